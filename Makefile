@@ -44,7 +44,7 @@ packages: $(BIN)/nfpm ## build deb and rpm into bin/dist for ARCHES (amd64 arm64
 .PHONY: run
 run: ## build and serve this host, or the recorded demo node if it has no RDMA device
 	@demo=; if [ -z "$$(ls /sys/class/infiniband 2>/dev/null)" ]; then \
-	  echo "No RDMA device on this host: this serves the recorded demo node in the binary (--replay demo)."; demo="--replay demo"; fi; \
+	  echo "No RDMA device on this host: this serves the recorded demo node instead. If the host should have one, bin/rdma_exporter check says why it has none."; demo="--replay demo"; fi; \
 	$(MAKE) -s build && exec $(BIN)/rdma_exporter $$demo --web.listen-address=$(ADDRESS)
 
 .PHONY: demo

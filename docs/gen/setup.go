@@ -41,7 +41,7 @@ count by (domain, hash) (rdma_setup_hash_info)
 
 Settings are read each hour and evaluated each minute; ` + "`check --setup`" + ` reads them when it runs.
 
-Of an InfiniBand fabric, ` + "`rdma_exporter fabric`" + ` evaluates oversubscription of leaf switches (against the links that it remembers) and uneven load of their
+Of an InfiniBand fabric, ` + "`rdma_exporter fabric`" + ` evaluates oversubscription of leaf switches (against the uplinks of [the configuration](configuration.md#switches), else the links that it remembers) and uneven load of their
 uplinks: [RDMAFabricOversubscribed](alerts.md#rdmafabricoversubscribed), [RDMAFabricUplinkImbalance](alerts.md#rdmafabricuplinkimbalance), and the fabric page.
 
 ## Settings
@@ -62,8 +62,12 @@ In commands ` + "`{device}`, `{port}`, `{netdev}`, `{address}` and `{wanted}`" +
 			if c.Alert != "" {
 				alert = fmt.Sprintf("[%s](runbooks/%s.md)", c.Alert, c.Alert)
 			}
+			command := "`" + c.Remedy + "`"
+			if c.Before != "" {
+				command += ". Before: " + c.Before
+			}
 			cell := strings.NewReplacer("|", `\|`)
-			fmt.Fprintf(&b, "| `%s`: %s | %s | %s | %s | `%s` | %s | %s |\n", c.ID, c.Name, cell.Replace(c.Read), cell.Replace(c.Wanted), cell.Replace(c.Why), cell.Replace(c.Remedy), cell.Replace(c.Source), alert)
+			fmt.Fprintf(&b, "| `%s`: %s | %s | %s | %s | %s | %s | %s |\n", c.ID, c.Name, cell.Replace(c.Read), cell.Replace(c.Wanted), cell.Replace(c.Why), cell.Replace(command), cell.Replace(c.Source), alert)
 		}
 	}
 	return []byte(b.String())

@@ -42,6 +42,7 @@ type Setting struct {
 	Evidence string `json:"evidence,omitempty"`
 	Why      string `json:"why"`
 	Remedy   string `json:"remedy,omitempty"`
+	Before   string `json:"before,omitempty"` // the remedy
 	Source   string `json:"source"`
 	Alert    string `json:"alert,omitempty"`
 }
@@ -69,7 +70,7 @@ func NewSetup(rows []snapshot.SetupRow, strict bool) Setup {
 func SettingOf(r snapshot.SetupRow) Setting {
 	x := Setting{
 		Domain: r.Domain, Setting: r.Setting, Name: r.Name, Object: oneLine(r.Object), Device: oneLine(r.Device), Port: r.Port, State: string(r.State),
-		Found: oneLine(r.Found), Wanted: oneLine(r.Wanted), Basis: string(r.Basis), Evidence: oneLine(r.Evidence), Why: r.Why, Remedy: oneLine(r.Remedy), Source: r.Source,
+		Found: oneLine(r.Found), Wanted: oneLine(r.Wanted), Basis: string(r.Basis), Evidence: oneLine(r.Evidence), Why: r.Why, Remedy: oneLine(r.Remedy), Before: r.Before, Source: r.Source,
 	}
 	if r.State == snapshot.SetupDiffers {
 		x.Severity, x.Alert = r.Severity, r.Alert
@@ -125,7 +126,7 @@ func setupDifferences(differ []setup.Deviation, style Style) string {
 			continue
 		}
 		r := differ[i-1].Row
-		for _, f := range []Fact{{"why", r.Why}, {"evidence", r.Evidence}, {"set", strings.Join(remedies(differ[i-1]), "\n            ")}, {"source", r.Source}} {
+		for _, f := range []Fact{{"why", r.Why}, {"evidence", r.Evidence}, {"before", r.Before}, {"set", strings.Join(remedies(differ[i-1]), "\n            ")}, {"source", r.Source}} {
 			if f.Value != "" {
 				fmt.Fprintf(&text, "  %-9s %s\n", f.Name+":", f.Value)
 			}

@@ -43,7 +43,7 @@ var useAdvices = map[Reason]advice{
 	OneNode:       {"the job runs on one node and needs no NIC", ""},
 
 	SettingsUnknown: {"not all settings of the job (environment, NCCL_CONF_FILE, ~/.nccl.conf) can be read; they may disable GPUDirect RDMA", "run the exporter with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, in the PID namespace of the jobs"},
-	NotReady:        {"GPUDirect RDMA is not possible, or unknown: see the reason in rdma_gdr_gpu_info", "see the reason of the GPU"},
+	NotReady:        {"GPUDirect RDMA is not possible between the GPU and its NIC, or unknown (reason in rdma_gdr_gpu_info)", ""},
 	NoMemory:        {"the process has registered no memory with a NIC yet: NCCL connects on first use", ""},
 	CacheMover:      {"the process also uses a library that transfers caches by RDMA (NIXL, Mooncake), which may cause the traffic", ""},
 	BusyUnknown:     {"traffic of the NIC port not known yet, or cannot be read", ""},

@@ -46,7 +46,7 @@ func (c *devlinkClient) health() ([]HealthReporter, error) {
 		return nil, err
 	}
 	req := nl.NewNetlinkRequest(int(id), unix.NLM_F_DUMP)
-	req.AddData(&nl.Genlmsg{Command: devlinkCmdHealthReporterGet, Version: devlinkVersion})
+	req.AddData(genlHeader{devlinkCmdHealthReporterGet, devlinkVersion})
 	msgs, err := whole(func() ([][]byte, error) { return req.Execute(unix.NETLINK_GENERIC, 0) })
 	if err != nil {
 		return nil, err
@@ -58,13 +58,13 @@ func (c *devlinkClient) health() ([]HealthReporter, error) {
 // first one.
 func parseHealth(msgs [][]byte) (out []HealthReporter, err error) {
 	for _, m := range msgs {
-		if len(m) < nl.SizeofGenlmsg {
+		if len(m) < sizeofGenlHeader {
 			if err == nil {
 				err = fmt.Errorf("%w: empty reply", ErrMalformed)
 			}
 			continue
 		}
-		r, bad := parseHealthReporter(m[nl.SizeofGenlmsg:])
+		r, bad := parseHealthReporter(m[sizeofGenlHeader:])
 		switch {
 		case bad == nil:
 			out = append(out, r)

@@ -103,7 +103,7 @@ func (c *ethtoolClient) queryWith(header int, cmd uint8, netdev string, flags ui
 		return nil, err
 	}
 	req := nl.NewNetlinkRequest(int(id), 0)
-	req.AddData(&nl.Genlmsg{Command: cmd, Version: ethtoolVersion})
+	req.AddData(genlHeader{cmd, ethtoolVersion})
 	h := nl.NewRtAttr(header|unix.NLA_F_NESTED, nil)
 	h.AddRtAttr(ethtoolHeaderDevName, nl.ZeroTerminated(netdev))
 	if flags != 0 {
@@ -117,10 +117,10 @@ func (c *ethtoolClient) queryWith(header int, cmd uint8, netdev string, flags ui
 	if err != nil {
 		return nil, err
 	}
-	if len(msgs) == 0 || len(msgs[0]) < nl.SizeofGenlmsg {
+	if len(msgs) == 0 || len(msgs[0]) < sizeofGenlHeader {
 		return nil, fmt.Errorf("%w: empty reply", ErrMalformed)
 	}
-	return msgs[0][nl.SizeofGenlmsg:], nil
+	return msgs[0][sizeofGenlHeader:], nil
 }
 
 // parseLinkModes parses the body of ETHTOOL_MSG_LINKMODES_GET_REPLY.

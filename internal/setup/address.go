@@ -118,7 +118,7 @@ func findNCCLGID(m *machine) (out []finding) {
 				f.found, f.meets = "roce_v2 ipv4", true
 			case ipv6.Entries > 0:
 				f.found, f.evidence = "index 0", fmt.Sprintf("RoCE v2 over IPv6 is index %d", ipv6.First)
-				f.remedy = "set NCCL_IB_ADDR_FAMILY=AF_INET6 in the jobs, or " + f.remedy
+				f.remedy = "export NCCL_IB_ADDR_FAMILY=AF_INET6 # of the jobs, or: " + f.remedy
 			default:
 				f.found, f.evidence = "index 0", "there is no RoCE v2 entry with an address that can be routed"
 			}

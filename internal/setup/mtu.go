@@ -10,7 +10,10 @@ import (
 
 var mtuFiles = []string{"sys/class/infiniband/*/device/net/*/mode"}
 
-const mtuAlert = "RDMAMTUMismatch"
+const (
+	mtuAlert = "RDMAMTUMismatch"
+	firstMTU = "the switch ports first; drain the host, whose link may go down"
+)
 
 var mtuChecks = []Check{
 	{
@@ -18,7 +21,7 @@ var mtuChecks = []Check{
 		Read:   "RoCE: /sys/class/net/NETDEV/mtu, iboe_get_mtu of include/rdma/ib_addr.h. InfiniBand: PortInfo, NeighborMTU, where umad can be opened (--collector.infiniband.mad); unknown elsewhere",
 		Wanted: "4096 bytes on ACTIVE ports of 100 Gb/s or more for jobs",
 		Why:    "RDMA sends more packets for the same data: the packet rate of the device limits throughput.",
-		Remedy: "ip link set dev {netdev} mtu 9000", Source: "NVIDIA, RoCE configuration: MTU; InfiniBand specification, PortInfo",
+		Remedy: "ip link set dev {netdev} mtu 9000", Before: firstMTU, Source: "NVIDIA, RoCE configuration: MTU; InfiniBand specification, PortInfo",
 		find: func(m *machine) []finding { return append(findRoCEMTU(m), findInfiniBandMTU(m)...) },
 	},
 	{
@@ -26,7 +29,7 @@ var mtuChecks = []Check{
 		Read:   "/sys/class/net/NETDEV/mtu",
 		Wanted: "that of most siblings; else 9000 bytes on ports of 100 Gb/s or more for jobs; 4200 and more are enough for a RoCE MTU of 4096",
 		Why:    "Both ends of a connection use the smaller MTU, and where a switch drops larger packets, jobs on this rail hang.",
-		Remedy: "ip link set dev {netdev} mtu {wanted}", Source: "NVIDIA, RoCE configuration: MTU", Alert: mtuAlert,
+		Remedy: "ip link set dev {netdev} mtu {wanted}", Before: firstMTU, Source: "NVIDIA, RoCE configuration: MTU", Alert: mtuAlert,
 		find: findNetdevMTU,
 	},
 	{

@@ -45,8 +45,8 @@ var pcieChecks = []Check{
 		ID: "acs", Domain: PCIe, Name: "ACS redirect between device and GPU",
 		Read:   "/sys/bus/pci/devices/ADDRESS/config of the bridges, Access Control Services (CAP_SYS_ADMIN)",
 		Wanted: "off between a device and a GPU below the same switch, on bare metal",
-		Why:    "GPUDirect RDMA traffic takes the way over the root complex and back.",
-		Remedy: "setpci -s {bridge} ECAP_ACS+6.w=0000", Source: "NVIDIA, NCCL troubleshooting: PCI Access Control Services", Alert: "RDMAACSRedirect",
+		Why:    "GPUDirect RDMA traffic takes the way over the root complex and back, with any IOMMU mode.",
+		Remedy: "setpci -s {bridge} ECAP_ACS+6.w=0000", Before: "not on hosts that pass devices to virtual machines, which ACS isolates; lasts until the next boot", Source: "NVIDIA, NCCL troubleshooting: PCI Access Control Services", Alert: "RDMAACSRedirect",
 		find: findACS,
 	},
 	{
@@ -54,7 +54,7 @@ var pcieChecks = []Check{
 		Read:   "/sys/bus/pci/devices/ADDRESS/iommu_group/type (since Linux 4.20)",
 		Wanted: "pass-through (identity) or no IOMMU, on bare metal",
 		Why:    "Each DMA is translated: throughput drops, and GPUDirect RDMA may fail.",
-		Remedy: "boot with iommu=pt", Source: "NVIDIA, GPUDirect RDMA: supported systems; AMD, tuning guide", Alert: "RDMAIOMMUTranslating",
+		Remedy: "boot with iommu=pt", Before: "containers and bare metal need no translation; hosts that pass devices to virtual machines keep it for these only", Source: "NVIDIA, GPUDirect RDMA: supported systems; AMD, tuning guide", Alert: "RDMAIOMMUTranslating",
 		find: findIOMMU,
 	},
 	{
@@ -62,6 +62,7 @@ var pcieChecks = []Check{
 		Read:   "/sys/bus/pci/devices/ADDRESS/config, ATS Control (CAP_SYS_ADMIN)",
 		Wanted: "on where the IOMMU translates and the device supports it; else whatever it is",
 		Why:    "The device has no translations of its own: each access to a GPU goes by way of the IOMMU instead of the PCIe switch.",
+		Before: "not needed once iommu_mode is identity: correct that first where no virtual machine needs translation",
 		Remedy: "mlxconfig -d {address} set ATS_ENABLED=true # NVIDIA; also ATS in the firmware setup of the host (VT-d, AMD-Vi), and no pci=noats at boot",
 		Source: "NVIDIA, AI Enterprise: ATS and ACS configuration; NVIDIA, NCCL: troubleshooting, PCI Access Control Services; PCI Express Base Specification, 10.5.1; Documentation/admin-guide/kernel-parameters.txt of the kernel, pci=noats",
 		find:   findATS,

@@ -23,6 +23,7 @@ type Check struct {
 	Why    string // consequence of a difference
 	// Remedy is the command that sets it. {device}, {port}, {netdev}, {address} and {wanted} are replaced by those of the object.
 	Remedy string
+	Before string // what to know or to do before the command; empty: nothing
 	Source string // of the wanted value
 	Alert  string // raised where the difference contradicts the traffic; empty: none
 
@@ -176,7 +177,7 @@ func (c *Check) row(f finding, wants Wants) (r snapshot.SetupRow, ok bool) {
 		if f.set != nil {
 			remedy = f.set(r.Wanted)
 		}
-		r.Remedy = fill(remedy, f.object, r.Wanted)
+		r.Remedy, r.Before = fill(remedy, f.object, r.Wanted), c.Before
 	}
 	return r, true
 }

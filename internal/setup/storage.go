@@ -14,6 +14,7 @@ const (
 	gdsState  = "sys/module/nvidia_fs/initstate"
 	gdsStats  = "proc/driver/nvidia-fs/stats"
 	gdsTree   = "var/lib/dkms/nvidia-fs" // a directory for each version that DKMS has
+	loadGDS   = "modprobe nvidia_fs; echo nvidia_fs > /etc/modules-load.d/nvidia-fs.conf"
 )
 
 var storageFiles = []string{gdsState, gdsStats, gdsTree + "/"}
@@ -24,7 +25,7 @@ var storageChecks = []Check{
 		Read:   "/sys/module/nvidia_fs; /lib/modules/*/{updates,updates/dkms,extra}",
 		Wanted: "loaded on hosts with GPUs, if it is installed",
 		Why:    "The cuFile library reads by way of host memory (compatibility mode), unless the kernel has peer-to-peer DMA of NVMe.",
-		Remedy: "modprobe nvidia_fs; echo nvidia_fs > /etc/modules-load.d/nvidia-fs.conf",
+		Remedy: loadGDS,
 		Source: "NVIDIA, GPUDirect Storage: installation; cuFile compatibility mode",
 		find:   findGDSLoaded,
 	},
@@ -69,6 +70,9 @@ func findGDSLoaded(m *machine) []finding {
 		return nil
 	case f.unknown != "":
 		f.found = ""
+	case m.release() != "" && len(m.built()) > 0 && !slices.Contains(m.built()[m.release()], gdsModule):
+		f.evidence = "the driver is installed, but not built for the running kernel"
+		f.remedy = "dkms autoinstall -k " + shell(m.release()) + "; " + loadGDS
 	default:
 		f.evidence = "the driver is installed"
 	}

@@ -42,6 +42,10 @@ func TestStorage(t *testing.T) {
 		{name: "differs", node: files(here, "nvidia-fs.ko.zst"), want: []string{
 			`nvidia_fs differs/info "no" want "yes" by machine; the driver is installed; set: modprobe nvidia_fs; echo nvidia_fs > /etc/modules-load.d/nvidia-fs.conf`,
 		}},
+		{name: "built for another kernel", node: files("lib/modules/6.8.0-31-generic/updates/dkms", "nvidia-fs.ko.zst"), want: []string{
+			`nvidia_fs differs/info "no" want "yes" by machine; the driver is installed, but not built for the running kernel; ` +
+				`set: dkms autoinstall -k 6.8.0-49-generic; modprobe nvidia_fs; echo nvidia_fs > /etc/modules-load.d/nvidia-fs.conf`,
+		}},
 		{name: "unreadable", node: files(here, "nvidia-fs.ko.zst", gdsState, "!io"), want: []string{`nvidia_fs unknown "" want "yes" by machine; /sys/module/nvidia_fs/initstate: io`}},
 		{name: "not used on this site", node: files(gdsTree, "2.25.7"), site: "no", want: []string{`nvidia_fs ok "no" want "no" by site; the driver is installed`}},
 	})

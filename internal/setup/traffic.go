@@ -9,7 +9,10 @@ import (
 // trafficFiles: the traffic class of connections by the RDMA connection manager. The directory of a device exists only after mkdir.
 var trafficFiles = []string{"sys/kernel/config/rdma_cm/*/ports/*/default_roce_tos"}
 
-const lossyAlert = "RDMATrafficOnLossyPriority"
+const (
+	lossyAlert  = "RDMATrafficOnLossyPriority"
+	firstSwitch = "drain the host, and configure the switch port alike: where they differ, packets are dropped or paused"
+)
 
 var trafficChecks = []Check{
 	{
@@ -17,7 +20,7 @@ var trafficChecks = []Check{
 		Read:   "/proc/PID/environ and nccl.conf: NCCL_IB_TC (RCCL as well; the default is 0), UCX_IB_TRAFFIC_CLASS",
 		Wanted: "on lossless ports one whose DSCP leads to a priority with PFC; elsewhere none in particular",
 		Why:    "RDMA packets of the job are dropped under congestion instead of paused, and each drop costs the retransmission of a window.",
-		Remedy: "set NCCL_IB_TC={wanted} in the job, or in /etc/nccl.conf",
+		Remedy: "export NCCL_IB_TC={wanted} # of the job, or in nccl.conf",
 		Source: "NVIDIA, NCCL: NCCL_IB_TC; UCX: UCX_IB_TRAFFIC_CLASS", Alert: lossyAlert,
 		ofJob: true, find: findJobClass,
 	},
@@ -35,7 +38,7 @@ var trafficChecks = []Check{
 		Read:   "rtnetlink RTM_GETDCB, APP table; /sys/class/net/NETDEV/qos/trust (MLNX_OFED)",
 		Wanted: "dscp on lossless ports; elsewhere that of the sibling ports",
 		Why:    "With pcp the DSCP is ignored: packets without a VLAN tag have priority 0.",
-		Remedy: "mlnx_qos -i {netdev} --trust={wanted}", Source: "NVIDIA, RoCE configuration: trust state",
+		Remedy: "mlnx_qos -i {netdev} --trust={wanted}", Before: firstSwitch, Source: "NVIDIA, RoCE configuration: trust state",
 		find: findTrust,
 	},
 	{
@@ -43,7 +46,7 @@ var trafficChecks = []Check{
 		Read:   "rtnetlink RTM_GETDCB, APP table, selector 5; without one the default of mlx5, the upper three bits of the DSCP",
 		Wanted: "on lossless ports a priority with PFC",
 		Why:    "RDMA packets have a priority that is not lossless: they are dropped under congestion.",
-		Remedy: "dcb app replace dev {netdev} dscp-prio {wanted}",
+		Remedy: "dcb app replace dev {netdev} dscp-prio {wanted}", Before: firstSwitch,
 		Source: "NVIDIA, RoCE configuration: DSCP to priority mapping; dcb-app(8)",
 		find:   findDSCPMap,
 	},
@@ -52,7 +55,7 @@ var trafficChecks = []Check{
 		Read:   "rtnetlink RTM_GETDCB, DCB_CMD_IEEE_GET: pfc_en",
 		Wanted: "on lossless ports those of the sibling ports; else the priority of RDMA",
 		Why:    "Congestion drops RDMA packets instead of pausing them, or pauses a priority that the switch does not treat as lossless.",
-		Remedy: "dcb pfc set dev {netdev} prio-pfc all:off {wanted}:on",
+		Remedy: "dcb pfc set dev {netdev} prio-pfc all:off {wanted}:on", Before: firstSwitch,
 		Source: "NVIDIA, RoCE configuration: PFC; dcb-pfc(8)", Alert: lossyAlert,
 		find: findPFC,
 	},
@@ -79,7 +82,7 @@ var trafficChecks = []Check{
 		Read:   "rtnetlink RTM_GETDCB, DCB_CMD_IEEE_GET: prio_tc, tc_tsa, tc_tx_bw",
 		Wanted: "on lossless ports a class that priority 0 does not have, with bandwidth",
 		Why:    "TCP traffic shares a queue with RDMA: it delays RDMA, and is paused with it.",
-		Remedy: "dcb ets set dev {netdev} prio-tc PRIORITY:CLASS", Source: "NVIDIA, RoCE configuration: ETS; dcb-ets(8)",
+		Remedy: "dcb ets set dev {netdev} prio-tc PRIORITY:CLASS", Before: firstSwitch, Source: "NVIDIA, RoCE configuration: ETS; dcb-ets(8)",
 		find: findETS,
 	},
 }

@@ -79,6 +79,7 @@ type SetupRow struct {
 	Why      string // consequence of a difference
 	Evidence string // for the wanted value, or why the found one is unknown
 	Remedy   string // the command that sets it
+	Before   string // what to know or to do before the command; empty: nothing
 	Source   string // of the wanted value
 
 	Lossy     []LossyClass // the traffic that a difference contradicts

@@ -13,21 +13,31 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// Signs of a pair in the matrix, in parentheses if the NIC is not eligible.
-var signs = []struct{ sign, words string }{
-	{"+", "GPUDirect RDMA"}, {"~", "GPUDirect RDMA for receiving, sent through host memory"}, {"-", "through host memory"}, {"?", "unknown"},
+// Words for a pair in the matrix, in parentheses if the NIC is not eligible.
+var legend = []struct{ word, meaning string }{
+	{"direct", "GPUDirect RDMA"},
+	{"direct*", "GPUDirect RDMA by way of the root complex, which costs bandwidth"},
+	{"receive", "GPUDirect RDMA for receiving, sent through host memory"},
+	{"receive*", "the same for receiving, sent through host memory"},
+	{"host", "through host memory, which is normal for NODE and SYS"},
+	{"?", "unknown"},
+	{"( )", "NIC not used by NCCL"},
 }
 
-func (p Pair) sign() string {
+func (p Pair) word() string {
+	word := "?"
 	switch {
 	case p.Receive == "direct" && p.Send == "direct":
-		return "+"
+		word = "direct"
 	case p.Receive == "direct" && p.Send == "staging":
-		return "~"
+		word = "receive"
 	case p.Receive == "staging":
-		return "-"
+		return "host"
 	}
-	return "?"
+	if p.Detour != "" {
+		word += "*"
+	}
+	return word
 }
 
 // Draw writes the machine as text.
@@ -167,42 +177,44 @@ func (m *Machine) matrix(w io.Writer) {
 	for g := range m.GPUs {
 		row := []string{"GPU " + m.GPUs[g].Index}
 		for _, p := range m.Pairs[g*len(m.NICs) : (g+1)*len(m.NICs)] {
-			sign := p.sign()
-			seen[sign] = true
+			word := p.word()
+			seen[word] = true
 			if !p.Eligible {
-				sign = "(" + sign + ")"
-				seen["("] = true
+				word = "(" + word + ")"
+				seen["( )"] = true
 			}
-			row = append(row, cmp.Or(p.Topology, p.Distance, "–")+" "+sign)
+			row = append(row, cmp.Or(p.Topology, p.Distance, "–")+" "+word)
 		}
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
 	t.Flush()
-	var legend []string
-	for _, s := range signs {
-		if seen[s.sign] {
-			legend = append(legend, s.sign+" "+s.words)
+	for _, l := range legend {
+		if seen[l.word] {
+			fmt.Fprintf(w, "%s: %s\n", l.word, l.meaning)
 		}
 	}
-	if seen["("] {
-		legend = append(legend, "(): NIC not used by NCCL")
-	}
-	fmt.Fprintln(w, strings.Join(legend, "; "))
 }
 
-// verdicts writes the verdict on each GPU, grouped by reason.
+// verdicts writes the verdict on each GPU, grouped by reason and detour.
 func (m *Machine) verdicts(w io.Writer) {
-	var reasons []string
-	for _, g := range m.GPUs {
-		if !slices.Contains(reasons, g.Reason) {
-			reasons = append(reasons, g.Reason)
+	type kind struct{ reason, detour string }
+	of := func(g *GPU) kind {
+		if g.Best == nil {
+			return kind{g.Reason, ""}
+		}
+		return kind{g.Reason, g.Best.Detour}
+	}
+	var kinds []kind
+	for i := range m.GPUs {
+		if k := of(&m.GPUs[i]); !slices.Contains(kinds, k) {
+			kinds = append(kinds, k)
 		}
 	}
-	for _, r := range reasons {
+	for _, k := range kinds {
 		var which []string
 		var first GPU
 		for _, g := range m.GPUs {
-			if g.Reason != r {
+			if of(&g) != k {
 				continue
 			}
 			if which == nil {
@@ -214,11 +226,14 @@ func (m *Machine) verdicts(w io.Writer) {
 			}
 			which = append(which, name)
 		}
-		fmt.Fprintf(w, "\n%s\n  %s (%s)", strings.Join(which, ", "), first.Words, r)
+		fmt.Fprintf(w, "\n%s\n  %s (%s)", strings.Join(which, ", "), first.Words, k.reason)
 		if first.Best != nil && first.Best.Receive == "direct" && first.Best.Mechanism != "" {
 			fmt.Fprintf(w, ", mechanism %s", first.Best.Mechanism)
 		}
 		fmt.Fprintln(w)
+		if k.detour != "" {
+			fmt.Fprintf(w, "  By way of the root complex because of %s, which costs bandwidth: rdma_exporter check has the alert, check --setup the setting\n", k.detour)
+		}
 		for _, p := range m.Processes {
 			if p.PID == first.Evaluated {
 				fmt.Fprintf(w, "  Evaluated for NCCL %s of process %d%s\n", cmp.Or(p.NCCL, "(version unknown)"), p.PID, strings.TrimRight(", "+p.Job, ", "))

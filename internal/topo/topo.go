@@ -92,6 +92,8 @@ type Pair struct {
 	Reason    string `json:"reason"`
 	Words     string `json:"explanation"`
 	Remedy    string `json:"remedy,omitempty"`
+	// Detour is why data that goes directly passes the root complex, although both are below one switch: it costs bandwidth.
+	Detour string `json:"detour,omitempty"`
 }
 
 // New makes the topology of a node. Sections that were not read are missing.
@@ -172,8 +174,23 @@ func addresses(hops []pci.Hop) (out []string) {
 func pairOf(d *snapshot.GDR, p snapshot.GDRPair) Pair {
 	return Pair{
 		GPU: d.GPUs[p.GPU].Index, Device: d.NICs[p.NIC].Device, Topology: p.Topology, Distance: p.Distance, Mechanism: p.Mechanism,
-		Eligible: p.Eligible, Send: p.Send, Receive: p.Receive, Reason: p.Reason, Words: p.Words, Remedy: p.Remedy,
+		Eligible: p.Eligible, Send: p.Send, Receive: p.Receive, Reason: p.Reason, Words: p.Words, Remedy: p.Remedy, Detour: detour(d, &p),
 	}
+}
+
+// detour returns why data between a GPU and a NIC below one switch passes the root complex; empty if it does not, or if that is unknown.
+func detour(d *snapshot.GDR, p *snapshot.GDRPair) string {
+	nic, gpu := &d.NICs[p.NIC], &d.GPUs[p.GPU]
+	translates, _ := pci.Translates(nic.IOMMU)
+	switch {
+	case p.Receive != "direct" || p.Topology != "PIX" && p.Topology != "PXB" || d.Virtual:
+		return ""
+	case nic.Redirect != nil && *nic.Redirect:
+		return "ACS redirection"
+	case translates && !gpu.Coupled:
+		return "IOMMU translation"
+	}
+	return ""
 }
 
 func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU {
@@ -188,7 +205,7 @@ func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU
 	if g.Process != nil {
 		out.Evaluated = g.Process.PID
 	}
-	out.Transport = transportOf(g.Transport)
+	out.Transport = transportOf(g)
 	for _, p := range pci.Pairs(hops) { // idle GPUs lower the link speed, not the width
 		if p.MaxWidth != 0 && p.Width < p.MaxWidth {
 			out.Marks = append(out.Marks, narrow(p))
@@ -214,7 +231,7 @@ func nicOf(nic *snapshot.GDRNIC, hops []pci.Hop) NIC {
 		}
 	}
 	for _, at := range nic.RedirectAt {
-		out.Marks = append(out.Marks, "ACS redirection enabled at "+at)
+		out.Marks = append(out.Marks, "ACS redirection at "+at+": data between GPU and NIC passes the root complex")
 	}
 	return out
 }

@@ -45,14 +45,14 @@ GPU driver 535.183.06 proprietary, peer memory module nvidia_peermem, evaluated 
 NUMA node 0, CPUs 0-31
   └─ 15:01.0 ─ 16:00.0  switch, x16 32 GT/s
      ├─ 17:00.0 ─ 18:00.0  mlx5_0, 800 Gb/s, compute, PCIe 504 Gb/s, x16 32 GT/s
-     │    !! ACS redirection enabled at 0000:17:01.0
+     │    !! ACS redirection at 0000:17:01.0: data between GPU and NIC passes the root complex
      │    !! PCIe bandwidth 504 Gb/s, port rate 800 Gb/s, limited by 0000:15:01.0
      └─ 17:01.0 ─ 19:00.0 ─ 1a:00.0 ─ 1b:00.0  GPU 0 Tesla V100-SXM2-32GB, x8 2.5 GT/s
           !! link 0000:1a:00.0 - 0000:1b:00.0 is x8 2.5 GT/s, both ends support x16 32 GT/s
 
        mlx5_0
-GPU 0  PXB ~
-~ GPUDirect RDMA for receiving, sent through host memory
+GPU 0  PXB receive
+receive: GPUDirect RDMA for receiving, sent through host memory
 
 GPU 0 mlx5_0
   words (pre_ampere_send), mechanism peermem
@@ -82,7 +82,7 @@ func TestWireOfTwoFunctions(t *testing.T) {
 	second.Name = "mlx5_1"
 	n.InfiniBand.Devices = append(n.InfiniBand.Devices, second)
 	for _, nic := range New("gpu-1", n).NICs {
-		if len(nic.Marks) != 1 || nic.Marks[0] != "ACS redirection enabled at 0000:17:01.0" {
+		if len(nic.Marks) != 1 || nic.Marks[0] != "ACS redirection at 0000:17:01.0: data between GPU and NIC passes the root complex" {
 			t.Errorf("%s: %q", nic.Device, nic.Marks)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -97,11 +98,17 @@ func (m *Machine) Kept(pid int) string {
 
 func mebibytes(n uint64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', -1, 64) + " MiB" }
 
-func transportOf(t *snapshot.GDRTransport) *Transport {
+// transportOf returns the transport of a GPU; nil if there is none. Where it follows from the verdict on the GPU, it has the words of that.
+func transportOf(g *snapshot.GDRGPU) *Transport {
+	t := g.Transport
 	if t == nil {
 		return nil
 	}
-	return &Transport{t.State, t.Reason, t.Words, t.Remedy, t.Process.PID}
+	words, remedy := t.Words, t.Remedy
+	if t.Reason == string(gdr.NotReady) {
+		words, remedy = "GPUDirect RDMA is not possible, or unknown: "+g.Best.Words, g.Best.Remedy
+	}
+	return &Transport{t.State, t.Reason, words, remedy, t.Process.PID}
 }
 
 // transports are the states in words, before the GPUs.

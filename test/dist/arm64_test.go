@@ -105,7 +105,7 @@ const rounding = 1e-12
 
 // ofTheRun are families whose values or series depend on the process.
 func ofTheRun(name string) bool {
-	return slices.ContainsFunc([]string{"go_", "process_", "promhttp_", "rdma_exporter_build_info", "rdma_alerting_", "rdma_scrape_"}, func(p string) bool { return strings.HasPrefix(name, p) })
+	return slices.ContainsFunc([]string{"go_", "process_", "promhttp_", "rdma_exporter_build_info", "rdma_exporter_connections", "rdma_alerting_", "rdma_scrape_"}, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // countsOn reports whether a gauge is an elapsed time.

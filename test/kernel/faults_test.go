@@ -49,7 +49,7 @@ var faults = []fault{
 		`rdma_device_temperature_celsius{device="mlx5_1",sensor="asic"}`: 110,
 	}},
 	{"mlx5_1", aerOf(2, completionTimeout, 0), "", "RDMAPCIeErrors", "warning", samples{aer("0000:02:00.0", "nonfatal"): 1}},
-	{"mlx5_2", "echo $((500 * n)) >counters/symbol_error", "", "RDMALinkErrors", "warning", samples{
+	{"mlx5_2", "echo $((500 * n)) >counters/symbol_error", "", "RDMALinkSymbolErrors", "warning", samples{
 		`rdma_port_symbol_errors_total{device="mlx5_2",port="1"}`: 500,
 	}},
 	// The link may be down: then the kernel cannot read the status of the function, and counts only at the root port.

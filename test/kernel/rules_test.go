@@ -18,10 +18,10 @@ const shorter = 60
 var (
 	durations    = regexp.MustCompile(`\b(\d+)([smhd])\b`)
 	milliseconds = map[string]int{"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-	// uptimes compares the host's uptime with ten minutes, as seconds.
-	uptimes = regexp.MustCompile(`(<|>=) 600\b`)
-	// ages compares the time since the loss of a link, or since its errors, with a quarter of an hour, two hours and a day, in seconds.
-	ages = regexp.MustCompile(`(<|-) (900|7200|86400)\b`)
+	// uptimes compares the host's uptime with ten and seventeen minutes, in seconds.
+	uptimes = regexp.MustCompile(`(<|>=) (600|1020)\b`)
+	// ages compares the time since the loss of a link, or since its errors, with 12 minutes to a day, in seconds.
+	ages = regexp.MustCompile(`(<|>|-) (720|900|3600|7200|7560|8220|86400)\b`)
 )
 
 // uncut is the range of the pause rules: pauses are read every 14 s if they are not sampled, and a shorter range would miss readings.
@@ -40,6 +40,15 @@ func (g *guest) quickRules(t *testing.T) string {
 		t.Fatal(err)
 	}
 	compared, aged := 0, 0
+	shorten := func(comparison string, count *int) string {
+		op, n, _ := strings.Cut(comparison, " ")
+		seconds, err := strconv.Atoi(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*count++
+		return fmt.Sprintf("%s %d", op, seconds/shorter)
+	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -55,26 +64,17 @@ func (g *guest) quickRules(t *testing.T) string {
 			}
 			return fmt.Sprintf("%dms", n*milliseconds[d[len(d)-1:]]/shorter)
 		})
-		quick = ages.ReplaceAllStringFunc(quick, func(c string) string {
-			op, n, _ := strings.Cut(c, " ")
-			seconds, err := strconv.Atoi(n)
-			if err != nil {
-				t.Fatalf("%s: %s", file, c)
-			}
-			aged++
-			return fmt.Sprintf("%s %d", op, seconds/shorter)
-		})
-		compared += len(uptimes.FindAllString(quick, -1))
-		quick = uptimes.ReplaceAllString(quick, fmt.Sprintf("$1 %d", 600/shorter))
+		quick = ages.ReplaceAllStringFunc(quick, func(c string) string { return shorten(c, &aged) })
+		quick = uptimes.ReplaceAllStringFunc(quick, func(c string) string { return shorten(c, &compared) })
 		if err := os.WriteFile(filepath.Join(g.share, "rules", filepath.Base(file)), []byte(quick), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if aged != 8 {
-		t.Fatalf("%d comparisons with an age in the rules, 8 are known", aged)
+	if aged != 14 {
+		t.Fatalf("%d comparisons with an age in the rules, 14 are known", aged)
 	}
-	if compared != 2 {
-		t.Fatalf("%d comparisons with ten minutes in the rules, 2 are known", compared)
+	if compared != 3 {
+		t.Fatalf("%d comparisons with the uptime in the rules, 3 are known", compared)
 	}
 	return "'" + shareMount + "/rules/*.yml'"
 }
