@@ -265,7 +265,7 @@ var inWords = map[Reason]string{
 	NICDriverUnknown: "unknown whether the NIC driver of this kernel can register DMA-BUFs: check for reg_user_mr_dmabuf in the source of the driver",
 	LinksUnknown:     "GPU before Ampere, cannot read whether NVLink connects it to another GPU: allow the exporter to use NVML",
 
-	KernelWithoutP2P:    "the kernel lacks CONFIG_PCI_P2PDMA, CONFIG_DMABUF_MOVE_NOTIFY or DMA-BUF registration in ib_core, and the peer memory client of ROCm is not registered: run a kernel with both options, or install the amdgpu driver of ROCm and a NIC driver with peer memory support",
+	KernelWithoutP2P:    "the kernel lacks CONFIG_PCI_P2PDMA, CONFIG_DMABUF_MOVE_NOTIFY or DMA-BUF registration in ib_core, and the peer memory client of ROCm is not registered: install the amdgpu driver of ROCm and a NIC driver with peer memory support, or run a kernel with CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY",
 	SmallBAR:            "only a part of GPU memory is in the BAR of the GPU, the rest is out of reach of NICs: enable Above 4G Decoding and Resizable BAR in the firmware setup",
 	KernelConfigUnknown: "cannot read whether the kernel has CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY, which RCCL requires for DMA-BUF: allow the exporter to read /boot/config-RELEASE or /proc/config.gz",
 	ROCmPeerUnknown:     "cannot read whether the peer memory client of ROCm is registered: allow the exporter to read /proc/kallsyms",

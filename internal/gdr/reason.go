@@ -67,7 +67,7 @@ var advices = map[Reason]advice{
 	KernelOld:         {"ib_core of this kernel cannot register DMA-BUFs and no peer memory module is loaded", "run Linux 5.12 or newer, or install MLNX_OFED and nvidia_peermem"},
 	NICDriverLacks:    {"the NIC driver cannot register DMA-BUFs and no peer memory module is loaded", "use a newer kernel, or a NIC driver of the vendor that has reg_user_mr_dmabuf"},
 	DMABUFDisabled:    {"NCCL_DMABUF_ENABLE=0 disables DMA-BUF and no peer memory module is loaded", "remove NCCL_DMABUF_ENABLE from the job's environment and from nccl.conf"},
-	KernelWithoutP2P:  {"the kernel lacks CONFIG_PCI_P2PDMA, CONFIG_DMABUF_MOVE_NOTIFY or DMA-BUF registration in ib_core, and the peer memory client of ROCm is not registered", "run a kernel with both options, or install the amdgpu driver of ROCm and a NIC driver with peer memory support"},
+	KernelWithoutP2P:  {"the kernel lacks CONFIG_PCI_P2PDMA, CONFIG_DMABUF_MOVE_NOTIFY or DMA-BUF registration in ib_core, and the peer memory client of ROCm is not registered", "install the amdgpu driver of ROCm and a NIC driver with peer memory support, or run a kernel with CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY"},
 	SmallBAR:          {"only a part of GPU memory is in the BAR of the GPU, the rest is out of reach of NICs", "enable Above 4G Decoding and Resizable BAR in the firmware setup"},
 
 	GPUUnsupported: {"this GPU does not support GPUDirect RDMA", "use a data center or professional GPU"},
