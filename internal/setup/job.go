@@ -32,7 +32,7 @@ var jobChecks = []Check{
 		Read:   "NCCL_IB_HCA" + jobRead + ": names are prefixes, mlx5 and mlx5_1 also of mlx5_bond_0 and mlx5_10; = before the list makes them exact",
 		Wanted: "all ACTIVE compute ports, the nearest of each GPU among them, and no others",
 		Why:    "Devices that are left out cost throughput. A device of the management or storage network slows down all rings that it is in. A list that names no existing device leaves NCCL with sockets, or ends the job.",
-		Remedy: "export NCCL_IB_HCA={wanted} # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_HCA",
+		Remedy: "export NCCL_IB_HCA={wanted} # of the job, or in nccl.conf; = before the list: exact names", Source: ncclManual + "NCCL_IB_HCA",
 		find: settingOf("NCCL_IB_HCA", (*machine).hcas),
 	},
 	{

@@ -90,7 +90,7 @@ func TestJobInterfaces(t *testing.T) {
 
 func TestJobHCA(t *testing.T) {
 	const want = ` want "=mlx5_0,mlx5_1" by machine`
-	const remedy = `; set: export NCCL_IB_HCA==mlx5_0,mlx5_1 # of the job, or in nccl.conf`
+	const remedy = `; set: export NCCL_IB_HCA==mlx5_0,mlx5_1 # of the job, or in nccl.conf; = before the list: exact names`
 	set := func(value string) func(*snapshot.Node) { return env("NCCL_IB_HCA", value) }
 	checkRows(t, "nccl_ib_hca", jobNode, []rowCase{
 		{name: "not set"},
@@ -103,7 +103,7 @@ func TestJobHCA(t *testing.T) {
 		}},
 		{name: "one is missing", node: set("mlx5_0,mlx5_1,mlx5_9"), want: []string{`slurm/7 differs/info "mlx5_0,mlx5_1,mlx5_9"` + want + `; no device mlx5_9` + remedy}},
 		{name: "one is down", node: both(set("mlx5_0,mlx5_1"), func(n *snapshot.Node) { *n.InfiniBand.Devices[1].Ports[0].State = 1 }), want: []string{
-			`slurm/7 differs/info "mlx5_0,mlx5_1" want "=mlx5_0" by machine; mlx5_1 has no ACTIVE port; set: export NCCL_IB_HCA==mlx5_0 # of the job, or in nccl.conf`,
+			`slurm/7 differs/info "mlx5_0,mlx5_1" want "=mlx5_0" by machine; mlx5_1 has no ACTIVE port; set: export NCCL_IB_HCA==mlx5_0 # of the job, or in nccl.conf; = before the list: exact names`,
 		}},
 		{name: "without the nearest", node: set("mlx5_0"), want: []string{
 			`slurm/7 differs/info "mlx5_0"` + want + `; GPU 1 without its nearest device mlx5_1` + remedy,
