@@ -29,7 +29,7 @@ func put(t *testing.T, name, text string) {
 func TestCheckConfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "site.yml")
 	put(t, file, "pins:\n- match: {device: x}\n  lanes: 4\n"+validConfig)
-	if code, out, errs := command(t, "check-config", file); code != 0 || out != file+": valid, 1 pins, 1 ignores, 0 cables, 0 setups\n" || errs != "" {
+	if code, out, errs := command(t, "check-config", file); code != 0 || out != file+": valid, 1 pins, 1 ignores, 0 cables, 0 setups, 0 switches\n" || errs != "" {
 		t.Errorf("exit %d, %q, %q", code, out, errs)
 	}
 	put(t, file, "pins:\n- match: {device: x}\n  lanes: x\n"+invalidConfig)

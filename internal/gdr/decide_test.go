@@ -236,10 +236,10 @@ var inWords = map[Reason]string{
 
 	PeermemNotLoaded:  "nvidia_peermem is not loaded and DMA-BUF is unavailable: load nvidia_peermem (modprobe nvidia_peermem) and add it to /etc/modules-load.d; if it does not load, reinstall the GPU driver after MLNX_OFED",
 	PeermemInvisible:  "NCCL searches nvidia_peermem in /sys/kernel/mm/memory_peers, which MLNX_OFED 24.04 and newer lack, and DMA-BUF is unavailable: use NCCL 2.23.4 or newer with nvidia_peermem, or the open GPU kernel modules for DMA-BUF",
-	DriverProprietary: "the proprietary GPU kernel modules export no DMA-BUF and no peer memory module is loaded: install the open GPU kernel modules, or MLNX_OFED and nvidia_peermem",
-	DriverOld:         "the GPU driver is older than 515 and exports no DMA-BUF, and no peer memory module is loaded: install a newer GPU driver with open kernel modules, or MLNX_OFED and nvidia_peermem",
-	KernelOld:         "ib_core of this kernel cannot register DMA-BUFs and no peer memory module is loaded: run Linux 5.12 or newer, or install MLNX_OFED and nvidia_peermem",
-	NICDriverLacks:    "the NIC driver cannot register DMA-BUFs and no peer memory module is loaded: use a newer kernel, or a NIC driver of the vendor that has reg_user_mr_dmabuf",
+	DriverProprietary: "the proprietary GPU kernel modules export no DMA-BUF and no peer memory module is loaded: install MLNX_OFED and load nvidia_peermem, or install the open GPU kernel modules",
+	DriverOld:         "the GPU driver is older than 515 and exports no DMA-BUF, and no peer memory module is loaded: install MLNX_OFED and load nvidia_peermem, or install a newer GPU driver with open kernel modules",
+	KernelOld:         "ib_core of this kernel cannot register DMA-BUFs and no peer memory module is loaded: install MLNX_OFED and load nvidia_peermem, or run Linux 5.12 or newer",
+	NICDriverLacks:    "the NIC driver cannot register DMA-BUFs and no peer memory module is loaded: use a NIC driver of the vendor that has reg_user_mr_dmabuf, or a newer kernel",
 	DMABUFDisabled:    "NCCL_DMABUF_ENABLE=0 disables DMA-BUF and no peer memory module is loaded: remove NCCL_DMABUF_ENABLE from the job's environment and from nccl.conf",
 
 	GPUUnsupported: "this GPU does not support GPUDirect RDMA: use a data center or professional GPU",
