@@ -56,7 +56,7 @@ func manPage() []byte {
 }
 
 var manDescription = []string{
-	"Exports metrics of the RDMA devices of this host: InfiniBand and RoCE ports, links, transceivers, PCIe links, and GPUDirect RDMA between GPUs and NICs. Evaluates built-in alerting rules, which a central Prometheus can load as well. Without a command it runs serve.",
+	"Exports metrics of the RDMA devices of this host: InfiniBand, RoCEv2, iWARP and cloud adapters: ports, links, transceivers, PCIe links, and GPUDirect RDMA between GPUs and NICs. Evaluates built-in alerting rules, which a central Prometheus can load as well. Without a command it runs serve.",
 	"It is read-only: it changes nothing on the host and runs no other program. It works unprivileged, and reports what it cannot read.",
 }
 

@@ -52,7 +52,7 @@ func findMembership(m *machine) (out []finding) {
 			if j := slices.IndexFunc(p.PKeyTable, func(k uint16) bool { return membership(k) == "full" }); j > 0 && !f.meets {
 				key := fmt.Sprintf("%#04x", p.PKeyTable[j])
 				f.evidence = "the port is a full member of " + key
-				f.remedy = "set NCCL_IB_PKEY to the index of " + key + " in the jobs, or make the port a full member in the subnet manager"
+				f.remedy = fmt.Sprintf("export NCCL_IB_PKEY=%d # of the jobs; or make the port a full member in the subnet manager", j)
 			}
 			out = append(out, f)
 		}

@@ -46,7 +46,7 @@ var pcieChecks = []Check{
 		Read:   "/sys/bus/pci/devices/ADDRESS/config of the bridges, Access Control Services (CAP_SYS_ADMIN)",
 		Wanted: "off between a device and a GPU below the same switch, on bare metal",
 		Why:    "GPUDirect RDMA traffic takes the way over the root complex and back, with any IOMMU mode.",
-		Remedy: "setpci -s {bridge} ECAP_ACS+6.w=0000", Before: "not on hosts that pass devices to virtual machines, which ACS isolates; lasts until the next boot", Source: "NVIDIA, NCCL troubleshooting: PCI Access Control Services", Alert: "RDMAACSRedirect",
+		Remedy: "setpci -s {bridge} ECAP_ACS+6.w=0000", Before: "not on hosts that pass devices to virtual machines, which ACS isolates; lasts until the next boot, lasting in the firmware setup of the host", Source: "NVIDIA, NCCL troubleshooting: PCI Access Control Services", Alert: "RDMAACSRedirect",
 		find: findACS,
 	},
 	{
@@ -54,7 +54,7 @@ var pcieChecks = []Check{
 		Read:   "/sys/bus/pci/devices/ADDRESS/iommu_group/type (since Linux 4.20)",
 		Wanted: "pass-through (identity) or no IOMMU, on bare metal",
 		Why:    "Each DMA is translated: throughput drops, and GPUDirect RDMA may fail.",
-		Remedy: "boot with iommu=pt", Before: "containers and bare metal need no translation; hosts that pass devices to virtual machines keep it for these only", Source: "NVIDIA, GPUDirect RDMA: supported systems; AMD, tuning guide", Alert: "RDMAIOMMUTranslating",
+		Remedy: "add iommu=pt to the kernel command line, and restart the host", Before: "containers and bare metal need no translation; hosts that pass devices to virtual machines keep it for these only", Source: "NVIDIA, GPUDirect RDMA: supported systems; AMD, tuning guide", Alert: "RDMAIOMMUTranslating",
 		find: findIOMMU,
 	},
 	{

@@ -54,21 +54,21 @@ func TestPCIe(t *testing.T) {
 			want: "acs mlx5_0 differs warning on off setpci -s 0000:00:01.0 ECAP_ACS+6.w=0000; setpci -s 0000:00:02.0 ECAP_ACS+6.w=0000",
 		},
 		"acs unknown":     {change: func(n *snapshot.Node) { n.GDR.NICs[0].Redirect, n.GDR.NICs[0].Settings = nil, nil }, want: "max_read_request mlx5_0 unknown info  4096 |max_payload mlx5_0 unknown info  256 |relaxed_ordering mlx5_0 unknown info  on |acs mlx5_0 unknown info  off "},
-		"iommu":           {change: func(n *snapshot.Node) { n.GDR.NICs[0].IOMMU = "DMA-FQ" }, want: "iommu_mode mlx5_0 differs warning DMA-FQ identity|none boot with iommu=pt"},
-		"iommu, far":      {change: func(n *snapshot.Node) { n.GDR.NICs[1].IOMMU = "DMA" }, want: "iommu_mode mlx5_1 differs info DMA identity|none boot with iommu=pt"},
+		"iommu":           {change: func(n *snapshot.Node) { n.GDR.NICs[0].IOMMU = "DMA-FQ" }, want: "iommu_mode mlx5_0 differs warning DMA-FQ identity|none add iommu=pt to the kernel command line, and restart the host"},
+		"iommu, far":      {change: func(n *snapshot.Node) { n.GDR.NICs[1].IOMMU = "DMA" }, want: "iommu_mode mlx5_1 differs info DMA identity|none add iommu=pt to the kernel command line, and restart the host"},
 		"no iommu":        {change: func(n *snapshot.Node) { n.GDR.NICs[0].IOMMU = "" }},
 		"Grace":           {change: func(n *snapshot.Node) { n.GDR.GPUs[0].Coupled, n.GDR.NICs[0].IOMMU = true, "DMA" }, lacks: "iommu_mode"},
 		"virtual machine": {change: func(n *snapshot.Node) { n.GDR.Virtual = true }, lacks: "iommu_mode"},
 		"ats": {
 			change: func(n *snapshot.Node) { n.GDR.NICs[1].IOMMU, n.GDR.NICs[1].Settings.HasATS = "DMA", true },
-			want: "iommu_mode mlx5_1 differs info DMA identity|none boot with iommu=pt|ats mlx5_1 differs info off on " +
+			want: "iommu_mode mlx5_1 differs info DMA identity|none add iommu=pt to the kernel command line, and restart the host|ats mlx5_1 differs info off on " +
 				"mlxconfig -d 0000:81:00.0 set ATS_ENABLED=true # NVIDIA; also ATS in the firmware setup of the host (VT-d, AMD-Vi), and no pci=noats at boot",
 		},
 		"ats is on": {
 			change: func(n *snapshot.Node) {
 				n.GDR.NICs[1].IOMMU, n.GDR.NICs[1].Settings.HasATS, n.GDR.NICs[1].Settings.ATS = "DMA", true, true
 			},
-			want: "iommu_mode mlx5_1 differs info DMA identity|none boot with iommu=pt",
+			want: "iommu_mode mlx5_1 differs info DMA identity|none add iommu=pt to the kernel command line, and restart the host",
 		},
 		"ats, pass-through": {change: func(n *snapshot.Node) { n.GDR.NICs[1].Settings.HasATS = true }, lacks: "ats"},
 		"aspm": {

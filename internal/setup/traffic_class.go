@@ -90,9 +90,9 @@ func findJobClass(m *machine) (out []finding) {
 		if f.found == "" && f.want == "" {
 			continue
 		}
-		f.remedy = fmt.Sprintf("set %s={wanted} in the job", job.variable)
+		f.remedy = fmt.Sprintf("export %s={wanted} # of the job", job.variable)
 		if job.variable == "NCCL_IB_TC" {
-			f.remedy += ", or in /etc/nccl.conf"
+			f.remedy += ", or in nccl.conf"
 		}
 		out = append(out, f)
 	}

@@ -213,7 +213,7 @@ func TestChain(t *testing.T) {
 		if r.Setting != "job_traffic_class" {
 			continue
 		}
-		if r.Evidence != "DSCP 0 has priority 0 on eth0; PFC is enabled on 3; the same on 2 other ports" || r.Remedy != "set NCCL_IB_TC=106 in the job, or in /etc/nccl.conf" {
+		if r.Evidence != "DSCP 0 has priority 0 on eth0; PFC is enabled on 3; the same on 2 other ports" || r.Remedy != "export NCCL_IB_TC=106 # of the job, or in nccl.conf" {
 			t.Errorf("%q %q", r.Evidence, r.Remedy)
 		}
 	}

@@ -19,7 +19,7 @@ var legend = []struct{ word, meaning string }{
 	{"direct*", "GPUDirect RDMA by way of the root complex, which costs bandwidth"},
 	{"receive", "GPUDirect RDMA for receiving, sent through host memory"},
 	{"receive*", "the same for receiving, sent through host memory"},
-	{"host", "through host memory, which is normal for NODE and SYS"},
+	{"host", "through host memory, which is normal for NODE and SYS; elsewhere the reason is below"},
 	{"?", "unknown"},
 	{"( )", "NIC not used by NCCL"},
 }

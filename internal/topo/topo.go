@@ -4,6 +4,7 @@ package topo
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
@@ -182,15 +183,17 @@ func pairOf(d *snapshot.GDR, p snapshot.GDRPair) Pair {
 func detour(d *snapshot.GDR, p *snapshot.GDRPair) string {
 	nic, gpu := &d.NICs[p.NIC], &d.GPUs[p.GPU]
 	translates, _ := pci.Translates(nic.IOMMU)
-	switch {
-	case p.Receive != "direct" || p.Topology != "PIX" && p.Topology != "PXB" || d.Virtual:
+	if p.Receive != "direct" || p.Topology != "PIX" && p.Topology != "PXB" || d.Virtual {
 		return ""
-	case nic.Redirect != nil && *nic.Redirect:
-		return "ACS redirection"
-	case translates && !gpu.Coupled:
-		return "IOMMU translation"
 	}
-	return ""
+	var why []string
+	if nic.Redirect != nil && *nic.Redirect {
+		why = append(why, "ACS redirection")
+	}
+	if translates && !gpu.Coupled {
+		why = append(why, "IOMMU translation")
+	}
+	return strings.Join(why, " and ")
 }
 
 func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU {
