@@ -46,7 +46,7 @@ var pcieChecks = []Check{
 		Read:   "/sys/bus/pci/devices/ADDRESS/config of the bridges, Access Control Services (CAP_SYS_ADMIN)",
 		Wanted: "off between a device and a GPU below the same switch, on bare metal",
 		Why:    "GPUDirect RDMA traffic takes the way over the root complex and back, with any IOMMU mode.",
-		Remedy: "setpci -s {bridge} ECAP_ACS+6.w=0000", Before: "not on hosts that pass devices to virtual machines, which ACS isolates; lasts until the next boot, lasting in the firmware setup of the host", Source: "NVIDIA, NCCL troubleshooting: PCI Access Control Services", Alert: "RDMAACSRedirect",
+		Remedy: "setpci -s {bridge} ECAP_ACS+6.w=0000", Before: "not on hosts that pass devices to virtual machines, which ACS isolates; setpci lasts until the next boot, the firmware setup of the host has it for good", Source: "NVIDIA, NCCL troubleshooting: PCI Access Control Services", Alert: "RDMAACSRedirect",
 		find: findACS,
 	},
 	{
