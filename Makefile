@@ -18,9 +18,14 @@ NODES     ?= 1000
 # Fuzzing corpus in the Go cache.
 CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
 # The race detector needs a C compiler, and makes tests five to ten times as slow. Without it run packages without goroutines (PURE), and of
-# the others what plays every recorded machine or runs a command to its end (SINGLE): other tests have the same goroutines.
-SINGLE    := Of(Machines|Replays)$$|^Test(BadInput|Capture|Check|CollectorOffIsGap|CountersThatStartAgain|Demo|EveryAlertFires|IgnoredFaultsAreFaults|RefusedIsGap|ScriptsOfAlerts)
-PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|site|snapshot|topo|transceiver.*)|packaging/.*|rules|test/incidents
+# the others (SINGLES) what plays recorded machines, runs a command to its end or reads the rule files (SINGLE): other tests have the same
+# goroutines.
+PLAYS     := Of(Machines|Replays)$$|^Test(BadInput|BaselinesOutlive|Capture|Check|CollectorOffIsGap|CountersThatStartAgain|Demo|EveryAlertFires|IgnoredFaultsAreFaults|InjectedErrno|LimitsOfAHost|MetricsOfVirtualFunctions|OneFileCostsOneSample|PartMetrics|RefusedIsGap|ScriptsOfAlerts|SeriesAreThose)
+COMMANDS  := ^Test(Books$$|KernelLogInCheck|PageNode|RulesTo|RulesTuned|SetupOf)
+LINTS     := ^Test(AlertsAreTested|AlertsLeaveOut|CopyOfExpressions|NeedsOfAllRules|OneAlertForManyPorts|ReplayOutlasts|RuleStyle|Suspects)
+SINGLE    := $(PLAYS)|$(COMMANDS)|$(LINTS)
+SINGLES   := ./internal/alerting ./internal/capture ./internal/cli ./internal/serve ./test/machines
+PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(backtest|check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|setup|site|snapshot|topo|transceiver.*|tune)|packaging/.*|rules|test/incidents
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
 ADDRESS   ?= :10879
 
@@ -61,23 +66,24 @@ screenshots: ## regenerate the screenshots of the README
 test: ## all tests; no root, no network
 	@$(MAKE) --no-print-directory -j2 -Otarget test-race test-single test-pure
 
-# Many short replays: the default of 100 costs 12% more CPU time for garbage collection.
+# Many short replays: the default of 100 costs 12% more CPU time for garbage collection. make check has go vet, with all its analyses.
 test-race test-single test-pure: export GOGC = 400
 
 test-race:
-	$(GO) test $(RACE) -timeout 20m -skip '$(SINGLE)' $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(PURE))')
+	$(GO) test -vet=off $(RACE) -timeout 20m -skip '$(SINGLE)' $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(PURE))')
 
+# One package at a time: what a command must answer in time is starved by two others that play machines.
 test-single:
-	$(GO) test -timeout 20m -run '$(SINGLE)' ./internal/app ./internal/capture
+	$(GO) test -p 1 -vet=off -timeout 20m -run '$(SINGLE)' $(SINGLES)
 
 test-pure:
-	$(GO) test -timeout 20m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(PURE))')
+	$(GO) test -vet=off -timeout 20m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(PURE))')
 
 .PHONY: update
 update: ## regenerate generated files and goldens; review the diff
 	$(GO) run ./fixtures/gen -dir fixtures/sysfs
 	$(GO) run ./rules/gen
-	$(GO) test -timeout 30m -run '^Test(GoldenOfMachines|Optics|Page|PageNode|Topo|Render)$$' ./internal/app ./internal/check -update
+	$(GO) test -timeout 30m -run '^Test(GoldenOfMachines|Optics|Page|PageNode|Topo|Render)$$' ./internal/cli ./internal/check ./test/machines -update
 	$(GO) run ./docs/gen
 	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md
 	cd dashboards/gen && $(GO) run .
@@ -85,36 +91,44 @@ update: ## regenerate generated files and goldens; review the diff
 
 .PHONY: captures
 captures: ## capture every recorded machine, all rounds, and replay the captures; ten minutes
-	$(GO) test -timeout 30m -run '^TestCaptureOfMachines$$' ./internal/app -every
+	$(GO) test -timeout 30m -run '^TestCaptureOfMachines$$' ./internal/cli -every
 
 .PHONY: mutate
 mutate: ## corrupt every file of three recorded machines in ten ways, at the start and during monitoring; a day, MUTATE='infiniband/mlx5_0/|net/' selects files
-	$(GO) test -timeout 48h -run '^Test(Mutations|FIFOs)OfMachines$$' ./internal/app -mutations 0 -mutate-every -mutate '$(MUTATE)'
+	$(GO) test -timeout 48h -run '^Test(Mutations|FIFOs)OfMachines$$' ./test/machines -mutations 0 -mutate-every -mutate '$(MUTATE)'
 
 .PHONY: compare
 compare: build ## compare metrics and findings of every recorded machine with revision BEFORE; ten minutes
 	test/compare/run.sh '$(BEFORE)' $(BIN)/rdma_exporter
 
-.PHONY: check
+.PHONY: check check-code check-generated check-packaging check-rules
 check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint $(BIN)/crane ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
+	@$(MAKE) --no-print-directory -j2 -Otarget check-code contributing check-rules check-packaging check-generated
+
+check-code:
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
 	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale && $(GO) vet -tags soak ./test/soak && $(GO) vet -tags gpu ./test/gpu
 	$(TOOL) staticcheck ./...
 	$(GO) mod tidy -diff
+	$(BIN)/actionlint -shellcheck= -pyflakes=
+
+check-generated:
 	$(GO) run ./fixtures/gen -check
 	$(GO) run ./rules/gen -check
 	$(GO) run ./docs/gen -check
 	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md -check
 	$(GO) run ./packaging/changelog
-	$(BIN)/actionlint -shellcheck= -pyflakes=
 	cd dashboards/gen && $(GO) run . -check && $(GO) vet . && $(GO) test . && $(GO) mod tidy -diff && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck .
+
+check-packaging:
 	cd packaging/test && $(GO) vet ./... && $(GO) test ./...
+	$(BIN)/amtool check-config packaging/alertmanager/alertmanager.yml
+
+check-rules: $(BIN)/promtool $(BIN)/pint
 	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml rules/compat/*.yml
 	ls rules/tests/*.test.yml | xargs -P 2 -n 6 $(BIN)/promtool test rules
 	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central rules/compat
-	$(BIN)/amtool check-config packaging/alertmanager/alertmanager.yml
-	test/contributing/follow.sh
 
 .PHONY: contributing
 contributing: $(BIN)/promtool ## follow CONTRIBUTING.md in a copy: add a variant, a counter, a rule and a collector, and run their tests
@@ -137,21 +151,33 @@ fuzz: ## fuzz every parser for FUZZTIME (3000x executions; or 60s) each, startin
 fuzz-corpus: ## store the corpus found by make fuzz on this machine
 	tar -C $(CORPUS) --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mtime=@0 -c . | gzip -9n >test/fuzz/corpus.tar.gz
 
-.PHONY: e2e
-e2e: ## tests with a real kernel (namespaces, virtual machine), a simulated fabric, Prometheus, Alertmanager and a browser; installs Debian packages as root
-	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m ./test/netns
+.PHONY: e2e e2e-programs e2e-servers e2e-kernel
+e2e: e2e-programs ## tests with a real kernel (namespaces, virtual machine), a simulated fabric, Prometheus, Alertmanager and a browser; installs Debian packages as root
+	@$(MAKE) --no-print-directory -j2 -Oline e2e-servers e2e-kernel
+
+# Two parts that run at the same time cannot both install packages.
+e2e-programs:
+	set -e; for p in alerting page fabric sandbox kernel; do test/$$p/packages.sh; done
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
-	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -parallel 8 -timeout 8m ./test/alerting
-	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/connections
+
+# Both take equally long. A browser starves the guest's emulated processors: test/page runs beside TestEBPF, the first of test/kernel, which
+# has no scrape that must be answered in time.
+e2e-servers e2e-kernel: export RDMA_EXPORTER = $(CURDIR)/$(BIN)/rdma_exporter-e2e
+e2e-kernel: export RDMA_HOST_TEST = $(CURDIR)/$(BIN)/host-e2e
+
+e2e-servers:
+	$(GO) test -tags e2e -count=1 -timeout 8m ./test/page
+	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m ./test/netns
+	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 8m ./test/alerting
+	$(GO) test -tags e2e -count=1 -timeout 5m ./test/connections
 	$(GO) test -tags e2e -count=1 -timeout 15m ./test/quickstart
-	test/page/packages.sh
-	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 8m ./test/page
-	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/dashboards
 	$(GO) test -tags e2e -count=1 -timeout 6m ./test/fabric
 	$(GO) test -tags e2e -count=1 -timeout 5m ./test/sandbox
-	test/kernel/packages.sh
-	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 30m ./test/kernel
+	$(GO) test -tags e2e -count=1 -timeout 5m ./test/dashboards
+
+e2e-kernel:
+	$(GO) test -tags e2e -count=1 -timeout 30m ./test/kernel
 
 .PHONY: release-test
 release-test: $(BIN)/nfpm ## test release artefacts: deb and rpm on a clean Debian with systemd, container image, amd64 and arm64 binaries; 15 minutes, installs Debian packages as root
@@ -174,7 +200,7 @@ bench: bench-build ## cost of a scrape and of a rule evaluation round, compared 
 bench-build: build # binaries of make bench, for machines without Go: copy the checkout with bin, run the command above
 	GOBIN=$(CURDIR)/$(BIN) $(GO) install github.com/prometheus/node_exporter@v1.12.1
 	$(GO) test -c -o $(BIN)/bench-alerting.test ./internal/alerting
-	$(GO) test -c -o $(BIN)/bench-app.test ./internal/app
+	$(GO) test -c -o $(BIN)/bench-page.test ./test/machines
 	$(GO) test -c -tags bench -o $(BIN)/bench.test ./test/bench
 
 .PHONY: soak

@@ -5,6 +5,9 @@ go 1.26.0
 require (
 	github.com/NVIDIA/go-nvml v0.13.4-0 // NVML's functions by dlopen: GPUs, NVLinks, XID errors
 	github.com/alecthomas/kingpin/v2 v2.4.0 // flags and commands
+	github.com/chromedp/cdproto v0.159.0 // events of the browser, in tests of the pages
+	github.com/chromedp/chromedp v0.23.0 // the browser in tests of the pages
+	github.com/cilium/ebpf v0.22.0 // eBPF programs, types of the kernel: registrations of memory with RDMA devices
 	github.com/coreos/go-systemd/v22 v22.7.0 // systemd sockets
 	github.com/prometheus/client_golang v1.25.0 // process_* and go_* metrics, registries
 	github.com/prometheus/client_model v0.6.3 // samples between collection, exposition and rules
@@ -18,6 +21,8 @@ require (
 	golang.org/x/crypto v0.57.0 // bcrypt, in tests of basic authentication
 	golang.org/x/sys v0.49.0 // system calls and constants of Linux that the standard library lacks
 	golang.org/x/tools v0.49.0 // txtar, the format of captures
+	google.golang.org/grpc v1.83.2 // the client of the PodResources API
+	k8s.io/kubelet v0.37.0 // names of pods: messages of the kubelet's PodResources API, v1; 156 kB of the binary with the client
 )
 
 require (
@@ -53,6 +58,7 @@ require (
 	github.com/facette/natsort v0.0.0-20181210072756-2cd4dd1e2dcb // indirect
 	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
+	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-openapi/analysis v0.25.5 // indirect
@@ -122,7 +128,6 @@ require (
 	golang.org/x/time v0.15.0 // indirect
 	google.golang.org/api v0.297.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260825221802-da73d73af1c5 // indirect
-	google.golang.org/grpc v1.83.2 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/apimachinery v0.37.0 // indirect

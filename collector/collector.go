@@ -3,7 +3,6 @@
 package collector
 
 import (
-	"cmp"
 	"context"
 	"regexp"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
@@ -28,9 +28,10 @@ type Collector struct {
 	// Read fills its own section of the node and calls done once: with the complete section, or with the available part when ctx ends. A
 	// failed item becomes an Issue and costs its own sample; an error means that there is no section. A read that hangs in the kernel
 	// blocks Read, but not done.
-	Read func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error))
+	Read readFunc
 	Emit func(*snapshot.Node, Sink)
-	// Derive, if set, adds to the complete node what follows from the sections of several collectors, and emits it. It is called by several goroutines.
+	// Derive, if set, adds to the complete node what follows from the sections of several collectors, and emits it. It is called by several
+	// goroutines.
 	Derive func(*snapshot.Node, Sink)
 }
 
@@ -70,9 +71,11 @@ type Options struct {
 	NCCL gdr.Job
 	// GPUInterval is the interval of GPU reads in the background; 0: one in each round.
 	GPUInterval time.Duration
-	GPUFull     bool // all GPU metrics, not only those of the fabric
+	GPUFull     bool // all GPU metrics, not only those of NVLinks, PCIe and faults
 	// Bufinfo permits a read of the host's DMA-BUF list if a GPU is suspected of staging. It blocks jobs briefly.
 	Bufinfo bool
+	// EBPF permits Run to observe registrations of memory by eBPF programs.
+	EBPF EBPF
 	// AskSubnet permits subnet management datagrams to both ends of InfiniBand links. Requires privileges.
 	AskSubnet bool
 	// MADCounters permits performance management datagrams to the host's own InfiniBand ports.
@@ -85,34 +88,33 @@ type Options struct {
 	PartMetrics func() map[string]bool
 	// MaxDevices is the maximum number of devices to read; 0: no limit.
 	MaxDevices int
-
-	nvlink    *nvlink      // NVLink management devices: only their identity is read
-	wires     *wires       // netdev statistics
-	lastRound *lastRound   // devices and GPUs of the last round
-	common    *commonLinks // rates and widths enabled at both ends of InfiniBand links
-	gpus      *gpuReadings
-	functions *functions // kinds of devices
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
-	o.nvlink, o.wires, o.lastRound = newNVLink(o.siteSettings), newWires(), &lastRound{}
-	o.common, o.functions = newCommonLinks(), &functions{limit: o.MaxDevices, metrics: o.PartMetrics}
-	o.gpus = &gpuReadings{interval: o.GPUInterval, full: o.GPUFull}
+	conf := &siteConfig{o.Site, o.Hostname}
+	// What collectors share: who provides it -> who uses it.
+	devices := newRoster(o)            // RDMA devices of a round: the first that reads -> all
+	nvlink := newNVLink(conf.settings) // those that manage NVLink switches: the first that asks -> all
+	stats := newNetdevStats()          // statistics of netdevs: ethernet -> infiniband
+	common := newCommonLinks()         // modes of both ends of InfiniBand links: neighbour -> infiniband
+	last := &lastRound{}               // devices and GPUs: infiniband -> gdr, pcie, kernellog; jobs: gdr -> infiniband, kernellog
+	gpus := newGPUReadings(o)          // NVML: gpu -> gdr, pcie
 	return []*Collector{
-		newInfiniBand(o),
-		newHWCounters(o),
-		newEthernet(o),
-		newModules(o),
-		newHealth(o),
-		newQoS(o),
-		newPCIe(o),
-		newSensors(o),
-		newTransceivers(o),
-		newNeighbours(o),
-		newGPU(o),
-		newGDR(o),
-		newSetup(o),
+		newInfiniBand(o, devices, conf, nvlink, stats, common, last),
+		newHWCounters(devices, nvlink),
+		newEthernet(o.SampleInterval, devices, nvlink, stats),
+		newModules(conf),
+		newHealth(devices, nvlink),
+		newQoS(devices, conf),
+		newPCIe(devices, last, gpus),
+		newSensors(devices),
+		newTransceivers(o.ModuleInterval, devices, nvlink),
+		newNeighbours(o, devices, conf, nvlink, common),
+		newGPU(conf, gpus),
+		newGDR(o, devices, last, gpus),
+		newSetup(conf),
+		newKernelLog(last),
 	}
 }
 
@@ -126,53 +128,45 @@ const (
 
 const classDir = "sys/class/infiniband"
 
-// devices lists the RDMA devices to be read, and notes in n what is left out. A host without the class has none.
-func (o Options) devices(h *host.Host, n *snapshot.Node) ([]string, error) {
-	n.Reduced = &snapshot.Reduced{}
-	names, err := h.Devices()
-	if err != nil {
-		if host.IsAbsent(err) {
-			return nil, nil
+// slowInterval is how long data is kept that changes only with a link or a configuration: identity, GID and P_Key tables, the netdev of a
+// port, link modes.
+const slowInterval = time.Minute
+
+// readFunc is Collector.Read.
+type readFunc = func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error))
+
+// readDevices is the Read of a collector that reads each device and needs nothing else. fresh is Devices.New.
+func readDevices[S, T any](
+	ro *roster, name string, fresh func() *S, read func(*reading.Reader, *S) (T, bool), use func(*snapshot.Node, []T),
+) readFunc {
+	devices := reading.Devices[S, T]{Collector: name, New: fresh}
+	return func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
+		roster, err := ro.of(h, n)
+		if err != nil {
+			done(err)
+			return
 		}
-		return nil, err
+		devices.ReadAll(ctx, h, n, roster, read, func(out []T) { use(n, out) }, done)
 	}
-	var out []string
-	for _, n := range names {
-		if o.wanted(n) {
-			out = append(out, n)
-		}
-	}
-	out, n.Reduced = o.functions.reduce(h, out)
-	return out, nil
 }
 
-func (o Options) wanted(device string) bool {
-	return (o.Include == nil || o.Include.MatchString(device)) && (o.Exclude == nil || !o.Exclude.MatchString(device))
-}
-
-// perDevice is the state that a collector keeps for devices between rounds, by device name. It is discarded with the device and when the names
-// of its netdevs change: names are reused.
-type perDevice[T any] struct {
-	states        map[string]*T
-	registrations map[string]uint64
-	netdevs       map[string]uint64
-}
-
-// of discards the state of devices that are gone, have registered again or have other netdevs, and returns the state of the present ones,
-// new ones included. The result belongs to a round, which may outlast the next one.
-func (k *perDevice[T]) of(h *host.Host, names []string, fresh func() *T) map[string]*T {
-	states, registrations, netdevs := make(map[string]*T, len(names)), make(map[string]uint64, len(names)), make(map[string]uint64, len(names))
-	for _, name := range names {
-		registration := h.Registration(name)
-		netdevs[name] = h.NetdevChanges(name)
-		state := k.states[name]
-		if state == nil || registration != k.registrations[name] && registration != 0 || netdevs[name] != k.netdevs[name] {
-			state = fresh()
+// readHost is the Read of a collector that reads data of the host each slowInterval, in a lane of its name.
+func readHost[T any](name string, s host.Source, read func(*reading.Reader) T, use func(*snapshot.Node, T)) readFunc {
+	var last reading.Kept[T]
+	return func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
+		if now := h.Now(); last.Due(now, slowInterval) {
+			var v T
+			issues, err := reading.OfHost(ctx, h, name, s, func(r *reading.Reader) { v = read(r) })
+			if err != nil {
+				done(err)
+				return
+			}
+			last.Keep(v, now)
+			n.Issues = append(n.Issues, issues...)
 		}
-		states[name], registrations[name] = state, cmp.Or(registration, k.registrations[name])
+		use(n, last.Value)
+		done(nil)
 	}
-	k.states, k.registrations, k.netdevs = states, registrations, netdevs
-	return states
 }
 
 func boolValue(b bool) float64 {
@@ -186,5 +180,22 @@ func boolValue(b bool) float64 {
 func emitUint(s Sink, d *Desc, v *uint64, labels ...string) {
 	if v != nil {
 		s.Emit(d, float64(*v), labels...)
+	}
+}
+
+// reads reports whether a metric of the reader's device is read.
+func reads(r *reading.Reader, d *Desc) bool { return d != nil && r.Reads(d.Name) }
+
+// emitBool emits 1 or 0, or nothing if it is unknown.
+func emitBool(s Sink, d *Desc, v *bool, labels ...string) {
+	if v != nil {
+		s.Emit(d, boolValue(*v), labels...)
+	}
+}
+
+// emitPer emits a value that may be absent, divided by per.
+func emitPer(s Sink, d *Desc, v *float64, per float64, labels ...string) {
+	if v != nil {
+		s.Emit(d, *v/per, labels...)
 	}
 }

@@ -8,45 +8,46 @@ import (
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
-// identity reads the identity of a device. It changes only when the device registers again.
-func (r *reader) identity(name string) snapshot.Device {
+// readIdentity reads the identity of a device. It changes only when the device registers again.
+func readIdentity(r *reading.Reader, name string) snapshot.Device {
 	dir := classDir + "/" + name
 	d := snapshot.Device{
 		Name:       name,
-		NodeType:   r.within(dir+"/node_type", r.number(dir, "node_type"), nodeTypes),
-		NodeGUID:   r.identityText(dir+"/node_guid", nameLength, guids),
-		SystemGUID: r.identityText(dir+"/sys_image_guid", nameLength, guids),
-		HCAType:    r.identityText(dir+"/hca_type", nameLength, nil),
-		BoardID:    r.identityText(dir+"/board_id", nameLength, nil),
-		Firmware:   r.identityText(dir+"/fw_ver", firmwareLength, firmwares),
+		NodeType:   within(r, dir, "node_type", r.Number(dir, "node_type"), nodeTypes),
+		NodeGUID:   identityText(r, dir+"/node_guid", nameLength, guids),
+		SystemGUID: identityText(r, dir+"/sys_image_guid", nameLength, guids),
+		HCAType:    identityText(r, dir+"/hca_type", nameLength, nil),
+		BoardID:    identityText(r, dir+"/board_id", nameLength, nil),
+		Firmware:   identityText(r, dir+"/fw_ver", firmwareLength, firmwares),
 	}
 	var function string
-	d.FunctionType, function = r.function(dir)
-	d.Driver = r.driverOf(name)
+	d.FunctionType, function = pciFunction(r, dir)
+	d.Driver = driverOf(r, name)
 	if function == "" {
 		return d
 	}
 	d.PCIAddress, d.Path = path.Base(function), function
-	d.Emulated = pci.Emulated(r.optional(pciDir + pci.Functions(function)[0] + "/vendor"))
-	if n := r.optional(function + "/numa_node"); n != "-1" {
+	d.Emulated = pci.Emulated(r.Optional(pciDir + pci.Functions(function)[0] + "/vendor"))
+	if n := r.Optional(function + "/numa_node"); n != "-1" {
 		d.NUMANode = n
 	}
-	d.VirtualFunctions = r.virtualFunctions(function)
-	if target, err := r.h.Files.Link(function + "/physfn"); err == nil {
+	d.VirtualFunctions = readVirtualFunctions(r, function)
+	if target, err := r.Host.Files.Link(function + "/physfn"); err == nil {
 		d.PhysicalFunction = path.Base(target)
 	}
 	return d
 }
 
-// function returns the kind of function of a device directory and the path of the PCI function, for a sub-function that of its parent; an
-// empty path where there is none. A device without a function is software only with positive evidence.
-func (r *reader) function(dir string) (snapshot.FunctionType, string) {
-	real, err := r.h.Files.Resolve(dir + "/device")
+// pciFunction returns the kind of function of a device directory and the path of the PCI function, for a sub-function that of its parent;
+// an empty path where there is none. A device without a function is software only with positive evidence.
+func pciFunction(r *reading.Reader, dir string) (snapshot.FunctionType, string) {
+	real, err := r.Host.Files.Resolve(dir + "/device")
 	if err != nil {
-		if own, err := r.h.Files.Resolve(dir); err == nil && strings.HasPrefix(own, virtualDevices) || r.softwareDriver(dir) != "" {
+		if own, err := r.Host.Files.Resolve(dir); err == nil && strings.HasPrefix(own, virtualDevices) || softwareDriver(r, dir) != "" {
 			return snapshot.Software, ""
 		}
 		return snapshot.FunctionUnknown, ""
@@ -61,7 +62,7 @@ func (r *reader) function(dir string) (snapshot.FunctionType, string) {
 		}
 	}
 	if kind == snapshot.Physical {
-		if _, err := r.h.Files.Link(real + "/physfn"); err == nil || isVirtualID(r.optional(real+"/vendor"), r.optional(real+"/device")) {
+		if _, err := r.Host.Files.Link(real + "/physfn"); err == nil || isVirtualID(r.Optional(real+"/vendor"), r.Optional(real+"/device")) {
 			kind = snapshot.Virtual
 		}
 	}
@@ -72,27 +73,27 @@ func (r *reader) function(dir string) (snapshot.FunctionType, string) {
 const virtualDevices = "sys/devices/virtual/"
 
 // driverOf returns the driver of a device: that of its function, else one deduced from other evidence; empty where there is none.
-func (r *reader) driverOf(name string) string {
+func driverOf(r *reading.Reader, name string) string {
 	dir := classDir + "/" + name
-	kind, function := r.function(dir)
+	kind, function := pciFunction(r, dir)
 	switch {
 	case function != "":
-		return r.driver(function)
+		return boundDriver(r, function)
 	case kind != snapshot.Software && kind != snapshot.FunctionUnknown:
-		return r.driver(dir + "/device")
+		return boundDriver(r, dir+"/device")
 	}
-	return cmp.Or(r.softwareDriver(dir), driverOfType(r.optional(dir+"/hca_type")), driverNamed(name))
+	return cmp.Or(softwareDriver(r, dir), driverOfType(r.Optional(dir+"/hca_type")), driverNamed(name))
 }
 
 // siwNodeDesc is the node description of siw devices; the user library of siw identifies them by it (include/uapi/rdma/siw-abi.h).
 const siwNodeDesc = "Software iWARP stack"
 
 // softwareDriver returns the driver of a software device: only rxe has its netdev in the file parent.
-func (r *reader) softwareDriver(dir string) string {
+func softwareDriver(r *reading.Reader, dir string) string {
 	switch {
-	case r.optional(dir+"/parent") != "":
+	case r.Optional(dir+"/parent") != "":
 		return "rxe"
-	case r.optional(dir+"/node_desc") == siwNodeDesc:
+	case r.Optional(dir+"/node_desc") == siwNodeDesc:
 		return "siw"
 	}
 	return ""
@@ -147,13 +148,31 @@ func driverNamed(name string) string {
 	return ""
 }
 
-// driver is the name behind the link driver of a device directory.
-func (r *reader) driver(dir string) string {
-	target, err := r.h.Files.Link(dir + "/driver")
+// boundDriver is the name behind the link driver of a device directory.
+func boundDriver(r *reading.Reader, dir string) string {
+	target, err := r.Host.Files.Link(dir + "/driver")
 	if err != nil {
 		return ""
 	}
 	return path.Base(target)
+}
+
+// portNumbers lists the port numbers of a device. The directory may appear a moment after the device.
+func portNumbers(r *reading.Reader, dev string) []int {
+	names, err := r.Host.Files.List(classDir + "/" + dev + "/ports")
+	if err != nil {
+		if !host.IsAbsent(err) {
+			r.Issue(err)
+		}
+		return nil
+	}
+	var out []int
+	for _, n := range names {
+		if i, err := strconv.Atoi(n); err == nil && i > 0 {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // isVirtualID reports whether PCI ids are those of a virtual function: a guest has no physfn link.
@@ -171,7 +190,7 @@ func isVirtualID(vendor, device string) bool {
 }
 
 // gpus returns the paths of all GPUs in the PCI tree.
-func gpus(h *host.Host, r *reader) []string {
+func gpus(h *host.Host, r *reading.Reader) []string {
 	const bus = "sys/bus/pci/devices"
 	names, err := h.Files.List(bus)
 	if err != nil {
@@ -180,11 +199,11 @@ func gpus(h *host.Host, r *reader) []string {
 	var out []string
 	for _, n := range names {
 		dir := bus + "/" + n
-		vendor := r.optional(dir + "/vendor")
+		vendor := r.Optional(dir + "/vendor")
 		if !pci.IsGPU(vendor, "0x03") {
 			continue
 		}
-		if !pci.IsGPU(vendor, r.optional(dir+"/class")) {
+		if !pci.IsGPU(vendor, r.Optional(dir+"/class")) {
 			continue
 		}
 		if real, err := h.Files.Resolve(dir); err == nil {

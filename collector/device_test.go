@@ -37,8 +37,8 @@ func TestDriverWithoutFunction(t *testing.T) {
 	} {
 		t.Run(c.name+" "+c.files, func(t *testing.T) {
 			r := readerOf(t, strings.ReplaceAll(c.files, "D/", c.at+c.name+"/")+"-- "+classDir+"/"+c.name+" -> ../../"+strings.TrimPrefix(c.at, "sys/")+c.name+" --\n")
-			kind, function := r.function(classDir + "/" + c.name)
-			if driver := r.driverOf(c.name); driver != c.driver || kind != c.kind || function != "" {
+			kind, function := pciFunction(r, classDir+"/"+c.name)
+			if driver := driverOf(r, c.name); driver != c.driver || kind != c.kind || function != "" {
 				t.Errorf("%q on %q, function %q", driver, kind, function)
 			}
 		})
@@ -65,7 +65,7 @@ func TestDefaultRoute(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := readerOf(t, c.files).routed()
+			got := routedNetdevs(readerOf(t, c.files))
 			slices.Sort(got)
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("%q, want %q", got, c.want)

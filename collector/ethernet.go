@@ -6,65 +6,60 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
 const (
-	// wireInterval is the interval of netdev statistics in rounds: 15 s, less the jitter of scrapes.
-	wireInterval = 14 * time.Second
+	// statsInterval is the interval of netdev statistics in rounds: 15 s, less the jitter of scrapes.
+	statsInterval = 14 * time.Second
 	// cheapRead is the duration of a read that is permitted even if the time budget of the device is spent: below a tenth of its budget. A
 	// device that was stuck for long has spent the budget of half an hour.
-	cheapRead = wireInterval / 1000
-	// wireRetention is how long statistics are served without a new read. Older counters would stop and then jump.
-	wireRetention = time.Minute
+	cheapRead = statsInterval / 1000
+	// statsRetention is how long statistics are served without a new read. Older counters would stop and then jump.
+	statsRetention = time.Minute
 	// settingsRetention is the same for pause and FEC, read each slowInterval.
 	settingsRetention = 3 * slowInterval
 )
 
 // ethernet reads the statistics of the netdevs of RDMA ports.
 type ethernet struct {
-	Options
-	devices perDevice[ethState]
+	roster  *roster
+	nvlink  *nvlink
+	stats   *netdevStats
+	devices reading.Devices[ethState, []snapshot.NetdevCounters]
 	samples *pfcSampler
 }
 
 // ethState belongs to the lane of its device.
 type ethState struct {
-	at      time.Time // when the following was read
+	read    reading.Last // of the following
 	netdevs []*ethNetdev
 
-	quarantine quarantine
+	quarantine reading.Quarantine
 }
 
 // ethNetdev is what outlives a round of one netdev.
 type ethNetdev struct {
 	portNetdev
 
-	wireTried    time.Time
-	wireTook     time.Duration // the last reading
-	settingsAt   time.Time     // when pause and FEC were read
-	settingsTook time.Duration // both
-	pause        *snapshot.Pause
-	pauseAt      time.Time
-	fec          *snapshot.FEC
-	fecAt        time.Time
-	fecActive    *uint64 // of the answer for which the code was determined
-	fecCode      string
-	codeAt       time.Time
-	carrier      *uint64 // carrier changes at the last failure
+	statsRead timedRead
+	settings  timedRead // pause and FEC, both
+	pause     reading.Kept[*snapshot.Pause]
+	fec       reading.Kept[*snapshot.FEC]
+	fecActive *uint64 // of the answer for which the code was determined
+	fecCode   reading.Kept[string]
+	carrier   *uint64 // carrier changes at the last failure
 }
 
-func newEthernet(o Options) *Collector {
-	c := &ethernet{Options: o}
-	if c.wires == nil {
-		c.wires = newWires()
-	}
-	c.samples = newPFCSampler(o.SampleInterval, c.readPauses)
+func newEthernet(samples time.Duration, devices *roster, nvlink *nvlink, stats *netdevStats) *Collector {
+	c := &ethernet{roster: devices, nvlink: nvlink, stats: stats, devices: reading.Devices[ethState, []snapshot.NetdevCounters]{Collector: "ethernet"}}
+	c.samples = newPFCSampler(samples, c.readPauses)
 	return &Collector{
 		Name:    "ethernet",
 		Help:    "netdev statistics of RDMA ports: PFC and pause, priorities, discards, FEC, link errors, PCIe stalls",
 		Default: true,
-		Descs:   append(wireDescs(), pfcSampleDescs...),
+		Descs:   append(netdevDescs(), pfcSampleDescs...),
 		Run:     c.samples.run,
 		Read:    c.read,
 		Emit:    emitEthernet,
@@ -72,45 +67,41 @@ func newEthernet(o Options) *Collector {
 }
 
 func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h, n)
+	roster, err := c.roster.of(h, n)
 	if err != nil {
 		done(err)
 		return
 	}
-	states := c.devices.of(h, names, func() *ethState { return &ethState{} })
-	eachDevice(ctx, h, n, "ethernet", names, func(r *reader, name string) ([]snapshot.NetdevCounters, bool) {
-		return c.readDevice(r, name, states[name]), true
-	}, func(devices [][]snapshot.NetdevCounters) {
+	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(devices [][]snapshot.NetdevCounters) {
 		n.Ethernet = &snapshot.Ethernet{Netdevs: slices.Concat(devices...)}
 		c.samples.drop(h.Now())
-		c.wires.keep(names)
+		c.stats.keep(roster.Names)
 	}, done)
 }
 
-func (c *ethernet) readDevice(r *reader, name string, st *ethState) []snapshot.NetdevCounters {
-	r.begin(host.SourceIdentity)
-	r.quarantine = &st.quarantine
-	if st.at.IsZero() || r.due(st.at) {
+func (c *ethernet) readDevice(r *reading.Reader, st *ethState) ([]snapshot.NetdevCounters, bool) {
+	name := r.Device
+	r.Begin(host.SourceIdentity)
+	r.Quarantine = &st.quarantine
+	if st.read.DueOf(r, slowInterval) {
 		c.learn(r, name, st)
 	}
 	out := make([]snapshot.NetdevCounters, 0, len(st.netdevs))
 	for _, nd := range st.netdevs {
 		nd.release(r)
-		c.readWire(r, nd)
+		c.readStats(r, nd)
 		nd.readSettings(r)
 		out = append(out, c.counters(r, name, nd))
 	}
-	return out
+	return out, true
 }
 
 // learn finds the netdevs of a device.
-func (c *ethernet) learn(r *reader, name string, st *ethState) {
+func (c *ethernet) learn(r *reading.Reader, name string, st *ethState) {
 	before := st.netdevs
-	found, whole := c.wireNetdevs(r, name)
-	st.netdevs, st.at = nil, r.now()
-	if !whole {
-		st.at = time.Time{}
-	}
+	found, whole := physicalNetdevs(r, c.nvlink, name)
+	st.netdevs = nil
+	st.read.ReadIf(whole, r.Now())
 	for _, n := range found {
 		nd := &ethNetdev{portNetdev: n}
 		if i := slices.IndexFunc(before, func(o *ethNetdev) bool { return o.portNetdev == n }); i >= 0 {
@@ -118,53 +109,66 @@ func (c *ethernet) learn(r *reader, name string, st *ethState) {
 		}
 		st.netdevs = append(st.netdevs, nd)
 	}
-	c.wires.keepOf(name, found)
+	c.stats.keepOf(name, found)
 }
 
 // dir names the requests for a netdev, as captures do.
 func (nd *ethNetdev) dir() string { return ethtoolDir(nd.name) }
 
 // release clears the quarantine of the netdev when its carrier has changed.
-func (nd *ethNetdev) release(r *reader) {
-	if r.quarantine.groups[nd.dir()] == nil {
+func (nd *ethNetdev) release(r *reading.Reader) {
+	if !r.Quarantine.Failing(nd.dir()) {
 		nd.carrier = nil
 		return
 	}
-	r.begin(host.SourceNetdev)
-	n := r.count(netDir + nd.name + "/carrier_changes")
+	r.Begin(host.SourceNetdev)
+	n := r.Count(netDir + nd.name + "/carrier_changes")
 	if n != nil && nd.carrier != nil && *n != *nd.carrier {
-		r.quarantine.release(nd.dir())
+		r.Quarantine.Release(nd.dir())
 	}
 	nd.carrier = n
 }
 
-// readWire reads the statistics if the newest are old. A netdev that is being sampled needs values of the time of the scrape: rules
+// readStats reads the statistics if the newest are old. A netdev that is being sampled needs values of the time of the scrape: rules
 // divide its pause time by the time between scrapes.
-func (c *ethernet) readWire(r *reader, nd *ethNetdev) {
+func (c *ethernet) readStats(r *reading.Reader, nd *ethNetdev) {
 	const item = "stats"
-	now, target := r.now(), nd.target(r.device)
-	if r.quarantine.held(nd.dir(), item, now) {
+	now, target := r.Now(), nd.target(r.Device)
+	if r.Quarantine.Held(nd.dir(), item, now) {
 		return
 	}
-	tried := nd.wireTried
-	if last := c.wires.last(target); last != nil && last.At.After(tried) {
-		tried = last.At
+	tried := nd.statsRead
+	if last := c.stats.last(target); last != nil && last.At.After(tried.Time()) { // of the sampler
+		tried.Read(last.At)
 	}
-	kept := wireInterval
+	kept := statsInterval
 	if c.samples.sampling(nd.name) {
 		kept = c.samples.interval
 	}
-	if !tried.IsZero() && (now.Sub(tried) < kept || nd.wireTook > cheapRead && !r.deferrable()) {
+	if !tried.due(r, kept) {
 		return
 	}
 	var err error
 	begun := time.Now()
-	r.apart(c.wires.source(nd.driver), func() { _, err = c.wires.read(r.ctx, r.h, target) })
-	nd.wireTook = time.Since(begun)
+	r.Apart(c.stats.source(nd.driver), func() { _, err = c.stats.read(r.Ctx, r.Host, target) })
+	nd.statsRead.took = time.Since(begun)
 	if !blocked(err) {
-		nd.wireTried = now
+		nd.statsRead.Read(now)
 	}
-	nd.failed(r, item, now, err)
+	r.Outcome(nd.dir(), item, err)
+}
+
+// timedRead is a read of which only an expensive one is deferred.
+type timedRead struct {
+	reading.Last
+	took time.Duration // by the last read
+}
+
+func (t *timedRead) due(r *reading.Reader, interval time.Duration) bool {
+	if t.took > cheapRead {
+		return t.DueOf(r, interval)
+	}
+	return t.Due(r.Now(), interval)
 }
 
 // blocked reports whether rtnl is unavailable. The read is then tried again in the next round, at no cost.
@@ -173,79 +177,53 @@ func blocked(err error) bool {
 	return err != nil && (reason == host.BackedOff || reason == host.Stuck)
 }
 
-// failed records the outcome of a request. An item that a driver does not support is no failure.
-func (nd *ethNetdev) failed(r *reader, item string, now time.Time, err error) {
-	r.quarantine.note(nd.dir(), item, now, err)
-	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
-		r.issue(err)
-	}
-}
-
 // readSettings reads pause and FEC, which InfiniBand does not have.
-func (nd *ethNetdev) readSettings(r *reader) {
-	now := r.now()
-	if nd.layer != "Ethernet" || !nd.settingsAt.IsZero() && (now.Sub(nd.settingsAt) < slowInterval || nd.settingsTook > cheapRead && !r.deferrable()) {
+func (nd *ethNetdev) readSettings(r *reading.Reader) {
+	now := r.Now()
+	if nd.layer != "Ethernet" || !nd.settings.due(r, slowInterval) {
 		return
 	}
 	begun := time.Now()
-	pause, made := askSetting(r, nd, "pause", host.SourcePause, r.h.Ethtool.Pause)
+	pause, made := reading.Ask(r, host.SourcePause, nd.dir(), "pause", nd.name, r.Host.Ethtool.Pause)
 	if !made {
 		return // nor would the other be
 	}
 	if pause != nil {
-		nd.pause, nd.pauseAt = pause, now
+		nd.pause.Keep(pause, now)
 	}
-	fec, made := askSetting(r, nd, "fec", host.SourceFEC, r.h.Ethtool.FEC)
+	fec, made := reading.Ask(r, host.SourceFEC, nd.dir(), "fec", nd.name, r.Host.Ethtool.FEC)
 	if !made {
 		return
 	}
 	if fec != nil {
-		nd.fec, nd.fecAt = fec, now
+		nd.fec.Keep(fec, now)
 		nd.readCode(r, now)
 	}
-	nd.settingsAt, nd.settingsTook = now, time.Since(begun)
-}
-
-// askSetting reads a setting; the answer is nil where there is none. made is false if rtnl is unavailable.
-func askSetting[T any](r *reader, nd *ethNetdev, item string, s host.Source, ask func(context.Context, string) (T, error)) (answer *T, made bool) {
-	now := r.now()
-	if r.quarantine.held(nd.dir(), item, now) {
-		return nil, true
-	}
-	ctx := r.ctx
-	got := new(T) // may still be written to after a refusal
-	var err error
-	if r.underRTNL(s, 1, func() { *got, err = ask(ctx, nd.name) }) != nil {
-		return nil, false
-	}
-	nd.failed(r, item, now, err)
-	if err != nil {
-		return nil, true
-	}
-	return got, true
+	nd.settings.Read(now)
+	nd.settings.took = time.Since(begun)
 }
 
 // counters are the values of a netdev that are fresh enough to be served.
-func (c *ethernet) counters(r *reader, device string, nd *ethNetdev) snapshot.NetdevCounters {
+func (c *ethernet) counters(r *reading.Reader, device string, nd *ethNetdev) snapshot.NetdevCounters {
 	out := snapshot.NetdevCounters{Device: device, Port: nd.port, LinkLayer: nd.layer, Netdev: nd.name}
-	now, target := r.now(), nd.target(device)
-	if wire := c.wires.last(target); wire != nil && now.Sub(wire.At) <= wireRetention {
-		out.Wire = wire
+	now, target := r.Now(), nd.target(device)
+	if stats := c.stats.last(target); stats != nil && now.Sub(stats.At) <= statsRetention {
+		out.Stats = stats
 		if nd.layer == "Ethernet" {
-			out.PFC = c.samples.note(target, wire, now)
+			out.PFC = c.samples.note(target, stats, now)
 		}
 	}
-	if nd.pause != nil && now.Sub(nd.pauseAt) <= settingsRetention {
-		out.Pause = withoutPause(*nd.pause, out.Wire)
+	if nd.pause.Within(now, settingsRetention) {
+		out.Pause = withoutPause(*nd.pause.Value, out.Stats)
 	}
-	if nd.fec != nil && now.Sub(nd.fecAt) <= settingsRetention {
-		out.FEC, out.FECCode = withoutFEC(*nd.fec, out.Wire), nd.fecCode
+	if nd.fec.Within(now, settingsRetention) {
+		out.FEC, out.FECCode = withoutFEC(*nd.fec.Value, out.Stats), nd.fecCode.Value
 	}
 	return out
 }
 
 // withoutPause leaves out counts that are in the driver's own statistics, which are read more often.
-func withoutPause(p snapshot.Pause, w *snapshot.Wire) *snapshot.Pause {
+func withoutPause(p snapshot.Pause, w *snapshot.NetdevReading) *snapshot.Pause {
 	if w.Has(snapshot.GlobalPauseFrames, receive) {
 		p.RXFrames, p.TXFrames = nil, nil
 	}
@@ -256,8 +234,8 @@ func withoutPause(p snapshot.Pause, w *snapshot.Wire) *snapshot.Pause {
 }
 
 // withoutFEC is as withoutPause.
-func withoutFEC(f snapshot.FEC, w *snapshot.Wire) *snapshot.FEC {
-	for what, v := range map[snapshot.WireWhat]**uint64{
+func withoutFEC(f snapshot.FEC, w *snapshot.NetdevReading) *snapshot.FEC {
+	for what, v := range map[snapshot.NetdevStat]**uint64{
 		snapshot.FECCorrectedBits: &f.CorrectedBits, snapshot.FECCorrectedBlocks: &f.Corrected, snapshot.FECUncorrectableBlocks: &f.Uncorrectable,
 	} {
 		if w.Has(what, "") {

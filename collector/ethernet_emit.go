@@ -13,7 +13,7 @@ func emitEthernet(n *snapshot.Node, s Sink) {
 	for i := range n.Ethernet.Netdevs {
 		nd := &n.Ethernet.Netdevs[i]
 		at := [...]string{nd.Device, strconv.Itoa(nd.Port), nd.Netdev}
-		emitWire(s, nd, at[:])
+		emitNetdevStats(s, nd, at[:])
 		if nd.Pause != nil {
 			emitUint(s, globalPauseEnabled, nd.Pause.RX, append(at[:], receive)...)
 			emitUint(s, globalPauseEnabled, nd.Pause.TX, append(at[:], transmit)...)
@@ -24,15 +24,15 @@ func emitEthernet(n *snapshot.Node, s Sink) {
 	}
 }
 
-func emitWire(s Sink, nd *snapshot.NetdevCounters, at []string) {
-	if nd.Wire == nil {
+func emitNetdevStats(s Sink, nd *snapshot.NetdevCounters, at []string) {
+	if nd.Stats == nil {
 		return
 	}
 	var labels [5]string
-	for i := range nd.Wire.Counts {
-		c := &nd.Wire.Counts[i]
-		m := &wireMetrics[c.What]
-		if m.ethernet && nd.LinkLayer != "Ethernet" || !nd.Wire.Tells(c) || m.desc == nil || sparseCounts[c.What] && c.Value == 0 {
+	for i := range nd.Stats.Counts {
+		c := &nd.Stats.Counts[i]
+		m := &netdevMetrics[c.What]
+		if m.ethernet && nd.LinkLayer != "Ethernet" || !nd.Stats.Exposes(c) || m.desc == nil || sparseCounts[c.What] && c.Value == 0 {
 			continue
 		}
 		l := append(labels[:0], at...)
@@ -56,7 +56,7 @@ func index(i int) string {
 
 // answer is a count from ethtool netlink.
 type answer struct {
-	what  snapshot.WireWhat
+	what  snapshot.NetdevStat
 	label string
 	value *uint64
 }
@@ -79,7 +79,7 @@ func emitAnswers(s Sink, nd *snapshot.NetdevCounters, at []string) {
 		if a.value == nil {
 			continue
 		}
-		m := &wireMetrics[a.what]
+		m := &netdevMetrics[a.what]
 		l := at
 		if m.labelled {
 			l = append(at, a.label)

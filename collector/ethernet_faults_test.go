@@ -16,8 +16,7 @@ import (
 
 // sampled starts the sampling of a rig, with a sample a second. It ends with the test.
 func (r *ethRig) sampled() (stop func()) {
-	r.o.SampleInterval = time.Second
-	r.c = newEthernet(r.o)
+	r.c = newEthernet(time.Second, newRoster(Options{}), newNVLink(unsaid), r.stats)
 	ctx, cancel := context.WithCancel(r.t.Context())
 	ended := make(chan error)
 	go func() { ended <- r.c.Run(ctx, r.h) }()
@@ -119,7 +118,7 @@ func TestReadingsOfAPausedPortAreFresh(t *testing.T) {
 					least := 1.0
 					for range int(time.Hour / every) {
 						at := time.Now()
-						counts := r.round().Ethernet.Netdevs[0].Wire.Counts
+						counts := r.round().Ethernet.Netdevs[0].Stats.Counts
 						scrapes = append(scrapes, sample{at, counts[0].Value})
 						if i := len(scrapes) - 1 - int(90*time.Second/every); i > 2 {
 							least = min(least, (counts[0].Value-scrapes[i].paused)/at.Sub(scrapes[i].at).Seconds())
@@ -140,14 +139,14 @@ func TestNameOfAnotherNetdev(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEthRig(t, ethTree("mlx5_0", "eth0"))
 		r.driver.stats = []host.Stat{{Name: "rx_discards_phy", Value: 777}}
-		if _, err := r.o.wires.read(t.Context(), r.h, wireTarget{"mlx5_9", 1, "eth0", "mlx5_core"}); err != nil {
+		if _, err := r.stats.read(t.Context(), r.h, netdevTarget{"mlx5_9", 1, "eth0", "mlx5_core"}); err != nil {
 			t.Fatal(err)
 		}
 		r.driver.stats = []host.Stat{{Name: "rx_discards_phy", Value: 1}}
 		if got := strings.Join(r.lines(), " "); !strings.Contains(got, "} 1") || strings.Contains(got, "777") {
 			t.Error(got)
 		}
-		if r.o.wires.keep(nil); r.o.wires.last(eth0) != nil {
+		if r.stats.keep(nil); r.stats.last(eth0) != nil {
 			t.Error("what is known of a device that is gone is kept")
 		}
 	})
@@ -221,7 +220,7 @@ func TestStandardStats(t *testing.T) {
 				t.Fatal(n.Issues)
 			}
 		}
-		if r.driver.asked != failuresToQuarantine {
+		if r.driver.asked != 2 {
 			t.Errorf("asked %d times of a driver without", r.driver.asked)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -12,16 +13,16 @@ const sourceFEC = "ethtool netlink FEC_GET"
 
 // FEC statistics of a port. Those by lane are separate metrics, so that a sum over a port counts nothing twice.
 var (
-	fecCorrectedBits       = wireDesc("rdma_port_fec_corrected_bits_total", "Bits corrected by FEC: errors before FEC. Normal on links of 50 Gb/s per lane and above.", statsSource+"; "+sourceFEC+", corrected bits")
-	fecCorrectedSymbols    = wireDesc("rdma_port_fec_corrected_symbols_total", "Symbols corrected by FEC (10 bits with RS-FEC). On Ethernet from the histogram of blocks; a bin of several numbers counts with its lowest.", sourceFEC+", histogram (since Linux 6.18)")
-	fecCorrectedBlocks     = wireDesc("rdma_port_fec_corrected_blocks_total", "Blocks (codewords) corrected by FEC.", statsSource+"; "+sourceFEC+", corrected blocks")
-	fecUncorrectableBlocks = wireDesc("rdma_port_fec_uncorrectable_blocks_total", "Blocks (codewords) that FEC could not correct: packets are lost.", statsSource+"; "+sourceFEC+", uncorrectable blocks")
-	fecBlocks              = wireDesc("rdma_port_fec_blocks_total", "Blocks (codewords) received, by the number of symbols that FEC corrected in them: 0, 1, or a range such as 2-3. RS(544,514) corrects up to 15, RS(528,514) and RS(272,257) up to 7: blocks close to that indicate a link that is about to lose packets."+absentWhenZero, sourceFEC+", histogram (since Linux 6.18)", "symbols")
+	fecCorrectedBits       = netdevDesc("rdma_port_fec_corrected_bits_total", "Bits corrected by FEC: errors before FEC. Normal on links of 50 Gb/s per lane and above.", statsSource+"; "+sourceFEC+", corrected bits")
+	fecCorrectedSymbols    = netdevDesc("rdma_port_fec_corrected_symbols_total", "Symbols corrected by FEC (10 bits with RS-FEC). On Ethernet from the histogram of blocks; a bin of several numbers counts with its lowest.", sourceFEC+", histogram (since Linux 6.18)")
+	fecCorrectedBlocks     = netdevDesc("rdma_port_fec_corrected_blocks_total", "Blocks (codewords) corrected by FEC.", statsSource+"; "+sourceFEC+", corrected blocks")
+	fecUncorrectableBlocks = netdevDesc("rdma_port_fec_uncorrectable_blocks_total", "Blocks (codewords) that FEC could not correct: packets are lost.", statsSource+"; "+sourceFEC+", uncorrectable blocks")
+	fecBlocks              = netdevDesc("rdma_port_fec_blocks_total", "Blocks (codewords) received, by the number of symbols that FEC corrected in them: 0, 1, or a range such as 2-3. RS(544,514) corrects up to 15, RS(528,514) and RS(272,257) up to 7: blocks close to that indicate a link that is about to lose packets."+absentWhenZero, sourceFEC+", histogram (since Linux 6.18)", "symbols")
 
-	fecLaneCorrectedBits       = wireDesc("rdma_port_fec_lane_corrected_bits_total", "Bits corrected by FEC, by lane. Absent where the driver has a total only.", sourceFEC+", corrected bits", "lane")
-	fecLaneCorrectedSymbols    = wireDesc("rdma_port_fec_lane_corrected_symbols_total", "Symbols corrected by FEC, by lane. Absent where the driver has a total only.", sourceFEC+", histogram (since Linux 6.18)", "lane")
-	fecLaneCorrectedBlocks     = wireDesc("rdma_port_fec_lane_corrected_blocks_total", "Blocks (codewords) corrected by FEC, by lane. Absent where the driver has a total only, as with RS-FEC of mlx5, whose blocks span all lanes.", sourceFEC+", corrected blocks", "lane")
-	fecLaneUncorrectableBlocks = wireDesc("rdma_port_fec_lane_uncorrectable_blocks_total", "Blocks (codewords) that FEC could not correct, by lane. Absent where the driver has a total only.", sourceFEC+", uncorrectable blocks", "lane")
+	fecLaneCorrectedBits       = netdevDesc("rdma_port_fec_lane_corrected_bits_total", "Bits corrected by FEC, by lane. Absent where the driver has a total only.", sourceFEC+", corrected bits", "lane")
+	fecLaneCorrectedSymbols    = netdevDesc("rdma_port_fec_lane_corrected_symbols_total", "Symbols corrected by FEC, by lane. Absent where the driver has a total only.", sourceFEC+", histogram (since Linux 6.18)", "lane")
+	fecLaneCorrectedBlocks     = netdevDesc("rdma_port_fec_lane_corrected_blocks_total", "Blocks (codewords) corrected by FEC, by lane. Absent where the driver has a total only, as with RS-FEC of mlx5, whose blocks span all lanes.", sourceFEC+", corrected blocks", "lane")
+	fecLaneUncorrectableBlocks = netdevDesc("rdma_port_fec_lane_uncorrectable_blocks_total", "Blocks (codewords) that FEC could not correct, by lane. Absent where the driver has a total only.", sourceFEC+", uncorrectable blocks", "lane")
 
 	fecInfo = &Desc{
 		Name: "rdma_port_fec_info", Type: gauge, Scope: scopePort,
@@ -49,8 +50,9 @@ const (
 // fecModes are the link mode bits of FEC, enum ethtool_link_mode_bit_indices. RS stands for both codes of IEEE 802.3.
 var fecModes = map[uint64]string{49: fecNone, 50: fecRS, 51: fecFC, 74: fecRS272}
 
-// fecCode is the code in use on a link of a rate in bits per second and a number of lanes; empty: unknown. RS(528,514) is for 25 Gb/s per lane
-// (IEEE 802.3 clauses 91 and 108), RS(544,514) for 50 Gb/s per lane and above, and for links of 200 Gb/s and above (clauses 119 and 134).
+// fecCode is the code in use on a link of a rate in bits per second and a number of lanes; empty: unknown. RS(528,514) is for 25 Gb/s per
+// lane (IEEE 802.3 clauses 91 and 108), RS(544,514) for 50 Gb/s per lane and above, and for links of 200 Gb/s and above (clauses 119 and
+// 134).
 func fecCode(active *uint64, m *host.LinkModes) string {
 	if active == nil {
 		return ""
@@ -73,18 +75,18 @@ func fecCode(active *uint64, m *host.LinkModes) string {
 // codeInterval is how long the code of RS-FEC is kept while the same FEC is active.
 const codeInterval = 10 * slowInterval
 
-// readCode sets the code in use. Speed and lanes, which tell the codes of RS-FEC apart, change with the link only.
-func (nd *ethNetdev) readCode(r *reader, now time.Time) {
-	active := nd.fec.Active
+// readCode sets the code in use. Speed and lanes, which distinguish the codes of RS-FEC, change with the link only.
+func (nd *ethNetdev) readCode(r *reading.Reader, now time.Time) {
+	active := nd.fec.Value.Active
 	same := active != nil && nd.fecActive != nil && *active == *nd.fecActive
 	nd.fecActive = active
-	if same && nd.fecCode != fecRS && now.Sub(nd.codeAt) < codeInterval {
+	if same && nd.fecCode.Value != fecRS && !nd.fecCode.Due(now, codeInterval) {
 		return
 	}
-	nd.fecCode, nd.codeAt = fecCode(active, nil), now
-	if nd.fecCode == fecRS {
-		if modes, _ := askSetting(r, nd, "linkmodes", host.SourceLinkModes, r.h.Ethtool.LinkModes); modes != nil {
-			nd.fecCode = fecCode(active, modes)
+	nd.fecCode.Keep(fecCode(active, nil), now)
+	if nd.fecCode.Value == fecRS {
+		if modes, _ := reading.Ask(r, host.SourceLinkModes, nd.dir(), "linkmodes", nd.name, r.Host.Ethtool.LinkModes); modes != nil {
+			nd.fecCode.Value = fecCode(active, modes)
 		}
 	}
 }

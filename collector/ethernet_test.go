@@ -15,13 +15,13 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// TestWireNames: one statistic of each kind of each driver, by the driver's name, and its metric.
-func TestWireNames(t *testing.T) {
-	tables := wireTables()
+// TestNetdevStatNames: one statistic of each kind of each driver, by the driver's name, and its metric.
+func TestNetdevStatNames(t *testing.T) {
+	tables := netdevTables()
 	for _, c := range []struct {
 		driver string
 		stats  []host.Stat
-		want   []snapshot.WireCount
+		want   []snapshot.NetdevCount
 	}{
 		{
 			"mlx5_core",
@@ -40,7 +40,7 @@ func TestWireNames(t *testing.T) {
 				{Name: "rx_symbol_err_phy", Value: 3},
 				{Name: "module_bad_shorted", Value: 6},
 			},
-			[]snapshot.WireCount{
+			[]snapshot.NetdevCount{
 				{What: snapshot.PFCPauseFrames, Label: receive, Index: 3, Value: 5},
 				{What: snapshot.PFCPauseSeconds, Label: receive, Index: 3, Value: 2.5},
 				{What: snapshot.PFCPauseTransitions, Label: receive, Index: 3, Value: 4},
@@ -55,7 +55,7 @@ func TestWireNames(t *testing.T) {
 		{
 			"mlx4_core",
 			[]host.Stat{{Name: "rx_pause_prio_5", Value: 5}, {Name: "tx_pause_duration_prio_5", Value: 1e6}, {Name: "tx_pause_transition_prio_5", Value: 3}, {Name: "rx_pause_duration", Value: 5e5}},
-			[]snapshot.WireCount{
+			[]snapshot.NetdevCount{
 				{What: snapshot.PFCPauseFrames, Label: receive, Index: 5, Value: 5},
 				{What: snapshot.PFCPauseSeconds, Label: transmit, Index: 5, Value: 1},
 				{What: snapshot.PFCPauseTransitions, Label: transmit, Index: 5, Value: 3},
@@ -65,7 +65,7 @@ func TestWireNames(t *testing.T) {
 		{
 			"bnxt_en",
 			[]host.Stat{{Name: "tx_pfc_ena_frames_pri3", Value: 5}, {Name: "pfc_pri3_tx_duration_us", Value: 3e6}, {Name: "continuous_pause_events", Value: 1}, {Name: "continuous_roce_pause_events", Value: 2}, {Name: "rx_fec_uncorrectable_blocks", Value: 7}},
-			[]snapshot.WireCount{
+			[]snapshot.NetdevCount{
 				{What: snapshot.PFCPauseFrames, Label: transmit, Index: 3, Value: 5},
 				{What: snapshot.PFCPauseSeconds, Label: transmit, Index: 3, Value: 3},
 				{What: snapshot.PauseStormEvents, Label: "warning", Index: -1, Value: 3},
@@ -75,28 +75,28 @@ func TestWireNames(t *testing.T) {
 		{
 			"ice",
 			[]host.Stat{{Name: "rx_priority_4_xon.nic", Value: 5}, {Name: "rx_priority_4_xoff.nic", Value: 6}, {Name: "link_xoff_tx.nic", Value: 2}, {Name: "rx_crc_errors.nic", Value: 1}, {Name: "rx_crc_errors", Value: 50}},
-			[]snapshot.WireCount{
+			[]snapshot.NetdevCount{
 				{What: snapshot.PFCPauseFrames, Label: receive, Index: 4, Value: 11}, {What: snapshot.GlobalPauseFrames, Label: transmit, Index: -1, Value: 2}, {What: snapshot.CRCErrors, Index: -1, Value: 1},
 			},
 		},
 		{
 			"i40e",
 			[]host.Stat{{Name: "port.tx_priority_0_xoff_tx", Value: 5}, {Name: "port.rx_priority_0_xon_2_xoff", Value: 2}, {Name: "port.rx_discards", Value: 9}},
-			[]snapshot.WireCount{
+			[]snapshot.NetdevCount{
 				{What: snapshot.PFCPauseFrames, Label: transmit, Index: 0, Value: 5}, {What: snapshot.PFCPauseTransitions, Label: receive, Index: 0, Value: 2}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 9},
 			},
 		},
 		{
 			"i40e",
 			[]host.Stat{{Name: "rx_dropped", Value: 40}, {Name: "port.rx_dropped", Value: 9}, {Name: "port.tx_priority_3_xon", Value: 5}, {Name: "port.tx_priority_3_xoff", Value: 6}, {Name: "port.rx_priority_3_xon", Value: 1}, {Name: "port.rx_priority_3_xoff", Value: 2}},
-			[]snapshot.WireCount{
+			[]snapshot.NetdevCount{
 				{What: snapshot.Discards, Label: receive, Index: -1, Value: 9}, {What: snapshot.PFCPauseFrames, Label: transmit, Index: 3, Value: 11}, {What: snapshot.PFCPauseFrames, Label: receive, Index: 3, Value: 3},
 			},
 		},
 		{
 			"mlx5_core",
 			[]host.Stat{{Name: "dev_internal_queue_oob", Value: 1}, {Name: "rx_steer_missed_packets", Value: 2}, {Name: "tx_errors_phy", Value: 3}, {Name: "link_down_events_phy", Value: 4}, {Name: "total_success_recovery_phy", Value: 5}, {Name: "rx_pci_signal_integrity", Value: 6}, {Name: "tx_pci_signal_integrity", Value: 7}},
-			[]snapshot.WireCount{
+			[]snapshot.NetdevCount{
 				{What: snapshot.DeviceQueueExhausted, Index: -1, Value: 1},
 				{What: snapshot.SteeringMisses, Index: -1, Value: 2},
 				{What: snapshot.TransmitErrors, Index: -1, Value: 3},
@@ -109,53 +109,53 @@ func TestWireNames(t *testing.T) {
 		{
 			"bnxt_en",
 			[]host.Stat{{Name: "rx_discard_packets_cos4", Value: 5}, {Name: "rx_discard_bytes_cos4", Value: 500}, {Name: "rx_total_ring_discards", Value: 2}, {Name: "link_down_events", Value: 3}},
-			[]snapshot.WireCount{{What: snapshot.QueueDiscards, Index: 4, Value: 5}, {What: snapshot.OutOfBuffer, Index: -1, Value: 2}, {What: snapshot.LinkDowns, Index: -1, Value: 3}},
+			[]snapshot.NetdevCount{{What: snapshot.QueueDiscards, Index: 4, Value: 5}, {What: snapshot.OutOfBuffer, Index: -1, Value: 2}, {What: snapshot.LinkDowns, Index: -1, Value: 3}},
 		},
 		{
 			"be2net",
 			[]host.Stat{{Name: "rx_priority_pause_frames", Value: 5}, {Name: "rx_drops_no_pbuf", Value: 1}, {Name: "pmem_fifo_overflow_drop", Value: 2}, {Name: "rx_address_filtered", Value: 9}},
-			[]snapshot.WireCount{{What: snapshot.PFCPauseFrames, Label: receive, Index: -1, Value: 5}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 3}},
+			[]snapshot.NetdevCount{{What: snapshot.PFCPauseFrames, Label: receive, Index: -1, Value: 5}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 3}},
 		},
 		{
 			"hns3",
 			[]host.Stat{{Name: "mac_tx_pfc_pri7_pkt_num", Value: 5}, {Name: "mac_tx_pfc_pri7_xoff_time", Value: 5}, {Name: "mac_rx_mac_pause_num", Value: 1}},
-			[]snapshot.WireCount{{What: snapshot.PFCPauseFrames, Label: transmit, Index: 7, Value: 5}, {What: snapshot.GlobalPauseFrames, Label: receive, Index: -1, Value: 1}},
+			[]snapshot.NetdevCount{{What: snapshot.PFCPauseFrames, Label: transmit, Index: 7, Value: 5}, {What: snapshot.GlobalPauseFrames, Label: receive, Index: -1, Value: 1}},
 		},
 		{
 			"mana",
 			[]host.Stat{{Name: "hc_tc1_rx_pause_phy", Value: 5}, {Name: "hc_rx_discards_no_wqe", Value: 1}},
-			[]snapshot.WireCount{{What: snapshot.PFCPauseFrames, Label: receive, Index: 1, Value: 5}, {What: snapshot.OutOfBuffer, Index: -1, Value: 1}},
+			[]snapshot.NetdevCount{{What: snapshot.PFCPauseFrames, Label: receive, Index: 1, Value: 5}, {What: snapshot.OutOfBuffer, Index: -1, Value: 1}},
 		},
 		{
 			"ionic",
 			[]host.Stat{{Name: "frames_rx_pripause", Value: 5}, {Name: "rx_pripause_3_1us_count", Value: 4e6}, {Name: "frames_tx_pri_3", Value: 6}},
-			[]snapshot.WireCount{
+			[]snapshot.NetdevCount{
 				{What: snapshot.PFCPauseFrames, Label: receive, Index: -1, Value: 5}, {What: snapshot.PFCPauseSeconds, Label: receive, Index: 3, Value: 4}, {What: snapshot.PriorityPackets, Label: transmit, Index: 3, Value: 6},
 			},
 		},
 		{
 			"cxgb4",
 			[]host.Stat{{Name: "tx_ppp2_frames", Value: 5}, {Name: "rx_bg0_frames_dropped", Value: 1}, {Name: "rx_bg3_frames_dropped", Value: 2}},
-			[]snapshot.WireCount{{What: snapshot.PFCPauseFrames, Label: transmit, Index: 2, Value: 5}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 3}},
+			[]snapshot.NetdevCount{{What: snapshot.PFCPauseFrames, Label: transmit, Index: 2, Value: 5}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 3}},
 		},
 		{
 			"qede",
 			[]host.Stat{{Name: "rx_pfc_frames", Value: 5}, {Name: "brb_discards", Value: 1}, {Name: "no_buff_discards", Value: 2}},
-			[]snapshot.WireCount{
+			[]snapshot.NetdevCount{
 				{What: snapshot.PFCPauseFrames, Label: receive, Index: -1, Value: 5}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 1}, {What: snapshot.OutOfBuffer, Index: -1, Value: 2},
 			},
 		},
 	} {
 		t.Run(c.driver, func(t *testing.T) {
-			if got := wireCounts(tables[c.driver], c.stats); !slices.Equal(got, c.want) {
+			if got := netdevCounts(tables[c.driver], c.stats); !slices.Equal(got, c.want) {
 				t.Errorf("%v, want\n%v", got, c.want)
 			}
 		})
 	}
-	for driver := range wireNames {
+	for driver := range netdevStatNames {
 		seen := map[string]bool{}
-		for _, n := range wireNames[driver] {
-			m := wireMetrics[n.what]
+		for _, n := range netdevStatNames[driver] {
+			m := netdevMetrics[n.what]
 			if n.what == snapshot.LinkDowns {
 				m.desc = portDownEvents
 			}
@@ -189,14 +189,14 @@ func TestLinkDowns(t *testing.T) {
 	}{
 		{"the driver lists them", "Ethernet", nil, 2, 0, "2"},
 		{"both", "Ethernet", n64(3), 2, 0, "3"},
-		{"an old reading", "Ethernet", nil, 2, 2 * wireRetention, "<nil>"},
+		{"an old reading", "Ethernet", nil, 2, 2 * statsRetention, "<nil>"},
 		{"InfiniBand", "InfiniBand", nil, 254, 0, "<nil>"},
 		{"InfiniBand, full", "InfiniBand", nil, 256, 0, "256"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWires()
-			w.netdevs["eth0"] = &wireState{wireTarget: wireTarget{device: "d", port: 1, netdev: "eth0"}, newest: &snapshot.Wire{At: now.Add(-c.age), Counts: []snapshot.WireCount{{What: snapshot.LinkDowns, Index: -1, Value: c.listed}}}}
-			ib := &infiniBand{Options: Options{wires: w}, links: newLinkWatch(), registered: newDeviceWatch()}
+			w := newNetdevStats()
+			w.netdevs["eth0"] = &netdevState{netdevTarget: netdevTarget{device: "d", port: 1, netdev: "eth0"}, newest: &snapshot.NetdevReading{At: now.Add(-c.age), Counts: []snapshot.NetdevCount{{What: snapshot.LinkDowns, Index: -1, Value: c.listed}}}}
+			ib := &infiniBand{stats: w, links: newLinkWatch(), registered: newDeviceWatch()}
 			devices := []snapshot.Device{{Name: "d", Ports: []snapshot.Port{{Number: 1, LinkLayer: c.layer, Netdev: []snapshot.Netdev{{Name: "eth0", DownEvents: c.told}, {Name: "eth1"}}}}}}
 			ib.count(devices, now)
 			if got := fmt.Sprint(value(devices[0].Ports[0].Netdev[0].DownEvents)); got != c.want || devices[0].Ports[0].Netdev[1].DownEvents != nil {
@@ -271,14 +271,14 @@ type ethRig struct {
 	t      *testing.T
 	h      *host.Host
 	c      *Collector
-	o      Options
+	stats  *netdevStats
 	driver *ethDriver
 }
 
 func newEthRig(t *testing.T, tree string) *ethRig {
-	r := &ethRig{t: t, h: machine(t, tree), driver: &ethDriver{}, o: Options{wires: newWires()}}
+	r := &ethRig{t: t, h: machine(t, tree), driver: &ethDriver{}, stats: newNetdevStats()}
 	r.h.Ethtool, r.h.Now, r.h.Budget = r.driver, time.Now, host.NewBudget(time.Now)
-	r.c = newEthernet(r.o)
+	r.c = newEthernet(0, newRoster(Options{}), newNVLink(unsaid), r.stats)
 	return r
 }
 
@@ -299,7 +299,7 @@ func (r *ethRig) lines() []string {
 }
 
 // eth0 is the netdev of an ethTree.
-var eth0 = wireTarget{"mlx5_0", 1, "eth0", "mlx5_core"}
+var eth0 = netdevTarget{"mlx5_0", 1, "eth0", "mlx5_core"}
 
 func n64(v uint64) *uint64 { return &v }
 
@@ -338,11 +338,11 @@ func TestEthernet(t *testing.T) {
 			t.Errorf("asked %d, %d times", r.driver.asked, r.driver.pause)
 		}
 		time.Sleep(10 * time.Second)
-		if w, err := r.o.wires.read(t.Context(), r.h, eth0); err != nil || w.At != time.Now() {
+		if w, err := r.stats.read(t.Context(), r.h, eth0); err != nil || w.At != time.Now() {
 			t.Errorf("%v, %v", w, err)
 		}
 		time.Sleep(10 * time.Second)
-		if n := r.round(); r.driver.asked != 3 || time.Since(n.Ethernet.Netdevs[0].Wire.At) != 10*time.Second {
+		if n := r.round(); r.driver.asked != 3 || time.Since(n.Ethernet.Netdevs[0].Stats.At) != 10*time.Second {
 			t.Errorf("asked %d times: somebody else's reading is fresh enough", r.driver.asked)
 		}
 		r.driver.stats = []host.Stat{{Name: "rx_prio3_bytes", Value: 0}, {Name: "rx_prio4_pause", Value: 2}}
@@ -367,8 +367,8 @@ func TestEthernetLeavesFailuresAlone(t *testing.T) {
 			time.Sleep(15 * time.Second)
 			n := r.round()
 			issues += len(n.Issues)
-			if w := n.Ethernet.Netdevs[0].Wire; (w == nil) != (time.Since(r.o.wires.last(eth0).At) > wireRetention) {
-				t.Errorf("%v after %v", w, time.Since(r.o.wires.last(eth0).At))
+			if w := n.Ethernet.Netdevs[0].Stats; (w == nil) != (time.Since(r.stats.last(eth0).At) > statsRetention) {
+				t.Errorf("%v after %v", w, time.Since(r.stats.last(eth0).At))
 			}
 		}
 		if r.driver.asked != 3 || issues != 2 || r.driver.pause != 2 {
@@ -399,7 +399,7 @@ func TestEthernetWhileRTNLIsHeld(t *testing.T) {
 		}
 		r.driver.takes = 0
 		time.Sleep(15 * time.Second)
-		if n := r.round(); len(n.Issues) != 0 || n.Ethernet.Netdevs[0].Wire == nil || n.Ethernet.Netdevs[0].Pause == nil {
+		if n := r.round(); len(n.Issues) != 0 || n.Ethernet.Netdevs[0].Stats == nil || n.Ethernet.Netdevs[0].Pause == nil {
 			t.Errorf("%+v, %+v", n.Issues, n.Ethernet.Netdevs[0])
 		}
 	})
@@ -413,22 +413,22 @@ func TestEthernetOfVirtualFunctions(t *testing.T) {
 	}
 }
 
-func FuzzWireCounts(f *testing.F) {
+func FuzzNetdevCounts(f *testing.F) {
 	f.Add("mlx5_core", "rx_prio3_pause", uint64(5))
 	f.Add("ice", "rx_priority_9_xon.nic", uint64(1<<63))
-	tables := wireTables()
+	tables := netdevTables()
 	f.Fuzz(func(t *testing.T, driver, name string, v uint64) {
-		for _, c := range wireCounts(tables[driver], []host.Stat{{Name: name, Value: v}, {Name: name, Value: v}}) {
-			if c.Index < -1 || c.Index >= priorities || c.Value < 0 || c.What >= snapshot.WireWhats {
+		for _, c := range netdevCounts(tables[driver], []host.Stat{{Name: name, Value: v}, {Name: name, Value: v}}) {
+			if c.Index < -1 || c.Index >= priorities || c.Value < 0 || c.What >= snapshot.NumNetdevStats {
 				t.Fatalf("%+v", c)
 			}
 		}
 	})
 }
 
-// BenchmarkWireCounts: an mlx5 with 63 channels has some 5,000 statistics, few of them of the physical port.
-func BenchmarkWireCounts(b *testing.B) {
-	table := wireTables()["mlx5_core"]
+// BenchmarkNetdevCounts: an mlx5 with 63 channels has some 5,000 statistics, few of them of the physical port.
+func BenchmarkNetdevCounts(b *testing.B) {
+	table := netdevTables()["mlx5_core"]
 	var stats []host.Stat
 	for i := range 63 {
 		for j := range 75 {
@@ -440,6 +440,6 @@ func BenchmarkWireCounts(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		wireCounts(table, stats)
+		netdevCounts(table, stats)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -24,21 +25,23 @@ var (
 		Name: "rdma_gdr_gpu_direct", Type: gauge, Scope: scopeHost,
 		Unknown: map[string][]string{"": reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown, gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology, gdr.KernelConfigUnknown, gdr.ROCmPeerUnknown, gdr.RCCLHostBridge)},
 		Help:    "Whether NCCL would move data of a GPU directly over its best eligible NIC (1) or through host memory (0). direction: transmit, receive. Eligible: ACTIVE and of role compute, or of any role where no NIC is of role compute. NCCL version and settings are those of the process that holds the GPU; without one, or where processes are not visible, a current NCCL with /etc/nccl.conf. Absent where unknown (see reason of rdma_gdr_gpu_info).",
-		Labels:  []string{"gpu", "UUID", "direction"},
-		Source:  "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
+		Labels:  []string{"gpu", "UUID", "direction"}, Source: "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
 	}
 	gdrNearestDown = &Desc{
 		Name: "rdma_gdr_gpu_nearest_down_info", Beside: "rdma_gdr_gpu_info", Type: gauge, Scope: scopeHost,
 		Help:   "Nearest RDMA device of a GPU without an ACTIVE port, always 1: the GPU stages over a more distant one (reason nearest_port_down of rdma_gdr_gpu_info).",
-		Labels: []string{"gpu", "UUID", "device"},
-		Source: "as rdma_gdr_gpu_direct",
+		Labels: []string{"gpu", "UUID", "device"}, Source: "as rdma_gdr_gpu_direct",
 	}
 	gdrInfo = &Desc{
 		Name: "rdma_gdr_gpu_info", Of: "rdma_gdr_gpu_info", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeHost,
-		Unknown: map[string][]string{string(gdr.KernelWithoutP2P): reasonSelectors("rdma_gdr_gpu_info", gdr.KernelConfigUnknown, gdr.ROCmPeerUnknown)},
-		Help:    "Best eligible NIC (device) of a GPU, always 1. distance: PIX, PXB, P2C, PHB, SYS (terms of NCCL). mechanism: peermem, dmabuf, none. reason: why the path is not direct, explained in docs/gpudirect.md.",
-		Labels:  []string{"gpu", "UUID", "device", "distance", "mechanism", "reason"},
-		Source:  "as rdma_gdr_gpu_direct",
+		Unknown: map[string][]string{
+			string(gdr.KernelWithoutP2P):  reasonSelectors("rdma_gdr_gpu_info", gdr.KernelConfigUnknown, gdr.ROCmPeerUnknown),
+			string(gdr.KernelOld):         reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown),
+			string(gdr.DriverProprietary): reasonSelectors("rdma_gdr_gpu_info", gdr.FlavourUnknown),
+			string(gdr.NICDriverLacks):    reasonSelectors("rdma_gdr_gpu_info", gdr.NICDriverUnknown),
+		},
+		Help:   "Best eligible NIC (device) of a GPU, always 1. distance: PIX, PXB, P2C, PHB, SYS (terms of NCCL). mechanism: peermem, dmabuf, none. reason: why the path is not direct, explained in docs/gpudirect.md.",
+		Labels: []string{"gpu", "UUID", "device", "distance", "mechanism", "reason"}, Source: "as rdma_gdr_gpu_direct",
 	}
 	pcieSettings = &Desc{
 		Name: "rdma_device_pcie_settings_info", Of: physicalFunctions, Asks: host.SourcePCIConfig.Name(), AskedLabels: []string{"max_payload", "max_read_request", "relaxed_ordering", "acs_redirect"}, Type: gauge, Scope: scopeDevice,
@@ -53,85 +56,91 @@ const treeInterval = time.Hour
 
 // gpuDirect keeps the data of the host, of its GPUs and of each device.
 type gpuDirect struct {
-	Options
-	devices perDevice[gdrState]
-	machine gdrHost
-	tree    gdrGPUs
-	jobs    gdrJobs
-	use     gdrUse
-	answer  *gdrResult // the last one; nil: there is none yet
+	nccl      gdr.Job
+	ebpf      EBPF
+	roster    *roster
+	lastRound *lastRound
+	gpus      *gpuReadings
+	devices   reading.Devices[gdrState, gdrNIC]
+	machine   gdrHost
+	tree      gdrGPUs
+	jobs      gdrJobs
+	use       gdrUse
+	trace     gdrTrace
+	answer    *gdrResult // the last one; nil: there is none yet
 }
 
 // gdrState belongs to the lane of its device.
 type gdrState struct {
-	at     time.Time
+	read   reading.Last
 	nic    gdrNIC
 	gidsAt time.Time // of the process list that gids belong to
 }
 
-func newGDR(o Options) *Collector {
-	c := &gpuDirect{Options: o, use: gdrUse{ports: meters{}, others: meters{}, bufinfo: bufinfo{on: o.Bufinfo}}}
+func newGDR(o Options, devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
+	c := &gpuDirect{nccl: o.NCCL, ebpf: o.EBPF, roster: devices, lastRound: last, gpus: gpus, use: gdrUse{ports: meters{}, others: meters{}, bufinfo: bufinfo{on: o.Bufinfo}}}
+	c.devices.Collector = "gdr"
 	return &Collector{
 		Name:    "gdr",
 		Help:    "GPUDirect RDMA: whether GPU data goes to NICs directly, and why not; PCIe settings",
 		Default: true,
-		Descs:   []*Desc{gdrMechanism, gdrDirect, gdrInfo, gdrNearestDown, gdrTransport, gdrTransportInfo, gdrRegistrations, gdrRegistered, gdrLockedMemory, gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings},
+		Descs:   []*Desc{gdrMechanism, gdrDirect, gdrInfo, gdrNearestDown, gdrTransport, gdrTransportInfo, gdrRegistrations, gdrRegistered, gdrLockedMemory, gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings, gdrTraceSince, gdrTraceLost, gdrTraceRegistrations, asyncEvents, qpFatalEvents, portJobInfo, portJobs, gpuJobInfo, jobInfo, gpuAffinity},
+		Run:     c.run,
 		Read:    c.read,
 		Emit:    emitGDR,
 	}
 }
 
 func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h, n)
+	roster, err := c.roster.of(h, n)
 	if err != nil {
 		done(err)
 		return
 	}
 	devices, paths, at := c.lastRound.last(ctx)
-	r := &reader{ctx: ctx, h: h, since: time.Now()}
-	err = h.Lanes.Do(ctx, "gdr", func() {
-		r.begin(host.SourceModules)
-		c.tree.read(r, paths)
+	issues, err := reading.OfHost(ctx, h, "gdr", host.SourceModules, func(r *reading.Reader) {
+		c.tree.update(r, paths)
 		if len(paths) > 0 {
-			c.machine.read(r, c.NCCL, hasAMD(c.tree.found))
+			c.machine.update(r, c.nccl, hasAMD(c.tree.found))
 		}
-		r.end()
 	})
 	if err != nil {
 		done(err)
 		return
 	}
-	n.Issues = append(n.Issues, r.issues...)
+	n.Issues = append(n.Issues, issues...)
 	machine, gpus := c.machine, slices.Clone(c.tree.found)
-	machine.facts.Devices = len(names)
-	if reading := c.gpus.latest(ctx, h); len(gpus) > 0 && reading != nil {
+	machine.facts.Devices = len(roster.Names)
+	if nvml := c.gpus.latest(ctx, h); len(gpus) > 0 && nvml != nil {
 		for i := range gpus {
-			gpus[i].applyNVML(reading.nvml.GPUs)
+			gpus[i].applyNVML(nvml.nvml.GPUs)
 		}
 	}
+	c.jobs.update(ctx, h, n, roster.Names, gpus, devices)
 	if len(gpus) > 0 {
-		c.jobs.read(ctx, h, n, names, gpus)
-		c.lastRound.publishJob(c.jobs.found)
+		c.lastRound.publishJob(c.jobs.found, c.jobs.read.Time())
 		c.use.read(ctx, h, n, &c.jobs, devices, at)
 	}
-	indices, looked := gidIndices(c.jobs.found, machine.conf), c.jobs.at
-	states := c.devices.of(h, names, func() *gdrState { return &gdrState{} })
-	eachDevice(ctx, h, n, "gdr", names, func(r *reader, name string) (gdrNIC, bool) {
-		st := states[name]
-		if now := r.now(); st.at.IsZero() || now.Sub(st.at) >= treeInterval && r.deferrable() {
-			st.nic, st.at = r.gdrNIC(name), now
+	c.trace.read(ctx, h, n, c.jobs.found)
+	indices, searched := gidIndices(c.jobs.found, machine.conf), c.jobs.read.Time()
+	c.devices.ReadAll(ctx, h, n, roster, func(r *reading.Reader, st *gdrState) (gdrNIC, bool) {
+		if st.read.DueOf(r, treeInterval) {
+			st.nic = readGDRNIC(r, r.Device)
+			st.read.Read(r.Now())
 		}
 		if st.nic.cut {
-			r.begin(host.SourcePCIConfig)
-			r.issue(host.Denied(pciDir + st.nic.PCIAddress + "/config"))
+			r.Begin(host.SourcePCIConfig)
+			r.Issue(host.Denied(pciDir + st.nic.PCIAddress + "/config"))
 		}
-		if !st.gidsAt.Equal(looked) {
-			st.nic.gids, st.gidsAt = r.gidTypes(name, devices, indices), looked
+		if !st.gidsAt.Equal(searched) {
+			st.nic.gids, st.gidsAt = readGIDTypes(r, r.Device, devices, indices), searched
 		}
 		return st.nic, st.nic.PCIAddress != ""
 	}, func(nics []gdrNIC) {
 		n.GDR = c.evaluate(&machine, gpus, nics, devices)
-		c.use.evaluate(n.GDR, &c.answer.facts, gpus, machine.conf, h.Now())
+		c.trace.addTo(n.GDR, gpus)
+		c.use.evaluate(n.GDR, &c.answer.facts, gpus, machine.conf, machine.uptime, h.Now())
+		n.GDR.PortJobs, n.GDR.Jobs = c.jobs.ports, c.jobs.all
 		n.GDR.JobGIDs = jobGIDs(n.GDR, nics, machine.conf)
 	}, done)
 }
@@ -216,8 +225,10 @@ func emitGDR(n *snapshot.Node, s Sink) {
 		return
 	}
 	for i := range n.GDR.GPUs {
-		emitGDRGPU(s, n.GDR, &n.GDR.GPUs[i])
+		emitGDRGPU(s, n.GDR, i)
 	}
+	emitTrace(s, n.GDR)
+	emitJobs(s, n.GDR)
 	if len(n.GDR.GPUs) > 0 {
 		if n.GDR.PeerClient != peerUnknown {
 			s.Emit(gdrMechanism, boolValue(n.GDR.Peermem+n.GDR.PeerClient != ""), string(gdr.PeerMem), "")
@@ -227,14 +238,13 @@ func emitGDR(n *snapshot.Node, s Sink) {
 	}
 	for i := range n.GDR.NICs {
 		nic := &n.GDR.NICs[i]
-		if nic.DMABUF != nil {
-			s.Emit(gdrMechanism, boolValue(*nic.DMABUF), string(gdr.DMABUF), nic.Device)
-		}
+		emitBool(s, gdrMechanism, nic.DMABUF, string(gdr.DMABUF), nic.Device)
 		emitSettings(s, nic, n.GDR.Virtual)
 	}
 }
 
-func emitGDRGPU(s Sink, d *snapshot.GDR, g *snapshot.GDRGPU) {
+func emitGDRGPU(s Sink, d *snapshot.GDR, i int) {
+	g := &d.GPUs[i]
 	for _, c := range []struct{ direction, state string }{{"transmit", g.Best.Send}, {"receive", g.Best.Receive}} {
 		if c.state != string(gdr.Unknown) {
 			s.Emit(gdrDirect, boolValue(c.state == string(gdr.Direct)), g.Index, g.UUID, c.direction)
@@ -249,6 +259,7 @@ func emitGDRGPU(s Sink, d *snapshot.GDR, g *snapshot.GDRGPU) {
 		s.Emit(gdrNearestDown, 1, g.Index, g.UUID, g.Best.Down)
 	}
 	emitTransport(s, g)
+	emitAffinity(s, d, i)
 }
 
 // emitSettings emits nothing for a device without any setting.

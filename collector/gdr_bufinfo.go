@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -19,7 +20,7 @@ const (
 // bufinfo is the list of DMA-BUFs of the host, read only on suspicion of staging.
 type bufinfo struct {
 	on       bool // --collector.gdr.bufinfo
-	at       time.Time
+	tried    reading.Last
 	attached map[string]uint64 // buffers of GPUs by address of the device that is attached; nil: not known
 	failed   []snapshot.Issue  // of the last read
 }
@@ -29,8 +30,9 @@ func (b *bufinfo) refresh(ctx context.Context, h *host.Host, n *snapshot.Node, s
 	if !b.on || !suspected {
 		return
 	}
-	if now := h.Now(); b.at.IsZero() || now.Sub(b.at) >= bufinfoInterval {
-		b.at, b.attached, b.failed = now, nil, nil
+	if now := h.Now(); b.tried.Due(now, bufinfoInterval) {
+		b.tried.Read(now)
+		b.attached, b.failed = nil, nil
 		b.read(ctx, h)
 	}
 	n.Issues = append(n.Issues, b.failed...)
@@ -63,7 +65,7 @@ func (b *bufinfo) read(ctx context.Context, h *host.Host) {
 
 // of is the number of GPU buffers with an attached device other than these GPUs, at the last read. Nil: unknown.
 func (b *bufinfo) of(now time.Time, gpus []gdrGPU) *uint64 {
-	if b.attached == nil || now.Sub(b.at) >= bufinfoInterval+meterSpan {
+	if b.attached == nil || b.tried.Due(now, bufinfoInterval+meterSpan) {
 		return nil
 	}
 	var n uint64
@@ -104,7 +106,7 @@ func parseBufinfo(text []byte) (attached map[string]uint64, complete bool) {
 				attached[words[0]]++
 			}
 		case len(words) >= 6 && line[0] != '\t':
-			gpu, devices = words[4] == "nvidia", false
+			gpu, devices = words[4] == "nvidia" || words[4] == snapshot.ExporterNVIDIA, false
 		}
 	}
 	return attached, complete

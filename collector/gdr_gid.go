@@ -6,6 +6,7 @@ import (
 
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -13,14 +14,12 @@ var (
 	gdrJobGIDMismatch = &Desc{
 		Name: "rdma_gdr_job_gid_mismatch", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info", Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Whether the GID table entry selected by NCCL_IB_GID_INDEX of a job is not RoCE v2, on a RoCE port available to the job. Absent without such a job.",
-		Labels: []string{"device", "port"},
-		Source: "/proc/PID/environ, nccl.conf, ports/N/gid_attrs/types",
+		Labels: []string{"device", "port"}, Source: "/proc/PID/environ, nccl.conf, ports/N/gid_attrs/types",
 	}
 	gdrJobGIDInfo = &Desc{
 		Name: "rdma_gdr_job_gid_info", Beside: "rdma_gdr_job_gid_mismatch", Type: gauge, Scope: scopePort,
 		Help:   "GID table entry selected by a job that is not RoCE v2, always 1. gid_type: roce_v1, empty. workload: the job.",
-		Labels: []string{"device", "port", "gid_index", "gid_type", "workload"},
-		Source: "as rdma_gdr_job_gid_mismatch",
+		Labels: []string{"device", "port", "gid_index", "gid_type", "workload"}, Source: "as rdma_gdr_job_gid_mismatch",
 	}
 )
 
@@ -46,23 +45,23 @@ func gidIndices(processes []snapshot.Process, conf gdr.Env) (out []int) {
 	return out
 }
 
-// gidTypes reads the types of entries on the RoCE ports of a device. The kernel returns EINVAL for an empty one, and ENOENT beyond the
+// readGIDTypes reads the types of entries on the RoCE ports of a device. The kernel returns EINVAL for an empty one, and ENOENT beyond the
 // end of the table.
-func (r *reader) gidTypes(device string, devices []snapshot.Device, indices []int) map[gidKey]string {
+func readGIDTypes(r *reading.Reader, device string, devices []snapshot.Device, indices []int) map[gidKey]string {
 	i := slices.IndexFunc(devices, func(d snapshot.Device) bool { return d.Name == device })
 	if i < 0 || len(indices) == 0 {
 		return nil
 	}
 	out := map[gidKey]string{}
-	r.begin(host.SourcePortTables)
+	r.Begin(host.SourcePortTables)
 	for j := range devices[i].Ports {
 		p := &devices[i].Ports[j]
 		if !isRoCE(&devices[i], p) || !isActive(p) {
 			continue
 		}
 		for _, index := range indices {
-			r.asked++
-			b, err := r.h.Files.ReadIn(portDir(device, p.Number)+"/gid_attrs/types", strconv.Itoa(index), nil)
+			r.Ask(1)
+			b, err := r.Host.Files.ReadIn(portDir(device, p.Number)+"/gid_attrs/types", strconv.Itoa(index), nil)
 			reason := host.ReasonOf(err)
 			switch {
 			case err == nil && string(b) == "RoCE v2\n":
@@ -72,7 +71,7 @@ func (r *reader) gidTypes(device string, devices []snapshot.Device, indices []in
 			case reason == host.Invalid || reason == host.Absent:
 				out[gidKey{p.Number, index}] = "empty"
 			default:
-				r.issue(err)
+				r.Issue(err)
 			}
 		}
 	}

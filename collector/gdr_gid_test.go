@@ -42,17 +42,17 @@ func TestGIDTypes(t *testing.T) {
 	}
 	const types = classDir + "/mlx5_0/ports/1/gid_attrs/types/"
 	r := readerOf(t, files(types+"0", "IB/RoCE v1", types+"1", "RoCE v2")+"-- "+types+"2 !EINVAL --\n-- "+types+"4 !EIO --\n")
-	got := r.gidTypes("mlx5_0", devices, []int{0, 1, 2, 4, 255})
+	got := readGIDTypes(r, "mlx5_0", devices, []int{0, 1, 2, 4, 255})
 	want := map[gidKey]string{{1, 0}: "roce_v1", {1, 1}: "roce_v2", {1, 2}: "empty", {1, 255}: "empty"}
-	if !reflect.DeepEqual(got, want) || len(r.issues) != 1 {
-		t.Errorf("%v %+v", got, r.issues)
+	if !reflect.DeepEqual(got, want) || len(r.Issues) != 1 {
+		t.Errorf("%v %+v", got, r.Issues)
 	}
 	for _, device := range []string{"mlx5_1", "mlx5_2"} {
-		if got := r.gidTypes(device, devices, []int{0}); len(got) != 0 {
+		if got := readGIDTypes(r, device, devices, []int{0}); len(got) != 0 {
 			t.Errorf("%s: %v", device, got)
 		}
 	}
-	if got := r.gidTypes("mlx5_0", devices, nil); got != nil {
+	if got := readGIDTypes(r, "mlx5_0", devices, nil); got != nil {
 		t.Errorf("%v", got)
 	}
 }

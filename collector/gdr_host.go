@@ -10,17 +10,20 @@ import (
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
 // gdrHost is the state of the host for GPUDirect RDMA. It is read each minute, because modules are loaded and removed.
 type gdrHost struct {
-	at, symbolsAt time.Time
+	read          reading.Last // of all but the symbols
+	symbolsRead   reading.Last
 	facts         gdr.Machine
-	conf          gdr.Env // /etc/nccl.conf
-	dmabuf, peers *bool   // kernel symbols; nil where unknown
-	amdPeer       *bool   // of ib_core and amdgpu together
-	amdgpu        string  // the driver of AMD GPUs
+	conf          gdr.Env       // /etc/nccl.conf
+	dmabuf, peers *bool         // kernel symbols; nil where unknown
+	amdPeer       *bool         // of ib_core and amdgpu together
+	uptime        time.Duration // at the last read; 0: unknown
+	amdgpu        string        // the driver of AMD GPUs
 	registrations []snapshot.GDRRegistrations
 }
 
@@ -30,49 +33,52 @@ const (
 	symbolPeermem = "ib_register_peer_memory_client"
 )
 
-func (f *gdrHost) read(r *reader, job gdr.Job, amd bool) {
-	if f.symbolsAt.IsZero() || r.now().Sub(f.symbolsAt) >= treeInterval {
-		f.dmabuf, f.peers, f.amdPeer = r.symbols()
-		f.symbolsAt = r.now()
+func (f *gdrHost) update(r *reading.Reader, job gdr.Job, amd bool) {
+	if f.symbolsRead.Due(r.Now(), treeInterval) {
+		f.dmabuf, f.peers, f.amdPeer = readSymbols(r)
+		f.symbolsRead.Read(r.Now())
 	}
-	if !f.at.IsZero() && r.now().Sub(f.at) < slowInterval {
+	if !f.read.Due(r.Now(), slowInterval) {
 		return
 	}
-	f.at = r.now()
-	f.conf = r.ncclConf()
+	f.read.Read(r.Now())
+	f.conf, f.uptime = readNCCLConf(r), 0
+	if seconds, ok := readUptime(r.Host); ok {
+		f.uptime = time.Duration(seconds * float64(time.Second))
+	}
 	f.facts = gdr.Machine{
-		Virtual:  pci.Virtual(r.optional("sys/class/dmi/id/sys_vendor"), r.optional("sys/class/dmi/id/product_name")),
-		Kernel:   r.optional("proc/sys/kernel/osrelease"),
-		Driver:   r.gpuDriver(),
-		Peermem:  r.peermem(f.peers),
+		Virtual:  pci.Virtual(r.Optional("sys/class/dmi/id/sys_vendor"), r.Optional("sys/class/dmi/id/product_name")),
+		Kernel:   r.Optional("proc/sys/kernel/osrelease"),
+		Driver:   readGPUDriver(r),
+		Peermem:  readPeermem(r, f.peers),
 		DMABUF:   f.dmabuf,
-		Topology: r.topology(cmp.Or(job.Env["NCCL_TOPO_FILE"], f.conf["NCCL_TOPO_FILE"])),
+		Topology: readTopology(r, cmp.Or(job.Env["NCCL_TOPO_FILE"], f.conf["NCCL_TOPO_FILE"])),
 	}
 	if amd {
-		f.facts.ROCm, f.amdgpu = r.rocm(f.facts.Kernel, f.amdPeer), r.amdDriver()
+		f.facts.ROCm, f.amdgpu = readROCm(r, f.facts.Kernel, f.amdPeer), amdDriver(r)
 	}
-	f.registrations = r.registrations(f.facts.Peermem)
+	f.registrations = readRegistrations(r, f.facts.Peermem)
 }
 
-// ncclConf reads the settings of NCCL on this machine.
-func (r *reader) ncclConf() gdr.Env {
-	b, err := r.h.Files.Read("etc/nccl.conf", nil)
+// readNCCLConf reads the settings of NCCL on this machine.
+func readNCCLConf(r *reading.Reader) gdr.Env {
+	b, err := r.Host.Files.Read("etc/nccl.conf", nil)
 	if err != nil {
 		if !host.IsAbsent(err) {
-			r.issue(err)
+			r.Issue(err)
 		}
 		return gdr.Env{}
 	}
 	return gdr.ParseConf(string(b))
 }
 
-// symbols searches the kernel's symbol list, which takes 50 ms of CPU time. Names are visible without permission to see addresses.
-func (r *reader) symbols() (dmabuf, peers, amdPeer *bool) {
-	r.asked++
-	b, err := r.h.Files.Lines("proc/kallsyms", []string{symbolDMABUF, symbolPeermem, peerSymbol})
+// readSymbols searches the kernel's symbol list, which takes 50 ms of CPU time. Names are visible without permission to see addresses.
+func readSymbols(r *reading.Reader) (dmabuf, peers, amdPeer *bool) {
+	r.Ask(1)
+	b, err := r.Host.Files.Lines("proc/kallsyms", []string{symbolDMABUF, symbolPeermem, peerSymbol})
 	if err != nil {
 		if !host.IsAbsent(err) && !host.NotPermitted(err) { // not permitted in a hardened unit: the kernel version is used instead
-			r.issue(err)
+			r.Issue(err)
 		}
 		return nil, nil, nil
 	}
@@ -86,16 +92,16 @@ func (r *reader) symbols() (dmabuf, peers, amdPeer *bool) {
 	return dmabuf, peers, amdPeer
 }
 
-// gpuDriver reads the first line of /proc/driver/nvidia/version, "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20
+// readGPUDriver reads the first line of /proc/driver/nvidia/version, "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20
 // Release Build", or the files of the module: the proprietary one taints the kernel with P.
-func (r *reader) gpuDriver() gdr.Driver {
-	line, _, _ := strings.Cut(r.optional("proc/driver/nvidia/version"), "\n")
+func readGPUDriver(r *reading.Reader) gdr.Driver {
+	line, _, _ := strings.Cut(r.Optional("proc/driver/nvidia/version"), "\n")
 	if version, open, ok := parseNVRM(line); ok {
 		return gdr.Driver{Version: version, Open: &open}
 	}
-	d := gdr.Driver{Version: r.optional("sys/module/nvidia/version")}
+	d := gdr.Driver{Version: r.Optional("sys/module/nvidia/version")}
 	if d.Version != "" {
-		open := !strings.Contains(r.optional("sys/module/nvidia/taint"), "P")
+		open := !strings.Contains(r.Optional("sys/module/nvidia/taint"), "P")
 		d.Open = &open
 	}
 	return d
@@ -114,39 +120,39 @@ func parseNVRM(line string) (version string, open, ok bool) {
 	return "", false, false
 }
 
-// peermem finds the peer memory module, and the clients listed by MLNX_OFED up to 23.10. All versions of MLNX_OFED have the symbol.
-func (r *reader) peermem(supported *bool) (p gdr.Peermem) {
+// readPeermem finds the peer memory module, and the clients listed by MLNX_OFED up to 23.10. All versions of MLNX_OFED have the symbol.
+func readPeermem(r *reading.Reader, supported *bool) (p gdr.Peermem) {
 	p.Supported = supported
 	for _, module := range []string{"nvidia_peermem", "nv_peer_mem"} {
-		if p.Module == "" && r.optional("sys/module/"+module+"/initstate") == "live" {
+		if p.Module == "" && r.Optional("sys/module/"+module+"/initstate") == "live" {
 			p.Module = module
 		}
 	}
-	p.Clients, _ = r.h.Files.List("sys/kernel/mm/memory_peers") // absent on most machines
-	if supported == nil && r.optional("sys/module/mlx_compat/initstate") != "" {
+	p.Clients, _ = r.Host.Files.List("sys/kernel/mm/memory_peers") // absent on most machines
+	if supported == nil && r.Optional("sys/module/mlx_compat/initstate") != "" {
 		yes := true
 		p.Supported = &yes
 	}
 	return p
 }
 
-// topology reads the topology file configured for NCCL, or the default one of virtual machines.
-func (r *reader) topology(file string) *gdr.Topology {
+// readTopology reads the topology file configured for NCCL, or the default one of virtual machines.
+func readTopology(r *reading.Reader, file string) *gdr.Topology {
 	files := []string{"var/run/nvidia-topologyd/virtualTopology.xml", "run/nvidia-topologyd/virtualTopology.xml"}
 	if file != "" {
 		files = []string{strings.TrimPrefix(file, "/")}
 	}
 	for _, name := range files {
-		b, err := r.h.Files.Read(name, nil)
+		b, err := r.Host.Files.Read(name, nil)
 		if err != nil {
 			if file != "" {
-				r.issue(err)
+				r.Issue(err)
 			}
 			continue
 		}
 		t, err := gdr.ParseTopology(bytes.NewReader(b))
 		if err != nil {
-			r.issue(host.ErrGarbled(name, nil))
+			r.Issue(host.ErrGarbled(name, nil))
 			return nil
 		}
 		return t

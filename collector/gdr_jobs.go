@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -21,9 +22,9 @@ var (
 	}
 	gdrRegistered = &Desc{
 		Name: "rdma_gdr_registered_bytes", Type: gauge, Unit: "bytes", Scope: scopeHost,
-		Help:   "GPU memory currently registered by NICs, by client (MLNX_OFED up to 23.10).",
-		Labels: []string{"client"},
-		Source: "/sys/kernel/mm/memory_peers/CLIENT/{num_reg_bytes,num_dereg_bytes}",
+		Help:   "Memory currently registered with an RDMA device. mechanism: dmabuf and peermem (GPU memory), dmabuf_host (DMA-BUFs of host memory), dmabuf_other (DMA-BUFs of an unknown exporter), host (host memory, including queues). gpu and UUID are those of the registering process if it holds one GPU only, else empty. By eBPF programs: exact for what was registered since rdma_gdr_trace_start_time_seconds. Without them, the total of peermem only, with an empty device (MLNX_OFED up to 23.10).",
+		Labels: []string{"device", "gpu", "UUID", "mechanism"},
+		Source: "eBPF programs at dma_buf_dynamic_attach, ib_umem_get and functions of peer memory clients; /sys/kernel/mm/memory_peers/CLIENT/{num_reg_bytes,num_dereg_bytes}",
 	}
 	gdrLockedMemory = &Desc{
 		Name: "rdma_gdr_locked_memory_limit_bytes", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info", Asks: host.SourceProcesses.Name(), Type: gauge, Unit: "bytes", Scope: scopeHost,
@@ -42,20 +43,25 @@ const (
 
 // gdrJobs are the processes that use RDMA devices, or GPUs with NCCL, at the last successful read.
 type gdrJobs struct {
-	at    time.Time // of the last read
+	read  reading.Last
 	seen  time.Time // of found
 	found []snapshot.Process
+	ports []snapshot.DeviceJobs
+	all   []snapshot.JobInfo
+	pods  podNames
 }
 
-// read reads the processes, first those listed by RDMA netlink and NVML. If both list all users of devices and GPUs, there are no others.
-func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devices []string, gpus []gdrGPU) {
-	if now := h.Now(); h.Processes == nil || !j.at.IsZero() && now.Sub(j.at) < slowInterval {
+// update reads the processes, first those listed by RDMA netlink and NVML. If both list all users of devices and GPUs, there are no others.
+func (j *gdrJobs) update(ctx context.Context, h *host.Host, n *snapshot.Node, names []string, gpus []gdrGPU, devices []snapshot.Device) {
+	defer func() { n.Issues = append(n.Issues, j.pods.failed...) }()
+	if now := h.Now(); h.Processes == nil || !j.read.Due(now, slowInterval) {
 		return
 	}
-	j.at = h.Now()
+	j.read.Read(h.Now())
+	pods, listed := j.pods.list(ctx, h)
 	ctx, cancel := context.WithTimeout(ctx, processTimeout)
 	defer cancel()
-	holders := readHolders(ctx, h, n, devices)
+	holders := readHolders(ctx, h, n, names, devices)
 	named, only := holders.pids(), holders.named
 	for i := range gpus {
 		only = only && gpus[i].processes != nil
@@ -77,13 +83,15 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devi
 	}
 	if err == nil {
 		holders.addMemory(found)
-		j.found, j.seen = found, j.at
+		j.pods.apply(found, devicesOfPods(found, podGPUs(gpus), verbsFunctions(h, found)), pods, listed)
+		j.seen, j.ports, j.all = j.read.Time(), holders.jobs(h, found, names, devices), jobsOn(found, gpus)
+		j.found = slices.DeleteFunc(found, func(p snapshot.Process) bool { return p.Hidden })
 		if refused {
 			err = host.Denied("proc/PID/fd")
 		}
 	}
-	if j.at.Sub(j.seen) > processRetention {
-		j.found = nil
+	if j.read.Time().Sub(j.seen) > processRetention {
+		j.found, j.ports, j.all = nil, nil, nil
 	}
 	if err != nil {
 		n.Issues = append(n.Issues, snapshot.Issue{Source: host.SourceProcesses.Name(), Needs: host.SourceProcesses.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err})
@@ -92,23 +100,25 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devi
 
 // holders are the processes listed by RDMA netlink, with their registered memory.
 type holders struct {
-	regions map[int]host.RDMAHolder // by process, of all devices
-	whole   bool                    // all devices answered, each region with its process
-	named   bool                    // all devices answered, each context with its process
+	regions map[int]host.RDMAHolder      // by process, of all devices
+	devices map[string][]host.RDMAHolder // of the devices that answered
+	whole   bool                         // all devices answered, each region with its process
+	named   bool                         // all devices answered, each context with its process
 }
 
 // readHolders queries all devices, for at most half of processTimeout. A kernel without the command, or without netlink, is no issue.
-func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, devices []string) holders {
-	out := holders{regions: map[int]host.RDMAHolder{}, whole: true, named: true}
+func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, names []string, devices []snapshot.Device) holders {
+	out := holders{regions: map[int]host.RDMAHolder{}, devices: map[string][]host.RDMAHolder{}, whole: true, named: true}
 	ctx, cancel := context.WithTimeout(ctx, processTimeout/2)
 	defer cancel()
-	for _, device := range devices {
+	for _, device := range names {
+		qps := listsQPs(device, devices)
 		var found []host.RDMAHolder
 		var failed error
 		err := h.Lanes.Do(ctx, "holders/"+device, func() {
 			h.Meter.Begin(host.SourceHolders, host.SourceHolders.Lock(), 1)
 			start := time.Now()
-			found, failed = h.RDMA.Holders(ctx, device)
+			found, failed = h.RDMA.Holders(ctx, device, qps)
 			h.Meter.Spend(host.SourceHolders, host.SourceHolders.Lock(), time.Since(start))
 		})
 		if err == nil {
@@ -121,6 +131,7 @@ func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, devices []
 			}
 			continue
 		}
+		out.devices[device] = found
 		for _, one := range found {
 			if one.PID == 0 {
 				out.whole, out.named = out.whole && one.Regions == 0, out.named && one.Contexts == 0
@@ -227,17 +238,17 @@ func lowestLimit(processes []snapshot.Process) (lowest *uint64) {
 	return lowest
 }
 
-// registrations are read from the module and from MLNX_OFED's list of clients.
-func (r *reader) registrations(p gdr.Peermem) (out []snapshot.GDRRegistrations) {
+// readRegistrations are read from the module and from MLNX_OFED's list of clients.
+func readRegistrations(r *reading.Reader, p gdr.Peermem) (out []snapshot.GDRRegistrations) {
 	if p.Module != "" {
-		out = append(out, snapshot.GDRRegistrations{Source: p.Module, Live: r.number("sys/module/"+p.Module, "refcnt")})
+		out = append(out, snapshot.GDRRegistrations{Source: p.Module, Live: r.Number("sys/module/"+p.Module, "refcnt")})
 	}
 	for _, client := range p.Clients {
 		dir := "sys/kernel/mm/memory_peers/" + client
 		out = append(out, snapshot.GDRRegistrations{
 			Source: "memory_peers/" + client, Client: client,
-			Live:  less(r.number(dir, "num_alloc_mrs"), r.number(dir, "num_dealloc_mrs")),
-			Bytes: less(r.number(dir, "num_reg_bytes"), r.number(dir, "num_dereg_bytes")),
+			Live:  less(r.Number(dir, "num_alloc_mrs"), r.Number(dir, "num_dealloc_mrs")),
+			Bytes: less(r.Number(dir, "num_reg_bytes"), r.Number(dir, "num_dereg_bytes")),
 		})
 	}
 	return out
@@ -253,9 +264,16 @@ func less(a, b *uint64) *uint64 {
 }
 
 func emitRegistrations(s Sink, d *snapshot.GDR) {
+	var peers uint64
+	known := false
 	for _, reg := range d.Registrations {
 		emitUint(s, gdrRegistrations, reg.Live, reg.Source)
-		emitUint(s, gdrRegistered, reg.Bytes, reg.Client)
+		if reg.Bytes != nil && (d.Trace == nil || !d.Trace.Peermem) {
+			peers, known = peers+*reg.Bytes, true
+		}
+	}
+	if known {
+		s.Emit(gdrRegistered, float64(peers), "", "", "", string(gdr.PeerMem))
 	}
 	emitUint(s, gdrLockedMemory, lowestLimit(d.Processes))
 }

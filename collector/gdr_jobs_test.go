@@ -94,7 +94,7 @@ func TestHolders(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var n snapshot.Node
-			got := readHolders(t.Context(), machine(t, c.entries), &n, []string{"a", "b"})
+			got := readHolders(t.Context(), machine(t, c.entries), &n, []string{"a", "b"}, nil)
 			found := []snapshot.Process{{PID: 7}, {PID: 8}, {PID: 9}}
 			got.addMemory(found)
 			if !slices.Equal(got.pids(), c.pids) || len(n.Issues) != c.issues {
@@ -129,7 +129,7 @@ func TestProcessesThatAreNamed(t *testing.T) {
 			d := &fakeProcesses{}
 			h.Processes = d
 			var j gdrJobs
-			j.read(t.Context(), h, &snapshot.Node{}, []string{"a"}, c.gpus)
+			j.update(t.Context(), h, &snapshot.Node{}, []string{"a"}, c.gpus, nil)
 			if !slices.Equal(d.first, c.first) || d.only != c.only {
 				t.Errorf("%v, only them: %v", d.first, d.only)
 			}
@@ -160,7 +160,7 @@ type stuckHolders struct {
 	hang chan struct{}
 }
 
-func (r stuckHolders) Holders(context.Context, string) ([]host.RDMAHolder, error) {
+func (r stuckHolders) Holders(context.Context, string, bool) ([]host.RDMAHolder, error) {
 	<-r.hang
 	return nil, nil
 }
@@ -179,7 +179,7 @@ func TestHoldersThatAreStuck(t *testing.T) {
 				h := &host.Host{RDMA: stuckHolders{hang: hang}, Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
 				var j gdrJobs
 				start := time.Now()
-				j.read(t.Context(), h, &snapshot.Node{}, []string{"a", "b"}, nil)
+				j.update(t.Context(), h, &snapshot.Node{}, []string{"a", "b"}, nil, nil)
 				most := processTimeout / 2
 				if both {
 					most = processTimeout
@@ -200,7 +200,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 		h := &host.Host{Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
 		var j gdrJobs
 		var n snapshot.Node
-		j.read(t.Context(), h, &n, nil, nil)
+		j.update(t.Context(), h, &n, nil, nil, nil)
 		if len(j.found) != 1 || len(n.Issues) != 1 || n.Issues[0].Needs == "" || !errors.Is(n.Issues[0].Err, syscall.EACCES) {
 			t.Errorf("%+v %+v", j.found, n.Issues)
 		}
@@ -209,20 +209,20 @@ func TestProcessThatIsStuck(t *testing.T) {
 			time.Sleep(slowInterval)
 			start := time.Now()
 			n = snapshot.Node{}
-			j.read(t.Context(), h, &n, nil, nil)
+			j.update(t.Context(), h, &n, nil, nil, nil)
 			if took := time.Since(start); len(j.found) != 1 || took > processTimeout || !slices.ContainsFunc(n.Issues, func(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }) {
 				t.Errorf("after %s: %+v %+v", took, j.found, n.Issues)
 			}
 		}
 		for time.Since(j.seen) <= processRetention-slowInterval {
 			time.Sleep(slowInterval)
-			j.read(t.Context(), h, &snapshot.Node{}, nil, nil)
+			j.update(t.Context(), h, &snapshot.Node{}, nil, nil, nil)
 		}
 		if len(j.found) != 1 {
 			t.Errorf("too early: %+v", j.found)
 		}
 		time.Sleep(slowInterval)
-		if j.read(t.Context(), h, &snapshot.Node{}, nil, nil); len(j.found) != 0 {
+		if j.update(t.Context(), h, &snapshot.Node{}, nil, nil, nil); len(j.found) != 0 {
 			t.Errorf("after %s: %+v", processRetention, j.found)
 		}
 		close(d.hang)
@@ -230,7 +230,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 		d.found = []snapshot.Process{{PID: 2}}
 		time.Sleep(slowInterval)
 		n = snapshot.Node{}
-		if j.read(t.Context(), h, &n, nil, nil); len(j.found) != 1 || j.found[0].PID != 2 || len(n.Issues) != 0 {
+		if j.update(t.Context(), h, &n, nil, nil, nil); len(j.found) != 1 || j.found[0].PID != 2 || len(n.Issues) != 0 {
 			t.Errorf("%+v %+v", j.found, n.Issues)
 		}
 	})

@@ -47,7 +47,7 @@ type gdrResult struct {
 
 // evaluate decides again if an input has changed. The GPUs of the section belong to the round.
 func (c *gpuDirect) evaluate(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot.Device) *snapshot.GDR {
-	q := gdrInput{tree: c.tree.at, machine: machine.at, jobs: c.jobs.at, devices: machine.facts.Devices, gpus: make([]gpuFacts, len(gpus)), nics: make([]nicFacts, len(nics))}
+	q := gdrInput{tree: c.tree.read.Time(), machine: machine.read.Time(), jobs: c.jobs.read.Time(), devices: machine.facts.Devices, gpus: make([]gpuFacts, len(gpus)), nics: make([]nicFacts, len(nics))}
 	for i := range gpus {
 		g := &gpus[i]
 		q.gpus[i] = gpuFacts{g.Index, g.UUID, g.Model, g.Compute, g.Coupled, g.Linked != nil && *g.Linked, g.Linked != nil && !*g.Linked}
@@ -64,7 +64,7 @@ func (c *gpuDirect) evaluate(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, dev
 		q.nics[i] = f
 	}
 	if c.answer == nil || !c.answer.question.equal(&q) {
-		section, facts := evaluateGDR(machine, gpus, nics, c.jobs.found, c.NCCL)
+		section, facts := evaluateGDR(machine, gpus, nics, c.jobs.found, c.nccl)
 		c.answer = &gdrResult{q, facts, section}
 	}
 	out := *c.answer.section

@@ -31,9 +31,9 @@ func TestDecidedAgainWhereSomethingChanged(t *testing.T) {
 		{"NVML tells of links", func() { gpus[0].Linked = &linked }, true},
 		{"NVML tells the same again", func() { again := linked; gpus[0].Linked = &again }, false},
 		{"a place was read again", func() { nics[0].at = time.Unix(1, 0) }, true},
-		{"processes were looked at", func() { c.jobs.at = time.Unix(1, 0) }, true},
-		{"modules were looked at", func() { machine.at = time.Unix(1, 0) }, true},
-		{"the tree was read", func() { c.tree.at = time.Unix(1, 0) }, true},
+		{"processes were looked at", func() { c.jobs.read.Read(time.Unix(1, 0)) }, true},
+		{"modules were looked at", func() { machine.read.Read(time.Unix(1, 0)) }, true},
+		{"the tree was read", func() { c.tree.read.Read(time.Unix(1, 0)) }, true},
 		{"a device comes whose place cannot be read", func() { machine.facts.Devices = len(nics) + 1 }, true},
 		{"nothing again", func() {}, false},
 	} {
@@ -43,7 +43,7 @@ func TestDecidedAgainWhereSomethingChanged(t *testing.T) {
 		if again := c.answer != before; again != step.again {
 			t.Errorf("%s: decided again: %v", step.name, again)
 		}
-		fresh, _ := evaluateGDR(machine, gpus, nics, nil, c.NCCL)
+		fresh, _ := evaluateGDR(machine, gpus, nics, nil, c.nccl)
 		for i := range section.GPUs {
 			if section.GPUs[i].Best != fresh.GPUs[i].Best {
 				t.Errorf("%s: GPU %d: %+v, want %+v", step.name, i, section.GPUs[i].Best, fresh.GPUs[i].Best)

@@ -11,6 +11,7 @@ import (
 
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -36,35 +37,34 @@ type kfdNode struct {
 	smallBAR *bool  // a part of its memory is a private heap; nil: unknown
 }
 
-// kfdNodes reads the GPUs. What is absent or denied is left out.
-func (r *reader) kfdNodes() (out []kfdNode) {
-	names, err := r.h.Files.List(kfdNodesDir)
+// readKFDNodes reads the GPUs. What is absent or denied is left out.
+func readKFDNodes(r *reading.Reader) (out []kfdNode) {
+	names, err := r.Host.Files.List(kfdNodesDir)
 	if err != nil {
 		return nil
 	}
 	for _, name := range names {
 		dir := kfdNodesDir + "/" + name
-		n, ok := parseKFDNode(r.permitted(dir + "/properties"))
+		n, ok := parseKFDNode(readPermitted(r, dir+"/properties"))
 		if !ok {
 			continue
 		}
-		n.smallBAR = smallBAR(r.kfdHeaps(dir + "/mem_banks"))
+		n.smallBAR = smallBAR(readKFDHeaps(r, dir+"/mem_banks"))
 		out = append(out, n)
 	}
 	return out
 }
 
-// permitted is optional for files that are denied as a matter of course.
-func (r *reader) permitted(file string) string {
-	r.asked++
-	b, err := r.h.Files.Read(file, r.buf)
+// readPermitted is optional for files that are denied as a matter of course.
+func readPermitted(r *reading.Reader, file string) string {
+	r.Ask(1)
+	b, err := r.Host.Files.Read(file, nil)
 	if err != nil {
 		if !host.IsAbsent(err) && !host.NotPermitted(err) {
-			r.issue(err)
+			r.Issue(err)
 		}
 		return ""
 	}
-	r.buf = b
 	return string(b)
 }
 
@@ -95,14 +95,14 @@ func properties(text string) map[string]uint64 {
 	return out
 }
 
-// kfdHeaps are the types of a node's memory banks.
-func (r *reader) kfdHeaps(dir string) (heaps []uint64) {
-	banks, err := r.h.Files.List(dir)
+// readKFDHeaps are the types of a node's memory banks.
+func readKFDHeaps(r *reading.Reader, dir string) (heaps []uint64) {
+	banks, err := r.Host.Files.List(dir)
 	if err != nil {
 		return nil
 	}
 	for _, bank := range banks {
-		if heap, ok := properties(r.permitted(dir + "/" + bank + "/properties"))["heap_type"]; ok {
+		if heap, ok := properties(readPermitted(r, dir+"/"+bank+"/properties"))["heap_type"]; ok {
 			heaps = append(heaps, heap)
 		}
 	}
@@ -142,25 +142,25 @@ func hasAMD(gpus []gdrGPU) bool {
 	return slices.ContainsFunc(gpus, func(g gdrGPU) bool { return g.Vendor == vendorAMD })
 }
 
-// rocm reads the mechanisms of AMD GPUs. client: amdgpu can register as a peer memory client by the kernel's symbols; nil: unknown.
-func (r *reader) rocm(kernel string, client *bool) gdr.ROCm {
+// readROCm reads the mechanisms of AMD GPUs. client: amdgpu can register as a peer memory client by the kernel's symbols; nil: unknown.
+func readROCm(r *reading.Reader, kernel string, client *bool) gdr.ROCm {
 	out := gdr.ROCm{Peer: client}
 	for _, dir := range peerDirs {
-		if r.permitted(dir+"/amdkfd/version") != "" {
+		if readPermitted(r, dir+"/amdkfd/version") != "" {
 			yes := true
 			out.Peer = &yes
 		}
 	}
-	out.P2P = r.kernelOptions(kernel, "CONFIG_PCI_P2PDMA", "CONFIG_DMABUF_MOVE_NOTIFY")
+	out.P2P = readKernelOptions(r, kernel, "CONFIG_PCI_P2PDMA", "CONFIG_DMABUF_MOVE_NOTIFY")
 	return out
 }
 
-// kernelOptions reports whether the kernel was built with all of these options. Nil: its configuration cannot be read.
-func (r *reader) kernelOptions(kernel string, options ...string) *bool {
-	r.asked++
-	text, err := r.h.Files.Lines("boot/config-"+kernel, options)
+// readKernelOptions reports whether the kernel was built with all of these options. Nil: its configuration cannot be read.
+func readKernelOptions(r *reading.Reader, kernel string, options ...string) *bool {
+	r.Ask(1)
+	text, err := r.Host.Files.Lines("boot/config-"+kernel, options)
 	if err != nil {
-		if text = unzipped(r.permitted("proc/config.gz")); text == nil {
+		if text = unzipped(readPermitted(r, "proc/config.gz")); text == nil {
 			return nil
 		}
 	}
@@ -188,11 +188,11 @@ func unzipped(text string) []byte {
 }
 
 // amdDriver is the driver of AMD GPUs: amdgpu with the version of the out-of-tree one. Empty if it is not loaded.
-func (r *reader) amdDriver() string {
-	if r.optional("sys/module/amdgpu/initstate") != "live" {
+func amdDriver(r *reading.Reader) string {
+	if r.Optional("sys/module/amdgpu/initstate") != "live" {
 		return ""
 	}
-	return strings.TrimSpace("amdgpu " + r.optional("sys/module/amdgpu/version"))
+	return strings.TrimSpace("amdgpu " + r.Optional("sys/module/amdgpu/version"))
 }
 
 // describeROCm replaces the driver and the peer memory module of NVIDIA GPUs.

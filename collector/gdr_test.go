@@ -35,7 +35,7 @@ func TestGPUDriver(t *testing.T) {
 		{"none", files("proc/uptime", "1 1"), "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := readerOf(t, c.entries).gpuDriver()
+			d := readGPUDriver(readerOf(t, c.entries))
 			if d.Version != c.version || flavourOf(d.Open) != c.flavour {
 				t.Errorf("%s %s, want %s %s", d.Version, flavourOf(d.Open), c.version, c.flavour)
 			}
@@ -59,8 +59,8 @@ func TestPeermem(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := readerOf(t, c.entries)
-			dmabuf, peers, _ := r.symbols()
-			p := r.peermem(peers)
+			dmabuf, peers, _ := readSymbols(r)
+			p := readPeermem(r, peers)
 			if p.Module != c.module || !slices.Equal(p.Clients, c.clients) || tell(p.Supported) != c.supported || tell(dmabuf) != c.dmabuf {
 				t.Errorf("%+v, supported %s, DMA-BUF %s", p, tell(p.Supported), tell(dmabuf))
 			}
@@ -198,7 +198,7 @@ func TestGPUOfVirtualMachine(t *testing.T) {
 		{"Intel", below, gpu(below) + port("0x8086"), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := readerOf(t, c.entries).gdrGPU(c.dir, 0); got.emulated != c.want || got.Place.NUMA != -1 || got.Device != 0x2335 {
+			if got := readGDRGPU(readerOf(t, c.entries), c.dir, 0); got.emulated != c.want || got.Place.NUMA != -1 || got.Device != 0x2335 {
 				t.Errorf("%v, %+v", got.emulated, got.GPU)
 			}
 		})
@@ -233,4 +233,15 @@ func TestNoNIC(t *testing.T) {
 			}
 		})
 	}
+}
+
+func FuzzParseNVRM(f *testing.F) {
+	for _, s := range []string{"4: ACTIVE", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if version, open, ok := parseNVRM(s); ok != (version != "") || open && !ok {
+			t.Errorf("%q: %q, %v, %v", s, version, open, ok)
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -47,40 +48,41 @@ type gdrNIC struct {
 
 // gdrGPUs are the GPUs by address, from sysfs and the driver's files.
 type gdrGPUs struct {
-	at    time.Time
+	read  reading.Last
 	paths []string
 	found []gdrGPU
 }
 
-func (g *gdrGPUs) read(r *reader, paths []string) {
-	if !g.at.IsZero() && r.now().Sub(g.at) < treeInterval && slices.Equal(paths, g.paths) {
+func (g *gdrGPUs) update(r *reading.Reader, paths []string) {
+	if !g.read.Due(r.Now(), treeInterval) && slices.Equal(paths, g.paths) {
 		return
 	}
-	g.at, g.paths, g.found = r.now(), paths, nil
+	g.read.Read(r.Now())
+	g.paths, g.found = paths, nil
 	sorted := slices.SortedFunc(slices.Values(paths), func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
 	for i, p := range sorted {
-		g.found = append(g.found, r.gdrGPU(p, i))
+		g.found = append(g.found, readGDRGPU(r, p, i))
 	}
 	if !hasAMD(g.found) {
 		return
 	}
-	nodes := r.kfdNodes()
+	nodes := readKFDNodes(r)
 	for i, p := range sorted {
 		if one := &g.found[i]; one.Vendor == vendorAMD {
-			one.applyKFD(nodes, r.optional(p+"/product_name"))
+			one.applyKFD(nodes, r.Optional(p+"/product_name"))
 		}
 	}
 }
 
-// gdrGPU reads a GPU. Its index is its position in the order of addresses, as in NVML.
-func (r *reader) gdrGPU(dir string, index int) gdrGPU {
-	g := gdrGPU{branch: r.branch(dir), minor: index}
+// readGDRGPU reads a GPU. Its index is its position in the order of addresses, as in NVML.
+func readGDRGPU(r *reading.Reader, dir string, index int) gdrGPU {
+	g := gdrGPU{branch: readBranch(r, dir), minor: index}
 	address := path.Base(dir)
 	g.GPU = gdr.GPU{
-		Index: strconv.Itoa(index), Address: address, Vendor: hexValue(r.optional(dir + "/vendor")), Device: hexValue(r.optional(dir + "/device")),
-		Display: strings.HasPrefix(r.optional(dir+"/class"), "0x0300"), Place: r.place(dir),
+		Index: strconv.Itoa(index), Address: address, Vendor: hexValue(r.Optional(dir + "/vendor")), Device: hexValue(r.Optional(dir + "/device")),
+		Display: strings.HasPrefix(r.Optional(dir+"/class"), "0x0300"), Place: readPlace(r, dir),
 	}
-	for line := range strings.Lines(r.optional("proc/driver/nvidia/gpus/" + address + "/information")) {
+	for line := range strings.Lines(r.Optional("proc/driver/nvidia/gpus/" + address + "/information")) {
 		key, value, _ := strings.Cut(line, ":")
 		switch value = strings.TrimSpace(value); key {
 		case "Model":
@@ -95,12 +97,12 @@ func (r *reader) gdrGPU(dir string, index int) gdrGPU {
 	}
 	root := ""
 	for i, hop := range g.Place.Chain {
-		g.hops = append(g.hops, r.pcieHop(pciDir+hop, hop))
+		g.hops = append(g.hops, readPCIeHop(r, pciDir+hop, hop))
 		if i == 0 && g.Place.Bridged() {
-			root = r.optional(pciDir + hop + "/vendor")
+			root = r.Optional(pciDir + hop + "/vendor")
 		}
 	}
-	g.Coupled = pci.Coupled(r.optional(dir+"/vendor"), root)
+	g.Coupled = pci.Coupled(r.Optional(dir+"/vendor"), root)
 	g.emulated = emulated(g.Place, root)
 	return g
 }
@@ -139,66 +141,65 @@ func decimal(text string) int {
 	return n
 }
 
-// gdrNIC reads a device; a device that is no PCI function has no address.
-func (r *reader) gdrNIC(device string) gdrNIC {
-	r.begin(host.SourcePCILink)
-	_, dir := r.function(classDir + "/" + device)
+// readGDRNIC reads a device; a device that is no PCI function has no address.
+func readGDRNIC(r *reading.Reader, device string) gdrNIC {
+	r.Begin(host.SourcePCILink)
+	_, dir := pciFunction(r, classDir+"/"+device)
 	if dir == "" {
 		return gdrNIC{}
 	}
 	return gdrNIC{
-		NIC: gdr.NIC{Device: device, Driver: r.driver(dir), Place: r.place(dir)}, branch: r.branch(dir), PCIAddress: path.Base(dir), at: r.now(),
+		NIC: gdr.NIC{Device: device, Driver: boundDriver(r, dir), Place: readPlace(r, dir)}, branch: readBranch(r, dir), PCIAddress: path.Base(dir), at: r.Now(),
 	}
 }
 
-func (r *reader) place(dir string) pci.Place {
-	numa, err := strconv.Atoi(r.optional(dir + "/numa_node"))
+func readPlace(r *reading.Reader, dir string) pci.Place {
+	numa, err := strconv.Atoi(r.Optional(dir + "/numa_node"))
 	if err != nil {
 		numa = -1
 	}
 	return pci.PlaceOf(dir, numa)
 }
 
-// branch reads the path to a function.
-func (r *reader) branch(dir string) branch {
-	f := branch{configs: map[string]pci.Config{}, models: map[string]pci.Bridge{}, cpus: r.optional(dir + "/local_cpulist")}
+// readBranch reads the path to a function.
+func readBranch(r *reading.Reader, dir string) branch {
+	f := branch{configs: map[string]pci.Config{}, models: map[string]pci.Bridge{}, cpus: r.Optional(dir + "/local_cpulist")}
 	chain := pci.PlaceOf(dir, 0).Chain
 	for i, address := range chain {
 		at := pciDir + address
-		c, size, ok := r.config(at)
+		c, size, ok := readConfig(r, at)
 		if ok {
 			f.configs[address] = c
 		}
 		f.cut = f.cut || size == openConfig
 		if i < len(chain)-1 {
-			f.models[address] = r.bridge(at)
+			f.models[address] = readBridge(r, at)
 		}
 	}
-	if group, err := r.h.Files.Resolve(dir + "/iommu_group"); err == nil {
-		f.iommu = r.optional(group + "/type")
+	if group, err := r.Host.Files.Resolve(dir + "/iommu_group"); err == nil {
+		f.iommu = r.Optional(group + "/type")
 	}
 	return f
 }
 
-// bridge reads the model of a bridge.
-func (r *reader) bridge(at string) pci.Bridge {
+// readBridge reads the model of a bridge.
+func readBridge(r *reading.Reader, at string) pci.Bridge {
 	return pci.Bridge{
-		Vendor: hexValue(r.optional(at + "/vendor")), Device: hexValue(r.optional(at + "/device")),
-		SubVendor: hexValue(r.optional(at + "/subsystem_vendor")), SubDevice: hexValue(r.optional(at + "/subsystem_device")),
+		Vendor: hexValue(r.Optional(at + "/vendor")), Device: hexValue(r.Optional(at + "/device")),
+		SubVendor: hexValue(r.Optional(at + "/subsystem_vendor")), SubDevice: hexValue(r.Optional(at + "/subsystem_device")),
 	}
 }
 
-// config reads configuration space, and returns its readable size. It costs the kernel some hundred register reads, once an hour.
-func (r *reader) config(dir string) (c pci.Config, size int, ok bool) {
-	r.asked++
-	b, err := r.h.Files.ReadIn(dir, "config", r.buf)
+// readConfig reads configuration space, and returns its readable size. It costs the kernel some hundred register reads, once an hour.
+func readConfig(r *reading.Reader, dir string) (c pci.Config, size int, ok bool) {
+	r.Ask(1)
+	b, err := r.Host.Files.ReadIn(dir, "config", nil)
 	if err != nil {
 		if !host.IsAbsent(err) {
-			r.issue(err)
+			r.Issue(err)
 		}
 		return c, 0, false
 	}
-	r.buf = b
 	c, ok = pci.ParseConfig(b)
 	return c, len(b), ok
 }
@@ -243,6 +244,9 @@ func (n *gdrNIC) snapshot(gpus []gdrGPU) snapshot.GDRNIC {
 	out := snapshot.GDRNIC{
 		Device: n.Device, PCIAddress: n.PCIAddress, Role: string(n.Role), NUMA: n.Place.NUMA, CPUs: n.cpus, Root: n.Place.Root, Path: n.Place.Chain, IOMMU: n.iommu,
 		Active: slices.ContainsFunc(n.Ports, func(p gdr.Port) bool { return p.Active }),
+	}
+	for _, p := range n.Ports {
+		out.Ports = append(out.Ports, p.Number)
 	}
 	if c, ok := n.configs[n.PCIAddress]; ok {
 		out.Settings = &snapshot.PCIeSettings{MaxPayload: c.MaxPayload, MaxReadRequest: c.MaxReadRequest, RelaxedOrdering: c.RelaxedOrdering, ATS: c.ATS, HasATS: c.HasATS}

@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -16,14 +17,12 @@ var (
 	gdrTransport = &Desc{
 		Name: "rdma_gdr_gpu_transport", Of: "rdma_gdr_gpu_transport", Asks: host.SourceProcesses.Name(), Unknown: transportUnknown, Type: gauge, Scope: scopeHost,
 		Help:   "Current path of a GPU's data to other hosts, 1 for the state it is in; other states have no series. gdr: NICs access GPU memory. staging: NICs use host memory although NCCL selected GPU memory. tcp: sockets between nodes that are connected by RDMA. host_only: the process moves host memory only, or stays on this host. unknown: often so where DMA-BUFs are in use. Absent for GPUs whose process has neither NCCL nor an RDMA device.",
-		Labels: []string{"gpu", "UUID", "state"},
-		Source: "docs/gpudirect.md has the conditions",
+		Labels: []string{"gpu", "UUID", "state"}, Source: "docs/gpudirect.md has the conditions",
 	}
 	gdrTransportInfo = &Desc{
 		Name: "rdma_gdr_gpu_transport_info", Beside: "rdma_gdr_gpu_transport", Type: gauge, Scope: scopeHost,
 		Help:   "Reason for the state in rdma_gdr_gpu_transport, and the process that holds the GPU, always 1. command: process name. workload: workload name in the scheduler (slurm/JOB, kubernetes/POD).",
-		Labels: []string{"gpu", "UUID", "reason", "workload", "command", "nccl_version"},
-		Source: "as rdma_gdr_gpu_transport; /proc/PID",
+		Labels: []string{"gpu", "UUID", "reason", "workload", "command", "nccl_version"}, Source: "as rdma_gdr_gpu_transport; /proc/PID",
 	}
 )
 
@@ -52,15 +51,12 @@ func (u *gdrUse) read(ctx context.Context, h *host.Host, n *snapshot.Node, jobs 
 	}
 	u.ports.keep(at)
 	if slices.ContainsFunc(jobs.found, overSockets) {
-		r := &reader{ctx: ctx, h: h, since: time.Now()}
 		var bytes map[string]uint64
-		if h.Lanes.Do(ctx, "other interfaces", func() {
-			r.begin(host.SourceNetdev)
-			bytes = r.otherNetdevs(devices)
-			r.end()
-		}) == nil {
-			n.Issues = append(n.Issues, r.issues...)
-			now := r.now()
+		var now time.Time
+		if issues, err := reading.OfHost(ctx, h, "other interfaces", host.SourceNetdev, func(r *reading.Reader) {
+			bytes, now = readOtherNetdevs(r, devices), r.Now()
+		}); err == nil {
+			n.Issues = append(n.Issues, issues...)
 			for name, value := range bytes {
 				u.others.add(name, now, float64(value))
 			}
@@ -113,22 +109,22 @@ func (u *gdrUse) busy(nic *gdr.NIC) *bool {
 	return any
 }
 
-// otherNetdevs reads the bytes of hardware network interfaces that belong to no RDMA device, by name and direction. The kernel sums them
-// up without rtnl.
-func (r *reader) otherNetdevs(devices []snapshot.Device) map[string]uint64 {
-	names, err := r.h.Files.List(path.Clean(netDir))
+// readOtherNetdevs reads the bytes of hardware network interfaces that belong to no RDMA device, by name and direction. The kernel sums
+// them up without rtnl.
+func readOtherNetdevs(r *reading.Reader, devices []snapshot.Device) map[string]uint64 {
+	names, err := r.Host.Files.List(path.Clean(netDir))
 	if err != nil {
-		r.issue(err)
+		r.Issue(err)
 		return nil
 	}
 	out := map[string]uint64{}
 	for _, name := range names {
-		function, err := r.h.Files.Resolve(netDir + name + "/device")
+		function, err := r.Host.Files.Resolve(netDir + name + "/device")
 		if err != nil || slices.ContainsFunc(devices, func(d snapshot.Device) bool { return has(&d, path.Base(function), name) }) {
 			continue
 		}
 		for _, counter := range []string{"rx_bytes", "tx_bytes"} {
-			if n := r.number(netDir+name+"/statistics", counter); n != nil {
+			if n := r.Number(netDir+name+"/statistics", counter); n != nil {
 				out[name+"/"+counter] = *n
 			}
 		}
@@ -150,9 +146,12 @@ func has(d *snapshot.Device, address, netdev string) bool {
 }
 
 // evaluate sets the transport state of each GPU in use.
-func (u *gdrUse) evaluate(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, now time.Time) {
+func (u *gdrUse) evaluate(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, uptime time.Duration, now time.Time) {
 	u.suspected = false
-	attached := u.bufinfo.of(now, gpus)
+	var attached *uint64
+	if d.Trace == nil {
+		attached = u.bufinfo.of(now, gpus)
+	}
 	if attached != nil {
 		d.Registrations = append(slices.Clone(d.Registrations), snapshot.GDRRegistrations{Source: "dmabuf", Live: attached})
 	}
@@ -170,17 +169,23 @@ func (u *gdrUse) evaluate(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf g
 		env := settings(p, conf)
 		use := gdr.Use{
 			NCCL: p.HasNCCL, Plugin: p.Plugin, Mover: p.Mover, Verbs: len(p.Verbs) > 0, Cut: p.Cut, Settings: p.Conf != nil, Env: env, Memory: p.Regions,
-			Ready: gdr.State(g.Best.Receive), Peermem: peermem, Kept: len(p.DMABUFs) > 0, Domain: gpus[i].domain, Other: u.others.above(gdr.OtherBits/8, others...),
+			Ready: gdr.State(g.Best.Receive), Peermem: peermem, Kept: len(p.DMABUFs) > 0, Young: isYoung(p, uptime), Domain: gpus[i].domain, Other: u.others.above(gdr.OtherBits/8, others...),
 		}
 		if g.Best.NIC >= 0 {
 			nic := &m.NICs[g.Best.NIC]
 			use.Busy = u.busy(nic)
 			use.DMABUF = m.Attachments(attached, nic.Driver, env)
-			u.suspected = u.suspected || m.Attachments(nil, nic.Driver, env) == nil && use.Suspected()
+			u.suspected = u.suspected || d.Trace == nil && m.Attachments(nil, nic.Driver, env) == nil && use.Suspected()
+			traced(&use, d, p, nic.Device)
 		}
 		state, why := use.Decide()
 		g.Transport = &snapshot.GDRTransport{State: string(state), Reason: string(why), Words: why.Words(), Remedy: why.Remedy(), Process: p}
 	}
+}
+
+// isYoung reports whether a process is known to be younger than gdr.YoungAge.
+func isYoung(p *snapshot.Process, uptime time.Duration) bool {
+	return p.Started > 0 && uptime > p.Started && uptime-p.Started < gdr.YoungAge
 }
 
 // peermemInUse is the number of registrations of the peer memory module: none where it is not loaded, nil where one count is unknown.
@@ -207,7 +212,7 @@ func emitTransport(s Sink, g *snapshot.GDRGPU) {
 
 // transportUnknown are the reasons for which a state of a GPU is unknown, because something could not be read.
 var transportUnknown = map[string][]string{
-	string(gdr.OverStaging): reasonSelectors("rdma_gdr_gpu_transport_info", gdr.SettingsUnknown, gdr.BusyUnknown, gdr.PeermemUnseen, gdr.DMABUFUnseen),
+	string(gdr.OverStaging): reasonSelectors("rdma_gdr_gpu_transport_info", gdr.SettingsUnknown, gdr.BusyUnknown, gdr.PeermemUnseen, gdr.DMABUFUnseen, gdr.StartedBefore, gdr.EventsLost, gdr.ExporterUnknown),
 	string(gdr.OverTCP):     reasonSelectors("rdma_gdr_gpu_transport_info", gdr.FilesCut, gdr.DomainUnknown, gdr.OtherUnknown),
 }
 

@@ -8,29 +8,30 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
 
 // gpu serves the NVML reading, and compares it with the PCI tree.
 type gpu struct {
-	Options
-	nodes map[string]string // NUMA nodes of the NVIDIA GPUs in the PCI tree, by address
-	at    time.Time
+	conf  *siteConfig
+	gpus  *gpuReadings
+	nodes map[string]string   // NUMA nodes of the NVIDIA GPUs in the PCI tree, by address
+	found reading.Last        // of nodes
 	known map[string]site.GPU // GPUs listed by NVML so far, by UUID
 }
 
-func newGPU(o Options) *Collector {
-	c := &gpu{Options: o, known: map[string]site.GPU{}}
+func newGPU(conf *siteConfig, gpus *gpuReadings) *Collector {
+	c := &gpu{conf: conf, gpus: gpus, known: map[string]site.GPU{}}
 	return &Collector{
 		Name:    "gpu",
 		Help:    "NVIDIA GPUs from NVML: NVLinks, fabric, PCIe, XID errors",
 		Default: true,
 		Descs:   gpuDescs(),
-		Run:     o.gpus.run,
+		Run:     gpus.run,
 		Read:    c.read,
 		Emit:    emitGPUs,
 	}
@@ -60,9 +61,9 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 func (c *gpu) ignored(shown []snapshot.GPU) (out []snapshot.GPUName) {
 	for i := range shown {
 		g := &shown[i]
-		c.known[g.UUID] = site.GPU{Hostname: c.Hostname, Index: strconv.Itoa(g.Index), UUID: g.UUID, PCIAddress: g.PCIAddress}
+		c.known[g.UUID] = site.GPU{Hostname: c.conf.hostname, Index: strconv.Itoa(g.Index), UUID: g.UUID, PCIAddress: g.PCIAddress}
 	}
-	conf := c.Site.Current()
+	conf := c.conf.current()
 	for _, uuid := range slices.Sorted(maps.Keys(c.known)) {
 		if g := c.known[uuid]; conf.IgnoredGPU(g) {
 			out = append(out, snapshot.GPUName{Index: g.Index, UUID: g.UUID})
@@ -105,30 +106,28 @@ func (c *gpu) compare(ctx context.Context, h *host.Host, section *snapshot.GPUs)
 // find lists the NVIDIA GPUs of the PCI tree each minute.
 func (c *gpu) find(ctx context.Context, h *host.Host) []snapshot.Issue {
 	now := h.Now()
-	if !c.at.IsZero() && now.Sub(c.at) < slowInterval {
+	if !c.found.Due(now, slowInterval) {
 		return nil
 	}
-	r := &reader{ctx: ctx, h: h, since: time.Now()}
 	nodes := map[string]string{}
-	err := h.Lanes.Do(ctx, "pci/gpu", func() {
-		r.begin(host.SourcePCI)
+	issues, err := reading.OfHost(ctx, h, "pci/gpu", host.SourcePCI, func(r *reading.Reader) {
 		for _, function := range gpus(h, r) {
-			if r.optional(function+"/vendor") != vendorNVIDIA {
+			if r.Optional(function+"/vendor") != vendorNVIDIA {
 				continue
 			}
-			node := r.optional(function + "/numa_node")
+			node := r.Optional(function + "/numa_node")
 			if node == "-1" {
 				node = ""
 			}
 			nodes[path.Base(function)] = node
 		}
-		r.end()
 	})
 	if err != nil {
 		return []snapshot.Issue{{Source: host.SourcePCI.Name(), Reason: string(host.ReasonOf(err)), Err: err}}
 	}
-	c.nodes, c.at = nodes, now
-	return r.issues
+	c.found.Read(now)
+	c.nodes = nodes
+	return issues
 }
 
 const vendorNVIDIA = "0x10de"

@@ -16,8 +16,7 @@ var (
 	gpuDriverInfo = &Desc{
 		Name: "rdma_gpu_driver_info", Type: gauge, Scope: scopeHost,
 		Help:   "NVIDIA driver in use by NVML, and the newest CUDA version that it supports, always 1. Absent while NVML does not answer.",
-		Labels: []string{"version", "cuda_version"},
-		Source: "nvmlSystemGetDriverVersion, nvmlSystemGetCudaDriverVersion_v2",
+		Labels: []string{"version", "cuda_version"}, Source: "nvmlSystemGetDriverVersion, nvmlSystemGetCudaDriverVersion_v2",
 	}
 	gpuAge = &Desc{
 		Name: "rdma_gpu_reading_age_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
@@ -37,8 +36,7 @@ var (
 	gpuHidden = &Desc{
 		Name: "rdma_gpu_hidden", Beside: "rdma_gpu_driver_info", Type: gauge, Scope: scopeHost,
 		Help:   "1 for a GPU in the PCI tree that NVML does not list: fallen off the bus, bound to another driver, or not in the exporter's container. Absent for others.",
-		Labels: []string{"pci_bus_id"},
-		Source: "/sys/bus/pci/devices, nvmlDeviceGetPciInfo",
+		Labels: []string{"pci_bus_id"}, Source: "/sys/bus/pci/devices, nvmlDeviceGetPciInfo",
 	}
 	gpuInfo = &Desc{
 		Name: "rdma_gpu_info", Of: "rdma_gpu_info", Asks: host.SourceNVML.Name(), Type: gauge, Scope: scopeGPU,

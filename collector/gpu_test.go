@@ -77,8 +77,8 @@ func gpuRounds(t *testing.T, o Options, f *fakeGPUs, functions ...string) (*Coll
 	}
 	h := machine(t, entries.String())
 	h.GPUs, h.Now = f, time.Now
-	o.gpus = &gpuReadings{interval: o.GPUInterval, full: o.GPUFull}
-	return newGPU(o), h, o.gpus
+	gpus := newGPUReadings(o)
+	return newGPU(&siteConfig{store: o.Site}, gpus), h, gpus
 }
 
 // collect makes a round and returns its section and samples.

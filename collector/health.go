@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -14,20 +15,17 @@ var (
 	healthState = &Desc{
 		Name: "rdma_device_health_state", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(), Type: gauge, Scope: scopeDevice,
 		Help:   "Whether a devlink health reporter of the device's driver is in a state. state: error, from a report until the driver has recovered. A reporter without recovery (fw of mlx5) stays in error until the driver is reloaded.",
-		Labels: []string{"device", "reporter", "state"},
-		Source: "devlink HEALTH_REPORTER_GET, state",
+		Labels: []string{"device", "reporter", "state"}, Source: "devlink HEALTH_REPORTER_GET, state",
 	}
 	healthErrors = &Desc{
 		Name: "rdma_device_health_errors_total", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(), Type: counter, Scope: scopeDevice,
 		Help:   "Errors reported to a devlink health reporter since the driver was loaded. An error of fw or fw_fatal is a fault of the firmware or of the hardware.",
-		Labels: []string{"device", "reporter"},
-		Source: "devlink HEALTH_REPORTER_GET, error count",
+		Labels: []string{"device", "reporter"}, Source: "devlink HEALTH_REPORTER_GET, error count",
 	}
 	healthRecoveries = &Desc{
 		Name: "rdma_device_health_recoveries_total", Beside: "rdma_device_health_errors_total", Type: counter, Scope: scopeDevice,
 		Help:   "Successful recoveries of a devlink health reporter. Fewer recoveries than errors: some errors were not recovered, or need no recovery. Absent while there are no errors.",
-		Labels: []string{"device", "reporter"},
-		Source: "devlink HEALTH_REPORTER_GET, recover count",
+		Labels: []string{"device", "reporter"}, Source: "devlink HEALTH_REPORTER_GET, recover count",
 	}
 )
 
@@ -36,21 +34,21 @@ const healthError = 1 // 0 is healthy
 
 // health keeps the devlink device of each RDMA device.
 type health struct {
-	Options
+	roster  *roster
+	nvlink  *nvlink
 	devices map[string]devlinkDevice // belongs to the lane devlink
-	last    *snapshot.Health
-	lastAt  time.Time
+	last    reading.Kept[*snapshot.Health]
 }
 
 // devlinkDevice is a devlink device, with time and registration of its RDMA device at the lookup.
 type devlinkDevice struct {
-	at           time.Time
+	read         reading.Last
 	registration uint64
 	bus, name    string
 }
 
-func newHealth(o Options) *Collector {
-	c := &health{Options: o, devices: map[string]devlinkDevice{}}
+func newHealth(devices *roster, nvlink *nvlink) *Collector {
+	c := &health{roster: devices, nvlink: nvlink, devices: map[string]devlinkDevice{}}
 	return &Collector{
 		Name:    "health",
 		Help:    "firmware and driver health from devlink health reporters",
@@ -64,39 +62,38 @@ func newHealth(o Options) *Collector {
 // read requests all reporters in one dump. The kernel takes the lock of each devlink device, which a driver holds while it recovers or
 // reloads: the lane prevents a second request while one waits, and keeps it from blocking others.
 func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h, n)
+	roster, err := c.roster.of(h, n)
 	if err != nil {
 		done(err)
 		return
 	}
-	if len(names) == 0 {
+	if len(roster.Names) == 0 {
 		n.Health = &snapshot.Health{}
 		done(nil)
 		return
 	}
 	var section *snapshot.Health
-	r := &reader{ctx: ctx, h: h, since: time.Now()}
-	err = h.Lanes.Do(ctx, "devlink", func() { section = c.readDevlink(r, names) })
+	issues, err := reading.OfHost(ctx, h, "devlink", host.SourceDevlinkHealth, func(r *reading.Reader) { section = c.readDevlink(r, roster.Names) })
 	n.Devices = append(n.Devices, snapshot.DeviceRead{Stuck: err != nil})
 	if err != nil {
-		n.Health = c.lastStates(h.Now(), names)
+		n.Health = c.lastStates(h.Now(), roster.Names)
 		n.Issues = append(n.Issues, snapshot.Issue{Reason: string(host.ReasonOf(err)), Err: err})
 		done(err)
 		return
 	}
-	c.last, c.lastAt = section, h.Now()
-	n.Health, n.Issues = section, append(n.Issues, r.issues...)
+	c.last.Keep(section, h.Now())
+	n.Health, n.Issues = section, append(n.Issues, issues...)
 	done(nil)
 }
 
 // lastStates are the last states of the reporters of present devices while a request is stuck: a device in error recovers while holding
 // the lock that the request waits for. Old counts are not served.
 func (c *health) lastStates(now time.Time, names []string) *snapshot.Health {
-	if c.last == nil || now.Sub(c.lastAt) > lastStateTime {
+	if !c.last.Within(now, lastStateTime) {
 		return nil
 	}
 	out := &snapshot.Health{}
-	for _, reporter := range c.last.Reporters {
+	for _, reporter := range c.last.Value.Reporters {
 		if slices.Contains(names, reporter.Device) {
 			reporter.Errors, reporter.Recoveries = nil, nil
 			out.Reporters = append(out.Reporters, reporter)
@@ -105,18 +102,16 @@ func (c *health) lastStates(now time.Time, names []string) *snapshot.Health {
 	return out
 }
 
-func (c *health) readDevlink(r *reader, names []string) *snapshot.Health {
-	defer r.end()
+func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health {
 	out := &snapshot.Health{}
-	r.begin(host.SourceDevlinkHealth)
-	r.asked++
-	reporters, err := r.h.Devlink.Health(r.ctx)
+	r.Ask(1)
+	reporters, err := r.Host.Devlink.Health(r.Ctx)
 	if err != nil {
 		if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported { // kernels before 5.1
-			r.issue(err)
+			r.Issue(err)
 		}
 	}
-	r.begin(host.SourceIdentity)
+	r.Begin(host.SourceIdentity)
 	c.lookUp(r, names)
 	for _, name := range names {
 		if c.nvlink.known(name) {
@@ -136,29 +131,31 @@ func (c *health) readDevlink(r *reader, names []string) *snapshot.Health {
 }
 
 // lookUp finds the devlink device of each RDMA device, once in slowInterval.
-func (c *health) lookUp(r *reader, names []string) {
-	now := r.now()
+func (c *health) lookUp(r *reading.Reader, names []string) {
+	now := r.Now()
 	for name := range c.devices {
 		if !slices.Contains(names, name) {
 			delete(c.devices, name)
 		}
 	}
 	for _, name := range names {
-		registration := r.h.Registration(name)
-		if d, ok := c.devices[name]; !ok || now.Sub(d.at) >= slowInterval || d.registration != registration {
-			bus, device := r.devlinkOf(name)
-			c.devices[name] = devlinkDevice{now, registration, bus, device}
+		registration := r.Host.Registration(name)
+		if d, ok := c.devices[name]; !ok || d.read.Due(now, slowInterval) || d.registration != registration {
+			bus, device := devlinkOf(r, name)
+			d = devlinkDevice{registration: registration, bus: bus, name: device}
+			d.read.Read(now)
+			c.devices[name] = d
 		}
 	}
 }
 
 // devlinkOf returns the devlink device of an RDMA device: its own PCI function, virtual ones included, or the auxiliary device of a
 // sub-function, whose reporters are not those of its parent. Software devices have none.
-func (r *reader) devlinkOf(device string) (bus, name string) {
+func devlinkOf(r *reading.Reader, device string) (bus, name string) {
 	dir := classDir + "/" + device
-	kind, function := r.function(dir)
+	kind, function := pciFunction(r, dir)
 	if kind == snapshot.SubFunction {
-		real, err := r.h.Files.Resolve(dir + "/device")
+		real, err := r.Host.Files.Resolve(dir + "/device")
 		if err != nil {
 			return "", ""
 		}

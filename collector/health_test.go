@@ -67,7 +67,7 @@ func TestHealthOfTheFunctionsOfRDMADevices(t *testing.T) {
 	h := machine(t, nodeWithReporters)
 	for name, want := range of {
 		t.Run(name, func(t *testing.T) {
-			c := newHealth(Options{Include: regexp.MustCompile("^" + name + "$")})
+			c := collectorOf(Options{Include: regexp.MustCompile("^" + name + "$")}, "health")
 			n, err := readOnce(t.Context(), c, h)
 			if err != nil || len(n.Issues) != 0 {
 				t.Errorf("%v, %v", err, n.Issues)
@@ -79,7 +79,7 @@ func TestHealthOfTheFunctionsOfRDMADevices(t *testing.T) {
 			}
 		})
 	}
-	n, err := readOnce(t.Context(), newHealth(Options{Exclude: regexp.MustCompile("^mlx5_[0-2]$")}), h)
+	n, err := readOnce(t.Context(), collectorOf(Options{Exclude: regexp.MustCompile("^mlx5_[0-2]$")}, "health"), h)
 	if err != nil || len(n.Health.Reporters) != 1 || n.Health.Reporters[0].Device != "mlx5_4" {
 		t.Errorf("%+v, %v", n.Health, err)
 	}
@@ -98,7 +98,7 @@ func TestHealthThatIsNotToBeHad(t *testing.T) {
 		{"no RDMA device", "-- devlink/health !EIO --\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n, err := readOnce(t.Context(), newHealth(Options{}), machine(t, c.tree))
+			n, err := readOnce(t.Context(), collectorOf(Options{}, "health"), machine(t, c.tree))
 			if err != nil || n.Health == nil || len(n.Health.Reporters) != 0 {
 				t.Errorf("%+v, %v", n.Health, err)
 			}
@@ -130,7 +130,7 @@ func TestStuckDevlinkCostsTheHealthOnly(t *testing.T) {
 	d := stuckDevlink{make(chan struct{}, 1), make(chan struct{})}
 	playing := h.Devlink
 	h.Devlink = d
-	c := newHealth(Options{})
+	c := collectorOf(Options{}, "health")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-d.asked
@@ -151,7 +151,7 @@ func TestStuckDevlinkCostsTheHealthOnly(t *testing.T) {
 	if len(d.asked) != 0 {
 		t.Error("asked again while the first request has not returned")
 	}
-	if n, err := readOnce(t.Context(), newModules(Options{}), h); err != nil || n.Modules == nil {
+	if n, err := readOnce(t.Context(), collectorOf(Options{}, "modules"), h); err != nil || n.Modules == nil {
 		t.Errorf("another collector: %v", err)
 	}
 	h.Devlink = playing

@@ -1,11 +1,13 @@
 package collector
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 )
 
 // machine replays entries of a capture: a real tree of files, with driver errors.
@@ -27,9 +29,9 @@ func machine(t testing.TB, entries string) *host.Host {
 	return p.Host()
 }
 
-func readerOf(t testing.TB, entries string) *reader {
+func readerOf(t testing.TB, entries string) *reading.Reader {
 	t.Helper()
-	return &reader{ctx: t.Context(), h: machine(t, entries), device: "mlx5_0"}
+	return reading.New(t.Context(), machine(t, entries), "mlx5_0")
 }
 
 func value(v *uint64) any {
@@ -37,4 +39,10 @@ func value(v *uint64) any {
 		return nil
 	}
 	return *v
+}
+
+// collectorOf is one of the collectors of All.
+func collectorOf(o Options, name string) *Collector {
+	all := All(o)
+	return all[slices.IndexFunc(all, func(c *Collector) bool { return c.Name == name })]
 }

@@ -1,13 +1,12 @@
 package collector
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -15,85 +14,82 @@ var (
 	portHWStat = &Desc{
 		Name: "rdma_port_hw_stat", Type: untyped, Scope: scopeFunction,
 		Help:   "Port counter or value of the driver without a metric of its own.",
-		Labels: []string{"device", "port", "stat"},
-		Source: "RDMA netlink STAT_GET, ports/N/hw_counters/STAT",
+		Labels: []string{"device", "port", "stat"}, Source: "RDMA netlink STAT_GET, ports/N/hw_counters/STAT",
 	}
 	deviceHWStat = &Desc{
 		Name: "rdma_device_hw_stat", Type: untyped, Scope: scopeDevice,
 		Help:   "Device counter or value of the driver without a metric of its own.",
-		Labels: []string{"device", "stat"},
-		Source: "/sys/class/infiniband/DEV/hw_counters/STAT",
+		Labels: []string{"device", "stat"}, Source: "/sys/class/infiniband/DEV/hw_counters/STAT",
 	}
 )
 
-// hwCounters keeps the driver of each device: the meaning of names depends on it.
-type hwCounters struct {
-	Options
-	devices perDevice[hwState]
-}
-
 // hwState belongs to the lane of its device.
 type hwState struct {
-	at      time.Time // when the following was read
-	driver  string
-	own     bool         // the device has counters beside those of its ports
-	ports   []int        // none while the kernel is still making them
-	traffic map[int]bool // ports whose traffic is in counters/
-	ib      map[int]bool // ports whose link layer is InfiniBand
-	nvlink  bool         // it manages NVLink switches: not read
+	read   reading.Last // of the following
+	driver string
+	own    bool     // the device has counters beside those of its ports
+	dir    hwDir    // with these
+	ports  []hwPort // none while the kernel is still making them
+	nvlink bool     // it manages NVLink switches: not read
 
-	order      map[string]hwNames // by directory
-	quarantine quarantine
+	quarantine reading.Quarantine
 }
 
-func newHWState() *hwState {
-	return &hwState{traffic: map[int]bool{}, ib: map[int]bool{}, order: map[string]hwNames{}}
+// hwPort is a port of a device.
+type hwPort struct {
+	number     int
+	netlink    string // names its requests
+	dir        hwDir
+	traffic    bool // is in counters/
+	infiniBand bool // by its link layer
 }
 
-func newHWCounters(o Options) *Collector {
-	c := &hwCounters{Options: o}
+// hwDir is a directory hw_counters, with its files in listed order and in read order.
+type hwDir struct {
+	path            string
+	listed, ordered []string
+}
+
+func newHWCounters(devices *roster, nvlink *nvlink) *Collector {
 	return &Collector{
 		Name:    "hwcounters",
 		Help:    "RDMA transport counters: retransmissions, congestion notification, request errors",
 		Default: true,
 		Descs:   slices.Concat(transportDescs, trafficDescs, []*Desc{portHWStat, deviceHWStat}),
-		Read:    c.read,
-		Emit:    emitHWCounters,
+		Read: readDevices(devices, "hwcounters", nil, func(r *reading.Reader, st *hwState) (snapshot.DeviceCounters, bool) {
+			return st.readDevice(r, nvlink)
+		}, func(n *snapshot.Node, devices []snapshot.DeviceCounters) {
+			n.HWCounters = &snapshot.HWCounters{Devices: devices}
+		}),
+		Emit: emitHWCounters,
 	}
 }
 
-func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h, n)
-	if err != nil {
-		done(err)
-		return
-	}
-	states := c.devices.of(h, names, newHWState)
-	eachDevice(ctx, h, n, "hwcounters", names, func(r *reader, name string) (snapshot.DeviceCounters, bool) {
-		return c.readDevice(r, name, states[name])
-	}, func(devices []snapshot.DeviceCounters) {
-		n.HWCounters = &snapshot.HWCounters{Devices: devices}
-	}, done)
-}
-
-func (c *hwCounters) readDevice(r *reader, name string, st *hwState) (snapshot.DeviceCounters, bool) {
-	r.begin(host.SourceIdentity)
-	r.quarantine = &st.quarantine
+func (st *hwState) readDevice(r *reading.Reader, nvlink *nvlink) (snapshot.DeviceCounters, bool) {
+	name := r.Device
+	r.Begin(host.SourceIdentity)
+	r.Quarantine = &st.quarantine
 	dir := classDir + "/" + name
-	if len(st.ports) == 0 || r.due(st.at) {
-		names, err := r.h.Files.List(dir)
+	if len(st.ports) == 0 || st.read.DueOf(r, slowInterval) {
+		names, err := r.Host.Files.List(dir)
 		if err != nil {
 			if !host.IsAbsent(err) {
-				r.issue(err)
+				r.Issue(err)
 			}
 			return snapshot.DeviceCounters{}, false
 		}
-		st.driver, st.own, st.ports, st.at = r.driverOf(name), slices.Contains(names, "hw_counters"), r.ports(name), r.now()
-		st.nvlink = c.nvlink.manages(r, name)
-		for _, n := range st.ports {
-			files, _ := r.h.Files.List(portDir(name, n) + "/counters") // absent: no traffic there
-			st.traffic[n] = hasTraffic(files)
-			st.ib[n] = r.optional(portDir(name, n)+"/link_layer") == "InfiniBand"
+		st.driver, st.own, st.dir = driverOf(r, name), slices.Contains(names, "hw_counters"), hwDir{path: dir + "/hw_counters"}
+		numbers := portNumbers(r, name)
+		st.read.Read(r.Now())
+		st.nvlink = nvlink.manages(r, name)
+		st.ports = nil
+		for _, n := range numbers {
+			dir := portDir(name, n)
+			files, _ := r.Host.Files.List(dir + "/counters") // absent: no traffic there
+			st.ports = append(st.ports, hwPort{
+				number: n, netlink: netlinkDir(name, n), dir: hwDir{path: dir + "/hw_counters"},
+				traffic: hasTraffic(files), infiniBand: r.Optional(dir+"/link_layer") == "InfiniBand",
+			})
 		}
 	}
 	d := snapshot.DeviceCounters{Name: name, Driver: st.driver}
@@ -101,57 +97,54 @@ func (c *hwCounters) readDevice(r *reader, name string, st *hwState) (snapshot.D
 		return d, true
 	}
 	if st.own {
-		r.begin(host.SourceHWCounters)
-		d.Stats = st.files(r, dir+"/hw_counters")
+		r.Begin(host.SourceHWCounters)
+		d.Stats = st.files(r, &st.dir)
 	}
-	for _, n := range st.ports {
-		stats, ok := r.statGet(name, n)
+	d.Ports = slices.Grow(d.Ports, len(st.ports))
+	for i := range st.ports {
+		p := &st.ports[i]
+		stats, ok := p.statGet(r)
 		stats = slices.DeleteFunc(stats, func(s snapshot.Stat) bool { return st.leavesOut(r, s.Name) })
 		if !ok { // no netlink, or no statistics for this port: use sysfs
-			stats = st.files(r, portDir(name, n)+"/hw_counters")
+			stats = st.files(r, &p.dir)
 		}
-		d.Ports = append(d.Ports, snapshot.PortCounters{Number: n, Traffic: st.traffic[n], InfiniBand: st.ib[n], Stats: stats})
+		d.Ports = append(d.Ports, snapshot.PortCounters{Number: p.number, Traffic: p.traffic, InfiniBand: p.infiniBand, Stats: stats})
 	}
 	return d, true
 }
 
 // statGet requests the statistics of a port by netlink.
-func (r *reader) statGet(name string, n int) ([]snapshot.Stat, bool) {
-	dir, now := netlinkDir(name, n), r.now()
-	if r.quarantine.held(dir, "stats", now) {
+func (p *hwPort) statGet(r *reading.Reader) ([]snapshot.Stat, bool) {
+	now := r.Now()
+	if r.Quarantine.Held(p.netlink, "stats", now) {
 		return nil, false
 	}
-	r.begin(host.SourceHWCounters)
-	r.asked++
-	stats, err := r.h.RDMA.Stats(r.ctx, name, n, nil)
-	r.noteNetlink(dir, "stats", now, err)
+	r.Begin(host.SourceHWCounters)
+	r.Ask(1)
+	stats, err := r.Host.RDMA.Stats(r.Ctx, r.Device, p.number, nil)
+	noteNetlink(r, p.netlink, "stats", now, err)
 	return stats, err == nil
 }
 
-// hwNames are the files of a hw_counters directory, in listed order and in read order.
-type hwNames struct{ listed, ordered []string }
-
 // files reads a hw_counters directory.
-func (st *hwState) files(r *reader, dir string) []snapshot.Stat {
-	names, err := r.h.Files.Attributes(dir)
+func (st *hwState) files(r *reading.Reader, d *hwDir) []snapshot.Stat {
+	names, err := r.Host.Files.Attributes(d.path)
 	if err != nil {
 		if !host.IsAbsent(err) {
-			r.issue(err)
+			r.Issue(err)
 		}
 		return nil
 	}
-	known := st.order[dir]
-	if !slices.Equal(known.listed, names) {
-		known = hwNames{names, hwOrder(names)}
-		known.ordered = slices.DeleteFunc(known.ordered, func(name string) bool { return !isFirst(name) && st.leavesOut(r, name) })
-		st.order[dir] = known
+	if !slices.Equal(d.listed, names) {
+		d.listed = names
+		d.ordered = slices.DeleteFunc(hwOrder(names), func(name string) bool { return !isFirst(name) && st.leavesOut(r, name) })
 	}
-	return r.stats(dir, known.ordered)
+	return r.Stats(d.path, d.ordered)
 }
 
 // leavesOut reports whether a counter of the device is not read.
-func (st *hwState) leavesOut(r *reader, name string) bool {
-	return r.reduced.Of(r.device) && !r.reads(transportDesc(transportNames[family(st.driver)], name))
+func (st *hwState) leavesOut(r *reading.Reader, name string) bool {
+	return r.Reduced() && !reads(r, transportDesc(transportNames[family(st.driver)], name))
 }
 
 // hwOrder puts counter 0 first and leaves out lifespan (a setting). The kernel caches a read for 10 ms if counter 0 was read; on mlx5

@@ -59,14 +59,14 @@ func TestWanted(t *testing.T) {
 
 func TestHWFilesAreReadInOrder(t *testing.T) {
 	r := readerOf(t, "-- sys/hw_counters/a --\n1\n-- sys/hw_counters/b !EIO --\n-- sys/hw_counters/lifespan --\n10\n-- sys/hw_counters/rx_write_requests --\n3\n")
-	st := newHWState()
-	got := st.files(r, "sys/hw_counters")
+	st := &hwState{}
+	got := st.files(r, &hwDir{path: "sys/hw_counters"})
 	want := []snapshot.Stat{{Name: "rx_write_requests", Value: 3}, {Name: "a", Value: 1}}
-	if !slices.Equal(got, want) || len(r.issues) != 1 || r.issues[0].Reason != "io" {
-		t.Errorf("%v, %v", got, r.issues)
+	if !slices.Equal(got, want) || len(r.Issues) != 1 || r.Issues[0].Reason != "io" {
+		t.Errorf("%v, %v", got, r.Issues)
 	}
-	r.issues = nil
-	if got := st.files(r, "sys/no-such"); got != nil || len(r.issues) != 0 {
-		t.Errorf("a port without statistics: %v, %v", got, r.issues)
+	r.Issues = nil
+	if got := st.files(r, &hwDir{path: "sys/no-such"}); got != nil || len(r.Issues) != 0 {
+		t.Errorf("a port without statistics: %v, %v", got, r.Issues)
 	}
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"time"
 
 	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
@@ -22,8 +23,7 @@ var (
 	devicePresent = &Desc{
 		Name: "rdma_device_present", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopeDevice,
 		Help:   "1 for an RDMA device that is present, 0 for one that is missing although the inventory or --config.file lists it. A device that was renamed, or moved to a container or a virtual machine, is not missing. device is the PCI address where another device has the name now.",
-		Labels: []string{"device", "pci_address"},
-		Source: "entries of /sys/class/infiniband; the inventory in the state directory",
+		Labels: []string{"device", "pci_address"}, Source: "entries of /sys/class/infiniband; the inventory in the state directory",
 	}
 	deviceMissing = &Desc{
 		Name: "rdma_device_missing_info", Beside: "rdma_device_present", Type: gauge, Scope: scopeDevice,
@@ -40,33 +40,39 @@ var (
 	deviceDataAge = &Desc{
 		Name: "rdma_device_data_age_seconds", Type: gauge, Unit: "seconds", Scope: scopeDevice,
 		Help:   "Age of the device state served, 0 while it is read in each round. For a device that cannot be read, the last state is served for 10m, without counters.",
-		Labels: []string{"device"},
-		Source: "the exporter",
+		Labels: []string{"device"}, Source: "the exporter",
 	}
 	deviceNodeType = &Desc{
 		Name: "rdma_device_node_type_id", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopeDevice,
 		Help:   "Node type: 1 CA, 2 switch, 3 router, 4 RNIC (iWARP), 5 and 6 usNIC, 7 unspecified (EFA).",
-		Labels: []string{"device"},
-		Source: "/sys/class/infiniband/DEV/node_type, enum rdma_node_type",
+		Labels: []string{"device"}, Source: "/sys/class/infiniband/DEV/node_type, enum rdma_node_type",
 	}
 	deviceRegistrations = &Desc{
 		Name: "rdma_device_registrations_total", Type: counter, Scope: scopeDevice,
 		Help:   "Registrations of the device (by GUID and PCI address) since the exporter started: driver loads and function resets. A name taken over by another device has the count of that device. Absent where the kernel does not report registrations.",
-		Labels: []string{"device"},
-		Source: "RDMA netlink, RDMA_NLDEV_CMD_MONITOR of group RDMA_NL_GROUP_NOTIFY (since Linux 6.12)",
+		Labels: []string{"device"}, Source: "RDMA netlink, RDMA_NLDEV_CMD_MONITOR of group RDMA_NL_GROUP_NOTIFY (since Linux 6.12)",
 	}
 	hostUptime = &Desc{
 		Name: "rdma_host_uptime_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
 		Help:   "Time since the host booted, also in a container. boot_id: boot ID of the kernel.",
-		Labels: []string{"boot_id"},
-		Source: "/proc/uptime, /proc/sys/kernel/random/boot_id",
+		Labels: []string{"boot_id"}, Source: "/proc/uptime, /proc/sys/kernel/random/boot_id",
 	}
 )
 
 // infiniBand is the state that outlives a round: slow facts and history.
 type infiniBand struct {
-	Options
-	devices   perDevice[deviceState]
+	agents MADCounters
+	memory *expect.Memory
+	nccl   gdr.Job // for its topology file
+
+	roster    *roster
+	conf      *siteConfig
+	nvlink    *nvlink
+	stats     *netdevStats
+	common    *commonLinks
+	lastRound *lastRound
+
+	devices   reading.Devices[deviceState, snapshot.Device]
 	ports     map[deviceKey]map[int]*portHistory
 	evaluated evaluated
 	absent    absent
@@ -84,18 +90,25 @@ type infiniBand struct {
 
 // deviceState belongs to the lane of its device.
 type deviceState struct {
-	at      time.Time // when identity was read
+	read    reading.Last // of the identity
 	id      snapshot.Device
 	numbers []int // of its ports; none while the kernel is still making them
 	ports   map[int]*portState
 
-	quarantine quarantine
+	quarantine reading.Quarantine
 }
 
-func newInfiniBand(o Options) *Collector {
-	c := &infiniBand{Options: o, ports: map[deviceKey]map[int]*portHistory{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{}, links: newLinkWatch(), registered: newDeviceWatch(), roles: roles{ports: map[roleKey]*roleState{}}}
-	if c.Memory == nil {
-		c.Memory = expect.NewMemory(expect.Data{})
+func newInfiniBand(o Options, devices *roster, conf *siteConfig, nvlink *nvlink, stats *netdevStats, common *commonLinks, last *lastRound) *Collector {
+	c := &infiniBand{
+		agents: o.MADCounters, memory: o.Memory, nccl: o.NCCL, roster: devices, conf: conf, nvlink: nvlink, stats: stats, common: common, lastRound: last,
+		ports: map[deviceKey]map[int]*portHistory{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{},
+		links: newLinkWatch(), registered: newDeviceWatch(), roles: roles{ports: map[roleKey]*roleState{}},
+	}
+	c.devices = reading.Devices[deviceState, snapshot.Device]{
+		Collector: "infiniband", New: func() *deviceState { return &deviceState{ports: map[int]*portState{}} }, Changed: c.deviceChanged,
+	}
+	if c.memory == nil {
+		c.memory = expect.NewMemory(expect.Data{})
 	}
 	return &Collector{
 		Name:    "infiniband",
@@ -110,33 +123,24 @@ func newInfiniBand(o Options) *Collector {
 }
 
 func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h, n)
+	roster, err := c.roster.of(h, n)
 	if err != nil {
 		done(err)
 		return
 	}
 	c.lastRound.begin()
-	c.drop(h, names)
-	before := c.devices.states
-	states := c.devices.of(h, names, func() *deviceState { return &deviceState{ports: map[int]*portState{}} })
-	for name, st := range states {
-		if st != before[name] { // another device, or another netdev
-			delete(c.last, name)
-			c.machine.at = time.Time{}
-		}
-	}
+	c.devices.Keep(h, roster)
+	c.nvlink.drop(roster.Names)
 	c.readMachine(ctx, h)
 	c.readStack(ctx, h)
 	now, boot := h.Now(), c.readBoot(h)
 	c.baselines.setNow(now)
-	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
-		return c.readDevice(r, name, states[name])
-	}, func(devices []snapshot.Device) {
+	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(devices []snapshot.Device) {
 		same := c.remember(now, devices)
 		c.count(devices, now)
-		c.comparePKeys(devices)
-		missing := c.missing(ctx, h, boot.ID, slices.Concat(names, n.Reduced.LeftOut), devices, same)
-		ignored := c.ignored(names, devices, missing)
+		c.conf.comparePKeys(devices)
+		missing := c.missing(ctx, h, boot.ID, slices.Concat(roster.Names, n.Reduced.LeftOut), devices, same)
+		ignored := c.ignored(roster.Names, devices, missing)
 		devices, ages := c.withLast(n.Devices, devices, now)
 		stack := c.stackOf(now, boot, devices)
 		c.lastRound.publish(now, devices, c.machine.gpus)
@@ -144,16 +148,13 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	}, done)
 }
 
-// drop removes the state of devices that are gone; a device that returns is read again from scratch.
-func (c *infiniBand) drop(h *host.Host, names []string) {
-	for name := range c.devices.states {
-		if !slices.Contains(names, name) {
-			delete(c.last, name)
-			h.Budget.Forget(name)
-			c.machine.at = time.Time{}
-		}
+// deviceChanged forgets a device that is gone, so that it is read again from scratch when it returns, or is another one.
+func (c *infiniBand) deviceChanged(h *host.Host, name string, gone bool) {
+	delete(c.last, name)
+	c.machine.last.Expire()
+	if gone {
+		h.Budget.Forget(name)
 	}
-	c.nvlink.drop(names)
 }
 
 // deviceKey survives a rename and a driver reload.
@@ -167,19 +168,21 @@ func keyOf(d *snapshot.Device) deviceKey {
 }
 
 // readDevice reads one device. A device that is listed but has no directory has just been removed.
-func (c *infiniBand) readDevice(r *reader, name string, st *deviceState) (snapshot.Device, bool) {
-	r.begin(host.SourceIdentity)
-	r.quarantine = &st.quarantine
-	if len(st.numbers) == 0 || r.due(st.at) {
-		if _, err := r.h.Files.List(classDir + "/" + name); err != nil {
+func (c *infiniBand) readDevice(r *reading.Reader, st *deviceState) (snapshot.Device, bool) {
+	name := r.Device
+	r.Begin(host.SourceIdentity)
+	r.Quarantine = &st.quarantine
+	if len(st.numbers) == 0 || st.read.DueOf(r, slowInterval) {
+		if _, err := r.Host.Files.List(classDir + "/" + name); err != nil {
 			if !host.IsAbsent(err) {
-				r.issue(err)
+				r.Issue(err)
 			}
 			return snapshot.Device{}, false
 		}
-		st.id, st.numbers, st.at = r.identity(name), r.ports(name), r.now()
+		st.id, st.numbers = readIdentity(r, name), portNumbers(r, name)
+		st.read.Read(r.Now())
 		if c.nvlink.manages(r, name) {
-			st.id.ManagesNVLink, st.id.Ports = true, r.namedPorts(name, st.numbers)
+			st.id.ManagesNVLink, st.id.Ports = true, namedPorts(r, name, st.numbers)
 		}
 	}
 	d := st.id
@@ -190,7 +193,7 @@ func (c *infiniBand) readDevice(r *reader, name string, st *deviceState) (snapsh
 	for _, n := range st.numbers {
 		p := st.ports[n]
 		if p == nil {
-			p = &portState{agent: ownAgent{mode: c.MADCounters}}
+			p = &portState{dir: portDir(name, n), netlink: netlinkDir(name, n), agent: ownAgent{mode: c.agents}}
 			st.ports[n] = p
 		}
 		d.Ports = append(d.Ports, p.read(r, &d, n))
@@ -199,9 +202,9 @@ func (c *infiniBand) readDevice(r *reader, name string, st *deviceState) (snapsh
 }
 
 // namedPorts are ports that are not queried. The link layer comes from the RDMA core.
-func (r *reader) namedPorts(device string, numbers []int) (out []snapshot.Port) {
+func namedPorts(r *reading.Reader, device string, numbers []int) (out []snapshot.Port) {
 	for _, n := range numbers {
-		out = append(out, snapshot.Port{Number: n, LinkLayer: r.optional(portDir(device, n) + "/link_layer")})
+		out = append(out, snapshot.Port{Number: n, LinkLayer: r.Optional(portDir(device, n) + "/link_layer")})
 	}
 	return out
 }

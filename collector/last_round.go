@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +22,8 @@ type lastRound struct {
 
 	job     *gdr.Topology // from the topology file of a running job; nil: none
 	jobText string
+
+	holders map[int]time.Time // processes with RDMA devices, and when they were last seen
 }
 
 // firstRoundTimeout is how long a collector waits for the first round, which includes reads of vital product data.
@@ -28,9 +31,6 @@ const firstRoundTimeout = vpdTimeout + time.Second
 
 // begin records that a round has started.
 func (f *lastRound) begin() {
-	if f == nil {
-		return
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.first == nil {
@@ -40,9 +40,6 @@ func (f *lastRound) begin() {
 
 // publish publishes the result of a round.
 func (f *lastRound) publish(at time.Time, devices []snapshot.Device, gpus []string) {
-	if f == nil {
-		return
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.devices, f.at, f.gpus = slices.Clone(devices), at, gpus
@@ -71,13 +68,22 @@ func (f *lastRound) last(ctx context.Context) (devices []snapshot.Device, gpus [
 	return f.devices, f.gpus, f.at
 }
 
-// publishJob publishes the topology file of a running job.
-func (f *lastRound) publishJob(processes []snapshot.Process) {
-	if f == nil {
-		return
-	}
+// holderRetention is how long a process that has ended stays known as a holder of RDMA devices.
+const holderRetention = 10 * time.Minute
+
+// publishJob publishes the processes that hold RDMA devices, and the topology file of a running job.
+func (f *lastRound) publishJob(processes []snapshot.Process, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.holders == nil {
+		f.holders = map[int]time.Time{}
+	}
+	maps.DeleteFunc(f.holders, func(_ int, seen time.Time) bool { return at.Sub(seen) > holderRetention })
+	for i := range processes {
+		if len(processes[i].Verbs) > 0 {
+			f.holders[processes[i].PID] = at
+		}
+	}
 	i := slices.IndexFunc(processes, func(p snapshot.Process) bool { return p.Topology != "" })
 	switch {
 	case i < 0:
@@ -87,11 +93,15 @@ func (f *lastRound) publishJob(processes []snapshot.Process) {
 	}
 }
 
+// holds reports whether a process holds RDMA devices, or did when it was last seen.
+func (f *lastRound) holds(pid int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.holders[pid].IsZero()
+}
+
 // jobTopology is the topology published by publishJob; nil: none.
 func (f *lastRound) jobTopology() *gdr.Topology {
-	if f == nil {
-		return nil
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.job

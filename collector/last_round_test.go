@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-func TestFabricWaitsForTheFirstRound(t *testing.T) {
+func TestLastWaitsForTheFirstRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &lastRound{}
 		start := time.Now()

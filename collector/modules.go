@@ -2,14 +2,13 @@ package collector
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -17,26 +16,22 @@ var (
 	moduleLoaded = &Desc{
 		Name: "rdma_kernel_module_loaded", Type: gauge, Scope: scopeHost,
 		Help:   "Whether a kernel module is live or built in. Drivers only while loaded; modules of the RDMA core always, except where ib_core is built in and the list of built-in modules cannot be read.",
-		Labels: []string{"module"},
-		Source: "/sys/module/MODULE/initstate, /lib/modules/RELEASE/modules.builtin",
+		Labels: []string{"module"}, Source: "/sys/module/MODULE/initstate, /lib/modules/RELEASE/modules.builtin",
 	}
 	driverInfo = &Desc{
 		Name: "rdma_driver_info", Type: gauge, Scope: scopeHost,
 		Help:   "Driver of an RDMA device, or out-of-tree module of the RDMA core, always 1. flavour: in-tree, ofed, out-of-tree. version is empty for in-tree modules. taint: P proprietary, O out-of-tree, E unsigned.",
-		Labels: []string{"module", "version", "flavour", "taint"},
-		Source: "/sys/module/MODULE/{version,taint}, /sys/module/mlx_compat",
+		Labels: []string{"module", "version", "flavour", "taint"}, Source: "/sys/module/MODULE/{version,taint}, /sys/module/mlx_compat",
 	}
 	devNodes = &Desc{
 		Name: "rdma_device_nodes", Type: gauge, Scope: scopeHost,
 		Help:   "Device nodes in /dev/infiniband by class: uverbs and rdma_cm (for applications), umad (for subnet tools).",
-		Labels: []string{"class"},
-		Source: "/dev/infiniband",
+		Labels: []string{"class"}, Source: "/dev/infiniband",
 	}
 	devNodesReadable = &Desc{
 		Name: "rdma_device_nodes_readable", Type: gauge, Scope: scopeHost,
 		Help:   "Device nodes in /dev/infiniband that the exporter's user has permission to open. They are not opened.",
-		Labels: []string{"class"},
-		Source: "access(2) on /dev/infiniband/*",
+		Labels: []string{"class"}, Source: "access(2) on /dev/infiniband/*",
 	}
 )
 
@@ -53,64 +48,37 @@ var (
 // nodeClasses are the kinds of device nodes: the name without its number.
 var nodeClasses = []string{"rdma_cm", "uverbs", "umad"}
 
-type modules struct {
-	Options
-	at   time.Time
-	last *snapshot.Modules
-}
-
-func newModules(o Options) *Collector {
-	c := &modules{Options: o}
+func newModules(conf *siteConfig) *Collector {
 	return &Collector{
 		Name:    "modules",
 		Help:    "kernel modules, driver flavour and version, device nodes in /dev/infiniband",
 		Default: true,
 		Descs:   []*Desc{moduleLoaded, driverInfo, driverAsPinned, driverPinInfo, devNodes, devNodesReadable},
-		Read:    c.read,
-		Emit:    emitModules,
+		Read: readHost("modules", host.SourceModules, func(r *reading.Reader) snapshot.Modules {
+			return snapshot.Modules{Modules: readModules(r), Nodes: readNodes(r)}
+		}, func(n *snapshot.Node, m snapshot.Modules) {
+			m.DriverPin = conf.driverPin(m.Modules)
+			n.Modules = &m
+		}),
+		Emit: emitModules,
 	}
 }
 
-func (c *modules) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	now := h.Now()
-	if c.last == nil || now.Sub(c.at) >= slowInterval {
-		var m *snapshot.Modules
-		var issues []snapshot.Issue
-		r := &reader{ctx: ctx, h: h, since: time.Now()}
-		err := h.Lanes.Do(ctx, "modules", func() {
-			r.begin(host.SourceModules)
-			defer r.end()
-			m = &snapshot.Modules{Modules: r.modules(), Nodes: r.nodes()}
-			issues = r.issues
-		})
-		if err != nil {
-			done(err)
-			return
-		}
-		c.last, c.at = m, now
-		n.Issues = append(n.Issues, issues...)
-	}
-	m := *c.last
-	m.DriverPin = c.driverPin(m.Modules)
-	n.Modules = &m
-	done(nil)
-}
-
-func (r *reader) modules() []snapshot.Module {
-	builtin, listed := r.builtin()
-	ofed := r.optional("sys/module/mlx_compat/initstate") != ""
+func readModules(r *reading.Reader) []snapshot.Module {
+	builtin, listed := builtinModules(r)
+	ofed := r.Optional("sys/module/mlx_compat/initstate") != ""
 	var out []snapshot.Module
 	for _, name := range slices.Concat(coreModules, driverModules) {
 		dir := "sys/module/" + name
 		m := snapshot.Module{Name: name, Driver: slices.Contains(driverModules, name), BuiltIn: builtin[name]}
 		m.Loaded = m.BuiltIn
-		if state := r.optional(dir + "/initstate"); state != "" {
+		if state := r.Optional(dir + "/initstate"); state != "" {
 			m.Loaded = state == "live"
-		} else if _, err := r.h.Files.List(dir); err == nil { // built in, with parameters
+		} else if _, err := r.Host.Files.List(dir); err == nil { // built in, with parameters
 			m.Loaded, m.BuiltIn = true, true
 		}
 		if m.Loaded && !m.BuiltIn {
-			m.Version, m.Taint = r.optional(dir+"/version"), r.optional(dir+"/taint")
+			m.Version, m.Taint = r.Optional(dir+"/version"), r.Optional(dir+"/taint")
 		}
 		if m.Loaded {
 			m.Flavour = flavour(name, m.Taint, ofed)
@@ -123,13 +91,13 @@ func (r *reader) modules() []snapshot.Module {
 	return out
 }
 
-// builtin lists the modules in the kernel image; ok is false without the list, as in a container without /lib/modules.
-func (r *reader) builtin() (out map[string]bool, ok bool) {
-	release := r.optional("proc/sys/kernel/osrelease")
+// builtinModules lists the modules in the kernel image; ok is false without the list, as in a container without /lib/modules.
+func builtinModules(r *reading.Reader) (out map[string]bool, ok bool) {
+	release := r.Optional("proc/sys/kernel/osrelease")
 	if release == "" || strings.Contains(release, "/") {
 		return nil, false
 	}
-	b, err := r.h.Files.Read("lib/modules/"+release+"/modules.builtin", nil)
+	b, err := r.Host.Files.Read("lib/modules/"+release+"/modules.builtin", nil)
 	if err != nil {
 		return nil, false
 	}
@@ -157,11 +125,11 @@ func flavour(name, taint string, ofed bool) string {
 	return "out-of-tree"
 }
 
-func (r *reader) nodes() []snapshot.NodeClass {
-	names, err := r.h.Files.List("dev/infiniband")
+func readNodes(r *reading.Reader) []snapshot.NodeClass {
+	names, err := r.Host.Files.List("dev/infiniband")
 	if err != nil { // a container without /dev, or no driver with nodes
 		if !host.IsAbsent(err) {
-			r.issue(err)
+			r.Issue(err)
 		}
 		return nil
 	}
@@ -174,13 +142,13 @@ func (r *reader) nodes() []snapshot.NodeClass {
 				continue
 			}
 			out[i].Present++
-			if r.h.Files.Readable("dev/infiniband/"+n) == nil {
+			if r.Host.Files.Readable("dev/infiniband/"+n) == nil {
 				out[i].Readable++
 			}
 			if class != "uverbs" {
 				continue
 			}
-			if mode, err := r.h.Files.Mode("dev/infiniband/" + n); err == nil {
+			if mode, err := r.Host.Files.Mode("dev/infiniband/" + n); err == nil {
 				modes = append(modes, fmt.Sprintf("%04o", mode))
 			}
 		}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -23,20 +23,17 @@ var (
 	neighboursAnnounced = &Desc{
 		Name: "rdma_port_lldp_neighbours", Of: ethernetPorts, Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
 		Help:   "LLDP neighbours on a port's link. More than one: a hub, a virtual switch, or a NIC that announces itself beside the switch; rdma_port_neighbour_info then has the most recent one that forwards packets. Absent without LLDP neighbours.",
-		Labels: []string{"device", "port", "netdev"},
-		Source: "as rdma_port_neighbour_info",
+		Labels: []string{"device", "port", "netdev"}, Source: "as rdma_port_neighbour_info",
 	}
 	cablingInfo = &Desc{
 		Name: ofCabling, Of: ofCabling, Type: gauge, Scope: scopePort,
 		Help:   "Far end of the cable of a port according to --config.file, always 1. Absent where --config.file has no cabling for the port.",
-		Labels: []string{"device", "port", "netdev", "system", "port_id"},
-		Source: "--config.file",
+		Labels: []string{"device", "port", "netdev", "system", "port_id"}, Source: "--config.file",
 	}
 	portMiscabled = &Desc{
 		Name: "rdma_port_miscabled", Of: ofCabling, Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Whether the neighbour of a port (LLDP or subnet) differs from the cabling in --config.file. Absent where either is unknown.",
-		Labels: []string{"device", "port", "netdev"},
-		Source: "as rdma_port_neighbour_info; --config.file",
+		Labels: []string{"device", "port", "netdev"}, Source: "as rdma_port_neighbour_info; --config.file",
 	}
 )
 
@@ -49,17 +46,21 @@ const (
 
 // neighbours finds the far end of each link.
 type neighbours struct {
-	Options
-	devices perDevice[neighbourDevice]
-	lldp    *lldpNeighbours
+	listen    bool // receive LLDP frames
+	askSubnet bool // query both ends of InfiniBand links
+	roster    *roster
+	conf      *siteConfig
+	nvlink    *nvlink
+	common    *commonLinks
+	devices   reading.Devices[neighbourDevice, neighbourReading]
+	lldp      *lldpNeighbours
 }
 
 // neighbourDevice belongs to the lane of its device.
 type neighbourDevice struct {
-	at         time.Time // when the following was read
-	last       neighbourReading
+	last       reading.Kept[neighbourReading]
 	issues     []snapshot.Issue
-	quarantine quarantine
+	quarantine reading.Quarantine
 }
 
 // neighbourReading is a device and the data of its links. Immutable.
@@ -76,8 +77,9 @@ type etherLink struct {
 	saved   []farEnd // received by systemd-networkd
 }
 
-func newNeighbours(o Options) *Collector {
-	c := &neighbours{Options: o, lldp: newLLDPNeighbours()}
+func newNeighbours(o Options, devices *roster, conf *siteConfig, nvlink *nvlink, common *commonLinks) *Collector {
+	c := &neighbours{listen: o.ListenLLDP, askSubnet: o.AskSubnet, roster: devices, conf: conf, nvlink: nvlink, common: common, lldp: newLLDPNeighbours()}
+	c.devices.Collector = "neighbour"
 	return &Collector{
 		Name:    "neighbour",
 		Help:    "switch and port at the far end of each link: from systemd-networkd, LLDP (--collector.neighbour.listen), the subnet (--collector.neighbour.subnet) and --config.file",
@@ -91,33 +93,30 @@ func newNeighbours(o Options) *Collector {
 
 // run receives LLDP frames until ctx ends, on the netdevs found by the readings.
 func (c *neighbours) run(ctx context.Context, h *host.Host) error {
-	if !c.ListenLLDP || h.LLDP == nil {
+	if !c.listen || h.LLDP == nil {
 		return nil
 	}
 	return c.lldp.run(ctx, h)
 }
 
 func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h, n)
+	roster, err := c.roster.of(h, n)
 	if err != nil {
 		done(err)
 		return
 	}
-	c.lldp.drop(names)
-	c.common.drop(names)
-	states := c.devices.of(h, names, func() *neighbourDevice { return &neighbourDevice{} })
-	eachDevice(ctx, h, n, "neighbour", names, func(r *reader, name string) (neighbourReading, bool) {
-		return c.readDevice(r, name, states[name])
-	}, func(readings []neighbourReading) {
+	c.lldp.drop(roster.Names)
+	c.common.drop(roster.Names)
+	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(readings []neighbourReading) {
 		for _, r := range readings {
-			if c.ListenLLDP {
+			if c.listen {
 				c.lldp.watch(r)
 			}
 		}
 		if err := c.lldp.failure(); err != nil {
 			n.Issues = append(n.Issues, snapshot.Issue{Source: sourceLLDP, Needs: host.SourceLLDP.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err})
 		}
-		if c.ListenLLDP && h.LLDP != nil && c.lldp.tooEarly(h.Now()) {
+		if c.listen && h.LLDP != nil && c.lldp.tooEarly(h.Now()) {
 			n.Pending = []string{host.SourceLLDP.Name()}
 		}
 		n.Neighbours = c.section(readings, h.Now())
@@ -125,44 +124,43 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 }
 
 // readDevice reads one device, each minute; failures are repeated until then. Virtual functions and sub-functions have no link of their
-// own, and functions that manage NVLink switches none to the fabric.
-func (c *neighbours) readDevice(r *reader, name string, st *neighbourDevice) (out neighbourReading, ok bool) {
-	r.begin(host.SourceIdentity)
-	r.quarantine = &st.quarantine
-	if !st.at.IsZero() && !r.due(st.at) {
-		r.issues = st.issues
-		return st.last, st.last.links != nil
+// own, and functions that manage NVLink switches none to a switch of the network.
+func (c *neighbours) readDevice(r *reading.Reader, st *neighbourDevice) (out neighbourReading, ok bool) {
+	r.Begin(host.SourceIdentity)
+	r.Quarantine = &st.quarantine
+	if !st.last.DueOf(r, slowInterval) {
+		r.Issues = st.issues
+		return st.last.Value, st.last.Value.links != nil
 	}
-	if c.nvlink.manages(r, name) {
-		st.last, st.at, st.issues = neighbourReading{}, r.now(), slices.Clone(r.issues)
-		return st.last, false
+	if c.nvlink.manages(r, r.Device) {
+		st.last.Keep(neighbourReading{}, r.Now())
+		st.issues = slices.Clone(r.Issues)
+		return st.last.Value, false
 	}
-	id, whole := r.wiredIdentity(name, []snapshot.FunctionType{snapshot.Physical, snapshot.Software}, "Ethernet", "InfiniBand")
+	id, whole := portIdentity(r, []snapshot.FunctionType{snapshot.Physical, snapshot.Software}, "Ethernet", "InfiniBand")
 	out = neighbourReading{device: id, links: map[string]etherLink{}, ends: map[int]subnetAnswer{}}
 	for i := range id.Ports {
 		if id.Ports[i].LinkLayer == "InfiniBand" {
-			out.ends[id.Ports[i].Number] = c.askSubnet(r, id.Ports[i].Number, st.last.ends[id.Ports[i].Number])
+			out.ends[id.Ports[i].Number] = c.subnetEnds(r, id.Ports[i].Number, st.last.Value.ends[id.Ports[i].Number])
 		}
 		for _, nd := range id.Ports[i].Netdev {
 			if id.Ports[i].LinkLayer == "Ethernet" {
-				out.links[nd.Name] = r.etherLink(nd.Name)
+				out.links[nd.Name] = readEtherLink(r, nd.Name)
 			}
 		}
 	}
-	st.last, st.at, st.issues = out, r.now(), slices.Clone(r.issues)
-	if !whole {
-		st.at = time.Time{}
-	}
+	st.last.Value, st.issues = out, slices.Clone(r.Issues)
+	st.last.ReadIf(whole, r.Now())
 	return out, true
 }
 
-func (r *reader) etherLink(netdev string) (out etherLink) {
-	r.begin(host.SourceNetdev)
-	index := r.count(netDir + netdev + "/ifindex")
-	out.address = r.optional(netDir + netdev + "/address")
+func readEtherLink(r *reading.Reader, netdev string) (out etherLink) {
+	r.Begin(host.SourceNetdev)
+	index := r.Count(netDir + netdev + "/ifindex")
+	out.address = r.Optional(netDir + netdev + "/address")
 	if index != nil {
 		out.index = *index
-		out.saved = r.savedNeighbours(*index)
+		out.saved = savedNeighbours(r, *index)
 	}
 	return out
 }
@@ -181,9 +179,7 @@ func emitNeighbours(n *snapshot.Node, s Sink) {
 		if c := p.Cabled; c != nil {
 			s.Emit(cablingInfo, 1, slices.Concat(at[:], []string{c.System, c.Port})...)
 		}
-		if p.Miscabled != nil {
-			s.Emit(portMiscabled, boolValue(*p.Miscabled), at[:]...)
-		}
+		emitBool(s, portMiscabled, p.Miscabled, at[:]...)
 	}
 	emitSubnets(s, n.Neighbours.Subnets)
 }

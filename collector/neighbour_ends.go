@@ -41,7 +41,7 @@ func (c *neighbours) sources(own ownNames, now time.Time) []neighbourSource {
 		{sourceLLDP, func(l portLink) []farEnd { return own.others(c.lldp.of(l.netdev, now)) }},
 		{sourceLLDP, func(l portLink) []farEnd { return own.others(l.saved) }},
 		{sourceSubnet, func(l portLink) []farEnd { return l.asked }},
-		{sourceCabling, func(l portLink) []farEnd { return cabled(c.Site.Current().Cable(l.subject)) }},
+		{sourceCabling, func(l portLink) []farEnd { return cabled(c.conf.current().Cable(l.subject)) }},
 	}
 }
 
@@ -60,7 +60,7 @@ func (c *neighbours) section(readings []neighbourReading, now time.Time) *snapsh
 
 // links lists the links of a device.
 func (c *neighbours) links(r *neighbourReading) (out []portLink) {
-	for i, s := range c.subjects(&r.device)[1:] { // the first is the device
+	for i, s := range c.conf.subjects(&r.device)[1:] { // the first is the device
 		l := portLink{device: r.device.Name, port: s.Port, subject: s}
 		if end := r.ends[s.Port].end; end != nil {
 			l.asked = []farEnd{*end}
@@ -130,7 +130,7 @@ func (e *farEnd) is(cable *farEnd) bool {
 		(cable.Port == "" || slices.ContainsFunc(e.ports, func(s string) bool { return strings.EqualFold(s, cable.Port) }))
 }
 
-// sameSystem compares host names, one of which may lack its domain.
+// sameSystem reports whether two host names are the same; one of them may lack its domain.
 func sameSystem(a, b string) bool {
 	hostA, domainA, _ := strings.Cut(a, ".")
 	hostB, domainB, _ := strings.Cut(b, ".")
@@ -155,7 +155,7 @@ type ownNames struct {
 }
 
 func (c *neighbours) own(readings []neighbourReading) ownNames {
-	own := ownNames{c.Hostname, map[string]bool{}}
+	own := ownNames{c.conf.hostname, map[string]bool{}}
 	for i := range readings {
 		for _, l := range readings[i].links {
 			if l.address != "" {

@@ -8,6 +8,7 @@ import (
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/lldp"
+	"rdma_exporter/internal/reading"
 )
 
 // savedDir is where systemd-networkd before version 256 saves received frames, one file per interface index. Later versions have Varlink
@@ -18,14 +19,14 @@ const savedDir = "run/systemd/netif/lldp/"
 const mostNeighbours = 128
 
 // savedNeighbours reads the neighbours of an interface. networkd removes expired ones while it runs.
-func (r *reader) savedNeighbours(index uint64) (out []farEnd) {
-	r.begin(host.SourceLLDP)
+func savedNeighbours(r *reading.Reader, index uint64) (out []farEnd) {
+	r.Begin(host.SourceLLDP)
 	path := savedDir + strconv.FormatUint(index, 10)
-	r.asked++
-	b, err := r.h.Files.Read(path, nil)
+	r.Ask(1)
+	b, err := r.Host.Files.Read(path, nil)
 	if err != nil {
 		if !host.IsAbsent(err) {
-			r.issue(err)
+			r.Issue(err)
 		}
 		return nil
 	}
@@ -41,7 +42,7 @@ func (r *reader) savedNeighbours(index uint64) (out []farEnd) {
 		}
 	}
 	if !whole {
-		r.issue(host.ErrGarbled(path, b))
+		r.Issue(host.ErrGarbled(path, b))
 	}
 	slices.SortStableFunc(out, byLikelihood)
 	return out

@@ -10,6 +10,7 @@ import (
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -25,36 +26,36 @@ type subnetAnswer struct {
 	settings []snapshot.LinkSetting
 }
 
-// askSubnet queries both ends of an InfiniBand link, if permitted: node, supported and enabled modes, counters of the far end, and the
+// subnetEnds queries both ends of an InfiniBand link, if permitted: node, supported and enabled modes, counters of the far end, and the
 // subnet manager.
-func (c *neighbours) askSubnet(r *reader, port int, last subnetAnswer) (out subnetAnswer) {
-	if !c.AskSubnet || r.h.Subnet == nil {
+func (c *neighbours) subnetEnds(r *reading.Reader, port int, last subnetAnswer) (out subnetAnswer) {
+	if !c.askSubnet || r.Host.Subnet == nil {
 		return out
 	}
-	r.begin(host.SourceSubnet)
-	l, err := overSubnet(r, port, func(ctx context.Context, s host.Subnet, device string) (host.IBLink, error) {
+	r.Begin(host.SourceSubnet)
+	l, err := overSubnet(r, port, &host.Agent{}, func(s host.Subnet, ctx context.Context, device string, port int, _ *host.Agent) (host.IBLink, error) {
 		return s.Ends(ctx, device, port)
 	})
-	r.asked += max(1, l.Requests) // unknown for a query that has not returned
+	r.Ask(max(1, l.Requests)) // unknown for a query that has not returned
 	if err == nil {
 		out.settings = settingsOf(&l)
 	}
 	if err == nil && l.SMLID != nil && isLID(*l.SMLID) {
-		out.manager = r.askManager(port, uint16(*l.SMLID))
+		out.manager = askManager(r, port, uint16(*l.SMLID))
 	}
 	if err != nil || l.FarPort == nil {
-		c.common.set(r.device, port, commonLink{})
+		c.common.set(r.Device, port, commonLink{})
 		return out
 	}
 	out.end, out.guid = answeredEnd(&l), l.FarGUID
-	c.common.set(r.device, port, commonOf(l.Common(), c.nvlink.limit(r.device)))
+	c.common.set(r.Device, port, commonOf(l.Common(), c.nvlink.limit(r.Device)))
 	if l.FarLID != nil && isLID(*l.FarLID) {
 		out.agent = host.Agent{LID: uint16(*l.FarLID), Port: int(*l.FarPort), Far: true}
 		if last.guid == out.guid && last.agent.LID == out.agent.LID && last.agent.Port == out.agent.Port {
 			out.agent = last.agent // its capabilities are known
 		}
-		out.counters = r.askFar(port, &out.agent)
-		out.fec = r.askFarFEC(port, &out.agent)
+		out.counters = askFar(r, port, &out.agent)
+		out.fec = askFarFEC(r, port, &out.agent)
 		if n := uint64(l.Own.Active.Link().Widths.Lanes()); n > 0 {
 			out.lanes = &n
 		}
@@ -64,35 +65,25 @@ func (c *neighbours) askSubnet(r *reader, port int, last subnetAnswer) (out subn
 
 func isLID(v uint64) bool { return v >= firstLID && v <= lastLID }
 
-func (r *reader) askFar(port int, a *host.Agent) []snapshot.Stat {
-	r.asked += a.Requests()
-	agent := *a
-	answer, err := overSubnet(r, port, func(ctx context.Context, s host.Subnet, device string) (agentAnswer, error) {
-		return askAgent(ctx, s, device, port, agent)
-	})
-	if err == nil {
-		*a = answer.agent
-	}
+func askFar(r *reading.Reader, port int, a *host.Agent) []snapshot.Stat {
+	r.Ask(a.Requests())
+	answer, _ := overSubnet(r, port, a, host.Subnet.Counters)
 	return answer.Stats
 }
 
 // askFarFEC queries the FEC at the far end; nil without an answer.
-func (r *reader) askFarFEC(port int, a *host.Agent) *snapshot.IBFEC {
-	r.asked += a.FECRequests()
-	agent := *a
-	answer, err := overSubnet(r, port, func(ctx context.Context, s host.Subnet, device string) (fecAnswer, error) {
-		return askFEC(ctx, s, device, port, agent)
-	})
+func askFarFEC(r *reading.Reader, port int, a *host.Agent) *snapshot.IBFEC {
+	r.Ask(a.FECRequests())
+	answer, err := overSubnet(r, port, a, host.Subnet.PortFEC)
 	if err != nil {
 		return nil
 	}
-	*a = answer.agent
-	return &answer.IBFEC
+	return &answer
 }
 
-func (r *reader) askManager(port int, lid uint16) *snapshot.SubnetManager {
-	r.asked++
-	m, err := overSubnet(r, port, func(ctx context.Context, s host.Subnet, device string) (host.IBManager, error) {
+func askManager(r *reading.Reader, port int, lid uint16) *snapshot.SubnetManager {
+	r.Ask(1)
+	m, err := overSubnet(r, port, &host.Agent{}, func(s host.Subnet, ctx context.Context, device string, port int, _ *host.Agent) (host.IBManager, error) {
 		return s.Manager(ctx, device, port, lid)
 	})
 	if err != nil {
@@ -105,13 +96,10 @@ func (r *reader) askManager(port int, lid uint16) *snapshot.SubnetManager {
 const subnetTimeout = time.Second
 
 // overSubnet queries over a port, and records failures, except that no node is there.
-func overSubnet[T any](r *reader, port int, ask func(context.Context, host.Subnet, string) (T, error)) (T, error) {
-	subnet, device := r.h.Subnet, r.device
-	got, err := bounded(r, fmt.Sprintf("subnet/%s/%d", device, port), subnetTimeout, func(ctx context.Context) (T, error) {
-		return ask(ctx, subnet, device)
-	})
+func overSubnet[T any](r *reading.Reader, port int, a *host.Agent, query agentQuery[T]) (T, error) {
+	got, err := askAgent(r, fmt.Sprintf("subnet/%s/%d", r.Device, port), subnetTimeout, port, a, query)
 	if err != nil && !host.IsAbsent(err) {
-		r.issue(err)
+		r.Issue(err)
 	}
 	return got, err
 }
@@ -199,9 +187,6 @@ func (c *commonLinks) drop(names []string) {
 
 // of sets them in the ports of devices.
 func (c *commonLinks) of(devices []snapshot.Device) {
-	if c == nil {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range devices {

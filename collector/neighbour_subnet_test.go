@@ -124,11 +124,11 @@ func TestHalfRateCards(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			answers := fmt.Sprintf("-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: %#x\nfar_widths: %#x\nfar_speeds: %#x\nfar_type: 2\nfar_port: 31\n", c.own, c.widths, c.speeds)
-			o := Options{AskSubnet: true, common: newCommonLinks(), nvlink: newNVLink(unsaid)}
-			far(t, newNeighbours(o), machine(t, infinibandPort(answers)+c.card))
+			links := newCommonLinks()
+			far(t, newNeighbours(Options{AskSubnet: true}, newRoster(Options{}), &siteConfig{}, newNVLink(unsaid), links), machine(t, infinibandPort(answers)+c.card))
 			bits := c.active * 1e9
 			d := &snapshot.Device{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, Rate: &bits}}}
-			o.common.of([]snapshot.Device{*d})
+			links.of([]snapshot.Device{*d})
 			e := expect.Of([]expect.Link{linksOf(d, &d.Ports[0], expect.Kind{}, site.Settings{})[0].Link}, func(string) expect.Mark { return expect.Mark{} })[0]
 			if e.RateSource != expect.LinkPartner || e.Rate != c.rate*1e9 || e.Lanes != c.lanes || (e.LanesSource == "") != (c.lanes == 0) {
 				t.Errorf("%+v, want %v Gb/s over %d lanes", e, c.rate, c.lanes)

@@ -51,10 +51,7 @@ const (
 	station = lldp.CapabilityStation
 )
 
-func neighboursOf(o Options) *Collector {
-	o.common = newCommonLinks()
-	return newNeighbours(o)
-}
+func neighboursOf(o Options) *Collector { return collectorOf(o, "neighbour") }
 
 // far reads a machine once and returns its samples.
 func far(t *testing.T, c *Collector, h *host.Host) []string {
@@ -180,7 +177,7 @@ func TestSubnet(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			links := newCommonLinks()
-			n := newNeighbours(Options{AskSubnet: c.ask, common: links})
+			n := newNeighbours(Options{AskSubnet: c.ask}, newRoster(Options{}), &siteConfig{}, newNVLink(unsaid), links)
 			h := machine(t, port+c.files)
 			slices.Sort(c.want)
 			for range 2 { // a failure is reported until the next query

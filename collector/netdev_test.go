@@ -60,7 +60,7 @@ func TestNetdevOfAPort(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := readerOf(t, c.tree)
-			if got := netdevNames(r.netdevs(&snapshot.Device{Name: "mlx5_0"}, c.port, c.layer, c.told)); got != c.want {
+			if got := netdevNames(netdevsOf(r, &snapshot.Device{Name: "mlx5_0"}, c.port, c.layer, c.told)); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
@@ -90,7 +90,7 @@ func TestMembersOfABond(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := readerOf(t, c.tree)
-			if got := strings.Join(r.bondMembers("mlx5_bond_0", c.netdev), " "); got != c.want {
+			if got := strings.Join(bondMembers(r, "mlx5_bond_0", c.netdev), " "); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
@@ -103,7 +103,7 @@ func TestLinkOfANetdev(t *testing.T) {
 	yes, old := true, uint64(9)
 	kept := []snapshot.Netdev{{Name: "up"}, {Name: "down"}, {Name: "odd", Admin: &yes, CarrierUps: &old}, {Name: "gone"}} // odd's are of an earlier reading
 	var got []string
-	for _, nd := range r.withLink(kept) {
+	for _, nd := range withLink(r, kept) {
 		admin := "unknown"
 		if nd.Admin != nil {
 			admin = map[bool]string{true: "up", false: "down"}[*nd.Admin]

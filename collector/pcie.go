@@ -3,11 +3,10 @@ package collector
 import (
 	"context"
 	"path"
-	"strconv"
-	"time"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -15,32 +14,27 @@ var (
 	pcieSpeed = &Desc{
 		Name: "rdma_pcie_link_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
 		Help:   "Current speed of a PCIe link on the path to an RDMA device, in transfers per second and lane. pci_address: downstream end. Absent for links that lead only to GPUs (an idle GPU reduces the link speed).",
-		Labels: []string{"pci_address"},
-		Source: "/sys/bus/pci/devices/ADDRESS/current_link_speed",
+		Labels: []string{"pci_address"}, Source: "/sys/bus/pci/devices/ADDRESS/current_link_speed",
 	}
 	pcieMaxSpeed = &Desc{
 		Name: "rdma_pcie_link_max_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
 		Help:   "Highest speed that both ends of the PCIe link support, in transfers per second and lane.",
-		Labels: []string{"pci_address"},
-		Source: "max_link_speed of both ends",
+		Labels: []string{"pci_address"}, Source: "max_link_speed of both ends",
 	}
 	pcieWidth = &Desc{
 		Name: "rdma_pcie_link_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "lanes", Scope: scopeDevice,
 		Help:   "Lanes in use by a PCIe link on the path to an RDMA device or a GPU.",
-		Labels: []string{"pci_address"},
-		Source: "/sys/bus/pci/devices/ADDRESS/current_link_width",
+		Labels: []string{"pci_address"}, Source: "/sys/bus/pci/devices/ADDRESS/current_link_width",
 	}
 	pcieMaxWidth = &Desc{
 		Name: "rdma_pcie_link_max_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "lanes", Scope: scopeDevice,
 		Help:   "Most lanes that both ends of the PCIe link support: 8 for any card in an x8 slot.",
-		Labels: []string{"pci_address"},
-		Source: "max_link_width of both ends",
+		Labels: []string{"pci_address"}, Source: "max_link_width of both ends",
 	}
 	pcieLinkInfo = &Desc{
 		Name: "rdma_device_pcie_link_info", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Scope: scopeDevice,
 		Help:   "PCIe link on the path from a root port to an RDMA device, always 1. pci_address: downstream end. upstream: upstream end.",
-		Labels: []string{"device", "pci_address", "upstream"},
-		Source: "the path below /sys/devices",
+		Labels: []string{"device", "pci_address", "upstream"}, Source: "the path below /sys/devices",
 	}
 	pcieErrors = &Desc{
 		Name: "rdma_pcie_aer_errors_total", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: counter, Scope: scopeDevice,
@@ -51,39 +45,38 @@ var (
 	pcieAvailable = &Desc{
 		Name: "rdma_device_pcie_available_bytes_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
 		Help:   "Bandwidth of the narrowest link between the device and its root port at current speed and width, packet overhead included.",
-		Labels: []string{"device"},
-		Source: "pcie_bandwidth_available, drivers/pci/pci.c",
+		Labels: []string{"device"}, Source: "pcie_bandwidth_available, drivers/pci/pci.c",
 	}
 	pcieCapable = &Desc{
 		Name: "rdma_device_pcie_capable_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
 		Help:   "Bandwidth of the device at its own maximum speed and width.",
-		Labels: []string{"device"},
-		Source: "pcie_bandwidth_capable, drivers/pci/pci.c",
+		Labels: []string{"device"}, Source: "pcie_bandwidth_capable, drivers/pci/pci.c",
 	}
 	pciePathInfo = &Desc{
 		Name: "rdma_device_pcie_path_info", Type: gauge, Scope: scopeDevice,
 		Help:   "PCI function of an RDMA device and the function whose link limits its bandwidth (bottleneck), always 1.",
-		Labels: []string{"device", "pci_address", "bottleneck"},
-		Source: "pcie_bandwidth_available, drivers/pci/pci.c",
+		Labels: []string{"device", "pci_address", "bottleneck"}, Source: "pcie_bandwidth_available, drivers/pci/pci.c",
 	}
 )
 
 // pcie keeps the data of each device and of the GPUs: links change with the hardware, and errors are evaluated over minutes.
 type pcie struct {
-	Options
-	devices perDevice[pciePath]
-	ways    gpuWays
+	roster    *roster
+	lastRound *lastRound
+	gpus      *gpuReadings
+	devices   reading.Devices[pciePath, snapshot.PCIePath]
+	ways      gpuWays
 }
 
 // pciePath belongs to the lane of its device.
 type pciePath struct {
-	at   time.Time
+	read reading.Last
 	path snapshot.PCIePath
 	ok   bool
 }
 
-func newPCIe(o Options) *Collector {
-	c := &pcie{Options: o}
+func newPCIe(devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
+	c := &pcie{roster: devices, lastRound: last, gpus: gpus, devices: reading.Devices[pciePath, snapshot.PCIePath]{Collector: "pcie"}}
 	return &Collector{
 		Name:    "pcie",
 		Help:    "PCIe links between RDMA devices or GPUs and their root ports: speed, width, bandwidth, errors",
@@ -95,12 +88,11 @@ func newPCIe(o Options) *Collector {
 }
 
 func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h, n)
+	roster, err := c.roster.of(h, n)
 	if err != nil {
 		done(err)
 		return
 	}
-	states := c.devices.of(h, names, func() *pciePath { return &pciePath{} })
 	gpus := make(chan gpuPaths, 1)
 	go func() { // a GPU that has fallen off its bus must not delay the devices
 		var out gpuPaths
@@ -109,87 +101,70 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fu
 		}
 		gpus <- out
 	}()
-	eachDevice(ctx, h, n, "pcie", names, func(r *reader, name string) (snapshot.PCIePath, bool) {
-		st := states[name]
-		if r.due(st.at) {
-			st.path, st.ok = r.pciePath(name)
-			st.at = r.now()
-		}
-		return st.path, st.ok
-	}, func(devices []snapshot.PCIePath) {
+	c.devices.ReadAll(ctx, h, n, roster, readPCIe, func(devices []snapshot.PCIePath) {
 		g := <-gpus
 		n.PCIe = &snapshot.PCIe{Devices: devices, GPUs: g.paths}
 		n.Issues = append(n.Issues, g.issues...)
 	}, done)
 }
 
-// pciePath reads the path to a device. Virtual functions have no link of their own: their path is that of the physical function, a device
-// of this host or invisible to a guest.
-func (r *reader) pciePath(device string) (snapshot.PCIePath, bool) {
-	r.begin(host.SourcePCILink)
-	kind, function := r.function(classDir + "/" + device)
+func readPCIe(r *reading.Reader, st *pciePath) (snapshot.PCIePath, bool) {
+	if st.read.DueOf(r, slowInterval) {
+		st.path, st.ok = readPCIePath(r, r.Device)
+		st.read.Read(r.Now())
+	}
+	return st.path, st.ok
+}
+
+// readPCIePath reads the path to a device. Virtual functions have no link of their own: their path is that of the physical function, a
+// device of this host or invisible to a guest.
+func readPCIePath(r *reading.Reader, device string) (snapshot.PCIePath, bool) {
+	r.Begin(host.SourcePCILink)
+	kind, function := pciFunction(r, classDir+"/"+device)
 	if function == "" || kind != snapshot.Physical {
 		return snapshot.PCIePath{}, false
 	}
-	return snapshot.PCIePath{Device: device, Hops: r.pcieHops(function)}, true
+	return snapshot.PCIePath{Device: device, Hops: readPCIeHops(r, function)}, true
 }
 
-// pcieHops are the functions of a path below /sys/devices, with the errors counted by each: those of a link may be at either end.
-func (r *reader) pcieHops(function string) (out []snapshot.PCIeHop) {
+// readPCIeHops are the functions of a path below /sys/devices, with the errors counted by each: those of a link may be at either end.
+func readPCIeHops(r *reading.Reader, function string) (out []snapshot.PCIeHop) {
 	functions := pci.Functions(function)
 	for i, address := range functions {
 		dir := pciDir + address
-		hop := r.pcieHop(dir, address)
+		hop := readPCIeHop(r, dir, address)
 		hop.AER = snapshot.AER{
-			Correctable: r.aer(dir + "/aer_dev_correctable"), NonFatal: r.aer(dir + "/aer_dev_nonfatal"), Fatal: r.aer(dir + "/aer_dev_fatal"),
+			Correctable: readAER(r, dir+"/aer_dev_correctable"), NonFatal: readAER(r, dir+"/aer_dev_nonfatal"), Fatal: readAER(r, dir+"/aer_dev_fatal"),
 		}
 		if i == 0 && len(functions) == 2 {
-			hop.AER.Fatal = r.fatalBelow(dir, hop.AER.Fatal)
+			hop.AER.Fatal = readFatalBelow(r, dir, hop.AER.Fatal)
 		}
 		out = append(out, hop)
 	}
 	return out
 }
 
-func (r *reader) pcieHop(dir, address string) snapshot.PCIeHop {
+func readPCIeHop(r *reading.Reader, dir, address string) snapshot.PCIeHop {
 	return snapshot.PCIeHop{
 		Address: path.Base(address),
-		Speed:   pci.ParseSpeed(r.optional(dir + "/current_link_speed")), MaxSpeed: pci.ParseSpeed(r.optional(dir + "/max_link_speed")),
-		Width: pci.ParseWidth(r.optional(dir + "/current_link_width")), MaxWidth: pci.ParseWidth(r.optional(dir + "/max_link_width")),
+		Speed:   pci.ParseSpeed(r.Optional(dir + "/current_link_speed")), MaxSpeed: pci.ParseSpeed(r.Optional(dir + "/max_link_speed")),
+		Width: pci.ParseWidth(r.Optional(dir + "/current_link_width")), MaxWidth: pci.ParseWidth(r.Optional(dir + "/max_link_width")),
 	}
 }
 
-func (r *reader) aer(file string) *uint64 {
-	text := r.optional(file)
-	if text == "" {
-		return nil
-	}
-	n, ok := pci.ParseAER(text)
-	if !ok {
-		r.issue(host.ErrGarbled(file, []byte(text)))
-		return nil
-	}
-	return &n
+func readAER(r *reading.Reader, file string) *uint64 {
+	return reading.Parsed(r, file, pci.ParseAER)
 }
 
-// fatalBelow is the number of fatal errors reported to a root port, its own included; own where it is not exposed. For an endpoint that
+// readFatalBelow is the number of fatal errors reported to a root port, its own included; own where it is not exposed. For an endpoint that
 // reports a fatal error the kernel reads no status and counts nothing, because its link may be down (aer_get_device_error_info,
 // drivers/pci/pcie/aer.c). Used only for a root port with a single device below it: below a switch the source of the error is unknown.
-func (r *reader) fatalBelow(dir string, own *uint64) *uint64 {
-	file := dir + "/aer_rootport_total_err_fatal"
-	text := r.optional(file)
-	if text == "" {
+func readFatalBelow(r *reading.Reader, dir string, own *uint64) *uint64 {
+	n := r.Decimal(dir + "/aer_rootport_total_err_fatal")
+	if n == nil || own != nil && *own > *n {
 		return own
 	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		r.issue(host.ErrGarbled(file, []byte(text)))
-		return own
-	}
-	if own != nil {
-		n = max(n, *own)
-	}
-	return &n
+	return n
 }
 
 func emitPCIe(n *snapshot.Node, s Sink) {

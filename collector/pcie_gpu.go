@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -23,7 +23,7 @@ var gpuLinkInfo = &Desc{
 
 // gpuWays keeps the paths to GPUs, in the order of addresses. It belongs to the lane pcie/gpu.
 type gpuWays struct {
-	at        time.Time
+	read      reading.Last
 	functions []string
 	found     []snapshot.GPUPath
 }
@@ -40,16 +40,16 @@ func (c *pcie) gpuPaths(ctx context.Context, h *host.Host) (out gpuPaths) {
 	if len(functions) == 0 {
 		return out
 	}
-	r := &reader{ctx: ctx, h: h, since: time.Now()}
-	err := h.Lanes.Do(ctx, "pcie/gpu", func() {
-		if r.now().Sub(c.ways.at) >= slowInterval || !slices.Equal(functions, c.ways.functions) {
-			c.ways = gpuWays{r.now(), functions, r.gpuWays(functions)}
+	issues, err := reading.OfHost(ctx, h, "pcie/gpu", host.SourcePCILink, func(r *reading.Reader) {
+		if c.ways.read.Due(r.Now(), slowInterval) || !slices.Equal(functions, c.ways.functions) {
+			c.ways = gpuWays{functions: functions, found: readGPUPaths(r, functions)}
+			c.ways.read.Read(r.Now())
 		}
 	})
 	if err != nil {
 		return unreadGPUPaths(err)
 	}
-	out = gpuPaths{slices.Clone(c.ways.found), r.issues}
+	out = gpuPaths{slices.Clone(c.ways.found), issues}
 	if reading := c.gpus.latest(ctx, h); reading != nil {
 		for i := range out.paths {
 			nameGPU(&out.paths[i], reading.nvml.GPUs)
@@ -62,24 +62,22 @@ func unreadGPUPaths(err error) gpuPaths {
 	return gpuPaths{issues: []snapshot.Issue{{Source: host.SourcePCILink.Name(), Reason: string(host.ReasonOf(err)), Err: err}}}
 }
 
-// gpuWays reads the paths to GPUs. GPUs coupled to their CPU are left out: their data takes another path.
-func (r *reader) gpuWays(functions []string) (out []snapshot.GPUPath) {
-	r.begin(host.SourcePCILink)
-	defer r.end()
+// readGPUPaths reads the paths to GPUs. GPUs coupled to their CPU are left out: their data takes another path.
+func readGPUPaths(r *reading.Reader, functions []string) (out []snapshot.GPUPath) {
 	sorted := slices.SortedFunc(slices.Values(functions), func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
 	for i, function := range sorted {
 		chain := pci.Functions(function)
-		if len(chain) > 1 && pci.Coupled(r.optional(function+"/vendor"), r.optional(pciDir+chain[0]+"/vendor")) {
+		if len(chain) > 1 && pci.Coupled(r.Optional(function+"/vendor"), r.Optional(pciDir+chain[0]+"/vendor")) {
 			continue
 		}
-		out = append(out, snapshot.GPUPath{Index: strconv.Itoa(i), UUID: r.gpuUUID(path.Base(function)), Hops: r.pcieHops(function)})
+		out = append(out, snapshot.GPUPath{Index: strconv.Itoa(i), UUID: readGPUUUID(r, path.Base(function)), Hops: readPCIeHops(r, function)})
 	}
 	return out
 }
 
-// gpuUUID is the UUID exposed by NVIDIA's driver without NVML.
-func (r *reader) gpuUUID(address string) string {
-	for line := range strings.Lines(r.optional("proc/driver/nvidia/gpus/" + address + "/information")) {
+// readGPUUUID is the UUID exposed by NVIDIA's driver without NVML.
+func readGPUUUID(r *reading.Reader, address string) string {
+	for line := range strings.Lines(r.Optional("proc/driver/nvidia/gpus/" + address + "/information")) {
 		if uuid, ok := strings.CutPrefix(line, "GPU UUID:"); ok {
 			return strings.TrimSpace(uuid)
 		}

@@ -36,10 +36,10 @@ func TestLinksOfGPUs(t *testing.T) {
 	entries += "-- proc/driver/nvidia/gpus/0000:21:00.0/information --\nModel: \t\t NVIDIA H200\nGPU UUID: \t GPU-b\n"
 	h := machine(t, entries)
 	h.GPUs = &fakeGPUs{nvml: snapshot.NVML{GPUs: []snapshot.GPU{{Index: 7, UUID: "GPU-a", PCIAddress: "0000:19:00.0"}}}}
-	o := Options{lastRound: &lastRound{}, gpus: &gpuReadings{}}
-	o.lastRound.begin()
-	o.lastRound.publish(time.Time{}, nil, []string{coupled, alone, beside})
-	n, samples := collect(t, newPCIe(o), h)
+	last := &lastRound{}
+	last.begin()
+	last.publish(time.Time{}, nil, []string{coupled, alone, beside})
+	n, samples := collect(t, newPCIe(newRoster(Options{}), last, &gpuReadings{}), h)
 	if len(n.Issues) > 0 {
 		t.Error(n.Issues)
 	}
@@ -79,10 +79,10 @@ func TestStuckGPU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := machine(t, pcieTree(""))
 		h.GPUs, h.Now = slowGPUs(time.Minute), time.Now
-		o := Options{lastRound: &lastRound{}, gpus: &gpuReadings{}}
-		o.lastRound.begin()
-		o.lastRound.publish(time.Time{}, nil, []string{"sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0"})
-		n, samples := collect(t, newPCIe(o), h)
+		last := &lastRound{}
+		last.begin()
+		last.publish(time.Time{}, nil, []string{"sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0"})
+		n, samples := collect(t, newPCIe(newRoster(Options{}), last, &gpuReadings{}), h)
 		if !slices.Contains(samples, `rdma_pcie_link_width_lanes{pci_address="0000:18:00.0"} 16`) || slices.ContainsFunc(n.Devices, func(d snapshot.DeviceRead) bool { return d.Stuck }) {
 			t.Errorf("%+v %q", n.Devices, samples)
 		}

@@ -47,7 +47,7 @@ func TestPCIePath(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := readerOf(t, pcieTree(c.extra))
-			got, ok := r.pciePath("mlx5_0")
+			got, ok := readPCIePath(r, "mlx5_0")
 			if !ok || len(got.Hops) != 4 {
 				t.Fatalf("%+v %v", got, ok)
 			}
@@ -56,8 +56,8 @@ func TestPCIePath(t *testing.T) {
 			if h.AER.Correctable != nil {
 				correctable = fmt.Sprint(*h.AER.Correctable)
 			}
-			if h.Speed != c.speed || h.Width != c.width || correctable != c.correctable || len(r.issues) != c.issues {
-				t.Errorf("%+v, correctable %s, issues %v", h, correctable, r.issues)
+			if h.Speed != c.speed || h.Width != c.width || correctable != c.correctable || len(r.Issues) != c.issues {
+				t.Errorf("%+v, correctable %s, issues %v", h, correctable, r.Issues)
 			}
 		})
 	}
@@ -66,7 +66,7 @@ func TestPCIePath(t *testing.T) {
 		"a software device":  "-- sys/class/infiniband/mlx5_0/parent --\neth0\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, ok := readerOf(t, tree).pciePath("mlx5_0"); ok {
+			if got, ok := readPCIePath(readerOf(t, tree), "mlx5_0"); ok {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -90,17 +90,17 @@ func TestPCIeFatal(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := readerOf(t, pcieChain(c.extra, "0000:15:01.0", "0000:18:00.0"))
-			got, _ := r.pciePath("mlx5_0")
+			got, _ := readPCIePath(r, "mlx5_0")
 			fatal := "none"
 			if n := got.Hops[0].AER.Fatal; n != nil {
 				fatal = fmt.Sprint(*n)
 			}
-			if fatal != c.fatal || len(r.issues) != c.issues {
-				t.Errorf("%s, issues %v", fatal, r.issues)
+			if fatal != c.fatal || len(r.Issues) != c.issues {
+				t.Errorf("%s, issues %v", fatal, r.Issues)
 			}
 		})
 	}
-	got, _ := readerOf(t, pcieTree(reported+"3\n")).pciePath("mlx5_0")
+	got, _ := readPCIePath(readerOf(t, pcieTree(reported+"3\n")), "mlx5_0")
 	if n := got.Hops[0].AER.Fatal; n != nil {
 		t.Errorf("%d of anything below a switch", *n)
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -69,8 +70,7 @@ var unusedOnInfiniBand = []string{"unicast_xmit_packets", "unicast_rcv_packets",
 var counterSaturated = &Desc{
 	Name: "rdma_port_counter_saturated", Beside: "rdma_port_state_id", Asks: host.SourcePMA.Name(), Type: gauge, Scope: scopeFunction,
 	Help:   "1 for a counter of 32 bits or fewer that has reached its maximum and no longer counts until it is cleared. Absent while it counts, and for drivers whose counters wrap.",
-	Labels: []string{"device", "port", "counter"},
-	Source: "ports/N/counters/COUNTER; widths of PortCounters, IBA 16.1.3.5",
+	Labels: []string{"device", "port", "counter"}, Source: "ports/N/counters/COUNTER; widths of PortCounters, IBA 16.1.3.5",
 }
 
 // saturatingBits: wider counters do not fill within the life of a machine.
@@ -94,32 +94,32 @@ func pmaByFile() map[string]*pmaCounter {
 
 var pmaIndex = pmaByFile()
 
-// pma reads ports/N/counters. On mlx5 each file is one firmware command.
-func (r *reader) pma(portDir string) []snapshot.Stat {
+// readPMA reads ports/N/counters. On mlx5 each file is one firmware command.
+func readPMA(r *reading.Reader, portDir string) []snapshot.Stat {
 	dir := portDir + "/counters"
-	r.begin(host.SourcePMA)
-	names, err := r.h.Files.Attributes(dir)
+	r.Begin(host.SourcePMA)
+	names, err := r.Host.Files.Attributes(dir)
 	if err != nil {
-		r.issue(err)
+		r.Issue(err)
 		return nil
 	}
-	return slices.DeleteFunc(r.stats(dir, r.pmaFiles(names)), func(st snapshot.Stat) bool {
+	return slices.DeleteFunc(r.Stats(dir, pmaFiles(r, names)), func(st snapshot.Stat) bool {
 		if st.Value != allOnes {
 			return false
 		}
-		r.issue(host.ErrGarbled(dir+"/"+st.Name, strconv.AppendUint(nil, st.Value, 10)))
+		r.Issue(host.ErrGarbled(dir+"/"+st.Name, strconv.AppendUint(nil, st.Value, 10)))
 		return true
 	})
 }
 
 // pmaFiles are the files of ports/N/counters to be read.
-func (r *reader) pmaFiles(names []string) []string {
-	if !r.reduced.Of(r.device) {
+func pmaFiles(r *reading.Reader, names []string) []string {
+	if !r.Reduced() {
 		return names
 	}
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		c := pmaIndex[name]
-		return c == nil || !r.reads(c.desc)
+		return c == nil || !reads(r, c.desc)
 	})
 }
 

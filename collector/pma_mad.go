@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -46,31 +47,31 @@ type ownAgent struct {
 }
 
 // counters fills the counters of a port.
-func (a *ownAgent) counters(r *reader, d *snapshot.Device, p *snapshot.Port, portDir string) {
+func (a *ownAgent) counters(r *reading.Reader, d *snapshot.Device, p *snapshot.Port, portDir string) {
 	var files []snapshot.Stat
 	if a.mayAsk(r, d, p) {
 		defer func() {
 			if a.err == nil {
-				p.FEC = a.fec(r, d.Name, p.Number)
-				p.Settings = a.portSettings(r, d.Name, p.Number)
+				p.FEC = a.fec(r, p.Number)
+				p.Settings = a.portSettings(r, p.Number)
 			}
 		}()
 		if !a.verified && a.mode != CountersRecorded {
-			files = r.pma(portDir)
+			files = readPMA(r, portDir)
 		}
-		got, err := a.ask(r, d.Name, p.Number)
+		got, err := askOwn(a, r, p.Number, a.agent.Requests(), host.Subnet.Counters)
 		if err == nil && files != nil {
-			r.begin(host.SourcePMA)
-			err = differ(portDir, got.Stats, files, r.stats(portDir+"/counters", namesOf(files)))
+			r.Begin(host.SourcePMA)
+			err = differ(portDir, got.Stats, files, r.Stats(portDir+"/counters", namesOf(files)))
 		}
 		if a.note(r, err); err == nil {
 			a.verified, a.wide = true, got.Wide
-			p.Counters, p.WideCounters = append(got.Stats, r.pmaBut(portDir, got.Stats)...), got.Wide
+			p.Counters, p.WideCounters = append(got.Stats, readPMABut(r, portDir, got.Stats)...), got.Wide
 			return
 		}
 	}
 	if files == nil {
-		files = r.pma(portDir)
+		files = readPMA(r, portDir)
 	}
 	a.verified = false
 	if a.wide { // a saturated file would look like a reset
@@ -81,8 +82,8 @@ func (a *ownAgent) counters(r *reader, d *snapshot.Device, p *snapshot.Port, por
 
 // mayAsk reports whether the agent is queried in this round. A failure is reported until the next query. A virtual function has the LID
 // of its physical function, whose agent would answer.
-func (a *ownAgent) mayAsk(r *reader, d *snapshot.Device, p *snapshot.Port) bool {
-	if a.mode == CountersOfFiles || r.h.Subnet == nil || p.LinkLayer != "InfiniBand" || d.FunctionType != snapshot.Physical {
+func (a *ownAgent) mayAsk(r *reading.Reader, d *snapshot.Device, p *snapshot.Port) bool {
+	if a.mode == CountersOfFiles || r.Host.Subnet == nil || p.LinkLayer != "InfiniBand" || d.FunctionType != snapshot.Physical {
 		return false
 	}
 	if p.Unread || !isActive(p) || p.LID == nil || !isLID(*p.LID) {
@@ -93,7 +94,7 @@ func (a *ownAgent) mayAsk(r *reader, d *snapshot.Device, p *snapshot.Port) bool 
 		a.agent = host.Agent{LID: lid, Port: p.Number, TransmitWait: fillsTransmitWait(d.Driver)}
 		a.err, a.verified, a.errors, a.settings = nil, false, polled[snapshot.IBFEC]{}, polled[snapshot.IBPortSettings]{}
 	}
-	if a.err != nil && r.now().Sub(a.failed) < agentRetryAfter {
+	if a.err != nil && r.Now().Sub(a.failed) < agentRetryAfter {
 		a.report(r)
 		return false
 	}
@@ -105,78 +106,80 @@ func (a *ownAgent) mayAsk(r *reader, d *snapshot.Device, p *snapshot.Port) bool 
 func fillsTransmitWait(driver string) bool { return driver == "mlx5_core" }
 
 // note stores the outcome of a query. A missing recording is no failure.
-func (a *ownAgent) note(r *reader, err error) {
+func (a *ownAgent) note(r *reading.Reader, err error) {
 	a.err = err
 	if err == nil || a.mode == CountersRecorded && host.IsAbsent(err) {
 		a.err = nil
 		return
 	}
-	a.failed = r.now()
+	a.failed = r.Now()
 	a.report(r)
 }
 
-func (a *ownAgent) ask(r *reader, device string, port int) (host.IBCounters, error) {
-	r.begin(host.SourceSubnet)
+// askOwn queries the agent of the reader's device, or the port itself, with a number of requests.
+func askOwn[T any](a *ownAgent, r *reading.Reader, port, requests int, query agentQuery[T]) (T, error) {
+	r.Begin(host.SourceSubnet)
 	if a.mode != CountersRecorded {
-		r.asked += a.agent.Requests()
+		r.Ask(requests)
 	}
-	agent, subnet := a.agent, r.h.Subnet
-	answer, err := bounded(r, madLane(device, port), agentTimeout, func(ctx context.Context) (agentAnswer, error) {
-		return askAgent(ctx, subnet, device, port, agent)
+	return askAgent(r, fmt.Sprintf("mad/%s/%d", r.Device, port), agentTimeout, port, &a.agent, query)
+}
+
+// agentQuery is a method of host.Subnet. It may learn the capabilities of the agent.
+type agentQuery[T any] = func(s host.Subnet, ctx context.Context, device string, port int, a *host.Agent) (T, error)
+
+// askAgent is bounded for a query through a port.
+func askAgent[T any](r *reading.Reader, lane string, patience time.Duration, port int, a *host.Agent, query agentQuery[T]) (T, error) {
+	type answer struct {
+		value T
+		agent host.Agent
+	}
+	agent, subnet, device := *a, r.Host.Subnet, r.Device
+	got, err := bounded(r, lane, patience, func(ctx context.Context) (answer, error) {
+		v, err := query(subnet, ctx, device, port, &agent)
+		return answer{v, agent}, err
 	})
 	if err == nil {
-		a.agent = answer.agent
+		*a = got.agent
 	}
-	return answer.IBCounters, err
-}
-
-// agentAnswer is the answer of an agent, and its capabilities.
-type agentAnswer struct {
-	host.IBCounters
-	agent host.Agent
-}
-
-func askAgent(ctx context.Context, s host.Subnet, device string, port int, a host.Agent) (out agentAnswer, err error) {
-	out.IBCounters, err = s.Counters(ctx, device, port, &a)
-	out.agent = a
-	return out, err
+	return got.value, err
 }
 
 // bounded runs a query in its own lane with a time limit: a hung driver call costs only this query. ask may continue to use its variables
 // after the limit.
-func bounded[T any](r *reader, lane string, patience time.Duration, ask func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, patience)
+func bounded[T any](r *reading.Reader, lane string, patience time.Duration, ask func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(r.Ctx, patience)
 	defer cancel()
 	var got, none T
 	var err error
-	if late := r.h.Lanes.Do(ctx, lane, func() { got, err = ask(ctx) }); late != nil {
+	if late := r.Host.Lanes.Do(ctx, lane, func() { got, err = ask(ctx) }); late != nil {
 		return none, late // got may still be written to
 	}
 	return got, err
 }
 
-func (a *ownAgent) report(r *reader) {
+func (a *ownAgent) report(r *reading.Reader) {
 	if a.mode == CountersIfPermitted { // the files have all but the upper bits
 		return
 	}
-	r.begin(host.SourceSubnet)
-	r.issue(a.err)
+	r.Begin(host.SourceSubnet)
+	r.Issue(a.err)
 }
 
-// pmaBut reads the files of ports/N/counters that are not yet known.
-func (r *reader) pmaBut(portDir string, known []snapshot.Stat) []snapshot.Stat {
+// readPMABut reads the files of ports/N/counters that are not yet known.
+func readPMABut(r *reading.Reader, portDir string, known []snapshot.Stat) []snapshot.Stat {
 	dir := portDir + "/counters"
-	r.begin(host.SourcePMA)
-	names, err := r.h.Files.Attributes(dir)
+	r.Begin(host.SourcePMA)
+	names, err := r.Host.Files.Attributes(dir)
 	if err != nil {
-		r.issue(err)
+		r.Issue(err)
 		return nil
 	}
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, ok := statOf(known, name); return ok })
 	if len(names) == 0 {
 		return nil
 	}
-	return r.stats(dir, names)
+	return r.Stats(dir, names)
 }
 
 // differ compares the agent's counts with the files before and after: nil where they match. A saturated file may lag behind.

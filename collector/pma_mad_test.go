@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -116,10 +117,10 @@ func (a *agentPort) read(t *testing.T) string {
 		return n
 	}
 	files, asked := requests(host.SourcePMA), a.answers.times()
-	r := &reader{ctx: t.Context(), h: a.h, device: "mlx5_0"}
+	r := reading.New(t.Context(), a.h, "mlx5_0")
 	p, start := a.p, time.Now()
 	a.counters(r, &a.d, &p, agentDir)
-	r.end()
+	r.End()
 	a.last = p
 	a.took = time.Since(start)
 	var out []string
@@ -128,7 +129,7 @@ func (a *agentPort) read(t *testing.T) string {
 		out = append(out, l)
 	}
 	slices.Sort(out)
-	for _, i := range r.issues {
+	for _, i := range r.Issues {
 		out = append(out, i.Source+" "+i.Reason)
 	}
 	return fmt.Sprintf("%s; %d files, asked %d", strings.Join(out, ", "), requests(host.SourcePMA)-files, a.answers.times()-asked)
@@ -232,7 +233,8 @@ func TestOwnAgentFails(t *testing.T) {
 	a.is(t, "then", byMAD)
 }
 
-// TestAgentIfPermitted: without a permission the counters come from the files, and nothing is reported; it is tried again, as it may be granted.
+// TestAgentIfPermitted: without a permission the counters come from the files, and nothing is reported; it is tried again, as it may be
+// granted.
 func TestAgentIfPermitted(t *testing.T) {
 	a := newAgentPort(t, 65000)
 	a.mode = CountersIfPermitted

@@ -83,8 +83,8 @@ func TestIdleOnInfiniBand(t *testing.T) {
 // TestCounterOfAllOnes: a 64-bit counter of all ones is invalid; the other counters of the port are valid.
 func TestCounterOfAllOnes(t *testing.T) {
 	r := readerOf(t, "-- sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data --\n18446744073709551615\n-- sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data --\n18446744073709551614\n")
-	got := r.pma("sys/class/infiniband/mlx5_0/ports/1")
-	if fmt.Sprint(got) != "[{port_xmit_data 18446744073709551614}]" || len(r.issues) != 1 || r.issues[0].Reason != "malformed" {
-		t.Errorf("%v, issues %v", got, r.issues)
+	got := readPMA(r, "sys/class/infiniband/mlx5_0/ports/1")
+	if fmt.Sprint(got) != "[{port_xmit_data 18446744073709551614}]" || len(r.Issues) != 1 || r.Issues[0].Reason != "malformed" {
+		t.Errorf("%v, issues %v", got, r.Issues)
 	}
 }

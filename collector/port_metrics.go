@@ -15,44 +15,37 @@ var (
 	portLogicalState = &Desc{
 		Name: "rdma_port_state_id", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Logical state of the port: 1 DOWN, 2 INIT, 3 ARMED, 4 ACTIVE, 5 ACTIVE_DEFER.",
-		Labels: []string{"device", "port"},
-		Source: "RDMA netlink PORT_GET, ports/N/state; enum ib_port_state",
+		Labels: []string{"device", "port"}, Source: "RDMA netlink PORT_GET, ports/N/state; enum ib_port_state",
 	}
 	portPhysicalState = &Desc{
 		Name: "rdma_port_physical_state_id", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Physical state of the port: 1 Sleep, 2 Polling, 3 Disabled (RoCE drivers report it for any port that is down), 4 PortConfigurationTraining, 5 LinkUp, 6 LinkErrorRecovery, 7 PhyTest; Omni-Path: 9 offline, 11 test.",
-		Labels: []string{"device", "port"},
-		Source: "RDMA netlink PORT_GET, ports/N/phys_state; enum ib_port_phys_state",
+		Labels: []string{"device", "port"}, Source: "RDMA netlink PORT_GET, ports/N/phys_state; enum ib_port_phys_state",
 	}
 	portWasActive = &Desc{
 		Name: "rdma_port_was_active", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Whether the port has been ACTIVE at any reading, in this run or in an earlier one recorded in the state directory.",
-		Labels: []string{"device", "port"},
-		Source: "ports/N/state over time; the state directory",
+		Labels: []string{"device", "port"}, Source: "ports/N/state over time; the state directory",
 	}
 	portPinnedActive = &Desc{
 		Name: "rdma_port_pinned_active", Beside: "rdma_port_state_id", Type: gauge, Scope: scopePort,
 		Help:   "1 for a port pinned ACTIVE in --config.file. Absent for others.",
-		Labels: []string{"device", "port"},
-		Source: "--config.file, active",
+		Labels: []string{"device", "port"}, Source: "--config.file, active",
 	}
 	portAdminUp = &Desc{
 		Name: "rdma_port_admin_up", Type: gauge, Scope: scopePort,
 		Help:   "Whether the netdev of the port is administratively up (IFF_UP). For InfiniBand ports see rdma_port_ipoib_state_id.",
-		Labels: []string{"device", "port", "netdev"},
-		Source: "/sys/class/net/NETDEV/flags",
+		Labels: []string{"device", "port", "netdev"}, Source: "/sys/class/net/NETDEV/flags",
 	}
 	portIPoIBState = &Desc{
 		Name: "rdma_port_ipoib_state_id", Of: infinibandPorts, Asks: host.SourceNetdev.Name(), Beside: "rdma_port_state_id", Type: gauge, Scope: scopePort,
 		Help:   "State of the IPoIB interface of an InfiniBand port: 0 administratively down, 1 up but not operational (broadcast group of its partition not joined), 2 operational. Absent without IPoIB; child interfaces of further P_Keys are not included.",
-		Labels: []string{"device", "port", "netdev"},
-		Source: "/sys/class/net/NETDEV/flags, operstate",
+		Labels: []string{"device", "port", "netdev"}, Source: "/sys/class/net/NETDEV/flags, operstate",
 	}
 	portCarrierChanges = &Desc{
 		Name: "rdma_port_carrier_changes_total", Type: counter, Scope: scopePort,
 		Help:   "Carrier changes of the port's netdev since it was created, administrative ones included.",
-		Labels: []string{"device", "port", "netdev"},
-		Source: "/sys/class/net/NETDEV/carrier_up_count, carrier_down_count",
+		Labels: []string{"device", "port", "netdev"}, Source: "/sys/class/net/NETDEV/carrier_up_count, carrier_down_count",
 	}
 	portTransitions = &Desc{
 		Name: "rdma_port_link_transitions_total", Type: counter, Scope: scopePort,
@@ -69,56 +62,47 @@ var (
 	portRate = &Desc{
 		Name: "rdma_port_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Asks: host.SourcePortFiles.Name(), Type: gauge, Unit: "bytes per second", Scope: scopePort,
 		Help:   "Data rate of the link. Absent while the link is down, and where the driver reports no valid rate.",
-		Labels: []string{"device", "port"},
-		Source: "ports/N/rate; ethtool netlink LINKMODES speed on Ethernet",
+		Labels: []string{"device", "port"}, Source: "ports/N/rate; ethtool netlink LINKMODES speed on Ethernet",
 	}
 	portWidth = &Desc{
 		Name: "rdma_port_width_lanes", Of: "rdma_port_rate_bytes_per_second", Asks: host.SourcePortFiles.Name(), Type: gauge, Unit: "lanes", Scope: scopePort,
 		Help:   "Lanes in use by the link. Absent while the link is down, and where the driver does not report lanes.",
-		Labels: []string{"device", "port"},
-		Source: "ports/N/rate; ethtool netlink LINKMODES lanes on Ethernet",
+		Labels: []string{"device", "port"}, Source: "ports/N/rate; ethtool netlink LINKMODES lanes on Ethernet",
 	}
 	portLID = &Desc{
 		Name: "rdma_port_lid", Type: gauge, Scope: scopePort,
 		Help:   "Local identifier (LID) of an InfiniBand port; 0 or 65535 while none is assigned.",
-		Labels: []string{"device", "port"},
-		Source: "RDMA netlink PORT_GET, ports/N/lid",
+		Labels: []string{"device", "port"}, Source: "RDMA netlink PORT_GET, ports/N/lid",
 	}
 	portSMLID = &Desc{
 		Name: "rdma_port_sm_lid", Of: infinibandPorts, Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
 		Help:   "LID of the subnet manager that configured an InfiniBand port.",
-		Labels: []string{"device", "port"},
-		Source: "RDMA netlink PORT_GET, ports/N/sm_lid",
+		Labels: []string{"device", "port"}, Source: "RDMA netlink PORT_GET, ports/N/sm_lid",
 	}
 	portLMC = &Desc{
 		Name: "rdma_port_lid_mask_control", Type: gauge, Scope: scopePort,
 		Help:   "LID mask control (LMC) of an InfiniBand port, 0 to 7: the port has 2^LMC LIDs.",
-		Labels: []string{"device", "port"},
-		Source: "RDMA netlink PORT_GET, ports/N/lid_mask_count",
+		Labels: []string{"device", "port"}, Source: "RDMA netlink PORT_GET, ports/N/lid_mask_count",
 	}
 	portIsSM = &Desc{
 		Name: "rdma_port_is_subnet_manager", Of: infinibandPorts, Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Whether a subnet manager runs on this InfiniBand port.",
-		Labels: []string{"device", "port"},
-		Source: "RDMA netlink PORT_GET, ports/N/cap_mask bit 1 (IsSM), IBA PortInfo CapabilityMask",
+		Labels: []string{"device", "port"}, Source: "RDMA netlink PORT_GET, ports/N/cap_mask bit 1 (IsSM), IBA PortInfo CapabilityMask",
 	}
 	portPinnedSM = &Desc{
 		Name: "rdma_port_pinned_subnet_manager", Beside: "rdma_port_is_subnet_manager", Of: infinibandPorts, Type: gauge, Scope: scopePort,
 		Help:   "1 for an InfiniBand port on which --config.file expects a subnet manager. Absent for others.",
-		Labels: []string{"device", "port"},
-		Source: "--config.file, subnet_manager",
+		Labels: []string{"device", "port"}, Source: "--config.file, subnet_manager",
 	}
 	portGIDs = &Desc{
 		Name: "rdma_port_gid_entries", Type: gauge, Scope: scopePort,
 		Help:   "GID table entries in use, by type: ib, roce_v1, roce_v2.",
-		Labels: []string{"device", "port", "type"},
-		Source: "ports/N/gid_attrs/types",
+		Labels: []string{"device", "port", "type"}, Source: "ports/N/gid_attrs/types",
 	}
 	portPKeys = &Desc{
 		Name: "rdma_port_pkey_entries", Asks: host.SourcePortTables.Name(), Type: gauge, Scope: scopePort,
 		Help:   "P_Key table entries in use, counted up to the eighth consecutive empty entry.",
-		Labels: []string{"device", "port"},
-		Source: "ports/N/pkeys",
+		Labels: []string{"device", "port"}, Source: "ports/N/pkeys",
 	}
 
 	portDescs = []*Desc{
@@ -159,9 +143,7 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	if p.PinnedActive {
 		s.Emit(portPinnedActive, 1, d.Name, port)
 	}
-	if p.Rate != nil {
-		s.Emit(portRate, *p.Rate/8, d.Name, port)
-	}
+	emitPer(s, portRate, p.Rate, 8, d.Name, port)
 	emitUint(s, portWidth, p.Lanes, d.Name, port)
 	if p.LinkLayer == "InfiniBand" {
 		emitUint(s, portLID, p.LID, d.Name, port)

@@ -6,66 +6,67 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
 // query reads the port with a single netlink query; in sysfs each file is a query to the driver. complete is true if netlink returned
 // everything; otherwise only the states are read, because each further file is another query. ok is false if rtnl is unavailable.
-func (st *portState) query(r *reader, d *snapshot.Device, n int) (p snapshot.Port, complete bool, netdev string, ok bool) {
+func (st *portState) query(r *reading.Reader, d *snapshot.Device, n int) (p snapshot.Port, complete bool, netdev string, ok bool) {
 	p.Number = n
-	a, complete, ok := r.portGet(d.Name, n, st.takesRTNL(d))
+	a, complete, ok := st.portGet(r, d.Name, n, st.takesRTNL(d))
 	if !ok {
 		return p, false, "", false
 	}
-	dir := portDir(d.Name, n)
+	dir := st.dir
 	if complete && a.State != nil && *a.State >= portStates.lowest && *a.State <= portStates.highest {
 		p.State, p.PhysicalState, p.LID, p.SMLID, p.LMC, p.Capabilities = a.State, a.PhysicalState, a.LID, a.SMLID, a.LMC, a.Capabilities
-		r.inRange(dir, &p)
+		inRange(r, dir, &p)
 		return p, true, a.Netdev, true
 	}
 	if st.takesRTNL(d) {
 		var both []*uint64
-		if both, ok = r.numbersUnderRTNL(host.SourcePortFiles, dir, "state", "phys_state"); !ok {
+		if both, ok = r.NumbersUnderRTNL(host.SourcePortFiles, dir, "state", "phys_state"); !ok {
 			return p, false, "", false
 		}
 		p.State, p.PhysicalState = both[0], both[1]
 	} else {
-		r.begin(host.SourcePortFiles)
-		p.State, p.PhysicalState = r.number(dir, "state"), r.number(dir, "phys_state")
+		r.Begin(host.SourcePortFiles)
+		p.State, p.PhysicalState = r.Number(dir, "state"), r.Number(dir, "phys_state")
 	}
-	r.inRange(dir, &p)
+	inRange(r, dir, &p)
 	return p, false, "", true
 }
 
 // portGet queries the port by netlink. ok is false if rtnl is unavailable.
-func (r *reader) portGet(name string, n int, rtnl bool) (a host.RDMAPort, complete, ok bool) {
-	dir, now := netlinkDir(name, n), r.now()
-	if r.quarantine.held(dir, "port", now) {
+func (st *portState) portGet(r *reading.Reader, name string, n int, rtnl bool) (a host.RDMAPort, complete, ok bool) {
+	dir, now := st.netlink, r.Now()
+	if r.Quarantine.Held(dir, "port", now) {
 		return a, false, true
 	}
 	var err error
 	if rtnl {
-		ctx, rdma := r.ctx, r.h.RDMA
+		ctx, rdma := r.Ctx, r.Host.RDMA
 		var late host.RDMAPort // may still be written to after a refusal
 		var lateErr error
-		if r.underRTNL(host.SourcePortState, 1, func() { late, lateErr = rdma.Port(ctx, name, n) }) != nil {
+		if r.UnderRTNL(host.SourcePortState, 1, func() { late, lateErr = rdma.Port(ctx, name, n) }) != nil {
 			return a, false, false
 		}
 		a, err = late, lateErr
 	} else {
-		r.begin(host.SourcePortState)
-		r.asked++
-		a, err = r.h.RDMA.Port(r.ctx, name, n)
+		r.Begin(host.SourcePortState)
+		r.Ask(1)
+		a, err = r.Host.RDMA.Port(r.Ctx, name, n)
 	}
-	r.noteNetlink(dir, "port", now, err)
+	noteNetlink(r, dir, "port", now, err)
 	return a, err == nil, true
 }
 
 // noteNetlink records the outcome of a request that has a fallback. A denied permission is reported.
-func (r *reader) noteNetlink(dir, name string, now time.Time, err error) {
-	r.quarantine.note(dir, name, now, err)
+func noteNetlink(r *reading.Reader, dir, name string, now time.Time, err error) {
+	r.Quarantine.Note(dir, name, now, err)
 	if err != nil && host.NotPermitted(err) {
-		r.issue(err)
+		r.Issue(err)
 	}
 }
 
@@ -77,19 +78,10 @@ func netlinkDir(name string, n int) string { return "rdma/" + name + "/" + strco
 
 // askEthtool makes an ethtool request for a netdev, which takes rtnl. made is false if an earlier request is slow or has not returned, or
 // if the item is quarantined; an unsupported request returns the zero answer.
-func askEthtool[T any](r *reader, s host.Source, ask func(context.Context, string) (T, error), netdev string) (answer T, made bool) {
-	ctx, now := r.ctx, r.now()
-	if r.quarantine.held(ethtoolDir(netdev), s.Name(), now) {
-		return answer, true
+func askEthtool[T any](r *reading.Reader, s host.Source, ask func(context.Context, string) (T, error), netdev string) (answer T, made bool) {
+	got, made := reading.Ask(r, s, ethtoolDir(netdev), s.Name(), netdev, ask)
+	if got != nil {
+		answer = *got
 	}
-	var got T
-	var err error
-	if r.underRTNL(s, 1, func() { got, err = ask(ctx, netdev) }) != nil {
-		return answer, false // got may still be written to
-	}
-	r.quarantine.note(ethtoolDir(netdev), s.Name(), now, err)
-	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
-		r.issue(err)
-	}
-	return got, true
+	return answer, made
 }

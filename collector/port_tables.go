@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
-// gids counts the GID table entries in use (those with a type), and groups the RoCE v2 ones; nil if not all could be read.
-func (r *reader) gids(dir, linkLayer string) (map[string]uint64, map[string]snapshot.GIDFamily) {
-	names, err := r.h.Files.List(dir + "/gids")
+// readGIDs counts the GID table entries in use (those with a type), and groups the RoCE v2 ones; nil if not all could be read.
+func readGIDs(r *reading.Reader, dir, linkLayer string) (map[string]uint64, map[string]snapshot.GIDFamily) {
+	names, err := r.Host.Files.List(dir + "/gids")
 	if err != nil {
 		return nil, nil
 	}
@@ -26,11 +27,11 @@ func (r *reader) gids(dir, linkLayer string) (map[string]uint64, map[string]snap
 	}
 	var v2 []string
 	for _, n := range names {
-		t, found := r.tableEntry(dir+"/gid_attrs/types", n)
+		t, found := r.TableEntry(dir+"/gid_attrs/types", n)
 		switch {
-		case found == entryUnread:
+		case found == reading.EntryUnread:
 			return nil, nil // its type is unknown
-		case found == entryEmpty:
+		case found == reading.EntryEmpty:
 		case linkLayer == "InfiniBand":
 			count["ib"]++
 		case t == "RoCE v2":
@@ -39,19 +40,19 @@ func (r *reader) gids(dir, linkLayer string) (map[string]uint64, map[string]snap
 		case t == "IB/RoCE v1":
 			count["roce_v1"]++
 		default: // gid_type_str of drivers/infiniband/core/cache.c has no others
-			r.issue(host.ErrGarbled(dir+"/gid_attrs/types/"+n, []byte(t)))
+			r.Issue(host.ErrGarbled(dir+"/gid_attrs/types/"+n, []byte(t)))
 			return nil, nil
 		}
 	}
-	return count, r.roceV2GIDs(dir, v2)
+	return count, roceV2GIDs(r, dir, v2)
 }
 
 // emptyPKeys ends the P_Key table: on mlx5 each entry costs a firmware command, and subnet managers fill it from the start.
 const emptyPKeys = 8
 
-// pkeys counts and lists the P_Keys; nil if one cannot be read. iWARP ports have no table.
-func (r *reader) pkeys(dir string) (*uint64, []uint16) {
-	names, err := r.h.Files.List(dir + "/pkeys")
+// readPKeys counts and lists the P_Keys; nil if one cannot be read. iWARP ports have no table.
+func readPKeys(r *reading.Reader, dir string) (*uint64, []uint16) {
+	names, err := r.Host.Files.List(dir + "/pkeys")
 	if err != nil {
 		return nil, nil
 	}
@@ -60,9 +61,9 @@ func (r *reader) pkeys(dir string) (*uint64, []uint16) {
 	whole, table := true, []uint16{}
 	var n, empty uint64
 	for _, name := range names {
-		v := r.number(dir+"/pkeys", name)
+		v := r.Number(dir+"/pkeys", name)
 		if v != nil && *v > math.MaxUint16 { // a P_Key has 16 bits (IBA 10.9.1.1)
-			r.issue(host.ErrGarbled(dir+"/pkeys/"+name, fmt.Appendf(nil, "%#x", *v)))
+			r.Issue(host.ErrGarbled(dir+"/pkeys/"+name, fmt.Appendf(nil, "%#x", *v)))
 			v = nil
 		}
 		if v == nil {

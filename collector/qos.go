@@ -1,42 +1,28 @@
 package collector
 
 import (
-	"context"
 	"path"
 	"slices"
-	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
-// qos keeps data that changes only with the configuration.
-type qos struct {
-	Options
-	devices perDevice[qosDevice]
-}
-
 // qosDevice belongs to the lane of its device.
 type qosDevice struct {
-	at    time.Time       // when the following was read
+	read  reading.Last    // of the following
 	id    snapshot.Device // name, board, address; the Ethernet ports of a physical function with the names of their netdevs
 	state map[string]*qosNetdev
-	ports map[int]*qosPort
+	ports map[int]*reading.Kept[*uint64]
 
-	quarantine quarantine
+	quarantine reading.Quarantine
 }
 
 // qosNetdev is the state of a netdev.
 type qosNetdev struct {
-	at   time.Time // of the last query
-	link uint64    // carrier changes at that time
-	last snapshot.NetdevQoS
-}
-
-// qosPort is the state of a port.
-type qosPort struct {
-	at           time.Time
-	trafficClass *uint64
+	link uint64 // carrier changes at the last query
+	last reading.Kept[snapshot.NetdevQoS]
 }
 
 // qosReading is a device and its data.
@@ -46,41 +32,32 @@ type qosReading struct {
 	ports   []snapshot.PortQoS
 }
 
-func newQoS(o Options) *Collector {
-	c := &qos{Options: o}
+func newQoS(devices *roster, conf *siteConfig) *Collector {
 	return &Collector{
 		Name:    "qos",
 		Help:    "lossless configuration of RDMA ports: priority flow control, priorities, traffic classes, congestion notification",
 		Default: true,
 		Descs:   qosDescs,
-		Read:    c.read,
-		Emit:    emitQoS,
+		Read: readDevices(devices, "qos", newQoSDevice, readQoS, func(n *snapshot.Node, readings []qosReading) {
+			n.QoS = qosSection(conf, readings)
+		}),
+		Emit: emitQoS,
 	}
 }
 
-func (c *qos) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h, n)
-	if err != nil {
-		done(err)
-		return
-	}
-	states := c.devices.of(h, names, func() *qosDevice { return &qosDevice{state: map[string]*qosNetdev{}, ports: map[int]*qosPort{}} })
-	eachDevice(ctx, h, n, "qos", names, func(r *reader, name string) (qosReading, bool) {
-		return states[name].read(r, name)
-	}, func(readings []qosReading) {
-		n.QoS = c.section(readings)
-	}, done)
+func newQoSDevice() *qosDevice {
+	return &qosDevice{state: map[string]*qosNetdev{}, ports: map[int]*reading.Kept[*uint64]{}}
 }
 
-// section combines the data with the present configuration.
-func (c *qos) section(readings []qosReading) *snapshot.QoS {
+// qosSection combines the data with the present configuration.
+func qosSection(conf *siteConfig, readings []qosReading) *snapshot.QoS {
 	out := &snapshot.QoS{}
 	for i := range readings {
 		r := &readings[i]
 		out.Netdevs = append(out.Netdevs, r.netdevs...)
-		for j, s := range c.subjects(&r.device)[1:] { // the first is the device
+		for j, s := range conf.subjects(&r.device)[1:] { // the first is the device
 			p := r.ports[j]
-			pins := c.siteSettings(s)
+			pins := conf.settings(s)
 			p.PinnedRoCE, p.PinnedCongestionControl = pins.RoCE, pins.CongestionControl
 			out.Ports = append(out.Ports, p)
 		}
@@ -88,17 +65,14 @@ func (c *qos) section(readings []qosReading) *snapshot.QoS {
 	return out
 }
 
-// read reads one device. Virtual functions and sub-functions have the configuration of their port and are left out.
-func (st *qosDevice) read(r *reader, name string) (out qosReading, ok bool) {
-	r.begin(host.SourceIdentity)
-	r.quarantine = &st.quarantine
-	if st.at.IsZero() || r.due(st.at) {
+// readQoS reads one device. Virtual functions and sub-functions have the configuration of their port and are left out.
+func readQoS(r *reading.Reader, st *qosDevice) (out qosReading, ok bool) {
+	r.Begin(host.SourceIdentity)
+	r.Quarantine = &st.quarantine
+	if st.read.DueOf(r, slowInterval) {
 		var whole bool
-		if st.id, whole = r.wiredIdentity(name, []snapshot.FunctionType{snapshot.Physical}, "Ethernet"); whole {
-			st.at = r.now()
-		} else {
-			st.at = time.Time{}
-		}
+		st.id, whole = portIdentity(r, []snapshot.FunctionType{snapshot.Physical}, "Ethernet")
+		st.read.ReadIf(whole, r.Now())
 	}
 	out.device = st.id
 	for i := range st.id.Ports {
@@ -111,73 +85,76 @@ func (st *qosDevice) read(r *reader, name string) (out qosReading, ok bool) {
 	return out, true
 }
 
-// wiredIdentity reads the names of a device and those of its ports with one of the link layers, with the names of their netdevs; none if
+// portIdentity reads the names of a device and those of its ports with one of the link layers, with the names of their netdevs; none if
 // the function is of another kind. whole is false while the kernel is still creating the ports.
-func (r *reader) wiredIdentity(name string, kinds []snapshot.FunctionType, layers ...string) (d snapshot.Device, whole bool) {
+func portIdentity(r *reading.Reader, kinds []snapshot.FunctionType, layers ...string) (d snapshot.Device, whole bool) {
+	name := r.Device
 	d.Name = name
-	kind, function := r.function(classDir + "/" + name)
+	kind, function := pciFunction(r, classDir+"/"+name)
 	if !slices.Contains(kinds, kind) {
 		return d, true
 	}
-	d.FunctionType, d.BoardID = kind, r.optional(classDir+"/"+name+"/board_id")
+	d.FunctionType, d.BoardID = kind, r.Optional(classDir+"/"+name+"/board_id")
 	if function != "" {
 		d.PCIAddress = path.Base(function)
 	}
-	numbers := r.ports(name)
+	numbers := portNumbers(r, name)
 	for _, n := range numbers {
-		r.begin(host.SourceIdentity)
-		p := snapshot.Port{Number: n, LinkLayer: r.optional(portDir(name, n) + "/link_layer")}
+		r.Begin(host.SourceIdentity)
+		p := snapshot.Port{Number: n, LinkLayer: r.Optional(portDir(name, n) + "/link_layer")}
 		if !slices.Contains(layers, p.LinkLayer) {
 			continue
 		}
-		r.begin(host.SourceNetdev)
-		p.Netdev = r.netdevs(&d, n, p.LinkLayer, "")
+		r.Begin(host.SourceNetdev)
+		p.Netdev = netdevsOf(r, &d, n, p.LinkLayer, "")
 		d.Ports = append(d.Ports, p)
 	}
 	return d, len(numbers) > 0
 }
 
 // readPort reads the MLNX_OFED setting for all RoCE packets of a port.
-func (st *qosDevice) readPort(r *reader, n int) snapshot.PortQoS {
+func (st *qosDevice) readPort(r *reading.Reader, n int) snapshot.PortQoS {
 	p := st.ports[n]
 	if p == nil {
-		p = &qosPort{}
+		p = &reading.Kept[*uint64]{}
 		st.ports[n] = p
 	}
-	if r.due(p.at) {
-		r.begin(host.SourceRoCEConfig)
-		p.at, p.trafficClass = r.now(), r.trafficClass(r.device, n)
+	if p.DueOf(r, slowInterval) {
+		r.Begin(host.SourceRoCEConfig)
+		p.Keep(readTrafficClass(r, r.Device, n), r.Now())
 	}
-	return snapshot.PortQoS{Device: r.device, Port: n, TrafficClass: p.trafficClass}
+	return snapshot.PortQoS{Device: r.Device, Port: n, TrafficClass: p.Value}
 }
 
 // readNetdev queries a netdev's configuration each minute, and after a carrier change: a switch may have negotiated another one.
-func (st *qosDevice) readNetdev(r *reader, n int, netdev string) snapshot.NetdevQoS {
+func (st *qosDevice) readNetdev(r *reading.Reader, n int, netdev string) snapshot.NetdevQoS {
 	nd := st.state[netdev]
 	if nd == nil {
 		nd = &qosNetdev{}
 		st.state[netdev] = nd
 	}
-	r.begin(host.SourceNetdev)
-	link := r.carrierChanges(netdev)
+	r.Begin(host.SourceNetdev)
+	link := carrierChanges(r, netdev)
 	changed := link != nd.link
 	if changed {
-		r.quarantine.release(dcbDir(netdev))
-		r.quarantine.release(netDir + netdev)
+		r.Quarantine.Release(dcbDir(netdev))
+		r.Quarantine.Release(netDir + netdev)
 	}
-	if r.due(nd.at) || changed && r.deferrable() {
-		nd.last.Device, nd.last.Port, nd.last.Name = r.device, n, netdev
-		r.readDCB(&nd.last)
-		r.readOFED(&nd.last)
-		nd.at, nd.link = r.now(), link
+	if nd.last.DueOf(r, slowInterval) || changed && r.Deferrable() {
+		q := &nd.last.Value
+		q.Device, q.Port, q.Name = r.Device, n, netdev
+		readDCB(r, q)
+		readOFED(r, q)
+		nd.last.Read(r.Now())
+		nd.link = link
 	}
-	return nd.last
+	return nd.last.Value
 }
 
 // carrierChanges returns the carrier changes, without a lock.
-func (r *reader) carrierChanges(netdev string) (n uint64) {
+func carrierChanges(r *reading.Reader, netdev string) (n uint64) {
 	for _, name := range []string{"carrier_up_count", "carrier_down_count"} {
-		if c := r.count(netDir + netdev + "/" + name); c != nil {
+		if c := r.Count(netDir + netdev + "/" + name); c != nil {
 			n += *c
 		}
 	}

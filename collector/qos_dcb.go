@@ -4,26 +4,26 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
+// dcbItem names the request in the quarantine.
+const dcbItem = "ieee"
+
 // readDCB queries the data center bridging configuration of the netdev. The previous one is kept if rtnl is unavailable.
-func (r *reader) readDCB(q *snapshot.NetdevQoS) {
-	dir, now := dcbDir(q.Name), r.now()
-	if r.quarantine.held(dir, "ieee", now) {
+func readDCB(r *reading.Reader, q *snapshot.NetdevQoS) {
+	dir := dcbDir(q.Name)
+	if r.Quarantine.Held(dir, dcbItem, r.Now()) {
 		return
 	}
-	ctx, dcb, netdev := r.ctx, r.h.DCB, q.Name
-	var c host.DCBConfig
-	var err error
-	if r.underRTNL(host.SourceDCB, 1, func() { c, err = dcb.IEEE(ctx, netdev) }) != nil {
-		return // both may still be written to
+	c, made := reading.Ask(r, host.SourceDCB, dir, dcbItem, q.Name, r.Host.DCB.IEEE)
+	switch {
+	case c != nil:
+		bridging(q, c)
+	case made:
+		bridging(q, &host.DCBConfig{})
 	}
-	r.quarantine.note(dir, "ieee", now, err)
-	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
-		r.issue(err)
-	}
-	bridging(q, &c)
 }
 
 // bridging stores a configuration in q, an empty one if the query failed.

@@ -99,11 +99,11 @@ func qosSamples(t *testing.T, c *Collector, h *host.Host) ([]string, snapshot.No
 }
 
 func TestPrioritiesOfPhysicalEthernetPorts(t *testing.T) {
-	got, n := qosSamples(t, newQoS(Options{}), machine(t, nodeWithPriorities))
+	got, n := qosSamples(t, collectorOf(Options{}, "qos"), machine(t, nodeWithPriorities))
 	if !slices.Equal(got, prioritiesOf) || len(n.Issues) != 0 {
 		t.Errorf("%s\nissues %v", strings.Join(got, "\n"), n.Issues)
 	}
-	if got, _ := qosSamples(t, newQoS(Options{}), machine(t, "")); got != nil {
+	if got, _ := qosSamples(t, collectorOf(Options{}, "qos"), machine(t, "")); got != nil {
 		t.Errorf("a host without RDMA: %q", got)
 	}
 	emitQoS(&snapshot.Node{}, nil) // before the first reading
@@ -115,7 +115,7 @@ func TestOperatorsWordOnRoCE(t *testing.T) {
 		t.Fatal(err)
 	}
 	var store site.Store
-	c, h := newQoS(Options{Site: &store}), machine(t, nodeWithPriorities)
+	c, h := collectorOf(Options{Site: &store}, "qos"), machine(t, nodeWithPriorities)
 	pins := func() (out []string) {
 		got, _ := qosSamples(t, c, h)
 		return slices.DeleteFunc(got, func(s string) bool { return !strings.HasPrefix(s, "rdma_port_roce_pin_info") })
@@ -170,7 +170,7 @@ func slowNode(t *testing.T) (*host.Host, *countedDCB, *carrierFiles) {
 func TestPrioritiesAreAskedForEachMinuteAndWhenTheLinkChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, d, f := slowNode(t)
-		c := newQoS(Options{})
+		c := collectorOf(Options{}, "qos")
 		rounds := func(n int) int {
 			d.asked.Store(0)
 			for range n {
@@ -201,7 +201,7 @@ func TestDriverWithoutDCB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, d, f := slowNode(t)
 		d.err = &host.Error{Op: "ask", Path: "dcb/eth0/ieee", Err: syscall.EOPNOTSUPP}
-		c := newQoS(Options{Include: regexp.MustCompile("^mlx5_0$")})
+		c := collectorOf(Options{Include: regexp.MustCompile("^mlx5_0$")}, "qos")
 		rounds := func() {
 			for range 10 {
 				got, n := qosSamples(t, c, h)
@@ -211,11 +211,11 @@ func TestDriverWithoutDCB(t *testing.T) {
 				time.Sleep(time.Minute)
 			}
 		}
-		if rounds(); d.asked.Load() != failuresToQuarantine {
+		if rounds(); d.asked.Load() != 2 {
 			t.Errorf("asked %d times", d.asked.Load())
 		}
 		f.ups++
-		if rounds(); d.asked.Load() != 2*failuresToQuarantine {
+		if rounds(); d.asked.Load() != 4 {
 			t.Errorf("asked %d times after the link changed", d.asked.Load())
 		}
 	})
@@ -226,7 +226,7 @@ func TestRefusedPrioritiesAreReported(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			h := machine(t, nodeWithPriorities)
 			h.DCB = &countedDCB{err: &host.Error{Op: "ask", Path: "dcb/eth0/ieee", Err: errno}}
-			got, n := qosSamples(t, newQoS(Options{}), h)
+			got, n := qosSamples(t, collectorOf(Options{}, "qos"), h)
 			if got != nil || len(n.Issues) != 1 || n.Issues[0].Reason != reason || n.Issues[0].Source != "dcb" || n.Issues[0].Device != "mlx5_0" {
 				t.Errorf("%s: %q, %+v", errno, got, n.Issues)
 			}
@@ -238,7 +238,7 @@ func TestRefusedPrioritiesAreReported(t *testing.T) {
 func TestPrioritiesWhileRTNLIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, d, _ := slowNode(t)
-		c := newQoS(Options{})
+		c := collectorOf(Options{}, "qos")
 		qosSamples(t, c, h)
 		h.Budget = nil
 		d.wait.Store(int64(3 * time.Minute))
@@ -277,7 +277,7 @@ func TestPortsThatComeAfterTheirDevice(t *testing.T) {
 	h := machine(t, nodeWithPriorities)
 	f := &noPorts{h.Files, true}
 	h.Files = f
-	c := newQoS(Options{})
+	c := collectorOf(Options{}, "qos")
 	if got, n := qosSamples(t, c, h); got != nil || len(n.Issues) != 0 {
 		t.Errorf("%q, issues %v", got, n.Issues)
 	}
@@ -307,7 +307,7 @@ Global tclass=106
 
 // TestOFEDFiles: an empty file is a firmware error, and no value.
 func TestOFEDFiles(t *testing.T) {
-	got, n := qosSamples(t, newQoS(Options{}), machine(t, nodeWithPriorities+ofedFiles))
+	got, n := qosSamples(t, collectorOf(Options{}, "qos"), machine(t, nodeWithPriorities+ofedFiles))
 	want := append(slices.Clone(prioritiesOf[:5]),
 		`rdma_port_qos_info{dcbx="host,cee,ieee",device="mlx5_0",netdev="eth0",port="1",trust="pcp"} 1`,
 		`rdma_port_congestion_notification_enabled{device="mlx5_0",netdev="eth0",point="notification",port="1",priority="3"} 1`,

@@ -2,12 +2,12 @@ package collector
 
 import (
 	"cmp"
-	"context"
 	"strconv"
 	"strings"
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -21,93 +21,76 @@ var (
 	deviceTemperatureThreshold = &Desc{
 		Name: "rdma_device_temperature_threshold_celsius", Of: "rdma_device_temperature_celsius", Asks: host.SourceSensors.Name(), Type: gauge, Unit: "celsius", Scope: scopeDevice,
 		Help:   "Temperature limit of the sensor. level: critical.",
-		Labels: []string{"device", "sensor", "level"},
-		Source: "hwmon of the PCI function, tempN_crit",
+		Labels: []string{"device", "sensor", "level"}, Source: "hwmon of the PCI function, tempN_crit",
 	}
 )
 
 // sensorInterval is the interval of readings: each is a firmware command, and temperature changes slowly.
 const sensorInterval = 30 * time.Second
 
-// sensors keeps the readings of each device.
-type sensors struct {
-	Options
-	devices perDevice[sensorState]
-}
-
 // sensorState belongs to the lane of its device.
 type sensorState struct {
-	foundAt, at time.Time
-	dir         string   // of hwmon; empty where there is none
-	channels    []string // temp1, temp2, …
-	last        snapshot.DeviceSensors
-	quarantine  quarantine
+	found      reading.Last // of dir and channels
+	dir        string       // of hwmon; empty where there is none
+	channels   []string     // temp1, temp2, …
+	last       reading.Kept[snapshot.DeviceSensors]
+	quarantine reading.Quarantine
 }
 
-func newSensors(o Options) *Collector {
-	c := &sensors{Options: o}
+func newSensors(devices *roster) *Collector {
 	return &Collector{
 		Name:    "sensors",
 		Help:    "temperature sensors of adapters",
 		Default: true,
 		Descs:   []*Desc{deviceTemperature, deviceTemperatureThreshold},
-		Read:    c.read,
-		Emit:    emitSensors,
+		Read: readDevices(devices, "sensors", nil, readSensors, func(n *snapshot.Node, devices []snapshot.DeviceSensors) {
+			n.Sensors = &snapshot.Sensors{Devices: devices}
+		}),
+		Emit: emitSensors,
 	}
 }
 
-func (c *sensors) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h, n)
-	if err != nil {
-		done(err)
-		return
-	}
-	states := c.devices.of(h, names, func() *sensorState { return &sensorState{} })
-	eachDevice(ctx, h, n, "sensors", names, func(r *reader, name string) (snapshot.DeviceSensors, bool) {
-		st := states[name]
-		r.quarantine = &st.quarantine
-		st.read(r, name)
-		return st.last, len(st.last.Sensors) > 0
-	}, func(devices []snapshot.DeviceSensors) {
-		n.Sensors = &snapshot.Sensors{Devices: devices}
-	}, done)
+func readSensors(r *reading.Reader, st *sensorState) (snapshot.DeviceSensors, bool) {
+	r.Quarantine = &st.quarantine
+	st.read(r, r.Device)
+	return st.last.Value, len(st.last.Value.Sensors) > 0
 }
 
-func (st *sensorState) read(r *reader, device string) {
-	now := r.now()
-	if st.foundAt.IsZero() || now.Sub(st.foundAt) >= slowInterval {
+func (st *sensorState) read(r *reading.Reader, device string) {
+	now := r.Now()
+	if st.found.Due(now, slowInterval) {
 		st.find(r, device)
-		st.foundAt = now
+		st.found.Read(now)
 	}
-	if st.dir == "" || !st.at.IsZero() && (now.Sub(st.at) < sensorInterval || !r.deferrable()) {
+	if st.dir == "" || !st.last.DueOf(r, sensorInterval) {
 		return
 	}
-	st.at = now
-	st.last = snapshot.DeviceSensors{Device: device}
-	r.begin(host.SourceSensors)
+	out := snapshot.DeviceSensors{Device: device}
+	r.Begin(host.SourceSensors)
 	for _, channel := range st.channels {
-		s := snapshot.Sensor{Name: cmp.Or(r.optional(st.dir+"/"+channel+"_label"), channel), Value: r.celsius(st.dir, channel+"_input")}
-		if critical := r.celsius(st.dir, channel+"_crit"); critical != nil && *critical > 0 {
+		s := snapshot.Sensor{Name: cmp.Or(r.Optional(st.dir+"/"+channel+"_label"), channel), Value: readCelsius(r, st.dir, channel+"_input")}
+		if critical := readCelsius(r, st.dir, channel+"_crit"); critical != nil && *critical > 0 {
 			s.Critical = critical
 		}
-		st.last.Sensors = append(st.last.Sensors, s)
+		out.Sensors = append(out.Sensors, s)
 	}
+	st.last.Keep(out, now)
 }
 
 // find finds the hwmon device of a function. A virtual function has none.
-func (st *sensorState) find(r *reader, device string) {
-	r.begin(host.SourceIdentity)
+func (st *sensorState) find(r *reading.Reader, device string) {
+	r.Begin(host.SourceIdentity)
 	st.dir, st.channels = "", nil
-	kind, function := r.function(classDir + "/" + device)
+	kind, function := pciFunction(r, classDir+"/"+device)
 	if function == "" || kind != snapshot.Physical {
 		return
 	}
-	names, err := r.h.Files.List(function + "/hwmon")
+	names, err := r.Host.Files.List(function + "/hwmon")
 	if err != nil {
 		return
 	}
 	for _, name := range names {
-		files, err := r.h.Files.List(function + "/hwmon/" + name)
+		files, err := r.Host.Files.List(function + "/hwmon/" + name)
 		if err != nil {
 			continue
 		}
@@ -129,22 +112,16 @@ const (
 	hottest = 150
 )
 
-// celsius reads thousandths of a degree; nil where absent or invalid.
-func (r *reader) celsius(dir, name string) *float64 {
-	text := r.optional(dir + "/" + name)
-	if text == "" {
+// readCelsius reads thousandths of a degree; nil where absent or invalid.
+func readCelsius(r *reading.Reader, dir, name string) *float64 {
+	c := reading.Parsed(r, dir+"/"+name, func(text string) (float64, bool) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		return float64(n) / 1000, err == nil
+	})
+	if c == nil || *c < coldest || *c > hottest {
 		return nil
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		r.issue(host.ErrGarbled(dir+"/"+name, []byte(text)))
-		return nil
-	}
-	c := float64(n) / 1000
-	if c < coldest || c > hottest {
-		return nil
-	}
-	return &c
+	return c
 }
 
 func emitSensors(n *snapshot.Node, s Sink) {
@@ -154,12 +131,8 @@ func emitSensors(n *snapshot.Node, s Sink) {
 	for i := range n.Sensors.Devices {
 		d := &n.Sensors.Devices[i]
 		for _, t := range d.Sensors {
-			if t.Value != nil {
-				s.Emit(deviceTemperature, *t.Value, d.Device, t.Name)
-			}
-			if t.Critical != nil {
-				s.Emit(deviceTemperatureThreshold, *t.Critical, d.Device, t.Name, "critical")
-			}
+			emitPer(s, deviceTemperature, t.Value, 1, d.Device, t.Name)
+			emitPer(s, deviceTemperatureThreshold, t.Critical, 1, d.Device, t.Name, "critical")
 		}
 	}
 }

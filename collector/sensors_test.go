@@ -35,11 +35,11 @@ func TestSensors(t *testing.T) {
 				}
 				return fmt.Sprint(*v)
 			}
-			for _, s := range st.last.Sensors {
+			for _, s := range st.last.Value.Sensors {
 				got = append(got, s.Name+" "+text(s.Value)+"/"+text(s.Critical))
 			}
-			if strings.Join(got, " ") != c.want || len(r.issues) != c.issues {
-				t.Errorf("%q, issues %v", got, r.issues)
+			if strings.Join(got, " ") != c.want || len(r.Issues) != c.issues {
+				t.Errorf("%q, issues %v", got, r.Issues)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
@@ -19,8 +20,7 @@ var (
 	setupInfo = &Desc{
 		Name: "rdma_setup_info", Of: "rdma_device_info", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopeHost,
 		Help:   "Setting that differs from what is wanted of it, always 1; those of jobs are left out. The wanted value and the remedy are in check --setup. object: a device, port or netdev, several joined by commas, all for every object that has the setting, host. Absent for settings that are as wanted or unknown.",
-		Labels: []string{"domain", "setting", "object", "value"},
-		Source: "docs/setup.md",
+		Labels: []string{"domain", "setting", "object", "value"}, Source: "docs/setup.md",
 	}
 	lossyClass = &Desc{
 		Name: "rdma_port_lossy_class_info", Of: "rdma_port_pfc_enabled", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopePort,
@@ -31,8 +31,7 @@ var (
 	jobSetting = &Desc{
 		Name: "rdma_job_setting_info", Of: "rdma_device_info", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopeHost,
 		Help:   "Setting of NCCL in a running job that differs from what is wanted of it, always 1; check --setup and topo have the wanted value. value is empty for nccl_topo_file, a path. Absent for settings that are as wanted or unknown.",
-		Labels: []string{"workload", "setting", "value"},
-		Source: "docs/setup.md, job",
+		Labels: []string{"workload", "setting", "value"}, Source: "docs/setup.md, job",
 	}
 	addressConflicts = &Desc{
 		Name: "rdma_host_address_conflicts", Of: "rdma_device_info", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopeHost,
@@ -42,8 +41,7 @@ var (
 	setupHash = &Desc{
 		Name: "rdma_setup_hash_info", Type: gauge, Scope: scopeHost,
 		Help:   "Hash of the known settings of a domain, always 1: equal on hosts that are set up alike. Names of objects are not part of it.",
-		Labels: []string{"domain", "hash"},
-		Source: "docs/setup.md",
+		Labels: []string{"domain", "hash"}, Source: "docs/setup.md",
 	}
 )
 
@@ -55,11 +53,9 @@ const maxSetupFiles = 512
 
 // setupState keeps the files of settings, and the rows of the last evaluation.
 type setupState struct {
-	Options
-	at    time.Time
-	kept  snapshot.Setup  // without rows
-	last  *snapshot.Setup // renewed each minute
-	since time.Time       // when last was renewed
+	conf *siteConfig
+	kept reading.Kept[snapshot.Setup]  // without rows
+	last reading.Kept[*snapshot.Setup] // a copy, renewed each minute
 
 	mu        sync.Mutex
 	evaluated *snapshot.Setup // last with its rows
@@ -71,8 +67,8 @@ type setupState struct {
 	hashes    map[setup.Domain]string
 }
 
-func newSetup(o Options) *Collector {
-	c := &setupState{Options: o}
+func newSetup(conf *siteConfig) *Collector {
+	c := &setupState{conf: conf}
 	return &Collector{
 		Name:    "setup",
 		Help:    "settings of the host for RDMA training, compared with what is wanted: docs/setup.md",
@@ -86,43 +82,39 @@ func newSetup(o Options) *Collector {
 
 func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
 	now := h.Now()
-	if c.last == nil || now.Sub(c.at) >= setupInterval {
+	if c.kept.Due(now, setupInterval) {
 		var kept snapshot.Setup
-		r := &reader{ctx: ctx, h: h, since: time.Now()}
-		err := h.Lanes.Do(ctx, "setup", func() {
-			r.begin(host.SourceSetup)
+		_, err := reading.OfHost(ctx, h, "setup", host.SourceSetup, func(r *reading.Reader) {
 			kept.Files = map[string]snapshot.SetupFile{}
 			for _, pattern := range setup.Files {
-				r.setupFiles(pattern, kept.Files)
+				readSetupFiles(r, pattern, kept.Files)
 			}
-			kept.Interrupts = r.interrupts()
-			r.end()
-			r.launchers(ctx, &kept)
+			kept.Interrupts = readInterrupts(r)
+			readLaunchers(r, &kept)
 		})
 		if err != nil {
 			done(err)
 			return
 		}
-		c.kept, c.at = kept, now
-		c.last = nil
+		c.kept.Keep(kept, now)
+		c.last.Expire()
 	}
-	if c.last == nil || now.Sub(c.since) >= slowInterval {
-		kept := c.kept
-		c.last, c.since = &kept, now
+	if c.last.Due(now, slowInterval) {
+		kept := c.kept.Value
+		c.last.Keep(&kept, now)
 	}
-	n.Setup = c.last
+	n.Setup = c.last.Value
 	done(nil)
 }
 
-// launchers searches for services that start jobs, on hosts with RDMA devices.
-func (r *reader) launchers(ctx context.Context, out *snapshot.Setup) {
-	if devices, err := r.h.Devices(); r.h.Launchers == nil || err != nil || len(devices) == 0 {
+// readLaunchers searches for services that start jobs, on hosts with RDMA devices.
+func readLaunchers(r *reading.Reader, out *snapshot.Setup) {
+	if devices, err := r.Host.Devices(); r.Host.Launchers == nil || err != nil || len(devices) == 0 {
 		return
 	}
-	r.begin(host.SourceProcesses)
-	defer r.end()
-	r.asked++
-	found, whole, err := r.h.Launchers.Launchers(ctx, setup.Launchers)
+	r.Begin(host.SourceProcesses)
+	r.Ask(1)
+	found, whole, err := r.Host.Launchers.Launchers(r.Ctx, setup.Launchers)
 	switch {
 	case err == nil && whole:
 		out.Launchers = found
@@ -133,30 +125,30 @@ func (r *reader) launchers(ctx context.Context, out *snapshot.Setup) {
 	}
 }
 
-// setupFiles reads the files and directories that a pattern of setup.Files stands for.
-func (r *reader) setupFiles(pattern string, out map[string]snapshot.SetupFile) {
-	for _, p := range r.setupPaths(pattern, out) {
-		r.asked++
+// readSetupFiles reads the files and directories that a pattern of setup.Files stands for.
+func readSetupFiles(r *reading.Reader, pattern string, out map[string]snapshot.SetupFile) {
+	for _, p := range setupPaths(r, pattern, out) {
+		r.Ask(1)
 		if strings.HasSuffix(pattern, "/") {
-			names, err := r.h.Files.List(p)
-			r.setupFile(p, strings.Join(names, "\n"), err, out)
+			names, err := r.Host.Files.List(p)
+			addSetupFile(r, p, strings.Join(names, "\n"), err, out)
 			continue
 		}
-		b, err := r.h.Files.Read(p, nil)
-		r.setupFile(p, strings.TrimSpace(string(b)), err, out)
+		b, err := r.Host.Files.Read(p, nil)
+		addSetupFile(r, p, strings.TrimSpace(string(b)), err, out)
 	}
 }
 
 // setupPaths expands a pattern. Directories that could not be read are added to out.
-func (r *reader) setupPaths(pattern string, out map[string]snapshot.SetupFile) []string {
+func setupPaths(r *reading.Reader, pattern string, out map[string]snapshot.SetupFile) []string {
 	paths := []string{""}
 	for element := range strings.SplitSeq(pattern, "/") {
 		var next []string
 		for _, p := range paths {
 			switch element {
 			case "*":
-				r.asked++
-				names, err := r.h.Files.List(p)
+				r.Ask(1)
+				names, err := r.Host.Files.List(p)
 				if err != nil && !host.IsAbsent(err) {
 					out[p] = snapshot.SetupFile{Unread: string(host.ReasonOf(err))}
 				}
@@ -164,7 +156,7 @@ func (r *reader) setupPaths(pattern string, out map[string]snapshot.SetupFile) [
 					next = append(next, path.Join(p, name))
 				}
 			case "@":
-				for _, n := range r.setupPaths(classDir+"/*/device/net/*", out) {
+				for _, n := range setupPaths(r, classDir+"/*/device/net/*", out) {
 					if name := path.Join(p, path.Base(n)); !slices.Contains(next, name) {
 						next = append(next, name)
 					}
@@ -178,7 +170,7 @@ func (r *reader) setupPaths(pattern string, out map[string]snapshot.SetupFile) [
 	return paths
 }
 
-func (r *reader) setupFile(p, text string, err error, out map[string]snapshot.SetupFile) {
+func addSetupFile(r *reading.Reader, p, text string, err error, out map[string]snapshot.SetupFile) {
 	switch {
 	case err == nil:
 		out[p] = snapshot.SetupFile{Text: text}
@@ -247,19 +239,19 @@ func jobSettings(rows []snapshot.SetupRow) (out [][]string) {
 
 // wants looks up what the site wants of a setting.
 func (c *setupState) wants(n *snapshot.Node) setup.Wants {
-	conf := c.Site.Current()
+	conf := c.conf.current()
 	if conf == nil || len(conf.Setup) == 0 {
 		return nil
 	}
 	subjects := []site.Subject{}
 	if n.InfiniBand != nil {
 		for i := range n.InfiniBand.Devices {
-			subjects = append(subjects, c.subjects(&n.InfiniBand.Devices[i])...)
+			subjects = append(subjects, c.conf.subjects(&n.InfiniBand.Devices[i])...)
 		}
 	}
 	return func(setting, device string, port int, netdev string) string {
 		i := slices.IndexFunc(subjects, func(s site.Subject) bool { return s.Device == device && s.Port == port })
-		subject := site.Subject{Hostname: c.Hostname, Device: device, Port: port}
+		subject := site.Subject{Hostname: c.conf.hostname, Device: device, Port: port}
 		if i >= 0 {
 			subject = subjects[i]
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot"
 )
@@ -48,17 +49,14 @@ func BenchmarkReadSetup(b *testing.B) {
 		}
 	}()
 	b.ReportAllocs()
-	asked := 0
 	for b.Loop() {
-		r := &reader{ctx: b.Context(), h: &live.Host}
+		r := reading.New(b.Context(), &live.Host, "")
 		out := map[string]snapshot.SetupFile{}
 		for _, pattern := range setup.Files {
-			r.setupFiles(pattern, out)
+			readSetupFiles(r, pattern, out)
 		}
-		if len(r.interrupts()) != 8 {
+		if len(readInterrupts(r)) != 8 {
 			b.Fatal("the interrupts were not read")
 		}
-		asked = r.asked
 	}
-	b.ReportMetric(float64(asked), "reads/op")
 }

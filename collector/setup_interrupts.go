@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -16,34 +17,34 @@ const (
 	countsSize = 8192
 )
 
-// interrupts sums the interrupts of the PCI functions of RDMA devices, virtual functions apart: those that CPUs of their own node have served, and all,
-// since the driver has requested them (per_cpu_count, kernel/irq/irqdesc.c, since Linux 4.9). One file for each interrupt; no descriptor is
-// kept.
-func (r *reader) interrupts() (out []snapshot.DeviceInterrupts) {
-	devices, err := r.h.Devices()
+// readInterrupts sums the interrupts of the PCI functions of RDMA devices, virtual functions apart: those that CPUs of their own node have
+// served, and all, since the driver has requested them (per_cpu_count, kernel/irq/irqdesc.c, since Linux 4.9). One file for each interrupt;
+// no descriptor is kept.
+func readInterrupts(r *reading.Reader) (out []snapshot.DeviceInterrupts) {
+	devices, err := r.Host.Devices()
 	if err != nil {
 		return nil
 	}
 	left := maxInterrupts
 	for _, device := range devices {
 		dir := classDir + "/" + device + "/device"
-		if _, err := r.h.Files.Link(dir + "/physfn"); err == nil {
+		if _, err := r.Host.Files.Link(dir + "/physfn"); err == nil {
 			continue
 		}
-		r.asked++
-		numbers, err := r.h.Files.List(dir + "/msi_irqs")
+		r.Ask(1)
+		numbers, err := r.Host.Files.List(dir + "/msi_irqs")
 		if err != nil || len(numbers) > left { // an auxiliary device, or another driver
 			continue
 		}
 		left -= len(numbers)
-		d := snapshot.DeviceInterrupts{Device: device, CPUs: r.optional(dir + "/local_cpulist")}
+		d := snapshot.DeviceInterrupts{Device: device, CPUs: r.Optional(dir + "/local_cpulist")}
 		local, err := parseCPUs(d.CPUs)
 		if err != nil {
 			continue
 		}
 		for _, n := range numbers {
-			r.asked++
-			b, whole, err := r.h.Files.Head("sys/kernel/irq/"+n+"/per_cpu_count", countsSize)
+			r.Ask(1)
+			b, whole, err := r.Host.Files.Head("sys/kernel/irq/"+n+"/per_cpu_count", countsSize)
 			switch {
 			case err == nil && whole:
 				addCounts(&d, string(b), local)

@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -17,7 +18,7 @@ func TestSetupFiles(t *testing.T) {
 	r := readerOf(t, files("etc/a.d/x.conf", "one", "etc/a.d/y.conf", "two\nlines", "lib/modules/1/extra/m.ko", "", "lib/modules/2/build", "")+"-- etc/a.d/z.conf !EACCES --\n-- etc/secret !EACCES --\n")
 	got := map[string]snapshot.SetupFile{}
 	for _, pattern := range []string{"etc/a.d/*", "etc/a.d/", "etc/none", "etc/none/", "none/*/x", "lib/modules/*/extra/", "etc/secret/*"} {
-		r.setupFiles(pattern, got)
+		readSetupFiles(r, pattern, got)
 	}
 	want := map[string]snapshot.SetupFile{
 		"etc/a.d/x.conf": {Text: "one"}, "etc/a.d/y.conf": {Text: "two\nlines"}, "etc/a.d/z.conf": {Unread: "permission"}, "etc/a.d": {Text: "x.conf\ny.conf\nz.conf"},
@@ -45,7 +46,7 @@ func TestSetupLaunchers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got snapshot.Setup
-			readerOf(t, c.entries).launchers(t.Context(), &got)
+			readLaunchers(readerOf(t, c.entries), &got)
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
@@ -61,7 +62,7 @@ func TestNodeModes(t *testing.T) {
 		"0666":      nodes + files("modes/dev/infiniband/uverbs0", "0666", "modes/dev/infiniband/uverbs1", "0666", "modes/dev/infiniband/rdma_cm", "0600"),
 		"0600,0666": nodes + files("modes/dev/infiniband/uverbs0", "0666", "modes/dev/infiniband/uverbs1", "0600"),
 	} {
-		got := readerOf(t, entries).nodes()
+		got := readNodes(readerOf(t, entries))
 		if len(got) != 3 || got[0].Mode != "" || got[1].Class != "uverbs" || got[1].Mode != mode || got[1].Present != 2 {
 			t.Errorf("%+v, want mode %q", got, mode)
 		}
@@ -88,8 +89,8 @@ arp_ignore: 2
 		"proc/sys/net/ipv4/conf/":                  {"proc/sys/net/ipv4/conf"},
 		"proc/sys/net/ipv4/*/none/arp_ignore":      nil,
 	} {
-		r, read := &reader{ctx: t.Context(), h: h, since: time.Now()}, map[string]snapshot.SetupFile{}
-		r.setupFiles(pattern, read)
+		r, read := reading.New(t.Context(), h, ""), map[string]snapshot.SetupFile{}
+		readSetupFiles(r, pattern, read)
 		if got := slices.Sorted(maps.Keys(read)); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", pattern, got, want)
 		}
@@ -106,7 +107,7 @@ func TestSetupIsRecorded(t *testing.T) {
 			}
 			read := func(h *host.Host) *snapshot.Node {
 				n := &snapshot.Node{}
-				for _, c := range []*Collector{newModules(Options{}), newSetup(Options{})} {
+				for _, c := range []*Collector{collectorOf(Options{}, "modules"), collectorOf(Options{}, "setup")} {
 					c.Read(t.Context(), h, n, func(err error) {
 						if err != nil {
 							t.Error(err)
@@ -153,7 +154,7 @@ func TestInterrupts(t *testing.T) {
 		{Device: "mlx5_1", CPUs: "0-5", Local: 6, Total: 6},
 		{Device: "mlx5_5", CPUs: "0", Unread: "permission"},
 	}
-	if got := r.interrupts(); !reflect.DeepEqual(got, want) {
+	if got := readInterrupts(r); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 }

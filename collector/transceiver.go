@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -27,24 +28,27 @@ const (
 
 // transceivers reads transceivers: in Run in a long-running program, so that no round waits for one, otherwise in Read.
 type transceivers struct {
-	Options
-	devices perDevice[opticsState]
+	interval time.Duration // of readings by Run; 0: Read reads
+	roster   *roster
+	nvlink   *nvlink
+	devices  reading.Devices[opticsState, []snapshot.Cage]
 
 	mu    sync.Mutex
-	cages map[wireTarget]*cage
+	cages map[netdevTarget]*cage
 	woken chan struct{} // holds one token: there are new cages
 }
 
 // opticsState belongs to the lane of its device.
 type opticsState struct {
-	at    time.Time // when the following was learnt
-	cages []*cage   // in the order of their ports
+	read  reading.Last // of the following
+	cages []*cage      // in the order of their ports
 
-	quarantine quarantine
+	quarantine reading.Quarantine
 }
 
-func newTransceivers(o Options) *Collector {
-	c := &transceivers{Options: o, cages: map[wireTarget]*cage{}, woken: make(chan struct{}, 1)}
+func newTransceivers(interval time.Duration, devices *roster, nvlink *nvlink) *Collector {
+	c := &transceivers{interval: interval, roster: devices, nvlink: nvlink, cages: map[netdevTarget]*cage{}, woken: make(chan struct{}, 1)}
+	c.devices.Collector = "transceiver"
 	return &Collector{
 		Name:    "transceiver",
 		Help:    "transceivers and cables of Ethernet ports: identity, temperature, optical power, thresholds",
@@ -57,19 +61,16 @@ func newTransceivers(o Options) *Collector {
 }
 
 // background reports whether Run reads the transceivers.
-func (c *transceivers) background() bool { return c.ModuleInterval > 0 }
+func (c *transceivers) background() bool { return c.interval > 0 }
 
 func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h, n)
+	roster, err := c.roster.of(h, n)
 	if err != nil {
 		done(err)
 		return
 	}
-	c.drop(names)
-	states := c.devices.of(h, names, func() *opticsState { return &opticsState{} })
-	eachDevice(ctx, h, n, "transceiver", names, func(r *reader, name string) ([]snapshot.Cage, bool) {
-		return c.readDevice(r, name, states[name]), true
-	}, func(devices [][]snapshot.Cage) {
+	c.drop(roster.Names)
+	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(devices [][]snapshot.Cage) {
 		n.Optics = &snapshot.Optics{Cages: slices.Concat(devices...)}
 		markShared(n.Optics.Cages)
 		if c.background() && slices.ContainsFunc(n.Optics.Cages, func(c snapshot.Cage) bool { return c.State == snapshot.CageUnread }) {
@@ -78,33 +79,32 @@ func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node,
 	}, done)
 }
 
-func (c *transceivers) readDevice(r *reader, name string, st *opticsState) []snapshot.Cage {
-	r.begin(host.SourceIdentity)
-	r.quarantine = &st.quarantine
-	if st.at.IsZero() || r.due(st.at) {
+func (c *transceivers) readDevice(r *reading.Reader, st *opticsState) ([]snapshot.Cage, bool) {
+	name := r.Device
+	r.Begin(host.SourceIdentity)
+	r.Quarantine = &st.quarantine
+	if st.read.DueOf(r, slowInterval) {
 		c.learn(r, name, st)
 	}
 	out := make([]snapshot.Cage, 0, len(st.cages))
 	for _, g := range st.cages {
-		if !c.background() && !r.now().Before(g.next) {
+		if !c.background() && !r.Now().Before(g.next) {
 			c.readCage(r, g)
-			r.issues = append(r.issues, g.seen.issues...)
+			r.Issues = append(r.Issues, g.seen.issues...)
 		}
 		out = append(out, c.view(r, g))
 	}
-	return out
+	return out, true
 }
 
 // learn finds the cages of a device, without those of InfiniBand ports: no driver reads a transceiver through an IPoIB netdev.
-func (c *transceivers) learn(r *reader, name string, st *opticsState) {
-	found, whole := c.wireNetdevs(r, name)
-	st.at, st.cages = r.now(), nil
-	if !whole {
-		st.at = time.Time{}
-	}
+func (c *transceivers) learn(r *reading.Reader, name string, st *opticsState) {
+	found, whole := physicalNetdevs(r, c.nvlink, name)
+	st.cages = nil
+	st.read.ReadIf(whole, r.Now())
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.cages, func(t wireTarget, _ *cage) bool {
+	maps.DeleteFunc(c.cages, func(t netdevTarget, _ *cage) bool {
 		return t.device == name && !slices.ContainsFunc(found, func(n portNetdev) bool { return n.target(name) == t })
 	})
 	for _, n := range found {
@@ -123,28 +123,28 @@ func (c *transceivers) learn(r *reader, name string, st *opticsState) {
 	}
 }
 
-func (n portNetdev) target(device string) wireTarget {
-	return wireTarget{device, n.port, n.name, n.driver}
+func (n portNetdev) target(device string) netdevTarget {
+	return netdevTarget{device, n.port, n.name, n.driver}
 }
 
 // drop removes the cages of devices that are gone.
 func (c *transceivers) drop(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.cages, func(t wireTarget, _ *cage) bool { return !slices.Contains(names, t.device) })
+	maps.DeleteFunc(c.cages, func(t netdevTarget, _ *cage) bool { return !slices.Contains(names, t.device) })
 }
 
 // readCage reads a transceiver now, and sets the time of the next read.
-func (c *transceivers) readCage(r *reader, g *cage) {
+func (c *transceivers) readCage(r *reading.Reader, g *cage) {
 	seen := g.update(r)
 	wait := ownModuleInterval
 	if c.background() {
-		wait = max(c.ModuleInterval, min(moduleShare*g.took, freshInterval))
+		wait = max(c.interval, min(moduleShare*g.took, freshInterval))
 	}
 	if !seen.readAt.Equal(g.seen.readAt) { // there are new readings
 		seen.kept = servedIntervals * wait
 	}
-	g.lastRead = r.h.Now()
+	g.lastRead = r.Host.Now()
 	g.next = g.lastRead.Add(wait)
 	if c.background() { // not in step with those of other hosts
 		g.next = g.next.Add(rand.N(wait/10 + 1))
@@ -155,15 +155,15 @@ func (c *transceivers) readCage(r *reader, g *cage) {
 }
 
 // view is the present state of a cage. A failure is reported in each round as long as it lasts.
-func (c *transceivers) view(r *reader, g *cage) snapshot.Cage {
+func (c *transceivers) view(r *reading.Reader, g *cage) snapshot.Cage {
 	c.mu.Lock()
 	seen := g.seen
 	c.mu.Unlock()
-	r.held += seen.held
+	r.Held += seen.held
 	if c.background() {
-		r.issues = append(r.issues, seen.issues...)
+		r.Issues = append(r.Issues, seen.issues...)
 	}
-	return seen.at(r.now())
+	return seen.at(r.Now())
 }
 
 // run reads the transceivers one after the other, each when it is due, until ctx ends.
@@ -182,13 +182,13 @@ func (c *transceivers) run(ctx context.Context, h *host.Host) error {
 			}
 			continue
 		}
-		r := &reader{ctx: ctx, h: h, device: g.device, since: time.Now()}
-		if left := g.lastRead.Add(moduleLeast * g.took).Sub(r.now()); left <= 0 || r.deferrable() {
+		r := reading.New(ctx, h, g.device)
+		if left := g.lastRead.Add(moduleLeast * g.took).Sub(r.Now()); left <= 0 || r.Deferrable() {
 			c.readCage(r, g)
 		} else {
-			g.next = r.now().Add(min(left, c.ModuleInterval))
+			g.next = r.Now().Add(min(left, c.interval))
 		}
-		r.end()
+		r.End()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

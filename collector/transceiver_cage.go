@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/transceiver"
 )
@@ -16,14 +17,14 @@ const freshInterval = 10 * time.Minute
 
 // cage is the transceiver cage of one netdev. It belongs to the reader of transceivers, except seen (guarded by the collector's mutex).
 type cage struct {
-	wireTarget
+	netdevTarget
 	link       cageLink
 	pages      transceiver.Pages
 	began      time.Time     // when pages was begun
 	lastRead   time.Time     // the last time
 	next       time.Time     // of the next read
 	took       time.Duration // kernel time of the last read's requests
-	quarantine quarantine
+	quarantine reading.Quarantine
 	noResponse snapshot.CageState // why the module did not respond, as far as the driver reports
 	seen       cageSeen
 }
@@ -43,8 +44,8 @@ type cageSeen struct {
 	held   uint64           // items in quarantine
 }
 
-func newCage(t wireTarget) *cage {
-	return &cage{wireTarget: t, noResponse: snapshot.CageNoAnswer, seen: cageSeen{Cage: snapshot.Cage{Device: t.device, Port: t.port, Netdev: t.netdev}}}
+func newCage(t netdevTarget) *cage {
+	return &cage{netdevTarget: t, noResponse: snapshot.CageNoAnswer, seen: cageSeen{Cage: snapshot.Cage{Device: t.device, Port: t.port, Netdev: t.netdev}}}
 }
 
 // at is the part that may be served at a given time.
@@ -75,9 +76,9 @@ func item(ref transceiver.Ref) string {
 
 // update reads the cage. An item that failed twice is quarantined; a cage without any answer is quarantined until its link changes, or the
 // driver reports another state.
-func (g *cage) update(r *reader) cageSeen {
-	before, devices := len(r.issues), r.quarantine
-	r.quarantine, g.took = &g.quarantine, 0
+func (g *cage) update(r *reading.Reader) cageSeen {
+	before, devices := len(r.Issues), r.Quarantine
+	r.Quarantine, g.took = &g.quarantine, 0
 	seen := g.seen
 	if g.detectChange(r) {
 		seen.Module, seen.State = nil, snapshot.CageUnread
@@ -85,19 +86,20 @@ func (g *cage) update(r *reader) cageSeen {
 	if g.mayAnswer(r) {
 		g.outcome(r, &seen, g.read(r))
 	}
-	seen.held, seen.issues = g.quarantine.items(r.now()), slices.Clone(r.issues[before:])
-	r.quarantine, r.issues = devices, r.issues[:before]
+	seen.held, seen.issues = g.quarantine.Items(r.Now()), slices.Clone(r.Issues[before:])
+	r.Quarantine, r.Issues = devices, r.Issues[:before]
 	return seen
 }
 
-// detectChange discards static data if the transceiver may be another one, and from time to time for the same one.
-func (g *cage) detectChange(r *reader) (another bool) {
-	now := r.now()
-	r.begin(host.SourceNetdev)
-	link := cageLink{carrier: r.carrierChanges(g.netdev)}
-	link.inode, _ = r.h.Files.Identity(netDir + g.netdev)
+// detectChange discards static data if the transceiver may be another one, and from time to time for the same one. It
+// reports whether it may be another one.
+func (g *cage) detectChange(r *reading.Reader) (another bool) {
+	now := r.Now()
+	r.Begin(host.SourceNetdev)
+	link := cageLink{carrier: carrierChanges(r, g.netdev)}
+	link.inode, _ = r.Host.Files.Identity(netDir + g.netdev)
 	if another = link != g.link; another {
-		g.quarantine.release(ethtoolDir(g.netdev))
+		g.quarantine.Release(ethtoolDir(g.netdev))
 		g.link = link
 	}
 	if another || now.Sub(g.began) >= freshInterval {
@@ -107,15 +109,15 @@ func (g *cage) detectChange(r *reader) (another bool) {
 }
 
 // mayAnswer reports whether to query the module.
-func (g *cage) mayAnswer(r *reader) bool {
+func (g *cage) mayAnswer(r *reading.Reader) bool {
 	dir, before := eepromDir(g.netdev), g.noResponse
-	if !g.quarantine.held(dir, item(identifier), r.now()) {
+	if !g.quarantine.Held(dir, item(identifier), r.Now()) {
 		return true
 	}
 	if g.askDriver(r); g.noResponse == before {
 		return false
 	}
-	g.quarantine.release(dir)
+	g.quarantine.Release(dir)
 	return true
 }
 
@@ -123,7 +125,7 @@ func (g *cage) mayAnswer(r *reader) bool {
 const maxPlans = 8
 
 // read reads unknown static data of the module, and its monitors.
-func (g *cage) read(r *reader) error {
+func (g *cage) read(r *reading.Reader) error {
 	for range maxPlans {
 		static, monitors := transceiver.Plan(&g.pages)
 		if len(static) == 0 {
@@ -137,7 +139,7 @@ func (g *cage) read(r *reader) error {
 }
 
 // fetch makes requests. A page that returns an error is missing or unavailable; the lower memory always exists.
-func (g *cage) fetch(r *reader, refs []transceiver.Ref) error {
+func (g *cage) fetch(r *reading.Reader, refs []transceiver.Ref) error {
 	for _, ref := range refs {
 		for ref.Length > 0 {
 			b, err := g.request(r, ref)
@@ -166,16 +168,16 @@ var errNotAsked = errors.New("not requested")
 func isRefusal(err error) bool { return host.Refused(err) || host.IsAbsent(err) }
 
 // request reads some bytes. mlx5 ignores the bank and would read the first one (drivers/net/ethernet/mellanox/mlx5/core/port.c).
-func (g *cage) request(r *reader, ref transceiver.Ref) ([]byte, error) {
-	dir, now := eepromDir(g.netdev), r.now()
-	if ref.Bank != 0 && g.driver == "mlx5_core" || g.quarantine.held(dir, item(ref), now) {
+func (g *cage) request(r *reading.Reader, ref transceiver.Ref) ([]byte, error) {
+	dir, now := eepromDir(g.netdev), r.Now()
+	if ref.Bank != 0 && g.driver == "mlx5_core" || g.quarantine.Held(dir, item(ref), now) {
 		return nil, errNotAsked
 	}
-	ctx, eth, netdev := r.ctx, r.h.Ethtool, g.netdev
+	ctx, eth, netdev := r.Ctx, r.Host.Ethtool, g.netdev
 	var b []byte
 	var err error
 	var took time.Duration
-	if refused := r.underRTNL(host.SourceModuleEEPROM, 1, func() {
+	if refused := r.UnderRTNL(host.SourceModuleEEPROM, 1, func() {
 		start := time.Now()
 		b, err = eth.ModuleEEPROM(ctx, netdev, ref)
 		took = time.Since(start)
@@ -183,15 +185,15 @@ func (g *cage) request(r *reader, ref transceiver.Ref) ([]byte, error) {
 		return nil, refused // b may still be written to
 	}
 	g.took += took
-	g.quarantine.note(dir, item(ref), now, err)
+	g.quarantine.Note(dir, item(ref), now, err)
 	if err != nil && !inLowerMemory(ref) && !host.IsAbsent(err) {
-		r.issue(err)
+		r.Issue(err)
 	}
 	return b, err
 }
 
 // outcome updates the state with the result of a read. A module that does not respond is read from scratch.
-func (g *cage) outcome(r *reader, seen *cageSeen, err error) {
+func (g *cage) outcome(r *reading.Reader, seen *cageSeen, err error) {
 	if blocked(err) {
 		return // already reported; the previous state is kept
 	}
@@ -211,10 +213,10 @@ func (g *cage) outcome(r *reader, seen *cageSeen, err error) {
 			seen.State = snapshot.CageUnknown
 		}
 		if _, monitors := transceiver.Plan(&g.pages); len(monitors) > 0 {
-			seen.readAt = r.h.Now()
+			seen.readAt = r.Host.Now()
 		}
 		for _, what := range m.Garbled {
-			r.issue(host.ErrGarbled(eepromDir(g.netdev)+": "+what, []byte{0xff, 0xff}))
+			r.Issue(host.ErrGarbled(eepromDir(g.netdev)+": "+what, []byte{0xff, 0xff}))
 		}
 		return
 	case host.Busy(err):
@@ -222,26 +224,26 @@ func (g *cage) outcome(r *reader, seen *cageSeen, err error) {
 		return
 	case host.NotPermitted(err):
 		seen.State, seen.Module = snapshot.CageUnread, nil
-		r.issue(err)
+		r.Issue(err)
 		return
 	}
 	g.pages = transceiver.Pages{}
 	if seen.State = g.failed(r, err); seen.State == snapshot.CageUnreadable {
-		r.issue(err)
+		r.Issue(err)
 	} else {
 		seen.Module = nil
 	}
 }
 
 // gone reports whether the netdev was renamed or removed: its cage is unknown under that name.
-func (g *cage) gone(r *reader) bool {
-	_, err := r.h.Files.Identity(netDir + g.netdev)
+func (g *cage) gone(r *reading.Reader) bool {
+	_, err := r.Host.Files.Identity(netDir + g.netdev)
 	return err != nil && host.IsAbsent(err)
 }
 
 // failed interprets a module that does not respond. mlx5 returns EINVAL for an identifier that it does not support
 // (mlx5_query_module_id).
-func (g *cage) failed(r *reader, err error) snapshot.CageState {
+func (g *cage) failed(r *reading.Reader, err error) snapshot.CageState {
 	reason := host.ReasonOf(err)
 	if reason == host.Absent {
 		return snapshot.CageUnsupported
@@ -265,8 +267,8 @@ const noCable = 4
 
 // askDriver reads the driver's link state for a cage whose module does not respond. The driver reports a reason only for interfaces that
 // are administratively up.
-func (g *cage) askDriver(r *reader) {
-	s, made := askEthtool(r, host.SourceLinkState, r.h.Ethtool.LinkState, g.netdev)
+func (g *cage) askDriver(r *reading.Reader) {
+	s, made := askEthtool(r, host.SourceLinkState, r.Host.Ethtool.LinkState, g.netdev)
 	switch {
 	case !made:
 	case s.ExtState != nil && *s.ExtState == noCable:

@@ -117,9 +117,7 @@ func emitCage(s Sink, c *snapshot.Cage) {
 		emitFloat(s, transceiverReceive, lane.RxPower, l...)
 		emitFloat(s, transceiverTransmit, lane.TxPower, l...)
 		emitFloat(s, transceiverBias, lane.Bias, l...)
-		if lane.Active != nil {
-			s.Emit(transceiverLaneActive, boolValue(*lane.Active), l...)
-		}
+		emitBool(s, transceiverLaneActive, lane.Active, l...)
 	}
 	t := &m.Thresholds
 	emitLevels(s, temperatureThreshold, &t.Temperature, at[:])

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/transceiver"
 	"rdma_exporter/internal/transceiver/dump"
@@ -127,7 +128,7 @@ func newOpticsRig(t *testing.T, interval time.Duration, entries string) *opticsR
 	r := &opticsRig{t: t, h: machine(t, ethTree("mlx5_0", "eth0")+entries)}
 	r.bus, r.link = &moduleBus{Ethtool: r.h.Ethtool}, &carriers{Files: r.h.Files}
 	r.h.Ethtool, r.h.Files, r.h.Now, r.h.Budget = r.bus, r.link, time.Now, host.NewBudget(time.Now)
-	r.c = newTransceivers(Options{ModuleInterval: interval})
+	r.c = newTransceivers(interval, newRoster(Options{}), newNVLink(unsaid))
 	return r
 }
 
@@ -526,8 +527,8 @@ func TestBanksOfMlx5(t *testing.T) {
 			entries := moduleEntries(t, "eth0", "osfp-2xdr4", "[A0 page 01]\n", "[A0 page 01]\n142: 01\n")
 			entries += strings.Replace(entries[strings.Index(entries, "-- ethtool/eth0/eeprom/50-11-0"):], "50-11-0", "50-11-1", 1)
 			r := newOpticsRig(t, 0, entries)
-			g := newCage(wireTarget{"mlx5_0", 1, "eth0", driver})
-			seen := g.update(&reader{ctx: t.Context(), h: r.h, device: "mlx5_0"})
+			g := newCage(netdevTarget{"mlx5_0", 1, "eth0", driver})
+			seen := g.update(reading.New(t.Context(), r.h, "mlx5_0"))
 			banked := slices.ContainsFunc(r.bus.asked, func(ref transceiver.Ref) bool { return ref.Bank > 0 })
 			if seen.Module == nil || len(seen.Module.Lanes) != lanes || banked != (lanes > 8) || len(seen.issues) != 0 {
 				t.Errorf("%+v, %v", seen, r.bus.asked)

@@ -11,7 +11,7 @@ import (
 // found are the addresses of all links of a dashboard: in its header, of panels, of columns, of marks.
 func (d dashboard) found() []string {
 	var out []string
-	for _, m := range regexp.MustCompile(`"url": "([^"]+)"|href=\\\\?"(d/[^"\\\\]+)`).FindAllStringSubmatch(strings.ReplaceAll(d.text, `\u0026`, "&"), -1) {
+	for _, m := range regexp.MustCompile(`"url": ?"([^"]+)"|href=\\\\?"(d/[^"\\\\]+)`).FindAllStringSubmatch(strings.ReplaceAll(d.text, `\u0026`, "&"), -1) {
 		out = append(out, m[1]+m[2])
 	}
 	return out

@@ -7,11 +7,11 @@ import (
 	"os/signal"
 	"syscall"
 
-	"rdma_exporter/internal/app"
+	"rdma_exporter/internal/cli"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(app.Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(cli.Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -7,7 +7,7 @@ func gpudirect() board {
 		text:    "Does the data of each GPU go to its NIC directly, and if not, why?",
 		choices: []choice{clusters, jobs, allHosts},
 		rows: []row{
-			{"GPUs and jobs", []panel{verdicts(hosts, 11, "-Sends", instance, hca), gpuJobs(), gpuReasons(), gpuMechanisms(), gpuGIDs(), gpuHidden()}, false},
+			{"GPUs and jobs", []panel{verdicts(hosts, 11, "-Sends", instance, hca), gpuJobs(), portWorkloads(), gpuReasons(), gpuMechanisms(), gpuGIDs(), gpuHidden()}, false},
 			{"Use", gpuUse(), false},
 			{"With the DCGM exporter", gpuDCGM(), false},
 			{"Settings", []panel{gpuSettings(), alike(), toChange()}, false},
@@ -93,8 +93,8 @@ func gpuUse() []panel {
 			query{"sum by (state) (" + maxBy(perGPU+", state", hosts.of("rdma_gdr_gpu_transport")) + ")", "{{state}}"}),
 		graph("Live registrations", "References to the peer memory module, or memory regions that NICs have registered with GPUs, as far as a mechanism exposes them. DMA-BUFs are not counted: 0 does not mean that nothing is direct.", "none", 12,
 			query{highest(10, perHost+", source", maxBy(perHost+", source", hosts.of("rdma_gdr_live_registrations"))), "{{host}} {{source}}"}),
-		graph("Registered GPU memory", "GPU memory that NICs have registered, by client of MLNX_OFED up to 23.10; no other driver exposes it.", "bytes", 12,
-			query{highest(10, perHost+", client", maxBy(perHost+", client", hosts.of("rdma_gdr_registered_bytes"))), "{{host}} {{client}}"}),
+		graph("Registered memory", "Memory that is registered with NICs, the ten largest of host and mechanism: dmabuf and peermem are GPU memory, host is host memory, including queues. By eBPF programs, of processes that started after the exporter; without them peermem only, with MLNX_OFED up to 23.10.", "bytes", 12,
+			query{highest(10, perHost+", mechanism", "sum by ("+perHost+", mechanism) ("+maxBy(perHost+", device, gpu, UUID, mechanism", hosts.of("rdma_gdr_registered_bytes"))+")"), "{{host}} {{mechanism}}"}),
 		graph("Lowest locked memory limit", "Lowest limit of locked memory (RLIMIT_MEMLOCK) among the processes that hold an RDMA device, the ten lowest hosts. Registration fails beyond it.", "bytes", 12,
 			query{lowest(10, perHost, maxBy(perHost, hosts.of("rdma_gdr_locked_memory_limit_bytes"))), hostName}),
 	}
@@ -125,6 +125,57 @@ func gpuJobs() panel {
 	}
 }
 
+// portWorkloads lists the ports that workloads use: first those that are not ACTIVE.
+func portWorkloads() panel {
+	of := perPort + ", scheduler, job_id, namespace, pod"
+	state := maxBy(perPort, hosts.of("rdma_port_state_id"))
+	worst := bottom(400, state+" and on ("+perPort+") "+maxBy(perPort, hosts.of("rdma_port_job_info")))
+	return panel{
+		title: "Workloads of ports", unit: "none", width: 24, height: 10, view: table, sort: "-State", noValue: "no process has memory registered with an RDMA device, or processes are not read",
+		text: "Slurm jobs, pods, containers and services with memory registered with the device of a port, at most 400 ports, those that are not ACTIVE first. " +
+			"Namespace and pod by the kubelet, where --collector.gdr.pod-resources is set.",
+		queries: []query{{expr: maxBy(of, hosts.of("rdma_port_job_info")) + " * on (" + perPort + ") group_left () " + worst}},
+		columns: []column{
+			{from: "A", title: "State", words: portStates, width: 110},
+			instance, hca, portOf,
+			{from: "scheduler", title: "Scheduler", width: 110},
+			{from: "job_id", title: "Job or UID", width: 285},
+			{from: "namespace", title: "Namespace"},
+			{from: "pod", title: "Pod"},
+			cluster, job,
+		},
+	}
+}
+
+// podPorts joins the nearest ports of each GPU with its pod, from the DCGM exporter or AMD's, and podsBehind counts from the pod.
+func podPorts() []panel {
+	near := perPort + ", gpu, UUID"
+	return []panel{
+		{
+			title: "Ports, GPUs and pods", unit: "none", width: 14, height: 10, view: table, sort: "-State", noValue: "none, or no exporter with pods of GPUs is scraped",
+			text: "Nearest ports of each GPU with the pod that the GPU is allocated to, at most 400. The pairs do not change when a port goes down.",
+			queries: []query{
+				{expr: top(400, maxBy(near+", namespace, pod", hosts.of("port:rdma_gpu_pod:ratio"))) + " * 100"},
+				{expr: maxBy(near+", namespace, pod", hosts.of("port:rdma_gpu_pod:ratio")) + " * 0 + on (" + perPort + ") group_left () " + maxBy(perPort, hosts.of("rdma_port_state_id"))},
+			},
+			columns: []column{
+				{from: "B", title: "State", words: portStates, width: 110},
+				instance, hca, portOf, gpu,
+				{from: "namespace", title: "Namespace"},
+				{from: "pod", title: "Pod"},
+				{from: "A", title: "GPU busy", unit: "percent", width: 90},
+				uuid, cluster, job,
+			},
+		},
+		{
+			title: "Pods by ports down", unit: "none", width: 10, height: 10, view: table, sort: "Ports down", noValue: "none, or no exporter with pods of GPUs is scraped",
+			text:    "Pods by the nearest ports of their GPUs that are not ACTIVE, of all hosts that this Prometheus scrapes.",
+			queries: []query{{expr: top(100, "sum by (namespace, pod) (gpu_pod:rdma_nearest_port_down:count)")}},
+			columns: []column{{from: "namespace", title: "Namespace"}, {from: "pod", title: "Pod"}, {from: "A", title: "Ports down", width: 110}},
+		},
+	}
+}
+
 // gpuDCGM joins the DCGM exporter's series by UUID.
 func gpuDCGM() []panel {
 	busy := maxBy("UUID", `DCGM_FI_DEV_GPU_UTIL{UUID!=""}`)
@@ -138,7 +189,7 @@ func gpuDCGM() []panel {
 		query{"quantile by (job) (0.5, " + named(busy) + ")", "median"}, query{"max by (job) (" + named(busy) + ")", "highest"})
 	work.ways, work.points, all.points = ofHost, few, few
 	work.noValue, all.noValue = "none, or no DCGM exporter is scraped", "no DCGM exporter is scraped"
-	return []panel{work, all}
+	return append([]panel{work, all}, podPorts()...)
 }
 
 // alike counts hosts by the hash of their settings.

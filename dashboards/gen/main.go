@@ -47,14 +47,54 @@ func build() (map[string][]byte, error) {
 		var out bytes.Buffer
 		e := json.NewEncoder(&out)
 		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
 		if err := e.Encode(d); err != nil {
 			return nil, fmt.Errorf("%s: %w", b.name, err)
 		}
-		files[b.name+".json"] = out.Bytes()
+		files[b.name+".json"] = unfolded(out.Bytes())
 	}
 	return files, nil
 }
+
+// unfolded has a line for each field of a dashboard and for each element of such a field, a panel for example. Fully indented, the files
+// would be twice as large, and Helm keeps them in a Secret of at most 1 MiB.
+func unfolded(compact []byte) []byte {
+	const deepest = 2
+	var out []byte
+	depth, quoted := 0, false
+	line := func() {
+		if depth <= deepest {
+			out = append(append(out, '\n'), bytes.Repeat([]byte(" "), depth)...)
+		}
+	}
+	for i, c := range compact {
+		switch {
+		case quoted:
+			quoted = c != '"' || escaped(compact[:i])
+		case c == '"':
+			quoted = true
+		case c == '}' || c == ']':
+			depth--
+			if compact[i-1] != '{' && compact[i-1] != '[' && depth < deepest {
+				line()
+			}
+		}
+		out = append(out, c)
+		switch {
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			if next := compact[i+1]; next != '}' && next != ']' {
+				line()
+			}
+		case c == ',':
+			line()
+		}
+	}
+	return out
+}
+
+// escaped reports whether the byte after b is escaped: an odd number of backslashes ends b.
+func escaped(b []byte) bool { return (len(b)-len(bytes.TrimRight(b, `\`)))%2 == 1 }
 
 func write(dir string, files map[string][]byte) error {
 	for name, data := range files {

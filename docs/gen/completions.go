@@ -8,12 +8,12 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"rdma_exporter/internal/app"
+	"rdma_exporter/internal/cli"
 )
 
 // completions are the shell completions, by path in packaging/completions.
 func completions() []page {
-	m := app.CommandLine()
+	m := cli.CommandLine()
 	return []page{
 		{"bash/rdma_exporter", bashCompletion(m)},
 		{"zsh/_rdma_exporter", zshCompletion(m)},
@@ -45,7 +45,7 @@ func options(flags []*kingpin.FlagModel) (out []option) {
 			o.short = string(f.Short)
 		}
 		if f.IsBoolFlag() {
-			if strings.HasPrefix(app.FlagUsage(f), "--[no-]") {
+			if strings.HasPrefix(cli.FlagUsage(f), "--[no-]") {
 				out = append(out, option{name: "no-" + f.Name, help: "Disable: " + o.help})
 			}
 			out = append(out, o)

@@ -5,14 +5,14 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"rdma_exporter/internal/app"
+	"rdma_exporter/internal/cli"
 	"rdma_exporter/internal/site"
 )
 
 // flagTables lists every flag: global flags, then those of each command.
 func flagTables() (string, error) {
 	var d document
-	m := app.CommandLine()
+	m := cli.CommandLine()
 	d.line("### Global flags\n")
 	d.flags(m.Flags)
 	for _, c := range m.FlattenedCommands() {
@@ -27,9 +27,9 @@ func flagTables() (string, error) {
 
 func (d *document) flags(flags []*kingpin.FlagModel) {
 	var rows [][]string
-	for _, g := range app.FlagGroups(flags) {
+	for _, g := range cli.FlagGroups(flags) {
 		for _, f := range g.Flags {
-			usage, _, _ := strings.Cut(app.FlagUsage(f), "=")
+			usage, _, _ := strings.Cut(cli.FlagUsage(f), "=")
 			if !f.IsBoolFlag() && len(f.Default) == 0 {
 				usage += "=" + f.PlaceHolder
 			}

@@ -64,12 +64,19 @@ const inUse = `
 | state | all conditions required |
 |---|---|
 | ` + "`gdr`" + ` | NCCL, an RDMA device, direct by decision, GPU memory registered with NICs, and not only by other processes as far as memory regions show |
-| ` + "`staging`" + ` | NCCL, its settings read, direct by decision, more than 5% of line rate on a port of the GPU's best NIC (PMA counters), not a single node by its scheduler, no cache transfer library loaded, and both records of registered GPU memory read and empty |
+| ` + "`staging`" + ` | NCCL, its settings read, direct by decision, more than 5% of line rate on a port of the GPU's best NIC (PMA counters), not a single node by its scheduler, no cache transfer library loaded, and no GPU memory registered: observed, or both records read and empty and the process older than 15m |
 | ` + "`tcp`" + ` | NCCL, no RDMA device, several nodes by its scheduler, no NVLink domain of several hosts, more than 1 Gb/s on a network interface without RDMA device |
 | ` + "`host_only`" + ` | an RDMA device and no NCCL, or a single node by its scheduler |
 | ` + "`unknown`" + ` | none of these, or unreadable data |
 
-Records of registered GPU memory:
+**Observed registrations.** With ` + "`CAP_BPF`" + ` and ` + "`CAP_PERFMON`" + ` ([permissions](permissions.md)) eBPF programs at functions of DMA-BUF, the RDMA core
+and peer memory clients observe each registration and its end, with process, device, size and mechanism (` + "`rdma_gdr_registered_bytes`" + `). What
+a process that started after them has registered is complete; ` + "`rdma_gdr_trace_start_time_seconds`" + ` says since when. The
+programs run when memory is registered, not when it is transferred. They are detached at the end of the exporter however it ends, and for
+good above 10,000 events a second. Where the kernel cannot (no BTF, no kprobes, lockdown), the log and ` + "`check --verbose`" + ` have one line with the
+reason, and the records below are used. Events that are lost are counted; processes of before the loss are not evaluated.
+
+Records of registered GPU memory, without them:
 
 - use of the peer memory module: reference count of ` + "`nvidia_peermem`, `memory_peers`" + ` of MLNX_OFED up to 23.10;
 - attachments of GPU DMA-BUFs: ` + "`/sys/kernel/debug/dma_buf/bufinfo`" + `. The kernel takes the locks of all DMA-BUFs for it, so it is read only with
@@ -80,7 +87,7 @@ In addition, DMA-BUFs of GPU memory that a process with an RDMA device keeps ope
 are in ` + "`/proc/PID/fdinfo`" + ` (` + "`nv_dmabuf`" + `; amdgpu has ` + "`drm`" + `), which needs the permission of the process list only. NCCL closes the descriptors after
 registering, so that none is no evidence. ` + "`rdma_exporter topo`" + ` lists them.
 
-Rates are averages over the last minute. A variable missing in the environment is no evidence. Neither record identifies the owner of the memory.
+Rates are averages over the last minute. A variable missing in the environment is no evidence. Neither record identifies the owner of the memory, registrations observed do.
 
 | reason | description | remedy |
 |---|---|---|

@@ -17,7 +17,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"rdma_exporter/internal/app"
+	"rdma_exporter/internal/rulefiles"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/tune"
 )
@@ -51,7 +51,11 @@ func run(dir string, check bool) error {
 	if err != nil {
 		return err
 	}
-	read, err := app.MetricsOfRules(nil)
+	rules, err := rulefiles.Read(nil, "")
+	if err != nil {
+		return err
+	}
+	read, err := rules.Metrics()
 	if err != nil {
 		return err
 	}

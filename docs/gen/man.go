@@ -7,12 +7,12 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"rdma_exporter/internal/app"
+	"rdma_exporter/internal/cli"
 )
 
 // manPage is rdma_exporter(1), in the man macros.
 func manPage() []byte {
-	m := app.CommandLine()
+	m := cli.CommandLine()
 	var r roff
 	r.macro(".TH RDMA_EXPORTER 1 \"\" rdma_exporter \"User Commands\"")
 	r.macro(".SH NAME")
@@ -31,14 +31,14 @@ func manPage() []byte {
 		if c.Name == "help" {
 			continue
 		}
-		r.item(app.CommandUsage(c))
+		r.item(cli.CommandUsage(c))
 		r.text(c.Help)
 		for _, a := range c.Args {
 			r.text(a.Name + ": " + a.Help)
 		}
 		if len(c.Flags) > 0 {
 			r.macro(".RS")
-			r.groups(c.Flags, len(c.Flags) > len(app.FlagGroups(c.Flags)[0].Flags), ".PP\n.I %s")
+			r.groups(c.Flags, len(cli.FlagGroups(c.Flags)) > 1, ".PP\n.I %s")
 			r.macro(".RE")
 		}
 	}
@@ -116,12 +116,12 @@ func (r *roff) item(head string) {
 
 // groups lists flags by group, with or without titles.
 func (r *roff) groups(flags []*kingpin.FlagModel, titles bool, form string) {
-	for _, g := range app.FlagGroups(flags) {
+	for _, g := range cli.FlagGroups(flags) {
 		if titles {
 			r.macro(fmt.Sprintf(form, `"`+escape(g.Title)+`"`))
 		}
 		for _, f := range g.Flags {
-			head := app.FlagUsage(f)
+			head := cli.FlagUsage(f)
 			if f.Short != 0 {
 				head = "-" + string(f.Short) + ", " + head
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 // goldenDir holds what fires on each recorded machine, in lines "# fires: SEVERITY ALERT WHERE", below the repository.
-const goldenDir = "internal/app/testdata/metrics"
+const goldenDir = "test/machines/testdata/metrics"
 
 const matrixHead = `# Detection matrix
 

@@ -78,6 +78,7 @@ type Engine struct {
 	manager  *rules.Manager
 	ruleOpts *rules.ManagerOptions
 	loader   *fsLoader
+	parser   *ruleParser
 
 	mu       sync.Mutex
 	groups   []*rules.Group
@@ -122,6 +123,7 @@ func New(opts Options) (*Engine, error) {
 		series:   newSeriesCache(opts.Job, opts.Instance),
 	}
 	pql := parser.NewParser(parser.Options{})
+	e.parser = &ruleParser{Parser: pql}
 	e.loader = &fsLoader{files: opts.Rules, parser: pql, logger: e.logger, bare: opts.Fleet}
 	samples, timeout := maxQuerySamples, queryTimeout
 	if opts.Fleet {
@@ -136,7 +138,7 @@ func New(opts Options) (*Engine, error) {
 		NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() },
 		EnableAtModifier:         true,
 		EnableNegativeOffset:     true,
-		Parser:                   pql,
+		Parser:                   e.parser,
 	})
 	e.store = &store{opts: opts, logger: e.logger}
 	notify := func(context.Context, string, ...*rules.Alert) {}
@@ -157,6 +159,8 @@ func New(opts Options) (*Engine, error) {
 		ResendDelay:          resendDelay,
 		GroupLoader:          e.loader,
 		Parser:               pql,
+
+		RuleDependencyController: noDependencies{},
 	}
 	e.manager = rules.NewManager(e.ruleOpts)
 	// Invalid rules are rejected before anything is written.
@@ -164,6 +168,7 @@ func New(opts Options) (*Engine, error) {
 		return nil, errors.Join(err, e.engine.Close())
 	}
 	e.meta = describe(e.groups)
+	e.parser.keep(e.groups)
 	if err := e.store.begin(); err != nil {
 		return nil, errors.Join(err, e.engine.Close())
 	}

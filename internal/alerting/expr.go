@@ -1,6 +1,8 @@
 package alerting
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +35,7 @@ func describe(groups []*rules.Group) []ruleMeta {
 	for _, g := range groups {
 		for _, r := range g.Rules() {
 			if r, ok := r.(*rules.RecordingRule); ok {
-				known.exprs[r.Name()] = append(known.exprs[r.Name()], r.Query())
+				known.exprs[r.Name()] = append(known.exprs[r.Name()], exprOf(r))
 			}
 		}
 	}
@@ -42,7 +44,7 @@ func describe(groups []*rules.Group) []ruleMeta {
 		for _, r := range g.Rules() {
 			if r, ok := r.(*rules.AlertingRule); ok {
 				m := ruleMeta{rule: r, group: g}
-				m.metrics, m.reach = known.reads(r.Query())
+				m.metrics, m.reach = known.reads(exprOf(r))
 				out = append(out, m)
 			}
 		}
@@ -112,7 +114,7 @@ func (r records) reads(expr parser.Expr) (metrics []string, reach time.Duration)
 		}
 		return nil
 	})
-	return sortedKeys(names), reach
+	return slices.Sorted(maps.Keys(names)), reach
 }
 
 // isRecord reports whether a name is that of a recording rule (level:metric:operation).

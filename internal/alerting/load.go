@@ -64,6 +64,7 @@ func (e *Engine) replaceGroups(groups []*rules.Group) {
 		e.gone = append(e.gone, g)
 	}
 	e.groups, e.meta = groups, describe(groups)
+	e.parser.keep(groups)
 }
 
 // keepHealth keeps the health of unchanged rules until the next evaluation.

@@ -1,6 +1,7 @@
 package alerting_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -69,5 +70,28 @@ func TestChangedRule(t *testing.T) {
 	reload(t, e, "r.yml", strings.Replace(downRule, "!= 4", "!= 5", 1))
 	if r := e.Rules()[0]; r.Evaluated || r.Reason != alerting.ReasonNotEvaluated {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestRulesAreEvaluatedAnew: a rule is parsed once, evaluated on the samples of each round. Evaluation does not change its expression.
+func TestRulesAreEvaluatedAnew(t *testing.T) {
+	const expr = "sum by (port, device) (max_over_time(state[1m])) + on (port, device) sum by (port, device) (state @ end())"
+	e := engine(t, "groups: [{name: g, rules: [{record: a:b:c, expr: '"+expr+"'}]}]")
+	before := e.Groups()[0].Rules[0].Query
+	for round := range 3 {
+		ts := at(time.Duration(round) * 2 * time.Minute)
+		same := gauge("state", float64(round), "device", "mlx5_0", "port", "1")
+		other := gauge("state", 10, "device", fmt.Sprintf("mlx5_%d", round+1), "port", "1")
+		same.Metric = append(same.Metric, other.Metric...)
+		step(t, e, ts, same)
+		if got := query(t, e, `a:b:c{device="mlx5_0"}`, ts); len(got) != 1 || got[0].Value != float64(2*round) {
+			t.Errorf("round %d: %v", round, got)
+		}
+		if got := query(t, e, "count(a:b:c)", ts); len(got) != 1 || got[0].Value != 2 {
+			t.Errorf("round %d: series: %v", round, got)
+		}
+		if after := e.Groups()[0].Rules[0].Query; after != before {
+			t.Errorf("round %d: %s", round, after)
+		}
 	}
 }

@@ -5,6 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
@@ -25,22 +30,85 @@ func (l *fsLoader) Load(name string, ignoreUnknown bool, scheme model.Validation
 	if err != nil {
 		return nil, []error{fmt.Errorf("read rules: %w", err)}
 	}
-	parsed, errs := rulefmt.Parse(text, ignoreUnknown, scheme, l.parser, l.logger)
+	key := parsedKey{string(text), ignoreUnknown, scheme}
+	parsed := recent.get(key)
+	if parsed == nil {
+		var errs []error
+		if parsed, errs = rulefmt.Parse(text, ignoreUnknown, scheme, l.parser, l.logger); len(errs) > 0 {
+			return parsed, errs
+		}
+		recent.keep(key, parsed)
+	}
 	l.groups = l.groups[:0]
-	if parsed != nil {
-		for _, g := range parsed.Groups {
-			l.groups = append(l.groups, g.Name)
-			for i := range g.Rules {
-				if l.bare {
-					g.Rules[i].Annotations = nil
-				}
+	out := &rulefmt.RuleGroups{Groups: slices.Clone(parsed.Groups)}
+	for i, g := range out.Groups {
+		l.groups = append(l.groups, g.Name)
+		if l.bare {
+			rules := slices.Clone(g.Rules)
+			for j := range rules {
+				rules[j].Annotations = nil
 			}
+			out.Groups[i].Rules = rules
 		}
 	}
-	return parsed, errs
+	return out, nil
 }
 
-func (l *fsLoader) Parse(query string) (parser.Expr, error) { return l.parser.ParseExpr(query) }
+// recent are the rule files parsed in the last minute. The engine, the coverage and the list of metrics that rules read parse the same files
+// when the program starts and when it reloads. They are not kept, since they hold 2 MB.
+var recent parsedFiles
+
+const recentTime = time.Minute
+
+type parsedKey struct {
+	text          string
+	ignoreUnknown bool
+	scheme        model.ValidationScheme
+}
+
+// parsedFiles are parsed rule files by text. Callers do not change them.
+type parsedFiles struct {
+	mu    sync.Mutex
+	files map[parsedKey]*rulefmt.RuleGroups
+}
+
+// get returns nil if a file is not known.
+func (p *parsedFiles) get(key parsedKey) *rulefmt.RuleGroups {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.files[key]
+}
+
+// keep keeps a file until a minute after the first one.
+func (p *parsedFiles) keep(key parsedKey, file *rulefmt.RuleGroups) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if strings.Contains(key.text, "\n---") { // the parser logs a second document, each time
+		return
+	}
+	if p.files == nil {
+		p.files = map[parsedKey]*rulefmt.RuleGroups{}
+		time.AfterFunc(recentTime, p.forget)
+	}
+	p.files[key] = file
+}
+
+// forget also returns memory to the system: reading the rules takes some 10 MiB, which a process without rounds may not need again.
+func (p *parsedFiles) forget() {
+	p.mu.Lock()
+	p.files = nil
+	p.mu.Unlock()
+	debug.FreeOSMemory()
+}
+
+// Parse parses the expression of a rule.
+func (l *fsLoader) Parse(query string) (parser.Expr, error) {
+	expr, err := l.parser.ParseExpr(query)
+	if err != nil {
+		return nil, err
+	}
+	return &ruleExpr{expr, expr.String()}, nil
+}
 
 // quietHandler logs the libraries' progress reports (blocks written, segments replayed) at debug level.
 type quietHandler struct{ slog.Handler }

@@ -20,26 +20,36 @@ const severityNone = "none"
 
 // Needs returns the metrics that the alerts in rule files require, with recording rules resolved. Rules with the same name are one alert;
 // any one of them is sufficient.
-func Needs(fsys fs.FS, files []string) ([]coverage.Alert, error) {
-	l := fsLoader{files: fsys, parser: parser.NewParser(parser.Options{}), logger: slog.New(slog.DiscardHandler)}
+func Needs(fsys fs.FS, files []string) (alerts []coverage.Alert, _ error) {
 	recorded := map[string]coverage.Need{}
-	var alerts []coverage.Alert
+	err := eachRule(fsys, files, func(l *fsLoader, file string, r rulefmt.Rule) error {
+		expr, err := l.parser.ParseExpr(r.Expr)
+		if err != nil {
+			return fmt.Errorf("read rule %s%s in %s: %w", r.Record, r.Alert, file, err)
+		}
+		alerts = addNeed(alerts, recorded, r, expr)
+		return nil
+	})
+	return alerts, err
+}
+
+// eachRule reads rule files, in order.
+func eachRule(fsys fs.FS, files []string, do func(l *fsLoader, file string, r rulefmt.Rule) error) error {
+	l := &fsLoader{files: fsys, parser: parser.NewParser(parser.Options{}), logger: slog.New(slog.DiscardHandler)}
 	for _, file := range files {
 		groups, errs := l.Load(file, false, model.LegacyValidation)
 		if len(errs) > 0 {
-			return nil, fmt.Errorf("read rules %s: %w", file, errors.Join(errs...))
+			return fmt.Errorf("read rules %s: %w", file, errors.Join(errs...))
 		}
 		for _, g := range groups.Groups {
 			for _, r := range g.Rules {
-				expr, err := l.Parse(r.Expr)
-				if err != nil {
-					return nil, fmt.Errorf("read rule %s%s in %s: %w", r.Record, r.Alert, file, err)
+				if err := do(l, file, r); err != nil {
+					return err
 				}
-				alerts = addNeed(alerts, recorded, r, expr)
 			}
 		}
 	}
-	return alerts, nil
+	return nil
 }
 
 // addNeed adds one rule. Records of earlier rules are known.

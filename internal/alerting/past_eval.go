@@ -76,7 +76,7 @@ func (e *Engine) Past(step time.Duration) *Past {
 
 // reads reports whether a rule reads results of another.
 func (r *pastRule) reads(other *pastRule) (yes bool) {
-	parser.Inspect(r.rule.Query(), func(node parser.Node, _ []parser.Node) error {
+	parser.Inspect(exprOf(r.rule), func(node parser.Node, _ []parser.Node) error {
 		s, ok := node.(*parser.VectorSelector)
 		if !ok || yes {
 			return nil

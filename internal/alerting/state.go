@@ -1,10 +1,8 @@
 package alerting
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net"
 	"slices"
 	"time"
@@ -190,5 +188,3 @@ func (e *Engine) Query(ctx context.Context, query string, ts time.Time) ([]Sampl
 	}
 	return out, nil
 }
-
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

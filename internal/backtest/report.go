@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/words"
 )
 
 // Report lists the alerts that would have fired.
@@ -129,7 +130,7 @@ func (r *Report) JSON(w io.Writer) error {
 // Table writes the report as text.
 func (r *Report) Table(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s to %s UTC, evaluated every %s: %d host%s\n\n", r.From.UTC().Format("2006-01-02 15:04"), r.To.UTC().Format("2006-01-02 15:04"), short(seconds(r.Step)), r.Hosts, plural(r.Hosts))
+	fmt.Fprintf(&b, "%s to %s UTC, evaluated every %s: %s\n\n", r.From.UTC().Format("2006-01-02 15:04"), r.To.UTC().Format("2006-01-02 15:04"), short(seconds(r.Step)), words.Count(r.Hosts, "host"))
 	if len(r.Alerts) > 0 {
 		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "SEVERITY\tALERT\tDRAIN\tFIRED\tHOSTS\tLONGEST\tEXAMPLE")
@@ -144,7 +145,7 @@ func (r *Report) Table(w io.Writer) error {
 		t.Flush() //nolint:errcheck // writes to memory
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "Did not fire: %d alert%s.\n", len(r.Quiet), plural(len(r.Quiet)))
+	fmt.Fprintf(&b, "Did not fire: %s.\n", words.Count(len(r.Quiet), "alert"))
 	if len(r.NoData) > 0 {
 		fmt.Fprintf(&b, "Not evaluated (no data in this Prometheus): %s.\n", strings.Join(r.NoData, ", "))
 	}
@@ -181,10 +182,3 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // short is a duration in the format of Prometheus.
 func short(d time.Duration) string { return model.Duration(d.Round(time.Second)).String() }
-
-func plural(n int) string {
-	if n == 1 {
-		return ""
-	}
-	return "s"
-}

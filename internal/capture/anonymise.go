@@ -3,6 +3,7 @@ package capture
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -10,12 +11,14 @@ import (
 	"unicode/utf8"
 
 	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/snapshot"
 )
 
 // Anonymise replaces identifying data. Host names are replaced in content; the device-specific half of MAC addresses, GUIDs and GIDs, and
-// the networks of GIDs that contain IP addresses, of routes and of IPv4 neighbours, in content and paths. Relations are preserved: one address has one pseudonym wherever and
-// in whichever form it appears (a MAC, the GUID derived from it, the GID with its EUI-64), and adjacent addresses stay adjacent. The
-// vendor's half of an address is kept. Pseudonyms are numbered in the order of the addresses, so the same machine always has the same ones.
+// the networks of GIDs that contain IP addresses, of routes and of IPv4 neighbours, in content and paths. Relations are preserved: one
+// address has one pseudonym wherever and in whichever form it appears (a MAC, the GUID derived from it, the GID with its EUI-64), and
+// adjacent addresses stay adjacent. The vendor's half of an address is kept. Processes are numbered. Pseudonyms are numbered in the order of
+// the addresses, so the same machine always has the same ones.
 // UUIDs and serial numbers of GPUs are replaced likewise. Of a process's environment, only settings without a host, user or file are kept;
 // of vital product data, the product; of LLDP frames, the ports of the switch and a pseudonym of the switch. A configuration file has to be
 // reduced by site.OfHost first; cabled are the system names in it.
@@ -28,42 +31,42 @@ func Anonymise(a *Archive, cabled ...string) {
 		short, _, _ := strings.Cut(name, ".")
 		p.host = regexp.MustCompile(`\b(?:` + regexp.QuoteMeta(name) + "|" + regexp.QuoteMeta(short) + `)\b`)
 	}
+	replacePIDs(a)
 	p.collect(a)
 	if a.Meta.Anonymised = true; a.Meta.Hostname != "" {
 		a.Meta.Hostname = HostPseudonym
 	}
-	for i := range a.Rounds {
-		for j := range a.Rounds[i].Entries {
-			e := &a.Rounds[i].Entries[j]
-			e.Path, e.Target = p.addresses(e.Path), p.addresses(e.Target)
-			switch {
-			case e.Path == configPath: // its keys may equal the host name; site.OfHost has replaced the host name
-				e.Data = []byte(p.addresses(string(e.Data)))
-			case e.Kind == File && isLLDP(e.Path):
-				e.Data = p.frames(e.Data)
-			case e.Kind == File && isSubnet(e.Path):
-				e.Data = p.link(e.Path, e.Data)
-			case e.Kind == File && isBareID(e.Path):
-				e.Data = []byte(p.bare(string(e.Data)))
-			case e.Kind == File && path.Base(e.Path) == "vpd":
-				v, _ := pci.ParseVPD(e.Data) // unreadable data is left out
-				e.Data = v.Public().Bytes()
-			case e.Kind == File && strings.HasPrefix(e.Path, "sys/devices/") && path.Base(e.Path) == "config":
-				e.Data = []byte(p.content(string(pci.WithoutSerial(e.Data))))
-			case e.Kind == File && strings.HasPrefix(e.Path, processDir+"/"):
-				e.Data = []byte(p.content(string(publicProcess(e.Data))))
-			case e.Kind == File && isEEPROM(e.Path):
-				e.Data = p.module(e.Path, e.Data)
-			case e.Kind == File && isKFD(e.Path):
-				e.Data = []byte(p.content(p.kfd(string(e.Data))))
-			case e.Kind == File && isGPU(e.Path):
-				e.Data = p.gpu(e.Path, e.Data)
-			case e.Kind == File:
-				text := ipv4(e.Path, string(e.Data), func(d string) string { return or(p.nets[d], d) })
-				e.Data = []byte(p.content(text))
-			}
+	a.each(func(e *Entry) {
+		e.Path, e.Target = p.addresses(e.Path), p.addresses(e.Target)
+		switch {
+		case e.Path == configPath: // its keys may equal the host name; site.OfHost has replaced the host name
+			e.Data = []byte(p.addresses(string(e.Data)))
+		case e.Kind == File && isLLDP(e.Path):
+			e.Data = p.frames(e.Data)
+		case e.Kind == File && isSubnet(e.Path):
+			e.Data = p.link(e.Path, e.Data)
+		case e.Kind == File && isBareID(e.Path):
+			e.Data = []byte(p.bare(string(e.Data)))
+		case e.Kind == File && path.Base(e.Path) == "vpd":
+			v, _ := pci.ParseVPD(e.Data) // unreadable data is left out
+			e.Data = v.Public().Bytes()
+		case e.Kind == File && strings.HasPrefix(e.Path, "sys/devices/") && path.Base(e.Path) == "config":
+			e.Data = []byte(p.content(string(pci.WithoutSerial(e.Data))))
+		case e.Kind == File && strings.HasPrefix(e.Path, processDir+"/"):
+			e.Data = []byte(p.content(string(publicProcess(e.Data))))
+		case e.Kind == File && e.Path == podsPath:
+			e.Data = p.pods(e.Data)
+		case e.Kind == File && isEEPROM(e.Path):
+			e.Data = p.module(e.Path, e.Data)
+		case e.Kind == File && isKFD(e.Path):
+			e.Data = []byte(p.content(p.kfd(string(e.Data))))
+		case e.Kind == File && isGPU(e.Path):
+			e.Data = p.gpu(e.Path, e.Data)
+		case e.Kind == File:
+			text := ipv4(e.Path, string(e.Data), func(d string) string { return or(p.nets[d], d) })
+			e.Data = []byte(p.content(text))
 		}
-	}
+	})
 }
 
 var (
@@ -75,37 +78,91 @@ var (
 const HostPseudonym = "host-1"
 
 type pseudonyms struct {
-	host    *regexp.Regexp    // host name with or without its domain; nil if none
-	low     map[string]string // 20 bits of an address (5 hex digits) → 5 hex digits; the last of its 6 digits is kept
-	serials map[string]string // of transceivers and GPUs
-	uuids   map[string]string // of GPUs and NVLink domains
-	kfdIDs  map[string]string // unique IDs of AMD GPUs, and IDs of their hives
-	systems map[string]string // of switches, by name
-	nets    map[string]string // the first 28 bits of an IPv4 address, or 64 bits of a global IPv6 address, in hex digits → pseudonym
+	host                 *regexp.Regexp    // host name with or without its domain; nil if none
+	low                  map[string]string // 20 bits of an address (5 hex digits) → 5 hex digits; the last of its 6 digits is kept
+	serials              map[string]string // of transceivers and GPUs
+	uuids                map[string]string // of GPUs and NVLink domains
+	kfdIDs               map[string]string // unique IDs of AMD GPUs, and IDs of their hives
+	systems              map[string]string // of switches, by name
+	namespaces, podNames map[string]string
+	nets                 map[string]string // first 28 bits of an IPv4 address, or 64 of a global IPv6 address, in hex digits → pseudonym
 }
 
-// collect assigns a pseudonym to each address, in order.
-func (p *pseudonyms) collect(a *Archive) {
-	low, nets := map[string]bool{}, map[string]bool{}
-	for _, r := range a.Rounds {
-		for _, e := range r.Entries {
-			text := string(e.Data)
-			if e.Kind == File && isLLDP(e.Path) {
-				text = addressesIn(e.Data)
-			}
-			keep := func(digits string) string { nets[digits] = true; return digits }
-			ipv4(e.Path, text, keep)
-			p.each(text, func(digits string) string { low[digits] = true; return digits },
-				keep)
+// set is names that get pseudonyms.
+type set map[string]bool
+
+func (s set) add(name string) {
+	if name != "" {
+		s[name] = true
+	}
+}
+
+// numbered assigns texts with increasing numbers to names in their order.
+func (s set) numbered(format string) map[string]string {
+	out := map[string]string{}
+	for i, name := range slices.Sorted(maps.Keys(s)) {
+		out[name] = fmt.Sprintf(format, i+1)
+	}
+	return out
+}
+
+// each calls visit with the entries of all rounds.
+func (a *Archive) each(visit func(e *Entry)) {
+	for i := range a.Rounds {
+		for j := range a.Rounds[i].Entries {
+			visit(&a.Rounds[i].Entries[j])
 		}
 	}
-	collectBare(a, low)
-	serials := map[string]bool{}
-	collectSerials(a, serials)
-	uuids := map[string]bool{}
-	collectGPUs(a, uuids, serials)
-	p.kfdIDs = collectKFD(a)
-	p.serials, p.uuids = numberSerials(serials), numberUUIDs(uuids)
+}
+
+// collect assigns a pseudonym to each name and address, in order.
+func (p *pseudonyms) collect(a *Archive) {
+	low, nets := set{}, set{}
+	serials, uuids, kfd, namespaces, pods := set{}, set{}, set{}, set{}, set{}
+	var bare []bareID
+	keep := func(to set) func(string) string {
+		return func(digits string) string { to.add(digits); return digits }
+	}
+	a.each(func(e *Entry) {
+		text := string(e.Data)
+		for _, u := range gpuUUIDPattern.FindAllString(text, -1) {
+			uuids.add(u[4:])
+		}
+		if e.Kind == File && isLLDP(e.Path) {
+			text = addressesIn(e.Data)
+		}
+		ipv4(e.Path, text, keep(nets))
+		p.each(text, keep(low), keep(nets))
+		switch {
+		case e.Kind != File:
+		case isBareID(e.Path):
+			bare = append(bare, bareIDOf(text))
+		case isIdentity(e.Path):
+			serials.add(moduleSerial(e))
+		case isKFD(e.Path):
+			for _, m := range kfdPattern.FindAllStringSubmatch(text, -1) {
+				kfd.add(m[2])
+			}
+		case isGPU(e.Path):
+			g, _ := decode[snapshot.GPU](e.Path, e.Data)
+			if serials.add(g.Serial); g.Fabric != nil {
+				uuids.add(g.Fabric.Cluster)
+			}
+		case e.Path == podsPath:
+			found, _ := decode[[]snapshot.Pod](e.Path, e.Data)
+			for _, pod := range found {
+				namespaces.add(pod.Namespace)
+				pods.add(pod.Name)
+			}
+		}
+	})
+	for _, id := range bare { // their tails may be known in the reverse order
+		if !low[id.reversed().tail()] {
+			low.add(id.tail())
+		}
+	}
+	p.serials, p.uuids, p.kfdIDs = serials.numbered("SERIAL%04d"), uuids.numbered("%08x-0000-4000-8000-000000000000"), kfd.numbered("%d")
+	p.namespaces, p.podNames = namespaces.numbered("namespace-%d"), pods.numbered("pod-%d")
 	number(p.low, low, 0x10001)
 	number(p.nets, nets, 0x0a0a000)
 }
@@ -113,13 +170,8 @@ func (p *pseudonyms) collect(a *Archive) {
 // ipv6Documentation is 2001:db8::/32, RFC 3849.
 const ipv6Documentation = 0x20010db8_0000_0000
 
-func number(to map[string]string, from map[string]bool, first int) {
-	var keys []string
-	for k := range from {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for i, k := range keys {
+func number(to map[string]string, from set, first int) {
+	for i, k := range slices.Sorted(maps.Keys(from)) {
 		n := first + i
 		if len(k) == 16 {
 			n = ipv6Documentation + i

@@ -1,352 +1,273 @@
 package capture
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"rdma_exporter/internal/host"
-	"rdma_exporter/internal/linkmode"
+	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/snapshot"
 )
-
-// Netlink answers are stored as lines "name: value", to be read and edited like files.
-
-func portPath(device string, port int) string { return fmt.Sprintf("rdma/%s/%d/port", device, port) }
-
-func statsPath(device string, port int) string { return fmt.Sprintf("rdma/%s/%d/stats", device, port) }
-func linkStatePath(netdev string) string       { return "ethtool/" + netdev + "/linkstate" }
-func linkModesPath(netdev string) string       { return "ethtool/" + netdev + "/linkmodes" }
-func pausePath(netdev string) string           { return "ethtool/" + netdev + "/pause" }
-func fecPath(netdev string) string             { return "ethtool/" + netdev + "/fec" }
-func netdevStatsPath(netdev string) string     { return "ethtool/" + netdev + "/stats" }
-func standardStatsPath(netdev string) string   { return "ethtool/" + netdev + "/standard" }
 
 const (
-	systemPath = "rdma/system"
-	healthPath = "devlink/health"
+	systemPath     = "rdma/system"
+	healthPath     = "devlink/health"
+	podsPath       = "pods"       // pods with devices; empty if there are none
+	launchersPath  = "launchers"  // services that start jobs, with their limit of locked memory
+	kernelLogPath  = "kernel/log" // events
+	tracePath      = "ebpf/trace" // what eBPF programs have observed
+	processDir     = "processes"
+	nvmlSystemPath = "nvml/system"
+	nvmlGPUDir     = "nvml/gpu"
 )
 
-type field struct {
-	name  string
-	value **uint64
-	hex   bool
+func rdmaPath(device string, port int, what string) string {
+	return fmt.Sprintf("rdma/%s/%d/%s", device, port, what)
 }
 
-func portFields(p *host.RDMAPort) []field {
-	return []field{
-		{"state", &p.State, false},
-		{"physical_state", &p.PhysicalState, false},
-		{"lid", &p.LID, false},
-		{"sm_lid", &p.SMLID, false},
-		{"lmc", &p.LMC, false},
-		{"capability_flags", &p.Capabilities, true},
+func holdersPath(device string) string       { return "rdma/" + device + "/holders" }
+func ethtoolPath(netdev, what string) string { return "ethtool/" + netdev + "/" + what }
+func dcbPath(netdev string) string           { return "dcb/" + netdev + "/ieee" }
+
+func subnetPath(device string, port int, what string) string {
+	return fmt.Sprintf("subnet/%s/%d/%s", device, port, what)
+}
+
+// agentPath is the entry of what an agent reports, by its LID and the port.
+func agentPath(device string, port int, what string, a *host.Agent) string {
+	return subnetPath(device, port, fmt.Sprintf("%s/%d-%d", what, a.LID, a.Port))
+}
+
+func managerPath(device string, port int, lid uint16) string {
+	return subnetPath(device, port, fmt.Sprintf("manager/%d", lid))
+}
+
+// isSubnet reports whether a path is the entry of both ends of a link.
+func isSubnet(name string) bool {
+	return strings.HasPrefix(name, "subnet/") && strings.HasSuffix(name, "/link")
+}
+
+// answers is the requests to a machine. They are passed on and recorded, or answered from a recording: an answer is one entry, which encode
+// writes by the tags of its type.
+type answers struct {
+	recorder *Recorder // of the machine
+	player   *Player   // if there is no machine
+}
+
+// query returns the answer with a name: the recorded one, or that of the machine, which is recorded.
+func query[T any](a answers, name string, of func(h *host.Host) (T, error)) (T, error) {
+	if a.player != nil {
+		return replay[T](a.player, name)
 	}
+	answer, err := of(a.recorder.inner)
+	a.recorder.answer(name, encodeAt(answer, a.recorder.start(false)), err)
+	return answer, err
 }
 
-func systemFields(s *host.RDMASystem) []field { return []field{{"netns_mode", &s.NetnsMode, false}} }
-
-func encodeSystem(s host.RDMASystem) []byte {
-	var b bytes.Buffer
-	encodeFields(&b, systemFields(&s))
-	return b.Bytes()
+// replay is a recorded answer.
+func replay[T any](p *Player, name string) (answer T, err error) {
+	b, err := p.Read(name, nil)
+	if err != nil {
+		return answer, err
+	}
+	return decodeAt[T](name, b, p.base)
 }
 
-func decodeSystem(path string, data []byte) (s host.RDMASystem, err error) {
-	err = decodeFields(path, data, systemFields(&s), func(string, string) {})
-	return s, err
+// Port is RDMA netlink PORT_GET.
+func (a answers) Port(ctx context.Context, device string, port int) (host.RDMAPort, error) {
+	return query(a, rdmaPath(device, port, "port"), func(h *host.Host) (host.RDMAPort, error) { return h.RDMA.Port(ctx, device, port) })
 }
 
-func linkModesFields(m *host.LinkModes) []field {
-	return []field{{"speed", &m.Speed, false}, {"lanes", &m.Lanes, false}, {"autoneg", &m.Autoneg, false}, {"duplex", &m.Duplex, false}}
+// System is RDMA netlink SYS_GET.
+func (a answers) System(ctx context.Context) (host.RDMASystem, error) {
+	return query(a, systemPath, func(h *host.Host) (host.RDMASystem, error) { return h.RDMA.System(ctx) })
 }
 
-func encodeFields(b *bytes.Buffer, fields []field) {
-	for _, f := range fields {
-		switch {
-		case *f.value == nil:
-		case f.hex:
-			fmt.Fprintf(b, "%s: %#x\n", f.name, **f.value)
-		default:
-			fmt.Fprintf(b, "%s: %d\n", f.name, **f.value)
+// Stats is RDMA netlink STAT_GET.
+func (a answers) Stats(ctx context.Context, device string, port int, buf []host.Stat) ([]host.Stat, error) {
+	return query(a, rdmaPath(device, port, "stats"), func(h *host.Host) ([]host.Stat, error) {
+		return h.RDMA.Stats(ctx, device, port, buf)
+	})
+}
+
+// Holders is RDMA netlink RES_CTX_GET, RES_MR_GET and RES_QP_GET.
+func (a answers) Holders(ctx context.Context, device string, qps bool) ([]host.RDMAHolder, error) {
+	return query(a, holdersPath(device), func(h *host.Host) ([]host.RDMAHolder, error) { return h.RDMA.Holders(ctx, device, qps) })
+}
+
+// LinkState is ethtool LINKSTATE_GET.
+func (a answers) LinkState(ctx context.Context, netdev string) (host.LinkState, error) {
+	return query(a, ethtoolPath(netdev, "linkstate"), func(h *host.Host) (host.LinkState, error) {
+		return h.Ethtool.LinkState(ctx, netdev)
+	})
+}
+
+// LinkModes is ethtool LINKMODES_GET.
+func (a answers) LinkModes(ctx context.Context, netdev string) (host.LinkModes, error) {
+	m, err := query(a, ethtoolPath(netdev, "linkmodes"), func(h *host.Host) (host.LinkModes, error) {
+		return h.Ethtool.LinkModes(ctx, netdev)
+	})
+	return m.Known(), err
+}
+
+// Pause is ethtool PAUSE_GET.
+func (a answers) Pause(ctx context.Context, netdev string) (host.Pause, error) {
+	return query(a, ethtoolPath(netdev, "pause"), func(h *host.Host) (host.Pause, error) { return h.Ethtool.Pause(ctx, netdev) })
+}
+
+// FEC is ethtool FEC_GET.
+func (a answers) FEC(ctx context.Context, netdev string) (host.FEC, error) {
+	return query(a, ethtoolPath(netdev, "fec"), func(h *host.Host) (host.FEC, error) { return h.Ethtool.FEC(ctx, netdev) })
+}
+
+// NetdevStats is ethtool GSTATS.
+func (a answers) NetdevStats(ctx context.Context, netdev string) ([]host.Stat, error) {
+	return query(a, ethtoolPath(netdev, "stats"), func(h *host.Host) ([]host.Stat, error) { return h.Ethtool.NetdevStats(ctx, netdev) })
+}
+
+// StandardStats is ethtool STATS_GET.
+func (a answers) StandardStats(ctx context.Context, netdev string) ([]host.Stat, error) {
+	return query(a, ethtoolPath(netdev, "standard"), func(h *host.Host) ([]host.Stat, error) {
+		return h.Ethtool.StandardStats(ctx, netdev)
+	})
+}
+
+// Health is devlink HEALTH_REPORTER_GET. Of an error with an answer, the answer is recorded.
+func (a answers) Health(ctx context.Context) ([]host.HealthReporter, error) {
+	var partly error
+	reporters, err := query(a, healthPath, func(h *host.Host) (all []host.HealthReporter, err error) {
+		if all, err = h.Devlink.Health(ctx); len(all) > 0 {
+			partly, err = err, nil
 		}
+		return all, err
+	})
+	return reporters, cmp.Or(err, partly)
+}
+
+// IEEE is DCB IEEE_GET.
+func (a answers) IEEE(ctx context.Context, netdev string) (host.DCBConfig, error) {
+	c, err := query(a, dcbPath(netdev), func(h *host.Host) (host.DCBConfig, error) { return h.DCB.IEEE(ctx, netdev) })
+	host.SortDCBApps(c.Apps)
+	return c, err
+}
+
+// Ends is both ends of a link. In a replay it counts the datagrams: one for the local port, three for the far end, one more for a switch.
+func (a answers) Ends(ctx context.Context, device string, port int) (host.IBLink, error) {
+	l, err := query(a, subnetPath(device, port, "link"), func(h *host.Host) (host.IBLink, error) {
+		return h.Subnet.Ends(ctx, device, port)
+	})
+	switch {
+	case err != nil, a.player == nil:
+	case l.FarType == nil:
+		l.Requests = 1
+	case *l.FarType == uint64(mad.Switch):
+		l.Requests = 5
+	default:
+		l.Requests = 4
 	}
+	return l, err
 }
 
-func encodePort(p host.RDMAPort) []byte {
-	var b bytes.Buffer
-	encodeFields(&b, portFields(&p))
-	if p.Netdev != "" {
-		fmt.Fprintf(&b, "netdev: %s\n", p.Netdev)
+// Counters is those of a performance management agent.
+func (a answers) Counters(ctx context.Context, device string, port int, of *host.Agent) (host.IBCounters, error) {
+	return query(a, agentPath(device, port, "agent", of), func(h *host.Host) (host.IBCounters, error) {
+		return h.Subnet.Counters(ctx, device, port, of)
+	})
+}
+
+// PortFEC is the FEC of an InfiniBand port.
+func (a answers) PortFEC(ctx context.Context, device string, port int, of *host.Agent) (host.IBFEC, error) {
+	return query(a, agentPath(device, port, "fec", of), func(h *host.Host) (host.IBFEC, error) {
+		return h.Subnet.PortFEC(ctx, device, port, of)
+	})
+}
+
+// PortSettings is what the subnet manager has set.
+func (a answers) PortSettings(ctx context.Context, device string, port int) (host.IBPortSettings, error) {
+	return query(a, subnetPath(device, port, "settings"), func(h *host.Host) (host.IBPortSettings, error) {
+		return h.Subnet.PortSettings(ctx, device, port)
+	})
+}
+
+// Manager is a subnet manager's answer.
+func (a answers) Manager(ctx context.Context, device string, port int, lid uint16) (host.IBManager, error) {
+	return query(a, managerPath(device, port, lid), func(h *host.Host) (host.IBManager, error) {
+		return h.Subnet.Manager(ctx, device, port, lid)
+	})
+}
+
+// Pods is the kubelet's answer; none in a round of a replay without it.
+func (a answers) Pods(ctx context.Context) ([]snapshot.Pod, error) {
+	pods, err := query(a, podsPath, func(h *host.Host) ([]snapshot.Pod, error) { return h.Pods.Pods(ctx) })
+	if a.player != nil && host.IsAbsent(err) {
+		return nil, nil
 	}
-	return b.Bytes()
+	return pods, err
 }
 
-// linkModesSets are the sets that are stored as names of modes.
-func linkModesSets(m *host.LinkModes) map[string]*linkmode.Set {
-	return map[string]*linkmode.Set{"supported": &m.Supported, "advertised": &m.Advertised, "peer": &m.Peer}
+// launcherSearch is the services that start jobs. A line of its own marks a search that was not completed.
+type launcherSearch struct {
+	Found []snapshot.Launcher `capture:""`
+	Cut   bool                `capture:"...,bare"`
 }
 
-func encodeLinkModes(m host.LinkModes) []byte {
-	var b bytes.Buffer
-	encodeFields(&b, linkModesFields(&m))
-	sets := linkModesSets(&m)
-	for _, name := range slices.Sorted(maps.Keys(sets)) {
-		if s := *sets[name]; s != nil {
-			fmt.Fprintf(&b, "%s: %s\n", name, s)
+// Launchers is the services that start jobs. Captures of earlier versions have none.
+func (a answers) Launchers(ctx context.Context, names []string) ([]snapshot.Launcher, bool, error) {
+	l, err := query(a, launchersPath, func(h *host.Host) (launcherSearch, error) {
+		found, whole, err := h.Launchers.Launchers(ctx, names)
+		return launcherSearch{found, !whole}, err
+	})
+	if a.player != nil && err == nil && l.Found == nil {
+		l.Found = []snapshot.Launcher{}
+	}
+	return l.Found, err == nil && !l.Cut, err
+}
+
+// KernelLog is the events of the kernel log, with their lines as they were printed only if that is wanted.
+func (a answers) KernelLog(ctx context.Context) (host.KernelLogReading, error) {
+	reading, err := query(a, kernelLogPath, func(h *host.Host) (host.KernelLogReading, error) {
+		reading, err := h.KernelLog.KernelLog(ctx)
+		if !a.recorder.WholeKernelLog {
+			reading.Events = withoutLines(reading.Events)
 		}
-	}
-	return b.Bytes()
+		return reading, err
+	})
+	reading.Events = reading.Events[:min(len(reading.Events), host.MaxKernelEvents)]
+	return reading, err
 }
 
-func encodeStats(stats []host.Stat) []byte {
-	var b bytes.Buffer
-	for _, s := range stats {
-		fmt.Fprintf(&b, "%s: %d\n", s.Name, s.Value)
+func withoutLines(events []host.KernelEvent) []host.KernelEvent {
+	events = slices.Clone(events)
+	for i := range events {
+		events[i].Line = ""
 	}
-	return b.Bytes()
+	return events
 }
 
-// lines splits content into name and value at the last ": " of each line.
-func lines(path string, data []byte, each func(name, value string) error) error {
-	for line := range strings.Lines(string(data)) {
-		line = strings.TrimSuffix(line, "\n")
-		name, value, ok := splitLine(line)
-		if !ok {
-			return host.ErrGarbled(path, []byte(line))
-		}
-		if err := each(name, value); err != nil {
-			return host.ErrGarbled(path, []byte(line))
-		}
+// Traced is what eBPF programs have observed; times are recorded as ages at the first reading. Nothing observed is recorded by the absence
+// of an entry.
+func (a answers) Traced(ctx context.Context) (snapshot.Trace, error) {
+	t, err := query(a, tracePath, func(h *host.Host) (snapshot.Trace, error) {
+		t, err := h.Tracer.Traced(ctx)
+		a.recorder.start(true)
+		return t, err
+	})
+	if a.player != nil && host.IsAbsent(err) {
+		err = host.ErrNotTracing
 	}
-	return nil
+	return t, err
 }
 
-// splitLine splits "NAME: VALUE". A name may contain ": ", a value does not.
-func splitLine(line string) (name, value string, ok bool) {
-	i := strings.LastIndex(line, ": ")
-	if i < 0 {
-		return "", "", false
-	}
-	return line[:i], line[i+2:], true
-}
+// MayTrace is that of the recorded machine, which observes with its own programs. A replay has no kernel.
+func (a answers) MayTrace() bool { return a.player == nil && a.recorder.inner.Tracer.MayTrace() }
 
-func decodeFields(path string, data []byte, fields []field, other func(name, value string)) error {
-	return lines(path, data, func(name, value string) error {
-		for _, f := range fields {
-			if f.name == name {
-				n, err := strconv.ParseUint(value, 0, 64)
-				*f.value = &n
-				return err
-			}
-		}
-		other(name, value)
+// Trace only ends with ctx, and in a replay at once.
+func (a answers) Trace(ctx context.Context) error {
+	if a.player != nil {
 		return nil
-	})
-}
-
-func decodePort(path string, data []byte) (p host.RDMAPort, err error) {
-	err = decodeFields(path, data, portFields(&p), func(name, value string) {
-		if name == "netdev" {
-			p.Netdev = value
-		}
-	})
-	return p, err
-}
-
-func decodeLinkModes(path string, data []byte) (m host.LinkModes, err error) {
-	sets := linkModesSets(&m)
-	var bad error
-	err = decodeFields(path, data, linkModesFields(&m), func(name, value string) {
-		if sets[name] == nil {
-			return
-		}
-		s, ok := linkmode.Parse(value)
-		if !ok {
-			bad = host.ErrGarbled(path, []byte(name+": "+value))
-		}
-		*sets[name] = s
-	})
-	return m.Known(), cmp.Or(err, bad)
-}
-
-func decodeStats(path string, data []byte, stats []host.Stat) ([]host.Stat, error) {
-	err := lines(path, data, func(name, value string) error {
-		n, err := strconv.ParseUint(value, 10, 64)
-		stats = append(stats, host.Stat{Name: name, Value: n})
-		return err
-	})
-	return stats, err
-}
-
-func healthFields(r *host.HealthReporter) []field {
-	return []field{{"state", &r.State, false}, {"errors", &r.Errors, false}, {"recoveries", &r.Recoveries, false}}
-}
-
-// encodeHealth writes one line per reporter, named as in devlink(8): BUS/DEVICE/REPORTER or BUS/DEVICE/PORT/REPORTER.
-func encodeHealth(reporters []host.HealthReporter) []byte {
-	var b bytes.Buffer
-	for _, r := range reporters {
-		fmt.Fprintf(&b, "%s/%s/", r.Bus, r.Device)
-		if r.Port != nil {
-			fmt.Fprintf(&b, "%d/", *r.Port)
-		}
-		var values []string
-		for _, f := range healthFields(&r) {
-			if *f.value != nil {
-				values = append(values, fmt.Sprintf("%s=%d", f.name, **f.value))
-			}
-		}
-		fmt.Fprintf(&b, "%s: %s\n", r.Name, strings.Join(values, " "))
 	}
-	return b.Bytes()
-}
-
-func decodeHealth(path string, data []byte) (out []host.HealthReporter, err error) {
-	err = lines(path, data, func(name, value string) error {
-		r, ok := reporterNamed(name)
-		if !ok {
-			return host.ErrMalformed
-		}
-		for _, v := range strings.Fields(value) {
-			key, number, _ := strings.Cut(v, "=")
-			for _, f := range healthFields(&r) {
-				if f.name == key {
-					n, err := strconv.ParseUint(number, 10, 64)
-					if err != nil {
-						return err
-					}
-					*f.value = &n
-				}
-			}
-		}
-		out = append(out, r)
-		return nil
-	})
-	return out, err
-}
-
-func reporterNamed(name string) (r host.HealthReporter, ok bool) {
-	parts := strings.SplitN(name, "/", 3)
-	if len(parts) < 3 {
-		return r, false
-	}
-	r.Bus, r.Device, r.Name = parts[0], parts[1], parts[2]
-	if port, rest, below := strings.Cut(r.Name, "/"); below {
-		if n, err := strconv.ParseUint(port, 10, 32); err == nil {
-			r.Port, r.Name = &n, rest
-		}
-	}
-	return r, r.Bus != "" && r.Device != "" && r.Name != ""
-}
-
-func linkStateFields(s *host.LinkState) []field {
-	return []field{
-		{"link", &s.Link, false},
-		{"ext_state", &s.ExtState, false},
-		{"ext_substate", &s.ExtSubstate, false},
-		{"ext_down_cnt", &s.ExtDownCount, false},
-	}
-}
-
-func encodeLinkState(s host.LinkState) []byte {
-	var b bytes.Buffer
-	encodeFields(&b, linkStateFields(&s))
-	return b.Bytes()
-}
-
-func decodeLinkState(path string, data []byte) (s host.LinkState, err error) {
-	err = decodeFields(path, data, linkStateFields(&s), func(string, string) {})
-	return s, err
-}
-
-func pauseFields(p *host.Pause) []field {
-	return []field{
-		{"autoneg", &p.Autoneg, false},
-		{"rx", &p.RX, false},
-		{"tx", &p.TX, false},
-		{"tx_frames", &p.TXFrames, false},
-		{"rx_frames", &p.RXFrames, false},
-		{"tx_pause_storm_events", &p.TXStormEvents, false},
-	}
-}
-
-func encodePause(p host.Pause) []byte {
-	var b bytes.Buffer
-	encodeFields(&b, pauseFields(&p))
-	return b.Bytes()
-}
-
-func decodePause(path string, data []byte) (p host.Pause, err error) {
-	err = decodeFields(path, data, pauseFields(&p), func(string, string) {})
-	return p, err
-}
-
-func fecFields(f *host.FEC) []field {
-	return []field{
-		{"active", &f.Active, false},
-		{"corrected", &f.Corrected, false},
-		{"uncorrectable", &f.Uncorrectable, false},
-		{"corrected_bits", &f.CorrectedBits, false},
-	}
-}
-
-// fecLanes are the statistics by lane, stored as NAME/laneN.
-func fecLanes(f *host.FEC) map[string]*[]uint64 {
-	return map[string]*[]uint64{"corrected": &f.LaneCorrected, "uncorrectable": &f.LaneUncorrectable, "corrected_bits": &f.LaneCorrectedBits}
-}
-
-// encodeFEC stores a bin of the histogram as bin/LOW-HIGH, and bin/LOW-HIGH/laneN by lane.
-func encodeFEC(f host.FEC) []byte {
-	var b bytes.Buffer
-	encodeFields(&b, fecFields(&f))
-	lanes := fecLanes(&f)
-	for _, name := range slices.Sorted(maps.Keys(lanes)) {
-		encodeLanes(&b, name, *lanes[name])
-	}
-	for _, bin := range f.Histogram {
-		name := fmt.Sprintf("bin/%d-%d", bin.Low, bin.High)
-		fmt.Fprintf(&b, "%s: %d\n", name, bin.Blocks)
-		encodeLanes(&b, name, bin.Lanes)
-	}
-	return b.Bytes()
-}
-
-func encodeLanes(b *bytes.Buffer, name string, lanes []uint64) {
-	for i, n := range lanes {
-		fmt.Fprintf(b, "%s/lane%d: %d\n", name, i, n)
-	}
-}
-
-func decodeFEC(path string, data []byte) (f host.FEC, err error) {
-	lanes := fecLanes(&f)
-	var bad error
-	err = decodeFields(path, data, fecFields(&f), func(name, value string) {
-		whole, _, byLane := strings.Cut(name, "/lane")
-		var low, high uint64
-		_, err := fmt.Sscanf(whole, "bin/%d-%d", &low, &high)
-		isBin := err == nil
-		if !isBin && (!byLane || lanes[whole] == nil) {
-			return
-		}
-		n, err := strconv.ParseUint(value, 0, 64)
-		if err != nil {
-			bad = host.ErrGarbled(path, []byte(name+": "+value))
-			return
-		}
-		switch {
-		case !isBin:
-			*lanes[whole] = append(*lanes[whole], n)
-		case !byLane:
-			f.Histogram = append(f.Histogram, host.FECBin{Low: low, High: high, Blocks: n})
-		case len(f.Histogram) > 0:
-			last := &f.Histogram[len(f.Histogram)-1]
-			last.Lanes = append(last.Lanes, n)
-		}
-	})
-	return f, errors.Join(err, bad)
+	return a.recorder.inner.Tracer.Trace(ctx)
 }

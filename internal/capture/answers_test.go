@@ -171,10 +171,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("symbol_error: 12\nport_xmit_data: 4711\nwide: 1\n"))
 	f.Add([]byte("state: 3\npriority: 14\nactivity: 4711\nguid: b83f:d203:00a1:c0de\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if stats, err := decodeStats("x", data, nil); err == nil {
-			c := countersOf(stats)
-			stats, err := decodeStats("x", encodeCounters(c), nil)
-			if again := countersOf(stats); err != nil || again.Wide != c.Wide || !slices.Equal(again.Stats, c.Stats) {
+		if c, err := decode[host.IBCounters]("x", data); err == nil {
+			if again, err := decode[host.IBCounters]("x", encode(c)); err != nil || again.Wide != c.Wide || !slices.Equal(again.Stats, c.Stats) {
 				t.Errorf("%+v became %+v, %v", c, again, err)
 			}
 		}

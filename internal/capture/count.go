@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -135,14 +137,14 @@ func mapHundredths(data []byte, f func(name string, n uint64) uint64) []byte {
 
 var (
 	counterFile   = regexp.MustCompile(`/(counters|hw_counters|statistics)/[^/]+$`)
-	countedAnswer = regexp.MustCompile(`^(rdma|ethtool)/.*/(stats|pause|fec)$|^subnet/.*/(agent|fec)/`)
+	countedAnswer = regexp.MustCompile(`^(?:rdma|ethtool)/.*/(stats|pause|fec)$|^subnet/.*/(agent|fec|manager)/`)
 )
 
 // isReading reports whether a value among counters is not one: the lifetime of the kernel's counter cache, the percentage of PCIe stalls of
-// mlx5, the settings reported with pause and FEC statistics.
+// mlx5.
 func isReading(name string) bool {
 	switch name {
-	case "lifespan", "outbound_pci_stalled_rd", "outbound_pci_stalled_wr", "autoneg", "rx", "tx", "active", "mode":
+	case "lifespan", "outbound_pci_stalled_rd", "outbound_pci_stalled_wr":
 		return true
 	}
 	return false
@@ -150,26 +152,23 @@ func isReading(name string) bool {
 
 // countedLines returns which lines of an entry are counters; nil for an entry without any.
 func countedLines(p string) func(name string) bool {
-	switch {
-	case countedAnswer.MatchString(p):
-		return func(name string) bool { return !isReading(path.Base(name)) }
-	case isGPU(p):
-		return isGPUCounter
-	case isManager(p):
-		return func(name string) bool { return name == "activity" }
+	if isGPU(p) {
+		return tableOf(reflect.TypeFor[snapshot.GPU]()).counts
 	}
-	return nil
-}
-
-// isGPUCounter reports whether a line of a GPU is a counter: traffic, replays, NVLink errors, XIDs.
-func isGPUCounter(name string) bool {
-	return gpuCounterNames[name] || strings.HasPrefix(name, nvmlErrorLine)
-}
-
-var gpuCounterNames = func() map[string]bool {
-	names := map[string]bool{}
-	for _, c := range nvmlCounters(new(snapshot.GPU)) {
-		names[c.name] = true
+	m := countedAnswer.FindStringSubmatch(p)
+	if m == nil {
+		return nil
 	}
-	return names
-}()
+	switch m[1] + m[2] {
+	case "pause":
+		return tableOf(reflect.TypeFor[host.Pause]()).counts
+	case "manager":
+		return tableOf(reflect.TypeFor[host.IBManager]()).counts
+	case "fec":
+		if m[1] != "" {
+			return tableOf(reflect.TypeFor[host.FEC]()).counts
+		}
+		return tableOf(reflect.TypeFor[host.IBFEC]()).counts
+	}
+	return func(name string) bool { return !isReading(path.Base(name)) }
+}

@@ -43,22 +43,16 @@ func (e *eeprom) encode() []byte {
 
 func decodeEEPROM(path string, data []byte) (*eeprom, error) {
 	e := &eeprom{}
-	err := lines(path, data, func(name, value string) error {
+	for line := range strings.Lines(string(data)) {
+		name, value, ok := strings.Cut(line, ": ")
 		at, err := strconv.ParseUint(name, 10, 8)
-		if err != nil {
-			return err
-		}
-		b, err := decodeHex([]byte(value))
-		if err != nil {
-			return err
-		}
-		if int(at)+len(b) > len(e.data) {
-			return host.ErrMalformed
+		b, notHex := decodeHex([]byte(value))
+		if !ok || err != nil || notHex != nil || int(at)+len(b) > len(e.data) {
+			return e, host.ErrGarbled(path, []byte(line))
 		}
 		e.put(int(at), b)
-		return nil
-	})
-	return e, err
+	}
+	return e, nil
 }
 
 func (e *eeprom) put(at int, b []byte) {
@@ -150,36 +144,16 @@ func (e *eeprom) serial(at transceiver.Ref) string {
 	return strings.TrimRight(string(b), " \x00")
 }
 
-// collectSerials adds the serial numbers of transceivers.
-func collectSerials(a *Archive, serials map[string]bool) {
-	for _, r := range a.Rounds {
-		for _, e := range r.Entries {
-			if e.Kind != File || !isIdentity(e.Path) {
-				continue
-			}
-			page, err := decodeEEPROM(e.Path, e.Data)
-			if err != nil {
-				continue
-			}
-			if place, ok := page.private(); ok && page.serial(place.Serial) != "" {
-				serials[page.serial(place.Serial)] = true
-			}
-		}
+// moduleSerial is the serial number of a transceiver; empty if it is not known.
+func moduleSerial(e *Entry) string {
+	page, err := decodeEEPROM(e.Path, e.Data)
+	if err != nil {
+		return ""
 	}
-}
-
-// numberSerials numbers serial numbers in order. A module that two ports share keeps one number.
-func numberSerials(serials map[string]bool) map[string]string {
-	var list []string
-	for s := range serials {
-		list = append(list, s)
+	if place, ok := page.private(); ok {
+		return page.serial(place.Serial)
 	}
-	slices.Sort(list)
-	out := map[string]string{}
-	for i, s := range list {
-		out[s] = fmt.Sprintf("SERIAL%04d", i+1)
-	}
-	return out
+	return ""
 }
 
 // module replaces the serial number of a module and keeps its checksum as valid or invalid as it was. Vendor-specific data and pages of

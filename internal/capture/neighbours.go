@@ -3,13 +3,11 @@ package capture
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
-	"maps"
 	"net"
 	"regexp"
-	"slices"
 	"strings"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/lldp"
 )
 
@@ -34,32 +32,27 @@ func neighbours(b []byte) (out []lldp.Neighbour) {
 // Systems assigns pseudonyms to the systems named in LLDP frames and answers of the archive, and to more. A name with and without its
 // domain is one system.
 func Systems(a *Archive, more ...string) map[string]string {
-	names := map[string]bool{}
+	names := set{}
 	for _, s := range more {
-		names[shortName(s)] = true
+		names.add(shortName(s))
 	}
-	for _, r := range a.Rounds {
-		for _, e := range r.Entries {
-			if l, err := decodeLink(e.Path, e.Data); e.Kind == File && isSubnet(e.Path) && err == nil && l.FarGUID != "" {
-				names[shortName(l.System())] = true
+	a.each(func(e *Entry) {
+		switch {
+		case e.Kind != File:
+		case isSubnet(e.Path):
+			if l, err := decode[host.IBLink](e.Path, e.Data); err == nil && l.FarGUID != "" {
+				names.add(shortName(l.System()))
 			}
-			if e.Kind != File || !isLLDP(e.Path) {
-				continue
-			}
+		case isLLDP(e.Path):
 			for _, n := range neighbours(e.Data) {
-				names[shortName(n.SystemName)] = true
+				names.add(shortName(n.SystemName))
 				if !isMAC(n.ChassisID) {
-					names[shortName(n.ChassisID)] = true
+					names.add(shortName(n.ChassisID))
 				}
 			}
 		}
-	}
-	delete(names, "")
-	out := map[string]string{}
-	for i, name := range slices.Sorted(maps.Keys(names)) {
-		out[name] = fmt.Sprintf("switch-%d", i+1)
-	}
-	return out
+	})
+	return names.numbered("switch-%d")
 }
 
 // SystemIn is the pseudonym of a system.
@@ -120,4 +113,14 @@ func (p *pseudonyms) lldpID(id string, subtype byte, text string) []byte {
 func (p *pseudonyms) mac(s string) []byte {
 	b, _ := hex.DecodeString(strings.ReplaceAll(p.addresses(s), ":", "")) // of a parsed address
 	return b
+}
+
+// link rewrites the answers of both ends of a link with a pseudonym for the far end.
+func (p *pseudonyms) link(name string, data []byte) []byte {
+	l, err := decode[host.IBLink](name, data)
+	if err != nil {
+		return nil
+	}
+	l.FarDescription = SystemIn(p.systems, l.System())
+	return []byte(p.addresses(string(encode(l))))
 }

@@ -18,6 +18,8 @@ import (
 // injects the recorded errors. The caller controls time: Seek moves the machine to a moment. After the last round each counter continues by
 // its last step.
 type Player struct {
+	answers
+	otherReads
 	archive *Archive
 	base    time.Time // time of the first round
 	folder  string
@@ -55,6 +57,7 @@ func Play(a *Archive, base time.Time) (*Player, error) {
 		errors: map[string]syscall.Errno{}, unread: map[string]bool{}, links: map[string]string{}, present: map[string]bool{}, made: map[string]bool{},
 		counters: newCounters(),
 	}
+	p.answers, p.otherReads = answers{player: p}, otherReads{p.Read, p.List}
 	if err := p.unpack(); err != nil {
 		return nil, errors.Join(fmt.Errorf("replay: %w", err), p.Close())
 	}
@@ -113,10 +116,14 @@ func (p *Player) Times() []time.Time {
 
 // Host is the replayed machine.
 func (p *Player) Host() *host.Host {
-	return &host.Host{
-		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, GPUs: p, Processes: p, Launchers: p, Subnet: p, Now: p.Now,
+	h := &host.Host{
+		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, GPUs: p, Processes: p, Launchers: p, Subnet: p, Tracer: p, KernelLog: p, Now: p.Now,
 		Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(p.Now),
 	}
+	if p.archive.hasPods() { // else the exporter did not ask
+		h.Pods = p
+	}
+	return h
 }
 
 // Now is the current time of the machine.
@@ -147,4 +154,10 @@ func (p *Player) Seek(t time.Time) error {
 		}
 	}
 	return nil
+}
+
+// hasPods reports whether the kubelet was queried.
+func (a *Archive) hasPods() (has bool) {
+	a.each(func(e *Entry) { has = has || e.Path == podsPath })
+	return has
 }

@@ -2,13 +2,11 @@ package capture
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -18,7 +16,12 @@ import (
 
 // Recorder records everything that is read through it.
 type Recorder struct {
+	// WholeKernelLog records the lines of the kernel log that are recognised as they were printed, beside what they say.
+	WholeKernelLog bool
+
 	inner *host.Host
+	answers
+	otherReads
 
 	mu     sync.Mutex
 	rounds []Round
@@ -27,13 +30,26 @@ type Recorder struct {
 	listed map[string][]string // directories listed in this round
 	dirs   map[string]string   // canonical directories of this round
 	plain  map[string]bool     // canonical paths that are not links
+
+	tracedAt time.Time // of the first reading of eBPF programs, for the ages in their entry
 }
 
 // NewRecorder records what is read through Host until Archive is called.
 func NewRecorder(inner *host.Host) *Recorder {
 	r := &Recorder{inner: inner, all: map[string]Entry{}, plain: map[string]bool{}}
+	r.answers, r.otherReads = answers{recorder: r}, otherReads{r.Read, r.List}
 	r.clear()
 	return r
+}
+
+// start is the time that ages count from; with now it is the present one, unless it is set.
+func (r *Recorder) start(now bool) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now && r.tracedAt.IsZero() {
+		r.tracedAt = r.inner.Now()
+	}
+	return r.tracedAt
 }
 
 func (r *Recorder) clear() {
@@ -47,8 +63,17 @@ func (r *Recorder) Host() *host.Host {
 	if h.Launchers != nil {
 		h.Launchers = r
 	}
+	if h.Pods != nil {
+		h.Pods = r
+	}
 	if h.Subnet != nil {
 		h.Subnet = r
+	}
+	if h.Tracer != nil {
+		h.Tracer = r
+	}
+	if h.KernelLog != nil {
+		h.KernelLog = r
 	}
 	return &h
 }
@@ -65,12 +90,10 @@ func (r *Recorder) EndRound(at time.Duration) {
 			if !r.known(p) {
 				continue
 			}
-			r.remove(p)
 		} else if old, ok := r.all[p]; ok && (old.equal(e) || e.Kind == Unread) {
 			continue // unchanged; or read in an earlier round and only listed in this one
-		} else {
-			r.all[p] = e
 		}
+		advance(r.all, e)
 		round.Entries = append(round.Entries, e)
 	}
 	r.rounds = append(r.rounds, round)
@@ -119,19 +142,11 @@ func (r *Recorder) addListed() {
 
 func (r *Recorder) known(p string) bool {
 	for q := range r.all {
-		if q == p || strings.HasPrefix(q, p+"/") {
+		if isBelow(q, p) {
 			return true
 		}
 	}
 	return false
-}
-
-func (r *Recorder) remove(p string) {
-	for q := range r.all {
-		if q == p || strings.HasPrefix(q, p+"/") {
-			delete(r.all, q)
-		}
-	}
 }
 
 // Keep keeps the last n rounds, and merges earlier ones into the first of them. Offsets count from that round: moved is by how much they
@@ -146,11 +161,7 @@ func (r *Recorder) Keep(n int) (moved time.Duration) {
 	first := map[string]Entry{}
 	for _, round := range r.rounds[:drop+1] {
 		for _, e := range round.Entries { // removed paths precede their replacements
-			if e.isGone() {
-				maps.DeleteFunc(first, func(p string, _ Entry) bool { return p == e.Path || strings.HasPrefix(p, e.Path+"/") })
-				continue
-			}
-			first[e.Path] = e
+			advance(first, e)
 		}
 	}
 	left := slices.Clone(r.rounds[drop:])
@@ -242,23 +253,6 @@ func (r *Recorder) Read(p string, buf []byte) ([]byte, error) {
 	return b, err
 }
 
-// ReadEach is ReadIn for each name.
-func (r *Recorder) ReadEach(dir string, names []string, buf []byte, each func(string, []byte, error)) []byte {
-	for _, name := range names {
-		b, err := r.ReadIn(dir, name, buf)
-		if err == nil {
-			buf = b
-		}
-		each(name, b, err)
-	}
-	return buf
-}
-
-// ReadIn is Read of dir/name.
-func (r *Recorder) ReadIn(dir, name string, buf []byte) ([]byte, error) {
-	return r.Read(dir+"/"+name, buf)
-}
-
 // List records the names.
 func (r *Recorder) List(p string) ([]string, error) {
 	names, err := r.inner.Files.List(p)
@@ -289,9 +283,6 @@ func (r *Recorder) Head(p string, size int) (content []byte, whole bool, err err
 	r.put(r.file(p), Entry{Data: bytes.Clone(b)}, err)
 	return b, whole, err
 }
-
-// Attributes is List.
-func (r *Recorder) Attributes(name string) ([]string, error) { return r.List(name) }
 
 // Identity is not recorded: a replay has its own.
 func (r *Recorder) Identity(p string) (uint64, error) { return r.inner.Files.Identity(p) }
@@ -343,87 +334,6 @@ func (r *Recorder) Mode(p string) (uint32, error) {
 	mode, err := r.inner.Files.Mode(p)
 	r.put(path.Join(modesDir, p), Entry{Data: fmt.Appendf(nil, "%04o\n", mode)}, err)
 	return mode, err
-}
-
-// Port records the answer.
-func (r *Recorder) Port(ctx context.Context, device string, port int) (host.RDMAPort, error) {
-	a, err := r.inner.RDMA.Port(ctx, device, port)
-	r.answer(portPath(device, port), encodePort(a), err)
-	return a, err
-}
-
-// System records the answer.
-func (r *Recorder) System(ctx context.Context) (host.RDMASystem, error) {
-	a, err := r.inner.RDMA.System(ctx)
-	r.answer(systemPath, encodeSystem(a), err)
-	return a, err
-}
-
-// Stats records the answer.
-func (r *Recorder) Stats(ctx context.Context, device string, port int, buf []host.Stat) ([]host.Stat, error) {
-	a, err := r.inner.RDMA.Stats(ctx, device, port, buf)
-	r.answer(statsPath(device, port), encodeStats(a), err)
-	return a, err
-}
-
-// LinkState records the answer.
-func (r *Recorder) LinkState(ctx context.Context, netdev string) (host.LinkState, error) {
-	a, err := r.inner.Ethtool.LinkState(ctx, netdev)
-	r.answer(linkStatePath(netdev), encodeLinkState(a), err)
-	return a, err
-}
-
-// LinkModes records the answer.
-func (r *Recorder) LinkModes(ctx context.Context, netdev string) (host.LinkModes, error) {
-	a, err := r.inner.Ethtool.LinkModes(ctx, netdev)
-	r.answer(linkModesPath(netdev), encodeLinkModes(a), err)
-	return a, err
-}
-
-// Pause records the answer.
-func (r *Recorder) Pause(ctx context.Context, netdev string) (host.Pause, error) {
-	a, err := r.inner.Ethtool.Pause(ctx, netdev)
-	r.answer(pausePath(netdev), encodePause(a), err)
-	return a, err
-}
-
-// FEC records the answer.
-func (r *Recorder) FEC(ctx context.Context, netdev string) (host.FEC, error) {
-	a, err := r.inner.Ethtool.FEC(ctx, netdev)
-	r.answer(fecPath(netdev), encodeFEC(a), err)
-	return a, err
-}
-
-// NetdevStats records the answer.
-func (r *Recorder) NetdevStats(ctx context.Context, netdev string) ([]host.Stat, error) {
-	a, err := r.inner.Ethtool.NetdevStats(ctx, netdev)
-	r.answer(netdevStatsPath(netdev), encodeStats(a), err)
-	return a, err
-}
-
-// StandardStats records the answer.
-func (r *Recorder) StandardStats(ctx context.Context, netdev string) ([]host.Stat, error) {
-	a, err := r.inner.Ethtool.StandardStats(ctx, netdev)
-	r.answer(standardStatsPath(netdev), encodeStats(a), err)
-	return a, err
-}
-
-// Health records the answer, as far as it could be decoded.
-func (r *Recorder) Health(ctx context.Context) ([]host.HealthReporter, error) {
-	a, err := r.inner.Devlink.Health(ctx)
-	if len(a) > 0 {
-		r.answer(healthPath, encodeHealth(a), nil)
-	} else {
-		r.answer(healthPath, nil, err)
-	}
-	return a, err
-}
-
-// IEEE records the answer.
-func (r *Recorder) IEEE(ctx context.Context, netdev string) (host.DCBConfig, error) {
-	a, err := r.inner.DCB.IEEE(ctx, netdev)
-	r.answer(dcbPath(netdev), encodeDCB(a), err)
-	return a, err
 }
 
 // Put records an entry of the exporter's own data.

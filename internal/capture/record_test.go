@@ -150,7 +150,7 @@ fe80::1
 func TestARecordingPlayedAndRecordedAgainIsIdenticalOfMachines(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *Archive) {
 		if len(a.Rounds)*len(a.Rounds[0].Entries) > 2000 {
-			return // minutes under the race detector; internal/app records every fixture with the real collectors
+			return // minutes under the race detector; internal/cli records every fixture with the real collectors
 		}
 		once := record(t, a)
 		b := parse(t, once)

@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/coverage"
+	"rdma_exporter/internal/gdr"
 )
 
 // Evaluated is an alert whose rules were evaluated.
@@ -154,6 +155,9 @@ func (d detection) gap(g coverage.Gap, in Input) NotEvaluated {
 		}
 	case coverage.Unknown:
 		n.Detail = "state unknown: " + strings.Join(g.Metrics, ", ")
+		if remedy := remedyOf(g.Metrics); remedy != "" {
+			n.Detail += ": " + remedy
+		}
 	default:
 		n.Detail = what
 		if g.Partly {
@@ -208,4 +212,16 @@ func short(d time.Duration) string {
 		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
+}
+
+// remedyOf is the remedy of the first selector with a reason of package gdr that has one: metric{reason="dmabuf_unseen"}.
+func remedyOf(selectors []string) string {
+	for _, s := range selectors {
+		_, after, _ := strings.Cut(s, `reason="`)
+		reason, _, _ := strings.Cut(after, `"`)
+		if remedy := gdr.Reason(reason).Remedy(); remedy != "" {
+			return remedy
+		}
+	}
+	return ""
 }

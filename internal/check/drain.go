@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/words"
 )
 
 // What to do with a host: values of the label drain.
@@ -127,7 +128,7 @@ func Drain(w io.Writer, r Report, dryRun bool) error {
 	case dryRun:
 		what = "would drain: " + what
 	}
-	fmt.Fprintf(&text, "%s: %s\n", oneLine(alerting.HostName(r.Host)), what)
+	fmt.Fprintf(&text, "%s: %s\n", words.OneLine(alerting.HostName(r.Host)), what)
 	rows := r.draining()
 	text.WriteString(columns(rows, ""))
 	if legend := legendOf(rows); legend != "" {
@@ -181,7 +182,7 @@ func (r *Report) draining() (rows [][]string) {
 // why is the reason of an unknown verdict.
 func (r *Report) why() string {
 	if r.Error != "" {
-		return oneLine(r.Error)
+		return words.OneLine(r.Error)
 	}
 	if r.NoDevice != nil {
 		return noDeviceText
@@ -192,11 +193,11 @@ func (r *Report) why() string {
 // Return writes whether the host may take jobs again, and the reasons if not.
 func Return(w io.Writer, r Report) (code int, err error) {
 	reasons, code := r.unfit()
-	text := fmt.Sprintf("%s: fit for service: no alert drains it, links without errors for %s\n", oneLine(alerting.HostName(r.Host)), short(r.clean()))
+	text := fmt.Sprintf("%s: fit for service: no alert drains it, links without errors for %s\n", words.OneLine(alerting.HostName(r.Host)), short(r.clean()))
 	if len(reasons) > 0 {
-		text = fmt.Sprintf("%s: not fit for service\n", oneLine(alerting.HostName(r.Host)))
+		text = fmt.Sprintf("%s: not fit for service\n", words.OneLine(alerting.HostName(r.Host)))
 		for _, m := range reasons {
-			text += "reason: " + oneLine(m) + "\n"
+			text += "reason: " + words.OneLine(m) + "\n"
 		}
 	}
 	if _, err := io.WriteString(w, text); err != nil {

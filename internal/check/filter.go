@@ -37,10 +37,12 @@ func (f Filter) Apply(r Report) Report {
 	return r
 }
 
+// wants reports whether an alert of a severity is to be reported.
 func (f Filter) wants(alert, severity string) bool {
 	return f.named(alert) && (f.Severity == "" || rank(severity) <= rank(f.Severity))
 }
 
+// named reports whether an alert is among those to report.
 func (f Filter) named(alert string) bool { return len(f.Only) == 0 || slices.Contains(f.Only, alert) }
 
 // couldBe reports whether the alert could be evaluated on this host: unsupported ones, and those that exceed the retention, could not.

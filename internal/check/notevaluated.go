@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"rdma_exporter/internal/coverage"
+	"rdma_exporter/internal/words"
 )
 
-// words are the reasons in words with their remedies, those that the user can change first. NEEDS is the missing permission, flag or time.
-var words = []struct{ reason, text, remedy string }{
+// reasonWords are texts of reasons with their remedies, those that the user can change first. NEEDS is the missing permission, flag or
+// time.
+var reasonWords = []struct{ reason, text, remedy string }{
 	{reasonFailed, "rule evaluation failed", ""},
 	{reasonNotEvaluated, "no evaluation has finished", "Run check again"},
 	{string(coverage.Paused), pausedText, "Resume: rdma_exporter gpu resume"},
@@ -72,7 +74,7 @@ func (g ReasonGroup) sentence() string {
 	if g.InPart {
 		what = "evaluated in part"
 	}
-	return fmt.Sprintf("%s %s: %s", count(len(g.Alerts), "rule"), what, g.Reason)
+	return fmt.Sprintf("%s %s: %s", words.Count(len(g.Alerts), "rule"), what, g.Reason)
 }
 
 // rows has a row for each alert.
@@ -86,22 +88,22 @@ func (g ReasonGroup) rows() (rows [][]string) {
 // isTime reports whether time is missing, of which the longest counts.
 func isTime(reason string) bool { return reason == reasonTooShort || reason == reasonHistory }
 
-// order is the position of a reason in words; an unknown one is last.
+// order is the position of a reason in reasonWords; an unknown one is last.
 func order(reason string) int {
-	if i := slices.IndexFunc(words, func(w struct{ reason, text, remedy string }) bool { return w.reason == reason }); i >= 0 {
+	if i := slices.IndexFunc(reasonWords, func(w struct{ reason, text, remedy string }) bool { return w.reason == reason }); i >= 0 {
 		return i
 	}
-	return len(words)
+	return len(reasonWords)
 }
 
 // reason is the reason and the remedy of alerts with one reason.
 func (r *Report) reason(group []NotEvaluated) string {
 	n := group[0]
 	i := order(n.Reason)
-	if i == len(words) {
+	if i == len(reasonWords) {
 		return n.Reason
 	}
-	text, remedy, needs := words[i].text, words[i].remedy, n.Needs
+	text, remedy, needs := reasonWords[i].text, reasonWords[i].remedy, n.Needs
 	if n.Reason == string(coverage.Paused) && n.Detail != "" {
 		text = n.Detail
 	}
@@ -117,7 +119,7 @@ func (r *Report) reason(group []NotEvaluated) string {
 	if needs == "" && strings.Contains(remedy, "NEEDS") {
 		remedy = ""
 	}
-	return strings.ReplaceAll(joined(". ", text, remedy), "NEEDS", needs)
+	return strings.ReplaceAll(words.Join(". ", text, remedy), "NEEDS", needs)
 }
 
 // observeLonger is the remedy for a history that is too short; a capture has no other.
@@ -159,7 +161,7 @@ func (r *Report) Coverage() string {
 		delete(not, name) // in part
 	}
 	total := len(r.Evaluated) + len(pending) + len(not) + len(r.NotApplicable)
-	s := fmt.Sprintf("%d of %s evaluated %s", len(r.Evaluated), count(total, "rule"), r.basis())
+	s := fmt.Sprintf("%d of %s evaluated %s", len(r.Evaluated), words.Count(total, "rule"), r.basis())
 	for _, p := range []struct {
 		n      int
 		format string

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/words"
 )
 
 // JSON writes the report as one indented object with a final newline.
@@ -31,15 +31,15 @@ func writeJSON(w io.Writer, v any, what string) error {
 type Style struct {
 	Colour  bool
 	Verbose bool // list each rule that was not evaluated, not only their number
-	Short   bool // without the lines below the rows: pending, diagnose, action
+	Short   bool // without the lines below the rows: pending, impact, diagnose, action
 }
 
 // Table writes the report as text: the verdict and its basis, the findings worst first, the pending alerts, and what was not evaluated.
 func Table(w io.Writer, r Report, s Style) error {
 	var text strings.Builder
-	fmt.Fprintln(&text, oneLine(r.headline()))
+	fmt.Fprintln(&text, words.OneLine(r.headline()))
 	for _, n := range r.Notices() {
-		fmt.Fprintln(&text, oneLine(n))
+		fmt.Fprintln(&text, words.OneLine(n))
 	}
 	if r.Error == "" {
 		fmt.Fprintf(&text, "%s.\n", r.Coverage())
@@ -49,7 +49,7 @@ func Table(w io.Writer, r Report, s Style) error {
 		text.WriteString(r.table(s))
 	}
 	for _, note := range append(r.explained(), r.Notes()...) {
-		fmt.Fprintf(&text, "\n%s.\n", oneLine(note))
+		fmt.Fprintf(&text, "\n%s.\n", words.OneLine(note))
 	}
 	text.WriteString(r.gaps(s.Verbose))
 	if _, err := io.WriteString(w, text.String()); err != nil {
@@ -113,14 +113,25 @@ func (f Finding) waiting(finding bool) string {
 	return fmt.Sprintf("fires once the condition is true for %s. %s", short(f.wait()), counts)
 }
 
-// advice are the lines pending, diagnose and action of a finding. An action equal to the one before is left out.
+// advice are the lines pending, impact, diagnose and action of a finding. An action equal to the one before is left out.
 func (f Finding) advice(pending, before string) (out []string) {
-	for _, line := range []Fact{{"pending", pending}, {"diagnose", f.Diagnose}, {"action", f.Action}} {
+	for _, line := range []Fact{{"pending", pending}, {"impact", f.impact()}, {"diagnose", f.Diagnose}, {"action", f.Action}} {
 		if line.Value != "" && (line.Name != "action" || line.Value != before) {
-			out = append(out, fmt.Sprintf("%-9s %s", line.Name+":", oneLine(line.Value)))
+			out = append(out, fmt.Sprintf("%-9s %s", line.Name+":", words.OneLine(line.Value)))
 		}
 	}
 	return out
+}
+
+// impact are the workloads that use the object, as in the evidence.
+func (f Finding) impact() string {
+	var out []string
+	for _, line := range f.Evidence {
+		if line.Name == "Impact" {
+			out = append(out, line.Value)
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 // gaps are the sentences on the rules that were not evaluated, with a row for each if verbose.
@@ -130,7 +141,7 @@ func (r *Report) gaps(verbose bool) string {
 		if i == 0 || verbose {
 			fmt.Fprintln(&text)
 		}
-		fmt.Fprintf(&text, "%s.\n", oneLine(g.sentence()))
+		fmt.Fprintf(&text, "%s.\n", words.OneLine(g.sentence()))
 		if verbose {
 			text.WriteString(columns(g.rows(), "  "))
 		}
@@ -147,7 +158,7 @@ func columns(rows [][]string, indent string) string {
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		for i := range row {
-			row[i] = oneLine(row[i])
+			row[i] = words.OneLine(row[i])
 		}
 		fmt.Fprintln(w, indent+strings.Join(row, "\t"))
 	}
@@ -185,24 +196,24 @@ func (r *Report) headline() string {
 
 func (r *Report) conclusion() string {
 	word := cmp.Or(r.Headline, r.Verdict) // a report of an earlier version has no headline
-	counts := joined(", ", r.counts(), r.what())
+	counts := words.Join(", ", r.counts(), r.what())
 	switch {
 	case r.Error != "":
 		return "unknown: " + r.Error
 	case r.Incomplete:
-		return joined(", ", "unknown (ok without --strict): rules that this host supports were not evaluated or are pending", counts)
+		return words.Join(", ", "unknown (ok without --strict): rules that this host supports were not evaluated or are pending", counts)
 	case r.ExitCode == ExitUnknown && r.NoDevice != nil:
-		return joined(", ", "unknown: "+noDeviceText, r.counts())
+		return words.Join(", ", "unknown: "+noDeviceText, r.counts())
 	case r.ExitCode == ExitUnknown && len(r.Evaluated) == 0 && len(r.NotEvaluated)+len(r.NotApplicable) > 0:
-		return joined(", ", "unknown: no rule was evaluated", counts)
+		return words.Join(", ", "unknown: no rule was evaluated", counts)
 	case r.ExitCode == ExitUnknown:
-		return joined(", ", "unknown: no RDMA device was read", counts)
+		return words.Join(", ", "unknown: no RDMA device was read", counts)
 	case word == verdictOK && counts == "" && r.Severity != "" && r.Severity != severityInfo:
 		return "no finding of severity " + strings.Join(Severities()[:rank(r.Severity)+1], " or ")
 	case word == verdictOK:
-		return joined(", ", word, counts)
+		return words.Join(", ", word, counts)
 	}
-	return joined(": ", word, counts)
+	return words.Join(": ", word, counts)
 }
 
 // counts are the findings and pending alerts by severity: "2 critical, 1 pending warning, 1 info". Of those that count as findings, only the
@@ -217,21 +228,6 @@ func (r *Report) counts() string {
 		out = append(out, Tally(pending, "%d pending %s", severity)...)
 	}
 	return strings.Join(out, ", ")
-}
-
-// joined joins what is not empty.
-func joined(by, text, more string) string {
-	if text == "" || more == "" {
-		return text + more
-	}
-	return text + by + more
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Where names the object on the host, from the most general label to the narrowest.
@@ -258,18 +254,4 @@ func Where(labels map[string]string) string {
 		return "host"
 	}
 	return strings.Join(parts, " ")
-}
-
-// oneLine removes line breaks.
-func oneLine(s string) string { return Plain(strings.Join(strings.Fields(s), " ")) }
-
-// Plain removes control characters that a terminal would interpret: escapes, carriage returns, marks of text direction. Names of devices, jobs
-// and modules are set by others, and a report may come from another process.
-func Plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsGraphic(r) || r == '\n' || r == '\t' {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
 }

@@ -79,6 +79,7 @@ type Finding struct {
 	Unit        string            `json:"unit,omitempty"`        // of both
 	Labels      map[string]string `json:"labels"`
 	Identity    Identity          `json:"identity,omitempty"` // of the object, by kind
+	Jobs        []Job             `json:"jobs,omitempty"`     // that use the object: workloads of the host, the busiest of the port
 	Summary     string            `json:"summary"`
 	Description string            `json:"description"` // measurement and impact
 	Evidence    []Fact            `json:"evidence"`
@@ -113,6 +114,7 @@ type Input struct {
 	Suspects
 	Identities []Identity        // of the alerts, in their order; none: unknown
 	Needs      map[string]string // required permission by source that cannot be read
+	NCCL       map[string]string // what NCCL itself reports, by job: slurm/77
 	Err        error             // why the evaluation failed
 }
 
@@ -142,7 +144,8 @@ func New(in Input) Report {
 		}
 		f := finding(a)
 		if i < len(in.Identities) {
-			f.Identity = in.Identities[i]
+			f.Identity, f.Jobs = in.Identities[i].withoutJobs()
+			f.addNCCL(in.NCCL)
 		}
 		if rule := in.Rules[a.Rule]; a.State == alerting.StatePending {
 			f.ForSeconds = rule.For.Seconds()

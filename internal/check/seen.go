@@ -7,6 +7,7 @@ import (
 
 	"rdma_exporter/internal/maintenance"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/words"
 )
 
 // Seen is the state that has no alert but is reported.
@@ -133,7 +134,8 @@ func (n *NoDevice) note() string {
 		return ""
 	case n.Functions > 0:
 		return fmt.Sprintf("RDMA devices belong to network namespaces (rdma system show), and another one may have those of %s. "+
-			"Ports, links and transceivers are not monitored. Run the exporter in the namespace of the devices", count(n.Functions, "PCI function"))
+			"Ports, links and transceivers are not monitored. Run the exporter in the namespace of the devices",
+			words.Count(n.Functions, "PCI function"))
 	}
 	return "/sys/class/infiniband has no device, and no PCI function supports RDMA (those passed through to virtual machines not counted): there are no ports, links or transceivers to monitor. " +
 		"If this host should have an RDMA NIC, look for it: lspci | grep -iE 'infiniband|ethernet|fabric'. A virtual machine has only NICs that the hypervisor passes through. " +
@@ -145,7 +147,7 @@ func (f *FailedReads) what() string {
 	if len(f.Devices) == 0 {
 		return "reads failed"
 	}
-	return "reads of " + count(len(f.Devices), "device") + " failed"
+	return "reads of " + words.Count(len(f.Devices), "device") + " failed"
 }
 
 func (f *FailedReads) note() string {
@@ -169,7 +171,7 @@ func (s *Seen) idle() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s DOWN, not expected to be up (never ACTIVE): %s. To be alerted, pin the ports in --config.file (active: true)", count(len(names), "port"), listed(names))
+	return fmt.Sprintf("%s DOWN, not expected to be up (never ACTIVE): %s. To be alerted, pin the ports in --config.file (active: true)", words.Count(len(names), "port"), listed(names))
 }
 
 func (s *Seen) stack() string {
@@ -177,7 +179,7 @@ func (s *Seen) stack() string {
 		return ""
 	}
 	return fmt.Sprintf("RDMA stack not loaded, unknown whether it is expected: %s with RDMA capability: %s. To be alerted, pin the devices in --config.file (present: true)",
-		count(len(s.Stack.Functions), "PCI function"), listed(s.Stack.Functions))
+		words.Count(len(s.Stack.Functions), "PCI function"), listed(s.Stack.Functions))
 }
 
 // note warns that links that were slow from the start are not detected.
@@ -201,7 +203,7 @@ func (r Rates) note() string {
 func (f *Functions) left() string {
 	var out []string
 	if f != nil && f.Devices > 0 {
-		out = append(out, count(f.Devices, "device")+" left out (--limit.devices)")
+		out = append(out, words.Count(f.Devices, "device")+" left out (--limit.devices)")
 	}
 	if f != nil && f.Series > 0 {
 		out = append(out, fmt.Sprintf("%d series left out (--limit.series)", f.Series))
@@ -213,7 +215,7 @@ func (f *Functions) reduced() string {
 	if f == nil || f.Reduced == 0 {
 		return ""
 	}
-	return count(f.Reduced, "function") + " beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)"
+	return words.Count(f.Reduced, "function") + " beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)"
 }
 
 // listed joins names, at most most of them.

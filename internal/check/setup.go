@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/words"
 )
 
 // SetupVersion is the version of the JSON schema of check --setup. It changes when a field is removed or changes its meaning.
@@ -69,8 +70,8 @@ func NewSetup(rows []snapshot.SetupRow, strict bool) Setup {
 // SettingOf is a row as shown. Texts of the machine are made printable.
 func SettingOf(r snapshot.SetupRow) Setting {
 	x := Setting{
-		Domain: r.Domain, Setting: r.Setting, Name: r.Name, Object: oneLine(r.Object), Device: oneLine(r.Device), Port: r.Port, State: string(r.State),
-		Found: oneLine(r.Found), Wanted: oneLine(r.Wanted), Basis: string(r.Basis), Evidence: oneLine(r.Evidence), Why: r.Why, Remedy: oneLine(r.Remedy), Before: r.Before, Source: r.Source,
+		Domain: r.Domain, Setting: r.Setting, Name: r.Name, Object: words.OneLine(r.Object), Device: words.OneLine(r.Device), Port: r.Port, State: string(r.State),
+		Found: words.OneLine(r.Found), Wanted: words.OneLine(r.Wanted), Basis: string(r.Basis), Evidence: words.OneLine(r.Evidence), Why: r.Why, Remedy: words.OneLine(r.Remedy), Before: r.Before, Source: r.Source,
 	}
 	if r.State == snapshot.SetupDiffers {
 		x.Severity, x.Alert = r.Severity, r.Alert
@@ -138,7 +139,7 @@ func setupDifferences(differ []setup.Deviation, style Style) string {
 // remedies are the commands of the objects of a difference.
 func remedies(d setup.Deviation) (out []string) {
 	for _, r := range d.Remedies {
-		out = append(out, oneLine(r))
+		out = append(out, words.OneLine(r))
 	}
 	return out
 }
@@ -164,9 +165,9 @@ func SetupBasis(r snapshot.SetupRow) string {
 
 // headline is the verdict with the number of rows in each state: a setting with one value on several objects is one row, as in the tables below.
 func (s *Setup) headline(rows []snapshot.SetupRow) string {
-	host := oneLine(s.Host)
+	host := words.OneLine(s.Host)
 	if s.Replay != "" {
-		host += " (replay of " + oneLine(s.Replay) + ")"
+		host += " (replay of " + words.OneLine(s.Replay) + ")"
 	}
 	if len(s.Settings) == 0 {
 		return host + ": unknown: no RDMA device in /sys/class/infiniband, or none readable"

@@ -42,6 +42,7 @@ type Head struct {
 	Desc        *Desc
 	text, openM string // comment lines in both formats
 	sorted      []int  // indices of Desc.Labels, sorted by name
+	place       int    // among the families of all sinks made together, sorted by name
 }
 
 // Series is a label set of a family and its text. It is immutable.
@@ -74,6 +75,16 @@ func (p Point) Samples() int {
 type Family struct {
 	Head   *Head
 	Points []Point
+}
+
+// Compare is the order of Merge.
+func (f Family) Compare(other Family) int { return f.Head.place - other.Head.place }
+
+// SameSeries reports whether two lists of families have the same series in the same order.
+func SameSeries(a, b []Family) bool {
+	return slices.EqualFunc(a, b, func(x, y Family) bool {
+		return x.Head == y.Head && slices.EqualFunc(x.Points, y.Points, func(p, q Point) bool { return p.Series == q.Series })
+	})
 }
 
 // Has reports whether a sample has this value of a label.
@@ -145,14 +156,29 @@ func (f Family) Tells(labels ...string) bool {
 }
 
 // NewSink returns a sink for the samples of some Descs.
-func NewSink(descs []*Desc) *Sink {
-	s := &Sink{descs: make(map[*Desc]*table, len(descs)), dropped: map[string]int{}}
-	for _, d := range descs {
-		t := &table{head: newHead(d), device: slices.Index(d.Labels, "device"), series: map[string]*Series{}, texts: map[string]*Series{}}
-		s.descs[d] = t
-		s.order = append(s.order, t)
+func NewSink(descs []*Desc) *Sink { return NewSinks(descs)[0] }
+
+// NewSinks returns a sink for each list of Descs. Merge joins the families of all of them.
+func NewSinks(lists ...[]*Desc) (out []*Sink) {
+	all := slices.Concat(lists...)
+	slices.SortStableFunc(all, func(a, b *Desc) int { return strings.Compare(a.Name, b.Name) })
+	places := make(map[*Desc]int, len(all))
+	for _, d := range all {
+		if _, again := places[d]; !again {
+			places[d] = len(places)
+		}
 	}
-	return s
+	for _, descs := range lists {
+		s := &Sink{descs: make(map[*Desc]*table, len(descs)), dropped: map[string]int{}}
+		for _, d := range descs {
+			t := &table{head: newHead(d), device: slices.Index(d.Labels, "device"), series: map[string]*Series{}, texts: map[string]*Series{}}
+			t.head.place = places[d]
+			s.descs[d] = t
+			s.order = append(s.order, t)
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // Omit makes the present round leave out metrics of devices, by the label device.
@@ -168,14 +194,24 @@ func (s *Sink) Begin() {
 	s.omit = nil
 	clear(s.dropped)
 	s.round++
+	n := 0
 	for _, t := range s.order {
-		t.points = make([]Point, 0, len(t.series))
+		n += len(t.series)
+	}
+	points := make([]Point, n) // of all families, which are kept and discarded together
+	for _, t := range s.order {
+		n := len(t.series)
+		t.points, points = points[:0:n], points[n:]
 	}
 }
 
 // End returns the families with samples, and discards series without one.
 func (s *Sink) End() []Family {
-	out := make([]Family, 0, len(s.order))
+	n := 0
+	for _, t := range s.order {
+		n += min(len(t.points), 1)
+	}
+	out := make([]Family, 0, n)
 	for _, t := range s.order {
 		if len(t.points) < len(t.series) {
 			for k, x := range t.series {

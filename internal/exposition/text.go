@@ -86,18 +86,22 @@ func appendFloat(b []byte, v float64) []byte {
 	return strconv.AppendFloat(b, v, 'g', -1, 64)
 }
 
-// Merge sorts families by name and joins those of the same name: some drivers expose in hw_counters what others expose in counters.
+// Merge sorts families of sinks that were made together by name, and joins those of the same Desc: some drivers expose in hw_counters what
+// others expose in counters.
 func Merge(families []Family) []Family {
-	slices.SortStableFunc(families, func(a, b Family) int { return strings.Compare(a.Head.Desc.Name, b.Head.Desc.Name) })
-	out := families[:0]
+	n := 0
 	for _, f := range families {
-		if n := len(out); n > 0 && out[n-1].Head.Desc == f.Head.Desc {
-			out[n-1].Points = slices.Concat(out[n-1].Points, f.Points)
-			continue
-		}
-		out = append(out, f)
+		n = max(n, f.Head.place+1)
 	}
-	return out
+	out := make([]Family, n)
+	for _, f := range families {
+		if o := &out[f.Head.place]; o.Head == nil {
+			*o = f
+		} else {
+			o.Points = slices.Concat(o.Points, f.Points)
+		}
+	}
+	return slices.DeleteFunc(out, func(f Family) bool { return f.Head == nil })
 }
 
 // DTO converts families to the type of the Prometheus client library, one at a time: together they are larger than the families.

@@ -139,9 +139,9 @@ func FuzzTextIsThatOfPrometheus(f *testing.F) {
 
 func TestMerge(t *testing.T) {
 	a, b := &Desc{Name: "rdma_a"}, &Desc{Name: "rdma_b"}
-	head := map[*Desc]*Head{a: newHead(a), b: newHead(b)}
+	sinks := NewSinks([]*Desc{b}, []*Desc{a, b})
 	family := func(d *Desc, values ...float64) (f Family) {
-		f.Head = head[d]
+		f.Head = sinks[1].descs[d].head
 		for _, v := range values {
 			f.Points = append(f.Points, Point{Value: v})
 		}
@@ -149,7 +149,7 @@ func TestMerge(t *testing.T) {
 	}
 	cached := make([]Point, 1, 8)
 	cached[0].Value = 1
-	got := Merge([]Family{family(b, 4), {Head: newHead(a), Points: cached}, family(b, 5), family(a, 2, 3)})
+	got := Merge([]Family{{Head: sinks[0].descs[b].head, Points: []Point{{Value: 4}}}, {Head: family(a).Head, Points: cached}, family(b, 5), family(a, 2, 3)})
 	var flat []float64
 	for _, f := range got {
 		for _, p := range f.Points {

@@ -47,13 +47,12 @@ type waiting struct {
 
 func (g *waiting) build() {
 	at := map[GUID][]End{}
-	for e, share := range g.waits {
-		if share > loopWait && g.toSwitch(e) {
+	for _, e := range slices.SortedFunc(maps.Keys(g.waits), End.compare) {
+		if g.waits[e] > loopWait && g.toSwitch(e) {
 			at[e.GUID] = append(at[e.GUID], e)
 		}
 	}
 	for _, ends := range at {
-		slices.SortFunc(ends, End.compare)
 		for _, e := range ends {
 			g.after[e] = nil
 			for _, x := range at[g.f.Links[e].GUID] {
@@ -65,6 +64,7 @@ func (g *waiting) build() {
 	}
 }
 
+// toSwitch reports whether the link of a port is one between switches.
 func (g *waiting) toSwitch(e End) bool {
 	to, ok := g.f.Links[e]
 	n, far := g.f.Nodes[e.GUID], g.f.Nodes[to.GUID]

@@ -146,6 +146,7 @@ func (m *Memory) missing(f *Fabric) (out []End) {
 	return out
 }
 
+// gone reports whether the answer of a port shows that its link to another one is gone.
 func (m *Memory) gone(f *Fabric, e, to End) bool {
 	p := f.Port(e)
 	now, linked := f.Links[e]

@@ -13,7 +13,6 @@ const vendorNVIDIA = 0x10de
 type decision struct {
 	*Machine
 	job   Job
-	hcas  hcas
 	limit int
 	set   bool
 	none  Reason // why no NIC is eligible
@@ -37,7 +36,7 @@ type nicFacts struct {
 }
 
 func newDecision(m *Machine, j Job) *decision {
-	d := &decision{Machine: m, job: j, hcas: j.Env.hcas(), none: NoActiveNIC}
+	d := &decision{Machine: m, job: j, none: NoActiveNIC}
 	if max(m.Devices, len(m.NICs)) == 0 {
 		d.none = NoNIC
 	}
@@ -49,12 +48,13 @@ func newDecision(m *Machine, j Job) *decision {
 		}
 		d.gpuAt = append(d.gpuAt, d.place(g.Address, g.Place))
 	}
+	chosen, _, _ := j.Env.HCAs()
 	compute := slices.ContainsFunc(m.NICs, func(n NIC) bool { return n.Role == pci.Compute })
 	for i := range m.NICs {
 		n := &m.NICs[i]
-		meant := slices.ContainsFunc(n.Ports, func(p Port) bool { return d.hcas.allow(n.Device, p.Number) })
-		ok := slices.ContainsFunc(n.Ports, func(p Port) bool { return p.Active && d.hcas.allow(n.Device, p.Number) })
-		if len(d.hcas.list) > 0 {
+		meant := slices.ContainsFunc(n.Ports, func(p Port) bool { return j.Env.AllowsPort(n.Device, p.Number) })
+		ok := slices.ContainsFunc(n.Ports, func(p Port) bool { return p.Active && j.Env.AllowsPort(n.Device, p.Number) })
+		if len(chosen) > 0 {
 			d.none = NoChosenNIC
 		} else if compute {
 			meant = meant && n.Role == pci.Compute
@@ -98,12 +98,12 @@ func (m *Machine) Distance(g *GPU, n *NIC) (distance pci.Distance, file bool) {
 	if a == nil || b == nil {
 		return "", false
 	}
-	return a.DistanceTo(*b, g.Coupled), m.Topology.has(g.Address) && m.Topology.has(nicAddress(n))
+	return a.DistanceTo(*b, g.Coupled), m.Topology.Has(g.Address) && m.Topology.Has(nicAddress(n))
 }
 
 // place is the place of a function as seen by NCCL: a topology file overrides the PCI tree. Nil: unknown, in a virtual machine.
 func (d *decision) place(address string, p pci.Place) *pci.Fabric {
-	if t := cmp.Or(d.job.Topology, d.Topology); t.has(address) {
+	if t := cmp.Or(d.job.Topology, d.Topology); t.Has(address) {
 		f := t.places[address]
 		return &f
 	}
@@ -124,7 +124,7 @@ func nicAddress(n *NIC) string {
 // mechanism is the one that NCCL would use with a NIC, and its verdict.
 func (d *decision) mechanism(nic *NIC) (Mechanism, Verdict) {
 	state, why := d.HasDMABUF(nic.Driver)
-	if d.job.Env.integer("NCCL_DMABUF_ENABLE", 1) == 0 && state != Staging {
+	if d.job.Env.Integer("NCCL_DMABUF_ENABLE", 1) == 0 && state != Staging {
 		state, why = Staging, DMABUFDisabled
 	}
 	peermem := d.seesPeermem(parseVersion(d.job.NCCL))
@@ -193,7 +193,7 @@ func (d *decision) tooFar(distance pci.Distance, coupled bool) Reason {
 
 // send is the verdict on the NIC's reads of GPU memory, if writes are direct.
 func (d *decision) send(gpu *GPU, receive Verdict) Verdict {
-	read := d.job.Env.integer("NCCL_NET_GDR_READ", -2)
+	read := d.job.Env.Integer("NCCL_NET_GDR_READ", -2)
 	switch {
 	case read == 0:
 		return Verdict{Staging, ReadOff}

@@ -46,8 +46,8 @@ func ParseConf(text string) Env {
 	return e
 }
 
-// integer is a setting that NCCL reads with strtoll in base 0; other text counts as unset (ncclLoadParam).
-func (e Env) integer(name string, unset int64) int64 {
+// Integer is a setting that NCCL reads with strtoll in base 0; other text counts as unset (ncclLoadParam).
+func (e Env) Integer(name string, unset int64) int64 {
 	if n, err := strconv.ParseInt(e[name], 0, 64); err == nil {
 		return n
 	}
@@ -70,8 +70,9 @@ func Level(d pci.Distance) int {
 // oldLevels are the meanings of the earlier numeric values of NCCL_NET_GDR_LEVEL, 0 to 5 and above.
 var oldLevels = []string{"LOC", "PIX", "PXB", "PHB", "SYS", "SYS"}
 
-// userLevel is the limit set by NCCL_NET_GDR_LEVEL, a name or an old number; other text sets none (ncclGetLevel, src/graph/paths.cc).
-func (e Env) userLevel() (int, bool) {
+// GDRLevel is the limit set by NCCL_NET_GDR_LEVEL, as ordered by Level: a name or an old number; other text sets none (ncclGetLevel,
+// src/graph/paths.cc).
+func (e Env) GDRLevel() (limit int, ok bool) {
 	text := e["NCCL_NET_GDR_LEVEL"]
 	if l := Level(pci.Distance(text)); l < len(levels) {
 		return l, true
@@ -94,14 +95,14 @@ func (j Job) usesC2C() bool {
 	case v.before(version{2, 26}):
 		return false
 	case v.before(version{2, 27}):
-		return j.Env.integer("NCCL_NET_GDR_C2C", 0) != 0
+		return j.Env.Integer("NCCL_NET_GDR_C2C", 0) != 0
 	}
-	return j.Env.integer("NCCL_NET_GDR_C2C", 1) != 0
+	return j.Env.Integer("NCCL_NET_GDR_C2C", 1) != 0
 }
 
 // limit is the maximum distance for GPUDirect RDMA, and whether the user has set it.
 func (j Job) limit() (limit int, set bool) {
-	if l, ok := j.Env.userLevel(); ok {
+	if l, ok := j.Env.GDRLevel(); ok {
 		return l, true
 	}
 	if j.usesC2C() {
@@ -110,39 +111,18 @@ func (j Job) limit() (limit int, set bool) {
 	return Level(pci.PXB), false
 }
 
-// hcas is NCCL_IB_HCA: [^][=]NAME[:PORT],… — names are prefixes unless there is a =, and excluded with a ^ (parseStringList
-// and matchIfList, src/misc/socket.cc and utils.cc).
-type hcas struct {
-	not, exact bool
-	list       []string
-}
-
-func (e Env) hcas() (h hcas) {
-	text := e["NCCL_IB_HCA"]
-	text, h.not = strings.CutPrefix(text, "^")
-	text, h.exact = strings.CutPrefix(text, "=")
+// HCAs are the items of NCCL_IB_HCA, see HCA: [^][=]NAME[:PORT],… excluded: these are the ones not to use; exact: names are not prefixes
+// (parseStringList and matchIfList, src/misc/socket.cc and utils.cc).
+func (e Env) HCAs() (items []string, excluded, exact bool) {
+	text, excluded := strings.CutPrefix(e["NCCL_IB_HCA"], "^")
+	text, exact = strings.CutPrefix(text, "=")
 	for item := range strings.SplitSeq(text, ",") {
 		if item != "" {
-			h.list = append(h.list, item)
+			items = append(items, item)
 		}
 	}
-	return h
+	return items, excluded, exact
 }
-
-// AllowsPort reports whether NCCL_IB_HCA lets NCCL use a port of a device.
-func (e Env) AllowsPort(device string, port int) bool { return e.hcas().allow(device, port) }
-
-// HCAs are the items of NCCL_IB_HCA, see HCA. excluded: these are the ones not to use; exact: names are not prefixes.
-func (e Env) HCAs() (items []string, excluded, exact bool) {
-	h := e.hcas()
-	return h.list, h.not, h.exact
-}
-
-// GDRLevel is the limit set by NCCL_NET_GDR_LEVEL, as ordered by Level; ok is false if none is set.
-func (e Env) GDRLevel() (limit int, ok bool) { return e.userLevel() }
-
-// Integer is a setting as NCCL reads it, or unset.
-func (e Env) Integer(name string, unset int64) int64 { return e.integer(name, unset) }
 
 // HCA is the device and the port of an item of NCCL_IB_HCA: NAME, NAME:PORT or, with NCCL that knows rails, NAME:PORT:RAIL:PLANE. An empty
 // port is any.
@@ -152,17 +132,15 @@ func HCA(item string) (name, port string) {
 	return name, port
 }
 
-// allow reports whether NCCL may use a port of a device.
-func (h hcas) allow(device string, port int) bool {
-	if len(h.list) == 0 {
-		return true
-	}
-	for _, item := range h.list {
+// AllowsPort reports whether NCCL_IB_HCA lets NCCL use a port of a device.
+func (e Env) AllowsPort(device string, port int) bool {
+	items, excluded, exact := e.HCAs()
+	for _, item := range items {
 		name, number := HCA(item)
-		same := name == device || !h.exact && strings.HasPrefix(device, name)
+		same := name == device || !exact && strings.HasPrefix(device, name)
 		if same && cmp.Or(number, strconv.Itoa(port)) == strconv.Itoa(port) {
-			return !h.not
+			return !excluded
 		}
 	}
-	return h.not
+	return excluded || len(items) == 0
 }

@@ -31,7 +31,7 @@ func TestHCAs(t *testing.T) {
 		{",", "mlx5_1", 1, true},
 	} {
 		t.Run(fmt.Sprintf("%q %s:%d", c.text, c.device, c.port), func(t *testing.T) {
-			if got := env("NCCL_IB_HCA="+c.text).hcas().allow(c.device, c.port); got != c.want {
+			if got := env("NCCL_IB_HCA="+c.text).AllowsPort(c.device, c.port); got != c.want {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})
@@ -46,7 +46,7 @@ func TestConf(t *testing.T) {
 	if both := env("NCCL_NET_GDR_LEVEL=PHB").With(got); both["NCCL_NET_GDR_LEVEL"] != "PHB" || both["NCCL_IB_HCA"] == "" {
 		t.Errorf("%v", both)
 	}
-	if n := env("A=0x10", "B=ten").integer("B", 7) + env("A=0x10").integer("A", 0); n != 23 {
+	if n := env("A=0x10", "B=ten").Integer("B", 7) + env("A=0x10").Integer("A", 0); n != 23 {
 		t.Errorf("%d", n)
 	}
 }
@@ -55,7 +55,7 @@ func FuzzParseConf(f *testing.F) {
 	f.Add("NCCL_DEBUG=INFO\n#x\n=\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		Job{Env: ParseConf(text)}.limit()
-		ParseConf(text).hcas().allow("mlx5_0", 1)
+		ParseConf(text).AllowsPort("mlx5_0", 1)
 	})
 }
 

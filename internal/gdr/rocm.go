@@ -44,7 +44,7 @@ func (m *Machine) rocmDMABUF(driver string) (State, Reason) {
 // before.
 func (d *decision) rocmMechanism(nic *NIC) (Mechanism, Verdict) {
 	state, why := d.rocmDMABUF(nic.Driver)
-	enabled := d.job.Env.integer("NCCL_DMABUF_ENABLE", -1)
+	enabled := d.job.Env.Integer("NCCL_DMABUF_ENABLE", -1)
 	if enabled == 0 && state != Staging {
 		state, why = Staging, DMABUFDisabled
 	}

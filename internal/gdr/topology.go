@@ -18,10 +18,8 @@ type Topology struct {
 	places map[string]pci.Fabric // by address
 }
 
-// Has reports whether a function is in the file.
-func (t *Topology) Has(address string) bool { return t.has(address) }
-
-func (t *Topology) has(address string) bool {
+// Has reports whether the file has a PCI address.
+func (t *Topology) Has(address string) bool {
 	if t == nil {
 		return false
 	}

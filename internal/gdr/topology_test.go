@@ -39,7 +39,7 @@ func TestTopology(t *testing.T) {
 			}
 		})
 	}
-	if top.has("0000:99:00.0") || (*Topology)(nil).has("0000:13:00.0") {
+	if top.Has("0000:99:00.0") || (*Topology)(nil).Has("0000:13:00.0") {
 		t.Error("it has what it has not")
 	}
 	tower := "<system>" + strings.Repeat(`<pci busid="0000:13:00.0">`, 1000) + strings.Repeat("</pci>", 1000) + "</system>"

@@ -3,6 +3,7 @@ package gdr
 import (
 	"slices"
 	"strconv"
+	"time"
 )
 
 // Transport is how data of a GPU is sent to other hosts at present.
@@ -29,18 +30,36 @@ type Use struct {
 	Memory   *uint64 // memory regions registered with RDMA devices
 	Ready    State   // decision of NCCL on receiving with the best eligible NIC
 
-	Peermem *uint64 // registrations of GPU memory by the peer memory module
+	// Registered GPU memory: of this process where Trace is TraceWhole, else of any.
+	Peermem *uint64 // registrations by the peer memory module
 	DMABUF  *uint64 // DMA-BUFs of GPUs that other devices are attached to
-	Kept    bool    // it keeps DMA-BUFs of GPU memory open; false proves nothing, since NCCL closes them after registering
+	Trace   Trace
+	Young   bool // it is younger than YoungAge
+	Unclear bool // it has registered DMA-BUFs of an exporter that may have GPU memory
+	Kept    bool // it keeps DMA-BUFs of GPU memory open; false proves nothing, since NCCL closes them after registering
 
 	Busy   *bool // the best eligible NIC exceeds BusyShare of its port rate
 	Domain *bool // the GPU is in an NVLink domain of several hosts
 	Other  *bool // a network interface without an RDMA device exceeds OtherBits
 }
 
+// Trace is what eBPF programs have observed of a process.
+type Trace string
+
+// The states of an observation.
+const (
+	TraceNone  Trace = ""      // there are no programs
+	TraceWhole Trace = "whole" // all of its registrations
+	TraceOlder Trace = "older" // it is older than the observation, or its start is unknown
+	TraceLost  Trace = "lost"  // events have been lost since its start
+)
+
 const (
 	// BusyShare is the share of the port rate above which traffic counts as data of a job.
 	BusyShare = 0.05
+	// YoungAge is the age below which a process may still load data over the NIC, and connect later. What it has registered is evidence of
+	// NCCL's path only if it is observed.
+	YoungAge = 15 * time.Minute
 	// OtherBits is the rate in bits per second above which traffic of an interface without RDMA counts as data of a job, not as logs or metadata.
 	OtherBits = 1e9
 )
@@ -60,7 +79,7 @@ var rules = []rule{
 		return u.Verbs && u.Ready == Direct && u.registers() && !none(u.Memory) && !u.alone()
 	}},
 	{OverGDR, KeepsDMABUF, func(u *Use) bool {
-		return u.Verbs && u.Ready == Direct && u.Kept && !none(u.Memory) && !u.alone()
+		return u.Verbs && u.Ready == Direct && u.Kept && u.Trace != TraceWhole && !none(u.Memory) && !u.alone()
 	}},
 	{OverHostOnly, OneNode, (*Use).alone},
 
@@ -70,7 +89,7 @@ var rules = []rule{
 	{OverUnknown, InDomain, func(u *Use) bool { return is(u.Domain) && (!u.Verbs || u.Memory == nil) }},
 	{OverUnknown, OtherUnknown, func(u *Use) bool { return !u.Verbs && u.Other == nil }},
 	{OverUnknown, OtherQuiet, func(u *Use) bool { return !u.Verbs && !*u.Other }},
-	{OverTCP, IBDisabled, func(u *Use) bool { return !u.Verbs && u.Env.integer("NCCL_IB_DISABLE", 0) != 0 }},
+	{OverTCP, IBDisabled, func(u *Use) bool { return !u.Verbs && u.Env.Integer("NCCL_IB_DISABLE", 0) != 0 }},
 	{OverTCP, NetChosen, func(u *Use) bool { return !u.Verbs && u.Env["NCCL_NET"] == "Socket" }},
 	{OverTCP, NoVerbs, func(u *Use) bool { return !u.Verbs }},
 
@@ -81,7 +100,12 @@ var rules = []rule{
 	{OverUnknown, BusyUnknown, func(u *Use) bool { return u.Busy == nil }},
 	{OverUnknown, Quiet, func(u *Use) bool { return !*u.Busy }},
 	{OverUnknown, PeermemUnseen, func(u *Use) bool { return u.Peermem == nil }},
+	{OverUnknown, ExporterUnknown, func(u *Use) bool { return u.Unclear }},
+	{OverUnknown, EventsLost, func(u *Use) bool { return u.DMABUF == nil && u.Trace == TraceLost }},
+	{OverUnknown, StartedBefore, func(u *Use) bool { return u.DMABUF == nil && u.Trace == TraceOlder }},
 	{OverUnknown, DMABUFUnseen, func(u *Use) bool { return u.DMABUF == nil }},
+	{OverStaging, HostRegistered, func(u *Use) bool { return u.Trace == TraceWhole }},
+	{OverUnknown, YoungProcess, func(u *Use) bool { return u.Young }},
 	{OverStaging, NotRegistered, func(*Use) bool { return true }}, // both sources were read and are empty
 }
 
@@ -99,16 +123,14 @@ func (u *Use) Suspected() bool {
 	return why == DMABUFUnseen
 }
 
-// registers reports whether NICs access GPU memory: any NIC and any GPU, since neither source names them.
+// registers reports whether NICs access GPU memory: any NIC and any GPU where no source names them.
 func (u *Use) registers() bool { return some(u.Peermem) || some(u.DMABUF) }
 
 // several reports whether the job runs on several nodes, by the scheduler.
-func (u *Use) several() bool { return u.nodes() > 1 }
+func (u *Use) several() bool { return u.Env.Nodes() > 1 }
 
 // alone reports whether the job runs on one node, by the scheduler.
-func (u *Use) alone() bool { return u.nodes() == 1 }
-
-func (u *Use) nodes() int { return u.Env.Nodes() }
+func (u *Use) alone() bool { return u.Env.Nodes() == 1 }
 
 // Nodes is the number of nodes of the job: 0 is unknown, 2 is two or more. The launcher takes precedence over the allocation, since torchrun may run
 // separately on each of several nodes. A missing variable proves nothing: the kernel exposes the environment at the start of the program.
@@ -136,7 +158,7 @@ func (e Env) count(name string) int {
 // without reading if DMA-BUF is disabled or unsupported.
 func (m *Machine) Attachments(seen *uint64, driver string, e Env) *uint64 {
 	state, _ := m.HasDMABUF(driver)
-	if state == Staging || e.integer("NCCL_DMABUF_ENABLE", 1) == 0 {
+	if state == Staging || e.Integer("NCCL_DMABUF_ENABLE", 1) == 0 {
 		return new(uint64)
 	}
 	return seen

@@ -20,6 +20,10 @@ type Paths struct {
 	RootFS, Sys, Proc string
 	// Helper is the socket of the helper that reads processes, vital product data and DMA-BUFs. Empty: this process reads them itself.
 	Helper string
+	// JobNames permits reading the names of jobs and the users of processes.
+	JobNames bool
+	// PodResources is the socket of the kubelet's PodResources API. Empty: pods are not named.
+	PodResources string
 	// Reserved are the descriptors of the process that are not for files that stay open; 0: 256.
 	Reserved int
 }

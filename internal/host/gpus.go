@@ -62,7 +62,7 @@ type nvmlSession struct {
 	heard chan struct{} // closed when there is no listener; nil if there was none
 }
 
-func newNVMLDoor(load func() (nvmlLibrary, error), control string) *nvmlGPUs {
+func newNVMLGPUs(load func() (nvmlLibrary, error), control string) *nvmlGPUs {
 	return &nvmlGPUs{load: load, control: control, now: time.Now, lanes: NewLanes(), jobs: make(chan func()), xids: map[string]*xidCount{}}
 }
 

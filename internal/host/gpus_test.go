@@ -17,7 +17,7 @@ import (
 )
 
 func TestNothingIsLoadedWithoutTheDriver(t *testing.T) {
-	n := newNVMLDoor(func() (nvmlLibrary, error) {
+	n := newNVMLGPUs(func() (nvmlLibrary, error) {
 		t.Error("the library is loaded")
 		return nil, syscall.ENOSYS
 	}, filepath.Join(t.TempDir(), "nvidiactl"))

@@ -36,7 +36,7 @@ func TestPanicInALane(t *testing.T) {
 
 // TestPanicOnAnotherThread: a panic on the thread or stack that a library requires is passed to the waiting goroutine.
 func TestPanicOnAnotherThread(t *testing.T) {
-	n := newNVMLDoor(nil, "")
+	n := newNVMLGPUs(nil, "")
 	for range 2 {
 		if err := n.do(t.Context(), time.Minute, "call", func() { panic("odd GPU") }); !errors.Is(err, ErrPanic) {
 			t.Error(err)

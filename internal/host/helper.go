@@ -24,6 +24,7 @@ type helperRequest struct {
 	Read     string `json:"read"`     // name of the source: processes, vpd, bufinfo
 	First    []int  `json:"first"`    // processes: see Processes
 	Only     bool   `json:"only"`     // processes
+	Names    bool   `json:"names"`    // processes: with the names of jobs and users
 	Function string `json:"function"` // vpd: PCI address
 }
 
@@ -72,7 +73,7 @@ func OpenHelper(p Paths) (*Helper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Helper{tree: t, table: newProcessTable(t), lanes: NewLanes()}, nil
+	return &Helper{tree: t, table: newProcessTable(t, true), lanes: NewLanes()}, nil
 }
 
 // Close closes the trees.
@@ -137,6 +138,9 @@ func (h *Helper) answer(ctx context.Context, r helperRequest) helperAnswer {
 		switch {
 		case r.Read == SourceProcesses.Name():
 			out.Processes, out.Refused, err = h.table.Processes(ctx, r.First, r.Only)
+			if !r.Names {
+				out.Processes = withoutNames(out.Processes)
+			}
 		case r.Read == SourceVPD.Name() && pci.IsAddress(r.Function):
 			out.Content, out.Whole, err = h.tree.Head("sys/bus/pci/devices/"+r.Function+vpdFile, vpdSize)
 		case r.Read == SourceBufinfo.Name():

@@ -32,7 +32,10 @@ func (noHelper) Is(target error) bool { return target == syscall.EPERM }
 const runningHelper = "a running helper: systemctl status rdma_exporter-helper.socket rdma_exporter-helper.service"
 
 // helperClient reads by a helper.
-type helperClient struct{ socket string }
+type helperClient struct {
+	socket string
+	names  bool // names of jobs and users are permitted
+}
 
 // ask makes one request. It returns at the deadline of ctx, or shortly before it, so that the error names the helper.
 func (c helperClient) ask(ctx context.Context, r helperRequest) (answer helperAnswer, err error) {
@@ -85,7 +88,7 @@ func (c helperClient) Processes(ctx context.Context, first []int, only bool) ([]
 	if len(first) > helperNamed {
 		first, only = first[:helperNamed], false
 	}
-	a, err := c.ask(ctx, helperRequest{Read: SourceProcesses.Name(), First: first, Only: only})
+	a, err := c.ask(ctx, helperRequest{Read: SourceProcesses.Name(), First: first, Only: only, Names: c.names})
 	if err == nil && !areProcesses(a.Processes) {
 		err = c.failed(ErrMalformed)
 	}
@@ -153,7 +156,7 @@ func isProcess(p *snapshot.Process) bool {
 	return all(p.GPUs, isMinor) && all(p.Verbs, isNode) && all(p.DMABUFs, isDMABUFs) && len(p.DMABUFs) <= 2 &&
 		len(p.Command) <= commandLength && p.Command == printable(p.Command) &&
 		(p.NCCL == "" || ncclLibrary.MatchString("libnccl.so."+p.NCCL)) &&
-		(p.Job == "" || jobName.MatchString(p.Job)) &&
+		isPlaced(p) &&
 		areSettings(p.Env, variableName, schedulerNames) && areSettings(p.Conf, settingName, nil) &&
 		err == nil && topology == p.Topology &&
 		p.Regions == nil && p.RegionBytes == nil
@@ -161,11 +164,11 @@ func isProcess(p *snapshot.Process) bool {
 
 // isDMABUFs reports whether it is a sum that dmabufs returns.
 func isDMABUFs(d snapshot.DMABUFs) bool {
-	return exportsGPUMemory(d.Exporter, true) && d.Buffers > 0 && d.Buffers <= dmabufsLooked
+	return exportsGPUMemory(d.Exporter, true) && d.Buffers > 0 && d.Buffers <= maxDMABUFs
 }
 
 func all[T any](list []T, ok func(T) bool) bool {
-	return len(list) <= filesLooked && !slices.ContainsFunc(list, func(x T) bool { return !ok(x) })
+	return len(list) <= maxOpenFiles && !slices.ContainsFunc(list, func(x T) bool { return !ok(x) })
 }
 
 // areSettings reports whether settings are within the limits, with names that match or others.

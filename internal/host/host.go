@@ -27,10 +27,16 @@ type Host struct {
 	Processes Processes
 	// Launchers finds the services that start jobs; nil: not supported.
 	Launchers Launchers
+	// Pods lists the devices of pods; nil: not enabled.
+	Pods Pods
 	// Events is nil in a copied tree and in a replay.
 	Events Events
+	// Tracer is nil in a copied tree.
+	Tracer Tracer
 	// LLDP is nil where Events is.
 	LLDP LLDP
+	// KernelLog is nil in a copied tree.
+	KernelLog KernelLog
 	// Subnet is nil in a copied tree.
 	Subnet Subnet
 	// Lanes allows one reader at a time per device, and tracks devices that do not answer.
@@ -66,6 +72,9 @@ func (h *Host) ForRound() *Host {
 	return &round
 }
 
+// InRound reports whether this is a host of ForRound.
+func (h *Host) InRound() bool { return h.listing != nil }
+
 // classDir has an entry for each RDMA device.
 const classDir = "sys/class/infiniband"
 
@@ -87,8 +96,9 @@ func (h *Host) Devices() ([]string, error) {
 			return
 		}
 		l.netdevs = make(map[string]uint64, len(l.names))
+		var buf []byte
 		for _, name := range l.names {
-			l.netdevs[name] = h.netdevs.changes(h.Files, name)
+			l.netdevs[name] = h.netdevs.changes(h.Files, name, &buf)
 		}
 		h.netdevs.keep(l.netdevs)
 	})
@@ -170,25 +180,26 @@ type RDMA interface {
 	System(ctx context.Context) (RDMASystem, error)
 	// Stats is RDMA_NLDEV_CMD_STAT_GET: the port's hw_counters in the kernel's order, appended to buf[:0].
 	Stats(ctx context.Context, device string, port int, buf []Stat) ([]Stat, error)
-	// Holders is RDMA_NLDEV_CMD_RES_CTX_GET and RDMA_NLDEV_CMD_RES_MR_GET: the processes that use a device, by PID.
-	Holders(ctx context.Context, device string) ([]RDMAHolder, error)
+	// Holders is RDMA_NLDEV_CMD_RES_CTX_GET and RDMA_NLDEV_CMD_RES_MR_GET: the processes that use a device, by PID. With qps also
+	// RDMA_NLDEV_CMD_RES_QP_GET, which queries the driver for each queue pair: only for drivers that answer from memory.
+	Holders(ctx context.Context, device string, qps bool) ([]RDMAHolder, error)
 }
 
 // RDMAPort is the answer to PORT_GET; nil: not sent by the kernel.
 type RDMAPort struct {
-	State         *uint64 // RDMA_NLDEV_ATTR_PORT_STATE, enum ib_port_state
-	PhysicalState *uint64 // RDMA_NLDEV_ATTR_PORT_PHYS_STATE
-	LID           *uint64 // RDMA_NLDEV_ATTR_LID, InfiniBand only
-	SMLID         *uint64 // RDMA_NLDEV_ATTR_SM_LID, InfiniBand only
-	LMC           *uint64 // RDMA_NLDEV_ATTR_LMC, InfiniBand only
-	Capabilities  *uint64 // RDMA_NLDEV_ATTR_CAP_FLAGS
-	Netdev        string  // RDMA_NLDEV_ATTR_NDEV_NAME, empty if none or in another network namespace
+	State         *uint64 `capture:"state,open"`           // RDMA_NLDEV_ATTR_PORT_STATE, enum ib_port_state
+	PhysicalState *uint64 `capture:"physical_state"`       // RDMA_NLDEV_ATTR_PORT_PHYS_STATE
+	LID           *uint64 `capture:"lid"`                  // RDMA_NLDEV_ATTR_LID, InfiniBand only
+	SMLID         *uint64 `capture:"sm_lid"`               // RDMA_NLDEV_ATTR_SM_LID, InfiniBand only
+	LMC           *uint64 `capture:"lmc"`                  // RDMA_NLDEV_ATTR_LMC, InfiniBand only
+	Capabilities  *uint64 `capture:"capability_flags,hex"` // RDMA_NLDEV_ATTR_CAP_FLAGS
+	Netdev        string  `capture:"netdev"`               // RDMA_NLDEV_ATTR_NDEV_NAME, empty if none or in another network namespace
 }
 
 // RDMASystem is the answer to SYS_GET; nil: not sent by the kernel.
 type RDMASystem struct {
 	// NetnsMode is RDMA_NLDEV_SYS_ATTR_NETNS_MODE: 1: devices are shared by all network namespaces; 0: each belongs to one.
-	NetnsMode *uint64
+	NetnsMode *uint64 `capture:"netns_mode,open"`
 }
 
 // Stat is one counter as the kernel names it.
@@ -217,21 +228,23 @@ type Ethtool interface {
 
 // LinkState is the answer to LINKSTATE_GET; nil: not sent. Drivers report the extended states only while the link is down.
 type LinkState struct {
-	Link        *uint64 // ETHTOOL_A_LINKSTATE_LINK, 0 or 1
-	ExtState    *uint64 // ETHTOOL_A_LINKSTATE_EXT_STATE, enum ethtool_link_ext_state; 0 is a state
-	ExtSubstate *uint64 // numbered per state
+	Link        *uint64 `capture:"link,open"`    // ETHTOOL_A_LINKSTATE_LINK, 0 or 1
+	ExtState    *uint64 `capture:"ext_state"`    // ETHTOOL_A_LINKSTATE_EXT_STATE, enum ethtool_link_ext_state; 0 is a state
+	ExtSubstate *uint64 `capture:"ext_substate"` // numbered per state
 	// ExtDownCount is ETHTOOL_A_LINKSTATE_EXT_DOWN_CNT: times that the physical link went down, as counted by the driver.
-	ExtDownCount *uint64
+	ExtDownCount *uint64 `capture:"ext_down_cnt"`
 }
 
 // LinkModes is the answer to LINKMODES_GET; nil: unknown or not sent.
 type LinkModes struct {
-	Speed   *uint64 // ETHTOOL_A_LINKMODES_SPEED, Mb/s
-	Lanes   *uint64 // ETHTOOL_A_LINKMODES_LANES
-	Autoneg *uint64 // ETHTOOL_A_LINKMODES_AUTONEG, 0 or 1
-	Duplex  *uint64 // ETHTOOL_A_LINKMODES_DUPLEX, 0 half, 1 full
+	Speed   *uint64 `capture:"speed,open"` // ETHTOOL_A_LINKMODES_SPEED, Mb/s
+	Lanes   *uint64 `capture:"lanes"`      // ETHTOOL_A_LINKMODES_LANES
+	Autoneg *uint64 `capture:"autoneg"`    // ETHTOOL_A_LINKMODES_AUTONEG, 0 or 1
+	Duplex  *uint64 `capture:"duplex"`     // ETHTOOL_A_LINKMODES_DUPLEX, 0 half, 1 full
 	// ETHTOOL_A_LINKMODES_OURS, and ETHTOOL_A_LINKMODES_PEER if the link partner has advertised modes.
-	Supported, Advertised, Peer linkmode.Set
+	Advertised linkmode.Set `capture:"advertised"`
+	Peer       linkmode.Set `capture:"peer"`
+	Supported  linkmode.Set `capture:"supported"`
 }
 
 // Devlink answers devlink requests (include/uapi/linux/devlink.h). The kernel takes the lock of each device in turn. A recovery of the
@@ -244,13 +257,13 @@ type Devlink interface {
 
 // HealthReporter is the answer to HEALTH_REPORTER_GET; nil: not sent by the kernel.
 type HealthReporter struct {
-	Bus        string  // DEVLINK_ATTR_BUS_NAME: pci, auxiliary
-	Device     string  // DEVLINK_ATTR_DEV_NAME: DDDD:BB:DD.F on pci, mlx5_core.sf.N on auxiliary
-	Port       *uint64 // DEVLINK_ATTR_PORT_INDEX, only of a reporter of a devlink port
-	Name       string  // DEVLINK_ATTR_HEALTH_REPORTER_NAME
-	State      *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_STATE: 0 healthy, 1 error
-	Errors     *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT
-	Recoveries *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT
+	Bus        string  `capture:",name,open"` // DEVLINK_ATTR_BUS_NAME: pci, auxiliary
+	Device     string  `capture:"/,name"`     // DEVLINK_ATTR_DEV_NAME: DDDD:BB:DD.F on pci, mlx5_core.sf.N on auxiliary
+	Port       *uint64 `capture:"/,name"`     // DEVLINK_ATTR_PORT_INDEX, only of a reporter of a devlink port
+	Name       string  `capture:"/,name"`     // DEVLINK_ATTR_HEALTH_REPORTER_NAME
+	State      *uint64 `capture:"state"`      // DEVLINK_ATTR_HEALTH_REPORTER_STATE: 0 healthy, 1 error
+	Errors     *uint64 `capture:"errors"`     // DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT
+	Recoveries *uint64 `capture:"recoveries"` // DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT
 }
 
 // DCB answers requests on data center bridging (include/uapi/linux/dcbnl.h). The kernel takes rtnl for each.

@@ -15,6 +15,7 @@ type Live struct {
 	tree *tree
 	rdma *rdmaClient
 	eth  *ethtoolClient
+	log  *kmsg
 }
 
 // OpenLive opens the trees, and netlink if the sys tree is that of the running kernel: a copied tree has only files.
@@ -24,12 +25,15 @@ func OpenLive(p Paths) (*Live, error) {
 		return nil, err
 	}
 	l := &Live{tree: t, Host: Host{
-		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, DCB: NoNetlink{}, GPUs: NoNVML{}, Processes: newProcessTable(t), Launchers: t, Now: time.Now,
+		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, DCB: NoNetlink{}, GPUs: NoNVML{}, Processes: newProcessTable(t, p.JobNames), Launchers: t, Now: time.Now,
 		Lanes: NewLanes(), RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now),
 	}}
 	if p.Helper != "" {
-		helper := helperClient{p.Helper}
+		helper := helperClient{p.Helper, p.JobNames}
 		l.Files, l.Processes = helperFiles{t, helper}, helper
+	}
+	if p.PodResources != "" {
+		l.Pods = kubelet(p.PodResources)
 	}
 	if t.isSysfs() {
 		l.rdma, l.eth = newRDMAClient(), &ethtoolClient{}
@@ -41,7 +45,10 @@ func OpenLive(p Paths) (*Live, error) {
 			u, _, err := openMAD(t, device, port, classes...)
 			return u, err
 		})
-		l.GPUs = newNVMLDoor(newNVML, nvidiactl)
+		l.GPUs = newNVMLGPUs(newNVML, nvidiactl)
+		l.Tracer = newTracer(t)
+		l.log = newKmsg(t)
+		l.KernelLog = l.log
 	}
 	return l, nil
 }
@@ -55,6 +62,7 @@ func (l *Live) Close() error {
 	if l.rdma != nil {
 		l.rdma.close()
 		l.eth.stats.close()
+		return errors.Join(l.log.close(), l.tree.close())
 	}
 	return errors.Join(l.tree.close())
 }
@@ -78,7 +86,7 @@ func (NoNetlink) Stats(context.Context, string, int, []Stat) ([]Stat, error) {
 }
 
 // Holders returns EPROTONOSUPPORT.
-func (NoNetlink) Holders(context.Context, string) ([]RDMAHolder, error) {
+func (NoNetlink) Holders(context.Context, string, bool) ([]RDMAHolder, error) {
 	return nil, &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
 }
 

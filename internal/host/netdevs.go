@@ -22,12 +22,20 @@ type deviceNetdevs struct {
 type netdevID struct{ name, index string }
 
 // changes compares the netdevs of a device with the previous round, and returns how often they have changed. Unreadable ones count as
-// unchanged.
-func (k *netdevNames) changes(f Files, device string) uint64 {
-	now, err := uplinksOf(f, classDir+"/"+device+"/device/net")
+// unchanged. buf is for reading.
+func (k *netdevNames) changes(f Files, device string, buf *[]byte) uint64 {
+	k.mu.Lock()
+	d := k.devices[device]
+	k.mu.Unlock()
+	dir := classDir + "/" + device + "/device/net"
+	if d != nil {
+		for _, u := range d.uplinks {
+			_, _ = f.Attributes(dir + "/" + u.name) // keeps its files open
+		}
+	}
+	now, err := uplinksOf(f, dir, buf)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	d := k.devices[device]
 	switch {
 	case d == nil:
 		d = &deviceNetdevs{uplinks: now}
@@ -48,26 +56,26 @@ func (k *netdevNames) keep(devices map[string]uint64) {
 
 // uplinksOf returns the netdevs of a function: for each port the one created first. Representors of virtual functions and child interfaces
 // of IPoIB are created later, and are renamed with each pod that gets one.
-func uplinksOf(f Files, dir string) (map[string]netdevID, error) {
+func uplinksOf(f Files, dir string, buf *[]byte) (map[string]netdevID, error) {
 	names, err := f.List(dir)
 	if err != nil && !IsAbsent(err) {
 		return nil, err
 	}
 	uplinks := map[string]netdevID{}
-	var buf []byte
-	read := func(name, file string) string {
-		b, err := f.ReadIn(dir+"/"+name, file, buf)
+	read := func(dir, file string) string {
+		b, err := f.ReadIn(dir, file, *buf)
 		if err != nil {
 			return ""
 		}
-		buf = b
+		*buf = b
 		return strings.TrimSpace(string(b))
 	}
 	for _, name := range names {
 		if strings.Contains(name, ".") {
 			continue
 		}
-		port, of := read(name, "dev_port"), netdevID{name, read(name, "ifindex")}
+		own := dir + "/" + name
+		port, of := read(own, "dev_port"), netdevID{name, read(own, "ifindex")}
 		if first, there := uplinks[port]; !there || len(of.index) < len(first.index) || len(of.index) == len(first.index) && of.index < first.index {
 			uplinks[port] = of
 		}

@@ -91,7 +91,7 @@ func TestMalformedAnswers(t *testing.T) {
 			if (err == nil) != (c.stats == "") || err != nil && ReasonOf(err) != c.stats || len(stats) != c.listed {
 				t.Errorf("stats: %v, %v, want reason %q", stats, err, c.stats)
 			}
-			holders, err := client.Holders(context.Background(), "mlx5_0")
+			holders, err := client.Holders(context.Background(), "mlx5_0", false)
 			if (err == nil) != (len(c.stats) == 0 || c.name == "empty") || err != nil && holders != nil {
 				t.Errorf("holders: %v, %v", holders, err)
 			}

@@ -221,7 +221,7 @@ func newFakeGPUs(t testing.TB, gpus int) (*nvmlGPUs, *fakeNVML) {
 	}
 	dir := t.TempDir()
 	put(t, dir, "nvidiactl", "")
-	n := newNVMLDoor(func() (nvmlLibrary, error) { return lib, nil }, filepath.Join(dir, "nvidiactl"))
+	n := newNVMLGPUs(func() (nvmlLibrary, error) { return lib, nil }, filepath.Join(dir, "nvidiactl"))
 	t.Cleanup(n.stop)
 	return n, lib
 }

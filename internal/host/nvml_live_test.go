@@ -24,7 +24,7 @@ func TestIncompleteLibrary(t *testing.T) {
 		t.Fatalf("cc: %v\n%s", err, out)
 	}
 	put(t, dir, "nvidiactl", "")
-	n := newNVMLDoor(func() (nvmlLibrary, error) { return openNVML(lib), nil }, filepath.Join(dir, "nvidiactl"))
+	n := newNVMLGPUs(func() (nvmlLibrary, error) { return openNVML(lib), nil }, filepath.Join(dir, "nvidiactl"))
 	go func() { _ = n.WatchGPUs(t.Context()) }()
 	for range 2 { // it is initialised again after a release
 		v, errs, err := n.ReadGPUs(t.Context(), true)
@@ -64,7 +64,7 @@ func TestUnusableLibrary(t *testing.T) {
 		t.Fatalf("cc: %v\n%s", err, out)
 	}
 	for path, want := range map[string]error{filepath.Join(dir, "none.so"): nvmlLibraryNotFound, other: nvmlFunctionNotFound} {
-		n := newNVMLDoor(func() (nvmlLibrary, error) { return openNVML(path), nil }, filepath.Join(dir, "nvidiactl"))
+		n := newNVMLGPUs(func() (nvmlLibrary, error) { return openNVML(path), nil }, filepath.Join(dir, "nvidiactl"))
 		_, _, err := n.ReadGPUs(t.Context(), true)
 		if !errors.Is(err, want) || IsAbsent(err) {
 			t.Errorf("%s: %v", path, err)

@@ -15,9 +15,9 @@ const (
 	// dmabufLink begins the link of a descriptor of a DMA-BUF; a name that the process has set follows (dmabuffs_dname,
 	// drivers/dma-buf/dma-buf.c).
 	dmabufLink = "/dmabuf:"
-	// dmabufsLooked limits the DMA-BUFs that are read per process and scan. A read takes some microseconds, and no lock but that of the
+	// maxDMABUFs limits the DMA-BUFs that are read per process and scan. A read takes some microseconds, and no lock but that of the
 	// name.
-	dmabufsLooked = 256
+	maxDMABUFs = 256
 )
 
 // dmabufs sums up descriptors of DMA-BUFs by exporter of GPU memory: /proc/PID/fdinfo, which has the permission of /proc/PID/fd since
@@ -30,7 +30,7 @@ func (t *tree) dmabufs(pid int, descriptors []string, kfd bool) []snapshot.DMABU
 	}
 	defer unix.Close(dir)
 	sums, seen := map[string]snapshot.DMABUFs{}, map[string]bool{}
-	for _, name := range descriptors[:min(len(descriptors), dmabufsLooked)] {
+	for _, name := range descriptors[:min(len(descriptors), maxDMABUFs)] {
 		one := readDMABUF(dir, name)
 		if !exportsGPUMemory(one.exporter, kfd) || one.inode != "" && seen[one.inode] {
 			continue

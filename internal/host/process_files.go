@@ -2,11 +2,13 @@ package host
 
 import (
 	"bytes"
+	"math"
 	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -24,7 +26,9 @@ var (
 	variableName = regexp.MustCompile(`^(NCCL|UCX_IB)_[A-Z0-9_]+$`)
 )
 
-var schedulerNames = []string{"SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "WORLD_SIZE", "LOCAL_WORLD_SIZE"}
+var schedulerNames = []string{
+	"SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
+}
 
 // addSetting adds a setting that is not set yet, since getenv(3) and NCCL use the first of two. It reports whether it fits into the limit.
 func addSetting(to map[string]string, room *int, name, value string) bool {
@@ -69,30 +73,6 @@ func lockedMemory(b []byte) (limit *uint64, unlimited bool) {
 	return nil, false
 }
 
-var (
-	slurmJob = regexp.MustCompile(`/job_([0-9]+)(?:/|$)`)
-	slurmID  = regexp.MustCompile(`^[0-9]{1,10}(_[0-9]{1,10})?$`)
-	podUID   = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)
-	jobName  = regexp.MustCompile(`^(slurm/[0-9]{1,255}(_[0-9]{1,10})?|kubernetes/[0-9a-f-]{36})$`) // of jobOf
-)
-
-// jobOf identifies the job from the control group that its scheduler has set (the job cannot change it), otherwise from the environment.
-func jobOf(env map[string]string, cgroup []byte) string {
-	for line := range strings.Lines(string(cgroup)) {
-		line = strings.TrimSpace(line)
-		if m := slurmJob.FindStringSubmatch(line); m != nil {
-			return "slurm/" + m[1]
-		}
-		if m := podUID.FindStringSubmatch(line); m != nil {
-			return "kubernetes/" + strings.ReplaceAll(m[1], "_", "-")
-		}
-	}
-	if id := env["SLURM_JOB_ID"]; slurmID.MatchString(id) {
-		return "slurm/" + id
-	}
-	return ""
-}
-
 // commandOf is the name in parentheses in /proc/PID/stat: the first 15 bytes of the program name, or what the program has set.
 func commandOf(b []byte) string {
 	from, to := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
@@ -122,10 +102,15 @@ func printable(s string) string {
 
 // uidOf is the real user of /proc/PID/status, "Uid:  1000  1000  1000  1000"; empty if missing.
 func uidOf(b []byte) string {
+	uid, _, _ := strings.Cut(statusField(b, "Uid"), "\t")
+	return uid
+}
+
+// statusField is the trimmed value of a line of /proc/PID/status; empty if missing.
+func statusField(b []byte, name string) string {
 	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "Uid:"); ok {
-			uid, _, _ := strings.Cut(strings.TrimSpace(rest), "\t")
-			return uid
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(rest)
 		}
 	}
 	return ""
@@ -139,6 +124,15 @@ func variable(b []byte, name string) string {
 		}
 	}
 	return ""
+}
+
+// sinceBootOf is the start time of a process: the kernel reports it in clock ticks, which are hundredths of a second (USER_HZ).
+func sinceBootOf(start string) time.Duration {
+	ticks, err := strconv.ParseInt(start, 10, 64)
+	if err != nil || ticks > math.MaxInt64/int64(10*time.Millisecond) {
+		return 0
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
 // startOf is the field starttime of /proc/PID/stat: the 22nd, or the 20th after the name in parentheses.

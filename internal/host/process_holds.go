@@ -11,9 +11,9 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// filesLooked limits the open files that are checked per process and scan. The kernel's own limit is half a million; ranks of a job have
+// maxOpenFiles limits the open files that are checked per process and scan. The kernel's own limit is half a million; ranks of a job have
 // some hundred.
-const filesLooked = 4096
+const maxOpenFiles = 4096
 
 // holds returns the GPUs and RDMA devices that a process has open.
 func (p *processTable) holds(pid int) (out snapshot.Process, err error) {
@@ -24,7 +24,7 @@ func (p *processTable) holds(pid int) (out snapshot.Process, err error) {
 		return out, err
 	}
 	defer unix.Close(fd)
-	names, whole, err := someNames(fd, filesLooked)
+	names, whole, err := someNames(fd, maxOpenFiles)
 	if err != nil {
 		return out, err
 	}
@@ -76,11 +76,13 @@ func (p *processTable) describe(out *snapshot.Process) {
 	out.LockedMemory, out.Unlimited = lockedMemory(read("limits"))
 	var whole bool
 	out.Env, whole = environment(environ)
-	out.Job = jobOf(out.Env, read("cgroup"))
+	p.place(out, read("cgroup"), environ, read)
+	p.network(out)
+	start := startOf(stat)
+	out.Started = sinceBootOf(start)
 	if len(out.GPUs) == 0 {
 		return
 	}
-	start := startOf(stat)
 	lib, ok := p.lib[out.PID]
 	if !ok || lib.start != start || !lib.hasNCCL {
 		lib = libraries{start: start}
@@ -93,7 +95,7 @@ func (p *processTable) describe(out *snapshot.Process) {
 	switch {
 	case !lib.hasNCCL:
 	case known && whole:
-		p.jobs.want(job{out.PID, start, out.Env, uidOf(read("status")), variable(environ, "HOME")})
+		p.jobs.request(job{out.PID, start, out.Env, uidOf(read("status")), variable(environ, "HOME")})
 	default: // a setting that could not be read may disable GPUDirect
 		p.jobs.drop(out.PID)
 	}

@@ -14,12 +14,12 @@ const jobFilesTime = 200 * time.Millisecond
 
 // jobReader reads the files of jobs, once per job, one after the other. Late results are used by the next scan.
 type jobReader struct {
-	files    func(job) (*jobFiles, error)
-	patience time.Duration // limit of the wait
-	lanes    *Lanes
-	wanted   []job // requested in this scan
-	mu       *sync.Mutex
-	done     map[int]jobResult // by process; guarded by mu
+	files   func(job) (*jobFiles, error)
+	timeout time.Duration // limit of the wait
+	lanes   *Lanes
+	wanted  []job // requested in this scan
+	mu      *sync.Mutex
+	done    map[int]jobResult // by process; guarded by mu
 }
 
 // job is a process with NCCL.
@@ -37,11 +37,11 @@ type jobResult struct {
 }
 
 func newJobReader(t *tree) jobReader {
-	return jobReader{files: t.jobFiles, patience: jobFilesTime, lanes: NewLanes(), mu: &sync.Mutex{}, done: map[int]jobResult{}}
+	return jobReader{files: t.jobFiles, timeout: jobFilesTime, lanes: NewLanes(), mu: &sync.Mutex{}, done: map[int]jobResult{}}
 }
 
-// want requests the files of a job, unless they have been read. Failed reads are retried.
-func (r *jobReader) want(j job) {
+// request requests the files of a job, unless they have been read. Failed reads are retried.
+func (r *jobReader) request(j job) {
 	if files, _ := r.of(j.pid, j.start); files == nil {
 		r.wanted = append(r.wanted, j)
 	}
@@ -73,7 +73,7 @@ func (r *jobReader) read(ctx context.Context) {
 	if len(jobs) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.patience)
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	_ = r.lanes.Do(ctx, "reading files of jobs", func() {
 		for _, j := range jobs {

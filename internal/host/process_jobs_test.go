@@ -20,7 +20,7 @@ func TestJobFilesThatHang(t *testing.T) {
 			"maps": ncclMaps, "stat": stat, "environ": "HOME=/root\x00NCCL_DEBUG=INFO\x00", "root/etc/nccl.conf": "NCCL_IB_TC=106\n",
 		})
 	}
-	table.jobs.patience = jobFilesTime
+	table.jobs.timeout = jobFilesTime
 	synctest.Test(t, func(t *testing.T) {
 		server := make(chan struct{})
 		var asked []int

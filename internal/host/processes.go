@@ -17,8 +17,8 @@ type Processes interface {
 	// Processes checks which files processes have open, for at most scanTime: first those in first, then the others, continuing at the next
 	// call where this one has stopped. only means that no others need to be checked; it is ignored if one of first is not visible. The
 	// result is the processes that hold an RDMA device, or a GPU with NCCL. It waits a little longer for their configuration files; late
-	// ones are in the result of the next call. Processes of other users require CAP_SYS_PTRACE; without it they are left out, and refused
-	// is true. A process blocked in the kernel may block the call: it has to be made in a lane.
+	// ones are in the result of the next call. Processes of other users require CAP_SYS_PTRACE. Without it refused is true, and they are left
+	// out but for those in first, which are Hidden. A process blocked in the kernel may block the call: it has to be made in a lane.
 	Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error)
 }
 
@@ -34,6 +34,11 @@ type processTable struct {
 	held  map[int]snapshot.Process // found processes, by PID
 	lib   map[int]libraries        // mapped libraries do not change once NCCL is mapped
 	jobs  jobReader
+	names bool // with the names of jobs and users
+
+	// Of a scan: the network namespace of process 1, and the netdevs of the others, by number.
+	hostNetwork string
+	netdevs     map[string]string
 }
 
 // libraries are the libraries that a process has mapped, with its start time: PIDs are reused.
@@ -43,8 +48,8 @@ type libraries struct {
 	hasNCCL, plugin, mover bool
 }
 
-func newProcessTable(t *tree) *processTable {
-	return &processTable{tree: t, now: time.Now, held: map[int]snapshot.Process{}, lib: map[int]libraries{}, jobs: newJobReader(t)}
+func newProcessTable(t *tree, names bool) *processTable {
+	return &processTable{tree: t, now: time.Now, held: map[int]snapshot.Process{}, lib: map[int]libraries{}, jobs: newJobReader(t), names: names}
 }
 
 func (p *processTable) Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error) {
@@ -67,6 +72,7 @@ func (p *processTable) Processes(ctx context.Context, first []int, only bool) (f
 		return named
 	}
 	start := p.now()
+	p.hostNetwork, p.netdevs = networkOf(p.tree, "1"), map[string]string{}
 	due := func() bool { return ctx.Err() == nil && p.now().Sub(start) <= scanTime }
 	from, _ := slices.BinarySearch(first, p.named)
 	p.named = 0
@@ -75,7 +81,7 @@ func (p *processTable) Processes(ctx context.Context, first []int, only bool) (f
 			p.named = pid
 			break
 		}
-		refused = p.scan(pid) || refused
+		refused = p.scan(pid, true) || refused
 	}
 	if only {
 		maps.DeleteFunc(p.held, func(pid int, _ snapshot.Process) bool { return !isNamed(pid) })
@@ -89,7 +95,7 @@ func (p *processTable) Processes(ctx context.Context, first []int, only bool) (f
 				p.next = pid
 				break
 			}
-			refused = p.scan(pid) || refused
+			refused = p.scan(pid, false) || refused
 		}
 	}
 	p.jobs.read(ctx)
@@ -113,9 +119,16 @@ func (p *processTable) sorted() (out []snapshot.Process, refused bool) {
 	return out, refused
 }
 
-// scan checks one process, and keeps it if it uses a device.
-func (p *processTable) scan(pid int) (refused bool) {
+// scan checks one process, and keeps it if it uses a device. A named one is kept also if its files are not readable: its name and control
+// group are.
+func (p *processTable) scan(pid int, named bool) (refused bool) {
 	one, err := p.holds(pid)
+	if named && denied(err) {
+		one.Hidden = true
+		p.describe(&one)
+		p.held[pid] = one
+		return true
+	}
 	if len(one.GPUs)+len(one.Verbs) > 0 {
 		p.describe(&one)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 
 // processTree is a /proc tree: the open files and the files of each process.
 type processTree struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 }
 
@@ -41,7 +42,7 @@ func (p processTree) process(pid int, open []string, files map[string]string) {
 }
 
 // newProcessTree is an empty tree, and a table of it that scans everything: its clock stands still.
-func newProcessTree(t *testing.T) (processTree, *processTable) {
+func newProcessTree(t testing.TB) (processTree, *processTable) {
 	p := processTree{t, t.TempDir()}
 	for _, d := range []string{"sys", "proc/self"} {
 		if err := os.MkdirAll(filepath.Join(p.dir, d), 0o755); err != nil {
@@ -53,9 +54,9 @@ func newProcessTree(t *testing.T) (processTree, *processTable) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tr.close() })
-	table := newProcessTable(tr)
+	table := newProcessTable(tr, false)
 	start := time.Now()
-	table.now, table.jobs.patience = func() time.Time { return start }, time.Minute
+	table.now, table.jobs.timeout = func() time.Time { return start }, time.Minute
 	return p, table
 }
 
@@ -82,7 +83,7 @@ func TestProcesses(t *testing.T) {
 	memlock := uint64(8388608)
 	want := []snapshot.Process{
 		{
-			PID: 42, Command: "python (x)", GPUs: []int{3}, Verbs: []string{"uverbs0", "uverbs2"}, NCCL: "2.22.3", HasNCCL: true, LockedMemory: &memlock, Job: "slurm/77",
+			PID: 42, Command: "python (x)", GPUs: []int{3}, Verbs: []string{"uverbs0", "uverbs2"}, NCCL: "2.22.3", HasNCCL: true, LockedMemory: &memlock, Job: "slurm/77", Step: "0", Started: 9876540 * time.Millisecond,
 			Env:  map[string]string{"NCCL_IB_HCA": "mlx5", "NCCL_NET_GDR_LEVEL": "PIX", "WORLD_SIZE": "16"},
 			Conf: map[string]string{"NCCL_IB_GID_INDEX": "3", "NCCL_IB_TC": "106"},
 		},
@@ -184,17 +185,17 @@ func TestProcessesNamedContinue(t *testing.T) {
 // TestProcessWithManyFiles: one process does not use up a scan, and its further files are unknown.
 func TestProcessWithManyFiles(t *testing.T) {
 	p, table := newProcessTree(t)
-	open := append([]string{"/dev/nvidia3"}, slices.Repeat([]string{"socket:[1]"}, 2*filesLooked)...)
+	open := append([]string{"/dev/nvidia3"}, slices.Repeat([]string{"socket:[1]"}, 2*maxOpenFiles)...)
 	p.process(42, open, map[string]string{"maps": ncclMaps, "stat": stat})
-	p.process(43, open[:filesLooked], map[string]string{"maps": ncclMaps, "stat": stat})
+	p.process(43, open[:maxOpenFiles], map[string]string{"maps": ncclMaps, "stat": stat})
 	for _, named := range []string{"42", "43"} { // a copied tree lists names unsorted
 		fd, err := unix.Open(filepath.Join(p.dir, "proc", named, "fd"), unix.O_DIRECTORY, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		names, whole, err := someNames(fd, filesLooked)
+		names, whole, err := someNames(fd, maxOpenFiles)
 		unix.Close(fd)
-		if len(names) != filesLooked || whole != (named == "43") || err != nil {
+		if len(names) != maxOpenFiles || whole != (named == "43") || err != nil {
 			t.Errorf("%s: %d names, whole: %v, %v", named, len(names), whole, err)
 		}
 	}
@@ -225,7 +226,7 @@ func TestDMABUFs(t *testing.T) {
 	}
 	many := []string{verbs}
 	manyInfo := map[string]string{}
-	for i := range dmabufsLooked + 5 {
+	for i := range maxDMABUFs + 5 {
 		many = append(many, "/dmabuf:")
 		manyInfo[fmt.Sprintf("fdinfo/%d", i+1)] = buffer("", 4096, "nv_dmabuf", "")
 	}
@@ -240,7 +241,7 @@ func TestDMABUFs(t *testing.T) {
 		{"amdgpu", []string{verbs, "/dev/kfd", "/dmabuf:"}, map[string]string{"fdinfo/2": buffer("ino:\t7\n", 4096, "drm", "")}, []snapshot.DMABUFs{{Exporter: "drm", Buffers: 1, Bytes: 4096}}},
 		{"a camera", []string{verbs, "/dev/kfd", "/dmabuf:"}, map[string]string{"fdinfo/2": buffer("ino:\t7\n", 4096, "videobuf2", "exp_name:\tdrm")}, nil},
 		{"fdinfo refused, or of another kernel", []string{verbs, "/dmabuf:"}, map[string]string{"fdinfo/1": head}, nil},
-		{"more than are read", many, manyInfo, []snapshot.DMABUFs{{Exporter: "nv_dmabuf", Buffers: dmabufsLooked, Bytes: dmabufsLooked * 4096}}},
+		{"more than are read", many, manyInfo, []snapshot.DMABUFs{{Exporter: "nv_dmabuf", Buffers: maxDMABUFs, Bytes: maxDMABUFs * 4096}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p.process(100+i, c.open, c.info)
@@ -267,13 +268,79 @@ func TestJobOf(t *testing.T) {
 		{"none", "", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := jobOf(map[string]string{"SLURM_JOB_ID": c.id}, []byte(c.cgroup)); got != c.want {
+			if got := placeOf(map[string]string{"SLURM_JOB_ID": c.id}, []byte(c.cgroup)).job; got != c.want {
 				t.Errorf("%q in %q: %q, want %q", c.id, c.cgroup, got, c.want)
 			}
 		})
 	}
 	if got := commandOf([]byte("7 (a\x1b[2J\nb) S")); got != "a?[2J?b" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestPlaceOf: control groups as Slurm, the kubelet, container runtimes and systemd name them.
+func TestPlaceOf(t *testing.T) {
+	const (
+		uid  = "0a1b2c3d-1111-2222-3333-444455556666"
+		hash = "d2b1f5d0c9a84e7b6c5d4e3f2a1b0c9d"
+		id   = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+		id12 = "0123456789ab"
+	)
+	for _, c := range []struct {
+		name, cgroup string
+		want         cgroupPlace
+	}{
+		{"step of Slurm", "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_3\n", cgroupPlace{job: "slurm/77", step: "0"}},
+		{"batch step, several slurmd", "0::/system.slice/node1_slurmstepd.scope/job_77/step_batch/user/task_0\n", cgroupPlace{job: "slurm/77", step: "batch"}},
+		{"version 1", "5:devices:/slurm/uid_1001/job_77/step_extern/task_0\n1:name=systemd:/system.slice/slurmd.service\n", cgroupPlace{job: "slurm/77", step: "extern"}},
+		{"job without step", "0::/system.slice/slurmstepd.scope/job_77\n", cgroupPlace{job: "slurm/77"}},
+		{"kubelet with systemd", "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0a1b2c3d_1111_2222_3333_444455556666.slice/cri-containerd-" + id + ".scope\n", cgroupPlace{job: "kubernetes/" + uid, container: id12}},
+		{"kubelet with cgroupfs", "0::/kubepods/besteffort/pod" + uid + "/" + id + "\n", cgroupPlace{job: "kubernetes/" + uid, container: id12}},
+		{"kubelet below containerd", "0::/system.slice/containerd.service/kubepods-besteffort-pod0a1b2c3d_1111_2222_3333_444455556666.slice:cri-containerd:" + id + "\n", cgroupPlace{job: "kubernetes/" + uid, container: id12}},
+		{"static pod", "0::/kubepods/burstable/pod" + hash + "/" + id + "\n", cgroupPlace{job: "kubernetes/" + hash, container: id12}},
+		{"seen from another control group namespace", "0::/../../kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice/cri-containerd-" + id + ".scope\n", cgroupPlace{job: "kubernetes/" + uid, container: id12}},
+		{"docker", "0::/system.slice/docker-" + id + ".scope\n", cgroupPlace{container: id12}},
+		{"docker with cgroupfs", "0::/docker/" + id + "\n", cgroupPlace{container: id12}},
+		{"podman", "0::/machine.slice/libpod-" + id + ".scope/container\n", cgroupPlace{container: id12}},
+		{"a container in a container", "0::/docker/ff" + id[2:] + "/docker/" + id + "\n", cgroupPlace{container: id12}},
+		{"service", "0::/system.slice/nfs-ganesha.service\n", cgroupPlace{unit: "nfs-ganesha.service"}},
+		{"instance of a service", "0::/system.slice/system-weka.slice/weka@0.service/worker\n", cgroupPlace{unit: "weka@0.service"}},
+		{"login session", "0::/user.slice/user-1001.slice/session-3.scope\n", cgroupPlace{unit: "session-3.scope"}},
+		{"manager of a user", "0::/user.slice/user-1001.slice/user@1001.service/app.slice/secret.service\n", cgroupPlace{unit: "user.slice"}},
+		{"hexadecimal, not a container", "0::/a/" + id[1:] + "\n", cgroupPlace{}},
+		{"root", "0::/\n", cgroupPlace{}},
+		{"none", "", cgroupPlace{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := placeOf(nil, []byte(c.cgroup))
+			if got != c.want {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestNamesOfJobs: without permission they are not read, and a helper does not send them.
+func TestNamesOfJobs(t *testing.T) {
+	p, table := newProcessTree(t)
+	p.process(42, []string{"/dev/infiniband/uverbs0"}, map[string]string{
+		"stat": stat, "environ": "SLURM_JOB_ID=7\x00SLURM_JOB_NAME=secret " + strings.Repeat("ä", 100) + "\x00", "status": "Uid:\t1001\t0\t0\t0\n",
+	})
+	found, _, err := table.Processes(t.Context(), nil, false)
+	if err != nil || len(found) != 1 || found[0].JobName+found[0].User != "" || found[0].Job != "slurm/7" {
+		t.Errorf("%+v %v", found, err)
+	}
+	table.names = true
+	found, _, err = table.Processes(t.Context(), nil, false)
+	if err != nil || len(found) != 1 || !strings.HasPrefix(found[0].JobName, "secret ä") || len(found[0].JobName) > jobNameLength || found[0].User != "1001" || !isProcess(&found[0]) {
+		t.Errorf("%+v %v", found, err)
+	}
+	h := &Helper{tree: table.tree, table: table, lanes: NewLanes()}
+	for _, names := range []bool{false, true} {
+		a := h.answer(t.Context(), helperRequest{Read: SourceProcesses.Name(), Names: names})
+		if len(a.Processes) != 1 || (a.Processes[0].User != "") != names || (a.Processes[0].JobName != "") != names {
+			t.Errorf("requested: %v: %+v", names, a)
+		}
 	}
 }
 
@@ -308,12 +375,16 @@ func TestMapped(t *testing.T) {
 func FuzzProcessFiles(f *testing.F) {
 	f.Add([]byte(stat), []byte(ncclMaps))
 	f.Add([]byte(limits), []byte("A=1\x00NCCL_DEBUG=INFO\x00"))
-	f.Fuzz(func(_ *testing.T, a, b []byte) {
+	f.Fuzz(func(t *testing.T, a, b []byte) {
 		startOf(a)
 		mapped(b)
 		lockedMemory(a)
 		env, _ := environment(b)
-		jobOf(env, a)
+		at := placeOf(env, a)
+		p := snapshot.Process{Job: at.job, Step: at.step, Container: at.container, Unit: at.unit}
+		if !isPlaced(&p) {
+			t.Fatalf("%+v of %q", at, a)
+		}
 		variable(b, "HOME")
 		uidOf(a)
 		parseDMABUF(string(a))

@@ -21,6 +21,7 @@ const (
 	nldevCmdGet       = 1
 	nldevCmdPortGet   = 5
 	nldevCmdSysGet    = 6
+	nldevCmdResQPGet  = 10
 	nldevCmdResMRGet  = 13
 	nldevCmdStatGet   = 17
 	nldevCmdResCtxGet = 22
@@ -35,6 +36,8 @@ const (
 	nldevAttrLMC           = 11
 	nldevAttrPortState     = 12
 	nldevAttrPortPhysState = 13
+	nldevAttrResQP         = 19
+	nldevAttrResQPEntry    = 20
 	nldevAttrResPID        = 28
 	nldevAttrResKernName   = 29
 	nldevAttrResMR         = 40

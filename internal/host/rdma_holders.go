@@ -14,30 +14,45 @@ import (
 // RDMAHolder is a process that uses a device, and its resources there, as listed by RDMA netlink.
 type RDMAHolder struct {
 	// PID is in this process's PID namespace; 0 stands for all processes that are not visible there or have ended.
-	PID         int
-	Contexts    uint64
-	Regions     uint64 // memory regions
-	RegionBytes uint64
+	PID         int     `capture:",name"`
+	Contexts    uint64  `capture:"contexts"`
+	Regions     uint64  `capture:"regions"` // memory regions
+	RegionBytes uint64  `capture:"bytes"`
+	QPs         *uint64 `capture:"qps"` // queue pairs; nil: not requested
 }
 
-// Holders makes two queries. The core answers from its own lists: no in-tree driver makes a firmware call for a context or a region.
+// Holders makes two queries. The core answers from its own lists: no in-tree driver makes a firmware call for a context or a region. With
+// qps it makes a third one, for which the core calls query_qp of the driver once per queue pair (fill_res_qp_entry, core/nldev.c).
 // Resources of the kernel are left out. The kernel reports the thread that created a resource; it is mapped to its process.
-func (c *rdmaClient) Holders(_ context.Context, device string) ([]RDMAHolder, error) {
+func (c *rdmaClient) Holders(_ context.Context, device string, qps bool) ([]RDMAHolder, error) {
 	m := makers{leader: c.leader, pids: map[int]int{}, found: map[int]*RDMAHolder{}}
-	for _, list := range []resourceList{
+	lists := []resourceList{
 		{nldevCmdResCtxGet, nldevAttrResCtx, nldevAttrResCtxEntry, func(r resource) { m.of(r.pid).Contexts++ }},
 		{nldevCmdResMRGet, nldevAttrResMR, nldevAttrResMREntry, func(r resource) {
 			h := m.of(r.pid)
 			h.Regions++
 			h.RegionBytes += r.length
 		}},
-	} {
+	}
+	if qps {
+		lists = append(lists, resourceList{nldevCmdResQPGet, nldevAttrResQP, nldevAttrResQPEntry, func(r resource) {
+			h := m.of(r.pid)
+			if h.QPs == nil {
+				h.QPs = new(uint64)
+			}
+			*h.QPs++
+		}})
+	}
+	for _, list := range lists {
 		if err := c.dump(list, device); err != nil {
 			return nil, &Error{"query", fmt.Sprintf("rdma/%s/holders", device), err}
 		}
 	}
 	out := []RDMAHolder{}
 	for _, h := range m.found {
+		if qps && h.QPs == nil {
+			h.QPs = new(uint64)
+		}
 		out = append(out, *h)
 	}
 	slices.SortFunc(out, func(a, b RDMAHolder) int { return cmp.Compare(a.PID, b.PID) })
@@ -93,7 +108,7 @@ func (c *rdmaClient) dump(list resourceList, device string) error {
 	return err
 }
 
-// resource is a context or a memory region of a process.
+// resource is a context, a memory region or a queue pair of a process.
 type resource struct {
 	pid    int    // of the thread that created it; 0: not sent
 	length uint64 // bytes, of a region

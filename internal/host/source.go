@@ -50,10 +50,13 @@ const (
 	SourceProcesses
 	SourceHolders
 	SourceBufinfo
+	SourceEBPF
 	SourceNVML
 	SourceLLDP
 	SourceSubnet
 	SourceSetup
+	SourceKernelLog
+	SourcePods
 	numSources
 )
 
@@ -65,50 +68,56 @@ type sourceInfo struct {
 }
 
 const (
-	readsFiles = "CAP_DAC_READ_SEARCH, the file's group, or root"
-	asksNet    = "CAP_NET_ADMIN"
+	needsFiles    = "CAP_DAC_READ_SEARCH, the file's group, or root"
+	needsNetAdmin = "CAP_NET_ADMIN"
 	// /proc/PID/fd belongs to the owner of the process, and following its links requires ptrace access.
-	seesProcesses = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, or root, in the PID namespace of the processes (hostPID)"
-	hearsFrames   = "CAP_NET_RAW"
-	asksSubnet    = "root, CAP_DAC_OVERRIDE, or the group of /dev/infiniband/umad*"
-	usesGPUs      = "read and write on /dev/nvidia*, CAP_SYS_ADMIN for some figures"
+	needsProcesses = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, or root, in the PID namespace of the processes (hostPID)"
+	needsNetRaw    = "CAP_NET_RAW"
+	needsUMAD      = "root, CAP_DAC_OVERRIDE, or the group of /dev/infiniband/umad*"
+	needsEBPF      = "CAP_BPF and CAP_PERFMON, in a kernel with BTF"
+	needsLog       = "CAP_SYSLOG, where kernel.dmesg_restrict is 1"
+	needsKubelet   = "root, and the kubelet's socket (hostPath /var/lib/kubelet/pod-resources)"
+	needsGPUs      = "read and write on /dev/nvidia*, CAP_SYS_ADMIN for some figures"
 )
 
 // sources has the lock of each source. Drivers that use the kernel's generic Ethernet helper (ib_get_eth_speed,
 // drivers/infiniband/core/verbs.c) take rtnl for the state of a port as well: their requests use Host.UnderRTNL.
 var sources = [numSources]sourceInfo{
-	SourceOther:         {"other", LockNone, readsFiles},
-	SourceIdentity:      {"identity", LockNone, readsFiles},           // sysfs: cached by the core or the driver
-	SourcePortState:     {"port_state", LockDevice, asksNet},          // RDMA netlink PORT_GET: a query of the port
-	SourcePortFiles:     {"port_files", LockDevice, readsFiles},       // ports/N/{state,phys_state,rate,lid,…}: one query each
-	SourcePortTables:    {"port_tables", LockDevice, readsFiles},      // gids, gid_attrs, pkeys: a P_Key is a firmware command on mlx5
-	SourcePMA:           {"pma", LockDevice, readsFiles},              // ports/N/counters: one MAD each
-	SourceHWCounters:    {"hw_counters", LockDevice, readsFiles},      // RDMA netlink STAT_GET, hw_counters
-	SourceNetdev:        {"netdev", LockNone, readsFiles},             // flags, type, dev_port, mtu, operstate, iflink, carrier_changes
-	SourcePortNames:     {"port_names", LockRTNL, readsFiles},         // phys_port_name and others: trylock and restart (net/core/net-sysfs.c)
-	SourceLinkModes:     {"link_modes", LockRTNL, asksNet},            // ethtool netlink LINKMODES_GET
-	SourceLinkState:     {"link_state", LockRTNL, asksNet},            // ethtool netlink LINKSTATE_GET
-	SourceNetdevStats:   {"netdev_stats", LockRTNL, asksNet},          // ethtool -S: on mlx5 about 40 registers, read by firmware commands
-	SourceStandardStats: {"standard_stats", LockRTNL, asksNet},        // ethtool netlink STATS_GET
-	SourcePause:         {"pause", LockRTNL, asksNet},                 // ethtool netlink PAUSE_GET
-	SourceFEC:           {"fec", LockRTNL, asksNet},                   // ethtool netlink FEC_GET: up to 10 registers
-	SourceDevlinkHealth: {"devlink_health", LockDevlink, asksNet},     // devlink HEALTH_REPORTER_GET
-	SourceDCB:           {"dcb", LockRTNL, asksNet},                   // rtnetlink RTM_GETDCB
-	SourceRoCEConfig:    {"roce_config", LockDevice, readsFiles},      // files of MLNX_OFED: one firmware command each
-	SourcePCI:           {"pci", LockNone, readsFiles},                // vendor, device, class of all functions
-	SourcePCIConfig:     {"pci_config", LockDevice, "CAP_SYS_ADMIN"},  // config beyond its first 64 bytes: registers
-	SourceSensors:       {"sensors", LockDevice, readsFiles},          // hwmon: one firmware command each
-	SourcePCILink:       {"pci_link", LockDevice, readsFiles},         // current_link_*: registers in configuration space; aer_dev_*: kernel counters
-	SourceVPD:           {"vpd", LockDevice, readsFiles},              // vital product data: polled from configuration space, 4 bytes at a time
-	SourceModuleEEPROM:  {"module_eeprom", LockRTNL, asksNet},         // ethtool netlink MODULE_EEPROM_GET: milliseconds on the module's bus
-	SourceModules:       {"modules", LockNone, readsFiles},            // /proc/modules, /sys/module, /dev/infiniband
-	SourceProcesses:     {"processes", LockNone, seesProcesses},       // /proc/PID/{fd,fdinfo,limits,environ,cgroup,maps,root}
-	SourceHolders:       {"holders", LockDevice, asksNet},             // RDMA netlink RES_CTX_GET, RES_MR_GET: the core's lists of a device
-	SourceBufinfo:       {"bufinfo", LockDevice, "root, and debugfs"}, // debugfs dma_buf/bufinfo: takes the locks of all DMA-BUFs, one after the other
-	SourceNVML:          {"nvml", LockDevice, usesGPUs},               // the library of the NVIDIA driver: ioctls on /dev/nvidia*
-	SourceLLDP:          {"lldp", LockNone, hearsFrames},              // files of systemd-networkd; received frames: joining their groups takes rtnl
-	SourceSubnet:        {"subnet", LockDevice, asksSubnet},           // subnet management datagrams through umad: both ends of a link
-	SourceSetup:         {"setup", LockNone, readsFiles},              // settings of the kernel and of the system's configuration files
+	SourceOther:         {"other", LockNone, needsFiles},
+	SourceIdentity:      {"identity", LockNone, needsFiles},             // sysfs: cached by the core or the driver
+	SourcePortState:     {"port_state", LockDevice, needsNetAdmin},      // RDMA netlink PORT_GET: a query of the port
+	SourcePortFiles:     {"port_files", LockDevice, needsFiles},         // ports/N/{state,phys_state,rate,lid,…}: one query each
+	SourcePortTables:    {"port_tables", LockDevice, needsFiles},        // gids, gid_attrs, pkeys: a P_Key is a firmware command on mlx5
+	SourcePMA:           {"pma", LockDevice, needsFiles},                // ports/N/counters: one MAD each
+	SourceHWCounters:    {"hw_counters", LockDevice, needsFiles},        // RDMA netlink STAT_GET, hw_counters
+	SourceNetdev:        {"netdev", LockNone, needsFiles},               // flags, type, dev_port, mtu, operstate, iflink, carrier_changes
+	SourcePortNames:     {"port_names", LockRTNL, needsFiles},           // phys_port_name and others: trylock and restart (net/core/net-sysfs.c)
+	SourceLinkModes:     {"link_modes", LockRTNL, needsNetAdmin},        // ethtool netlink LINKMODES_GET
+	SourceLinkState:     {"link_state", LockRTNL, needsNetAdmin},        // ethtool netlink LINKSTATE_GET
+	SourceNetdevStats:   {"netdev_stats", LockRTNL, needsNetAdmin},      // ethtool -S: on mlx5 about 40 registers, read by firmware commands
+	SourceStandardStats: {"standard_stats", LockRTNL, needsNetAdmin},    // ethtool netlink STATS_GET
+	SourcePause:         {"pause", LockRTNL, needsNetAdmin},             // ethtool netlink PAUSE_GET
+	SourceFEC:           {"fec", LockRTNL, needsNetAdmin},               // ethtool netlink FEC_GET: up to 10 registers
+	SourceDevlinkHealth: {"devlink_health", LockDevlink, needsNetAdmin}, // devlink HEALTH_REPORTER_GET
+	SourceDCB:           {"dcb", LockRTNL, needsNetAdmin},               // rtnetlink RTM_GETDCB
+	SourceRoCEConfig:    {"roce_config", LockDevice, needsFiles},        // files of MLNX_OFED: one firmware command each
+	SourcePCI:           {"pci", LockNone, needsFiles},                  // vendor, device, class of all functions
+	SourcePCIConfig:     {"pci_config", LockDevice, "CAP_SYS_ADMIN"},    // config beyond its first 64 bytes: registers
+	SourceSensors:       {"sensors", LockDevice, needsFiles},            // hwmon: one firmware command each
+	SourcePCILink:       {"pci_link", LockDevice, needsFiles},           // current_link_*: registers in configuration space; aer_dev_*: kernel counters
+	SourceVPD:           {"vpd", LockDevice, needsFiles},                // vital product data: polled from configuration space, 4 bytes at a time
+	SourceModuleEEPROM:  {"module_eeprom", LockRTNL, needsNetAdmin},     // ethtool netlink MODULE_EEPROM_GET: milliseconds on the module's bus
+	SourceModules:       {"modules", LockNone, needsFiles},              // /sys/module, /dev/infiniband
+	SourceProcesses:     {"processes", LockNone, needsProcesses},        // /proc/PID/{fd,fdinfo,limits,environ,cgroup,maps,root}
+	SourceHolders:       {"holders", LockDevice, needsNetAdmin},         // RDMA netlink RES_CTX_GET, RES_MR_GET: the core's lists of a device
+	SourceBufinfo:       {"bufinfo", LockDevice, "root, and debugfs"},   // debugfs dma_buf/bufinfo: takes the locks of all DMA-BUFs, one after the other
+	SourceEBPF:          {"ebpf", LockNone, needsEBPF},                  // eBPF programs at functions of DMA-BUF and the RDMA core: a ring buffer
+	SourceNVML:          {"nvml", LockDevice, needsGPUs},                // the library of the NVIDIA driver: ioctls on /dev/nvidia*
+	SourceLLDP:          {"lldp", LockNone, needsNetRaw},                // files of systemd-networkd; received frames: joining their groups takes rtnl
+	SourceSubnet:        {"subnet", LockDevice, needsUMAD},              // subnet management datagrams through umad: both ends of a link
+	SourceKernelLog:     {"kernel_log", LockNone, needsLog},             // /dev/kmsg
+	SourcePods:          {"pods", LockNone, needsKubelet},               // the kubelet's PodResources API: List
+	SourceSetup:         {"setup", LockNone, needsFiles},                // settings of the kernel and of the system's configuration files
 }
 
 // Name is the value of the metric label.
@@ -138,7 +147,7 @@ func SourceNamed(name string) (Source, bool) {
 // Guarded reports whether an unprivileged process may not read the source.
 func (s Source) Guarded() bool {
 	switch s {
-	case SourceVPD, SourcePCIConfig, SourceModuleEEPROM, SourceProcesses:
+	case SourceVPD, SourcePCIConfig, SourceModuleEEPROM, SourceProcesses, SourceKernelLog, SourcePods:
 		return true
 	}
 	return false

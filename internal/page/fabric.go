@@ -8,6 +8,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/words"
 )
 
 // FabricInput is what is known of a fabric at a moment.
@@ -121,7 +122,7 @@ func names(nodes []fabric.KnownNode) map[fabric.GUID]string {
 	for _, n := range nodes {
 		name := short(exposition.ValidLabel(n.Description), maxName)
 		if name == "" || of[n.Description] > 1 {
-			name = joined(" ", name, n.GUID.String())
+			name = words.Join(" ", name, n.GUID.String())
 		}
 		out[n.GUID] = name
 	}

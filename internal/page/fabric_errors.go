@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/words"
 )
 
 // linkErrors are the counters of a bad link; of the others some rise in good order, or for what happens elsewhere.
@@ -96,7 +97,7 @@ func errorText(over time.Duration, near, far map[string]uint64) string {
 	var out []string
 	for i, risen := range []map[string]uint64{near, far} {
 		for _, name := range slices.Sorted(maps.Keys(risen)) {
-			text := large(float64(risen[name])) + " " + strings.ReplaceAll(name, "_", " ") + perTime(risen[name], over)
+			text := large(float64(risen[name])) + " " + words.Spaced(name) + perTime(risen[name], over)
 			if i == 1 {
 				text += " at the far end"
 			}

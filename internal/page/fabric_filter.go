@@ -18,6 +18,7 @@ func FilterOf(q url.Values) Filter {
 
 func (f Filter) empty() bool { return f == Filter{} }
 
+// takes reports whether a link is among those wanted.
 func (f Filter) takes(l *FabricLink) bool {
 	if f.Faulty && l.Problem == "" {
 		return false

@@ -6,6 +6,7 @@ import (
 
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/words"
 )
 
 // FabricLink is a link that is up, or was. Unknown fields are left out.
@@ -47,10 +48,10 @@ func (l *Lanes) text() string {
 	if l == nil {
 		return ""
 	}
-	return joined(" ", bits(l.Rate), l.width())
+	return words.Join(" ", bits(l.Rate), l.width())
 }
 
-func (l *Lanes) width() string { return joined(" ", count4X(l.Lanes), l.Speed) }
+func (l *Lanes) width() string { return words.Join(" ", count4X(l.Lanes), l.Speed) }
 
 // lanes is nil where width or speed is missing.
 func lanes(l mad.Link) *Lanes {

@@ -2,8 +2,11 @@ package page
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+
+	"rdma_exporter/internal/words"
 )
 
 // fabricMap is the drawing of the switches by tier, hosts at the bottom.
@@ -111,7 +114,7 @@ func (d *mapDrawing) tiers(shown []*Switch, columns, width, height int) map[*Swi
 	}
 	at := map[*Switch]mapBox{}
 	y := 0
-	for _, tier := range slices.Backward(sortedTiers(byTier)) {
+	for _, tier := range slices.Backward(slices.Sorted(maps.Keys(byTier))) {
 		row := byTier[tier]
 		t := mapTier{Name: fmt.Sprintf("%s: %d", tierName(tier), len(row)), Y: y + 13}
 		y += tierHeader
@@ -127,14 +130,6 @@ func (d *mapDrawing) tiers(shown []*Switch, columns, width, height int) map[*Swi
 		d.Tiers = append(d.Tiers, t)
 	}
 	return at
-}
-
-func sortedTiers(m map[int][]*Switch) (out []int) {
-	for tier := range m {
-		out = append(out, tier)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // box is that of a switch, with the number of its links that have a problem.
@@ -188,7 +183,7 @@ func (d *mapDrawing) way(b bundle, boxes map[*Switch]mapBox) {
 	if x.Y > y.Y {
 		x, y = y, x
 	}
-	w := mapWay{Health: b.health(), Width: 1, Whole: fmt.Sprintf("%s to %s: %s", b.a.Node, b.b.Node, count(b.links, "link"))}
+	w := mapWay{Health: b.health(), Width: 1, Whole: fmt.Sprintf("%s to %s: %s", b.a.Node, b.b.Node, words.Count(b.links, "link"))}
 	if b.problem != "" {
 		w.Width, w.Whole = 3, w.Whole+fmt.Sprintf(", %d %s", b.n, problemNamed(b.problem).brief)
 	}

@@ -69,6 +69,7 @@ func (e unknownSwitchError) Error() string {
 	return "switch " + string(e) + ": none of that GUID is known, see the list of switches on the first page"
 }
 
+// Is reports whether the error counts as fs.ErrNotExist.
 func (e unknownSwitchError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // RenderSwitch writes the page of a switch; fs.ErrNotExist where there is none of that GUID.

@@ -5,6 +5,7 @@ import (
 
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/words"
 )
 
 // linkTable is a table of links.
@@ -32,7 +33,7 @@ func (f *Fabric) row(l *FabricLink, base string) linkRow {
 	out := linkRow{Health: OK, Near: l.Ends[0].text(base), Far: l.Ends[1].text(base), Does: l.rateText(), Errors: errorText(f.window(), l.Ends[0].Risen, l.Ends[1].Risen)}
 	out.Use = f.utilisation(l, &l.Ends[0], &l.Ends[1])
 	if p := problemNamed(l.Problem); p != nil {
-		out.Health, out.What = p.health, words(p.name)
+		out.Health, out.What = p.health, words.Spaced(p.name)
 	}
 	if l.Both != nil && (l.Does == nil || *l.Both != *l.Does) {
 		out.Both = l.Both.text()
@@ -49,7 +50,7 @@ func (e *LinkEnd) text(base string) endText {
 		out.Href = base + switchHref(e.GUID)
 	}
 	if e.State != "" && (e.State != portStates[portActive] || e.Physical != physicalStates[mad.PhysicalLinkUp]) {
-		out.State = joined(", ", e.State, e.Physical)
+		out.State = words.Join(", ", e.State, e.Physical)
 	}
 	return out
 }
@@ -137,7 +138,7 @@ func (f *Fabric) portRow(e fabric.End, p *fabric.Port, l *FabricLink, base strin
 	if p != nil {
 		out.Totals = standing(p.Counters, risen(f.picture, e))
 		state, physical := uint64(p.Info.State), uint64(p.Info.PhysicalState)
-		out.State = joined(", ", name(portStates, &state), name(physicalStates, &physical))
+		out.State = words.Join(", ", name(portStates, &state), name(physicalStates, &physical))
 	}
 	if l != nil {
 		near, far := &l.Ends[0], &l.Ends[1]

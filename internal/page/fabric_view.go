@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/words"
 )
 
 // Bounds of a fabric's first page; the rest is on the page of all links, and on those of the switches.
@@ -145,7 +147,7 @@ func byProblem(links []*FabricLink) {
 func (v *fabricView) lost() {
 	v.NoLost = max(0, len(v.Unreachable)-maxNodes)
 	for _, n := range v.Unreachable[:len(v.Unreachable)-v.NoLost] {
-		v.Lost = append(v.Lost, fmt.Sprintf("%s %s, last seen %s", strings.ReplaceAll(n.Type, "_", " "), n.Node, clock(n.Seen)))
+		v.Lost = append(v.Lost, fmt.Sprintf("%s %s, last seen %s", words.Spaced(n.Type), n.Node, clock(n.Seen)))
 	}
 }
 
@@ -174,23 +176,15 @@ func (v *fabricView) head(now time.Time) {
 	slices.SortFunc(v.Speeds, func(a, b speedRow) int { return cmp.Or(cmp.Compare(b.rate, a.rate), strings.Compare(a.Text, b.Text)) })
 	v.Sweep = fmt.Sprintf("Last sweep: started %s ago, took %ss.", ago(now.Sub(v.Time)), digits(v.Took))
 	var silent []string
-	for _, what := range sortedQuestions(v.Unanswered) {
-		silent = append(silent, fmt.Sprintf("%d %s", v.Unanswered[what], strings.ReplaceAll(what, "_", " ")))
+	for _, what := range slices.Sorted(maps.Keys(v.Unanswered)) {
+		if n := v.Unanswered[what]; n > 0 {
+			silent = append(silent, fmt.Sprintf("%d %s", n, words.Spaced(what)))
+		}
 	}
 	v.Asked = fmt.Sprintf("%s requests since the start, %s timeouts.", large(float64(v.Requests)), large(float64(v.Timeouts)))
 	if silent != nil {
 		v.Asked += " Without an answer in the last sweep: " + strings.Join(silent, ", ") + "."
 	}
-}
-
-func sortedQuestions(m map[string]int) (out []string) {
-	for what, n := range m {
-		if n > 0 {
-			out = append(out, what)
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // switches are rows, those in trouble first.

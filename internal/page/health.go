@@ -93,13 +93,10 @@ func healthOf(in Input, device string, p *snapshot.Port) (Health, []string) {
 	h, alerts := found(in.Report, "device", device, "port", number)
 	ofDevice, more := found(in.Report, "device", device, "port", "")
 	h, alerts = worst(h, ofDevice), append(alerts, more...)
-	ignored := slices.ContainsFunc(in.Node.InfiniBand.Ignored, func(i snapshot.PortID) bool {
-		return i.Device == device && (i.Number == 0 || i.Number == p.Number)
-	})
 	switch {
 	case h != OK:
 		return h, alerts
-	case ignored:
+	case in.Node.InfiniBand.IsIgnored(device, p.Number):
 		return Ignored, nil
 	case p.State == nil, !evaluated(in.Report) && *p.State == portActive:
 		return NotEvaluated, nil

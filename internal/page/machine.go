@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/topo"
+	"rdma_exporter/internal/words"
 )
 
 // The machine is drawn in pieces, one for each root port, so that it fits a phone: rows below each other, and lines from each switch
@@ -36,7 +37,7 @@ type piece struct {
 	Width, Height int
 	Name          string
 	Rows          []row
-	Wires         []string // SVG paths
+	Connectors    []string // SVG paths
 	Ways          []way
 }
 
@@ -170,16 +171,16 @@ func (d *drawing) branch(p *piece, b topo.Branch, depth int, at map[string]int) 
 		r.Title += d.m.Short(n.Address)
 	}
 	if r.Side == "" && n.Width != 0 {
-		r.Side = fmt.Sprintf("x%d %s", n.Width, transfers(n.Speed))
+		r.Side = fmt.Sprintf("x%d %s", n.Width, words.Transfers(n.Speed))
 	}
-	r.Whole = short(joined("; ", r.Title, r.Side, r.Line, r.Mark), maxText)
+	r.Whole = short(words.Join("; ", r.Title, r.Side, r.Line, r.Mark), maxText)
 	r.cut()
 	p.Rows = append(p.Rows, r)
 	parent := len(p.Rows) - 1
 	for _, next := range b.Next {
 		child := len(p.Rows)
 		d.branch(p, next, depth+1, at)
-		p.Wires = append(p.Wires, elbow(p.Rows[parent], p.Rows[child]))
+		p.Connectors = append(p.Connectors, elbow(p.Rows[parent], p.Rows[child]))
 	}
 }
 

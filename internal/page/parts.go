@@ -7,6 +7,7 @@ import (
 
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/topo"
+	"rdma_exporter/internal/words"
 )
 
 func (d *drawing) fillGPU(r *row, g *topo.GPU) {
@@ -15,7 +16,7 @@ func (d *drawing) fillGPU(r *row, g *topo.GPU) {
 	if r.Health == OK && !evaluated(d.node.Report) {
 		r.Health = NotEvaluated
 	}
-	r.Title = joined(" ", "GPU "+exposition.ValidLabel(g.Index), strings.TrimPrefix(exposition.ValidLabel(g.Model), "NVIDIA "))
+	r.Title = words.Join(" ", "GPU "+exposition.ValidLabel(g.Index), strings.TrimPrefix(exposition.ValidLabel(g.Model), "NVIDIA "))
 	r.Line, r.Way = wayText(g), wayOf(g)
 	if r.Way == "staging" && g.Transport != nil {
 		r.Health = worst(r.Health, Watching) // the alert waits, and is the host's
@@ -41,7 +42,7 @@ func (d *drawing) fillNIC(r *row, n *topo.NIC) {
 		p := d.node.Ports[x]
 		carries = carries || p.Health == OK
 		r.Health = worst(r.Health, p.Health)
-		r.Line = joined(", ", r.Line, fmt.Sprintf("port %d %s, %s", p.Number, p.State, p.Health.Word()))
+		r.Line = words.Join(", ", r.Line, fmt.Sprintf("port %d %s, %s", p.Number, p.State, p.Health.Word()))
 	}
 	if carries && (r.Health == Inactive || r.Health == Ignored) { // one port in use is enough for a NIC
 		r.Health = OK
@@ -145,7 +146,7 @@ func wayText(g *topo.GPU) string {
 	distance := cmp.Or(g.Best.Topology, g.Best.Distance)
 	switch p := g.Best; {
 	case stateOf(p) == "direct":
-		return fmt.Sprintf("direct to %s (%s)", nic, joined(", ", distance, p.Mechanism))
+		return fmt.Sprintf("direct to %s (%s)", nic, words.Join(", ", distance, p.Mechanism))
 	case p.Receive == "direct" && p.Send == "staging":
 		return "direct from, staging to " + nic
 	case stateOf(p) == "staging":

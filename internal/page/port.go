@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/transceiver"
+	"rdma_exporter/internal/words"
 )
 
 // portActive is IB_PORT_ACTIVE of enum ib_port_state.
@@ -74,11 +75,8 @@ func ports(in Input) []Port {
 	if in.Node.InfiniBand == nil {
 		return out
 	}
-	for i := range in.Node.InfiniBand.Devices {
-		d := &in.Node.InfiniBand.Devices[i]
-		for j := range d.Ports {
-			out = append(out, portOf(in, d.Name, &d.Ports[j]))
-		}
+	for d, p := range snapshot.PortsOf(in.Node.InfiniBand.Devices) {
+		out = append(out, portOf(in, d.Name, p))
 	}
 	slices.SortStableFunc(out, func(a, b Port) int { return cmp.Or(byNumber(a.Device, b.Device), cmp.Compare(a.Number, b.Number)) })
 	return out
@@ -103,7 +101,7 @@ func portOf(in Input, device string, p *snapshot.Port) Port {
 	for _, n := range p.Netdev {
 		out.Netdevs = append(out.Netdevs, exposition.ValidLabel(n.Name))
 		if out.DownReason == "" && (p.State == nil || *p.State != portActive) {
-			out.DownReason = joined(": ", exposition.ValidLabel(n.DownReason), exposition.ValidLabel(n.DownDetail))
+			out.DownReason = words.Join(": ", exposition.ValidLabel(n.DownReason), exposition.ValidLabel(n.DownDetail))
 		}
 	}
 	if in.Node.Optics != nil {
@@ -159,9 +157,4 @@ func name(names []string, n *uint64) string {
 		return names[*n]
 	}
 	return fmt.Sprint(*n)
-}
-
-// joined leaves out what is empty.
-func joined(by string, parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
 }

@@ -3,11 +3,12 @@ package page
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"rdma_exporter/internal/words"
 )
 
 // portRow is a row of the table of ports.
@@ -60,13 +61,13 @@ func (v *view) ports(in Input) {
 		p := &v.Node.Ports[i]
 		r := portRow{
 			ID: portID(i), Device: p.Device, Number: p.Number, Netdevs: strings.Join(p.Netdevs, ", "), Health: p.Health,
-			Kind: joined(", ", linkLayer(p.LinkLayer), role(p.Role)), Alerts: short(strings.Join(p.Alerts, ", "), maxText), State: stateText(p),
+			Kind: words.Join(", ", linkLayer(p.LinkLayer), role(p.Role)), Alerts: short(strings.Join(p.Alerts, ", "), maxText), State: stateText(p),
 		}
 		if p.PhysicalState != "LinkUp" || p.State != portStates[portActive] {
-			r.Why = joined("; ", p.PhysicalState, p.DownReason)
+			r.Why = words.Join("; ", p.PhysicalState, p.DownReason)
 		}
 		if p.AgeSeconds > 0 {
-			r.Why = joined("; ", r.Why, "as of "+ago(time.Duration(p.AgeSeconds*float64(time.Second)))+" ago")
+			r.Why = words.Join("; ", r.Why, "as of "+ago(time.Duration(p.AgeSeconds*float64(time.Second)))+" ago")
 		}
 		for _, n := range p.Neighbours {
 			r.Neighbours = append(r.Neighbours, short(n.text(), maxText))
@@ -116,7 +117,7 @@ func (v *view) plotted(h *History) map[int]bool {
 
 // text is the far end in words.
 func (n *Neighbour) text() string {
-	out := "at " + joined(" port ", n.System, n.Port)
+	out := "at " + words.Join(" port ", n.System, n.Port)
 	switch {
 	case n.Miscabled != nil && *n.Miscabled:
 		out += " (miscabled)"
@@ -129,7 +130,7 @@ func (n *Neighbour) text() string {
 func (r *portRow) rate(p *Port) {
 	r.Rate = rateText(p)
 	if p.ExpectedRate != nil {
-		r.Expected = fmt.Sprintf("%s by %s", bits(*p.ExpectedRate), strings.ReplaceAll(p.ExpectedSource, "_", " "))
+		r.Expected = fmt.Sprintf("%s by %s", bits(*p.ExpectedRate), words.Spaced(p.ExpectedSource))
 		r.Slow = p.Rate != nil && *p.Rate < *p.ExpectedRate
 	}
 	if p.Lanes != nil && p.ExpectedLanes != nil && *p.Lanes < *p.ExpectedLanes {
@@ -152,7 +153,7 @@ func (r *portRow) recent(p *Port, counted bool) {
 	var list []string
 	for _, e := range x.Errors {
 		total += e.Count
-		list = append(list, large(e.Count)+" "+strings.ReplaceAll(e.Counter, "_", " "))
+		list = append(list, large(e.Count)+" "+words.Spaced(e.Counter))
 	}
 	r.Errors, r.ErrorList = value{Text: large(total)}, strings.Join(list, ", ")
 	r.BERText = berText(x)
@@ -186,9 +187,9 @@ func (m *Module) text() moduleText {
 		reading = append(reading, "tx "+dBm(*m.TxPower))
 	}
 	if len(reading) == 0 || m.State != "present" && m.State != "ready" {
-		reading = append([]string{strings.ReplaceAll(m.State, "_", " ")}, reading...)
+		reading = append([]string{words.Spaced(m.State)}, reading...)
 	}
-	return moduleText{strings.Join(reading, ", "), joined(", ", m.FormFactor, joined(" ", m.Vendor, m.PartNumber))}
+	return moduleText{strings.Join(reading, ", "), words.Join(", ", m.FormFactor, words.Join(" ", m.Vendor, m.PartNumber))}
 }
 
 func celsius(v float64) string { return fmt.Sprintf("%.0f °C", v) }
@@ -229,7 +230,5 @@ func role(s string) string {
 	if s == "unknown" {
 		return ""
 	}
-	return strings.ReplaceAll(s, "_", " ")
+	return words.Spaced(s)
 }
-
-func sortedKeys(m map[string]float64) []string { return slices.Sorted(maps.Keys(m)) }

@@ -44,6 +44,7 @@ type unknownRunbookError string
 
 func (e unknownRunbookError) Error() string { return "no runbook " + string(e) }
 
+// Is reports whether the error counts as fs.ErrNotExist.
 func (e unknownRunbookError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // RenderRunbook writes the runbook of an alert; fs.ErrNotExist where it has none.

@@ -46,13 +46,6 @@ func percent(v float64) string {
 	return fmt.Sprintf("%.0f%%", 100*v)
 }
 
-func transfers(perSecond float64) string {
-	return strconv.FormatFloat(perSecond/1e9, 'f', -1, 64) + " GT/s"
-}
-
-// words writes a name of JSON for people.
-func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
-
 // large writes a count with blanks between thousands.
 func large(v float64) string {
 	s := strconv.FormatFloat(v, 'f', 0, 64)
@@ -89,10 +82,3 @@ func ago(d time.Duration) string {
 }
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05 UTC, 2 Jan 2006") }
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

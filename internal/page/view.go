@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/topo"
+	"rdma_exporter/internal/words"
 )
 
 // view is the data of the template: text and geometry.
@@ -35,6 +37,7 @@ type view struct {
 	Gaps     []gap
 	Loops    []loop
 	Setup    *setupView // nil: not read
+	Kernel   []kernelMessage
 }
 
 // frame is what all pages have around what they show.
@@ -91,7 +94,7 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 	v.NUMA, v.NotDrawn = draw(m, n)
 	v.TopologyFirst = slices.ContainsFunc(v.NUMA, numa.wrong)
 	v.Refresh = nodeRefresh
-	v.Setup = setupOf(in.Node)
+	v.Setup, v.Kernel = setupOf(in.Node), kernelMessages(in.Node)
 	v.verdict(in)
 	v.when(in.Read)
 	requested := check.Seen{Maintenance: n.Maintenance, GPUsReleased: n.GPUsReleased}
@@ -142,13 +145,13 @@ func (v *view) verdict(in Input) {
 		v.Word, v.Lead = v.Health.Heading(), "No finding on this node, as far as rules are evaluated."
 		switch {
 		case len(r.Findings) > 0:
-			v.Lead = joined(" ", tally(r), r.Watching())
+			v.Lead = words.Join(" ", tally(r), r.Watching())
 		case r.Watching() != "":
 			v.Lead = r.Watching() + " No finding."
 		case len(v.Waiting) > 0:
 			v.Lead = "No finding. Pending alerts are listed below."
 		}
-		v.Lead = joined(" ", v.Lead, r.DrainNote())
+		v.Lead = words.Join(" ", v.Lead, r.DrainNote())
 	}
 	if r != nil && !in.Read.IsZero() {
 		for _, note := range r.Notes() {
@@ -170,9 +173,9 @@ func unknownText(r *check.Report) string {
 func tally(r *check.Report) string {
 	parts := check.Tally(r.Findings, "%d %s", check.Severities()...)
 	if len(parts) == 1 {
-		return count(len(r.Findings), r.Findings[0].Severity+" finding") + "."
+		return words.Count(len(r.Findings), r.Findings[0].Severity+" finding") + "."
 	}
-	return count(len(r.Findings), "finding") + ": " + strings.Join(parts, ", ") + "."
+	return words.Count(len(r.Findings), "finding") + ": " + strings.Join(parts, ", ") + "."
 }
 
 // staleRounds is after how many intervals without a round what is shown is old; never before staleLeast.
@@ -224,7 +227,7 @@ func pathOf(m *topo.Machine, g topo.GPU) path {
 		out.State = stateOf(g.Best)
 	}
 	if t := g.Transport; t != nil {
-		out.Now = fmt.Sprintf("%s (process %d): %s", t.State, t.PID, short(joined(". Action: ", t.Words, t.Remedy), maxText))
+		out.Now = fmt.Sprintf("%s (process %d): %s", t.State, t.PID, short(words.Join(". Action: ", t.Words, t.Remedy), maxText))
 		if kept := m.Kept(t.PID); kept != "" {
 			out.Now += "; keeps " + exposition.ValidLabel(kept)
 		}
@@ -233,11 +236,11 @@ func pathOf(m *topo.Machine, g topo.GPU) path {
 }
 
 func machineHead(m *topo.Machine) string {
-	s := count(len(m.GPUs), "GPU") + ", " + count(len(m.NICs), "RDMA device") + " on PCI"
+	s := words.Count(len(m.GPUs), "GPU") + ", " + words.Count(len(m.NICs), "RDMA device") + " on PCI"
 	if len(m.GPUs) == 0 {
 		return s
 	}
-	return s + fmt.Sprintf("; GPU driver %s, peer memory module %s", cmp.Or(exposition.ValidLabel(joined(" ", m.Driver, m.Flavour)), "unknown"), cmp.Or(exposition.ValidLabel(m.Peermem), "none"))
+	return s + fmt.Sprintf("; GPU driver %s, peer memory module %s", cmp.Or(exposition.ValidLabel(words.Join(" ", m.Driver, m.Flavour)), "unknown"), cmp.Or(exposition.ValidLabel(m.Peermem), "none"))
 }
 
 func loopOf(c Collector) loop {
@@ -249,7 +252,7 @@ func loopOf(c Collector) loop {
 	if c.Quarantined > 0 {
 		faults = append(faults, large(c.Quarantined)+" items no longer read")
 	}
-	for _, reason := range sortedKeys(c.Errors) {
+	for _, reason := range slices.Sorted(maps.Keys(c.Errors)) {
 		faults = append(faults, large(c.Errors[reason])+" "+reason)
 	}
 	l.Faults = cmp.Or(strings.Join(faults, "; "), "none")

@@ -5,9 +5,64 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/coverage"
+	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
+
+// covered is the coverage of the last round. It depends on the series and on the reasons for missing data, not on values.
+type covered struct {
+	sink                *exposition.Sink // of the alerts that are not evaluated
+	detector            *coverage.Detector
+	round               coverage.Round
+	collectors, sources map[string]coverage.Reason // the answers of the round
+	report              coverage.Report
+	gaps                []exposition.Family
+}
+
+// answers reports whether a round gives the same answers.
+func (c *covered) answers(r coverage.Round) bool {
+	for name, reason := range c.collectors {
+		if r.Collector(name) != reason {
+			return false
+		}
+	}
+	for name, reason := range c.sources {
+		if r.Source(name) != reason {
+			return false
+		}
+	}
+	return true
+}
+
+// covered evaluates the coverage of a round, unless it is that of the last one.
+func (s *Scheduler) covered(r coverage.Round) (coverage.Report, []exposition.Family) {
+	s.selfMu.Lock()
+	defer s.selfMu.Unlock()
+	c, detector := &s.last, s.Coverage()
+	if c.detector == detector && c.round.LeftOut == r.LeftOut && exposition.SameSeries(c.round.Families, r.Families) && c.answers(r) {
+		return c.report, c.gaps
+	}
+	c.detector, c.round = detector, coverage.Round{Families: slices.Clone(r.Families), LeftOut: r.LeftOut} // the caller adds to its own
+	c.collectors, c.sources = map[string]coverage.Reason{}, map[string]coverage.Reason{}
+	c.report = detector.Evaluate(coverage.Round{
+		Families: r.Families, LeftOut: r.LeftOut, Collector: remember(r.Collector, c.collectors), Source: remember(r.Source, c.sources),
+	})
+	c.sink.Begin()
+	for _, g := range c.report.Gaps {
+		c.sink.Emit(detectionUnavailable, 1, g.Alert, string(g.Reason))
+	}
+	c.gaps = c.sink.End()
+	return c.report, c.gaps
+}
+
+// remember keeps the answers of a function.
+func remember(ask func(string) coverage.Reason, answers map[string]coverage.Reason) func(string) coverage.Reason {
+	return func(name string) coverage.Reason {
+		answers[name] = ask(name)
+		return answers[name]
+	}
+}
 
 // coverageInput is the result of a round, and the reasons for missing data.
 func (s *Scheduler) coverageInput(p *Picture, runners []*runner, results []*result) coverage.Round {

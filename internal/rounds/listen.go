@@ -10,7 +10,7 @@ import (
 )
 
 // A collector whose Run fails is restarted after one second, then two, up to five minutes. If it has run longer than that, the delay starts
-// at one second again.
+// at one second again. An error that will recur (host.Lasting) ends it.
 const (
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
@@ -38,6 +38,9 @@ func (s *Scheduler) listen(ctx context.Context, c *collector.Collector) {
 		}
 		if time.Since(start) > lastPause {
 			failed, pause = false, firstPause
+		}
+		if host.Lasting(err) { // the collector reports it
+			return
 		}
 		if !failed {
 			s.faults.log.Warn("background task failed, retrying", "collector", c.Name, "err", err)

@@ -70,7 +70,7 @@ type Scheduler struct {
 	runners []*runner
 	faults  *faults
 	self    *exposition.Sink
-	gaps    *exposition.Sink // samples of alerts that are not evaluated; guarded by selfMu
+	last    covered // guarded by selfMu
 	selfMu  sync.Mutex
 	seen    map[string]bool // devices in the metrics about the exporter; guarded by selfMu
 	names   []string        // the same, sorted
@@ -119,9 +119,14 @@ func New(ctx context.Context, o Options) *Scheduler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: exposition.NewSink(Descs), gaps: exposition.NewSink([]*exposition.Desc{detectionUnavailable}), seen: map[string]bool{}}
+	descs := [][]*exposition.Desc{Descs, {detectionUnavailable}}
 	for _, c := range o.Collectors {
-		s.runners = append(s.runners, &runner{c: c, sink: exposition.NewSink(c.Descs), derived: exposition.NewSink(c.Descs)})
+		descs = append(descs, c.Descs, c.Descs)
+	}
+	sinks := exposition.NewSinks(descs...)
+	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: sinks[0], last: covered{sink: sinks[1]}, seen: map[string]bool{}}
+	for i, c := range o.Collectors {
+		s.runners = append(s.runners, &runner{c: c, sink: sinks[2*i+2], derived: sinks[2*i+3]})
 	}
 	s.faults.tells = o.Tells
 	return s
@@ -139,6 +144,9 @@ func (e *UnknownCollectorError) Error() string {
 
 // Check returns an error if one of the names is not a collector of this scheduler.
 func (s *Scheduler) Check(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
 	var known []string
 	for _, r := range s.runners {
 		known = append(known, r.c.Name)
@@ -357,8 +365,12 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	}
 	p.Families = exposition.Merge(append(p.Families, s.selfFamilies(runners, results, p, known)...))
 	if s.Coverage != nil && len(runners) == len(s.runners) {
-		p.Coverage = s.Coverage().Evaluate(s.coverageInput(p, runners, results))
-		p.Families = exposition.Merge(append(p.Families, s.unavailable(p.Coverage.Gaps)...))
+		var gaps []exposition.Family
+		p.Coverage, gaps = s.covered(s.coverageInput(p, runners, results))
+		for _, f := range gaps { // the only family that needs the others
+			i, _ := slices.BinarySearchFunc(p.Families, f, exposition.Family.Compare)
+			p.Families = slices.Insert(p.Families, i, f)
+		}
 	}
 	return p
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/common/version"
 
-	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
 )
 
@@ -167,17 +166,6 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, p *Pictur
 	}
 	s.self.Emit(buildInfo, 1, version.Version, version.GetRevision(), version.GoVersion, runtime.GOARCH)
 	return s.self.End()
-}
-
-// unavailable emits the alerts that are not evaluated. It reads all families of a round, so it runs after them.
-func (s *Scheduler) unavailable(gaps []coverage.Gap) []exposition.Family {
-	s.selfMu.Lock()
-	defer s.selfMu.Unlock()
-	s.gaps.Begin()
-	for _, g := range gaps {
-		s.gaps.Emit(detectionUnavailable, 1, g.Alert, string(g.Reason))
-	}
-	return s.gaps.End()
 }
 
 func (s *Scheduler) emitFiles() {

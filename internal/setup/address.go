@@ -69,19 +69,16 @@ var addressChecks = []Check{
 }
 
 func findGIDType(m *machine) (out []finding) {
-	for _, d := range m.devices {
-		for i := range d.Ports {
-			p := &d.Ports[i]
-			file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_mode", d.Name, p.Number)
-			text, ok := m.text(file)
-			if !isRoCE(d, p) || !ok && m.unread(file) == "" {
-				continue
-			}
-			out = append(out, finding{
-				object: object{device: d.Name, port: p.Number}, found: text, unknown: m.unread(file),
-				want: "RoCE v2", meets: text == "RoCE v2", basis: snapshot.SetupGuide,
-			})
+	for d, p := range m.ports() {
+		file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_mode", d.Name, p.Number)
+		text, ok := m.text(file)
+		if !isRoCE(d, p) || !ok && m.unread(file) == "" {
+			continue
 		}
+		out = append(out, finding{
+			object: object{device: d.Name, port: p.Number}, found: text, unknown: m.unread(file),
+			want: "RoCE v2", meets: text == "RoCE v2", basis: snapshot.SetupGuide,
+		})
 	}
 	return out
 }
@@ -94,39 +91,34 @@ func findNCCLGID(m *machine) (out []finding) {
 		return nil
 	}
 	var siblings int
-	for _, d := range m.devices {
-		for i := range d.Ports {
-			if p := &d.Ports[i]; forNCCL(d, p) && p.RoCEv2["ipv4"].Entries > 0 {
-				siblings++
-			}
+	for d, p := range m.ports() {
+		if forNCCL(d, p) && p.RoCEv2["ipv4"].Entries > 0 {
+			siblings++
 		}
 	}
-	for _, d := range m.devices {
-		for i := range d.Ports {
-			p := &d.Ports[i]
-			if !forNCCL(d, p) || d.VirtualFunctions != nil && *d.VirtualFunctions > 0 { // the addresses are those of its virtual functions
-				continue
-			}
-			f := finding{
-				object: object{device: d.Name, port: p.Number}, unknown: "the GID table could not be read",
-				want: "roce_v2 ipv4", basis: snapshot.SetupGuide, remedy: addAddress(p),
-			}
-			ipv4, ipv6 := p.RoCEv2["ipv4"], p.RoCEv2["ipv6"]
-			switch {
-			case p.RoCEv2 == nil:
-			case ipv4.Entries > 0:
-				f.found, f.meets = "roce_v2 ipv4", true
-			case ipv6.Entries > 0:
-				f.found, f.evidence = "index 0", fmt.Sprintf("RoCE v2 over IPv6 is index %d", ipv6.First)
-				f.remedy = "export NCCL_IB_ADDR_FAMILY=AF_INET6 # of the jobs, or: " + f.remedy
-			default:
-				f.found, f.evidence = "index 0", "there is no RoCE v2 entry with an address that can be routed"
-			}
-			if siblings >= 2 && !f.meets {
-				f.basis, f.contradicts = snapshot.SetupMachine, true
-			}
-			out = append(out, f)
+	for d, p := range m.ports() {
+		if !forNCCL(d, p) || d.VirtualFunctions != nil && *d.VirtualFunctions > 0 { // the addresses are those of its virtual functions
+			continue
 		}
+		f := finding{
+			object: object{device: d.Name, port: p.Number}, unknown: "the GID table could not be read",
+			want: "roce_v2 ipv4", basis: snapshot.SetupGuide, remedy: addAddress(p),
+		}
+		ipv4, ipv6 := p.RoCEv2["ipv4"], p.RoCEv2["ipv6"]
+		switch {
+		case p.RoCEv2 == nil:
+		case ipv4.Entries > 0:
+			f.found, f.meets = "roce_v2 ipv4", true
+		case ipv6.Entries > 0:
+			f.found, f.evidence = "index 0", fmt.Sprintf("RoCE v2 over IPv6 is index %d", ipv6.First)
+			f.remedy = "export NCCL_IB_ADDR_FAMILY=AF_INET6 # of the jobs, or: " + f.remedy
+		default:
+			f.found, f.evidence = "index 0", "there is no RoCE v2 entry with an address that can be routed"
+		}
+		if siblings >= 2 && !f.meets {
+			f.basis, f.contradicts = snapshot.SetupMachine, true
+		}
+		out = append(out, f)
 	}
 	return out
 }
@@ -146,8 +138,8 @@ func addAddress(p *snapshot.Port) string {
 // place is a netdev of an RDMA port in a subnet.
 type place struct {
 	object
-	subnet netip.Prefix
-	wire   string // identifies the physical port; empty: unknown
+	subnet   netip.Prefix
+	physical string // identifies the physical port; empty: unknown
 }
 
 // places are the IPv4 subnets that netdevs of RDMA ports are connected to: routes without a gateway in the main table.
@@ -161,13 +153,11 @@ func (m *machine) places() (out []place) {
 		if !ok {
 			continue
 		}
-		for _, d := range m.devices {
-			for i := range d.Ports {
-				for _, nd := range d.Ports[i].Netdev {
-					p := place{object{device: d.Name, port: d.Ports[i].Number, netdev: netdev}, subnet, nd.Wire}
-					if nd.Name == netdev && !nd.Member && !slices.Contains(out, p) {
-						out = append(out, p)
-					}
+		for d, p := range m.ports() {
+			for _, nd := range p.Netdev {
+				p := place{object{device: d.Name, port: p.Number, netdev: netdev}, subnet, nd.Wire}
+				if nd.Name == netdev && !nd.Member && !slices.Contains(out, p) {
+					out = append(out, p)
 				}
 			}
 		}
@@ -338,7 +328,7 @@ func findMeshSubnets(m *machine) (out []finding) {
 	for _, p := range places {
 		twin, same := "", ""
 		for _, o := range places {
-			if o.wire != "" && o.wire == p.wire && o.device != p.device {
+			if o.physical != "" && o.physical == p.physical && o.device != p.device {
 				twin = o.netdev
 				if o.subnet == p.subnet {
 					same = o.netdev

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -26,6 +27,7 @@ func (r *roce) object() object { return object{device: r.Name, port: r.Number} }
 // nodeCA is RDMA_NODE_IB_CA of enum rdma_node_type: iWARP devices are RNICs, and EFA has a link layer of its own.
 const nodeCA = 1
 
+// isRoCE reports whether a port carries RoCE.
 func isRoCE(d *snapshot.Device, p *snapshot.Port) bool {
 	return p.LinkLayer == "Ethernet" && d.NodeType != nil && *d.NodeType == nodeCA
 }
@@ -36,26 +38,23 @@ func (m *machine) roces() (out []*roce) {
 		return nil
 	}
 	intended := m.intendedLossless()
-	for _, d := range m.devices {
-		for i := range d.Ports {
-			p := &d.Ports[i]
-			r := &roce{Device: d, Port: p, lossless: intended[p.Role]}
-			for j := range m.QoS.Netdevs {
-				if q := &m.QoS.Netdevs[j]; q.Device == d.Name && q.Port == p.Number {
-					r.netdevs = append(r.netdevs, q)
-				}
+	for d, p := range m.ports() {
+		r := &roce{Device: d, Port: p, lossless: intended[p.Role]}
+		for j := range m.QoS.Netdevs {
+			if q := &m.QoS.Netdevs[j]; q.Device == d.Name && q.Port == p.Number {
+				r.netdevs = append(r.netdevs, q)
 			}
-			if !isRoCE(d, p) || len(r.netdevs) == 0 {
-				continue
-			}
-			same := func(q snapshot.PortQoS) bool { return q.Device == d.Name && q.Port == p.Number }
-			if j := slices.IndexFunc(m.QoS.Ports, same); j >= 0 {
-				q := &m.QoS.Ports[j]
-				r.traffic, r.control, r.pinned = q.TrafficClass, q.PinnedCongestionControl, q.PinnedRoCE == "lossless"
-				r.lossless = r.pinned || r.lossless && q.PinnedRoCE != "lossy"
-			}
-			out = append(out, r)
 		}
+		if !isRoCE(d, p) || len(r.netdevs) == 0 {
+			continue
+		}
+		same := func(q snapshot.PortQoS) bool { return q.Device == d.Name && q.Port == p.Number }
+		if j := slices.IndexFunc(m.QoS.Ports, same); j >= 0 {
+			q := &m.QoS.Ports[j]
+			r.traffic, r.control, r.pinned = q.TrafficClass, q.PinnedCongestionControl, q.PinnedRoCE == "lossless"
+			r.lossless = r.pinned || r.lossless && q.PinnedRoCE != "lossy"
+		}
+		out = append(out, r)
 	}
 	return out
 }
@@ -64,19 +63,15 @@ func (m *machine) roces() (out []*roce) {
 // ports of the role. This is the definition of port:rdma_port_roce:lossless in rules/node/roce_lossless.rules.yml, pins apart.
 func (m *machine) intendedLossless() map[string]bool {
 	ports, enabled := map[string]int{}, map[string]int{}
-	for i := range m.InfiniBand.Devices {
-		d := &m.InfiniBand.Devices[i]
-		for j := range d.Ports {
-			p := &d.Ports[j]
-			if p.LinkLayer != "Ethernet" {
-				continue
-			}
-			ports[p.Role]++
-			if slices.ContainsFunc(m.QoS.Netdevs, func(q snapshot.NetdevQoS) bool {
-				return q.Device == d.Name && q.Port == p.Number && len(priorities(q.PFC)) > 0
-			}) {
-				enabled[p.Role]++
-			}
+	for d, p := range snapshot.PortsOf(m.InfiniBand.Devices) {
+		if p.LinkLayer != "Ethernet" {
+			continue
+		}
+		ports[p.Role]++
+		if slices.ContainsFunc(m.QoS.Netdevs, func(q snapshot.NetdevQoS) bool {
+			return q.Device == d.Name && q.Port == p.Number && len(priorities(q.PFC)) > 0
+		}) {
+			enabled[p.Role]++
 		}
 	}
 	out := map[string]bool{}
@@ -141,7 +136,7 @@ func (m *machine) chain(r *roce, q *snapshot.NetdevQoS, class int, job *jobClass
 	return c
 }
 
-// known: the priority is certain to be used: a setting says so, not a default.
+// known reports whether the priority is certain to be used: a setting says so, not a default.
 func (c *chain) known() bool { return c.priority >= 0 && (c.job == nil || c.job.certain) }
 
 func (c *chain) String() string {
@@ -175,7 +170,7 @@ func (m *machine) allClasses() (out []jobClass) {
 	}
 	for i := range m.GDR.Processes {
 		p := &m.GDR.Processes[i]
-		if len(p.Verbs) == 0 || oneNode(p.Env) {
+		if len(p.Verbs) == 0 || gdr.Env(p.Env).Nodes() == 1 {
 			continue
 		}
 		for _, c := range []*jobClass{m.ncclClass(p), ucxClass(p)} {
@@ -195,15 +190,6 @@ func (m *machine) allClasses() (out []jobClass) {
 		}
 	}
 	return out
-}
-
-// oneNode reports whether the scheduler says that a job runs on one node.
-func oneNode(env map[string]string) bool {
-	if n := env["SLURM_JOB_NUM_NODES"]; n != "" {
-		return n == "1"
-	}
-	n := env["WORLD_SIZE"]
-	return n != "" && n == env["LOCAL_WORLD_SIZE"]
 }
 
 // ncclClass is NCCL_IB_TC, which RCCL reads as well. The default is 0; since 2.26 the program may set one for a communicator
@@ -298,6 +284,7 @@ func (m *machine) devicesOf(p *snapshot.Process) func(device string) bool {
 	}
 }
 
+// sameDevices reports whether two jobs use the same devices.
 func (m *machine) sameDevices(a, b *jobClass) bool {
 	return !slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool { return a.devices(d.Name) != b.devices(d.Name) })
 }

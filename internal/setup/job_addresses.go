@@ -61,16 +61,13 @@ func (m *machine) socketInterfaces(j job, value string) verdict {
 // withoutAddress is the port of an interface without an IP address: its GID table has no entry of one. Empty: it has one,
 // or the interface is none of an Ethernet port.
 func (m *machine) withoutAddress(netdev string) string {
-	for _, d := range m.devices {
-		for i := range d.Ports {
-			p := &d.Ports[i]
-			named := slices.ContainsFunc(p.Netdev, func(n snapshot.Netdev) bool { return n.Name == netdev })
-			if !named || p.LinkLayer != "Ethernet" || len(p.RoCEv2) == 0 {
-				continue
-			}
-			if p.RoCEv2["ipv4"].Entries == 0 && p.RoCEv2["ipv6"].Entries == 0 {
-				return fmt.Sprintf("%s/%d", d.Name, p.Number)
-			}
+	for d, p := range m.ports() {
+		named := slices.ContainsFunc(p.Netdev, func(n snapshot.Netdev) bool { return n.Name == netdev })
+		if !named || p.LinkLayer != "Ethernet" || len(p.RoCEv2) == 0 {
+			continue
+		}
+		if p.RoCEv2["ipv4"].Entries == 0 && p.RoCEv2["ipv6"].Entries == 0 {
+			return fmt.Sprintf("%s/%d", d.Name, p.Number)
 		}
 	}
 	return ""
@@ -105,11 +102,9 @@ func (m *machine) gidIndex(j job, value string) verdict {
 
 // firstV2 is the lowest index of an IPv4 entry of RoCE v2.
 func (m *machine) firstV2(device string, port int) (index uint64, ok bool) {
-	for _, d := range m.devices {
-		for i := range d.Ports {
-			if f := d.Ports[i].RoCEv2["ipv4"]; d.Name == device && d.Ports[i].Number == port && f.Entries > 0 {
-				return f.First, true
-			}
+	for d, p := range m.ports() {
+		if f := p.RoCEv2["ipv4"]; d.Name == device && p.Number == port && f.Entries > 0 {
+			return f.First, true
 		}
 	}
 	return 0, false

@@ -52,17 +52,13 @@ func (m *machine) hcas(j job, _ string) verdict {
 		}
 	}
 	used := 0
-	for i := range m.InfiniBand.Devices {
-		d := &m.InfiniBand.Devices[i]
-		for k := range d.Ports {
-			p := &d.Ports[k]
-			if !j.env.AllowsPort(d.Name, p.Number) {
-				continue
-			}
-			used++
-			if p.Role == "other" && active(p) && len(compute) > 0 {
-				others = append(others, d.Name)
-			}
+	for d, p := range snapshot.PortsOf(m.InfiniBand.Devices) {
+		if !j.env.AllowsPort(d.Name, p.Number) {
+			continue
+		}
+		used++
+		if p.Role == "other" && active(p) && len(compute) > 0 {
+			others = append(others, d.Name)
 		}
 	}
 	// Certain only where the list names no port at all: with one that is down the job waits, or was started before.
@@ -125,6 +121,7 @@ func (m *machine) leftOut(j job) string {
 	return strings.Join(out, "; ")
 }
 
+// allowed reports whether a job may use a port of a device.
 func (m *machine) allowed(j job, device string) bool {
 	return slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool {
 		return d.Name == device && slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return j.env.AllowsPort(d.Name, p.Number) })

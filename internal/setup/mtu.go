@@ -83,13 +83,9 @@ func (e *ether) finding(unknown string) finding {
 func (e *ether) forJobs() bool { return e.p.Role == "compute" && e.p.Rate != nil && *e.p.Rate >= 100e9 }
 
 func (m *machine) ethers() (out []ether) {
-	for _, d := range m.devices {
-		for i := range d.Ports {
-			if p := &d.Ports[i]; isRoCE(d, p) && active(p) {
-				if len(p.Netdev) > 0 {
-					out = append(out, ether{d, p, &p.Netdev[0]})
-				}
-			}
+	for d, p := range m.ports() {
+		if isRoCE(d, p) && active(p) && len(p.Netdev) > 0 {
+			out = append(out, ether{d, p, &p.Netdev[0]})
 		}
 	}
 	return out
@@ -134,11 +130,9 @@ type infiniband struct {
 }
 
 func (m *machine) infinibands() (out []infiniband) {
-	for _, d := range m.devices {
-		for i := range d.Ports {
-			if p := &d.Ports[i]; p.LinkLayer == "InfiniBand" && p.Role == "compute" && active(p) {
-				out = append(out, infiniband{d, p})
-			}
+	for d, p := range m.ports() {
+		if p.LinkLayer == "InfiniBand" && p.Role == "compute" && active(p) {
+			out = append(out, infiniband{d, p})
 		}
 	}
 	return out
@@ -224,23 +218,20 @@ type ipoib struct {
 
 // ipoibs are the interfaces, those of partitions (NAME.8001) included.
 func (m *machine) ipoibs() (out []ipoib) {
-	for _, d := range m.devices {
-		for i := range d.Ports {
-			p := &d.Ports[i]
-			for j := range p.Netdev {
-				nd := &p.Netdev[j]
-				if p.LinkLayer != "InfiniBand" || nd.Admin == nil || !*nd.Admin {
-					continue
-				}
-				x := ipoib{object: object{device: d.Name, port: p.Number, netdev: nd.Name}, role: p.Role}
-				file := path.Join("sys/class/infiniband", d.Name, "device/net", nd.Name, "mode")
-				x.mode, _ = m.text(file)
-				x.unread = m.unread(file)
-				if nd.MTU != nil {
-					x.mtu = strconv.FormatUint(*nd.MTU, 10)
-				}
-				out = append(out, x)
+	for d, p := range m.ports() {
+		for j := range p.Netdev {
+			nd := &p.Netdev[j]
+			if p.LinkLayer != "InfiniBand" || nd.Admin == nil || !*nd.Admin {
+				continue
 			}
+			x := ipoib{object: object{device: d.Name, port: p.Number, netdev: nd.Name}, role: p.Role}
+			file := path.Join("sys/class/infiniband", d.Name, "device/net", nd.Name, "mode")
+			x.mode, _ = m.text(file)
+			x.unread = m.unread(file)
+			if nd.MTU != nil {
+				x.mtu = strconv.FormatUint(*nd.MTU, 10)
+			}
+			out = append(out, x)
 		}
 	}
 	return out

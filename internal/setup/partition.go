@@ -33,29 +33,26 @@ var partitionChecks = []Check{
 const fullMember = 0x8000
 
 func findMembership(m *machine) (out []finding) {
-	for _, d := range m.devices {
-		for i := range d.Ports {
-			p := &d.Ports[i]
-			if p.LinkLayer != "InfiniBand" || !active(p) {
-				continue
-			}
-			f := finding{object: object{device: d.Name, port: p.Number}, want: "full", basis: snapshot.SetupGuide}
-			f.unknown = "the P_Key table could not be read"
-			switch {
-			case p.PKeyTable == nil:
-			case len(p.PKeyTable) == 0:
-				f.found = "none"
-			default:
-				f.found = membership(p.PKeyTable[0])
-				f.meets = f.found == "full"
-			}
-			if j := slices.IndexFunc(p.PKeyTable, func(k uint16) bool { return membership(k) == "full" }); j > 0 && !f.meets {
-				key := fmt.Sprintf("%#04x", p.PKeyTable[j])
-				f.evidence = "the port is a full member of " + key
-				f.remedy = fmt.Sprintf("export NCCL_IB_PKEY=%d # of the jobs; or make the port a full member in the subnet manager", j)
-			}
-			out = append(out, f)
+	for d, p := range m.ports() {
+		if p.LinkLayer != "InfiniBand" || !active(p) {
+			continue
 		}
+		f := finding{object: object{device: d.Name, port: p.Number}, want: "full", basis: snapshot.SetupGuide}
+		f.unknown = "the P_Key table could not be read"
+		switch {
+		case p.PKeyTable == nil:
+		case len(p.PKeyTable) == 0:
+			f.found = "none"
+		default:
+			f.found = membership(p.PKeyTable[0])
+			f.meets = f.found == "full"
+		}
+		if j := slices.IndexFunc(p.PKeyTable, func(k uint16) bool { return membership(k) == "full" }); j > 0 && !f.meets {
+			key := fmt.Sprintf("%#04x", p.PKeyTable[j])
+			f.evidence = "the port is a full member of " + key
+			f.remedy = fmt.Sprintf("export NCCL_IB_PKEY=%d # of the jobs; or make the port a full member in the subnet manager", j)
+		}
+		out = append(out, f)
 	}
 	return out
 }

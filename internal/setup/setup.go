@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -207,9 +208,7 @@ func shell(word string) string {
 
 // ignored reports whether the site configuration ignores the device or port of an object.
 func (m *machine) ignored(o object) bool {
-	return m.InfiniBand != nil && o.device != "" && slices.ContainsFunc(m.InfiniBand.Ignored, func(id snapshot.PortID) bool {
-		return id.Device == o.device && (id.Number == 0 || id.Number == o.port)
-	})
+	return m.InfiniBand != nil && o.device != "" && m.InfiniBand.IsIgnored(o.device, o.port)
 }
 
 // physical are the physical RDMA devices that are read.
@@ -224,6 +223,19 @@ func (m *machine) physical() (out []*snapshot.Device) {
 		}
 	}
 	return out
+}
+
+// ports are those of the physical devices.
+func (m *machine) ports() iter.Seq2[*snapshot.Device, *snapshot.Port] {
+	return func(yield func(*snapshot.Device, *snapshot.Port) bool) {
+		for _, d := range m.devices {
+			for i := range d.Ports {
+				if !yield(d, &d.Ports[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // text is a file of Files; ok is false where the host does not have it or it could not be read.

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -285,14 +286,7 @@ func (m *machine) atBoot(module string) (file, unknown string) {
 }
 
 // paths are the files of the reading, sorted.
-func (m *machine) paths() []string {
-	out := make([]string, 0, len(m.files))
-	for p := range m.files {
-		out = append(out, p)
-	}
-	slices.Sort(out)
-	return out
-}
+func (m *machine) paths() []string { return slices.Sorted(maps.Keys(m.files)) }
 
 // bootFinding is whether a module is loaded at boot: by a file, or by something else.
 func (m *machine) bootFinding(module, by string) finding {

@@ -53,6 +53,9 @@ func TestTraffic(t *testing.T) {
 			startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1, 2)
 		}), "", ""},
 		{"one node", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"SLURM_JOB_NUM_NODES": "1"}, 0, 1) }), "", ""},
+		{"one node by its launcher, in an allocation of several", "job_traffic_class", with(2, func(n *snapshot.Node) {
+			startJob(n, "slurm/7", map[string]string{"SLURM_JOB_NUM_NODES": "4", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}, 0, 1)
+		}), "", ""},
 		{"by sockets", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"NCCL_IB_DISABLE": "1"}, 0, 1) }), "", ""},
 		{"an InfiniBand host", "job_traffic_class", with(2, func(n *snapshot.Node) {
 			startJob(n, "slurm/7", nil, 0, 1)

@@ -19,7 +19,7 @@ func OfHost(text []byte, hostname, pseudonym string, system func(string) string)
 	}
 	for i := 1; i < len(root.Content); i += 2 { // pins, ignore, cabling, setup and switches
 		list := root.Content[i]
-		if root.Content[i-1].Value == switches {
+		if root.Content[i-1].Value == "switches" {
 			list.Content = nil // names of no host
 		}
 		list.Content = slices.DeleteFunc(list.Content, func(entry *yaml.Node) bool { return !rename(entry, hostname, pseudonym) })
@@ -43,9 +43,12 @@ func rename(entry *yaml.Node, hostname, pseudonym string) bool {
 	if globs == nil {
 		return true
 	}
-	m := (&parser{}).globs(globs, "hostname")
+	var names Globs
+	if globs.Decode(&names) != nil { // valid in a valid file
+		return false
+	}
 	*globs = yaml.Node{Kind: yaml.ScalarNode, Value: pseudonym}
-	return m.allow(hostname, exactly)
+	return names.allow(hostname, exactly)
 }
 
 // valueOf is the value of a key of a mapping; nil if it is missing.

@@ -8,9 +8,14 @@ import (
 
 // Match selects devices, ports or GPUs: those that match all keys that are set.
 type Match struct {
-	Hostname, Device, BoardID, PCIAddress, Netdev, Port, LinkLayer Globs
-
-	GPU Globs // index or UUID; if set, the match selects GPUs
+	Hostname   Globs `yaml:"hostname"`
+	Device     Globs `yaml:"device"`
+	BoardID    Globs `yaml:"board_id"`
+	PCIAddress Globs `yaml:"pci_address"`
+	Netdev     Globs `yaml:"netdev"`
+	Port       Globs `yaml:"port"`
+	LinkLayer  Globs `yaml:"link_layer"`
+	GPU        Globs `yaml:"gpu"` // index or UUID; if set, the match selects GPUs
 }
 
 // keys are the keys of a match by their names in the file.
@@ -53,6 +58,7 @@ func exactly(s string) string { return s }
 // noSlash replaces slashes, which are special to path.Match, by NUL, which no fact contains.
 func noSlash(s string) string { return strings.ReplaceAll(s, "/", "\x00") }
 
+// valid reports whether a glob has the syntax of path.Match.
 func valid(glob string) bool {
 	_, err := path.Match(noSlash(glob), "")
 	return err == nil

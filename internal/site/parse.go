@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -33,26 +32,19 @@ func Parse(b []byte) (*Config, error) {
 	if err != nil {
 		return nil, problemsOf(b, err)
 	}
-	p, c := &parser{}, &Config{}
-	if root != nil {
-		p.mapping(root, "the file", map[string]func(*yaml.Node){
-			"pins": func(n *yaml.Node) { p.sequence(n, "pins", func(n *yaml.Node) { c.Pins = append(c.Pins, p.pin(n)) }) },
-			"ignore": func(n *yaml.Node) {
-				p.sequence(n, "ignore", func(n *yaml.Node) { c.Ignore = append(c.Ignore, p.ignore(n)) })
-			},
-			"cabling": func(n *yaml.Node) {
-				p.sequence(n, "cabling", func(n *yaml.Node) { c.Cabling = append(c.Cabling, p.cable(n)) })
-			},
-			"setup": func(n *yaml.Node) {
-				p.sequence(n, "setup", func(n *yaml.Node) { c.Setup = append(c.Setup, p.setup(n)) })
-			},
-			switches: func(n *yaml.Node) {
-				p.sequence(n, switches, func(n *yaml.Node) { c.Switches = append(c.Switches, p.oneSwitch(n)) })
-			},
-		})
+	c := &Config{}
+	if root == nil {
+		return c, nil
 	}
-	if len(p.problems) > 0 {
-		return nil, p.problems.sorted()
+	var p Problems
+	if p.values(root, "the file") {
+		p.decode(b, c)
+	}
+	if p == nil {
+		p.entries(root, c)
+	}
+	if p != nil {
+		return nil, p.sorted()
 	}
 	return c, nil
 }
@@ -108,13 +100,7 @@ func problemsOf(b []byte, err error) Problems {
 	if errors.As(err, &known) {
 		return known
 	}
-	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
-	if rest, ok := strings.CutPrefix(text, "line "); ok {
-		number, reason, _ := strings.Cut(rest, ": ")
-		if n, err := strconv.Atoi(number); err == nil {
-			text, line = reason, n
-		}
-	}
+	line, text := cutLine(strings.TrimPrefix(err.Error(), "yaml: "))
 	if line == 0 || parserError.MatchString(text) {
 		line = min(line+1, max(1, bytes.Count(b, []byte("\n"))))
 	}
@@ -125,367 +111,283 @@ func problemsOf(b []byte, err error) Problems {
 	return Problems{{line, "invalid YAML: " + text}}
 }
 
-// parser walks the tree and collects problems.
-type parser struct {
-	problems Problems
-}
-
-func (p *parser) fail(n *yaml.Node, format string, args ...any) {
-	p.problems = append(p.problems, Problem{n.Line, fmt.Sprintf(format, args...)})
-}
-
-// is reports whether a node is of a kind, and adds a problem if not.
-func (p *parser) is(n *yaml.Node, kind yaml.Kind, what, want string) bool {
-	if n.Kind == yaml.AliasNode {
-		p.fail(n, "%s: alias *%s not supported: write the value", what, n.Value)
-		return false
+// cutLine splits an error of the library, "line 3: reason"; line 0 if it has none.
+func cutLine(text string) (line int, reason string) {
+	if rest, ok := strings.CutPrefix(text, "line "); ok {
+		number, reason, _ := strings.Cut(rest, ": ")
+		if n, err := strconv.Atoi(number); err == nil {
+			return n, reason
+		}
 	}
-	if n.Kind != kind {
-		p.fail(n, "%s: must be %s", what, want)
-		return false
-	}
-	return true
+	return 0, text
 }
 
-// mapping reads the keys of a mapping.
-func (p *parser) mapping(n *yaml.Node, what string, keys map[string]func(*yaml.Node)) {
-	if !p.is(n, yaml.MappingNode, what, "a mapping with the keys "+strings.Join(slices.Sorted(maps.Keys(keys)), ", ")) {
+// decode reads a file into c. It refuses unknown and duplicate keys.
+func (p *Problems) decode(b []byte, c *Config) {
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	d.KnownFields(true)
+	var wrong *yaml.TypeError
+	err := d.Decode(c)
+	if !errors.As(err, &wrong) {
+		if err != nil {
+			*p = append(*p, problemsOf(b, err)...)
+		}
 		return
 	}
-	seen := map[string]int{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		read := keys[key.Value]
-		if key.Kind != yaml.ScalarNode || read == nil {
-			p.fail(key, "%s: unknown key %q, known keys: %s", what, clip(key.Value), strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
-			continue
+	for _, text := range wrong.Errors {
+		line, reason := cutLine(text)
+		if field := unknownField.FindStringSubmatch(reason); field != nil {
+			reason = fmt.Sprintf("%s: unknown key %q, known keys: %s", mappings[field[2]].name, clip(field[1]), mappings[field[2]].keys)
+		} else if kind := wrongKind.FindStringSubmatch(reason); kind != nil {
+			if slices.ContainsFunc(*p, func(known Problem) bool { return known.Line == line }) {
+				continue // the value is reported with its key
+			}
+			reason = mustBe(kind[1])
 		}
-		if line, twice := seen[key.Value]; twice {
-			p.fail(key, "%s: duplicate key %s, first in line %d", what, key.Value, line)
-			continue
-		}
-		seen[key.Value] = key.Line
-		read(value)
+		*p = append(*p, Problem{line, reason})
 	}
 }
 
-// sequence reads the elements of a list.
-func (p *parser) sequence(n *yaml.Node, what string, each func(*yaml.Node)) {
-	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" { // a key whose entries are all commented out
-		return
+// Errors of the library that name a Go type.
+var (
+	unknownField = regexp.MustCompile(`(?s)^field (.*) not found in type (\S+)$`)
+	wrongKind    = regexp.MustCompile(`(?s)^cannot unmarshal .* into (\S+)$`)
+)
+
+// mappings of the file by their Go types.
+var mappings = map[string]struct{ name, keys string }{
+	"site.Config": {"the file", "cabling, ignore, pins, setup, switches"},
+	"site.Pin":    {"pins", names(PinKeys, "match")},
+	"site.Ignore": {"ignore", "match"},
+	"site.Cable":  {"cabling", names(CablingKeys, "match")},
+	"site.Setup":  {"setup", names(SetupKeys, "match")},
+	"site.Switch": {"switches", names(SwitchKeys)},
+	"site.Match":  {"match", names(MatchKeys)},
+}
+
+// names lists keys in the order of the alphabet.
+func names(keys []Key, more ...string) string {
+	for _, k := range keys {
+		more = append(more, k.Name)
 	}
-	if p.is(n, yaml.SequenceNode, what, "a list") {
+	slices.Sort(more)
+	return strings.Join(more, ", ")
+}
+
+// mustBe is the kind of value that a Go type takes.
+func mustBe(goType string) string {
+	element, list := strings.CutPrefix(goType, "[]")
+	switch m := mappings[element]; {
+	case goType == "[]uint16":
+		return "pkeys: must be a list"
+	case list:
+		return m.name + ": must be a list"
+	case goType == "map[string]string":
+		return "want: must be a mapping of settings to values"
+	case m.keys != "":
+		return m.name + ": must be a mapping with the keys " + m.keys
+	default:
+		return "must be a string"
+	}
+}
+
+// maxKeys exceeds the keys of any mapping. The library compares each key with each.
+const maxKeys = 200
+
+// values checks the values of single keys below a node. It reports whether the library can decode the node.
+func (p *Problems) values(n *yaml.Node, key string) bool {
+	ok := true
+	switch check := checkOf(key); n.Kind {
+	case yaml.AliasNode:
+		p.fail(n, "%s: alias *%s not supported: write the value", key, n.Value)
+		return false
+	case yaml.MappingNode:
+		if check != nil {
+			p.fail(n, "%s: must be a single value", key)
+		}
+		if len(n.Content) > 2*maxKeys {
+			p.fail(n, "mapping with %d keys, check that it is the right file", len(n.Content)/2)
+			return false
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			name := n.Content[i]
+			if name.ShortTag() != "!!str" {
+				p.fail(name, "unknown key %q: keys are names", clip(name.Value))
+				ok = false
+				continue
+			}
+			ok = p.values(n.Content[i+1], name.Value) && ok
+		}
+	case yaml.SequenceNode:
+		if check != nil && !isGlobs(key) && key != "pkeys" {
+			p.fail(n, "%s: must be a single value", key)
+		}
+		if len(n.Content) == 0 && isGlobs(key) {
+			p.fail(n, "%s: empty list matches nothing: remove the key or add a glob", key)
+		}
 		for _, e := range n.Content {
-			each(e)
+			if isNull(e) {
+				p.fail(e, "%s: empty entry: remove it or set a value", key)
+				continue
+			}
+			ok = p.values(e, key) && ok
+		}
+	default:
+		if check != nil && !(key == "pkeys" && isNull(n)) {
+			if reason := check(n); reason != "" {
+				p.fail(n, "%s: %s", key, reason)
+			}
+		} else if isNull(n) && (key == "match" || key == "want") {
+			p.fail(n, "%s: empty: remove the key or set a value", key)
 		}
 	}
+	return ok
 }
 
-// pinKeys read the keys of a pin.
-func (p *parser) pinKeys(pin *Pin) map[string]func(*yaml.Node) {
-	return map[string]func(*yaml.Node){
-		"match": func(n *yaml.Node) { pin.Match = p.match(n) },
-		"rate":  func(n *yaml.Node) { pin.Rate = p.rate(n) },
-		"lanes": func(n *yaml.Node) {
-			if v, ok := p.integer(n, "lanes", 1, maxLanes); ok {
-				pin.Lanes = &v
-			}
-		},
-		"role":           func(n *yaml.Node) { pin.Role = p.oneOf(n, "role", "compute", "other", "nvlink_management") },
-		"active":         func(n *yaml.Node) { pin.Active = p.boolean(n, "active") },
-		"subnet_manager": func(n *yaml.Node) { pin.SubnetManager = p.boolean(n, "subnet_manager") },
-		"present":        func(n *yaml.Node) { pin.Present = p.boolean(n, "present") },
-		"roce":           func(n *yaml.Node) { pin.RoCE = p.oneOf(n, "roce", "lossless", "lossy", "auto") },
-		"congestion_control": func(n *yaml.Node) {
-			pin.CongestionControl = p.oneOf(n, "congestion_control", "dcqcn", "zerotouch_rtt", "off")
-		},
-		"ofed":  func(n *yaml.Node) { pin.OFED = p.glob(n, "ofed") },
-		"pkeys": func(n *yaml.Node) { pin.PKeys = p.pkeys(n) },
-	}
+// isNull reports whether a node has no value, as a key whose entries are all commented out.
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
+
+func (p *Problems) fail(n *yaml.Node, format string, args ...any) {
+	*p = append(*p, Problem{n.Line, fmt.Sprintf(format, args...)})
 }
 
-func (p *parser) pin(n *yaml.Node) (pin Pin) {
-	before := len(p.problems)
-	p.mapping(n, "pin", p.pinKeys(&pin))
-	if len(p.problems) > before {
-		return pin // further problems would be misleading
-	}
-	if p.needMatch(n, pin.Match, "pin") && len(n.Content) == 2 {
-		p.fail(n, "pin: no expectation: add rate, active or another key besides match")
-	}
-	if pin.Match.GPU != nil {
-		p.fail(n, "gpu: not supported in pins, only in ignore")
-	}
-	if given := pin.Match.given(); pin.OFED != "" && !slices.Equal(given, []string{"hostname"}) && len(given) > 0 {
-		p.fail(n, "ofed: applies to the host: use a separate pin whose match has only hostname")
-	}
-	if pin.Present != nil && *pin.Present {
-		p.exact(n, &pin.Match)
-	}
-	return pin
+// isGlobs reports whether a key takes a glob or a list of them.
+func isGlobs(key string) bool {
+	return key == "switch" || slices.ContainsFunc(MatchKeys, func(k Key) bool { return k.Name == key })
 }
 
-func (p *parser) ignore(n *yaml.Node) (i Ignore) {
-	before := len(p.problems)
-	p.mapping(n, "ignore", map[string]func(*yaml.Node){"match": func(n *yaml.Node) { i.Match = p.match(n) }})
-	if len(p.problems) == before {
-		p.needMatch(n, i.Match, "ignore")
-		p.gpuAlone(n, &i.Match)
-	}
-	return i
-}
-
-// cablingKeys read the keys of an entry of cabling.
-func (p *parser) cablingKeys(c *Cable) map[string]func(*yaml.Node) {
-	return map[string]func(*yaml.Node){
-		"match":   func(n *yaml.Node) { c.Match = p.match(n) },
-		"system":  func(n *yaml.Node) { c.System, _ = p.text(n, "system") },
-		"port_id": func(n *yaml.Node) { c.PortID, _ = p.text(n, "port_id") },
-	}
-}
-
-// cable reads an entry of cabling.
-func (p *parser) cable(n *yaml.Node) (c Cable) {
-	before := len(p.problems)
-	p.mapping(n, "cabling", p.cablingKeys(&c))
-	if len(p.problems) > before || !p.needMatch(n, c.Match, "cabling") {
-		return c
-	}
-	if c.System == "" {
-		p.fail(n, "cabling: system missing: add the name of the switch, and port_id")
-	}
-	if c.Match.GPU != nil {
-		p.fail(n, "gpu: not supported in cabling: match the NIC by device")
-	}
-	return c
-}
-
-// setupKeys read the keys of an entry of setup.
-func (p *parser) setupKeys(s *Setup) map[string]func(*yaml.Node) {
-	return map[string]func(*yaml.Node){
-		"match": func(n *yaml.Node) { s.Match = p.match(n) },
-		"want": func(n *yaml.Node) {
-			s.Want = map[string]string{}
-			keys := map[string]func(*yaml.Node){}
-			for _, c := range setup.Checks {
-				keys[c.ID] = func(n *yaml.Node) { s.Want[c.ID], _ = p.text(n, c.ID) }
-			}
-			p.mapping(n, "want", keys)
-		},
-	}
-}
-
-// setup reads an entry of setup.
-func (p *parser) setup(n *yaml.Node) (s Setup) {
-	before := len(p.problems)
-	p.mapping(n, "setup", p.setupKeys(&s))
-	if len(p.problems) > before || !p.needMatch(n, s.Match, "setup") {
-		return s
-	}
-	if len(s.Want) == 0 {
-		p.fail(n, "setup: want missing: add a setting and its value, such as max_read_request: 4096 (docs/setup.md)")
-	}
-	if s.Match.GPU != nil {
-		p.fail(n, "gpu: not supported in setup, only in ignore")
-	}
-	return s
-}
-
-// switches is the key of the expected state of switches, which are of no host.
-const switches = "switches"
-
-// maxUplinks exceeds the ports of any switch.
-const maxUplinks = 1024
-
-// switchKeys read the keys of an entry of switches.
-func (p *parser) switchKeys(s *Switch) map[string]func(*yaml.Node) {
-	return map[string]func(*yaml.Node){
-		"switch":  func(n *yaml.Node) { s.Switch = p.globs(n, "switch") },
-		"uplinks": func(n *yaml.Node) { s.Uplinks, _ = p.integer(n, "uplinks", 1, maxUplinks) },
-	}
-}
-
-// oneSwitch reads an entry of switches.
-func (p *parser) oneSwitch(n *yaml.Node) (s Switch) {
-	before := len(p.problems)
-	p.mapping(n, "switches", p.switchKeys(&s))
+// checkOf is the check of the values of a key: what is wrong, and how to correct it; empty: nothing. nil: the key takes no single value.
+func checkOf(key string) func(*yaml.Node) string {
 	switch {
-	case len(p.problems) > before:
-	case s.Switch == nil:
-		p.fail(n, `switches: switch missing: add the node description or the GUID of the switch, or a glob`)
-	case s.Uplinks == 0:
-		p.fail(n, "switches: uplinks missing: add the number of its links to other switches")
+	case checks[key] != nil:
+		return checks[key]
+	case isGlobs(key):
+		return wrongGlob
+	case slices.ContainsFunc(setup.Checks, func(c setup.Check) bool { return c.ID == key }):
+		return wrongText
 	}
-	return s
+	return nil
 }
 
-// gpuAlone rejects keys that do not apply to GPUs.
-func (p *parser) gpuAlone(n *yaml.Node, m *Match) {
-	for _, key := range m.given() {
-		if m.GPU != nil && !slices.Contains([]string{"gpu", "hostname", "pci_address"}, key) {
-			p.fail(n, "gpu: cannot be combined with %s, only with hostname and pci_address: use separate entries", key)
-			return
-		}
-	}
-}
+var checks = map[string]func(*yaml.Node) string{
+	"rate":               wrongRate,
+	"lanes":              integer(1, 16), // 16: the maximum of Ethernet; that of InfiniBand is 12
+	"role":               oneOf("compute", "other", "nvlink_management"),
+	"active":             wrongBoolean,
+	"subnet_manager":     wrongBoolean,
+	"present":            wrongBoolean,
+	"roce":               oneOf("lossless", "lossy", "auto"),
+	"congestion_control": oneOf("dcqcn", "zerotouch_rtt", "off"),
+	"ofed":               wrongGlob,
+	"pkeys":              integer(1, 0xffff),
+	"system":             wrongText,
+	"port_id":            wrongText,
+	"uplinks":            integer(1, 1024), // exceeds the ports of any switch
 
-func (p *parser) needMatch(n *yaml.Node, m Match, what string) bool {
-	if len(m.given()) > 0 {
-		return true
-	}
-	p.fail(n, `%s: match is empty: to match every port, set device: "*"`, what)
-	return false
-}
-
-// exact rejects a match that does not name a device: a missing device has no other facts.
-func (p *parser) exact(n *yaml.Node, m *Match) {
-	for _, key := range m.given() {
-		if !slices.Contains([]string{"device", "hostname", "pci_address"}, key) {
-			p.fail(n, "present: cannot be combined with %s, which a missing device does not have: match device or pci_address (and hostname)", key)
-			return
-		}
-	}
-	if slices.ContainsFunc(slices.Concat(m.Device, m.PCIAddress), isGlob) || len(m.Device)+len(m.PCIAddress) == 0 {
-		p.fail(n, "present: match must name the device: set device or pci_address without a glob")
-	} else if len(m.Device) > 0 && len(m.PCIAddress) > 0 && len(m.Device)+len(m.PCIAddress) > 2 {
-		p.fail(n, "present: device and pci_address together must name one device: use a pin for each device")
-	}
-}
-
-func (p *parser) match(n *yaml.Node) (m Match) {
-	keys := map[string]func(*yaml.Node){}
-	for name, to := range m.keys() {
-		keys[name] = func(n *yaml.Node) { *to = p.globs(n, name) }
-	}
-	p.mapping(n, "match", keys)
-	return m
-}
-
-// globs reads a glob or a list of them.
-func (p *parser) globs(n *yaml.Node, key string) Globs {
-	if n.Kind != yaml.SequenceNode {
-		return Globs{p.glob(n, key)}
-	}
-	if len(n.Content) == 0 {
-		p.fail(n, "%s: empty list matches nothing: remove the key or add a glob", key)
-	}
-	var out Globs
-	for _, e := range n.Content {
-		out = append(out, p.glob(e, key))
-	}
-	return out
+	"pci_address": exact(pciAddress.MatchString, `a PCI address such as "0000:18:00.0", or a glob such as "*:18:00.?"`),
+	"port":        exact(func(s string) bool { n, err := strconv.ParseUint(s, 10, 31); return err == nil && n > 0 }, "a port number from 1"),
+	"link_layer": exact(func(s string) bool { return slices.Contains([]string{"infiniband", "ethernet"}, strings.ToLower(s)) },
+		"InfiniBand or Ethernet"),
 }
 
 var pciAddress = regexp.MustCompile(`^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\.[0-7]$`)
 
-// exactValues are the valid texts without wildcards, by key.
-var exactValues = map[string]struct {
-	ok   func(string) bool
-	want string
-}{
-	"pci_address": {pciAddress.MatchString, `a PCI address such as "0000:18:00.0", or a glob such as "*:18:00.?"`},
-	"port":        {func(s string) bool { n, err := strconv.ParseUint(s, 10, 31); return err == nil && n > 0 }, "a port number from 1"},
-	"link_layer":  {func(s string) bool { s = strings.ToLower(s); return s == "infiniband" || s == "ethernet" }, "InfiniBand or Ethernet"},
+// wrongText accepts strings and integers. YAML may convert other unquoted texts.
+func wrongText(n *yaml.Node) string {
+	switch tag := n.ShortTag(); {
+	case n.Value == "" || isNull(n):
+		return "empty: remove the key or set a value"
+	case tag != "!!str" && tag != "!!int":
+		return fmt.Sprintf("YAML reads %q as %s: quote it", clip(n.Value), strings.TrimLeft(tag, "!"))
+	}
+	return ""
 }
 
-func (p *parser) glob(n *yaml.Node, key string) string {
-	s, ok := p.text(n, key)
-	switch {
-	case !ok:
-		return ""
-	case !valid(s):
-		p.fail(n, `%s: %q: invalid glob: unmatched [ or trailing \`, key, clip(s))
-	case exactValues[key].ok != nil && !isGlob(s) && !exactValues[key].ok(unquote(s)):
-		p.fail(n, "%s: %q: must be %s", key, clip(s), exactValues[key].want)
+func wrongGlob(n *yaml.Node) string {
+	reason := wrongText(n)
+	if reason == "" && !valid(n.Value) {
+		return fmt.Sprintf("%q: invalid glob: unmatched [ or trailing \\", clip(n.Value))
 	}
-	return s
+	return reason
 }
 
-// text reads strings and integers. YAML may convert other unquoted texts.
-func (p *parser) text(n *yaml.Node, key string) (string, bool) {
-	if !p.is(n, yaml.ScalarNode, key, "a string") {
-		return "", false
-	}
-	if n.Value == "" || n.ShortTag() == "!!null" {
-		p.fail(n, "%s: empty: remove the key or set a value", key)
-		return "", false
-	}
-	if tag := n.ShortTag(); tag != "!!str" && tag != "!!int" {
-		p.fail(n, "%s: YAML reads %q as %s: quote it", key, clip(n.Value), strings.TrimLeft(tag, "!"))
-		return "", false
-	}
-	return n.Value, true
-}
-
-func (p *parser) oneOf(n *yaml.Node, key string, values ...string) string {
-	s := n.Value // off is a string to this library, a boolean to others: a string here
-	if n.Kind != yaml.ScalarNode || !slices.Contains(values, s) {
-		if p.is(n, yaml.ScalarNode, key, "one of "+strings.Join(values, ", ")) {
-			p.fail(n, "%s: %q: must be one of %s", key, clip(s), strings.Join(values, ", "))
+// exact checks globs without wildcards.
+func exact(ok func(string) bool, want string) func(*yaml.Node) string {
+	return func(n *yaml.Node) string {
+		reason := wrongGlob(n)
+		if reason == "" && !isGlob(n.Value) && !ok(unquote(n.Value)) {
+			return fmt.Sprintf("%q: must be %s", clip(n.Value), want)
 		}
+		return reason
 	}
-	return s
 }
 
-func (p *parser) boolean(n *yaml.Node, key string) *bool {
-	if !p.is(n, yaml.ScalarNode, key, "true or false") {
-		return nil
+// oneOf takes values as they are written: off is a string to this library, a boolean to others.
+func oneOf(values ...string) func(*yaml.Node) string {
+	return func(n *yaml.Node) string {
+		if slices.Contains(values, n.Value) {
+			return ""
+		}
+		return fmt.Sprintf("%q: must be one of %s", clip(n.Value), strings.Join(values, ", "))
 	}
-	if n.ShortTag() != "!!bool" {
-		p.fail(n, "%s: %q: must be true or false", key, clip(n.Value))
-		return nil
-	}
-	yes := strings.EqualFold(n.Value, "true")
-	return &yes
 }
 
-// maxLanes is the maximum of Ethernet; that of InfiniBand is 12.
-const maxLanes = 16
+func wrongBoolean(n *yaml.Node) string {
+	if n.ShortTag() == "!!bool" {
+		return ""
+	}
+	return fmt.Sprintf("%q: must be true or false", clip(n.Value))
+}
 
-func (p *parser) integer(n *yaml.Node, key string, low, high uint64) (uint64, bool) {
-	if !p.is(n, yaml.ScalarNode, key, "a number") {
-		return 0, false
+func integer(low, high uint64) func(*yaml.Node) string {
+	return func(n *yaml.Node) string {
+		var v uint64
+		if n.ShortTag() == "!!int" && n.Decode(&v) == nil && v >= low && v <= high {
+			return ""
+		}
+		return fmt.Sprintf("%q: must be an integer from %d to %d", clip(n.Value), low, high)
 	}
-	var v uint64
-	if n.ShortTag() != "!!int" || n.Decode(&v) != nil || v < low || v > high {
-		p.fail(n, "%s: %q: must be an integer from %d to %d", key, clip(n.Value), low, high)
-		return 0, false
-	}
-	return v, true
 }
 
 var rateForm = regexp.MustCompile(`^([0-9]{1,5}(?:\.[0-9]{1,3})?)G(?:b(?:/s)?)?$`)
 
-func (p *parser) rate(n *yaml.Node) *float64 {
-	if !p.is(n, yaml.ScalarNode, "rate", "a rate such as 400Gb/s") {
-		return nil
-	}
-	m := rateForm.FindStringSubmatch(n.Value)
+// rateOf is a rate in bits per second; 0 if it is none, or zero.
+func rateOf(text string) float64 {
+	m := rateForm.FindStringSubmatch(text)
 	if m == nil {
-		if _, err := strconv.ParseFloat(n.Value, 64); err == nil {
-			p.fail(n, "rate: %q: unit missing: write %[1]sGb/s", clip(n.Value))
-		} else {
-			p.fail(n, "rate: %q: must be in gigabits per second: 400Gb/s, 400Gb or 400G", clip(n.Value))
-		}
-		return nil
+		return 0
 	}
-	g, err := strconv.ParseFloat(m[1], 64)
-	if err != nil || g <= 0 {
-		p.fail(n, "rate: %q: must be greater than 0: remove the key, or set active: false", clip(n.Value))
-		return nil
-	}
-	bits := g * 1e9
-	return &bits
+	g, _ := strconv.ParseFloat(m[1], 64) // the form has digits only
+	return g * 1e9
 }
 
-func (p *parser) pkeys(n *yaml.Node) []uint16 {
-	out := []uint16{}
-	p.sequence(n, "pkeys", func(e *yaml.Node) {
-		if v, ok := p.integer(e, "pkeys", 1, 0xffff); ok {
-			out = append(out, uint16(v))
-		}
-	})
-	return out
+func wrongRate(n *yaml.Node) string {
+	_, err := strconv.ParseFloat(n.Value, 64)
+	switch {
+	case rateOf(n.Value) > 0:
+		return ""
+	case rateForm.MatchString(n.Value):
+		return fmt.Sprintf("%q: must be greater than 0: remove the key, or set active: false", clip(n.Value))
+	case err == nil:
+		return fmt.Sprintf("%q: unit missing: write %[1]sGb/s", clip(n.Value))
+	default:
+		return fmt.Sprintf("%q: must be in gigabits per second: 400Gb/s, 400Gb or 400G", clip(n.Value))
+	}
+}
+
+// UnmarshalYAML reads a rate with its unit.
+func (r *Rate) UnmarshalYAML(n *yaml.Node) error {
+	*r = Rate(rateOf(n.Value))
+	return nil
+}
+
+// UnmarshalYAML reads a glob or a list of them.
+func (g *Globs) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*g = Globs{n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(g))
 }
 
 // clip shortens quoted text.

@@ -3,14 +3,13 @@ package site
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
+	"rdma_exporter/internal/setup"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -30,7 +29,7 @@ func TestParse(t *testing.T) {
 		"# nothing\n":          {},
 		"---\n":                {},
 		"pins:\nignore:\n":     {},
-		"pins: []\nignore: []": {},
+		"pins: []\nignore: []": {Pins: []Pin{}, Ignore: []Ignore{}},
 		`pins:
   - match: {hostname: "gpu-*", board_id: [MT_1, "MT_2*"], link_layer: infiniband, port: 1, netdev: ib0, pci_address: "0000:9A:00.0", device: 'mlx5_[0-3]'}
     rate: 400Gb/s
@@ -46,7 +45,7 @@ func TestParse(t *testing.T) {
 				Hostname: Globs{"gpu-*"}, BoardID: Globs{"MT_1", "MT_2*"}, LinkLayer: Globs{"infiniband"}, Port: Globs{"1"},
 				Netdev: Globs{"ib0"}, PCIAddress: Globs{"0000:9A:00.0"}, Device: Globs{"mlx5_[0-3]"},
 			},
-			Rate: ptr(400e9), Lanes: ptr(uint64(4)), Role: "compute", Active: ptr(true), SubnetManager: ptr(true), RoCE: "auto", CongestionControl: "off", PKeys: []uint16{0x8001, 0x7fff},
+			Rate: ptr(Rate(400e9)), Lanes: ptr(uint64(4)), Role: "compute", Active: ptr(true), SubnetManager: ptr(true), RoCE: "auto", CongestionControl: "off", PKeys: []uint16{0x8001, 0x7fff},
 		}}},
 		`pins:
   - match: {hostname: "*"}
@@ -66,7 +65,7 @@ ignore:
 `: {
 			Pins: []Pin{
 				{Match: Match{Hostname: Globs{"*"}}, OFED: "*"},
-				{Match: Match{Device: Globs{"*"}}, Rate: ptr(2.5e9), Active: ptr(false), PKeys: []uint16{}},
+				{Match: Match{Device: Globs{"*"}}, Rate: ptr(Rate(2.5e9)), Active: ptr(false), PKeys: []uint16{}},
 				{Match: Match{Device: Globs{"mlx5_0", "mlx5_1"}, Hostname: Globs{"a*"}}, Present: ptr(true)},
 				{Match: Match{Device: Globs{"mlx5_0"}, PCIAddress: Globs{"0000:18:00.0"}}, Present: ptr(true)},
 				{Match: Match{Device: Globs{"mlx5_*"}}, Present: ptr(false)},
@@ -83,6 +82,16 @@ ignore:
 // entry is a file with one pin that matches all devices; what is added to it begins in line 3.
 func entry(lines string) string { return "pins:\n- match: {device: \"*\"}\n  " + lines }
 
+// settingIDs are the known keys of want.
+func settingIDs() string {
+	var out []string
+	for _, c := range setup.Checks {
+		out = append(out, c.ID)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"pins: [":                         "line 1: invalid YAML: did not find expected node content",
@@ -96,38 +105,37 @@ func TestErrors(t *testing.T) {
 		"pins: []\n\n\tx: 1":              "line 3: invalid YAML: found character that cannot start any token",
 		"pins:\n- match: {a\n  rate: 1\n": "line 2: invalid YAML: did not find expected ',' or '}'",
 		"pins:\n  - match: {device: x}\n rate: 3\n": "line 3: invalid YAML: did not find expected key",
-		"%FOO\n":           "line 1: invalid YAML: found unknown directive name",
-		"pin: []":          `line 1: the file: unknown key "pin", known keys: cabling, ignore, pins, setup, switches`,
-		"- a":              "line 1: the file: must be a mapping with the keys cabling, ignore, pins, setup, switches",
-		"pins: {}":         "line 1: pins: must be a list",
-		"pins: x":          "line 1: pins: must be a list",
-		"pins: [x]":        "line 1: pin: must be a mapping with the keys active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role, subnet_manager",
-		"pins: []\npins: ": "line 2: the file: duplicate key pins, first in line 1",
-		"pins: []\n---\n":  "line 2: more than one YAML document: remove the line ---",
-		"[a]: b":           `line 1: the file: unknown key "", known keys: cabling, ignore, pins, setup, switches`,
-		"a: &x []\npins: *x": `line 1: the file: unknown key "a", known keys: cabling, ignore, pins, setup, switches` + "\n" +
-			"line 2: pins: alias *x not supported: write the value",
+		"%FOO\n":             "line 1: invalid YAML: found unknown directive name",
+		"pin: []":            `line 1: the file: unknown key "pin", known keys: cabling, ignore, pins, setup, switches`,
+		"- a":                "line 1: the file: must be a mapping with the keys cabling, ignore, pins, setup, switches",
+		"pins: {}":           "line 1: pins: must be a list",
+		"pins: x":            "line 1: pins: must be a list",
+		"pins: [x]":          "line 1: pins: must be a mapping with the keys active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role, subnet_manager",
+		"pins: []\npins: ":   `line 2: mapping key "pins" already defined at line 1`,
+		"pins: []\n---\n":    "line 2: more than one YAML document: remove the line ---",
+		"[a]: b":             `line 1: unknown key "": keys are names`,
+		"a: &x []\npins: *x": "line 2: pins: alias *x not supported: write the value",
 
 		entry("rate: 400"):               `line 3: rate: "400": unit missing: write 400Gb/s`,
 		entry("rate: 0x10"):              `line 3: rate: "0x10": must be in gigabits per second: 400Gb/s, 400Gb or 400G`,
 		entry("rate: 50GB/s"):            `line 3: rate: "50GB/s": must be in gigabits per second: 400Gb/s, 400Gb or 400G`,
 		entry("rate: 0G"):                `line 3: rate: "0G": must be greater than 0: remove the key, or set active: false`,
-		entry("rate: [1G]"):              "line 3: rate: must be a rate such as 400Gb/s",
+		entry("rate: [1G]"):              "line 3: rate: must be a single value",
 		entry("lanes: 0"):                `line 3: lanes: "0": must be an integer from 1 to 16`,
 		entry("lanes: 4x"):               `line 3: lanes: "4x": must be an integer from 1 to 16`,
 		entry("lanes: 4.0"):              `line 3: lanes: "4.0": must be an integer from 1 to 16`,
-		entry("lanes: {}"):               "line 3: lanes: must be a number",
+		entry("lanes: {}"):               "line 3: lanes: must be a single value",
 		entry("role: storage"):           `line 3: role: "storage": must be one of compute, other, nvlink_management`,
 		entry("role:"):                   `line 3: role: "": must be one of compute, other, nvlink_management`,
-		entry("role: []"):                "line 3: role: must be one of compute, other, nvlink_management",
+		entry("role: []"):                "line 3: role: must be a single value",
 		entry("active: yes"):             `line 3: active: "yes": must be true or false`,
-		entry("active: []"):              "line 3: active: must be true or false",
+		entry("active: []"):              "line 3: active: must be a single value",
 		entry("roce: lossles"):           `line 3: roce: "lossles": must be one of lossless, lossy, auto`,
 		entry("ofed: '*'"):               "line 2: ofed: applies to the host: use a separate pin whose match has only hostname",
 		entry("pkeys: 0x8001"):           "line 3: pkeys: must be a list",
 		entry("pkeys: [0]"):              `line 3: pkeys: "0": must be an integer from 1 to 65535`,
 		entry("pkeys: [65536]"):          `line 3: pkeys: "65536": must be an integer from 1 to 65535`,
-		entry("speed: 400Gb/s"):          `line 3: pin: unknown key "speed", known keys: active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role, subnet_manager`,
+		entry("speed: 400Gb/s"):          `line 3: pins: unknown key "speed", known keys: active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role, subnet_manager`,
 		entry("congestion_control: ecn"): `line 3: congestion_control: "ecn": must be one of dcqcn, zerotouch_rtt, off`,
 		entry("present: true"):           "line 2: present: match must name the device: set device or pci_address without a glob",
 		entry(""):                        "line 2: pin: no expectation: add rate, active or another key besides match",
@@ -151,11 +159,19 @@ func TestErrors(t *testing.T) {
 		"ignore:\n- match: {}":                                                             `line 2: ignore: match is empty: to match every port, set device: "*"`,
 		"ignore:\n- {}":                                                                    `line 2: ignore: match is empty: to match every port, set device: "*"`,
 		"pins:\n- rate: 1G":                                                                `line 2: pin: match is empty: to match every port, set device: "*"`,
-		"ignore:\n- match:":                                                                "line 2: match: must be a mapping with the keys board_id, device, gpu, hostname, link_layer, netdev, pci_address, port",
+		"ignore:\n- match:":                                                                "line 2: match: empty: remove the key or set a value",
 		"ignore:\n- match: {dev: x}":                                                       `line 2: match: unknown key "dev", known keys: board_id, device, gpu, hostname, link_layer, netdev, pci_address, port`,
+		"ignore:\n- match: x":                                                              "line 2: match: must be a mapping with the keys board_id, device, gpu, hostname, link_layer, netdev, pci_address, port",
+		"ignore: [~]":                                                                      "line 1: ignore: empty entry: remove it or set a value",
+		"ignore:\n- match: {device: [a, ]}\n  ~: x":                                        `line 3: unknown key "~": keys are names`,
+		"setup:\n- {match: {device: a}, want: {acs: off,\n  asc: off}}":                    `line 3: want: unknown key "asc", known keys: ` + settingIDs(),
+		"setup:\n- {match: {device: a}, want: [x]}":                                        "line 2: want: must be a mapping of settings to values",
+		"setup:\n- {match: {device: a}, want: {acs: [x]}}":                                 "line 2: acs: must be a single value",
+		"pins:\n- {match: {device: a}, <<: {lanes: 1}}":                                    `line 2: unknown key "<<": keys are names`,
+		strings.Repeat("a: b\n", 201):                                                      "line 1: mapping with 201 keys, check that it is the right file",
 		"ignore:\n- match: {device: }":                                                     "line 2: device: empty: remove the key or set a value",
 		"ignore:\n- match: {device: []}":                                                   "line 2: device: empty list matches nothing: remove the key or add a glob",
-		"ignore:\n- match: {device: [[a]]}":                                                "line 2: device: must be a string",
+		"ignore:\n- match: {device: [[a]]}":                                                "line 2: must be a string",
 		"ignore:\n- match: {device: '[a'}":                                                 `line 2: device: "[a": invalid glob: unmatched [ or trailing \`,
 		"ignore:\n- match: {board_id: 1.5}":                                                `line 2: board_id: YAML reads "1.5" as float: quote it`,
 		"ignore:\n- match: {port: 0}":                                                      `line 2: port: "0": must be a port number from 1`,
@@ -193,7 +209,11 @@ func TestProblemsInFile(t *testing.T) {
 	if got := (Problems{{Reason: "too large"}}).In("a.yml").Error(); got != "a.yml: too large" {
 		t.Error(got)
 	}
-	_, err = Parse([]byte(strings.Repeat("a: b\n", 25)))
+	var many strings.Builder
+	for i := range 25 {
+		fmt.Fprintf(&many, "a%d: b\n", i)
+	}
+	_, err = Parse([]byte(many.String()))
 	if lines := strings.Split(err.Error(), "\n"); len(lines) != 21 || lines[20] != "and 5 more" {
 		t.Errorf("%v", err)
 	}
@@ -289,7 +309,7 @@ func FuzzParse(f *testing.F) {
 
 // TestKeys: the reference has the keys that the parser takes.
 func TestKeys(t *testing.T) {
-	names := func(keys []Key) (out []string) {
+	keysOf := func(keys []Key) (out []string) {
 		for _, k := range keys {
 			out = append(out, k.Name)
 			if k.Values == "" || k.Default == "" || k.Meaning == "" {
@@ -299,16 +319,19 @@ func TestKeys(t *testing.T) {
 		slices.Sort(out)
 		return out
 	}
-	if got, want := names(MatchKeys), slices.Sorted(maps.Keys((&Match{}).keys())); !slices.Equal(got, want) {
-		t.Errorf("match: %q, the parser takes %q", got, want)
-	}
 	for what, of := range map[string]struct {
-		keys   []Key
-		parser map[string]func(*yaml.Node)
-	}{"pins": {PinKeys, (&parser{}).pinKeys(&Pin{})}, "cabling": {CablingKeys, (&parser{}).cablingKeys(&Cable{})}, "setup": {SetupKeys, (&parser{}).setupKeys(&Setup{})}, "switches": {SwitchKeys, (&parser{}).switchKeys(&Switch{})}} {
+		keys  []Key
+		entry any
+	}{"match": {MatchKeys, Match{}}, "pins": {PinKeys, Pin{}}, "cabling": {CablingKeys, Cable{}}, "setup": {SetupKeys, Setup{}}, "switches": {SwitchKeys, Switch{}}} {
 		t.Run(what, func(t *testing.T) {
-			taken := slices.DeleteFunc(slices.Sorted(maps.Keys(of.parser)), func(k string) bool { return k == "match" })
-			if got := names(of.keys); !slices.Equal(got, taken) {
+			var taken []string
+			for _, f := range reflect.VisibleFields(reflect.TypeOf(of.entry)) {
+				if key := f.Tag.Get("yaml"); key != "match" {
+					taken = append(taken, key)
+				}
+			}
+			slices.Sort(taken)
+			if got := keysOf(of.keys); !slices.Equal(got, taken) {
 				t.Errorf("%q, the parser takes %q", got, taken)
 			}
 		})

@@ -10,50 +10,53 @@ import (
 
 // Config is a configuration file, immutable. The nil Config is empty.
 type Config struct {
-	Pins    []Pin
-	Ignore  []Ignore
-	Cabling []Cable
-	Setup   []Setup
-
-	Switches []Switch
+	Pins     []Pin    `yaml:"pins"`
+	Ignore   []Ignore `yaml:"ignore"`
+	Cabling  []Cable  `yaml:"cabling"`
+	Setup    []Setup  `yaml:"setup"`
+	Switches []Switch `yaml:"switches"`
 }
+
+// Rate is in bits per second. The file has it with its unit.
+type Rate float64
 
 // Pin is the expected state of the devices or ports that it matches. Keys that are not set are nil or empty.
 type Pin struct {
-	Match             Match
-	Rate              *float64 // bits per second
-	Lanes             *uint64
-	Role              string
-	RoCE              string
-	CongestionControl string
-	OFED              string // glob of versions
-	Active, Present   *bool
-	SubnetManager     *bool
-	PKeys             []uint16 // nil: not set; empty: cancels an earlier pin
+	Match             Match    `yaml:"match"`
+	Rate              *Rate    `yaml:"rate"`
+	Lanes             *uint64  `yaml:"lanes"`
+	Role              string   `yaml:"role"`
+	RoCE              string   `yaml:"roce"`
+	CongestionControl string   `yaml:"congestion_control"`
+	OFED              string   `yaml:"ofed"` // glob of versions
+	Active            *bool    `yaml:"active"`
+	Present           *bool    `yaml:"present"`
+	SubnetManager     *bool    `yaml:"subnet_manager"`
+	PKeys             []uint16 `yaml:"pkeys"` // nil: not set; empty: cancels an earlier pin
 }
 
 // Ignore is devices, ports or GPUs whose faults raise no alert.
 type Ignore struct {
-	Match Match
+	Match Match `yaml:"match"`
 }
 
 // Cable is the far end of the cable of the ports that it matches.
 type Cable struct {
-	Match  Match
-	System string
-	PortID string // empty: not set
+	Match  Match  `yaml:"match"`
+	System string `yaml:"system"`
+	PortID string `yaml:"port_id"` // empty: not set
 }
 
 // Setup is what is wanted of settings (setup.Checks by id) of the devices, ports or hosts that it matches.
 type Setup struct {
-	Match Match
-	Want  map[string]string // globs of values, several separated by |; setup.Any
+	Match Match             `yaml:"match"`
+	Want  map[string]string `yaml:"want"` // globs of values, several separated by |; setup.Any
 }
 
 // Switch is the expected state of the InfiniBand switches that it matches by node description or GUID.
 type Switch struct {
-	Switch  Globs
-	Uplinks uint64 // links to other switches
+	Switch  Globs  `yaml:"switch"`
+	Uplinks uint64 `yaml:"uplinks"` // links to other switches
 }
 
 // Subject is a port, or with Port 0 a device. Empty facts are unknown, and match no key.
@@ -97,7 +100,7 @@ func (c *Config) Settings(s Subject) Settings {
 }
 
 func (p *Pin) apply(to *Settings) {
-	override(&to.Rate, p.Rate, p.Rate != nil)
+	override(&to.Rate, (*float64)(p.Rate), p.Rate != nil)
 	override(&to.Lanes, p.Lanes, p.Lanes != nil)
 	override(&to.Role, p.Role, p.Role != "")
 	override(&to.RoCE, p.RoCE, p.RoCE != "")
@@ -233,6 +236,7 @@ func (c *Config) OFED(hostname string) string { return c.Settings(Subject{Hostna
 // MatchOFED reports whether a version matches a glob of OFED.
 func MatchOFED(glob, version string) bool { return Globs{glob}.allow(version, exactly) }
 
+// matches reports whether a device or port has all keys that are set.
 func (m *Match) matches(s *Subject) bool {
 	if s.Port == 0 && (m.Port != nil || m.Netdev != nil || m.LinkLayer != nil) {
 		return false

@@ -16,8 +16,8 @@ type NetdevCounters struct {
 	Port      int
 	LinkLayer string // link_layer of the port: an InfiniBand netdev (IPoIB) lists statistics that do not apply to InfiniBand
 	Netdev    string
-	Wire      *Wire // nil if no recent reading is available
-	// Pause and FEC, as Wire; without the statistics that the driver has in its own.
+	Stats     *NetdevReading // nil if no recent reading is available
+	// Pause and FEC, as Stats; without the statistics that the driver has in its own.
 	Pause *Pause
 	FEC   *FEC
 	// FECCode is the FEC in use: none, FC, RS(N,K), or RS if the rate of a lane is unknown; empty: unknown.
@@ -26,57 +26,59 @@ type NetdevCounters struct {
 	PFC *PFCSamples
 }
 
-// Wire is one reading of a driver's own statistics (ethtool -S), named by WireWhat. It is shared and immutable.
-type Wire struct {
+// NetdevReading is one reading of a driver's own statistics (ethtool -S), named by NetdevStat. It is shared and immutable.
+type NetdevReading struct {
 	At     time.Time     // when the driver had answered
 	Took   time.Duration // wall time in the kernel
-	Counts []WireCount
+	Counts []NetdevCount
 	// Shown are the exposed priorities as a bit set: those with PFC or a non-zero count. Eight per netdev would be most of all series.
 	Shown uint8
 }
 
-// Tells reports whether a count is exposed.
-func (w *Wire) Tells(c *WireCount) bool { return !c.ByPriority() || w.Shown&(1<<c.Index) != 0 }
+// Exposes reports whether a count is exposed.
+func (r *NetdevReading) Exposes(c *NetdevCount) bool {
+	return !c.ByPriority() || r.Shown&(1<<c.Index) != 0
+}
 
-// WireCount is one value.
-type WireCount struct {
-	What  WireWhat
+// NetdevCount is one value.
+type NetdevCount struct {
+	What  NetdevStat
 	Label string // direction (transmit, receive), severity or event; empty if What has none
 	Index int    // priority, lane or queue; -1 if What has none, or the driver reports a total
 	Value float64
 }
 
 // ByPriority reports whether the index is a priority.
-func (c *WireCount) ByPriority() bool {
+func (c *NetdevCount) ByPriority() bool {
 	return c.Index >= 0 && c.What != LaneErrors && c.What != QueueDiscards
 }
 
 // Has reports whether the driver has a statistic. A nil reading has none.
-func (w *Wire) Has(what WireWhat, label string) bool {
-	return w != nil && slices.ContainsFunc(w.Counts, func(c WireCount) bool { return c.What == what && c.Label == label })
+func (r *NetdevReading) Has(what NetdevStat, label string) bool {
+	return r != nil && slices.ContainsFunc(r.Counts, func(c NetdevCount) bool { return c.What == what && c.Label == label })
 }
 
-// WireWhat is the meaning of a driver's statistic.
-type WireWhat uint8
+// NetdevStat is the meaning of a driver's statistic.
+type NetdevStat uint8
 
 // Statistics of drivers. They are counters unless noted.
 const (
-	PFCPauseFrames             WireWhat = iota // by direction and priority
-	PFCPauseSeconds                            // by direction and priority
-	PFCPauseTransitions                        // by direction and priority
-	GlobalPauseFrames                          // by direction
-	GlobalPauseSeconds                         // by direction
-	GlobalPauseTransitions                     // by direction
-	PauseStormEvents                           // by severity: warning, error
-	PriorityBytes                              // by direction and priority
-	PriorityPackets                            // by direction and priority
-	PriorityDiscards                           // by priority
-	PriorityBufferDiscards                     // by priority
-	PriorityCongestionDiscards                 // by priority
-	PriorityMarked                             // by priority: packets marked with ECN by the device
-	QueueDiscards                              // by class of service of the receive buffer, which is not a priority
-	Discards                                   // by direction
-	TransmitErrors                             // frames
+	PFCPauseFrames             NetdevStat = iota // by direction and priority
+	PFCPauseSeconds                              // by direction and priority
+	PFCPauseTransitions                          // by direction and priority
+	GlobalPauseFrames                            // by direction
+	GlobalPauseSeconds                           // by direction
+	GlobalPauseTransitions                       // by direction
+	PauseStormEvents                             // by severity: warning, error
+	PriorityBytes                                // by direction and priority
+	PriorityPackets                              // by direction and priority
+	PriorityDiscards                             // by priority
+	PriorityBufferDiscards                       // by priority
+	PriorityCongestionDiscards                   // by priority
+	PriorityMarked                               // by priority: packets marked with ECN by the device
+	QueueDiscards                                // by class of service of the receive buffer, which is not a priority
+	Discards                                     // by direction
+	TransmitErrors                               // frames
 	OutOfBuffer
 	DeviceQueueExhausted // packets for queues of the device itself
 	SteeringMisses       // packets that matched no steering rule of the device
@@ -96,35 +98,40 @@ const (
 	PCIeBufferOverflows // packets
 	PCIeRecoveries      // by direction
 	ModuleEvents        // by event
-	WireWhats           // number of WireWhats
+	NumNetdevStats      // number of these
 )
 
 // Pause is the answer to ethtool netlink PAUSE_GET; nil: not sent. It is link-level flow control (802.3x), unrelated to PFC.
 type Pause struct {
-	Autoneg *uint64 // ETHTOOL_A_PAUSE_AUTONEG, 0 or 1
-	RX      *uint64 // received pause frames are honoured
-	TX      *uint64 // ETHTOOL_A_PAUSE_TX: pause frames are sent
+	Autoneg *uint64 `capture:"autoneg,open"` // ETHTOOL_A_PAUSE_AUTONEG, 0 or 1
+	RX      *uint64 `capture:"rx"`           // received pause frames are honoured
+	TX      *uint64 `capture:"tx"`           // ETHTOOL_A_PAUSE_TX: pause frames are sent
 	// ETHTOOL_A_PAUSE_STATS: frames, and times that the device stopped sending them after a pause storm (Linux 7.3).
-	TXFrames, RXFrames, TXStormEvents *uint64
+	TXFrames      *uint64 `capture:"tx_frames,counter"`
+	RXFrames      *uint64 `capture:"rx_frames,counter"`
+	TXStormEvents *uint64 `capture:"tx_pause_storm_events,counter"`
 }
 
 // FEC is the answer to ethtool netlink FEC_GET; nil: not sent. Statistics are those of the port, those of Lanes are in the order of lanes.
 type FEC struct {
-	Active        *uint64 // ETHTOOL_A_FEC_ACTIVE, bit of its link mode; not sent if no FEC is in use
-	Corrected     *uint64 // ETHTOOL_A_FEC_STAT_CORRECTED, blocks
-	Uncorrectable *uint64 // ETHTOOL_A_FEC_STAT_UNCORR, blocks
-	CorrectedBits *uint64 // ETHTOOL_A_FEC_STAT_CORR_BITS
+	Active        *uint64 `capture:"active,open"`            // ETHTOOL_A_FEC_ACTIVE, bit of its link mode; not sent if no FEC is in use
+	Corrected     *uint64 `capture:"corrected,counter"`      // ETHTOOL_A_FEC_STAT_CORRECTED, blocks
+	Uncorrectable *uint64 `capture:"uncorrectable,counter"`  // ETHTOOL_A_FEC_STAT_UNCORR, blocks
+	CorrectedBits *uint64 `capture:"corrected_bits,counter"` // ETHTOOL_A_FEC_STAT_CORR_BITS
 
-	LaneCorrected, LaneUncorrectable, LaneCorrectedBits []uint64
+	LaneCorrected     []uint64 `capture:"corrected,lanes,counter"`
+	LaneCorrectedBits []uint64 `capture:"corrected_bits,lanes,counter"`
+	LaneUncorrectable []uint64 `capture:"uncorrectable,lanes,counter"`
 
-	Histogram []FECBin // ETHTOOL_A_FEC_STAT_HIST, since Linux 6.18
+	Histogram []FECBin `capture:"bin/,counter"` // ETHTOOL_A_FEC_STAT_HIST, since Linux 6.18
 }
 
 // FECBin is a bin of the histogram: blocks with Low to High symbols in error that FEC corrected.
 type FECBin struct {
-	Low, High uint64
-	Blocks    uint64
-	Lanes     []uint64 // blocks by lane; nil: not reported
+	Low    uint64   `capture:",name"`
+	High   uint64   `capture:"-,name"`
+	Blocks uint64   `capture:",value"`
+	Lanes  []uint64 `capture:",lanes"` // blocks by lane; nil: not reported
 }
 
 // PFCSamples is the short samples of a netdev's pause times since it was first seen.

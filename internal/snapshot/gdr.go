@@ -15,7 +15,11 @@ type GDR struct {
 
 	Registrations []GDRRegistrations
 	Processes     []Process // that hold RDMA devices, or GPUs with NCCL; only visible ones
+	PortJobs      []DeviceJobs
+	Jobs          []JobInfo
 	JobGIDs       []GDRJobGID
+	Trace         *Trace // nil: no eBPF programs are attached
+	Registered    []GDRRegistered
 }
 
 // GDRTransport is how data of a GPU is currently sent to other hosts.
@@ -45,6 +49,17 @@ type GDRRegistrations struct {
 	Bytes  *uint64 // num_reg_bytes less num_dereg_bytes
 }
 
+// GDRRegistered is memory that is registered with an RDMA device, of one GPU as far as known.
+type GDRRegistered struct {
+	Device    string // empty: unknown
+	GPU, UUID string // that the registering process holds, if it holds one only
+	Mechanism string // dmabuf and peermem: GPU memory; dmabuf_host and host: host memory; dmabuf_other: a DMA-BUF of an unknown exporter
+	PID       int    // 0: unknown, or of several processes
+	Job       string
+	Bytes     uint64
+	Regions   uint64
+}
+
 // GDRGPU is a GPU and its path to the root.
 type GDRGPU struct {
 	Index, UUID string // of NVML, or as in the driver's files
@@ -71,7 +86,8 @@ type GDRNIC struct {
 	Root       string
 	Path       []string // functions from the root port to the device's
 	Active     bool     // one of its ports is ACTIVE
-	IOMMU      string   // type of its IOMMU group; empty: none
+	Ports      []int
+	IOMMU      string // type of its IOMMU group; empty: none
 	Settings   *PCIeSettings
 	// Redirect: Access Control Services send traffic between the device and a GPU of the same root port up to the root. Nil: there is no
 	// such GPU, or configuration space is not readable.

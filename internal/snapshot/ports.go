@@ -1,9 +1,31 @@
 package snapshot
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // Planes is the maximum number of ports of a device; more are the planes of one link, only some of which are in use.
 const Planes = 2
+
+// PortsOf are the ports of devices, in order.
+func PortsOf(devices []Device) iter.Seq2[*Device, *Port] {
+	return func(yield func(*Device, *Port) bool) {
+		for i := range devices {
+			d := &devices[i]
+			for j := range d.Ports {
+				if !yield(d, &d.Ports[j]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// IsIgnored reports whether the site configuration ignores a port or, with number 0, a device.
+func (n *InfiniBand) IsIgnored(device string, number int) bool {
+	return slices.ContainsFunc(n.Ignored, func(o PortID) bool { return o.Device == device && (o.Number == 0 || o.Number == number) })
+}
 
 // NotExpected returns ports that are down and not expected to be up: they were never ACTIVE, no peer is, and the configuration does not
 // name them. A port in INIT waits for a subnet manager or an address. Parts of other devices, planes and ignored ports are left out.
@@ -11,18 +33,12 @@ func (n *InfiniBand) NotExpected() (out []PortID) {
 	if n == nil {
 		return nil
 	}
-	for i := range n.Devices {
-		d := &n.Devices[i]
+	for d, p := range PortsOf(n.Devices) {
 		if d.ManagesNVLink || len(d.Ports) > Planes || d.FunctionType == SubFunction || d.PhysicalFunction != "" {
 			continue
 		}
-		for j := range d.Ports {
-			p := &d.Ports[j]
-			id := PortID{Device: d.Name, Number: p.Number}
-			ignored := slices.ContainsFunc(n.Ignored, func(o PortID) bool { return o.Device == d.Name && (o.Number == 0 || o == id) })
-			if p.State != nil && *p.State == portDown && !p.WasActive && !p.PeersActive && !p.PinnedActive && !ignored {
-				out = append(out, id)
-			}
+		if p.State != nil && *p.State == portDown && !p.WasActive && !p.PeersActive && !p.PinnedActive && !n.IsIgnored(d.Name, p.Number) {
+			out = append(out, PortID{Device: d.Name, Number: p.Number})
 		}
 	}
 	return out
@@ -38,29 +54,23 @@ func (n *InfiniBand) Unvouched() (ports int, more float64) {
 	if n == nil {
 		return 0, 0
 	}
-	for i := range n.Devices {
-		d := &n.Devices[i]
-		if d.ManagesNVLink || d.FunctionType != Physical || len(d.Ports) > Planes {
+	for d, p := range PortsOf(n.Devices) {
+		if d.ManagesNVLink || d.FunctionType != Physical || len(d.Ports) > Planes || p.State == nil || *p.State != portActive || p.Rate == nil ||
+			!ownWord[p.ExpectedRateSource] || slices.ContainsFunc(p.Netdev, func(nd Netdev) bool { return nd.Member }) {
 			continue
 		}
-		for j := range d.Ports {
-			p := &d.Ports[j]
-			if p.State == nil || *p.State != portActive || p.Rate == nil || !ownWord[p.ExpectedRateSource] || slices.ContainsFunc(p.Netdev, func(nd Netdev) bool { return nd.Member }) {
-				continue
+		able := 0.0
+		for k := range p.Netdev {
+			if rate := p.Netdev[k].CapableRate; rate != nil {
+				able = max(able, *rate)
 			}
-			able := 0.0
-			for k := range p.Netdev {
-				if rate := p.Netdev[k].CapableRate; rate != nil {
-					able = max(able, *rate)
-				}
-			}
-			if able > *p.Rate {
-				more = max(more, able)
-			} else if able > 0 {
-				continue // already at its maximum
-			}
-			ports++
 		}
+		if able > *p.Rate {
+			more = max(more, able)
+		} else if able > 0 {
+			continue // already at its maximum
+		}
+		ports++
 	}
 	return ports, more
 }

@@ -24,6 +24,7 @@ type Node struct {
 	GPUs       *GPUs
 	Neighbours *Neighbours
 	Setup      *Setup
+	KernelLog  *KernelLog
 
 	// Issues are the items that could not be read. Each affects only its own samples.
 	Issues []Issue
@@ -326,28 +327,29 @@ type GIDFamily struct {
 
 // IBPortSettings is what the subnet manager has set in an InfiniBand port: PortInfo (IBA 14.2.5.6), SLtoVLMappingTable (IBA 14.2.5.9).
 type IBPortSettings struct {
-	MTU     *uint64 // NeighborMTU, bytes
-	DataVLs *uint64 // OperationalVLs: number of virtual lanes for data
-	VLs     []uint8 // virtual lane of each service level; 15: discarded. nil: the port does not have the table
+	MTU     *uint64 `capture:"mtu,open"`          // NeighborMTU, bytes
+	DataVLs *uint64 `capture:"data_vls"`          // OperationalVLs: number of virtual lanes for data
+	VLs     []uint8 `capture:"vls,max=15,len=16"` // virtual lane of each service level; 15: discarded. nil: the port does not have the table
 }
 
 // IBFEC is the FEC of an InfiniBand port and its errors: PortInfoExtended (IBA 14.2.5.19), PortExtendedSpeedsCounters (IBA 16.1.4.12).
 type IBFEC struct {
-	Mode   string // none, FC, RS(544,514) …; empty: unknown
-	Counts []FECCount
+	Mode   string     `capture:"mode"` // none, FC, RS(544,514) …; empty: unknown
+	Counts []FECCount `capture:",counter"`
 }
 
 // FECCount is a counter of the port, or of a lane. It stops at its highest value.
 type FECCount struct {
-	Name  string // sync_header_errors, unknown_blocks, corrected_symbols, corrected_blocks, uncorrectable_blocks
-	Lane  int    // -1: of the port
-	Value uint64
+	// Name: sync_header_errors, unknown_blocks, corrected_symbols, corrected_blocks, uncorrectable_blocks.
+	Name  string `capture:",name"`
+	Lane  int    `capture:"/lane,name,none=-1,max=255"` // -1: of the port
+	Value uint64 `capture:",value"`
 }
 
 // Stat is one counter as the kernel names it.
 type Stat struct {
-	Name  string
-	Value uint64
+	Name  string `capture:",name"`
+	Value uint64 `capture:",value"`
 }
 
 // HWCounters is hw_counters of devices and ports.
@@ -483,6 +485,7 @@ func (n *Node) Merge(o *Node) {
 	n.GPUs = cmp.Or(o.GPUs, n.GPUs)
 	n.Neighbours = cmp.Or(o.Neighbours, n.Neighbours)
 	n.Setup = cmp.Or(o.Setup, n.Setup)
+	n.KernelLog = cmp.Or(o.KernelLog, n.KernelLog)
 	n.Reduced = cmp.Or(o.Reduced, n.Reduced)
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Pending = append(n.Pending, o.Pending...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -301,3 +302,34 @@ func FuzzDecode(f *testing.F) {
 type rawValue []byte
 
 func (r rawValue) MarshalJSON() ([]byte, error) { return r, nil }
+
+// TestKept: a value that cannot be read stays, or is replaced where Unread says so; a damaged file is logged; nothing is written once closed.
+func TestKept(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	must(t, s.Write([]string{"of another kind"}))
+	must(t, s.Close())
+	var log bytes.Buffer
+	k := &Kept[value]{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	if _, err := k.Open(); err == nil || k.IsOpen() || k.Write(valueOf(1)) == nil {
+		t.Errorf("open: %v, %v", k.IsOpen(), err)
+	}
+	if _, failed := k.Last(); !failed {
+		t.Error("no failure")
+	}
+	k.Unread = "cannot read"
+	if v, err := k.Open(); err != nil || v != (value{}) || !strings.Contains(log.String(), `msg="cannot read"`) {
+		t.Errorf("%v, %v\n%s", v, err, &log)
+	}
+	must(t, k.Save(valueOf(1)))
+	must(t, k.Save(valueOf(2)))
+	must(t, k.Close())
+	if err := k.Save(valueOf(3)); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	must(t, os.WriteFile(s.path(currentName), []byte("torn"), fileMode))
+	if v, err := k.Open(); err != nil || v != valueOf(1) || !strings.Contains(log.String(), "state file damaged, using the earlier one") {
+		t.Errorf("%d, %v\n%s", v.N, err, &log)
+	}
+	must(t, k.Close())
+}

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/words"
 )
 
 // Words for a pair in the matrix, in parentheses if the NIC is not eligible.
@@ -60,6 +61,7 @@ func (m *Machine) Draw(to io.Writer) error {
 	}
 	m.verdicts(w)
 	m.uses(w)
+	m.registrations(w)
 	m.settings(w)
 	return w.Flush()
 }
@@ -69,7 +71,8 @@ func (m *Machine) head(w io.Writer) {
 	if m.Virtual {
 		kind = " (virtual machine)"
 	}
-	fmt.Fprintf(w, "%s%s: %s, %s\n", cmp.Or(m.Host, "this host"), kind, count(len(m.GPUs), "GPU"), count(len(m.NICs), "RDMA device"))
+	fmt.Fprintf(w, "%s%s: %s, %s\n", cmp.Or(m.Host, "this host"), kind,
+		words.Count(len(m.GPUs), "GPU"), words.Count(len(m.NICs), "RDMA device"))
 	if len(m.GPUs) == 0 {
 		return
 	}
@@ -78,13 +81,6 @@ func (m *Machine) head(w io.Writer) {
 		version = ", evaluated for NCCL " + m.NCCL
 	}
 	fmt.Fprintf(w, "GPU driver %s, peer memory module %s%s\n", strings.TrimSpace(cmp.Or(m.Driver, "unknown")+" "+m.Flavour), cmp.Or(m.Peermem, "none"), version)
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // tree writes branches below one another.
@@ -142,7 +138,7 @@ func (m *Machine) label(n Node, b Branch) string {
 		}
 	}
 	if n.Width != 0 {
-		parts = append(parts, fmt.Sprintf("x%d %s", n.Width, transfers(n.Speed)))
+		parts = append(parts, fmt.Sprintf("x%d %s", n.Width, words.Transfers(n.Speed)))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -246,7 +242,7 @@ func (m *Machine) verdicts(w io.Writer) {
 }
 
 func narrow(p pci.Pair) string {
-	return fmt.Sprintf("link %s - %s is x%d %s, both ends support x%d %s", p.Upper, p.Lower, p.Width, transfers(p.Speed), p.MaxWidth, transfers(p.MaxSpeed))
+	return fmt.Sprintf("link %s - %s is x%d %s, both ends support x%d %s", p.Upper, p.Lower, p.Width, words.Transfers(p.Speed), p.MaxWidth, words.Transfers(p.MaxSpeed))
 }
 
 func limits(n *NIC, have float64) string {
@@ -258,7 +254,3 @@ func limits(n *NIC, have float64) string {
 }
 
 func gigabits(bits float64) string { return strconv.FormatFloat(bits/1e9, 'f', 0, 64) + " Gb/s" }
-
-func transfers(perSecond float64) string {
-	return strconv.FormatFloat(perSecond/1e9, 'f', -1, 64) + " GT/s"
-}

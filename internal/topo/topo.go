@@ -24,7 +24,9 @@ type Machine struct {
 	Functions []Node    `json:"functions"` // by address
 	Processes []Process `json:"processes,omitempty"`
 	GIDs      []GID     `json:"gid_mismatches,omitempty"`
-	Settings  []Setting `json:"job_settings,omitempty"` // of NCCL, as check --setup compares them
+	// Observation is nil where no eBPF programs are attached.
+	Observation *Observation `json:"observation,omitempty"`
+	Settings    []Setting    `json:"job_settings,omitempty"` // of NCCL, as check --setup compares them
 }
 
 // Node is a function of the tree.
@@ -143,6 +145,7 @@ func New(host string, n *snapshot.Node) *Machine {
 	}
 	m.Functions = tree.sorted()
 	m.seen(d)
+	m.observed(d)
 	return m
 }
 
@@ -244,7 +247,7 @@ func (m *Machine) ports(ib *snapshot.InfiniBand) {
 	if ib == nil {
 		return
 	}
-	available, wires := map[string]float64{}, map[string]string{} // by wire; by device
+	available, physical := map[string]float64{}, map[string]string{} // by physical port; by device
 	for i := range ib.Devices {
 		d := &ib.Devices[i]
 		nic := slices.IndexFunc(m.NICs, func(n NIC) bool { return n.Device == d.Name })
@@ -256,22 +259,22 @@ func (m *Machine) ports(ib *snapshot.InfiniBand) {
 			if p.State != nil && *p.State == 4 && p.Rate != nil {
 				m.NICs[nic].Rate += *p.Rate
 			}
-			if w := wireOf(p); w != "" && wires[d.Name] == "" {
-				wires[d.Name] = w
+			if w := physicalPort(p); w != "" && physical[d.Name] == "" {
+				physical[d.Name] = w
 				available[w] += m.NICs[nic].Available
 			}
 		}
 	}
 	for i := range m.NICs {
 		n := &m.NICs[i]
-		have := cmp.Or(available[wires[n.Device]], n.Available)
+		have := cmp.Or(available[physical[n.Device]], n.Available)
 		if n.Available != 0 && have < n.Rate {
 			n.Marks = append(n.Marks, limits(n, have))
 		}
 	}
 }
 
-func wireOf(p *snapshot.Port) string {
+func physicalPort(p *snapshot.Port) string {
 	for i := range p.Netdev {
 		if p.Netdev[i].Wire != "" && !p.Netdev[i].Member {
 			return p.Netdev[i].Wire

@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/words"
 )
 
 // Transport is how data of a GPU is sent to other hosts at present.
@@ -91,7 +92,7 @@ func (m *Machine) dmabufs(w io.Writer) {
 func (m *Machine) Kept(pid int) string {
 	var parts []string
 	for _, d := range m.process(pid).DMABUFs {
-		parts = append(parts, fmt.Sprintf("%s of GPU memory open (%s), %s", count(d.Buffers, "DMA-BUF"), d.Exporter, mebibytes(d.Bytes)))
+		parts = append(parts, fmt.Sprintf("%s of GPU memory open (%s), %s", words.Count(d.Buffers, "DMA-BUF"), d.Exporter, mebibytes(d.Bytes)))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -22,24 +22,36 @@ type loaded struct {
 	Labels, Annotations map[string]string
 }
 
+// known are the rules of texts: a tuning leaves most files as they are.
+var known = map[string][]loaded{}
+
 func load(t *testing.T, files []File) (out []loaded) {
 	t.Helper()
 	for _, f := range files {
-		var file struct {
-			Groups []struct {
-				Name  string
-				Rules []loaded
-			}
+		if _, ok := known[string(f.Text)]; !ok {
+			known[string(f.Text)] = loadFile(t, f)
 		}
-		if err := yaml.Unmarshal(f.Text, &file); err != nil {
-			t.Fatalf("%s: %v\n%s", f.Name, err, f.Text)
+		out = append(out, known[string(f.Text)]...)
+	}
+	return out
+}
+
+func loadFile(t *testing.T, f File) (out []loaded) {
+	t.Helper()
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []loaded
 		}
-		for _, g := range file.Groups {
-			if len(g.Rules) == 0 {
-				t.Errorf("%s: group %s has no rules", f.Name, g.Name)
-			}
-			out = append(out, g.Rules...)
+	}
+	if err := yaml.Unmarshal(f.Text, &file); err != nil {
+		t.Fatalf("%s: %v\n%s", f.Name, err, f.Text)
+	}
+	for _, g := range file.Groups {
+		if len(g.Rules) == 0 {
+			t.Errorf("%s: group %s has no rules", f.Name, g.Name)
 		}
+		out = append(out, g.Rules...)
 	}
 	return out
 }
@@ -243,7 +255,7 @@ func TestSelector(t *testing.T) {
 		`offset 10m`,
 		`query (printf "max by (device, port, netdev, link_layer, role) (rdma_port_info{job='rdma',cluster=~'a|b%%\\\\d',%s})" $port)`,
 		`query (printf "port:rdma_port_symbol_errors:sum1h{%s}" $port)`,
-		`max_over_time(rdma_gdr_gpu_transport{job="rdma",cluster=~"a|b%\\d",state="staging"}[5m])`,
+		`count_over_time(rdma_gdr_gpu_transport{job="rdma",cluster=~"a|b%\\d",state="staging"}[5m])`,
 		`avg_over_time(DCGM_FI_DEV_GPU_UTIL[10m])`,
 	} {
 		if !strings.Contains(text.String(), want) {

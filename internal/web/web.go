@@ -20,7 +20,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
@@ -36,9 +35,8 @@ type Rounds interface {
 
 // Options configure a Handler.
 type Options struct {
-	Rounds Rounds
-	// Process is gathered if collect[] is not set; nil: none.
-	Process     prometheus.Gatherer
+	Rounds      Rounds
+	Process     bool         // go_* and process_* metrics, if collect[] is not set
 	MetricsPath string       // below RoutePrefix
 	RoutePrefix string       // "/" or "/prefix"
 	MaxRequests int          // concurrent scrapes, and concurrent requests to API and pages; others get 503
@@ -60,13 +58,18 @@ type Options struct {
 type Handler struct {
 	Options
 	mux   *http.ServeMux
+	own   *process     // nil: not exposed
 	all   http.Handler // mux with cross-origin protection
 	ready atomic.Bool
+	size  atomic.Int64 // about that of the metrics
 }
 
 // New makes a handler. /-/ready responds with 200 after Ready was called. The error is for a MetricsPath that is in use.
 func New(o Options) (*Handler, error) {
 	h := &Handler{Options: o, mux: http.NewServeMux()}
+	if o.Process {
+		h.own = newProcess()
+	}
 	at := func(p string) string { return path.Join("/", o.RoutePrefix, p) }
 	// API requests wait for the engine, also after the client disconnected. A separate limit keeps them from blocking scrapes.
 	api := newLimit(o.MaxRequests, "requests").handle
@@ -149,31 +152,37 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 
 // write responds in the negotiated format. The text formats are written directly, protobuf by the client library.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, families []exposition.Family, whole bool) {
-	var own []*dto.MetricFamily
+	lists, own := [][]exposition.Family{families}, []*dto.MetricFamily(nil)
 	if whole {
-		families = append(slices.Clip(families), h.Connections.families()...)
+		lists = append(lists, h.Connections.families())
 	}
-	if h.Process != nil && whole {
+	if h.own != nil && whole {
 		var err error
-		if own, err = h.Process.Gather(); err != nil {
+		if own, err = h.own.golang.Gather(); err != nil {
 			h.Logger.Error("cannot gather process metrics, they are missing in this scrape", "err", err)
 		}
+		lists = slices.Insert(lists, 0, h.own.families())
 	}
 	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
 	b := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(b)
 	b.Reset()
-	switch format.FormatType() {
-	case expfmt.TypeTextPlain:
-		encode(b, own, format)
-		b.Write(exposition.AppendText(b.AvailableBuffer(), families))
-	case expfmt.TypeOpenMetrics:
-		encode(b, own, format)
-		b.Write(exposition.AppendOpenMetrics(b.AvailableBuffer(), families))
-		b.WriteString("# EOF\n")
-	default:
-		encode(b, slices.AppendSeq(own, exposition.DTO(families)), format)
+	b.Grow(int(h.size.Load()))
+	encode(b, own, format)
+	for _, list := range lists {
+		switch format.FormatType() {
+		case expfmt.TypeTextPlain:
+			b.Write(exposition.AppendText(b.AvailableBuffer(), list))
+		case expfmt.TypeOpenMetrics:
+			b.Write(exposition.AppendOpenMetrics(b.AvailableBuffer(), list))
+		default:
+			encode(b, slices.Collect(exposition.DTO(list)), format)
+		}
 	}
+	if format.FormatType() == expfmt.TypeOpenMetrics {
+		b.WriteString("# EOF\n")
+	}
+	h.size.Store(int64(b.Len() + 1024))
 	w.Header().Set("Content-Type", string(format))
 	compressed(w, r, b.Bytes())
 }

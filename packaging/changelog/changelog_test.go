@@ -101,7 +101,7 @@ func TestSince(t *testing.T) {
 		{"a changelog that only moves", map[string]string{"cmd/a.go": "x", name: "## [Unreleased]\n\n### Added\n\n\n- one\n"}, "a change", true},
 		{"a release", map[string]string{"cmd/a.go": "x", name: "## [Unreleased]\n\n## [0.1.0] - 2026-01-01\n\n### Added\n\n- one\n"}, "a change", true},
 		{"what no user notices", map[string]string{"internal/a.go": "x"}, "tidy\n\n" + noChangelog, false},
-		{"tests", map[string]string{"internal/a_test.go": "x", "rules/tests/a.yml": "x", "internal/app/testdata/x": "x", "internal/deptest/a.go": "x"}, "a change", false},
+		{"tests", map[string]string{"internal/a_test.go": "x", "rules/tests/a.yml": "x", "internal/cli/testdata/x": "x", "internal/deptest/a.go": "x"}, "a change", false},
 		{"documents", map[string]string{"docs/a.md": "x"}, "a change", false},
 	} {
 		t.Run(c.what, func(t *testing.T) {

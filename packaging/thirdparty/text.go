@@ -108,6 +108,24 @@ Modules compiled in because the modules above import them.
 | --- | --- |
 `
 
+const notUsed = `
+## Not used
+
+github.com/prometheus/procfs (v0.23.0) reads no file of a monitored machine. It takes the path of a directory and opens files by name: it has no
+parser of content that is already read, so a replay could not use it and a capture would not record what it reads, and it follows the links of a
+copied tree to the outside (--path.rootfs), where ` + "`internal/host`" + ` resolves beneath the root (openat2). Besides:
+
+| data | reason |
+| --- | --- |
+| /proc/PID/status, environ | one file at a time as above; status fails as a whole on a line that it cannot parse |
+| /proc/PID/limits | fails as a whole on a line that it does not know; "unlimited" and 2^64-1 bytes are the same |
+| /proc/PID/cgroup | fails as a whole on a line that it does not know |
+| /proc/PID/fd | lists all descriptors of a process; the limit here is 4096 per process and scan, with a mark that there are more |
+| /proc/PID/fdinfo | size and exp_name of a DMA-BUF are not parsed |
+| mounts | not read by this program; mountinfo is read without a limit |
+| modules | read from /sys/module, whose directories have parameters and versions; there is no parser of /proc/modules |
+`
+
 // page is docs/dependencies.md.
 func page(direct []dependency, modules []module) []byte {
 	var b bytes.Buffer
@@ -122,6 +140,7 @@ func page(direct []dependency, modules []module) []byte {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", d.path, d.purpose, by, ids)
 	}
+	b.WriteString(notUsed)
 	b.WriteString(restHead)
 	for _, m := range modules {
 		if !slices.ContainsFunc(direct, func(d dependency) bool { return d.path == m.path }) {

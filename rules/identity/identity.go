@@ -32,8 +32,10 @@ type Fact struct {
 	level  string   // the narrowest level at which its series differ; a wider object has the series of all its parts
 	first  string   // label of the object that the series have under the name first
 	where  string   // further matchers
-	hour   bool     // otherwise as of the last hour: the fault may have ended the series
+	last   string   // otherwise as of this range before: the fault may have ended the series
+	quiet  bool     // for JSON only: no line
 	counts bool     // the value is a count
+	times  bool     // the value is a time, within the last hour
 	Fields []string // identifying labels, in order
 	text   string   // template of the line over .Labels and .Value
 }
@@ -47,6 +49,7 @@ var (
 	node   = level{"node", []string{"node_guid"}, "node_guid"}
 	system = level{"switch", []string{"cluster", "job", "system"}, "system"}
 	remote = level{"system", []string{"system"}, "system"}
+	load   = level{"workload", []string{"cluster", "job", "scheduler", "job_id", "namespace", "pod"}, "job_id"}
 	fleet  = level{"fleet", []string{"cluster", "job"}, "job"}
 )
 
@@ -58,6 +61,30 @@ func with(word, label string) string {
 	return fmt.Sprintf("{{ with .Labels.%s }}%s{{ . }}{{ end }}", label, word)
 }
 
+// Names of facts from which check makes the jobs of a finding. The data is at most a minute old; a job that the fault has ended is named for
+// some minutes more.
+const (
+	Workloads     = "workloads"
+	WorkloadGPUs  = "workload_gpus"
+	WorkloadNames = "workload_names"
+)
+
+// workload are the labels that identify a workload.
+var workload = []string{"scheduler", "job_id", "namespace", "pod"}
+
+// who is a workload in words, with its name and user where they are exported.
+const who = `{{ if eq .Labels.scheduler "slurm" }}Slurm job {{ .Labels.job_id }}{{ else if eq .Labels.scheduler "kubernetes" }}pod ` +
+	`{{ if .Labels.pod }}{{ .Labels.namespace }}/{{ .Labels.pod }}{{ else }}{{ .Labels.job_id }}{{ end }}` +
+	`{{ else if eq .Labels.scheduler "container" }}container {{ .Labels.job_id }}{{ else if eq .Labels.scheduler "systemd" }}service {{ .Labels.job_id }}` +
+	`{{ else if eq .Labels.scheduler "session" }}login session {{ .Labels.job_id }}{{ else if eq .Labels.scheduler "unknown" }}a process that is not visible` +
+	`{{ else }}a process without a job{{ end }}` +
+	`{{ range query (printf "max by (name, user) (rdma_job_info{%s,scheduler=%q,job_id=%q})" $host .Labels.scheduler .Labels.job_id) }}` +
+	`{{ with .Labels.name }} ({{ . }}){{ end }}{{ with .Labels.user }} of user {{ . }}{{ end }}{{ end }}`
+
+// onGPUs are the GPUs of a workload.
+const onGPUs = `{{ with query (printf "max by (gpu) (rdma_gpu_job_info{%s,scheduler=%q,job_id=%q})" $host .Labels.scheduler .Labels.job_id) | sortByLabel "gpu" }}` +
+	`, with GPU{{ range $i, $g := . }}{{ if $i }},{{ end }} {{ $g.Labels.gpu }}{{ end }}{{ end }}`
+
 var facts = []Fact{
 	{
 		Name: "port", word: "Port", metric: "rdma_port_info", level: "netdev", Fields: []string{"device", "port", "netdev", "link_layer", "role"},
@@ -68,7 +95,7 @@ var facts = []Fact{
 		text: "{{ .Labels.device }}/{{ .Labels.port }}.",
 	},
 	{
-		Name: "device", word: "Device", metric: "rdma_device_info", level: "device", hour: true,
+		Name: "device", word: "Device", metric: "rdma_device_info", level: "device", last: "1h",
 		Fields: []string{"device", "pci_address", "node_guid", "board_id", "firmware_version", "driver"},
 		text: "{{ .Labels.device }}, PCI " + or("pci_address", "unknown") + ", GUID " + or("node_guid", "unknown") + ", board " + or("board_id", "unknown") +
 			", firmware " + or("firmware_version", "unknown") + ", driver " + or("driver", "unknown") + ".",
@@ -78,7 +105,7 @@ var facts = []Fact{
 		text: "{{ .Labels.device }}, PCI " + or("pci_address", "unknown") + ", GUID " + or("node_guid", "unknown") + ".",
 	},
 	{
-		Name: "neighbour", word: "Neighbour", metric: "rdma_port_neighbour_info", level: "netdev", hour: true, Fields: []string{"netdev", "system", "port_id", "source"},
+		Name: "neighbour", word: "Neighbour", metric: "rdma_port_neighbour_info", level: "netdev", last: "1h", Fields: []string{"netdev", "system", "port_id", "source"},
 		text: "{{ .Labels.system }}" + with(" port ", "port_id") + with(", at ", "netdev") + " ({{ .Labels.source }}).",
 	},
 	{
@@ -96,12 +123,34 @@ var facts = []Fact{
 		text: "{{ .Labels.gpu }}, " + or("UUID", "UUID unknown") + ", PCI " + or("pci_bus_id", "unknown") + ", " + or("model", "model unknown") + ", serial number " + or("serial_number", "unknown") + ".",
 	},
 	{
-		Name: "gpus", word: "GPU", metric: "rdma_gdr_gpu_info", level: "device", hour: true, Fields: []string{"gpu", "UUID"},
+		Name: "gpus", word: "GPU", metric: "rdma_gdr_gpu_info", level: "device", last: "1h", Fields: []string{"gpu", "UUID"},
 		text: "{{ .Labels.gpu }}" + "{{ with .Labels.UUID }} ({{ . }}){{ end }}, whose nearest NIC this is.",
 	},
 	{
-		Name: "jobs", word: "Job", metric: "rdma_gdr_gpu_transport_info", level: "host", where: "workload!=''", counts: true, Fields: []string{"workload"},
-		text: "{{ .Labels.workload }} runs on {{ .Value }} GPU{{ if ne .Value 1.0 }}s{{ end }} of this host.",
+		Name: "jobs", metric: "rdma_gdr_gpu_transport_info", level: "host", where: "workload!=''", quiet: true, counts: true, Fields: []string{"workload"},
+	},
+	{
+		Name: Workloads, word: "Impact", metric: "rdma_port_job_info", level: "port", last: "15m", Fields: workload,
+		text: who + " uses this port" + onGPUs + ".",
+	},
+	{
+		Name: Workloads, word: "Impact", metric: "rdma_port_job_info", level: "device", last: "15m", Fields: workload,
+		text: who + " uses this device" + onGPUs + ".",
+	},
+	{
+		Name: Workloads, word: "Impact", metric: "rdma_gpu_job_info", level: "gpu", last: "15m", Fields: workload,
+		text: who + " uses this GPU.",
+	},
+	{
+		Name: Workloads, word: "Impact", level: "host", where: "__name__=~'rdma_(port|gpu)_job_info'", last: "15m", Fields: workload,
+		text: who + " runs on this host" + onGPUs + ".",
+	},
+	{Name: WorkloadGPUs, metric: "rdma_gpu_job_info", level: "host", last: "15m", quiet: true, Fields: slices.Concat([]string{"gpu", "UUID"}, workload[:2])},
+	{Name: WorkloadNames, metric: "rdma_job_info", level: "host", last: "15m", quiet: true, Fields: []string{"scheduler", "job_id", "name", "user"}},
+	{
+		Name: "kernel_log", word: "Kernel log", metric: "rdma_kernel_log_last_event_timestamp_seconds", level: "device", times: true,
+		Fields: []string{"kind", "driver", "pci_address", "detail"},
+		text:   `{{ (.Value | toTime).Format "15:04:05 MST" }}` + with(" ", "driver") + with(" ", "pci_address") + ": {{ reReplaceAll \"_\" \" \" .Labels.kind }}" + with(", ", "detail") + ".",
 	},
 	{
 		Name: "fabric_link", word: "Link", metric: "rdma_fabric_link_info", level: "port",
@@ -121,22 +170,33 @@ const (
 
 // Objects lists the objects; those with more labels precede those with a subset.
 var Objects = []Object{
-	{"gpu", []level{host, gpu}, []string{hostLine}, pick("gpu", "jobs")},
-	{"netdev", []level{host, device, port, netdev}, []string{hostLine}, pick("port", "same_link", "device", "neighbour", "module", "same_module", "gpus", "jobs")},
-	{"port", []level{host, device, port}, []string{hostLine}, pick("port", "same_link", "device", "neighbour", "module", "gpus", "jobs")},
-	{"device", []level{host, device}, []string{hostLine}, pick("device", "missing_device", "port", "gpus", "jobs")},
+	{"gpu", []level{host, gpu}, []string{hostLine}, slices.Concat(pick("gpu", "jobs"), workloads("gpu"))},
+	{"netdev", []level{host, device, port, netdev}, []string{hostLine}, slices.Concat(pick("port", "same_link", "device", "neighbour", "module", "same_module", "gpus", "jobs", "kernel_log"), workloads("port"))},
+	{"port", []level{host, device, port}, []string{hostLine}, slices.Concat(pick("port", "same_link", "device", "neighbour", "module", "gpus", "jobs", "kernel_log"), workloads("port"))},
+	{"device", []level{host, device}, []string{hostLine}, slices.Concat(pick("device", "missing_device", "port", "gpus", "jobs", "kernel_log"), workloads("device"))},
 	{"fabric_port", []level{host, node, port}, []string{fabricLine}, pick("fabric_link")},
 	{"fabric_node", []level{host, node}, []string{fabricLine}, pick("fabric_node")},
 	{"fabric_host", []level{host, remote}, []string{fabricLine, "Host: {{ $labels.system }}."}, nil},
 	{"switch", []level{system}, []string{"Switch: {{ $labels.system }}."}, nil},
-	{"host", []level{host}, []string{hostLine}, pick("jobs")},
+	{"host", []level{host}, []string{hostLine}, slices.Concat(pick("jobs"), workloads("host"))},
 	{"fabric", []level{host}, []string{fabricLine}, nil}, // same labels as host: its rules specify it
+	{"workload", []level{load}, []string{`Job: {{ if $labels.pod }}pod {{ $labels.namespace }}/{{ $labels.pod }}, UID {{ $labels.job_id }}{{ else }}{{ $labels.scheduler }} {{ $labels.job_id }}{{ end }}{{ with $labels.cluster }}, cluster {{ . }}{{ end }}.`}, nil},
 	{"fleet", []level{fleet}, []string{"Prometheus job: {{ $labels.job }}{{ with $labels.cluster }}, cluster {{ . }}{{ end }}."}, nil},
 }
 
 func pick(names ...string) (out []Fact) {
 	for _, n := range names {
 		out = append(out, facts[slices.IndexFunc(facts, func(f Fact) bool { return f.Name == n })])
+	}
+	return out
+}
+
+// workloads are the facts on the workloads of a level.
+func workloads(level string) (out []Fact) {
+	for _, f := range facts {
+		if f.Name == Workloads && f.level == level || f.Name == WorkloadGPUs || f.Name == WorkloadNames {
+			out = append(out, f)
+		}
 	}
 	return out
 }
@@ -158,6 +218,7 @@ func (o Object) OfHost() bool { return len(o.fixed) > 0 && o.fixed[0] == hostLin
 type Question struct {
 	Name, Query string
 	Fields      []string
+	Times       bool // the value is a time, in seconds since 1970
 }
 
 // Questions are the queries for the object of an alert with these labels.
@@ -173,7 +234,7 @@ func Questions(labels map[string]string) (out []Question) {
 		if f.first != "" {
 			matchers = append(matchers, "first="+strconv.Quote(labels[f.first]))
 		}
-		out = append(out, Question{f.Name, f.query(strings.Join(matchers, ",")), f.Fields})
+		out = append(out, Question{f.Name, f.query(strings.Join(matchers, ",")), f.Fields, f.times})
 	}
 	return out
 }
@@ -196,10 +257,13 @@ func (f Fact) query(matchers string) string {
 	}
 	by += " by (" + strings.Join(f.Fields, ", ") + ") "
 	series := f.metric + "{" + matchers + "}"
-	if !f.hour {
+	if f.times {
+		return by + "(" + series + ") > time() - 60 * 60"
+	}
+	if f.last == "" {
 		return by + "(" + series + ")"
 	}
-	return by + "(" + series + ") or on () " + by + "(last_over_time(" + series + "[1h]))"
+	return by + "(" + series + ") or on () " + by + "(last_over_time(" + series + "[" + f.last + "]))"
 }
 
 // Lines are the identity of an object as lines of an annotation.
@@ -228,6 +292,9 @@ func (o Object) Lines(alert string) (out []string) {
 	}
 	out = append(out, fmt.Sprintf("{{- with query (printf %q $%s) }}", "max(ALERTS_FOR_STATE{alertname='"+alert+"',"+of+"})", wider), `Since: {{ (. | first | value | toTime).Format "2006-01-02 15:04:05 MST" }}.`, "{{- end }}")
 	for _, f := range o.facts {
+		if f.quiet {
+			continue
+		}
 		levels := o.upTo(f.level)
 		matchers, args := "%s", "$"+levels[len(levels)-1].name
 		if f.first != "" {
@@ -238,7 +305,7 @@ func (o Object) Lines(alert string) (out []string) {
 			sorted += fmt.Sprintf(" | sortByLabel %q", name)
 		}
 		query := f.query(matchers)
-		if f.hour {
+		if f.last != "" {
 			args += " " + args
 		}
 		out = append(out, fmt.Sprintf("{{- range query (printf %q %s)%s }}", query, args, sorted), f.word+": "+f.text, "{{- end }}")

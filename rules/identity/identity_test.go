@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+	plabels "github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/template"
@@ -54,11 +55,13 @@ func TestSameQuestions(t *testing.T) {
 			t.Errorf("%s: since: %v", o.Name, err)
 		}
 		var want []string
-		for _, q := range Questions(labels) {
+		for i, q := range Questions(labels) {
 			if o.Name == "fabric" {
 				break
 			}
-			want = append(want, q.Query)
+			if !Of(labels).facts[i].quiet {
+				want = append(want, q.Query)
+			}
 			expr, err := p.ParseExpr(q.Query)
 			if err != nil {
 				t.Fatalf("%s: %v", q.Name, err)
@@ -75,6 +78,50 @@ func TestSameQuestions(t *testing.T) {
 		}
 	}
 }
+
+// TestImpact: the jobs of a port in words, with their GPUs, and with names where they are exported.
+func TestImpact(t *testing.T) {
+	for _, c := range []struct {
+		job  map[string]string
+		gpus []string
+		name string
+		want string
+	}{
+		{map[string]string{"scheduler": "slurm", "job_id": "77"}, []string{"0", "1"}, "", "Impact: Slurm job 77 uses this port, with GPU 0, 1."},
+		{map[string]string{"scheduler": "slurm", "job_id": "77"}, nil, "llama", "Impact: Slurm job 77 (llama) of user 1001 uses this port."},
+		{map[string]string{"scheduler": "kubernetes", "job_id": "0a1b", "namespace": "a", "pod": "b-0"}, []string{"3"}, "", "Impact: pod a/b-0 uses this port, with GPU 3."},
+		{map[string]string{"scheduler": "kubernetes", "job_id": "0a1b"}, nil, "", "Impact: pod 0a1b uses this port."},
+		{map[string]string{"scheduler": "container", "job_id": "0123456789ab"}, nil, "", "Impact: container 0123456789ab uses this port."},
+		{map[string]string{"scheduler": "systemd", "job_id": "weka.service"}, nil, "", "Impact: service weka.service uses this port."},
+		{map[string]string{"scheduler": "session", "job_id": "session-3"}, nil, "", "Impact: login session session-3 uses this port."},
+		{map[string]string{"scheduler": "unknown"}, nil, "", "Impact: a process that is not visible uses this port."},
+		{map[string]string{"scheduler": "none"}, nil, "", "Impact: a process without a job uses this port."},
+	} {
+		query := func(_ context.Context, q string, _ time.Time) (promql.Vector, error) {
+			switch {
+			case strings.Contains(q, "rdma_port_job_info{"):
+				return promql.Vector{{Metric: labelsFrom(c.job), F: 1}}, nil
+			case strings.Contains(q, "rdma_gpu_job_info{"):
+				var v promql.Vector
+				for _, g := range c.gpus {
+					v = append(v, promql.Sample{Metric: labelsFrom(map[string]string{"gpu": g}), F: 1})
+				}
+				return v, nil
+			case strings.Contains(q, "rdma_job_info{") && c.name != "":
+				return promql.Vector{{Metric: labelsFrom(map[string]string{"name": c.name, "user": "1001"}), F: 1}}, nil
+			}
+			return nil, nil
+		}
+		labels := map[string]string{"instance": "h", "job": "j", "device": "a", "port": "1"}
+		data := template.AlertTemplateData(labels, nil, "", promql.Sample{})
+		out, err := template.NewTemplateExpander(t.Context(), "{{$labels := .Labels}}"+strings.Join(Of(labels).Lines("RDMAX"), "\n"), "x", data, model.Now(), template.QueryFunc(query), &url.URL{}, nil).Expand()
+		if err != nil || !strings.HasSuffix(strings.TrimSpace(out), c.want) || strings.Contains(out, "no value") {
+			t.Errorf("%v %q, want %s", err, out, c.want)
+		}
+	}
+}
+
+func labelsFrom(of map[string]string) plabels.Labels { return plabels.FromMap(of) }
 
 // TestOf: the narrowest object with these labels.
 func TestOf(t *testing.T) {

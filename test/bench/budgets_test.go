@@ -83,14 +83,14 @@ func (b *budgets) rules(t *testing.T) {
 
 // page is that of 8 GPUs and 8 NICs with two hours of history.
 func (b *budgets) page(t *testing.T) {
-	f := benchmarks(t, "bench-app.test", "internal/app", "Page$|History$")
+	f := benchmarks(t, "bench-page.test", "test/machines", "Page$|History$")
 	b.add(budget{what: "rendering the HTML page, 8 GPUs and 8 NICs", most: 50, figure: f["Page ns/op"] / 1e6, unit: " ms"})
 	b.add(budget{what: "history queries of the page, at most every 2s", figure: f["History ns/op"] / 1e6, unit: " ms"})
 }
 
 // elsewhere are budgets checked by other tests.
 func (b *budgets) elsewhere() {
-	b.add(budget{what: "a scrape answers by its deadline, with partial data if the kernel hangs", where: "`make test`: internal/app/isolation_test.go"})
+	b.add(budget{what: "a scrape answers by its deadline, with partial data if the kernel hangs", where: "`make test`: internal/cli/isolation_test.go"})
 	b.add(budget{what: "no growth over time: memory, descriptors, goroutines, files", where: "`make soak`: [below](#soak-test)"})
 }
 

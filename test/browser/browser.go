@@ -4,16 +4,20 @@
 package browser
 
 import (
-	"bufio"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/chromedp/cdproto/audits"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
 
 	"rdma_exporter/test/program"
 )
@@ -21,61 +25,31 @@ import (
 // Patience is the time limit of browser operations, apart from waits of the page.
 const Patience = 30 * time.Second
 
-// Tab is a page in a headless Chromium, controlled by the DevTools protocol over a pipe: JSON messages terminated by a zero byte.
+// Tab is a page in a headless Chromium.
 type Tab struct {
-	t       *testing.T
-	to      io.Writer
-	session string
+	t   *testing.T
+	ctx context.Context // of the tab
 
-	mu      sync.Mutex
-	next    int
-	answers map[int]chan message
-	asked   []string // URLs
-	wrong   []string // console errors and warnings, policy violations
-	loaded  chan struct{}
-}
-
-type message struct {
-	ID        int             `json:"id,omitempty"`
-	SessionID string          `json:"sessionId,omitempty"`
-	Method    string          `json:"method,omitempty"`
-	Params    json.RawMessage `json:"params,omitempty"`
-	Result    json.RawMessage `json:"result,omitempty"`
-	Error     *struct {
-		Message string `json:"message"`
-	} `json:"error,omitempty"`
+	mu    sync.Mutex
+	asked []string // URLs
+	wrong []string // console errors and warnings, policy violations
 }
 
 // Start starts a browser with an empty tab.
 func Start(t *testing.T) *Tab {
 	t.Helper()
-	in, to, err := os.Pipe()
-	must(t, err)
-	from, out, err := os.Pipe()
-	must(t, err)
-	cmd := exec.Command(program.Installed(t, "chromium", "test/page/packages.sh"), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
-	cmd.ExtraFiles = []*os.File{in, out} // 3 and 4
-	must(t, cmd.Start())
-	must(t, errors.Join(in.Close(), out.Close()))
-	b := &Tab{t: t, to: to, answers: map[int]chan message{}, loaded: make(chan struct{}, 100)}
-	ended := make(chan struct{})
-	go b.listen(from, ended)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program.Installed(t, "chromium", "test/page/packages.sh")),
+		chromedp.NoSandbox, chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-component-update", true))
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	b := &Tab{t: t}
+	b.ctx, _ = chromedp.NewContext(ctx, chromedp.WithListener(b.event)) // closed by Cancel
 	t.Cleanup(func() {
-		b.session = ""
-		b.Ask("Browser.close", nil, nil)
-		must(t, cmd.Wait())
-		must(t, to.Close())
-		<-ended
+		must(t, chromedp.Cancel(b.ctx))
+		stop()
 	})
-	var target struct{ TargetID string }
-	b.Ask("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
-	var attached struct{ SessionID string }
-	b.Ask("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
-	b.session = attached.SessionID
-	for _, domain := range []string{"Page", "Network", "Runtime", "Log", "Audits"} {
-		b.Ask(domain+".enable", nil, nil)
-	}
+	_, err := chromedp.Run(b.ctx, chromedp.Navigate("about:blank"))
+	must(t, err)
+	b.Ask("Audits.enable", nil)
 	return b
 }
 
@@ -86,135 +60,70 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// discard ignores an error.
-func discard(error) {}
-
-// listen reads answers and events until the browser ends.
-func (b *Tab) listen(from *os.File, ended chan struct{}) {
-	defer close(ended)
-	defer from.Close()
-	r := bufio.NewReader(from)
-	for {
-		text, err := r.ReadBytes(0)
-		if err != nil {
-			return
-		}
-		var m message
-		if err := json.Unmarshal(text[:len(text)-1], &m); err != nil {
-			b.t.Errorf("message of the browser: %v", err)
-			return
-		}
-		b.mu.Lock()
-		if m.ID != 0 {
-			b.answers[m.ID] <- m
-		} else {
-			b.event(m)
-		}
-		b.mu.Unlock()
+// event records requests and faults of the page.
+func (b *Tab) event(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.asked = append(b.asked, e.Request.URL)
+	case *runtime.EventExceptionThrown, *runtime.EventConsoleAPICalled, *log.EventEntryAdded, *audits.EventIssueAdded:
+		text, err := json.Marshal(e)
+		b.wrong = append(b.wrong, fmt.Sprint(string(text), err))
 	}
 }
 
-// event records requests and faults of the page. b.mu is held.
-func (b *Tab) event(m message) {
-	switch m.Method {
-	case "Network.requestWillBeSent":
-		var p struct{ Request struct{ URL string } }
-		discard(json.Unmarshal(m.Params, &p))
-		b.asked = append(b.asked, p.Request.URL)
-	case "Page.loadEventFired":
-		b.loaded <- struct{}{}
-	case "Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Audits.issueAdded":
-		b.wrong = append(b.wrong, string(m.Params))
-	}
+// run runs an action of the tab, at most for Patience.
+func run[T any](b *Tab, action chromedp.Action[T]) (T, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, Patience)
+	defer cancel()
+	return chromedp.Run(ctx, action)
 }
 
-// Ask sends a command and waits for its answer.
-func (b *Tab) Ask(method string, params, result any) {
+// Ask sends a command of the DevTools protocol and waits for its answer.
+func (b *Tab) Ask(method string, params any) {
 	b.t.Helper()
-	if err := b.ask(method, params, result); err != nil {
+	call := chromedp.Func(func(ctx context.Context, t *chromedp.Target) error { return t.Call(ctx, method, params, nil) })
+	if _, err := run(b, call); err != nil {
 		b.t.Fatalf("%s: %s", method, err)
 	}
-}
-
-// ask is Ask, with the error of the browser.
-func (b *Tab) ask(method string, params, result any) error {
-	b.t.Helper()
-	raw, err := json.Marshal(params)
-	must(b.t, err)
-	answer := make(chan message, 1)
-	b.mu.Lock()
-	b.next++
-	m := message{ID: b.next, SessionID: b.session, Method: method, Params: raw}
-	b.answers[m.ID] = answer
-	b.mu.Unlock()
-	text, err := json.Marshal(m)
-	must(b.t, err)
-	_, err = b.to.Write(append(text, 0))
-	must(b.t, err)
-	select {
-	case m = <-answer:
-	case <-time.After(Patience):
-		b.t.Fatalf("%s: no answer", method)
-	}
-	if m.Error != nil {
-		return errors.New(m.Error.Message)
-	}
-	if result != nil {
-		must(b.t, json.Unmarshal(m.Result, result))
-	}
-	return nil
 }
 
 // Open loads a page.
 func (b *Tab) Open(url string) {
 	b.t.Helper()
-	for len(b.loaded) > 0 { // of the previous page
-		<-b.loaded
-	}
-	b.Ask("Page.navigate", map[string]any{"url": url}, nil)
-	select {
-	case <-b.loaded:
-	case <-time.After(Patience):
-		b.t.Fatalf("%s does not load", url)
+	if _, err := run(b, chromedp.Navigate(url)); err != nil {
+		b.t.Fatalf("%s does not load: %s", url, err)
 	}
 }
 
 // Size sets the size of the window.
 func (b *Tab) Size(width, height int, phone bool) {
 	b.t.Helper()
-	b.Ask("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}, nil)
+	b.Ask("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone})
 }
 
 // Scheme is light or dark.
 func (b *Tab) Scheme(name string) {
 	b.t.Helper()
-	b.Ask("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": name}}}, nil)
+	b.Ask("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": name}}})
 }
 
 // Eval returns the value of an expression as text.
 func (b *Tab) Eval(format string, args ...any) string {
 	b.t.Helper()
-	value, err := b.eval(fmt.Sprintf(format, args...))
+	expression := fmt.Sprintf(format, args...)
+	value, err := b.eval(expression)
 	if err != nil {
-		b.t.Fatalf("Runtime.evaluate: %s", err)
+		b.t.Fatalf("%s: %s", expression, err)
 	}
 	return value
 }
 
 // eval is Eval, with an error if the tab leaves its page meanwhile.
 func (b *Tab) eval(expression string) (string, error) {
-	b.t.Helper()
-	var r struct {
-		Result           struct{ Value any }
-		ExceptionDetails *struct{ Text string }
-	}
-	if err := b.ask("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r); err != nil {
-		return "", err
-	}
-	if r.ExceptionDetails != nil {
-		b.t.Fatalf("%s: %s", expression, r.ExceptionDetails.Text)
-	}
-	return fmt.Sprint(r.Result.Value), nil
+	value, err := run(b, chromedp.Evaluate[any](expression, chromedp.EvalAwaitPromise))
+	return fmt.Sprint(value), err
 }
 
 // Await waits until an expression is true, also on the page that follows.
@@ -232,20 +141,28 @@ func (b *Tab) Await(within time.Duration, expression string) bool {
 func (b *Tab) Requests() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]string(nil), b.asked...)
+	return slices.Clone(b.asked)
 }
 
 // Faults are console errors and warnings, and policy violations, so far.
 func (b *Tab) Faults() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]string(nil), b.wrong...)
+	return slices.Clone(b.wrong)
 }
 
-// Shot is a PNG screenshot of a part of the page.
-func (b *Tab) Shot(width, height int) []byte {
+// Shot is a PNG screenshot of the top of the page, of the size of the window.
+func (b *Tab) Shot() []byte {
 	b.t.Helper()
-	var r struct{ Data []byte }
-	b.Ask("Page.captureScreenshot", map[string]any{"format": "png", "clip": map[string]any{"x": 0, "y": 0, "width": width, "height": height, "scale": 1}}, &r)
-	return r.Data
+	picture, err := run(b, chromedp.CaptureScreenshot())
+	must(b.t, err)
+	return picture
+}
+
+// Print is the page as PDF.
+func (b *Tab) Print() []byte {
+	b.t.Helper()
+	pdf, err := run(b, chromedp.PrintToPDF(func(p *page.PrintToPDFParams) { p.PreferCSSPageSize = new(true) }))
+	must(b.t, err)
+	return pdf
 }

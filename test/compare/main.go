@@ -173,6 +173,9 @@ func (b build) shows(ctx context.Context, name string) ([]string, error) {
 // ofTheRun are samples that depend on the run, and comments (covered by docs/metrics.md).
 var ofTheRun = regexp.MustCompile(`^(#|go_|process_|promhttp_|rdma_exporter_build_info|rdma_scrape_(collector_duration|collector_age|source|device)_seconds|rdma_transceiver_age_seconds|rdma_exporter_(cpu|memory|goroutines)|rdma_host_uptime_seconds)`)
 
+// valueless is a sample whose value is a time: a recording ends when it is replayed.
+var valueless = regexp.MustCompile(`^([a-z_]+_(?:timestamp|start_time)_seconds(?:\{.*\})?) \S+$`)
+
 // metrics are the samples of a machine.
 func (b build) metrics(ctx context.Context, file string) ([]string, error) {
 	state, err := os.MkdirTemp("", "compare")
@@ -208,7 +211,7 @@ func (b build) metrics(ctx context.Context, file string) ([]string, error) {
 	var lines []string
 	for line := range strings.Lines(string(body)) {
 		if !ofTheRun.MatchString(line) {
-			lines = append(lines, strings.TrimSuffix(line, "\n"))
+			lines = append(lines, valueless.ReplaceAllString(strings.TrimSuffix(line, "\n"), "$1 (a time)"))
 		}
 	}
 	if len(lines) == 0 {
@@ -238,7 +241,7 @@ func (b build) findings(ctx context.Context, file string) ([]string, error) {
 }
 
 // moment is a time in the format of Go or JSON.
-var moment = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)`)
+var moment = regexp.MustCompile(`(\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)`)
 
 // timeless removes times from a JSON value.
 func timeless(v any) any {

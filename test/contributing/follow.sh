@@ -72,7 +72,7 @@ count() {
   [ "$n" -le "$limit" ] || fail "$recipe: $n files, and CONTRIBUTING.md promises $limit"
   git commit -qm "$recipe"
 }
-golden() { go test ./internal/app -run "TestGoldenOfMachines/^($1)\$" -update >/dev/null; }
+golden() { go test ./test/machines -run "TestGoldenOfMachines/^($1)\$" -update >/dev/null; }
 
 step "a recorded variant: PCIe drops a burst of packets"
 add variant
@@ -84,13 +84,13 @@ step "a counter: tx_fifo_underruns of bnxt_en (drivers/net/ethernet/broadcom/bnx
 after internal/snapshot/ethernet.go 'PCIeBufferOverflows // packets' <<'X'
 	FIFOUnderruns
 X
-after collector/ethernet_counters.go 'pcieBufferOverflows = wireDesc(' <<'X'
-	fifoUnderruns = wireDesc("rdma_port_transmit_fifo_underruns_total", "Frames cut off because the host did not deliver their data in time.", statsSource+", tx_fifo_underruns of bnxt_en")
+after collector/netdev_names.go 'pcieBufferOverflows = netdevDesc(' <<'X'
+	fifoUnderruns = netdevDesc("rdma_port_transmit_fifo_underruns_total", "Frames cut off because the host did not deliver their data in time.", statsSource+", tx_fifo_underruns of bnxt_en")
 X
-after collector/ethernet_counters.go 'snapshot.PCIeBufferOverflows:' <<'X'
+after collector/netdev_names.go 'snapshot.PCIeBufferOverflows:' <<'X'
 	snapshot.FIFOUnderruns: {fifoUnderruns, false, false, false},
 X
-after collector/ethernet_counters.go '{"tx_stat_discard", snapshot.Discards' <<'X'
+after collector/netdev_names.go '{"tx_stat_discard", snapshot.Discards' <<'X'
 		{"tx_fifo_underruns", snapshot.FIFOUnderruns, "", 0},
 X
 before fixtures/gen/wire.go 'each("tx_pfc_ena_frames_pri%d"' <<'X'
@@ -124,14 +124,14 @@ X
 before internal/snapshot/snapshot.go '	n.Issues = append(n.Issues, o.Issues...)' <<'X'
 	n.Tuning = cmp.Or(o.Tuning, n.Tuning)
 X
-after collector/collector.go '		newGDR(o),' <<'X'
-		newTuning(o),
+after collector/collector.go '		newGDR(o, ' <<'X'
+		newTuning(),
 X
 before internal/host/source.go '	numSources' <<'X'
 	SourceTuning
 X
 after internal/host/source.go '	SourceModules:       {' <<'X'
-	SourceTuning:        {"tuning", LockNone, readsFiles},             // proc/sys/kernel: kept by the kernel
+	SourceTuning:        {"tuning", LockNone, needsFiles},               // proc/sys/kernel: kept by the kernel
 X
 if [ DESIGN.md != "$without" ]; then sed -i 's/^| none | \(.*\), modules |$/| none | \1, modules, kernel settings |/' DESIGN.md; fi
 after README.md '| `modules` | ' <<'X'
@@ -156,10 +156,10 @@ go run ./fixtures/gen -check
 go run ./rules/gen -check
 go run ./docs/gen -check
 go run ./packaging/changelog -since "$base"
-go test -skip 'TestArchivesAreCurrent' ./collector ./internal/snapshot ./internal/coverage ./internal/deptest ./rules ./docs/gen ./fixtures/gen # -check has done that one
+go test -skip 'TestArchivesAreCurrent' ./collector ./internal/reading ./internal/snapshot ./internal/coverage ./internal/deptest ./rules ./docs/gen ./fixtures/gen # -check has done that one
 go test -run 'Source' ./internal/host
 go test -run 'TestRuleStyle|TestOneAlertForManyPorts|TestAlertsAreTested|Ignored|Needs' ./internal/alerting
-go test ./internal/app -run "Test(Golden|Findings|Descs)OfMachines/^($touched)\$|TestEvery|TestGoldensHaveMachines|TestRulesReadMetricsThatExist|TestDocs|TestHelp"
+go test ./internal/cli ./test/machines -run "Test(Golden|Findings|Descs)OfMachines/^($touched)\$|TestEvery|TestGoldensHaveMachines|TestRulesReadMetricsThatExist|TestDocs|TestHelp"
 [ -x bin/promtool ] || make -s bin/promtool
 bin/promtool check rules rules/node/pcie_buffer.rules.yml
 bin/promtool test rules rules/tests/pcie_buffer.test.yml

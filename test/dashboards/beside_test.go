@@ -16,12 +16,12 @@ import (
 // dcgmHost is the machine whose GPU utilisation dcgm has. Some of its GPUs have no direct path.
 const dcgmHost = "port-down"
 
-// dcgm is the metrics of the DCGM exporter. The real one requires GPUs.
+// dcgm is the output of the DCGM exporter 4.3 with its mapping to pods. The real one requires GPUs.
 func dcgm(uuids []string) string {
 	var b strings.Builder
-	b.WriteString("# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n")
+	b.WriteString("# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).\n# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n")
 	for i, u := range uuids {
-		fmt.Fprintf(&b, "DCGM_FI_DEV_GPU_UTIL{gpu=\"%d\",UUID=%q,device=\"nvidia%d\",modelName=\"NVIDIA H200\",Hostname=%q,pod=\"trainer-%d\"} %d\n", i, u, i, dcgmHost, i, 90+i)
+		fmt.Fprintf(&b, "DCGM_FI_DEV_GPU_UTIL{gpu=\"%d\",UUID=%q,pci_bus_id=\"00000000:%02X:00.0\",device=\"nvidia%d\",modelName=\"NVIDIA H200\",Hostname=%q,DCGM_FI_DRIVER_VERSION=\"580.82.07\",container=\"main\",namespace=\"team-a\",pod=\"trainer-%d\"} %d\n", i, u, 16*(i+1), i, dcgmHost, i, 90+i)
 	}
 	return b.String()
 }

@@ -39,7 +39,7 @@ func follow(p prometheus) {
 		var d landing
 		must(p.t, json.Unmarshal(b, &d))
 		all[d.UID] = d
-		for _, m := range regexp.MustCompile(`"url": "/(d/[^"]+)"|href=\\"(d/[^"\\]+)`).FindAllStringSubmatch(strings.ReplaceAll(string(b), `\u0026`, "&"), -1) {
+		for _, m := range regexp.MustCompile(`"url": ?"/(d/[^"]+)"|href=\\"(d/[^"\\]+)`).FindAllStringSubmatch(strings.ReplaceAll(string(b), `\u0026`, "&"), -1) {
 			addresses[m[1]+m[2]] = d.UID
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/app"
+	"rdma_exporter/internal/cli"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/test/fabric/ibsim"
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		code := app.RunOn(ctx, app.Outside{MAD: simulated}, os.Args[1:], os.Stdout, os.Stderr)
+		code := cli.RunOn(ctx, cli.Outside{MAD: simulated}, os.Args[1:], os.Stdout, os.Stderr)
 		stop()
 		os.Exit(code)
 	}

@@ -44,7 +44,7 @@ func TestPage(t *testing.T) {
 	}
 	for _, script := range []bool{true, false} {
 		b := browser.Start(t)
-		b.Ask("Emulation.setScriptExecutionDisabled", map[string]any{"value": !script}, nil)
+		b.Ask("Emulation.setScriptExecutionDisabled", map[string]any{"value": !script})
 		for _, page := range []struct {
 			path, word string
 			has        []string
@@ -83,11 +83,11 @@ func TestPage(t *testing.T) {
 				t.Errorf("%s: %s parts scroll sideways on a phone", page.path, got)
 			}
 			b.Size(704, 1000, false) // A4 less margins of 12 mm
-			b.Ask("Emulation.setEmulatedMedia", map[string]any{"media": "print"}, nil)
+			b.Ask("Emulation.setEmulatedMedia", map[string]any{"media": "print"})
 			if got := b.Eval("[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 705).map(e => e.outerHTML.slice(0, 80)).join()"); got != "" {
 				t.Errorf("%s: cut off in print: %s", page.path, got)
 			}
-			b.Ask("Emulation.setEmulatedMedia", map[string]any{"media": ""}, nil)
+			b.Ask("Emulation.setEmulatedMedia", map[string]any{"media": ""})
 			for _, href := range strings.Fields(b.Eval("[...document.querySelectorAll('main a')].map(a => new URL(a.getAttribute('href'), document.baseURI).href).join(' ')")) {
 				if status := get(t, href); status == "" {
 					t.Errorf("%s leads to nothing", href)
@@ -97,12 +97,12 @@ func TestPage(t *testing.T) {
 	}
 	// The form works without JavaScript, and the policy of the page permits it.
 	b := browser.Start(t)
-	b.Ask("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+	b.Ask("Emulation.setScriptExecutionDisabled", map[string]any{"value": true})
 	b.Open(url)
 	b.Eval("document.getElementById('f-node').focus()")
-	b.Ask("Input.insertText", map[string]any{"text": "node0013"}, nil)
+	b.Ask("Input.insertText", map[string]any{"text": "node0013"})
 	for _, kind := range []string{"keyDown", "keyUp"} {
-		b.Ask("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}, nil)
+		b.Ask("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"})
 	}
 	if !b.Await(browser.Patience, "location.search.includes('node=node0013') && document.querySelectorAll('tbody tr').length === 1") {
 		t.Errorf("the filter leads to %s", b.Eval("location.href + document.querySelectorAll('tbody tr').length"))

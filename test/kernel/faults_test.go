@@ -91,7 +91,7 @@ const linkLayers = "iiiiiieee"
 // everything is repaired. It has its own virtual machine.
 func TestFaults(t *testing.T) {
 	exporter := program.Exporter(t)
-	g := boot(t, len(linkLayers))
+	g := boot(t, 2, len(linkLayers))
 	// 16 lanes at 32 GT/s exceed the requirement of a 400 Gb/s port.
 	g.must(t, "modprobe fakerdma ll="+linkLayers+" link_speed=5 link_width=16 && for n in 0 1 2; do ip link set ens${n}f0np0 mtu 9000 up; done")
 	g.plug(t, "mlx5_7", "osfp-2xdr4")

@@ -7,7 +7,7 @@ kernelroot=$1 release=$2 driver=$3 out=$4
 here=$(cd "$(dirname "$0")" && pwd)
 # Modules that the guest loads at its start. crc32_generic: rxe requests it from the crypto core by name.
 modules="virtio_pci virtio_net 9p 9pnet_virtio crc32_generic rdma_rxe ib_uverbs ib_umad rdma_ucm aer_inject veth"
-programs="rdma ip dcb ibv_rc_pingpong kmod"
+programs="rdma ip dcb ibv_rc_pingpong kmod setpriv"
 provider=rxe
 
 root=$(mktemp -d)

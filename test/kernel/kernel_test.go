@@ -34,11 +34,11 @@ var (
 
 func TestKernel(t *testing.T) {
 	exporter := program.Exporter(t)
-	g := boot(t, 2)
+	g := boot(t, 2, 2)
 	t.Logf("kernel %s", g.must(t, "uname -r"))
 	g.loadDriver(t)
 	// With a reading per scrape, more readings coincide with the removal of a device.
-	g.startExporter(t, exporter, "--no-alerting", "--collect.no-budget", "--collect.min-interval=0s", "--transceiver.interval=0s")
+	g.startExporter(t, exporter, "--no-alerting", "--collect.no-budget", "--collector.ebpf=off", "--collect.min-interval=0s", "--transceiver.interval=0s")
 	g.expect(t, samples{rxeState: 4, ibState: 4})
 	w := watch(t, g.url, rxeState)
 
@@ -48,6 +48,7 @@ func TestKernel(t *testing.T) {
 	}{
 		{"soft-RoCE traffic", testTraffic},
 		{"processes that hold a device", testHolders},
+		{"jobs of ports", testJobs},
 		{"management datagrams", testMAD},
 		{"ports as the driver made them", testPorts},
 		{"counters", testCounters},
@@ -59,6 +60,7 @@ func TestKernel(t *testing.T) {
 		{"clock set", testClock},
 		{"without privileges", testUnprivileged},
 		{"in another network namespace", testOtherNetwork},
+		{"kernel log", testKernelLog}, // after the comparisons: a program that starts later reads less of a storm
 		{"ports down and up", testDownAndUp},
 		{"why the link is down", testDownReason},
 		{"losses between scrapes", testLosses},

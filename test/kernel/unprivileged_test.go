@@ -13,6 +13,7 @@ import (
 
 // needsPrivileges are the series that an unprivileged user cannot have, with the required capability.
 var needsPrivileges = []string{
+	"rdma_kernel_log_",                   // CAP_SYSLOG
 	"rdma_device_pcie_settings_info{",    // CAP_SYS_ADMIN: configuration space beyond its first 64 bytes
 	`rdma_setup_info{domain="pcie"`,      // the same: max_read_request, max_payload
 	`rdma_setup_hash_info{domain="pcie"`, // the same: what is unknown is part of the hash
@@ -20,6 +21,7 @@ var needsPrivileges = []string{
 
 // testUnprivileged runs an exporter as nobody: everything that requires no capability is exposed, and missing permissions are reported.
 func testUnprivileged(t *testing.T, g *guest) {
+	g.must(t, "echo 1 >/proc/sys/kernel/dmesg_restrict")
 	g.must(t, "echo nobody:x:65534:65534::/tmp:/bin/sh >/etc/passwd; su -s /bin/sh nobody -c 'exec /tmp/rdma_exporter --no-alerting --collect.no-budget --web.listen-address=:"+modulesPort+
 		"' >"+shareMount+"/nobody.log 2>&1 & echo $! >/tmp/nobody.pid")
 	defer g.must(t, "kill $(cat /tmp/nobody.pid)")
@@ -42,7 +44,7 @@ func testUnprivileged(t *testing.T, g *guest) {
 				return fmt.Errorf("nobody has no %s", key)
 			}
 		}
-		if d := nobody.diff(samples{`rdma_scrape_permission_denied{source="module_eeprom"}`: 1}); d != "" {
+		if d := nobody.diff(samples{`rdma_scrape_permission_denied{source="module_eeprom"}`: 1, `rdma_scrape_permission_denied{source="kernel_log"}`: 1}); d != "" {
 			return fmt.Errorf("%s", d)
 		}
 		return nil

@@ -56,16 +56,17 @@ var images = sync.OnceValues(func() (dir string, err error) {
 })
 
 // boot starts a virtual machine with functions for the test driver, and waits until it accepts commands. A guest that fails to boot is
-// replaced: while a kernel with two processors patches its own code (jump labels, text_poke_bp), qemu's software emulation occasionally
-// executes the breakpoint that another processor has just removed, and the kernel dies with "Oops: int3" before its first program.
-func boot(t *testing.T, functions int) *guest {
+// replaced: while a kernel with two processors patches its own code (jump labels, eBPF programs: text_poke_bp), qemu's software emulation
+// occasionally executes the breakpoint that another processor has just removed, and the kernel dies with "Oops: int3". A test that makes
+// the kernel patch its code later needs a guest with one processor.
+func boot(t *testing.T, processors, functions int) *guest {
 	t.Helper()
 	images, err := images()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for attempt := 1; ; attempt++ {
-		g, err := bootOnce(t, images, functions)
+		g, err := bootOnce(t, images, processors, functions)
 		if err == nil {
 			return g
 		}
@@ -77,7 +78,7 @@ func boot(t *testing.T, functions int) *guest {
 }
 
 // bootOnce is one attempt of boot; its error has the output of qemu and the console.
-func bootOnce(t *testing.T, images string, functions int) (*guest, error) {
+func bootOnce(t *testing.T, images string, processors, functions int) (*guest, error) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "e2e") // t.TempDir may be too long for a socket name
 	if err != nil {
@@ -98,7 +99,7 @@ func bootOnce(t *testing.T, images string, functions int) (*guest, error) {
 	console := filepath.Join(dir, "console")
 	var qemuOutput bytes.Buffer
 	// timeout: the machine must not outlive a killed test.
-	qemu := exec.Command("timeout", append([]string{"1700", "qemu-system-x86_64"}, qemuArgs(images, console, control, share, functions)...)...)
+	qemu := exec.Command("timeout", append([]string{"1700", "qemu-system-x86_64"}, qemuArgs(images, console, control, share, processors, functions)...)...)
 	qemu.Stdout, qemu.Stderr = &qemuOutput, &qemuOutput
 	if err := qemu.Start(); err != nil {
 		return nil, err
@@ -153,9 +154,9 @@ func connect(t *testing.T, listener net.Listener, qemu int, share string) (*gues
 
 // qemuArgs forwards a port of 127.0.0.1 to the guest's exporter and one of 127.0.0.2 to the one that reads modules. The kernel chooses both
 // ports.
-func qemuArgs(images, console, control, share string, functions int) []string {
+func qemuArgs(images, console, control, share string, processors, functions int) []string {
 	args := []string{
-		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024",
+		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", strconv.Itoa(processors), "-m", "1024",
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-kernel", filepath.Join(images, "vmlinuz"), "-initrd", filepath.Join(images, "initramfs"),
 		"-append", "console=ttyS0 loglevel=5 panic=-1 mitigations=off",

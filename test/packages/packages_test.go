@@ -124,7 +124,7 @@ func testSystem(t *testing.T, s system, old, next built) {
 // testSandbox checks the process as the unit runs it.
 func testSandbox(t *testing.T, s system, pid string) {
 	uid := s.run(t, "id", "-u", "rdma_exporter")
-	own, strong := capabilitySet(unix.CAP_NET_ADMIN), capabilitySet(unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH)
+	own, strong := capabilitySet(unix.CAP_NET_ADMIN, unix.CAP_SYSLOG), capabilitySet(unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH)
 	expectStatus(t, pid, map[string]string{"Uid": uid, "CapEff": own, "CapAmb": own, "CapBnd": own, "NoNewPrivs": "1", "Seccomp": "2"})
 	helper := testHelper(t, s)
 	expectStatus(t, helper, map[string]string{"CapEff": strong, "CapAmb": strong, "CapBnd": strong, "NoNewPrivs": "1", "Seccomp": "2"})
@@ -156,12 +156,12 @@ func testSandbox(t *testing.T, s system, pid string) {
 
 	const dropIns = "/etc/systemd/system/rdma_exporter.service.d"
 	s.run(t, "mkdir", dropIns)
-	s.run(t, "cp", "/usr/share/doc/rdma-exporter/examples/config-space.conf", "/usr/share/doc/rdma-exporter/examples/ip-allow.conf", "/usr/share/doc/rdma-exporter/examples/umad.conf", dropIns)
+	s.run(t, "cp", "/usr/share/doc/rdma-exporter/examples/config-space.conf", "/usr/share/doc/rdma-exporter/examples/ip-allow.conf", "/usr/share/doc/rdma-exporter/examples/umad.conf", "/usr/share/doc/rdma-exporter/examples/ebpf.conf", dropIns)
 	s.run(t, "systemctl", "daemon-reload")
 	s.run(t, "systemctl", "restart", "rdma_exporter")
-	more := capabilitySet(unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN)
+	more := capabilitySet(unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN, unix.CAP_SYSLOG, unix.CAP_BPF, unix.CAP_PERFMON)
 	if got := strings.TrimSpace(field("/proc/"+s.ready(t)+"/status", "CapEff")); got != more {
-		t.Errorf("with config-space.conf: CapEff %s, want %s", got, more)
+		t.Errorf("with config-space.conf and ebpf.conf: CapEff %s, want %s", got, more)
 	}
 	if got := s.run(t, "systemctl", "show", "-p", "IPAddressAllow,IPAddressDeny", "rdma_exporter"); !strings.Contains(got, "10.0.0.0/24") || !strings.Contains(got, "IPAddressDeny=0.0.0.0/0 ::/0") && !strings.Contains(got, "IPAddressDeny=::/0 0.0.0.0/0") {
 		t.Errorf("with ip-allow.conf: %s", got)

@@ -38,7 +38,7 @@ func boot(t *testing.T, r tree) system {
 	t.Helper()
 	var console bytes.Buffer
 	// timeout: the system must not outlive a killed test. --register=no: this machine may run without systemd.
-	nspawn := exec.Command("timeout", "-s", "KILL", "900", "systemd-nspawn", "--register=no", "--keep-unit", "--private-network", "--link-journal=no",
+	nspawn := exec.Command("timeout", "-s", "KILL", "900", "systemd-nspawn", "--register=no", "--keep-unit", "--private-network", "--link-journal=no", "--capability=CAP_SYSLOG,CAP_BPF,CAP_PERFMON",
 		"--console=pipe", "--kill-signal=SIGKILL", "-D", string(r), "--boot")
 	nspawn.Stdout, nspawn.Stderr = &console, &console
 	if err := nspawn.Start(); err != nil {

@@ -123,12 +123,15 @@ func TestCapabilities(t *testing.T) {
 		t.Fatal("packaging/README.md has no section Capabilities")
 	}
 	section, _, _ = strings.Cut(section, "\n#")
-	rows := regexp.MustCompile("(?m)^\\| `(CAP_[A-Z_]+)` \\| (exporter|helper|no) \\|").FindAllStringSubmatch(section, -1)
+	rows := regexp.MustCompile("(?m)^\\| `(CAP_[A-Z_]+)` \\| (exporter|helper|no, `[a-z-]+.conf`) \\|").FindAllStringSubmatch(section, -1)
 	documented := map[string][]string{}
 	for _, row := range rows {
 		documented[row[2]] = append(documented[row[2]], row[1])
 	}
-	for name, want := range map[string][]string{unitFile: documented["exporter"], helper: documented["helper"], packaging + "/systemd/config-space.conf": documented["no"]} {
+	for name, want := range map[string][]string{
+		unitFile: documented["exporter"], helper: documented["helper"],
+		packaging + "/systemd/config-space.conf": documented["no, `config-space.conf`"], packaging + "/systemd/ebpf.conf": documented["no, `ebpf.conf`"],
+	} {
 		unit := settings(t, name)
 		for _, key := range []string{"AmbientCapabilities", "CapabilityBoundingSet"} {
 			if got := unit[key]; len(want) == 0 || !slices.Equal(got, []string{strings.Join(want, " ")}) {

@@ -80,7 +80,13 @@ func TestPages(t *testing.T) {
 			counts: map[string]string{".gpu.staging": "3", ".piece .way.staging": "3"},
 		},
 		{
-			machine: "gdr-staging-live", verdict: "Watching", has: []string{"job: staging", "Watching: 1 pending warning."},
+			machine: "gdr-staging-live", verdict: "Warning", has: []string{"job: staging", "RDMAGPUDirectStaging"},
+		},
+		{
+			machine: "command-timeouts", verdict: "Warning", has: []string{"RDMACommandTimeouts", "Kernel log", "mlx5_core command timeout, DESTROY_MKEY"},
+		},
+		{
+			machine: "nccl-ib-disabled", verdict: "Watching", has: []string{"job: tcp", "Watching: 1 pending warning."},
 			counts: map[string]string{".verdict.watching": "1", ".holds li.watching": "1"},
 		},
 		{
@@ -100,7 +106,7 @@ func TestPages(t *testing.T) {
 			url := serve(t, c.machine, c.args...)
 			for _, script := range []bool{true, false} {
 				b := browser.Start(t)
-				b.Ask("Emulation.setScriptExecutionDisabled", map[string]any{"value": !script}, nil)
+				b.Ask("Emulation.setScriptExecutionDisabled", map[string]any{"value": !script})
 				b.Size(1280, 900, false)
 				b.Open(url)
 				if got := b.Eval("document.querySelector('.word').textContent"); got != c.verdict {
@@ -199,7 +205,7 @@ func TestRefresh(t *testing.T) {
 	if after := len(b.Requests()); after != before {
 		t.Errorf("%d requests while hidden", after-before)
 	}
-	b.Ask("Network.emulateNetworkConditions", map[string]any{"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
+	b.Ask("Network.emulateNetworkConditions", map[string]any{"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
 	b.Eval("Object.defineProperty(document, 'hidden', {value: false, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))")
 	if !b.Await(5*time.Second, "/^STALE \\d+[sm]: not refreshed, the exporter is unreachable$/.test(document.getElementById('news').textContent) && /^STALE \\d+[sm].* – dgx-h100/.test(document.title)") {
 		t.Errorf("is not marked as stale: %s", b.Eval("document.title + document.getElementById('news').textContent"))
@@ -208,7 +214,7 @@ func TestRefresh(t *testing.T) {
 	if got := b.Eval("(r => scrollY > 100 && r.top >= 0 && r.bottom <= innerHeight)(document.getElementById('news').getBoundingClientRect())"); got != "true" {
 		t.Error("the bar is out of sight at the end of the page")
 	}
-	b.Ask("Network.emulateNetworkConditions", map[string]any{"offline": false, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
+	b.Ask("Network.emulateNetworkConditions", map[string]any{"offline": false, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
 	if !b.Await(25*time.Second, "!document.title.includes('STALE') && document.getElementById('news').className === 'news unseen'") {
 		t.Errorf("stays stale: %s", b.Eval("document.title"))
 	}
@@ -221,7 +227,7 @@ func TestKeyboard(t *testing.T) {
 	b.Open(serve(t, "downshift-one"))
 	key := func(name string, code int) {
 		for _, kind := range []string{"keyDown", "keyUp"} {
-			b.Ask("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": name, "code": name, "windowsVirtualKeyCode": code, "text": map[string]string{"Enter": "\r"}[name]}, nil)
+			b.Ask("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": name, "code": name, "windowsVirtualKeyCode": code, "text": map[string]string{"Enter": "\r"}[name]})
 		}
 	}
 	key("Tab", 9)

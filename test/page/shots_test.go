@@ -40,7 +40,7 @@ func TestScreenshots(t *testing.T) {
 			b.Size(c.width, c.height, c.phone)
 			b.Scheme(c.scheme)
 			b.Open(serve(t, c.machine))
-			picture := small(t, b.Shot(c.width, c.height))
+			picture := small(t, b.Shot())
 			if len(picture) > maxShot {
 				t.Errorf("%d bytes", len(picture))
 			}

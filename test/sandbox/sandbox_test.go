@@ -24,7 +24,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdma_exporter/internal/app"
+	"rdma_exporter/internal/cli"
 	"rdma_exporter/test/port"
 )
 
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 		os.Exit(101)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	code := app.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := cli.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
@@ -280,6 +280,8 @@ func TestCommands(t *testing.T) {
 		{[]int{1}, []string{"healthy", "--url=http://127.0.0.1:1"}},
 		{[]int{0}, []string{"topo", "--replay=demo"}},
 		{[]int{0}, []string{"topo"}},
+		{[]int{0}, []string{"job", "--no-daemon", "--replay=demo"}},
+		{[]int{0}, []string{"job", "--no-daemon", "--nccl-dumps=" + dir}},
 		{[]int{0}, []string{"optics", "--replay=demo"}},
 		{[]int{0}, []string{"optics"}},
 		{[]int{0}, []string{"expect", "list", "--replay=demo"}},
@@ -310,7 +312,7 @@ func TestCommands(t *testing.T) {
 		p.end(t, c.codes...)
 		late.Stop()
 	}
-	for _, command := range app.CommandLine().FlattenedCommands() {
+	for _, command := range cli.CommandLine().FlattenedCommands() {
 		if !ran[command.FullCommand] {
 			t.Errorf("%s did not run", command.FullCommand)
 		}

@@ -19,7 +19,7 @@ import (
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
-	"rdma_exporter/internal/app"
+	"rdma_exporter/internal/cli"
 	"rdma_exporter/internal/web"
 	"rdma_exporter/test/process"
 )
@@ -51,7 +51,7 @@ func TestDay(t *testing.T) {
 		handlers, ended := make(chan http.Handler, 1), make(chan int, 1)
 		var log bytes.Buffer
 		go func() {
-			ended <- app.RunOn(ctx, app.Outside{Serve: func(ctx context.Context, h *web.Handler, _ *toolkit.FlagConfig, _ *slog.Logger) (int, error) {
+			ended <- cli.RunOn(ctx, cli.Outside{Serve: func(ctx context.Context, h *web.Handler, _ *toolkit.FlagConfig, _ *slog.Logger) (int, error) {
 				handlers <- h
 				<-ctx.Done()
 				return 0, nil

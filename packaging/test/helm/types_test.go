@@ -159,7 +159,10 @@ func verifyDaemonSet(t *testing.T, ds *appsv1.DaemonSet) {
 			}
 		}
 		s := c.SecurityContext
-		if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+		if !*s.ReadOnlyRootFilesystem {
+			t.Errorf("%s writes to its image", c.Name)
+		}
+		if s.Privileged == nil && (*s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"})) {
 			t.Errorf("%s: %+v", c.Name, s)
 		}
 		if !c.Resources.Limits.Cpu().IsZero() {
@@ -167,11 +170,26 @@ func verifyDaemonSet(t *testing.T, ds *appsv1.DaemonSet) {
 		}
 	}
 	c := spec.Containers[0]
-	// In a container what is added is given to uid 0 only.
-	if added := len(c.SecurityContext.Capabilities.Add) > 0; added != (*spec.SecurityContext.RunAsUser == 0) || added == *spec.SecurityContext.RunAsNonRoot {
-		t.Errorf("capabilities %v, user %d", c.SecurityContext.Capabilities.Add, *spec.SecurityContext.RunAsUser)
+	// Only a privileged container may open /dev/kmsg. It has all capabilities.
+	kmsg := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/dev/kmsg" })
+	if privileged := c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged; privileged != kmsg || privileged == (c.SecurityContext.AllowPrivilegeEscalation != nil) {
+		t.Errorf("privileged %t, with /dev/kmsg %t", privileged, kmsg)
 	}
-	if wants := slices.Contains(c.SecurityContext.Capabilities.Add, "SYS_PTRACE"); spec.HostPID != wants || !spec.HostNetwork || *spec.AutomountServiceAccountToken {
+	var added []corev1.Capability
+	if c.SecurityContext.Capabilities != nil {
+		added = c.SecurityContext.Capabilities.Add
+	}
+	kubelet := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
+		return m.MountPath == "/var/lib/kubelet/pod-resources" && m.ReadOnly
+	})
+	if asks := strings.Contains(strings.Join(c.Args, " "), "--collector.gdr.pod-resources=/var/lib/kubelet/pod-resources/"); asks != kubelet {
+		t.Errorf("--collector.gdr.pod-resources %t, with the kubelet's socket %t", asks, kubelet)
+	}
+	// In a container what is added is given to uid 0 only, and the kubelet's socket permits uid 0 only.
+	if more := len(added) > 0 || kmsg || kubelet; more != (*spec.SecurityContext.RunAsUser == 0) || more == *spec.SecurityContext.RunAsNonRoot {
+		t.Errorf("capabilities %v, user %d", added, *spec.SecurityContext.RunAsUser)
+	}
+	if wants := slices.Contains(added, "SYS_PTRACE"); spec.HostPID != wants || !spec.HostNetwork || *spec.AutomountServiceAccountToken {
 		t.Errorf("host PID %t, network %t", spec.HostPID, spec.HostNetwork)
 	}
 	limit := c.Resources.Limits.Memory().Value() >> 20
@@ -186,7 +204,7 @@ func verifyDaemonSet(t *testing.T, ds *appsv1.DaemonSet) {
 			t.Errorf("probe %+v", p)
 		}
 	}
-	if b, err := json.Marshal(ds); err != nil || strings.Contains(string(b), "privileged") {
+	if b, err := json.Marshal(ds); err != nil || strings.Contains(string(b), "privileged") != kmsg {
 		t.Errorf("%v", err)
 	}
 }

@@ -37,6 +37,7 @@ struct fake {
 	struct net_device *netdev;
 	struct dentry *debugfs;
 	bool stuck;		/* a query "of the firmware" does not return until this is cleared */
+	u32 blocked;		/* seconds that a query waits */
 	u32 query_errno;	/* what it fails with; 0: it answers */
 	u32 queries;		/* how many were begun */
 
@@ -48,6 +49,10 @@ struct fake {
 	u32 temperature, temperature_critical;	/* thousandths of a degree Celsius, signed */
 	struct devlink *devlink;
 	struct devlink_health_reporter *fw, *fw_fatal;
+
+	/* verbs.c */
+	bool verbs;		/* processes may open it */
+	struct ib_qp *user_qp;	/* the last one of a process */
 
 	/* ib.c */
 	u32 state, phys_state, speed, width;
@@ -73,9 +78,17 @@ int fake_health_add(struct fake *f);
 void fake_health_remove(struct fake *f);
 void fake_health_debugfs(struct fake *f);
 
+/* log.c */
+void fake_log_debugfs(struct dentry *dir);
+
 int fake_ib_add(struct fake *f, struct device *parent);
 void fake_ib_remove(struct fake *f);
 void fake_ib_debugfs(struct fake *f);
+
+struct fake *fake_of(struct ib_device *ib);
+
+void fake_verbs_set_ops(struct ib_device *ib);
+void fake_verbs_debugfs(struct fake *f);
 
 void fake_mad_set_ops(struct ib_device *ib);
 int fake_smp(struct fake *f, const struct ib_mad *in, struct ib_mad *out);

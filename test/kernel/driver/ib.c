@@ -62,11 +62,19 @@ static struct fake *to_fake(struct ib_device *ib)
 	return container_of(ib, struct fake_ib, ib)->fake;
 }
 
+struct fake *fake_of(struct ib_device *ib)
+{
+	return to_fake(ib);
+}
+
 static int ask_firmware(struct fake *f)
 {
 	f->queries++;
 	while (READ_ONCE(f->stuck))
 		msleep(10);
+	/* without waking up in between, which the kernel reports as a hung task */
+	if (READ_ONCE(f->blocked))
+		schedule_timeout_uninterruptible(READ_ONCE(f->blocked) * HZ);
 	return -(int)READ_ONCE(f->query_errno);
 }
 
@@ -312,6 +320,8 @@ int fake_ib_add(struct fake *f, struct device *parent)
 	ib->node_guid = cpu_to_be64(0xb83fd20300a1b200ULL + f->index);
 	snprintf(ib->node_desc, sizeof(ib->node_desc), "fake mlx5_%d", f->index);
 	ib_set_device_ops(ib, &fake_ops);
+	if (f->verbs)
+		fake_verbs_set_ops(ib);
 	if (!f->eth)
 		fake_mad_set_ops(ib);
 	if (f->eth) {
@@ -320,7 +330,7 @@ int fake_ib_add(struct fake *f, struct device *parent)
 			goto free;
 	}
 	snprintf(name, sizeof(name), "mlx5_%d", f->index);
-	err = ib_register_device(ib, name, NULL);
+	err = ib_register_device(ib, name, f->verbs ? parent : NULL);
 	if (err)
 		goto free;
 	return 0;

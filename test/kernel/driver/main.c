@@ -19,6 +19,10 @@ module_param(link_width, uint, 0444);
 MODULE_PARM_DESC(link_speed, "of the PCIe links, as they run and at most, by its code in the registers; 0: what the machine has");
 MODULE_PARM_DESC(link_width, "lanes of the PCIe links, as they run and at most");
 
+static bool verbs;
+module_param(verbs, bool, 0444);
+MODULE_PARM_DESC(verbs, "InfiniBand devices have user space verbs");
+
 static DEFINE_IDA(indexes);
 static struct dentry *debugfs;
 
@@ -46,6 +50,8 @@ static int fake_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	fake_pcie_add(f, link_speed, link_width);
 	f->eth = f->index < strlen(ll) && ll[f->index] == 'e';
 
+	f->verbs = verbs && !f->eth;
+
 	if (f->eth) {
 		err = fake_netdev_add(f, &pdev->dev);
 		if (err)
@@ -60,9 +66,12 @@ static int fake_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 
 	f->debugfs = debugfs_create_dir(dev_name(&f->ib->ib.dev), debugfs);
 	debugfs_create_bool("stuck", 0644, f->debugfs, &f->stuck);
+	debugfs_create_u32("blocked", 0644, f->debugfs, &f->blocked);
 	debugfs_create_u32("query_errno", 0644, f->debugfs, &f->query_errno);
 	debugfs_create_u32("queries", 0444, f->debugfs, &f->queries);
 	fake_ib_debugfs(f);
+	if (f->verbs)
+		fake_verbs_debugfs(f);
 	fake_pcie_debugfs(f);
 	fake_health_debugfs(f);
 	if (f->eth)
@@ -114,6 +123,7 @@ static int __init fake_init(void)
 	int err;
 
 	debugfs = debugfs_create_dir("fakerdma", NULL);
+	fake_log_debugfs(debugfs);
 	err = pci_register_driver(&fake_driver);
 	if (err)
 		debugfs_remove_recursive(debugfs);

@@ -47,8 +47,15 @@ static netdev_tx_t fake_xmit(struct sk_buff *skb, struct net_device *netdev)
 	return NETDEV_TX_OK;
 }
 
+/* The kernel's watchdog has found a queue that stands still. */
+static void fake_tx_timeout(struct net_device *netdev, unsigned int queue)
+{
+	netif_tx_wake_all_queues(netdev);
+}
+
 static const struct net_device_ops fake_netdev_ops = {
 	.ndo_start_xmit = fake_xmit,
+	.ndo_tx_timeout = fake_tx_timeout,
 	.ndo_set_mac_address = eth_mac_addr,
 };
 
@@ -292,6 +299,7 @@ static void fake_netdev_setup(struct net_device *netdev)
 	ether_setup(netdev);
 	netdev->max_mtu = 9978; /* as mlx5 with a hardware MTU of 10,000 */
 	netdev->netdev_ops = &fake_netdev_ops;
+	netdev->watchdog_timeo = HZ;
 	netdev->ethtool_ops = &fake_ethtool_ops;
 	netdev->dcbnl_ops = &fake_dcb_ops;
 	eth_hw_addr_random(netdev);
@@ -347,6 +355,14 @@ static int carrier_set(void *data, u64 value)
 	return 0;
 }
 DEFINE_DEBUGFS_ATTRIBUTE(carrier_fops, carrier_get, carrier_set, "%llu\n");
+
+static int tx_stopped_set(void *data, u64 value)
+{
+	if (value)
+		netif_tx_stop_all_queues(((struct fake *)data)->netdev);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(tx_stopped_fops, NULL, tx_stopped_set, "%llu\n");
 
 static int pfc_en_get(void *data, u64 *value)
 {
@@ -407,6 +423,7 @@ void fake_netdev_debugfs(struct fake *f)
 		snprintf(name, sizeof(name), "pfc_indications%d", i);
 		debugfs_create_u64(name, 0644, f->debugfs, &f->pfc_indications[i]);
 	}
+	debugfs_create_file("tx_stopped", 0200, f->debugfs, f, &tx_stopped_fops);
 	debugfs_create_file("carrier", 0644, f->debugfs, f, &carrier_fops);
 	debugfs_create_file("eeprom", 0200, f->debugfs, f, &eeprom_fops);
 	debugfs_create_u32("eeprom_errno", 0644, f->debugfs, &f->eeprom_errno);

@@ -42,15 +42,22 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - SYS_PTRACE
 - DAC_READ_SEARCH
 {{- end }}
+{{- if .kernelLog }}
+- SYSLOG
+{{- end }}
 {{- if .configurationSpace }}
 - SYS_ADMIN
+{{- end }}
+{{- if .ebpf }}
+- BPF
+- PERFMON
 {{- end }}
 {{- end }}
 {{- end }}
 
-{{/* uid 0 if there are capabilities: in a container added ones only take effect for uid 0. */}}
+{{/* uid 0 if there are capabilities: in a container added ones only take effect for uid 0. The kubelet's socket permits uid 0 only. */}}
 {{- define "rdma.uid" -}}
-{{ if include "rdma.capabilities" . }}0{{ else }}65532{{ end }}
+{{ if or (include "rdma.capabilities" .) .Values.privileges.podNames }}0{{ else }}65532{{ end }}
 {{- end }}
 
 {{/* 80% of the memory limit, in MiB: the rest is memory that Go does not account for. */}}

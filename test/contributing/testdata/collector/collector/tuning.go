@@ -1,11 +1,8 @@
 package collector
 
 import (
-	"context"
-	"strconv"
-	"time"
-
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -15,56 +12,20 @@ var numaBalancing = &Desc{
 	Source: "/proc/sys/kernel/numa_balancing, bit 0 (NUMA_BALANCING_NORMAL)",
 }
 
-type tuning struct {
-	Options
-	at   time.Time
-	last *snapshot.Tuning
-}
-
-func newTuning(o Options) *Collector {
-	c := &tuning{Options: o}
+func newTuning() *Collector {
 	return &Collector{
 		Name:    "tuning",
 		Help:    "kernel settings that delay RDMA",
 		Default: true,
 		Descs:   []*Desc{numaBalancing},
-		Read:    c.read,
+		Read:    readHost("tuning", host.SourceTuning, readTuning, func(n *snapshot.Node, t *snapshot.Tuning) { n.Tuning = t }),
 		Emit:    emitTuning,
 	}
 }
 
-func (c *tuning) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	if now := h.Now(); c.last == nil || now.Sub(c.at) >= slowInterval {
-		r := &reader{ctx: ctx, h: h, since: time.Now()}
-		var section *snapshot.Tuning
-		if err := h.Lanes.Do(ctx, "tuning", func() {
-			r.begin(host.SourceTuning)
-			defer r.end()
-			section = &snapshot.Tuning{NUMABalancing: r.numaBalancing()}
-		}); err != nil {
-			done(err)
-			return
-		}
-		c.last, c.at = section, now
-		n.Issues = append(n.Issues, r.issues...)
-	}
-	n.Tuning = c.last
-	done(nil)
-}
-
-// numaBalancing is nil where the kernel is built without CONFIG_NUMA_BALANCING.
-func (r *reader) numaBalancing() *uint64 {
-	const file = "proc/sys/kernel/numa_balancing"
-	text := r.optional(file)
-	if text == "" {
-		return nil
-	}
-	v, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		r.issue(host.ErrGarbled(file, []byte(text)))
-		return nil
-	}
-	return &v
+// readTuning leaves out what is not in a kernel that is built without CONFIG_NUMA_BALANCING.
+func readTuning(r *reading.Reader) *snapshot.Tuning {
+	return &snapshot.Tuning{NUMABalancing: r.Decimal("proc/sys/kernel/numa_balancing")}
 }
 
 func emitTuning(n *snapshot.Node, s Sink) {

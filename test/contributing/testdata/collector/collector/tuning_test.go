@@ -4,11 +4,11 @@ import "testing"
 
 func TestNUMABalancing(t *testing.T) {
 	for text, want := range map[string]any{"0": uint64(0), "1": uint64(1), "2": uint64(2), "on": nil} {
-		if got := value(readerOf(t, "-- proc/sys/kernel/numa_balancing --\n"+text+"\n").numaBalancing()); got != want {
+		if got := value(readTuning(readerOf(t, "-- proc/sys/kernel/numa_balancing --\n"+text+"\n")).NUMABalancing); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
-	if got := value(readerOf(t, "").numaBalancing()); got != nil {
+	if got := value(readTuning(readerOf(t, "")).NUMABalancing); got != nil {
 		t.Errorf("no file: %v", got)
 	}
 }

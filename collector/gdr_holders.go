@@ -1,0 +1,262 @@
+package collector
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	portJobInfo = &Desc{
+		Name: "rdma_port_job_info", Of: "rdma_port_job_info", Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopePort,
+		Help:   "Workload that uses the port, always 1: a process of it has memory registered with the RDMA device, or a queue pair on it. A port of a physical function has those of its virtual functions and subfunctions too. At most 16 for each port, those with the most registered memory; rdma_port_jobs counts all. scheduler and job_id: slurm and the job, kubernetes and the UID of the pod, container and the first digits of its ID, systemd and the unit, session and the login session, none, unknown (a process that is not visible). namespace and pod: names of the pod, only with --collector.gdr.pod-resources, and empty if its devices do not identify it. Where RDMA netlink does not list memory regions: workloads that have the device open.",
+		Labels: []string{"device", "port", "scheduler", "job_id", "namespace", "pod"},
+		Source: "RDMA netlink RES_CTX_GET, RES_MR_GET, RES_QP_GET of drivers without a firmware command for it; /proc/PID/cgroup; the kubelet's PodResources API",
+	}
+	portJobs = &Desc{
+		Name: "rdma_port_jobs", Of: "rdma_port_job_info", Beside: "rdma_port_job_info", Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopePort,
+		Help:   "Workloads that use the port; absent if there are none. See rdma_port_job_info.",
+		Labels: []string{"device", "port"}, Source: "as rdma_port_job_info",
+	}
+	gpuJobInfo = &Desc{
+		Name: "rdma_gpu_job_info", Of: "rdma_port_job_info", Beside: "rdma_port_job_info", Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopeGPU,
+		Help:   "Workload with a process that has the GPU open, and NCCL or an RDMA device, always 1. Labels as in rdma_port_job_info; at most 16 for each GPU.",
+		Labels: []string{"gpu", "UUID", "scheduler", "job_id", "namespace", "pod"}, Source: "/proc/PID/fd, /proc/PID/cgroup",
+	}
+	jobInfo = &Desc{
+		Name: "rdma_job_info", Of: "rdma_job_info", Type: gauge, Scope: scopeHost,
+		Help:   "Name and user of a workload of rdma_port_job_info or rdma_gpu_job_info, always 1; at most 64. name: SLURM_JOB_NAME; user: number of the user. Only with --collector.gdr.job-names.",
+		Labels: []string{"scheduler", "job_id", "name", "user"}, Source: "/proc/PID/environ, /proc/PID/status",
+	}
+)
+
+// Limits of series. Users may start any number of jobs.
+const (
+	jobsOfPort = 16
+	jobsNamed  = 64
+)
+
+// memoryQPs are drivers whose query_qp reads memory only. Those of other drivers send a firmware command.
+var memoryQPs = []string{"rxe", "siw", "hfi1", "cxgb4", "irdma"}
+
+// listsQPs reports whether the queue pairs of a device can be listed without firmware commands.
+func listsQPs(name string, devices []snapshot.Device) bool {
+	i := slices.IndexFunc(devices, func(d snapshot.Device) bool { return d.Name == name })
+	return i >= 0 && slices.Contains(memoryQPs, devices[i].Driver)
+}
+
+// jobs are the workloads on the ports of each device. A device that RDMA netlink does not answer for has those that have it open.
+func (o holders) jobs(h *host.Host, found []snapshot.Process, names []string, devices []snapshot.Device) (out []snapshot.DeviceJobs) {
+	byPID := map[int]*snapshot.Process{}
+	for i := range found {
+		byPID[found[i].PID] = &found[i]
+	}
+	nodes := map[string]string{} // of devices that do not answer
+	if len(o.devices) < len(names) && slices.ContainsFunc(found, func(p snapshot.Process) bool { return len(p.Verbs) > 0 }) {
+		nodes = verbsDevices(h)
+	}
+	sums := map[string]map[snapshot.Workload]*snapshot.PortJob{}
+	for _, name := range names {
+		jobs := map[snapshot.Workload]*snapshot.PortJob{}
+		if answer, ok := o.devices[name]; ok {
+			listed(jobs, answer, byPID)
+		} else {
+			opened(jobs, found, nodes, name)
+		}
+		if len(jobs) == 0 {
+			continue
+		}
+		merge(sums, name, jobs)
+		if parent := parentDevice(h, name, devices); parent != "" && parent != name {
+			merge(sums, parent, jobs)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		i := slices.IndexFunc(devices, func(d snapshot.Device) bool { return d.Name == name })
+		if i < 0 {
+			continue
+		}
+		one := snapshot.DeviceJobs{Device: name}
+		for j := range devices[i].Ports {
+			one.Ports = append(one.Ports, devices[i].Ports[j].Number)
+		}
+		for _, job := range sums[name] {
+			one.Jobs = append(one.Jobs, *job)
+		}
+		slices.SortFunc(one.Jobs, busiestFirst)
+		out = append(out, one)
+	}
+	return out
+}
+
+// listed adds the workloads of an answer of RDMA netlink that have memory registered or queue pairs. NCCL opens all devices, also those
+// that it does not use.
+func listed(jobs map[snapshot.Workload]*snapshot.PortJob, answer []host.RDMAHolder, byPID map[int]*snapshot.Process) {
+	for _, one := range answer {
+		if one.Regions == 0 && (one.QPs == nil || *one.QPs == 0) {
+			continue
+		}
+		who := snapshot.Workload{Scheduler: "unknown"}
+		if p := byPID[one.PID]; p != nil {
+			who = p.Workload()
+		}
+		job := jobs[who]
+		if job == nil {
+			job = &snapshot.PortJob{Workload: who, Regions: new(uint64)}
+			jobs[who] = job
+		}
+		job.Processes++
+		job.Contexts, job.RegionBytes = job.Contexts+one.Contexts, job.RegionBytes+one.RegionBytes
+		*job.Regions += one.Regions
+		if one.QPs != nil {
+			job.QPs = plus(job.QPs, one.QPs)
+		}
+	}
+}
+
+// opened adds the workloads that have a device open.
+func opened(jobs map[snapshot.Workload]*snapshot.PortJob, found []snapshot.Process, nodes map[string]string, device string) {
+	for i := range found {
+		p := &found[i]
+		if !slices.ContainsFunc(p.Verbs, func(node string) bool { return nodes[node] == device }) {
+			continue
+		}
+		who := p.Workload()
+		if jobs[who] == nil {
+			jobs[who] = &snapshot.PortJob{Workload: who}
+		}
+		jobs[who].Processes++
+	}
+}
+
+// merge adds workloads to those of a device.
+func merge(sums map[string]map[snapshot.Workload]*snapshot.PortJob, device string, jobs map[snapshot.Workload]*snapshot.PortJob) {
+	to := sums[device]
+	if to == nil {
+		to = map[snapshot.Workload]*snapshot.PortJob{}
+		sums[device] = to
+	}
+	for who, job := range jobs {
+		sum := to[who]
+		if sum == nil {
+			sum = &snapshot.PortJob{Workload: who}
+			to[who] = sum
+		}
+		sum.Processes, sum.Contexts, sum.RegionBytes = sum.Processes+job.Processes, sum.Contexts+job.Contexts, sum.RegionBytes+job.RegionBytes
+		sum.Regions, sum.QPs = plus(sum.Regions, job.Regions), plus(sum.QPs, job.QPs)
+	}
+}
+
+// plus is the sum of the known numbers; nil: none is known.
+func plus(a, b *uint64) *uint64 {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	sum := *a + *b
+	return &sum
+}
+
+func busiestFirst(a, b snapshot.PortJob) int {
+	var qpsA, qpsB uint64
+	if a.QPs != nil {
+		qpsA = *a.QPs
+	}
+	if b.QPs != nil {
+		qpsB = *b.QPs
+	}
+	return cmp.Or(cmp.Compare(b.RegionBytes, a.RegionBytes), cmp.Compare(qpsB, qpsA), cmp.Compare(a.Scheduler, b.Scheduler), cmp.Compare(a.ID, b.ID))
+}
+
+// verbsDevices are the devices by uverbs node.
+func verbsDevices(h *host.Host) map[string]string {
+	out := map[string]string{}
+	names, _ := h.Files.List(verbsDir)
+	for _, node := range names {
+		if !strings.HasPrefix(node, "uverbs") {
+			continue
+		}
+		if b, err := h.Files.Read(verbsDir+"/"+node+"/ibdev", nil); err == nil {
+			out[node] = strings.TrimSpace(string(b))
+		}
+	}
+	return out
+}
+
+// parentDevice is the device of the physical function of a virtual function or subfunction; empty: none on this host.
+func parentDevice(h *host.Host, name string, devices []snapshot.Device) string {
+	dir, err := h.Files.Resolve(classDir + "/" + name + "/device")
+	if err != nil {
+		return ""
+	}
+	address := ""
+	if strings.Contains(path.Base(dir), ".sf.") {
+		address = path.Base(path.Dir(dir))
+	} else if target, err := h.Files.Link(dir + "/physfn"); err == nil {
+		address = path.Base(target)
+	}
+	i := slices.IndexFunc(devices, func(d snapshot.Device) bool { return address != "" && d.PCIAddress == address && d.Name != name })
+	if i < 0 {
+		return ""
+	}
+	return devices[i].Name
+}
+
+// jobsOn are the workloads of the processes, with their GPUs.
+func jobsOn(found []snapshot.Process, gpus []gdrGPU) (out []snapshot.JobInfo) {
+	for i := range found {
+		p := &found[i]
+		who := p.Workload()
+		k := slices.IndexFunc(out, func(j snapshot.JobInfo) bool { return j.Workload == who })
+		if k < 0 {
+			k = len(out)
+			out = append(out, snapshot.JobInfo{Workload: who})
+		}
+		j := &out[k]
+		j.Name, j.User = cmp.Or(j.Name, p.JobName), cmp.Or(j.User, p.User)
+		if p.Step != "" && !slices.Contains(j.Steps, p.Step) {
+			j.Steps = append(j.Steps, p.Step)
+		}
+		for g := range gpus {
+			if slices.Contains(p.GPUs, gpus[g].minor) && !slices.Contains(j.GPUs, g) {
+				j.GPUs = append(j.GPUs, g)
+			}
+		}
+	}
+	for i := range out {
+		slices.Sort(out[i].Steps)
+		slices.Sort(out[i].GPUs)
+	}
+	slices.SortFunc(out, func(a, b snapshot.JobInfo) int {
+		return cmp.Or(cmp.Compare(a.Scheduler, b.Scheduler), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+func emitJobs(s Sink, d *snapshot.GDR) {
+	for _, device := range d.PortJobs {
+		for _, number := range device.Ports {
+			port := strconv.Itoa(number)
+			for _, j := range device.Jobs[:min(jobsOfPort, len(device.Jobs))] {
+				s.Emit(portJobInfo, 1, device.Device, port, j.Scheduler, j.ID, j.Namespace, j.Pod)
+			}
+			s.Emit(portJobs, float64(len(device.Jobs)), device.Device, port)
+		}
+	}
+	emitted := make([]int, len(d.GPUs))
+	for i, j := range d.Jobs {
+		for _, g := range j.GPUs {
+			if emitted[g]++; emitted[g] <= jobsOfPort {
+				s.Emit(gpuJobInfo, 1, d.GPUs[g].Index, d.GPUs[g].UUID, j.Scheduler, j.ID, j.Namespace, j.Pod)
+			}
+		}
+		if i < jobsNamed && j.Name+j.User != "" {
+			s.Emit(jobInfo, 1, j.Scheduler, j.ID, j.Name, j.User)
+		}
+	}
+}

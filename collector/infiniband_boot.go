@@ -1,0 +1,48 @@
+package collector
+
+import (
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
+	"rdma_exporter/internal/snapshot"
+)
+
+// bootClock is the boot data read, and when.
+type bootClock struct {
+	uptime reading.Kept[float64] // seconds
+	id     string
+}
+
+// readBoot returns uptime and boot ID. Both files are the host's in a container too; a file that cannot be read leaves its value empty.
+// The kernel sums the times of all processors for /proc/uptime: it is read once a minute, and the uptime is advanced by the clock in
+// between. The boot ID does not change while the program runs and is read once.
+func (c *infiniBand) readBoot(h *host.Host) snapshot.Boot {
+	now := h.Now()
+	if c.boot.uptime.Due(now, slowInterval) || now.Before(c.boot.uptime.Time()) { // the clock was set back
+		if c.boot.id == "" {
+			if id, err := h.Files.Read("proc/sys/kernel/random/boot_id", nil); err == nil {
+				c.boot.id = strings.TrimSpace(string(id))
+			}
+		}
+		uptime, ok := readUptime(h)
+		if !ok {
+			return snapshot.Boot{ID: c.boot.id}
+		}
+		c.boot.uptime.Keep(uptime, now)
+	}
+	uptime := c.boot.uptime.Value + now.Sub(c.boot.uptime.Time()).Seconds()
+	return snapshot.Boot{Uptime: &uptime, ID: c.boot.id}
+}
+
+// readUptime reads the first number of /proc/uptime.
+func readUptime(h *host.Host) (float64, bool) {
+	text, err := h.Files.Read("proc/uptime", nil)
+	if err != nil {
+		return 0, false
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	seconds, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
+	return seconds, err == nil && seconds >= 0 && seconds < 1e12
+}

@@ -1,0 +1,139 @@
+package collector
+
+import (
+	"context"
+	"strconv"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/reading"
+	"rdma_exporter/internal/snapshot"
+)
+
+const (
+	sourceSpeeds   = "PortExtendedSpeedsCounters, IBA 16.1.4.12"
+	sourceExtended = "PortInfoExtended, IBA 14.2.5.19"
+)
+
+// speedsDesc is a Desc of an InfiniBand port that only PortExtendedSpeedsCounters has.
+func speedsDesc(name, help string) *Desc {
+	return &Desc{
+		Name: name, Type: counter, Scope: scopePort, Help: help + absentWhenZero,
+		Labels: []string{"device", "port"}, Source: sourceSpeeds, Of: infinibandPorts, Asks: host.SourceSubnet.Name(),
+	}
+}
+
+var (
+	syncHeaderErrors = speedsDesc("rdma_port_fec_sync_header_errors_total", "Blocks of 64b/66b received with an invalid sync header, on all lanes of an InfiniBand port. Saturates at 65535.")
+	unknownBlocks    = speedsDesc("rdma_port_fec_unknown_blocks_total", "Blocks of 64b/66b received with a valid sync header and an unknown type, on all lanes of an InfiniBand port. Saturates at 65535.")
+)
+
+// fecMetric are the metrics of a counter of PortExtendedSpeedsCounters: of the port, and of a lane.
+type fecMetric struct {
+	port, lane *Desc
+	sparse     bool // left out while 0
+}
+
+var fecMetrics = map[string]fecMetric{
+	"corrected_symbols":    {port: fecCorrectedSymbols, lane: fecLaneCorrectedSymbols},
+	"corrected_blocks":     {port: fecCorrectedBlocks, lane: fecLaneCorrectedBlocks},
+	"uncorrectable_blocks": {port: fecUncorrectableBlocks, lane: fecLaneUncorrectableBlocks},
+	"sync_header_errors":   {port: syncHeaderErrors, sparse: true},
+	"unknown_blocks":       {port: unknownBlocks, sparse: true},
+}
+
+// ibFECDescs are the metrics that an InfiniBand port has beside an Ethernet port.
+var ibFECDescs = []*Desc{
+	fecInfo, fecCorrectedSymbols, fecCorrectedBlocks, fecUncorrectableBlocks, fecLaneCorrectedSymbols, fecLaneCorrectedBlocks,
+	fecLaneUncorrectableBlocks, syncHeaderErrors, unknownBlocks,
+}
+
+// eachFEC calls emit for each counter that counts, with its lane if it has one, and full for each that has stopped at its highest value.
+// Lanes beyond the width of the link are left out.
+func eachFEC(metrics map[string]fecMetric, f *snapshot.IBFEC, lanes *uint64, emit func(d *Desc, v float64, lane ...string), full func(name string)) {
+	for _, c := range f.Counts {
+		m := metrics[c.Name]
+		d, lane := m.port, []string(nil)
+		if c.Lane >= 0 {
+			d, lane = m.lane, []string{strconv.Itoa(c.Lane)}
+		}
+		switch {
+		case d == nil || c.Lane >= 0 && (lanes == nil || uint64(c.Lane) >= *lanes) || m.sparse && c.Value == 0:
+		case mad.FECCount(c).AtEnd():
+			full(c.Name)
+		default:
+			emit(d, float64(c.Value), lane...)
+		}
+	}
+}
+
+// emitIBFEC emits the FEC of an InfiniBand port. Its netdev is empty: the counters are those of the port.
+func emitIBFEC(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
+	if p.FEC == nil {
+		return
+	}
+	if p.FEC.Mode != "" {
+		s.Emit(fecInfo, 1, d.Name, port, "", p.FEC.Mode)
+	}
+	saturated := map[string]bool{}
+	eachFEC(fecMetrics, p.FEC, p.Lanes, func(desc *Desc, v float64, lane ...string) {
+		at := []string{d.Name, port, ""}
+		if desc == syncHeaderErrors || desc == unknownBlocks {
+			at = at[:2]
+		}
+		s.Emit(desc, v, append(at, lane...)...)
+	}, func(name string) { saturated[name] = true })
+	for name := range saturated {
+		s.Emit(counterSaturated, 1, d.Name, port, "fec_"+name)
+	}
+}
+
+// polled is what a local InfiniBand port answers each slowInterval.
+type polled[T any] struct {
+	last  reading.Kept[*T]
+	tried reading.Last
+	err   error // of the last query
+	// silent: failures are not reported.
+	silent bool
+}
+
+// value queries the port if it is due. An answer is kept while queries fail, but not for longer than settingsRetention.
+func (q *polled[T]) value(r *reading.Reader, mode MADCounters, query func() (T, error)) *T {
+	now, interval := r.Now(), slowInterval
+	if q.err != nil {
+		interval = agentRetryAfter
+	}
+	if q.tried.Due(now, interval) {
+		q.tried.Read(now)
+		got, err := query()
+		switch q.err = err; {
+		case err == nil:
+			q.last.Keep(&got, now)
+		case mode == CountersRecorded && host.IsAbsent(err):
+			q.err = nil
+		}
+	}
+	if q.err != nil && !q.silent {
+		r.Begin(host.SourceSubnet)
+		r.Issue(q.err)
+	}
+	if !q.last.Within(now, settingsRetention) {
+		return nil
+	}
+	return q.last.Value
+}
+
+// fec queries the FEC of a port if it is due: one datagram, or two if the agent has its errors. The agent may be queried.
+func (a *ownAgent) fec(r *reading.Reader, port int) *snapshot.IBFEC {
+	return a.errors.value(r, a.mode, func() (snapshot.IBFEC, error) { return askOwn(a, r, port, a.agent.FECRequests(), host.Subnet.PortFEC) })
+}
+
+// portSettings queries the settings of a port if it is due.
+func (a *ownAgent) portSettings(r *reading.Reader, port int) *snapshot.IBPortSettings {
+	a.settings.silent = a.mode == CountersIfPermitted
+	return a.settings.value(r, a.mode, func() (snapshot.IBPortSettings, error) {
+		return askOwn(a, r, port, host.PortSettingsRequests, func(s host.Subnet, ctx context.Context, device string, port int, _ *host.Agent) (snapshot.IBPortSettings, error) {
+			return s.PortSettings(ctx, device, port)
+		})
+	})
+}

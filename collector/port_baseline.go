@@ -1,0 +1,382 @@
+package collector
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/reading"
+	"rdma_exporter/internal/snapshot"
+)
+
+const baselineHelp = " Mean of the first 4h of a transceiver, counted from 1h after link-up; fixed then, and begun anew with another serial number, after the transceiver was unplugged, and by accept. Absent while it forms, and without a state directory after each restart."
+
+var (
+	berBaseline = &Desc{
+		Name: "rdma_port_fec_ber_baseline", Type: gauge, Unit: "", Scope: scopePort,
+		Help:   "Errors before FEC per bit that the link had when its transceiver was new here; without an error the rate of one error in 4h. end: own, what the port receives; neighbour, what it sends." + baselineHelp,
+		Labels: []string{"device", "port", "netdev", "end"}, Source: "docs/ber.md", Of: "rdma_port_info", Beside: "rdma_port_info",
+	}
+	berBaselineStart = &Desc{
+		Name: "rdma_port_fec_ber_baseline_start_timestamp_seconds", Type: gauge, Unit: "seconds", Scope: scopePort,
+		Help:   "Time at which rdma_port_fec_ber_baseline began to form, Unix time. Absent where errors before FEC are not counted, and until 1h after link-up.",
+		Labels: []string{"device", "port", "netdev", "end"}, Source: "docs/ber.md", Of: "rdma_port_info", Beside: "rdma_port_info",
+	}
+	receiveBaseline = besideAge(opticsDesc("rdma_transceiver_receive_power_baseline_dbm", "dbm", "Optical power that a lane received when its transceiver was new here."+baselineHelp, "docs/ber.md", "lane"))
+	biasBaseline    = besideAge(opticsDesc("rdma_transceiver_bias_baseline_amperes", "amperes", "Laser bias current of a lane when its transceiver was new here."+baselineHelp, "docs/ber.md", "lane"))
+
+	baselineDescs = []*Desc{berBaseline, berBaselineStart, receiveBaseline, biasBaseline}
+)
+
+// What is measured, in the ID of a baseline.
+const (
+	ofOwnEnd  = "#own"
+	ofFarEnd  = "#neighbour"
+	ofReceive = "#receive/"
+	ofBias    = "#bias/"
+)
+
+// baselines forms the baselines in memory, from readings a minute apart.
+type baselines struct {
+	mu    sync.Mutex
+	now   time.Time // of the last round
+	read  reading.Last
+	links map[string]*settling
+	last  map[string]float64 // counters at the last readings, by ID
+
+	measured []baselineOf // by the last readings
+}
+
+// settling is since when a link is ACTIVE without interruption.
+type settling struct {
+	since time.Time // zero: it is not
+	downs uint64    // times that it went down
+}
+
+// baselineOf is a baseline that a port has, with its labels.
+type baselineOf struct {
+	id     string
+	desc   *Desc
+	labels []string
+	link   string // ID of the link
+	serial string
+	value  float64
+	rate   float64 // bits per second; 0: value is a reading, not a counter
+}
+
+func (b *baselines) setNow(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = now
+}
+
+// deriveBaselines adds the readings of a complete node once a minute, and emits the baselines of what was read last.
+func (c *infiniBand) deriveBaselines(n *snapshot.Node, s Sink) {
+	if n.InfiniBand == nil {
+		return
+	}
+	b := &c.baselines
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.read.Due(b.now, slowInterval) {
+		b.learn(c.memory, n)
+	}
+	for i := range b.measured {
+		o := &b.measured[i]
+		r, known := c.memory.Baseline(o.id)
+		if !known {
+			continue
+		}
+		if o.desc == berBaseline {
+			s.Emit(berBaselineStart, float64(r.Since.Unix()), o.labels...)
+		}
+		switch {
+		case !r.Formed() || r.Serial != "" && o.serial != "" && r.Serial != o.serial:
+		case o.desc == berBaseline:
+			s.Emit(berBaseline, r.Ratio(), o.labels...)
+		default:
+			s.Emit(o.desc, r.Mean(), o.labels...)
+		}
+	}
+}
+
+// learn measures, and adds a reading of each link that is settled.
+func (b *baselines) learn(m *expect.Memory, n *snapshot.Node) {
+	took := b.now.Sub(b.read.Time())
+	counted := b.read.Within(b.now, 3*slowInterval) // a longer gap is unknown time
+	b.read.Read(b.now)
+	b.settle(n)
+	parts := partsByPort(n)
+	b.measured = measuredBaselines(n, parts)
+	for _, link := range unplugged(n, parts) {
+		m.ForgetBaselines(link)
+	}
+	last := map[string]float64{}
+	for i := range b.measured {
+		o := &b.measured[i]
+		before, again := b.last[o.id]
+		last[o.id] = o.value
+		if l := b.links[portOfLink(o.link)]; !counted || !again || l == nil || l.since.IsZero() || b.now.Sub(l.since) < expect.BaselineSettle {
+			continue
+		}
+		r := expect.Reading{Serial: o.serial, Sum: o.value, Weight: 1, Took: took}
+		if o.rate > 0 {
+			if o.value < before {
+				continue // the counter was reset
+			}
+			r.Sum, r.Weight = o.value-before, o.rate*took.Seconds()
+		}
+		known, _ := m.Baseline(o.id)
+		known.Device = o.labels[0]
+		known.Port, _ = strconv.Atoi(o.labels[1])
+		m.SetBaseline(o.id, known.Add(b.now, r))
+	}
+	b.last = last
+}
+
+// settle notes since when each link is ACTIVE. A link that went down between two readings begins again.
+func (b *baselines) settle(n *snapshot.Node) {
+	links := map[string]*settling{}
+	for i := range n.InfiniBand.Devices {
+		d := &n.InfiniBand.Devices[i]
+		for j := range d.Ports {
+			p := &d.Ports[j]
+			id := lastingID(d, p.Number, "")
+			if id == "" || !isActive(p) {
+				continue
+			}
+			l := &settling{b.now, linkDowns(p)}
+			if before := b.links[id]; before != nil && before.downs == l.downs {
+				l.since = before.since
+			}
+			links[id] = l
+		}
+	}
+	b.links = links
+}
+
+// linkDowns is the number of times that the link of a port went down, by any of its counters.
+func linkDowns(p *snapshot.Port) (sum uint64) {
+	for _, c := range p.Counters {
+		if c.Name == "link_downed" {
+			sum += c.Value
+		}
+	}
+	for i := range p.Netdev {
+		if downs := p.Netdev[i].CarrierDowns; downs != nil {
+			sum += *downs
+		}
+	}
+	return sum
+}
+
+// portOfLink is the ID of the port of a link that may be the member of a bond.
+func portOfLink(id string) string {
+	if parts := strings.Split(id, "/"); len(parts) > 3 {
+		return strings.Join(parts[:3], "/")
+	}
+	return id
+}
+
+// portParts are the sections of a node that belong to one port.
+type portParts struct {
+	netdevs []*snapshot.NetdevCounters
+	cages   []*snapshot.Cage
+	far     []*snapshot.PortSubnet
+}
+
+type partsKey struct {
+	device string
+	port   int
+}
+
+// portsOf are the parts of all ports.
+type portsOf map[partsKey]*portParts
+
+// at are the parts of a port, empty ones the first time.
+func (m portsOf) at(device string, port int) *portParts {
+	k := partsKey{device, port}
+	if m[k] == nil {
+		m[k] = &portParts{}
+	}
+	return m[k]
+}
+
+func partsByPort(n *snapshot.Node) portsOf {
+	out := portsOf{}
+	if n.Ethernet != nil {
+		for i := range n.Ethernet.Netdevs {
+			nd := &n.Ethernet.Netdevs[i]
+			p := out.at(nd.Device, nd.Port)
+			p.netdevs = append(p.netdevs, nd)
+		}
+	}
+	if n.Optics != nil {
+		for i := range n.Optics.Cages {
+			c := &n.Optics.Cages[i]
+			p := out.at(c.Device, c.Port)
+			p.cages = append(p.cages, c)
+		}
+	}
+	if n.Neighbours != nil {
+		for i := range n.Neighbours.Subnets {
+			f := &n.Neighbours.Subnets[i]
+			p := out.at(f.Device, f.Port)
+			p.far = append(p.far, f)
+		}
+	}
+	return out
+}
+
+// serial is the serial number of the transceiver of a netdev; empty: unknown.
+func (p *portParts) serial(netdev string) string {
+	for _, c := range p.cages {
+		if c.Netdev == netdev && c.Module != nil {
+			return c.Module.SerialNumber
+		}
+	}
+	return ""
+}
+
+// measuredBaselines is what the ports have now of which there are baselines.
+func measuredBaselines(n *snapshot.Node, parts portsOf) (out []baselineOf) {
+	for i := range n.InfiniBand.Devices {
+		d := &n.InfiniBand.Devices[i]
+		for j := range d.Ports {
+			p := &d.Ports[j]
+			if lastingID(d, p.Number, "") != "" && isActive(p) {
+				of := parts.at(d.Name, p.Number)
+				out = append(out, ownErrors(of, d, p)...)
+				out = append(out, farErrorsOf(of, d, p)...)
+				out = append(out, lanesOf(of, d, p)...)
+			}
+		}
+	}
+	return out
+}
+
+// ownErrors are the errors before FEC of a port: corrected bits, else corrected symbols, as in port:rdma_link_raw_errors:rate10m.
+func ownErrors(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []baselineOf) {
+	if p.Rate == nil {
+		return nil
+	}
+	add := func(netdev string, v float64) {
+		link := lastingID(d, p.Number, netdev)
+		out = append(out, baselineOf{
+			id: link + ofOwnEnd, desc: berBaseline, labels: []string{d.Name, strconv.Itoa(p.Number), netdev, "own"}, link: link,
+			serial: of.serial(netdev), value: v, rate: *p.Rate,
+		})
+	}
+	var symbols []func()
+	for _, nd := range of.netdevs {
+		if bits, ok := correctedBits(nd); ok {
+			add(nd.Netdev, bits)
+		} else if nd.FEC != nil && len(nd.FEC.Histogram) > 0 {
+			total, _ := correctedSymbols(nd.FEC.Histogram)
+			symbols = append(symbols, func() { add(nd.Netdev, float64(total)) })
+		}
+	}
+	if v, ok := correctedByPort(p.FEC); ok {
+		symbols = append(symbols, func() { add("", v) })
+	}
+	if len(out) == 0 {
+		for _, s := range symbols {
+			s()
+		}
+	}
+	return out
+}
+
+func correctedBits(nd *snapshot.NetdevCounters) (float64, bool) {
+	if nd.Stats != nil {
+		for i := range nd.Stats.Counts {
+			if c := &nd.Stats.Counts[i]; c.What == snapshot.FECCorrectedBits {
+				return c.Value, true
+			}
+		}
+	}
+	if nd.FEC != nil && nd.FEC.CorrectedBits != nil {
+		return float64(*nd.FEC.CorrectedBits), true
+	}
+	return 0, false
+}
+
+// correctedByPort is the counter of corrected symbols of an InfiniBand port that counts.
+func correctedByPort(f *snapshot.IBFEC) (float64, bool) {
+	if f == nil {
+		return 0, false
+	}
+	for _, c := range f.Counts {
+		if c.Name == "corrected_symbols" && c.Lane < 0 && !mad.FECCount(c).AtEnd() {
+			return float64(c.Value), true
+		}
+	}
+	return 0, false
+}
+
+// farErrorsOf are the errors before FEC at the far end of an InfiniBand link. Its transceiver is not readable.
+func farErrorsOf(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []baselineOf) {
+	if p.Rate == nil {
+		return nil
+	}
+	for _, far := range of.far {
+		if v, ok := correctedByPort(far.FEC); ok {
+			link := lastingID(d, p.Number, "")
+			out = append(out, baselineOf{
+				id: link + ofFarEnd, desc: berBaseline, labels: []string{d.Name, strconv.Itoa(p.Number), "", "neighbour"}, link: link, value: v, rate: *p.Rate,
+			})
+		}
+	}
+	return out
+}
+
+// darkLane is the power in dBm at which a lane receives nothing, as in RDMATransceiverLaneDark.
+const darkLane = -30
+
+// lanesOf are the readings of the lanes in use of the transceivers of a port.
+func lanesOf(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []baselineOf) {
+	for _, c := range of.cages {
+		if c.Module == nil || c.First != "" {
+			continue
+		}
+		link := lastingID(d, p.Number, c.Netdev)
+		for i := range c.Module.Lanes {
+			l := &c.Module.Lanes[i]
+			if l.Active != nil && !*l.Active {
+				continue
+			}
+			number := strconv.Itoa(l.Number)
+			add := func(what string, desc *Desc, v float64) {
+				out = append(out, baselineOf{
+					id: link + what + number, desc: desc, labels: []string{d.Name, strconv.Itoa(p.Number), c.Netdev, number}, link: link,
+					serial: c.Module.SerialNumber, value: v,
+				})
+			}
+			if l.RxPower != nil && *l.RxPower > darkLane {
+				add(ofReceive, receiveBaseline, *l.RxPower)
+			}
+			if l.Bias != nil && *l.Bias > 0 {
+				add(ofBias, biasBaseline, *l.Bias)
+			}
+		}
+	}
+	return out
+}
+
+// unplugged are the links whose cage is empty.
+func unplugged(n *snapshot.Node, parts portsOf) (out []string) {
+	for i := range n.InfiniBand.Devices {
+		d := &n.InfiniBand.Devices[i]
+		for j := range d.Ports {
+			for _, c := range parts.at(d.Name, d.Ports[j].Number).cages {
+				if id := lastingID(d, d.Ports[j].Number, c.Netdev); c.State == snapshot.CageEmpty && id != "" {
+					out = append(out, id)
+				}
+			}
+		}
+	}
+	return out
+}

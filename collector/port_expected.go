@@ -1,0 +1,311 @@
+package collector
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
+	"rdma_exporter/internal/site"
+	"rdma_exporter/internal/snapshot"
+)
+
+const expectedSources = "pin (--config.file), link_modes (advertised by both ends of an Ethernet link), link_partner (enabled at both ends of an InfiniBand link), siblings (same board and role), high_water_mark (of the port itself)"
+
+var (
+	portExpectedRate = &Desc{
+		Name: "rdma_port_expected_rate_bytes_per_second", Beside: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Help:   "Expected data rate of the link. Absent where there is no expectation.",
+		Labels: []string{"device", "port"}, Source: "see rdma_port_expected_rate_info",
+	}
+	portExpectedRateInfo = &Desc{
+		Name: "rdma_port_expected_rate_info", Type: gauge, Scope: scopePort,
+		Help:   "Source of the expected rate, always 1. source: " + expectedSources + "; capability where only that of the device is known (not evaluated).",
+		Labels: []string{"device", "port", "source"},
+		Source: "--config.file; ethtool netlink LINKMODES_GET ours and peer; the other ports of the host; the state directory",
+	}
+	portExpectedWidth = &Desc{
+		Name: "rdma_port_expected_width_lanes", Beside: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_port_width_lanes", Type: gauge, Unit: "lanes", Scope: scopePort,
+		Help:   "Expected lanes of the link. Absent where there is no expectation.",
+		Labels: []string{"device", "port"}, Source: "see rdma_port_expected_width_info",
+	}
+	portExpectedWidthInfo = &Desc{
+		Name: "rdma_port_expected_width_info", Type: gauge, Scope: scopePort,
+		Help:   "Source of the expected width, always 1. source: " + expectedSources + ".",
+		Labels: []string{"device", "port", "source"}, Source: "as rdma_port_expected_rate_info",
+	}
+	portCapableRate = &Desc{
+		Name: "rdma_port_capable_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Help:   "Data rate of the fastest link mode that the device supports, regardless of switch and cable. Not evaluated.",
+		Labels: []string{"device", "port"}, Source: "ethtool netlink LINKMODES_GET ours, supported",
+	}
+	memberUp = &Desc{
+		Name: "rdma_bond_member_up", Beside: "rdma_port_info", Asks: host.SourceNetdev.Name(), Type: gauge, Scope: scopePort,
+		Help:   "Whether the bonding driver reports a link on the member.",
+		Labels: []string{"device", "port", "netdev"}, Source: "/sys/class/net/NETDEV/bonding_slave/mii_status",
+	}
+	memberRate = &Desc{
+		Name: "rdma_bond_member_rate_bytes_per_second", Of: "rdma_bond_member_up", Asks: host.SourceLinkModes.Name(), Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Help:   "Data rate of the link of a bond member. Absent while the link is down.",
+		Labels: []string{"device", "port", "netdev"}, Source: "ethtool netlink LINKMODES_GET speed",
+	}
+	memberExpectedRate = &Desc{
+		Name: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_bond_member_up", Asks: host.SourceLinkModes.Name(), Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Help:   "Expected data rate of the link of a bond member. Absent where there is no expectation.",
+		Labels: []string{"device", "port", "netdev"}, Source: "see rdma_bond_member_expected_rate_info",
+	}
+	memberExpectedRateInfo = &Desc{
+		Name: "rdma_bond_member_expected_rate_info", Type: gauge, Scope: scopePort,
+		Help:   "Source of the expected rate of a bond member, always 1. source: as in rdma_port_expected_rate_info.",
+		Labels: []string{"device", "port", "netdev", "source"}, Source: "as rdma_port_expected_rate_info",
+	}
+
+	expectedDescs = []*Desc{
+		portExpectedRate, portExpectedRateInfo, portExpectedWidth, portExpectedWidthInfo, portCapableRate,
+		memberUp, memberRate, memberExpectedRate, memberExpectedRateInfo,
+	}
+)
+
+// modes returns the link modes of a netdev.
+func modes(m *host.LinkModes) (out snapshot.Modes) {
+	rate := func(speed uint64) *float64 {
+		if speed == 0 {
+			return nil
+		}
+		bits := float64(speed) * 1e6
+		return &bits
+	}
+	speed, _ := m.Supported.Fastest()
+	out.CapableRate = rate(speed)
+	if m.Autoneg == nil || *m.Autoneg != 1 {
+		return out
+	}
+	speed, lanes := m.Advertised.And(m.Peer).Fastest()
+	out.CommonRate = rate(speed)
+	if lanes != 0 {
+		out.CommonLanes = &lanes
+	}
+	return out
+}
+
+// withLinks sets the links of a port's netdevs, and for bond members whether they are up.
+func (st *portState) withLinks(r *reading.Reader, netdevs []snapshot.Netdev) {
+	for i := range netdevs {
+		nd := &netdevs[i]
+		if m, ok := st.ethtool[nd.Name]; ok {
+			nd.Modes, nd.Rate, nd.Lanes = modes(&m), nil, m.Lanes
+			if m.Speed != nil {
+				bits := float64(*m.Speed) * 1e6
+				nd.Rate = &bits
+			}
+		}
+		if nd.Member {
+			nd.Up = nil
+			if s := r.Optional(netDir + nd.Name + "/bonding_slave/mii_status"); s != "" {
+				up := s == "up"
+				nd.Up = &up
+			}
+		}
+	}
+}
+
+// lastingID is the identifier of a link in the memory; empty for links of devices that are created and removed with jobs.
+func lastingID(d *snapshot.Device, port int, netdev string) string {
+	if d.FunctionType != snapshot.Physical {
+		return ""
+	}
+	return expect.LinkID(d.NodeGUID, d.PCIAddress, port, netdev)
+}
+
+// isPart reports whether a device is part of another one on this host and has its links. A virtual function in a guest without its
+// physical function is a device like others.
+func isPart(d *snapshot.Device) bool {
+	return d.FunctionType == snapshot.SubFunction || d.PhysicalFunction != ""
+}
+
+// remember sets for each port whether it was ACTIVE and what its link is expected to have, and stores the present values. It reports
+// whether all inputs were the same as in the previous round.
+func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bool) {
+	c.common.of(devices)
+	for i := range devices {
+		for j := range devices[i].Ports {
+			c.history(&devices[i], &devices[i].Ports[j])
+		}
+	}
+	conf := c.conf.current()
+	version := c.memory.Version() // anything deleted from here on is evaluated in the next round
+	if !c.roles.waiting(now) && c.evaluated.reuse(devices, conf, version, c.machine.version) {
+		return true
+	}
+	c.evaluate(now, conf, devices)
+	c.dropTransient(devices)
+	c.evaluated.store(devices, conf, version, c.machine.version)
+	return false
+}
+
+// evaluate sets roles and expectations of each port from the configuration and the evidence.
+func (c *infiniBand) evaluate(now time.Time, conf *site.Config, devices []snapshot.Device) {
+	perCard := portsPerCard(devices)
+	subjects := make([][]site.Subject, len(devices))
+	for i := range devices {
+		subjects[i] = c.conf.subjects(&devices[i])
+	}
+	c.assignRoles(now, devices, func(i, j int) (string, bool) {
+		return conf.Settings(subjects[i][1+j]).Role, conf.Ignored(subjects[i][0]) || conf.Ignored(subjects[i][1+j])
+	})
+	var links []expect.NamedLink
+	var targets []*snapshot.Expected
+	for i := range devices {
+		d := &devices[i]
+		for j := range d.Ports {
+			p := &d.Ports[j]
+			pin := conf.Settings(subjects[i][1+j])
+			p.PinnedActive, p.PinnedSM = pin.Active, pin.SubnetManager
+			kind := expect.Kind{Board: boardOf(d), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
+			if isPart(d) || conf.Ignored(subjects[i][0]) || conf.Ignored(subjects[i][1+j]) {
+				kind.Board = "" // neither is a reference for others
+			}
+			for _, l := range linksOf(d, p, kind, pin) {
+				links, targets = append(links, l.NamedLink), append(targets, l.expected)
+			}
+		}
+	}
+	c.memory.Observe(now, links)
+	c.expect(links, targets)
+	for i := range devices {
+		for j := range devices[i].Ports {
+			if id := lastingID(&devices[i], devices[i].Ports[j].Number, ""); id != "" {
+				devices[i].Ports[j].WasActive = c.memory.WasActive(id)
+			}
+		}
+	}
+}
+
+// dropTransient drops the history of devices without a lasting identity, once they are gone.
+func (c *infiniBand) dropTransient(devices []snapshot.Device) {
+	for key, ports := range c.ports {
+		gone := !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return keyOf(&d) == key })
+		maps.DeleteFunc(ports, func(_ int, h *portHistory) bool { return gone && h.transient })
+		if len(ports) == 0 {
+			delete(c.ports, key)
+		}
+	}
+}
+
+// linkOf is a link, and the destination of its expectation.
+type linkOf struct {
+	expect.NamedLink
+	expected *snapshot.Expected
+}
+
+// linksOf are the links of a port: its own, and those of bond members, which are evaluated separately.
+func linksOf(d *snapshot.Device, p *snapshot.Port, kind expect.Kind, pin site.Settings) (out []linkOf) {
+	named := func(netdev, wire string) linkOf {
+		l := linkOf{expect.NamedLink{Device: d.Name, Port: p.Number, Netdev: netdev}, nil}
+		l.ID, l.Kind, l.Wire, l.PinnedRate, l.PinnedLanes = lastingID(d, p.Number, netdev), kind, wire, pin.Rate, pin.Lanes
+		return l
+	}
+	own := named("", p.Wire)
+	own.Active, own.Rate, own.Lanes, own.expected = isActive(p), p.Rate, p.Lanes, &p.Expected
+	partner := p.CommonRate != nil
+	if partner {
+		own.CommonRate, own.CommonLanes, own.CommonSource = p.CommonRate, p.CommonLanes, expect.LinkPartner
+	}
+	bonded := false
+	for i := range p.Netdev {
+		nd := &p.Netdev[i]
+		if !nd.Member {
+			own.Wire = cmp.Or(nd.Wire, own.Wire)
+			if !partner {
+				own.CommonRate, own.CommonLanes = nd.CommonRate, nd.CommonLanes
+			}
+			continue
+		}
+		bonded = true
+		l := named(nd.Name, nd.Wire)
+		l.Active, l.Rate, l.Lanes, l.expected = nd.Rate != nil && nd.Up != nil && *nd.Up, nd.Rate, nd.Lanes, &nd.Expected
+		l.CommonRate, l.CommonLanes = nd.CommonRate, nd.CommonLanes
+		out = append(out, l)
+	}
+	if bonded { // its rate is that of one member or of all, depending on mode and driver
+		own.Link = expect.Link{ID: own.ID, Active: own.Active}
+	}
+	return append(out, own)
+}
+
+// expect sets the expectation of each link.
+func (c *infiniBand) expect(links []expect.NamedLink, to []*snapshot.Expected) {
+	plain := make([]expect.Link, len(links))
+	for i := range links {
+		plain[i] = links[i].Link
+	}
+	for i, e := range expect.Of(plain, c.memory.Mark) {
+		if e.RateSource != "" {
+			to[i].ExpectedRate, to[i].ExpectedRateSource = &e.Rate, string(e.RateSource)
+		}
+		if e.LanesSource != "" {
+			to[i].ExpectedLanes, to[i].ExpectedLanesSource = &e.Lanes, string(e.LanesSource)
+		}
+	}
+}
+
+// portsPerCard counts the ports of each card.
+func portsPerCard(devices []snapshot.Device) map[string]int {
+	out := map[string]int{}
+	for i := range devices {
+		if !isPart(&devices[i]) {
+			out[cardOf(&devices[i])] += len(devices[i].Ports)
+		}
+	}
+	return out
+}
+
+// boardOf returns the model of a device; empty where unknown.
+func boardOf(d *snapshot.Device) string { return cmp.Or(d.BoardID, d.HCAType) }
+
+// cardOf returns the card of a device: its PCI address without the function.
+func cardOf(d *snapshot.Device) string {
+	if d.PCIAddress == "" {
+		return d.Name
+	}
+	return strings.TrimSuffix(d.PCIAddress, path.Ext(d.PCIAddress))
+}
+
+func emitExpected(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
+	if isPart(d) {
+		return
+	}
+	source := p.ExpectedRateSource
+	for _, nd := range p.Netdev {
+		if !nd.Member && nd.CapableRate != nil {
+			s.Emit(portCapableRate, *nd.CapableRate/8, d.Name, port)
+			source = cmp.Or(source, "capability")
+		}
+		emitMember(s, d, &nd, port)
+	}
+	emitPer(s, portExpectedRate, p.ExpectedRate, 8, d.Name, port)
+	if source != "" {
+		s.Emit(portExpectedRateInfo, 1, d.Name, port, source)
+	}
+	if p.ExpectedLanes != nil {
+		s.Emit(portExpectedWidth, float64(*p.ExpectedLanes), d.Name, port)
+		s.Emit(portExpectedWidthInfo, 1, d.Name, port, p.ExpectedLanesSource)
+	}
+}
+
+func emitMember(s Sink, d *snapshot.Device, nd *snapshot.Netdev, port string) {
+	if !nd.Member {
+		return
+	}
+	emitBool(s, memberUp, nd.Up, d.Name, port, nd.Name)
+	emitPer(s, memberRate, nd.Rate, 8, d.Name, port, nd.Name)
+	if nd.ExpectedRate != nil {
+		s.Emit(memberExpectedRate, *nd.ExpectedRate/8, d.Name, port, nd.Name)
+		s.Emit(memberExpectedRateInfo, 1, d.Name, port, nd.Name, nd.ExpectedRateSource)
+	}
+}

@@ -1,0 +1,61 @@
+package collector
+
+import (
+	"strconv"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
+	"rdma_exporter/internal/setup"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	portMTU = &Desc{
+		Name: "rdma_port_mtu_bytes", Of: ethernetPorts, Asks: host.SourceNetdev.Name(), Type: gauge, Unit: "bytes", Scope: scopePort,
+		Help:   "MTU of the port's netdev.",
+		Labels: []string{"device", "port", "netdev"}, Source: "/sys/class/net/NETDEV/mtu",
+	}
+	// portActiveMTU asks the netdev; of InfiniBand ports only management datagrams report it.
+	portActiveMTU = &Desc{
+		Name: "rdma_port_active_mtu_bytes", Of: ethernetPorts, Asks: host.SourceNetdev.Name(), Type: gauge, Unit: "bytes", Scope: scopePort,
+		Help:   "MTU of RDMA in use: 256, 512, 1024, 2048 or 4096. RoCE: the largest payload that fits into the netdev's MTU; absent where 256 does not fit, and on Ethernet ports without RoCE. InfiniBand: read each minute where umad can be opened (--collector.infiniband.mad); absent elsewhere, and while the link is down.",
+		Labels: []string{"device", "port"},
+		Source: "/sys/class/net/NETDEV/mtu, iboe_get_mtu of include/rdma/ib_addr.h; PortInfo, IBA 14.2.5.6, NeighborMTU",
+	}
+)
+
+// readMTUs reads the MTU of each netdev. The kernel takes no lock for it.
+func readMTUs(r *reading.Reader, netdevs []snapshot.Netdev) {
+	for i := range netdevs {
+		dir := netDir + netdevs[i].Name
+		netdevs[i].MTU = nil
+		if n, err := strconv.ParseUint(r.Optional(dir+"/mtu"), 10, 64); err == nil {
+			netdevs[i].MTU = within(r, dir, "mtu", &n, mtus)
+		}
+	}
+}
+
+// isRoCE reports whether a port carries RoCE: an Ethernet port of a channel adapter. iWARP devices are RNICs, and EFA has a link layer of
+// its own.
+func isRoCE(d *snapshot.Device, p *snapshot.Port) bool {
+	return p.LinkLayer == "Ethernet" && d.NodeType != nil && *d.NodeType == nodeCA
+}
+
+// nodeCA is RDMA_NODE_IB_CA of enum rdma_node_type.
+const nodeCA = 1
+
+// emitMTU emits the MTUs. The members of a bond have its MTU.
+func emitMTU(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
+	if p.Settings != nil {
+		emitUint(s, portActiveMTU, p.Settings.MTU, d.Name, port)
+	}
+	for _, nd := range p.Netdev {
+		emitUint(s, portMTU, nd.MTU, d.Name, port, nd.Name)
+	}
+	if len(p.Netdev) == 0 || p.Netdev[0].MTU == nil || !isRoCE(d, p) {
+		return
+	}
+	if mtu, ok := setup.RoCEMTU(*p.Netdev[0].MTU); ok {
+		s.Emit(portActiveMTU, float64(mtu), d.Name, port)
+	}
+}

@@ -1,0 +1,89 @@
+package collector
+
+import (
+	"testing"
+
+	"rdma_exporter/internal/site"
+	"rdma_exporter/internal/snapshot"
+)
+
+func pinned(t *testing.T, config string) *siteConfig {
+	t.Helper()
+	c, err := site.Parse([]byte(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := &site.Store{}
+	store.Replace(c)
+	return &siteConfig{store, "gpu-1"}
+}
+
+func TestMissingPKeys(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		pinned, table []uint16
+		want          uint64
+	}{
+		{"all there", []uint16{0x8001, 0xffff}, []uint16{0xffff, 0x8001}, 0},
+		{"one is not", []uint16{0x8001, 0x8002}, []uint16{0xffff, 0x8001}, 1},
+		{"full membership is asked for", []uint16{0x8001}, []uint16{0x0001}, 1},
+		{"any will do", []uint16{0x0001, 0x0002}, []uint16{0x8001, 0x0002}, 0},
+		{"an empty table", []uint16{0x8001, 0x0002}, []uint16{}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := missingPKeys(c.pinned, c.table); got != c.want {
+				t.Errorf("%d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestPKeysArePinnedByPort(t *testing.T) {
+	o := pinned(t, "pins:\n- {match: {device: mlx5_*, port: 1}, pkeys: [0x8001]}\n- {match: {device: mlx5_1}, pkeys: []}\n")
+	devices := []snapshot.Device{
+		{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, PKeyTable: []uint16{0xffff}}, {Number: 2, PKeyTable: []uint16{0xffff}}}},
+		{Name: "mlx5_1", Ports: []snapshot.Port{{Number: 1, PKeyTable: []uint16{0xffff}}}},
+		{Name: "mlx5_2", Ports: []snapshot.Port{{Number: 1}}}, // not read
+		{Name: "mlx5_3", Ports: []snapshot.Port{{Number: 1, PKeyTable: []uint16{0x8001}}}},
+	}
+	o.comparePKeys(devices)
+	for i, want := range []any{uint64(1), nil, nil, uint64(0)} {
+		if got := value(devices[i].Ports[0].PKeysMissing); got != want {
+			t.Errorf("%s: %v, want %v", devices[i].Name, got, want)
+		}
+	}
+	if devices[0].Ports[1].PKeysMissing != nil {
+		t.Error("a port for which none is pinned lacks some")
+	}
+	(&siteConfig{}).comparePKeys(devices)
+}
+
+func TestDriverPin(t *testing.T) {
+	o := pinned(t, "pins:\n- {match: {hostname: gpu-*}, ofed: \"25.10-*\"}\n")
+	for _, c := range []struct {
+		name   string
+		module snapshot.Module
+		want   string
+	}{
+		{"as pinned", snapshot.Module{Name: "mlx5_core", Loaded: true, Flavour: "ofed", Version: "25.10-1.7.1"}, "met"},
+		{"another version", snapshot.Module{Name: "mlx5_core", Loaded: true, Flavour: "ofed", Version: "24.10-1.1.4"}, "not met"},
+		{"the kernel's own", snapshot.Module{Name: "mlx5_core", Loaded: true, Flavour: "in-tree", Version: "25.10-1.7.1"}, "not met"},
+		{"not loaded", snapshot.Module{Name: "mlx5_core", Version: "25.10-1.7.1"}, "nothing"},
+		{"another driver", snapshot.Module{Name: "bnxt_en", Loaded: true}, "nothing"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := "nothing"
+			if p := o.driverPin([]snapshot.Module{c.module}); p != nil {
+				if got = "not met"; p.Met {
+					got = "met"
+				}
+			}
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+	if (&siteConfig{}).driverPin([]snapshot.Module{{Name: "mlx5_core", Loaded: true}}) != nil {
+		t.Error("a pin without a file")
+	}
+}

@@ -1,0 +1,211 @@
+package capture
+
+import (
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// plainSetting matches values without host and file names.
+var plainSetting = regexp.MustCompile(`^[A-Za-z0-9_,:=^+-]*$`)
+
+// publicProcess removes settings that may contain hosts, users or files.
+func publicProcess(data []byte) []byte {
+	p, err := decode[snapshot.Process](processDir, data)
+	if err != nil {
+		return nil
+	}
+	private := func(name, value string) bool {
+		return !plainSetting.MatchString(value) || name == "NCCL_COMM_ID" || name == "NCCL_HOSTID"
+	}
+	maps.DeleteFunc(p.Env, private)
+	maps.DeleteFunc(p.Conf, private)
+	if !plainSetting.MatchString(p.Command) {
+		p.Command = ""
+	}
+	p.JobName, p.User = "", ""
+	if strings.Contains(p.Unit, "@") { // the instance may be a user or a host
+		p.Unit = ""
+	}
+	return encode(p)
+}
+
+var (
+	nvmlGPUEntry = regexp.MustCompile(`^` + nvmlGPUDir + `/[0-9]+$`)
+	uuidPattern  = regexp.MustCompile(`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
+	// gpuUUIDPattern matches a UUID of a GPU or MIG instance in any file, for example /proc/driver/nvidia/gpus/ADDRESS/information.
+	gpuUUIDPattern = regexp.MustCompile(`\b(?:GPU|MIG)-` + uuidPattern.String()[2:])
+)
+
+func isGPU(name string) bool { return nvmlGPUEntry.MatchString(name) }
+
+// gpu replaces the UUIDs and the serial number in an entry of a GPU. An entry that cannot be decoded is left out.
+func (p *pseudonyms) gpu(name string, data []byte) []byte {
+	g, err := decode[snapshot.GPU](name, data)
+	if err != nil {
+		return nil
+	}
+	g.UUID = p.gpuUUIDs(g.UUID)
+	g.Serial = p.serials[g.Serial]
+	if g.Fabric != nil {
+		g.Fabric.Cluster = p.uuids[g.Fabric.Cluster]
+	}
+	return encode(g)
+}
+
+// gpuUUIDs replaces the UUIDs of GPUs in a text.
+func (p *pseudonyms) gpuUUIDs(s string) string {
+	return gpuUUIDPattern.ReplaceAllStringFunc(s, func(u string) string { return u[:4] + or(p.uuids[u[4:]], u[4:]) })
+}
+
+// pods replaces the names of namespaces and pods. An entry that cannot be decoded is left out.
+func (p *pseudonyms) pods(data []byte) []byte {
+	found, err := decode[[]snapshot.Pod](podsPath, data)
+	if err != nil {
+		return nil
+	}
+	for i := range found {
+		found[i].Namespace, found[i].Name = p.namespaces[found[i].Namespace], p.podNames[found[i].Name]
+	}
+	return []byte(p.content(string(encode(found))))
+}
+
+// kfdPattern matches the unique ID of an AMD GPU and the ID of its XGMI hive in the topology of amdkfd. Zero is none.
+var kfdPattern = regexp.MustCompile(`(?m)^(unique_id|hive_id) ([1-9][0-9]*)$`)
+
+func isKFD(path string) bool { return strings.Contains(path, "kfd/topology/nodes/") }
+
+// kfd replaces the IDs in the properties of a node.
+func (p *pseudonyms) kfd(text string) string {
+	return kfdPattern.ReplaceAllStringFunc(text, func(line string) string {
+		name, id, _ := strings.Cut(line, " ")
+		return name + " " + p.kfdIDs[id]
+	})
+}
+
+// isBareID reports whether a file holds an address or a GUID as digits without colons: netdev_phys_item_id of include/linux/netdevice.h.
+func isBareID(name string) bool {
+	base := path.Base(name)
+	return base == "phys_switch_id" || base == "phys_port_id"
+}
+
+// bareID is the digits; empty if the driver uses another kind of id.
+type bareID string
+
+func bareIDOf(content string) bareID {
+	d := strings.TrimSpace(content)
+	if len(d) < 12 || len(d)%2 != 0 || strings.Trim(d, "0123456789abcdef") != "" {
+		return ""
+	}
+	return bareID(d)
+}
+
+// reversed is the id in reverse byte order: mlx5 prints a GUID in memory order.
+func (b bareID) reversed() bareID {
+	var out strings.Builder
+	for i := len(b); i > 0; i -= 2 {
+		out.WriteString(string(b[i-2 : i]))
+	}
+	return bareID(out.String())
+}
+
+// tail is the digits that are replaced; empty if there are none.
+func (b bareID) tail() string {
+	if b == "" || strings.Trim(string(b[len(b)-6:len(b)-1]), "0") == "" {
+		return ""
+	}
+	return string(b[len(b)-6 : len(b)-1])
+}
+
+// bare replaces the tail, in the byte order in which it occurs elsewhere on the machine.
+func (p *pseudonyms) bare(content string) string {
+	id := bareIDOf(content)
+	if to, ok := p.low[id.reversed().tail()]; ok {
+		return string(id.reversed().withTail(to).reversed()) + "\n"
+	}
+	if to, ok := p.low[id.tail()]; ok {
+		return string(id.withTail(to)) + "\n"
+	}
+	return content
+}
+
+func (b bareID) withTail(to string) bareID {
+	return b[:len(b)-6] + bareID(to) + b[len(b)-1:]
+}
+
+// firstPID is the first pseudonym of a process.
+const firstPID = 1001
+
+// Processes are named by their PID in their own entries, in the lists of RDMA netlink and NVML, and in the observation of eBPF programs.
+// eachPID replaces them in an entry, and returns it unchanged if it has none or cannot be decoded.
+func eachPID(e Entry, to func(int) int) Entry {
+	switch {
+	case strings.HasPrefix(e.Path, processDir+"/"):
+		if pid, err := strconv.Atoi(strings.TrimPrefix(e.Path, processDir+"/")); err == nil {
+			e.Path = processDir + "/" + strconv.Itoa(to(pid))
+		}
+	case e.Kind != File:
+	case strings.HasPrefix(e.Path, "rdma/") && strings.HasSuffix(e.Path, "/holders"):
+		holders, err := decode[[]host.RDMAHolder](e.Path, e.Data)
+		if err != nil {
+			return e
+		}
+		for i := range holders {
+			holders[i].PID = to(holders[i].PID)
+		}
+		e.Data = encode(holders)
+	case isGPU(e.Path):
+		g, err := decode[snapshot.GPU](e.Path, e.Data)
+		if err != nil || len(g.Processes) == 0 {
+			return e
+		}
+		for i := range g.Processes {
+			g.Processes[i] = to(g.Processes[i])
+		}
+		e.Data = encode(g)
+	case e.Path == tracePath:
+		t, err := decode[snapshot.Trace](e.Path, e.Data)
+		if err != nil {
+			return e
+		}
+		replaceTraced(&t, to)
+		e.Data = encode(t)
+	}
+	return e
+}
+
+func replaceTraced(t *snapshot.Trace, to func(int) int) {
+	for i := range t.Registrations {
+		t.Registrations[i].PID = to(t.Registrations[i].PID)
+	}
+	for i := range t.Recent {
+		t.Recent[i].PID = to(t.Recent[i].PID)
+	}
+}
+
+// replacePIDs numbers all processes of an archive in order. 0 stands for those that are not visible.
+func replacePIDs(a *Archive) {
+	pids := map[int]int{}
+	each := func(to func(int) int) {
+		for i := range a.Rounds {
+			for j := range a.Rounds[i].Entries {
+				a.Rounds[i].Entries[j] = eachPID(a.Rounds[i].Entries[j], to)
+			}
+		}
+	}
+	each(func(pid int) int {
+		pids[pid] = pid
+		return pid
+	})
+	delete(pids, 0)
+	for i, pid := range slices.Sorted(maps.Keys(pids)) {
+		pids[pid] = firstPID + i
+	}
+	each(func(pid int) int { return pids[pid] })
+}

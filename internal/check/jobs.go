@@ -1,0 +1,71 @@
+package check
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"rdma_exporter/rules/identity"
+)
+
+// Job is a workload that uses the object of a finding, or used it until at most 15 minutes ago.
+type Job struct {
+	Scheduler string   `json:"scheduler"`        // slurm, kubernetes, container, systemd, session, none, unknown
+	ID        string   `json:"job_id,omitempty"` // of the job, UID of the pod, of the container, name of the unit
+	Namespace string   `json:"namespace,omitempty"`
+	Pod       string   `json:"pod,omitempty"`
+	Name      string   `json:"name,omitempty"` // with --collector.gdr.job-names
+	User      string   `json:"user,omitempty"`
+	GPUs      []JobGPU `json:"gpus"` // of the workload on this host
+}
+
+// JobGPU is a GPU of a workload.
+type JobGPU struct {
+	GPU  string `json:"gpu"`
+	UUID string `json:"UUID,omitempty"`
+}
+
+// withoutJobs separates what identifies an object from the workloads that use it.
+func (d Identity) withoutJobs() (Identity, []Job) {
+	var jobs []Job
+	same := func(a, b map[string]string) bool {
+		return a["scheduler"] == b["scheduler"] && a["job_id"] == b["job_id"]
+	}
+	for _, w := range d[identity.Workloads] {
+		j := Job{Scheduler: w["scheduler"], ID: w["job_id"], Namespace: w["namespace"], Pod: w["pod"], GPUs: []JobGPU{}}
+		for _, g := range d[identity.WorkloadGPUs] {
+			if same(g, w) {
+				j.GPUs = append(j.GPUs, JobGPU{g["gpu"], g["UUID"]})
+			}
+		}
+		for _, n := range d[identity.WorkloadNames] {
+			if same(n, w) {
+				j.Name, j.User = n["name"], n["user"]
+			}
+		}
+		slices.SortFunc(j.GPUs, func(a, b JobGPU) int { return cmp.Or(cmp.Compare(len(a.GPU), len(b.GPU)), cmp.Compare(a.GPU, b.GPU)) })
+		jobs = append(jobs, j)
+	}
+	slices.SortFunc(jobs, func(a, b Job) int { return cmp.Or(cmp.Compare(a.Scheduler, b.Scheduler), cmp.Compare(a.ID, b.ID)) })
+	out := maps.Clone(d)
+	for _, name := range []string{identity.Workloads, identity.WorkloadGPUs, identity.WorkloadNames} {
+		delete(out, name)
+	}
+	if len(out) == 0 {
+		return nil, jobs
+	}
+	return out, jobs
+}
+
+// WorkloadKey is a workload as one word: slurm/77, none.
+func WorkloadKey(scheduler, id string) string { return strings.TrimSuffix(scheduler+"/"+id, "/") }
+
+// addNCCL adds what NCCL reports about the jobs that use the object.
+func (f *Finding) addNCCL(said map[string]string) {
+	for _, j := range f.Jobs {
+		if text := said[WorkloadKey(j.Scheduler, j.ID)]; text != "" {
+			f.Evidence = append(f.Evidence, Fact{"NCCL", text})
+		}
+	}
+}

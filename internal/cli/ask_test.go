@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/evaluate"
+	"rdma_exporter/test/machines"
+)
+
+// checked is what check prints when it is told of a daemon.
+func checked(t *testing.T, daemon string, args ...string) (r check.Report, errs string) {
+	t.Helper()
+	code, out, errs := run(t, append([]string{"--state.dir=" + t.TempDir(), "check", "--json", "--daemon=" + daemon}, args...)...)
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.ExitCode != code {
+		t.Fatalf("exit %d, %v: %s\n%s", code, err, out, errs)
+	}
+	return r, errs
+}
+
+// patient gives a running exporter time to answer.
+const patient = "--daemon-timeout=1m"
+
+// findings waits for the first round of a server.
+func (s *server) findings(t *testing.T) []byte {
+	t.Helper()
+	for {
+		switch status, body, h := s.get(t, "/api/v1/findings"); status {
+		case http.StatusOK:
+			if h.Get("Content-Type") != "application/json" {
+				t.Errorf("%v", h)
+			}
+			return []byte(body)
+		case http.StatusServiceUnavailable: // no round has been evaluated yet
+		default:
+			t.Fatalf("%d %s", status, body)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// TestCheckAsksTheDaemon: what the running exporter found, through its own handler, in the form in which check prints it.
+func TestCheckAsksTheDaemon(t *testing.T) {
+	s := start(t, "--path.rootfs="+machines.Tree(t, "no-sm"), "--alerting.interval=5s")
+	var told check.Report
+	must(t, json.Unmarshal(s.findings(t), &told))
+	r, errs := checked(t, s.url, patient)
+	if errs != "" || r.Host != told.Host || r.IntervalSeconds != 5 || r.ExitCode != check.ExitCritical {
+		t.Errorf("exit %d, host %s, every %gs, %s; told %+v", r.ExitCode, r.Host, r.IntervalSeconds, errs, told)
+	}
+	if len(r.Findings) != 1 || r.Findings[0].Alert != "RDMAPortNoSubnetManager" || len(r.NotEvaluated) == 0 || len(r.Evaluated) < 10 {
+		t.Errorf("findings %v, evaluated %v, not %v", r.Findings, r.Evaluated, r.NotEvaluated)
+	}
+	if r, _ := checked(t, s.url, patient, "--only=RDMAPortDown"); r.ExitCode != check.ExitOK || len(r.Evaluated) != 1 {
+		t.Errorf("--only: exit %d, %v", r.ExitCode, r.Evaluated)
+	}
+	if r, _ := checked(t, s.url, "--no-daemon"); r.IntervalSeconds != 0 || r.Host == told.Host {
+		t.Errorf("--no-daemon: %s", r.Host)
+	}
+	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body, `rdma_detection_unavailable{alert="RDMAPCIeErrors",reason="not_supported"} 1`) {
+		t.Error("/metrics does not expose what is not evaluated")
+	}
+}
+
+// TestVerdictOfTheDaemon: what the running exporter reports on drain and fitness is what the rules have recorded, and check --drain goes by it.
+func TestVerdictOfTheDaemon(t *testing.T) {
+	well := start(t, "--path.rootfs="+machines.Tree(t, "dgx-h100-ib"), "--alerting.interval=5s")
+	var r check.Report
+	must(t, json.Unmarshal(well.findings(t), &r))
+	code, out, errs := run(t, "--state.dir="+t.TempDir(), "check", "--drain", patient, "--daemon="+well.url)
+	if r.Drain != check.DrainNo || code != check.ExitOK {
+		t.Errorf("drain %s, exit %d: %s%s", r.Drain, code, out, errs)
+	}
+	ill := start(t, "--replay="+machines.Fixture("port-down"))
+	for deadline := time.Now().Add(time.Minute); r.Drain != check.DrainEvict && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		must(t, json.Unmarshal(ill.findings(t), &r))
+	}
+	if r.Drain != check.DrainEvict || r.Fit == nil || *r.Fit || len(r.DrainAlerts) == 0 {
+		t.Errorf("drain %s, fit %v, alerts %v", r.Drain, r.Fit, r.DrainAlerts)
+	}
+}
+
+// TestCheckWithoutEngine: an exporter that evaluates nothing has no findings, and reports what cannot be evaluated.
+func TestCheckWithoutEngine(t *testing.T) {
+	s := start(t, "--path.rootfs="+machines.Tree(t, "port-down"), "--no-alerting")
+	if status, _, _ := s.get(t, "/api/v1/findings"); status != http.StatusNotFound {
+		t.Errorf("status %d", status)
+	}
+	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body, "rdma_detection_unavailable{") {
+		t.Error("/metrics does not expose what is not evaluated")
+	}
+	if _, body, _ := s.get(t, "/metrics?collect[]=pcie"); strings.Contains(body, "rdma_detection_unavailable{") {
+		t.Error("a part of the collectors tells what is blind")
+	}
+}
+
+// TestCheckAsksAReplay: what is replayed is not this host.
+func TestCheckAsksAReplay(t *testing.T) {
+	s := start(t, "--replay="+machines.Fixture("port-down"))
+	s.findings(t)
+	r, errs := checked(t, s.url, patient)
+	if r.Replay != "" || !strings.Contains(errs, "it evaluates a replay") {
+		t.Errorf("%+v\n%s", r, errs)
+	}
+}
+
+// TestCheckWithBadDaemon: whatever answers there, check logs it and runs a one-off evaluation.
+func TestCheckWithBadDaemon(t *testing.T) {
+	with := func(change func(*check.Report)) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			r := check.Report{Version: check.Version, Exporter: "unreleased " + strings.SplitN(evaluate.Build(), " ", 2)[1], Host: "other:10879", Time: time.Now(), IntervalSeconds: 15}
+			change(&r)
+			_ = json.NewEncoder(w).Encode(r)
+		}
+	}
+	const late = "deadline exceeded"
+	cases := map[string]struct {
+		handler http.HandlerFunc
+		want    string // in the warning; empty: the answer is taken
+	}{
+		"good":  {with(func(*check.Report) {}), ""},
+		"hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, late},
+		"hangs half way": {func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, "{")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, late},
+		"garbage":      {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "not a report"},
+		"another JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"version":"two"}`) }, "not a report"},
+		"nothing":      {func(http.ResponseWriter, *http.Request) {}, "not a report"},
+		"huge": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"host":"%s"}`, strings.Repeat("x", 8<<20))
+		}, "larger than 8 MiB"},
+		"not found":       {http.NotFound, "404"},
+		"redirect":        {http.RedirectHandler("/elsewhere", http.StatusFound).ServeHTTP, "302"},
+		"another version": {with(func(r *check.Report) { r.Exporter = "0.0.1 abc" }), "different version"},
+		"another schema":  {with(func(r *check.Report) { r.Version++ }), "different version"},
+		"a replay":        {with(func(r *check.Report) { r.Replay = "demo" }), "replay"},
+		"old":             {with(func(r *check.Report) { r.Time = r.Time.Add(-2 * time.Minute) }), "old"},
+	}
+	for group, isLate := range map[string]bool{"late": true, "answers": false} {
+		t.Run(group, func(t *testing.T) {
+			args := []string{patient}
+			if isLate {
+				args = nil
+			}
+			for name, tc := range cases {
+				if (tc.want == late) != isLate {
+					continue
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					s := httptest.NewServer(tc.handler)
+					defer s.Close()
+					r, errs := checked(t, s.URL, args...)
+					if (r.Host == "other:10879") != (tc.want == "") || !strings.Contains(errs, tc.want) || tc.want == "" && errs != "" {
+						t.Errorf("host %s\n%s", r.Host, errs)
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestNoDaemon: that none runs is no news, unless it was asked for.
+func TestNoDaemon(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	if _, errs := checked(t, s.URL); !strings.Contains(errs, "connection refused") {
+		t.Errorf("%q", errs)
+	}
+}

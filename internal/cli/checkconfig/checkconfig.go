@@ -1,0 +1,34 @@
+// Package checkconfig is the command check-config.
+package checkconfig
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"rdma_exporter/internal/command"
+	"rdma_exporter/internal/machine"
+)
+
+// Config is the command check-config, with its flags.
+type Config struct {
+	file string
+}
+
+// Flags adds the flags.
+func (k *Config) Flags(a *kingpin.CmdClause) {
+	a.Arg("FILE", "Configuration file to validate.").Required().StringVar(&k.file)
+}
+
+// Run prints the content of a valid file in numbers, or all errors of an invalid one, a line each.
+func (k *Config) Run(_ context.Context, _ *machine.Config, std command.Streams) (int, error) {
+	_, c, err := machine.ParseSite(k.file)
+	if err != nil {
+		fmt.Fprintln(std.Err, err)
+		return command.UsageError, nil
+	}
+	fmt.Fprintf(std.Out, "%s: valid, %d pins, %d ignores, %d cables, %d setups, %d switches\n", k.file, len(c.Pins), len(c.Ignore), len(c.Cabling), len(c.Setup),
+		len(c.Switches))
+	return command.OK, nil
+}

@@ -1,0 +1,79 @@
+// Package cli is the program: the table of its commands, parsing and help. Run is the whole program, for tests.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+
+	"github.com/prometheus/common/promslog"
+
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/command"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/serve"
+)
+
+// Run runs the program with its arguments until ctx ends, and returns its exit code.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return RunOn(ctx, Outside{}, args, stdout, stderr)
+}
+
+// Outside is the access to what is outside of this host. Tests replace it; nil fields are the real ones.
+type Outside struct {
+	MAD   serve.OpenMAD // access to an InfiniBand subnet
+	Serve serve.Serve   // listener of serve
+}
+
+// RunOn is Run with another Outside: a simulated fabric, or clients without a socket.
+func RunOn(ctx context.Context, o Outside, args []string, stdout, stderr io.Writer) int {
+	if o.MAD == nil {
+		o.MAD = host.OpenMAD
+	}
+	if o.Serve == nil {
+		o.Serve = serve.Until
+	}
+	p := newProgram(o)
+	code, err := p.run(ctx, args, stdout, stderr)
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %s\n", p.prefix(args), command.OneLine(err))
+	}
+	return code
+}
+
+func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
+	done := false
+	p.Terminate(func(int) { done = true })
+	p.UsageWriter(stdout)
+	p.ErrorWriter(stderr)
+	p.logs.Writer = stderr
+
+	name, err := p.parse(args)
+	if done { // --help, --version
+		return command.OK, nil
+	}
+	wrong := command.UsageError
+	if slices.Contains(args, "check") { // 2 is a critical finding
+		wrong = check.ExitUnknown
+	}
+	if err != nil {
+		return wrong, err
+	}
+	log := promslog.New(p.logs)
+	if name != serve.Command && name != serve.FabricCommand && name != helperCommand { // changes of devices are of interest to a daemon only
+		log = slog.New(atLeastWarn{log.Handler()})
+	}
+	if err := p.config.Check(); err != nil {
+		return wrong, err
+	}
+	return p.runs[name](ctx, &p.config, command.Streams{Out: stdout, Err: stderr, Log: log})
+}
+
+// atLeastWarn lets warnings and errors through.
+type atLeastWarn struct{ slog.Handler }
+
+func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
+}

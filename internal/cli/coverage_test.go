@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/coverage"
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/rulefiles"
+	"rdma_exporter/rules"
+	"rdma_exporter/test/machines"
+)
+
+// TestDescsNameMetrics: what a Desc says of its absence is of metrics, labels and sources that there are.
+func TestDescsNameMetrics(t *testing.T) {
+	descs := map[string]*exposition.Desc{}
+	for _, m := range rulefiles.Readable() {
+		descs[m.Desc.Name] = m.Desc
+	}
+	for name, d := range descs {
+		for _, selector := range []string{d.Of, d.Never, d.Beside} {
+			metric, matcher, labelled := strings.Cut(strings.TrimSuffix(selector, `"}`), "{")
+			if selector == "" {
+				continue
+			}
+			other := descs[metric]
+			if other == nil {
+				t.Errorf("%s: there is no %s", name, metric)
+				continue
+			}
+			if label, _, ok := strings.Cut(matcher, `="`); labelled && (!ok || !slices.Contains(other.Labels, label)) {
+				t.Errorf("%s: %s has no such label", name, selector)
+			}
+		}
+		if d.Beside != "" && descs[d.Beside] != nil && descs[d.Beside].Beside == name {
+			t.Errorf("%s and %s stand for each other", name, d.Beside)
+		}
+		for of, n := d, 0; of != nil && of.Of != "" && !strings.HasPrefix(of.Of, of.Name); n++ {
+			if n > len(descs) {
+				t.Fatalf("%s: what it is of goes in a circle", name)
+			}
+			metric, _, _ := strings.Cut(of.Of, "{")
+			of = descs[metric]
+		}
+		if _, ok := host.SourceNamed(d.Asks); d.Asks != "" && !ok {
+			t.Errorf("%s: there is no source %s", name, d.Asks)
+		}
+		for _, l := range d.AskedLabels {
+			if !slices.Contains(d.Labels, l) {
+				t.Errorf("%s has no label %s", name, l)
+			}
+		}
+	}
+}
+
+// TestNeedsAreDescs: whatever an alert needs is a metric of which it is known when it is absent for a reason.
+func TestNeedsAreDescs(t *testing.T) {
+	files, names, err := rules.Node()
+	must(t, err)
+	alerts, err := alerting.Needs(files, names)
+	must(t, err)
+	known := map[string]*exposition.Desc{}
+	for _, m := range rulefiles.Readable() {
+		known[m.Desc.Name] = m.Desc
+	}
+	for _, a := range alerts {
+		for _, m := range a.Need.Metrics() {
+			switch d := known[m]; {
+			case d == nil:
+				t.Errorf("%s needs %s, which is no Desc", a.Name, m)
+			case d.Scope != exposition.ScopeExporter && d.Asks == "" && d.Of == "" && d.Beside == "":
+				t.Errorf("%s needs %s, whose Desc does not say what its absence means: Asks, Of or Beside", a.Name, m)
+			}
+		}
+	}
+}
+
+// gapsOf are the gaps in the last round of a capture, as "ALERT reason", and the alerts that do not apply.
+func gapsOf(t *testing.T, file string) (gaps, idle []string) {
+	t.Helper()
+	p := machines.Play(t, file)
+	for _, g := range p.Coverage.Gaps {
+		gaps = append(gaps, fmt.Sprintf("%s %s", g.Alert, g.Reason))
+	}
+	i := slices.IndexFunc(p.Families, func(f exposition.Family) bool { return f.Head.Desc.Name == "rdma_detection_unavailable" })
+	if n := len(gaps); n > 0 && (i < 0 || len(p.Families[i].Points) != n) {
+		t.Errorf("%d gaps, and they are not the metric's", n)
+	}
+	return gaps, p.Coverage.Idle
+}
+
+// TestHealthyIsSeen: a healthy InfiniBand host that can be read is blind only for what its kernel and hardware do not tell.
+func TestHealthyIsSeen(t *testing.T) {
+	gaps, idle := gapsOf(t, machines.Fixture("dgx-h100-ib"))
+	want := []string{
+		"RDMADeviceHot not_supported",  // the kernel of the recording has no sensors of the HCAs
+		"RDMAGPUXid not_supported",     // its GPU driver reports no recovery action
+		"RDMAPCIeErrors not_supported", // its firmware keeps AER for itself
+		// The kernel shows no modules of InfiniBand ports.
+		"RDMATransceiverBias not_supported", "RDMATransceiverCold not_supported", "RDMATransceiverFault not_supported", "RDMATransceiverHot not_supported",
+		"RDMATransceiverLaneDark not_supported", "RDMATransceiverLaneImbalance not_supported", "RDMATransceiverPowerHigh not_supported", "RDMATransceiverPowerLow not_supported",
+		"RDMATransceiverUnreadable not_supported", "RDMATransceiverVoltage not_supported",
+		"RDMAVerbsNodeMissing not_supported", // the recording has no links of udev in /dev/char
+	}
+	slices.Sort(gaps)
+	if !slices.Equal(gaps, want) {
+		t.Errorf("not evaluated:\n%s\nwant\n%s", strings.Join(gaps, "\n"), strings.Join(want, "\n"))
+	}
+	// It has no priority with flow control.
+	for _, name := range []string{"RDMAPFCStormSource", "RDMAPFCStormVictim", "RDMASlowReceiver"} {
+		if !slices.Contains(idle, name) {
+			t.Errorf("%s applies to a host without PFC", name)
+		}
+	}
+	if gaps, idle := gapsOf(t, machines.Fixture("no-rdma")); len(gaps) > 0 || !slices.Contains(idle, "RDMAPortDown") {
+		t.Errorf("a host without RDMA: not evaluated: %v, does not apply %v", gaps, idle)
+	}
+}
+
+// rewrite copies a fixture with each entry whose path matches put through f.
+func rewrite(t *testing.T, name, path string, f func(e *capture.Entry)) string {
+	t.Helper()
+	a, re, changed := machines.Load(t, name), regexp.MustCompile(path), 0
+	for _, r := range a.Rounds {
+		for i := range r.Entries {
+			if re.MatchString(r.Entries[i].Path) {
+				f(&r.Entries[i])
+				changed++
+			}
+		}
+	}
+	if changed == 0 {
+		t.Fatalf("%s has no entry %s", name, path)
+	}
+	return machines.Written(t, a)
+}
+
+func refuse(e *capture.Entry) {
+	*e = capture.Entry{Path: e.Path, Kind: capture.Error, Errno: syscall.EPERM}
+}
+
+// shorten is configuration space as every process may read it.
+func shorten(e *capture.Entry) { e.Data = e.Data[:64] }
+
+// TestRefusedIsGap: what the process may not read is a gap that names the source, and no other alert is not evaluated: it.
+func TestRefusedIsGap(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fixture, path string
+		change        func(*capture.Entry)
+		source        string
+		alerts        []string
+	}{
+		"modules": {"optics-hot", `^ethtool/[^/]+/eeprom/`, refuse, "module_eeprom", []string{
+			"RDMATransceiverBias", "RDMATransceiverCold", "RDMATransceiverFault", "RDMATransceiverHot", "RDMATransceiverLaneDark", "RDMATransceiverLaneImbalance",
+			"RDMATransceiverPowerHigh", "RDMATransceiverPowerLow", "RDMATransceiverUnreadable", "RDMATransceiverVoltage",
+		}},
+		"configuration space": {"dgx-h100-ib", `/config$`, shorten, "pci_config", []string{"RDMAACSRedirect", "RDMAPCIeSettings"}},
+		"counters": {"dgx-h100-ib", `/ports/1/counters/(symbol_error|port_xmit_wait|link_downed|port_rcv_[er].*|link_error_recovery)$`, refuse, "pma", []string{
+			"RDMACounterSaturated", "RDMAIBBackpressure",
+		}},
+		"kernel log": {"dgx-h100-ib", `^kernel/log$`, refuse, "kernel_log", []string{"RDMACommandTimeouts", "RDMAIOMMUFault", "RDMAKernelStuck", "RDMATransmitTimeout"}},
+		"flow control": {"hgx-h200-roce", `^dcb/`, refuse, "dcb", []string{
+			"RDMAGlobalPauseInsteadOfPFC", "RDMALosslessPriorityDiscards", "RDMAPFCShortStorms", "RDMARoCEMTULow", "RDMATrafficOnLossyPriority",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, _ := gapsOf(t, machines.Fixture(tc.fixture))
+			p := machines.Play(t, rewrite(t, tc.fixture, tc.path, tc.change))
+			var got []string
+			for _, g := range p.Coverage.Gaps {
+				if g.Reason == coverage.Permission {
+					got = append(got, g.Alert)
+					if g.Source != tc.source {
+						t.Errorf("%s: source %q", g.Alert, g.Source)
+					}
+				} else if !slices.Contains(before, fmt.Sprintf("%s %s", g.Alert, g.Reason)) {
+					t.Errorf("%s %s %v", g.Alert, g.Reason, g.Metrics)
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, tc.alerts) {
+				t.Errorf("not permitted %v, want %v", got, tc.alerts)
+			}
+		})
+	}
+}
+
+// TestCollectorOffIsGap: what a collector that is off would bring, where it applies.
+func TestCollectorOffIsGap(t *testing.T) {
+	for off, want := range map[string][]string{
+		"--no-collector.pcie":       {"RDMAPCIeDegraded", "RDMAPCIeErrors", "RDMAPCIeLimitsPort"},
+		"--no-collector.gpu":        {"RDMAGPUFabricDegraded"},
+		"--no-collector.infiniband": {"RDMAPortDown", "RDMALinkErrors", "RDMADeviceHot"}, // what the devices and ports are is not known
+	} {
+		t.Run(off, func(t *testing.T) {
+			code, out, errs := run(t, "--replay="+machines.Fixture("dgx-h100-ib"), off, "check", "--json")
+			var r check.Report
+			must(t, json.Unmarshal([]byte(out), &r))
+			var got []string
+			for _, n := range r.NotEvaluated {
+				if n.Reason == string(coverage.CollectorDisabled) {
+					got = append(got, n.Alert)
+					if n.Needs != strings.Replace(off, "--no-", "--", 1) {
+						t.Errorf("%s: needs %s", n.Alert, n.Needs)
+					}
+				}
+			}
+			for _, name := range want {
+				if !slices.Contains(got, name) {
+					t.Errorf("%s is not told: %v (exit %d, %s)", name, got, code, errs)
+				}
+			}
+		})
+	}
+}
+
+// TestModulesAreNotRead: an interval of 0s switches their collector off, which is reported.
+func TestModulesAreNotRead(t *testing.T) {
+	s := start(t, "--replay="+machines.Fixture("optics-hot"), "--transceiver.interval=0s")
+	_, body, _ := s.get(t, "/metrics")
+	if !strings.Contains(body, `{alert="RDMATransceiverHot",reason="collector_disabled"} 1`) || strings.Contains(body, "\nrdma_transceiver_") {
+		t.Errorf("%.2000s", body)
+	}
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/check"
+	"rdma_exporter/test/machines"
+)
+
+// TestGPUReleaseOverHTTP: with --web.enable-lifecycle the request says what it did, or why it did nothing.
+func TestGPUReleaseOverHTTP(t *testing.T) {
+	live := start(t, "--no-alerting", "--web.enable-lifecycle")
+	replay := start(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--web.enable-lifecycle")
+	for _, c := range []struct {
+		name   string
+		s      *server
+		query  string
+		status int
+		text   string
+	}{
+		{"30m", live, "?for=30m", 200, "released: the exporter uses no GPU for 30m; for=0s ends the release\n"},
+		{"end", live, "?for=0s", 200, "release ended, GPUs are read again\n"},
+		{"no time", live, "", 400, "must be a duration up to 24h"},
+		{"not a time", live, "?for=soon", 400, "for=soon: must be"},
+		{"negative", live, "?for=-1s", 400, "for=-1s: must be"},
+		{"too long", live, "?for=25h", 400, "for=25h: release too long: must end within 24h of its start"},
+		{"replay", replay, "?for=30m", 503, "cannot release the GPUs: a replay holds no GPU"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if status, body := c.s.post(t, "/-/gpu/release"+c.query); status != c.status || !strings.Contains(body, c.text) {
+				t.Errorf("%q: status %d, %q", c.query, status, body)
+			}
+		})
+	}
+	if status, _, h := live.get(t, "/-/gpu/release?for=30m"); status != 405 || h.Get("Allow") != "POST" {
+		t.Errorf("GET: status %d, allows %q", status, h.Get("Allow"))
+	}
+	if log := live.log.String(); !strings.Contains(log, `by="HTTP client 127.0.0.1"`) {
+		t.Errorf("the log does not name the client:\n%s", log)
+	}
+}
+
+// TestGPURelease: an operator pauses GPU monitoring on the host. Page, check, metrics and alerts say so, and who did it, until it ends.
+func TestGPURelease(t *testing.T) {
+	t.Setenv("SUDO_USER", "ada <b>")
+	stateDir := filepath.Join(t.TempDir(), "state")
+	runs := func(t *testing.T, want string, code int, args ...string) {
+		t.Helper()
+		got, out, errs := run(t, append([]string{"--state.dir=" + stateDir}, args...)...)
+		if got != code || !strings.HasPrefix(out+errs, want) {
+			t.Errorf("%v: exit %d\n%s%swant\n%s", args, got, out, errs, want)
+		}
+	}
+	const lasts, by = "GPU monitoring paused until ", "UTC (released by ada &lt;b&gt;)"
+	runs(t, "rdma_exporter gpu release: no running rdma_exporter in --state.dir="+stateDir, 2, "gpu", "release", "--for=30m")
+	runs(t, "rdma_exporter gpu status: --replay: a replay has no running exporter\n", 2, "--replay=demo", "gpu", "status")
+	s := start(t, "--state.dir="+stateDir, "--collect.min-interval=0s", "--alerting.interval=1s")
+	runs(t, "The GPUs are not released.\n", 0, "gpu", "status")
+	runs(t, "The GPUs are not released.\n", 0, "gpu", "resume")
+	for _, bad := range []string{"soon", "0s", "25h", "2d"} {
+		runs(t, "rdma_exporter gpu release: --for="+bad+": must be a duration up to 24h, such as 30m\n", 2, "gpu", "release", "--for="+bad)
+	}
+	if got := metric(t, s, "rdma_gpu_released_seconds"); got != "" {
+		t.Errorf("after what was refused: %q", got)
+	}
+	s.await(t, "/api/v1/findings", `"RDMAGPUXid"`)
+	runs(t, lasts, 0, "gpu", "release", "--for=1d")
+	runs(t, "rdma_exporter gpu release: release too long: must end within 24h of its start", 2, "gpu", "release", "--for=1d")
+	runs(t, lasts, 0, "gpu", "status")
+	for _, name := range []string{"rdma_gpu_released_seconds", "rdma_gpu_release_start_timestamp_seconds"} {
+		if metric(t, s, name) == "" {
+			t.Errorf("no %s", name)
+		}
+	}
+	s.await(t, "/", by)
+	s.await(t, "/api/v1/node", `"gpus_released"`)
+	s.await(t, "/metrics", `rdma_detection_unavailable{alert="RDMAGPUXid",reason="paused"} 1`)
+	_, body, _ := s.get(t, "/api/v1/findings")
+	var r check.Report
+	must(t, json.Unmarshal([]byte(body), &r))
+	if r.GPUsReleased == nil || r.GPUsReleased.By != "ada <b>" || time.Until(r.GPUsReleased.Until) < 23*time.Hour {
+		t.Errorf("findings: %+v", r.GPUsReleased)
+	}
+	_, table, _ := run(t, "--state.dir="+stateDir, "check", "--daemon="+s.url)
+	if n := strings.Count(table, lasts); n != 2 || !strings.Contains(table, "UTC (released by ada <b>)") {
+		t.Errorf("check names it %d times, want above the findings and below \"Not evaluated\":\n%s", n, table)
+	}
+	runs(t, "Ended: "+lasts, 0, "gpu", "resume")
+	if got := metric(t, s, "rdma_gpu_released_seconds"); got != "" {
+		t.Errorf("after its end: %q", got)
+	}
+	if log := s.log.String(); !strings.Contains(log, `msg="GPUs released"`) || !strings.Contains(log, `msg="release of GPUs ended"`) {
+		t.Errorf("log:\n%s", log)
+	}
+}
+
+// TestGPUMode: full mode serves more, and another mode is refused.
+func TestGPUMode(t *testing.T) {
+	const power = `rdma_gpu_power_watts{`
+	for mode, want := range map[string]bool{"fabric": false, "full": true} {
+		t.Run(mode, func(t *testing.T) {
+			s := start(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--collector.gpu.mode="+mode)
+			if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, power) != want || !strings.Contains(body, "rdma_gpu_pcie_width_lanes{") {
+				t.Errorf("power: %v", !want)
+			}
+		})
+	}
+	if code, _, errs := run(t, "--collector.gpu.mode=all", "check"); code != 3 || !strings.Contains(errs, "fabric, full") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	if code, _, errs := run(t, "--collector.gpu.interval=0s"); code != 2 || !strings.Contains(errs, "--collector.gpu.interval=0s: must be") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/promslog"
+	promslogflag "github.com/prometheus/common/promslog/flag"
+
+	"rdma_exporter/internal/cli/backtest"
+	"rdma_exporter/internal/cli/capture"
+	"rdma_exporter/internal/cli/check"
+	"rdma_exporter/internal/cli/checkconfig"
+	"rdma_exporter/internal/cli/control"
+	"rdma_exporter/internal/cli/dashboards"
+	"rdma_exporter/internal/cli/expect"
+	"rdma_exporter/internal/cli/healthy"
+	"rdma_exporter/internal/cli/helper"
+	"rdma_exporter/internal/cli/job"
+	"rdma_exporter/internal/cli/optics"
+	"rdma_exporter/internal/cli/rules"
+	"rdma_exporter/internal/cli/runbook"
+	"rdma_exporter/internal/cli/topo"
+	"rdma_exporter/internal/command"
+	"rdma_exporter/internal/machine"
+	"rdma_exporter/internal/serve"
+)
+
+// program is the command line: flags, their values, and the functions of the commands.
+type program struct {
+	*kingpin.Application
+	config machine.Config
+	logs   *promslog.Config
+	runs   map[string]runner
+}
+
+// runner runs a command whose flags are parsed.
+type runner func(ctx context.Context, c *machine.Config, std command.Streams) (int, error)
+
+const helperCommand = "helper"
+
+// CommandLine describes commands and flags, for the man page and shell completions.
+func CommandLine() *kingpin.ApplicationModel { return newProgram(Outside{}).Model() }
+
+func newProgram(o Outside) *program {
+	p := &program{
+		Application: kingpin.New("rdma_exporter", "Prometheus exporter and alerting daemon for RDMA fabrics under GPU clusters: InfiniBand, RoCEv2, iWARP and cloud adapters. Read-only."),
+		logs:        &promslog.Config{},
+		runs:        map[string]runner{},
+	}
+	p.Version(versionText())
+	p.UsageTemplate(usageTemplate)
+	p.UsageFuncs(usageFuncs)
+	p.HelpFlag.Short('h').Help("Show help; after a command, the help of the command.")
+	p.VersionFlag.Help("Show version and build information.")
+	p.config.Flags(p.Application)
+	promslogflag.AddFlags(p.Application, p.logs)
+	p.commands(o)
+	return p
+}
+
+// commands adds the commands, in the order of --help.
+func (p *program) commands(out Outside) {
+	s, f := serve.Config{Serve: out.Serve}, serve.Fabric{Open: out.MAD}
+	var (
+		k check.Config
+		h healthy.Config
+		t topo.Config
+		j job.Config
+		o optics.Config
+		l expect.Links
+		i expect.Inventory
+		a control.Accept
+		m control.Maintenance
+		g control.GPURelease
+		w capture.Config
+		v checkconfig.Config
+		r rules.Config
+		b backtest.Config
+		n runbook.Config
+		d dashboards.Config
+	)
+	groups := map[string]*kingpin.CmdClause{}
+	for _, c := range []struct {
+		name, help string
+		flags      func(*kingpin.CmdClause)
+		run        runner // nil: a group
+	}{
+		{serve.Command, "Serve metrics, evaluate the alerting rules, send alerts (default).", s.Flags, s.Run},
+		{serve.FabricCommand, "Serve metrics of a whole InfiniBand subnet, swept from a port of this host. Run it once per subnet.", f.Flags, f.Run},
+		{helperCommand, "Read for serve what requires CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH: processes, vital product data, DMA-BUFs. Listens on --helper.socket or a systemd socket.", nil, helper.Run},
+		{"check", "Report the faults of this host. Exit code: 0 ok, 1 warning, 2 critical, 3 unknown.", k.Flags, k.Run},
+		{"healthy", "Health check of the exporter in this container or on this host. Exit code: 0 healthy, 1 not.", h.Flags, h.Run},
+		{"topo", "Draw GPUs and NICs in the PCI tree, with their distances and whether GPUDirect RDMA works between them.", t.Flags, t.Run},
+		{"job", "Show the jobs that use RDMA ports of this host: GPUs, processes, ports, findings on these, and what NCCL itself reports.", j.Flags, j.Run},
+		{"optics", "Show the transceivers and cables of this host: temperature, optical power, thresholds.", o.Flags, o.Run},
+		{"expect", "Expected rate and width of links.", nil, nil},
+		{"expect list", "List the expected rate and width of each link, and the source of the expectation.", l.Flags, l.Run},
+		{"inventory", "Known RDMA devices.", nil, nil},
+		{"inventory list", "List the known RDMA devices, and which of them are missing.", i.Flags, i.Run},
+		{"accept", "Accept a planned change: the running exporters discard the earlier state of devices and links, of this host and of the fabric. Without NAME and --all, list what there is to accept.", a.Flags, a.Run},
+		{"maintenance", "Announce planned work on this host. The shipped Alertmanager configuration then inhibits its other alerts.", nil, nil},
+		{"maintenance start", "Start maintenance, replacing the current one. It ends after --for.", m.Flags, m.Run},
+		{"maintenance end", "End maintenance.", nil, control.RunMaintenanceEnd},
+		{"maintenance status", "Show the current maintenance.", nil, control.RunMaintenanceStatus},
+		{"gpu", "Release the GPUs that the running exporter reads, before a GPU reset or a driver update.", nil, nil},
+		{"gpu release", "Pause GPU monitoring and close all GPU handles. GPUs are read again after --for.", g.Flags, g.Run},
+		{"gpu resume", "End the pause of GPU monitoring.", nil, control.RunGPUResume},
+		{"gpu status", "Show whether GPU monitoring is paused, until when, and by whom.", nil, control.RunGPUStatus},
+		{"reload", "Reload the files of the running exporter: site configuration, rules, Alertmanager configuration. Exit code: 0 reloaded, 2 not, with the error.", nil, control.RunReload},
+		{"capture", "Write everything that the collectors read on this host to one text archive.", w.Flags, w.Run},
+		{"check-config", "Validate a file for --config.file. Exit code: 0 valid, 2 invalid.", v.Flags, v.Run},
+		{"rules", "Write the built-in alerting rules, for a Prometheus.", r.Flags, r.Run},
+		{"backtest", "Evaluate the rules on the history in a Prometheus: which alerts would have fired, how often, on which hosts.", b.Flags, b.Run},
+		{"runbook", "Print the runbook of an alert: meaning and remedy.", n.Flags, n.Run},
+		{"dashboards", "Write the Grafana dashboards.", d.Flags, d.Run},
+	} {
+		add, name := p.Command, c.name
+		if group, sub, ok := strings.Cut(c.name, " "); ok {
+			add, name = groups[group].Command, sub
+		}
+		clause := add(name, c.help)
+		if groups[name] = clause; c.flags != nil {
+			c.flags(clause)
+		}
+		if c.run != nil {
+			p.runs[c.name] = c.run
+		}
+		if name == serve.Command {
+			clause.Default()
+		}
+	}
+}

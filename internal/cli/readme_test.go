@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestReadmeOfReplays compares the sample output and the quoted findings of the README with check on the recorded machines.
+func TestReadmeOfReplays(t *testing.T) {
+	b, err := os.ReadFile("../../README.md")
+	must(t, err)
+	readme := string(b)
+	_, rest, _ := strings.Cut(readme, "$ bin/rdma_exporter check --replay=demo\n")
+	want, _, found := strings.Cut(rest, "$ echo $?\n2\n")
+	code, out, errs := run(t, "--replay=demo", "check")
+	if code != 2 || errs != "" || !found || out != want {
+		t.Errorf("exit %d, %s\n%s\nthe README has\n%s", code, errs, out, want)
+	}
+	quoted := regexp.MustCompile(`(?m)^\| .*\): `+"`(.*?)`.* \\| `(\\S+)` \\|$").FindAllStringSubmatch(readme, -1)
+	if len(quoted) != 3 {
+		t.Errorf("%d findings quoted in the table, 3 expected", len(quoted))
+	}
+	for _, q := range quoted {
+		replay := q[2]
+		if replay != "demo" {
+			replay = "../../" + replay
+		}
+		if _, out, errs := run(t, "check", "--short", "--replay="+replay); !strings.Contains(out, q[1]+"\n") {
+			t.Errorf("check of %s does not report %q\n%s%s", q[2], q[1], out, errs)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+// Package runbook is the command runbook.
+package runbook
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"rdma_exporter/docs/runbooks"
+	"rdma_exporter/internal/command"
+	"rdma_exporter/internal/machine"
+)
+
+// Config is the command runbook, with its flags.
+type Config struct{ name string }
+
+// Flags adds the flags.
+func (r *Config) Flags(a *kingpin.CmdClause) {
+	a.Arg("NAME", "Name of the alert. Default: list all with their meanings.").StringVar(&r.name)
+}
+
+// Run prints the runbook of an alert, or lists all alerts that have one with their meanings.
+func (r *Config) Run(_ context.Context, _ *machine.Config, std command.Streams) (int, error) {
+	text, err := r.text()
+	if err != nil {
+		return command.Usage(err)
+	}
+	if _, err := std.Out.Write(text); err != nil {
+		return command.UsageError, fmt.Errorf("cannot print the runbook: %w", err)
+	}
+	return command.OK, nil
+}
+
+func (r *Config) text() ([]byte, error) {
+	all := runbooks.Names()
+	if r.name == "" {
+		return listing(all), nil
+	}
+	if text, ok := runbooks.Text(r.name); ok {
+		return text, nil
+	}
+	return nil, fmt.Errorf("unknown alert %s: %s", r.name, command.Hint(r.name, all, "names: rdma_exporter runbook"))
+}
+
+// listing is a line for each alert: name and meaning, in columns.
+func listing(names []string) (out []byte) {
+	width := 0
+	for _, name := range names {
+		width = max(width, len(name))
+	}
+	for _, name := range names {
+		meaning, _ := runbooks.Meaning(name) // each has one: docs/runbooks/runbooks_test.go
+		out = fmt.Appendf(out, "%-*s  %s\n", width, name, meaning)
+	}
+	return out
+}

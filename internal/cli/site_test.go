@@ -1,0 +1,274 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	testmachine "rdma_exporter/test/machine"
+	"rdma_exporter/test/machines"
+)
+
+const (
+	validConfig   = "ignore:\n- match: {device: mlx5_3}\n"
+	otherConfig   = "ignore:\n- match: {device: mlx5_4}\n"
+	invalidConfig = "ignore:\n- match: {dev: mlx5_3}\n"
+)
+
+func put(t *testing.T, name, text string) {
+	t.Helper()
+	must(t, os.WriteFile(name, []byte(text), 0o644))
+}
+
+func TestCheckConfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "site.yml")
+	put(t, file, "pins:\n- match: {device: x}\n  lanes: 4\n"+validConfig)
+	if code, out, errs := run(t, "check-config", file); code != 0 || out != file+": valid, 1 pins, 1 ignores, 0 cables, 0 setups, 0 switches\n" || errs != "" {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+	put(t, file, "pins:\n- match: {device: x}\n  lanes: x\n"+invalidConfig)
+	want := file + `:3: lanes: "x": must be an integer from 1 to 16` + "\n" +
+		file + `:5: match: unknown key "dev", known keys: board_id, device, gpu, hostname, link_layer, netdev, pci_address, port` + "\n"
+	if code, out, errs := run(t, "check-config", file); code != 2 || out != "" || errs != want {
+		t.Errorf("exit %d, %q, %q, want %q", code, out, errs, want)
+	}
+	if code, out, errs := run(t, "check-config", file+".nope"); code != 2 || out != "" || errs != file+".nope: no such file or directory\n" {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+	if code, _, errs := run(t, "check-config", "../../packaging/rdma_exporter.yml"); code != 0 {
+		t.Errorf("the example: exit %d, %s", code, errs)
+	}
+}
+
+func (s *server) post(t *testing.T, path string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, nil)
+	must(t, err)
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	must(t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	must(t, err)
+	return resp.StatusCode, string(b)
+}
+
+// waitFor scrapes until the metrics have a line.
+func (s *server) waitFor(t *testing.T, line string) {
+	t.Helper()
+	for {
+		if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, "\n"+line+"\n") {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+const (
+	reloaded = "rdma_config_last_reload_successful 1"
+	refused  = "rdma_config_last_reload_successful 0"
+	ignored3 = `rdma_device_ignored{device="mlx5_3"} 1`
+	ignored4 = `rdma_device_ignored{device="mlx5_4"} 1`
+)
+
+// TestReload: a valid file replaces the old one, an invalid one is refused and the old one stays, by HTTP and by SIGHUP, while
+// no scrape fails.
+func TestReload(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "site.yml")
+	put(t, file, validConfig)
+	s := start(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--config.file="+file, "--collect.min-interval=0s", "--web.enable-lifecycle")
+	s.waitFor(t, reloaded)
+	s.waitFor(t, ignored3)
+	stop := s.scrapeUntil(t)
+	defer stop()
+
+	put(t, file, invalidConfig)
+	status, body := s.post(t, "/-/reload")
+	if want := "reload failed, keeping the previous configuration: " + file + `:2: match: unknown key "dev"`; status != 400 || !strings.HasPrefix(body, want) || !strings.Contains(s.log.String(), `unknown key`) {
+		t.Errorf("status %d, %q, want %q\n%s", status, body, want, s.log)
+	}
+	s.waitFor(t, refused)
+	s.waitFor(t, ignored3)
+
+	put(t, file, otherConfig)
+	if status, body := s.post(t, "/-/reload"); status != 200 || body != "reloaded\n" {
+		t.Errorf("status %d, %q", status, body)
+	}
+	s.waitFor(t, reloaded)
+	s.waitFor(t, ignored4)
+	if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, ignored3) {
+		t.Error("the old file is in force as well")
+	}
+
+	must(t, os.Remove(file))
+	must(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
+	s.waitFor(t, refused)
+	s.waitFor(t, ignored4)
+	put(t, file, validConfig)
+	must(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
+	s.waitFor(t, reloaded)
+	s.waitFor(t, ignored3)
+	if status, _, h := s.get(t, "/-/reload"); status != 405 || h.Get("Allow") != "POST" {
+		t.Errorf("GET: status %d, %v", status, h)
+	}
+}
+
+// TestReloadCommand: the command reloads the running exporter through the socket, and has the error if it does not.
+func TestReloadCommand(t *testing.T) {
+	stateDir := filepath.Join(t.TempDir(), "state")
+	live := liveArgs(machines.Tree(t, "hdr100-ok"), stateDir)
+	runs := func(t *testing.T, want string, code int) {
+		t.Helper()
+		got, out, errs := run(t, append(live, "reload")...)
+		if got != code || !strings.HasPrefix(out+errs, want) {
+			t.Errorf("exit %d\n%s%swant\n%s", got, out, errs, want)
+		}
+	}
+	runs(t, "rdma_exporter reload: no running rdma_exporter in --state.dir="+stateDir, 2)
+	t.Run("without files", func(t *testing.T) {
+		start(t, live...)
+		runs(t, "rdma_exporter reload: nothing to reload: none of --config.file", 2)
+	})
+	file := filepath.Join(t.TempDir(), "site.yml")
+	put(t, file, validConfig)
+	s := start(t, append(live, "--config.file="+file, "--collect.min-interval=0s")...)
+	s.waitFor(t, reloaded)
+	put(t, file, invalidConfig)
+	runs(t, "rdma_exporter reload: reload failed, keeping the previous configuration: "+file+`:2: match: unknown key "dev"`, 2)
+	s.waitFor(t, refused)
+	put(t, file, otherConfig)
+	runs(t, "Configuration reloaded.\n", 0)
+	s.waitFor(t, reloaded)
+	if status, _ := s.post(t, "/-/reload"); status != 403 {
+		t.Errorf("over HTTP: %d", status)
+	}
+	if code, _, errs := run(t, "--replay=demo", "reload"); code != 2 || !strings.Contains(errs, "--replay: a replay has no running exporter") {
+		t.Errorf("replay: %d %s", code, errs)
+	}
+}
+
+// TestReloadWithoutState: without a state directory there is no socket, and log and command say so.
+func TestReloadWithoutState(t *testing.T) {
+	stateDir := filepath.Join(t.TempDir(), "state")
+	put(t, stateDir, "") // no folder can be there
+	live := liveArgs(machines.Tree(t, "hdr100-ok"), stateDir)
+	s := start(t, live...)
+	if want := "rdma_exporter accept, gpu, maintenance and reload cannot reach this exporter"; !strings.Contains(s.log.String(), want) {
+		t.Errorf("log:\n%s", s.log)
+	}
+	for want, args := range map[string][]string{
+		"an exporter without a usable state directory reloads on SIGHUP\n":                                              {"reload"},
+		"an exporter without a usable state directory takes POST /-/gpu/release?for=30m, with --web.enable-lifecycle\n": {"gpu", "release", "--for=30m"},
+	} {
+		if code, _, errs := run(t, append(live, args...)...); code != 2 || !strings.HasSuffix(errs, want) {
+			t.Errorf("%v: exit %d %s", args, code, errs)
+		}
+	}
+}
+
+// scrapeUntil scrapes all the time until it is told to stop; a scrape that fails fails the test.
+func (s *server) scrapeUntil(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			resp, err := http.Get(s.url + "/metrics")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			b, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || resp.StatusCode != 200 || !strings.Contains(string(b), "rdma_port_state_id{") {
+				t.Errorf("status %d, %v", resp.StatusCode, err)
+			}
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// TestNoConfigFile: there is nothing to read again, no metric says so, and SIGHUP does not end the program.
+func TestNoConfigFile(t *testing.T) {
+	s := start(t, "--replay="+machines.Fixture("no-rdma"), "--web.enable-lifecycle")
+	if status, body := s.post(t, "/-/reload"); status != 400 || !strings.Contains(body, "none of --config.file") {
+		t.Errorf("status %d, %q", status, body)
+	}
+	must(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
+	for !strings.Contains(s.log.String(), "SIGHUP") {
+		if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, "rdma_config_") {
+			t.Fatal("a reading is reported")
+		}
+	}
+}
+
+// TestCaptureKeepsConfig: a capture has the file in it, a replay evaluates by it, and another file goes before it.
+func TestCaptureKeepsConfig(t *testing.T) {
+	dir := t.TempDir()
+	file, other := filepath.Join(dir, "site.yml"), filepath.Join(dir, "other.yml")
+	const text = "# ours\nignore:\n- match: {hostname: dgx-*, device: mlx5_3}\n- match: {hostname: elsewhere, device: \"*\"}\n"
+	put(t, file, text)
+	put(t, other, otherConfig)
+	config := func(archive string) string {
+		t.Helper()
+		a, err := testmachine.Load(archive)
+		must(t, err)
+		return string(a.Config())
+	}
+	recorded, again, anonymous := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
+	for _, c := range []struct {
+		args      []string
+		out, want string
+	}{
+		{[]string{"--path.rootfs=" + machines.Tree(t, "no-rdma"), "--config.file=" + file}, recorded, text},
+		{[]string{"--replay=" + machines.Fixture("dgx-h100-ib"), "--config.file=" + file}, recorded, text},
+		{[]string{"--replay=" + recorded}, again, text},
+		{[]string{"--replay=" + recorded, "--config.file=" + other}, again, otherConfig},
+		{[]string{"--replay=" + machines.Fixture("dgx-h100-ib")}, again, ""},
+	} {
+		if code, _, errs := run(t, append(c.args, "--log.level=error", "capture", "-o", c.out)...); code != 0 {
+			t.Fatal(errs)
+		}
+		if got := config(c.out); got != c.want {
+			t.Errorf("%v: %q, want %q", c.args, got, c.want)
+		}
+	}
+	if code, _, errs := run(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--config.file="+file, "--log.level=error", "capture", "-o", recorded); code != 0 {
+		t.Fatal(errs)
+	}
+	if code, _, errs := run(t, "--replay="+recorded, "--log.level=error", "capture", "--anonymise", "-o", anonymous); code != 0 {
+		t.Fatal(errs)
+	}
+	if got, want := config(anonymous), "ignore:\n    - match: {hostname: host-1, device: mlx5_3}\n"; got != want {
+		t.Errorf("anonymised: %q, want %q", got, want)
+	}
+	for archive, want := range map[string]bool{machines.Fixture("dgx-h100-ib"): false, recorded: true, anonymous: true} {
+		if got := strings.Contains(machines.MetricsOf(t, archive), ignored3); got != want {
+			t.Errorf("%s: mlx5_3 is ignored: %v", archive, got)
+		}
+	}
+}
+
+// TestIgnoredFaultsAreFaults: the machine that is silent because the operator says so is not silent by itself.
+func TestIgnoredFaultsAreFaults(t *testing.T) {
+	a := machines.Load(t, "ignored-ok")
+	a.SetConfig(nil)
+	got := map[string]bool{}
+	alerts, _ := machines.Firing(t, machines.Written(t, a))
+	for _, alert := range alerts {
+		got[alert.Name+" "+alert.Labels["device"]] = true
+	}
+	for _, want := range []string{
+		"RDMADeviceFirmwareError mlx5_1", "RDMAFirmwareDrift ", "RDMALinkErrors mlx5_2", "RDMALinkFlapping mlx5_2", "RDMAWatchdog ",
+	} {
+		if !got[want] {
+			t.Errorf("%s does not fire; %v do", want, got)
+		}
+	}
+}

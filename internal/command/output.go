@@ -1,0 +1,85 @@
+package command
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"rdma_exporter/internal/words"
+
+	"golang.org/x/sys/unix"
+)
+
+// IsTerminal reports whether a writer is a terminal.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// Value is what p points to; the zero value for nil.
+func Value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// RateText is "400 Gb/s 4X"; empty: no rate.
+func RateText(bits float64, lanes uint64) string {
+	if bits == 0 {
+		return ""
+	}
+	s := strconv.FormatFloat(bits/1e9, 'g', 4, 64) + " Gb/s"
+	if lanes != 0 {
+		s += fmt.Sprintf(" %dX", lanes)
+	}
+	return s
+}
+
+// Table is a text table with a header row.
+type Table struct {
+	Rows [][]string
+}
+
+// Row adds a row.
+func (t *Table) Row(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// Print writes the table. Empty cells are "-".
+func (t *Table) Print(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range t.Rows {
+		for i := range r {
+			r[i] = cmp.Or(r[i], "-")
+		}
+		if _, err := fmt.Fprintln(tw, strings.Join(r, "\t")); err != nil {
+			return err
+		}
+	}
+	return tw.Flush()
+}
+
+// PrintPlain writes a text that has names from hardware and from other users.
+func PrintPlain(to io.Writer, print func(io.Writer) error) error {
+	var text strings.Builder
+	if err := print(&text); err != nil {
+		return err
+	}
+	_, err := io.WriteString(to, words.Plain(text.String()))
+	return err
+}
+
+// PrintJSON writes v, indented.
+func PrintJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

@@ -1,0 +1,29 @@
+package control
+
+import (
+	"context"
+	"net/http"
+)
+
+// AcceptPath is the path on the control sockets: GET lists, POST discards.
+const AcceptPath = "/accept"
+
+// Accepted is the state that an exporter discards, and the reasons for names that it does not know.
+type Accepted struct {
+	Forgets []string          `json:"forgets"`
+	Unknown map[string]string `json:"unknown,omitempty"`
+}
+
+// HandleAccept adds the handlers on a socket. No names means all.
+func HandleAccept(mux *http.ServeMux, plan, accept func(ctx context.Context, names []string) (Accepted, error)) {
+	for method, answer := range map[string]func(context.Context, []string) (Accepted, error){http.MethodGet: plan, http.MethodPost: accept} {
+		mux.HandleFunc(method+" "+AcceptPath, func(w http.ResponseWriter, r *http.Request) {
+			a, err := answer(r.Context(), r.URL.Query()["name"])
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			Answer(w, a)
+		})
+	}
+}

@@ -1,0 +1,161 @@
+// Package evaluate evaluates the rules on rounds of a machine, and reads the results for reports.
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/version"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/coverage"
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/machine"
+	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/rulefiles"
+)
+
+// Build is the version in reports: another version may have other rules.
+func Build() string { return version.Version + " " + version.GetRevision() }
+
+// Round collects and evaluates. Collections younger than young are reused; their time is the time of the round.
+func Round(ctx context.Context, sched *rounds.Scheduler, engine *alerting.Engine, young time.Duration) (*rounds.Picture, error) {
+	p, err := sched.CollectWithin(ctx, nil, young)
+	if err != nil {
+		return nil, err
+	}
+	read := byClock(p.Read)
+	if err := engine.Append(read, exposition.DTO(p.Families)); err != nil {
+		return p, err
+	}
+	return p, engine.Eval(ctx, read)
+}
+
+// byClock is a time by the wall clock as it is now: it may have been set since then. Slewing is ignored: rounds keep their exact distances.
+func byClock(t time.Time) time.Time {
+	now := time.Now()
+	read, wall := now.Add(t.Sub(now)).Round(0), t.Round(0)
+	if read.Sub(wall).Abs() < time.Second {
+		return wall
+	}
+	return read
+}
+
+// Conclusion is the result of an evaluation: alerts, verdict on the host, and suppressed conditions.
+type Conclusion struct {
+	alerting.Judgement
+	check.Recorded
+	check.Suspects
+}
+
+// Conclude reads the result of an engine between evaluations. What cannot be read is left out.
+func Conclude(engine *alerting.Engine) (c Conclusion, err error) {
+	c.Judgement = engine.Judgement()
+	if c.To.IsZero() {
+		return c, nil
+	}
+	var recorded, suspects error
+	c.Recorded, recorded = recordedBy(engine, c.To)
+	c.Suspects, suspects = suspectsOf(engine, c.To)
+	return c, errors.Join(recorded, suspects)
+}
+
+// Into adds the result to the input of a report.
+func (c Conclusion) Into(in check.Input) check.Input {
+	in.Judgement, in.Recorded, in.Suspects = c.Judgement, c.Recorded, c.Suspects
+	return in
+}
+
+// Report makes the report of the last evaluation of an engine.
+func Report(engine *alerting.Engine, in check.Input) check.Report {
+	in.Exporter, in.History = Build(), engine.History()
+	c, err := Conclude(engine)
+	in = c.Into(in)
+	var unidentified error
+	in.Identities, unidentified = Identities(engine, c.Alerts, c.To)
+	in.Err = errors.Join(in.Err, err, unidentified)
+	return check.New(in)
+}
+
+// recordedBy reads the recorded verdict on the host. A series that cannot be read is left out.
+func recordedBy(engine *alerting.Engine, at time.Time) (r check.Recorded, err error) {
+	values, err := engine.Query(context.Background(), `{__name__=~"instance:rdma_host_fit:state|instance:rdma_host_drain:state|instance:rdma_link_clean:seconds|alert:rdma_host_drain:state"}`, at)
+	r.Draining = map[string]float64{}
+	for _, v := range values {
+		switch v.Labels["__name__"] {
+		case "instance:rdma_host_fit:state":
+			r.Fit = &v.Value
+		case "instance:rdma_host_drain:state":
+			r.Drain = &v.Value
+		case "instance:rdma_link_clean:seconds":
+			r.CleanSeconds = &v.Value
+		default:
+			r.Draining[v.Labels["alertname"]] = v.Value
+		}
+	}
+	return r, err
+}
+
+// suspectsOf reads the conditions of alerts in cause chains.
+func suspectsOf(engine *alerting.Engine, at time.Time) (s check.Suspects, err error) {
+	for _, r := range engine.RecordingRules() {
+		if strings.HasSuffix(r.Name, ":suspect") {
+			s.Records = append(s.Records, r.Name)
+		}
+	}
+	values, err := engine.Query(context.Background(), `{__name__=~".+:suspect"}`, at)
+	for _, v := range values {
+		s.Series = append(s.Series, v.Labels)
+	}
+	return s, err
+}
+
+// Evaluator evaluates the rules on the rounds of a machine, in its own store.
+type Evaluator struct {
+	m        *machine.Machine
+	rounds   *rounds.Scheduler
+	Engine   *alerting.Engine
+	host     string
+	coverage coverage.Report // of the last round
+	seen     check.Seen
+	needs    map[string]string
+}
+
+// New loads the rules for a machine. The scheduler reads the machine.
+func New(m *machine.Machine, sched *rounds.Scheduler, files *rulefiles.Files, log *slog.Logger) (j *Evaluator, err error) {
+	j = &Evaluator{m: m, rounds: sched, host: m.Instance(nil)}
+	j.Engine, err = alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: files, Files: files.Names, Instance: j.host, Logger: log})
+	if err != nil {
+		return nil, fmt.Errorf("cannot load the rules: %w", err)
+	}
+	return j, nil
+}
+
+// Round collects at a time and evaluates.
+func (j *Evaluator) Round(ctx context.Context, t time.Time) error {
+	if err := j.m.Seek(t); err != nil {
+		return err
+	}
+	p, err := Round(ctx, j.rounds, j.Engine, 0)
+	if p != nil {
+		j.coverage, j.needs, j.seen = p.Coverage, p.Needs, Seen(p)
+	}
+	return err
+}
+
+// Report is the report of the last round; err is why it is incomplete.
+func (j *Evaluator) Report(replay string, err error) check.Report {
+	return Report(j.Engine, check.Input{Replay: replay, Host: j.host, Coverage: j.coverage, Seen: j.seen, Needs: j.needs, Err: err})
+}
+
+// Alerts lists the alerts of the rules.
+func (j *Evaluator) Alerts() []string { return Report(j.Engine, check.Input{}).Alerts() }
+
+// Close removes the store.
+func (j *Evaluator) Close() error { return j.Engine.Close() }

@@ -1,0 +1,159 @@
+package job
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/nccl"
+	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/machines"
+)
+
+// rasService is a RAS service of NCCL 2.30 with an answer of internal/nccl/testdata, whose first host is this one.
+func rasService(t *testing.T, file string) (address string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "nccl", "testdata", file))
+	must(t, err)
+	answer := strings.ReplaceAll(string(text), "10.0.0.11", "127.0.0.1")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer c.Close()
+				for lines := bufio.NewScanner(c); lines.Scan(); {
+					switch line := lines.Text(); {
+					case strings.HasPrefix(line, "CLIENT"):
+						fmt.Fprintln(c, "SERVER PROTOCOL 2")
+					case line == "STATUS":
+						fmt.Fprint(c, answer)
+						return
+					default:
+						fmt.Fprintln(c, "OK")
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		all.Wait()
+	})
+	return l.Addr().String()
+}
+
+// jobRound is a round in which a process of a job uses mlx5_0. Its RAS service is at an address.
+func jobRound(address, rank string) *rounds.Picture {
+	p := snapshot.Process{PID: 4001, HasNCCL: true, Job: "slurm/77", Env: map[string]string{"NCCL_RAS_ADDR": address}}
+	if name, value, ok := strings.Cut(rank, "="); ok {
+		p.Env[name] = value
+	}
+	who := p.Workload()
+	return &rounds.Picture{Node: snapshot.Node{GDR: &snapshot.GDR{
+		Processes: []snapshot.Process{p}, Jobs: []snapshot.JobInfo{{Workload: who}},
+		PortJobs: []snapshot.DeviceJobs{{Device: "mlx5_0", Ports: []int{1}, Jobs: []snapshot.PortJob{{Workload: who, Processes: 1}}}},
+	}}}
+}
+
+func alertOn(device, severity string) []alerting.Alert {
+	return []alerting.Alert{{Name: "RDMAPortDown", Labels: map[string]string{"device": device, "port": "1", "severity": severity}}}
+}
+
+// watched is a watch over an empty tree, and the number of its queries.
+func watched(t *testing.T) (w *Watch, queries *int) {
+	t.Helper()
+	w, queries = NewWatch(host.Paths{RootFS: machines.Tree(t, "no-rdma")}, slog.New(slog.DiscardHandler)), new(int)
+	w.query = func(ctx context.Context, address string, job nccl.Local) (*nccl.Answer, error) {
+		*queries++
+		return nccl.Query(ctx, address, job)
+	}
+	return w, queries
+}
+
+func TestNCCLIsAskedOfFaultyJobs(t *testing.T) {
+	at := rasService(t, "v2.28.9-recorded-hang.json")
+	for name, c := range map[string]struct {
+		rank   string
+		alerts []alerting.Alert
+		want   int
+	}{
+		"rank 0":           {"RANK=0", alertOn("mlx5_0", "critical"), 1},
+		"rank 0 of srun":   {"SLURM_PROCID=0", alertOn("mlx5_0", "info"), 1},
+		"another rank":     {"RANK=8", alertOn("mlx5_0", "critical"), 0},
+		"no rank":          {"", alertOn("mlx5_0", "critical"), 0},
+		"no alert":         {"RANK=0", nil, 0},
+		"another port":     {"RANK=0", alertOn("mlx5_1", "critical"), 0},
+		"a watchdog":       {"RANK=0", alertOn("mlx5_0", "none"), 0},
+		"an alert of none": {"RANK=0", alertOn("", "critical"), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, queries := watched(t)
+			w.Note(t.Context(), jobRound(at, c.rank), c.alerts, time.Now())
+			w.Wait()
+			if *queries != c.want {
+				t.Errorf("%d queries, want %d", *queries, c.want)
+			}
+		})
+	}
+	var none *Watch
+	none.Note(t.Context(), jobRound(at, "RANK=0"), alertOn("mlx5_0", "critical"), time.Now())
+	none.Wait()
+	none.Input(&check.Input{})
+}
+
+// TestNCCLWords: an answer is valid for 15m, and the next one is requested after 5m. That of another job is none.
+func TestNCCLWords(t *testing.T) {
+	w, queries := watched(t)
+	at, start := rasService(t, "v2.30.7-hang.json"), time.Now()
+	said := func() string {
+		var in check.Input
+		w.Input(&in)
+		return in.NCCL["slurm/77"]
+	}
+	for _, step := range []struct {
+		after   time.Duration
+		alerts  []alerting.Alert
+		queries int
+		said    bool
+	}{
+		{0, alertOn("mlx5_0", "critical"), 1, true},
+		{4 * time.Minute, alertOn("mlx5_0", "critical"), 1, true},
+		{5 * time.Minute, alertOn("mlx5_0", "critical"), 2, true},
+		{19 * time.Minute, nil, 2, true},
+		{20 * time.Minute, nil, 2, false},
+	} {
+		w.Note(t.Context(), jobRound(at, "RANK=0"), step.alerts, start.Add(step.after))
+		w.Wait()
+		if *queries != step.queries || (said() != "") != step.said {
+			t.Errorf("after %s: %d queries, %q; want %+v", step.after, *queries, said(), step)
+		}
+		const want = "5 ranks RUNNING, INCOMPLETE, MISMATCH; 1 communicator of 2 ranks ABORT, ERROR, MISMATCH; "
+		if step.said && (!strings.HasPrefix(said(), "2.30.7+cuda13.0 at ") || !strings.Contains(said(), want) || !strings.HasSuffix(said(), "(evidence only).")) {
+			t.Errorf("%q", said())
+		}
+	}
+	other := rasService(t, "v2.28.9-recorded-ok.json")
+	w.Note(t.Context(), jobRound(other, "RANK=0"), alertOn("mlx5_0", "critical"), start.Add(time.Hour))
+	w.Wait()
+	if said() != "" {
+		t.Errorf("of another job: %q", said())
+	}
+}

@@ -1,0 +1,116 @@
+// Package kernellog recognises lines of the kernel log that tell of a fault of an RDMA device, its PCIe path or a GPU. It does no I/O. Of a
+// line only the kind, the object and the fields of its pattern are kept, never free text.
+package kernellog
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Event is a recognised line, or several that belong together.
+type Event struct {
+	Kind       Kind   `capture:"kind"`
+	Driver     string `capture:"driver"` // that printed it, or whose function is on the stack; empty: unknown
+	PCIAddress string `capture:"pci"`    // of the function: 0000:4d:00.0; empty: unknown
+	Netdev     string `capture:"netdev"`
+	Device     string `capture:"device"` // RDMA device
+	Detail     string `capture:"detail"` // captured fields: "module 0, Cable error, High Temperature"; empty: none
+}
+
+// maxDetail limits Event.Detail, in bytes.
+const maxDetail = 96
+
+// prefix is what dev_printk and netdev_printk print before a message: driver, bus address, interface (drivers/base/core.c, net/core/dev.c).
+var prefix = regexp.MustCompile(`^([\w-]+) ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?: ([^\s:()]{1,15}))?(?: \([^)]{1,40}\))*: (.*)$`)
+
+// rdmaPrefix is that of ibdev_printk, and of drivers that print the name of the RDMA device (drivers/infiniband/core/device.c).
+var rdmaPrefix = regexp.MustCompile(`^(?:infiniband|ibdev) ([\w-]{1,63}): (.*)$`)
+
+// inFunction is what macros of mlx5 print before a message: function:line:(pid N).
+var inFunction = regexp.MustCompile(`^\w+:\d+:(?:\(pid \d+\):)? `)
+
+// printed is what dmesg, journald and syslog put before a message: level, time, host.
+var printed = regexp.MustCompile(`^(?:<\d+>)?(?:\[[ \d.]+\] |\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}\] |(?:\S+ +){1,5}?kernel: )*`)
+
+// Parse recognises a line, as the kernel or a log file has it.
+func Parse(line string) (Event, bool) {
+	var e Event
+	line = line[len(printed.FindString(line)):]
+	text := line
+	if m := prefix.FindStringSubmatch(line); m != nil {
+		e.Driver, e.PCIAddress, e.Netdev, text = m[1], m[2], m[3], m[4]
+	} else if m := rdmaPrefix.FindStringSubmatch(line); m != nil {
+		e.Device, text = m[1], m[2]
+	}
+	text = inFunction.ReplaceAllString(text, "")
+	for i := range Patterns {
+		p := &Patterns[i]
+		if p.drivers != nil && !p.drivers[e.Driver] || p.needle != "" && !strings.Contains(text, p.needle) {
+			continue
+		}
+		m := p.form().FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		if p.Kind == Ignored {
+			return Event{}, false
+		}
+		e.Kind = p.Kind
+		e.fields(p.form().SubexpNames(), m)
+		return e, true
+	}
+	return Event{}, false
+}
+
+// numbers are the groups whose values are not clear without their name.
+var numbers = of("module", "queue", "status", "xid", "sxid", "slot", "sensors", "pid")
+
+// fields takes the named groups of a match: pci, netdev, device and driver are the object, all others the detail, in order.
+func (e *Event) fields(names, values []string) {
+	var detail []string
+	for i, name := range names {
+		switch v := values[i]; {
+		case name == "" || v == "":
+		case name == "pci":
+			e.PCIAddress = address(v)
+		case name == "netdev":
+			e.Netdev = v
+		case name == "device":
+			e.Device = v
+		case name == "driver":
+			e.Driver = v
+		case numbers[name]:
+			detail = append(detail, name+" "+printable(v))
+		default:
+			detail = append(detail, printable(v))
+		}
+	}
+	e.Detail = strings.Join(detail, ", ")
+	if len(e.Detail) > maxDetail {
+		e.Detail = strings.ToValidUTF8(e.Detail[:maxDetail], "")
+	}
+}
+
+var short = regexp.MustCompile(`^([0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.([0-7]))?$`)
+
+// address completes a bus address as the IOMMU drivers and NVRM print it: 4d:00.0 without domain, 0000:4d:00 without function.
+func address(s string) string {
+	s = strings.ToLower(s)
+	if m := short.FindStringSubmatch(s); m != nil {
+		s = "0000:" + s
+	}
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
+}
+
+// printable replaces what a detail may not contain.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || r == '"' || r == '\\' {
+			return '_'
+		}
+		return r
+	}, strings.TrimSpace(s))
+}

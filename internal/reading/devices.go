@@ -1,0 +1,191 @@
+package reading
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/workers"
+)
+
+// Roster is the RDMA devices to be read in a round. It is immutable, shared by all collectors, and the same in the next round if the
+// devices are.
+type Roster struct {
+	Names   []string
+	Reduced *snapshot.Reduced // what is left out
+	// of the devices, in the order of Names
+	identities []Identity
+}
+
+// Identity distinguishes a device, and what its netdevs are named, from a later one of the same name.
+type Identity struct {
+	Registration  uint64 // host.Host.Registration; 0: unknown
+	NetdevChanges uint64 // host.Host.NetdevChanges
+}
+
+// IdentityOf is the identity of a device as of the start of the round.
+func IdentityOf(h *host.Host, device string) Identity {
+	return Identity{h.Registration(device), h.NetdevChanges(device)}
+}
+
+// NewRoster returns a roster. identity returns the identity of a device.
+func NewRoster(names []string, reduced *snapshot.Reduced, identity func(string) Identity) *Roster {
+	r := &Roster{Names: names, Reduced: reduced}
+	for _, name := range names {
+		r.identities = append(r.identities, identity(name))
+	}
+	return r
+}
+
+// Devices is the state S that a collector keeps of each device between rounds. It is discarded with the device and when the names of its
+// netdevs change: names are reused. The result of reading a device is a T.
+type Devices[S, T any] struct {
+	// Collector is the name of the collector. With the name of a device it is a lane.
+	Collector string
+	// New returns the state of a device that is new, or another one than before; nil: the zero value.
+	New func() *S
+	// Changed, if set, is called for a device that is gone, or whose state is new.
+	Changed func(h *host.Host, device string, gone bool)
+
+	roster *Roster
+	kept   []keptDevice[S] // in the order of the roster
+}
+
+// keptDevice is the state of a device.
+type keptDevice[S any] struct {
+	Identity
+	name, lane string
+	state      *S
+	reader     *Reader // of whoever is in the lane
+}
+
+// Keep discards the states of devices that are gone, have registered again or have other netdevs, and makes those of new ones. ReadAll
+// does so first.
+func (d *Devices[S, T]) Keep(h *host.Host, roster *Roster) { d.keep(h, roster) }
+
+func (d *Devices[S, T]) keep(h *host.Host, roster *Roster) []keptDevice[S] {
+	if roster == d.roster {
+		return d.kept
+	}
+	before := make(map[string]*keptDevice[S], len(d.kept))
+	for i := range d.kept {
+		before[d.kept[i].name] = &d.kept[i]
+	}
+	kept := make([]keptDevice[S], len(roster.Names)) // the previous one belongs to a round, which may outlast this one
+	for i, name := range roster.Names {
+		k := keptDevice[S]{Identity: roster.identities[i], name: name, lane: d.Collector + "/" + name, reader: &Reader{}}
+		if last := before[name]; last != nil {
+			k.reader = last.reader
+			if (k.Registration == last.Registration || k.Registration == 0) && k.NetdevChanges == last.NetdevChanges {
+				k.state = last.state
+			}
+			k.Registration = cmp.Or(k.Registration, last.Registration)
+			delete(before, name)
+		}
+		if k.state == nil {
+			k.state = new(S)
+			if d.New != nil {
+				k.state = d.New()
+			}
+			d.changed(h, name, false)
+		}
+		kept[i] = k
+	}
+	for name := range before {
+		d.changed(h, name, true)
+	}
+	d.roster, d.kept = roster, kept
+	return kept
+}
+
+func (d *Devices[S, T]) changed(h *host.Host, device string, gone bool) {
+	if d.Changed != nil {
+		d.Changed(h, device, gone)
+	}
+}
+
+// result is the result of reading one device.
+type result[T any] struct {
+	ended  bool
+	issues []snapshot.Issue
+	held   uint64 // items in quarantine
+	value  T
+	ok     bool
+	err    error
+}
+
+// ReadAll calls read for each device of a roster in its lane, passes all results to use (those for which ok was true), and calls done when
+// all have returned or ctx ends. A device that has not returned by then is reported, costs only its own data, and is not read again until
+// it returns. All of this may run in a goroutine without a recover of its own.
+func (d *Devices[S, T]) ReadAll(
+	ctx context.Context, h *host.Host, n *snapshot.Node, roster *Roster,
+	read func(*Reader, *S) (result T, ok bool), use func([]T), done func(error),
+) {
+	var mu sync.Mutex
+	var buf []byte // of the reader that has ended, for the next one
+	devices := d.keep(h, roster)
+	results := make([]result[T], len(devices))
+	one := func(k *keptDevice[S]) (res result[T]) {
+		leave, err := h.Lanes.Enter(k.lane)
+		if err != nil {
+			return result[T]{err: err}
+		}
+		defer leave()
+		r := k.reader
+		*r = Reader{Ctx: ctx, Host: h, Device: k.name, reduced: roster.Reduced, since: time.Now()}
+		mu.Lock()
+		r.buf, buf = buf, nil
+		mu.Unlock()
+		func() {
+			defer r.End()
+			res.value, res.ok = read(r, k.state)
+		}()
+		if r.used && h.Replaced(k.name) { // the data may be of two devices, and failures are no fault
+			res.ok, r.Issues = false, nil
+		}
+		res.issues, res.held = r.Issues, r.Quarantine.Items(r.Now())+r.Held
+		mu.Lock()
+		defer mu.Unlock()
+		buf = r.buf
+		return res
+	}
+	workers.Do(ctx, len(devices), func(i int) {
+		var res result[T]
+		if err := host.Guard(func() error { res = one(&devices[i]); return nil }); err != nil {
+			res.issues = []snapshot.Issue{{Device: devices[i].name, Reason: string(host.ReasonOf(err)), Err: err}}
+		}
+		res.ended = true
+		mu.Lock()
+		defer mu.Unlock()
+		results[i] = res
+	}, func() {
+		done(host.Guard(func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			out := make([]T, 0, len(devices))
+			n.Devices = slices.Grow(n.Devices, len(devices))
+			for i := range results {
+				res, name := &results[i], devices[i].name
+				if !res.ended {
+					res = &result[T]{err: fmt.Errorf("%s: %w: no answer in time", devices[i].lane, host.ErrStuck)}
+				}
+				n.Devices = append(n.Devices, snapshot.DeviceRead{Device: name, Stuck: res.err != nil, Quarantined: res.held})
+				if res.err != nil {
+					n.Issues = append(n.Issues, snapshot.Issue{Device: name, Reason: string(host.Stuck), Err: res.err})
+					continue
+				}
+				n.Issues = append(n.Issues, res.issues...)
+				if res.ok {
+					out = append(out, res.value)
+				}
+			}
+			use(out)
+			return nil
+		}))
+	})
+}

@@ -1,0 +1,104 @@
+package reading
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/workers"
+)
+
+// rosterOf is a roster of devices that are the same in each round.
+func rosterOf(names ...string) *Roster {
+	return NewRoster(names, &snapshot.Reduced{}, func(string) Identity { return Identity{Registration: 1} })
+}
+
+// TestStatesBelongToADevice: a state is kept while its device is the same, also if its registration is unknown in between.
+func TestStatesBelongToADevice(t *testing.T) {
+	var changed []string
+	d := Devices[int, string]{Collector: "c", Changed: func(_ *host.Host, device string, gone bool) {
+		if gone {
+			device += " is gone"
+		}
+		changed = append(changed, device)
+	}}
+	ids := map[string]Identity{"a": {1, 0}, "b": {2, 0}}
+	keep := func(want string, names ...string) {
+		t.Helper()
+		changed = nil
+		d.Keep(nil, NewRoster(names, nil, func(name string) Identity { return ids[name] }))
+		slices.Sort(changed)
+		if got := strings.Join(changed, ", "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	keep("a, b", "a", "b")
+	keep("", "a", "b")
+	ids["a"] = Identity{0, 0}
+	keep("", "a", "b")
+	ids["a"] = Identity{1, 0}
+	keep("", "a", "b")
+	ids["a"], ids["b"] = Identity{3, 0}, Identity{2, 1}
+	keep("a, b", "a", "b")
+	keep("b is gone", "a")
+	keep("b", "b", "a")
+}
+
+// TestPanicOfOneDevice: a panic caused by one device costs no other device its data, and its lane is free again.
+func TestPanicOfOneDevice(t *testing.T) {
+	h := machine(t, "")
+	d, roster := Devices[int, string]{Collector: "c"}, rosterOf("a", "odd", "z")
+	for range 2 {
+		var n snapshot.Node
+		var got []string
+		d.ReadAll(t.Context(), h, &n, roster, func(r *Reader, _ *int) (string, bool) {
+			if r.Device == "odd" {
+				panic("odd bytes")
+			}
+			return r.Device, true
+		}, func(names []string) { got = names }, func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		if !slices.Equal(got, []string{"a", "z"}) {
+			t.Errorf("read %v", got)
+		}
+		if len(n.Issues) != 1 || n.Issues[0].Device != "odd" || n.Issues[0].Reason != string(host.Panic) || !errors.Is(n.Issues[0].Err, host.ErrPanic) {
+			t.Errorf("%+v", n.Issues)
+		}
+	}
+}
+
+// TestPanicOutsideTheRead: a panic in the processing of all devices fails the collection in any goroutine: that of the caller, a helper
+// beside a blocked device, or the one started at the end of ctx.
+func TestPanicOutsideTheRead(t *testing.T) {
+	for name, takes := range map[string]map[string]time.Duration{
+		"caller": nil, "helper": {"a": 3 * workers.Patience, "z": time.Second}, "end of ctx": {"a": time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				var n snapshot.Node
+				h := machine(t, "")
+				done := make(chan error, 1)
+				d := Devices[int, string]{Collector: "c"}
+				go d.ReadAll(ctx, h, &n, rosterOf("a", "m", "z"), func(r *Reader, _ *int) (string, bool) {
+					time.Sleep(takes[r.Device])
+					return r.Device, true
+				}, func([]string) { panic("odd names") }, func(err error) { done <- err })
+				if err := <-done; !errors.Is(err, host.ErrPanic) {
+					t.Errorf("error %v", err)
+				}
+				time.Sleep(time.Hour) // until all have returned
+			})
+		})
+	}
+}

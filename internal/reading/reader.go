@@ -1,0 +1,357 @@
+// Package reading is how collectors read the host: a Reader for the files and requests of one device, with its failures, costs and
+// quarantine; Devices for all devices of a round; Kept for values that are read less often than each round.
+package reading
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// Reader reads the files of one device, or of the host, and records failures. An absent value is a nil pointer or an empty string.
+type Reader struct {
+	Ctx    context.Context
+	Host   *host.Host
+	Device string           // empty: of the host
+	Issues []snapshot.Issue // the failures so far
+	// Quarantine outlives the round if the collector keeps it; nil: items that fail are read again in each round.
+	Quarantine *Quarantine
+	// Held is the number of items in quarantines other than Quarantine.
+	Held uint64
+
+	reduced *snapshot.Reduced // what is left out of the device
+	buf     []byte
+	clock   time.Time // of the host, at the start of the device; zero until used
+	// The present source, number of requests of this group of reads, its start, and the time of earlier groups.
+	source host.Source
+	asked  int
+	used   bool // at least one request was made
+	since  time.Time
+	spent  time.Duration
+	budget budget
+}
+
+// budget is whether deferrable data may be read in this round.
+type budget int8
+
+const (
+	budgetUnknown budget = iota
+	budgetLeft
+	budgetSpent
+)
+
+// New returns a reader of a device, or of the host if device is empty. End charges it.
+func New(ctx context.Context, h *host.Host, device string) *Reader {
+	return &Reader{Ctx: ctx, Host: h, Device: device, since: time.Now()}
+}
+
+// OfHost calls read with a reader of the host, which has begun with a source, in a lane. The issues are those of the reader. After an error
+// the results of read must not be used: it has not returned, or panicked.
+func OfHost(ctx context.Context, h *host.Host, lane string, s host.Source, read func(*Reader)) ([]snapshot.Issue, error) {
+	r := New(ctx, h, "")
+	if err := h.Lanes.Do(ctx, lane, func() {
+		defer r.End()
+		r.Begin(s)
+		read(r)
+	}); err != nil {
+		return nil, err
+	}
+	return r.Issues, nil
+}
+
+// Reduced reports whether some metrics of the device are not read.
+func (r *Reader) Reduced() bool { return r.reduced.Of(r.Device) }
+
+// Reads reports whether a metric of the device is read.
+func (r *Reader) Reads(metric string) bool { return !r.reduced.LeavesOut(r.Device, metric) }
+
+// Begin starts a group of reads of one source. The clock is read once per group with requests: it costs a tenth of reading a file.
+func (r *Reader) Begin(s host.Source) {
+	if r.source != s {
+		r.settle()
+	}
+	r.source = s
+}
+
+// Ask counts requests that are made without a method of the reader.
+func (r *Reader) Ask(n int) { r.asked += n }
+
+// End closes the last group and charges the device.
+func (r *Reader) End() {
+	r.settle()
+	r.Host.Budget.Spend(r.Device, r.spent)
+	r.spent = 0
+}
+
+// settle charges the present group to its source.
+func (r *Reader) settle() {
+	if r.asked == 0 {
+		return
+	}
+	now := time.Now()
+	took := now.Sub(r.since)
+	r.Host.Meter.Begin(r.source, r.source.Lock(), r.asked)
+	r.Host.Meter.Spend(r.source, r.source.Lock(), took)
+	r.spent += took
+	r.asked, r.used, r.since = 0, true, now
+}
+
+// Apart runs f, which charges the device and the source itself, or only waits.
+func (r *Reader) Apart(s host.Source, f func()) {
+	r.settle()
+	r.source, r.used = s, true
+	f()
+	r.since = time.Now()
+}
+
+// UnderRTNL makes n requests of a source that take rtnl. After an error, which is recorded, the results of f must not be used, because f
+// may still be running. For the same reason f must not use the reader.
+func (r *Reader) UnderRTNL(s host.Source, n int, f func()) (err error) {
+	r.Apart(s, func() { err = r.Host.UnderRTNL(r.Ctx, s, r.Device, n, f) })
+	if err != nil {
+		r.Issue(err)
+	}
+	return err
+}
+
+// Now is the time of the reading, one for all files of a device: reading the clock costs a tenth of reading a file.
+func (r *Reader) Now() time.Time {
+	if r.clock.IsZero() {
+		r.clock = r.Host.Now()
+	}
+	return r.clock
+}
+
+// Deferrable reports whether deferrable data (changes only with a link or a configuration) may be read in this round.
+func (r *Reader) Deferrable() bool {
+	if r.budget == budgetUnknown {
+		r.budget = budgetSpent
+		if r.Host.Budget.Allow(r.Device) {
+			r.budget = budgetLeft
+		}
+	}
+	return r.budget == budgetLeft
+}
+
+// Issue records a failed read of the present source. A cancelled one is reported elsewhere.
+func (r *Reader) Issue(err error) {
+	r.Issues = append(r.Issues, snapshot.Issue{
+		Device: r.Device, Source: r.source.Name(), Needs: r.source.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err,
+	})
+}
+
+// Outcome records the outcome of a request that drivers may not support: that is no failure.
+func (r *Reader) Outcome(dir, item string, err error) {
+	r.Quarantine.Note(dir, item, r.Now(), err)
+	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
+		r.Issue(err)
+	}
+}
+
+// Ask makes a request that takes rtnl and that drivers may not support. dir and item name it in the quarantine. The answer is nil where it
+// is unsupported, failed (which is recorded) or is quarantined. made is false if rtnl is unavailable.
+func Ask[T any](r *Reader, s host.Source, dir, item, object string, ask func(context.Context, string) (T, error)) (answer *T, made bool) {
+	if r.Quarantine.Held(dir, item, r.Now()) {
+		return nil, true
+	}
+	ctx, got := r.Ctx, new(T) // may still be written to after a refusal
+	var err error
+	if r.UnderRTNL(s, 1, func() { *got, err = ask(ctx, object) }) != nil {
+		return nil, false
+	}
+	if r.Outcome(dir, item, err); err != nil {
+		return nil, true
+	}
+	return got, true
+}
+
+// file reads a file. It is held in quarantine, or has an error, or content that is valid until the next read.
+func (r *Reader) file(dir, name string) (b []byte, held bool, err error) {
+	if r.Quarantine.Held(dir, name, r.Now()) {
+		return nil, true, nil
+	}
+	r.asked++
+	b, err = r.Host.Files.ReadIn(dir, name, r.buf)
+	if err != nil {
+		return nil, false, err
+	}
+	r.buf = b
+	return bytes.TrimSpace(b), false, nil
+}
+
+// Bytes reads a mandatory file. The result is valid until the next read.
+func (r *Reader) Bytes(dir, name string) ([]byte, bool) {
+	b, held, err := r.file(dir, name)
+	if held {
+		return nil, false
+	}
+	r.Quarantine.Note(dir, name, r.Now(), err)
+	if err != nil {
+		r.Issue(err)
+		return nil, false
+	}
+	return b, true
+}
+
+// Text reads a mandatory text; an empty file is malformed.
+func (r *Reader) Text(dir, name string) string {
+	b, ok := r.Bytes(dir, name)
+	if ok && len(b) == 0 {
+		r.Issue(host.ErrGarbled(dir+"/"+name, b))
+	}
+	return string(b)
+}
+
+// Optional reads a text that some drivers lack or leave empty.
+func (r *Reader) Optional(path string) string {
+	slash := strings.LastIndexByte(path, '/')
+	dir, name := path[:slash], path[slash+1:]
+	b, held, err := r.file(dir, name)
+	if held {
+		return ""
+	}
+	r.Quarantine.Note(dir, name, r.Now(), err)
+	if err != nil && !host.IsAbsent(err) {
+		r.Issue(err)
+	}
+	return string(b)
+}
+
+// Parsed reads an optional text that some drivers lack or leave empty; one that cannot be parsed is malformed.
+func Parsed[T any](r *Reader, path string, parse func(string) (T, bool)) *T {
+	text := r.Optional(path)
+	if text == "" {
+		return nil
+	}
+	v, ok := parse(text)
+	if !ok {
+		r.Issue(host.ErrGarbled(path, []byte(text)))
+		return nil
+	}
+	return &v
+}
+
+// Decimal reads an optional decimal number; anything else is malformed.
+func (r *Reader) Decimal(path string) *uint64 {
+	return Parsed(r, path, func(text string) (uint64, bool) { return parseDecimal([]byte(text)) })
+}
+
+// Count is Decimal for files in which some drivers have something else.
+func (r *Reader) Count(path string) *uint64 {
+	n, ok := parseDecimal([]byte(r.Optional(path)))
+	if !ok {
+		return nil
+	}
+	return &n
+}
+
+// Entry is the state of a table entry.
+type Entry int
+
+// The states.
+const (
+	EntryUsed Entry = iota
+	EntryEmpty
+	EntryUnread // unknown
+)
+
+// TableEntry reads an entry of a table; the kernel returns EINVAL for an empty one.
+func (r *Reader) TableEntry(dir, name string) (string, Entry) {
+	b, held, err := r.file(dir, name)
+	if held {
+		return "", EntryUnread
+	}
+	switch reason := host.ReasonOf(err); {
+	case err == nil:
+	case reason == host.Invalid:
+		return "", EntryEmpty
+	case reason == host.Absent: // removed with its netdev
+		return "", EntryUnread
+	}
+	r.Quarantine.Note(dir, name, r.Now(), err)
+	if err != nil {
+		r.Issue(err)
+		return "", EntryUnread
+	}
+	return string(b), EntryUsed
+}
+
+// Number reads an integer: decimal, 0x…, or the number in front of a text as in "4: ACTIVE".
+func (r *Reader) Number(dir, name string) *uint64 {
+	b, ok := r.Bytes(dir, name)
+	if !ok {
+		return nil
+	}
+	n, ok := parseNumber(b)
+	if !ok {
+		r.Issue(host.ErrGarbled(dir+"/"+name, b))
+		return nil
+	}
+	return &n
+}
+
+// NumbersUnderRTNL is Number for files that take rtnl. ok is false if rtnl is unavailable.
+func (r *Reader) NumbersUnderRTNL(s host.Source, dir string, names ...string) (numbers []*uint64, ok bool) {
+	now, files := r.Now(), r.Host.Files
+	numbers = make([]*uint64, len(names))
+	rest := r.Quarantine.allowed(dir, names, now)
+	if len(rest) == 0 {
+		return numbers, true
+	}
+	contents, errs := make([][]byte, len(rest)), make([]error, len(rest))
+	if r.UnderRTNL(s, len(rest), func() {
+		for i, name := range rest {
+			contents[i], errs[i] = files.ReadIn(dir, name, nil)
+		}
+	}) != nil {
+		return numbers, false
+	}
+	for i, name := range rest {
+		err := errs[i]
+		r.Quarantine.Note(dir, name, now, err)
+		n, ok := parseNumber(bytes.TrimSpace(contents[i]))
+		if err == nil && !ok {
+			err = host.ErrGarbled(dir+"/"+name, contents[i])
+		}
+		if err != nil {
+			r.Issue(err)
+			continue
+		}
+		numbers[slices.Index(names, name)] = &n
+	}
+	return numbers, true
+}
+
+// noPMA is the content of a counter file on old kernels if the driver has no performance management agent (show_pma_counter,
+// drivers/infiniband/core/sysfs.c).
+const noPMA = "N/A (no PMA)"
+
+// Stats reads the counters in a directory by name, in the order of names. A counter that cannot be read is left out.
+func (r *Reader) Stats(dir string, names []string) []snapshot.Stat {
+	now := r.Now()
+	names = r.Quarantine.allowed(dir, names, now)
+	out := make([]snapshot.Stat, 0, len(names))
+	r.asked += len(names)
+	r.buf = r.Host.Files.ReadEach(dir, names, r.buf, func(name string, b []byte, err error) {
+		if err == nil && string(bytes.TrimSpace(b)) == noPMA {
+			err = host.NotSupported(dir + "/" + name)
+		}
+		r.Quarantine.Note(dir, name, now, err)
+		if err != nil {
+			r.Issue(err)
+			return
+		}
+		n, ok := parseDecimal(bytes.TrimSpace(b))
+		if !ok {
+			r.Issue(host.ErrGarbled(dir+"/"+name, b))
+			return
+		}
+		out = append(out, snapshot.Stat{Name: name, Value: n})
+	})
+	return out
+}

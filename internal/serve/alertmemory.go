@@ -1,0 +1,106 @@
+package serve
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/command"
+	"rdma_exporter/internal/state"
+)
+
+// alertMemory keeps the start times of active alerts, so that a restart does not restart their `for`, even if the samples are lost.
+type alertMemory struct {
+	file   *state.Kept[[]alerting.Active]
+	locked bool      // by another process
+	tried  time.Time // to open it
+	known  []alerting.Active
+	kept   []alerting.Active // in the file
+	last   []alerting.Active // in the last round
+	log    *slog.Logger
+}
+
+// openAlertMemory locks the directory, which includes the samples below it, and reads the file of alerts.
+func openAlertMemory(dir string, log *slog.Logger) *alertMemory {
+	a := &alertMemory{log: log, file: &state.Kept[[]alerting.Active]{
+		Dir: dir, Log: log, Unread: "could not restore alert state",
+		Lost: "cannot write alert state, a restart restarts the for duration of alerts", Well: "writing alert state works again",
+	}}
+	if err := a.open(); err != nil {
+		log.Warn("cannot use the alert state directory, trying again every minute; until then a restart loses alert state and history", "err", err)
+	}
+	return a
+}
+
+func (a *alertMemory) open() error {
+	a.tried = time.Now()
+	known, err := a.file.Open()
+	if err != nil {
+		a.locked = errors.Is(err, state.ErrLocked)
+		return err
+	}
+	a.known, a.kept = known, known
+	return nil
+}
+
+// reopen tries a directory again that could not be used, and reports whether it can be. A lock is tried in each round, so that the alerts
+// of the other process do not pause.
+func (a *alertMemory) reopen() bool {
+	if a.file.IsOpen() || !a.locked && time.Since(a.tried) < stateRetry || a.open() != nil {
+		return false
+	}
+	a.log.Info("alert state directory is available, alert state and history are saved")
+	return true
+}
+
+// resume continues in a directory that has become available: with the alerts of the process that had locked it, otherwise with those of
+// this process.
+func (a *alertMemory) resume(e *alerting.Engine) {
+	if a.locked {
+		e.MoveTo(a.samples(), a.known)
+		return
+	}
+	e.SetDir(a.samples())
+}
+
+// samples is the folder of the samples. The directory must be open.
+func (a *alertMemory) samples() string { return filepath.Join(a.file.Dir, "store") }
+
+// alertsKept is the maximum age of the last-seen times of firing alerts in the file if nothing else changes. Those of pending alerts are
+// written in each round: if the program is killed and the samples are lost, they are all that tells how long an alert was pending.
+const alertsKept = time.Minute
+
+// save writes what has changed.
+func (a *alertMemory) save(active []alerting.Active) {
+	a.last = active
+	if _, failed := a.file.Last(); failed || isNews(a.kept, active) {
+		a.write()
+	}
+}
+
+func (a *alertMemory) write() {
+	if a.file.IsOpen() && a.file.Save(a.last) == nil {
+		a.kept = a.last
+	}
+}
+
+// isNews reports whether alerts, their states or their start times differ from those in the file, or the file is too old.
+func isNews(kept, active []alerting.Active) bool {
+	return !slices.EqualFunc(kept, active, func(k, a alerting.Active) bool {
+		age := a.SeenAt.Sub(k.SeenAt)
+		return maps.Equal(k.Labels, a.Labels) && k.ActiveAt.Equal(a.ActiveAt) && k.Pending == a.Pending &&
+			(age == 0 || age > 0 && age < alertsKept && !a.Pending)
+	})
+}
+
+// close writes the last-seen times of the alerts.
+func (a *alertMemory) close() {
+	if len(a.last) > 0 {
+		a.write()
+	}
+	command.LogError(a.log, "cannot close the alert state directory", a.file.Close())
+}

@@ -1,0 +1,60 @@
+package serve
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/rounds"
+	"rdma_exporter/test/machines"
+)
+
+// storm is a machine of which alerts fire as soon as its recording has been played.
+const storm = "hgx-h200-roce-storm"
+
+// TestReplayThatFails: a recording that cannot be played does not begin to serve, whether rules are evaluated or not.
+func TestReplayThatFails(t *testing.T) {
+	m, _ := machines.Open(t, machines.Fixture(storm))
+	full := errors.New("no space left on device")
+	play := func(before func(time.Time) error) *rounds.Scheduler {
+		return rounds.New(t.Context(), rounds.Options{Host: m.Host, Timeout: time.Second, Logger: slog.New(slog.DiscardHandler), Now: m.Clock, Before: before})
+	}
+	e, err := alerting.New(alerting.Options{
+		Scratch: t.TempDir(), Instance: "gpu-1:9", Files: []string{"r.yml"},
+		Rules: fstest.MapFS{"r.yml": {Data: []byte("groups: [{name: g, rules: [{alert: Bad, expr: 'label_replace(up, \"a\", \"b\", \"job\", \"(\")'}]}]")}},
+	})
+	must(t, err)
+	var log lockedBuffer
+	d := &daemon{config: &alertingConfig{}, engine: e, rounds: play(m.Seek), log: slog.New(slog.NewTextHandler(&log, nil))}
+	defer d.close()
+	must(t, m.PlayRounds(func() error { return d.round(t.Context(), 0) }))
+	if !strings.Contains(log.String(), "rule Bad") { // which is no reason not to serve
+		t.Error(log.String())
+	}
+	d.rounds = play(func(time.Time) error { return full })
+	if err := m.PlayRounds(func() error { return d.round(t.Context(), 0) }); !errors.Is(err, full) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestFaultOfARound: a fault of the program in a round is logged, and does not end it.
+func TestFaultOfARound(t *testing.T) {
+	e, err := alerting.New(alerting.Options{Scratch: t.TempDir(), Instance: "gpu-1:9", Rules: fstest.MapFS{}})
+	must(t, err)
+	var log lockedBuffer
+	d := &daemon{config: &alertingConfig{}, engine: e, log: slog.New(slog.NewTextHandler(&log, nil))} // without rounds
+	defer d.close()
+	for range 2 {
+		if err := d.round(t.Context(), 0); !errors.Is(err, host.ErrPanic) {
+			t.Error(err)
+		}
+	}
+	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "please report it: panic") {
+		t.Errorf("log:\n%s", l)
+	}
+}

@@ -1,0 +1,86 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/rounds"
+)
+
+// TestFindingsAfterRestart: what an earlier run has left in the store is not evaluated, and nothing is told before this run has evaluated.
+func TestFindingsAfterRestart(t *testing.T) {
+	dir := t.TempDir()
+	for run := range 2 {
+		e, err := alerting.New(alerting.Options{
+			Dir: dir, Instance: "gpu-1:9", Files: []string{"r.yml"},
+			Rules: fstest.MapFS{"r.yml": {Data: []byte("groups: [{name: g, rules: [{alert: Up, expr: up == 1}]}]")}},
+		})
+		must(t, err)
+		full := errors.New("disk full")
+		now := time.Unix(1_700_000_000+15*int64(run), 0)
+		d := &daemon{config: &alertingConfig{}, engine: e, log: slog.New(slog.DiscardHandler)}
+		d.rounds = rounds.New(t.Context(), rounds.Options{Host: &host.Host{}, Timeout: time.Second, Now: func() time.Time { return now }, Before: func(time.Time) error { return full }})
+		ask := func() error { return d.findings()(new(bytes.Buffer)) }
+		if d.round(t.Context(), 0) == nil || ask() == nil {
+			t.Errorf("run %d: there are findings before a round is evaluated", run)
+		}
+		d.rounds.Before = nil
+		must(t, d.round(t.Context(), 0))
+		must(t, ask())
+		must(t, e.Close())
+	}
+}
+
+// held is a context that somebody waits for.
+type held struct {
+	context.Context
+	inside, release chan struct{}
+	once            sync.Once
+}
+
+func (h *held) Done() <-chan struct{} {
+	h.once.Do(func() { close(h.inside); <-h.release })
+	return h.Context.Done()
+}
+
+// TestFindingsDuringEvaluation: those of the round before are available immediately: check does not wait long.
+func TestFindingsDuringEvaluation(t *testing.T) {
+	e, err := alerting.New(alerting.Options{
+		Scratch: t.TempDir(), Instance: "gpu-1:9", Files: []string{"r.yml"},
+		Rules: fstest.MapFS{"r.yml": {Data: []byte("groups: [{name: g, rules: [{alert: RDMAUp, expr: vector(1), labels: {severity: warning}}]}]")}},
+	})
+	must(t, err)
+	now := time.Unix(1_700_000_000, 0)
+	d := &daemon{config: &alertingConfig{}, engine: e, log: slog.New(slog.DiscardHandler)}
+	defer d.close()
+	d.rounds = rounds.New(t.Context(), rounds.Options{Host: &host.Host{}, Timeout: time.Second, Now: func() time.Time { return now }})
+	must(t, d.round(t.Context(), 0))
+	ctx := &held{Context: t.Context(), inside: make(chan struct{}), release: make(chan struct{})}
+	ended := make(chan error)
+	go func() { ended <- e.Eval(ctx, now.Add(15*time.Second)) }()
+	<-ctx.inside
+	answered := make(chan error)
+	var findings bytes.Buffer
+	go func() { answered <- d.findings()(&findings) }()
+	select {
+	case err := <-answered:
+		must(t, err)
+	case <-time.After(5 * time.Second):
+		t.Error("it waits for the round")
+		defer func() { <-answered }()
+	}
+	close(ctx.release)
+	must(t, <-ended)
+	if !strings.Contains(findings.String(), `"alert": "RDMAUp"`) {
+		t.Error(findings.String())
+	}
+}

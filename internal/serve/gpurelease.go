@@ -1,0 +1,86 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"rdma_exporter/internal/control"
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
+)
+
+// gpuRelease releases the GPUs on request, by the control socket or over HTTP.
+type gpuRelease struct {
+	gpus host.GPUs
+	log  *slog.Logger
+}
+
+// gpuReleaseTime is the maximum wait for the NVIDIA driver, less than controlTime.
+const gpuReleaseTime = 45 * time.Second
+
+// release releases the GPUs for d and waits until their handles are closed; 0 ends the release.
+func (g gpuRelease) release(ctx context.Context, d time.Duration, by string) error {
+	ctx, cancel := context.WithTimeout(ctx, gpuReleaseTime)
+	defer cancel()
+	err := g.gpus.ReleaseGPUs(ctx, d, by)
+	switch r := g.gpus.GPUsReleased(); {
+	case errors.Is(err, host.ErrReleaseTooLong):
+		return err
+	case err != nil && r == nil:
+		return fmt.Errorf("cannot release the GPUs: %w", err)
+	case err != nil:
+		g.log.Warn("not all GPUs could be released, retrying", "until", r.Until.UTC(), "by", by, "err", err)
+		return fmt.Errorf("not all GPUs released: %w; GPUs are not read for %s and are released as soon as possible", err, model.Duration(d))
+	case r == nil:
+		g.log.Info("release of GPUs ended", "by", by)
+	default:
+		g.log.Info("GPUs released", "until", r.Until.UTC(), "since", r.Since.UTC(), "by", by)
+	}
+	return nil
+}
+
+// control adds the handlers on the control socket. They respond with the current release or null; to its end, with what ended.
+func (g gpuRelease) control(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+control.GPUPath, func(w http.ResponseWriter, _ *http.Request) { control.Answer(w, g.gpus.GPUsReleased()) })
+	mux.HandleFunc("POST "+control.GPUReleasePath, func(w http.ResponseWriter, r *http.Request) {
+		d, err := time.ParseDuration(r.URL.Query().Get("for"))
+		if err == nil {
+			err = checkRelease(d)
+		}
+		if err == nil {
+			err = g.release(r.Context(), d, requester(r))
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		control.Answer(w, g.gpus.GPUsReleased())
+	})
+	mux.HandleFunc("POST "+control.GPUResumePath, func(w http.ResponseWriter, r *http.Request) {
+		before := g.gpus.GPUsReleased()
+		if err := g.release(r.Context(), 0, requester(r)); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		control.Answer(w, before)
+	})
+}
+
+// requester is the user that a request on the socket names, as untrusted text.
+func requester(r *http.Request) string {
+	return cmp.Or(exposition.ValidLabel(r.URL.Query().Get("by")), "the control socket")
+}
+
+func checkRelease(d time.Duration) error {
+	if d <= 0 || d > host.LongestRelease {
+		return errors.New("--for: must be a duration up to 24h, such as 30m")
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"rdma_exporter/internal/command"
+	"rdma_exporter/internal/control"
+	"rdma_exporter/internal/maintenance"
+	"rdma_exporter/internal/state"
+)
+
+// maintenanceNoted is the interval of saving the uptime: after a boot without a clock, maintenance lasts longer by that at most.
+const maintenanceNoted = time.Minute
+
+// planned is the announced maintenance of a live host.
+type planned struct {
+	file  *state.Kept[maintenance.Announcement] // not open: nothing can be announced
+	clock func() maintenance.Clock
+	log   *slog.Logger
+	done  chan struct{} // closed when run has ended; nil until it starts
+
+	turn sync.Mutex // of writers; scrapes do not wait for it
+
+	mu   sync.Mutex
+	kept maintenance.Announcement // zero: none
+}
+
+func newPlanned(dir string, clock func() maintenance.Clock, log *slog.Logger) *planned {
+	return &planned{clock: clock, log: log, file: &state.Kept[maintenance.Announcement]{
+		Dir: dir, Log: log, Lost: "cannot write the maintenance state", Well: "writing the maintenance state works again",
+	}}
+}
+
+// open opens the directory. The state directory is locked.
+func (p *planned) open() error {
+	kept, err := p.file.Open()
+	p.set(kept)
+	return err
+}
+
+func (p *planned) set(kept maintenance.Announcement) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept = kept
+}
+
+func (p *planned) get() maintenance.Announcement {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.kept
+}
+
+// start saves the uptime until ctx ends.
+func (p *planned) start(ctx context.Context) {
+	p.done = make(chan struct{})
+	go func() {
+		defer close(p.done)
+		for pause(ctx, maintenanceNoted) {
+			p.advance()
+		}
+	}()
+}
+
+// advance saves what is left of the maintenance.
+func (p *planned) advance() {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	kept := p.get()
+	if !p.file.IsOpen() || kept.Left <= 0 {
+		return
+	}
+	kept = kept.Advance(p.clock())
+	p.set(kept)
+	_ = p.file.Save(kept) // logged
+}
+
+// current returns the announced maintenance; false if none can be announced.
+func (p *planned) current() (*maintenance.Notice, bool) {
+	if !p.file.IsOpen() {
+		return nil, false
+	}
+	return p.get().At(p.clock()), true
+}
+
+// replace saves an announcement, and returns the one that it replaces. If it cannot be written, nothing is announced.
+func (p *planned) replace(a maintenance.Announcement) (before *maintenance.Notice, err error) {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	if !p.file.IsOpen() {
+		return nil, errors.New("the exporter cannot use its state directory, see its log")
+	}
+	before, _ = p.current()
+	if err := p.file.Write(a); err != nil {
+		return nil, err
+	}
+	p.set(a)
+	return before, nil
+}
+
+// close closes the directory. The context of start has ended.
+func (p *planned) close() {
+	if p.done != nil {
+		<-p.done
+	}
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	command.LogError(p.log, "cannot close the maintenance directory", p.file.Close())
+}
+
+// control adds the handlers on the socket. They respond with the current maintenance or null; to its end, with what ended.
+func (p *planned) control(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+control.MaintenancePath, func(w http.ResponseWriter, _ *http.Request) {
+		n, _ := p.current()
+		control.Answer(w, n)
+	})
+	mux.HandleFunc("POST "+control.MaintenanceStartPath, func(w http.ResponseWriter, r *http.Request) {
+		length, err := time.ParseDuration(r.URL.Query().Get("for"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		a, err := maintenance.New(p.clock(), length, r.URL.Query().Get("reason"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if _, err := p.replace(a); err != nil {
+			http.Error(w, "cannot announce maintenance: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+		n, _ := p.current()
+		p.log.Info("maintenance announced", "until", a.Until, "reason", a.Reason)
+		control.Answer(w, n)
+	})
+	mux.HandleFunc("POST "+control.MaintenanceEndPath, func(w http.ResponseWriter, _ *http.Request) {
+		before, err := p.replace(maintenance.Announcement{})
+		if err != nil {
+			http.Error(w, "cannot end maintenance: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+		p.log.Info("maintenance ended")
+		control.Answer(w, before)
+	})
+}

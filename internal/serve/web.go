@@ -1,0 +1,203 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/promslog"
+	promslogflag "github.com/prometheus/common/promslog/flag"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
+
+	"rdma_exporter/internal/command"
+	"rdma_exporter/internal/control"
+	"rdma_exporter/internal/machine"
+	"rdma_exporter/internal/page"
+	"rdma_exporter/internal/web"
+)
+
+// Web holds the HTTP flags of serve and fabric.
+type Web struct {
+	toolkit     *toolkit.FlagConfig
+	metricsPath string
+	externalURL string
+	routePrefix string
+	maxRequests int
+	// maxConnections limits open connections, fromAddress those from one address; 0: no limit.
+	maxConnections, fromAddress int
+	pprof                       bool
+	process                     bool
+}
+
+func (w *Web) flags(a *kingpin.CmdClause, port string) {
+	w.toolkit = kingpinflag.AddFlags(a, ":"+port)
+	a.GetFlag("web.config.file").PlaceHolder("FILE")
+	a.Flag("web.telemetry-path", "Path under which metrics are served.").Default("/metrics").StringVar(&w.metricsPath)
+	a.Flag("web.external-url", "URL under which the exporter is reachable from outside. Its path is the default of --web.route-prefix.").PlaceHolder("URL").StringVar(&w.externalURL)
+	a.Flag("web.route-prefix", "Prefix of all HTTP paths.").PlaceHolder("PATH").StringVar(&w.routePrefix)
+	a.Flag("web.max-requests", "Maximum number of concurrent scrapes, and of concurrent API requests. Others are answered with 503.").Default("40").IntVar(&w.maxRequests)
+	a.Flag("web.max-connections", "Maximum number of open connections. At the limit the connection that is idle or unread for the longest time is closed for a new one. 0 disables.").Default("512").IntVar(&w.maxConnections)
+	a.Flag("web.max-connections-per-address", "Maximum number of open connections from one IP address. Raise it behind a reverse proxy. 0 disables.").Default("64").IntVar(&w.fromAddress)
+	a.Flag("web.pprof", "Serve profiles under /debug/pprof.").BoolVar(&w.pprof)
+	a.Flag("web.exporter-metrics", "Expose the exporter's own process_* and go_* metrics.").Default("true").BoolVar(&w.process)
+}
+
+func (w *Web) check() error {
+	if w.maxRequests < 1 {
+		return fmt.Errorf("--web.max-requests=%d: must be at least 1", w.maxRequests)
+	}
+	if w.maxConnections < 0 {
+		return fmt.Errorf("--web.max-connections=%d: must be at least 1, or 0 to disable", w.maxConnections)
+	}
+	if w.fromAddress < 0 {
+		return fmt.Errorf("--web.max-connections-per-address=%d: must be at least 1, or 0 to disable", w.fromAddress)
+	}
+	if !strings.HasPrefix(w.metricsPath, "/") {
+		return fmt.Errorf("--web.telemetry-path=%s: must begin with /", w.metricsPath)
+	}
+	if strings.ContainsAny(w.metricsPath, notInPath) {
+		return fmt.Errorf("--web.telemetry-path=%s: must be a path without any of %s", w.metricsPath, notInPath)
+	}
+	if w.externalURL != "" {
+		u, err := url.Parse(w.externalURL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return fmt.Errorf("--web.external-url=%s: must be http://HOST/… or https://HOST/…", w.externalURL)
+		}
+		if w.routePrefix == "" {
+			w.routePrefix = u.Path
+		}
+	}
+	if strings.ContainsAny(w.routePrefix, notInPath) {
+		return fmt.Errorf("--web.route-prefix=%s: must be a path without any of %s", w.routePrefix, notInPath)
+	}
+	w.routePrefix = "/" + strings.Trim(w.routePrefix, "/")
+	return nil
+}
+
+// notInPath are the characters with a meaning in URLs or in patterns of http.ServeMux.
+const notInPath = "{}%?#"
+
+// handler is the handler of o with the settings of the flags.
+func (w *Web) handler(o web.Options) (*web.Handler, error) {
+	o.Process, o.MetricsPath, o.RoutePrefix, o.MaxRequests, o.Pprof = w.process, w.metricsPath, w.routePrefix, w.maxRequests, w.pprof
+	o.Connections = web.NewConnections(w.maxConnections, w.fromAddress)
+	h, err := web.New(o)
+	if err != nil {
+		return nil, fmt.Errorf("--web.telemetry-path=%s: %w: choose another path, such as /metrics", w.metricsPath, err)
+	}
+	return h, nil
+}
+
+// checkFile validates the file of TLS and authentication.
+func (w *Web) checkFile() error {
+	if err := toolkit.Validate(*w.toolkit.WebConfigFile); err != nil {
+		return fmt.Errorf("--web.config.file=%s: %w", *w.toolkit.WebConfigFile, err)
+	}
+	return nil
+}
+
+// links are those of the page footer: the metrics, those of the command, and the common ones.
+func (w *Web) links(own ...page.Link) []page.Link {
+	out := append([]page.Link{{Href: strings.TrimPrefix(w.metricsPath, "/"), Text: "Metrics"}}, own...)
+	out = append(out, page.Link{Href: "-/ready", Text: "Ready"}, page.Link{Href: "-/healthy", Text: "Healthy"})
+	if w.pprof {
+		out = append(out, page.Link{Href: "debug/pprof/", Text: "Profiles"})
+	}
+	return out
+}
+
+// shutdownTime is the timeout of scrapes in progress at shutdown.
+const shutdownTime = 5 * time.Second
+
+// newServer limits the time and memory of a client, and the number of clients.
+func newServer(h http.Handler, connections *web.Connections) *http.Server {
+	s := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: control.HeaderTime,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      2 * time.Minute,
+		IdleTimeout:       5 * time.Minute,
+		MaxHeaderBytes:    control.HeaderBytes - control.HeaderSlop,
+	}
+	connections.Limit(s)
+	return s
+}
+
+// Serve serves a handler until ctx ends, and returns the exit code of the program.
+type Serve func(ctx context.Context, h *web.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error)
+
+// Until serves until ctx ends or the listener fails, which is an error of the command line: exit code 2. Exit code 1: no descriptors
+// are left.
+func Until(ctx context.Context, h *web.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error) {
+	server := newServer(h, h.Connections)
+	failed, out := make(chan error, 1), make(chan error, 1)
+	go func() { failed <- toolkit.ListenAndServe(server, flags, log) }()
+	go func() { out <- exhausted(ctx) }()
+	select {
+	case err := <-failed:
+		return command.Usage(fmt.Errorf("cannot serve on --web.listen-address=%s: %w", strings.Join(*flags.WebListenAddresses, ","), err))
+	case err := <-out:
+		if err != nil {
+			return command.Failed, errors.Join(err, server.Close())
+		}
+	}
+	log.Info("stopping")
+	end, cancel := context.WithTimeout(context.Background(), shutdownTime)
+	defer cancel()
+	if err := server.Shutdown(end); err != nil {
+		command.LogError(log, "shutdown: scrapes in progress interrupted", server.Close())
+	}
+	return command.OK, nil
+}
+
+// Served parses a command line of this program; an error for one that is neither serve nor fabric.
+func Served(args []string) (w *Web, command string, err error) {
+	a := kingpin.New("rdma_exporter", "").Terminate(nil).UsageWriter(io.Discard).ErrorWriter(io.Discard)
+	var c machine.Config
+	c.Flags(a)
+	promslogflag.AddFlags(a, &promslog.Config{})
+	var s Config
+	s.Flags(a.Command(Command, "").Default())
+	var f Fabric
+	f.Flags(a.Command(FabricCommand, ""))
+	if command, err = a.Parse(args); err != nil {
+		return nil, "", err
+	}
+	w = &s.Web
+	if command == FabricCommand {
+		w = &f.Web
+	}
+	return w, command, w.check()
+}
+
+// URL is the URL of an exporter with these flags in its own network namespace. Its scheme is https if it may have TLS.
+func (w *Web) URL() (*url.URL, error) {
+	listen := *w.toolkit.WebListenAddresses
+	if *w.toolkit.WebSystemdSocket || len(listen) == 0 {
+		return nil, errors.New("the running exporter uses a systemd socket: set --url")
+	}
+	name, port, err := net.SplitHostPort(listen[0])
+	if err != nil || port == "0" {
+		return nil, fmt.Errorf("the running exporter listens on %s: set --url", listen[0])
+	}
+	switch ip := net.ParseIP(name); {
+	case name == "" || ip.Equal(net.IPv4zero):
+		name = "127.0.0.1"
+	case ip.Equal(net.IPv6unspecified):
+		name = "::1"
+	}
+	u := &url.URL{Scheme: "http", Host: net.JoinHostPort(name, port), Path: w.routePrefix}
+	if *w.toolkit.WebConfigFile != "" {
+		u.Scheme = "https"
+	}
+	return u, nil
+}

@@ -1,0 +1,26 @@
+package snapshot
+
+import "time"
+
+// KernelLog is what the kernel log tells of RDMA devices, PCIe ports and GPUs.
+type KernelLog struct {
+	Counts []KernelLogCount // sorted
+	// Messages since the start of the program: Lost were overwritten before they were read, Skipped were not examined.
+	Lost, Skipped uint64
+}
+
+// KernelLogKey is an object and what was said of it. Empty: unknown, or none.
+type KernelLogKey struct {
+	Device, PCIAddress, Driver string
+	Kind                       string // kernellog.Kind
+}
+
+// KernelLogCount is the messages of one kind about an object.
+type KernelLogCount struct {
+	KernelLogKey
+	Count     uint64
+	Recent    *uint64       // of the last 15 minutes; nil: unknown
+	Detail    string        // of the last message
+	SinceBoot time.Duration // at the last message
+	At        time.Time     // the same by the wall clock; zero: unknown
+}

@@ -1,0 +1,48 @@
+// Package words writes numbers, lists and texts of others for people.
+package words
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Count is a number with its noun, in the plural but for 1.
+func Count(n int, one string) string {
+	switch {
+	case n == 1:
+		return "1 " + one
+	case strings.HasSuffix(one, "s"):
+		return fmt.Sprintf("%d %ses", n, one)
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// Join joins the parts that are not empty.
+func Join(by string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
+}
+
+// Spaced is a name with blanks for underscores.
+func Spaced(name string) string { return strings.ReplaceAll(name, "_", " ") }
+
+// Transfers is a PCIe speed, from transfers per second.
+func Transfers(perSecond float64) string {
+	return strconv.FormatFloat(perSecond/1e9, 'f', -1, 64) + " GT/s"
+}
+
+// Plain replaces control characters that a terminal would interpret: escapes, carriage returns, marks of text direction. Names of devices,
+// jobs and modules are set by others, and a report may come from another process.
+func Plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsGraphic(r) || r == '\n' || r == '\t' {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}
+
+// OneLine is a plain text with one blank for each run of blanks and line breaks.
+func OneLine(s string) string { return Plain(strings.Join(strings.Fields(s), " ")) }
