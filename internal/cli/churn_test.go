@@ -216,11 +216,16 @@ func TestDevicesExchanged(t *testing.T) {
 	b := newBay(t)
 	s, _ := b.scheduler(t, func(f host.Files) host.Files { return f })
 	whole := machines.Collect(t, s)
-	for range 2 { // what is read once only, and of a device that is missing, keeps its file open from then on
-		b.exchange(t, func() { machines.Collect(t, s) })
+	// settle makes both devices go for a round and come back. What is read once only keeps its file open from then on if its directory is
+	// in use already, which depends on the round in which the device came.
+	settle := func() {
+		for range 2 {
+			b.exchange(t, func() { machines.Collect(t, s) })
+			machines.Collect(t, s)
+		}
 		machines.Collect(t, s)
 	}
-	machines.Collect(t, s)
+	settle()
 	goroutines, files := runtime.NumGoroutine(), openBelow(t, b.dir)
 
 	done := make(chan struct{})
@@ -253,9 +258,9 @@ func TestDevicesExchanged(t *testing.T) {
 	if l := machines.Lost(whole, machines.Collect(t, s)); len(l) != 0 {
 		t.Errorf("afterwards lost %v", l)
 	}
-	machines.Collect(t, s)
-	if n := openBelow(t, b.dir); n != files {
-		t.Errorf("%d files are open, %d before", n, files)
+	settle()
+	if now := openBelow(t, b.dir); len(now) != len(files) {
+		t.Errorf("%d files are open, %d before: %q is open, %q no more", len(now), len(files), less(now, files), less(files, now))
 	}
 	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
 		if time.Now().After(end) {
@@ -264,17 +269,31 @@ func TestDevicesExchanged(t *testing.T) {
 	}
 }
 
-// openBelow counts what this process has open below a directory, whether its name is still there or not.
-func openBelow(t *testing.T, dir string) (n int) {
+// openBelow lists what this process has open below a directory, whether its name is still there or not.
+func openBelow(t *testing.T, dir string) (open []string) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
 	must(t, err)
 	for _, e := range entries {
 		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, dir) {
-			n++
+			open = append(open, to)
 		}
 	}
-	return n
+	return open
+}
+
+// less lists what a has more often than b.
+func less(a, b []string) (out []string) {
+	count := map[string]int{}
+	for _, name := range b {
+		count[name]++
+	}
+	for _, name := range a {
+		if count[name]--; count[name] < 0 {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // TestNetdevRenamed: in the round after a netdev was renamed everything has the new name, and nothing the old one; a netdev that takes the
