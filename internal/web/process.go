@@ -43,7 +43,7 @@ func (p *process) families() []exposition.Family {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sink.Begin()
-	host.Own(p.buf, func(metric string, value float64) {
+	host.ReadSelf(p.buf, func(metric string, value float64) {
 		for _, d := range processDescs {
 			if d.Name == metric {
 				p.sink.Emit(d, value)

@@ -16,7 +16,7 @@ func TestGuard(t *testing.T) {
 	}
 	var none []int
 	err := Guard(func() error { none[len(none)]++; return nil })
-	if !errors.Is(err, ErrPanic) || ReasonOf(err) != Panic || !strings.Contains(err.Error(), "guard_test.go") {
+	if !errors.Is(err, ErrPanic) || ReasonOf(err) != Panic || !strings.Contains(err.Error(), "panics_test.go") {
 		t.Error(err)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Own reads the figures of this process that Prometheus' client libraries expose, by the names of their metrics. What cannot be read is
+// ReadSelf reads the figures of this process that Prometheus' client libraries expose, by the names of their metrics. What cannot be read is
 // left out. It makes a third of the system calls of client_golang's collector. buf is for reading, and larger than any of the files.
 // Sources: /proc/self/stat, fd and net/netstat, /proc/stat, getrlimit(2).
-func Own(buf []byte, use func(metric string, value float64)) {
-	ownStat(readOwn("self/stat", buf), use)
-	if n, ok := ownDescriptors(); ok {
+func ReadSelf(buf []byte, use func(metric string, value float64)) {
+	selfStat(readSelf("self/stat", buf), use)
+	if n, ok := selfDescriptors(); ok {
 		use("process_open_fds", float64(n))
 	}
 	for _, x := range ownLimits {
@@ -23,7 +23,7 @@ func Own(buf []byte, use func(metric string, value float64)) {
 			use(x.metric, float64(l.Cur)) // 2^64-1: unlimited
 		}
 	}
-	ownTraffic(readOwn("self/net/netstat", buf), use)
+	selfTraffic(readSelf("self/net/netstat", buf), use)
 }
 
 var ownLimits = []struct {
@@ -31,8 +31,8 @@ var ownLimits = []struct {
 	resource int
 }{{"process_max_fds", unix.RLIMIT_NOFILE}, {"process_virtual_memory_max_bytes", unix.RLIMIT_AS}}
 
-// readOwn reads a file of proc in one call; nil if that fails.
-func readOwn(name string, buf []byte) []byte {
+// readSelf reads a file of proc in one call; nil if that fails.
+func readSelf(name string, buf []byte) []byte {
 	fd, err := unix.Open("/proc/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
@@ -45,8 +45,8 @@ func readOwn(name string, buf []byte) []byte {
 	return buf[:n]
 }
 
-// ownDescriptors is the number of open descriptors.
-func ownDescriptors() (int, bool) {
+// selfDescriptors is the number of open descriptors.
+func selfDescriptors() (int, bool) {
 	if st, err := os.Stat("/proc/self/fd"); err == nil && st.Size() > 0 { // since Linux 6.2
 		return int(st.Size()), true
 	}
@@ -57,8 +57,8 @@ func ownDescriptors() (int, bool) {
 // userHZ is the unit of times in /proc/PID/stat on all platforms of Go.
 const userHZ = 100
 
-// ownStat parses /proc/self/stat (proc_pid_stat(5)).
-func ownStat(b []byte, use func(metric string, value float64)) {
+// selfStat parses /proc/self/stat (proc_pid_stat(5)).
+func selfStat(b []byte, use func(metric string, value float64)) {
 	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:]) // from the third field
 	number := func(n int) float64 {
 		v, _ := strconv.ParseUint(string(f[n-3]), 10, 64) // written by the kernel
@@ -84,8 +84,8 @@ var ownBoot = sync.OnceValue(func() float64 {
 	return v
 })
 
-// ownTraffic parses the line IpExt of /proc/self/net/netstat: a line of names, and one of values.
-func ownTraffic(b []byte, use func(metric string, value float64)) {
+// selfTraffic parses the line IpExt of /proc/self/net/netstat: a line of names, and one of values.
+func selfTraffic(b []byte, use func(metric string, value float64)) {
 	_, b, _ = bytes.Cut(b, []byte("\nIpExt: "))
 	names, b, _ := bytes.Cut(b, []byte("\nIpExt: "))
 	values, _, _ := bytes.Cut(b, []byte("\n"))
