@@ -131,7 +131,7 @@ check-rules: $(BIN)/promtool $(BIN)/pint
 	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central rules/compat
 
 .PHONY: contributing
-contributing: $(BIN)/promtool ## follow CONTRIBUTING.md in a copy: add a variant, a counter, a rule and a collector, and run their tests
+contributing: $(BIN)/promtool ## follow CONTRIBUTING.md in a copy: add a variant, a counter, a rule, a collector and a command, and run their tests
 	test/contributing/follow.sh
 
 .PHONY: ber-week

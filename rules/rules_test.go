@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -77,6 +78,25 @@ func TestOneFolder(t *testing.T) {
 				t.Errorf("two sets have a file %s", base)
 			} else {
 				seen[base] = true
+			}
+		}
+	}
+}
+
+// TestMixinImportsEachFile: a file of rules that the mixin lacks is in no Prometheus that is deployed with it.
+func TestMixinImportsEachFile(t *testing.T) {
+	mixin, err := os.ReadFile("../packaging/mixin/mixin.libsonnet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range []string{"node", "central"} {
+		files, err := filepath.Glob(set + "/*.rules.yml")
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		for _, file := range files {
+			if !strings.Contains(string(mixin), "importstr '../../rules/"+file+"'") {
+				t.Errorf("packaging/mixin/mixin.libsonnet does not import rules/%s", file)
 			}
 		}
 	}

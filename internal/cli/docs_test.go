@@ -111,6 +111,12 @@ func TestDocsCommands(t *testing.T) {
 		first, _, _ := strings.Cut(c.FullCommand, " ")
 		commands[first] = true
 	}
+	reference := documents(t)["docs/commands.md"]
+	for name := range commands {
+		if name != "help" && !strings.Contains(reference, "`"+name+" ") && !strings.Contains(reference, "`"+name+"`") {
+			t.Errorf("docs/commands.md has no command %s", name)
+		}
+	}
 	for name, text := range documents(t) {
 		t.Run(name, func(t *testing.T) {
 			code := fenced.FindAllString(text, -1)

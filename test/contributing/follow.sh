@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Follows CONTRIBUTING.md in a copy of this checkout: adds a variant, a counter, a rule and a collector, counts the manually edited files
-# against the limits in CONTRIBUTING.md, writes the generated files and runs the gates.
+# Follows CONTRIBUTING.md in a copy of this checkout: adds a variant, a counter, a rule, a collector and a command, counts
+# the manually edited files against the limits in CONTRIBUTING.md, writes the generated files and runs the gates.
 #
 #   test/contributing/follow.sh                    all recipes; exits 1 if a limit is exceeded or a gate fails
-#   test/contributing/follow.sh --without FILE     leaves out the edits of one file: a gate has to fail. The row in DESIGN.md and a
-#                                                  collector's own test are checked by review only.
+#   test/contributing/follow.sh --without FILE     leaves out the edits of one file: a gate has to fail. The row in DESIGN.md, a
+#                                                  command's run in test/sandbox (make e2e) and the own tests of a
+#                                                  collector and a command are not checked here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -96,6 +97,9 @@ X
 before fixtures/gen/wire.go 'each("tx_pfc_ena_frames_pri%d"' <<'X'
 		zeros("tx_fifo_underruns"),
 X
+before dashboards/README.md '| driver counters without a common meaning' <<'X'
+| faults of one driver | `rdma_port_transmit_fifo_underruns_total` |
+X
 changelog <<'X'
 - collector/ethernet: `rdma_port_transmit_fifo_underruns_total` on bnxt_en.
 X
@@ -103,6 +107,9 @@ count "a counter"
 
 step "a rule: packets that PCIe does not take in time (outbound_pci_buffer_overflow of mlx5)"
 add rule
+after packaging/mixin/mixin.libsonnet "importstr '../../rules/node/link.rules.yml'" <<'X'
+    importstr '../../rules/node/pcie_buffer.rules.yml',
+X
 go run ./rules/gen
 changelog <<'X'
 - rules/node: RDMAPCIeBufferOverflow.
@@ -137,10 +144,35 @@ if [ DESIGN.md != "$without" ]; then sed -i 's/^| none | \(.*\), modules |$/| no
 after README.md '| `modules` | ' <<'X'
 | `tuning` | kernel settings that delay RDMA: automatic NUMA balancing |
 X
+before dashboards/README.md '| driver counters without a common meaning' <<'X'
+| settings of the kernel | `rdma_kernel_numa_balancing_enabled` |
+X
 changelog <<'X'
 - collector/tuning: `rdma_kernel_numa_balancing_enabled`.
 X
 count "a collector"
+
+step "a command: the kernel modules that RDMA requires"
+add command
+after internal/cli/program.go '"rdma_exporter/internal/cli/job"' <<'X'
+	"rdma_exporter/internal/cli/modules"
+X
+after internal/cli/program.go '		o optics.Config' <<'X'
+		u modules.Config
+X
+after internal/cli/program.go '		{"optics", "Show' <<'X'
+		{"modules", "List the kernel modules that RDMA requires, with their versions.", u.Flags, u.Run},
+X
+after test/sandbox/sandbox_test.go '[]string{"optics"}}' <<'X'
+		{[]int{0}, []string{"modules"}},
+X
+after docs/commands.md '| `optics [--json]`' <<'X'
+| `modules [--json]` | list the kernel modules that RDMA requires, with their versions | [permissions.md](permissions.md) |
+X
+changelog <<'X'
+- `modules`: the kernel modules that RDMA requires.
+X
+count "a command"
 
 step "generated files"
 touched="pcie-burst-ok|pcie-buffer-overflow|numa-balancing-ok|bnxt-pfc|bnxt-thor2"
@@ -151,15 +183,15 @@ changed | sed 's/^/        /'
 git commit -qm "generated"
 
 step "gates"
-go vet ./collector ./internal/... ./fixtures/... ./docs/gen ./rules
+go vet ./collector ./internal/... ./fixtures/... ./docs/gen ./rules ./test/sandbox
 go run ./fixtures/gen -check
 go run ./rules/gen -check
 go run ./docs/gen -check
 go run ./packaging/changelog -since "$base"
-go test -skip 'TestArchivesAreCurrent' ./collector ./internal/reading ./internal/snapshot ./internal/coverage ./internal/deptest ./rules ./docs/gen ./fixtures/gen # -check has done that one
+go test -skip 'TestArchivesAreCurrent' ./collector ./internal/reading ./internal/snapshot ./internal/coverage ./internal/deptest ./rules ./docs/gen ./fixtures/gen ./dashboards # -check has done that one
 go test -run 'Source' ./internal/host
 go test -run 'TestRuleStyle|TestOneAlertForManyPorts|TestAlertsAreTested|Ignored|Needs' ./internal/alerting
-go test ./internal/cli ./test/machines -run "Test(Golden|Findings|Descs)OfMachines/^($touched)\$|TestEvery|TestGoldensHaveMachines|TestRulesReadMetricsThatExist|TestDocs|TestHelp"
+go test ./internal/cli ./test/machines -run "Test(Golden|Findings|Descs)OfMachines/^($touched)\$|TestEvery|TestGoldensHaveMachines|TestRulesReadMetricsThatExist|TestDocs|TestHelp|TestModules"
 [ -x bin/promtool ] || make -s bin/promtool
 bin/promtool check rules rules/node/pcie_buffer.rules.yml
 bin/promtool test rules rules/tests/pcie_buffer.test.yml

@@ -1,0 +1,40 @@
+// Package modules is the command modules.
+package modules
+
+import (
+	"context"
+	"errors"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"rdma_exporter/internal/command"
+	"rdma_exporter/internal/machine"
+)
+
+// Config is the command modules, with its flags.
+type Config struct{ json bool }
+
+// Flags adds the flags.
+func (m *Config) Flags(a *kingpin.CmdClause) {
+	a.Flag("json", "Print JSON instead of a table.").BoolVar(&m.json)
+}
+
+// Run prints the kernel modules that RDMA requires.
+func (m *Config) Run(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
+	seen, _, err := c.Observe(ctx, std.Log, "infiniband", "modules")
+	if err != nil {
+		return command.Usage(err)
+	}
+	if seen.Node.Modules == nil {
+		return command.Usage(errors.New("the kernel modules cannot be read: see the log above"))
+	}
+	if m.json {
+		return command.OK, command.PrintJSON(std.Out, seen.Node.Modules.Modules)
+	}
+	t := command.Table{}
+	t.Row("MODULE", "FLAVOUR", "VERSION")
+	for _, module := range seen.Node.Modules.Modules {
+		t.Row(module.Name, module.Flavour, module.Version)
+	}
+	return command.OK, command.PrintPlain(std.Out, t.Print)
+}
