@@ -54,9 +54,9 @@ insert() {
 changelog() { before CHANGELOG.md "- packaging: binaries for amd64" ; }
 
 changed() { git add -A && git diff --cached --name-only; }
-# count RECIPE compares the manually changed files with the limit, then commits. "+" counts generated files as well.
+# count RECIPE [NAME] compares the manually changed files with the limit, then commits. NAME is what the recipe calls NAME in paths.
 count() {
-  local recipe=$1 limit n f section
+  local recipe=$1 name=${2:-NAME} limit n f section
   git add -A && git diff --cached --name-only --diff-filter=d -- '*.go' | xargs -r gofmt -w # make fmt
   limit=$(sed -n "s/^| $recipe | \([0-9]*\) |.*/\1/p" CONTRIBUTING.md)
   [ -n "$limit" ] || fail "CONTRIBUTING.md has no limit for: $recipe"
@@ -66,7 +66,7 @@ count() {
   section=$(awk -v head="## ${recipe^}" '/^## / { on = $0 == head } on' CONTRIBUTING.md)
   changed | while read -r f; do
     case $section in
-    *"$f"* | *"$(dirname "$f")/"*) ;;
+    *"$f"* | *"$(dirname "$f")/"* | *"${f//$name/NAME}"*) ;;
     *) fail "CONTRIBUTING.md, ${recipe^}: does not name $f" ;;
     esac
   done
@@ -140,7 +140,7 @@ X
 after internal/host/source.go '	SourceModules:       {' <<'X'
 	SourceTuning:        {"tuning", LockNone, needsFiles},               // proc/sys/kernel: kept by the kernel
 X
-if [ DESIGN.md != "$without" ]; then sed -i 's/^| none | \(.*\), modules |$/| none | \1, modules, kernel settings |/' DESIGN.md; fi
+if [ DESIGN.md != "$without" ]; then sed -i 's/^| none | nothing | \(.*\) |$/| none | nothing | \1, kernel settings |/' DESIGN.md; fi
 after README.md '| `modules` | ' <<'X'
 | `tuning` | kernel settings that delay RDMA: automatic NUMA balancing |
 X
@@ -172,7 +172,7 @@ X
 changelog <<'X'
 - `modules`: the kernel modules that RDMA requires.
 X
-count "a command"
+count "a command" modules
 
 step "generated files"
 touched="pcie-burst-ok|pcie-buffer-overflow|numa-balancing-ok|bnxt-pfc|bnxt-thor2"
