@@ -88,7 +88,7 @@ func (v *nvlink) manages(r *reading.Reader, name string) bool {
 	return d.result(r, start)
 }
 
-// pin stores the configured role of a device: whether it manages NVLink switches, which it returns.
+// pin stores the configured role of a device, and reports whether the device manages NVLink switches.
 func (v *nvlink) pin(name string, inode uint64, manages bool) bool {
 	d := &vpdRead{inode: inode, done: make(chan struct{}), found: manages, pin: true}
 	close(d.done)

@@ -113,7 +113,7 @@ func wireOf(r pauseReading) *snapshot.NetdevReading {
 
 func never(time.Duration) bool { return false }
 
-// storms are 3 s long and begin every minute, 7 s after a round.
+// storms reports whether a port is paused: for 3s of each minute, 7s after a round.
 func storms(at time.Duration) bool {
 	at = (at - 7*time.Second) % time.Minute
 	return at >= 0 && at < 3*time.Second

@@ -23,7 +23,7 @@ type nvmlReading struct {
 	errs   []error
 }
 
-// keep records an error, unless driver or GPU just lack the feature.
+// keep reports whether there is no error. One is recorded unless the driver or the GPU lacks the feature.
 func (r *nvmlReading) keep(err error) bool {
 	if err != nil && ReasonOf(err) != Unsupported {
 		r.errs = append(r.errs, err)

@@ -126,7 +126,7 @@ func (b *Tab) eval(expression string) (string, error) {
 	return fmt.Sprint(value), err
 }
 
-// Await waits until an expression is true, also on the page that follows.
+// Await waits until an expression is true, also on the next page, and reports whether it became true.
 func (b *Tab) Await(within time.Duration, expression string) bool {
 	b.t.Helper()
 	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
