@@ -50,12 +50,11 @@ type devlinkDevice struct {
 func newHealth(devices *roster, nvlink *nvlink) *Collector {
 	c := &health{roster: devices, nvlink: nvlink, devices: map[string]devlinkDevice{}}
 	return &Collector{
-		Name:    "health",
-		Help:    "firmware and driver health from devlink health reporters",
-		Default: true,
-		Descs:   []*Desc{healthState, healthErrors, healthRecoveries},
-		Read:    c.read,
-		Emit:    emitHealth,
+		Name:  "health",
+		Help:  "firmware and driver health from devlink health reporters",
+		Descs: []*Desc{healthState, healthErrors, healthRecoveries},
+		Read:  c.read,
+		Emit:  emitHealth,
 	}
 }
 

@@ -39,10 +39,9 @@ type sensorState struct {
 
 func newSensors(devices *roster) *Collector {
 	return &Collector{
-		Name:    "sensors",
-		Help:    "temperature sensors of adapters",
-		Default: true,
-		Descs:   []*Desc{deviceTemperature, deviceTemperatureThreshold},
+		Name:  "sensors",
+		Help:  "temperature sensors of adapters",
+		Descs: []*Desc{deviceTemperature, deviceTemperatureThreshold},
 		Read: readDevices(devices, "sensors", nil, readSensors, func(n *snapshot.Node, devices []snapshot.DeviceSensors) {
 			n.Sensors = &snapshot.Sensors{Devices: devices}
 		}),

@@ -67,10 +67,9 @@ func (c *Config) Flags(a *kingpin.Application) {
 	a.Flag("collector.disable-defaults", "Disable all collectors that are not enabled explicitly.").BoolVar(&c.disableDefaults)
 	c.chosen = map[string]*choice{}
 	for _, x := range collector.All(collector.Options{}) {
-		ch := &choice{on: x.Default}
+		ch := &choice{on: true}
 		c.chosen[x.Name] = ch
-		a.Flag("collector."+x.Name, "Collect "+x.Help+".").Default(fmt.Sprint(x.Default)).
-			IsSetByUser(&ch.set).BoolVar(&ch.on)
+		a.Flag("collector."+x.Name, "Collect "+x.Help+".").Default("true").IsSetByUser(&ch.set).BoolVar(&ch.on)
 	}
 	a.Flag("collector.gpu.mode", "GPU metrics: fabric (NVLink, PCIe, errors), or full (also temperature, power, memory, utilization and clock limits, as exposed by a DCGM exporter).").Default(gpuFabric).EnumVar(&c.GPUMode, gpuFabric, gpuFull)
 	a.Flag("collector.infiniband.mad", "Read the counters of InfiniBand ports with one or two management datagrams per port, with 64 bits and FEC errors, instead of 21 files, each of which is a firmware command: auto (where the umad devices can be opened: as root or in their group), on (a failure is reported), off.").Default("auto").EnumVar(&c.madMode, "auto", "on", "off")
