@@ -278,7 +278,7 @@ type ethRig struct {
 func newEthRig(t *testing.T, tree string) *ethRig {
 	r := &ethRig{t: t, h: machine(t, tree), driver: &ethDriver{}, stats: newNetdevStats()}
 	r.h.Ethtool, r.h.Now, r.h.Budget = r.driver, time.Now, host.NewBudget(time.Now)
-	r.c = newEthernet(0, newRoster(Options{}), newNVLink(unsaid), r.stats)
+	r.c = newEthernet(0, newRoster(Options{}), newNVLink(noSettings), r.stats)
 	return r
 }
 

@@ -111,7 +111,7 @@ func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health
 		}
 	}
 	r.Begin(host.SourceIdentity)
-	c.lookUp(r, names)
+	c.findDevlinks(r, names)
 	for _, name := range names {
 		if c.nvlink.known(name) {
 			continue
@@ -129,8 +129,8 @@ func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health
 	return out
 }
 
-// lookUp finds the devlink device of each RDMA device, once in slowInterval.
-func (c *health) lookUp(r *reading.Reader, names []string) {
+// findDevlinks finds the devlink device of each RDMA device, once in slowInterval.
+func (c *health) findDevlinks(r *reading.Reader, names []string) {
 	now := r.Now()
 	for name := range c.devices {
 		if !slices.Contains(names, name) {

@@ -107,8 +107,8 @@ func (st *sensorState) find(r *reading.Reader, device string) {
 
 // Valid range of an adapter's sensor: mlx5 prints a negative temperature as about 8190 °C.
 const (
-	coldest = -40
-	hottest = 150
+	minCelsius = -40
+	maxCelsius = 150
 )
 
 // readCelsius reads thousandths of a degree; nil where absent or invalid.
@@ -117,7 +117,7 @@ func readCelsius(r *reading.Reader, dir, name string) *float64 {
 		n, err := strconv.ParseInt(text, 10, 64)
 		return float64(n) / 1000, err == nil
 	})
-	if c == nil || *c < coldest || *c > hottest {
+	if c == nil || *c < minCelsius || *c > maxCelsius {
 		return nil
 	}
 	return c

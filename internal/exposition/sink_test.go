@@ -237,7 +237,7 @@ func TestFamilyAsks(t *testing.T) {
 	}
 	for want, labels := range map[bool][][]string{true: {nil, {"layer"}, {"device", "role"}}, false: {{"layer", "role"}, {"none"}}} {
 		for _, l := range labels {
-			if f.Tells(l...) != want {
+			if f.HasLabels(l...) != want {
 				t.Errorf("%v", l)
 			}
 		}

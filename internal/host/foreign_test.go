@@ -79,7 +79,7 @@ func TestNetwork(t *testing.T) {
 			listening := map[string]func(context.Context) error{
 				"events": func(ctx context.Context) error { return newEvents(n, 0).Links(ctx, func() {}, nil) },
 				"LLDP": func(ctx context.Context) error {
-					return lldpSocket{n}.Hear(ctx, nil, func(int, func()) error { return errors.New("here") }, nil, nil)
+					return lldpSocket{n}.Receive(ctx, nil, func(int, func()) error { return errors.New("here") }, nil, nil)
 				},
 			}
 			ended, cancel := context.WithCancel(t.Context())

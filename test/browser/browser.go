@@ -22,8 +22,8 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// Patience is the time limit of browser operations, apart from waits of the page.
-const Patience = 30 * time.Second
+// Timeout is the time limit of browser operations, apart from waits of the page.
+const Timeout = 30 * time.Second
 
 // Tab is a page in a headless Chromium.
 type Tab struct {
@@ -73,9 +73,9 @@ func (b *Tab) event(event any) {
 	}
 }
 
-// run runs an action of the tab, at most for Patience.
+// run runs an action of the tab, at most for Timeout.
 func run[T any](b *Tab, action chromedp.Action[T]) (T, error) {
-	ctx, cancel := context.WithTimeout(b.ctx, Patience)
+	ctx, cancel := context.WithTimeout(b.ctx, Timeout)
 	defer cancel()
 	return chromedp.Run(ctx, action)
 }
