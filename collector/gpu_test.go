@@ -162,7 +162,7 @@ func TestGPUModes(t *testing.T) {
 
 // TestGPUIsRead: each failure costs its own values, and is reported.
 func TestGPUIsRead(t *testing.T) {
-	absent := &host.Error{Op: "look at", Path: "dev/nvidiactl", Err: syscall.ENOENT}
+	absent := &host.Error{Op: "read", Path: "dev/nvidiactl", Err: syscall.ENOENT}
 	for _, c := range []struct {
 		what    string
 		f       *fakeGPUs

@@ -105,7 +105,7 @@ func TestNeighbours(t *testing.T) {
 			[]string{strings.Replace(leaf, "lldp", "cabling", 1), cable("leaf-1", `port_id="swp1",`)},
 		},
 		{
-			"both agree: a domain, upper case, a port that is not said", saved(5, says("leaf-1", "swp1", 120, bridge)), "{match: {hostname: gpu-1, netdev: eth0}, system: LEAF-1.example.com}",
+			"both agree: a domain, upper case, a port that is not configured", saved(5, says("leaf-1", "swp1", 120, bridge)), "{match: {hostname: gpu-1, netdev: eth0}, system: LEAF-1.example.com}",
 			[]string{leaf, one, cable("LEAF-1.example.com", ""), miscabled(0)},
 		},
 		{

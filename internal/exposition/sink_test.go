@@ -205,7 +205,7 @@ func TestTheSteadyStateAllocatesPerFamilyOnly(t *testing.T) {
 	}
 }
 
-func TestFamiliesWithoutSamplesAreNotTold(t *testing.T) {
+func TestFamiliesWithoutSamplesHaveNoLabels(t *testing.T) {
 	g, c := descOf(Gauge), descOf(Counter)
 	s := NewSink([]*Desc{g, c})
 	s.Begin()

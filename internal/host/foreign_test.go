@@ -122,7 +122,7 @@ func TestNetworkAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := n.same(); err == nil {
-			t.Error("it looks all the time")
+			t.Error("the interfaces are compared at each request")
 		}
 		time.Sleep(doubtInterval)
 		if err := n.same(); err != nil {
@@ -133,7 +133,7 @@ func TestNetworkAgain(t *testing.T) {
 		}
 		time.Sleep(networkInterval / 2)
 		if err := n.same(); err != nil {
-			t.Error("it looks all the time")
+			t.Error("the interfaces are compared at each request")
 		}
 		time.Sleep(networkInterval)
 		if err := n.same(); !errors.Is(err, ErrOtherNetwork) {

@@ -176,7 +176,7 @@ func TestApplicationsOfManyPorts(t *testing.T) {
 	}
 }
 
-func TestMediaLanesThatAreNotTold(t *testing.T) {
+func TestMediaLanesNotReported(t *testing.T) {
 	old := load(t, "qsfpdd-dr4").changed(page1, 176, 0, 0)
 	if m := decode(t, old); len(m.DataPaths) != 1 || !slices.Equal(m.DataPaths[0].MediaLanes, []int{1, 2, 3, 4}) {
 		t.Errorf("from the first: %+v", m.DataPaths)

@@ -168,7 +168,7 @@ func (w *watched) Err() error {
 	return w.Context.Err()
 }
 
-func TestAnEndedContextEndsTheLookout(t *testing.T) {
+func TestAnEndedContextEndsTheTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, cancel := context.WithCancel(t.Context())
 		ctx := &watched{Context: inner}
@@ -181,7 +181,7 @@ func TestAnEndedContextEndsTheLookout(t *testing.T) {
 		before := ctx.asked.Load()
 		time.Sleep(time.Hour)
 		if n := ctx.asked.Load() - before; n != 0 {
-			t.Errorf("it still looked %d times in an hour", n)
+			t.Errorf("the timer still fired %d times in an hour", n)
 		}
 	})
 }
