@@ -18,10 +18,9 @@ import (
 
 // Collector measures one domain. Read is called by one goroutine at a time; Emit is pure.
 type Collector struct {
-	Name    string // label value and flag name
-	Help    string // one line for --help
-	Default bool   // on unless switched off
-	Descs   []*Desc
+	Name  string // label value and flag name
+	Help  string // one line for --help
+	Descs []*Desc
 	// Run, if set, covers events and reads between the rounds of a long-running program, until ctx ends. It is started again after an
 	// error; nil means that there is nothing to run.
 	Run func(ctx context.Context, h *host.Host) error

@@ -46,8 +46,8 @@ const (
 	classInfiniBand = "0x020700"
 )
 
-func newNVLink(said func(site.Subject) site.Settings) *nvlink {
-	return &nvlink{siteSettings: said, devices: map[string]*vpdRead{}}
+func newNVLink(settings func(site.Subject) site.Settings) *nvlink {
+	return &nvlink{siteSettings: settings, devices: map[string]*vpdRead{}}
 }
 
 // manages reports whether a device manages NVLink switches; false where unknown.
@@ -77,18 +77,18 @@ func (v *nvlink) manages(r *reading.Reader, name string) bool {
 	}
 	defer r.Begin(host.SourceIdentity)
 	r.Apart(host.SourceVPD, func() { // the wait is not charged to this reader
-		patience := time.NewTimer(vpdTimeout - time.Since(d.began))
-		defer patience.Stop()
+		timer := time.NewTimer(vpdTimeout - time.Since(d.began))
+		defer timer.Stop()
 		select {
 		case <-d.done:
-		case <-patience.C:
+		case <-timer.C:
 		case <-r.Ctx.Done():
 		}
 	})
 	return d.result(r, start)
 }
 
-// pin stores the configured role of a device: whether it manages NVLink switches, which it returns.
+// pin stores the configured role of a device, and reports whether the device manages NVLink switches.
 func (v *nvlink) pin(name string, inode uint64, manages bool) bool {
 	d := &vpdRead{inode: inode, done: make(chan struct{}), found: manages, pin: true}
 	close(d.done)

@@ -60,7 +60,7 @@ func TestNVLinkManagement(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := readerOf(t, c.tree)
-			v := newNVLink(unsaid)
+			v := newNVLink(noSettings)
 			if got := v.manages(r, "mlx5_0"); got != c.want || v.known("mlx5_0") != c.want || len(r.Issues) != c.issues {
 				t.Errorf("%v, known %v, issues %v", got, v.known("mlx5_0"), r.Issues)
 			}
@@ -68,7 +68,7 @@ func TestNVLinkManagement(t *testing.T) {
 	}
 }
 
-func unsaid(site.Subject) site.Settings { return site.Settings{} }
+func noSettings(site.Subject) site.Settings { return site.Settings{} }
 
 // TestPinnedRole: a pinned role takes precedence, and VPD is not read.
 func TestPinnedRole(t *testing.T) {
@@ -95,7 +95,7 @@ func TestVPDOfARegistration(t *testing.T) {
 	r := readerOf(t, nvlinkTree("0x15b3", "0x020700", "@hex --\n78\n"))
 	files := &registrations{Files: r.Host.Files, inode: 1}
 	r.Host.Files = files
-	v := newNVLink(unsaid)
+	v := newNVLink(noSettings)
 	for i, want := range []int{1, 1, 2, 2} {
 		files.inode = uint64(1 + i/2)
 		v.manages(r, "mlx5_0")

@@ -56,13 +56,12 @@ func newEthernet(samples time.Duration, devices *roster, nvlink *nvlink, stats *
 	c := &ethernet{roster: devices, nvlink: nvlink, stats: stats, devices: reading.Devices[ethState, []snapshot.NetdevCounters]{Collector: "ethernet"}}
 	c.samples = newPFCSampler(samples, c.readPauses)
 	return &Collector{
-		Name:    "ethernet",
-		Help:    "netdev statistics of RDMA ports: PFC and pause, priorities, discards, FEC, link errors, PCIe stalls",
-		Default: true,
-		Descs:   append(netdevDescs(), pfcSampleDescs...),
-		Run:     c.samples.run,
-		Read:    c.read,
-		Emit:    emitEthernet,
+		Name:  "ethernet",
+		Help:  "netdev statistics of RDMA ports: PFC and pause, priorities, discards, FEC, link errors, PCIe stalls",
+		Descs: append(netdevDescs(), pfcSampleDescs...),
+		Run:   c.samples.run,
+		Read:  c.read,
+		Emit:  emitEthernet,
 	}
 }
 

@@ -182,7 +182,7 @@ func TestLinkDowns(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		name, layer string
-		told        *uint64
+		events      *uint64
 		listed      float64
 		age         time.Duration
 		want        string
@@ -197,7 +197,7 @@ func TestLinkDowns(t *testing.T) {
 			w := newNetdevStats()
 			w.netdevs["eth0"] = &netdevState{netdevTarget: netdevTarget{device: "d", port: 1, netdev: "eth0"}, newest: &snapshot.NetdevReading{At: now.Add(-c.age), Counts: []snapshot.NetdevCount{{What: snapshot.LinkDowns, Index: -1, Value: c.listed}}}}
 			ib := &infiniBand{stats: w, links: newLinkWatch(), registered: newDeviceWatch()}
-			devices := []snapshot.Device{{Name: "d", Ports: []snapshot.Port{{Number: 1, LinkLayer: c.layer, Netdev: []snapshot.Netdev{{Name: "eth0", DownEvents: c.told}, {Name: "eth1"}}}}}}
+			devices := []snapshot.Device{{Name: "d", Ports: []snapshot.Port{{Number: 1, LinkLayer: c.layer, Netdev: []snapshot.Netdev{{Name: "eth0", DownEvents: c.events}, {Name: "eth1"}}}}}}
 			ib.count(devices, now)
 			if got := fmt.Sprint(value(devices[0].Ports[0].Netdev[0].DownEvents)); got != c.want || devices[0].Ports[0].Netdev[1].DownEvents != nil {
 				t.Errorf("%q", got)
@@ -278,7 +278,7 @@ type ethRig struct {
 func newEthRig(t *testing.T, tree string) *ethRig {
 	r := &ethRig{t: t, h: machine(t, tree), driver: &ethDriver{}, stats: newNetdevStats()}
 	r.h.Ethtool, r.h.Now, r.h.Budget = r.driver, time.Now, host.NewBudget(time.Now)
-	r.c = newEthernet(0, newRoster(Options{}), newNVLink(unsaid), r.stats)
+	r.c = newEthernet(0, newRoster(Options{}), newNVLink(noSettings), r.stats)
 	return r
 }
 

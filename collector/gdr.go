@@ -81,13 +81,12 @@ func newGDR(o Options, devices *roster, last *lastRound, gpus *gpuReadings) *Col
 	c := &gpuDirect{nccl: o.NCCL, ebpf: o.EBPF, roster: devices, lastRound: last, gpus: gpus, use: gdrUse{ports: meters{}, others: meters{}, bufinfo: bufinfo{on: o.Bufinfo}}}
 	c.devices.Collector = "gdr"
 	return &Collector{
-		Name:    "gdr",
-		Help:    "GPUDirect RDMA: whether GPU data goes to NICs directly, and why not; PCIe settings",
-		Default: true,
-		Descs:   []*Desc{gdrMechanism, gdrDirect, gdrInfo, gdrNearestDown, gdrTransport, gdrTransportInfo, gdrRegistrations, gdrRegistered, gdrLockedMemory, gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings, gdrTraceSince, gdrTraceLost, gdrTraceRegistrations, asyncEvents, qpFatalEvents, portJobInfo, portJobs, gpuJobInfo, jobInfo, gpuAffinity},
-		Run:     c.run,
-		Read:    c.read,
-		Emit:    emitGDR,
+		Name:  "gdr",
+		Help:  "GPUDirect RDMA: whether GPU data goes to NICs directly, and why not; PCIe settings",
+		Descs: []*Desc{gdrMechanism, gdrDirect, gdrInfo, gdrNearestDown, gdrTransport, gdrTransportInfo, gdrRegistrations, gdrRegistered, gdrLockedMemory, gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings, gdrTraceSince, gdrTraceLost, gdrTraceRegistrations, asyncEvents, qpFatalEvents, portJobInfo, portJobs, gpuJobInfo, jobInfo, gpuAffinity},
+		Run:   c.run,
+		Read:  c.read,
+		Emit:  emitGDR,
 	}
 }
 

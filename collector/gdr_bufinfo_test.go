@@ -84,7 +84,7 @@ func TestBufinfoIsAskedSeldom(t *testing.T) {
 	var n snapshot.Node
 	off := bufinfo{}
 	if off.refresh(t.Context(), h, &n, true); asked() != 0 || off.of(now, gpus) != nil {
-		t.Error("it looks though nobody has permitted it")
+		t.Error("bufinfo is read without permission")
 	}
 	b := bufinfo{on: true}
 	for _, c := range []struct {

@@ -31,8 +31,8 @@ func TestJobsAreJudged(t *testing.T) {
 	}{
 		{"none", "", gdr.Job{}, "direct", 0, 0},
 		{"as it should be", jobOn("nccl: 2.27.3\n"), gdr.Job{}, "direct", 4711, 0},
-		{"a version that is not told", jobOn("nccl: unknown\n"), gdr.Job{}, "direct", 4711, 0},
-		{"told to stay local", jobOn("nccl: 2.27.3\nenv_NCCL_NET_GDR_LEVEL: LOC\n"), gdr.Job{}, "gdr_level_set", 4711, 0},
+		{"an unknown version", jobOn("nccl: unknown\n"), gdr.Job{}, "direct", 4711, 0},
+		{"GDR level LOC", jobOn("nccl: 2.27.3\nenv_NCCL_NET_GDR_LEVEL: LOC\n"), gdr.Job{}, "gdr_level_set", 4711, 0},
 		{"as nccl.conf says", files("etc/nccl.conf", "NCCL_NET_GDR_READ=0") + jobOn("nccl: 2.27.3\n"), gdr.Job{}, "gdr_read_disabled", 4711, 0},
 		{"a net plugin", jobOn("nccl: 2.27.3\nnet_plugin: 1\n"), gdr.Job{}, "net_plugin", 4711, 0},
 		{"no NCCL: somebody else", jobOn("env_NCCL_NET_GDR_LEVEL: LOC\n"), gdr.Job{}, "direct", 0, 0},
@@ -85,7 +85,7 @@ func TestHolders(t *testing.T) {
 		regions       []any // of processes 7, 8 and 9
 		issues        int
 	}{
-		{"all is told", whole + "-- rdma/b/holders --\n7: contexts=1 regions=3 bytes=5\n", []int{7, 8}, []any{uint64(5), uint64(0), uint64(0)}, 0},
+		{"everything is reported", whole + "-- rdma/b/holders --\n7: contexts=1 regions=3 bytes=5\n", []int{7, 8}, []any{uint64(5), uint64(0), uint64(0)}, 0},
 		{"a region of somebody", whole + "-- rdma/b/holders --\n0: contexts=0 regions=1 bytes=1\n", []int{7, 8}, []any{uint64(2), nil, nil}, 0},
 		{"a context of somebody", whole + "-- rdma/b/holders --\n0: contexts=1 regions=0 bytes=0\n", []int{7, 8}, []any{uint64(2), uint64(0), uint64(0)}, 0},
 		{"a kernel without the command", "-- rdma/a/holders !EINVAL --\n-- rdma/b/holders !EOPNOTSUPP --\n", nil, []any{nil, nil, nil}, 0},
@@ -112,17 +112,17 @@ func TestHolders(t *testing.T) {
 // TestProcessesThatAreNamed: RDMA netlink and NVML together list all processes to read; if one of them has no answer, all processes are
 // searched.
 func TestProcessesThatAreNamed(t *testing.T) {
-	const told = "-- rdma/a/holders --\n7: contexts=1 regions=2 bytes=10\n"
+	const holders = "-- rdma/a/holders --\n7: contexts=1 regions=2 bytes=10\n"
 	for _, c := range []struct {
 		name, entries string
 		gpus          []gdrGPU
 		first         []int
 		only          bool
 	}{
-		{"both tell", told, []gdrGPU{{processes: []int{9, 7}}, {processes: []int{}}}, []int{7, 9}, true},
-		{"a GPU does not", told, []gdrGPU{{processes: []int{9}}, {}}, []int{7, 9}, false},
+		{"both report", holders, []gdrGPU{{processes: []int{9, 7}}, {processes: []int{}}}, []int{7, 9}, true},
+		{"a GPU does not", holders, []gdrGPU{{processes: []int{9}}, {}}, []int{7, 9}, false},
 		{"netlink does not", files("proc/uptime", "1 1"), []gdrGPU{{processes: []int{9}}}, []int{9}, false},
-		{"a context of somebody", told + "0: contexts=1 regions=0 bytes=0\n", []gdrGPU{{processes: []int{9}}}, []int{7, 9}, false},
+		{"a context of another process", holders + "0: contexts=1 regions=0 bytes=0\n", []gdrGPU{{processes: []int{9}}}, []int{7, 9}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := machine(t, c.entries)

@@ -55,7 +55,7 @@ func TestPeermem(t *testing.T) {
 		{"the older module", files("sys/module/nv_peer_mem/initstate", "live", "proc/kallsyms", symbols), "nv_peer_mem", nil, "true", "true"},
 		{"not loaded", files("sys/module/mlx_compat/initstate", "live"), "", nil, "true", "none"},
 		{"going", files("sys/module/nvidia_peermem/initstate", "going", "proc/kallsyms", "0000000000000000 T ib_umem_dmabuf_get_pinned\t[ib_uverbs]"), "", nil, "false", "false"},
-		{"nothing told", files("proc/uptime", "1 1"), "", nil, "none", "none"},
+		{"nothing reported", files("proc/uptime", "1 1"), "", nil, "none", "none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := readerOf(t, c.entries)

@@ -81,8 +81,8 @@ func openDriver(entries string) string {
 	return strings.Replace(entries, "NVIDIA UNIX x86_64 Kernel Module", "NVIDIA UNIX Open Kernel Module for x86_64", 1)
 }
 
-// TestBufinfoTells: a suspicion is checked in the next round, if permitted.
-func TestBufinfoTells(t *testing.T) {
+// TestBufinfoAsEvidence: a suspicion is checked in the next round, if permitted.
+func TestBufinfoAsEvidence(t *testing.T) {
 	const unattached = "\nDma-buf Objects:\n268435456\t02000002\t00080007\t00000003\tnvidia\t00004242\t<none>\n\tAttached Devices:\n\t0000:19:00.0\nTotal 1 devices attached\n\nTotal 1 objects, 268435456 bytes"
 	for _, c := range []struct {
 		name, text string
@@ -131,7 +131,7 @@ func TestTransportOfGPUs(t *testing.T) {
 		{"DMA-BUF is switched off for the job", openDriver(busyBoard(0, 40, worker(70, several+"env_NCCL_DMABUF_ENABLE: 0\n"))), "staging not_registered"},
 
 		{"sockets", busyBoard(0, 0, sockets(several)+otherNetdev(6)), "tcp no_rdma_device"},
-		{"sockets, as far as its files are looked at", busyBoard(0, 0, sockets("files_cut: 1\n"+several)+otherNetdev(6)), "unknown many_open_files"},
+		{"sockets, and more open files than are read", busyBoard(0, 0, sockets("files_cut: 1\n"+several)+otherNetdev(6)), "unknown many_open_files"},
 		{"InfiniBand switched off in a file", busyBoard(0, 0, sockets(several+"conf_NCCL_IB_DISABLE: 1\n")+otherNetdev(6)), "tcp ib_disabled"},
 		{"a quiet interface", busyBoard(0, 0, sockets(several)+otherNetdev(0.5)), "unknown other_quiet"},
 		{"no interface", busyBoard(0, 0, sockets(several)), "unknown other_rate_unknown"},

@@ -27,13 +27,12 @@ type gpu struct {
 func newGPU(conf *siteConfig, gpus *gpuReadings) *Collector {
 	c := &gpu{conf: conf, gpus: gpus, known: map[string]site.GPU{}}
 	return &Collector{
-		Name:    "gpu",
-		Help:    "NVIDIA GPUs from NVML: NVLinks, fabric, PCIe, XID errors",
-		Default: true,
-		Descs:   gpuDescs(),
-		Run:     gpus.run,
-		Read:    c.read,
-		Emit:    emitGPUs,
+		Name:  "gpu",
+		Help:  "NVIDIA GPUs from NVML: NVLinks, fabric, PCIe, XID errors",
+		Descs: gpuDescs(),
+		Run:   gpus.run,
+		Read:  c.read,
+		Emit:  emitGPUs,
 	}
 }
 

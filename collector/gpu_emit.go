@@ -89,8 +89,8 @@ type gpuFigure struct {
 	value func(*snapshot.GPU) *float64
 }
 
-// gpuFigures are the metrics of single values. Outside full mode only those related to the fabric: NVLinks, PCIe, and whether a GPU is
-// fit to use them.
+// gpuFigures are the metrics of single values. Outside full mode only NVLinks, PCIe, and whether a GPU is fit to use
+// them.
 var gpuFigures = []gpuFigure{
 	gpuUint("rdma_gpu_nvlinks_up", gauge, "", false, "NVLinks of a GPU that are up. Absent for GPUs without NVLinks.",
 		"NVML_FI_DEV_NVLINK_GET_STATE or nvmlDeviceGetNvLinkState, of all links", func(g *snapshot.GPU) *uint64 { return g.NVLinksUp }),
@@ -166,8 +166,8 @@ func gpuDescs() []*Desc {
 	return out
 }
 
-// fabricErrors are the NVLink errors outside full mode: those that interrupt traffic.
-var fabricErrors = []string{"recovery", "recovery_failed"}
+// interruptingErrors are the NVLink errors outside full mode: those that interrupt traffic.
+var interruptingErrors = []string{"recovery", "recovery_failed"}
 
 // throttleReasons are the bits nvmlClocksEventReason* that are limits. Idle and a clock set by the user are not.
 var throttleReasons = []struct {
@@ -219,13 +219,13 @@ func emitGPU(s Sink, g *snapshot.GPU, full bool) {
 		}
 	}
 	for _, e := range g.NVLinkErrors {
-		if full || slices.Contains(fabricErrors, e.Name) {
+		if full || slices.Contains(interruptingErrors, e.Name) {
 			s.Emit(gpuNVLinkErrors, float64(e.Value), id, g.UUID, e.Name)
 		}
 	}
 	if f := g.Fabric; f != nil {
-		now := fabricState(f)
-		for _, state := range []string{fabricCompleted, fabricDegraded, fabricPending} {
+		now := gpuFabricStateOf(f)
+		for _, state := range []string{gpuFabricCompleted, gpuFabricDegraded, gpuFabricPending} {
 			s.Emit(gpuFabricState, boolValue(state == now), id, g.UUID, state)
 		}
 	}
@@ -245,28 +245,28 @@ func emitGPU(s Sink, g *snapshot.GPU, full bool) {
 	}
 }
 
-// States of a GPU on the fabric of its NVSwitches.
+// States of the registration of a GPU with its NVLink fabric.
 const (
-	fabricCompleted = "completed"
-	fabricDegraded  = "degraded"
-	fabricPending   = "pending"
+	gpuFabricCompleted = "completed"
+	gpuFabricDegraded  = "degraded"
+	gpuFabricPending   = "pending"
 )
 
-// fabricState evaluates NVML_GPU_FABRIC_STATE_* and, for a completed registration, status and health: the summary where the driver has
-// one, else bandwidth (bits 0 and 1) and route (4 and 5), 1 each for unhealthy, and configuration (8 to 11, from 2 on).
-func fabricState(f *snapshot.GPUFabric) string {
+// gpuFabricStateOf evaluates NVML_GPU_FABRIC_STATE_* and, for a completed registration, status and health: the summary where the driver
+// has one, else bandwidth (bits 0 and 1) and route (4 and 5), 1 each for unhealthy, and configuration (8 to 11, from 2 on).
+func gpuFabricStateOf(f *snapshot.GPUFabric) string {
 	const completed, unhealthy, limited = 3, 2, 3
 	switch {
 	case f.State != completed:
-		return fabricPending
+		return gpuFabricPending
 	case f.Status != 0:
-		return fabricDegraded
+		return gpuFabricDegraded
 	case f.Summary != nil && *f.Summary != 0:
 		if *f.Summary == unhealthy || *f.Summary == limited {
-			return fabricDegraded
+			return gpuFabricDegraded
 		}
 	case f.Health != nil && (*f.Health&3 == 1 || *f.Health>>4&3 == 1 || *f.Health>>8&0xf > 1):
-		return fabricDegraded
+		return gpuFabricDegraded
 	}
-	return fabricCompleted
+	return gpuFabricCompleted
 }

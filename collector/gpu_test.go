@@ -162,7 +162,7 @@ func TestGPUModes(t *testing.T) {
 
 // TestGPUIsRead: each failure costs its own values, and is reported.
 func TestGPUIsRead(t *testing.T) {
-	absent := &host.Error{Op: "look at", Path: "dev/nvidiactl", Err: syscall.ENOENT}
+	absent := &host.Error{Op: "read", Path: "dev/nvidiactl", Err: syscall.ENOENT}
 	for _, c := range []struct {
 		what    string
 		f       *fakeGPUs
@@ -324,22 +324,22 @@ func TestFabricState(t *testing.T) {
 		f    snapshot.GPUFabric
 		want string
 	}{
-		{"not started", snapshot.GPUFabric{State: 1}, fabricPending},
-		{"in progress", snapshot.GPUFabric{State: 2}, fabricPending},
-		{"completed", snapshot.GPUFabric{State: 3}, fabricCompleted},
-		{"completed with an error", snapshot.GPUFabric{State: 3, Status: 999}, fabricDegraded},
-		{"health not supported", snapshot.GPUFabric{State: 3, Health: number(0)}, fabricCompleted},
-		{"healthy", snapshot.GPUFabric{State: 3, Health: number(0x2a | 1<<8)}, fabricCompleted},
-		{"degraded bandwidth", snapshot.GPUFabric{State: 3, Health: number(1)}, fabricDegraded},
-		{"unhealthy route", snapshot.GPUFabric{State: 3, Health: number(1 << 4)}, fabricDegraded},
-		{"incorrect configuration", snapshot.GPUFabric{State: 3, Health: number(5 << 8)}, fabricDegraded},
-		{"summary not supported", snapshot.GPUFabric{State: 3, Health: number(1), Summary: number(0)}, fabricDegraded},
-		{"summary healthy", snapshot.GPUFabric{State: 3, Health: number(1), Summary: number(1)}, fabricCompleted},
-		{"summary unhealthy", snapshot.GPUFabric{State: 3, Summary: number(2)}, fabricDegraded},
-		{"summary limited capacity", snapshot.GPUFabric{State: 3, Summary: number(3)}, fabricDegraded},
+		{"not started", snapshot.GPUFabric{State: 1}, gpuFabricPending},
+		{"in progress", snapshot.GPUFabric{State: 2}, gpuFabricPending},
+		{"completed", snapshot.GPUFabric{State: 3}, gpuFabricCompleted},
+		{"completed with an error", snapshot.GPUFabric{State: 3, Status: 999}, gpuFabricDegraded},
+		{"health not supported", snapshot.GPUFabric{State: 3, Health: number(0)}, gpuFabricCompleted},
+		{"healthy", snapshot.GPUFabric{State: 3, Health: number(0x2a | 1<<8)}, gpuFabricCompleted},
+		{"degraded bandwidth", snapshot.GPUFabric{State: 3, Health: number(1)}, gpuFabricDegraded},
+		{"unhealthy route", snapshot.GPUFabric{State: 3, Health: number(1 << 4)}, gpuFabricDegraded},
+		{"incorrect configuration", snapshot.GPUFabric{State: 3, Health: number(5 << 8)}, gpuFabricDegraded},
+		{"summary not supported", snapshot.GPUFabric{State: 3, Health: number(1), Summary: number(0)}, gpuFabricDegraded},
+		{"summary healthy", snapshot.GPUFabric{State: 3, Health: number(1), Summary: number(1)}, gpuFabricCompleted},
+		{"summary unhealthy", snapshot.GPUFabric{State: 3, Summary: number(2)}, gpuFabricDegraded},
+		{"summary limited capacity", snapshot.GPUFabric{State: 3, Summary: number(3)}, gpuFabricDegraded},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := fabricState(&c.f); got != c.want {
+			if got := gpuFabricStateOf(&c.f); got != c.want {
 				t.Errorf("%+v: %s, want %s", c.f, got, c.want)
 			}
 		})

@@ -50,12 +50,11 @@ type devlinkDevice struct {
 func newHealth(devices *roster, nvlink *nvlink) *Collector {
 	c := &health{roster: devices, nvlink: nvlink, devices: map[string]devlinkDevice{}}
 	return &Collector{
-		Name:    "health",
-		Help:    "firmware and driver health from devlink health reporters",
-		Default: true,
-		Descs:   []*Desc{healthState, healthErrors, healthRecoveries},
-		Read:    c.read,
-		Emit:    emitHealth,
+		Name:  "health",
+		Help:  "firmware and driver health from devlink health reporters",
+		Descs: []*Desc{healthState, healthErrors, healthRecoveries},
+		Read:  c.read,
+		Emit:  emitHealth,
 	}
 }
 
@@ -112,7 +111,7 @@ func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health
 		}
 	}
 	r.Begin(host.SourceIdentity)
-	c.lookUp(r, names)
+	c.findDevlinks(r, names)
 	for _, name := range names {
 		if c.nvlink.known(name) {
 			continue
@@ -130,8 +129,8 @@ func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health
 	return out
 }
 
-// lookUp finds the devlink device of each RDMA device, once in slowInterval.
-func (c *health) lookUp(r *reading.Reader, names []string) {
+// findDevlinks finds the devlink device of each RDMA device, once in slowInterval.
+func (c *health) findDevlinks(r *reading.Reader, names []string) {
 	now := r.Now()
 	for name := range c.devices {
 		if !slices.Contains(names, name) {

@@ -52,10 +52,9 @@ type hwDir struct {
 
 func newHWCounters(devices *roster, nvlink *nvlink) *Collector {
 	return &Collector{
-		Name:    "hwcounters",
-		Help:    "RDMA transport counters: retransmissions, congestion notification, request errors",
-		Default: true,
-		Descs:   slices.Concat(transportDescs, trafficDescs, []*Desc{portHWStat, deviceHWStat}),
+		Name:  "hwcounters",
+		Help:  "RDMA transport counters: retransmissions, congestion notification, request errors",
+		Descs: slices.Concat(transportDescs, trafficDescs, []*Desc{portHWStat, deviceHWStat}),
 		Read: readDevices(devices, "hwcounters", nil, func(r *reading.Reader, st *hwState) (snapshot.DeviceCounters, bool) {
 			return st.readDevice(r, nvlink)
 		}, func(n *snapshot.Node, devices []snapshot.DeviceCounters) {

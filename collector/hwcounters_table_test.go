@@ -217,7 +217,7 @@ func TestCountersOfTheDevice(t *testing.T) {
 }
 
 // If counters/ has the traffic, that of hw_counters is passed through.
-func TestTrafficIsToldOnce(t *testing.T) {
+func TestTrafficIsExportedOnce(t *testing.T) {
 	stats := []snapshot.Stat{{Name: "tx_bytes", Value: 1}, {Name: "out_of_buffer", Value: 2}}
 	if got, want := emitted("bnxt_en", true, stats...), []string{
 		`rdma_port_receive_buffer_exhausted_total{device="d",port="1"} 2`, `rdma_port_hw_stat{device="d",port="1",stat="tx_bytes"} 1`,
@@ -253,7 +253,7 @@ func TestSeldomCountersOnInfiniBand(t *testing.T) {
 	}
 }
 
-func TestCountersThatCouldNotBeDecodedAreNotTold(t *testing.T) {
+func TestCountersThatCouldNotBeDecodedAreNotExported(t *testing.T) {
 	got := emitted("ionic", false, snapshot.Stat{Name: "tx_rdma_ack_timeout", Value: 1<<64 - 1}, snapshot.Stat{Name: "other", Value: 1<<64 - 1}, snapshot.Stat{Name: "req_rx_cqe_err", Value: 1})
 	if !slices.Equal(got, []string{`rdma_port_requester_cqe_errors_total{device="d",port="1"} 1`}) {
 		t.Errorf("%q", got)

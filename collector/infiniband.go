@@ -111,14 +111,13 @@ func newInfiniBand(o Options, devices *roster, conf *siteConfig, nvlink *nvlink,
 		c.memory = expect.NewMemory(expect.Data{})
 	}
 	return &Collector{
-		Name:    "infiniband",
-		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
-		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceRenamed, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, stackDescs, pmaDescs(), ibFECDescs, baselineDescs),
-		Run:     c.run,
-		Read:    c.read,
-		Emit:    emitInfiniBand,
-		Derive:  c.deriveBaselines,
+		Name:   "infiniband",
+		Help:   "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
+		Descs:  slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceRenamed, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, stackDescs, pmaDescs(), ibFECDescs, baselineDescs),
+		Run:    c.run,
+		Read:   c.read,
+		Emit:   emitInfiniBand,
+		Derive: c.deriveBaselines,
 	}
 }
 

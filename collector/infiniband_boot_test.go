@@ -6,7 +6,7 @@ func TestBoot(t *testing.T) {
 	const id = "-- proc/sys/kernel/random/boot_id --\n7a3f0c52-0d3e-4c0a-9b1e-5f0f6f1f2a11\n"
 	for _, c := range []struct {
 		name, tree string
-		want       float64 // -1: not told
+		want       float64 // -1: none
 		id         string
 	}{
 		{"a host", "-- proc/uptime --\n3456000.12 380160000.55\n" + id, 3456000.12, "7a3f0c52-0d3e-4c0a-9b1e-5f0f6f1f2a11"},

@@ -62,12 +62,11 @@ type kernelLog struct {
 func newKernelLog(last *lastRound) *Collector {
 	c := &kernelLog{lastRound: last, counts: map[snapshot.KernelLogKey]*kernelLogCount{}, functions: map[string]string{}}
 	return &Collector{
-		Name:    "kernellog",
-		Help:    "messages of the kernel log that tell of faults of RDMA devices, PCIe and GPUs",
-		Default: true,
-		Descs:   []*Desc{kernelLogEvents, kernelLogRecent, kernelLogTime, kernelLogLost, kernelLogSkipped},
-		Read:    c.read,
-		Emit:    emitKernelLog,
+		Name:  "kernellog",
+		Help:  "messages of the kernel log that tell of faults of RDMA devices, PCIe and GPUs",
+		Descs: []*Desc{kernelLogEvents, kernelLogRecent, kernelLogTime, kernelLogLost, kernelLogSkipped},
+		Read:  c.read,
+		Emit:  emitKernelLog,
 	}
 }
 

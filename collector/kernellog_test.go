@@ -186,7 +186,7 @@ func TestKernelLogIsBounded(t *testing.T) {
 	}
 }
 
-// TestKernelLogThatIsNotReadable: no section, so that nothing is ok; one that is not permitted is said.
+// TestKernelLogThatIsNotReadable: no section, so that nothing is ok; a denied one is reported.
 func TestKernelLogThatIsNotReadable(t *testing.T) {
 	for _, c := range []struct {
 		err  error

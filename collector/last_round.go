@@ -55,11 +55,11 @@ func (f *lastRound) last(ctx context.Context) (devices []snapshot.Device, gpus [
 	first := f.first
 	f.mu.Unlock()
 	if first != nil {
-		patience := time.NewTimer(firstRoundTimeout)
-		defer patience.Stop()
+		timer := time.NewTimer(firstRoundTimeout)
+		defer timer.Stop()
 		select {
 		case <-first:
-		case <-patience.C:
+		case <-timer.C:
 		case <-ctx.Done():
 		}
 	}

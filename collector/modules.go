@@ -50,10 +50,9 @@ var nodeClasses = []string{"rdma_cm", "uverbs", "umad"}
 
 func newModules(conf *siteConfig) *Collector {
 	return &Collector{
-		Name:    "modules",
-		Help:    "kernel modules, driver flavour and version, device nodes in /dev/infiniband",
-		Default: true,
-		Descs:   []*Desc{moduleLoaded, driverInfo, driverAsPinned, driverPinInfo, devNodes, devNodesReadable},
+		Name:  "modules",
+		Help:  "kernel modules, driver flavour and version, device nodes in /dev/infiniband",
+		Descs: []*Desc{moduleLoaded, driverInfo, driverAsPinned, driverPinInfo, devNodes, devNodesReadable},
 		Read: readHost("modules", host.SourceModules, func(r *reading.Reader) snapshot.Modules {
 			return snapshot.Modules{Modules: readModules(r), Nodes: readNodes(r)}
 		}, func(n *snapshot.Node, m snapshot.Modules) {

@@ -81,13 +81,12 @@ func newNeighbours(o Options, devices *roster, conf *siteConfig, nvlink *nvlink,
 	c := &neighbours{listen: o.ListenLLDP, askSubnet: o.AskSubnet, roster: devices, conf: conf, nvlink: nvlink, common: common, lldp: newLLDPNeighbours()}
 	c.devices.Collector = "neighbour"
 	return &Collector{
-		Name:    "neighbour",
-		Help:    "switch and port at the far end of each link: from systemd-networkd, LLDP (--collector.neighbour.listen), the subnet (--collector.neighbour.subnet) and --config.file",
-		Default: true,
-		Descs:   slices.Concat([]*Desc{neighbourInfo, neighboursAnnounced, cablingInfo, portMiscabled}, subnetDescs),
-		Run:     c.run,
-		Read:    c.read,
-		Emit:    emitNeighbours,
+		Name:  "neighbour",
+		Help:  "switch and port at the far end of each link: from systemd-networkd, LLDP (--collector.neighbour.listen), the subnet (--collector.neighbour.subnet) and --config.file",
+		Descs: slices.Concat([]*Desc{neighbourInfo, neighboursAnnounced, cablingInfo, portMiscabled}, subnetDescs),
+		Run:   c.run,
+		Read:  c.read,
+		Emit:  emitNeighbours,
 	}
 }
 

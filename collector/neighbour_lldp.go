@@ -110,7 +110,7 @@ func (t *lldpNeighbours) listen(ctx context.Context, h *host.Host, netdevs []str
 		case <-ctx.Done():
 		}
 	}()
-	err := h.LLDP.Hear(ctx, netdevs, func(n int, f func()) error { return h.UnderRTNL(ctx, host.SourceLLDP, "", n, f) },
+	err := h.LLDP.Receive(ctx, netdevs, func(n int, f func()) error { return h.UnderRTNL(ctx, host.SourceLLDP, "", n, f) },
 		func() { t.begin(h.Now()) }, func(netdev string, frame []byte) { t.note(netdev, frame, h.Now()) })
 	if ctx.Err() != nil {
 		return nil

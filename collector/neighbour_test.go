@@ -105,7 +105,7 @@ func TestNeighbours(t *testing.T) {
 			[]string{strings.Replace(leaf, "lldp", "cabling", 1), cable("leaf-1", `port_id="swp1",`)},
 		},
 		{
-			"both agree: a domain, upper case, a port that is not said", saved(5, says("leaf-1", "swp1", 120, bridge)), "{match: {hostname: gpu-1, netdev: eth0}, system: LEAF-1.example.com}",
+			"both agree: a domain, upper case, a port that is not configured", saved(5, says("leaf-1", "swp1", 120, bridge)), "{match: {hostname: gpu-1, netdev: eth0}, system: LEAF-1.example.com}",
 			[]string{leaf, one, cable("LEAF-1.example.com", ""), miscabled(0)},
 		},
 		{
@@ -177,7 +177,7 @@ func TestSubnet(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			links := newCommonLinks()
-			n := newNeighbours(Options{AskSubnet: c.ask}, newRoster(Options{}), &siteConfig{}, newNVLink(unsaid), links)
+			n := newNeighbours(Options{AskSubnet: c.ask}, newRoster(Options{}), &siteConfig{}, newNVLink(noSettings), links)
 			h := machine(t, port+c.files)
 			slices.Sort(c.want)
 			for range 2 { // a failure is reported until the next query
@@ -202,7 +202,7 @@ type tape struct {
 	err    error
 }
 
-func (p *tape) Hear(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
+func (p *tape) Receive(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
 	if p.err != nil {
 		return p.err
 	}

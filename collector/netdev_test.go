@@ -30,12 +30,12 @@ func netdevFiles(name, kind, devPort string) string {
 func TestNetdevOfAPort(t *testing.T) {
 	const gid = "-- sys/devices/pci/0000:18:00.0/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0 "
 	for _, c := range []struct {
-		name, tree  string
-		port        int
-		layer, told string
-		want        string
+		name, tree     string
+		port           int
+		layer, netlink string
+		want           string
 	}{
-		{"told by netlink", function + netdevFiles("eth0", "1", "0"), 1, "Ethernet", "eth7", "eth7"},
+		{"reported by netlink", function + netdevFiles("eth0", "1", "0"), 1, "Ethernet", "eth7", "eth7"},
 		{"of the function", function + netdevFiles("eth0", "1", "0"), 1, "Ethernet", "", "eth0"},
 		{"IPoIB of the function", function + netdevFiles("eth0", "1", "0") + netdevFiles("ib0", "32", "0"), 1, "InfiniBand", "", "ib0"},
 		{"an Ethernet netdev is not that of an InfiniBand port", function + netdevFiles("eth0", "1", "0"), 1, "InfiniBand", "", ""},
@@ -60,7 +60,7 @@ func TestNetdevOfAPort(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := readerOf(t, c.tree)
-			if got := netdevNames(netdevsOf(r, &snapshot.Device{Name: "mlx5_0"}, c.port, c.layer, c.told)); got != c.want {
+			if got := netdevNames(netdevsOf(r, &snapshot.Device{Name: "mlx5_0"}, c.port, c.layer, c.netlink)); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
@@ -78,8 +78,8 @@ func TestMembersOfABond(t *testing.T) {
 	}
 	for _, c := range []struct{ name, tree, netdev, want string }{
 		{"no bond", "-- sys/class/net/eth0/flags --\n0x1003\n", "eth0", "eth0"},
-		{"the bond is told", slaves + masters + lag, "bond0", "eth0 eth1"},
-		{"a member is told", slaves + masters + lag, "eth1", "eth0 eth1"},
+		{"the bond is reported", slaves + masters + lag, "bond0", "eth0 eth1"},
+		{"a member is reported", slaves + masters + lag, "eth1", "eth0 eth1"},
 		{"members without device", slaves + masters, "bond0", "eth0 eth1"},
 		{"a member with a device of its own", slaves + masters + lag + own("eth1", "mlx5_1"), "eth0", "eth0"},
 		{"all members are another's", slaves + masters + own("eth0", "mlx5_0") + own("eth1", "mlx5_1"), "bond0", "bond0"},

@@ -30,7 +30,7 @@ func (f panickingFiles) Identity(string) (uint64, error) { return 1, nil }
 func TestPanicsOfGoroutines(t *testing.T) {
 	vpd := readerOf(t, nvlinkTree("0x15b3", "0x020700", "@hex --\n78\n"))
 	vpd.Host.Files = panickingFiles{vpd.Host.Files, "/vpd"}
-	if newNVLink(unsaid).manages(vpd, "mlx5_0") || len(vpd.Issues) != 1 || vpd.Issues[0].Reason != string(host.Panic) {
+	if newNVLink(noSettings).manages(vpd, "mlx5_0") || len(vpd.Issues) != 1 || vpd.Issues[0].Reason != string(host.Panic) {
 		t.Errorf("VPD: %v", vpd.Issues)
 	}
 	n, _ := collect(t, newPCIe(newRoster(Options{}), nil, nil), machine(t, pcieTree(""))) // without lastRound, the source of GPUs

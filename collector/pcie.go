@@ -78,12 +78,11 @@ type pciePath struct {
 func newPCIe(devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
 	c := &pcie{roster: devices, lastRound: last, gpus: gpus, devices: reading.Devices[pciePath, snapshot.PCIePath]{Collector: "pcie"}}
 	return &Collector{
-		Name:    "pcie",
-		Help:    "PCIe links between RDMA devices or GPUs and their root ports: speed, width, bandwidth, errors",
-		Default: true,
-		Descs:   []*Desc{pcieSpeed, pcieMaxSpeed, pcieWidth, pcieMaxWidth, pcieLinkInfo, gpuLinkInfo, pcieErrors, pcieAvailable, pcieCapable, pciePathInfo},
-		Read:    c.read,
-		Emit:    emitPCIe,
+		Name:  "pcie",
+		Help:  "PCIe links between RDMA devices or GPUs and their root ports: speed, width, bandwidth, errors",
+		Descs: []*Desc{pcieSpeed, pcieMaxSpeed, pcieWidth, pcieMaxWidth, pcieLinkInfo, gpuLinkInfo, pcieErrors, pcieAvailable, pcieCapable, pciePathInfo},
+		Read:  c.read,
+		Emit:  emitPCIe,
 	}
 }
 

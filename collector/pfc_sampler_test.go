@@ -81,7 +81,7 @@ func (w *pausedPort) watch(t *testing.T, h *host.Host, interval, length time.Dur
 	w.since = time.Now()
 	time.Sleep(time.Second / 2) // rounds are between the samples
 	for at := time.Duration(0); at <= length; at += 15 * time.Second {
-		got := s.note(netdevTarget{"mlx5_0", 1, "eth0", "mlx5_core"}, wireOf(pauseReading{at: time.Now(), seconds: w.now()}), time.Now())
+		got := s.note(netdevTarget{"mlx5_0", 1, "eth0", "mlx5_core"}, driverReading(pauseReading{at: time.Now(), seconds: w.now()}), time.Now())
 		last = "none"
 		if got != nil {
 			last = fmt.Sprintf("sampled %.0f stalled %.0f refused %v", got.Sampled, got.Flows[0].Stalled, got.Refused)
@@ -101,8 +101,8 @@ func (w *pausedPort) watch(t *testing.T, h *host.Host, interval, length time.Dur
 	return last
 }
 
-// wireOf is the read of a driver with these pause times.
-func wireOf(r pauseReading) *snapshot.NetdevReading {
+// driverReading is the reading of a driver with these pause times.
+func driverReading(r pauseReading) *snapshot.NetdevReading {
 	w := &snapshot.NetdevReading{At: r.at, Shown: 1<<priorities - 1}
 	for f, s := range r.seconds {
 		i, _ := strconv.Atoi(f.priority)
@@ -113,7 +113,7 @@ func wireOf(r pauseReading) *snapshot.NetdevReading {
 
 func never(time.Duration) bool { return false }
 
-// storms are 3 s long and begin every minute, 7 s after a round.
+// storms reports whether a port is paused: for 3s of each minute, 7s after a round.
 func storms(at time.Duration) bool {
 	at = (at - 7*time.Second) % time.Minute
 	return at >= 0 && at < 3*time.Second
@@ -249,7 +249,7 @@ func TestSamplerForgetsNetdevsThatGo(t *testing.T) {
 	s := newPFCSampler(time.Second, nil)
 	s.setRunning(true)
 	n := netdevTarget{"mlx5_0", 1, "eth0", "mlx5_core"}
-	note := func(r pauseReading) *snapshot.PFCSamples { return s.note(n, wireOf(r), r.at) }
+	note := func(r pauseReading) *snapshot.PFCSamples { return s.note(n, driverReading(r), r.at) }
 	note(us(0, 0))
 	note(us(15, 1))
 	s.netdevs["eth0"].pauses.noteSample(us(16, 1))

@@ -140,20 +140,16 @@ func (b *baselines) learn(m *expect.Memory, n *snapshot.Node) {
 // settle notes since when each link is ACTIVE. A link that went down between two readings begins again.
 func (b *baselines) settle(n *snapshot.Node) {
 	links := map[string]*settling{}
-	for i := range n.InfiniBand.Devices {
-		d := &n.InfiniBand.Devices[i]
-		for j := range d.Ports {
-			p := &d.Ports[j]
-			id := lastingID(d, p.Number, "")
-			if id == "" || !isActive(p) {
-				continue
-			}
-			l := &settling{b.now, linkDowns(p)}
-			if before := b.links[id]; before != nil && before.downs == l.downs {
-				l.since = before.since
-			}
-			links[id] = l
+	for d, p := range snapshot.PortsOf(n.InfiniBand.Devices) {
+		id := lastingID(d, p.Number, "")
+		if id == "" || !isActive(p) {
+			continue
 		}
+		l := &settling{b.now, linkDowns(p)}
+		if before := b.links[id]; before != nil && before.downs == l.downs {
+			l.since = before.since
+		}
+		links[id] = l
 	}
 	b.links = links
 }
@@ -243,16 +239,12 @@ func (p *portParts) serial(netdev string) string {
 
 // measuredBaselines is what the ports have now of which there are baselines.
 func measuredBaselines(n *snapshot.Node, parts portsOf) (out []baselineOf) {
-	for i := range n.InfiniBand.Devices {
-		d := &n.InfiniBand.Devices[i]
-		for j := range d.Ports {
-			p := &d.Ports[j]
-			if lastingID(d, p.Number, "") != "" && isActive(p) {
-				of := parts.at(d.Name, p.Number)
-				out = append(out, ownErrors(of, d, p)...)
-				out = append(out, farErrorsOf(of, d, p)...)
-				out = append(out, lanesOf(of, d, p)...)
-			}
+	for d, p := range snapshot.PortsOf(n.InfiniBand.Devices) {
+		if lastingID(d, p.Number, "") != "" && isActive(p) {
+			of := parts.at(d.Name, p.Number)
+			out = append(out, ownErrors(of, d, p)...)
+			out = append(out, farErrorsOf(of, d, p)...)
+			out = append(out, lanesOf(of, d, p)...)
 		}
 	}
 	return out
@@ -368,13 +360,10 @@ func lanesOf(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []baselin
 
 // unplugged are the links whose cage is empty.
 func unplugged(n *snapshot.Node, parts portsOf) (out []string) {
-	for i := range n.InfiniBand.Devices {
-		d := &n.InfiniBand.Devices[i]
-		for j := range d.Ports {
-			for _, c := range parts.at(d.Name, d.Ports[j].Number).cages {
-				if id := lastingID(d, d.Ports[j].Number, c.Netdev); c.State == snapshot.CageEmpty && id != "" {
-					out = append(out, id)
-				}
+	for d, p := range snapshot.PortsOf(n.InfiniBand.Devices) {
+		for _, c := range parts.at(d.Name, p.Number).cages {
+			if id := lastingID(d, p.Number, c.Netdev); c.State == snapshot.CageEmpty && id != "" {
+				out = append(out, id)
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func TestRoCEv2GIDs(t *testing.T) {
 		{"of one address", []entry{{v1, local}, {v2, local}, {v1, v4}, {v2, v4}}, map[string]snapshot.GIDFamily{"link_local": {Entries: 1, First: 1}, "ipv4": {Entries: 1, First: 3}}, 0},
 		{"the lowest by number, not by name", []entry{{}, {}, {v2, v4}, {}, {}, {}, {}, {}, {}, {}, {v2, v4}, {v2, v6}}, map[string]snapshot.GIDFamily{"ipv4": {Entries: 2, First: 2}, "ipv6": {Entries: 1, First: 11}}, 0},
 		{"RoCE v1 only", []entry{{v1, v4}}, map[string]snapshot.GIDFamily{}, 0},
-		{"one that cannot be told may be any", []entry{{v2, v4}, {v2, "fe80"}}, nil, 1},
+		{"one of an unknown type may be any", []entry{{v2, v4}, {v2, "fe80"}}, nil, 1},
 		{"one that cannot be read", []entry{{v2, v4}, {v2, "!EIO"}}, nil, 1},
 		{"one that went between two reads", []entry{{v2, v4}, {v2, "!EINVAL"}}, nil, 0},
 	} {

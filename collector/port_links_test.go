@@ -209,7 +209,7 @@ func TestRegistrations(t *testing.T) {
 	w := newDeviceWatch()
 	device := func(name, guid string) *snapshot.Device { return &snapshot.Device{Name: name, NodeGUID: guid} }
 	if w.registrations(device("mlx5_0", "a")) != nil {
-		t.Error("told before anybody listens")
+		t.Error("reported before the events are received")
 	}
 	w.listening = true
 	event := func(kind host.DeviceEventType, index uint64, name string) {

@@ -181,17 +181,13 @@ func emitWires(s Sink, devices []snapshot.Device) {
 
 // eachWire visits the physical ports of all ports.
 func eachWire(devices []snapshot.Device, visit func(d *snapshot.Device, p *snapshot.Port, netdev, wire string)) {
-	for i := range devices {
-		d := &devices[i]
-		for j := range d.Ports {
-			p := &d.Ports[j]
-			if p.Wire != "" {
-				visit(d, p, "", p.Wire)
-			}
-			for _, nd := range p.Netdev {
-				if nd.Wire != "" {
-					visit(d, p, nd.Name, nd.Wire)
-				}
+	for d, p := range snapshot.PortsOf(devices) {
+		if p.Wire != "" {
+			visit(d, p, "", p.Wire)
+		}
+		for _, nd := range p.Netdev {
+			if nd.Wire != "" {
+				visit(d, p, nd.Name, nd.Wire)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-func TestNameOfAWire(t *testing.T) {
+func TestWireOf(t *testing.T) {
 	const guid = "4cbb:4703:002e:91a0"
 	for _, c := range []struct {
 		name    string
@@ -25,10 +25,10 @@ func TestNameOfAWire(t *testing.T) {
 		{"a switch called by the GUID", physicalPort{"", "4cbb4703002e91a0", "p1"}, guid, "0000:01:00.1", guid + "/p1"},
 		{"a split cage", physicalPort{"", "", "p0s1"}, guid, "0000:01:00.0", guid + "/p0s1"},
 		{"a representor is no port", physicalPort{"", "a0912e000347bb4c", "pf0vf1"}, guid, "0000:01:00.0", guid + "/f0/1"},
-		{"no port told", physicalPort{}, guid, "0002:01:00.1", guid + "/f1/1"},
+		{"no port reported", physicalPort{}, guid, "0002:01:00.1", guid + "/f1/1"},
 		{"switch without GUID", physicalPort{"", "b49691ffffc7a158", "p1"}, "0000:0000:0000:0000", "0000:01:00.1", "b49691ffffc7a158/p1"},
 		{"no GUID", physicalPort{"", "", "p0"}, "0000:0000:0000:0000", "0000:01:00.0", ""},
-		{"no GUID told", physicalPort{}, "", "0000:01:00.0", ""},
+		{"no GUID reported", physicalPort{}, "", "0000:01:00.0", ""},
 		{"no PCI function", physicalPort{}, guid, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestNetdevStatsAreKept(t *testing.T) {
 	d.FunctionType = snapshot.Virtual
 	p := snapshot.Port{LinkLayer: "Ethernet", Netdev: []snapshot.Netdev{{Name: "eth0"}}}
 	if w.read(r, d, 1, &p, true); p.Netdev[0].Wire != "" {
-		t.Error("a virtual function has a wire")
+		t.Error("a virtual function has a physical port")
 	}
 }
 

@@ -34,10 +34,9 @@ type qosReading struct {
 
 func newQoS(devices *roster, conf *siteConfig) *Collector {
 	return &Collector{
-		Name:    "qos",
-		Help:    "lossless configuration of RDMA ports: priority flow control, priorities, traffic classes, congestion notification",
-		Default: true,
-		Descs:   qosDescs,
+		Name:  "qos",
+		Help:  "lossless configuration of RDMA ports: priority flow control, priorities, traffic classes, congestion notification",
+		Descs: qosDescs,
 		Read: readDevices(devices, "qos", newQoSDevice, readQoS, func(n *snapshot.Node, readings []qosReading) {
 			n.QoS = qosSection(conf, readings)
 		}),

@@ -121,7 +121,7 @@ func TestOperatorsWordOnRoCE(t *testing.T) {
 		return slices.DeleteFunc(got, func(s string) bool { return !strings.HasPrefix(s, "rdma_port_roce_pin_info") })
 	}
 	if got := pins(); len(got) != 0 {
-		t.Errorf("nothing is said: %q", got)
+		t.Errorf("trust without an answer: %q", got)
 	}
 	store.Replace(conf)
 	if got, want := pins(), []string{`rdma_port_roce_pin_info{congestion_control="dcqcn",device="mlx5_0",port="1",roce="lossless"} 1`}; !slices.Equal(got, want) {
@@ -353,7 +353,7 @@ func TestPriorityInfo(t *testing.T) {
 		trust  string
 		want   []string // priority and its DSCPs
 	}{
-		{"nothing told", host.DCBConfig{}, "", nil},
+		{"nothing reported", host.DCBConfig{}, "", nil},
 		{"no entry", host.DCBConfig{Apps: []host.DCBApp{}, PFC: pfc}, "pcp", nil},
 		{"other entries", host.DCBConfig{Apps: []host.DCBApp{app(host.DCBSelectorEthertype, 3, 0x8915)}}, "pcp", nil},
 		{"default of all 64", host.DCBConfig{Apps: dscpApps(func(d int) int { return d >> 3 })}, "dscp", nil},
@@ -366,7 +366,7 @@ func TestPriorityInfo(t *testing.T) {
 		}), PFC: pfc}, "dscp", []string{"3 24-25,27-31", "5 26,40-47"}},
 		{"some, the rest by default in priority 0", host.DCBConfig{Apps: []host.DCBApp{app(5, 0, 8), app(5, 3, 26), app(5, 6, 48), app(5, 6, 46)}}, "dscp", []string{"3 26", "6 46,48"}},
 		{"none leads to the lossless priority", host.DCBConfig{Apps: []host.DCBApp{app(5, 5, 26)}, PFC: pfc}, "dscp", []string{"3 ", "5 26"}},
-		{"trust in the DSCP, and none is told", host.DCBConfig{Trust: []uint8{host.DCBSelectorDSCP}, PFC: pfc}, "dscp", nil},
+		{"trust in the DSCP, and no entry", host.DCBConfig{Trust: []uint8{host.DCBSelectorDSCP}, PFC: pfc}, "dscp", nil},
 		{"of two priorities the higher", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26), app(5, 5, 26)}}, "dscp", []string{"5 26"}},
 		{"no DSCP", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 64)}}, "dscp", nil},
 		{"the driver trusts the tag", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26)}, Trust: []uint8{host.DCBSelectorPCP}, PFC: pfc}, "pcp", nil},

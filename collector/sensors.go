@@ -39,10 +39,9 @@ type sensorState struct {
 
 func newSensors(devices *roster) *Collector {
 	return &Collector{
-		Name:    "sensors",
-		Help:    "temperature sensors of adapters",
-		Default: true,
-		Descs:   []*Desc{deviceTemperature, deviceTemperatureThreshold},
+		Name:  "sensors",
+		Help:  "temperature sensors of adapters",
+		Descs: []*Desc{deviceTemperature, deviceTemperatureThreshold},
 		Read: readDevices(devices, "sensors", nil, readSensors, func(n *snapshot.Node, devices []snapshot.DeviceSensors) {
 			n.Sensors = &snapshot.Sensors{Devices: devices}
 		}),
@@ -108,8 +107,8 @@ func (st *sensorState) find(r *reading.Reader, device string) {
 
 // Valid range of an adapter's sensor: mlx5 prints a negative temperature as about 8190 °C.
 const (
-	coldest = -40
-	hottest = 150
+	minCelsius = -40
+	maxCelsius = 150
 )
 
 // readCelsius reads thousandths of a degree; nil where absent or invalid.
@@ -118,7 +117,7 @@ func readCelsius(r *reading.Reader, dir, name string) *float64 {
 		n, err := strconv.ParseInt(text, 10, 64)
 		return float64(n) / 1000, err == nil
 	})
-	if c == nil || *c < coldest || *c > hottest {
+	if c == nil || *c < minCelsius || *c > maxCelsius {
 		return nil
 	}
 	return c

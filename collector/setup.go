@@ -70,13 +70,12 @@ type setupState struct {
 func newSetup(conf *siteConfig) *Collector {
 	c := &setupState{conf: conf}
 	return &Collector{
-		Name:    "setup",
-		Help:    "settings of the host for RDMA training, compared with what is wanted: docs/setup.md",
-		Default: true,
-		Descs:   []*Desc{setupInfo, setupHash, lossyClass, jobSetting, addressConflicts},
-		Read:    c.read,
-		Emit:    func(*snapshot.Node, Sink) {},
-		Derive:  c.derive,
+		Name:   "setup",
+		Help:   "settings of the host for RDMA training, compared with what is wanted: docs/setup.md",
+		Descs:  []*Desc{setupInfo, setupHash, lossyClass, jobSetting, addressConflicts},
+		Read:   c.read,
+		Emit:   func(*snapshot.Node, Sink) {},
+		Derive: c.derive,
 	}
 }
 
@@ -131,11 +130,11 @@ func readSetupFiles(r *reading.Reader, pattern string, out map[string]snapshot.S
 		r.Ask(1)
 		if strings.HasSuffix(pattern, "/") {
 			names, err := r.Host.Files.List(p)
-			addSetupFile(r, p, strings.Join(names, "\n"), err, out)
+			addSetupFile(p, strings.Join(names, "\n"), err, out)
 			continue
 		}
 		b, err := r.Host.Files.Read(p, nil)
-		addSetupFile(r, p, strings.TrimSpace(string(b)), err, out)
+		addSetupFile(p, strings.TrimSpace(string(b)), err, out)
 	}
 }
 
@@ -170,7 +169,7 @@ func setupPaths(r *reading.Reader, pattern string, out map[string]snapshot.Setup
 	return paths
 }
 
-func addSetupFile(r *reading.Reader, p, text string, err error, out map[string]snapshot.SetupFile) {
+func addSetupFile(p, text string, err error, out map[string]snapshot.SetupFile) {
 	switch {
 	case err == nil:
 		out[p] = snapshot.SetupFile{Text: text}

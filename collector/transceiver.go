@@ -50,13 +50,12 @@ func newTransceivers(interval time.Duration, devices *roster, nvlink *nvlink) *C
 	c := &transceivers{interval: interval, roster: devices, nvlink: nvlink, cages: map[netdevTarget]*cage{}, woken: make(chan struct{}, 1)}
 	c.devices.Collector = "transceiver"
 	return &Collector{
-		Name:    "transceiver",
-		Help:    "transceivers and cables of Ethernet ports: identity, temperature, optical power, thresholds",
-		Default: true,
-		Descs:   transceiverDescs,
-		Run:     c.run,
-		Read:    c.read,
-		Emit:    emitTransceivers,
+		Name:  "transceiver",
+		Help:  "transceivers and cables of Ethernet ports: identity, temperature, optical power, thresholds",
+		Descs: transceiverDescs,
+		Run:   c.run,
+		Read:  c.read,
+		Emit:  emitTransceivers,
 	}
 }
 

@@ -128,7 +128,7 @@ func newOpticsRig(t *testing.T, interval time.Duration, entries string) *opticsR
 	r := &opticsRig{t: t, h: machine(t, ethTree("mlx5_0", "eth0")+entries)}
 	r.bus, r.link = &moduleBus{Ethtool: r.h.Ethtool}, &carriers{Files: r.h.Files}
 	r.h.Ethtool, r.h.Files, r.h.Now, r.h.Budget = r.bus, r.link, time.Now, host.NewBudget(time.Now)
-	r.c = newTransceivers(interval, newRoster(Options{}), newNVLink(unsaid))
+	r.c = newTransceivers(interval, newRoster(Options{}), newNVLink(noSettings))
 	return r
 }
 
@@ -243,12 +243,12 @@ func TestModulesAreReadInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
 		if _, text := r.round(); text != "" {
-			t.Errorf("a round before the first look shows\n%s", text)
+			t.Errorf("a round before the first read shows\n%s", text)
 		}
 		defer r.start()()
 		synctest.Wait()
 		if got := r.bus.taken(); !slices.Equal(got, slices.Concat(cmisStatic, cmisMonitors)) {
-			t.Errorf("the first look asks for %v", got)
+			t.Errorf("the first read requests %v", got)
 		}
 		for range 9 * 6 {
 			time.Sleep(10 * time.Second)
@@ -258,7 +258,7 @@ func TestModulesAreReadInTheBackground(t *testing.T) {
 			}
 		}
 		got := r.bus.taken()
-		if looks := len(got) / len(cmisMonitors); looks < 16 || looks > 18 || len(got)%len(cmisMonitors) != 0 || slices.Contains(got, cmisStatic[0]) {
+		if reads := len(got) / len(cmisMonitors); reads < 16 || reads > 18 || len(got)%len(cmisMonitors) != 0 || slices.Contains(got, cmisStatic[0]) {
 			t.Errorf("%d requests in nine minutes: %v", len(got), got)
 		}
 		time.Sleep(2 * time.Minute)

@@ -294,7 +294,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestColoursHaveWords: what is told by a colour is told by a word as well, and red is never set against green.
+// TestColoursHaveWords: what a colour shows, a word shows as well, and red is never set against green.
 func TestColoursHaveWords(t *testing.T) {
 	for name, d := range load(t) {
 		t.Run(name, func(t *testing.T) {

@@ -207,7 +207,7 @@ func faults(expr string, known map[string]metric) (out []string) {
 	return out
 }
 
-// missing tells which of the labels that are named are not there. A host is told by its cluster, its job and its instance.
+// missing lists the named labels that are absent. A host is identified by its cluster, its job and its instance.
 func missing(clause string, named, there []string) (out []string) {
 	for _, l := range named {
 		if !slices.Contains(there, l) {

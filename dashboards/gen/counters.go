@@ -18,7 +18,7 @@ var (
 		{"rdma_port_local_link_integrity_errors_total", "local link integrity"},
 		{"rdma_port_link_transitions_total", "link transitions"},
 	}
-	wireCounters = []counter{
+	netdevCounters = []counter{
 		{"rdma_port_fec_uncorrectable_blocks_total", "FEC uncorrectable blocks"},
 		{"rdma_port_crc_errors_total", "CRC errors"},
 		{"rdma_port_pcs_symbol_errors_total", "PCS symbol errors"},

@@ -74,7 +74,7 @@ func nodeState() []panel {
 		{
 			title: "Counters that rose", unit: "none", width: 12, height: 9, view: table, sort: "Increase", noValue: "none in this time range",
 			text:    "Counters of errors and events that rose in the time range, of all ports, devices and GPUs of the host. Choose the time around the beginning of an alert to find what moved with it.",
-			queries: []query{{expr: rose(device, perPort, linkCounters, wireCounters, dropCounters, requestCounters, moreCounters) + " or " + rose(device, perDevice, deviceCounters) + " or " + rose(host, perGPU, ofGPUs)}},
+			queries: []query{{expr: rose(device, perPort, linkCounters, netdevCounters, dropCounters, requestCounters, moreCounters) + " or " + rose(device, perDevice, deviceCounters) + " or " + rose(host, perGPU, ofGPUs)}},
 			columns: append([]column{
 				{from: "counter", title: "Counter", width: 210},
 				{from: "A", title: "Increase", unit: whole, width: 85},
@@ -135,13 +135,13 @@ func nodeErrors() []panel {
 			"remote physical errors were damaged before the last switch.", whole, 12,
 			increases(device, perPort, short, linkCounters...)...).or("none in this time range, or not exposed by these drivers"),
 		graph("Ethernet errors", "Errors of the receiver of an Ethernet port: blocks that FEC could not correct, frames with a wrong checksum, faults of the link.", whole, 12,
-			increases(device, perWire, short, wireCounters...)...).or("none in this time range, or not exposed by these drivers"),
+			increases(device, perNetdev, short, netdevCounters...)...).or("none in this time range, or not exposed by these drivers"),
 		graph("Dropped packets", "Packets that a port dropped: no buffer on receive, not sent in time, or refused by partition. None is expected on a lossless priority.", whole, 12,
 			increases(device, perPort, short, dropCounters...)...).or("none in this time range, or not exposed by these drivers"),
 		graph("Failed requests", "Requests that a queue pair gave up or refused: retries exceeded, receiver not ready, access errors. Each breaks a connection, and most often the job.", whole, 12,
 			increases(device, perPort, short, requestCounters...)...).or("none in this time range, or not exposed by these drivers"),
 		graph("FEC corrections", "Errors that FEC corrected, per second. Every fast link has them; one that has many times more than its siblings is on its way to uncorrectable blocks.", "cps", 12,
-			rates(device, perWire, short, corrected, blocks)...),
+			rates(device, perNetdev, short, corrected, blocks)...),
 		berOfPorts(device, 12),
 		graph("Raw errors by lane", "Raw bit errors of each lane before correction, per second. One lane far above the others is a dirty or damaged fibre, or a failing laser.", "cps", 12,
 			query{sumBy(perLane, device.rate("rdma_port_lane_raw_errors_total")) + " > 0", short + " lane {{lane}}"}),
@@ -150,10 +150,10 @@ func nodeErrors() []panel {
 
 func nodePause() []panel {
 	seconds := func(direction string) string {
-		return atMostAll(maxBy(perWire+", priority", device.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
+		return atMostAll(maxBy(perNetdev+", priority", device.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
 	}
 	frames := func(direction string) string {
-		return sumBy(perWire+", priority", device.rate("rdma_port_pfc_pause_frames_total", `direction="`+direction+`"`))
+		return sumBy(perNetdev+", priority", device.rate("rdma_port_pfc_pause_frames_total", `direction="`+direction+`"`))
 	}
 	paused := graph("Time paused", "Share of the time in which a priority was paused (PFC). Sending: the host does not drain what it receives. Receiving: something behind the switch does not. "+
 		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource (sending).", "percentunit", 12,
@@ -165,7 +165,7 @@ func nodePause() []panel {
 		graph("Pause frames", "PFC frames per second. Drivers without pause durations have these alone, which do not show for how long traffic was paused.", "pps", 12,
 			query{frames("transmit"), "sent {{device}}/{{port}} priority {{priority}}"},
 			query{frames("receive"), "received {{device}}/{{port}} priority {{priority}}"},
-			query{sumBy(perWire+", direction", device.rate("rdma_port_global_pause_frames_total")) + " > 0", "global pause, {{direction}} {{device}}/{{port}}"}),
+			query{sumBy(perNetdev+", direction", device.rate("rdma_port_global_pause_frames_total")) + " > 0", "global pause, {{direction}} {{device}}/{{port}}"}),
 	}
 }
 
@@ -191,8 +191,8 @@ func nodePCIe() []panel {
 		return maxBy(perDevice, device.of("rdma_device_pcie_"+which+"_bytes_per_second"))
 	}
 	stalls := graph("PCIe stalls", "Share of the last second in which a NIC waited for PCIe: transmit, to fetch what it sends; receive, to write what it received.", "percentunit", 8,
-		query{atMostAll(maxBy(perWire, device.of("rdma_port_pcie_stall_ratio", `direction="transmit"`))), "transmit " + short},
-		query{atMostAll(maxBy(perWire, device.of("rdma_port_pcie_stall_ratio", `direction="receive"`))), "receive " + short})
+		query{atMostAll(maxBy(perNetdev, device.of("rdma_port_pcie_stall_ratio", `direction="transmit"`))), "transmit " + short},
+		query{atMostAll(maxBy(perNetdev, device.of("rdma_port_pcie_stall_ratio", `direction="receive"`))), "receive " + short})
 	stalls.max = share
 	return []panel{
 		{
@@ -248,10 +248,10 @@ func nodeOptics() []panel {
 	lanes := func(title, text, unit, metric, threshold string) panel {
 		return graph(title, text, unit, 12, query{lane(metric), short + " lane {{lane}}"}, alarms(threshold, "low_alarm"), alarms(threshold, "high_alarm"))
 	}
-	temperature := maxBy(perWire, device.of("rdma_transceiver_temperature_celsius"))
+	temperature := maxBy(perNetdev, device.of("rdma_transceiver_temperature_celsius"))
 	return []panel{
 		graph("Transceiver temperature", "Temperature of each transceiver, and its own alarm threshold.", "celsius", 12,
-			query{temperature, short}, query{maxBy(perWire, device.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)), "alarm " + short}).or("no transceiver reports it, or they are not read"),
+			query{temperature, short}, query{maxBy(perNetdev, device.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)), "alarm " + short}).or("no transceiver reports it, or they are not read"),
 		lanes("Received power", "Optical power that each lane receives, and the transceiver's own alarm thresholds. -40 dBm is no light.", "suffix:dBm",
 			"rdma_transceiver_receive_power_dbm", "rdma_transceiver_receive_power_threshold_dbm"),
 		lanes("Transmitted power", "Optical power that each lane transmits, and the transceiver's own alarm thresholds.", "suffix:dBm",
@@ -259,12 +259,12 @@ func nodeOptics() []panel {
 		lanes("Laser bias", "Bias current of the laser of each lane, and the transceiver's own alarm thresholds. It rises as a laser ages.", "amp",
 			"rdma_transceiver_bias_amperes", "rdma_transceiver_bias_threshold_amperes"),
 		graph("Supply voltage", "Supply voltage of each transceiver, and its own alarm thresholds. All ports low together: the supply of the NIC.", "volt", 12,
-			query{maxBy(perWire, device.of("rdma_transceiver_voltage_volts")), short},
+			query{maxBy(perNetdev, device.of("rdma_transceiver_voltage_volts")), short},
 			alarms("rdma_transceiver_voltage_threshold_volts", "low_alarm"), alarms("rdma_transceiver_voltage_threshold_volts", "high_alarm")),
 		{
 			title: "Age of transceiver data", unit: "s", width: 12, height: 9, view: lines, noValue: notHere,
 			text:    "Time since a transceiver was read. A reading is kept for some time, since each read occupies the management bus of the transceiver.",
-			queries: []query{{maxBy(perWire, device.of("rdma_transceiver_age_seconds")), short}},
+			queries: []query{{maxBy(perNetdev, device.of("rdma_transceiver_age_seconds")), short}},
 		},
 	}
 }
@@ -324,7 +324,7 @@ func nodeSubnet() []panel {
 		{
 			title: "Cabling", unit: "none", width: 6, height: 9, view: table, sort: "-Device", noValue: "no cabling in the site configuration",
 			text:    "Ports whose cable ends elsewhere than the site configuration says.",
-			queries: []query{{expr: maxBy(perWire, device.of("rdma_port_miscabled"))}},
+			queries: []query{{expr: maxBy(perNetdev, device.of("rdma_port_miscabled"))}},
 			columns: append([]column{ownHCA, portOf, netdev, {from: "A", title: "Cabling", words: []word{{"1", "wrong", bad}, {"0", "right", good}}, width: 90}}, ownHost...),
 		},
 	}
@@ -332,7 +332,7 @@ func nodeSubnet() []panel {
 
 func nodeDevices() []panel {
 	labels := perDevice + ", hca_type, board_id, firmware_version, pci_address, numa_node, driver, function_type"
-	bond := perWire
+	bond := perNetdev
 	return []panel{
 		{
 			title: "RDMA devices", unit: "none", width: 24, height: 8, view: table, sort: "-Device", noValue: "no RDMA device",

@@ -27,8 +27,8 @@ const weeks = 60
 
 // margin is the distance of a transceiver from its own temperature alarm.
 func margin(s scope) string {
-	return maxBy(perWire, s.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)) + " - " +
-		maxBy(perWire, s.of("rdma_transceiver_temperature_celsius"))
+	return maxBy(perNetdev, s.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)) + " - " +
+		maxBy(perNetdev, s.of("rdma_transceiver_temperature_celsius"))
 }
 
 // nearness colours a margin: below 0 the transceiver alarms.
@@ -37,15 +37,15 @@ var nearness = []step{{-273, bad}, {0, warning}, {5, notice}, {10, "transparent"
 // nearestAlarm lists the transceivers with the least margin, which are not always the hottest.
 func nearestAlarm(s scope, width, height uint32, where ...column) panel {
 	least := bottom(20, margin(s))
-	of := func(labels, expr string) string { return maxBy(labels, expr) + " and on (" + perWire + ") " + least }
+	of := func(labels, expr string) string { return maxBy(labels, expr) + " and on (" + perNetdev + ") " + least }
 	return panel{
 		title: "Transceivers nearest to their alarm", unit: "celsius", width: width, height: height, view: table, sort: "-Margin",
 		noValue: "no transceiver reports temperature and threshold",
 		text:    "Margin: the transceiver's own alarm threshold less its temperature; the 20 smallest. Below 5 °C a warm afternoon suffices. Transceivers without thresholds are left out.",
 		queries: []query{
 			{expr: least},
-			{expr: of(perWire, s.of("rdma_transceiver_temperature_celsius"))},
-			{expr: of(perWire+", vendor, part_number", s.of("rdma_transceiver_info"))},
+			{expr: of(perNetdev, s.of("rdma_transceiver_temperature_celsius"))},
+			{expr: of(perNetdev+", vendor, part_number", s.of("rdma_transceiver_info"))},
 		},
 		columns: slices.Concat(where, []column{
 			portOf,
@@ -61,7 +61,7 @@ func nearestAlarm(s scope, width, height uint32, where ...column) panel {
 // opticsMargins draws them over time.
 func opticsMargins() panel {
 	p := graph("Lowest temperature margin", "The transceiver's own alarm threshold less its temperature, of the ten that are nearest to it now. At 0 it alarms.", "celsius", 12,
-		query{lowest(10, perWire, margin(devices)), portName})
+		query{lowest(10, perNetdev, margin(devices)), portName})
 	p.height, p.ways, p.points, p.colours = 10, ofHost, weeks, thresholds("transparent", step{0, bad}, step{5, "transparent"})
 	return p
 }
@@ -71,7 +71,7 @@ func lit(metric string) string { return fmt.Sprintf("%s > %d", devices.of(metric
 
 // spread is the difference between the highest and the lowest lane of a transceiver.
 func spread(metric string) string {
-	return maxBy(perWire, lit(metric)) + " - " + minBy(perWire, lit(metric))
+	return maxBy(perNetdev, lit(metric)) + " - " + minBy(perNetdev, lit(metric))
 }
 
 // darkLanes lists the lanes without light of ports that are ACTIVE. Those of other ports have nothing to receive.
@@ -105,13 +105,13 @@ func opticsLanes() []panel {
 		return p
 	}
 	weakest := lanes("Lowest received power", "Power that the weakest lane of a transceiver receives, the ten lowest. Lanes without light are left out.", "suffix:dBm",
-		lowest(10, perWire, minBy(perWire, lit("rdma_transceiver_receive_power_dbm"))))
+		lowest(10, perNetdev, minBy(perNetdev, lit("rdma_transceiver_receive_power_dbm"))))
 	return []panel{
 		darkLanes(),
 		lanes("Spread of received power", "Difference in dB between the strongest and the weakest lane that a transceiver receives, the ten widest. The line is the limit of RDMATransceiverLaneImbalance. "+
-			"A lane below its siblings has a dirty end face, a broken fibre or a weak laser at the other end.", "dB", highest(10, perWire, spread("rdma_transceiver_receive_power_dbm")), step{limitLaneImbalance, warning}),
+			"A lane below its siblings has a dirty end face, a broken fibre or a weak laser at the other end.", "dB", highest(10, perNetdev, spread("rdma_transceiver_receive_power_dbm")), step{limitLaneImbalance, warning}),
 		lanes("Spread of transmitted power", "Difference in dB between the strongest and the weakest laser of a transceiver, the ten widest. A weak one is a fault of this transceiver.",
-			"dB", highest(10, perWire, spread("rdma_transceiver_transmit_power_dbm")), step{limitLaneImbalance, warning}),
+			"dB", highest(10, perNetdev, spread("rdma_transceiver_transmit_power_dbm")), step{limitLaneImbalance, warning}),
 		weakest,
 	}
 }
@@ -132,7 +132,7 @@ func since(metric string, change func(now, then string) string) string {
 
 // byPart are readings of transceivers, one of each, with their part numbers.
 func byPart(reading string) string {
-	return reading + " * on (" + perWire + ") group_left (part_number) " + maxBy(perWire+", part_number", devices.of("rdma_transceiver_info"))
+	return reading + " * on (" + perNetdev + ") group_left (part_number) " + maxBy(perNetdev+", part_number", devices.of("rdma_transceiver_info"))
 }
 
 func opticsAgeing() []panel {
@@ -152,9 +152,9 @@ func opticsAgeing() []panel {
 	}
 	half := func(title, text, unit, metric string) panel {
 		p := graph(title, text, unit, 12,
-			query{"quantile by (part_number) (0.5, " + byPart("avg by ("+perWire+") ("+devices.of(metric)+")") + ")", "median {{part_number}}"},
-			query{"max by (part_number) (" + byPart(maxBy(perWire, devices.of(metric))) + ")", "highest {{part_number}}"},
-			query{"min by (part_number) (" + byPart(minBy(perWire, devices.of(metric))) + ")", "lowest {{part_number}}"})
+			query{"quantile by (part_number) (0.5, " + byPart("avg by ("+perNetdev+") ("+devices.of(metric)+")") + ")", "median {{part_number}}"},
+			query{"max by (part_number) (" + byPart(maxBy(perNetdev, devices.of(metric))) + ")", "highest {{part_number}}"},
+			query{"min by (part_number) (" + byPart(minBy(perNetdev, devices.of(metric))) + ")", "lowest {{part_number}}"})
 		p.points = weeks
 		return p
 	}
@@ -169,9 +169,9 @@ func opticsAgeing() []panel {
 }
 
 func opticsParts() []panel {
-	info := maxBy(perWire+", vendor, part_number", devices.of("rdma_transceiver_info"))
+	info := maxBy(perNetdev+", vendor, part_number", devices.of("rdma_transceiver_info"))
 	with := func(expr string) string {
-		return "(" + expr + ") * on (" + perWire + ") group_left (vendor, part_number) " + info
+		return "(" + expr + ") * on (" + perNetdev + ") group_left (vendor, part_number) " + info
 	}
 	worst := func(op, expr string) query {
 		return query{expr: op + " by (vendor, part_number) (" + with(expr) + ")"}
@@ -182,7 +182,7 @@ func opticsParts() []panel {
 			text: "Transceivers and cables by vendor and part number: the highest temperature, the lowest margin to an alarm, and the widest spread between lanes. Copper cables have no readings.",
 			queries: []query{
 				{expr: countBy("vendor, part_number", info)},
-				worst("max", maxBy(perWire, devices.of("rdma_transceiver_temperature_celsius"))),
+				worst("max", maxBy(perNetdev, devices.of("rdma_transceiver_temperature_celsius"))),
 				worst("min", margin(devices)), worst("max", spread("rdma_transceiver_receive_power_dbm")),
 			},
 			columns: []column{
@@ -197,7 +197,7 @@ func opticsParts() []panel {
 		{
 			title: "Faulty or unreadable transceivers", unit: "none", width: 10, height: 10, view: table, sort: "-State", noValue: "none",
 			text: "Transceivers that cannot be read, report a fault, or have no readings yet, and empty cages of ports that were ACTIVE before.",
-			queries: []query{{expr: maxBy(perWire+", state", devices.of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`)) +
+			queries: []query{{expr: maxBy(perNetdev+", state", devices.of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`)) +
 				" and on (" + perPort + ") (" + maxBy(perPort, devices.of("rdma_port_was_active")) + " == 1)"}},
 			columns: []column{instance, hca, portOf, {from: "state", title: "State", width: 120}, netdev, {from: "A"}, cluster, job},
 		},

@@ -11,8 +11,8 @@ const (
 	perHost   = "cluster, job, instance"
 	perDevice = perHost + ", device"
 	perPort   = perDevice + ", port"
-	perWire   = perPort + ", netdev"
-	perLane   = perWire + ", lane"
+	perNetdev = perPort + ", netdev"
+	perLane   = perNetdev + ", lane"
 	perGPU    = perHost + ", gpu, UUID"
 	perAlert  = perHost + ", alertname, drain, device, port, netdev, gpu, UUID, lane, priority, direction, alertstate"
 )

@@ -19,7 +19,7 @@ func roce() board {
 }
 
 const (
-	perPriority  = perWire + ", priority"
+	perPriority  = perNetdev + ", priority"
 	priorityName = portName + " priority {{priority}}"
 )
 
@@ -92,8 +92,8 @@ func roceStorms() []panel {
 		p.max, p.points, p.noValue = share, few, "no port is sampled: none was paused in 10m, or not collected"
 		return p
 	}
-	stalled := maxBy(perPriority+", direction", devices.rate("rdma_port_pfc_stalled_seconds_total")) + " / on (" + perWire + ") group_left () (" +
-		maxBy(perWire, devices.rate("rdma_port_pfc_sampled_seconds_total")) + " > 0)"
+	stalled := maxBy(perPriority+", direction", devices.rate("rdma_port_pfc_stalled_seconds_total")) + " / on (" + perNetdev + ") group_left () (" +
+		maxBy(perNetdev, devices.rate("rdma_port_pfc_sampled_seconds_total")) + " > 0)"
 	stalls := graph("Time in stalls of seconds", "Share of the sampled time in which a priority was paused for more than half of a sample of about a second, the ten highest. The line is the limit of RDMAPFCShortStorms.", "percentunit", 8,
 		query{above("0", 10, perPriority+", direction", atMostAll(stalled)), priorityName + " {{direction}}"})
 	stalls.ways, stalls.points, stalls.max, stalls.colours = ofHost, few, share, thresholds("transparent", step{limitShortStorms, warning})
@@ -128,7 +128,7 @@ func roceNotification() []panel {
 func rocePriorities() []panel {
 	bits := func(direction string) query {
 		bytes := devices.rate("rdma_port_priority_bytes_total", `direction="`+direction+`"`)
-		return query{"8 * " + sumBy("priority", bytes+" unless on ("+perWire+") "+devices.of("rdma_wire_duplicate_info")) + " > 0", direction + " priority {{priority}}"}
+		return query{"8 * " + sumBy("priority", bytes+" unless on ("+perNetdev+") "+devices.of("rdma_wire_duplicate_info")) + " > 0", direction + " priority {{priority}}"}
 	}
 	traffic := graph("Traffic by priority", "Traffic of all chosen ports by priority, RDMA and other. RDMA traffic belongs on the priorities with PFC.", "bps", 8,
 		bits("transmit"), bits("receive"))
@@ -139,14 +139,14 @@ func rocePriorities() []panel {
 			title: "PFC", unit: "none", width: 8, height: 9, view: table, sort: "Ports",
 			text: "Ports by the priority that has PFC enabled; none: ports without PFC. All compute ports of a lossless fleet have the same priority.",
 			queries: []query{{expr: countBy("priority", maxBy(perPriority, devices.of("rdma_port_pfc_enabled"))+" == 1") + " or " +
-				`label_replace(count(` + maxBy(perWire, devices.of("rdma_port_pfc_enabled_priorities")) + ` == 0), "priority", "none", "", "")`}},
+				`label_replace(count(` + maxBy(perNetdev, devices.of("rdma_port_pfc_enabled_priorities")) + ` == 0), "priority", "none", "", "")`}},
 			columns: []column{{from: "priority", title: "Priority"}, {from: "A", title: "Ports"}},
 		},
 		{
 			title: "Trust and DCBX", unit: "none", width: 8, height: 9, view: table, sort: "Ports",
 			text: "Ports by trust mode (what gives a packet its priority) and by who configures DCB. All compute ports of a fleet are in one row.",
 			queries: []query{
-				{expr: countBy("trust, dcbx", maxBy(perWire+", trust, dcbx", devices.of("rdma_port_qos_info")))},
+				{expr: countBy("trust, dcbx", maxBy(perNetdev+", trust, dcbx", devices.of("rdma_port_qos_info")))},
 			},
 			columns: []column{{from: "trust", title: "Trust"}, {from: "dcbx", title: "DCBX"}, {from: "A", title: "Ports"}},
 		},
@@ -166,7 +166,7 @@ var onOff = []word{{"1", "enabled", neutral}, {"0", "disabled", neutral}}
 func setting(title, text, labels, selector string, columns ...column) panel {
 	return panel{
 		title: title, text: text, unit: "none", width: 8, height: 9, view: table, sort: "Ports", noValue: notHere,
-		queries: []query{{expr: `count_values by (` + labels + `) ("setting", ` + maxBy(perWire+", "+labels, selector) + ")"}},
+		queries: []query{{expr: `count_values by (` + labels + `) ("setting", ` + maxBy(perNetdev+", "+labels, selector) + ")"}},
 		columns: append(columns, column{from: "A", title: "Ports"}),
 	}
 }
@@ -187,9 +187,9 @@ func roceDiscards() []panel {
 			query{of(perPriority, "rdma_port_priority_buffer_discards_total"), "shared buffer " + priorityName},
 			query{of(perPriority, "rdma_port_priority_congestion_discards_total"), "host queue " + priorityName}),
 		counted("Discards of ports", "Packets dropped in each direction, and those for which the application had posted no receive buffer, between two points of the graph, the ten highest.", 8,
-			query{of(perWire+", direction", "rdma_port_discards_total"), "{{direction}} " + portName},
-			query{of(perWire, "rdma_port_out_of_buffer_total"), "no receive buffer " + portName}),
+			query{of(perNetdev+", direction", "rdma_port_discards_total"), "{{direction}} " + portName},
+			query{of(perNetdev, "rdma_port_out_of_buffer_total"), "no receive buffer " + portName}),
 		counted("Pause watchdog", "Times that a NIC had sent pause for too long. With severity error it stopped, and drops what it cannot drain from then on.", 8,
-			query{of(perWire+", severity", "rdma_port_pause_storm_events_total"), "{{severity}} " + portName}),
+			query{of(perNetdev+", severity", "rdma_port_pause_storm_events_total"), "{{severity}} " + portName}),
 	}
 }

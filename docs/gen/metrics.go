@@ -86,11 +86,7 @@ func metricsPage(read map[string]bool) []byte {
 	declared := map[string]bool{}
 	for _, c := range collector.All(collector.Options{}) {
 		d.line("## Collector `%s`\n", c.Name)
-		on := "On by default."
-		if !c.Default {
-			on = "Off by default: `--collector." + c.Name + "`."
-		}
-		d.line("%s. %s\n", upperFirst(plain(c.Help)), on)
+		d.line("%s. On by default.\n", upperFirst(plain(c.Help)))
 		d.metrics(c.Descs, declared)
 	}
 	d.WriteString(fecHead)

@@ -27,7 +27,7 @@ func (p *ruleParser) keep(groups []*rules.Group) {
 }
 
 // ruleExpr is the expression of a rule with its text. In each round the library asks for the text of each rule two to three times, which is
-// a fifth of the CPU time of the evaluation if the text is composed each time. The library must not look into it: see noDependencies.
+// a fifth of the CPU time of the evaluation if the text is composed each time. The library must not inspect it: see noDependencies.
 type ruleExpr struct {
 	parser.Expr
 	text string

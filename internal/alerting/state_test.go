@@ -43,7 +43,7 @@ func TestRules(t *testing.T) {
 		t.Errorf("before the first evaluation: %+v", r)
 	}
 	step(t, e, at(0), gauge("a", 1), counter("c_total", 0))
-	want("one look",
+	want("one evaluation",
 		"Present 0s [a] evaluated",
 		"Range 1h0m0s [c_total] observed_too_short",
 		"Subquery 46m0s [c_total] observed_too_short",

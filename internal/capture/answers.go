@@ -261,7 +261,7 @@ func (a answers) Traced(ctx context.Context) (snapshot.Trace, error) {
 	return t, err
 }
 
-// MayTrace is that of the recorded machine, which observes with its own programs. A replay has no kernel.
+// MayTrace reports whether the recorded machine allows tracing. A replay has no kernel.
 func (a answers) MayTrace() bool { return a.player == nil && a.recorder.inner.Tracer.MayTrace() }
 
 // Trace only ends with ctx, and in a replay at once.

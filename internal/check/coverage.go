@@ -94,7 +94,7 @@ func (r *Report) cover(in Input) (machine bool) {
 		}
 		if evaluated || found {
 			r.Evaluated = append(r.Evaluated, Evaluated{Alert: d.name, Severity: d.severity})
-			machine = machine || !slices.ContainsFunc(d.rules[0].Metrics, ofExporter) && slices.ContainsFunc(d.rules[0].Metrics, ofFabric)
+			machine = machine || !slices.ContainsFunc(d.rules[0].Metrics, ofExporter) && slices.ContainsFunc(d.rules[0].Metrics, ofRDMA)
 		}
 	}
 	return machine
@@ -106,8 +106,8 @@ func ofExporter(metric string) bool {
 		func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
 }
 
-// ofFabric reports whether a metric is about RDMA devices, as opposed to GPUs or the host.
-func ofFabric(metric string) bool {
+// ofRDMA reports whether a metric is about RDMA devices, as opposed to GPUs or the host.
+func ofRDMA(metric string) bool {
 	return !slices.ContainsFunc([]string{"rdma_gpu_", "rdma_gdr_", "rdma_driver_", "rdma_kernel_", "rdma_host_"},
 		func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
 }

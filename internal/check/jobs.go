@@ -62,9 +62,9 @@ func (d Identity) withoutJobs() (Identity, []Job) {
 func WorkloadKey(scheduler, id string) string { return strings.TrimSuffix(scheduler+"/"+id, "/") }
 
 // addNCCL adds what NCCL reports about the jobs that use the object.
-func (f *Finding) addNCCL(said map[string]string) {
+func (f *Finding) addNCCL(states map[string]string) {
 	for _, j := range f.Jobs {
-		if text := said[WorkloadKey(j.Scheduler, j.ID)]; text != "" {
+		if text := states[WorkloadKey(j.Scheduler, j.ID)]; text != "" {
 			f.Evidence = append(f.Evidence, Fact{"NCCL", text})
 		}
 	}

@@ -146,7 +146,7 @@ func TestNoAlerting(t *testing.T) {
 	}
 }
 
-// TestReplaySends: alerts of a replay go out only when told, marked as such, and nothing is written to the state directory.
+// TestReplaySends: alerts of a replay are sent only with --replay.send-alerts, with a label, and nothing is written to the state directory.
 func TestReplaySends(t *testing.T) {
 	came := make(chan []byte, 100)
 	am := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -290,7 +290,7 @@ func TestOverlappingRestart(t *testing.T) {
 	rules := filepath.Join(t.TempDir(), "x.yml")
 	put(t, rules, "groups: [{name: x, rules: [{alert: X, expr: vector(1), for: 1h}]}]\n")
 	args := []string{"--path.rootfs=" + dir, "--state.dir=" + state, "--alerting.interval=1s", "--alerting.rule-files=" + rules}
-	look := func(s *server) (began, evaluated time.Time) {
+	evaluations := func(s *server) (began, evaluated time.Time) {
 		rules, err := s.prometheus(t).Rules(t.Context(), nil)
 		must(t, err)
 		for _, g := range rules.Groups {
@@ -311,8 +311,8 @@ func TestOverlappingRestart(t *testing.T) {
 		second = start(outer, args...)
 		second.waitFor(t, "rdma_alerting_store_degraded 1")
 		second.rounds(t, 4)
-		began, until = look(first)
-		if own, _ := look(second); own.Sub(began) < 5*time.Second {
+		began, until = evaluations(first)
+		if own, _ := evaluations(second); own.Sub(began) < 5*time.Second {
 			t.Fatalf("the alert of the second began at %s, that of the first at %s", own, began)
 		}
 	})
@@ -320,7 +320,7 @@ func TestOverlappingRestart(t *testing.T) {
 	if log := second.log.String(); !strings.Contains(log, "is available, alert state and history are saved") {
 		t.Error(log)
 	}
-	again, from := look(second)
+	again, from := evaluations(second)
 	if later, nobody := again.Sub(began), from.Sub(until); later < -time.Second || later > nobody+time.Second { // it is kept in seconds
 		t.Errorf("the alert began %s after that of the first: nobody saw it for %s at most", later, nobody)
 	}

@@ -33,7 +33,8 @@ func matches(t *testing.T, matchers []string, alert model.LabelSet) bool {
 	return true
 }
 
-// inhibits is what Alertmanager does: a label that neither alert has is equal, and what matches both sides inhibits nothing of its kind.
+// inhibits reports whether a rule inhibits target, as Alertmanager does: a label missing in both is equal, and an alert that matches both
+// sides inhibits none that do.
 func (r inhibitRule) inhibits(t *testing.T, source, target model.LabelSet) bool {
 	t.Helper()
 	return matches(t, r.Source, source) && matches(t, r.Target, target) && (!matches(t, r.Target, source) || !matches(t, r.Source, target)) &&

@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// checked is what check prints when it is told of a daemon.
+// checked is what check prints with the URL of a daemon.
 func checked(t *testing.T, daemon string, args ...string) (r check.Report, errs string) {
 	t.Helper()
 	code, out, errs := run(t, append([]string{"--state.dir=" + t.TempDir(), "check", "--json", "--daemon=" + daemon}, args...)...)
@@ -48,11 +48,11 @@ func (s *server) findings(t *testing.T) []byte {
 // TestCheckAsksTheDaemon: what the running exporter found, through its own handler, in the form in which check prints it.
 func TestCheckAsksTheDaemon(t *testing.T) {
 	s := start(t, "--path.rootfs="+machines.Tree(t, "no-sm"), "--alerting.interval=5s")
-	var told check.Report
-	must(t, json.Unmarshal(s.findings(t), &told))
+	var served check.Report
+	must(t, json.Unmarshal(s.findings(t), &served))
 	r, errs := checked(t, s.url, patient)
-	if errs != "" || r.Host != told.Host || r.IntervalSeconds != 5 || r.ExitCode != check.ExitCritical {
-		t.Errorf("exit %d, host %s, every %gs, %s; told %+v", r.ExitCode, r.Host, r.IntervalSeconds, errs, told)
+	if errs != "" || r.Host != served.Host || r.IntervalSeconds != 5 || r.ExitCode != check.ExitCritical {
+		t.Errorf("exit %d, host %s, every %gs, %s; served %+v", r.ExitCode, r.Host, r.IntervalSeconds, errs, served)
 	}
 	if len(r.Findings) != 1 || r.Findings[0].Alert != "RDMAPortNoSubnetManager" || len(r.NotEvaluated) == 0 || len(r.Evaluated) < 10 {
 		t.Errorf("findings %v, evaluated %v, not %v", r.Findings, r.Evaluated, r.NotEvaluated)
@@ -60,7 +60,7 @@ func TestCheckAsksTheDaemon(t *testing.T) {
 	if r, _ := checked(t, s.url, patient, "--only=RDMAPortDown"); r.ExitCode != check.ExitOK || len(r.Evaluated) != 1 {
 		t.Errorf("--only: exit %d, %v", r.ExitCode, r.Evaluated)
 	}
-	if r, _ := checked(t, s.url, "--no-daemon"); r.IntervalSeconds != 0 || r.Host == told.Host {
+	if r, _ := checked(t, s.url, "--no-daemon"); r.IntervalSeconds != 0 || r.Host == served.Host {
 		t.Errorf("--no-daemon: %s", r.Host)
 	}
 	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body, `rdma_detection_unavailable{alert="RDMAPCIeErrors",reason="not_supported"} 1`) {
@@ -96,7 +96,7 @@ func TestCheckWithoutEngine(t *testing.T) {
 		t.Error("/metrics does not expose what is not evaluated")
 	}
 	if _, body, _ := s.get(t, "/metrics?collect[]=pcie"); strings.Contains(body, "rdma_detection_unavailable{") {
-		t.Error("a part of the collectors tells what is blind")
+		t.Error("a part of the collectors reports what is not evaluated")
 	}
 }
 

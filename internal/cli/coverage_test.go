@@ -98,7 +98,7 @@ func gapsOf(t *testing.T, file string) (gaps, idle []string) {
 	return gaps, p.Coverage.Idle
 }
 
-// TestHealthyIsSeen: a healthy InfiniBand host that can be read is blind only for what its kernel and hardware do not tell.
+// TestHealthyIsSeen: a healthy InfiniBand host that can be read has rules that are not evaluated only for data that its kernel and hardware do not expose.
 func TestHealthyIsSeen(t *testing.T) {
 	gaps, idle := gapsOf(t, machines.Fixture("dgx-h100-ib"))
 	want := []string{
@@ -216,7 +216,7 @@ func TestCollectorOffIsGap(t *testing.T) {
 			}
 			for _, name := range want {
 				if !slices.Contains(got, name) {
-					t.Errorf("%s is not told: %v (exit %d, %s)", name, got, code, errs)
+					t.Errorf("%s is not reported: %v (exit %d, %s)", name, got, code, errs)
 				}
 			}
 		})

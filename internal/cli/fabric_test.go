@@ -98,7 +98,7 @@ func madRoot(t *testing.T, states ...string) string {
 	return dir
 }
 
-// TestFabricPortKept: an exporter that starts anew does not look at another fabric than the one that it remembers.
+// TestFabricPortKept: a restarted exporter does not sweep another subnet than before.
 func TestFabricPortKept(t *testing.T) {
 	dir := t.TempDir()
 	store, err := state.Open(filepath.Join(dir, "fabric"))

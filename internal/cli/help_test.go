@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/collector"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/serve"
 )
@@ -75,15 +74,6 @@ func TestFlagsHaveGroups(t *testing.T) {
 	for name, want := range map[string]string{"collector.gpu.interval": "Background reads", "collector.gpu.mode": "Collectors, enabled unless noted", "alerting": "Alerting", "replay.send-alerts": "Alerting"} {
 		if got := flagGroups[groupOf(name)].title; got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
-}
-
-// TestCollectorsAreOn: the title of their group says so.
-func TestCollectorsAreOn(t *testing.T) {
-	for _, c := range collector.All(collector.Options{}) {
-		if !c.Default {
-			t.Errorf("%s is off: say so in its help and in the title of the group", c.Name)
 		}
 	}
 }

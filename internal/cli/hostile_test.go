@@ -90,8 +90,8 @@ func TestNothingIsObeyedOfReplays(t *testing.T) {
 	}
 }
 
-// TestNamesOnTheWireOfReplays: the page, the log, and alerts with everything that is served about them.
-func TestNamesOnTheWireOfReplays(t *testing.T) {
+// TestNamesInOutputOfReplays: the page, the log, and alerts with everything that is served about them.
+func TestNamesInOutputOfReplays(t *testing.T) {
 	came := make(chan []byte, 100)
 	am := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
@@ -135,7 +135,7 @@ func TestNamesOnTheWireOfReplays(t *testing.T) {
 		sent = append(sent, more...)
 	}
 	for where, alerts := range map[string][]alert{"served": answer.Data.Alerts, "sent": sent} {
-		told := false
+		sent := false
 		for _, a := range alerts {
 			for name, value := range a.Labels {
 				if obeyed(value) != "" || strings.Contains(value, "\n") {
@@ -147,9 +147,9 @@ func TestNamesOnTheWireOfReplays(t *testing.T) {
 					t.Errorf("%s: %s=%q", a.Labels["alertname"], name, value)
 				}
 			}
-			told = told || a.Labels["alertname"] == "RDMAPortDown" && strings.HasPrefix(a.Labels["device"], "0x")
+			sent = sent || a.Labels["alertname"] == "RDMAPortDown" && strings.HasPrefix(a.Labels["device"], "0x")
 		}
-		if !told {
+		if !sent {
 			t.Errorf("%s: no alert of the device: %+v", where, alerts)
 		}
 	}

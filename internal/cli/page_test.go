@@ -71,7 +71,7 @@ func (s *server) await(t *testing.T, path, text string) (body string) {
 	}
 }
 
-// TestPageWithoutAlerting: the state, no verdict and no history; whoever looks does not make the machine be read more often than for
+// TestPageWithoutAlerting: the state, no verdict and no history; requests do not cause more reads of the machine than for
 // a scrape.
 func TestPageWithoutAlerting(t *testing.T) {
 	s := start(t, "--replay="+machines.Fixture("downshift-one"), "--no-alerting", "--collect.min-interval=0s")

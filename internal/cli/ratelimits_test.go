@@ -152,7 +152,7 @@ func TestPortDownOfAStuckDevice(t *testing.T) {
 	}
 }
 
-// slowPort answers for one device after half a minute, once it is told so.
+// slowPort answers for one device after half a minute, once it is set.
 type slowPort struct {
 	host.RDMA
 	device string

@@ -172,7 +172,7 @@ func TestReloadWithoutState(t *testing.T) {
 	}
 }
 
-// scrapeUntil scrapes all the time until it is told to stop; a scrape that fails fails the test.
+// scrapeUntil scrapes without a pause until it is stopped; a failed scrape fails the test.
 func (s *server) scrapeUntil(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

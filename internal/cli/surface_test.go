@@ -188,7 +188,7 @@ func TestOversized(t *testing.T) {
 	}
 }
 
-// TestManyScrapes: each of a thousand at once gets all, or is told to come again.
+// TestManyScrapes: each of a thousand at once gets all metrics, or 503.
 func TestManyScrapes(t *testing.T) {
 	s := start(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--no-alerting", "--web.max-requests=100", "--web.max-connections=0", "--web.max-connections-per-address=0")
 	_, whole, _ := s.get(t, "/metrics?collect[]=infiniband")

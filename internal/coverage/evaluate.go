@@ -107,7 +107,7 @@ func (l *evaluation) leaf(i int) verdict {
 // evaluate determines whether a metric is present, and otherwise why it is missing.
 func (l *evaluation) evaluate(n *leaf) verdict {
 	m, f := &l.metrics[n.metric], l.families[n.metric]
-	exposed := f != nil && (len(n.labels) == 0 || f.Tells(n.labels...))
+	exposed := f != nil && (len(n.labels) == 0 || f.HasLabels(n.labels...))
 	if l.unknown(n) != "" {
 		return verdict{state: stateMissing, reason: Unknown, partly: f != nil && l.knownInPart(n, f)}
 	}

@@ -78,7 +78,7 @@ func Seen(p *rounds.Picture) (out check.Seen) {
 	for _, id := range n.NotExpected() {
 		out.NotExpected = append(out.NotExpected, check.Port{Device: id.Device, Port: id.Number})
 	}
-	out.Rates.Ports, out.Rates.Capable = n.Unvouched()
+	out.Rates.Ports, out.Rates.Capable = n.UnconfirmedRates()
 	if n != nil && n.Stack != nil && n.Stack.Expected == snapshot.ExpectedUnknown {
 		out.Stack = &check.Stack{State: string(n.Stack.State)}
 		for _, f := range n.Stack.Functions {

@@ -62,7 +62,7 @@ func TestOf(t *testing.T) {
 		{"siblings that are down", slow, times(7, with(ndr, func(l *Link) { l.Active = false })), none, Expectation{}},
 		{"siblings whose rate is unknown", slow, times(7, with(ndr, func(l *Link) { l.Rate = nil })), none, Expectation{}},
 		{
-			"one other wire that two functions show is one sibling", with(slow, func(l *Link) { l.Wire = "a" }),
+			"a physical port that two functions report is one sibling", with(slow, func(l *Link) { l.Wire = "a" }),
 			append(times(1, with(slow, func(l *Link) { l.Wire = "a" })), times(3, with(ndr, func(l *Link) { l.Wire = "b" }))...), none,
 			Expectation{},
 		},

@@ -217,7 +217,7 @@ func TestMissing(t *testing.T) {
 	}{
 		{"gone from the bus", eth, Presence{Shared: yes}, NotOnBus},
 		{"gone from the bus, namespaces unknown", eth, Presence{}, NotOnBus},
-		{"it could not be looked at", eth, Presence{Unknown: true}, ""},
+		{"it could not be read", eth, Presence{Unknown: true}, ""},
 		{"its device is there and could not be read", eth, Presence{OnBus: true, Driver: "mlx5_core", RDMA: true, Shared: yes}, ""},
 		{"no driver", eth, Presence{OnBus: true, Shared: yes}, NoDriver},
 		{"given to a virtual machine", eth, Presence{OnBus: true, Driver: "vfio-pci", Shared: yes}, ""},

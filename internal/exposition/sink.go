@@ -140,8 +140,8 @@ func (f Family) Samples() iter.Seq2[[]string, float64] {
 	}
 }
 
-// Tells reports whether a sample has a value for each of the labels.
-func (f Family) Tells(labels ...string) bool {
+// HasLabels reports whether a sample has a value for each of the labels.
+func (f Family) HasLabels(labels ...string) bool {
 	at := make([]int, 0, len(labels))
 	for _, l := range labels {
 		i := slices.Index(f.Head.Desc.Labels, l)

@@ -205,7 +205,7 @@ func TestTheSteadyStateAllocatesPerFamilyOnly(t *testing.T) {
 	}
 }
 
-func TestFamiliesWithoutSamplesAreNotTold(t *testing.T) {
+func TestFamiliesWithoutSamplesHaveNoLabels(t *testing.T) {
 	g, c := descOf(Gauge), descOf(Counter)
 	s := NewSink([]*Desc{g, c})
 	s.Begin()
@@ -237,7 +237,7 @@ func TestFamilyAsks(t *testing.T) {
 	}
 	for want, labels := range map[bool][][]string{true: {nil, {"layer"}, {"device", "role"}}, false: {{"layer", "role"}, {"none"}}} {
 		for _, l := range labels {
-			if f.Tells(l...) != want {
+			if f.HasLabels(l...) != want {
 				t.Errorf("%v", l)
 			}
 		}

@@ -242,7 +242,7 @@ func (s *subnet) portInfo(data []byte, n *device, number int) {
 	}
 }
 
-// performance answers queries of performance management.
+// performance answers queries of performance management. It reports whether there is an answer.
 func performance(data []byte, n *device, attribute uint16) bool {
 	p := n.ports[int(data[1])]
 	switch attribute {

@@ -325,16 +325,16 @@ func (s *emitter) saturated(d *exposition.Desc, guid, number string) {
 // fec emits counters that count. Of lanes at their end one series is emitted for all.
 func (s *emitter) fec(f *FEC, guid, number string) {
 	s.Emit(fecInfo, 1, guid, number, f.Mode.String())
-	said := map[*exposition.Desc]bool{}
+	emitted := map[*exposition.Desc]bool{}
 	for _, c := range f.Counts {
 		d, at := fecBy[c.Name].port, []string{guid, number}
 		if c.Lane >= 0 {
 			d, at = fecBy[c.Name].lane, append(at, strconv.Itoa(c.Lane))
 		}
 		switch {
-		case d == nil || said[d] && c.AtEnd():
+		case d == nil || emitted[d] && c.AtEnd():
 		case c.AtEnd():
-			said[d] = true
+			emitted[d] = true
 			s.saturated(d, guid, number)
 		default:
 			s.Emit(d, float64(c.Value), at...)

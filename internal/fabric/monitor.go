@@ -19,7 +19,7 @@ type Monitor struct {
 	Open     func() (mad.Transport, error)
 	Client   mad.Options
 	Adapters bool          // Options.Adapters
-	Interval time.Duration // between sweeps, kept by Run's beat; Options.Within unless below minWithin
+	Interval time.Duration // between sweeps, kept by the schedule of Run; Options.Within unless below minWithin
 	Full     time.Duration // between full sweeps, which take nothing from the previous one
 	Forget   time.Duration // retention of nodes and links that are gone
 	Memory   *Memory
@@ -49,15 +49,15 @@ type Monitor struct {
 // minWithin is the minimum time for counters: large fabrics with a short interval need more than the interval.
 const minWithin = 30 * time.Second
 
-// Run sweeps whenever beat calls, until it returns. The caller's beat staggers the sweeps of several exporters.
-func (m *Monitor) Run(ctx context.Context, beat func(sweep func())) {
+// Run sweeps whenever schedule calls, until it returns. The caller's schedule staggers the sweeps of several exporters.
+func (m *Monitor) Run(ctx context.Context, schedule func(sweep func())) {
 	defer func() {
 		m.turn.Lock()
 		defer m.turn.Unlock()
 		m.drop()
 	}()
 	m.publish()
-	beat(func() { m.round(ctx) })
+	schedule(func() { m.round(ctx) })
 }
 
 func (m *Monitor) round(ctx context.Context) {

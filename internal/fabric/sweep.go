@@ -20,8 +20,8 @@ const workers = 64
 // maxTries limits the routes that are tried to a node that does not answer.
 const maxTries = 3
 
-// errRewired: a link leads elsewhere than in the previous sweep, although its port was up in both.
-var errRewired = errors.New("cable moved")
+// errCableMoved: a link leads elsewhere than in the previous sweep, although its port was up in both.
+var errCableMoved = errors.New("cable moved")
 
 // Sweep sweeps the subnet. known is the previous sweep: NodeInfo is not queried again behind links that have not changed. nil queries
 // everything. Each sweep finds its routes anew, so that a lost link hides no node that has another route. The error means that there is no
@@ -30,7 +30,7 @@ func Sweep(ctx context.Context, c *mad.Client, known *Fabric, o Options) (*Fabri
 	start := time.Now()
 	s := &sweep{client: c, known: known, o: o, f: newFabric(start), tries: map[End]int{}}
 	err := s.run(ctx)
-	if errors.Is(err, errRewired) {
+	if errors.Is(err, errCableMoved) {
 		return Sweep(ctx, c, nil, o)
 	}
 	if err != nil {
@@ -369,15 +369,15 @@ func (s *sweep) confirm(ctx context.Context) error {
 			edges = append(edges, edge{from, r})
 		}
 	}
-	var rewired atomic.Bool
+	var moved atomic.Bool
 	parallel(len(edges), func(i int) {
 		info, err := s.client.NodeInfo(ctx, edges[i].route)
 		if err == nil && (End{GUID(info.GUID), info.LocalPort}) != s.f.Links[edges[i].from] {
-			rewired.Store(true)
+			moved.Store(true)
 		}
 	})
-	if rewired.Load() {
-		return errRewired
+	if moved.Load() {
+		return errCableMoved
 	}
 	return nil
 }

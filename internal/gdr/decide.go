@@ -18,13 +18,13 @@ type decision struct {
 	none  Reason // why no NIC is eligible
 	gpus  int    // that NCCL can use
 
-	gpuAt []*pci.Fabric // by GPU; nil: place unknown
+	gpuAt []*pci.NCCLPlace // by GPU; nil: place unknown
 	nics  []nicFacts
 }
 
 // nicFacts is the decision on a NIC that does not depend on the GPU.
 type nicFacts struct {
-	at        *pci.Fabric // nil: place unknown
+	at        *pci.NCCLPlace // nil: place unknown
 	eligible  bool
 	down      bool // eligible but for an ACTIVE port
 	mechanism Mechanism
@@ -102,7 +102,7 @@ func (m *Machine) Distance(g *GPU, n *NIC) (distance pci.Distance, file bool) {
 }
 
 // place is the place of a function as seen by NCCL: a topology file overrides the PCI tree. Nil: unknown, in a virtual machine.
-func (d *decision) place(address string, p pci.Place) *pci.Fabric {
+func (d *decision) place(address string, p pci.Place) *pci.NCCLPlace {
 	if t := cmp.Or(d.job.Topology, d.Topology); t.Has(address) {
 		f := t.places[address]
 		return &f
@@ -110,7 +110,7 @@ func (d *decision) place(address string, p pci.Place) *pci.Fabric {
 	if d.Virtual {
 		return nil
 	}
-	f := p.Fabric(d.Bridges)
+	f := p.AsNCCL(d.Bridges)
 	return &f
 }
 

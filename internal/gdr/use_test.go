@@ -78,9 +78,9 @@ func TestTransport(t *testing.T) {
 		{"InfiniBand switched off", overSockets(func(u *Use) { u.Env["NCCL_IB_DISABLE"] = "1" }), OverTCP, IBDisabled},
 		{"sockets chosen", overSockets(func(u *Use) { u.Env["NCCL_NET"] = "Socket" }), OverTCP, NetChosen},
 		{"by the launcher's word", overSockets(func(u *Use) { u.Env = env("WORLD_SIZE=16", "LOCAL_WORLD_SIZE=8") }), OverTCP, NoVerbs},
-		{"more files open than are looked at", overSockets(func(u *Use) { u.Cut = true }), OverUnknown, FilesCut},
+		{"more open files than are read", overSockets(func(u *Use) { u.Cut = true }), OverUnknown, FilesCut},
 		{"an RDMA device among many files", job(func(u *Use) { u.Cut = true }), OverStaging, NotRegistered},
-		{"how many nodes is not told", overSockets(func(u *Use) { u.Env = env("WORLD_SIZE=16") }), OverUnknown, NodesUnknown},
+		{"the number of nodes is unknown", overSockets(func(u *Use) { u.Env = env("WORLD_SIZE=16") }), OverUnknown, NodesUnknown},
 		{"no number", overSockets(func(u *Use) { u.Env = env("SLURM_JOB_NUM_NODES=many") }), OverUnknown, NodesUnknown},
 		{"one node without RDMA", overSockets(func(u *Use) { u.Env = env("WORLD_SIZE=8", "LOCAL_WORLD_SIZE=8") }), OverHostOnly, OneNode},
 		{"NVLink joins the nodes", overSockets(func(u *Use) { u.Domain = ptr(true) }), OverUnknown, InDomain},
@@ -115,7 +115,7 @@ func TestSuspected(t *testing.T) {
 		use  *Use
 		want bool
 	}{
-		{"only DMA-BUFs are to be looked at", job(func(u *Use) { u.DMABUF = nil }), true},
+		{"only DMA-BUFs are missing", job(func(u *Use) { u.DMABUF = nil }), true},
 		{"they have been", job(func(*Use) {}), true},
 		{"little traffic", job(func(u *Use) { u.DMABUF, u.Busy = nil, ptr(false) }), false},
 		{"peer memory in use", job(func(u *Use) { u.DMABUF, u.Peermem = nil, ptr(uint64(3)) }), false},

@@ -127,7 +127,7 @@ func TestAnUnmodifiedDirectoryIsReadAgainLater(t *testing.T) {
 	}
 }
 
-func TestForgetLooksAfresh(t *testing.T) {
+func TestForgetReadsAgain(t *testing.T) {
 	dir, l := machine(t)
 	d := filepath.Join(dir, "sys/d")
 	put(t, dir, "sys/d/f", "one")

@@ -157,7 +157,7 @@ func TestHelper(t *testing.T) {
 // TestHelperMissing: without the helper its sources are not permitted, with the unit as remedy; they are read once it is back.
 func TestHelperMissing(t *testing.T) {
 	dir, name, _, byHelper := helped(t)
-	look := func() (err error) {
+	request := func() (err error) {
 		_, _, err = byHelper.Processes.Processes(t.Context(), nil, false)
 		_, failed := byHelper.Files.Read(vpdFunction+vpdFile, nil)
 		if (err == nil) != (failed == nil) {
@@ -167,7 +167,7 @@ func TestHelperMissing(t *testing.T) {
 	}
 	missing := func(what string) {
 		t.Helper()
-		err := look()
+		err := request()
 		if ReasonOf(err) != Permission || !errors.Is(err, ErrNoHelper) || !strings.Contains(SourceProcesses.NeedsAfter(err), "rdma_exporter-helper.service") || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v, needs %s", what, err, SourceProcesses.NeedsAfter(err))
 		}
@@ -182,7 +182,7 @@ func TestHelperMissing(t *testing.T) {
 	}
 	for range 2 {
 		stop := help(t, dir, name)
-		if err := look(); err != nil {
+		if err := request(); err != nil {
 			t.Error(err)
 		}
 		stop()

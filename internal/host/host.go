@@ -276,7 +276,7 @@ type DCB interface {
 // GPUs reads GPUs by NVML, the library of the NVIDIA driver. A call delays other users of the same GPU. A GPU that has fallen off the bus
 // may block all.
 type GPUs interface {
-	// ReadGPUs reads all GPUs; full includes figures that are unrelated to the fabric. The errors in the second result are failures of one
+	// ReadGPUs reads all GPUs; full includes figures that are unrelated to NVLink, PCIe and errors. The errors in the second result are failures of one
 	// GPU or one figure. The error is ENOENT without an NVIDIA driver, EBUSY while NVML is released.
 	ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []error, error)
 	// WatchGPUs counts XID errors for ReadGPUs until ctx ends.

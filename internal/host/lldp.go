@@ -15,12 +15,12 @@ import (
 
 // LLDP receives the LLDP frames of neighbours. It sends nothing.
 type LLDP interface {
-	// Hear calls each for every LLDP frame received on one of the netdevs until ctx ends, which is not an error. listening is called once
+	// Receive calls each for every LLDP frame received on one of the netdevs until ctx ends, which is not an error. listening is called once
 	// frames are received; frame is valid until each returns.
 	//
 	// Joining adds three addresses to the multicast filter of each NIC. The kernel removes them when the socket is closed, also if the
 	// process is killed. It requires CAP_NET_RAW and takes rtnl: it runs through under, with its number of requests.
-	Hear(ctx context.Context, netdevs []string, under func(n int, f func()) error, listening func(), each func(netdev string, frame []byte)) error
+	Receive(ctx context.Context, netdevs []string, under func(n int, f func()) error, listening func(), each func(netdev string, frame []byte)) error
 }
 
 // lldpGroups are the destination addresses of LLDP, IEEE 802.1AB-2016 table 7-1: nearest bridge, nearest non-TPMR bridge, nearest customer
@@ -52,7 +52,7 @@ type lldpSocket struct{ *network }
 // NewLLDP receives frames in this network namespace. files is the tree that shows the host's interfaces.
 func NewLLDP(files Files) LLDP { return lldpSocket{newNetwork(files)} }
 
-func (l lldpSocket) Hear(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
+func (l lldpSocket) Receive(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
 	err := l.same()
 	if err == nil {
 		err = l.listen(ctx, netdevs, under, listening, each)

@@ -30,7 +30,7 @@ type nvmlDevice interface {
 	Numbers(function string) ([]uint64, error) // in the order of the members of the result
 	Fields(fields []nvmlField) error           // nvmlDeviceGetFieldValues
 	NVLinkActive(link int) (bool, error)
-	Fabric() (snapshot.GPUFabric, error)
+	GPUFabric() (snapshot.GPUFabric, error)
 	// Traffic is the PCIe bytes since the previous call, as measured by the driver's performance monitor; 0 in the first call.
 	Traffic() (transmitted, received uint64, err error)
 }

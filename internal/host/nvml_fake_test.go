@@ -208,7 +208,7 @@ func (g *fakeGPU) Traffic() (uint64, uint64, error) {
 	return 1000, 2000, g.call("nvmlGpmSampleGet")
 }
 
-func (g *fakeGPU) Fabric() (snapshot.GPUFabric, error) {
+func (g *fakeGPU) GPUFabric() (snapshot.GPUFabric, error) {
 	return snapshot.GPUFabric{State: 3}, g.call("nvmlDeviceGetGpuFabricInfoV")
 }
 

@@ -263,22 +263,22 @@ func (g nvmlGPU) NVLinkActive(link int) (bool, error) {
 	return s == nvml.FEATURE_ENABLED, err
 }
 
-// Fabric is nvmlDeviceGetGpuFabricInfoV, or its predecessor.
-func (g nvmlGPU) Fabric() (snapshot.GPUFabric, error) {
+// GPUFabric is nvmlDeviceGetGpuFabricInfoV, or its predecessor.
+func (g nvmlGPU) GPUFabric() (snapshot.GPUFabric, error) {
 	const symbol = "nvmlDeviceGetGpuFabricInfoV"
 	if v, err := nvmlCall(g.c, symbol, func() (nvml.GpuFabricInfo_v3, nvml.Return) { return g.d.GetGpuFabricInfoV().V3() }); err == nil {
 		health, summary := uint64(v.HealthMask), uint64(v.HealthSummary)
-		return fabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, &health, &summary), nil
+		return gpuFabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, &health, &summary), nil
 	}
 	if v, err := nvmlCall(g.c, symbol, func() (nvml.GpuFabricInfo_v2, nvml.Return) { return g.d.GetGpuFabricInfoV().V2() }); err == nil {
 		health := uint64(v.HealthMask)
-		return fabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, &health, nil), nil
+		return gpuFabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, &health, nil), nil
 	}
 	v, err := nvmlCall(g.c, "nvmlDeviceGetGpuFabricInfo", func() (nvml.GpuFabricInfo, nvml.Return) { return g.d.GetGpuFabricInfo() })
-	return fabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, nil, nil), err
+	return gpuFabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, nil, nil), err
 }
 
-func fabric(state uint8, status uint32, cluster [16]uint8, clique uint32, health, summary *uint64) snapshot.GPUFabric {
+func gpuFabric(state uint8, status uint32, cluster [16]uint8, clique uint32, health, summary *uint64) snapshot.GPUFabric {
 	f := snapshot.GPUFabric{State: uint64(state), Status: uint64(status), Clique: uint64(clique), Health: health, Summary: summary}
 	if cluster != [16]uint8{} {
 		f.Cluster = fmt.Sprintf("%x-%x-%x-%x-%x", cluster[:4], cluster[4:6], cluster[6:8], cluster[8:10], cluster[10:])

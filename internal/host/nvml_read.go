@@ -23,7 +23,7 @@ type nvmlReading struct {
 	errs   []error
 }
 
-// keep records an error, unless driver or GPU just lack the feature.
+// keep reports whether there is no error. One is recorded unless the driver or the GPU lacks the feature.
 func (r *nvmlReading) keep(err error) bool {
 	if err != nil && ReasonOf(err) != Unsupported {
 		r.errs = append(r.errs, err)
@@ -101,7 +101,7 @@ func (s *nvmlSeat) countLinks(r *nvmlReading) {
 func (s *nvmlSeat) read(full bool) (snapshot.GPU, []error) {
 	g := s.identity
 	r := nvmlReading{GPU: &g, device: s.device}
-	for _, part := range []func(*nvmlReading){s.readPCIe, s.readFields, s.readNVLinks, readFabric, s.readTraffic, readProcesses} {
+	for _, part := range []func(*nvmlReading){s.readPCIe, s.readFields, s.readNVLinks, readGPUFabric, s.readTraffic, readProcesses} {
 		if part(&r); nvmlDead(r.errs) != nil {
 			return g, r.errs
 		}
@@ -240,9 +240,9 @@ func (s *nvmlSeat) readNVLinks(r *nvmlReading) {
 	r.NVLinksUp = &up
 }
 
-// readFabric skips GPUs that cannot be on an NVLink fabric.
-func readFabric(r *nvmlReading) {
-	f, err := r.device.Fabric()
+// readGPUFabric skips GPUs that cannot be on an NVLink fabric.
+func readGPUFabric(r *nvmlReading) {
+	f, err := r.device.GPUFabric()
 	if r.keep(err) && f.State != 0 {
 		r.Fabric = &f
 	}
@@ -273,7 +273,7 @@ func readProcesses(r *nvmlReading) {
 	}
 }
 
-// readRest reads what is unrelated to the fabric.
+// readRest reads what is unrelated to NVLink, PCIe and errors.
 func readRest(r *nvmlReading) {
 	if t := r.number("nvmlDeviceGetTemperature"); t != nil {
 		celsius := float64(*t)

@@ -79,7 +79,7 @@ func TestNetwork(t *testing.T) {
 			listening := map[string]func(context.Context) error{
 				"events": func(ctx context.Context) error { return newEvents(n, 0).Links(ctx, func() {}, nil) },
 				"LLDP": func(ctx context.Context) error {
-					return lldpSocket{n}.Hear(ctx, nil, func(int, func()) error { return errors.New("here") }, nil, nil)
+					return lldpSocket{n}.Receive(ctx, nil, func(int, func()) error { return errors.New("here") }, nil, nil)
 				},
 			}
 			ended, cancel := context.WithCancel(t.Context())
@@ -122,7 +122,7 @@ func TestNetworkAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := n.same(); err == nil {
-			t.Error("it looks all the time")
+			t.Error("the interfaces are compared at each request")
 		}
 		time.Sleep(doubtInterval)
 		if err := n.same(); err != nil {
@@ -133,7 +133,7 @@ func TestNetworkAgain(t *testing.T) {
 		}
 		time.Sleep(networkInterval / 2)
 		if err := n.same(); err != nil {
-			t.Error("it looks all the time")
+			t.Error("the interfaces are compared at each request")
 		}
 		time.Sleep(networkInterval)
 		if err := n.same(); !errors.Is(err, ErrOtherNetwork) {

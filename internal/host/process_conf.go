@@ -108,8 +108,8 @@ func homeOf(passwd []byte, uid string) string {
 	return ""
 }
 
-// addSettings adds the settings of an nccl.conf that are not set yet: lines NAME=VALUE (setEnvFile, src/misc/param.cc). whole is false if
-// they exceed the limit.
+// addSettings adds the settings of an nccl.conf that are not set yet: lines NAME=VALUE (setEnvFile, src/misc/param.cc). It reports whether
+// all are within the limit.
 func addSettings(to map[string]string, room *int, b []byte) (whole bool) {
 	whole = true
 	for line := range strings.Lines(string(b)) {

@@ -31,7 +31,7 @@ func TestJobFilesThatHang(t *testing.T) {
 			}
 			return real(j)
 		}
-		look := func(settings int) {
+		scan := func(settings int) {
 			t.Helper()
 			start := time.Now()
 			found, refused, err := table.Processes(t.Context(), nil, false)
@@ -51,12 +51,12 @@ func TestJobFilesThatHang(t *testing.T) {
 				t.Errorf("settings of %d", have)
 			}
 		}
-		look(0)
-		look(0)
+		scan(0)
+		scan(0)
 		close(server)
 		synctest.Wait()
-		look(3)
-		look(3)
+		scan(3)
+		scan(3)
 		if !slices.Equal(asked, []int{42, 43, 44}) {
 			t.Errorf("read files of %v", asked)
 		}
@@ -79,7 +79,7 @@ func TestJobFilesAreTriedAgain(t *testing.T) {
 	for i, want := range []struct{ refused, read bool }{{true, false}, {false, false}, {false, true}, {false, true}} {
 		found, refused, err := table.Processes(t.Context(), nil, false)
 		if len(found) != 1 || refused != want.refused || (found[0].Conf != nil) != want.read || err != nil {
-			t.Errorf("look %d: %+v %v %v", i, found, refused, err)
+			t.Errorf("scan %d: %+v %v %v", i, found, refused, err)
 		}
 	}
 	if err := os.Remove(filepath.Join(p.dir, "proc", "42", "fd", "0")); err != nil { // it closes its GPU, and keeps its RDMA device

@@ -119,8 +119,8 @@ func (p *processTable) sorted() (out []snapshot.Process, refused bool) {
 	return out, refused
 }
 
-// scan checks one process, and keeps it if it uses a device. A named one is kept also if its files are not readable: its name and control
-// group are.
+// scan checks one process, and keeps it if it uses a device. It reports whether access was denied. A named process is kept then too: its
+// name and control group are readable.
 func (p *processTable) scan(pid int, named bool) (refused bool) {
 	one, err := p.holds(pid)
 	if named && denied(err) {

@@ -142,9 +142,9 @@ func TestProcessesContinue(t *testing.T) {
 		clock = clock.Add(scanTime / 2)
 		return clock
 	}
-	for look, want := range []int{2, 4, 4, 4} {
+	for scan, want := range []int{2, 4, 4, 4} {
 		if got, _, err := table.Processes(t.Context(), nil, false); len(got) != want || err != nil {
-			t.Errorf("look %d: %+v %v", look, got, err)
+			t.Errorf("scan %d: %+v %v", scan, got, err)
 		}
 	}
 }
@@ -164,9 +164,9 @@ func TestProcessesNamedContinue(t *testing.T) {
 		clock = clock.Add(30 * time.Millisecond)
 		return clock
 	}
-	for look, want := range []int{3, 7, 9, 9} { // 50 is found in the first scan, 99 in the second
+	for scan, want := range []int{3, 7, 9, 9} { // 50 is found in the first scan, 99 in the second
 		if got, _, err := table.Processes(t.Context(), named, false); len(got) != want || err != nil {
-			t.Errorf("look %d: %+v %v", look, got, err)
+			t.Errorf("scan %d: %+v %v", scan, got, err)
 		}
 	}
 	var only []int

@@ -13,15 +13,15 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// wire is a link between two nodes that answer.
-type wire struct {
+// fakeLink is a link between two nodes that answer.
+type fakeLink struct {
 	physical byte // of the local port
 	silent   bool // the far end
 	answers  chan *mad.Datagram
 	asked    []uint16 // attributes, with the number of hops in the upper byte
 }
 
-func (w *wire) Send(d *mad.Datagram, _ time.Duration) error {
+func (w *fakeLink) Send(d *mad.Datagram, _ time.Duration) error {
 	const (
 		atHopCount, atAttribute               = 7, 16
 		atModifier, atData                    = 20, 64
@@ -63,7 +63,7 @@ func (w *wire) Send(d *mad.Datagram, _ time.Duration) error {
 	return nil
 }
 
-func (w *wire) Receive(d *mad.Datagram) error {
+func (w *fakeLink) Receive(d *mad.Datagram) error {
 	a, ok := <-w.answers
 	if !ok {
 		return errors.New("closed")
@@ -72,12 +72,12 @@ func (w *wire) Receive(d *mad.Datagram) error {
 	return nil
 }
 
-func (w *wire) Close() error {
+func (w *fakeLink) Close() error {
 	close(w.answers)
 	return nil
 }
 
-func queryWire(t *testing.T, w *wire) (IBLink, error) {
+func queryFake(t *testing.T, w *fakeLink) (IBLink, error) {
 	t.Helper()
 	w.answers = make(chan *mad.Datagram, 4)
 	c := mad.NewClient(w, mad.Options{InFlight: 1, Timeout: 20 * time.Millisecond})
@@ -108,7 +108,7 @@ func TestLostDatagrams(t *testing.T) {
 		t.Run(fmt.Sprintf("link, %d lost", loses), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				w := &wire{physical: mad.PhysicalLinkUp, answers: make(chan *mad.Datagram, 4)}
+				w := &fakeLink{physical: mad.PhysicalLinkUp, answers: make(chan *mad.Datagram, 4)}
 				s := NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return &lossy{w, loses}, nil })
 				if l, err := s.Ends(t.Context(), "mlx5_0", 1); err != nil || l.FarLID == nil || l.Requests != 6 {
 					t.Errorf("%+v, %v", l, err)
@@ -141,8 +141,8 @@ func TestLostDatagrams(t *testing.T) {
 
 // TestQueryLink: at most five queries, and none beyond a link that is down.
 func TestQueryLink(t *testing.T) {
-	up := &wire{physical: mad.PhysicalLinkUp}
-	l, err := queryWire(t, up)
+	up := &fakeLink{physical: mad.PhysicalLinkUp}
+	l, err := queryFake(t, up)
 	if err != nil || l.FarDescription != "MF0;ib-leaf-1:MQM9700/U1" || l.FarGUID != "b83f:d203:00a1:c0de" || *l.FarPort != 31 || *l.FarType != 2 || *l.FarLID != 5 {
 		t.Fatalf("%+v, %v", l, err)
 	}
@@ -169,11 +169,11 @@ func TestQueryLink(t *testing.T) {
 	if want := []uint16{0x0015, 0x0111, 0x0110, 0x0115, 0x0115}; !slices.Equal(up.asked, want) || l.Requests != len(want) {
 		t.Errorf("%#04x, want %#04x; counts %d", up.asked, want, l.Requests)
 	}
-	down := &wire{physical: 2}
-	if l, err := queryWire(t, down); err != nil || l.FarPort != nil || l.Own.Enabled.Speeds == nil || l.Own.Active.Speeds != nil || l.Common() != (mad.Link{}) || len(down.asked) != 1 || l.Requests != 1 {
+	down := &fakeLink{physical: 2}
+	if l, err := queryFake(t, down); err != nil || l.FarPort != nil || l.Own.Enabled.Speeds == nil || l.Own.Active.Speeds != nil || l.Common() != (mad.Link{}) || len(down.asked) != 1 || l.Requests != 1 {
 		t.Errorf("down: %+v, %v, %#04x", l, err, down.asked)
 	}
-	if l, err := queryWire(t, &wire{physical: mad.PhysicalLinkUp, silent: true}); err == nil || l.FarPort != nil || l.Requests != 2 {
+	if l, err := queryFake(t, &fakeLink{physical: mad.PhysicalLinkUp, silent: true}); err == nil || l.FarPort != nil || l.Requests != 2 {
 		t.Errorf("silent: %+v, %v", l, err)
 	}
 }

@@ -91,18 +91,19 @@ func (t *trace) sets(types *kernelTypes) []probeSet {
 			{"rdma_dma_attach", attach, true, 4, func(h hook) asm.Instructions { return m.attached(h, types) }},
 			{"rdma_dma_detach", []string{"dma_buf_detach"}, false, 0, func(h hook) asm.Instructions { return m.ended(h, traceDMABUF, 1) }},
 		}, &t.facts.dmabuf},
+		// Functions of the RDMA core that import a DMA-BUF: argument 0 is the device, the other one the size of the part.
 		{"RDMA device of DMA-BUFs", nil, []probe{
-			{"rdma_import", []string{"ib_umem_dmabuf_get"}, false, 0, func(h hook) asm.Instructions { return m.imports(h, 2) }},
+			{"rdma_import", []string{"ib_umem_dmabuf_get"}, false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 2) }},
 		}, &t.facts.imports},
 		// Since Linux 6.1, with a device of its own for data direct (mlx5) since 6.12.
 		{"RDMA device of pinned DMA-BUFs", nil, []probe{
-			{"rdma_import_dev", []string{"ib_umem_dmabuf_get_pinned_with_dma_device"}, false, 0, func(h hook) asm.Instructions { return m.imports(h, 3) }},
+			{"rdma_import_dev", []string{"ib_umem_dmabuf_get_pinned_with_dma_device"}, false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 3) }},
 		}, new(bool)},
 		{"RDMA device of pinned DMA-BUFs", nil, []probe{
-			{"rdma_import_pin", []string{"ib_umem_dmabuf_get_pinned"}, false, 0, func(h hook) asm.Instructions { return m.imports(h, 2) }},
+			{"rdma_import_pin", []string{"ib_umem_dmabuf_get_pinned"}, false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 2) }},
 		}, new(bool)},
 		{"host memory", types.rdmaError, []probe{
-			{"rdma_umem_begin", []string{"ib_umem_get"}, false, 0, func(h hook) asm.Instructions { return keep(h, m.registering, 0, 2) }},
+			{"rdma_umem_begin", []string{"ib_umem_get"}, false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.registering, 2) }},
 			{"rdma_umem_end", []string{"ib_umem_get"}, true, 4, func(h hook) asm.Instructions { return m.registered(h, types) }},
 			{"rdma_umem_free", []string{"ib_umem_release"}, false, 0, func(h hook) asm.Instructions { return m.released(h, types.rdma) }},
 		}, &t.facts.host},
@@ -121,7 +122,7 @@ func (t *trace) sets(types *kernelTypes) []probeSet {
 // peerProbes observe a peer memory client: acquire(address, size), dma_map(sg, context, device), release(context).
 func peerProbes(m *traceMaps, types *kernelTypes, acquire, dmaMap, release string) []probe {
 	return []probe{
-		{"rdma_peer_get", []string{acquire}, false, 0, func(h hook) asm.Instructions { return keep(h, m.acquiring, 0, 1) }},
+		{"rdma_peer_get", []string{acquire}, false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.acquiring, 1) }},
 		{"rdma_peer_map", []string{dmaMap}, false, 0, func(h hook) asm.Instructions { return m.mapped(h, types) }},
 		{"rdma_peer_free", []string{release}, false, 0, func(h hook) asm.Instructions { return m.ended(h, tracePeermem, 0) }},
 	}
@@ -211,7 +212,7 @@ func (t *trace) kprobe(p *probe, function string) (links []link.Link, err error)
 	}
 	links = []link.Link{l}
 	if p.name == "rdma_dma_attach" {
-		l, err := t.kprobeOf("rdma_dma_begin", function, keep(hook{}, t.maps.attaching, 0, 1), link.Kprobe)
+		l, err := t.kprobeOf("rdma_dma_begin", function, saveArguments(hook{}, t.maps.attaching, 1), link.Kprobe)
 		if err != nil {
 			return nil, errors.Join(err, closeLinks(links))
 		}

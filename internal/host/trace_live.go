@@ -51,7 +51,7 @@ func newTracer(t *tree) *tracer {
 	return &tracer{tree: t, now: time.Now, maxRate: maxTraceRate, err: ErrNotTracing}
 }
 
-// MayTrace checks the effective capabilities. CAP_SYS_ADMIN would do in place of both, and is granted for other purposes.
+// MayTrace reports whether CAP_BPF and CAP_PERFMON are effective. CAP_SYS_ADMIN includes both, but is granted for other purposes.
 func (t *tracer) MayTrace() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

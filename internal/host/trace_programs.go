@@ -176,33 +176,20 @@ func keyOfThread() asm.Instructions {
 	return asm.Instructions{asm.FnGetCurrentPidTgid.Call(), asm.StoreMem(asm.RFP, threadKey, asm.R0, asm.DWord)}
 }
 
-// stash stores two registers for this thread.
-func stash(m *ebpf.Map, first, second asm.Register) asm.Instructions {
-	out := keyOfThread()
-	return append(out,
-		asm.StoreMem(asm.RFP, pair, first, asm.DWord), asm.StoreMem(asm.RFP, pair+8, second, asm.DWord),
-		asm.LoadMapPtr(asm.R1, m.FD()),
-		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, threadKey),
-		asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, pair),
-		asm.Mov.Imm(asm.R4, 0),
-		asm.FnMapUpdateElem.Call(),
-	)
-}
-
-// take loads what stash has stored, and removes it. It continues at a label if there is nothing.
-func take(m *ebpf.Map, first, second asm.Register, nothing string) asm.Instructions {
+// savedArguments loads what saveArguments has stored into R6 and R7, and removes it. It continues at a label if there is nothing.
+func savedArguments(m *ebpf.Map, nothing string) asm.Instructions {
 	out := keyOfThread()
 	out = append(out,
 		asm.LoadMapPtr(asm.R1, m.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, threadKey),
 		asm.FnMapLookupElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, nothing),
-		asm.LoadMem(first, asm.R0, 0, asm.DWord), asm.LoadMem(second, asm.R0, 8, asm.DWord),
+		asm.LoadMem(asm.R6, asm.R0, 0, asm.DWord), asm.LoadMem(asm.R7, asm.R0, 8, asm.DWord),
 	)
 	return append(out, drop(m)...)
 }
 
-// drop removes what stash has stored under the key of keyOfThread.
+// drop removes what saveArguments has stored under the key of keyOfThread.
 func drop(m *ebpf.Map) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMapPtr(asm.R1, m.FD()),
@@ -216,9 +203,16 @@ func failed(result asm.Register) asm.Instructions {
 	return asm.Instructions{asm.JEq.Imm(result, 0, "exit"), asm.JGT.Imm(result, -4096, "exit")}
 }
 
-// keep is a program at the begin of a function that stores two arguments for the program at its end.
-func keep(h hook, m *ebpf.Map, first, second int) asm.Instructions {
-	return program(asm.Instructions{h.load(asm.R6, first), h.load(asm.R7, second)}, stash(m, asm.R6, asm.R7))
+// saveArguments is a program at the begin of a function that stores its argument 0 and another one, by thread.
+func saveArguments(h hook, m *ebpf.Map, other int) asm.Instructions {
+	return program(asm.Instructions{h.load(asm.R6, 0), h.load(asm.R7, other)}, keyOfThread(), asm.Instructions{
+		asm.StoreMem(asm.RFP, pair, asm.R6, asm.DWord), asm.StoreMem(asm.RFP, pair+8, asm.R7, asm.DWord),
+		asm.LoadMapPtr(asm.R1, m.FD()),
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, threadKey),
+		asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, pair),
+		asm.Mov.Imm(asm.R4, 0),
+		asm.FnMapUpdateElem.Call(),
+	})
 }
 
 // beginRecord starts a record of a registration: R8 is the identity.
@@ -242,7 +236,7 @@ func (m *traceMaps) attached(h hook, t *kernelTypes) asm.Instructions {
 	if h.fentry {
 		arguments = asm.Instructions{h.load(asm.R6, 0), h.load(asm.R7, 1), h.loadResult(asm.R8)}
 	} else {
-		arguments = append(asm.Instructions{h.loadResult(asm.R8)}, take(m.attaching, asm.R6, asm.R7, "exit")...)
+		arguments = append(asm.Instructions{h.loadResult(asm.R8)}, savedArguments(m.attaching, "exit")...)
 	}
 	out := sequence(
 		arguments, failed(asm.R8), beginRecord(traceDMABUF),
@@ -250,7 +244,7 @@ func (m *traceMaps) attached(h hook, t *kernelTypes) asm.Instructions {
 		readPointer(asm.R9, asm.R6, t.dmabufExporter), readString(at+beginExporter, exporterSize, asm.R9, 0),
 		readPointer(asm.R9, asm.R7, t.deviceName), readString(at+beginFunction, functionSize, asm.R9, 0),
 		// The RDMA core has called: R6 is its device, R7 the size of the part that it registers.
-		take(m.importing, asm.R6, asm.R7, "output"),
+		savedArguments(m.importing, "output"),
 		asm.Instructions{asm.StoreMem(asm.RFP, at+beginBytes, asm.R7, asm.DWord)},
 	)
 	if t.rdma != nil {
@@ -263,10 +257,6 @@ func labelled(label string, code asm.Instructions) asm.Instructions {
 	code[0] = code[0].WithSymbol(label)
 	return code
 }
-
-// imports is a program at the begin of a function of the RDMA core that imports a DMA-BUF for its device: argument 0; size is that of the
-// size of the part.
-func (m *traceMaps) imports(h hook, size int) asm.Instructions { return keep(h, m.importing, 0, size) }
 
 // ended is a program at the begin of a function that ends a registration: its identity is an argument.
 func (m *traceMaps) ended(h hook, mechanism int32, argument int) asm.Instructions {
@@ -293,7 +283,7 @@ func (m *traceMaps) released(h hook, t *rdmaTypes) asm.Instructions {
 func (m *traceMaps) registered(h hook, t *kernelTypes) asm.Instructions {
 	const at = record - beginSize
 	return program(
-		asm.Instructions{h.loadResult(asm.R8)}, take(m.registering, asm.R6, asm.R7, "exit"), failed(asm.R8),
+		asm.Instructions{h.loadResult(asm.R8)}, savedArguments(m.registering, "exit"), failed(asm.R8),
 		beginRecord(traceHost),
 		asm.Instructions{asm.StoreMem(asm.RFP, at+beginBytes, asm.R7, asm.DWord)},
 		readString(at+beginDevice, deviceSize, asm.R6, t.rdma.name),
@@ -312,7 +302,7 @@ func (m *traceMaps) mapped(h hook, t *kernelTypes) asm.Instructions {
 		beginRecord(tracePeermem),
 		readPointer(asm.R9, asm.R9, t.deviceName), readString(at+beginFunction, functionSize, asm.R9, 0),
 		keyOfThread(), drop(m.registering),
-		take(m.acquiring, asm.R6, asm.R7, "output"),
+		savedArguments(m.acquiring, "output"),
 		asm.Instructions{asm.StoreMem(asm.RFP, at+beginBytes, asm.R7, asm.DWord)},
 		labelled("output", m.output(beginSize)),
 	)

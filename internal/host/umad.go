@@ -279,7 +279,7 @@ func (u *umad) Receive(d *mad.Datagram) error {
 	}
 }
 
-// decodeUMAD returns false for a datagram that is not an answer: status is ETIMEDOUT for an unanswered request.
+// decodeUMAD reports whether a datagram is an answer: status is ETIMEDOUT for an unanswered request.
 func decodeUMAD(b []byte, d *mad.Datagram) bool {
 	if len(b) < umadHeader+mad.Size || binary.NativeEndian.Uint32(b[4:]) != 0 {
 		return false

@@ -32,10 +32,10 @@ type Watch struct {
 	log   *slog.Logger
 	all   sync.WaitGroup
 
-	mu    sync.Mutex
-	busy  bool
-	asked map[string]time.Time // by job
-	said  map[string]answer
+	mu      sync.Mutex
+	busy    bool
+	asked   map[string]time.Time // by job
+	answers map[string]answer
 }
 
 // answer is what NCCL has reported about a job.
@@ -46,7 +46,7 @@ type answer struct {
 
 // NewWatch asks the services of the jobs on this host.
 func NewWatch(paths host.Paths, log *slog.Logger) *Watch {
-	return &Watch{paths: paths, query: nccl.Query, log: log, asked: map[string]time.Time{}, said: map[string]answer{}}
+	return &Watch{paths: paths, query: nccl.Query, log: log, asked: map[string]time.Time{}, answers: map[string]answer{}}
 }
 
 // Note takes the alerts of a round. Queries end with ctx.
@@ -57,7 +57,7 @@ func (w *Watch) Note(ctx context.Context, p *rounds.Picture, alerts []alerting.A
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.asked, func(_ string, at time.Time) bool { return now.Sub(at) >= watchInterval })
-	maps.DeleteFunc(w.said, func(_ string, s answer) bool { return now.Sub(s.at) >= answerValid })
+	maps.DeleteFunc(w.answers, func(_ string, s answer) bool { return now.Sub(s.at) >= answerValid })
 	if w.busy || len(alerts) == 0 {
 		return
 	}
@@ -78,7 +78,7 @@ func (w *Watch) Note(ctx context.Context, p *rounds.Picture, alerts []alerting.A
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if w.busy = false; text != "" {
-				w.said[r.Key()] = answer{now, text}
+				w.answers[r.Key()] = answer{now, text}
 			}
 		})
 		return
@@ -113,7 +113,7 @@ func (w *Watch) Input(in *check.Input) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	in.NCCL = map[string]string{}
-	for job, s := range w.said {
+	for job, s := range w.answers {
 		in.NCCL[job] = s.text
 	}
 }

@@ -123,7 +123,7 @@ func TestNCCLIsAskedOfFaultyJobs(t *testing.T) {
 func TestNCCLWords(t *testing.T) {
 	w, queries := watched(t)
 	at, start := rasService(t, "v2.30.7-hang.json"), time.Now()
-	said := func() string {
+	shown := func() string {
 		var in check.Input
 		w.Input(&in)
 		return in.NCCL["slurm/77"]
@@ -132,7 +132,7 @@ func TestNCCLWords(t *testing.T) {
 		after   time.Duration
 		alerts  []alerting.Alert
 		queries int
-		said    bool
+		shown   bool
 	}{
 		{0, alertOn("mlx5_0", "critical"), 1, true},
 		{4 * time.Minute, alertOn("mlx5_0", "critical"), 1, true},
@@ -142,18 +142,18 @@ func TestNCCLWords(t *testing.T) {
 	} {
 		w.Note(t.Context(), jobRound(at, "RANK=0"), step.alerts, start.Add(step.after))
 		w.Wait()
-		if *queries != step.queries || (said() != "") != step.said {
-			t.Errorf("after %s: %d queries, %q; want %+v", step.after, *queries, said(), step)
+		if *queries != step.queries || (shown() != "") != step.shown {
+			t.Errorf("after %s: %d queries, %q; want %+v", step.after, *queries, shown(), step)
 		}
 		const want = "5 ranks RUNNING, INCOMPLETE, MISMATCH; 1 communicator of 2 ranks ABORT, ERROR, MISMATCH; "
-		if step.said && (!strings.HasPrefix(said(), "2.30.7+cuda13.0 at ") || !strings.Contains(said(), want) || !strings.HasSuffix(said(), "(evidence only).")) {
-			t.Errorf("%q", said())
+		if step.shown && (!strings.HasPrefix(shown(), "2.30.7+cuda13.0 at ") || !strings.Contains(shown(), want) || !strings.HasSuffix(shown(), "(evidence only).")) {
+			t.Errorf("%q", shown())
 		}
 	}
 	other := rasService(t, "v2.28.9-recorded-ok.json")
 	w.Note(t.Context(), jobRound(other, "RANK=0"), alertOn("mlx5_0", "critical"), start.Add(time.Hour))
 	w.Wait()
-	if said() != "" {
-		t.Errorf("of another job: %q", said())
+	if shown() != "" {
+		t.Errorf("of another job: %q", shown())
 	}
 }

@@ -67,12 +67,11 @@ func (c *Config) Flags(a *kingpin.Application) {
 	a.Flag("collector.disable-defaults", "Disable all collectors that are not enabled explicitly.").BoolVar(&c.disableDefaults)
 	c.chosen = map[string]*choice{}
 	for _, x := range collector.All(collector.Options{}) {
-		ch := &choice{on: x.Default}
+		ch := &choice{on: true}
 		c.chosen[x.Name] = ch
-		a.Flag("collector."+x.Name, "Collect "+x.Help+".").Default(fmt.Sprint(x.Default)).
-			IsSetByUser(&ch.set).BoolVar(&ch.on)
+		a.Flag("collector."+x.Name, "Collect "+x.Help+".").Default("true").IsSetByUser(&ch.set).BoolVar(&ch.on)
 	}
-	a.Flag("collector.gpu.mode", "GPU metrics: fabric (NVLink, PCIe, errors), or full (also temperature, power, memory, utilization and clock limits, as exposed by a DCGM exporter).").Default(gpuFabric).EnumVar(&c.GPUMode, gpuFabric, gpuFull)
+	a.Flag("collector.gpu.mode", "GPU metrics: fabric (NVLink, PCIe, errors), or full (also temperature, power, memory, utilization and clock limits, as exposed by a DCGM exporter).").Default(gpuModeFabric).EnumVar(&c.GPUMode, gpuModeFabric, gpuModeFull)
 	a.Flag("collector.infiniband.mad", "Read the counters of InfiniBand ports with one or two management datagrams per port, with 64 bits and FEC errors, instead of 21 files, each of which is a firmware command: auto (where the umad devices can be opened: as root or in their group), on (a failure is reported), off.").Default("auto").EnumVar(&c.madMode, "auto", "on", "off")
 	a.Flag("collector.neighbour.subnet", "Query the far end of each InfiniBand link (one directed hop) for identity, enabled link settings and counters, and the subnet manager for its state: eight datagrams a minute. Requires root or the group of the umad devices. Off by default.").BoolVar(&c.askSubnet)
 	a.Flag("collector.gdr.bufinfo", "Read the DMA-BUFs of GPUs in debugfs if a job is suspected of staging, at most once in 10m. The kernel blocks jobs during the read. Off by default.").BoolVar(&c.bufinfo)
@@ -90,8 +89,8 @@ var madModes = map[string]collector.MADCounters{
 
 // Values of --collector.gpu.mode.
 const (
-	gpuFabric = "fabric"
-	gpuFull   = "full"
+	gpuModeFabric = "fabric"
+	gpuModeFull   = "full"
 )
 
 // Values of --device.functions.
@@ -201,7 +200,7 @@ func (c *Config) Enabled(all []*collector.Collector) ([]*collector.Collector, er
 func (c *Config) Options(m *Machine, memory *expect.Memory) collector.Options {
 	return collector.Options{
 		Include: c.include, Exclude: c.exclude, Site: &c.Site.Store, Hostname: m.Hostname(), Memory: memory, NCCL: c.NCCL,
-		SampleInterval: c.SampleInterval, ModuleInterval: c.ModuleInterval, GPUInterval: c.GPUInterval, GPUFull: c.GPUMode == gpuFull, Bufinfo: c.bufinfo, EBPF: collector.EBPF(c.ebpfMode),
+		SampleInterval: c.SampleInterval, ModuleInterval: c.ModuleInterval, GPUInterval: c.GPUInterval, GPUFull: c.GPUMode == gpuModeFull, Bufinfo: c.bufinfo, EBPF: collector.EBPF(c.ebpfMode),
 		PartMetrics: c.partMetrics(), MaxDevices: c.Limits.Devices,
 		ListenLLDP: c.ListenLLDP, AskSubnet: c.askSubnet || m.Player != nil, MADCounters: c.madCounters(m),
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// wire is a transport whose far end is a function. Its result is the answer; nil is lost.
-type wire struct {
+// fakeTransport is a transport whose far end is a function. Its result is the answer; nil is lost.
+type fakeTransport struct {
 	agent func(*Datagram) *Datagram
 	delay time.Duration
 
@@ -26,11 +26,11 @@ type wire struct {
 	sent, now, most int
 }
 
-func newWire(agent func(*Datagram) *Datagram) *wire {
-	return &wire{agent: agent, back: make(chan *Datagram, 100), gone: make(chan struct{})}
+func newFakeTransport(agent func(*Datagram) *Datagram) *fakeTransport {
+	return &fakeTransport{agent: agent, back: make(chan *Datagram, 100), gone: make(chan struct{})}
 }
 
-func (w *wire) Send(d *Datagram, timeout time.Duration) error {
+func (w *fakeTransport) Send(d *Datagram, timeout time.Duration) error {
 	w.mu.Lock()
 	w.sent++
 	w.now++
@@ -49,7 +49,7 @@ func (w *wire) Send(d *Datagram, timeout time.Duration) error {
 	return nil
 }
 
-func (w *wire) Receive(d *Datagram) error {
+func (w *fakeTransport) Receive(d *Datagram) error {
 	select {
 	case a := <-w.back:
 		*d = *a
@@ -59,7 +59,7 @@ func (w *wire) Receive(d *Datagram) error {
 	}
 }
 
-func (w *wire) Close() error {
+func (w *fakeTransport) Close() error {
 	w.once.Do(func() { close(w.gone) })
 	return nil
 }
@@ -67,7 +67,7 @@ func (w *wire) Close() error {
 func TestClientRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := 2
-		w := newWire(nil)
+		w := newFakeTransport(nil)
 		w.agent = func(d *Datagram) *Datagram {
 			if lost--; lost >= 0 {
 				return nil
@@ -98,7 +98,7 @@ func TestClientRepeats(t *testing.T) {
 func TestClientLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		w := newWire(nil)
+		w := newFakeTransport(nil)
 		w.delay = 1500 * time.Millisecond
 		w.agent = func(d *Datagram) *Datagram {
 			n++
@@ -121,9 +121,9 @@ func TestClientLate(t *testing.T) {
 func TestClientForged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last uint32
-		w := newWire(nil)
+		w := newFakeTransport(nil)
 		w.agent = func(d *Datagram) *Datagram {
-			for n := range uint32(10) { // below the answers that the wire holds
+			for n := range uint32(10) { // below the answers that the transport holds
 				forged := answerTo(d, 0, []byte("forged"))
 				binary.BigEndian.PutUint32(forged.MAD[atTID+4:], last+1+n)
 				w.back <- forged
@@ -155,7 +155,7 @@ func TestClientIDs(t *testing.T) {
 		const requests = 100
 		seen := map[uint32]bool{}
 		for range 2 {
-			c := NewClient(newWire(func(d *Datagram) *Datagram {
+			c := NewClient(newFakeTransport(func(d *Datagram) *Datagram {
 				seen[d.tid()] = true
 				if upper := binary.BigEndian.Uint32(d.MAD[atTID:]); upper != 0 {
 					t.Errorf("upper half %#x", upper)
@@ -194,7 +194,7 @@ func TestClientBusy(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := 0
-				c := NewClient(newWire(func(d *Datagram) *Datagram {
+				c := NewClient(newFakeTransport(func(d *Datagram) *Datagram {
 					if n++; n <= tt.busy {
 						return answerTo(d, statusBusy, nil)
 					}
@@ -215,7 +215,7 @@ func TestClientBusy(t *testing.T) {
 
 func TestClientBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(func(d *Datagram) *Datagram { return answerTo(d, 0, nil) })
+		w := newFakeTransport(func(d *Datagram) *Datagram { return answerTo(d, 0, nil) })
 		w.delay = 100 * time.Millisecond
 		c := NewClient(w, Options{InFlight: 3})
 		var all sync.WaitGroup
@@ -238,7 +238,7 @@ func TestClientBounds(t *testing.T) {
 			t.Error(err)
 		}
 
-		w = newWire(w.agent)
+		w = newFakeTransport(w.agent)
 		c = NewClient(w, Options{Rate: 100})
 		defer c.Close()
 		if took := ask(burst + 200); took < 1990*time.Millisecond || took > 2*time.Second {
@@ -253,7 +253,7 @@ func TestClientBounds(t *testing.T) {
 
 func TestClientEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := NewClient(newWire(func(*Datagram) *Datagram { return nil }), Options{Timeout: time.Hour, InFlight: 2})
+		c := NewClient(newFakeTransport(func(*Datagram) *Datagram { return nil }), Options{Timeout: time.Hour, InFlight: 2})
 		ctx, cancel := context.WithCancel(t.Context())
 		results := make(chan error, 3)
 		for range 3 {
@@ -289,7 +289,7 @@ func TestClientEnds(t *testing.T) {
 func TestClientCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []uint8
-		c := NewClient(newWire(func(d *Datagram) *Datagram {
+		c := NewClient(newFakeTransport(func(d *Datagram) *Datagram {
 			asked = append(asked, d.MAD[17])
 			return answerTo(d, 0, []byte{64 + 7: 5})
 		}), Options{})

@@ -24,22 +24,22 @@ func TestUtilisation(t *testing.T) {
 	}
 	for port, want := range map[int]string{1: "→ 25% ← 100%", 2: "→ 0% ← 0%", 3: "→ 50% ← 10%"} {
 		for _, view := range []string{"links", "switch"} {
-			holds(t, view, shown(t, views(leaf0)[view], looked(p)), []string{fmt.Sprintf(`data-label="Utilisation"><small class="flat">%s</small>`, want)})
+			holds(t, view, shown(t, views(leaf0)[view], inputOf(p)), []string{fmt.Sprintf(`data-label="Utilisation"><small class="flat">%s</small>`, want)})
 		}
 		if t.Failed() {
 			t.Logf("port %d", port)
 		}
 	}
-	holds(t, "links", shown(t, views("")["links"], looked(p)), []string{"unknown: no 64-bit data counters from these ports"})
+	holds(t, "links", shown(t, views("")["links"], inputOf(p)), []string{"unknown: no 64-bit data counters from these ports"})
 	unplug(p, 0, 1)
-	holds(t, "links", shown(t, views("")["links"], looked(p)), []string{`data-label="Utilisation"><small class="unknown">n/a</small>`})
-	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{"leaf to spine: 2 links, utilisation up to 50%"})
+	holds(t, "links", shown(t, views("")["links"], inputOf(p)), []string{`data-label="Utilisation"><small class="unknown">n/a</small>`})
+	holds(t, "first", shown(t, views("")["first"], inputOf(p)), []string{"leaf to spine: 2 links, utilisation up to 50%"})
 	delete(p.Fabric.Nodes, 0x3000)
 	delete(p.Fabric.Nodes, 0x2001)
-	holds(t, "links", shown(t, views("")["links"], looked(p)), []string{`data-label="Rate"><small class="unknown">unknown: no answer from either end<`})
+	holds(t, "links", shown(t, views("")["links"], inputOf(p)), []string{`data-label="Rate"><small class="unknown">unknown: no answer from either end<`})
 	p.Traffic = nil
-	holds(t, "links", shown(t, views("")["links"], looked(p)), []string{"unknown: fewer than two sweeps with data counters"})
-	for _, l := range NewFabric(looked(p)).Links {
+	holds(t, "links", shown(t, views("")["links"], inputOf(p)), []string{"unknown: fewer than two sweeps with data counters"})
+	for _, l := range NewFabric(inputOf(p)).Links {
 		if l.Ends[0].Utilisation != nil || l.Ends[1].Utilisation != nil {
 			t.Error("a utilisation without traffic")
 		}
@@ -50,7 +50,7 @@ func TestUtilisation(t *testing.T) {
 func TestFilter(t *testing.T) {
 	p := tree(2, 2, 4)
 	unplug(p, 0, 2)
-	f := NewFabric(looked(p))
+	f := NewFabric(inputOf(p))
 	for query, want := range map[string]int{
 		"": 12, "node=LEAF000": 6, "node=mlx5_1": 1, "node=0000:0000:0000:3001": 2, "node=+spine001+": 2, "faulty=1": 1, "node=spine&faulty=1": 0, "node=none": 0, "other=x": 12,
 		"node=" + url.QueryEscape("<script>"): 0,
@@ -76,8 +76,8 @@ func TestFilter(t *testing.T) {
 			}
 		})
 	}
-	holds(t, "links", shown(t, views("")["links"], looked(p)), []string{"This page is not refreshed without JavaScript.", "<title>Warning: Links of mlx5_0/1 on mgmt</title>"})
-	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{`<noscript><meta http-equiv="refresh" content="60">`, `<form class="filter" action="links" method="get" role="search">`, `name="node"`, `name="faulty"`})
+	holds(t, "links", shown(t, views("")["links"], inputOf(p)), []string{"This page is not refreshed without JavaScript.", "<title>Warning: Links of mlx5_0/1 on mgmt</title>"})
+	holds(t, "first", shown(t, views("")["first"], inputOf(p)), []string{`<noscript><meta http-equiv="refresh" content="60">`, `<form class="filter" action="links" method="get" role="search">`, `name="node"`, `name="faulty"`})
 }
 
 // TestDiscards: a link whose only fault is discards is on all pages with its count and rate, and its switch is not ok.
@@ -85,7 +85,7 @@ func TestDiscards(t *testing.T) {
 	p := tree(2, 2, 4)
 	e := fabric.End{GUID: 0x2000, Port: 1}
 	p.Risen[e] = rose(map[mad.Counter]uint64{mad.TransmitDiscards: 4321})
-	in := looked(p)
+	in := inputOf(p)
 	const want = "4\u202f321 transmit discards (1.8/s)"
 	for name, view := range views(leaf0) {
 		html := shown(t, view, in)
@@ -105,7 +105,7 @@ func TestDiscards(t *testing.T) {
 	c := &mad.Counters{}
 	c.Set(mad.TransmitDiscards, 99)
 	p.Fabric.Port(fabric.End{GUID: 0x2000, Port: 2}).Counters = c
-	holds(t, "switch", shown(t, views(leaf0)["switch"], looked(p)), []string{"<small>not risen: 99 transmit discards</small>"})
+	holds(t, "switch", shown(t, views(leaf0)["switch"], inputOf(p)), []string{"<small>not risen: 99 transmit discards</small>"})
 }
 
 // TestErrorLimits: from the limits of the alerts on, a switch with errors on its ports warns; below it is not ok either.
@@ -129,7 +129,7 @@ func TestErrorLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := tree(2, 2, 4)
 			p.Risen[fabric.End{GUID: 0x2000, Port: 1}] = rose(c.rises)
-			f := NewFabric(looked(p))
+			f := NewFabric(inputOf(p))
 			for _, s := range f.Switches {
 				if s.GUID == leaf0 && s.row().Health != c.want {
 					t.Errorf("switch is %s, want %s", s.row().Health, c.want)
@@ -150,7 +150,7 @@ func TestErrorLimits(t *testing.T) {
 func TestAdvice(t *testing.T) {
 	p := tree(2, 2, 4)
 	unplug(p, 0, 2)
-	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{
+	holds(t, "first", shown(t, views("")["first"], inputOf(p)), []string{
 		`<span class="where">leaf000/2 to gpu-0000 mlx5_1/1</span>`, "<dt>Diagnose</dt><dd><pre><code>lid=$(ibnetdiscover | awk -v RS= &#39;/-0000000000002000&#34;",
 		` ; smpquery portinfo &#34;$lid&#34; 2 | grep Link</code></pre></dd>`,
 		"<dt>Action</dt><dd>Check that the host at the other end is up.", "rdma_exporter accept 0000:0000:0000:2000/2 on mgmt", "<dt>Drain</dt><dd>no. A host that has lost a port",
@@ -168,7 +168,7 @@ func TestOversubscription(t *testing.T) {
 		{GUID: 0x2002, Down: 4, Up: 0, Missing: 4}, // unknown
 	}
 	const finding = "RDMAFabricOversubscribed"
-	first := shown(t, views("")["first"], looked(p))
+	first := shown(t, views("")["first"], inputOf(p))
 	holds(t, "first", first, []string{`<td data-label="Oversubscription"><small>1.2:1</small>`, `<small>1.0:1</small>`})
 	if strings.Contains(first, finding) || strings.Contains(first, "RDMAFabricCreditLoopSuspected") {
 		t.Error("a finding")
@@ -176,11 +176,11 @@ func TestOversubscription(t *testing.T) {
 	p.Leaves[1].Down = 3.2
 	p.Loops = [][]fabric.End{{{GUID: 0x2000, Port: 5}, {GUID: 0x3000, Port: 2}, {GUID: 0x2001, Port: 6}, {GUID: 0x3001, Port: 1}}}
 	p.Waits = map[fabric.End]float64{{GUID: 0x2000, Port: 5}: 0.75}
-	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{
+	holds(t, "first", shown(t, views("")["first"], inputOf(p)), []string{
 		`<span class="where">leaf001</span>`, "1 leaf switch has lost uplinks and is oversubscribed.", "iblinkinfo -S 0x0000000000002001", "runbooks/" + finding,
 		`<span class="where">leaf000/5 and 3 more</span>`, "1 credit loop suspected.", "runbooks/RDMAFabricCreditLoopSuspected",
 	})
-	for _, l := range NewFabric(looked(p)).Links {
+	for _, l := range NewFabric(inputOf(p)).Links {
 		for _, e := range l.Ends {
 			if is := e.Wait != nil && *e.Wait == 0.75; is != (e.Node == "leaf000" && e.Port == 5) {
 				t.Errorf("%s/%d waits %v", e.Node, e.Port, e.Wait)
@@ -208,14 +208,14 @@ func TestMap(t *testing.T) {
 			p.Known.Nodes[i].Description = "MF0;leaf-a:MQM9700/U1"
 		}
 	}
-	f := NewFabric(looked(p))
+	f := NewFabric(inputOf(p))
 	for _, s := range f.Switches {
 		want := map[string]int{"M": 1, "l": 1, "s": 2, "c": 3}[s.Node[:1]]
 		if s.Tier != want {
 			t.Errorf("%s has tier %d, want %d", s.Node, s.Tier, want)
 		}
 	}
-	html := shown(t, views("")["first"], looked(p))
+	html := shown(t, views("")["first"], inputOf(p))
 	_, drawing, _ := strings.Cut(html, `<svg class="map wide"`)
 	drawing, _, _ = strings.Cut(drawing, "</svg>")
 	holds(t, "map", drawing, []string{
@@ -234,7 +234,7 @@ func TestMap(t *testing.T) {
 func TestMapLarge(t *testing.T) {
 	p := tree(72, 128, 16)
 	p.Fabric.Port(fabric.End{GUID: 0x2001, Port: 17}).Info.Active.Widths = 1
-	m := NewFabric(looked(p)).drawMap()
+	m := NewFabric(inputOf(p)).drawMap()
 	for _, d := range m.Drawings {
 		boxes := 0
 		for _, tier := range d.Tiers {
@@ -255,12 +255,12 @@ func TestMapLarge(t *testing.T) {
 			t.Errorf("%d high", d.Height)
 		}
 	}
-	if html := shown(t, views("")["first"], looked(p)); len(html) > 250<<10 {
+	if html := shown(t, views("")["first"], inputOf(p)); len(html) > 250<<10 {
 		t.Errorf("%d bytes", len(html))
 	}
 	p = tree(100, 200, 1)
 	p.Fabric.Port(fabric.End{GUID: 0x2001, Port: 2}).Info.Active.Widths = 1
-	if m := NewFabric(looked(p)).drawMap(); m.NotDrawn != 298 || len(m.Drawings[0].Tiers) != 2 {
+	if m := NewFabric(inputOf(p)).drawMap(); m.NotDrawn != 298 || len(m.Drawings[0].Tiers) != 2 {
 		t.Errorf("%d of 300 not drawn", m.NotDrawn)
 	}
 	names := regexp.MustCompile(`^.{3}….{6}$`)

@@ -72,7 +72,7 @@ func unplug(p *fabric.Picture, leaf, port int) {
 	p.Missing = append(p.Missing, e, to)
 }
 
-func looked(p *fabric.Picture) FabricInput {
+func inputOf(p *fabric.Picture) FabricInput {
 	return FabricInput{Exporter: "test", Host: "mgmt", Port: "mlx5_0/1", Interval: time.Minute, Picture: p}
 }
 
@@ -104,7 +104,7 @@ func shown(t testing.TB, view func(*Page, io.Writer, FabricInput) error, in Fabr
 	return b.String()
 }
 
-// TestFabricPage: each fault is told on the first page with both ends of its link, on that of the switch, and in the list of all links.
+// TestFabricPage: each fault is shown on the first page with both ends of its link, on that of the switch, and in the list of all links.
 func TestFabricPage(t *testing.T) {
 	const leaf0 = "0000:0000:0000:2000"
 	port := func(p *fabric.Picture, number int) *mad.PortInfo {
@@ -165,7 +165,7 @@ func TestFabricPage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := tree(2, 2, 4)
 			c.change(p)
-			in := looked(p)
+			in := inputOf(p)
 			pages := views(leaf0)
 			html := shown(t, pages["first"], in)
 			if !strings.Contains(html, `<span class="word">`+c.word+"<") {
@@ -177,7 +177,7 @@ func TestFabricPage(t *testing.T) {
 			}
 		})
 	}
-	err := views("0000:0000:0000:9999")["switch"](nil, io.Discard, looked(tree(1, 1, 1)))
+	err := views("0000:0000:0000:9999")["switch"](nil, io.Discard, inputOf(tree(1, 1, 1)))
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "0000:0000:0000:9999") {
 		t.Error(err)
 	}
@@ -202,14 +202,14 @@ func rose(values map[mad.Counter]uint64) (out mad.Counters) {
 	return out.Since(&zero)
 }
 
-// TestFabricWords: healths are told in words, on each page.
+// TestFabricWords: health is shown in words, on each page.
 func TestFabricWords(t *testing.T) {
 	p := tree(2, 2, 4)
 	delete(p.Fabric.Nodes, 0x3000)
 	for guid, word := range map[string]string{"0000:0000:0000:2000": "Not evaluated", "0000:0000:0000:3000": "Critical", "0000:0000:0000:3001": "OK"} {
 		t.Run(word, func(t *testing.T) {
 			for name, view := range views(guid) {
-				html := shown(t, view, looked(p))
+				html := shown(t, view, inputOf(p))
 				if name == "switch" {
 					holds(t, guid, html, []string{"<title>" + word + ": ", `<span class="word">` + word + "<"})
 				}
@@ -219,7 +219,7 @@ func TestFabricWords(t *testing.T) {
 			}
 		})
 	}
-	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{`<span class="h">not evaluated</span>`})
+	holds(t, "first", shown(t, views("")["first"], inputOf(p)), []string{`<span class="h">not evaluated</span>`})
 }
 
 // TestFabricStarting: before the first sweep there is what is remembered, and nothing is said to be well or missing.
@@ -254,7 +254,7 @@ func TestFabricHostile(t *testing.T) {
 		}
 		unplug(p, 0, 1)
 		p.Failed = errors.New(evil)
-		in := looked(p)
+		in := inputOf(p)
 		in.Host, in.Port = evil, evil
 		for name, view := range views("0000:0000:0000:2000") {
 			html := shown(t, view, in)
@@ -289,7 +289,7 @@ func large2048() *fabric.Picture {
 
 // TestFabricLarge: the page of 2,048 hosts of which all is wrong is bounded, and so is that of a switch.
 func TestFabricLarge(t *testing.T) {
-	in := looked(large2048())
+	in := inputOf(large2048())
 	for name, limit := range map[string]int{"first": 200 << 10, "switch": 100 << 10, "links": 4 << 20} {
 		t.Run(name, func(t *testing.T) {
 			if html := shown(t, views("0000:0000:0000:2000")[name], in); len(html) > limit {
@@ -306,7 +306,7 @@ func TestFabricLarge(t *testing.T) {
 }
 
 func BenchmarkFabric(b *testing.B) {
-	in := looked(large2048())
+	in := inputOf(large2048())
 	for name, view := range views("0000:0000:0000:2000") {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
@@ -344,7 +344,7 @@ func TestFabricAlerts(t *testing.T) {
 	}
 	delete(p.Risen, e) // errors are worse
 	p.Fabric.Managers, p.Failed, p.Fabric.Unanswered[fabric.AskNode] = nil, errors.New("no port"), 1
-	v := fabricView{Fabric: NewFabric(looked(p))}
+	v := fabricView{Fabric: NewFabric(inputOf(p))}
 	if err := v.facts(); err != nil {
 		t.Fatal(err)
 	}

@@ -26,12 +26,12 @@ const (
 
 // Quantities of ports over time.
 const (
-	transmit       = "transmit"         // bits per second
-	receive        = "receive"          // bits per second
-	pausesSwitch   = "pauses_switch"    // share of time that the port pauses its switch, on the priority with the most
-	pausedBySwitch = "paused_by_switch" // share of time that the port is paused
-	moduleHeat     = "module"           // degrees Celsius
-	adapterHeat    = "adapter"          // degrees Celsius, of the whole device
+	transmit           = "transmit"         // bits per second
+	receive            = "receive"          // bits per second
+	pausesSwitch       = "pauses_switch"    // share of time that the port pauses its switch, on the priority with the most
+	pausedBySwitch     = "paused_by_switch" // share of time that the port is paused
+	moduleTemperature  = "module"           // degrees Celsius
+	adapterTemperature = "adapter"          // degrees Celsius, of the whole device
 )
 
 // quantities are asked of the store; $w is the window of rates.
@@ -40,8 +40,8 @@ var quantities = []struct{ name, expr string }{
 	{receive, "8 * sum by (device, port) (rate(rdma_port_receive_bytes_total[$w]))"},
 	{pausesSwitch, `max by (device, port) (rate(rdma_port_pfc_pause_seconds_total{direction="transmit"}[$w]))`},
 	{pausedBySwitch, `max by (device, port) (rate(rdma_port_pfc_pause_seconds_total{direction="receive"}[$w]))`},
-	{moduleHeat, "max by (device, port) (rdma_transceiver_temperature_celsius)"},
-	{adapterHeat, "max by (device) (rdma_device_temperature_celsius)"},
+	{moduleTemperature, "max by (device, port) (rdma_transceiver_temperature_celsius)"},
+	{adapterTemperature, "max by (device) (rdma_device_temperature_celsius)"},
 	{rawBER, `max by (device, port) (port:rdma_link_raw_ber:ratio10m{end="own"})`},
 	{farRawBER, `max by (device, port) (port:rdma_link_raw_ber:ratio10m{end="neighbour"})`},
 	{limitBER, "min by (device, port) (port:rdma_link_raw_ber:warning_limit)"},

@@ -85,7 +85,7 @@ func TestScale(t *testing.T) {
 			t.Errorf("port %d: without %q or the present value: %s", i, want, rows[i])
 		}
 	}
-	hot := in.History.Lines[moduleHeat][PortKey{"mlx5_1", "1"}]
+	hot := in.History.Lines[moduleTemperature][PortKey{"mlx5_1", "1"}]
 	hot[len(hot)-1].Value = 200
 	var scales []string
 	for _, m := range regexp.MustCompile(`<small class="scale">(-?\d+ to \d+ °C)<`).FindAllStringSubmatch(render(t, in), -1) {

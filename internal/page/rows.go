@@ -13,30 +13,29 @@ import (
 
 // portRow is a row of the table of ports.
 type portRow struct {
-	ID, Device string
-	Number     int
-	Netdevs    string
-	Kind       string // link layer and role
-	Neighbours []string
-	Health     Health
-	Alerts     string
-	State      value
-	Why        string // physical state, reason of the driver
-	Rate       value
-	Expected   string
-	Slow       bool
-	Throughput *spark
-	Traffic    value
-	Errors     value
-	ErrorList  string
-	BER        *spark
-	BERText    string
-	Paused     value
-	Pauses     *spark
-	Modules    []moduleText
-	NoModule   *value // why there are none
-	Heat       *spark
-	HeatOf     string
+	ID, Device  string
+	Number      int
+	Netdevs     string
+	Kind        string // link layer and role
+	Neighbours  []string
+	Health      Health
+	Alerts      string
+	State       value
+	Why         string // physical state, reason of the driver
+	Rate        value
+	Expected    string
+	Slow        bool
+	Throughput  *spark
+	Traffic     value
+	Errors      value
+	ErrorList   string
+	BER         *spark
+	BERText     string
+	Paused      value
+	Pauses      *spark
+	Modules     []moduleText
+	NoModule    *value // why there are none
+	Temperature *spark
 }
 
 type moduleText struct{ Reading, Identity string }
@@ -169,9 +168,10 @@ func (r *portRow) plots(h *History, p *Port, s *scale) {
 		r.BER = h.ber(k, s, p.Recent)
 	}
 	r.Pauses = h.pauses(k)
-	r.Heat, r.HeatOf = h.heat(p, s)
-	if r.Heat != nil && r.HeatOf == "adapter" && len(r.Modules) == 0 {
-		r.Modules = append(r.Modules, moduleText{Reading: "adapter " + celsius(h.Lines[adapterHeat][PortKey{Device: p.Device}][0].Value)})
+	var of string
+	r.Temperature, of = h.plotTemperature(p, s)
+	if r.Temperature != nil && of == "adapter" && len(r.Modules) == 0 {
+		r.Modules = append(r.Modules, moduleText{Reading: "adapter " + celsius(h.Lines[adapterTemperature][PortKey{Device: p.Device}][0].Value)})
 	}
 }
 

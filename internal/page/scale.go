@@ -2,7 +2,6 @@ package page
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 )
 
@@ -61,5 +60,3 @@ func (h *History) scales(ports []Port) map[kind]*scale {
 }
 
 func (s *scale) throughput() string { return "max " + bits(s.rate) }
-
-func (s *scale) heat() string { return fmt.Sprintf("%.0f to %.0f °C", s.cold, s.hot) }

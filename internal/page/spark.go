@@ -113,8 +113,8 @@ func (h *History) pauses(k PortKey) *spark {
 
 // temperature is that of the transceiver with its alarm, else that of the adapter.
 func (h *History) temperature(p *Port) (of string, points []alerting.Point, alarm *float64) {
-	if points = h.Lines[moduleHeat][keyOfPort(p)]; len(points) == 0 {
-		return "adapter", h.Lines[adapterHeat][PortKey{Device: p.Device}], nil
+	if points = h.Lines[moduleTemperature][keyOfPort(p)]; len(points) == 0 {
+		return "adapter", h.Lines[adapterTemperature][PortKey{Device: p.Device}], nil
 	}
 	if len(p.Modules) == 1 {
 		alarm = p.Modules[0].Alarm
@@ -122,8 +122,8 @@ func (h *History) temperature(p *Port) (of string, points []alerting.Point, alar
 	return "transceiver", points, alarm
 }
 
-// heat plots a temperature, on the scale of the port's kind.
-func (h *History) heat(p *Port, scale *scale) (s *spark, of string) {
+// plotTemperature plots a temperature, on the scale of the port's kind.
+func (h *History) plotTemperature(p *Port, scale *scale) (s *spark, of string) {
 	of, points, alarm := h.temperature(p)
 	if !scale.temperature {
 		return nil, of
@@ -133,7 +133,7 @@ func (h *History) heat(p *Port, scale *scale) (s *spark, of string) {
 		return nil, of
 	}
 	low, high := extent(curve{points: points})
-	s = &spark{Name: fmt.Sprintf("Temperature of the %s: %.0f to %.0f °C", of, low, high), Scale: scale.heat(), Lines: lines, Limit: -1}
+	s = &spark{Name: fmt.Sprintf("Temperature of the %s: %.0f to %.0f °C", of, low, high), Scale: fmt.Sprintf("%.0f to %.0f °C", scale.cold, scale.hot), Lines: lines, Limit: -1}
 	if alarm != nil {
 		s.Name += fmt.Sprintf("; alarm (line across) %.0f °C", *alarm)
 		s.Limit = yOf(*alarm, scale.cold, scale.hot)

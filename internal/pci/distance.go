@@ -89,16 +89,16 @@ type Bridge struct {
 	Vendor, Device, SubVendor, SubDevice uint64
 }
 
-// Fabric is the position of a function as in NCCL: the switches above it, nearest first, and its NUMA node.
-type Fabric struct {
+// NCCLPlace is the place of a function as in NCCL: the switches above it, nearest first, and its NUMA node.
+type NCCLPlace struct {
 	Switches []string
 	NUMA     int
 }
 
-// Fabric walks up the tree as NCCL does (ncclTopoGetXmlFromSys, src/graph/xml.cc): two functions per switch, so that a root port does not
+// AsNCCL walks up the tree as NCCL does (ncclTopoGetXmlFromSys, src/graph/xml.cc): two functions per switch, so that a root port does not
 // count if a switch or device is below it. As in NCCL, an unknown NUMA node is 0. models has the bridges; nil: unknown.
-func (p Place) Fabric(models map[string]Bridge) Fabric {
-	f := Fabric{NUMA: max(0, p.NUMA)}
+func (p Place) AsNCCL(models map[string]Bridge) NCCLPlace {
+	f := NCCLPlace{NUMA: max(0, p.NUMA)}
 	for i := len(p.Chain) - 3; i >= 0; i -= 2 {
 		f.Switches = append(f.Switches, p.Chain[i])
 	}
@@ -133,7 +133,7 @@ func generation(b Bridge, level uint64) int {
 
 // DistanceTo is the distance of a GPU and a NIC as in NCCL (ncclTopoSetPaths, src/graph/paths.cc). A GPU coupled to its CPU (c2c) reaches
 // the NICs of that CPU through it.
-func (f Fabric) DistanceTo(nic Fabric, c2c bool) Distance {
+func (f NCCLPlace) DistanceTo(nic NCCLPlace, c2c bool) Distance {
 	switch {
 	case len(f.Switches) > 0 && len(nic.Switches) > 0 && f.Switches[0] == nic.Switches[0]:
 		return PIX

@@ -47,7 +47,7 @@ func TestDistances(t *testing.T) {
 			if got := DistanceOf(nic, gpu); got != c.smi {
 				t.Errorf("back: nvidia-smi says %s, want %s", got, c.smi)
 			}
-			if got := gpu.Fabric(nil).DistanceTo(nic.Fabric(nil), c.c2c); got != c.nccl {
+			if got := gpu.AsNCCL(nil).DistanceTo(nic.AsNCCL(nil), c.c2c); got != c.nccl {
 				t.Errorf("NCCL says %s, want %s", got, c.nccl)
 			}
 			if got := Between(gpu, nic); !slices.Equal(got, c.between) {
@@ -78,7 +78,7 @@ func TestBroadcomSwitchesAreOne(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			models := map[string]Bridge{top: c.top, sub: c.sub}
-			gpu, nic := PlaceOf(gpuTwoBelow, 0).Fabric(models), PlaceOf(nicBehindSwitch, 0).Fabric(models)
+			gpu, nic := PlaceOf(gpuTwoBelow, 0).AsNCCL(models), PlaceOf(nicBehindSwitch, 0).AsNCCL(models)
 			if got := gpu.DistanceTo(nic, false); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}

@@ -66,9 +66,7 @@ type keptDevice[S any] struct {
 
 // Keep discards the states of devices that are gone, have registered again or have other netdevs, and makes those of new ones. ReadAll
 // does so first.
-func (d *Devices[S, T]) Keep(h *host.Host, roster *Roster) { d.keep(h, roster) }
-
-func (d *Devices[S, T]) keep(h *host.Host, roster *Roster) []keptDevice[S] {
+func (d *Devices[S, T]) Keep(h *host.Host, roster *Roster) []keptDevice[S] {
 	if roster == d.roster {
 		return d.kept
 	}
@@ -128,7 +126,7 @@ func (d *Devices[S, T]) ReadAll(
 ) {
 	var mu sync.Mutex
 	var buf []byte // of the reader that has ended, for the next one
-	devices := d.keep(h, roster)
+	devices := d.Keep(h, roster)
 	results := make([]result[T], len(devices))
 	one := func(k *keptDevice[S]) (res result[T]) {
 		leave, err := h.Lanes.Enter(k.lane)

@@ -80,7 +80,7 @@ func TestPanicOfOneDevice(t *testing.T) {
 // beside a blocked device, or the one started at the end of ctx.
 func TestPanicOutsideTheRead(t *testing.T) {
 	for name, takes := range map[string]map[string]time.Duration{
-		"caller": nil, "helper": {"a": 3 * workers.Patience, "z": time.Second}, "end of ctx": {"a": time.Hour},
+		"caller": nil, "helper": {"a": 3 * workers.MaxDelay, "z": time.Second}, "end of ctx": {"a": time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

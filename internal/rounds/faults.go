@@ -15,8 +15,8 @@ import (
 
 // faults counts read errors, and logs the start and end of a lasting one.
 type faults struct {
-	log   *slog.Logger
-	tells bool // Options.Tells
+	log           *slog.Logger
+	reportsDenied bool // Options.ReportsDenied
 
 	mu      sync.Mutex
 	total   map[fault]float64
@@ -167,7 +167,7 @@ func (f *faults) deny(collector string, i snapshot.Issue, at time.Time) {
 		return
 	}
 	f.total[fault{collector, i.Device, i.Reason}]++
-	if !f.sources[i.Source] && !f.tells {
+	if !f.sources[i.Source] && !f.reportsDenied {
 		f.log.Warn("permission denied", "collector", collector, "device", i.Device, "source", i.Source, "first", i.Err, "needs", i.Needs)
 	}
 	f.sources[i.Source] = true

@@ -34,8 +34,8 @@ type Options struct {
 	// Now is the clock of intervals and of the metrics about collections.
 	Now    func() time.Time
 	Logger *slog.Logger
-	// Tells means that the caller reports denied sources: they are not logged.
-	Tells bool
+	// ReportsDenied means that the caller reports denied sources: they are not logged.
+	ReportsDenied bool
 	// Config is the result of the last load of the configuration files; false or nil: there are none.
 	Config func() (FileState, bool)
 	// State is the result of the last write of the state file; false or nil: there is none.
@@ -128,7 +128,7 @@ func New(ctx context.Context, o Options) *Scheduler {
 	for i, c := range o.Collectors {
 		s.runners = append(s.runners, &runner{c: c, sink: sinks[2*i+2], derived: sinks[2*i+3]})
 	}
-	s.faults.tells = o.Tells
+	s.faults.reportsDenied = o.ReportsDenied
 	return s
 }
 

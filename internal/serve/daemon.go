@@ -80,7 +80,7 @@ func alertingClock(m *machine.Machine) func() alerting.Clock {
 
 // run evaluates a round immediately, and then one per interval at the host's phase, until ctx ends.
 func (d *daemon) run(ctx context.Context) {
-	beat(ctx, d.config.interval, d.phase, func() {
+	tick(ctx, d.config.interval, d.phase, func() {
 		_ = d.round(ctx, d.config.interval/2) // already logged
 	})
 }

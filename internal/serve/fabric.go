@@ -181,7 +181,7 @@ func (f *Fabric) Run(ctx context.Context, c *machine.Config, std command.Streams
 	defer sweeps.Wait()
 	defer cancel()
 	sweeps.Go(func() {
-		m.Run(ctx, f.beat(ctx, func() {
+		m.Run(ctx, f.schedule(ctx, func() {
 			shown.forget()
 			h.Ready()
 		}))
@@ -189,12 +189,12 @@ func (f *Fabric) Run(ctx context.Context, c *machine.Config, std command.Streams
 	return Until(ctx, h, f.toolkit, std.Log)
 }
 
-// beat sweeps immediately and then at this host's phase of the interval, so that two exporters of one fabric do not sweep at the same time. It
+// schedule sweeps immediately and then at this host's phase of the interval, so that two exporters of one fabric do not sweep at the same time. It
 // calls done after each sweep.
-func (f *Fabric) beat(ctx context.Context, done func()) func(sweep func()) {
+func (f *Fabric) schedule(ctx context.Context, done func()) func(sweep func()) {
 	own := phase(cmp.Or(hostname(), f.device), f.interval)
 	return func(sweep func()) {
-		beat(ctx, f.interval, own, func() {
+		tick(ctx, f.interval, own, func() {
 			sweep()
 			done()
 		})

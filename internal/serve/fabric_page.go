@@ -30,7 +30,7 @@ type fabricShown struct {
 	of   page.FabricInput // that it was made from
 }
 
-// page wires the pages of a fabric.
+// page is the handler of the pages of a fabric.
 func (f *Fabric) page(m *fabric.Monitor) (*fabricShown, *web.Page, error) {
 	p, err := page.NewPage(f.links(page.Link{Href: "", Text: "Fabric"}, page.Link{Href: "links", Text: "All links"}, page.Link{Href: "api/v1/fabric", Text: "The fabric as JSON"}))
 	if err != nil {

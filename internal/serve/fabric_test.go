@@ -68,7 +68,7 @@ func madRoot(t *testing.T, states ...string) string {
 	return dir
 }
 
-// TestFabricPort: a fabric is looked at again from the port that it was seen from, or from the one that is named.
+// TestFabricPort: a subnet is swept from the port of the earlier sweeps, or from the selected one.
 func TestFabricPort(t *testing.T) {
 	const active, down = "4: ACTIVE", "1: DOWN"
 	first := host.MADPort{Device: "mlx5_0", Port: 1, GUID: "0:0"}

@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// TestFindingsAfterRestart: what an earlier run has left in the store is not evaluated, and nothing is told before this run has evaluated.
+// TestFindingsAfterRestart: what an earlier run has left in the store is not evaluated, and nothing is reported before this run has evaluated.
 func TestFindingsAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	for run := range 2 {

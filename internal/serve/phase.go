@@ -14,8 +14,8 @@ func phase(hostname string, interval time.Duration) time.Duration {
 	return time.Duration(h.Sum64() % uint64(interval))
 }
 
-// nextBeat is the next time at a host's phase, half an interval to one and a half after now.
-func nextBeat(now time.Time, interval, phase time.Duration) time.Time {
+// nextTick is the next time at a host's phase, half an interval to one and a half after now.
+func nextTick(now time.Time, interval, phase time.Duration) time.Time {
 	earliest := now.Add(interval / 2)
 	late := time.Duration((earliest.UnixNano() - int64(phase)) % int64(interval))
 	if late == 0 {
@@ -24,10 +24,10 @@ func nextBeat(now time.Time, interval, phase time.Duration) time.Time {
 	return earliest.Add(interval - late)
 }
 
-// beat calls f immediately and then at the host's phase until ctx ends. A call that takes longer delays the next one.
-func beat(ctx context.Context, interval, phase time.Duration, f func()) {
+// tick calls f immediately and then at the host's phase until ctx ends. A call that takes longer delays the next one.
+func tick(ctx context.Context, interval, phase time.Duration, f func()) {
 	for {
-		next := nextBeat(time.Now(), interval, phase)
+		next := nextTick(time.Now(), interval, phase)
 		f()
 		if !pause(ctx, time.Until(next)) {
 			return

@@ -13,7 +13,7 @@ func TestPhaseOfFleet(t *testing.T) {
 	const hosts, interval = 10000, 15 * time.Second
 	seconds := map[int]int{}
 	for i := range hosts {
-		next := nextBeat(time.Unix(1e9, 0), interval, phase(fmt.Sprintf("gpu-%05d.cluster.example", i), interval))
+		next := nextTick(time.Unix(1e9, 0), interval, phase(fmt.Sprintf("gpu-%05d.cluster.example", i), interval))
 		seconds[int(next.Unix())%int(interval/time.Second)]++
 	}
 	share := hosts / int(interval/time.Second)
@@ -27,8 +27,8 @@ func TestPhaseOfFleet(t *testing.T) {
 	}
 }
 
-// TestBeat: the first call comes immediately, the others at the host's moment, whenever the program was started; a long call loses none.
-func TestBeat(t *testing.T) {
+// TestTick: the first call comes immediately, the others at the host's moment, whenever the program was started; a long call loses none.
+func TestTick(t *testing.T) {
 	const interval = 15 * time.Second
 	for _, c := range []struct {
 		name  string
@@ -47,7 +47,7 @@ func TestBeat(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				start := time.Now()
 				var at []time.Time
-				beat(ctx, interval, own, func() {
+				tick(ctx, interval, own, func() {
 					at = append(at, time.Now())
 					if len(at) == 3 {
 						time.Sleep(c.long)

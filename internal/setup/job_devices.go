@@ -32,15 +32,9 @@ func (m *machine) hcas(j job, _ string) verdict {
 	for _, item := range items {
 		name, number := gdr.HCA(item)
 		any, up := false, false
-		for i := range m.InfiniBand.Devices {
-			d := &m.InfiniBand.Devices[i]
-			if d.Name != name && (exact || !strings.HasPrefix(d.Name, name)) {
-				continue
-			}
-			for k := range d.Ports {
-				if p := &d.Ports[k]; number == "" || number == strconv.Itoa(p.Number) {
-					any, up = true, up || active(p)
-				}
+		for d, p := range snapshot.PortsOf(m.InfiniBand.Devices) {
+			if (d.Name == name || !exact && strings.HasPrefix(d.Name, name)) && (number == "" || number == strconv.Itoa(p.Number)) {
+				any, up = true, up || active(p)
 			}
 		}
 		switch {

@@ -148,7 +148,7 @@ func findTrust(m *machine) (out []finding) {
 	return out
 }
 
-// findDSCPMap looks at the DSCP of the class of the port; without one, at whether a DSCP leads to a priority with PFC. That of a job is the
+// findDSCPMap checks the DSCP of the class of the port; without one, whether a DSCP leads to a priority with PFC. That of a job is the
 // job's setting.
 func findDSCPMap(m *machine) (out []finding) {
 	for _, l := range m.lanes {

@@ -230,6 +230,10 @@ func (p *Problems) values(n *yaml.Node, key string) bool {
 				p.fail(e, "%s: empty entry: remove it or set a value", key)
 				continue
 			}
+			if check != nil && e.Kind == yaml.SequenceNode {
+				p.fail(e, "%s: list within a list: write all values in one list", key)
+				continue
+			}
 			ok = p.values(e, key) && ok
 		}
 	default:

@@ -134,6 +134,7 @@ func TestErrors(t *testing.T) {
 		entry("ofed: '*'"):               "line 2: ofed: applies to the host: use a separate pin whose match has only hostname",
 		entry("pkeys: 0x8001"):           "line 3: pkeys: must be a list",
 		entry("pkeys: [0]"):              `line 3: pkeys: "0": must be an integer from 1 to 65535`,
+		entry("pkeys: [[1]]"):            "line 3: pkeys: list within a list: write all values in one list",
 		entry("pkeys: [65536]"):          `line 3: pkeys: "65536": must be an integer from 1 to 65535`,
 		entry("speed: 400Gb/s"):          `line 3: pins: unknown key "speed", known keys: active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role, subnet_manager`,
 		entry("congestion_control: ecn"): `line 3: congestion_control: "ecn": must be one of dcqcn, zerotouch_rtt, off`,
@@ -142,6 +143,8 @@ func TestErrors(t *testing.T) {
 		entry("lanes: 17\n  roce: x"): `line 3: lanes: "17": must be an integer from 1 to 16` + "\n" +
 			`line 4: roce: "x": must be one of lossless, lossy, auto`,
 
+		"pins:\n- match: {device: [b,\n  [a]]}\n  lanes: 4":                                "line 3: device: list within a list: write all values in one list",
+		"switches:\n- {switch: [[a]], uplinks: 1}":                                         "line 2: switch: list within a list: write all values in one list",
 		"cabling:\n- match: {device: a}":                                                   "line 2: cabling: system missing: add the name of the switch, and port_id",
 		"cabling:\n- system: a":                                                            `line 2: cabling: match is empty: to match every port, set device: "*"`,
 		"cabling:\n- {match: {gpu: 1}, system: a}":                                         "line 2: gpu: not supported in cabling: match the NIC by device",
@@ -171,7 +174,7 @@ func TestErrors(t *testing.T) {
 		strings.Repeat("a: b\n", 201):                                                      "line 1: mapping with 201 keys, check that it is the right file",
 		"ignore:\n- match: {device: }":                                                     "line 2: device: empty: remove the key or set a value",
 		"ignore:\n- match: {device: []}":                                                   "line 2: device: empty list matches nothing: remove the key or add a glob",
-		"ignore:\n- match: {device: [[a]]}":                                                "line 2: must be a string",
+		"ignore:\n- match: {device: [[a]]}":                                                "line 2: device: list within a list: write all values in one list",
 		"ignore:\n- match: {device: '[a'}":                                                 `line 2: device: "[a": invalid glob: unmatched [ or trailing \`,
 		"ignore:\n- match: {board_id: 1.5}":                                                `line 2: board_id: YAML reads "1.5" as float: quote it`,
 		"ignore:\n- match: {port: 0}":                                                      `line 2: port: "0": must be a port number from 1`,

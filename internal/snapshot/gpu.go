@@ -13,7 +13,7 @@ type GPUs struct {
 	// Functions are the NVIDIA GPUs in the PCI tree, by address; empty if NVML did not answer.
 	Functions []GPUFunction
 	Ignored   []GPUName // excluded from alerts by --config.file
-	Full      bool      // all figures, not only those related to the fabric
+	Full      bool      // all figures, not only those of NVLink, PCIe and errors
 }
 
 // GPURelease is a time in which NVML is not used, on request.

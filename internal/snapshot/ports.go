@@ -47,10 +47,10 @@ func (n *InfiniBand) NotExpected() (out []PortID) {
 // portDown is DOWN of enum ib_port_state.
 const portDown = 1
 
-// Unvouched returns the number of ACTIVE ports whose rate is not confirmed by the configuration or the far end of the link. They are
+// UnconfirmedRates returns the number of ACTIVE ports whose rate is not confirmed by the configuration or the far end of the link. They are
 // compared only with each other and with their own past. Ports at the highest rate of their NIC are left out. more is the highest rate in
 // bits per second that one of the others could have; 0: unknown.
-func (n *InfiniBand) Unvouched() (ports int, more float64) {
+func (n *InfiniBand) UnconfirmedRates() (ports int, more float64) {
 	if n == nil {
 		return 0, 0
 	}

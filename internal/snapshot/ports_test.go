@@ -42,8 +42,8 @@ func TestNotExpected(t *testing.T) {
 	}
 }
 
-// TestUnvouched: rates that are confirmed neither by the configuration nor by the far end, of ports that may support more.
-func TestUnvouched(t *testing.T) {
+// TestUnconfirmedRates: rates that are confirmed neither by the configuration nor by the far end, of ports that may support more.
+func TestUnconfirmedRates(t *testing.T) {
 	active, down, slow, fast := uint64(4), uint64(1), 200e9, 400e9
 	port := func(source string, capable *float64) Port {
 		return Port{State: &active, Rate: &slow, Expected: Expected{ExpectedRateSource: source}, Netdev: []Netdev{{Modes: Modes{CapableRate: capable}}}}
@@ -68,12 +68,12 @@ func TestUnvouched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &InfiniBand{Devices: []Device{{Name: "d", FunctionType: c.kind, Ports: c.ports}}}
-			if ports, more := n.Unvouched(); ports != c.want || more != c.more {
+			if ports, more := n.UnconfirmedRates(); ports != c.want || more != c.more {
 				t.Errorf("%d %g, want %d %g", ports, more, c.want, c.more)
 			}
 		})
 	}
-	if ports, _ := (*InfiniBand)(nil).Unvouched(); ports != 0 {
+	if ports, _ := (*InfiniBand)(nil).UnconfirmedRates(); ports != 0 {
 		t.Error(ports)
 	}
 }

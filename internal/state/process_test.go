@@ -174,7 +174,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// addRole adds 1 to what is there, as often as it is told to, and waits for its turn at the lock.
+// addRole adds 1 to the stored value as often as requested, and waits for the lock.
 func addRole(dir, times string) error {
 	n, err := strconv.Atoi(times)
 	if err != nil {

@@ -70,7 +70,7 @@ GPU 0 mlx5_0
 	}
 }
 
-// TestWireOfTwoFunctions: functions that show one wire carry it together.
+// TestWireOfTwoFunctions: functions that report one physical port are one link.
 func TestWireOfTwoFunctions(t *testing.T) {
 	n := nested()
 	n.GDR.GPUs, n.GDR.Pairs = nil, nil

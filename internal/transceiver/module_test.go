@@ -176,7 +176,7 @@ func TestApplicationsOfManyPorts(t *testing.T) {
 	}
 }
 
-func TestMediaLanesThatAreNotTold(t *testing.T) {
+func TestMediaLanesNotReported(t *testing.T) {
 	old := load(t, "qsfpdd-dr4").changed(page1, 176, 0, 0)
 	if m := decode(t, old); len(m.DataPaths) != 1 || !slices.Equal(m.DataPaths[0].MediaLanes, []int{1, 2, 3, 4}) {
 		t.Errorf("from the first: %+v", m.DataPaths)
@@ -444,7 +444,7 @@ func FuzzDecode(f *testing.F) {
 // check checks the invariants of any module.
 func check(t *testing.T, m Module) {
 	t.Helper()
-	if m.Temperature != nil && !(*m.Temperature >= coldest && *m.Temperature <= hottest) || m.Voltage != nil && !(*m.Voltage > 0 && *m.Voltage < 6.56) {
+	if m.Temperature != nil && !(*m.Temperature >= minCelsius && *m.Temperature <= maxCelsius) || m.Voltage != nil && !(*m.Voltage > 0 && *m.Voltage < 6.56) {
 		t.Fatalf("%s", written(m))
 	}
 	if len(m.Lanes) > 32 || len(m.HostLanes) > 32 || len(m.DataPaths) > 32 || len(m.Applications) > maxApplications {

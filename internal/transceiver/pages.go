@@ -137,15 +137,15 @@ func (p *Pages) byteAt(r Ref) (byte, bool) {
 	return 0, false
 }
 
-// word is a big-endian 16-bit number, as all numbers of modules are.
-func (p *Pages) word(r Ref) (uint16, bool) {
-	if b, ok := p.read(r.run(2)); ok {
-		return uint16(b[0])<<8 | uint16(b[1]), true
+// word is a number, 0 if it was not read.
+func (p *Pages) word(r Ref) uint16 {
+	if w, ok := p.words(r, 1); ok {
+		return w[0]
 	}
-	return 0, false
+	return 0
 }
 
-// words are n consecutive numbers.
+// words are n consecutive numbers: big-endian with 16 bits, as all numbers of modules are.
 func (p *Pages) words(r Ref, n int) ([]uint16, bool) {
 	b, ok := p.read(r.run(uint8(2 * n)))
 	if !ok {

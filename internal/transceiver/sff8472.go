@@ -223,13 +223,11 @@ func externalCalibration(p *Pages) (c calibration, ok bool) {
 	}
 	var poly [5]float64 // from Rx_PWR(4) to Rx_PWR(0)
 	for i := range poly {
-		high, _ := p.word(a2(uint8(56 + 4*i)))
-		low, _ := p.word(a2(uint8(58 + 4*i)))
+		high, low := p.word(a2(uint8(56+4*i))), p.word(a2(uint8(58+4*i)))
 		poly[i] = float64(math.Float32frombits(uint32(high)<<16 | uint32(low)))
 	}
 	linear := func(at uint8) func(float64) float64 {
-		slope, _ := p.word(a2(at))
-		offset, _ := p.word(a2(at + 2))
+		slope, offset := p.word(a2(at)), p.word(a2(at+2))
 		return func(raw float64) float64 { return raw*float64(slope)/256 + float64(int16(offset)) }
 	}
 	bias, txPower, temperature, voltage := linear(76), linear(80), linear(84), linear(88)

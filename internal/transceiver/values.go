@@ -16,8 +16,8 @@ const (
 
 // Plausible case temperatures: others are errors of the sensor or the bus.
 const (
-	coldest = -40.0
-	hottest = 150.0
+	minCelsius = -40.0
+	maxCelsius = 150.0
 )
 
 // dark is the reported value for no optical power, in dBm: that of the smallest number, 0.1 µW.
@@ -50,7 +50,7 @@ func oui(b []byte, ok bool) string {
 
 // celsius is a temperature; nil if out of range.
 func celsius(v float64) *float64 {
-	if v < coldest || v > hottest || math.IsNaN(v) {
+	if v < minCelsius || v > maxCelsius || math.IsNaN(v) {
 		return nil
 	}
 	return &v
@@ -145,7 +145,7 @@ func pair(rawHigh, rawLow uint16, of scale, power bool) (high, low *float64) {
 	if high != nil && low != nil && *high <= *low {
 		return nil, nil
 	}
-	if high != nil && (rawHigh == 0 || !power && *high <= 0 || *high > hottest) {
+	if high != nil && (rawHigh == 0 || !power && *high <= 0 || *high > maxCelsius) {
 		high = nil
 	}
 	if power && rawLow == 0 {

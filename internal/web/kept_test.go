@@ -13,7 +13,7 @@ import (
 	"testing/fstest"
 )
 
-// TestKept: many who look at the same are written for once, and what could not be written is tried again.
+// TestKept: a response is rendered once for many requests, and rendered again after a failure.
 func TestKept(t *testing.T) {
 	var of, writes atomic.Int64
 	var fails atomic.Bool
@@ -31,7 +31,7 @@ func TestKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look := func(encoding string, status int, want string) {
+	get := func(encoding string, status int, want string) {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/links", nil)
 		r.Header.Set("Accept-Encoding", encoding)
 		h.ServeHTTP(w, r)
@@ -53,7 +53,7 @@ func TestKept(t *testing.T) {
 		of.Store(int64(sweep))
 		var all sync.WaitGroup
 		for i := range 50 {
-			all.Go(func() { look([]string{"gzip", ""}[i%2], http.StatusOK, want) })
+			all.Go(func() { get([]string{"gzip", ""}[i%2], http.StatusOK, want) })
 		}
 		all.Wait()
 		if n := writes.Load(); n != int64(sweep)+1 {
@@ -62,9 +62,9 @@ func TestKept(t *testing.T) {
 	}
 	of.Store(2)
 	fails.Store(true)
-	look("gzip", http.StatusNotFound, "file does not exist\n")
+	get("gzip", http.StatusNotFound, "file does not exist\n")
 	fails.Store(false)
-	look("gzip", http.StatusOK, "sweep 2")
+	get("gzip", http.StatusOK, "sweep 2")
 }
 
 // TestKeptQueries: an answer to a query is its own, and leaves what is kept as it is; other views ignore queries.

@@ -12,7 +12,7 @@ import (
 const (
 	// slow is how long a response may take to send while others wait, and how long they wait.
 	slow = time.Second
-	// retry is the interval of looking for a response that is not read.
+	// retry is the interval at which responses that are not read are searched for.
 	retry = 20 * time.Millisecond
 )
 
@@ -46,7 +46,7 @@ func (l *limit) handle(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// enter waits for a place if a response gives way, or may do so soon.
+// enter reports whether a request got a place. It waits for one while a response is ended, or can be soon.
 func (l *limit) enter(from string) bool {
 	timer := time.NewTimer(slow)
 	defer timer.Stop()
@@ -88,7 +88,7 @@ func (l *limit) hasFewer(from string) bool {
 	return false
 }
 
-// endOldest closes the connection of a response that the client does not read, if the limit is reached.
+// endOldest reports whether it has ended the oldest response that its client does not read, if the limit is reached.
 func (l *limit) endOldest(from string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Patience is how long a task may delay the others. A read takes microseconds; unresponsive firmware takes up to a minute.
-const Patience = 100 * time.Millisecond
+// MaxDelay is how long a task may delay the others. A read takes microseconds; unresponsive firmware takes up to a minute.
+const MaxDelay = 100 * time.Millisecond
 
 type group struct {
 	ctx     context.Context
@@ -42,7 +42,7 @@ func Do(ctx context.Context, n int, task func(i int), finally func()) {
 	c := &group{ctx: ctx, n: n, task: task, finally: sync.OnceFunc(finally)}
 	c.mu.Lock()
 	c.unwatch = context.AfterFunc(ctx, c.finally)
-	c.timer = time.AfterFunc(Patience, c.check)
+	c.timer = time.AfterFunc(MaxDelay, c.check)
 	c.mu.Unlock()
 	c.work()
 }
@@ -58,7 +58,7 @@ func (c *group) check() {
 		go c.work()
 	}
 	c.seen = c.ended
-	c.timer.Reset(Patience)
+	c.timer.Reset(MaxDelay)
 }
 
 func (c *group) work() {

@@ -27,7 +27,7 @@ func upTo(n int) (out []int) {
 }
 
 func TestOneGoroutineDoesAllWhileNoneBlocks(t *testing.T) {
-	for _, each := range []time.Duration{0, time.Millisecond, Patience / 2, Patience - 1} {
+	for _, each := range []time.Duration{0, time.Millisecond, MaxDelay / 2, MaxDelay - 1} {
 		t.Run(fmt.Sprintf("tasks of %v", each), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var order []int // without a lock: the race detector reports a second goroutine
@@ -65,7 +65,7 @@ func TestATaskThatBlocksCostsItselfOnly(t *testing.T) {
 					}
 					ended <- i
 				})
-				time.Sleep(2 * Patience * time.Duration(len(blocking)))
+				time.Sleep(2 * MaxDelay * time.Duration(len(blocking)))
 				synctest.Wait()
 				var want, got []int
 				for i := range 10 {
@@ -168,20 +168,20 @@ func (w *watched) Err() error {
 	return w.Context.Err()
 }
 
-func TestAnEndedContextEndsTheLookout(t *testing.T) {
+func TestAnEndedContextEndsTheTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, cancel := context.WithCancel(t.Context())
 		ctx := &watched{Context: inner}
 		release := make(chan struct{})
 		Go(ctx, 5, func(int) { <-release })
-		time.Sleep(3 * Patience)
+		time.Sleep(3 * MaxDelay)
 		cancel()
 		close(release)
-		time.Sleep(2 * Patience)
+		time.Sleep(2 * MaxDelay)
 		before := ctx.asked.Load()
 		time.Sleep(time.Hour)
 		if n := ctx.asked.Load() - before; n != 0 {
-			t.Errorf("it still looked %d times in an hour", n)
+			t.Errorf("the timer still fired %d times in an hour", n)
 		}
 	})
 }

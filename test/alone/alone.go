@@ -19,7 +19,7 @@ func Test(t *testing.T) bool {
 	return run(t, nil)
 }
 
-// Mounting is Test in a process that may mount file systems: its mounts are its own, and it is root in its user namespace.
+// Mounting is Test in a process that is root in separate user and mount namespaces, so that it may mount file systems.
 func Mounting(t *testing.T) bool {
 	t.Helper()
 	id := []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}

@@ -22,8 +22,8 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// Patience is the time limit of browser operations, apart from waits of the page.
-const Patience = 30 * time.Second
+// Timeout is the time limit of browser operations, apart from waits of the page.
+const Timeout = 30 * time.Second
 
 // Tab is a page in a headless Chromium.
 type Tab struct {
@@ -73,9 +73,9 @@ func (b *Tab) event(event any) {
 	}
 }
 
-// run runs an action of the tab, at most for Patience.
+// run runs an action of the tab, at most for Timeout.
 func run[T any](b *Tab, action chromedp.Action[T]) (T, error) {
-	ctx, cancel := context.WithTimeout(b.ctx, Patience)
+	ctx, cancel := context.WithTimeout(b.ctx, Timeout)
 	defer cancel()
 	return chromedp.Run(ctx, action)
 }
@@ -126,7 +126,7 @@ func (b *Tab) eval(expression string) (string, error) {
 	return fmt.Sprint(value), err
 }
 
-// Await waits until an expression is true, also on the page that follows.
+// Await waits until an expression is true, also on the next page, and reports whether it became true.
 func (b *Tab) Await(within time.Duration, expression string) bool {
 	b.t.Helper()
 	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {

@@ -103,7 +103,7 @@ func TestMetricsAreTheSame(t *testing.T) {
 // rounding is the tolerance of figures: arm64 has fused multiply-add.
 const rounding = 1e-12
 
-// ofTheRun are families whose values or series depend on the process.
+// ofTheRun reports whether the values or series of a family depend on the process.
 func ofTheRun(name string) bool {
 	return slices.ContainsFunc([]string{"go_", "process_", "promhttp_", "rdma_exporter_build_info", "rdma_exporter_connections", "rdma_alerting_", "rdma_scrape_"}, func(p string) bool { return strings.HasPrefix(name, p) })
 }

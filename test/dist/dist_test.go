@@ -203,7 +203,7 @@ func TestLinking(t *testing.T) {
 	})
 }
 
-// newer compares versions such as GLIBC_2.34. Some have a third number.
+// newer reports whether a version such as GLIBC_2.34 is newer than another. Some have a third number.
 func newer(a, b string) bool {
 	number := func(s string) (n int) {
 		_, s, _ = strings.Cut(s, ".")

@@ -218,7 +218,7 @@ func TestMemory(t *testing.T) {
 	kept, err := os.ReadFile(s.dir + "/state/fabric/state.v1.json")
 	must(t, err)
 	if want := fmt.Sprintf("\"from\":{\"device\":%q,\"port\":1,", hostName(s.leaves*s.hosts-1)); !strings.Contains(string(kept), want) {
-		t.Errorf("the port that it looked from is not kept: %.1000s", kept)
+		t.Errorf("the port of the sweeps is not saved: %.1000s", kept)
 	}
 	s.do(t, "Unlink %q[2]", leafName(1))
 	s.active(t, 2*s.links()-2)

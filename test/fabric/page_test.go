@@ -104,7 +104,7 @@ func TestPage(t *testing.T) {
 	for _, kind := range []string{"keyDown", "keyUp"} {
 		b.Ask("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"})
 	}
-	if !b.Await(browser.Patience, "location.search.includes('node=node0013') && document.querySelectorAll('tbody tr').length === 1") {
+	if !b.Await(browser.Timeout, "location.search.includes('node=node0013') && document.querySelectorAll('tbody tr').length === 1") {
 		t.Errorf("the filter leads to %s", b.Eval("location.href + document.querySelectorAll('tbody tr').length"))
 	}
 	if got := b.Eval("document.getElementById('f-node').value"); got != "node0013" {

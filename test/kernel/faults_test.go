@@ -15,9 +15,9 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// faultPatience is for data that is read within a minute and a half: PCIe every minute, sensors every half minute. Modules are read less
+// faultTimeout is for data that is read within a minute and a half: PCIe every minute, sensors every half minute. Modules are read less
 // often the longer it takes: on a busy host every eight minutes.
-const faultPatience = 15 * time.Minute
+const faultTimeout = 15 * time.Minute
 
 // fault is one injected fault. Commands run in the directory of the device in the test driver. A fault without mend ends by itself. It may
 // end before a busy guest has two rounds in the few seconds that the shortened rules look back, so it is repeated until its alert fires. n
@@ -119,7 +119,7 @@ func TestFaults(t *testing.T) {
 
 // testQuiet waits until the rules have the history that they need.
 func testQuiet(t *testing.T, g *guest) {
-	within(t, faultPatience, func() error {
+	within(t, faultTimeout, func() error {
 		m, err := scrape(t.Context(), g.url)
 		if err != nil {
 			return err
@@ -165,7 +165,7 @@ func testFaulty(t *testing.T, g *guest) {
 	// Faults that have ended resolve while others are still expected.
 	seen := map[string]bool{}
 	come, next := 1, time.Now().Add(anew)
-	within(t, faultPatience, func() error {
+	within(t, faultTimeout, func() error {
 		now, err := g.firing(t)
 		if err != nil {
 			return err
@@ -199,7 +199,7 @@ func testFaulty(t *testing.T, g *guest) {
 
 // testFindings runs the check command against the running exporter. It collects itself if that does not answer within a second.
 func testFindings(t *testing.T, g *guest) {
-	within(t, faultPatience, func() error {
+	within(t, faultTimeout, func() error {
 		out, err := g.run("/tmp/rdma_exporter check --json --timeout=1s 2>/tmp/check.log")
 		if err == nil || err.Error() != "exit code 2" { // of the most severe finding
 			return fmt.Errorf("check: %v\n%s", err, out)
@@ -233,7 +233,7 @@ func testMended(t *testing.T, g *guest) {
 			g.must(t, "cd /sys/kernel/debug/fakerdma && cd ./"+f.device+" 2>/dev/null; "+f.mend) // a missing device has no directory
 		}
 	}
-	within(t, faultPatience, func() error {
+	within(t, faultTimeout, func() error {
 		if now, err := g.firing(t); err != nil || len(now) > 0 {
 			return fmt.Errorf("still fire: %q, %v", now, err)
 		}

@@ -21,8 +21,8 @@ import (
 	"rdma_exporter/rules"
 )
 
-// looked is what the page shows of a recorded machine after its last round.
-func looked(t testing.TB, name string) page.Input {
+// inputOf is the input of the page of a recorded machine after its last round.
+func inputOf(t testing.TB, name string) page.Input {
 	t.Helper()
 	m, sched := Open(t, Fixture(name))
 	files, err := rulefiles.Read(nil, "")
@@ -65,7 +65,7 @@ func TestPage(t *testing.T) {
 	for _, name := range []string{"hgx-h200-roce", "hgx-h200-roce-storm", "gdr-staging-live", "downshift-one", "no-rdma", "command-timeouts"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			Golden(t, "page/"+name+".html", rendered(t, looked(t, name)))
+			Golden(t, "page/"+name+".html", rendered(t, inputOf(t, name)))
 		})
 	}
 }
@@ -75,7 +75,7 @@ func TestPageIsSmall(t *testing.T) {
 	for _, name := range []string{"hgx-h200-roce", "multiplane-cx8-ok", "saturated"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if n := len(rendered(t, looked(t, name))); n > maxPage {
+			if n := len(rendered(t, inputOf(t, name))); n > maxPage {
 				t.Errorf("%d bytes", n)
 			}
 		})
@@ -84,7 +84,7 @@ func TestPageIsSmall(t *testing.T) {
 
 // TestPageDenied: what may not be read stands there with what would permit it, and what the reads of a collector lacked.
 func TestPageDenied(t *testing.T) {
-	in := looked(t, "odd-files")
+	in := inputOf(t, "odd-files")
 	text := html.UnescapeString(string(rendered(t, in)))
 	if denied := page.New(in).Denied; len(denied) == 0 {
 		t.Error("nothing is denied")
@@ -97,13 +97,13 @@ func TestPageDenied(t *testing.T) {
 }
 
 func TestPageNode(t *testing.T) {
-	b, err := json.MarshalIndent(page.New(looked(t, "downshift-one")), "", "  ")
+	b, err := json.MarshalIndent(page.New(inputOf(t, "downshift-one")), "", "  ")
 	must(t, err)
 	Golden(t, "page/downshift-one.json", append(b, '\n'))
 }
 
 func BenchmarkPage(b *testing.B) {
-	in := looked(b, "hgx-h200-roce")
+	in := inputOf(b, "hgx-h200-roce")
 	for b.Loop() {
 		rendered(b, in)
 	}

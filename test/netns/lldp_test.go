@@ -27,8 +27,8 @@ type ear struct {
 	listening chan struct{}
 }
 
-func (e *ear) Hear(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
-	return e.LLDP.Hear(ctx, netdevs, under, func() {
+func (e *ear) Receive(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
+	return e.LLDP.Receive(ctx, netdevs, under, func() {
 		listening()
 		e.listening <- struct{}{}
 	}, each)

@@ -49,7 +49,7 @@ func TestUnitHidesNothing(t *testing.T) {
 	}
 	for _, key := range hiding {
 		if v, ok := unit[key]; ok {
-			t.Errorf("%s=%s blinds the exporter, or stalls it", key, v)
+			t.Errorf("%s=%s denies the exporter data, or stalls it", key, v)
 		}
 	}
 	for key, want := range map[string]string{

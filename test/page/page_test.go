@@ -41,7 +41,7 @@ func serve(t *testing.T, replay string, args ...string) string {
 		must(t, cmd.Wait())
 	})
 	url := "http://" + port.Of(t, cmd.Process.Pid) + "/"
-	for end := time.Now().Add(browser.Patience); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(browser.Timeout); ; time.Sleep(100 * time.Millisecond) {
 		resp, err := http.Get(url + "api/v1/findings")
 		if err == nil {
 			must(t, resp.Body.Close())
@@ -171,7 +171,7 @@ func TestStormFires(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)
 	b.Open(serve(t, "hgx-h200-roce-storm"))
-	if !b.Await(browser.Patience, "/Pending alerts.*RDMAPFCStormSource/s.test(document.querySelector('#findings').textContent)") {
+	if !b.Await(browser.Timeout, "/Pending alerts.*RDMAPFCStormSource/s.test(document.querySelector('#findings').textContent)") {
 		t.Errorf("the pending alert is missing: %s", b.Eval("document.querySelector('#findings').textContent"))
 	}
 	// Recorded every minute and evaluated every 15 s: the pending minute may start twice.

@@ -1,4 +1,4 @@
-// Package port lets the kernel choose the TCP ports of programs in tests: a port that is free when a test looks for one may be in use when
+// Package port lets the kernel choose the TCP ports of programs in tests: a port that is free when a test selects it may be in use when
 // it is needed.
 package port
 

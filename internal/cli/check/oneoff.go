@@ -47,7 +47,7 @@ func (k *Config) evaluateOnce(ctx context.Context, c *machine.Config, stderr io.
 		ctx, cancel = context.WithTimeoutCause(ctx, k.length+k.Timeout, fmt.Errorf("timed out after --timeout=%s", k.Timeout))
 		defer cancel()
 	}
-	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.Timeout, k.Timeout*3/4), Limits: c.Limits, Now: m.Now, Logger: log, Tells: true, Maintenance: c.Announced(m), Coverage: func() *coverage.Detector { return detector }})
+	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.Timeout, k.Timeout*3/4), Limits: c.Limits, Now: m.Now, Logger: log, ReportsDenied: true, Maintenance: c.Announced(m), Coverage: func() *coverage.Detector { return detector }})
 	j, err := evaluate.New(m, sched, c.Rules, log)
 	if err != nil {
 		return failed(m, err), nil

@@ -41,7 +41,7 @@ func (j *Config) Flags(a *kingpin.CmdClause) {
 	a.Arg("JOB", "Job to show: a job ID of Slurm, the UID of a pod, or the first column of the output. Default: all jobs on this host.").StringVar(&j.name)
 }
 
-// Report is the result of job.
+// Report is what job prints, as JSON or a table.
 type Report struct {
 	Host   string    `json:"host"`
 	Replay string    `json:"replay,omitempty"`

@@ -65,7 +65,7 @@ func TestPlugin(t *testing.T) {
 		return d
 	}
 	rule, all := length(p.Rules[0].Timeout), length(p.PluginConfig.Timeout)
-	// The script ends a look after 5 s, and one that does not end a second later.
+	// The script ends a check after 5s, and kills it a second later.
 	if rule <= 6*time.Second || all < rule || length(p.PluginConfig.InvokeInterval) <= all {
 		t.Errorf("%s of the rule, %s of all", rule, all)
 	}

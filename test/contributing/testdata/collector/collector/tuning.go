@@ -14,12 +14,11 @@ var numaBalancing = &Desc{
 
 func newTuning() *Collector {
 	return &Collector{
-		Name:    "tuning",
-		Help:    "kernel settings that delay RDMA",
-		Default: true,
-		Descs:   []*Desc{numaBalancing},
-		Read:    readHost("tuning", host.SourceTuning, readTuning, func(n *snapshot.Node, t *snapshot.Tuning) { n.Tuning = t }),
-		Emit:    emitTuning,
+		Name:  "tuning",
+		Help:  "kernel settings that delay RDMA",
+		Descs: []*Desc{numaBalancing},
+		Read:  readHost("tuning", host.SourceTuning, readTuning, func(n *snapshot.Node, t *snapshot.Tuning) { n.Tuning = t }),
+		Emit:  emitTuning,
 	}
 }
 
