@@ -148,7 +148,7 @@ func New(opts Options) (*Engine, error) {
 	e.ruleOpts = &rules.ManagerOptions{
 		NameValidationScheme: model.LegacyValidation,
 		ExternalURL:          externalURL,
-		QueryFunc:            rules.EngineQueryFunc(e.engine, e.store),
+		QueryFunc:            e.queryRules(),
 		NotifyFunc:           notify,
 		Appendable:           e.store,
 		Queryable:            e.store,

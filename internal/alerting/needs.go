@@ -114,20 +114,30 @@ func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need,
 			all, allOK = coverage.All(all, need), allOK && ok
 		}
 		return all, allOK
-	case *parser.AggregateExpr:
-		return of(e.Expr)
-	case *parser.MatrixSelector:
-		return of(e.VectorSelector)
-	case *parser.SubqueryExpr:
-		return of(e.Expr)
-	case *parser.ParenExpr:
-		return of(e.Expr)
-	case *parser.UnaryExpr:
-		return of(e.Expr)
-	case *parser.StepInvariantExpr:
-		return of(e.Expr)
+	}
+	if inner := operand(expr); inner != nil {
+		return of(inner)
 	}
 	return coverage.Need{}, true
+}
+
+// operand is the vector of an expression of one vector; nil for other expressions.
+func operand(expr parser.Expr) parser.Expr {
+	switch e := expr.(type) {
+	case *parser.AggregateExpr:
+		return e.Expr
+	case *parser.MatrixSelector:
+		return e.VectorSelector
+	case *parser.SubqueryExpr:
+		return e.Expr
+	case *parser.ParenExpr:
+		return e.Expr
+	case *parser.UnaryExpr:
+		return e.Expr
+	case *parser.StepInvariantExpr:
+		return e.Expr
+	}
+	return nil
 }
 
 // required lists the labels for which a selector requires a value.

@@ -79,6 +79,9 @@ type store struct {
 	scratch  *scratch // of the place inMemory; nil: none
 	tidied   time.Time
 	tried    time.Time // to move back
+
+	blocks   []*tsdb.Block
+	inBlocks map[labels.Label]bool // whether one of blocks has a series with a label, as far as known
 }
 
 // begin opens the database for the first time. With Options.Scratch a failure is not final: a later round may find space.
