@@ -124,7 +124,7 @@ func New(opts Options) (*Engine, error) {
 	}
 	pql := parser.NewParser(parser.Options{})
 	e.parser = &ruleParser{Parser: pql}
-	e.loader = &fsLoader{files: opts.Rules, parser: pql, logger: e.logger, bare: opts.Fleet}
+	e.loader = &fsLoader{files: opts.Rules, logger: e.logger, bare: opts.Fleet}
 	samples, timeout := maxQuerySamples, queryTimeout
 	if opts.Fleet {
 		samples, timeout = fleetQuerySamples, fleetQueryTimeout

@@ -36,12 +36,7 @@ type ruleExpr struct {
 func (e *ruleExpr) String() string { return e.text }
 
 // exprOf is the expression of a rule as it was parsed.
-func exprOf(r rules.Rule) parser.Expr {
-	if e, ok := r.Query().(*ruleExpr); ok {
-		return e.Expr
-	}
-	return r.Query()
-}
+func exprOf(r rules.Rule) parser.Expr { return r.Query().(*ruleExpr).Expr }
 
 // noDependencies leaves out the analysis of the rules of a group, which the library needs if it evaluates them concurrently.
 type noDependencies struct{}
