@@ -134,8 +134,6 @@ func operand(expr parser.Expr) parser.Expr {
 		return e.Expr
 	case *parser.UnaryExpr:
 		return e.Expr
-	case *parser.StepInvariantExpr:
-		return e.Expr
 	}
 	return nil
 }
