@@ -13,7 +13,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 )
 
@@ -262,12 +261,11 @@ func (r *roundAppender) labelSet(name string, pairs []*dto.LabelPair, extraName,
 }
 
 func (r *roundAppender) markGone() error {
-	stale := math.Float64frombits(value.StaleNaN)
 	for _, s := range r.entries {
 		if s.round == r.round {
 			continue
 		}
-		if _, err := r.app.Append(s.ref, s.labels, r.millis, stale); err != nil {
+		if _, err := r.app.Append(s.ref, s.labels, r.millis, stale()); err != nil {
 			return fmt.Errorf("mark %s stale: %w", s.labels, err)
 		}
 	}

@@ -8,12 +8,9 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 )
-
-type sample = promql.Sample
 
 // alertsMetric has the pending and firing alerts, for rules that read it.
 const alertsMetric = "ALERTS"

@@ -19,7 +19,6 @@ import (
 // fsLoader reads rule files from a file system, so that embedded files need no copy on disk.
 type fsLoader struct {
 	files  fs.FS
-	parser parser.Parser
 	logger *slog.Logger
 	bare   bool     // omit annotations
 	groups []string // group names of the last loaded file, in the order of its text
@@ -34,7 +33,7 @@ func (l *fsLoader) Load(name string, ignoreUnknown bool, scheme model.Validation
 	parsed := recent.get(key)
 	if parsed == nil {
 		var errs []error
-		if parsed, errs = rulefmt.Parse(text, ignoreUnknown, scheme, l.parser, l.logger); len(errs) > 0 {
+		if parsed, errs = rulefmt.Parse(text, ignoreUnknown, scheme, &recent, l.logger); len(errs) > 0 {
 			return parsed, errs
 		}
 		recent.keep(key, parsed)
@@ -54,9 +53,13 @@ func (l *fsLoader) Load(name string, ignoreUnknown bool, scheme model.Validation
 	return out, nil
 }
 
-// recent are the rule files parsed in the last minute. The engine, the coverage and the list of metrics that rules read parse the same files
-// when the program starts and when it reloads. They are not kept, since they hold 2 MB.
-var recent parsedFiles
+// Parse parses the expression of a rule.
+func (l *fsLoader) Parse(text string) (parser.Expr, error) { return recent.ParseExpr(text) }
+
+// recent are the rule files and expressions parsed in the last minute. The engine, the coverage and the list of metrics that rules read parse
+// the same files when the program starts and when it reloads, and the library parses each expression twice. They are not kept, since they hold
+// 2 MB.
+var recent = parsedRules{Parser: parser.NewParser(parser.Options{})}
 
 const recentTime = time.Minute
 
@@ -66,48 +69,61 @@ type parsedKey struct {
 	scheme        model.ValidationScheme
 }
 
-// parsedFiles are parsed rule files by text. Callers do not change them.
-type parsedFiles struct {
+// parsedRules are parsed rule files and expressions by text. Callers do not change them.
+type parsedRules struct {
+	parser.Parser
 	mu    sync.Mutex
 	files map[parsedKey]*rulefmt.RuleGroups
+	exprs map[string]*ruleExpr
 }
 
 // get returns nil if a file is not known.
-func (p *parsedFiles) get(key parsedKey) *rulefmt.RuleGroups {
+func (p *parsedRules) get(key parsedKey) *rulefmt.RuleGroups {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.files[key]
 }
 
 // keep keeps a file until a minute after the first one.
-func (p *parsedFiles) keep(key parsedKey, file *rulefmt.RuleGroups) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (p *parsedRules) keep(key parsedKey, file *rulefmt.RuleGroups) {
 	if strings.Contains(key.text, "\n---") { // the parser logs a second document, each time
 		return
 	}
-	if p.files == nil {
-		p.files = map[parsedKey]*rulefmt.RuleGroups{}
-		time.AfterFunc(recentTime, p.forget)
-	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begin()
 	p.files[key] = file
 }
 
-// forget also returns memory to the system: reading the rules takes some 10 MiB, which a process without rounds may not need again.
-func (p *parsedFiles) forget() {
+// ParseExpr parses the expression of a rule: the result is a *ruleExpr.
+func (p *parsedRules) ParseExpr(text string) (parser.Expr, error) {
 	p.mu.Lock()
-	p.files = nil
-	p.mu.Unlock()
-	debug.FreeOSMemory()
-}
-
-// Parse parses the expression of a rule.
-func (l *fsLoader) Parse(query string) (parser.Expr, error) {
-	expr, err := l.parser.ParseExpr(query)
+	defer p.mu.Unlock()
+	if known := p.exprs[text]; known != nil {
+		return known, nil
+	}
+	expr, err := p.Parser.ParseExpr(text)
 	if err != nil {
 		return nil, err
 	}
-	return &ruleExpr{expr, expr.String()}, nil
+	p.begin()
+	p.exprs[text] = &ruleExpr{expr, expr.String()}
+	return p.exprs[text], nil
+}
+
+func (p *parsedRules) begin() {
+	if p.files == nil {
+		p.files, p.exprs = map[parsedKey]*rulefmt.RuleGroups{}, map[string]*ruleExpr{}
+		time.AfterFunc(recentTime, p.forget)
+	}
+}
+
+// forget also returns memory to the system: reading the rules takes some 10 MiB, which a process without rounds may not need again.
+func (p *parsedRules) forget() {
+	p.mu.Lock()
+	p.files, p.exprs = nil, nil
+	p.mu.Unlock()
+	debug.FreeOSMemory()
 }
 
 // quietHandler logs the libraries' progress reports (blocks written, segments replayed) at debug level.

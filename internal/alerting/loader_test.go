@@ -18,13 +18,21 @@ func TestParsedOnce(t *testing.T) {
 		t.Helper()
 		l := fsLoader{
 			files:  fstest.MapFS{"r.yml": {Data: []byte(file)}},
-			parser: parser.NewParser(parser.Options{}), logger: slog.New(slog.DiscardHandler), bare: bare,
+			logger: slog.New(slog.DiscardHandler), bare: bare,
 		}
 		got, errs := l.Load("r.yml", false, model.LegacyValidation)
 		if len(errs) > 0 || len(l.groups) != 1 || l.groups[0] != "g" {
 			t.Fatalf("%v, groups %q", errs, l.groups)
 		}
 		return got.Groups[0].Rules[0].Annotations
+	}
+	parsed := func() parser.Expr {
+		t.Helper()
+		expr, err := (&fsLoader{}).Parse("once")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return expr
 	}
 	recent.forget()
 	synctest.Test(t, func(t *testing.T) {
@@ -39,8 +47,15 @@ func TestParsedOnce(t *testing.T) {
 		if other := load(false, text+"# other\n"); other["summary"] != "s" {
 			t.Error("another text is not parsed")
 		}
+		expr := parsed()
+		if again := parsed(); again != expr {
+			t.Error("expression parsed again")
+		}
 		time.Sleep(recentTime)
 		synctest.Wait()
+		if later := parsed(); later == expr {
+			t.Error("expression kept for longer")
+		}
 		if later := load(false, text); later["summary"] != "s" {
 			t.Error("kept for longer")
 		}

@@ -22,20 +22,20 @@ const severityNone = "none"
 // any one of them is sufficient.
 func Needs(fsys fs.FS, files []string) (alerts []coverage.Alert, _ error) {
 	recorded := map[string]coverage.Need{}
-	err := eachRule(fsys, files, func(l *fsLoader, file string, r rulefmt.Rule) error {
-		expr, err := l.parser.ParseExpr(r.Expr)
+	err := eachRule(fsys, files, func(file string, r rulefmt.Rule) error {
+		expr, err := recent.ParseExpr(r.Expr)
 		if err != nil {
 			return fmt.Errorf("read rule %s%s in %s: %w", r.Record, r.Alert, file, err)
 		}
-		alerts = addNeed(alerts, recorded, r, expr)
+		alerts = addNeed(alerts, recorded, r, expr.(*ruleExpr).Expr)
 		return nil
 	})
 	return alerts, err
 }
 
 // eachRule reads rule files, in order.
-func eachRule(fsys fs.FS, files []string, do func(l *fsLoader, file string, r rulefmt.Rule) error) error {
-	l := &fsLoader{files: fsys, parser: parser.NewParser(parser.Options{}), logger: slog.New(slog.DiscardHandler)}
+func eachRule(fsys fs.FS, files []string, do func(file string, r rulefmt.Rule) error) error {
+	l := &fsLoader{files: fsys, logger: slog.New(slog.DiscardHandler)}
 	for _, file := range files {
 		groups, errs := l.Load(file, false, model.LegacyValidation)
 		if len(errs) > 0 {
@@ -43,7 +43,7 @@ func eachRule(fsys fs.FS, files []string, do func(l *fsLoader, file string, r ru
 		}
 		for _, g := range groups.Groups {
 			for _, r := range g.Rules {
-				if err := do(l, file, r); err != nil {
+				if err := do(file, r); err != nil {
 					return err
 				}
 			}
@@ -114,20 +114,28 @@ func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need,
 			all, allOK = coverage.All(all, need), allOK && ok
 		}
 		return all, allOK
-	case *parser.AggregateExpr:
-		return of(e.Expr)
-	case *parser.MatrixSelector:
-		return of(e.VectorSelector)
-	case *parser.SubqueryExpr:
-		return of(e.Expr)
-	case *parser.ParenExpr:
-		return of(e.Expr)
-	case *parser.UnaryExpr:
-		return of(e.Expr)
-	case *parser.StepInvariantExpr:
-		return of(e.Expr)
+	}
+	if inner := operand(expr); inner != nil {
+		return of(inner)
 	}
 	return coverage.Need{}, true
+}
+
+// operand is the vector of an expression of one vector; nil for other expressions.
+func operand(expr parser.Expr) parser.Expr {
+	switch e := expr.(type) {
+	case *parser.AggregateExpr:
+		return e.Expr
+	case *parser.MatrixSelector:
+		return e.VectorSelector
+	case *parser.SubqueryExpr:
+		return e.Expr
+	case *parser.ParenExpr:
+		return e.Expr
+	case *parser.UnaryExpr:
+		return e.Expr
+	}
+	return nil
 }
 
 // required lists the labels for which a selector requires a value.

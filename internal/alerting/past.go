@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 )
 
@@ -41,13 +39,11 @@ func (e *Engine) AppendPast(ts time.Time, samples []PastSample) error {
 	for _, s := range samples {
 		v := s.Value
 		if s.Gone {
-			v = math.Float64frombits(value.StaleNaN)
+			v = stale()
 		}
-		ref, err := app.Append(s.Series.ref, s.Series.labels, ts.UnixMilli(), v)
-		if err != nil {
-			return errors.Join(fmt.Errorf("append %s of %s: %w", s.Series.labels, stamp(ts), err), app.Rollback())
+		if err := s.Series.append(app, ts.UnixMilli(), v); err != nil {
+			return errors.Join(err, app.Rollback())
 		}
-		s.Series.ref = ref
 	}
 	if err := app.Commit(); err != nil {
 		return fmt.Errorf("commit samples of %s: %w: %w", stamp(ts), errStore, err)

@@ -250,7 +250,7 @@ func stale() float64 { return math.Float64frombits(value.StaleNaN) }
 func (s *PastSeries) append(app storage.Appender, at int64, v float64) error {
 	ref, err := app.Append(s.ref, s.labels, at, v)
 	if err != nil {
-		return fmt.Errorf("append %s: %w", s.labels, err)
+		return fmt.Errorf("append %s of %s: %w", s.labels, stamp(time.UnixMilli(at)), err)
 	}
 	s.ref = ref
 	return nil

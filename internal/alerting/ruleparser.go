@@ -36,12 +36,7 @@ type ruleExpr struct {
 func (e *ruleExpr) String() string { return e.text }
 
 // exprOf is the expression of a rule as it was parsed.
-func exprOf(r rules.Rule) parser.Expr {
-	if e, ok := r.Query().(*ruleExpr); ok {
-		return e.Expr
-	}
-	return r.Query()
-}
+func exprOf(r rules.Rule) parser.Expr { return r.Query().(*ruleExpr).Expr }
 
 // noDependencies leaves out the analysis of the rules of a group, which the library needs if it evaluates them concurrently.
 type noDependencies struct{}
@@ -50,14 +45,18 @@ func (noDependencies) AnalyseRules([]rules.Rule) {}
 
 // ParseExpr returns an expression that the caller may change, as the query engine does.
 func (p *ruleParser) ParseExpr(text string) (parser.Expr, error) {
-	if exprs := p.rules.Load(); exprs != nil {
-		if expr, ok := (*exprs)[text]; ok {
-			if c := copyOf(expr); c != nil {
-				return c, nil
-			}
-		}
+	if c := copyOf(p.rule(text)); c != nil {
+		return c, nil
 	}
 	return p.Parser.ParseExpr(text)
+}
+
+// rule is the expression of a rule with this text; nil if there is none.
+func (p *ruleParser) rule(text string) parser.Expr {
+	if exprs := p.rules.Load(); exprs != nil {
+		return (*exprs)[text]
+	}
+	return nil
 }
 
 // copyOf copies what the query engine changes of an expression: the nodes, and the labels of an aggregation, which it sorts. Label

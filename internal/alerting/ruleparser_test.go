@@ -35,7 +35,7 @@ func TestCopyOfExpressions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := fsLoader{files: files, parser: parser.NewParser(parser.Options{}), logger: slog.New(slog.DiscardHandler)}
+		l := fsLoader{files: files, logger: slog.New(slog.DiscardHandler)}
 		for _, name := range names {
 			loaded, errs := l.Load(name, false, model.LegacyValidation)
 			if len(errs) > 0 {
@@ -43,7 +43,7 @@ func TestCopyOfExpressions(t *testing.T) {
 			}
 			for _, g := range loaded.Groups {
 				for _, r := range g.Rules {
-					expr, err := l.parser.ParseExpr(r.Expr)
+					expr, err := recent.Parser.ParseExpr(r.Expr)
 					if err != nil {
 						t.Fatal(err)
 					}

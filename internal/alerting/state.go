@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/rules"
 )
 
@@ -181,7 +182,7 @@ func (e *Engine) Query(ctx context.Context, query string, ts time.Time) ([]Sampl
 	if err != nil {
 		return nil, fmt.Errorf("query %q: %w", query, err)
 	}
-	slices.SortFunc(vector, func(a, b sample) int { return labels.Compare(a.Metric, b.Metric) })
+	slices.SortFunc(vector, func(a, b promql.Sample) int { return labels.Compare(a.Metric, b.Metric) })
 	out := make([]Sample, 0, len(vector))
 	for _, s := range vector {
 		out = append(out, Sample{Labels: s.Metric.Map(), Value: s.F})

@@ -3,13 +3,14 @@ package alerting
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
@@ -41,16 +42,6 @@ func (q *heldQuerier) Close() error {
 	return q.Querier.Close()
 }
 
-// gatherer returns the database's own metrics.
-func (s *store) gatherer() prometheus.Gatherer {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.registry == nil {
-		return prometheus.NewRegistry()
-	}
-	return s.registry
-}
-
 // state returns whether samples are stored in a fallback, and the number of series.
 func (s *store) state() (degraded bool, series uint64) {
 	s.mu.RLock()
@@ -59,6 +50,32 @@ func (s *store) state() (degraded bool, series uint64) {
 		series = s.db.Head().NumSeries()
 	}
 	return s.db == nil || s.place == inMemory && s.opts.Dir != "", series
+}
+
+// has reports whether the store has a series with a label; true if unknown. Only the engine calls it.
+func (s *store) has(l labels.Label) bool {
+	if s.db == nil {
+		return true
+	}
+	if blocks := s.db.Blocks(); s.inBlocks == nil || !slices.Equal(blocks, s.blocks) {
+		s.blocks, s.inBlocks = slices.Clone(blocks), map[labels.Label]bool{}
+	}
+	old, known := s.inBlocks[l]
+	if !known {
+		old = slices.ContainsFunc(s.blocks, func(b *tsdb.Block) bool { return indexHas(b, l) })
+		s.inBlocks[l] = old
+	}
+	return old || indexHas(s.db.Head(), l)
+}
+
+func indexHas(b tsdb.BlockReader, l labels.Label) bool {
+	r, err := b.Index()
+	if err != nil {
+		return true
+	}
+	defer r.Close()
+	p, err := r.Postings(context.Background(), l.Name, l.Value)
+	return err != nil || p.Next() || p.Err() != nil
 }
 
 // span returns the time span of rounds without a pause in an existing store; zero for an empty one.

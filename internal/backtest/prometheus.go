@@ -150,8 +150,7 @@ func (p *Prometheus) chunk(ctx context.Context, query string, from time.Time, st
 		"query": {query}, "start": {unix(from)}, "end": {unix(from.Add(step * time.Duration(steps-1)))}, "step": {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
 	}
 	var data struct {
-		ResultType string
-		Result     []struct {
+		Result []struct {
 			Metric map[string]string
 			Values [][2]any
 		}

@@ -1,0 +1,218 @@
+package alerting
+
+import (
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// emptyParser parses all that the library has.
+var emptyParser = parser.NewParser(parser.Options{EnableExperimentalFunctions: true, EnableBinopFillModifiers: true})
+
+// hasNot has all labels except those with the value none.
+func hasNot(l labels.Label) bool { return l.Value != "none" }
+
+// TestIsEmpty: what is known to be empty without series of the name none.
+func TestIsEmpty(t *testing.T) {
+	for text, want := range map[string]bool{
+		"a":                                      false,
+		"none":                                   true,
+		`{__name__="none"}`:                      true,
+		`{__name__=~"none|none"}`:                true,
+		`{__name__=~"a|none"}`:                   false,
+		`{__name__=~"none.*"}`:                   false,
+		`a{x="none"}`:                            true,
+		`a{x=""}`:                                false,
+		`a{x!="none"}`:                           false,
+		`a{x=~"none|"}`:                          false,
+		"rate(none[5m])":                         true,
+		"-(none offset 1m)":                      true,
+		"sum by (x) (none)":                      true,
+		"count(none)":                            true,
+		"topk(scalar(none), a)":                  false,
+		"max_over_time((none > 1)[1h:1m])":       true,
+		"quantile_over_time(0.5, none[5m])":      true,
+		"a and none":                             true,
+		"none and a":                             true,
+		"a and on (x) none":                      true,
+		"a or none":                              false,
+		"none or none":                           true,
+		"none or rate(none[5m])":                 true,
+		"a unless none":                          false,
+		"none unless a":                          true,
+		"a * on (x) group_left (y) none":         true,
+		"a + on (x) fill_right (0) none":         false,
+		"none + on (x) fill_right (0) none":      true,
+		"none > 1":                               true,
+		"1 < bool none":                          true,
+		"a > scalar(none)":                       false,
+		"scalar(none) + 1":                       false,
+		"vector(scalar(none))":                   false,
+		"absent(none)":                           false,
+		"absent_over_time(none[5m])":             false,
+		"absent(absent(none))":                   false,
+		"sum(absent(none))":                      false,
+		"time()":                                 false,
+		"hour()":                                 false,
+		"hour(none)":                             true,
+		"vector(1)":                              false,
+		`label_replace(none, "a", "b", "c", "")`: true,
+		`a and (b or (none and a))`:              false,
+		`a and (none or (b and none))`:           true,
+	} {
+		expr, err := emptyParser.ParseExpr(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := isEmpty(expr, hasNot); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+// TestEachOfNothing: each function, aggregation and operator of the library is empty without series if and only if it is said to be.
+func TestEachOfNothing(t *testing.T) {
+	e := newEngine(t, "")
+	e.parser.Parser = emptyParser
+	round(t, e, t1, "a")
+	var texts []string
+	args := map[parser.ValueType]string{
+		parser.ValueTypeVector: "none", parser.ValueTypeMatrix: "none[5m]", parser.ValueTypeScalar: "1", parser.ValueTypeString: `"x"`,
+	}
+	for name, f := range parser.Functions {
+		var of []string
+		for _, a := range f.ArgTypes {
+			of = append(of, args[a])
+		}
+		if name != "info" {
+			texts = append(texts, name+"("+strings.Join(of, ", ")+")")
+		}
+	}
+	for op, text := range parser.ItemTypeStr {
+		switch {
+		case op == parser.COUNT_VALUES:
+			texts = append(texts, text+`("x", none)`)
+		case op.IsAggregatorWithParam():
+			texts = append(texts, text+"(1, none)")
+		case op.IsAggregator():
+			texts = append(texts, text+"(none)")
+		case op.IsOperator():
+			texts = append(texts, "a "+text+" none", "none "+text+" a", "none "+text+" none", "none "+text+" on () 1", "1 "+text+" none")
+		}
+	}
+	checked := 0
+	for _, text := range texts {
+		expr, err := emptyParser.ParseExpr(text)
+		if err != nil {
+			continue // an operator of other operands
+		}
+		result, err := e.Query(t.Context(), text, t1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := isEmpty(expr, e.store.has); said != (len(result) == 0) {
+			t.Errorf("%s: empty: %v, result: %v", text, said, result)
+		}
+		checked++
+	}
+	if checked < 150 {
+		t.Errorf("%d of %d checked", checked, len(texts))
+	}
+}
+
+// TestUnevaluatedRules: over hours in which series come and go, alerts and records are those of an engine that evaluates every rule.
+func TestUnevaluatedRules(t *testing.T) {
+	const rules = `
+groups:
+  - name: records
+    rules:
+      - {record: "x:first", expr: "b and a"}
+      - {record: "x:second", expr: "sum by (l) (x:first) or c > 100"}
+      - {record: "x:own", expr: "d or x:own unless c"}
+  - name: alerts
+    rules:
+      - {alert: And, expr: "a and on () b", for: 3m, keep_firing_for: 10m}
+      - {alert: Or, expr: "a or b * 2"}
+      - {alert: Unless, expr: "a unless on () b", for: 5m}
+      - {alert: Past, expr: "max_over_time(c[1h]) unless c", keep_firing_for: 30m}
+      - {alert: Absent, expr: "absent(b) and on () a"}
+      - {alert: Zero, expr: "(count(d) or vector(0)) == 0"}
+      - {alert: Scalar, expr: "a > on () group_left () scalar(b) or a"}
+      - {alert: Record, expr: "x:second > 0", for: 1m}
+      - {alert: Own, expr: "x:own offset 2m"}
+      - {alert: Alerts, expr: 'count by (alertname) (ALERTS{alertname=~"And|Past", alertstate="firing"}) and on () d'}
+      - {alert: Value, expr: 'c{l="2"} or d{l="1"}'}
+      - {alert: Subquery, expr: "max_over_time((a and b)[30m:1m])", annotations: {text: "{{ range query \"b\" }}{{ .Value }}{{ end }}"}}
+`
+	for seed := range uint64(3) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		fast, slow := newEngine(t, rules), newEngine(t, rules)
+		evaluated, unevaluated := 0, 0
+		slow.EvaluateAll(func(string, promql.Vector, error) { unevaluated++ })
+		left, names := 0, []string(nil)
+		for n := range 6 * 60 {
+			if left--; left < 0 {
+				left, names = r.IntN(60), nil
+				for _, name := range []string{"a", "b", "c", "d"} {
+					if r.IntN(3) == 0 {
+						names = append(names, name)
+					}
+				}
+			}
+			at := t1.Add(time.Minute * time.Duration(n))
+			round(t, fast, at, names...)
+			round(t, slow, at, names...)
+			evaluated += 15
+			if got, want := fast.Alerts(), slow.Alerts(); !reflect.DeepEqual(got, want) {
+				t.Fatalf("seed %d, minute %d, %v:\n%+v\nwant\n%+v", seed, n, names, got, want)
+			}
+			const all = `{__name__=~".+"}`
+			got, err := fast.Query(t.Context(), all, at)
+			want, errWant := slow.Query(t.Context(), all, at)
+			if err != nil || errWant != nil || !reflect.DeepEqual(got, want) {
+				t.Fatalf("seed %d, minute %d, %v: %v, %v\n%v\nwant\n%v", seed, n, names, err, errWant, got, want)
+			}
+		}
+		if unevaluated < evaluated/10 || len(fast.store.db.Blocks()) == 0 {
+			t.Errorf("seed %d: %d of %d not evaluated, %d blocks", seed, unevaluated, evaluated, len(fast.store.db.Blocks()))
+		}
+	}
+}
+
+var t1 = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+
+func newEngine(t *testing.T, rules string) *Engine {
+	t.Helper()
+	e, err := New(Options{Dir: t.TempDir(), Instance: "x", Interval: time.Minute, Rules: fstest.MapFS{"r.yml": {Data: []byte(rules)}}, Files: []string{"r.yml"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+// round is a round in which each metric has a series with l="1".
+func round(t *testing.T, e *Engine, at time.Time, names ...string) {
+	t.Helper()
+	var families []*dto.MetricFamily
+	for _, name := range names {
+		one, l, kind := 1.0, "l", dto.MetricType_GAUGE
+		text := "1"
+		families = append(families, &dto.MetricFamily{Name: &name, Type: &kind, Metric: []*dto.Metric{{
+			Label: []*dto.LabelPair{{Name: &l, Value: &text}}, Gauge: &dto.Gauge{Value: &one},
+		}}})
+	}
+	if err := errors.Join(e.Append(at, slices.Values(families)), e.Eval(t.Context(), at)); err != nil {
+		t.Fatal(err)
+	}
+}
