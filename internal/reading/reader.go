@@ -31,6 +31,7 @@ type Reader struct {
 	source host.Source
 	asked  int
 	used   bool // at least one request was made
+	beside bool // of those, one that was not the read of a file
 	since  time.Time
 	spent  time.Duration
 	budget budget
@@ -79,7 +80,24 @@ func (r *Reader) Begin(s host.Source) {
 }
 
 // Ask counts requests that are made without a method of the reader.
-func (r *Reader) Ask(n int) { r.asked += n }
+func (r *Reader) Ask(n int) { r.asked, r.beside = r.asked+n, true }
+
+// Try makes a request of which nothing is used if it fails.
+func (r *Reader) Try(request func() error) error {
+	r.asked++
+	err := request()
+	r.beside = r.beside || err == nil
+	return err
+}
+
+// mixed reports whether the data may be of two devices: the device was replaced since the start of the round. Descriptors that were open
+// by then and return no error are of the first.
+func (r *Reader) mixed() bool {
+	if !r.used || !r.beside && len(r.Issues) == 0 && r.Host.Settled() {
+		return false
+	}
+	return r.Host.Replaced(r.Device)
+}
 
 // End closes the last group and charges the device.
 func (r *Reader) End() {
@@ -104,7 +122,7 @@ func (r *Reader) settle() {
 // Apart runs f, which charges the device and the source itself, or only waits.
 func (r *Reader) Apart(s host.Source, f func()) {
 	r.settle()
-	r.source, r.used = s, true
+	r.source, r.used, r.beside = s, true, true
 	f()
 	r.since = time.Now()
 }
