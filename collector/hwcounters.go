@@ -119,8 +119,8 @@ func (p *hwPort) statGet(r *reading.Reader) ([]snapshot.Stat, bool) {
 		return nil, false
 	}
 	r.Begin(host.SourceHWCounters)
-	r.Ask(1)
-	stats, err := r.Host.RDMA.Stats(r.Ctx, r.Device, p.number, nil)
+	var stats []snapshot.Stat
+	err := r.Try(func() (err error) { stats, err = r.Host.RDMA.Stats(r.Ctx, r.Device, p.number, nil); return err })
 	noteNetlink(r, p.netlink, "stats", now, err)
 	return stats, err == nil
 }

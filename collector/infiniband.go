@@ -192,7 +192,8 @@ func (c *infiniBand) readDevice(r *reading.Reader, st *deviceState) (snapshot.De
 	for _, n := range st.numbers {
 		p := st.ports[n]
 		if p == nil {
-			p = &portState{dir: portDir(name, n), netlink: netlinkDir(name, n), agent: ownAgent{mode: c.agents}}
+			dir := portDir(name, n)
+			p = &portState{dir: dir, netlink: netlinkDir(name, n), agent: ownAgent{mode: c.agents, files: pmaDir{path: dir + "/counters"}}}
 			st.ports[n] = p
 		}
 		d.Ports = append(d.Ports, p.read(r, &d, n))

@@ -199,16 +199,25 @@ func withLink(r *reading.Reader, netdevs []snapshot.Netdev) []snapshot.Netdev {
 	out := slices.Clone(netdevs)
 	for i := range out {
 		nd := &out[i]
-		dir := netDir + nd.Name
-		nd.Index = r.Count(dir + "/ifindex")
-		nd.CarrierDowns, nd.CarrierUps = r.Count(dir+"/carrier_down_count"), r.Count(dir+"/carrier_up_count")
-		nd.Admin = nil
-		if flags, err := strconv.ParseUint(r.Optional(dir+"/flags"), 0, 64); err == nil {
+		nd.Index, nd.CarrierDowns, nd.CarrierUps, nd.Admin = nil, nil, nil, nil
+		r.Optionals(netDir+nd.Name, linkFiles, func(name string, text []byte) { linkFields[name](nd, text) })
+	}
+	return out
+}
+
+// linkFiles are the files of withLink, in the order in which they are read.
+var linkFiles = []string{"ifindex", "carrier_down_count", "carrier_up_count", "flags"}
+
+var linkFields = map[string]func(*snapshot.Netdev, []byte){
+	"ifindex":            func(nd *snapshot.Netdev, text []byte) { nd.Index = reading.CountOf(text) },
+	"carrier_down_count": func(nd *snapshot.Netdev, text []byte) { nd.CarrierDowns = reading.CountOf(text) },
+	"carrier_up_count":   func(nd *snapshot.Netdev, text []byte) { nd.CarrierUps = reading.CountOf(text) },
+	"flags": func(nd *snapshot.Netdev, text []byte) {
+		if flags, err := strconv.ParseUint(string(text), 0, 64); err == nil {
 			up := flags&iffUp != 0
 			nd.Admin = &up
 		}
-	}
-	return out
+	},
 }
 
 // operational are the values of operstate that decide whether an interface carries traffic. The kernel takes no rtnl for it.

@@ -59,7 +59,7 @@ func (st *portState) read(r *reading.Reader, d *snapshot.Device, n int) snapshot
 	}
 	st.carrierEvent(r, p.Netdev)
 	if slices.Contains(names, "counters") {
-		st.agent.counters(r, d, &p, dir)
+		st.agent.counters(r, d, &p)
 	}
 	return p
 }

@@ -94,30 +94,42 @@ func pmaByFile() map[string]*pmaCounter {
 
 var pmaIndex = pmaByFile()
 
-// readPMA reads ports/N/counters. On mlx5 each file is one firmware command.
-func readPMA(r *reading.Reader, portDir string) []snapshot.Stat {
-	dir := portDir + "/counters"
-	r.Begin(host.SourcePMA)
-	names, err := r.Host.Files.Attributes(dir)
-	if err != nil {
-		r.Issue(err)
-		return nil
-	}
-	return slices.DeleteFunc(r.Stats(dir, pmaFiles(r, names)), func(st snapshot.Stat) bool {
+// pmaDir is the directory counters of a port, with its files as listed and those that are read.
+type pmaDir struct {
+	path         string
+	infiniBand   bool // by the link layer of the port, as are the files read
+	listed, read []string
+}
+
+// stats reads the counters. On mlx5 each file is one firmware command.
+func (d *pmaDir) stats(r *reading.Reader, layer string) []snapshot.Stat {
+	return slices.DeleteFunc(r.Stats(d.path, d.files(r, layer)), func(st snapshot.Stat) bool {
 		if st.Value != allOnes {
 			return false
 		}
-		r.Issue(host.ErrGarbled(dir+"/"+st.Name, strconv.AppendUint(nil, st.Value, 10)))
+		r.Issue(host.ErrGarbled(d.path+"/"+st.Name, strconv.AppendUint(nil, st.Value, 10)))
 		return true
 	})
 }
 
-// pmaFiles are the files of ports/N/counters to be read.
-func pmaFiles(r *reading.Reader, names []string) []string {
-	if !r.Reduced() {
-		return names
+// files are the files to be read.
+func (d *pmaDir) files(r *reading.Reader, layer string) []string {
+	r.Begin(host.SourcePMA)
+	names, err := r.Host.Files.Attributes(d.path)
+	if err != nil {
+		r.Issue(err)
+		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+	if infiniBand := layer == "InfiniBand"; infiniBand != d.infiniBand || !slices.Equal(names, d.listed) {
+		d.infiniBand, d.listed = infiniBand, names
+		d.read = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			return infiniBand && slices.Contains(unusedOnInfiniBand, name)
+		})
+	}
+	if !r.Reduced() {
+		return d.read
+	}
+	return slices.DeleteFunc(slices.Clone(d.read), func(name string) bool {
 		c := pmaIndex[name]
 		return c == nil || !reads(r, c.desc)
 	})

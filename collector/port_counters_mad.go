@@ -44,10 +44,11 @@ type ownAgent struct {
 	failed   time.Time
 	errors   polled[snapshot.IBFEC]
 	settings polled[snapshot.IBPortSettings]
+	files    pmaDir
 }
 
 // counters fills the counters of a port.
-func (a *ownAgent) counters(r *reading.Reader, d *snapshot.Device, p *snapshot.Port, portDir string) {
+func (a *ownAgent) counters(r *reading.Reader, d *snapshot.Device, p *snapshot.Port) {
 	var files []snapshot.Stat
 	if a.mayAsk(r, d, p) {
 		defer func() {
@@ -57,21 +58,21 @@ func (a *ownAgent) counters(r *reading.Reader, d *snapshot.Device, p *snapshot.P
 			}
 		}()
 		if !a.verified && a.mode != CountersRecorded {
-			files = readPMA(r, portDir)
+			files = a.files.stats(r, p.LinkLayer)
 		}
 		got, err := askOwn(a, r, p.Number, a.agent.Requests(), host.Subnet.Counters)
 		if err == nil && files != nil {
 			r.Begin(host.SourcePMA)
-			err = differ(portDir, got.Stats, files, r.Stats(portDir+"/counters", namesOf(files)))
+			err = differ(a.files.path, got.Stats, files, r.Stats(a.files.path, namesOf(files)))
 		}
 		if a.note(r, err); err == nil {
 			a.verified, a.wide = true, got.Wide
-			p.Counters, p.WideCounters = append(got.Stats, readPMABut(r, portDir, got.Stats)...), got.Wide
+			p.Counters, p.WideCounters = append(got.Stats, a.files.statsBut(r, p.LinkLayer, got.Stats)...), got.Wide
 			return
 		}
 	}
 	if files == nil {
-		files = readPMA(r, portDir)
+		files = a.files.stats(r, p.LinkLayer)
 	}
 	a.verified = false
 	if a.wide { // a saturated file would look like a reset
@@ -166,31 +167,24 @@ func (a *ownAgent) report(r *reading.Reader) {
 	r.Issue(a.err)
 }
 
-// readPMABut reads the files of ports/N/counters that are not yet known.
-func readPMABut(r *reading.Reader, portDir string, known []snapshot.Stat) []snapshot.Stat {
-	dir := portDir + "/counters"
-	r.Begin(host.SourcePMA)
-	names, err := r.Host.Files.Attributes(dir)
-	if err != nil {
-		r.Issue(err)
-		return nil
-	}
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, ok := statOf(known, name); return ok })
+// statsBut reads the counters that are not yet known.
+func (d *pmaDir) statsBut(r *reading.Reader, layer string, known []snapshot.Stat) []snapshot.Stat {
+	names := slices.DeleteFunc(slices.Clone(d.files(r, layer)), func(name string) bool { _, ok := statOf(known, name); return ok })
 	if len(names) == 0 {
 		return nil
 	}
-	return r.Stats(dir, names)
+	return r.Stats(d.path, names)
 }
 
 // differ compares the agent's counts with the files before and after: nil where they match. A saturated file may lag behind.
-func differ(portDir string, got, before, after []snapshot.Stat) error {
+func differ(dir string, got, before, after []snapshot.Stat) error {
 	for _, s := range got {
 		low, there := statOf(before, s.Name)
 		high, still := statOf(after, s.Name)
 		if !there || !still || s.Value >= low && (s.Value <= high || atEnd(snapshot.Stat{Name: s.Name, Value: high})) {
 			continue
 		}
-		return &host.Error{Op: "verify", Path: portDir + "/counters/" + s.Name, Err: fmt.Errorf("%w: MAD %d, file %d before and %d after it", errCountersDiffer, s.Value, low, high)}
+		return &host.Error{Op: "verify", Path: dir + "/" + s.Name, Err: fmt.Errorf("%w: MAD %d, file %d before and %d after it", errCountersDiffer, s.Value, low, high)}
 	}
 	return nil
 }

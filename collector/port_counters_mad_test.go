@@ -97,7 +97,7 @@ const agentDir = classDir + "/mlx5_0/ports/1"
 func newAgentPort(t *testing.T, symbolErrors int) *agentPort {
 	n := func(v uint64) *uint64 { return &v }
 	a := &agentPort{
-		ownAgent: &ownAgent{mode: CountersByMAD}, answers: &agents{}, d: snapshot.Device{Name: "mlx5_0", Driver: "mlx5_core", FunctionType: snapshot.Physical},
+		ownAgent: &ownAgent{mode: CountersByMAD, files: pmaDir{path: agentDir + "/counters"}}, answers: &agents{}, d: snapshot.Device{Name: "mlx5_0", Driver: "mlx5_core", FunctionType: snapshot.Physical},
 		p: snapshot.Port{Number: 1, LinkLayer: "InfiniBand", State: n(stateActive), LID: n(17)},
 		h: machine(t, files(agentDir+"/counters/symbol_error", fmt.Sprint(symbolErrors), agentDir+"/counters/port_xmit_wait", "7", agentDir+"/counters/port_xmit_data", "1000")),
 	}
@@ -119,7 +119,7 @@ func (a *agentPort) read(t *testing.T) string {
 	files, asked := requests(host.SourcePMA), a.answers.times()
 	r := reading.New(t.Context(), a.h, "mlx5_0")
 	p, start := a.p, time.Now()
-	a.counters(r, &a.d, &p, agentDir)
+	a.counters(r, &a.d, &p)
 	r.End()
 	a.last = p
 	a.took = time.Since(start)

@@ -80,10 +80,26 @@ func TestIdleOnInfiniBand(t *testing.T) {
 	}
 }
 
+// TestUnusedFiles: the files of counters that are not exposed are read on Ethernet only.
+func TestUnusedFiles(t *testing.T) {
+	const dir = "sys/class/infiniband/mlx5_0/ports/1/counters"
+	r := readerOf(t, files(dir+"/port_xmit_packets", "9", dir+"/unicast_xmit_packets", "7", dir+"/unicast_rcv_packets", "6", dir+"/port_rcv_switch_relay_errors", "0"))
+	d := pmaDir{path: dir}
+	for _, c := range []struct {
+		layer string
+		want  int
+	}{{"InfiniBand", 1}, {"InfiniBand", 1}, {"Ethernet", 4}, {"", 4}, {"InfiniBand", 1}} {
+		if got := d.stats(r, c.layer); len(got) != c.want {
+			t.Errorf("%q: %v", c.layer, got)
+		}
+	}
+}
+
 // TestCounterOfAllOnes: a 64-bit counter of all ones is invalid; the other counters of the port are valid.
 func TestCounterOfAllOnes(t *testing.T) {
 	r := readerOf(t, "-- sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data --\n18446744073709551615\n-- sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data --\n18446744073709551614\n")
-	got := readPMA(r, "sys/class/infiniband/mlx5_0/ports/1")
+	d := pmaDir{path: "sys/class/infiniband/mlx5_0/ports/1/counters"}
+	got := d.stats(r, "Ethernet")
 	if fmt.Sprint(got) != "[{port_xmit_data 18446744073709551614}]" || len(r.Issues) != 1 || r.Issues[0].Reason != "malformed" {
 		t.Errorf("%v, issues %v", got, r.Issues)
 	}

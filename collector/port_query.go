@@ -55,8 +55,7 @@ func (st *portState) portGet(r *reading.Reader, name string, n int, rtnl bool) (
 		a, err = late, lateErr
 	} else {
 		r.Begin(host.SourcePortState)
-		r.Ask(1)
-		a, err = r.Host.RDMA.Port(r.Ctx, name, n)
+		err = r.Try(func() (err error) { a, err = r.Host.RDMA.Port(r.Ctx, name, n); return err })
 	}
 	noteNetlink(r, dir, "port", now, err)
 	return a, err == nil, true

@@ -86,6 +86,9 @@ func (v otherReads) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	return v.read(dir+"/"+name, buf)
 }
 
+// Same is not known.
+func (otherReads) Same(string) bool { return false }
+
 // Attributes is List.
 func (v otherReads) Attributes(name string) ([]string, error) { return v.list(name) }
 
@@ -118,6 +121,9 @@ func (p *Player) List(name string) ([]string, error) {
 	}
 	return p.live.Files.List(name)
 }
+
+// Opened counts paths of the unpacked directory.
+func (p *Player) Opened() uint64 { return p.live.Files.Opened() }
 
 // Identity is that of the unpacked directory.
 func (p *Player) Identity(name string) (uint64, error) {

@@ -284,6 +284,9 @@ func (r *Recorder) Head(p string, size int) (content []byte, whole bool, err err
 	return b, whole, err
 }
 
+// Opened is not recorded.
+func (r *Recorder) Opened() uint64 { return r.inner.Files.Opened() }
+
 // Identity is not recorded: a replay has its own.
 func (r *Recorder) Identity(p string) (uint64, error) { return r.inner.Files.Identity(p) }
 

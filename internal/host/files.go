@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,6 +38,7 @@ type tree struct {
 	inodes map[string]uint64 // of directories, as of the last Identity
 	kept   int               // open descriptors
 	max    int               // limit of open descriptors
+	opened atomic.Uint64     // paths of sys
 }
 
 // relistInterval is how long a change in an unmodified directory of sysfs may go unnoticed.
@@ -47,7 +49,15 @@ type dir struct {
 	id     dirID
 	names  []string
 	listed time.Time
-	files  map[string]*file // by name
+	files  map[string]*file // by name; "." is the directory itself
+	state  []uint64         // of itself and of its entries, as of the last Same; nil: unknown
+	each   fileSet          // of the last ReadEach, if all were open
+}
+
+// fileSet is open files of a directory. Looking each up by its name costs a twentieth of reading it.
+type fileSet struct {
+	names []string
+	files []*file
 }
 
 // dirID identifies a directory and its state: it differs if the directory was replaced or its entries changed.
@@ -139,9 +149,19 @@ func (t *tree) open(p string, flags int) (int, error) {
 	if !Clean(p) {
 		return -1, syscall.EINVAL
 	}
+	return t.openAt(p, flags)
+}
+
+// openAt opens a clean path, and counts those of sys.
+func (t *tree) openAt(p string, flags int) (int, error) {
 	r, rel := t.at(p)
+	if r == t.sys {
+		t.opened.Add(1)
+	}
 	return r.open(rel, flags)
 }
+
+func (t *tree) Opened() uint64 { return t.opened.Load() }
 
 // Read reads a file by its path.
 func (t *tree) Read(p string, buf []byte) ([]byte, error) {
@@ -179,12 +199,7 @@ func (t *tree) ReadEach(dir string, names []string, buf []byte, each func(name s
 	open = open[:len(names)]
 	t.mu.Lock()
 	if d := t.dirs[dir]; d != nil {
-		for i, name := range names {
-			if f := d.files[name]; f != nil {
-				f.refs++
-				open[i] = f
-			}
-		}
+		d.find(names, open)
 	}
 	t.mu.Unlock()
 	for i, name := range names {
@@ -212,6 +227,29 @@ func (t *tree) ReadEach(dir string, names []string, buf []byte, each func(name s
 		}
 	}
 	return buf
+}
+
+// find takes the files that are open.
+func (d *dir) find(names []string, open []*file) {
+	if slices.Equal(names, d.each.names) {
+		copy(open, d.each.files)
+		for _, f := range open {
+			f.refs++
+		}
+		return
+	}
+	whole := true
+	for i, name := range names {
+		if f := d.files[name]; f != nil {
+			f.refs++
+			open[i] = f
+		} else {
+			whole = false
+		}
+	}
+	if whole {
+		d.each = fileSet{slices.Clone(names), slices.Clone(open)}
+	}
 }
 
 // pread reads from the start. sysfs returns a whole attribute in one read, and regular files are short only at their end. procfs may return
@@ -288,6 +326,7 @@ func (t *tree) forget(dir, name string) {
 		t.unref(d.files[name])
 		t.kept--
 		delete(d.files, name)
+		d.each = fileSet{}
 	}
 }
 
@@ -329,6 +368,50 @@ func (t *tree) List(p string) ([]string, error) {
 	t.leaveLocked(p)
 	t.dirs[p] = &dir{id: idOf(&st), names: names, listed: time.Now(), files: map[string]*file{}}
 	return names, nil
+}
+
+// Same costs a system call for the directory and one for each entry, as long as the directory is open. The kernel does not change the time
+// of a directory of sysfs when its entries change, but the number of its links.
+func (t *tree) Same(p string) bool {
+	t.mu.Lock()
+	d := t.dirs[p]
+	t.mu.Unlock()
+	if d == nil {
+		return false
+	}
+	f, err := t.acquire(p, ".")
+	if err != nil {
+		return false
+	}
+	defer t.release(f)
+	var few [16]uint64
+	now, err := stateOf(f.fd, d.names, few[:0])
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil && slices.Equal(now, d.state) {
+		return true
+	}
+	d.state = nil
+	if err == nil {
+		d.state = slices.Clone(now)
+	}
+	return false
+}
+
+// stateOf appends what changes with a directory and with its entries.
+func stateOf(fd int, names []string, state []uint64) ([]uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	state = append(state, st.Ino, uint64(st.Nlink), uint64(st.Mtim.Sec), uint64(st.Mtim.Nsec))
+	for _, name := range names {
+		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return nil, err
+		}
+		state = append(state, st.Ino)
+	}
+	return state, nil
 }
 
 // Identity costs one system call. The kernel follows links here, also to the outside, which only changes the number.
@@ -411,6 +494,9 @@ func (t *tree) Link(p string) (string, error) {
 		return "", &Error{"readlink", p, syscall.EINVAL}
 	}
 	r, rel := t.at(p)
+	if r == t.sys {
+		t.opened.Add(1)
+	}
 	s, err := r.readlink(rel)
 	if err != nil {
 		return "", &Error{"readlink", p, err}
@@ -455,9 +541,8 @@ func (t *tree) Readable(p string) error {
 	if !Clean(p) {
 		return &Error{"access", p, syscall.EINVAL}
 	}
-	r, rel := t.at(p)
 	// O_PATH makes no driver call. The check uses the descriptor, so that it stays inside the root.
-	fd, err := r.open(rel, unix.O_PATH)
+	fd, err := t.openAt(p, unix.O_PATH)
 	if err != nil {
 		return &Error{"access", p, err}
 	}
@@ -472,8 +557,7 @@ func (t *tree) Mode(p string) (uint32, error) {
 	if !Clean(p) {
 		return 0, &Error{"stat", p, syscall.EINVAL}
 	}
-	r, rel := t.at(p)
-	fd, err := r.open(rel, unix.O_PATH) // stays inside the root, and makes no driver call
+	fd, err := t.openAt(p, unix.O_PATH) // stays inside the root, and makes no driver call
 	if err != nil {
 		return 0, &Error{"stat", p, err}
 	}

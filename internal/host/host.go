@@ -59,6 +59,7 @@ type listing struct {
 	names         []string
 	registrations map[string]uint64
 	netdevs       map[string]uint64 // change counts of the netdevs of each
+	opened        uint64            // Files.Opened before the devices were identified
 	err           error
 }
 
@@ -86,21 +87,16 @@ func (h *Host) Devices() ([]string, error) {
 	}
 	l.once.Do(func() {
 		l.names, l.err = h.Files.List(classDir)
+		if h.netdevs != nil && l.err == nil {
+			l.netdevs = h.netdevs.ofDevices(h.Files, l.names)
+		}
+		l.opened = h.Files.Opened()
 		l.registrations = make(map[string]uint64, len(l.names))
 		for _, name := range l.names {
 			if id, err := h.Files.Identity(classDir + "/" + name); err == nil {
 				l.registrations[name] = id
 			}
 		}
-		if h.netdevs == nil || l.err != nil {
-			return
-		}
-		l.netdevs = make(map[string]uint64, len(l.names))
-		var buf []byte
-		for _, name := range l.names {
-			l.netdevs[name] = h.netdevs.changes(h.Files, name, &buf)
-		}
-		h.netdevs.keep(l.netdevs)
 	})
 	return l.names, l.err
 }
@@ -139,6 +135,10 @@ func (h *Host) Replaced(name string) bool {
 	return began != 0 && id != began
 }
 
+// Settled reports whether no path of sys was opened since the devices of the round were identified: what was read of files since then is
+// of those devices, also if one of them was replaced meanwhile.
+func (h *Host) Settled() bool { return h.listing != nil && h.listing.opened == h.Files.Opened() }
+
 // Files reads kernel files. Errors are *Error and have a Reason.
 type Files interface {
 	// Read appends the content of a file, at most MaxFile bytes, to buf[:0] and returns it.
@@ -151,6 +151,12 @@ type Files interface {
 	// List returns the names in a directory, sorted. If the directory was replaced or its entries changed since the last call, cached
 	// descriptors below it are closed. Callers that read files of a directory in each round list it first.
 	List(path string) ([]string, error)
+	// Same reports whether a directory and its entries are the same, by their inodes, as in the last call, and were listed before that. false
+	// if that is not known.
+	Same(path string) bool
+	// Opened counts the paths of sys that were opened, listed or followed. While it is the same, all content is of descriptors that were
+	// open before.
+	Opened() uint64
 	// Attributes is List for a directory whose entries are constant while it exists, such as sysfs attributes. It is cheaper, and changes
 	// are noticed only after half a minute. Callers in each round call Identity of the device first.
 	Attributes(path string) ([]string, error)

@@ -15,11 +15,25 @@ type netdevNames struct {
 // deviceNetdevs is the netdevs of a device as of the last round.
 type deviceNetdevs struct {
 	uplinks map[string]netdevID // by dev_port
+	whole   bool                // all of them could be read
 	changes uint64
 }
 
 // netdevID identifies a netdev.
 type netdevID struct{ name, index string }
+
+// ofDevices returns how often the netdevs of each device have changed, and discards all other devices.
+func (k *netdevNames) ofDevices(f Files, devices []string) map[string]uint64 {
+	out := make(map[string]uint64, len(devices))
+	var buf []byte
+	for _, name := range devices {
+		out[name] = k.changes(f, name, &buf)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.devices, func(name string, _ *deviceNetdevs) bool { _, there := out[name]; return !there })
+	return out
+}
 
 // changes compares the netdevs of a device with the previous round, and returns how often they have changed. Unreadable ones count as
 // unchanged. buf is for reading.
@@ -28,12 +42,10 @@ func (k *netdevNames) changes(f Files, device string, buf *[]byte) uint64 {
 	d := k.devices[device]
 	k.mu.Unlock()
 	dir := classDir + "/" + device + "/device/net"
-	if d != nil {
-		for _, u := range d.uplinks {
-			_, _ = f.Attributes(dir + "/" + u.name) // keeps its files open
-		}
+	if same := f.Same(dir); same && d != nil && d.whole {
+		return d.changes
 	}
-	now, err := uplinksOf(f, dir, buf)
+	now, whole, err := uplinksOf(f, dir, buf)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -44,27 +56,22 @@ func (k *netdevNames) changes(f Files, device string, buf *[]byte) uint64 {
 		d.uplinks = now
 		d.changes++
 	}
+	d.whole = whole
 	return d.changes
 }
 
-// keep discards all other devices.
-func (k *netdevNames) keep(devices map[string]uint64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	maps.DeleteFunc(k.devices, func(name string, _ *deviceNetdevs) bool { _, there := devices[name]; return !there })
-}
-
 // uplinksOf returns the netdevs of a function: for each port the one created first. Representors of virtual functions and child interfaces
-// of IPoIB are created later, and are renamed with each pod that gets one.
-func uplinksOf(f Files, dir string, buf *[]byte) (map[string]netdevID, error) {
+// of IPoIB are created later, and are renamed with each pod that gets one. whole is false if something could not be read.
+func uplinksOf(f Files, dir string, buf *[]byte) (uplinks map[string]netdevID, whole bool, err error) {
 	names, err := f.List(dir)
 	if err != nil && !IsAbsent(err) {
-		return nil, err
+		return nil, false, err
 	}
-	uplinks := map[string]netdevID{}
+	uplinks, whole = map[string]netdevID{}, true
 	read := func(dir, file string) string {
 		b, err := f.ReadIn(dir, file, *buf)
 		if err != nil {
+			whole = false
 			return ""
 		}
 		*buf = b
@@ -80,5 +87,5 @@ func uplinksOf(f Files, dir string, buf *[]byte) (map[string]netdevID, error) {
 			uplinks[port] = of
 		}
 	}
-	return uplinks, nil
+	return uplinks, whole, nil
 }

@@ -6,7 +6,25 @@ import (
 	"testing"
 )
 
+// TestNetdevChanges: each change is found, also in a directory that stays open and is not listed while it is the same.
 func TestNetdevChanges(t *testing.T) {
+	for name, before := range map[string]func(t *testing.T, l *Live, net string){
+		"listed": func(_ *testing.T, l *Live, _ string) { l.Forget() },
+		"open": func(t *testing.T, l *Live, net string) {
+			age(t, net)
+			for range 2 {
+				l.ForRound().NetdevChanges("mlx5_0")
+			}
+			if !l.Files.Same(classDir + "/mlx5_0/device/net") {
+				t.Error("not the same")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { netdevsChange(t, before) })
+	}
+}
+
+func netdevsChange(t *testing.T, prepare func(t *testing.T, l *Live, net string)) {
 	bothWays(t, func(t *testing.T, dir string, l *Live) {
 		const net = classDir + "/mlx5_0/device/net"
 		add := func(name, index, port string) {
@@ -45,8 +63,8 @@ func TestNetdevChanges(t *testing.T) {
 			{"and back", func() { add("rail1", "7", "0") }, true},
 			{"the directory goes", func() { remove("../net") }, true},
 		} {
+			prepare(t, l, filepath.Join(dir, net))
 			c.do()
-			l.Forget() // sysfs returns nothing for a removed file
 			h := l.ForRound()
 			n := h.NetdevChanges("mlx5_0")
 			if (n != before) != c.changed || h.NetdevChanges("mlx5_0") != n || h.NetdevChanges("mlx5_9") != 0 {

@@ -143,7 +143,7 @@ func (d *Devices[S, T]) ReadAll(
 			defer r.End()
 			res.value, res.ok = read(r, k.state)
 		}()
-		if r.used && h.Replaced(k.name) { // the data may be of two devices, and failures are no fault
+		if r.mixed() { // and failures are no fault
 			res.ok, r.Issues = false, nil
 		}
 		res.issues, res.held = r.Issues, r.Quarantine.Items(r.Now())+r.Held

@@ -3,6 +3,8 @@ package reading
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -73,6 +75,87 @@ func TestPanicOfOneDevice(t *testing.T) {
 		if len(n.Issues) != 1 || n.Issues[0].Device != "odd" || n.Issues[0].Reason != string(host.Panic) || !errors.Is(n.Issues[0].Err, host.ErrPanic) {
 			t.Errorf("%+v", n.Issues)
 		}
+	}
+}
+
+// TestDeviceReplacedDuringTheRead: data of descriptors that were open at the start of the round is that of the first device. Once
+// something else was read, it may be that of the second.
+func TestDeviceReplacedDuringTheRead(t *testing.T) {
+	const dir = "sys/class/infiniband/a"
+	for _, c := range []struct {
+		name    string
+		then    func(r *Reader)
+		dropped bool
+	}{
+		{"nothing else", func(*Reader) {}, false},
+		{"another open file", func(r *Reader) { r.Text(dir, "kept") }, false},
+		{"a new file", func(r *Reader) { r.Text(dir, "new") }, true},
+		{"a list", func(r *Reader) { _, _ = r.Host.Files.List(dir) }, true},
+		{"a link", func(r *Reader) { _, _ = r.Host.Files.Link(dir + "/device") }, true},
+		{"a failed read", func(r *Reader) { r.Text(dir, "none") }, true},
+		{"a request", func(r *Reader) { r.Ask(1) }, true},
+		{"a request with an answer", func(r *Reader) { _ = r.Try(func() error { return nil }) }, true},
+		{"a request without an answer", func(r *Reader) { _ = r.Try(func() error { return host.ErrMalformed }) }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root := t.TempDir()
+			make := func() {
+				t.Helper()
+				for _, name := range []string{"kept", "new"} {
+					if err := errors.Join(os.MkdirAll(filepath.Join(root, dir), 0o755), os.WriteFile(filepath.Join(root, dir, name), []byte("1\n"), 0o644)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			make()
+			if err := os.Mkdir(filepath.Join(root, "proc"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			live, err := host.OpenLive(host.Paths{RootFS: root})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer live.Close()
+			d := Devices[int, string]{Collector: "c"}
+			read := func(then func(*Reader)) (got []string) {
+				h := live.ForRound()
+				names, err := h.Devices()
+				if err != nil {
+					t.Fatal(err)
+				}
+				roster := NewRoster(names, &snapshot.Reduced{}, func(name string) Identity { return IdentityOf(h, name) })
+				var n snapshot.Node
+				d.ReadAll(t.Context(), h, &n, roster, func(r *Reader, _ *int) (string, bool) {
+					r.Begin(host.SourceIdentity)
+					if _, err := r.Host.Files.Attributes(dir); err != nil {
+						t.Error(err)
+					}
+					text := r.Text(dir, "kept")
+					then(r)
+					return text, true
+				}, func(out []string) { got = out }, func(err error) {
+					if err != nil {
+						t.Error(err)
+					}
+				})
+				return got
+			}
+			for range 2 {
+				if got := read(func(*Reader) {}); !slices.Equal(got, []string{"1"}) {
+					t.Fatalf("%q", got)
+				}
+			}
+			got := read(func(r *Reader) {
+				if err := os.Rename(filepath.Join(root, dir), filepath.Join(root, "old")); err != nil {
+					t.Error(err)
+				}
+				make()
+				c.then(r)
+			})
+			if dropped := len(got) == 0; dropped != c.dropped {
+				t.Errorf("dropped %t", dropped)
+			}
+		})
 	}
 }
 

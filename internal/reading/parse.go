@@ -12,9 +12,13 @@ func parseDecimal(b []byte) (uint64, bool) {
 		return 0, false
 	}
 	var n uint64
-	for _, c := range b {
+	for i, c := range b {
 		if c < '0' || c > '9' {
 			return 0, false
+		}
+		if i < 19 { // fits
+			n = n*10 + uint64(c-'0')
+			continue
 		}
 		hi, lo := bits.Mul64(n, 10)
 		var carry uint64

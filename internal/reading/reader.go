@@ -31,6 +31,7 @@ type Reader struct {
 	source host.Source
 	asked  int
 	used   bool // at least one request was made
+	beside bool // of those, one that was not the read of a file
 	since  time.Time
 	spent  time.Duration
 	budget budget
@@ -79,7 +80,24 @@ func (r *Reader) Begin(s host.Source) {
 }
 
 // Ask counts requests that are made without a method of the reader.
-func (r *Reader) Ask(n int) { r.asked += n }
+func (r *Reader) Ask(n int) { r.asked, r.beside = r.asked+n, true }
+
+// Try makes a request of which nothing is used if it fails.
+func (r *Reader) Try(request func() error) error {
+	r.asked++
+	err := request()
+	r.beside = r.beside || err == nil
+	return err
+}
+
+// mixed reports whether the data may be of two devices: the device was replaced since the start of the round. Descriptors that were open
+// by then and return no error are of the first.
+func (r *Reader) mixed() bool {
+	if !r.used || !r.beside && len(r.Issues) == 0 && r.Host.Settled() {
+		return false
+	}
+	return r.Host.Replaced(r.Device)
+}
 
 // End closes the last group and charges the device.
 func (r *Reader) End() {
@@ -104,7 +122,7 @@ func (r *Reader) settle() {
 // Apart runs f, which charges the device and the source itself, or only waits.
 func (r *Reader) Apart(s host.Source, f func()) {
 	r.settle()
-	r.source, r.used = s, true
+	r.source, r.used, r.beside = s, true, true
 	f()
 	r.since = time.Now()
 }
@@ -210,16 +228,36 @@ func (r *Reader) Text(dir, name string) string {
 // Optional reads a text that some drivers lack or leave empty.
 func (r *Reader) Optional(path string) string {
 	slash := strings.LastIndexByte(path, '/')
-	dir, name := path[:slash], path[slash+1:]
+	return string(r.optional(path[:slash], path[slash+1:]))
+}
+
+// optional is Optional of dir/name. The result is valid until the next read.
+func (r *Reader) optional(dir, name string) []byte {
 	b, held, err := r.file(dir, name)
 	if held {
-		return ""
+		return nil
 	}
 	r.Quarantine.Note(dir, name, r.Now(), err)
 	if err != nil && !host.IsAbsent(err) {
 		r.Issue(err)
 	}
-	return string(b)
+	return b
+}
+
+// Optionals reads several texts of a directory as Optional does, and passes those that are there to use. A text is valid until use returns.
+func (r *Reader) Optionals(dir string, names []string, use func(name string, text []byte)) {
+	now := r.Now()
+	names = r.Quarantine.allowed(dir, names, now)
+	r.asked += len(names)
+	r.buf = r.Host.Files.ReadEach(dir, names, r.buf, func(name string, b []byte, err error) {
+		r.Quarantine.Note(dir, name, now, err)
+		switch {
+		case err == nil:
+			use(name, bytes.TrimSpace(b))
+		case !host.IsAbsent(err):
+			r.Issue(err)
+		}
+	})
 }
 
 // Parsed reads an optional text that some drivers lack or leave empty; one that cannot be parsed is malformed.
@@ -243,7 +281,13 @@ func (r *Reader) Decimal(path string) *uint64 {
 
 // Count is Decimal for files in which some drivers have something else.
 func (r *Reader) Count(path string) *uint64 {
-	n, ok := parseDecimal([]byte(r.Optional(path)))
+	slash := strings.LastIndexByte(path, '/')
+	return CountOf(r.optional(path[:slash], path[slash+1:]))
+}
+
+// CountOf is a decimal number; nil: the text is something else.
+func CountOf(text []byte) *uint64 {
+	n, ok := parseDecimal(text)
 	if !ok {
 		return nil
 	}
@@ -338,7 +382,8 @@ func (r *Reader) Stats(dir string, names []string) []snapshot.Stat {
 	out := make([]snapshot.Stat, 0, len(names))
 	r.asked += len(names)
 	r.buf = r.Host.Files.ReadEach(dir, names, r.buf, func(name string, b []byte, err error) {
-		if err == nil && string(bytes.TrimSpace(b)) == noPMA {
+		b = bytes.TrimSpace(b)
+		if err == nil && string(b) == noPMA {
 			err = host.NotSupported(dir + "/" + name)
 		}
 		r.Quarantine.Note(dir, name, now, err)
@@ -346,7 +391,7 @@ func (r *Reader) Stats(dir string, names []string) []snapshot.Stat {
 			r.Issue(err)
 			return
 		}
-		n, ok := parseDecimal(bytes.TrimSpace(b))
+		n, ok := parseDecimal(b)
 		if !ok {
 			r.Issue(host.ErrGarbled(dir+"/"+name, b))
 			return

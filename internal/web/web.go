@@ -164,13 +164,14 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, families []expos
 		lists = slices.Insert(lists, 0, h.own.families())
 	}
 	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
+	kind := format.FormatType()
 	b := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(b)
 	b.Reset()
 	b.Grow(int(h.size.Load()))
 	encode(b, own, format)
 	for _, list := range lists {
-		switch format.FormatType() {
+		switch kind {
 		case expfmt.TypeTextPlain:
 			b.Write(exposition.AppendText(b.AvailableBuffer(), list))
 		case expfmt.TypeOpenMetrics:
@@ -179,7 +180,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, families []expos
 			encode(b, slices.Collect(exposition.DTO(list)), format)
 		}
 	}
-	if format.FormatType() == expfmt.TypeOpenMetrics {
+	if kind == expfmt.TypeOpenMetrics {
 		b.WriteString("# EOF\n")
 	}
 	h.size.Store(int64(b.Len() + 1024))
@@ -191,6 +192,9 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // encode uses the encoder of the library, without the final line of OpenMetrics.
 func encode(b *bytes.Buffer, families []*dto.MetricFamily, format expfmt.Format) {
+	if len(families) == 0 { // making an encoder parses the format
+		return
+	}
 	e := expfmt.NewEncoder(b, format)
 	for _, f := range families {
 		// A bytes.Buffer does not fail, and families of the library are valid.
