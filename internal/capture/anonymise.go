@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
 )
@@ -70,8 +71,8 @@ func Anonymise(a *Archive, cabled ...string) {
 }
 
 var (
-	macPattern  = regexp.MustCompile(`\b[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}\b`)
-	guidPattern = regexp.MustCompile(`\b[0-9a-f]{4}(?::[0-9a-f]{4}){3,7}\b`)
+	macPattern  = lazy.Regexp(`\b[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}\b`)
+	guidPattern = lazy.Regexp(`\b[0-9a-f]{4}(?::[0-9a-f]{4}){3,7}\b`)
 )
 
 // HostPseudonym is the host name in an anonymised capture.
@@ -125,7 +126,7 @@ func (p *pseudonyms) collect(a *Archive) {
 	}
 	a.each(func(e *Entry) {
 		text := string(e.Data)
-		for _, u := range gpuUUIDPattern.FindAllString(text, -1) {
+		for _, u := range gpuUUIDPattern().FindAllString(text, -1) {
 			uuids.add(u[4:])
 		}
 		if e.Kind == File && isLLDP(e.Path) {
@@ -140,7 +141,7 @@ func (p *pseudonyms) collect(a *Archive) {
 		case isIdentity(e.Path):
 			serials.add(moduleSerial(e))
 		case isKFD(e.Path):
-			for _, m := range kfdPattern.FindAllStringSubmatch(text, -1) {
+			for _, m := range kfdPattern().FindAllStringSubmatch(text, -1) {
 				kfd.add(m[2])
 			}
 		case isGPU(e.Path):
@@ -202,12 +203,12 @@ func or(s, fallback string) string {
 
 // each replaces the device-specific digits of every address by low, and networks by net.
 func (p *pseudonyms) each(s string, low, net func(string) string) string {
-	s = macPattern.ReplaceAllStringFunc(s, func(m string) string {
+	s = macPattern().ReplaceAllStringFunc(s, func(m string) string {
 		d := []byte(strings.ReplaceAll(m, ":", ""))
 		p.tail(d, low)
 		return group(d, 2)
 	})
-	s = guidPattern.ReplaceAllStringFunc(s, func(m string) string {
+	s = guidPattern().ReplaceAllStringFunc(s, func(m string) string {
 		d := []byte(strings.ReplaceAll(m, ":", ""))
 		switch {
 		case len(d) == 32 && len(bytes.Trim(d[12:], "0")) == 0: // iWARP: the MAC, then zeros

@@ -213,7 +213,7 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 				continue
 			}
 			_, file, _ := strings.Cut(name, " ")
-			if networkFile.MatchString(file) {
+			if networkFile().MatchString(file) {
 				ipv4(file, now, func(digits string) string {
 					if strings.Contains(content, digits) || !strings.HasPrefix(digits, "0a0a") {
 						t.Errorf("%s: %s0/28 is left", name, digits)
@@ -246,12 +246,12 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 				continue
 			}
 			if isKFD(file) {
-				for _, m := range kfdPattern.FindAllStringSubmatch(content, -1) {
+				for _, m := range kfdPattern().FindAllStringSubmatch(content, -1) {
 					if strings.Contains(now, m[0]+"\n") {
 						t.Errorf("%s: %s is left", name, m[0])
 					}
 				}
-				content, now = kfdPattern.ReplaceAllString(content, "$1"), kfdPattern.ReplaceAllString(now, "$1")
+				content, now = kfdPattern().ReplaceAllString(content, "$1"), kfdPattern().ReplaceAllString(now, "$1")
 			}
 			content = siteLine.ReplaceAllString(content, "") // of this site
 			if !address.MatchString(content) && !isBareID(name) && host != "" && !strings.Contains(content, host) && now != content {

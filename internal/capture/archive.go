@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/lazy"
 )
 
 // Version is the version written and the newest that can be read. Version 1 has no base, @lines and @files.
@@ -176,7 +176,7 @@ func Parse(data []byte) (*Archive, error) {
 }
 
 // baseName is a valid name of a base, without .txtar and without a path.
-var baseName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
+var baseName = lazy.Regexp(`^[a-z0-9][a-z0-9.-]*$`)
 
 func (a *Archive) parseMeta(data []byte) error {
 	if err := json.Unmarshal(data, &a.Meta); err != nil {
@@ -185,7 +185,7 @@ func (a *Archive) parseMeta(data []byte) error {
 	if a.Meta.Version < 1 || a.Meta.Version > Version {
 		return fmt.Errorf("version %d is not supported, only 1 to %d", a.Meta.Version, Version)
 	}
-	if a.IsVariant() && (a.Meta.Version < Version || !baseName.MatchString(a.Meta.Base)) {
+	if a.IsVariant() && (a.Meta.Version < Version || !baseName().MatchString(a.Meta.Base)) {
 		return fmt.Errorf("base %q: a variant requires version %d and a base name of lower case letters, digits, '-' and '.'", a.Meta.Base, Version)
 	}
 	if len(a.Meta.Rounds) == 0 {

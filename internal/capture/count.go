@@ -6,12 +6,12 @@ import (
 	"maps"
 	"path"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -79,7 +79,7 @@ func mapCounters(p string, data []byte, f func(name string, n uint64) uint64) []
 	switch {
 	case p == "proc/uptime":
 		return mapHundredths(data, f)
-	case counterFile.MatchString(p):
+	case counterFile().MatchString(p):
 		n, err := strconv.ParseUint(string(bytes.TrimSpace(data)), 10, 64)
 		if err != nil || isReading(path.Base(p)) {
 			return data
@@ -136,8 +136,8 @@ func mapHundredths(data []byte, f func(name string, n uint64) uint64) []byte {
 }
 
 var (
-	counterFile   = regexp.MustCompile(`/(counters|hw_counters|statistics)/[^/]+$`)
-	countedAnswer = regexp.MustCompile(`^(?:rdma|ethtool)/.*/(stats|pause|fec)$|^subnet/.*/(agent|fec|manager)/`)
+	counterFile   = lazy.Regexp(`/(counters|hw_counters|statistics)/[^/]+$`)
+	countedAnswer = lazy.Regexp(`^(?:rdma|ethtool)/.*/(stats|pause|fec)$|^subnet/.*/(agent|fec|manager)/`)
 )
 
 // isReading reports whether a value among counters is not one: the lifetime of the kernel's counter cache, the percentage of PCIe stalls of
@@ -155,7 +155,7 @@ func countedLines(p string) func(name string) bool {
 	if isGPU(p) {
 		return tableOf(reflect.TypeFor[snapshot.GPU]()).counts
 	}
-	m := countedAnswer.FindStringSubmatch(p)
+	m := countedAnswer().FindStringSubmatch(p)
 	if m == nil {
 		return nil
 	}

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/transceiver"
 )
 
@@ -117,10 +117,10 @@ func (p *Player) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.
 	return out, nil
 }
 
-var eepromEntry = regexp.MustCompile(`^ethtool/[^/]+/eeprom/[0-9a-f]{2}-[0-9a-f]{2}-[0-9]+$`)
+var eepromEntry = lazy.Regexp(`^ethtool/[^/]+/eeprom/[0-9a-f]{2}-[0-9a-f]{2}-[0-9]+$`)
 
 // isEEPROM reports whether an entry is a page of a module.
-func isEEPROM(name string) bool { return eepromEntry.MatchString(name) }
+func isEEPROM(name string) bool { return eepromEntry().MatchString(name) }
 
 // isIdentity reports whether an entry is the page with the module's identity: page 00h of A0h.
 func isIdentity(name string) bool { return isEEPROM(name) && strings.HasSuffix(name, "/50-00-0") }

@@ -3,29 +3,30 @@ package capture
 import (
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"rdma_exporter/internal/lazy"
 )
 
 // IPv4 addresses are in the routes and neighbours of the network namespace of the host: in hex, the lowest byte first, and as text.
 var (
-	networkFile = regexp.MustCompile(`^proc/(?:\d+/)?net/(route|arp)$`)
-	ipv4Pattern = regexp.MustCompile(`\b\d{1,3}(?:\.\d{1,3}){3}\b`)
+	networkFile = lazy.Regexp(`^proc/(?:\d+/)?net/(route|arp)$`)
+	ipv4Pattern = lazy.Regexp(`\b\d{1,3}(?:\.\d{1,3}){3}\b`)
 )
 
 // ipv4 replaces the addresses in routes and neighbours by net, which gets and returns the first 28 bits in hex digits. Masks and the address of the
 // default route are kept.
 func ipv4(name, text string, net func(digits string) string) string {
-	m := networkFile.FindStringSubmatch(name)
+	m := networkFile().FindStringSubmatch(name)
 	switch {
 	case m == nil:
 		return text
 	case m[1] == "route":
 		return routes(text, net)
 	}
-	return ipv4Pattern.ReplaceAllStringFunc(text, func(address string) string {
+	return ipv4Pattern().ReplaceAllStringFunc(text, func(address string) string {
 		var digits strings.Builder
 		for part := range strings.SplitSeq(address, ".") {
 			n, err := strconv.ParseUint(part, 10, 8)

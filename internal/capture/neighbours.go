@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"net"
-	"regexp"
 	"strings"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/lldp"
 )
 
@@ -78,7 +78,7 @@ func addressesIn(b []byte) string {
 }
 
 // interfaceName matches default names of switch ports.
-var interfaceName = regexp.MustCompile(`^[A-Za-z]+-?[0-9]+(?:[/:.][0-9]+)*$`)
+var interfaceName = lazy.Regexp(`^[A-Za-z]+-?[0-9]+(?:[/:.][0-9]+)*$`)
 
 // frames rewrites the neighbours of a file with pseudonyms, without the software and management addresses of switches.
 func (p *pseudonyms) frames(b []byte) (out []byte) {
@@ -92,7 +92,7 @@ func (p *pseudonyms) frames(b []byte) (out []byte) {
 			tlvs = append(tlvs, lldp.TLV{Type: lldp.TypeSystemName, Value: []byte(SystemIn(p.systems, n.SystemName))})
 		}
 		tlvs = append(tlvs, lldp.TLV{Type: lldp.TypeCapabilities, Value: binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, n.Enabled), n.Enabled)})
-		if interfaceName.MatchString(n.PortDescription) {
+		if interfaceName().MatchString(n.PortDescription) {
 			tlvs = append(tlvs, lldp.TLV{Type: lldp.TypePortDescription, Value: []byte(n.PortDescription)})
 		}
 		f := lldp.Frame([6]byte(p.mac(n.Source)), tlvs...)

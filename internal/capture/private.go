@@ -3,17 +3,17 @@ package capture
 import (
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/snapshot"
 )
 
 // plainSetting matches values without host and file names.
-var plainSetting = regexp.MustCompile(`^[A-Za-z0-9_,:=^+-]*$`)
+var plainSetting = lazy.Regexp(`^[A-Za-z0-9_,:=^+-]*$`)
 
 // publicProcess removes settings that may contain hosts, users or files.
 func publicProcess(data []byte) []byte {
@@ -22,11 +22,11 @@ func publicProcess(data []byte) []byte {
 		return nil
 	}
 	private := func(name, value string) bool {
-		return !plainSetting.MatchString(value) || name == "NCCL_COMM_ID" || name == "NCCL_HOSTID"
+		return !plainSetting().MatchString(value) || name == "NCCL_COMM_ID" || name == "NCCL_HOSTID"
 	}
 	maps.DeleteFunc(p.Env, private)
 	maps.DeleteFunc(p.Conf, private)
-	if !plainSetting.MatchString(p.Command) {
+	if !plainSetting().MatchString(p.Command) {
 		p.Command = ""
 	}
 	p.JobName, p.User = "", ""
@@ -36,14 +36,16 @@ func publicProcess(data []byte) []byte {
 	return encode(p)
 }
 
+const uuidForm = `[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`
+
 var (
-	nvmlGPUEntry = regexp.MustCompile(`^` + nvmlGPUDir + `/[0-9]+$`)
-	uuidPattern  = regexp.MustCompile(`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
+	nvmlGPUEntry = lazy.Regexp(`^` + nvmlGPUDir + `/[0-9]+$`)
+	uuidPattern  = lazy.Regexp(`\b` + uuidForm + `\b`)
 	// gpuUUIDPattern matches a UUID of a GPU or MIG instance in any file, for example /proc/driver/nvidia/gpus/ADDRESS/information.
-	gpuUUIDPattern = regexp.MustCompile(`\b(?:GPU|MIG)-` + uuidPattern.String()[2:])
+	gpuUUIDPattern = lazy.Regexp(`\b(?:GPU|MIG)-` + uuidForm + `\b`)
 )
 
-func isGPU(name string) bool { return nvmlGPUEntry.MatchString(name) }
+func isGPU(name string) bool { return nvmlGPUEntry().MatchString(name) }
 
 // gpu replaces the UUIDs and the serial number in an entry of a GPU. An entry that cannot be decoded is left out.
 func (p *pseudonyms) gpu(name string, data []byte) []byte {
@@ -61,7 +63,7 @@ func (p *pseudonyms) gpu(name string, data []byte) []byte {
 
 // gpuUUIDs replaces the UUIDs of GPUs in a text.
 func (p *pseudonyms) gpuUUIDs(s string) string {
-	return gpuUUIDPattern.ReplaceAllStringFunc(s, func(u string) string { return u[:4] + or(p.uuids[u[4:]], u[4:]) })
+	return gpuUUIDPattern().ReplaceAllStringFunc(s, func(u string) string { return u[:4] + or(p.uuids[u[4:]], u[4:]) })
 }
 
 // pods replaces the names of namespaces and pods. An entry that cannot be decoded is left out.
@@ -77,13 +79,13 @@ func (p *pseudonyms) pods(data []byte) []byte {
 }
 
 // kfdPattern matches the unique ID of an AMD GPU and the ID of its XGMI hive in the topology of amdkfd. Zero is none.
-var kfdPattern = regexp.MustCompile(`(?m)^(unique_id|hive_id) ([1-9][0-9]*)$`)
+var kfdPattern = lazy.Regexp(`(?m)^(unique_id|hive_id) ([1-9][0-9]*)$`)
 
 func isKFD(path string) bool { return strings.Contains(path, "kfd/topology/nodes/") }
 
 // kfd replaces the IDs in the properties of a node.
 func (p *pseudonyms) kfd(text string) string {
-	return kfdPattern.ReplaceAllStringFunc(text, func(line string) string {
+	return kfdPattern().ReplaceAllStringFunc(text, func(line string) string {
 		name, id, _ := strings.Cut(line, " ")
 		return name + " " + p.kfdIDs[id]
 	})

@@ -155,9 +155,9 @@ func isProcess(p *snapshot.Process) bool {
 	topology, err := topologyOf([]byte(p.Topology))
 	return all(p.GPUs, isMinor) && all(p.Verbs, isNode) && all(p.DMABUFs, isDMABUFs) && len(p.DMABUFs) <= 2 &&
 		len(p.Command) <= commandLength && p.Command == printable(p.Command) &&
-		(p.NCCL == "" || ncclLibrary.MatchString("libnccl.so."+p.NCCL)) &&
+		(p.NCCL == "" || ncclLibrary().MatchString("libnccl.so."+p.NCCL)) &&
 		isPlaced(p) &&
-		areSettings(p.Env, variableName, schedulerNames) && areSettings(p.Conf, settingName, nil) &&
+		areSettings(p.Env, variableName(), schedulerNames) && areSettings(p.Conf, settingName(), nil) &&
 		err == nil && topology == p.Topology &&
 		p.Regions == nil && p.RegionBytes == nil
 }

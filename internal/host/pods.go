@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
+	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -41,8 +41,8 @@ const (
 
 // Names in Kubernetes: RFC 1123 label and subdomain.
 var (
-	namespaceForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
-	podNameForm   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+	namespaceForm = lazy.Regexp(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+	podNameForm   = lazy.Regexp(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
 )
 
 const (
@@ -130,7 +130,7 @@ func podsOf(answer *podresources.ListPodResourcesResponse) ([]snapshot.Pod, erro
 	out, devices := []snapshot.Pod{}, 0
 	for _, p := range answer.GetPodResources() {
 		one := snapshot.Pod{Namespace: p.GetNamespace(), Name: p.GetName()}
-		if len(one.Namespace) > namespaceLength || len(one.Name) > podNameLength || !namespaceForm.MatchString(one.Namespace) || !podNameForm.MatchString(one.Name) {
+		if len(one.Namespace) > namespaceLength || len(one.Name) > podNameLength || !namespaceForm().MatchString(one.Namespace) || !podNameForm().MatchString(one.Name) {
 			return nil, fmt.Errorf("%w: pod %.64q", ErrMalformed, one.Namespace+"/"+one.Name)
 		}
 		for _, c := range p.GetContainers() {

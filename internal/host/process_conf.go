@@ -114,7 +114,7 @@ func addSettings(to map[string]string, room *int, b []byte) (whole bool) {
 	whole = true
 	for line := range strings.Lines(string(b)) {
 		name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
-		if ok && settingName.MatchString(name) {
+		if ok && settingName().MatchString(name) {
 			whole = addSetting(to, room, name, value) && whole
 		}
 	}

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+
+	"rdma_exporter/internal/lazy"
 )
 
 // Limits of settings, since the job chooses their length: of one, and of all settings of a process or of its files. The longest in NCCL are
@@ -22,8 +23,8 @@ const (
 // Names of settings: of NCCL, in its files and in the environment, and of UCX for RDMA, in the environment. A name that is not that of a variable
 // could break a line of a capture.
 var (
-	settingName  = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
-	variableName = regexp.MustCompile(`^(NCCL|UCX_IB)_[A-Z0-9_]+$`)
+	settingName  = lazy.Regexp(`^NCCL_[A-Z0-9_]+$`)
+	variableName = lazy.Regexp(`^(NCCL|UCX_IB)_[A-Z0-9_]+$`)
 )
 
 var schedulerNames = []string{
@@ -52,7 +53,7 @@ func environment(b []byte) (out map[string]string, whole bool) {
 	room := settingsLength
 	for entry := range bytes.SplitSeq(b, []byte{0}) {
 		name, value, ok := bytes.Cut(entry, []byte("="))
-		if ok && (variableName.Match(name) || slices.Contains(schedulerNames, string(name))) {
+		if ok && (variableName().Match(name) || slices.Contains(schedulerNames, string(name))) {
 			whole = addSetting(out, &room, string(name), string(value)) && whole
 		}
 	}
@@ -144,7 +145,7 @@ func startOf(b []byte) string {
 	return fields[19]
 }
 
-var ncclLibrary = regexp.MustCompile(`^libnccl\.so\.([0-9]+\.[0-9]+\.[0-9]+)$`)
+var ncclLibrary = lazy.Regexp(`^libnccl\.so\.([0-9]+\.[0-9]+\.[0-9]+)$`)
 
 // mappedWords occur in file names of the libraries searched for: NCCL with its net plugins, and those that transfer caches by RDMA.
 var mappedWords = []string{"libnccl", "nixl", "mooncake"}
@@ -154,7 +155,7 @@ func mapped(maps []byte) (version string, nccl, plugin, mover bool) {
 	for line := range strings.Lines(string(maps)) {
 		file := strings.TrimSuffix(strings.TrimSpace(line), " (deleted)")
 		base := path.Base(file)
-		switch m := ncclLibrary.FindStringSubmatch(base); {
+		switch m := ncclLibrary().FindStringSubmatch(base); {
 		case m != nil:
 			version, nccl = m[1], true
 		case strings.HasPrefix(base, "libnccl.so"):

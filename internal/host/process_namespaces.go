@@ -1,9 +1,10 @@
 package host
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"rdma_exporter/internal/lazy"
 )
 
 // InnerPID is the PID of a process in its own PID namespace, as the process sees itself: the last number of NSpid in /proc/PID/status. It
@@ -34,7 +35,7 @@ func SameNetwork(f Files, pid int) (same, known bool) {
 }
 
 // namespace is the target of /proc/PID/ns/net, net:[4026531840] (nsfs, ns_get_path).
-var namespace = regexp.MustCompile(`^net:\[([0-9]{1,20})\]$`)
+var namespace = lazy.Regexp(`^net:\[([0-9]{1,20})\]$`)
 
 // networkOf is the number of the network namespace of a process, a PID or self; empty if it is not readable.
 func networkOf(f Files, process string) string {
@@ -42,7 +43,7 @@ func networkOf(f Files, process string) string {
 	if err != nil {
 		return ""
 	}
-	if m := namespace.FindStringSubmatch(target); m != nil {
+	if m := namespace().FindStringSubmatch(target); m != nil {
 		return m[1]
 	}
 	return ""

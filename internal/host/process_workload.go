@@ -1,9 +1,9 @@
 package host
 
 import (
-	"regexp"
 	"strings"
 
+	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -11,22 +11,22 @@ import (
 // /slurm/uid_1001/job_77/step_batch. The kubelet: /kubepods.slice/kubepods-podUID.slice/cri-containerd-ID.scope with "_" in the UID, or
 // /kubepods/burstable/podUID/ID; the UID of a static pod is a hash without dashes.
 var (
-	slurmJob  = regexp.MustCompile(`/job_([0-9]+)(?:/step_([0-9a-z]{1,16}))?(?:/|$)`)
-	podUID    = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32}\b)`)
-	container = regexp.MustCompile(`[/:-]([0-9a-f]{12})[0-9a-f]{52}(?:\.scope)?(?:/|$)`)
-	unit      = regexp.MustCompile(`/([A-Za-z0-9:_.\\@-]{1,255}\.(?:service|scope))(?:/|$)`)
+	slurmJob  = lazy.Regexp(`/job_([0-9]+)(?:/step_([0-9a-z]{1,16}))?(?:/|$)`)
+	podUID    = lazy.Regexp(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32}\b)`)
+	container = lazy.Regexp(`[/:-]([0-9a-f]{12})[0-9a-f]{52}(?:\.scope)?(?:/|$)`)
+	unit      = lazy.Regexp(`/([A-Za-z0-9:_.\\@-]{1,255}\.(?:service|scope))(?:/|$)`)
 
-	slurmID = regexp.MustCompile(`^[0-9]{1,10}(_[0-9]{1,10})?$`)
+	slurmID = lazy.Regexp(`^[0-9]{1,10}(_[0-9]{1,10})?$`)
 )
 
 // Forms of the fields of a process that are from its control group.
 var (
-	jobForm       = regexp.MustCompile(`^(slurm/[0-9]{1,255}(_[0-9]{1,10})?|kubernetes/([0-9a-f-]{36}|[0-9a-f]{32}))?$`)
-	stepForm      = regexp.MustCompile(`^[0-9a-z]{0,16}$`)
-	containerForm = regexp.MustCompile(`^([0-9a-f]{12})?$`)
-	unitForm      = regexp.MustCompile(`^([A-Za-z0-9:_.\\@-]{1,255}\.(service|scope)|user\.slice)?$`)
-	networkForm   = regexp.MustCompile(`^[0-9]{0,20}$`)
-	userForm      = regexp.MustCompile(`^[0-9]{0,10}$`)
+	jobForm       = lazy.Regexp(`^(slurm/[0-9]{1,255}(_[0-9]{1,10})?|kubernetes/([0-9a-f-]{36}|[0-9a-f]{32}))?$`)
+	stepForm      = lazy.Regexp(`^[0-9a-z]{0,16}$`)
+	containerForm = lazy.Regexp(`^([0-9a-f]{12})?$`)
+	unitForm      = lazy.Regexp(`^([A-Za-z0-9:_.\\@-]{1,255}\.(service|scope)|user\.slice)?$`)
+	networkForm   = lazy.Regexp(`^[0-9]{0,20}$`)
+	userForm      = lazy.Regexp(`^[0-9]{0,10}$`)
 )
 
 // jobNameLength limits the name of a job, which its owner chooses.
@@ -40,20 +40,20 @@ type cgroupPlace struct{ job, step, container, unit string }
 func placeOf(env map[string]string, cgroup []byte) (out cgroupPlace) {
 	for line := range strings.Lines(string(cgroup)) {
 		line = strings.TrimSpace(line)
-		if m := slurmJob.FindStringSubmatch(line); m != nil && out.job == "" {
+		if m := slurmJob().FindStringSubmatch(line); m != nil && out.job == "" {
 			out.job, out.step = "slurm/"+m[1], m[2]
 		}
-		if m := podUID.FindStringSubmatch(line); m != nil && out.job == "" {
+		if m := podUID().FindStringSubmatch(line); m != nil && out.job == "" {
 			out.job = "kubernetes/" + strings.ReplaceAll(m[1], "_", "-")
 		}
-		if m := container.FindAllStringSubmatch(line, -1); m != nil && out.container == "" {
+		if m := container().FindAllStringSubmatch(line, -1); m != nil && out.container == "" {
 			out.container = m[len(m)-1][1]
 		}
 		if out.unit == "" {
 			out.unit = unitOf(line)
 		}
 	}
-	if id := env["SLURM_JOB_ID"]; out.job == "" && slurmID.MatchString(id) {
+	if id := env["SLURM_JOB_ID"]; out.job == "" && slurmID().MatchString(id) {
 		out.job = "slurm/" + id
 	}
 	if out.job != "" || out.container != "" {
@@ -64,7 +64,7 @@ func placeOf(env map[string]string, cgroup []byte) (out cgroupPlace) {
 
 // unitOf is the innermost systemd unit of a path. Units of a user's own manager have names that the user chooses: they are user.slice.
 func unitOf(path string) string {
-	found := unit.FindAllStringSubmatch(path, -1)
+	found := unit().FindAllStringSubmatch(path, -1)
 	switch {
 	case len(found) == 0:
 		return ""
@@ -95,8 +95,8 @@ func withoutNames(found []snapshot.Process) []snapshot.Process {
 
 // isPlaced reports whether the fields that place sets have the form that it gives them.
 func isPlaced(p *snapshot.Process) bool {
-	return jobForm.MatchString(p.Job) && stepForm.MatchString(p.Step) && containerForm.MatchString(p.Container) && unitForm.MatchString(p.Unit) &&
-		userForm.MatchString(p.User) && networkForm.MatchString(p.Network) && p.Netdevs == possibleNames(p.Netdevs) && len(p.JobName) <= jobNameLength && p.JobName == printable(p.JobName)
+	return jobForm().MatchString(p.Job) && stepForm().MatchString(p.Step) && containerForm().MatchString(p.Container) && unitForm().MatchString(p.Unit) &&
+		userForm().MatchString(p.User) && networkForm().MatchString(p.Network) && p.Netdevs == possibleNames(p.Netdevs) && len(p.JobName) <= jobNameLength && p.JobName == printable(p.JobName)
 }
 
 // cutText is the begin of a text, without a part of a character.

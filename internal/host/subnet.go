@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
+	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/mad"
 )
 
@@ -63,11 +63,11 @@ func (s IBSets) Link() mad.Link {
 }
 
 // managed matches the description of a managed NVIDIA switch: MF0;NAME:MODEL/UNIT.
-var managed = regexp.MustCompile(`^MF0;([^:]+):`)
+var managed = lazy.Regexp(`^MF0;([^:]+):`)
 
 // System is the name of the far node. Unmanaged switches of a model all have the same description: their name includes the GUID.
 func (l *IBLink) System() string {
-	if m := managed.FindStringSubmatch(l.FarDescription); m != nil {
+	if m := managed().FindStringSubmatch(l.FarDescription); m != nil {
 		return m[1]
 	}
 	if l.FarDescription == "" || strings.HasSuffix(l.FarDescription, "Mellanox Technologies") {

@@ -1,8 +1,9 @@
 package kernellog
 
 import (
-	"regexp"
 	"time"
+
+	"rdma_exporter/internal/lazy"
 )
 
 // Joiner recognises lines, and those whose meaning is in the lines that follow: a task that is stuck is a fault of an RDMA device if a
@@ -20,7 +21,7 @@ const (
 )
 
 // frame is a function of a module in a stack (kernel/kallsyms.c, sprint_symbol).
-var frame = regexp.MustCompile(`\+0x[0-9a-f]+/0x[0-9a-f]+ \[(\w+)(?: [0-9a-f]+)?\]`)
+var frame = lazy.Regexp(`\+0x[0-9a-f]+/0x[0-9a-f]+ \[(\w+)(?: [0-9a-f]+)?\]`)
 
 // rdmaModules are the modules whose functions on a stack make a report one of an RDMA device or a GPU.
 var rdmaModules = of("mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_ib", "mlx4_en", "bnxt_en", "bnxt_re", "ice", "irdma", "i40e", "ionic", "ionic_rdma", "hns3", "hns_roce_hw_v2",
@@ -42,7 +43,7 @@ func (j *Joiner) Line(at time.Duration, line string) (Event, bool) {
 		j.open = false
 		return Event{}, false
 	}
-	m := frame.FindStringSubmatch(line)
+	m := frame().FindStringSubmatch(line)
 	if m == nil || !rdmaModules[m[1]] {
 		return Event{}, false
 	}

@@ -3,8 +3,9 @@
 package kernellog
 
 import (
-	"regexp"
 	"strings"
+
+	"rdma_exporter/internal/lazy"
 )
 
 // Event is a recognised line, or several that belong together.
@@ -21,28 +22,28 @@ type Event struct {
 const maxDetail = 96
 
 // prefix is what dev_printk and netdev_printk print before a message: driver, bus address, interface (drivers/base/core.c, net/core/dev.c).
-var prefix = regexp.MustCompile(`^([\w-]+) ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?: ([^\s:()]{1,15}))?(?: \([^)]{1,40}\))*: (.*)$`)
+var prefix = lazy.Regexp(`^([\w-]+) ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?: ([^\s:()]{1,15}))?(?: \([^)]{1,40}\))*: (.*)$`)
 
 // rdmaPrefix is that of ibdev_printk, and of drivers that print the name of the RDMA device (drivers/infiniband/core/device.c).
-var rdmaPrefix = regexp.MustCompile(`^(?:infiniband|ibdev) ([\w-]{1,63}): (.*)$`)
+var rdmaPrefix = lazy.Regexp(`^(?:infiniband|ibdev) ([\w-]{1,63}): (.*)$`)
 
 // inFunction is what macros of mlx5 print before a message: function:line:(pid N).
-var inFunction = regexp.MustCompile(`^\w+:\d+:(?:\(pid \d+\):)? `)
+var inFunction = lazy.Regexp(`^\w+:\d+:(?:\(pid \d+\):)? `)
 
 // printed is what dmesg, journald and syslog put before a message: level, time, host.
-var printed = regexp.MustCompile(`^(?:<\d+>)?(?:\[[ \d.]+\] |\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}\] |(?:\S+ +){1,5}?kernel: )*`)
+var printed = lazy.Regexp(`^(?:<\d+>)?(?:\[[ \d.]+\] |\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}\] |(?:\S+ +){1,5}?kernel: )*`)
 
 // Parse recognises a line, as the kernel or a log file has it.
 func Parse(line string) (Event, bool) {
 	var e Event
-	line = line[len(printed.FindString(line)):]
+	line = line[len(printed().FindString(line)):]
 	text := line
-	if m := prefix.FindStringSubmatch(line); m != nil {
+	if m := prefix().FindStringSubmatch(line); m != nil {
 		e.Driver, e.PCIAddress, e.Netdev, text = m[1], m[2], m[3], m[4]
-	} else if m := rdmaPrefix.FindStringSubmatch(line); m != nil {
+	} else if m := rdmaPrefix().FindStringSubmatch(line); m != nil {
 		e.Device, text = m[1], m[2]
 	}
-	text = inFunction.ReplaceAllString(text, "")
+	text = inFunction().ReplaceAllString(text, "")
 	for i := range Patterns {
 		p := &Patterns[i]
 		if p.drivers != nil && !p.drivers[e.Driver] || p.needle != "" && !strings.Contains(text, p.needle) {
@@ -91,12 +92,12 @@ func (e *Event) fields(names, values []string) {
 	}
 }
 
-var short = regexp.MustCompile(`^([0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.([0-7]))?$`)
+var short = lazy.Regexp(`^([0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.([0-7]))?$`)
 
 // address completes a bus address as the IOMMU drivers and NVRM print it: 4d:00.0 without domain, 0000:4d:00 without function.
 func address(s string) string {
 	s = strings.ToLower(s)
-	if m := short.FindStringSubmatch(s); m != nil {
+	if m := short().FindStringSubmatch(s); m != nil {
 		s = "0000:" + s
 	}
 	if !strings.Contains(s, ".") {

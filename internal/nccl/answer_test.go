@@ -156,10 +156,10 @@ func TestTextLinesAreTested(t *testing.T) {
 	for _, l := range textLines {
 		found := false
 		for _, line := range all {
-			found = found || l.form.MatchString(line)
+			found = found || l.form().MatchString(line)
 		}
 		if !found {
-			t.Errorf("no answer has %s", l.form)
+			t.Errorf("no answer has %s", l.form())
 		}
 	}
 }

@@ -5,12 +5,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+
+	"rdma_exporter/internal/lazy"
 )
 
 // Rates are the bus bandwidths of the operation that moved most data in a communicator, as NCCL's Inspector plugin has recorded it on this
@@ -41,12 +42,12 @@ const (
 )
 
 // dumpName is the name of a file, HOSTNAME-pidPID.log (plugins/profiler/inspector/inspector.cc, inspectorStateDumpJSON).
-var dumpName = regexp.MustCompile(`^(.+)-pid([0-9]{1,10})\.log$`)
+var dumpName = lazy.Regexp(`^(.+)-pid([0-9]{1,10})\.log$`)
 
 // PIDOfDump is the process that writes a file, if it runs on one of the hosts: the directory (NCCL_INSPECTOR_DUMP_DIR) may be shared. 0: it is
 // no dump of these.
 func PIDOfDump(name string, hosts []string) int {
-	m := dumpName.FindStringSubmatch(name)
+	m := dumpName().FindStringSubmatch(name)
 	if m == nil || !slices.Contains(hosts, m[1]) {
 		return 0
 	}

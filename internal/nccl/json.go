@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"rdma_exporter/internal/lazy"
 )
 
 // dump is the answer in JSON: src/ras/client_support.cc, json… functions and rasDumpCommsToJSON, v2.28.7 to v2.30.7.
@@ -49,21 +50,21 @@ type commRank struct {
 }
 
 // missingComma: versions before 2.29 write no comma between these members of a missing rank (jsonWriteMissingRank, v2.28.7 to v2.28.9).
-var missingComma = regexp.MustCompile(`("nvml_dev": -?[0-9]+)(\n *"status")`)
+var missingComma = lazy.Regexp(`("nvml_dev": -?[0-9]+)(\n *"status")`)
 
 var (
-	versionForm = regexp.MustCompile(`^\d{1,3}\.\d{1,3}(\.\d{1,3})?[\w.+-]{0,32}$`)
-	hashForm    = regexp.MustCompile(`^0x([0-9a-f]{1,16})$`)
-	nameForm    = regexp.MustCompile(`^\w{1,32}$`)
+	versionForm = lazy.Regexp(`^\d{1,3}\.\d{1,3}(\.\d{1,3})?[\w.+-]{0,32}$`)
+	hashForm    = lazy.Regexp(`^0x([0-9a-f]{1,16})$`)
+	nameForm    = lazy.Regexp(`^\w{1,32}$`)
 )
 
 // parseJSON parses an answer in JSON. Errors: not JSON, cut off, or not NCCL's.
 func parseJSON(b []byte) (*Answer, error) {
 	var d dump
-	if err := json.Unmarshal(missingComma.ReplaceAll(b, []byte("$1,$2")), &d); err != nil {
+	if err := json.Unmarshal(missingComma().ReplaceAll(b, []byte("$1,$2")), &d); err != nil {
 		return nil, fmt.Errorf("answer of %d bytes is incomplete or no JSON: %w", len(b), err)
 	}
-	if !versionForm.MatchString(d.NCCL) || d.RAS == nil {
+	if !versionForm().MatchString(d.NCCL) || d.RAS == nil {
 		return nil, fmt.Errorf("answer of %d bytes is not NCCL's: no nccl_version or no ras", len(b))
 	}
 	a := &Answer{
@@ -108,7 +109,7 @@ func (d *dump) gpus() int {
 
 // communicator adds a communicator: its group, and its problems by the rules of rasClientRunComms.
 func (a *Answer) communicator(c *comm, all groups) error {
-	hash := hashForm.FindStringSubmatch(c.Hash)
+	hash := hashForm().FindStringSubmatch(c.Hash)
 	if hash == nil || c.Size < len(c.Ranks)+len(c.Missing) {
 		return fmt.Errorf("answer is not consistent: communicator %.20q of %d ranks lists %d", c.Hash, c.Size, len(c.Ranks)+len(c.Missing))
 	}
@@ -130,7 +131,7 @@ func (a *Answer) communicator(c *comm, all groups) error {
 			}
 		}
 		for name, n := range r.Counts {
-			if !nameForm.MatchString(name) {
+			if !nameForm().MatchString(name) {
 				return fmt.Errorf("answer is not consistent: %.40q in collective_counts", name)
 			}
 			if counts[name] == nil {

@@ -10,9 +10,10 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"regexp"
 	"strings"
 	"time"
+
+	"rdma_exporter/internal/lazy"
 )
 
 // DefaultAddress is that of the service without NCCL_RAS_ADDR.
@@ -123,7 +124,7 @@ type session struct {
 	read *bufio.Reader
 }
 
-var serverProtocol = regexp.MustCompile(`^SERVER PROTOCOL (\d{1,4})$`)
+var serverProtocol = lazy.Regexp(`^SERVER PROTOCOL (\d{1,4})$`)
 
 // greet exchanges the version of the protocol.
 func (s session) greet(silent time.Duration) error {
@@ -135,7 +136,7 @@ func (s session) greet(silent time.Duration) error {
 	if err != nil {
 		return err
 	}
-	m := serverProtocol.FindStringSubmatch(line)
+	m := serverProtocol().FindStringSubmatch(line)
 	switch {
 	case m == nil:
 		return fmt.Errorf("not NCCL's RAS service: it responds %.80q", line)

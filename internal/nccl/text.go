@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"rdma_exporter/internal/lazy"
 )
 
 // Limits of a text. NCCL cuts lists in a line at 1023 bytes.
@@ -24,111 +26,111 @@ const (
 // textLine is a form of line in the text format, trimmed.
 type textLine struct {
 	from, until string // first and last version with it; empty: 2.24.3, v2.30.7
-	form        *regexp.Regexp
+	form        func() *regexp.Regexp
 	take        func(*textParser, []string) // with the submatches
 }
 
 // textLines are the lines of src/ras/client_support.cc (rasClientRunInit, rasClientRunComms, rasClientBreakDownErrors) in v2.24.3, v2.25.1
 // (equal to it), v2.26.2, v2.28.7, v2.29.2 and v2.30.7. The protocol is 2 in all.
 var textLines = []textLine{
-	{form: regexp.MustCompile(`^NCCL version (\S+) compiled with CUDA \S+$`), take: func(p *textParser, m []string) { p.a.NCCL = m[1] }},
-	{form: regexp.MustCompile(`^CUDA runtime version (-?\d+), driver version (-?\d+)$`), take: func(p *textParser, m []string) {
+	{form: lazy.Regexp(`^NCCL version (\S+) compiled with CUDA \S+$`), take: func(p *textParser, m []string) { p.a.NCCL = m[1] }},
+	{form: lazy.Regexp(`^CUDA runtime version (-?\d+), driver version (-?\d+)$`), take: func(p *textParser, m []string) {
 		p.a.CUDARuntime, p.a.CUDADriver = max(0, p.number(m[1])), max(0, p.number(m[2]))
 	}},
-	{form: regexp.MustCompile(`^(?:Job summary|=+|Errors|Nodes +Processes.*|per node.*|Processes +GPUs|per process)$`)},
+	{form: lazy.Regexp(`^(?:Job summary|=+|Errors|Nodes +Processes.*|per node.*|Processes +GPUs|per process)$`)},
 	// The numbers below follow "(total)"; other tables of the summary have the distribution over nodes.
-	{form: regexp.MustCompile(`^\(total\).*\(total\)$`), take: func(p *textParser, _ []string) { p.total = true }},
-	{form: regexp.MustCompile(`^\d+(?: +\d+){1,4}$`), take: (*textParser).summary},
+	{form: lazy.Regexp(`^\(total\).*\(total\)$`), take: func(p *textParser, _ []string) { p.total = true }},
+	{form: lazy.Regexp(`^\d+(?: +\d+){1,4}$`), take: (*textParser).summary},
 	// Its PIDs are those of other nodes: the index is that of the first processes (rasClientRunInit, auxRasPeers[j]).
-	{form: regexp.MustCompile(`^(?:The outlier nodes?:|Node \S+ running process(?:es)? [\d,]+)$`)},
-	{form: regexp.MustCompile(`^Communicators\.\.\. \((\d+\.\d+)s\)$`), take: func(p *textParser, m []string) {
+	{form: lazy.Regexp(`^(?:The outlier nodes?:|Node \S+ running process(?:es)? [\d,]+)$`)},
+	{form: lazy.Regexp(`^Communicators\.\.\. \((\d+\.\d+)s\)$`), take: func(p *textParser, m []string) {
 		p.a.Seconds, _ = strconv.ParseFloat(m[1], 64)
 	}},
-	{form: regexp.MustCompile(`^(?:Group +Comms +Nodes.*|# +in group.*|No communicator data collected!)$`)},
+	{form: lazy.Regexp(`^(?:Group +Comms +Nodes.*|# +in group.*|No communicator data collected!)$`)},
 	{
-		form: regexp.MustCompile(`^\d+ +(\d+) +(\d+) +\d+(?:-\d+)? +(\d+) +\d+ +(UNKNOWN|NOCOMM|INIT|RUNNING|FINALIZE|ABORT) +([A-Z,]{2,32})$`),
+		form: lazy.Regexp(`^\d+ +(\d+) +(\d+) +\d+(?:-\d+)? +(\d+) +\d+ +(UNKNOWN|NOCOMM|INIT|RUNNING|FINALIZE|ABORT) +([A-Z,]{2,32})$`),
 		take: (*textParser).group,
 	},
 
-	{form: regexp.MustCompile(`^Warnings$`), take: func(p *textParser, _ []string) { p.warnings, p.section = true, "" }},
+	{form: lazy.Regexp(`^Warnings$`), take: func(p *textParser, _ []string) { p.warnings, p.section = true, "" }},
 	{
-		form: regexp.MustCompile(`^(INCOMPLETE|DEAD|TIMEOUT)$`),
+		form: lazy.Regexp(`^(INCOMPLETE|DEAD|TIMEOUT)$`),
 		take: func(p *textParser, m []string) { p.section, p.hash, p.topic = m[1], "", "" },
 	},
-	{form: regexp.MustCompile(`^#\d+-\d+ \(([0-9a-f]{16})\) (INCOMPLETE|ERROR|MISMATCH)$`), take: func(p *textParser, m []string) {
+	{form: lazy.Regexp(`^#\d+-\d+ \(([0-9a-f]{16})\) (INCOMPLETE|ERROR|MISMATCH)$`), take: func(p *textParser, m []string) {
 		p.section, p.hash, p.topic = m[2], m[1], ""
 	}},
 	{
-		form: regexp.MustCompile(`^Encountered (\d+) communication timeouts? while gathering communicator data$`),
+		form: lazy.Regexp(`^Encountered (\d+) communication timeouts? while gathering communicator data$`),
 		take: func(p *textParser, m []string) {
 			p.a.Timeouts = p.number(m[1])
 		},
 	},
-	{form: regexp.MustCompile(`^Missing communicator data from (\d+) (?:job process(?:es)?|ranks?)$`), take: func(p *textParser, m []string) {
+	{form: lazy.Regexp(`^Missing communicator data from (\d+) (?:job process(?:es)?|ranks?)$`), take: func(p *textParser, m []string) {
 		p.problem("no data received", m[1])
 	}},
 	{
-		form: regexp.MustCompile(`^(\d+) job process(?:es are| is) considered dead \(unreachable via the RAS network\)$`),
+		form: lazy.Regexp(`^(\d+) job process(?:es are| is) considered dead \(unreachable via the RAS network\)$`),
 		take: func(p *textParser, m []string) {
 			p.problem("considered dead", m[1])
 		},
 	},
-	{form: regexp.MustCompile(`^(Initialization|Asynchronous) errors? on (\d+) ranks?$`), take: func(p *textParser, m []string) {
+	{form: lazy.Regexp(`^(Initialization|Asynchronous) errors? on (\d+) ranks?$`), take: func(p *textParser, m []string) {
 		p.topic = strings.ToLower(m[1]) + " error: "
 	}},
-	{form: regexp.MustCompile(`^Communicator ranks have different status$`), take: func(p *textParser, _ []string) { p.topic = "status " }},
+	{form: lazy.Regexp(`^Communicator ranks have different status$`), take: func(p *textParser, _ []string) { p.topic = "status " }},
 	{
-		until: "2.25", form: regexp.MustCompile(`^Communicator ranks have different collective operation counts$`),
+		until: "2.25", form: lazy.Regexp(`^Communicator ranks have different collective operation counts$`),
 		take: func(p *textParser, _ []string) {
 			p.topic = ""
 		},
 	},
 	{
-		from: "2.26", form: regexp.MustCompile(`^Communicator ranks have different (\w{1,32}) operation counts$`),
+		from: "2.26", form: lazy.Regexp(`^Communicator ranks have different (\w{1,32}) operation counts$`),
 		take: func(p *textParser, m []string) {
 			p.topic = m[1] + ": "
 		},
 	},
 	{
-		form: regexp.MustCompile(`^(\d+) ranks (?:reported ([A-Z][A-Za-z ]{3,40})|have status (\w{4,8}))$`),
+		form: lazy.Regexp(`^(\d+) ranks (?:reported ([A-Z][A-Za-z ]{3,40})|have status (\w{4,8}))$`),
 		take: func(p *textParser, m []string) {
 			p.problem(p.topic+m[2]+m[3], m[1])
 		},
 	},
 	{
-		form: regexp.MustCompile(`^(\d+) ranks have (launched up to operation \d+|not launched any operations)$`),
+		form: lazy.Regexp(`^(\d+) ranks have (launched up to operation \d+|not launched any operations)$`),
 		take: func(p *textParser, m []string) {
 			p.problem(p.topic+operations(m[2]), m[1])
 		},
 	},
-	{form: regexp.MustCompile(`^Rank (\d+)` + memberPart), take: func(p *textParser, m []string) { p.member(m[1], m[2:]) }},
+	{form: lazy.Regexp(`^Rank (\d+)` + memberPart), take: func(p *textParser, m []string) { p.member(m[1], m[2:]) }},
 	{
-		form: regexp.MustCompile(`^Rank (\d+) (?:reported ([A-Z][A-Za-z ]{3,40})|has status (\w{4,8}))` + memberPart),
+		form: lazy.Regexp(`^Rank (\d+) (?:reported ([A-Z][A-Za-z ]{3,40})|has status (\w{4,8}))` + memberPart),
 		take: func(p *textParser, m []string) {
 			p.problem(p.topic+m[2]+m[3], "1")
 			p.member(m[1], m[4:])
 		},
 	},
 	{
-		form: regexp.MustCompile(`^Rank (\d+) has (launched up to operation \d+|not launched any operations)` + memberPart),
+		form: lazy.Regexp(`^Rank (\d+) has (launched up to operation \d+|not launched any operations)` + memberPart),
 		take: func(p *textParser, m []string) {
 			p.problem(p.topic+operations(m[2]), "1")
 			p.member(m[1], m[3:])
 		},
 	},
-	{until: "2.25", form: regexp.MustCompile(`^Rank (\d+) has status (\w{4,8})$`), take: func(p *textParser, m []string) {
+	{until: "2.25", form: lazy.Regexp(`^Rank (\d+) has status (\w{4,8})$`), take: func(p *textParser, m []string) {
 		p.problem(p.topic+m[2], "1")
 		p.member(m[1], nil)
 	}},
-	{until: "2.25", form: regexp.MustCompile(`^The (?:missing ranks?|unknown ranks): ([\d,]+)$`), take: func(p *textParser, m []string) {
+	{until: "2.25", form: lazy.Regexp(`^The (?:missing ranks?|unknown ranks): ([\d,]+)$`), take: func(p *textParser, m []string) {
 		for rank := range strings.SplitSeq(m[1], ",") {
 			p.member(rank, nil)
 		}
 	}},
-	{form: regexp.MustCompile(`^Process (\d+) on node (\S+) managing GPUs? ` + gpuPart + `$`), take: func(p *textParser, m []string) {
+	{form: lazy.Regexp(`^Process (\d+) on node (\S+) managing GPUs? ` + gpuPart + `$`), take: func(p *textParser, m []string) {
 		p.member("", []string{m[3], m[1], m[2]})
 	}},
-	{form: regexp.MustCompile(`^\[could not find information on \d+ process(?:es)?\]$`)},
+	{form: lazy.Regexp(`^\[could not find information on \d+ process(?:es)?\]$`)},
 }
 
 func operations(text string) string {
@@ -163,7 +165,7 @@ func parseText(b []byte) (*Answer, error) {
 		}
 	}
 	switch {
-	case !versionForm.MatchString(p.a.NCCL):
+	case !versionForm().MatchString(p.a.NCCL):
 		return nil, fmt.Errorf("answer of %d bytes is not NCCL's: no NCCL version", len(b))
 	case p.a.NotUnderstood > maxUnknown:
 		return nil, fmt.Errorf("answer of %d bytes of NCCL %s is not understood", len(b), p.a.NCCL)
@@ -177,7 +179,7 @@ func parseText(b []byte) (*Answer, error) {
 // line reports whether it has a known form.
 func (p *textParser) line(line string) bool {
 	for _, l := range textLines {
-		if m := l.form.FindStringSubmatch(line); m != nil {
+		if m := l.form().FindStringSubmatch(line); m != nil {
 			if l.take != nil {
 				l.take(p, m)
 			}

@@ -83,6 +83,21 @@ const (
 	exportingGC = 200
 )
 
+// setRuntime sets the runtime before the rules are read: what that leaves between kept objects stays in the heap. Samples of allocations
+// are for --web.pprof only, and their table takes 1 MiB.
+func (s *Config) setRuntime() {
+	if os.Getenv("GOGC") == "" {
+		percent := exportingGC
+		if s.alerting.on {
+			percent = alertingGC
+		}
+		debug.SetGCPercent(percent)
+	}
+	if !s.pprof {
+		runtime.MemProfileRate = 0
+	}
+}
+
 // Run runs the command.
 func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
 	if err := s.check(); err != nil {
@@ -94,6 +109,7 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err := s.checkDescriptors(); err != nil {
 		return command.Usage(err)
 	}
+	s.setRuntime()
 	c.Paths.Reserved = s.descriptors()
 	m, err := c.Open(time.Now())
 	if err != nil {
@@ -138,13 +154,6 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 		return command.Usage(err)
 	}
 	runtime.GOMAXPROCS(c.MaxProcs)
-	if os.Getenv("GOGC") == "" {
-		percent := exportingGC
-		if d != nil {
-			percent = alertingGC
-		}
-		debug.SetGCPercent(percent)
-	}
 	std.Log.Info("starting rdma_exporter, reading "+m.Describe(c), "version", version.Version, "revision", version.GetRevision())
 
 	ctx, cancel := context.WithCancel(ctx)

@@ -2,10 +2,10 @@ package tune
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/lazy"
 )
 
 // matchers are the label matchers of a selector, in the two forms that rules need.
@@ -31,10 +31,10 @@ func parseMatchers(s string) (matchers, error) {
 }
 
 var (
-	exprText = regexp.MustCompile(`(?m)^        expr: (?:\|\n((?:(?: {10}.*)?\n)+)|(.*)\n)`)
+	exprText = lazy.Regexp(`(?m)^        expr: (?:\|\n((?:(?: {10}.*)?\n)+)|(.*)\n)`)
 	// A template's query, as text or as the format of printf.
-	templateQuery = regexp.MustCompile(`\bquery (\(printf )?"((?:[^"\\]|\\.)*)"`)
-	series        = regexp.MustCompile(`(^|[^:\w'=])(rdma_\w+)(\{)?`)
+	templateQuery = lazy.Regexp(`\bquery (\(printf )?"((?:[^"\\]|\\.)*)"`)
+	series        = lazy.Regexp(`(^|[^:\w'=])(rdma_\w+)(\{)?`)
 )
 
 // selects adds the matchers to every selector of series of the exporter. Recorded series are derived from these and need none.
@@ -43,8 +43,8 @@ func (c *changes) selects(r *rule) (err error) {
 	if m.selector == "" {
 		return nil
 	}
-	r.text = exprText.ReplaceAllStringFunc(r.text, func(s string) string {
-		parts := exprText.FindStringSubmatch(s)
+	r.text = exprText().ReplaceAllStringFunc(r.text, func(s string) string {
+		parts := exprText().FindStringSubmatch(s)
 		expr := parts[1] + parts[2]
 		selected, failed := alerting.Select(expr, m.selector, func(name string) bool { return name == "up" || strings.HasPrefix(name, "rdma_") })
 		if failed != nil {
@@ -56,13 +56,13 @@ func (c *changes) selects(r *rule) (err error) {
 		}
 		return strings.Replace(s, expr, selected, 1)
 	})
-	r.text = templateQuery.ReplaceAllStringFunc(r.text, func(s string) string {
-		parts := templateQuery.FindStringSubmatch(s)
+	r.text = templateQuery().ReplaceAllStringFunc(r.text, func(s string) string {
+		parts := templateQuery().FindStringSubmatch(s)
 		in := m.inQuery
 		if parts[1] != "" {
 			in = strings.ReplaceAll(in, "%", "%%")
 		}
-		query := series.ReplaceAllStringFunc(parts[2], func(s string) string {
+		query := series().ReplaceAllStringFunc(parts[2], func(s string) string {
 			if strings.HasSuffix(s, "{") {
 				return s + in + ","
 			}

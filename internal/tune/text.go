@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"rdma_exporter/internal/lazy"
 )
 
 // text is a rule file as a sequence of pieces. The shipped files have a fixed indentation: groups 2, rules 6, keys of a rule 8, labels and
@@ -27,15 +29,15 @@ type rule struct {
 }
 
 var (
-	ruleLine     = regexp.MustCompile(`^      - (alert|record): (\S+)\n$`)
-	severityLine = regexp.MustCompile(`(?m)^          severity: (\S+)$`)
-	drainLine    = regexp.MustCompile(`(?m)^          drain: \S+$`)
+	ruleLine     = lazy.Regexp(`^      - (alert|record): (\S+)\n$`)
+	severityLine = lazy.Regexp(`(?m)^          severity: (\S+)$`)
+	drainLine    = lazy.Regexp(`(?m)^          drain: \S+$`)
 	// an annotation, and all annotations of a rule
-	anchored = []*regexp.Regexp{regexp.MustCompile(`(?m)^          \w+: &(\w+)( .*(?:\n(?: {11}.*)?)*)`), regexp.MustCompile(`(?m)^        annotations: &(\w+)((?:\n(?: {9}.*)?)*)`)}
+	anchored = []func() *regexp.Regexp{lazy.Regexp(`(?m)^          \w+: &(\w+)( .*(?:\n(?: {11}.*)?)*)`), lazy.Regexp(`(?m)^        annotations: &(\w+)((?:\n(?: {9}.*)?)*)`)}
 )
 
 func (r *rule) severity() string {
-	if m := severityLine.FindStringSubmatch(r.text); m != nil {
+	if m := severityLine().FindStringSubmatch(r.text); m != nil {
 		return m[1]
 	}
 	return ""
@@ -49,7 +51,7 @@ func split(s string) *text {
 	for line := range strings.Lines(s) {
 		trimmed := strings.TrimSpace(line)
 		indent := len(line) - len(strings.TrimLeft(line, " "))
-		m := ruleLine.FindStringSubmatch(line)
+		m := ruleLine().FindStringSubmatch(line)
 		switch {
 		case m != nil:
 			if head != "" {
@@ -125,9 +127,9 @@ func (c *changes) label(r *rule) {
 		shipped := r.severity()
 		add = append(add, DefaultSeverity+": "+shipped)
 		if to := by[shipped]; to != "" {
-			r.text = severityLine.ReplaceAllString(r.text, "          severity: "+to)
+			r.text = severityLine().ReplaceAllString(r.text, "          severity: "+to)
 			if to == "info" {
-				r.text = drainLine.ReplaceAllString(r.text, `          drain: "no"`)
+				r.text = drainLine().ReplaceAllString(r.text, `          drain: "no"`)
 			}
 		}
 	}
@@ -154,7 +156,7 @@ func (c *changes) leaveOut(t *text) {
 	})
 	for _, r := range gone {
 		for _, form := range anchored {
-			for _, m := range form.FindAllStringSubmatch(r.text, -1) {
+			for _, m := range form().FindAllStringSubmatch(r.text, -1) {
 				for _, p := range t.pieces {
 					if p.rule != nil && strings.Contains(p.rule.text, ": *"+m[1]+"\n") {
 						p.rule.text = strings.Replace(p.rule.text, ": *"+m[1]+"\n", ": &"+m[1]+strings.TrimRight(m[2], "\n")+"\n", 1)
@@ -173,19 +175,19 @@ func (c *changes) leaveOut(t *text) {
 }
 
 // ALERTS and ALERTS_FOR_STATE, in expressions and in the queries of templates.
-var alertsSelector = regexp.MustCompile(`\bALERTS(?:_FOR_STATE)?\{([^}]*)\}`)
+var alertsSelector = lazy.Regexp(`\bALERTS(?:_FOR_STATE)?\{([^}]*)\}`)
 
-var matcher = regexp.MustCompile(`\b(\w+)(=~|!~|!=|=)(?:"([^"]*)"|'([^']*)')`)
+var matcher = lazy.Regexp(`\b(\w+)(=~|!~|!=|=)(?:"([^"]*)"|'([^']*)')`)
 
 // readers changes the rules that select alerts by severity to the shipped severity.
 func (c *changes) readers(r *rule) (err error) {
 	if len(c.severities) == 0 {
 		return nil
 	}
-	r.text = alertsSelector.ReplaceAllStringFunc(r.text, func(s string) string {
+	r.text = alertsSelector().ReplaceAllStringFunc(r.text, func(s string) string {
 		var names []string
 		bySeverity := false
-		for _, m := range matcher.FindAllStringSubmatch(s, -1) {
+		for _, m := range matcher().FindAllStringSubmatch(s, -1) {
 			switch m[1] {
 			case "alertname":
 				names = strings.Split(m[3]+m[4], "|")

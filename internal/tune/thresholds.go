@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"rdma_exporter/internal/lazy"
 )
 
 // Unit is the unit of a threshold.
@@ -417,12 +418,12 @@ func changeOf(name, value string) (change, error) {
 	return change{all[i], v}, nil
 }
 
-var duration = regexp.MustCompile(`^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$`)
+var duration = lazy.Regexp(`^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$`)
 
 // parse returns a value as written in the rules.
 func (u Unit) parse(s string) (string, error) {
 	if u == Duration {
-		if s == "" || !duration.MatchString(s) {
+		if s == "" || !duration().MatchString(s) {
 			return "", errors.New("must be a duration such as 2m or 1h30m")
 		}
 		return s, nil
