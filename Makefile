@@ -20,12 +20,12 @@ CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
 # The race detector needs a C compiler, and makes tests five to ten times as slow. Without it run packages without goroutines (PURE), and of
 # the others (SINGLES) what plays recorded machines, runs a command to its end or reads the rule files (SINGLE): other tests have the same
 # goroutines.
-PLAYS     := Of(Machines|Replays)$$|^Test(BadInput|BaselinesOutlive|Capture|Check|CollectorOffIsGap|CountersThatStartAgain|Demo|EveryAlertFires|IgnoredFaultsAreFaults|InjectedErrno|LimitsOfAHost|MetricsOfVirtualFunctions|OneFileCostsOneSample|PartMetrics|RefusedIsGap|ScriptsOfAlerts|SeriesAreThose)
+PLAYS     := Of(Machines|Replays)$$|^Test(BadInput|BaselinesOutlive|Capture|Check|CollectorOffIsGap|CountersThatStartAgain|Demo|EveryAlertFires|IgnoredFaultsAreFaults|InjectedErrno|LimitsOfAHost|MetricsOfVirtualFunctions|OneFileCostsOneSample|PartMetrics|RefusedIsGap|SeriesAreThose)
 COMMANDS  := ^Test(Books$$|KernelLogInCheck|PageNode|RulesTo|RulesTuned|SetupOf)
 LINTS     := ^Test(AlertsAreTested|AlertsLeaveOut|CopyOfExpressions|NeedsOfAllRules|OneAlertForManyPorts|ReplayOutlasts|RuleStyle|Suspects)
 SINGLE    := $(PLAYS)|$(COMMANDS)|$(LINTS)
 SINGLES   := ./internal/alerting ./internal/capture ./internal/cli ./internal/serve ./test/machines
-PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(backtest|check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|setup|site|snapshot|topo|transceiver.*|tune)|packaging/.*|rules|test/incidents
+PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(backtest|check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|setup|site|snapshot|topo|transceiver.*|tune)|packaging/.*|rules|test/(incidents|scripts)
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
 ADDRESS   ?= :10879
 
@@ -83,7 +83,7 @@ test-pure:
 update: ## regenerate generated files and goldens; review the diff
 	$(GO) run ./fixtures/gen -dir fixtures/sysfs
 	$(GO) run ./rules/gen
-	$(GO) test -timeout 30m -run '^Test(GoldenOfMachines|Optics|Page|PageNode|Topo|Render)$$' ./internal/cli ./internal/check ./test/machines -update
+	$(GO) test -timeout 30m -run '^Test(GoldenOfMachines|Job|Optics|Page|PageNode|Topo|Render)$$' ./internal/cli ./internal/check ./test/machines -update
 	$(GO) run ./docs/gen
 	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md
 	cd dashboards/gen && $(GO) run .
