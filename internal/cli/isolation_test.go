@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rdma_exporter/collector"
@@ -76,24 +77,22 @@ func TestOneFileCostsOneSample(t *testing.T) {
 	}
 }
 
-// TestInjectedErrno replays read errors that plain files cannot give: of a counter of a port, and of one of the transport.
+// TestInjectedErrno replays read errors that plain files cannot give: of a counter of a port, and of one of the transport. On a clock that
+// stands still while something runs, no read is late.
 func TestInjectedErrno(t *testing.T) {
-	collected := func(t *testing.T, path string, errno syscall.Errno) map[string]string {
-		a := machines.Load(t, "dgx-h100-ib")
-		a.Rounds = a.Rounds[:1]
-		for j, e := range a.Rounds[0].Entries {
-			if path != "" && strings.HasSuffix(e.Path, path) {
-				a.Rounds[0].Entries[j] = capture.Entry{Path: e.Path, Kind: capture.Error, Errno: errno}
-			}
-		}
-		p, err := capture.Play(a, a.Meta.Time)
-		must(t, err)
-		t.Cleanup(func() { must(t, p.Close()) })
-		h := p.Host()
-		h.RDMA = host.NoNetlink{} // files have it all
-		return machines.Collect(t, rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-			Host: h, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Now: p.Now,
-		}))
+	collected := func(t *testing.T, path string, errno syscall.Errno) (samples map[string]string) {
+		synctest.Test(t, func(t *testing.T) {
+			h := replayed(t, "dgx-h100-ib", func(a *capture.Archive) {
+				for j, e := range a.Rounds[0].Entries {
+					if path != "" && strings.HasSuffix(e.Path, path) {
+						a.Rounds[0].Entries[j] = capture.Entry{Path: e.Path, Kind: capture.Error, Errno: errno}
+					}
+				}
+			})
+			h.RDMA = host.NoNetlink{} // files have it all
+			samples = machines.Collect(t, scheduleOf(t, h, nil))
+		})
+		return samples
 	}
 	whole := collected(t, "", 0)
 	for _, file := range []struct{ collector, path, series string }{

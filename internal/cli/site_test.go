@@ -10,7 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	testmachine "rdma_exporter/test/machine"
 	"rdma_exporter/test/machines"
@@ -62,12 +61,10 @@ func (s *server) post(t *testing.T, path string) (status int, body string) {
 // waitFor scrapes until the metrics have a line.
 func (s *server) waitFor(t *testing.T, line string) {
 	t.Helper()
-	for {
-		if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, "\n"+line+"\n") {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	until(func() bool {
+		_, body, _ := s.get(t, "/metrics")
+		return strings.Contains(body, "\n"+line+"\n")
+	})
 }
 
 const (
@@ -201,11 +198,12 @@ func TestNoConfigFile(t *testing.T) {
 		t.Errorf("status %d, %q", status, body)
 	}
 	must(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
-	for !strings.Contains(s.log.String(), "SIGHUP") {
+	until(func() bool {
 		if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, "rdma_config_") {
 			t.Fatal("a reading is reported")
 		}
-	}
+		return strings.Contains(s.log.String(), "SIGHUP")
+	})
 }
 
 // TestCaptureKeepsConfig: a capture has the file in it, a replay evaluates by it, and another file goes before it.
