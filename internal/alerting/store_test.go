@@ -82,6 +82,8 @@ func damage(t *testing.T, pattern string) {
 
 // TestBrokenStore: whatever the damage to the store of an earlier run, rules are evaluated and pending times continue.
 func TestBrokenStore(t *testing.T) {
+	earlier := filepath.Join(t.TempDir(), "store")
+	known, end := longRun(t, earlier)
 	for _, c := range []struct {
 		name   string
 		damage func(t *testing.T, dir string)
@@ -100,7 +102,9 @@ func TestBrokenStore(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "alerting", "store")
-			known, end := longRun(t, dir)
+			if err := os.CopyFS(dir, os.DirFS(earlier)); err != nil {
+				t.Fatal(err)
+			}
 			write(t, dir+".broken", "the one before")
 			c.damage(t, dir)
 			e, log := lasting(t, dir, known...)

@@ -41,32 +41,32 @@ func (s *server) prometheus(t *testing.T) v1.API {
 }
 
 // firing waits for an alert.
-func (s *server) firing(t *testing.T, name string) v1.Alert {
+func (s *server) firing(t *testing.T, name string) (a v1.Alert) {
 	t.Helper()
-	for {
+	until(func() bool {
 		alerts, err := s.prometheus(t).Alerts(t.Context())
 		must(t, err)
-		for _, a := range alerts.Alerts {
-			if string(a.Labels["alertname"]) == name && a.State == v1.AlertStateFiring {
-				return a
-			}
+		i := slices.IndexFunc(alerts.Alerts, func(a v1.Alert) bool {
+			return string(a.Labels["alertname"]) == name && a.State == v1.AlertStateFiring
+		})
+		if i >= 0 {
+			a = alerts.Alerts[i]
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return i >= 0
+	})
+	return a
 }
 
 // rounds waits until so many have been evaluated.
 func (s *server) rounds(t *testing.T, n float64) {
 	t.Helper()
-	for {
+	until(func() bool {
 		_, body, _ := s.get(t, "/metrics")
 		_, rest, _ := strings.Cut(body, "\nrdma_alerting_rounds_total ")
 		text, _, _ := strings.Cut(rest, "\n")
-		if got, err := strconv.ParseFloat(text, 64); err == nil && got >= n {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		got, err := strconv.ParseFloat(text, 64)
+		return err == nil && got >= n
+	})
 }
 
 // TestAPI: what clients of Prometheus' API read.
@@ -333,23 +333,23 @@ func TestRestartKeepsWaiting(t *testing.T) {
 	rules := filepath.Join(t.TempDir(), "x.yml")
 	put(t, rules, "groups: [{name: x, rules: [{alert: X, expr: 'count(rdma_port_state_id == 1) > 0', for: 1h}]}]\n")
 	args := []string{"--path.rootfs=" + dir, "--state.dir=" + kept, "--alerting.rule-files=" + rules, "--alerting.interval=1s"}
-	since := func(s *server) time.Time {
-		for {
+	since := func(s *server) (at time.Time) {
+		until(func() bool {
 			alerts, err := s.prometheus(t).Alerts(t.Context())
 			must(t, err)
 			for _, a := range alerts.Alerts {
 				if a.Labels["alertname"] == "X" {
-					return a.ActiveAt
+					at = a.ActiveAt
 				}
 			}
-		}
+			return !at.IsZero()
+		})
+		return at
 	}
 	t.Run("first", func(t *testing.T) {
 		s := start(t, args...)
 		s.rounds(t, 5)
-		for time.Since(since(s)) < 4*time.Second {
-			time.Sleep(100 * time.Millisecond)
-		}
+		until(func() bool { return time.Since(since(s)) >= 4*time.Second })
 	})
 	must(t, os.RemoveAll(filepath.Join(kept, "alerting", "store")))
 	var known []alerting.Active

@@ -30,19 +30,21 @@ const patient = "--daemon-timeout=1m"
 // findings waits for the first round of a server.
 func (s *server) findings(t *testing.T) []byte {
 	t.Helper()
-	for {
-		switch status, body, h := s.get(t, "/api/v1/findings"); status {
-		case http.StatusOK:
-			if h.Get("Content-Type") != "application/json" {
-				t.Errorf("%v", h)
-			}
-			return []byte(body)
-		case http.StatusServiceUnavailable: // no round has been evaluated yet
-		default:
-			t.Fatalf("%d %s", status, body)
+	var body string
+	until(func() bool {
+		status, text, h := s.get(t, "/api/v1/findings")
+		switch {
+		case status == http.StatusServiceUnavailable: // no round has been evaluated yet
+			return false
+		case status != http.StatusOK:
+			t.Fatalf("%d %s", status, text)
+		case h.Get("Content-Type") != "application/json":
+			t.Errorf("%v", h)
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		body = text
+		return true
+	})
+	return []byte(body)
 }
 
 // TestCheckAsksTheDaemon: what the running exporter found, through its own handler, in the form in which check prints it.

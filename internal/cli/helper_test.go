@@ -81,13 +81,14 @@ func runHelperAt(t *testing.T, dir, socket string) (stop func()) {
 	go func() {
 		ended <- Run(ctx, []string{"helper", "--path.rootfs=" + dir, "--helper.socket=" + socket}, &log, &log)
 	}()
-	for !strings.Contains(log.String(), "starting rdma_exporter helper") {
+	until(func() bool {
 		select {
 		case code := <-ended:
 			t.Fatalf("exit code %d: %s", code, log.String())
-		case <-time.After(time.Millisecond):
+		default:
 		}
-	}
+		return strings.Contains(log.String(), "starting rdma_exporter helper")
+	})
 	info, err := os.Stat(socket)
 	must(t, err)
 	if got := info.Mode(); got != fs.ModeSocket|0o600 {

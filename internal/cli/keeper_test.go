@@ -20,21 +20,10 @@ func liveArgs(dir, stateDir string) []string {
 // waitState waits until what is kept in a directory is as wanted.
 func waitState(t *testing.T, dir string, want func(expect.Data) error) {
 	t.Helper()
-	for {
+	until(func() bool {
 		var d expect.Data
-		err := state.Read(dir, &d)
-		if err == nil {
-			err = want(d)
-		}
-		if err == nil {
-			return
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal(err)
-		default:
-		}
-	}
+		return state.Read(dir, &d) == nil && want(d) == nil
+	})
 }
 
 func known(links, functions int) func(expect.Data) error {

@@ -111,7 +111,7 @@ func TestMaintenanceNeedsState(t *testing.T) {
 
 // TestMaintenanceOfReplay: a recording has none.
 func TestMaintenanceOfReplay(t *testing.T) {
-	s := start(t, "--replay=demo")
+	s := start(t, "--replay="+machines.Fixture("no-rdma"))
 	if got := metric(t, s, "rdma_host_maintenance"); got != "" {
 		t.Errorf("of a replay: %q", got)
 	}

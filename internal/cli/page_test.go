@@ -61,14 +61,11 @@ func TestServePage(t *testing.T) {
 // await asks until an answer has a text.
 func (s *server) await(t *testing.T, path, text string) (body string) {
 	t.Helper()
-	for {
-		if _, body, _ = s.get(t, path); strings.Contains(body, text) {
-			return body
-		}
-		if t.Context().Err() != nil {
-			t.Fatalf("%s never has %q", path, text)
-		}
-	}
+	until(func() bool {
+		_, body, _ = s.get(t, path)
+		return strings.Contains(body, text)
+	})
+	return body
 }
 
 // TestPageWithoutAlerting: the state, no verdict and no history; requests do not cause more reads of the machine than for

@@ -73,20 +73,20 @@ func start(t *testing.T, args ...string) *server {
 			t.Errorf("exit code %d\n%s", code, s.log)
 		}
 	})
-	for {
-		if at := listeningOn.FindStringSubmatch(s.log.String()); at != nil {
-			s.url = "http://" + at[1]
-			return s
-		}
+	until(func() bool {
 		select {
 		case code := <-ended:
 			ended <- code
 			t.Fatalf("exit code %d\n%s", code, s.log)
-		case <-t.Context().Done():
-			t.Fatal("does not listen")
-		case <-time.After(10 * time.Millisecond):
+		default:
 		}
-	}
+		at := listeningOn.FindStringSubmatch(s.log.String())
+		if at != nil {
+			s.url = "http://" + at[1]
+		}
+		return at != nil
+	})
+	return s
 }
 
 func (s *server) get(t *testing.T, path string, header ...string) (status int, body string, h http.Header) {
@@ -132,11 +132,10 @@ func TestServe(t *testing.T) {
 	if _, body, _ := s.get(t, "/metrics?collect[]=modules"); strings.Contains(body, "rdma_port_") {
 		t.Error("collect[]=modules serves ports")
 	}
-	for {
-		if status, _, _ := s.get(t, "/-/ready"); status == 200 {
-			break
-		}
-	}
+	until(func() bool {
+		status, _, _ := s.get(t, "/-/ready")
+		return status == 200
+	})
 }
 
 // TestFormats: what the text writers serve is what Prometheus' own parser and encoder make of it, with gzip and without.

@@ -141,3 +141,12 @@ func TestSpare(t *testing.T) {
 		t.Error("no budget has an end")
 	}
 }
+
+// TestUnlimitedBudget: time is added up, nothing is refused.
+func TestUnlimitedBudget(t *testing.T) {
+	b := Unlimited()
+	b.Spend("a", time.Hour)
+	if s := b.Spent("a")[0]; s.Total != time.Hour || s.Over || !b.Allow("a") || !b.Spare("a") {
+		t.Errorf("%+v, allowed %v, spare %v", s, b.Allow("a"), b.Spare("a"))
+	}
+}

@@ -90,7 +90,7 @@ func (b *budgets) page(t *testing.T) {
 
 // elsewhere are budgets checked by other tests.
 func (b *budgets) elsewhere() {
-	b.add(budget{what: "a scrape answers by its deadline, with partial data if the kernel hangs", where: "`make test`: internal/cli/isolation_test.go"})
+	b.add(budget{what: "a scrape answers by its deadline, with partial data if the kernel hangs", where: "`make test`: internal/rounds/isolation_test.go"})
 	b.add(budget{what: "no growth over time: memory, descriptors, goroutines, files", where: "`make soak`: [below](#soak-test)"})
 }
 

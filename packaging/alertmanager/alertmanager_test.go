@@ -1,4 +1,5 @@
-package cli
+// Package alertmanager_test tests the shipped configuration of Alertmanager.
+package alertmanager_test
 
 import (
 	"os"
@@ -54,7 +55,7 @@ func alertOf(text string) model.LabelSet {
 
 // TestMaintenanceInhibits: by the shipped configuration, maintenance of a host silences all of that host, and the far ends of its links.
 func TestMaintenanceInhibits(t *testing.T) {
-	text, err := os.ReadFile("../../packaging/alertmanager/alertmanager.yml")
+	text, err := os.ReadFile("alertmanager.yml")
 	must(t, err)
 	var config struct {
 		Rules []inhibitRule `yaml:"inhibit_rules"`
@@ -91,5 +92,12 @@ func TestMaintenanceInhibits(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s\ninhibits %s: %v", c.source, c.target, got)
 		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

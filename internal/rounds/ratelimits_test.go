@@ -1,4 +1,4 @@
-package cli
+package rounds_test
 
 import (
 	"bytes"

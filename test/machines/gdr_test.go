@@ -1,4 +1,4 @@
-package cli
+package machines_test
 
 import (
 	"log/slog"
@@ -76,3 +76,10 @@ func TestTransportAlertSaysTheReasons(t *testing.T) {
 
 // sentence is a remedy as the action of an alert has it.
 func sentence(remedy string) string { return strings.ToUpper(remedy[:1]) + remedy[1:] + "." }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

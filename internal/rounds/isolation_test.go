@@ -1,4 +1,4 @@
-package cli
+package rounds_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rdma_exporter/collector"
@@ -76,24 +77,22 @@ func TestOneFileCostsOneSample(t *testing.T) {
 	}
 }
 
-// TestInjectedErrno replays read errors that plain files cannot give: of a counter of a port, and of one of the transport.
+// TestInjectedErrno replays read errors that plain files cannot give: of a counter of a port, and of one of the transport. On a clock that
+// stands still while something runs, no read is late.
 func TestInjectedErrno(t *testing.T) {
-	collected := func(t *testing.T, path string, errno syscall.Errno) map[string]string {
-		a := machines.Load(t, "dgx-h100-ib")
-		a.Rounds = a.Rounds[:1]
-		for j, e := range a.Rounds[0].Entries {
-			if path != "" && strings.HasSuffix(e.Path, path) {
-				a.Rounds[0].Entries[j] = capture.Entry{Path: e.Path, Kind: capture.Error, Errno: errno}
-			}
-		}
-		p, err := capture.Play(a, a.Meta.Time)
-		must(t, err)
-		t.Cleanup(func() { must(t, p.Close()) })
-		h := p.Host()
-		h.RDMA = host.NoNetlink{} // files have it all
-		return machines.Collect(t, rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-			Host: h, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Now: p.Now,
-		}))
+	collected := func(t *testing.T, path string, errno syscall.Errno) (samples map[string]string) {
+		synctest.Test(t, func(t *testing.T) {
+			h := replayed(t, "dgx-h100-ib", func(a *capture.Archive) {
+				for j, e := range a.Rounds[0].Entries {
+					if path != "" && strings.HasSuffix(e.Path, path) {
+						a.Rounds[0].Entries[j] = capture.Entry{Path: e.Path, Kind: capture.Error, Errno: errno}
+					}
+				}
+			})
+			h.RDMA = host.NoNetlink{} // files have it all
+			samples = machines.Collect(t, scheduleOf(t, h, nil))
+		})
+		return samples
 	}
 	whole := collected(t, "", 0)
 	for _, file := range []struct{ collector, path, series string }{
@@ -163,16 +162,6 @@ func TestStuckReadCostsItsDevice(t *testing.T) {
 	release(t, fifo)
 	for machines.Collect(t, s)[stuck] != "" { // ends with the test's deadline if the device does not come back
 	}
-}
-
-// release lets a blocked reader of a FIFO go, and puts a counter in its place.
-func release(t *testing.T, fifo string) {
-	t.Helper()
-	w, err := os.OpenFile(fifo, os.O_WRONLY, 0)
-	must(t, err)
-	must(t, os.Remove(fifo))
-	must(t, os.WriteFile(fifo, []byte("0\n"), 0o644))
-	must(t, w.Close())
 }
 
 // TestReadStuckAlert: two minutes of a stuck device wake someone, because it had an ACTIVE port.
@@ -304,23 +293,6 @@ func TestDeviceGoesDuringItsRead(t *testing.T) {
 	wg.Wait()
 	if got := machines.Collect(t, s)[`rdma_port_state_id{device="mlx5_0",port="1"}`]; got != "4" {
 		t.Errorf("state is %q afterwards, want 4", got)
-	}
-}
-
-// TestExcludedDeviceIsNeverOpened puts a FIFO where a read would block.
-func TestExcludedDeviceIsNeverOpened(t *testing.T) {
-	dir := machines.Tree(t, "dgx-h100-ib")
-	for _, file := range []string{"ports/1/state", "node_type", "fw_ver", "ports/1/hw_counters/out_of_sequence"} {
-		fifo := filepath.Join(dir, "sys/class/infiniband/mlx5_0", file)
-		must(t, os.Remove(fifo))
-		must(t, syscall.Mkfifo(fifo, 0o644))
-	}
-	code, out, errs := run(t, "--path.rootfs="+dir, "--device.exclude=mlx5_0", "check", "--json")
-	if code != 0 || strings.Contains(out, "Stuck\"") && strings.Contains(out, "mlx5_0") {
-		t.Errorf("exit %d\n%s\n%s", code, out, errs)
-	}
-	if errs != "" {
-		t.Errorf("complains: %s", errs)
 	}
 }
 
@@ -464,4 +436,26 @@ func TestFailingDeviceIsLeftAlone(t *testing.T) {
 	if got := at(11 * time.Minute); got[state] != "4" || got[held] != "" {
 		t.Errorf("registered again: state %q, held %q", got[state], got[held])
 	}
+}
+
+// release lets a blocked reader of a FIFO go, and puts a counter in its place.
+func release(t *testing.T, fifo string) {
+	t.Helper()
+	w, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+	must(t, err)
+	must(t, os.Remove(fifo))
+	put(t, fifo, "0\n")
+	must(t, w.Close())
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func put(t *testing.T, name, text string) {
+	t.Helper()
+	must(t, os.WriteFile(name, []byte(text), 0o644))
 }

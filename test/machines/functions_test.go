@@ -1,4 +1,4 @@
-package cli
+package machines_test
 
 import (
 	"log/slog"
@@ -136,5 +136,23 @@ func TestLimitsOfAHost(t *testing.T) {
 				t.Errorf("not evaluated: %+v", r.NotEvaluated)
 			}
 		})
+	}
+}
+
+// TestIgnoredFaultsAreFaults: the machine that is silent because the operator says so is not silent by itself.
+func TestIgnoredFaultsAreFaults(t *testing.T) {
+	a := machines.Load(t, "ignored-ok")
+	a.SetConfig(nil)
+	got := map[string]bool{}
+	alerts, _ := machines.Firing(t, machines.Written(t, a))
+	for _, alert := range alerts {
+		got[alert.Name+" "+alert.Labels["device"]] = true
+	}
+	for _, want := range []string{
+		"RDMADeviceFirmwareError mlx5_1", "RDMAFirmwareDrift ", "RDMALinkErrors mlx5_2", "RDMALinkFlapping mlx5_2", "RDMAWatchdog ",
+	} {
+		if !got[want] {
+			t.Errorf("%s does not fire; %v do", want, got)
+		}
 	}
 }

@@ -1,8 +1,9 @@
-package cli
+package machines_test
 
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -45,7 +46,8 @@ func TestCountersThatStartAgain(t *testing.T) {
 	for i := range rising {
 		for device, c := range cases {
 			v := c.values[min(i, len(c.values)-1)]
-			put(t, filepath.Join(dir, "sys/class/infiniband", device, "ports/1/counters/symbol_error"), fmt.Sprintf("%d\n", v))
+			file := filepath.Join(dir, "sys/class/infiniband", device, "ports/1/counters/symbol_error")
+			must(t, os.WriteFile(file, fmt.Appendf(nil, "%d\n", v), 0o644))
 		}
 		at := start.Add(time.Duration(i) * time.Minute)
 		ahead.Store(int64(time.Until(at)))

@@ -1,10 +1,9 @@
-package cli
+// Package commands_test runs the commands on recorded machines, to their end.
+package commands_test
 
 import (
 	"encoding/json"
-	"errors"
 	"flag"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,30 +12,30 @@ import (
 	"syscall"
 	"testing"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-
 	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/cli"
+	"rdma_exporter/internal/coverage"
 	"rdma_exporter/test/machines"
 )
 
-func mkfifo(t *testing.T, path string) {
+// run runs the program to its end.
+func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	must(t, syscall.Mkfifo(path, 0o644))
+	var out, errs strings.Builder
+	code = cli.Run(t.Context(), args, &out, &errs)
+	return code, out.String(), errs.String()
 }
 
-func decodeAll(t *testing.T, d expfmt.Decoder) (out []*dto.MetricFamily) {
+func must(t *testing.T, err error) {
 	t.Helper()
-	for {
-		var mf dto.MetricFamily
-		switch err := d.Decode(&mf); {
-		case errors.Is(err, io.EOF):
-			return out
-		case err != nil:
-			t.Fatal(err)
-		}
-		out = append(out, &mf)
+	if err != nil {
+		t.Fatal(err)
 	}
+}
+
+func put(t *testing.T, name, text string) {
+	t.Helper()
+	must(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
 // errorLine begins the errors of commands.
@@ -300,5 +299,51 @@ func TestCheckUnknownIsNotOKOfReplays(t *testing.T) {
 func TestDemo(t *testing.T) {
 	if code, out, _ := run(t, "--replay=demo", "check"); code != 2 || !strings.Contains(out, "RDMAPortDown") {
 		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+// TestExcludedDeviceIsNeverOpened puts a FIFO where a read would block.
+func TestExcludedDeviceIsNeverOpened(t *testing.T) {
+	dir := machines.Tree(t, "dgx-h100-ib")
+	for _, file := range []string{"ports/1/state", "node_type", "fw_ver", "ports/1/hw_counters/out_of_sequence"} {
+		fifo := filepath.Join(dir, "sys/class/infiniband/mlx5_0", file)
+		must(t, os.Remove(fifo))
+		must(t, syscall.Mkfifo(fifo, 0o644))
+	}
+	code, out, errs := run(t, "--path.rootfs="+dir, "--device.exclude=mlx5_0", "check", "--json")
+	if code != 0 || strings.Contains(out, "Stuck\"") && strings.Contains(out, "mlx5_0") {
+		t.Errorf("exit %d\n%s\n%s", code, out, errs)
+	}
+	if errs != "" {
+		t.Errorf("complains: %s", errs)
+	}
+}
+
+// TestCollectorOffIsGap: what a collector that is off would bring, where it applies.
+func TestCollectorOffIsGap(t *testing.T) {
+	for off, want := range map[string][]string{
+		"--no-collector.pcie":       {"RDMAPCIeDegraded", "RDMAPCIeErrors", "RDMAPCIeLimitsPort"},
+		"--no-collector.gpu":        {"RDMAGPUFabricDegraded"},
+		"--no-collector.infiniband": {"RDMAPortDown", "RDMALinkErrors", "RDMADeviceHot"}, // what the devices and ports are is not known
+	} {
+		t.Run(off, func(t *testing.T) {
+			code, out, errs := run(t, "--replay="+machines.Fixture("dgx-h100-ib"), off, "check", "--json")
+			var r check.Report
+			must(t, json.Unmarshal([]byte(out), &r))
+			var got []string
+			for _, n := range r.NotEvaluated {
+				if n.Reason == string(coverage.CollectorDisabled) {
+					got = append(got, n.Alert)
+					if n.Needs != strings.Replace(off, "--no-", "--", 1) {
+						t.Errorf("%s: needs %s", n.Alert, n.Needs)
+					}
+				}
+			}
+			for _, name := range want {
+				if !slices.Contains(got, name) {
+					t.Errorf("%s is not reported: %v (exit %d, %s)", name, got, code, errs)
+				}
+			}
+		})
 	}
 }

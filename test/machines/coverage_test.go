@@ -1,7 +1,6 @@
-package cli
+package machines_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
-	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
@@ -191,43 +189,5 @@ func TestRefusedIsGap(t *testing.T) {
 				t.Errorf("not permitted %v, want %v", got, tc.alerts)
 			}
 		})
-	}
-}
-
-// TestCollectorOffIsGap: what a collector that is off would bring, where it applies.
-func TestCollectorOffIsGap(t *testing.T) {
-	for off, want := range map[string][]string{
-		"--no-collector.pcie":       {"RDMAPCIeDegraded", "RDMAPCIeErrors", "RDMAPCIeLimitsPort"},
-		"--no-collector.gpu":        {"RDMAGPUFabricDegraded"},
-		"--no-collector.infiniband": {"RDMAPortDown", "RDMALinkErrors", "RDMADeviceHot"}, // what the devices and ports are is not known
-	} {
-		t.Run(off, func(t *testing.T) {
-			code, out, errs := run(t, "--replay="+machines.Fixture("dgx-h100-ib"), off, "check", "--json")
-			var r check.Report
-			must(t, json.Unmarshal([]byte(out), &r))
-			var got []string
-			for _, n := range r.NotEvaluated {
-				if n.Reason == string(coverage.CollectorDisabled) {
-					got = append(got, n.Alert)
-					if n.Needs != strings.Replace(off, "--no-", "--", 1) {
-						t.Errorf("%s: needs %s", n.Alert, n.Needs)
-					}
-				}
-			}
-			for _, name := range want {
-				if !slices.Contains(got, name) {
-					t.Errorf("%s is not reported: %v (exit %d, %s)", name, got, code, errs)
-				}
-			}
-		})
-	}
-}
-
-// TestModulesAreNotRead: an interval of 0s switches their collector off, which is reported.
-func TestModulesAreNotRead(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("optics-hot"), "--transceiver.interval=0s")
-	_, body, _ := s.get(t, "/metrics")
-	if !strings.Contains(body, `{alert="RDMATransceiverHot",reason="collector_disabled"} 1`) || strings.Contains(body, "\nrdma_transceiver_") {
-		t.Errorf("%.2000s", body)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package commands_test
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"rdma_exporter/internal/cli"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/topo"
 	"rdma_exporter/test/machines"
@@ -16,7 +17,7 @@ import (
 func drawn(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := Run(t.Context(), append([]string{"--replay=" + machines.Fixture(name), "topo"}, args...), &out, &errs); code != command.OK {
+	if code := cli.Run(t.Context(), append([]string{"--replay=" + machines.Fixture(name), "topo"}, args...), &out, &errs); code != command.OK {
 		t.Fatalf("%s: exit code %d: %s", name, code, errs.String())
 	}
 	return out.Bytes()
