@@ -183,7 +183,8 @@ changed | sed 's/^/        /'
 git commit -qm "generated"
 
 step "gates"
-go vet ./collector ./internal/... ./fixtures/... ./docs/gen ./rules ./test/sandbox
+go vet ./collector ./internal/... ./fixtures/... ./docs/gen ./rules
+go vet -tags e2e ./test/sandbox
 go run ./fixtures/gen -check
 go run ./rules/gen -check
 go run ./docs/gen -check
