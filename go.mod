@@ -9,6 +9,7 @@ require (
 	github.com/chromedp/chromedp v0.23.0 // the browser in tests of the pages
 	github.com/cilium/ebpf v0.22.0 // eBPF programs, types of the kernel: registrations of memory with RDMA devices
 	github.com/coreos/go-systemd/v22 v22.7.0 // systemd sockets
+	github.com/klauspost/compress v1.20.1 // gzip of responses in less than half the time; 190 kB of the binary
 	github.com/prometheus/client_golang v1.25.0 // process_* and go_* metrics, registries
 	github.com/prometheus/client_model v0.6.3 // samples between collection, exposition and rules
 	github.com/prometheus/common v0.72.0 // the text formats of metrics, log flags, version
@@ -92,7 +93,6 @@ require (
 	github.com/grafana/regexp v0.0.0-20250905093917-f7b3be9d1853 // indirect
 	github.com/jpillora/backoff v1.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
-	github.com/klauspost/compress v1.20.1 // indirect
 	github.com/kylelemons/godebug v1.1.0 // indirect
 	github.com/mdlayher/socket v0.6.0 // indirect
 	github.com/mdlayher/vsock v1.3.0 // indirect

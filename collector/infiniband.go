@@ -193,7 +193,8 @@ func (c *infiniBand) readDevice(r *reading.Reader, st *deviceState) (snapshot.De
 		p := st.ports[n]
 		if p == nil {
 			dir := portDir(name, n)
-			p = &portState{dir: dir, netlink: netlinkDir(name, n), agent: ownAgent{mode: c.agents, files: pmaDir{path: dir + "/counters"}}}
+			agent := ownAgent{mode: c.agents, files: pmaDir{path: dir + "/counters"}}
+			p = &portState{dir: dir, netlink: netlinkDir(name, n), agent: agent}
 			st.ports[n] = p
 		}
 		d.Ports = append(d.Ports, p.read(r, &d, n))

@@ -169,7 +169,10 @@ func (a *ownAgent) report(r *reading.Reader) {
 
 // statsBut reads the counters that are not yet known.
 func (d *pmaDir) statsBut(r *reading.Reader, layer string, known []snapshot.Stat) []snapshot.Stat {
-	names := slices.DeleteFunc(slices.Clone(d.files(r, layer)), func(name string) bool { _, ok := statOf(known, name); return ok })
+	names := slices.DeleteFunc(slices.Clone(d.files(r, layer)), func(name string) bool {
+		_, ok := statOf(known, name)
+		return ok
+	})
 	if len(names) == 0 {
 		return nil
 	}
@@ -184,7 +187,8 @@ func differ(dir string, got, before, after []snapshot.Stat) error {
 		if !there || !still || s.Value >= low && (s.Value <= high || atEnd(snapshot.Stat{Name: s.Name, Value: high})) {
 			continue
 		}
-		return &host.Error{Op: "verify", Path: dir + "/" + s.Name, Err: fmt.Errorf("%w: MAD %d, file %d before and %d after it", errCountersDiffer, s.Value, low, high)}
+		err := fmt.Errorf("%w: MAD %d, file %d before and %d after it", errCountersDiffer, s.Value, low, high)
+		return &host.Error{Op: "verify", Path: dir + "/" + s.Name, Err: err}
 	}
 	return nil
 }

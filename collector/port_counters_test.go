@@ -83,7 +83,10 @@ func TestIdleOnInfiniBand(t *testing.T) {
 // TestUnusedFiles: the files of counters that are not exposed are read on Ethernet only.
 func TestUnusedFiles(t *testing.T) {
 	const dir = "sys/class/infiniband/mlx5_0/ports/1/counters"
-	r := readerOf(t, files(dir+"/port_xmit_packets", "9", dir+"/unicast_xmit_packets", "7", dir+"/unicast_rcv_packets", "6", dir+"/port_rcv_switch_relay_errors", "0"))
+	r := readerOf(t, files(
+		dir+"/port_xmit_packets", "9", dir+"/unicast_xmit_packets", "7", dir+"/unicast_rcv_packets", "6",
+		dir+"/port_rcv_switch_relay_errors", "0",
+	))
 	d := pmaDir{path: dir}
 	for _, c := range []struct {
 		layer string

@@ -370,8 +370,8 @@ func (t *tree) List(p string) ([]string, error) {
 	return names, nil
 }
 
-// Same costs a system call for the directory and one for each entry, as long as the directory is open. The kernel does not change the time
-// of a directory of sysfs when its entries change, but the number of its links.
+// Same costs a system call for the directory and one for each entry, as long as the directory is open. The kernel
+// does not change the time of a directory of sysfs when its entries change, but the number of its links.
 func (t *tree) Same(p string) bool {
 	t.mu.Lock()
 	d := t.dirs[p]

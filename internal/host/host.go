@@ -135,8 +135,8 @@ func (h *Host) Replaced(name string) bool {
 	return began != 0 && id != began
 }
 
-// Settled reports whether no path of sys was opened since the devices of the round were identified: what was read of files since then is
-// of those devices, also if one of them was replaced meanwhile.
+// Settled reports whether no path of sys was opened since the devices of the round were identified: what was read of
+// files since then is of those devices, also if one of them was replaced meanwhile.
 func (h *Host) Settled() bool { return h.listing != nil && h.listing.opened == h.Files.Opened() }
 
 // Files reads kernel files. Errors are *Error and have a Reason.
@@ -151,11 +151,11 @@ type Files interface {
 	// List returns the names in a directory, sorted. If the directory was replaced or its entries changed since the last call, cached
 	// descriptors below it are closed. Callers that read files of a directory in each round list it first.
 	List(path string) ([]string, error)
-	// Same reports whether a directory and its entries are the same, by their inodes, as in the last call, and were listed before that. false
-	// if that is not known.
+	// Same reports whether a directory and its entries are the same, by their inodes, as in the last call, and were
+	// listed before that. false if that is not known.
 	Same(path string) bool
-	// Opened counts the paths of sys that were opened, listed or followed. While it is the same, all content is of descriptors that were
-	// open before.
+	// Opened counts the paths of sys that were opened, listed or followed. While it is the same, all content is of
+	// descriptors that were open before.
 	Opened() uint64
 	// Attributes is List for a directory whose entries are constant while it exists, such as sysfs attributes. It is cheaper, and changes
 	// are noticed only after half a minute. Callers in each round call Identity of the device first.

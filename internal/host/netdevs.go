@@ -60,8 +60,9 @@ func (k *netdevNames) changes(f Files, device string, buf *[]byte) uint64 {
 	return d.changes
 }
 
-// uplinksOf returns the netdevs of a function: for each port the one created first. Representors of virtual functions and child interfaces
-// of IPoIB are created later, and are renamed with each pod that gets one. whole is false if something could not be read.
+// uplinksOf returns the netdevs of a function: for each port the one created first. Representors of virtual functions
+// and child interfaces of IPoIB are created later, and are renamed with each pod that gets one. whole is false if
+// something could not be read.
 func uplinksOf(f Files, dir string, buf *[]byte) (uplinks map[string]netdevID, whole bool, err error) {
 	names, err := f.List(dir)
 	if err != nil && !IsAbsent(err) {

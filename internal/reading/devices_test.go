@@ -78,8 +78,8 @@ func TestPanicOfOneDevice(t *testing.T) {
 	}
 }
 
-// TestDeviceReplacedDuringTheRead: data of descriptors that were open at the start of the round is that of the first device. Once
-// something else was read, it may be that of the second.
+// TestDeviceReplacedDuringTheRead: data of descriptors that were open at the start of the round is that of the first
+// device. Once something else was read, it may be that of the second.
 func TestDeviceReplacedDuringTheRead(t *testing.T) {
 	const dir = "sys/class/infiniband/a"
 	for _, c := range []struct {
@@ -95,19 +95,20 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 		{"a failed read", func(r *Reader) { r.Text(dir, "none") }, true},
 		{"a request", func(r *Reader) { r.Ask(1) }, true},
 		{"a request with an answer", func(r *Reader) { _ = r.Try(func() error { return nil }) }, true},
-		{"a request without an answer", func(r *Reader) { _ = r.Try(func() error { return host.ErrMalformed }) }, false},
+		{"an unanswered request", func(r *Reader) { _ = r.Try(func() error { return host.ErrMalformed }) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := t.TempDir()
-			make := func() {
+			create := func() {
 				t.Helper()
 				for _, name := range []string{"kept", "new"} {
-					if err := errors.Join(os.MkdirAll(filepath.Join(root, dir), 0o755), os.WriteFile(filepath.Join(root, dir, name), []byte("1\n"), 0o644)); err != nil {
+					made := os.MkdirAll(filepath.Join(root, dir), 0o755)
+					if err := errors.Join(made, os.WriteFile(filepath.Join(root, dir, name), []byte("1\n"), 0o644)); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
-			make()
+			create()
 			if err := os.Mkdir(filepath.Join(root, "proc"), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +124,8 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				roster := NewRoster(names, &snapshot.Reduced{}, func(name string) Identity { return IdentityOf(h, name) })
+				identity := func(name string) Identity { return IdentityOf(h, name) }
+				roster := NewRoster(names, &snapshot.Reduced{}, identity)
 				var n snapshot.Node
 				d.ReadAll(t.Context(), h, &n, roster, func(r *Reader, _ *int) (string, bool) {
 					r.Begin(host.SourceIdentity)
@@ -149,7 +151,7 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 				if err := os.Rename(filepath.Join(root, dir), filepath.Join(root, "old")); err != nil {
 					t.Error(err)
 				}
-				make()
+				create()
 				c.then(r)
 			})
 			if dropped := len(got) == 0; dropped != c.dropped {

@@ -90,8 +90,8 @@ func (r *Reader) Try(request func() error) error {
 	return err
 }
 
-// mixed reports whether the data may be of two devices: the device was replaced since the start of the round. Descriptors that were open
-// by then and return no error are of the first.
+// mixed reports whether the data may be of two devices: the device was replaced since the start of the round.
+// Descriptors that were open by then and return no error are of the first.
 func (r *Reader) mixed() bool {
 	if !r.used || !r.beside && len(r.Issues) == 0 && r.Host.Settled() {
 		return false
@@ -244,7 +244,8 @@ func (r *Reader) optional(dir, name string) []byte {
 	return b
 }
 
-// Optionals reads several texts of a directory as Optional does, and passes those that are there to use. A text is valid until use returns.
+// Optionals reads several texts of a directory as Optional does, and passes those that are there to use. A text is
+// valid until use returns.
 func (r *Reader) Optionals(dir string, names []string, use func(name string, text []byte)) {
 	now := r.Now()
 	names = r.Quarantine.allowed(dir, names, now)

@@ -85,7 +85,7 @@ func (p *planned) current() (*maintenance.Notice, bool) {
 		return nil, false
 	}
 	kept := p.get()
-	if kept.Until.IsZero() { // reading the clocks costs ten system calls
+	if kept.Until.IsZero() { // reading the clocks costs eight system calls
 		return nil, true
 	}
 	return kept.At(p.clock()), true

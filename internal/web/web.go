@@ -3,7 +3,6 @@ package web
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
@@ -204,6 +204,7 @@ func encode(b *bytes.Buffer, families []*dto.MetricFamily, format expfmt.Format)
 	}
 }
 
+// gzipWriters are those of a library that takes less than half the time of the standard one for the same length.
 var gzipWriters = sync.Pool{New: func() any {
 	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	return z
