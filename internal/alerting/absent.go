@@ -11,22 +11,23 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// queryRules is the query function of the rules. A rule whose expression has no result for lack of series is not evaluated: on most hosts these
-// are most rules. An error that another part of such an expression would have is not found.
+// queryRules is the query function of the rules. A rule whose expression has no result for lack of series is not
+// evaluated: on most hosts these are most rules. An error in another part of such an expression is not found.
 func (e *Engine) queryRules() rules.QueryFunc {
-	query := rules.EngineQueryFunc(e.engine, e.store)
+	query := rules.EngineQueryFunc(e.ruleEngine, e.store)
 	return func(ctx context.Context, text string, ts time.Time) (promql.Vector, error) {
-		if expr := e.parser.rule(text); expr != nil && ctx.Err() == nil && isEmpty(expr, e.store.has) {
+		if expr := e.parser.rules[text]; expr != nil && ctx.Err() == nil && isEmpty(expr, e.store.has) {
 			return promql.Vector{}, nil
 		}
 		return query(ctx, text, ts)
 	}
 }
 
-// ofNothing are the functions of vectors that have a result without series, or whose arguments are not all vectors of samples.
+// ofNothing are the functions of vectors that have a result without series, or without those of each argument.
 var ofNothing = []string{"absent", "absent_over_time", "info", "scalar"}
 
-// isEmpty reports whether an expression has no result at any time. has reports whether there are series with a label. It is false if unknown.
+// isEmpty reports whether an expression has no result at any time. has reports whether there are series with a label.
+// Both are conservative: false and true if unknown.
 func isEmpty(expr parser.Expr, has func(labels.Label) bool) bool {
 	empty := func(e parser.Expr) bool { return isEmpty(e, has) }
 	switch e := expr.(type) {
@@ -45,6 +46,17 @@ func isEmpty(expr parser.Expr, has func(labels.Label) bool) bool {
 	}
 	of := operand(expr)
 	return of != nil && empty(of)
+}
+
+// onlySide is the side of a set operator that has the same result, since the other side is empty; nil if there is none.
+func onlySide(e *parser.BinaryExpr, has func(labels.Label) bool) parser.Expr {
+	switch {
+	case (e.Op == parser.LOR || e.Op == parser.LUNLESS) && isEmpty(e.RHS, has):
+		return e.LHS
+	case e.Op == parser.LOR && isEmpty(e.LHS, has):
+		return e.RHS
+	}
+	return nil
 }
 
 // matchesNone reports whether a matcher requires one of some values that no series has.

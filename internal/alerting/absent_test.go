@@ -2,6 +2,7 @@ package alerting
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/rules"
 )
 
 // emptyParser parses all that the library has.
@@ -80,14 +82,14 @@ func TestIsEmpty(t *testing.T) {
 	}
 }
 
-// TestEachOfNothing: each function, aggregation and operator of the library is empty without series if and only if it is said to be.
+// TestEachOfNothing: functions, aggregations and operators of the library are empty without series as isEmpty says.
 func TestEachOfNothing(t *testing.T) {
 	e := newEngine(t, "")
-	e.parser.Parser = emptyParser
 	round(t, e, t1, "a")
 	var texts []string
 	args := map[parser.ValueType]string{
-		parser.ValueTypeVector: "none", parser.ValueTypeMatrix: "none[5m]", parser.ValueTypeScalar: "1", parser.ValueTypeString: `"x"`,
+		parser.ValueTypeVector: "none", parser.ValueTypeMatrix: "none[5m]",
+		parser.ValueTypeScalar: "1", parser.ValueTypeString: `"x"`,
 	}
 	for name, f := range parser.Functions {
 		var of []string
@@ -107,16 +109,21 @@ func TestEachOfNothing(t *testing.T) {
 		case op.IsAggregator():
 			texts = append(texts, text+"(none)")
 		case op.IsOperator():
-			texts = append(texts, "a "+text+" none", "none "+text+" a", "none "+text+" none", "none "+text+" on () 1", "1 "+text+" none")
+			for _, sides := range []string{"a %s none", "none %s a", "none %s none", "1 %s none", "none %s 1"} {
+				texts = append(texts, fmt.Sprintf(sides, text))
+			}
 		}
 	}
-	checked := 0
+	engine := promql.NewEngine(promql.EngineOpts{
+		MaxSamples: 9, Timeout: time.Minute, EnableAtModifier: true, Parser: emptyParser,
+	})
+	checked, all := 0, rules.EngineQueryFunc(engine, e.store)
 	for _, text := range texts {
 		expr, err := emptyParser.ParseExpr(text)
 		if err != nil {
 			continue // an operator of other operands
 		}
-		result, err := e.Query(t.Context(), text, t1)
+		result, err := all(t.Context(), text, t1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +137,7 @@ func TestEachOfNothing(t *testing.T) {
 	}
 }
 
-// TestUnevaluatedRules: over hours in which series come and go, alerts and records are those of an engine that evaluates every rule.
+// TestUnevaluatedRules: while series come and go, alerts and records are those of an engine that evaluates each rule.
 func TestUnevaluatedRules(t *testing.T) {
 	const rules = `
 groups:
@@ -152,13 +159,17 @@ groups:
       - {alert: Own, expr: "x:own offset 2m"}
       - {alert: Alerts, expr: 'count by (alertname) (ALERTS{alertname=~"And|Past", alertstate="firing"}) and on () d'}
       - {alert: Value, expr: 'c{l="2"} or d{l="1"}'}
-      - {alert: Subquery, expr: "max_over_time((a and b)[30m:1m])", annotations: {text: "{{ range query \"b\" }}{{ .Value }}{{ end }}"}}
+      - {alert: Subquery, expr: "max_over_time((a and b)[30m:1m])", annotations: {text: '{{ query "b" | len }}'}}
 `
 	for seed := range uint64(3) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		fast, slow := newEngine(t, rules), newEngine(t, rules)
 		evaluated, unevaluated := 0, 0
-		slow.EvaluateAll(func(string, promql.Vector, error) { unevaluated++ })
+		slow.EvaluateAll(func(_ string, _, _ promql.Vector, all bool) {
+			if all {
+				unevaluated++
+			}
+		})
 		left, names := 0, []string(nil)
 		for n := range 6 * 60 {
 			if left--; left < 0 {
@@ -193,7 +204,10 @@ var t1 = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 
 func newEngine(t *testing.T, rules string) *Engine {
 	t.Helper()
-	e, err := New(Options{Dir: t.TempDir(), Instance: "x", Interval: time.Minute, Rules: fstest.MapFS{"r.yml": {Data: []byte(rules)}}, Files: []string{"r.yml"}})
+	e, err := New(Options{
+		Dir: t.TempDir(), Instance: "x", Interval: time.Minute,
+		Rules: fstest.MapFS{"r.yml": {Data: []byte(rules)}}, Files: []string{"r.yml"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

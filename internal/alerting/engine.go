@@ -69,14 +69,15 @@ type Options struct {
 
 // Engine holds recent samples of this node and the state of its rules. Append and Eval must not run concurrently; everything else may.
 type Engine struct {
-	opts     Options
-	logger   *slog.Logger
-	store    *store
-	engine   *promql.Engine
-	manager  *rules.Manager
-	ruleOpts *rules.ManagerOptions
-	loader   *fsLoader
-	parser   *ruleParser
+	opts       Options
+	logger     *slog.Logger
+	store      *store
+	engine     *promql.Engine
+	ruleEngine *promql.Engine // with parser; for the goroutine that evaluates
+	manager    *rules.Manager
+	ruleOpts   *rules.ManagerOptions
+	loader     *fsLoader
+	parser     *ruleParser
 
 	mu       sync.Mutex
 	groups   []*rules.Group
@@ -119,13 +120,12 @@ func New(opts Options) (*Engine, error) {
 		logger: slog.New(quietHandler{opts.Logger.Handler()}),
 		series: newSeriesCache(opts.Job, opts.Instance),
 	}
-	e.parser = &ruleParser{Parser: parser.NewParser(parser.Options{})}
 	e.loader = &fsLoader{files: opts.Rules, logger: e.logger, bare: opts.Fleet}
 	samples, timeout := maxQuerySamples, queryTimeout
 	if opts.Fleet {
 		samples, timeout = fleetQuerySamples, fleetQueryTimeout
 	}
-	e.engine = promql.NewEngine(promql.EngineOpts{
+	pql := promql.EngineOpts{
 		Logger:                   e.logger,
 		MaxSamples:               samples,
 		Timeout:                  timeout,
@@ -133,9 +133,13 @@ func New(opts Options) (*Engine, error) {
 		NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() },
 		EnableAtModifier:         true,
 		EnableNegativeOffset:     true,
-		Parser:                   e.parser,
-	})
+		Parser:                   parser.NewParser(parser.Options{}),
+	}
+	e.engine = promql.NewEngine(pql)
 	e.store = &store{opts: opts, logger: e.logger}
+	e.parser = &ruleParser{Parser: pql.Parser, has: e.store.has}
+	pql.Parser = e.parser
+	e.ruleEngine = promql.NewEngine(pql)
 	notify := func(context.Context, string, ...*rules.Alert) {}
 	if opts.Notifier != nil {
 		notify = opts.Notifier.notify

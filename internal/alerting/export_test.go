@@ -8,14 +8,18 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// EvaluateAll makes an engine evaluate also the rules that it need not, and calls of with each result of these.
-func (e *Engine) EvaluateAll(of func(text string, result promql.Vector, err error)) {
-	query := rules.EngineQueryFunc(e.engine, e.store)
+// EvaluateAll makes an engine evaluate all of each rule. It calls of with each result, that without the parts that need
+// not be evaluated, and whether these are all.
+func (e *Engine) EvaluateAll(of func(text string, got, want promql.Vector, all bool)) {
+	query, full := e.queryRules(), rules.EngineQueryFunc(e.engine, e.store)
 	e.ruleOpts.QueryFunc = func(ctx context.Context, text string, ts time.Time) (promql.Vector, error) {
-		vector, err := query(ctx, text, ts)
-		if expr := e.parser.rule(text); expr != nil && isEmpty(expr, e.store.has) {
-			of(text, vector, err)
+		want, err := full(ctx, text, ts)
+		if err != nil {
+			return nil, err
 		}
-		return vector, err
+		got, err := query(ctx, text, ts)
+		expr := e.parser.rules[text]
+		of(text, got, want, expr != nil && isEmpty(expr, e.store.has))
+		return want, err
 	}
 }

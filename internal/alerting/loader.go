@@ -56,9 +56,9 @@ func (l *fsLoader) Load(name string, ignoreUnknown bool, scheme model.Validation
 // Parse parses the expression of a rule.
 func (l *fsLoader) Parse(text string) (parser.Expr, error) { return recent.ParseExpr(text) }
 
-// recent are the rule files and expressions parsed in the last minute. The engine, the coverage and the list of metrics that rules read parse
-// the same files when the program starts and when it reloads, and the library parses each expression twice. They are not kept, since they hold
-// 2 MB.
+// recent are the rule files and expressions parsed in the last minute. The engine, the coverage and the list of metrics
+// that rules read parse the same files when the program starts and when it reloads, and the library parses each
+// expression twice. They are not kept, since they hold 2 MB.
 var recent = parsedRules{Parser: parser.NewParser(parser.Options{})}
 
 const recentTime = time.Minute

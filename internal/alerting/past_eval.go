@@ -179,7 +179,7 @@ func (p *Past) Eval(ctx context.Context, from time.Time, times int, firing Firin
 
 func (p *Past) evalRule(ctx context.Context, r *pastRule, from time.Time, times int, firing Firing) error {
 	to := from.Add(p.step * time.Duration(times-1))
-	q, err := p.e.engine.NewRangeQuery(ctx, p.e.store, nil, r.rule.Query().String(), from, to, p.step)
+	q, err := p.e.ruleEngine.NewRangeQuery(ctx, p.e.store, nil, r.rule.Query().String(), from, to, p.step)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,13 @@ import (
 	"testing"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"rdma_exporter/rules"
 )
+
+func hasAll(labels.Label) bool { return true }
 
 // nodes are what the query engine may change of an expression: its nodes, and labels of aggregations.
 func nodes(expr parser.Expr) (all []any) {
@@ -47,7 +50,7 @@ func TestCopyOfExpressions(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					c := copyOf(expr)
+					c := copyOf(expr, hasAll)
 					if !reflect.DeepEqual(c, expr) {
 						t.Errorf("%s%s: the copy is %v", r.Record, r.Alert, c)
 						continue
@@ -75,7 +78,7 @@ func TestCopyOfUnknownExpressions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := copyOf(expr); c != nil {
+		if c := copyOf(expr, hasAll); c != nil {
 			t.Errorf("%s: the copy is %v", text, c)
 		}
 	}

@@ -124,6 +124,9 @@ copied tree to the outside (--path.rootfs), where ` + "`internal/host`" + ` reso
 | /proc/PID/fdinfo | size and exp_name of a DMA-BUF are not parsed |
 | mounts | not read by this program; mountinfo is read without a limit |
 | modules | read from /sys/module, whose directories have parameters and versions; there is no parser of /proc/modules |
+
+github.com/prometheus/client_golang/api, for ` + "`backtest`" + `: reads a response without a limit of its size. Its errors
+do not name the path, nor a server that is not a Prometheus ("invalid character '<'" for a login page).
 `
 
 // page is docs/dependencies.md.
