@@ -192,6 +192,7 @@ func TestCaptureOfMachines(t *testing.T) {
 			{"--replay=" + file, "--log.level=error", "capture", "--anonymise", "-o", first},
 			{"--replay=" + first, "--log.level=error", "capture", "-o", second},
 		} {
+			args = append(args, "--collect.timeout=5m") // of a busy machine
 			if code, out, errs := run(t, args...); code != 0 || out != "" || errs != "" {
 				t.Fatalf("%v: exit %d, stdout %q, stderr %q", args, code, out, errs)
 			}
@@ -251,7 +252,6 @@ func TestCheckJSONOfReplays(t *testing.T) {
 // TestCheckFiltersOfReplays: exit codes of what is asked for, of a machine with a critical finding and two others.
 func TestCheckFiltersOfReplays(t *testing.T) {
 	for args, want := range map[string]int{
-		"":                                    2,
 		"--only=RDMACounterSaturated":         0,
 		"--only=RDMAPortDown":                 2,
 		"--severity=critical":                 2,
@@ -292,13 +292,6 @@ func TestCheckUnknownIsNotOKOfReplays(t *testing.T) {
 				t.Errorf("exit %d, want %d and %q\n%s%s", code, c.code, c.text, out, errs)
 			}
 		})
-	}
-}
-
-// TestDemo: the built-in demo node shows a fault.
-func TestDemo(t *testing.T) {
-	if code, out, _ := run(t, "--replay=demo", "check"); code != 2 || !strings.Contains(out, "RDMAPortDown") {
-		t.Errorf("exit %d\n%s", code, out)
 	}
 }
 

@@ -84,7 +84,7 @@ func TestJobErrors(t *testing.T) {
 // rasService is a RAS service of NCCL 2.30 with an answer of internal/nccl/testdata, whose first host is this one.
 func rasService(t *testing.T, file string) (address string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "nccl", "testdata", file))
+	text, err := os.ReadFile(filepath.Join("../../internal/nccl/testdata", file))
 	must(t, err)
 	answer := strings.ReplaceAll(string(text), "10.0.0.11", "127.0.0.1")
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -47,7 +47,7 @@ func Open(t testing.TB, file string) (*machine.Machine, *rounds.Scheduler) {
 
 func openIn(t testing.TB, file, gpuMode string) (*machine.Machine, *rounds.Scheduler) {
 	t.Helper()
-	return OpenWith(t, &machine.Config{Replay: file, Timeout: 10 * time.Second, GPUMode: gpuMode})
+	return OpenWith(t, &machine.Config{Replay: file, Timeout: 5 * time.Minute, GPUMode: gpuMode}) // of a busy machine
 }
 
 func OpenWith(t testing.TB, c *machine.Config) (*machine.Machine, *rounds.Scheduler) {
