@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Kind is what a line tells.
+// Kind is the kind of event that a line reports.
 type Kind string
 
 // The kinds.
