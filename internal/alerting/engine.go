@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -72,7 +71,6 @@ type Options struct {
 type Engine struct {
 	opts     Options
 	logger   *slog.Logger
-	registry *prometheus.Registry
 	store    *store
 	engine   *promql.Engine
 	manager  *rules.Manager
@@ -117,10 +115,9 @@ func New(opts Options) (*Engine, error) {
 	}
 
 	e := &Engine{
-		opts:     opts,
-		logger:   slog.New(quietHandler{opts.Logger.Handler()}),
-		registry: prometheus.NewRegistry(),
-		series:   newSeriesCache(opts.Job, opts.Instance),
+		opts:   opts,
+		logger: slog.New(quietHandler{opts.Logger.Handler()}),
+		series: newSeriesCache(opts.Job, opts.Instance),
 	}
 	pql := parser.NewParser(parser.Options{})
 	e.parser = &ruleParser{Parser: pql}
@@ -131,7 +128,6 @@ func New(opts Options) (*Engine, error) {
 	}
 	e.engine = promql.NewEngine(promql.EngineOpts{
 		Logger:                   e.logger,
-		Reg:                      e.registry,
 		MaxSamples:               samples,
 		Timeout:                  timeout,
 		LookbackDelta:            lookback,
@@ -153,7 +149,6 @@ func New(opts Options) (*Engine, error) {
 		Appendable:           e.store,
 		Queryable:            e.store,
 		Logger:               slog.New(slog.DiscardHandler), // Eval returns what it would log in each round
-		Registerer:           e.registry,
 		OutageTolerance:      outageTolerance,
 		ForGracePeriod:       forGracePeriod,
 		ResendDelay:          resendDelay,
@@ -233,11 +228,6 @@ func (e *Engine) Observed() (from, to time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.to.Add(-e.observed()), e.to
-}
-
-// Metrics are those of the Prometheus libraries. They are not exposed by the exporter.
-func (e *Engine) Metrics() prometheus.Gatherer {
-	return prometheus.Gatherers{e.registry, e.store.gatherer()}
 }
 
 // Close flushes and releases the store.

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb"
@@ -71,14 +70,13 @@ type store struct {
 	opts   Options
 	logger *slog.Logger
 
-	mu       sync.RWMutex // guards the following for readers
-	db       *tsdb.DB     // nil: none
-	registry *prometheus.Registry
-	place    place
-	dir      string
-	scratch  *scratch // of the place inMemory; nil: none
-	tidied   time.Time
-	tried    time.Time // to move back
+	mu      sync.RWMutex // guards the following for readers
+	db      *tsdb.DB     // nil: none
+	place   place
+	dir     string
+	scratch *scratch // of the place inMemory; nil: none
+	tidied  time.Time
+	tried   time.Time // to move back
 }
 
 // begin opens the database for the first time. With Options.Scratch a failure is not final: a later round may find space.
@@ -203,8 +201,7 @@ func (s *store) openScratch() (err error) {
 
 // openDir opens the database in s.dir.
 func (s *store) openDir() error {
-	registry := prometheus.NewRegistry()
-	db, err := tsdb.Open(s.dir, s.logger, registry, s.options(), nil)
+	db, err := tsdb.Open(s.dir, s.logger, nil, s.options(), nil)
 	if err != nil {
 		return fmt.Errorf("open store %s: %w", s.dir, err)
 	}
@@ -212,7 +209,7 @@ func (s *store) openDir() error {
 	if err := readAll(db); err != nil {
 		return errors.Join(fmt.Errorf("read store %s: %w", s.dir, err), closeDB(db))
 	}
-	s.db, s.registry, s.tidied = db, registry, time.Time{}
+	s.db, s.tidied = db, time.Time{}
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -39,16 +38,6 @@ type heldQuerier struct {
 func (q *heldQuerier) Close() error {
 	defer q.release()
 	return q.Querier.Close()
-}
-
-// gatherer returns the database's own metrics.
-func (s *store) gatherer() prometheus.Gatherer {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.registry == nil {
-		return prometheus.NewRegistry()
-	}
-	return s.registry
 }
 
 // state returns whether samples are stored in a fallback, and the number of series.
