@@ -55,7 +55,7 @@ func readKFDNodes(r *reading.Reader) (out []kfdNode) {
 	return out
 }
 
-// readPermitted is optional for files that are denied as a matter of course.
+// readPermitted reads a file. It is no issue if the file is absent or permission is denied.
 func readPermitted(r *reading.Reader, file string) string {
 	r.Ask(1)
 	b, err := r.Host.Files.Read(file, nil)

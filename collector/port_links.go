@@ -133,8 +133,8 @@ func (l *link) wait(read carrier, at time.Time) {
 // advance moves on to a later moment.
 //
 //   - A netdev that was up and is not any more lost its carrier by that, if it has none: the last fall is administrative.
-//   - All falls while it was down are: some drivers let go of the link a little later.
-//   - Each administrative fall owes a rise, which comes when the netdev is set up again, or after the training of the link.
+//   - All falls while it was down are: some drivers report the loss of the link a little later.
+//   - An administrative fall is followed by a rise: when the netdev is set up again, or after the training of the link.
 func (l *link) advance(now carrier) {
 	before := l.last
 	l.last = now

@@ -236,7 +236,7 @@ func jobSettings(rows []snapshot.SetupRow) (out [][]string) {
 	return out
 }
 
-// wants looks up what the site wants of a setting.
+// wants has the values of settings in the site configuration.
 func (c *setupState) wants(n *snapshot.Node) setup.Wants {
 	conf := c.conf.current()
 	if conf == nil || len(conf.Setup) == 0 {

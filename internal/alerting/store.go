@@ -142,7 +142,7 @@ func (s *store) open(at place, reason error) error {
 	reasons := []error{reason}
 	for ; at <= inMemory; at++ {
 		if s.place = at; s.place == anew && s.opts.Scratch != "" && hasSpace(filepath.Dir(s.opts.Dir), spaceNeeded) != nil {
-			continue // the data is not to blame
+			continue // the data is not the cause
 		}
 		err := s.openHere()
 		if err == nil {

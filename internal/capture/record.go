@@ -16,7 +16,7 @@ import (
 
 // Recorder records everything that is read through it.
 type Recorder struct {
-	// WholeKernelLog records the lines of the kernel log that are recognised as they were printed, beside what they say.
+	// WholeKernelLog records the lines of the kernel log that are recognised as they were printed, in addition to their kind and object.
 	WholeKernelLog bool
 
 	inner *host.Host

@@ -8,7 +8,7 @@ import (
 // AcceptPath is the path on the control sockets: GET lists, POST discards.
 const AcceptPath = "/accept"
 
-// Accepted is the state that an exporter discards, and the reasons for names that it does not know.
+// Accepted is the state that an exporter discards, and the reasons for unknown names.
 type Accepted struct {
 	Forgets []string          `json:"forgets"`
 	Unknown map[string]string `json:"unknown,omitempty"`

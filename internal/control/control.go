@@ -24,7 +24,7 @@ import (
 )
 
 // Users with write permission on the state directory may control the exporter: accept changes, announce maintenance, release the GPUs, reload.
-// They do so through a socket there: only the exporter writes its state, and whoever may scrape may not control.
+// They do so through a socket there: only the exporter writes its state, and permission to scrape is not permission to control.
 const (
 	socketName  = "control.sock"
 	socketMode  = 0o660

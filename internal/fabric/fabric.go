@@ -129,9 +129,6 @@ func (n *Node) lid(port int) uint16 {
 	return 0
 }
 
-// Start is the port that the sweep started from.
-func (f *Fabric) Start() End { return f.start }
-
 // Common returns what both ends of a link support, and what both also have enabled. ok is false if one end has not answered.
 func (f *Fabric) Common(e End) (supported, enabled mad.Link, ok bool) {
 	a, b := f.Port(e), f.Port(f.Links[e])

@@ -124,7 +124,7 @@ func (e Env) HCAs() (items []string, excluded, exact bool) {
 	return items, excluded, exact
 }
 
-// HCA is the device and the port of an item of NCCL_IB_HCA: NAME, NAME:PORT or, with NCCL that knows rails, NAME:PORT:RAIL:PLANE. An empty
+// HCA is the device and the port of an item of NCCL_IB_HCA: NAME, NAME:PORT or, with an NCCL that has rails, NAME:PORT:RAIL:PLANE. An empty
 // port is any.
 func HCA(item string) (name, port string) {
 	name, rest, _ := strings.Cut(item, ":")

@@ -113,12 +113,3 @@ func (r Reason) advice() advice {
 	}
 	return useAdvices[r]
 }
-
-// NoMechanism reports whether the reason is a missing mechanism for NICs to access GPU memory, which can be fixed.
-func (r Reason) NoMechanism() bool {
-	switch r {
-	case PeermemNotLoaded, PeermemInvisible, DriverProprietary, DriverOld, KernelOld, NICDriverLacks, DMABUFDisabled, KernelWithoutP2P, SmallBAR:
-		return true
-	}
-	return false
-}

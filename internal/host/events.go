@@ -59,8 +59,6 @@ type DeviceEvent struct {
 	Type   DeviceEventType
 	Index  uint64 // RDMA_NLDEV_ATTR_DEV_INDEX, changes with each registration
 	Device string // RDMA_NLDEV_ATTR_DEV_NAME
-	Port   uint64 // RDMA_NLDEV_ATTR_PORT_INDEX, of a netdev event
-	Netdev string // RDMA_NLDEV_ATTR_NDEV_NAME
 }
 
 // EventBuffer is the receive buffer for events: some thousand of a few KiB each.

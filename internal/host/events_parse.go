@@ -35,22 +35,16 @@ func parseLinkEvent(kind uint16, msg []byte) (e LinkEvent, ok bool) {
 
 // parseDeviceEvent parses the attributes of RDMA_NLDEV_CMD_MONITOR.
 func parseDeviceEvent(msg []byte) (e DeviceEvent, ok bool) {
-	var kind, index, port *uint64
-	numbers(msg, map[uint16]**uint64{nldevAttrEventType: &kind, nldevAttrDevIndex: &index, nldevAttrPortIndex: &port})
+	var kind, index *uint64
+	numbers(msg, map[uint16]**uint64{nldevAttrEventType: &kind, nldevAttrDevIndex: &index})
 	for t, v := range attrs(msg) {
-		switch t {
-		case nldevAttrDevName:
+		if t == nldevAttrDevName {
 			e.Device = text(v)
-		case nldevAttrNdevName:
-			e.Netdev = text(v)
 		}
 	}
 	if kind == nil || index == nil {
 		return DeviceEvent{}, false
 	}
 	e.Type, e.Index = DeviceEventType(*kind), *index
-	if port != nil {
-		e.Port = *port
-	}
 	return e, true
 }

@@ -67,7 +67,7 @@ func TestParseDeviceEvent(t *testing.T) {
 		{"renamed", slices.Concat(device, attr(nldevAttrEventType, u8(4))), DeviceEvent{Type: DeviceRenamed, Index: 3, Device: "mlx5_0"}, true},
 		{
 			"netdev attached", slices.Concat(device, attr(nldevAttrPortIndex, u32(1)), attr(nldevAttrNdevName, str("eth0")), attr(nldevAttrEventType, u8(2))),
-			DeviceEvent{Type: NetdevAttached, Index: 3, Device: "mlx5_0", Port: 1, Netdev: "eth0"},
+			DeviceEvent{Type: NetdevAttached, Index: 3, Device: "mlx5_0"},
 			true,
 		},
 		{"no type", device, DeviceEvent{}, false},

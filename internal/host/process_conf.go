@@ -75,7 +75,7 @@ func (t *tree) rootOf(pid int) (fd int, err error) {
 	return fd, err
 }
 
-// readBelow reads a regular file as a process with that root sees it. Other files are not opened: opening a pipe blocks, and opening a
+// readBelow reads a regular file below the root directory of a process. Other files are not opened: opening a pipe blocks, and opening a
 // device may have side effects.
 func readBelow(root int, name string) ([]byte, error) {
 	rel, ok := strings.CutPrefix(name, "/")

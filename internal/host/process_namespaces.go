@@ -7,7 +7,7 @@ import (
 	"rdma_exporter/internal/lazy"
 )
 
-// InnerPID is the PID of a process in its own PID namespace, as the process sees itself: the last number of NSpid in /proc/PID/status. It
+// InnerPID is the PID of a process in its own PID namespace: the last number of NSpid in /proc/PID/status. It
 // is the PID itself if that is not readable.
 func InnerPID(f Files, pid int) int {
 	b, err := f.Read("proc/"+strconv.Itoa(pid)+"/status", nil)

@@ -80,7 +80,7 @@ func (r *root) open(path string, flags int) (int, error) {
 		case err == unix.EINTR, err == unix.EAGAIN:
 			// Interrupted, or a rename raced with the resolution of "..": the same call may succeed.
 		case err == unix.ENOSYS, err == unix.EPERM:
-			// EPERM is returned by seccomp filters that do not know the call; EPERM of the file itself recurs below.
+			// EPERM is returned by seccomp filters that do not list the call; EPERM of the file itself recurs below.
 			r.slow.Store(true)
 		default:
 			return -1, err

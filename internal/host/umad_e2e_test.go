@@ -43,7 +43,7 @@ func TestUMADAnswersInGuest(t *testing.T) {
 	defer c.Close()
 	for range 100 { // as many as transactions in a sweep of a small subnet
 		info, err := c.NodeInfo(t.Context(), mad.Local())
-		if want := (mad.NodeInfo{Type: mad.ChannelAdapter, Ports: 1, SystemGUID: 0xb83fd20300a1b200, GUID: 0xb83fd20300a1b200, PortGUID: 0xb83fd20300a1b200, LocalPort: 1}); err != nil || info != want {
+		if want := (mad.NodeInfo{Type: mad.ChannelAdapter, Ports: 1, GUID: 0xb83fd20300a1b200, LocalPort: 1}); err != nil || info != want {
 			t.Fatalf("%+v %v, want %+v", info, err, want)
 		}
 	}

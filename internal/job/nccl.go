@@ -84,7 +84,7 @@ func (r *Row) Plan(f host.Files, given string, addresses []netip.Addr) *NCCL {
 	return &NCCL{Why: strings.Join(why, "; ")}
 }
 
-// PIDs are the processes of the job with NCCL, as they see themselves.
+// PIDs are the processes of the job with NCCL, in their own PID namespaces.
 func (r *Row) PIDs(f host.Files) (out []int) {
 	for _, p := range r.Processes {
 		if p.process.HasNCCL {

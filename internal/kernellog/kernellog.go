@@ -1,4 +1,4 @@
-// Package kernellog recognises lines of the kernel log that tell of a fault of an RDMA device, its PCIe path or a GPU. It does no I/O. Of a
+// Package kernellog recognises lines of the kernel log that report a fault of an RDMA device, its PCIe path or a GPU. It does no I/O. Of a
 // line only the kind, the object and the fields of its pattern are kept, never free text.
 package kernellog
 

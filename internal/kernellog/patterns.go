@@ -6,7 +6,7 @@ import (
 	"rdma_exporter/internal/lazy"
 )
 
-// Kind is what a line tells.
+// Kind is the kind of event that a line reports.
 type Kind string
 
 // The kinds.

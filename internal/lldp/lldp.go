@@ -42,7 +42,6 @@ type Neighbour struct {
 	PortID            string // 8.5.3, likewise
 	PortDescription   string // 8.5.5
 	SystemName        string // 8.5.6
-	SystemDescription string // 8.5.7
 	ManagementAddress string // 8.5.9, the first IPv4 or IPv6 address
 	Enabled           uint16 // 8.5.8, enabled capabilities
 	// TTL is how long the information is valid, 8.5.4; 0: the neighbour shuts down.
@@ -158,8 +157,6 @@ func (n *Neighbour) take(kind byte, v []byte) error {
 		n.PortDescription = text(v)
 	case TypeSystemName:
 		n.SystemName = text(v)
-	case TypeSystemDescription:
-		n.SystemDescription = text(v)
 	case TypeCapabilities:
 		if len(v) >= 4 {
 			n.Enabled = binary.BigEndian.Uint16(v[2:])

@@ -231,7 +231,7 @@ func TestLanes(t *testing.T) {
 
 func TestNodes(t *testing.T) {
 	node := sparse(64, map[int]byte{0: 1, 1: 1, 2: 2, 3: 65, 11: 1, 19: 2, 27: 3, 30: 0xd2, 31: 0xf2, 36: 41, 38: 0x02, 39: 0xc9})
-	if got, want := decodeNodeInfo(node), (NodeInfo{Switch, 65, 1, 2, 3, 0xd2f2, 0x2c9, 41}); got != want {
+	if got, want := decodeNodeInfo(node), (NodeInfo{Switch, 65, 2, 0xd2f2, 0x2c9, 41}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for text, want := range map[string]string{
@@ -243,7 +243,7 @@ func TestNodes(t *testing.T) {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
-	if got, want := decodeSwitchInfo(sparse(64, map[int]byte{7: 40, 11: 0x04})), (SwitchInfo{true, 40}); got != want {
+	if got, want := decodeSwitchInfo(sparse(64, map[int]byte{7: 40, 11: 0x04})), (SwitchInfo{true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if got, want := decodeSMInfo(sparse(64, map[int]byte{7: 9, 18: 1, 19: 2, 20: 0xe3})), (SMInfo{9, 258, 14, SMMaster}); got != want {

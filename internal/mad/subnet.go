@@ -40,21 +40,18 @@ func (t NodeType) String() string {
 
 // NodeInfo is the attribute of that name (IBA 14.2.5.3).
 type NodeInfo struct {
-	Type       NodeType
-	Ports      int // not counting port 0 of a switch
-	SystemGUID uint64
-	GUID       uint64
-	PortGUID   uint64
-	DeviceID   uint16
-	VendorID   uint32
-	LocalPort  int // that received the request
+	Type      NodeType
+	Ports     int // not counting port 0 of a switch
+	GUID      uint64
+	DeviceID  uint16
+	VendorID  uint32
+	LocalPort int // that received the request
 }
 
 func decodeNodeInfo(b []byte) NodeInfo {
 	return NodeInfo{
 		Type: NodeType(b[2]), Ports: int(b[3]),
-		SystemGUID: binary.BigEndian.Uint64(b[4:]), GUID: binary.BigEndian.Uint64(b[12:]), PortGUID: binary.BigEndian.Uint64(b[20:]),
-		DeviceID: binary.BigEndian.Uint16(b[30:]), LocalPort: int(b[36]), VendorID: binary.BigEndian.Uint32(b[36:]) & 0xffffff,
+		GUID: binary.BigEndian.Uint64(b[12:]), DeviceID: binary.BigEndian.Uint16(b[30:]), LocalPort: int(b[36]), VendorID: binary.BigEndian.Uint32(b[36:]) & 0xffffff,
 	}
 }
 
@@ -68,11 +65,10 @@ func decodeNodeDescription(b []byte) string {
 type SwitchInfo struct {
 	// Changed: the state of a port has changed since the subnet manager cleared this flag.
 	Changed bool
-	LFTTop  uint16 // LinearFDBTop: the highest forwarded LID
 }
 
 func decodeSwitchInfo(b []byte) SwitchInfo {
-	return SwitchInfo{LFTTop: binary.BigEndian.Uint16(b[6:]), Changed: b[11]&0x04 != 0}
+	return SwitchInfo{Changed: b[11]&0x04 != 0}
 }
 
 // PortState is the logical state of a port (IBA 14.2.5.6, PortState).

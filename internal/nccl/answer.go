@@ -162,14 +162,6 @@ func (p *Problem) add(members ...Member) {
 // severity orders kinds, the worst first.
 var severity = []string{Dead, Failed, Incomplete, Mismatch}
 
-// Worst is the most severe kind of problem; empty: none is reported.
-func (a *Answer) Worst() string {
-	if len(a.Problems) == 0 {
-		return ""
-	}
-	return a.Problems[0].Kind
-}
-
 // finish sorts the problems, the worst first, and applies the limits.
 func (a *Answer) finish() {
 	slices.SortStableFunc(a.Problems, func(x, y Problem) int {

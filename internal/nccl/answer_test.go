@@ -240,8 +240,8 @@ func TestBounds(t *testing.T) {
 	if len(a.Problems) != maxProblems || len(a.Communicators) != maxGroups || a.LeftOut != 17 || len(a.Problems[1].Members) != maxMembers {
 		t.Errorf("%d problems, %d groups, %d left out", len(a.Problems), len(a.Communicators), a.LeftOut)
 	}
-	if a.Worst() != Dead {
-		t.Errorf("the worst is %s", a.Worst())
+	if a.Problems[0].Kind != Dead {
+		t.Errorf("the worst is %s", a.Problems[0].Kind)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// FabricInput is what is known of a fabric at a moment.
+// FabricInput is the data of the pages of a fabric.
 type FabricInput struct {
 	Exporter string        // version of the program
 	Host     string        // of the exporter

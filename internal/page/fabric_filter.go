@@ -11,7 +11,7 @@ type Filter struct {
 	Faulty bool   // with a problem
 }
 
-// FilterOf reads a query. What it does not know is left alone.
+// FilterOf reads a query. Unknown parameters are ignored.
 func FilterOf(q url.Values) Filter {
 	return Filter{Node: short(strings.TrimSpace(q.Get("node")), maxName), Faulty: q.Get("faulty") != ""}
 }

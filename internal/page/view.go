@@ -86,7 +86,7 @@ type loop struct {
 // maxText is how long a text may be, in letters.
 const maxText = 1000
 
-// maxFindings bounds the page; more of them say nothing more.
+// maxFindings limits the findings of the page.
 const maxFindings = 50
 
 func newView(in Input, n *Node, m *topo.Machine, links []Link) view {

@@ -12,7 +12,6 @@ type Config struct {
 	RelaxedOrdering bool // the function may set the attribute: Device Control
 	// ATS: the function requests translations from the IOMMU and keeps them: ATS Control, Enable. HasATS: it has the capability.
 	ATS, HasATS bool
-	ACS         bool // it has Access Control Services
 	// Redirect: ACS sends peer-to-peer traffic to the root: ACS Control, P2P Request Redirect, P2P Completion Redirect or P2P Egress
 	// Control (pci_bridge_has_acs_redir, drivers/pci/p2pdma.c).
 	Redirect bool
@@ -43,7 +42,6 @@ func ParseConfig(b []byte) (c Config, ok bool) {
 	c.MaxPayload, c.MaxReadRequest = 128<<(control>>5&7), 128<<(control>>12&7)
 	c.RelaxedOrdering = control&(1<<4) != 0
 	if at := extended(b, extCapACS); at != 0 && len(b) >= at+acsControl+2 {
-		c.ACS = true
 		c.Redirect = binary.LittleEndian.Uint16(b[at+acsControl:])&acsRedirect != 0
 	}
 	if at := extended(b, extCapATS); at != 0 && len(b) >= at+atsControl+2 {

@@ -40,9 +40,9 @@ func TestParseConfig(t *testing.T) {
 		want Config
 		ok   bool
 	}{
-		{"a port with redirection", whole, Config{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true, ACS: true, Redirect: true}, true},
-		{"a port without", space(0x2920, 0x11), Config{MaxPayload: 256, MaxReadRequest: 512, ACS: true}, true},
-		{"egress control", space(0x2920, 0x20), Config{MaxPayload: 256, MaxReadRequest: 512, ACS: true, Redirect: true}, true},
+		{"a port with redirection", whole, Config{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true, Redirect: true}, true},
+		{"a port without", space(0x2920, 0x11), Config{MaxPayload: 256, MaxReadRequest: 512}, true},
+		{"egress control", space(0x2920, 0x20), Config{MaxPayload: 256, MaxReadRequest: 512, Redirect: true}, true},
 		{"no ACS", space(0x2910, -1), Config{MaxPayload: 128, MaxReadRequest: 512, RelaxedOrdering: true}, true},
 		{"ATS enabled", ats(0x8000), Config{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true, HasATS: true, ATS: true}, true},
 		{"ATS not enabled", ats(0x001f), Config{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true, HasATS: true}, true},

@@ -61,7 +61,7 @@ type keptDevice[S any] struct {
 	Identity
 	name, lane string
 	state      *S
-	reader     *Reader // of whoever is in the lane
+	reader     *Reader // of the read in the lane
 }
 
 // Keep discards the states of devices that are gone, have registered again or have other netdevs, and makes those of new ones. ReadAll

@@ -1,5 +1,5 @@
 // Package role determines the purpose of each port of a NIC, compute or other, from the strongest available evidence. The state of the port
-// itself is not used: a dead compute port is a compute port. It is pure: facts in, verdicts out.
+// itself is not used: a compute port that is down is a compute port. It is pure.
 package role
 
 import (

@@ -71,7 +71,7 @@ func (a *alertMemory) resume(e *alerting.Engine) {
 func (a *alertMemory) samples() string { return filepath.Join(a.file.Dir, "store") }
 
 // alertsKept is the maximum age of the last-seen times of firing alerts in the file if nothing else changes. Those of pending alerts are
-// written in each round: if the program is killed and the samples are lost, they are all that tells how long an alert was pending.
+// written in each round: if the program is killed and the samples are lost, they are the only record of how long an alert was pending.
 const alertsKept = time.Minute
 
 // save writes what has changed.

@@ -97,7 +97,7 @@ func newFlightRecorder(c *machine.Config, m *machine.Machine, memory *expect.Mem
 		return nil
 	}
 	f.history, f.site = d.history, func(a *capture.Archive) error { return c.Site.Record(a, false) }
-	var own *machine.Machine // opened once: the next capture must know a read that does not return
+	var own *machine.Machine // opened once: a read that does not return must not be repeated by the next capture
 	f.end = func() error {
 		if own == nil {
 			return nil

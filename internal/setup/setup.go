@@ -87,7 +87,7 @@ type finding struct {
 	object
 	found   string // empty: unknown
 	unknown string // the reason for that
-	want    string // empty: whatever is found, unless the site wants something
+	want    string // empty: whatever is found, unless the site configuration has a value
 	meets   bool   // found is as wanted
 	basis   snapshot.SetupBasis
 	// contradicts: the difference contradicts the traffic or the jobs of the host: a warning, with the alert of the check.
@@ -118,7 +118,7 @@ func newMachine(n *snapshot.Node) *machine {
 	return m
 }
 
-// Wants is the value that the site wants of a setting; empty: none. "any" accepts whatever is found.
+// Wants is the value of a setting in the site configuration; empty: none. "any" accepts whatever is found.
 type Wants func(setting, device string, port int, netdev string) string
 
 // Any is the value of the site configuration that accepts whatever is found.

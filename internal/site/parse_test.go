@@ -258,7 +258,7 @@ func TestExampleFile(t *testing.T) {
 	}
 	c := parsed(t, string(b))
 	s := c.Settings(Subject{Hostname: "gpu-017", Device: "mlx5_3", BoardID: "MT_0000000838", LinkLayer: "InfiniBand", Port: 1})
-	want := Settings{Rate: ptr(200e9), Lanes: ptr(uint64(4)), Role: "compute", OFED: "25.10-*", Active: true, Present: true, PKeys: []uint16{0x8001, 0x7fff}}
+	want := Settings{Rate: ptr(200e9), Lanes: ptr(uint64(4)), Role: "compute", OFED: "25.10-*", Active: true, PKeys: []uint16{0x8001, 0x7fff}}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v, want %+v", s, want)
 	}

@@ -80,7 +80,7 @@ type Settings struct {
 	RoCE              string // lossless, lossy, auto
 	CongestionControl string // dcqcn, zerotouch_rtt, off
 	OFED              string // glob of versions
-	Active, Present   bool
+	Active            bool
 	SubnetManager     bool
 	PKeys             []uint16 // of the file: not to be changed
 }
@@ -109,9 +109,6 @@ func (p *Pin) apply(to *Settings) {
 	override(&to.PKeys, p.PKeys, p.PKeys != nil)
 	if p.Active != nil {
 		to.Active = *p.Active
-	}
-	if p.Present != nil {
-		to.Present = *p.Present
 	}
 	if p.SubnetManager != nil {
 		to.SubnetManager = *p.SubnetManager

@@ -127,13 +127,13 @@ func TestSettings(t *testing.T) {
 - match: {device: mlx5_0}
   present: true
 `)
-	want := Settings{Rate: ptr(400e9), Lanes: ptr(uint64(4)), Role: "compute", OFED: "25.10-*", Present: true, PKeys: []uint16{}}
+	want := Settings{Rate: ptr(400e9), Lanes: ptr(uint64(4)), Role: "compute", OFED: "25.10-*", PKeys: []uint16{}}
 	if got := c.Settings(rail); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	device := rail
 	device.Port = 0
-	want = Settings{Rate: ptr(100e9), Role: "other", OFED: "25.10-*", Active: true, SubnetManager: true, Present: true, PKeys: []uint16{0x7fff}}
+	want = Settings{Rate: ptr(100e9), Role: "other", OFED: "25.10-*", Active: true, SubnetManager: true, PKeys: []uint16{0x7fff}}
 	if got := c.Settings(device); !reflect.DeepEqual(got, want) {
 		t.Errorf("of the device: %+v, want %+v", got, want)
 	}

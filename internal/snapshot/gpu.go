@@ -69,7 +69,7 @@ type GPU struct {
 	NVLinksUp         *uint64 `capture:"nvlinks_up"` // links in the state active
 	C2CLinks          *uint64 `capture:"c2c_links"`  // NVML_FI_DEV_C2C_LINK_COUNT: links to a Grace processor
 
-	// Processes are the compute processes, by PID in this process's PID namespace if the driver knows it:
+	// Processes are the compute processes, by PID in this process's PID namespace if the driver reports it:
 	// nvmlDeviceGetComputeRunningProcesses. Nil: unknown.
 	Processes []int `capture:"processes"`
 

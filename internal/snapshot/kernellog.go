@@ -2,14 +2,14 @@ package snapshot
 
 import "time"
 
-// KernelLog is what the kernel log tells of RDMA devices, PCIe ports and GPUs.
+// KernelLog counts the messages of the kernel log on RDMA devices, PCIe ports and GPUs.
 type KernelLog struct {
 	Counts []KernelLogCount // sorted
 	// Messages since the start of the program: Lost were overwritten before they were read, Skipped were not examined.
 	Lost, Skipped uint64
 }
 
-// KernelLogKey is an object and what was said of it. Empty: unknown, or none.
+// KernelLogKey is an object and the kind of its messages. Empty: unknown, or none.
 type KernelLogKey struct {
 	Device, PCIAddress, Driver string
 	Kind                       string // kernellog.Kind

@@ -40,8 +40,8 @@ type Process struct {
 	// Env is the job-related part of its environment, without secrets: NCCL_*, UCX_IB_*, SLURM_JOB_ID, SLURM_JOB_NUM_NODES, WORLD_SIZE,
 	// LOCAL_WORLD_SIZE, and the rank (RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK), as of the start of the program.
 	Env map[string]string `capture:"env_"`
-	// Conf is NCCL's settings in files, as the process sees them: NCCL_CONF_FILE or ~/.nccl.conf, then /etc/nccl.conf. Nil: these or Env
-	// could not be read completely, or there is no NCCL.
+	// Conf is NCCL's settings in files below the root directory of the process: NCCL_CONF_FILE or ~/.nccl.conf, then /etc/nccl.conf.
+	// Nil: these or Env could not be read completely, or there is no NCCL.
 	Conf map[string]string `capture:"conf_,has=settings read"`
 	// Topology is the functions and NUMA nodes of its own NCCL_TOPO_FILE, as <system><cpu numaid><pci busid>; empty: none.
 	Topology string `capture:"topology"`

@@ -157,7 +157,7 @@ func TestJobAsksNCCL(t *testing.T) {
 	if !w.Asked || !w.Verified || w.Answer == nil {
 		t.Fatalf("%+v", w)
 	}
-	if w.Answer.NCCL != "2.30.7+cuda13.0" || w.Answer.Worst() != "DEAD" || len(w.Answer.Local) != 1 {
+	if w.Answer.NCCL != "2.30.7+cuda13.0" || len(w.Answer.Problems) == 0 || w.Answer.Problems[0].Kind != "DEAD" || len(w.Answer.Local) != 1 {
 		t.Errorf("%+v", w.Answer)
 	}
 	// The other job shares the port: the answer is not its own.
@@ -222,7 +222,7 @@ func TestJobWithoutProcesses(t *testing.T) {
 	service := rasService(t, "v2.30.7-ok.json")
 	args := []string{"--path.rootfs=" + machines.Tree(t, "hgx-h200-roce"), "--state.dir=" + t.TempDir(), "job", "--nccl-ras=" + service}
 	r := reported(t, append(args, "--json")...)
-	if len(r.Jobs) != 0 || r.NCCL == nil || r.NCCL.Answer == nil || r.NCCL.Verified || r.NCCL.Answer.Worst() != "" {
+	if len(r.Jobs) != 0 || r.NCCL == nil || r.NCCL.Answer == nil || r.NCCL.Verified || len(r.NCCL.Answer.Problems) != 0 {
 		t.Errorf("%+v", r)
 	}
 	_, out, _ := run(t, args...)

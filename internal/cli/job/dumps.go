@@ -56,7 +56,7 @@ func (j *Config) readDumps(ctx context.Context, c *machine.Config, out *Report) 
 // dumpsTimeout is that of reading the directory, which may be on a file server.
 const dumpsTimeout = 5 * time.Second
 
-// ratesIn are the records of the processes with these PIDs, as they see themselves.
+// ratesIn are the records of the processes with these PIDs in their own PID namespaces.
 func ratesIn(ctx context.Context, dir string, pids []int, hosts []string) ([]nccl.Rates, error) {
 	ctx, cancel := context.WithTimeout(ctx, dumpsTimeout)
 	defer cancel()
