@@ -14,7 +14,7 @@ func TestAllHasEveryCollector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	constructor := regexp.MustCompile(`(?m)^func (new\w+)\(.*\) \*Collector \{`)
+	constructor := regexp.MustCompile(`(?m)^func (new\w+)\([^{]*\) \*Collector \{`)
 	n := 0
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
