@@ -54,11 +54,16 @@ func (l *fsLoader) Load(name string, ignoreUnknown bool, scheme model.Validation
 	return out, nil
 }
 
-// recent are the rule files parsed in the last minute. The engine, the coverage and the list of metrics that rules read parse the same files
+// recent are the rule files parsed in the last 10s. The engine, the coverage and the list of metrics that rules read parse the same files
 // when the program starts and when it reloads. They are not kept, since they hold 2 MB.
 var recent parsedFiles
 
-const recentTime = time.Minute
+const (
+	recentTime = 10 * time.Second
+	// returnTime is when memory is returned to the system after the rules were read: that takes some 10 MiB, which a process without rounds
+	// may not need again.
+	returnTime = time.Minute
+)
 
 type parsedKey struct {
 	text          string
@@ -79,7 +84,7 @@ func (p *parsedFiles) get(key parsedKey) *rulefmt.RuleGroups {
 	return p.files[key]
 }
 
-// keep keeps a file until a minute after the first one.
+// keep keeps a file until recentTime after the first one.
 func (p *parsedFiles) keep(key parsedKey, file *rulefmt.RuleGroups) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,16 +94,16 @@ func (p *parsedFiles) keep(key parsedKey, file *rulefmt.RuleGroups) {
 	if p.files == nil {
 		p.files = map[parsedKey]*rulefmt.RuleGroups{}
 		time.AfterFunc(recentTime, p.forget)
+		time.AfterFunc(returnTime, debug.FreeOSMemory)
 	}
 	p.files[key] = file
 }
 
-// forget also returns memory to the system: reading the rules takes some 10 MiB, which a process without rounds may not need again.
+// forget forgets all files.
 func (p *parsedFiles) forget() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.files = nil
-	p.mu.Unlock()
-	debug.FreeOSMemory()
 }
 
 // Parse parses the expression of a rule.
