@@ -36,13 +36,10 @@ func publicProcess(data []byte) []byte {
 	return encode(p)
 }
 
-const uuidForm = `[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`
-
 var (
 	nvmlGPUEntry = lazy.Regexp(`^` + nvmlGPUDir + `/[0-9]+$`)
-	uuidPattern  = lazy.Regexp(`\b` + uuidForm + `\b`)
 	// gpuUUIDPattern matches a UUID of a GPU or MIG instance in any file, for example /proc/driver/nvidia/gpus/ADDRESS/information.
-	gpuUUIDPattern = lazy.Regexp(`\b(?:GPU|MIG)-` + uuidForm + `\b`)
+	gpuUUIDPattern = lazy.Regexp(`\b(?:GPU|MIG)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
 )
 
 func isGPU(name string) bool { return nvmlGPUEntry().MatchString(name) }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -39,10 +40,12 @@ type table struct {
 
 // Head describes a family.
 type Head struct {
-	Desc        *Desc
-	text, openM string // comment lines in both formats
-	sorted      []int  // indices of Desc.Labels, sorted by name
-	place       int    // among the families of all sinks made together, sorted by name
+	Desc   *Desc
+	sorted []int // indices of Desc.Labels, sorted by name
+	place  int   // among the families of all sinks made together, sorted by name
+
+	textOnce, openMOnce   sync.Once
+	textLines, openMLines string // of text and openM
 }
 
 // Series is a label set of a family and its text. It is immutable.

@@ -18,28 +18,42 @@ var (
 func escapeValue(s string) string { return valueEscapes.Replace(s) }
 
 func newHead(d *Desc) *Head {
-	// OpenMetrics names the family of a counter without the suffix of its samples, and the type untyped is unknown.
-	name, kind := d.Name, d.Type.String()
-	text := "# HELP " + name + " " + helpEscapes.Replace(d.Help) + "\n# TYPE " + name + " " + kind + "\n"
-	if d.Type == Counter {
-		name = strings.TrimSuffix(name, "_total")
-	}
-	if d.Type == Untyped {
-		kind = "unknown"
-	}
-	openM := "# HELP " + name + " " + valueEscapes.Replace(d.Help) + "\n# TYPE " + name + " " + kind + "\n"
 	sorted := make([]int, len(d.Labels))
 	for i := range sorted {
 		sorted[i] = i
 	}
 	slices.SortFunc(sorted, func(a, b int) int { return strings.Compare(d.Labels[a], d.Labels[b]) })
-	return &Head{Desc: d, text: text, openM: openM, sorted: sorted}
+	return &Head{Desc: d, sorted: sorted}
+}
+
+// text is the comment lines of a family in the Prometheus text format. Most hosts have samples of a third of the families.
+func (h *Head) text() string {
+	h.textOnce.Do(func() {
+		h.textLines = "# HELP " + h.Desc.Name + " " + helpEscapes.Replace(h.Desc.Help) + "\n# TYPE " + h.Desc.Name + " " + h.Desc.Type.String() + "\n"
+	})
+	return h.textLines
+}
+
+// openM is the comment lines in OpenMetrics, which names the family of a counter without the suffix of its samples, and whose type untyped
+// is unknown.
+func (h *Head) openM() string {
+	h.openMOnce.Do(func() {
+		name, kind := h.Desc.Name, h.Desc.Type.String()
+		if h.Desc.Type == Counter {
+			name = strings.TrimSuffix(name, "_total")
+		}
+		if h.Desc.Type == Untyped {
+			kind = "unknown"
+		}
+		h.openMLines = "# HELP " + name + " " + valueEscapes.Replace(h.Desc.Help) + "\n# TYPE " + name + " " + kind + "\n"
+	})
+	return h.openMLines
 }
 
 // AppendText writes families in the Prometheus text format, version 0.0.4.
 func AppendText(b []byte, families []Family) []byte {
 	for _, f := range families {
-		b = append(b, f.Head.text...)
+		b = append(b, f.Head.text()...)
 		for _, p := range f.Points {
 			if p.buckets != nil {
 				b = p.appendHistogram(b)
@@ -55,7 +69,7 @@ func AppendText(b []byte, families []Family) []byte {
 // AppendOpenMetrics writes families in the OpenMetrics text format, without its closing line.
 func AppendOpenMetrics(b []byte, families []Family) []byte {
 	for _, f := range families {
-		b = append(b, f.Head.openM...)
+		b = append(b, f.Head.openM()...)
 		for _, p := range f.Points {
 			if p.buckets != nil {
 				b = p.appendOpenMetricsHistogram(b)

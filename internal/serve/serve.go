@@ -83,20 +83,15 @@ const (
 	exportingGC = 200
 )
 
-// setRuntime sets the runtime before the rules are read: what that leaves between kept objects stays in the heap. Samples of allocations
-// are for --web.pprof only, and their table takes 1 MiB.
-func (s *Config) setRuntime() {
+// setGC sets GOGC, unless the environment does.
+func setGC(percent int) {
 	if os.Getenv("GOGC") == "" {
-		percent := exportingGC
-		if s.alerting.on {
-			percent = alertingGC
-		}
 		debug.SetGCPercent(percent)
 	}
-	if !s.pprof {
-		runtime.MemProfileRate = 0
-	}
 }
+
+// sampleNothing ends the sampling of allocations, which only --web.pprof serves. The samples take 1 MiB.
+var sampleNothing = sync.OnceFunc(func() { runtime.MemProfileRate = 0 })
 
 // Run runs the command.
 func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
@@ -109,7 +104,10 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err := s.checkDescriptors(); err != nil {
 		return command.Usage(err)
 	}
-	s.setRuntime()
+	setGC(alertingGC) // before the rules are read: what that leaves between objects that stay is not returned to the system
+	if !s.pprof {
+		sampleNothing()
+	}
 	c.Paths.Reserved = s.descriptors()
 	m, err := c.Open(time.Now())
 	if err != nil {
@@ -154,6 +152,9 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 		return command.Usage(err)
 	}
 	runtime.GOMAXPROCS(c.MaxProcs)
+	if d == nil {
+		setGC(exportingGC)
+	}
 	std.Log.Info("starting rdma_exporter, reading "+m.Describe(c), "version", version.Version, "revision", version.GetRevision())
 
 	ctx, cancel := context.WithCancel(ctx)
