@@ -149,7 +149,7 @@ func readDevices[S, T any](
 	}
 }
 
-// readHost is the Read of a collector that reads data of the host each slowInterval, in a lane of its name.
+// readHost is the Read of a collector that reads data of the host each slowInterval, one at a time.
 func readHost[T any](name string, s host.Source, read func(*reading.Reader) T, use func(*snapshot.Node, T)) readFunc {
 	var last reading.Kept[T]
 	return func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {

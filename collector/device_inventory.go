@@ -54,7 +54,7 @@ func (c *infiniBand) missing(ctx context.Context, h *host.Host, boot string, nam
 			continue
 		}
 		var p expect.Presence
-		if err := h.Lanes.Do(ctx, "pci", func() { p = presence(r, f.PCIAddress) }); err != nil {
+		if err := h.Turns.Do(ctx, "pci", func() { p = presence(r, f.PCIAddress) }); err != nil {
 			continue
 		}
 		reason := expect.Missing(f, p)
@@ -88,7 +88,7 @@ func (c *infiniBand) pinnedMissing(ctx context.Context, h *host.Host, names []st
 		m := snapshot.MissingDevice{Name: cmp.Or(s.Device, s.PCIAddress), PCIAddress: s.PCIAddress, Reason: string(expect.NoRDMADevice), Seen: "never"}
 		if s.PCIAddress != "" {
 			var p expect.Presence
-			if err := h.Lanes.Do(ctx, "pci", func() { p = presence(reading.New(ctx, h, ""), s.PCIAddress) }); err != nil {
+			if err := h.Turns.Do(ctx, "pci", func() { p = presence(reading.New(ctx, h, ""), s.PCIAddress) }); err != nil {
 				continue
 			}
 			m.Reason = string(expect.MissingPinned(p))

@@ -105,7 +105,7 @@ func (d *vpdRead) read(h *host.Host, name, function string) {
 
 // ask uses a lane of its own: a hung read is not started twice.
 func (d *vpdRead) ask(h *host.Host, name, function string) error {
-	leave, err := h.Lanes.Enter("vpd/" + name)
+	leave, err := h.Turns.Enter("vpd/" + name)
 	if err != nil {
 		return err
 	}

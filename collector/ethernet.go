@@ -31,7 +31,7 @@ type ethernet struct {
 	samples *pfcSampler
 }
 
-// ethState belongs to the lane of its device.
+// ethState belongs to the reader of its device, one at a time.
 type ethState struct {
 	read    reading.Last // of the following
 	netdevs []*ethNetdev

@@ -70,7 +70,7 @@ type gpuDirect struct {
 	answer    *gdrResult // the last one; nil: there is none yet
 }
 
-// gdrState belongs to the lane of its device.
+// gdrState belongs to the reader of its device, one at a time.
 type gdrState struct {
 	read   reading.Last
 	nic    gdrNIC

@@ -44,7 +44,7 @@ func (b *bufinfo) read(ctx context.Context, h *host.Host) {
 	var text []byte
 	var whole bool
 	var failed error
-	err := h.Lanes.Do(ctx, "bufinfo", func() {
+	err := h.Turns.Do(ctx, "bufinfo", func() {
 		h.Meter.Begin(host.SourceBufinfo, host.SourceBufinfo.Lock(), 1)
 		start := time.Now()
 		text, whole, failed = h.Files.Head(host.BufinfoFile, host.BufinfoSize)

@@ -72,7 +72,7 @@ func (j *gdrJobs) update(ctx context.Context, h *host.Host, n *snapshot.Node, na
 	var found []snapshot.Process
 	var refused bool
 	var failed error
-	err := h.Lanes.Do(ctx, "processes", func() {
+	err := h.Turns.Do(ctx, "processes", func() {
 		h.Meter.Begin(host.SourceProcesses, host.SourceProcesses.Lock(), 1)
 		start := time.Now()
 		found, refused, failed = h.Processes.Processes(ctx, named, only)
@@ -115,7 +115,7 @@ func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, names []st
 		qps := listsQPs(device, devices)
 		var found []host.RDMAHolder
 		var failed error
-		err := h.Lanes.Do(ctx, "holders/"+device, func() {
+		err := h.Turns.Do(ctx, "holders/"+device, func() {
 			h.Meter.Begin(host.SourceHolders, host.SourceHolders.Lock(), 1)
 			start := time.Now()
 			found, failed = h.RDMA.Holders(ctx, device, qps)

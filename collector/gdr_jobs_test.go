@@ -176,7 +176,7 @@ func TestHoldersThatAreStuck(t *testing.T) {
 				if both {
 					d.hang = hang
 				}
-				h := &host.Host{RDMA: stuckHolders{hang: hang}, Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
+				h := &host.Host{RDMA: stuckHolders{hang: hang}, Processes: d, Turns: host.NewTurns(), Meter: &host.Meter{}, Now: time.Now}
 				var j gdrJobs
 				start := time.Now()
 				j.update(t.Context(), h, &snapshot.Node{}, []string{"a", "b"}, nil, nil)
@@ -197,7 +197,7 @@ func TestHoldersThatAreStuck(t *testing.T) {
 func TestProcessThatIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeProcesses{found: []snapshot.Process{{PID: 1}}, refused: true}
-		h := &host.Host{Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
+		h := &host.Host{Processes: d, Turns: host.NewTurns(), Meter: &host.Meter{}, Now: time.Now}
 		var j gdrJobs
 		var n snapshot.Node
 		j.update(t.Context(), h, &n, nil, nil, nil)

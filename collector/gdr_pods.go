@@ -40,7 +40,7 @@ func (p *podNames) list(ctx context.Context, h *host.Host) (pods []snapshot.Pod,
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
 	var failed error
-	err := h.Lanes.Do(ctx, "pods", func() {
+	err := h.Turns.Do(ctx, "pods", func() {
 		h.Meter.Begin(host.SourcePods, host.SourcePods.Lock(), 1)
 		start := time.Now()
 		pods, failed = h.Pods.Pods(ctx)

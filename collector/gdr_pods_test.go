@@ -138,7 +138,7 @@ func (p *podAnswer) Pods(context.Context) ([]snapshot.Pod, error) {
 func TestPodNames(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	answer := &podAnswer{pods: []snapshot.Pod{{Namespace: "ml", Name: "a", Devices: []string{gpuA}}}}
-	h := &host.Host{Pods: answer, Lanes: host.NewLanes(), Now: func() time.Time { return now }}
+	h := &host.Host{Pods: answer, Turns: host.NewTurns(), Now: func() time.Time { return now }}
 	var names podNames
 	round := func(uid string, issues int) string {
 		t.Helper()

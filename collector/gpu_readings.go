@@ -91,7 +91,7 @@ func (g *gpuReadings) latest(ctx context.Context, h *host.Host) *gpuReading {
 		return g.kept()
 	}
 	var r *gpuReading
-	err := h.Lanes.Do(ctx, "gpus", func() {
+	err := h.Turns.Do(ctx, "gpus", func() {
 		if r = g.kept(); r == nil || h.Now().Sub(r.at) >= gpuRound {
 			r = g.read(ctx, h)
 		}

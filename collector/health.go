@@ -59,7 +59,7 @@ func newHealth(devices *roster, nvlink *nvlink) *Collector {
 }
 
 // read requests all reporters in one dump. The kernel takes the lock of each devlink device, which a driver holds while it recovers or
-// reloads: the lane prevents a second request while one waits, and keeps it from blocking others.
+// reloads: one at a time: no second request while one waits, and keeps it from blocking others.
 func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
 	roster, err := c.roster.of(h, n)
 	if err != nil {

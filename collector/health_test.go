@@ -156,7 +156,7 @@ func TestStuckDevlinkCostsTheHealthOnly(t *testing.T) {
 	}
 	h.Devlink = playing
 	close(d.release)
-	for { // until the late request has left its lane
+	for { // until the late request has ended
 		n, err := readOnce(t.Context(), c, h)
 		if err == nil {
 			if len(n.Health.Reporters) == 0 || !slices.Equal(n.Devices, []snapshot.DeviceRead{{}}) {

@@ -23,7 +23,7 @@ var (
 	}
 )
 
-// hwState belongs to the lane of its device.
+// hwState belongs to the reader of its device, one at a time.
 type hwState struct {
 	read   reading.Last // of the following
 	driver string

@@ -88,7 +88,7 @@ type infiniBand struct {
 	registered *deviceWatch
 }
 
-// deviceState belongs to the lane of its device.
+// deviceState belongs to the reader of its device, one at a time.
 type deviceState struct {
 	read    reading.Last // of the identity
 	id      snapshot.Device

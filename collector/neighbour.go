@@ -56,7 +56,7 @@ type neighbours struct {
 	lldp      *lldpNeighbours
 }
 
-// neighbourDevice belongs to the lane of its device.
+// neighbourDevice belongs to the reader of its device, one at a time.
 type neighbourDevice struct {
 	last       reading.Kept[neighbourReading]
 	issues     []snapshot.Issue

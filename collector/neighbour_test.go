@@ -222,7 +222,7 @@ func TestHeard(t *testing.T) {
 	h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+saved(5, says("old", "swp1", 120, bridge)))
 	synctest.Test(t, func(t *testing.T) {
 		h := *h
-		h.RTNL, h.Lanes, h.Now = host.NewRTNL(), host.NewLanes(), time.Now
+		h.RTNL, h.Turns, h.Now = host.NewRTNL(), host.NewTurns(), time.Now
 		p := &tape{joined: make(chan []string)}
 		h.LLDP = p
 		c := neighboursOf(Options{ListenLLDP: true})

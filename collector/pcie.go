@@ -68,7 +68,7 @@ type pcie struct {
 	ways      gpuWays
 }
 
-// pciePath belongs to the lane of its device.
+// pciePath belongs to the reader of its device, one at a time.
 type pciePath struct {
 	read reading.Last
 	path snapshot.PCIePath

@@ -68,7 +68,7 @@ func (w *pausedPort) read(ctx context.Context, h *host.Host, n netdevTarget) (r 
 
 // bubbleHost is a host without files.
 func bubbleHost() *host.Host {
-	return &host.Host{Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(time.Now), Now: time.Now}
+	return &host.Host{Turns: host.NewTurns(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(time.Now), Now: time.Now}
 }
 
 // watch runs a sampler over a pausedPort, with a round each 15 s, and returns its final state.

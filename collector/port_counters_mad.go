@@ -130,13 +130,13 @@ func askOwn[T any](a *ownAgent, r *reading.Reader, port, requests int, query age
 type agentQuery[T any] = func(s host.Subnet, ctx context.Context, device string, port int, a *host.Agent) (T, error)
 
 // askAgent is bounded for a query through a port.
-func askAgent[T any](r *reading.Reader, lane string, timeout time.Duration, port int, a *host.Agent, query agentQuery[T]) (T, error) {
+func askAgent[T any](r *reading.Reader, turn string, timeout time.Duration, port int, a *host.Agent, query agentQuery[T]) (T, error) {
 	type answer struct {
 		value T
 		agent host.Agent
 	}
 	agent, subnet, device := *a, r.Host.Subnet, r.Device
-	got, err := bounded(r, lane, timeout, func(ctx context.Context) (answer, error) {
+	got, err := bounded(r, turn, timeout, func(ctx context.Context) (answer, error) {
 		v, err := query(subnet, ctx, device, port, &agent)
 		return answer{v, agent}, err
 	})
@@ -146,14 +146,14 @@ func askAgent[T any](r *reading.Reader, lane string, timeout time.Duration, port
 	return got.value, err
 }
 
-// bounded runs a query in its own lane with a time limit: a hung driver call costs only this query. ask may continue to use its variables
+// bounded runs a query in its own turn with a time limit: a hung driver call costs only this query. ask may continue to use its variables
 // after the limit.
-func bounded[T any](r *reading.Reader, lane string, timeout time.Duration, ask func(context.Context) (T, error)) (T, error) {
+func bounded[T any](r *reading.Reader, turn string, timeout time.Duration, ask func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(r.Ctx, timeout)
 	defer cancel()
 	var got, none T
 	var err error
-	if late := r.Host.Lanes.Do(ctx, lane, func() { got, err = ask(ctx) }); late != nil {
+	if late := r.Host.Turns.Do(ctx, turn, func() { got, err = ask(ctx) }); late != nil {
 		return none, late // got may still be written to
 	}
 	return got, err

@@ -101,7 +101,7 @@ func newAgentPort(t *testing.T, symbolErrors int) *agentPort {
 		p: snapshot.Port{Number: 1, LinkLayer: "InfiniBand", State: n(stateActive), LID: n(17)},
 		h: machine(t, files(agentDir+"/counters/symbol_error", fmt.Sprint(symbolErrors), agentDir+"/counters/port_xmit_wait", "7", agentDir+"/counters/port_xmit_data", "1000")),
 	}
-	a.h.Subnet, a.h.Now, a.h.Lanes, a.h.Meter = a.answers, time.Now, host.NewLanes(), &host.Meter{}
+	a.h.Subnet, a.h.Now, a.h.Turns, a.h.Meter = a.answers, time.Now, host.NewTurns(), &host.Meter{}
 	return a
 }
 
@@ -256,7 +256,7 @@ func TestAgentIfPermitted(t *testing.T) {
 func TestOwnAgentHangs(t *testing.T) {
 	a := newAgentPort(t, 5)
 	synctest.Test(t, func(t *testing.T) {
-		a.h.Lanes = host.NewLanes()
+		a.h.Turns = host.NewTurns()
 		free := make(chan struct{})
 		good := tells(false, stat("symbol_error", 5), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000))
 		a.answers.answer(func(device string, agent *host.Agent) (host.IBCounters, error) {

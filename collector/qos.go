@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// qosDevice belongs to the lane of its device.
+// qosDevice belongs to the reader of its device, one at a time.
 type qosDevice struct {
 	read  reading.Last    // of the following
 	id    snapshot.Device // name, board, address; the Ethernet ports of a physical function with the names of their netdevs

@@ -28,7 +28,7 @@ var (
 // sensorInterval is the interval of readings: each is a firmware command, and temperature changes slowly.
 const sensorInterval = 30 * time.Second
 
-// sensorState belongs to the lane of its device.
+// sensorState belongs to the reader of its device, one at a time.
 type sensorState struct {
 	found      reading.Last // of dir and channels
 	dir        string       // of hwmon; empty where there is none

@@ -38,7 +38,7 @@ type transceivers struct {
 	woken chan struct{} // holds one token: there are new cages
 }
 
-// opticsState belongs to the lane of its device.
+// opticsState belongs to the reader of its device, one at a time.
 type opticsState struct {
 	read  reading.Last // of the following
 	cages []*cage      // in the order of their ports

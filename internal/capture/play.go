@@ -118,7 +118,7 @@ func (p *Player) Times() []time.Time {
 func (p *Player) Host() *host.Host {
 	h := &host.Host{
 		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, GPUs: p, Processes: p, Launchers: p, Subnet: p, Tracer: p, KernelLog: p, Now: p.Now,
-		Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.Unlimited(), // the time of a read is that of this machine
+		Turns: host.NewTurns(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.Unlimited(), // the time of a read is that of this machine
 	}
 	if p.archive.hasPods() { // else the exporter did not ask
 		h.Pods = p

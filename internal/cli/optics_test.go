@@ -101,7 +101,7 @@ func TestNoScrapeWaitsForAModule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := machines.Open(t, file)
 		h := *m.Host
-		h.Now, h.Lanes, h.RTNL, h.Budget = time.Now, host.NewLanes(), host.NewRTNL(), host.NewBudget(time.Now)
+		h.Now, h.Turns, h.RTNL, h.Budget = time.Now, host.NewTurns(), host.NewRTNL(), host.NewBudget(time.Now)
 		modules := &slowModules{Ethtool: m.Ethtool}
 		h.Ethtool = modules
 		ctx, cancel := context.WithCancel(t.Context())

@@ -38,7 +38,7 @@ type nvmlGPUs struct {
 	load    func() (nvmlLibrary, error)
 	control string // nvidiactl
 	now     func() time.Time
-	lanes   *Lanes
+	turns   *Turns
 	jobs    chan func()
 	start   sync.Once
 	inside  atomic.Value // string: the current call
@@ -63,7 +63,7 @@ type nvmlSession struct {
 }
 
 func newNVMLGPUs(load func() (nvmlLibrary, error), control string) *nvmlGPUs {
-	return &nvmlGPUs{load: load, control: control, now: time.Now, lanes: NewLanes(), jobs: make(chan func()), xids: map[string]*xidCount{}}
+	return &nvmlGPUs{load: load, control: control, now: time.Now, turns: NewTurns(), jobs: make(chan func()), xids: map[string]*xidCount{}}
 }
 
 // do runs f on the NVML thread and waits for it until d has passed or ctx ends. The error wraps ErrStuck if f or an earlier call has not
@@ -79,7 +79,7 @@ func (n *nvmlGPUs) do(ctx context.Context, d time.Duration, what string, f func(
 	})
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	err := n.lanes.Do(ctx, "NVML", func() {
+	err := n.turns.Do(ctx, "NVML", func() {
 		done := make(chan struct{})
 		var fault error
 		n.jobs <- func() {
@@ -89,7 +89,7 @@ func (n *nvmlGPUs) do(ctx context.Context, d time.Duration, what string, f func(
 		}
 		<-done
 		if fault != nil {
-			panic(fault) // in the lane, which has a Guard
+			panic(fault) // in a turn, which has a Guard
 		}
 	})
 	if err != nil {

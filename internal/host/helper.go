@@ -64,7 +64,7 @@ const (
 type Helper struct {
 	tree  *tree
 	table *processTable
-	lanes *Lanes
+	turns *Turns
 }
 
 // OpenHelper opens the trees.
@@ -73,7 +73,7 @@ func OpenHelper(p Paths) (*Helper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Helper{tree: t, table: newProcessTable(t, true), lanes: NewLanes()}, nil
+	return &Helper{tree: t, table: newProcessTable(t, true), turns: NewTurns()}, nil
 }
 
 // Close closes the trees.
@@ -131,7 +131,7 @@ func (h *Helper) converse(ctx context.Context, conn *net.UnixConn, owner uint32)
 	return err
 }
 
-// answer reads in lanes: a read that hangs is not started twice. A panic is an error of the request.
+// answer reads in turns: a read that hangs is not started twice. A panic is an error of the request.
 func (h *Helper) answer(ctx context.Context, r helperRequest) helperAnswer {
 	var out helperAnswer
 	read := func() (err error) {
@@ -151,7 +151,7 @@ func (h *Helper) answer(ctx context.Context, r helperRequest) helperAnswer {
 		return err
 	}
 	var failed error
-	err := h.lanes.Do(ctx, r.Read+r.Function, func() { failed = read() })
+	err := h.turns.Do(ctx, r.Read+r.Function, func() { failed = read() })
 	if err != nil { // out may still be written
 		return helperAnswer{Errno: errnoOf(err)}
 	}

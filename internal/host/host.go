@@ -39,8 +39,8 @@ type Host struct {
 	KernelLog KernelLog
 	// Subnet is nil in a copied tree.
 	Subnet Subnet
-	// Lanes allows one reader at a time per device, and tracks devices that do not answer.
-	Lanes *Lanes
+	// Turns allows one reader at a time per device, and tracks devices that do not answer.
+	Turns *Turns
 	// RTNL serialises all requests that take rtnl.
 	RTNL *RTNL
 	// Meter counts the cost of requests, Budget limits deferrable ones.

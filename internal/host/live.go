@@ -26,7 +26,7 @@ func OpenLive(p Paths) (*Live, error) {
 	}
 	l := &Live{tree: t, Host: Host{
 		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, DCB: NoNetlink{}, GPUs: NoNVML{}, Processes: newProcessTable(t, p.JobNames), Launchers: t, Now: time.Now,
-		Lanes: NewLanes(), RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now),
+		Turns: NewTurns(), RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now),
 	}}
 	if p.Helper != "" {
 		helper := helperClient{p.Helper, p.JobNames}

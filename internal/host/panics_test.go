@@ -21,15 +21,15 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestPanicInALane: functions that run in their own goroutine are guarded, and the lane is free afterwards.
-func TestPanicInALane(t *testing.T) {
-	lanes := NewLanes()
+// TestPanicInATurn: functions that run in their own goroutine are guarded, and the turn is free afterwards.
+func TestPanicInATurn(t *testing.T) {
+	turns := NewTurns()
 	for range 2 {
-		if err := lanes.Do(t.Context(), "rtnl", func() { panic("odd answer") }); !errors.Is(err, ErrPanic) {
+		if err := turns.Do(t.Context(), "rtnl", func() { panic("odd answer") }); !errors.Is(err, ErrPanic) {
 			t.Error(err)
 		}
 	}
-	if err := lanes.Do(t.Context(), "rtnl", func() {}); err != nil {
+	if err := turns.Do(t.Context(), "rtnl", func() {}); err != nil {
 		t.Error(err)
 	}
 }

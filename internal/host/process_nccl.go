@@ -16,7 +16,7 @@ const jobFilesTime = 200 * time.Millisecond
 type jobReader struct {
 	files   func(job) (*jobFiles, error)
 	timeout time.Duration // limit of the wait
-	lanes   *Lanes
+	turns   *Turns
 	wanted  []job // requested in this scan
 	mu      *sync.Mutex
 	done    map[int]jobResult // by process; guarded by mu
@@ -37,7 +37,7 @@ type jobResult struct {
 }
 
 func newJobReader(t *tree) jobReader {
-	return jobReader{files: t.jobFiles, timeout: jobFilesTime, lanes: NewLanes(), mu: &sync.Mutex{}, done: map[int]jobResult{}}
+	return jobReader{files: t.jobFiles, timeout: jobFilesTime, turns: NewTurns(), mu: &sync.Mutex{}, done: map[int]jobResult{}}
 }
 
 // request requests the files of a job, unless they have been read. Failed reads are retried.
@@ -75,7 +75,7 @@ func (r *jobReader) read(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	_ = r.lanes.Do(ctx, "reading files of jobs", func() {
+	_ = r.turns.Do(ctx, "reading files of jobs", func() {
 		for _, j := range jobs {
 			files, err := r.files(j)
 			r.mu.Lock()

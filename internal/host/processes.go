@@ -18,7 +18,7 @@ type Processes interface {
 	// call where this one has stopped. only means that no others need to be checked; it is ignored if one of first is not visible. The
 	// result is the processes that hold an RDMA device, or a GPU with NCCL. It waits a little longer for their configuration files; late
 	// ones are in the result of the next call. Processes of other users require CAP_SYS_PTRACE. Without it refused is true, and they are left
-	// out but for those in first, which are Hidden. A process blocked in the kernel may block the call: it has to be made in a lane.
+	// out but for those in first, which are Hidden. A process blocked in the kernel may block the call: it has to be made in a turn.
 	Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error)
 }
 

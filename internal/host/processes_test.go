@@ -335,7 +335,7 @@ func TestNamesOfJobs(t *testing.T) {
 	if err != nil || len(found) != 1 || !strings.HasPrefix(found[0].JobName, "secret ä") || len(found[0].JobName) > jobNameLength || found[0].User != "1001" || !isProcess(&found[0]) {
 		t.Errorf("%+v %v", found, err)
 	}
-	h := &Helper{tree: table.tree, table: table, lanes: NewLanes()}
+	h := &Helper{tree: table.tree, table: table, turns: NewTurns()}
 	for _, names := range []bool{false, true} {
 		a := h.answer(t.Context(), helperRequest{Read: SourceProcesses.Name(), Names: names})
 		if len(a.Processes) != 1 || (a.Processes[0].User != "") != names || (a.Processes[0].JobName != "") != names {

@@ -22,7 +22,7 @@ var ErrBackOff = errors.New("backing off after a slow request")
 
 // RTNL serialises requests that take rtnl.
 type RTNL struct {
-	lanes *Lanes
+	turns *Turns
 
 	mu    sync.Mutex
 	until time.Time     // no request before this time
@@ -37,7 +37,7 @@ type RTNLStats struct {
 }
 
 // NewRTNL returns an RTNL that is not backing off.
-func NewRTNL() *RTNL { return &RTNL{lanes: NewLanes(), wait: rtnlFirstWait} }
+func NewRTNL() *RTNL { return &RTNL{turns: NewTurns(), wait: rtnlFirstWait} }
 
 // Do makes a request and waits for it until ctx ends or the request is slow. The error wraps ErrStuck if this or an earlier request has not
 // returned in time, ErrBackOff if an earlier one was slow.
@@ -48,7 +48,7 @@ func (r *RTNL) Do(ctx context.Context, f func()) error {
 	ctx, cancel := context.WithTimeout(ctx, rtnlSlow)
 	defer cancel()
 	var slow error // error of the slow request that this one has waited for
-	err := r.lanes.Do(ctx, "rtnl", func() {
+	err := r.turns.Do(ctx, "rtnl", func() {
 		if slow = r.closed(); slow != nil {
 			return
 		}

@@ -25,7 +25,7 @@ func TestAReadThatDoesNotReturnCostsItsLane(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var late error // of the read that returns after the deadline
 		returned := make(chan struct{})
-		err := l.Lanes.Do(ctx, "bad", func() {
+		err := l.Turns.Do(ctx, "bad", func() {
 			cancel()
 			_, late = l.Files.Read("sys/bad/rate", nil)
 			close(returned)
@@ -34,13 +34,13 @@ func TestAReadThatDoesNotReturnCostsItsLane(t *testing.T) {
 			t.Errorf("first: %v, want ErrStuck", err)
 		}
 		started := false
-		if err := l.Lanes.Do(t.Context(), "bad", func() { started = true }); !errors.Is(err, ErrStuck) || started {
+		if err := l.Turns.Do(t.Context(), "bad", func() { started = true }); !errors.Is(err, ErrStuck) || started {
 			t.Errorf("second: %v, started %v, want ErrStuck at once", err, started)
 		}
-		if _, err := l.Lanes.Enter("bad"); !errors.Is(err, ErrStuck) {
+		if _, err := l.Turns.Enter("bad"); !errors.Is(err, ErrStuck) {
 			t.Errorf("Enter: %v, want ErrStuck", err)
 		}
-		if err := l.Lanes.Do(t.Context(), "good", func() {
+		if err := l.Turns.Do(t.Context(), "good", func() {
 			if got := content(t, l.Files, "sys/good/rate"); got != "100" {
 				t.Errorf("another device: %q", got)
 			}
@@ -58,7 +58,7 @@ func TestAReadThatDoesNotReturnCostsItsLane(t *testing.T) {
 		if !errors.Is(late, unix.ESPIPE) {
 			t.Errorf("the read returned %v, want ESPIPE as FIFOs answer pread", late)
 		}
-		for l.Lanes.Do(t.Context(), "bad", func() {}) != nil {
+		for l.Turns.Do(t.Context(), "bad", func() {}) != nil {
 			runtime.Gosched()
 		}
 	})

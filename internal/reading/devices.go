@@ -45,7 +45,7 @@ func NewRoster(names []string, reduced *snapshot.Reduced, identity func(string) 
 // Devices is the state S that a collector keeps of each device between rounds. It is discarded with the device and when the names of its
 // netdevs change: names are reused. The result of reading a device is a T.
 type Devices[S, T any] struct {
-	// Collector is the name of the collector. With the name of a device it is a lane.
+	// Collector is the name of the collector. With the name of a device it names a turn (host.Turns).
 	Collector string
 	// New returns the state of a device that is new, or another one than before; nil: the zero value.
 	New func() *S
@@ -59,9 +59,9 @@ type Devices[S, T any] struct {
 // keptDevice is the state of a device.
 type keptDevice[S any] struct {
 	Identity
-	name, lane string
+	name, turn string
 	state      *S
-	reader     *Reader // of the read in the lane
+	reader     *Reader // of the read in progress
 }
 
 // Keep discards the states of devices that are gone, have registered again or have other netdevs, and makes those of new ones. ReadAll
@@ -76,7 +76,7 @@ func (d *Devices[S, T]) Keep(h *host.Host, roster *Roster) []keptDevice[S] {
 	}
 	kept := make([]keptDevice[S], len(roster.Names)) // the previous one belongs to a round, which may outlast this one
 	for i, name := range roster.Names {
-		k := keptDevice[S]{Identity: roster.identities[i], name: name, lane: d.Collector + "/" + name, reader: &Reader{}}
+		k := keptDevice[S]{Identity: roster.identities[i], name: name, turn: d.Collector + "/" + name, reader: &Reader{}}
 		if last := before[name]; last != nil {
 			k.reader = last.reader
 			if (k.Registration == last.Registration || k.Registration == 0) && k.NetdevChanges == last.NetdevChanges {
@@ -117,7 +117,7 @@ type result[T any] struct {
 	err    error
 }
 
-// ReadAll calls read for each device of a roster in its lane, passes all results to use (those for which ok was true), and calls done when
+// ReadAll calls read for each device of a roster in its turn, passes all results to use (those for which ok was true), and calls done when
 // all have returned or ctx ends. A device that has not returned by then is reported, costs only its own data, and is not read again until
 // it returns. All of this may run in a goroutine without a recover of its own.
 func (d *Devices[S, T]) ReadAll(
@@ -129,7 +129,7 @@ func (d *Devices[S, T]) ReadAll(
 	devices := d.Keep(h, roster)
 	results := make([]result[T], len(devices))
 	one := func(k *keptDevice[S]) (res result[T]) {
-		leave, err := h.Lanes.Enter(k.lane)
+		leave, err := h.Turns.Enter(k.turn)
 		if err != nil {
 			return result[T]{err: err}
 		}
@@ -170,7 +170,7 @@ func (d *Devices[S, T]) ReadAll(
 			for i := range results {
 				res, name := &results[i], devices[i].name
 				if !res.ended {
-					res = &result[T]{err: fmt.Errorf("%s: %w: no answer in time", devices[i].lane, host.ErrStuck)}
+					res = &result[T]{err: fmt.Errorf("%s: %w: no answer in time", devices[i].turn, host.ErrStuck)}
 				}
 				n.Devices = append(n.Devices, snapshot.DeviceRead{Device: name, Stuck: res.err != nil, Quarantined: res.held})
 				if res.err != nil {

@@ -52,7 +52,7 @@ func TestStatesBelongToADevice(t *testing.T) {
 	keep("b", "b", "a")
 }
 
-// TestPanicOfOneDevice: a panic caused by one device costs no other device its data, and its lane is free again.
+// TestPanicOfOneDevice: a panic caused by one device costs no other device its data, and its turn is free again.
 func TestPanicOfOneDevice(t *testing.T) {
 	h := machine(t, "")
 	d, roster := Devices[int, string]{Collector: "c"}, rosterOf("a", "odd", "z")

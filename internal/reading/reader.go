@@ -51,11 +51,11 @@ func New(ctx context.Context, h *host.Host, device string) *Reader {
 	return &Reader{Ctx: ctx, Host: h, Device: device, since: time.Now()}
 }
 
-// OfHost calls read with a reader of the host, which has begun with a source, in a lane. The issues are those of the reader. After an error
+// OfHost calls read with a reader of the host, which has begun with a source, in a turn. The issues are those of the reader. After an error
 // the results of read must not be used: it has not returned, or panicked.
-func OfHost(ctx context.Context, h *host.Host, lane string, s host.Source, read func(*Reader)) ([]snapshot.Issue, error) {
+func OfHost(ctx context.Context, h *host.Host, turn string, s host.Source, read func(*Reader)) ([]snapshot.Issue, error) {
 	r := New(ctx, h, "")
-	if err := h.Lanes.Do(ctx, lane, func() {
+	if err := h.Turns.Do(ctx, turn, func() {
 		defer r.End()
 		r.Begin(s)
 		read(r)

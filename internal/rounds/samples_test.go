@@ -53,7 +53,7 @@ func TestShortStorms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := machines.Open(t, machines.Fixture("bursty-pause-ok"))
 		h := *m.Host
-		h.Now, h.Lanes, h.RTNL, h.Budget = time.Now, host.NewLanes(), host.NewRTNL(), host.NewBudget(time.Now)
+		h.Now, h.Turns, h.RTNL, h.Budget = time.Now, host.NewTurns(), host.NewRTNL(), host.NewBudget(time.Now)
 		h.Ethtool = stormy{m.Ethtool, time.Now()}
 		m.Host, m.Player = &h, nil
 

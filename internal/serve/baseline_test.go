@@ -64,7 +64,7 @@ type baselineRun struct {
 func startBaselines(t *testing.T, modules *swappable, stateDir string) *baselineRun {
 	m, _ := machines.Open(t, machines.Fixture("three-optics-ok"))
 	h := *m.Host
-	h.Now, h.Lanes, h.RTNL, h.Budget = time.Now, host.NewLanes(), host.NewRTNL(), host.NewBudget(time.Now)
+	h.Now, h.Turns, h.RTNL, h.Budget = time.Now, host.NewTurns(), host.NewRTNL(), host.NewBudget(time.Now)
 	modules.Ethtool = m.Ethtool
 	h.Ethtool = modules
 	m.Host, m.Player = &h, nil

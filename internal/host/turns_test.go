@@ -11,12 +11,12 @@ import (
 
 func TestALaneIsTakenInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lanes := NewLanes()
+		turns := NewTurns()
 		inside := 0
 		var wg sync.WaitGroup
 		for range 5 {
 			wg.Go(func() {
-				if err := lanes.Do(t.Context(), "a", func() {
+				if err := turns.Do(t.Context(), "a", func() {
 					if inside++; inside > 1 {
 						t.Error("two are inside")
 					}
@@ -29,8 +29,8 @@ func TestALaneIsTakenInTurn(t *testing.T) {
 		}
 		wg.Go(func() {
 			start := time.Now()
-			if err := lanes.Do(t.Context(), "b", func() {}); err != nil || time.Since(start) != 0 {
-				t.Errorf("another lane waited %v: %v", time.Since(start), err)
+			if err := turns.Do(t.Context(), "b", func() {}); err != nil || time.Since(start) != 0 {
+				t.Errorf("another turn waited %v: %v", time.Since(start), err)
 			}
 		})
 		start := time.Now()
@@ -43,12 +43,12 @@ func TestALaneIsTakenInTurn(t *testing.T) {
 
 func TestWhoComesLateIsStuckUntilItReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lanes := NewLanes()
+		turns := NewTurns()
 		within := func(d time.Duration, f func()) (time.Duration, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()
 			start := time.Now()
-			err := lanes.Do(ctx, "a", f)
+			err := turns.Do(ctx, "a", f)
 			return time.Since(start), err
 		}
 		if took, err := within(time.Second, func() { time.Sleep(time.Minute) }); !errors.Is(err, ErrStuck) || took != time.Second {
@@ -69,14 +69,14 @@ func TestWhoComesLateIsStuckUntilItReturns(t *testing.T) {
 
 func TestATurnThatDoesNotComeInTimeIsNotStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lanes := NewLanes()
+		turns := NewTurns()
 		first := make(chan error)
-		go func() { first <- lanes.Do(t.Context(), "a", func() { time.Sleep(time.Minute) }) }()
+		go func() { first <- turns.Do(t.Context(), "a", func() { time.Sleep(time.Minute) }) }()
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		started := false
-		if err := lanes.Do(ctx, "a", func() { started = true }); !errors.Is(err, ErrStuck) {
+		if err := turns.Do(ctx, "a", func() { started = true }); !errors.Is(err, ErrStuck) {
 			t.Errorf("second: %v", err)
 		}
 		if err := <-first; err != nil {
@@ -90,37 +90,37 @@ func TestATurnThatDoesNotComeInTimeIsNotStarted(t *testing.T) {
 }
 
 func TestEnter(t *testing.T) {
-	lanes := NewLanes()
-	leave, err := lanes.Enter("a")
+	turns := NewTurns()
+	leave, err := turns.Enter("a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lanes.Enter("a"); !errors.Is(err, ErrStuck) {
-		t.Errorf("a lane was entered twice: %v", err)
+	if _, err := turns.Enter("a"); !errors.Is(err, ErrStuck) {
+		t.Errorf("a turn was entered twice: %v", err)
 	}
-	other, err := lanes.Enter("b")
+	other, err := turns.Enter("b")
 	if err != nil {
-		t.Errorf("another lane: %v", err)
+		t.Errorf("another turn: %v", err)
 	}
 	other()
 	leave()
-	if leave, err = lanes.Enter("a"); err != nil {
+	if leave, err = turns.Enter("a"); err != nil {
 		t.Fatalf("after leaving: %v", err)
 	}
 	leave()
 }
 
-// A reader that returns just at its deadline leaves a lane that others can use.
+// A reader that returns just at its deadline leaves a turn that others can use.
 func TestALaneIsNotLateWhenItIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lanes := NewLanes()
+		turns := NewTurns()
 		for range 10_000 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_ = lanes.Do(ctx, "a", func() { time.Sleep(time.Second) })
+			_ = turns.Do(ctx, "a", func() { time.Sleep(time.Second) })
 			synctest.Wait()
 			select {
-			case <-lanes.get("a").lateness():
-				t.Fatal("the lane is free and late")
+			case <-turns.get("a").lateness():
+				t.Fatal("the turn is free and late")
 			default:
 			}
 			cancel()
@@ -128,20 +128,20 @@ func TestALaneIsNotLateWhenItIsFree(t *testing.T) {
 	})
 }
 
-// A reader that waits for its turn gives up when the one in the lane exceeds its deadline.
+// A reader that waits for its turn gives up when the one in the turn exceeds its deadline.
 func TestWaitingEndsWithLateness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lanes := NewLanes()
+		turns := NewTurns()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		go func() { _ = lanes.Do(ctx, "a", func() { time.Sleep(5 * time.Second) }) }()
+		go func() { _ = turns.Do(ctx, "a", func() { time.Sleep(5 * time.Second) }) }()
 		time.Sleep(700 * time.Millisecond)
 		start := time.Now()
-		if err := lanes.Do(t.Context(), "a", func() {}); !errors.Is(err, ErrStuck) || time.Since(start) != 300*time.Millisecond {
+		if err := turns.Do(t.Context(), "a", func() {}); !errors.Is(err, ErrStuck) || time.Since(start) != 300*time.Millisecond {
 			t.Errorf("%v after %s", err, time.Since(start))
 		}
 		time.Sleep(5 * time.Second)
-		if err := lanes.Do(t.Context(), "a", func() {}); err != nil {
+		if err := turns.Do(t.Context(), "a", func() {}); err != nil {
 			t.Error(err)
 		}
 	})
