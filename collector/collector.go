@@ -1,5 +1,6 @@
-// Package collector holds the collectors of metrics. A collector is one domain: its Descs, its Read (fills a section of snapshot.Node
-// from the host) and its Emit (turns that section into samples). To add one, copy an existing one and add it to All.
+// Package collector holds the collectors of metrics. A collector is one domain: its Descs, its Read (fills a section of
+// snapshot.Node from the host) and its Emit (turns that section into samples). To add one, copy an existing one and add
+// it to All.
 package collector
 
 import (
@@ -21,16 +22,16 @@ type Collector struct {
 	Name  string // label value and flag name
 	Help  string // one line for --help
 	Descs []*Desc
-	// Run, if set, covers events and reads between the rounds of a long-running program, until ctx ends. It is started again after an
-	// error; nil means that there is nothing to run.
+	// Run, if set, covers events and reads between the rounds of a long-running program, until ctx ends. It is started
+	// again after an error; nil means that there is nothing to run.
 	Run func(ctx context.Context, h *host.Host) error
-	// Read fills its own section of the node and calls done once: with the complete section, or with the available part when ctx ends. A
-	// failed item becomes an Issue and costs its own sample; an error means that there is no section. A read that hangs in the kernel
-	// blocks Read, but not done.
+	// Read fills its own section of the node and calls done once: with the complete section, or with the available part
+	// when ctx ends. A failed item becomes an Issue and costs its own sample; an error means that there is no section. A
+	// read that hangs in the kernel blocks Read, but not done.
 	Read readFunc
 	Emit func(*snapshot.Node, Sink)
-	// Derive, if set, adds to the complete node what follows from the sections of several collectors, and emits it. It is called by several
-	// goroutines.
+	// Derive, if set, adds to the complete node what follows from the sections of several collectors, and emits it. It is
+	// called by several goroutines.
 	Derive func(*snapshot.Node, Sink)
 }
 
@@ -83,7 +84,8 @@ type Options struct {
 	ListenLLDP bool
 	// Memory outlives the collectors; nil: an empty one.
 	Memory *expect.Memory
-	// PartMetrics returns the metrics that are read of virtual functions and subfunctions beside their physical function; nil: all.
+	// PartMetrics returns the metrics that are read of virtual functions and subfunctions beside their physical function;
+	// nil: all.
 	PartMetrics func() map[string]bool
 	// MaxDevices is the maximum number of devices to read; 0: no limit.
 	MaxDevices int
@@ -97,8 +99,9 @@ func All(o Options) []*Collector {
 	nvlink := newNVLink(conf.settings) // those that manage NVLink switches: the first that asks -> all
 	stats := newNetdevStats()          // statistics of netdevs: ethernet -> infiniband
 	common := newCommonLinks()         // modes of both ends of InfiniBand links: neighbour -> infiniband
-	last := &lastRound{}               // devices and GPUs: infiniband -> gdr, pcie, kernellog; jobs: gdr -> infiniband, kernellog
-	gpus := newGPUReadings(o)          // NVML: gpu -> gdr, pcie
+	// Devices and GPUs: infiniband -> gdr, pcie, kernellog; jobs: gdr -> infiniband, kernellog.
+	last := &lastRound{}
+	gpus := newGPUReadings(o) // NVML: gpu -> gdr, pcie
 	return []*Collector{
 		newInfiniBand(o, devices, conf, nvlink, stats, common, last),
 		newHWCounters(devices, nvlink),
@@ -127,8 +130,8 @@ const (
 
 const classDir = "sys/class/infiniband"
 
-// slowInterval is how long data is kept that changes only with a link or a configuration: identity, GID and P_Key tables, the netdev of a
-// port, link modes.
+// slowInterval is how long data is kept that changes only with a link or a configuration: identity, GID and P_Key
+// tables, the netdev of a port, link modes.
 const slowInterval = time.Minute
 
 // readFunc is Collector.Read.

@@ -66,7 +66,8 @@ func TestDescs(t *testing.T) {
 				t.Errorf("%s: label %q", d.Name, l)
 			}
 		}
-		if strings.HasPrefix(d.Name, "rdma_port_") && (len(d.Labels) < 2 || d.Labels[0] != "device" || d.Labels[1] != "port") {
+		if strings.HasPrefix(d.Name, "rdma_port_") &&
+			(len(d.Labels) < 2 || d.Labels[0] != "device" || d.Labels[1] != "port") {
 			t.Errorf("%s: a port's labels are %q", d.Name, d.Labels)
 		}
 	}

@@ -42,12 +42,14 @@ func readIdentity(r *reading.Reader, name string) snapshot.Device {
 	return d
 }
 
-// pciFunction returns the kind of function of a device directory and the path of the PCI function, for a sub-function that of its parent;
-// an empty path where there is none. A device without a function is software only with positive evidence.
+// pciFunction returns the kind of function of a device directory and the path of the PCI function, for a sub-function
+// that of its parent; an empty path where there is none. A device without a function is software only with positive
+// evidence.
 func pciFunction(r *reading.Reader, dir string) (snapshot.FunctionType, string) {
 	real, err := r.Host.Files.Resolve(dir + "/device")
 	if err != nil {
-		if own, err := r.Host.Files.Resolve(dir); err == nil && strings.HasPrefix(own, virtualDevices) || softwareDriver(r, dir) != "" {
+		if own, err := r.Host.Files.Resolve(dir); err == nil && strings.HasPrefix(own, virtualDevices) ||
+			softwareDriver(r, dir) != "" {
 			return snapshot.Software, ""
 		}
 		return snapshot.FunctionUnknown, ""
@@ -62,7 +64,8 @@ func pciFunction(r *reading.Reader, dir string) (snapshot.FunctionType, string) 
 		}
 	}
 	if kind == snapshot.Physical {
-		if _, err := r.Host.Files.Link(real + "/physfn"); err == nil || isVirtualID(r.Optional(real+"/vendor"), r.Optional(real+"/device")) {
+		if _, err := r.Host.Files.Link(real + "/physfn"); err == nil ||
+			isVirtualID(r.Optional(real+"/vendor"), r.Optional(real+"/device")) {
 			kind = snapshot.Virtual
 		}
 	}
@@ -72,7 +75,8 @@ func pciFunction(r *reading.Reader, dir string) (snapshot.FunctionType, string) 
 // virtualDevices is the kernel's directory of devices without hardware.
 const virtualDevices = "sys/devices/virtual/"
 
-// driverOf returns the driver of a device: that of its function, else one deduced from other evidence; empty where there is none.
+// driverOf returns the driver of a device: that of its function, else one deduced from other evidence; empty where
+// there is none.
 func driverOf(r *reading.Reader, name string) string {
 	dir := classDir + "/" + name
 	kind, function := pciFunction(r, dir)
@@ -85,7 +89,8 @@ func driverOf(r *reading.Reader, name string) string {
 	return cmp.Or(softwareDriver(r, dir), driverOfType(r.Optional(dir+"/hca_type")), driverNamed(name))
 }
 
-// siwNodeDesc is the node description of siw devices; the user library of siw identifies them by it (include/uapi/rdma/siw-abi.h).
+// siwNodeDesc is the node description of siw devices; the user library of siw identifies them by it
+// (include/uapi/rdma/siw-abi.h).
 const siwNodeDesc = "Software iWARP stack"
 
 // softwareDriver returns the driver of a software device: only rxe has its netdev in the file parent.
@@ -104,7 +109,10 @@ var nvidiaIDs = []struct {
 	first, last uint64
 	driver      string
 }{
-	{0x1002, 0x1010, "mlx4_core"}, {0x6340, 0x67ff, "mlx4_core"}, {0x1011, 0x2fff, "mlx5_core"}, {0xa2d2, 0xa2ff, "mlx5_core"},
+	{0x1002, 0x1010, "mlx4_core"},
+	{0x6340, 0x67ff, "mlx4_core"},
+	{0x1011, 0x2fff, "mlx5_core"},
+	{0xa2d2, 0xa2ff, "mlx5_core"},
 }
 
 // driverOfType is the driver of a hca_type: that of mlx4 and mlx5 is MT and the PCI device id in decimal.
@@ -178,7 +186,8 @@ func portNumbers(r *reading.Reader, dev string) []int {
 // isVirtualID reports whether PCI ids are those of a virtual function: a guest has no physfn link.
 func isVirtualID(vendor, device string) bool {
 	switch vendor + device {
-	case "0x15b30x1012", "0x15b30x1014", "0x15b30x1016", "0x15b30x1018", "0x15b30x101a", "0x15b30x101c", "0x15b30x101e", "0x15b30xa2d3", // mlx5
+	case "0x15b30x1012", "0x15b30x1014", "0x15b30x1016", "0x15b30x1018", "0x15b30x101a", "0x15b30x101c", "0x15b30x101e",
+		"0x15b30xa2d3",                                 // mlx5
 		"0x15b30x1004",                                 // mlx4
 		"0x14e40x1806", "0x14e40x1807", "0x14e40x1819", // bnxt
 		"0x80860x145c", // idpf

@@ -23,9 +23,11 @@ type absent struct {
 	renamed   []expect.Renaming // of the present ones
 }
 
-// absentFunctions records the present functions, and returns the remembered ones that are missing. The result is cached while nothing
-// changes.
-func (c *infiniBand) absentFunctions(now time.Time, boot string, devices []snapshot.Device, same bool) []expect.FunctionRecord {
+// absentFunctions records the present functions, and returns the remembered ones that are missing. The result is cached
+// while nothing changes.
+func (c *infiniBand) absentFunctions(
+	now time.Time, boot string, devices []snapshot.Device, same bool,
+) []expect.FunctionRecord {
 	a := &c.absent
 	if hour := now.Truncate(time.Hour); !same || hour != a.hour || boot != a.boot || c.memory.Version() != a.version {
 		version := c.memory.Version() // anything deleted from here on is recorded again in the next round
@@ -44,10 +46,13 @@ func renamedDevices(renamed []expect.Renaming) (out []snapshot.RenamedDevice) {
 }
 
 // missing compares the devices with the inventory. A device that is listed but could not be read is present.
-func (c *infiniBand) missing(ctx context.Context, h *host.Host, boot string, names []string, devices []snapshot.Device, same bool) (out []snapshot.MissingDevice) {
+func (c *infiniBand) missing(
+	ctx context.Context, h *host.Host, boot string, names []string, devices []snapshot.Device, same bool,
+) (out []snapshot.MissingDevice) {
 	r := reading.New(ctx, h, "")
 	for _, f := range c.absentFunctions(h.Now(), boot, devices, same) {
-		if slices.Contains(names, f.Device) && !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return d.Name == f.Device }) {
+		if slices.Contains(names, f.Device) &&
+			!slices.ContainsFunc(devices, func(d snapshot.Device) bool { return d.Name == f.Device }) {
 			continue
 		}
 		if !c.roster.wanted(f.Device) {
@@ -61,7 +66,9 @@ func (c *infiniBand) missing(ctx context.Context, h *host.Host, boot string, nam
 		if reason == "" {
 			continue
 		}
-		m := snapshot.MissingDevice{Name: f.Device, PCIAddress: f.PCIAddress, NodeGUID: f.NodeGUID, Reason: string(reason), Seen: "earlier_boot"}
+		m := snapshot.MissingDevice{
+			Name: f.Device, PCIAddress: f.PCIAddress, NodeGUID: f.NodeGUID, Reason: string(reason), Seen: "earlier_boot",
+		}
 		if f.Boot == boot {
 			m.Seen = "this_boot"
 		}
@@ -74,7 +81,9 @@ func (c *infiniBand) missing(ctx context.Context, h *host.Host, boot string, nam
 }
 
 // pinnedMissing are devices pinned in the configuration that are missing and not in the inventory.
-func (c *infiniBand) pinnedMissing(ctx context.Context, h *host.Host, names []string, devices []snapshot.Device, known []snapshot.MissingDevice) (out []snapshot.MissingDevice) {
+func (c *infiniBand) pinnedMissing(
+	ctx context.Context, h *host.Host, names []string, devices []snapshot.Device, known []snapshot.MissingDevice,
+) (out []snapshot.MissingDevice) {
 	for _, s := range c.conf.current().Required(c.conf.hostname) {
 		there := slices.ContainsFunc(devices, func(d snapshot.Device) bool {
 			return (s.Device == "" || d.Name == s.Device) && (s.PCIAddress == "" || d.PCIAddress == s.PCIAddress)
@@ -85,7 +94,9 @@ func (c *infiniBand) pinnedMissing(ctx context.Context, h *host.Host, names []st
 		if there || listed || s.Device != "" && slices.Contains(names, s.Device) {
 			continue
 		}
-		m := snapshot.MissingDevice{Name: cmp.Or(s.Device, s.PCIAddress), PCIAddress: s.PCIAddress, Reason: string(expect.NoRDMADevice), Seen: "never"}
+		m := snapshot.MissingDevice{
+			Name: cmp.Or(s.Device, s.PCIAddress), PCIAddress: s.PCIAddress, Reason: string(expect.NoRDMADevice), Seen: "never",
+		}
 		if s.PCIAddress != "" {
 			var p expect.Presence
 			if err := h.Turns.Do(ctx, "pci", func() { p = presence(reading.New(ctx, h, ""), s.PCIAddress) }); err != nil {
@@ -108,7 +119,9 @@ func functionsOf(devices []snapshot.Device) (out []expect.FunctionRecord) {
 		if d.FunctionType != snapshot.Physical || d.PCIAddress == "" {
 			continue
 		}
-		f := expect.FunctionRecord{Device: d.Name, PCIAddress: d.PCIAddress, NodeGUID: d.NodeGUID, Driver: d.Driver, BoardID: d.BoardID}
+		f := expect.FunctionRecord{
+			Device: d.Name, PCIAddress: d.PCIAddress, NodeGUID: d.NodeGUID, Driver: d.Driver, BoardID: d.BoardID,
+		}
 		for j := range d.Ports {
 			f.Netdev = f.Netdev || d.Ports[j].LinkLayer == "Ethernet" && len(d.Ports[j].Netdev) > 0
 		}

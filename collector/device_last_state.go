@@ -7,8 +7,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// lastStateTime is how long the last state of a device or port that cannot be read is served: an alert on it must not resolve during the
-// incident. Old counters are not served.
+// lastStateTime is how long the last state of a device or port that cannot be read is served: an alert on it must not
+// resolve during the incident. Old counters are not served.
 const lastStateTime = 10 * time.Minute
 
 // lastDevice is a device at its last read.
@@ -18,7 +18,9 @@ type lastDevice struct {
 }
 
 // withLast stores the devices read, and adds the last state of devices whose read has not returned.
-func (c *infiniBand) withLast(reads []snapshot.DeviceRead, devices []snapshot.Device, now time.Time) ([]snapshot.Device, []snapshot.DataAge) {
+func (c *infiniBand) withLast(
+	reads []snapshot.DeviceRead, devices []snapshot.Device, now time.Time,
+) ([]snapshot.Device, []snapshot.DataAge) {
 	ages := make([]snapshot.DataAge, 0, len(reads))
 	for i := range devices {
 		d := &devices[i]

@@ -15,10 +15,10 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// nvlink identifies the RDMA devices that manage NVLink switches (HGX B200, B300). They look like InfiniBand HCAs, have no link of their
-// own, and answer most queries with an error and a kernel log line: only their identity is read. They are identified by vital product
-// data (VPD), unless the configuration pins a role. Reading VPD takes 100 ms and more: once for each registration of a device. VPD also
-// limits the rate of other cards.
+// nvlink identifies the RDMA devices that manage NVLink switches (HGX B200, B300). They look like InfiniBand HCAs, have
+// no link of their own, and answer most queries with an error and a kernel log line: only their identity is read. They
+// are identified by vital product data (VPD), unless the configuration pins a role. Reading VPD takes 100 ms and more:
+// once for each registration of a device. VPD also limits the rate of other cards.
 type nvlink struct {
 	siteSettings func(site.Subject) site.Settings
 
@@ -53,14 +53,17 @@ func newNVLink(settings func(site.Subject) site.Settings) *nvlink {
 // manages reports whether a device manages NVLink switches; false where unknown.
 func (v *nvlink) manages(r *reading.Reader, name string) bool {
 	kind, function := pciFunction(r, classDir+"/"+name)
-	if function == "" || kind != snapshot.Physical || r.Optional(function+"/vendor") != vendorMellanox || !strings.HasPrefix(r.Optional(function+"/class"), classInfiniBand) {
+	if function == "" || kind != snapshot.Physical || r.Optional(function+"/vendor") != vendorMellanox ||
+		!strings.HasPrefix(r.Optional(function+"/class"), classInfiniBand) {
 		return false
 	}
 	inode, err := r.Host.Files.Identity(classDir + "/" + name)
 	if err != nil {
 		return false
 	}
-	pinned := v.siteSettings(site.Subject{Device: name, BoardID: r.Optional(classDir + "/" + name + "/board_id"), PCIAddress: path.Base(function)}).Role
+	pinned := v.siteSettings(site.Subject{
+		Device: name, BoardID: r.Optional(classDir + "/" + name + "/board_id"), PCIAddress: path.Base(function),
+	}).Role
 	if pinned != "" {
 		return v.pin(name, inode, pinned == string(pci.NVLinkManagement))
 	}
@@ -134,8 +137,8 @@ func (d *vpdRead) retry() bool {
 	}
 }
 
-// result reports whether the device manages NVLink switches, if the read has ended. A failure is reported once, by the reader that started
-// the read; a denied permission as long as it lasts.
+// result reports whether the device manages NVLink switches, if the read has ended. A failure is reported once, by the
+// reader that started the read; a denied permission as long as it lasts.
 func (d *vpdRead) result(r *reading.Reader, first bool) bool {
 	select {
 	case <-d.done:

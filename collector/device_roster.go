@@ -12,8 +12,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// roster decides which devices of a host are read, and what of them, once for all collectors of a round. A host has thousands of functions
-// if virtual functions and subfunctions are made for guests and containers.
+// roster decides which devices of a host are read, and what of them, once for all collectors of a round. A host has
+// thousands of functions if virtual functions and subfunctions are made for guests and containers.
 type roster struct {
 	include, exclude *regexp.Regexp
 	limit            int                    // of devices; 0: none
@@ -34,8 +34,8 @@ func newRoster(o Options) *roster {
 // noDevices is the roster of a host without RDMA.
 var noDevices = &reading.Roster{Reduced: &snapshot.Reduced{}}
 
-// of returns the devices to be read, and notes in n what is left out. A host without the class has none. The result is the same while the
-// devices are.
+// of returns the devices to be read, and notes in n what is left out. A host without the class has none. The result is
+// the same while the devices are.
 func (ro *roster) of(h *host.Host, n *snapshot.Node) (*reading.Roster, error) {
 	n.Reduced = noDevices.Reduced
 	names, err := h.Devices()
@@ -86,7 +86,8 @@ func (ro *roster) update(h *host.Host, names []string) {
 		}
 	}
 	if !changed { // the names of netdevs are
-		ro.devices = reading.NewRoster(ro.devices.Names, ro.devices.Reduced, func(name string) reading.Identity { return now[name] })
+		ro.devices = reading.NewRoster(ro.devices.Names, ro.devices.Reduced,
+			func(name string) reading.Identity { return now[name] })
 		return
 	}
 	ro.parts = parts
@@ -107,8 +108,8 @@ func (ro *roster) same(h *host.Host, names []string) bool {
 	return true
 }
 
-// besidePhysical reports whether a device is a virtual function or a subfunction whose physical function is on this host. In a guest a
-// virtual function has no link physfn.
+// besidePhysical reports whether a device is a virtual function or a subfunction whose physical function is on this
+// host. In a guest a virtual function has no link physfn.
 func besidePhysical(files host.Files, device string) bool {
 	dir, err := files.Resolve(classDir + "/" + device + "/device")
 	if err != nil {

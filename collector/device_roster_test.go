@@ -29,8 +29,10 @@ out_of_sequence: 5
 `, dir, name)
 }
 
-// manyFunctions is a host with a physical function, virtual functions, a subfunction, and a virtual function as in a guest.
-var manyFunctions = aPort("pci/0000:18:00.0", "mlx5_0") + aPort("pci/0000:18:00.1", "mlx5_10") + aPort("pci/0000:18:00.2", "mlx5_9") +
+// manyFunctions is a host with a physical function, virtual functions, a subfunction, and a virtual function as in a
+// guest.
+var manyFunctions = aPort("pci/0000:18:00.0", "mlx5_0") + aPort("pci/0000:18:00.1", "mlx5_10") +
+	aPort("pci/0000:18:00.2", "mlx5_9") +
 	aPort("pci/0000:18:00.0/mlx5_core.sf.4", "mlx5_3") + aPort("pci/0000:19:00.0", "mlx5_4") +
 	`-- sys/devices/pci/0000:18:00.1/physfn -> ../0000:18:00.0 --
 -- sys/devices/pci/0000:18:00.2/physfn -> ../0000:18:00.0 --
@@ -39,13 +41,17 @@ vendor: 0x15b3
 device: 0x101e
 `
 
-// TestMetricsOfParts: of virtual functions and subfunctions beside their physical function only the metrics of rules are read and exposed.
+// TestMetricsOfParts: of virtual functions and subfunctions beside their physical function only the metrics of rules
+// are read and exposed.
 func TestMetricsOfParts(t *testing.T) {
 	ofRules := func() map[string]bool {
-		return map[string]bool{"rdma_port_state_id": true, "rdma_port_symbol_errors_total": true, "rdma_port_out_of_sequence_total": true}
+		return map[string]bool{
+			"rdma_port_state_id": true, "rdma_port_symbol_errors_total": true, "rdma_port_out_of_sequence_total": true,
+		}
 	}
 	const some = "rdma_port_out_of_sequence_total rdma_port_symbol_errors_total"
-	const all = "rdma_port_duplicate_requests_total " + some + " rdma_port_vl15_dropped_total rdma_port_write_requests_received_total"
+	const all = "rdma_port_duplicate_requests_total " + some +
+		" rdma_port_vl15_dropped_total rdma_port_write_requests_received_total"
 	for name, tc := range map[string]struct {
 		metrics func() map[string]bool
 		parts   string
@@ -62,7 +68,9 @@ func TestMetricsOfParts(t *testing.T) {
 					got[device] = append(got[device], counters...)
 				}
 			}
-			for device, want := range map[string]string{"mlx5_0": all, "mlx5_4": all, "mlx5_9": tc.parts, "mlx5_10": tc.parts, "mlx5_3": tc.parts} {
+			for device, want := range map[string]string{
+				"mlx5_0": all, "mlx5_4": all, "mlx5_9": tc.parts, "mlx5_10": tc.parts, "mlx5_3": tc.parts,
+			} {
 				if g := strings.Join(slices.Sorted(slices.Values(got[device])), " "); g != want {
 					t.Errorf("%s has %s, want %s", device, g, want)
 				}
@@ -80,7 +88,8 @@ func countersOf(c *Collector, n *snapshot.Node) map[string][]string {
 	out := map[string][]string{}
 	for _, f := range s.End() {
 		d := f.Head.Desc
-		if strings.HasPrefix(d.Name, "rdma_port_") && strings.HasSuffix(d.Name, "_total") && slices.Equal(d.Labels, []string{"device", "port"}) {
+		if strings.HasPrefix(d.Name, "rdma_port_") && strings.HasSuffix(d.Name, "_total") &&
+			slices.Equal(d.Labels, []string{"device", "port"}) {
 			for labels := range f.Samples() {
 				out[labels[0]] = append(out[labels[0]], d.Name)
 			}
@@ -109,7 +118,8 @@ func TestFilesOfParts(t *testing.T) {
 	}
 }
 
-// TestDeviceLimit: physical functions and virtual functions of guests come first, the others in the order of their numbers.
+// TestDeviceLimit: physical functions and virtual functions of guests come first, the others in the order of their
+// numbers.
 func TestDeviceLimit(t *testing.T) {
 	h := machine(t, manyFunctions)
 	for limit, want := range map[int]string{
@@ -120,7 +130,8 @@ func TestDeviceLimit(t *testing.T) {
 		for range 2 { // the second is the kept result
 			var n snapshot.Node
 			roster, err := ro.of(h, &n)
-			if got := strings.Join(roster.Names, " "); err != nil || got != want || len(n.Reduced.LeftOut) != 5-len(roster.Names) {
+			if got := strings.Join(roster.Names, " "); err != nil || got != want ||
+				len(n.Reduced.LeftOut) != 5-len(roster.Names) {
 				t.Errorf("limit %d: %s, left out %v; want %s", limit, got, n.Reduced.LeftOut, want)
 			}
 		}

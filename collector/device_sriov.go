@@ -13,8 +13,9 @@ var deviceVFs = &Desc{
 	Labels: []string{"device"}, Source: "/sys/bus/pci/devices/ADDRESS/{sriov_totalvfs,virtfn*}",
 }
 
-// readVirtualFunctions counts the virtual functions of a PCI function. sriov_numvfs has the number as well, but the kernel takes the device
-// lock to read it, which enabling of functions and recovery of a device hold for minutes (drivers/pci/iov.c).
+// readVirtualFunctions counts the virtual functions of a PCI function. sriov_numvfs has the number as well, but the
+// kernel takes the device lock to read it, which enabling of functions and recovery of a device hold for minutes
+// (drivers/pci/iov.c).
 func readVirtualFunctions(r *reading.Reader, function string) *uint64 {
 	total, err := strconv.ParseUint(r.Optional(function+"/sriov_totalvfs"), 10, 16)
 	if err != nil {

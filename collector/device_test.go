@@ -36,7 +36,8 @@ func TestDriverWithoutFunction(t *testing.T) {
 		{"irdma0", real, "-- D/node_type --\n4: RNIC\n", "", snapshot.FunctionUnknown},
 	} {
 		t.Run(c.name+" "+c.files, func(t *testing.T) {
-			r := readerOf(t, strings.ReplaceAll(c.files, "D/", c.at+c.name+"/")+"-- "+classDir+"/"+c.name+" -> ../../"+strings.TrimPrefix(c.at, "sys/")+c.name+" --\n")
+			r := readerOf(t, strings.ReplaceAll(c.files, "D/", c.at+c.name+"/")+"-- "+classDir+"/"+c.name+" -> ../../"+
+				strings.TrimPrefix(c.at, "sys/")+c.name+" --\n")
 			kind, function := pciFunction(r, classDir+"/"+c.name)
 			if driver := driverOf(r, c.name); driver != c.driver || kind != c.kind || function != "" {
 				t.Errorf("%q on %q, function %q", driver, kind, function)
@@ -61,7 +62,8 @@ func TestDefaultRoute(t *testing.T) {
 		{"odd lines", route + "eth0\neth0\t00000000\t0\tzz\t0\t0\t0\t00000000\n../..\t00000000\t0101A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n", nil},
 		{
 			"IPv6 alone", "-- proc/1/net/ipv6_route --\n00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 ffffffff 00000001 00000000 00200200 lo\n" +
-				"00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000400 00000001 00000000 00000003 eth1\n" + low, []string{"eth1"},
+				"00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000400 00000001 00000000 00000003 eth1\n" + low,
+			[]string{"eth1"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

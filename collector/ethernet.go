@@ -13,8 +13,8 @@ import (
 const (
 	// statsInterval is the interval of netdev statistics in rounds: 15 s, less the jitter of scrapes.
 	statsInterval = 14 * time.Second
-	// cheapRead is the duration of a read that is permitted even if the time budget of the device is spent: below a tenth of its budget. A
-	// device that was stuck for long has spent the budget of half an hour.
+	// cheapRead is the duration of a read that is permitted even if the time budget of the device is spent: below a tenth
+	// of its budget. A device that was stuck for long has spent the budget of half an hour.
 	cheapRead = statsInterval / 1000
 	// statsRetention is how long statistics are served without a new read. Older counters would stop and then jump.
 	statsRetention = time.Minute
@@ -53,7 +53,10 @@ type ethNetdev struct {
 }
 
 func newEthernet(samples time.Duration, devices *roster, nvlink *nvlink, stats *netdevStats) *Collector {
-	c := &ethernet{roster: devices, nvlink: nvlink, stats: stats, devices: reading.Devices[ethState, []snapshot.NetdevCounters]{Collector: "ethernet"}}
+	c := &ethernet{
+		roster: devices, nvlink: nvlink, stats: stats,
+		devices: reading.Devices[ethState, []snapshot.NetdevCounters]{Collector: "ethernet"},
+	}
 	c.samples = newPFCSampler(samples, c.readPauses)
 	return &Collector{
 		Name:  "ethernet",
@@ -128,8 +131,8 @@ func (nd *ethNetdev) release(r *reading.Reader) {
 	nd.carrier = n
 }
 
-// readStats reads the statistics if the newest are old. A netdev that is being sampled needs values of the time of the scrape: rules
-// divide its pause time by the time between scrapes.
+// readStats reads the statistics if the newest are old. A netdev that is being sampled needs values of the time of the
+// scrape: rules divide its pause time by the time between scrapes.
 func (c *ethernet) readStats(r *reading.Reader, nd *ethNetdev) {
 	const item = "stats"
 	now, target := r.Now(), nd.target(r.Device)
@@ -235,7 +238,8 @@ func withoutPause(p snapshot.Pause, w *snapshot.NetdevReading) *snapshot.Pause {
 // withoutFEC is as withoutPause.
 func withoutFEC(f snapshot.FEC, w *snapshot.NetdevReading) *snapshot.FEC {
 	for what, v := range map[snapshot.NetdevStat]**uint64{
-		snapshot.FECCorrectedBits: &f.CorrectedBits, snapshot.FECCorrectedBlocks: &f.Corrected, snapshot.FECUncorrectableBlocks: &f.Uncorrectable,
+		snapshot.FECCorrectedBits: &f.CorrectedBits, snapshot.FECCorrectedBlocks: &f.Corrected,
+		snapshot.FECUncorrectableBlocks: &f.Uncorrectable,
 	} {
 		if w.Has(what, "") {
 			*v = nil

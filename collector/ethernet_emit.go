@@ -32,7 +32,8 @@ func emitNetdevStats(s Sink, nd *snapshot.NetdevCounters, at []string) {
 	for i := range nd.Stats.Counts {
 		c := &nd.Stats.Counts[i]
 		m := &netdevMetrics[c.What]
-		if m.ethernet && nd.LinkLayer != "Ethernet" || !nd.Stats.Exposes(c) || m.desc == nil || sparseCounts[c.What] && c.Value == 0 {
+		if m.ethernet && nd.LinkLayer != "Ethernet" || !nd.Stats.Exposes(c) || m.desc == nil ||
+			sparseCounts[c.What] && c.Value == 0 {
 			continue
 		}
 		l := append(labels[:0], at...)
@@ -63,12 +64,13 @@ type answer struct {
 
 func answers(nd *snapshot.NetdevCounters) (out []answer) {
 	if p := nd.Pause; p != nil {
-		out = append(out, answer{snapshot.GlobalPauseFrames, receive, p.RXFrames}, answer{snapshot.GlobalPauseFrames, transmit, p.TXFrames},
+		out = append(out, answer{snapshot.GlobalPauseFrames, receive, p.RXFrames},
+			answer{snapshot.GlobalPauseFrames, transmit, p.TXFrames},
 			answer{snapshot.PauseStormEvents, "error", p.TXStormEvents})
 	}
 	if f := nd.FEC; f != nil {
-		out = append(out, answer{snapshot.FECCorrectedBits, "", f.CorrectedBits}, answer{snapshot.FECCorrectedBlocks, "", f.Corrected},
-			answer{snapshot.FECUncorrectableBlocks, "", f.Uncorrectable})
+		out = append(out, answer{snapshot.FECCorrectedBits, "", f.CorrectedBits},
+			answer{snapshot.FECCorrectedBlocks, "", f.Corrected}, answer{snapshot.FECUncorrectableBlocks, "", f.Uncorrectable})
 	}
 	return out
 }

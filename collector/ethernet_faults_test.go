@@ -73,7 +73,9 @@ func TestFirstStormIsSampled(t *testing.T) {
 						paused = 5e6
 					}
 					synctest.Wait()
-					r.driver.stats = []host.Stat{{Name: names[0], Value: paused}, {Name: names[1], Value: paused}, {Name: "pfc_pri4_tx_duration_us"}}
+					r.driver.stats = []host.Stat{
+						{Name: names[0], Value: paused}, {Name: names[1], Value: paused}, {Name: "pfc_pri4_tx_duration_us"},
+					}
 					n = r.round()
 					time.Sleep(15 * time.Second)
 				}
@@ -98,8 +100,8 @@ func (d *alwaysPaused) NetdevStats(context.Context, string) ([]host.Stat, error)
 	return []host.Stat{{Name: "rx_prio3_pause_duration", Value: us}, {Name: "rx_prio3_pause", Value: us}}, nil
 }
 
-// TestReadingsOfAPausedPortAreFresh: a value that a rule divides by the time between scrapes is of the time of the scrapes, so that a
-// port that is always paused has a ratio of 1.
+// TestReadingsOfAPausedPortAreFresh: a value that a rule divides by the time between scrapes is of the time of the
+// scrapes, so that a port that is always paused has a ratio of 1.
 func TestReadingsOfAPausedPortAreFresh(t *testing.T) {
 	for _, takes := range []time.Duration{5 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond} {
 		for _, every := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute} {
@@ -153,7 +155,9 @@ func TestNameOfAnotherNetdev(t *testing.T) {
 }
 
 func TestIntervalsStretch(t *testing.T) {
-	for interval, want := range map[time.Duration]time.Duration{time.Second: 2 * time.Second, 20 * time.Second: maxStretch, 5 * time.Minute: 5 * time.Minute} {
+	for interval, want := range map[time.Duration]time.Duration{
+		time.Second: 2 * time.Second, 20 * time.Second: maxStretch, 5 * time.Minute: 5 * time.Minute,
+	} {
 		n := &sampledNetdev{refused: map[string]uint64{}, interval: interval}
 		if n.stretch(refusedBudget, time.Now()); n.interval != want {
 			t.Errorf("%s becomes %s, want %s", interval, n.interval, want)
@@ -172,7 +176,9 @@ func TestStaleReadingHidesNothing(t *testing.T) {
 			t.Helper()
 			got := r.lines()
 			for i, metric := range []string{"rdma_port_global_pause_frames_total", "rdma_port_fec_corrected_bits_total"} {
-				if !slices.ContainsFunc(got, func(l string) bool { return strings.HasPrefix(l, metric) && strings.HasSuffix(l, " "+want[i]) }) {
+				if !slices.ContainsFunc(got, func(l string) bool {
+					return strings.HasPrefix(l, metric) && strings.HasSuffix(l, " "+want[i])
+				}) {
 					t.Errorf("%s is not %s: %s", metric, want[i], got)
 				}
 			}
@@ -206,7 +212,12 @@ func TestErrorsBesideWarnings(t *testing.T) {
 func TestStandardStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEthRig(t, strings.ReplaceAll(ethTree("roce0", "eth0"), "mlx5_core", "newcomer"))
-		r.driver.standard = []host.Stat{{Name: "FrameCheckSequenceErrors", Value: 3}, {Name: "etherStatsJabbers", Value: 4}, {Name: "AlignmentErrors", Value: 5}, {Name: "FramesTransmittedOK", Value: 9}}
+		r.driver.standard = []host.Stat{
+			{Name: "FrameCheckSequenceErrors", Value: 3},
+			{Name: "etherStatsJabbers", Value: 4},
+			{Name: "AlignmentErrors", Value: 5},
+			{Name: "FramesTransmittedOK", Value: 9},
+		}
 		const at = `{device="roce0",netdev="eth0",port="1"}`
 		want := []string{"rdma_port_crc_errors_total" + at + " 3", "rdma_port_frame_errors_total" + at + " 9"}
 		if got := r.lines(); !slices.Equal(got, want) {

@@ -27,8 +27,9 @@ var (
 	fecInfo = &Desc{
 		Name: "rdma_port_fec_info", Type: gauge, Scope: scopePort,
 		Help:   "Forward error correction (FEC) in use, always 1. mode: none, FC (Fire code, BASE-R), RS(528,514), RS(544,514), RS(272,257), or RS where the rate of a lane is unknown. Absent where the driver does not report it.",
-		Labels: []string{"device", "port", "netdev", "mode"}, Source: sourceFEC + ", active; the code of RS-FEC from LINKMODES_GET, speed and lanes",
-		Asks: host.SourceNetdevStats.Name(),
+		Labels: []string{"device", "port", "netdev", "mode"},
+		Source: sourceFEC + ", active; the code of RS-FEC from LINKMODES_GET, speed and lanes",
+		Asks:   host.SourceNetdevStats.Name(),
 	}
 )
 
@@ -50,9 +51,9 @@ const (
 // fecModes are the link mode bits of FEC, enum ethtool_link_mode_bit_indices. RS stands for both codes of IEEE 802.3.
 var fecModes = map[uint64]string{49: fecNone, 50: fecRS, 51: fecFC, 74: fecRS272}
 
-// fecCode is the code in use on a link of a rate in bits per second and a number of lanes; empty: unknown. RS(528,514) is for 25 Gb/s per
-// lane (IEEE 802.3 clauses 91 and 108), RS(544,514) for 50 Gb/s per lane and above, and for links of 200 Gb/s and above (clauses 119 and
-// 134).
+// fecCode is the code in use on a link of a rate in bits per second and a number of lanes; empty: unknown. RS(528,514)
+// is for 25 Gb/s per lane (IEEE 802.3 clauses 91 and 108), RS(544,514) for 50 Gb/s per lane and above, and for links of
+// 200 Gb/s and above (clauses 119 and 134).
 func fecCode(active *uint64, m *host.LinkModes) string {
 	if active == nil {
 		return ""
@@ -85,7 +86,8 @@ func (nd *ethNetdev) readCode(r *reading.Reader, now time.Time) {
 	}
 	nd.fecCode.Keep(fecCode(active, nil), now)
 	if nd.fecCode.Value == fecRS {
-		if modes, _ := reading.Ask(r, host.SourceLinkModes, nd.dir(), "linkmodes", nd.name, r.Host.Ethtool.LinkModes); modes != nil {
+		if modes, _ := reading.Ask(r, host.SourceLinkModes, nd.dir(), "linkmodes", nd.name,
+			r.Host.Ethtool.LinkModes); modes != nil {
 			nd.fecCode.Value = fecCode(active, modes)
 		}
 	}
@@ -122,8 +124,8 @@ func emitLanes(s Sink, d *Desc, lanes []uint64, at []string) {
 	}
 }
 
-// correctedSymbols are the symbols corrected in the blocks of a histogram: of the port, and by lane where each bin with blocks has the same
-// lanes.
+// correctedSymbols are the symbols corrected in the blocks of a histogram: of the port, and by lane where each bin with
+// blocks has the same lanes.
 func correctedSymbols(bins []snapshot.FECBin) (total uint64, lanes []uint64) {
 	lanes = make([]uint64, len(bins[0].Lanes))
 	for _, b := range bins {

@@ -83,12 +83,14 @@ func TestEmitFEC(t *testing.T) {
 	}
 	nd.FEC.Histogram[2].Lanes = nil // lanes of a part of the blocks
 	got := strings.Join(lines(), "\n")
-	if strings.Contains(got, "lane_corrected_symbols") || !strings.Contains(got, `symbols_total{device="mlx5_0",netdev="eth0",port="1"} 40`) {
+	if strings.Contains(got, "lane_corrected_symbols") ||
+		!strings.Contains(got, `symbols_total{device="mlx5_0",netdev="eth0",port="1"} 40`) {
 		t.Errorf("%s", got)
 	}
 }
 
-// TestFECCodeRequests: the link modes, which take rtnl, are requested when the FEC in use changes and every ten minutes.
+// TestFECCodeRequests: the link modes, which take rtnl, are requested when the FEC in use changes and every ten
+// minutes.
 func TestFECCodeRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEthRig(t, ethTree("mlx5_0", "eth0"))

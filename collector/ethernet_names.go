@@ -14,7 +14,8 @@ const statsSource = "ethtool -S (ETHTOOL_GSTATS)"
 func netdevDesc(name, help, source string, labels ...string) *Desc {
 	return &Desc{
 		Name: name, Type: counter, Scope: scopePort, Help: help,
-		Labels: append([]string{"device", "port", "netdev"}, labels...), Source: source, Of: ethernetPorts, Asks: host.SourceNetdevStats.Name(),
+		Labels: append([]string{"device", "port", "netdev"}, labels...), Source: source, Of: ethernetPorts,
+		Asks: host.SourceNetdevStats.Name(),
 	}
 }
 
@@ -34,7 +35,8 @@ var (
 	globalPauseSeconds     = netdevDesc("rdma_port_global_pause_seconds_total", "Time paused by link-level flow control (802.3x). Absent where the driver does not count it.", statsSource, "direction")
 	globalPauseTransitions = netdevDesc("rdma_port_global_pause_transitions_total", "Transitions of link-level flow control (802.3x) from paused to not paused. Absent where the driver does not count them.", statsSource, "direction")
 	globalPauseEnabled     = &Desc{
-		Name: "rdma_port_global_pause_enabled", Of: ethernetPorts, Asks: host.SourcePause.Name(), Type: gauge, Scope: scopePort,
+		Name: "rdma_port_global_pause_enabled", Of: ethernetPorts, Asks: host.SourcePause.Name(),
+		Type: gauge, Scope: scopePort,
 		Help:   "Whether link-level flow control (802.3x pause) is enabled: receive honours pause frames of the link partner, transmit sends pause frames. Excludes PFC.",
 		Labels: []string{"device", "port", "netdev", "direction"}, Source: "ethtool netlink PAUSE_GET, rx and tx",
 	}
@@ -61,7 +63,8 @@ var (
 	pcieStallRatio             = &Desc{
 		Name: "rdma_port_pcie_stall_ratio", Type: gauge, Unit: "ratio", Scope: scopeDevice,
 		Help:   "Share of the last second in which the device stalled for lack of PCIe credits. direction: transmit (reads of data to send), receive (writes of received data).",
-		Labels: []string{"device", "port", "netdev", "direction"}, Source: statsSource + ", outbound_pci_stalled_rd and _wr of mlx5",
+		Labels: []string{"device", "port", "netdev", "direction"},
+		Source: statsSource + ", outbound_pci_stalled_rd and _wr of mlx5",
 	}
 	pcieStallEvents     = netdevDesc("rdma_port_pcie_stall_events_total", "Seconds with a PCIe stall above 30%.", statsSource+", outbound_pci_stalled_rd_events and _wr_events of mlx5", "direction")
 	pcieBufferOverflows = netdevDesc("rdma_port_pcie_buffer_overflow_packets_total", "Packets received and dropped because of PCIe buffer overflow.", statsSource+", outbound_pci_buffer_overflow of mlx5")
@@ -118,7 +121,8 @@ var netdevMetrics = [snapshot.NumNetdevStats]netdevMetric{
 
 // sparseCounts are left out while 0, which is permanent on most machines.
 var sparseCounts = [snapshot.NumNetdevStats]bool{
-	snapshot.QueueDiscards: true, snapshot.TransmitErrors: true, snapshot.DeviceQueueExhausted: true, snapshot.SteeringMisses: true,
+	snapshot.QueueDiscards: true, snapshot.TransmitErrors: true, snapshot.DeviceQueueExhausted: true,
+	snapshot.SteeringMisses: true,
 	snapshot.LinkRecoveries: true, snapshot.PCIeRecoveries: true,
 }
 
@@ -132,7 +136,8 @@ func netdevDescs() []*Desc {
 	return out
 }
 
-// netdevStatName maps a driver's statistic to a metric. In a name, {} stands for a priority, a lane or a queue: any digit from 0 to 7.
+// netdevStatName maps a driver's statistic to a metric. In a name, {} stands for a priority, a lane or a queue: any
+// digit from 0 to 7.
 type netdevStatName struct {
 	name  string
 	what  snapshot.NetdevStat
@@ -147,9 +152,9 @@ const (
 	percent  = 100
 )
 
-// netdevStatNames are the statistics of each driver of a PCI function. Several names of one driver may count towards the same metric: ice
-// counts frames that stop (XOFF) and frames that restart (XON) separately, other drivers together. A driver with one count for all
-// priorities has a name without {}.
+// netdevStatNames are the statistics of each driver of a PCI function. Several names of one driver may count towards
+// the same metric: ice counts frames that stop (XOFF) and frames that restart (XON) separately, other drivers together.
+// A driver with one count for all priorities has a name without {}.
 // Not included: durations of hns3 (unit not in its source), discards by lane of ice.
 var netdevStatNames = map[string][]netdevStatName{
 	// drivers/net/ethernet/mellanox/mlx5/core/en_stats.c. rx_global_pause and the like repeat the counters of priority 0.
@@ -278,7 +283,8 @@ var netdevStatNames = map[string][]netdevStatName{
 		{"rx_oversize.nic", snapshot.FrameErrors, "", 0},
 		{"rx_jabber.nic", snapshot.FrameErrors, "", 0},
 	},
-	// drivers/net/ethernet/intel/i40e/i40e_ethtool.c, the names of priorities since Linux 5.0 and those before, rx_discards since 6.6
+	// drivers/net/ethernet/intel/i40e/i40e_ethtool.c, the names of priorities since Linux 5.0 and those before,
+	// rx_discards since 6.6
 	"i40e": {
 		{"port.rx_priority_{}_xoff_rx", snapshot.PFCPauseFrames, receive, 0},
 		{"port.rx_priority_{}_xon_rx", snapshot.PFCPauseFrames, receive, 0},

@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// netdevStats reads the driver statistics of netdevs (ethtool -S), shared by all collectors that use them: on mlx5 a read takes some 40
-// registers under rtnl. A collector that needs fresh values reads; the others use the newest.
+// netdevStats reads the driver statistics of netdevs (ethtool -S), shared by all collectors that use them: on mlx5 a
+// read takes some 40 registers under rtnl. A collector that needs fresh values reads; the others use the newest.
 type netdevStats struct {
 	tables map[string]map[string]netdevEntry
 
@@ -87,8 +87,8 @@ func (w *netdevStats) last(of netdevTarget) *snapshot.NetdevReading {
 	return nil
 }
 
-// linkDowns is the link-down count of a netdev in the driver's own statistics; nil where no read is fresh enough, or the driver has no
-// such count.
+// linkDowns is the link-down count of a netdev in the driver's own statistics; nil where no read is fresh enough, or
+// the driver has no such count.
 func (w *netdevStats) linkDowns(device string, port int, netdev string, now time.Time) *uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,7 +125,8 @@ func (w *netdevStats) keepOf(device string, netdevs []portNetdev) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.netdevs, func(_ string, st *netdevState) bool {
-		return st.device == device && !slices.ContainsFunc(netdevs, func(n portNetdev) bool { return n.target(device) == st.netdevTarget })
+		return st.device == device &&
+			!slices.ContainsFunc(netdevs, func(n portNetdev) bool { return n.target(device) == st.netdevTarget })
 	})
 }
 
@@ -171,7 +172,8 @@ func netdevCounts(table map[string]netdevEntry, stats []host.Stat) []snapshot.Ne
 // show records the priorities with a count above 0, and those with PFC enabled where the driver lists no others.
 func (st *netdevState) show(counts []snapshot.NetdevCount) {
 	for i := range counts {
-		if c := &counts[i]; c.ByPriority() && (c.Value > 0 || c.What == snapshot.PFCPauseFrames && listsEnabledOnly[st.driver]) {
+		if c := &counts[i]; c.ByPriority() &&
+			(c.Value > 0 || c.What == snapshot.PFCPauseFrames && listsEnabledOnly[st.driver]) {
 			st.shown |= 1 << c.Index
 		}
 	}

@@ -76,21 +76,27 @@ func TestNetdevStatNames(t *testing.T) {
 			"ice",
 			[]host.Stat{{Name: "rx_priority_4_xon.nic", Value: 5}, {Name: "rx_priority_4_xoff.nic", Value: 6}, {Name: "link_xoff_tx.nic", Value: 2}, {Name: "rx_crc_errors.nic", Value: 1}, {Name: "rx_crc_errors", Value: 50}},
 			[]snapshot.NetdevCount{
-				{What: snapshot.PFCPauseFrames, Label: receive, Index: 4, Value: 11}, {What: snapshot.GlobalPauseFrames, Label: transmit, Index: -1, Value: 2}, {What: snapshot.CRCErrors, Index: -1, Value: 1},
+				{What: snapshot.PFCPauseFrames, Label: receive, Index: 4, Value: 11},
+				{What: snapshot.GlobalPauseFrames, Label: transmit, Index: -1, Value: 2},
+				{What: snapshot.CRCErrors, Index: -1, Value: 1},
 			},
 		},
 		{
 			"i40e",
 			[]host.Stat{{Name: "port.tx_priority_0_xoff_tx", Value: 5}, {Name: "port.rx_priority_0_xon_2_xoff", Value: 2}, {Name: "port.rx_discards", Value: 9}},
 			[]snapshot.NetdevCount{
-				{What: snapshot.PFCPauseFrames, Label: transmit, Index: 0, Value: 5}, {What: snapshot.PFCPauseTransitions, Label: receive, Index: 0, Value: 2}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 9},
+				{What: snapshot.PFCPauseFrames, Label: transmit, Index: 0, Value: 5},
+				{What: snapshot.PFCPauseTransitions, Label: receive, Index: 0, Value: 2},
+				{What: snapshot.Discards, Label: receive, Index: -1, Value: 9},
 			},
 		},
 		{
 			"i40e",
 			[]host.Stat{{Name: "rx_dropped", Value: 40}, {Name: "port.rx_dropped", Value: 9}, {Name: "port.tx_priority_3_xon", Value: 5}, {Name: "port.tx_priority_3_xoff", Value: 6}, {Name: "port.rx_priority_3_xon", Value: 1}, {Name: "port.rx_priority_3_xoff", Value: 2}},
 			[]snapshot.NetdevCount{
-				{What: snapshot.Discards, Label: receive, Index: -1, Value: 9}, {What: snapshot.PFCPauseFrames, Label: transmit, Index: 3, Value: 11}, {What: snapshot.PFCPauseFrames, Label: receive, Index: 3, Value: 3},
+				{What: snapshot.Discards, Label: receive, Index: -1, Value: 9},
+				{What: snapshot.PFCPauseFrames, Label: transmit, Index: 3, Value: 11},
+				{What: snapshot.PFCPauseFrames, Label: receive, Index: 3, Value: 3},
 			},
 		},
 		{
@@ -130,7 +136,9 @@ func TestNetdevStatNames(t *testing.T) {
 			"ionic",
 			[]host.Stat{{Name: "frames_rx_pripause", Value: 5}, {Name: "rx_pripause_3_1us_count", Value: 4e6}, {Name: "frames_tx_pri_3", Value: 6}},
 			[]snapshot.NetdevCount{
-				{What: snapshot.PFCPauseFrames, Label: receive, Index: -1, Value: 5}, {What: snapshot.PFCPauseSeconds, Label: receive, Index: 3, Value: 4}, {What: snapshot.PriorityPackets, Label: transmit, Index: 3, Value: 6},
+				{What: snapshot.PFCPauseFrames, Label: receive, Index: -1, Value: 5},
+				{What: snapshot.PFCPauseSeconds, Label: receive, Index: 3, Value: 4},
+				{What: snapshot.PriorityPackets, Label: transmit, Index: 3, Value: 6},
 			},
 		},
 		{
@@ -142,7 +150,9 @@ func TestNetdevStatNames(t *testing.T) {
 			"qede",
 			[]host.Stat{{Name: "rx_pfc_frames", Value: 5}, {Name: "brb_discards", Value: 1}, {Name: "no_buff_discards", Value: 2}},
 			[]snapshot.NetdevCount{
-				{What: snapshot.PFCPauseFrames, Label: receive, Index: -1, Value: 5}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 1}, {What: snapshot.OutOfBuffer, Index: -1, Value: 2},
+				{What: snapshot.PFCPauseFrames, Label: receive, Index: -1, Value: 5},
+				{What: snapshot.Discards, Label: receive, Index: -1, Value: 1},
+				{What: snapshot.OutOfBuffer, Index: -1, Value: 2},
 			},
 		},
 	} {
@@ -164,11 +174,15 @@ func TestNetdevStatNames(t *testing.T) {
 			}
 			seen[n.name] = true
 			for _, rx := range []string{"rx_", "_rx", ".rx"} {
-				if tx := strings.ReplaceAll(rx, "r", "t"); n.label == transmit && strings.Contains(n.name, rx) || n.label == receive && strings.Contains(n.name, tx) {
+				if tx := strings.ReplaceAll(rx, "r", "t"); n.label == transmit && strings.Contains(n.name, rx) ||
+					n.label == receive && strings.Contains(n.name, tx) {
 					t.Errorf("%s %s: is it %s?", driver, n.name, n.label)
 				}
 			}
-			want := map[string]float64{"rdma_port_pfc_pause_seconds_total": micro, "rdma_port_global_pause_seconds_total": micro, "rdma_port_pcie_stall_ratio": percent}[m.desc.Name]
+			want := map[string]float64{
+				"rdma_port_pfc_pause_seconds_total": micro, "rdma_port_global_pause_seconds_total": micro,
+				"rdma_port_pcie_stall_ratio": percent,
+			}[m.desc.Name]
 			if n.per != want {
 				t.Errorf("%s %s: %v make the unit of %s, want %v", driver, n.name, n.per, m.desc.Name, want)
 			}
@@ -176,8 +190,8 @@ func TestNetdevStatNames(t *testing.T) {
 	}
 }
 
-// TestLinkDowns: link-down counts come from LINKSTATE_GET, else from the driver's own statistics; on an InfiniBand port only where its
-// own counter may be saturated.
+// TestLinkDowns: link-down counts come from LINKSTATE_GET, else from the driver's own statistics; on an InfiniBand port
+// only where its own counter may be saturated.
 func TestLinkDowns(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
@@ -195,11 +209,18 @@ func TestLinkDowns(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newNetdevStats()
-			w.netdevs["eth0"] = &netdevState{netdevTarget: netdevTarget{device: "d", port: 1, netdev: "eth0"}, newest: &snapshot.NetdevReading{At: now.Add(-c.age), Counts: []snapshot.NetdevCount{{What: snapshot.LinkDowns, Index: -1, Value: c.listed}}}}
+			w.netdevs["eth0"] = &netdevState{
+				netdevTarget: netdevTarget{device: "d", port: 1, netdev: "eth0"}, newest: &snapshot.NetdevReading{
+					At: now.Add(-c.age), Counts: []snapshot.NetdevCount{{What: snapshot.LinkDowns, Index: -1, Value: c.listed}},
+				},
+			}
 			ib := &infiniBand{stats: w, links: newLinkWatch(), registered: newDeviceWatch()}
-			devices := []snapshot.Device{{Name: "d", Ports: []snapshot.Port{{Number: 1, LinkLayer: c.layer, Netdev: []snapshot.Netdev{{Name: "eth0", DownEvents: c.events}, {Name: "eth1"}}}}}}
+			devices := []snapshot.Device{{Name: "d", Ports: []snapshot.Port{
+				{Number: 1, LinkLayer: c.layer, Netdev: []snapshot.Netdev{{Name: "eth0", DownEvents: c.events}, {Name: "eth1"}}},
+			}}}
 			ib.count(devices, now)
-			if got := fmt.Sprint(value(devices[0].Ports[0].Netdev[0].DownEvents)); got != c.want || devices[0].Ports[0].Netdev[1].DownEvents != nil {
+			if got := fmt.Sprint(value(devices[0].Ports[0].Netdev[0].DownEvents)); got != c.want ||
+				devices[0].Ports[0].Netdev[1].DownEvents != nil {
 				t.Errorf("%q", got)
 			}
 		})
@@ -212,9 +233,11 @@ func ethTree(device, netdev string) string {
 	fn := "sys/devices/pci0000:00/0000:18:00.0"
 	class := classDir + "/" + device
 	for name, text := range map[string]string{
-		fn + "/infiniband/" + device + "/node_type": "1: CA", fn + "/infiniband/" + device + "/ports/1/link_layer": "Ethernet",
+		fn + "/infiniband/" + device + "/node_type":          "1: CA",
+		fn + "/infiniband/" + device + "/ports/1/link_layer": "Ethernet",
 		fn + "/vendor": "0x15b3", fn + "/device": "0x1021", fn + "/class": "0x020000",
-		fn + "/net/" + netdev + "/type": "1", fn + "/net/" + netdev + "/dev_port": "0", fn + "/net/" + netdev + "/carrier_changes": "2",
+		fn + "/net/" + netdev + "/type": "1", fn + "/net/" + netdev + "/dev_port": "0",
+		fn + "/net/" + netdev + "/carrier_changes": "2",
 	} {
 		fmt.Fprintf(&b, "-- %s --\n%s\n", name, text)
 	}
@@ -348,14 +371,15 @@ func TestEthernet(t *testing.T) {
 		r.driver.stats = []host.Stat{{Name: "rx_prio3_bytes", Value: 0}, {Name: "rx_prio4_pause", Value: 2}}
 		time.Sleep(time.Minute)
 		got := strings.Join(r.lines(), "\n")
-		if !strings.Contains(got, `priority_bytes_total{device="mlx5_0",direction="receive",netdev="eth0",port="1",priority="3"} 0`) || !strings.Contains(got, `priority="4"} 2`) || strings.Contains(got, "discards") {
+		if !strings.Contains(got, `priority_bytes_total{device="mlx5_0",direction="receive",netdev="eth0",port="1",priority="3"} 0`) ||
+			!strings.Contains(got, `priority="4"} 2`) || strings.Contains(got, "discards") {
 			t.Errorf("another set of statistics:\n%s", got)
 		}
 	})
 }
 
-// TestEthernetLeavesFailuresAlone: a request that failed twice is not repeated until the carrier changes; the last values are served for
-// a minute.
+// TestEthernetLeavesFailuresAlone: a request that failed twice is not repeated until the carrier changes; the last
+// values are served for a minute.
 func TestEthernetLeavesFailuresAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEthRig(t, ethTree("mlx5_0", "eth0"))
@@ -377,7 +401,8 @@ func TestEthernetLeavesFailuresAlone(t *testing.T) {
 	})
 }
 
-// TestEthernetWhileRTNLIsHeld: a read of over a second delays no round for longer, and none is made for a minute; each round reports it.
+// TestEthernetWhileRTNLIsHeld: a read of over a second delays no round for longer, and none is made for a minute; each
+// round reports it.
 func TestEthernetWhileRTNLIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEthRig(t, ethTree("mlx5_0", "eth0"))

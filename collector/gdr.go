@@ -23,9 +23,11 @@ var (
 	}
 	gdrDirect = &Desc{
 		Name: "rdma_gdr_gpu_direct", Type: gauge, Scope: scopeHost,
-		Unknown: map[string][]string{"": reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown, gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology, gdr.KernelConfigUnknown, gdr.ROCmPeerUnknown, gdr.RCCLHostBridge)},
-		Help:    "Whether NCCL would move data of a GPU directly over its best eligible NIC (1) or through host memory (0). direction: transmit, receive. Eligible: ACTIVE and of role compute, or of any role where no NIC is of role compute. NCCL version and settings are those of the process that holds the GPU; without one, or where processes are not visible, a current NCCL with /etc/nccl.conf. Absent where unknown (see reason of rdma_gdr_gpu_info).",
-		Labels:  []string{"gpu", "UUID", "direction"}, Source: "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
+		Unknown: map[string][]string{"": reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown,
+			gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology, gdr.KernelConfigUnknown,
+			gdr.ROCmPeerUnknown, gdr.RCCLHostBridge)},
+		Help:   "Whether NCCL would move data of a GPU directly over its best eligible NIC (1) or through host memory (0). direction: transmit, receive. Eligible: ACTIVE and of role compute, or of any role where no NIC is of role compute. NCCL version and settings are those of the process that holds the GPU; without one, or where processes are not visible, a current NCCL with /etc/nccl.conf. Absent where unknown (see reason of rdma_gdr_gpu_info).",
+		Labels: []string{"gpu", "UUID", "direction"}, Source: "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
 	}
 	gdrNearestDown = &Desc{
 		Name: "rdma_gdr_gpu_nearest_down_info", Beside: "rdma_gdr_gpu_info", Type: gauge, Scope: scopeHost,
@@ -44,7 +46,9 @@ var (
 		Labels: []string{"gpu", "UUID", "device", "distance", "mechanism", "reason"}, Source: "as rdma_gdr_gpu_direct",
 	}
 	pcieSettings = &Desc{
-		Name: "rdma_device_pcie_settings_info", Of: physicalFunctions, Asks: host.SourcePCIConfig.Name(), AskedLabels: []string{"max_payload", "max_read_request", "relaxed_ordering", "acs_redirect"}, Type: gauge, Scope: scopeDevice,
+		Name: "rdma_device_pcie_settings_info", Of: physicalFunctions, Asks: host.SourcePCIConfig.Name(),
+		AskedLabels: []string{"max_payload", "max_read_request", "relaxed_ordering", "acs_redirect"},
+		Type:        gauge, Scope: scopeDevice,
 		Help:   "PCIe settings of an RDMA device, always 1. max_payload and max_read_request: bytes; relaxed_ordering: true, false; all empty where configuration space cannot be read. acs_redirect: whether ACS at a port between the device and a GPU below the same switch redirects their traffic to the root; empty without such a GPU. iommu: type of the IOMMU group, empty without IOMMU. virtual: true in a virtual machine.",
 		Labels: []string{"device", "max_payload", "max_read_request", "relaxed_ordering", "acs_redirect", "iommu", "virtual"},
 		Source: "/sys/bus/pci/devices/ADDRESS/config (needs CAP_SYS_ADMIN), iommu_group/type",
@@ -78,15 +82,22 @@ type gdrState struct {
 }
 
 func newGDR(o Options, devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
-	c := &gpuDirect{nccl: o.NCCL, ebpf: o.EBPF, roster: devices, lastRound: last, gpus: gpus, use: gdrUse{ports: meters{}, others: meters{}, bufinfo: bufinfo{on: o.Bufinfo}}}
+	c := &gpuDirect{
+		nccl: o.NCCL, ebpf: o.EBPF, roster: devices, lastRound: last, gpus: gpus,
+		use: gdrUse{ports: meters{}, others: meters{}, bufinfo: bufinfo{on: o.Bufinfo}},
+	}
 	c.devices.Collector = "gdr"
 	return &Collector{
-		Name:  "gdr",
-		Help:  "GPUDirect RDMA: whether GPU data goes to NICs directly, and why not; PCIe settings",
-		Descs: []*Desc{gdrMechanism, gdrDirect, gdrInfo, gdrNearestDown, gdrTransport, gdrTransportInfo, gdrRegistrations, gdrRegistered, gdrLockedMemory, gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings, gdrTraceSince, gdrTraceLost, gdrTraceRegistrations, asyncEvents, qpFatalEvents, portJobInfo, portJobs, gpuJobInfo, jobInfo, gpuAffinity},
-		Run:   c.run,
-		Read:  c.read,
-		Emit:  emitGDR,
+		Name: "gdr",
+		Help: "GPUDirect RDMA: whether GPU data goes to NICs directly, and why not; PCIe settings",
+		Descs: []*Desc{
+			gdrMechanism, gdrDirect, gdrInfo, gdrNearestDown, gdrTransport, gdrTransportInfo, gdrRegistrations, gdrRegistered,
+			gdrLockedMemory, gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings, gdrTraceSince, gdrTraceLost, gdrTraceRegistrations,
+			asyncEvents, qpFatalEvents, portJobInfo, portJobs, gpuJobInfo, jobInfo, gpuAffinity,
+		},
+		Run:  c.run,
+		Read: c.read,
+		Emit: emitGDR,
 	}
 }
 
@@ -145,11 +156,14 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 }
 
 // evaluateGDR evaluates the facts, and returns them with the result.
-func evaluateGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []snapshot.Process, what gdr.Job) (*snapshot.GDR, gdr.Machine) {
+func evaluateGDR(
+	machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []snapshot.Process, what gdr.Job,
+) (*snapshot.GDR, gdr.Machine) {
 	m := machine.facts
 	m.Bridges = map[string]pci.Bridge{}
 	out := &snapshot.GDR{
-		Virtual: m.Virtual, NCCL: what.NCCL, Driver: m.Driver.Version, Flavour: flavourOf(m.Driver.Open), Peermem: m.Peermem.Module,
+		Virtual: m.Virtual, NCCL: what.NCCL, Driver: m.Driver.Version, Flavour: flavourOf(m.Driver.Open),
+		Peermem:       m.Peermem.Module,
 		Registrations: machine.registrations, Processes: processes,
 	}
 	for i := range gpus {
@@ -204,8 +218,10 @@ func flavourOf(open *bool) string {
 func pairOf(p gdr.Pair) snapshot.GDRPair {
 	v := p.Verdict()
 	return snapshot.GDRPair{
-		GPU: p.GPU, NIC: p.NIC, Topology: string(p.SMI), Distance: string(p.Distance), Mechanism: string(p.Mechanism), Eligible: p.Eligible,
-		Send: string(p.Send.State), Receive: string(p.Receive.State), Reason: string(v.Reason), Words: v.Reason.Words(), Remedy: v.Reason.Remedy(),
+		GPU: p.GPU, NIC: p.NIC,
+		Topology: string(p.SMI), Distance: string(p.Distance), Mechanism: string(p.Mechanism), Eligible: p.Eligible,
+		Send: string(p.Send.State), Receive: string(p.Receive.State), Reason: string(v.Reason), Words: v.Reason.Words(),
+		Remedy: v.Reason.Remedy(),
 	}
 }
 
@@ -268,7 +284,8 @@ func emitSettings(s Sink, nic *snapshot.GDRNIC, virtual bool) {
 	}
 	var payload, request, relaxed, redirect string
 	if c := nic.Settings; c != nil {
-		payload, request, relaxed = strconv.Itoa(c.MaxPayload), strconv.Itoa(c.MaxReadRequest), strconv.FormatBool(c.RelaxedOrdering)
+		payload, request, relaxed = strconv.Itoa(c.MaxPayload), strconv.Itoa(c.MaxReadRequest),
+			strconv.FormatBool(c.RelaxedOrdering)
 	}
 	if nic.Redirect != nil {
 		redirect = strconv.FormatBool(*nic.Redirect)

@@ -27,7 +27,8 @@ func affinity(d *snapshot.GDR, gpu int) (nics []int, distance string) {
 	if len(d.Pairs) != len(d.GPUs)*len(d.NICs) {
 		return nil, ""
 	}
-	best, compute := len(distances), slices.ContainsFunc(d.NICs, func(n snapshot.GDRNIC) bool { return n.Role == string(pci.Compute) })
+	best, compute := len(distances),
+		slices.ContainsFunc(d.NICs, func(n snapshot.GDRNIC) bool { return n.Role == string(pci.Compute) })
 	for _, p := range d.Pairs[gpu*len(d.NICs) : (gpu+1)*len(d.NICs)] {
 		nic := &d.NICs[p.NIC]
 		if compute && nic.Role != string(pci.Compute) || nic.Role == string(pci.NVLinkManagement) {

@@ -17,10 +17,12 @@ func eightPlanes() (*gdrHost, []gdrGPU, []gdrNIC) {
 		bus := string("0123456789"[i])
 		up := "sys/devices/pci0000:" + bus + "0/0000:" + bus + "0:01.0/0000:" + bus + "1:00.0/"
 		nic := pci.PlaceOf(up+"0000:"+bus+"2:01.0/0000:"+bus+"4:00.0", i/5)
-		nics = append(nics, gdrNIC{NIC: gdr.NIC{Device: "mlx5_" + bus, Driver: "mlx5_core", Place: nic}, PCIAddress: nic.Chain[3]})
+		nics = append(nics,
+			gdrNIC{NIC: gdr.NIC{Device: "mlx5_" + bus, Driver: "mlx5_core", Place: nic}, PCIAddress: nic.Chain[3]})
 		if i < 8 {
 			gpu := pci.PlaceOf(up+"0000:"+bus+"2:00.0/0000:"+bus+"3:00.0", i/5)
-			gpus = append(gpus, gdrGPU{GPU: gdr.GPU{Index: bus, Address: gpu.Chain[3], Vendor: 0x10de, Device: 0x2330, Place: gpu, Compute: 90}})
+			gpus = append(gpus,
+				gdrGPU{GPU: gdr.GPU{Index: bus, Address: gpu.Chain[3], Vendor: 0x10de, Device: 0x2330, Place: gpu, Compute: 90}})
 		}
 	}
 	return machine, gpus, nics

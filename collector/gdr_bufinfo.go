@@ -54,7 +54,10 @@ func (b *bufinfo) read(ctx context.Context, h *host.Host) {
 		err = failed
 	}
 	if err != nil {
-		b.failed = []snapshot.Issue{{Source: host.SourceBufinfo.Name(), Needs: host.SourceBufinfo.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err}}
+		b.failed = []snapshot.Issue{{
+			Source: host.SourceBufinfo.Name(), Needs: host.SourceBufinfo.NeedsAfter(err),
+			Reason: string(host.ReasonOf(err)), Err: err,
+		}}
 		return
 	}
 	found, complete := parseBufinfo(text)
@@ -86,9 +89,10 @@ func contains(gpus []gdrGPU, address string) bool {
 	return false
 }
 
-// parseBufinfo counts attachments to the buffers that the GPU driver exports, by device. Each buffer is a line of its size, flags, mode,
-// count, exporter, inode and name, behind tabs; then "Attached Devices:", a device a line, and "Total N devices attached"
-// (dma_buf_debug_show, drivers/dma-buf/dma-buf.c). The last line of all is "Total N objects, M bytes".
+// parseBufinfo counts attachments to the buffers that the GPU driver exports, by device. Each buffer is a line of its
+// size, flags, mode, count, exporter, inode and name, behind tabs; then "Attached Devices:", a device a line, and
+// "Total N devices attached" (dma_buf_debug_show, drivers/dma-buf/dma-buf.c). The last line of all is "Total N objects,
+// M bytes".
 func parseBufinfo(text []byte) (attached map[string]uint64, complete bool) {
 	attached = map[string]uint64{}
 	gpu, devices := false, false

@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// buffers is bufinfo of Linux 6.12: a buffer of the GPU driver with a NIC and a GPU attached, one without attachments, and one of another
-// driver.
+// buffers is bufinfo of Linux 6.12: a buffer of the GPU driver with a NIC and a GPU attached, one without attachments,
+// and one of another driver.
 const buffers = `
 Dma-buf Objects:
 size    	flags   	mode    	count   	exp_name	ino     	name

@@ -35,7 +35,8 @@ type nicFacts struct {
 }
 
 func (q *gdrInput) equal(o *gdrInput) bool {
-	return q.tree.Equal(o.tree) && q.machine.Equal(o.machine) && q.jobs.Equal(o.jobs) && q.devices == o.devices && slices.Equal(q.gpus, o.gpus) && slices.Equal(q.nics, o.nics)
+	return q.tree.Equal(o.tree) && q.machine.Equal(o.machine) && q.jobs.Equal(o.jobs) && q.devices == o.devices &&
+		slices.Equal(q.gpus, o.gpus) && slices.Equal(q.nics, o.nics)
 }
 
 // gdrResult is the last decision.
@@ -47,10 +48,15 @@ type gdrResult struct {
 
 // evaluate decides again if an input has changed. The GPUs of the section belong to the round.
 func (c *gpuDirect) evaluate(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot.Device) *snapshot.GDR {
-	q := gdrInput{tree: c.tree.read.Time(), machine: machine.read.Time(), jobs: c.jobs.read.Time(), devices: machine.facts.Devices, gpus: make([]gpuFacts, len(gpus)), nics: make([]nicFacts, len(nics))}
+	q := gdrInput{
+		tree: c.tree.read.Time(), machine: machine.read.Time(), jobs: c.jobs.read.Time(), devices: machine.facts.Devices,
+		gpus: make([]gpuFacts, len(gpus)), nics: make([]nicFacts, len(nics)),
+	}
 	for i := range gpus {
 		g := &gpus[i]
-		q.gpus[i] = gpuFacts{g.Index, g.UUID, g.Model, g.Compute, g.Coupled, g.Linked != nil && *g.Linked, g.Linked != nil && !*g.Linked}
+		q.gpus[i] = gpuFacts{
+			g.Index, g.UUID, g.Model, g.Compute, g.Coupled, g.Linked != nil && *g.Linked, g.Linked != nil && !*g.Linked,
+		}
 	}
 	for i := range nics {
 		n := &nics[i]

@@ -13,7 +13,8 @@ func TestDecidedAgainWhereSomethingChanged(t *testing.T) {
 	active, down := uint64(stateActive), uint64(1)
 	var devices []snapshot.Device
 	for i := range nics {
-		devices = append(devices, snapshot.Device{Name: nics[i].Device, Ports: []snapshot.Port{{Number: 1, State: &active, Role: "compute"}}})
+		devices = append(devices,
+			snapshot.Device{Name: nics[i].Device, Ports: []snapshot.Port{{Number: 1, State: &active, Role: "compute"}}})
 	}
 	linked := true
 	c := &gpuDirect{}

@@ -12,7 +12,8 @@ import (
 
 var (
 	gdrJobGIDMismatch = &Desc{
-		Name: "rdma_gdr_job_gid_mismatch", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info", Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopePort,
+		Name: "rdma_gdr_job_gid_mismatch", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info",
+		Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Whether the GID table entry selected by NCCL_IB_GID_INDEX of a job is not RoCE v2, on a RoCE port available to the job. Absent without such a job.",
 		Labels: []string{"device", "port"}, Source: "/proc/PID/environ, nccl.conf, ports/N/gid_attrs/types",
 	}
@@ -45,8 +46,8 @@ func gidIndices(processes []snapshot.Process, conf gdr.Env) (out []int) {
 	return out
 }
 
-// readGIDTypes reads the types of entries on the RoCE ports of a device. The kernel returns EINVAL for an empty one, and ENOENT beyond the
-// end of the table.
+// readGIDTypes reads the types of entries on the RoCE ports of a device. The kernel returns EINVAL for an empty one,
+// and ENOENT beyond the end of the table.
 func readGIDTypes(r *reading.Reader, device string, devices []snapshot.Device, indices []int) map[gidKey]string {
 	i := slices.IndexFunc(devices, func(d snapshot.Device) bool { return d.Name == device })
 	if i < 0 || len(indices) == 0 {

@@ -41,7 +41,8 @@ func TestGIDTypes(t *testing.T) {
 		{Name: "mlx5_1", NodeType: &ca, Ports: []snapshot.Port{{Number: 1, LinkLayer: "InfiniBand", State: &active}}},
 	}
 	const types = classDir + "/mlx5_0/ports/1/gid_attrs/types/"
-	r := readerOf(t, files(types+"0", "IB/RoCE v1", types+"1", "RoCE v2")+"-- "+types+"2 !EINVAL --\n-- "+types+"4 !EIO --\n")
+	r := readerOf(t,
+		files(types+"0", "IB/RoCE v1", types+"1", "RoCE v2")+"-- "+types+"2 !EINVAL --\n-- "+types+"4 !EIO --\n")
 	got := readGIDTypes(r, "mlx5_0", devices, []int{0, 1, 2, 4, 255})
 	want := map[gidKey]string{{1, 0}: "roce_v1", {1, 1}: "roce_v2", {1, 2}: "empty", {1, 255}: "empty"}
 	if !reflect.DeepEqual(got, want) || len(r.Issues) != 1 {
@@ -59,7 +60,9 @@ func TestGIDTypes(t *testing.T) {
 
 // TestJobGIDs: each entry once, on the ports available to a job.
 func TestJobGIDs(t *testing.T) {
-	p := &snapshot.Process{HasNCCL: true, Verbs: []string{"uverbs0"}, Env: map[string]string{"NCCL_IB_GID_INDEX": "0"}, Job: "slurm/77"}
+	p := &snapshot.Process{
+		HasNCCL: true, Verbs: []string{"uverbs0"}, Env: map[string]string{"NCCL_IB_GID_INDEX": "0"}, Job: "slurm/77",
+	}
 	nic := func(name string, types map[gidKey]string) gdrNIC {
 		return gdrNIC{NIC: gdr.NIC{Device: name, Ports: []gdr.Port{{Number: 1, Active: true}}}, gids: types}
 	}

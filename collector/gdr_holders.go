@@ -14,18 +14,21 @@ import (
 
 var (
 	portJobInfo = &Desc{
-		Name: "rdma_port_job_info", Of: "rdma_port_job_info", Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopePort,
+		Name: "rdma_port_job_info", Of: "rdma_port_job_info", Asks: host.SourceProcesses.Name(),
+		Type: gauge, Scope: scopePort,
 		Help:   "Workload that uses the port, always 1: a process of it has memory registered with the RDMA device, or a queue pair on it. A port of a physical function has those of its virtual functions and subfunctions too. At most 16 for each port, those with the most registered memory; rdma_port_jobs counts all. scheduler and job_id: slurm and the job, kubernetes and the UID of the pod, container and the first digits of its ID, systemd and the unit, session and the login session, none, unknown (a process that is not visible). namespace and pod: names of the pod, only with --collector.gdr.pod-resources, and empty if its devices do not identify it. Where RDMA netlink does not list memory regions: workloads that have the device open.",
 		Labels: []string{"device", "port", "scheduler", "job_id", "namespace", "pod"},
 		Source: "RDMA netlink RES_CTX_GET, RES_MR_GET, RES_QP_GET of drivers without a firmware command for it; /proc/PID/cgroup; the kubelet's PodResources API",
 	}
 	portJobs = &Desc{
-		Name: "rdma_port_jobs", Of: "rdma_port_job_info", Beside: "rdma_port_job_info", Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopePort,
+		Name: "rdma_port_jobs", Of: "rdma_port_job_info", Beside: "rdma_port_job_info", Asks: host.SourceProcesses.Name(),
+		Type: gauge, Scope: scopePort,
 		Help:   "Workloads that use the port; absent if there are none. See rdma_port_job_info.",
 		Labels: []string{"device", "port"}, Source: "as rdma_port_job_info",
 	}
 	gpuJobInfo = &Desc{
-		Name: "rdma_gpu_job_info", Of: "rdma_port_job_info", Beside: "rdma_port_job_info", Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopeGPU,
+		Name: "rdma_gpu_job_info", Of: "rdma_port_job_info", Beside: "rdma_port_job_info", Asks: host.SourceProcesses.Name(),
+		Type: gauge, Scope: scopeGPU,
 		Help:   "Workload with a process that has the GPU open, and NCCL or an RDMA device, always 1. Labels as in rdma_port_job_info; at most 16 for each GPU.",
 		Labels: []string{"gpu", "UUID", "scheduler", "job_id", "namespace", "pod"}, Source: "/proc/PID/fd, /proc/PID/cgroup",
 	}
@@ -51,14 +54,18 @@ func listsQPs(name string, devices []snapshot.Device) bool {
 	return i >= 0 && slices.Contains(memoryQPs, devices[i].Driver)
 }
 
-// jobs are the workloads on the ports of each device. A device that RDMA netlink does not answer for has those that have it open.
-func (o holders) jobs(h *host.Host, found []snapshot.Process, names []string, devices []snapshot.Device) (out []snapshot.DeviceJobs) {
+// jobs are the workloads on the ports of each device. A device that RDMA netlink does not answer for has those that
+// have it open.
+func (o holders) jobs(
+	h *host.Host, found []snapshot.Process, names []string, devices []snapshot.Device,
+) (out []snapshot.DeviceJobs) {
 	byPID := map[int]*snapshot.Process{}
 	for i := range found {
 		byPID[found[i].PID] = &found[i]
 	}
 	nodes := map[string]string{} // of devices that do not answer
-	if len(o.devices) < len(names) && slices.ContainsFunc(found, func(p snapshot.Process) bool { return len(p.Verbs) > 0 }) {
+	if len(o.devices) < len(names) &&
+		slices.ContainsFunc(found, func(p snapshot.Process) bool { return len(p.Verbs) > 0 }) {
 		nodes = verbsDevices(h)
 	}
 	sums := map[string]map[snapshot.Workload]*snapshot.PortJob{}
@@ -95,8 +102,8 @@ func (o holders) jobs(h *host.Host, found []snapshot.Process, names []string, de
 	return out
 }
 
-// listed adds the workloads of an answer of RDMA netlink that have memory registered or queue pairs. NCCL opens all devices, also those
-// that it does not use.
+// listed adds the workloads of an answer of RDMA netlink that have memory registered or queue pairs. NCCL opens all
+// devices, also those that it does not use.
 func listed(jobs map[snapshot.Workload]*snapshot.PortJob, answer []host.RDMAHolder, byPID map[int]*snapshot.Process) {
 	for _, one := range answer {
 		if one.Regions == 0 && (one.QPs == nil || *one.QPs == 0) {
@@ -121,7 +128,9 @@ func listed(jobs map[snapshot.Workload]*snapshot.PortJob, answer []host.RDMAHold
 }
 
 // opened adds the workloads that have a device open.
-func opened(jobs map[snapshot.Workload]*snapshot.PortJob, found []snapshot.Process, nodes map[string]string, device string) {
+func opened(
+	jobs map[snapshot.Workload]*snapshot.PortJob, found []snapshot.Process, nodes map[string]string, device string,
+) {
 	for i := range found {
 		p := &found[i]
 		if !slices.ContainsFunc(p.Verbs, func(node string) bool { return nodes[node] == device }) {
@@ -136,7 +145,9 @@ func opened(jobs map[snapshot.Workload]*snapshot.PortJob, found []snapshot.Proce
 }
 
 // merge adds workloads to those of a device.
-func merge(sums map[string]map[snapshot.Workload]*snapshot.PortJob, device string, jobs map[snapshot.Workload]*snapshot.PortJob) {
+func merge(
+	sums map[string]map[snapshot.Workload]*snapshot.PortJob, device string, jobs map[snapshot.Workload]*snapshot.PortJob,
+) {
 	to := sums[device]
 	if to == nil {
 		to = map[snapshot.Workload]*snapshot.PortJob{}
@@ -148,7 +159,8 @@ func merge(sums map[string]map[snapshot.Workload]*snapshot.PortJob, device strin
 			sum = &snapshot.PortJob{Workload: who}
 			to[who] = sum
 		}
-		sum.Processes, sum.Contexts, sum.RegionBytes = sum.Processes+job.Processes, sum.Contexts+job.Contexts, sum.RegionBytes+job.RegionBytes
+		sum.Processes, sum.Contexts, sum.RegionBytes = sum.Processes+job.Processes, sum.Contexts+job.Contexts,
+			sum.RegionBytes+job.RegionBytes
 		sum.Regions, sum.QPs = plus(sum.Regions, job.Regions), plus(sum.QPs, job.QPs)
 	}
 }
@@ -170,7 +182,8 @@ func busiestFirst(a, b snapshot.PortJob) int {
 	if b.QPs != nil {
 		qpsB = *b.QPs
 	}
-	return cmp.Or(cmp.Compare(b.RegionBytes, a.RegionBytes), cmp.Compare(qpsB, qpsA), cmp.Compare(a.Scheduler, b.Scheduler), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(b.RegionBytes, a.RegionBytes), cmp.Compare(qpsB, qpsA),
+		cmp.Compare(a.Scheduler, b.Scheduler), cmp.Compare(a.ID, b.ID))
 }
 
 // verbsDevices are the devices by uverbs node.
@@ -200,7 +213,8 @@ func parentDevice(h *host.Host, name string, devices []snapshot.Device) string {
 	} else if target, err := h.Files.Link(dir + "/physfn"); err == nil {
 		address = path.Base(target)
 	}
-	i := slices.IndexFunc(devices, func(d snapshot.Device) bool { return address != "" && d.PCIAddress == address && d.Name != name })
+	i := slices.IndexFunc(devices,
+		func(d snapshot.Device) bool { return address != "" && d.PCIAddress == address && d.Name != name })
 	if i < 0 {
 		return ""
 	}

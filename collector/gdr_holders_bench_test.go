@@ -19,9 +19,11 @@ func BenchmarkJobsOfPorts(b *testing.B) {
 	}
 	for d := range 8 {
 		name := fmt.Sprintf("mlx5_%d", d)
-		names, devices = append(names, name), append(devices, snapshot.Device{Name: name, Driver: "mlx5_core", Ports: []snapshot.Port{{Number: 1}}})
+		names, devices = append(names, name),
+			append(devices, snapshot.Device{Name: name, Driver: "mlx5_core", Ports: []snapshot.Port{{Number: 1}}})
 		for _, p := range found {
-			o.devices[name] = append(o.devices[name], host.RDMAHolder{PID: p.PID, Contexts: 1, Regions: 200, RegionBytes: 1 << 30})
+			o.devices[name] = append(o.devices[name],
+				host.RDMAHolder{PID: p.PID, Contexts: 1, Regions: 200, RegionBytes: 1 << 30})
 		}
 	}
 	h := machine(b, files("proc/uptime", "1 1"))

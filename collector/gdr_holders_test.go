@@ -64,20 +64,25 @@ func TestPortJobs(t *testing.T) {
 		{
 			"a subfunction",
 			daemon + "-- rdma/b/holders --\n30: contexts=1 regions=1 bytes=10\n-- rdma/a/holders --\n" +
-				"-- sys/class/infiniband/b/device -> ../../../devices/pci0000:15/0000:15:01.0/mlx5_core.sf.4 --\n" + files("sys/devices/pci0000:15/0000:15:01.0/mlx5_core.sf.4/sfnum", "88"),
+				"-- sys/class/infiniband/b/device -> ../../../devices/pci0000:15/0000:15:01.0/mlx5_core.sf.4 --\n" +
+				files("sys/devices/pci0000:15/0000:15:01.0/mlx5_core.sf.4/sfnum", "88"),
 			[]string{"a: systemd/wekanode.service 1 1 10 -", "b: systemd/wekanode.service 1 1 10 -"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := machine(t, c.entries)
-			devices := []snapshot.Device{{Name: "a", PCIAddress: "0000:15:01.0", Ports: []snapshot.Port{{Number: 1}}}, {Name: "b", PCIAddress: "0000:15:01.1", Ports: []snapshot.Port{{Number: 1}}}}
+			devices := []snapshot.Device{
+				{Name: "a", PCIAddress: "0000:15:01.0", Ports: []snapshot.Port{{Number: 1}}},
+				{Name: "b", PCIAddress: "0000:15:01.1", Ports: []snapshot.Port{{Number: 1}}},
+			}
 			var j gdrJobs
 			j.update(t.Context(), h, &snapshot.Node{}, []string{"a", "b"}, nil, devices)
 			var got []string
 			for _, d := range j.ports {
 				for _, job := range d.Jobs {
 					show := func(n *uint64) string { return strings.ReplaceAll(fmt.Sprint(value(n)), "<nil>", "-") }
-					got = append(got, fmt.Sprintf("%s: %s/%s %d %s %d %s", d.Device, job.Scheduler, job.ID, job.Processes, show(job.Regions), job.RegionBytes, show(job.QPs)))
+					got = append(got, fmt.Sprintf("%s: %s/%s %d %s %d %s",
+						d.Device, job.Scheduler, job.ID, job.Processes, show(job.Regions), job.RegionBytes, show(job.QPs)))
 				}
 			}
 			if !slices.Equal(got, c.want) {
@@ -107,7 +112,10 @@ func TestQPsAreListedFromMemory(t *testing.T) {
 
 // TestJobSeries: at most 16 workloads of a port, and all are counted; names only where they were read.
 func TestJobSeries(t *testing.T) {
-	d := &snapshot.GDR{GPUs: []snapshot.GDRGPU{{Index: "0", UUID: "GPU-a", Best: snapshot.GDRPair{NIC: -1}}}, PortJobs: []snapshot.DeviceJobs{{Device: "a", Ports: []int{1, 2}}}}
+	d := &snapshot.GDR{
+		GPUs:     []snapshot.GDRGPU{{Index: "0", UUID: "GPU-a", Best: snapshot.GDRPair{NIC: -1}}},
+		PortJobs: []snapshot.DeviceJobs{{Device: "a", Ports: []int{1, 2}}},
+	}
 	for i := range 40 {
 		w := snapshot.Workload{Scheduler: "slurm", ID: fmt.Sprint(100 + i)}
 		d.PortJobs[0].Jobs = append(d.PortJobs[0].Jobs, snapshot.PortJob{Workload: w})
@@ -124,9 +132,11 @@ func TestJobSeries(t *testing.T) {
 		return n
 	}
 	for prefix, want := range map[string]int{
-		`rdma_port_job_info{device="a",job_id=`: 32, `rdma_port_jobs{device="a",port="1"} 40`: 1, `rdma_gpu_job_info{UUID="GPU-a",gpu="0"`: 16,
-		`rdma_job_info{`: 1, `rdma_job_info{job_id="100",name="llama",scheduler="slurm",user="1001"} 1`: 1,
-		`rdma_port_job_info{device="a",job_id="115",port="1",scheduler="slurm"} 1`: 1, `rdma_port_job_info{device="a",job_id="116"`: 0,
+		`rdma_port_job_info{device="a",job_id=`: 32, `rdma_port_jobs{device="a",port="1"} 40`: 1,
+		`rdma_gpu_job_info{UUID="GPU-a",gpu="0"`: 16, `rdma_job_info{`: 1,
+		`rdma_job_info{job_id="100",name="llama",scheduler="slurm",user="1001"} 1`: 1,
+		`rdma_port_job_info{device="a",job_id="115",port="1",scheduler="slurm"} 1`: 1,
+		`rdma_port_job_info{device="a",job_id="116"`:                               0,
 	} {
 		if n := count(prefix); n != want {
 			t.Errorf("%s: %d, want %d", prefix, n, want)
@@ -148,7 +158,8 @@ func TestAffinity(t *testing.T) {
 			if active(nics[i].Device) {
 				id = 4
 			}
-			devices = append(devices, snapshot.Device{Name: nics[i].Device, Ports: []snapshot.Port{{Number: 1, State: &id, Role: string(role)}}})
+			devices = append(devices,
+				snapshot.Device{Name: nics[i].Device, Ports: []snapshot.Port{{Number: 1, State: &id, Role: string(role)}}})
 			nics[i].applyPorts(devices)
 		}
 		d, _ := evaluateGDR(host, gpus, nics, nil, gdr.Job{})
@@ -160,18 +171,23 @@ func TestAffinity(t *testing.T) {
 		return out
 	}
 	up := of(func(string) bool { return true })
-	if len(up) != 8 || up[3] != `rdma_gpu_nic_affinity_info{device="mlx5_3",distance="PIX",gpu="3",pci_bus_id="00000000:33:00.0",port="1"} 1` {
+	if len(up) != 8 ||
+		up[3] != `rdma_gpu_nic_affinity_info{device="mlx5_3",distance="PIX",gpu="3",pci_bus_id="00000000:33:00.0",port="1"} 1` {
 		t.Errorf("%d:\n%s", len(up), strings.Join(up, "\n"))
 	}
 	if down := of(func(device string) bool { return device != "mlx5_3" }); !slices.Equal(down, up) {
 		t.Errorf("with one port down:\n%s", strings.Join(down, "\n"))
 	}
-	for address, want := range map[string]string{"0000:1b:00.0": "00000000:1B:00.0", "10000:01:00.0": "00010000:01:00.0", "odd": "odd"} {
+	for address, want := range map[string]string{
+		"0000:1b:00.0": "00000000:1B:00.0", "10000:01:00.0": "00010000:01:00.0", "odd": "odd",
+	} {
 		if got := dcgmBusID(address); got != want {
 			t.Errorf("%s: %s", address, got)
 		}
 	}
-	if nics, _ := affinity(&snapshot.GDR{GPUs: make([]snapshot.GDRGPU, 1), NICs: make([]snapshot.GDRNIC, 1), Pairs: []snapshot.GDRPair{{}}}, 0); nics != nil {
+	if nics, _ := affinity(
+		&snapshot.GDR{GPUs: make([]snapshot.GDRGPU, 1), NICs: make([]snapshot.GDRNIC, 1), Pairs: []snapshot.GDRPair{{}}}, 0,
+	); nics != nil {
 		t.Errorf("unknown distance: %v", nics)
 	}
 }

@@ -72,12 +72,14 @@ func readNCCLConf(r *reading.Reader) gdr.Env {
 	return gdr.ParseConf(string(b))
 }
 
-// readSymbols searches the kernel's symbol list, which takes 50 ms of CPU time. Names are visible without permission to see addresses.
+// readSymbols searches the kernel's symbol list, which takes 50 ms of CPU time. Names are visible without permission to
+// see addresses.
 func readSymbols(r *reading.Reader) (dmabuf, peers, amdPeer *bool) {
 	r.Ask(1)
 	b, err := r.Host.Files.Lines("proc/kallsyms", []string{symbolDMABUF, symbolPeermem, peerSymbol})
 	if err != nil {
-		if !host.IsAbsent(err) && !host.NotPermitted(err) { // not permitted in a hardened unit: the kernel version is used instead
+		// Not permitted in a hardened unit: the kernel version is used instead.
+		if !host.IsAbsent(err) && !host.NotPermitted(err) {
 			r.Issue(err)
 		}
 		return nil, nil, nil
@@ -92,8 +94,8 @@ func readSymbols(r *reading.Reader) (dmabuf, peers, amdPeer *bool) {
 	return dmabuf, peers, amdPeer
 }
 
-// readGPUDriver reads the first line of /proc/driver/nvidia/version, "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20
-// Release Build", or the files of the module: the proprietary one taints the kernel with P.
+// readGPUDriver reads the first line of /proc/driver/nvidia/version, "NVRM version: NVIDIA UNIX Open Kernel Module for
+// x86_64  570.133.20 Release Build", or the files of the module: the proprietary one taints the kernel with P.
 func readGPUDriver(r *reading.Reader) gdr.Driver {
 	line, _, _ := strings.Cut(r.Optional("proc/driver/nvidia/version"), "\n")
 	if version, open, ok := parseNVRM(line); ok {
@@ -120,7 +122,8 @@ func parseNVRM(line string) (version string, open, ok bool) {
 	return "", false, false
 }
 
-// readPeermem finds the peer memory module, and the clients listed by MLNX_OFED up to 23.10. All versions of MLNX_OFED have the symbol.
+// readPeermem finds the peer memory module, and the clients listed by MLNX_OFED up to 23.10. All versions of MLNX_OFED
+// have the symbol.
 func readPeermem(r *reading.Reader, supported *bool) (p gdr.Peermem) {
 	p.Supported = supported
 	for _, module := range []string{"nvidia_peermem", "nv_peer_mem"} {

@@ -27,15 +27,16 @@ var (
 		Source: "eBPF programs at dma_buf_dynamic_attach, ib_umem_get and functions of peer memory clients; /sys/kernel/mm/memory_peers/CLIENT/{num_reg_bytes,num_dereg_bytes}",
 	}
 	gdrLockedMemory = &Desc{
-		Name: "rdma_gdr_locked_memory_limit_bytes", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info", Asks: host.SourceProcesses.Name(), Type: gauge, Unit: "bytes", Scope: scopeHost,
+		Name: "rdma_gdr_locked_memory_limit_bytes", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info",
+		Asks: host.SourceProcesses.Name(), Type: gauge, Unit: "bytes", Scope: scopeHost,
 		Help:   "Lowest locked memory limit (RLIMIT_MEMLOCK) of the processes that hold an RDMA device, on hosts with GPUs. Absent where no process has a limit, and where processes are not visible.",
 		Source: "/proc/PID/fd, /proc/PID/limits (needs CAP_SYS_PTRACE)",
 	}
 )
 
 const (
-	// processTimeout is how long a round waits for the process list, with the data of RDMA netlink: a process stuck in the kernel may
-	// delay it.
+	// processTimeout is how long a round waits for the process list, with the data of RDMA netlink: a process stuck in the
+	// kernel may delay it.
 	processTimeout = time.Second
 	// processRetention is how long processes are kept that cannot be read again.
 	processRetention = 10 * time.Minute
@@ -51,8 +52,11 @@ type gdrJobs struct {
 	pods  podNames
 }
 
-// update reads the processes, first those listed by RDMA netlink and NVML. If both list all users of devices and GPUs, there are no others.
-func (j *gdrJobs) update(ctx context.Context, h *host.Host, n *snapshot.Node, names []string, gpus []gdrGPU, devices []snapshot.Device) {
+// update reads the processes, first those listed by RDMA netlink and NVML. If both list all users of devices and GPUs,
+// there are no others.
+func (j *gdrJobs) update(
+	ctx context.Context, h *host.Host, n *snapshot.Node, names []string, gpus []gdrGPU, devices []snapshot.Device,
+) {
 	defer func() { n.Issues = append(n.Issues, j.pods.failed...) }()
 	if now := h.Now(); h.Processes == nil || !j.read.Due(now, slowInterval) {
 		return
@@ -94,7 +98,10 @@ func (j *gdrJobs) update(ctx context.Context, h *host.Host, n *snapshot.Node, na
 		j.found, j.ports, j.all = nil, nil, nil
 	}
 	if err != nil {
-		n.Issues = append(n.Issues, snapshot.Issue{Source: host.SourceProcesses.Name(), Needs: host.SourceProcesses.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err})
+		n.Issues = append(n.Issues, snapshot.Issue{
+			Source: host.SourceProcesses.Name(), Needs: host.SourceProcesses.NeedsAfter(err),
+			Reason: string(host.ReasonOf(err)), Err: err,
+		})
 	}
 }
 
@@ -106,8 +113,11 @@ type holders struct {
 	named   bool                         // all devices answered, each context with its process
 }
 
-// readHolders queries all devices, for at most half of processTimeout. A kernel without the command, or without netlink, is no issue.
-func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, names []string, devices []snapshot.Device) holders {
+// readHolders queries all devices, for at most half of processTimeout. A kernel without the command, or without
+// netlink, is no issue.
+func readHolders(
+	ctx context.Context, h *host.Host, n *snapshot.Node, names []string, devices []snapshot.Device,
+) holders {
 	out := holders{regions: map[int]host.RDMAHolder{}, devices: map[string][]host.RDMAHolder{}, whole: true, named: true}
 	ctx, cancel := context.WithTimeout(ctx, processTimeout/2)
 	defer cancel()
@@ -127,7 +137,10 @@ func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, names []st
 		if err != nil {
 			out.whole, out.named = false, false
 			if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported && reason != host.Invalid {
-				n.Issues = append(n.Issues, snapshot.Issue{Device: device, Source: host.SourceHolders.Name(), Needs: host.SourceHolders.Needs(), Reason: string(reason), Err: err})
+				n.Issues = append(n.Issues, snapshot.Issue{
+					Device: device, Source: host.SourceHolders.Name(), Needs: host.SourceHolders.Needs(),
+					Reason: string(reason), Err: err,
+				})
 			}
 			continue
 		}
@@ -189,7 +202,8 @@ type jobKey struct {
 
 func keyOfJob(p *snapshot.Process, e gdr.Env) jobKey {
 	return jobKey{
-		p.NCCL, e["NCCL_NET_GDR_LEVEL"], e["NCCL_NET_GDR_READ"], e["NCCL_DMABUF_ENABLE"], e["NCCL_NET_GDR_C2C"], e["NCCL_IB_HCA"], p.Topology, p.Plugin,
+		p.NCCL, e["NCCL_NET_GDR_LEVEL"], e["NCCL_NET_GDR_READ"], e["NCCL_DMABUF_ENABLE"], e["NCCL_NET_GDR_C2C"],
+		e["NCCL_IB_HCA"], p.Topology, p.Plugin,
 	}
 }
 

@@ -53,7 +53,8 @@ func TestJobsAreJudged(t *testing.T) {
 				pid = g.Process.PID
 			}
 			if g.Best.Reason != c.reason || got.Pairs[0].Reason != c.reason || pid != c.pid || len(issues) != c.issues {
-				t.Errorf("%s, pair %s, process %d, issues %v; want %s, process %d", g.Best.Reason, got.Pairs[0].Reason, pid, issues, c.reason, c.pid)
+				t.Errorf("%s, pair %s, process %d, issues %v; want %s, process %d",
+					g.Best.Reason, got.Pairs[0].Reason, pid, issues, c.reason, c.pid)
 			}
 		})
 	}
@@ -61,14 +62,19 @@ func TestJobsAreJudged(t *testing.T) {
 
 func TestLiveRegistrations(t *testing.T) {
 	const peers = "sys/kernel/mm/memory_peers/nv_mem/"
-	got, _ := section(t, board(false, files("sys/module/nvidia_peermem/initstate", "live", "sys/module/nvidia_peermem/refcnt", "12",
-		peers+"num_alloc_mrs", "900", peers+"num_dealloc_mrs", "840", peers+"num_reg_bytes", "8000", peers+"num_dereg_bytes", "9000")), gdr.Job{})
+	got, _ := section(t, board(false, files("sys/module/nvidia_peermem/initstate", "live",
+		"sys/module/nvidia_peermem/refcnt", "12",
+		peers+"num_alloc_mrs", "900", peers+"num_dealloc_mrs", "840", peers+"num_reg_bytes", "8000", peers+"num_dereg_bytes",
+		"9000")), gdr.Job{})
 	r := got.Registrations
-	if len(r) != 2 || value(r[0].Live) != uint64(12) || r[0].Bytes != nil || value(r[1].Live) != uint64(60) || value(r[1].Bytes) != uint64(0) || r[1].Client != "nv_mem" {
+	if len(r) != 2 || value(r[0].Live) != uint64(12) || r[0].Bytes != nil || value(r[1].Live) != uint64(60) ||
+		value(r[1].Bytes) != uint64(0) || r[1].Client != "nv_mem" {
 		t.Errorf("%+v", r)
 	}
 	low, high, verbs := uint64(1<<20), uint64(1<<30), []string{"uverbs0"}
-	if got := lowestLimit([]snapshot.Process{{}, {LockedMemory: &high, Verbs: verbs}, {LockedMemory: &low, Verbs: verbs}, {LockedMemory: new(uint64)}}); value(got) != low {
+	if got := lowestLimit([]snapshot.Process{
+		{}, {LockedMemory: &high, Verbs: verbs}, {LockedMemory: &low, Verbs: verbs}, {LockedMemory: new(uint64)},
+	}); value(got) != low {
 		t.Errorf("%v", value(got))
 	}
 	if got := lowestLimit([]snapshot.Process{{}}); got != nil {
@@ -76,7 +82,8 @@ func TestLiveRegistrations(t *testing.T) {
 	}
 }
 
-// TestHolders: processes listed by RDMA netlink are read first, and a process has no registrations only if all devices answered.
+// TestHolders: processes listed by RDMA netlink are read first, and a process has no registrations only if all devices
+// answered.
 func TestHolders(t *testing.T) {
 	const whole = "-- rdma/a/holders --\n7: contexts=1 regions=2 bytes=10\n8: contexts=1 regions=0 bytes=0\n"
 	for _, c := range []struct {
@@ -109,8 +116,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestProcessesThatAreNamed: RDMA netlink and NVML together list all processes to read; if one of them has no answer, all processes are
-// searched.
+// TestProcessesThatAreNamed: RDMA netlink and NVML together list all processes to read; if one of them has no answer,
+// all processes are searched.
 func TestProcessesThatAreNamed(t *testing.T) {
 	const holders = "-- rdma/a/holders --\n7: contexts=1 regions=2 bytes=10\n"
 	for _, c := range []struct {
@@ -165,8 +172,8 @@ func (r stuckHolders) Holders(context.Context, string, bool) ([]host.RDMAHolder,
 	return nil, nil
 }
 
-// TestHoldersThatAreStuck: hung devices and processes together delay a round no longer than one of them may, and devices alone leave time
-// for the processes.
+// TestHoldersThatAreStuck: hung devices and processes together delay a round no longer than one of them may, and
+// devices alone leave time for the processes.
 func TestHoldersThatAreStuck(t *testing.T) {
 	for _, both := range []bool{false, true} {
 		t.Run(fmt.Sprintf("both=%v", both), func(t *testing.T) {
@@ -176,7 +183,9 @@ func TestHoldersThatAreStuck(t *testing.T) {
 				if both {
 					d.hang = hang
 				}
-				h := &host.Host{RDMA: stuckHolders{hang: hang}, Processes: d, Turns: host.NewTurns(), Meter: &host.Meter{}, Now: time.Now}
+				h := &host.Host{
+					RDMA: stuckHolders{hang: hang}, Processes: d, Turns: host.NewTurns(), Meter: &host.Meter{}, Now: time.Now,
+				}
 				var j gdrJobs
 				start := time.Now()
 				j.update(t.Context(), h, &snapshot.Node{}, []string{"a", "b"}, nil, nil)
@@ -210,7 +219,8 @@ func TestProcessThatIsStuck(t *testing.T) {
 			start := time.Now()
 			n = snapshot.Node{}
 			j.update(t.Context(), h, &n, nil, nil, nil)
-			if took := time.Since(start); len(j.found) != 1 || took > processTimeout || !slices.ContainsFunc(n.Issues, func(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }) {
+			if took := time.Since(start); len(j.found) != 1 || took > processTimeout ||
+				!slices.ContainsFunc(n.Issues, func(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }) {
 				t.Errorf("after %s: %+v %+v", took, j.found, n.Issues)
 			}
 		}

@@ -30,8 +30,8 @@ type podNames struct {
 
 type podName struct{ namespace, pod string }
 
-// list lists the pods with devices. It is called before processes are searched: a device that changes its owner in between would otherwise
-// name the pod of an earlier process by the next pod. ok is false without an answer.
+// list lists the pods with devices. It is called before processes are searched: a device that changes its owner in
+// between would otherwise name the pod of an earlier process by the next pod. ok is false without an answer.
 func (p *podNames) list(ctx context.Context, h *host.Host) (pods []snapshot.Pod, ok bool) {
 	if h.Pods == nil || h.Now().Before(p.after) {
 		return nil, false
@@ -55,11 +55,14 @@ func (p *podNames) list(ctx context.Context, h *host.Host) (pods []snapshot.Pod,
 	if errors.Is(err, host.ErrStuck) {
 		p.after = h.Now().Add(podsBackOff)
 	}
-	p.failed = []snapshot.Issue{{Source: host.SourcePods.Name(), Needs: host.SourcePods.Needs(), Reason: string(host.ReasonOf(err)), Err: err}}
+	p.failed = []snapshot.Issue{
+		{Source: host.SourcePods.Name(), Needs: host.SourcePods.Needs(), Reason: string(host.ReasonOf(err)), Err: err},
+	}
 	return nil, false
 }
 
-// apply sets the namespace and pod of processes of pods. Without a list those that were found before remain: a UID has one pod.
+// apply sets the namespace and pod of processes of pods. Without a list those that were found before remain: a UID has
+// one pod.
 func (p *podNames) apply(found []snapshot.Process, used map[string]podDevices, pods []snapshot.Pod, listed bool) {
 	if listed {
 		p.names = namesOfPods(used, pods)
@@ -83,12 +86,14 @@ const (
 	kindRDMA
 )
 
-// podDevices are the devices that the processes of a pod have open. Each has the names by which an allocation may identify it.
+// podDevices are the devices that the processes of a pod have open. Each has the names by which an allocation may
+// identify it.
 type podDevices map[deviceKind][][]string
 
-// namesOfPods joins UIDs and pods. A pod is that of a UID if all devices of a kind that the UID has open are allocated to this pod and to no
-// other one, nothing contradicts it (the other kind, or only some devices of a kind), and no other UID claims it. Devices of a kind of which
-// none is allocated by an ID that identifies it (RDMA devices of a shared pool, all GPUs of a privileged monitor) decide nothing.
+// namesOfPods joins UIDs and pods. A pod is that of a UID if all devices of a kind that the UID has open are allocated
+// to this pod and to no other one, nothing contradicts it (the other kind, or only some devices of a kind), and no
+// other UID claims it. Devices of a kind of which none is allocated by an ID that identifies it (RDMA devices of a
+// shared pool, all GPUs of a privileged monitor) decide nothing.
 func namesOfPods(used map[string]podDevices, pods []snapshot.Pod) map[string]podName {
 	owners := map[string][]int{}
 	for i, p := range pods {
@@ -135,8 +140,8 @@ func ownersOf(devices [][]string, owners map[string][]int) (out []int) {
 	return out
 }
 
-// devicesOfPods are the devices that the processes of each pod have open, by UID. gpus are the names of GPUs by minor number, nodes those of
-// RDMA devices by uverbs node.
+// devicesOfPods are the devices that the processes of each pod have open, by UID. gpus are the names of GPUs by minor
+// number, nodes those of RDMA devices by uverbs node.
 func devicesOfPods(found []snapshot.Process, gpus map[int][]string, nodes map[string][]string) map[string]podDevices {
 	out := map[string]podDevices{}
 	for i := range found {
@@ -166,8 +171,8 @@ func podGPUs(gpus []gdrGPU) map[int][]string {
 	return out
 }
 
-// verbsFunctions are the functions of the uverbs nodes that pods have open: PCI addresses, or auxiliary devices of subfunctions. The node of a
-// device in another network namespace is in sysfs too, without its RDMA device.
+// verbsFunctions are the functions of the uverbs nodes that pods have open: PCI addresses, or auxiliary devices of
+// subfunctions. The node of a device in another network namespace is in sysfs too, without its RDMA device.
 func verbsFunctions(h *host.Host, found []snapshot.Process) map[string][]string {
 	out := map[string][]string{}
 	for i := range found {

@@ -36,7 +36,8 @@ func TestNamesOfPods(t *testing.T) {
 		{
 			"a GPU each, shared RDMA devices",
 			map[string]podDevices{
-				uidA: {kindGPU: {gpu["A"]}, kindRDMA: vf("0000:3b:00.0")}, uidB: {kindGPU: {gpu["B"]}, kindRDMA: vf("0000:3b:00.0")},
+				uidA: {kindGPU: {gpu["A"]}, kindRDMA: vf("0000:3b:00.0")},
+				uidB: {kindGPU: {gpu["B"]}, kindRDMA: vf("0000:3b:00.0")},
 			},
 			[]snapshot.Pod{pod("a", gpuA), pod("b", gpuB)},
 			map[string]string{uidA: "a", uidB: "b"},
@@ -134,7 +135,8 @@ func (p *podAnswer) Pods(context.Context) ([]snapshot.Pod, error) {
 	return p.pods, p.err
 }
 
-// TestPodNames: names remain while the kubelet does not answer, until the pod has ended; a kubelet that hangs is asked less often.
+// TestPodNames: names remain while the kubelet does not answer, until the pod has ended; a kubelet that hangs is asked
+// less often.
 func TestPodNames(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	answer := &podAnswer{pods: []snapshot.Pod{{Namespace: "ml", Name: "a", Devices: []string{gpuA}}}}
@@ -143,7 +145,9 @@ func TestPodNames(t *testing.T) {
 	round := func(uid string, issues int) string {
 		t.Helper()
 		pods, ok := names.list(t.Context(), h)
-		found := []snapshot.Process{{PID: 1, Job: "kubernetes/" + uid, GPUs: []int{0}}, {PID: 2, Job: "slurm/7", GPUs: []int{0}}}
+		found := []snapshot.Process{
+			{PID: 1, Job: "kubernetes/" + uid, GPUs: []int{0}}, {PID: 2, Job: "slurm/7", GPUs: []int{0}},
+		}
 		names.apply(found, devicesOfPods(found, map[int][]string{0: {gpuA}}, nil), pods, ok)
 		if len(names.failed) != issues {
 			t.Errorf("issues %v, want %d", names.failed, issues)

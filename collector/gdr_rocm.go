@@ -17,8 +17,8 @@ import (
 
 const (
 	vendorAMD = 0x1002
-	// kfdNodesDir has a node for each processor and GPU (drivers/gpu/drm/amd/amdkfd/kfd_topology.c). Files of a GPU return EPERM to a
-	// process that its device cgroup denies the GPU.
+	// kfdNodesDir has a node for each processor and GPU (drivers/gpu/drm/amd/amdkfd/kfd_topology.c). Files of a GPU return
+	// EPERM to a process that its device cgroup denies the GPU.
 	kfdNodesDir = "sys/class/kfd/kfd/topology/nodes"
 	// peerSymbol is the registration of amdgpu as peer memory client: kfd_peerdirect.c of ROCm's driver, not in-tree.
 	peerSymbol = "kfd_init_peer_direct"
@@ -109,8 +109,8 @@ func readKFDHeaps(r *reading.Reader, dir string) (heaps []uint64) {
 	return heaps
 }
 
-// smallBAR reports whether memory of a GPU is out of reach of the BAR: a heap of type private (2) instead of public (1), as
-// kfd_create_vcrat_image_gpu reports it.
+// smallBAR reports whether memory of a GPU is out of reach of the BAR: a heap of type private (2) instead of public
+// (1), as kfd_create_vcrat_image_gpu reports it.
 func smallBAR(heaps []uint64) *bool {
 	const public, private = 1, 2
 	if !slices.Contains(heaps, public) && !slices.Contains(heaps, private) {
@@ -142,7 +142,8 @@ func hasAMD(gpus []gdrGPU) bool {
 	return slices.ContainsFunc(gpus, func(g gdrGPU) bool { return g.Vendor == vendorAMD })
 }
 
-// readROCm reads the mechanisms of AMD GPUs. client: amdgpu can register as a peer memory client by the kernel's symbols; nil: unknown.
+// readROCm reads the mechanisms of AMD GPUs. client: amdgpu can register as a peer memory client by the kernel's
+// symbols; nil: unknown.
 func readROCm(r *reading.Reader, kernel string, client *bool) gdr.ROCm {
 	out := gdr.ROCm{Peer: client}
 	for _, dir := range peerDirs {
@@ -155,7 +156,8 @@ func readROCm(r *reading.Reader, kernel string, client *bool) gdr.ROCm {
 	return out
 }
 
-// readKernelOptions reports whether the kernel was built with all of these options. Nil: its configuration cannot be read.
+// readKernelOptions reports whether the kernel was built with all of these options. Nil: its configuration cannot be
+// read.
 func readKernelOptions(r *reading.Reader, kernel string, options ...string) *bool {
 	r.Ask(1)
 	text, err := r.Host.Files.Lines("boot/config-"+kernel, options)

@@ -11,7 +11,8 @@ import (
 
 // amdBoard is board with an MI300X in place of the H100, on a kernel without NVIDIA driver.
 func amdBoard(extra string) string {
-	b := strings.NewReplacer("0x10de", "0x1002", "0x2330", "0x74a1", "0x030200", "0x120000", "proc/driver/nvidia/", "proc/driver/other/").Replace(board(false, ""))
+	b := strings.NewReplacer("0x10de", "0x1002", "0x2330", "0x74a1", "0x030200", "0x120000", "proc/driver/nvidia/",
+		"proc/driver/other/").Replace(board(false, ""))
 	node := kfdNodesDir + "/1"
 	return b + files(
 		kfdNodesDir+"/0/properties", "cpu_cores_count 96\nsimd_count 0\nvendor_id 0\nlocation_id 0\ndomain 0",
@@ -57,7 +58,8 @@ func TestROCmSection(t *testing.T) {
 				t.Fatalf("%+v %v", got, issues)
 			}
 			g := got.GPUs[0]
-			if g.Best.Receive != c.receive || g.Best.Reason != c.reason || got.PeerClient != c.client || g.Best.Mechanism != c.mechanism {
+			if g.Best.Receive != c.receive || g.Best.Reason != c.reason || got.PeerClient != c.client ||
+				g.Best.Mechanism != c.mechanism {
 				t.Errorf("%+v, client %q", g.Best, got.PeerClient)
 			}
 			if g.UUID != "7102924698023c01" || g.Model != "AMD gfx942" || g.Index != "0" {
@@ -70,11 +72,13 @@ func TestROCmSection(t *testing.T) {
 // TestROCmFiles: product and driver where they have names, and files that the device cgroup denies.
 func TestROCmFiles(t *testing.T) {
 	const gpu = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:19:00.0"
-	got, issues := section(t, amdBoard(files(gpu+"/product_name", "AMD Instinct MI300X OAM", "sys/module/amdgpu/initstate", "live", "sys/module/amdgpu/version", "6.12.12")), gdr.Job{})
+	got, issues := section(t, amdBoard(files(gpu+"/product_name", "AMD Instinct MI300X OAM", "sys/module/amdgpu/initstate",
+		"live", "sys/module/amdgpu/version", "6.12.12")), gdr.Job{})
 	if got.GPUs[0].Model != "AMD Instinct MI300X OAM" || got.Driver != "amdgpu 6.12.12" || len(issues) != 0 {
 		t.Errorf("%+v %q %v", got.GPUs[0], got.Driver, issues)
 	}
-	denied := strings.Replace(amdBoard(""), "-- "+kfdNodesDir+"/1/properties --", "-- "+kfdNodesDir+"/1/properties !EPERM --\n-- sys/other --", 1)
+	denied := strings.Replace(amdBoard(""), "-- "+kfdNodesDir+"/1/properties --",
+		"-- "+kfdNodesDir+"/1/properties !EPERM --\n-- sys/other --", 1)
 	got, issues = section(t, denied, gdr.Job{})
 	if got.GPUs[0].UUID != "" || got.GPUs[0].Model != "" || len(issues) != 0 {
 		t.Errorf("%+v %v", got.GPUs[0], issues)

@@ -23,7 +23,8 @@ func files(pairs ...string) string {
 }
 
 func TestGPUDriver(t *testing.T) {
-	const open, closed = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build  (dvs-builder@U22)", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.06  Wed Jun 26 06:46:07 UTC 2024"
+	const open, closed = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build  (dvs-builder@U22)",
+		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.06  Wed Jun 26 06:46:07 UTC 2024"
 	for _, c := range []struct {
 		name, entries, version, flavour string
 	}{
@@ -61,7 +62,8 @@ func TestPeermem(t *testing.T) {
 			r := readerOf(t, c.entries)
 			dmabuf, peers, _ := readSymbols(r)
 			p := readPeermem(r, peers)
-			if p.Module != c.module || !slices.Equal(p.Clients, c.clients) || tell(p.Supported) != c.supported || tell(dmabuf) != c.dmabuf {
+			if p.Module != c.module || !slices.Equal(p.Clients, c.clients) || tell(p.Supported) != c.supported ||
+				tell(dmabuf) != c.dmabuf {
 				t.Errorf("%+v, supported %s, DMA-BUF %s", p, tell(p.Supported), tell(dmabuf))
 			}
 		})
@@ -96,8 +98,10 @@ func board(acs bool, extra string) string {
 	var b strings.Builder
 	put := func(under, address, vendor, device, class string, redirect bool) {
 		dir := "sys/devices/pci0000:15/" + under + address
-		b.WriteString(files(dir+"/vendor", vendor, dir+"/device", device, dir+"/class", class, dir+"/numa_node", "0", dir+"/current_link_speed", "32.0 GT/s PCIe", dir+"/current_link_width", "16"))
-		fmt.Fprintf(&b, "-- sys/bus/pci/devices/%s -> ../../../devices/pci0000:15/%s%s --\n-- %s/config @hex --\n%s", address, under, address, dir, config(redirect))
+		b.WriteString(files(dir+"/vendor", vendor, dir+"/device", device, dir+"/class", class, dir+"/numa_node", "0",
+			dir+"/current_link_speed", "32.0 GT/s PCIe", dir+"/current_link_width", "16"))
+		fmt.Fprintf(&b, "-- sys/bus/pci/devices/%s -> ../../../devices/pci0000:15/%s%s --\n-- %s/config @hex --\n%s",
+			address, under, address, dir, config(redirect))
 	}
 	put("", "0000:15:01.0", "0x8086", "0x352a", "0x060400", true)
 	put("0000:15:01.0/", "0000:16:00.0", "0x1000", "0xc030", "0x060400", false)
@@ -106,12 +110,16 @@ func board(acs bool, extra string) string {
 	put(bridge+"0000:17:00.0/", "0000:18:00.0", "0x15b3", "0x1021", "0x020700", false)
 	put(bridge+"0000:17:01.0/", "0000:19:00.0", "0x10de", "0x2330", "0x030200", false)
 	nic := "sys/devices/pci0000:15/" + bridge + "0000:17:00.0/0000:18:00.0"
-	b.WriteString(files(nic+"/local_cpulist", "0-55", nic+"/infiniband/mlx5_0/node_guid", "b83f:d203:0050:a1c0", nic+"/infiniband/mlx5_0/ports/1/state", "4: ACTIVE"))
+	b.WriteString(files(nic+"/local_cpulist", "0-55", nic+"/infiniband/mlx5_0/node_guid", "b83f:d203:0050:a1c0",
+		nic+"/infiniband/mlx5_0/ports/1/state", "4: ACTIVE"))
 	fmt.Fprintf(&b, "-- %s/driver -> ../../../../../../bus/pci/drivers/mlx5_core --\n-- %s/infiniband/mlx5_0/device -> ../.. --\n", nic, nic)
-	fmt.Fprintf(&b, "-- sys/class/infiniband/mlx5_0 -> ../../devices/%s/infiniband/mlx5_0 --\n", strings.TrimPrefix(nic, "sys/devices/"))
+	fmt.Fprintf(&b, "-- sys/class/infiniband/mlx5_0 -> ../../devices/%s/infiniband/mlx5_0 --\n",
+		strings.TrimPrefix(nic, "sys/devices/"))
 	fmt.Fprintf(&b, "-- %s/iommu_group -> ../../../../../../kernel/iommu_groups/7 --\n", nic)
-	b.WriteString(files("sys/kernel/iommu_groups/7/type", "DMA-FQ", "proc/sys/kernel/osrelease", "6.12.48", "proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build",
-		"proc/driver/nvidia/gpus/0000:19:00.0/information", "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 234\nGPU UUID: \t GPU-5e3a1c0d-0000-4c11-9a00-000000000001"))
+	b.WriteString(files("sys/kernel/iommu_groups/7/type", "DMA-FQ", "proc/sys/kernel/osrelease", "6.12.48",
+		"proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build",
+		"proc/driver/nvidia/gpus/0000:19:00.0/information",
+		"Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 234\nGPU UUID: \t GPU-5e3a1c0d-0000-4c11-9a00-000000000001"))
 	return b.String() + extra
 }
 
@@ -172,10 +180,13 @@ func TestGDRSection(t *testing.T) {
 			if tell(n.Redirect) != c.redirect || g.Best.Receive != c.receive || g.Best.Reason != c.reason {
 				t.Errorf("redirect %s, %s %s", tell(n.Redirect), g.Best.Receive, g.Best.Reason)
 			}
-			if g.Model != "NVIDIA H100 80GB HBM3" || g.UUID != "GPU-5e3a1c0d-0000-4c11-9a00-000000000001" || g.Index != "0" || len(g.Hops) != 4 || g.Hops[3].Width != 16 {
+			if g.Model != "NVIDIA H100 80GB HBM3" || g.UUID != "GPU-5e3a1c0d-0000-4c11-9a00-000000000001" || g.Index != "0" ||
+				len(g.Hops) != 4 || g.Hops[3].Width != 16 {
 				t.Errorf("%+v", g)
 			}
-			if n.Settings == nil || *n.Settings != (snapshot.PCIeSettings{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true}) || n.IOMMU != "DMA-FQ" || n.CPUs != "0-55" || !n.Active {
+			if n.Settings == nil ||
+				*n.Settings != (snapshot.PCIeSettings{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true}) ||
+				n.IOMMU != "DMA-FQ" || n.CPUs != "0-55" || !n.Active {
 				t.Errorf("%+v %+v", n, n.Settings)
 			}
 		})
@@ -198,7 +209,8 @@ func TestGPUOfVirtualMachine(t *testing.T) {
 		{"Intel", below, gpu(below) + port("0x8086"), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := readGDRGPU(readerOf(t, c.entries), c.dir, 0); got.emulated != c.want || got.Place.NUMA != -1 || got.Device != 0x2335 {
+			if got := readGDRGPU(readerOf(t, c.entries), c.dir, 0); got.emulated != c.want || got.Place.NUMA != -1 ||
+				got.Device != 0x2335 {
 				t.Errorf("%v, %+v", got.emulated, got.GPU)
 			}
 		})
@@ -212,7 +224,9 @@ func TestGDRCannotRead(t *testing.T) {
 	if n := got.NICs[0]; n.Settings != nil || n.Redirect != nil || n.IOMMU != "DMA-FQ" {
 		t.Errorf("%+v", n)
 	}
-	_, issues := section(t, board(false, "-- etc/nccl.conf !EACCES --\n"+files("run/nvidia-topologyd/virtualTopology.xml", "no XML")), gdr.Job{Env: gdr.Env{}})
+	_, issues := section(t,
+		board(false, "-- etc/nccl.conf !EACCES --\n"+files("run/nvidia-topologyd/virtualTopology.xml", "no XML")),
+		gdr.Job{Env: gdr.Env{}})
 	if len(issues) != 2 {
 		t.Errorf("%+v", issues)
 	}

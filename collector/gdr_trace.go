@@ -130,7 +130,8 @@ func (t *gdrTrace) addTo(d *snapshot.GDR, gpus []gdrGPU) {
 	for i := range t.found.Registrations {
 		r := &t.found.Registrations[i]
 		one := snapshot.GDRRegistered{
-			Device: cmp.Or(r.Device, deviceOn(d.NICs, r.Function)), Mechanism: mechanismOf(r, amd), PID: r.PID, Job: t.jobs[r.PID],
+			Device: cmp.Or(r.Device, deviceOn(d.NICs, r.Function)), Mechanism: mechanismOf(r, amd),
+			PID: r.PID, Job: t.jobs[r.PID],
 			Bytes: r.Bytes, Regions: r.Regions,
 		}
 		if g := onlyGPU(d, gpus, r.PID); g != nil {

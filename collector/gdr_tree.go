@@ -59,7 +59,8 @@ func (g *gdrGPUs) update(r *reading.Reader, paths []string) {
 	}
 	g.read.Read(r.Now())
 	g.paths, g.found = paths, nil
-	sorted := slices.SortedFunc(slices.Values(paths), func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
+	sorted := slices.SortedFunc(slices.Values(paths),
+		func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
 	for i, p := range sorted {
 		g.found = append(g.found, readGDRGPU(r, p, i))
 	}
@@ -79,7 +80,8 @@ func readGDRGPU(r *reading.Reader, dir string, index int) gdrGPU {
 	g := gdrGPU{branch: readBranch(r, dir), minor: index}
 	address := path.Base(dir)
 	g.GPU = gdr.GPU{
-		Index: strconv.Itoa(index), Address: address, Vendor: hexValue(r.Optional(dir + "/vendor")), Device: hexValue(r.Optional(dir + "/device")),
+		Index: strconv.Itoa(index), Address: address, Vendor: hexValue(r.Optional(dir + "/vendor")),
+		Device:  hexValue(r.Optional(dir + "/device")),
 		Display: strings.HasPrefix(r.Optional(dir+"/class"), "0x0300"), Place: readPlace(r, dir),
 	}
 	for line := range strings.Lines(r.Optional("proc/driver/nvidia/gpus/" + address + "/information")) {
@@ -149,7 +151,8 @@ func readGDRNIC(r *reading.Reader, device string) gdrNIC {
 		return gdrNIC{}
 	}
 	return gdrNIC{
-		NIC: gdr.NIC{Device: device, Driver: boundDriver(r, dir), Place: readPlace(r, dir)}, branch: readBranch(r, dir), PCIAddress: path.Base(dir), at: r.Now(),
+		NIC: gdr.NIC{Device: device, Driver: boundDriver(r, dir), Place: readPlace(r, dir)}, branch: readBranch(r, dir),
+		PCIAddress: path.Base(dir), at: r.Now(),
 	}
 }
 
@@ -163,7 +166,9 @@ func readPlace(r *reading.Reader, dir string) pci.Place {
 
 // readBranch reads the path to a function.
 func readBranch(r *reading.Reader, dir string) branch {
-	f := branch{configs: map[string]pci.Config{}, models: map[string]pci.Bridge{}, cpus: r.Optional(dir + "/local_cpulist")}
+	f := branch{
+		configs: map[string]pci.Config{}, models: map[string]pci.Bridge{}, cpus: r.Optional(dir + "/local_cpulist"),
+	}
 	chain := pci.PlaceOf(dir, 0).Chain
 	for i, address := range chain {
 		at := pciDir + address
@@ -190,7 +195,8 @@ func readBridge(r *reading.Reader, at string) pci.Bridge {
 	}
 }
 
-// readConfig reads configuration space, and returns its readable size. It costs the kernel some hundred register reads, once an hour.
+// readConfig reads configuration space, and returns its readable size. It costs the kernel some hundred register reads,
+// once an hour.
 func readConfig(r *reading.Reader, dir string) (c pci.Config, size int, ok bool) {
 	r.Ask(1)
 	b, err := r.Host.Files.ReadIn(dir, "config", nil)
@@ -236,27 +242,32 @@ func (n *gdrNIC) applyPorts(devices []snapshot.Device) {
 
 func (g *gdrGPU) snapshot() snapshot.GDRGPU {
 	return snapshot.GDRGPU{
-		Index: g.Index, UUID: g.UUID, PCIAddress: g.Address, Model: g.Model, NUMA: g.Place.NUMA, Root: g.Place.Root, Hops: g.hops, Coupled: g.Coupled, IOMMU: g.iommu,
+		Index: g.Index, UUID: g.UUID, PCIAddress: g.Address, Model: g.Model, NUMA: g.Place.NUMA, Root: g.Place.Root,
+		Hops: g.hops, Coupled: g.Coupled, IOMMU: g.iommu,
 	}
 }
 
 func (n *gdrNIC) snapshot(gpus []gdrGPU) snapshot.GDRNIC {
 	out := snapshot.GDRNIC{
-		Device: n.Device, PCIAddress: n.PCIAddress, Role: string(n.Role), NUMA: n.Place.NUMA, CPUs: n.cpus, Root: n.Place.Root, Path: n.Place.Chain, IOMMU: n.iommu,
+		Device: n.Device, PCIAddress: n.PCIAddress, Role: string(n.Role), NUMA: n.Place.NUMA, CPUs: n.cpus,
+		Root: n.Place.Root, Path: n.Place.Chain, IOMMU: n.iommu,
 		Active: slices.ContainsFunc(n.Ports, func(p gdr.Port) bool { return p.Active }),
 	}
 	for _, p := range n.Ports {
 		out.Ports = append(out.Ports, p.Number)
 	}
 	if c, ok := n.configs[n.PCIAddress]; ok {
-		out.Settings = &snapshot.PCIeSettings{MaxPayload: c.MaxPayload, MaxReadRequest: c.MaxReadRequest, RelaxedOrdering: c.RelaxedOrdering, ATS: c.ATS, HasATS: c.HasATS}
+		out.Settings = &snapshot.PCIeSettings{
+			MaxPayload: c.MaxPayload, MaxReadRequest: c.MaxReadRequest, RelaxedOrdering: c.RelaxedOrdering,
+			ATS: c.ATS, HasATS: c.HasATS,
+		}
 	}
 	out.Redirect, out.RedirectAt = n.redirects(gpus)
 	return out
 }
 
-// redirects returns the ports between a device and the GPUs below the same switch with ACS redirect. Nil: there is no such GPU, or not
-// all of those ports can be read.
+// redirects returns the ports between a device and the GPUs below the same switch with ACS redirect. Nil: there is no
+// such GPU, or not all of those ports can be read.
 func (n *gdrNIC) redirects(gpus []gdrGPU) (found *bool, at []string) {
 	for i := range gpus {
 		g := &gpus[i]

@@ -15,14 +15,16 @@ import (
 
 var (
 	gdrTransport = &Desc{
-		Name: "rdma_gdr_gpu_transport", Of: "rdma_gdr_gpu_transport", Asks: host.SourceProcesses.Name(), Unknown: transportUnknown, Type: gauge, Scope: scopeHost,
+		Name: "rdma_gdr_gpu_transport", Of: "rdma_gdr_gpu_transport", Asks: host.SourceProcesses.Name(),
+		Unknown: transportUnknown, Type: gauge, Scope: scopeHost,
 		Help:   "Current path of a GPU's data to other hosts, 1 for the state it is in; other states have no series. gdr: NICs access GPU memory. staging: NICs use host memory although NCCL selected GPU memory. tcp: sockets between nodes that are connected by RDMA. host_only: the process moves host memory only, or stays on this host. unknown: often so where DMA-BUFs are in use. Absent for GPUs whose process has neither NCCL nor an RDMA device.",
 		Labels: []string{"gpu", "UUID", "state"}, Source: "docs/gpudirect.md has the conditions",
 	}
 	gdrTransportInfo = &Desc{
 		Name: "rdma_gdr_gpu_transport_info", Beside: "rdma_gdr_gpu_transport", Type: gauge, Scope: scopeHost,
 		Help:   "Reason for the state in rdma_gdr_gpu_transport, and the process that holds the GPU, always 1. command: process name. workload: workload name in the scheduler (slurm/JOB, kubernetes/POD).",
-		Labels: []string{"gpu", "UUID", "reason", "workload", "command", "nccl_version"}, Source: "as rdma_gdr_gpu_transport; /proc/PID",
+		Labels: []string{"gpu", "UUID", "reason", "workload", "command", "nccl_version"},
+		Source: "as rdma_gdr_gpu_transport; /proc/PID",
 	}
 )
 
@@ -35,9 +37,11 @@ type gdrUse struct {
 	rates     map[string]float64 // bits per second of the ports, by portKey
 }
 
-// read records, while there are jobs, the traffic of the ports of the last round and, if a job needs it, of other interfaces and the
-// DMA-BUF list.
-func (u *gdrUse) read(ctx context.Context, h *host.Host, n *snapshot.Node, jobs *gdrJobs, devices []snapshot.Device, at time.Time) {
+// read records, while there are jobs, the traffic of the ports of the last round and, if a job needs it, of other
+// interfaces and the DMA-BUF list.
+func (u *gdrUse) read(
+	ctx context.Context, h *host.Host, n *snapshot.Node, jobs *gdrJobs, devices []snapshot.Device, at time.Time,
+) {
 	if len(jobs.found) == 0 {
 		clear(u.ports)
 		clear(u.others)
@@ -109,8 +113,8 @@ func (u *gdrUse) busy(nic *gdr.NIC) *bool {
 	return any
 }
 
-// readOtherNetdevs reads the bytes of hardware network interfaces that belong to no RDMA device, by name and direction. The kernel sums
-// them up without rtnl.
+// readOtherNetdevs reads the bytes of hardware network interfaces that belong to no RDMA device, by name and direction.
+// The kernel sums them up without rtnl.
 func readOtherNetdevs(r *reading.Reader, devices []snapshot.Device) map[string]uint64 {
 	names, err := r.Host.Files.List(path.Clean(netDir))
 	if err != nil {
@@ -120,7 +124,8 @@ func readOtherNetdevs(r *reading.Reader, devices []snapshot.Device) map[string]u
 	out := map[string]uint64{}
 	for _, name := range names {
 		function, err := r.Host.Files.Resolve(netDir + name + "/device")
-		if err != nil || slices.ContainsFunc(devices, func(d snapshot.Device) bool { return has(&d, path.Base(function), name) }) {
+		if err != nil ||
+			slices.ContainsFunc(devices, func(d snapshot.Device) bool { return has(&d, path.Base(function), name) }) {
 			continue
 		}
 		for _, counter := range []string{"rx_bytes", "tx_bytes"} {
@@ -146,7 +151,9 @@ func has(d *snapshot.Device, address, netdev string) bool {
 }
 
 // evaluate sets the transport state of each GPU in use.
-func (u *gdrUse) evaluate(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, uptime time.Duration, now time.Time) {
+func (u *gdrUse) evaluate(
+	d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, uptime time.Duration, now time.Time,
+) {
 	u.suspected = false
 	var attached *uint64
 	if d.Trace == nil {
@@ -168,8 +175,10 @@ func (u *gdrUse) evaluate(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf g
 		}
 		env := settings(p, conf)
 		use := gdr.Use{
-			NCCL: p.HasNCCL, Plugin: p.Plugin, Mover: p.Mover, Verbs: len(p.Verbs) > 0, Cut: p.Cut, Settings: p.Conf != nil, Env: env, Memory: p.Regions,
-			Ready: gdr.State(g.Best.Receive), Peermem: peermem, Kept: len(p.DMABUFs) > 0, Young: isYoung(p, uptime), Domain: gpus[i].domain, Other: u.others.above(gdr.OtherBits/8, others...),
+			NCCL: p.HasNCCL, Plugin: p.Plugin, Mover: p.Mover, Verbs: len(p.Verbs) > 0, Cut: p.Cut, Settings: p.Conf != nil,
+			Env: env, Memory: p.Regions,
+			Ready: gdr.State(g.Best.Receive), Peermem: peermem, Kept: len(p.DMABUFs) > 0, Young: isYoung(p, uptime),
+			Domain: gpus[i].domain, Other: u.others.above(gdr.OtherBits/8, others...),
 		}
 		if g.Best.NIC >= 0 {
 			nic := &m.NICs[g.Best.NIC]
@@ -179,7 +188,9 @@ func (u *gdrUse) evaluate(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf g
 			traced(&use, d, p, nic.Device)
 		}
 		state, why := use.Decide()
-		g.Transport = &snapshot.GDRTransport{State: string(state), Reason: string(why), Words: why.Words(), Remedy: why.Remedy(), Process: p}
+		g.Transport = &snapshot.GDRTransport{
+			State: string(state), Reason: string(why), Words: why.Words(), Remedy: why.Remedy(), Process: p,
+		}
 	}
 }
 
@@ -188,7 +199,8 @@ func isYoung(p *snapshot.Process, uptime time.Duration) bool {
 	return p.Started > 0 && uptime > p.Started && uptime-p.Started < gdr.YoungAge
 }
 
-// peermemInUse is the number of registrations of the peer memory module: none where it is not loaded, nil where one count is unknown.
+// peermemInUse is the number of registrations of the peer memory module: none where it is not loaded, nil where one
+// count is unknown.
 func peermemInUse(d *snapshot.GDR) *uint64 {
 	var sum uint64
 	for _, r := range d.Registrations {

@@ -12,7 +12,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// rounds replays entries of a capture of two rounds, 30 s apart, and then more rounds, and returns the section of the last.
+// rounds replays entries of a capture of two rounds, 30 s apart, and then more rounds, and returns the section of the
+// last.
 func rounds(t *testing.T, entries string, more int, o Options) (*snapshot.GDR, []snapshot.Issue) {
 	t.Helper()
 	a, err := capture.Parse([]byte("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\",\"30s\"]}\n" + entries))
@@ -53,26 +54,31 @@ func rounds(t *testing.T, entries string, more int, o Options) (*snapshot.GDR, [
 	return n.GDR, n.Issues
 }
 
-// busyBoard is board with MLNX_OFED, a number of peer memory registrations, the proprietary driver, and a port of 100 Gb/s with some
-// traffic in 30 s.
+// busyBoard is board with MLNX_OFED, a number of peer memory registrations, the proprietary driver, and a port of 100
+// Gb/s with some traffic in 30 s.
 func busyBoard(registrations int, gigabits float64, extra string) string {
 	const port = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0/infiniband/mlx5_0/ports/1"
-	entries := strings.Replace(board(false, ""), "NVIDIA UNIX Open Kernel Module for x86_64", "NVIDIA UNIX x86_64 Kernel Module", 1)
-	return entries + files(port+"/rate", "100 Gb/sec (4X EDR)", port+"/link_layer", "InfiniBand", port+"/counters/port_xmit_data", "1000", port+"/counters/port_rcv_data", "7",
+	entries := strings.Replace(board(false, ""), "NVIDIA UNIX Open Kernel Module for x86_64",
+		"NVIDIA UNIX x86_64 Kernel Module", 1)
+	return entries + files(port+"/rate", "100 Gb/sec (4X EDR)", port+"/link_layer", "InfiniBand",
+		port+"/counters/port_xmit_data", "1000", port+"/counters/port_rcv_data", "7",
 		"sys/module/nvidia_peermem/initstate", "live", "sys/module/nvidia_peermem/refcnt", fmt.Sprint(registrations),
-		"nvml/system", "driver: 570.133.20\ncuda: 12.8", "nvml/gpu/0", "uuid: GPU-5e3a1c0d-0000-4c11-9a00-000000000001\npci_address: 0000:19:00.0\nmodel: NVIDIA H100 80GB HBM3") +
+		"nvml/system", "driver: 570.133.20\ncuda: 12.8", "nvml/gpu/0",
+		"uuid: GPU-5e3a1c0d-0000-4c11-9a00-000000000001\npci_address: 0000:19:00.0\nmodel: NVIDIA H100 80GB HBM3") +
 		files("+30s/"+port+"/counters/port_xmit_data", fmt.Sprintf("%.0f", 1000+gigabits*1e9/32*30)) + extra
 }
 
 // worker is a process with NCCL on the GPU, and its registrations.
 func worker(regions int, lines string) string {
-	return jobOn("command: python3\nnccl: 2.27.3\nsettings: read\njob: slurm/77\n"+lines) + fmt.Sprintf("-- rdma/mlx5_0/holders --\n4711: contexts=1 regions=%d bytes=4096\n", regions)
+	return jobOn("command: python3\nnccl: 2.27.3\nsettings: read\njob: slurm/77\n"+lines) +
+		fmt.Sprintf("-- rdma/mlx5_0/holders --\n4711: contexts=1 regions=%d bytes=4096\n", regions)
 }
 
 // otherNetdev is an interface without RDMA with some traffic in 30 s.
 func otherNetdev(gigabits float64) string {
 	const dir = "sys/devices/pci0000:00/0000:00:04.0/0000:01:00.0"
-	return "-- sys/class/net/eno1 -> ../../devices/pci0000:00/0000:00:04.0/0000:01:00.0/net/eno1 --\n-- " + dir + "/net/eno1/device -> ../../../0000:01:00.0 --\n" +
+	return "-- sys/class/net/eno1 -> ../../devices/pci0000:00/0000:00:04.0/0000:01:00.0/net/eno1 --\n-- " + dir +
+		"/net/eno1/device -> ../../../0000:01:00.0 --\n" +
 		files(dir+"/vendor", "0x8086", dir+"/net/eno1/statistics/rx_bytes", "500", dir+"/net/eno1/statistics/tx_bytes", "0",
 			"+30s/"+dir+"/net/eno1/statistics/rx_bytes", fmt.Sprintf("%.0f", 500+gigabits*1e9/8*30))
 }
@@ -95,9 +101,12 @@ func TestBufinfoAsEvidence(t *testing.T) {
 		{"nobody has permitted it", unattached, false, "unknown dmabuf_unseen", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, _ := rounds(t, openDriver(busyBoard(0, 40, worker(70, "env_SLURM_JOB_NUM_NODES: 4\n")+files(host.BufinfoFile, c.text))), 1, Options{Bufinfo: c.on})
+			got, _ := rounds(t,
+				openDriver(busyBoard(0, 40, worker(70, "env_SLURM_JOB_NUM_NODES: 4\n")+files(host.BufinfoFile, c.text))), 1,
+				Options{Bufinfo: c.on})
 			tr, last := got.GPUs[0].Transport, got.Registrations[len(got.Registrations)-1]
-			if said := tr.State + " " + tr.Reason; said != c.want || (last.Source == "dmabuf") != (c.live != nil) || c.live != nil && value(last.Live) != c.live {
+			if said := tr.State + " " + tr.Reason; said != c.want || (last.Source == "dmabuf") != (c.live != nil) ||
+				c.live != nil && value(last.Live) != c.live {
 				t.Errorf("%s, %+v", said, last)
 			}
 		})
@@ -157,7 +166,8 @@ func TestTransportOfGPUs(t *testing.T) {
 
 // TestOneRoundKnowsNoRate: a rate needs two rounds.
 func TestOneRoundKnowsNoRate(t *testing.T) {
-	got, _ := section(t, strings.Split(busyBoard(0, 40, ""), "-- +30s/")[0]+worker(70, "env_SLURM_JOB_NUM_NODES: 4\n"), Options{}.NCCL)
+	got, _ := section(t,
+		strings.Split(busyBoard(0, 40, ""), "-- +30s/")[0]+worker(70, "env_SLURM_JOB_NUM_NODES: 4\n"), Options{}.NCCL)
 	if tr := got.GPUs[0].Transport; tr == nil || tr.Reason != "port_rate_unknown" {
 		t.Errorf("%+v", tr)
 	}

@@ -60,7 +60,9 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 func (c *gpu) ignored(shown []snapshot.GPU) (out []snapshot.GPUName) {
 	for i := range shown {
 		g := &shown[i]
-		c.known[g.UUID] = site.GPU{Hostname: c.conf.hostname, Index: strconv.Itoa(g.Index), UUID: g.UUID, PCIAddress: g.PCIAddress}
+		c.known[g.UUID] = site.GPU{
+			Hostname: c.conf.hostname, Index: strconv.Itoa(g.Index), UUID: g.UUID, PCIAddress: g.PCIAddress,
+		}
 	}
 	conf := c.conf.current()
 	for _, uuid := range slices.Sorted(maps.Keys(c.known)) {
@@ -77,7 +79,9 @@ func (r *gpuReading) issues(released bool) (out []snapshot.Issue) {
 		if err == nil || released || r.err != nil && host.IsAbsent(err) {
 			continue
 		}
-		out = append(out, snapshot.Issue{Source: host.SourceNVML.Name(), Needs: host.SourceNVML.Needs(), Reason: string(host.ReasonOf(err)), Err: err})
+		out = append(out, snapshot.Issue{
+			Source: host.SourceNVML.Name(), Needs: host.SourceNVML.Needs(), Reason: string(host.ReasonOf(err)), Err: err,
+		})
 	}
 	return out
 }

@@ -29,7 +29,8 @@ var (
 		Source: "the exporter",
 	}
 	gpuReleaseStart = &Desc{
-		Name: "rdma_gpu_release_start_timestamp_seconds", Of: "rdma_gpu_released_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
+		Name: "rdma_gpu_release_start_timestamp_seconds", Of: "rdma_gpu_released_seconds", Type: gauge,
+		Unit: "seconds", Scope: scopeHost,
 		Help:   "Start of the release of the GPUs, as Unix time. Releases less than 10m apart count as one, from the start of the first. Absent while the GPUs are open.",
 		Source: "the exporter",
 	}
@@ -57,7 +58,8 @@ var (
 		Source: "NVML_FI_DEV_NVLINK_ERROR_DL_*, NVML_FI_DEV_NVLINK_*_ERROR_COUNT_TOTAL, NVML_FI_DEV_NVLINK_COUNT_*",
 	}
 	gpuFabricState = &Desc{
-		Name: "rdma_gpu_fabric_state", Asks: host.SourceNVML.Name(), Beside: "rdma_gpu_nvlinks_up", Type: gauge, Scope: scopeGPU,
+		Name: "rdma_gpu_fabric_state", Asks: host.SourceNVML.Name(), Beside: "rdma_gpu_nvlinks_up",
+		Type: gauge, Scope: scopeGPU,
 		Help:   "Registration of a GPU with its NVLink fabric (NVSwitches), 1 for the state it is in. state: completed; degraded (completed with an error, or health degraded or limited in NVML); pending (not started or in progress, no NVLink peers). Absent for GPUs without an NVLink fabric.",
 		Labels: gpuLabels("state"),
 		Source: "nvmlDeviceGetGpuFabricInfoV: state, status, health",
@@ -93,14 +95,18 @@ type gpuFigure struct {
 // them.
 var gpuFigures = []gpuFigure{
 	gpuUint("rdma_gpu_nvlinks_up", gauge, "", false, "NVLinks of a GPU that are up. Absent for GPUs without NVLinks.",
-		"NVML_FI_DEV_NVLINK_GET_STATE or nvmlDeviceGetNvLinkState, of all links", func(g *snapshot.GPU) *uint64 { return g.NVLinksUp }),
+		"NVML_FI_DEV_NVLINK_GET_STATE or nvmlDeviceGetNvLinkState, of all links",
+		func(g *snapshot.GPU) *uint64 { return g.NVLinksUp }),
 	gpuUint("rdma_gpu_xid_events_total", counter, "", false, "XID errors of a GPU since the exporter started listening.",
 		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.XIDs }),
-	gpuUint("rdma_gpu_last_xid", gauge, "", false, "Code of the last XID error of a GPU since the exporter started listening. Absent before the first.",
+	gpuUint("rdma_gpu_last_xid", gauge,
+		"", false, "Code of the last XID error of a GPU since the exporter started listening. Absent before the first.",
 		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.LastXID }),
-	needed(gpuUint("rdma_gpu_recovery_action_id", gauge, "", false, "Recovery action that a GPU requires: 0 none, 1 reset, 2 node reboot, 3 drain of its peer-to-peer jobs, 4 drain and reset, 5 IMEX domain recovery, 6 PCIe bus reset, 7 system reboot.",
+	needed(gpuUint("rdma_gpu_recovery_action_id", gauge, "", false,
+		"Recovery action that a GPU requires: 0 none, 1 reset, 2 node reboot, 3 drain of its peer-to-peer jobs, 4 drain and reset, 5 IMEX domain recovery, 6 PCIe bus reset, 7 system reboot.",
 		"NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", func(g *snapshot.GPU) *uint64 { return g.RecoveryAction })),
-	gpuUint("rdma_gpu_pcie_generation", gauge, "", false, "Current PCIe generation of a GPU's link. An idle GPU runs at 1 to save power (no fault).",
+	gpuUint("rdma_gpu_pcie_generation",
+		gauge, "", false, "Current PCIe generation of a GPU's link. An idle GPU runs at 1 to save power (no fault).",
 		"nvmlDeviceGetCurrPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeGeneration }),
 	gpuUint("rdma_gpu_pcie_max_generation", gauge, "", false, "Newest PCIe generation that both GPU and slot support.",
 		"nvmlDeviceGetMaxPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeMaxGeneration }),
@@ -108,10 +114,14 @@ var gpuFigures = []gpuFigure{
 		"nvmlDeviceGetCurrPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeWidth }),
 	gpuUint("rdma_gpu_pcie_max_width_lanes", gauge, "lanes", false, "Most PCIe lanes that both GPU and slot support.",
 		"nvmlDeviceGetMaxPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeMaxWidth }),
-	gpuUint("rdma_gpu_pcie_transmit_bytes_total", counter, "bytes", false, "Bytes sent by a GPU over PCIe, packet overhead included, since the exporter started reading it. Measured by the driver's performance monitor (Hopper and later), because the hardware counter has 32 bits and wraps within 0.1 s.",
-		"nvmlGpmMetricsGet: NVML_GPM_METRIC_PCIE_TX_PER_SEC; NVML_FI_DEV_PCIE_COUNT_TX_BYTES where it has 64 bits", func(g *snapshot.GPU) *uint64 { return g.PCIeTransmit }),
-	gpuUint("rdma_gpu_pcie_receive_bytes_total", counter, "bytes", false, "Bytes received by a GPU over PCIe, packet overhead included, since the exporter started reading it. Measured as rdma_gpu_pcie_transmit_bytes_total.",
-		"nvmlGpmMetricsGet: NVML_GPM_METRIC_PCIE_RX_PER_SEC; NVML_FI_DEV_PCIE_COUNT_RX_BYTES where it has 64 bits", func(g *snapshot.GPU) *uint64 { return g.PCIeReceive }),
+	gpuUint("rdma_gpu_pcie_transmit_bytes_total", counter, "bytes", false,
+		"Bytes sent by a GPU over PCIe, packet overhead included, since the exporter started reading it. Measured by the driver's performance monitor (Hopper and later), because the hardware counter has 32 bits and wraps within 0.1 s.",
+		"nvmlGpmMetricsGet: NVML_GPM_METRIC_PCIE_TX_PER_SEC; NVML_FI_DEV_PCIE_COUNT_TX_BYTES where it has 64 bits",
+		func(g *snapshot.GPU) *uint64 { return g.PCIeTransmit }),
+	gpuUint("rdma_gpu_pcie_receive_bytes_total", counter, "bytes", false,
+		"Bytes received by a GPU over PCIe, packet overhead included, since the exporter started reading it. Measured as rdma_gpu_pcie_transmit_bytes_total.",
+		"nvmlGpmMetricsGet: NVML_GPM_METRIC_PCIE_RX_PER_SEC; NVML_FI_DEV_PCIE_COUNT_RX_BYTES where it has 64 bits",
+		func(g *snapshot.GPU) *uint64 { return g.PCIeReceive }),
 	gpuUint("rdma_gpu_pcie_replays_total", counter, "", false, "PCIe packets retransmitted (replayed) by a GPU.",
 		"NVML_FI_DEV_PCIE_REPLAY_COUNTER", func(g *snapshot.GPU) *uint64 { return g.PCIeReplays }),
 	gpuUint("rdma_gpu_nvlinks", gauge, "", true, "NVLinks of a GPU, unconnected ones included. Full mode only.",
@@ -124,20 +134,26 @@ var gpuFigures = []gpuFigure{
 		"nvmlDeviceGetTemperature", func(g *snapshot.GPU) *float64 { return g.Temperature }),
 	gpuFloat("rdma_gpu_power_watts", "watts", "Power draw of a GPU. Full mode only.",
 		"nvmlDeviceGetPowerUsage", func(g *snapshot.GPU) *float64 { return g.Power }),
-	gpuFloat("rdma_gpu_utilization_ratio", "ratio", "Share of the last sample period (1 s or less) in which a kernel ran on a GPU. Full mode only.",
+	gpuFloat("rdma_gpu_utilization_ratio",
+		"ratio", "Share of the last sample period (1 s or less) in which a kernel ran on a GPU. Full mode only.",
 		"nvmlDeviceGetUtilizationRates", func(g *snapshot.GPU) *float64 { return g.Utilization }),
-	gpuUint("rdma_gpu_memory_used_bytes", gauge, "bytes", true, "GPU memory in use, without memory reserved by the driver. Full mode only.",
+	gpuUint("rdma_gpu_memory_used_bytes", gauge, "bytes", true,
+		"GPU memory in use, without memory reserved by the driver. Full mode only.",
 		"nvmlDeviceGetMemoryInfo_v2", func(g *snapshot.GPU) *uint64 { return g.MemoryUsed }),
 	gpuUint("rdma_gpu_memory_total_bytes", gauge, "bytes", true, "Total GPU memory. Full mode only.",
 		"nvmlDeviceGetMemoryInfo_v2", func(g *snapshot.GPU) *uint64 { return g.MemoryTotal }),
-	gpuUint("rdma_gpu_bar1_used_bytes", gauge, "bytes", true, "BAR1 memory of a GPU in use (mapped for the CPU and other PCI devices). Full mode only.",
+	gpuUint("rdma_gpu_bar1_used_bytes",
+		gauge, "bytes", true, "BAR1 memory of a GPU in use (mapped for the CPU and other PCI devices). Full mode only.",
 		"nvmlDeviceGetBAR1MemoryInfo", func(g *snapshot.GPU) *uint64 { return g.BAR1Used }),
 	gpuUint("rdma_gpu_bar1_total_bytes", gauge, "bytes", true, "Total BAR1 memory of a GPU. Full mode only.",
 		"nvmlDeviceGetBAR1MemoryInfo", func(g *snapshot.GPU) *uint64 { return g.BAR1Total }),
 }
 
 func gpuFloat(name, unit, help, source string, value func(*snapshot.GPU) *float64) gpuFigure {
-	return gpuFigure{&Desc{Name: name, Type: gauge, Unit: unit, Scope: scopeGPU, Help: help, Labels: gpuLabels(), Source: source}, true, value}
+	return gpuFigure{
+		&Desc{Name: name, Type: gauge, Unit: unit, Scope: scopeGPU, Help: help, Labels: gpuLabels(), Source: source},
+		true, value,
+	}
 }
 
 // needed is a value that a rule uses and that some drivers do not report.
@@ -146,8 +162,13 @@ func needed(f gpuFigure) gpuFigure {
 	return f
 }
 
-func gpuUint(name string, kind exposition.Type, unit string, full bool, help, source string, value func(*snapshot.GPU) *uint64) gpuFigure {
-	d := &Desc{Name: name, Beside: "rdma_gpu_info", Asks: host.SourceNVML.Name(), Type: kind, Unit: unit, Scope: scopeGPU, Help: help, Labels: gpuLabels(), Source: source}
+func gpuUint(
+	name string, kind exposition.Type, unit string, full bool, help, source string, value func(*snapshot.GPU) *uint64,
+) gpuFigure {
+	d := &Desc{
+		Name: name, Beside: "rdma_gpu_info", Asks: host.SourceNVML.Name(), Type: kind, Unit: unit, Scope: scopeGPU,
+		Help: help, Labels: gpuLabels(), Source: source,
+	}
 	return gpuFigure{d, full, func(g *snapshot.GPU) *float64 {
 		n := value(g)
 		if n == nil {
@@ -159,7 +180,10 @@ func gpuUint(name string, kind exposition.Type, unit string, full bool, help, so
 }
 
 func gpuDescs() []*Desc {
-	out := []*Desc{gpuDriverInfo, gpuAge, gpuReleased, gpuReleaseStart, gpuHidden, gpuInfo, gpuIgnored, gpuNVLinkErrors, gpuFabricState, gpuThrottle, gpuRemappedRows, gpuRowState}
+	out := []*Desc{
+		gpuDriverInfo, gpuAge, gpuReleased, gpuReleaseStart, gpuHidden, gpuInfo, gpuIgnored, gpuNVLinkErrors, gpuFabricState,
+		gpuThrottle, gpuRemappedRows, gpuRowState,
+	}
 	for _, f := range gpuFigures {
 		out = append(out, f.Desc)
 	}
@@ -252,8 +276,9 @@ const (
 	gpuFabricPending   = "pending"
 )
 
-// gpuFabricStateOf evaluates NVML_GPU_FABRIC_STATE_* and, for a completed registration, status and health: the summary where the driver
-// has one, else bandwidth (bits 0 and 1) and route (4 and 5), 1 each for unhealthy, and configuration (8 to 11, from 2 on).
+// gpuFabricStateOf evaluates NVML_GPU_FABRIC_STATE_* and, for a completed registration, status and health: the summary
+// where the driver has one, else bandwidth (bits 0 and 1) and route (4 and 5), 1 each for unhealthy, and configuration
+// (8 to 11, from 2 on).
 func gpuFabricStateOf(f *snapshot.GPUFabric) string {
 	const completed, unhealthy, limited = 3, 2, 3
 	switch {

@@ -25,8 +25,8 @@ type gpuReading struct {
 	err  error   // no data at all
 }
 
-// gpuReadings reads the GPUs for all collectors that need them: in the background of a long-running program, because a GPU that has
-// fallen off its bus may block NVML for long; otherwise once in a round.
+// gpuReadings reads the GPUs for all collectors that need them: in the background of a long-running program, because a
+// GPU that has fallen off its bus may block NVML for long; otherwise once in a round.
 type gpuReadings struct {
 	interval time.Duration // 0: once in a round
 	full     bool

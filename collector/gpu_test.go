@@ -61,8 +61,10 @@ func number(n uint64) *uint64 { return &n }
 func h200(index int) snapshot.GPU {
 	watts := 612.5
 	return snapshot.GPU{
-		Index: index, UUID: fmt.Sprintf("GPU-%d", index), PCIAddress: fmt.Sprintf("0000:%02x:00.0", 0x1b+index), Model: "NVIDIA H200",
-		NVLinks: number(18), NVLinksUp: number(17), NVLinkErrors: []snapshot.Stat{{Name: "replay", Value: 1}, {Name: "recovery", Value: 2}},
+		Index: index, UUID: fmt.Sprintf("GPU-%d", index), PCIAddress: fmt.Sprintf("0000:%02x:00.0", 0x1b+index),
+		Model:     "NVIDIA H200",
+		NVLinks:   number(18),
+		NVLinksUp: number(17), NVLinkErrors: []snapshot.Stat{{Name: "replay", Value: 1}, {Name: "recovery", Value: 2}},
 		Fabric: &snapshot.GPUFabric{State: 3}, PCIeWidth: number(16), XIDs: number(0), Power: &watts, Throttle: number(0x44),
 		RemappedRows: &snapshot.RemappedRows{Correctable: 3, Pending: true},
 	}
@@ -206,7 +208,8 @@ func TestGPUHidden(t *testing.T) {
 	f := &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}}
 	c, h, _ := gpuRounds(t, Options{}, f, "0000:1b:00.0", "0000:43:00.0")
 	n, samples := collect(t, c, h)
-	if !slices.Contains(samples, `rdma_gpu_hidden{pci_bus_id="0000:43:00.0"} 1`) || len(n.Issues) != 1 || !strings.Contains(n.Issues[0].Err.Error(), "0000:43:00.0") {
+	if !slices.Contains(samples, `rdma_gpu_hidden{pci_bus_id="0000:43:00.0"} 1`) || len(n.Issues) != 1 ||
+		!strings.Contains(n.Issues[0].Err.Error(), "0000:43:00.0") {
 		t.Errorf("%q %v", samples, n.Issues)
 	}
 	for _, s := range samples {
@@ -226,7 +229,9 @@ func TestGPUIgnored(t *testing.T) {
 	var store site.Store
 	store.Replace(conf)
 	c, h, g := gpuRounds(t, Options{Site: &store}, f, "0000:1b:00.0", "0000:1c:00.0")
-	for _, change := range []func(){func() {}, func() { f.nvml.GPUs = f.nvml.GPUs[:1] }, func() { f.released = &snapshot.GPURelease{Left: time.Minute} }} {
+	for _, change := range []func(){
+		func() {}, func() { f.nvml.GPUs = f.nvml.GPUs[:1] }, func() { f.released = &snapshot.GPURelease{Left: time.Minute} },
+	} {
 		change()
 		g.last = nil
 		_, samples := collect(t, c, h)

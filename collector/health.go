@@ -13,17 +13,20 @@ import (
 
 var (
 	healthState = &Desc{
-		Name: "rdma_device_health_state", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(), Type: gauge, Scope: scopeDevice,
+		Name: "rdma_device_health_state", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(),
+		Type: gauge, Scope: scopeDevice,
 		Help:   "Whether a devlink health reporter of the device's driver is in a state. state: error, from a report until the driver has recovered. A reporter without recovery (fw of mlx5) stays in error until the driver is reloaded.",
 		Labels: []string{"device", "reporter", "state"}, Source: "devlink HEALTH_REPORTER_GET, state",
 	}
 	healthErrors = &Desc{
-		Name: "rdma_device_health_errors_total", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(), Type: counter, Scope: scopeDevice,
+		Name: "rdma_device_health_errors_total", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(),
+		Type: counter, Scope: scopeDevice,
 		Help:   "Errors reported to a devlink health reporter since the driver was loaded. An error of fw or fw_fatal is a fault of the firmware or of the hardware.",
 		Labels: []string{"device", "reporter"}, Source: "devlink HEALTH_REPORTER_GET, error count",
 	}
 	healthRecoveries = &Desc{
-		Name: "rdma_device_health_recoveries_total", Beside: "rdma_device_health_errors_total", Type: counter, Scope: scopeDevice,
+		Name: "rdma_device_health_recoveries_total", Beside: "rdma_device_health_errors_total",
+		Type: counter, Scope: scopeDevice,
 		Help:   "Successful recoveries of a devlink health reporter. Fewer recoveries than errors: some errors were not recovered, or need no recovery. Absent while there are no errors.",
 		Labels: []string{"device", "reporter"}, Source: "devlink HEALTH_REPORTER_GET, recover count",
 	}
@@ -58,8 +61,8 @@ func newHealth(devices *roster, nvlink *nvlink) *Collector {
 	}
 }
 
-// read requests all reporters in one dump. The kernel takes the lock of each devlink device, which a driver holds while it recovers or
-// reloads: one at a time: no second request while one waits, and keeps it from blocking others.
+// read requests all reporters in one dump. The kernel takes the lock of each devlink device, which a driver holds while
+// it recovers or reloads: one at a time: no second request while one waits, and keeps it from blocking others.
 func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
 	roster, err := c.roster.of(h, n)
 	if err != nil {
@@ -72,7 +75,8 @@ func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, done 
 		return
 	}
 	var section *snapshot.Health
-	issues, err := reading.OfHost(ctx, h, "devlink", host.SourceDevlinkHealth, func(r *reading.Reader) { section = c.readDevlink(r, roster.Names) })
+	issues, err := reading.OfHost(ctx, h, "devlink", host.SourceDevlinkHealth,
+		func(r *reading.Reader) { section = c.readDevlink(r, roster.Names) })
 	n.Devices = append(n.Devices, snapshot.DeviceRead{Stuck: err != nil})
 	if err != nil {
 		n.Health = c.lastStates(h.Now(), roster.Names)
@@ -85,8 +89,8 @@ func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, done 
 	done(nil)
 }
 
-// lastStates are the last states of the reporters of present devices while a request is stuck: a device in error recovers while holding
-// the lock that the request waits for. Old counts are not served.
+// lastStates are the last states of the reporters of present devices while a request is stuck: a device in error
+// recovers while holding the lock that the request waits for. Old counts are not served.
 func (c *health) lastStates(now time.Time, names []string) *snapshot.Health {
 	if !c.last.Within(now, lastStateTime) {
 		return nil
@@ -148,8 +152,8 @@ func (c *health) findDevlinks(r *reading.Reader, names []string) {
 	}
 }
 
-// devlinkOf returns the devlink device of an RDMA device: its own PCI function, virtual ones included, or the auxiliary device of a
-// sub-function, whose reporters are not those of its parent. Software devices have none.
+// devlinkOf returns the devlink device of an RDMA device: its own PCI function, virtual ones included, or the auxiliary
+// device of a sub-function, whose reporters are not those of its parent. Software devices have none.
 func devlinkOf(r *reading.Reader, device string) (bus, name string) {
 	dir := classDir + "/" + device
 	kind, function := pciFunction(r, dir)

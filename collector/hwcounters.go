@@ -77,7 +77,8 @@ func (st *hwState) readDevice(r *reading.Reader, nvlink *nvlink) (snapshot.Devic
 			}
 			return snapshot.DeviceCounters{}, false
 		}
-		st.driver, st.own, st.dir = driverOf(r, name), slices.Contains(names, "hw_counters"), hwDir{path: dir + "/hw_counters"}
+		st.driver, st.own, st.dir = driverOf(r, name), slices.Contains(names, "hw_counters"),
+			hwDir{path: dir + "/hw_counters"}
 		numbers := portNumbers(r, name)
 		st.read.Read(r.Now())
 		st.nvlink = nvlink.manages(r, name)
@@ -107,7 +108,8 @@ func (st *hwState) readDevice(r *reading.Reader, nvlink *nvlink) (snapshot.Devic
 		if !ok { // no netlink, or no statistics for this port: use sysfs
 			stats = st.files(r, &p.dir)
 		}
-		d.Ports = append(d.Ports, snapshot.PortCounters{Number: p.number, Traffic: p.traffic, InfiniBand: p.infiniBand, Stats: stats})
+		d.Ports = append(d.Ports,
+			snapshot.PortCounters{Number: p.number, Traffic: p.traffic, InfiniBand: p.infiniBand, Stats: stats})
 	}
 	return d, true
 }
@@ -136,7 +138,8 @@ func (st *hwState) files(r *reading.Reader, d *hwDir) []snapshot.Stat {
 	}
 	if !slices.Equal(d.listed, names) {
 		d.listed = names
-		d.ordered = slices.DeleteFunc(hwOrder(names), func(name string) bool { return !isFirst(name) && st.leavesOut(r, name) })
+		d.ordered = slices.DeleteFunc(hwOrder(names),
+			func(name string) bool { return !isFirst(name) && st.leavesOut(r, name) })
 	}
 	return r.Stats(d.path, d.ordered)
 }
@@ -146,8 +149,8 @@ func (st *hwState) leavesOut(r *reading.Reader, name string) bool {
 	return r.Reduced() && !reads(r, transportDesc(transportNames[family(st.driver)], name))
 }
 
-// hwOrder puts counter 0 first and leaves out lifespan (a setting). The kernel caches a read for 10 ms if counter 0 was read; on mlx5
-// that is rx_write_requests, and any other order costs up to three firmware commands per file.
+// hwOrder puts counter 0 first and leaves out lifespan (a setting). The kernel caches a read for 10 ms if counter 0 was
+// read; on mlx5 that is rx_write_requests, and any other order costs up to three firmware commands per file.
 func hwOrder(names []string) []string {
 	out := make([]string, 0, len(names))
 	for _, name := range names {
@@ -203,14 +206,15 @@ func emitHWCounters(n *snapshot.Node, s Sink) {
 	}
 }
 
-// emitDeviceStats emits the counters of a device. Counters that a driver has only there (congestion counters of mana, all of mlx5 in
-// switchdev mode and of mlx4 with old firmware) are those of its port if it has exactly one.
+// emitDeviceStats emits the counters of a device. Counters that a driver has only there (congestion counters of mana,
+// all of mlx5 in switchdev mode and of mlx4 with old firmware) are those of its port if it has exactly one.
 func emitDeviceStats(s Sink, d *snapshot.DeviceCounters, names map[string]*Desc) {
 	for _, st := range d.Stats {
 		desc := transportDesc(names, st.Name)
 		switch {
 		case st.Value == notDecoded:
-		case desc != nil && len(d.Ports) == 1 && !counts(d.Ports[0].Stats, names, desc) && !(d.Ports[0].Traffic && isTraffic(desc)):
+		case desc != nil && len(d.Ports) == 1 && !counts(d.Ports[0].Stats, names, desc) &&
+			!(d.Ports[0].Traffic && isTraffic(desc)):
 			s.Emit(desc, float64(st.Value), d.Name, strconv.Itoa(d.Ports[0].Number))
 		case wanted(d.Driver, st.Name):
 			s.Emit(deviceHWStat, float64(st.Value), d.Name, statName(st.Name))
@@ -244,8 +248,10 @@ func wanted(driver, name string) bool {
 		return true
 	}
 	switch name, _, _ = strings.Cut(name, ","); name {
-	case "TxPkt", "TxWords", "TxWait", "TxDropped", "TxUnsupVL", "RxPkt", "RxWords", "RxVL15Dropped", "SwLinkDown", "SwLinkUp", "UnknownFrame",
-		"XmitDscd", "LinkWidthDowngrade", "LinkDown", "LinkUp", "RcResend", "RcAck", "RnrNak", "SeqNak", "RcTimeOut", "RdmaSeq", "OtherNaks", "LoopPkts",
+	case "TxPkt", "TxWords", "TxWait", "TxDropped", "TxUnsupVL", "RxPkt", "RxWords", "RxVL15Dropped", "SwLinkDown",
+		"SwLinkUp", "UnknownFrame",
+		"XmitDscd", "LinkWidthDowngrade", "LinkDown", "LinkUp", "RcResend", "RcAck", "RnrNak", "SeqNak", "RcTimeOut",
+		"RdmaSeq", "OtherNaks", "LoopPkts",
 		"DmaWait", "PioWait", "TxFlowStall", "RxFlowStall", "TxCpErr", "LcbCrc", "LcbSeqCrc", "LcbRxCrc":
 		return true
 	}

@@ -8,7 +8,10 @@ import (
 )
 
 func transport(name, unit, help string) *Desc {
-	return &Desc{Name: name, Type: counter, Unit: unit, Scope: scopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "RDMA netlink STAT_GET, ports/N/hw_counters", Asks: host.SourceHWCounters.Name()}
+	return &Desc{
+		Name: name, Type: counter, Unit: unit, Scope: scopeFunction, Help: help, Labels: []string{"device", "port"},
+		Source: "RDMA netlink STAT_GET, ports/N/hw_counters", Asks: host.SourceHWCounters.Name(),
+	}
 }
 
 // bondWide is for counters shared by the RoCE ports of a bond.
@@ -19,8 +22,9 @@ func bondWide(d *Desc) *Desc {
 
 const absentWhileZero = " Absent on InfiniBand while 0."
 
-// sparse is a counter that is left out on InfiniBand while 0. mlx5 lists those of RoCE there as well, by firmware capability
-// (mlx5_ib_alloc_counters, drivers/infiniband/hw/mlx5/counters.c); the others count requests that few programs make.
+// sparse is a counter that is left out on InfiniBand while 0. mlx5 lists those of RoCE there as well, by firmware
+// capability (mlx5_ib_alloc_counters, drivers/infiniband/hw/mlx5/counters.c); the others count requests that few
+// programs make.
 func sparse(d *Desc) *Desc {
 	d.Help += absentWhileZero
 	return d
@@ -68,15 +72,17 @@ var (
 	linkDownedHW       = pmaIndex["link_downed"].desc
 	trafficDescs       = []*Desc{transmitBytesHW, receiveBytesHW, transmitPacketsHW, receivePacketsHW, linkDownedHW}
 	transportDescs     = []*Desc{
-		ecnMarked, cnpSent, cnpHandled, cnpIgnored, outOfSequence, packetSequence, impliedNAK, ackTimeouts, rnrNAKs, receiveExhausted,
-		retriesExceeded, rnrRetriesExceeded, adaptiveRetrans, adaptiveTimeouts, retransmittedPkts, retransmittedBytes,
-		slowRestarts, slowRestartCNPs, slowRestartTrans, duplicateRequests, icrcErrors, readRequests, writeRequests, atomicRequests, dctConnects,
-		reqCQEErrors, reqCQEFlush, reqRemoteAccess, reqRemoteInvalid, respCQEErrors, respCQEFlush, respLocalLength, respRemoteAccess,
+		ecnMarked, cnpSent, cnpHandled, cnpIgnored, outOfSequence, packetSequence, impliedNAK, ackTimeouts, rnrNAKs,
+		receiveExhausted, retriesExceeded, rnrRetriesExceeded, adaptiveRetrans, adaptiveTimeouts, retransmittedPkts,
+		retransmittedBytes, slowRestarts, slowRestartCNPs, slowRestartTrans, duplicateRequests, icrcErrors, readRequests,
+		writeRequests, atomicRequests, dctConnects, reqCQEErrors, reqCQEFlush, reqRemoteAccess, reqRemoteInvalid,
+		respCQEErrors, respCQEFlush, respLocalLength, respRemoteAccess,
 	}
 )
 
 // sparseDescs are the counters that are left out on InfiniBand while 0.
-var sparseDescs = slices.DeleteFunc(slices.Clone(transportDescs), func(d *Desc) bool { return !strings.HasSuffix(d.Help, absentWhileZero) })
+var sparseDescs = slices.DeleteFunc(slices.Clone(transportDescs),
+	func(d *Desc) bool { return !strings.HasSuffix(d.Help, absentWhileZero) })
 
 // isTraffic reports whether a counter is also in counters/, which is more accurate.
 func isTraffic(d *Desc) bool { return slices.Contains(trafficDescs, d) }
@@ -133,7 +139,8 @@ var common = map[string]*Desc{
 	"rx_icrc_encapsulated":           icrcErrors,
 }
 
-// transportNames maps a driver's names, old and new, to the common ones, beside those in common. Other names are passed through.
+// transportNames maps a driver's names, old and new, to the common ones, beside those in common. Other names are passed
+// through.
 var transportNames = map[string]map[string]*Desc{
 	"mlx5": common,
 	"mlx4": {

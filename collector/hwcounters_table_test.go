@@ -28,48 +28,52 @@ func emitted(driver string, traffic bool, stats ...snapshot.Stat) []string {
 func TestCanonicalNamesOfEveryDriver(t *testing.T) {
 	for metric, columns := range map[string]map[string]string{
 		"rdma_port_ack_timeouts_total": {
-			"mlx5": "local_ack_timeout_err", "bnxt": "local_ack_timeout_err|to_retransmits", "irdma": "RTO", "mana": "requester_timeout",
+			"mlx5": "local_ack_timeout_err", "bnxt": "local_ack_timeout_err|to_retransmits", "irdma": "RTO",
+			"mana":  "requester_timeout",
 			"ionic": "tx_rdma_ack_timeout", "rxe": "completer_retry_err", "mlx4": "sq_num_to", "efa": "retrans_timeout_events",
 		},
 		"rdma_port_packet_sequence_errors_total": {
-			"mlx5": "packet_seq_err", "bnxt": "packet_seq_err|seq_err_naks_rcvd", "irdma": "Nak Sequence Error", "mana": "requester_oos_nak",
-			"ionic": "req_rx_pkt_seq_err", "rxe": "rcvd_seq_err", "mlx4": "sq_num_oos",
+			"mlx5": "packet_seq_err", "bnxt": "packet_seq_err|seq_err_naks_rcvd", "irdma": "Nak Sequence Error",
+			"mana": "requester_oos_nak", "ionic": "req_rx_pkt_seq_err", "rxe": "rcvd_seq_err", "mlx4": "sq_num_oos",
 		},
 		"rdma_port_implied_nak_errors_total": {
 			"mlx5": "implied_nak_seq_err", "bnxt": "implied_nak_seq_err|missing_resp", "irdma": "Nak Sequence Error Implied",
 			"mana": "requester_implicit_nak", "ionic": "req_rx_impl_nak_seq_err",
 		},
 		"rdma_port_out_of_sequence_total": {
-			"mlx5": "out_of_sequence", "bnxt": "out_of_sequence|oos_drop_count", "irdma": "Rcvd Out of order packets", "mana": "responder_oos",
-			"ionic": "resp_rx_outouf_seq", "rxe": "out_of_seq_request", "mlx4": "rq_num_oos",
+			"mlx5": "out_of_sequence", "bnxt": "out_of_sequence|oos_drop_count", "irdma": "Rcvd Out of order packets",
+			"mana": "responder_oos", "ionic": "resp_rx_outouf_seq", "rxe": "out_of_seq_request", "mlx4": "rq_num_oos",
 		},
 		"rdma_port_rnr_naks_received_total": {
-			"mlx5": "rnr_nak_retry_err", "bnxt": "rnr_nak_retry_err|rnr_naks_rcvd", "irdma": "RNR received", "mana": "requester_rnr_nak",
-			"ionic": "req_rx_rnr_retry_err", "rxe": "rcvd_rnr_err", "mlx4": "sq_num_rnr",
+			"mlx5": "rnr_nak_retry_err", "bnxt": "rnr_nak_retry_err|rnr_naks_rcvd", "irdma": "RNR received",
+			"mana": "requester_rnr_nak", "ionic": "req_rx_rnr_retry_err", "rxe": "rcvd_rnr_err", "mlx4": "sq_num_rnr",
 		},
 		"rdma_port_transport_retries_exceeded_total": {
 			"mlx5": "req_transport_retries_exceeded", "bnxt": "max_retry_exceeded", "mana": "requester_retries_exceeded",
 			"ionic": "req_tx_retry_excd_err", "rxe": "retry_exceeded_err", "mlx4": "sq_num_tree",
 		},
 		"rdma_port_rnr_retries_exceeded_total": {
-			"mlx5": "req_rnr_retries_exceeded", "mana": "requester_rnr_nak_retries_exceeded", "rxe": "retry_rnr_exceeded_err", "mlx4": "sq_num_rree",
+			"mlx5": "req_rnr_retries_exceeded", "mana": "requester_rnr_nak_retries_exceeded", "rxe": "retry_rnr_exceeded_err",
+			"mlx4": "sq_num_rree",
 		},
 		"rdma_port_duplicate_requests_total": {
-			"mlx5": "duplicate_request", "bnxt": "duplicate_request|dup_req", "mana": "responder_dup_request", "ionic": "resp_rx_dup_request",
-			"rxe": "duplicate_request", "mlx4": "rq_num_dup",
+			"mlx5": "duplicate_request", "bnxt": "duplicate_request|dup_req", "mana": "responder_dup_request",
+			"ionic": "resp_rx_dup_request", "rxe": "duplicate_request", "mlx4": "rq_num_dup",
 		},
 		"rdma_port_receive_buffer_exhausted_total": {
 			"mlx5": "out_of_buffer", "bnxt": "out_of_buffer|rx_out_of_buffer", "ionic": "resp_rx_outof_buf", "efa": "rx_drops",
 		},
 		"rdma_port_ecn_marked_packets_total": {
-			"mlx5": "np_ecn_marked_roce_packets", "bnxt": "np_ecn_marked_roce_packets|rx_ecn_marked_pkts", "irdma": "RxECNMrkd", "ionic": "rx_rdma_ecn_pkts",
+			"mlx5": "np_ecn_marked_roce_packets", "bnxt": "np_ecn_marked_roce_packets|rx_ecn_marked_pkts", "irdma": "RxECNMrkd",
+			"ionic": "rx_rdma_ecn_pkts",
 		},
 		"rdma_port_cnp_sent_total": {
-			"mlx5": "np_cnp_sent", "bnxt": "np_cnp_pkts|tx_cnp_pkts|np_cnp_sent", "irdma": "cnpSent", "hns": "tx_cnp_pkt", "ionic": "tx_rdma_cnp_pkts",
+			"mlx5": "np_cnp_sent", "bnxt": "np_cnp_pkts|tx_cnp_pkts|np_cnp_sent", "irdma": "cnpSent", "hns": "tx_cnp_pkt",
+			"ionic": "tx_rdma_cnp_pkts",
 		},
 		"rdma_port_cnp_handled_total": {
-			"mlx5": "rp_cnp_handled", "bnxt": "rp_cnp_handled|rx_cnp_pkts", "irdma": "cnpHandled", "hns": "rx_cnp_pkt", "mana": "received_cnps",
-			"ionic": "rx_rdma_cnp_pkts",
+			"mlx5": "rp_cnp_handled", "bnxt": "rp_cnp_handled|rx_cnp_pkts", "irdma": "cnpHandled", "hns": "rx_cnp_pkt",
+			"mana": "received_cnps", "ionic": "rx_rdma_cnp_pkts",
 		},
 		"rdma_port_cnp_ignored_total":                      {"mlx5": "rp_cnp_ignored", "irdma": "cnpIgnored"},
 		"rdma_port_adaptive_retransmissions_total":         {"mlx5": "roce_adp_retrans"},
@@ -87,31 +91,38 @@ func TestCanonicalNamesOfEveryDriver(t *testing.T) {
 		"rdma_port_requester_cqe_errors_total":             {"mlx5": "req_cqe_error", "bnxt": "req_cqe_error", "ionic": "req_rx_cqe_err"},
 		"rdma_port_requester_cqe_flush_errors_total":       {"mlx5": "req_cqe_flush_error", "ionic": "req_rx_cqe_flush", "mlx4": "sq_num_wrfe"},
 		"rdma_port_requester_remote_access_errors_total": {
-			"mlx5": "req_remote_access_errors", "bnxt": "req_remote_access_errors|remote_access_err", "ionic": "req_rx_rmt_acc_err", "mlx4": "sq_num_rae",
+			"mlx5": "req_remote_access_errors", "bnxt": "req_remote_access_errors|remote_access_err",
+			"ionic": "req_rx_rmt_acc_err", "mlx4": "sq_num_rae",
 		},
 		"rdma_port_requester_remote_invalid_requests_total": {
-			"mlx5": "req_remote_invalid_request", "bnxt": "req_remote_invalid_request|remote_invalid_req_err", "ionic": "req_rx_rmt_req_err", "mlx4": "sq_num_rire",
+			"mlx5": "req_remote_invalid_request", "bnxt": "req_remote_invalid_request|remote_invalid_req_err",
+			"ionic": "req_rx_rmt_req_err", "mlx4": "sq_num_rire",
 		},
 		"rdma_port_responder_cqe_errors_total":       {"mlx5": "resp_cqe_error", "bnxt": "resp_cqe_error", "ionic": "resp_rx_cqe_err"},
 		"rdma_port_responder_cqe_flush_errors_total": {"mlx5": "resp_cqe_flush_error", "ionic": "resp_rx_cqe_flush", "mlx4": "rq_num_wrfe"},
 		"rdma_port_responder_local_length_errors_total": {
-			"mlx5": "resp_local_length_error", "bnxt": "resp_local_length_error|res_length_mismatch", "mana": "responder_local_len_error",
-			"ionic": "resp_rx_loc_len_err", "mlx4": "rq_num_lle",
+			"mlx5": "resp_local_length_error", "bnxt": "resp_local_length_error|res_length_mismatch",
+			"mana": "responder_local_len_error", "ionic": "resp_rx_loc_len_err", "mlx4": "rq_num_lle",
 		},
 		"rdma_port_responder_remote_access_errors_total": {
-			"mlx5": "resp_remote_access_errors", "bnxt": "resp_remote_access_errors", "mana": "responder_rem_access_error", "mlx4": "rq_num_rae",
+			"mlx5": "resp_remote_access_errors", "bnxt": "resp_remote_access_errors", "mana": "responder_rem_access_error",
+			"mlx4": "rq_num_rae",
 		},
 		"rdma_port_transmit_bytes_total": {
-			"bnxt": "tx_bytes", "efa": "tx_bytes", "mana": "tx_bytes", "erdma": "tx_bytes_cnt", "ionic": "tx_rdma_ucast_bytes", "rxe": "sent_bytes",
+			"bnxt": "tx_bytes", "efa": "tx_bytes", "mana": "tx_bytes", "erdma": "tx_bytes_cnt",
+			"ionic": "tx_rdma_ucast_bytes", "rxe": "sent_bytes",
 		},
 		"rdma_port_receive_bytes_total": {
-			"bnxt": "rx_bytes", "efa": "rx_bytes", "mana": "rx_bytes", "erdma": "rx_bytes_cnt", "ionic": "rx_rdma_ucast_bytes", "rxe": "rcvd_bytes",
+			"bnxt": "rx_bytes", "efa": "rx_bytes", "mana": "rx_bytes", "erdma": "rx_bytes_cnt",
+			"ionic": "rx_rdma_ucast_bytes", "rxe": "rcvd_bytes",
 		},
 		"rdma_port_transmit_packets_total": {
-			"bnxt": "tx_pkts", "efa": "tx_pkts", "mana": "tx_packets", "erdma": "tx_packets_cnt", "ionic": "tx_rdma_ucast_pkts", "rxe": "sent_pkts", "hns": "tx_pkt",
+			"bnxt": "tx_pkts", "efa": "tx_pkts", "mana": "tx_packets", "erdma": "tx_packets_cnt", "ionic": "tx_rdma_ucast_pkts",
+			"rxe": "sent_pkts", "hns": "tx_pkt",
 		},
 		"rdma_port_receive_packets_total": {
-			"bnxt": "rx_pkts", "efa": "rx_pkts", "mana": "rx_packets", "erdma": "rx_packets_cnt", "ionic": "rx_rdma_ucast_pkts", "rxe": "rcvd_pkts", "hns": "rx_pkt",
+			"bnxt": "rx_pkts", "efa": "rx_pkts", "mana": "rx_packets", "erdma": "rx_packets_cnt", "ionic": "rx_rdma_ucast_pkts",
+			"rxe": "rcvd_pkts", "hns": "rx_pkt",
 		},
 		"rdma_port_link_downed_total": {"rxe": "link_downed"},
 	} {
@@ -147,8 +158,11 @@ func TestCommonNames(t *testing.T) {
 
 // A driver with an old and a new name counts once; the second is passed through.
 func TestTwoNamesOfOneCounter(t *testing.T) {
-	got := emitted("bnxt_en", false, snapshot.Stat{Name: "tx_cnp_pkts", Value: 7}, snapshot.Stat{Name: "np_cnp_sent", Value: 8})
-	want := []string{`rdma_port_cnp_sent_total{device="d",port="1"} 7`, `rdma_port_hw_stat{device="d",port="1",stat="np_cnp_sent"} 8`}
+	got := emitted("bnxt_en", false, snapshot.Stat{Name: "tx_cnp_pkts", Value: 7},
+		snapshot.Stat{Name: "np_cnp_sent", Value: 8})
+	want := []string{
+		`rdma_port_cnp_sent_total{device="d",port="1"} 7`, `rdma_port_hw_stat{device="d",port="1",stat="np_cnp_sent"} 8`,
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -198,7 +212,9 @@ func TestCountersOfTheDevice(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			col := collectorOf(Options{}, "hwcounters")
 			got := samples(col.Descs, func(s Sink) {
-				col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{Name: "d", Driver: c.driver, Stats: []snapshot.Stat{c.device}, Ports: c.ports}}}}, s)
+				col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{
+					{Name: "d", Driver: c.driver, Stats: []snapshot.Stat{c.device}, Ports: c.ports},
+				}}}, s)
 			})
 			if !slices.Equal(got, []string{c.want}) {
 				t.Errorf("%q", got)
@@ -208,10 +224,13 @@ func TestCountersOfTheDevice(t *testing.T) {
 	col := collectorOf(Options{}, "hwcounters")
 	got := samples(col.Descs, func(s Sink) {
 		col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{
-			Name: "d", Driver: "mlx5_core", Stats: []snapshot.Stat{{Name: "np_cnp_sent", Value: 9}}, Ports: []snapshot.PortCounters{{Number: 1, Stats: []snapshot.Stat{cnps}}},
+			Name: "d", Driver: "mlx5_core", Stats: []snapshot.Stat{{Name: "np_cnp_sent", Value: 9}},
+			Ports: []snapshot.PortCounters{{Number: 1, Stats: []snapshot.Stat{cnps}}},
 		}}}}, s)
 	})
-	if want := []string{`rdma_port_cnp_sent_total{device="d",port="1"} 3`, `rdma_device_hw_stat{device="d",stat="np_cnp_sent"} 9`}; !slices.Equal(got, want) {
+	if want := []string{
+		`rdma_port_cnp_sent_total{device="d",port="1"} 3`, `rdma_device_hw_stat{device="d",stat="np_cnp_sent"} 9`,
+	}; !slices.Equal(got, want) {
 		t.Errorf("a port that has its own: %q", got)
 	}
 }
@@ -220,7 +239,8 @@ func TestCountersOfTheDevice(t *testing.T) {
 func TestTrafficIsExportedOnce(t *testing.T) {
 	stats := []snapshot.Stat{{Name: "tx_bytes", Value: 1}, {Name: "out_of_buffer", Value: 2}}
 	if got, want := emitted("bnxt_en", true, stats...), []string{
-		`rdma_port_receive_buffer_exhausted_total{device="d",port="1"} 2`, `rdma_port_hw_stat{device="d",port="1",stat="tx_bytes"} 1`,
+		`rdma_port_receive_buffer_exhausted_total{device="d",port="1"} 2`,
+		`rdma_port_hw_stat{device="d",port="1",stat="tx_bytes"} 1`,
 	}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -244,7 +264,9 @@ func TestSeldomCountersOnInfiniBand(t *testing.T) {
 			col := collectorOf(Options{}, "hwcounters")
 			port := snapshot.PortCounters{Number: 1, InfiniBand: c.infiniBand, Stats: c.stats}
 			got := samples(col.Descs, func(s Sink) {
-				col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{Name: "d", Driver: "mlx5_core", Ports: []snapshot.PortCounters{port}}}}}, s)
+				col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{
+					Devices: []snapshot.DeviceCounters{{Name: "d", Driver: "mlx5_core", Ports: []snapshot.PortCounters{port}}},
+				}}, s)
 			})
 			if !slices.Equal(got, c.want) {
 				t.Errorf("InfiniBand %v: %q, want %q", c.infiniBand, got, c.want)
@@ -254,7 +276,8 @@ func TestSeldomCountersOnInfiniBand(t *testing.T) {
 }
 
 func TestCountersThatCouldNotBeDecodedAreNotExported(t *testing.T) {
-	got := emitted("ionic", false, snapshot.Stat{Name: "tx_rdma_ack_timeout", Value: 1<<64 - 1}, snapshot.Stat{Name: "other", Value: 1<<64 - 1}, snapshot.Stat{Name: "req_rx_cqe_err", Value: 1})
+	got := emitted("ionic", false, snapshot.Stat{Name: "tx_rdma_ack_timeout", Value: 1<<64 - 1},
+		snapshot.Stat{Name: "other", Value: 1<<64 - 1}, snapshot.Stat{Name: "req_rx_cqe_err", Value: 1})
 	if !slices.Equal(got, []string{`rdma_port_requester_cqe_errors_total{device="d",port="1"} 1`}) {
 		t.Errorf("%q", got)
 	}

@@ -33,7 +33,8 @@ func TestHWOrder(t *testing.T) {
 
 func TestStatName(t *testing.T) {
 	for in, want := range map[string]string{
-		"out_of_buffer": "out_of_buffer", "SwLinkDown,32": "SwLinkDown", "RNR sent": "RNR_sent", "Nak Sequence Error Implied": "Nak_Sequence_Error_Implied", "": "",
+		"out_of_buffer": "out_of_buffer", "SwLinkDown,32": "SwLinkDown", "RNR sent": "RNR_sent",
+		"Nak Sequence Error Implied": "Nak_Sequence_Error_Implied", "": "",
 	} {
 		if got := statName(in); got != want {
 			t.Errorf("%q: %q", in, got)
@@ -58,7 +59,8 @@ func TestWanted(t *testing.T) {
 }
 
 func TestHWFilesAreReadInOrder(t *testing.T) {
-	r := readerOf(t, "-- sys/hw_counters/a --\n1\n-- sys/hw_counters/b !EIO --\n-- sys/hw_counters/lifespan --\n10\n-- sys/hw_counters/rx_write_requests --\n3\n")
+	r := readerOf(t,
+		"-- sys/hw_counters/a --\n1\n-- sys/hw_counters/b !EIO --\n-- sys/hw_counters/lifespan --\n10\n-- sys/hw_counters/rx_write_requests --\n3\n")
 	st := &hwState{}
 	got := st.files(r, &hwDir{path: "sys/hw_counters"})
 	want := []snapshot.Stat{{Name: "rx_write_requests", Value: 3}, {Name: "a", Value: 1}}

@@ -16,14 +16,18 @@ import (
 var (
 	deviceInfo = &Desc{
 		Name: "rdma_device_info", Of: "rdma_device_info", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "Identity of an RDMA device, always 1. function_type: physical, virtual, subfunction or software. function_type and driver are empty where unknown.",
-		Labels: []string{"device", "driver", "hca_type", "board_id", "firmware_version", "node_guid", "pci_address", "numa_node", "function_type"},
+		Help: "Identity of an RDMA device, always 1. function_type: physical, virtual, subfunction or software. function_type and driver are empty where unknown.",
+		Labels: []string{
+			"device", "driver", "hca_type", "board_id", "firmware_version", "node_guid", "pci_address",
+			"numa_node", "function_type",
+		},
 		Source: "/sys/class/infiniband/DEV/{hca_type,board_id,fw_ver,node_guid}, device/driver, device/numa_node",
 	}
 	devicePresent = &Desc{
 		Name: "rdma_device_present", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopeDevice,
 		Help:   "1 for an RDMA device that is present, 0 for one that is missing although the inventory or --config.file lists it. A device that was renamed, or moved to a container or a virtual machine, is not missing. device is the PCI address where another device has the name now.",
-		Labels: []string{"device", "pci_address"}, Source: "entries of /sys/class/infiniband; the inventory in the state directory",
+		Labels: []string{"device", "pci_address"},
+		Source: "entries of /sys/class/infiniband; the inventory in the state directory",
 	}
 	deviceMissing = &Desc{
 		Name: "rdma_device_missing_info", Beside: "rdma_device_present", Type: gauge, Scope: scopeDevice,
@@ -50,7 +54,8 @@ var (
 	deviceRegistrations = &Desc{
 		Name: "rdma_device_registrations_total", Type: counter, Scope: scopeDevice,
 		Help:   "Registrations of the device (by GUID and PCI address) since the exporter started: driver loads and function resets. A name taken over by another device has the count of that device. Absent where the kernel does not report registrations.",
-		Labels: []string{"device"}, Source: "RDMA netlink, RDMA_NLDEV_CMD_MONITOR of group RDMA_NL_GROUP_NOTIFY (since Linux 6.12)",
+		Labels: []string{"device"},
+		Source: "RDMA netlink, RDMA_NLDEV_CMD_MONITOR of group RDMA_NL_GROUP_NOTIFY (since Linux 6.12)",
 	}
 	hostUptime = &Desc{
 		Name: "rdma_host_uptime_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
@@ -98,22 +103,29 @@ type deviceState struct {
 	quarantine reading.Quarantine
 }
 
-func newInfiniBand(o Options, devices *roster, conf *siteConfig, nvlink *nvlink, stats *netdevStats, common *commonLinks, last *lastRound) *Collector {
+func newInfiniBand(
+	o Options, devices *roster, conf *siteConfig, nvlink *nvlink, stats *netdevStats, common *commonLinks, last *lastRound,
+) *Collector {
 	c := &infiniBand{
-		agents: o.MADCounters, memory: o.Memory, nccl: o.NCCL, roster: devices, conf: conf, nvlink: nvlink, stats: stats, common: common, lastRound: last,
+		agents: o.MADCounters, memory: o.Memory, nccl: o.NCCL, roster: devices, conf: conf, nvlink: nvlink, stats: stats,
+		common: common, lastRound: last,
 		ports: map[deviceKey]map[int]*portHistory{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{},
 		links: newLinkWatch(), registered: newDeviceWatch(), roles: roles{ports: map[roleKey]*roleState{}},
 	}
 	c.devices = reading.Devices[deviceState, snapshot.Device]{
-		Collector: "infiniband", New: func() *deviceState { return &deviceState{ports: map[int]*portState{}} }, Changed: c.deviceChanged,
+		Collector: "infiniband", New: func() *deviceState { return &deviceState{ports: map[int]*portState{}} },
+		Changed: c.deviceChanged,
 	}
 	if c.memory == nil {
 		c.memory = expect.NewMemory(expect.Data{})
 	}
 	return &Collector{
-		Name:   "infiniband",
-		Help:   "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
-		Descs:  slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceRenamed, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, stackDescs, pmaDescs(), ibFECDescs, baselineDescs),
+		Name: "infiniband",
+		Help: "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
+		Descs: slices.Concat([]*Desc{
+			deviceInfo, devicePresent, deviceMissing, deviceRenamed, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored,
+			portIgnored, deviceRegistrations, hostUptime,
+		}, portDescs, expectedDescs, stackDescs, pmaDescs(), ibFECDescs, baselineDescs),
 		Run:    c.run,
 		Read:   c.read,
 		Emit:   emitInfiniBand,
@@ -143,11 +155,15 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		devices, ages := c.withLast(n.Devices, devices, now)
 		stack := c.stackOf(now, boot, devices)
 		c.lastRound.publish(now, devices, c.machine.gpus)
-		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Renamed: renamedDevices(c.absent.renamed), Ignored: ignored, Ages: ages, Boot: boot, Stack: stack, None: c.noDevice(h)}
+		n.InfiniBand = &snapshot.InfiniBand{
+			Devices: devices, Missing: missing, Renamed: renamedDevices(c.absent.renamed), Ignored: ignored, Ages: ages,
+			Boot: boot, Stack: stack, None: c.noDevice(h),
+		}
 	}, done)
 }
 
-// deviceChanged forgets a device that is gone, so that it is read again from scratch when it returns, or is another one.
+// deviceChanged forgets a device that is gone, so that it is read again from scratch when it returns, or is another
+// one.
 func (c *infiniBand) deviceChanged(h *host.Host, name string, gone bool) {
 	delete(c.last, name)
 	c.machine.last.Expire()
@@ -219,7 +235,8 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 	}
 	for i := range n.InfiniBand.Devices {
 		d := &n.InfiniBand.Devices[i]
-		s.Emit(deviceInfo, 1, d.Name, d.Driver, d.HCAType, d.BoardID, d.Firmware, d.NodeGUID, d.PCIAddress, d.NUMANode, string(d.FunctionType))
+		s.Emit(deviceInfo, 1, d.Name, d.Driver, d.HCAType, d.BoardID, d.Firmware, d.NodeGUID, d.PCIAddress, d.NUMANode,
+			string(d.FunctionType))
 		s.Emit(devicePresent, 1, d.Name, d.PCIAddress)
 		emitUint(s, deviceNodeType, d.NodeType, d.Name)
 		emitUint(s, deviceRegistrations, d.Registrations, d.Name)

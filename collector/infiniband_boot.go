@@ -15,9 +15,9 @@ type bootClock struct {
 	id     string
 }
 
-// readBoot returns uptime and boot ID. Both files are the host's in a container too; a file that cannot be read leaves its value empty.
-// The kernel sums the times of all processors for /proc/uptime: it is read once a minute, and the uptime is advanced by the clock in
-// between. The boot ID does not change while the program runs and is read once.
+// readBoot returns uptime and boot ID. Both files are the host's in a container too; a file that cannot be read leaves
+// its value empty. The kernel sums the times of all processors for /proc/uptime: it is read once a minute, and the
+// uptime is advanced by the clock in between. The boot ID does not change while the program runs and is read once.
 func (c *infiniBand) readBoot(h *host.Host) snapshot.Boot {
 	now := h.Now()
 	if c.boot.uptime.Due(now, slowInterval) || now.Before(c.boot.uptime.Time()) { // the clock was set back

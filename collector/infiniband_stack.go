@@ -22,7 +22,8 @@ var (
 		Unknown: map[string][]string{"": {`rdma_stack_info{expected="unknown"}`}},
 	}
 	stackInfo = &Desc{
-		Name: "rdma_stack_info", Of: "rdma_stack_info", Asks: host.SourcePCI.Name(), Beside: "rdma_stack_loaded", Type: gauge, Scope: scopeHost,
+		Name: "rdma_stack_info", Of: "rdma_stack_info", Asks: host.SourcePCI.Name(), Beside: "rdma_stack_loaded",
+		Type: gauge, Scope: scopeHost,
 		Help:   "Missing part of an RDMA stack that is not loaded, always 1. state: no_device, no_uverbs. expected: reason why the stack is expected: configuration, inventory, compute, rdma_function (InfiniBand, Omni-Path, EFA), device; unknown where the only candidates are RDMA-capable Ethernet controllers.",
 		Labels: []string{"state", "expected"},
 		Source: "/sys/class/infiniband, /sys/class/infiniband_verbs; the inventory in the state directory",
@@ -35,7 +36,8 @@ var (
 	stackFunction = &Desc{
 		Name: "rdma_stack_function_info", Beside: "rdma_stack_loaded", Type: gauge, Scope: scopeHost,
 		Help:   "RDMA-capable PCI function of a host without an RDMA device, always 1. kind: rdma (RDMA adapter), ethernet (Ethernet controller with RDMA support). driver is empty where none is bound. Functions passed through to a virtual machine (vfio-pci) are not included.",
-		Labels: []string{"pci_address", "kind", "driver"}, Source: "/sys/bus/pci/devices/ADDRESS/{vendor,device,class,driver}",
+		Labels: []string{"pci_address", "kind", "driver"},
+		Source: "/sys/bus/pci/devices/ADDRESS/{vendor,device,class,driver}",
 	}
 	verbsNode = &Desc{
 		Name: "rdma_device_verbs_node_present", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeDevice,
@@ -49,7 +51,8 @@ var stackDescs = []*Desc{stackLoaded, stackInfo, stackSettled, stackFunction, ve
 
 const verbsDir = "sys/class/infiniband_verbs"
 
-// passthroughDrivers are drivers of functions that this kernel does not use: passed through to a virtual machine or a process.
+// passthroughDrivers are drivers of functions that this kernel does not use: passed through to a virtual machine or a
+// process.
 var passthroughDrivers = []string{"vfio-pci", "mlx5_vfio_pci", "pci-stub", "pciback", "uio_pci_generic", "igb_uio"}
 
 // stack is the state of the RDMA stack, read each minute and when devices are added or removed.
@@ -104,8 +107,8 @@ func (s *stack) read(r *reading.Reader, names []string) {
 	}
 }
 
-// verbsLoaded reports whether ib_uverbs is loaded, true where unknown: it creates its class when it is loaded (ib_uverbs_init,
-// drivers/infiniband/core/uverbs_main.c).
+// verbsLoaded reports whether ib_uverbs is loaded, true where unknown: it creates its class when it is loaded
+// (ib_uverbs_init, drivers/infiniband/core/uverbs_main.c).
 func verbsLoaded(r *reading.Reader) bool {
 	for _, dir := range []string{verbsDir, "sys/module/ib_uverbs"} {
 		if _, err := r.Host.Files.List(dir); !host.IsAbsent(err) {
@@ -116,7 +119,8 @@ func verbsLoaded(r *reading.Reader) bool {
 	return err != nil
 }
 
-// namespacesExclusive reports whether RDMA devices belong to network namespaces: another one may have those that are not visible.
+// namespacesExclusive reports whether RDMA devices belong to network namespaces: another one may have those that are
+// not visible.
 func namespacesExclusive(r *reading.Reader) bool {
 	s, err := r.Host.RDMA.System(r.Ctx)
 	return err == nil && s.NetnsMode != nil && *s.NetnsMode == 0
@@ -135,7 +139,8 @@ func loadedModules(r *reading.Reader) (uint64, bool) {
 	return sum.Sum64(), true
 }
 
-// functionsForRDMA are the RDMA-capable PCI functions in use by this kernel, without virtual functions beside their physical one.
+// functionsForRDMA are the RDMA-capable PCI functions in use by this kernel, without virtual functions beside their
+// physical one.
 func functionsForRDMA(r *reading.Reader) (out []snapshot.StackFunction) {
 	names, err := r.Host.Files.List("sys/bus/pci/devices")
 	if err != nil {
@@ -156,8 +161,8 @@ func functionsForRDMA(r *reading.Reader) (out []snapshot.StackFunction) {
 	return out
 }
 
-// verbsNodes compares the nodes in /dev/infiniband with the class; nil where /dev is not the host's. Only udev links each character
-// device in /dev/char, a container runtime does not.
+// verbsNodes compares the nodes in /dev/infiniband with the class; nil where /dev is not the host's. Only udev links
+// each character device in /dev/char, a container runtime does not.
 func verbsNodes(r *reading.Reader) (out []snapshot.VerbsNode) {
 	if links, err := r.Host.Files.List("dev/char"); err != nil || len(links) == 0 {
 		return nil
@@ -193,7 +198,8 @@ func (c *infiniBand) stackOf(now time.Time, boot snapshot.Boot, devices []snapsh
 	if s.state == "" {
 		return nil
 	}
-	out := &snapshot.Stack{State: s.state, Nodes: slices.DeleteFunc(slices.Clone(s.nodes), func(n snapshot.VerbsNode) bool { return !c.roster.wanted(n.Device) })}
+	out := &snapshot.Stack{State: s.state, Nodes: slices.DeleteFunc(slices.Clone(s.nodes),
+		func(n snapshot.VerbsNode) bool { return !c.roster.wanted(n.Device) })}
 	if s.state == snapshot.StackLoaded {
 		return out
 	}
@@ -216,7 +222,8 @@ func (c *infiniBand) stackExpected(devices []snapshot.Device) snapshot.StackExpe
 	case len(c.conf.current().Required(c.conf.hostname)) > 0:
 		return snapshot.ExpectedConfiguration
 	case slices.ContainsFunc(c.stack.ready, func(f snapshot.StackFunction) bool {
-		return slices.ContainsFunc(c.absent.functions, func(known expect.FunctionRecord) bool { return known.PCIAddress == f.PCIAddress })
+		return slices.ContainsFunc(c.absent.functions,
+			func(known expect.FunctionRecord) bool { return known.PCIAddress == f.PCIAddress })
 	}):
 		return snapshot.ExpectedInventory
 	case slices.ContainsFunc(devices, compute):

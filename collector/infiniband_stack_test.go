@@ -15,7 +15,8 @@ func TestStack(t *testing.T) {
 		return fmt.Sprintf("-- sys/bus/pci/devices/%[1]s/vendor --\n%[2]s\n-- sys/bus/pci/devices/%[1]s/device --\n%[3]s\n-- sys/bus/pci/devices/%[1]s/class --\n%[4]s\n-- sys/bus/pci/devices/%[1]s/driver -> ../../drivers/%[5]s --\n",
 			address, vendor, device, class, driver)
 	}
-	const core, ipoib = "-- sys/module/ib_core/initstate --\nlive\n", "-- sys/class/infiniband/mlx5_0/node_type --\n1: CA\n"
+	const core, ipoib = "-- sys/module/ib_core/initstate --\nlive\n",
+		"-- sys/class/infiniband/mlx5_0/node_type --\n1: CA\n"
 	infiniBandNIC := function("0000:18:00.0", "0x15b3", "0x1021", "0x020700", "mlx5_core")
 	ethernetNIC := function("0000:19:00.0", "0x8086", "0x1592", "0x020000", "ice")
 	known := expect.Data{Functions: map[string]expect.FunctionRecord{"a": {Device: "mlx5_0", PCIAddress: "0000:19:00.0"}}}
@@ -49,7 +50,8 @@ func TestStack(t *testing.T) {
 			for _, n := range col.stack.devices {
 				devices = append(devices, snapshot.Device{Name: n})
 			}
-			if none := col.noDevice(h); (none == nil) != (len(col.stack.devices) > 0) || none != nil && (none.Functions != c.functions || none.Namespaced != (name == "of other namespaces")) {
+			if none := col.noDevice(h); (none == nil) != (len(col.stack.devices) > 0) ||
+				none != nil && (none.Functions != c.functions || none.Namespaced != (name == "of other namespaces")) {
 				t.Errorf("no device: %+v, want %d functions", none, c.functions)
 			}
 			got := ""
@@ -78,7 +80,10 @@ func TestStackSettles(t *testing.T) {
 		{"nothing is known", nil, time.Time{}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			col := &infiniBand{memory: expect.NewMemory(expect.Data{}), conf: &siteConfig{}, roster: newRoster(Options{}), stack: stack{state: snapshot.StackNoDevice, changed: c.changed}}
+			col := &infiniBand{
+				memory: expect.NewMemory(expect.Data{}), conf: &siteConfig{}, roster: newRoster(Options{}),
+				stack: stack{state: snapshot.StackNoDevice, changed: c.changed},
+			}
 			if got := col.stackOf(now, snapshot.Boot{Uptime: c.uptime}, nil).Settled; got != c.want {
 				t.Errorf("%v, want %v", got, c.want)
 			}
@@ -86,7 +91,8 @@ func TestStackSettles(t *testing.T) {
 	}
 	s := stack{devices: []string{}}
 	for i, modules := range []string{"ib_core", "ib_core", "mlx5_ib"} {
-		r := readerOf(t, "-- sys/module/"+modules+"/initstate --\nlive\n-- sys/bus/pci/devices/0000:18:00.0/class --\n0x020700\n")
+		r := readerOf(t,
+			"-- sys/module/"+modules+"/initstate --\nlive\n-- sys/bus/pci/devices/0000:18:00.0/class --\n0x020700\n")
 		s.read(r, nil)
 		if s.changed.IsZero() != (i < 2) {
 			t.Errorf("round %d: changed %v", i, s.changed)

@@ -19,27 +19,32 @@ import (
 
 var (
 	kernelLogEvents = &Desc{
-		Name: "rdma_kernel_log_events_total", Of: "rdma_device_info", Beside: kernelLogLost.Name, Asks: host.SourceKernelLog.Name(), Type: counter, Scope: scopeHost,
+		Name: "rdma_kernel_log_events_total", Of: "rdma_device_info", Beside: kernelLogLost.Name,
+		Asks: host.SourceKernelLog.Name(), Type: counter, Scope: scopeHost,
 		Help:   "Messages of the kernel log about RDMA devices, the PCIe ports above them and GPUs, since boot as far as the log reaches back. driver: printed the message, or is on the stack of a stuck task. No series: no message.",
 		Labels: []string{"device", "pci_address", "driver", "kind"}, Source: "/dev/kmsg",
 	}
 	kernelLogRecent = &Desc{
-		Name: "rdma_kernel_log_recent_events", Of: "rdma_device_info", Beside: kernelLogLost.Name, Asks: host.SourceKernelLog.Name(), Type: gauge, Scope: scopeHost,
+		Name: "rdma_kernel_log_recent_events", Of: "rdma_device_info", Beside: kernelLogLost.Name,
+		Asks: host.SourceKernelLog.Name(), Type: gauge, Scope: scopeHost,
 		Help:   "Messages of rdma_kernel_log_events_total of the last 15 minutes, by their own time. An increase of the counter is not that: it has no sample before the first message, and begins anew with the exporter.",
 		Labels: []string{"device", "pci_address", "driver", "kind"}, Source: "/dev/kmsg and /proc/uptime",
 	}
 	kernelLogTime = &Desc{
-		Name: "rdma_kernel_log_last_event_timestamp_seconds", Of: "rdma_device_info", Beside: kernelLogLost.Name, Asks: host.SourceKernelLog.Name(), Type: gauge, Unit: "seconds", Scope: scopeHost,
+		Name: "rdma_kernel_log_last_event_timestamp_seconds", Of: "rdma_device_info", Beside: kernelLogLost.Name,
+		Asks: host.SourceKernelLog.Name(), Type: gauge, Unit: "seconds", Scope: scopeHost,
 		Help:   "Time of the last message of a kind about an object. detail: its values, such as the number and the error of a module.",
 		Labels: []string{"device", "pci_address", "driver", "kind", "detail"}, Source: "/dev/kmsg and /proc/uptime",
 	}
 	kernelLogLost = &Desc{
-		Name: "rdma_kernel_log_overruns_total", Of: "rdma_device_info", Asks: host.SourceKernelLog.Name(), Type: counter, Scope: scopeHost,
+		Name: "rdma_kernel_log_overruns_total", Of: "rdma_device_info", Asks: host.SourceKernelLog.Name(),
+		Type: counter, Scope: scopeHost,
 		Help:   "Messages of the kernel log that were overwritten before they were read, since the start of the exporter.",
 		Source: "/dev/kmsg, gaps of the sequence numbers",
 	}
 	kernelLogSkipped = &Desc{
-		Name: "rdma_kernel_log_skipped_total", Of: "rdma_device_info", Asks: host.SourceKernelLog.Name(), Type: counter, Scope: scopeHost,
+		Name: "rdma_kernel_log_skipped_total", Of: "rdma_device_info", Asks: host.SourceKernelLog.Name(),
+		Type: counter, Scope: scopeHost,
 		Help:   "Messages of the kernel log that were not examined, since the start of the exporter: of more than 100 a second each tenth is.",
 		Source: "/dev/kmsg",
 	}
@@ -56,7 +61,8 @@ type kernelLog struct {
 	lastRound *lastRound
 	next      uint64 // number of the first record that is not counted
 	counts    map[snapshot.KernelLogKey]*kernelLogCount
-	functions map[string]string // RDMA device by the address of its function, or of a port above it alone; empty: a GPU, or a port above several
+	// RDMA device by the address of its function, or of a port above it alone; empty: a GPU, or a port above several.
+	functions map[string]string
 }
 
 func newKernelLog(last *lastRound) *Collector {
@@ -168,7 +174,8 @@ func (c *kernelLog) learn(devices []snapshot.Device, gpus []string) {
 		if d.PCIAddress == "" {
 			continue
 		}
-		if d.FunctionType != snapshot.SubFunction || c.functions[d.PCIAddress] == "" { // a subfunction has the address of its parent
+		// A subfunction has the address of its parent.
+		if d.FunctionType != snapshot.SubFunction || c.functions[d.PCIAddress] == "" {
 			c.functions[d.PCIAddress] = d.Name
 		}
 		if d.FunctionType != snapshot.Physical { // the ports above a virtual function are those of its physical one
@@ -194,11 +201,14 @@ func (c *kernelLog) above(port, device string) {
 }
 
 // rdmaDrivers print about RDMA devices only: their messages count even if the device is not known, because it is gone.
-var rdmaDrivers = []string{"mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_en", "mlx4_ib", "bnxt_re", "irdma", "hns_roce", "hns_roce_hw_v2", "efa"}
+var rdmaDrivers = []string{
+	"mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_en", "mlx4_ib", "bnxt_re", "irdma", "hns_roce", "hns_roce_hw_v2", "efa",
+}
 
 // hostKinds are the kinds of the host as a whole, and those of GPUs.
 var hostKinds = []kernellog.Kind{
-	kernellog.SoftLockup, kernellog.HungTask, kernellog.RCUStall, kernellog.PeerMemory, kernellog.NVSwitchSXid, kernellog.GPUXid, kernellog.GPULost, kernellog.ConnectionError,
+	kernellog.SoftLockup, kernellog.HungTask, kernellog.RCUStall, kernellog.PeerMemory, kernellog.NVSwitchSXid,
+	kernellog.GPUXid, kernellog.GPULost, kernellog.ConnectionError,
 }
 
 // key is the object and the kind of an event; ours is false for one of a device that this exporter does not watch.
@@ -217,7 +227,8 @@ func (c *kernelLog) key(r *reading.Reader, e *kernellog.Event) (key snapshot.Ker
 	return key, known || key.Device != "" || slices.Contains(rdmaDrivers, e.Driver) || slices.Contains(hostKinds, e.Kind)
 }
 
-// functionOfNetdev returns the PCI function of a netdev, or that above its auxiliary device; empty: none, or the netdev is gone.
+// functionOfNetdev returns the PCI function of a netdev, or that above its auxiliary device; empty: none, or the netdev
+// is gone.
 func functionOfNetdev(r *reading.Reader, netdev string) string {
 	if strings.Contains(netdev, "/") || netdev == ".." {
 		return ""
@@ -241,7 +252,8 @@ func (c *kernelLog) section(log *host.KernelLogReading) *snapshot.KernelLog {
 		out.Counts = append(out.Counts, k.KernelLogCount)
 	}
 	slices.SortFunc(out.Counts, func(a, b snapshot.KernelLogCount) int {
-		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.PCIAddress, b.PCIAddress), cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.PCIAddress, b.PCIAddress),
+			cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Kind, b.Kind))
 	})
 	return out
 }

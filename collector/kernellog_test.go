@@ -26,7 +26,8 @@ func (w *written) KernelLog(context.Context) (host.KernelLogReading, error) { re
 func (w *written) print(at time.Duration, lines ...string) {
 	for _, line := range lines {
 		if e, ok := w.join.Line(at, line); ok {
-			w.reading.Events = append(w.reading.Events, host.KernelEvent{Seq: uint64(len(w.reading.Events) + 1), At: at, Event: e})
+			w.reading.Events = append(w.reading.Events,
+				host.KernelEvent{Seq: uint64(len(w.reading.Events) + 1), At: at, Event: e})
 		}
 	}
 }
@@ -117,7 +118,8 @@ func TestKernelLogRounds(t *testing.T) {
 		t.Error(got)
 	}
 	// The machine has been up for two hours at time 0.
-	if k := n.KernelLog.Counts[0]; k.Detail != "module 1, Cable plugged" || k.SinceBoot != time.Hour || !k.At.Equal(time.Unix(-3600, 0)) {
+	if k := n.KernelLog.Counts[0]; k.Detail != "module 1, Cable plugged" || k.SinceBoot != time.Hour ||
+		!k.At.Equal(time.Unix(-3600, 0)) {
 		t.Errorf("%+v", k)
 	}
 	log.reading.Lost, log.reading.Skipped = 5, 9
@@ -131,7 +133,9 @@ func TestKernelLogRecent(t *testing.T) {
 	log := &written{}
 	c, read := kernelLogOf(log)
 	recent := func() uint64 { return *read(t).KernelLog.Counts[0].Recent }
-	for _, at := range []time.Duration{time.Minute, 105 * time.Minute, 105*time.Minute + time.Second, 110 * time.Minute, 119 * time.Minute} {
+	for _, at := range []time.Duration{
+		time.Minute, 105 * time.Minute, 105*time.Minute + time.Second, 110 * time.Minute, 119 * time.Minute,
+	} {
 		log.print(at, "mlx5_core 0000:4d:00.0: Port module event: module 0, Cable plugged")
 	}
 	if got := recent(); got != 3 { // of an uptime of two hours
@@ -175,7 +179,8 @@ func TestKernelLogIsBounded(t *testing.T) {
 	log := &written{}
 	c, read := kernelLogOf(log)
 	for i := range maxKernelLogSeries + 50 {
-		log.print(time.Hour, fmt.Sprintf("mlx5_core 0000:%02x:%02x.0: Port module event: module 0, Cable plugged", i/32, i%32))
+		log.print(time.Hour,
+			fmt.Sprintf("mlx5_core 0000:%02x:%02x.0: Port module event: module 0, Cable plugged", i/32, i%32))
 	}
 	if n := read(t); len(n.KernelLog.Counts) != maxKernelLogSeries || len(c.counts) != maxKernelLogSeries {
 		t.Errorf("%d", len(n.KernelLog.Counts))
@@ -215,7 +220,9 @@ func TestKernelLogThatIsNotReadable(t *testing.T) {
 }
 
 func emittedKernelLog(n *snapshot.Node) string {
-	s := exposition.NewSink([]*exposition.Desc{kernelLogEvents, kernelLogRecent, kernelLogTime, kernelLogLost, kernelLogSkipped})
+	s := exposition.NewSink([]*exposition.Desc{
+		kernelLogEvents, kernelLogRecent, kernelLogTime, kernelLogLost, kernelLogSkipped,
+	})
 	s.Begin()
 	emitKernelLog(n, s)
 	return string(exposition.AppendText(nil, s.End()))

@@ -11,7 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// lastRound holds the RDMA devices and GPUs of the last round, read by the collector infiniband, for the other collectors.
+// lastRound holds the RDMA devices and GPUs of the last round, read by the collector infiniband, for the other
+// collectors.
 type lastRound struct {
 	mu        sync.Mutex
 	devices   []snapshot.Device

@@ -21,7 +21,8 @@ var (
 	driverInfo = &Desc{
 		Name: "rdma_driver_info", Type: gauge, Scope: scopeHost,
 		Help:   "Driver of an RDMA device, or out-of-tree module of the RDMA core, always 1. flavour: in-tree, ofed, out-of-tree. version is empty for in-tree modules. taint: P proprietary, O out-of-tree, E unsigned.",
-		Labels: []string{"module", "version", "flavour", "taint"}, Source: "/sys/module/MODULE/{version,taint}, /sys/module/mlx_compat",
+		Labels: []string{"module", "version", "flavour", "taint"},
+		Source: "/sys/module/MODULE/{version,taint}, /sys/module/mlx_compat",
 	}
 	devNodes = &Desc{
 		Name: "rdma_device_nodes", Type: gauge, Scope: scopeHost,
@@ -39,9 +40,9 @@ var (
 var (
 	coreModules   = []string{"ib_core", "ib_cm", "iw_cm", "rdma_cm", "ib_uverbs", "rdma_ucm", "ib_umad", "ib_ipoib"}
 	driverModules = []string{
-		"mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_ib", "mlx_compat", "bnxt_en", "bnxt_re", "ice", "i40e", "idpf", "irdma", "efa",
-		"hns3", "hns_roce_hw_v2", "erdma", "mana", "mana_ib", "ionic", "ionic_rdma", "qede", "qedr", "hfi1", "rdmavt", "cxgb4", "iw_cxgb4",
-		"ocrdma", "ib_mthca", "usnic_verbs", "vmw_pvrdma", "rdma_rxe", "siw",
+		"mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_ib", "mlx_compat", "bnxt_en", "bnxt_re", "ice", "i40e", "idpf", "irdma",
+		"efa", "hns3", "hns_roce_hw_v2", "erdma", "mana", "mana_ib", "ionic", "ionic_rdma", "qede", "qedr", "hfi1",
+		"rdmavt", "cxgb4", "iw_cxgb4", "ocrdma", "ib_mthca", "usnic_verbs", "vmw_pvrdma", "rdma_rxe", "siw",
 	}
 )
 
@@ -82,15 +83,16 @@ func readModules(r *reading.Reader) []snapshot.Module {
 		if m.Loaded {
 			m.Flavour = flavour(name, m.Taint, ofed)
 		}
-		// If ib_core is not in the kernel image, nothing that depends on it is. ib_core has parameters, so that a built-in one is
-		// visible.
+		// If ib_core is not in the kernel image, nothing that depends on it is. ib_core has parameters, so that a built-in
+		// one is visible.
 		m.Known = m.Loaded || listed || len(out) > 0 && !out[0].BuiltIn || name == "ib_core"
 		out = append(out, m)
 	}
 	return out
 }
 
-// builtinModules lists the modules in the kernel image; ok is false without the list, as in a container without /lib/modules.
+// builtinModules lists the modules in the kernel image; ok is false without the list, as in a container without
+// /lib/modules.
 func builtinModules(r *reading.Reader) (out map[string]bool, ok bool) {
 	release := r.Optional("proc/sys/kernel/osrelease")
 	if release == "" || strings.Contains(release, "/") {

@@ -78,7 +78,10 @@ type etherLink struct {
 }
 
 func newNeighbours(o Options, devices *roster, conf *siteConfig, nvlink *nvlink, common *commonLinks) *Collector {
-	c := &neighbours{listen: o.ListenLLDP, askSubnet: o.AskSubnet, roster: devices, conf: conf, nvlink: nvlink, common: common, lldp: newLLDPNeighbours()}
+	c := &neighbours{
+		listen: o.ListenLLDP, askSubnet: o.AskSubnet, roster: devices, conf: conf, nvlink: nvlink, common: common,
+		lldp: newLLDPNeighbours(),
+	}
 	c.devices.Collector = "neighbour"
 	return &Collector{
 		Name:  "neighbour",
@@ -113,7 +116,9 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 			}
 		}
 		if err := c.lldp.failure(); err != nil {
-			n.Issues = append(n.Issues, snapshot.Issue{Source: sourceLLDP, Needs: host.SourceLLDP.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err})
+			n.Issues = append(n.Issues, snapshot.Issue{
+				Source: sourceLLDP, Needs: host.SourceLLDP.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err,
+			})
 		}
 		if c.listen && h.LLDP != nil && c.lldp.tooEarly(h.Now()) {
 			n.Pending = []string{host.SourceLLDP.Name()}
@@ -122,8 +127,8 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	}, done)
 }
 
-// readDevice reads one device, each minute; failures are repeated until then. Virtual functions and sub-functions have no link of their
-// own, and functions that manage NVLink switches none to a switch of the network.
+// readDevice reads one device, each minute; failures are repeated until then. Virtual functions and sub-functions have
+// no link of their own, and functions that manage NVLink switches none to a switch of the network.
 func (c *neighbours) readDevice(r *reading.Reader, st *neighbourDevice) (out neighbourReading, ok bool) {
 	r.Begin(host.SourceIdentity)
 	r.Quarantine = &st.quarantine

@@ -34,8 +34,8 @@ type neighbourSource struct {
 	ends  func(portLink) []farEnd
 }
 
-// sources lists the sources, best first. Frames just received are newer than those saved by networkd; the configuration is only the
-// expected state.
+// sources lists the sources, best first. Frames just received are newer than those saved by networkd; the configuration
+// is only the expected state.
 func (c *neighbours) sources(own ownNames, now time.Time) []neighbourSource {
 	return []neighbourSource{
 		{sourceLLDP, func(l portLink) []farEnd { return own.others(c.lldp.of(l.netdev, now)) }},
@@ -134,7 +134,8 @@ func (e *farEnd) is(cable *farEnd) bool {
 func sameSystem(a, b string) bool {
 	hostA, domainA, _ := strings.Cut(a, ".")
 	hostB, domainB, _ := strings.Cut(b, ".")
-	return a != "" && strings.EqualFold(hostA, hostB) && (domainA == "" || domainB == "" || strings.EqualFold(domainA, domainB))
+	return a != "" && strings.EqualFold(hostA, hostB) &&
+		(domainA == "" || domainB == "" || strings.EqualFold(domainA, domainB))
 }
 
 // byLikelihood sorts switches first, then by the most recent frame.
@@ -166,12 +167,13 @@ func (c *neighbours) own(readings []neighbourReading) ownNames {
 	return own
 }
 
-// others removes announcements of the host itself (a daemon, or an agent in NIC firmware), which it receives where two of its ports are
-// connected.
+// others removes announcements of the host itself (a daemon, or an agent in NIC firmware), which it receives where two
+// of its ports are connected.
 func (o ownNames) others(ends []farEnd) (out []farEnd) {
 	for i := range ends {
 		e := &ends[i]
-		if o.addresses[e.sender] || slices.ContainsFunc(e.systems, func(s string) bool { return o.addresses[s] || sameSystem(s, o.hostname) }) {
+		if o.addresses[e.sender] ||
+			slices.ContainsFunc(e.systems, func(s string) bool { return o.addresses[s] || sameSystem(s, o.hostname) }) {
 			continue
 		}
 		out = append(out, *e)

@@ -21,7 +21,8 @@ type lldpNeighbours struct {
 	since   time.Time // start of listening; zero: not yet
 }
 
-// firstFrameTimeout is how long to wait for the first frame of a switch: twice the interval recommended by IEEE 802.1AB 9.2.5.7.
+// firstFrameTimeout is how long to wait for the first frame of a switch: twice the interval recommended by IEEE 802.1AB
+// 9.2.5.7.
 const firstFrameTimeout = time.Minute
 
 // msapID identifies a neighbour on a netdev: the MSAP identifier, IEEE 802.1AB 9.2.7.7.
@@ -34,7 +35,9 @@ type lldpEntry struct {
 }
 
 func newLLDPNeighbours() *lldpNeighbours {
-	return &lldpNeighbours{devices: map[string]map[string]uint64{}, changed: make(chan struct{}), ends: map[string]map[msapID]lldpEntry{}}
+	return &lldpNeighbours{
+		devices: map[string]map[string]uint64{}, changed: make(chan struct{}), ends: map[string]map[msapID]lldpEntry{},
+	}
 }
 
 // watch sets the netdevs of a device.
@@ -174,8 +177,8 @@ func (t *lldpNeighbours) note(netdev string, frame []byte, now time.Time) {
 	ends[who] = lldpEntry{announcedEnd(&n, now), now.Add(n.TTL)}
 }
 
-// leastRecent is the neighbour with the oldest frame. A switch sends every 30 s, while forged frames may have a TTL of 18 hours: by TTL
-// the switch would be evicted.
+// leastRecent is the neighbour with the oldest frame. A switch sends every 30 s, while forged frames may have a TTL of
+// 18 hours: by TTL the switch would be evicted.
 func leastRecent(ends map[msapID]lldpEntry) msapID {
 	return slices.MinFunc(slices.Collect(maps.Keys(ends)), func(a, b msapID) int { return ends[a].at.Compare(ends[b].at) })
 }

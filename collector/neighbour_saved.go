@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/reading"
 )
 
-// savedDir is where systemd-networkd before version 256 saves received frames, one file per interface index. Later versions have Varlink
-// only.
+// savedDir is where systemd-networkd before version 256 saves received frames, one file per interface index. Later
+// versions have Varlink only.
 const savedDir = "run/systemd/netif/lldp/"
 
 // mostNeighbours bounds the neighbours of one netdev, at the limit of sd_lldp_rx.

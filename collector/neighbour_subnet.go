@@ -26,16 +26,17 @@ type subnetAnswer struct {
 	settings []snapshot.LinkSetting
 }
 
-// subnetEnds queries both ends of an InfiniBand link, if permitted: node, supported and enabled modes, counters of the far end, and the
-// subnet manager.
+// subnetEnds queries both ends of an InfiniBand link, if permitted: node, supported and enabled modes, counters of the
+// far end, and the subnet manager.
 func (c *neighbours) subnetEnds(r *reading.Reader, port int, last subnetAnswer) (out subnetAnswer) {
 	if !c.askSubnet || r.Host.Subnet == nil {
 		return out
 	}
 	r.Begin(host.SourceSubnet)
-	l, err := overSubnet(r, port, &host.Agent{}, func(s host.Subnet, ctx context.Context, device string, port int, _ *host.Agent) (host.IBLink, error) {
-		return s.Ends(ctx, device, port)
-	})
+	l, err := overSubnet(r, port,
+		&host.Agent{}, func(s host.Subnet, ctx context.Context, device string, port int, _ *host.Agent) (host.IBLink, error) {
+			return s.Ends(ctx, device, port)
+		})
 	r.Ask(max(1, l.Requests)) // unknown for a query that has not returned
 	if err == nil {
 		out.settings = settingsOf(&l)
@@ -83,9 +84,10 @@ func askFarFEC(r *reading.Reader, port int, a *host.Agent) *snapshot.IBFEC {
 
 func askManager(r *reading.Reader, port int, lid uint16) *snapshot.SubnetManager {
 	r.Ask(1)
-	m, err := overSubnet(r, port, &host.Agent{}, func(s host.Subnet, ctx context.Context, device string, port int, _ *host.Agent) (host.IBManager, error) {
-		return s.Manager(ctx, device, port, lid)
-	})
+	m, err := overSubnet(r, port, &host.Agent{},
+		func(s host.Subnet, ctx context.Context, device string, port int, _ *host.Agent) (host.IBManager, error) {
+			return s.Manager(ctx, device, port, lid)
+		})
 	if err != nil {
 		return nil
 	}
@@ -124,7 +126,8 @@ func settingsOf(l *host.IBLink) (out []snapshot.LinkSetting) {
 			sets host.IBSets
 		}{{"supported", end.Supported}, {"enabled", end.Enabled}, {"active", end.Active}} {
 			if link := s.sets.Link(); link.Rate() > 0 {
-				out = append(out, snapshot.LinkSetting{End: end.name, Setting: s.name, Rate: link.Rate(), Lanes: link.Widths.Lanes()})
+				out = append(out,
+					snapshot.LinkSetting{End: end.name, Setting: s.name, Rate: link.Rate(), Lanes: link.Widths.Lanes()})
 			}
 		}
 	}
@@ -138,7 +141,8 @@ type commonLink struct {
 	limited bool // by the card: bits at the fastest speed with these lanes, or at a slower one with more
 }
 
-// commonOf is l, limited by the card: an HDR100 card has four lanes and HDR enabled, and never runs at both. 0 is no limit.
+// commonOf is l, limited by the card: an HDR100 card has four lanes and HDR enabled, and never runs at both. 0 is no
+// limit.
 func commonOf(l mad.Link, limit float64) commonLink {
 	c := commonLink{bits: 8 * l.Rate(), lanes: uint64(l.Widths.Lanes())}
 	if limit == 0 || c.bits <= limit {
@@ -154,8 +158,8 @@ func commonOf(l mad.Link, limit float64) commonLink {
 	return c
 }
 
-// commonLinks holds the rates and widths enabled at both ends of InfiniBand links. The collector neighbour queries them, infiniband uses
-// them.
+// commonLinks holds the rates and widths enabled at both ends of InfiniBand links. The collector neighbour queries
+// them, infiniband uses them.
 type commonLinks struct {
 	mu    sync.Mutex
 	links map[snapshot.PortID]commonLink

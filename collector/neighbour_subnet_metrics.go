@@ -12,7 +12,8 @@ import (
 // ofSubnet is a Desc of data queried over an InfiniBand port.
 func ofSubnet(name string, kind exposition.Type, source, help string, labels ...string) *Desc {
 	return &Desc{
-		Name: name, Of: neighbourInfo.Name + `{source="subnet"}`, Asks: host.SourceSubnet.Name(), Type: kind, Scope: scopePort,
+		Name: name, Of: neighbourInfo.Name + `{source="subnet"}`, Asks: host.SourceSubnet.Name(),
+		Type: kind, Scope: scopePort,
 		Help: help, Labels: append([]string{"device", "port"}, labels...), Source: source,
 	}
 }
@@ -80,7 +81,8 @@ func (r *neighbourReading) subnets() (out []snapshot.PortSubnet) {
 		number := r.device.Ports[i].Number
 		if a := r.ends[number]; a.counters != nil || a.manager != nil || a.settings != nil {
 			out = append(out, snapshot.PortSubnet{
-				Device: r.device.Name, Port: number, Counters: a.counters, FEC: a.fec, Lanes: a.lanes, Manager: a.manager, Settings: a.settings,
+				Device: r.device.Name, Port: number, Counters: a.counters, FEC: a.fec, Lanes: a.lanes, Manager: a.manager,
+				Settings: a.settings,
 			})
 		}
 	}

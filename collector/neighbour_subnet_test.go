@@ -18,7 +18,8 @@ import (
 
 // infinibandPort is an RDMA device with one InfiniBand port, and the answers received over it.
 func infinibandPort(answers ...string) string {
-	return strings.Replace(etherPort("mlx5_0", "0000:18:00.0", "ib0", 5), "Ethernet", "InfiniBand", 1) + strings.Join(answers, "")
+	return strings.Replace(etherPort("mlx5_0", "0000:18:00.0", "ib0", 5), "Ethernet", "InfiniBand", 1) +
+		strings.Join(answers, "")
 }
 
 const (
@@ -51,12 +52,14 @@ func TestEnds(t *testing.T) {
 			"the switch is set to 2x and HDR",
 			own + "own_active_widths: 0x10\nown_active_speeds: 0x20\nfar_widths: 0x11\nfar_speeds: 0x3f\nfar_supported_widths: 0x13\nfar_supported_speeds: 0x7f\nfar_active_widths: 0x10\nfar_active_speeds: 0x20\n" +
 				"far_type: 2\nfar_port: 31\nfar_guid: b83f:d203:00a1:c0de\nfar_description: MF0;ib-leaf-1:MQM9700/U1\n",
-			slices.Concat(ours, series("own", "active", "1.25e+10", "2"), series("neighbour", "supported", "5e+10", "4"), series("neighbour", "enabled", "1.25e+10", "2"), series("neighbour", "active", "1.25e+10", "2"),
+			slices.Concat(ours, series("own", "active", "1.25e+10", "2"), series("neighbour", "supported", "5e+10", "4"),
+				series("neighbour", "enabled", "1.25e+10", "2"), series("neighbour", "active", "1.25e+10", "2"),
 				[]string{`rdma_port_neighbour_info{device="mlx5_0",port="1",port_id="31",source="subnet",system="ib-leaf-1"} 1`}),
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := farSorted(t, neighboursOf(Options{AskSubnet: true}), machine(t, infinibandPort("-- subnet/mlx5_0/1/link --\n"+c.answers)))
+			got := farSorted(t, neighboursOf(Options{AskSubnet: true}),
+				machine(t, infinibandPort("-- subnet/mlx5_0/1/link --\n"+c.answers)))
 			slices.Sort(c.want)
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
@@ -123,14 +126,18 @@ func TestHalfRateCards(t *testing.T) {
 		{"a name that is not there", "", toHDR, upTo4X, toHDR, 100, 200, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			answers := fmt.Sprintf("-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: %#x\nfar_widths: %#x\nfar_speeds: %#x\nfar_type: 2\nfar_port: 31\n", c.own, c.widths, c.speeds)
+			answers := fmt.Sprintf("-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: %#x\nfar_widths: %#x\nfar_speeds: %#x\nfar_type: 2\nfar_port: 31\n",
+				c.own, c.widths, c.speeds)
 			links := newCommonLinks()
-			far(t, newNeighbours(Options{AskSubnet: true}, newRoster(Options{}), &siteConfig{}, newNVLink(noSettings), links), machine(t, infinibandPort(answers)+c.card))
+			far(t, newNeighbours(Options{AskSubnet: true}, newRoster(Options{}), &siteConfig{}, newNVLink(noSettings), links),
+				machine(t, infinibandPort(answers)+c.card))
 			bits := c.active * 1e9
 			d := &snapshot.Device{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, Rate: &bits}}}
 			links.of([]snapshot.Device{*d})
-			e := expect.Of([]expect.Link{linksOf(d, &d.Ports[0], expect.Kind{}, site.Settings{})[0].Link}, func(string) expect.Mark { return expect.Mark{} })[0]
-			if e.RateSource != expect.LinkPartner || e.Rate != c.rate*1e9 || e.Lanes != c.lanes || (e.LanesSource == "") != (c.lanes == 0) {
+			e := expect.Of([]expect.Link{linksOf(d, &d.Ports[0], expect.Kind{}, site.Settings{})[0].Link},
+				func(string) expect.Mark { return expect.Mark{} })[0]
+			if e.RateSource != expect.LinkPartner || e.Rate != c.rate*1e9 || e.Lanes != c.lanes ||
+				(e.LanesSource == "") != (c.lanes == 0) {
 				t.Errorf("%+v, want %v Gb/s over %d lanes", e, c.rate, c.lanes)
 			}
 		})
@@ -141,16 +148,19 @@ func TestHalfRateCards(t *testing.T) {
 func TestAskedOverTheSubnet(t *testing.T) {
 	const at = `{device="mlx5_0",port="1"} `
 	ours := enabled("own", "5e+10")
-	neighbour := slices.Concat(ours, enabled("neighbour", "5e+10"), []string{`rdma_port_neighbour_info{device="mlx5_0",port="1",port_id="31",source="subnet",system="ib-leaf-1"} 1`})
+	neighbour := slices.Concat(ours, enabled("neighbour", "5e+10"),
+		[]string{`rdma_port_neighbour_info{device="mlx5_0",port="1",port_id="31",source="subnet",system="ib-leaf-1"} 1`})
 	far := func(values ...string) (out []string) {
 		for i := 0; i < len(values); i += 2 {
 			out = append(out, `rdma_port_neighbour_errors_total{device="mlx5_0",error="`+values[i]+`",port="1"} `+values[i+1])
 		}
 		return out
 	}
-	counted := append(far("symbol_errors", "70000", "link_error_recoveries", "2", "link_downed", "3", "receive_errors", "4", "transmit_discards", "5"), "rdma_port_neighbour_transmit_wait_ticks_total"+at+"6")
+	counted := append(far("symbol_errors", "70000", "link_error_recoveries", "2", "link_downed", "3", "receive_errors",
+		"4", "transmit_discards", "5"), "rdma_port_neighbour_transmit_wait_ticks_total"+at+"6")
 	managed := []string{
-		`rdma_port_subnet_manager_info{device="mlx5_0",port="1",port_guid="b83f:d203:00a1:0001"} 1`, "rdma_port_subnet_manager_state_id" + at + "3",
+		`rdma_port_subnet_manager_info{device="mlx5_0",port="1",port_guid="b83f:d203:00a1:0001"} 1`,
+		"rdma_port_subnet_manager_state_id" + at + "3",
 		"rdma_port_subnet_manager_priority" + at + "14", "rdma_port_subnet_manager_activity_total" + at + "4711",
 	}
 	for _, c := range []struct {
@@ -186,8 +196,8 @@ func farSorted(t *testing.T, n *Collector, h *host.Host) []string {
 	return got
 }
 
-// TestDatagramsAreCounted: each datagram is a request: five to a switch, three to its new agent, up to four for its FEC, one to a
-// subnet manager.
+// TestDatagramsAreCounted: each datagram is a request: five to a switch, three to its new agent, up to four for its
+// FEC, one to a subnet manager.
 func TestDatagramsAreCounted(t *testing.T) {
 	down := "-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: 0x7f\nsm_lid: 0\n"
 	for _, c := range []struct {
@@ -216,7 +226,8 @@ func TestDatagramsAreCounted(t *testing.T) {
 	}
 }
 
-// TestSubnetIsAskedEachMinute: queries are made each minute, and the capabilities of an agent are kept while the switch is the same.
+// TestSubnetIsAskedEachMinute: queries are made each minute, and the capabilities of an agent are kept while the switch
+// is the same.
 func TestSubnetIsAskedEachMinute(t *testing.T) {
 	h := machine(t, infinibandPort(farLink, master))
 	now := time.Now()
@@ -256,7 +267,8 @@ func (s hanging) Ends(ctx context.Context, device string, port int) (host.IBLink
 
 // TestSubnetHangs: a hung umad costs only the queries over it, and the others wait for it once, briefly.
 func TestSubnetHangs(t *testing.T) {
-	h := machine(t, infinibandPort(farLink, farAgent, master)+etherPort("mlx5_1", "0000:19:00.0", "eth1", 6)+saved(6, says("leaf-9", "swp1", 120, bridge)))
+	h := machine(t, infinibandPort(farLink, farAgent, master)+etherPort("mlx5_1", "0000:19:00.0", "eth1", 6)+saved(6,
+		says("leaf-9", "swp1", 120, bridge)))
 	h.Subnet = hanging{h.Subnet, "mlx5_0"}
 	c := neighboursOf(Options{AskSubnet: true})
 	for range 2 {

@@ -22,7 +22,8 @@ import (
 // says is a frame of a system with this name.
 func says(system, port string, seconds byte, capabilities uint16) []byte {
 	return lldp.Frame([6]byte{2, 0, 0, 0, 0, 9},
-		lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x07" + system + "-chassis")}, lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x05" + port)},
+		lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x07" + system + "-chassis")},
+		lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x05" + port)},
 		lldp.TLV{Type: lldp.TypeTTL, Value: []byte{0, seconds}}, lldp.TLV{Type: lldp.TypeSystemName, Value: []byte(system)},
 		lldp.TLV{Type: lldp.TypeCapabilities, Value: binary.BigEndian.AppendUint16([]byte{0, 0xff}, capabilities)})
 }
@@ -39,11 +40,14 @@ func saved(index int, frames ...[]byte) string {
 // etherPort is an RDMA device with one Ethernet port.
 func etherPort(device, address, netdev string, index int) string {
 	function := "sys/devices/pci0000:00/" + address
-	return files("sys/class/infiniband/"+device+"/ports/1/link_layer", "Ethernet", "sys/class/infiniband/"+device+"/board_id", "MT_1",
+	return files("sys/class/infiniband/"+device+"/ports/1/link_layer", "Ethernet",
+		"sys/class/infiniband/"+device+"/board_id", "MT_1",
 		function+"/vendor", "0x15b3", function+"/device", "0x1021",
-		function+"/net/"+netdev+"/type", "1", function+"/net/"+netdev+"/dev_port", "0", function+"/net/"+netdev+"/ifindex", fmt.Sprint(index),
+		function+"/net/"+netdev+"/type", "1", function+"/net/"+netdev+"/dev_port", "0",
+		function+"/net/"+netdev+"/ifindex", fmt.Sprint(index),
 		function+"/net/"+netdev+"/address", fmt.Sprintf("02:00:00:00:00:%02x", index)) +
-		fmt.Sprintf("-- sys/class/infiniband/%s/device -> ../../../devices/pci0000:00/%s --\n-- sys/class/net/%s -> ../../devices/pci0000:00/%s/net/%[3]s --\n", device, address, netdev, address)
+		fmt.Sprintf("-- sys/class/infiniband/%s/device -> ../../../devices/pci0000:00/%s --\n-- sys/class/net/%s -> ../../devices/pci0000:00/%s/net/%[3]s --\n",
+			device, address, netdev, address)
 }
 
 const (
@@ -95,7 +99,8 @@ func TestNeighbours(t *testing.T) {
 		{"a switch among others", saved(5, says("dpu", "p0", 120, station), says("leaf-1", "swp1", 120, bridge), says("dpu-2", "p0", 120, station)), "", []string{leaf, strings.TrimSuffix(one, "1") + "3"}},
 		{"the host itself, and a farewell", saved(5, says("gpu-1.example.com", "eth0", 120, station), says("leaf-9", "swp1", 0, bridge), says("leaf-1", "swp1", 120, bridge)), "", []string{leaf, one}},
 		{
-			"a frame that is garbled, and one that is cut", saved(5, []byte("nonsense"), says("leaf-1", "swp1", 120, bridge)), "",
+			"a frame that is garbled, and one that is cut",
+			saved(5, []byte("nonsense"), says("leaf-1", "swp1", 120, bridge)), "",
 			[]string{leaf, one, "lldp malformed"},
 		},
 		{"a file that is garbled", "-- run/systemd/netif/lldp/5 --\nno\n", "", []string{"lldp malformed"}},
@@ -105,15 +110,18 @@ func TestNeighbours(t *testing.T) {
 			[]string{strings.Replace(leaf, "lldp", "cabling", 1), cable("leaf-1", `port_id="swp1",`)},
 		},
 		{
-			"both agree: a domain, upper case, a port that is not configured", saved(5, says("leaf-1", "swp1", 120, bridge)), "{match: {hostname: gpu-1, netdev: eth0}, system: LEAF-1.example.com}",
+			"both agree: a domain, upper case, a port that is not configured", saved(5, says("leaf-1", "swp1", 120, bridge)),
+			"{match: {hostname: gpu-1, netdev: eth0}, system: LEAF-1.example.com}",
 			[]string{leaf, one, cable("LEAF-1.example.com", ""), miscabled(0)},
 		},
 		{
-			"by its chassis", saved(5, says("leaf-1", "swp1", 120, bridge)), "{match: {board_id: MT_1}, system: leaf-1-chassis, port_id: SWP1}",
+			"by its chassis", saved(5, says("leaf-1", "swp1", 120, bridge)),
+			"{match: {board_id: MT_1}, system: leaf-1-chassis, port_id: SWP1}",
 			[]string{leaf, one, cable("leaf-1-chassis", `port_id="SWP1",`), miscabled(0)},
 		},
 		{
-			"another port", saved(5, says("leaf-1", "swp1", 120, bridge)), "{match: {device: mlx5_0}, system: leaf-1, port_id: swp2}",
+			"another port", saved(5, says("leaf-1", "swp1", 120, bridge)),
+			"{match: {device: mlx5_0}, system: leaf-1, port_id: swp2}",
 			[]string{leaf, one, cable("leaf-1", `port_id="swp2",`), miscabled(1)},
 		},
 		{
@@ -142,15 +150,19 @@ func TestNeighbours(t *testing.T) {
 
 // TestOwnCable: two connected ports of one host have no neighbour.
 func TestOwnCable(t *testing.T) {
-	own := lldp.Frame([6]byte{2, 0, 0, 0, 0, 6}, lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x04\x02\x00\x00\x00\x00\x06")},
-		lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x03\x02\x00\x00\x00\x00\x06")}, lldp.TLV{Type: lldp.TypeTTL, Value: []byte{0, 120}})
-	h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+etherPort("mlx5_1", "0000:19:00.0", "eth1", 6)+saved(5, own))
+	own := lldp.Frame([6]byte{2, 0, 0, 0, 0, 6},
+		lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x04\x02\x00\x00\x00\x00\x06")},
+		lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x03\x02\x00\x00\x00\x00\x06")},
+		lldp.TLV{Type: lldp.TypeTTL, Value: []byte{0, 120}})
+	h := machine(t,
+		etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+etherPort("mlx5_1", "0000:19:00.0", "eth1", 6)+saved(5, own))
 	if got := far(t, neighboursOf(Options{}), h); got != nil {
 		t.Error(got)
 	}
 }
 
-// TestSubnet: both ends of an InfiniBand link are queried if permitted; settings enabled at both are evidence for the link.
+// TestSubnet: both ends of an InfiniBand link are queried if permitted; settings enabled at both are evidence for the
+// link.
 func TestSubnet(t *testing.T) {
 	port := strings.Replace(etherPort("mlx5_0", "0000:18:00.0", "ib0", 5), "Ethernet", "InfiniBand", 1)
 	answer := func(description string) string {
@@ -188,7 +200,8 @@ func TestSubnet(t *testing.T) {
 			devices := []snapshot.Device{{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1}}}}
 			links.of(devices)
 			p := devices[0].Ports[0]
-			if c.common == 0 && p.CommonRate != nil || c.common != 0 && (valueOf(p.CommonRate) != c.common*1e9 || valueOf(p.CommonLanes) != 4) {
+			if c.common == 0 && p.CommonRate != nil ||
+				c.common != 0 && (valueOf(p.CommonRate) != c.common*1e9 || valueOf(p.CommonLanes) != 4) {
 				t.Errorf("%v b/s over %v lanes", valueOf(p.CommonRate), valueOf(p.CommonLanes))
 			}
 		})
@@ -202,7 +215,9 @@ type tape struct {
 	err    error
 }
 
-func (p *tape) Receive(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
+func (p *tape) Receive(
+	ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte),
+) error {
 	if p.err != nil {
 		return p.err
 	}
@@ -216,8 +231,8 @@ func (p *tape) Receive(ctx context.Context, netdevs []string, under func(int, fu
 	return nil
 }
 
-// TestHeard: received frames take precedence over those saved by networkd, the most recent switch over others, and nothing outlives its
-// TTL.
+// TestHeard: received frames take precedence over those saved by networkd, the most recent switch over others, and
+// nothing outlives its TTL.
 func TestHeard(t *testing.T) {
 	h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+saved(5, says("old", "swp1", 120, bridge)))
 	synctest.Test(t, func(t *testing.T) {
@@ -273,10 +288,12 @@ func TestHeard(t *testing.T) {
 	})
 }
 
-// TestFloodDoesNotSilence: with a table full of forged frames with a TTL of 18 hours, a switch that keeps sending is still reported.
+// TestFloodDoesNotSilence: with a table full of forged frames with a TTL of 18 hours, a switch that keeps sending is
+// still reported.
 func TestFloodDoesNotSilence(t *testing.T) {
 	frame := func(system string, seconds uint16) []byte {
-		return lldp.Frame([6]byte{2}, lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x07" + system)}, lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x07p")},
+		return lldp.Frame([6]byte{2}, lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x07" + system)},
+			lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x07p")},
 			lldp.TLV{Type: lldp.TypeTTL, Value: binary.BigEndian.AppendUint16(nil, seconds)})
 	}
 	h, now := newLLDPNeighbours(), time.Unix(1e9, 0)
@@ -312,7 +329,8 @@ func TestNotHeardNeeds(t *testing.T) {
 			if err := n.Run(t.Context(), h); !errors.Is(err, c.err) {
 				t.Error(err)
 			}
-			if got, _ := collect(t, n, h); len(got.Issues) != 1 || got.Issues[0].Reason != string(host.Permission) || !strings.Contains(got.Issues[0].Needs, c.needs) {
+			if got, _ := collect(t, n, h); len(got.Issues) != 1 || got.Issues[0].Reason != string(host.Permission) ||
+				!strings.Contains(got.Issues[0].Needs, c.needs) {
 				t.Errorf("%v: %+v", c.err, got.Issues)
 			}
 		})

@@ -34,8 +34,8 @@ const (
 	arphrdInfiniBand = "32"
 )
 
-// netdevsOf finds the netdev of a port, or the members of its bond: from netlink, else the PCI function's netdev with the port's dev_port,
-// else the netdev of the first GID.
+// netdevsOf finds the netdev of a port, or the members of its bond: from netlink, else the PCI function's netdev with
+// the port's dev_port, else the netdev of the first GID.
 func netdevsOf(r *reading.Reader, d *snapshot.Device, n int, linkLayer, fromNetlink string) []snapshot.Netdev {
 	name := fromNetlink
 	if name == "" {
@@ -62,15 +62,18 @@ type portNetdev struct {
 	name, driver string
 }
 
-// exposesPhysicalPort are drivers whose virtual functions expose the physical port behind them: mana has no other functions.
+// exposesPhysicalPort are drivers whose virtual functions expose the physical port behind them: mana has no other
+// functions.
 var exposesPhysicalPort = map[string]bool{"mana": true}
 
-// physicalNetdevs finds the netdevs of a device that belong to a physical port. Those of virtual functions and sub-functions show at most
-// the port of their physical function and are left out, as are those of functions that manage NVLink switches. Ports appear a moment after
-// the device: whole is false without any, and the next round reads again.
+// physicalNetdevs finds the netdevs of a device that belong to a physical port. Those of virtual functions and
+// sub-functions show at most the port of their physical function and are left out, as are those of functions that
+// manage NVLink switches. Ports appear a moment after the device: whole is false without any, and the next round reads
+// again.
 func physicalNetdevs(r *reading.Reader, nvlink *nvlink, device string) (out []portNetdev, whole bool) {
 	kind, function := pciFunction(r, classDir+"/"+device)
-	if kind != snapshot.Physical && !(kind == snapshot.Virtual && exposesPhysicalPort[boundDriver(r, function)]) || nvlink.manages(r, device) {
+	if kind != snapshot.Physical && !(kind == snapshot.Virtual && exposesPhysicalPort[boundDriver(r, function)]) ||
+		nvlink.manages(r, device) {
 		return nil, true
 	}
 	numbers := portNumbers(r, device)
@@ -116,8 +119,8 @@ func netdevOfFunction(r *reading.Reader, d *snapshot.Device, n int, linkLayer st
 	return uplinkOf(r, dir, found)
 }
 
-// isChild reports whether an IPoIB interface is that of a further P_Key: ib0.8001, or under any name an interface linked to another. The
-// kernel reads both numbers without a lock.
+// isChild reports whether an IPoIB interface is that of a further P_Key: ib0.8001, or under any name an interface
+// linked to another. The kernel reads both numbers without a lock.
 func isChild(r *reading.Reader, dir, name string) bool {
 	if strings.Contains(name, ".") {
 		return true
@@ -126,8 +129,8 @@ func isChild(r *reading.Reader, dir, name string) bool {
 	return link != nil && own != nil && *link != *own
 }
 
-// uplinkOf is the first netdev that is no representor. The kernel takes rtnl for a port's name, and restarts the read while the lock is
-// held elsewhere.
+// uplinkOf is the first netdev that is no representor. The kernel takes rtnl for a port's name, and restarts the read
+// while the lock is held elsewhere.
 func uplinkOf(r *reading.Reader, dir string, names []string) string {
 	files := r.Host.Files
 	ports := make([]string, len(names)) // empty: no name
@@ -154,8 +157,8 @@ func netdevOfGID(r *reading.Reader, dir string) string {
 	return name
 }
 
-// bondMembers returns the members of the bond that a netdev is, or belongs to, if the RDMA device represents the bond (RoCE LAG); else
-// the netdev. A member whose PCI function has its own RDMA device belongs to that device.
+// bondMembers returns the members of the bond that a netdev is, or belongs to, if the RDMA device represents the bond
+// (RoCE LAG); else the netdev. A member whose PCI function has its own RDMA device belongs to that device.
 func bondMembers(r *reading.Reader, device, netdev string) []string {
 	if strings.Contains(netdev, "/") {
 		return nil
@@ -189,8 +192,8 @@ func bondMembers(r *reading.Reader, device, netdev string) []string {
 // iffUp is IFF_UP of include/uapi/linux/if.h.
 const iffUp = 1
 
-// withLink reads the kernel's own link data of the netdevs, without a lock and without a query to a driver. Flags are read after the
-// counts: a carrier lost administratively is then read together with the netdev down.
+// withLink reads the kernel's own link data of the netdevs, without a lock and without a query to a driver. Flags are
+// read after the counts: a carrier lost administratively is then read together with the netdev down.
 func withLink(r *reading.Reader, netdevs []snapshot.Netdev) []snapshot.Netdev {
 	if len(netdevs) == 0 {
 		return nil
@@ -220,7 +223,8 @@ var linkFields = map[string]func(*snapshot.Netdev, []byte){
 	},
 }
 
-// operational are the values of operstate that decide whether an interface carries traffic. The kernel takes no rtnl for it.
+// operational are the values of operstate that decide whether an interface carries traffic. The kernel takes no rtnl
+// for it.
 var operational = map[string]bool{"up": true, "down": false, "lowerlayerdown": false, "dormant": false}
 
 // withIPoIB reads whether the IPoIB interfaces of an InfiniBand port are operationally up.

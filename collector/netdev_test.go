@@ -43,7 +43,8 @@ func TestNetdevOfAPort(t *testing.T) {
 		{"of another port", function + netdevFiles("eth0", "1", "0"), 2, "Ethernet", "", ""},
 		{"child interface of a P_Key", function + netdevFiles("ib0.8001", "32", "0") + netdevFiles("ib1", "32", "0"), 1, "InfiniBand", "", "ib1"},
 		{
-			"child interface by another name", function + netdevFiles("a", "32", "0") + "-- sys/devices/pci/0000:18:00.0/net/a/iflink --\n7\n-- sys/devices/pci/0000:18:00.0/net/a/ifindex --\n9\n" +
+			"child interface by another name",
+			function + netdevFiles("a", "32", "0") + "-- sys/devices/pci/0000:18:00.0/net/a/iflink --\n7\n-- sys/devices/pci/0000:18:00.0/net/a/ifindex --\n9\n" +
 				netdevFiles("ib1", "32", "0") + "-- sys/devices/pci/0000:18:00.0/net/ib1/iflink --\n7\n-- sys/devices/pci/0000:18:00.0/net/ib1/ifindex --\n7\n",
 			1, "InfiniBand", "", "ib1",
 		},
@@ -71,7 +72,8 @@ func TestMembersOfABond(t *testing.T) {
 	const (
 		slaves  = "-- sys/class/net/bond0/bonding/mode --\n802.3ad 4\n-- sys/class/net/bond0/lower_eth1 -> ../eth1 --\n-- sys/class/net/bond0/lower_eth0 -> ../eth0 --\n"
 		masters = "-- sys/class/net/eth0/master -> ../bond0 --\n-- sys/class/net/eth1/master -> ../bond0 --\n"
-		lag     = "-- sys/class/net/eth0/device/infiniband/mlx5_bond_0/fw_ver --\n" // the second member's function has no RDMA device
+		// The second member's function has no RDMA device.
+		lag = "-- sys/class/net/eth0/device/infiniband/mlx5_bond_0/fw_ver --\n"
 	)
 	own := func(netdev, device string) string {
 		return "-- sys/class/net/" + netdev + "/device/infiniband/" + device + "/fw_ver --\n"
@@ -101,16 +103,20 @@ func TestLinkOfANetdev(t *testing.T) {
 	r := readerOf(t, "-- sys/class/net/up/flags --\n0x1003\n-- sys/class/net/up/ifindex --\n5\n-- sys/class/net/up/carrier_up_count --\n7\n-- sys/class/net/up/carrier_down_count --\n6\n"+
 		"-- sys/class/net/down/flags --\n0x1002\n-- sys/class/net/odd/flags --\nx\n-- sys/class/net/odd/carrier_up_count --\n-1\n")
 	yes, old := true, uint64(9)
-	kept := []snapshot.Netdev{{Name: "up"}, {Name: "down"}, {Name: "odd", Admin: &yes, CarrierUps: &old}, {Name: "gone"}} // odd's are of an earlier reading
+	// Odd's are of an earlier reading.
+	kept := []snapshot.Netdev{{Name: "up"}, {Name: "down"}, {Name: "odd", Admin: &yes, CarrierUps: &old}, {Name: "gone"}}
 	var got []string
 	for _, nd := range withLink(r, kept) {
 		admin := "unknown"
 		if nd.Admin != nil {
 			admin = map[bool]string{true: "up", false: "down"}[*nd.Admin]
 		}
-		got = append(got, fmt.Sprint(nd.Name, " ", admin, " ", value(nd.Index), " ", value(nd.CarrierUps), " ", value(nd.CarrierDowns)))
+		got = append(got,
+			fmt.Sprint(nd.Name, " ", admin, " ", value(nd.Index), " ", value(nd.CarrierUps), " ", value(nd.CarrierDowns)))
 	}
-	if !slices.Equal(got, []string{"up up 5 7 6", "down down <nil> <nil> <nil>", "odd unknown <nil> <nil> <nil>", "gone unknown <nil> <nil> <nil>"}) {
+	if !slices.Equal(got, []string{
+		"up up 5 7 6", "down down <nil> <nil> <nil>", "odd unknown <nil> <nil> <nil>", "gone unknown <nil> <nil> <nil>",
+	}) {
 		t.Errorf("%q", got)
 	}
 	if kept[0].Admin != nil || kept[2].Admin != &yes {

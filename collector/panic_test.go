@@ -33,7 +33,8 @@ func TestPanicsOfGoroutines(t *testing.T) {
 	if newNVLink(noSettings).manages(vpd, "mlx5_0") || len(vpd.Issues) != 1 || vpd.Issues[0].Reason != string(host.Panic) {
 		t.Errorf("VPD: %v", vpd.Issues)
 	}
-	n, _ := collect(t, newPCIe(newRoster(Options{}), nil, nil), machine(t, pcieTree(""))) // without lastRound, the source of GPUs
+	// Without lastRound, the source of GPUs.
+	n, _ := collect(t, newPCIe(newRoster(Options{}), nil, nil), machine(t, pcieTree("")))
 	if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Panic) || len(n.PCIe.Devices) == 0 {
 		t.Errorf("GPUs: %v", n.Issues)
 	}

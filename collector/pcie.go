@@ -12,38 +12,45 @@ import (
 
 var (
 	pcieSpeed = &Desc{
-		Name: "rdma_pcie_link_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
+		Name: "rdma_pcie_link_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
+		Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
 		Help:   "Current speed of a PCIe link on the path to an RDMA device, in transfers per second and lane. pci_address: downstream end. Absent for links that lead only to GPUs (an idle GPU reduces the link speed).",
 		Labels: []string{"pci_address"}, Source: "/sys/bus/pci/devices/ADDRESS/current_link_speed",
 	}
 	pcieMaxSpeed = &Desc{
-		Name: "rdma_pcie_link_max_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
+		Name: "rdma_pcie_link_max_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
+		Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
 		Help:   "Highest speed that both ends of the PCIe link support, in transfers per second and lane.",
 		Labels: []string{"pci_address"}, Source: "max_link_speed of both ends",
 	}
 	pcieWidth = &Desc{
-		Name: "rdma_pcie_link_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "lanes", Scope: scopeDevice,
+		Name: "rdma_pcie_link_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge,
+		Unit: "lanes", Scope: scopeDevice,
 		Help:   "Lanes in use by a PCIe link on the path to an RDMA device or a GPU.",
 		Labels: []string{"pci_address"}, Source: "/sys/bus/pci/devices/ADDRESS/current_link_width",
 	}
 	pcieMaxWidth = &Desc{
-		Name: "rdma_pcie_link_max_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "lanes", Scope: scopeDevice,
+		Name: "rdma_pcie_link_max_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge,
+		Unit: "lanes", Scope: scopeDevice,
 		Help:   "Most lanes that both ends of the PCIe link support: 8 for any card in an x8 slot.",
 		Labels: []string{"pci_address"}, Source: "max_link_width of both ends",
 	}
 	pcieLinkInfo = &Desc{
-		Name: "rdma_device_pcie_link_info", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Scope: scopeDevice,
+		Name: "rdma_device_pcie_link_info", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
+		Type: gauge, Scope: scopeDevice,
 		Help:   "PCIe link on the path from a root port to an RDMA device, always 1. pci_address: downstream end. upstream: upstream end.",
 		Labels: []string{"device", "pci_address", "upstream"}, Source: "the path below /sys/devices",
 	}
 	pcieErrors = &Desc{
-		Name: "rdma_pcie_aer_errors_total", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: counter, Scope: scopeDevice,
+		Name: "rdma_pcie_aer_errors_total", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
+		Type: counter, Scope: scopeDevice,
 		Help:   "PCIe advanced error reporting (AER) errors of RDMA devices, GPUs and the bridges above them, since the function was enumerated. severity: correctable, nonfatal, fatal. fatal of a root port with a single device below it includes those of the device, which the kernel does not count (its link may be down).",
 		Labels: []string{"pci_address", "severity"},
 		Source: "/sys/bus/pci/devices/ADDRESS/aer_dev_{correctable,nonfatal,fatal}, aer_rootport_total_err_fatal of root ports",
 	}
 	pcieAvailable = &Desc{
-		Name: "rdma_device_pcie_available_bytes_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
+		Name: "rdma_device_pcie_available_bytes_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
+		Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
 		Help:   "Bandwidth of the narrowest link between the device and its root port at current speed and width, packet overhead included.",
 		Labels: []string{"device"}, Source: "pcie_bandwidth_available, drivers/pci/pci.c",
 	}
@@ -59,7 +66,8 @@ var (
 	}
 )
 
-// pcie keeps the data of each device and of the GPUs: links change with the hardware, and errors are evaluated over minutes.
+// pcie keeps the data of each device and of the GPUs: links change with the hardware, and errors are evaluated over
+// minutes.
 type pcie struct {
 	roster    *roster
 	lastRound *lastRound
@@ -76,13 +84,19 @@ type pciePath struct {
 }
 
 func newPCIe(devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
-	c := &pcie{roster: devices, lastRound: last, gpus: gpus, devices: reading.Devices[pciePath, snapshot.PCIePath]{Collector: "pcie"}}
+	c := &pcie{
+		roster: devices, lastRound: last, gpus: gpus,
+		devices: reading.Devices[pciePath, snapshot.PCIePath]{Collector: "pcie"},
+	}
 	return &Collector{
-		Name:  "pcie",
-		Help:  "PCIe links between RDMA devices or GPUs and their root ports: speed, width, bandwidth, errors",
-		Descs: []*Desc{pcieSpeed, pcieMaxSpeed, pcieWidth, pcieMaxWidth, pcieLinkInfo, gpuLinkInfo, pcieErrors, pcieAvailable, pcieCapable, pciePathInfo},
-		Read:  c.read,
-		Emit:  emitPCIe,
+		Name: "pcie",
+		Help: "PCIe links between RDMA devices or GPUs and their root ports: speed, width, bandwidth, errors",
+		Descs: []*Desc{
+			pcieSpeed, pcieMaxSpeed, pcieWidth, pcieMaxWidth, pcieLinkInfo, gpuLinkInfo, pcieErrors, pcieAvailable,
+			pcieCapable, pciePathInfo,
+		},
+		Read: c.read,
+		Emit: emitPCIe,
 	}
 }
 
@@ -115,8 +129,8 @@ func readPCIe(r *reading.Reader, st *pciePath) (snapshot.PCIePath, bool) {
 	return st.path, st.ok
 }
 
-// readPCIePath reads the path to a device. Virtual functions have no link of their own: their path is that of the physical function, a
-// device of this host or invisible to a guest.
+// readPCIePath reads the path to a device. Virtual functions have no link of their own: their path is that of the
+// physical function, a device of this host or invisible to a guest.
 func readPCIePath(r *reading.Reader, device string) (snapshot.PCIePath, bool) {
 	r.Begin(host.SourcePCILink)
 	kind, function := pciFunction(r, classDir+"/"+device)
@@ -126,14 +140,16 @@ func readPCIePath(r *reading.Reader, device string) (snapshot.PCIePath, bool) {
 	return snapshot.PCIePath{Device: device, Hops: readPCIeHops(r, function)}, true
 }
 
-// readPCIeHops are the functions of a path below /sys/devices, with the errors counted by each: those of a link may be at either end.
+// readPCIeHops are the functions of a path below /sys/devices, with the errors counted by each: those of a link may be
+// at either end.
 func readPCIeHops(r *reading.Reader, function string) (out []snapshot.PCIeHop) {
 	functions := pci.Functions(function)
 	for i, address := range functions {
 		dir := pciDir + address
 		hop := readPCIeHop(r, dir, address)
 		hop.AER = snapshot.AER{
-			Correctable: readAER(r, dir+"/aer_dev_correctable"), NonFatal: readAER(r, dir+"/aer_dev_nonfatal"), Fatal: readAER(r, dir+"/aer_dev_fatal"),
+			Correctable: readAER(r, dir+"/aer_dev_correctable"), NonFatal: readAER(r, dir+"/aer_dev_nonfatal"),
+			Fatal: readAER(r, dir+"/aer_dev_fatal"),
 		}
 		if i == 0 && len(functions) == 2 {
 			hop.AER.Fatal = readFatalBelow(r, dir, hop.AER.Fatal)
@@ -145,9 +161,11 @@ func readPCIeHops(r *reading.Reader, function string) (out []snapshot.PCIeHop) {
 
 func readPCIeHop(r *reading.Reader, dir, address string) snapshot.PCIeHop {
 	return snapshot.PCIeHop{
-		Address: path.Base(address),
-		Speed:   pci.ParseSpeed(r.Optional(dir + "/current_link_speed")), MaxSpeed: pci.ParseSpeed(r.Optional(dir + "/max_link_speed")),
-		Width: pci.ParseWidth(r.Optional(dir + "/current_link_width")), MaxWidth: pci.ParseWidth(r.Optional(dir + "/max_link_width")),
+		Address:  path.Base(address),
+		Speed:    pci.ParseSpeed(r.Optional(dir + "/current_link_speed")),
+		MaxSpeed: pci.ParseSpeed(r.Optional(dir + "/max_link_speed")),
+		Width:    pci.ParseWidth(r.Optional(dir + "/current_link_width")),
+		MaxWidth: pci.ParseWidth(r.Optional(dir + "/max_link_width")),
 	}
 }
 
@@ -155,9 +173,10 @@ func readAER(r *reading.Reader, file string) *uint64 {
 	return reading.Parsed(r, file, pci.ParseAER)
 }
 
-// readFatalBelow is the number of fatal errors reported to a root port, its own included; own where it is not exposed. For an endpoint that
-// reports a fatal error the kernel reads no status and counts nothing, because its link may be down (aer_get_device_error_info,
-// drivers/pci/pcie/aer.c). Used only for a root port with a single device below it: below a switch the source of the error is unknown.
+// readFatalBelow is the number of fatal errors reported to a root port, its own included; own where it is not exposed.
+// For an endpoint that reports a fatal error the kernel reads no status and counts nothing, because its link may be
+// down (aer_get_device_error_info, drivers/pci/pcie/aer.c). Used only for a root port with a single device below it:
+// below a switch the source of the error is unknown.
 func readFatalBelow(r *reading.Reader, dir string, own *uint64) *uint64 {
 	n := r.Decimal(dir + "/aer_rootport_total_err_fatal")
 	if n == nil || own != nil && *own > *n {
@@ -198,7 +217,9 @@ type pcieEmitter struct {
 func (e *pcieEmitter) hops(path []snapshot.PCIeHop) []pci.Hop {
 	hops := make([]pci.Hop, len(path))
 	for i, h := range path {
-		hops[i] = pci.Hop{Address: h.Address, Link: pci.Link{Speed: h.Speed, Width: h.Width, MaxSpeed: h.MaxSpeed, MaxWidth: h.MaxWidth}}
+		hops[i] = pci.Hop{
+			Address: h.Address, Link: pci.Link{Speed: h.Speed, Width: h.Width, MaxSpeed: h.MaxSpeed, MaxWidth: h.MaxWidth},
+		}
 		if !e.functions[h.Address] {
 			e.functions[h.Address] = true
 			emitAER(e.Sink, &path[i])

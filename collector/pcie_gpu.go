@@ -15,7 +15,8 @@ import (
 )
 
 var gpuLinkInfo = &Desc{
-	Name: "rdma_gpu_pcie_link_info", Of: "rdma_gpu_pcie_link_info", Beside: "rdma_device_pcie_link_info", Asks: host.SourcePCILink.Name(), Type: gauge, Scope: scopeGPU,
+	Name: "rdma_gpu_pcie_link_info", Of: "rdma_gpu_pcie_link_info", Beside: "rdma_device_pcie_link_info",
+	Asks: host.SourcePCILink.Name(), Type: gauge, Scope: scopeGPU,
 	Help:   "PCIe link on the path from a root port to a GPU, always 1, except links on the path to an RDMA device. pci_address: downstream end. upstream: upstream end. Absent for GPUs coupled to their CPU by NVLink-C2C.",
 	Labels: gpuLabels("pci_address", "upstream"),
 	Source: "the path below /sys/devices",
@@ -59,18 +60,22 @@ func (c *pcie) gpuPaths(ctx context.Context, h *host.Host) (out gpuPaths) {
 }
 
 func unreadGPUPaths(err error) gpuPaths {
-	return gpuPaths{issues: []snapshot.Issue{{Source: host.SourcePCILink.Name(), Reason: string(host.ReasonOf(err)), Err: err}}}
+	return gpuPaths{
+		issues: []snapshot.Issue{{Source: host.SourcePCILink.Name(), Reason: string(host.ReasonOf(err)), Err: err}},
+	}
 }
 
 // readGPUPaths reads the paths to GPUs. GPUs coupled to their CPU are left out: their data takes another path.
 func readGPUPaths(r *reading.Reader, functions []string) (out []snapshot.GPUPath) {
-	sorted := slices.SortedFunc(slices.Values(functions), func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
+	sorted := slices.SortedFunc(slices.Values(functions),
+		func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
 	for i, function := range sorted {
 		chain := pci.Functions(function)
 		if len(chain) > 1 && pci.Coupled(r.Optional(function+"/vendor"), r.Optional(pciDir+chain[0]+"/vendor")) {
 			continue
 		}
-		out = append(out, snapshot.GPUPath{Index: strconv.Itoa(i), UUID: readGPUUUID(r, path.Base(function)), Hops: readPCIeHops(r, function)})
+		out = append(out,
+			snapshot.GPUPath{Index: strconv.Itoa(i), UUID: readGPUUUID(r, path.Base(function)), Hops: readPCIeHops(r, function)})
 	}
 	return out
 }

@@ -14,7 +14,8 @@ import (
 // pcieFunction is a function of the PCI tree with a given width and one correctable error.
 func pcieFunction(dir string, width int) string {
 	address := dir[strings.LastIndexByte(dir, '/')+1:]
-	return fmt.Sprintf("-- sys/bus/pci/devices/%s -> ../../../devices/%s --\n", address, strings.TrimPrefix(dir, "sys/devices/")) +
+	return fmt.Sprintf("-- sys/bus/pci/devices/%s -> ../../../devices/%s --\n",
+		address, strings.TrimPrefix(dir, "sys/devices/")) +
 		fmt.Sprintf("-- %[1]s/current_link_speed --\n2.5 GT/s PCIe\n-- %[1]s/max_link_speed --\n32.0 GT/s PCIe\n", dir) +
 		fmt.Sprintf("-- %[1]s/current_link_width --\n%[2]d\n-- %[1]s/max_link_width --\n16\n", dir, width) +
 		fmt.Sprintf("-- %s/aer_dev_correctable --\nTOTAL_ERR_COR 1\n", dir)
@@ -45,7 +46,8 @@ func TestLinksOfGPUs(t *testing.T) {
 	}
 	var got []string
 	for _, s := range samples {
-		if strings.Contains(s, "gpu=") || strings.Contains(s, "width") || strings.Contains(s, "aer") || strings.Contains(s, "speed") {
+		if strings.Contains(s, "gpu=") || strings.Contains(s, "width") || strings.Contains(s, "aer") ||
+			strings.Contains(s, "speed") {
 			got = append(got, s)
 		}
 	}
@@ -60,7 +62,8 @@ func TestLinksOfGPUs(t *testing.T) {
 		lower string
 		width int
 	}{{"0000:16:00.0", 16}, {"0000:18:00.0", 16}, {"0000:19:00.0", 8}, {"0000:21:00.0", 8}} {
-		want = append(want, fmt.Sprintf(`rdma_pcie_link_width_lanes{pci_address=%q} %d`, c.lower, c.width), fmt.Sprintf(`rdma_pcie_link_max_width_lanes{pci_address=%q} 16`, c.lower))
+		want = append(want, fmt.Sprintf(`rdma_pcie_link_width_lanes{pci_address=%q} %d`, c.lower, c.width),
+			fmt.Sprintf(`rdma_pcie_link_max_width_lanes{pci_address=%q} 16`, c.lower))
 	}
 	for _, lower := range []string{"0000:16:00.0", "0000:18:00.0"} {
 		for _, name := range []string{"link_speed", "link_max_speed"} {
@@ -83,7 +86,8 @@ func TestStuckGPU(t *testing.T) {
 		last.begin()
 		last.publish(time.Time{}, nil, []string{"sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0"})
 		n, samples := collect(t, newPCIe(newRoster(Options{}), last, &gpuReadings{}), h)
-		if !slices.Contains(samples, `rdma_pcie_link_width_lanes{pci_address="0000:18:00.0"} 16`) || slices.ContainsFunc(n.Devices, func(d snapshot.DeviceRead) bool { return d.Stuck }) {
+		if !slices.Contains(samples, `rdma_pcie_link_width_lanes{pci_address="0000:18:00.0"} 16`) ||
+			slices.ContainsFunc(n.Devices, func(d snapshot.DeviceRead) bool { return d.Stuck }) {
 			t.Errorf("%+v %q", n.Devices, samples)
 		}
 		time.Sleep(2 * time.Minute)

@@ -17,14 +17,19 @@ func pcieChain(extra string, chain ...string) string {
 	dir := "sys/devices/pci0000:15"
 	for _, address := range chain {
 		dir += "/" + address
-		fmt.Fprintf(&b, "-- sys/bus/pci/devices/%s -> ../../../devices/%s --\n", address, strings.TrimPrefix(dir, "sys/devices/"))
-		for name, value := range map[string]string{"current_link_speed": "32.0 GT/s PCIe", "max_link_speed": "32.0 GT/s PCIe", "current_link_width": "16", "max_link_width": "16"} {
+		fmt.Fprintf(&b, "-- sys/bus/pci/devices/%s -> ../../../devices/%s --\n",
+			address, strings.TrimPrefix(dir, "sys/devices/"))
+		for name, value := range map[string]string{
+			"current_link_speed": "32.0 GT/s PCIe", "max_link_speed": "32.0 GT/s PCIe", "current_link_width": "16",
+			"max_link_width": "16",
+		} {
 			if !strings.Contains(extra, dir+"/"+name+" ") {
 				fmt.Fprintf(&b, "-- %s/%s --\n%s\n", dir, name, value)
 			}
 		}
 	}
-	fmt.Fprintf(&b, "-- sys/class/infiniband/mlx5_0 -> ../../devices/%s/infiniband/mlx5_0 --\n", strings.TrimPrefix(dir, "sys/devices/"))
+	fmt.Fprintf(&b, "-- sys/class/infiniband/mlx5_0 -> ../../devices/%s/infiniband/mlx5_0 --\n",
+		strings.TrimPrefix(dir, "sys/devices/"))
 	fmt.Fprintf(&b, "-- %s/infiniband/mlx5_0/device -> ../.. --\n", dir)
 	return b.String() + extra
 }
@@ -76,7 +81,8 @@ func TestPCIePath(t *testing.T) {
 // TestPCIeFatal: a fatal error of an endpoint is counted at its root port only.
 func TestPCIeFatal(t *testing.T) {
 	const root = "sys/devices/pci0000:15/0000:15:01.0/"
-	own, reported := "-- "+root+"aer_dev_fatal --\nDLP 2\nTOTAL_ERR_FATAL 2\n", "-- "+root+"aer_rootport_total_err_fatal --\n"
+	own, reported := "-- "+root+"aer_dev_fatal --\nDLP 2\nTOTAL_ERR_FATAL 2\n",
+		"-- "+root+"aer_rootport_total_err_fatal --\n"
 	for _, c := range []struct {
 		name, extra, fatal string
 		issues             int

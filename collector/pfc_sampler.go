@@ -13,9 +13,9 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// A pause storm of a few seconds is a small part of a round of 15 s or 1m, and stalls all jobs on the port. The pause time of ports that
-// were just paused, or paused their switch, is therefore read about every second. Each read is a system call that takes rtnl and reads
-// some forty registers on mlx5: its cost is bounded.
+// A pause storm of a few seconds is a small part of a round of 15 s or 1m, and stalls all jobs on the port. The pause
+// time of ports that were just paused, or paused their switch, is therefore read about every second. Each read is a
+// system call that takes rtnl and reads some forty registers on mlx5: its cost is bounded.
 const (
 	// slowSample is the duration of a call above which the netdev is not sampled for slowRest.
 	slowSample = 250 * time.Millisecond
@@ -104,7 +104,9 @@ func (n *sampledNetdev) samples(w *snapshot.NetdevReading) *snapshot.PFCSamples 
 	slices.SortFunc(flows, compareFlows)
 	for _, f := range flows {
 		p := n.pauses.flows[f]
-		out.Flows = append(out.Flows, snapshot.PFCFlow{Direction: f.direction, Priority: f.priority, Stalled: p.stalled, Ratios: slices.Clone(p.ratios[:]), RatioSum: p.sum})
+		out.Flows = append(out.Flows, snapshot.PFCFlow{
+			Direction: f.direction, Priority: f.priority, Stalled: p.stalled, Ratios: slices.Clone(p.ratios[:]), RatioSum: p.sum,
+		})
 	}
 	return out
 }
@@ -247,8 +249,8 @@ const (
 // pausedRatioBounds are the bounds of the histogram of paused ratios, which has one bucket more.
 var pausedRatioBounds = [...]float64{0.01, 0.05, 0.1, 0.25, 0.5, 0.9}
 
-// pauses accumulates the samples of one netdev. Its sums only increase while the netdev is the same, also across counter resets of the
-// driver.
+// pauses accumulates the samples of one netdev. Its sums only increase while the netdev is the same, also across
+// counter resets of the driver.
 type pauses struct {
 	sampled float64 // seconds
 	flows   map[flow]*flowPauses
@@ -266,7 +268,8 @@ type flowPauses struct {
 
 func newPauses() *pauses { return &pauses{flows: map[flow]*flowPauses{}} }
 
-// noteRound records the reading of a round. It is no sample (a storm of seconds is not visible over that time) but starts the sampling.
+// noteRound records the reading of a round. It is no sample (a storm of seconds is not visible over that time) but
+// starts the sampling.
 func (p *pauses) noteRound(r pauseReading) {
 	p.noteFlows(r)
 	if moved(p.round, r) {
@@ -275,8 +278,8 @@ func (p *pauses) noteRound(r pauseReading) {
 	p.round = r
 }
 
-// noteSample records a sample of the time since the previous one, whatever its length; the first one has none. A flow whose counter was
-// reset, or is new, is left out of this sample.
+// noteSample records a sample of the time since the previous one, whatever its length; the first one has none. A flow
+// whose counter was reset, or is new, is left out of this sample.
 func (p *pauses) noteSample(r pauseReading) {
 	p.noteFlows(r)
 	before := p.last

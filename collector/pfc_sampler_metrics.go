@@ -20,7 +20,10 @@ var (
 	pfcSampleRefusals = netdevDesc("rdma_port_pfc_samples_refused_total", "PFC samples not taken, or followed by a break of 5m. reason: budget (read time of the device used up, interval stretched), rtnl (another request under the rtnl lock was slow), slow (the call took over 250 ms), error (the driver returned an error).", "the exporter", "reason")
 	pfcSampleInterval = netdevDesc("rdma_port_pfc_sample_interval_seconds", "Current time between PFC samples, longer than --pfc.sample-interval where samples cost too much. Absent while none are taken.", "the exporter")
 
-	pfcSampleDescs = []*Desc{besidePauses(inSeconds(pfcSampled)), besidePauses(inSeconds(pfcStalled)), ofRatios(pfcSampleRatio), pfcSampleRefusals, asGauge(inSeconds(pfcSampleInterval))}
+	pfcSampleDescs = []*Desc{
+		besidePauses(inSeconds(pfcSampled)), besidePauses(inSeconds(pfcStalled)), ofRatios(pfcSampleRatio), pfcSampleRefusals,
+		asGauge(inSeconds(pfcSampleInterval)),
+	}
 )
 
 // besidePauses is for metrics that exist only for ports that were paused.

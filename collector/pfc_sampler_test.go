@@ -50,7 +50,9 @@ func (w *pausedPort) ask() (map[flow]float64, error) {
 	return w.now(), nil
 }
 
-func (w *pausedPort) read(ctx context.Context, h *host.Host, n netdevTarget) (r pauseReading, took time.Duration, err error) {
+func (w *pausedPort) read(
+	ctx context.Context, h *host.Host, n netdevTarget,
+) (r pauseReading, took time.Duration, err error) {
 	var late struct { // may still be written to after a refusal
 		pauseReading
 		took time.Duration
@@ -68,11 +70,15 @@ func (w *pausedPort) read(ctx context.Context, h *host.Host, n netdevTarget) (r 
 
 // bubbleHost is a host without files.
 func bubbleHost() *host.Host {
-	return &host.Host{Turns: host.NewTurns(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(time.Now), Now: time.Now}
+	return &host.Host{
+		Turns: host.NewTurns(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(time.Now), Now: time.Now,
+	}
 }
 
 // watch runs a sampler over a pausedPort, with a round each 15 s, and returns its final state.
-func (w *pausedPort) watch(t *testing.T, h *host.Host, interval, length time.Duration, each func(at time.Duration, text string)) (last string) {
+func (w *pausedPort) watch(
+	t *testing.T, h *host.Host, interval, length time.Duration, each func(at time.Duration, text string),
+) (last string) {
 	t.Helper()
 	s := newPFCSampler(interval, w.read)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -81,7 +87,8 @@ func (w *pausedPort) watch(t *testing.T, h *host.Host, interval, length time.Dur
 	w.since = time.Now()
 	time.Sleep(time.Second / 2) // rounds are between the samples
 	for at := time.Duration(0); at <= length; at += 15 * time.Second {
-		got := s.note(netdevTarget{"mlx5_0", 1, "eth0", "mlx5_core"}, driverReading(pauseReading{at: time.Now(), seconds: w.now()}), time.Now())
+		got := s.note(netdevTarget{"mlx5_0", 1, "eth0", "mlx5_core"},
+			driverReading(pauseReading{at: time.Now(), seconds: w.now()}), time.Now())
 		last = "none"
 		if got != nil {
 			last = fmt.Sprintf("sampled %.0f stalled %.0f refused %v", got.Sampled, got.Flows[0].Stalled, got.Refused)
@@ -106,7 +113,8 @@ func driverReading(r pauseReading) *snapshot.NetdevReading {
 	w := &snapshot.NetdevReading{At: r.at, Shown: 1<<priorities - 1}
 	for f, s := range r.seconds {
 		i, _ := strconv.Atoi(f.priority)
-		w.Counts = append(w.Counts, snapshot.NetdevCount{What: snapshot.PFCPauseSeconds, Label: f.direction, Index: i, Value: s})
+		w.Counts = append(w.Counts,
+			snapshot.NetdevCount{What: snapshot.PFCPauseSeconds, Label: f.direction, Index: i, Value: s})
 	}
 	return w
 }

@@ -51,7 +51,8 @@ func (st *portState) read(r *reading.Reader, d *snapshot.Device, n int) snapshot
 	if !ok {
 		p = st.kept(r, d, n)
 	}
-	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.Value.LinkLayer, st.slow.Value.GIDs, st.slow.Value.PKeys, withLink(r, st.slow.Value.Netdev)
+	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.Value.LinkLayer, st.slow.Value.GIDs, st.slow.Value.PKeys,
+		withLink(r, st.slow.Value.Netdev)
 	p.RoCEv2, p.Wire, p.PKeyTable = st.slow.Value.RoCEv2, st.slow.Value.Wire, st.slow.Value.PKeyTable
 	st.withLinks(r, p.Netdev)
 	if p.LinkLayer == "InfiniBand" {
@@ -83,7 +84,8 @@ func (st *portState) fresh(r *reading.Reader, d *snapshot.Device, n int) (snapsh
 		st.changed = false
 	}
 	if !complete {
-		p.LID, p.SMLID, p.LMC, p.Capabilities = st.slow.Value.LID, st.slow.Value.SMLID, st.slow.Value.LMC, st.slow.Value.Capabilities
+		p.LID, p.SMLID, p.LMC, p.Capabilities = st.slow.Value.LID, st.slow.Value.SMLID, st.slow.Value.LMC,
+			st.slow.Value.Capabilities
 	}
 	p.LinkLayer = st.slow.Value.LinkLayer
 	physicallyUp := p.LinkLayer == "InfiniBand" && p.PhysicalState != nil && *p.PhysicalState == physicalLinkUp
@@ -121,8 +123,8 @@ func (st *portState) linkEvent(r *reading.Reader, p *snapshot.Port) {
 	}
 }
 
-// carrierEvent clears the quarantine when the carrier of a netdev has changed: without a readable state it is the only sign of a link
-// event.
+// carrierEvent clears the quarantine when the carrier of a netdev has changed: without a readable state it is the only
+// sign of a link event.
 func (st *portState) carrierEvent(r *reading.Reader, netdevs []snapshot.Netdev) {
 	var changes uint64
 	for i := range netdevs {
@@ -165,7 +167,8 @@ func (st *portState) readSlow(r *reading.Reader, d *snapshot.Device, p *snapshot
 		layer = r.Text(dir, "link_layer")
 	}
 	st.slow.Value = snapshot.Port{LinkLayer: layer}
-	if !complete && p.State != nil && !st.takesRTNL(d) { // each is another query like the state's, and generic ports have none
+	// Each is another query like the state's, and generic ports have none.
+	if !complete && p.State != nil && !st.takesRTNL(d) {
 		r.Begin(host.SourcePortFiles)
 		st.slow.Value.LID, st.slow.Value.SMLID = r.Number(dir, "lid"), r.Number(dir, "sm_lid")
 		st.slow.Value.LMC, st.slow.Value.Capabilities = r.Number(dir, "lid_mask_count"), r.Number(dir, "cap_mask")

@@ -18,12 +18,14 @@ var (
 	berBaseline = &Desc{
 		Name: "rdma_port_fec_ber_baseline", Type: gauge, Unit: "", Scope: scopePort,
 		Help:   "Errors before FEC per bit that the link had when its transceiver was new here; without an error the rate of one error in 4h. end: own, what the port receives; neighbour, what it sends." + baselineHelp,
-		Labels: []string{"device", "port", "netdev", "end"}, Source: "docs/ber.md", Of: "rdma_port_info", Beside: "rdma_port_info",
+		Labels: []string{"device", "port", "netdev", "end"}, Source: "docs/ber.md", Of: "rdma_port_info",
+		Beside: "rdma_port_info",
 	}
 	berBaselineStart = &Desc{
 		Name: "rdma_port_fec_ber_baseline_start_timestamp_seconds", Type: gauge, Unit: "seconds", Scope: scopePort,
 		Help:   "Time at which rdma_port_fec_ber_baseline began to form, Unix time. Absent where errors before FEC are not counted, and until 1h after link-up.",
-		Labels: []string{"device", "port", "netdev", "end"}, Source: "docs/ber.md", Of: "rdma_port_info", Beside: "rdma_port_info",
+		Labels: []string{"device", "port", "netdev", "end"}, Source: "docs/ber.md", Of: "rdma_port_info",
+		Beside: "rdma_port_info",
 	}
 	receiveBaseline = besideAge(opticsDesc("rdma_transceiver_receive_power_baseline_dbm", "dbm", "Optical power that a lane received when its transceiver was new here."+baselineHelp, "docs/ber.md", "lane"))
 	biasBaseline    = besideAge(opticsDesc("rdma_transceiver_bias_baseline_amperes", "amperes", "Laser bias current of a lane when its transceiver was new here."+baselineHelp, "docs/ber.md", "lane"))
@@ -119,7 +121,8 @@ func (b *baselines) learn(m *expect.Memory, n *snapshot.Node) {
 		o := &b.measured[i]
 		before, again := b.last[o.id]
 		last[o.id] = o.value
-		if l := b.links[portOfLink(o.link)]; !counted || !again || l == nil || l.since.IsZero() || b.now.Sub(l.since) < expect.BaselineSettle {
+		if l := b.links[portOfLink(o.link)]; !counted || !again || l == nil || l.since.IsZero() ||
+			b.now.Sub(l.since) < expect.BaselineSettle {
 			continue
 		}
 		r := expect.Reading{Serial: o.serial, Sum: o.value, Weight: 1, Took: took}
@@ -250,7 +253,8 @@ func measuredBaselines(n *snapshot.Node, parts portsOf) (out []baselineOf) {
 	return out
 }
 
-// ownErrors are the errors before FEC of a port: corrected bits, else corrected symbols, as in port:rdma_link_raw_errors:rate10m.
+// ownErrors are the errors before FEC of a port: corrected bits, else corrected symbols, as in
+// port:rdma_link_raw_errors:rate10m.
 func ownErrors(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []baselineOf) {
 	if p.Rate == nil {
 		return nil
@@ -318,7 +322,8 @@ func farErrorsOf(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []bas
 		if v, ok := correctedByPort(far.FEC); ok {
 			link := lastingID(d, p.Number, "")
 			out = append(out, baselineOf{
-				id: link + ofFarEnd, desc: berBaseline, labels: []string{d.Name, strconv.Itoa(p.Number), "", "neighbour"}, link: link, value: v, rate: *p.Rate,
+				id: link + ofFarEnd, desc: berBaseline, labels: []string{d.Name, strconv.Itoa(p.Number), "", "neighbour"},
+				link: link, value: v, rate: *p.Rate,
 			})
 		}
 	}
@@ -343,7 +348,8 @@ func lanesOf(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []baselin
 			number := strconv.Itoa(l.Number)
 			add := func(what string, desc *Desc, v float64) {
 				out = append(out, baselineOf{
-					id: link + what + number, desc: desc, labels: []string{d.Name, strconv.Itoa(p.Number), c.Netdev, number}, link: link,
+					id: link + what + number, desc: desc,
+					labels: []string{d.Name, strconv.Itoa(p.Number), c.Netdev, number}, link: link,
 					serial: c.Module.SerialNumber, value: v,
 				})
 			}

@@ -11,7 +11,8 @@ import (
 	"rdma_exporter/internal/transceiver"
 )
 
-// BenchmarkDeriveBaselines: cost in a scrape of 8 Ethernet links with transceivers of 8 lanes, whose baselines are complete.
+// BenchmarkDeriveBaselines: cost in a scrape of 8 Ethernet links with transceivers of 8 lanes, whose baselines are
+// complete.
 func BenchmarkDeriveBaselines(b *testing.B) {
 	const devices, lanes = 8, 8
 	rate, power, bias, state, bits := 400e9, -1.5, 0.008, uint64(stateActive), uint64(1)
@@ -19,8 +20,9 @@ func BenchmarkDeriveBaselines(b *testing.B) {
 	for i := range devices {
 		d, netdev := fmt.Sprintf("mlx5_%d", i), fmt.Sprintf("eth%d", i)
 		n.InfiniBand.Devices = append(n.InfiniBand.Devices, snapshot.Device{
-			Name: d, NodeGUID: fmt.Sprintf("b83f:d203:0050:a1c%d", i), PCIAddress: fmt.Sprintf("0000:%d8:00.0", i), FunctionType: snapshot.Physical,
-			Ports: []snapshot.Port{{Number: 1, LinkLayer: "Ethernet", State: &state, Rate: &rate}},
+			Name: d, NodeGUID: fmt.Sprintf("b83f:d203:0050:a1c%d", i), PCIAddress: fmt.Sprintf("0000:%d8:00.0", i),
+			FunctionType: snapshot.Physical,
+			Ports:        []snapshot.Port{{Number: 1, LinkLayer: "Ethernet", State: &state, Rate: &rate}},
 		})
 		n.Ethernet.Netdevs = append(n.Ethernet.Netdevs, snapshot.NetdevCounters{
 			Device: d, Port: 1, LinkLayer: "Ethernet", Netdev: netdev, FEC: &snapshot.FEC{CorrectedBits: &bits},
@@ -29,7 +31,8 @@ func BenchmarkDeriveBaselines(b *testing.B) {
 		for lane := range lanes {
 			m.Lanes = append(m.Lanes, transceiver.Lane{Number: lane + 1, RxPower: &power, Bias: &bias})
 		}
-		n.Optics.Cages = append(n.Optics.Cages, snapshot.Cage{Device: d, Port: 1, Netdev: netdev, State: snapshot.CagePresent, Module: m})
+		n.Optics.Cages = append(n.Optics.Cages,
+			snapshot.Cage{Device: d, Port: 1, Netdev: netdev, State: snapshot.CagePresent, Module: m})
 	}
 	c := &infiniBand{memory: expect.NewMemory(expect.Data{})}
 	s := exposition.NewSink(baselineDescs)

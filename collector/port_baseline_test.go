@@ -23,7 +23,8 @@ type baselineLink struct {
 
 func newBaselineLink(t *testing.T) *baselineLink {
 	return &baselineLink{
-		t: t, b: &baselines{}, m: expect.NewMemory(expect.Data{}), now: time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC), state: 4, serial: "A",
+		t: t, b: &baselines{}, m: expect.NewMemory(expect.Data{}), now: time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC),
+		state: 4, serial: "A",
 		cage: snapshot.CagePresent,
 	}
 }
@@ -32,15 +33,19 @@ func (l *baselineLink) node() *snapshot.Node {
 	rate, power, bias, bits := 400e9, -1.5, 0.008, l.bits
 	cage := snapshot.Cage{Device: "d", Port: 1, Netdev: "eth0", State: l.cage}
 	if l.cage == snapshot.CagePresent {
-		cage.Module = &transceiver.Module{SerialNumber: l.serial, Lanes: []transceiver.Lane{{Number: 1, RxPower: &power, Bias: &bias}}}
+		cage.Module = &transceiver.Module{
+			SerialNumber: l.serial, Lanes: []transceiver.Lane{{Number: 1, RxPower: &power, Bias: &bias}},
+		}
 	}
 	return &snapshot.Node{
 		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{{
 			Name: "d", PCIAddress: "0000:18:00.0", NodeGUID: "b83f:d203:0050:a1c0", FunctionType: snapshot.Physical,
 			Ports: []snapshot.Port{{Number: 1, LinkLayer: "Ethernet", State: &l.state, Rate: &rate}},
 		}}},
-		Ethernet: &snapshot.Ethernet{Netdevs: []snapshot.NetdevCounters{{Device: "d", Port: 1, LinkLayer: "Ethernet", Netdev: "eth0", FEC: &snapshot.FEC{CorrectedBits: &bits}}}},
-		Optics:   &snapshot.Optics{Cages: []snapshot.Cage{cage}},
+		Ethernet: &snapshot.Ethernet{Netdevs: []snapshot.NetdevCounters{
+			{Device: "d", Port: 1, LinkLayer: "Ethernet", Netdev: "eth0", FEC: &snapshot.FEC{CorrectedBits: &bits}},
+		}},
+		Optics: &snapshot.Optics{Cages: []snapshot.Cage{cage}},
 	}
 }
 

@@ -38,17 +38,18 @@ func portTree(device string) string {
 	dir := "-- " + classDir + "/" + device + "/"
 	var b strings.Builder
 	for name, text := range map[string]string{
-		"node_type": "1: CA", "node_guid": "b83f:d203:0050:a1c0", "parent": "", "ports/1/state": "1: DOWN", "ports/1/phys_state": "2: Polling",
-		"ports/1/link_layer": "InfiniBand", "ports/1/lid": "0x11", "ports/1/sm_lid": "0x1", "ports/1/lid_mask_count": "0", "ports/1/cap_mask": "0x1",
-		"ports/1/gids/0": "fe80", "ports/1/gid_attrs/types/0": "IB/RoCE v1", "ports/1/pkeys/0": "0xffff",
+		"node_type": "1: CA", "node_guid": "b83f:d203:0050:a1c0", "parent": "", "ports/1/state": "1: DOWN",
+		"ports/1/phys_state": "2: Polling", "ports/1/link_layer": "InfiniBand", "ports/1/lid": "0x11",
+		"ports/1/sm_lid": "0x1", "ports/1/lid_mask_count": "0", "ports/1/cap_mask": "0x1", "ports/1/gids/0": "fe80",
+		"ports/1/gid_attrs/types/0": "IB/RoCE v1", "ports/1/pkeys/0": "0xffff",
 	} {
 		fmt.Fprintf(&b, "%s%s --\n%s\n", dir, name, text)
 	}
 	return b.String()
 }
 
-// TestSlowDeviceKeepsItsBudget: slow facts of a device whose files take 100 ms each are read less often: all its reads stay below 1% of
-// the time plus those of its state; those of another device are read each minute.
+// TestSlowDeviceKeepsItsBudget: slow facts of a device whose files take 100 ms each are read less often: all its reads
+// stay below 1% of the time plus those of its state; those of another device are read each minute.
 func TestSlowDeviceKeepsItsBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := machine(t, portTree("mlx5_0")+portTree("mlx5_1"))
@@ -84,7 +85,8 @@ func TestSlowDeviceKeepsItsBudget(t *testing.T) {
 			t.Error("the other device is over its budget")
 		}
 		for _, d := range last.InfiniBand.Devices {
-			if p := d.Ports[0]; p.LinkLayer != "InfiniBand" || value(p.LID) != uint64(17) || p.GIDs["ib"] != 1 || value(p.PKeys) != uint64(1) {
+			if p := d.Ports[0]; p.LinkLayer != "InfiniBand" || value(p.LID) != uint64(17) || p.GIDs["ib"] != 1 ||
+				value(p.PKeys) != uint64(1) {
 				t.Errorf("%s has lost its last values: %+v", d.Name, p)
 			}
 		}

@@ -24,7 +24,10 @@ const wordBytes = 4
 func pma(file, name, unit, help string, scale float64, bits uint) pmaCounter {
 	return pmaCounter{
 		file: file, scale: scale, bits: bits,
-		desc: &Desc{Name: name, Type: counter, Unit: unit, Scope: scopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "ports/N/counters/" + file, Asks: host.SourcePMA.Name()},
+		desc: &Desc{
+			Name: name, Type: counter, Unit: unit, Scope: scopeFunction, Help: help, Labels: []string{"device", "port"},
+			Source: "ports/N/counters/" + file, Asks: host.SourcePMA.Name(),
+		},
 	}
 }
 
@@ -64,13 +67,16 @@ var pmaCounters = []pmaCounter{
 	unknownWhenSaturated(ofInfiniBand(pma("port_xmit_wait", "rdma_port_transmit_wait_ticks_total", "ticks", "Ticks with data to send but no credits. The length of a tick is device-specific. The counter has 32 bits and saturates.", 1, 32))),
 }
 
-// unusedOnInfiniBand have no information on InfiniBand: packets include unicast and multicast (IBA 16.1.4.5), and only switches relay.
+// unusedOnInfiniBand have no information on InfiniBand: packets include unicast and multicast (IBA 16.1.4.5), and only
+// switches relay.
 var unusedOnInfiniBand = []string{"unicast_xmit_packets", "unicast_rcv_packets", "port_rcv_switch_relay_errors"}
 
 var counterSaturated = &Desc{
-	Name: "rdma_port_counter_saturated", Beside: "rdma_port_state_id", Asks: host.SourcePMA.Name(), Type: gauge, Scope: scopeFunction,
+	Name: "rdma_port_counter_saturated", Beside: "rdma_port_state_id", Asks: host.SourcePMA.Name(), Type: gauge,
+	Scope:  scopeFunction,
 	Help:   "1 for a counter of 32 bits or fewer that has reached its maximum and no longer counts until it is cleared. Absent while it counts, and for drivers whose counters wrap.",
-	Labels: []string{"device", "port", "counter"}, Source: "ports/N/counters/COUNTER; widths of PortCounters, IBA 16.1.3.5",
+	Labels: []string{"device", "port", "counter"},
+	Source: "ports/N/counters/COUNTER; widths of PortCounters, IBA 16.1.3.5",
 }
 
 // saturatingBits: wider counters do not fill within the life of a machine.
@@ -135,7 +141,8 @@ func (d *pmaDir) files(r *reading.Reader, layer string) []string {
 	})
 }
 
-// allOnes is the value read from a device that is gone: no 64-bit counter reaches its maximum within the life of a machine.
+// allOnes is the value read from a device that is gone: no 64-bit counter reaches its maximum within the life of a
+// machine.
 const allOnes = 1<<64 - 1
 
 // wraps reports whether a driver wraps the narrow counters, so that all ones is a normal value.

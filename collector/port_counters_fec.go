@@ -44,13 +44,16 @@ var fecMetrics = map[string]fecMetric{
 
 // ibFECDescs are the metrics that an InfiniBand port has beside an Ethernet port.
 var ibFECDescs = []*Desc{
-	fecInfo, fecCorrectedSymbols, fecCorrectedBlocks, fecUncorrectableBlocks, fecLaneCorrectedSymbols, fecLaneCorrectedBlocks,
-	fecLaneUncorrectableBlocks, syncHeaderErrors, unknownBlocks,
+	fecInfo, fecCorrectedSymbols, fecCorrectedBlocks, fecUncorrectableBlocks, fecLaneCorrectedSymbols,
+	fecLaneCorrectedBlocks, fecLaneUncorrectableBlocks, syncHeaderErrors, unknownBlocks,
 }
 
-// eachFEC calls emit for each counter that counts, with its lane if it has one, and full for each that has stopped at its highest value.
-// Lanes beyond the width of the link are left out.
-func eachFEC(metrics map[string]fecMetric, f *snapshot.IBFEC, lanes *uint64, emit func(d *Desc, v float64, lane ...string), full func(name string)) {
+// eachFEC calls emit for each counter that counts, with its lane if it has one, and full for each that has stopped at
+// its highest value. Lanes beyond the width of the link are left out.
+func eachFEC(
+	metrics map[string]fecMetric, f *snapshot.IBFEC, lanes *uint64, emit func(d *Desc, v float64, lane ...string),
+	full func(name string),
+) {
 	for _, c := range f.Counts {
 		m := metrics[c.Name]
 		d, lane := m.port, []string(nil)
@@ -123,17 +126,20 @@ func (q *polled[T]) value(r *reading.Reader, mode MADCounters, query func() (T, 
 	return q.last.Value
 }
 
-// fec queries the FEC of a port if it is due: one datagram, or two if the agent has its errors. The agent may be queried.
+// fec queries the FEC of a port if it is due: one datagram, or two if the agent has its errors. The agent may be
+// queried.
 func (a *ownAgent) fec(r *reading.Reader, port int) *snapshot.IBFEC {
-	return a.errors.value(r, a.mode, func() (snapshot.IBFEC, error) { return askOwn(a, r, port, a.agent.FECRequests(), host.Subnet.PortFEC) })
+	return a.errors.value(r, a.mode,
+		func() (snapshot.IBFEC, error) { return askOwn(a, r, port, a.agent.FECRequests(), host.Subnet.PortFEC) })
 }
 
 // portSettings queries the settings of a port if it is due.
 func (a *ownAgent) portSettings(r *reading.Reader, port int) *snapshot.IBPortSettings {
 	a.settings.silent = a.mode == CountersIfPermitted
 	return a.settings.value(r, a.mode, func() (snapshot.IBPortSettings, error) {
-		return askOwn(a, r, port, host.PortSettingsRequests, func(s host.Subnet, ctx context.Context, device string, port int, _ *host.Agent) (snapshot.IBPortSettings, error) {
-			return s.PortSettings(ctx, device, port)
-		})
+		return askOwn(a, r, port, host.PortSettingsRequests,
+			func(s host.Subnet, ctx context.Context, device string, port int, _ *host.Agent) (snapshot.IBPortSettings, error) {
+				return s.PortSettings(ctx, device, port)
+			})
 	})
 }

@@ -18,8 +18,10 @@ func TestEmitIBFEC(t *testing.T) {
 		return snapshot.FECCount{Name: name, Lane: lane, Value: v}
 	}
 	p := snapshot.Port{Number: 1, Lanes: n64(2), FEC: &snapshot.IBFEC{Mode: "RS(544,514)", Counts: []snapshot.FECCount{
-		count("sync_header_errors", -1, 0), count("unknown_blocks", -1, 3), count("corrected_symbols", 0, 44), count("corrected_symbols", 1, 1<<32-1),
-		count("corrected_symbols", 2, 9), count("corrected_blocks", -1, 40), count("uncorrectable_blocks", -1, 0), count("corrected_symbols", -1, 1<<32-1),
+		count("sync_header_errors", -1, 0), count("unknown_blocks", -1, 3), count("corrected_symbols", 0, 44),
+		count("corrected_symbols", 1, 1<<32-1),
+		count("corrected_symbols", 2, 9), count("corrected_blocks", -1, 40), count("uncorrectable_blocks", -1, 0),
+		count("corrected_symbols", -1, 1<<32-1),
 		count("of a later version", -1, 1),
 	}}}
 	const at = `{device="mlx5_0",`
@@ -31,7 +33,8 @@ func TestEmitIBFEC(t *testing.T) {
 		`rdma_port_fec_lane_corrected_symbols_total` + at + `lane="0",port="1"} 44`,
 		`rdma_port_fec_unknown_blocks_total` + at + `port="1"} 3`,
 	}
-	got := samples(append([]*Desc{counterSaturated}, ibFECDescs...), func(s Sink) { emitIBFEC(s, &snapshot.Device{Name: "mlx5_0"}, &p, "1") })
+	got := samples(append([]*Desc{counterSaturated}, ibFECDescs...),
+		func(s Sink) { emitIBFEC(s, &snapshot.Device{Name: "mlx5_0"}, &p, "1") })
 	if !slices.Equal(got, want) {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
@@ -45,7 +48,9 @@ func TestOwnFEC(t *testing.T) {
 		symbols := uint64(0)
 		works := func(string, *host.Agent) (host.IBFEC, error) {
 			symbols++
-			return host.IBFEC{Mode: "RS(544,514)", Counts: []snapshot.FECCount{{Name: "corrected_symbols", Lane: -1, Value: symbols}}}, nil
+			return host.IBFEC{
+				Mode: "RS(544,514)", Counts: []snapshot.FECCount{{Name: "corrected_symbols", Lane: -1, Value: symbols}},
+			}, nil
 		}
 		broken := func(string, *host.Agent) (host.IBFEC, error) {
 			return host.IBFEC{}, &host.Error{Op: "query", Path: "LID 17", Err: syscall.EIO}
@@ -104,7 +109,8 @@ func TestOwnSettings(t *testing.T) {
 		a.answers.settings = func() (host.IBPortSettings, error) {
 			return host.IBPortSettings{}, &host.Error{Op: "query", Path: "port 1", Err: syscall.EIO}
 		}
-		if out := a.read(t); !strings.Contains(out, "symbol_error") && a.last.Counters == nil || !strings.Contains(out, "subnet io") {
+		if out := a.read(t); !strings.Contains(out, "symbol_error") && a.last.Counters == nil ||
+			!strings.Contains(out, "subnet io") {
 			t.Errorf("%s", out)
 		}
 		if got := mtu(); !slices.Equal(got, want) || a.answers.askedSettings != 2 {

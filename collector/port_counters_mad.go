@@ -17,10 +17,11 @@ type MADCounters int
 
 // The values.
 const (
-	CountersOfFiles     MADCounters = iota // ports/N/counters only
-	CountersByMAD                          // agents of the host's own ports; a failure is reported
-	CountersIfPermitted                    // the same; files without a report where the agent does not answer or is not permitted
-	CountersRecorded                       // as recorded; files where no datagram was recorded
+	CountersOfFiles MADCounters = iota // ports/N/counters only
+	CountersByMAD                      // agents of the host's own ports; a failure is reported
+	// The same; files without a report where the agent does not answer or is not permitted.
+	CountersIfPermitted
+	CountersRecorded // as recorded; files where no datagram was recorded
 )
 
 const (
@@ -33,8 +34,9 @@ const (
 	firstLID, lastLID = 1, 0xbfff
 )
 
-// ownAgent is the performance management agent of a local port, queried instead of the files of ports/N/counters: one or two datagrams
-// instead of one per file. The driver answers both alike. Requests use the port's own link layer and need a link.
+// ownAgent is the performance management agent of a local port, queried instead of the files of ports/N/counters: one
+// or two datagrams instead of one per file. The driver answers both alike. Requests use the port's own link layer and
+// need a link.
 type ownAgent struct {
 	mode     MADCounters
 	agent    host.Agent
@@ -81,10 +83,11 @@ func (a *ownAgent) counters(r *reading.Reader, d *snapshot.Device, p *snapshot.P
 	p.Counters = files
 }
 
-// mayAsk reports whether the agent is queried in this round. A failure is reported until the next query. A virtual function has the LID
-// of its physical function, whose agent would answer.
+// mayAsk reports whether the agent is queried in this round. A failure is reported until the next query. A virtual
+// function has the LID of its physical function, whose agent would answer.
 func (a *ownAgent) mayAsk(r *reading.Reader, d *snapshot.Device, p *snapshot.Port) bool {
-	if a.mode == CountersOfFiles || r.Host.Subnet == nil || p.LinkLayer != "InfiniBand" || d.FunctionType != snapshot.Physical {
+	if a.mode == CountersOfFiles || r.Host.Subnet == nil || p.LinkLayer != "InfiniBand" ||
+		d.FunctionType != snapshot.Physical {
 		return false
 	}
 	if p.Unread || !isActive(p) || p.LID == nil || !isLID(*p.LID) {
@@ -102,8 +105,8 @@ func (a *ownAgent) mayAsk(r *reading.Reader, d *snapshot.Device, p *snapshot.Por
 	return true
 }
 
-// fillsTransmitWait reports whether a driver fills PortXmitWait without announcing it in ClassPortInfo (drivers/infiniband/hw/mlx5/mad.c,
-// pma_cnt_assign).
+// fillsTransmitWait reports whether a driver fills PortXmitWait without announcing it in ClassPortInfo
+// (drivers/infiniband/hw/mlx5/mad.c, pma_cnt_assign).
 func fillsTransmitWait(driver string) bool { return driver == "mlx5_core" }
 
 // note stores the outcome of a query. A missing recording is no failure.
@@ -130,7 +133,9 @@ func askOwn[T any](a *ownAgent, r *reading.Reader, port, requests int, query age
 type agentQuery[T any] = func(s host.Subnet, ctx context.Context, device string, port int, a *host.Agent) (T, error)
 
 // askAgent is bounded for a query through a port.
-func askAgent[T any](r *reading.Reader, turn string, timeout time.Duration, port int, a *host.Agent, query agentQuery[T]) (T, error) {
+func askAgent[T any](
+	r *reading.Reader, turn string, timeout time.Duration, port int, a *host.Agent, query agentQuery[T],
+) (T, error) {
 	type answer struct {
 		value T
 		agent host.Agent
@@ -146,9 +151,11 @@ func askAgent[T any](r *reading.Reader, turn string, timeout time.Duration, port
 	return got.value, err
 }
 
-// bounded runs a query in its own turn with a time limit: a hung driver call costs only this query. ask may continue to use its variables
-// after the limit.
-func bounded[T any](r *reading.Reader, turn string, timeout time.Duration, ask func(context.Context) (T, error)) (T, error) {
+// bounded runs a query in its own turn with a time limit: a hung driver call costs only this query. ask may continue to
+// use its variables after the limit.
+func bounded[T any](
+	r *reading.Reader, turn string, timeout time.Duration, ask func(context.Context) (T, error),
+) (T, error) {
 	ctx, cancel := context.WithTimeout(r.Ctx, timeout)
 	defer cancel()
 	var got, none T
@@ -179,7 +186,8 @@ func (d *pmaDir) statsBut(r *reading.Reader, layer string, known []snapshot.Stat
 	return r.Stats(d.path, names)
 }
 
-// differ compares the agent's counts with the files before and after: nil where they match. A saturated file may lag behind.
+// differ compares the agent's counts with the files before and after: nil where they match. A saturated file may lag
+// behind.
 func differ(dir string, got, before, after []snapshot.Stat) error {
 	for _, s := range got {
 		low, there := statOf(before, s.Name)

@@ -97,9 +97,11 @@ const agentDir = classDir + "/mlx5_0/ports/1"
 func newAgentPort(t *testing.T, symbolErrors int) *agentPort {
 	n := func(v uint64) *uint64 { return &v }
 	a := &agentPort{
-		ownAgent: &ownAgent{mode: CountersByMAD, files: pmaDir{path: agentDir + "/counters"}}, answers: &agents{}, d: snapshot.Device{Name: "mlx5_0", Driver: "mlx5_core", FunctionType: snapshot.Physical},
+		ownAgent: &ownAgent{mode: CountersByMAD, files: pmaDir{path: agentDir + "/counters"}}, answers: &agents{},
+		d: snapshot.Device{Name: "mlx5_0", Driver: "mlx5_core", FunctionType: snapshot.Physical},
 		p: snapshot.Port{Number: 1, LinkLayer: "InfiniBand", State: n(stateActive), LID: n(17)},
-		h: machine(t, files(agentDir+"/counters/symbol_error", fmt.Sprint(symbolErrors), agentDir+"/counters/port_xmit_wait", "7", agentDir+"/counters/port_xmit_data", "1000")),
+		h: machine(t, files(agentDir+"/counters/symbol_error", fmt.Sprint(symbolErrors), agentDir+"/counters/port_xmit_wait",
+			"7", agentDir+"/counters/port_xmit_data", "1000")),
 	}
 	a.h.Subnet, a.h.Now, a.h.Turns, a.h.Meter = a.answers, time.Now, host.NewTurns(), &host.Meter{}
 	return a
@@ -125,14 +127,16 @@ func (a *agentPort) read(t *testing.T) string {
 	a.took = time.Since(start)
 	var out []string
 	for _, l := range samples(pmaDescs(), func(s Sink) { emitPMA(s, &a.d, &p, "1") }) {
-		l = strings.NewReplacer("rdma_port_", "", `{device="mlx5_0",port="1"}`, "", `{counter="symbol_error",device="mlx5_0",port="1"}`, "").Replace(l)
+		l = strings.NewReplacer("rdma_port_", "", `{device="mlx5_0",port="1"}`, "",
+			`{counter="symbol_error",device="mlx5_0",port="1"}`, "").Replace(l)
 		out = append(out, l)
 	}
 	slices.Sort(out)
 	for _, i := range r.Issues {
 		out = append(out, i.Source+" "+i.Reason)
 	}
-	return fmt.Sprintf("%s; %d files, asked %d", strings.Join(out, ", "), requests(host.SourcePMA)-files, a.answers.times()-asked)
+	return fmt.Sprintf("%s; %d files, asked %d",
+		strings.Join(out, ", "), requests(host.SourcePMA)-files, a.answers.times()-asked)
 }
 
 func (a *agentPort) is(t *testing.T, when, want string) {
@@ -152,9 +156,10 @@ func TestOwnAgent(t *testing.T) {
 		answer            func(string, *host.Agent) (host.IBCounters, error)
 	}{
 		{
-			name: "all", symbolErrors: 5, answer: tells(false, stat("symbol_error", 5), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000)),
-			first: "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1",
-			then:  "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 0 files, asked 1",
+			name: "all", symbolErrors: 5,
+			answer: tells(false, stat("symbol_error", 5), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000)),
+			first:  "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1",
+			then:   "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 0 files, asked 1",
 		},
 		{
 			name: "no waiting", symbolErrors: 5, answer: tells(false, stat("symbol_error", 5), stat("port_xmit_data", 1000)),
@@ -162,19 +167,22 @@ func TestOwnAgent(t *testing.T) {
 			then:  "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 1 files, asked 1",
 		},
 		{
-			name: "beyond the end of the file", symbolErrors: 65535, answer: tells(true, stat("symbol_error", 70000), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000)),
-			first: "symbol_errors_total 70000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1",
-			then:  "symbol_errors_total 70000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 0 files, asked 1",
+			name: "beyond the end of the file", symbolErrors: 65535,
+			answer: tells(true, stat("symbol_error", 70000), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000)),
+			first:  "symbol_errors_total 70000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1",
+			then:   "symbol_errors_total 70000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 0 files, asked 1",
 		},
 		{
-			name: "at the end of both", symbolErrors: 65535, answer: tells(false, stat("symbol_error", 65535), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000)),
-			first: "counter_saturated 1, symbol_errors_total 65535, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1",
-			then:  "counter_saturated 1, symbol_errors_total 65535, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 0 files, asked 1",
+			name: "at the end of both", symbolErrors: 65535,
+			answer: tells(false, stat("symbol_error", 65535), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000)),
+			first:  "counter_saturated 1, symbol_errors_total 65535, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1",
+			then:   "counter_saturated 1, symbol_errors_total 65535, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 0 files, asked 1",
 		},
 		{
-			name: "counts the port, the driver its function", symbolErrors: 5, answer: tells(false, stat("symbol_error", 5), stat("port_xmit_data", 1001)),
-			first: "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet io; 6 files, asked 1",
-			then:  "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet io; 3 files, asked 0",
+			name: "counts the port, the driver its function", symbolErrors: 5,
+			answer: tells(false, stat("symbol_error", 5), stat("port_xmit_data", 1001)),
+			first:  "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet io; 6 files, asked 1",
+			then:   "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet io; 3 files, asked 0",
 		},
 		{
 			name: "behind the files", symbolErrors: 5, answer: tells(false, stat("symbol_error", 4)),
@@ -201,8 +209,8 @@ func TestOwnAgent(t *testing.T) {
 	}
 }
 
-// TestOwnAgentFails: files replace the agent in the round in which it fails, without a step of a counter, and it is queried again after
-// agentRetryAfter, or after a link loss.
+// TestOwnAgentFails: files replace the agent in the round in which it fails, without a step of a counter, and it is
+// queried again after agentRetryAfter, or after a link loss.
 func TestOwnAgentFails(t *testing.T) {
 	a := newAgentPort(t, 65535)
 	now := time.Now()
@@ -233,22 +241,25 @@ func TestOwnAgentFails(t *testing.T) {
 	a.is(t, "then", byMAD)
 }
 
-// TestAgentIfPermitted: without a permission the counters come from the files, and nothing is reported; it is tried again, as it may be
-// granted.
+// TestAgentIfPermitted: without a permission the counters come from the files, and nothing is reported; it is tried
+// again, as it may be granted.
 func TestAgentIfPermitted(t *testing.T) {
 	a := newAgentPort(t, 65000)
 	a.mode = CountersIfPermitted
 	now := time.Now()
 	a.h.Now = func() time.Time { return now }
 	const byFiles = "symbol_errors_total 65000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 3 files, asked "
-	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.ENOENT, syscall.ENXIO, syscall.ETIMEDOUT} {
+	for _, errno := range []syscall.Errno{
+		syscall.EACCES, syscall.EPERM, syscall.ENOENT, syscall.ENXIO, syscall.ETIMEDOUT,
+	} {
 		a.answers.answer(fails(errno))
 		a.is(t, errno.Error(), byFiles+"1")
 		a.is(t, "rests", byFiles+"0")
 		now = now.Add(agentRetryAfter)
 	}
 	a.answers.answer(tells(true, stat("symbol_error", 65000), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000)))
-	a.is(t, "permitted", "symbol_errors_total 65000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1")
+	a.is(t, "permitted",
+		"symbol_errors_total 65000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1")
 	a.is(t, "then", "symbol_errors_total 65000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 0 files, asked 1")
 }
 
@@ -276,7 +287,8 @@ func TestOwnAgentHangs(t *testing.T) {
 		close(free)
 		time.Sleep(agentRetryAfter)
 		a.answers.answer(good)
-		a.is(t, "it is back", "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1")
+		a.is(t, "it is back",
+			"symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1")
 	})
 }
 
@@ -301,7 +313,8 @@ func TestNotAsked(t *testing.T) {
 			change(a)
 			for range 2 {
 				got := a.read(t)
-				if got, _, _ := strings.Cut(got, "transmit_wait"); name != "Ethernet" && !strings.HasPrefix(got, "symbol_errors_total 5, transmit_bytes_total 4000") {
+				if got, _, _ := strings.Cut(got, "transmit_wait"); name != "Ethernet" &&
+					!strings.HasPrefix(got, "symbol_errors_total 5, transmit_bytes_total 4000") {
 					t.Error(got)
 				}
 				if !strings.HasSuffix(got, " 7; 3 files, asked 0") {
@@ -315,9 +328,11 @@ func TestNotAsked(t *testing.T) {
 // TestRecordedAgent: a replay has the recorded counters, and files where none were recorded.
 func TestRecordedAgent(t *testing.T) {
 	a := newAgentPort(t, 5)
-	a.h.Subnet = machine(t, "-- subnet/mlx5_0/1/agent/17-1 --\nsymbol_error: 4\nport_xmit_wait: 6\nport_xmit_data: 900\n").Subnet
+	a.h.Subnet = machine(t,
+		"-- subnet/mlx5_0/1/agent/17-1 --\nsymbol_error: 4\nport_xmit_wait: 6\nport_xmit_data: 900\n").Subnet
 	a.mode = CountersRecorded
 	a.is(t, "recorded", "symbol_errors_total 4, transmit_bytes_total 3600, transmit_wait_ticks_total 6; 0 files, asked 0")
 	*a.p.LID = 18
-	a.is(t, "not recorded", "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 3 files, asked 0")
+	a.is(t, "not recorded",
+		"symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 3 files, asked 0")
 }

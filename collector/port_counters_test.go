@@ -11,11 +11,12 @@ import (
 // Bits in the MAD, and the unit.
 func TestPMACounters(t *testing.T) {
 	bits := map[string]uint{
-		"symbol_error": 16, "link_error_recovery": 8, "link_downed": 8, "port_rcv_errors": 16, "port_rcv_remote_physical_errors": 16,
-		"port_rcv_switch_relay_errors": 16, "port_xmit_discards": 16, "port_xmit_constraint_errors": 8, "port_rcv_constraint_errors": 8,
-		"local_link_integrity_errors": 4, "excessive_buffer_overrun_errors": 4, "VL15_dropped": 16, "port_xmit_wait": 32,
-		"port_xmit_data": 64, "port_rcv_data": 64, "port_xmit_packets": 64, "port_rcv_packets": 64,
-		"unicast_xmit_packets": 64, "unicast_rcv_packets": 64, "multicast_xmit_packets": 64, "multicast_rcv_packets": 64,
+		"symbol_error": 16, "link_error_recovery": 8, "link_downed": 8, "port_rcv_errors": 16,
+		"port_rcv_remote_physical_errors": 16, "port_rcv_switch_relay_errors": 16, "port_xmit_discards": 16,
+		"port_xmit_constraint_errors": 8, "port_rcv_constraint_errors": 8, "local_link_integrity_errors": 4,
+		"excessive_buffer_overrun_errors": 4, "VL15_dropped": 16, "port_xmit_wait": 32, "port_xmit_data": 64,
+		"port_rcv_data": 64, "port_xmit_packets": 64, "port_rcv_packets": 64, "unicast_xmit_packets": 64,
+		"unicast_rcv_packets": 64, "multicast_xmit_packets": 64, "multicast_rcv_packets": 64,
 	}
 	for _, c := range pmaCounters {
 		if c.bits != bits[c.file] {
@@ -52,7 +53,8 @@ func TestSaturation(t *testing.T) {
 		{"mlx5_core", snapshot.Stat{Name: "a_file_to_come", Value: 1}, nil},
 	} {
 		t.Run(fmt.Sprintf("%s %s %v", c.driver, c.stat.Name, c.stat.Value), func(t *testing.T) {
-			got := samples(pmaDescs(), func(s Sink) { emitPMA(s, d(c.driver), &snapshot.Port{Counters: []snapshot.Stat{c.stat}}, "1") })
+			got := samples(pmaDescs(),
+				func(s Sink) { emitPMA(s, d(c.driver), &snapshot.Port{Counters: []snapshot.Stat{c.stat}}, "1") })
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%s %+v:\n%q\nwant\n%q", c.driver, c.stat, got, c.want)
 			}
@@ -65,15 +67,22 @@ func TestIdleOnInfiniBand(t *testing.T) {
 	for layer, want := range map[string][]string{
 		"InfiniBand": {`rdma_port_transmit_packets_total{device="d",port="1"} 9`, `rdma_port_transmit_multicast_packets_total{device="d",port="1"} 2`},
 		"Ethernet": {
-			`rdma_port_transmit_packets_total{device="d",port="1"} 9`, `rdma_port_transmit_unicast_packets_total{device="d",port="1"} 7`,
-			`rdma_port_transmit_multicast_packets_total{device="d",port="1"} 2`, `rdma_port_receive_switch_relay_errors_total{device="d",port="1"} 0`,
+			`rdma_port_transmit_packets_total{device="d",port="1"} 9`,
+			`rdma_port_transmit_unicast_packets_total{device="d",port="1"} 7`,
+			`rdma_port_transmit_multicast_packets_total{device="d",port="1"} 2`,
+			`rdma_port_receive_switch_relay_errors_total{device="d",port="1"} 0`,
 		},
 	} {
 		t.Run(layer, func(t *testing.T) {
 			p := &snapshot.Port{LinkLayer: layer, Counters: []snapshot.Stat{
-				{Name: "port_xmit_packets", Value: 9}, {Name: "unicast_xmit_packets", Value: 7}, {Name: "multicast_xmit_packets", Value: 2}, {Name: "port_rcv_switch_relay_errors"},
+				{Name: "port_xmit_packets", Value: 9},
+				{Name: "unicast_xmit_packets", Value: 7},
+				{Name: "multicast_xmit_packets", Value: 2},
+				{Name: "port_rcv_switch_relay_errors"},
 			}}
-			if got := samples(pmaDescs(), func(s Sink) { emitPMA(s, &snapshot.Device{Name: "d"}, p, "1") }); !slices.Equal(got, want) {
+			if got := samples(pmaDescs(), func(s Sink) {
+				emitPMA(s, &snapshot.Device{Name: "d"}, p, "1")
+			}); !slices.Equal(got, want) {
 				t.Errorf("%q", got)
 			}
 		})
@@ -103,7 +112,8 @@ func TestCounterOfAllOnes(t *testing.T) {
 	r := readerOf(t, "-- sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data --\n18446744073709551615\n-- sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data --\n18446744073709551614\n")
 	d := pmaDir{path: "sys/class/infiniband/mlx5_0/ports/1/counters"}
 	got := d.stats(r, "Ethernet")
-	if fmt.Sprint(got) != "[{port_xmit_data 18446744073709551614}]" || len(r.Issues) != 1 || r.Issues[0].Reason != "malformed" {
+	if fmt.Sprint(got) != "[{port_xmit_data 18446744073709551614}]" || len(r.Issues) != 1 ||
+		r.Issues[0].Reason != "malformed" {
 		t.Errorf("%v, issues %v", got, r.Issues)
 	}
 }

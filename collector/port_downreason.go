@@ -11,7 +11,8 @@ import (
 var portDownReason = &Desc{
 	Name: "rdma_port_link_down_reason_info", Type: gauge, Scope: scopePort,
 	Help:   "Reason reported by the driver for a netdev's link being down, always 1. Absent while the link is up, and where the driver reports none.",
-	Labels: []string{"device", "port", "netdev", "reason", "detail"}, Source: "ethtool netlink LINKSTATE_GET, ext_state and ext_substate",
+	Labels: []string{"device", "port", "netdev", "reason", "detail"},
+	Source: "ethtool netlink LINKSTATE_GET, ext_state and ext_substate",
 }
 
 // linkStates are the texts of enum ethtool_link_ext_state and, by number, of the substates of each
@@ -21,8 +22,8 @@ var linkStates = []struct {
 	substates []string // from 1
 }{
 	0: {"autonegotiation failed", []string{
-		"no partner detected", "acknowledgement not received", "next page exchange failed", "no partner detected in force mode",
-		"FEC mismatch during override", "no highest common denominator",
+		"no partner detected", "acknowledgement not received", "next page exchange failed",
+		"no partner detected in force mode", "FEC mismatch during override", "no highest common denominator",
 	}},
 	1:  {"link training failed", []string{"frame lock not acquired", "link inhibit timeout", "partner did not set receiver ready", "remote side is not ready yet"}},
 	2:  {"logical mismatch", []string{"no block lock", "no alignment marker lock", "no alignment status", "FC FEC not locked", "RS FEC not locked"}},
@@ -56,7 +57,8 @@ func downReason(s host.LinkState) (reason, detail string) {
 	return state.text, state.substates[*s.ExtSubstate-1]
 }
 
-// readLinkStates reads how often the links of the netdevs went down and, for those that are administratively up but have no link, why.
+// readLinkStates reads how often the links of the netdevs went down and, for those that are administratively up but
+// have no link, why.
 func readLinkStates(r *reading.Reader, netdevs []snapshot.Netdev, up bool) {
 	for i := range netdevs {
 		nd := &netdevs[i]

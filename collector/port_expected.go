@@ -19,18 +19,21 @@ const expectedSources = "pin (--config.file), link_modes (advertised by both end
 
 var (
 	portExpectedRate = &Desc{
-		Name: "rdma_port_expected_rate_bytes_per_second", Beside: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Name: "rdma_port_expected_rate_bytes_per_second", Beside: "rdma_bond_member_expected_rate_bytes_per_second",
+		Of: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
 		Help:   "Expected data rate of the link. Absent where there is no expectation.",
 		Labels: []string{"device", "port"}, Source: "see rdma_port_expected_rate_info",
 	}
 	portExpectedRateInfo = &Desc{
 		Name: "rdma_port_expected_rate_info", Type: gauge, Scope: scopePort,
-		Help:   "Source of the expected rate, always 1. source: " + expectedSources + "; capability where only that of the device is known (not evaluated).",
+		Help: "Source of the expected rate, always 1. source: " + expectedSources +
+			"; capability where only that of the device is known (not evaluated).",
 		Labels: []string{"device", "port", "source"},
 		Source: "--config.file; ethtool netlink LINKMODES_GET ours and peer; the other ports of the host; the state directory",
 	}
 	portExpectedWidth = &Desc{
-		Name: "rdma_port_expected_width_lanes", Beside: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_port_width_lanes", Type: gauge, Unit: "lanes", Scope: scopePort,
+		Name: "rdma_port_expected_width_lanes", Beside: "rdma_bond_member_expected_rate_bytes_per_second",
+		Of: "rdma_port_width_lanes", Type: gauge, Unit: "lanes", Scope: scopePort,
 		Help:   "Expected lanes of the link. Absent where there is no expectation.",
 		Labels: []string{"device", "port"}, Source: "see rdma_port_expected_width_info",
 	}
@@ -50,12 +53,14 @@ var (
 		Labels: []string{"device", "port", "netdev"}, Source: "/sys/class/net/NETDEV/bonding_slave/mii_status",
 	}
 	memberRate = &Desc{
-		Name: "rdma_bond_member_rate_bytes_per_second", Of: "rdma_bond_member_up", Asks: host.SourceLinkModes.Name(), Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Name: "rdma_bond_member_rate_bytes_per_second", Of: "rdma_bond_member_up", Asks: host.SourceLinkModes.Name(),
+		Type: gauge, Unit: "bytes per second", Scope: scopePort,
 		Help:   "Data rate of the link of a bond member. Absent while the link is down.",
 		Labels: []string{"device", "port", "netdev"}, Source: "ethtool netlink LINKMODES_GET speed",
 	}
 	memberExpectedRate = &Desc{
-		Name: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_bond_member_up", Asks: host.SourceLinkModes.Name(), Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Name: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_bond_member_up", Asks: host.SourceLinkModes.Name(),
+		Type: gauge, Unit: "bytes per second", Scope: scopePort,
 		Help:   "Expected data rate of the link of a bond member. Absent where there is no expectation.",
 		Labels: []string{"device", "port", "netdev"}, Source: "see rdma_bond_member_expected_rate_info",
 	}
@@ -114,7 +119,8 @@ func (st *portState) withLinks(r *reading.Reader, netdevs []snapshot.Netdev) {
 	}
 }
 
-// lastingID is the identifier of a link in the memory; empty for links of devices that are created and removed with jobs.
+// lastingID is the identifier of a link in the memory; empty for links of devices that are created and removed with
+// jobs.
 func lastingID(d *snapshot.Device, port int, netdev string) string {
 	if d.FunctionType != snapshot.Physical {
 		return ""
@@ -122,14 +128,14 @@ func lastingID(d *snapshot.Device, port int, netdev string) string {
 	return expect.LinkID(d.NodeGUID, d.PCIAddress, port, netdev)
 }
 
-// isPart reports whether a device is part of another one on this host and has its links. A virtual function in a guest without its
-// physical function is a device like others.
+// isPart reports whether a device is part of another one on this host and has its links. A virtual function in a guest
+// without its physical function is a device like others.
 func isPart(d *snapshot.Device) bool {
 	return d.FunctionType == snapshot.SubFunction || d.PhysicalFunction != ""
 }
 
-// remember sets for each port whether it was ACTIVE and what its link is expected to have, and stores the present values. It reports
-// whether all inputs were the same as in the previous round.
+// remember sets for each port whether it was ACTIVE and what its link is expected to have, and stores the present
+// values. It reports whether all inputs were the same as in the previous round.
 func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bool) {
 	c.common.of(devices)
 	for i := range devices {

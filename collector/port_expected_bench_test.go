@@ -16,12 +16,16 @@ func BenchmarkRemember(b *testing.B) {
 	var devices []snapshot.Device
 	for i := range 8 {
 		devices = append(devices, snapshot.Device{
-			Name: fmt.Sprintf("mlx5_%d", i), NodeGUID: fmt.Sprintf("b83f:d203:0050:a1c%d", i), PCIAddress: fmt.Sprintf("0000:%d8:00.0", i),
-			Driver: "mlx5_core", BoardID: "MT_0000000838", FunctionType: snapshot.Physical,
+			Name: fmt.Sprintf("mlx5_%d", i), NodeGUID: fmt.Sprintf("b83f:d203:0050:a1c%d", i),
+			PCIAddress: fmt.Sprintf("0000:%d8:00.0", i),
+			Driver:     "mlx5_core", BoardID: "MT_0000000838", FunctionType: snapshot.Physical,
 			Ports: []snapshot.Port{{Number: 1, LinkLayer: "InfiniBand", State: num(4), Rate: &rate, Lanes: num(4)}},
 		})
 	}
-	ib := &infiniBand{memory: expect.NewMemory(expect.Data{}), conf: &siteConfig{}, common: newCommonLinks(), ports: map[deviceKey]map[int]*portHistory{}, roles: roles{ports: map[roleKey]*roleState{}}}
+	ib := &infiniBand{
+		memory: expect.NewMemory(expect.Data{}), conf: &siteConfig{}, common: newCommonLinks(),
+		ports: map[deviceKey]map[int]*portHistory{}, roles: roles{ports: map[roleKey]*roleState{}},
+	}
 	now := time.Now()
 	b.ReportAllocs()
 	for b.Loop() {

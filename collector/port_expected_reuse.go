@@ -7,8 +7,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// evaluated caches the roles and expectations of the last round. In most rounds their inputs have not changed, and they are reused at a
-// fraction of the cost.
+// evaluated caches the roles and expectations of the last round. In most rounds their inputs have not changed, and they
+// are reused at a fraction of the cost.
 type evaluated struct {
 	site    *site.Config
 	version uint64 // of the memory
@@ -36,16 +36,21 @@ func appendFacts(out []linkFacts, devices []snapshot.Device) []linkFacts {
 	for i := range devices {
 		d := &devices[i]
 		out = append(out, linkFacts{
-			device: d.Name, guid: d.NodeGUID, pci: d.PCIAddress, physical: d.PhysicalFunction, board: d.BoardID, hca: d.HCAType, driver: d.Driver, kind: d.FunctionType,
+			device: d.Name, guid: d.NodeGUID, pci: d.PCIAddress, physical: d.PhysicalFunction, board: d.BoardID, hca: d.HCAType,
+			driver: d.Driver, kind: d.FunctionType,
 			path: d.Path, numa: d.NUMANode, emulated: d.Emulated, nvlink: d.ManagesNVLink,
 		})
 		for j := range d.Ports {
 			p := &d.Ports[j]
-			out = append(out, linkFacts{port: p.Number, layer: p.LinkLayer, wire: p.Wire, active: isActive(p), rate: valueOf(p.Rate), lanes: valueOf(p.Lanes), commonRate: valueOf(p.CommonRate), commonLanes: valueOf(p.CommonLanes)})
+			out = append(out, linkFacts{
+				port: p.Number, layer: p.LinkLayer, wire: p.Wire, active: isActive(p), rate: valueOf(p.Rate),
+				lanes: valueOf(p.Lanes), commonRate: valueOf(p.CommonRate), commonLanes: valueOf(p.CommonLanes),
+			})
 			for k := range p.Netdev {
 				nd := &p.Netdev[k]
 				out = append(out, linkFacts{
-					netdev: nd.Name, wire: nd.Wire, member: nd.Member, active: valueOf(nd.Up), rate: valueOf(nd.Rate), lanes: valueOf(nd.Lanes),
+					netdev: nd.Name, wire: nd.Wire, member: nd.Member, active: valueOf(nd.Up), rate: valueOf(nd.Rate),
+					lanes:      valueOf(nd.Lanes),
 					commonRate: valueOf(nd.CommonRate), commonLanes: valueOf(nd.CommonLanes), capable: valueOf(nd.CapableRate),
 				})
 			}

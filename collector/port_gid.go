@@ -11,7 +11,8 @@ import (
 
 var (
 	portRoCEv2GIDs = &Desc{
-		Name: "rdma_port_roce_v2_gid_entries", Of: ethernetPorts, Asks: host.SourcePortTables.Name(), Type: gauge, Scope: scopePort,
+		Name: "rdma_port_roce_v2_gid_entries", Of: ethernetPorts, Asks: host.SourcePortTables.Name(),
+		Type: gauge, Scope: scopePort,
 		Help:   "RoCE v2 entries in the GID table, by address family: ipv4 (IPv4-mapped), ipv6 (global or unique local), link_local (created by the kernel for every netdev, not routed).",
 		Labels: []string{"device", "port", "family"}, Source: "ports/N/gids, ports/N/gid_attrs/types",
 	}
@@ -38,8 +39,8 @@ func gidFamily(gid string) string {
 	return "ipv6"
 }
 
-// roceV2GIDs groups the named RoCE v2 entries of a GID table by address family; nil if one of them cannot be parsed (its family is
-// unknown). The kernel answers from its own table.
+// roceV2GIDs groups the named RoCE v2 entries of a GID table by address family; nil if one of them cannot be parsed
+// (its family is unknown). The kernel answers from its own table.
 func roceV2GIDs(r *reading.Reader, dir string, names []string) map[string]snapshot.GIDFamily {
 	out := map[string]snapshot.GIDFamily{}
 	for _, name := range names {

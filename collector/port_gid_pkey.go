@@ -10,7 +10,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// readGIDs counts the GID table entries in use (those with a type), and groups the RoCE v2 ones; nil if not all could be read.
+// readGIDs counts the GID table entries in use (those with a type), and groups the RoCE v2 ones; nil if not all could
+// be read.
 func readGIDs(r *reading.Reader, dir, linkLayer string) (map[string]uint64, map[string]snapshot.GIDFamily) {
 	names, err := r.Host.Files.List(dir + "/gids")
 	if err != nil {
@@ -47,7 +48,8 @@ func readGIDs(r *reading.Reader, dir, linkLayer string) (map[string]uint64, map[
 	return count, roceV2GIDs(r, dir, v2)
 }
 
-// emptyPKeys ends the P_Key table: on mlx5 each entry costs a firmware command, and subnet managers fill it from the start.
+// emptyPKeys ends the P_Key table: on mlx5 each entry costs a firmware command, and subnet managers fill it from the
+// start.
 const emptyPKeys = 8
 
 // readPKeys counts and lists the P_Keys; nil if one cannot be read. iWARP ports have no table.

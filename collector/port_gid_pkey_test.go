@@ -97,7 +97,8 @@ func TestPKeys(t *testing.T) {
 func TestGarbledPKeys(t *testing.T) {
 	for _, text := range []string{"0x18001", "0xfffffffff", "x", "-1"} {
 		r := readerOf(t, pkeyTable(16, map[int]string{0: "0xffff", 1: text}))
-		if n, table := readPKeys(r, portOne); n != nil || table != nil || len(r.Issues) != 1 || r.Issues[0].Reason != "malformed" {
+		if n, table := readPKeys(r, portOne); n != nil || table != nil || len(r.Issues) != 1 ||
+			r.Issues[0].Reason != "malformed" {
 			t.Errorf("%q: %v, %v, %v", text, value(n), table, r.Issues)
 		}
 	}

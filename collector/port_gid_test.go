@@ -56,7 +56,8 @@ func TestRoCEv2GIDs(t *testing.T) {
 			for i, e := range c.table {
 				switch {
 				case e.kind == "":
-					fmt.Fprintf(&b, "-- %s/gids/%d --\n%s\n-- %s/gid_attrs/types/%d !EINVAL --\n", portOne, i, "0000:0000:0000:0000:0000:0000:0000:0000", portOne, i)
+					fmt.Fprintf(&b, "-- %s/gids/%d --\n%s\n-- %s/gid_attrs/types/%d !EINVAL --\n",
+						portOne, i, "0000:0000:0000:0000:0000:0000:0000:0000", portOne, i)
 					continue
 				case e.gid[0] == '!':
 					fmt.Fprintf(&b, "-- %s/gids/%d %s --\n", portOne, i, e.gid)

@@ -52,19 +52,20 @@ func (h *portHistory) note(p *snapshot.Port) {
 // fullLinkDowned is where link_downed of an InfiniBand port saturates.
 const fullLinkDowned = 255
 
-// countDowns sets the link-down count from the driver's own statistics where LINKSTATE_GET has none: on an InfiniBand port only when its
-// own counter may be saturated.
+// countDowns sets the link-down count from the driver's own statistics where LINKSTATE_GET has none: on an InfiniBand
+// port only when its own counter may be saturated.
 func (c *infiniBand) countDowns(d *snapshot.Device, p *snapshot.Port, nd *snapshot.Netdev, now time.Time) {
 	if nd.DownEvents != nil {
 		return
 	}
-	if n := c.stats.linkDowns(d.Name, p.Number, nd.Name, now); n != nil && (p.LinkLayer == "Ethernet" || *n >= fullLinkDowned) {
+	if n := c.stats.linkDowns(d.Name, p.Number, nd.Name, now); n != nil &&
+		(p.LinkLayer == "Ethernet" || *n >= fullLinkDowned) {
 		nd.DownEvents = n
 	}
 }
 
-// count sets the carrier transitions of Ethernet netdevs. The carrier of an IPoIB netdev depends on the subnet manager and multicast more
-// than on the link.
+// count sets the carrier transitions of Ethernet netdevs. The carrier of an IPoIB netdev depends on the subnet manager
+// and multicast more than on the link.
 func (c *infiniBand) count(devices []snapshot.Device, now time.Time) {
 	for i := range devices {
 		for j := range devices[i].Ports {

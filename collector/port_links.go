@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// linkWatch counts non-administrative carrier changes of netdevs. The total comes from the kernel's counts, which are complete; the
-// administrative part from events, or without events from IFF_UP at each reading.
+// linkWatch counts non-administrative carrier changes of netdevs. The total comes from the kernel's counts, which are
+// complete; the administrative part from events, or without events from IFF_UP at each reading.
 type linkWatch struct {
 	mu        sync.Mutex
 	listening bool
@@ -41,8 +41,8 @@ type link struct {
 	owed  uint64 // expected ups after the last administrative down
 	ups   uint64 // not administrative, since the netdev was first seen
 	downs uint64
-	// on is ups less downs while there is a carrier; nil until an event. It depends on the driver: a netdev is created with a carrier,
-	// which most drivers clear before they register it.
+	// on is ups less downs while there is a carrier; nil until an event. It depends on the driver: a netdev is created
+	// with a carrier, which most drivers clear before they register it.
 	on *int64
 
 	readAt    time.Time
@@ -51,8 +51,8 @@ type link struct {
 }
 
 const (
-	// settle is longer than the kernel delays an event (1 s, net/core/link_watch.c). A read of the counts may coincide with an
-	// administrative change, which the following event reports. After this time no event is expected.
+	// settle is longer than the kernel delays an event (1 s, net/core/link_watch.c). A read of the counts may coincide
+	// with an administrative change, which the following event reports. After this time no event is expected.
 	settle = 3 * time.Second
 	// linkRetention is how long a netdev is kept that is no longer read: a driver reload is shorter.
 	linkRetention = time.Hour
@@ -94,8 +94,8 @@ func (w *linkWatch) note(e host.LinkEvent) {
 	}
 }
 
-// transitions records a reading of an interface's counts and returns the non-administrative transitions so far. Earlier changes of
-// another interface with the same name are unknown.
+// transitions records a reading of an interface's counts and returns the non-administrative transitions so far. Earlier
+// changes of another interface with the same name are unknown.
 func (w *linkWatch) transitions(netdev string, index uint64, read carrier, at time.Time) (ups, downs uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,8 +116,8 @@ func (w *linkWatch) transitions(netdev string, index uint64, read carrier, at ti
 	return l.ups, l.downs
 }
 
-// wait defers a reading that is ahead of the events until the next event; after settle that event was lost. A reading from before the
-// last event is dropped.
+// wait defers a reading that is ahead of the events until the next event; after settle that event was lost. A reading
+// from before the last event is dropped.
 func (l *link) wait(read carrier, at time.Time) {
 	if l.waiting != nil && l.waiting.after(l.last) && at.Sub(l.waitingAt) >= settle {
 		l.advance(*l.waiting)
@@ -132,7 +132,8 @@ func (l *link) wait(read carrier, at time.Time) {
 
 // advance moves on to a later moment.
 //
-//   - A netdev that was up and is not any more lost its carrier by that, if it has none: the last fall is administrative.
+//   - A netdev that was up and is not any more lost its carrier by that, if it has none: the last fall is
+//     administrative.
 //   - All falls while it was down are: some drivers report the loss of the link a little later.
 //   - An administrative fall is followed by a rise: when the netdev is set up again, or after the training of the link.
 func (l *link) advance(now carrier) {
@@ -180,7 +181,8 @@ func newDeviceWatch() *deviceWatch {
 	return &deviceWatch{names: map[uint64]string{}, received: map[string]uint64{}, count: map[deviceKey]uint64{}}
 }
 
-// run listens until ctx ends. A kernel without device notifications, or without permission to receive them, is no error.
+// run listens until ctx ends. A kernel without device notifications, or without permission to receive them, is no
+// error.
 func (w *deviceWatch) run(ctx context.Context, events host.Events) error {
 	err := events.Devices(ctx, func() {
 		w.mu.Lock()
@@ -194,7 +196,8 @@ func (w *deviceWatch) run(ctx context.Context, events host.Events) error {
 	return err
 }
 
-// note records an event. A device registers under its kernel name and is renamed afterwards: its registration moves with it.
+// note records an event. A device registers under its kernel name and is renamed afterwards: its registration moves
+// with it.
 func (w *deviceWatch) note(e host.DeviceEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,7 +220,8 @@ func (w *deviceWatch) note(e host.DeviceEvent) {
 	}
 }
 
-// registrations returns the registrations of a device just read, under any name it had before; nil where the kernel does not report them.
+// registrations returns the registrations of a device just read, under any name it had before; nil where the kernel
+// does not report them.
 func (w *deviceWatch) registrations(d *snapshot.Device) *uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

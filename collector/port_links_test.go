@@ -48,7 +48,10 @@ func (w *linkWatch) play(steps ...step) string {
 		case "read":
 			ups, downs = w.transitions("eth0", index, carrier{ups: s.ups, downs: s.downs, admin: s.admin}, now)
 		default:
-			w.note(host.LinkEvent{Index: index, Name: "eth0", Up: s.admin, Carrier: s.admin && s.ups >= s.downs, CarrierUpCount: &s.ups, CarrierDownCount: &s.downs, Deleted: s.kind == "deleted"})
+			w.note(host.LinkEvent{
+				Index: index, Name: "eth0", Up: s.admin, Carrier: s.admin && s.ups >= s.downs, CarrierUpCount: &s.ups,
+				CarrierDownCount: &s.downs, Deleted: s.kind == "deleted",
+			})
 		}
 	}
 	return fmt.Sprint(downs, " ", ups)
@@ -141,7 +144,10 @@ func FuzzTransitionsNeverFall(f *testing.F) {
 			case 0:
 				w.listen(b&2 != 0)
 			case 1:
-				w.note(host.LinkEvent{Index: uint64(b & 8), Name: "eth0", Up: admin, Carrier: b&2 != 0, CarrierUpCount: &u, CarrierDownCount: &d, Deleted: b&0x36 == 0})
+				w.note(host.LinkEvent{
+					Index: uint64(b & 8), Name: "eth0", Up: admin, Carrier: b&2 != 0, CarrierUpCount: &u, CarrierDownCount: &d,
+					Deleted: b&0x36 == 0,
+				})
 			default:
 				newUps, newDowns := w.transitions("eth0", uint64(b&8), carrier{ups: u, downs: d, admin: admin}, now)
 				if newUps < ups || newDowns < downs || newUps > ups+most || newDowns > downs+most {
@@ -190,7 +196,9 @@ func TestTransitionsOfInfiniBandPorts(t *testing.T) {
 			ib := &infiniBand{ports: map[deviceKey]map[int]*portHistory{}}
 			got := ""
 			for _, s := range c.states {
-				devices := []snapshot.Device{{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, LinkLayer: "InfiniBand", State: s}}}}
+				devices := []snapshot.Device{
+					{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, LinkLayer: "InfiniBand", State: s}}},
+				}
 				ib.history(&devices[0], &devices[0].Ports[0])
 				got = "none"
 				if tr := devices[0].Ports[0].Transitions; tr != nil {

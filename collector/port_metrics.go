@@ -38,7 +38,8 @@ var (
 		Labels: []string{"device", "port", "netdev"}, Source: "/sys/class/net/NETDEV/flags",
 	}
 	portIPoIBState = &Desc{
-		Name: "rdma_port_ipoib_state_id", Of: infinibandPorts, Asks: host.SourceNetdev.Name(), Beside: "rdma_port_state_id", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_ipoib_state_id", Of: infinibandPorts, Asks: host.SourceNetdev.Name(), Beside: "rdma_port_state_id",
+		Type: gauge, Scope: scopePort,
 		Help:   "State of the IPoIB interface of an InfiniBand port: 0 administratively down, 1 up but not operational (broadcast group of its partition not joined), 2 operational. Absent without IPoIB; child interfaces of further P_Keys are not included.",
 		Labels: []string{"device", "port", "netdev"}, Source: "/sys/class/net/NETDEV/flags, operstate",
 	}
@@ -60,12 +61,14 @@ var (
 		Source: "ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12); else ethtool -S, link_down_events_phy of mlx5, link_down_events of bnxt_en",
 	}
 	portRate = &Desc{
-		Name: "rdma_port_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Asks: host.SourcePortFiles.Name(), Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Name: "rdma_port_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Asks: host.SourcePortFiles.Name(),
+		Type: gauge, Unit: "bytes per second", Scope: scopePort,
 		Help:   "Data rate of the link. Absent while the link is down, and where the driver reports no valid rate.",
 		Labels: []string{"device", "port"}, Source: "ports/N/rate; ethtool netlink LINKMODES speed on Ethernet",
 	}
 	portWidth = &Desc{
-		Name: "rdma_port_width_lanes", Of: "rdma_port_rate_bytes_per_second", Asks: host.SourcePortFiles.Name(), Type: gauge, Unit: "lanes", Scope: scopePort,
+		Name: "rdma_port_width_lanes", Of: "rdma_port_rate_bytes_per_second", Asks: host.SourcePortFiles.Name(), Type: gauge,
+		Unit: "lanes", Scope: scopePort,
 		Help:   "Lanes in use by the link. Absent while the link is down, and where the driver does not report lanes.",
 		Labels: []string{"device", "port"}, Source: "ports/N/rate; ethtool netlink LINKMODES lanes on Ethernet",
 	}
@@ -85,12 +88,15 @@ var (
 		Labels: []string{"device", "port"}, Source: "RDMA netlink PORT_GET, ports/N/lid_mask_count",
 	}
 	portIsSM = &Desc{
-		Name: "rdma_port_is_subnet_manager", Of: infinibandPorts, Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
+		Name: "rdma_port_is_subnet_manager", Of: infinibandPorts, Asks: host.SourcePortFiles.Name(),
+		Type: gauge, Scope: scopePort,
 		Help:   "Whether a subnet manager runs on this InfiniBand port.",
-		Labels: []string{"device", "port"}, Source: "RDMA netlink PORT_GET, ports/N/cap_mask bit 1 (IsSM), IBA PortInfo CapabilityMask",
+		Labels: []string{"device", "port"},
+		Source: "RDMA netlink PORT_GET, ports/N/cap_mask bit 1 (IsSM), IBA PortInfo CapabilityMask",
 	}
 	portPinnedSM = &Desc{
-		Name: "rdma_port_pinned_subnet_manager", Beside: "rdma_port_is_subnet_manager", Of: infinibandPorts, Type: gauge, Scope: scopePort,
+		Name: "rdma_port_pinned_subnet_manager", Beside: "rdma_port_is_subnet_manager", Of: infinibandPorts,
+		Type: gauge, Scope: scopePort,
 		Help:   "1 for an InfiniBand port on which --config.file expects a subnet manager. Absent for others.",
 		Labels: []string{"device", "port"}, Source: "--config.file, subnet_manager",
 	}
@@ -106,7 +112,8 @@ var (
 	}
 
 	portDescs = []*Desc{
-		portInfo, portLogicalState, portPhysicalState, portWasActive, portPeersActive, portPinnedActive, portAdminUp, portIPoIBState, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
+		portInfo, portLogicalState, portPhysicalState, portWasActive, portPeersActive, portPinnedActive, portAdminUp,
+		portIPoIBState, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
 		portLID, portSMLID, portLMC, portIsSM, portPinnedSM, portGIDs, portPKeys, portDownReason,
 		portMTU, portActiveMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo, wireDuplicate, portPKeysMissing,
 	}

@@ -10,9 +10,12 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// query reads the port with a single netlink query; in sysfs each file is a query to the driver. complete is true if netlink returned
-// everything; otherwise only the states are read, because each further file is another query. ok is false if rtnl is unavailable.
-func (st *portState) query(r *reading.Reader, d *snapshot.Device, n int) (p snapshot.Port, complete bool, netdev string, ok bool) {
+// query reads the port with a single netlink query; in sysfs each file is a query to the driver. complete is true if
+// netlink returned everything; otherwise only the states are read, because each further file is another query. ok is
+// false if rtnl is unavailable.
+func (st *portState) query(
+	r *reading.Reader, d *snapshot.Device, n int,
+) (p snapshot.Port, complete bool, netdev string, ok bool) {
 	p.Number = n
 	a, complete, ok := st.portGet(r, d.Name, n, st.takesRTNL(d))
 	if !ok {
@@ -20,7 +23,8 @@ func (st *portState) query(r *reading.Reader, d *snapshot.Device, n int) (p snap
 	}
 	dir := st.dir
 	if complete && a.State != nil && *a.State >= portStates.lowest && *a.State <= portStates.highest {
-		p.State, p.PhysicalState, p.LID, p.SMLID, p.LMC, p.Capabilities = a.State, a.PhysicalState, a.LID, a.SMLID, a.LMC, a.Capabilities
+		p.State, p.PhysicalState, p.LID, p.SMLID, p.LMC, p.Capabilities = a.State, a.PhysicalState, a.LID, a.SMLID,
+			a.LMC, a.Capabilities
 		inRange(r, dir, &p)
 		return p, true, a.Netdev, true
 	}
@@ -75,9 +79,11 @@ func ethtoolDir(netdev string) string { return "ethtool/" + netdev }
 // netlinkDir names the requests for a port, as captures do.
 func netlinkDir(name string, n int) string { return "rdma/" + name + "/" + strconv.Itoa(n) }
 
-// askEthtool makes an ethtool request for a netdev, which takes rtnl. made is false if an earlier request is slow or has not returned, or
-// if the item is quarantined; an unsupported request returns the zero answer.
-func askEthtool[T any](r *reading.Reader, s host.Source, ask func(context.Context, string) (T, error), netdev string) (answer T, made bool) {
+// askEthtool makes an ethtool request for a netdev, which takes rtnl. made is false if an earlier request is slow or
+// has not returned, or if the item is quarantined; an unsupported request returns the zero answer.
+func askEthtool[T any](
+	r *reading.Reader, s host.Source, ask func(context.Context, string) (T, error), netdev string,
+) (answer T, made bool) {
 	got, made := reading.Ask(r, s, ethtoolDir(netdev), s.Name(), netdev, ask)
 	if got != nil {
 		answer = *got

@@ -17,12 +17,14 @@ type span struct{ lowest, highest uint64 }
 
 // Ranges of port values by their standards.
 var (
-	portStates     = span{1, 5}              // IBA 14.2.5.6, PortInfo.PortState; 0 is used only in Set and is no port state; 5 is the kernel's ACTIVE_DEFER
+	// IBA 14.2.5.6, PortInfo.PortState; 0 is used only in Set and is no port state; 5 is the kernel's ACTIVE_DEFER.
+	portStates     = span{1, 5}
 	physicalStates = span{0, 15}             // IBA 14.2.5.6, PortPhysicalState: 4 bits; Omni-Path has some of its own
 	lids           = span{0, math.MaxUint32} // IBA 4.1.1: 16 bits; Omni-Path: 32
 	lidMasks       = span{0, 7}              // IBA 4.1.3: 3 bits
 	nodeTypes      = span{1, 7}              // enum rdma_node_type, include/rdma/ib_verbs.h
-	mtus           = span{68, 65536}         // ETH_MIN_MTU and the MTU of lo (include/uapi/linux/if_ether.h, drivers/net/loopback.c)
+	// ETH_MIN_MTU and the MTU of lo (include/uapi/linux/if_ether.h, drivers/net/loopback.c).
+	mtus = span{68, 65536}
 )
 
 // within returns a number if it is in its range, else nil.
@@ -44,8 +46,8 @@ func inRange(r *reading.Reader, dir string, p *snapshot.Port) {
 	p.Capabilities = capabilities(r, dir, "cap_mask", p.Capabilities)
 }
 
-// capabilities are CapabilityMask (32 bits) with CapabilityMask2 (16 bits) above it (IBA 14.2.5.6). All ones are read from a device that
-// is gone.
+// capabilities are CapabilityMask (32 bits) with CapabilityMask2 (16 bits) above it (IBA 14.2.5.6). All ones are read
+// from a device that is gone.
 func capabilities(r *reading.Reader, dir, name string, n *uint64) *uint64 {
 	if n != nil && uint32(*n) == math.MaxUint32 {
 		r.Issue(host.ErrGarbled(dir+"/"+name, fmt.Appendf(nil, "%#x", *n)))

@@ -60,7 +60,9 @@ func TestIdentityTexts(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %.12q", c.file, c.text), func(t *testing.T) {
 			r := readerOf(t, "-- "+dir+"/node_type --\n1: CA\n"+"-- "+dir+"/"+c.file+" --\n"+c.text+"\n")
 			d := readIdentity(r, "mlx5_0")
-			got := map[string]string{"fw_ver": d.Firmware, "node_guid": d.NodeGUID, "board_id": d.BoardID, "hca_type": d.HCAType}[c.file]
+			got := map[string]string{
+				"fw_ver": d.Firmware, "node_guid": d.NodeGUID, "board_id": d.BoardID, "hca_type": d.HCAType,
+			}[c.file]
 			bad := 0
 			for _, i := range r.Issues {
 				if i.Reason == "malformed" {

@@ -12,8 +12,8 @@ type linkRate struct {
 	speed string // SDR … XDR; empty on kernels without a name for SDR
 }
 
-// parseRate parses "400 Gb/sec (4X NDR)" (drivers/infiniband/core/sysfs.c, rate_show): rate in Gb/s with or without ".5", number of
-// lanes, name of the speed.
+// parseRate parses "400 Gb/sec (4X NDR)" (drivers/infiniband/core/sysfs.c, rate_show): rate in Gb/s with or without
+// ".5", number of lanes, name of the speed.
 func parseRate(s string) (linkRate, bool) {
 	gb, rest, ok := strings.Cut(strings.TrimSpace(s), " Gb/sec (")
 	if !ok {
@@ -42,8 +42,8 @@ func parseRate(s string) (linkRate, bool) {
 	return linkRate{bits: f * 1e9, lanes: lanes, speed: speed}, true
 }
 
-// isGeneric reports whether a driver takes its rate from ib_get_eth_speed (drivers/infiniband/core/verbs.c), which has no lanes, at most
-// 100 Gb/s on Linux 6.1, and takes rtnl on each read. The netdev's rate is used instead.
+// isGeneric reports whether a driver takes its rate from ib_get_eth_speed (drivers/infiniband/core/verbs.c), which has
+// no lanes, at most 100 Gb/s on Linux 6.1, and takes rtnl on each read. The netdev's rate is used instead.
 func isGeneric(driver string) bool {
 	switch driver {
 	case "bnxt_en", "ice", "i40e", "irdma", "idpf", "hns3", "hns_roce", "ionic", "mana", "cxgb4", "erdma", "rxe", "siw":
@@ -52,8 +52,8 @@ func isGeneric(driver string) bool {
 	return false
 }
 
-// printsUnknown reports whether a rate is what mlx5 prints if the kernel does not support the link's mode: SDR for a speed without a name
-// (XDR on Linux 6.1), 4X QDR on Ethernet (800G on 6.1). Devices of these kinds support neither.
+// printsUnknown reports whether a rate is what mlx5 prints if the kernel does not support the link's mode: SDR for a
+// speed without a name (XDR on Linux 6.1), 4X QDR on Ethernet (800G on 6.1). Devices of these kinds support neither.
 func printsUnknown(hcaType, linkLayer string, r linkRate) bool {
 	switch hcaType {
 	case "MT4131", "MT4133", "MT4135", "MT8449", "MT41695": // ConnectX-8, -9, -10, -10 C2C, BlueField-4

@@ -8,7 +8,9 @@ import (
 )
 
 func TestParseRateOfEverySpeedAndWidth(t *testing.T) {
-	speeds := map[string]float64{"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
+	speeds := map[string]float64{
+		"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200,
+	}
 	for name, lane := range speeds {
 		t.Run(name, func(t *testing.T) {
 			for _, lanes := range []uint64{1, 2, 4, 8, 12} {
@@ -44,12 +46,14 @@ func TestParseRate(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "\n", "100", "100 Gb/sec", "100 Gb/sec ()", "100 Gb/sec (4X EDR", "100 Gb/sec 4X EDR)", "100 Gb/sec (X EDR)", "100 Gb/sec (4 EDR)",
-		"Gb/sec (4X EDR)", " Gb/sec (4X EDR)", "-100 Gb/sec (4X EDR)", "+100 Gb/sec (4X EDR)", "0 Gb/sec (4X EDR)", "0.0 Gb/sec (4X EDR)",
-		"NaN Gb/sec (4X EDR)", "Inf Gb/sec (4X EDR)", "1e3 Gb/sec (4X EDR)", "0x10 Gb/sec (4X EDR)", "1_0 Gb/sec (4X EDR)", "1.2.3 Gb/sec (4X EDR)",
-		". Gb/sec (4X EDR)", "99999999 Gb/sec (4X EDR)", "100 Gb/sec (0X EDR)", "100 Gb/sec (-4X EDR)", "100 Gb/sec (256X EDR)", "100 Gb/sec (4.5X EDR)",
-		"100 Mb/sec (4X EDR)", "100 Gb/sec (4X EDR) (4X EDR)", "100 Gb/sec (4X E DR)", "100 Gb/sec (4X (EDR))", "100 Gb/sec (4X E\nDR)", "100 Gb/sec (4X edr)",
-		"100 Gb/sec (4X \xff)", "N/A (no PMA)", "unknown",
+		"", "\n", "100", "100 Gb/sec", "100 Gb/sec ()", "100 Gb/sec (4X EDR", "100 Gb/sec 4X EDR)", "100 Gb/sec (X EDR)",
+		"100 Gb/sec (4 EDR)", "Gb/sec (4X EDR)", " Gb/sec (4X EDR)", "-100 Gb/sec (4X EDR)", "+100 Gb/sec (4X EDR)",
+		"0 Gb/sec (4X EDR)", "0.0 Gb/sec (4X EDR)", "NaN Gb/sec (4X EDR)", "Inf Gb/sec (4X EDR)", "1e3 Gb/sec (4X EDR)",
+		"0x10 Gb/sec (4X EDR)", "1_0 Gb/sec (4X EDR)", "1.2.3 Gb/sec (4X EDR)", ". Gb/sec (4X EDR)",
+		"99999999 Gb/sec (4X EDR)", "100 Gb/sec (0X EDR)", "100 Gb/sec (-4X EDR)", "100 Gb/sec (256X EDR)",
+		"100 Gb/sec (4.5X EDR)", "100 Mb/sec (4X EDR)", "100 Gb/sec (4X EDR) (4X EDR)", "100 Gb/sec (4X E DR)",
+		"100 Gb/sec (4X (EDR))", "100 Gb/sec (4X E\nDR)", "100 Gb/sec (4X edr)", "100 Gb/sec (4X \xff)",
+		"N/A (no PMA)", "unknown",
 	} {
 		if got, ok := parseRate(text); ok {
 			t.Errorf("%q was taken for %+v", text, got)
@@ -60,7 +64,10 @@ func TestParseRate(t *testing.T) {
 var speedName = regexp.MustCompile(`^[A-Z0-9]*$`)
 
 func FuzzParseRate(f *testing.F) {
-	for _, s := range []string{"2.5 Gb/sec (1X)", "400 Gb/sec (4X NDR)\n", "10 Gb/sec (4X SDR)", "0x1 Gb/sec (4XX)", "", ".5 Gb/sec (1X)", "1 Gb/sec (1X0\n0)"} {
+	for _, s := range []string{
+		"2.5 Gb/sec (1X)", "400 Gb/sec (4X NDR)\n", "10 Gb/sec (4X SDR)", "0x1 Gb/sec (4XX)", "",
+		".5 Gb/sec (1X)", "1 Gb/sec (1X0\n0)",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -106,7 +113,9 @@ func TestPrintsUnknown(t *testing.T) {
 
 // The drivers whose rate comes from ib_get_eth_speed, by the name of their PCI driver or their own.
 func TestIsGeneric(t *testing.T) {
-	for _, d := range []string{"bnxt_en", "ice", "i40e", "irdma", "idpf", "hns3", "hns_roce", "ionic", "mana", "cxgb4", "erdma", "rxe", "siw"} {
+	for _, d := range []string{
+		"bnxt_en", "ice", "i40e", "irdma", "idpf", "hns3", "hns_roce", "ionic", "mana", "cxgb4", "erdma", "rxe", "siw",
+	} {
 		if !isGeneric(d) {
 			t.Errorf("%s is generic", d)
 		}

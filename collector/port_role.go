@@ -25,7 +25,8 @@ var portPeersActive = &Desc{
 	Labels: []string{"device", "port"}, Source: "the other ports of the host",
 }
 
-// roleAfter is how long evidence has to last before a compute role is stored: at boot, NICs register one after the other.
+// roleAfter is how long evidence has to last before a compute role is stored: at boot, NICs register one after the
+// other.
 const roleAfter = 10 * time.Minute
 
 // machineFacts are the inputs of roles other than the NICs, read each minute.
@@ -71,11 +72,12 @@ func (f *machineFacts) read(r *reading.Reader, job gdr.Job) {
 	}
 }
 
-// emulated reports whether the place of a GPU is virtual, by the vendor of its root port: a real GPU has a port above it.
+// emulated reports whether the place of a GPU is virtual, by the vendor of its root port: a real GPU has a port above
+// it.
 func emulated(p pci.Place, rootVendor string) bool { return !p.Bridged() || pci.Emulated(rootVendor) }
 
-// routedNetdevs returns the netdevs below the interface of the IPv4 default route, else of the IPv6 one, in the network namespace of the
-// host.
+// routedNetdevs returns the netdevs below the interface of the IPv4 default route, else of the IPv6 one, in the network
+// namespace of the host.
 func routedNetdevs(r *reading.Reader) (netdevs []string) {
 	for _, parse := range []struct {
 		file  string
@@ -101,8 +103,8 @@ func routedNetdevs(r *reading.Reader) (netdevs []string) {
 // routeUp is RTF_UP (include/uapi/linux/route.h).
 const routeUp = 1
 
-// ipv4Default parses a line of /proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask … (fib_route_seq_show,
-// net/ipv4/fib_trie.c).
+// ipv4Default parses a line of /proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask …
+// (fib_route_seq_show, net/ipv4/fib_trie.c).
 func ipv4Default(f []string) (netdev string, metric uint64, ok bool) {
 	if len(f) < 8 || f[1] != "00000000" || f[7] != "00000000" {
 		return "", 0, false
@@ -112,8 +114,9 @@ func ipv4Default(f []string) (netdev string, metric uint64, ok bool) {
 	return f[0], metric, err == nil && err2 == nil && flags&routeUp != 0
 }
 
-// ipv6Default parses a line of /proc/net/ipv6_route: destination, prefix length, source, prefix length, next hop, metric, references, use,
-// flags, device, numbers in hex (rt6_native_seq_show, net/ipv6/ip6_fib.c). Unreachable ones are on lo.
+// ipv6Default parses a line of /proc/net/ipv6_route: destination, prefix length, source, prefix length, next hop,
+// metric, references, use, flags, device, numbers in hex (rt6_native_seq_show, net/ipv6/ip6_fib.c). Unreachable ones
+// are on lo.
 func ipv6Default(f []string) (netdev string, metric uint64, ok bool) {
 	if len(f) < 10 || strings.Trim(f[0], "0") != "" || f[1] != "00" || f[9] == "lo" {
 		return "", 0, false
@@ -156,8 +159,11 @@ type roleState struct {
 	learned role.Verdict
 }
 
-// assignRoles sets the roles of all ports. configured returns the configured role of a port, empty where none is pinned.
-func (c *infiniBand) assignRoles(now time.Time, devices []snapshot.Device, configured func(i, j int) (pinned string, ignored bool)) {
+// assignRoles sets the roles of all ports. configured returns the configured role of a port, empty where none is
+// pinned.
+func (c *infiniBand) assignRoles(
+	now time.Time, devices []snapshot.Device, configured func(i, j int) (pinned string, ignored bool),
+) {
 	nics := c.nics(devices, configured)
 	verdicts := role.Of(&c.machine.tree, nics)
 	c.roles.due = time.Time{}
@@ -222,7 +228,9 @@ func (c *infiniBand) learn(now time.Time, d *snapshot.Device, port int, v role.V
 func (r *roles) waiting(now time.Time) bool { return !r.due.IsZero() && !now.Before(r.due) }
 
 // nics are the devices as inputs of roles.
-func (c *infiniBand) nics(devices []snapshot.Device, configured func(i, j int) (pinned string, ignored bool)) []role.NIC {
+func (c *infiniBand) nics(
+	devices []snapshot.Device, configured func(i, j int) (pinned string, ignored bool),
+) []role.NIC {
 	out := make([]role.NIC, len(devices))
 	perCard := portsPerCard(devices)
 	routed := map[string]bool{} // cards
@@ -232,7 +240,10 @@ func (c *infiniBand) nics(devices []snapshot.Device, configured func(i, j int) (
 		if err != nil {
 			numa = -1
 		}
-		n := role.NIC{NIC: gdr.NIC{Device: d.Name}, Path: d.Path, Emulated: d.Emulated, Function: strings.TrimPrefix(path.Ext(d.PCIAddress), "."), Apart: isPart(d)}
+		n := role.NIC{
+			NIC: gdr.NIC{Device: d.Name}, Path: d.Path, Emulated: d.Emulated,
+			Function: strings.TrimPrefix(path.Ext(d.PCIAddress), "."), Apart: isPart(d),
+		}
 		n.Board, n.PortsPerCard = boardOf(d), perCard[cardOf(d)]
 		if d.Path != "" {
 			n.Place = pci.PlaceOf(d.Path, numa)
@@ -248,7 +259,9 @@ func (c *infiniBand) nics(devices []snapshot.Device, configured func(i, j int) (
 			n.LinkLayer = p.LinkLayer
 			n.Ports = append(n.Ports, gdr.Port{Number: p.Number, Active: isActive(p)})
 			n.Rate = max(n.Rate, c.memory.Mark(lastingID(d, p.Number, "")).Rate, rateKnown(p))
-			if slices.ContainsFunc(p.Netdev, func(nd snapshot.Netdev) bool { return slices.Contains(c.machine.routed, nd.Name) }) {
+			if slices.ContainsFunc(p.Netdev, func(nd snapshot.Netdev) bool {
+				return slices.Contains(c.machine.routed, nd.Name)
+			}) {
 				routed[cardOf(d)] = true
 			}
 		}
@@ -276,7 +289,9 @@ func (c *infiniBand) readMachine(ctx context.Context, h *host.Host) {
 	now, before := h.Now(), c.machine
 	if c.machine.last.Due(now, slowInterval) {
 		facts := c.machine
-		if _, err := reading.OfHost(ctx, h, "pci", host.SourcePCI, func(r *reading.Reader) { facts.read(r, c.nccl) }); err == nil {
+		if _, err := reading.OfHost(ctx, h, "pci", host.SourcePCI, func(r *reading.Reader) {
+			facts.read(r, c.nccl)
+		}); err == nil {
 			c.machine = facts
 		}
 	}

@@ -20,8 +20,10 @@ func fourRails(active ...int) []snapshot.Device {
 			}
 		}
 		out = append(out, snapshot.Device{
-			Name: fmt.Sprintf("mlx5_%d", i), NodeGUID: fmt.Sprintf("b83f:d203:0050:a1c%d", i), PCIAddress: fmt.Sprintf("0000:%d8:00.0", i),
-			Path: fmt.Sprintf("sys/devices/pci0000:%d7/0000:%d7:01.0/0000:%d8:00.0", i, i, i), Driver: "mlx5_core", BoardID: "MT_0000000838", FunctionType: snapshot.Physical,
+			Name:     fmt.Sprintf("mlx5_%d", i),
+			NodeGUID: fmt.Sprintf("b83f:d203:0050:a1c%d", i), PCIAddress: fmt.Sprintf("0000:%d8:00.0", i),
+			Path: fmt.Sprintf("sys/devices/pci0000:%d7/0000:%d7:01.0/0000:%d8:00.0", i, i, i), Driver: "mlx5_core",
+			BoardID: "MT_0000000838", FunctionType: snapshot.Physical,
 			Ports: []snapshot.Port{{Number: 1, LinkLayer: "InfiniBand", State: &state}},
 		})
 	}
@@ -38,9 +40,13 @@ func rolesOf(devices []snapshot.Device) (out []string) {
 // TestRoleIsRemembered: a compute role that lasted 10m survives failing ports and a restart; accepting discards it.
 func TestRoleIsRemembered(t *testing.T) {
 	newOne := func(m *expect.Memory) *infiniBand {
-		return &infiniBand{memory: m, conf: &siteConfig{}, common: newCommonLinks(), ports: map[deviceKey]map[int]*portHistory{}, roles: roles{ports: map[roleKey]*roleState{}}}
+		return &infiniBand{
+			memory: m, conf: &siteConfig{}, common: newCommonLinks(), ports: map[deviceKey]map[int]*portHistory{},
+			roles: roles{ports: map[roleKey]*roleState{}},
+		}
 	}
-	const compute, none = "[compute/siblings compute/siblings compute/siblings compute/siblings]", "[unknown/ unknown/ unknown/ unknown/]"
+	const compute, none = "[compute/siblings compute/siblings compute/siblings compute/siblings]",
+		"[unknown/ unknown/ unknown/ unknown/]"
 	memory := expect.NewMemory(expect.Data{})
 	c, now := newOne(memory), time.Unix(1e9, 0)
 	round := func(want string, after time.Duration, active ...int) []snapshot.Device {
@@ -55,7 +61,8 @@ func TestRoleIsRemembered(t *testing.T) {
 	}
 	round(none, 0, 0, 1)
 	round(compute, time.Minute, 0, 1, 2)
-	if devices := round(compute, time.Minute, 0, 1, 2); !devices[3].Ports[0].PeersActive || devices[0].Ports[0].PeersActive {
+	if devices := round(compute, time.Minute, 0, 1, 2); !devices[3].Ports[0].PeersActive ||
+		devices[0].Ports[0].PeersActive {
 		t.Error("the fourth ought to be ACTIVE as its peers are, and it alone")
 	}
 	round(none, time.Minute, 0, 1) // too early

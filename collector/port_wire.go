@@ -30,8 +30,8 @@ var wireDuplicate = &Desc{
 	Labels: []string{"device", "port", "netdev", "first"}, Source: "as rdma_wire_info",
 }
 
-// portWiresInterval is how long the identifier of a physical port is kept. It changes with the mode of an embedded switch, and the kernel
-// takes rtnl to read it.
+// portWiresInterval is how long the identifier of a physical port is kept. It changes with the mode of an embedded
+// switch, and the kernel takes rtnl to read it.
 const portWiresInterval = time.Hour
 
 // portWires are the identifiers of a port's physical ports, kept between rounds.
@@ -49,9 +49,9 @@ type physicalPort struct {
 // physicalName is the phys_port_name of a physical port: p0, or p0s1 where a cage is split.
 var physicalName = regexp.MustCompile(`^p\d+(s\d+)?$`)
 
-// wireOf is the identifier of a physical port: the port's own id, or card and port. The card is the switch id, else the system image
-// GUID. The port is that of the driver, else the number of the PCI function, which all functions of a port share: those for other sockets
-// are on other buses.
+// wireOf is the identifier of a physical port: the port's own id, or card and port. The card is the switch id, else the
+// system image GUID. The port is that of the driver, else the number of the PCI function, which all functions of a port
+// share: those for other sockets are on other buses.
 func (p physicalPort) wireOf(systemGUID, address string, port int) string {
 	card := systemGUID
 	if strings.Trim(card, "0:") == "" {
@@ -71,8 +71,8 @@ func (p physicalPort) wireOf(systemGUID, address string, port int) string {
 	return systemGUID + "/f" + address[strings.LastIndexByte(address, '.')+1:] + "/" + strconv.Itoa(port)
 }
 
-// isSameID reports whether a switch id is the GUID: mlx5 prints the number in memory order. Not every function of a card reports its
-// switch, but all report the GUID.
+// isSameID reports whether a switch id is the GUID: mlx5 prints the number in memory order. Not every function of a
+// card reports its switch, but all report the GUID.
 func isSameID(switchID, guid string) bool {
 	a, errA := hex.DecodeString(switchID)
 	b, errB := hex.DecodeString(strings.ReplaceAll(guid, ":", ""))
@@ -86,8 +86,8 @@ func isSameID(switchID, guid string) bool {
 	return slices.Equal(a, b)
 }
 
-// read sets the physical ports of a port's netdevs, or of an InfiniBand port without a netdev. IPoIB has no data on the port behind it.
-// The previous ones are kept if rtnl is unavailable.
+// read sets the physical ports of a port's netdevs, or of an InfiniBand port without a netdev. IPoIB has no data on the
+// port behind it. The previous ones are kept if rtnl is unavailable.
 func (w *portWires) read(r *reading.Reader, d *snapshot.Device, n int, p *snapshot.Port, mayAsk bool) {
 	if d.FunctionType != snapshot.Physical {
 		return
@@ -130,8 +130,8 @@ func (w *portWires) ask(r *reading.Reader, d *snapshot.Device, n int) {
 	}
 }
 
-// readPhysicalPort queries the port behind a netdev; drivers without support return EOPNOTSUPP, which is no failure. The kernel takes rtnl,
-// and restarts the read while the lock is held elsewhere.
+// readPhysicalPort queries the port behind a netdev; drivers without support return EOPNOTSUPP, which is no failure.
+// The kernel takes rtnl, and restarts the read while the lock is held elsewhere.
 func readPhysicalPort(r *reading.Reader, netdev string) (p physicalPort, asked bool) {
 	files, dir := r.Host.Files, netDir+netdev+"/"
 	var got physicalPort
@@ -152,7 +152,8 @@ func readPhysicalPort(r *reading.Reader, netdev string) (p physicalPort, asked b
 	return got, true
 }
 
-// addressOf is the PCI address of a netdev's function: the second member of a bond has another function than the RDMA device.
+// addressOf is the PCI address of a netdev's function: the second member of a bond has another function than the RDMA
+// device.
 func addressOf(r *reading.Reader, netdev string, d *snapshot.Device) string {
 	if real, err := r.Host.Files.Resolve(netDir + netdev + "/device"); err == nil && pci.IsAddress(path.Base(real)) {
 		return path.Base(real)
@@ -160,7 +161,8 @@ func addressOf(r *reading.Reader, netdev string, d *snapshot.Device) string {
 	return d.PCIAddress
 }
 
-// emitWires emits which ports share a physical port. An InfiniBand port without a netdev is emitted only if it shares one.
+// emitWires emits which ports share a physical port. An InfiniBand port without a netdev is emitted only if it shares
+// one.
 func emitWires(s Sink, devices []snapshot.Device) {
 	shown := map[string][]string{} // the devices that show a wire
 	eachWire(devices, func(d *snapshot.Device, _ *snapshot.Port, _, wire string) {

@@ -41,7 +41,8 @@ func TestWireOf(t *testing.T) {
 
 // The names are read once an hour, and when the netdevs change. A driver without names is no failure.
 func TestNetdevStatsAreKept(t *testing.T) {
-	r := readerOf(t, "-- sys/class/net/eth0/phys_port_id !EOPNOTSUPP --\n-- sys/class/net/eth0/phys_switch_id !EOPNOTSUPP --\n-- sys/class/net/eth0/phys_port_name --\np0\n")
+	r := readerOf(t,
+		"-- sys/class/net/eth0/phys_port_id !EOPNOTSUPP --\n-- sys/class/net/eth0/phys_switch_id !EOPNOTSUPP --\n-- sys/class/net/eth0/phys_port_name --\np0\n")
 	now := time.Unix(0, 0)
 	h := *r.Host
 	h.Now, h.RTNL, h.Meter = func() time.Time { return now }, host.NewRTNL(), &host.Meter{}
@@ -52,7 +53,9 @@ func TestNetdevStatsAreKept(t *testing.T) {
 		return n
 	}
 	r.Host = &h
-	d := &snapshot.Device{Name: "mlx5_0", SystemGUID: "4cbb:4703:002e:91a0", PCIAddress: "0000:01:00.0", FunctionType: snapshot.Physical}
+	d := &snapshot.Device{
+		Name: "mlx5_0", SystemGUID: "4cbb:4703:002e:91a0", PCIAddress: "0000:01:00.0", FunctionType: snapshot.Physical,
+	}
 	var w portWires
 	for _, c := range []struct {
 		after    time.Duration
@@ -116,7 +119,9 @@ func TestSharedWires(t *testing.T) {
 // TestNetdevCountOfAllOnes: a device that is gone reads all ones, which is no count.
 func TestNetdevCountOfAllOnes(t *testing.T) {
 	table := map[string]netdevEntry{"gone": {}, "there": {}}
-	if got := netdevCounts(table, []host.Stat{{Name: "gone", Value: allOnes}, {Name: "there", Value: 7}}); len(got) != 1 || got[0].Value != 7 {
+	if got := netdevCounts(table, []host.Stat{
+		{Name: "gone", Value: allOnes}, {Name: "there", Value: 7},
+	}); len(got) != 1 || got[0].Value != 7 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -11,8 +11,9 @@ import (
 
 // qosDevice belongs to the reader of its device, one at a time.
 type qosDevice struct {
-	read  reading.Last    // of the following
-	id    snapshot.Device // name, board, address; the Ethernet ports of a physical function with the names of their netdevs
+	read reading.Last // of the following
+	// Name, board, address; the Ethernet ports of a physical function with the names of their netdevs.
+	id    snapshot.Device
 	state map[string]*qosNetdev
 	ports map[int]*reading.Kept[*uint64]
 
@@ -84,8 +85,8 @@ func readQoS(r *reading.Reader, st *qosDevice) (out qosReading, ok bool) {
 	return out, true
 }
 
-// portIdentity reads the names of a device and those of its ports with one of the link layers, with the names of their netdevs; none if
-// the function is of another kind. whole is false while the kernel is still creating the ports.
+// portIdentity reads the names of a device and those of its ports with one of the link layers, with the names of their
+// netdevs; none if the function is of another kind. whole is false while the kernel is still creating the ports.
 func portIdentity(r *reading.Reader, kinds []snapshot.FunctionType, layers ...string) (d snapshot.Device, whole bool) {
 	name := r.Device
 	d.Name = name
@@ -125,7 +126,8 @@ func (st *qosDevice) readPort(r *reading.Reader, n int) snapshot.PortQoS {
 	return snapshot.PortQoS{Device: r.Device, Port: n, TrafficClass: p.Value}
 }
 
-// readNetdev queries a netdev's configuration each minute, and after a carrier change: a switch may have negotiated another one.
+// readNetdev queries a netdev's configuration each minute, and after a carrier change: a switch may have negotiated
+// another one.
 func (st *qosDevice) readNetdev(r *reading.Reader, n int, netdev string) snapshot.NetdevQoS {
 	nd := st.state[netdev]
 	if nd == nil {

@@ -11,7 +11,8 @@ import (
 // dcbItem names the request in the quarantine.
 const dcbItem = "ieee"
 
-// readDCB queries the data center bridging configuration of the netdev. The previous one is kept if rtnl is unavailable.
+// readDCB queries the data center bridging configuration of the netdev. The previous one is kept if rtnl is
+// unavailable.
 func readDCB(r *reading.Reader, q *snapshot.NetdevQoS) {
 	dir := dcbDir(q.Name)
 	if r.Quarantine.Held(dir, dcbItem, r.Now()) {
@@ -47,8 +48,8 @@ func bridging(q *snapshot.NetdevQoS, c *host.DCBConfig) {
 // maxDSCP is the largest value of six bits.
 const maxDSCP = 63
 
-// dscps groups the DSCPs of an APP table by priority. The highest priority of a DSCP counts (users of dcb_ieee_getapp_mask take the last
-// bit).
+// dscps groups the DSCPs of an APP table by priority. The highest priority of a DSCP counts (users of
+// dcb_ieee_getapp_mask take the last bit).
 func dscps(apps []host.DCBApp) *[snapshot.Priorities][]uint8 {
 	leadsTo := map[uint8]uint8{}
 	for _, a := range apps {
@@ -72,8 +73,8 @@ func dscps(apps []host.DCBApp) *[snapshot.Priorities][]uint8 {
 // byDSCP is trust in the DSCP of a packet.
 const byDSCP = "dscp"
 
-// trust selects the priority of a received packet. If the driver does not report it, it is the DSCP while the APP table has a DSCP entry,
-// as in mlx5 (mlx5e_dcbnl_ieee_setapp).
+// trust selects the priority of a received packet. If the driver does not report it, it is the DSCP while the APP table
+// has a DSCP entry, as in mlx5 (mlx5e_dcbnl_ieee_setapp).
 func trust(c *host.DCBConfig) string {
 	by := func(selector uint8) bool {
 		if c.Trust != nil {
@@ -98,7 +99,13 @@ func dcbxFlags(flags *uint64) (out []string) {
 	for _, f := range []struct {
 		bit  uint64
 		name string
-	}{{host.DCBXHost, "host"}, {host.DCBXLLDManaged, "lld_managed"}, {host.DCBXCEE, "cee"}, {host.DCBXIEEE, "ieee"}, {host.DCBXStatic, "static"}} {
+	}{
+		{host.DCBXHost, "host"},
+		{host.DCBXLLDManaged, "lld_managed"},
+		{host.DCBXCEE, "cee"},
+		{host.DCBXIEEE, "ieee"},
+		{host.DCBXStatic, "static"},
+	} {
 		if *flags&f.bit != 0 {
 			out = append(out, f.name)
 		}

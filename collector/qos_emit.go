@@ -14,12 +14,14 @@ const fromDCB = "rtnetlink RTM_GETDCB, DCB_CMD_IEEE_GET"
 
 var (
 	pfcEnabled = &Desc{
-		Name: "rdma_port_pfc_enabled", Of: ethernetPorts, Asks: host.SourceDCB.Name(), Beside: "rdma_port_pfc_enabled_priorities", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_pfc_enabled", Of: ethernetPorts, Asks: host.SourceDCB.Name(),
+		Beside: "rdma_port_pfc_enabled_priorities", Type: gauge, Scope: scopePort,
 		Help:   "1 for each priority with PFC enabled, absent for others. Where PFC is known but disabled, rdma_port_pfc_enabled_priorities is 0.",
 		Labels: []string{"device", "port", "netdev", "priority"}, Source: fromDCB + ", pfc_en",
 	}
 	pfcEnabledPriorities = &Desc{
-		Name: "rdma_port_pfc_enabled_priorities", Of: ethernetPorts, Asks: host.SourceDCB.Name(), Type: gauge, Scope: scopePort,
+		Name: "rdma_port_pfc_enabled_priorities", Of: ethernetPorts, Asks: host.SourceDCB.Name(),
+		Type: gauge, Scope: scopePort,
 		Help:   "Number of priorities with PFC enabled. Absent where the driver does not report PFC.",
 		Labels: []string{"device", "port", "netdev"}, Source: fromDCB + ", pfc_en",
 	}
@@ -37,7 +39,8 @@ var (
 	qosInfo = &Desc{
 		Name: "rdma_port_qos_info", Type: gauge, Scope: scopePort,
 		Help:   "Traffic classification of a netdev, always 1. trust: dscp or pcp (what selects the priority of a received packet), empty where unknown. dcbx: DCBX mode, a list of host, lld_managed (firmware or switch), cee, ieee, static.",
-		Labels: []string{"device", "port", "netdev", "trust", "dcbx"}, Source: fromDCB + ", APP table and DCBX mode; MLNX_OFED qos/trust",
+		Labels: []string{"device", "port", "netdev", "trust", "dcbx"},
+		Source: fromDCB + ", APP table and DCBX mode; MLNX_OFED qos/trust",
 	}
 	priorityInfo = &Desc{
 		Name: "rdma_port_priority_info", Type: gauge, Scope: scopePort,
@@ -70,7 +73,8 @@ var (
 		Labels: []string{"device", "port", "netdev", "priority"}, Source: fromDCB + ", DCB_ATTR_DCB_BUFFER",
 	}
 	notificationEnabled = &Desc{
-		Name: "rdma_port_congestion_notification_enabled", Of: "rdma_port_pfc_enabled", Asks: host.SourceRoCEConfig.Name(), Type: gauge, Scope: scopePort,
+		Name: "rdma_port_congestion_notification_enabled", Of: "rdma_port_pfc_enabled", Asks: host.SourceRoCEConfig.Name(),
+		Type: gauge, Scope: scopePort,
 		Help:   "Whether congestion notification (DCQCN) is enabled for a priority. point: notification (answers marked packets with CNPs), reaction (reduces the rate). Only priorities with PFC enabled, and any where it is disabled.",
 		Labels: []string{"device", "port", "netdev", "priority", "point"},
 		Source: "MLNX_OFED /sys/class/net/NETDEV/ecn/roce_{np,rp}/enable",
@@ -84,16 +88,19 @@ var (
 	trafficClassInfo = &Desc{
 		Name: "rdma_port_traffic_class_info", Type: gauge, Scope: scopePort,
 		Help:   "Traffic class byte of all RoCE packets of a port, and the DSCP in it, always 1. Absent where none is set.",
-		Labels: []string{"device", "port", "traffic_class", "dscp"}, Source: "MLNX_OFED /sys/class/infiniband/DEV/tc/N/traffic_class",
+		Labels: []string{"device", "port", "traffic_class", "dscp"},
+		Source: "MLNX_OFED /sys/class/infiniband/DEV/tc/N/traffic_class",
 	}
 	rocePinInfo = &Desc{
-		Name: "rdma_port_roce_pin_info", Of: ethernetPorts, Beside: "rdma_port_pfc_enabled_priorities", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_roce_pin_info", Of: ethernetPorts, Beside: "rdma_port_pfc_enabled_priorities",
+		Type: gauge, Scope: scopePort,
 		Help:   "RoCE settings pinned for a port in --config.file, always 1. roce: lossless, lossy or auto. congestion_control: dcqcn, zerotouch_rtt or off. Empty where not pinned. Absent where neither is pinned.",
 		Labels: []string{"device", "port", "roce", "congestion_control"}, Source: "--config.file",
 	}
 
 	qosDescs = []*Desc{
-		pfcEnabled, pfcEnabledPriorities, pfcCapablePriorities, dcbPFCFrames, qosInfo, priorityInfo, classBandwidth, classSelection,
+		pfcEnabled, pfcEnabledPriorities, pfcCapablePriorities, dcbPFCFrames, qosInfo, priorityInfo,
+		classBandwidth, classSelection,
 		priorityClass, bufferBytes, priorityBuffer, notificationEnabled, cnpInfo, trafficClassInfo, rocePinInfo,
 	}
 )
@@ -223,8 +230,8 @@ func algorithmName(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// defaultClasses are the default maps from priority to traffic class of drivers: identity, all in one, and that of mlx5, where priority 1
-// is the lowest (mlx5e_ets_init).
+// defaultClasses are the default maps from priority to traffic class of drivers: identity, all in one, and that of
+// mlx5, where priority 1 is the lowest (mlx5e_ets_init).
 var defaultClasses = [][snapshot.Priorities]uint64{{0, 1, 2, 3, 4, 5, 6, 7}, {}, {1, 0, 2, 3, 4, 5, 6, 7}}
 
 func (e *qosEmitter) classes() {

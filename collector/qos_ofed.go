@@ -28,8 +28,8 @@ func readOFED(r *reading.Reader, q *snapshot.NetdevQoS) {
 	q.CNPPriority = r.Count(dir + "/ecn/roce_np/cnp_802p_prio")
 }
 
-// readTrafficClass reads the traffic class set for all RoCE packets of a port; those for single addresses are left out. An empty file: none
-// is set.
+// readTrafficClass reads the traffic class set for all RoCE packets of a port; those for single addresses are left out.
+// An empty file: none is set.
 func readTrafficClass(r *reading.Reader, device string, n int) *uint64 {
 	return globalTrafficClass(r.Optional(classDir + "/" + device + "/tc/" + strconv.Itoa(n) + "/traffic_class"))
 }

@@ -18,7 +18,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// nodeWithPriorities has a RoCE device, a virtual function of it, a sub-function, an InfiniBand device and one in software.
+// nodeWithPriorities has a RoCE device, a virtual function of it, a sub-function, an InfiniBand device and one in
+// software.
 const nodeWithPriorities = `-- dcb/eth0/ieee --
 dcbx: 13
 pfc_capability: 8
@@ -124,7 +125,9 @@ func TestOperatorsWordOnRoCE(t *testing.T) {
 		t.Errorf("trust without an answer: %q", got)
 	}
 	store.Replace(conf)
-	if got, want := pins(), []string{`rdma_port_roce_pin_info{congestion_control="dcqcn",device="mlx5_0",port="1",roce="lossless"} 1`}; !slices.Equal(got, want) {
+	if got, want := pins(), []string{
+		`rdma_port_roce_pin_info{congestion_control="dcqcn",device="mlx5_0",port="1",roce="lossless"} 1`,
+	}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }
@@ -222,12 +225,15 @@ func TestDriverWithoutDCB(t *testing.T) {
 }
 
 func TestRefusedPrioritiesAreReported(t *testing.T) {
-	for errno, reason := range map[syscall.Errno]string{syscall.EINVAL: "invalid", syscall.EPERM: "permission", syscall.EIO: "io"} {
+	for errno, reason := range map[syscall.Errno]string{
+		syscall.EINVAL: "invalid", syscall.EPERM: "permission", syscall.EIO: "io",
+	} {
 		t.Run(reason, func(t *testing.T) {
 			h := machine(t, nodeWithPriorities)
 			h.DCB = &countedDCB{err: &host.Error{Op: "ask", Path: "dcb/eth0/ieee", Err: errno}}
 			got, n := qosSamples(t, collectorOf(Options{}, "qos"), h)
-			if got != nil || len(n.Issues) != 1 || n.Issues[0].Reason != reason || n.Issues[0].Source != "dcb" || n.Issues[0].Device != "mlx5_0" {
+			if got != nil || len(n.Issues) != 1 || n.Issues[0].Reason != reason || n.Issues[0].Source != "dcb" ||
+				n.Issues[0].Device != "mlx5_0" {
 				t.Errorf("%s: %q, %+v", errno, got, n.Issues)
 			}
 		})
@@ -325,7 +331,8 @@ func TestOFEDFiles(t *testing.T) {
 
 func TestGlobalTrafficClass(t *testing.T) {
 	for text, want := range map[string]any{
-		"": nil, "Global tclass=106": uint64(106), "src_ip=1.1.1.1,tclass=3\nGlobal tclass=0\n": uint64(0), "Global tclass=256": nil, "Global tclass=": nil, "106": nil,
+		"": nil, "Global tclass=106": uint64(106), "src_ip=1.1.1.1,tclass=3\nGlobal tclass=0\n": uint64(0),
+		"Global tclass=256": nil, "Global tclass=": nil, "106": nil,
 	} {
 		if got := value(globalTrafficClass(text)); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
@@ -379,7 +386,8 @@ func TestPriorityInfo(t *testing.T) {
 			if q.Trust != c.trust {
 				t.Errorf("trust %q", q.Trust)
 			}
-			got := samples([]*Desc{priorityInfo}, func(s Sink) { (&qosEmitter{s: s, q: &q, labels: []string{"d", "1", "n"}}).priorities() })
+			got := samples([]*Desc{priorityInfo},
+				func(s Sink) { (&qosEmitter{s: s, q: &q, labels: []string{"d", "1", "n"}}).priorities() })
 			var want []string
 			for _, w := range c.want {
 				p, list, _ := strings.Cut(w, " ")
@@ -438,7 +446,9 @@ func TestTrafficClasses(t *testing.T) {
 }
 
 func TestRanges(t *testing.T) {
-	for want, numbers := range map[string][]uint8{"": nil, "5": {5}, "0-63": dscpsUpTo(63), "0-1,3,5-7": {0, 1, 3, 5, 6, 7}} {
+	for want, numbers := range map[string][]uint8{
+		"": nil, "5": {5}, "0-63": dscpsUpTo(63), "0-1,3,5-7": {0, 1, 3, 5, 6, 7},
+	} {
 		if got := ranges(numbers); got != want {
 			t.Errorf("%v: %q", numbers, got)
 		}

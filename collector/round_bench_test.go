@@ -39,16 +39,19 @@ func BenchmarkRound(b *testing.B) {
 		link("sys/bus/pci/devices/"+address, "../../../../"+function[:len(function)-1])
 		link(device+"device", "../..")
 		for name, text := range map[string]string{
-			function + "vendor": "0x15b3", function + "device": "0x1021", function + "class": "0x020700", function + "numa_node": "0",
-			device + "node_type": "1: CA", device + "node_guid": fmt.Sprintf("b83f:d203:0050:a1c%d", d), device + "sys_image_guid": "b83f:d203:0050:a1c0",
-			device + "hca_type": "MT4129", device + "board_id": "MT_0000000838", device + "fw_ver": "28.39.3004",
+			function + "vendor": "0x15b3",
+			function + "device": "0x1021", function + "class": "0x020700", function + "numa_node": "0",
+			device + "node_type": "1: CA", device + "node_guid": fmt.Sprintf("b83f:d203:0050:a1c%d", d),
+			device + "sys_image_guid": "b83f:d203:0050:a1c0",
+			device + "hca_type":       "MT4129", device + "board_id": "MT_0000000838", device + "fw_ver": "28.39.3004",
 		} {
 			put(name, text)
 		}
 		port := device + "ports/1/"
 		for name, text := range map[string]string{
-			"state": "4: ACTIVE", "phys_state": "5: LinkUp", "link_layer": "InfiniBand", "lid": "0x11", "sm_lid": "0x1", "lid_mask_count": "0", "cap_mask": "0x2651e848",
-			"rate": "400 Gb/sec (4X NDR)", "gids/0": "fe80:0000:0000:0000:b83f:d203:0050:a1c0", "gid_attrs/types/0": "IB/RoCE v1", "pkeys/0": "0xffff",
+			"state": "4: ACTIVE", "phys_state": "5: LinkUp", "link_layer": "InfiniBand", "lid": "0x11", "sm_lid": "0x1",
+			"lid_mask_count": "0", "cap_mask": "0x2651e848", "rate": "400 Gb/sec (4X NDR)",
+			"gids/0": "fe80:0000:0000:0000:b83f:d203:0050:a1c0", "gid_attrs/types/0": "IB/RoCE v1", "pkeys/0": "0xffff",
 		} {
 			put(port+name, text)
 		}

@@ -13,13 +13,15 @@ import (
 
 var (
 	deviceTemperature = &Desc{
-		Name: "rdma_device_temperature_celsius", Of: physicalFunctions, Asks: host.SourceSensors.Name(), Type: gauge, Unit: "celsius", Scope: scopeDevice,
+		Name: "rdma_device_temperature_celsius", Of: physicalFunctions, Asks: host.SourceSensors.Name(), Type: gauge,
+		Unit: "celsius", Scope: scopeDevice,
 		Help:   "Temperature of a sensor of the adapter: its chip (asic), or the transceiver where the driver exposes it. Read every 30 s.",
 		Labels: []string{"device", "sensor"},
 		Source: "hwmon of the PCI function, tempN_input and tempN_label (mlx5 since Linux 6.7, bnxt_en, ice)",
 	}
 	deviceTemperatureThreshold = &Desc{
-		Name: "rdma_device_temperature_threshold_celsius", Of: "rdma_device_temperature_celsius", Asks: host.SourceSensors.Name(), Type: gauge, Unit: "celsius", Scope: scopeDevice,
+		Name: "rdma_device_temperature_threshold_celsius", Of: "rdma_device_temperature_celsius",
+		Asks: host.SourceSensors.Name(), Type: gauge, Unit: "celsius", Scope: scopeDevice,
 		Help:   "Temperature limit of the sensor. level: critical.",
 		Labels: []string{"device", "sensor", "level"}, Source: "hwmon of the PCI function, tempN_crit",
 	}
@@ -67,7 +69,9 @@ func (st *sensorState) read(r *reading.Reader, device string) {
 	out := snapshot.DeviceSensors{Device: device}
 	r.Begin(host.SourceSensors)
 	for _, channel := range st.channels {
-		s := snapshot.Sensor{Name: cmp.Or(r.Optional(st.dir+"/"+channel+"_label"), channel), Value: readCelsius(r, st.dir, channel+"_input")}
+		s := snapshot.Sensor{
+			Name: cmp.Or(r.Optional(st.dir+"/"+channel+"_label"), channel), Value: readCelsius(r, st.dir, channel+"_input"),
+		}
 		if critical := readCelsius(r, st.dir, channel+"_crit"); critical != nil && *critical > 0 {
 			s.Critical = critical
 		}

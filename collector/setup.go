@@ -18,23 +18,27 @@ import (
 
 var (
 	setupInfo = &Desc{
-		Name: "rdma_setup_info", Of: "rdma_device_info", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopeHost,
+		Name: "rdma_setup_info", Of: "rdma_device_info", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(),
+		Type: gauge, Scope: scopeHost,
 		Help:   "Setting that differs from what is wanted of it, always 1; those of jobs are left out. The wanted value and the remedy are in check --setup. object: a device, port or netdev, several joined by commas, all for every object that has the setting, host. Absent for settings that are as wanted or unknown.",
 		Labels: []string{"domain", "setting", "object", "value"}, Source: "docs/setup.md",
 	}
 	lossyClass = &Desc{
-		Name: "rdma_port_lossy_class_info", Of: "rdma_port_pfc_enabled", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopePort,
+		Name: "rdma_port_lossy_class_info", Of: "rdma_port_pfc_enabled", Beside: "rdma_setup_hash_info",
+		Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Traffic class of a running job, or of the port, that leads to a priority without PFC on a lossless port, always 1. workload: the job, empty for the class of the port. setting: the variable or file. Absent where there is none.",
 		Labels: []string{"device", "port", "netdev", "priority", "workload", "setting", "class"},
 		Source: "docs/setup.md, job_traffic_class and default_traffic_class",
 	}
 	jobSetting = &Desc{
-		Name: "rdma_job_setting_info", Of: "rdma_device_info", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopeHost,
+		Name: "rdma_job_setting_info", Of: "rdma_device_info", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(),
+		Type: gauge, Scope: scopeHost,
 		Help:   "Setting of NCCL in a running job that differs from what is wanted of it, always 1; check --setup and topo have the wanted value. value is empty for nccl_topo_file, a path. Absent for settings that are as wanted or unknown.",
 		Labels: []string{"workload", "setting", "value"}, Source: "docs/setup.md, job",
 	}
 	addressConflicts = &Desc{
-		Name: "rdma_host_address_conflicts", Of: "rdma_device_info", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopeHost,
+		Name: "rdma_host_address_conflicts", Of: "rdma_device_info", Beside: "rdma_setup_hash_info",
+		Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopeHost,
 		Help:   "IPv4 neighbours with different MAC addresses on RDMA netdevs of one subnet whose arp_ignore or arp_announce permits that any port answers; 0 where the settings do not. The neighbours are read each hour. Absent where no two RDMA netdevs are in one subnet.",
 		Source: "docs/setup.md, arp_of_shared_subnets",
 	}
@@ -196,14 +200,16 @@ func (c *setupState) derive(n *snapshot.Node, s Sink) {
 			n := float64(len(addresses))
 			c.conflicts = &n
 		}
-		c.differ, c.hashes = setup.Deviations(setup.OfHost(evaluated.Rows), snapshot.SetupDiffers), setup.Hashes(evaluated.Rows)
+		c.differ, c.hashes = setup.Deviations(setup.OfHost(evaluated.Rows), snapshot.SetupDiffers),
+			setup.Hashes(evaluated.Rows)
 	}
 	n.Setup = c.evaluated
 	for _, d := range c.differ {
 		s.Emit(setupInfo, 1, d.Row.Domain, d.Row.Setting, d.Object, d.Row.Found)
 	}
 	for _, l := range c.lossy {
-		s.Emit(lossyClass, 1, l.Device, strconv.Itoa(l.Port), l.Netdev, strconv.Itoa(l.Priority), l.Job, l.Setting, strconv.Itoa(l.Class))
+		s.Emit(lossyClass, 1, l.Device, strconv.Itoa(l.Port), l.Netdev, strconv.Itoa(l.Priority), l.Job, l.Setting,
+			strconv.Itoa(l.Class))
 	}
 	for _, labels := range c.jobs {
 		s.Emit(jobSetting, 1, labels...)

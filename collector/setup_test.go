@@ -15,13 +15,17 @@ import (
 
 // TestSetupFiles: a pattern stands for the files and directories that exist, and for the ones that could not be read.
 func TestSetupFiles(t *testing.T) {
-	r := readerOf(t, files("etc/a.d/x.conf", "one", "etc/a.d/y.conf", "two\nlines", "lib/modules/1/extra/m.ko", "", "lib/modules/2/build", "")+"-- etc/a.d/z.conf !EACCES --\n-- etc/secret !EACCES --\n")
+	r := readerOf(t, files("etc/a.d/x.conf", "one", "etc/a.d/y.conf", "two\nlines", "lib/modules/1/extra/m.ko", "",
+		"lib/modules/2/build", "")+"-- etc/a.d/z.conf !EACCES --\n-- etc/secret !EACCES --\n")
 	got := map[string]snapshot.SetupFile{}
-	for _, pattern := range []string{"etc/a.d/*", "etc/a.d/", "etc/none", "etc/none/", "none/*/x", "lib/modules/*/extra/", "etc/secret/*"} {
+	for _, pattern := range []string{
+		"etc/a.d/*", "etc/a.d/", "etc/none", "etc/none/", "none/*/x", "lib/modules/*/extra/", "etc/secret/*",
+	} {
 		readSetupFiles(r, pattern, got)
 	}
 	want := map[string]snapshot.SetupFile{
-		"etc/a.d/x.conf": {Text: "one"}, "etc/a.d/y.conf": {Text: "two\nlines"}, "etc/a.d/z.conf": {Unread: "permission"}, "etc/a.d": {Text: "x.conf\ny.conf\nz.conf"},
+		"etc/a.d/x.conf": {Text: "one"}, "etc/a.d/y.conf": {Text: "two\nlines"}, "etc/a.d/z.conf": {Unread: "permission"},
+		"etc/a.d":             {Text: "x.conf\ny.conf\nz.conf"},
 		"lib/modules/1/extra": {Text: "m.ko"}, "etc/secret": {Unread: "permission"},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -29,7 +33,8 @@ func TestSetupFiles(t *testing.T) {
 	}
 }
 
-// TestSetupLaunchers: services are searched on hosts with RDMA devices, and an incomplete search is not the absence of others.
+// TestSetupLaunchers: services are searched on hosts with RDMA devices, and an incomplete search is not the absence of
+// others.
 func TestSetupLaunchers(t *testing.T) {
 	device := files("sys/class/infiniband/mlx5_0/node_guid", "b83f:d203:0050:a1c0")
 	memlock := uint64(8388608)
@@ -130,7 +135,8 @@ func TestSetupIsRecorded(t *testing.T) {
 			read(rec.Host())
 			rec.EndRound(0)
 			got := read(played(rec.Archive(capture.Meta{Time: time.Unix(0, 0)})))
-			if len(want.Setup.Files) < 8 || !reflect.DeepEqual(got.Setup, want.Setup) || !reflect.DeepEqual(got.Modules.Nodes, want.Modules.Nodes) {
+			if len(want.Setup.Files) < 8 || !reflect.DeepEqual(got.Setup, want.Setup) ||
+				!reflect.DeepEqual(got.Modules.Nodes, want.Modules.Nodes) {
 				t.Errorf("%+v\nwant %+v", got.Setup, want.Setup)
 			}
 		})
@@ -139,7 +145,8 @@ func TestSetupIsRecorded(t *testing.T) {
 
 // TestInterrupts: the counts of all interrupts of a function by CPU; virtual functions and other devices have none.
 func TestInterrupts(t *testing.T) {
-	const a, b, c = "sys/class/infiniband/mlx5_0/device", "sys/class/infiniband/mlx5_1/device", "sys/class/infiniband/mlx5_2/device"
+	const a, b, c = "sys/class/infiniband/mlx5_0/device",
+		"sys/class/infiniband/mlx5_1/device", "sys/class/infiniband/mlx5_2/device"
 	r := readerOf(t, files(
 		a+"/local_cpulist", "0-1,4", a+"/msi_irqs/20", "msix", a+"/msi_irqs/21", "msix", a+"/msi_irqs/22", "msix",
 		"sys/kernel/irq/20/per_cpu_count", "1,2,4,8,16,32", "sys/kernel/irq/21/per_cpu_count", "100,0,0,0,0,1000",
@@ -160,7 +167,9 @@ func TestInterrupts(t *testing.T) {
 }
 
 func TestParseCPUs(t *testing.T) {
-	for text, want := range map[string]int{"0": 1, "0-55,112-167": 112, "": -1, "x": -1, "3-": -1, "5-3": 0, "0-99999": -1} {
+	for text, want := range map[string]int{
+		"0": 1, "0-55,112-167": 112, "": -1, "x": -1, "3-": -1, "5-3": 0, "0-99999": -1,
+	} {
 		got, err := parseCPUs(text)
 		if n := len(got); err != nil && want >= 0 || err == nil && n != want {
 			t.Errorf("%q: %d CPUs, %v", text, n, err)
@@ -173,9 +182,12 @@ func TestJobSettings(t *testing.T) {
 		return snapshot.SetupRow{Domain: domain, Setting: setting, Object: job, Found: found, State: state}
 	}
 	got := jobSettings([]snapshot.SetupRow{
-		row("job", "nccl_timeout", "slurm/7", "14", snapshot.SetupDiffers), row("job", "nccl_timeout", "slurm/8", "20", snapshot.SetupOK),
-		row("job", "nccl_topo_file", "slurm/7", "/home/alice/a.xml", snapshot.SetupDiffers), row("job", "nccl_topo_file", "slurm/7", "/home/alice/b.xml", snapshot.SetupDiffers),
-		row("job", "nccl_gid_index", "slurm/8", "", snapshot.SetupUnknown), row("pcie", "acs", "mlx5_0", "on", snapshot.SetupDiffers),
+		row("job", "nccl_timeout", "slurm/7", "14", snapshot.SetupDiffers),
+		row("job", "nccl_timeout", "slurm/8", "20", snapshot.SetupOK),
+		row("job", "nccl_topo_file", "slurm/7", "/home/alice/a.xml", snapshot.SetupDiffers),
+		row("job", "nccl_topo_file", "slurm/7", "/home/alice/b.xml", snapshot.SetupDiffers),
+		row("job", "nccl_gid_index", "slurm/8", "", snapshot.SetupUnknown),
+		row("pcie", "acs", "mlx5_0", "on", snapshot.SetupDiffers),
 	})
 	want := [][]string{{"slurm/7", "nccl_timeout", "14"}, {"slurm/7", "nccl_topo_file", ""}}
 	if !reflect.DeepEqual(got, want) {

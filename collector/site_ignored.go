@@ -22,9 +22,11 @@ var (
 	}
 )
 
-// ignored evaluates every device that is listed or missing, and its ports. A device that cannot be read at present is evaluated by its
-// last reading: stuck reads are to be ignored as well.
-func (c *infiniBand) ignored(names []string, devices []snapshot.Device, missing []snapshot.MissingDevice) []snapshot.PortID {
+// ignored evaluates every device that is listed or missing, and its ports. A device that cannot be read at present is
+// evaluated by its last reading: stuck reads are to be ignored as well.
+func (c *infiniBand) ignored(
+	names []string, devices []snapshot.Device, missing []snapshot.MissingDevice,
+) []snapshot.PortID {
 	conf := c.conf.current()
 	if conf == nil || len(conf.Ignore) == 0 {
 		clear(c.facts)

@@ -24,7 +24,8 @@ func TestIgnored(t *testing.T) {
 	names := []string{"mlx5_0", "mlx5_1"}
 	devices := []snapshot.Device{
 		{Name: "mlx5_0", BoardID: "MT_1", PCIAddress: "0000:18:00.0", Ports: []snapshot.Port{
-			{Number: 1, LinkLayer: "Ethernet", Netdev: []snapshot.Netdev{{Name: "eth0"}, {Name: "eth1"}}}, {Number: 2, LinkLayer: "InfiniBand"},
+			{Number: 1, LinkLayer: "Ethernet", Netdev: []snapshot.Netdev{{Name: "eth0"}, {Name: "eth1"}}},
+			{Number: 2, LinkLayer: "InfiniBand"},
 		}},
 		{Name: "mlx5_1", BoardID: "MT_2", Ports: []snapshot.Port{{Number: 1}}},
 	}

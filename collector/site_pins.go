@@ -10,12 +10,14 @@ import (
 
 var (
 	portPKeysMissing = &Desc{
-		Name: "rdma_port_pkeys_missing", Beside: "rdma_port_pkey_entries", Asks: host.SourcePortTables.Name(), Type: gauge, Scope: scopePort,
+		Name: "rdma_port_pkeys_missing", Beside: "rdma_port_pkey_entries", Asks: host.SourcePortTables.Name(),
+		Type: gauge, Scope: scopePort,
 		Help:   "P_Keys pinned in --config.file that are missing from the port's table. A pinned key with bit 15 set requires full membership, one without matches either. Absent where none is pinned, and where part of the table cannot be read.",
 		Labels: []string{"device", "port"}, Source: "--config.file; ports/N/pkeys",
 	}
 	driverAsPinned = &Desc{
-		Name: "rdma_driver_as_pinned", Of: "rdma_device_info", Beside: "rdma_device_info", Asks: host.SourceModules.Name(), Type: gauge, Scope: scopeHost,
+		Name: "rdma_driver_as_pinned", Of: "rdma_device_info", Beside: "rdma_device_info", Asks: host.SourceModules.Name(),
+		Type: gauge, Scope: scopeHost,
 		Help:   "Whether a loaded driver is out-of-tree and of the version pinned in --config.file. Absent where no version is pinned, and where the driver is not loaded.",
 		Labels: []string{"module"}, Source: "--config.file; /sys/module/MODULE/{version,taint}",
 	}
@@ -61,7 +63,8 @@ func (c *siteConfig) comparePKeys(devices []snapshot.Device) {
 // pinnedModule is the module with the version of the out-of-tree stack.
 const pinnedModule = "mlx5_core"
 
-// driverPin compares the loaded driver with the present configuration; nil where nothing is pinned or the driver is not loaded.
+// driverPin compares the loaded driver with the present configuration; nil where nothing is pinned or the driver is not
+// loaded.
 func (c *siteConfig) driverPin(modules []snapshot.Module) *snapshot.DriverPin {
 	glob := c.current().OFED(c.hostname)
 	i := slices.IndexFunc(modules, func(m snapshot.Module) bool { return m.Name == pinnedModule && m.Loaded })

@@ -39,7 +39,8 @@ func TestMissingPKeys(t *testing.T) {
 }
 
 func TestPKeysArePinnedByPort(t *testing.T) {
-	o := pinned(t, "pins:\n- {match: {device: mlx5_*, port: 1}, pkeys: [0x8001]}\n- {match: {device: mlx5_1}, pkeys: []}\n")
+	o := pinned(t,
+		"pins:\n- {match: {device: mlx5_*, port: 1}, pkeys: [0x8001]}\n- {match: {device: mlx5_1}, pkeys: []}\n")
 	devices := []snapshot.Device{
 		{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, PKeyTable: []uint16{0xffff}}, {Number: 2, PKeyTable: []uint16{0xffff}}}},
 		{Name: "mlx5_1", Ports: []snapshot.Port{{Number: 1, PKeyTable: []uint16{0xffff}}}},

@@ -17,12 +17,13 @@ import (
 const (
 	// ownModuleInterval is the interval of transceiver readings made by Read: 30 s, less the jitter of rounds.
 	ownModuleInterval = 29 * time.Second
-	// moduleShare bounds the wall time of readings in the background: the next reading of a transceiver follows after this multiple of
-	// the duration of the last one. Each byte is read over a slow bus under rtnl.
+	// moduleShare bounds the wall time of readings in the background: the next reading of a transceiver follows after this
+	// multiple of the duration of the last one. Each byte is read over a slow bus under rtnl.
 	moduleShare = 400
 	// moduleLeast is the same for a device whose budget is spent: a tenth of it is used regardless.
 	moduleLeast = 1000
-	// servedIntervals is the number of intervals for which the readings of a transceiver that can no longer be read are served.
+	// servedIntervals is the number of intervals for which the readings of a transceiver that can no longer be read are
+	// served.
 	servedIntervals = 3
 )
 
@@ -47,7 +48,9 @@ type opticsState struct {
 }
 
 func newTransceivers(interval time.Duration, devices *roster, nvlink *nvlink) *Collector {
-	c := &transceivers{interval: interval, roster: devices, nvlink: nvlink, cages: map[netdevTarget]*cage{}, woken: make(chan struct{}, 1)}
+	c := &transceivers{
+		interval: interval, roster: devices, nvlink: nvlink, cages: map[netdevTarget]*cage{}, woken: make(chan struct{}, 1),
+	}
 	c.devices.Collector = "transceiver"
 	return &Collector{
 		Name:  "transceiver",
@@ -72,7 +75,8 @@ func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node,
 	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(devices [][]snapshot.Cage) {
 		n.Optics = &snapshot.Optics{Cages: slices.Concat(devices...)}
 		markShared(n.Optics.Cages)
-		if c.background() && slices.ContainsFunc(n.Optics.Cages, func(c snapshot.Cage) bool { return c.State == snapshot.CageUnread }) {
+		if c.background() &&
+			slices.ContainsFunc(n.Optics.Cages, func(c snapshot.Cage) bool { return c.State == snapshot.CageUnread }) {
 			n.Pending = []string{host.SourceModuleEEPROM.Name()}
 		}
 	}, done)
@@ -96,7 +100,8 @@ func (c *transceivers) readDevice(r *reading.Reader, st *opticsState) ([]snapsho
 	return out, true
 }
 
-// learn finds the cages of a device, without those of InfiniBand ports: no driver reads a transceiver through an IPoIB netdev.
+// learn finds the cages of a device, without those of InfiniBand ports: no driver reads a transceiver through an IPoIB
+// netdev.
 func (c *transceivers) learn(r *reading.Reader, name string, st *opticsState) {
 	found, whole := physicalNetdevs(r, c.nvlink, name)
 	st.cages = nil
@@ -214,11 +219,12 @@ func (c *transceivers) due(now time.Time) (next *cage, wait time.Duration) {
 
 // compareTurns sorts cages by the time of their next read, then by name.
 func compareTurns(a, b *cage) int {
-	return cmp.Or(a.next.Compare(b.next), cmp.Compare(a.device, b.device), cmp.Compare(a.port, b.port), cmp.Compare(a.netdev, b.netdev))
+	return cmp.Or(a.next.Compare(b.next), cmp.Compare(a.device, b.device), cmp.Compare(a.port, b.port),
+		cmp.Compare(a.netdev, b.netdev))
 }
 
-// markShared finds transceivers reported by several ports: a transceiver with two ports, or a port with two functions. A serial number is
-// unique for a vendor's part number. The first port in order represents the others.
+// markShared finds transceivers reported by several ports: a transceiver with two ports, or a port with two functions.
+// A serial number is unique for a vendor's part number. The first port in order represents the others.
 func markShared(cages []snapshot.Cage) {
 	type identity struct{ vendor, part, serial string }
 	first := map[identity]string{}

@@ -12,10 +12,12 @@ import (
 	"rdma_exporter/internal/transceiver"
 )
 
-// freshInterval is how long static data of a transceiver is kept. A replacement without a carrier change (no light) is detected by then.
+// freshInterval is how long static data of a transceiver is kept. A replacement without a carrier change (no light) is
+// detected by then.
 const freshInterval = 10 * time.Minute
 
-// cage is the transceiver cage of one netdev. It belongs to the reader of transceivers, except seen (guarded by the collector's mutex).
+// cage is the transceiver cage of one netdev. It belongs to the reader of transceivers, except seen (guarded by the
+// collector's mutex).
 type cage struct {
 	netdevTarget
 	link       cageLink
@@ -45,7 +47,10 @@ type cageSeen struct {
 }
 
 func newCage(t netdevTarget) *cage {
-	return &cage{netdevTarget: t, noResponse: snapshot.CageNoAnswer, seen: cageSeen{Cage: snapshot.Cage{Device: t.device, Port: t.port, Netdev: t.netdev}}}
+	return &cage{
+		netdevTarget: t, noResponse: snapshot.CageNoAnswer,
+		seen: cageSeen{Cage: snapshot.Cage{Device: t.device, Port: t.port, Netdev: t.netdev}},
+	}
 }
 
 // at is the part that may be served at a given time.
@@ -74,8 +79,8 @@ func item(ref transceiver.Ref) string {
 	return fmt.Sprintf("%02x-%02x-%d:%d", ref.Address, ref.Page, ref.Bank, ref.Offset)
 }
 
-// update reads the cage. An item that failed twice is quarantined; a cage without any answer is quarantined until its link changes, or the
-// driver reports another state.
+// update reads the cage. An item that failed twice is quarantined; a cage without any answer is quarantined until its
+// link changes, or the driver reports another state.
 func (g *cage) update(r *reading.Reader) cageSeen {
 	before, devices := len(r.Issues), r.Quarantine
 	r.Quarantine, g.took = &g.quarantine, 0
@@ -167,7 +172,8 @@ var errNotAsked = errors.New("not requested")
 // isRefusal reports whether err is an answer, not a failure to query.
 func isRefusal(err error) bool { return host.Refused(err) || host.IsAbsent(err) }
 
-// request reads some bytes. mlx5 ignores the bank and would read the first one (drivers/net/ethernet/mellanox/mlx5/core/port.c).
+// request reads some bytes. mlx5 ignores the bank and would read the first one
+// (drivers/net/ethernet/mellanox/mlx5/core/port.c).
 func (g *cage) request(r *reading.Reader, ref transceiver.Ref) ([]byte, error) {
 	dir, now := eepromDir(g.netdev), r.Now()
 	if ref.Bank != 0 && g.driver == "mlx5_core" || g.quarantine.Held(dir, item(ref), now) {
@@ -265,8 +271,8 @@ func (g *cage) failed(r *reading.Reader, err error) snapshot.CageState {
 // noCable is ETHTOOL_LINK_EXT_STATE_NO_CABLE of enum ethtool_link_ext_state.
 const noCable = 4
 
-// askDriver reads the driver's link state for a cage whose module does not respond. The driver reports a reason only for interfaces that
-// are administratively up.
+// askDriver reads the driver's link state for a cage whose module does not respond. The driver reports a reason only
+// for interfaces that are administratively up.
 func (g *cage) askDriver(r *reading.Reader) {
 	s, made := askEthtool(r, host.SourceLinkState, r.Host.Ethtool.LinkState, g.netdev)
 	switch {

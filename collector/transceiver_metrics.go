@@ -35,10 +35,17 @@ var (
 	transceiverLaneActive  = opticsDesc("rdma_transceiver_lane_active", "", "Whether a media lane belongs to an activated data path. A CMIS transceiver reports all its lanes, including those of other ports. Absent for SFF transceivers, whose lanes are in use while the port is ACTIVE.", eepromSource+"11h:128 and 206", "lane")
 
 	transceiverDescs = slices.Concat(
-		[]*Desc{transceiverState, of(`rdma_transceiver_state{state="present"}`, transceiverInfo), besideInfo(transceiverDuplicate), besideInfo(transceiverAge), besideAge(transceiverLaneActive)},
-		readingDescs(transceiverTemperature, transceiverVoltage), laneDescs(transceiverReceive, transceiverTransmit, transceiverBias),
+		[]*Desc{
+			transceiverState, of(`rdma_transceiver_state{state="present"}`, transceiverInfo), besideInfo(transceiverDuplicate),
+			besideInfo(transceiverAge), besideAge(transceiverLaneActive),
+		},
+		readingDescs(transceiverTemperature, transceiverVoltage),
+		laneDescs(transceiverReceive, transceiverTransmit, transceiverBias),
 		readingDescs(temperatureThreshold, voltageThreshold),
-		[]*Desc{of("rdma_transceiver_receive_power_dbm", receiveThreshold), of("rdma_transceiver_transmit_power_dbm", transmitThreshold), of("rdma_transceiver_bias_amperes", biasThreshold)},
+		[]*Desc{
+			of("rdma_transceiver_receive_power_dbm", receiveThreshold),
+			of("rdma_transceiver_transmit_power_dbm", transmitThreshold), of("rdma_transceiver_bias_amperes", biasThreshold),
+		},
 	)
 
 	temperatureThreshold = thresholdDesc("rdma_transceiver_temperature_threshold_celsius", "celsius")
@@ -49,7 +56,8 @@ var (
 )
 
 func thresholdDesc(name, unit string) *Desc {
-	return opticsDesc(name, unit, "Vendor threshold of the reading of the same name, for all lanes. level: high_alarm, low_alarm, high_warning, low_warning. Absent where the value is invalid.", eepromSource+"A2h:0-39, 03h, 02h", "level")
+	return opticsDesc(name, unit, "Vendor threshold of the reading of the same name, for all lanes. level: high_alarm, low_alarm, high_warning, low_warning. Absent where the value is invalid.",
+		eepromSource+"A2h:0-39, 03h, 02h", "level")
 }
 
 func of(what string, d *Desc) *Desc {

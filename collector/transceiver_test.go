@@ -22,7 +22,8 @@ import (
 	"rdma_exporter/internal/transceiver/dump"
 )
 
-// moduleEntries are the entries of a capture with a module of internal/transceiver/testdata, with replacements in its text.
+// moduleEntries are the entries of a capture with a module of internal/transceiver/testdata, with replacements in its
+// text.
 func moduleEntries(t testing.TB, netdev, name string, changes ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "internal", "transceiver", "testdata", name+".txt"))
@@ -157,7 +158,8 @@ func (r *opticsRig) round() (*snapshot.Node, string) {
 
 // served are the samples without their common labels.
 func served(c *Collector, n *snapshot.Node) string {
-	short := strings.NewReplacer(`device="mlx5_0"`, "", `netdev="eth0"`, "", `port="1"`, "", "rdma_transceiver_", "", ",", "")
+	short := strings.NewReplacer(`device="mlx5_0"`, "", `netdev="eth0"`, "", `port="1"`, "",
+		"rdma_transceiver_", "", ",", "")
 	var b strings.Builder
 	for _, line := range samples(c.Descs, func(s Sink) { c.Emit(n, s) }) {
 		fmt.Fprintln(&b, strings.Replace(short.Replace(line), "{}", "", 1))
@@ -192,9 +194,9 @@ func TestModulesAsServed(t *testing.T) {
 	for name, want := range map[string][]string{
 		"osfp-2xdr4": {
 			`info{form_factor="OSFP"media="single_mode"part_number="MMS4X00-NM"serial_number="MT2238FT00123"vendor="NVIDIA"} 1`,
-			`state{state="present"} 1`, `state{state="ready"} 1`, `age_seconds 0`, `temperature_celsius 60`, `voltage_volts 3.2652`,
-			`lane_active{lane="1"} 1`, `lane_active{lane="5"} 0`, `temperature_threshold_celsius{level="high_alarm"} 75`,
-			`receive_power_dbm{lane="5"} -40`,
+			`state{state="present"} 1`, `state{state="ready"} 1`, `age_seconds 0`, `temperature_celsius 60`,
+			`voltage_volts 3.2652`, `lane_active{lane="1"} 1`, `lane_active{lane="5"} 0`,
+			`temperature_threshold_celsius{level="high_alarm"} 75`, `receive_power_dbm{lane="5"} -40`,
 		},
 		"qsfp28-sr4": {`state{state="present"} 1`, `age_seconds 0`},
 		"sfp28-sr":   {`state{state="present"} 1`, `age_seconds 0`},
@@ -224,10 +226,12 @@ func TestModulesAsServed(t *testing.T) {
 func TestGarbledLight(t *testing.T) {
 	r := newOpticsRig(t, 0, moduleEntries(t, "eth0", "qsfp28-sr4", "34: 27 10 00 00", "34: 27 10 ff ff"))
 	n, text := r.round()
-	if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Malformed) || !strings.Contains(n.Issues[0].Err.Error(), "rx_power of lane 2") {
+	if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Malformed) ||
+		!strings.Contains(n.Issues[0].Err.Error(), "rx_power of lane 2") {
 		t.Errorf("%+v", n.Issues)
 	}
-	if sample(text, `receive_power_dbm{lane="1"}`) != "0" || sample(text, `receive_power_dbm{lane="2"}`) != "" || sample(text, `transmit_power_dbm{lane="2"}`) == "" {
+	if sample(text, `receive_power_dbm{lane="1"}`) != "0" || sample(text, `receive_power_dbm{lane="2"}`) != "" ||
+		sample(text, `transmit_power_dbm{lane="2"}`) == "" {
 		t.Error(text)
 	}
 }
@@ -235,10 +239,13 @@ func TestGarbledLight(t *testing.T) {
 // The monitors of a CMIS module with eight lanes, and the static data of its first read.
 var (
 	cmisMonitors = []string{"50-00-0:3+1", "50-00-0:14+28", "50-11-0:128+4", "50-11-0:154+60"}
-	cmisStatic   = []string{"50-00-0:0+3", "50-00-0:39+2", "50-00-0:85+33", "50-00-0:128+95", "50-01-0:128+128", "50-02-0:128+128"}
+	cmisStatic   = []string{
+		"50-00-0:0+3", "50-00-0:39+2", "50-00-0:85+33", "50-00-0:128+95", "50-01-0:128+128", "50-02-0:128+128",
+	}
 )
 
-// TestModulesAreReadInTheBackground: no round reads a module. Static data is read every 10m, monitors at most every 30 s.
+// TestModulesAreReadInTheBackground: no round reads a module. Static data is read every 10m, monitors at most every 30
+// s.
 func TestModulesAreReadInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
@@ -258,7 +265,8 @@ func TestModulesAreReadInTheBackground(t *testing.T) {
 			}
 		}
 		got := r.bus.taken()
-		if reads := len(got) / len(cmisMonitors); reads < 16 || reads > 18 || len(got)%len(cmisMonitors) != 0 || slices.Contains(got, cmisStatic[0]) {
+		if reads := len(got) / len(cmisMonitors); reads < 16 || reads > 18 || len(got)%len(cmisMonitors) != 0 ||
+			slices.Contains(got, cmisStatic[0]) {
 			t.Errorf("%d requests in nine minutes: %v", len(got), got)
 		}
 		time.Sleep(2 * time.Minute)
@@ -268,8 +276,8 @@ func TestModulesAreReadInTheBackground(t *testing.T) {
 	})
 }
 
-// TestReadingsGrowOld: while rtnl is unavailable the last readings are served with their age, and left out after three intervals; static
-// data stays.
+// TestReadingsGrowOld: while rtnl is unavailable the last readings are served with their age, and left out after three
+// intervals; static data stays.
 func TestReadingsGrowOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
@@ -280,7 +288,8 @@ func TestReadingsGrowOld(t *testing.T) {
 		r.bus.set(func() { r.bus.takes = 5 * time.Minute })
 		time.Sleep(80 * time.Second)
 		n, text := r.round()
-		if sample(text, "age_seconds") != "80" || strings.Count(text, "\n") != strings.Count(fresh, "\n") || states(text) != "present ready" {
+		if sample(text, "age_seconds") != "80" || strings.Count(text, "\n") != strings.Count(fresh, "\n") ||
+			states(text) != "present ready" {
 			t.Errorf("after 80 s:\n%s", text)
 		}
 		if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Stuck) {
@@ -288,7 +297,8 @@ func TestReadingsGrowOld(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		_, text = r.round()
-		if sample(text, "age_seconds") != "200" || sample(text, "temperature_celsius") != "" || strings.Contains(text, "dbm{lane") || states(text) != "present" || !strings.Contains(text, "MT2238FT00123") {
+		if sample(text, "age_seconds") != "200" || sample(text, "temperature_celsius") != "" ||
+			strings.Contains(text, "dbm{lane") || states(text) != "present" || !strings.Contains(text, "MT2238FT00123") {
 			t.Errorf("after 200 s:\n%s", text)
 		}
 		r.bus.set(func() { r.bus.takes = 0 })
@@ -299,7 +309,8 @@ func TestReadingsGrowOld(t *testing.T) {
 	})
 }
 
-// TestModulesKeepTheirShare: reads of a slow module take 0.25% of the time, and a tenth of that if the device's budget is spent.
+// TestModulesKeepTheirShare: reads of a slow module take 0.25% of the time, and a tenth of that if the device's budget
+// is spent.
 func TestModulesKeepTheirShare(t *testing.T) {
 	for spent, share := range map[bool]float64{false: 0.0025, true: 0.001} {
 		t.Run(fmt.Sprintf("budget spent=%v", spent), func(t *testing.T) {
@@ -317,7 +328,8 @@ func TestModulesKeepTheirShare(t *testing.T) {
 						t.Fatalf("after %s:\n%s", time.Since(start), text)
 					}
 				}
-				if took := float64(len(r.bus.taken())) * r.bus.takes.Seconds() / length.Seconds(); took > 1.05*share || took < share/2 {
+				if took := float64(len(r.bus.taken())) * r.bus.takes.Seconds() / length.Seconds(); took > 1.05*share ||
+					took < share/2 {
 					t.Errorf("%.3f %% of the time", 100*took)
 				}
 			})
@@ -329,8 +341,8 @@ func failing(err error) func(transceiver.Ref) error {
 	return func(transceiver.Ref) error { return err }
 }
 
-// TestModulePulledAndPlugged: a cage that the driver reports as empty is not read until the driver reports another state; a new module is
-// read from scratch.
+// TestModulePulledAndPlugged: a cage that the driver reports as empty is not read until the driver reports another
+// state; a new module is read from scratch.
 func TestModulePulledAndPlugged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
@@ -382,7 +394,8 @@ func TestModuleExchanged(t *testing.T) {
 	})
 }
 
-// TestModulesThatDoNotAnswer: causes are distinguished, and each cage is quarantined after two failures until its link changes.
+// TestModulesThatDoNotAnswer: causes are distinguished, and each cage is quarantined after two failures until its link
+// changes.
 func TestModulesThatDoNotAnswer(t *testing.T) {
 	up, down := &host.LinkState{Link: n64(1)}, &host.LinkState{Link: n64(0)}
 	training := &host.LinkState{Link: n64(0), ExtState: n64(1)}
@@ -444,7 +457,8 @@ func TestBusyModuleKeepsItsIdentity(t *testing.T) {
 		synctest.Wait()
 		r.bus.set(func() { r.bus.fails = failing(syscall.EBUSY) })
 		time.Sleep(2 * time.Minute)
-		if _, text := r.round(); states(text) != "busy" || !strings.Contains(text, "MT2238FT00123") || sample(text, "temperature_celsius") != "" {
+		if _, text := r.round(); states(text) != "busy" || !strings.Contains(text, "MT2238FT00123") ||
+			sample(text, "temperature_celsius") != "" {
 			t.Errorf("busy:\n%s", text)
 		}
 		r.bus.set(func() { r.bus.fails = nil })
@@ -455,7 +469,8 @@ func TestBusyModuleKeepsItsIdentity(t *testing.T) {
 	})
 }
 
-// TestPageThatFails: a failing page costs its content; it is quarantined after two failures, and old readings are not served as new ones.
+// TestPageThatFails: a failing page costs its content; it is quarantined after two failures, and old readings are not
+// served as new ones.
 func TestPageThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
@@ -473,7 +488,8 @@ func TestPageThatFails(t *testing.T) {
 		r.bus.taken()
 		time.Sleep(34 * time.Second)
 		n, text := r.round()
-		if strings.Contains(text, "dbm{lane") || sample(text, "temperature_celsius") != "60" || states(text) != "present ready" || len(n.Issues) != 2 {
+		if strings.Contains(text, "dbm{lane") || sample(text, "temperature_celsius") != "60" ||
+			states(text) != "present ready" || len(n.Issues) != 2 {
 			t.Errorf("%s%v", text, n.Issues)
 		}
 		time.Sleep(8 * time.Minute)
@@ -511,7 +527,8 @@ func TestByteThatFails(t *testing.T) {
 		r.bus.taken()
 		time.Sleep(5 * time.Minute)
 		n, text := r.round()
-		if states(text) != "present ready" || sample(text, "temperature_celsius") != "" || sample(text, `receive_power_dbm{lane="1"}`) != "0" || n.Devices[0].Quarantined != 1 {
+		if states(text) != "present ready" || sample(text, "temperature_celsius") != "" ||
+			sample(text, `receive_power_dbm{lane="1"}`) != "0" || n.Devices[0].Quarantined != 1 {
 			t.Errorf("%s%+v", text, n.Devices)
 		}
 		if got := r.bus.taken(); slices.Contains(got, cmisStatic[0]) || len(got) > 3*10 {
@@ -525,7 +542,8 @@ func TestBanksOfMlx5(t *testing.T) {
 	for driver, lanes := range map[string]int{"mlx5_core": 8, "bnxt_en": 16} {
 		t.Run(driver, func(t *testing.T) {
 			entries := moduleEntries(t, "eth0", "osfp-2xdr4", "[A0 page 01]\n", "[A0 page 01]\n142: 01\n")
-			entries += strings.Replace(entries[strings.Index(entries, "-- ethtool/eth0/eeprom/50-11-0"):], "50-11-0", "50-11-1", 1)
+			entries += strings.Replace(entries[strings.Index(entries, "-- ethtool/eth0/eeprom/50-11-0"):],
+				"50-11-0", "50-11-1", 1)
 			r := newOpticsRig(t, 0, entries)
 			g := newCage(netdevTarget{"mlx5_0", 1, "eth0", driver})
 			seen := g.update(reading.New(t.Context(), r.h, "mlx5_0"))
@@ -542,7 +560,15 @@ func TestSharedModules(t *testing.T) {
 	m := &transceiver.Module{Vendor: "NVIDIA", PartNumber: "MMS4X00-NM", SerialNumber: "MT1"}
 	other, nameless := *m, *m
 	other.SerialNumber, nameless.SerialNumber = "MT2", ""
-	cages := []snapshot.Cage{{Netdev: "a", Module: m}, {Netdev: "b"}, {Netdev: "c", Module: &nameless}, {Netdev: "d", Module: m}, {Netdev: "e", Module: &other}, {Netdev: "f", Module: &nameless}, {Netdev: "g", Module: m}}
+	cages := []snapshot.Cage{
+		{Netdev: "a", Module: m},
+		{Netdev: "b"},
+		{Netdev: "c", Module: &nameless},
+		{Netdev: "d", Module: m},
+		{Netdev: "e", Module: &other},
+		{Netdev: "f", Module: &nameless},
+		{Netdev: "g", Module: m},
+	}
 	markShared(cages)
 	var got []string
 	for _, c := range cages {

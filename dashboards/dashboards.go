@@ -1,5 +1,5 @@
-// Package dashboards holds the Grafana dashboards, in the binary too, so that a machine that has the program has those that belong
-// to it. dashboards/gen writes them.
+// Package dashboards holds the Grafana dashboards, in the binary too, so that a machine that has the program has those
+// that belong to it. dashboards/gen writes them.
 package dashboards
 
 import (

@@ -131,8 +131,8 @@ type variable struct {
 
 // uids are those that links from elsewhere, and from an Alertmanager's templates, go to: they do not change.
 var uids = map[string]string{
-	"fabric.json": "rdma-fabric", "node.json": "rdma-node", "roce.json": "rdma-roce", "optics.json": "rdma-optics", "gpudirect.json": "rdma-gpudirect",
-	"subnet.json": "rdma-subnet",
+	"fabric.json": "rdma-fabric", "node.json": "rdma-node", "roce.json": "rdma-roce", "optics.json": "rdma-optics",
+	"gpudirect.json": "rdma-gpudirect", "subnet.json": "rdma-subnet",
 }
 
 func load(t *testing.T) map[string]dashboard {
@@ -160,7 +160,8 @@ func load(t *testing.T) map[string]dashboard {
 	return out
 }
 
-// open takes the panels out of collapsed rows, to where they are drawn when the row is opened: below all others, as only one row is open at a time.
+// open takes the panels out of collapsed rows, to where they are drawn when the row is opened: below all others, as
+// only one row is open at a time.
 func (d *dashboard) open() {
 	var out []panel
 	for _, p := range d.Panels {
@@ -319,7 +320,8 @@ func TestColoursHaveWords(t *testing.T) {
 					t.Errorf("%s: states have no words", p.Title)
 				}
 			}
-			if m := regexp.MustCompile(`"[a-z-]*green"|palette-classic[a-z-]*|continuous-GrYlRd|continuous-RdYlGr`).FindString(d.text); m != "" {
+			if m := regexp.MustCompile(`"[a-z-]*green"|palette-classic[a-z-]*|continuous-GrYlRd|continuous-RdYlGr`).
+				FindString(d.text); m != "" {
 				t.Errorf("%s: people who do not tell red from green cannot read it", m)
 			}
 		})
@@ -331,7 +333,8 @@ var builtIn = regexp.MustCompile(`^__(rate_interval|range|url_time_range|all|fie
 
 // kinds are the variables: a name stands for one kind of target, one or several of it.
 var kinds = map[string]*struct{ one bool }{
-	"datasource": {}, "cluster": {}, "job": {}, "hosts": {}, "host": {one: true}, "device": {}, "fabric_job": {}, "fabric": {one: true}, "switch": {},
+	"datasource": {}, "cluster": {}, "job": {}, "hosts": {}, "host": {one: true}, "device": {}, "fabric_job": {},
+	"fabric": {one: true}, "switch": {},
 }
 
 // TestVariables: each that is used exists, and each that there is can be chosen where there is no such label.
@@ -341,7 +344,8 @@ func TestVariables(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, m := range regexp.MustCompile(`\$(?:(\w+)|\{([\w.]+)(?::\w+)?\})`).FindAllStringSubmatch(d.text, -1) {
 				used := m[1] + m[2]
-				if !builtIn.MatchString(used) && !slices.ContainsFunc(d.Templating.List, func(v variable) bool { return v.Name == used }) {
+				if !builtIn.MatchString(used) &&
+					!slices.ContainsFunc(d.Templating.List, func(v variable) bool { return v.Name == used }) {
 					t.Errorf("no variable %s", m[0])
 				}
 			}
@@ -358,7 +362,8 @@ func TestVariables(t *testing.T) {
 					}
 					m := labelValues.FindStringSubmatch(v.Definition)
 					if m == nil || v.Datasource != chosen || !slices.Contains(labels(nodes(t, m[1])[0], known), m[2]) {
-						t.Errorf("variable %s: %v %s, want label_values(…) of the chosen data source, of a label that there is", v.Name, v.Datasource, v.Definition)
+						t.Errorf("variable %s: %v %s, want label_values(…) of the chosen data source, of a label that there is",
+							v.Name, v.Datasource, v.Definition)
 					}
 				}
 				if v.Name == "cluster" && (!v.IncludeAll || v.AllValue != ".*") {

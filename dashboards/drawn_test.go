@@ -14,8 +14,9 @@ import (
 	"rdma_exporter/internal/tune"
 )
 
-// TestDrawn holds the panels to what Grafana's own frontend makes of them: it draws merged states by thresholds as one bar without words, a value that
-// has neither a word nor a threshold green, a value that is not there in the colour below the first threshold, and labels with the unit of the panel.
+// TestDrawn holds the panels to what Grafana's own frontend makes of them: it draws merged states by thresholds as one
+// bar without words, a value that has neither a word nor a threshold green, a value that is not there in the colour
+// below the first threshold, and labels with the unit of the panel.
 func TestDrawn(t *testing.T) {
 	for name, d := range load(t) {
 		for _, a := range d.Annotations.List {
@@ -44,7 +45,8 @@ func TestDrawn(t *testing.T) {
 				}
 				p.checkNumbers(t, where)
 			case "timeseries":
-				if low := strings.Contains(p.Targets[0].Expr, "bottomk("); low != (p.Options.Legend.SortBy == "Min") || low == p.Options.Legend.SortDesc {
+				if low := strings.Contains(p.Targets[0].Expr, "bottomk("); low != (p.Options.Legend.SortBy == "Min") ||
+					low == p.Options.Legend.SortDesc {
 					t.Errorf("%s: the legend does not begin with the worst", where)
 				}
 			case "table":
@@ -69,7 +71,8 @@ func (p panel) override(matcher, of, property string) (string, bool) {
 // checkNumbers: numbers side by side have short names, and one without a result is unknown: Grafana would leave it out.
 func (p panel) checkNumbers(t *testing.T, where string) {
 	t.Helper()
-	if m := p.FieldConfig.Defaults.Mappings; len(m) != 1 || m[0].Options["-1"].Text != "unknown" || m[0].Options["-1"].Color != "gray" {
+	if m := p.FieldConfig.Defaults.Mappings; len(m) != 1 || m[0].Options["-1"].Text != "unknown" ||
+		m[0].Options["-1"].Color != "gray" {
 		t.Errorf("%s: -1 is not unknown: %v", where, m)
 	}
 	if n := len(p.Targets); n < 2 || n > 3 {
@@ -88,7 +91,8 @@ func (p panel) checkNumbers(t *testing.T, where string) {
 	}
 }
 
-// TestHosts: a host is named without the port of its exporter. Links need the scrape target, which is a column of its own.
+// TestHosts: a host is named without the port of its exporter. Links need the scrape target, which is a column of its
+// own.
 func TestHosts(t *testing.T) {
 	for name, d := range load(t) {
 		for _, v := range d.Templating.List {
@@ -119,7 +123,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// What fits: the pixels of a character of a title, those around it and of its filter, and those of a table on a phone of 390 pixels.
+// What fits: the pixels of a character of a title, those around it and of its filter, and those of a table on a phone
+// of 390 pixels.
 const (
 	perCharacter = 8
 	around       = 12
@@ -127,8 +132,8 @@ const (
 	onPhone      = 350
 )
 
-// TestPhone: a phone shows a panel as wide as its screen. What a row of a table is about stands in the first columns, titles are not cut, and titles of
-// panels and rows fit.
+// TestPhone: a phone shows a panel as wide as its screen. What a row of a table is about stands in the first columns,
+// titles are not cut, and titles of panels and rows fit.
 func TestPhone(t *testing.T) {
 	for name, d := range load(t) {
 		for _, p := range d.Panels {
@@ -143,7 +148,8 @@ func TestPhone(t *testing.T) {
 				if len(p.Targets) > 1 {
 					delete(x.Options.RenameByName, "Value") // in place of that of its query
 				}
-				fields := slices.SortedFunc(maps.Keys(x.Options.RenameByName), func(a, b string) int { return x.Options.IndexByName[a] - x.Options.IndexByName[b] })
+				fields := slices.SortedFunc(maps.Keys(x.Options.RenameByName),
+					func(a, b string) int { return x.Options.IndexByName[a] - x.Options.IndexByName[b] })
 				end := 0
 				for i, field := range fields {
 					title := x.Options.RenameByName[field]
@@ -167,7 +173,8 @@ func TestPhone(t *testing.T) {
 	}
 }
 
-// TestWide: on a screen of 1500 pixels a table shows all that it says of a row without scrolling sideways; what names its origin may be beyond.
+// TestWide: on a screen of 1500 pixels a table shows all that it says of a row without scrolling sideways; what names
+// its origin may be beyond.
 func TestWide(t *testing.T) {
 	const perUnit, without = 1500 / 24, 150 // Grafana's width of a column that sets none, where not all columns fit
 	for name, d := range load(t) {
@@ -178,7 +185,8 @@ func TestWide(t *testing.T) {
 				}
 				room := p.GridPos.W*perUnit - 30
 				for field, title := range x.Options.RenameByName {
-					if slices.Contains([]string{"Cluster", "Job", "Target", "UUID", "Node GUID"}, title) || field == "Value" && x.Options.RenameByName["Value #A"] != "" {
+					if slices.Contains([]string{"Cluster", "Job", "Target", "UUID", "Node GUID"}, title) ||
+						field == "Value" && x.Options.RenameByName["Value #A"] != "" {
 						continue
 					}
 					width := without
@@ -210,7 +218,8 @@ func TestGrey(t *testing.T) {
 		for _, p := range d.Panels {
 			all := slices.Clone(p.FieldConfig.Defaults.Mappings)
 			for _, o := range p.FieldConfig.Overrides {
-				if _, coloured := p.override(o.Matcher.ID, o.Matcher.Options, "custom.cellOptions"); !coloured && p.Type == "table" {
+				if _, coloured := p.override(o.Matcher.ID, o.Matcher.Options, "custom.cellOptions"); !coloured &&
+					p.Type == "table" {
 					continue
 				}
 				for _, x := range o.Properties {
@@ -231,7 +240,8 @@ func TestGrey(t *testing.T) {
 	}
 }
 
-// TestTop: a graph draws the series that are highest over its range. topk at each point gathers those that were so at any, which is most of a fleet.
+// TestTop: a graph draws the series that are highest over its range. topk at each point gathers those that were so at
+// any, which is most of a fleet.
 func TestTop(t *testing.T) {
 	for name, d := range load(t) {
 		for _, p := range d.Panels {
@@ -258,7 +268,8 @@ func TestShares(t *testing.T) {
 	for name, d := range load(t) {
 		for _, p := range d.Panels {
 			for _, q := range p.Targets {
-				if u := p.FieldConfig.Defaults.Unit; u == "percentunit" && p.Type != "table" && !strings.Contains(q.Expr, "clamp_max(") && !strings.Contains(q.Expr, "_bucket") {
+				if u := p.FieldConfig.Defaults.Unit; u == "percentunit" && p.Type != "table" &&
+					!strings.Contains(q.Expr, "clamp_max(") && !strings.Contains(q.Expr, "_bucket") {
 					t.Errorf("%s, %s: may exceed 100 %%: %s", name, p.Title, q.Expr)
 				}
 			}
@@ -271,7 +282,8 @@ func TestCounts(t *testing.T) {
 	for name, d := range load(t) {
 		for _, p := range d.Panels {
 			u, decimals := p.FieldConfig.Defaults.Unit, p.FieldConfig.Defaults.Decimals
-			rose := p.Type == "timeseries" && slices.ContainsFunc(p.Targets, func(q target) bool { return strings.Contains(q.Expr, "increase(") })
+			rose := p.Type == "timeseries" &&
+				slices.ContainsFunc(p.Targets, func(q target) bool { return strings.Contains(q.Expr, "increase(") })
 			if (p.Type == "stat" || rose) && (decimals == nil || *decimals != 0) || rose && u != "locale" {
 				t.Errorf("%s, %s: counts of unit %s, with decimals", name, p.Title, u)
 			}
@@ -284,13 +296,15 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// lines are the limits of rules that panels draw, by dashboard and panel, as thresholds of the rules and what they are multiplied by.
+// lines are the limits of rules that panels draw, by dashboard and panel, as thresholds of the rules and what they are
+// multiplied by.
 var lines = map[string]map[string][]line{
 	"fabric.json": {"Congestion notifications": {{"congestion-ratio", 1e6}}, "Retransmissions": {{"retransmission-ratio", 1e6}}},
 	"node.json":   {"Time paused": {{"slow-receiver-ratio", 1}, {"storm-source-ratio", 1}}},
 	"roce.json": {
-		"Ports that send pause frames": {{"slow-receiver-ratio", 1}, {"storm-source-ratio", 1}}, "Ports that receive pause frames": {{"paused-ratio", 1}},
-		"Time in stalls of seconds": {{"short-storms-ratio", 1}}, "CNPs handled": {{"congestion-ratio", 1e6}},
+		"Ports that send pause frames":    {{"slow-receiver-ratio", 1}, {"storm-source-ratio", 1}},
+		"Ports that receive pause frames": {{"paused-ratio", 1}},
+		"Time in stalls of seconds":       {{"short-storms-ratio", 1}}, "CNPs handled": {{"congestion-ratio", 1e6}},
 	},
 	"optics.json": {
 		"Spread of received power": {{"lane-imbalance-db", 1}}, "Spread of transmitted power": {{"lane-imbalance-db", 1}},

@@ -31,7 +31,10 @@ type metric struct {
 // ofScrape are the labels that Prometheus gives to every series, and the external one that dashboards choose by.
 var ofScrape = []string{"job", "instance", "cluster"}
 
-var ofAlert = []string{"alertname", "alertstate", "severity", "drain", "device", "port", "netdev", "gpu", "UUID", "lane", "priority", "direction", "node_guid"}
+var ofAlert = []string{
+	"alertname", "alertstate", "severity", "drain", "device", "port", "netdev", "gpu", "UUID", "lane", "priority",
+	"direction", "node_guid",
+}
 
 // foreign are metrics that are not the exporter's own.
 var foreign = map[string]metric{
@@ -61,7 +64,8 @@ func metrics(t *testing.T) map[string]metric {
 	return out
 }
 
-// records are what the rules record. Their labels are those by which anything is aggregated in them, or in the records that they read.
+// records are what the rules record. Their labels are those by which anything is aggregated in them, or in the records
+// that they read.
 func records(t *testing.T) map[string]metric {
 	t.Helper()
 	exprs := map[string][]string{}
@@ -75,7 +79,8 @@ func records(t *testing.T) map[string]metric {
 			if err != nil {
 				t.Fatal(err)
 			}
-			parsed, errs := rulefmt.Parse(text, false, model.LegacyValidation, parser.NewParser(parser.Options{}), promslog.NewNopLogger())
+			parsed, errs := rulefmt.Parse(text, false, model.LegacyValidation, parser.NewParser(parser.Options{}),
+				promslog.NewNopLogger())
 			if len(errs) > 0 {
 				t.Fatalf("%s: %v", name, errs)
 			}
@@ -171,8 +176,9 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// faults lists what is wrong with an expression: it does not parse, it reads a metric or a label that there is none of, it reads a
-// counter otherwise than by rate or increase over the rate interval or increase over the range, or something else so, or it forgets the cluster.
+// faults lists what is wrong with an expression: it does not parse, it reads a metric or a label that there is none of,
+// it reads a counter otherwise than by rate or increase over the rate interval or increase over the range, or something
+// else so, or it forgets the cluster.
 func faults(expr string, known map[string]metric) (out []string) {
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
 	if err != nil {
@@ -187,7 +193,8 @@ func faults(expr string, known map[string]metric) (out []string) {
 				break
 			}
 			if m.counter != isRate(path) {
-				out = append(out, n.Name+": counters, and nothing else, go under rate or increase, over $__rate_interval or $__range")
+				out = append(out,
+					n.Name+": counters, and nothing else, go under rate or increase, over $__rate_interval or $__range")
 			}
 			for _, l := range n.LabelMatchers {
 				if l.Name != model.MetricNameLabel && !slices.Contains(labels(n, known), l.Name) {
@@ -215,7 +222,8 @@ func missing(clause string, named, there []string) (out []string) {
 		}
 	}
 	if slices.Contains(named, "instance") && !(slices.Contains(named, "cluster") && slices.Contains(named, "job")) {
-		out = append(out, fmt.Sprintf("%s (%s): instances of other clusters or jobs may have the same name", clause, strings.Join(named, ", ")))
+		out = append(out, fmt.Sprintf("%s (%s): instances of other clusters or jobs may have the same name",
+			clause, strings.Join(named, ", ")))
 	}
 	return out
 }
@@ -254,7 +262,8 @@ func isRate(path []parser.Node) bool {
 		return false
 	}
 	c, ok := path[len(path)-2].(*parser.Call)
-	return ok && (m.Range.Seconds() == 4242 || m.Range.Seconds() == 2424) && (c.Func.Name == "rate" || c.Func.Name == "increase")
+	return ok && (m.Range.Seconds() == 4242 || m.Range.Seconds() == 2424) &&
+		(c.Func.Name == "rate" || c.Func.Name == "increase")
 }
 
 func TestFaults(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 // found are the addresses of all links of a dashboard: in its header, of panels, of columns, of marks.
 func (d dashboard) found() []string {
 	var out []string
-	for _, m := range regexp.MustCompile(`"url": ?"([^"]+)"|href=\\\\?"(d/[^"\\\\]+)`).FindAllStringSubmatch(strings.ReplaceAll(d.text, `\u0026`, "&"), -1) {
+	for _, m := range regexp.MustCompile(`"url": ?"([^"]+)"|href=\\\\?"(d/[^"\\\\]+)`).
+		FindAllStringSubmatch(strings.ReplaceAll(d.text, `\u0026`, "&"), -1) {
 		out = append(out, m[1]+m[2])
 	}
 	return out
@@ -25,8 +26,8 @@ func (d dashboard) variable(name string) (variable, bool) {
 	return d.Templating.List[i], true
 }
 
-// TestLinks: a link between dashboards sets variables that its target has, each from one of the same kind: several values never become one, and a link
-// that chooses a host or a fabric chooses its job as well.
+// TestLinks: a link between dashboards sets variables that its target has, each from one of the same kind: several
+// values never become one, and a link that chooses a host or a fabric chooses its job as well.
 func TestLinks(t *testing.T) {
 	all := load(t)
 	for name, d := range all {
@@ -96,7 +97,8 @@ func (d dashboard) faultsOfLink(address string, target dashboard) (out []string)
 			}
 		}
 	}
-	if set["host"] && !set["job"] || set["fabric"] && !set["fabric_job"] || set["device"] && !(set["host"] || set["hosts"]) {
+	if set["host"] && !set["job"] || set["fabric"] && !set["fabric_job"] ||
+		set["device"] && !(set["host"] || set["hosts"]) {
 		out = append(out, "chooses a target without its job, or a device without its host")
 	}
 	return out

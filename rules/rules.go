@@ -1,4 +1,5 @@
-// Package rules embeds the alerting rules, so that the engine and check evaluate the same files as a central Prometheus.
+// Package rules embeds the alerting rules, so that the engine and check evaluate the same files as a central
+// Prometheus.
 package rules
 
 import (
@@ -12,14 +13,16 @@ import (
 //go:embed node/*.rules.yml central/*.rules.yml compat/*.rules.yml
 var files embed.FS
 
-// Node returns the rules that require only one node's own metrics: the files, and their names in the order of evaluation.
+// Node returns the rules that require only one node's own metrics: the files, and their names in the order of
+// evaluation.
 func Node() (fs.FS, []string, error) { return set("node") }
 
-// Central returns the rules that require metrics of many nodes, or of other exporters. They read records of the Node rules.
+// Central returns the rules that require metrics of many nodes, or of other exporters. They read records of the Node
+// rules.
 func Central() (fs.FS, []string, error) { return set("central") }
 
-// Compat returns recording rules for existing dashboards: series of this exporter under the names of other exporters. No rule here reads
-// them.
+// Compat returns recording rules for existing dashboards: series of this exporter under the names of other exporters.
+// No rule here reads them.
 func Compat() (fs.FS, []string, error) { return set("compat") }
 
 func set(folder string) (fs.FS, []string, error) {
@@ -31,8 +34,8 @@ func set(folder string) (fs.FS, []string, error) {
 	return files, names, nil
 }
 
-// order sorts the rules for expected ports first (most files read them), and last those that read all records: cause chains, then alerts of
-// a whole host, then the verdict.
+// order sorts the rules for expected ports first (most files read them), and last those that read all records: cause
+// chains, then alerts of a whole host, then the verdict.
 func order(name string) int {
 	if name == "node/link.rules.yml" {
 		return -2

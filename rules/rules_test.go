@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// nodeExporter are the metrics of the infiniband collector of node_exporter v1.12.1 (collector/infiniband_linux.go), without node_infiniband_.
+// nodeExporter are the metrics of the infiniband collector of node_exporter v1.12.1 (collector/infiniband_linux.go),
+// without node_infiniband_.
 const nodeExporter = `
 	info state_id physical_state_id rate_bytes_per_second
 	legacy_multicast_packets_received_total legacy_multicast_packets_transmitted_total legacy_data_received_bytes_total
@@ -48,7 +49,8 @@ func TestNodeExporterNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	var recorded []string
-	for _, m := range regexp.MustCompile(`(?m)^ +- record: node_infiniband_(\S+)$`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^ +- record: node_infiniband_(\S+)$`).
+		FindAllStringSubmatch(string(text), -1) {
 		recorded = append(recorded, m[1])
 	}
 	theirs := strings.Fields(nodeExporter)

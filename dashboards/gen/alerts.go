@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// alertTable lists alerts, the most severe first. exporter is the address of theirs in a link. On a phone the first three columns are seen: severity,
-// of what, alert.
+// alertTable lists alerts, the most severe first. exporter is the address of theirs in a link. On a phone the first
+// three columns are seen: severity, of what, alert.
 func alertTable(s scope, exporter string, of []column, device column, rest ...column) panel {
-	rank := "3 * " + s.alerts(`severity="critical"`) + " or 2 * " + s.alerts(`severity="warning"`) + " or " + s.alerts(`severity="info"`)
+	rank := "3 * " + s.alerts(`severity="critical"`) + " or 2 * " + s.alerts(`severity="warning"`) + " or " +
+		s.alerts(`severity="info"`)
 	since := "1000 * " + s.alerts() + " * ignoring (alertstate) group_left () " + s.of("ALERTS_FOR_STATE")
 	labels := perAlert
 	for _, c := range slices.Concat(of, rest) {
@@ -38,7 +39,8 @@ func alertTable(s scope, exporter string, of []column, device column, rest ...co
 			{from: "alertstate", title: "State", words: alertStates, width: 70},
 			{from: "what", title: "Meaning", words: meanings, width: 465},
 		}, rest, []column{
-			hidden("port"), hidden("netdev"), hidden("priority"), hidden("direction"), hidden("gpu"), hidden("lane"), hidden("UUID"),
+			hidden("port"), hidden("netdev"), hidden("priority"), hidden("direction"), hidden("gpu"),
+			hidden("lane"), hidden("UUID"),
 			cluster, job,
 		}),
 	}
@@ -72,7 +74,8 @@ func firstSentences(dir string) (out []word) {
 		title, rest, _ := bytes.Cut(text, []byte("\n"))
 		line, _, _ := bytes.Cut(bytes.TrimLeft(rest, "\n"), []byte("\n"))
 		if !bytes.HasPrefix(line, []byte("#")) {
-			out = append(out, word{string(bytes.TrimPrefix(title, []byte("# "))), strings.TrimSuffix(string(line), "."), neutral})
+			out = append(out,
+				word{string(bytes.TrimPrefix(title, []byte("# "))), strings.TrimSuffix(string(line), "."), neutral})
 		}
 	}
 	return out

@@ -1,7 +1,7 @@
 package main
 
-// Raw bit error rates (before FEC) come from rules/node: errors of 10m divided by the bits of the link. A link has two ends: own is what
-// the port receives, neighbour what the other end receives.
+// Raw bit error rates (before FEC) come from rules/node: errors of 10m divided by the bits of the link. A link has two
+// ends: own is what the port receives, neighbour what the other end receives.
 const (
 	rawBER      = "port:rdma_link_raw_ber:ratio10m"
 	rawBERLimit = "port:rdma_link_raw_ber:warning_limit"
@@ -18,8 +18,11 @@ const (
 
 // Columns of both tables.
 var (
-	ofLimit = column{from: "A", title: "Of limit", unit: "percentunit", colours: []step{{0, "transparent"}, {0.1, notice}, {1, warning}}, width: 90}
-	berNow  = column{from: "B", title: "Raw BER", unit: scientific, width: 90}
+	ofLimit = column{
+		from: "A", title: "Of limit", unit: "percentunit",
+		colours: []step{{0, "transparent"}, {0.1, notice}, {1, warning}}, width: 90,
+	}
+	berNow = column{from: "B", title: "Raw BER", unit: scientific, width: 90}
 )
 
 // ofEnd is a rate or limit of the ends of links.
@@ -41,7 +44,8 @@ func worstBER(s scope) panel {
 	of := func(labels, expr string) string { return maxBy(labels, expr) + " and on (" + perEnd + ") " + worst }
 	onPort := func(labels, expr string) string { return maxBy(labels, expr) + " and on (" + perPort + ") " + worst }
 	return panel{
-		title: "Links nearest to their limit", unit: "percentunit", width: 14, height: 10, view: table, sort: "Of limit", noValue: noBER,
+		title: "Links nearest to their limit", unit: "percentunit", width: 14, height: 10, view: table,
+		sort: "Of limit", noValue: noBER,
 		text: "Raw bit error rate (before FEC) over 10m as a share of the limit of RDMALinkBERHigh for this speed, FEC and medium; the 20 highest ends of links. " +
 			"end: own is received here, neighbour by the far end. FEC corrects these errors; from the limit on its reserve is used up.",
 		queries: []query{
@@ -78,11 +82,13 @@ func fabricBER() []panel {
 	of := func(expr string) string { return byPort(expr) + " and on (" + perLink + ") " + worst }
 	lines := graph("Highest raw bit error rates", "Bit errors before FEC that a switch port receives, as a share of the bits of the link, over 10m; the ten highest. The limit is the lowest of RDMAFabricBERHigh among all ports. "+
 		"The far end transmitted them.", scientific, 10,
-		query{highest(10, perLink, byPort(rate+" > 0")), linkName}, query{"min(" + fabricOf.of(fabricRawBERLimit) + ")", "lowest limit"}).or(noFabricBER)
+		query{highest(10, perLink, byPort(rate+" > 0")), linkName},
+		query{"min(" + fabricOf.of(fabricRawBERLimit) + ")", "lowest limit"}).or(noFabricBER)
 	lines.height, lines.decades, lines.points, lines.ways = 10, true, few, ofSwitch
 	return []panel{
 		{
-			title: "Ports nearest to their limit", unit: "percentunit", width: 14, height: 10, view: table, sort: "Of limit", noValue: noFabricBER,
+			title: "Ports nearest to their limit", unit: "percentunit", width: 14, height: 10, view: table, sort: "Of limit",
+			noValue: noFabricBER,
 			text: "Raw bit error rate (before FEC) that a switch port receives, over 10m, as a share of the limit of RDMAFabricBERHigh for this speed, FEC and medium; the 20 highest. " +
 				"FEC corrects these errors; from the limit on its reserve is used up. The far end transmitted them.",
 			queries: []query{{expr: worst}, {expr: of(rate)}, {expr: of(limit)}},

@@ -43,8 +43,8 @@ func (b board) build(all []board) (dashboard.Dashboard, error) {
 	return d, err
 }
 
-// layout numbers the panels and places them from left to right, a row of the grid below the other. Panels of a collapsed row stand in it, at the
-// places that they take when it is opened.
+// layout numbers the panels and places them from left to right, a row of the grid below the other. Panels of a
+// collapsed row stand in it, at the places that they take when it is opened.
 func (b board) layout() (out []dashboard.PanelOrRowPanel, err error) {
 	id, y := uint32(0), uint32(0)
 	for _, r := range b.rows {

@@ -6,8 +6,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 )
 
-// fabric is the whole fleet, up to a thousand hosts: counts, what is worst, and what differs from its expectation. No panel has a line for each
-// port.
+// fabric is the whole fleet, up to a thousand hosts: counts, what is worst, and what differs from its expectation. No
+// panel has a line for each port.
 func fabric() board {
 	return board{
 		name: "fabric", title: "RDMA / Fabric overview", from: "now-6h", refresh: "1m", events: hosts.began("critical"),
@@ -26,7 +26,8 @@ func fabric() board {
 // fleet selects alerts of hosts, and those of the whole fleet, which have neither a job nor a host.
 const fleet scope = `cluster=~"$cluster",job=~"$job|",instance=~"$hosts"`
 
-// few is how many points a line has that is picked from those of all ports. Rates are taken over the time between two points: none of it is missed.
+// few is how many points a line has that is picked from those of all ports. Rates are taken over the time between two
+// points: none of it is missed.
 const few = 150
 
 // shortRates are the links that run below the rate that is expected of them, by both.
@@ -35,7 +36,8 @@ var shortRates = maxBy(perPort, hosts.of("rdma_port_rate_bytes_per_second")) +
 	" and " + maxBy(perPort, hosts.of("rdma_port_state_id")) + " == 4"
 
 // lostPorts were ACTIVE once and are not now.
-var lostPorts = "(" + maxBy(perPort, hosts.of("rdma_port_state_id")) + " != 4 and " + maxBy(perPort, hosts.of("rdma_port_was_active")) + " == 1)"
+var lostPorts = "(" + maxBy(perPort, hosts.of("rdma_port_state_id")) + " != 4 and " +
+	maxBy(perPort, hosts.of("rdma_port_was_active")) + " == 1)"
 
 func fabricCounts() []panel {
 	alerts := func(severity string) string {
@@ -51,26 +53,33 @@ func fabricCounts() []panel {
 				orZero(hosts.of("up")+" unless on (cluster, job, instance) "+fit, hosts.of("up")), neutral,
 			},
 			count{
-				"To drain", "firing alerts cordon or evict the host (instance:rdma_host_drain:state). `rdma_exporter check --drain` on it lists them.",
+				"To drain",
+				"firing alerts cordon or evict the host (instance:rdma_host_drain:state). `rdma_exporter check --drain` on it lists them.",
 				orZero(hosts.of("instance:rdma_host_drain:state")+" > 0", hosts.of("instance:rdma_host_drain:state")), bad,
 			},
 		),
 		counts("Alerts and exporters", "Does anything fire, and is everything watched?", 8,
 			count{"Critical", "firing alerts of hosts and fabrics; unknown where the rules are not loaded: RDMAWatchdog, which always fires, is missing then.", alerts("critical"), bad},
 			count{"Warnings", "firing alerts, as before.", alerts("warning"), warning},
-			count{"Exporters down", "targets of the chosen jobs, hosts and fabrics, that do not answer.", orZero(targets+" == 0", targets), bad},
+			count{
+				"Exporters down", "targets of the chosen jobs, hosts and fabrics, that do not answer.",
+				orZero(targets+" == 0", targets), bad,
+			},
 		),
 		counts("Links and GPUs", "What does not work as it did or should?", 8,
 			count{
-				"Ports lost", "ports that the exporter has seen ACTIVE and that are not ACTIVE now. Ports that were never used do not count.",
+				"Ports lost",
+				"ports that the exporter has seen ACTIVE and that are not ACTIVE now. Ports that were never used do not count.",
 				orZero(lostPorts, hosts.of("rdma_port_state_id")), bad,
 			},
 			count{
-				"Links degraded", "ACTIVE links below their expected rate, whatever the evidence; unknown where no link has an expected rate.",
+				"Links degraded",
+				"ACTIVE links below their expected rate, whatever the evidence; unknown where no link has an expected rate.",
 				orZero(shortRates, hosts.of("rdma_port_expected_rate_bytes_per_second")), warning,
 			},
 			count{
-				"No GPUDirect", "GPUs whose data is staged through host memory, when sending, receiving or both. GPUs whose path is unknown do not count.",
+				"No GPUDirect",
+				"GPUs whose data is staged through host memory, when sending, receiving or both. GPUs whose path is unknown do not count.",
 				orZero(minBy(perGPU, hosts.of("rdma_gdr_gpu_direct"))+" == 0", hosts.of("rdma_gdr_gpu_direct")), warning,
 			},
 		),
@@ -84,7 +93,8 @@ func fabricTraffic() []panel {
 	sent := sumBy(perHost, hosts.rate("rdma_port_transmit_bytes_total"))
 	moving := sent + " > 0.01 * " + sumBy(perHost, hosts.of("rdma_port_rate_bytes_per_second"))
 	busy := countBy(perHost, maxBy(perGPU, hosts.of("rdma_gdr_gpu_transport")))
-	traffic := graph("RDMA throughput of all hosts", "RDMA traffic of all ports of the chosen hosts. A step down at one moment is a job that ended or hangs.", "bps", 12,
+	traffic := graph("RDMA throughput of all hosts",
+		"RDMA traffic of all ports of the chosen hosts. A step down at one moment is a job that ended or hangs.", "bps", 12,
 		query{bits("transmit"), "transmit"}, query{bits("receive"), "receive"})
 	jobs := graph("Hosts that move data", "Hosts that transmit more than 1% of the rate of their ports by RDMA, beside all hosts with RDMA ports and those whose GPUs a process with an RDMA device holds. "+
 		"Hosts with a job that move nothing for minutes: the job computes, waits or hangs.", "none", 12,
@@ -107,18 +117,22 @@ func fabricAlerts() []panel {
 }
 
 func fabricLinks() []panel {
-	lost := "(min_over_time(" + hosts.of("rdma_port_state_id") + "[$__range] @ end()) != 4 and max_over_time(" + hosts.of("rdma_port_was_active") + "[$__range] @ end()) == 1)"
+	lost := "(min_over_time(" + hosts.of("rdma_port_state_id") + "[$__range] @ end()) != 4 and max_over_time(" +
+		hosts.of("rdma_port_was_active") + "[$__range] @ end()) == 1)"
 	of := func(expr string) string { return expr + " and on (" + perPort + ") (" + shortRates + ")" }
 	info := func(metric string) string { return of(maxBy(perPort+", source", hosts.of(metric))) }
 	return []panel{
 		{
-			title: "Ports that were not ACTIVE", unit: "none", width: 24, height: 9, view: timeline, words: portStates, ways: ofHost, noValue: "none, or unknown",
+			title: "Ports that were not ACTIVE", unit: "none", width: 24, height: 9, view: timeline, words: portStates,
+			ways: ofHost, noValue: "none, or unknown",
 			text: "State over time of the ports that the exporter has seen ACTIVE and that were in another state at some time of the range; at most 50. " +
 				"A gap is unknown: the exporter did not answer, or could not read the port.",
-			queries: []query{{maxBy(perPort, hosts.of("rdma_port_state_id")+" and on ("+perPort+") bottomk(50, "+maxBy(perPort, lost)+")"), portName}},
+			queries: []query{{maxBy(perPort, hosts.of("rdma_port_state_id")+" and on ("+perPort+") bottomk(50, "+
+				maxBy(perPort, lost)+")"), portName}},
 		},
 		{
-			title: "Links below their expected rate", unit: "bps", width: 24, height: 8, view: table, sort: "-Rate", noValue: "none, or no link has an expected rate",
+			title: "Links below their expected rate", unit: "bps", width: 24, height: 8, view: table, sort: "-Rate",
+			noValue: "none, or no link has an expected rate",
 			text: "ACTIVE links below their expected rate, with the evidence for it. The capability of the device is evidence " +
 				"only where there is no other, and raises no alert. Fewer lanes than expected point at the cable or transceiver, all lanes at a lower speed at the configuration of the other end.",
 			queries: []query{
@@ -145,12 +159,14 @@ func fabricCongestion() []panel {
 	paused := func(title, text, direction string, limits ...step) panel {
 		of := maxBy(perHost, hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`))
 		p := graph(title, text, "percentunit", 12, query{above("0.001", 10, perHost, atMostAll(of)), hostName})
-		p.max, p.ways, p.points, p.noValue = share, ofHost, few, "none above 0.1% of the time range, or no PFC durations from these drivers"
+		p.max, p.ways, p.points, p.noValue = share, ofHost, few,
+			"none above 0.1% of the time range, or no PFC durations from these drivers"
 		p.colours = thresholds("transparent", limits...)
 		return p
 	}
 	ppm := func(title, text string, limit float64, expr string) panel {
-		p := graph(title, text, "ppm", 12, query{highest(10, perHost, perMillion(perHost, expr, hosts.rate("rdma_port_transmit_packets_total"))), hostName})
+		p := graph(title, text, "ppm", 12,
+			query{highest(10, perHost, perMillion(perHost, expr, hosts.rate("rdma_port_transmit_packets_total"))), hostName})
 		p.ways, p.points, p.colours = ofHost, few, thresholds("transparent", step{limit, warning})
 		return p
 	}
@@ -159,25 +175,37 @@ func fabricCongestion() []panel {
 			"A host that stands out is the source: it does not drain what it receives, and its pauses spread. The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource.", "transmit",
 			step{limitSlowReceiver, warning}, step{limitStormSource, bad}),
 		paused("Hosts that receive pause frames", "Share of the time in which the switch paused the worst port and priority of a host (PFC received), the ten highest. "+
-			"Many hosts at the same time are victims of a source elsewhere. The line is the limit of RDMAPFCStormVictim.", "receive", step{limitPaused, warning}),
+			"Many hosts at the same time are victims of a source elsewhere. The line is the limit of RDMAPFCStormVictim.",
+			"receive", step{limitPaused, warning}),
 		ppm("Congestion notifications", "CNPs that a host's RDMA ports received and handled, for each million packets that they sent; the ten highest. The line is the limit of RDMACongestion for a port. "+
-			"Hosts that send fewer than 1000 packets a second are left out.", limitCongestion, sumBy(perHost, hosts.rate("rdma_port_cnp_handled_total"))),
+			"Hosts that send fewer than 1000 packets a second are left out.", limitCongestion,
+			sumBy(perHost, hosts.rate("rdma_port_cnp_handled_total"))),
 		ppm("Retransmissions", "Events that made a host's RDMA ports retransmit (sequence and implied NAKs, ACK timeouts, adaptive retransmissions), for each million packets sent; the ten highest. "+
-			"The line is the limit of RDMARetransmissions for a port.", limitRetransmissions, hosts.sumOf(perHost, retransmissions...)),
+			"The line is the limit of RDMARetransmissions for a port.", limitRetransmissions,
+			hosts.sumOf(perHost, retransmissions...)),
 	}
 }
 
 func fabricHardware() []panel {
-	indirect := top(200, countBy(perHost+", reason", maxBy(perGPU+", reason", hosts.of("rdma_gdr_gpu_info", `reason!~"direct.*"`))))
-	all := indirect + " * 0 + on (" + perHost + ") group_left () " + countBy(perHost, maxBy(perGPU, hosts.of("rdma_gdr_gpu_info")))
+	indirect := top(200,
+		countBy(perHost+", reason", maxBy(perGPU+", reason", hosts.of("rdma_gdr_gpu_info", `reason!~"direct.*"`))))
+	all := indirect + " * 0 + on (" + perHost + ") group_left () " +
+		countBy(perHost, maxBy(perGPU, hosts.of("rdma_gdr_gpu_info")))
 	return []panel{
 		nearestAlarm(hosts, 12, 10, instance, hca),
 		{
-			title: "Hosts without GPUDirect RDMA", unit: "none", width: 12, height: 10, view: table, sort: "GPUs", noValue: "none, or no GPUs are collected",
+			title: "Hosts without GPUDirect RDMA", unit: "none", width: 12, height: 10, view: table, sort: "GPUs",
+			noValue: "none, or no GPUs are collected",
 			text: "Hosts with GPUs whose data does not go to a NIC directly, or whose path is unknown, by reason; docs/gpudirect.md explains the reasons and remedies. " +
 				"Hosts all of whose GPUs are direct are left out.",
 			queries: []query{{expr: indirect}, {expr: all}},
-			columns: []column{instance, {from: "reason", title: "Reason", width: 240}, {from: "A", title: "GPUs", width: 60}, {from: "B", title: "of", width: 45}, cluster, job},
+			columns: []column{
+				instance,
+				{from: "reason", title: "Reason", width: 240},
+				{from: "A", title: "GPUs", width: 60},
+				{from: "B", title: "of", width: 45},
+				cluster, job,
+			},
 		},
 	}
 }
@@ -185,7 +213,8 @@ func fabricHardware() []panel {
 func fabricVersions() []panel {
 	versions := func(title, text, labels, expr string, columns ...column) panel {
 		return panel{
-			title: title, text: text, unit: "none", width: 8, height: 9, view: table, sort: "-Number", queries: []query{{expr: countBy(labels, expr)}},
+			title: title, text: text, unit: "none", width: 8, height: 9, view: table, sort: "-Number",
+			queries: []query{{expr: countBy(labels, expr)}},
 			columns: append(columns, column{from: "A", title: "Number", width: 80}),
 		}
 	}
@@ -199,20 +228,25 @@ func fabricVersions() []panel {
 		},
 		{
 			title: "Announced maintenance", unit: "none", width: 12, height: 7, view: table, sort: "-Ends", noValue: "none",
-			text:    "Hosts whose maintenance is announced (`rdma_exporter maintenance start`) and its end. Alertmanager inhibits their alerts if it has the shipped configuration.",
-			queries: []query{{expr: "1000 * (" + maxBy(perHost, hosts.of("rdma_host_maintenance_end_timestamp_seconds")) + " and on (" + perHost + ") " + hosts.of("rdma_host_maintenance") + " == 1)"}},
+			text: "Hosts whose maintenance is announced (`rdma_exporter maintenance start`) and its end. Alertmanager inhibits their alerts if it has the shipped configuration.",
+			queries: []query{{expr: "1000 * (" + maxBy(perHost, hosts.of("rdma_host_maintenance_end_timestamp_seconds")) +
+				" and on (" + perHost + ") " + hosts.of("rdma_host_maintenance") + " == 1)"}},
 			columns: []column{instance, {from: "A", title: "Ends", unit: "dateTimeFromNow"}, cluster, job},
 		},
 		versions("Exporters", "Exporters by version.", "version, revision",
 			maxBy(perHost+", version, revision", hosts.of("rdma_exporter_build_info")),
 			column{from: "version", title: "Version"}, column{from: "revision", title: "Revision"}),
-		versions("Drivers", "Hosts by the drivers of their RDMA devices and by modules that are not part of the kernel.", "module, flavour, version",
+		versions("Drivers", "Hosts by the drivers of their RDMA devices and by modules that are not part of the kernel.",
+			"module, flavour, version",
 			maxBy(perHost+", module, flavour, version", hosts.of("rdma_driver_info")),
-			column{from: "module", title: "Module", width: 125}, column{from: "flavour", title: "Flavour", width: 80}, column{from: "version", title: "Version"}),
-		versions("Firmware", "RDMA devices, physical functions only, by board and firmware. The rarest come first: a board with several firmware versions has drifted.",
+			column{from: "module", title: "Module", width: 125}, column{from: "flavour", title: "Flavour", width: 80},
+			column{from: "version", title: "Version"}),
+		versions("Firmware",
+			"RDMA devices, physical functions only, by board and firmware. The rarest come first: a board with several firmware versions has drifted.",
 			"hca_type, board_id, firmware_version",
 			maxBy(perDevice+", hca_type, board_id, firmware_version", hosts.of("rdma_device_info", `function_type="physical"`)),
-			column{from: "hca_type", title: "Type", width: 80}, column{from: "board_id", title: "Board"}, column{from: "firmware_version", title: "Firmware", width: 125}),
+			column{from: "hca_type", title: "Type", width: 80}, column{from: "board_id", title: "Board"},
+			column{from: "firmware_version", title: "Firmware", width: 125}),
 	}
 }
 

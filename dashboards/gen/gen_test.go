@@ -12,7 +12,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// strict reads a dashboard with Grafana's own types, panels with their options. A field that they do not know is an error.
+// strict reads a dashboard with Grafana's own types, panels with their options. A field that they do not know is an
+// error.
 func strict(data []byte) error {
 	var d dashboard.Dashboard
 	err := d.UnmarshalJSONStrict(data)
@@ -34,7 +35,8 @@ func TestModel(t *testing.T) {
 				t.Error(err)
 			}
 			for _, wrong := range []string{`"schemaVersion"`, `"showHeader"`, `"legendFormat"`, `"gridPos"`, `"drawStyle"`} {
-				if bytes.Contains(data, []byte(wrong)) && strict(bytes.ReplaceAll(data, []byte(wrong), []byte(`"nonsense"`))) == nil {
+				if bytes.Contains(data, []byte(wrong)) &&
+					strict(bytes.ReplaceAll(data, []byte(wrong), []byte(`"nonsense"`))) == nil {
 					t.Errorf("%s may have any name", wrong)
 				}
 			}

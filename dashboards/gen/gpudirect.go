@@ -3,7 +3,9 @@ package main
 // gpudirect has for each GPU whether NICs reach its memory, and what the jobs on it use.
 func gpudirect() board {
 	return board{
-		name: "gpudirect", title: "RDMA / GPUDirect", from: "now-3h", refresh: "1m", events: hosts.began("critical|warning", `alertname=~"RDMAGPU.+|RDMANUMAMisplaced|RDMANICMisplaced|RDMATransportFallback|RDMAACSRedirect|RDMAIOMMUTranslating"`),
+		name: "gpudirect", title: "RDMA / GPUDirect", from: "now-3h", refresh: "1m",
+		events: hosts.began("critical|warning",
+			`alertname=~"RDMAGPU.+|RDMANUMAMisplaced|RDMANICMisplaced|RDMATransportFallback|RDMAACSRedirect|RDMAIOMMUTranslating"`),
 		text:    "Does the data of each GPU go to its NIC directly, and if not, why?",
 		choices: []choice{clusters, jobs, allHosts},
 		rows: []row{
@@ -19,12 +21,15 @@ func gpudirect() board {
 func verdicts(s scope, height uint32, sort string, where, nic column) panel {
 	decided, known := minBy(perGPU, s.of("rdma_gdr_gpu_direct")), maxBy(perGPU, s.of("rdma_gdr_gpu_info"))
 	worst := bottom(400, decided+" or -1 * "+known)
-	info := maxBy(perGPU+", device, distance, mechanism, reason", s.of("rdma_gdr_gpu_info")) + " and on (" + perGPU + ") " + worst
+	info := maxBy(perGPU+", device, distance, mechanism, reason", s.of("rdma_gdr_gpu_info")) + " and on (" +
+		perGPU + ") " + worst
 	goes := func(direction string) string {
-		return "(" + info + ") * on (" + perGPU + ") group_left () " + maxBy(perGPU, s.of("rdma_gdr_gpu_direct", `direction="`+direction+`"`))
+		return "(" + info + ") * on (" + perGPU + ") group_left () " +
+			maxBy(perGPU, s.of("rdma_gdr_gpu_direct", `direction="`+direction+`"`))
 	}
 	return panel{
-		title: "GPUs and their best NIC", unit: "none", width: grid, height: height, view: table, sort: sort, rows: "C", noValue: "no GPUs, or they are not collected",
+		title: "GPUs and their best NIC", unit: "none", width: grid, height: height, view: table, sort: sort, rows: "C",
+		noValue: "no GPUs, or they are not collected",
 		text: "GPUs with their best eligible NIC, at most 400, the worst: NCCL's distance (PIX and PXB share a PCIe switch), the mechanism that NCCL would use, whether data goes directly " +
 			"or is staged through host memory, and the reason; docs/gpudirect.md explains the reasons and remedies. An empty cell is unknown.",
 		queries: []query{{expr: goes("transmit")}, {expr: goes("receive")}, {expr: info}},
@@ -44,9 +49,16 @@ func verdicts(s scope, height uint32, sort string, where, nic column) panel {
 func gpuReasons() panel {
 	return panel{
 		title: "GPUs by reason", unit: "none", width: 12, height: 9, view: table, sort: "GPUs",
-		text: "GPUs of all chosen hosts by reason and distance. A reason on a whole fleet is a setting; one on a few hosts is a host with other settings.", noValue: "no GPUs, or they are not collected",
-		queries: []query{{expr: countBy("reason, distance, mechanism", maxBy(perGPU+", reason, distance, mechanism", hosts.of("rdma_gdr_gpu_info")))}},
-		columns: []column{{from: "reason", title: "Reason"}, {from: "distance", title: "Distance"}, {from: "mechanism", title: "Mechanism"}, {from: "A", title: "GPUs"}},
+		text:    "GPUs of all chosen hosts by reason and distance. A reason on a whole fleet is a setting; one on a few hosts is a host with other settings.",
+		noValue: "no GPUs, or they are not collected",
+		queries: []query{{expr: countBy("reason, distance, mechanism",
+			maxBy(perGPU+", reason, distance, mechanism", hosts.of("rdma_gdr_gpu_info")))}},
+		columns: []column{
+			{from: "reason", title: "Reason"},
+			{from: "distance", title: "Distance"},
+			{from: "mechanism", title: "Mechanism"},
+			{from: "A", title: "GPUs"},
+		},
 	}
 }
 
@@ -59,7 +71,9 @@ func gpuMechanisms() panel {
 		title: "Mechanisms", unit: "none", width: 12, height: 9, view: table, sort: "Mechanism",
 		text:    "How NICs reach GPU memory: peermem counts hosts with the module loaded, dmabuf RDMA devices whose driver, kernel and GPU driver support it.",
 		queries: []query{counted("1"), counted("0")},
-		columns: []column{{from: "mechanism", title: "Mechanism"}, {from: "A", title: "Available"}, {from: "B", title: "Missing"}},
+		columns: []column{
+			{from: "mechanism", title: "Mechanism"}, {from: "A", title: "Available"}, {from: "B", title: "Missing"},
+		},
 	}
 }
 
@@ -69,19 +83,29 @@ func gpuGIDs() panel {
 		text:    "Jobs whose NCCL_IB_GID_INDEX names an entry of the GID table that is not RoCE v2 on this port: connections fail, or leave without PFC and ECN.",
 		queries: []query{{expr: maxBy(perPort+", gid_index, gid_type, workload", hosts.of("rdma_gdr_job_gid_info"))}},
 		columns: []column{
-			instance, hca, portOf, {from: "gid_index", title: "GID index", width: 90}, {from: "gid_type", title: "GID type", width: 110}, {from: "workload", title: "Workload"}, hidden("A"), cluster, job,
+			instance, hca, portOf,
+			{from: "gid_index", title: "GID index", width: 90},
+			{from: "gid_type", title: "GID type", width: 110},
+			{from: "workload", title: "Workload"},
+			hidden("A"), cluster, job,
 		},
 	}
 }
 
 func gpuHidden() panel {
 	return panel{
-		title: "Hidden GPUs, nearest NICs down", unit: "none", width: 12, height: 8, view: table, sort: "-Host", noValue: "none, or no GPUs are collected",
-		text: "GPUs of the PCI tree that NVML does not list (fallen off the bus, or of another driver), and GPUs whose nearest NIC has no ACTIVE port.",
-		queries: []query{{expr: `label_replace(` + maxBy(perHost+", pci_bus_id", hosts.of("rdma_gpu_hidden")) + ` == 1, "fault", "not in NVML", "", "") or label_replace(` +
+		title: "Hidden GPUs, nearest NICs down", unit: "none", width: 12, height: 8, view: table, sort: "-Host",
+		noValue: "none, or no GPUs are collected",
+		text:    "GPUs of the PCI tree that NVML does not list (fallen off the bus, or of another driver), and GPUs whose nearest NIC has no ACTIVE port.",
+		queries: []query{{expr: `label_replace(` + maxBy(perHost+", pci_bus_id", hosts.of("rdma_gpu_hidden")) +
+			` == 1, "fault", "not in NVML", "", "") or label_replace(` +
 			maxBy(perGPU+", device", hosts.of("rdma_gdr_gpu_nearest_down_info")) + `, "fault", "nearest NIC down", "", "")`}},
 		columns: []column{
-			instance, gpu, hidden("UUID"), {from: "pci_bus_id", title: "PCI bus ID"}, hca, {from: "fault", title: "Fault"}, hidden("A"), cluster, job,
+			instance, gpu, hidden("UUID"),
+			{from: "pci_bus_id", title: "PCI bus ID"},
+			hca,
+			{from: "fault", title: "Fault"},
+			hidden("A"), cluster, job,
 		},
 	}
 }
@@ -92,9 +116,13 @@ func gpuUse() []panel {
 			"tcp uses no RDMA, host_only stays within the host.", "none", 12,
 			query{"sum by (state) (" + maxBy(perGPU+", state", hosts.of("rdma_gdr_gpu_transport")) + ")", "{{state}}"}),
 		graph("Live registrations", "References to the peer memory module, or memory regions that NICs have registered with GPUs, as far as a mechanism exposes them. DMA-BUFs are not counted: 0 does not mean that nothing is direct.", "none", 12,
-			query{highest(10, perHost+", source", maxBy(perHost+", source", hosts.of("rdma_gdr_live_registrations"))), "{{host}} {{source}}"}),
+			query{
+				highest(10, perHost+", source", maxBy(perHost+", source", hosts.of("rdma_gdr_live_registrations"))),
+				"{{host}} {{source}}",
+			}),
 		graph("Registered memory", "Memory that is registered with NICs, the ten largest of host and mechanism: dmabuf and peermem are GPU memory, host is host memory, including queues. By eBPF programs, of processes that started after the exporter; without them peermem only, with MLNX_OFED up to 23.10.", "bytes", 12,
-			query{highest(10, perHost+", mechanism", "sum by ("+perHost+", mechanism) ("+maxBy(perHost+", device, gpu, UUID, mechanism", hosts.of("rdma_gdr_registered_bytes"))+")"), "{{host}} {{mechanism}}"}),
+			query{highest(10, perHost+", mechanism", "sum by ("+perHost+", mechanism) ("+maxBy(perHost+
+				", device, gpu, UUID, mechanism", hosts.of("rdma_gdr_registered_bytes"))+")"), "{{host}} {{mechanism}}"}),
 		graph("Lowest locked memory limit", "Lowest limit of locked memory (RLIMIT_MEMLOCK) among the processes that hold an RDMA device, the ten lowest hosts. Registration fails beyond it.", "bytes", 12,
 			query{lowest(10, perHost, maxBy(perHost, hosts.of("rdma_gdr_locked_memory_limit_bytes"))), hostName}),
 	}
@@ -108,10 +136,12 @@ func gpuJobs() panel {
 	}
 	rank := top(400, staging("3", "staging|tcp")+" or "+staging("2", "unknown")+" or "+staging("1", "gdr|host_only"))
 	return panel{
-		title: "Transport of jobs", unit: "none", width: 24, height: 10, view: table, sort: "Transport", noValue: "no process holds a GPU and an RDMA device",
+		title: "Transport of jobs", unit: "none", width: 24, height: 10, view: table, sort: "Transport",
+		noValue: "no process holds a GPU and an RDMA device",
 		text: "GPUs that jobs hold, at most 400: the transport of their data to other hosts now and why, with the workload as its scheduler names it. docs/gpudirect.md has the conditions. " +
 			"Staging and TCP slow the job down; unknown is not well: most often DMA-BUFs are in use, whose attachments the kernel does not expose cheaply.",
-		queries: []query{{expr: "(" + rank + ") * on (" + perGPU + ") group_left (" + about + ") " + maxBy(perGPU+", "+about, hosts.of("rdma_gdr_gpu_transport_info"))}},
+		queries: []query{{expr: "(" + rank + ") * on (" + perGPU + ") group_left (" + about + ") " + maxBy(perGPU+", "+about,
+			hosts.of("rdma_gdr_gpu_transport_info"))}},
 		columns: []column{
 			{from: "A", title: "Transport", words: []word{{"3", "slow", warning}, {"2", "unknown", neutral}, {"1", "direct", good}}, width: 90},
 			instance, gpu, hidden("UUID"),
@@ -131,10 +161,13 @@ func portWorkloads() panel {
 	state := maxBy(perPort, hosts.of("rdma_port_state_id"))
 	worst := bottom(400, state+" and on ("+perPort+") "+maxBy(perPort, hosts.of("rdma_port_job_info")))
 	return panel{
-		title: "Workloads of ports", unit: "none", width: 24, height: 10, view: table, sort: "-State", noValue: "no process has memory registered with an RDMA device, or processes are not read",
+		title: "Workloads of ports", unit: "none", width: 24, height: 10, view: table, sort: "-State",
+		noValue: "no process has memory registered with an RDMA device, or processes are not read",
 		text: "Slurm jobs, pods, containers and services with memory registered with the device of a port, at most 400 ports, those that are not ACTIVE first. " +
 			"Namespace and pod by the kubelet, where --collector.gdr.pod-resources is set.",
-		queries: []query{{expr: maxBy(of, hosts.of("rdma_port_job_info")) + " * on (" + perPort + ") group_left () " + worst}},
+		queries: []query{
+			{expr: maxBy(of, hosts.of("rdma_port_job_info")) + " * on (" + perPort + ") group_left () " + worst},
+		},
 		columns: []column{
 			{from: "A", title: "State", words: portStates, width: 110},
 			instance, hca, portOf,
@@ -147,13 +180,15 @@ func portWorkloads() panel {
 	}
 }
 
-// podPorts joins the nearest ports of each GPU with its pod, from the DCGM exporter or AMD's, and podsBehind counts from the pod.
+// podPorts joins the nearest ports of each GPU with its pod, from the DCGM exporter or AMD's, and podsBehind counts
+// from the pod.
 func podPorts() []panel {
 	near := perPort + ", gpu, UUID"
 	return []panel{
 		{
-			title: "Ports, GPUs and pods", unit: "none", width: 14, height: 10, view: table, sort: "-State", noValue: "none, or no exporter with pods of GPUs is scraped",
-			text: "Nearest ports of each GPU with the pod that the GPU is allocated to, at most 400. The pairs do not change when a port goes down.",
+			title: "Ports, GPUs and pods", unit: "none", width: 14, height: 10, view: table, sort: "-State",
+			noValue: "none, or no exporter with pods of GPUs is scraped",
+			text:    "Nearest ports of each GPU with the pod that the GPU is allocated to, at most 400. The pairs do not change when a port goes down.",
 			queries: []query{
 				{expr: top(400, maxBy(near+", namespace, pod", hosts.of("port:rdma_gpu_pod:ratio"))) + " * 100"},
 				{expr: maxBy(near+", namespace, pod", hosts.of("port:rdma_gpu_pod:ratio")) + " * 0 + on (" + perPort + ") group_left () " + maxBy(perPort, hosts.of("rdma_port_state_id"))},
@@ -168,10 +203,13 @@ func podPorts() []panel {
 			},
 		},
 		{
-			title: "Pods by ports down", unit: "none", width: 10, height: 10, view: table, sort: "Ports down", noValue: "none, or no exporter with pods of GPUs is scraped",
+			title: "Pods by ports down", unit: "none", width: 10, height: 10, view: table, sort: "Ports down",
+			noValue: "none, or no exporter with pods of GPUs is scraped",
 			text:    "Pods by the nearest ports of their GPUs that are not ACTIVE, of all hosts that this Prometheus scrapes.",
 			queries: []query{{expr: top(100, "sum by (namespace, pod) (gpu_pod:rdma_nearest_port_down:count)")}},
-			columns: []column{{from: "namespace", title: "Namespace"}, {from: "pod", title: "Pod"}, {from: "A", title: "Ports down", width: 110}},
+			columns: []column{
+				{from: "namespace", title: "Namespace"}, {from: "pod", title: "Pod"}, {from: "A", title: "Ports down", width: 110},
+			},
 		},
 	}
 }
@@ -183,10 +221,12 @@ func gpuDCGM() []panel {
 		return maxBy(perGPU, hosts.of("rdma_gdr_gpu_info")) + " * on (UUID) group_left () " + expr
 	}
 	indirect := "(" + named(busy) + ") and on (UUID) (" + minBy("UUID", hosts.of("rdma_gdr_gpu_direct")) + " == 0)"
-	work := graph("Utilisation without GPUDirect", "Utilisation of GPUs whose data is staged through host memory, the ten busiest.", "percent", 12,
+	work := graph("Utilisation without GPUDirect",
+		"Utilisation of GPUs whose data is staged through host memory, the ten busiest.", "percent", 12,
 		query{highest(10, perGPU, indirect), gpuName})
 	all := graph("Utilisation of GPUs", "Utilisation of the GPUs of all chosen hosts: median and highest.", "percent", 12,
-		query{"quantile by (job) (0.5, " + named(busy) + ")", "median"}, query{"max by (job) (" + named(busy) + ")", "highest"})
+		query{"quantile by (job) (0.5, " + named(busy) + ")", "median"},
+		query{"max by (job) (" + named(busy) + ")", "highest"})
 	work.ways, work.points, all.points = ofHost, few, few
 	work.noValue, all.noValue = "none, or no DCGM exporter is scraped", "no DCGM exporter is scraped"
 	return append([]panel{work, all}, podPorts()...)
@@ -195,7 +235,8 @@ func gpuDCGM() []panel {
 // alike counts hosts by the hash of their settings.
 func alike() panel {
 	return panel{
-		title: "Hosts that are set up alike", unit: "none", width: 12, height: 9, view: table, sort: "Hosts", noValue: "settings are not read",
+		title: "Hosts that are set up alike", unit: "none", width: 12, height: 9, view: table, sort: "Hosts",
+		noValue: "settings are not read",
 		text:    "Hosts by the hash of their settings in each domain. Hosts of one kind have one hash; a hash of few hosts is a host with other settings, such as a fresh image.",
 		queries: []query{{expr: countBy("domain, hash", maxBy(perHost+", domain, hash", hosts.of("rdma_setup_hash_info")))}},
 		columns: []column{{from: "domain", title: "Domain"}, {from: "hash", title: "Hash"}, {from: "A", title: "Hosts"}},
@@ -205,10 +246,18 @@ func alike() panel {
 // toChange counts hosts by the settings that differ.
 func toChange() panel {
 	return panel{
-		title: "Settings to change", unit: "none", width: 12, height: 9, view: table, sort: "Hosts", noValue: "none, or settings are not read",
+		title: "Settings to change", unit: "none", width: 12, height: 9, view: table, sort: "Hosts",
+		noValue: "none, or settings are not read",
 		text:    "Settings that differ from what is wanted of them, with the number of hosts. The dashboard of a node lists those of a host, and `rdma_exporter check --setup` prints the command that sets each.",
-		queries: []query{{expr: countBy("domain, setting, value", maxBy(perHost+", domain, setting, value", hosts.of("rdma_setup_info")))}},
-		columns: []column{{from: "setting", title: "Setting"}, {from: "value", title: "Found"}, {from: "domain", title: "Domain"}, {from: "A", title: "Hosts"}},
+		queries: []query{
+			{expr: countBy("domain, setting, value", maxBy(perHost+", domain, setting, value", hosts.of("rdma_setup_info")))},
+		},
+		columns: []column{
+			{from: "setting", title: "Setting"},
+			{from: "value", title: "Found"},
+			{from: "domain", title: "Domain"},
+			{from: "A", title: "Hosts"},
+		},
 	}
 }
 

@@ -13,7 +13,8 @@ type way struct{ title, url string }
 
 func (w way) link() dashboard.DashboardLink {
 	return dashboard.DashboardLink{
-		Title: w.title, Type: dashboard.DashboardLinkTypeLink, Tags: []string{}, Url: &w.url, TargetBlank: strings.HasPrefix(w.url, "http"),
+		Title: w.title, Type: dashboard.DashboardLinkTypeLink, Tags: []string{}, Url: &w.url,
+		TargetBlank: strings.HasPrefix(w.url, "http"),
 	}
 }
 
@@ -38,7 +39,8 @@ func chosenOr(name, value string) string {
 
 // toNode is a link to the dashboard of a host, and of one device if it is given.
 func toNode(job, host, device string) way {
-	w := way{"Host " + host, "/d/rdma-node?${datasource:queryparam}&${cluster:queryparam}" + chosenOr("job", job) + "&var-host=" + host + "&${__url_time_range}"}
+	w := way{"Host " + host, "/d/rdma-node?${datasource:queryparam}&${cluster:queryparam}" + chosenOr("job", job) +
+		"&var-host=" + host + "&${__url_time_range}"}
 	if device != "" {
 		w = way{"Device " + device + " of " + host, w.url + "&var-device=" + device}
 	}
@@ -47,7 +49,8 @@ func toNode(job, host, device string) way {
 
 // toSwitch is a link to the dashboard of a fabric, and of one switch if it is given.
 func toSwitch(job, fabric, node string) way {
-	w := way{"Fabric of " + fabric, "/d/rdma-subnet?${datasource:queryparam}&${cluster:queryparam}" + chosenOr("fabric_job", job) + "&var-fabric=" + fabric + "&${__url_time_range}"}
+	w := way{"Fabric of " + fabric, "/d/rdma-subnet?${datasource:queryparam}&${cluster:queryparam}" +
+		chosenOr("fabric_job", job) + "&var-fabric=" + fabric + "&${__url_time_range}"}
 	if node != "" {
 		w = way{"Switch " + node, w.url + "&var-switch=" + node}
 	}
@@ -67,7 +70,8 @@ var (
 	ofSwitch = []way{toSwitch(sameJob, "${fabric}", "${__field.labels.node}")}
 )
 
-// toRunbook is the runbook as the exporter of the alert serves it. rdma_exporter dashboards --runbook-url puts another address in its place.
+// toRunbook is the runbook as the exporter of the alert serves it. rdma_exporter dashboards --runbook-url puts another
+// address in its place.
 func toRunbook(exporter string) way {
 	return way{"Runbook of " + cell, "http://" + exporter + "/runbooks/" + cell}
 }
@@ -77,8 +81,8 @@ func toPage(exporter string) way {
 	return way{"Findings on the page of " + exporter, "http://" + exporter + "/"}
 }
 
-// header are the links at the top of a dashboard: the product's others with what both can choose, and those of other exporters where they are
-// installed, by their tag.
+// header are the links at the top of a dashboard: the product's others with what both can choose, and those of other
+// exporters where they are installed, by their tag.
 func (b board) header(all []board) (out []dashboard.DashboardLink) {
 	for _, to := range all {
 		if to.name == b.name {
@@ -92,14 +96,15 @@ func (b board) header(all []board) (out []dashboard.DashboardLink) {
 	slices.SortStableFunc(out, func(a, b dashboard.DashboardLink) int { return len(a.Title) - len(b.Title) })
 	for _, tag := range []string{"node-exporter-mixin", "dcgm"} {
 		out = append(out, dashboard.DashboardLink{
-			Title: tag, Type: dashboard.DashboardLinkTypeDashboards, Icon: "external link", Tags: []string{tag}, AsDropdown: false, KeepTime: true,
+			Title: tag, Type: dashboard.DashboardLinkTypeDashboards, Icon: "external link", Tags: []string{tag},
+			AsDropdown: false, KeepTime: true,
 		})
 	}
 	return out
 }
 
-// passed are the choices that go along from one dashboard to another: those of the same name, and a host where several may be chosen. A device
-// goes along with its hosts only, since another host may have none of that name.
+// passed are the choices that go along from one dashboard to another: those of the same name, and a host where several
+// may be chosen. A device goes along with its hosts only, since another host may have none of that name.
 func (b board) passed(to board) []string {
 	has := func(b board, name string) bool {
 		return slices.ContainsFunc(b.choices, func(c choice) bool { return c.name == name })

@@ -1,5 +1,5 @@
-// Command gen writes the Grafana dashboards: one file each, with the panels in the order in which they stand. It is a module of its
-// own, so that Grafana's library is no dependency of the program.
+// Command gen writes the Grafana dashboards: one file each, with the panels in the order in which they stand. It is a
+// module of its own, so that Grafana's library is no dependency of the program.
 //
 //	cd dashboards/gen && go run .
 //	cd dashboards/gen && go run . -check
@@ -55,8 +55,8 @@ func build() (map[string][]byte, error) {
 	return files, nil
 }
 
-// unfolded has a line for each field of a dashboard and for each element of such a field, a panel for example. Fully indented, the files
-// would be twice as large, and Helm keeps them in a Secret of at most 1 MiB.
+// unfolded has a line for each field of a dashboard and for each element of such a field, a panel for example. Fully
+// indented, the files would be twice as large, and Helm keeps them in a Secret of at most 1 MiB.
 func unfolded(compact []byte) []byte {
 	const deepest = 2
 	var out []byte

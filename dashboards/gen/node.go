@@ -2,7 +2,8 @@ package main
 
 import "strings"
 
-// node is one host. Its first row answers what is wrong, since when, and what else changed; the others are collapsed but traffic.
+// node is one host. Its first row answers what is wrong, since when, and what else changed; the others are collapsed
+// but traffic.
 func node() board {
 	return board{
 		name: "node", title: "RDMA / Node", from: "now-3h", refresh: "1m", events: host.began("critical|warning"),
@@ -32,7 +33,9 @@ const notHere = "none, or not exposed by these drivers"
 
 // graph is a panel of lines.
 func graph(title, text, unit string, width uint32, queries ...query) panel {
-	return panel{title: title, text: text, unit: unit, width: width, height: 9, view: lines, queries: queries, noValue: notHere}
+	return panel{
+		title: title, text: text, unit: unit, width: width, height: 9, view: lines, queries: queries, noValue: notHere,
+	}
 }
 
 // or says what no value means in a panel.
@@ -50,10 +53,12 @@ func nodeState() []panel {
 		return maxBy(labels, device.of(metric)) + " and on (" + perPort + ") " + maxBy(perPort, state)
 	}
 	verdict := counts("Verdict", "What do the firing alerts mean for jobs, and can the host take one?", 3, count{
-		"Fit for jobs", "whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
+		"Fit for jobs",
+		"whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
 		"max(" + host.of("instance:rdma_host_fit:state") + ")", good,
 	}, count{
-		"Drain", "what the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
+		"Drain",
+		"what the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
 		"max(" + host.of("instance:rdma_host_drain:state") + ")", bad,
 	})
 	verdict.height = 8
@@ -67,14 +72,17 @@ func nodeState() []panel {
 		verdict,
 		alerts,
 		{
-			title: "Port state", unit: "none", width: 12, height: 9, view: timeline, words: portStates, noValue: "no RDMA port, or unknown",
+			title: "Port state", unit: "none", width: 12, height: 9, view: timeline, words: portStates,
+			noValue: "no RDMA port, or unknown",
 			text:    "Logical state of each port. Only ACTIVE carries traffic; INIT on InfiniBand waits for a subnet manager. A gap is unknown.",
 			queries: []query{{maxBy(perPort, state), short}},
 		},
 		{
-			title: "Counters that rose", unit: "none", width: 12, height: 9, view: table, sort: "Increase", noValue: "none in this time range",
+			title: "Counters that rose", unit: "none", width: 12, height: 9, view: table, sort: "Increase",
+			noValue: "none in this time range",
 			text:    "Counters of errors and events that rose in the time range, of all ports, devices and GPUs of the host. Choose the time around the beginning of an alert to find what moved with it.",
-			queries: []query{{expr: rose(device, perPort, linkCounters, netdevCounters, dropCounters, requestCounters, moreCounters) + " or " + rose(device, perDevice, deviceCounters) + " or " + rose(host, perGPU, ofGPUs)}},
+			queries: []query{{expr: rose(device, perPort, linkCounters, netdevCounters, dropCounters, requestCounters,
+				moreCounters) + " or " + rose(device, perDevice, deviceCounters) + " or " + rose(host, perGPU, ofGPUs)}},
 			columns: append([]column{
 				{from: "counter", title: "Counter", width: 210},
 				{from: "A", title: "Increase", unit: whole, width: 85},
@@ -116,13 +124,15 @@ func nodeTraffic() []panel {
 		return "8 * " + sumBy(perPort, device.rate("rdma_port_"+direction+"_bytes_total"))
 	}
 	rate := "8 * " + maxBy(perPort, device.of("rdma_port_rate_bytes_per_second"))
-	shares := graph("Throughput against link rate", "Throughput as a share of the present link rate, which may be below the expected rate.", "percentunit", 12,
+	shares := graph("Throughput against link rate",
+		"Throughput as a share of the present link rate, which may be below the expected rate.", "percentunit", 12,
 		query{atMostAll(bits("transmit") + " / (" + rate + ")"), "transmit " + short},
 		query{atMostAll(bits("receive") + " / (" + rate + ")"), "receive " + short})
 	shares.max = share
 	return []panel{
-		graph("Throughput", "RDMA traffic of each port. Other traffic of the link, and that of other functions on it, is not included.", "bps", 12,
-			query{bits("transmit"), "transmit " + short}, query{bits("receive"), "receive " + short}),
+		graph("Throughput",
+			"RDMA traffic of each port. Other traffic of the link, and that of other functions on it, is not included.", "bps",
+			12, query{bits("transmit"), "transmit " + short}, query{bits("receive"), "receive " + short}),
 		shares,
 	}
 }
@@ -133,13 +143,17 @@ func nodeErrors() []panel {
 	return []panel{
 		graph("Link errors", "Errors that a port counted between two points of the graph; only counters that rise are drawn. Symbol errors and recoveries come from the cable, the transceiver or the other end; "+
 			"remote physical errors were damaged before the last switch.", whole, 12,
-			increases(device, perPort, short, linkCounters...)...).or("none in this time range, or not exposed by these drivers"),
+			increases(device, perPort, short, linkCounters...)...).
+			or("none in this time range, or not exposed by these drivers"),
 		graph("Ethernet errors", "Errors of the receiver of an Ethernet port: blocks that FEC could not correct, frames with a wrong checksum, faults of the link.", whole, 12,
-			increases(device, perNetdev, short, netdevCounters...)...).or("none in this time range, or not exposed by these drivers"),
+			increases(device, perNetdev, short, netdevCounters...)...).
+			or("none in this time range, or not exposed by these drivers"),
 		graph("Dropped packets", "Packets that a port dropped: no buffer on receive, not sent in time, or refused by partition. None is expected on a lossless priority.", whole, 12,
-			increases(device, perPort, short, dropCounters...)...).or("none in this time range, or not exposed by these drivers"),
+			increases(device, perPort, short, dropCounters...)...).
+			or("none in this time range, or not exposed by these drivers"),
 		graph("Failed requests", "Requests that a queue pair gave up or refused: retries exceeded, receiver not ready, access errors. Each breaks a connection, and most often the job.", whole, 12,
-			increases(device, perPort, short, requestCounters...)...).or("none in this time range, or not exposed by these drivers"),
+			increases(device, perPort, short, requestCounters...)...).
+			or("none in this time range, or not exposed by these drivers"),
 		graph("FEC corrections", "Errors that FEC corrected, per second. Every fast link has them; one that has many times more than its siblings is on its way to uncorrectable blocks.", "cps", 12,
 			rates(device, perNetdev, short, corrected, blocks)...),
 		berOfPorts(device, 12),
@@ -150,7 +164,8 @@ func nodeErrors() []panel {
 
 func nodePause() []panel {
 	seconds := func(direction string) string {
-		return atMostAll(maxBy(perNetdev+", priority", device.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
+		return atMostAll(maxBy(perNetdev+", priority",
+			device.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
 	}
 	frames := func(direction string) string {
 		return sumBy(perNetdev+", priority", device.rate("rdma_port_pfc_pause_frames_total", `direction="`+direction+`"`))
@@ -158,14 +173,19 @@ func nodePause() []panel {
 	paused := graph("Time paused", "Share of the time in which a priority was paused (PFC). Sending: the host does not drain what it receives. Receiving: something behind the switch does not. "+
 		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource (sending).", "percentunit", 12,
 		query{seconds("transmit"), "sending pause {{device}}/{{port}} priority {{priority}}"},
-		query{seconds("receive"), "receiving pause {{device}}/{{port}} priority {{priority}}"}).or("not paused, or no pause durations of these drivers")
-	paused.max, paused.colours = share, thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
+		query{seconds("receive"), "receiving pause {{device}}/{{port}} priority {{priority}}"}).
+		or("not paused, or no pause durations of these drivers")
+	paused.max, paused.colours = share,
+		thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
 	return []panel{
 		paused,
 		graph("Pause frames", "PFC frames per second. Drivers without pause durations have these alone, which do not show for how long traffic was paused.", "pps", 12,
 			query{frames("transmit"), "sent {{device}}/{{port}} priority {{priority}}"},
 			query{frames("receive"), "received {{device}}/{{port}} priority {{priority}}"},
-			query{sumBy(perNetdev+", direction", device.rate("rdma_port_global_pause_frames_total")) + " > 0", "global pause, {{direction}} {{device}}/{{port}}"}),
+			query{
+				sumBy(perNetdev+", direction", device.rate("rdma_port_global_pause_frames_total")) + " > 0",
+				"global pause, {{direction}} {{device}}/{{port}}",
+			}),
 	}
 }
 
@@ -175,14 +195,19 @@ func nodeCongestion() []panel {
 			rates(device, perPort, short,
 				counter{"rdma_port_ecn_marked_packets_total", "ECN marked"}, counter{"rdma_port_cnp_sent_total", "CNP sent"},
 				counter{"rdma_port_cnp_handled_total", "CNP handled"}, counter{"rdma_port_cnp_ignored_total", "CNP ignored"})...),
-		graph("Retransmission events", "Events per second that made this host retransmit, or showed it that its peer has to.", "cps", 8,
+		graph("Retransmission events",
+			"Events per second that made this host retransmit, or showed it that its peer has to.", "cps", 8,
 			rates(device, perPort, short,
-				counter{"rdma_port_packet_sequence_errors_total", "sequence NAKs"}, counter{"rdma_port_implied_nak_errors_total", "implied NAKs"},
-				counter{"rdma_port_ack_timeouts_total", "ACK timeouts"}, counter{"rdma_port_adaptive_retransmissions_total", "adaptive"},
-				counter{"rdma_port_retransmitted_packets_total", "retransmitted packets"}, counter{"rdma_port_out_of_sequence_total", "out of sequence"},
+				counter{"rdma_port_packet_sequence_errors_total", "sequence NAKs"},
+				counter{"rdma_port_implied_nak_errors_total", "implied NAKs"},
+				counter{"rdma_port_ack_timeouts_total", "ACK timeouts"},
+				counter{"rdma_port_adaptive_retransmissions_total", "adaptive"},
+				counter{"rdma_port_retransmitted_packets_total", "retransmitted packets"},
+				counter{"rdma_port_out_of_sequence_total", "out of sequence"},
 				counter{"rdma_port_rnr_naks_received_total", "receiver not ready"})...),
 		graph("Transmit wait", "Ticks per second in which an InfiniBand port had data to send and no credit, at this end and at the other end of the link. The length of a tick depends on the device: compare a port with its own past.", "short", 8,
-			rates(device, perPort, short, counter{"rdma_port_transmit_wait_ticks_total", "this end"}, counter{"rdma_port_neighbour_transmit_wait_ticks_total", "other end"})...),
+			rates(device, perPort, short, counter{"rdma_port_transmit_wait_ticks_total", "this end"},
+				counter{"rdma_port_neighbour_transmit_wait_ticks_total", "other end"})...),
 	}
 }
 
@@ -191,13 +216,18 @@ func nodePCIe() []panel {
 		return maxBy(perDevice, device.of("rdma_device_pcie_"+which+"_bytes_per_second"))
 	}
 	stalls := graph("PCIe stalls", "Share of the last second in which a NIC waited for PCIe: transmit, to fetch what it sends; receive, to write what it received.", "percentunit", 8,
-		query{atMostAll(maxBy(perNetdev, device.of("rdma_port_pcie_stall_ratio", `direction="transmit"`))), "transmit " + short},
-		query{atMostAll(maxBy(perNetdev, device.of("rdma_port_pcie_stall_ratio", `direction="receive"`))), "receive " + short})
+		query{
+			atMostAll(maxBy(perNetdev, device.of("rdma_port_pcie_stall_ratio", `direction="transmit"`))), "transmit " + short,
+		},
+		query{
+			atMostAll(maxBy(perNetdev, device.of("rdma_port_pcie_stall_ratio", `direction="receive"`))), "receive " + short,
+		})
 	stalls.max = share
 	return []panel{
 		{
-			title: "PCIe bandwidth", unit: "Bps", width: 8, height: 9, view: table, sort: "-Device", noValue: "unknown, or no PCIe device",
-			text: "What the PCIe links between a device and its root port carry now, and what both ends of each support. Less than supported is a degraded link; the bottleneck names it.",
+			title: "PCIe bandwidth", unit: "Bps", width: 8, height: 9, view: table, sort: "-Device",
+			noValue: "unknown, or no PCIe device",
+			text:    "What the PCIe links between a device and its root port carry now, and what both ends of each support. Less than supported is a degraded link; the bottleneck names it.",
 			queries: []query{
 				{expr: bandwidth("available")},
 				{expr: bandwidth("capable")},
@@ -215,13 +245,21 @@ func nodePCIe() []panel {
 		},
 		stalls,
 		graph("PCIe errors", "Errors that the PCIe functions on the path of the RDMA devices and GPUs reported (AER). Correctable ones cost a replay; fatal ones take the link down.", whole, 8,
-			query{sumBy(perHost+", pci_address, severity", host.increase("rdma_pcie_aer_errors_total")) + " > 0", "{{severity}} {{pci_address}}"}).or("none, or no AER of these functions"),
-		graph("Temperature of devices", "Temperature of each sensor of an RDMA device, and its own critical threshold.", "celsius", 12,
+			query{
+				sumBy(perHost+", pci_address, severity", host.increase("rdma_pcie_aer_errors_total")) + " > 0",
+				"{{severity}} {{pci_address}}",
+			}).or("none, or no AER of these functions"),
+		graph("Temperature of devices",
+			"Temperature of each sensor of an RDMA device, and its own critical threshold.", "celsius", 12,
 			query{maxBy(perDevice+", sensor", device.of("rdma_device_temperature_celsius")), "{{device}} {{sensor}}"},
-			query{maxBy(perDevice+", sensor, level", device.of("rdma_device_temperature_threshold_celsius")), "{{level}} {{device}} {{sensor}}"}),
+			query{
+				maxBy(perDevice+", sensor, level", device.of("rdma_device_temperature_threshold_celsius")),
+				"{{level}} {{device}} {{sensor}}",
+			}),
 		{
-			title: "PCIe links", unit: "none", width: 12, height: 9, view: table, sort: "-Address", noValue: "unknown, or no PCIe device",
-			text: "PCIe links on the path of RDMA devices and GPUs: present and supported speed and width.",
+			title: "PCIe links", unit: "none", width: 12, height: 9, view: table, sort: "-Address",
+			noValue: "unknown, or no PCIe device",
+			text:    "PCIe links on the path of RDMA devices and GPUs: present and supported speed and width.",
 			queries: []query{
 				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_speed_transfers_per_second")) + " / 1e9"},
 				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_max_speed_transfers_per_second")) + " / 1e9"},
@@ -246,21 +284,29 @@ func nodeOptics() []panel {
 		return query{"max by (level) (" + device.of(metric, `level="`+level+`"`) + ")", "{{level}}, highest of the ports"}
 	}
 	lanes := func(title, text, unit, metric, threshold string) panel {
-		return graph(title, text, unit, 12, query{lane(metric), short + " lane {{lane}}"}, alarms(threshold, "low_alarm"), alarms(threshold, "high_alarm"))
+		return graph(title, text, unit, 12, query{lane(metric), short + " lane {{lane}}"}, alarms(threshold, "low_alarm"),
+			alarms(threshold, "high_alarm"))
 	}
 	temperature := maxBy(perNetdev, device.of("rdma_transceiver_temperature_celsius"))
 	return []panel{
 		graph("Transceiver temperature", "Temperature of each transceiver, and its own alarm threshold.", "celsius", 12,
-			query{temperature, short}, query{maxBy(perNetdev, device.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)), "alarm " + short}).or("no transceiver reports it, or they are not read"),
-		lanes("Received power", "Optical power that each lane receives, and the transceiver's own alarm thresholds. -40 dBm is no light.", "suffix:dBm",
-			"rdma_transceiver_receive_power_dbm", "rdma_transceiver_receive_power_threshold_dbm"),
-		lanes("Transmitted power", "Optical power that each lane transmits, and the transceiver's own alarm thresholds.", "suffix:dBm",
-			"rdma_transceiver_transmit_power_dbm", "rdma_transceiver_transmit_power_threshold_dbm"),
-		lanes("Laser bias", "Bias current of the laser of each lane, and the transceiver's own alarm thresholds. It rises as a laser ages.", "amp",
-			"rdma_transceiver_bias_amperes", "rdma_transceiver_bias_threshold_amperes"),
+			query{temperature, short}, query{
+				maxBy(perNetdev, device.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)),
+				"alarm " + short,
+			}).or(
+			"no transceiver reports it, or they are not read"),
+		lanes("Received power",
+			"Optical power that each lane receives, and the transceiver's own alarm thresholds. -40 dBm is no light.",
+			"suffix:dBm", "rdma_transceiver_receive_power_dbm", "rdma_transceiver_receive_power_threshold_dbm"),
+		lanes("Transmitted power", "Optical power that each lane transmits, and the transceiver's own alarm thresholds.",
+			"suffix:dBm", "rdma_transceiver_transmit_power_dbm", "rdma_transceiver_transmit_power_threshold_dbm"),
+		lanes("Laser bias",
+			"Bias current of the laser of each lane, and the transceiver's own alarm thresholds. It rises as a laser ages.",
+			"amp", "rdma_transceiver_bias_amperes", "rdma_transceiver_bias_threshold_amperes"),
 		graph("Supply voltage", "Supply voltage of each transceiver, and its own alarm thresholds. All ports low together: the supply of the NIC.", "volt", 12,
 			query{maxBy(perNetdev, device.of("rdma_transceiver_voltage_volts")), short},
-			alarms("rdma_transceiver_voltage_threshold_volts", "low_alarm"), alarms("rdma_transceiver_voltage_threshold_volts", "high_alarm")),
+			alarms("rdma_transceiver_voltage_threshold_volts", "low_alarm"),
+			alarms("rdma_transceiver_voltage_threshold_volts", "high_alarm")),
 		{
 			title: "Age of transceiver data", unit: "s", width: 12, height: 9, view: lines, noValue: notHere,
 			text:    "Time since a transceiver was read. A reading is kept for some time, since each read occupies the management bus of the transceiver.",
@@ -272,28 +318,36 @@ func nodeOptics() []panel {
 func nodeGPUs() []panel {
 	states := func(title, text, labels, expr string, columns ...column) panel {
 		return panel{
-			title: title, text: text, unit: "none", width: 8, height: 8, view: table, sort: "-GPU", noValue: "none, or no GPUs are collected",
-			queries: []query{{expr: maxBy(labels, expr)}}, columns: append(append(columns, hidden("A"), hidden("UUID")), ownHost...),
+			title: title, text: text, unit: "none", width: 8, height: 8, view: table, sort: "-GPU",
+			noValue: "none, or no GPUs are collected",
+			queries: []query{{expr: maxBy(labels, expr)}},
+			columns: append(append(columns, hidden("A"), hidden("UUID")), ownHost...),
 		}
 	}
 	lastXID, recovery := maxBy(perGPU, host.of("rdma_gpu_last_xid")), maxBy(perGPU, host.of("rdma_gpu_recovery_action_id"))
 	return []panel{
 		verdicts(host, 9, "-GPU", hidden("instance"), ownHCA),
-		graph("PCIe traffic of GPUs", "What each GPU transmits and receives over PCIe, to NICs, host memory and peers alike. Hopper and later.", "Bps", 8,
+		graph("PCIe traffic of GPUs",
+			"What each GPU transmits and receives over PCIe, to NICs, host memory and peers alike. Hopper and later.", "Bps", 8,
 			query{maxBy(perGPU, host.rate("rdma_gpu_pcie_transmit_bytes_total")), "transmit GPU {{gpu}}"},
-			query{maxBy(perGPU, host.rate("rdma_gpu_pcie_receive_bytes_total")), "receive GPU {{gpu}}"}).or("no GPUs, or their counters are not read"),
+			query{maxBy(perGPU, host.rate("rdma_gpu_pcie_receive_bytes_total")), "receive GPU {{gpu}}"}).
+			or("no GPUs, or their counters are not read"),
 		graph("NVLinks", "NVLinks of each GPU that are up. GPUs of one model have the same number.", "none", 8,
 			query{maxBy(perGPU, host.of("rdma_gpu_nvlinks_up")), "GPU {{gpu}}"}).or("no NVLink, or no GPUs are collected"),
 		graph("NVLink traffic", "What each GPU transmits and receives over NVLink.", "Bps", 8,
 			query{maxBy(perGPU, host.rate("rdma_gpu_nvlink_transmit_bytes_total")), "transmit GPU {{gpu}}"},
-			query{maxBy(perGPU, host.rate("rdma_gpu_nvlink_receive_bytes_total")), "receive GPU {{gpu}}"}).or("no NVLink, or its counters are not read"),
+			query{maxBy(perGPU, host.rate("rdma_gpu_nvlink_receive_bytes_total")), "receive GPU {{gpu}}"}).
+			or("no NVLink, or its counters are not read"),
 		states("NVLink fabric", "State of each GPU on its NVLink fabric (NVSwitch systems).", perGPU+", state", host.of("rdma_gpu_fabric_state")+" == 1", gpu, column{from: "state", title: "State"}),
 		states("Throttling", "Why the clocks of a GPU are reduced now.", perGPU+", reason", host.of("rdma_gpu_throttle")+" == 1", gpu, column{from: "reason", title: "Reason"}),
 		{
-			title: "XID and recovery", unit: "none", width: 8, height: 8, view: table, sort: "-GPU", noValue: "none, or no GPUs are collected",
+			title: "XID and recovery", unit: "none", width: 8, height: 8, view: table, sort: "-GPU",
+			noValue: "none, or no GPUs are collected",
 			text:    "Number of the last XID of each GPU since the exporter started, and the recovery action that the driver asks for.",
 			queries: []query{{expr: lastXID + " or -1 + 0 * " + recovery}, {expr: recovery + " or -1 + 0 * " + lastXID}},
-			columns: append([]column{gpu, {from: "A", title: "Last XID", words: []word{{"-1", "none", neutral}}}, {from: "B", title: "Recovery action", words: recoveries}, hidden("UUID")}, ownHost...),
+			columns: append([]column{gpu, {
+				from: "A", title: "Last XID", words: []word{{"-1", "none", neutral}},
+			}, {from: "B", title: "Recovery action", words: recoveries}, hidden("UUID")}, ownHost...),
 		},
 	}
 }
@@ -301,8 +355,9 @@ func nodeGPUs() []panel {
 func nodeSubnet() []panel {
 	return []panel{
 		{
-			title: "Subnet manager of each port", unit: "none", width: 12, height: 9, view: table, sort: "-Device", noValue: "no InfiniBand port, or not collected",
-			text: "The port's LID, the LID of its subnet manager, the manager's state and priority, and how many expected P_Keys the port is missing.",
+			title: "Subnet manager of each port", unit: "none", width: 12, height: 9, view: table, sort: "-Device",
+			noValue: "no InfiniBand port, or not collected",
+			text:    "The port's LID, the LID of its subnet manager, the manager's state and priority, and how many expected P_Keys the port is missing.",
 			queries: []query{
 				{expr: maxBy(perPort, device.of("rdma_port_lid"))},
 				{expr: maxBy(perPort, device.of("rdma_port_sm_lid"))},
@@ -319,13 +374,19 @@ func nodeSubnet() []panel {
 				{from: "E", title: "P_Keys missing", colours: []step{{1, warning}}},
 			}, ownHost...),
 		},
-		graph("Activity of the subnet manager", "ActCount of the subnet manager per second. A manager that answers and whose count does not rise hangs.", "cps", 6,
-			rates(device, perPort, short, counter{"rdma_port_subnet_manager_activity_total", "activity"})...).or("no InfiniBand port, or not collected"),
+		graph("Activity of the subnet manager",
+			"ActCount of the subnet manager per second. A manager that answers and whose count does not rise hangs.", "cps", 6,
+			rates(device, perPort, short, counter{"rdma_port_subnet_manager_activity_total", "activity"})...).
+			or("no InfiniBand port, or not collected"),
 		{
-			title: "Cabling", unit: "none", width: 6, height: 9, view: table, sort: "-Device", noValue: "no cabling in the site configuration",
+			title: "Cabling", unit: "none", width: 6, height: 9, view: table, sort: "-Device",
+			noValue: "no cabling in the site configuration",
 			text:    "Ports whose cable ends elsewhere than the site configuration says.",
 			queries: []query{{expr: maxBy(perNetdev, device.of("rdma_port_miscabled"))}},
-			columns: append([]column{ownHCA, portOf, netdev, {from: "A", title: "Cabling", words: []word{{"1", "wrong", bad}, {"0", "right", good}}, width: 90}}, ownHost...),
+			columns: append([]column{
+				ownHCA, portOf, netdev,
+				{from: "A", title: "Cabling", words: []word{{"1", "wrong", bad}, {"0", "right", good}}, width: 90},
+			}, ownHost...),
 		},
 	}
 }
@@ -351,18 +412,26 @@ func nodeDevices() []panel {
 			}, ownHost...),
 		},
 		{
-			title: "Settings to change", unit: "none", width: 24, height: 8, view: table, sort: "-Setting", noValue: "none, or settings are not read",
+			title: "Settings to change", unit: "none", width: 24, height: 8, view: table, sort: "-Setting",
+			noValue: "none, or settings are not read",
 			text:    "Settings of the host that differ from what is wanted of them. `rdma_exporter check --setup` prints what is wanted, why, and the command that sets it; docs/setup.md lists all.",
 			queries: []query{{expr: maxBy(perHost+", domain, setting, object, value", host.of("rdma_setup_info"))}},
 			columns: append([]column{
-				{from: "setting", title: "Setting"}, {from: "object", title: "Object"}, {from: "value", title: "Found"}, {from: "domain", title: "Domain"}, hidden("A"),
+				{from: "setting", title: "Setting"},
+				{from: "object", title: "Object"},
+				{from: "value", title: "Found"},
+				{from: "domain", title: "Domain"},
+				hidden("A"),
 			}, ownHost...),
 		},
 		{
-			title: "Missing and renamed devices", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: "none",
+			title: "Missing and renamed devices", unit: "none", width: 8, height: 8, view: table,
+			sort: "-Device", noValue: "none",
 			text:    "RDMA devices that the inventory or the site configuration names and that are missing, with the reason.",
 			queries: []query{{expr: maxBy(perDevice+", pci_address, reason", host.of("rdma_device_missing_info"))}},
-			columns: append([]column{ownHCA, {from: "pci_address", title: "PCI address"}, {from: "reason", title: "Reason"}, {from: "A"}}, ownHost...),
+			columns: append([]column{
+				ownHCA, {from: "pci_address", title: "PCI address"}, {from: "reason", title: "Reason"}, {from: "A"},
+			}, ownHost...),
 		},
 		{
 			title: "MTU and GIDs", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: notHere,
@@ -372,7 +441,12 @@ func nodeDevices() []panel {
 				{expr: maxBy(perPort, device.of("rdma_port_active_mtu_bytes"))},
 				{expr: maxBy(perPort, device.of("rdma_port_roce_v2_gid_index", `family="ipv4"`))},
 			},
-			columns: append([]column{ownHCA, portOf, {from: "A", title: "Netdev", width: 80}, {from: "B", title: "RoCE", width: 70}, {from: "C", title: "GID index", width: 90}}, ownHost...),
+			columns: append([]column{
+				ownHCA, portOf,
+				{from: "A", title: "Netdev", width: 80},
+				{from: "B", title: "RoCE", width: 70},
+				{from: "C", title: "GID index", width: 90},
+			}, ownHost...),
 		},
 		{
 			title: "Saturated counters", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: "none",
@@ -381,10 +455,13 @@ func nodeDevices() []panel {
 			columns: append([]column{ownHCA, portOf, {from: "counter", title: "Counter"}, hidden("A")}, ownHost...),
 		},
 		{
-			title: "Ignored and pinned", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: "none in the site configuration",
-			text: "Devices and ports whose faults raise no alert, and ports that are expected to be ACTIVE, by the site configuration.",
-			queries: []query{{expr: `label_replace(` + maxBy(perPort, device.of("rdma_port_ignored")) + `, "by", "ignored", "", "") or label_replace(` +
-				maxBy(perDevice, device.of("rdma_device_ignored")) + `, "by", "ignored", "", "") or label_replace(` + maxBy(perPort, device.of("rdma_port_pinned_active")) + `, "by", "expected ACTIVE", "", "")`}},
+			title: "Ignored and pinned", unit: "none", width: 8, height: 8, view: table, sort: "-Device",
+			noValue: "none in the site configuration",
+			text:    "Devices and ports whose faults raise no alert, and ports that are expected to be ACTIVE, by the site configuration.",
+			queries: []query{{expr: `label_replace(` + maxBy(perPort, device.of("rdma_port_ignored")) +
+				`, "by", "ignored", "", "") or label_replace(` +
+				maxBy(perDevice, device.of("rdma_device_ignored")) + `, "by", "ignored", "", "") or label_replace(` +
+				maxBy(perPort, device.of("rdma_port_pinned_active")) + `, "by", "expected ACTIVE", "", "")`}},
 			columns: append([]column{ownHCA, portOf, {from: "by", title: "Setting"}, hidden("A")}, ownHost...),
 		},
 		{
@@ -424,14 +501,19 @@ func nodeExporter() []panel {
 	}
 	listed := func(title, text, noValue, labels, expr string, columns ...column) panel {
 		return panel{
-			title: title, text: text, unit: "none", width: 8, height: 9, view: table, sort: "-" + columns[0].title, noValue: noValue,
+			title: title, text: text, unit: "none", width: 8, height: 9, view: table,
+			sort: "-" + columns[0].title, noValue: noValue,
 			queries: []query{{expr: maxBy(labels, expr)}}, columns: append(append(columns, hidden("A")), ownHost...),
 		}
 	}
 	return []panel{
-		listed("Not evaluated", "Alerts that cannot be evaluated on this host, and why: what no alert says of them is unknown and not well.", "none: all alerts that apply are evaluated",
-			perHost+", alert, reason", host.of("rdma_detection_unavailable"), column{from: "alert", title: "Alert", ways: []way{toRunbook("${host}")}}, column{from: "reason", title: "Reason"}),
-		listed("Permission denied", "Sources that the exporter may not open. docs/permissions.md has the capability that each needs.", "none",
+		listed("Not evaluated",
+			"Alerts that cannot be evaluated on this host, and why: what no alert says of them is unknown and not well.",
+			"none: all alerts that apply are evaluated",
+			perHost+", alert, reason", host.of("rdma_detection_unavailable"),
+			column{from: "alert", title: "Alert", ways: []way{toRunbook("${host}")}}, column{from: "reason", title: "Reason"}),
+		listed("Permission denied",
+			"Sources that the exporter may not open. docs/permissions.md has the capability that each needs.", "none",
 			perHost+", source", host.of("rdma_scrape_permission_denied")+" == 1", column{from: "source", title: "Source"}),
 		{
 			title: "Collectors", unit: "none", width: 8, height: 9, view: timeline, noValue: "unknown",
@@ -440,23 +522,35 @@ func nodeExporter() []panel {
 			queries: []query{{minBy(perHost+", collector", host.of("rdma_scrape_collector_success")), "{{collector}}"}},
 		},
 		graph("Failed reads", "Files and requests that failed between two points of the graph, each of which costs its own sample, and devices whose read has not returned from the kernel.", whole, 8,
-			query{sumBy(perHost+", collector, device, reason", host.increase("rdma_scrape_errors_total")) + " > 0", "{{collector}} {{device}} {{reason}}"},
+			query{
+				sumBy(perHost+", collector, device, reason", host.increase("rdma_scrape_errors_total")) + " > 0",
+				"{{collector}} {{device}} {{reason}}",
+			},
 			query{maxBy(perDevice, host.of("rdma_scrape_collector_stuck")) + " == 1", "{{device}} stuck"},
-			query{maxBy(perDevice+", collector", host.of("rdma_scrape_quarantined_items")) + " > 0", "{{collector}} {{device}} quarantined"}).or("none"),
+			query{
+				maxBy(perDevice+", collector", host.of("rdma_scrape_quarantined_items")) + " > 0",
+				"{{collector}} {{device}} quarantined",
+			}).or("none"),
 		graph("Collection time", "Wall time of each collector's last collection.", "s", 8,
 			query{maxBy(perHost+", collector", host.of("rdma_scrape_collector_duration_seconds")), "{{collector}}"}),
 		graph("Notifications", "Alerts that the exporter sent to Alertmanagers, failed to send, and dropped, between two points of the graph. Only of an exporter that evaluates the rules itself.", whole, 8,
-			increases(host, perHost, "", counter{"rdma_alerting_notifications_sent_total", "sent"}, counter{"rdma_alerting_notification_errors_total", "failed"},
-				counter{"rdma_alerting_notifications_dropped_total", "dropped"}, counter{"rdma_alerting_rule_failures_total", "failed evaluations"})...).or("none, or this exporter evaluates no rules"),
+			increases(host, perHost, "", counter{"rdma_alerting_notifications_sent_total", "sent"},
+				counter{"rdma_alerting_notification_errors_total", "failed"},
+				counter{"rdma_alerting_notifications_dropped_total", "dropped"}, counter{
+					"rdma_alerting_rule_failures_total", "failed evaluations",
+				})...).or("none, or this exporter evaluates no rules"),
 		{
 			title: "State of the exporter", unit: "none", width: 12, height: 9, view: table, sort: "-OK", noValue: "unknown",
 			text:    "What the exporter reports of itself. Alerts and checks that are missing do not apply: an exporter without a configuration file never reloads one.",
 			queries: []query{{expr: strings.Join(checks, " or ")}},
-			columns: append([]column{{from: "check", title: "Check"}, {from: "A", title: "OK", words: []word{{"1", "ok", good}, {"0", "failed", bad}}}}, ownHost...),
+			columns: append([]column{
+				{from: "check", title: "Check"}, {from: "A", title: "OK", words: []word{{"1", "ok", good}, {"0", "failed", bad}}},
+			}, ownHost...),
 		},
 		graph("Rounds and store of the alerts", "Rounds of rule evaluations per second, the duration of the last one in seconds, and thousands of series in the store. Only of an exporter that evaluates the rules itself.", "short", 12,
 			query{maxBy(perHost, host.rate("rdma_alerting_rounds_total")), "rounds/s"},
 			query{maxBy(perHost, host.of("rdma_alerting_last_round_duration_seconds")), "duration (s)"},
-			query{maxBy(perHost, host.of("rdma_alerting_store_series")) + " / 1000", "series (thousands)"}).or("this exporter evaluates no rules"),
+			query{maxBy(perHost, host.of("rdma_alerting_store_series")) + " / 1000", "series (thousands)"}).
+			or("this exporter evaluates no rules"),
 	}
 }

@@ -9,7 +9,8 @@ import (
 // optics is about transceivers near their limits, and those that age.
 func optics() board {
 	return board{
-		name: "optics", title: "RDMA / Optics", from: "now-24h", refresh: "5m", events: devices.began("critical|warning", `alertname=~"RDMATransceiver.+"`),
+		name: "optics", title: "RDMA / Optics", from: "now-24h", refresh: "5m",
+		events:  devices.began("critical|warning", `alertname=~"RDMATransceiver.+"`),
 		text:    "Which transceiver or cable fails next?",
 		choices: []choice{clusters, jobs, allHosts, hcas(hosts)},
 		rows: []row{
@@ -22,7 +23,8 @@ func optics() board {
 	}
 }
 
-// weeks is how many points a line over weeks has, one for half a day of a month: a fleet has tens of thousands of lanes.
+// weeks is how many points a line over weeks has, one for half a day of a month: a fleet has tens of thousands of
+// lanes.
 const weeks = 60
 
 // margin is the distance of a transceiver from its own temperature alarm.
@@ -39,7 +41,8 @@ func nearestAlarm(s scope, width, height uint32, where ...column) panel {
 	least := bottom(20, margin(s))
 	of := func(labels, expr string) string { return maxBy(labels, expr) + " and on (" + perNetdev + ") " + least }
 	return panel{
-		title: "Transceivers nearest to their alarm", unit: "celsius", width: width, height: height, view: table, sort: "-Margin",
+		title: "Transceivers nearest to their alarm", unit: "celsius", width: width, height: height,
+		view: table, sort: "-Margin",
 		noValue: "no transceiver reports temperature and threshold",
 		text:    "Margin: the transceiver's own alarm threshold less its temperature; the 20 smallest. Below 5 °C a warm afternoon suffices. Transceivers without thresholds are left out.",
 		queries: []query{
@@ -60,9 +63,11 @@ func nearestAlarm(s scope, width, height uint32, where ...column) panel {
 
 // opticsMargins draws them over time.
 func opticsMargins() panel {
-	p := graph("Lowest temperature margin", "The transceiver's own alarm threshold less its temperature, of the ten that are nearest to it now. At 0 it alarms.", "celsius", 12,
-		query{lowest(10, perNetdev, margin(devices)), portName})
-	p.height, p.ways, p.points, p.colours = 10, ofHost, weeks, thresholds("transparent", step{0, bad}, step{5, "transparent"})
+	p := graph("Lowest temperature margin",
+		"The transceiver's own alarm threshold less its temperature, of the ten that are nearest to it now. At 0 it alarms.",
+		"celsius", 12, query{lowest(10, perNetdev, margin(devices)), portName})
+	p.height, p.ways, p.points, p.colours = 10, ofHost, weeks,
+		thresholds("transparent", step{0, bad}, step{5, "transparent"})
 	return p
 }
 
@@ -77,14 +82,17 @@ func spread(metric string) string {
 // darkLanes lists the lanes without light of ports that are ACTIVE. Those of other ports have nothing to receive.
 func darkLanes() panel {
 	dark := func(direction string) string {
-		power := maxBy(perLane, fmt.Sprintf("%s <= %d", devices.of("rdma_transceiver_"+direction+"_power_dbm"), limitLaneDark))
+		power := maxBy(perLane, fmt.Sprintf("%s <= %d",
+			devices.of("rdma_transceiver_"+direction+"_power_dbm"), limitLaneDark))
 		return labelled("direction", direction, power)
 	}
 	return panel{
-		title: "Lanes without light", unit: "none", width: grid, height: 6, view: table, sort: "Host", noValue: "none, or no readings of lanes",
+		title: "Lanes without light", unit: "none", width: grid, height: 6, view: table, sort: "Host",
+		noValue: "none, or no readings of lanes",
 		text: "Lanes below the limit of RDMATransceiverLaneDark of ports that are ACTIVE, at most 100. receive: the other end, the fibre or its end face; transmit: this transceiver. " +
 			"The next panels leave these lanes out.",
-		queries: []query{{expr: bottom(100, "("+dark("receive")+" or "+dark("transmit")+") and on ("+perPort+") "+maxBy(perPort, devices.of("rdma_port_state_id"))+" == 4")}},
+		queries: []query{{expr: bottom(100, "("+dark("receive")+" or "+dark("transmit")+") and on ("+perPort+") "+
+			maxBy(perPort, devices.of("rdma_port_state_id"))+" == 4")}},
 		columns: []column{
 			instance, hca, portOf,
 			{from: "lane", title: "Lane", width: 50},
@@ -104,13 +112,16 @@ func opticsLanes() []panel {
 		}
 		return p
 	}
-	weakest := lanes("Lowest received power", "Power that the weakest lane of a transceiver receives, the ten lowest. Lanes without light are left out.", "suffix:dBm",
-		lowest(10, perNetdev, minBy(perNetdev, lit("rdma_transceiver_receive_power_dbm"))))
+	weakest := lanes("Lowest received power",
+		"Power that the weakest lane of a transceiver receives, the ten lowest. Lanes without light are left out.",
+		"suffix:dBm", lowest(10, perNetdev, minBy(perNetdev, lit("rdma_transceiver_receive_power_dbm"))))
 	return []panel{
 		darkLanes(),
 		lanes("Spread of received power", "Difference in dB between the strongest and the weakest lane that a transceiver receives, the ten widest. The line is the limit of RDMATransceiverLaneImbalance. "+
-			"A lane below its siblings has a dirty end face, a broken fibre or a weak laser at the other end.", "dB", highest(10, perNetdev, spread("rdma_transceiver_receive_power_dbm")), step{limitLaneImbalance, warning}),
-		lanes("Spread of transmitted power", "Difference in dB between the strongest and the weakest laser of a transceiver, the ten widest. A weak one is a fault of this transceiver.",
+			"A lane below its siblings has a dirty end face, a broken fibre or a weak laser at the other end.", "dB",
+			highest(10, perNetdev, spread("rdma_transceiver_receive_power_dbm")), step{limitLaneImbalance, warning}),
+		lanes("Spread of transmitted power",
+			"Difference in dB between the strongest and the weakest laser of a transceiver, the ten widest. A weak one is a fault of this transceiver.",
 			"dB", highest(10, perNetdev, spread("rdma_transceiver_transmit_power_dbm")), step{limitLaneImbalance, warning}),
 		weakest,
 	}
@@ -119,7 +130,8 @@ func opticsLanes() []panel {
 // ages are how far back a reading is compared, the time range first: the first of which there is history.
 var ages = []string{"$__range", "7d", "1d", "6h", "1h", "10m"}
 
-// since is the change of a reading to now, by how far back there is history: change puts the expressions of now and then together.
+// since is the change of a reading to now, by how far back there is history: change puts the expressions of now and
+// then together.
 func since(metric string, change func(now, then string) string) string {
 	now := maxBy(perLane, devices.of(metric))
 	var parts []string
@@ -132,14 +144,16 @@ func since(metric string, change func(now, then string) string) string {
 
 // byPart are readings of transceivers, one of each, with their part numbers.
 func byPart(reading string) string {
-	return reading + " * on (" + perNetdev + ") group_left (part_number) " + maxBy(perNetdev+", part_number", devices.of("rdma_transceiver_info"))
+	return reading + " * on (" + perNetdev + ") group_left (part_number) " +
+		maxBy(perNetdev+", part_number", devices.of("rdma_transceiver_info"))
 }
 
 func opticsAgeing() []panel {
 	aged := func(title, text, unit, expr string, sort string) panel {
 		return panel{
 			title: title, text: text + " Compared with the beginning of the time range, or with the longest of 7d, 1d, 6h, 1h and 10m of which there is history.",
-			unit: unit, width: 12, height: 9, view: table, sort: sort, noValue: "no history of 10m, or no readings", queries: []query{{expr: expr}},
+			unit: unit, width: 12, height: 9, view: table, sort: sort, noValue: "no history of 10m, or no readings",
+			queries: []query{{expr: expr}},
 			columns: []column{
 				instance, hca, portOf,
 				{from: "lane", title: "Lane", width: 50},
@@ -152,13 +166,17 @@ func opticsAgeing() []panel {
 	}
 	half := func(title, text, unit, metric string) panel {
 		p := graph(title, text, unit, 12,
-			query{"quantile by (part_number) (0.5, " + byPart("avg by ("+perNetdev+") ("+devices.of(metric)+")") + ")", "median {{part_number}}"},
+			query{
+				"quantile by (part_number) (0.5, " + byPart("avg by ("+perNetdev+") ("+devices.of(metric)+")") + ")",
+				"median {{part_number}}",
+			},
 			query{"max by (part_number) (" + byPart(maxBy(perNetdev, devices.of(metric))) + ")", "highest {{part_number}}"},
 			query{"min by (part_number) (" + byPart(minBy(perNetdev, devices.of(metric))) + ")", "lowest {{part_number}}"})
 		p.points = weeks
 		return p
 	}
-	grown := since("rdma_transceiver_bias_amperes", func(now, then string) string { return now + " / (" + then + " > 0) - 1" })
+	grown := since("rdma_transceiver_bias_amperes",
+		func(now, then string) string { return now + " / (" + then + " > 0) - 1" })
 	fallen := since("rdma_transceiver_receive_power_dbm", func(now, then string) string { return now + " - " + then })
 	return []panel{
 		aged("Highest rise of bias", "Change of a laser's bias current, the 20 largest. A laser that needs a third more current for the same power is near its end.", "percentunit", top(20, grown), "Change"),
@@ -178,8 +196,9 @@ func opticsParts() []panel {
 	}
 	return []panel{
 		{
-			title: "Transceivers and cables by part", unit: "none", width: 14, height: 10, view: table, sort: "Number", noValue: "none readable",
-			text: "Transceivers and cables by vendor and part number: the highest temperature, the lowest margin to an alarm, and the widest spread between lanes. Copper cables have no readings.",
+			title: "Transceivers and cables by part", unit: "none", width: 14, height: 10, view: table, sort: "Number",
+			noValue: "none readable",
+			text:    "Transceivers and cables by vendor and part number: the highest temperature, the lowest margin to an alarm, and the widest spread between lanes. Copper cables have no readings.",
 			queries: []query{
 				{expr: countBy("vendor, part_number", info)},
 				worst("max", maxBy(perNetdev, devices.of("rdma_transceiver_temperature_celsius"))),
@@ -195,11 +214,15 @@ func opticsParts() []panel {
 			},
 		},
 		{
-			title: "Faulty or unreadable transceivers", unit: "none", width: 10, height: 10, view: table, sort: "-State", noValue: "none",
+			title: "Faulty or unreadable transceivers", unit: "none", width: 10, height: 10, view: table,
+			sort: "-State", noValue: "none",
 			text: "Transceivers that cannot be read, report a fault, or have no readings yet, and empty cages of ports that were ACTIVE before.",
-			queries: []query{{expr: maxBy(perNetdev+", state", devices.of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`)) +
+			queries: []query{{expr: maxBy(perNetdev+", state",
+				devices.of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`)) +
 				" and on (" + perPort + ") (" + maxBy(perPort, devices.of("rdma_port_was_active")) + " == 1)"}},
-			columns: []column{instance, hca, portOf, {from: "state", title: "State", width: 120}, netdev, {from: "A"}, cluster, job},
+			columns: []column{
+				instance, hca, portOf, {from: "state", title: "State", width: 120}, netdev, {from: "A"}, cluster, job,
+			},
 		},
 	}
 }

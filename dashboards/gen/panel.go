@@ -26,16 +26,17 @@ type panel struct {
 	colours *dashboard.ThresholdsConfig // of values without a word
 	min     *float64
 	max     *float64
-	reach   float64                       // the axis goes as far at least
-	decades bool                          // a logarithmic axis
-	noValue string                        // in place of a value that is not there
-	columns []column                      // of a table, in their order
-	rows    string                        // letter of the query that has a result where any other has; empty: A
-	sort    string                        // title of the column that a table is sorted by, largest first; a leading minus: smallest first
-	ways    []way                         // links of the series
-	points  float64                       // most points of a line; 0: one for each pixel
-	steps   []*dashboard.ThresholdsConfig // of the values of each query, where they differ
-	values  [][]word                      // what the values of each query mean, where that differs
+	reach   float64  // the axis goes as far at least
+	decades bool     // a logarithmic axis
+	noValue string   // in place of a value that is not there
+	columns []column // of a table, in their order
+	rows    string   // letter of the query that has a result where any other has; empty: A
+	// Title of the column that a table is sorted by, largest first; a leading minus: smallest first.
+	sort   string
+	ways   []way                         // links of the series
+	points float64                       // most points of a line; 0: one for each pixel
+	steps  []*dashboard.ThresholdsConfig // of the values of each query, where they differ
+	values [][]word                      // what the values of each query mean, where that differs
 }
 
 // query is an expression with the legend of its series.
@@ -86,7 +87,8 @@ func (p panel) build(id uint32, at dashboard.GridPos) (dashboard.Panel, error) {
 	return out, nil
 }
 
-// nameHosts gives the label host to the queries of a panel that shows it. Its table has the scrape targets as the last column, for links.
+// nameHosts gives the label host to the queries of a panel that shows it. Its table has the scrape targets as the last
+// column, for links.
 func (p *panel) nameHosts() {
 	shown := slices.ContainsFunc(p.columns, func(c column) bool { return c.from == "host" })
 	if shown {

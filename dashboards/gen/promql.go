@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Label sets that series are aggregated to. cluster is an external label that there may be; without it, it does no harm.
+// Label sets that series are aggregated to. cluster is an external label that there may be; without it, it does no
+// harm.
 const (
 	perHost   = "cluster, job, instance"
 	perDevice = perHost + ", device"
@@ -60,8 +61,9 @@ func countBy(labels, expr string) string { return "count by (" + labels + ") (" 
 func top(n int, expr string) string    { return fmt.Sprintf("topk(%d, %s)", n, expr) }
 func bottom(n int, expr string) string { return fmt.Sprintf("bottomk(%d, %s)", n, expr) }
 
-// ranked draws the n series of a graph that are the highest (op topk) or lowest (bottomk) over the whole range: topk at each point would
-// gather more and more of a fleet. Counters are ranked by their rate over the range, gauges by their last value.
+// ranked draws the n series of a graph that are the highest (op topk) or lowest (bottomk) over the whole range: topk at
+// each point would gather more and more of a fleet. Counters are ranked by their rate over the range, gauges by their
+// last value.
 func ranked(op string, n int, labels, expr string) string {
 	return fmt.Sprintf("(%s) and on (%s) %s(%d, %s)", expr, labels, op, n, overRange(expr))
 }
@@ -93,7 +95,8 @@ func atMostAll(expr string) string { return "clamp_max(" + expr + ", 1)" }
 // orZero counts, and is 0 only where there is something to count: no data is not 0.
 func orZero(expr, there string) string { return "count(" + expr + ") or 0 * count(" + there + ")" }
 
-// orUnknown is -1 where there is nothing to count or to say: a query without a result has no place among several in one panel.
+// orUnknown is -1 where there is nothing to count or to say: a query without a result has no place among several in one
+// panel.
 func orUnknown(expr string) string { return expr + " or vector(-1)" }
 
 // named adds the host name of each target as the label host: instance has the port of the exporter, too.
@@ -145,7 +148,8 @@ func (s scope) firing(severities string, topic ...string) string {
 	return s.alerts(append([]string{`alertstate="firing"`, `severity=~"` + severities + `"`}, topic...)...)
 }
 
-// began are the alerts that fire and did not a minute before: a point in time, and no time that graphs would be filled with.
+// began are the alerts that fire and did not a minute before: a point in time, and no time that graphs would be filled
+// with.
 func (s scope) began(severities string, topic ...string) string {
 	alerts := s.firing(severities, topic...)
 	return alerts + " unless " + alerts + " offset 1m"

@@ -5,7 +5,9 @@ import "fmt"
 // roce is about the source of pause frames on a lossless fabric, and about congestion control.
 func roce() board {
 	return board{
-		name: "roce", title: "RDMA / RoCE congestion", from: "now-3h", refresh: "1m", events: devices.began("critical|warning", `alertname=~"RDMAPFC.+|RDMASlowReceiver|RDMACongestion.*|RDMAGlobalPause.+|RDMALossless.+|RDMATrafficOnLossyPriority|RDMARetr.+|RDMAReceiverNotReady"`),
+		name: "roce", title: "RDMA / RoCE congestion", from: "now-3h", refresh: "1m",
+		events: devices.began("critical|warning",
+			`alertname=~"RDMAPFC.+|RDMASlowReceiver|RDMACongestion.*|RDMAGlobalPause.+|RDMALossless.+|RDMATrafficOnLossyPriority|RDMARetr.+|RDMAReceiverNotReady"`),
 		text:    "Which host or port congests the RoCE fabric, and which ones are its victims?",
 		choices: []choice{clusters, jobs, allHosts, hcas(hosts)},
 		rows: []row{
@@ -28,28 +30,35 @@ func paused(direction string) string {
 	return atMostAll(maxBy(perPriority, devices.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
 }
 
-// verdict of a port and priority: 2 for pausing its switch, 1 for being paused, from the limits of RDMASlowReceiver and RDMAPFCStormVictim on.
+// verdict of a port and priority: 2 for pausing its switch, 1 for being paused, from the limits of RDMASlowReceiver and
+// RDMAPFCStormVictim on.
 var (
 	verdict = fmt.Sprintf("2 * (%s > bool %v) + (%s > bool %v)", paused("transmit"), limitSlowReceiver, paused("receive"), limitPaused)
 
-	verdictWords = []word{{"3", "both", bad}, {"2", "source", bad}, {"1", "victim", warning}, {"0", "neither", "transparent"}}
+	verdictWords = []word{
+		{"3", "both", bad}, {"2", "source", bad}, {"1", "victim", warning}, {"0", "neither", "transparent"},
+	}
 )
 
 func rocePauses() []panel {
 	worst := top(50, maxBy(perPriority, devices.rate("rdma_port_pfc_pause_seconds_total"))+" > 0.01")
 	of := func(expr string) string { return expr + " and on (" + perPriority + ") " + worst }
 	sources := graph("Ports that send pause frames", "Share of the time in which a port paused its switch (PFC transmitted), the ten highest. The host does not drain what it receives. "+
-		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource.", "percentunit", 12, query{above("0.001", 10, perPriority, paused("transmit")), priorityName})
+		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource.", "percentunit", 12,
+		query{above("0.001", 10, perPriority, paused("transmit")), priorityName})
 	victims := graph("Ports that receive pause frames", "Share of the time in which the switch paused a port (PFC received), the ten highest. Something behind the switch does not drain what it receives. "+
-		"The line is the limit of RDMAPFCStormVictim.", "percentunit", 12, query{above("0.001", 10, perPriority, paused("receive")), priorityName})
+		"The line is the limit of RDMAPFCStormVictim.", "percentunit", 12,
+		query{above("0.001", 10, perPriority, paused("receive")), priorityName})
 	for _, p := range []*panel{&sources, &victims} {
-		p.max, p.ways, p.points, p.noValue = share, ofHost, few, "none above 0.1% of the time range, or no PFC durations from these drivers"
+		p.max, p.ways, p.points, p.noValue = share, ofHost, few,
+			"none above 0.1% of the time range, or no PFC durations from these drivers"
 	}
 	sources.colours = thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
 	victims.colours = thresholds("transparent", step{limitPaused, warning})
 	return []panel{
 		{
-			title: "Source or victim", unit: "percentunit", width: 24, height: 10, view: table, sort: "Verdict", noValue: "none above 1%, or no PFC durations from these drivers",
+			title: "Source or victim", unit: "percentunit", width: 24, height: 10, view: table, sort: "Verdict",
+			noValue: "none above 1%, or no PFC durations from these drivers",
 			text: "Ports and priorities that are paused or pause for 1% of the time or more, the 50 highest. A source sends pause frames for 10% of the time or more; a victim receives them for 30% or more. " +
 				"A port that is both may only pass on what it receives. A source that receives less than 1% of its rate hangs; one that receives more is slow. " +
 				"Ports of drivers without pause durations are left out: see the pause frames on the dashboard of the host.",
@@ -77,26 +86,32 @@ func rocePauses() []panel {
 // received is the RDMA traffic that a port receives as a share of its rate, for each priority with pauses.
 func received() string {
 	return "0 * " + paused("transmit") + " + on (" + perPort + ") group_left () " +
-		atMostAll(sumBy(perPort, devices.rate("rdma_port_receive_bytes_total"))+" / "+maxBy(perPort, devices.of("rdma_port_rate_bytes_per_second")))
+		atMostAll(sumBy(perPort, devices.rate("rdma_port_receive_bytes_total"))+" / "+
+			maxBy(perPort, devices.of("rdma_port_rate_bytes_per_second")))
 }
 
 func roceStorms() []panel {
 	samples := func(title, text, direction string) panel {
 		of := func(bound string) string {
-			return "sum(" + devices.rate("rdma_port_pfc_paused_sample_ratio_bucket", `direction="`+direction+`"`, `le="`+bound+`"`) + ")"
+			return "sum(" +
+				devices.rate("rdma_port_pfc_paused_sample_ratio_bucket", `direction="`+direction+`"`, `le="`+bound+`"`) + ")"
 		}
 		p := graph(title, text, "percentunit", 8)
 		for _, x := range []struct{ bound, text string }{{"0.1", "10%"}, {"0.5", "50%"}, {"0.9", "90%"}} {
-			p.queries = append(p.queries, query{atMostAll("1 - " + of(x.bound) + " / (" + of("+Inf") + " > 0)"), "paused > " + x.text + " of a sample"})
+			p.queries = append(p.queries,
+				query{atMostAll("1 - " + of(x.bound) + " / (" + of("+Inf") + " > 0)"), "paused > " + x.text + " of a sample"})
 		}
 		p.max, p.points, p.noValue = share, few, "no port is sampled: none was paused in 10m, or not collected"
 		return p
 	}
-	stalled := maxBy(perPriority+", direction", devices.rate("rdma_port_pfc_stalled_seconds_total")) + " / on (" + perNetdev + ") group_left () (" +
+	stalled := maxBy(perPriority+", direction", devices.rate("rdma_port_pfc_stalled_seconds_total")) + " / on (" +
+		perNetdev + ") group_left () (" +
 		maxBy(perNetdev, devices.rate("rdma_port_pfc_sampled_seconds_total")) + " > 0)"
-	stalls := graph("Time in stalls of seconds", "Share of the sampled time in which a priority was paused for more than half of a sample of about a second, the ten highest. The line is the limit of RDMAPFCShortStorms.", "percentunit", 8,
+	stalls := graph("Time in stalls of seconds",
+		"Share of the sampled time in which a priority was paused for more than half of a sample of about a second, the ten highest. The line is the limit of RDMAPFCShortStorms.", "percentunit", 8,
 		query{above("0", 10, perPriority+", direction", atMostAll(stalled)), priorityName + " {{direction}}"})
-	stalls.ways, stalls.points, stalls.max, stalls.colours = ofHost, few, share, thresholds("transparent", step{limitShortStorms, warning})
+	stalls.ways, stalls.points, stalls.max, stalls.colours = ofHost, few, share,
+		thresholds("transparent", step{limitShortStorms, warning})
 	stalls.noValue = "none, or ports are not sampled"
 	return []panel{
 		samples("Samples with pause sent", "Share of the samples, of about a second each, in which a port sent pause for more than 10%, 50% and 90% of their length, of all chosen ports. "+
@@ -109,7 +124,9 @@ func roceStorms() []panel {
 func roceNotification() []panel {
 	ppm := func(title, text, counter, packets string) panel {
 		p := graph(title, text, "ppm", 8,
-			query{highest(10, perPort, perMillion(perPort, sumBy(perPort, devices.rate(counter)), devices.rate(packets))), portName})
+			query{
+				highest(10, perPort, perMillion(perPort, sumBy(perPort, devices.rate(counter)), devices.rate(packets))), portName,
+			})
 		p.ways, p.points = ofHost, few
 		return p
 	}
@@ -119,7 +136,8 @@ func roceNotification() []panel {
 	return []panel{
 		ppm("ECN marks received", "Packets that a switch marked on their way, for each million packets received, the ten highest. Many marks and few CNPs: congestion notification is disabled.",
 			"rdma_port_ecn_marked_packets_total", "rdma_port_receive_packets_total"),
-		ppm("CNPs sent", "CNPs that a port sent in answer to marked packets, for each million packets received, the ten highest: the congestion is on the path to this port.",
+		ppm("CNPs sent",
+			"CNPs that a port sent in answer to marked packets, for each million packets received, the ten highest: the congestion is on the path to this port.",
 			"rdma_port_cnp_sent_total", "rdma_port_receive_packets_total"),
 		handled,
 	}
@@ -128,9 +146,13 @@ func roceNotification() []panel {
 func rocePriorities() []panel {
 	bits := func(direction string) query {
 		bytes := devices.rate("rdma_port_priority_bytes_total", `direction="`+direction+`"`)
-		return query{"8 * " + sumBy("priority", bytes+" unless on ("+perNetdev+") "+devices.of("rdma_wire_duplicate_info")) + " > 0", direction + " priority {{priority}}"}
+		return query{
+			"8 * " + sumBy("priority", bytes+" unless on ("+perNetdev+") "+devices.of("rdma_wire_duplicate_info")) + " > 0",
+			direction + " priority {{priority}}",
+		}
 	}
-	traffic := graph("Traffic by priority", "Traffic of all chosen ports by priority, RDMA and other. RDMA traffic belongs on the priorities with PFC.", "bps", 8,
+	traffic := graph("Traffic by priority",
+		"Traffic of all chosen ports by priority, RDMA and other. RDMA traffic belongs on the priorities with PFC.", "bps", 8,
 		bits("transmit"), bits("receive"))
 	traffic.points = few
 	return []panel{
@@ -138,8 +160,11 @@ func rocePriorities() []panel {
 		{
 			title: "PFC", unit: "none", width: 8, height: 9, view: table, sort: "Ports",
 			text: "Ports by the priority that has PFC enabled; none: ports without PFC. All compute ports of a lossless fleet have the same priority.",
-			queries: []query{{expr: countBy("priority", maxBy(perPriority, devices.of("rdma_port_pfc_enabled"))+" == 1") + " or " +
-				`label_replace(count(` + maxBy(perNetdev, devices.of("rdma_port_pfc_enabled_priorities")) + ` == 0), "priority", "none", "", "")`}},
+			queries: []query{
+				{expr: countBy("priority", maxBy(perPriority, devices.of("rdma_port_pfc_enabled"))+" == 1") + " or " +
+					`label_replace(count(` + maxBy(perNetdev, devices.of("rdma_port_pfc_enabled_priorities")) +
+					` == 0), "priority", "none", "", "")`},
+			},
 			columns: []column{{from: "priority", title: "Priority"}, {from: "A", title: "Ports"}},
 		},
 		{
@@ -151,10 +176,13 @@ func rocePriorities() []panel {
 			columns: []column{{from: "trust", title: "Trust"}, {from: "dcbx", title: "DCBX"}, {from: "A", title: "Ports"}},
 		},
 		setting("Congestion notification", "Ports by priority and point (notification: sends CNPs, reaction: reduces its rate) and whether ECN is enabled there.", "priority, point",
-			devices.of("rdma_port_congestion_notification_enabled"), column{from: "priority", title: "Priority", width: 76}, column{from: "point", title: "Point"}, column{from: "setting", title: "Enabled", words: onOff, width: 85}),
+			devices.of("rdma_port_congestion_notification_enabled"), column{from: "priority", title: "Priority", width: 76},
+			column{from: "point", title: "Point"}, column{from: "setting", title: "Enabled", words: onOff, width: 85}),
 		setting("Global pause", "Ports by direction and whether global pause (802.3x) is enabled. On a port with PFC it is a misconfiguration.", "direction",
-			devices.of("rdma_port_global_pause_enabled"), column{from: "direction", title: "Direction"}, column{from: "setting", title: "Enabled", words: onOff}),
-		setting("DSCP of CNPs", "Ports by DSCP and priority of the CNPs that they send.", "dscp, priority", devices.of("rdma_port_cnp_info"),
+			devices.of("rdma_port_global_pause_enabled"), column{from: "direction", title: "Direction"},
+			column{from: "setting", title: "Enabled", words: onOff}),
+		setting("DSCP of CNPs", "Ports by DSCP and priority of the CNPs that they send.", "dscp, priority",
+			devices.of("rdma_port_cnp_info"),
 			column{from: "dscp", title: "DSCP"}, column{from: "priority", title: "Priority"}, hidden("setting")),
 	}
 }
@@ -166,7 +194,9 @@ var onOff = []word{{"1", "enabled", neutral}, {"0", "disabled", neutral}}
 func setting(title, text, labels, selector string, columns ...column) panel {
 	return panel{
 		title: title, text: text, unit: "none", width: 8, height: 9, view: table, sort: "Ports", noValue: notHere,
-		queries: []query{{expr: `count_values by (` + labels + `) ("setting", ` + maxBy(perNetdev+", "+labels, selector) + ")"}},
+		queries: []query{
+			{expr: `count_values by (` + labels + `) ("setting", ` + maxBy(perNetdev+", "+labels, selector) + ")"},
+		},
 		columns: append(columns, column{from: "A", title: "Ports"}),
 	}
 }
@@ -189,7 +219,8 @@ func roceDiscards() []panel {
 		counted("Discards of ports", "Packets dropped in each direction, and those for which the application had posted no receive buffer, between two points of the graph, the ten highest.", 8,
 			query{of(perNetdev+", direction", "rdma_port_discards_total"), "{{direction}} " + portName},
 			query{of(perNetdev, "rdma_port_out_of_buffer_total"), "no receive buffer " + portName}),
-		counted("Pause watchdog", "Times that a NIC had sent pause for too long. With severity error it stopped, and drops what it cannot drain from then on.", 8,
+		counted("Pause watchdog",
+			"Times that a NIC had sent pause for too long. With severity error it stopped, and drops what it cannot drain from then on.", 8,
 			query{of(perNetdev+", severity", "rdma_port_pause_storm_events_total"), "{{severity}} " + portName}),
 	}
 }

@@ -2,10 +2,12 @@ package main
 
 import "strings"
 
-// subnet is an InfiniBand fabric as an exporter in fabric mode sweeps it: switches, the links between them and to hosts, subnet managers.
+// subnet is an InfiniBand fabric as an exporter in fabric mode sweeps it: switches, the links between them and to
+// hosts, subnet managers.
 func subnet() board {
 	return board{
-		name: "subnet", title: "RDMA / InfiniBand subnet", from: "now-3h", refresh: "1m", events: fabricOf.began("critical|warning"),
+		name: "subnet", title: "RDMA / InfiniBand subnet", from: "now-3h", refresh: "1m",
+		events:  fabricOf.began("critical|warning"),
 		text:    "Which switch or link of this InfiniBand fabric is at fault, and where is it congested?",
 		choices: []choice{fabricClusters, fabricJobs, oneFabric, switches},
 		rows: []row{
@@ -30,13 +32,15 @@ const linkName = "{{node}}/{{port}} to {{neighbour}}/{{neighbour_port}}"
 
 // badLink are the counters of a bad link.
 var badLink = []string{
-	"rdma_fabric_port_symbol_errors_total", "rdma_fabric_port_link_error_recoveries_total", "rdma_fabric_port_link_downed_total",
-	"rdma_fabric_port_receive_errors_total", "rdma_fabric_port_local_link_integrity_errors_total", "rdma_fabric_port_excessive_buffer_overrun_errors_total",
+	"rdma_fabric_port_symbol_errors_total", "rdma_fabric_port_link_error_recoveries_total",
+	"rdma_fabric_port_link_downed_total", "rdma_fabric_port_receive_errors_total",
+	"rdma_fabric_port_local_link_integrity_errors_total", "rdma_fabric_port_excessive_buffer_overrun_errors_total",
 }
 
 // dropsOfFabric are the counters of packets that a port dropped.
 var dropsOfFabric = []string{
-	"rdma_fabric_port_transmit_discards_total", "rdma_fabric_port_vl15_dropped_total", "rdma_fabric_port_transmit_constraint_errors_total",
+	"rdma_fabric_port_transmit_discards_total", "rdma_fabric_port_vl15_dropped_total",
+	"rdma_fabric_port_transmit_constraint_errors_total",
 	"rdma_fabric_port_receive_constraint_errors_total", "rdma_fabric_port_receive_switch_relay_errors_total",
 }
 
@@ -51,8 +55,10 @@ var (
 var (
 	gone     = maxBy(perLink, fabricOf.of("rdma_fabric_link_missing")) + " == 1"
 	apart    = maxBy(perLink, fabricOf.of("rdma_fabric_link_settings_differ")) + " == 1"
-	degraded = "(" + maxBy(perLink, fabricOf.of("rdma_fabric_port_rate_bytes_per_second")) + " < 0.99 * " + maxBy(perLink, fabricOf.of("rdma_fabric_link_enabled_rate_bytes_per_second")) +
-		" or " + maxBy(perLink, fabricOf.of("rdma_fabric_port_width_lanes")) + " < " + maxBy(perLink, fabricOf.of("rdma_fabric_link_enabled_width_lanes")) +
+	degraded = "(" + maxBy(perLink, fabricOf.of("rdma_fabric_port_rate_bytes_per_second")) + " < 0.99 * " +
+		maxBy(perLink, fabricOf.of("rdma_fabric_link_enabled_rate_bytes_per_second")) +
+		" or " + maxBy(perLink, fabricOf.of("rdma_fabric_port_width_lanes")) + " < " + maxBy(perLink,
+		fabricOf.of("rdma_fabric_link_enabled_width_lanes")) +
 		" or " + maxBy(perLink, fabricOf.of("rdma_fabric_port_fdr10")) + " == 0)"
 )
 
@@ -79,16 +85,29 @@ var (
 
 func subnetCounts() []panel {
 	links := fabricOf.of("rdma_fabric_links")
-	unreached := maxBy(perNode, fabricOf.of("rdma_fabric_node_reachable")) + " == 0 and on (" + perNode + ") " + maxBy(perNode, fabricOf.of("rdma_fabric_node_info", `node_type="switch"`))
+	unreached := maxBy(perNode, fabricOf.of("rdma_fabric_node_reachable")) + " == 0 and on (" + perNode + ") " +
+		maxBy(perNode, fabricOf.of("rdma_fabric_node_info", `node_type="switch"`))
 	faulty := counts("Faults of links", "Are links gone, or slower than both ends allow?", 12,
 		count{"Gone", "links of the chosen switches that an earlier sweep found and the last one did not; after a planned removal: rdma_exporter accept.", orZero(ofChosenLinks(gone), links), bad},
-		count{"Degraded", "links below the rate or width that both ends have enabled.", orZero(ofChosenLinks(degraded), links), warning},
-		count{"Unequal", "links one end of which is set lower than the other, while both support more.", orZero(ofChosenLinks(apart), links), notice},
+		count{
+			"Degraded", "links below the rate or width that both ends have enabled.",
+			orZero(ofChosenLinks(degraded), links), warning,
+		},
+		count{
+			"Unequal", "links one end of which is set lower than the other, while both support more.",
+			orZero(ofChosenLinks(apart), links), notice,
+		},
 	)
 	p := counts("Subnet", "Does the exporter see the whole fabric, and does one subnet manager run it?", 12,
 		count{"Unreachable", "switches of earlier sweeps that the last sweep did not reach.", orZero(unreached, links), bad},
-		count{"Unanswered", "requests of the last sweep without an answer.", "sum(" + fabricOf.of("rdma_fabric_unanswered") + ")", warning},
-		count{"Managers", "master subnet managers that answer; one is expected.", "max(" + fabricOf.of("rdma_fabric_subnet_managers", `state="master"`) + ")", good},
+		count{
+			"Unanswered", "requests of the last sweep without an answer.",
+			"sum(" + fabricOf.of("rdma_fabric_unanswered") + ")", warning,
+		},
+		count{
+			"Managers", "master subnet managers that answer; one is expected.",
+			"max(" + fabricOf.of("rdma_fabric_subnet_managers", `state="master"`) + ")", good,
+		},
 	)
 	p.steps[len(p.steps)-1] = thresholds(neutral, step{0, bad}, step{1, good}, step{2, warning})
 	return []panel{faulty, p}
@@ -100,7 +119,8 @@ func subnetAlerts() panel {
 	names := maxBy(perNode+", node", fabricOf.of("rdma_fabric_node_info"))
 	for i, q := range p.queries {
 		unnamed := strings.Replace(q.expr, ", node, node_guid", ", node_guid", 1)
-		p.queries[i].expr = unnamed + " * on (" + perNode + ") group_left (node) " + names + " or " + unnamed + " unless on (" + perNode + ") " + names
+		p.queries[i].expr = unnamed + " * on (" + perNode + ") group_left (node) " + names + " or " + unnamed +
+			" unless on (" + perNode + ") " + names
 	}
 	p.height = 8
 	return p
@@ -124,10 +144,12 @@ func subnetTraffic() []panel {
 // leafTable compares what leaf switches have to hosts with what they have to other switches.
 func leafTable() panel {
 	of := func(metric string) string { return bySwitch(maxBy(perNode, fabricOf.of("rdma_fabric_leaf_"+metric))) }
-	ratio := maxBy(perNode, fabricOf.of("rdma_fabric_leaf_downlink_bytes_per_second")) + " / (" + maxBy(perNode, fabricOf.of("rdma_fabric_leaf_uplink_bytes_per_second")) + " > 0)"
+	ratio := maxBy(perNode, fabricOf.of("rdma_fabric_leaf_downlink_bytes_per_second")) + " / (" +
+		maxBy(perNode, fabricOf.of("rdma_fabric_leaf_uplink_bytes_per_second")) + " > 0)"
 	return panel{
-		title: "Leaf switches", unit: "none", width: 14, height: 10, view: table, sort: "Ratio", rows: "B", noValue: "no switch has links to hosts and to switches",
-		text: "Data rate of a leaf switch to hosts against that to other switches, links that are up. A ratio above that of its siblings, or missing uplinks: jobs over this switch share less.",
+		title: "Leaf switches", unit: "none", width: 14, height: 10, view: table, sort: "Ratio", rows: "B",
+		noValue: "no switch has links to hosts and to switches",
+		text:    "Data rate of a leaf switch to hosts against that to other switches, links that are up. A ratio above that of its siblings, or missing uplinks: jobs over this switch share less.",
 		queries: []query{
 			{expr: bySwitch(ratio)},
 			{expr: "8 * " + of("downlink_bytes_per_second")},
@@ -151,19 +173,25 @@ func leafTable() panel {
 func waitingPorts() panel {
 	p := graph("Waiting for credits", "Share of the time in which a switch port had data to send and none was accepted; the ten highest. A port to a host that waits: the host is slow. "+
 		"Ports between switches that wait: look behind them.", "percentunit", 10,
-		query{highest(10, perLink, atMostAll(byPort(maxBy(perLink, fabricOf.of("rdma_fabric_port_transmit_wait_ratio"))))), linkName})
-	p.height, p.max, p.points, p.ways, p.noValue = 10, share, few, ofSwitch, "the length of a tick is unknown for these switches, or no sweep has finished"
+		query{highest(10, perLink,
+			atMostAll(byPort(maxBy(perLink, fabricOf.of("rdma_fabric_port_transmit_wait_ratio"))))), linkName})
+	p.height, p.max, p.points, p.ways, p.noValue = 10, share, few, ofSwitch,
+		"the length of a tick is unknown for these switches, or no sweep has finished"
 	return p
 }
 
 // creditLoops lists the links of suspected credit loops, in the order in which they wait for each other.
 func creditLoops() panel {
 	return panel{
-		title: "Suspected credit loops", unit: "none", width: grid, height: 5, view: table, sort: "-Step", noValue: "none, or the length of a tick is unknown for these switches",
+		title: "Suspected credit loops", unit: "none", width: grid, height: 5, view: table, sort: "-Step",
+		noValue: "none, or the length of a tick is unknown for these switches",
 		text:    "Links between switches in a cycle, each of which waits for the next, without a slow receiver behind them: routes that depend on each other. Nothing moves until the switches discard.",
-		queries: []query{{expr: byEnds(maxBy(perLink+", loop, step", fabricOf.of("rdma_fabric_credit_loop_suspect")), chosenPorts)}},
+		queries: []query{
+			{expr: byEnds(maxBy(perLink+", loop, step", fabricOf.of("rdma_fabric_credit_loop_suspect")), chosenPorts)},
+		},
 		columns: append(append([]column{}, linkColumns...),
-			column{from: "loop", title: "Loop", width: 60}, column{from: "step", title: "Step", width: 60}, hidden("A"), aGUID, hidden("instance"), cluster, job),
+			column{from: "loop", title: "Loop", width: 60}, column{from: "step", title: "Step", width: 60}, hidden("A"), aGUID,
+			hidden("instance"), cluster, job),
 	}
 }
 
@@ -173,8 +201,9 @@ func switchTable() panel {
 		return bySwitch(countBy(perNode, expr) + " or 0 * " + countBy(perNode, state))
 	}
 	return panel{
-		title: "Ports by switch", unit: "none", width: 24, height: 10, view: table, sort: "Not ACTIVE", noValue: "unknown: no sweep has finished",
-		text: "Ports of each switch that have or had a link, with what is wrong. Many degraded links of one switch point to the switch, a single one to its cable. Dropped: discards, VL15, constraint and relay errors.",
+		title: "Ports by switch", unit: "none", width: 24, height: 10, view: table, sort: "Not ACTIVE",
+		noValue: "unknown: no sweep has finished",
+		text:    "Ports of each switch that have or had a link, with what is wrong. Many degraded links of one switch point to the switch, a single one to its cable. Dropped: discards, VL15, constraint and relay errors.",
 		queries: []query{
 			{expr: counted(state + " == 4")},
 			{expr: counted(state + " != 4")},
@@ -209,10 +238,12 @@ func switchLines() []panel {
 		return p
 	}
 	wait := by("Transmit wait by switch", "Share of each switch in the time that all switches' ports had data to send and no credit; the ten highest. The length of a tick depends on the device, so this is a share and not a time. "+
-		"The highest is congested, or next to a port that does not drain what it receives.", "percentunit", atMostAll(waits+" / on ("+perHost+") group_left () ("+sumBy(perHost, waits)+" > 0)"))
+		"The highest is congested, or next to a port that does not drain what it receives.", "percentunit",
+		atMostAll(waits+" / on ("+perHost+") group_left () ("+sumBy(perHost, waits)+" > 0)"))
 	wait.max = share
 	return []panel{
-		by("Ports not ACTIVE by switch", "Ports that have or had a link and are not ACTIVE; the ten switches with the most now.", "none",
+		by("Ports not ACTIVE by switch",
+			"Ports that have or had a link and are not ACTIVE; the ten switches with the most now.", "none",
 			countBy(perNode, maxBy(perLink, fabricOf.of("rdma_fabric_port_state_id"))+" != 4")),
 		by("Degraded links by switch", "Links below the rate or width that both ends have enabled; the ten switches with the most now.", "none", countBy(perNode, degraded)),
 		by("Link errors by switch", "Link errors of a switch's ports per second: symbol errors, recoveries, link downed, receive errors, integrity, overruns; the ten highest.", "cps", fabricOf.sumOf(perNode, badLink...)),
@@ -232,11 +263,13 @@ var linkColumns = []column{
 func wrongLinks() panel {
 	at := func(code, expr string) string { return code + " * (" + expr + ") ^ 0" }
 	rate := func(metric string) string {
-		return byLink("8 * " + maxBy(perLink, fabricOf.of(metric)) + " and on (" + perLink + ") (" + gone + " or " + degraded + " or " + apart + ")")
+		return byLink("8 * " + maxBy(perLink, fabricOf.of(metric)) + " and on (" + perLink + ") (" + gone + " or " +
+			degraded + " or " + apart + ")")
 	}
 	return panel{
-		title: "Faulty links", unit: "none", width: 24, height: 8, view: table, sort: "Fault", noValue: "none, or no sweep has finished: see the counts",
-		text: "Links of the chosen switches that are gone, degraded or set lower at one end, with both ends. A link between switches is one row.",
+		title: "Faulty links", unit: "none", width: 24, height: 8, view: table, sort: "Fault",
+		noValue: "none, or no sweep has finished: see the counts",
+		text:    "Links of the chosen switches that are gone, degraded or set lower at one end, with both ends. A link between switches is one row.",
 		queries: []query{
 			{expr: byLink(at("3", gone) + " or " + at("2", degraded) + " or " + at("1", apart))},
 			{expr: rate("rdma_fabric_port_rate_bytes_per_second")},
@@ -252,8 +285,9 @@ func linkTable() panel {
 	of := func(metric string) string { return byLink(maxBy(perLink, fabricOf.of(metric))) }
 	rate := func(metric string) string { return byLink("8 * " + maxBy(perLink, fabricOf.of(metric))) }
 	return panel{
-		title: "Links of the chosen switches", unit: "none", width: 24, height: 12, view: table, sort: "-Rate", noValue: "unknown: no sweep has finished",
-		text: "All links of the chosen switches with both ends: rate and width, what both ends have enabled and support, and the errors that the named end counted in the time range. Choose a switch: a large fabric has thousands.",
+		title: "Links of the chosen switches", unit: "none", width: 24, height: 12, view: table, sort: "-Rate",
+		noValue: "unknown: no sweep has finished",
+		text:    "All links of the chosen switches with both ends: rate and width, what both ends have enabled and support, and the errors that the named end counted in the time range. Choose a switch: a large fabric has thousands.",
 		queries: []query{
 			{expr: rate("rdma_fabric_port_rate_bytes_per_second")},
 			{expr: of("rdma_fabric_port_width_lanes")},
@@ -285,9 +319,11 @@ func linkErrors() panel {
 func linkStates() panel {
 	lost := "min_over_time(" + fabricOf.of("rdma_fabric_port_state_id") + "[$__range] @ end()) != 4"
 	return panel{
-		title: "Switch ports that were not ACTIVE", unit: "none", width: 12, height: 10, view: timeline, words: portStates, ways: ofSwitch, noValue: "none, or unknown",
-		text:    "State over time of ports that were not ACTIVE at some time of the range; at most 50. A gap is unknown.",
-		queries: []query{{byPort(maxBy(perLink, fabricOf.of("rdma_fabric_port_state_id")) + " and on (" + perLink + ") bottomk(50, " + maxBy(perLink, lost) + ")"), linkName}},
+		title: "Switch ports that were not ACTIVE", unit: "none", width: 12, height: 10, view: timeline, words: portStates,
+		ways: ofSwitch, noValue: "none, or unknown",
+		text: "State over time of ports that were not ACTIVE at some time of the range; at most 50. A gap is unknown.",
+		queries: []query{{byPort(maxBy(perLink, fabricOf.of("rdma_fabric_port_state_id")) + " and on (" + perLink +
+			") bottomk(50, " + maxBy(perLink, lost) + ")"), linkName}},
 	}
 }
 
@@ -318,9 +354,12 @@ func subnetSelf() []panel {
 				{maxBy(perHost, fabricOf.of("rdma_fabric_sweep_interval_seconds")), "interval"},
 			},
 		},
-		graph("Requests", "Management datagrams that the exporter sent per second, and those without an answer in time.", "reqps", 12,
-			rates(fabricOf, perHost, "", counter{"rdma_fabric_requests_total", "requests"}, counter{"rdma_fabric_request_timeouts_total", "timeouts"})...),
-		graph("Activity of subnet managers", "ActCount of each subnet manager per second. A manager that answers and whose count does not rise hangs.", "cps", 12,
+		graph("Requests",
+			"Management datagrams that the exporter sent per second, and those without an answer in time.", "reqps", 12,
+			rates(fabricOf, perHost, "", counter{"rdma_fabric_requests_total", "requests"},
+				counter{"rdma_fabric_request_timeouts_total", "timeouts"})...),
+		graph("Activity of subnet managers",
+			"ActCount of each subnet manager per second. A manager that answers and whose count does not rise hangs.", "cps", 12,
 			query{sumBy(perNode, fabricOf.rate("rdma_fabric_subnet_manager_activity_total")), "{{node_guid}}"}),
 	}
 }

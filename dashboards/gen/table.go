@@ -28,15 +28,24 @@ type column struct {
 var (
 	cluster  = column{from: "cluster", title: "Cluster", width: 90}
 	job      = column{from: "job", title: "Job", width: 165}
-	instance = column{from: "host", title: "Host", width: 150, ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)}}
-	scraped  = column{from: "instance", title: "Target", width: 180} // host and port
-	hca      = column{from: "device", title: "Device", width: 80, words: noDevice, ways: []way{toNode(jobCell, targetCell, cell)}}
-	ownHCA   = column{from: "device", title: "Device", width: 80, words: noDevice, ways: []way{toNode(sameJob, "${host}", cell)}} // on the dashboard of a host
-	fabricAt = column{from: "host", title: "Fabric", width: 150, ways: []way{toSwitch(jobCell, targetCell, ""), toPage(targetCell)}}
-	portOf   = column{from: "port", title: "Port", width: 50}
-	netdev   = column{from: "netdev", title: "Netdev", width: 120}
-	gpu      = column{from: "gpu", title: "GPU", width: 50}
-	uuid     = column{from: "UUID", title: "UUID", width: 320}
+	instance = column{
+		from: "host", title: "Host", width: 150, ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)},
+	}
+	scraped = column{from: "instance", title: "Target", width: 180} // host and port
+	hca     = column{
+		from: "device", title: "Device", width: 80, words: noDevice, ways: []way{toNode(jobCell, targetCell, cell)},
+	}
+	// On the dashboard of a host.
+	ownHCA = column{
+		from: "device", title: "Device", width: 80, words: noDevice, ways: []way{toNode(sameJob, "${host}", cell)},
+	}
+	fabricAt = column{
+		from: "host", title: "Fabric", width: 150, ways: []way{toSwitch(jobCell, targetCell, ""), toPage(targetCell)},
+	}
+	portOf = column{from: "port", title: "Port", width: 50}
+	netdev = column{from: "netdev", title: "Netdev", width: 120}
+	gpu    = column{from: "gpu", title: "GPU", width: 50}
+	uuid   = column{from: "UUID", title: "UUID", width: 320}
 )
 
 // noDevice is the value of rows without a device, whose link chooses all of the host.
@@ -46,40 +55,45 @@ var noDevice = []word{{"$__all", "n/a", neutral}}
 func hidden(from string) column { return column{from: from} }
 
 // table shows the values of now, one row for each set of labels that its queries have in common.
-var table = view{format: prometheus.PromQueryFormatTable, instant: true, builder: func(p panel) cog.Builder[dashboard.Panel] {
-	b := sdktable.NewPanelBuilder().ShowHeader(true).CellHeight(common.TableCellHeightSm).Filterable(true).
-		Footer(common.NewTableFooterOptionsBuilder().Show(false).Reducer([]string{"sum"}))
-	if len(p.queries) > 1 {
-		b.WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}})
-	}
-	excluded, order, names := map[string]bool{"Time": true}, map[string]int{}, map[string]string{}
-	for i, c := range p.columns {
-		field := c.field(p)
-		if c.title == "" {
-			excluded[field] = true
-			continue
+var table = view{
+	format: prometheus.PromQueryFormatTable, instant: true, builder: func(p panel) cog.Builder[dashboard.Panel] {
+		b := sdktable.NewPanelBuilder().ShowHeader(true).CellHeight(common.TableCellHeightSm).Filterable(true).
+			Footer(common.NewTableFooterOptionsBuilder().Show(false).Reducer([]string{"sum"}))
+		if len(p.queries) > 1 {
+			b.WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}})
 		}
-		order[field], names[field] = i, c.title
-		if properties := c.properties(); len(properties) > 0 {
-			b.OverrideByName(c.title, properties)
+		excluded, order, names := map[string]bool{"Time": true}, map[string]int{}, map[string]string{}
+		for i, c := range p.columns {
+			field := c.field(p)
+			if c.title == "" {
+				excluded[field] = true
+				continue
+			}
+			order[field], names[field] = i, c.title
+			if properties := c.properties(); len(properties) > 0 {
+				b.OverrideByName(c.title, properties)
+			}
 		}
-	}
-	if len(p.queries) > 1 { // where one query alone has a result, Grafana names its values as if there were no other
-		i := slices.IndexFunc(p.columns, func(c column) bool { return c.from == cmp.Or(p.rows, "A") })
-		if c := p.columns[i]; c.title == "" {
-			excluded["Value"] = true
-		} else {
-			order["Value"], names["Value"] = i, c.title
+		if len(p.queries) > 1 { // where one query alone has a result, Grafana names its values as if there were no other
+			i := slices.IndexFunc(p.columns, func(c column) bool { return c.from == cmp.Or(p.rows, "A") })
+			if c := p.columns[i]; c.title == "" {
+				excluded["Value"] = true
+			} else {
+				order["Value"], names["Value"] = i, c.title
+			}
 		}
-	}
-	b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
-		"excludeByName": excluded, "indexByName": order, "renameByName": names,
-	}})
-	if by, smallest := strings.CutPrefix(p.sort, "-"); p.sort != "" { // by the option of the table, an arrow would hide the title
-		b.WithTransformation(dashboard.DataTransformerConfig{Id: "sortBy", Options: map[string]any{"sort": []any{map[string]any{"field": by, "desc": !smallest}}}})
-	}
-	return b
-}}
+		b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
+			"excludeByName": excluded, "indexByName": order, "renameByName": names,
+		}})
+		// By the option of the table, an arrow would hide the title.
+		if by, smallest := strings.CutPrefix(p.sort, "-"); p.sort != "" {
+			b.WithTransformation(dashboard.DataTransformerConfig{
+				Id: "sortBy", Options: map[string]any{"sort": []any{map[string]any{"field": by, "desc": !smallest}}},
+			})
+		}
+		return b
+	},
+}
 
 // field is what Grafana calls a column: a label by its name, a value by its query where there are several.
 func (c column) field(p panel) string {

@@ -14,7 +14,8 @@ import (
 
 // lines are values over time. Each query has its colour, its series shades of that.
 var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p panel) cog.Builder[dashboard.Panel] {
-	calc, column, lowest := "max", "Max", strings.Contains(p.queries[0].expr, "bottomk(") // the legend begins with the worst
+	// The legend begins with the worst.
+	calc, column, lowest := "max", "Max", strings.Contains(p.queries[0].expr, "bottomk(")
 	if lowest {
 		calc, column = "min", "Min"
 	}
@@ -55,11 +56,14 @@ var timeline = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(
 	return statetimeline.NewPanelBuilder().
 		ShowValue(common.VisibilityModeAuto).MergeValues(true).RowHeight(0.8).LineWidth(0).FillOpacity(80).
 		AlignValue(common.TimelineValueAlignmentLeft).
-		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
+		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeList).
+			Placement(common.LegendPlacementBottom)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeSingle).Sort(common.SortOrderNone)).
-		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdFixed).FixedColor(neutral)). // by thresholds, merged values lose their words
+		// By thresholds, merged values lose their words.
+		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdFixed).FixedColor(neutral)).
 		Thresholds(builtThresholds{thresholds(neutral)}).
-		OverrideByFieldType("number", []dashboard.DynamicConfigValue{{Id: "noValue", Value: unknown.text}}) // of a gap; that of the panel is of no series
+		// Of a gap; that of the panel is of no series.
+		OverrideByFieldType("number", []dashboard.DynamicConfigValue{{Id: "noValue", Value: unknown.text}})
 }}
 
 // builtThresholds hands over what is built already.
@@ -68,17 +72,20 @@ type builtThresholds struct{ t *dashboard.ThresholdsConfig }
 func (b builtThresholds) Build() (dashboard.ThresholdsConfig, error) { return *b.t, nil }
 
 // number is one value now. It has no past: a value that is gone would be shown as the last one.
-var number = view{format: prometheus.PromQueryFormatTimeSeries, instant: true, builder: func(p panel) cog.Builder[dashboard.Panel] {
-	b := stat.NewPanelBuilder().
-		GraphMode(common.BigValueGraphModeNone).Orientation(common.VizOrientationAuto).ColorMode(common.BigValueColorModeValue).
-		TextMode(common.BigValueTextModeAuto).JustifyMode(common.BigValueJustifyModeAuto).
-		Decimals(0).ReduceOptions(common.NewReduceDataOptionsBuilder().Values(false).Calcs([]string{"lastNotNull"})).
-		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds))
-	for i, t := range p.steps {
-		b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{{Id: "thresholds", Value: t}})
-	}
-	for i, words := range p.values {
-		b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{{Id: "mappings", Value: mappings(words...)}})
-	}
-	return b
-}}
+var number = view{
+	format: prometheus.PromQueryFormatTimeSeries, instant: true, builder: func(p panel) cog.Builder[dashboard.Panel] {
+		b := stat.NewPanelBuilder().
+			GraphMode(common.BigValueGraphModeNone).
+			Orientation(common.VizOrientationAuto).ColorMode(common.BigValueColorModeValue).
+			TextMode(common.BigValueTextModeAuto).JustifyMode(common.BigValueJustifyModeAuto).
+			Decimals(0).ReduceOptions(common.NewReduceDataOptionsBuilder().Values(false).Calcs([]string{"lastNotNull"})).
+			ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds))
+		for i, t := range p.steps {
+			b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{{Id: "thresholds", Value: t}})
+		}
+		for i, words := range p.values {
+			b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{{Id: "mappings", Value: mappings(words...)}})
+		}
+		return b
+	},
+}

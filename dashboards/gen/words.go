@@ -5,8 +5,9 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// Colours that mean something. Blue, orange and dark red differ in brightness too, so that they can be distinguished without distinguishing red
-// from green, and Grafana adapts them to its light and dark theme. Beside each stands a word.
+// Colours that mean something. Blue, orange and dark red differ in brightness too, so that they can be distinguished
+// without distinguishing red from green, and Grafana adapts them to its light and dark theme. Beside each stands a
+// word.
 const (
 	good    = "blue"
 	notice  = "super-light-orange"
@@ -15,8 +16,8 @@ const (
 	neutral = "gray"
 )
 
-// kinds are colours of queries: those of Okabe and Ito that show on white and on black. A panel has no more queries than these; its
-// lines of one query are shades of one.
+// kinds are colours of queries: those of Okabe and Ito that show on white and on black. A panel has no more queries
+// than these; its lines of one query are shades of one.
 var kinds = []string{"#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00", "#56B4E9", "#999999"}
 
 // word is the text and colour of a value.
@@ -50,7 +51,11 @@ func thresholds(base string, steps ...step) *dashboard.ThresholdsConfig {
 
 // portStates are those of enum ib_port_state.
 var portStates = []word{
-	{"1", "DOWN", bad}, {"2", "INIT", warning}, {"3", "ARMED", warning}, {"4", "ACTIVE", good}, {"5", "ACTIVE_DEFER", notice},
+	{"1", "DOWN", bad},
+	{"2", "INIT", warning},
+	{"3", "ARMED", warning},
+	{"4", "ACTIVE", good},
+	{"5", "ACTIVE_DEFER", notice},
 }
 
 // physicalStates are those of the InfiniBand specification, PortInfo.PortPhysicalState.
@@ -102,4 +107,9 @@ var answers = []word{{"1", "reachable", good}, {"0", "unreachable", bad}}
 var wrongs = []word{{"3", "gone", bad}, {"2", "degraded", warning}, {"1", "unequal settings", notice}}
 
 // smStates are those of SMInfo (IBA 14.2.5.13).
-var smStates = []word{{"3", "master", good}, {"2", "standby", "transparent"}, {"1", "discovering", notice}, {"0", "not active", "transparent"}}
+var smStates = []word{
+	{"3", "master", good},
+	{"2", "standby", "transparent"},
+	{"1", "discovering", notice},
+	{"0", "not active", "transparent"},
+}

@@ -245,7 +245,8 @@ func load(files fs.FS, names []string, err error) (alerts []alert, _ error) {
 		if err != nil {
 			return nil, fmt.Errorf("read rules: %w", err)
 		}
-		groups, errs := rulefmt.Parse(text, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+		groups, errs := rulefmt.Parse(text, false, model.LegacyValidation, parser.NewParser(parser.Options{}),
+			slog.New(slog.DiscardHandler))
 		if len(errs) > 0 {
 			return nil, fmt.Errorf("read rules: %s: %w", name, errs[0])
 		}

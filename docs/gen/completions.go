@@ -234,7 +234,8 @@ func zshCompletion(m *kingpin.ApplicationModel) []byte {
 
 // zshLevel completes the flags before a command, the commands, and their flags and arguments.
 func zshLevel(d *document, commands []*kingpin.CmdModel, before []*kingpin.FlagModel, indent string) {
-	d.line("%s_arguments -C $global \\\n%s%s  '1: :->command' '*:: :->rest'", indent, zshFlags(before, indent+"  ", " \\\n"), indent)
+	d.line("%s_arguments -C $global \\\n%s%s  '1: :->command' '*:: :->rest'",
+		indent, zshFlags(before, indent+"  ", " \\\n"), indent)
 	d.line("%scase $state in", indent)
 	d.line("%s  command)", indent)
 	d.line("%s    local -a commands=(", indent)
@@ -250,7 +251,8 @@ func zshLevel(d *document, commands []*kingpin.CmdModel, before []*kingpin.FlagM
 			d.line("%s        ;;", indent)
 			continue
 		}
-		d.line("%s        _arguments $global \\\n%s%s          %s ;;", indent, zshFlags(c.Flags, indent+"          ", " \\\n"), indent, zshArgs(c.Args))
+		d.line("%s        _arguments $global \\\n%s%s          %s ;;",
+			indent, zshFlags(c.Flags, indent+"          ", " \\\n"), indent, zshArgs(c.Args))
 	}
 	d.line("%s    esac ;;\n%sesac", indent, indent)
 }

@@ -20,7 +20,8 @@ func TestPagesAreCurrent(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	err := compare(t.TempDir(), []page{{name: "a.md"}, {name: "b.md"}})
-	if err == nil || !strings.Contains(err.Error(), "a.md is missing") || !strings.Contains(err.Error(), "b.md is missing") {
+	if err == nil || !strings.Contains(err.Error(), "a.md is missing") ||
+		!strings.Contains(err.Error(), "b.md is missing") {
 		t.Errorf("got %v, want both files named", err)
 	}
 }
@@ -108,8 +109,13 @@ func TestSentence(t *testing.T) {
 
 // TestNeedsOf: collectors, and permissions that an unprivileged process lacks.
 func TestNeedsOf(t *testing.T) {
-	got := needsOf([]coverage.Need{{Metric: "rdma_port_state_id"}, {Metric: "rdma_transceiver_state"}, {Metric: "rdma_device_pcie_settings_info", Labels: []string{"iommu"}}})
-	if !slices.Equal(got.collectors, []string{"infiniband", "transceiver", "gdr"}) || !slices.Equal(got.permissions, []string{"CAP_NET_ADMIN"}) {
+	got := needsOf([]coverage.Need{
+		{Metric: "rdma_port_state_id"},
+		{Metric: "rdma_transceiver_state"},
+		{Metric: "rdma_device_pcie_settings_info", Labels: []string{"iommu"}},
+	})
+	if !slices.Equal(got.collectors, []string{"infiniband", "transceiver", "gdr"}) ||
+		!slices.Equal(got.permissions, []string{"CAP_NET_ADMIN"}) {
 		t.Errorf("%+v", got)
 	}
 }

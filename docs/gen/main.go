@@ -1,8 +1,8 @@
-// Command gen writes the generated documentation: docs/metrics.md from the Descs of the collectors, docs/alerts.md from rule files and
-// runbooks, docs/detection-matrix.md from the goldens of the recorded machines, docs/gpudirect.md from the reasons of verdicts, docs/setup.md from the
-// table of settings,
-// rules/thresholds.json from the table of thresholds, parts of docs/configuration.md and docs/permissions.md from flags, configuration keys and
-// sources; and from flags and commands the man page and the shell completions in packaging.
+// Command gen writes the generated documentation: docs/metrics.md from the Descs of the collectors, docs/alerts.md from
+// rule files and runbooks, docs/detection-matrix.md from the goldens of the recorded machines, docs/gpudirect.md from
+// the reasons of verdicts, docs/setup.md from the table of settings, rules/thresholds.json from the table of
+// thresholds, parts of docs/configuration.md and docs/permissions.md from flags, configuration keys and sources; and
+// from flags and commands the man page and the shell completions in packaging.
 //
 //	go run ./docs/gen
 //	go run ./docs/gen -check
@@ -59,7 +59,15 @@ func run(dir string, check bool) error {
 	if err != nil {
 		return err
 	}
-	pages := []page{{"../rules/thresholds.json", thresholds}, {"detection-matrix.md", matrix}, {"metrics.md", metricsPage(read)}, {"alerts.md", alerts}, {"gpudirect.md", gpuDirectPage()}, {"setup.md", setupPage()}, {"../packaging/man/rdma_exporter.1", manPage()}}
+	pages := []page{
+		{"../rules/thresholds.json", thresholds},
+		{"detection-matrix.md", matrix},
+		{"metrics.md", metricsPage(read)},
+		{"alerts.md", alerts},
+		{"gpudirect.md", gpuDirectPage()},
+		{"setup.md", setupPage()},
+		{"../packaging/man/rdma_exporter.1", manPage()},
+	}
 	for name, parts := range map[string]map[string]func() (string, error){
 		"configuration.md": {"flags": flagTables, "match": keyTable(site.MatchKeys), "pins": keyTable(site.PinKeys), "cabling": keyTable(site.CablingKeys), "setup": keyTable(site.SetupKeys), "switches": keyTable(site.SwitchKeys)},
 		"permissions.md":   {"guarded": permissionTable},

@@ -7,7 +7,10 @@ import (
 )
 
 func TestMarked(t *testing.T) {
-	docs := fstest.MapFS{"a.md": {Data: []byte("Before.\n<!-- gen:x -->\nold\n<!-- end -->\nAfter.\n")}, "b.md": {Data: []byte("<!-- gen:x -->\nno end\n")}}
+	docs := fstest.MapFS{
+		"a.md": {Data: []byte("Before.\n<!-- gen:x -->\nold\n<!-- end -->\nAfter.\n")},
+		"b.md": {Data: []byte("<!-- gen:x -->\nno end\n")},
+	}
 	write := func(text string, err error) map[string]func() (string, error) {
 		return map[string]func() (string, error){"x": func() (string, error) { return text, err }}
 	}

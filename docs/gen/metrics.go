@@ -118,11 +118,13 @@ func metricsPage(read map[string]bool) []byte {
 	return trimmed(d)
 }
 
-// ofDevices are the chosen metrics of collectors that read virtual functions and subfunctions, sorted. The others read physical ports.
+// ofDevices are the chosen metrics of collectors that read virtual functions and subfunctions, sorted. The others read
+// physical ports.
 func ofDevices(chosen func(name string) bool) (out []string) {
 	for _, c := range collector.All(collector.Options{}) {
 		for _, x := range c.Descs {
-			if slices.Contains([]string{"infiniband", "hwcounters", "health"}, c.Name) && slices.Contains(x.Labels, "device") && chosen(x.Name) {
+			if slices.Contains([]string{"infiniband", "hwcounters", "health"}, c.Name) &&
+				slices.Contains(x.Labels, "device") && chosen(x.Name) {
 				out = append(out, code(x.Name))
 			}
 		}
@@ -139,7 +141,10 @@ func (d *document) metrics(descs []*exposition.Desc, declared map[string]bool) {
 			continue
 		}
 		declared[x.Name] = true
-		rows = append(rows, []string{code(x.Name), x.Type.String(), plain(x.Unit), codes(x.Labels), plain(string(x.Scope)), plain(x.Help), plain(x.Source)})
+		rows = append(rows, []string{
+			code(x.Name), x.Type.String(), plain(x.Unit), codes(x.Labels), plain(string(x.Scope)),
+			plain(x.Help), plain(x.Source),
+		})
 	}
 	d.table([]string{"metric", "type", "unit", "labels", "scope", "meaning", "source"}, rows)
 }

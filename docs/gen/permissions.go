@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/rules"
 )
 
-// permissionTable lists the sources that an ordinary user cannot read: the permission required, the metrics from them, and the alerts
-// not evaluated without it.
+// permissionTable lists the sources that an ordinary user cannot read: the permission required, the metrics from them,
+// and the alerts not evaluated without it.
 func permissionTable() (string, error) {
 	files, names, err := rules.Node()
 	if err != nil {
@@ -37,7 +37,8 @@ func permissionTable() (string, error) {
 			}
 		}
 		slices.Sort(alerts)
-		rows = append(rows, []string{code(source.Name()), plain(source.Needs()), orNone(metrics), orNone(slices.Compact(alerts))})
+		rows = append(rows,
+			[]string{code(source.Name()), plain(source.Needs()), orNone(metrics), orNone(slices.Compact(alerts))})
 	}
 	d.table([]string{"source", "permission", "metrics", "alerts not evaluated without it"}, rows)
 	return d.String(), nil

@@ -67,7 +67,8 @@ In commands ` + "`{device}`, `{port}`, `{netdev}`, `{address}` and `{wanted}`" +
 				command += ". Before: " + c.Before
 			}
 			cell := strings.NewReplacer("|", `\|`)
-			fmt.Fprintf(&b, "| `%s`: %s | %s | %s | %s | %s | %s | %s |\n", c.ID, c.Name, cell.Replace(c.Read), cell.Replace(c.Wanted), cell.Replace(c.Why), cell.Replace(command), cell.Replace(c.Source), alert)
+			fmt.Fprintf(&b, "| `%s`: %s | %s | %s | %s | %s | %s | %s |\n", c.ID, c.Name, cell.Replace(c.Read),
+				cell.Replace(c.Wanted), cell.Replace(c.Why), cell.Replace(command), cell.Replace(c.Source), alert)
 		}
 	}
 	return []byte(b.String())

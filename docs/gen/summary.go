@@ -10,8 +10,8 @@ import (
 // templateVariables are declared by Prometheus ahead of the template of an annotation.
 const templateVariables = `{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value := .Value}}`
 
-// readable is the template of an annotation without its definitions and queries: labels as capitals, values as N, alternatives
-// separated by bars, optional text in brackets, "..." after what is repeated.
+// readable is the template of an annotation without its definitions and queries: labels as capitals, values as N,
+// alternatives separated by bars, optional text in brackets, "..." after what is repeated.
 func readable(text string) (string, error) {
 	tree := parse.New("summary")
 	tree.Mode = parse.SkipFuncCheck

@@ -28,8 +28,9 @@ func Text(alert string) ([]byte, bool) {
 	return text, err == nil
 }
 
-// Meaning is the meaning of an alert in one sentence: the first paragraph of its runbook, below the title. It names neither host nor port, and has no
-// Markdown and no limit (limits can be tuned). False where runbook or paragraph is missing.
+// Meaning is the meaning of an alert in one sentence: the first paragraph of its runbook, below the title. It names
+// neither host nor port, and has no Markdown and no limit (limits can be tuned). False where runbook or paragraph is
+// missing.
 func Meaning(name string) (string, bool) {
 	text, ok := Text(name)
 	if !ok {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// sentence is the form of a meaning: a capital first, one full stop, at the end, and no Markdown. A dot within a word does not end a sentence (802.3x).
+// sentence is the form of a meaning: a capital first, one full stop, at the end, and no Markdown. A dot within a word
+// does not end a sentence (802.3x).
 var sentence = regexp.MustCompile("^[A-Z](?:[^.!?`*<>\\[\\]|#\\n]|\\.[^ \\n])+\\.$")
 
 // TestMeaning holds each runbook to the form: title, meaning in one sentence, sections.

@@ -24,8 +24,8 @@ type Active struct {
 	Pending  bool              `json:"pending,omitempty"`
 }
 
-// Active lists the alerts whose state would be lost by a restart: those of rules with a `for`. Before the first round these are the stored
-// ones.
+// Active lists the alerts whose state would be lost by a restart: those of rules with a `for`. Before the first round
+// these are the stored ones.
 func (e *Engine) Active() []Active {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -38,14 +38,15 @@ func (e *Engine) Active() []Active {
 			continue
 		}
 		for _, a := range sortedActive(m.rule) {
-			out = append(out, Active{Labels: a.Labels.Map(), ActiveAt: a.ActiveAt, SeenAt: e.lastEval, Pending: a.State == rules.StatePending})
+			out = append(out,
+				Active{Labels: a.Labels.Map(), ActiveAt: a.ActiveAt, SeenAt: e.lastEval, Pending: a.State == rules.StatePending})
 		}
 	}
 	return out
 }
 
-// restore appends the stored `for` state of alerts that the store lacks, before the first round; ts is the time of that round. A time in
-// the future (the clock has been set back since) is moved to just before ts.
+// restore appends the stored `for` state of alerts that the store lacks, before the first round; ts is the time of that
+// round. A time in the future (the clock has been set back since) is moved to just before ts.
 func (e *Engine) restore(ts time.Time) error {
 	if len(e.opts.Known) == 0 {
 		return nil
@@ -62,7 +63,8 @@ func (e *Engine) restore(ts time.Time) error {
 		b := labels.NewBuilder(labels.FromMap(a.Labels))
 		b.Set(model.MetricNameLabel, forStateMetric)
 		_, err := app.Append(0, b.Labels(), a.SeenAt.UnixMilli(), float64(a.ActiveAt.Unix()))
-		if err != nil && !errors.Is(err, storage.ErrOutOfOrderSample) && !errors.Is(err, storage.ErrOutOfBounds) && !errors.Is(err, storage.ErrDuplicateSampleForTimestamp) {
+		if err != nil && !errors.Is(err, storage.ErrOutOfOrderSample) && !errors.Is(err, storage.ErrOutOfBounds) &&
+			!errors.Is(err, storage.ErrDuplicateSampleForTimestamp) {
 			return errors.Join(fmt.Errorf("restore alert state of %v: %w", a.Labels, err), app.Rollback())
 		}
 	}
@@ -72,8 +74,8 @@ func (e *Engine) restore(ts time.Time) error {
 	return nil
 }
 
-// MoveTo switches to a directory that was not available at the start, with the samples in it. known are the stored alerts. As after a
-// restart, pending times continue, and the samples of this run are discarded.
+// MoveTo switches to a directory that was not available at the start, with the samples in it. known are the stored
+// alerts. As after a restart, pending times continue, and the samples of this run are discarded.
 func (e *Engine) MoveTo(dir string, known []Active) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -97,15 +99,18 @@ func (e *Engine) SetDir(dir string) {
 	e.store.setDir(dir)
 }
 
-// unseen is a group with the same rules and no known series. Otherwise it would mark series as stale that are about to be restored.
+// unseen is a group with the same rules and no known series. Otherwise it would mark series as stale that are about to
+// be restored.
 func (e *Engine) unseen(g *rules.Group) *rules.Group {
 	offset := g.QueryOffset()
 	return rules.NewGroup(rules.GroupOptions{
-		Name: g.Name(), File: g.File(), Interval: g.Interval(), Limit: g.Limit(), QueryOffset: &offset, Rules: g.Rules(), Opts: e.ruleOpts,
+		Name: g.Name(), File: g.File(), Interval: g.Interval(), Limit: g.Limit(), QueryOffset: &offset,
+		Rules: g.Rules(), Opts: e.ruleOpts,
 	})
 }
 
-// skip excludes a time without rounds from the pending times of alerts: the clock was set forward, or the machine was suspended.
+// skip excludes a time without rounds from the pending times of alerts: the clock was set forward, or the machine was
+// suspended.
 func (e *Engine) skip(unseen time.Duration) {
 	for _, m := range e.meta {
 		m.rule.ForEachActiveAlert(func(a *rules.Alert) {
@@ -119,8 +124,8 @@ func (e *Engine) skip(unseen time.Duration) {
 	}
 }
 
-// shift moves all times of the alerts with a clock that was set, so that their pending times stay the same. Stored alerts were stored by the
-// same clock as the samples.
+// shift moves all times of the alerts with a clock that was set, so that their pending times stay the same. Stored
+// alerts were stored by the same clock as the samples.
 func (e *Engine) shift(by time.Duration) {
 	move := func(t *time.Time) {
 		if !t.IsZero() {
@@ -135,7 +140,9 @@ func (e *Engine) shift(by time.Duration) {
 	}
 	for _, m := range e.meta {
 		m.rule.ForEachActiveAlert(func(a *rules.Alert) {
-			for _, t := range []*time.Time{&a.ActiveAt, &a.FiredAt, &a.ResolvedAt, &a.LastSentAt, &a.ValidUntil, &a.KeepFiringSince} {
+			for _, t := range []*time.Time{
+				&a.ActiveAt, &a.FiredAt, &a.ResolvedAt, &a.LastSentAt, &a.ValidUntil, &a.KeepFiringSince,
+			} {
 				move(t)
 			}
 		})

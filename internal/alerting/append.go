@@ -16,9 +16,9 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Append stores one round as a scrape of this exporter at ts would: job and instance on every series, up=1, classic series for histograms
-// and summaries, and a staleness marker for each series that has disappeared since the previous round. Timestamps of samples are ignored: a
-// round has one timestamp. Of duplicate samples the first is kept.
+// Append stores one round as a scrape of this exporter at ts would: job and instance on every series, up=1, classic
+// series for histograms and summaries, and a staleness marker for each series that has disappeared since the previous
+// round. Timestamps of samples are ignored: a round has one timestamp. Of duplicate samples the first is kept.
 func (e *Engine) Append(ts time.Time, families iter.Seq[*dto.MetricFamily]) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -47,8 +47,8 @@ func (e *Engine) Append(ts time.Time, families iter.Seq[*dto.MetricFamily]) erro
 	return err
 }
 
-// moveBack handles samples that are later than a round by more than a round. By how much the clock was set back is unknown, as after a boot
-// or in a replay: the previous round is moved to one interval before this one.
+// moveBack handles samples that are later than a round by more than a round. By how much the clock was set back is
+// unknown, as after a boot or in a replay: the previous round is moved to one interval before this one.
 func (e *Engine) moveBack(ts time.Time) error {
 	if e.to.IsZero() || ts.UnixMilli() > e.to.UnixMilli() {
 		return nil

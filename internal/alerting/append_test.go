@@ -29,7 +29,9 @@ func TestAppendKinds(t *testing.T) {
 	e := engine(t, "groups: []")
 	step(t, e, at(0),
 		counter("c_total", 7, "device", "a"),
-		&family{Name: ptr("u"), Type: ptr(dto.MetricType_UNTYPED), Metric: []*dto.Metric{{Untyped: &dto.Untyped{Value: ptr(3.0)}}}},
+		&family{
+			Name: ptr("u"), Type: ptr(dto.MetricType_UNTYPED), Metric: []*dto.Metric{{Untyped: &dto.Untyped{Value: ptr(3.0)}}},
+		},
 		&family{Name: ptr("h"), Type: ptr(dto.MetricType_HISTOGRAM), Metric: []*dto.Metric{{Histogram: &dto.Histogram{
 			SampleCount: ptr[uint64](5), SampleSum: ptr(2.5),
 			Bucket: []*dto.Bucket{
@@ -84,7 +86,8 @@ func TestStaleness(t *testing.T) {
 func TestDuplicateSampleIsDropped(t *testing.T) {
 	e := engine(t, "groups: []")
 	for i := range 3 {
-		step(t, e, at(time.Duration(i)*time.Second), gauge("g", 1, "device", "a"), gauge("g", 2, "device", "a"), gauge("g2", 1))
+		step(t, e, at(time.Duration(i)*time.Second), gauge("g", 1, "device", "a"),
+			gauge("g", 2, "device", "a"), gauge("g2", 1))
 	}
 	if got := text(query(t, e, "g", at(2*time.Second))); !slices.Equal(got, []string{"map[__name__:g device:a] 1"}) {
 		t.Errorf("got %q", got)

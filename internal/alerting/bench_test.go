@@ -27,11 +27,14 @@ func largeNode() (next func() []*dto.MetricFamily) {
 			gauge("rdma_port_state_id", 4, "device", device, "port", "1"),
 			gauge("rdma_port_physical_state_id", 5, "device", device, "port", "1"),
 			gauge("rdma_port_was_active", 1, "device", device, "port", "1"),
-			gauge("rdma_port_info", 1, "device", device, "port", "1", "netdev", "ib0", "link_layer", "InfiniBand", "role", "compute"))
+			gauge("rdma_port_info", 1, "device", device, "port", "1", "netdev", "ib0", "link_layer",
+				"InfiniBand", "role", "compute"))
 	}
 	var counters []*dto.Counter
 	for f := range 62 {
-		family := &dto.MetricFamily{Name: ptr(fmt.Sprintf("rdma_port_example_%d_total", f)), Type: ptr(dto.MetricType_COUNTER)}
+		family := &dto.MetricFamily{
+			Name: ptr(fmt.Sprintf("rdma_port_example_%d_total", f)), Type: ptr(dto.MetricType_COUNTER),
+		}
 		for s := range 48 {
 			c := &dto.Counter{Value: ptr(0.0)}
 			counters = append(counters, c)
@@ -76,7 +79,8 @@ func BenchmarkRound(b *testing.B) {
 	}
 }
 
-// BenchmarkRoundOfMachine appends and evaluates the last round of a recorded machine with 8 ports and 8 GPUs, every 15 s: CPU time of a round.
+// BenchmarkRoundOfMachine appends and evaluates the last round of a recorded machine with 8 ports and 8 GPUs, every 15
+// s: CPU time of a round.
 func BenchmarkRoundOfMachine(b *testing.B) {
 	m, sched := machines.Open(b, machines.Fixture("hgx-h200-roce"))
 	now := m.Player.Last()
@@ -99,8 +103,8 @@ func BenchmarkRoundOfMachine(b *testing.B) {
 	b.ReportMetric(float64(e.Stats().Series), "series")
 }
 
-// BenchmarkTwoHours fills the history and reports its cost: CPU time of a round including block writes and garbage collection, resident
-// memory of the process, and the time to reopen the store.
+// BenchmarkTwoHours fills the history and reports its cost: CPU time of a round including block writes and garbage
+// collection, resident memory of the process, and the time to reopen the store.
 func BenchmarkTwoHours(b *testing.B) {
 	const rounds = 2 * 60 * 4
 	for b.Loop() {
@@ -156,7 +160,9 @@ func memory(b *testing.B, what string) float64 {
 func BenchmarkClockSet(b *testing.B) {
 	for b.Loop() {
 		clock, next := newHostClock(), largeNode()
-		e, err := alerting.New(alerting.Options{Dir: b.TempDir() + "/store", Scratch: b.TempDir(), Instance: instance, Rules: fstest.MapFS{}, Clock: clock.read})
+		e, err := alerting.New(alerting.Options{
+			Dir: b.TempDir() + "/store", Scratch: b.TempDir(), Instance: instance, Rules: fstest.MapFS{}, Clock: clock.read,
+		})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -28,8 +28,8 @@ type Clock struct {
 	Ran  time.Duration // since boot without suspension (CLOCK_MONOTONIC)
 }
 
-// since returns by how much the wall clock was set, and how long the host was suspended, since an earlier reading of the same boot. Both are
-// 0 below clockTolerance.
+// since returns by how much the wall clock was set, and how long the host was suspended, since an earlier reading of
+// the same boot. Both are 0 below clockTolerance.
 func (c Clock) since(before Clock) (step, suspended time.Duration) {
 	up, ran := c.Up-before.Up, c.Ran-before.Ran
 	if step = c.Wall.Sub(before.Wall) - up; step.Abs() < clockTolerance {
@@ -41,8 +41,8 @@ func (c Clock) since(before Clock) (step, suspended time.Duration) {
 	return step, suspended
 }
 
-// followClock moves alerts and samples if the wall clock was set since the previous round, also of an earlier run since the same boot, and
-// excludes suspension from pending times. It returns the time of suspension.
+// followClock moves alerts and samples if the wall clock was set since the previous round, also of an earlier run since
+// the same boot, and excludes suspension from pending times. It returns the time of suspension.
 func (e *Engine) followClock() (suspended time.Duration) {
 	if e.opts.Clock == nil {
 		return 0
@@ -57,7 +57,8 @@ func (e *Engine) followClock() (suspended time.Duration) {
 		e.clock = e.now
 	}
 	if suspended != 0 {
-		e.opts.Logger.Info("host was suspended, excluding it from the pending times of alerts", "duration", suspended.Round(time.Second))
+		e.opts.Logger.Info("host was suspended, excluding it from the pending times of alerts",
+			"duration", suspended.Round(time.Second))
 		e.skip(suspended)
 	}
 	if step != 0 {
@@ -66,7 +67,8 @@ func (e *Engine) followClock() (suspended time.Duration) {
 	return suspended
 }
 
-// storedClock is the reading of the last round in the store; that of this round if it was before the last boot, or is unknown.
+// storedClock is the reading of the last round in the store; that of this round if it was before the last boot, or is
+// unknown.
 func (e *Engine) storedClock() Clock {
 	if e.now.Boot == "" || e.to.IsZero() {
 		return e.now
@@ -87,17 +89,19 @@ func (e *Engine) addUptime(round *roundAppender, ts time.Time) error {
 		return nil
 	}
 	name := bootLabel
-	return round.add(uptimeMetric, []*dto.LabelPair{{Name: &name, Value: &e.now.Boot}}, "", "", (e.now.Up - e.now.Wall.Sub(ts)).Seconds())
+	return round.add(uptimeMetric, []*dto.LabelPair{{Name: &name, Value: &e.now.Boot}}, "", "",
+		(e.now.Up - e.now.Wall.Sub(ts)).Seconds())
 }
 
-// move moves all times with a wall clock that was set. Samples stay where they are if it is by a round at most: a round later than now is
-// waited for, and a gap of a round is common.
+// move moves all times with a wall clock that was set. Samples stay where they are if it is by a round at most: a round
+// later than now is waited for, and a gap of a round is common.
 func (e *Engine) move(by time.Duration) {
 	direction := "forward"
 	if by < 0 {
 		direction = "back"
 	}
-	e.opts.Logger.Info("clock was set, moving the times of alerts and samples", "direction", direction, "by", by.Abs().Round(time.Second/10))
+	e.opts.Logger.Info("clock was set, moving the times of alerts and samples", "direction", direction,
+		"by", by.Abs().Round(time.Second/10))
 	e.shift(by)
 	if by.Abs() <= e.opts.Interval || e.to.IsZero() {
 		return
@@ -112,10 +116,11 @@ func (e *Engine) move(by time.Duration) {
 	e.from, e.to = e.store.span()
 }
 
-// isTime reports whether the values of a series are times of the wall clock: those of ALERTS_FOR_STATE, and of recording rules named so.
-// Times that are announced (end of a maintenance) do not move with the clock.
+// isTime reports whether the values of a series are times of the wall clock: those of ALERTS_FOR_STATE, and of
+// recording rules named so. Times that are announced (end of a maintenance) do not move with the clock.
 func isTime(name string) bool {
-	return name == forStateMetric || strings.Contains(name, ":") && (strings.HasSuffix(name, "_time") || strings.HasSuffix(name, ":since"))
+	return name == forStateMetric ||
+		strings.Contains(name, ":") && (strings.HasSuffix(name, "_time") || strings.HasSuffix(name, ":since"))
 }
 
 // last is the value of a series at a time.

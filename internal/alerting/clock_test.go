@@ -39,7 +39,8 @@ func (c *hostClock) set(d time.Duration) { c.Wall = c.Wall.Add(d) }
 
 func (c *hostClock) boot() { c.Boot, c.Up, c.Ran = "second", time.Minute, time.Minute }
 
-// clockRules are the ways in which rules depend on time: pending, kept, history, times as values, and the time of the evaluation.
+// clockRules are the ways in which rules depend on time: pending, kept, history, times as values, and the time of the
+// evaluation.
 const clockRules = downRule + `
       - {alert: History, expr: 'increase(errors_total[605s]) > 2'}
       - {record: 'port:loss:last_time', expr: '0 * (changes(losses_total[30s]) > 0) + time() or port:loss:last_time > time() - 86400'}
@@ -70,8 +71,9 @@ func (r *clockRun) start(t *testing.T) {
 	}
 	var err error
 	r.engine, err = alerting.New(alerting.Options{
-		Dir: r.dir, Scratch: t.TempDir(), Known: known, Instance: instance, Clock: r.clock.read, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Rules: fstest.MapFS{"r.yml": {Data: []byte(clockRules)}}, Files: []string{"r.yml"},
+		Dir: r.dir, Scratch: t.TempDir(), Known: known, Instance: instance, Clock: r.clock.read,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Rules:  fstest.MapFS{"r.yml": {Data: []byte(clockRules)}}, Files: []string{"r.yml"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -94,8 +96,10 @@ func (r *clockRun) round(t *testing.T) {
 	}
 	now := r.clock.Wall
 	err := r.engine.Append(now, slices.Values([]*family{
-		gauge("state", down(true), "device", "always"), gauge("state", down(r.ran >= clockChange-time.Minute), "device", "waits"),
-		gauge("state", down(r.ran < clockChange-time.Minute), "device", "ended"), gauge("state", down(r.ran >= clockChange+5*time.Minute), "device", "later"),
+		gauge("state", down(true), "device", "always"),
+		gauge("state", down(r.ran >= clockChange-time.Minute), "device", "waits"),
+		gauge("state", down(r.ran < clockChange-time.Minute), "device", "ended"),
+		gauge("state", down(r.ran >= clockChange+5*time.Minute), "device", "later"),
 		counter("errors_total", count), counter("losses_total", loss),
 	}))
 	if errors.Is(err, alerting.ErrTimeBackwards) {
@@ -139,18 +143,26 @@ func play(t *testing.T, restart bool, change func(*hostClock)) *clockRun {
 	return r
 }
 
-// TestClock: whatever happens to the clock, alerts are those of a host whose clock is right, in each round and with the same age. A clock that
-// is set back by less than a round costs a round.
+// TestClock: whatever happens to the clock, alerts are those of a host whose clock is right, in each round and with the
+// same age. A clock that is set back by less than a round costs a round.
 func TestClock(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		when := map[bool]string{false: "serving", true: "between starts"}[restart]
 		right := play(t, restart, func(*hostClock) {})
-		for _, name := range []string{"Down always firing", "Down waits firing", "Down ended firing", "Down later pending", "Down later firing", "History  firing", "Lost  firing"} {
-			if !slices.ContainsFunc(slices.Collect(maps.Values(right.seen)), func(s string) bool { return strings.Contains(s, name) }) {
+		for _, name := range []string{
+			"Down always firing", "Down waits firing", "Down ended firing", "Down later pending", "Down later firing",
+			"History  firing", "Lost  firing",
+		} {
+			if !slices.ContainsFunc(slices.Collect(maps.Values(right.seen)), func(s string) bool {
+				return strings.Contains(s, name)
+			}) {
 				t.Fatalf("%s: no %s", when, name)
 			}
 		}
-		for name, step := range map[string]time.Duration{"3s": 3 * time.Second, "20s": 20 * time.Second, "5m": 5 * time.Minute, "3h": 3 * time.Hour, "2d": 48 * time.Hour, "20y": 20 * 365 * 24 * time.Hour} {
+		for name, step := range map[string]time.Duration{
+			"3s": 3 * time.Second, "20s": 20 * time.Second, "5m": 5 * time.Minute, "3h": 3 * time.Hour, "2d": 48 * time.Hour,
+			"20y": 20 * 365 * 24 * time.Hour,
+		} {
 			for direction, by := range map[string]time.Duration{"forward": step, "back": -step} {
 				t.Run(when+"/"+direction+"/"+name, func(t *testing.T) {
 					t.Parallel()
@@ -181,11 +193,14 @@ func (r *clockRun) compare(t *testing.T, right *clockRun, missing int) {
 // TestSuspend: suspension is no pending time, nothing resolves, and no alert fires early.
 func TestSuspend(t *testing.T) {
 	keep := func(s string) string { // history has a gap
-		return strings.Join(slices.DeleteFunc(strings.SplitAfter(s, "ing"), func(a string) bool { return !strings.HasPrefix(a, " Down") }), "")
+		return strings.Join(
+			slices.DeleteFunc(strings.SplitAfter(s, "ing"), func(a string) bool { return !strings.HasPrefix(a, " Down") }), "")
 	}
 	for _, restart := range []bool{false, true} {
 		right := play(t, restart, func(*hostClock) {})
-		for name, length := range map[string]time.Duration{"3s": 3 * time.Second, "90s": 90 * time.Second, "10m": 10 * time.Minute, "3h": 3 * time.Hour, "2d": 48 * time.Hour} {
+		for name, length := range map[string]time.Duration{
+			"3s": 3 * time.Second, "90s": 90 * time.Second, "10m": 10 * time.Minute, "3h": 3 * time.Hour, "2d": 48 * time.Hour,
+		} {
 			if restart && length > time.Hour { // Prometheus' tolerance
 				continue
 			}
@@ -202,11 +217,13 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// TestClockAfterBoot: a host boots with a clock that is behind, so that all samples are later, and its clock is set right while the exporter
-// serves.
+// TestClockAfterBoot: a host boots with a clock that is behind, so that all samples are later, and its clock is set
+// right while the exporter serves.
 func TestClockAfterBoot(t *testing.T) {
 	right := play(t, true, func(*hostClock) {})
-	for name, behind := range map[string]time.Duration{"5m": 5 * time.Minute, "3h": 3 * time.Hour, "20y": 20 * 365 * 24 * time.Hour} {
+	for name, behind := range map[string]time.Duration{
+		"5m": 5 * time.Minute, "3h": 3 * time.Hour, "20y": 20 * 365 * 24 * time.Hour,
+	} {
 		for _, set := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, map[bool]string{true: " set right later"}[set]), func(t *testing.T) {
 				t.Parallel()
@@ -228,7 +245,8 @@ func TestClockAfterBoot(t *testing.T) {
 				}
 				closeEngine(t, r.engine)
 				for at, want := range right.seen {
-					if at < clockChange+2*time.Minute || at > clockChange+4*time.Minute { // the length of the boot is unknown: pending and kept alerts end later by it
+					// The length of the boot is unknown: pending and kept alerts end later by it.
+					if at < clockChange+2*time.Minute || at > clockChange+4*time.Minute {
 						continue
 					}
 					if got := r.seen[at]; got != want {

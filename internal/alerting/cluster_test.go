@@ -22,8 +22,8 @@ var (
 	selects  = regexp.MustCompile(`(cluster=|instance=|job=)%q`)
 )
 
-// TestClusterIsKept: whatever distinguishes instance or job also distinguishes cluster, in expressions and in queries of annotations.
-// Instances of two clusters may have equal names.
+// TestClusterIsKept: whatever distinguishes instance or job also distinguishes cluster, in expressions and in queries
+// of annotations. Instances of two clusters may have equal names.
 func TestClusterIsKept(t *testing.T) {
 	for _, set := range sets {
 		e := shipped(t, set.load)
@@ -69,8 +69,8 @@ func splitsExporters(labels []string) bool {
 	return slices.ContainsFunc(identity, func(l string) bool { return slices.Contains(labels, l) })
 }
 
-// clusterInText checks the queries in summary and description: a query that selects an instance or a job selects the cluster, and one that
-// keeps labels keeps cluster.
+// clusterInText checks the queries in summary and description: a query that selects an instance or a job selects the
+// cluster, and one that keeps labels keeps cluster.
 func clusterInText(t *testing.T, r alerting.Rule) {
 	t.Helper()
 	for _, text := range r.Annotations {

@@ -20,8 +20,8 @@ const (
 	defaultJob      = "rdma_exporter"
 	defaultInterval = 15 * time.Second
 
-	// lookback is Prometheus' default: a series without a sample for longer is stale. Therefore a longer pause between rounds starts a new
-	// observation span.
+	// lookback is Prometheus' default: a series without a sample for longer is stale. Therefore a longer pause between
+	// rounds starts a new observation span.
 	lookback = 5 * time.Minute
 	// subqueryStep is Prometheus' default evaluation interval, used by subqueries without a step.
 	subqueryStep = time.Minute
@@ -58,8 +58,8 @@ type Options struct {
 	ExternalURL    string        // for links in templates
 	Interval       time.Duration // expected interval between rounds, 15 s if zero
 	Retention      time.Duration // history kept, 2 h if zero
-	// Fleet: AppendPast gets samples of many hosts. Queries and the store may be as large as those of a Prometheus, and alerts have no
-	// annotations.
+	// Fleet: AppendPast gets samples of many hosts. Queries and the store may be as large as those of a Prometheus, and
+	// alerts have no annotations.
 	Fleet bool
 	// Clock reads the clocks of the host; nil: the times of the rounds are all that is known, as in a replay.
 	Clock    func() Clock
@@ -67,7 +67,8 @@ type Options struct {
 	Notifier *Notifier // receives firing and resolved alerts; nil: none
 }
 
-// Engine holds recent samples of this node and the state of its rules. Append and Eval must not run concurrently; everything else may.
+// Engine holds recent samples of this node and the state of its rules. Append and Eval must not run concurrently;
+// everything else may.
 type Engine struct {
 	opts       Options
 	logger     *slog.Logger
@@ -173,8 +174,8 @@ func New(opts Options) (*Engine, error) {
 	return e, nil
 }
 
-// Eval evaluates all groups in file order at ts, the time of the last appended round. Errors of rules are joined; the other rules are
-// evaluated nevertheless.
+// Eval evaluates all groups in file order at ts, the time of the last appended round. Errors of rules are joined; the
+// other rules are evaluated nevertheless.
 func (e *Engine) Eval(ctx context.Context, ts time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -224,8 +225,8 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// Observed returns the time span of rounds without a pause, limited to the retention and including earlier runs. Both are zero if there is
-// none.
+// Observed returns the time span of rounds without a pause, limited to the retention and including earlier runs. Both
+// are zero if there is none.
 func (e *Engine) Observed() (from, to time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

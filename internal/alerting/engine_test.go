@@ -183,7 +183,8 @@ groups:
 		t.Fatal(err)
 	}
 	err := e.Eval(t.Context(), at(0))
-	if err == nil || !strings.Contains(err.Error(), "evaluate rule Broken in r.yml") || strings.Contains(err.Error(), "Fine") {
+	if err == nil || !strings.Contains(err.Error(), "evaluate rule Broken in r.yml") ||
+		strings.Contains(err.Error(), "Fine") {
 		t.Errorf("error %v", err)
 	}
 	if alerts := e.Alerts(); len(alerts) != 1 || alerts[0].Name != "Fine" {
@@ -195,7 +196,9 @@ groups:
 }
 
 func TestNewRefuses(t *testing.T) {
-	good := fstest.MapFS{"r.yml": {Data: []byte(downRule)}, "bad.yml": {Data: []byte("groups: [{name: g, rules: [{alert: A, expr: 'up{'}]}]")}}
+	good := fstest.MapFS{
+		"r.yml": {Data: []byte(downRule)}, "bad.yml": {Data: []byte("groups: [{name: g, rules: [{alert: A, expr: 'up{'}]}]")},
+	}
 	tests := map[string]alerting.Options{
 		"a directory and an instance": {Rules: good, Files: []string{"r.yml"}},
 		"load rules bad.yml":          {Dir: t.TempDir(), Instance: "i", Rules: good, Files: []string{"r.yml", "bad.yml"}},
@@ -220,7 +223,8 @@ func TestNodeRules(t *testing.T) {
 			gauge("rdma_port_state_id", 1, "device", "mlx5_0", "port", "1"),
 			gauge("rdma_port_physical_state_id", 2, "device", "mlx5_0", "port", "1"),
 			gauge("rdma_port_was_active", 1, "device", "mlx5_0", "port", "1"),
-			gauge("rdma_port_info", 1, "device", "mlx5_0", "port", "1", "netdev", "ib0", "link_layer", "InfiniBand", "role", "compute"),
+			gauge("rdma_port_info", 1, "device", "mlx5_0", "port", "1", "netdev", "ib0", "link_layer",
+				"InfiniBand", "role", "compute"),
 			gauge("rdma_scrape_collector_success", 1, "collector", "infiniband"))
 	}
 	var firing []string

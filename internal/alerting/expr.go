@@ -70,9 +70,9 @@ func (r records) of(name string) ruleMeta {
 	return m
 }
 
-// reads returns the metrics that an expression selects and its range into the past. The range of a selector includes its offset and the
-// subqueries around it; that of a recorded metric includes its rule. The right side of an unless is ignored: without its history nothing is
-// removed. A record that no rule here makes belongs to another set of rules.
+// reads returns the metrics that an expression selects and its range into the past. The range of a selector includes
+// its offset and the subqueries around it; that of a recorded metric includes its rule. The right side of an unless is
+// ignored: without its history nothing is removed. A record that no rule here makes belongs to another set of rules.
 func (r records) reads(expr parser.Expr) (metrics []string, reach time.Duration) {
 	names := map[string]bool{}
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {

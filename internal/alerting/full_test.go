@@ -18,8 +18,8 @@ import (
 	"rdma_exporter/test/alone"
 )
 
-// noFileBeyond makes writes beyond a size fail in this process, as on a full disk, until the returned function is called: for tests that do
-// not run in parallel.
+// noFileBeyond makes writes beyond a size fail in this process, as on a full disk, until the returned function is
+// called: for tests that do not run in parallel.
 func noFileBeyond(t *testing.T, bytes uint64) (restore func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -36,7 +36,8 @@ func noFileBeyond(t *testing.T, bytes uint64) (restore func()) {
 	}
 }
 
-// smallDisk mounts a file system of some MiB, in a process of its own with its own mounts: empty for the caller, which returns.
+// smallDisk mounts a file system of some MiB, in a process of its own with its own mounts: empty for the caller, which
+// returns.
 func smallDisk(t *testing.T, mib int) string {
 	t.Helper()
 	if !alone.Mounting(t) {
@@ -81,8 +82,8 @@ func wide(state float64) []*family {
 	return out
 }
 
-// TestFullDisk: the log of samples, or the chunks, cannot be written, in memory neither. The engine continues with its alerts, moves back
-// within a minute once there is space, and logs both. TestFullFileSystem has space in memory.
+// TestFullDisk: the log of samples, or the chunks, cannot be written, in memory neither. The engine continues with its
+// alerts, moves back within a minute once there is space, and logs both. TestFullFileSystem has space in memory.
 func TestFullDisk(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -123,15 +124,17 @@ func TestFullDisk(t *testing.T) {
 			if degraded == 0 || degraded > 5 || e.Stats().Degraded {
 				t.Errorf("%d rounds in memory, at the end %v", degraded, e.Stats().Degraded)
 			}
-			if l := log.String(); strings.Count(l, "\n") != 3 || !strings.Contains(l, "alerting store is in memory") || !strings.Contains(l, "alerting store starts empty") || !strings.Contains(l, "alerting store is in the state directory again") {
+			if l := log.String(); strings.Count(l, "\n") != 3 || !strings.Contains(l, "alerting store is in memory") ||
+				!strings.Contains(l, "alerting store starts empty") ||
+				!strings.Contains(l, "alerting store is in the state directory again") {
 				t.Errorf("log:\n%s", l)
 			}
 		})
 	}
 }
 
-// TestFullFileSystem: a file system of 32 MiB is full for ten minutes. No sample and no alert is lost, neither when the store moves into
-// memory nor when it moves back, and none by a kill -9 after that.
+// TestFullFileSystem: a file system of 32 MiB is full for ten minutes. No sample and no alert is lost, neither when the
+// store moves into memory nor when it moves back, and none by a kill -9 after that.
 func TestFullFileSystem(t *testing.T) {
 	disk := smallDisk(t, 32)
 	if disk == "" {
@@ -174,7 +177,9 @@ func TestFullFileSystem(t *testing.T) {
 	if from, _ := e.Observed(); len(pending) != 1 || !pending[0].ActiveAt.Equal(at(24*time.Minute)) || !from.Equal(at(0)) {
 		t.Errorf("%+v, observed from %s", pending, from)
 	}
-	if l := log.String(); strings.Count(l, "msg=\"alerting store ") != 2 || !strings.Contains(l, "alerting store is in memory") || !strings.Contains(l, "alerting store is in the state directory again") {
+	if l := log.String(); strings.Count(l, "msg=\"alerting store ") != 2 ||
+		!strings.Contains(l, "alerting store is in memory") ||
+		!strings.Contains(l, "alerting store is in the state directory again") {
 		t.Errorf("log:\n%s", l)
 	}
 	killed := filepath.Join(t.TempDir(), "store")
@@ -244,7 +249,8 @@ func TestNoSpaceAnywhere(t *testing.T) {
 // reopenVariable names the store that this binary opens in another process: a crash would otherwise end all tests.
 const reopenVariable = "RDMA_EXPORTER_ALERTING_TEST_STORE"
 
-// TestKilledThenFull: a process was killed before it had written its chunks, and there is no space for them at the next start.
+// TestKilledThenFull: a process was killed before it had written its chunks, and there is no space for them at the next
+// start.
 func TestKilledThenFull(t *testing.T) {
 	if dir := os.Getenv(reopenVariable); dir != "" {
 		noFileBeyond(t, 70<<10) // a file of chunks has 128 KiB from the beginning
@@ -267,7 +273,9 @@ func TestKilledThenFull(t *testing.T) {
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledThenFull$")
 	c.Env = append(os.Environ(), reopenVariable+"="+killed)
 	out, err := c.CombinedOutput()
-	if s := string(out); err != nil || !strings.Contains(s, "1 alerts") || strings.Count(s, "alerting store starts empty") != 1 || strings.Count(s, "alerting store is in memory") != 1 || !strings.Contains(s, "no space for 12 MiB") {
+	if s := string(out); err != nil || !strings.Contains(s, "1 alerts") ||
+		strings.Count(s, "alerting store starts empty") != 1 || strings.Count(s, "alerting store is in memory") != 1 ||
+		!strings.Contains(s, "no space for 12 MiB") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if _, err := os.Stat(killed + "/wal/00000000"); err != nil { // for the next start
@@ -275,10 +283,12 @@ func TestKilledThenFull(t *testing.T) {
 	}
 }
 
-// scratchVariable names the directory in which this binary keeps a store in memory, in another process, until it is killed.
+// scratchVariable names the directory in which this binary keeps a store in memory, in another process, until it is
+// killed.
 const scratchVariable = "RDMA_EXPORTER_ALERTING_TEST_SCRATCH"
 
-// TestScratchAfterKill: the store of a process that was killed a moment ago is removed at the next start, and that of a living one is not.
+// TestScratchAfterKill: the store of a process that was killed a moment ago is removed at the next start, and that of a
+// living one is not.
 func TestScratchAfterKill(t *testing.T) {
 	if dir := os.Getenv(scratchVariable); dir != "" {
 		e, err := alerting.New(alerting.Options{Scratch: dir, Instance: instance, Rules: fstest.MapFS{}})
@@ -334,7 +344,9 @@ func TestScratchAfterKill(t *testing.T) {
 		t.Fatalf("%q: a living one was removed", all)
 	}
 	kill(killed)
-	e, err := alerting.New(alerting.Options{Dir: filepath.Join(t.TempDir(), "store"), Scratch: scratch, Instance: instance, Rules: fstest.MapFS{}})
+	e, err := alerting.New(alerting.Options{
+		Dir: filepath.Join(t.TempDir(), "store"), Scratch: scratch, Instance: instance, Rules: fstest.MapFS{},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,8 @@ type GroupRule struct {
 	LastEvaluation time.Time
 
 	// Of an alerting rule.
-	State              string // the most severe state of its alerts: inactive, pending, firing; unknown before the first evaluation
+	// The most severe state of its alerts: inactive, pending, firing; unknown before the first evaluation.
+	State              string
 	For, KeepFiringFor time.Duration
 	Annotations        map[string]string // templates
 	Alerts             []Alert
@@ -54,7 +55,8 @@ func (e *Engine) Groups() []Group {
 			}
 			if a, ok := r.(*rules.AlertingRule); ok {
 				x.Recording, x.State = false, a.State().String()
-				x.For, x.KeepFiringFor, x.Annotations, x.Alerts = a.HoldDuration(), a.KeepFiringFor(), a.Annotations().Map(), alerts[a]
+				x.For, x.KeepFiringFor, x.Annotations, x.Alerts = a.HoldDuration(), a.KeepFiringFor(),
+					a.Annotations().Map(), alerts[a]
 			}
 			group.EvaluationTime += x.EvaluationTime
 			if x.LastEvaluation.After(group.LastEvaluation) {

@@ -11,7 +11,8 @@ import (
 )
 
 // guard is which ignored objects cannot be in a result.
-type guard struct{ ports, devices, gpus bool } // ports of an ignored device are ignored: a result without ignored ports has no ignored devices
+// ports of an ignored device are ignored: a result without ignored ports has no ignored devices.
+type guard struct{ ports, devices, gpus bool }
 
 func (g guard) or(o guard) guard {
 	return guard{g.ports || o.ports, g.devices || o.devices, g.gpus || o.gpus}
@@ -31,8 +32,9 @@ var ignoring = map[string]struct {
 	"rdma_gpu_ignored":    {[]string{"UUID", "cluster", "gpu", "instance", "job"}, guard{gpus: true}},
 }
 
-// TestAlertsLeaveOutWhatIsIgnored: an alert on a port, device or GPU has an unless with the mark of ignored ones, itself or in a recording
-// rule that it reads; an alert on a host counts none of them. Alerts on the exporter itself are exempt.
+// TestAlertsLeaveOutWhatIsIgnored: an alert on a port, device or GPU has an unless with the mark of ignored ones,
+// itself or in a recording rule that it reads; an alert on a host counts none of them. Alerts on the exporter itself
+// are exempt.
 func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 	e := shipped(t, rules.Node)
 	pql := parser.NewParser(parser.Options{})
@@ -75,17 +77,22 @@ func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 	}
 }
 
-// ofHost reports whether a metric is about the exporter, a driver, the kernel or a GPU, and not about a device that can be ignored.
+// ofHost reports whether a metric is about the exporter, a driver, the kernel or a GPU, and not about a device that can
+// be ignored.
 func ofHost(metric string) bool {
 	return metric == "rdma_gdr_locked_memory_limit_bytes" || // of processes
-		metric == "rdma_setup_info" || metric == "rdma_host_address_conflicts" || // rows of the setup leave out ignored devices
+		// Rows of the setup leave out ignored devices.
+		metric == "rdma_setup_info" || metric == "rdma_host_address_conflicts" ||
 		slices.ContainsFunc(ofHostPrefixes, func(p string) bool { return strings.HasPrefix(metric, p) })
 }
 
-var ofHostPrefixes = []string{"rdma_scrape_", "rdma_alerting_", "rdma_config_", "rdma_exporter_", "rdma_state_", "rdma_host_maintenance", "rdma_driver_", "rdma_stack_", "rdma_gpu_"}
+var ofHostPrefixes = []string{
+	"rdma_scrape_", "rdma_alerting_", "rdma_config_", "rdma_exporter_", "rdma_state_", "rdma_host_maintenance",
+	"rdma_driver_", "rdma_stack_", "rdma_gpu_",
+}
 
-// guarded is what cannot be in the result of an expression at its evaluation time. A range function gives no guard: what is ignored now may
-// not have been at the start of the range.
+// guarded is what cannot be in the result of an expression at its evaluation time. A range function gives no guard:
+// what is ignored now may not have been at the start of the range.
 func guarded(expr parser.Expr, recorded map[string]guard) guard {
 	switch e := expr.(type) {
 	case *parser.VectorSelector:
@@ -121,7 +128,8 @@ func guardedBinary(e *parser.BinaryExpr, recorded map[string]guard) guard {
 			return left
 		}
 		mark := ignoring[s.Name]
-		if on := slices.Sorted(slices.Values(e.VectorMatching.MatchingLabels)); !e.VectorMatching.On || len(s.LabelMatchers) != 1 || !slices.Equal(on, mark.on) {
+		if on := slices.Sorted(slices.Values(e.VectorMatching.MatchingLabels)); !e.VectorMatching.On ||
+			len(s.LabelMatchers) != 1 || !slices.Equal(on, mark.on) {
 			return left
 		}
 		return left.or(mark.takes)
@@ -145,7 +153,8 @@ func matched(m *parser.VectorMatching, labels ...string) bool {
 
 func TestGuarded(t *testing.T) {
 	pql := parser.NewParser(parser.Options{})
-	const ports, devices = "unless on (cluster, instance, job, device, port) rdma_port_ignored", "unless on (cluster, instance, job, device) rdma_device_ignored"
+	const ports, devices = "unless on (cluster, instance, job, device, port) rdma_port_ignored",
+		"unless on (cluster, instance, job, device) rdma_device_ignored"
 	const gpus = "unless on (cluster, instance, job, gpu, UUID) rdma_gpu_ignored"
 	for text, want := range map[string]guard{
 		"a":          {},

@@ -22,7 +22,8 @@ func held(t *testing.T) (goroutines, files int) {
 	return runtime.NumGoroutine(), len(open)
 }
 
-// TestNothingLeaks: two hours of all events, repeated, leave no goroutine and no file, and a long run has no more of them than a new one.
+// TestNothingLeaks: two hours of all events, repeated, leave no goroutine and no file, and a long run has no more of
+// them than a new one.
 func TestNothingLeaks(t *testing.T) {
 	down := gauge("state", 1, "device", "mlx5_0")
 	life := func() {
@@ -34,7 +35,9 @@ func TestNothingLeaks(t *testing.T) {
 			t.Fatal(err)
 		}
 		files := fstest.MapFS{"r.yml": {Data: []byte(downRule)}}
-		e, err := alerting.New(alerting.Options{Dir: dir, Scratch: t.TempDir(), Instance: instance, Notifier: n, Rules: files, Files: []string{"r.yml"}})
+		e, err := alerting.New(alerting.Options{
+			Dir: dir, Scratch: t.TempDir(), Instance: instance, Notifier: n, Rules: files, Files: []string{"r.yml"},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,8 +32,8 @@ var sets = []struct {
 // ofCentral are records of central rules that node rules read: a node has no such series.
 var ofCentral = []string{"port:rdma_port_down:switch", "instance:rdma_pfc_storm:elsewhere"}
 
-// ofAlerts are the files that read alerts, of which they learn at most one evaluation later. In another rule the result would depend on the
-// order of evaluation.
+// ofAlerts are the files that read alerts, of which they learn at most one evaluation later. In another rule the result
+// would depend on the order of evaluation.
 var ofAlerts = []string{"node/verdict.rules.yml", "central/jobs.rules.yml"}
 
 // TestRuleStyle checks the conventions that Alertmanager, old servers and the person on call rely on.
@@ -70,7 +70,8 @@ func TestRuleStyle(t *testing.T) {
 			for _, r := range e.Rules() {
 				checkAlert(t, r, recorded, set.labels)
 				for _, m := range r.Metrics {
-					if strings.Contains(m, ":") && (set.folder == "central" && recorded[m] == nil || set.folder == "node" && !slices.Contains(ofCentral, m)) {
+					if strings.Contains(m, ":") &&
+						(set.folder == "central" && recorded[m] == nil || set.folder == "node" && !slices.Contains(ofCentral, m)) {
 						t.Errorf("%s reads %s, which no rule records", r.Name, m)
 					}
 				}
@@ -82,8 +83,8 @@ func TestRuleStyle(t *testing.T) {
 	}
 }
 
-// addRecorded adds the labels of recording rules. Rules of one name record together. A rule may read a later rule, or its own earlier
-// record: the loop ends when no label is new.
+// addRecorded adds the labels of recording rules. Rules of one name record together. A rule may read a later rule, or
+// its own earlier record: the loop ends when no label is new.
 func addRecorded(t *testing.T, e *alerting.Engine, recorded map[string][]string) {
 	t.Helper()
 	for _, r := range e.RecordingRules() {
@@ -161,7 +162,8 @@ func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, all
 			t.Errorf("%s: label %q may come out of %s", r.Name, label, r.Expr)
 		}
 	}
-	if len(r.Labels) != 2 || !slices.Contains([]string{"critical", "warning", "info", "none"}, r.Labels["severity"]) || !slices.Contains([]string{"no", "cordon", "evict"}, r.Labels["drain"]) {
+	if len(r.Labels) != 2 || !slices.Contains([]string{"critical", "warning", "info", "none"}, r.Labels["severity"]) ||
+		!slices.Contains([]string{"no", "cordon", "evict"}, r.Labels["drain"]) {
 		t.Errorf("%s: labels %v, want severity and drain", r.Name, r.Labels)
 	}
 	if quiet := r.Labels["severity"] == "info" || r.Labels["severity"] == "none"; quiet && r.Labels["drain"] != "no" {
@@ -198,8 +200,8 @@ var annotations = strings.Fields("summary description evidence diagnose action d
 
 var identityOf = regexp.MustCompile(`(?m)^\{\{- /\* identity of (\w+) \*/ -\}\}$`)
 
-// checkText requires what the person on call needs: the fault and its location, its start, its impact, a command that shows it, the remedy,
-// whether to drain and why; and no label that the alert lacks, which would be empty.
+// checkText requires what the person on call needs: the fault and its location, its start, its impact, a command that
+// shows it, the remedy, whether to drain and why; and no label that the alert lacks, which would be empty.
 func checkText(t *testing.T, r alerting.Rule, labels []string) {
 	t.Helper()
 	for name, text := range r.Annotations {
@@ -260,16 +262,19 @@ func single(t *testing.T, files fs.FS, names []string) map[string]bool {
 
 var many = regexp.MustCompile(`unless on \(cluster, instance, job\) (host:rdma_[a-z_]+:many)`)
 
-// The count of faulty ports or devices of a host, and its condition: more than half of the expected ones (ports per role), at least two.
+// The count of faulty ports or devices of a host, and its condition: more than half of the expected ones (ports per
+// role), at least two.
 const (
 	countPorts   = "count by (cluster, instance, job) (count by (cluster, instance, job, device, port) (FAULT))"
 	ofRole       = "count by (cluster, instance, job, role) (port:rdma_port:expected and on (cluster, instance, job, device, port) FAULT)"
 	manyPorts    = countPorts + " and on (cluster, instance, job) (" + ofRole + " >= 2 > host:rdma_port:expected / 2)"
 	countDevices = "count by (cluster, instance, job) (count by (cluster, instance, job, device) (FAULT))"
-	manyDevices  = countDevices + " and on (cluster, instance, job) (" + countDevices + " >= 2 > host:rdma_device:expected / 2)"
+	manyDevices  = countDevices + " and on (cluster, instance, job) (" + countDevices +
+		" >= 2 > host:rdma_device:expected / 2)"
 )
 
-// countsHalf reports whether an expression counts the ports or devices of a host with one fault, if more than half have it.
+// countsHalf reports whether an expression counts the ports or devices of a host with one fault, if more than half have
+// it.
 func countsHalf(t *testing.T, text string) bool {
 	t.Helper()
 	expr := parse(t, text)
@@ -292,8 +297,8 @@ func countsHalf(t *testing.T, text string) bool {
 	return expr.String() == parse(t, strings.ReplaceAll(want, "FAULT", each.Expr.String())).String()
 }
 
-// TestOneAlertForManyPorts: if more than half of the ports of a role or of the devices of a host have a fault, there is one alert for the
-// host and none for each.
+// TestOneAlertForManyPorts: if more than half of the ports of a role or of the devices of a host have a fault, there is
+// one alert for the host and none for each.
 func TestOneAlertForManyPorts(t *testing.T) {
 	files, names, err := rules.Node()
 	if err != nil {
@@ -323,7 +328,8 @@ func TestOneAlertForManyPorts(t *testing.T) {
 		switch {
 		case r.Name == "RDMADeviceFirmwareError" && r.Labels["severity"] == "warning": // each recovered automatically
 		case m == nil:
-			t.Errorf("%s, %s: is silenced by no host:…:many, and its comment does not say %q", r.Name, r.Labels["severity"], noHostAlert)
+			t.Errorf("%s, %s: is silenced by no host:…:many, and its comment does not say %q",
+				r.Name, r.Labels["severity"], noHostAlert)
 		case !counted[m[1]] || !ofHost[cmp.Or(hostAlerts[r.Name], r.Name)+" "+m[1]]:
 			t.Errorf("%s: %s does not count above half, or has no alert of the host", r.Name, m[1])
 		}
@@ -354,8 +360,8 @@ func TestCountsHalf(t *testing.T) {
 	}
 }
 
-// TestSuspects: each suspect in a cause chain has an alert of its name, explained or not, and each fault that an alert omits because it is
-// explained is a suspect.
+// TestSuspects: each suspect in a cause chain has an alert of its name, explained or not, and each fault that an alert
+// omits because it is explained is a suspect.
 func TestSuspects(t *testing.T) {
 	e := shipped(t, rules.Node)
 	alerts, suspects := map[string]bool{}, map[string]bool{}
@@ -397,7 +403,8 @@ func lines(t *testing.T, files fs.FS, name string) []string {
 	return out
 }
 
-// checkPromQL allows the functions of Prometheus 2.42, and ranges that tolerate a few missed rounds at any scrape interval.
+// checkPromQL allows the functions of Prometheus 2.42, and ranges that tolerate a few missed rounds at any scrape
+// interval.
 func checkPromQL(t *testing.T, rule string, expr parser.Expr) {
 	t.Helper()
 	functions := strings.Fields(`abs absent absent_over_time avg_over_time ceil changes clamp clamp_max clamp_min

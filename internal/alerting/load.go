@@ -28,8 +28,8 @@ func (e *Engine) loadGroups(files fs.FS, names []string) ([]*rules.Group, error)
 	return groups, nil
 }
 
-// Prepare loads a new set of rules. apply puts it into use: alerts whose rule is unchanged continue. If an error is returned nothing has
-// changed.
+// Prepare loads a new set of rules. apply puts it into use: alerts whose rule is unchanged continue. If an error is
+// returned nothing has changed.
 func (e *Engine) Prepare(files fs.FS, names []string) (apply func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -59,7 +59,9 @@ func (e *Engine) replaceGroups(groups []*rules.Group) {
 	}
 	for _, old := range before {
 		// A group without rules marks all its former series as stale when it is evaluated.
-		g := rules.NewGroup(rules.GroupOptions{Name: old.Name(), File: old.File(), Interval: e.opts.Interval, Opts: e.ruleOpts})
+		g := rules.NewGroup(rules.GroupOptions{
+			Name: old.Name(), File: old.File(), Interval: e.opts.Interval, Opts: e.ruleOpts,
+		})
 		g.CopyState(old)
 		e.gone = append(e.gone, g)
 	}
@@ -83,5 +85,6 @@ func keepHealth(g, old *rules.Group) {
 	}
 }
 
-// groupKey identifies a group across reloads. An operator's file replaces the embedded one of the same base name; base names are unique.
+// groupKey identifies a group across reloads. An operator's file replaces the embedded one of the same base name; base
+// names are unique.
 func groupKey(g *rules.Group) string { return rules.GroupKey(path.Base(g.File()), g.Name()) }

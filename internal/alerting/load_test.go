@@ -49,7 +49,8 @@ func TestReplacedFile(t *testing.T) {
 // TestGroupsGo: the series of a removed group end with it, except those that another group has taken over.
 func TestGroupsGo(t *testing.T) {
 	const moves = "  - {name: b, rules: [{record: 'r:moves', expr: vector(1)}]}\n"
-	e := engine(t, "groups:\n  - {name: a, rules: [{alert: Goes, expr: vector(1)}, {record: 'r:goes', expr: vector(1)}]}\n"+moves)
+	e := engine(t,
+		"groups:\n  - {name: a, rules: [{alert: Goes, expr: vector(1)}, {record: 'r:goes', expr: vector(1)}]}\n"+moves)
 	step(t, e, at(0))
 	reload(t, e, "r.yml", "groups:\n"+strings.Replace(moves, "name: b", "name: c", 1))
 	for i := range 2 {
@@ -73,7 +74,8 @@ func TestChangedRule(t *testing.T) {
 	}
 }
 
-// TestRulesAreEvaluatedAnew: a rule is parsed once, evaluated on the samples of each round. Evaluation does not change its expression.
+// TestRulesAreEvaluatedAnew: a rule is parsed once, evaluated on the samples of each round. Evaluation does not change
+// its expression.
 func TestRulesAreEvaluatedAnew(t *testing.T) {
 	const expr = "sum by (port, device) (max_over_time(state[1m])) + on (port, device) sum by (port, device) (state @ end())"
 	e := engine(t, "groups: [{name: g, rules: [{record: a:b:c, expr: '"+expr+"'}]}]")

@@ -118,7 +118,8 @@ func (p *parsedRules) begin() {
 	}
 }
 
-// forget also returns memory to the system: reading the rules takes some 10 MiB, which a process without rounds may not need again.
+// forget also returns memory to the system: reading the rules takes some 10 MiB, which a process without rounds may not
+// need again.
 func (p *parsedRules) forget() {
 	p.mu.Lock()
 	p.files, p.exprs = nil, nil

@@ -16,8 +16,8 @@ func (s *store) setDir(dir string) {
 	s.opts.Dir, s.tried = dir, time.Time{}
 }
 
-// leaveMemory moves a store in memory to its directory, if there is space for it again. It tries once a minute, and reports whether it has
-// opened a database.
+// leaveMemory moves a store in memory to its directory, if there is space for it again. It tries once a minute, and
+// reports whether it has opened a database.
 func (s *store) leaveMemory(ts time.Time) bool {
 	if s.place != inMemory || s.opts.Dir == "" {
 		return false
@@ -36,7 +36,8 @@ func (s *store) leaveMemory(ts time.Time) bool {
 	if err == nil {
 		s.opts.Logger.Info("alerting store is in the state directory again", "dir", s.opts.Dir)
 	} else {
-		s.opts.Logger.Warn("moving the alerting store to the state directory failed, trying again every minute", "dir", s.opts.Dir, "err", err)
+		s.opts.Logger.Warn("moving the alerting store to the state directory failed, trying again every minute",
+			"dir", s.opts.Dir, "err", err)
 	}
 	return true
 }

@@ -56,7 +56,8 @@ func (s *store) copyMoved(dir string, by time.Duration) error {
 		return err
 	}
 	to.DisableCompactions() // writeChunks writes blocks
-	// A database takes samples that are older than its newest one by half a block at most. What would be before 1970 is discarded.
+	// A database takes samples that are older than its newest one by half a block at most. What would be before 1970 is
+	// discarded.
 	length := s.blockLength().Milliseconds() / 2
 	for from := max(first, -by.Milliseconds()); from <= last && err == nil; from += length {
 		if err = copyPart(to, s.db, from, min(from+length-1, last), by); err == nil {
@@ -74,7 +75,8 @@ func copyPart(to, from *tsdb.DB, mint, maxt int64, by time.Duration) error {
 	}
 	defer q.Close()
 	app := to.Appender(context.Background())
-	set := q.Select(context.Background(), false, nil, labels.MustNewMatcher(labels.MatchNotEqual, model.MetricNameLabel, ""))
+	set := q.Select(context.Background(), false, nil,
+		labels.MustNewMatcher(labels.MatchNotEqual, model.MetricNameLabel, ""))
 	var it chunkenc.Iterator
 	for set.Next() {
 		all := set.At().Labels()

@@ -18,8 +18,8 @@ import (
 // severityNone is that of heartbeat rules.
 const severityNone = "none"
 
-// Needs returns the metrics that the alerts in rule files require, with recording rules resolved. Rules with the same name are one alert;
-// any one of them is sufficient.
+// Needs returns the metrics that the alerts in rule files require, with recording rules resolved. Rules with the same
+// name are one alert; any one of them is sufficient.
 func Needs(fsys fs.FS, files []string) (alerts []coverage.Alert, _ error) {
 	recorded := map[string]coverage.Need{}
 	err := eachRule(fsys, files, func(file string, r rulefmt.Rule) error {
@@ -53,7 +53,9 @@ func eachRule(fsys fs.FS, files []string, do func(file string, r rulefmt.Rule) e
 }
 
 // addNeed adds one rule. Records of earlier rules are known.
-func addNeed(alerts []coverage.Alert, recorded map[string]coverage.Need, r rulefmt.Rule, expr parser.Expr) []coverage.Alert {
+func addNeed(
+	alerts []coverage.Alert, recorded map[string]coverage.Need, r rulefmt.Rule, expr parser.Expr,
+) []coverage.Alert {
 	need, ok := needOf(expr, recorded)
 	switch {
 	case !ok || r.Labels["severity"] == severityNone:
@@ -72,8 +74,8 @@ func addNeed(alerts []coverage.Alert, recorded map[string]coverage.Need, r rulef
 	return alerts
 }
 
-// needOf returns what an expression requires. It is false for an expression that has no result unless it had one before (a rule that
-// reads its own record), or that reads a record of another set of rules.
+// needOf returns what an expression requires. It is false for an expression that has no result unless it had one before
+// (a rule that reads its own record), or that reads a record of another set of rules.
 func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need, bool) {
 	of := func(e parser.Expr) (coverage.Need, bool) { return needOf(e, recorded) }
 	switch e := expr.(type) {
@@ -149,11 +151,12 @@ func required(s *parser.VectorSelector) (names []string) {
 	return slices.Compact(names)
 }
 
-// stateOf is the value that a selector requires for the label state, or the values, separated by |, of which it requires one for the
-// label reason; empty if none.
+// stateOf is the value that a selector requires for the label state, or the values, separated by |, of which it
+// requires one for the label reason; empty if none.
 func stateOf(s *parser.VectorSelector) string {
 	for _, m := range s.LabelMatchers {
-		if equal := m.Type == labels.MatchEqual; m.Name == "state" && equal || m.Name == "reason" && (equal || len(m.SetMatches()) > 0) {
+		if equal := m.Type == labels.MatchEqual; m.Name == "state" && equal ||
+			m.Name == "reason" && (equal || len(m.SetMatches()) > 0) {
 			return m.Value
 		}
 	}

@@ -20,7 +20,8 @@ func TestNeeds(t *testing.T) {
       - {alert: None, expr: 'a', labels: {severity: none}}
       - {alert: And, expr: 'b'}
 `
-	alerts, err := alerting.Needs(fstest.MapFS{"r.yml": {Data: []byte(strings.TrimSuffix(manyRules, "\n") + more)}}, []string{"r.yml"})
+	alerts, err := alerting.Needs(
+		fstest.MapFS{"r.yml": {Data: []byte(strings.TrimSuffix(manyRules, "\n") + more)}}, []string{"r.yml"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,9 @@ func TestNeeds(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
-	if _, err := alerting.Needs(fstest.MapFS{"r.yml": {Data: []byte("groups: [{name: g, rules: [{alert: A, expr: 'a +'}]}]")}}, []string{"r.yml"}); err == nil {
+	if _, err := alerting.Needs(
+		fstest.MapFS{"r.yml": {Data: []byte("groups: [{name: g, rules: [{alert: A, expr: 'a +'}]}]")}}, []string{"r.yml"},
+	); err == nil {
 		t.Error("no error of a rule that is none")
 	}
 }

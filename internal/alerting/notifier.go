@@ -18,8 +18,9 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// validBeyond is added to the four minutes for which Alertmanager keeps an alert without an update: the last update may be 75 s before the
-// exporter ended, and the next one is sent in the second round after the restart. A restart within four minutes then resolves nothing.
+// validBeyond is added to the four minutes for which Alertmanager keeps an alert without an update: the last update may
+// be 75 s before the exporter ended, and the next one is sent in the second round after the restart. A restart within
+// four minutes then resolves nothing.
 const validBeyond = 2 * time.Minute
 
 // NotifierOptions are the destinations of alerts.
@@ -94,8 +95,8 @@ func CheckURL(text string) error {
 	return nil
 }
 
-// Prepare reads the configuration file again. apply puts it into use and does not wait for requests. If an error is returned nothing has
-// changed.
+// Prepare reads the configuration file again. apply puts it into use and does not wait for requests. If an error is
+// returned nothing has changed.
 func (n *Notifier) Prepare() (apply func(), err error) {
 	client, text, err := n.read()
 	if err != nil {
@@ -123,7 +124,8 @@ func (n *Notifier) notify(_ context.Context, _ string, alerts ...*rules.Alert) {
 			ends = a.ValidUntil.Add(validBeyond)
 		}
 		out = append(out, &notifier.Alert{
-			Labels: n.labeled(a.Labels), Annotations: a.Annotations, StartsAt: a.FiredAt, EndsAt: ends, GeneratorURL: n.opts.ExternalURL,
+			Labels: n.labeled(a.Labels), Annotations: a.Annotations, StartsAt: a.FiredAt, EndsAt: ends,
+			GeneratorURL: n.opts.ExternalURL,
 		})
 	}
 	n.mu.Lock()
@@ -160,20 +162,24 @@ func (n *Notifier) answered(at string, reason error) {
 	case isRejection(reason):
 		log.Warn("Alertmanager rejected alerts, dropping them", "err", withRemedy(reason, cause))
 	default:
-		log.Warn("sending alerts to Alertmanager failed, retrying every "+retryDelay.String(), "err", withRemedy(reason, cause))
+		log.Warn("sending alerts to Alertmanager failed, retrying every "+retryDelay.String(),
+			"err", withRemedy(reason, cause))
 	}
 }
 
-// skewed logs that the clock of an Alertmanager is ahead of that of this host, or behind if ahead is negative; 0: no longer.
+// skewed logs that the clock of an Alertmanager is ahead of that of this host, or behind if ahead is negative; 0: no
+// longer.
 func (n *Notifier) skewed(at string, ahead time.Duration) {
 	log := n.opts.Logger.With("alertmanager", at)
 	switch {
 	case ahead == 0:
 		log.Info("clock of this host agrees with that of Alertmanager again")
 	case ahead > 0:
-		log.Warn("clock of this host is behind that of Alertmanager, sending alerts with the times of its clock", "by", ahead.Round(time.Second))
+		log.Warn("clock of this host is behind that of Alertmanager, sending alerts with the times of its clock",
+			"by", ahead.Round(time.Second))
 	default:
-		log.Warn("clock of this host is ahead of that of Alertmanager, sending alerts with the times of its clock", "by", -ahead.Round(time.Second))
+		log.Warn("clock of this host is ahead of that of Alertmanager, sending alerts with the times of its clock",
+			"by", -ahead.Round(time.Second))
 	}
 }
 
@@ -190,7 +196,8 @@ type Deliveries struct {
 	Queued       float64 // now, including those of a request in progress
 	Sent         float64 // accepted
 	Errors       float64 // of failed requests, counted in each attempt
-	Dropped      float64 // lost: the queue was full, the Alertmanager rejected them, or it did not answer before the exporter ended
+	// lost: the queue was full, the Alertmanager rejected them, or it did not answer before the exporter ended.
+	Dropped float64
 }
 
 // Deliveries returns the counts of each Alertmanager, in the order of the options.
@@ -223,7 +230,8 @@ func ParseLabels(pairs []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, p := range pairs {
 		name, value, ok := strings.Cut(p, "=")
-		if !ok || !model.LegacyValidation.IsValidLabelName(name) || strings.HasPrefix(name, model.ReservedLabelPrefix) || value == "" {
+		if !ok || !model.LegacyValidation.IsValidLabelName(name) ||
+			strings.HasPrefix(name, model.ReservedLabelPrefix) || value == "" {
 			return nil, fmt.Errorf("%s: must be NAME=VALUE, with a label name of letters, digits and _", p)
 		}
 		if _, twice := out[name]; twice {

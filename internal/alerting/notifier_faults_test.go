@@ -16,8 +16,8 @@ import (
 	"rdma_exporter/test/port"
 )
 
-// TestAlertmanagersThatFail: whatever one of two Alertmanagers does, rounds continue, the other receives every alert, and all alerts are
-// counted.
+// TestAlertmanagersThatFail: whatever one of two Alertmanagers does, rounds continue, the other receives every alert,
+// and all alerts are counted.
 func TestAlertmanagersThatFail(t *testing.T) {
 	const rounds = 4 // in which the alert is sent
 	for name, c := range map[string]struct {
@@ -83,7 +83,8 @@ func TestAlertmanagersThatFail(t *testing.T) {
 			good := receive(t)
 			e, n := notifying(t, alerting.NotifierOptions{URLs: []string{bad.URL, good.URL}})
 			for i := range rounds + 1 {
-				step(t, e, at(time.Duration(i)*2*time.Minute), gauge("state", 1, "device", "mlx5_0")) // would not return if it waited for a request
+				// Would not return if it waited for a request.
+				step(t, e, at(time.Duration(i)*2*time.Minute), gauge("state", 1, "device", "mlx5_0"))
 				if i > 0 {
 					if a := good.last(t); a.Labels["device"] != "mlx5_0" {
 						t.Errorf("round %d: the other one got %+v", i, a)
@@ -101,7 +102,8 @@ func TestAlertmanagersThatFail(t *testing.T) {
 				t.Errorf("the other one: %+v", d[1])
 			}
 			switch got := d[0]; {
-			case got.Queued != 0, c.takes && (got.Sent == 0 || got.Dropped > 0), !c.takes && (got.Sent > 0 || got.Errors == 0 || got.Dropped == 0),
+			case got.Queued != 0, c.takes && (got.Sent == 0 || got.Dropped > 0),
+				!c.takes && (got.Sent > 0 || got.Errors == 0 || got.Dropped == 0),
 				!c.takes && !c.drops && got.Dropped != 1:
 				t.Errorf("%+v", got)
 			}
@@ -109,7 +111,8 @@ func TestAlertmanagersThatFail(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded: each alert for a hanging Alertmanager waits once, and the oldest are dropped from a limit on, only for that one.
+// TestQueueIsBounded: each alert for a hanging Alertmanager waits once, and the oldest are dropped from a limit on,
+// only for that one.
 func TestQueueIsBounded(t *testing.T) {
 	hang := make(chan struct{})
 	bad := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -138,7 +141,8 @@ func TestQueueIsBounded(t *testing.T) {
 	} {
 		more(c.more)
 		step(t, e, at(c.at), devices...)
-		for expect += c.firing; n.Deliveries()[1].Sent < float64(expect); { // the queue of the other Alertmanager is empty before the next round
+		// The queue of the other Alertmanager is empty before the next round.
+		for expect += c.firing; n.Deliveries()[1].Sent < float64(expect); {
 			time.Sleep(time.Millisecond)
 		}
 		if d := n.Deliveries()[0]; int(d.Queued) != c.queued || int(d.Dropped) != c.dropped {
@@ -148,8 +152,10 @@ func TestQueueIsBounded(t *testing.T) {
 	close(hang)
 	n.Close()
 	d := n.Deliveries()
-	// The request that hangs holds 256 older ones. On a busy machine it is given up after 15s, and they are replaced in the queue.
-	if d[0].Sent != 2000+256 && (d[0].Errors == 0 || d[0].Sent != 2000) || d[0].Dropped != 500 || d[0].Queued != 0 || d[1].Dropped != 0 {
+	// The request that hangs holds 256 older ones. On a busy machine it is given up after 15s, and they are replaced in
+	// the queue.
+	if d[0].Sent != 2000+256 && (d[0].Errors == 0 || d[0].Sent != 2000) || d[0].Dropped != 500 ||
+		d[0].Queued != 0 || d[1].Dropped != 0 {
 		t.Errorf("at the end: %+v", d)
 	}
 	if len(good.alerts) != expect {

@@ -113,11 +113,13 @@ func notifying(t *testing.T, o alerting.NotifierOptions) (*alerting.Engine, *ale
 	return e, n
 }
 
-// TestNotifies: every Alertmanager receives every alert when it fires, every minute while it fires, and when it resolves.
+// TestNotifies: every Alertmanager receives every alert when it fires, every minute while it fires, and when it
+// resolves.
 func TestNotifies(t *testing.T) {
 	a, b := receive(t), receive(t)
 	e, n := notifying(t, alerting.NotifierOptions{
-		URLs: []string{a.URL, b.URL + "/am/"}, ExternalLabels: map[string]string{"cluster": "x", "severity": "none"}, ExternalURL: "http://gpu-1:10879/",
+		URLs: []string{a.URL, b.URL + "/am/"}, ExternalLabels: map[string]string{"cluster": "x", "severity": "none"},
+		ExternalURL: "http://gpu-1:10879/",
 	})
 	defer n.Close()
 	sent := map[time.Duration]posted{}
@@ -128,7 +130,8 @@ func TestNotifies(t *testing.T) {
 		}
 		before := delivered(n).Sent
 		step(t, e, at(now), gauge("state", state, "device", "mlx5_0"))
-		if now >= 2*time.Minute && (now-2*time.Minute)%(75*time.Second) == 0 || now == 9*time.Minute+15*time.Second { // fires; ends 5m after 4m15s
+		// Fires; ends 5m after 4m15s.
+		if now >= 2*time.Minute && (now-2*time.Minute)%(75*time.Second) == 0 || now == 9*time.Minute+15*time.Second {
 			sent[now] = a.last(t)
 			if other := b.last(t); other.EndsAt != sent[now].EndsAt {
 				t.Errorf("%s: the other Alertmanager got %+v, this one %+v", now, other, sent[now])
@@ -139,16 +142,20 @@ func TestNotifies(t *testing.T) {
 		}
 	}
 	first := sent[2*time.Minute]
-	for name, want := range map[string]string{"alertname": "Down", "instance": instance, "job": "rdma_exporter", "device": "mlx5_0", "severity": "critical", "cluster": "x"} {
+	for name, want := range map[string]string{
+		"alertname": "Down", "instance": instance, "job": "rdma_exporter", "device": "mlx5_0",
+		"severity": "critical", "cluster": "x",
+	} {
 		if first.Labels[name] != want || len(first.Labels) != 6 {
 			t.Errorf("label %s: %v", name, first.Labels)
 		}
 	}
-	if first.Annotations["summary"] == "" || first.GeneratorURL != "http://gpu-1:10879/" || !first.StartsAt.Equal(at(2*time.Minute)) {
+	if first.Annotations["summary"] == "" || first.GeneratorURL != "http://gpu-1:10879/" ||
+		!first.StartsAt.Equal(at(2*time.Minute)) {
 		t.Errorf("first: %+v", first)
 	}
-	// The alert is sent at 4m30s at the latest. An exporter that ends right before 5m45s and restarts within four minutes sends again at
-	// 10m at the latest.
+	// The alert is sent at 4m30s at the latest. An exporter that ends right before 5m45s and restarts within four minutes
+	// sends again at 10m at the latest.
 	if ends := sent[270*time.Second].EndsAt; ends.Before(at(10 * time.Minute)) {
 		t.Errorf("valid until %s", ends)
 	}
@@ -215,7 +222,8 @@ func TestHTTPFile(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	write(t, file, "http_config:\n  basic_auth: {username: x, password: x}\n")
-	if _, err := n.Prepare(); err == nil || !strings.HasSuffix(err.Error(), "use the contents of http_config, without the key") {
+	if _, err := n.Prepare(); err == nil ||
+		!strings.HasSuffix(err.Error(), "use the contents of http_config, without the key") {
 		t.Errorf("the key pasted: %v", err)
 	}
 	if err := os.Remove(file); err != nil {
@@ -251,8 +259,8 @@ func TestCloseLosesNothing(t *testing.T) {
 	}
 }
 
-// TestReloadDoesNotWait: while an Alertmanager hangs, rules are evaluated, a reload returns, and the next request uses the new
-// configuration.
+// TestReloadDoesNotWait: while an Alertmanager hangs, rules are evaluated, a reload returns, and the next request uses
+// the new configuration.
 func TestReloadDoesNotWait(t *testing.T) {
 	t.Parallel()
 	came := make(chan string, 10)
@@ -305,7 +313,9 @@ func TestAlertmanagersOfOneHost(t *testing.T) {
 	}))
 	defer s.Close()
 	var log lockedLog
-	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{s.URL + "/good", s.URL + "/bad"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	e, n := notifying(t, alerting.NotifierOptions{
+		URLs: []string{s.URL + "/good", s.URL + "/bad"}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
 	for hour := range 5 {
 		fire(t, e, hour)
 		for delivered(n).Sent < float64(hour+1) {
@@ -318,8 +328,8 @@ func TestAlertmanagersOfOneHost(t *testing.T) {
 	}
 }
 
-// TestCloseIsBounded: an Alertmanager that accepts the connection and never answers delays the end by seconds only, and queued alerts are
-// dropped.
+// TestCloseIsBounded: an Alertmanager that accepts the connection and never answers delays the end by seconds only, and
+// queued alerts are dropped.
 func TestCloseIsBounded(t *testing.T) {
 	hang := make(chan struct{})
 	came := make(chan struct{}, 10)
@@ -347,7 +357,9 @@ func TestCloseIsBounded(t *testing.T) {
 }
 
 func FuzzParseLabels(f *testing.F) {
-	for _, pair := range []string{"cluster=a", "a=b=c", "=", "__name__=x", "0=1", "http://am:9093/x", "https://u:p@am/", "http://[::1]:1/?q"} {
+	for _, pair := range []string{
+		"cluster=a", "a=b=c", "=", "__name__=x", "0=1", "http://am:9093/x", "https://u:p@am/", "http://[::1]:1/?q",
+	} {
 		f.Add(pair)
 	}
 	f.Fuzz(func(t *testing.T, pair string) {

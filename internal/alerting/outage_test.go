@@ -142,8 +142,8 @@ func devices(before bool) (out []*dto.MetricFamily) {
 	return out
 }
 
-// TestOutage: one of two Alertmanagers is down while alerts start, last and end. It gets the last state of each alert once, within 15s of
-// a failed request, and the other one is not affected.
+// TestOutage: one of two Alertmanagers is down while alerts start, last and end. It gets the last state of each alert
+// once, within 15s of a failed request, and the other one is not affected.
 func TestOutage(t *testing.T) {
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,8 @@ func TestOutage(t *testing.T) {
 			}
 			rule := "groups: [{name: g, rules: [{alert: Down, expr: 'state != 4'}]}]"
 			e, err := alerting.New(alerting.Options{
-				Scratch: t.TempDir(), Instance: instance, Notifier: n, Rules: fstest.MapFS{"r.yml": {Data: []byte(rule)}}, Files: []string{"r.yml"},
+				Scratch: t.TempDir(), Instance: instance, Notifier: n, Rules: fstest.MapFS{"r.yml": {Data: []byte(rule)}},
+				Files: []string{"r.yml"},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -179,10 +180,12 @@ func TestOutage(t *testing.T) {
 			}
 
 			down()
-			for i, now := range []time.Duration{15, 90, 165, 240, 600} { // seconds; sent again, and alerts of earlier rounds expire
+			// Seconds; sent again, and alerts of earlier rounds expire.
+			for i, now := range []time.Duration{15, 90, 165, 240, 600} {
 				round(now*time.Second, false)
 				await(t, 5*time.Second, func() bool { return empty(1) })
-				if states := good.take(); i > 0 && len(states) != lastingAlerts+endingAlerts+newAlerts || slices.Max(values(states)) != 1 {
+				if states := good.take(); i > 0 && len(states) != lastingAlerts+endingAlerts+newAlerts ||
+					slices.Max(values(states)) != 1 {
 					t.Errorf("%ds: the other one got %d states, at most %d times", now, len(states), slices.Max(values(states)))
 				}
 			}
@@ -208,11 +211,14 @@ func TestOutage(t *testing.T) {
 				t.Errorf("%d states, want %d", len(states), len(want))
 			}
 			n.Close()
-			t.Logf("%d of %d alerts delivered %s after the failed request, each once", len(states), len(want), took.Round(100*time.Millisecond))
+			t.Logf("%d of %d alerts delivered %s after the failed request, each once",
+				len(states), len(want), took.Round(100*time.Millisecond))
 			if d := delivered(n); d.Dropped != 0 {
 				t.Errorf("%+v", d)
 			}
-			if l := text.String(); strings.Count(l, "\n") != 2 || !strings.Contains(l, "sending alerts to Alertmanager failed, retrying every 10s") || !strings.Contains(l, "works again") {
+			if l := text.String(); strings.Count(l, "\n") != 2 ||
+				!strings.Contains(l, "sending alerts to Alertmanager failed, retrying every 10s") ||
+				!strings.Contains(l, "works again") {
 				t.Errorf("log:\n%s", l)
 			}
 		})

@@ -18,9 +18,10 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Past evaluates the rules over history. Each rule is evaluated for all times at once by a range query, at a tenth of the cost of single
-// evaluations, after the rules whose results it reads. Rules that read their own results are evaluated time by time. A rule that reads a
-// later one, as some read ALERTS, therefore sees the result of the same time and not of the previous round.
+// Past evaluates the rules over history. Each rule is evaluated for all times at once by a range query, at a tenth of
+// the cost of single evaluations, after the rules whose results it reads. Rules that read their own results are
+// evaluated time by time. A rule that reads a later one, as some read ALERTS, therefore sees the result of the same
+// time and not of the previous round.
 type Past struct {
 	e     *Engine
 	order [][]*pastRule // those of one element read each other
@@ -90,13 +91,15 @@ func (r *pastRule) reads(other *pastRule) (yes bool) {
 			return nil
 		}
 		own := labels.NewBuilder(other.alert.Labels()).Set(model.AlertNameLabel, other.alert.Name()).Labels()
-		yes = !slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool { return own.Has(m.Name) && !m.Matches(own.Get(m.Name)) })
+		yes = !slices.ContainsFunc(s.LabelMatchers,
+			func(m *labels.Matcher) bool { return own.Has(m.Name) && !m.Matches(own.Get(m.Name)) })
 		return nil
 	})
 	return yes
 }
 
-// ordered sorts rules after those that they read, and groups those that read each other (Tarjan's strongly connected components).
+// ordered sorts rules after those that they read, and groups those that read each other (Tarjan's strongly connected
+// components).
 func ordered(all []*pastRule) (out [][]*pastRule) {
 	reads := make([][]int, len(all))
 	for i, r := range all {
@@ -151,8 +154,8 @@ func ordered(all []*pastRule) (out [][]*pastRule) {
 	return out
 }
 
-// Eval evaluates all rules at times steps beginning with from; AppendPast has stored the samples. Errors are returned by the name of the
-// rule; the other rules are evaluated nevertheless.
+// Eval evaluates all rules at times steps beginning with from; AppendPast has stored the samples. Errors are returned
+// by the name of the rule; the other rules are evaluated nevertheless.
 func (p *Past) Eval(ctx context.Context, from time.Time, times int, firing Firing) (map[string]error, error) {
 	failed := map[string]error{}
 	for _, component := range p.order {
@@ -257,10 +260,13 @@ func (s *PastSeries) append(app storage.Appender, at int64, v float64) error {
 }
 
 // advance updates the states of alerts, as Prometheus does in each evaluation.
-func (p *Past) advance(app storage.Appender, r *pastRule, result promql.Matrix, from time.Time, times int, firing Firing) error {
+func (p *Past) advance(
+	app storage.Appender, r *pastRule, result promql.Matrix, from time.Time, times int, firing Firing,
+) error {
 	holds := map[string][]bool{} // by time
 	for _, s := range result {
-		all := r.labelsOf(labels.NewBuilder(s.Metric).Del(model.MetricNameLabel).Labels(), model.AlertNameLabel, r.alert.Name())
+		all := r.labelsOf(labels.NewBuilder(s.Metric).Del(model.MetricNameLabel).Labels(),
+			model.AlertNameLabel, r.alert.Name())
 		key := all.String()
 		if r.active[key] == nil {
 			r.active[key] = &activePast{labels: all, since: -1}
@@ -314,7 +320,9 @@ func (a *activePast) round(app storage.Appender, rule *rules.AlertingRule, at in
 	}
 	if a.pending == nil {
 		series := func(state string) *PastSeries {
-			return &PastSeries{labels: labels.NewBuilder(a.labels).Set(model.MetricNameLabel, alertsMetric).Set("alertstate", state).Labels()}
+			return &PastSeries{
+				labels: labels.NewBuilder(a.labels).Set(model.MetricNameLabel, alertsMetric).Set("alertstate", state).Labels(),
+			}
 		}
 		a.pending, a.fire = series(string(StatePending)), series(string(StateFiring))
 	}

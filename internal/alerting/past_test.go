@@ -44,7 +44,8 @@ func TestPast(t *testing.T) {
 	const times, step = 240, time.Minute
 	open := func() *alerting.Engine {
 		return opened(t, alerting.Options{
-			Dir: t.TempDir(), Instance: instance, Rules: fstest.MapFS{"r.yml": {Data: []byte(pastRules)}}, Files: []string{"r.yml"}, Interval: step, Retention: 12 * time.Hour, Fleet: true,
+			Dir: t.TempDir(), Instance: instance, Rules: fstest.MapFS{"r.yml": {Data: []byte(pastRules)}},
+			Files: []string{"r.yml"}, Interval: step, Retention: 12 * time.Hour, Fleet: true,
 		})
 	}
 	rounds, past := open(), open()

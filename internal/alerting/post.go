@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// requestTimeout is longer than that of Prometheus (10s): an answer after 10s is one, and sending again would deliver twice.
+	// requestTimeout is longer than that of Prometheus (10s): an answer after 10s is one, and sending again would deliver
+	// twice.
 	requestTimeout = 15 * time.Second
 	// answerSize limits what is read of an answer.
 	answerSize = 64 << 10
@@ -27,7 +28,8 @@ const (
 	answerShown = 200
 )
 
-// post sends alerts to the API v2 of an Alertmanager. It returns the time of the response by the clock of the Alertmanager, zero if unknown.
+// post sends alerts to the API v2 of an Alertmanager. It returns the time of the response by the clock of the
+// Alertmanager, zero if unknown.
 func post(ctx context.Context, client *http.Client, base string, alerts []*notifier.Alert) (date time.Time, err error) {
 	body, err := json.Marshal(alerts)
 	if err != nil {
@@ -35,7 +37,8 @@ func post(ctx context.Context, client *http.Client, base string, alerts []*notif
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(base, "/")+"/api/v2/alerts", bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(base, "/")+"/api/v2/alerts",
+		bytes.NewReader(body))
 	if err != nil {
 		return date, err
 	}
@@ -79,7 +82,8 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s: %.*s", e.status, answerShown, e.text)
 }
 
-// isRejection reports whether an Alertmanager answered that the alerts themselves are invalid: it would reject them again.
+// isRejection reports whether an Alertmanager answered that the alerts themselves are invalid: it would reject them
+// again.
 func isRejection(err error) bool {
 	var answer *statusError
 	if !errors.As(err, &answer) {
@@ -97,7 +101,8 @@ const (
 	urlFlag  = "--alerting.alertmanager-url"
 	fileFlag = "--alerting.alertmanager-config-file"
 
-	caRemedy     = "set ca_file of tls_config in " + fileFlag + " to the certificate of the CA that signed the Alertmanager's"
+	caRemedy = "set ca_file of tls_config in " + fileFlag +
+		" to the certificate of the CA that signed the Alertmanager's"
 	nameRemedy   = "set a host name of the certificate in " + urlFlag + ", or server_name of tls_config in " + fileFlag
 	dateRemedy   = "renew the certificate of the Alertmanager, or correct the clock of this host"
 	httpsRemedy  = "set https:// in " + urlFlag
@@ -126,7 +131,8 @@ func remedy(err error) string {
 		return httpRemedy
 	case errors.As(err, &answer):
 		return answer.remedy()
-	case err != nil && strings.Contains(err.Error(), "remote error: tls: certificate required"): // crypto/tls exports no type of it
+	case err != nil && strings.Contains(err.Error(), "remote error: tls: certificate required"):
+		// crypto/tls exports no type of it.
 		return clientRemedy
 	}
 	return ""

@@ -10,7 +10,8 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// TestQueriesWhileTheStoreIsReplaced: concurrent queries are answered or return ErrNoStore, whatever happens to the store.
+// TestQueriesWhileTheStoreIsReplaced: concurrent queries are answered or return ErrNoStore, whatever happens to the
+// store.
 func TestQueriesWhileTheStoreIsReplaced(t *testing.T) {
 	e, _ := lasting(t, filepath.Join(t.TempDir(), "store"))
 	defer closeEngine(t, e)
@@ -25,7 +26,8 @@ func TestQueriesWhileTheStoreIsReplaced(t *testing.T) {
 					return
 				default:
 				}
-				if _, err := e.Query(t.Context(), "sum_over_time(state[2h])", at(0)); err != nil && !errors.Is(err, alerting.ErrNoStore) {
+				if _, err := e.Query(t.Context(), "sum_over_time(state[2h])", at(0)); err != nil &&
+					!errors.Is(err, alerting.ErrNoStore) {
 					t.Error(err)
 				}
 				e.Alerts()

@@ -13,8 +13,9 @@ const (
 	batchSize = 256
 )
 
-// queue holds alerts in the order of their arrival, each one once: a newer state replaces the one that waits. Prometheus' own queue drops
-// the alerts of a failed request, and sends each state of a long outage in turn, of which Alertmanager takes the expired ones for resolved.
+// queue holds alerts in the order of their arrival, each one once: a newer state replaces the one that waits.
+// Prometheus' own queue drops the alerts of a failed request, and sends each state of a long outage in turn, of which
+// Alertmanager takes the expired ones for resolved.
 type queue struct {
 	order  []uint64 // hashes of labels
 	alerts map[uint64]*notifier.Alert

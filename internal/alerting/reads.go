@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 )
 
-// Reads returns the metrics with a prefix that the rules in files read, in expressions or in the queries of their texts. The texts are
-// templates, so names are found as words.
+// Reads returns the metrics with a prefix that the rules in files read, in expressions or in the queries of their
+// texts. The texts are templates, so names are found as words.
 func Reads(fsys fs.FS, files []string, prefix string) (map[string]bool, error) {
 	out := map[string]bool{}
 	err := eachRule(fsys, files, func(_ string, r rulefmt.Rule) error {

@@ -21,7 +21,8 @@ groups:
         annotations: {summary: "{{ with query (printf \"max(rdma_f{%s})\" .) }}{{ end }}"}
 `)}}
 	got, err := alerting.Reads(fsys, []string{"a.yml"}, "rdma_")
-	if want := []string{"rdma_a", "rdma_b", "rdma_e", "rdma_f"}; err != nil || !slices.Equal(slices.Sorted(maps.Keys(got)), want) {
+	if want := []string{"rdma_a", "rdma_b", "rdma_e", "rdma_f"}; err != nil ||
+		!slices.Equal(slices.Sorted(maps.Keys(got)), want) {
 		t.Errorf("%v, want %v; %v", got, want, err)
 	}
 }

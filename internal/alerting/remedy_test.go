@@ -42,7 +42,10 @@ func certificate(t *testing.T, name string, until time.Time) certified {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return certified{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+	return certified{
+		tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key},
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+	}
 }
 
 // TestRemedy: an error that a configuration causes names the flag to change, once, whatever the number of attempts.
@@ -101,7 +104,8 @@ func TestRemedy(t *testing.T) {
 				host = c.host
 			}
 			var text lockedLog
-			o.URLs, o.Logger = []string{c.scheme + "://" + net.JoinHostPort(host, number)}, slog.New(slog.NewTextHandler(&text, nil))
+			o.URLs, o.Logger = []string{c.scheme + "://" + net.JoinHostPort(host, number)},
+				slog.New(slog.NewTextHandler(&text, nil))
 			e, n := notifying(t, o)
 			fire(t, e, 0)
 			await(t, 10*time.Second, func() bool { return delivered(n).Errors > 0 })

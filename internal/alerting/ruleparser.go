@@ -26,8 +26,9 @@ func (p *ruleParser) keep(groups []*rules.Group) {
 	}
 }
 
-// ruleExpr is the expression of a rule with its text. In each round the library asks for the text of each rule two to three times, which is
-// a fifth of the CPU time of the evaluation if the text is composed each time. The library must not inspect it: see noDependencies.
+// ruleExpr is the expression of a rule with its text. In each round the library asks for the text of each rule two to
+// three times, which is a fifth of the CPU time of the evaluation if the text is composed each time. The library must
+// not inspect it: see noDependencies.
 type ruleExpr struct {
 	parser.Expr
 	text string
@@ -38,7 +39,8 @@ func (e *ruleExpr) String() string { return e.text }
 // exprOf is the expression of a rule as it was parsed.
 func exprOf(r rules.Rule) parser.Expr { return r.Query().(*ruleExpr).Expr }
 
-// noDependencies leaves out the analysis of the rules of a group, which the library needs if it evaluates them concurrently.
+// noDependencies leaves out the analysis of the rules of a group, which the library needs if it evaluates them
+// concurrently.
 type noDependencies struct{}
 
 func (noDependencies) AnalyseRules([]rules.Rule) {}

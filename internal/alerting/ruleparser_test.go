@@ -30,8 +30,8 @@ func nodes(expr parser.Expr) (all []any) {
 	return all
 }
 
-// TestCopyOfExpressions: of every expression in the rules there is a copy, which is equal and has nothing of the original that the engine
-// changes.
+// TestCopyOfExpressions: of every expression in the rules there is a copy, which is equal and has nothing of the
+// original that the engine changes.
 func TestCopyOfExpressions(t *testing.T) {
 	for _, set := range []func() (fs.FS, []string, error){rules.Node, rules.Central, rules.Compat} {
 		files, names, err := set()
@@ -71,8 +71,8 @@ func TestCopyOfExpressions(t *testing.T) {
 func TestCopyOfUnknownExpressions(t *testing.T) {
 	p := parser.NewParser(parser.Options{ExperimentalDurationExpr: true})
 	for _, text := range []string{
-		"rate(a[1m+1m])", "a offset (1m+1m)", "max_over_time(a[1h:1m+1m])", "max_over_time(a[1h+1m:])", "max_over_time(a[1h:] offset (1m+1m))",
-		"1 + (-sum(rate(a[1m+1m])))", "topk(scalar(a offset (1m+1m)), b)",
+		"rate(a[1m+1m])", "a offset (1m+1m)", "max_over_time(a[1h:1m+1m])", "max_over_time(a[1h+1m:])",
+		"max_over_time(a[1h:] offset (1m+1m))", "1 + (-sum(rate(a[1m+1m])))", "topk(scalar(a offset (1m+1m)), b)",
 	} {
 		expr, err := p.ParseExpr(text)
 		if err != nil {

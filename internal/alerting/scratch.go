@@ -53,8 +53,8 @@ func (s *scratch) remove() error {
 	return errors.Join(os.RemoveAll(s.dir), s.lock.Release())
 }
 
-// removeKilled removes the directories of killed processes, since they may occupy memory. What fails is tried again at the next start. An
-// unpacked replay has no lock and is never removed.
+// removeKilled removes the directories of killed processes, since they may occupy memory. What fails is tried again at
+// the next start. An unpacked replay has no lock and is never removed.
 func removeKilled(parent string) {
 	entries, _ := os.ReadDir(parent) // makeScratch returns the error
 	for _, e := range entries {
@@ -70,8 +70,8 @@ func removeKilled(parent string) {
 	}
 }
 
-// private reports whether no other user can have created files in a directory. All users can write to its parent and may have created a
-// directory with our prefix that contains links.
+// private reports whether no other user can have created files in a directory. All users can write to its parent and
+// may have created a directory with our prefix that contains links.
 func private(st fs.FileInfo) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	return ok && st.IsDir() && int64(sys.Uid) == int64(os.Geteuid()) && st.Mode().Perm()&0o022 == 0

@@ -30,8 +30,8 @@ func Matchers(s string) (out []Matcher, err error) {
 	return out, nil
 }
 
-// Select adds matchers to every selector of an expression whose metric is wanted, and leaves the rest of the text unchanged. A matcher for
-// job replaces that of the selector, which has the default job name of the exporter.
+// Select adds matchers to every selector of an expression whose metric is wanted, and leaves the rest of the text
+// unchanged. A matcher for job replaces that of the selector, which has the default job name of the exporter.
 func Select(expr, matchers string, wanted func(metric string) bool) (string, error) {
 	add, err := Matchers(matchers)
 	if err != nil {
@@ -48,14 +48,16 @@ func Select(expr, matchers string, wanted func(metric string) bool) (string, err
 		}
 		return nil
 	})
-	slices.SortFunc(at, func(a, b *parser.VectorSelector) int { return int(b.PosRange.Start) - int(a.PosRange.Start) }) // last first, so that earlier positions stay valid
+	// Last first, so that earlier positions stay valid.
+	slices.SortFunc(at, func(a, b *parser.VectorSelector) int { return int(b.PosRange.Start) - int(a.PosRange.Start) })
 	for _, s := range at {
 		if s.Name == "" {
 			return "", fmt.Errorf("%s: a selector with the metric name among its matchers is not supported", s)
 		}
 		all := slices.Clone(add)
 		for _, m := range s.LabelMatchers {
-			if m.Name != model.MetricNameLabel && (m.Name != "job" || !slices.ContainsFunc(add, func(a Matcher) bool { return a.Name == "job" })) {
+			if m.Name != model.MetricNameLabel &&
+				(m.Name != "job" || !slices.ContainsFunc(add, func(a Matcher) bool { return a.Name == "job" })) {
 				all = append(all, Matcher{m.Name, m.Type.String(), m.Value})
 			}
 		}

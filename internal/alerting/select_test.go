@@ -24,7 +24,9 @@ func TestSelect(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", expr, got, err, want)
 		}
 	}
-	for expr, matchers := range map[string]string{"rdma_a": "job", "rdma_a{": "", "rdma_b": `__name__="rdma_c"`, `{__name__="rdma_a"}`: `job="x"`} {
+	for expr, matchers := range map[string]string{
+		"rdma_a": "job", "rdma_a{": "", "rdma_b": `__name__="rdma_c"`, `{__name__="rdma_a"}`: `job="x"`,
+	} {
 		if got, err := alerting.Select(expr, matchers, wanted); err == nil {
 			t.Errorf("%s with %s: %s", expr, matchers, got)
 		}

@@ -36,11 +36,16 @@ type sender struct {
 	giveUp  context.CancelFunc
 }
 
-// newSender starts a sender. report is called with the result of each request, and skewed with each change of the clock difference.
-func newSender(url string, client *http.Client, report func(url string, reason error), skewed func(url string, ahead time.Duration)) *sender {
+// newSender starts a sender. report is called with the result of each request, and skewed with each change of the clock
+// difference.
+func newSender(
+	url string, client *http.Client, report func(url string, reason error), skewed func(url string, ahead time.Duration),
+) *sender {
 	s := &sender{
-		url: url, report: report, clock: peerClock{report: func(ahead time.Duration) { skewed(url, ahead) }}, client: client, counts: Deliveries{Alertmanager: url},
-		work: make(chan struct{}, 1), renewed: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
+		url: url, report: report, clock: peerClock{report: func(ahead time.Duration) { skewed(url, ahead) }},
+		client: client, counts: Deliveries{Alertmanager: url},
+		work: make(chan struct{}, 1), renewed: make(chan struct{}, 1), closing: make(chan struct{}),
+		ended: make(chan struct{}),
 	}
 	s.ctx, s.giveUp = context.WithCancel(context.Background())
 	go s.run()

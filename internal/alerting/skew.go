@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 )
 
-// maxSkew is the tolerated difference to the clock of an Alertmanager. An alert that ends before its present is resolved for it: a host whose
-// clock is six minutes behind would notify nothing.
+// maxSkew is the tolerated difference to the clock of an Alertmanager. An alert that ends before its present is
+// resolved for it: a host whose clock is six minutes behind would notify nothing.
 const maxSkew = time.Minute
 
 // peerClock is the clock of an Alertmanager, by the header Date of its responses.
@@ -33,8 +33,8 @@ func (c *peerClock) ahead() time.Duration {
 	return ahead
 }
 
-// note takes the date of a response, and reports whether its alerts were sent with the wrong times and have to be sent again: once, since an
-// address may have several Alertmanagers.
+// note takes the date of a response, and reports whether its alerts were sent with the wrong times and have to be sent
+// again: once, since an address may have several Alertmanagers.
 func (c *peerClock) note(date time.Time, used time.Duration) (again bool) {
 	if date.IsZero() {
 		return false

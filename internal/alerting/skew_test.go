@@ -13,8 +13,8 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// TestAlertmanagerClock: alerts have the times of the clock of the Alertmanager. The first ones are sent again if it differs, once even if the
-// clocks of several Alertmanagers behind one address differ.
+// TestAlertmanagerClock: alerts have the times of the clock of the Alertmanager. The first ones are sent again if it
+// differs, once even if the clocks of several Alertmanagers behind one address differ.
 func TestAlertmanagerClock(t *testing.T) {
 	const hour = time.Hour
 	for name, c := range map[string]struct {
@@ -49,7 +49,8 @@ func TestAlertmanagerClock(t *testing.T) {
 			}))
 			defer am.Close()
 			var log lockedLog
-			e, n := notifying(t, alerting.NotifierOptions{URLs: []string{am.URL}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			e, n := notifying(t,
+				alerting.NotifierOptions{URLs: []string{am.URL}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			empty := func() bool { return n.Deliveries()[0].Queued == 0 }
 			fire(t, e, 0)
 			await(t, 20*time.Second, empty)

@@ -33,7 +33,8 @@ func TestRules(t *testing.T) {
 	want := func(when string, lines ...string) {
 		t.Helper()
 		for i, r := range e.Rules() {
-			got := fmt.Sprintf("%s %s %v %s", r.Name, r.Range, r.Metrics, map[bool]alerting.Reason{true: "evaluated", false: r.Reason}[r.Evaluated])
+			got := fmt.Sprintf("%s %s %v %s",
+				r.Name, r.Range, r.Metrics, map[bool]alerting.Reason{true: "evaluated", false: r.Reason}[r.Evaluated])
 			if got != lines[i] {
 				t.Errorf("%s: got  %s\n%s  want %s", when, got, when, lines[i])
 			}

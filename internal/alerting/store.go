@@ -35,8 +35,8 @@ const (
 	stripes = 512
 	// tidyInterval is how often full chunks are written to disk.
 	tidyInterval = time.Minute
-	// libraryInterval is longer than any run: otherwise the library writes chunks on its own goroutine, where a full disk terminates the
-	// process.
+	// libraryInterval is longer than any run: otherwise the library writes chunks on its own goroutine, where a full disk
+	// terminates the process.
 	libraryInterval = 10 * 365 * 24 * time.Hour
 
 	// returnInterval is how often a store in memory is tried to be moved back to its directory.
@@ -58,14 +58,15 @@ var (
 type place int
 
 const (
-	asFound  place = iota // Options.Dir, with existing data
-	anew                  // Options.Dir, existing data set aside
-	inMemory              // a temporary directory in Options.Scratch, with a copy of the data in Options.Dir if it can be read
+	asFound place = iota // Options.Dir, with existing data
+	anew                 // Options.Dir, existing data set aside
+	// A temporary directory in Options.Scratch, with a copy of the data in Options.Dir if it can be read.
+	inMemory
 )
 
-// store is the database of samples. A failing database is set aside once; after that, and if nothing can be written to its directory,
-// samples are kept in Options.Scratch until they can be moved back. If that is empty, the caller gets the failure. Only the engine writes
-// and replaces it; reads are concurrent.
+// store is the database of samples. A failing database is set aside once; after that, and if nothing can be written to
+// its directory, samples are kept in Options.Scratch until they can be moved back. If that is empty, the caller gets
+// the failure. Only the engine writes and replaces it; reads are concurrent.
 type store struct {
 	opts   Options
 	logger *slog.Logger
@@ -82,7 +83,8 @@ type store struct {
 	inBlocks map[labels.Label]bool // whether one of blocks has a series with a label, as far as known
 }
 
-// begin opens the database for the first time. With Options.Scratch a failure is not final: a later round may find space.
+// begin opens the database for the first time. With Options.Scratch a failure is not final: a later round may find
+// space.
 func (s *store) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +165,8 @@ func (s *store) explain(reason error) {
 		return
 	}
 	if s.place == inMemory && s.opts.Dir != "" {
-		s.opts.Logger.Warn("alerting store is in memory, trying the state directory again every minute", "dir", s.dir, "reason", reason)
+		s.opts.Logger.Warn("alerting store is in memory, trying the state directory again every minute",
+			"dir", s.dir, "reason", reason)
 	}
 	if s.db.Head().NumSeries() == 0 && len(s.db.Blocks()) == 0 {
 		s.opts.Logger.Warn("alerting store starts empty: rules that look back are evaluated once enough history has been collected", "dir", s.dir, "reason", reason)
@@ -244,8 +247,9 @@ func (s *store) blockLength() time.Duration {
 	return blockLength
 }
 
-// hasSpace returns an error if a directory does not have so much space. A store needs spaceNeeded to be opened: while the library reads the
-// log of a killed process, it writes the full chunks in it on its own goroutine, where a full disk terminates the process.
+// hasSpace returns an error if a directory does not have so much space. A store needs spaceNeeded to be opened: while
+// the library reads the log of a killed process, it writes the full chunks in it on its own goroutine, where a full
+// disk terminates the process.
 func hasSpace(dir string, bytes int64) (err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
@@ -255,7 +259,8 @@ func hasSpace(dir string, bytes int64) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := os.Remove(f.Name()); err != nil { // the space belongs to the open file and is freed however this process ends
+	// The space belongs to the open file and is freed however this process ends.
+	if err := os.Remove(f.Name()); err != nil {
 		return err
 	}
 	if err := fileutil.Preallocate(f, bytes, true); err != nil {

@@ -24,7 +24,8 @@ func lasting(t *testing.T, dir string, known ...alerting.Active) (*alerting.Engi
 	var log bytes.Buffer
 	e, err := alerting.New(alerting.Options{
 		Dir: dir, Scratch: t.TempDir(), Known: known, Instance: instance, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-		Rules: fstest.MapFS{"r.yml": {Data: []byte(downRule + "      - {alert: Never, expr: 'count_over_time(state[2h]) < 0'}\n")}}, Files: []string{"r.yml"},
+		Rules: fstest.MapFS{"r.yml": {Data: []byte(downRule +
+			"      - {alert: Never, expr: 'count_over_time(state[2h]) < 0'}\n")}}, Files: []string{"r.yml"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +40,8 @@ func closeEngine(t *testing.T, e *alerting.Engine) {
 	}
 }
 
-// longRun leaves a store with blocks, head chunks and a log of samples, in which an alert has been pending for 90 s. It ends at 2 h.
+// longRun leaves a store with blocks, head chunks and a log of samples, in which an alert has been pending for 90 s. It
+// ends at 2 h.
 func longRun(t *testing.T, dir string) (active []alerting.Active, end time.Duration) {
 	t.Helper()
 	e, _ := lasting(t, dir)
@@ -197,7 +199,9 @@ func TestClockSetBack(t *testing.T) {
 	}
 	for now := 15 * time.Second; now <= 75*time.Second; now += 15 * time.Second {
 		step(t, e, at(year+now), down)
-		if want := map[bool]alerting.State{true: alerting.StateFiring, false: alerting.StatePending}[now >= time.Minute]; state(e) != want {
+		if want := map[bool]alerting.State{
+			true: alerting.StateFiring, false: alerting.StatePending,
+		}[now >= time.Minute]; state(e) != want {
 			t.Errorf("%s after the clock went back: %s", now, state(e))
 		}
 	}
@@ -257,8 +261,8 @@ func TestClockSetForward(t *testing.T) {
 	}
 }
 
-// TestScratchOfTheKilled: directories of dead processes are removed, since they occupy memory. Others stay, and nothing in them is opened
-// or created: in a world-writable directory the lock may be a link to anywhere.
+// TestScratchOfTheKilled: directories of dead processes are removed, since they occupy memory. Others stay, and nothing
+// in them is opened or created: in a world-writable directory the lock may be a link to anywhere.
 func TestScratchOfTheKilled(t *testing.T) {
 	scratch, elsewhere := t.TempDir(), t.TempDir()
 	trap := filepath.Join(elsewhere, "made")
@@ -288,7 +292,8 @@ func TestScratchOfTheKilled(t *testing.T) {
 		{"alerting-link", func(dir string) error { return os.Symlink(elsewhere, dir) }, true},
 		{"alerting-other", folder(0o700, func(dir string) error {
 			err := os.Chown(dir, 65534, 65534)
-			if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EINVAL) { // ownership cannot be changed here; a foreign directory is simulated by a permissive mode
+			// Ownership cannot be changed here; a foreign directory is simulated by a permissive mode.
+			if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EINVAL) {
 				return os.Chmod(dir, 0o777)
 			}
 			return errors.Join(err, trapped(dir))
@@ -306,7 +311,9 @@ func TestScratchOfTheKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	// They are removed although the store itself is on disk.
-	e, err := alerting.New(alerting.Options{Dir: filepath.Join(t.TempDir(), "store"), Scratch: scratch, Instance: instance, Rules: fstest.MapFS{}})
+	e, err := alerting.New(alerting.Options{
+		Dir: filepath.Join(t.TempDir(), "store"), Scratch: scratch, Instance: instance, Rules: fstest.MapFS{},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ type promtoolTests struct {
 	} `yaml:"tests"`
 }
 
-// TestAlertsAreTested: promtool tests cover each alert at each of its severities, with its annotations at one of them, and a time at which
-// it does not fire. Files with rules of several groups specify their order.
+// TestAlertsAreTested: promtool tests cover each alert at each of its severities, with its annotations at one of them,
+// and a time at which it does not fire. Files with rules of several groups specify their order.
 func TestAlertsAreTested(t *testing.T) {
 	paths, err := filepath.Glob("../../rules/tests/*.test.yml")
 	if err != nil || len(paths) == 0 {
@@ -76,7 +76,8 @@ func TestAlertsAreTested(t *testing.T) {
 					there[label(s.Labels, "alertname")] = true
 				}
 				for name := range seen {
-					silent[name] = silent[name] || !there[name] && (label(e.Expr, "alertname") == "" || label(e.Expr, "alertname") == name)
+					silent[name] = silent[name] ||
+						!there[name] && (label(e.Expr, "alertname") == "" || label(e.Expr, "alertname") == name)
 				}
 			}
 		}

@@ -100,7 +100,8 @@ func (s *store) since(to time.Time) time.Time {
 	defer q.Close()
 	set := q.Select(context.Background(), false, nil,
 		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, upMetric), // each round has one
-		labels.MustNewMatcher(labels.MatchEqual, "job", s.opts.Job), labels.MustNewMatcher(labels.MatchEqual, "instance", s.opts.Instance))
+		labels.MustNewMatcher(labels.MatchEqual, "job", s.opts.Job),
+		labels.MustNewMatcher(labels.MatchEqual, "instance", s.opts.Instance))
 	first, before := to, time.Time{}
 	for set.Next() {
 		it := set.At().Iterator(nil)

@@ -1,4 +1,5 @@
-// Package backtest evaluates the rules on the history of a fleet in a Prometheus, and reports the alerts that would have fired.
+// Package backtest evaluates the rules on the history of a fleet in a Prometheus, and reports the alerts that would
+// have fired.
 package backtest
 
 import (
@@ -61,14 +62,18 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		return nil, err
 	}
 	if len(hosts) == 0 {
-		return nil, fmt.Errorf("%w between %s and %s", ErrNoSeries, o.From.UTC().Format(time.DateTime), o.To.UTC().Format(time.DateTime))
+		return nil, fmt.Errorf("%w between %s and %s",
+			ErrNoSeries, o.From.UTC().Format(time.DateTime), o.To.UTC().Format(time.DateTime))
 	}
 	e, err := open(o)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	b := &backtest{Options: o, engine: e, rules: e.Rules(), known: map[string]*past{}, seen: map[string]bool{}, firing: map[string]*episode{}, failed: map[string]string{}}
+	b := &backtest{
+		Options: o, engine: e, rules: e.Rules(), known: map[string]*past{}, seen: map[string]bool{},
+		firing: map[string]*episode{}, failed: map[string]string{},
+	}
 	b.past, b.requests = e.Past(o.Step), requests(b.rules, hosts)
 	length := max(chunkLength*chunkHosts/time.Duration(max(chunkHosts, len(hosts))), 5*o.Step)
 	for at := o.From; !at.After(o.To); {
@@ -88,7 +93,8 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 func open(o Options) (*alerting.Engine, error) {
 	engine := func(dir string, retention time.Duration) (*alerting.Engine, error) {
 		return alerting.New(alerting.Options{
-			Dir: filepath.Join(o.Dir, dir), Instance: "backtest", Rules: o.Rules, Files: o.Files, Interval: o.Step, Retention: retention, Fleet: true,
+			Dir: filepath.Join(o.Dir, dir), Instance: "backtest", Rules: o.Rules, Files: o.Files, Interval: o.Step,
+			Retention: retention, Fleet: true,
 		})
 	}
 	e, err := engine("rules", time.Hour)

@@ -113,7 +113,9 @@ func play(t *testing.T, e *alerting.Engine, each func(time.Time)) {
 
 func engine(t *testing.T, fsys fs.FS, files []string) *alerting.Engine {
 	t.Helper()
-	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: "x", Rules: fsys, Files: files, Interval: step, Retention: 12 * time.Hour, Fleet: true})
+	e, err := alerting.New(alerting.Options{
+		Dir: t.TempDir(), Instance: "x", Rules: fsys, Files: files, Interval: step, Retention: 12 * time.Hour, Fleet: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +180,8 @@ func server(t *testing.T, retention string) *httptest.Server {
 			return v
 		}
 		moment := func(name string) time.Time { return time.UnixMilli(int64(number(name) * 1e3)) }
-		found, err := e.Range(r.Context(), r.FormValue("query"), moment("start"), moment("end"), time.Duration(number("step")*float64(time.Second)))
+		found, err := e.Range(r.Context(), r.FormValue("query"), moment("start"), moment("end"),
+			time.Duration(number("step")*float64(time.Second)))
 		if err != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":%q}`, err)
@@ -213,7 +216,10 @@ type sometimes struct{ asked int }
 func (s *sometimes) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(r.URL.Path, "/query_range") {
 		if s.asked++; s.asked%3 != 0 {
-			return &http.Response{StatusCode: http.StatusServiceUnavailable, Status: "503 Service Unavailable", Body: io.NopCloser(strings.NewReader("away"))}, nil
+			return &http.Response{
+				StatusCode: http.StatusServiceUnavailable, Status: "503 Service Unavailable",
+				Body: io.NopCloser(strings.NewReader("away")),
+			}, nil
 		}
 	}
 	return http.DefaultTransport.RoundTrip(r)
@@ -265,7 +271,8 @@ func TestRun(t *testing.T) {
 	if i < 0 {
 		t.Fatalf("%+v", r.Alerts)
 	}
-	if x := r.Alerts[i]; x.Fired != 1 || x.Hosts != 1 || x.Drain != "evict" || x.Firing != 0 || x.Example.Labels["instance"] != "a:10879" || !x.Example.From.Equal(start().Add(47*step)) {
+	if x := r.Alerts[i]; x.Fired != 1 || x.Hosts != 1 || x.Drain != "evict" || x.Firing != 0 ||
+		x.Example.Labels["instance"] != "a:10879" || !x.Example.From.Equal(start().Add(47*step)) {
 		t.Errorf("%+v", x)
 	}
 	delete(want, "RDMAWatchdog none")
@@ -286,7 +293,10 @@ func TestRun(t *testing.T) {
 	if err := r.Table(&table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"evaluated every 1m: 2 hosts\n", "critical  RDMAPortDown", "a mlx5_0/1, ", "Not evaluated (no data in this Prometheus): "} {
+	for _, want := range []string{
+		"evaluated every 1m: 2 hosts\n", "critical  RDMAPortDown", "a mlx5_0/1, ",
+		"Not evaluated (no data in this Prometheus): ",
+	} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, table.String())
 		}
@@ -296,7 +306,8 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back backtest.Report
-	if err := json.Unmarshal(text.Bytes(), &back); err != nil || len(back.Alerts) != 1 || back.Alerts[0].Fired != 1 || len(back.NoData) != 0 {
+	if err := json.Unmarshal(text.Bytes(), &back); err != nil || len(back.Alerts) != 1 || back.Alerts[0].Fired != 1 ||
+		len(back.NoData) != 0 {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 }
@@ -315,12 +326,14 @@ func TestCannot(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	s.Close()
-	if _, err := backtest.Run(t.Context(), options(t, s.URL)); err == nil || !strings.Contains(err.Error(), "connection refused") {
+	if _, err := backtest.Run(t.Context(), options(t, s.URL)); err == nil ||
+		!strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("%v", err)
 	}
 	for body, want := range map[string]string{
-		"<html>": "not from the API of a Prometheus", `{"status":"error","errorType":"execution","error":"too many samples"}`: "execution: too many samples",
-		`{"status":"success","data":[]}`: "not from the API of a Prometheus",
+		"<html>": "not from the API of a Prometheus",
+		`{"status":"error","errorType":"execution","error":"too many samples"}`: "execution: too many samples",
+		`{"status":"success","data":[]}`:                                        "not from the API of a Prometheus",
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
 		if _, err := backtest.Run(t.Context(), options(t, s.URL)); err == nil || !strings.Contains(err.Error(), want) {

@@ -56,7 +56,8 @@ const timeout = 150 * time.Second
 func (p *Prometheus) ask(ctx context.Context, path string, form url.Values, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(p.URL, "/")+path, strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(p.URL, "/")+path,
+		strings.NewReader(form.Encode()))
 	if err != nil {
 		return err
 	}
@@ -141,13 +142,17 @@ func selector(metrics []string, of []origin) string {
 	for _, o := range of {
 		instances = append(instances, regexp.QuoteMeta(o.Instance))
 	}
-	return fmt.Sprintf("{__name__=~%q,cluster=%q,job=%q,instance=~%q}", strings.Join(metrics, "|"), of[0].Cluster, of[0].Job, strings.Join(instances, "|"))
+	return fmt.Sprintf("{__name__=~%q,cluster=%q,job=%q,instance=~%q}",
+		strings.Join(metrics, "|"), of[0].Cluster, of[0].Job, strings.Join(instances, "|"))
 }
 
 // chunk returns the series of a selector at steps times, starting at from.
-func (p *Prometheus) chunk(ctx context.Context, query string, from time.Time, step time.Duration, steps int) ([]series, error) {
+func (p *Prometheus) chunk(
+	ctx context.Context, query string, from time.Time, step time.Duration, steps int,
+) ([]series, error) {
 	form := url.Values{
-		"query": {query}, "start": {unix(from)}, "end": {unix(from.Add(step * time.Duration(steps-1)))}, "step": {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
+		"query": {query}, "start": {unix(from)}, "end": {unix(from.Add(step * time.Duration(steps-1)))},
+		"step": {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
 	}
 	var data struct {
 		Result []struct {

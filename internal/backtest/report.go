@@ -49,7 +49,10 @@ type Example struct {
 }
 
 func (b *backtest) report(hosts int) *Report {
-	r := &Report{From: b.From, To: b.last, Step: b.Step.Seconds(), Hosts: hosts, Alerts: []Row{}, Quiet: []string{}, NoData: []string{}, Failed: b.failed}
+	r := &Report{
+		From: b.From, To: b.last, Step: b.Step.Seconds(), Hosts: hosts, Alerts: []Row{}, Quiet: []string{},
+		NoData: []string{}, Failed: b.failed,
+	}
 	all := b.all
 	slices.SortFunc(all, func(a, b *episode) int {
 		return cmp.Or(a.from.Compare(b.from), strings.Compare(key(a.labels), key(b.labels)))
@@ -63,7 +66,8 @@ func (b *backtest) report(hosts int) *Report {
 		if severity == "none" { // a watchdog, which always fires
 			continue
 		}
-		i := slices.IndexFunc(r.Alerts, func(x Row) bool { return x.Alert == rule.Name && x.Severity == severity && x.Drain == drain })
+		i := slices.IndexFunc(r.Alerts,
+			func(x Row) bool { return x.Alert == rule.Name && x.Severity == severity && x.Drain == drain })
 		if i < 0 {
 			i = len(r.Alerts)
 			r.Alerts = append(r.Alerts, Row{Alert: rule.Name, Severity: severity, Drain: drain})
@@ -84,14 +88,16 @@ func (b *backtest) report(hosts int) *Report {
 		}
 	}
 	slices.SortStableFunc(r.Alerts, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(b.Fired, a.Fired), strings.Compare(a.Alert, b.Alert))
+		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(b.Fired, a.Fired),
+			strings.Compare(a.Alert, b.Alert))
 	})
 	for _, rule := range b.rules {
 		if fired[rule.Name] || slices.Contains(r.Quiet, rule.Name) || slices.Contains(r.NoData, rule.Name) {
 			continue
 		}
 		data := slices.ContainsFunc(b.rules, func(other alerting.Rule) bool {
-			return other.Name == rule.Name && slices.ContainsFunc(other.Metrics, func(m string) bool { return b.seen[m] && !shared[m] })
+			return other.Name == rule.Name &&
+				slices.ContainsFunc(other.Metrics, func(m string) bool { return b.seen[m] && !shared[m] })
 		})
 		if data {
 			r.Quiet = append(r.Quiet, rule.Name)
@@ -104,8 +110,8 @@ func (b *backtest) report(hosts int) *Report {
 
 // shared are metrics that nearly every rule reads. They do not count as data of a rule.
 var shared = map[string]bool{
-	"rdma_port_ignored": true, "rdma_device_ignored": true, "rdma_gpu_ignored": true, "rdma_port_info": true, "rdma_device_info": true,
-	"rdma_port_state_id": true, "rdma_host_uptime_seconds": true, "ALERTS": true,
+	"rdma_port_ignored": true, "rdma_device_ignored": true, "rdma_gpu_ignored": true, "rdma_port_info": true,
+	"rdma_device_info": true, "rdma_port_state_id": true, "rdma_host_uptime_seconds": true, "ALERTS": true,
 }
 
 func rank(severity string) int {
@@ -130,7 +136,8 @@ func (r *Report) JSON(w io.Writer) error {
 // Table writes the report as text.
 func (r *Report) Table(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s to %s UTC, evaluated every %s: %s\n\n", r.From.UTC().Format("2006-01-02 15:04"), r.To.UTC().Format("2006-01-02 15:04"), short(seconds(r.Step)), words.Count(r.Hosts, "host"))
+	fmt.Fprintf(&b, "%s to %s UTC, evaluated every %s: %s\n\n", r.From.UTC().Format("2006-01-02 15:04"),
+		r.To.UTC().Format("2006-01-02 15:04"), short(seconds(r.Step)), words.Count(r.Hosts, "host"))
 	if len(r.Alerts) > 0 {
 		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "SEVERITY\tALERT\tDRAIN\tFIRED\tHOSTS\tLONGEST\tEXAMPLE")
@@ -139,8 +146,8 @@ func (r *Report) Table(w io.Writer) error {
 			if x.Hosts == 0 {
 				hosts = "-"
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s, %s\n", x.Severity, x.Alert, x.Drain, x.Fired, hosts, short(seconds(x.Longest)),
-				where(x.Example.Labels), x.Example.From.UTC().Format("2006-01-02 15:04"))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s, %s\n", x.Severity, x.Alert, x.Drain, x.Fired, hosts,
+				short(seconds(x.Longest)), where(x.Example.Labels), x.Example.From.UTC().Format("2006-01-02 15:04"))
 		}
 		t.Flush() //nolint:errcheck // writes to memory
 		b.WriteByte('\n')

@@ -15,14 +15,15 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// Anonymise replaces identifying data. Host names are replaced in content; the device-specific half of MAC addresses, GUIDs and GIDs, and
-// the networks of GIDs that contain IP addresses, of routes and of IPv4 neighbours, in content and paths. Relations are preserved: one
-// address has one pseudonym wherever and in whichever form it appears (a MAC, the GUID derived from it, the GID with its EUI-64), and
-// adjacent addresses stay adjacent. The vendor's half of an address is kept. Processes are numbered. Pseudonyms are numbered in the order of
-// the addresses, so the same machine always has the same ones.
-// UUIDs and serial numbers of GPUs are replaced likewise. Of a process's environment, only settings without a host, user or file are kept;
-// of vital product data, the product; of LLDP frames, the ports of the switch and a pseudonym of the switch. A configuration file has to be
-// reduced by site.OfHost first; cabled are the system names in it.
+// Anonymise replaces identifying data. Host names are replaced in content; the device-specific half of MAC addresses,
+// GUIDs and GIDs, and the networks of GIDs that contain IP addresses, of routes and of IPv4 neighbours, in content and
+// paths. Relations are preserved: one address has one pseudonym wherever and in whichever form it appears (a MAC, the
+// GUID derived from it, the GID with its EUI-64), and adjacent addresses stay adjacent. The vendor's half of an address
+// is kept. Processes are numbered. Pseudonyms are numbered in the order of the addresses, so the same machine always
+// has the same ones.
+// UUIDs and serial numbers of GPUs are replaced likewise. Of a process's environment, only settings without a host,
+// user or file are kept; of vital product data, the product; of LLDP frames, the ports of the switch and a pseudonym of
+// the switch. A configuration file has to be reduced by site.OfHost first; cabled are the system names in it.
 func Anonymise(a *Archive, cabled ...string) {
 	p := &pseudonyms{low: map[string]string{}, nets: map[string]string{}, systems: Systems(a, cabled...)}
 	if !utf8.ValidString(a.Meta.Hostname) { // that of a parsed header always is
@@ -79,14 +80,16 @@ var (
 const HostPseudonym = "host-1"
 
 type pseudonyms struct {
-	host                 *regexp.Regexp    // host name with or without its domain; nil if none
-	low                  map[string]string // 20 bits of an address (5 hex digits) → 5 hex digits; the last of its 6 digits is kept
+	host *regexp.Regexp // host name with or without its domain; nil if none
+	// 20 bits of an address (5 hex digits) → 5 hex digits; the last of its 6 digits is kept.
+	low                  map[string]string
 	serials              map[string]string // of transceivers and GPUs
 	uuids                map[string]string // of GPUs and NVLink domains
 	kfdIDs               map[string]string // unique IDs of AMD GPUs, and IDs of their hives
 	systems              map[string]string // of switches, by name
 	namespaces, podNames map[string]string
-	nets                 map[string]string // first 28 bits of an IPv4 address, or 64 of a global IPv6 address, in hex digits → pseudonym
+	// First 28 bits of an IPv4 address, or 64 of a global IPv6 address, in hex digits → pseudonym.
+	nets map[string]string
 }
 
 // set is names that get pseudonyms.
@@ -162,7 +165,8 @@ func (p *pseudonyms) collect(a *Archive) {
 			low.add(id.tail())
 		}
 	}
-	p.serials, p.uuids, p.kfdIDs = serials.numbered("SERIAL%04d"), uuids.numbered("%08x-0000-4000-8000-000000000000"), kfd.numbered("%d")
+	p.serials, p.uuids, p.kfdIDs = serials.numbered("SERIAL%04d"),
+		uuids.numbered("%08x-0000-4000-8000-000000000000"), kfd.numbered("%d")
 	p.namespaces, p.podNames = namespaces.numbered("namespace-%d"), pods.numbered("pod-%d")
 	number(p.low, low, 0x10001)
 	number(p.nets, nets, 0x0a0a000)

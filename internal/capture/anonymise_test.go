@@ -134,7 +134,8 @@ func TestHostNamesThatAreWordsOfPathsAndTexts(t *testing.T) {
 			if s := got["0s rdma/mlx5_0/1/port"]; s != "physical_state: 5\n" {
 				t.Errorf("%q", s)
 			}
-			if s := got["0s sys/net/x"]; !strings.HasPrefix(s, "host-1 is its name, ") || strings.HasSuffix(s, "net too\n") == (name == "net.example.com") {
+			if s := got["0s sys/net/x"]; !strings.HasPrefix(s, "host-1 is its name, ") ||
+				strings.HasSuffix(s, "net too\n") == (name == "net.example.com") {
 				t.Errorf("%q", s)
 			}
 			if a.Meta.Hostname != "host-1" {
@@ -227,7 +228,8 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 			}
 			if isLLDP(file) {
 				for i, n := range neighbours([]byte(now)) {
-					if was := neighbours([]byte(content))[i]; !strings.HasPrefix(n.SystemName, "switch-") || n.PortID != was.PortID || n.Port() != was.Port() {
+					if was := neighbours([]byte(content))[i]; !strings.HasPrefix(n.SystemName, "switch-") || n.PortID != was.PortID ||
+						n.Port() != was.Port() {
 						t.Errorf("%s: %+v became %+v", name, was, n)
 					}
 				}
@@ -254,7 +256,8 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 				content, now = kfdPattern().ReplaceAllString(content, "$1"), kfdPattern().ReplaceAllString(now, "$1")
 			}
 			content = siteLine.ReplaceAllString(content, "") // of this site
-			if !address.MatchString(content) && !isBareID(name) && host != "" && !strings.Contains(content, host) && now != content {
+			if !address.MatchString(content) && !isBareID(name) && host != "" &&
+				!strings.Contains(content, host) && now != content {
 				t.Errorf("%s: %q became %q", name, content, now)
 			}
 		}
@@ -294,7 +297,10 @@ func checkAnonymousGPU(t *testing.T, name, before, after string) {
 
 // TestAnonymiseConfig: only addresses change in the configuration file, even if the host name equals one of its keys.
 func TestAnonymiseConfig(t *testing.T) {
-	a := &Archive{Meta: Meta{Hostname: "roce"}, Rounds: []Round{{Entries: []Entry{{Path: "sys/node_desc", Data: []byte("roce HCA-1\n")}, {Path: "zzz"}}}}}
+	a := &Archive{
+		Meta:   Meta{Hostname: "roce"},
+		Rounds: []Round{{Entries: []Entry{{Path: "sys/node_desc", Data: []byte("roce HCA-1\n")}, {Path: "zzz"}}}},
+	}
 	if a.Config() != nil {
 		t.Error("there is a configuration file")
 	}
@@ -376,7 +382,8 @@ func TestHostNameOfBytes(t *testing.T) {
 	}
 }
 
-// TestAnonymiseIPv4: addresses of routes and neighbours get the pseudonyms of GIDs with the same address; masks and the default route stay.
+// TestAnonymiseIPv4: addresses of routes and neighbours get the pseudonyms of GIDs with the same address; masks and the
+// default route stay.
 func TestAnonymiseIPv4(t *testing.T) {
 	a := parse(t, `-- capture.json --
 {"version":2,"rounds":["0s"]}
@@ -397,8 +404,9 @@ IP address       HW type     Flags       HW address            Mask     Device
 `)
 	Anonymise(a)
 	want := []string{
-		"eth0	00000000	01000A0A	0003	0	0	100	00000000", "eth0	00000A0A	00000000	0001	0	0	100	00FFFFFF", "eth1	00000A0A	00000000",
-		"10.10.0.7      0x1         0x2         b8:3f:d2:10:00:17", "10.10.0.7      0x1         0x2         b8:3f:d2:10:00:19", "10.10.0.25      0x1",
+		"eth0	00000000	01000A0A	0003	0	0	100	00000000", "eth0	00000A0A	00000000	0001	0	0	100	00FFFFFF",
+		"eth1	00000A0A	00000000", "10.10.0.7      0x1         0x2         b8:3f:d2:10:00:17",
+		"10.10.0.7      0x1         0x2         b8:3f:d2:10:00:19", "10.10.0.25      0x1",
 		"0000:0000:0000:0000:0000:ffff:0a0a:0007", "-- sys/devices/version --\n172.16.10.7",
 	}
 	got := format(t, a)

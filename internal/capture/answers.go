@@ -50,8 +50,8 @@ func isSubnet(name string) bool {
 	return strings.HasPrefix(name, "subnet/") && strings.HasSuffix(name, "/link")
 }
 
-// answers is the requests to a machine. They are passed on and recorded, or answered from a recording: an answer is one entry, which encode
-// writes by the tags of its type.
+// answers is the requests to a machine. They are passed on and recorded, or answered from a recording: an answer is one
+// entry, which encode writes by the tags of its type.
 type answers struct {
 	recorder *Recorder // of the machine
 	player   *Player   // if there is no machine
@@ -78,7 +78,8 @@ func replay[T any](p *Player, name string) (answer T, err error) {
 
 // Port is RDMA netlink PORT_GET.
 func (a answers) Port(ctx context.Context, device string, port int) (host.RDMAPort, error) {
-	return query(a, rdmaPath(device, port, "port"), func(h *host.Host) (host.RDMAPort, error) { return h.RDMA.Port(ctx, device, port) })
+	return query(a, rdmaPath(device, port, "port"),
+		func(h *host.Host) (host.RDMAPort, error) { return h.RDMA.Port(ctx, device, port) })
 }
 
 // System is RDMA netlink SYS_GET.
@@ -95,7 +96,8 @@ func (a answers) Stats(ctx context.Context, device string, port int, buf []host.
 
 // Holders is RDMA netlink RES_CTX_GET, RES_MR_GET and RES_QP_GET.
 func (a answers) Holders(ctx context.Context, device string, qps bool) ([]host.RDMAHolder, error) {
-	return query(a, holdersPath(device), func(h *host.Host) ([]host.RDMAHolder, error) { return h.RDMA.Holders(ctx, device, qps) })
+	return query(a, holdersPath(device),
+		func(h *host.Host) ([]host.RDMAHolder, error) { return h.RDMA.Holders(ctx, device, qps) })
 }
 
 // LinkState is ethtool LINKSTATE_GET.
@@ -115,7 +117,8 @@ func (a answers) LinkModes(ctx context.Context, netdev string) (host.LinkModes, 
 
 // Pause is ethtool PAUSE_GET.
 func (a answers) Pause(ctx context.Context, netdev string) (host.Pause, error) {
-	return query(a, ethtoolPath(netdev, "pause"), func(h *host.Host) (host.Pause, error) { return h.Ethtool.Pause(ctx, netdev) })
+	return query(a, ethtoolPath(netdev, "pause"),
+		func(h *host.Host) (host.Pause, error) { return h.Ethtool.Pause(ctx, netdev) })
 }
 
 // FEC is ethtool FEC_GET.
@@ -125,7 +128,8 @@ func (a answers) FEC(ctx context.Context, netdev string) (host.FEC, error) {
 
 // NetdevStats is ethtool GSTATS.
 func (a answers) NetdevStats(ctx context.Context, netdev string) ([]host.Stat, error) {
-	return query(a, ethtoolPath(netdev, "stats"), func(h *host.Host) ([]host.Stat, error) { return h.Ethtool.NetdevStats(ctx, netdev) })
+	return query(a, ethtoolPath(netdev, "stats"),
+		func(h *host.Host) ([]host.Stat, error) { return h.Ethtool.NetdevStats(ctx, netdev) })
 }
 
 // StandardStats is ethtool STATS_GET.
@@ -154,7 +158,8 @@ func (a answers) IEEE(ctx context.Context, netdev string) (host.DCBConfig, error
 	return c, err
 }
 
-// Ends is both ends of a link. In a replay it counts the datagrams: one for the local port, three for the far end, one more for a switch.
+// Ends is both ends of a link. In a replay it counts the datagrams: one for the local port, three for the far end, one
+// more for a switch.
 func (a answers) Ends(ctx context.Context, device string, port int) (host.IBLink, error) {
 	l, err := query(a, subnetPath(device, port, "link"), func(h *host.Host) (host.IBLink, error) {
 		return h.Subnet.Ends(ctx, device, port)
@@ -247,8 +252,8 @@ func withoutLines(events []host.KernelEvent) []host.KernelEvent {
 	return events
 }
 
-// Traced is what eBPF programs have observed; times are recorded as ages at the first reading. Nothing observed is recorded by the absence
-// of an entry.
+// Traced is what eBPF programs have observed; times are recorded as ages at the first reading. Nothing observed is
+// recorded by the absence of an entry.
 func (a answers) Traced(ctx context.Context) (snapshot.Trace, error) {
 	t, err := query(a, tracePath, func(h *host.Host) (snapshot.Trace, error) {
 		t, err := h.Tracer.Traced(ctx)

@@ -61,7 +61,8 @@ func TestAnswersOfLinkModes(t *testing.T) {
 			}
 		})
 	}
-	if got, err := decodeLinkModes("x", []byte("speed: 4294967295\nlanes: 0\n")); err != nil || !reflect.DeepEqual(got, host.LinkModes{}) {
+	if got, err := decodeLinkModes("x", []byte("speed: 4294967295\nlanes: 0\n")); err != nil ||
+		!reflect.DeepEqual(got, host.LinkModes{}) {
 		t.Errorf("the kernel's marks of what it does not know: %+v, %v", got, err)
 	}
 }
@@ -113,7 +114,9 @@ func TestAnswersOfPauseAndFEC(t *testing.T) {
 }
 
 func TestAnswersOfStats(t *testing.T) {
-	stats := []host.Stat{{Name: "rx_write_requests", Value: 0}, {Name: "RNR sent", Value: 5}, {Name: "a: b", Value: 1<<64 - 1}}
+	stats := []host.Stat{
+		{Name: "rx_write_requests", Value: 0}, {Name: "RNR sent", Value: 5}, {Name: "a: b", Value: 1<<64 - 1},
+	}
 	text := "rx_write_requests: 0\nRNR sent: 5\na: b: 18446744073709551615\n"
 	if got := string(encodeStats(stats)); got != text {
 		t.Errorf("%q", got)
@@ -136,10 +139,14 @@ func TestAnswersOfHealth(t *testing.T) {
 	if got, err := decodeHealth("x", []byte(text)); err != nil || !reflect.DeepEqual(got, reporters) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := decodeHealth("x", []byte("pci/0000:18:00.0/fw: later=7 state=1\n")); err != nil || len(got) != 1 || *got[0].State != 1 {
+	if got, err := decodeHealth("x", []byte("pci/0000:18:00.0/fw: later=7 state=1\n")); err != nil || len(got) != 1 ||
+		*got[0].State != 1 {
 		t.Errorf("a value that this program does not know: %+v, %v", got, err)
 	}
-	for _, text := range []string{"fw: state=0\n", "pci/0000:18:00.0/: state=0\n", "pci/0000:18:00.0/1/: state=0\n", "pci/a/fw: state=bad\n", "pci/a/fw: errors\n", "pci/a/fw\n"} {
+	for _, text := range []string{
+		"fw: state=0\n", "pci/0000:18:00.0/: state=0\n", "pci/0000:18:00.0/1/: state=0\n", "pci/a/fw: state=bad\n",
+		"pci/a/fw: errors\n", "pci/a/fw\n",
+	} {
 		if _, err := decodeHealth("devlink/health", []byte(text)); host.ReasonOf(err) != host.Malformed {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -147,7 +154,9 @@ func TestAnswersOfHealth(t *testing.T) {
 }
 
 func TestGarbledAnswersAreMalformed(t *testing.T) {
-	for _, text := range []string{"state\n", "state: up\n", "state: -1\n", "state: 4\n\n", "state: 99999999999999999999\n"} {
+	for _, text := range []string{
+		"state\n", "state: up\n", "state: -1\n", "state: 4\n\n", "state: 99999999999999999999\n",
+	} {
 		if _, err := decodePort("rdma/a/1/port", []byte(text)); host.ReasonOf(err) != host.Malformed {
 			t.Errorf("port %q: %v", text, err)
 		}
@@ -172,7 +181,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("state: 3\npriority: 14\nactivity: 4711\nguid: b83f:d203:00a1:c0de\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if c, err := decode[host.IBCounters]("x", data); err == nil {
-			if again, err := decode[host.IBCounters]("x", encode(c)); err != nil || again.Wide != c.Wide || !slices.Equal(again.Stats, c.Stats) {
+			if again, err := decode[host.IBCounters]("x", encode(c)); err != nil || again.Wide != c.Wide ||
+				!slices.Equal(again.Stats, c.Stats) {
 				t.Errorf("%+v became %+v, %v", c, again, err)
 			}
 		}

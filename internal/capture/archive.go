@@ -1,5 +1,5 @@
-// Package capture is the capture format: everything that the collectors read on a machine, as one text file that can be read and diffed.
-// The package records captures, replays them in place of a machine, and replaces names and addresses.
+// Package capture is the capture format: everything that the collectors read on a machine, as one text file that can be
+// read and diffed. The package records captures, replays them in place of a machine, and replaces names and addresses.
 package capture
 
 import (
@@ -186,7 +186,8 @@ func (a *Archive) parseMeta(data []byte) error {
 		return fmt.Errorf("version %d is not supported, only 1 to %d", a.Meta.Version, Version)
 	}
 	if a.IsVariant() && (a.Meta.Version < Version || !baseName().MatchString(a.Meta.Base)) {
-		return fmt.Errorf("base %q: a variant requires version %d and a base name of lower case letters, digits, '-' and '.'", a.Meta.Base, Version)
+		return fmt.Errorf("base %q: a variant requires version %d and a base name of lower case letters, digits, '-' and '.'",
+			a.Meta.Base, Version)
 	}
 	if len(a.Meta.Rounds) == 0 {
 		return errors.New("rounds: at least one is required")
@@ -288,10 +289,11 @@ func (e *Entry) setMode(mode string, data []byte) (err error) {
 	return err
 }
 
-// checkTree rejects entries below a link or a file of the same or an earlier round. Entries are sorted, so a removed path precedes its
-// replacement. An unreadable path may be a directory.
+// checkTree rejects entries below a link or a file of the same or an earlier round. Entries are sorted, so a removed
+// path precedes its replacement. An unreadable path may be a directory.
 func checkTree(rounds []Round) error {
-	set, gone := map[string]int{}, map[string]int{} // round in which a path last became a non-directory, and in which it was last removed
+	// Round in which a path last became a non-directory, and in which it was last removed.
+	set, gone := map[string]int{}, map[string]int{}
 	now := 0
 	for _, r := range rounds {
 		for _, e := range r.Entries {

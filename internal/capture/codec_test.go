@@ -171,7 +171,8 @@ func TestErrorsOfEntries(t *testing.T) {
 	}
 }
 
-// TestEntriesOfMachines: what is read from the recorded machines is written again byte for byte, but for a few entries edited by hand.
+// TestEntriesOfMachines: what is read from the recorded machines is written again byte for byte, but for a few entries
+// edited by hand.
 func TestEntriesOfMachines(t *testing.T) {
 	again := map[*regexp.Regexp]func(path string, b []byte) ([]byte, error){
 		regexp.MustCompile(`^rdma/.*/port$`):                rewrite[host.RDMAPort],

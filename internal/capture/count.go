@@ -15,8 +15,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// counters are the monotonic values of a machine. After the last round a replay continues them at the rate of their last step, and a
-// variant continues those of its base.
+// counters are the monotonic values of a machine. After the last round a replay continues them at the rate of their
+// last step, and a variant continues those of its base.
 type counters struct {
 	last  map[string]values // by path
 	steps map[string]values // increase in the newest round, by path
@@ -65,7 +65,8 @@ func (c counters) after(intervals uint64, name string, data []byte) []byte {
 	return mapCounters(name, data, func(value string, n uint64) uint64 { return n + steps[value]*intervals })
 }
 
-// intervals is how often the step between the last two rounds fits into the time since the last one. A single round has no step.
+// intervals is how often the step between the last two rounds fits into the time since the last one. A single round has
+// no step.
 func intervals(rounds []Round, at time.Duration) uint64 {
 	n := len(rounds)
 	if n < 2 || at < rounds[n-1].At {
@@ -74,7 +75,8 @@ func intervals(rounds []Round, at time.Duration) uint64 {
 	return uint64((at - rounds[n-1].At) / (rounds[n-1].At - rounds[n-2].At))
 }
 
-// mapCounters returns the content of an entry with each counter replaced by f of its name and value. It does not modify data.
+// mapCounters returns the content of an entry with each counter replaced by f of its name and value. It does not modify
+// data.
 func mapCounters(p string, data []byte, f func(name string, n uint64) uint64) []byte {
 	switch {
 	case p == "proc/uptime":
@@ -140,8 +142,8 @@ var (
 	countedAnswer = lazy.Regexp(`^(?:rdma|ethtool)/.*/(stats|pause|fec)$|^subnet/.*/(agent|fec|manager)/`)
 )
 
-// isReading reports whether a value among counters is not one: the lifetime of the kernel's counter cache, the percentage of PCIe stalls of
-// mlx5.
+// isReading reports whether a value among counters is not one: the lifetime of the kernel's counter cache, the
+// percentage of PCIe stalls of mlx5.
 func isReading(name string) bool {
 	switch name {
 	case "lifespan", "outbound_pci_stalled_rd", "outbound_pci_stalled_wr":

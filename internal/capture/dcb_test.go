@@ -37,12 +37,24 @@ app_pcp_7: 7
 
 func TestAnswersOfDCB(t *testing.T) {
 	whole := host.DCBConfig{
-		DCBX:   num(13),
-		PFC:    &host.DCBPFC{Capability: 8, Enabled: 0x28, MBC: 1, Delay: 7, Requests: host.PerPriority{3: 12, 5: 1<<64 - 1}, Indications: host.PerPriority{3: 3}},
-		ETS:    &host.DCBETS{Willing: 1, Capability: 8, Bandwidth: host.PerPriority{40, 60}, Algorithm: host.PerPriority{2, 2, 0, 255}, TrafficClass: host.PerPriority{0: 1, 3: 1, 7: 2}},
+		DCBX: num(13),
+		PFC: &host.DCBPFC{
+			Capability: 8, Enabled: 0x28, MBC: 1, Delay: 7, Requests: host.PerPriority{3: 12, 5: 1<<64 - 1},
+			Indications: host.PerPriority{3: 3},
+		},
+		ETS: &host.DCBETS{
+			Willing: 1, Capability: 8, Bandwidth: host.PerPriority{40, 60}, Algorithm: host.PerPriority{2, 2, 0, 255},
+			TrafficClass: host.PerPriority{0: 1, 3: 1, 7: 2},
+		},
 		Buffer: &host.DCBBuffer{Buffer: host.PerPriority{3: 1, 5: 1}, Sizes: host.PerPriority{20016, 156096}, Total: 1027728},
 		Trust:  []uint8{5, 255, 9},
-		Apps:   []host.DCBApp{{Selector: 1, Priority: 3, Protocol: 35093}, {Selector: 5, Priority: 3, Protocol: 24}, {Selector: 5, Priority: 3, Protocol: 26}, {Selector: 9, Protocol: 1}, {Selector: 255, Priority: 7, Protocol: 7}},
+		Apps: []host.DCBApp{
+			{Selector: 1, Priority: 3, Protocol: 35093},
+			{Selector: 5, Priority: 3, Protocol: 24},
+			{Selector: 5, Priority: 3, Protocol: 26},
+			{Selector: 9, Protocol: 1},
+			{Selector: 255, Priority: 7, Protocol: 7},
+		},
 	}
 	for _, c := range []struct {
 		name   string
@@ -69,10 +81,12 @@ func TestAnswersOfDCB(t *testing.T) {
 
 func TestGarbledAnswersOfDCB(t *testing.T) {
 	for _, text := range []string{
-		"dcbx\n", "dcbx: x\n", "pfc_enabled: on\n", "pfc_requests: 1 2 3\n", "pfc_requests: 1 2 3 4 5 6 7 8 9\n", "ets_bandwidth: 1 2 3 4 5 6 7 x\n",
+		"dcbx\n", "dcbx: x\n", "pfc_enabled: on\n", "pfc_requests: 1 2 3\n", "pfc_requests: 1 2 3 4 5 6 7 8 9\n",
+		"ets_bandwidth: 1 2 3 4 5 6 7 x\n",
 		"app_dscp: 26\n", "app_dscp_8: 26\n", "app_what_3: 26\n", "app_dscp_3: 65536\n", "trust: 256\n",
 	} {
-		if got, err := decodeDCB("dcb/eth0/ieee", []byte(text)); host.ReasonOf(err) != host.Malformed || !reflect.DeepEqual(got, host.DCBConfig{}) {
+		if got, err := decodeDCB("dcb/eth0/ieee", []byte(text)); host.ReasonOf(err) != host.Malformed ||
+			!reflect.DeepEqual(got, host.DCBConfig{}) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}

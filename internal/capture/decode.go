@@ -12,7 +12,8 @@ import (
 	"rdma_exporter/internal/linkmode"
 )
 
-// decode is the reverse of encode. An error names the entry, the line, the key and the reason, and nothing is returned with it.
+// decode is the reverse of encode. An error names the entry, the line, the key and the reason, and nothing is returned
+// with it.
 func decode[T any](path string, data []byte) (T, error) { return decodeAt[T](path, data, time.Time{}) }
 
 // decodeAt is the reverse of encodeAt.
@@ -56,7 +57,9 @@ func (d decoder) lines(path string, data []byte, t *table, v reflect.Value) erro
 
 // garbled quotes the beginning of a key, or of a line without one.
 func garbled(path string, line int, key string, reason error) error {
-	return &host.Error{Op: "parse", Path: path, Err: fmt.Errorf("%w: line %d: %.32q: %w", host.ErrMalformed, line, key, reason)}
+	return &host.Error{
+		Op: "parse", Path: path, Err: fmt.Errorf("%w: line %d: %.32q: %w", host.ErrMalformed, line, key, reason),
+	}
 }
 
 func (t *table) split(line string) (key, value string, ok bool) {
@@ -204,7 +207,8 @@ func (d decoder) one(f *field, x reflect.Value, name, value string) error {
 	return nil
 }
 
-// name sets the parts of the name of an element. An optional part is absent if no other follows, or if it is not a number.
+// name sets the parts of the name of an element. An optional part is absent if no other follows, or if it is not a
+// number.
 func (d decoder) name(t *table, v reflect.Value, name string) error {
 	ended := false
 	for i, part := range t.names {

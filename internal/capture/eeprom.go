@@ -70,7 +70,8 @@ func (e *eeprom) get(at, n int) []byte {
 	return slices.Clone(e.data[at:end])
 }
 
-// ModuleEEPROM adds the answer to the recorded page. If a request fails after others succeeded, its bytes are missing in the replay.
+// ModuleEEPROM adds the answer to the recorded page. If a request fails after others succeeded, its bytes are missing
+// in the replay.
 func (r *Recorder) ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
 	b, err := r.inner.Ethtool.ModuleEEPROM(ctx, netdev, ref)
 	name := host.EEPROMName(netdev, ref)
@@ -156,8 +157,8 @@ func moduleSerial(e *Entry) string {
 	return ""
 }
 
-// module replaces the serial number of a module and keeps its checksum as valid or invalid as it was. Vendor-specific data and pages of
-// unknown layout are left out, and everything but the identifier if that is unknown.
+// module replaces the serial number of a module and keeps its checksum as valid or invalid as it was. Vendor-specific
+// data and pages of unknown layout are left out, and everything but the identifier if that is unknown.
 func (p *pseudonyms) module(name string, data []byte) []byte {
 	e, err := decodeEEPROM(name, data)
 	if err != nil {

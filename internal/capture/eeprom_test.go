@@ -30,7 +30,11 @@ func TestAnswersOfEEPROMs(t *testing.T) {
 		at, n int
 		want  []byte
 	}{
-		{0, 3, []byte{0x19, 0x50, 0}}, {14, 6, []byte{0x3C, 0, 0x7F, 0x8C, 1, 2}}, {2, 4, []byte{0}}, {3, 4, nil}, {254, 4, []byte{0xAB, 0xCD}},
+		{0, 3, []byte{0x19, 0x50, 0}},
+		{14, 6, []byte{0x3C, 0, 0x7F, 0x8C, 1, 2}},
+		{2, 4, []byte{0}},
+		{3, 4, nil},
+		{254, 4, []byte{0xAB, 0xCD}},
 	} {
 		t.Run(fmt.Sprintf("%d bytes from %d", c.n, c.at), func(t *testing.T) {
 			if got := e.get(c.at, c.n); !bytes.Equal(got, c.want) {
@@ -92,7 +96,8 @@ func TestModulesAreRecordedPageByPage(t *testing.T) {
 		return fmt.Sprintf("%x", b)
 	}
 	id, serial := transceiver.Ref{Address: 0x50, Length: 3}, transceiver.Ref{Address: 0x50, Offset: 166, Length: 2}
-	monitors, second := transceiver.Ref{Address: 0x50, Offset: 14, Length: 4}, transceiver.Ref{Address: 0x50, Page: 2, Offset: 128, Length: 8}
+	monitors, second := transceiver.Ref{Address: 0x50, Offset: 14, Length: 4},
+		transceiver.Ref{Address: 0x50, Page: 2, Offset: 128, Length: 8}
 	for _, ref := range []transceiver.Ref{id, serial, monitors, second} {
 		ask(rec.Host(), ref)
 	}
@@ -118,7 +123,8 @@ func TestModulesAreRecordedPageByPage(t *testing.T) {
 	seek(t, p, 15e9)
 	for ref, want := range map[transceiver.Ref]string{
 		id: "000102", serial: "a6a7", monitors: "400f1011", second: fmt.Sprint(int(syscall.EIO)),
-		{Address: 0x50, Offset: 200, Length: 4}: fmt.Sprint(int(syscall.EIO)), {Address: 0x51, Length: 4}: fmt.Sprint(int(syscall.ENOENT)),
+		{Address: 0x50, Offset: 200, Length: 4}: fmt.Sprint(int(syscall.EIO)),
+		{Address: 0x51, Length: 4}:              fmt.Sprint(int(syscall.ENOENT)),
 	} {
 		if got := ask(p.Host(), ref); got != want {
 			t.Errorf("%+v: %s, want %s", ref, got, want)
@@ -148,7 +154,8 @@ func TestAnonymiseModules(t *testing.T) {
 	}
 	a := parse(t, header+entry("eth0", "50-00-0", identity("MT2238FT00123", 0))+entry("eth0", "50-02-0", "128: 4b 00\n")+
 		entry("eth1", "50-00-0", identity("MT2238FT00123", 0))+entry("eth2", "50-00-0", identity("MT2238FT00456", 7))+
-		entry("eth3", "50-00-0", "0: 3a 60 00\n166: 4d 54\n")+entry("eth4", "50-00-0", "0: 19 50 00\n166: 4d 54\n")+entry("eth5", "50-00-0", "garbled\n"))
+		entry("eth3", "50-00-0", "0: 3a 60 00\n166: 4d 54\n")+entry("eth4", "50-00-0", "0: 19 50 00\n166: 4d 54\n")+
+		entry("eth5", "50-00-0", "garbled\n"))
 	Anonymise(a)
 	text := format(t, a)
 	got := contents(a)
@@ -177,7 +184,8 @@ func TestAnonymiseModules(t *testing.T) {
 		t.Errorf("the checksums fit: %v", fits)
 	}
 	for name, want := range map[string]string{
-		"eth0/eeprom/50-02-0": "128: 4b 00\n", "eth3/eeprom/50-00-0": "0: 3a 60 00\n", "eth4/eeprom/50-00-0": "0: 19 50 00\n", "eth5/eeprom/50-00-0": "",
+		"eth0/eeprom/50-02-0": "128: 4b 00\n", "eth3/eeprom/50-00-0": "0: 3a 60 00\n", "eth4/eeprom/50-00-0": "0: 19 50 00\n",
+		"eth5/eeprom/50-00-0": "",
 	} {
 		if got := got["0s ethtool/"+name]; got != want {
 			t.Errorf("%s: %q", name, got)

@@ -100,7 +100,8 @@ func formatEntry(e Entry) (name string, data []byte) {
 	return name, e.Data
 }
 
-// isText reports whether content needs no encoding: UTF-8 without control characters, and no line that looks like an entry.
+// isText reports whether content needs no encoding: UTF-8 without control characters, and no line that looks like an
+// entry.
 func isText(b []byte) bool {
 	if !utf8.Valid(b) {
 		return false
@@ -131,8 +132,8 @@ func decodeHex(b []byte) ([]byte, error) {
 	return hex.DecodeString(strings.Join(strings.Fields(string(b)), ""))
 }
 
-// escape writes a path so that framing and modes stay unambiguous: %XX for bytes outside printable ASCII, for '%', for a leading '+', and
-// for blanks at an end or before a possible mode.
+// escape writes a path so that framing and modes stay unambiguous: %XX for bytes outside printable ASCII, for '%', for
+// a leading '+', and for blanks at an end or before a possible mode.
 func escape(p string) string {
 	var b strings.Builder
 	for i := range len(p) {

@@ -11,12 +11,15 @@ import (
 
 func TestHolders(t *testing.T) {
 	queues := uint64(8)
-	want := []host.RDMAHolder{{PID: 0, Contexts: 1}, {PID: 4711, Contexts: 2, Regions: 212, RegionBytes: 868220928}, {PID: 4712, QPs: &queues}}
+	want := []host.RDMAHolder{
+		{PID: 0, Contexts: 1}, {PID: 4711, Contexts: 2, Regions: 212, RegionBytes: 868220928}, {PID: 4712, QPs: &queues},
+	}
 	text := encodeHolders(want)
 	if got := string(text); got != "0: contexts=1 regions=0 bytes=0\n4711: contexts=2 regions=212 bytes=868220928\n4712: contexts=0 regions=0 bytes=0 qps=8\n" {
 		t.Errorf("%q", got)
 	}
-	a, err := Parse([]byte("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\"]}\n-- " + holdersPath("mlx5_0") + " --\n" + string(text) + "-- rdma/mlx5_1/holders !EINVAL --\n"))
+	a, err := Parse([]byte("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\"]}\n-- " + holdersPath("mlx5_0") +
+		" --\n" + string(text) + "-- rdma/mlx5_1/holders !EINVAL --\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +36,13 @@ func TestHolders(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	rec.EndRound(0)
-	if got := rec.Archive(Meta{}).Rounds[0].Entries; len(got) != 2 || string(got[0].Data) != string(text) || got[1].Kind != Error {
+	if got := rec.Archive(Meta{}).Rounds[0].Entries; len(got) != 2 || string(got[0].Data) != string(text) ||
+		got[1].Kind != Error {
 		t.Errorf("%+v", got)
 	}
-	for _, bad := range []string{"x: contexts=1\n", "1: contexts=x\n", "1: queues=1\n", "1: qps=x\n", "1\n", "-1: contexts=1\n"} {
+	for _, bad := range []string{
+		"x: contexts=1\n", "1: contexts=x\n", "1: queues=1\n", "1: qps=x\n", "1\n", "-1: contexts=1\n",
+	} {
 		if _, err := decodeHolders("x", []byte(bad)); !errors.Is(err, host.ErrMalformed) {
 			t.Errorf("%q: %v", bad, err)
 		}

@@ -10,14 +10,15 @@ import (
 	"rdma_exporter/internal/lazy"
 )
 
-// IPv4 addresses are in the routes and neighbours of the network namespace of the host: in hex, the lowest byte first, and as text.
+// IPv4 addresses are in the routes and neighbours of the network namespace of the host: in hex, the lowest byte first,
+// and as text.
 var (
 	networkFile = lazy.Regexp(`^proc/(?:\d+/)?net/(route|arp)$`)
 	ipv4Pattern = lazy.Regexp(`\b\d{1,3}(?:\.\d{1,3}){3}\b`)
 )
 
-// ipv4 replaces the addresses in routes and neighbours by net, which gets and returns the first 28 bits in hex digits. Masks and the address of the
-// default route are kept.
+// ipv4 replaces the addresses in routes and neighbours by net, which gets and returns the first 28 bits in hex digits.
+// Masks and the address of the default route are kept.
 func ipv4(name, text string, net func(digits string) string) string {
 	m := networkFile().FindStringSubmatch(name)
 	switch {

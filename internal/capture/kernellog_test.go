@@ -19,7 +19,9 @@ func TestKernelLog(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, text := range []string{"11: 5 module_error\n", "x: 5 a b c d e f\n", "11: x a b c d e f\n", "lost: x\n", "skipped: perhaps\n"} {
+	for _, text := range []string{
+		"11: 5 module_error\n", "x: 5 a b c d e f\n", "11: x a b c d e f\n", "lost: x\n", "skipped: perhaps\n",
+	} {
 		if _, err := decodeKernelLog("x", []byte(text)); err == nil {
 			t.Errorf("%q is accepted", text)
 		}
@@ -28,7 +30,10 @@ func TestKernelLog(t *testing.T) {
 
 // TestWholeKernelLog: lines are recorded on request only, and a replay does not read them.
 func TestWholeKernelLog(t *testing.T) {
-	r := host.KernelLogReading{Events: []host.KernelEvent{{Seq: 11, Event: kernellog.Event{Kind: kernellog.TransmitTimeout, Netdev: "eth1"}, Line: "NETDEV WATCHDOG: eth1 (x): transmit queue 1 timed out"}}}
+	r := host.KernelLogReading{Events: []host.KernelEvent{{
+		Seq: 11, Event: kernellog.Event{Kind: kernellog.TransmitTimeout, Netdev: "eth1"},
+		Line: "NETDEV WATCHDOG: eth1 (x): transmit queue 1 timed out",
+	}}}
 	if text := string(encodeKernelLog(r, false)); strings.Contains(text, "WATCHDOG") {
 		t.Error(text)
 	}

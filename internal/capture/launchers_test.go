@@ -57,7 +57,8 @@ func TestLaunchersRoundTrip(t *testing.T) {
 		{[]snapshot.Launcher{{Name: "slurmd", Unlimited: true}, {Name: "sshd", LockedMemory: &memlock}, {Name: "dockerd", Unread: "permission"}, {Name: "crio"}}, true},
 		{[]snapshot.Launcher{{Name: "slurmd", Unlimited: true}}, false},
 	} {
-		p := replayed(t, &host.Host{Launchers: want}, func(h *host.Host) { _, _, _ = h.Launchers.Launchers(t.Context(), nil) })
+		p := replayed(t, &host.Host{Launchers: want},
+			func(h *host.Host) { _, _, _ = h.Launchers.Launchers(t.Context(), nil) })
 		found, whole, err := p.Launchers(t.Context(), nil)
 		if err != nil || whole != want.whole || !reflect.DeepEqual(found, want.found) {
 			t.Errorf("%+v %v %v, want %+v", found, whole, err, want)

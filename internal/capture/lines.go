@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// The text is kept short. Files of one line are combined by directory, and of a file with named lines only changed lines are repeated.
+// The text is kept short. Files of one line are combined by directory, and of a file with named lines only changed
+// lines are repeated.
 
 // unfolded are the files of an @files entry, or the entry itself.
 func unfolded(e Entry) ([]Entry, error) {
@@ -55,20 +56,23 @@ func folded(entries []Entry) []Entry {
 	return out
 }
 
-// foldable reports whether an entry is a file of one line that can be combined. Lines with blanks at an end are not: editors strip them.
+// foldable reports whether an entry is a file of one line that can be combined. Lines with blanks at an end are not:
+// editors strip them.
 func foldable(e Entry) bool {
 	line, ok := bytes.CutSuffix(e.Data, []byte("\n"))
-	return e.Kind == File && ok && len(line) > 0 && !bytes.Contains(line, []byte("\n")) && len(bytes.TrimSpace(line)) == len(line) &&
+	return e.Kind == File && ok && len(line) > 0 && !bytes.Contains(line, []byte("\n")) &&
+		len(bytes.TrimSpace(line)) == len(line) &&
 		isText(e.Data) && path.Dir(e.Path) != "." && oneFile(path.Base(e.Path))
 }
 
 // oneFile reports whether a name can precede the colon unescaped: printable ASCII without blanks.
 func oneFile(name string) bool {
-	return name != "" && name != "." && name != ".." && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' || r == '%' })
+	return name != "" && name != "." && name != ".." &&
+		!strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' || r == '%' })
 }
 
-// shortened reduces the entries of a round to changed lines where possible. before is the machine in the previous round and is advanced to
-// this one.
+// shortened reduces the entries of a round to changed lines where possible. before is the machine in the previous round
+// and is advanced to this one.
 func shortened(before map[string]Entry, entries []Entry) []Entry {
 	out := make([]Entry, len(entries))
 	for i, e := range entries {

@@ -14,8 +14,8 @@ const maxFile = 512 << 20
 // maxBases limits the depth of bases, which may be variants themselves.
 const maxBases = 8
 
-// Load reads an archive file. A variant is returned whole: its base is NAME.txtar in the same directory, or what builtin returns for the
-// name (nil: none). The error names the file at fault unless it is this one.
+// Load reads an archive file. A variant is returned whole: its base is NAME.txtar in the same directory, or what
+// builtin returns for the name (nil: none). The error names the file at fault unless it is this one.
 func Load(file string, builtin func(name string) []byte) (*Archive, error) {
 	return load(file, builtin, maxBases)
 }
@@ -30,7 +30,8 @@ func load(file string, builtin func(name string) []byte, bases int) (*Archive, e
 		return a, err
 	}
 	if bases == 0 {
-		return nil, fmt.Errorf("base %q: more than %d nested variants, or a cycle: the last base has to be a whole capture", a.Meta.Base, maxBases)
+		return nil, fmt.Errorf("base %q: more than %d nested variants, or a cycle: the last base has to be a whole capture",
+			a.Meta.Base, maxBases)
 	}
 	base, err := loadBase(filepath.Join(filepath.Dir(file), a.Meta.Base+".txtar"), a.Meta.Base, builtin, bases)
 	if err != nil {

@@ -29,8 +29,8 @@ func neighbours(b []byte) (out []lldp.Neighbour) {
 	return out
 }
 
-// Systems assigns pseudonyms to the systems named in LLDP frames and answers of the archive, and to more. A name with and without its
-// domain is one system.
+// Systems assigns pseudonyms to the systems named in LLDP frames and answers of the archive, and to more. A name with
+// and without its domain is one system.
 func Systems(a *Archive, more ...string) map[string]string {
 	names := set{}
 	for _, s := range more {
@@ -91,7 +91,10 @@ func (p *pseudonyms) frames(b []byte) (out []byte) {
 		if n.SystemName != "" {
 			tlvs = append(tlvs, lldp.TLV{Type: lldp.TypeSystemName, Value: []byte(SystemIn(p.systems, n.SystemName))})
 		}
-		tlvs = append(tlvs, lldp.TLV{Type: lldp.TypeCapabilities, Value: binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, n.Enabled), n.Enabled)})
+		tlvs = append(tlvs, lldp.TLV{
+			Type:  lldp.TypeCapabilities,
+			Value: binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, n.Enabled), n.Enabled),
+		})
 		if interfaceName().MatchString(n.PortDescription) {
 			tlvs = append(tlvs, lldp.TLV{Type: lldp.TypePortDescription, Value: []byte(n.PortDescription)})
 		}

@@ -36,11 +36,13 @@ func TestAnonymiseNeighbours(t *testing.T) {
 		b = append(binary.LittleEndian.AppendUint64(b, uint64(len(f))), f...)
 	}
 	a := &Archive{Rounds: []Round{{Entries: []Entry{
-		{Path: "run/systemd/netif/lldp/3", Data: b}, {Path: "sys/class/net/eth0/address", Data: []byte("9c:05:91:7a:7b:70\n")},
+		{Path: "run/systemd/netif/lldp/3", Data: b},
+		{Path: "sys/class/net/eth0/address", Data: []byte("9c:05:91:7a:7b:70\n")},
 	}}}}
 	Anonymise(a, "secret-leaf", "secret-spine")
 	file, address := a.Rounds[0].Entries[0].Data, strings.TrimSpace(string(a.Rounds[0].Entries[1].Data))
-	if s := strings.ToLower(string(file)); strings.Contains(s, "secret") || strings.Contains(s, "\x7a\x7b\x70") || strings.Contains(address, "7a:7b") {
+	if s := strings.ToLower(string(file)); strings.Contains(s, "secret") || strings.Contains(s, "\x7a\x7b\x70") ||
+		strings.Contains(address, "7a:7b") {
 		t.Errorf("%q, %s", file, address)
 	}
 	got := neighbours(file)
@@ -48,10 +50,12 @@ func TestAnonymiseNeighbours(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	leaf, dpu := got[0], got[1]
-	if leaf.SystemName != "switch-2" || leaf.ChassisID != address || leaf.Source != address || leaf.PortID != "etp4a" || leaf.PortDescription != "Ethernet24" || !leaf.Forwards() || leaf.TTL.Seconds() != 120 {
+	if leaf.SystemName != "switch-2" || leaf.ChassisID != address || leaf.Source != address || leaf.PortID != "etp4a" ||
+		leaf.PortDescription != "Ethernet24" || !leaf.Forwards() || leaf.TTL.Seconds() != 120 {
 		t.Errorf("%+v", leaf)
 	}
-	if dpu.ChassisID != "switch-1" || dpu.PortID != address || dpu.SystemName != "" || dpu.PortDescription != "" || dpu.Forwards() {
+	if dpu.ChassisID != "switch-1" || dpu.PortID != address || dpu.SystemName != "" ||
+		dpu.PortDescription != "" || dpu.Forwards() {
 		t.Errorf("%+v", dpu)
 	}
 	if SystemIn(Systems(a, "x"), "SWITCH-2.example.com") == "" {
@@ -87,7 +91,8 @@ func TestLinkAnswers(t *testing.T) {
 // TestAnonymiseLink: the far end of an InfiniBand link has the pseudonym of the system in the configuration.
 func TestAnonymiseLink(t *testing.T) {
 	a := &Archive{Rounds: []Round{{Entries: []Entry{{
-		Path: "subnet/mlx5_0/1/link", Data: []byte("far_port: 31\nfar_guid: b83f:d203:007a:7b70\nfar_description: MF0;secret-leaf:MQM9700/U1\n"),
+		Path: "subnet/mlx5_0/1/link",
+		Data: []byte("far_port: 31\nfar_guid: b83f:d203:007a:7b70\nfar_description: MF0;secret-leaf:MQM9700/U1\n"),
 	}}}}}
 	Anonymise(a, "secret-leaf.secret.com", "another")
 	l, err := decodeLink("x", a.Rounds[0].Entries[0].Data)

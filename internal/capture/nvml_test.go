@@ -68,17 +68,23 @@ func TestAnswersOfNVML(t *testing.T) {
 	}
 	v := reflect.ValueOf(g)
 	for i := range v.NumField() {
-		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "Index" && name != "NUMANode" { // those are from the path and from sysfs
+		// Those are from the path and from sysfs.
+		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "Index" && name != "NUMANode" {
 			t.Errorf("an entry has no %s", name)
 		}
 	}
-	for _, text := range []string{"", "uuid: GPU-1\n", "processes: \n", "fabric_state: 1\nfabric_status: 0\nfabric_clique: 0\n"} {
+	for _, text := range []string{
+		"", "uuid: GPU-1\n", "processes: \n", "fabric_state: 1\nfabric_status: 0\nfabric_clique: 0\n",
+	} {
 		g, err := decodeGPU("x", []byte(text))
 		if got := string(encodeGPU(g)); err != nil || got != text {
 			t.Errorf("%q: %q %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"nvlinks", "nvlinks: many\n", "processes: 1 x\n", "power: \n", "rows_pending: 2\n", "nvlink_errors_x: -1\n", "fabric_state: x\n"} {
+	for _, text := range []string{
+		"nvlinks", "nvlinks: many\n", "processes: 1 x\n", "power: \n", "rows_pending: 2\n",
+		"nvlink_errors_x: -1\n", "fabric_state: x\n",
+	} {
 		if _, err := decodeGPU("x", []byte(text)); host.ReasonOf(err) != host.Malformed {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -165,12 +171,15 @@ nvlink_errors_replay: 4
 }
 
 func TestGPUsOfAMachineWithoutAre(t *testing.T) {
-	for text, want := range map[string]host.Reason{"": host.Absent, "-- nvml/system !EBUSY --\n": host.IO, "-- nvml/system !ELIBACC --\n": host.IO} {
+	for text, want := range map[string]host.Reason{
+		"": host.Absent, "-- nvml/system !EBUSY --\n": host.IO, "-- nvml/system !ELIBACC --\n": host.IO,
+	} {
 		if _, _, err := play(t, parse(t, header+text)).Host().GPUs.ReadGPUs(t.Context(), true); host.ReasonOf(err) != want {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	v, errs, err := play(t, parse(t, header+"-- nvml/system --\ndriver: 1\n-- nvml/gpu/0 --\npower: much\n-- nvml/gpu/x --\npower: 1\n-- nvml/gpu/1 --\npower: 1\n")).Host().GPUs.ReadGPUs(t.Context(), true)
+	v, errs, err := play(t, parse(t, header+"-- nvml/system --\ndriver: 1\n-- nvml/gpu/0 --\npower: much\n-- nvml/gpu/x --\npower: 1\n-- nvml/gpu/1 --\npower: 1\n")).
+		Host().GPUs.ReadGPUs(t.Context(), true)
 	if err != nil || len(v.GPUs) != 1 || len(errs) != 2 {
 		t.Errorf("%+v %v %v", v, errs, err)
 	}
@@ -209,7 +218,8 @@ func TestGPUsAreRecorded(t *testing.T) {
 		t.Error("no error")
 	}
 	rec.EndRound(0)
-	if e := rec.Archive(a.Meta).Rounds[0].Entries; len(e) != 1 || e[0].Path != "nvml/system" || e[0].Errno != syscall.ELIBACC {
+	if e := rec.Archive(a.Meta).Rounds[0].Entries; len(e) != 1 || e[0].Path != "nvml/system" ||
+		e[0].Errno != syscall.ELIBACC {
 		t.Errorf("%+v", e)
 	}
 }
@@ -240,10 +250,12 @@ func TestAnonymiseGPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.UUID == second.UUID || first.Fabric.Cluster != second.Fabric.Cluster || first.Serial != second.Serial || *first.NVLinksUp != 17 {
+	if first.UUID == second.UUID || first.Fabric.Cluster != second.Fabric.Cluster || first.Serial != second.Serial ||
+		*first.NVLinksUp != 17 {
 		t.Errorf("%+v %+v", first, second)
 	}
-	if got["15s nvml/gpu/0"] != got["0s nvml/gpu/0"] || !strings.Contains(got["0s proc/driver/nvidia/gpus/0000:1b:00.0/information"], first.UUID) {
+	if got["15s nvml/gpu/0"] != got["0s nvml/gpu/0"] ||
+		!strings.Contains(got["0s proc/driver/nvidia/gpus/0000:1b:00.0/information"], first.UUID) {
 		t.Errorf("one GPU has several pseudonyms: %q", got)
 	}
 	Anonymise(a)

@@ -14,9 +14,9 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// Player replays an archive as a machine. It unpacks into a temporary directory and reads that with the file code of a live host, and
-// injects the recorded errors. The caller controls time: Seek moves the machine to a moment. After the last round each counter continues by
-// its last step.
+// Player replays an archive as a machine. It unpacks into a temporary directory and reads that with the file code of a
+// live host, and injects the recorded errors. The caller controls time: Seek moves the machine to a moment. After the
+// last round each counter continues by its last step.
 type Player struct {
 	answers
 	otherReads
@@ -54,7 +54,8 @@ func Play(a *Archive, base time.Time) (*Player, error) {
 	}
 	p := &Player{
 		archive: a, base: base, folder: folder,
-		errors: map[string]syscall.Errno{}, unread: map[string]bool{}, links: map[string]string{}, present: map[string]bool{}, made: map[string]bool{},
+		errors: map[string]syscall.Errno{}, unread: map[string]bool{}, links: map[string]string{}, present: map[string]bool{},
+		made:     map[string]bool{},
 		counters: newCounters(),
 	}
 	p.answers, p.otherReads = answers{player: p}, otherReads{p.Read, p.List}
@@ -64,8 +65,8 @@ func Play(a *Archive, base time.Time) (*Player, error) {
 	return p, nil
 }
 
-// Scratch is the directory for temporary files: TMPDIR if set, otherwise a tmpfs if there is one, since thousands of small files are slow
-// on a disk.
+// Scratch is the directory for temporary files: TMPDIR if set, otherwise a tmpfs if there is one, since thousands of
+// small files are slow on a disk.
 func Scratch() string {
 	const memory = "/dev/shm"
 	if os.Getenv("TMPDIR") == "" && unix.Access(memory, unix.W_OK) == nil {
@@ -117,8 +118,10 @@ func (p *Player) Times() []time.Time {
 // Host is the replayed machine.
 func (p *Player) Host() *host.Host {
 	h := &host.Host{
-		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, GPUs: p, Processes: p, Launchers: p, Subnet: p, Tracer: p, KernelLog: p, Now: p.Now,
-		Turns: host.NewTurns(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.Unlimited(), // the time of a read is that of this machine
+		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, GPUs: p, Processes: p, Launchers: p, Subnet: p, Tracer: p,
+		KernelLog: p, Now: p.Now,
+		// The time of a read is that of this machine.
+		Turns: host.NewTurns(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.Unlimited(),
 	}
 	if p.archive.hasPods() { // else the exporter did not ask
 		h.Pods = p

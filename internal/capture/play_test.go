@@ -72,7 +72,9 @@ func TestRoundsThatWereMissedArePlayedAtOnce(t *testing.T) {
 
 func TestTimesOfRounds(t *testing.T) {
 	p := play(t, parse(t, header))
-	if want := []time.Time{base, base.Add(15 * time.Second), base.Add(30 * time.Second)}; !slices.EqualFunc(p.Times(), want, time.Time.Equal) {
+	if want := []time.Time{
+		base, base.Add(15 * time.Second), base.Add(30 * time.Second),
+	}; !slices.EqualFunc(p.Times(), want, time.Time.Equal) {
 		t.Errorf("%v", p.Times())
 	}
 	if !p.Last().Equal(base.Add(30 * time.Second)) {
@@ -94,7 +96,8 @@ func TestSeekBackwardsIsIgnored(t *testing.T) {
 
 // A file system's clock may give a directory the same time before and after a round.
 func TestARoundIsSeenHoweverCoarseTheClock(t *testing.T) {
-	p := play(t, parse(t, header+"-- sys/d/x --\n0\n-- sys/d/y --\n0\n-- +15s/sys/d/x !ENOENT --\n-- +30s/sys/d/z --\n2\n"))
+	p := play(t,
+		parse(t, header+"-- sys/d/x --\n0\n-- sys/d/y --\n0\n-- +15s/sys/d/x !ENOENT --\n-- +30s/sys/d/z --\n2\n"))
 	d := filepath.Join(p.folder, "sys/d")
 	for after, want := range []string{"x y", "y", "y z"} {
 		seek(t, p, time.Duration(after)*15*time.Second)
@@ -188,7 +191,9 @@ read
 		t.Errorf("%q", got)
 	}
 	seek(t, p, time.Minute)
-	for name, want := range map[string]string{"bad": "good\n", "counters/c": "50\n", "l/c": "plain\n", "unread": "read\n"} {
+	for name, want := range map[string]string{
+		"bad": "good\n", "counters/c": "50\n", "l/c": "plain\n", "unread": "read\n",
+	} {
 		if got := read(t, p, "sys/d/"+name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
@@ -350,12 +355,14 @@ func TestCountersGoOnByTheirLastStep(t *testing.T) {
 	p := play(t, parse(t, header+counting+counted))
 	last := map[string]string{
 		"sys/p/counters/moving": "130\n", "sys/p/hw_counters/moving": "8\n", "sys/net/statistics/rx_bytes": "1\n",
-		"sys/p/counters/resting": "130\n", "sys/p/counters/reset": "5\n", "sys/p/hw_counters/lifespan": "20\n", "sys/p/state": "4\n",
+		"sys/p/counters/resting": "130\n", "sys/p/counters/reset": "5\n", "sys/p/hw_counters/lifespan": "20\n",
+		"sys/p/state": "4\n",
 	}
 	onward := func(moving, hw, rx string) map[string]string {
 		return map[string]string{
 			"sys/p/counters/moving": moving, "sys/p/hw_counters/moving": hw, "sys/net/statistics/rx_bytes": rx,
-			"sys/p/counters/resting": "130\n", "sys/p/counters/reset": "5\n", "sys/p/hw_counters/lifespan": "20\n", "sys/p/state": "4\n",
+			"sys/p/counters/resting": "130\n", "sys/p/counters/reset": "5\n", "sys/p/hw_counters/lifespan": "20\n",
+			"sys/p/state": "4\n",
 		}
 	}
 	for _, step := range []struct {
@@ -378,7 +385,8 @@ func TestCountersGoOnByTheirLastStep(t *testing.T) {
 			}
 		}
 		stats, err := p.Stats(t.Context(), "mlx5_0", 1, nil)
-		if want := []host.Stat{{Name: "moving", Value: step.stat}, {Name: "resting", Value: 7}}; err != nil || !slices.Equal(stats, want) {
+		if want := []host.Stat{{Name: "moving", Value: step.stat}, {Name: "resting", Value: 7}}; err != nil ||
+			!slices.Equal(stats, want) {
 			t.Errorf("after %v: %v, %v, want %v", step.after, stats, err, want)
 		}
 		if m, err := p.LinkModes(t.Context(), "eth0"); err != nil || *m.Speed != 100 {
@@ -405,7 +413,8 @@ func TestPlayedAnswers(t *testing.T) {
 	if a, err := h.RDMA.Port(t.Context(), "mlx5_0", 1); err != nil || *a.State != 4 || a.Netdev != "eth0" || a.LID != nil {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if r, err := h.Devlink.Health(t.Context()); err != nil || len(r) != 1 || r[0].Device != "0000:18:00.0" || *r[0].State != 1 || *r[0].Errors != 2 {
+	if r, err := h.Devlink.Health(t.Context()); err != nil || len(r) != 1 || r[0].Device != "0000:18:00.0" ||
+		*r[0].State != 1 || *r[0].Errors != 2 {
 		t.Errorf("health: %+v, %v", r, err)
 	}
 	if _, err := h.RDMA.Stats(t.Context(), "mlx5_0", 1, nil); !errors.Is(err, syscall.EINVAL) {

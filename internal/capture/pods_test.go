@@ -31,7 +31,8 @@ func TestPodsRoundTrip(t *testing.T) {
 			t.Errorf("%v, %v, want %v", err, got, want)
 		}
 	}
-	if _, err := replayed(t, &host.Host{Pods: noPods{host.Denied("kubelet.sock")}}, ask).Pods(t.Context()); !host.NotPermitted(err) {
+	if _, err := replayed(t, &host.Host{Pods: noPods{host.Denied("kubelet.sock")}}, ask).
+		Pods(t.Context()); !host.NotPermitted(err) {
 		t.Error(err)
 	}
 	if got, err := replayed(t, &host.Host{}, func(*host.Host) {}).Pods(t.Context()); got != nil || err != nil {
@@ -48,7 +49,8 @@ func TestPodsRoundTrip(t *testing.T) {
 func TestAnonymisePods(t *testing.T) {
 	const gpu = "GPU-8f6e0a1b-2c3d-4e5f-8a9b-0c1d2e3f4a5b"
 	rec := NewRecorder(&host.Host{Pods: podList{
-		{Namespace: "secret-team", Name: "llama-0", Devices: []string{"0000:3b:02.1", gpu}}, {Namespace: "secret-team", Name: "llama-1", Devices: []string{"0000:3b:02.2"}},
+		{Namespace: "secret-team", Name: "llama-0", Devices: []string{"0000:3b:02.1", gpu}},
+		{Namespace: "secret-team", Name: "llama-1", Devices: []string{"0000:3b:02.2"}},
 	}})
 	_, _ = rec.Host().Pods.Pods(t.Context())
 	rec.EndRound(0)

@@ -38,7 +38,8 @@ func publicProcess(data []byte) []byte {
 
 var (
 	nvmlGPUEntry = lazy.Regexp(`^` + nvmlGPUDir + `/[0-9]+$`)
-	// gpuUUIDPattern matches a UUID of a GPU or MIG instance in any file, for example /proc/driver/nvidia/gpus/ADDRESS/information.
+	// gpuUUIDPattern matches a UUID of a GPU or MIG instance in any file, for example
+	// /proc/driver/nvidia/gpus/ADDRESS/information.
 	gpuUUIDPattern = lazy.Regexp(`\b(?:GPU|MIG)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
 )
 
@@ -88,7 +89,8 @@ func (p *pseudonyms) kfd(text string) string {
 	})
 }
 
-// isBareID reports whether a file holds an address or a GUID as digits without colons: netdev_phys_item_id of include/linux/netdevice.h.
+// isBareID reports whether a file holds an address or a GUID as digits without colons: netdev_phys_item_id of
+// include/linux/netdevice.h.
 func isBareID(name string) bool {
 	base := path.Base(name)
 	return base == "phys_switch_id" || base == "phys_port_id"
@@ -141,8 +143,8 @@ func (b bareID) withTail(to string) bareID {
 // firstPID is the first pseudonym of a process.
 const firstPID = 1001
 
-// Processes are named by their PID in their own entries, in the lists of RDMA netlink and NVML, and in the observation of eBPF programs.
-// eachPID replaces them in an entry, and returns it unchanged if it has none or cannot be decoded.
+// Processes are named by their PID in their own entries, in the lists of RDMA netlink and NVML, and in the observation
+// of eBPF programs. eachPID replaces them in an entry, and returns it unchanged if it has none or cannot be decoded.
 func eachPID(e Entry, to func(int) int) Entry {
 	switch {
 	case strings.HasPrefix(e.Path, processDir+"/"):

@@ -24,7 +24,8 @@ func TestProcessesRoundTrip(t *testing.T) {
 	want := []snapshot.Process{
 		{PID: 9, Verbs: []string{"uverbs1"}, Unlimited: true, Env: map[string]string{}},
 		{
-			PID: 100, Command: "python3", GPUs: []int{0, 3}, Verbs: []string{"uverbs0", "uverbs1"}, NCCL: "2.22.3", HasNCCL: true, Plugin: true, LockedMemory: &memlock, Job: "slurm/77",
+			PID: 100, Command: "python3", GPUs: []int{0, 3}, Verbs: []string{"uverbs0", "uverbs1"}, NCCL: "2.22.3",
+			HasNCCL: true, Plugin: true, LockedMemory: &memlock, Job: "slurm/77",
 			Env:  map[string]string{"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "SLURM_JOB_ID": "77"},
 			Conf: map[string]string{"NCCL_IB_TC": "106"}, Topology: `<system><cpu numaid="0"></cpu></system>`,
 		},
@@ -71,10 +72,13 @@ func TestProcessesGarbled(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	for _, env := range []map[string]string{{"NCCL_DEBUG": "a\nb: c"}, {"NCCL_DEBUG": "a\r\x1b[2J\u0085\x7f\x00\xff"}, {"NCCL_A\njob: slurm/1\nB": "1"}} {
+	for _, env := range []map[string]string{
+		{"NCCL_DEBUG": "a\nb: c"}, {"NCCL_DEBUG": "a\r\x1b[2J\u0085\x7f\x00\xff"}, {"NCCL_A\njob: slurm/1\nB": "1"},
+	} {
 		b := encodeProcess(snapshot.Process{Env: env})
 		p, err := decodeProcess("processes/1", b)
-		if strings.Count(string(b), "\n") != 1 || strings.IndexFunc(string(b[:len(b)-1]), unicode.IsControl) >= 0 || p.Job != "" || err != nil {
+		if strings.Count(string(b), "\n") != 1 || strings.IndexFunc(string(b[:len(b)-1]), unicode.IsControl) >= 0 ||
+			p.Job != "" || err != nil {
 			t.Errorf("%q: %+v %v", b, p, err)
 		}
 	}
@@ -85,7 +89,8 @@ func TestAnonymiseProcess(t *testing.T) {
 		"command: ann's job\nverbs: uverbs0\nsettings: read\nconf_NCCL_CONF_X: /home/ann\nconf_NCCL_IB_TC: 106\nenv_NCCL_COMM_ID: gpu-9:5000\nenv_NCCL_IB_HCA: =mlx5_0:1\nenv_NCCL_NET_GDR_LEVEL: PIX\nenv_NCCL_SOCKET_IFNAME: eth0\nenv_NCCL_TOPO_FILE: /home/ann/topo.xml\nenv_NCCL_X: 10.0.0.9\n",
 	)}}}}}
 	Anonymise(a)
-	if got, want := string(a.Rounds[0].Entries[0].Data), "verbs: uverbs0\nenv_NCCL_IB_HCA: =mlx5_0:1\nenv_NCCL_NET_GDR_LEVEL: PIX\nenv_NCCL_SOCKET_IFNAME: eth0\nsettings: read\nconf_NCCL_IB_TC: 106\n"; got != want {
+	if got, want := string(a.Rounds[0].Entries[0].Data),
+		"verbs: uverbs0\nenv_NCCL_IB_HCA: =mlx5_0:1\nenv_NCCL_NET_GDR_LEVEL: PIX\nenv_NCCL_SOCKET_IFNAME: eth0\nsettings: read\nconf_NCCL_IB_TC: 106\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -16,7 +16,8 @@ import (
 
 // Recorder records everything that is read through it.
 type Recorder struct {
-	// WholeKernelLog records the lines of the kernel log that are recognised as they were printed, in addition to their kind and object.
+	// WholeKernelLog records the lines of the kernel log that are recognised as they were printed, in addition to their
+	// kind and object.
 	WholeKernelLog bool
 
 	inner *host.Host
@@ -100,7 +101,8 @@ func (r *Recorder) EndRound(at time.Duration) {
 	r.clear()
 }
 
-// addListed turns listings into entries: a path that was listed and not read exists; a known path that is no longer listed is gone.
+// addListed turns listings into entries: a path that was listed and not read exists; a known path that is no longer
+// listed is gone.
 func (r *Recorder) addListed() {
 	dirs := map[string]bool{} // directories with contents
 	gone := map[string]bool{}
@@ -149,8 +151,8 @@ func (r *Recorder) known(p string) bool {
 	return false
 }
 
-// Keep keeps the last n rounds, and merges earlier ones into the first of them. Offsets count from that round: moved is by how much they
-// have changed.
+// Keep keeps the last n rounds, and merges earlier ones into the first of them. Offsets count from that round: moved is
+// by how much they have changed.
 func (r *Recorder) Keep(n int) (moved time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -302,8 +304,8 @@ func (r *Recorder) Link(p string) (string, error) {
 	return target, err
 }
 
-// putLink records a link. A link with a target outside the tree, such as /var/run to the absolute /run, is not followed: reads below it
-// fail, and the failure is recorded.
+// putLink records a link. A link with a target outside the tree, such as /var/run to the absolute /run, is not
+// followed: reads below it fail, and the failure is recorded.
 func (r *Recorder) putLink(p, target string) {
 	if !leadsOutside(p, target) {
 		r.put(p, Entry{Kind: Link, Target: target}, nil)

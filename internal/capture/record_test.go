@@ -12,8 +12,8 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// reader reads a machine as collectors do. They distinguish directories and files that must not be opened: it lists, reads, follows links
-// and queries netlink.
+// reader reads a machine as collectors do. They distinguish directories and files that must not be opened: it lists,
+// reads, follows links and queries netlink.
 type reader struct {
 	*host.Host
 	ctx    context.Context
@@ -174,15 +174,20 @@ func TestOnlyChangesAreRecorded(t *testing.T) {
 		}
 		rec.EndRound(at)
 	}
-	if got := format(t, rec.Archive(Meta{})); !strings.HasSuffix(got, "}\n-- sys/d @files --\nx: 1\ny: 1\n-- +30s/sys/d/x --\n2\n") {
+	if got := format(t, rec.Archive(Meta{})); !strings.HasSuffix(got,
+		"}\n-- sys/d @files --\nx: 1\ny: 1\n-- +30s/sys/d/x --\n2\n") {
 		t.Error(got)
 	}
 }
 
-// A link with a target outside the tree cannot be followed, and its recording can still be replayed: /var/run links to /run.
+// A link with a target outside the tree cannot be followed, and its recording can still be replayed: /var/run links to
+// /run.
 func TestLinksThatLeadOutside(t *testing.T) {
 	dir := t.TempDir()
-	for _, err := range []error{os.MkdirAll(dir+"/var", 0o755), os.MkdirAll(dir+"/run", 0o755), os.Symlink("/run", dir+"/var/run"), os.WriteFile(dir+"/run/x", nil, 0o644)} {
+	for _, err := range []error{
+		os.MkdirAll(dir+"/var", 0o755), os.MkdirAll(dir+"/run", 0o755), os.Symlink("/run", dir+"/var/run"),
+		os.WriteFile(dir+"/run/x", nil, 0o644),
+	} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +248,8 @@ func TestErrorsAreRecordedAsFarAsTheMachineGaveThem(t *testing.T) {
 	}
 	rec.EndRound(0)
 	got := format(t, rec.Archive(Meta{}))
-	if !strings.HasSuffix(got, "-- sys/a !ETIMEDOUT --\n") || strings.Contains(got, "no-such") || strings.Contains(got, "rdma/") {
+	if !strings.HasSuffix(got, "-- sys/a !ETIMEDOUT --\n") || strings.Contains(got, "no-such") ||
+		strings.Contains(got, "rdma/") {
 		t.Error(got)
 	}
 }

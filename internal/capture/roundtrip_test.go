@@ -132,7 +132,8 @@ func TestEscape(t *testing.T) {
 				return false
 			}
 		}
-		return err == nil && got == p && !strings.Contains(e, " -> ") && !strings.Contains(e, " !") && !strings.Contains(e, " @") &&
+		return err == nil && got == p && !strings.Contains(e, " -> ") && !strings.Contains(e, " !") &&
+			!strings.Contains(e, " @") &&
 			!strings.HasPrefix(e, "+") && strings.TrimSpace(e) == e
 	}
 	if err := quick.Check(func(b []byte) bool { return check(string(b)) }, nil); err != nil {
@@ -151,16 +152,21 @@ func TestEscape(t *testing.T) {
 
 func same(a, b *Archive) bool {
 	return slices.EqualFunc(a.Rounds, b.Rounds, func(x, y Round) bool {
-		return x.At == y.At && slices.EqualFunc(x.Entries, y.Entries, func(e, f Entry) bool { return e.Path == f.Path && e.equal(f) })
+		return x.At == y.At &&
+			slices.EqualFunc(x.Entries, y.Entries, func(e, f Entry) bool { return e.Path == f.Path && e.equal(f) })
 	}) && a.Meta.Version == b.Meta.Version && a.Meta.Hostname == b.Meta.Hostname && a.Meta.Time.Equal(b.Meta.Time) &&
-		a.Meta.Kernel == b.Meta.Kernel && a.Meta.Anonymised == b.Meta.Anonymised && slices.Equal(a.Meta.Capabilities, b.Meta.Capabilities)
+		a.Meta.Kernel == b.Meta.Kernel && a.Meta.Anonymised == b.Meta.Anonymised &&
+		slices.Equal(a.Meta.Capabilities, b.Meta.Capabilities)
 }
 
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
-		"", header, header + "-- a/b --\ntext\n-- a/c -> b --\n-- d !EIO --\n-- e @hex --\n00ff\n-- f @nonl --\nx\n-- g @dir --\n-- h @unread --\n",
-		header + "-- a --\n1\n-- +15s/a !ENOENT --\n-- +15s/a/b --\n2\n", header + "-- a%20!EIO --\n\x00\n-- %2B15s/%C3 @base64 --\nAAE=\n",
-		header + "-- a ! --\n-- a !524 --\n-- +0s/a --\n", "-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\",\"1ns\",\"1h\"]}\n-- +1h/rdma/mlx5_0/1/stats --\na: 1\n",
+		"", header,
+		header + "-- a/b --\ntext\n-- a/c -> b --\n-- d !EIO --\n-- e @hex --\n00ff\n-- f @nonl --\nx\n-- g @dir --\n-- h @unread --\n",
+		header + "-- a --\n1\n-- +15s/a !ENOENT --\n-- +15s/a/b --\n2\n",
+		header + "-- a%20!EIO --\n\x00\n-- %2B15s/%C3 @base64 --\nAAE=\n",
+		header + "-- a ! --\n-- a !524 --\n-- +0s/a --\n",
+		"-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\",\"1ns\",\"1h\"]}\n-- +1h/rdma/mlx5_0/1/stats --\na: 1\n",
 	} {
 		f.Add([]byte(s))
 	}

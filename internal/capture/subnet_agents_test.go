@@ -11,7 +11,8 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// TestAgentsArePlayedAndRecorded: answers of agents and subnet managers are restored and continue, and are recorded unchanged.
+// TestAgentsArePlayedAndRecorded: answers of agents and subnet managers are restored and continue, and are recorded
+// unchanged.
 func TestAgentsArePlayedAndRecorded(t *testing.T) {
 	a := parse(t, `-- capture.json --
 {"version":2,"rounds":["0s","15s"]}
@@ -49,7 +50,8 @@ guid: b83f:d203:00a1:c0de
 			t.Fatal(err)
 		}
 		got, err := asked.Counters(t.Context(), "mlx5_0", 1, own)
-		if want := []host.Stat{{Name: "symbol_error", Value: 70000}, {Name: "port_xmit_data", Value: c.data}}; err != nil || !got.Wide || !slices.Equal(got.Stats, want) {
+		if want := []host.Stat{{Name: "symbol_error", Value: 70000}, {Name: "port_xmit_data", Value: c.data}}; err != nil ||
+			!got.Wide || !slices.Equal(got.Stats, want) {
 			t.Errorf("%s: %+v %v, want %v", c.after, got, err, want)
 		}
 		m, err := asked.Manager(t.Context(), "mlx5_0", 1, 1)
@@ -73,7 +75,9 @@ guid: b83f:d203:00a1:c0de
 
 func TestAnswersOfPortFEC(t *testing.T) {
 	f := host.IBFEC{Mode: "RS(544,514) PLR", Counts: []host.FECCount{
-		{Name: "sync_header_errors", Lane: -1}, {Name: "corrected_symbols", Lane: 11, Value: 7}, {Name: "corrected_symbols", Lane: -1, Value: 1<<32 - 1},
+		{Name: "sync_header_errors", Lane: -1},
+		{Name: "corrected_symbols", Lane: 11, Value: 7},
+		{Name: "corrected_symbols", Lane: -1, Value: 1<<32 - 1},
 	}}
 	const text = "mode: RS(544,514) PLR\nsync_header_errors: 0\ncorrected_symbols/lane11: 7\ncorrected_symbols: 4294967295\n"
 	if got := string(encodePortFEC(f)); got != text {
@@ -82,7 +86,9 @@ func TestAnswersOfPortFEC(t *testing.T) {
 	if got, err := decodePortFEC("x", []byte(text)); err != nil || !reflect.DeepEqual(got, f) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, bad := range []string{"corrected_symbols: x\n", "corrected_symbols/lane: 1\n", "corrected_symbols/lane999: 1\n", "none\n"} {
+	for _, bad := range []string{
+		"corrected_symbols: x\n", "corrected_symbols/lane: 1\n", "corrected_symbols/lane999: 1\n", "none\n",
+	} {
 		if got, err := decodePortFEC("x", []byte(bad)); err == nil {
 			t.Errorf("%q: %+v", bad, got)
 		}
@@ -93,7 +99,8 @@ func TestAnswersOfPortSettings(t *testing.T) {
 	mtu, lanes := uint64(4096), uint64(4)
 	want := host.IBPortSettings{MTU: &mtu, DataVLs: &lanes, VLs: []uint8{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 15}}
 	const text = "mtu: 4096\ndata_vls: 4\nvls: 0 1 2 3 0 1 2 3 0 1 2 3 0 1 2 15\n"
-	p := play(t, parse(t, "-- capture.json --\n{\"version\":2,\"rounds\":[\"0s\"]}\n-- subnet/mlx5_0/1/settings --\n"+text))
+	p := play(t,
+		parse(t, "-- capture.json --\n{\"version\":2,\"rounds\":[\"0s\"]}\n-- subnet/mlx5_0/1/settings --\n"+text))
 	recorder := NewRecorder(p.Host())
 	got, err := recorder.Host().Subnet.PortSettings(t.Context(), "mlx5_0", 1)
 	if err != nil || !reflect.DeepEqual(got, want) {

@@ -12,9 +12,10 @@ import (
 	"rdma_exporter/internal/linkmode"
 )
 
-// Answers of the kernel and of libraries are stored as lines "KEY: VALUE", to be read and edited like files. Tags of the host types name the
-// keys: `capture:"KEY,OPTION,OPTION=VALUE"`. A field without a tag is not recorded. The order of the lines is that of the fields. Nil and
-// the empty string have no line; the key of a nested struct is the prefix of its keys, that of a map or of a list the prefix of its names.
+// Answers of the kernel and of libraries are stored as lines "KEY: VALUE", to be read and edited like files. Tags of
+// the host types name the keys: `capture:"KEY,OPTION,OPTION=VALUE"`. A field without a tag is not recorded. The order
+// of the lines is that of the fields. Nil and the empty string have no line; the key of a nested struct is the prefix
+// of its keys, that of a map or of a list the prefix of its names.
 //
 // Numbers and texts:
 //
@@ -36,7 +37,8 @@ import (
 //	after=TEXT   a text after TEXT; also if it is empty
 //	set=WORD     a bool: the value lists the words of those that are true
 //
-// Lists. An element of a list is a line "KEYNAME: VALUE", where VALUE is "key=value key=value", or "KEY: VALUE" if it has no name:
+// Lists. An element of a list is a line "KEYNAME: VALUE", where VALUE is "key=value key=value", or "KEY: VALUE" if it
+// has no name:
 //
 //	name         part of the name, after KEY
 //	none=N       the number that stands for a part that is absent, as nil does for a pointer
@@ -208,7 +210,8 @@ func (t *table) counts(key string) bool {
 	if f := t.keys[withoutLane(key)]; f != nil {
 		return f.has("counter")
 	}
-	return slices.ContainsFunc(t.prefixed, func(f *field) bool { return f.has("counter") && strings.HasPrefix(key, f.key) })
+	return slices.ContainsFunc(t.prefixed,
+		func(f *field) bool { return f.has("counter") && strings.HasPrefix(key, f.key) })
 }
 
 // lane is between a key and the number of a lane.

@@ -33,7 +33,9 @@ func tracedAt(base time.Time) snapshot.Trace {
 			{Mechanism: "host", Regions: 1, Bytes: 4096},
 		},
 		Totals: []snapshot.AsyncTotal{{Device: "mlx5_0", Port: 1, Kind: "port_error", Count: 2}},
-		Recent: []snapshot.AsyncEvent{{At: base.Add(-12500 * time.Millisecond), Device: "mlx5_0", Kind: "qp_fatal", PID: 90211}},
+		Recent: []snapshot.AsyncEvent{
+			{At: base.Add(-12500 * time.Millisecond), Device: "mlx5_0", Kind: "qp_fatal", PID: 90211},
+		},
 	}
 }
 
@@ -88,14 +90,18 @@ func TestTraceOfNothing(t *testing.T) {
 }
 
 func TestTraceGarbled(t *testing.T) {
-	for _, text := range []string{"x", "lost: many\n", "complete: 1e300\n", "age: x\n", "registration: pid=x\n", "registration: size=1\n", "event: age=x\n", "new: 1\n"} {
+	for _, text := range []string{
+		"x", "lost: many\n", "complete: 1e300\n", "age: x\n", "registration: pid=x\n", "registration: size=1\n",
+		"event: age=x\n", "new: 1\n",
+	} {
 		if _, err := decodeTrace([]byte(text), time.Time{}); host.ReasonOf(err) != host.Malformed {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
 
-// TestProcessesAreNumbered: a process has one pseudonym in all entries, and archives that are anonymous already stay the same.
+// TestProcessesAreNumbered: a process has one pseudonym in all entries, and archives that are anonymous already stay
+// the same.
 func TestProcessesAreNumbered(t *testing.T) {
 	a := &Archive{Rounds: []Round{{Entries: []Entry{
 		{Path: tracePath, Data: []byte(traceText)},

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A variant is an archive that holds only the differences from another archive, its base. In each round the base is as its replay at that
-// moment: counters continue after the base's last round. An entry of the variant applies from its round on.
+// A variant is an archive that holds only the differences from another archive, its base. In each round the base is as
+// its replay at that moment: counters continue after the base's last round. An entry of the variant applies from its
+// round on.
 
 // IsVariant reports whether the archive requires its base.
 func (a *Archive) IsVariant() bool { return a.Meta.Base != "" }

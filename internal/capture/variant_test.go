@@ -185,8 +185,9 @@ func TestVariantIsNotPlayedAlone(t *testing.T) {
 
 func FuzzVariant(f *testing.F) {
 	for _, s := range []string{
-		"", "-- sys/d !ENOENT --\n-- sys/d/rate --\n1\n", "-- +15s/ethtool/eth0/stats @lines --\nrx_bytes: 5\n", "-- sys @lines --\n: \n",
-		"-- ethtool/eth0/stats @lines --\na\n: b\nrx_bytes !ENOENT\n", "-- sys/d/counters @files --\nsymbol_error: 1\n", "-- sys/d @dir --\n-- proc -> sys --\n",
+		"", "-- sys/d !ENOENT --\n-- sys/d/rate --\n1\n", "-- +15s/ethtool/eth0/stats @lines --\nrx_bytes: 5\n",
+		"-- sys @lines --\n: \n", "-- ethtool/eth0/stats @lines --\na\n: b\nrx_bytes !ENOENT\n",
+		"-- sys/d/counters @files --\nsymbol_error: 1\n", "-- sys/d @dir --\n-- proc -> sys --\n",
 	} {
 		f.Add([]byte(s))
 	}

@@ -19,7 +19,8 @@ type Suspect struct {
 	Labels map[string]string `json:"labels"` // of its object
 }
 
-// alertOf is the alert whose condition a recording rule has: port:rdma_port_down:suspect is that of RDMAPortDown. It is "" for other rules.
+// alertOf is the alert whose condition a recording rule has: port:rdma_port_down:suspect is that of RDMAPortDown. It is
+// "" for other rules.
 func alertOf(record string, alerts []string) string {
 	_, rest, _ := strings.Cut(record, ":")
 	name, ok := strings.CutSuffix(rest, ":suspect")
@@ -43,8 +44,8 @@ var besides = map[string][]string{
 	"RDMATransceiverHot": {"RDMALinkErrors"},
 }
 
-// fold adds each suspect to the worst finding that explains it. Suspects that are findings themselves, and those that nothing explains (their
-// alert is pending), are left out.
+// fold adds each suspect to the worst finding that explains it. Suspects that are findings themselves, and those that
+// nothing explains (their alert is pending), are left out.
 func (r *Report) fold(in Input) {
 	var names []string
 	for _, rule := range in.Rules {
@@ -73,7 +74,10 @@ func (r *Report) fold(in Input) {
 		if slices.ContainsFunc(r.Findings, reported) || slices.ContainsFunc(r.Pending, reported) {
 			continue
 		}
-		if i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Severity != severityInfo && f.covers(s) }); i >= 0 { // worst first
+		// Worst first.
+		if i := slices.IndexFunc(r.Findings, func(f Finding) bool {
+			return f.Severity != severityInfo && f.covers(s)
+		}); i >= 0 {
 			r.Findings[i].Suspects = append(r.Findings[i].Suspects, s)
 		}
 	}

@@ -66,8 +66,8 @@ func detections(rules []alerting.Rule) []detection {
 	return out
 }
 
-// cover lists what was evaluated and what was not. machine reports whether an evaluated alert is about the machine: a healthy exporter does not
-// mean a healthy fabric.
+// cover lists what was evaluated and what was not. machine reports whether an evaluated alert is about the machine: a
+// healthy exporter does not mean a healthy fabric.
 func (r *Report) cover(in Input) (machine bool) {
 	for _, d := range detections(in.Rules) {
 		found := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Alert == d.name })
@@ -94,7 +94,8 @@ func (r *Report) cover(in Input) (machine bool) {
 		}
 		if evaluated || found {
 			r.Evaluated = append(r.Evaluated, Evaluated{Alert: d.name, Severity: d.severity})
-			machine = machine || !slices.ContainsFunc(d.rules[0].Metrics, ofExporter) && slices.ContainsFunc(d.rules[0].Metrics, ofRDMA)
+			machine = machine ||
+				!slices.ContainsFunc(d.rules[0].Metrics, ofExporter) && slices.ContainsFunc(d.rules[0].Metrics, ofRDMA)
 		}
 	}
 	return machine
@@ -102,7 +103,8 @@ func (r *Report) cover(in Input) (machine bool) {
 
 // ofExporter reports whether a metric is about the exporter itself.
 func ofExporter(metric string) bool {
-	return slices.ContainsFunc([]string{"rdma_scrape_", "rdma_exporter_", "rdma_state_", "rdma_alerting_", "rdma_config_", "rdma_incident_"},
+	return slices.ContainsFunc(
+		[]string{"rdma_scrape_", "rdma_exporter_", "rdma_state_", "rdma_alerting_", "rdma_config_", "rdma_incident_"},
 		func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
 }
 
@@ -118,7 +120,8 @@ func (d detection) waiting(in Input) (n NotEvaluated, ok bool) {
 		if rule := in.Rules[a.Rule]; a.Name == d.name && a.State == alerting.StatePending && rule.Range > 0 {
 			return NotEvaluated{
 				Alert: d.name, Severity: d.severity, Reason: reasonPending, Needs: short(rule.For),
-				Detail: fmt.Sprintf("pending (see pending[]): condition true for %s, fires when true for %s", short(in.To.Sub(a.ActiveAt)), short(rule.For)),
+				Detail: fmt.Sprintf("pending (see pending[]): condition true for %s, fires when true for %s",
+					short(in.To.Sub(a.ActiveAt)), short(rule.For)),
 			}, true
 		}
 	}
@@ -196,7 +199,8 @@ func urgency(r alerting.Rule) int {
 	if r.Evaluated {
 		return 3
 	}
-	return slices.Index([]alerting.Reason{alerting.ReasonFailed, alerting.ReasonNotEvaluated, alerting.ReasonTooShort}, r.Reason)
+	return slices.Index(
+		[]alerting.Reason{alerting.ReasonFailed, alerting.ReasonNotEvaluated, alerting.ReasonTooShort}, r.Reason)
 }
 
 // short writes a duration without the units that are zero: 5m, 1h30m, 45s.
@@ -214,7 +218,8 @@ func short(d time.Duration) string {
 	return s
 }
 
-// remedyOf is the remedy of the first selector with a reason of package gdr that has one: metric{reason="dmabuf_unseen"}.
+// remedyOf is the remedy of the first selector with a reason of package gdr that has one:
+// metric{reason="dmabuf_unseen"}.
 func remedyOf(selectors []string) string {
 	for _, s := range selectors {
 		_, after, _ := strings.Cut(s, `reason="`)

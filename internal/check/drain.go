@@ -29,8 +29,8 @@ var meanings = map[string]string{
 	DrainEvict:  "evict: no new jobs, and a running job on this host cannot progress: stop it.",
 }
 
-// CleanFor is how long the links of a repaired host must be free of errors before it takes jobs: the time after which NVIDIA UFM ends the
-// isolation of a link (packet drop and error rate isolation).
+// CleanFor is how long the links of a repaired host must be free of errors before it takes jobs: the time after which
+// NVIDIA UFM ends the isolation of a link (packet drop and error rate isolation).
 const CleanFor = 126 * time.Minute
 
 // HostVerdict is what to do with a host.
@@ -53,7 +53,8 @@ type Recorded struct {
 	Draining                 map[string]float64 // alert:rdma_host_drain:state by alertname
 }
 
-// setHostVerdict takes what is recorded. A one-off evaluation (no interval) cannot wait: a pending rule on the present state counts as firing.
+// setHostVerdict takes what is recorded. A one-off evaluation (no interval) cannot wait: a pending rule on the present
+// state counts as firing.
 func (r *Report) setHostVerdict(in Input) {
 	alerts := map[string]float64{}
 	maps.Copy(alerts, in.Recorded.Draining)
@@ -114,7 +115,8 @@ func (v HostVerdict) DrainExitCode() int {
 	return ExitUnknown
 }
 
-// Drain writes the verdict, and the findings that drain the host: "HOST: evict", then a line for each, and one that explains the states.
+// Drain writes the verdict, and the findings that drain the host: "HOST: evict", then a line for each, and one that
+// explains the states.
 func Drain(w io.Writer, r Report, dryRun bool) error {
 	var text strings.Builder
 	what := r.Drain
@@ -193,7 +195,8 @@ func (r *Report) why() string {
 // Return writes whether the host may take jobs again, and the reasons if not.
 func Return(w io.Writer, r Report) (code int, err error) {
 	reasons, code := r.unfit()
-	text := fmt.Sprintf("%s: fit for service: no alert drains it, links without errors for %s\n", words.OneLine(alerting.HostName(r.Host)), short(r.clean()))
+	text := fmt.Sprintf("%s: fit for service: no alert drains it, links without errors for %s\n",
+		words.OneLine(alerting.HostName(r.Host)), short(r.clean()))
 	if len(reasons) > 0 {
 		text = fmt.Sprintf("%s: not fit for service\n", words.OneLine(alerting.HostName(r.Host)))
 		for _, m := range reasons {
@@ -238,12 +241,13 @@ func (r *Report) unfit() (out []string, code int) {
 	return nil, ExitOK
 }
 
-// undecided is why it is unknown whether a host is fit for jobs, although nothing drains it: alerts that would drain it are pending, or a
-// state could not be read.
+// undecided is why it is unknown whether a host is fit for jobs, although nothing drains it: alerts that would drain it
+// are pending, or a state could not be read.
 func (r *Report) undecided() (out []string) {
 	for _, f := range slices.Concat(r.Findings, r.Pending) {
 		if f.State == string(alerting.StatePending) && slices.Index(drains, f.Drain) > 0 {
-			out = append(out, fmt.Sprintf("pending, drains the host when it fires: %s %s %s", f.Alert, Where(f.Labels), f.Summary))
+			out = append(out, fmt.Sprintf("pending, drains the host when it fires: %s %s %s",
+				f.Alert, Where(f.Labels), f.Summary))
 		}
 	}
 	if len(out) == 0 {

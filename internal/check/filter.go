@@ -13,11 +13,14 @@ type Filter struct {
 	Strict   bool     // unknown instead of ok if a supported rule was not evaluated
 }
 
-// Apply reduces a report to what is selected, and sets the verdict again. A failed evaluation, or one without data of the machine, stays unknown.
+// Apply reduces a report to what is selected, and sets the verdict again. A failed evaluation, or one without data of
+// the machine, stays unknown.
 func (f Filter) Apply(r Report) Report {
 	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(x Finding) bool { return !f.wants(x.Alert, x.Severity) })
-	r.Evaluated = slices.DeleteFunc(slices.Clone(r.Evaluated), func(x Evaluated) bool { return !f.wants(x.Alert, x.Severity) })
-	r.NotEvaluated = slices.DeleteFunc(slices.Clone(r.NotEvaluated), func(x NotEvaluated) bool { return !f.wants(x.Alert, x.Severity) })
+	r.Evaluated = slices.DeleteFunc(slices.Clone(r.Evaluated),
+		func(x Evaluated) bool { return !f.wants(x.Alert, x.Severity) })
+	r.NotEvaluated = slices.DeleteFunc(slices.Clone(r.NotEvaluated),
+		func(x NotEvaluated) bool { return !f.wants(x.Alert, x.Severity) })
 	r.Pending = slices.DeleteFunc(slices.Clone(r.Pending), func(x Finding) bool { return !f.wants(x.Alert, x.Severity) })
 	r.NotApplicable = slices.DeleteFunc(slices.Clone(r.NotApplicable), func(name string) bool { return !f.named(name) })
 	r.Seen = r.Seen.of(f.named)
@@ -29,7 +32,8 @@ func (f Filter) Apply(r Report) Report {
 	switch {
 	case len(r.Evaluated) == 0 && len(r.Findings) == 0:
 		r.unknown()
-	case f.Strict && r.ExitCode == ExitOK && (r.Failed != nil || slices.ContainsFunc(r.NotEvaluated, NotEvaluated.couldBe)):
+	case f.Strict && r.ExitCode == ExitOK &&
+		(r.Failed != nil || slices.ContainsFunc(r.NotEvaluated, NotEvaluated.couldBe)):
 		r.unknown()
 		r.Incomplete = true
 	}
@@ -45,7 +49,8 @@ func (f Filter) wants(alert, severity string) bool {
 // named reports whether an alert is among those to report.
 func (f Filter) named(alert string) bool { return len(f.Only) == 0 || slices.Contains(f.Only, alert) }
 
-// couldBe reports whether the alert could be evaluated on this host: unsupported ones, and those that exceed the retention, could not.
+// couldBe reports whether the alert could be evaluated on this host: unsupported ones, and those that exceed the
+// retention, could not.
 func (n NotEvaluated) couldBe() bool {
 	return n.Reason != string(coverage.NotSupported) && n.Reason != reasonHistory
 }

@@ -39,7 +39,8 @@ func FuzzTable(f *testing.F) {
 			for _, f := range r.Findings {
 				rows += len(f.Suspects)
 			}
-			if n := strings.Count(out.String(), "\n"); n > 24+4*rows+3*len(r.NotEvaluated) { // a row has three lines below it, each reason two
+			// A row has three lines below it, each reason two.
+			if n := strings.Count(out.String(), "\n"); n > 24+4*rows+3*len(r.NotEvaluated) {
 				t.Errorf("%d lines of %d rows", n, rows)
 			}
 		}

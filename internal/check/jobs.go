@@ -44,10 +44,12 @@ func (d Identity) withoutJobs() (Identity, []Job) {
 				j.Name, j.User = n["name"], n["user"]
 			}
 		}
-		slices.SortFunc(j.GPUs, func(a, b JobGPU) int { return cmp.Or(cmp.Compare(len(a.GPU), len(b.GPU)), cmp.Compare(a.GPU, b.GPU)) })
+		slices.SortFunc(j.GPUs,
+			func(a, b JobGPU) int { return cmp.Or(cmp.Compare(len(a.GPU), len(b.GPU)), cmp.Compare(a.GPU, b.GPU)) })
 		jobs = append(jobs, j)
 	}
-	slices.SortFunc(jobs, func(a, b Job) int { return cmp.Or(cmp.Compare(a.Scheduler, b.Scheduler), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(jobs,
+		func(a, b Job) int { return cmp.Or(cmp.Compare(a.Scheduler, b.Scheduler), cmp.Compare(a.ID, b.ID)) })
 	out := maps.Clone(d)
 	for _, name := range []string{identity.Workloads, identity.WorkloadGPUs, identity.WorkloadNames} {
 		delete(out, name)

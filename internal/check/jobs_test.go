@@ -13,7 +13,9 @@ func TestJobsOfFinding(t *testing.T) {
 	known := Identity{
 		"device": {{"device": "mlx5_0"}},
 		"workloads": {
-			{"scheduler": "slurm", "job_id": "77"}, {"scheduler": "kubernetes", "job_id": "0a1b", "namespace": "a", "pod": "b-0"}, {"scheduler": "unknown"},
+			{"scheduler": "slurm", "job_id": "77"},
+			{"scheduler": "kubernetes", "job_id": "0a1b", "namespace": "a", "pod": "b-0"},
+			{"scheduler": "unknown"},
 		},
 		"workload_gpus": {
 			{"gpu": "10", "UUID": "GPU-k", "scheduler": "slurm", "job_id": "77"},
@@ -39,7 +41,10 @@ func TestJobsOfFinding(t *testing.T) {
 // TestNCCLIsEvidence: what NCCL reports is on findings of its job, and changes nothing else.
 func TestNCCLIsEvidence(t *testing.T) {
 	in := Input{
-		Judgement:  alerting.Judgement{Rules: make([]alerting.Rule, 1), Alerts: []alerting.Alert{{Name: "RDMAPortDown", State: alerting.StateFiring, Labels: map[string]string{"severity": "critical", "drain": "evict"}}}},
+		Judgement: alerting.Judgement{Rules: make([]alerting.Rule, 1), Alerts: []alerting.Alert{{
+			Name: "RDMAPortDown", State: alerting.StateFiring,
+			Labels: map[string]string{"severity": "critical", "drain": "evict"},
+		}}},
 		Identities: []Identity{{"workloads": {{"scheduler": "slurm", "job_id": "77"}}}},
 	}
 	without := New(in)

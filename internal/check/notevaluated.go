@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// reasonWords are texts of reasons with their remedies, those that the user can change first. NEEDS is the missing permission, flag or
-// time.
+// reasonWords are texts of reasons with their remedies, those that the user can change first. NEEDS is the missing
+// permission, flag or time.
 var reasonWords = []struct{ reason, text, remedy string }{
 	{reasonFailed, "rule evaluation failed", ""},
 	{reasonNotEvaluated, "no evaluation has finished", "Run check again"},
@@ -37,7 +37,8 @@ type ReasonGroup struct {
 	Alerts []NotEvaluated
 }
 
-// Gaps groups the alerts that were not evaluated by reason, those that the user can change first. Pending alerts were evaluated.
+// Gaps groups the alerts that were not evaluated by reason, those that the user can change first. Pending alerts were
+// evaluated.
 func (r *Report) Gaps() (out []ReasonGroup) {
 	inPart := func(n NotEvaluated) bool { return r.isEvaluated(n.Alert) }
 	var all, part []NotEvaluated
@@ -90,7 +91,9 @@ func isTime(reason string) bool { return reason == reasonTooShort || reason == r
 
 // order is the position of a reason in reasonWords; an unknown one is last.
 func order(reason string) int {
-	if i := slices.IndexFunc(reasonWords, func(w struct{ reason, text, remedy string }) bool { return w.reason == reason }); i >= 0 {
+	if i := slices.IndexFunc(reasonWords, func(w struct{ reason, text, remedy string }) bool {
+		return w.reason == reason
+	}); i >= 0 {
 		return i
 	}
 	return len(reasonWords)
@@ -143,8 +146,9 @@ func longest(group []NotEvaluated) string {
 	return short(out)
 }
 
-// Coverage is what the verdict is based on: "49 of 81 rules evaluated over 2h of samples of the running exporter (6 in part), 18 not evaluated,
-// 14 not applicable to this host". Each rule of the total is in one of the parts. The rules of one name are counted as one.
+// Coverage is what the verdict is based on: "49 of 81 rules evaluated over 2h of samples of the running exporter (6 in
+// part), 18 not evaluated, 14 not applicable to this host". Each rule of the total is in one of the parts. The rules of
+// one name are counted as one.
 func (r *Report) Coverage() string {
 	part, pending, not := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range r.NotEvaluated {

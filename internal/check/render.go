@@ -34,7 +34,8 @@ type Style struct {
 	Short   bool // without the lines below the rows: pending, impact, diagnose, action
 }
 
-// Table writes the report as text: the verdict and its basis, the findings worst first, the pending alerts, and what was not evaluated.
+// Table writes the report as text: the verdict and its basis, the findings worst first, the pending alerts, and what
+// was not evaluated.
 func Table(w io.Writer, r Report, s Style) error {
 	var text strings.Builder
 	fmt.Fprintln(&text, words.OneLine(r.headline()))
@@ -113,9 +114,12 @@ func (f Finding) waiting(finding bool) string {
 	return fmt.Sprintf("fires once the condition is true for %s. %s", short(f.wait()), counts)
 }
 
-// advice are the lines pending, impact, diagnose and action of a finding. An action equal to the one before is left out.
+// advice are the lines pending, impact, diagnose and action of a finding. An action equal to the one before is left
+// out.
 func (f Finding) advice(pending, before string) (out []string) {
-	for _, line := range []Fact{{"pending", pending}, {"impact", f.impact()}, {"diagnose", f.Diagnose}, {"action", f.Action}} {
+	for _, line := range []Fact{
+		{"pending", pending}, {"impact", f.impact()}, {"diagnose", f.Diagnose}, {"action", f.Action},
+	} {
 		if line.Value != "" && (line.Name != "action" || line.Value != before) {
 			out = append(out, fmt.Sprintf("%-9s %s", line.Name+":", words.OneLine(line.Value)))
 		}
@@ -185,7 +189,8 @@ func coloured(table string, s Style) string {
 	return out.String()
 }
 
-// headline is the verdict with the number of findings and pending alerts: "gpu-1: critical: 2 critical, 1 pending warning".
+// headline is the verdict with the number of findings and pending alerts: "gpu-1: critical: 2 critical, 1 pending
+// warning".
 func (r *Report) headline() string {
 	host := alerting.HostName(r.Host)
 	if r.Replay != "" {
@@ -201,7 +206,8 @@ func (r *Report) conclusion() string {
 	case r.Error != "":
 		return "unknown: " + r.Error
 	case r.Incomplete:
-		return words.Join(", ", "unknown (ok without --strict): rules that this host supports were not evaluated or are pending", counts)
+		return words.Join(", ",
+			"unknown (ok without --strict): rules that this host supports were not evaluated or are pending", counts)
 	case r.ExitCode == ExitUnknown && r.NoDevice != nil:
 		return words.Join(", ", "unknown: "+noDeviceText, r.counts())
 	case r.ExitCode == ExitUnknown && len(r.Evaluated) == 0 && len(r.NotEvaluated)+len(r.NotApplicable) > 0:
@@ -216,12 +222,13 @@ func (r *Report) conclusion() string {
 	return words.Join(": ", word, counts)
 }
 
-// counts are the findings and pending alerts by severity: "2 critical, 1 pending warning, 1 info". Of those that count as findings, only the
-// ones that wait to fire are named pending.
+// counts are the findings and pending alerts by severity: "2 critical, 1 pending warning, 1 info". Of those that count
+// as findings, only the ones that wait to fire are named pending.
 func (r *Report) counts() string {
 	waits := func(f Finding) bool { return f.Waits }
 	counted := slices.DeleteFunc(slices.Clone(r.Findings), waits)
-	pending := slices.Concat(slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool { return !waits(f) }), r.Pending)
+	pending := slices.Concat(
+		slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool { return !waits(f) }), r.Pending)
 	var out []string
 	for _, severity := range Severities() {
 		out = append(out, Tally(counted, "%d %s", severity)...)

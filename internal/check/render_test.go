@@ -38,10 +38,12 @@ func TestPending(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := check.New(check.Input{Host: "gpu-1:10879", Judgement: alerting.Judgement{
-				From: now().Add(-c.observed), To: now(), Rules: append(rules, rule("RDMAOther", "info")), Alerts: []alerting.Alert{alert(rules, c.rule, alerting.StatePending, nil)},
+				From: now().Add(-c.observed), To: now(), Rules: append(rules, rule("RDMAOther", "info")),
+				Alerts: []alerting.Alert{alert(rules, c.rule, alerting.StatePending, nil)},
 			}})
 			got := tableOf(t, r, check.Style{Verbose: true})
-			if r.ExitCode != c.code || !strings.HasPrefix(got, c.headline) || !strings.Contains(got, "\n"+c.row) || !strings.Contains(got, c.counts) {
+			if r.ExitCode != c.code || !strings.HasPrefix(got, c.headline) || !strings.Contains(got, "\n"+c.row) ||
+				!strings.Contains(got, c.counts) {
 				t.Errorf("exit %d, want %d and %q, %q, %q\n%s", r.ExitCode, c.code, c.headline, c.row, c.counts, got)
 			}
 			if strings.Contains(got, "not evaluated") || strings.Contains(tableOf(t, r, check.Style{Short: true}), "pending: ") {
@@ -89,7 +91,9 @@ func TestCounts(t *testing.T) {
 		"none is selected": {nil, check.Filter{Only: []string{"X"}}, "h: unknown: no RDMA device was read\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := c.filter.Apply(check.New(check.Input{Host: "h", Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: c.alerts}}))
+			r := c.filter.Apply(check.New(check.Input{
+				Host: "h", Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: c.alerts},
+			}))
 			if got := tableOf(t, r, check.Style{}); !strings.HasPrefix(got, c.want) {
 				t.Errorf("want %q\n%s", c.want, got)
 			}
@@ -108,7 +112,8 @@ func TestRemedyOfShortHistory(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			in.History, in.To, in.From, in.Rules = 2*time.Hour, now(), now(), []alerting.Rule{rule("C", "critical"), long}
-			if got := tableOf(t, check.New(in), check.Style{}); !strings.Contains(got, "\n\n"+want+"Details: rdma_exporter check --verbose.\n") {
+			if got := tableOf(t, check.New(in), check.Style{}); !strings.Contains(got,
+				"\n\n"+want+"Details: rdma_exporter check --verbose.\n") {
 				t.Error(got)
 			}
 		})

@@ -1,5 +1,5 @@
-// Package check turns the alerts of a host into a report for users, prologs and node problem detectors: findings, worst first,
-// what was not evaluated and why, and an exit code. What is a fault is decided by the rules only.
+// Package check turns the alerts of a host into a report for users, prologs and node problem detectors: findings, worst
+// first, what was not evaluated and why, and an exit code. What is a fault is decided by the rules only.
 package check
 
 import (
@@ -41,23 +41,24 @@ const (
 
 // Report is the result of check. Its JSON form is a contract: docs/check.md.
 type Report struct {
-	Version         int            `json:"version"`
-	Exporter        string         `json:"exporter"`             // version of the program that evaluated
-	Replay          string         `json:"replay,omitempty"`     // the replay that was evaluated
-	Host            string         `json:"host"`                 // instance label of the series
-	Time            time.Time      `json:"time"`                 // of the last round
-	IntervalSeconds float64        `json:"interval_seconds"`     // between the rounds of a daemon; 0: a one-off evaluation
-	ObservedSeconds float64        `json:"observed_seconds"`     // time of rounds without a gap; 0 for a single round
-	Verdict         string         `json:"verdict"`              // ok, warning, critical, unknown
-	ExitCode        int            `json:"exit_code"`            // 0, 1, 2, 3 in that order
-	Error           string         `json:"error,omitempty"`      // why the evaluation failed
-	Incomplete      bool           `json:"incomplete,omitempty"` // --strict: unknown because a supported rule was not evaluated
-	Findings        []Finding      `json:"findings"`             // worst first
-	Evaluated       []Evaluated    `json:"evaluated"`            // by alert
-	NotEvaluated    []NotEvaluated `json:"not_evaluated"`        // by alert
-	NotApplicable   []string       `json:"not_applicable"`       // alerts on what this host does not have
-	// Headline is the worst of firing and pending: the verdict, or watching where the verdict is ok and alerts of severity critical or
-	// warning are pending.
+	Version         int       `json:"version"`
+	Exporter        string    `json:"exporter"`         // version of the program that evaluated
+	Replay          string    `json:"replay,omitempty"` // the replay that was evaluated
+	Host            string    `json:"host"`             // instance label of the series
+	Time            time.Time `json:"time"`             // of the last round
+	IntervalSeconds float64   `json:"interval_seconds"` // between the rounds of a daemon; 0: a one-off evaluation
+	ObservedSeconds float64   `json:"observed_seconds"` // time of rounds without a gap; 0 for a single round
+	Verdict         string    `json:"verdict"`          // ok, warning, critical, unknown
+	ExitCode        int       `json:"exit_code"`        // 0, 1, 2, 3 in that order
+	Error           string    `json:"error,omitempty"`  // why the evaluation failed
+	// --strict: unknown because a supported rule was not evaluated.
+	Incomplete    bool           `json:"incomplete,omitempty"`
+	Findings      []Finding      `json:"findings"`       // worst first
+	Evaluated     []Evaluated    `json:"evaluated"`      // by alert
+	NotEvaluated  []NotEvaluated `json:"not_evaluated"`  // by alert
+	NotApplicable []string       `json:"not_applicable"` // alerts on what this host does not have
+	// Headline is the worst of firing and pending: the verdict, or watching where the verdict is ok and alerts of severity
+	// critical or warning are pending.
 	Headline string    `json:"headline"`
 	Pending  []Finding `json:"pending"` // worst first; no findings yet: they change neither verdict nor exit code
 	Seen
@@ -67,28 +68,31 @@ type Report struct {
 
 // Finding is a firing or pending alert, with the remedy.
 type Finding struct {
-	Alert       string            `json:"alert"`
-	Severity    string            `json:"severity"`        // critical, warning, info
-	Drain       string            `json:"drain"`           // no, cordon, evict
-	State       string            `json:"state"`           // firing, or pending
-	Waits       bool              `json:"waits,omitempty"` // pending although observed for longer than its `for`, so it is new and may pass: a warning at most
-	Since       time.Time         `json:"since"`
-	ForSeconds  float64           `json:"for_seconds,omitempty"` // pending: the `for` of its rule
-	Value       *float64          `json:"value"`                 // the compared value, in Unit; without a limit the value of the expression; null if not finite
-	Limit       *float64          `json:"limit,omitempty"`       // the limit
-	Unit        string            `json:"unit,omitempty"`        // of both
-	Labels      map[string]string `json:"labels"`
-	Identity    Identity          `json:"identity,omitempty"` // of the object, by kind
-	Jobs        []Job             `json:"jobs,omitempty"`     // that use the object: workloads of the host, the busiest of the port
-	Summary     string            `json:"summary"`
-	Description string            `json:"description"` // measurement and impact
-	Evidence    []Fact            `json:"evidence"`
-	Diagnose    string            `json:"diagnose"` // a read-only command
-	Action      string            `json:"action"`
-	DrainReason string            `json:"drain_reason"`
-	RunbookURL  string            `json:"runbook_url,omitempty"`
-	Suspects    []Suspect         `json:"suspects,omitempty"` // faults that it explains, whose alerts are suppressed
-	chained     bool              // its alert is in a cause chain
+	Alert    string `json:"alert"`
+	Severity string `json:"severity"` // critical, warning, info
+	Drain    string `json:"drain"`    // no, cordon, evict
+	State    string `json:"state"`    // firing, or pending
+	// Pending although observed for longer than its `for`, so it is new and may pass: a warning at most.
+	Waits      bool      `json:"waits,omitempty"`
+	Since      time.Time `json:"since"`
+	ForSeconds float64   `json:"for_seconds,omitempty"` // pending: the `for` of its rule
+	// The compared value, in Unit; without a limit the value of the expression; null if not finite.
+	Value    *float64          `json:"value"`
+	Limit    *float64          `json:"limit,omitempty"` // the limit
+	Unit     string            `json:"unit,omitempty"`  // of both
+	Labels   map[string]string `json:"labels"`
+	Identity Identity          `json:"identity,omitempty"` // of the object, by kind
+	// That use the object: workloads of the host, the busiest of the port.
+	Jobs        []Job     `json:"jobs,omitempty"`
+	Summary     string    `json:"summary"`
+	Description string    `json:"description"` // measurement and impact
+	Evidence    []Fact    `json:"evidence"`
+	Diagnose    string    `json:"diagnose"` // a read-only command
+	Action      string    `json:"action"`
+	DrainReason string    `json:"drain_reason"`
+	RunbookURL  string    `json:"runbook_url,omitempty"`
+	Suspects    []Suspect `json:"suspects,omitempty"` // faults that it explains, whose alerts are suppressed
+	chained     bool      // its alert is in a cause chain
 }
 
 // Fact is a line of evidence.
@@ -97,7 +101,8 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// Identity identifies an object, by kind (rules/identity): "device" has pci_address, "module" has serial_number. Unknown kinds are absent.
+// Identity identifies an object, by kind (rules/identity): "device" has pci_address, "module" has serial_number.
+// Unknown kinds are absent.
 type Identity map[string][]map[string]string
 
 // Input is the result of an evaluation.
@@ -128,14 +133,16 @@ const (
 // Severities lists them, the worst first.
 func Severities() []string { return []string{severityCritical, severityWarning, severityInfo} }
 
-// New makes the report. Firing alerts are findings. Alerts pending on a rule without a range are findings too, since a one-off evaluation cannot
-// wait. If the host was observed for longer than the `for` of such a rule, the fault is new and may pass: it is a warning at most.
+// New makes the report. Firing alerts are findings. Alerts pending on a rule without a range are findings too, since a
+// one-off evaluation cannot wait. If the host was observed for longer than the `for` of such a rule, the fault is new
+// and may pass: it is a warning at most.
 func New(in Input) Report {
 	r := Report{
 		Version: Version, Exporter: in.Exporter, Replay: in.Replay, Host: in.Host, Time: in.To.UTC(),
 		IntervalSeconds: in.Interval.Seconds(), ObservedSeconds: in.To.Sub(in.From).Seconds(),
-		Findings: []Finding{}, Evaluated: []Evaluated{}, NotEvaluated: []NotEvaluated{}, NotApplicable: []string{}, Pending: []Finding{},
-		Seen: in.Seen,
+		Findings: []Finding{}, Evaluated: []Evaluated{}, NotEvaluated: []NotEvaluated{}, NotApplicable: []string{},
+		Pending: []Finding{},
+		Seen:    in.Seen,
 	}
 	r.NotExpected = append([]Port{}, in.NotExpected...)
 	for i, a := range in.Alerts {
@@ -206,7 +213,8 @@ func (r *Report) Watching() string {
 	return ""
 }
 
-// conclude sets the verdict by the worst finding. Without RDMA devices the rules on GPUs and the host alone do not make a host ok.
+// conclude sets the verdict by the worst finding. Without RDMA devices the rules on GPUs and the host alone do not make
+// a host ok.
 func (r *Report) conclude() {
 	r.Verdict, r.ExitCode = verdictOK, ExitOK
 	for _, f := range r.Findings {
@@ -234,9 +242,11 @@ func (r *Report) unknown() {
 func finding(a alerting.Alert) Finding {
 	text := a.Annotations
 	f := Finding{
-		Alert: a.Name, Severity: a.Labels["severity"], Drain: a.Labels["drain"], State: string(a.State), Since: a.ActiveAt.UTC(), Labels: maps.Clone(a.Labels),
+		Alert: a.Name, Severity: a.Labels["severity"], Drain: a.Labels["drain"], State: string(a.State),
+		Since: a.ActiveAt.UTC(), Labels: maps.Clone(a.Labels),
 		Summary: text["summary"], Description: text["description"], Evidence: evidence(text["evidence"]),
-		Diagnose: text["diagnose"], Action: text["action"], DrainReason: text["drain_reason"], RunbookURL: text["runbook_url"],
+		Diagnose: text["diagnose"], Action: text["action"], DrainReason: text["drain_reason"],
+		RunbookURL: text["runbook_url"],
 	}
 	delete(f.Labels, "alertname")
 	delete(f.Labels, "severity")
@@ -290,8 +300,8 @@ func figure(text string) *quantity {
 	return &quantity{n, m[2]}
 }
 
-// worstOfEach keeps the first of sorted findings for each alert and object: when an alert gets worse, its lesser severity still fires for
-// some minutes.
+// worstOfEach keeps the first of sorted findings for each alert and object: when an alert gets worse, its lesser
+// severity still fires for some minutes.
 func worstOfEach(findings []Finding) []Finding {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(findings, func(f Finding) bool {

@@ -25,19 +25,26 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
 func rule(name, severity string) alerting.Rule {
-	return alerting.Rule{Name: name, Labels: map[string]string{"severity": severity}, Evaluated: true, Metrics: []string{"rdma_port_state_id"}}
+	return alerting.Rule{
+		Name: name, Labels: map[string]string{"severity": severity}, Evaluated: true, Metrics: []string{"rdma_port_state_id"},
+	}
 }
 
 func alert(rules []alerting.Rule, i int, state alerting.State, labels map[string]string) alerting.Alert {
-	all := map[string]string{"alertname": rules[i].Name, "severity": rules[i].Labels["severity"], "instance": "gpu-1:10879", "job": "rdma_exporter"}
+	all := map[string]string{
+		"alertname": rules[i].Name, "severity": rules[i].Labels["severity"], "instance": "gpu-1:10879",
+		"job": "rdma_exporter",
+	}
 	for name, value := range labels {
 		all[name] = value
 	}
 	return alerting.Alert{
 		Name: rules[i].Name, Rule: i, State: state, Labels: all, Value: 1, ActiveAt: now().Add(-90 * time.Second),
 		Annotations: map[string]string{
-			"summary": "gpu-1 <b>:\nport down", "description": "The link is down.", "evidence": "Host: gpu-1.\nDevice: mlx5_0, PCI 0000:0c:00.0.\nalone", "measured": "200 Gb/s", "limit": "400 Gb/s",
-			"diagnose": "rdma link\x1b[2J", "action": "Replace the cable.", "drain_reason": "Jobs hang.", "runbook_url": "https://x/y",
+			"summary": "gpu-1 <b>:\nport down", "description": "The link is down.",
+			"evidence": "Host: gpu-1.\nDevice: mlx5_0, PCI 0000:0c:00.0.\nalone", "measured": "200 Gb/s", "limit": "400 Gb/s",
+			"diagnose": "rdma link\x1b[2J", "action": "Replace the cable.", "drain_reason": "Jobs hang.",
+			"runbook_url": "https://x/y",
 		},
 	}
 }
@@ -50,7 +57,9 @@ func TestVerdict(t *testing.T) {
 	waiting.For = 5 * time.Minute
 	short := ranged
 	short.Evaluated, short.Reason = false, alerting.ReasonTooShort
-	unseen := coverage.Report{Gaps: []coverage.Gap{{Alert: "B", Reason: coverage.NotSupported, Metrics: []string{"rdma_x"}}}, Idle: []string{"G"}}
+	unseen := coverage.Report{
+		Gaps: []coverage.Gap{{Alert: "B", Reason: coverage.NotSupported, Metrics: []string{"rdma_x"}}}, Idle: []string{"G"},
+	}
 	gap, idle := rule("B", "critical"), rule("G", "critical")
 	firing, pending := alerting.StateFiring, alerting.StatePending
 
@@ -82,7 +91,10 @@ func TestVerdict(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := check.Input{Host: "gpu-1:10879", Judgement: alerting.Judgement{From: now().Add(-10 * time.Minute), To: now(), Rules: tc.rules}, Coverage: unseen, Err: tc.err}
+			in := check.Input{
+				Host: "gpu-1:10879", Judgement: alerting.Judgement{From: now().Add(-10 * time.Minute), To: now(), Rules: tc.rules},
+				Coverage: unseen, Err: tc.err,
+			}
 			for i := range tc.rules {
 				if state, ok := tc.states[i]; ok {
 					in.Alerts = append(in.Alerts, alert(tc.rules, i, state, nil))
@@ -90,7 +102,8 @@ func TestVerdict(t *testing.T) {
 			}
 			r := check.New(in)
 			if r.ExitCode != tc.code || r.Verdict != tc.verdict || len(r.Findings) != tc.findings {
-				t.Errorf("exit %d, %s, %d findings; want %d, %s, %d", r.ExitCode, r.Verdict, len(r.Findings), tc.code, tc.verdict, tc.findings)
+				t.Errorf("exit %d, %s, %d findings; want %d, %s, %d",
+					r.ExitCode, r.Verdict, len(r.Findings), tc.code, tc.verdict, tc.findings)
 			}
 		})
 	}
@@ -111,13 +124,17 @@ func TestCoverage(t *testing.T) {
 	watchdog.Evaluated, watchdog.Reason = false, alerting.ReasonNotEvaluated
 	rules := []alerting.Rule{
 		ok, short, fires, long, failed, fresh, watchdog,
-		rule("RDMAOff", "info"), rule("RDMADenied", "warning"), rule("RDMADenied", "critical"), rule("RDMAPart", "warning"), rule("RDMAIdle", "warning"),
+		rule("RDMAOff", "info"), rule("RDMADenied", "warning"), rule("RDMADenied", "critical"), rule("RDMAPart", "warning"),
+		rule("RDMAIdle", "warning"),
 	}
 
 	r := check.New(check.Input{
-		Judgement: alerting.Judgement{From: now().Add(-75 * time.Second), To: now(), Rules: rules, Alerts: []alerting.Alert{alert(rules, 2, alerting.StateFiring, nil)}},
-		History:   2 * time.Hour,
-		Needs:     map[string]string{"module_eeprom": "the network namespace of the host"},
+		Judgement: alerting.Judgement{
+			From: now().Add(-75 * time.Second), To: now(), Rules: rules,
+			Alerts: []alerting.Alert{alert(rules, 2, alerting.StateFiring, nil)},
+		},
+		History: 2 * time.Hour,
+		Needs:   map[string]string{"module_eeprom": "the network namespace of the host"},
 		Coverage: coverage.Report{
 			Gaps: []coverage.Gap{
 				{Alert: "RDMAOff", Reason: coverage.CollectorDisabled, Metrics: []string{"rdma_a"}, Collector: "pcie"},
@@ -153,7 +170,10 @@ func TestCoverage(t *testing.T) {
 func TestFilter(t *testing.T) {
 	short := rule("RDMAShort", "critical")
 	short.Evaluated, short.Reason, short.Range = false, alerting.ReasonTooShort, time.Hour
-	rules := []alerting.Rule{rule("RDMAPortDown", "critical"), rule("RDMALinkErrors", "warning"), rule("RDMAInfo", "info"), short, rule("RDMADeviceHot", "warning")}
+	rules := []alerting.Rule{
+		rule("RDMAPortDown", "critical"), rule("RDMALinkErrors", "warning"), rule("RDMAInfo", "info"), short,
+		rule("RDMADeviceHot", "warning"),
+	}
 	firing := alert(rules, 1, alerting.StateFiring, nil)
 	hot := coverage.Report{Gaps: []coverage.Gap{{Alert: "RDMADeviceHot", Reason: coverage.NotSupported}}}
 
@@ -177,10 +197,13 @@ func TestFilter(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			whole := check.New(check.Input{Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: tc.alerts}, Coverage: hot, Err: tc.err})
+			whole := check.New(check.Input{
+				Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: tc.alerts}, Coverage: hot, Err: tc.err,
+			})
 			r := tc.filter.Apply(whole)
 			if r.ExitCode != tc.code || len(r.Evaluated) != tc.evaluated || len(r.NotEvaluated) != tc.notEvaluated {
-				t.Errorf("exit %d, evaluated %v, not %v; want %d, %d, %d", r.ExitCode, r.Evaluated, r.NotEvaluated, tc.code, tc.evaluated, tc.notEvaluated)
+				t.Errorf("exit %d, evaluated %v, not %v; want %d, %d, %d",
+					r.ExitCode, r.Evaluated, r.NotEvaluated, tc.code, tc.evaluated, tc.notEvaluated)
 			}
 			if r.Incomplete != (tc.code == 3 && tc.filter.Strict) {
 				t.Errorf("incomplete: %t", r.Incomplete)
@@ -206,7 +229,8 @@ func TestRender(t *testing.T) {
 	long.Evaluated, long.Reason, long.Range = false, alerting.ReasonTooShort, 25*time.Hour
 	congested := rule("RDMACongested", "warning")
 	congested.Range, congested.For = 5*time.Minute, 15*time.Minute
-	rules = append(rules, long, rule("RDMAPCIeErrors", "critical"), rule("RDMATransceiverHot", "critical"), rule("RDMAPCIeDegraded", "critical"), rule("RDMAGPUFabricDegraded", "warning"), congested)
+	rules = append(rules, long, rule("RDMAPCIeErrors", "critical"), rule("RDMATransceiverHot", "critical"),
+		rule("RDMAPCIeDegraded", "critical"), rule("RDMAGPUFabricDegraded", "warning"), congested)
 	rules[0].For, rules[1].For = 15*time.Minute, 2*time.Minute
 	in := check.Input{
 		Exporter: "1.0.0 abc", Host: "gpu-1:10879", History: 2 * time.Hour,
@@ -245,7 +269,8 @@ func TestRender(t *testing.T) {
 	for name, r := range map[string]check.Report{"ok": ok, "faulty": faulty, "failed": failed, "daemon": daemon} {
 		t.Run(name, func(t *testing.T) {
 			var table, verbose, json bytes.Buffer
-			if err := errors.Join(check.Table(&table, r, check.Style{}), check.Table(&verbose, r, check.Style{Verbose: true, Colour: true}), check.JSON(&json, r)); err != nil {
+			if err := errors.Join(check.Table(&table, r, check.Style{}),
+				check.Table(&verbose, r, check.Style{Verbose: true, Colour: true}), check.JSON(&json, r)); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, name+".txt", table.Bytes())
@@ -278,7 +303,9 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("pipe clos
 
 func TestRenderErrors(t *testing.T) {
 	r := check.New(check.Input{})
-	for name, err := range map[string]error{"table": check.Table(brokenWriter{}, r, check.Style{}), "json": check.JSON(brokenWriter{}, r)} {
+	for name, err := range map[string]error{
+		"table": check.Table(brokenWriter{}, r, check.Style{}), "json": check.JSON(brokenWriter{}, r),
+	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -291,7 +318,8 @@ func TestHeadline(t *testing.T) {
 	for i := range rules {
 		rules[i].Range, rules[i].For = time.Minute, time.Minute
 	}
-	critical, warning, info := alert(rules, 0, alerting.StatePending, nil), alert(rules, 1, alerting.StatePending, nil), alert(rules, 2, alerting.StatePending, nil)
+	critical, warning, info := alert(rules, 0, alerting.StatePending, nil), alert(rules, 1, alerting.StatePending, nil),
+		alert(rules, 2, alerting.StatePending, nil)
 	other := alert(rules, 1, alerting.StatePending, map[string]string{"device": "mlx5_1"})
 	for _, c := range []struct {
 		name     string
@@ -305,8 +333,11 @@ func TestHeadline(t *testing.T) {
 		{"information alone", []alerting.Alert{info}, "ok", ": ok, 1 pending info\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := check.New(check.Input{Host: "h", Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: c.alerts}})
-			if r.Headline != c.headline || r.Verdict != "ok" || r.ExitCode != 0 || len(r.Findings) != 0 || len(r.Pending) != len(c.alerts) {
+			r := check.New(check.Input{
+				Host: "h", Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: c.alerts},
+			})
+			if r.Headline != c.headline || r.Verdict != "ok" || r.ExitCode != 0 || len(r.Findings) != 0 ||
+				len(r.Pending) != len(c.alerts) {
 				t.Errorf("%s, %s, %d, %d findings, %d pending", r.Headline, r.Verdict, r.ExitCode, len(r.Findings), len(r.Pending))
 			}
 			var b strings.Builder
@@ -334,12 +365,16 @@ func TestNoDevice(t *testing.T) {
 		"of a GPU, left out": {[]int{1}, check.Filter{Only: []string{"RDMAReadStuck"}}, 3, "h: unknown: no RDMA device on this host\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := check.Input{Host: "h", Seen: check.Seen{NoDevice: &check.NoDevice{}}, Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules}}
+			in := check.Input{
+				Host: "h", Seen: check.Seen{NoDevice: &check.NoDevice{}},
+				Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules},
+			}
 			for _, i := range c.firing {
 				in.Alerts = append(in.Alerts, alert(rules, i, alerting.StateFiring, nil))
 			}
 			r := c.filter.Apply(check.New(in))
-			if got := tableOf(t, r, check.Style{}); r.ExitCode != c.code || !strings.HasPrefix(got, c.want) || !strings.Contains(got, "lspci") {
+			if got := tableOf(t, r, check.Style{}); r.ExitCode != c.code || !strings.HasPrefix(got, c.want) ||
+				!strings.Contains(got, "lspci") {
 				t.Errorf("exit %d, want %d, %q\n%s", r.ExitCode, c.code, c.want, got)
 			}
 		})
@@ -359,7 +394,10 @@ func TestFailedReads(t *testing.T) {
 		"strict":    {check.FailedReads{Devices: []string{"mlx5_0"}}, check.Filter{Strict: true}, 3, "h: unknown (ok without --strict): rules that this host supports were not evaluated or are pending, reads of 1 device failed\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := check.Input{Host: "h", Seen: check.Seen{Failed: &c.failed}, Judgement: alerting.Judgement{From: now(), To: now(), Rules: []alerting.Rule{rule("C", "critical")}}}
+			in := check.Input{
+				Host: "h", Seen: check.Seen{Failed: &c.failed},
+				Judgement: alerting.Judgement{From: now(), To: now(), Rules: []alerting.Rule{rule("C", "critical")}},
+			}
 			r := c.filter.Apply(check.New(in))
 			if got := tableOf(t, r, check.Style{}); r.ExitCode != c.code || !strings.HasPrefix(got, c.want) {
 				t.Errorf("exit %d, want %d, %q\n%s", r.ExitCode, c.code, c.want, got)
@@ -369,15 +407,23 @@ func TestFailedReads(t *testing.T) {
 }
 
 func TestPortsNotExpected(t *testing.T) {
-	for n, want := range map[int]string{0: "", 1: "1 port DOWN, not expected to be up (never ACTIVE): mlx5_0/1. To be alerted, pin the ports in --config.file (active: true).\n", 18: ", mlx5_15/1, 2 more. To be"} {
+	for n, want := range map[int]string{
+		0:  "",
+		1:  "1 port DOWN, not expected to be up (never ACTIVE): mlx5_0/1. To be alerted, pin the ports in --config.file (active: true).\n",
+		18: ", mlx5_15/1, 2 more. To be",
+	} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			var ports []check.Port
 			for i := range n {
 				ports = append(ports, check.Port{Device: fmt.Sprintf("mlx5_%d", i), Port: 1})
 			}
-			r := check.New(check.Input{Host: "h", Seen: check.Seen{NotExpected: ports}, Judgement: alerting.Judgement{To: now(), Rules: []alerting.Rule{rule("C", "critical")}}})
+			r := check.New(check.Input{
+				Host: "h", Seen: check.Seen{NotExpected: ports},
+				Judgement: alerting.Judgement{To: now(), Rules: []alerting.Rule{rule("C", "critical")}},
+			})
 			var b strings.Builder
-			if err := check.Table(&b, r, check.Style{}); err != nil || !strings.Contains(b.String(), want) || want == "" && strings.Contains(b.String(), "DOWN") {
+			if err := check.Table(&b, r, check.Style{}); err != nil || !strings.Contains(b.String(), want) ||
+				want == "" && strings.Contains(b.String(), "DOWN") {
 				t.Errorf("%v %q", err, b.String())
 			}
 		})
@@ -387,7 +433,9 @@ func TestPortsNotExpected(t *testing.T) {
 // TestNotes: a stack and rates are said beside the findings, and left out with the alerts that they belong to.
 func TestNotes(t *testing.T) {
 	seen := check.Seen{
-		NotExpected: []check.Port{{Device: "mlx5_0", Port: 1}}, Stack: &check.Stack{State: "no_device", Functions: []string{"0000:18:00.0"}}, Rates: check.Rates{Ports: 8, Capable: 400e9},
+		NotExpected: []check.Port{{Device: "mlx5_0", Port: 1}},
+		Stack:       &check.Stack{State: "no_device", Functions: []string{"0000:18:00.0"}},
+		Rates:       check.Rates{Ports: 8, Capable: 400e9},
 	}
 	const (
 		idle  = "1 port DOWN, not expected to be up (never ACTIVE): mlx5_0/1. To be alerted, pin the ports in --config.file (active: true)"
@@ -402,7 +450,9 @@ func TestNotes(t *testing.T) {
 		"RDMAPCIeErrors":      "",
 	} {
 		t.Run(only, func(t *testing.T) {
-			r := check.New(check.Input{Host: "h", Seen: seen, Judgement: alerting.Judgement{To: now(), Rules: []alerting.Rule{rule("C", "critical")}}})
+			r := check.New(check.Input{
+				Host: "h", Seen: seen, Judgement: alerting.Judgement{To: now(), Rules: []alerting.Rule{rule("C", "critical")}},
+			})
 			if only != "" {
 				r = check.Filter{Only: []string{only}}.Apply(r)
 			}
@@ -412,7 +462,8 @@ func TestNotes(t *testing.T) {
 		})
 	}
 	for want, f := range map[string]*check.Functions{
-		"": nil, "1 function beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)": {Reduced: 1},
+		"": nil,
+		"1 function beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)":                                                                                 {Reduced: 1},
 		"984 devices left out (--limit.devices), 12 series left out (--limit.series)|1016 functions beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)": {Reduced: 1016, Devices: 984, Series: 12},
 	} {
 		if got := strings.Join((&check.Seen{Functions: f}).Notes(), "|"); got != want {
@@ -443,10 +494,14 @@ func TestNotes(t *testing.T) {
 func TestOneFindingOfAnObject(t *testing.T) {
 	rules := []alerting.Rule{rule("F", "info"), rule("F", "warning")}
 	of := func(device string) map[string]string { return map[string]string{"device": device} }
-	r := check.New(check.Input{Host: "gpu-1:10879", Judgement: alerting.Judgement{To: now(), Rules: rules, Alerts: []alerting.Alert{
-		alert(rules, 0, alerting.StateFiring, of("a")), alert(rules, 1, alerting.StateFiring, of("a")), alert(rules, 0, alerting.StateFiring, of("b")),
-	}}})
-	if len(r.Findings) != 2 || r.Findings[0].Severity != "warning" || r.Findings[0].Labels["device"] != "a" || r.Findings[1].Labels["device"] != "b" {
+	r := check.New(check.Input{
+		Host: "gpu-1:10879", Judgement: alerting.Judgement{To: now(), Rules: rules, Alerts: []alerting.Alert{
+			alert(rules, 0, alerting.StateFiring, of("a")), alert(rules, 1, alerting.StateFiring, of("a")),
+			alert(rules, 0, alerting.StateFiring, of("b")),
+		}},
+	})
+	if len(r.Findings) != 2 || r.Findings[0].Severity != "warning" || r.Findings[0].Labels["device"] != "a" ||
+		r.Findings[1].Labels["device"] != "b" {
 		t.Errorf("%+v", r.Findings)
 	}
 }

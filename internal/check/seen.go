@@ -13,7 +13,8 @@ import (
 // Seen is the state that has no alert but is reported.
 type Seen struct {
 	NotExpected []Port `json:"ports_not_expected"` // down, not expected to be up
-	// Stack is set if there are RDMA-capable PCI functions, the RDMA stack of the kernel is not loaded, and it is unknown whether it is expected.
+	// Stack is set if there are RDMA-capable PCI functions, the RDMA stack of the kernel is not loaded, and it is unknown
+	// whether it is expected.
 	Stack *Stack `json:"rdma_stack,omitempty"`
 	Rates Rates  `json:"rates_unvouched"`
 	// NoDevice is set if the host has no RDMA device.
@@ -57,7 +58,8 @@ type FailedReads struct {
 // Rates are those of ACTIVE links that neither the configuration nor the far end confirms.
 type Rates struct {
 	Ports int `json:"ports"`
-	// Capable is the highest rate in bits per second that the NIC of one of these ports supports but that is not in use; 0: unknown.
+	// Capable is the highest rate in bits per second that the NIC of one of these ports supports but that is not in use;
+	// 0: unknown.
 	Capable float64 `json:"capable_bits_per_second,omitempty"`
 }
 
@@ -103,10 +105,12 @@ func (s *Seen) Notices() (out []string) {
 	return out
 }
 
-// Notes are sentences without a full stop: ports that are down, a stack that is not loaded, rates that are not confirmed, functions
-// that are not read completely.
+// Notes are sentences without a full stop: ports that are down, a stack that is not loaded, rates that are not
+// confirmed, functions that are not read completely.
 func (s *Seen) Notes() (out []string) {
-	for _, note := range []string{s.NoDevice.note(), s.Failed.note(), s.idle(), s.stack(), s.Rates.note(), s.Functions.left(), s.Functions.reduced()} {
+	for _, note := range []string{
+		s.NoDevice.note(), s.Failed.note(), s.idle(), s.stack(), s.Rates.note(), s.Functions.left(), s.Functions.reduced(),
+	} {
 		if note != "" {
 			out = append(out, note)
 		}
@@ -127,7 +131,8 @@ func (s *Seen) what() string {
 
 const noDeviceText = "no RDMA device on this host"
 
-// note explains a host without devices. Where the kernel could use PCI functions for RDMA, RDMAStackNotLoaded or the note on the stack does.
+// note explains a host without devices. Where the kernel could use PCI functions for RDMA, RDMAStackNotLoaded or the
+// note on the stack does.
 func (n *NoDevice) note() string {
 	switch {
 	case n == nil || n.Functions > 0 && !n.Namespaced:
@@ -171,7 +176,8 @@ func (s *Seen) idle() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s DOWN, not expected to be up (never ACTIVE): %s. To be alerted, pin the ports in --config.file (active: true)", words.Count(len(names), "port"), listed(names))
+	return fmt.Sprintf("%s DOWN, not expected to be up (never ACTIVE): %s. To be alerted, pin the ports in --config.file (active: true)",
+		words.Count(len(names), "port"), listed(names))
 }
 
 func (s *Seen) stack() string {
@@ -187,7 +193,8 @@ func (r Rates) note() string {
 	if r.Ports == 0 {
 		return ""
 	}
-	what, from, slow := fmt.Sprintf("Expected rates of %d ports are", r.Ports), "from each other and their own past", "all of them have"
+	what, from, slow := fmt.Sprintf("Expected rates of %d ports are", r.Ports),
+		"from each other and their own past", "all of them have"
 	if r.Ports == 1 {
 		what, from, slow = "Expected rate of 1 port is", "from its own past", "it has"
 	}

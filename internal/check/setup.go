@@ -12,7 +12,8 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// SetupVersion is the version of the JSON schema of check --setup. It changes when a field is removed or changes its meaning.
+// SetupVersion is the version of the JSON schema of check --setup. It changes when a field is removed or changes its
+// meaning.
 const SetupVersion = 1
 
 // Setup is the result of check --setup. Its JSON form is a contract: docs/check.md.
@@ -48,8 +49,8 @@ type Setting struct {
 	Alert    string `json:"alert,omitempty"`
 }
 
-// NewSetup makes the report of rows. Without any, the host has no RDMA device whose settings could be compared. strict: settings that could not be
-// read make the verdict unknown.
+// NewSetup makes the report of rows. Without any, the host has no RDMA device whose settings could be compared. strict:
+// settings that could not be read make the verdict unknown.
 func NewSetup(rows []snapshot.SetupRow, strict bool) Setup {
 	s := Setup{Version: SetupVersion, Settings: []Setting{}, Verdict: verdictOK, ExitCode: ExitOK}
 	unknown := len(rows) == 0
@@ -70,8 +71,10 @@ func NewSetup(rows []snapshot.SetupRow, strict bool) Setup {
 // SettingOf is a row as shown. Texts of the machine are made printable.
 func SettingOf(r snapshot.SetupRow) Setting {
 	x := Setting{
-		Domain: r.Domain, Setting: r.Setting, Name: r.Name, Object: words.OneLine(r.Object), Device: words.OneLine(r.Device), Port: r.Port, State: string(r.State),
-		Found: words.OneLine(r.Found), Wanted: words.OneLine(r.Wanted), Basis: string(r.Basis), Evidence: words.OneLine(r.Evidence), Why: r.Why, Remedy: words.OneLine(r.Remedy), Before: r.Before, Source: r.Source,
+		Domain: r.Domain, Setting: r.Setting, Name: r.Name, Object: words.OneLine(r.Object), Device: words.OneLine(r.Device),
+		Port: r.Port, State: string(r.State),
+		Found: words.OneLine(r.Found), Wanted: words.OneLine(r.Wanted), Basis: string(r.Basis),
+		Evidence: words.OneLine(r.Evidence), Why: r.Why, Remedy: words.OneLine(r.Remedy), Before: r.Before, Source: r.Source,
 	}
 	if r.State == snapshot.SetupDiffers {
 		x.Severity, x.Alert = r.Severity, r.Alert
@@ -82,7 +85,8 @@ func SettingOf(r snapshot.SetupRow) Setting {
 // SetupJSON writes the report as JSON.
 func SetupJSON(w io.Writer, s Setup) error { return writeJSON(w, s, "settings") }
 
-// SetupTable writes the report as text: differences with their remedies, worst first, then what is unknown; with style.Verbose each setting.
+// SetupTable writes the report as text: differences with their remedies, worst first, then what is unknown; with
+// style.Verbose each setting.
 func SetupTable(w io.Writer, s Setup, rows []snapshot.SetupRow, style Style) error {
 	var text strings.Builder
 	fmt.Fprintln(&text, s.headline(rows))
@@ -116,7 +120,8 @@ func setupDifferences(differ []setup.Deviation, style Style) string {
 	}
 	table := [][]string{{"SEVERITY", "SETTING", "OBJECT", "FOUND", "WANTED", "BASIS"}}
 	for _, d := range differ {
-		table = append(table, []string{d.Row.Severity, d.Row.Setting, SetupObjects(d), d.Row.Found, d.Row.Wanted, SetupBasis(d.Row)})
+		table = append(table,
+			[]string{d.Row.Severity, d.Row.Setting, SetupObjects(d), d.Row.Found, d.Row.Wanted, SetupBasis(d.Row)})
 	}
 	var text strings.Builder
 	text.WriteString("\n")
@@ -127,7 +132,13 @@ func setupDifferences(differ []setup.Deviation, style Style) string {
 			continue
 		}
 		r := differ[i-1].Row
-		for _, f := range []Fact{{"why", r.Why}, {"evidence", r.Evidence}, {"before", r.Before}, {"set", strings.Join(remedies(differ[i-1]), "\n            ")}, {"source", r.Source}} {
+		for _, f := range []Fact{
+			{"why", r.Why},
+			{"evidence", r.Evidence},
+			{"before", r.Before},
+			{"set", strings.Join(remedies(differ[i-1]), "\n            ")},
+			{"source", r.Source},
+		} {
 			if f.Value != "" {
 				fmt.Fprintf(&text, "  %-9s %s\n", f.Name+":", f.Value)
 			}
@@ -163,7 +174,8 @@ func SetupBasis(r snapshot.SetupRow) string {
 	return "recommendation"
 }
 
-// headline is the verdict with the number of rows in each state: a setting with one value on several objects is one row, as in the tables below.
+// headline is the verdict with the number of rows in each state: a setting with one value on several objects is one
+// row, as in the tables below.
 func (s *Setup) headline(rows []snapshot.SetupRow) string {
 	host := words.OneLine(s.Host)
 	if s.Replay != "" {

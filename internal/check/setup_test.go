@@ -11,11 +11,17 @@ import (
 
 func setupRows() []snapshot.SetupRow {
 	row := func(setting, object, found, wanted string, state snapshot.SetupState) snapshot.SetupRow {
-		return snapshot.SetupRow{Domain: "pcie", Setting: setting, Name: setting, Object: object, Found: found, Wanted: wanted, State: state, Severity: "info", Basis: snapshot.SetupGuide, Why: "Slow.", Source: "guide"}
+		return snapshot.SetupRow{
+			Domain: "pcie", Setting: setting, Name: setting, Object: object, Found: found, Wanted: wanted, State: state,
+			Severity: "info", Basis: snapshot.SetupGuide, Why: "Slow.", Source: "guide",
+		}
 	}
-	a, b := row("acs", "mlx5_0", "on", "off", snapshot.SetupDiffers), row("acs", "mlx5_1", "on", "off", snapshot.SetupDiffers)
-	a.Severity, a.Alert, a.Remedy, a.Basis, a.Evidence = "warning", "RDMAACSRedirect", "setpci -s 1", snapshot.SetupMachine, "a GPU is below"
-	b.Severity, b.Alert, b.Remedy, b.Basis, b.Evidence = "warning", "RDMAACSRedirect", "setpci -s 2", snapshot.SetupMachine, "a GPU is below"
+	a, b := row("acs", "mlx5_0", "on", "off", snapshot.SetupDiffers),
+		row("acs", "mlx5_1", "on", "off", snapshot.SetupDiffers)
+	a.Severity, a.Alert, a.Remedy, a.Basis, a.Evidence = "warning", "RDMAACSRedirect", "setpci -s 1",
+		snapshot.SetupMachine, "a GPU is below"
+	b.Severity, b.Alert, b.Remedy, b.Basis, b.Evidence = "warning", "RDMAACSRedirect", "setpci -s 2",
+		snapshot.SetupMachine, "a GPU is below"
 	c := row("aspm", "\x1b[31mx", "l1", "off", snapshot.SetupDiffers)
 	d := row("mrrs", "mlx5_0", "", "4096", snapshot.SetupUnknown)
 	d.Evidence = "needs CAP_SYS_ADMIN"

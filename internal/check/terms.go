@@ -17,7 +17,9 @@ var terms = []struct{ text, meaning string }{
 // explained are the meanings of the terms in the summaries, each once.
 func (r *Report) explained() (out []string) {
 	for _, t := range terms {
-		if slices.ContainsFunc(slices.Concat(r.Findings, r.Pending), func(f Finding) bool { return strings.Contains(f.Summary, t.text) }) {
+		if slices.ContainsFunc(slices.Concat(r.Findings, r.Pending), func(f Finding) bool {
+			return strings.Contains(f.Summary, t.text)
+		}) {
 			out = append(out, "Expected "+t.text+": "+t.meaning)
 		}
 	}

@@ -48,9 +48,11 @@ func remembers(t *testing.T, dir string, things ...string) (left func() []string
 	return func() []string { return things }
 }
 
-// TestAccept: each name goes to the exporters that know it, one that no exporter knows forgets nothing at all, and nothing is forgotten unasked.
+// TestAccept: each name goes to the exporters that know it, one that no exporter knows forgets nothing at all, and
+// nothing is forgotten unasked.
 func TestAccept(t *testing.T) {
-	const planned, does, done = "To accept, by NAME or with --all (nothing changed yet):\n", "Accepting:\n", "Accepted. The present state is recorded.\n"
+	const planned, does, done = "To accept, by NAME or with --all (nothing changed yet):\n", "Accepting:\n",
+		"Accepted. The present state is recorded.\n"
 	for name, c := range map[string]struct {
 		args         []string
 		code         int

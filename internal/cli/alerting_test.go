@@ -71,9 +71,11 @@ func (s *server) rounds(t *testing.T, n float64) {
 
 // TestAPI: what clients of Prometheus' API read.
 func TestAPI(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture(storm), "--alerting.job=rdma", "--alerting.instance=gpu-1:9", "--alerting.interval=20s")
+	s := start(t, "--replay="+machines.Fixture(storm), "--alerting.job=rdma", "--alerting.instance=gpu-1:9",
+		"--alerting.interval=20s")
 	a := s.firing(t, "RDMAWatchdog")
-	if a.Labels["instance"] != "gpu-1:9" || a.Labels["job"] != "rdma" || a.Annotations["summary"] == "" || a.ActiveAt.IsZero() || !strings.Contains(a.Value, "e+") {
+	if a.Labels["instance"] != "gpu-1:9" || a.Labels["job"] != "rdma" || a.Annotations["summary"] == "" ||
+		a.ActiveAt.IsZero() || !strings.Contains(a.Value, "e+") {
 		t.Errorf("%+v", a)
 	}
 	rules, err := s.prometheus(t).Rules(t.Context(), nil)
@@ -87,7 +89,8 @@ func TestAPI(t *testing.T) {
 			switch r := r.(type) {
 			case v1.AlertingRule:
 				alerting++
-				if r.Health != v1.RuleHealthGood || r.Query == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.LastEvaluation.IsZero() || r.EvaluationTime == 0 {
+				if r.Health != v1.RuleHealthGood || r.Query == "" || r.Labels["severity"] == "" ||
+					r.Annotations["summary"] == "" || r.LastEvaluation.IsZero() || r.EvaluationTime == 0 {
 					t.Errorf("%+v", r)
 				}
 				if r.Name == "RDMAWatchdog" && (r.State != "firing" || len(r.Alerts) != 1) {
@@ -101,7 +104,9 @@ func TestAPI(t *testing.T) {
 	if alerting < 50 || recording < 5 {
 		t.Errorf("%d alerting rules, %d recording rules", alerting, recording)
 	}
-	for query, want := range map[string]int{"type=alert": alerting, "type=record": recording, "rule_name[]=RDMAWatchdog": 1, "file[]=x": 0} {
+	for query, want := range map[string]int{
+		"type=alert": alerting, "type=record": recording, "rule_name[]=RDMAWatchdog": 1, "file[]=x": 0,
+	} {
 		t.Run(query, func(t *testing.T) {
 			_, body, _ := s.get(t, "/api/v1/rules?"+query)
 			var answer struct{ Data v1.RulesResult }
@@ -115,7 +120,8 @@ func TestAPI(t *testing.T) {
 			}
 		})
 	}
-	if status, body, _ := s.get(t, "/api/v1/rules?type=x"); status != 400 || !strings.Contains(body, `"status":"error","errorType":"bad_data","error":"type=x: `) {
+	if status, body, _ := s.get(t, "/api/v1/rules?type=x"); status != 400 ||
+		!strings.Contains(body, `"status":"error","errorType":"bad_data","error":"type=x: `) {
 		t.Errorf("%d, %s", status, body)
 	}
 	for name, want := range map[string]string{
@@ -124,7 +130,9 @@ func TestAPI(t *testing.T) {
 		s.waitFor(t, name+" "+want)
 	}
 	_, body, _ := s.get(t, "/metrics")
-	for _, name := range []string{"rdma_alerting_rounds_total", "rdma_alerting_last_round_duration_seconds", "rdma_alerting_store_series"} {
+	for _, name := range []string{
+		"rdma_alerting_rounds_total", "rdma_alerting_last_round_duration_seconds", "rdma_alerting_store_series",
+	} {
 		if !strings.Contains(body, "\n"+name+" ") || strings.Contains(body, "\n"+name+" 0\n") {
 			t.Errorf("%s is not there, or 0", name)
 		}
@@ -146,7 +154,8 @@ func TestNoAlerting(t *testing.T) {
 	}
 }
 
-// TestReplaySends: alerts of a replay are sent only with --replay.send-alerts, with a label, and nothing is written to the state directory.
+// TestReplaySends: alerts of a replay are sent only with --replay.send-alerts, with a label, and nothing is written to
+// the state directory.
 func TestReplaySends(t *testing.T) {
 	came := make(chan []byte, 100)
 	am := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -163,8 +172,8 @@ func TestReplaySends(t *testing.T) {
 	if !strings.Contains(quiet.log.String(), "--replay.send-alerts") || len(came) > 0 {
 		t.Errorf("%d requests\n%s", len(came), quiet.log)
 	}
-	start(t, "--replay="+machines.Fixture(storm), "--alerting.alertmanager-url="+am.URL, "--replay.send-alerts", "--state.dir="+state,
-		"--alerting.external-labels=cluster=a")
+	start(t, "--replay="+machines.Fixture(storm), "--alerting.alertmanager-url="+am.URL, "--replay.send-alerts",
+		"--state.dir="+state, "--alerting.external-labels=cluster=a")
 	var alerts []struct{ Labels map[string]string }
 	must(t, json.Unmarshal(<-came, &alerts))
 	for _, a := range alerts {
@@ -177,7 +186,8 @@ func TestReplaySends(t *testing.T) {
 	}
 }
 
-// TestReplayFires: a served replay is marked in its metrics and by an alert, which begins with the others; a host does not.
+// TestReplayFires: a served replay is marked in its metrics and by an alert, which begins with the others; a host does
+// not.
 func TestReplayFires(t *testing.T) {
 	s := start(t, "--replay="+machines.Fixture("no-rdma"))
 	s.firing(t, "RDMAReplay")
@@ -202,7 +212,8 @@ func TestReloadRules(t *testing.T) {
 	}
 	put(t, site, validConfig)
 	put(t, rules, always("One"))
-	s := start(t, "--replay="+machines.Fixture("no-rdma"), "--config.file="+site, "--alerting.rule-files="+dir+"/*.rules.yml", "--alerting.interval=1s", "--web.enable-lifecycle")
+	s := start(t, "--replay="+machines.Fixture("no-rdma"), "--config.file="+site,
+		"--alerting.rule-files="+dir+"/*.rules.yml", "--alerting.interval=1s", "--web.enable-lifecycle")
 	s.firing(t, "One")
 	put(t, rules, "groups: [{name: site, rules: [{alert: Two, expr: 'up{'}]}]\n")
 	put(t, site, otherConfig)
@@ -223,7 +234,8 @@ func TestReloadRules(t *testing.T) {
 	}
 }
 
-// TestSeriesAreThoseOfAScrape: the rules see each series with the labels, byte for byte, that a central Prometheus gives it.
+// TestSeriesAreThoseOfAScrape: the rules see each series with the labels, byte for byte, that a central Prometheus
+// gives it.
 func TestSeriesAreThoseOfAScrape(t *testing.T) {
 	m, sched := machines.Open(t, machines.Fixture(storm))
 	j, err := evaluate.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
@@ -233,12 +245,16 @@ func TestSeriesAreThoseOfAScrape(t *testing.T) {
 	must(t, j.Round(t.Context(), at))
 	p, err := sched.Collect(t.Context(), nil)
 	must(t, err)
-	want := map[string]bool{labels.FromStrings("__name__", "up", "instance", m.Instance(nil), "job", "rdma_exporter").String(): true}
-	text := expfmt.NewDecoder(bytes.NewReader(exposition.AppendText(nil, p.Families)), expfmt.NewFormat(expfmt.TypeTextPlain))
+	want := map[string]bool{
+		labels.FromStrings("__name__", "up", "instance", m.Instance(nil), "job", "rdma_exporter").String(): true,
+	}
+	text := expfmt.NewDecoder(bytes.NewReader(exposition.AppendText(nil, p.Families)),
+		expfmt.NewFormat(expfmt.TypeTextPlain))
 	scraped, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, decodeAll(t, text)...)
 	must(t, err)
 	for _, series := range scraped {
-		b := labels.NewBuilder(labels.EmptyLabels()) // as scrape.mutateSampleLabels, where the target has labels that no series has
+		// As scrape.mutateSampleLabels, where the target has labels that no series has.
+		b := labels.NewBuilder(labels.EmptyLabels())
 		for name, value := range series.Metric {
 			b.Set(string(name), string(value))
 		}
@@ -257,7 +273,9 @@ func TestSeriesAreThoseOfAScrape(t *testing.T) {
 		a, b map[string]bool
 	}{{"the rules lack", want, got}, {"only the rules have", got, want}} {
 		for _, series := range slices.Sorted(maps.Keys(x.a)) {
-			if !x.b[series] && !strings.HasPrefix(series, `{__name__="rdma_scrape_source`) && !strings.HasPrefix(series, `{__name__="rdma_scrape_device`) { // those begin with their first request
+			// Those begin with their first request.
+			if !x.b[series] && !strings.HasPrefix(series, `{__name__="rdma_scrape_source`) &&
+				!strings.HasPrefix(series, `{__name__="rdma_scrape_device`) {
 				t.Errorf("%s %s", x.what, series)
 			}
 		}
@@ -284,12 +302,15 @@ func TestStateDirectoryTaken(t *testing.T) {
 	}
 }
 
-// TestOverlappingRestart: an exporter that begins before the one before has ended has its samples and its alerts when that has ended.
+// TestOverlappingRestart: an exporter that begins before the one before has ended has its samples and its alerts when
+// that has ended.
 func TestOverlappingRestart(t *testing.T) {
 	dir, state := machines.Tree(t, "dgx-h100-ib"), t.TempDir()
 	rules := filepath.Join(t.TempDir(), "x.yml")
 	put(t, rules, "groups: [{name: x, rules: [{alert: X, expr: vector(1), for: 1h}]}]\n")
-	args := []string{"--path.rootfs=" + dir, "--state.dir=" + state, "--alerting.interval=1s", "--alerting.rule-files=" + rules}
+	args := []string{
+		"--path.rootfs=" + dir, "--state.dir=" + state, "--alerting.interval=1s", "--alerting.rule-files=" + rules,
+	}
 	evaluations := func(s *server) (began, evaluated time.Time) {
 		rules, err := s.prometheus(t).Rules(t.Context(), nil)
 		must(t, err)
@@ -321,7 +342,8 @@ func TestOverlappingRestart(t *testing.T) {
 		t.Error(log)
 	}
 	again, from := evaluations(second)
-	if later, nobody := again.Sub(began), from.Sub(until); later < -time.Second || later > nobody+time.Second { // it is kept in seconds
+	// It is kept in seconds.
+	if later, nobody := again.Sub(began), from.Sub(until); later < -time.Second || later > nobody+time.Second {
 		t.Errorf("the alert began %s after that of the first: nobody saw it for %s at most", later, nobody)
 	}
 }
@@ -332,7 +354,9 @@ func TestRestartKeepsWaiting(t *testing.T) {
 	put(t, filepath.Join(dir, port0+"state"), "1: DOWN\n")
 	rules := filepath.Join(t.TempDir(), "x.yml")
 	put(t, rules, "groups: [{name: x, rules: [{alert: X, expr: 'count(rdma_port_state_id == 1) > 0', for: 1h}]}]\n")
-	args := []string{"--path.rootfs=" + dir, "--state.dir=" + kept, "--alerting.rule-files=" + rules, "--alerting.interval=1s"}
+	args := []string{
+		"--path.rootfs=" + dir, "--state.dir=" + kept, "--alerting.rule-files=" + rules, "--alerting.interval=1s",
+	}
 	since := func(s *server) (at time.Time) {
 		until(func() bool {
 			alerts, err := s.prometheus(t).Alerts(t.Context())
@@ -360,7 +384,8 @@ func TestRestartKeepsWaiting(t *testing.T) {
 	}
 	s := start(t, args...)
 	again, now := since(s), time.Now()
-	if waited := known[0].SeenAt.Sub(known[0].ActiveAt); now.Sub(again) < waited-time.Second { // Prometheus restores whole seconds
+	// Prometheus restores whole seconds.
+	if waited := known[0].SeenAt.Sub(known[0].ActiveAt); now.Sub(again) < waited-time.Second {
 		t.Errorf("waits since %s, %s before; it had waited for %s", again, now.Sub(again), waited)
 	}
 }
@@ -379,7 +404,8 @@ func TestServeLeaksNothing(t *testing.T) {
 	}
 	life := func() {
 		t.Run("life", func(t *testing.T) {
-			s := start(t, "--replay="+machines.Fixture("no-rdma"), "--alerting.interval=1s", "--alerting.alertmanager-url="+am.URL, "--replay.send-alerts")
+			s := start(t, "--replay="+machines.Fixture("no-rdma"), "--alerting.interval=1s",
+				"--alerting.alertmanager-url="+am.URL, "--replay.send-alerts")
 			s.rounds(t, 3)
 		})
 	}

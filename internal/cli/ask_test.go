@@ -17,7 +17,8 @@ import (
 // checked is what check prints with the URL of a daemon.
 func checked(t *testing.T, daemon string, args ...string) (r check.Report, errs string) {
 	t.Helper()
-	code, out, errs := run(t, append([]string{"--state.dir=" + t.TempDir(), "check", "--json", "--daemon=" + daemon}, args...)...)
+	code, out, errs := run(t,
+		append([]string{"--state.dir=" + t.TempDir(), "check", "--json", "--daemon=" + daemon}, args...)...)
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r.ExitCode != code {
 		t.Fatalf("exit %d, %v: %s\n%s", code, err, out, errs)
 	}
@@ -47,7 +48,8 @@ func (s *server) findings(t *testing.T) []byte {
 	return []byte(body)
 }
 
-// TestCheckAsksTheDaemon: what the running exporter found, through its own handler, in the form in which check prints it.
+// TestCheckAsksTheDaemon: what the running exporter found, through its own handler, in the form in which check prints
+// it.
 func TestCheckAsksTheDaemon(t *testing.T) {
 	s := start(t, "--path.rootfs="+machines.Tree(t, "no-sm"), "--alerting.interval=5s")
 	var served check.Report
@@ -56,7 +58,8 @@ func TestCheckAsksTheDaemon(t *testing.T) {
 	if errs != "" || r.Host != served.Host || r.IntervalSeconds != 5 || r.ExitCode != check.ExitCritical {
 		t.Errorf("exit %d, host %s, every %gs, %s; served %+v", r.ExitCode, r.Host, r.IntervalSeconds, errs, served)
 	}
-	if len(r.Findings) != 1 || r.Findings[0].Alert != "RDMAPortNoSubnetManager" || len(r.NotEvaluated) == 0 || len(r.Evaluated) < 10 {
+	if len(r.Findings) != 1 || r.Findings[0].Alert != "RDMAPortNoSubnetManager" || len(r.NotEvaluated) == 0 ||
+		len(r.Evaluated) < 10 {
 		t.Errorf("findings %v, evaluated %v, not %v", r.Findings, r.Evaluated, r.NotEvaluated)
 	}
 	if r, _ := checked(t, s.url, patient, "--only=RDMAPortDown"); r.ExitCode != check.ExitOK || len(r.Evaluated) != 1 {
@@ -65,12 +68,14 @@ func TestCheckAsksTheDaemon(t *testing.T) {
 	if r, _ := checked(t, s.url, "--no-daemon"); r.IntervalSeconds != 0 || r.Host == served.Host {
 		t.Errorf("--no-daemon: %s", r.Host)
 	}
-	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body, `rdma_detection_unavailable{alert="RDMAPCIeErrors",reason="not_supported"} 1`) {
+	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body,
+		`rdma_detection_unavailable{alert="RDMAPCIeErrors",reason="not_supported"} 1`) {
 		t.Error("/metrics does not expose what is not evaluated")
 	}
 }
 
-// TestVerdictOfTheDaemon: what the running exporter reports on drain and fitness is what the rules have recorded, and check --drain goes by it.
+// TestVerdictOfTheDaemon: what the running exporter reports on drain and fitness is what the rules have recorded, and
+// check --drain goes by it.
 func TestVerdictOfTheDaemon(t *testing.T) {
 	well := start(t, "--path.rootfs="+machines.Tree(t, "dgx-h100-ib"), "--alerting.interval=5s")
 	var r check.Report
@@ -80,7 +85,8 @@ func TestVerdictOfTheDaemon(t *testing.T) {
 		t.Errorf("drain %s, exit %d: %s%s", r.Drain, code, out, errs)
 	}
 	ill := start(t, "--replay="+machines.Fixture("port-down"))
-	for deadline := time.Now().Add(time.Minute); r.Drain != check.DrainEvict && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); r.Drain != check.DrainEvict &&
+		time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		must(t, json.Unmarshal(ill.findings(t), &r))
 	}
 	if r.Drain != check.DrainEvict || r.Fit == nil || *r.Fit || len(r.DrainAlerts) == 0 {
@@ -116,7 +122,10 @@ func TestCheckAsksAReplay(t *testing.T) {
 func TestCheckWithBadDaemon(t *testing.T) {
 	with := func(change func(*check.Report)) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
-			r := check.Report{Version: check.Version, Exporter: "unreleased " + strings.SplitN(evaluate.Build(), " ", 2)[1], Host: "other:10879", Time: time.Now(), IntervalSeconds: 15}
+			r := check.Report{
+				Version: check.Version, Exporter: "unreleased " + strings.SplitN(evaluate.Build(), " ", 2)[1], Host: "other:10879",
+				Time: time.Now(), IntervalSeconds: 15,
+			}
 			change(&r)
 			_ = json.NewEncoder(w).Encode(r)
 		}
@@ -161,7 +170,8 @@ func TestCheckWithBadDaemon(t *testing.T) {
 					s := httptest.NewServer(tc.handler)
 					defer s.Close()
 					r, errs := checked(t, s.URL, args...)
-					if (r.Host == "other:10879") != (tc.want == "") || !strings.Contains(errs, tc.want) || tc.want == "" && errs != "" {
+					if (r.Host == "other:10879") != (tc.want == "") || !strings.Contains(errs, tc.want) ||
+						tc.want == "" && errs != "" {
 						t.Errorf("host %s\n%s", r.Host, errs)
 					}
 				})

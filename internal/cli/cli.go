@@ -62,7 +62,8 @@ func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writ
 		return wrong, err
 	}
 	log := promslog.New(p.logs)
-	if name != serve.Command && name != serve.FabricCommand && name != helperCommand { // changes of devices are of interest to a daemon only
+	// Changes of devices are of interest to a daemon only.
+	if name != serve.Command && name != serve.FabricCommand && name != helperCommand {
 		log = slog.New(atLeastWarn{log.Handler()})
 	}
 	if err := p.config.Check(); err != nil {

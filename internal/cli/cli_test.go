@@ -21,7 +21,8 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// until waits until something holds. Asking the program is work for it: a test that asks all the time takes the CPU from what it waits for.
+// until waits until something holds. Asking the program is work for it: a test that asks all the time takes the CPU
+// from what it waits for.
 func until(holds func() bool) {
 	for !holds() {
 		time.Sleep(50 * time.Millisecond)

@@ -123,7 +123,8 @@ func (p *program) reworded(ctx *kingpin.ParseContext, of *kingpin.CmdClause, arg
 	return err
 }
 
-// withoutValue is the flag whose value is missing: where the next flag has its value after a =, kingpin names that one (flags.go, parse).
+// withoutValue is the flag whose value is missing: where the next flag has its value after a =, kingpin names that one
+// (flags.go, parse).
 func withoutValue(args []string, named string) string {
 	for i, a := range args {
 		if i > 0 && strings.HasPrefix(a, named+"=") {
@@ -133,7 +134,8 @@ func withoutValue(args []string, named string) string {
 	return named
 }
 
-// flagsOf are the flags that a command has, with those of all commands. Without a command they are those of the default one.
+// flagsOf are the flags that a command has, with those of all commands. Without a command they are those of the default
+// one.
 func (p *program) flagsOf(c *kingpin.CmdClause) (out []*kingpin.FlagModel) {
 	m := p.Model()
 	out = slices.Clone(m.Flags)
@@ -155,7 +157,8 @@ func (p *program) unknownFlag(of *kingpin.CmdClause, args []string, given string
 	name := strings.TrimPrefix(strings.TrimLeft(given, "-"), "no-")
 	var others, known []string
 	for _, c := range p.Model().FlattenedCommands() {
-		if c.FullCommand != fullCommand(of) && slices.ContainsFunc(c.Flags, func(f *kingpin.FlagModel) bool { return f.Name == name }) {
+		if c.FullCommand != fullCommand(of) &&
+			slices.ContainsFunc(c.Flags, func(f *kingpin.FlagModel) bool { return f.Name == name }) {
 			others = append(others, c.FullCommand)
 		}
 	}

@@ -52,12 +52,16 @@ func TestCommandLineErrors(t *testing.T) {
 // TestHelpOfServe: --help lists the flags of the command that runs by default.
 func TestHelpOfServe(t *testing.T) {
 	_, out, _ := run(t, "--help")
-	for _, want := range []string{"\nFlags of serve, which runs if no command is given:\n", "--web.listen-address=:10879", "\nFlags of another command: rdma_exporter COMMAND --help\n"} {
+	for _, want := range []string{
+		"\nFlags of serve, which runs if no command is given:\n", "--web.listen-address=:10879",
+		"\nFlags of another command: rdma_exporter COMMAND --help\n",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}
 	}
-	if code, out, _ := run(t, "help", "maintenance", "start"); code != command.OK || !strings.HasPrefix(out, "usage: rdma_exporter maintenance start --for=DURATION") {
+	if code, out, _ := run(t, "help", "maintenance", "start"); code != command.OK ||
+		!strings.HasPrefix(out, "usage: rdma_exporter maintenance start --for=DURATION") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// noFiles makes each write to a file of this process fail, as on a disk that is full (EFBIG in the place of ENOSPC): for tests that run
-// alone.
+// noFiles makes each write to a file of this process fail, as on a disk that is full (EFBIG in the place of ENOSPC):
+// for tests that run alone.
 func noFiles(t *testing.T) (mend func()) {
 	var limit syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit))

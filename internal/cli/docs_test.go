@@ -30,7 +30,8 @@ func documents(t *testing.T) map[string]string {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (name == "bin" || name == "fixtures" || name == "test/contributing/testdata" || strings.HasPrefix(name, ".") && name != ".") {
+		if d.IsDir() && (name == "bin" || name == "fixtures" || name == "test/contributing/testdata" ||
+			strings.HasPrefix(name, ".") && name != ".") {
 			return filepath.SkipDir
 		}
 		if strings.HasSuffix(name, ".md") {
@@ -132,7 +133,8 @@ func TestDocsCommands(t *testing.T) {
 						t.Errorf("there is no flag --%s: rdma_exporter%s", f[1], c[1])
 					}
 				}
-				if words := strings.Fields(c[1]); len(words) > 0 && !strings.Contains(c[1], "{{") && regexp.MustCompile(`^[a-z]+(-[a-z]+)?$`).MatchString(words[0]) && !commands[words[0]] {
+				if words := strings.Fields(c[1]); len(words) > 0 && !strings.Contains(c[1], "{{") &&
+					regexp.MustCompile(`^[a-z]+(-[a-z]+)?$`).MatchString(words[0]) && !commands[words[0]] {
 					t.Errorf("there is no command %s: rdma_exporter%s", words[0], c[1])
 				}
 			}
@@ -183,7 +185,8 @@ func TestDocsNames(t *testing.T) {
 				return
 			}
 			for _, m := range metric.FindAllStringSubmatch(text, -1) {
-				if base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(m[1], "_bucket"), "_sum"), "_count"); !metrics[m[1]] && !metrics[base] {
+				if base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(m[1], "_bucket"), "_sum"),
+					"_count"); !metrics[m[1]] && !metrics[base] {
 					t.Errorf("there is no metric %s", m[1])
 				}
 			}

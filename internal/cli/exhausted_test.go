@@ -13,8 +13,8 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// TestOutOfFiles: without a descriptor left the program answers who is connected, counts what it could not read, and reads all again
-// when there are some.
+// TestOutOfFiles: without a descriptor left the program answers who is connected, counts what it could not read, and
+// reads all again when there are some.
 func TestOutOfFiles(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -56,7 +56,8 @@ func TestOutOfFiles(t *testing.T) {
 	get() // may join a collection that began before
 	for range 5 {
 		if body := get(); !failed.MatchString(body) {
-			t.Errorf("nothing is counted: %s", strings.Join(regexp.MustCompile(`rdma_scrape_errors.*`).FindAllString(body, -1), "\n"))
+			t.Errorf("nothing is counted: %s",
+				strings.Join(regexp.MustCompile(`rdma_scrape_errors.*`).FindAllString(body, -1), "\n"))
 		}
 	}
 	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))

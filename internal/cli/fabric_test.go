@@ -12,7 +12,8 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// TestServeFabric: what fabric mode serves on a host that has no fabric, with a prefix; what may be accepted is said to the one that runs.
+// TestServeFabric: what fabric mode serves on a host that has no fabric, with a prefix; what may be accepted is said to
+// the one that runs.
 func TestServeFabric(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, "fabric", "--path.rootfs="+t.TempDir(), "--state.dir="+dir, "--web.route-prefix=/ib", "--web.pprof")
@@ -40,7 +41,8 @@ func TestServeFabric(t *testing.T) {
 			if status != c.status || !strings.Contains(body, c.want) {
 				t.Errorf("%s: %d, want %d, %q in %.200s", c.path, status, c.status, c.want, body)
 			}
-			if strings.Contains(h.Get("Content-Type"), "html") && !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none';") && c.path != "/ib/metrics" {
+			if strings.Contains(h.Get("Content-Type"), "html") &&
+				!strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none';") && c.path != "/ib/metrics" {
 				t.Errorf("%s: %v", c.path, h)
 			}
 		})
@@ -66,12 +68,14 @@ func TestServeFabric(t *testing.T) {
 		{"all and a link", []string{"--all", "leaf1/1"}, "rdma_exporter accept: NAME and --all are mutually exclusive\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if code, _, errs := run(t, append([]string{"accept", "--state.dir=" + dir}, c.args...)...); code != 2 || errs != c.want {
+			if code, _, errs := run(t, append([]string{"accept", "--state.dir=" + dir}, c.args...)...); code != 2 ||
+				errs != c.want {
 				t.Errorf("%q: %d %s", c.args, code, errs)
 			}
 		})
 	}
-	if code, _, errs := run(t, "accept", "--state.dir="+t.TempDir(), "--all"); code != 2 || !strings.Contains(errs, "no running rdma_exporter in --state.dir=") {
+	if code, _, errs := run(t, "accept", "--state.dir="+t.TempDir(), "--all"); code != 2 ||
+		!strings.Contains(errs, "no running rdma_exporter in --state.dir=") {
 		t.Errorf("without an exporter: %d %s", code, errs)
 	}
 }

@@ -15,12 +15,14 @@ import (
 // siteRule is an alert that drains, and fires some rounds after a port went down.
 const siteRule = `groups: [{name: site, rules: [{alert: SiteDown, expr: 'max by (device, port) (rdma_port_state_id) == 1', for: 3s, labels: {severity: critical, drain: evict}}]}]`
 
-// TestFlightRecorder: a port that goes down leaves one capture, which can be replayed, with what was read before the alert fired. A restart
-// keeps it, and makes no other.
+// TestFlightRecorder: a port that goes down leaves one capture, which can be replayed, with what was read before the
+// alert fired. A restart keeps it, and makes no other.
 func TestFlightRecorder(t *testing.T) {
-	dir, stateDir, rules := machines.Tree(t, "hdr100-ok"), filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "site.rules.yml")
+	dir, stateDir, rules := machines.Tree(t, "hdr100-ok"), filepath.Join(t.TempDir(), "state"),
+		filepath.Join(t.TempDir(), "site.rules.yml")
 	put(t, rules, siteRule)
-	args := append(liveArgs(dir, stateDir), "--collect.min-interval=0s", "--alerting.interval=1s", "--alerting.rule-files="+rules)
+	args := append(liveArgs(dir, stateDir), "--collect.min-interval=0s", "--alerting.interval=1s",
+		"--alerting.rule-files="+rules)
 	var node page.Node
 	incidents := func(t *testing.T, s *server) []page.Incident {
 		t.Helper()
@@ -39,7 +41,8 @@ func TestFlightRecorder(t *testing.T) {
 		s.await(t, "/metrics", "\nrdma_incident_last_capture_successful 1")
 		s.await(t, "/", "SiteDown mlx5_0/1")
 		known := incidents(t, s)
-		if len(known) != 1 || !slices.Equal(known[0].Alerts, []string{"SiteDown mlx5_0/1"}) || !strings.HasSuffix(known[0].File, "-SiteDown.txtar") {
+		if len(known) != 1 || !slices.Equal(known[0].Alerts, []string{"SiteDown mlx5_0/1"}) ||
+			!strings.HasSuffix(known[0].File, "-SiteDown.txtar") {
 			t.Fatalf("%+v", known)
 		}
 		a, err := capture.Load(known[0].File, nil)
@@ -51,8 +54,10 @@ func TestFlightRecorder(t *testing.T) {
 		for _, e := range a.Rounds[0].Entries {
 			entries[e.Path] = string(e.Data)
 		}
-		if !strings.Contains(entries["exporter/incident.json"], `"alertname": "SiteDown"`) || !strings.Contains(entries["exporter/history.txt"], "\nrdma_port_state_id{") || entries["exporter/state.json"] == "" {
-			t.Errorf("%s%s%s", entries["exporter/incident.json"], entries["exporter/history.txt"], entries["exporter/state.json"])
+		if !strings.Contains(entries["exporter/incident.json"], `"alertname": "SiteDown"`) ||
+			!strings.Contains(entries["exporter/history.txt"], "\nrdma_port_state_id{") || entries["exporter/state.json"] == "" {
+			t.Errorf("%s%s%s",
+				entries["exporter/incident.json"], entries["exporter/history.txt"], entries["exporter/state.json"])
 		}
 		code, out, errs := run(t, "--replay="+known[0].File, "check", "--only=RDMAPortDown")
 		if !strings.Contains(out, "RDMAPortDown") || code != 2 {
@@ -83,7 +88,8 @@ func TestFlightRecorderNeedsState(t *testing.T) {
 	put(t, filepath.Join(stateDir, "incidents"), "")
 	s := start(t, append(liveArgs(dir, stateDir), "--alerting.interval=1s", "--alerting.rule-files="+rules)...)
 	s.firing(t, "SiteDown")
-	if got := metric(t, s, "rdma_incident_last_capture_successful"); got != "" || !strings.Contains(s.log.String(), "cannot use the incident directory, no incident captures are kept") {
+	if got := metric(t, s, "rdma_incident_last_capture_successful"); got != "" ||
+		!strings.Contains(s.log.String(), "cannot use the incident directory, no incident captures are kept") {
 		t.Errorf("%q\n%s", got, s.log)
 	}
 }

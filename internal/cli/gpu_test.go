@@ -44,7 +44,8 @@ func TestGPUReleaseOverHTTP(t *testing.T) {
 	}
 }
 
-// TestGPURelease: an operator pauses GPU monitoring on the host. Page, check, metrics and alerts say so, and who did it, until it ends.
+// TestGPURelease: an operator pauses GPU monitoring on the host. Page, check, metrics and alerts say so, and who did
+// it, until it ends.
 func TestGPURelease(t *testing.T) {
 	t.Setenv("SUDO_USER", "ada <b>")
 	stateDir := filepath.Join(t.TempDir(), "state")
@@ -56,20 +57,23 @@ func TestGPURelease(t *testing.T) {
 		}
 	}
 	const lasts, by = "GPU monitoring paused until ", "UTC (released by ada &lt;b&gt;)"
-	runs(t, "rdma_exporter gpu release: no running rdma_exporter in --state.dir="+stateDir, 2, "gpu", "release", "--for=30m")
+	runs(t, "rdma_exporter gpu release: no running rdma_exporter in --state.dir="+stateDir, 2, "gpu",
+		"release", "--for=30m")
 	runs(t, "rdma_exporter gpu status: --replay: a replay has no running exporter\n", 2, "--replay=demo", "gpu", "status")
 	s := start(t, "--state.dir="+stateDir, "--collect.min-interval=0s", "--alerting.interval=1s")
 	runs(t, "The GPUs are not released.\n", 0, "gpu", "status")
 	runs(t, "The GPUs are not released.\n", 0, "gpu", "resume")
 	for _, bad := range []string{"soon", "0s", "25h", "2d"} {
-		runs(t, "rdma_exporter gpu release: --for="+bad+": must be a duration up to 24h, such as 30m\n", 2, "gpu", "release", "--for="+bad)
+		runs(t, "rdma_exporter gpu release: --for="+bad+": must be a duration up to 24h, such as 30m\n", 2, "gpu",
+			"release", "--for="+bad)
 	}
 	if got := metric(t, s, "rdma_gpu_released_seconds"); got != "" {
 		t.Errorf("after what was refused: %q", got)
 	}
 	s.await(t, "/api/v1/findings", `"RDMAGPUXid"`)
 	runs(t, lasts, 0, "gpu", "release", "--for=1d")
-	runs(t, "rdma_exporter gpu release: release too long: must end within 24h of its start", 2, "gpu", "release", "--for=1d")
+	runs(t, "rdma_exporter gpu release: release too long: must end within 24h of its start", 2, "gpu",
+		"release", "--for=1d")
 	runs(t, lasts, 0, "gpu", "status")
 	for _, name := range []string{"rdma_gpu_released_seconds", "rdma_gpu_release_start_timestamp_seconds"} {
 		if metric(t, s, name) == "" {
@@ -93,7 +97,8 @@ func TestGPURelease(t *testing.T) {
 	if got := metric(t, s, "rdma_gpu_released_seconds"); got != "" {
 		t.Errorf("after its end: %q", got)
 	}
-	if log := s.log.String(); !strings.Contains(log, `msg="GPUs released"`) || !strings.Contains(log, `msg="release of GPUs ended"`) {
+	if log := s.log.String(); !strings.Contains(log, `msg="GPUs released"`) ||
+		!strings.Contains(log, `msg="release of GPUs ended"`) {
 		t.Errorf("log:\n%s", log)
 	}
 }
@@ -104,7 +109,8 @@ func TestGPUMode(t *testing.T) {
 	for mode, want := range map[string]bool{"fabric": false, "full": true} {
 		t.Run(mode, func(t *testing.T) {
 			s := start(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--collector.gpu.mode="+mode)
-			if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, power) != want || !strings.Contains(body, "rdma_gpu_pcie_width_lanes{") {
+			if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, power) != want ||
+				!strings.Contains(body, "rdma_gpu_pcie_width_lanes{") {
 				t.Errorf("power: %v", !want)
 			}
 		})
@@ -112,7 +118,8 @@ func TestGPUMode(t *testing.T) {
 	if code, _, errs := run(t, "--collector.gpu.mode=all", "check"); code != 3 || !strings.Contains(errs, "fabric, full") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
-	if code, _, errs := run(t, "--collector.gpu.interval=0s"); code != 2 || !strings.Contains(errs, "--collector.gpu.interval=0s: must be") {
+	if code, _, errs := run(t, "--collector.gpu.interval=0s"); code != 2 ||
+		!strings.Contains(errs, "--collector.gpu.interval=0s: must be") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }

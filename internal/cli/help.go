@@ -8,8 +8,8 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 )
 
-// usageTemplate prints the commands first, then the flags of the command, then those of all commands. Without a command it has the flags of
-// the default one, since these are the flags that most users look for.
+// usageTemplate prints the commands first, then the flags of the command, then those of all commands. Without a command
+// it has the flags of the default one, since these are the flags that most users look for.
 const usageTemplate = `{{define "flags"}}{{range groups .}}
 {{.Title}}:
 {{rows .Flags|FormatTwoColumns}}{{end}}{{end -}}

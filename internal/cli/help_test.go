@@ -11,7 +11,8 @@ import (
 	"rdma_exporter/internal/serve"
 )
 
-// TestEachCommand runs something, is listed by --help, and its own help shows its flags and arguments before those of all commands.
+// TestEachCommand runs something, is listed by --help, and its own help shows its flags and arguments before those of
+// all commands.
 func TestEachCommand(t *testing.T) {
 	p := newProgram(Outside{})
 	_, help, _ := run(t, "--help")
@@ -30,7 +31,8 @@ func TestEachCommand(t *testing.T) {
 			}
 			code, out, errs := run(t, append(strings.Fields(c.FullCommand), "--help")...)
 			own, all, ok := strings.Cut(out, "\nFlags of all commands:\n")
-			if code != 0 || errs != "" || !ok || !strings.HasPrefix(own, "usage: rdma_exporter "+c.FullCommand) || !strings.Contains(all, "--replay=FILE") {
+			if code != 0 || errs != "" || !ok || !strings.HasPrefix(own, "usage: rdma_exporter "+c.FullCommand) ||
+				!strings.Contains(all, "--replay=FILE") {
 				t.Errorf("exit %d, stderr %q:\n%s", code, errs, out)
 			}
 			for _, f := range c.Flags {
@@ -50,7 +52,8 @@ func TestEachCommand(t *testing.T) {
 	}
 }
 
-// TestFlagsHaveGroups: flags of all commands, those of serve and those that tune rules are many; none of them is among the rest.
+// TestFlagsHaveGroups: flags of all commands, those of serve and those that tune rules are many; none of them is among
+// the rest.
 func TestFlagsHaveGroups(t *testing.T) {
 	m := CommandLine()
 	for _, c := range m.Commands {
@@ -71,7 +74,10 @@ func TestFlagsHaveGroups(t *testing.T) {
 	if !slices.Equal(rest, []string{"help", "version"}) {
 		t.Errorf("without a group: %q", rest)
 	}
-	for name, want := range map[string]string{"collector.gpu.interval": "Background reads", "collector.gpu.mode": "Collectors, enabled unless noted", "alerting": "Alerting", "replay.send-alerts": "Alerting"} {
+	for name, want := range map[string]string{
+		"collector.gpu.interval": "Background reads", "collector.gpu.mode": "Collectors, enabled unless noted",
+		"alerting": "Alerting", "replay.send-alerts": "Alerting",
+	} {
 		if got := flagGroups[groupOf(name)].title; got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
@@ -86,7 +92,8 @@ func TestFlagUsage(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"json": "--json", "alerting": "--[no-]alerting", "no-daemon": "--no-daemon", "output": "--output=DIR", "only": "--only=ALERT ...", "collect.timeout": "--collect.timeout=10s",
+		"json": "--json", "alerting": "--[no-]alerting", "no-daemon": "--no-daemon", "output": "--output=DIR",
+		"only": "--only=ALERT ...", "collect.timeout": "--collect.timeout=10s",
 	} {
 		if got[name] != want {
 			t.Errorf("got %s, want %s", got[name], want)
@@ -100,7 +107,10 @@ func TestVersionText(t *testing.T) {
 	if host.NVML {
 		nvml = "NVML:         yes,"
 	}
-	for _, want := range []string{"rdma_exporter, version unreleased (revision: ", "\n  go version:   " + runtime.Version() + "\n", "\n  platform:     linux/" + runtime.GOARCH + "\n", nvml} {
+	for _, want := range []string{
+		"rdma_exporter, version unreleased (revision: ", "\n  go version:   " + runtime.Version() + "\n",
+		"\n  platform:     linux/" + runtime.GOARCH + "\n", nvml,
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing:\n%s", want, got)
 		}

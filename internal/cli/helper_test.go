@@ -28,7 +28,8 @@ func withJob(t *testing.T) string {
 	process := filepath.Join(dir, "proc/4242")
 	must(t, os.MkdirAll(filepath.Join(process, "fd"), 0o755))
 	must(t, os.Symlink("/dev/infiniband/uverbs0", filepath.Join(process, "fd/0")))
-	must(t, os.WriteFile(filepath.Join(process, "limits"), []byte("Max locked memory         8388608              unlimited            bytes\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(process, "limits"),
+		[]byte("Max locked memory         8388608              unlimited            bytes\n"), 0o644))
 	return dir
 }
 
@@ -47,8 +48,9 @@ func minutes(t *testing.T, paths host.Paths) (after func(minutes int) map[string
 	detector, err := machines.Builtin(t).Detector()
 	must(t, err)
 	s := rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-		Host: &l.Host, Collectors: collector.All(collector.Options{}), Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
-		Now: l.Now, Coverage: func() *coverage.Detector { return detector },
+		Host: &l.Host, Collectors: collector.All(collector.Options{}), Timeout: time.Minute,
+		Logger: slog.New(slog.DiscardHandler),
+		Now:    l.Now, Coverage: func() *coverage.Detector { return detector },
 	})
 	return func(n int) map[string]string {
 		var p *rounds.Picture
@@ -64,7 +66,8 @@ func minutes(t *testing.T, paths host.Paths) (after func(minutes int) map[string
 			if strings.HasPrefix(name, "#") {
 				continue
 			}
-			if ofItself := strings.HasPrefix(name, "rdma_exporter_") || strings.HasPrefix(name, "rdma_scrape_"); !ofItself || strings.HasPrefix(name, permissionDenied) {
+			if ofItself := strings.HasPrefix(name, "rdma_exporter_") ||
+				strings.HasPrefix(name, "rdma_scrape_"); !ofItself || strings.HasPrefix(name, permissionDenied) {
 				out[name] = strings.TrimSpace(line[at:])
 			}
 		}
@@ -102,8 +105,8 @@ func runHelperAt(t *testing.T, dir, socket string) (stop func()) {
 	}
 }
 
-// TestHelperCommand: the metrics by the helper are those without one. Without the helper, what it reads is not permitted and its alerts are
-// not evaluated; when it is back, they are.
+// TestHelperCommand: the metrics by the helper are those without one. Without the helper, what it reads is not
+// permitted and its alerts are not evaluated; when it is back, they are.
 func TestHelperCommand(t *testing.T) {
 	dir, socket := withJob(t), filepath.Join(t.TempDir(), "helper.sock")
 	direct := minutes(t, host.Paths{RootFS: dir})(1)
@@ -143,9 +146,12 @@ func TestHelperSocket(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, nil, 0o600))
-	for socket, want := range map[string]string{"": "no socket: set --helper.socket", file: "address already in use", dir + "/none/x": "no such file"} {
+	for socket, want := range map[string]string{
+		"": "no socket: set --helper.socket", file: "address already in use", dir + "/none/x": "no such file",
+	} {
 		var out bytes.Buffer
-		if code := Run(t.Context(), []string{"helper", "--helper.socket=" + socket}, &out, &out); code != command.UsageError || !strings.Contains(out.String(), want) {
+		if code := Run(t.Context(), []string{"helper", "--helper.socket=" + socket}, &out,
+			&out); code != command.UsageError || !strings.Contains(out.String(), want) {
 			t.Errorf("%q: exit code %d: %s", socket, code, out.String())
 		}
 	}

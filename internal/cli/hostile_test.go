@@ -15,8 +15,8 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// evil is what a device, an interface, a host or a program may call itself: it clears a terminal, goes back to the start of the line,
-// turns the direction of what follows, opens a tag and ends a label.
+// evil is what a device, an interface, a host or a program may call itself: it clears a terminal, goes back to the
+// start of the line, turns the direction of what follows, opens a tag and ends a label.
 const evil = "x\x1b[2J\r\u202e\u009b1m<b>\"'&"
 
 // renamed writes a recorded machine in which names are evil, each with its own number.
@@ -101,9 +101,12 @@ func TestNamesInOutputOfReplays(t *testing.T) {
 		came <- b
 	}))
 	defer am.Close()
-	s := start(t, "--replay="+renamed(t, "port-down", "mlx5_5", "hgx-h200-07"), "--replay.send-alerts", "--alerting.alertmanager-url="+am.URL)
+	s := start(t, "--replay="+renamed(t, "port-down", "mlx5_5", "hgx-h200-07"), "--replay.send-alerts",
+		"--alerting.alertmanager-url="+am.URL)
 	s.await(t, "/", "RDMAPortDown")
-	for _, path := range []string{"/", "/metrics", "/api/v1/alerts", "/api/v1/rules", "/api/v1/findings", "/api/v1/node", "/api/v1/topology"} {
+	for _, path := range []string{
+		"/", "/metrics", "/api/v1/alerts", "/api/v1/rules", "/api/v1/findings", "/api/v1/node", "/api/v1/topology",
+	} {
 		status, body, h := s.get(t, path)
 		bad := obeyed(strings.ReplaceAll(body, "\t", " "))
 		if path == "/api/v1/topology" || path == "/api/v1/node" { // what a program reads, names as they are

@@ -35,8 +35,8 @@ func known(links, functions int) func(expect.Data) error {
 	}
 }
 
-// TestMemoryOutlivesTheProgram: a link that was fast before the restart, a device that was there, and how an operator says that both
-// changes were meant.
+// TestMemoryOutlivesTheProgram: a link that was fast before the restart, a device that was there, and how an operator
+// says that both changes were meant.
 func TestMemoryOutlivesTheProgram(t *testing.T) {
 	dir, stateDir := machines.Tree(t, "hdr100-ok"), filepath.Join(t.TempDir(), "state")
 	live := liveArgs(dir, stateDir)
@@ -56,7 +56,8 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 	must(t, os.Remove(filepath.Join(bus, "0000:5e:00.0")))
 	t.Run("second run", func(t *testing.T) {
 		s := start(t, append(live, "--collect.min-interval=0s")...)
-		const expected, missing = `rdma_port_expected_rate_bytes_per_second{device="mlx5_0",port="1"}`, `rdma_device_present{device="mlx5_3",pci_address="0000:5e:00.0"}`
+		const expected, missing = `rdma_port_expected_rate_bytes_per_second{device="mlx5_0",port="1"}`,
+			`rdma_device_present{device="mlx5_3",pci_address="0000:5e:00.0"}`
 		if got := metric(t, s, expected); got != "1.25e+10" {
 			t.Errorf("expected rate %q", got)
 		}
@@ -71,8 +72,11 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 		if !strings.Contains(list, "0000:5e:00.0  mlx5_3  b83f:d203:005a:0040  mlx5_core  MT_0000000223  missing: not_on_pci") {
 			t.Errorf("inventory list:\n%s", list)
 		}
-		slower := []string{"  link mlx5_0/1: was 100 Gb/s 2X\n", "  link mlx5_1/1: was 100 Gb/s 2X\n", "  link mlx5_2/1: was 100 Gb/s 2X\n"}
-		const gone, forgotten = "  link mlx5_3/1: was 100 Gb/s 2X\n  device mlx5_3 (0000:5e:00.0): was present\n", "Accepted. The present state is recorded.\n"
+		slower := []string{
+			"  link mlx5_0/1: was 100 Gb/s 2X\n", "  link mlx5_1/1: was 100 Gb/s 2X\n", "  link mlx5_2/1: was 100 Gb/s 2X\n",
+		}
+		const gone, forgotten = "  link mlx5_3/1: was 100 Gb/s 2X\n  device mlx5_3 (0000:5e:00.0): was present\n",
+			"Accepted. The present state is recorded.\n"
 		for _, c := range []struct {
 			args []string
 			code int
@@ -93,7 +97,8 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 				t.Errorf("%v: exit %d\n%s%swant\n%s", c.args, code, out, errs, c.want)
 			}
 		}
-		if code, out, errs := run(t, append(live, "accept")...); code != 0 || out != "Nothing to accept: no device or link differs from the recorded state.\n" {
+		if code, out, errs := run(t, append(live, "accept")...); code != 0 ||
+			out != "Nothing to accept: no device or link differs from the recorded state.\n" {
 			t.Errorf("once all is accepted: exit %d\n%s%s", code, out, errs)
 		}
 		if got := metric(t, s, expected); got != "6.25e+09" {

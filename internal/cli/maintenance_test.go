@@ -14,7 +14,8 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// TestMaintenance: an operator announces it to the running exporter; metrics, alert, page and check have it, and a restart keeps it.
+// TestMaintenance: an operator announces it to the running exporter; metrics, alert, page and check have it, and a
+// restart keeps it.
 func TestMaintenance(t *testing.T) {
 	stateDir := filepath.Join(t.TempDir(), "state")
 	live := liveArgs(machines.Tree(t, "hdr100-ok"), stateDir)
@@ -38,9 +39,12 @@ func TestMaintenance(t *testing.T) {
 		runs(t, "No maintenance is announced.\n", 0, "maintenance", "end")
 		runs(t, "rdma_exporter maintenance start: --for: must be from 1m to 7d\n", 2, "maintenance", "start", "--for=8d")
 		runs(t, "rdma_exporter maintenance start: --for: must be from 1m to 7d\n", 2, "maintenance", "start", "--for=59s")
-		runs(t, "rdma_exporter maintenance start: --for=soon: must be a duration from 1m to 7d, such as 30m, 2h or 1d\n", 2, "maintenance", "start", "--for=soon")
-		runs(t, "rdma_exporter maintenance start: --reason: must not contain line breaks or other control characters\n", 2, "maintenance", "start", "--for=1h", "--reason=a\nb")
-		runs(t, "rdma_exporter maintenance status: --replay: a replay has no running exporter\n", 2, "--replay=demo", "maintenance", "status")
+		runs(t, "rdma_exporter maintenance start: --for=soon: must be a duration from 1m to 7d, such as 30m, 2h or 1d\n",
+			2, "maintenance", "start", "--for=soon")
+		runs(t, "rdma_exporter maintenance start: --reason: must not contain line breaks or other control characters\n", 2,
+			"maintenance", "start", "--for=1h", "--reason=a\nb")
+		runs(t, "rdma_exporter maintenance status: --replay: a replay has no running exporter\n",
+			2, "--replay=demo", "maintenance", "status")
 		if got := metric(t, s, "rdma_host_maintenance"); got != "0" {
 			t.Errorf("after what was refused: %q", got)
 		}
@@ -67,7 +71,8 @@ func TestMaintenance(t *testing.T) {
 			t.Errorf("after a restart: %q", got)
 		}
 		_, table, _ := run(t, append(live, "check", "--no-daemon")...)
-		if lines := strings.Split(table, "\n"); !strings.HasPrefix(lines[1], "Maintenance until ") || !strings.HasSuffix(lines[1], "UTC: firmware <b>") {
+		if lines := strings.Split(table, "\n"); !strings.HasPrefix(lines[1], "Maintenance until ") ||
+			!strings.HasSuffix(lines[1], "UTC: firmware <b>") {
 			t.Errorf("check:\n%s", table)
 		}
 		runs(t, "Ended: Maintenance until ", 0, "maintenance", "end")

@@ -148,9 +148,9 @@ func wrong(body string) (mixed []string, devices, tables int) {
 	return mixed, len(slots), tables
 }
 
-// TestManyDevices: 64 devices of two ports with full GID tables vanish and return, their netdevs are renamed and their driver is reloaded,
-// while rules are evaluated and the program is scraped. Each scrape is answered, no figure is that of another device, and afterwards all is
-// there.
+// TestManyDevices: 64 devices of two ports with full GID tables vanish and return, their netdevs are renamed and their
+// driver is reloaded, while rules are evaluated and the program is scraped. Each scrape is answered, no figure is that
+// of another device, and afterwards all is there.
 func TestManyDevices(t *testing.T) {
 	x := newTwoPorts(t)
 	s := start(t, "--path.rootfs="+x.dir, "--alerting.interval=1s", "--collect.min-interval=0s", "--collect.no-budget")
@@ -159,11 +159,13 @@ func TestManyDevices(t *testing.T) {
 		for end := time.Now().Add(3 * time.Minute); ; runtime.Gosched() {
 			_, body, _ := s.get(t, "/metrics")
 			mixed, devices, tables := wrong(body)
-			if len(mixed) == 0 && devices == manyDevices && tables == 4*manyDevices && strings.Count(body, "\nrdma_port_link_downed_total{") == 2*manyDevices {
+			if len(mixed) == 0 && devices == manyDevices && tables == 4*manyDevices &&
+				strings.Count(body, "\nrdma_port_link_downed_total{") == 2*manyDevices {
 				return
 			}
 			if time.Now().After(end) {
-				t.Fatalf("%s: %d devices, %d GID types of full tables, %d counters, mixed %q", when, devices, tables, strings.Count(body, "\nrdma_port_link_downed_total{"), mixed)
+				t.Fatalf("%s: %d devices, %d GID types of full tables, %d counters, mixed %q",
+					when, devices, tables, strings.Count(body, "\nrdma_port_link_downed_total{"), mixed)
 			}
 		}
 	}

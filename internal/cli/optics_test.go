@@ -27,7 +27,8 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// moduleEntries hold a module of internal/transceiver/testdata in the cage of a netdev, with changes of its text: what and by what.
+// moduleEntries hold a module of internal/transceiver/testdata in the cage of a netdev, with changes of its text: what
+// and by what.
 func moduleEntries(t *testing.T, netdev, name string, changes ...string) (out []capture.Entry) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "transceiver", "testdata", name+".txt"))
@@ -62,7 +63,8 @@ func opticsFile(t *testing.T) string {
 		}
 		first.Entries = append(first.Entries, moduleEntries(t, netdevs[i], name, changes...)...)
 	}
-	first.Entries = append(first.Entries, refusedModule("enp154s0np0", syscall.EPERM), refusedModule("enp192s0np0", syscall.EIO),
+	first.Entries = append(first.Entries, refusedModule("enp154s0np0", syscall.EPERM),
+		refusedModule("enp192s0np0", syscall.EIO),
 		capture.Entry{Path: "ethtool/enp192s0np0/linkstate", Data: []byte("link: 0\next_state: 4\n")})
 	return machines.Written(t, a)
 }
@@ -72,8 +74,10 @@ func TestOptics(t *testing.T) {
 	for name, args := range map[string][]string{"optics.txt": nil, "optics.json": {"--json"}} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr strings.Builder
-			code := Run(t.Context(), append([]string{"optics", "--replay", file, "--state.dir", t.TempDir()}, args...), &stdout, &stderr)
-			if code != command.OK || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), "CAP_NET_ADMIN") {
+			code := Run(t.Context(),
+				append([]string{"optics", "--replay", file, "--state.dir", t.TempDir()}, args...), &stdout, &stderr)
+			if code != command.OK || strings.Count(stderr.String(), "\n") != 1 ||
+				!strings.Contains(stderr.String(), "CAP_NET_ADMIN") {
 				t.Errorf("exit %d: %s", code, stderr.String())
 			}
 			machines.Golden(t, name, []byte(stdout.String()))
@@ -94,8 +98,8 @@ func (m *slowModules) ModuleEEPROM(ctx context.Context, netdev string, ref trans
 	return m.Ethtool.ModuleEEPROM(ctx, netdev, ref)
 }
 
-// TestNoScrapeWaitsForAModule: while a module takes 5 s to answer, a scrape has the last readings, with their age, at once. What else
-// takes rtnl waits until that second is over, and is not asked for then.
+// TestNoScrapeWaitsForAModule: while a module takes 5 s to answer, a scrape has the last readings, with their age, at
+// once. What else takes rtnl waits until that second is over, and is not asked for then.
 func TestNoScrapeWaitsForAModule(t *testing.T) {
 	file := opticsFile(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -105,7 +109,10 @@ func TestNoScrapeWaitsForAModule(t *testing.T) {
 		modules := &slowModules{Ethtool: m.Ethtool}
 		h.Ethtool = modules
 		ctx, cancel := context.WithCancel(t.Context())
-		sched := rounds.New(ctx, rounds.Options{Host: &h, Collectors: collector.All(collector.Options{ModuleInterval: 30 * time.Second}), Timeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+		sched := rounds.New(ctx, rounds.Options{
+			Host: &h, Collectors: collector.All(collector.Options{ModuleInterval: 30 * time.Second}), Timeout: 10 * time.Second,
+			Logger: slog.New(slog.DiscardHandler),
+		})
 		var listening sync.WaitGroup
 		listening.Go(func() { sched.Listen(ctx) })
 		defer time.Sleep(10 * time.Second) // what hangs returns

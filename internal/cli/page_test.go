@@ -28,12 +28,16 @@ func TestServePage(t *testing.T) {
 			if status != http.StatusOK || h.Get("Content-Type") != c.contentType || !strings.Contains(body, c.want) {
 				t.Errorf("%d %s, without %q: %.200s", status, h.Get("Content-Type"), c.want, body)
 			}
-			if csp := h.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none';") || strings.Contains(csp, "unsafe") || h.Get("X-Content-Type-Options") != "nosniff" {
+			if csp := h.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none';") ||
+				strings.Contains(csp, "unsafe") || h.Get("X-Content-Type-Options") != "nosniff" {
 				t.Error(h)
 			}
 		})
 	}
-	for path, want := range map[string]int{"/rdma/static/page.html": 404, "/rdma/static/": 404, "/rdma/runbooks/runbooks.go": 404, "/rdma/runbooks/..%2f..": 404, "/": 200} {
+	for path, want := range map[string]int{
+		"/rdma/static/page.html": 404, "/rdma/static/": 404, "/rdma/runbooks/runbooks.go": 404,
+		"/rdma/runbooks/..%2f..": 404, "/": 200,
+	} {
 		if status, _, _ := s.get(t, path); status != want {
 			t.Errorf("%s: %d, want %d", path, status, want)
 		}
@@ -43,7 +47,8 @@ func TestServePage(t *testing.T) {
 		t.Error("not packed")
 	}
 	_, _, h = s.get(t, "/rdma/static/page.css")
-	if status, _, _ := s.get(t, "/rdma/static/page.css", "If-None-Match", h.Get("Etag")); status != http.StatusNotModified {
+	if status, _, _ := s.get(t, "/rdma/static/page.css", "If-None-Match",
+		h.Get("Etag")); status != http.StatusNotModified {
 		t.Errorf("a file that is known is sent again: %d", status)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
@@ -68,12 +73,14 @@ func (s *server) await(t *testing.T, path, text string) (body string) {
 	return body
 }
 
-// TestPageWithoutAlerting: the state, no verdict and no history; requests do not cause more reads of the machine than for
-// a scrape.
+// TestPageWithoutAlerting: the state, no verdict and no history; requests do not cause more reads of the machine than
+// for a scrape.
 func TestPageWithoutAlerting(t *testing.T) {
 	s := start(t, "--replay="+machines.Fixture("downshift-one"), "--no-alerting", "--collect.min-interval=0s")
 	_, body, _ := s.get(t, "/")
-	for _, want := range []string{"Not evaluated", "--no-alerting", "mlx5_5", "200 Gb/s", "without a history", "All rules (--no-alerting)."} {
+	for _, want := range []string{
+		"Not evaluated", "--no-alerting", "mlx5_5", "200 Gb/s", "without a history", "All rules (--no-alerting).",
+	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("without %q", want)
 		}

@@ -45,9 +45,10 @@ func CommandLine() *kingpin.ApplicationModel { return newProgram(Outside{}).Mode
 
 func newProgram(o Outside) *program {
 	p := &program{
-		Application: kingpin.New("rdma_exporter", "Prometheus exporter and alerting daemon for RDMA fabrics under GPU clusters: InfiniBand, RoCEv2, iWARP and cloud adapters. Read-only."),
-		logs:        &promslog.Config{},
-		runs:        map[string]runner{},
+		Application: kingpin.New("rdma_exporter",
+			"Prometheus exporter and alerting daemon for RDMA fabrics under GPU clusters: InfiniBand, RoCEv2, iWARP and cloud adapters. Read-only."),
+		logs: &promslog.Config{},
+		runs: map[string]runner{},
 	}
 	p.Version(versionText())
 	p.UsageTemplate(usageTemplate)

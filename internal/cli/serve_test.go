@@ -106,7 +106,8 @@ func (s *server) get(t *testing.T, path string, header ...string) (status int, b
 
 func TestServe(t *testing.T) {
 	s := start(t, "--replay="+machines.Fixture("dgx-h100-ib"))
-	if first, _, _ := strings.Cut(s.log.String(), "\n"); !strings.Contains(first, "a replay of") || !strings.Contains(first, "dgx-h100-01") {
+	if first, _, _ := strings.Cut(s.log.String(), "\n"); !strings.Contains(first, "a replay of") ||
+		!strings.Contains(first, "dgx-h100-01") {
 		t.Errorf("the first line does not say that this is a replay: %s", first)
 	}
 	for _, c := range []struct {
@@ -138,7 +139,8 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// TestFormats: what the text writers serve is what Prometheus' own parser and encoder make of it, with gzip and without.
+// TestFormats: what the text writers serve is what Prometheus' own parser and encoder make of it, with gzip and
+// without.
 func TestFormats(t *testing.T) {
 	s := start(t, "--replay="+machines.Fixture("hgx-h200-roce"))
 	for accept, contentType := range map[string]string{
@@ -183,8 +185,12 @@ func TestFormats(t *testing.T) {
 }
 
 func TestRoutePrefix(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("no-rdma"), "--web.external-url=http://example.org/rdma/", "--web.telemetry-path=/m", "--web.pprof", "--no-web.exporter-metrics")
-	for path, want := range map[string]int{"/rdma/m": 200, "/rdma/": 200, "/rdma/-/healthy": 200, "/rdma/debug/pprof/": 200, "/rdma/debug/pprof/nothing": 404, "/metrics": 404, "/m": 404} {
+	s := start(t, "--replay="+machines.Fixture("no-rdma"), "--web.external-url=http://example.org/rdma/",
+		"--web.telemetry-path=/m", "--web.pprof", "--no-web.exporter-metrics")
+	for path, want := range map[string]int{
+		"/rdma/m": 200, "/rdma/": 200, "/rdma/-/healthy": 200, "/rdma/debug/pprof/": 200, "/rdma/debug/pprof/nothing": 404,
+		"/metrics": 404, "/m": 404,
+	} {
 		if status, _, _ := s.get(t, path); status != want {
 			t.Errorf("%s: status %d, want %d", path, status, want)
 		}
@@ -222,7 +228,8 @@ func TestNoRDMAIsWatched(t *testing.T) {
 	class := filepath.Join(dir, "sys/class/infiniband")
 	must(t, os.Rename(class, class+".later"))
 	s := start(t, "--path.rootfs="+dir, "--collect.min-interval=0s")
-	if status, body, _ := s.get(t, "/metrics"); status != 200 || strings.Contains(body, "rdma_port_") || !strings.Contains(body, `rdma_scrape_collector_success{collector="infiniband"} 1`) {
+	if status, body, _ := s.get(t, "/metrics"); status != 200 || strings.Contains(body, "rdma_port_") ||
+		!strings.Contains(body, `rdma_scrape_collector_success{collector="infiniband"} 1`) {
 		t.Errorf("status %d\n%.500s", status, body)
 	}
 	if !strings.Contains(s.log.String(), "no RDMA devices on this host") {
@@ -239,14 +246,18 @@ func certificate(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	must(t, err)
 	keyDER, err := x509.MarshalECPrivateKey(key)
 	must(t, err)
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	must(t, os.WriteFile(filepath.Join(dir, "cert.pem"), cert, 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "key.pem"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "key.pem"),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(cert)
 	return pool

@@ -9,7 +9,8 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// TestServedRunbooks: alerts of the API link to the page of the daemon, which is there, leads back, and has the policy of all pages.
+// TestServedRunbooks: alerts of the API link to the page of the daemon, which is there, leads back, and has the policy
+// of all pages.
 func TestServedRunbooks(t *testing.T) {
 	s := start(t, "--replay="+machines.Fixture("downshift-one"), "--web.external-url=https://proxy.example/gpu-1/")
 	body := s.await(t, "/gpu-1/api/v1/alerts", "RDMALinkDownshifted")
@@ -22,7 +23,8 @@ func TestServedRunbooks(t *testing.T) {
 	}
 	for _, name := range runbooks.Names() {
 		status, text, h := s.get(t, "/gpu-1/runbooks/"+name)
-		if status != http.StatusOK || !strings.Contains(text, "<h1>"+name+"</h1>") || !strings.Contains(text, `<a href="../">`) || h.Get("Content-Security-Policy") == "" {
+		if status != http.StatusOK || !strings.Contains(text, "<h1>"+name+"</h1>") ||
+			!strings.Contains(text, `<a href="../">`) || h.Get("Content-Security-Policy") == "" {
 			t.Errorf("%s: %d %v", name, status, h)
 		}
 		if strings.Count(text, "<script") != 1 { // copy.js
@@ -40,7 +42,8 @@ func TestServedRunbooks(t *testing.T) {
 func TestModulesAreNotRead(t *testing.T) {
 	s := start(t, "--replay="+machines.Fixture("optics-hot"), "--transceiver.interval=0s")
 	_, body, _ := s.get(t, "/metrics")
-	if !strings.Contains(body, `{alert="RDMATransceiverHot",reason="collector_disabled"} 1`) || strings.Contains(body, "\nrdma_transceiver_") {
+	if !strings.Contains(body, `{alert="RDMATransceiverHot",reason="collector_disabled"} 1`) ||
+		strings.Contains(body, "\nrdma_transceiver_") {
 		t.Errorf("%.2000s", body)
 	}
 }

@@ -53,12 +53,13 @@ const (
 	ignored4 = `rdma_device_ignored{device="mlx5_4"} 1`
 )
 
-// TestReload: a valid file replaces the old one, an invalid one is refused and the old one stays, by HTTP and by SIGHUP, while
-// no scrape fails.
+// TestReload: a valid file replaces the old one, an invalid one is refused and the old one stays, by HTTP and by
+// SIGHUP, while no scrape fails.
 func TestReload(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "site.yml")
 	put(t, file, validConfig)
-	s := start(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--config.file="+file, "--collect.min-interval=0s", "--web.enable-lifecycle")
+	s := start(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--config.file="+file, "--collect.min-interval=0s",
+		"--web.enable-lifecycle")
 	s.waitFor(t, reloaded)
 	s.waitFor(t, ignored3)
 	stop := s.scrapeUntil(t)
@@ -66,7 +67,8 @@ func TestReload(t *testing.T) {
 
 	put(t, file, invalidConfig)
 	status, body := s.post(t, "/-/reload")
-	if want := "reload failed, keeping the previous configuration: " + file + `:2: match: unknown key "dev"`; status != 400 || !strings.HasPrefix(body, want) || !strings.Contains(s.log.String(), `unknown key`) {
+	if want := "reload failed, keeping the previous configuration: " + file + `:2: match: unknown key "dev"`; status !=
+		400 || !strings.HasPrefix(body, want) || !strings.Contains(s.log.String(), `unknown key`) {
 		t.Errorf("status %d, %q, want %q\n%s", status, body, want, s.log)
 	}
 	s.waitFor(t, refused)
@@ -116,7 +118,8 @@ func TestReloadCommand(t *testing.T) {
 	s := start(t, append(live, "--config.file="+file, "--collect.min-interval=0s")...)
 	s.waitFor(t, reloaded)
 	put(t, file, invalidConfig)
-	runs(t, "rdma_exporter reload: reload failed, keeping the previous configuration: "+file+`:2: match: unknown key "dev"`, 2)
+	runs(t,
+		"rdma_exporter reload: reload failed, keeping the previous configuration: "+file+`:2: match: unknown key "dev"`, 2)
 	s.waitFor(t, refused)
 	put(t, file, otherConfig)
 	runs(t, "Configuration reloaded.\n", 0)
@@ -124,7 +127,8 @@ func TestReloadCommand(t *testing.T) {
 	if status, _ := s.post(t, "/-/reload"); status != 403 {
 		t.Errorf("over HTTP: %d", status)
 	}
-	if code, _, errs := run(t, "--replay=demo", "reload"); code != 2 || !strings.Contains(errs, "--replay: a replay has no running exporter") {
+	if code, _, errs := run(t, "--replay=demo", "reload"); code != 2 ||
+		!strings.Contains(errs, "--replay: a replay has no running exporter") {
 		t.Errorf("replay: %d %s", code, errs)
 	}
 }
@@ -135,7 +139,9 @@ func TestReloadWithoutState(t *testing.T) {
 	put(t, stateDir, "") // no folder can be there
 	live := liveArgs(machines.Tree(t, "hdr100-ok"), stateDir)
 	s := start(t, live...)
-	if want := "rdma_exporter accept, gpu, maintenance and reload cannot reach this exporter"; !strings.Contains(s.log.String(), want) {
+	if want := "rdma_exporter accept, gpu, maintenance and reload cannot reach this exporter"; !strings.Contains(
+		s.log.String(), want,
+	) {
 		t.Errorf("log:\n%s", s.log)
 	}
 	for want, args := range map[string][]string{

@@ -23,7 +23,9 @@ import (
 )
 
 // ask makes a request of which the path goes out as it is written.
-func (s *server) ask(t *testing.T, client *http.Client, method, path string, body io.Reader, header ...string) (status int, text string, h http.Header) {
+func (s *server) ask(
+	t *testing.T, client *http.Client, method, path string, body io.Reader, header ...string,
+) (status int, text string, h http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.url, body)
 	must(t, err)
@@ -50,24 +52,34 @@ func once() *http.Client {
 // TestSurface: what a client may ask for, and what it gets of all else.
 func TestSurface(t *testing.T) {
 	s := start(t, "--replay="+machines.Fixture("no-rdma"))
-	for _, path := range []string{"/", "/metrics", "/-/healthy", "/api/v1/alerts", "/api/v1/rules", "/api/v1/findings", "/api/v1/node", "/api/v1/topology", "/static/page.css", "/runbooks/RDMAPortDown", "/runbooks/"} {
-		for method, want := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "PUT": 405, "PATCH": 405, "DELETE": 405, "OPTIONS": 405, "TRACE": 405, "PROPFIND": 405} {
+	for _, path := range []string{
+		"/", "/metrics", "/-/healthy", "/api/v1/alerts", "/api/v1/rules", "/api/v1/findings", "/api/v1/node",
+		"/api/v1/topology", "/static/page.css", "/runbooks/RDMAPortDown", "/runbooks/",
+	} {
+		for method, want := range map[string]int{
+			"GET": 200, "HEAD": 200, "POST": 405, "PUT": 405, "PATCH": 405, "DELETE": 405, "OPTIONS": 405,
+			"TRACE": 405, "PROPFIND": 405,
+		} {
 			if status, body, _ := s.ask(t, once(), method, path, nil); status != want || method == "HEAD" && body != "" {
 				t.Errorf("%s %s: %d, want %d", method, path, status, want)
 			}
 		}
 	}
 	servesNoFiles(t, s, "")
-	for _, query := range []string{"/metrics?collect[]=%3Cscript%3Ealert(1)%3C/script%3E", "/api/v1/rules?type=%3Cscript%3E", "/metrics?collect[]=%0d%0aX-Evil:%201"} {
+	for _, query := range []string{
+		"/metrics?collect[]=%3Cscript%3Ealert(1)%3C/script%3E", "/api/v1/rules?type=%3Cscript%3E",
+		"/metrics?collect[]=%0d%0aX-Evil:%201",
+	} {
 		status, _, h := s.ask(t, once(), "GET", query, nil)
-		if kind := h.Get("Content-Type"); status != http.StatusBadRequest || strings.Contains(kind, "html") || h.Get("X-Evil") != "" {
+		if kind := h.Get("Content-Type"); status != http.StatusBadRequest || strings.Contains(kind, "html") ||
+			h.Get("X-Evil") != "" {
 			t.Errorf("%s: %d, %v", query, status, h)
 		}
 	}
 }
 
-// TestLifecycle: a client that may scrape controls nothing, whatever its password; with --web.enable-lifecycle it does, but not the page of
-// another site.
+// TestLifecycle: a client that may scrape controls nothing, whatever its password; with --web.enable-lifecycle it does,
+// but not the page of another site.
 func TestLifecycle(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "web.yml")
 	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
@@ -76,7 +88,9 @@ func TestLifecycle(t *testing.T) {
 	login := []string{"Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte("prometheus:secret"))}
 	// A recording without files has nothing to reload and no GPU, and reports it.
 	allowed := map[string]int{"/-/reload": 400, "/-/gpu/release?for=0s": 503}
-	commands := map[string]string{"/-/reload": "rdma_exporter reload", "/-/gpu/release?for=0s": "rdma_exporter gpu release"}
+	commands := map[string]string{
+		"/-/reload": "rdma_exporter reload", "/-/gpu/release?for=0s": "rdma_exporter gpu release",
+	}
 	for name, c := range map[string]struct {
 		flags, header []string
 		enabled       bool
@@ -91,7 +105,8 @@ func TestLifecycle(t *testing.T) {
 			if status, _, _ := s.ask(t, once(), "GET", "/metrics", nil, c.header...); status != http.StatusOK {
 				t.Fatalf("scrape: %d", status)
 			}
-			if status, _, _ := s.ask(t, once(), "POST", "/-/reload", nil); len(c.header) > 0 && status != http.StatusUnauthorized {
+			if status, _, _ := s.ask(t, once(), "POST", "/-/reload", nil); len(c.header) > 0 &&
+				status != http.StatusUnauthorized {
 				t.Errorf("without a password: %d", status)
 			}
 			for path, want := range allowed {
@@ -105,8 +120,11 @@ func TestLifecycle(t *testing.T) {
 				if c.enabled && status != want || !c.enabled && (status != http.StatusForbidden || body != text) {
 					t.Errorf("POST %s: %d %s", path, status, body)
 				}
-				for _, foreign := range [][]string{{"Origin", "http://elsewhere.example"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}} {
-					if status, _, _ := s.ask(t, once(), "POST", path, nil, append(foreign, c.header...)...); status != http.StatusForbidden {
+				for _, foreign := range [][]string{
+					{"Origin", "http://elsewhere.example"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
+				} {
+					if status, _, _ := s.ask(t, once(), "POST", path, nil,
+						append(foreign, c.header...)...); status != http.StatusForbidden {
 						t.Errorf("POST %s from a page of another site (%v): %d", path, foreign, status)
 					}
 				}
@@ -119,8 +137,10 @@ func TestLifecycle(t *testing.T) {
 func servesNoFiles(t *testing.T, s *server, prefix string) {
 	t.Helper()
 	for _, path := range []string{
-		"/static/../../../../etc/passwd", "/static/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/static/..%2fpage.go", "/static/%00", "/static/page.html",
-		"/runbooks/..%2f..%2frules%2frules.go", "/runbooks/%2fetc%2fpasswd", "//etc/passwd", "/metrics/../../etc/passwd", "/metrics/", "/-/", "/debug/pprof/cmdline",
+		"/static/../../../../etc/passwd", "/static/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/static/..%2fpage.go",
+		"/static/%00", "/static/page.html",
+		"/runbooks/..%2f..%2frules%2frules.go", "/runbooks/%2fetc%2fpasswd", "//etc/passwd", "/metrics/../../etc/passwd",
+		"/metrics/", "/-/", "/debug/pprof/cmdline",
 		"/static/..\\..\\etc\\passwd", "/%2e%2e/%2e%2e/etc/passwd",
 	} {
 		status, body, h := s.ask(t, once(), "GET", prefix+path, nil)
@@ -172,7 +192,8 @@ func TestOversized(t *testing.T) {
 			}
 		})
 	}
-	// The server takes as much of a body as its buffers hold, and closes the connection; the client may see that as an error.
+	// The server takes as much of a body as its buffers hold, and closes the connection; the client may see that as an
+	// error.
 	body := &endless{left: 1 << 30}
 	r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/-/reload", body)
 	must(t, err)
@@ -190,7 +211,8 @@ func TestOversized(t *testing.T) {
 
 // TestManyScrapes: each of a thousand at once gets all metrics, or 503.
 func TestManyScrapes(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--no-alerting", "--web.max-requests=100", "--web.max-connections=0", "--web.max-connections-per-address=0")
+	s := start(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--no-alerting", "--web.max-requests=100",
+		"--web.max-connections=0", "--web.max-connections-per-address=0")
 	_, whole, _ := s.get(t, "/metrics?collect[]=infiniband")
 	lines := strings.Count(whole, "\nrdma_port_")
 	var limit syscall.Rlimit
@@ -242,17 +264,30 @@ func TestNothingWithoutPassword(t *testing.T) {
 	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
 	must(t, err)
 	config := filepath.Join(dir, "web.yml")
-	must(t, os.WriteFile(config, fmt.Appendf(nil, "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\nbasic_auth_users:\n  prom: %s\n", hash), 0o600))
-	for name, args := range map[string][]string{"serve": {"--replay=" + machines.Fixture("no-rdma")}, "fabric": {"fabric", "--path.rootfs=" + t.TempDir(), "--state.dir=" + t.TempDir()}} {
+	must(t, os.WriteFile(config,
+		fmt.Appendf(nil, "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\nbasic_auth_users:\n  prom: %s\n", hash), 0o600))
+	for name, args := range map[string][]string{
+		"serve":  {"--replay=" + machines.Fixture("no-rdma")},
+		"fabric": {"fabric", "--path.rootfs=" + t.TempDir(), "--state.dir=" + t.TempDir()},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, append(args, "--web.config.file="+config, "--web.pprof")...)
 			plain := s.url
 			s.url = strings.Replace(s.url, "http:", "https:", 1)
 			client := once()
 			client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: pool}
-			for _, path := range []string{"/", "/metrics", "/-/healthy", "/-/ready", "/-/reload", "/-/gpu/release?for=1h", "/api/v1/alerts", "/api/v1/node", "/debug/pprof/", "/static/page.css", "/nope"} {
+			for _, path := range []string{
+				"/", "/metrics", "/-/healthy", "/-/ready", "/-/reload", "/-/gpu/release?for=1h", "/api/v1/alerts", "/api/v1/node",
+				"/debug/pprof/", "/static/page.css", "/nope",
+			} {
 				for _, method := range []string{"GET", "POST"} {
-					for _, header := range [][]string{nil, {"Authorization", "Basic cHJvbTo="}, {"Authorization", "Basic cHJvbTp3cm9uZw=="}, {"Authorization", "Basic !"}, {"Authorization", "Bearer x"}} {
+					for _, header := range [][]string{
+						nil,
+						{"Authorization", "Basic cHJvbTo="},
+						{"Authorization", "Basic cHJvbTp3cm9uZw=="},
+						{"Authorization", "Basic !"},
+						{"Authorization", "Bearer x"},
+					} {
 						status, body, _ := s.ask(t, client, method, path, nil, header...)
 						if status != http.StatusUnauthorized || strings.Contains(body, "rdma_") {
 							t.Errorf("%s %s %v: %d", method, path, header, status)
@@ -260,24 +295,33 @@ func TestNothingWithoutPassword(t *testing.T) {
 					}
 				}
 			}
-			if status, _, _ := s.ask(t, client, "GET", "/metrics", nil, "Authorization", "Basic cHJvbTpzZWNyZXQ="); status != http.StatusOK { // prom:secret
+			// prom:secret
+			if status, _, _ := s.ask(t, client, "GET", "/metrics", nil, "Authorization",
+				"Basic cHJvbTpzZWNyZXQ="); status != http.StatusOK {
 				t.Errorf("with the password: %d", status)
 			}
-			if code, out, errs := run(t, "healthy", "--url="+s.url); code != command.OK || !strings.Contains(out, "requires a password") {
+			if code, out, errs := run(t, "healthy", "--url="+s.url); code != command.OK ||
+				!strings.Contains(out, "requires a password") {
 				t.Errorf("healthy: exit %d, %s%s", code, out, errs)
 			}
 			s.url = plain
-			if status, body, _ := s.ask(t, once(), "GET", "/metrics", nil); status != http.StatusBadRequest || strings.Contains(body, "rdma_") {
+			if status, body, _ := s.ask(t, once(), "GET", "/metrics", nil); status != http.StatusBadRequest ||
+				strings.Contains(body, "rdma_") {
 				t.Errorf("without TLS: %d", status)
 			}
-			for version, ok := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+			for version, ok := range map[uint16]bool{
+				tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true,
+			} {
 				t.Run(tls.VersionName(version), func(t *testing.T) {
-					c, err := tls.Dial("tcp", strings.TrimPrefix(plain, "http://"), &tls.Config{RootCAs: pool, MinVersion: version, MaxVersion: version})
+					c, err := tls.Dial("tcp", strings.TrimPrefix(plain, "http://"),
+						&tls.Config{RootCAs: pool, MinVersion: version, MaxVersion: version})
 					if (err == nil) != ok {
 						t.Error(err)
 					}
 					if err == nil {
-						if weak := slices.ContainsFunc(tls.InsecureCipherSuites(), func(s *tls.CipherSuite) bool { return s.ID == c.ConnectionState().CipherSuite }); weak {
+						if weak := slices.ContainsFunc(tls.InsecureCipherSuites(), func(s *tls.CipherSuite) bool {
+							return s.ID == c.ConnectionState().CipherSuite
+						}); weak {
 							t.Error("a weak cipher")
 						}
 						must(t, c.Close())

@@ -65,7 +65,8 @@ func ReadEmbedded(fsys fs.FS, names []string) (files []File, err error) {
 	return files, nil
 }
 
-// WriteFiles writes files to a directory, which is created if missing. Without force it writes nothing if one exists with other content.
+// WriteFiles writes files to a directory, which is created if missing. Without force it writes nothing if one exists
+// with other content.
 func WriteFiles(dir string, force bool, files []File) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return errors.Unwrap(err)

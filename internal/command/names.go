@@ -11,7 +11,8 @@ import (
 func AreAlerts(given, all []string) error {
 	for _, name := range given {
 		if !slices.Contains(all, name) {
-			return fmt.Errorf("--only=%s: unknown alert: %s", name, Hint(name, all, "names: rdma_exporter runbook, docs/alerts.md"))
+			return fmt.Errorf("--only=%s: unknown alert: %s",
+				name, Hint(name, all, "names: rdma_exporter runbook, docs/alerts.md"))
 		}
 	}
 	return nil

@@ -16,7 +16,9 @@ type Accepted struct {
 
 // HandleAccept adds the handlers on a socket. No names means all.
 func HandleAccept(mux *http.ServeMux, plan, accept func(ctx context.Context, names []string) (Accepted, error)) {
-	for method, answer := range map[string]func(context.Context, []string) (Accepted, error){http.MethodGet: plan, http.MethodPost: accept} {
+	for method, answer := range map[string]func(context.Context, []string) (Accepted, error){
+		http.MethodGet: plan, http.MethodPost: accept,
+	} {
 		mux.HandleFunc(method+" "+AcceptPath, func(w http.ResponseWriter, r *http.Request) {
 			a, err := answer(r.Context(), r.URL.Query()["name"])
 			if err != nil {

@@ -23,8 +23,9 @@ import (
 	"rdma_exporter/internal/web"
 )
 
-// Users with write permission on the state directory may control the exporter: accept changes, announce maintenance, release the GPUs, reload.
-// They do so through a socket there: only the exporter writes its state, and permission to scrape is not permission to control.
+// Users with write permission on the state directory may control the exporter: accept changes, announce maintenance,
+// release the GPUs, reload. They do so through a socket there: only the exporter writes its state, and permission to
+// scrape is not permission to control.
 const (
 	socketName  = "control.sock"
 	socketMode  = 0o660
@@ -61,8 +62,12 @@ func Listen(dir string, h http.Handler, log *slog.Logger) (*http.Server, error) 
 
 // newServer responds in time, whatever a handler waits for.
 func newServer(h http.Handler) *http.Server {
-	late := fmt.Sprintf("timed out after %s: a sweep of the fabric or a write to the state directory is in progress, try again", model.Duration(Time))
-	return &http.Server{Handler: http.TimeoutHandler(h, Time, late), ReadHeaderTimeout: HeaderTime, MaxHeaderBytes: HeaderBytes - HeaderSlop, ReadTimeout: answerTime, WriteTimeout: answerTime, IdleTimeout: answerTime}
+	late := fmt.Sprintf("timed out after %s: a sweep of the fabric or a write to the state directory is in progress, try again",
+		model.Duration(Time))
+	return &http.Server{
+		Handler: http.TimeoutHandler(h, Time, late), ReadHeaderTimeout: HeaderTime, MaxHeaderBytes: HeaderBytes - HeaderSlop,
+		ReadTimeout: answerTime, WriteTimeout: answerTime, IdleTimeout: answerTime,
+	}
 }
 
 // newClient is a client of a controlServer.

@@ -55,10 +55,12 @@ func TestControlTime(t *testing.T) {
 	}
 }
 
-// TestControlConnections: connections that ask nothing do not keep others from being answered, and their number is limited.
+// TestControlConnections: connections that ask nothing do not keep others from being answered, and their number is
+// limited.
 func TestControlConnections(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Listen(dir, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { Answer(w, "done") }), slog.New(slog.DiscardHandler))
+	s, err := Listen(dir, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { Answer(w, "done") }),
+		slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
 	var silent []net.Conn

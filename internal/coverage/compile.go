@@ -114,7 +114,8 @@ func (d *Detector) tree(n Need, descs map[string]*exposition.Desc) tree {
 
 // leaf finds a leaf, or adds it.
 func (d *Detector) leaf(metric int, desc *exposition.Desc, labels []string, state string) int {
-	i := slices.IndexFunc(d.leaves, func(l leaf) bool { return l.metric == metric && l.state == state && slices.Equal(l.labels, labels) })
+	i := slices.IndexFunc(d.leaves,
+		func(l leaf) bool { return l.metric == metric && l.state == state && slices.Equal(l.labels, labels) })
 	if i >= 0 {
 		return i
 	}
@@ -132,7 +133,8 @@ func (d *Detector) selector(text string) selector {
 
 // index is the index of a metric; -1: unknown.
 func (d *Detector) index(name string) int {
-	i, ok := slices.BinarySearchFunc(d.metrics, name, func(m metric, name string) int { return strings.Compare(m.name, name) })
+	i, ok := slices.BinarySearchFunc(d.metrics, name,
+		func(m metric, name string) int { return strings.Compare(m.name, name) })
 	if !ok {
 		return -1
 	}

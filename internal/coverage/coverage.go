@@ -70,7 +70,10 @@ func New(alerts []Alert, metrics []Metric) *Detector {
 
 // Evaluate returns the alerts that cannot be evaluated in a round.
 func (d *Detector) Evaluate(r Round) Report {
-	l := evaluation{Detector: d, round: r, families: d.find(r.Families), seen: make([]verdict, len(d.leaves)), known: make([]bool, len(d.leaves))}
+	l := evaluation{
+		Detector: d, round: r, families: d.find(r.Families), seen: make([]verdict, len(d.leaves)),
+		known: make([]bool, len(d.leaves)),
+	}
 	var out Report
 	names := make([]string, 0, d.needed) // of all gaps
 	for i := range d.trees {

@@ -11,24 +11,40 @@ import (
 )
 
 var (
-	device   = &exposition.Desc{Name: "rdma_device_info", Scope: exposition.ScopeDevice, Labels: []string{"device"}, Of: "rdma_device_info", Asks: "identity"}
+	device = &exposition.Desc{
+		Name: "rdma_device_info", Scope: exposition.ScopeDevice, Labels: []string{"device"},
+		Of: "rdma_device_info", Asks: "identity",
+	}
 	port     = &exposition.Desc{Name: "rdma_port_info", Scope: exposition.ScopePort, Labels: []string{"device", "layer"}}
 	counter  = &exposition.Desc{Name: "counter", Scope: exposition.ScopePort, Labels: []string{"device"}, Asks: "pma"}
-	ethernet = &exposition.Desc{Name: "ethernet", Scope: exposition.ScopePort, Labels: []string{"device", "level"}, Of: `rdma_port_info{layer="Ethernet"}`}
-	module   = &exposition.Desc{Name: "module", Scope: exposition.ScopePort, Labels: []string{"device"}, Of: `rdma_port_info{layer="Ethernet"}`, Never: `rdma_port_info{layer="InfiniBand"}`, Asks: "eeprom"}
+	ethernet = &exposition.Desc{
+		Name: "ethernet", Scope: exposition.ScopePort, Labels: []string{"device", "level"},
+		Of: `rdma_port_info{layer="Ethernet"}`,
+	}
+	module = &exposition.Desc{
+		Name: "module", Scope: exposition.ScopePort, Labels: []string{"device"}, Of: `rdma_port_info{layer="Ethernet"}`,
+		Never: `rdma_port_info{layer="InfiniBand"}`, Asks: "eeprom",
+	}
 	light    = &exposition.Desc{Name: "light", Scope: exposition.ScopePort, Labels: []string{"device"}, Of: "module"}
 	full     = &exposition.Desc{Name: "full", Scope: exposition.ScopePort, Labels: []string{"device"}, Beside: "counter"}
-	settings = &exposition.Desc{Name: "settings", Scope: exposition.ScopeDevice, Labels: []string{"device", "size", "group"}, Asks: "config", AskedLabels: []string{"size"}}
-	gpu      = &exposition.Desc{Name: "rdma_gpu_info", Scope: exposition.ScopeGPU, Labels: []string{"gpu"}, Of: "rdma_gpu_info", Asks: "nvml"}
-	links    = &exposition.Desc{Name: "links", Scope: exposition.ScopeGPU, Labels: []string{"gpu"}}
-	clock    = &exposition.Desc{Name: "clock", Scope: exposition.ScopeHost}
+	settings = &exposition.Desc{
+		Name: "settings", Scope: exposition.ScopeDevice, Labels: []string{"device", "size", "group"}, Asks: "config",
+		AskedLabels: []string{"size"},
+	}
+	gpu = &exposition.Desc{
+		Name: "rdma_gpu_info", Scope: exposition.ScopeGPU, Labels: []string{"gpu"}, Of: "rdma_gpu_info", Asks: "nvml",
+	}
+	links = &exposition.Desc{Name: "links", Scope: exposition.ScopeGPU, Labels: []string{"gpu"}}
+	clock = &exposition.Desc{Name: "clock", Scope: exposition.ScopeHost}
 )
 
 // detector has one alert per metric, of the same name.
 func detector(more ...coverage.Alert) *coverage.Detector {
 	var metrics []coverage.Metric
 	alerts := slices.Clone(more)
-	for _, d := range []*exposition.Desc{device, port, counter, ethernet, module, light, full, settings, gpu, links, clock} {
+	for _, d := range []*exposition.Desc{
+		device, port, counter, ethernet, module, light, full, settings, gpu, links, clock,
+	} {
 		metrics = append(metrics, coverage.Metric{Desc: d, Collectors: []string{"c"}})
 		if len(more) == 0 {
 			alerts = append(alerts, coverage.Alert{Name: d.Name, Need: m(d.Name)})
@@ -47,11 +63,15 @@ type host struct {
 }
 
 func (h host) round() coverage.Round {
-	sink := exposition.NewSink([]*exposition.Desc{device, port, counter, ethernet, module, light, full, settings, gpu, links, clock})
+	sink := exposition.NewSink([]*exposition.Desc{
+		device, port, counter, ethernet, module, light, full, settings, gpu, links, clock,
+	})
 	sink.Begin()
 	for _, s := range h.samples {
 		f := strings.Split(s, " ")
-		for _, d := range []*exposition.Desc{device, port, counter, ethernet, module, light, full, settings, gpu, links, clock} {
+		for _, d := range []*exposition.Desc{
+			device, port, counter, ethernet, module, light, full, settings, gpu, links, clock,
+		} {
 			if d.Name == f[0] {
 				sink.Emit(d, 1, f[1:]...)
 			}
@@ -84,7 +104,10 @@ func said(r coverage.Report) string {
 
 func TestJudge(t *testing.T) {
 	ib := []string{"rdma_device_info d", "rdma_port_info d InfiniBand", "counter d", "settings d 512 DMA", "clock"}
-	roce := []string{"rdma_device_info d", "rdma_port_info d Ethernet", "counter d", "settings d 512 DMA", "clock", "ethernet d high", "module d", "light d"}
+	roce := []string{
+		"rdma_device_info d", "rdma_port_info d Ethernet", "counter d", "settings d 512 DMA", "clock", "ethernet d high",
+		"module d", "light d",
+	}
 	const noGPU = " -links -rdma_gpu_info"
 	for name, tc := range map[string]struct {
 		host host
@@ -179,9 +202,13 @@ func BenchmarkJudge(b *testing.B) {
 // TestUnknownCounter: for a saturated counter, alerts on its rate are not evaluated on that part of the host.
 func TestUnknownCounter(t *testing.T) {
 	full := &exposition.Desc{Name: "full", Scope: exposition.ScopePort, Labels: []string{"port", "counter"}}
-	waits := &exposition.Desc{Name: "waits", Scope: exposition.ScopePort, Labels: []string{"port"}, Of: "waits", Unknown: map[string][]string{"": {`full{counter="wait"}`}}}
+	waits := &exposition.Desc{
+		Name: "waits", Scope: exposition.ScopePort, Labels: []string{"port"}, Of: "waits",
+		Unknown: map[string][]string{"": {`full{counter="wait"}`}},
+	}
 	descs := []*exposition.Desc{full, waits}
-	d := coverage.New([]coverage.Alert{{Name: "backpressure", Need: coverage.Need{Metric: "waits"}}}, []coverage.Metric{{Desc: full}, {Desc: waits}})
+	d := coverage.New([]coverage.Alert{{Name: "backpressure", Need: coverage.Need{Metric: "waits"}}},
+		[]coverage.Metric{{Desc: full}, {Desc: waits}})
 	for _, c := range []struct {
 		name    string
 		samples []string
@@ -218,7 +245,9 @@ func TestUnknownFacts(t *testing.T) {
 	info := &exposition.Desc{Name: "way_info", Scope: exposition.ScopeHost, Labels: []string{"gpu", "reason"}}
 	way := &exposition.Desc{
 		Name: "way", Scope: exposition.ScopeHost, Labels: []string{"gpu", "state"}, Of: "way",
-		Unknown: map[string][]string{"staging": {`way_info{reason="unseen"}`, `way_info{reason="cut"}`}, "": {`way_info{reason="gone"}`}},
+		Unknown: map[string][]string{
+			"staging": {`way_info{reason="unseen"}`, `way_info{reason="cut"}`}, "": {`way_info{reason="gone"}`},
+		},
 	}
 	descs := []*exposition.Desc{info, way}
 	d := coverage.New([]coverage.Alert{
@@ -256,15 +285,19 @@ func TestUnknownFacts(t *testing.T) {
 	}
 }
 
-// TestUnknownReasons: a reason that could not be determined concerns the alerts that require one of the reasons in question.
+// TestUnknownReasons: a reason that could not be determined concerns the alerts that require one of the reasons in
+// question.
 func TestUnknownReasons(t *testing.T) {
 	info := &exposition.Desc{
-		Name: "way_info", Scope: exposition.ScopeHost, Labels: []string{"gpu", "reason"}, Of: "way_info", Unknown: map[string][]string{"old": {`way_info{reason="unread"}`}},
+		Name: "way_info", Scope: exposition.ScopeHost, Labels: []string{"gpu", "reason"}, Of: "way_info",
+		Unknown: map[string][]string{"old": {`way_info{reason="unread"}`}},
 	}
 	need := func(reasons string) coverage.Need {
 		return coverage.Need{Metric: "way_info", Labels: []string{"reason"}, State: reasons}
 	}
-	d := coverage.New([]coverage.Alert{{Name: "none", Need: need("absent|old")}, {Name: "far", Need: need("far")}, {Name: "any", Need: need("")}}, []coverage.Metric{{Desc: info}})
+	d := coverage.New([]coverage.Alert{
+		{Name: "none", Need: need("absent|old")}, {Name: "far", Need: need("far")}, {Name: "any", Need: need("")},
+	}, []coverage.Metric{{Desc: info}})
 	for reason, want := range map[string]string{
 		"unread": `[{none unknown [way_info{reason="unread"}] false  }]`, "direct": "[]",
 	} {

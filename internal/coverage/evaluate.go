@@ -42,8 +42,8 @@ func (l *evaluation) tree(t *tree) verdict {
 	}
 }
 
-// worst is the verdict on a requirement of all parts. If one part does not apply, the whole does not apply; a part that is not supported
-// outranks a missing permission.
+// worst is the verdict on a requirement of all parts. If one part does not apply, the whole does not apply; a part that
+// is not supported outranks a missing permission.
 func (l *evaluation) worst(all []tree) (out verdict) {
 	for i := range all {
 		switch v := l.tree(&all[i]); {
@@ -59,7 +59,8 @@ func (l *evaluation) worst(all []tree) (out verdict) {
 	return out
 }
 
-// best is the verdict on a requirement of any part. If one is present and reading another failed, the contribution of that one is unknown.
+// best is the verdict on a requirement of any part. If one is present and reading another failed, the contribution of
+// that one is unknown.
 func (l *evaluation) best(all []tree) verdict {
 	out, seen := verdict{state: stateIdle}, false
 	for i := range all {
@@ -152,8 +153,8 @@ func (l *evaluation) unknown(n *leaf) string {
 	return ""
 }
 
-// knownInPart reports whether a family has information besides the unknown part: another state, or without a state more samples than
-// unknown ones.
+// knownInPart reports whether a family has information besides the unknown part: another state, or without a state more
+// samples than unknown ones.
 func (l *evaluation) knownInPart(n *leaf, f *exposition.Family) bool {
 	if slices.Contains(f.Head.Desc.Labels, "state") {
 		return f.HasOther("state", "unknown")

@@ -1,5 +1,6 @@
-// Package coverage determines which alerts are not evaluated on a host, and why: it compares the metrics that their rules read with the
-// metrics of a round. An alert that does not apply to the host (GPU alerts without GPUs) is not a gap.
+// Package coverage determines which alerts are not evaluated on a host, and why: it compares the metrics that their
+// rules read with the metrics of a round. An alert that does not apply to the host (GPU alerts without GPUs) is not a
+// gap.
 package coverage
 
 import (
@@ -93,7 +94,8 @@ func (n Need) Leaves() (out []Need) {
 	return out
 }
 
-// Asks is the source of a single metric (a host.Source by name); empty if the Desc has none, or only for labels that are not required.
+// Asks is the source of a single metric (a host.Source by name); empty if the Desc has none, or only for labels that
+// are not required.
 func (n Need) Asks(d *exposition.Desc) string {
 	needed := func(label string) bool { return slices.Contains(n.Labels, label) }
 	if len(d.AskedLabels) > 0 && !slices.ContainsFunc(d.AskedLabels, needed) {

@@ -37,7 +37,8 @@ func TestNeedsAreSimple(t *testing.T) {
 			}
 		})
 	}
-	if got := coverage.All(coverage.Any(m("c"), m("a", "x")), m("b"), m("a")).Metrics(); !slices.Equal(got, []string{"a", "b", "c"}) {
+	if got := coverage.All(coverage.Any(m("c"), m("a", "x")), m("b"), m("a")).Metrics(); !slices.Equal(got,
+		[]string{"a", "b", "c"}) {
 		t.Errorf("metrics %v", got)
 	}
 }

@@ -57,7 +57,8 @@ var bans = []struct {
 // imports lists the imports of all packages of the program, except tests and generators.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "rdma_exporter/...").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`,
+		"rdma_exporter/...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v\n%s", err, out)
 	}
@@ -65,7 +66,8 @@ func imports(t *testing.T) map[string][]string {
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
 		name := strings.TrimPrefix(f[0], "rdma_exporter/")
-		if strings.HasSuffix(name, "/gen") || name == "fixtures/variant" || strings.HasPrefix(name, "test/") || strings.HasPrefix(name, "packaging/") || name == "internal/deptest" {
+		if strings.HasSuffix(name, "/gen") || name == "fixtures/variant" || strings.HasPrefix(name, "test/") ||
+			strings.HasPrefix(name, "packaging/") || name == "internal/deptest" {
 			continue
 		}
 		m[name] = f[1:]

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestSkippedTestsRun: make test-race skips tests by name in all packages, make test-single runs those of some packages. Each test that the
-// one skips is run by the other, and each name in the Makefile is that of a test.
+// TestSkippedTestsRun: make test-race skips tests by name in all packages, make test-single runs those of some
+// packages. Each test that the one skips is run by the other, and each name in the Makefile is that of a test.
 func TestSkippedTestsRun(t *testing.T) {
 	text, err := os.ReadFile("../../Makefile")
 	if err != nil {
@@ -21,7 +21,8 @@ func TestSkippedTestsRun(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^([A-Z]+) *:= (.*)$`).FindAllStringSubmatch(string(text), -1) {
 		vars[m[1]] = m[2]
 	}
-	single := regexp.MustCompile(`\$\((\w+)\)`).ReplaceAllStringFunc(vars["SINGLE"], func(s string) string { return vars[strings.Trim(s, "$()")] })
+	single := regexp.MustCompile(`\$\((\w+)\)`).ReplaceAllStringFunc(vars["SINGLE"],
+		func(s string) string { return vars[strings.Trim(s, "$()")] })
 	single = strings.ReplaceAll(single, "$$", "$")
 	skipped := regexp.MustCompile(single)
 	pure := regexp.MustCompile("^(" + vars["PURE"] + ")$")
@@ -55,7 +56,8 @@ func TestSkippedTestsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name := range strings.FieldsFuncSeq(single, func(r rune) bool { return strings.ContainsRune("|()^$", r) }) {
-		if name != "Test" && name != "Of" && !slices.ContainsFunc(names, func(test string) bool { return strings.Contains(test, name) }) {
+		if name != "Test" && name != "Of" &&
+			!slices.ContainsFunc(names, func(test string) bool { return strings.Contains(test, name) }) {
 			t.Errorf("%s in the Makefile is the name of no test", name)
 		}
 	}

@@ -25,7 +25,9 @@ import (
 func Build() string { return version.Version + " " + version.GetRevision() }
 
 // Round collects and evaluates. Collections younger than young are reused; their time is the time of the round.
-func Round(ctx context.Context, sched *rounds.Scheduler, engine *alerting.Engine, young time.Duration) (*rounds.Picture, error) {
+func Round(
+	ctx context.Context, sched *rounds.Scheduler, engine *alerting.Engine, young time.Duration,
+) (*rounds.Picture, error) {
 	p, err := sched.CollectWithin(ctx, nil, young)
 	if err != nil {
 		return nil, err
@@ -37,7 +39,8 @@ func Round(ctx context.Context, sched *rounds.Scheduler, engine *alerting.Engine
 	return p, engine.Eval(ctx, read)
 }
 
-// byClock is a time by the wall clock as it is now: it may have been set since then. Slewing is ignored: rounds keep their exact distances.
+// byClock is a time by the wall clock as it is now: it may have been set since then. Slewing is ignored: rounds keep
+// their exact distances.
 func byClock(t time.Time) time.Time {
 	now := time.Now()
 	read, wall := now.Add(t.Sub(now)).Round(0), t.Round(0)
@@ -128,9 +131,13 @@ type Evaluator struct {
 }
 
 // New loads the rules for a machine. The scheduler reads the machine.
-func New(m *machine.Machine, sched *rounds.Scheduler, files *rulefiles.Files, log *slog.Logger) (j *Evaluator, err error) {
+func New(
+	m *machine.Machine, sched *rounds.Scheduler, files *rulefiles.Files, log *slog.Logger,
+) (j *Evaluator, err error) {
 	j = &Evaluator{m: m, rounds: sched, host: m.Instance(nil)}
-	j.Engine, err = alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: files, Files: files.Names, Instance: j.host, Logger: log})
+	j.Engine, err = alerting.New(alerting.Options{
+		Scratch: capture.Scratch(), Rules: files, Files: files.Names, Instance: j.host, Logger: log,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot load the rules: %w", err)
 	}
@@ -151,7 +158,8 @@ func (j *Evaluator) Round(ctx context.Context, t time.Time) error {
 
 // Report is the report of the last round; err is why it is incomplete.
 func (j *Evaluator) Report(replay string, err error) check.Report {
-	return Report(j.Engine, check.Input{Replay: replay, Host: j.host, Coverage: j.coverage, Seen: j.seen, Needs: j.needs, Err: err})
+	return Report(j.Engine,
+		check.Input{Replay: replay, Host: j.host, Coverage: j.coverage, Seen: j.seen, Needs: j.needs, Err: err})
 }
 
 // Alerts lists the alerts of the rules.

@@ -16,7 +16,8 @@ import (
 	"rdma_exporter/rules/identity"
 )
 
-// Identities queries what identifies the objects of alerts. It runs when a report is read, not in rounds. Alerts on one device share the results.
+// Identities queries what identifies the objects of alerts. It runs when a report is read, not in rounds. Alerts on one
+// device share the results.
 func Identities(engine *alerting.Engine, alerts []alerting.Alert, at time.Time) (out []check.Identity, err error) {
 	results := map[string][]map[string]string{}
 	uptime := sync.OnceValues(func() (float64, bool) {
@@ -53,7 +54,8 @@ func Identities(engine *alerting.Engine, alerts []alerting.Alert, at time.Time) 
 	return out, err
 }
 
-// timed adds the time that is the value of a series: by the wall clock, and in seconds since boot as in dmesg, if the uptime is known.
+// timed adds the time that is the value of a series: by the wall clock, and in seconds since boot as in dmesg, if the
+// uptime is known.
 func timed(labels map[string]string, value float64, at time.Time, uptime func() (float64, bool)) map[string]string {
 	out := maps.Clone(labels)
 	when := time.UnixMilli(int64(value * 1000)).UTC()

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Accepted is the discarded expectations, so that the present state becomes the expected one. Each list is sorted by name.
+// Accepted is the discarded expectations, so that the present state becomes the expected one. Each list is sorted by
+// name.
 type Accepted struct {
 	Links     []LinkRecord
 	Roles     []RoleRecord     // of ports without one of these links
@@ -20,9 +21,9 @@ type Accepted struct {
 // ErrNotRead is the error of Accept before the devices have been read.
 var ErrNotRead = errors.New("RDMA devices have not been read yet: differences are unknown")
 
-// Accept discards remembered state that differs from the last reading: links that are down or slower, functions that are missing or
-// renamed. For named devices and ports (device, PCI address, DEVICE/PORT) it discards all links, roles and baselines. With dry nothing changes.
-// unknown are the names without remembered state.
+// Accept discards remembered state that differs from the last reading: links that are down or slower, functions that
+// are missing or renamed. For named devices and ports (device, PCI address, DEVICE/PORT) it discards all links, roles
+// and baselines. With dry nothing changes. unknown are the names without remembered state.
 func (m *Memory) Accept(names []string, dry bool) (out Accepted, unknown []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,7 +81,8 @@ func (m *Memory) Accept(names []string, dry bool) (out Accepted, unknown []strin
 	return out, unknown, nil
 }
 
-// hasMembers reports whether the link of a port is a bond with an ACTIVE member: the role belongs to the port. m.mu is held.
+// hasMembers reports whether the link of a port is a bond with an ACTIVE member: the role belongs to the port. m.mu is
+// held.
 func (m *Memory) hasMembers(id string) bool {
 	for other := range m.active {
 		if strings.HasPrefix(other, id+"/") {

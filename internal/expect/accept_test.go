@@ -12,13 +12,16 @@ import (
 	"rdma_exporter/internal/role"
 )
 
-// acceptable is a host after a change: mlx5_0 is unchanged, mlx5_1 is slower, mlx5_2 is down, mlx5_3 is missing, mlx5_4 and mlx5_5 have
-// exchanged names.
+// acceptable is a host after a change: mlx5_0 is unchanged, mlx5_1 is slower, mlx5_2 is down, mlx5_3 is missing, mlx5_4
+// and mlx5_5 have exchanged names.
 func acceptable() *Memory {
 	t0 := time.Date(2026, 3, 2, 8, 30, 0, 0, time.UTC)
 	m := NewMemory(Data{})
 	function := func(i int, name string) FunctionRecord {
-		return FunctionRecord{Device: name, PCIAddress: fmt.Sprintf("0000:%d0:00.0", i), NodeGUID: fmt.Sprintf("b83f:d203:0050:%04x", i+1), Driver: "mlx5_core"}
+		return FunctionRecord{
+			Device: name, PCIAddress: fmt.Sprintf("0000:%d0:00.0", i),
+			NodeGUID: fmt.Sprintf("b83f:d203:0050:%04x", i+1), Driver: "mlx5_core",
+		}
 	}
 	of := func(f FunctionRecord, l Link) NamedLink {
 		l.ID = f.key() + "/1"
@@ -60,7 +63,9 @@ func (a Accepted) text() (out []string) {
 
 // TestAccept: all differences are discarded, or the named ones; a dry run returns the same and changes nothing.
 func TestAccept(t *testing.T) {
-	differs := []string{"link mlx5_1/1", "link mlx5_2/1", "link mlx5_3/1", "device mlx5_3", "device mlx5_5", "device mlx5_4"}
+	differs := []string{
+		"link mlx5_1/1", "link mlx5_2/1", "link mlx5_3/1", "device mlx5_3", "device mlx5_5", "device mlx5_4",
+	}
 	for name, c := range map[string]struct {
 		names   []string
 		want    []string

@@ -13,7 +13,8 @@ const (
 	BaselineForm = 4 * time.Hour
 )
 
-// Baseline is what a link or a lane had when its transceiver was new here: the mean over the first BaselineForm of settled time.
+// Baseline is what a link or a lane had when its transceiver was new here: the mean over the first BaselineForm of
+// settled time.
 type Baseline struct {
 	Device string    `json:"device"` // name when last read
 	Port   int       `json:"port"`
@@ -63,7 +64,8 @@ func (m *Memory) Baseline(id string) (Baseline, bool) {
 	return b, ok
 }
 
-// SetBaseline records a baseline. It is saved if it began or is complete, and with the next change otherwise: each save is a write to disk.
+// SetBaseline records a baseline. It is saved if it began or is complete, and with the next change otherwise: each save
+// is a write to disk.
 func (m *Memory) SetBaseline(id string, b Baseline) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +90,8 @@ func (m *Memory) ForgetBaselines(link string) {
 	}
 }
 
-// absorbBaselines prefers the older one: what has formed since the start of the program is the shorter part. m.mu is held.
+// absorbBaselines prefers the older one: what has formed since the start of the program is the shorter part. m.mu is
+// held.
 func (m *Memory) absorbBaselines(from map[string]Baseline) {
 	for id, b := range from {
 		if own, known := m.data.Baselines[id]; !known || own.Serial == "" || b.Serial == "" || own.Serial == b.Serial {

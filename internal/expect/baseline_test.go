@@ -37,10 +37,13 @@ func TestBaselineForms(t *testing.T) {
 	}
 }
 
-// TestBaselineMemory: baselines survive a restart, and begin anew by accept, without the transceiver, and with another function.
+// TestBaselineMemory: baselines survive a restart, and begin anew by accept, without the transceiver, and with another
+// function.
 func TestBaselineMemory(t *testing.T) {
 	t0 := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
-	complete := Baseline{Device: "mlx5_0", Port: 1, Serial: "A", Since: t0, Sum: 4, Weight: 4e12, Seconds: BaselineForm.Seconds()}
+	complete := Baseline{
+		Device: "mlx5_0", Port: 1, Serial: "A", Since: t0, Sum: 4, Weight: 4e12, Seconds: BaselineForm.Seconds(),
+	}
 	const link, own = "guid/b83f/1", "guid/b83f/1#own"
 	m := NewMemory(Data{})
 	m.SetBaseline(own, complete)
@@ -70,7 +73,8 @@ func TestBaselineMemory(t *testing.T) {
 			}
 		},
 		"accept of the port": func(m *Memory) {
-			if a, unknown, err := m.Accept([]string{"mlx5_0/1"}, false); err != nil || len(unknown) > 0 || len(a.Baselines) != 1 {
+			if a, unknown, err := m.Accept([]string{"mlx5_0/1"}, false); err != nil || len(unknown) > 0 ||
+				len(a.Baselines) != 1 {
 				t.Errorf("%+v %v %v", a, unknown, err)
 			}
 		},

@@ -1,5 +1,5 @@
-// Package expect determines the expected rate and width of links and the expected devices, from evidence: the site configuration, what both
-// ends of the link support, similar links, and the past. It is pure; its memory is plain data.
+// Package expect determines the expected rate and width of links and the expected devices, from evidence: the site
+// configuration, what both ends of the link support, similar links, and the past. It is pure; its memory is plain data.
 package expect
 
 import (
@@ -28,8 +28,8 @@ type Link struct {
 	Lanes  *uint64
 	Kind   Kind
 	Wire   string // identifies the physical link that several functions may share; empty: not shared
-	// CommonRate and CommonLanes are of the fastest mode that both ends have advertised; nil if autonegotiation is off or the partner's
-	// modes are unknown, CommonLanes also if modes of that rate differ in their lanes.
+	// CommonRate and CommonLanes are of the fastest mode that both ends have advertised; nil if autonegotiation is off or
+	// the partner's modes are unknown, CommonLanes also if modes of that rate differ in their lanes.
 	CommonRate  *float64
 	CommonLanes *uint64
 	// CommonSource is their source; empty: LinkModes.
@@ -130,8 +130,8 @@ func (l *Link) now() Mark {
 	return m
 }
 
-// without returns the rate of more than half of the other physical links of a link's kind, and their width if a majority agrees on it. It
-// is zero if there are too few or they do not agree.
+// without returns the rate of more than half of the other physical links of a link's kind, and their width if a
+// majority agrees on it. It is zero if there are too few or they do not agree.
 func (v votes) without(i int, l *Link) (most Mark) {
 	others, byRate, byMark := 0, map[float64]int{}, map[Mark]int{}
 	for _, o := range v[l.Kind] {

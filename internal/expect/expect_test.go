@@ -8,7 +8,9 @@ const gb = 1e9
 
 // link is an ACTIVE link of the usual kind.
 func link(rate float64, lanes uint64) Link {
-	return Link{ID: "x", Active: true, Rate: num(rate * gb), Lanes: &lanes, Kind: Kind{"board", "InfiniBand", 1, "compute"}}
+	return Link{
+		ID: "x", Active: true, Rate: num(rate * gb), Lanes: &lanes, Kind: Kind{"board", "InfiniBand", 1, "compute"},
+	}
 }
 
 func with(l Link, change func(*Link)) Link {
@@ -63,7 +65,8 @@ func TestOf(t *testing.T) {
 		{"siblings whose rate is unknown", slow, times(7, with(ndr, func(l *Link) { l.Rate = nil })), none, Expectation{}},
 		{
 			"a physical port that two functions report is one sibling", with(slow, func(l *Link) { l.Wire = "a" }),
-			append(times(1, with(slow, func(l *Link) { l.Wire = "a" })), times(3, with(ndr, func(l *Link) { l.Wire = "b" }))...), none,
+			append(times(1, with(slow, func(l *Link) { l.Wire = "a" })), times(3, with(ndr, func(l *Link) { l.Wire = "b" }))...),
+			none,
 			Expectation{},
 		},
 		{"three other wires", with(slow, func(l *Link) { l.Wire = "a" }), []Link{with(ndr, func(l *Link) { l.Wire = "b" }), with(ndr, func(l *Link) { l.Wire = "c" }), ndr}, none, Expectation{400 * gb, Siblings, 4, Siblings}},
@@ -72,7 +75,8 @@ func TestOf(t *testing.T) {
 		{"siblings that do not tell lanes", slow, times(7, with(ndr, func(l *Link) { l.Lanes = nil })), none, Expectation{400 * gb, Siblings, 0, ""}},
 		{"a slow switch says so", with(slow, common(200, 4)), times(7, ndr), marked(400, 4), Expectation{200 * gb, LinkModes, 4, LinkModes}},
 		{
-			"a slow InfiniBand switch says so", with(slow, func(l *Link) { common(200, 4)(l); l.CommonSource = LinkPartner }), times(7, ndr), marked(400, 4),
+			"a slow InfiniBand switch says so", with(slow, func(l *Link) { common(200, 4)(l); l.CommonSource = LinkPartner }),
+			times(7, ndr), marked(400, 4),
 			Expectation{200 * gb, LinkPartner, 4, LinkPartner},
 		},
 		{"all slow, and both ends have more enabled", with(slow, func(l *Link) { common(400, 4)(l); l.CommonSource = LinkPartner }), times(7, slow), none, Expectation{400 * gb, LinkPartner, 4, LinkPartner}},

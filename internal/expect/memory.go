@@ -59,8 +59,8 @@ func (f *FunctionRecord) wasNamed() string { return cmp.Or(f.Earlier, f.Device) 
 // seenEvery is the precision of LastSeen: each change is a write.
 const seenEvery = time.Hour
 
-// LinkID identifies a link in the memory: by the GUID of its device, which survives a rename and another slot, or else by its PCI address;
-// and by the netdev of a bond member.
+// LinkID identifies a link in the memory: by the GUID of its device, which survives a rename and another slot, or else
+// by its PCI address; and by the netdev of a bond member.
 func LinkID(guid, pci string, port int, netdev string) string {
 	f := FunctionRecord{NodeGUID: guid, PCIAddress: pci}
 	id := f.key() + "/" + strconv.Itoa(port)
@@ -216,8 +216,9 @@ func (m *Memory) Observe(now time.Time, links []NamedLink) {
 	}
 }
 
-// See records the physical functions that are present. A missing function whose address has a new function was replaced: it is discarded
-// with its links. If the address has a function that was known before, bus numbers have changed.
+// See records the physical functions that are present. A missing function whose address has a new function was
+// replaced: it is discarded with its links. If the address has a function that was known before, bus numbers have
+// changed.
 func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -266,18 +267,20 @@ func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 func (m *Memory) byAddress() map[string]FunctionRecord {
 	at := map[string]FunctionRecord{}
 	for _, f := range m.data.Functions {
-		if o, ok := at[f.PCIAddress]; !ok || cmp.Or(o.LastSeen.Compare(f.LastSeen), strings.Compare(o.NodeGUID, f.NodeGUID)) < 0 {
+		if o, ok := at[f.PCIAddress]; !ok ||
+			cmp.Or(o.LastSeen.Compare(f.LastSeen), strings.Compare(o.NodeGUID, f.NodeGUID)) < 0 {
 			at[f.PCIAddress] = f
 		}
 	}
 	return at
 }
 
-// Renaming is a function whose name belonged to another one in an earlier boot, or whose former name belongs to another one now.
+// Renaming is a function whose name belonged to another one in an earlier boot, or whose former name belongs to another
+// one now.
 type Renaming struct{ Device, Earlier, PCIAddress string }
 
-// Renamed lists the functions that have exchanged names since an earlier boot, by address. Entirely new names do not count: a query for an
-// old name finds nothing and is not misled.
+// Renamed lists the functions that have exchanged names since an earlier boot, by address. Entirely new names do not
+// count: a query for an old name finds nothing and is not misled.
 func (m *Memory) Renamed(there []FunctionRecord) (out []Renaming) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -49,7 +49,8 @@ func TestObserve(t *testing.T) {
 	if !r.ActiveSince.Equal(t0.Add(time.Minute)) || !r.MarkedAt.Equal(t0.Add(4*time.Minute)) || r.Device != "mlx5_0" {
 		t.Errorf("%+v", r)
 	}
-	if got, _, err := m.Accept([]string{"mlx5_0"}, false); err != nil || len(got.Links) != 1 || m.WasActive("a") || !changed(m) {
+	if got, _, err := m.Accept([]string{"mlx5_0"}, false); err != nil || len(got.Links) != 1 ||
+		m.WasActive("a") || !changed(m) {
 		t.Errorf("accepted %v, %v", got, err)
 	}
 }
@@ -97,10 +98,12 @@ func TestInventory(t *testing.T) {
 	if got := absent(renamed, replaced); got != nil {
 		t.Errorf("a replaced card is no loss: %v", got)
 	}
-	if f := m.Data().Functions["guid/"+a.NodeGUID]; f.Device != "ibp24s0" || !f.FirstSeen.Equal(t0) || !f.LastSeen.Equal(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)) || f.Boot != "two" {
+	if f := m.Data().Functions["guid/"+a.NodeGUID]; f.Device != "ibp24s0" || !f.FirstSeen.Equal(t0) ||
+		!f.LastSeen.Equal(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)) || f.Boot != "two" {
 		t.Errorf("%+v", f)
 	}
-	// Bus numbers have changed: replaced is at the address of renamed, which is missing. It was known before, so the other one is missing.
+	// Bus numbers have changed: replaced is at the address of renamed, which is missing. It was known before, so the other
+	// one is missing.
 	renumbered := replaced
 	renumbered.PCIAddress = renamed.PCIAddress
 	see(t0.Add(2*time.Hour), "three", true, renumbered)
@@ -114,7 +117,8 @@ func TestInventory(t *testing.T) {
 		t.Errorf("absent: %v", got)
 	}
 	see(t0.Add(3*time.Hour), "two", true, renamed)
-	if got, _, err := m.Accept([]string{"efa_0"}, false); err != nil || len(got.Functions) != 1 || len(absent(renamed)) != 1 {
+	if got, _, err := m.Accept([]string{"efa_0"}, false); err != nil || len(got.Functions) != 1 ||
+		len(absent(renamed)) != 1 {
 		t.Errorf("accepted %v, %v", got, err)
 	}
 }
@@ -122,7 +126,10 @@ func TestInventory(t *testing.T) {
 // TestRenamed: exactly the names that have moved to other functions are listed, until they are accepted.
 func TestRenamed(t *testing.T) {
 	f := func(name, bus string, guid int) FunctionRecord {
-		return FunctionRecord{Device: name, PCIAddress: "0000:" + bus + ":00.0", NodeGUID: fmt.Sprintf("b83f:d203:0050:%04x", guid), Driver: "mlx5_core"}
+		return FunctionRecord{
+			Device: name, PCIAddress: "0000:" + bus + ":00.0",
+			NodeGUID: fmt.Sprintf("b83f:d203:0050:%04x", guid), Driver: "mlx5_core",
+		}
 	}
 	earlier := []FunctionRecord{f("mlx5_0", "18", 1), f("mlx5_1", "40", 2), f("mlx5_2", "5e", 3)}
 	for _, c := range []struct {
@@ -194,7 +201,9 @@ func TestDataIsKept(t *testing.T) {
 	m := NewMemory(Data{})
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	m.Observe(now, []NamedLink{{Link: link(400, 4), Device: "mlx5_0", Port: 1, Netdev: "eth0"}})
-	m.See(now, "one", []FunctionRecord{{Device: "mlx5_0", PCIAddress: "0000:18:00.0", NodeGUID: "b83f:d203:0050:a1c0", Driver: "mlx5_core", Netdev: true}})
+	m.See(now, "one", []FunctionRecord{
+		{Device: "mlx5_0", PCIAddress: "0000:18:00.0", NodeGUID: "b83f:d203:0050:a1c0", Driver: "mlx5_core", Netdev: true},
+	})
 	b, err := json.Marshal(m.Data())
 	if err != nil {
 		t.Fatal(err)

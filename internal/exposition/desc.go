@@ -11,15 +11,17 @@ type Desc struct {
 	Source string // kernel file, attribute or standard of the value
 	// Bounds are the upper bounds of a histogram's buckets, ascending, without +Inf.
 	Bounds []float64
-	// Beside is a metric whose presence means that absence of this one is normal; empty: absence is not known to be normal.
+	// Beside is a metric whose presence means that absence of this one is normal; empty: absence is not known to be
+	// normal.
 	Beside string
-	// Of selects what the metric is about, as NAME or NAME{label="value"} (possibly the metric itself). A host without such a sample has
-	// nothing to which the metric applies. Empty: an RDMA device or a GPU, according to the scope.
+	// Of selects what the metric is about, as NAME or NAME{label="value"} (possibly the metric itself). A host without
+	// such a sample has nothing to which the metric applies. Empty: an RDMA device or a GPU, according to the scope.
 	Of string
-	// Never selects objects that would have the metric if the kernel exposed it. A host with such a sample is partly not covered.
+	// Never selects objects that would have the metric if the kernel exposed it. A host with such a sample is partly not
+	// covered.
 	Never string
-	// Unknown are selectors of samples which mean that the value could not be read, by the requested value of the label state or reason;
-	// the empty key applies to all.
+	// Unknown are selectors of samples which mean that the value could not be read, by the requested value of the label
+	// state or reason; the empty key applies to all.
 	Unknown map[string][]string
 	// Asks is the source of the metric (a host.Source by name), to explain its absence.
 	Asks string

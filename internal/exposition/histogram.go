@@ -44,7 +44,8 @@ func (s *Sink) EmitHistogram(d *Desc, v HistogramValue, labels ...string) {
 	case t == nil:
 		s.dropped["undeclared"]++
 		return
-	case d.Type != Histogram, len(labels) != len(d.Labels), len(v.Counts) != len(d.Bounds)+1, math.IsNaN(v.Sum), math.IsInf(v.Sum, 0):
+	case d.Type != Histogram, len(labels) != len(d.Labels), len(v.Counts) != len(d.Bounds)+1, math.IsNaN(v.Sum),
+		math.IsInf(v.Sum, 0):
 		s.dropped["bad_value"]++
 		return
 	}

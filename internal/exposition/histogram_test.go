@@ -47,14 +47,16 @@ func TestHistogramsInProtobuf(t *testing.T) {
 	s.EmitHistogram(d, HistogramValue{[]uint64{3, 0, 2}, 2.5}, "mlx5_0")
 	families := s.End()
 	h := families[0].dto().Metric[0].Histogram
-	if h.GetSampleCount() != 5 || h.GetSampleSum() != 2.5 || len(h.Bucket) != 2 || h.Bucket[0].GetCumulativeCount() != 3 || h.Bucket[1].GetCumulativeCount() != 3 || h.Bucket[1].GetUpperBound() != 1 {
+	if h.GetSampleCount() != 5 || h.GetSampleSum() != 2.5 || len(h.Bucket) != 2 ||
+		h.Bucket[0].GetCumulativeCount() != 3 || h.Bucket[1].GetCumulativeCount() != 3 || h.Bucket[1].GetUpperBound() != 1 {
 		t.Error(h)
 	}
 	if n := families[0].Points[0].Samples(); n != 5 {
 		t.Errorf("%d samples", n)
 	}
 	var b bytes.Buffer
-	if err := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeProtoDelim)).Encode(families[0].dto()); err != nil || b.Len() == 0 {
+	if err := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeProtoDelim)).Encode(families[0].dto()); err != nil ||
+		b.Len() == 0 {
 		t.Error(err)
 	}
 }
@@ -73,7 +75,10 @@ func TestSinkDropsBadHistograms(t *testing.T) {
 		s.EmitHistogram(histogramOf(nil), good)
 		s.Emit(d, 1, "mlx5_1")
 	})
-	want := []string{`rdma_x_bucket{device="mlx5_0",le="1"} 1`, `rdma_x_bucket{device="mlx5_0",le="+Inf"} 3`, `rdma_x_sum{device="mlx5_0"} 3`, `rdma_x_count{device="mlx5_0"} 3`}
+	want := []string{
+		`rdma_x_bucket{device="mlx5_0",le="1"} 1`, `rdma_x_bucket{device="mlx5_0",le="+Inf"} 3`,
+		`rdma_x_sum{device="mlx5_0"} 3`, `rdma_x_count{device="mlx5_0"} 3`,
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

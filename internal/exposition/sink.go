@@ -1,5 +1,5 @@
-// Package exposition holds samples in exposition format. A series keeps its text between rounds, so that a scrape formats only numbers. A
-// test compares the output with that of Prometheus' own encoder byte for byte.
+// Package exposition holds samples in exposition format. A series keeps its text between rounds, so that a scrape
+// formats only numbers. A test compares the output with that of Prometheus' own encoder byte for byte.
 package exposition
 
 import (
@@ -174,7 +174,10 @@ func NewSinks(lists ...[]*Desc) (out []*Sink) {
 	for _, descs := range lists {
 		s := &Sink{descs: make(map[*Desc]*table, len(descs)), dropped: map[string]int{}}
 		for _, d := range descs {
-			t := &table{head: newHead(d), device: slices.Index(d.Labels, "device"), series: map[string]*Series{}, texts: map[string]*Series{}}
+			t := &table{
+				head: newHead(d), device: slices.Index(d.Labels, "device"), series: map[string]*Series{},
+				texts: map[string]*Series{},
+			}
 			t.head.place = places[d]
 			s.descs[d] = t
 			s.order = append(s.order, t)
@@ -242,7 +245,8 @@ func (s *Sink) Emit(d *Desc, value float64, labels ...string) {
 	case t == nil:
 		s.dropped["undeclared"]++
 		return
-	case len(labels) != len(d.Labels), math.IsNaN(value), math.IsInf(value, 0), d.Type == Counter && value < 0, d.Type == Histogram:
+	case len(labels) != len(d.Labels), math.IsNaN(value), math.IsInf(value, 0), d.Type == Counter && value < 0,
+		d.Type == Histogram:
 		s.dropped["bad_value"]++
 		return
 	}
@@ -315,7 +319,8 @@ func (h *Head) labels(values []string) iter.Seq2[string, string] {
 	}
 }
 
-// ValidLabel makes a string from hardware valid: UTF-8, no control characters, no surrounding blanks, at most maxLabel bytes.
+// ValidLabel makes a string from hardware valid: UTF-8, no control characters, no surrounding blanks, at most maxLabel
+// bytes.
 func ValidLabel(s string) string {
 	plain := len(s) <= maxLabel
 	for i := 0; plain && i < len(s); i++ {

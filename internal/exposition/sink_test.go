@@ -95,7 +95,8 @@ func FuzzValidLabel(f *testing.F) {
 	f.Add("\xff\x00 \u200b" + strings.Repeat("日", 60))
 	f.Fuzz(func(t *testing.T, in string) {
 		got := ValidLabel(in)
-		if !utf8.ValidString(got) || len(got) > maxLabel || strings.TrimSpace(got) != got || strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		if !utf8.ValidString(got) || len(got) > maxLabel || strings.TrimSpace(got) != got ||
+			strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			t.Errorf("%q: %q", in, got)
 		}
 		if again := ValidLabel(got); again != got {
@@ -104,8 +105,8 @@ func FuzzValidLabel(f *testing.F) {
 	})
 }
 
-// Invalid names of two devices may become equal when made valid. One sample is exposed, whichever is first, and however they appear and
-// disappear.
+// Invalid names of two devices may become equal when made valid. One sample is exposed, whichever is first, and however
+// they appear and disappear.
 func TestLabelSetsThatBecomeEqual(t *testing.T) {
 	g := descOf(Gauge, "device")
 	s := NewSink([]*Desc{g})
@@ -139,7 +140,9 @@ func TestLabelValuesDoNotRunTogether(t *testing.T) {
 		s.Emit(g, 3, "xy", "")
 		s.Emit(g, 4, "", "xy")
 	})
-	want := []string{"rdma_x{a=\"x\ufffd\",b=\"y\"} 1", "rdma_x{a=\"x\",b=\"\ufffdy\"} 2", `rdma_x{a="xy"} 3`, `rdma_x{b="xy"} 4`}
+	want := []string{
+		"rdma_x{a=\"x\ufffd\",b=\"y\"} 1", "rdma_x{a=\"x\",b=\"\ufffdy\"} 2", `rdma_x{a="xy"} 3`, `rdma_x{b="xy"} 4`,
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -235,7 +238,9 @@ func TestFamilyAsks(t *testing.T) {
 			t.Errorf("%s=%s", tc.label, tc.value)
 		}
 	}
-	for want, labels := range map[bool][][]string{true: {nil, {"layer"}, {"device", "role"}}, false: {{"layer", "role"}, {"none"}}} {
+	for want, labels := range map[bool][][]string{
+		true: {nil, {"layer"}, {"device", "role"}}, false: {{"layer", "role"}, {"none"}},
+	} {
 		for _, l := range labels {
 			if f.HasLabels(l...) != want {
 				t.Errorf("%v", l)

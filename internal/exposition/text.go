@@ -26,16 +26,18 @@ func newHead(d *Desc) *Head {
 	return &Head{Desc: d, sorted: sorted}
 }
 
-// text is the comment lines of a family in the Prometheus text format. Most hosts have samples of a third of the families.
+// text is the comment lines of a family in the Prometheus text format. Most hosts have samples of a third of the
+// families.
 func (h *Head) text() string {
 	h.textOnce.Do(func() {
-		h.textLines = "# HELP " + h.Desc.Name + " " + helpEscapes.Replace(h.Desc.Help) + "\n# TYPE " + h.Desc.Name + " " + h.Desc.Type.String() + "\n"
+		h.textLines = "# HELP " + h.Desc.Name + " " + helpEscapes.Replace(h.Desc.Help) + "\n# TYPE " + h.Desc.Name + " " +
+			h.Desc.Type.String() + "\n"
 	})
 	return h.textLines
 }
 
-// openM is the comment lines in OpenMetrics, which names the family of a counter without the suffix of its samples, and whose type untyped
-// is unknown.
+// openM is the comment lines in OpenMetrics, which names the family of a counter without the suffix of its samples, and
+// whose type untyped is unknown.
 func (h *Head) openM() string {
 	h.openMOnce.Do(func() {
 		name, kind := h.Desc.Name, h.Desc.Type.String()
@@ -100,8 +102,8 @@ func appendFloat(b []byte, v float64) []byte {
 	return strconv.AppendFloat(b, v, 'g', -1, 64)
 }
 
-// Merge sorts families of sinks that were made together by name, and joins those of the same Desc: some drivers expose in hw_counters what
-// others expose in counters.
+// Merge sorts families of sinks that were made together by name, and joins those of the same Desc: some drivers expose
+// in hw_counters what others expose in counters.
 func Merge(families []Family) []Family {
 	n := 0
 	for _, f := range families {
@@ -118,7 +120,8 @@ func Merge(families []Family) []Family {
 	return slices.DeleteFunc(out, func(f Family) bool { return f.Head == nil })
 }
 
-// DTO converts families to the type of the Prometheus client library, one at a time: together they are larger than the families.
+// DTO converts families to the type of the Prometheus client library, one at a time: together they are larger than the
+// families.
 func DTO(families []Family) iter.Seq[*dto.MetricFamily] {
 	return func(yield func(*dto.MetricFamily) bool) {
 		for _, f := range families {

@@ -42,7 +42,8 @@ func compare(t testing.TB, families []Family) {
 		got, want := strings.Split(c.got, "\n"), strings.Split(c.want, "\n")
 		for i := range max(len(got), len(want)) {
 			if i >= len(got) || i >= len(want) || got[i] != want[i] {
-				t.Errorf("%s: line %d:\n%q\nwant\n%q", c.name, i+1, got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))])
+				t.Errorf("%s: line %d:\n%q\nwant\n%q",
+					c.name, i+1, got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))])
 				break
 			}
 		}
@@ -51,8 +52,10 @@ func compare(t testing.TB, families []Family) {
 
 func values() []float64 {
 	return []float64{
-		0, math.Copysign(0, -1), 1, -1, 2, 10, 42, 0.1, -0.1, 0.5, 1.5, 123456.789, 1e-3, 1e-4, 9.99e-5, 1e-5, 1e-7, 5e-324, math.MaxFloat64,
-		999_999, 1e6, 1_000_001, 1e7, 123_456_789, 1e15, 1e20, 1e21, 1e22, 1.234e21, 1 << 53, 1<<53 - 1, 1 << 62, 1<<64 - 1, math.MaxInt64,
+		0, math.Copysign(0, -1), 1, -1, 2, 10, 42, 0.1, -0.1, 0.5, 1.5, 123456.789, 1e-3, 1e-4, 9.99e-5, 1e-5, 1e-7,
+		5e-324, math.MaxFloat64,
+		999_999, 1e6, 1_000_001, 1e7, 123_456_789, 1e15, 1e20, 1e21, 1e22, 1.234e21, 1 << 53, 1<<53 - 1, 1 << 62,
+		1<<64 - 1, math.MaxInt64,
 		-999_999, -1e6, -123_456_789, 50_000_000_000, 4_294_967_295, 65535, 1.0 / 3, math.Pi * 1e9,
 	}
 }
@@ -149,7 +152,11 @@ func TestMerge(t *testing.T) {
 	}
 	cached := make([]Point, 1, 8)
 	cached[0].Value = 1
-	got := Merge([]Family{{Head: sinks[0].descs[b].head, Points: []Point{{Value: 4}}}, {Head: family(a).Head, Points: cached}, family(b, 5), family(a, 2, 3)})
+	got := Merge([]Family{
+		{Head: sinks[0].descs[b].head, Points: []Point{{Value: 4}}},
+		{Head: family(a).Head, Points: cached},
+		family(b, 5), family(a, 2, 3),
+	})
 	var flat []float64
 	for _, f := range got {
 		for _, p := range f.Points {
@@ -179,7 +186,8 @@ func TestDTO(t *testing.T) {
 		t.Fatal(got)
 	}
 	m := got[0].Metric[0]
-	if got[0].GetType() != dto.MetricType_GAUGE || m.Gauge.GetValue() != 1.5 || got[0].GetHelp() != "Help." || got[0].GetName() != "rdma_x" {
+	if got[0].GetType() != dto.MetricType_GAUGE || m.Gauge.GetValue() != 1.5 || got[0].GetHelp() != "Help." ||
+		got[0].GetName() != "rdma_x" {
 		t.Error(got[0])
 	}
 	if len(m.Label) != 2 || m.Label[0].GetName() != "a" || m.Label[0].GetValue() != "1" || m.Label[1].GetName() != "b" {

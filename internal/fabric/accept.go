@@ -13,9 +13,9 @@ import (
 
 var errNotSeen = errors.New("the fabric is not reachable at present: missing links and nodes cannot be determined")
 
-// accept removes what was taken away on purpose, and returns it: missing links by one of their ends (NODE/PORT) or all, and unreachable
-// nodes by name or GUID, with all their links. Nodes that no remaining link leads to are removed with them. If any name is wrong, nothing
-// is removed.
+// accept removes what was taken away on purpose, and returns it: missing links by one of their ends (NODE/PORT) or all,
+// and unreachable nodes by name or GUID, with all their links. Nodes that no remaining link leads to are removed with
+// them. If any name is wrong, nothing is removed.
 func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string, err error) {
 	if f == nil {
 		return nil, errNotSeen
@@ -61,15 +61,16 @@ func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string
 		for _, e := range of[guid] {
 			forget(e)
 		}
-		forgotten = append(forgotten, fmt.Sprintf("%s %s (%s)", strings.ReplaceAll(n.Type.String(), "_", " "), n.Description, guid))
+		forgotten = append(forgotten, fmt.Sprintf("%s %s (%s)",
+			strings.ReplaceAll(n.Type.String(), "_", " "), n.Description, guid))
 		delete(m.nodes, guid)
 	}
 	slices.Sort(forgotten)
 	return forgotten, nil
 }
 
-// held are the nodes that are reached and those that remaining links may lead to through switches. An adapter port that has not answered
-// holds nothing: it is queried from its far end only.
+// held are the nodes that are reached and those that remaining links may lead to through switches. An adapter port that
+// has not answered holds nothing: it is queried from its far end only.
 func (m *Memory) held(f *Fabric, of map[GUID][]End) map[GUID]bool {
 	held := map[GUID]bool{}
 	queue := slices.Collect(maps.Keys(f.Nodes))

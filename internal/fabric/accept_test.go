@@ -129,7 +129,10 @@ func TestAcceptBehind(t *testing.T) {
 				s.nodes[1].ports[2].to = End{}
 			},
 			all: true, left: 0,
-			forgotten: append([]string{"leaf2/5 to gpu-12/2", "leaf1/2 to gpu-12/1", "channel adapter gpu-12", "leaf1/3 to spine1/1", "leaf1/4 to spine2/1", "switch spine1", "switch spine2"}, whole...),
+			forgotten: append([]string{
+				"leaf2/5 to gpu-12/2", "leaf1/2 to gpu-12/1", "channel adapter gpu-12", "leaf1/3 to spine1/1",
+				"leaf1/4 to spine2/1", "switch spine1", "switch spine2",
+			}, whole...),
 		},
 		"the local port": {change: func(s *subnet) { s.unplug(End{9, 1}) }, all: true, err: errNotSeen},
 	} {
@@ -163,7 +166,9 @@ func TestAcceptBehind(t *testing.T) {
 					t.Errorf("forgotten %q, want %q", got, tt.forgotten)
 				}
 				time.Sleep(time.Minute)
-				if n := len(regexp.MustCompile(`(?m)^rdma_fabric_node_reachable\{.* 0$`).FindAllString(m.text(), -1)); n != tt.left {
+				if n := len(
+					regexp.MustCompile(`(?m)^rdma_fabric_node_reachable\{.* 0$`).FindAllString(m.text(), -1),
+				); n != tt.left {
 					t.Errorf("%d nodes are not reached, want %d", n, tt.left)
 				}
 			})

@@ -50,12 +50,12 @@ func (s *sweep) countersOf(ctx context.Context, n *Node) (unanswered int) {
 	return unanswered
 }
 
-// tickProbes is how many switches are queried for the length of a tick before the others: if none answers, the attribute is not
-// supported, and each query would cost all timeouts.
+// tickProbes is how many switches are queried for the length of a tick before the others: if none answers, the
+// attribute is not supported, and each query would cost all timeouts.
 const tickProbes = 4
 
-// ticks queries switches whose agent has answered for the length of a tick of TransmitWait, once. A failure costs the share of time until
-// the next full sweep.
+// ticks queries switches whose agent has answered for the length of a tick of TransmitWait, once. A failure costs the
+// share of time until the next full sweep.
 func (s *sweep) ticks(ctx context.Context) {
 	var switches []*Node
 	for _, guid := range sortedNodes(s.f.Nodes) {
@@ -118,7 +118,8 @@ func (s *sweep) count(ctx context.Context, n *Node, number int) error {
 	return nil
 }
 
-// details queries the causes of receive errors, where there are any. A node that rejects the attribute is not queried again.
+// details queries the causes of receive errors, where there are any. A node that rejects the attribute is not queried
+// again.
 func (s *sweep) details(ctx context.Context, n *Node, number int) {
 	p := n.Ports[number]
 	if v, _ := p.Counters.Get(mad.ReceiveErrors); v == 0 || n.plain {
@@ -132,8 +133,8 @@ func (s *sweep) details(ctx context.Context, n *Node, number int) {
 	n.plain = errors.As(err, &status)
 }
 
-// fec queries the FEC of a port and its errors, if the node has the capability. The FEC in use is that of the previous sweep while the link
-// has stayed up at the same rate. A failure costs this port's FEC.
+// fec queries the FEC of a port and its errors, if the node has the capability. The FEC in use is that of the previous
+// sweep while the link has stayed up at the same rate. A failure costs this port's FEC.
 func (s *sweep) fec(ctx context.Context, n *Node, number int) {
 	p := n.Ports[number]
 	if !n.performance.FEC || !p.Info.Up() || !n.extended(number) {
@@ -187,7 +188,8 @@ func (s *sweep) counted(n *Node, e End) bool {
 	return p.Info.Up() || s.o.Also != nil && s.o.Also(e)
 }
 
-// speeds queries whether links shown as QDR run at FDR10. A node that rejects the attribute is queried again in the next full sweep.
+// speeds queries whether links shown as QDR run at FDR10. A node that rejects the attribute is queried again in the
+// next full sweep.
 func (s *sweep) speeds(ctx context.Context) {
 	var ends []End
 	for _, guid := range sortedNodes(s.f.Nodes) {
@@ -227,7 +229,8 @@ func (s *sweep) managers(ctx context.Context) {
 					lids = append(lids, p.Info.LID)
 				}
 			}
-			if own := s.f.start == (End{guid, number}) || s.f.start.GUID == guid && n.Type == mad.Switch; own && p.Info.SMLID != 0 {
+			if own := s.f.start == (End{guid, number}) ||
+				s.f.start.GUID == guid && n.Type == mad.Switch; own && p.Info.SMLID != 0 {
 				lids = append(lids, p.Info.SMLID)
 			}
 		}

@@ -1,9 +1,9 @@
-// Package fabric sweeps an InfiniBand subnet through one local port: it discovers the switches and adapters, the links between them, what
-// each link supports and runs at, and its counters. A host exposes its own ports only. Whether the far end of a cable is a slow switch, or
-// which of two ends is at fault, requires data of both ends.
+// Package fabric sweeps an InfiniBand subnet through one local port: it discovers the switches and adapters, the links
+// between them, what each link supports and runs at, and its counters. A host exposes its own ports only. Whether the
+// far end of a cable is a slow switch, or which of two ends is at fault, requires data of both ends.
 //
-// It only reads. The result of a sweep is a Fabric. A Memory holds the results of earlier sweeps: links that are gone are found by
-// comparison with it.
+// It only reads. The result of a sweep is a Fabric. A Memory holds the results of earlier sweeps: links that are gone
+// are found by comparison with it.
 package fabric
 
 import (
@@ -52,10 +52,11 @@ type Fabric struct {
 type Question string
 
 const (
-	AskNode     Question = "node"           // NodeInfo or NodeDescription behind a port with a link
-	AskPort     Question = "port"           // PortInfo of a node that answers
-	AskCounters Question = "counters"       // counters of a port
-	AskManager  Question = "subnet_manager" // SMInfo at a port that announces a subnet manager, or at the one of the local port
+	AskNode     Question = "node"     // NodeInfo or NodeDescription behind a port with a link
+	AskPort     Question = "port"     // PortInfo of a node that answers
+	AskCounters Question = "counters" // counters of a port
+	// SMInfo at a port that announces a subnet manager, or at the one of the local port.
+	AskManager Question = "subnet_manager"
 )
 
 var questions = []Question{AskNode, AskPort, AskCounters, AskManager}
@@ -118,7 +119,8 @@ func (f *Fabric) Port(e End) *Port {
 
 func (f *Fabric) connect(a, b End) { f.Links[a], f.Links[b] = b, a }
 
-// lid is the address of performance management and the subnet manager of a port; 0 before a subnet manager has assigned one.
+// lid is the address of performance management and the subnet manager of a port; 0 before a subnet manager has assigned
+// one.
 func (n *Node) lid(port int) uint16 {
 	if n.Type == mad.Switch {
 		port = 0
@@ -129,7 +131,8 @@ func (n *Node) lid(port int) uint16 {
 	return 0
 }
 
-// Common returns what both ends of a link support, and what both also have enabled. ok is false if one end has not answered.
+// Common returns what both ends of a link support, and what both also have enabled. ok is false if one end has not
+// answered.
 func (f *Fabric) Common(e End) (supported, enabled mad.Link, ok bool) {
 	a, b := f.Port(e), f.Port(f.Links[e])
 	if a == nil || b == nil || !a.Info.Up() {
@@ -161,7 +164,8 @@ func (f *Fabric) FDR10(e End) (is, known bool) {
 	return is, is || enabled.Speeds&mad.FDR10 != 0 && active == mad.QDR
 }
 
-// Degraded reports whether a link runs below what both ends have enabled: fewer lanes, a lower rate, or QDR instead of FDR10.
+// Degraded reports whether a link runs below what both ends have enabled: fewer lanes, a lower rate, or QDR instead of
+// FDR10.
 func (f *Fabric) Degraded(e End) bool {
 	_, enabled, ok := f.Common(e)
 	if !ok {
@@ -171,7 +175,8 @@ func (f *Fabric) Degraded(e End) bool {
 		return true
 	}
 	active := f.Port(e).Info.Active
-	return active.Rate() > 0 && active.Rate() < enabled.Rate() || active.Widths != 0 && active.Widths.Lanes() < enabled.Widths.Lanes()
+	return active.Rate() > 0 && active.Rate() < enabled.Rate() ||
+		active.Widths != 0 && active.Widths.Lanes() < enabled.Widths.Lanes()
 }
 
 func sortedNodes[T any](m map[GUID]T) []GUID { return slices.Sorted(maps.Keys(m)) }

@@ -13,9 +13,10 @@ const (
 	fullLink = 0.9 // share of its rate: a link that carries more is full, and the cause of what waits before it
 )
 
-// Loops are the suspected credit loops, each as the ports that send, in order: links between switches in a cycle, all of which wait for
-// credits. What waits otherwise leads to a cause: a port to a host that waits (a slow receiver) or a full link. A cycle from which a path
-// of waiting links leads to such a port is none. A port without data does not wait.
+// Loops are the suspected credit loops, each as the ports that send, in order: links between switches in a cycle, all
+// of which wait for credits. What waits otherwise leads to a cause: a port to a host that waits (a slow receiver) or a
+// full link. A cycle from which a path of waiting links leads to such a port is none. A port without data does not
+// wait.
 func (f *Fabric) Loops(waits map[End]float64, traffic map[End]Traffic) (out [][]End) {
 	g := &waiting{f: f, waits: waits, traffic: traffic, after: map[End][]End{}}
 	g.build()

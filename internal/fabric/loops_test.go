@@ -11,7 +11,9 @@ import (
 // ports builds a fabric of links that are up at 4X NDR. Nodes below 100 are switches.
 func ports(links ...[2]End) *Fabric {
 	f := newFabric(reading{}.at)
-	up := mad.PortInfo{State: mad.PortActive, PhysicalState: mad.PhysicalLinkUp, Active: mad.Link{Widths: 2, Speeds: 1 << 6}}
+	up := mad.PortInfo{
+		State: mad.PortActive, PhysicalState: mad.PhysicalLinkUp, Active: mad.Link{Widths: 2, Speeds: 1 << 6},
+	}
 	up.Enabled, up.Supported = up.Active, up.Active
 	for _, l := range links {
 		f.connect(l[0], l[1])
@@ -32,7 +34,8 @@ func ports(links ...[2]End) *Fabric {
 // ring is switches 1 to 4, each with port 1 to the next, port 2 to the one before and port 3 to a host.
 func ring() *Fabric {
 	return ports([2]End{{1, 1}, {2, 2}}, [2]End{{2, 1}, {3, 2}}, [2]End{{3, 1}, {4, 2}}, [2]End{{4, 1}, {1, 2}},
-		[2]End{{1, 3}, {101, 1}}, [2]End{{2, 3}, {102, 1}}, [2]End{{3, 3}, {103, 1}}, [2]End{{4, 3}, {104, 1}}, [2]End{{3, 4}, {5, 4}}, [2]End{{5, 3}, {105, 1}})
+		[2]End{{1, 3}, {101, 1}}, [2]End{{2, 3}, {102, 1}}, [2]End{{3, 3}, {103, 1}}, [2]End{{4, 3}, {104, 1}},
+		[2]End{{3, 4}, {5, 4}}, [2]End{{5, 3}, {105, 1}})
 }
 
 const ndr = 400e9 // bits per second
@@ -126,7 +129,8 @@ func TestLoopsOfALargeFabric(t *testing.T) {
 
 func TestLeaves(t *testing.T) {
 	const rate = ndr / 8
-	built := ports([2]End{{1, 1}, {101, 1}}, [2]End{{1, 2}, {102, 1}}, [2]End{{1, 3}, {5, 1}}, [2]End{{1, 4}, {6, 1}}, [2]End{{5, 2}, {6, 2}}, [2]End{{7, 1}, {107, 1}})
+	built := ports([2]End{{1, 1}, {101, 1}}, [2]End{{1, 2}, {102, 1}}, [2]End{{1, 3}, {5, 1}}, [2]End{{1, 4}, {6, 1}},
+		[2]End{{5, 2}, {6, 2}}, [2]End{{7, 1}, {107, 1}})
 	m := NewMemory(Data{})
 	m.Note(built, built.At)
 	for name, c := range map[string]struct {
@@ -158,7 +162,8 @@ func TestLeaves(t *testing.T) {
 		"the leaf does not answer":    {func(f *Fabric) { delete(f.Nodes, 1) }, "[]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := ports([2]End{{1, 1}, {101, 1}}, [2]End{{1, 2}, {102, 1}}, [2]End{{1, 3}, {5, 1}}, [2]End{{1, 4}, {6, 1}}, [2]End{{5, 2}, {6, 2}}, [2]End{{7, 1}, {107, 1}})
+			f := ports([2]End{{1, 1}, {101, 1}}, [2]End{{1, 2}, {102, 1}}, [2]End{{1, 3}, {5, 1}}, [2]End{{1, 4}, {6, 1}},
+				[2]End{{5, 2}, {6, 2}}, [2]End{{7, 1}, {107, 1}})
 			c.change(f)
 			s, err := site.Parse([]byte(c.site))
 			if err != nil {

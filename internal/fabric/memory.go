@@ -80,8 +80,8 @@ func (m *Memory) link(l KnownLink) {
 	m.links[l.A], m.links[l.B] = l, l
 }
 
-// Note adds the result of a sweep, and discards what was last seen before forget. It reports whether anything besides times has changed and
-// has to be stored.
+// Note adds the result of a sweep, and discards what was last seen before forget. It reports whether anything besides
+// times has changed and has to be stored.
 func (m *Memory) Note(f *Fabric, forget time.Time) bool {
 	nodes, links := len(m.nodes), maps.Clone(m.links)
 	changed := false
@@ -106,7 +106,8 @@ func (m *Memory) Note(f *Fabric, forget time.Time) bool {
 	return changed || len(m.nodes) != nodes || !same
 }
 
-// Move moves all times with a wall clock that was set: otherwise nodes and links that are gone would be forgotten early, or never.
+// Move moves all times with a wall clock that was set: otherwise nodes and links that are gone would be forgotten
+// early, or never.
 func (m *Memory) Move(by time.Duration) {
 	for guid, n := range m.nodes {
 		n.Seen = n.Seen.Add(by)
@@ -133,8 +134,8 @@ func (m *Memory) other(e End) (End, bool) {
 	return l.A, ok
 }
 
-// missing are the ends of links that are gone: one of their ports has answered and is down or leads elsewhere. A link whose far end does
-// not answer is not missing.
+// missing are the ends of links that are gone: one of their ports has answered and is down or leads elsewhere. A link
+// whose far end does not answer is not missing.
 func (m *Memory) missing(f *Fabric) (out []End) {
 	for e := range m.links {
 		to, _ := m.other(e)

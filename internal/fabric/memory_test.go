@@ -90,7 +90,10 @@ func TestNameUnanswered(t *testing.T) {
 		s.mu.Unlock()
 		time.Sleep(11 * time.Minute)
 		synctest.Wait()
-		for _, want := range []string{`node_info{node="spine1",`, `link_info{end="1",neighbour="spine1",`, `node_reachable{node_guid="0000:0000:0000:0003"} 1`, `unanswered{request="node"} 1`} {
+		for _, want := range []string{
+			`node_info{node="spine1",`, `link_info{end="1",neighbour="spine1",`,
+			`node_reachable{node_guid="0000:0000:0000:0003"} 1`, `unanswered{request="node"} 1`,
+		} {
 			if !strings.Contains(m.text(), "rdma_fabric_"+want) {
 				t.Errorf("not %s", want)
 			}
@@ -103,7 +106,8 @@ func TestNameUnanswered(t *testing.T) {
 		s.mu.Unlock()
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if text := m.text(); !strings.Contains(text, `rdma_fabric_node_info{node="spine-a",`) || !strings.Contains(text, `rdma_fabric_unanswered{request="node"} 0`) {
+		if text := m.text(); !strings.Contains(text, `rdma_fabric_node_info{node="spine-a",`) ||
+			!strings.Contains(text, `rdma_fabric_unanswered{request="node"} 0`) {
 			t.Error("a new name is not taken")
 		}
 	})
@@ -123,7 +127,8 @@ func TestForget(t *testing.T) {
 		}{{false, 18, true}, {true, 16, false}, {false, 16, false}} {
 			time.Sleep(50 * time.Minute)
 			f = s.sweep(t, f, Options{})
-			if changed := m.Note(f, f.At.Add(-time.Hour)); changed != want.changed || len(m.links) != want.links || m.Had(End{11, 1}) != want.had {
+			if changed := m.Note(f, f.At.Add(-time.Hour)); changed != want.changed || len(m.links) != want.links ||
+				m.Had(End{11, 1}) != want.had {
 				t.Errorf("changed %v, %d ends of links, %v", changed, len(m.links), m.Had(End{11, 1}))
 			}
 		}
@@ -158,7 +163,10 @@ func TestClockSet(t *testing.T) {
 // FuzzMemory restores any stored file: what was restored can be stored again, and each port has one link.
 func FuzzMemory(f *testing.F) {
 	a, b := End{GUID: 1, Port: 1}, End{GUID: 2, Port: 9}
-	whole, err := json.Marshal(Data{Nodes: []KnownNode{{GUID: 1, Description: "h"}, {GUID: 2, Type: mad.Switch}}, Links: []KnownLink{{A: a, B: b}, {A: b, B: a}, {A: a, B: a}}})
+	whole, err := json.Marshal(Data{
+		Nodes: []KnownNode{{GUID: 1, Description: "h"}, {GUID: 2, Type: mad.Switch}},
+		Links: []KnownLink{{A: a, B: b}, {A: b, B: a}, {A: a, B: a}},
+	})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -12,7 +12,10 @@ import (
 )
 
 func desc(name string, kind exposition.Type, unit, source, help string, labels ...string) *exposition.Desc {
-	return &exposition.Desc{Name: "rdma_fabric_" + name, Type: kind, Unit: unit, Source: source, Help: help, Labels: labels, Scope: exposition.ScopeFabric}
+	return &exposition.Desc{
+		Name: "rdma_fabric_" + name, Type: kind, Unit: unit, Source: source, Help: help, Labels: labels,
+		Scope: exposition.ScopeFabric,
+	}
 }
 
 func ofPort(name, unit, source, help string) *exposition.Desc {
@@ -24,11 +27,13 @@ func ofLink(name, unit, source, help string) *exposition.Desc {
 }
 
 func ofLeaf(name, unit, help string) *exposition.Desc {
-	return desc("leaf_"+name, exposition.Gauge, unit, "PortInfo, IBA 14.2.5.6, and remembered links", "Of a switch with links to hosts and to switches. "+help, "node_guid")
+	return desc("leaf_"+name, exposition.Gauge, unit, "PortInfo, IBA 14.2.5.6, and remembered links",
+		"Of a switch with links to hosts and to switches. "+help, "node_guid")
 }
 
 func counted(name, unit, help string) *exposition.Desc {
-	return desc("port_"+name+"_total", exposition.Counter, unit, "PortCounters, IBA 16.1.3.5; PortCountersExtended, IBA 16.1.4.11", help, "node_guid", "port")
+	return desc("port_"+name+"_total", exposition.Counter, unit,
+		"PortCounters, IBA 16.1.3.5; PortCountersExtended, IBA 16.1.4.11", help, "node_guid", "port")
 }
 
 const fromPort = "PortInfo, IBA 14.2.5.6"
@@ -37,7 +42,8 @@ var (
 	nodeInfo = desc("node_info", exposition.Gauge, "", "NodeInfo, NodeDescription, IBA 14.2.5.2", "1 for each node that answered the last sweep or is remembered from earlier ones.", "node_guid", "node", "node_type")
 	chip     = desc("node_device_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for each node that the last sweep reached, with the IDs of its chip. device_id is that of PCI: 0xd2f0 Quantum, 0xd2f2 Quantum-2.", "node_guid", "vendor_id", "device_id")
 	reached  = desc("node_reachable", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for a node that the last sweep reached; 0 for a remembered node that it did not reach.", "node_guid")
-	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for each switch port that has or had a link, with the names of both ends. Ports of adapters have it where no switch is at the far end, and where their counters are queried. Series with end=\"1\" count each link once.",
+	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3",
+		"1 for each switch port that has or had a link, with the names of both ends. Ports of adapters have it where no switch is at the far end, and where their counters are queried. Series with end=\"1\" count each link once.",
 		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "end")
 	missing = ofLink("missing", "", "PortInfo, and remembered links", "1 for a port whose remembered link is gone. Absent while the link is up, and while neither end answers.")
 
@@ -100,7 +106,8 @@ var countedBy = [mad.NumCounters]struct {
 
 // speeds is a Desc of a counter of PortExtendedSpeedsCounters.
 func speeds(name, help string, labels ...string) *exposition.Desc {
-	return desc("port_fec_"+name+"_total", exposition.Counter, "", "PortExtendedSpeedsCounters, IBA 16.1.4.12", help, append([]string{"node_guid", "port"}, labels...)...)
+	return desc("port_fec_"+name+"_total", exposition.Counter, "", "PortExtendedSpeedsCounters, IBA 16.1.4.12", help,
+		append([]string{"node_guid", "port"}, labels...)...)
 }
 
 const ends = " Absent once the counter has reached its end (32 bits)."
@@ -123,9 +130,9 @@ var fecBy = map[string]struct{ port, lane *exposition.Desc }{
 // Descs are all metrics of fabric mode.
 func Descs() []*exposition.Desc {
 	out := []*exposition.Desc{
-		nodeInfo, reached, linkInfo, missing, state, physical, rate, width, fdr10, enRate, enWidth, supRate, supWidth, differing,
-		managers, smState, smRank, smActs, unanswers, nodes, links, began, took, every, failed, sent, timeouts, fecInfo, details, full,
-		chip, waits, loop, loops, leafDown, leafUp, leafAll, leafLost,
+		nodeInfo, reached, linkInfo, missing, state, physical, rate, width, fdr10, enRate, enWidth, supRate, supWidth,
+		differing, managers, smState, smRank, smActs, unanswers, nodes, links, began, took, every, failed, sent, timeouts,
+		fecInfo, details, full, chip, waits, loop, loops, leafDown, leafUp, leafAll, leafLost,
 	}
 	for _, name := range slices.Sorted(maps.Keys(fecBy)) {
 		out = append(out, fecBy[name].port)
@@ -145,7 +152,12 @@ func Descs() []*exposition.Desc {
 var smStates = []struct {
 	name  string
 	state mad.SMState
-}{{"master", mad.SMMaster}, {"standby", mad.SMStandby}, {"discovering", mad.SMDiscovering}, {"not_active", mad.SMNotActive}}
+}{
+	{"master", mad.SMMaster},
+	{"standby", mad.SMStandby},
+	{"discovering", mad.SMDiscovering},
+	{"not_active", mad.SMNotActive},
+}
 
 // emitter emits the metrics of one fabric.
 type emitter struct {
@@ -213,8 +225,8 @@ func (s *emitter) nodes() {
 	}
 }
 
-// reported reports whether a port has metrics: all ports of switches, and both ends of links without a switch. Adapters are otherwise
-// covered by the exporters of their hosts.
+// reported reports whether a port has metrics: all ports of switches, and both ends of links without a switch. Adapters
+// are otherwise covered by the exporters of their hosts.
 func (s *emitter) reported(e End) bool {
 	to, linked := s.m.other(e)
 	return s.m.nodes[e.GUID].Type == mad.Switch || linked && s.m.nodes[to.GUID].Type != mad.Switch
@@ -240,7 +252,8 @@ func (s *emitter) link(e End) {
 	if !reported || s.reported(to) && to.compare(e) < 0 {
 		end = "2"
 	}
-	s.Emit(linkInfo, 1, e.GUID.String(), strconv.Itoa(e.Port), s.m.nodes[e.GUID].Description, to.GUID.String(), strconv.Itoa(to.Port), s.m.nodes[to.GUID].Description, end)
+	s.Emit(linkInfo, 1, e.GUID.String(), strconv.Itoa(e.Port), s.m.nodes[e.GUID].Description, to.GUID.String(),
+		strconv.Itoa(to.Port), s.m.nodes[to.GUID].Description, end)
 }
 
 // port emits the metrics of a port that has or had a link.

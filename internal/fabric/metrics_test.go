@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestAdapters: adapters whose counters are queried have the metrics that alerts join with: the state, the rate and the names of both ends. Each
-// link has end="1" once, and ports that have not answered have no further metrics.
+// TestAdapters: adapters whose counters are queried have the metrics that alerts join with: the state, the rate and the
+// names of both ends. Each link has end="1" once, and ports that have not answered have no further metrics.
 func TestAdapters(t *testing.T) {
 	const symbols = "rdma_fabric_port_symbol_errors_total"
 	adapter := regexp.MustCompile(`[{,]node_guid="0000:0000:0000:00(09|0b|0c|15|16)"`)
@@ -59,7 +59,8 @@ func TestAdapters(t *testing.T) {
 					if name == linkInfo.Name && strings.Contains(line, `end="1"`) {
 						once++
 					}
-					of := name == symbols || strings.HasPrefix(name, "rdma_fabric_link_") || strings.HasPrefix(name, "rdma_fabric_port_") && !strings.HasSuffix(name, "_total")
+					of := name == symbols || strings.HasPrefix(name, "rdma_fabric_link_") ||
+						strings.HasPrefix(name, "rdma_fabric_port_") && !strings.HasSuffix(name, "_total")
 					if of && adapter.MatchString(line) {
 						got = append(got, strings.TrimSpace(line))
 					}

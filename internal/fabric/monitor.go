@@ -93,7 +93,8 @@ func (m *Monitor) sweep(ctx context.Context) error {
 	if time.Since(m.full) >= m.Full {
 		known = nil
 	}
-	f, err := Sweep(ctx, m.client, known, Options{Adapters: m.Adapters, Also: m.Memory.Had, Within: max(m.Interval, minWithin)})
+	f, err := Sweep(ctx, m.client, known,
+		Options{Adapters: m.Adapters, Also: m.Memory.Had, Within: max(m.Interval, minWithin)})
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,8 @@ func (m *Monitor) sweep(ctx context.Context) error {
 	return nil
 }
 
-// clockStep is by how much the wall clock was set between two times with monotonic readings; 0 if the earlier one is zero.
+// clockStep is by how much the wall clock was set between two times with monotonic readings; 0 if the earlier one is
+// zero.
 func clockStep(from, to time.Time) time.Duration {
 	if from.IsZero() {
 		return 0
@@ -125,8 +127,8 @@ func clockStep(from, to time.Time) time.Duration {
 // ErrNotKept: what was accepted could not be stored for the next start.
 var ErrNotKept = errors.New("accepted until the exporter restarts: fabric memory could not be stored")
 
-// Accept removes links and nodes that are gone from the memory, by name or all, and returns what it removed. It waits for the sweep in
-// progress, and does nothing if ctx has ended by then.
+// Accept removes links and nodes that are gone from the memory, by name or all, and returns what it removed. It waits
+// for the sweep in progress, and does nothing if ctx has ended by then.
 func (m *Monitor) Accept(ctx context.Context, names []string, all bool) ([]string, error) {
 	m.turn.Lock()
 	defer m.turn.Unlock()
@@ -145,8 +147,8 @@ func (m *Monitor) Accept(ctx context.Context, names []string, all bool) ([]strin
 	return forgotten, nil
 }
 
-// Plan returns what Accept would remove (everything if no name is given), and for names that cannot be accepted the reason. It changes
-// nothing.
+// Plan returns what Accept would remove (everything if no name is given), and for names that cannot be accepted the
+// reason. It changes nothing.
 func (m *Monitor) Plan(ctx context.Context, names []string) (forgets []string, wrong map[string]string, err error) {
 	m.turn.Lock()
 	defer m.turn.Unlock()

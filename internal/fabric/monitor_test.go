@@ -46,7 +46,8 @@ func start(t *testing.T, m *Monitor) {
 
 func (s *subnet) monitor() *Monitor {
 	return &Monitor{
-		Open: func() (mad.Transport, error) { return s.open(), nil }, Client: mad.Options{Timeout: time.Second}, Interval: time.Minute, Full: 10 * time.Minute,
+		Open: func() (mad.Transport, error) { return s.open(), nil }, Client: mad.Options{Timeout: time.Second},
+		Interval: time.Minute, Full: 10 * time.Minute,
 		Forget: time.Hour, Memory: NewMemory(Data{}), Logger: slog.New(slog.DiscardHandler),
 	}
 }
@@ -101,8 +102,8 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// TestMonitor: names are exposed before the first sweep. A port that cannot be opened or does not answer removes the results of the last
-// sweep, and they return without a restart.
+// TestMonitor: names are exposed before the first sweep. A port that cannot be opened or does not answer removes the
+// results of the last sweep, and they return without a restart.
 func TestMonitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := leaves()
@@ -151,7 +152,8 @@ func TestMonitor(t *testing.T) {
 		s.mu.Unlock()
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		has("silent", name, "!"+up, "rdma_fabric_sweep_failed 1", "rdma_fabric_sweep_timestamp_seconds", "!rdma_fabric_request_timeouts_total 0")
+		has("silent", name, "!"+up, "rdma_fabric_sweep_failed 1", "rdma_fabric_sweep_timestamp_seconds",
+			"!rdma_fabric_request_timeouts_total 0")
 		s.mu.Lock()
 		s.nodes[9].silent = false
 		s.mu.Unlock()
@@ -167,8 +169,11 @@ func TestMonitor(t *testing.T) {
 			lines = append(lines, strings.TrimSpace(line))
 		}
 		want := []string{
-			`"fabric sweep failed" err="no such device"`, `"could not store the fabric memory, a restart loses the missing links" err="disk full"`, `"fabric sweep works again"`,
-			`"fabric sweep failed" err="the local port does not answer: query NodeInfo of direct 0: no answer"`, `"storing the fabric memory works again"`, `"fabric sweep works again"`,
+			`"fabric sweep failed" err="no such device"`,
+			`"could not store the fabric memory, a restart loses the missing links" err="disk full"`,
+			`"fabric sweep works again"`,
+			`"fabric sweep failed" err="the local port does not answer: query NodeInfo of direct 0: no answer"`,
+			`"storing the fabric memory works again"`, `"fabric sweep works again"`,
 		}
 		if strings.Join(lines, "\n") != strings.Join(want, "\n") {
 			t.Errorf("log:\n%s", strings.Join(lines, "\n"))
@@ -188,7 +193,10 @@ func TestSlowAgents(t *testing.T) {
 				start(t, m)
 				time.Sleep(2*time.Minute + time.Second)
 				synctest.Wait()
-				for _, want := range []string{"sweep_duration_seconds " + took, `unanswered{request="counters"} 13`, `subnet_managers{state="master"} 1`, "sweep_failed 0"} {
+				for _, want := range []string{
+					"sweep_duration_seconds " + took, `unanswered{request="counters"} 13`,
+					`subnet_managers{state="master"} 1`, "sweep_failed 0",
+				} {
 					if !strings.Contains(m.text(), "rdma_fabric_"+want+"\n") {
 						t.Errorf("not %s", want)
 					}
@@ -230,7 +238,8 @@ func TestFaultOfTheProgram(t *testing.T) {
 				t.Errorf("not %s:\n%s", state, m.text())
 			}
 		}
-		if l := log.String(); strings.Count(l, "\n") != 2 || !strings.Contains(l, "please report it: panic: out of range") || !strings.Contains(l, "faulty).Send") {
+		if l := log.String(); strings.Count(l, "\n") != 2 || !strings.Contains(l, "please report it: panic: out of range") ||
+			!strings.Contains(l, "faulty).Send") {
 			t.Errorf("log:\n%s", l)
 		}
 	})

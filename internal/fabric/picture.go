@@ -18,7 +18,8 @@ type Picture struct {
 	Since time.Time // of that sweep
 	// Traffic is between the last two sweeps that did not fail, of ports that were ACTIVE at both times.
 	Traffic map[End]Traffic
-	// Waits is the share of that time in which a switch port had data to send and sent none. A port without it is not in it.
+	// Waits is the share of that time in which a switch port had data to send and sent none. A port without it is not in
+	// it.
 	Waits  map[End]float64
 	Loops  [][]End // suspected credit loops (Loops)
 	Leaves []Leaf
@@ -57,7 +58,8 @@ func readingOf(f *Fabric) reading {
 // readings are the earlier ones that counters are compared with.
 type readings struct{ older, newer, last reading }
 
-// note takes a sweep, and returns the counters that rose, the time since when, and traffic and waits since the sweep before.
+// note takes a sweep, and returns the counters that rose, the time since when, and traffic and waits since the sweep
+// before.
 func (r *readings) note(f *Fabric) (map[End]mad.Counters, time.Time, map[End]Traffic, map[End]float64) {
 	now := readingOf(f)
 	traffic, waits := now.traffic(r.last), now.waits(r.last)

@@ -8,8 +8,8 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// TestPicture: missing links and counter increases are shown, and stay while sweeps fail. Increases are counted over half an hour to one
-// hour.
+// TestPicture: missing links and counter increases are shown, and stay while sweeps fail. Increases are counted over
+// half an hour to one hour.
 func TestPicture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := leaves()
@@ -19,7 +19,8 @@ func TestPicture(t *testing.T) {
 		}
 		start(t, m)
 		first := m.Picture()
-		if first.Fabric == nil || len(first.Missing) != 0 || len(first.Risen) != 0 || len(first.Known.Links) != 9 || first.Stats.Sent == 0 {
+		if first.Fabric == nil || len(first.Missing) != 0 || len(first.Risen) != 0 || len(first.Known.Links) != 9 ||
+			first.Stats.Sent == 0 {
 			t.Errorf("at first: %+v", first)
 		}
 		change := func(f func()) {

@@ -23,9 +23,9 @@ const maxTries = 3
 // errCableMoved: a link leads elsewhere than in the previous sweep, although its port was up in both.
 var errCableMoved = errors.New("cable moved")
 
-// Sweep sweeps the subnet. known is the previous sweep: NodeInfo is not queried again behind links that have not changed. nil queries
-// everything. Each sweep finds its routes anew, so that a lost link hides no node that has another route. The error means that there is no
-// result: the local port does not answer or does not lead into a subnet.
+// Sweep sweeps the subnet. known is the previous sweep: NodeInfo is not queried again behind links that have not
+// changed. nil queries everything. Each sweep finds its routes anew, so that a lost link hides no node that has another
+// route. The error means that there is no result: the local port does not answer or does not lead into a subnet.
 func Sweep(ctx context.Context, c *mad.Client, known *Fabric, o Options) (*Fabric, error) {
 	start := time.Now()
 	s := &sweep{client: c, known: known, o: o, f: newFabric(start), tries: map[End]int{}}
@@ -49,8 +49,8 @@ type Options struct {
 	Also func(End) bool
 	// Within is the time after which a sweep queries no more counters. 0: no limit.
 	Within time.Duration
-	// MaxPorts limits the number of switch ports, since answers may be wrong. 0: 500,000. A subnet has 49,151 unicast addresses (IBA
-	// 4.1.3), and three levels of switches for that many hosts have 250,000 ports.
+	// MaxPorts limits the number of switch ports, since answers may be wrong. 0: 500,000. A subnet has 49,151 unicast
+	// addresses (IBA 4.1.3), and three levels of switches for that many hosts have 250,000 ports.
 	MaxPorts int
 }
 
@@ -113,8 +113,8 @@ func (s *sweep) run(ctx context.Context) error {
 	return s.checkLocal(ctx)
 }
 
-// checkLocal returns an error if the local port no longer answers or has no link at the end of the sweep. Otherwise its fault would show as
-// all nodes unreachable.
+// checkLocal returns an error if the local port no longer answers or has no link at the end of the sweep. Otherwise its
+// fault would show as all nodes unreachable.
 func (s *sweep) checkLocal(ctx context.Context) error {
 	own, err := s.client.PortInfo(ctx, mad.Local(), s.f.start.Port)
 	switch {
@@ -229,7 +229,8 @@ func (s *sweep) cached(v *target) *Node {
 	n := &Node{GUID: v.to.GUID, Ports: map[int]*Port{}}
 	if s.known != nil {
 		if before := s.known.Nodes[v.to.GUID]; before != nil {
-			n.Type, n.NumPorts, n.performance, n.vendor, n.plain = before.Type, before.NumPorts, before.performance, before.vendor, before.plain
+			n.Type, n.NumPorts, n.performance, n.vendor, n.plain = before.Type, before.NumPorts, before.performance,
+				before.vendor, before.plain
 			n.VendorID, n.DeviceID, n.tick, n.ticked = before.VendorID, before.DeviceID, before.tick, before.ticked
 			n.Description, n.named = before.Description, before.named
 		}
@@ -306,7 +307,8 @@ func (s *sweep) remembered(from End) (End, bool) {
 	return to, ok && before != nil && before.Info.Up() && s.known.Port(to) != nil
 }
 
-// prune removes links behind which no node has answered: their far end is unknown. Switch ports that do not answer are counted in read.
+// prune removes links behind which no node has answered: their far end is unknown. Switch ports that do not answer are
+// counted in read.
 func (s *sweep) prune() {
 	for from, to := range s.f.Links {
 		n := s.f.Nodes[to.GUID]
@@ -338,7 +340,8 @@ func (n *frontier) add(d edge, to End, info *mad.NodeInfo) {
 		kind = n.known.Nodes[to.GUID].Type
 	}
 	key := n.key(to, kind)
-	if there := n.f.Nodes[to.GUID]; there != nil && (kind == mad.Switch || there.Ports[to.Port] != nil) || n.tries[key] >= maxTries {
+	if there := n.f.Nodes[to.GUID]; there != nil && (kind == mad.Switch || there.Ports[to.Port] != nil) ||
+		n.tries[key] >= maxTries {
 		return
 	}
 	n.tries[key]++
@@ -353,8 +356,8 @@ func (n *frontier) add(d edge, to End, info *mad.NodeInfo) {
 	v.routes = append(v.routes, d.route)
 }
 
-// confirm queries NodeInfo again behind links that were or may have been down between the two sweeps, and links whose far end has another
-// LID.
+// confirm queries NodeInfo again behind links that were or may have been down between the two sweeps, and links whose
+// far end has another LID.
 func (s *sweep) confirm(ctx context.Context) error {
 	if s.known == nil {
 		return nil
@@ -382,8 +385,8 @@ func (s *sweep) confirm(ctx context.Context) error {
 	return nil
 }
 
-// wasDown reports whether LinkDownedCounter has changed since the previous sweep. An unknown counter may have, and so may an 8-bit one at
-// its maximum.
+// wasDown reports whether LinkDownedCounter has changed since the previous sweep. An unknown counter may have, and so
+// may an 8-bit one at its maximum.
 func (s *sweep) wasDown(e End) bool {
 	a, b := s.known.Port(e), s.f.Port(e)
 	if a == nil || b == nil || a.Counters == nil || b.Counters == nil {

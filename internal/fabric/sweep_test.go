@@ -56,9 +56,10 @@ func TestSweep(t *testing.T) {
 		if got := first.text(); got != allNodes+allLinks || !first.Full {
 			t.Error(got)
 		}
-		// Each link is followed once. The local node is queried for itself, and its port again at the end. Links between switches count at
-		// both ends.
-		if s.asked[askedNode] != 10 || s.asked[askedName] != 9 || s.asked[askedPort] != 4*(switchPorts+1)+6 || s.asked[askedCounters] != 4+9 {
+		// Each link is followed once. The local node is queried for itself, and its port again at the end. Links between
+		// switches count at both ends.
+		if s.asked[askedNode] != 10 || s.asked[askedName] != 9 || s.asked[askedPort] != 4*(switchPorts+1)+6 ||
+			s.asked[askedCounters] != 4+9 {
 			t.Errorf("asked %v", s.asked)
 		}
 		if len(first.Managers) != 1 || first.Managers[0].Node != 9 || first.Managers[0].Info.State != mad.SMMaster {
@@ -113,7 +114,8 @@ func TestSweepFaults(t *testing.T) {
 		{"two cables are exchanged, and counters do not answer", func(s *subnet) {
 			s.exchange()
 			s.nodes[1].ports[3].mute, s.nodes[1].ports[4].mute = true, true
-		}, allNodes + strings.NewReplacer("1/3-3/1", "1/3-4/1", "1/4-4/1", "1/4-3/1").Replace(allLinks) + " counters:3"}, // port 9 is not queried
+			// Port 9 is not queried.
+		}, allNodes + strings.NewReplacer("1/3-3/1", "1/3-4/1", "1/4-4/1", "1/4-3/1").Replace(allLinks) + " counters:3"},
 		{"a second port of a host that does not answer", func(s *subnet) {
 			s.connect(End{22, 2}, End{1, 5})
 			s.lost = func(d *mad.Datagram, _ *device, at End) bool {
@@ -207,7 +209,8 @@ func TestSweepEnds(t *testing.T) {
 				e.line = leaves().open()
 				c := mad.NewClient(e, mad.Options{})
 				defer c.Close()
-				if f, err := Sweep(t.Context(), c, nil, Options{MaxPorts: 5000}); f != nil || fmt.Sprint(err) != want || e.seen.Load() > 5000 {
+				if f, err := Sweep(t.Context(), c, nil, Options{MaxPorts: 5000}); f != nil || fmt.Sprint(err) != want ||
+					e.seen.Load() > 5000 {
 					t.Errorf("%v after %d switches, want %s", err, e.seen.Load(), want)
 				}
 			})
@@ -215,8 +218,8 @@ func TestSweepEnds(t *testing.T) {
 	}
 }
 
-// TestSweepOfDeadAgents: agents that do not answer delay a sweep by seconds, whatever their number of ports, and other results are
-// complete.
+// TestSweepOfDeadAgents: agents that do not answer delay a sweep by seconds, whatever their number of ports, and other
+// results are complete.
 func TestSweepOfDeadAgents(t *testing.T) {
 	const ends = 9*9 + 4*9 // ports of switches that have a link
 	dead := func(d *mad.Datagram, _ *device, _ End) bool { return d.Class() != mad.ClassSubnetDirected }
@@ -253,7 +256,8 @@ func TestSweepOfDeadAgents(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if f.Took > tt.most || f.Unanswered[AskCounters] != tt.counters || len(f.Managers) != tt.managers || f.Unanswered[AskManager] != 1-tt.managers || len(f.Links) != 2*81 {
+					if f.Took > tt.most || f.Unanswered[AskCounters] != tt.counters || len(f.Managers) != tt.managers ||
+						f.Unanswered[AskManager] != 1-tt.managers || len(f.Links) != 2*81 {
 						t.Errorf("took %s; %d managers, %d links; unanswered %v", f.Took, len(f.Managers), len(f.Links)/2, f.Unanswered)
 					}
 				}
@@ -269,7 +273,8 @@ func TestCountersByLID(t *testing.T) {
 		s.connect(End{22, 2}, End{1, 5})
 		s.nodes[22].ports[1].lid = 0
 		for range 20 { // the ports are in a map
-			if f := s.sweep(t, nil, Options{Adapters: true}); f.Port(End{22, 2}).Counters == nil || f.Unanswered[AskCounters] != 0 {
+			if f := s.sweep(t, nil, Options{Adapters: true}); f.Port(End{22, 2}).Counters == nil ||
+				f.Unanswered[AskCounters] != 0 {
 				t.Fatal(f.Unanswered)
 			}
 		}
@@ -305,7 +310,8 @@ func TestLink(t *testing.T) {
 			}
 			for _, e := range []End{a, b} {
 				_, enabled, ok := f.Common(e)
-				if rate := enabled.Rate() * 8 / 1e9; rate != tt.rate || enabled.Widths.Lanes() != tt.lanes || f.Differs(e) != tt.differs || ok != tt.known {
+				if rate := enabled.Rate() * 8 / 1e9; rate != tt.rate || enabled.Widths.Lanes() != tt.lanes ||
+					f.Differs(e) != tt.differs || ok != tt.known {
 					t.Errorf("%v Gb/s over %d lanes, %v %v", rate, enabled.Widths.Lanes(), f.Differs(e), ok)
 				}
 			}
@@ -313,7 +319,8 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// TestFDR10: nodes of the vendor are queried for FDR10 on links at QDR in each sweep, and those that reject it in full sweeps only.
+// TestFDR10: nodes of the vendor are queried for FDR10 on links at QDR in each sweep, and those that reject it in full
+// sweeps only.
 func TestFDR10(t *testing.T) {
 	s := leaves()
 	s.nodes[1].vendor, s.nodes[3].vendor = true, true
@@ -322,7 +329,9 @@ func TestFDR10(t *testing.T) {
 	s.nodes[1].ports[1].fdr10 = 3 // at one end alone
 	asked := func() int { return s.asked[mad.ClassSubnetDirected<<8|0xff90] }
 	f := s.sweep(t, nil, Options{})
-	for e, want := range map[End]string{{1, 3}: "FDR10", {3, 1}: "FDR10", {1, 4}: "QDR", {4, 1}: "QDR", {2, 3}: "QDR", {11, 1}: "QDR"} {
+	for e, want := range map[End]string{
+		{1, 3}: "FDR10", {3, 1}: "FDR10", {1, 4}: "QDR", {4, 1}: "QDR", {2, 3}: "QDR", {11, 1}: "QDR",
+	} {
 		if got := f.Port(e).Info.Active.Speeds.Name(); got != want {
 			t.Errorf("%v: %s, want %s", e, got, want)
 		}
@@ -349,13 +358,14 @@ func TestFDR10(t *testing.T) {
 	}
 }
 
-// TestFECRequests: the FEC in use is queried again only after the link was down or runs at another rate, and a node that rejects
-// PortRcvErrorDetails is not queried again.
+// TestFECRequests: the FEC in use is queried again only after the link was down or runs at another rate, and a node
+// that rejects PortRcvErrorDetails is not queried again.
 func TestFECRequests(t *testing.T) {
 	s := leaves()
 	s.nodes[1].fec, s.nodes[1].ports[3].errors = true, 1
 	s.nodes[1].ports[3].fec = 4
-	const extended, counts, causes = mad.ClassSubnetDirected<<8 | 0x33, mad.ClassPerformance<<8 | 0x1f, mad.ClassPerformance<<8 | 0x15
+	const extended, counts, causes = mad.ClassSubnetDirected<<8 |
+		0x33, mad.ClassPerformance<<8 | 0x1f, mad.ClassPerformance<<8 | 0x15
 	links := len(s.nodes[1].ports)
 	var f *Fabric
 	for i, step := range []struct {
@@ -382,8 +392,8 @@ func TestFECRequests(t *testing.T) {
 	}
 }
 
-// TestTicks: the length of a tick is queried once per switch and full sweep. Where none of the first switches answers, no other is queried; where
-// one does, silent ones cost little.
+// TestTicks: the length of a tick is queried once per switch and full sweep. Where none of the first switches answers,
+// no other is queried; where one does, silent ones cost little.
 func TestTicks(t *testing.T) {
 	const asked = uint16(mad.ClassPerformance)<<8 | 0x10
 	for name, c := range map[string]struct {

@@ -8,7 +8,8 @@ type Traffic struct{ Transmit, Receive float64 }
 // wordBits is the unit of PortXmitData and PortRcvData (IBA 16.1.3.5).
 const wordBits = 32
 
-// traffic is the average since an earlier reading. A port whose counters are missing or were cleared in between has none.
+// traffic is the average since an earlier reading. A port whose counters are missing or were cleared in between has
+// none.
 func (r reading) traffic(before reading) map[End]Traffic {
 	out := map[End]Traffic{}
 	for e, now := range r.counters {
@@ -26,8 +27,9 @@ func (r reading) traffic(before reading) map[End]Traffic {
 	return out
 }
 
-// waits is the share of the time since an earlier reading in which a port had data to send and sent none, for lack of credits or of its
-// turn. A port without it: the length of a tick is unknown, or the counter is missing, saturated or was cleared in between.
+// waits is the share of the time since an earlier reading in which a port had data to send and sent none, for lack of
+// credits or of its turn. A port without it: the length of a tick is unknown, or the counter is missing, saturated or
+// was cleared in between.
 func (r reading) waits(before reading) map[End]float64 {
 	out := map[End]float64{}
 	for e, now := range r.counters {

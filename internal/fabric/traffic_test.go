@@ -7,7 +7,8 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// TestTraffic: the average between two readings, 0 where nothing was sent; none without a reading before, without the counter, or where it was cleared.
+// TestTraffic: the average between two readings, 0 where nothing was sent; none without a reading before, without the
+// counter, or where it was cleared.
 func TestTraffic(t *testing.T) {
 	start := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	e := End{1, 1}
@@ -39,8 +40,8 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestWaits: ticks of PortXmitWait as a share of the time that the data which was not sent takes. A tick is 8 bytes of the port on Quantum, 32
-// bytes of a lane on Switch-IB.
+// TestWaits: ticks of PortXmitWait as a share of the time that the data which was not sent takes. A tick is 8 bytes of
+// the port on Quantum, 32 bytes of a lane on Switch-IB.
 func TestWaits(t *testing.T) {
 	start := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	e := End{1, 1}
@@ -50,7 +51,9 @@ func TestWaits(t *testing.T) {
 		for _, w := range ticks {
 			c.Set(mad.TransmitWait, w)
 		}
-		p := &Port{Counters: c, Read: start.Add(time.Duration(seconds) * time.Second), TickBytes: tick.Bytes(l.Widths.Lanes())}
+		p := &Port{
+			Counters: c, Read: start.Add(time.Duration(seconds) * time.Second), TickBytes: tick.Bytes(l.Widths.Lanes()),
+		}
 		p.Info.Active = l
 		return reading{counters: map[End]*Port{e: p}}
 	}

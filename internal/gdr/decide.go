@@ -91,7 +91,8 @@ func (d *decision) pair(g, n int) Pair {
 	return p
 }
 
-// Distance is the distance of a GPU and a NIC as seen by NCCL, empty if unknown; file reports whether it is from the topology file.
+// Distance is the distance of a GPU and a NIC as seen by NCCL, empty if unknown; file reports whether it is from the
+// topology file.
 func (m *Machine) Distance(g *GPU, n *NIC) (distance pci.Distance, file bool) {
 	d := decision{Machine: m}
 	a, b := d.place(g.Address, g.Place), d.place(nicAddress(n), n.Place)
@@ -101,7 +102,8 @@ func (m *Machine) Distance(g *GPU, n *NIC) (distance pci.Distance, file bool) {
 	return a.DistanceTo(*b, g.Coupled), m.Topology.Has(g.Address) && m.Topology.Has(nicAddress(n))
 }
 
-// place is the place of a function as seen by NCCL: a topology file overrides the PCI tree. Nil: unknown, in a virtual machine.
+// place is the place of a function as seen by NCCL: a topology file overrides the PCI tree. Nil: unknown, in a virtual
+// machine.
 func (d *decision) place(address string, p pci.Place) *pci.NCCLPlace {
 	if t := cmp.Or(d.job.Topology, d.Topology); t.Has(address) {
 		f := t.places[address]
@@ -145,8 +147,8 @@ func (d *decision) mechanism(nic *NIC) (Mechanism, Verdict) {
 	return None, Verdict{Staging, why}
 }
 
-// receive is the verdict on the NIC's writes to GPU memory. Reasons that do not depend on the mechanism are first: loading a module does not help a
-// GPU without a near NIC.
+// receive is the verdict on the NIC's writes to GPU memory. Reasons that do not depend on the mechanism are first:
+// loading a module does not help a GPU without a near NIC.
 func (d *decision) receive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdict) Verdict {
 	supported, known := gpu.supportsGDR()
 	switch {

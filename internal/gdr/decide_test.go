@@ -13,7 +13,8 @@ import (
 func plane(i, numa int) (gpu, nic pci.Place) {
 	bus := string("0123456789"[i])
 	up := "sys/devices/pci0000:" + bus + "0/0000:" + bus + "0:01.0/0000:" + bus + "1:00.0/"
-	return pci.PlaceOf(up+"0000:"+bus+"2:00.0/0000:"+bus+"3:00.0", numa), pci.PlaceOf(up+"0000:"+bus+"2:01.0/0000:"+bus+"4:00.0", numa)
+	return pci.PlaceOf(up+"0000:"+bus+"2:00.0/0000:"+bus+"3:00.0", numa),
+		pci.PlaceOf(up+"0000:"+bus+"2:01.0/0000:"+bus+"4:00.0", numa)
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -24,9 +25,11 @@ func hopper() *Machine {
 	for i := range 2 {
 		gpu, nic := plane(i+1, i)
 		m.GPUs = append(m.GPUs, GPU{
-			Index: string("01"[i]), Address: gpu.Chain[3], Place: gpu, Vendor: vendorNVIDIA, Device: 0x2330, Model: "NVIDIA H100 80GB HBM3", Compute: 90, Linked: ptr(true),
+			Index: string("01"[i]), Address: gpu.Chain[3], Place: gpu, Vendor: vendorNVIDIA, Device: 0x2330,
+			Model: "NVIDIA H100 80GB HBM3", Compute: 90, Linked: ptr(true),
 		})
-		m.NICs = append(m.NICs, NIC{Device: "mlx5_" + string("01"[i]), Driver: "mlx5_core", Role: pci.Compute, Place: nic, Ports: []Port{{1, true}}})
+		m.NICs = append(m.NICs,
+			NIC{Device: "mlx5_" + string("01"[i]), Driver: "mlx5_core", Role: pci.Compute, Place: nic, Ports: []Port{{1, true}}})
 	}
 	return m
 }
@@ -200,8 +203,13 @@ func TestDecide(t *testing.T) {
 			if b.NIC >= 0 {
 				nic = m.NICs[b.NIC].Device
 			}
-			if got, want := (Pair{Distance: b.Distance, Mechanism: b.Mechanism, Send: Verdict{State: b.Send.State}, Receive: Verdict{State: b.Receive.State}}),
-				(Pair{Distance: c.distance, Mechanism: c.mechanism, Send: Verdict{State: c.send}, Receive: Verdict{State: c.receive}}); got != want || nic != c.nic {
+			if got, want := (Pair{
+				Distance: b.Distance, Mechanism: b.Mechanism, Send: Verdict{State: b.Send.State},
+				Receive: Verdict{State: b.Receive.State},
+			}),
+				(Pair{
+					Distance: c.distance, Mechanism: c.mechanism, Send: Verdict{State: c.send}, Receive: Verdict{State: c.receive},
+				}); got != want || nic != c.nic {
 				t.Errorf("%s %+v, want %s %+v", nic, got, c.nic, want)
 			}
 			if got := b.Verdict().Reason; got != c.reason {

@@ -1,5 +1,5 @@
-// Package gdr decides whether data of a GPU goes to a NIC directly (GPUDirect RDMA) or through host memory, and why, as NCCL does. NCCL stages
-// through host memory without an error, at a fraction of the bandwidth. The package does no I/O.
+// Package gdr decides whether data of a GPU goes to a NIC directly (GPUDirect RDMA) or through host memory, and why, as
+// NCCL does. NCCL stages through host memory without an error, at a fraction of the bandwidth. The package does no I/O.
 //
 // AMD GPUs use RCCL, a port of NCCL with the same rules and other mechanisms: see rocm.go.
 //
@@ -34,7 +34,8 @@ type Driver struct {
 	Open    *bool  // the open kernel modules; nil: unknown
 }
 
-// Peermem is the older mechanism: a module that lets ib_core of MLNX_OFED, or of a kernel with that patch, map GPU memory.
+// Peermem is the older mechanism: a module that lets ib_core of MLNX_OFED, or of a kernel with that patch, map GPU
+// memory.
 type Peermem struct {
 	Module string // nvidia_peermem or nv_peer_mem if loaded
 	// Clients are the names in /sys/kernel/mm/memory_peers, which exists in MLNX_OFED up to 23.10.
@@ -108,9 +109,10 @@ type Pair struct {
 	Distance  pci.Distance // in terms of NCCL; empty: unknown
 	Mechanism Mechanism    // that NCCL would use; empty: unknown
 	Eligible  bool         // NCCL would use this NIC: it is up and selected by the job
-	Down      int          // of the best pair of a GPU: the nearer NIC that would be better with an ACTIVE port; negative: none
-	Send      Verdict      // the NIC reads the GPU's memory
-	Receive   Verdict      // the NIC writes it
+	// Of the best pair of a GPU: the nearer NIC that would be better with an ACTIVE port; negative: none.
+	Down    int
+	Send    Verdict // the NIC reads the GPU's memory
+	Receive Verdict // the NIC writes it
 }
 
 // Verdict of a pair: that of receiving, or of sending if receiving is direct.
@@ -160,9 +162,11 @@ func (m *Machine) Decide(j Job) Result {
 	return r
 }
 
-// compare is greater than 0 if the pair is better: by verdict of receiving, of sending, then by distance. GPUs spread over equal NICs.
+// compare is greater than 0 if the pair is better: by verdict of receiving, of sending, then by distance. GPUs spread
+// over equal NICs.
 func (p Pair) compare(o Pair) int {
-	return cmp.Or(p.Receive.State.rank()-o.Receive.State.rank(), p.Send.State.rank()-o.Send.State.rank(), Level(o.Distance)-Level(p.Distance))
+	return cmp.Or(p.Receive.State.rank()-o.Receive.State.rank(), p.Send.State.rank()-o.Send.State.rank(),
+		Level(o.Distance)-Level(p.Distance))
 }
 
 // rank puts unknown above staging, so that unknown is not reported as staging.

@@ -20,8 +20,8 @@ type Job struct {
 // Env is the NCCL settings in force.
 type Env map[string]string
 
-// With adds settings of lower precedence: the environment overrides ~/.nccl.conf or NCCL_CONF_FILE, which overrides /etc/nccl.conf (initEnv,
-// src/misc/param.cc).
+// With adds settings of lower precedence: the environment overrides ~/.nccl.conf or NCCL_CONF_FILE, which overrides
+// /etc/nccl.conf (initEnv, src/misc/param.cc).
 func (e Env) With(lower Env) Env {
 	out := Env{}
 	for _, from := range []Env{lower, e} {
@@ -70,8 +70,8 @@ func Level(d pci.Distance) int {
 // oldLevels are the meanings of the earlier numeric values of NCCL_NET_GDR_LEVEL, 0 to 5 and above.
 var oldLevels = []string{"LOC", "PIX", "PXB", "PHB", "SYS", "SYS"}
 
-// GDRLevel is the limit set by NCCL_NET_GDR_LEVEL, as ordered by Level: a name or an old number; other text sets none (ncclGetLevel,
-// src/graph/paths.cc).
+// GDRLevel is the limit set by NCCL_NET_GDR_LEVEL, as ordered by Level: a name or an old number; other text sets none
+// (ncclGetLevel, src/graph/paths.cc).
 func (e Env) GDRLevel() (limit int, ok bool) {
 	text := e["NCCL_NET_GDR_LEVEL"]
 	if l := Level(pci.Distance(text)); l < len(levels) {
@@ -88,7 +88,8 @@ func (e Env) GDRLevel() (limit int, ok bool) {
 	return Level(pci.Distance(oldLevels[min(n, len(oldLevels)-1)])), true
 }
 
-// usesC2C reports whether NCCL uses the path through the CPU that a GPU is coupled to: by default since 2.27, optional in 2.26.
+// usesC2C reports whether NCCL uses the path through the CPU that a GPU is coupled to: by default since 2.27, optional
+// in 2.26.
 func (j Job) usesC2C() bool {
 	v := parseVersion(j.NCCL)
 	switch {
@@ -111,8 +112,8 @@ func (j Job) limit() (limit int, set bool) {
 	return Level(pci.PXB), false
 }
 
-// HCAs are the items of NCCL_IB_HCA, see HCA: [^][=]NAME[:PORT],… excluded: these are the ones not to use; exact: names are not prefixes
-// (parseStringList and matchIfList, src/misc/socket.cc and utils.cc).
+// HCAs are the items of NCCL_IB_HCA, see HCA: [^][=]NAME[:PORT],… excluded: these are the ones not to use; exact: names
+// are not prefixes (parseStringList and matchIfList, src/misc/socket.cc and utils.cc).
 func (e Env) HCAs() (items []string, excluded, exact bool) {
 	text, excluded := strings.CutPrefix(e["NCCL_IB_HCA"], "^")
 	text, exact = strings.CutPrefix(text, "=")
@@ -124,8 +125,8 @@ func (e Env) HCAs() (items []string, excluded, exact bool) {
 	return items, excluded, exact
 }
 
-// HCA is the device and the port of an item of NCCL_IB_HCA: NAME, NAME:PORT or, with an NCCL that has rails, NAME:PORT:RAIL:PLANE. An empty
-// port is any.
+// HCA is the device and the port of an item of NCCL_IB_HCA: NAME, NAME:PORT or, with an NCCL that has rails,
+// NAME:PORT:RAIL:PLANE. An empty port is any.
 func HCA(item string) (name, port string) {
 	name, rest, _ := strings.Cut(item, ":")
 	port, _, _ = strings.Cut(rest, ":")

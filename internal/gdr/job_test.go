@@ -61,7 +61,8 @@ func FuzzParseConf(f *testing.F) {
 
 func TestParseVersion(t *testing.T) {
 	for text, want := range map[string]version{
-		"6.12.48+deb13-amd64": {6, 12, 48}, "5.14.0-503.el9": {5, 14, 0}, "2.22.3": {2, 22, 3}, "7.3-rc1": {7, 3}, "": nil, "x": nil, "6.x": {6},
+		"6.12.48+deb13-amd64": {6, 12, 48}, "5.14.0-503.el9": {5, 14, 0}, "2.22.3": {2, 22, 3}, "7.3-rc1": {7, 3}, "": nil,
+		"x": nil, "6.x": {6},
 	} {
 		if got := parseVersion(text); !slices.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", text, got, want)

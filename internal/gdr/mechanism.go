@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// registers are the kernels in which a driver has the op reg_user_mr_dmabuf (drivers/infiniband/hw): not up to the first, from the second on;
-// versions between were not checked. Names are those of the driver of the PCI function.
+// registers are the kernels in which a driver has the op reg_user_mr_dmabuf (drivers/infiniband/hw): not up to the
+// first, from the second on; versions between were not checked. Names are those of the driver of the PCI function.
 var registers = map[string]struct{ not, has version }{
-	"ice": {version{6, 1}, version{6, 12}}, "i40e": {version{6, 1}, version{6, 12}}, "idpf": {version{6, 1}, version{6, 12}},
+	"ice": {version{6, 1}, version{6, 12}}, "i40e": {version{6, 1}, version{6, 12}},
+	"idpf":    {version{6, 1}, version{6, 12}},
 	"bnxt_en": {version{6, 1}, version{6, 12}},
 	"ionic":   {version{6, 12}, version{7, 3}},
 	"mana":    {version{6, 12}, version{7, 3}},
@@ -79,16 +80,19 @@ func driverMajor(text string) (int, bool) {
 	return n, err == nil
 }
 
-// seesPeermem reports whether NCCL finds the loaded peer memory module (ncclIbGdrModuleLoaded, src/transport/net_ib). Since 2.23.4 it checks the
-// module itself, before that the list of clients of MLNX_OFED. An unknown version is taken as a newer one.
+// seesPeermem reports whether NCCL finds the loaded peer memory module (ncclIbGdrModuleLoaded, src/transport/net_ib).
+// Since 2.23.4 it checks the module itself, before that the list of clients of MLNX_OFED. An unknown version is taken
+// as a newer one.
 func (m *Machine) seesPeermem(v version) bool {
 	if m.Peermem.Module == "nvidia_peermem" && !v.before(version{2, 23, 4}) {
 		return true
 	}
-	return slices.ContainsFunc(m.Peermem.Clients, func(c string) bool { return c == "nv_mem" || c == "nv_mem_nc" || c == "nvidia-peermem" })
+	return slices.ContainsFunc(m.Peermem.Clients,
+		func(c string) bool { return c == "nv_mem" || c == "nv_mem_nc" || c == "nvidia-peermem" })
 }
 
-// supportsGDR reports whether a GPU model supports GPUDirect RDMA: data center and professional ones, not GB10 (DGX Spark).
+// supportsGDR reports whether a GPU model supports GPUDirect RDMA: data center and professional ones, not GB10 (DGX
+// Spark).
 func (g *GPU) supportsGDR() (supported, known bool) {
 	for _, lacks := range []string{"GeForce", "TITAN", "GB10"} {
 		for word := range strings.FieldsSeq(g.Model) {
@@ -103,8 +107,8 @@ func (g *GPU) supportsGDR() (supported, known bool) {
 	return true, g.Model != "" || !g.Display
 }
 
-// preAmpere reports whether the GPU is of an architecture before Ampere, by its compute capability or else its device id: GA100 has
-// 0x2080 to 0x20ff, and all of 0x2200 and above is newer.
+// preAmpere reports whether the GPU is of an architecture before Ampere, by its compute capability or else its device
+// id: GA100 has 0x2080 to 0x20ff, and all of 0x2200 and above is newer.
 func (g *GPU) preAmpere() bool {
 	if g.Compute != 0 {
 		return g.Compute < 80

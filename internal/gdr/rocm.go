@@ -10,12 +10,12 @@ const vendorAMD = 0x1002
 
 // ROCm is the mechanisms by which NICs access memory of AMD GPUs.
 type ROCm struct {
-	// Peer reports whether the peer memory client of amdgpu is registered: its entry in memory_peers, which ib_core has in three places,
-	// or the symbols ib_register_peer_memory_client and kfd_init_peer_direct (amdgpu of ROCm, kfd_peerdirect.c; not in-tree). The latter
-	// registers when a process opens /dev/kfd. Nil: unknown.
+	// Peer reports whether the peer memory client of amdgpu is registered: its entry in memory_peers, which ib_core has in
+	// three places, or the symbols ib_register_peer_memory_client and kfd_init_peer_direct (amdgpu of ROCm,
+	// kfd_peerdirect.c; not in-tree). The latter registers when a process opens /dev/kfd. Nil: unknown.
 	Peer *bool
-	// P2P reports whether the kernel has CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY, without which RCCL does not use DMA-BUFs
-	// (rocmwrap.cc). Nil: unknown.
+	// P2P reports whether the kernel has CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY, without which RCCL does not use
+	// DMA-BUFs (rocmwrap.cc). Nil: unknown.
 	P2P *bool
 }
 
@@ -39,9 +39,9 @@ func (m *Machine) rocmDMABUF(driver string) (State, Reason) {
 	return Unknown, KernelUnknown
 }
 
-// rocmMechanism is the mechanism that RCCL would use with a NIC, and its verdict. Whether DMA-BUF or the peer memory client has
-// precedence depends on the version of RCCL, which its file name does not have: NCCL_DMABUF_ENABLE is 1 by default in recent versions, 0
-// before.
+// rocmMechanism is the mechanism that RCCL would use with a NIC, and its verdict. Whether DMA-BUF or the peer memory
+// client has precedence depends on the version of RCCL, which its file name does not have: NCCL_DMABUF_ENABLE is 1 by
+// default in recent versions, 0 before.
 func (d *decision) rocmMechanism(nic *NIC) (Mechanism, Verdict) {
 	state, why := d.rocmDMABUF(nic.Driver)
 	enabled := d.job.Env.Integer("NCCL_DMABUF_ENABLE", -1)
@@ -64,8 +64,8 @@ func (d *decision) rocmMechanism(nic *NIC) (Mechanism, Verdict) {
 	return None, Verdict{Staging, why}
 }
 
-// rocmReceive is the verdict on the NIC's writes to memory of an AMD GPU. RCCL has the distance limit of NCCL, but goes through a host
-// bridge on some AMD processors (ncclTopoCheckGdr of RCCL).
+// rocmReceive is the verdict on the NIC's writes to memory of an AMD GPU. RCCL has the distance limit of NCCL, but goes
+// through a host bridge on some AMD processors (ncclTopoCheckGdr of RCCL).
 func (d *decision) rocmReceive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdict) Verdict {
 	switch {
 	case d.job.Plugin:

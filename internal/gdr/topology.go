@@ -30,8 +30,8 @@ func (t *Topology) Has(address string) bool {
 // ErrTopology is wrapped by errors of invalid topology files.
 var ErrTopology = errors.New("not a NCCL topology file")
 
-// ParseTopology parses a topology file: <system> with a <cpu numaid> for each NUMA node, and nested <pci busid> for switches and functions
-// (src/graph/xml.cc).
+// ParseTopology parses a topology file: <system> with a <cpu numaid> for each NUMA node, and nested <pci busid> for
+// switches and functions (src/graph/xml.cc).
 func ParseTopology(r io.Reader) (*Topology, error) {
 	t := &Topology{places: map[string]pci.NCCLPlace{}}
 	var open []string // open elements

@@ -31,7 +31,9 @@ func TestTopology(t *testing.T) {
 		gpu, nic string
 		want     pci.Distance
 	}{
-		{"0000:13:00.0", "0000:14:00.0", pci.PIX}, {"0000:23:00.0", "0000:24:00.0", pci.PXB}, {"0000:13:00.0", "0000:24:00.0", pci.SYS},
+		{"0000:13:00.0", "0000:14:00.0", pci.PIX},
+		{"0000:23:00.0", "0000:24:00.0", pci.PXB},
+		{"0000:13:00.0", "0000:24:00.0", pci.SYS},
 	} {
 		t.Run(string(c.want), func(t *testing.T) {
 			if got := top.places[c.gpu].DistanceTo(top.places[c.nic], false); got != c.want {

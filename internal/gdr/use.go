@@ -57,10 +57,11 @@ const (
 const (
 	// BusyShare is the share of the port rate above which traffic counts as data of a job.
 	BusyShare = 0.05
-	// YoungAge is the age below which a process may still load data over the NIC, and connect later. What it has registered is evidence of
-	// NCCL's path only if it is observed.
+	// YoungAge is the age below which a process may still load data over the NIC, and connect later. What it has
+	// registered is evidence of NCCL's path only if it is observed.
 	YoungAge = 15 * time.Minute
-	// OtherBits is the rate in bits per second above which traffic of an interface without RDMA counts as data of a job, not as logs or metadata.
+	// OtherBits is the rate in bits per second above which traffic of an interface without RDMA counts as data of a job,
+	// not as logs or metadata.
 	OtherBits = 1e9
 )
 
@@ -71,7 +72,8 @@ type rule struct {
 	when      func(*Use) bool
 }
 
-// rules are evaluated in order. The rules before staging and tcp are the cases in which the traffic, or its absence, is expected or unknown.
+// rules are evaluated in order. The rules before staging and tcp are the cases in which the traffic, or its absence, is
+// expected or unknown.
 var rules = []rule{
 	{OverHostOnly, NotNCCL, func(u *Use) bool { return !u.NCCL }},
 	{OverUnknown, NetPlugin, func(u *Use) bool { return u.Plugin }},
@@ -132,8 +134,9 @@ func (u *Use) several() bool { return u.Env.Nodes() > 1 }
 // alone reports whether the job runs on one node, by the scheduler.
 func (u *Use) alone() bool { return u.Env.Nodes() == 1 }
 
-// Nodes is the number of nodes of the job: 0 is unknown, 2 is two or more. The launcher takes precedence over the allocation, since torchrun may run
-// separately on each of several nodes. A missing variable proves nothing: the kernel exposes the environment at the start of the program.
+// Nodes is the number of nodes of the job: 0 is unknown, 2 is two or more. The launcher takes precedence over the
+// allocation, since torchrun may run separately on each of several nodes. A missing variable proves nothing: the kernel
+// exposes the environment at the start of the program.
 func (e Env) Nodes() int {
 	world, local := e.count("WORLD_SIZE"), e.count("LOCAL_WORLD_SIZE")
 	switch {
@@ -154,8 +157,8 @@ func (e Env) count(name string) int {
 	return max(0, n)
 }
 
-// Attachments is the number of attached DMA-BUFs of GPUs that may belong to a process with these settings and a NIC with this driver. It is 0
-// without reading if DMA-BUF is disabled or unsupported.
+// Attachments is the number of attached DMA-BUFs of GPUs that may belong to a process with these settings and a NIC
+// with this driver. It is 0 without reading if DMA-BUF is disabled or unsupported.
 func (m *Machine) Attachments(seen *uint64, driver string, e Env) *uint64 {
 	state, _ := m.HasDMABUF(driver)
 	if state == Staging || e.Integer("NCCL_DMABUF_ENABLE", 1) == 0 {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// job is a process of a job over four nodes whose NIC is busy and has nothing of a GPU registered; change makes it another one.
+// job is a process of a job over four nodes whose NIC is busy and has nothing of a GPU registered; change makes it
+// another one.
 func job(change func(*Use)) *Use {
 	u := &Use{
 		NCCL: true, Verbs: true, Settings: true, Env: env("SLURM_JOB_NUM_NODES=4"), Memory: ptr(uint64(212)), Ready: Direct,

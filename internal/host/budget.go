@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The cost of a read to others is its wall time in the kernel: it holds the device's command queue or a lock. Deferrable reads are made
-// only while all reads together stay below these shares of elapsed time.
+// The cost of a read to others is its wall time in the kernel: it holds the device's command queue or a lock.
+// Deferrable reads are made only while all reads together stay below these shares of elapsed time.
 const (
 	deviceShare = 0.01
 	hostShare   = 0.03
@@ -64,9 +64,9 @@ func (b *Budget) device(name string) *bucket {
 	return d
 }
 
-// Spend records wall time in reads of a device; an empty name is the host. What a device spends beyond its own budget is not charged to the
-// host. Otherwise one slow device would defer the reads of all others. The debt is reduced when it is read, since reading the clock would
-// cost a tenth of a read.
+// Spend records wall time in reads of a device; an empty name is the host. What a device spends beyond its own budget
+// is not charged to the host. Otherwise one slow device would defer the reads of all others. The debt is reduced when
+// it is read, since reading the clock would cost a tenth of a read.
 func (b *Budget) Spend(device string, d time.Duration) {
 	if b == nil || d <= 0 {
 		return
@@ -145,7 +145,8 @@ func (b *Budget) Forget(device string) {
 	delete(b.devices, device)
 }
 
-// Spare reports whether optional reads are possible: less than half of the burst is spent. The rest is kept for deferrable reads.
+// Spare reports whether optional reads are possible: less than half of the burst is spent. The rest is kept for
+// deferrable reads.
 func (b *Budget) Spare(device string) bool {
 	if b == nil || b.now == nil {
 		return true

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// churn reads four files of one directory in every way while the directory is removed and created, and reports wrong results.
+// churn reads four files of one directory in every way while the directory is removed and created, and reports wrong
+// results.
 func churn(l *Live, n int, wrong func(format string, args ...any)) {
 	names := []string{"0", "1", "2", "3"}
 	check := func(name string, b []byte, err error) {

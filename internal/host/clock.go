@@ -17,8 +17,9 @@ func NewClocks() Clocks {
 	return Clocks{began: time.Now(), ran: clockTime(unix.CLOCK_MONOTONIC)}
 }
 
-// Read returns the wall clock, the time since boot (CLOCK_BOOTTIME), and that without suspension (CLOCK_MONOTONIC), of one moment. Only the
-// time of suspension is read from the kernel each time, so that the others are those of a test with a virtual clock.
+// Read returns the wall clock, the time since boot (CLOCK_BOOTTIME), and that without suspension (CLOCK_MONOTONIC), of
+// one moment. Only the time of suspension is read from the kernel each time, so that the others are those of a test
+// with a virtual clock.
 func (c Clocks) Read() (wall time.Time, up, ran time.Duration) {
 	now := time.Now()
 	ran = c.ran + now.Sub(c.began)

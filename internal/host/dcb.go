@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DCB numbers, include/uapi/linux/dcbnl.h. This is the only command used: its answer includes the DCBX mode, and each command takes rtnl.
+// DCB numbers, include/uapi/linux/dcbnl.h. This is the only command used: its answer includes the DCBX mode, and each
+// command takes rtnl.
 const (
 	dcbCmdIEEEGet = 21
 
@@ -72,8 +73,9 @@ type DCBConfig struct {
 	PFC    *DCBPFC    `capture:"pfc_"`
 	ETS    *DCBETS    `capture:"ets_"`
 	Buffer *DCBBuffer `capture:"buffer_"`
-	Trust  []uint8    `capture:"trust,enum=dcb"`      // trusted selectors, the first has precedence; empty but not nil: none
-	Apps   []DCBApp   `capture:"app_,group,has=apps"` // sorted; empty but not nil: empty table
+	// Trusted selectors, the first has precedence; empty but not nil: none.
+	Trust []uint8  `capture:"trust,enum=dcb"`
+	Apps  []DCBApp `capture:"app_,group,has=apps"` // sorted; empty but not nil: empty table
 }
 
 // PerPriority is one value per priority or traffic class.
@@ -155,7 +157,8 @@ func (dcbMsg) Len() int { return sizeofDCBMsg }
 // Serialize encodes address family, command and padding.
 func (m dcbMsg) Serialize() []byte { return []byte{unix.AF_UNSPEC, byte(m), 0, 0} }
 
-// parseDCB parses an answer to DCB_CMD_IEEE_GET. Attributes of the wrong size are ignored. Without any valid attribute it is an error.
+// parseDCB parses an answer to DCB_CMD_IEEE_GET. Attributes of the wrong size are ignored. Without any valid attribute
+// it is an error.
 func parseDCB(msg []byte) (c DCBConfig, err error) {
 	if len(msg) < sizeofDCBMsg {
 		return DCBConfig{}, fmt.Errorf("%w: DCB answer of %d bytes", ErrMalformed, len(msg))
@@ -249,7 +252,8 @@ func parseApps(b []byte) []DCBApp {
 // SortDCBApps sorts by selector, priority and protocol.
 func SortDCBApps(apps []DCBApp) {
 	slices.SortFunc(apps, func(a, b DCBApp) int {
-		return cmp.Or(cmp.Compare(a.Selector, b.Selector), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Protocol, b.Protocol))
+		return cmp.Or(cmp.Compare(a.Selector, b.Selector), cmp.Compare(a.Priority, b.Priority),
+			cmp.Compare(a.Protocol, b.Protocol))
 	})
 }
 

@@ -47,14 +47,18 @@ func bufferStruct() []byte {
 
 func TestParseDCB(t *testing.T) {
 	const withNested = nested
-	pfc := &DCBPFC{Capability: 8, Enabled: 1 << 3, MBC: 1, Delay: 7, Requests: PerPriority{3: 1 << 40}, Indications: PerPriority{7: 12}}
+	pfc := &DCBPFC{
+		Capability: 8, Enabled: 1 << 3, MBC: 1, Delay: 7, Requests: PerPriority{3: 1 << 40}, Indications: PerPriority{7: 12},
+	}
 	ets := &DCBETS{
-		Willing: 1, Capability: 8, Bandwidth: PerPriority{40, 60}, Algorithm: PerPriority{0: 2, 1: 2, 7: 255}, TrafficClass: PerPriority{0: 1, 7: 6},
+		Willing: 1, Capability: 8, Bandwidth: PerPriority{40, 60}, Algorithm: PerPriority{0: 2, 1: 2, 7: 255},
+		TrafficClass: PerPriority{0: 1, 7: 6},
 	}
 	whole := dcbReply(
 		attr(dcbAttrIEEE,
 			attr(dcbIEEEETS, etsStruct()), attr(dcbIEEEPFC, pfcStruct(8, 1<<3)),
-			attr(dcbIEEEAppTable, appOf(dcbApp, 5, 3, 26), appOf(dcbApp, 1, 3, 0x8915), appOf(dcbAppDCB, 255, 0, 1), appOf(dcbApp, 5, 3, 24)),
+			attr(dcbIEEEAppTable, appOf(dcbApp, 5, 3, 26), appOf(dcbApp, 1, 3, 0x8915), appOf(dcbAppDCB, 255, 0, 1),
+				appOf(dcbApp, 5, 3, 24)),
 			attr(4, etsStruct()), // of the peer
 			attr(7, make([]byte, 64)),
 			attr(dcbIEEEBuffer, bufferStruct()), attr(dcbIEEETrust, attr(dcbApp, u8(5)), attr(dcbAppDCB, u8(255))),
@@ -68,9 +72,10 @@ func TestParseDCB(t *testing.T) {
 		want DCBConfig
 	}{
 		{"whole", whole, DCBConfig{
-			ETS: ets, PFC: pfc, Buffer: &DCBBuffer{Buffer: PerPriority{3: 1}, Sizes: PerPriority{0: 20016, 7: 1 << 31}, Total: 1027728},
-			Apps:  []DCBApp{{1, 3, 0x8915}, {5, 3, 24}, {5, 3, 26}, {255, 0, 1}},
-			Trust: []uint8{5, 255}, DCBX: ptr(13),
+			ETS: ets, PFC: pfc,
+			Buffer: &DCBBuffer{Buffer: PerPriority{3: 1}, Sizes: PerPriority{0: 20016, 7: 1 << 31}, Total: 1027728},
+			Apps:   []DCBApp{{1, 3, 0x8915}, {5, 3, 24}, {5, 3, 26}, {255, 0, 1}},
+			Trust:  []uint8{5, 255}, DCBX: ptr(13),
 		}},
 		{"trust in the PCP, with an entry for a DSCP", dcbReply(attr(dcbAttrIEEE, attr(dcbIEEEAppTable, appOf(dcbApp, 5, 3, 26)), attr(dcbIEEETrust, attr(dcbAppDCB, u8(255))))), DCBConfig{
 			Apps: []DCBApp{{5, 3, 26}}, Trust: []uint8{255},
@@ -81,8 +86,10 @@ func TestParseDCB(t *testing.T) {
 		{"nests that say so", dcbReply(attr(dcbAttrIEEE|withNested, attr(dcbIEEEAppTable|withNested, appOf(dcbApp, 5, 6, 48)))), DCBConfig{Apps: []DCBApp{{5, 6, 48}}}},
 		{"an entry twice", dcbReply(attr(dcbAttrIEEE, attr(dcbIEEEAppTable, appOf(dcbApp, 5, 6, 48), appOf(dcbApp, 5, 6, 48)))), DCBConfig{Apps: []DCBApp{{5, 6, 48}}}},
 		{"structs of other sizes", dcbReply(attr(dcbAttrIEEE,
-			attr(dcbIEEEETS, etsStruct()[:58]), attr(dcbIEEEPFC, append(pfcStruct(8, 1), 0)), attr(dcbIEEEBuffer, make([]byte, 40)),
-			attr(dcbIEEEAppTable, attr(dcbApp, u8(5)), attr(dcbApp, make([]byte, 8)), appOf(7, 5, 3, 26)), attr(dcbIEEETrust, attr(dcbApp, u16(5)), attr(3, u8(5)))),
+			attr(dcbIEEEETS, etsStruct()[:58]), attr(dcbIEEEPFC, append(pfcStruct(8, 1), 0)),
+			attr(dcbIEEEBuffer, make([]byte, 40)),
+			attr(dcbIEEEAppTable, attr(dcbApp, u8(5)), attr(dcbApp, make([]byte, 8)), appOf(7, 5, 3, 26)),
+			attr(dcbIEEETrust, attr(dcbApp, u16(5)), attr(3, u8(5)))),
 			attr(dcbAttrDCBX, make([]byte, 3))), DCBConfig{Apps: []DCBApp{}, Trust: []uint8{}}},
 		{"a priority that there is not", dcbReply(attr(dcbAttrIEEE, attr(dcbIEEEAppTable, appOf(dcbApp, 5, 8, 26)))), DCBConfig{Apps: []DCBApp{}}},
 		{"cut inside a nest", dcbReply(attr(dcbAttrIEEE, attr(dcbIEEEPFC, pfcStruct(8, 1<<3)), attr(dcbIEEEETS, etsStruct())[:20])), DCBConfig{PFC: pfc}},
@@ -94,7 +101,10 @@ func TestParseDCB(t *testing.T) {
 			}
 		})
 	}
-	for name, msg := range map[string][]byte{"empty": nil, "half a header": {0, 21}, "no IEEE": dcbReply(), "the DCBX mode alone": dcbReply(attr(dcbAttrDCBX, u8(1))), "cut": whole[:80]} {
+	for name, msg := range map[string][]byte{
+		"empty": nil, "half a header": {0, 21}, "no IEEE": dcbReply(),
+		"the DCBX mode alone": dcbReply(attr(dcbAttrDCBX, u8(1))), "cut": whole[:80],
+	} {
 		t.Run(name, func(t *testing.T) {
 			if got, err := parseDCB(msg); !errors.Is(err, ErrMalformed) || !reflect.DeepEqual(got, DCBConfig{}) {
 				t.Errorf("%+v, %v", got, err)
@@ -119,8 +129,10 @@ func TestNoNetlinkHasNoDCB(t *testing.T) {
 
 func FuzzParseDCB(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(dcbReply(attr(dcbAttrIEEE, attr(dcbIEEEETS, etsStruct()), attr(dcbIEEEPFC, pfcStruct(8, 255))), attr(dcbAttrDCBX, u8(1))))
-	f.Add(dcbReply(attr(dcbAttrIEEE|nested, attr(dcbIEEEAppTable, appOf(dcbApp, 5, 3, 26)), attr(dcbIEEEBuffer, bufferStruct()))))
+	f.Add(dcbReply(attr(dcbAttrIEEE, attr(dcbIEEEETS, etsStruct()), attr(dcbIEEEPFC, pfcStruct(8, 255))),
+		attr(dcbAttrDCBX, u8(1))))
+	f.Add(dcbReply(attr(dcbAttrIEEE|nested, attr(dcbIEEEAppTable, appOf(dcbApp, 5, 3, 26)),
+		attr(dcbIEEEBuffer, bufferStruct()))))
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		c, err := parseDCB(msg)
 		if err != nil {

@@ -224,7 +224,9 @@ func TestCloseReleasesAll(t *testing.T) {
 }
 
 func TestDescriptorsOf(t *testing.T) {
-	for limit, want := range map[uint64]int{0: 0, 768: 0, 1024: 128, 4096: 1664, 20000: 9616, 1 << 20: 10240, math.MaxUint64: 10240} {
+	for limit, want := range map[uint64]int{
+		0: 0, 768: 0, 1024: 128, 4096: 1664, 20000: 9616, 1 << 20: 10240, math.MaxUint64: 10240,
+	} {
 		if got := descriptorsOf(limit, 768); got != want {
 			t.Errorf("of %d: %d, want %d", limit, got, want)
 		}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// devlink numbers, include/uapi/linux/devlink.h. This is the only health reporter command that only reports: diagnose and dump query the
-// firmware, recover and test change the device.
+// devlink numbers, include/uapi/linux/devlink.h. This is the only health reporter command that only reports: diagnose
+// and dump query the firmware, recover and test change the device.
 const (
 	devlinkFamily  = "devlink"
 	devlinkVersion = 1
@@ -54,8 +54,8 @@ func (c *devlinkClient) health() ([]HealthReporter, error) {
 	return parseHealth(msgs)
 }
 
-// parseHealth parses the messages of a dump, each with its generic netlink header. A malformed message is skipped. The error is that of the
-// first one.
+// parseHealth parses the messages of a dump, each with its generic netlink header. A malformed message is skipped. The
+// error is that of the first one.
 func parseHealth(msgs [][]byte) (out []HealthReporter, err error) {
 	for _, m := range msgs {
 		if len(m) < sizeofGenlHeader {
@@ -101,7 +101,8 @@ func parseHealthReporter(msg []byte) (r HealthReporter, err error) {
 		}
 	}
 	if r.Bus == "" || r.Device == "" || r.Name == "" {
-		return HealthReporter{}, fmt.Errorf("%w: health reporter without device or name: %s", ErrMalformed, strconv.Quote(r.Bus+"/"+r.Device+"/"+r.Name))
+		return HealthReporter{}, fmt.Errorf("%w: health reporter without device or name: %s",
+			ErrMalformed, strconv.Quote(r.Bus+"/"+r.Device+"/"+r.Name))
 	}
 	return r, nil
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// reporter builds the body of a message. HEALTH_REPORTER_GET has more: time of the last dump, grace period, automatic actions.
+// reporter builds the body of a message. HEALTH_REPORTER_GET has more: time of the last dump, grace period, automatic
+// actions.
 func reporter(inner ...[]byte) []byte {
 	return slices.Concat(attr(devlinkAttrBusName, str("pci")), attr(devlinkAttrDevName, str("0000:18:00.0")),
 		attr(devlinkAttrHealthReporter|nested, inner...))
@@ -16,7 +17,8 @@ func reporter(inner ...[]byte) []byte {
 func reporterName(name string) []byte { return attr(devlinkAttrHealthReporterName, str(name)) }
 
 func TestParseHealthReporter(t *testing.T) {
-	counts := slices.Concat(attr(devlinkAttrHealthReporterState, u8(1)), attr(devlinkAttrHealthReporterErrors, u64(3)), attr(devlinkAttrHealthReporterRecover, u64(2)))
+	counts := slices.Concat(attr(devlinkAttrHealthReporterState, u8(1)), attr(devlinkAttrHealthReporterErrors, u64(3)),
+		attr(devlinkAttrHealthReporterRecover, u64(2)))
 	whole := reporter(reporterName("fw_fatal"), counts, attr(119, u64(7)), attr(120, u64(60000)), attr(121, u8(1)))
 	for _, c := range []struct {
 		name string
@@ -27,12 +29,14 @@ func TestParseHealthReporter(t *testing.T) {
 		{"whole", whole, HealthReporter{Bus: "pci", Device: "0000:18:00.0", Name: "fw_fatal", State: ptr(1), Errors: ptr(3), Recoveries: ptr(2)}, false},
 		{"no counts", reporter(reporterName("fw")), HealthReporter{Bus: "pci", Device: "0000:18:00.0", Name: "fw"}, false},
 		{
-			"of a port", slices.Concat(attr(devlinkAttrPortIndex, u32(65535)), reporter(reporterName("tx"), attr(devlinkAttrHealthReporterState, u8(0)))),
+			"of a port",
+			slices.Concat(attr(devlinkAttrPortIndex, u32(65535)), reporter(reporterName("tx"), attr(devlinkAttrHealthReporterState, u8(0)))),
 			HealthReporter{Bus: "pci", Device: "0000:18:00.0", Port: ptr(65535), Name: "tx", State: ptr(0)},
 			false,
 		},
 		{
-			"a state of a wrong size", reporter(reporterName("fw"), attr(devlinkAttrHealthReporterState, make([]byte, 3)), attr(devlinkAttrHealthReporterErrors, u64(0))),
+			"a state of a wrong size",
+			reporter(reporterName("fw"), attr(devlinkAttrHealthReporterState, make([]byte, 3)), attr(devlinkAttrHealthReporterErrors, u64(0))),
 			HealthReporter{Bus: "pci", Device: "0000:18:00.0", Name: "fw", Errors: ptr(0)},
 			false,
 		},
@@ -71,7 +75,8 @@ func TestNoNetlinkHasNoHealthReporters(t *testing.T) {
 
 func FuzzParseHealthReporter(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(reporter(reporterName("fw"), attr(devlinkAttrHealthReporterState, u8(0)), attr(devlinkAttrHealthReporterErrors, u64(1))))
+	f.Add(reporter(reporterName("fw"), attr(devlinkAttrHealthReporterState, u8(0)),
+		attr(devlinkAttrHealthReporterErrors, u64(1))))
 	f.Add(slices.Concat(attr(devlinkAttrPortIndex, u32(1)), reporter(reporterName("rx"))))
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		r, err := parseHealthReporter(msg)

@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/transceiver"
 )
 
-// ethtool netlink numbers of module EEPROMs (since Linux 5.13). For drivers that support only the flat image of the ioctl, the kernel
-// answers from that image: SFF modules (net/ethtool/eeprom.c).
+// ethtool netlink numbers of module EEPROMs (since Linux 5.13). For drivers that support only the flat image of the
+// ioctl, the kernel answers from that image: SFF modules (net/ethtool/eeprom.c).
 const (
 	ethtoolMsgModuleEEPROMGet = 31
 
@@ -67,8 +67,9 @@ func moduleEEPROMRequest(ref transceiver.Ref) []*nl.RtAttr {
 	return attrs
 }
 
-// parseModuleEEPROM parses the body of ETHTOOL_MSG_MODULE_EEPROM_GET_REPLY. A driver may return fewer bytes than requested, never more.
-// None at all is an error on the module's bus: mlx5 returns the bytes that it read before the error (mlx5e_get_module_eeprom_by_page).
+// parseModuleEEPROM parses the body of ETHTOOL_MSG_MODULE_EEPROM_GET_REPLY. A driver may return fewer bytes than
+// requested, never more. None at all is an error on the module's bus: mlx5 returns the bytes that it read before the
+// error (mlx5e_get_module_eeprom_by_page).
 func parseModuleEEPROM(msg []byte, ref transceiver.Ref) ([]byte, error) {
 	for t, v := range attrs(msg) {
 		if t != moduleEEPROMData {
@@ -87,5 +88,6 @@ func (NoNetlink) ModuleEEPROM(context.Context, string, transceiver.Ref) ([]byte,
 	return nil, &Error{"query", "ethtool", unix.EPROTONOSUPPORT}
 }
 
-// Busy reports whether err is temporary: the firmware of the module is being written (net/ethtool/module.c), or its bus is in use.
+// Busy reports whether err is temporary: the firmware of the module is being written (net/ethtool/module.c), or its bus
+// is in use.
 func Busy(err error) bool { return errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EAGAIN) }

@@ -10,7 +10,8 @@ import (
 	"rdma_exporter/internal/transceiver"
 )
 
-// TestModuleByIoctlInGuest reads the QSFP28 module of the netdev RDMA_MODULE_NETDEV both ways; test/kernel runs it in the virtual machine.
+// TestModuleByIoctlInGuest reads the QSFP28 module of the netdev RDMA_MODULE_NETDEV both ways; test/kernel runs it in
+// the virtual machine.
 func TestModuleByIoctlInGuest(t *testing.T) {
 	netdev := os.Getenv("RDMA_MODULE_NETDEV")
 	if netdev == "" {
@@ -31,7 +32,8 @@ func TestModuleByIoctlInGuest(t *testing.T) {
 			t.Errorf("%+v: %x, %v; by page %x", ref, got, err, want)
 		}
 	}
-	if got, err := moduleByIoctl(netdev, transceiver.Ref{Address: transceiver.AddressA0, Page: 4, Offset: 128, Length: 1}); err == nil {
+	if got, err := moduleByIoctl(netdev,
+		transceiver.Ref{Address: transceiver.AddressA0, Page: 4, Offset: 128, Length: 1}); err == nil {
 		t.Errorf("beyond the image: %x", got)
 	}
 }

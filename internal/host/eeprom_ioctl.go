@@ -9,9 +9,9 @@ import (
 	"rdma_exporter/internal/transceiver"
 )
 
-// Kernels before 5.13 have no MODULE_EEPROM_GET, only a flat image of the memory of SFF modules (include/uapi/linux/ethtool.h,
-// ETHTOOL_GMODULEINFO and ETHTOOL_GMODULEEEPROM). Libraries read the whole image, which clears the latched flags in it. This code reads the
-// same bytes as by page. CMIS modules have no image.
+// Kernels before 5.13 have no MODULE_EEPROM_GET, only a flat image of the memory of SFF modules
+// (include/uapi/linux/ethtool.h, ETHTOOL_GMODULEINFO and ETHTOOL_GMODULEEEPROM). Libraries read the whole image, which
+// clears the latched flags in it. This code reads the same bytes as by page. CMIS modules have no image.
 const (
 	ethtoolGModuleInfo   = 0x42
 	ethtoolGModuleEEPROM = 0x43
@@ -61,8 +61,8 @@ func moduleByIoctl(netdev string, ref transceiver.Ref) ([]byte, error) {
 	return image.data[:min(image.length, uint32(ref.Length))], nil
 }
 
-// imageOffset is the offset of a page in the image (net/ethtool/eeprom.c, fallback_set_params). A page that the image lacks is EINVAL, an
-// image of another kind EOPNOTSUPP.
+// imageOffset is the offset of a page in the image (net/ethtool/eeprom.c, fallback_set_params). A page that the image
+// lacks is EINVAL, an image of another kind EOPNOTSUPP.
 func imageOffset(info *moduleInfo, ref transceiver.Ref) (uint32, error) {
 	offset := uint32(ref.Offset)
 	switch info.kind {

@@ -12,7 +12,8 @@ import (
 
 func TestStructuresOfTheIoctl(t *testing.T) {
 	for name, size := range map[string][2]uintptr{
-		"ethtool_modinfo": {unsafe.Sizeof(moduleInfo{}), 44}, "ethtool_eeprom": {unsafe.Offsetof(moduleImage{}.data), 16}, "ifreq": {unsafe.Sizeof(ifreq{}), 40},
+		"ethtool_modinfo": {unsafe.Sizeof(moduleInfo{}), 44}, "ethtool_eeprom": {unsafe.Offsetof(moduleImage{}.data), 16},
+		"ifreq": {unsafe.Sizeof(ifreq{}), 40},
 	} {
 		if size[0] != size[1] {
 			t.Errorf("%s has %d bytes, want %d", name, size[0], size[1])
@@ -52,7 +53,9 @@ func TestImageOffset(t *testing.T) {
 
 // TestIoctlOfANetdevWithoutModules uses the running kernel.
 func TestIoctlOfANetdevWithoutModules(t *testing.T) {
-	for netdev, want := range map[string]error{"lo": unix.EOPNOTSUPP, "none0": unix.ENODEV, "a-name-that-is-too-long": unix.ENODEV} {
+	for netdev, want := range map[string]error{
+		"lo": unix.EOPNOTSUPP, "none0": unix.ENODEV, "a-name-that-is-too-long": unix.ENODEV,
+	} {
 		t.Run(netdev, func(t *testing.T) {
 			b, err := moduleByIoctl(netdev, transceiver.Ref{Address: transceiver.AddressA0, Length: 1})
 			if !errors.Is(err, want) && !errors.Is(err, unix.EPERM) {

@@ -53,7 +53,8 @@ func TestModuleEEPROMRequest(t *testing.T) {
 		}
 		return b
 	}
-	lower := slices.Concat(attr(moduleEEPROMOffset, u32(14)), attr(moduleEEPROMLength, u32(4)), attr(moduleEEPROMPage, u8(0)), attr(moduleEEPROMAddress, u8(0x50)))
+	lower := slices.Concat(attr(moduleEEPROMOffset, u32(14)), attr(moduleEEPROMLength, u32(4)),
+		attr(moduleEEPROMPage, u8(0)), attr(moduleEEPROMAddress, u8(0x50)))
 	if got := request(transceiver.Ref{Address: 0x50, Offset: 14, Length: 4}); !bytes.Equal(got, lower) {
 		t.Errorf("% x", got)
 	}
@@ -61,7 +62,9 @@ func TestModuleEEPROMRequest(t *testing.T) {
 		attr(moduleEEPROMOffset, u32(154)), attr(moduleEEPROMLength, u32(60)), attr(moduleEEPROMPage, u8(0x11)),
 		attr(moduleEEPROMAddress, u8(0x50)), attr(moduleEEPROMBank, u8(1)),
 	)
-	if got := request(transceiver.Ref{Address: 0x50, Page: 0x11, Bank: 1, Offset: 154, Length: 60}); !bytes.Equal(got, banked) {
+	if got := request(transceiver.Ref{Address: 0x50, Page: 0x11, Bank: 1, Offset: 154, Length: 60}); !bytes.Equal(
+		got, banked,
+	) {
 		t.Errorf("% x", got)
 	}
 }
@@ -69,7 +72,9 @@ func TestModuleEEPROMRequest(t *testing.T) {
 // Requests that the kernel would reject are not sent.
 func TestInvalidModuleEEPROMRequests(t *testing.T) {
 	c := &ethtoolClient{}
-	for _, ref := range []transceiver.Ref{{}, {Address: 0x50, Offset: 100, Length: 100}, {Address: 0x50, Page: 1, Length: 1}} {
+	for _, ref := range []transceiver.Ref{
+		{}, {Address: 0x50, Offset: 100, Length: 100}, {Address: 0x50, Page: 1, Length: 1},
+	} {
 		if _, err := c.ModuleEEPROM(t.Context(), "eth0", ref); !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("%+v: %v", ref, err)
 		}
@@ -77,7 +82,9 @@ func TestInvalidModuleEEPROMRequests(t *testing.T) {
 }
 
 func TestBusy(t *testing.T) {
-	for err, want := range map[error]bool{syscall.EBUSY: true, syscall.EAGAIN: true, syscall.EIO: false, syscall.EPERM: false} {
+	for err, want := range map[error]bool{
+		syscall.EBUSY: true, syscall.EAGAIN: true, syscall.EIO: false, syscall.EPERM: false,
+	} {
 		if Busy(&Error{"query", "ethtool/eth0/eeprom/50-00-0", err}) != want {
 			t.Error(err)
 		}

@@ -83,8 +83,8 @@ func ReasonOf(err error) Reason {
 	return IO
 }
 
-// Refused reports whether err is a permanent rejection by driver or firmware: EINVAL, EIO, EOPNOTSUPP. With any other error the device may
-// be busy or gone.
+// Refused reports whether err is a permanent rejection by driver or firmware: EINVAL, EIO, EOPNOTSUPP. With any other
+// error the device may be busy or gone.
 func Refused(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.EOPNOTSUPP)
 }
@@ -105,8 +105,8 @@ func NotPermitted(err error) bool {
 // IsAbsent reports whether err means that the path does not exist. That is a fact, not a failure.
 func IsAbsent(err error) bool { return ReasonOf(err) == Absent }
 
-// Clean reports whether path is a logical path: relative, without "." and "..", without NUL. The kernel's names need not be
-// UTF-8.
+// Clean reports whether path is a logical path: relative, without "." and "..", without NUL. The kernel's names need
+// not be UTF-8.
 func Clean(path string) bool {
 	if strings.ContainsRune(path, 0) {
 		return false

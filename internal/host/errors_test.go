@@ -45,7 +45,9 @@ func TestReasonOf(t *testing.T) {
 		{"os.ErrClosed", os.ErrClosed, IO},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, err := range []error{c.err, &Error{"read", "sys/x", c.err}, fmt.Errorf("more: %w", &Error{"read", "sys/x", c.err})} {
+			for _, err := range []error{
+				c.err, &Error{"read", "sys/x", c.err}, fmt.Errorf("more: %w", &Error{"read", "sys/x", c.err}),
+			} {
 				if got := ReasonOf(err); got != c.want {
 					t.Errorf("%v: %s, want %s", err, got, c.want)
 				}

@@ -48,7 +48,8 @@ const (
 // ethtoolClient queries the generic netlink family "ethtool" (since Linux 5.6).
 type ethtoolClient struct {
 	family genlFamily
-	// linkStateCountsNot is set once the kernel has rejected the flag for statistics in LINKSTATE_GET: it is too old for the count.
+	// linkStateCountsNot is set once the kernel has rejected the flag for statistics in LINKSTATE_GET: it is too old for
+	// the count.
 	linkStateCountsNot atomic.Bool
 	stats              netdevStats
 }
@@ -87,7 +88,8 @@ func (c *ethtoolClient) linkState(netdev string) ([]byte, error) {
 // parseLinkState parses the body of ETHTOOL_MSG_LINKSTATE_GET_REPLY.
 func parseLinkState(msg []byte) (s LinkState) {
 	numbers(msg, map[uint16]**uint64{
-		linkStateLink: &s.Link, linkStateExtState: &s.ExtState, linkStateExtSubstate: &s.ExtSubstate, linkStateExtDownCnt: &s.ExtDownCount,
+		linkStateLink: &s.Link, linkStateExtState: &s.ExtState, linkStateExtSubstate: &s.ExtSubstate,
+		linkStateExtDownCnt: &s.ExtDownCount,
 	})
 	return s
 }
@@ -97,7 +99,9 @@ func (c *ethtoolClient) query(cmd uint8, netdev string, flags uint32, more ...*n
 }
 
 // queryWith is ask with another number of the header.
-func (c *ethtoolClient) queryWith(header int, cmd uint8, netdev string, flags uint32, more ...*nl.RtAttr) ([]byte, error) {
+func (c *ethtoolClient) queryWith(
+	header int, cmd uint8, netdev string, flags uint32, more ...*nl.RtAttr,
+) ([]byte, error) {
 	id, err := c.family.id(ethtoolFamily)
 	if err != nil {
 		return nil, err
@@ -125,7 +129,9 @@ func (c *ethtoolClient) queryWith(header int, cmd uint8, netdev string, flags ui
 
 // parseLinkModes parses the body of ETHTOOL_MSG_LINKMODES_GET_REPLY.
 func parseLinkModes(msg []byte) (m LinkModes) {
-	numbers(msg, map[uint16]**uint64{linkModesAutoneg: &m.Autoneg, linkModesSpeed: &m.Speed, linkModesDuplex: &m.Duplex, linkModesLanes: &m.Lanes})
+	numbers(msg, map[uint16]**uint64{
+		linkModesAutoneg: &m.Autoneg, linkModesSpeed: &m.Speed, linkModesDuplex: &m.Duplex, linkModesLanes: &m.Lanes,
+	})
 	for t, v := range attrs(msg) {
 		switch t {
 		case linkModesOurs: // mask: supported modes, value: advertised modes
@@ -155,7 +161,8 @@ func bitset(msg []byte, which uint16) linkmode.Set {
 	return nil
 }
 
-// Known removes values that the kernel marks as unknown: SPEED_UNKNOWN and DUPLEX_UNKNOWN (all ones), speed 0 and lanes 0.
+// Known removes values that the kernel marks as unknown: SPEED_UNKNOWN and DUPLEX_UNKNOWN (all ones), speed 0 and lanes
+// 0.
 func (m LinkModes) Known() LinkModes {
 	if m.Speed != nil && (*m.Speed == math.MaxUint32 || *m.Speed == 0) {
 		m.Speed = nil

@@ -80,7 +80,9 @@ func parsePause(msg []byte) (p Pause) {
 	numbers(msg, map[uint16]**uint64{pauseAutoneg: &p.Autoneg, pauseRX: &p.RX, pauseTX: &p.TX})
 	for t, v := range attrs(msg) {
 		if t == pauseStats {
-			numbers(v, map[uint16]**uint64{pauseStatTXFrames: &p.TXFrames, pauseStatRXFrames: &p.RXFrames, pauseStatTXStorms: &p.TXStormEvents})
+			numbers(v, map[uint16]**uint64{
+				pauseStatTXFrames: &p.TXFrames, pauseStatRXFrames: &p.RXFrames, pauseStatTXStorms: &p.TXStormEvents,
+			})
 		}
 	}
 	return p
@@ -111,7 +113,8 @@ func parseFEC(msg []byte) (f FEC) {
 	return f
 }
 
-// fecCounts parses a FEC statistic: the number of the port, followed by those of its lanes. Empty is unsupported, all ones is unknown.
+// fecCounts parses a FEC statistic: the number of the port, followed by those of its lanes. Empty is unsupported, all
+// ones is unknown.
 func fecCounts(v []byte) (total *uint64, lanes []uint64) {
 	all := words(v)
 	if len(all) == 0 || all[0] == math.MaxUint64 {

@@ -24,7 +24,8 @@ func TestParsePause(t *testing.T) {
 	}{
 		{
 			"whole", slices.Concat(header, attr(pauseAutoneg, u8(0)), attr(pauseRX, u8(1)), attr(pauseTX, u8(0)),
-				attr(pauseStats|nested, attr(1, nil), attr(pauseStatTXFrames, u64s(7)), attr(pauseStatRXFrames, u64s(8)), attr(pauseStatTXStorms, u64s(9))), attr(6, u32(0))),
+				attr(pauseStats|nested, attr(1, nil), attr(pauseStatTXFrames, u64s(7)), attr(pauseStatRXFrames, u64s(8)),
+					attr(pauseStatTXStorms, u64s(9))), attr(6, u32(0))),
 			Pause{Autoneg: ptr(0), RX: ptr(1), TX: ptr(0), TXFrames: ptr(7), RXFrames: ptr(8), TXStormEvents: ptr(9)},
 		},
 		{"a driver without statistics", slices.Concat(header, attr(pauseRX, u8(1)), attr(pauseTX, u8(1)), attr(pauseStats|nested)), Pause{RX: ptr(1), TX: ptr(1)}},
@@ -55,7 +56,8 @@ func TestParseFEC(t *testing.T) {
 			},
 		},
 		{
-			"histogram, as include/uapi/linux/ethtool_netlink_generated.h numbers it", slices.Concat(header, attr(fecActive, u32(50)), attr(fecStats|nested,
+			"histogram, as include/uapi/linux/ethtool_netlink_generated.h numbers it",
+			slices.Concat(header, attr(fecActive, u32(50)), attr(fecStats|nested,
 				attr(5|nested, attr(2, u32(0)), attr(3, u32(0)), attr(4, u64s(1<<40)), attr(1, nil), attr(5, u64s(1<<39, 1<<39))),
 				attr(5|nested, attr(2, u32(1)), attr(3, u32(3)), attr(4, u32(7))),
 				attr(5|nested, attr(2, u32(4)), attr(3, u32(7)), attr(4, u64s(math.MaxUint64))), // unknown
@@ -64,7 +66,9 @@ func TestParseFEC(t *testing.T) {
 				attr(5|nested, attr(2, u32(15)), attr(3, u32(15)), attr(4, u32(0)), attr(5, make([]byte, 12))),
 			)),
 			FEC{Active: ptr(50), Histogram: []FECBin{
-				{Low: 0, High: 0, Blocks: 1 << 40, Lanes: []uint64{1 << 39, 1 << 39}}, {Low: 1, High: 3, Blocks: 7}, {Low: 15, High: 15},
+				{Low: 0, High: 0, Blocks: 1 << 40, Lanes: []uint64{1 << 39, 1 << 39}},
+				{Low: 1, High: 3, Blocks: 7},
+				{Low: 15, High: 15},
 			}},
 		},
 		{"what the driver does not count is empty", slices.Concat(header, attr(fecActive, u32(51)), attr(fecStats|nested, attr(fecStatCorrected, nil), attr(fecStatUncorrectable, u64s(0)))), FEC{Active: ptr(51), Uncorrectable: ptr(0)}},
@@ -84,7 +88,8 @@ func FuzzParsePauseAndFEC(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add(attr(pauseStats|nested, attr(pauseStatTXFrames, u64s(7))))
 	f.Add(attr(fecStats|nested, attr(fecStatCorrected, u64s(10, 4, 6))))
-	bin := slices.Concat(attr(fecBinLow, u32(1)), attr(fecBinHigh, u32(3)), attr(fecBinValue, u32(7)), attr(fecBinLanes, u64s(3, 4)))
+	bin := slices.Concat(attr(fecBinLow, u32(1)), attr(fecBinHigh, u32(3)), attr(fecBinValue, u32(7)),
+		attr(fecBinLanes, u64s(3, 4)))
 	f.Add(attr(fecStats|nested, attr(fecStatHistogram|nested, bin)))
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		parsePause(msg)

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Numbers of STATS_GET, include/uapi/linux/ethtool_netlink.h. The number of its header differs from that of all other requests.
+// Numbers of STATS_GET, include/uapi/linux/ethtool_netlink.h. The number of its header differs from that of all other
+// requests.
 const (
 	ethtoolMsgStatsGet = 32
 
@@ -29,15 +30,17 @@ const (
 var standardNames = [standardGroups]map[uint16]string{
 	0: {0: "SymbolErrorDuringCarrier"},
 	1: {
-		0: "FramesTransmittedOK", 3: "FramesReceivedOK", 4: "FrameCheckSequenceErrors", 5: "AlignmentErrors", 6: "OctetsTransmittedOK",
-		10: "FramesLostDueToIntMACXmitError", 12: "OctetsReceivedOK", 13: "FramesLostDueToIntMACRcvError", 19: "InRangeLengthErrors",
-		20: "OutOfRangeLengthField", 21: "FrameTooLongErrors",
+		0: "FramesTransmittedOK", 3: "FramesReceivedOK", 4: "FrameCheckSequenceErrors", 5: "AlignmentErrors",
+		6: "OctetsTransmittedOK", 10: "FramesLostDueToIntMACXmitError", 12: "OctetsReceivedOK",
+		13: "FramesLostDueToIntMACRcvError", 19: "InRangeLengthErrors", 20: "OutOfRangeLengthField",
+		21: "FrameTooLongErrors",
 	},
 	2: {0: "MACControlFramesTransmitted", 1: "MACControlFramesReceived", 2: "UnsupportedOpcodesReceived"},
 	3: {0: "etherStatsUndersizePkts", 1: "etherStatsOversizePkts", 2: "etherStatsFragments", 3: "etherStatsJabbers"},
 }
 
-// StandardStats is ETHTOOL_MSG_STATS_GET. For a driver without any of them the kernel's answer is empty: EOPNOTSUPP here.
+// StandardStats is ETHTOOL_MSG_STATS_GET. For a driver without any of them the kernel's answer is empty: EOPNOTSUPP
+// here.
 func (c *ethtoolClient) StandardStats(_ context.Context, netdev string) ([]Stat, error) {
 	msg, err := c.queryWith(statsHeader, ethtoolMsgStatsGet, netdev, 0, standardBits())
 	var stats []Stat
@@ -61,7 +64,8 @@ func standardBits() *nl.RtAttr {
 	return a
 }
 
-// parseStandardStats parses the body of ETHTOOL_MSG_STATS_GET_REPLY. Each statistic is a nest of one attribute, whose type is its number.
+// parseStandardStats parses the body of ETHTOOL_MSG_STATS_GET_REPLY. Each statistic is a nest of one attribute, whose
+// type is its number.
 func parseStandardStats(msg []byte) (out []Stat) {
 	for t, group := range attrs(msg) {
 		if t != statsGroup {

@@ -13,7 +13,8 @@ func statNest(number uint16, value uint64) []byte {
 func TestParseStandardStats(t *testing.T) {
 	header := attr(statsHeader|nested, attr(ethtoolHeaderDevName, str("eth0")))
 	group := func(id uint32, stats ...[]byte) []byte {
-		return attr(statsGroup|nested, slices.Concat(append([][]byte{attr(statsGroupID, u32(id)), attr(3, u32(20))}, stats...)...))
+		return attr(statsGroup|nested,
+			slices.Concat(append([][]byte{attr(statsGroupID, u32(id)), attr(3, u32(20))}, stats...)...))
 	}
 	for _, c := range []struct {
 		name string
@@ -21,7 +22,8 @@ func TestParseStandardStats(t *testing.T) {
 		want []Stat
 	}{
 		{
-			"groups", slices.Concat(header, group(0, statNest(0, 5)), group(1, statNest(4, 7), statNest(21, 8)), group(3, attr(5|nested, attr(7, u32(64))), statNest(3, 9))),
+			"groups", slices.Concat(header, group(0, statNest(0, 5)), group(1, statNest(4, 7), statNest(21, 8)),
+				group(3, attr(5|nested, attr(7, u32(64))), statNest(3, 9))),
 			[]Stat{{Name: "SymbolErrorDuringCarrier", Value: 5}, {Name: "FrameCheckSequenceErrors", Value: 7}, {Name: "FrameTooLongErrors", Value: 8}, {Name: "etherStatsJabbers", Value: 9}},
 		},
 		{"what is not set, not known, or no number", slices.Concat(header, group(1, statNest(4, math.MaxUint64), statNest(99, 1), attr(statsGroupStat|nested, attr(5, u32(1)))), group(9, statNest(0, 1))), nil},

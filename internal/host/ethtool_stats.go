@@ -14,12 +14,12 @@ import (
 // errStatsChange is the error of a netdev whose set of statistics changed during several consecutive readings.
 var errStatsChange = errors.New("the set of statistics keeps changing")
 
-// statsTries limits the readings of a changing set: mlx5 has pause statistics only for priorities with PFC. A reading whose names differ
-// from the previous one is repeated, since the set may have changed between names and values.
+// statsTries limits the readings of a changing set: mlx5 has pause statistics only for priorities with PFC. A reading
+// whose names differ from the previous one is repeated, since the set may have changed between names and values.
 const statsTries = 4
 
-// netdevStats reads ETHTOOL_GSTATS with its strings (net/ethtool/ioctl.c). It keeps one pair of buffers with room for more than any driver
-// has: older kernels write all current values, whatever the size of the buffer.
+// netdevStats reads ETHTOOL_GSTATS with its strings (net/ethtool/ioctl.c). It keeps one pair of buffers with room for
+// more than any driver has: older kernels write all current values, whatever the size of the buffer.
 type netdevStats struct {
 	mu     sync.Mutex
 	tool   *ethtool.Ethtool
@@ -81,7 +81,8 @@ func (s *netdevStats) open() error {
 	if err != nil {
 		return err
 	}
-	s.tool, s.names, s.values, s.tables = tool, new(ethtool.EthtoolGStrings), new(ethtool.EthtoolStats), map[string]*stringTable{}
+	s.tool, s.names, s.values, s.tables = tool, new(ethtool.EthtoolGStrings), new(ethtool.EthtoolStats),
+		map[string]*stringTable{}
 	if s.fill == nil {
 		s.fill = func(netdev string) error {
 			_, err := s.tool.StatsWithBuffer(netdev, s.names, s.values)
@@ -100,9 +101,10 @@ func (s *netdevStats) close() {
 	}
 }
 
-// answer reads the buffers. The library returns a map of as many values as the driver announced before. It loses the order. If the set has
-// changed size in between, the kernel writes no values, and the library returns those of an earlier reading. The counts in the buffers are
-// reliable: in that case the kernel sets them to 0, or on older kernels to the new size.
+// answer reads the buffers. The library returns a map of as many values as the driver announced before. It loses the
+// order. If the set has changed size in between, the kernel writes no values, and the library returns those of an
+// earlier reading. The counts in the buffers are reliable: in that case the kernel sets them to 0, or on older kernels
+// to the new size.
 func (s *netdevStats) answer(netdev string) ([]Stat, bool) {
 	n := s.count(s.values, "n_stats")
 	if n == 0 || n > ethtool.MAX_GSTRINGS || s.count(s.names, "len") != n {
@@ -151,10 +153,11 @@ const (
 	stackAbove = 32 << 10
 )
 
-// onGrownStack runs f on a stack that does not move. The library (v0.7.0) passes addresses of its own frame as integers, which the runtime
-// does not update when it moves a stack: the kernel then writes into freed memory, and the library's result is empty or wrong without an
-// error. A new goroutine has a small stack. It grows by one large frame that stays, because the runtime shrinks a stack of which less than
-// a quarter is in use, and by one that is released, which leaves room for f.
+// onGrownStack runs f on a stack that does not move. The library (v0.7.0) passes addresses of its own frame as
+// integers, which the runtime does not update when it moves a stack: the kernel then writes into freed memory, and the
+// library's result is empty or wrong without an error. A new goroutine has a small stack. It grows by one large frame
+// that stays, because the runtime shrinks a stack of which less than a quarter is in use, and by one that is released,
+// which leaves room for f.
 func onGrownStack(f func()) {
 	done := make(chan struct{})
 	var fault error

@@ -26,7 +26,8 @@ func TestParseLinkModes(t *testing.T) {
 		{"whole", whole, LinkModes{Speed: ptr(400_000), Lanes: ptr(4), Autoneg: ptr(1), Duplex: ptr(1)}},
 		{"without lanes", whole[:len(whole)-8], LinkModes{Speed: ptr(400_000), Autoneg: ptr(1), Duplex: ptr(1)}},
 		{
-			"no link: all unknown", slices.Concat(header, attr(linkModesAutoneg, u8(0)), attr(linkModesSpeed, u32(math.MaxUint32)), attr(linkModesDuplex, u8(math.MaxUint8)), attr(linkModesLanes, u32(0))),
+			"no link: all unknown", slices.Concat(header, attr(linkModesAutoneg, u8(0)),
+				attr(linkModesSpeed, u32(math.MaxUint32)), attr(linkModesDuplex, u8(math.MaxUint8)), attr(linkModesLanes, u32(0))),
 			LinkModes{Autoneg: ptr(0)},
 		},
 		{"speed 0", slices.Concat(header, attr(linkModesSpeed, u32(0)), attr(linkModesDuplex, u8(0))), LinkModes{Duplex: ptr(0)}},
@@ -35,8 +36,10 @@ func TestParseLinkModes(t *testing.T) {
 		{
 			"link modes of both sides", slices.Concat(
 				header,
-				attr(linkModesOurs|nested, attr(2, u32(93)), attr(bitsetValue, slices.Concat(u32(1<<6), u32(0), u32(1<<2|1<<25))), attr(bitsetMask, slices.Concat(u32(1<<6|1<<13), u32(0), u32(1<<2|1<<25)))),
-				attr(linkModesPeer|nested, attr(1, nil), attr(2, u32(93)), attr(bitsetValue, slices.Concat(u32(0), u32(0), u32(1<<2)))),
+				attr(linkModesOurs|nested, attr(2, u32(93)), attr(bitsetValue, slices.Concat(u32(1<<6), u32(0), u32(1<<2|1<<25))),
+					attr(bitsetMask, slices.Concat(u32(1<<6|1<<13), u32(0), u32(1<<2|1<<25)))),
+				attr(linkModesPeer|nested, attr(1, nil), attr(2, u32(93)),
+					attr(bitsetValue, slices.Concat(u32(0), u32(0), u32(1<<2)))),
 			),
 			LinkModes{Supported: linkmode.SetOf(6, 13, 66, 89), Advertised: linkmode.SetOf(6, 66, 89), Peer: linkmode.SetOf(66)},
 		},
@@ -55,7 +58,8 @@ func TestParseLinkModes(t *testing.T) {
 
 func FuzzParseLinkModes(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(slices.Concat(attr(ethtoolHeader, attr(ethtoolHeaderDevName, str("eth0"))), attr(linkModesSpeed, u32(100_000)), attr(linkModesLanes, u32(4))))
+	f.Add(slices.Concat(attr(ethtoolHeader, attr(ethtoolHeaderDevName, str("eth0"))), attr(linkModesSpeed, u32(100_000)),
+		attr(linkModesLanes, u32(4))))
 	f.Add(attr(linkModesSpeed, u32(math.MaxUint32)))
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		m := parseLinkModes(msg)
@@ -77,7 +81,8 @@ func TestParseLinkState(t *testing.T) {
 	}{
 		{"up, with a count", slices.Concat(header, attr(linkStateLink, u8(1)), attr(linkStateExtDownCnt, u32(3))), LinkState{Link: ptr(1), ExtDownCount: ptr(3)}},
 		{
-			"down", slices.Concat(header, attr(linkStateLink, u8(0)), attr(linkStateExtState, u8(0)), attr(linkStateExtSubstate, u8(6)), attr(linkStateExtDownCnt, u32(4))),
+			"down", slices.Concat(header, attr(linkStateLink, u8(0)), attr(linkStateExtState, u8(0)),
+				attr(linkStateExtSubstate, u8(6)), attr(linkStateExtDownCnt, u32(4))),
 			LinkState{Link: ptr(0), ExtState: ptr(0), ExtSubstate: ptr(6), ExtDownCount: ptr(4)},
 		},
 		{"a driver without extended states", slices.Concat(header, attr(linkStateLink, u8(1))), LinkState{Link: ptr(1)}},

@@ -15,15 +15,15 @@ import (
 
 // Events reports events of the kernel. Listening takes no lock and makes no driver call.
 type Events interface {
-	// Links calls each for every event of a network interface (rtnetlink, RTNLGRP_LINK) until ctx ends, which is not an error. listening is
-	// called once events arrive.
+	// Links calls each for every event of a network interface (rtnetlink, RTNLGRP_LINK) until ctx ends, which is not an
+	// error. listening is called once events arrive.
 	//
-	// Carrier changes are reported within a second, several at once: only the counts in an event give their number. Administrative changes
-	// are reported immediately, before rtnl is released, so that an event never shows an intermediate state (net/core/link_watch.c,
-	// net/core/dev.c).
+	// Carrier changes are reported within a second, several at once: only the counts in an event give their number.
+	// Administrative changes are reported immediately, before rtnl is released, so that an event never shows an
+	// intermediate state (net/core/link_watch.c, net/core/dev.c).
 	Links(ctx context.Context, listening func(), each func(LinkEvent)) error
-	// Devices does the same for RDMA devices (RDMA netlink, RDMA_NL_GROUP_NOTIFY, since Linux 6.12). The error has reason Unsupported if
-	// the kernel reports no events.
+	// Devices does the same for RDMA devices (RDMA netlink, RDMA_NL_GROUP_NOTIFY, since Linux 6.12). The error has reason
+	// Unsupported if the kernel reports no events.
 	Devices(ctx context.Context, listening func(), each func(DeviceEvent)) error
 	// Overruns counts overflows of the receive buffer. Each loses events.
 	Overruns() uint64
@@ -71,7 +71,8 @@ type events struct {
 	overruns atomic.Uint64
 }
 
-// NewEvents listens to this kernel with a receive buffer of that size. files is the tree that shows the host's interfaces.
+// NewEvents listens to this kernel with a receive buffer of that size. files is the tree that shows the host's
+// interfaces.
 func NewEvents(files Files, buffer int) Events { return newEvents(newNetwork(files), buffer) }
 
 func newEvents(here *network, buffer int) Events {
@@ -113,7 +114,8 @@ func (e *events) Devices(ctx context.Context, listening func(), each func(Device
 	return nil
 }
 
-// monitors returns an error if the kernel reports no events of RDMA devices. Older kernels accept the subscription and stay silent.
+// monitors returns an error if the kernel reports no events of RDMA devices. Older kernels accept the subscription and
+// stay silent.
 func (e *events) monitors() error {
 	defer e.rdma.close()
 	msgs, err := e.rdma.exchange(nldevCmdSysGet, 0)
@@ -154,7 +156,9 @@ func parseNetdevs(b []byte) (out []string) {
 }
 
 // listen receives the messages of a multicast group until ctx ends.
-func (e *events) listen(ctx context.Context, protocol, group int, listening func(), each func(*syscall.NetlinkMessage)) error {
+func (e *events) listen(
+	ctx context.Context, protocol, group int, listening func(), each func(*syscall.NetlinkMessage),
+) error {
 	s, err := nl.Subscribe(protocol) // joining is a separate call, since a rejected one leaks a descriptor in the library
 	if err != nil {
 		return err

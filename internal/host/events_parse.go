@@ -12,10 +12,11 @@ const (
 	iflaCarrierDownCount = 48
 )
 
-// parseLinkEvent parses RTM_NEWLINK and RTM_DELLINK: struct ifinfomsg, then attributes. Families other than AF_UNSPEC are bridge ports.
-// Their removal does not remove the interface.
+// parseLinkEvent parses RTM_NEWLINK and RTM_DELLINK: struct ifinfomsg, then attributes. Families other than AF_UNSPEC
+// are bridge ports. Their removal does not remove the interface.
 func parseLinkEvent(kind uint16, msg []byte) (e LinkEvent, ok bool) {
-	if kind != unix.RTM_NEWLINK && kind != unix.RTM_DELLINK || len(msg) < unix.SizeofIfInfomsg || msg[0] != unix.AF_UNSPEC {
+	if kind != unix.RTM_NEWLINK && kind != unix.RTM_DELLINK || len(msg) < unix.SizeofIfInfomsg ||
+		msg[0] != unix.AF_UNSPEC {
 		return e, false
 	}
 	flags := binary.NativeEndian.Uint32(msg[8:])

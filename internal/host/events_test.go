@@ -20,7 +20,8 @@ func linkMessage(family uint8, index, flags uint32, attributes ...[]byte) []byte
 }
 
 func TestParseLinkEvent(t *testing.T) {
-	name, ups, downs := attr(unix.IFLA_IFNAME, str("eth0")), attr(iflaCarrierUpCount, u32(7)), attr(iflaCarrierDownCount, u32(6))
+	name, ups, downs := attr(unix.IFLA_IFNAME, str("eth0")), attr(iflaCarrierUpCount, u32(7)),
+		attr(iflaCarrierDownCount, u32(6))
 	const running = unix.IFF_UP | unix.IFF_LOWER_UP
 	for _, c := range []struct {
 		name string
@@ -35,7 +36,8 @@ func TestParseLinkEvent(t *testing.T) {
 			true,
 		},
 		{
-			"up, without one", unix.RTM_NEWLINK, linkMessage(unix.AF_UNSPEC, 5, unix.IFF_UP, attr(unix.IFLA_MTU, u32(9000)), name, ups, downs),
+			"up, without one", unix.RTM_NEWLINK,
+			linkMessage(unix.AF_UNSPEC, 5, unix.IFF_UP, attr(unix.IFLA_MTU, u32(9000)), name, ups, downs),
 			LinkEvent{Index: 5, Name: "eth0", Up: true, CarrierUpCount: ptr(7), CarrierDownCount: ptr(6)},
 			true,
 		},
@@ -66,7 +68,8 @@ func TestParseDeviceEvent(t *testing.T) {
 		{"registered", slices.Concat(device, attr(nldevAttrEventType, u8(0))), DeviceEvent{Type: DeviceRegistered, Index: 3, Device: "mlx5_0"}, true},
 		{"renamed", slices.Concat(device, attr(nldevAttrEventType, u8(4))), DeviceEvent{Type: DeviceRenamed, Index: 3, Device: "mlx5_0"}, true},
 		{
-			"netdev attached", slices.Concat(device, attr(nldevAttrPortIndex, u32(1)), attr(nldevAttrNdevName, str("eth0")), attr(nldevAttrEventType, u8(2))),
+			"netdev attached",
+			slices.Concat(device, attr(nldevAttrPortIndex, u32(1)), attr(nldevAttrNdevName, str("eth0")), attr(nldevAttrEventType, u8(2))),
 			DeviceEvent{Type: NetdevAttached, Index: 3, Device: "mlx5_0"},
 			true,
 		},
@@ -83,7 +86,8 @@ func TestParseDeviceEvent(t *testing.T) {
 }
 
 func FuzzParseEvents(f *testing.F) {
-	f.Add(uint16(unix.RTM_NEWLINK), linkMessage(unix.AF_UNSPEC, 5, 1, attr(unix.IFLA_IFNAME, str("eth0")), attr(iflaCarrierUpCount, u32(1))))
+	f.Add(uint16(unix.RTM_NEWLINK),
+		linkMessage(unix.AF_UNSPEC, 5, 1, attr(unix.IFLA_IFNAME, str("eth0")), attr(iflaCarrierUpCount, u32(1))))
 	f.Add(uint16(0), slices.Concat(attr(nldevAttrDevIndex, u32(3)), attr(nldevAttrEventType, u8(0))))
 	f.Fuzz(func(t *testing.T, kind uint16, msg []byte) {
 		if e, ok := parseLinkEvent(kind, msg); ok && e.Name == "" {

@@ -19,7 +19,8 @@ import (
 // Paths are the roots of a machine's trees. Empty Sys and Proc mean RootFS/sys and RootFS/proc.
 type Paths struct {
 	RootFS, Sys, Proc string
-	// Helper is the socket of the helper that reads processes, vital product data and DMA-BUFs. Empty: this process reads them itself.
+	// Helper is the socket of the helper that reads processes, vital product data and DMA-BUFs. Empty: this process reads
+	// them itself.
 	Helper string
 	// JobNames permits reading the names of jobs and the users of processes.
 	JobNames bool
@@ -106,8 +107,9 @@ func maxDescriptors(reserved int) int {
 	return descriptorsOf(l.Cur, uint64(reserved))
 }
 
-// descriptorsOf is the limit of open descriptors of a tree: half of what the process may open and has not reserved, since the flight
-// recorder has a tree of its own. Each open sysfs file has a page of kernel memory (seq_file). Therefore there is an upper limit: 40 MiB.
+// descriptorsOf is the limit of open descriptors of a tree: half of what the process may open and has not reserved,
+// since the flight recorder has a tree of its own. Each open sysfs file has a page of kernel memory (seq_file).
+// Therefore there is an upper limit: 40 MiB.
 func descriptorsOf(limit, reserved uint64) int {
 	return int(min((limit-min(limit, reserved))/2, 10240))
 }
@@ -169,8 +171,8 @@ func (t *tree) Read(p string, buf []byte) ([]byte, error) {
 	return t.ReadIn(strings.TrimSuffix(dir, "/"), name, buf)
 }
 
-// ReadIn uses a cached descriptor, so that the steady state costs one system call per file. A descriptor of a removed device returns
-// ENODEV: the file is opened again once, in case the device has returned.
+// ReadIn uses a cached descriptor, so that the steady state costs one system call per file. A descriptor of a removed
+// device returns ENODEV: the file is opened again once, in case the device has returned.
 func (t *tree) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	for again := false; ; again = true {
 		f, err := t.acquire(dir, name)
@@ -190,7 +192,9 @@ func (t *tree) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 }
 
 // ReadEach reads many files of a directory, with two lock operations in all.
-func (t *tree) ReadEach(dir string, names []string, buf []byte, each func(name string, content []byte, err error)) []byte {
+func (t *tree) ReadEach(
+	dir string, names []string, buf []byte, each func(name string, content []byte, err error),
+) []byte {
 	var few [64]*file
 	open := few[:0]
 	if len(names) > len(few) {
@@ -252,8 +256,8 @@ func (d *dir) find(names []string, open []*file) {
 	}
 }
 
-// pread reads from the start. sysfs returns a whole attribute in one read, and regular files are short only at their end. procfs may return
-// pieces, so it is read to the end.
+// pread reads from the start. sysfs returns a whole attribute in one read, and regular files are short only at their
+// end. procfs may return pieces, so it is read to the end.
 func pread(fd int, buf []byte, pieces bool) ([]byte, error) {
 	if cap(buf) < 512 {
 		buf = make([]byte, 0, 1024) // most attributes are one line
@@ -507,8 +511,8 @@ func (t *tree) Link(p string) (string, error) {
 // Resolve follows the links of p one component at a time.
 func (t *tree) Resolve(p string) (string, error) { return ResolveBy(t.Link, p) }
 
-// ResolveBy follows the links of p with link, which returns EINVAL for a path that is not a link. A link to the outside is EXDEV, a loop
-// ELOOP.
+// ResolveBy follows the links of p with link, which returns EINVAL for a path that is not a link. A link to the outside
+// is EXDEV, a loop ELOOP.
 func ResolveBy(link func(string) (string, error), p string) (string, error) {
 	if !Clean(p) {
 		return "", &Error{"readlink", p, syscall.EINVAL}

@@ -9,9 +9,9 @@ import (
 
 const sizeofGenlHeader = 4
 
-// genlHeader is struct genlmsghdr (include/uapi/linux/genetlink.h): command, version, two reserved bytes. nl.Genlmsg has only the first two,
-// and Serialize sends what lies behind it in memory: Linux 6.1 and newer refuse newer commands whose reserved bytes are not 0
-// (genl_header_check of net/netlink/genetlink.c).
+// genlHeader is struct genlmsghdr (include/uapi/linux/genetlink.h): command, version, two reserved bytes. nl.Genlmsg
+// has only the first two, and Serialize sends what lies behind it in memory: Linux 6.1 and newer refuse newer commands
+// whose reserved bytes are not 0 (genl_header_check of net/netlink/genetlink.c).
 type genlHeader [sizeofGenlHeader]byte
 
 // Len implements nl.NetlinkRequestData.
@@ -20,7 +20,8 @@ func (genlHeader) Len() int { return sizeofGenlHeader }
 // Serialize implements nl.NetlinkRequestData.
 func (h genlHeader) Serialize() []byte { return h[:] }
 
-// genlFamily caches the number of a generic netlink family. A missing family is looked up again, since its module may be loaded later.
+// genlFamily caches the number of a generic netlink family. A missing family is looked up again, since its module may
+// be loaded later.
 type genlFamily struct {
 	mu     sync.Mutex
 	number uint16

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// LongestRelease limits a release together with its extensions: a request that is repeated for ever ends GPU monitoring for a day at most.
+	// LongestRelease limits a release together with its extensions: a request that is repeated for ever ends GPU
+	// monitoring for a day at most.
 	LongestRelease = 24 * time.Hour
 	// releaseBreak is the time between two releases that count separately. In less the rules evaluate next to nothing.
 	releaseBreak = 10 * time.Minute
@@ -43,8 +44,8 @@ func (r gpuRelease) next(now time.Time, d time.Duration, by string) (gpuRelease,
 	return next, nil
 }
 
-// at is the release at a point in time; nil if there is none. Its times are by the wall clock of that time, which may have been set since the
-// start.
+// at is the release at a point in time; nil if there is none. Its times are by the wall clock of that time, which may
+// have been set since the start.
 func (r gpuRelease) at(now time.Time) *snapshot.GPURelease {
 	left := r.until.Sub(now)
 	if left <= 0 {

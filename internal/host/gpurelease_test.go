@@ -38,7 +38,8 @@ func TestRepeatedRelease(t *testing.T) {
 			var r gpuRelease
 			for i, q := range c.requests {
 				next, err := r.next(start.Add(q.at), q.length, "root")
-				if refused := i == len(c.requests)-1 && c.refused != ""; refused != errors.Is(err, ErrReleaseTooLong) || refused && !strings.Contains(err.Error(), c.refused) {
+				if refused := i == len(c.requests)-1 && c.refused != ""; refused != errors.Is(err, ErrReleaseTooLong) ||
+					refused && !strings.Contains(err.Error(), c.refused) {
 					t.Errorf("request %d: %v, want %q", i, err, c.refused)
 				}
 				r = next

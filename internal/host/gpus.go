@@ -22,7 +22,8 @@ const (
 	nvmlOpenTime = 60 * time.Second
 	// nvmlGPUTime limits all calls for one GPU together.
 	nvmlGPUTime = 5 * time.Second
-	// After a library error or a lost GPU, NVML is initialised again after nvmlFirstPause, then twice that, up to nvmlLastPause.
+	// After a library error or a lost GPU, NVML is initialised again after nvmlFirstPause, then twice that, up to
+	// nvmlLastPause.
 	nvmlFirstPause = time.Minute
 	nvmlLastPause  = 15 * time.Minute
 	// nvmlEventTime is the duration of one wait for events. Releasing the driver takes as long.
@@ -32,8 +33,8 @@ const (
 // errReleased is the error while NVML is let go of.
 var errReleased = fmt.Errorf("NVML is released on request: %w", syscall.EBUSY)
 
-// nvmlGPUs reads GPUs through NVML. One thread makes all calls except the waits for events. A call that does not return blocks only that
-// thread, and no other call is made until it returns.
+// nvmlGPUs reads GPUs through NVML. One thread makes all calls except the waits for events. A call that does not return
+// blocks only that thread, and no other call is made until it returns.
 type nvmlGPUs struct {
 	load    func() (nvmlLibrary, error)
 	control string // nvidiactl
@@ -63,11 +64,13 @@ type nvmlSession struct {
 }
 
 func newNVMLGPUs(load func() (nvmlLibrary, error), control string) *nvmlGPUs {
-	return &nvmlGPUs{load: load, control: control, now: time.Now, turns: NewTurns(), jobs: make(chan func()), xids: map[string]*xidCount{}}
+	return &nvmlGPUs{
+		load: load, control: control, now: time.Now, turns: NewTurns(), jobs: make(chan func()), xids: map[string]*xidCount{},
+	}
 }
 
-// do runs f on the NVML thread and waits for it until d has passed or ctx ends. The error wraps ErrStuck if f or an earlier call has not
-// returned. In that case the results of f must not be read.
+// do runs f on the NVML thread and waits for it until d has passed or ctx ends. The error wraps ErrStuck if f or an
+// earlier call has not returned. In that case the results of f must not be read.
 func (n *nvmlGPUs) do(ctx context.Context, d time.Duration, what string, f func()) error {
 	n.start.Do(func() {
 		go func() {
@@ -129,14 +132,17 @@ func (n *nvmlGPUs) ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []er
 	return out, errs, nil
 }
 
-func (n *nvmlGPUs) readGPU(ctx context.Context, s *nvmlSession, seat *nvmlSeat, full bool) (g snapshot.GPU, failed []error, err error) {
-	err = n.do(ctx, nvmlGPUTime, fmt.Sprintf("reading GPU %d (%s)", seat.identity.Index, seat.identity.PCIAddress), func() {
-		if !n.current(s) {
-			failed = []error{nvmlUninitialized}
-			return
-		}
-		g, failed = seat.read(full)
-	})
+func (n *nvmlGPUs) readGPU(
+	ctx context.Context, s *nvmlSession, seat *nvmlSeat, full bool,
+) (g snapshot.GPU, failed []error, err error) {
+	err = n.do(ctx, nvmlGPUTime,
+		fmt.Sprintf("reading GPU %d (%s)", seat.identity.Index, seat.identity.PCIAddress), func() {
+			if !n.current(s) {
+				failed = []error{nvmlUninitialized}
+				return
+			}
+			g, failed = seat.read(full)
+		})
 	if err != nil { // f may still be running
 		return snapshot.GPU{}, nil, err
 	}

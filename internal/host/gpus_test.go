@@ -37,22 +37,25 @@ func TestFiguresOfAGPU(t *testing.T) {
 			t.Fatalf("%+v %v", v, errs)
 		}
 		g := v.GPUs[0]
-		if g.UUID != "GPU-0" || g.PCIAddress != "0000:1b:00.0" || g.Model != "NVIDIA H200" || g.Serial != "1650000000000" || g.Capability != "9.0" {
+		if g.UUID != "GPU-0" || g.PCIAddress != "0000:1b:00.0" || g.Model != "NVIDIA H200" || g.Serial != "1650000000000" ||
+			g.Capability != "9.0" {
 			t.Errorf("%+v", g)
 		}
 		for what, pair := range map[string]struct {
 			have *uint64
 			want uint64
 		}{
-			"width": {g.PCIeWidth, 16}, "replays": {g.PCIeReplays, 94}, "transmit": {g.PCIeTransmit, 197}, "links": {g.NVLinks, 18},
-			"up": {g.NVLinksUp, 18}, "NVLink transmit": {g.NVLinkTransmit, 138 * 1024}, "recovery": {g.RecoveryAction, 230},
+			"width": {g.PCIeWidth, 16}, "replays": {g.PCIeReplays, 94}, "transmit": {g.PCIeTransmit, 197},
+			"links": {g.NVLinks, 18},
+			"up":    {g.NVLinksUp, 18}, "NVLink transmit": {g.NVLinkTransmit, 138 * 1024}, "recovery": {g.RecoveryAction, 230},
 			"memory": {g.MemoryUsed, 1 << 30}, "throttle": {g.Throttle, 4}, "up of the other": {v.GPUs[1].NVLinksUp, 16},
 		} {
 			if pair.have == nil || *pair.have != pair.want {
 				t.Errorf("%s: %v, want %d", what, pair.have, pair.want)
 			}
 		}
-		if *g.Power != 71.25 || *g.Utilization != 0.5 || *g.Temperature != 41 || *g.RemappedRows != (snapshot.RemappedRows{Correctable: 1, Uncorrectable: 2, Pending: true}) {
+		if *g.Power != 71.25 || *g.Utilization != 0.5 || *g.Temperature != 41 ||
+			*g.RemappedRows != (snapshot.RemappedRows{Correctable: 1, Uncorrectable: 2, Pending: true}) {
 			t.Errorf("%+v", g)
 		}
 		if g.XIDs != nil {
@@ -66,7 +69,10 @@ func TestMissingFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, lib := newFakeGPUs(t, 1)
 		g := lib.gpus[0]
-		for _, f := range []string{"nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetRemappedRows"} {
+		for _, f := range []string{
+			"nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetGpuFabricInfoV",
+			"nvmlDeviceGetRemappedRows",
+		} {
 			g.missing[f] = nvmlFunctionNotFound
 		}
 		g.missing["nvmlDeviceGetPowerUsage"] = nvmlReturn(3)
@@ -77,7 +83,8 @@ func TestMissingFunctions(t *testing.T) {
 			t.Fatalf("%+v %v", v, errs)
 		}
 		got := v.GPUs[0]
-		if got.Fabric != nil || got.RemappedRows != nil || got.Power != nil || got.PCIeTransmit != nil || got.PCIeReceive != nil || got.RecoveryAction != nil {
+		if got.Fabric != nil || got.RemappedRows != nil || got.Power != nil || got.PCIeTransmit != nil ||
+			got.PCIeReceive != nil || got.RecoveryAction != nil {
 			t.Errorf("%+v", got)
 		}
 		if e := fmt.Sprint(got.NVLinkErrors); e != "[{recovery 162} {crc 163} {crc_data 45} {replay 52} {receive 208} {recovery_failed 214}]" {
@@ -139,13 +146,15 @@ func TestStuckCall(t *testing.T) {
 		g.blocked, g.inside = make(chan struct{}), make(chan struct{}, 10)
 		start := time.Now()
 		v, errs := readGPUsOf(t, n)
-		if took := time.Since(start); took != nvmlGPUTime || fmt.Sprint(indexes(v)) != "[0]" || len(errs) != 1 || ReasonOf(errs[0]) != Stuck ||
+		if took := time.Since(start); took != nvmlGPUTime || fmt.Sprint(indexes(v)) != "[0]" || len(errs) != 1 ||
+			ReasonOf(errs[0]) != Stuck ||
 			!strings.Contains(errs[0].Error(), "GPU 1 (0000:1c:00.0)") {
 			t.Fatalf("%v: %v %v", took, indexes(v), errs)
 		}
 		for range 3 {
 			start := time.Now()
-			if v, errs := readGPUsOf(t, n); time.Since(start) != 0 || len(v.GPUs) != 0 || len(errs) != 1 || ReasonOf(errs[0]) != Stuck {
+			if v, errs := readGPUsOf(t, n); time.Since(start) != 0 || len(v.GPUs) != 0 || len(errs) != 1 ||
+				ReasonOf(errs[0]) != Stuck {
 				t.Errorf("%v: %v %v", time.Since(start), v, errs)
 			}
 		}
@@ -283,7 +292,8 @@ func TestSlowInit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, lib := newFakeGPUs(t, 1)
 		lib.slowInit = nvmlOpenTime + 30*time.Second
-		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, ErrStuck) || !strings.Contains(err.Error(), "nvmlInit") {
+		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, ErrStuck) ||
+			!strings.Contains(err.Error(), "nvmlInit") {
 			t.Error(err)
 		}
 		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, ErrStuck) {

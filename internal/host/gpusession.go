@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// checkSession ends a session that has lost a GPU or was shut down elsewhere, so that the next reading begins another one.
+// checkSession ends a session that has lost a GPU or was shut down elsewhere, so that the next reading begins another
+// one.
 func (n *nvmlGPUs) checkSession(ctx context.Context, s *nvmlSession, errs []error) {
 	dead := nvmlDead(errs)
 	n.mu.Lock()

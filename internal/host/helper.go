@@ -18,8 +18,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// helperRequest is a request to the helper, a process that may read what the exporter may not. It has no path: the helper reads a closed
-// list of sources. Each connection has one request and one answer.
+// helperRequest is a request to the helper, a process that may read what the exporter may not. It has no path: the
+// helper reads a closed list of sources. Each connection has one request and one answer.
 type helperRequest struct {
 	Read     string `json:"read"`     // name of the source: processes, vpd, bufinfo
 	First    []int  `json:"first"`    // processes: see Processes
@@ -53,8 +53,8 @@ const (
 	vpdSize = 32 << 10
 )
 
-// BufinfoFile is the list of DMA-BUFs, of which BufinfoSize bytes are read. The kernel formats the whole text before it returns the first
-// byte.
+// BufinfoFile is the list of DMA-BUFs, of which BufinfoSize bytes are read. The kernel formats the whole text before it
+// returns the first byte.
 const (
 	BufinfoFile = "sys/kernel/debug/dma_buf/bufinfo"
 	BufinfoSize = 64 << 10
@@ -79,8 +79,8 @@ func OpenHelper(p Paths) (*Helper, error) {
 // Close closes the trees.
 func (h *Helper) Close() error { return h.tree.close() }
 
-// Serve answers the requests on a socket until ctx ends. Its clients are the owner of the socket file and root; rejected is called with
-// the reason for each other one, and for requests that are malformed.
+// Serve answers the requests on a socket until ctx ends. Its clients are the owner of the socket file and root;
+// rejected is called with the reason for each other one, and for requests that are malformed.
 func (h *Helper) Serve(ctx context.Context, l *net.UnixListener, rejected func(error)) error {
 	info, err := os.Stat(l.Addr().String())
 	if err != nil {
@@ -180,7 +180,9 @@ func checkPeer(conn *net.UnixConn, owner uint32) error {
 	}
 	var peer *unix.Ucred
 	var failed error
-	if err := raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+	if err := raw.Control(func(fd uintptr) {
+		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
 		return err
 	}
 	if failed == nil && peer.Uid != owner && peer.Uid != 0 {

@@ -19,8 +19,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// ErrNoHelper is wrapped by errors of reads by a helper that is not running. It is a permission error: this process may not read the
-// source itself. That is not a fault of a device, and lasts until the helper is started.
+// ErrNoHelper is wrapped by errors of reads by a helper that is not running. It is a permission error: this process may
+// not read the source itself. That is not a fault of a device, and lasts until the helper is started.
 var ErrNoHelper error = noHelper{}
 
 type noHelper struct{}
@@ -66,7 +66,8 @@ func (c helperClient) ask(ctx context.Context, r helperRequest) (answer helperAn
 	return answer, nil
 }
 
-// failed is the error of a request without an answer. The errno of the socket is text only: ENOENT would be the absence of a source.
+// failed is the error of a request without an answer. The errno of the socket is text only: ENOENT would be the absence
+// of a source.
 func (c helperClient) failed(err error) error {
 	kind := ErrNoHelper
 	switch {
@@ -136,7 +137,8 @@ func (f helperFiles) file(p string, size int, r helperRequest) ([]byte, bool, er
 // commandLength is TASK_COMM_LEN, in characters of up to three bytes where they were invalid.
 const commandLength = 64
 
-// areProcesses reports whether a list has the form of one from processTable: the helper is not trusted more than the processes themselves.
+// areProcesses reports whether a list has the form of one from processTable: the helper is not trusted more than the
+// processes themselves.
 func areProcesses(list []snapshot.Process) bool {
 	last := 0
 	return !slices.ContainsFunc(list, func(p snapshot.Process) bool {

@@ -91,7 +91,8 @@ func helped(t *testing.T) (dir, name string, direct, byHelper *Live) {
 	dir, direct = machine(t)
 	p := processTree{t, dir}
 	p.process(42, []string{"/dev/nvidia3", "/dev/infiniband/uverbs0"}, map[string]string{
-		"maps": ncclMaps, "limits": limits, "stat": "42 (py\xffthon) S" + strings.Repeat(" 1", 20), "cgroup": "0::/system.slice/slurmstepd.scope/job_77/step_0\n",
+		"maps": ncclMaps, "limits": limits, "stat": "42 (py\xffthon) S" + strings.Repeat(" 1", 20),
+		"cgroup":  "0::/system.slice/slurmstepd.scope/job_77/step_0\n",
 		"environ": "NCCL_IB_HCA=mlx5\x00NCCL_DEBUG_FILE=/tmp/\xff\xfe%h\x00NCCL_TOPO_FILE=/t.xml\x00WORLD_SIZE=16\x00SECRET=1\x00",
 		"status":  "Uid:\t0\t0\t0\t0\n", "root/etc/nccl.conf": "NCCL_IB_TC=106\nTOKEN=1\n", "root/etc/passwd": passwd,
 		"root/t.xml": `<system><cpu numaid="1"><pci busid="0000:15:00.0"/></cpu></system>`,
@@ -118,7 +119,8 @@ func TestHelper(t *testing.T) {
 		for len(found) == 0 || found[0].PID == 42 && found[0].Conf == nil { // its files may be late
 			var refused bool
 			var err error
-			if found, refused, err = l.Processes.Processes(t.Context(), first, only); err != nil || refused || t.Context().Err() != nil {
+			if found, refused, err = l.Processes.Processes(t.Context(), first, only); err != nil || refused ||
+				t.Context().Err() != nil {
 				t.Fatal(found, refused, err)
 			}
 		}
@@ -138,12 +140,15 @@ func TestHelper(t *testing.T) {
 			t.Errorf("%+v\nwant %+v", got, want)
 		}
 	}
-	for file, want := range map[string]string{vpdFunction + vpdFile: vpdContent, "proc/42/cgroup": content(t, direct.Files, "proc/42/cgroup")} {
+	for file, want := range map[string]string{
+		vpdFunction + vpdFile: vpdContent, "proc/42/cgroup": content(t, direct.Files, "proc/42/cgroup"),
+	} {
 		if got := content(t, byHelper.Files, file); got != want {
 			t.Errorf("%s: %q, want %q", file, got, want)
 		}
 	}
-	if b, whole, err := byHelper.Files.Head(BufinfoFile, BufinfoSize); string(b) != "Dma-buf Objects:\n" || !whole || err != nil {
+	if b, whole, err := byHelper.Files.Head(BufinfoFile, BufinfoSize); string(b) != "Dma-buf Objects:\n" ||
+		!whole || err != nil {
 		t.Errorf("%q %v %v", b, whole, err)
 	}
 	if _, err := byHelper.Files.Read("sys/devices/pci0000:00/0000:16:00.0/vpd", nil); !IsAbsent(err) {
@@ -154,7 +159,8 @@ func TestHelper(t *testing.T) {
 	}
 }
 
-// TestHelperMissing: without the helper its sources are not permitted, with the unit as remedy; they are read once it is back.
+// TestHelperMissing: without the helper its sources are not permitted, with the unit as remedy; they are read once it
+// is back.
 func TestHelperMissing(t *testing.T) {
 	dir, name, _, byHelper := helped(t)
 	request := func() (err error) {
@@ -168,7 +174,9 @@ func TestHelperMissing(t *testing.T) {
 	missing := func(what string) {
 		t.Helper()
 		err := request()
-		if ReasonOf(err) != Permission || !errors.Is(err, ErrNoHelper) || !strings.Contains(SourceProcesses.NeedsAfter(err), "rdma_exporter-helper.service") || !strings.Contains(err.Error(), name) {
+		if ReasonOf(err) != Permission || !errors.Is(err, ErrNoHelper) ||
+			!strings.Contains(SourceProcesses.NeedsAfter(err), "rdma_exporter-helper.service") ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v, needs %s", what, err, SourceProcesses.NeedsAfter(err))
 		}
 	}
@@ -190,7 +198,8 @@ func TestHelperMissing(t *testing.T) {
 	}
 }
 
-// TestHostileHelper: no answer is believed that does not have the form of one from the live reader, and none is waited for.
+// TestHostileHelper: no answer is believed that does not have the form of one from the live reader, and none is waited
+// for.
 func TestHostileHelper(t *testing.T) {
 	process := func(field string) string { return `{"processes":[{"PID":1,` + field + `}]}` }
 	for _, c := range []struct{ name, answer string }{
@@ -264,7 +273,8 @@ func TestHostileHelper(t *testing.T) {
 	})
 }
 
-// TestHostileRequests: a request reads nothing but the three sources, and a client that does nothing occupies one connection.
+// TestHostileRequests: a request reads nothing but the three sources, and a client that does nothing occupies one
+// connection.
 func TestHostileRequests(t *testing.T) {
 	dir, name, _, byHelper := helped(t)
 	stop := help(t, dir, name)
@@ -313,7 +323,8 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// TestHelperPeer: the owner of the socket and root are answered, other users are not, whatever the mode of the socket is.
+// TestHelperPeer: the owner of the socket and root are answered, other users are not, whatever the mode of the socket
+// is.
 func TestHelperPeer(t *testing.T) {
 	uid, isRoot := os.Getuid(), os.Getuid() == 0
 	if isRoot {
@@ -333,7 +344,10 @@ func TestHelperPeer(t *testing.T) {
 		}
 		dir, name, _, byHelper := helped(t)
 		listening := socket(t, name)
-		for _, err := range []error{os.Chmod(name, 0o666), os.Chown(name, c.owner, -1), os.Chmod(filepath.Dir(name), 0o777), os.Chmod(filepath.Dir(filepath.Dir(name)), 0o777)} {
+		for _, err := range []error{
+			os.Chmod(name, 0o666), os.Chown(name, c.owner, -1), os.Chmod(filepath.Dir(name), 0o777),
+			os.Chmod(filepath.Dir(filepath.Dir(name)), 0o777),
+		} {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -358,7 +372,8 @@ func as(t *testing.T, uid int, f func()) {
 	go func() {
 		runtime.LockOSThread() // never unlocked
 		if uid != os.Getuid() {
-			if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); e != 0 { // of this thread only
+			// Of this thread only.
+			if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); e != 0 {
 				done <- e
 				return
 			}

@@ -30,7 +30,8 @@ func symlink(t testing.TB, target, dir, name string) {
 	}
 }
 
-// age sets an old modification time on a directory, so that the next change is visible however coarse the clock of the file system is.
+// age sets an old modification time on a directory, so that the next change is visible however coarse the clock of the
+// file system is.
 func age(t testing.TB, path string) {
 	t.Helper()
 	long := time.Unix(1e9, 0)

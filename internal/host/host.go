@@ -1,6 +1,7 @@
-// Package host is the only access to the monitored machine: files below a root, RDMA netlink, ethtool netlink, devlink, DCB, kernel events,
-// LLDP frames, management datagrams and NVML, live or replayed. No other package opens a kernel file, a kernel socket or a driver library.
-// Recording, replay, rate limits and the confinement to the root are therefore in one place.
+// Package host is the only access to the monitored machine: files below a root, RDMA netlink, ethtool netlink, devlink,
+// DCB, kernel events, LLDP frames, management datagrams and NVML, live or replayed. No other package opens a kernel
+// file, a kernel socket or a driver library. Recording, replay, rate limits and the confinement to the root are
+// therefore in one place.
 //
 // Paths are logical, slash separated and without a leading slash: sys/…, proc/…, dev/…, lib/…. Access is read-only.
 package host
@@ -101,8 +102,8 @@ func (h *Host) Devices() ([]string, error) {
 	return l.names, l.err
 }
 
-// Registration distinguishes a device from one that registered later under the same name. Within a round it is as of the start of the
-// round. 0: unknown.
+// Registration distinguishes a device from one that registered later under the same name. Within a round it is as of
+// the start of the round. 0: unknown.
 func (h *Host) Registration(name string) uint64 {
 	if h.listing != nil {
 		_, _ = h.Devices()
@@ -115,8 +116,8 @@ func (h *Host) Registration(name string) uint64 {
 	return id
 }
 
-// NetdevChanges counts how often the netdevs of a device were renamed, recreated or removed, as of the start of the round. A change
-// invalidates what collectors have cached by netdev name. 0 outside of rounds.
+// NetdevChanges counts how often the netdevs of a device were renamed, recreated or removed, as of the start of the
+// round. A change invalidates what collectors have cached by netdev name. 0 outside of rounds.
 func (h *Host) NetdevChanges(name string) uint64 {
 	if h.listing == nil {
 		return 0
@@ -145,11 +146,11 @@ type Files interface {
 	Read(path string, buf []byte) ([]byte, error)
 	// ReadIn is Read of dir/name without building the path.
 	ReadIn(dir, name string, buf []byte) ([]byte, error)
-	// ReadEach is ReadIn of many files of one directory, in the order of names; not for proc. It returns buf, which may have grown; content
-	// is valid until each returns.
+	// ReadEach is ReadIn of many files of one directory, in the order of names; not for proc. It returns buf, which may
+	// have grown; content is valid until each returns.
 	ReadEach(dir string, names []string, buf []byte, each func(name string, content []byte, err error)) []byte
-	// List returns the names in a directory, sorted. If the directory was replaced or its entries changed since the last call, cached
-	// descriptors below it are closed. Callers that read files of a directory in each round list it first.
+	// List returns the names in a directory, sorted. If the directory was replaced or its entries changed since the last
+	// call, cached descriptors below it are closed. Callers that read files of a directory in each round list it first.
 	List(path string) ([]string, error)
 	// Same reports whether a directory and its entries are the same, by their inodes, as in the last call, and were
 	// listed before that. false if that is not known.
@@ -157,16 +158,16 @@ type Files interface {
 	// Opened counts the paths of sys that were opened, listed or followed. While it is the same, all content is of
 	// descriptors that were open before.
 	Opened() uint64
-	// Attributes is List for a directory whose entries are constant while it exists, such as sysfs attributes. It is cheaper, and changes
-	// are noticed only after half a minute. Callers in each round call Identity of the device first.
+	// Attributes is List for a directory whose entries are constant while it exists, such as sysfs attributes. It is
+	// cheaper, and changes are noticed only after half a minute. Callers in each round call Identity of the device first.
 	Attributes(path string) ([]string, error)
 	// Head returns the first bytes of a file, at most size, and whether they are the whole file. No descriptor is cached.
 	Head(path string, size int) (content []byte, whole bool, err error)
-	// Lines returns the lines that contain one of words, at most MaxFile bytes of them, of a file of any length: /proc/kallsyms has
-	// megabytes.
+	// Lines returns the lines that contain one of words, at most MaxFile bytes of them, of a file of any length:
+	// /proc/kallsyms has megabytes.
 	Lines(path string, words []string) ([]byte, error)
-	// Identity is the inode of a directory: it differs if the directory was replaced. It makes no driver call. If it has changed since the
-	// last call, cached files and directories below are discarded.
+	// Identity is the inode of a directory: it differs if the directory was replaced. It makes no driver call. If it has
+	// changed since the last call, cached files and directories below are discarded.
 	Identity(path string) (uint64, error)
 	// Link returns the target of a symbolic link, unresolved.
 	Link(path string) (string, error)
@@ -186,8 +187,9 @@ type RDMA interface {
 	System(ctx context.Context) (RDMASystem, error)
 	// Stats is RDMA_NLDEV_CMD_STAT_GET: the port's hw_counters in the kernel's order, appended to buf[:0].
 	Stats(ctx context.Context, device string, port int, buf []Stat) ([]Stat, error)
-	// Holders is RDMA_NLDEV_CMD_RES_CTX_GET and RDMA_NLDEV_CMD_RES_MR_GET: the processes that use a device, by PID. With qps also
-	// RDMA_NLDEV_CMD_RES_QP_GET, which queries the driver for each queue pair: only for drivers that answer from memory.
+	// Holders is RDMA_NLDEV_CMD_RES_CTX_GET and RDMA_NLDEV_CMD_RES_MR_GET: the processes that use a device, by PID. With
+	// qps also RDMA_NLDEV_CMD_RES_QP_GET, which queries the driver for each queue pair: only for drivers that answer from
+	// memory.
 	Holders(ctx context.Context, device string, qps bool) ([]RDMAHolder, error)
 }
 
@@ -199,12 +201,14 @@ type RDMAPort struct {
 	SMLID         *uint64 `capture:"sm_lid"`               // RDMA_NLDEV_ATTR_SM_LID, InfiniBand only
 	LMC           *uint64 `capture:"lmc"`                  // RDMA_NLDEV_ATTR_LMC, InfiniBand only
 	Capabilities  *uint64 `capture:"capability_flags,hex"` // RDMA_NLDEV_ATTR_CAP_FLAGS
-	Netdev        string  `capture:"netdev"`               // RDMA_NLDEV_ATTR_NDEV_NAME, empty if none or in another network namespace
+	// RDMA_NLDEV_ATTR_NDEV_NAME, empty if none or in another network namespace.
+	Netdev string `capture:"netdev"`
 }
 
 // RDMASystem is the answer to SYS_GET; nil: not sent by the kernel.
 type RDMASystem struct {
-	// NetnsMode is RDMA_NLDEV_SYS_ATTR_NETNS_MODE: 1: devices are shared by all network namespaces; 0: each belongs to one.
+	// NetnsMode is RDMA_NLDEV_SYS_ATTR_NETNS_MODE: 1: devices are shared by all network namespaces; 0: each belongs to
+	// one.
 	NetnsMode *uint64 `capture:"netns_mode,open"`
 }
 
@@ -215,9 +219,10 @@ type Stat = snapshot.Stat
 type Ethtool interface {
 	// LinkModes is ETHTOOL_MSG_LINKMODES_GET.
 	LinkModes(ctx context.Context, netdev string) (LinkModes, error)
-	// ModuleEEPROM is ETHTOOL_MSG_MODULE_EEPROM_GET: bytes of the module in the port's cage, fewer if the driver returns fewer. It requires
-	// CAP_NET_ADMIN and is slow: rtnl is held during the transfer over the module's bus. For a missing or unresponsive module or a missing
-	// page mlx5 returns EIO, for an unknown module identifier EINVAL. Each of these may write a line to the kernel log.
+	// ModuleEEPROM is ETHTOOL_MSG_MODULE_EEPROM_GET: bytes of the module in the port's cage, fewer if the driver returns
+	// fewer. It requires CAP_NET_ADMIN and is slow: rtnl is held during the transfer over the module's bus. For a missing
+	// or unresponsive module or a missing page mlx5 returns EIO, for an unknown module identifier EINVAL. Each of these
+	// may write a line to the kernel log.
 	ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error)
 	// LinkState is ETHTOOL_MSG_LINKSTATE_GET.
 	LinkState(ctx context.Context, netdev string) (LinkState, error)
@@ -225,17 +230,20 @@ type Ethtool interface {
 	Pause(ctx context.Context, netdev string) (Pause, error)
 	// FEC is ETHTOOL_MSG_FEC_GET with statistics.
 	FEC(ctx context.Context, netdev string) (FEC, error)
-	// NetdevStats is the driver's own statistics by name, in its order: ioctls ETHTOOL_GSTRINGS and ETHTOOL_GSTATS. Drivers add and remove
-	// names at run time.
+	// NetdevStats is the driver's own statistics by name, in its order: ioctls ETHTOOL_GSTRINGS and ETHTOOL_GSTATS.
+	// Drivers add and remove names at run time.
 	NetdevStats(ctx context.Context, netdev string) ([]Stat, error)
-	// StandardStats is ETHTOOL_MSG_STATS_GET, groups eth-phy, eth-mac, eth-ctrl and rmon: statistics with the same names for all drivers.
+	// StandardStats is ETHTOOL_MSG_STATS_GET, groups eth-phy, eth-mac, eth-ctrl and rmon: statistics with the same names
+	// for all drivers.
 	StandardStats(ctx context.Context, netdev string) ([]Stat, error)
 }
 
-// LinkState is the answer to LINKSTATE_GET; nil: not sent. Drivers report the extended states only while the link is down.
+// LinkState is the answer to LINKSTATE_GET; nil: not sent. Drivers report the extended states only while the link is
+// down.
 type LinkState struct {
-	Link        *uint64 `capture:"link,open"`    // ETHTOOL_A_LINKSTATE_LINK, 0 or 1
-	ExtState    *uint64 `capture:"ext_state"`    // ETHTOOL_A_LINKSTATE_EXT_STATE, enum ethtool_link_ext_state; 0 is a state
+	Link *uint64 `capture:"link,open"` // ETHTOOL_A_LINKSTATE_LINK, 0 or 1
+	// ETHTOOL_A_LINKSTATE_EXT_STATE, enum ethtool_link_ext_state; 0 is a state.
+	ExtState    *uint64 `capture:"ext_state"`
 	ExtSubstate *uint64 `capture:"ext_substate"` // numbered per state
 	// ExtDownCount is ETHTOOL_A_LINKSTATE_EXT_DOWN_CNT: times that the physical link went down, as counted by the driver.
 	ExtDownCount *uint64 `capture:"ext_down_cnt"`
@@ -253,11 +261,11 @@ type LinkModes struct {
 	Supported  linkmode.Set `capture:"supported"`
 }
 
-// Devlink answers devlink requests (include/uapi/linux/devlink.h). The kernel takes the lock of each device in turn. A recovery of the
-// device holds that lock.
+// Devlink answers devlink requests (include/uapi/linux/devlink.h). The kernel takes the lock of each device in turn. A
+// recovery of the device holds that lock.
 type Devlink interface {
-	// Health is DEVLINK_CMD_HEALTH_REPORTER_GET for all devices in this network namespace. It makes no firmware call. An error may come
-	// with the reporters that could be parsed.
+	// Health is DEVLINK_CMD_HEALTH_REPORTER_GET for all devices in this network namespace. It makes no firmware call. An
+	// error may come with the reporters that could be parsed.
 	Health(ctx context.Context) ([]HealthReporter, error)
 }
 
@@ -274,21 +282,22 @@ type HealthReporter struct {
 
 // DCB answers requests on data center bridging (include/uapi/linux/dcbnl.h). The kernel takes rtnl for each.
 type DCB interface {
-	// IEEE is DCB_CMD_IEEE_GET: the driver may issue one firmware command per priority. Drivers without DCB, virtual functions and IPoIB
-	// netdevs return EOPNOTSUPP.
+	// IEEE is DCB_CMD_IEEE_GET: the driver may issue one firmware command per priority. Drivers without DCB, virtual
+	// functions and IPoIB netdevs return EOPNOTSUPP.
 	IEEE(ctx context.Context, netdev string) (DCBConfig, error)
 }
 
-// GPUs reads GPUs by NVML, the library of the NVIDIA driver. A call delays other users of the same GPU. A GPU that has fallen off the bus
-// may block all.
+// GPUs reads GPUs by NVML, the library of the NVIDIA driver. A call delays other users of the same GPU. A GPU that has
+// fallen off the bus may block all.
 type GPUs interface {
-	// ReadGPUs reads all GPUs; full includes figures that are unrelated to NVLink, PCIe and errors. The errors in the second result are failures of one
-	// GPU or one figure. The error is ENOENT without an NVIDIA driver, EBUSY while NVML is released.
+	// ReadGPUs reads all GPUs; full includes figures that are unrelated to NVLink, PCIe and errors. The errors in the
+	// second result are failures of one GPU or one figure. The error is ENOENT without an NVIDIA driver, EBUSY while NVML
+	// is released.
 	ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []error, error)
 	// WatchGPUs counts XID errors for ReadGPUs until ctx ends.
 	WatchGPUs(ctx context.Context) error
-	// ReleaseGPUs releases all handles of the driver for a time, so that a GPU can be reset and the driver unloaded; 0 ends the release. by
-	// names who requested it. A time that is too long is an ErrReleaseTooLong, and changes nothing.
+	// ReleaseGPUs releases all handles of the driver for a time, so that a GPU can be reset and the driver unloaded; 0
+	// ends the release. by names who requested it. A time that is too long is an ErrReleaseTooLong, and changes nothing.
 	ReleaseGPUs(ctx context.Context, d time.Duration, by string) error
 	// GPUsReleased is the current release; nil: none.
 	GPUsReleased() *snapshot.GPURelease

@@ -27,9 +27,11 @@ const MaxKernelEvents = 4000
 
 // KernelLogReading is the state of the log.
 type KernelLogReading struct {
-	Lost    uint64        `capture:"lost"`     // records that were overwritten before they were read, since the start of the program
-	Dropped uint64        `capture:"dropped"`  // older events that are not kept, since the start of the program
-	Skipped uint64        `capture:"skipped"`  // records not examined, of more than 100 a second, since the start of the program
+	// Records that were overwritten before they were read, since the start of the program.
+	Lost    uint64 `capture:"lost"`
+	Dropped uint64 `capture:"dropped"` // older events that are not kept, since the start of the program
+	// Records not examined, of more than 100 a second, since the start of the program.
+	Skipped uint64        `capture:"skipped"`
 	Events  []KernelEvent `capture:",columns"` // in order
 }
 
@@ -47,15 +49,15 @@ const (
 	kmsgRecord = 8192
 	// kmsgRecords is how many records a reading takes at most: the log of a boot. It is a bound of its time.
 	kmsgRecords = 20000
-	// kmsgRate is how many records are examined per second since the last reading, kmsgBurst how many at least. Of others each
-	// kmsgSample-th is.
+	// kmsgRate is how many records are examined per second since the last reading, kmsgBurst how many at least. Of others
+	// each kmsgSample-th is.
 	kmsgRate   = 100
 	kmsgBurst  = 1000
 	kmsgSample = 10
 )
 
-// kmsg reads /dev/kmsg (kernel/printk/printk.c, devkmsg_read): a record for each read, from the oldest. The descriptor is non-blocking and
-// stays open: it is the place in the log.
+// kmsg reads /dev/kmsg (kernel/printk/printk.c, devkmsg_read): a record for each read, from the oldest. The descriptor
+// is non-blocking and stays open: it is the place in the log.
 type kmsg struct {
 	open func() (int, error)
 
@@ -93,7 +95,9 @@ func (k *kmsg) KernelLog(context.Context) (KernelLogReading, error) {
 	if err != nil {
 		err = &Error{"read", kmsgFile, err}
 	}
-	return KernelLogReading{Events: append([]KernelEvent(nil), k.events...), Lost: k.lost, Dropped: k.dropped, Skipped: k.skipped}, err
+	return KernelLogReading{
+		Events: append([]KernelEvent(nil), k.events...), Lost: k.lost, Dropped: k.dropped, Skipped: k.skipped,
+	}, err
 }
 
 // read takes the records that wait, at most kmsgRecords.
@@ -101,7 +105,8 @@ func (k *kmsg) read() error {
 	for range kmsgRecords {
 		got, err := unix.Read(k.fd, k.buf)
 		switch {
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EPIPE): // EPIPE: overwritten; the next read continues with the oldest record
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EPIPE):
+			// EPIPE: overwritten; the next read continues with the oldest record.
 			continue
 		case errors.Is(err, unix.EAGAIN), err == nil && got == 0:
 			return nil
@@ -155,9 +160,10 @@ func (k *kmsg) close() error {
 	return unix.Close(fd)
 }
 
-// parseRecord parses "PRIORITY,SEQUENCE,MICROSECONDS,FLAGS[,…];TEXT\n KEY=VALUE\n…" (Documentation/ABI/testing/dev-kmsg). Text written by
-// user space has facility 1 and more, above the three bits of the level: it is no record of the kernel. function is the PCI function of the
-// dictionary, DEVICE=+pci:0000:4d:00.0 (drivers/base/core.c, set_dev_info).
+// parseRecord parses "PRIORITY,SEQUENCE,MICROSECONDS,FLAGS[,…];TEXT\n KEY=VALUE\n…"
+// (Documentation/ABI/testing/dev-kmsg). Text written by user space has facility 1 and more, above the three bits of the
+// level: it is no record of the kernel. function is the PCI function of the dictionary, DEVICE=+pci:0000:4d:00.0
+// (drivers/base/core.c, set_dev_info).
 func parseRecord(b []byte) (seq uint64, at time.Duration, text, function string, ok bool) {
 	head, rest, found := bytes.Cut(b, []byte(";"))
 	fields := strings.SplitN(string(head), ",", 5)

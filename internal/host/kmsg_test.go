@@ -79,7 +79,11 @@ func TestKernelLog(t *testing.T) {
 	read(27, 11, 40)
 	read(27, 11, 40)
 	r, _ := k.KernelLog(context.Background())
-	if want := (KernelEvent{40, 9 * time.Second, kernellog.Event{Kind: kernellog.TransmitTimeout, Driver: "mlx5_core", Netdev: "eth1", Detail: "queue 19"}, "NETDEV WATCHDOG: eth1 (mlx5_core): transmit queue 19 timed out"}); r.Events[1] != want {
+	if want := (KernelEvent{
+		40, 9 * time.Second,
+		kernellog.Event{Kind: kernellog.TransmitTimeout, Driver: "mlx5_core", Netdev: "eth1", Detail: "queue 19"},
+		"NETDEV WATCHDOG: eth1 (mlx5_core): transmit queue 19 timed out",
+	}); r.Events[1] != want {
 		t.Errorf("%+v", r.Events[1])
 	}
 }
@@ -95,7 +99,8 @@ func TestKernelLogIsBounded(t *testing.T) {
 	}
 }
 
-// TestKernelLogIsSampled: of a storm each tenth record is examined, and the others are counted. What comes after it is read again.
+// TestKernelLogIsSampled: of a storm each tenth record is examined, and the others are counted. What comes after it is
+// read again.
 func TestKernelLogIsSampled(t *testing.T) {
 	k := &kmsg{credit: kmsgBurst}
 	const storm, before = 100_000, 10
@@ -103,7 +108,8 @@ func TestKernelLogIsSampled(t *testing.T) {
 		k.record(fmt.Appendf(nil, "3,%d,%d,-;mlx5_core 0000:4d:00.0: Port module event: module 0, Cable unplugged\n", before+i, i))
 	}
 	examined := kmsgBurst + (storm-kmsgBurst)/kmsgSample
-	if got := uint64(len(k.events)) + k.dropped; got != uint64(examined) || k.skipped != uint64(storm-examined) || k.lost != 0 {
+	if got := uint64(len(k.events)) + k.dropped; got != uint64(examined) ||
+		k.skipped != uint64(storm-examined) || k.lost != 0 {
 		t.Errorf("%d events, %d skipped, %d lost; want %d examined", got, k.skipped, k.lost, examined)
 	}
 	k.credit = 1

@@ -11,8 +11,9 @@ import (
 
 // Launchers finds the services that start jobs.
 type Launchers interface {
-	// Launchers returns the processes with these names that init has started, one for each name, with their limits. whole is false if the
-	// search was stopped after launcherTime. It requires no permission, unless /proc is mounted with hidepid.
+	// Launchers returns the processes with these names that init has started, one for each name, with their limits. whole
+	// is false if the search was stopped after launcherTime. It requires no permission, unless /proc is mounted with
+	// hidepid.
 	Launchers(ctx context.Context, names []string) (found []snapshot.Launcher, whole bool, err error)
 }
 

@@ -29,7 +29,9 @@ func TestLaunchers(t *testing.T) {
 	process(901, "containerd", "1", "Limit\n")
 	process(902, "dockerd", "1", "") // it ends during the search
 	memlock := uint64(8388608)
-	want := []snapshot.Launcher{{Name: "slurmd", Unlimited: true}, {Name: "sshd", LockedMemory: &memlock}, {Name: "containerd"}}
+	want := []snapshot.Launcher{
+		{Name: "slurmd", Unlimited: true}, {Name: "sshd", LockedMemory: &memlock}, {Name: "containerd"},
+	}
 	got, whole, err := table.tree.Launchers(t.Context(), []string{"slurmd", "sshd", "containerd", "dockerd"})
 	if err != nil || !whole || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v %v %v", got, whole, err)
@@ -41,7 +43,8 @@ func TestMode(t *testing.T) {
 	p, table := newProcessTree(t)
 	dir := filepath.Join(p.dir, "dev")
 	for _, err := range []error{
-		os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "a"), nil, 0o600), os.Chmod(filepath.Join(dir, "a"), 0o640), os.Symlink("a", filepath.Join(dir, "b")),
+		os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "a"), nil, 0o600), os.Chmod(filepath.Join(dir, "a"), 0o640),
+		os.Symlink("a", filepath.Join(dir, "b")),
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,8 @@ func (t *tree) Lines(p string, words []string) ([]byte, error) {
 	var out []byte
 	for r := bufio.NewReaderSize(descriptor(fd), 64<<10); ; {
 		line, err := r.ReadSlice('\n')
-		if slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(line, []byte(w)) }) && len(out)+len(line) <= MaxFile {
+		if slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(line, []byte(w)) }) &&
+			len(out)+len(line) <= MaxFile {
 			out = append(out, line...)
 		}
 		switch {

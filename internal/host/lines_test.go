@@ -9,7 +9,8 @@ import (
 
 func TestLines(t *testing.T) {
 	dir := t.TempDir()
-	long := strings.Repeat("ffffffff81000000 T some_symbol\n", 20000) + "0000000000000000 T ib_umem_dmabuf_get\t[ib_uverbs]\n" +
+	long := strings.Repeat("ffffffff81000000 T some_symbol\n", 20000) +
+		"0000000000000000 T ib_umem_dmabuf_get\t[ib_uverbs]\n" +
 		strings.Repeat("x", 200<<10) + "\n0000000000000000 T last"
 	for _, d := range []string{"sys", "proc"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {

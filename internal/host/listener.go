@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ListenerUIDs are the users of programs that listen on a TCP port of this network namespace, on any address: /proc/net/tcp and tcp6,
-// columns local_address, st (0A: LISTEN) and uid. Empty: none, or unknown.
+// ListenerUIDs are the users of programs that listen on a TCP port of this network namespace, on any address:
+// /proc/net/tcp and tcp6, columns local_address, st (0A: LISTEN) and uid. Empty: none, or unknown.
 func ListenerUIDs(f Files, port string) (uids []int) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {

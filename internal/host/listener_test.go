@@ -37,7 +37,8 @@ func TestListenersOfOnePort(t *testing.T) {
 	const line = "   %d: %s:2A7F 00000000:0000 %s 00000000:00000000 00:00000000 00000000 %5d        0 1 1 0 100 0 0 10 0\n"
 	dir := t.TempDir()
 	put(t, dir, "proc/net/tcp", "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"+
-		fmt.Sprintf(line, 0, "0100000A", "0A", 0)+fmt.Sprintf(line, 1, "0100007F", "0A", 1001)+fmt.Sprintf(line, 2, "0100007F", "01", 1002))
+		fmt.Sprintf(line, 0, "0100000A", "0A", 0)+fmt.Sprintf(line, 1, "0100007F", "0A", 1001)+fmt.Sprintf(line, 2,
+		"0100007F", "01", 1002))
 	put(t, dir, "proc/net/tcp6", "")
 	put(t, dir, "sys/x", "")
 	l := open(t, dir)

@@ -25,7 +25,8 @@ func OpenLive(p Paths) (*Live, error) {
 		return nil, err
 	}
 	l := &Live{tree: t, Host: Host{
-		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, DCB: NoNetlink{}, GPUs: NoNVML{}, Processes: newProcessTable(t, p.JobNames), Launchers: t, Now: time.Now,
+		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, DCB: NoNetlink{}, GPUs: NoNVML{},
+		Processes: newProcessTable(t, p.JobNames), Launchers: t, Now: time.Now,
 		Turns: NewTurns(), RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now),
 	}}
 	if p.Helper != "" {
@@ -39,7 +40,8 @@ func OpenLive(p Paths) (*Live, error) {
 		l.rdma, l.eth = newRDMAClient(), &ethtoolClient{}
 		l.rdma.leader = t.leader
 		here := newNetwork(t)
-		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, ethtoolHere{here, l.eth}, devlinkHere{here, &devlinkClient{}}, dcbHere{here, dcbClient{}}
+		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, ethtoolHere{here, l.eth}, devlinkHere{here, &devlinkClient{}},
+			dcbHere{here, dcbClient{}}
 		l.Events, l.LLDP = newEvents(here, EventBuffer), lldpSocket{here}
 		l.Subnet = NewSubnet(func(device string, port int, classes ...uint8) (mad.Transport, error) {
 			u, _, err := openMAD(t, device, port, classes...)
@@ -53,8 +55,8 @@ func OpenLive(p Paths) (*Live, error) {
 	return l, nil
 }
 
-// Forget discards all cached directories and files. A tree that is written in bursts requires it: timestamps of its file system may be too
-// coarse to show two changes of a directory.
+// Forget discards all cached directories and files. A tree that is written in bursts requires it: timestamps of its
+// file system may be too coarse to show two changes of a directory.
 func (l *Live) Forget() { l.tree.forgetAll() }
 
 // Close closes all descriptors that are not in use.

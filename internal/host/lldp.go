@@ -15,20 +15,26 @@ import (
 
 // LLDP receives the LLDP frames of neighbours. It sends nothing.
 type LLDP interface {
-	// Receive calls each for every LLDP frame received on one of the netdevs until ctx ends, which is not an error. listening is called once
-	// frames are received; frame is valid until each returns.
+	// Receive calls each for every LLDP frame received on one of the netdevs until ctx ends, which is not an error.
+	// listening is called once frames are received; frame is valid until each returns.
 	//
-	// Joining adds three addresses to the multicast filter of each NIC. The kernel removes them when the socket is closed, also if the
-	// process is killed. It requires CAP_NET_RAW and takes rtnl: it runs through under, with its number of requests.
-	Receive(ctx context.Context, netdevs []string, under func(n int, f func()) error, listening func(), each func(netdev string, frame []byte)) error
+	// Joining adds three addresses to the multicast filter of each NIC. The kernel removes them when the socket is closed,
+	// also if the process is killed. It requires CAP_NET_RAW and takes rtnl: it runs through under, with its number of
+	// requests.
+	Receive(
+		ctx context.Context, netdevs []string, under func(n int, f func()) error, listening func(),
+		each func(netdev string, frame []byte),
+	) error
 }
 
-// lldpGroups are the destination addresses of LLDP, IEEE 802.1AB-2016 table 7-1: nearest bridge, nearest non-TPMR bridge, nearest customer
-// bridge.
-var lldpGroups = [][6]byte{{0x01, 0x80, 0xc2, 0, 0, 0x0e}, {0x01, 0x80, 0xc2, 0, 0, 0x03}, {0x01, 0x80, 0xc2, 0, 0, 0x00}}
+// lldpGroups are the destination addresses of LLDP, IEEE 802.1AB-2016 table 7-1: nearest bridge, nearest non-TPMR
+// bridge, nearest customer bridge.
+var lldpGroups = [][6]byte{
+	{0x01, 0x80, 0xc2, 0, 0, 0x0e}, {0x01, 0x80, 0xc2, 0, 0, 0x03}, {0x01, 0x80, 0xc2, 0, 0, 0x00},
+}
 
-// lldpFilter accepts LLDP frames to those addresses, untruncated. The kernel has removed a VLAN tag before (net/core/dev.c,
-// skb_vlan_untag).
+// lldpFilter accepts LLDP frames to those addresses, untruncated. The kernel has removed a VLAN tag before
+// (net/core/dev.c, skb_vlan_untag).
 var lldpFilter = []unix.SockFilter{
 	{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: 12}, // EtherType
 	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.ETH_P_LLDP, Jf: 7},
@@ -52,7 +58,9 @@ type lldpSocket struct{ *network }
 // NewLLDP receives frames in this network namespace. files is the tree that shows the host's interfaces.
 func NewLLDP(files Files) LLDP { return lldpSocket{newNetwork(files)} }
 
-func (l lldpSocket) Receive(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
+func (l lldpSocket) Receive(
+	ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte),
+) error {
 	err := l.same()
 	if err == nil {
 		err = l.listen(ctx, netdevs, under, listening, each)
@@ -63,7 +71,9 @@ func (l lldpSocket) Receive(ctx context.Context, netdevs []string, under func(in
 	return nil
 }
 
-func (l lldpSocket) listen(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
+func (l lldpSocket) listen(
+	ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte),
+) error {
 	// Protocol 0 receives nothing: no frame arrives before the filter is set.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -75,14 +85,15 @@ func (l lldpSocket) listen(ctx context.Context, netdevs []string, under func(int
 	if err != nil {
 		return err
 	}
-	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(lldpFilter)), Filter: &lldpFilter[0]}); err != nil {
+	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: uint16(len(lldpFilter)), Filter: &lldpFilter[0]}); err != nil {
 		return err
 	}
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, lldpBuffer); err != nil {
 		return err
 	}
-	// A bond takes over the frames of its members. With this option the socket receives the member's index (drivers/net/bonding,
-	// bond_handle_frame).
+	// A bond takes over the frames of its members. With this option the socket receives the member's index
+	// (drivers/net/bonding, bond_handle_frame).
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_ORIGDEV, 1); err != nil {
 		return err
 	}
@@ -97,7 +108,8 @@ func (l lldpSocket) listen(ctx context.Context, netdevs []string, under func(int
 	if joined != nil {
 		return joined
 	}
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_LLDP)}); err != nil { // on all interfaces
+	// On all interfaces.
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_LLDP)}); err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })()
@@ -110,7 +122,9 @@ func (l lldpSocket) listen(ctx context.Context, netdevs []string, under func(int
 }
 
 // receive reads frames until ctx ends.
-func receive(ctx context.Context, read func(func(fd uintptr) bool) error, each func(*unix.SockaddrLinklayer, []byte)) error {
+func receive(
+	ctx context.Context, read func(func(fd uintptr) bool) error, each func(*unix.SockaddrLinklayer, []byte),
+) error {
 	buf := make([]byte, lldpFrame)
 	for {
 		var n int
@@ -157,7 +171,8 @@ func join(fd int, names map[int]string) error {
 		for _, group := range lldpGroups {
 			m := &unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_MULTICAST, Alen: uint16(len(group))}
 			copy(m.Address[:], group[:])
-			if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, m); err != nil && err != unix.ENODEV {
+			if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, m); err != nil &&
+				err != unix.ENODEV {
 				return err
 			}
 		}

@@ -35,8 +35,8 @@ func (k *netdevNames) ofDevices(f Files, devices []string) map[string]uint64 {
 	return out
 }
 
-// changes compares the netdevs of a device with the previous round, and returns how often they have changed. Unreadable ones count as
-// unchanged. buf is for reading.
+// changes compares the netdevs of a device with the previous round, and returns how often they have changed. Unreadable
+// ones count as unchanged. buf is for reading.
 func (k *netdevNames) changes(f Files, device string, buf *[]byte) uint64 {
 	k.mu.Lock()
 	d := k.devices[device]
@@ -84,7 +84,8 @@ func uplinksOf(f Files, dir string, buf *[]byte) (uplinks map[string]netdevID, w
 		}
 		own := dir + "/" + name
 		port, of := read(own, "dev_port"), netdevID{name, read(own, "ifindex")}
-		if first, there := uplinks[port]; !there || len(of.index) < len(first.index) || len(of.index) == len(first.index) && of.index < first.index {
+		if first, there := uplinks[port]; !there || len(of.index) < len(first.index) ||
+			len(of.index) == len(first.index) && of.index < first.index {
 			uplinks[port] = of
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/vishvananda/netlink/nl"
 )
 
-// answers is an RDMA client whose kernel returns one reply after the other, the last one repeatedly, except to queries for the list of
-// devices.
+// answers is an RDMA client whose kernel returns one reply after the other, the last one repeatedly, except to queries
+// for the list of devices.
 func answers(devices map[string]uint32, replies ...func() ([][]byte, error)) (*rdmaClient, *int) {
 	c, asked := newRDMAClient(), 0
 	c.exchange = func(cmd, _ int, _ ...*nl.RtAttr) (msgs [][]byte, err error) {
@@ -34,8 +34,8 @@ func says(parts ...[]byte) func() ([][]byte, error) {
 
 func fails(err error) func() ([][]byte, error) { return func() ([][]byte, error) { return nil, err } }
 
-// TestMalformedAnswers: a malformed answer is an error with its reason after at most two queries, and the next query succeeds. Unknown
-// attributes are ignored.
+// TestMalformedAnswers: a malformed answer is an error with its reason after at most two queries, and the next query
+// succeeds. Unknown attributes are ignored.
 func TestMalformedAnswers(t *testing.T) {
 	device := attr(nldevAttrDevName, str("mlx5_0"))
 	active := attr(nldevAttrPortState, u8(4))
@@ -111,7 +111,8 @@ func TestInterruptedDump(t *testing.T) {
 				}
 				return list, nil
 			})
-			if want != (err == nil && len(msgs) == 1) || !want && (msgs != nil || !errors.Is(err, nl.ErrDumpInterrupted)) || asked > dumpTries {
+			if want != (err == nil && len(msgs) == 1) ||
+				!want && (msgs != nil || !errors.Is(err, nl.ErrDumpInterrupted)) || asked > dumpTries {
 				t.Errorf("%v, %v, asked %d times", msgs, err, asked)
 			}
 		})

@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// nvmlLibrary is the part of NVML that is used. Only Init is called before a successful Init or after Shutdown. A function that the library
-// lacks returns nvmlFunctionNotFound.
+// nvmlLibrary is the part of NVML that is used. Only Init is called before a successful Init or after Shutdown. A
+// function that the library lacks returns nvmlFunctionNotFound.
 type nvmlLibrary interface {
 	Init() error
 	Shutdown() error
@@ -31,7 +31,8 @@ type nvmlDevice interface {
 	Fields(fields []nvmlField) error           // nvmlDeviceGetFieldValues
 	NVLinkActive(link int) (bool, error)
 	GPUFabric() (snapshot.GPUFabric, error)
-	// Traffic is the PCIe bytes since the previous call, as measured by the driver's performance monitor; 0 in the first call.
+	// Traffic is the PCIe bytes since the previous call, as measured by the driver's performance monitor; 0 in the first
+	// call.
 	Traffic() (transmitted, received uint64, err error)
 }
 
@@ -115,8 +116,8 @@ func nvmlError(function string, r uint32) error {
 	return &Error{"query", function, nvmlReturn(r)}
 }
 
-// nvmlNumber is a field's value as a number: nvmlValueType_t and nvmlValue_t, in the byte order of the processor. A negative one is
-// invalid.
+// nvmlNumber is a field's value as a number: nvmlValueType_t and nvmlValue_t, in the byte order of the processor. A
+// negative one is invalid.
 func nvmlNumber(kind uint32, v [8]byte) (uint64, bool) {
 	n := binary.NativeEndian.Uint64(v[:])
 	switch low := binary.NativeEndian.Uint32(v[:]); kind {

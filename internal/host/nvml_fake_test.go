@@ -161,18 +161,22 @@ func (g *fakeGPU) call(function string) error {
 
 func (g *fakeGPU) Text(function string) (string, error) {
 	return map[string]string{
-		"nvmlDeviceGetUUID": fmt.Sprintf("GPU-%d", g.index), "nvmlDeviceGetPciInfo": fmt.Sprintf("00000000:%02X:00.0", 0x1b+g.index),
-		"nvmlDeviceGetName": "NVIDIA H200", "nvmlDeviceGetSerial": fmt.Sprint(1650000000000 + g.index),
+		"nvmlDeviceGetUUID":    fmt.Sprintf("GPU-%d", g.index),
+		"nvmlDeviceGetPciInfo": fmt.Sprintf("00000000:%02X:00.0", 0x1b+g.index),
+		"nvmlDeviceGetName":    "NVIDIA H200", "nvmlDeviceGetSerial": fmt.Sprint(1650000000000 + g.index),
 	}[function], g.call(function)
 }
 
 func (g *fakeGPU) Numbers(function string) ([]uint64, error) {
 	return map[string][]uint64{
-		"nvmlDeviceGetCudaComputeCapability": {9, 0}, "nvmlDeviceGetCurrPcieLinkGeneration": {5}, "nvmlDeviceGetMaxPcieLinkGeneration": {5},
-		"nvmlDeviceGetCurrPcieLinkWidth": {16}, "nvmlDeviceGetMaxPcieLinkWidth": {16}, "nvmlDeviceGetTemperature": {41},
-		"nvmlDeviceGetPowerUsage": {71250}, "nvmlDeviceGetUtilizationRates": {50, 10}, "nvmlDeviceGetMemoryInfo_v2": {1 << 30, 4 << 30},
-		"nvmlDeviceGetMemoryInfo": {2 << 30, 4 << 30}, "nvmlDeviceGetBAR1MemoryInfo": {1 << 20, 8 << 30},
-		"nvmlDeviceGetCurrentClocksEventReasons": {4}, "nvmlDeviceGetCurrentClocksThrottleReasons": {8}, "nvmlDeviceGetRemappedRows": {1, 2, 1, 0},
+		"nvmlDeviceGetCudaComputeCapability": {9, 0}, "nvmlDeviceGetCurrPcieLinkGeneration": {5},
+		"nvmlDeviceGetMaxPcieLinkGeneration": {5},
+		"nvmlDeviceGetCurrPcieLinkWidth":     {16}, "nvmlDeviceGetMaxPcieLinkWidth": {16}, "nvmlDeviceGetTemperature": {41},
+		"nvmlDeviceGetPowerUsage": {71250}, "nvmlDeviceGetUtilizationRates": {50, 10},
+		"nvmlDeviceGetMemoryInfo_v2": {1 << 30, 4 << 30},
+		"nvmlDeviceGetMemoryInfo":    {2 << 30, 4 << 30}, "nvmlDeviceGetBAR1MemoryInfo": {1 << 20, 8 << 30},
+		"nvmlDeviceGetCurrentClocksEventReasons": {4}, "nvmlDeviceGetCurrentClocksThrottleReasons": {8},
+		"nvmlDeviceGetRemappedRows":            {1, 2, 1, 0},
 		"nvmlDeviceGetComputeRunningProcesses": {4711, 4712},
 	}[function], g.call(function)
 }
@@ -217,7 +221,8 @@ func newFakeGPUs(t testing.TB, gpus int) (*nvmlGPUs, *fakeNVML) {
 	t.Helper()
 	lib := &fakeNVML{t: t, xids: make(chan fakeXID)}
 	for i := range gpus {
-		lib.gpus = append(lib.gpus, &fakeGPU{lib: lib, index: i, links: 18, missing: map[string]error{}, fields: map[uint32]error{}})
+		lib.gpus = append(lib.gpus,
+			&fakeGPU{lib: lib, index: i, links: 18, missing: map[string]error{}, fields: map[uint32]error{}})
 	}
 	dir := t.TempDir()
 	put(t, dir, "nvidiactl", "")

@@ -8,7 +8,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// nvmlGPM measures the traffic of a GPU from two samples of the driver's performance monitor, GPM. Hopper and later GPUs have it.
+// nvmlGPM measures the traffic of a GPU from two samples of the driver's performance monitor, GPM. Hopper and later
+// GPUs have it.
 type nvmlGPM struct {
 	last, next nvml.GpmSample
 	at         time.Time // of last
@@ -53,7 +54,9 @@ func trafficOf(rate, seconds float64) uint64 {
 
 // sampleTraffic takes the first sample.
 func (c *nvmlClient) sampleTraffic(d nvml.Device, m *nvmlGPM) error {
-	for _, symbol := range []string{"nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"} {
+	for _, symbol := range []string{
+		"nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree", "nvmlGpmSampleGet", "nvmlGpmMetricsGet",
+	} {
 		if err := c.has(symbol); err != nil {
 			return err
 		}

@@ -20,8 +20,8 @@ const NVML = true
 // nvmlName is the driver's library.
 const nvmlName = "libnvidia-ml.so.1"
 
-// nvmlClient calls the library through go-nvml, which binds functions at their first call: a missing function terminates the process.
-// Therefore each symbol is looked up first.
+// nvmlClient calls the library through go-nvml, which binds functions at their first call: a missing function
+// terminates the process. Therefore each symbol is looked up first.
 type nvmlClient struct {
 	path     string
 	lib      nvml.Interface
@@ -87,12 +87,14 @@ func nvmlCall[T any](c *nvmlClient, symbol string, f func() (T, nvml.Return)) (T
 
 // DriverVersion is nvmlSystemGetDriverVersion.
 func (c *nvmlClient) DriverVersion() (string, error) {
-	return nvmlCall(c, "nvmlSystemGetDriverVersion", func() (string, nvml.Return) { return c.lib.SystemGetDriverVersion() })
+	return nvmlCall(c, "nvmlSystemGetDriverVersion",
+		func() (string, nvml.Return) { return c.lib.SystemGetDriverVersion() })
 }
 
 // CUDAVersion is nvmlSystemGetCudaDriverVersion_v2.
 func (c *nvmlClient) CUDAVersion() (int, error) {
-	return nvmlCall(c, "nvmlSystemGetCudaDriverVersion_v2", func() (int, nvml.Return) { return c.lib.SystemGetCudaDriverVersion_v2() })
+	return nvmlCall(c, "nvmlSystemGetCudaDriverVersion_v2",
+		func() (int, nvml.Return) { return c.lib.SystemGetCudaDriverVersion_v2() })
 }
 
 // Count is nvmlDeviceGetCount.
@@ -102,7 +104,8 @@ func (c *nvmlClient) Count() (int, error) {
 
 // Device is nvmlDeviceGetHandleByIndex.
 func (c *nvmlClient) Device(index int) (nvmlDevice, error) {
-	d, err := nvmlCall(c, "nvmlDeviceGetHandleByIndex_v2", func() (nvml.Device, nvml.Return) { return c.lib.DeviceGetHandleByIndex(index) })
+	d, err := nvmlCall(c, "nvmlDeviceGetHandleByIndex_v2",
+		func() (nvml.Device, nvml.Return) { return c.lib.DeviceGetHandleByIndex(index) })
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +152,8 @@ var nvmlFigures = map[string]struct {
 	"nvmlDeviceGetComputeRunningProcesses":      {"nvmlDeviceGetComputeRunningProcesses_v3", nvmlProcesses},
 }
 
-func nvmlOne[N int | uint32 | uint64](get func(nvml.Device) (N, nvml.Return)) func(nvml.Device) ([]uint64, nvml.Return) {
+func nvmlOne[N int |
+	uint32 | uint64](get func(nvml.Device) (N, nvml.Return)) func(nvml.Device) ([]uint64, nvml.Return) {
 	return func(d nvml.Device) ([]uint64, nvml.Return) {
 		n, r := get(d)
 		return []uint64{uint64(n)}, r
@@ -241,7 +245,9 @@ func (g nvmlGPU) Fields(fields []nvmlField) error {
 		values[i].FieldId, values[i].ScopeId = f.ID, f.Scope
 	}
 	const symbol = "nvmlDeviceGetFieldValues"
-	if _, err := nvmlCall(g.c, symbol, func() (struct{}, nvml.Return) { return struct{}{}, g.d.GetFieldValues(values) }); err != nil {
+	if _, err := nvmlCall(g.c, symbol, func() (struct{}, nvml.Return) {
+		return struct{}{}, g.d.GetFieldValues(values)
+	}); err != nil {
 		return err
 	}
 	for i, v := range values {
@@ -259,27 +265,37 @@ func (g nvmlGPU) Fields(fields []nvmlField) error {
 
 // NVLinkActive is nvmlDeviceGetNvLinkState.
 func (g nvmlGPU) NVLinkActive(link int) (bool, error) {
-	s, err := nvmlCall(g.c, "nvmlDeviceGetNvLinkState", func() (nvml.EnableState, nvml.Return) { return g.d.GetNvLinkState(link) })
+	s, err := nvmlCall(g.c, "nvmlDeviceGetNvLinkState",
+		func() (nvml.EnableState, nvml.Return) { return g.d.GetNvLinkState(link) })
 	return s == nvml.FEATURE_ENABLED, err
 }
 
 // GPUFabric is nvmlDeviceGetGpuFabricInfoV, or its predecessor.
 func (g nvmlGPU) GPUFabric() (snapshot.GPUFabric, error) {
 	const symbol = "nvmlDeviceGetGpuFabricInfoV"
-	if v, err := nvmlCall(g.c, symbol, func() (nvml.GpuFabricInfo_v3, nvml.Return) { return g.d.GetGpuFabricInfoV().V3() }); err == nil {
+	if v, err := nvmlCall(g.c, symbol, func() (nvml.GpuFabricInfo_v3, nvml.Return) {
+		return g.d.GetGpuFabricInfoV().V3()
+	}); err == nil {
 		health, summary := uint64(v.HealthMask), uint64(v.HealthSummary)
 		return gpuFabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, &health, &summary), nil
 	}
-	if v, err := nvmlCall(g.c, symbol, func() (nvml.GpuFabricInfo_v2, nvml.Return) { return g.d.GetGpuFabricInfoV().V2() }); err == nil {
+	if v, err := nvmlCall(g.c, symbol, func() (nvml.GpuFabricInfo_v2, nvml.Return) {
+		return g.d.GetGpuFabricInfoV().V2()
+	}); err == nil {
 		health := uint64(v.HealthMask)
 		return gpuFabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, &health, nil), nil
 	}
-	v, err := nvmlCall(g.c, "nvmlDeviceGetGpuFabricInfo", func() (nvml.GpuFabricInfo, nvml.Return) { return g.d.GetGpuFabricInfo() })
+	v, err := nvmlCall(g.c, "nvmlDeviceGetGpuFabricInfo",
+		func() (nvml.GpuFabricInfo, nvml.Return) { return g.d.GetGpuFabricInfo() })
 	return gpuFabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, nil, nil), err
 }
 
-func gpuFabric(state uint8, status uint32, cluster [16]uint8, clique uint32, health, summary *uint64) snapshot.GPUFabric {
-	f := snapshot.GPUFabric{State: uint64(state), Status: uint64(status), Clique: uint64(clique), Health: health, Summary: summary}
+func gpuFabric(
+	state uint8, status uint32, cluster [16]uint8, clique uint32, health, summary *uint64,
+) snapshot.GPUFabric {
+	f := snapshot.GPUFabric{
+		State: uint64(state), Status: uint64(status), Clique: uint64(clique), Health: health, Summary: summary,
+	}
 	if cluster != [16]uint8{} {
 		f.Cluster = fmt.Sprintf("%x-%x-%x-%x-%x", cluster[:4], cluster[4:6], cluster[6:8], cluster[8:10], cluster[10:])
 	}
@@ -288,7 +304,9 @@ func gpuFabric(state uint8, status uint32, cluster [16]uint8, clique uint32, hea
 
 // Events is nvmlEventSetCreate and nvmlDeviceRegisterEvents.
 func (c *nvmlClient) Events(devices []nvmlDevice) (nvmlEvents, []bool, error) {
-	for _, symbol := range []string{"nvmlEventSetCreate", "nvmlEventSetWait_v2", "nvmlEventSetFree", "nvmlDeviceRegisterEvents", "nvmlDeviceGetUUID"} {
+	for _, symbol := range []string{
+		"nvmlEventSetCreate", "nvmlEventSetWait_v2", "nvmlEventSetFree", "nvmlDeviceRegisterEvents", "nvmlDeviceGetUUID",
+	} {
 		if err := c.has(symbol); err != nil {
 			return nil, nil, err
 		}

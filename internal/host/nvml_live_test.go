@@ -15,12 +15,13 @@ import (
 // compiler is the C compiler of cgo.
 func compiler() string { return cmp.Or(os.Getenv("CC"), "gcc") }
 
-// TestIncompleteLibrary: of an old library without most functions, the available figures are read, and the process survives. It is a real
-// library loaded by the real client: calling a missing function terminates the process.
+// TestIncompleteLibrary: of an old library without most functions, the available figures are read, and the process
+// survives. It is a real library loaded by the real client: calling a missing function terminates the process.
 func TestIncompleteLibrary(t *testing.T) {
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "libnvidia-ml.so.1")
-	if out, err := exec.CommandContext(t.Context(), compiler(), "-shared", "-fPIC", "-o", lib, "testdata/oldnvml.c").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), compiler(), "-shared", "-fPIC", "-o", lib, "testdata/oldnvml.c").
+		CombinedOutput(); err != nil {
 		t.Fatalf("cc: %v\n%s", err, out)
 	}
 	put(t, dir, "nvidiactl", "")
@@ -35,11 +36,13 @@ func TestIncompleteLibrary(t *testing.T) {
 			t.Fatalf("%+v", v)
 		}
 		g := v.GPUs[0]
-		if g.UUID != "GPU-00000000-1111-2222-3333-444444444444" || g.PCIAddress != "0000:3b:00.0" || g.Model != "" || g.Fabric != nil ||
+		if g.UUID != "GPU-00000000-1111-2222-3333-444444444444" || g.PCIAddress != "0000:3b:00.0" ||
+			g.Model != "" || g.Fabric != nil ||
 			g.NVLinksUp != nil || g.PCIeReplays != nil || g.MemoryUsed != nil || g.XIDs != nil {
 			t.Errorf("%+v", g)
 		}
-		if g.PCIeWidth == nil || *g.PCIeWidth != 16 || g.Temperature == nil || *g.Temperature != 41 || g.Throttle == nil || *g.Throttle != 4 {
+		if g.PCIeWidth == nil || *g.PCIeWidth != 16 || g.Temperature == nil || *g.Temperature != 41 ||
+			g.Throttle == nil || *g.Throttle != 4 {
 			t.Errorf("%+v", g)
 		}
 		if err := n.ReleaseGPUs(t.Context(), time.Hour, "root"); err != nil {
@@ -60,10 +63,13 @@ func TestUnusableLibrary(t *testing.T) {
 	put(t, dir, "nvidiactl", "")
 	other := filepath.Join(dir, "other.so")
 	put(t, dir, "empty.c", "")
-	if out, err := exec.CommandContext(t.Context(), compiler(), "-shared", "-fPIC", "-o", other, filepath.Join(dir, "empty.c")).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), compiler(), "-shared", "-fPIC", "-o", other,
+		filepath.Join(dir, "empty.c")).CombinedOutput(); err != nil {
 		t.Fatalf("cc: %v\n%s", err, out)
 	}
-	for path, want := range map[string]error{filepath.Join(dir, "none.so"): nvmlLibraryNotFound, other: nvmlFunctionNotFound} {
+	for path, want := range map[string]error{
+		filepath.Join(dir, "none.so"): nvmlLibraryNotFound, other: nvmlFunctionNotFound,
+	} {
 		n := newNVMLGPUs(func() (nvmlLibrary, error) { return openNVML(path), nil }, filepath.Join(dir, "nvidiactl"))
 		_, _, err := n.ReadGPUs(t.Context(), true)
 		if !errors.Is(err, want) || IsAbsent(err) {

@@ -101,7 +101,9 @@ func (s *nvmlSeat) countLinks(r *nvmlReading) {
 func (s *nvmlSeat) read(full bool) (snapshot.GPU, []error) {
 	g := s.identity
 	r := nvmlReading{GPU: &g, device: s.device}
-	for _, part := range []func(*nvmlReading){s.readPCIe, s.readFields, s.readNVLinks, readGPUFabric, s.readTraffic, readProcesses} {
+	for _, part := range []func(*nvmlReading){
+		s.readPCIe, s.readFields, s.readNVLinks, readGPUFabric, s.readTraffic, readProcesses,
+	} {
 		if part(&r); nvmlDead(r.errs) != nil {
 			return g, r.errs
 		}
@@ -142,8 +144,8 @@ var nvmlFields = []struct {
 	{139, nvmlAllLinks, 1024, true, func(g *snapshot.GPU) **uint64 { return &g.NVLinkReceive }},  // NVLINK_THROUGHPUT_DATA_RX, KiB
 }
 
-// nvmlLinkErrors are the errors of all NVLinks of a GPU by kind: of Hopper, its predecessors, and Blackwell. Of two entries of a kind, the
-// first that the GPU has is used.
+// nvmlLinkErrors are the errors of all NVLinks of a GPU by kind: of Hopper, its predecessors, and Blackwell. Of two
+// entries of a kind, the first that the GPU has is used.
 var nvmlLinkErrors = []struct {
 	kind      string
 	id, scope uint32
@@ -201,7 +203,8 @@ func (s *nvmlSeat) readFields(r *nvmlReading) {
 	}
 	fields = fields[len(nvmlFields):]
 	for i, e := range nvmlLinkErrors {
-		if known := slices.ContainsFunc(r.NVLinkErrors, func(s snapshot.Stat) bool { return s.Name == e.kind }); !known && r.keep(fields[i].Err) {
+		if known := slices.ContainsFunc(r.NVLinkErrors, func(s snapshot.Stat) bool { return s.Name == e.kind }); !known &&
+			r.keep(fields[i].Err) {
 			r.NVLinkErrors = append(r.NVLinkErrors, snapshot.Stat{Name: e.kind, Value: fields[i].Value})
 		}
 	}

@@ -10,7 +10,8 @@ import (
 
 func TestPCIAddress(t *testing.T) {
 	for busID, want := range map[string]string{
-		"00000000:1B:00.0": "0000:1b:00.0", "00000009:01:00.0": "0009:01:00.0", "00010000:01:00.0": "10000:01:00.0", "0000:3B:00.0": "0000:3b:00.0", "": "",
+		"00000000:1B:00.0": "0000:1b:00.0", "00000009:01:00.0": "0009:01:00.0", "00010000:01:00.0": "10000:01:00.0",
+		"0000:3B:00.0": "0000:3b:00.0", "": "",
 	} {
 		if got := pciAddress(busID); got != want {
 			t.Errorf("%q: %q, want %q", busID, got, want)
@@ -54,14 +55,15 @@ func TestNVMLNumber(t *testing.T) {
 
 func TestReasonsOfNVML(t *testing.T) {
 	for code, want := range map[uint32]Reason{
-		2: Unsupported, 3: Unsupported, 13: Unsupported, 25: Unsupported, 4: Permission, 17: Permission, 9: Absent, 15: Gone, 16: Gone,
-		1: IO, 10: IO, 12: IO, 18: IO, 999: IO, 12345: IO,
+		2: Unsupported, 3: Unsupported, 13: Unsupported, 25: Unsupported, 4: Permission, 17: Permission, 9: Absent,
+		15: Gone, 16: Gone, 1: IO, 10: IO, 12: IO, 18: IO, 999: IO, 12345: IO,
 	} {
 		if got := ReasonOf(nvmlError("f", code)); got != want {
 			t.Errorf("%d: %s, want %s", code, got, want)
 		}
 	}
-	if err := nvmlError("f", 15); err.Error() != "query f: NVML_ERROR_GPU_IS_LOST" || !errors.Is(err, nvmlGPUIsLost) || !errors.Is(err, syscall.ENODEV) {
+	if err := nvmlError("f", 15); err.Error() != "query f: NVML_ERROR_GPU_IS_LOST" || !errors.Is(err, nvmlGPUIsLost) ||
+		!errors.Is(err, syscall.ENODEV) {
 		t.Error(err)
 	}
 	if err := nvmlError("f", 0); err != nil {

@@ -16,22 +16,22 @@ import (
 	"rdma_exporter/internal/transceiver"
 )
 
-// ErrOtherNetwork is wrapped by errors of queries that were not made because the answer would be about another network namespace. It is a
-// permission error: not a fault of a device, and permanent until the exporter is run differently.
+// ErrOtherNetwork is wrapped by errors of queries that were not made because the answer would be about another network
+// namespace. It is a permission error: not a fault of a device, and permanent until the exporter is run differently.
 var ErrOtherNetwork = fmt.Errorf("%w: not in the network namespace of the host", syscall.EPERM)
 
 // hostNetwork is the remedy for ErrOtherNetwork.
 const hostNetwork = "the network namespace of the host (--network host, hostNetwork)"
 
-// networkInterval is the interval of checks of the network namespace; doubtInterval that after a mismatch: an interface that is being
-// removed leaves /proc/net/dev before sysfs.
+// networkInterval is the interval of checks of the network namespace; doubtInterval that after a mismatch: an interface
+// that is being removed leaves /proc/net/dev before sysfs.
 const (
 	networkInterval = time.Minute
 	doubtInterval   = time.Second
 )
 
-// network checks whether queries by interface name refer to the interfaces in the sys tree. In a container with its own network namespace
-// the same name is another interface, and devlink has no devices.
+// network checks whether queries by interface name refer to the interfaces in the sys tree. In a container with its own
+// network namespace the same name is another interface, and devlink has no devices.
 type network struct {
 	files   Files
 	own     string                                        // the interfaces of the process's network namespace
@@ -86,7 +86,8 @@ func (n *network) foreign() (string, error) {
 	return "", nil
 }
 
-// alike reports whether the interface in dir of the sys tree is the one that this process has under that name, as far as can be determined.
+// alike reports whether the interface in dir of the sys tree is the one that this process has under that name, as far
+// as can be determined.
 func (n *network) alike(dir, name string) bool {
 	shown, err := readText(n.files, dir, "address")
 	if err != nil {
@@ -96,8 +97,8 @@ func (n *network) alike(dir, name string) bool {
 	return err != nil || strings.HasPrefix(shown, own.String())
 }
 
-// hardwareAddress queries the kernel without taking rtnl: SIOCGIFHWADDR, net/core/dev_ioctl.c. An address longer than that of Ethernet
-// (InfiniBand) is truncated.
+// hardwareAddress queries the kernel without taking rtnl: SIOCGIFHWADDR, net/core/dev_ioctl.c. An address longer than
+// that of Ethernet (InfiniBand) is truncated.
 func hardwareAddress(netdev string) (net.HardwareAddr, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -112,7 +113,8 @@ func hardwareAddress(netdev string) (net.HardwareAddr, error) {
 	if copy(request.name[:], netdev) == len(request.name) {
 		return nil, unix.ENAMETOOLONG
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCGIFHWADDR, uintptr(unsafe.Pointer(&request))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCGIFHWADDR,
+		uintptr(unsafe.Pointer(&request))); errno != 0 {
 		return nil, errno
 	}
 	return request.address[:6], nil

@@ -65,7 +65,8 @@ func TestNetwork(t *testing.T) {
 				return net.HardwareAddr{0xb8, 0x3f, 0xd2, 0, 0, 1}, nil
 			}}
 			err = n.same()
-			if (c.foreign != "") != errors.Is(err, ErrOtherNetwork) || err != nil && !strings.Contains(err.Error(), c.foreign+" is in sys/class/net") {
+			if (c.foreign != "") != errors.Is(err, ErrOtherNetwork) ||
+				err != nil && !strings.Contains(err.Error(), c.foreign+" is in sys/class/net") {
 				t.Error(err)
 			}
 			asked := false
@@ -99,7 +100,9 @@ func TestNetwork(t *testing.T) {
 // TestNetworkAgain: the check is repeated after a second if it found another network, otherwise after a minute.
 func TestNetworkAgain(t *testing.T) {
 	root := t.TempDir()
-	for path, content := range map[string]string{"own": devHeading + "    lo: 0\n", "sys/class/net/eth0/device/vendor": "0x15b3\n", "proc/version": "Linux\n"} {
+	for path, content := range map[string]string{
+		"own": devHeading + "    lo: 0\n", "sys/class/net/eth0/device/vendor": "0x15b3\n", "proc/version": "Linux\n",
+	} {
 		path = filepath.Join(root, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)

@@ -23,14 +23,16 @@ import (
 
 // Pods lists the devices that the kubelet has allocated to pods.
 type Pods interface {
-	// Pods is List of the kubelet's PodResources API (v1, since Kubernetes 1.20): the pods with devices that their IDs identify, sorted by
-	// namespace and name. Kubelets before 1.34 may list pods that have ended beside the current ones. It takes at most podsTime. The error
-	// is ENOENT without the socket, EACCES without permission to write to it, EOPNOTSUPP from a kubelet without the API. There is no
-	// incomplete list: a pod that is left out might have a device that another one seems to have alone.
+	// Pods is List of the kubelet's PodResources API (v1, since Kubernetes 1.20): the pods with devices that their IDs
+	// identify, sorted by namespace and name. Kubelets before 1.34 may list pods that have ended beside the current ones.
+	// It takes at most podsTime. The error is ENOENT without the socket, EACCES without permission to write to it,
+	// EOPNOTSUPP from a kubelet without the API. There is no incomplete list: a pod that is left out might have a device
+	// that another one seems to have alone.
 	Pods(ctx context.Context) ([]snapshot.Pod, error)
 }
 
-// Limits of an answer: a kubelet runs 110 pods by default, and each has some 100 bytes for each device, CPU set and NUMA node.
+// Limits of an answer: a kubelet runs 110 pods by default, and each has some 100 bytes for each device, CPU set and
+// NUMA node.
 const (
 	podsTime    = 2 * time.Second
 	podsMessage = 4 << 20
@@ -98,8 +100,8 @@ func (k kubelet) list(ctx context.Context) (*podresources.ListPodResourcesRespon
 	return answer, rpcError(ctx, err)
 }
 
-// rpcErrors are what codes of gRPC mean. A kubelet that limits requests answers ResourceExhausted, as gRPC does for a message that is too
-// large.
+// rpcErrors are what codes of gRPC mean. A kubelet that limits requests answers ResourceExhausted, as gRPC does for a
+// message that is too large.
 var rpcErrors = map[codes.Code]error{
 	codes.DeadlineExceeded:  ErrStuck,
 	codes.Unimplemented:     syscall.EOPNOTSUPP,
@@ -130,7 +132,8 @@ func podsOf(answer *podresources.ListPodResourcesResponse) ([]snapshot.Pod, erro
 	out, devices := []snapshot.Pod{}, 0
 	for _, p := range answer.GetPodResources() {
 		one := snapshot.Pod{Namespace: p.GetNamespace(), Name: p.GetName()}
-		if len(one.Namespace) > namespaceLength || len(one.Name) > podNameLength || !namespaceForm().MatchString(one.Namespace) || !podNameForm().MatchString(one.Name) {
+		if len(one.Namespace) > namespaceLength || len(one.Name) > podNameLength ||
+			!namespaceForm().MatchString(one.Namespace) || !podNameForm().MatchString(one.Name) {
 			return nil, fmt.Errorf("%w: pod %.64q", ErrMalformed, one.Namespace+"/"+one.Name)
 		}
 		for _, c := range p.GetContainers() {

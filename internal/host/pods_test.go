@@ -30,7 +30,9 @@ type fakeKubelet struct {
 	list func(context.Context) (*podresources.ListPodResourcesResponse, error)
 }
 
-func (f *fakeKubelet) List(ctx context.Context, _ *podresources.ListPodResourcesRequest) (*podresources.ListPodResourcesResponse, error) {
+func (f *fakeKubelet) List(
+	ctx context.Context, _ *podresources.ListPodResourcesRequest,
+) (*podresources.ListPodResourcesResponse, error) {
 	return f.list(ctx)
 }
 
@@ -70,14 +72,17 @@ func pod(namespace, name string, containers ...*podresources.ContainerResources)
 }
 
 func allocated(resource string, ids ...string) *podresources.ContainerResources {
-	return &podresources.ContainerResources{Name: "main", Devices: []*podresources.ContainerDevices{{ResourceName: resource, DeviceIds: ids}}}
+	return &podresources.ContainerResources{
+		Name: "main", Devices: []*podresources.ContainerDevices{{ResourceName: resource, DeviceIds: ids}},
+	}
 }
 
 func TestPods(t *testing.T) {
 	const gpu = "GPU-8f6e0a1b-2c3d-4e5f-8a9b-0c1d2e3f4a5b"
 	claim := &podresources.ContainerResources{DynamicResources: []*podresources.DynamicResource{{
 		ClaimName: "gpus", ClaimNamespace: "ml", ClaimResources: []*podresources.ClaimResource{
-			{DriverName: "gpu.nvidia.com", PoolName: "node-1", DeviceName: "gpu-2"}, {DriverName: "other.example.com", DeviceName: "x"},
+			{DriverName: "gpu.nvidia.com", PoolName: "node-1", DeviceName: "gpu-2"},
+			{DriverName: "other.example.com", DeviceName: "x"},
 		},
 	}}}
 	k := serveKubelet(t, func(context.Context) (*podresources.ListPodResourcesResponse, error) {
@@ -118,7 +123,8 @@ func TestPodsErrors(t *testing.T) {
 		return func(context.Context) (*podresources.ListPodResourcesResponse, error) {
 			out := &podresources.ListPodResourcesResponse{}
 			for i := range n {
-				out.PodResources = append(out.PodResources, pod("default", fmt.Sprintf(name, i), allocated("example.com/vf", fmt.Sprintf(id, i%8))))
+				out.PodResources = append(out.PodResources,
+					pod("default", fmt.Sprintf(name, i), allocated("example.com/vf", fmt.Sprintf(id, i%8))))
 			}
 			return out, nil
 		}
@@ -216,7 +222,8 @@ func TestPodsPeers(t *testing.T) {
 
 func TestPodsWithoutSocket(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := kubelet(dir + "/none.sock").Pods(t.Context()); !IsAbsent(err) || strings.Count(err.Error(), "none.sock") != 1 {
+	if _, err := kubelet(dir + "/none.sock").Pods(t.Context()); !IsAbsent(err) ||
+		strings.Count(err.Error(), "none.sock") != 1 {
 		t.Error(err)
 	}
 	file := filepath.Join(dir, "file")

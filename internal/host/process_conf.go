@@ -15,8 +15,8 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// jobFiles is what is kept of a job's own files: NCCL settings, and the NUMA nodes and PCI addresses in topology files. Nothing else is
-// returned, since the job chooses the file names and this program may read more files than the job.
+// jobFiles is what is kept of a job's own files: NCCL settings, and the NUMA nodes and PCI addresses in topology files.
+// Nothing else is returned, since the job chooses the file names and this program may read more files than the job.
 type jobFiles struct {
 	conf     map[string]string
 	topology string
@@ -62,7 +62,8 @@ func readJobFiles(root int, env map[string]string, uid, home string) (*jobFiles,
 	return out, err
 }
 
-// rootOf opens the root directory of a process, a magic link that only the kernel can follow. In a copied tree it has to be inside.
+// rootOf opens the root directory of a process, a magic link that only the kernel can follow. In a copied tree it has
+// to be inside.
 func (t *tree) rootOf(pid int) (fd int, err error) {
 	r, rel := t.at(fmt.Sprintf("proc/%d/root", pid))
 	if !t.isSysfs() {
@@ -75,14 +76,15 @@ func (t *tree) rootOf(pid int) (fd int, err error) {
 	return fd, err
 }
 
-// readBelow reads a regular file below the root directory of a process. Other files are not opened: opening a pipe blocks, and opening a
-// device may have side effects.
+// readBelow reads a regular file below the root directory of a process. Other files are not opened: opening a pipe
+// blocks, and opening a device may have side effects.
 func readBelow(root int, name string) ([]byte, error) {
 	rel, ok := strings.CutPrefix(name, "/")
 	if !ok || rel == "" { // relative to the working directory of the process
 		return nil, unix.EINVAL
 	}
-	seen, err := unix.Openat2(root, rel, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+	seen, err := unix.Openat2(root, rel,
+		&unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +110,8 @@ func homeOf(passwd []byte, uid string) string {
 	return ""
 }
 
-// addSettings adds the settings of an nccl.conf that are not set yet: lines NAME=VALUE (setEnvFile, src/misc/param.cc). It reports whether
-// all are within the limit.
+// addSettings adds the settings of an nccl.conf that are not set yet: lines NAME=VALUE (setEnvFile, src/misc/param.cc).
+// It reports whether all are within the limit.
 func addSettings(to map[string]string, room *int, b []byte) (whole bool) {
 	whole = true
 	for line := range strings.Lines(string(b)) {
@@ -125,12 +127,13 @@ func addSettings(to map[string]string, room *int, b []byte) (whole bool) {
 func topologyOf(b []byte) (string, error) {
 	var out strings.Builder
 	var open []string // open elements; empty for omitted ones
-	err := pci.TopologyElements(bytes.NewReader(b), func(e xml.StartElement) { open = append(open, element(&out, e)) }, func() {
-		if name := open[len(open)-1]; name != "" {
-			out.WriteString("</" + name + ">")
-		}
-		open = open[:len(open)-1]
-	})
+	err := pci.TopologyElements(bytes.NewReader(b),
+		func(e xml.StartElement) { open = append(open, element(&out, e)) }, func() {
+			if name := open[len(open)-1]; name != "" {
+				out.WriteString("</" + name + ">")
+			}
+			open = open[:len(open)-1]
+		})
 	if err != nil { // the error may quote the file
 		return "", fmt.Errorf("%w: NCCL topology", ErrMalformed)
 	}

@@ -86,7 +86,9 @@ func TestJobFilesStayInside(t *testing.T) {
 			t.Errorf("%s: %+v %v", name, got, err)
 		}
 	}
-	if _, err := table.tree.jobFiles(job{pid: 42, env: map[string]string{"NCCL_CONF_FILE": "/pipe"}, uid: "0"}); !errors.Is(err, syscall.EINVAL) {
+	if _, err := table.tree.jobFiles(job{
+		pid: 42, env: map[string]string{"NCCL_CONF_FILE": "/pipe"}, uid: "0",
+	}); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("a pipe: %v", err)
 	}
 	if err := os.Symlink(p.dir, filepath.Join(p.dir, "proc/43")); err != nil {
@@ -120,7 +122,8 @@ func TestJobFilesOfThisProcess(t *testing.T) {
 	}
 }
 
-// TestJobFilesOfTheKernel: files that the kernel generates on read are regular to stat(2), and are not opened, directly or through a link.
+// TestJobFilesOfTheKernel: files that the kernel generates on read are regular to stat(2), and are not opened, directly
+// or through a link.
 func TestJobFilesOfTheKernel(t *testing.T) {
 	root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -15,13 +15,14 @@ const (
 	// dmabufLink begins the link of a descriptor of a DMA-BUF; a name that the process has set follows (dmabuffs_dname,
 	// drivers/dma-buf/dma-buf.c).
 	dmabufLink = "/dmabuf:"
-	// maxDMABUFs limits the DMA-BUFs that are read per process and scan. A read takes some microseconds, and no lock but that of the
-	// name.
+	// maxDMABUFs limits the DMA-BUFs that are read per process and scan. A read takes some microseconds, and no lock but
+	// that of the name.
 	maxDMABUFs = 256
 )
 
-// dmabufs sums up descriptors of DMA-BUFs by exporter of GPU memory: /proc/PID/fdinfo, which has the permission of /proc/PID/fd since
-// Linux 5.15. What cannot be read is left out: it may have been closed meanwhile. kfd: the process holds /dev/kfd.
+// dmabufs sums up descriptors of DMA-BUFs by exporter of GPU memory: /proc/PID/fdinfo, which has the permission of
+// /proc/PID/fd since Linux 5.15. What cannot be read is left out: it may have been closed meanwhile. kfd: the process
+// holds /dev/kfd.
 func (t *tree) dmabufs(pid int, descriptors []string, kfd bool) []snapshot.DMABUFs {
 	r, rel := t.at("proc/" + strconv.Itoa(pid) + "/fdinfo")
 	dir, err := r.open(rel, unix.O_DIRECTORY)
@@ -71,8 +72,8 @@ func readDMABUF(dir int, name string) dmabuf {
 	return parseDMABUF(string(b))
 }
 
-// parseDMABUF parses "size:\t4194304", "exp_name:\tnv_dmabuf" (dma_buf_show_fdinfo) and "ino:\t17" (fs/proc/fd.c). The name that the
-// process has set comes last and may have any text: of two lines with one key the first one counts.
+// parseDMABUF parses "size:\t4194304", "exp_name:\tnv_dmabuf" (dma_buf_show_fdinfo) and "ino:\t17" (fs/proc/fd.c). The
+// name that the process has set comes last and may have any text: of two lines with one key the first one counts.
 func parseDMABUF(text string) (d dmabuf) {
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":\t")

@@ -13,25 +13,27 @@ import (
 	"rdma_exporter/internal/lazy"
 )
 
-// Limits of settings, since the job chooses their length: of one, and of all settings of a process or of its files. The longest in NCCL are
-// lists of devices and interfaces.
+// Limits of settings, since the job chooses their length: of one, and of all settings of a process or of its files. The
+// longest in NCCL are lists of devices and interfaces.
 const (
 	settingLength  = 4 << 10
 	settingsLength = 64 << 10
 )
 
-// Names of settings: of NCCL, in its files and in the environment, and of UCX for RDMA, in the environment. A name that is not that of a variable
-// could break a line of a capture.
+// Names of settings: of NCCL, in its files and in the environment, and of UCX for RDMA, in the environment. A name that
+// is not that of a variable could break a line of a capture.
 var (
 	settingName  = lazy.Regexp(`^NCCL_[A-Z0-9_]+$`)
 	variableName = lazy.Regexp(`^(NCCL|UCX_IB)_[A-Z0-9_]+$`)
 )
 
 var schedulerNames = []string{
-	"SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
+	"SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "RANK", "SLURM_PROCID",
+	"OMPI_COMM_WORLD_RANK",
 }
 
-// addSetting adds a setting that is not set yet, since getenv(3) and NCCL use the first of two. It reports whether it fits into the limit.
+// addSetting adds a setting that is not set yet, since getenv(3) and NCCL use the first of two. It reports whether it
+// fits into the limit.
 func addSetting(to map[string]string, room *int, name, value string) bool {
 	if _, there := to[name]; there {
 		return true
@@ -46,8 +48,8 @@ func addSetting(to map[string]string, room *int, name, value string) bool {
 	return true
 }
 
-// environment keeps the variables that concern the job: /proc/PID/environ has NAME=VALUE, each followed by NUL. whole is false if something
-// exceeds a limit.
+// environment keeps the variables that concern the job: /proc/PID/environ has NAME=VALUE, each followed by NUL. whole
+// is false if something exceeds a limit.
 func environment(b []byte) (out map[string]string, whole bool) {
 	out, whole = map[string]string{}, true
 	room := settingsLength
@@ -60,7 +62,8 @@ func environment(b []byte) (out map[string]string, whole bool) {
 	return out, whole
 }
 
-// lockedMemory parses "Max locked memory  67108864  67108864  bytes" of /proc/PID/limits: the soft limit. nil and false: there is no such line.
+// lockedMemory parses "Max locked memory  67108864  67108864  bytes" of /proc/PID/limits: the soft limit. nil and
+// false: there is no such line.
 func lockedMemory(b []byte) (limit *uint64, unlimited bool) {
 	for line := range strings.Lines(string(b)) {
 		if rest, ok := strings.CutPrefix(line, "Max locked memory"); ok {
@@ -74,7 +77,8 @@ func lockedMemory(b []byte) (limit *uint64, unlimited bool) {
 	return nil, false
 }
 
-// commandOf is the name in parentheses in /proc/PID/stat: the first 15 bytes of the program name, or what the program has set.
+// commandOf is the name in parentheses in /proc/PID/stat: the first 15 bytes of the program name, or what the program
+// has set.
 func commandOf(b []byte) string {
 	from, to := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if from < 0 || to < from {
@@ -127,7 +131,8 @@ func variable(b []byte, name string) string {
 	return ""
 }
 
-// sinceBootOf is the start time of a process: the kernel reports it in clock ticks, which are hundredths of a second (USER_HZ).
+// sinceBootOf is the start time of a process: the kernel reports it in clock ticks, which are hundredths of a second
+// (USER_HZ).
 func sinceBootOf(start string) time.Duration {
 	ticks, err := strconv.ParseInt(start, 10, 64)
 	if err != nil || ticks > math.MaxInt64/int64(10*time.Millisecond) {
@@ -147,7 +152,8 @@ func startOf(b []byte) string {
 
 var ncclLibrary = lazy.Regexp(`^libnccl\.so\.([0-9]+\.[0-9]+\.[0-9]+)$`)
 
-// mappedWords occur in file names of the libraries searched for: NCCL with its net plugins, and those that transfer caches by RDMA.
+// mappedWords occur in file names of the libraries searched for: NCCL with its net plugins, and those that transfer
+// caches by RDMA.
 var mappedWords = []string{"libnccl", "nixl", "mooncake"}
 
 // mapped searches for them in lines of /proc/PID/maps.

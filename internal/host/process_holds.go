@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// maxOpenFiles limits the open files that are checked per process and scan. The kernel's own limit is half a million; ranks of a job have
-// some hundred.
+// maxOpenFiles limits the open files that are checked per process and scan. The kernel's own limit is half a million;
+// ranks of a job have some hundred.
 const maxOpenFiles = 4096
 
 // holds returns the GPUs and RDMA devices that a process has open.
@@ -59,7 +59,8 @@ func (p *processTable) holds(pid int) (out snapshot.Process, err error) {
 	return out, nil
 }
 
-// describe reads more of a process: its libraries only if it uses GPUs, and its NCCL configuration files only if it uses NCCL.
+// describe reads more of a process: its libraries only if it uses GPUs, and its NCCL configuration files only if it
+// uses NCCL.
 func (p *processTable) describe(out *snapshot.Process) {
 	dir := "proc/" + strconv.Itoa(out.PID) + "/"
 	read := func(name string) []byte {

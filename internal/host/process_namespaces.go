@@ -24,8 +24,8 @@ func InnerPID(f Files, pid int) int {
 	return pid
 }
 
-// SameNetwork reports whether a process is in the network namespace of this process. known is false if that is not readable
-// (/proc/PID/ns/net requires CAP_SYS_PTRACE for processes of other users).
+// SameNetwork reports whether a process is in the network namespace of this process. known is false if that is not
+// readable (/proc/PID/ns/net requires CAP_SYS_PTRACE for processes of other users).
 func SameNetwork(f Files, pid int) (same, known bool) {
 	own, other := networkOf(f, "self"), networkOf(f, strconv.Itoa(pid))
 	if own == "" || other == "" {

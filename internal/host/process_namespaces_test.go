@@ -8,7 +8,8 @@ import (
 func TestInnerPID(t *testing.T) {
 	p, table := newProcessTree(t)
 	for pid, status := range map[int]string{
-		41: "Name:\tpython\nNSpid:\t41\nUid:\t0\n", 42: "NSpid:\t42\t1042\t7\n", 43: "Name:\tpython\n", 44: "NSpid:\n", 45: "NSpid:\t45\tx\n",
+		41: "Name:\tpython\nNSpid:\t41\nUid:\t0\n", 42: "NSpid:\t42\t1042\t7\n", 43: "Name:\tpython\n", 44: "NSpid:\n",
+		45: "NSpid:\t45\tx\n",
 	} {
 		p.process(pid, nil, map[string]string{"status": status})
 	}

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// jobFilesTime limits the wait of a scan for the files of jobs: a home directory may be on a slow or unreachable file server.
+// jobFilesTime limits the wait of a scan for the files of jobs: a home directory may be on a slow or unreachable file
+// server.
 const jobFilesTime = 200 * time.Millisecond
 
 // jobReader reads the files of jobs, once per job, one after the other. Late results are used by the next scan.
@@ -37,7 +38,9 @@ type jobResult struct {
 }
 
 func newJobReader(t *tree) jobReader {
-	return jobReader{files: t.jobFiles, timeout: jobFilesTime, turns: NewTurns(), mu: &sync.Mutex{}, done: map[int]jobResult{}}
+	return jobReader{
+		files: t.jobFiles, timeout: jobFilesTime, turns: NewTurns(), mu: &sync.Mutex{}, done: map[int]jobResult{},
+	}
 }
 
 // request requests the files of a job, unless they have been read. Failed reads are retried.
@@ -85,8 +88,8 @@ func (r *jobReader) read(ctx context.Context) {
 	})
 }
 
-// jobFiles reads NCCL's settings as initEnv does (src/misc/param.cc), and the topology file that they name. The error is that of an
-// existing file that cannot be read.
+// jobFiles reads NCCL's settings as initEnv does (src/misc/param.cc), and the topology file that they name. The error
+// is that of an existing file that cannot be read.
 func (t *tree) jobFiles(j job) (*jobFiles, error) {
 	root, err := t.rootOf(j.pid)
 	if err != nil {

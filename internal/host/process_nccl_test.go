@@ -17,7 +17,8 @@ func TestJobFilesThatHang(t *testing.T) {
 	p, table := newProcessTree(t)
 	for pid := 42; pid < 45; pid++ {
 		p.process(pid, []string{"/dev/nvidia3"}, map[string]string{
-			"maps": ncclMaps, "stat": stat, "environ": "HOME=/root\x00NCCL_DEBUG=INFO\x00", "root/etc/nccl.conf": "NCCL_IB_TC=106\n",
+			"maps": ncclMaps, "stat": stat, "environ": "HOME=/root\x00NCCL_DEBUG=INFO\x00",
+			"root/etc/nccl.conf": "NCCL_IB_TC=106\n",
 		})
 	}
 	table.jobs.timeout = jobFilesTime
@@ -82,11 +83,13 @@ func TestJobFilesAreTriedAgain(t *testing.T) {
 			t.Errorf("scan %d: %+v %v %v", i, found, refused, err)
 		}
 	}
-	if err := os.Remove(filepath.Join(p.dir, "proc", "42", "fd", "0")); err != nil { // it closes its GPU, and keeps its RDMA device
+	// It closes its GPU, and keeps its RDMA device.
+	if err := os.Remove(filepath.Join(p.dir, "proc", "42", "fd", "0")); err != nil {
 		t.Fatal(err)
 	}
 	p.process(42, []string{"/dev/infiniband/uverbs0"}, nil)
-	if found, _, err := table.Processes(t.Context(), nil, false); len(found) != 1 || found[0].HasNCCL || found[0].Conf != nil || err != nil {
+	if found, _, err := table.Processes(t.Context(), nil, false); len(found) != 1 || found[0].HasNCCL ||
+		found[0].Conf != nil || err != nil {
 		t.Errorf("without a GPU: %+v %v", found, err)
 	}
 	if files, err := table.jobs.of(42, "another start"); files != nil || err != nil {
@@ -113,11 +116,14 @@ func TestTruncatedSettings(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, table := newProcessTree(t)
-			files := map[string]string{"maps": ncclMaps, "stat": stat, "environ": c.environ, "status": "Uid:\t0\t0\t0\t0\n", "root/etc/passwd": passwd}
+			files := map[string]string{
+				"maps": ncclMaps, "stat": stat, "environ": c.environ, "status": "Uid:\t0\t0\t0\t0\n", "root/etc/passwd": passwd,
+			}
 			maps.Copy(files, c.files)
 			p.process(42, []string{"/dev/nvidia3"}, files)
 			found, refused, err := table.Processes(t.Context(), nil, false)
-			if len(found) != 1 || !maps.Equal(found[0].Env, c.env) || (found[0].Conf != nil) != c.known || refused || err != nil {
+			if len(found) != 1 || !maps.Equal(found[0].Env, c.env) || (found[0].Conf != nil) != c.known ||
+				refused || err != nil {
 				t.Errorf("%.300v %v %v", found, refused, err)
 			}
 		})

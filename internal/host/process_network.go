@@ -11,8 +11,8 @@ import (
 // netdevsNamed limits the netdevs of a network namespace: a pod may create any number.
 const netdevsNamed = 16
 
-// network sets the network namespace of a process that holds an RDMA device, and the netdevs there: those of SR-IOV and host-device pods. A
-// name in a pod's /sys is the pod's choice; /proc/PID/net/dev is the kernel's.
+// network sets the network namespace of a process that holds an RDMA device, and the netdevs there: those of SR-IOV and
+// host-device pods. A name in a pod's /sys is the pod's choice; /proc/PID/net/dev is the kernel's.
 func (p *processTable) network(out *snapshot.Process) {
 	if len(out.Verbs) == 0 {
 		return
@@ -31,7 +31,8 @@ func (p *processTable) network(out *snapshot.Process) {
 	out.Network, out.Netdevs = own, names
 }
 
-// networkNames are the names in /proc/net/dev but lo, sorted: two lines of titles, then "  eth0: 1 2 3" (net/core/net-procfs.c).
+// networkNames are the names in /proc/net/dev but lo, sorted: two lines of titles, then "  eth0: 1 2 3"
+// (net/core/net-procfs.c).
 func networkNames(text string) string {
 	var names []string
 	for line := range strings.Lines(text) {
@@ -43,11 +44,13 @@ func networkNames(text string) string {
 	return possibleNames(strings.Join(names, " "))
 }
 
-// possibleNames are at most netdevsNamed names of a list but lo, without those that no netdev can have (dev_valid_name).
+// possibleNames are at most netdevsNamed names of a list but lo, without those that no netdev can have
+// (dev_valid_name).
 func possibleNames(list string) string {
 	var out []string
 	for name := range strings.FieldsSeq(list) {
-		if len(out) < netdevsNamed && name != "lo" && len(name) < 16 && name == printable(name) && !strings.ContainsAny(name, "/:") {
+		if len(out) < netdevsNamed && name != "lo" && len(name) < 16 && name == printable(name) &&
+			!strings.ContainsAny(name, "/:") {
 			out = append(out, name)
 		}
 	}

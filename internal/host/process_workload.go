@@ -7,9 +7,10 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// Names in paths of control groups. Slurm: /system.slice/slurmstepd.scope/job_77/step_0/user/task_0, with version 1 of control groups
-// /slurm/uid_1001/job_77/step_batch. The kubelet: /kubepods.slice/kubepods-podUID.slice/cri-containerd-ID.scope with "_" in the UID, or
-// /kubepods/burstable/podUID/ID; the UID of a static pod is a hash without dashes.
+// Names in paths of control groups. Slurm: /system.slice/slurmstepd.scope/job_77/step_0/user/task_0, with version 1 of
+// control groups /slurm/uid_1001/job_77/step_batch. The kubelet:
+// /kubepods.slice/kubepods-podUID.slice/cri-containerd-ID.scope with "_" in the UID, or /kubepods/burstable/podUID/ID;
+// the UID of a static pod is a hash without dashes.
 var (
 	slurmJob  = lazy.Regexp(`/job_([0-9]+)(?:/step_([0-9a-z]{1,16}))?(?:/|$)`)
 	podUID    = lazy.Regexp(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32}\b)`)
@@ -35,8 +36,8 @@ const jobNameLength = 128
 // cgroupPlace is where a control group is. Schedulers set it; a process cannot change it without their permissions.
 type cgroupPlace struct{ job, step, container, unit string }
 
-// placeOf parses /proc/PID/cgroup: a line HIERARCHY:CONTROLLERS:PATH for each hierarchy. Without a job in the control group, that in the
-// environment counts.
+// placeOf parses /proc/PID/cgroup: a line HIERARCHY:CONTROLLERS:PATH for each hierarchy. Without a job in the control
+// group, that in the environment counts.
 func placeOf(env map[string]string, cgroup []byte) (out cgroupPlace) {
 	for line := range strings.Lines(string(cgroup)) {
 		line = strings.TrimSpace(line)
@@ -62,7 +63,8 @@ func placeOf(env map[string]string, cgroup []byte) (out cgroupPlace) {
 	return out
 }
 
-// unitOf is the innermost systemd unit of a path. Units of a user's own manager have names that the user chooses: they are user.slice.
+// unitOf is the innermost systemd unit of a path. Units of a user's own manager have names that the user chooses: they
+// are user.slice.
 func unitOf(path string) string {
 	found := unit().FindAllStringSubmatch(path, -1)
 	switch {
@@ -95,8 +97,10 @@ func withoutNames(found []snapshot.Process) []snapshot.Process {
 
 // isPlaced reports whether the fields that place sets have the form that it gives them.
 func isPlaced(p *snapshot.Process) bool {
-	return jobForm().MatchString(p.Job) && stepForm().MatchString(p.Step) && containerForm().MatchString(p.Container) && unitForm().MatchString(p.Unit) &&
-		userForm().MatchString(p.User) && networkForm().MatchString(p.Network) && p.Netdevs == possibleNames(p.Netdevs) && len(p.JobName) <= jobNameLength && p.JobName == printable(p.JobName)
+	return jobForm().MatchString(p.Job) && stepForm().MatchString(p.Step) && containerForm().MatchString(p.Container) &&
+		unitForm().MatchString(p.Unit) &&
+		userForm().MatchString(p.User) && networkForm().MatchString(p.Network) && p.Netdevs == possibleNames(p.Netdevs) &&
+		len(p.JobName) <= jobNameLength && p.JobName == printable(p.JobName)
 }
 
 // cutText is the begin of a text, without a part of a character.

@@ -14,11 +14,12 @@ import (
 
 // Processes finds the processes that use RDMA devices.
 type Processes interface {
-	// Processes checks which files processes have open, for at most scanTime: first those in first, then the others, continuing at the next
-	// call where this one has stopped. only means that no others need to be checked; it is ignored if one of first is not visible. The
-	// result is the processes that hold an RDMA device, or a GPU with NCCL. It waits a little longer for their configuration files; late
-	// ones are in the result of the next call. Processes of other users require CAP_SYS_PTRACE. Without it refused is true, and they are left
-	// out but for those in first, which are Hidden. A process blocked in the kernel may block the call: it has to be made in a turn.
+	// Processes checks which files processes have open, for at most scanTime: first those in first, then the others,
+	// continuing at the next call where this one has stopped. only means that no others need to be checked; it is ignored
+	// if one of first is not visible. The result is the processes that hold an RDMA device, or a GPU with NCCL. It waits a
+	// little longer for their configuration files; late ones are in the result of the next call. Processes of other users
+	// require CAP_SYS_PTRACE. Without it refused is true, and they are left out but for those in first, which are Hidden.
+	// A process blocked in the kernel may block the call: it has to be made in a turn.
 	Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error)
 }
 
@@ -49,10 +50,15 @@ type libraries struct {
 }
 
 func newProcessTable(t *tree, names bool) *processTable {
-	return &processTable{tree: t, now: time.Now, held: map[int]snapshot.Process{}, lib: map[int]libraries{}, jobs: newJobReader(t), names: names}
+	return &processTable{
+		tree: t, now: time.Now, held: map[int]snapshot.Process{}, lib: map[int]libraries{},
+		jobs: newJobReader(t), names: names,
+	}
 }
 
-func (p *processTable) Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error) {
+func (p *processTable) Processes(
+	ctx context.Context, first []int, only bool,
+) (found []snapshot.Process, refused bool, err error) {
 	pids, err := p.tree.pids()
 	if err != nil {
 		return nil, false, err
@@ -119,8 +125,8 @@ func (p *processTable) sorted() (out []snapshot.Process, refused bool) {
 	return out, refused
 }
 
-// scan checks one process, and keeps it if it uses a device. It reports whether access was denied. A named process is kept then too: its
-// name and control group are readable.
+// scan checks one process, and keeps it if it uses a device. It reports whether access was denied. A named process is
+// kept then too: its name and control group are readable.
 func (p *processTable) scan(pid int, named bool) (refused bool) {
 	one, err := p.holds(pid)
 	if named && denied(err) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkTwoHundredProcesses reads 200 processes of Slurm jobs that hold eight devices each, from files like those of /proc: with the
-// settings of NCCL at first, and again a minute later.
+// BenchmarkTwoHundredProcesses reads 200 processes of Slurm jobs that hold eight devices each, from files like those of
+// /proc: with the settings of NCCL at first, and again a minute later.
 func BenchmarkTwoHundredProcesses(b *testing.B) {
 	p, table := newProcessTree(b)
 	open := []string{"/dev/null", "/dev/nvidia0", "socket:[1]"}
@@ -22,8 +22,10 @@ func BenchmarkTwoHundredProcesses(b *testing.B) {
 	for i := range 200 {
 		pids = append(pids, 1000+i)
 		p.process(1000+i, open, map[string]string{
-			"maps": maps, "limits": limits, "stat": fmt.Sprintf("%d (python3) S%s", 1000+i, strings.Repeat(" 1", 20)), "status": "Uid:\t1001\t0\t0\t0\n",
-			"cgroup": fmt.Sprintf("0::/system.slice/slurmstepd.scope/job_%d/step_0/user/task_%d\n", i/8, i%8), "environ": "NCCL_IB_HCA=mlx5\x00WORLD_SIZE=16\x00",
+			"maps": maps, "limits": limits, "stat": fmt.Sprintf("%d (python3) S%s", 1000+i, strings.Repeat(" 1", 20)),
+			"status":  "Uid:\t1001\t0\t0\t0\n",
+			"cgroup":  fmt.Sprintf("0::/system.slice/slurmstepd.scope/job_%d/step_0/user/task_%d\n", i/8, i%8),
+			"environ": "NCCL_IB_HCA=mlx5\x00WORLD_SIZE=16\x00",
 		})
 	}
 	for b.Loop() {

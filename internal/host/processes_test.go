@@ -70,20 +70,30 @@ const passwd = "root:x:0:0:root:/root:/bin/sh\nann:x:1001:1001:Ann,,,:/home/ann:
 
 func TestProcesses(t *testing.T) {
 	p, table := newProcessTree(t)
-	devices := []string{"/dev/nvidia3", "/dev/nvidia3", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/infiniband/uverbs2", "/dev/infiniband/uverbs0", "socket:[1]", "/dev/null"}
+	devices := []string{
+		"/dev/nvidia3", "/dev/nvidia3", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/infiniband/uverbs2",
+		"/dev/infiniband/uverbs0", "socket:[1]", "/dev/null",
+	}
 	p.process(42, devices, map[string]string{
 		"maps": ncclMaps, "limits": limits, "stat": stat, "cgroup": "0::/system.slice/slurmstepd.scope/job_77/step_0\n",
-		"status": "Name:\tpython\nUid:\t1001\t0\t0\t0\n", "root/etc/passwd": passwd, "root/home/ann/.nccl.conf": "NCCL_IB_GID_INDEX=3\nTOKEN=hidden\n", "root/etc/nccl.conf": "NCCL_IB_GID_INDEX=1\nNCCL_IB_TC=106\n",
-		"environ": "PATH=/bin\x00NCCL_IB_HCA=mlx5\x00AWS_SECRET_ACCESS_KEY=hidden\x00NCCL_NET_GDR_LEVEL=PIX\x00WORLD_SIZE=16\x00MY_NCCL_X=no\x00",
+		"status": "Name:\tpython\nUid:\t1001\t0\t0\t0\n", "root/etc/passwd": passwd,
+		"root/home/ann/.nccl.conf": "NCCL_IB_GID_INDEX=3\nTOKEN=hidden\n",
+		"root/etc/nccl.conf":       "NCCL_IB_GID_INDEX=1\nNCCL_IB_TC=106\n",
+		"environ":                  "PATH=/bin\x00NCCL_IB_HCA=mlx5\x00AWS_SECRET_ACCESS_KEY=hidden\x00NCCL_NET_GDR_LEVEL=PIX\x00WORLD_SIZE=16\x00MY_NCCL_X=no\x00",
 	})
-	p.process(43, []string{"/dev/infiniband/uverbs0"}, map[string]string{"limits": "Max locked memory         unlimited            unlimited            bytes\n", "maps": ncclMaps, "cgroup": "0::/kubepods.slice/kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice\n"})
+	p.process(43, []string{"/dev/infiniband/uverbs0"}, map[string]string{
+		"limits": "Max locked memory         unlimited            unlimited            bytes\n", "maps": ncclMaps,
+		"cgroup": "0::/kubepods.slice/kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice\n",
+	})
 	p.process(44, []string{"/dev/nvidia0", "/dev/infiniband/rdma_cm"}, nil)
-	p.process(46, []string{"/dev/nvidia5"}, map[string]string{"maps": ncclMaps + "7f00-7f10 r-xp 0 fd:00 9 /opt/lib/libnixl.so\n", "stat": "46 (vllm) S"})
+	p.process(46, []string{"/dev/nvidia5"},
+		map[string]string{"maps": ncclMaps + "7f00-7f10 r-xp 0 fd:00 9 /opt/lib/libnixl.so\n", "stat": "46 (vllm) S"})
 	p.process(45, nil, nil)
 	memlock := uint64(8388608)
 	want := []snapshot.Process{
 		{
-			PID: 42, Command: "python (x)", GPUs: []int{3}, Verbs: []string{"uverbs0", "uverbs2"}, NCCL: "2.22.3", HasNCCL: true, LockedMemory: &memlock, Job: "slurm/77", Step: "0", Started: 9876540 * time.Millisecond,
+			PID: 42, Command: "python (x)", GPUs: []int{3}, Verbs: []string{"uverbs0", "uverbs2"}, NCCL: "2.22.3", HasNCCL: true,
+			LockedMemory: &memlock, Job: "slurm/77", Step: "0", Started: 9876540 * time.Millisecond,
 			Env:  map[string]string{"NCCL_IB_HCA": "mlx5", "NCCL_NET_GDR_LEVEL": "PIX", "WORLD_SIZE": "16"},
 			Conf: map[string]string{"NCCL_IB_GID_INDEX": "3", "NCCL_IB_TC": "106"},
 		},
@@ -97,7 +107,8 @@ func TestProcesses(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(p.dir, "proc", "42")); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := table.Processes(t.Context(), nil, false); len(got) != 2 || got[0].PID != 43 || err != nil || table.lib[42].hasNCCL {
+	if got, _, err := table.Processes(t.Context(), nil, false); len(got) != 2 || got[0].PID != 43 || err != nil ||
+		table.lib[42].hasNCCL {
 		t.Errorf("%+v %v", got, err)
 	}
 }
@@ -115,7 +126,8 @@ func TestProcessesNamed(t *testing.T) {
 		clock = clock.Add(scanTime / 2)
 		return clock
 	}
-	if got, _, err := table.Processes(t.Context(), []int{99, 12345}, true); len(got) != 1 || got[0].PID != 99 || err != nil || table.next == 0 {
+	if got, _, err := table.Processes(t.Context(), []int{99, 12345}, true); len(got) != 1 || got[0].PID != 99 ||
+		err != nil || table.next == 0 {
 		t.Errorf("one that cannot be seen: %+v %v", got, err)
 	}
 	p.process(98, []string{"/dev/infiniband/uverbs0"}, nil)
@@ -207,7 +219,8 @@ func TestProcessWithManyFiles(t *testing.T) {
 	}
 }
 
-// TestDMABUFs: DMA-BUFs of GPU memory beside an RDMA device, as of fdinfo of an H100 and of amdgpu; once per buffer, and within the limit.
+// TestDMABUFs: DMA-BUFs of GPU memory beside an RDMA device, as of fdinfo of an H100 and of amdgpu; once per buffer,
+// and within the limit.
 func TestDMABUFs(t *testing.T) {
 	const head = "pos:\t0\nflags:\t02100002\nmnt_id:\t16\n"
 	buffer := func(inode string, size int, exporter, name string) string {
@@ -221,7 +234,8 @@ func TestDMABUFs(t *testing.T) {
 	verbs := "/dev/infiniband/uverbs0"
 	nvidia := []string{verbs, "/dmabuf:", "/dmabuf:", "/dmabuf:cache", "/dmabuf:", "/dmabuf:gone"}
 	nvidiaInfo := map[string]string{
-		"fdinfo/0": head, "fdinfo/1": buffer("ino:\t7\n", 2<<20, "nv_dmabuf", ""), "fdinfo/2": buffer("ino:\t7\n", 2<<20, "nv_dmabuf", ""),
+		"fdinfo/0": head, "fdinfo/1": buffer("ino:\t7\n", 2<<20, "nv_dmabuf", ""),
+		"fdinfo/2": buffer("ino:\t7\n", 2<<20, "nv_dmabuf", ""),
 		"fdinfo/3": buffer("ino:\t8\n", 4<<20, "nv_dmabuf", "x\nsize:\t99"), "fdinfo/4": buffer("ino:\t9\n", 4096, "drm", ""),
 	}
 	many := []string{verbs}
@@ -324,7 +338,8 @@ func TestPlaceOf(t *testing.T) {
 func TestNamesOfJobs(t *testing.T) {
 	p, table := newProcessTree(t)
 	p.process(42, []string{"/dev/infiniband/uverbs0"}, map[string]string{
-		"stat": stat, "environ": "SLURM_JOB_ID=7\x00SLURM_JOB_NAME=secret " + strings.Repeat("ä", 100) + "\x00", "status": "Uid:\t1001\t0\t0\t0\n",
+		"stat": stat, "environ": "SLURM_JOB_ID=7\x00SLURM_JOB_NAME=secret " + strings.Repeat("ä", 100) + "\x00",
+		"status": "Uid:\t1001\t0\t0\t0\n",
 	})
 	found, _, err := table.Processes(t.Context(), nil, false)
 	if err != nil || len(found) != 1 || found[0].JobName+found[0].User != "" || found[0].Job != "slurm/7" {
@@ -332,7 +347,8 @@ func TestNamesOfJobs(t *testing.T) {
 	}
 	table.names = true
 	found, _, err = table.Processes(t.Context(), nil, false)
-	if err != nil || len(found) != 1 || !strings.HasPrefix(found[0].JobName, "secret ä") || len(found[0].JobName) > jobNameLength || found[0].User != "1001" || !isProcess(&found[0]) {
+	if err != nil || len(found) != 1 || !strings.HasPrefix(found[0].JobName, "secret ä") ||
+		len(found[0].JobName) > jobNameLength || found[0].User != "1001" || !isProcess(&found[0]) {
 		t.Errorf("%+v %v", found, err)
 	}
 	h := &Helper{tree: table.tree, table: table, turns: NewTurns()}

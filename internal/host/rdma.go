@@ -59,8 +59,8 @@ const (
 // netlinkTimeout limits the wait for a lost reply. A request that blocks in the kernel blocks in its send.
 const netlinkTimeout = 5 * time.Second
 
-// rdmaClient queries RDMA netlink. The kernel serves a request inside sendto(2), so each request uses its own socket: a device that does
-// not answer blocks one socket, and no other device.
+// rdmaClient queries RDMA netlink. The kernel serves a request inside sendto(2), so each request uses its own socket: a
+// device that does not answer blocks one socket, and no other device.
 type rdmaClient struct {
 	mu      sync.Mutex
 	idle    []*nl.NetlinkSocket
@@ -131,15 +131,18 @@ func (c *rdmaClient) query(cmd int, device string, port int, parse func([]byte) 
 	}, nl.NewRtAttr(nldevAttrPortIndex, nl.Uint32Attr(uint32(port))))
 }
 
-// addressed makes a request for a device. The kernel addresses devices by an index that changes when a device registers again. Therefore
-// the name in the reply is compared, and on a mismatch the index is looked up once more.
-func (c *rdmaClient) addressed(cmd, flags int, device string, parse func([][]byte) (string, error), attrs ...*nl.RtAttr) error {
+// addressed makes a request for a device. The kernel addresses devices by an index that changes when a device registers
+// again. Therefore the name in the reply is compared, and on a mismatch the index is looked up once more.
+func (c *rdmaClient) addressed(
+	cmd, flags int, device string, parse func([][]byte) (string, error), attrs ...*nl.RtAttr,
+) error {
 	for fresh := false; ; fresh = true {
 		index, err := c.index(device, fresh)
 		if err != nil {
 			return err
 		}
-		msgs, err := c.exchange(cmd, flags, append([]*nl.RtAttr{nl.NewRtAttr(nldevAttrDevIndex, nl.Uint32Attr(index))}, attrs...)...)
+		msgs, err := c.exchange(cmd, flags,
+			append([]*nl.RtAttr{nl.NewRtAttr(nldevAttrDevIndex, nl.Uint32Attr(index))}, attrs...)...)
 		var name string
 		if err == nil {
 			name, err = parse(msgs)
@@ -203,8 +206,8 @@ func (c *rdmaClient) do(cmd, flags int, attrs ...*nl.RtAttr) ([][]byte, error) {
 // dumpTries limits the attempts to read a list that changes during each dump.
 const dumpTries = 4
 
-// whole repeats a dump until it is consistent: a list that changed during the dump (NLM_F_DUMP_INTR) may lack entries or contain
-// duplicates.
+// whole repeats a dump until it is consistent: a list that changed during the dump (NLM_F_DUMP_INTR) may lack entries
+// or contain duplicates.
 func whole(get func() ([][]byte, error)) (msgs [][]byte, err error) {
 	for range dumpTries {
 		if msgs, err = get(); !errors.Is(err, nl.ErrDumpInterrupted) {

@@ -21,9 +21,10 @@ type RDMAHolder struct {
 	QPs         *uint64 `capture:"qps"` // queue pairs; nil: not requested
 }
 
-// Holders makes two queries. The core answers from its own lists: no in-tree driver makes a firmware call for a context or a region. With
-// qps it makes a third one, for which the core calls query_qp of the driver once per queue pair (fill_res_qp_entry, core/nldev.c).
-// Resources of the kernel are left out. The kernel reports the thread that created a resource; it is mapped to its process.
+// Holders makes two queries. The core answers from its own lists: no in-tree driver makes a firmware call for a context
+// or a region. With qps it makes a third one, for which the core calls query_qp of the driver once per queue pair
+// (fill_res_qp_entry, core/nldev.c). Resources of the kernel are left out. The kernel reports the thread that created a
+// resource; it is mapped to its process.
 func (c *rdmaClient) Holders(_ context.Context, device string, qps bool) ([]RDMAHolder, error) {
 	m := makers{leader: c.leader, pids: map[int]int{}, found: map[int]*RDMAHolder{}}
 	lists := []resourceList{
@@ -59,7 +60,8 @@ func (c *rdmaClient) Holders(_ context.Context, device string, qps bool) ([]RDMA
 	return out, nil
 }
 
-// makers are the processes that have created resources. Each thread is mapped to its process once, whatever the number of its resources.
+// makers are the processes that have created resources. Each thread is mapped to its process once, whatever the number
+// of its resources.
 type makers struct {
 	leader func(tid int) int // nil: not determined
 	pids   map[int]int       // by thread
@@ -81,7 +83,8 @@ func (m *makers) of(tid int) *RDMAHolder {
 	return m.found[pid]
 }
 
-// resourceList is a command that lists resources of a device, the nested attributes of its answer, and the handler of an entry.
+// resourceList is a command that lists resources of a device, the nested attributes of its answer, and the handler of
+// an entry.
 type resourceList struct {
 	cmd          int
 	table, entry uint16

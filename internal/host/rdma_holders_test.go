@@ -9,9 +9,11 @@ import (
 	"testing"
 )
 
-// region is an entry of RES_MR_GET as the kernel sends it: length, number, number of the protection domain, then the process.
+// region is an entry of RES_MR_GET as the kernel sends it: length, number, number of the protection domain, then the
+// process.
 func region(pid uint32, length uint64) []byte {
-	return attr(nldevAttrResMREntry, attr(nldevAttrResMRLen, u64(length)), attr(63, u32(9)), attr(60, u32(4)), attr(nldevAttrResPID, u32(pid)))
+	return attr(nldevAttrResMREntry, attr(nldevAttrResMRLen, u64(length)), attr(63, u32(9)), attr(60, u32(4)),
+		attr(nldevAttrResPID, u32(pid)))
 }
 
 func resourcesMessage(device string, table uint16, entries ...[]byte) []byte {
@@ -43,13 +45,15 @@ func TestParseResources(t *testing.T) {
 			}
 		})
 	}
-	got, _, err := parseResources(resourcesMessage("mlx5_0", nldevAttrResCtx, attr(nldevAttrResCtxEntry, attr(65, u32(1)), attr(nldevAttrResPID, u32(42)))), nldevAttrResCtx, nldevAttrResCtxEntry)
+	got, _, err := parseResources(resourcesMessage("mlx5_0", nldevAttrResCtx,
+		attr(nldevAttrResCtxEntry, attr(65, u32(1)), attr(nldevAttrResPID, u32(42)))), nldevAttrResCtx, nldevAttrResCtxEntry)
 	if want := []resource{{pid: 42}}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("contexts: %v %v", got, err)
 	}
 	whole := resourcesMessage("mlx5_0", nldevAttrResMR, region(42, 8), region(43, 9))
 	for n := range whole {
-		if got, device, err := parseResources(whole[:n], nldevAttrResMR, nldevAttrResMREntry); err == nil && (device != "mlx5_0" || len(got) > 2) {
+		if got, device, err := parseResources(whole[:n], nldevAttrResMR, nldevAttrResMREntry); err == nil &&
+			(device != "mlx5_0" || len(got) > 2) {
 			t.Errorf("%d of %d bytes: %v of %q", n, len(whole), got, device)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// attrs yields the attributes of a netlink message body: type without its flag bits, and payload. It stops at the first attribute that does
-// not fit, so that a truncated message yields its complete attributes.
+// attrs yields the attributes of a netlink message body: type without its flag bits, and payload. It stops at the first
+// attribute that does not fit, so that a truncated message yields its complete attributes.
 func attrs(b []byte) iter.Seq2[uint16, []byte] {
 	return func(yield func(uint16, []byte) bool) {
 		for len(b) >= 4 {

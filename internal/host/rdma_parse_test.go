@@ -119,7 +119,8 @@ func ptr(v uint64) *uint64 { return &v }
 func same(a, b *uint64) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 
 func samePort(a, b RDMAPort) bool {
-	return same(a.State, b.State) && same(a.PhysicalState, b.PhysicalState) && same(a.LID, b.LID) && same(a.SMLID, b.SMLID) &&
+	return same(a.State, b.State) && same(a.PhysicalState, b.PhysicalState) && same(a.LID, b.LID) &&
+		same(a.SMLID, b.SMLID) &&
 		same(a.LMC, b.LMC) && same(a.Capabilities, b.Capabilities) && a.Netdev == b.Netdev
 }
 
@@ -133,7 +134,8 @@ func TestParsePort(t *testing.T) {
 		bad  bool
 	}{
 		{
-			"InfiniBand", slices.Concat(states, attr(nldevAttrCapFlags, u64(0x2651e848)), attr(nldevAttrLID, u32(17)), attr(nldevAttrSMLID, u32(1)), attr(nldevAttrLMC, u8(0))),
+			"InfiniBand", slices.Concat(states, attr(nldevAttrCapFlags, u64(0x2651e848)), attr(nldevAttrLID, u32(17)),
+				attr(nldevAttrSMLID, u32(1)), attr(nldevAttrLMC, u8(0))),
 			RDMAPort{State: ptr(4), PhysicalState: ptr(5), LID: ptr(17), SMLID: ptr(1), LMC: ptr(0), Capabilities: ptr(0x2651e848)},
 			false,
 		},
@@ -144,7 +146,8 @@ func TestParsePort(t *testing.T) {
 		},
 		{"without states", name, RDMAPort{}, false},
 		{
-			"a state of a wrong size", slices.Concat(name, attr(nldevAttrPortState, make([]byte, 5)), attr(nldevAttrPortPhysState, u8(5))),
+			"a state of a wrong size",
+			slices.Concat(name, attr(nldevAttrPortState, make([]byte, 5)), attr(nldevAttrPortPhysState, u8(5))),
 			RDMAPort{PhysicalState: ptr(5)},
 			false,
 		},
@@ -213,7 +216,8 @@ func TestParseStatsOfATruncatedMessageGivesWhatIsWhole(t *testing.T) {
 		t.Fatal(want, err)
 	}
 	for n := range whole {
-		if stats, device, err := parseStats(whole[:n], nil); err == nil && (device != "mlx5_0" || !slices.Equal(stats, want[:len(stats)])) {
+		if stats, device, err := parseStats(whole[:n], nil); err == nil &&
+			(device != "mlx5_0" || !slices.Equal(stats, want[:len(stats)])) {
 			t.Errorf("%d of %d bytes: %v of %q", n, len(whole), stats, device)
 		}
 	}
@@ -231,7 +235,8 @@ func FuzzParseStats(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add(statsMessage("mlx5_0", counter("a", u64(1)), counter("b c", u32(2)), counter("d", make([]byte, 3))))
 	f.Add(statsMessage("mlx5_0")[:11])
-	f.Add(slices.Concat(attr(nldevAttrHWCounters, attr(nldevAttrHWCounter, []byte{0, 0, 0, 0})), attr(nldevAttrDevName, str("x"))))
+	f.Add(slices.Concat(attr(nldevAttrHWCounters, attr(nldevAttrHWCounter, []byte{0, 0, 0, 0})),
+		attr(nldevAttrDevName, str("x"))))
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		stats, device, err := parseStats(msg, nil)
 		if (err == nil) != (device != "") || err != nil && stats != nil {
@@ -255,7 +260,8 @@ func FuzzParseStats(f *testing.F) {
 
 func FuzzParsePort(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(slices.Concat(attr(nldevAttrDevName, str("mlx5_0")), attr(nldevAttrPortState, u8(4)), attr(nldevAttrNdevName, str("eth0"))))
+	f.Add(slices.Concat(attr(nldevAttrDevName, str("mlx5_0")), attr(nldevAttrPortState, u8(4)),
+		attr(nldevAttrNdevName, str("eth0"))))
 	f.Add(attr(nldevAttrPortState, u64(4)))
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		p, device, err := parsePort(msg)

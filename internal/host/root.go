@@ -14,8 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// root opens files below one directory and never outside it, whatever the links. openat2(2) with RESOLVE_BENEATH does so in one system
-// call. If the kernel (before 5.6) or a seccomp filter rejects it, os.Root resolves component by component.
+// root opens files below one directory and never outside it, whatever the links. openat2(2) with RESOLVE_BENEATH does
+// so in one system call. If the kernel (before 5.6) or a seccomp filter rejects it, os.Root resolves component by
+// component.
 type root struct {
 	dir  *os.Root
 	fd   int          // the directory, for openat2
@@ -71,7 +72,8 @@ func (r *root) open(path string, flags int) (int, error) {
 	for !r.slow.Load() {
 		var fd int
 		err := r.use(func(dir int) (err error) {
-			fd, err = unix.Openat2(dir, path, &unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
+			fd, err = unix.Openat2(dir, path,
+				&unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
 			return err
 		})
 		switch {

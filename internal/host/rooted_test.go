@@ -80,7 +80,8 @@ func TestLinksThatStayInsideAreFollowed(t *testing.T) {
 		if got, err := l.Files.Link(through); err != nil || got != "../../devices/pci0000:00/mlx5_0" {
 			t.Errorf("Link: %q, %v", got, err)
 		}
-		if got, err := l.Files.Resolve(through + "/node_guid"); err != nil || got != "sys/devices/pci0000:00/mlx5_0/node_guid" {
+		if got, err := l.Files.Resolve(through + "/node_guid"); err != nil ||
+			got != "sys/devices/pci0000:00/mlx5_0/node_guid" {
 			t.Errorf("Resolve: %q, %v", got, err)
 		}
 		if err := l.Files.Readable(through + "/node_guid"); err != nil {
@@ -108,14 +109,18 @@ func TestADirectoryThatBecomesALinkOutsideIsRefused(t *testing.T) {
 func TestPathsOutsideAreRefused(t *testing.T) {
 	dir, l := machine(t)
 	put(t, dir, "etc/passwd", "inside")
-	for _, p := range []string{"", ".", "..", "../etc/passwd", "/etc/passwd", "sys/../../etc/passwd", "etc//passwd", "a\x00b"} {
+	for _, p := range []string{
+		"", ".", "..", "../etc/passwd", "/etc/passwd", "sys/../../etc/passwd", "etc//passwd", "a\x00b",
+	} {
 		if Clean(p) {
 			t.Errorf("Clean(%q)", p)
 		}
 		_, list := l.Files.List(p)
 		_, link := l.Files.Link(p)
 		_, resolve := l.Files.Resolve(p)
-		for op, err := range map[string]error{"List": list, "Link": link, "Resolve": resolve, "Readable": l.Files.Readable(p)} {
+		for op, err := range map[string]error{
+			"List": list, "Link": link, "Resolve": resolve, "Readable": l.Files.Readable(p),
+		} {
 			if !errors.Is(err, syscall.EINVAL) {
 				t.Errorf("%s(%q): %v, want EINVAL", op, p, err)
 			}
@@ -127,7 +132,9 @@ func TestPathsOutsideAreRefused(t *testing.T) {
 			t.Errorf("Read(%q): %q, %v, want EINVAL", p, b, err)
 		}
 	}
-	for _, p := range []string{"sys", "sys/class/infiniband", "proc/self/status", "a..b", "..a", "a/...", "\xff", "a b\n"} {
+	for _, p := range []string{
+		"sys", "sys/class/infiniband", "proc/self/status", "a..b", "..a", "a/...", "\xff", "a b\n",
+	} {
 		if !Clean(p) {
 			t.Errorf("Clean(%q) is false", p)
 		}

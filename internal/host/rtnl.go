@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// The kernel serialises network configuration with one lock, rtnl. ethtool requests take it too. A NIC whose firmware does not answer holds
-// it, and every process that waits for it is blocked, including container set-up. Therefore only one request at a time is made, with a
-// pause after a slow one.
+// The kernel serialises network configuration with one lock, rtnl. ethtool requests take it too. A NIC whose firmware
+// does not answer holds it, and every process that waits for it is blocked, including container set-up. Therefore only
+// one request at a time is made, with a pause after a slow one.
 const (
 	rtnlSlow      = time.Second
 	rtnlFirstWait = time.Minute
@@ -39,8 +39,8 @@ type RTNLStats struct {
 // NewRTNL returns an RTNL that is not backing off.
 func NewRTNL() *RTNL { return &RTNL{turns: NewTurns(), wait: rtnlFirstWait} }
 
-// Do makes a request and waits for it until ctx ends or the request is slow. The error wraps ErrStuck if this or an earlier request has not
-// returned in time, ErrBackOff if an earlier one was slow.
+// Do makes a request and waits for it until ctx ends or the request is slow. The error wraps ErrStuck if this or an
+// earlier request has not returned in time, ErrBackOff if an earlier one was slow.
 func (r *RTNL) Do(ctx context.Context, f func()) error {
 	if err := r.closed(); err != nil {
 		return err

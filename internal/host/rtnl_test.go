@@ -15,9 +15,12 @@ func TestRTNLBacksOffAfterASlowRequest(t *testing.T) {
 		if err := r.Do(t.Context(), quick); err != nil || made != 1 {
 			t.Fatalf("quick: %v, %d made", err, made)
 		}
-		for i, wait := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute} {
+		for i, wait := range []time.Duration{
+			time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute,
+		} {
 			start := time.Now()
-			if err := r.Do(t.Context(), func() { time.Sleep(30 * time.Second) }); !errors.Is(err, ErrStuck) || time.Since(start) != time.Second {
+			if err := r.Do(t.Context(), func() { time.Sleep(30 * time.Second) }); !errors.Is(err, ErrStuck) ||
+				time.Since(start) != time.Second {
 				t.Fatalf("slow request %d: %v after %s", i, err, time.Since(start))
 			}
 			if err := r.Do(t.Context(), quick); !errors.Is(err, ErrStuck) {

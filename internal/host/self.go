@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadSelf reads the figures of this process that Prometheus' client libraries expose, by the names of their metrics. What cannot be read is
-// left out. It makes a third of the system calls of client_golang's collector. buf is for reading, and larger than any of the files.
-// Sources: /proc/self/stat, fd and net/netstat, /proc/stat, getrlimit(2).
+// ReadSelf reads the figures of this process that Prometheus' client libraries expose, by the names of their metrics.
+// What cannot be read is left out. It makes a third of the system calls of client_golang's collector. buf is for
+// reading, and larger than any of the files. Sources: /proc/self/stat, fd and net/netstat, /proc/stat, getrlimit(2).
 func ReadSelf(buf []byte, use func(metric string, value float64)) {
 	selfStat(readSelf("self/stat", buf), use)
 	if n, ok := selfDescriptors(); ok {
@@ -99,4 +99,6 @@ func selfTraffic(b []byte, use func(metric string, value float64)) {
 	}
 }
 
-var ownCounters = map[string]string{"InOctets": "process_network_receive_bytes_total", "OutOctets": "process_network_transmit_bytes_total"}
+var ownCounters = map[string]string{
+	"InOctets": "process_network_receive_bytes_total", "OutOctets": "process_network_transmit_bytes_total",
+}

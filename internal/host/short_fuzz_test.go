@@ -10,7 +10,8 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// FuzzShortReplies parses arbitrary bytes as short kernel replies: a link state, trust, a dump of health reporters, a datagram.
+// FuzzShortReplies parses arbitrary bytes as short kernel replies: a link state, trust, a dump of health reporters, a
+// datagram.
 func FuzzShortReplies(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add(attr(linkStateLink, u8(1)))
@@ -24,7 +25,8 @@ func FuzzShortReplies(f *testing.F) {
 			t.Errorf("%d selectors in %d bytes", n, len(b))
 		}
 		half := len(b) / 2
-		if out, err := parseHealth([][]byte{b[:half], b[half:]}); len(out) > 2 || err != nil && !errors.Is(err, ErrMalformed) {
+		if out, err := parseHealth([][]byte{b[:half], b[half:]}); len(out) > 2 ||
+			err != nil && !errors.Is(err, ErrMalformed) {
 			t.Errorf("%+v, %v", out, err)
 		}
 		var d mad.Datagram

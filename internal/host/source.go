@@ -230,8 +230,8 @@ func (c *cost) list(out []Cost, s Source, l Lock) []Cost {
 	return append(out, Cost{s, l, n, time.Duration(c.nanos.Load())})
 }
 
-// UnderRTNL makes n requests of a source that take rtnl, for a device or none; see RTNL.Do. After an error the results of f must not be
-// read, because f may still be running.
+// UnderRTNL makes n requests of a source that take rtnl, for a device or none; see RTNL.Do. After an error the results
+// of f must not be read, because f may still be running.
 func (h *Host) UnderRTNL(ctx context.Context, s Source, device string, n int, f func()) error {
 	return h.RTNL.Do(ctx, func() {
 		h.Meter.Begin(s, LockRTNL, n)

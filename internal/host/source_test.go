@@ -22,7 +22,8 @@ func TestEverySourceSaysWhatItLocks(t *testing.T) {
 	}
 }
 
-// TestUnderRTNL: a request is counted when it starts, its time when it has returned. A request that is not made is not counted.
+// TestUnderRTNL: a request is counted when it starts, its time when it has returned. A request that is not made is not
+// counted.
 func TestUnderRTNL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &Host{RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now)}
@@ -40,7 +41,8 @@ func TestUnderRTNL(t *testing.T) {
 		if err := ask(10 * time.Millisecond); err != nil || cost().Requests != 1 || cost().Took != 10*time.Millisecond {
 			t.Fatalf("%v, %+v", err, cost())
 		}
-		if err := ask(30 * time.Second); !errors.Is(err, ErrStuck) || cost().Requests != 2 || cost().Took != 10*time.Millisecond {
+		if err := ask(30 * time.Second); !errors.Is(err, ErrStuck) || cost().Requests != 2 ||
+			cost().Took != 10*time.Millisecond {
 			t.Errorf("stuck: %v, %+v", err, cost())
 		}
 		if err := ask(0); !errors.Is(err, ErrStuck) || cost().Requests != 2 {
@@ -48,7 +50,8 @@ func TestUnderRTNL(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
-		if err := ask(0); !errors.Is(err, ErrBackOff) || cost().Requests != 2 || cost().Took != 30*time.Second+10*time.Millisecond {
+		if err := ask(0); !errors.Is(err, ErrBackOff) || cost().Requests != 2 ||
+			cost().Took != 30*time.Second+10*time.Millisecond {
 			t.Errorf("back-off: %v, %+v", err, cost())
 		}
 		if s := h.Budget.Spent("bnxt_re0")[0]; s.Total != 30*time.Second+10*time.Millisecond || !s.Over {
@@ -68,7 +71,8 @@ func TestMeter(t *testing.T) {
 	m.Begin(SourceLinkModes, LockRTNL, 1)
 	m.Begin(SourcePMA, LockDevice, 21)
 	m.Spend(SourcePMA, LockDevice, time.Second)
-	if c := m.Costs(); len(c) != 2 || c[0] != (Cost{SourcePMA, LockDevice, 21, time.Second}) || c[1] != (Cost{SourceLinkModes, LockRTNL, 1, 0}) {
+	if c := m.Costs(); len(c) != 2 || c[0] != (Cost{SourcePMA, LockDevice, 21, time.Second}) ||
+		c[1] != (Cost{SourceLinkModes, LockRTNL, 1, 0}) {
 		t.Errorf("%+v", c)
 	}
 }

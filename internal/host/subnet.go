@@ -11,16 +11,19 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// Subnet sends management datagrams through an InfiniBand port. All have the method Get. The port's umad is accessible by root only.
+// Subnet sends management datagrams through an InfiniBand port. All have the method Get. The port's umad is accessible
+// by root only.
 type Subnet interface {
-	// Ends queries both ends of a port's link for attributes of subnet management (IBA 14.2.5), at most one directed hop away: four
-	// datagrams, and one more for a switch. If the link is down the result has no far end, which is not an error.
+	// Ends queries both ends of a port's link for attributes of subnet management (IBA 14.2.5), at most one directed hop
+	// away: four datagrams, and one more for a switch. If the link is down the result has no far end, which is not an
+	// error.
 	Ends(ctx context.Context, device string, port int) (IBLink, error)
-	// Counters queries an agent of performance management (IBA 16.1): one datagram if all counters are 64-bit, otherwise two, and one more
-	// the first time.
+	// Counters queries an agent of performance management (IBA 16.1): one datagram if all counters are 64-bit, otherwise
+	// two, and one more the first time.
 	Counters(ctx context.Context, device string, port int, a *Agent) (IBCounters, error)
-	// PortFEC queries a port for the FEC in use, and its agent for the errors before and after FEC, if both have the capability: up to two
-	// datagrams, and up to two more the first time. Without link and without capability the answer is empty.
+	// PortFEC queries a port for the FEC in use, and its agent for the errors before and after FEC, if both have the
+	// capability: up to two datagrams, and up to two more the first time. Without link and without capability the answer
+	// is empty.
 	PortFEC(ctx context.Context, device string, port int, a *Agent) (IBFEC, error)
 	// PortSettings queries a local port for what the subnet manager has set (IBA 14.2.5.6, 14.2.5.9): two datagrams.
 	PortSettings(ctx context.Context, device string, port int) (IBPortSettings, error)
@@ -65,7 +68,8 @@ func (s IBSets) Link() mad.Link {
 // managed matches the description of a managed NVIDIA switch: MF0;NAME:MODEL/UNIT.
 var managed = lazy.Regexp(`^MF0;([^:]+):`)
 
-// System is the name of the far node. Unmanaged switches of a model all have the same description: their name includes the GUID.
+// System is the name of the far node. Unmanaged switches of a model all have the same description: their name includes
+// the GUID.
 func (l *IBLink) System() string {
 	if m := managed().FindStringSubmatch(l.FarDescription); m != nil {
 		return m[1]
@@ -93,7 +97,8 @@ type subnetClient struct {
 // openSubnet opens a port for some classes of datagrams.
 type openSubnet func(device string, port int, classes ...uint8) (mad.Transport, error)
 
-// NewSubnet sends through ports that open opens, one per query: nothing is held in between, so that drivers can be unloaded.
+// NewSubnet sends through ports that open opens, one per query: nothing is held in between, so that drivers can be
+// unloaded.
 func NewSubnet(open func(device string, port int, classes ...uint8) (mad.Transport, error)) Subnet {
 	return subnetClient{open}
 }

@@ -9,8 +9,8 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// agentTimeout is the timeout of one answer of an agent of performance management or a subnet manager. The local port's takes a firmware
-// command, and a round waits for its counters.
+// agentTimeout is the timeout of one answer of an agent of performance management or a subnet manager. The local port's
+// takes a firmware command, and a round waits for its counters.
 const agentTimeout = 100 * time.Millisecond
 
 // Agent is an agent of performance management, and a port of its node.
@@ -71,10 +71,11 @@ var counterFiles = [mad.NumCounters]string{
 
 // Counters queries an agent; the first time also for the counters that it has.
 func (s subnetClient) Counters(ctx context.Context, device string, port int, a *Agent) (out IBCounters, err error) {
-	err = s.query(device, port, mad.ClassPerformance, fmt.Sprintf("the counters of port %d at LID %d", a.Port, a.LID), func(c *mad.Client) error {
-		out, err = queryCounters(ctx, c, a)
-		return err
-	})
+	err = s.query(device, port, mad.ClassPerformance,
+		fmt.Sprintf("the counters of port %d at LID %d", a.Port, a.LID), func(c *mad.Client) error {
+			out, err = queryCounters(ctx, c, a)
+			return err
+		})
 	return out, err
 }
 
@@ -111,15 +112,16 @@ type IBManager struct {
 
 // Manager queries a subnet manager.
 func (s subnetClient) Manager(ctx context.Context, device string, port int, lid uint16) (m IBManager, err error) {
-	err = s.query(device, port, mad.ClassSubnetLID, fmt.Sprintf("the subnet manager at LID %d", lid), func(c *mad.Client) error {
-		info, err := c.SMInfo(ctx, mad.ToLID(lid))
-		if err != nil {
-			return err
-		}
-		state, priority, activity := uint64(info.State), uint64(info.Priority), uint64(info.Activity)
-		m = IBManager{GUID: guidText(info.GUID), State: &state, Priority: &priority, Activity: &activity}
-		return nil
-	})
+	err = s.query(device, port, mad.ClassSubnetLID,
+		fmt.Sprintf("the subnet manager at LID %d", lid), func(c *mad.Client) error {
+			info, err := c.SMInfo(ctx, mad.ToLID(lid))
+			if err != nil {
+				return err
+			}
+			state, priority, activity := uint64(info.State), uint64(info.Priority), uint64(info.Activity)
+			m = IBManager{GUID: guidText(info.GUID), State: &state, Priority: &priority, Activity: &activity}
+			return nil
+		})
 	return m, err
 }
 

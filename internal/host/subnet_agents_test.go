@@ -226,7 +226,8 @@ func TestManager(t *testing.T) {
 	if err != nil || m.GUID != "b83f:d203:00a1:c0de" || *m.State != 3 || *m.Priority != 14 || *m.Activity != 4711 {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if want := []string{"0x20 of 0 at 1 by QP0"}; !slices.Equal(a.asked, want) || !slices.Equal(a.classes, []uint8{mad.ClassSubnetLID}) {
+	if want := []string{"0x20 of 0 at 1 by QP0"}; !slices.Equal(a.asked, want) ||
+		!slices.Equal(a.classes, []uint8{mad.ClassSubnetLID}) {
 		t.Errorf("%v by %v", a.asked, a.classes)
 	}
 	a = &agent{silent: smInfo}

@@ -46,7 +46,8 @@ func (s subnetClient) PortFEC(ctx context.Context, device string, port int, a *A
 	c := mad.NewClient(t, mad.Options{InFlight: 1, Timeout: agentTimeout, Retries: subnetRetries})
 	out, err = queryFEC(ctx, c, port, a)
 	if err = errors.Join(err, c.Close()); err != nil {
-		return IBFEC{}, &Error{"query", fmt.Sprintf("the FEC of port %d at LID %d through %s/%d", a.Port, a.LID, device, port), err}
+		return IBFEC{},
+			&Error{"query", fmt.Sprintf("the FEC of port %d at LID %d through %s/%d", a.Port, a.LID, device, port), err}
 	}
 	return out, nil
 }

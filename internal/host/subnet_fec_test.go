@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestPortFEC: what a port and its agent have is returned, with the minimum number of datagrams. Without a capability nothing is queried: the
-// driver of mlx5 answers every attribute of performance management that it does not have with PortCounters.
+// TestPortFEC: what a port and its agent have is returned, with the minimum number of datagrams. Without a capability
+// nothing is queried: the driver of mlx5 answers every attribute of performance management that it does not have with
+// PortCounters.
 func TestPortFEC(t *testing.T) {
 	const pie, counts = "0x33 of 7 after ", "0x1f of 7 at 17 by QP1"
 	const extended = 1 << 1
@@ -28,10 +29,12 @@ func TestPortFEC(t *testing.T) {
 				{Name: "corrected_blocks", Lane: -1, Value: 140}:  true, {Name: "uncorrectable_blocks", Lane: -1, Value: 144}: true,
 				{Name: "unknown_blocks", Lane: -1, Value: 16}: true,
 			},
-			first: []string{"0x15 of 7 after 0 hops", pie + "0 hops", "0x1 of 0 at 17 by QP1", counts}, later: []string{pie + "0 hops", counts},
+			first: []string{"0x15 of 7 after 0 hops", pie + "0 hops", "0x1 of 0 at 17 by QP1", counts},
+			later: []string{pie + "0 hops", counts},
 		},
 		{
-			name: "Fire code, of a switch at the far end", far: true, set: func(a *agent) { a.mask, a.caps2[0], a.fec = rsFEC, extended, 1 }, mode: "FC",
+			name: "Fire code, of a switch at the far end", far: true,
+			set: func(a *agent) { a.mask, a.caps2[0], a.fec = rsFEC, extended, 1 }, mode: "FC",
 			has: map[FECCount]bool{
 				{Name: "corrected_blocks", Lane: 1, Value: 48}: true, {Name: "uncorrectable_blocks", Lane: 1, Value: 96}: true,
 				{Name: "corrected_symbols", Lane: -1, Value: 148}: false,
@@ -40,7 +43,8 @@ func TestPortFEC(t *testing.T) {
 			later: []string{pie + "1 hops", counts},
 		},
 		{
-			name: "the driver of mlx5", set: func(a *agent) { a.mask, a.caps2[7], a.fec = extWidth, extended, 13 }, mode: "RS(544,514) PLR",
+			name: "the driver of mlx5", set: func(a *agent) { a.mask, a.caps2[7], a.fec = extWidth, extended, 13 },
+			mode:  "RS(544,514) PLR",
 			first: []string{"0x15 of 7 after 0 hops", pie + "0 hops", "0x1 of 0 at 17 by QP1"}, later: []string{pie + "0 hops"},
 		},
 		{
@@ -48,7 +52,8 @@ func TestPortFEC(t *testing.T) {
 			first: []string{"0x15 of 7 after 0 hops"},
 		},
 		{
-			name: "no FEC in PortInfoExtended", set: func(a *agent) { a.mask, a.caps2[7], a.fec, a.noFEC = rsFEC, extended, 2, true },
+			name:  "no FEC in PortInfoExtended",
+			set:   func(a *agent) { a.mask, a.caps2[7], a.fec, a.noFEC = rsFEC, extended, 2, true },
 			first: []string{"0x15 of 7 after 0 hops", pie + "0 hops"}, later: []string{pie + "0 hops"},
 		},
 		{

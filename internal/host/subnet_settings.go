@@ -17,10 +17,11 @@ const PortSettingsRequests = 2
 
 // PortSettings queries the local port by a directed route, which needs no LID.
 func (s subnetClient) PortSettings(ctx context.Context, device string, port int) (out IBPortSettings, err error) {
-	err = s.query(device, port, mad.ClassSubnetDirected, fmt.Sprintf("the settings of port %d", port), func(c *mad.Client) error {
-		out, err = queryPortSettings(ctx, c, port)
-		return err
-	})
+	err = s.query(device, port, mad.ClassSubnetDirected,
+		fmt.Sprintf("the settings of port %d", port), func(c *mad.Client) error {
+			out, err = queryPortSettings(ctx, c, port)
+			return err
+		})
 	return out, err
 }
 

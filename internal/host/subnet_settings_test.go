@@ -22,7 +22,9 @@ func TestPortSettings(t *testing.T) {
 	}{
 		{
 			name: "all", agent: agent{up: true}, asked: []string{info, table},
-			want: IBPortSettings{MTU: number(4096), DataVLs: number(4), VLs: []uint8{0, 1, 2, 3, 0, 1, 2, 3, 15, 0, 0, 0, 0, 0, 0, 15}},
+			want: IBPortSettings{
+				MTU: number(4096), DataVLs: number(4), VLs: []uint8{0, 1, 2, 3, 0, 1, 2, 3, 15, 0, 0, 0, 0, 0, 0, 15},
+			},
 		},
 		{
 			name: "no table", agent: agent{up: true, status: map[uint16]uint16{slToVL: 3 << 2}}, asked: []string{info, table},

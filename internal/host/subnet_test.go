@@ -143,7 +143,8 @@ func TestLostDatagrams(t *testing.T) {
 func TestQueryLink(t *testing.T) {
 	up := &fakeLink{physical: mad.PhysicalLinkUp}
 	l, err := queryFake(t, up)
-	if err != nil || l.FarDescription != "MF0;ib-leaf-1:MQM9700/U1" || l.FarGUID != "b83f:d203:00a1:c0de" || *l.FarPort != 31 || *l.FarType != 2 || *l.FarLID != 5 {
+	if err != nil || l.FarDescription != "MF0;ib-leaf-1:MQM9700/U1" || l.FarGUID != "b83f:d203:00a1:c0de" ||
+		*l.FarPort != 31 || *l.FarType != 2 || *l.FarLID != 5 {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	if c := l.Common(); c.Widths.Lanes() != 2 || c.Speeds.Name() != "NDR" {
@@ -170,10 +171,12 @@ func TestQueryLink(t *testing.T) {
 		t.Errorf("%#04x, want %#04x; counts %d", up.asked, want, l.Requests)
 	}
 	down := &fakeLink{physical: 2}
-	if l, err := queryFake(t, down); err != nil || l.FarPort != nil || l.Own.Enabled.Speeds == nil || l.Own.Active.Speeds != nil || l.Common() != (mad.Link{}) || len(down.asked) != 1 || l.Requests != 1 {
+	if l, err := queryFake(t, down); err != nil || l.FarPort != nil || l.Own.Enabled.Speeds == nil ||
+		l.Own.Active.Speeds != nil || l.Common() != (mad.Link{}) || len(down.asked) != 1 || l.Requests != 1 {
 		t.Errorf("down: %+v, %v, %#04x", l, err, down.asked)
 	}
-	if l, err := queryFake(t, &fakeLink{physical: mad.PhysicalLinkUp, silent: true}); err == nil || l.FarPort != nil || l.Requests != 2 {
+	if l, err := queryFake(t, &fakeLink{physical: mad.PhysicalLinkUp, silent: true}); err == nil ||
+		l.FarPort != nil || l.Requests != 2 {
 		t.Errorf("silent: %+v, %v", l, err)
 	}
 }

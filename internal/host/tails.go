@@ -21,8 +21,9 @@ const (
 	tailEntries = 65536 // of the directory
 )
 
-// Tails reads the ends of the wanted regular files in a directory that a flag names, each from its first whole line on; at most 64 files, 256
-// KiB of each. It returns when ctx ends, also if a file server does not answer. Errors: the directory or one of the files cannot be read.
+// Tails reads the ends of the wanted regular files in a directory that a flag names, each from its first whole line on;
+// at most 64 files, 256 KiB of each. It returns when ctx ends, also if a file server does not answer. Errors: the
+// directory or one of the files cannot be read.
 func Tails(ctx context.Context, dir string, want func(name string) bool) (map[string][]byte, error) {
 	type result struct {
 		files map[string][]byte

@@ -31,7 +31,8 @@ type probeSet struct {
 	has    *bool // set if attached
 }
 
-// modulesTraced are the modules with observed functions. Kprobes in a module end with it, and do not prevent that it is unloaded.
+// modulesTraced are the modules with observed functions. Kprobes in a module end with it, and do not prevent that it is
+// unloaded.
 var modulesTraced = []string{"ib_core", "ib_uverbs", "nvidia_peermem", "nv_peer_mem", "amdgpu"}
 
 // traceFacts are the kinds of facts that the attached programs report.
@@ -81,8 +82,8 @@ func attachTrace() (t *trace, err error) {
 	return t, nil
 }
 
-// sets lists the probes. Functions of the kernel itself have a trampoline (fentry, fexit) where the kernel supports it, functions of modules
-// kprobes: a trampoline would hold the module, and its update would fail.
+// sets lists the probes. Functions of the kernel itself have a trampoline (fentry, fexit) where the kernel supports it,
+// functions of modules kprobes: a trampoline would hold the module, and its update would fail.
 func (t *trace) sets(types *kernelTypes) []probeSet {
 	m := t.maps
 	attach := []string{"dma_buf_dynamic_attach"}
@@ -93,14 +94,26 @@ func (t *trace) sets(types *kernelTypes) []probeSet {
 		}, &t.facts.dmabuf},
 		// Functions of the RDMA core that import a DMA-BUF: argument 0 is the device, the other one the size of the part.
 		{"RDMA device of DMA-BUFs", nil, []probe{
-			{"rdma_import", []string{"ib_umem_dmabuf_get"}, false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 2) }},
+			{
+				"rdma_import",
+				[]string{"ib_umem_dmabuf_get"},
+				false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 2) },
+			},
 		}, &t.facts.imports},
 		// Since Linux 6.1, with a device of its own for data direct (mlx5) since 6.12.
 		{"RDMA device of pinned DMA-BUFs", nil, []probe{
-			{"rdma_import_dev", []string{"ib_umem_dmabuf_get_pinned_with_dma_device"}, false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 3) }},
+			{
+				"rdma_import_dev",
+				[]string{"ib_umem_dmabuf_get_pinned_with_dma_device"},
+				false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 3) },
+			},
 		}, new(bool)},
 		{"RDMA device of pinned DMA-BUFs", nil, []probe{
-			{"rdma_import_pin", []string{"ib_umem_dmabuf_get_pinned"}, false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 2) }},
+			{
+				"rdma_import_pin",
+				[]string{"ib_umem_dmabuf_get_pinned"},
+				false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 2) },
+			},
 		}, new(bool)},
 		{"host memory", types.rdmaError, []probe{
 			{"rdma_umem_begin", []string{"ib_umem_get"}, false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.registering, 2) }},
@@ -110,7 +123,11 @@ func (t *trace) sets(types *kernelTypes) []probeSet {
 		{"memory of nvidia_peermem", nil, peerProbes(m, types, "nv_mem_acquire", "nv_dma_map", "nv_mem_release"), &t.facts.peermem},
 		{"memory of amdgpu by peer memory", nil, peerProbes(m, types, "amd_acquire", "amd_dma_map", "amd_release"), &t.facts.peermem},
 		{"events of ports and devices", types.rdmaError, []probe{
-			{"rdma_event", []string{"ib_dispatch_event"}, false, 0, func(h hook) asm.Instructions { return m.dispatched(h, types.rdma, -1) }},
+			{
+				"rdma_event",
+				[]string{"ib_dispatch_event"},
+				false, 0, func(h hook) asm.Instructions { return m.dispatched(h, types.rdma, -1) },
+			},
 		}, &t.facts.events},
 		{"events of queue pairs", types.rdmaError, []probe{
 			{"rdma_qp_event", []string{"ib_uverbs_qp_event_handler"}, false, 0, func(h hook) asm.Instructions { return m.dispatched(h, types.rdma, types.rdma.qpTask) }},
@@ -128,7 +145,8 @@ func peerProbes(m *traceMaps, types *kernelTypes, acquire, dmaMap, release strin
 	}
 }
 
-// attachSet attaches the probes of a set. The ends of registrations are observed first: one that begins meanwhile would stay for ever.
+// attachSet attaches the probes of a set. The ends of registrations are observed first: one that begins meanwhile would
+// stay for ever.
 func (t *trace) attachSet(s probeSet) error {
 	if s.needs != nil {
 		return s.needs
@@ -196,7 +214,8 @@ func (t *trace) trampoline(p *probe, function string) (link.Link, error) {
 	return l, nil
 }
 
-// kprobe attaches a program by a kprobe. A program at the end of dma_buf_dynamic_attach needs one at its begin that keeps the arguments.
+// kprobe attaches a program by a kprobe. A program at the end of dma_buf_dynamic_attach needs one at its begin that
+// keeps the arguments.
 func (t *trace) kprobe(p *probe, function string) (links []link.Link, err error) {
 	if !hasKprobes() { // the library would try files of tracefs
 		return nil, errNoKprobes
@@ -246,16 +265,18 @@ func (t *trace) kprobeOf(name, function string, code asm.Instructions,
 	return l, nil
 }
 
-// errParanoid is the refusal of perf_event_open by kernels of Debian and Ubuntu, whose default of the setting is 3 and 4.
+// errParanoid is the refusal of perf_event_open by kernels of Debian and Ubuntu, whose default of the setting is 3 and
+// 4.
 var errParanoid = errors.New("kprobes need kernel.perf_event_paranoid of 2 or less, or CAP_SYS_ADMIN")
 
-// load loads one program, with the types that are already parsed. Helpers that read kernel memory are for programs with a GPL-compatible
-// licence.
+// load loads one program, with the types that are already parsed. Helpers that read kernel memory are for programs with
+// a GPL-compatible licence.
 func (t *trace) load(spec *ebpf.ProgramSpec) (*ebpf.Program, error) {
 	spec.License = "Dual MIT/GPL"
 	c, err := ebpf.NewCollectionWithOptions(&ebpf.CollectionSpec{Programs: map[string]*ebpf.ProgramSpec{spec.Name: spec}},
 		ebpf.CollectionOptions{Cache: t.cache})
-	if errors.Is(err, unix.EPERM) { // the library supposes the limit of locked memory, which kernels have not applied since 5.11
+	// The library supposes the limit of locked memory, which kernels have not applied since 5.11.
+	if errors.Is(err, unix.EPERM) {
 		return nil, errNotPermitted
 	}
 	if err != nil {

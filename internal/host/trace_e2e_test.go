@@ -13,7 +13,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// TestProgramsInGuest lists the eBPF programs of this package that the kernel has. test/kernel runs it in the virtual machine.
+// TestProgramsInGuest lists the eBPF programs of this package that the kernel has. test/kernel runs it in the virtual
+// machine.
 func TestProgramsInGuest(t *testing.T) {
 	var names []string
 	for id := ebpf.ProgramID(0); ; {

@@ -19,8 +19,8 @@ const (
 	traceHost
 )
 
-// Offsets in a record that begins a registration: kind u32, PID u32, identity u64, bytes u64, mechanism u32, padding, function, exporter,
-// RDMA device.
+// Offsets in a record that begins a registration: kind u32, PID u32, identity u64, bytes u64, mechanism u32, padding,
+// function, exporter, RDMA device.
 const (
 	beginPID       = 4
 	beginID        = 8
@@ -78,7 +78,8 @@ func decodeTrace(b []byte) (r traceRecord, ok bool) {
 	case r.kind == recordEnd && len(b) >= endSize:
 		r.mechanism, r.id = u32(endMechanism), u64(endID)
 	case r.kind == recordAsync && len(b) >= asyncSize:
-		r.pid, r.event, r.port, r.device = int(u32(asyncPID)), u32(asyncEvent), u32(asyncPort), traceName(b[asyncDevice:][:deviceSize])
+		r.pid, r.event, r.port, r.device = int(u32(asyncPID)), u32(asyncEvent), u32(asyncPort),
+			traceName(b[asyncDevice:][:deviceSize])
 	default:
 		return r, false
 	}

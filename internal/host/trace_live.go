@@ -20,8 +20,8 @@ import (
 const (
 	// traceInterval is the time between two reads of the ring buffer.
 	traceInterval = 500 * time.Millisecond
-	// maxTraceRate is the number of events per second above which the programs are detached for good: jobs register memory when they
-	// start, and not in a loop.
+	// maxTraceRate is the number of events per second above which the programs are detached for good: jobs register memory
+	// when they start, and not in a loop.
 	maxTraceRate = 10_000
 	// traceModules is how often it is checked whether modules were loaded or unloaded.
 	traceModules = 10 * time.Second
@@ -51,7 +51,8 @@ func newTracer(t *tree) *tracer {
 	return &tracer{tree: t, now: time.Now, maxRate: maxTraceRate, err: ErrNotTracing}
 }
 
-// MayTrace reports whether CAP_BPF and CAP_PERFMON are effective. CAP_SYS_ADMIN includes both, but is granted for other purposes.
+// MayTrace reports whether CAP_BPF and CAP_PERFMON are effective. CAP_SYS_ADMIN includes both, but is granted for other
+// purposes.
 func (t *tracer) MayTrace() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -62,7 +63,8 @@ func (t *tracer) MayTrace() bool {
 	return data[1].Effective&want == want
 }
 
-// errModules ends an observation: functions in unloaded modules are not observed any more, those in loaded ones not yet.
+// errModules ends an observation: functions in unloaded modules are not observed any more, those in loaded ones not
+// yet.
 var errModules = errors.New("modules have changed")
 
 func (t *tracer) Trace(ctx context.Context) error {
@@ -133,7 +135,9 @@ func (t *tracer) begin(attached *trace) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.table, t.err = newTraceTable(), nil
-	t.state = snapshot.Trace{Host: facts.host, Peermem: facts.peermem, Events: facts.events, QPEvents: facts.qpEvents, Missing: attached.missing}
+	t.state = snapshot.Trace{
+		Host: facts.host, Peermem: facts.peermem, Events: facts.events, QPEvents: facts.qpEvents, Missing: attached.missing,
+	}
 	t.incomplete()
 }
 
@@ -182,7 +186,8 @@ func (t *tracer) Traced(context.Context) (snapshot.Trace, error) {
 	return out, nil
 }
 
-// initialPIDs is the inode of the initial PID namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h): the programs report PIDs of it.
+// initialPIDs is the inode of the initial PID namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h): the programs
+// report PIDs of it.
 const initialPIDs = "pid:[4026531836]"
 
 // ownsPIDs reports whether processes have the same PIDs in this process's namespace.
@@ -281,7 +286,8 @@ func (r *traceReader) rate(now time.Time) error {
 	events := r.events
 	r.at, r.events = now, 0
 	if float64(events) > float64(r.maxRate)*took.Seconds() {
-		return fmt.Errorf("detached until the next start: %.0f events per second, the limit is %d", float64(events)/took.Seconds(), r.maxRate)
+		return fmt.Errorf("detached until the next start: %.0f events per second, the limit is %d",
+			float64(events)/took.Seconds(), r.maxRate)
 	}
 	return nil
 }

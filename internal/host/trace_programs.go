@@ -9,8 +9,9 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// The programs are written as instructions: neither a compiler nor compiled objects are needed. They copy some words into a ring buffer and
-// change nothing. Arguments are in R6 to R9, which calls preserve; records are built on the stack.
+// The programs are written as instructions: neither a compiler nor compiled objects are needed. They copy some words
+// into a ring buffer and change nothing. Arguments are in R6 to R9, which calls preserve; records are built on the
+// stack.
 
 // argumentOffsets are the offsets of the arguments of a function in struct pt_regs, and of its result.
 var argumentOffsets = map[string]struct {
@@ -176,7 +177,8 @@ func keyOfThread() asm.Instructions {
 	return asm.Instructions{asm.FnGetCurrentPidTgid.Call(), asm.StoreMem(asm.RFP, threadKey, asm.R0, asm.DWord)}
 }
 
-// savedArguments loads what saveArguments has stored into R6 and R7, and removes it. It continues at a label if there is nothing.
+// savedArguments loads what saveArguments has stored into R6 and R7, and removes it. It continues at a label if there
+// is nothing.
 func savedArguments(m *ebpf.Map, nothing string) asm.Instructions {
 	out := keyOfThread()
 	out = append(out,
@@ -218,7 +220,8 @@ func saveArguments(h hook, m *ebpf.Map, other int) asm.Instructions {
 // beginRecord starts a record of a registration: R8 is the identity.
 func beginRecord(mechanism int32) asm.Instructions {
 	const at = record - beginSize
-	return append(sequence(zero(at, beginSize), storeWord(at, recordBegin), storePID(at+beginPID), storeWord(at+beginMechanism, mechanism)),
+	return append(sequence(zero(at, beginSize), storeWord(at, recordBegin), storePID(at+beginPID),
+		storeWord(at+beginMechanism, mechanism)),
 		asm.StoreMem(asm.RFP, at+beginID, asm.R8, asm.DWord))
 }
 
@@ -274,7 +277,8 @@ func (m *traceMaps) released(h hook, t *rdmaTypes) asm.Instructions {
 	out := asm.Instructions{h.load(asm.R8, 0)}
 	if t.umemDMABUFMask != 0 {
 		out = append(out, read(scratch, 1, asm.R8, t.umemDMABUF)...)
-		out = append(out, asm.LoadMem(asm.R1, asm.RFP, scratch, asm.Byte), asm.And.Imm(asm.R1, t.umemDMABUFMask), asm.JNE.Imm(asm.R1, 0, "exit"))
+		out = append(out, asm.LoadMem(asm.R1, asm.RFP, scratch, asm.Byte), asm.And.Imm(asm.R1, t.umemDMABUFMask),
+			asm.JNE.Imm(asm.R1, 0, "exit"))
 	}
 	return program(out, m.endRecord(traceHost))
 }
@@ -293,8 +297,8 @@ func (m *traceMaps) registered(h hook, t *kernelTypes) asm.Instructions {
 	)
 }
 
-// mapped is the program at the begin of a peer memory client's dma_map(sg, context, device): its context R8 is the identity. It was acquired
-// by the same thread. The registration is not one of host memory.
+// mapped is the program at the begin of a peer memory client's dma_map(sg, context, device): its context R8 is the
+// identity. It was acquired by the same thread. The registration is not one of host memory.
 func (m *traceMaps) mapped(h hook, t *kernelTypes) asm.Instructions {
 	const at = record - beginSize
 	return program(
@@ -308,8 +312,8 @@ func (m *traceMaps) mapped(h hook, t *kernelTypes) asm.Instructions {
 	)
 }
 
-// dispatched is the program at the begin of a function with an event as argument 0. task is the offset of the pointer to the creating task
-// in the event's element; negative: there is none.
+// dispatched is the program at the begin of a function with an event as argument 0. task is the offset of the pointer
+// to the creating task in the event's element; negative: there is none.
 func (m *traceMaps) dispatched(h hook, t *rdmaTypes, task int32) asm.Instructions {
 	const at = record - asyncSize
 	out := sequence(

@@ -60,7 +60,9 @@ type asyncKey struct {
 }
 
 func newTraceTable() *traceTable {
-	return &traceTable{live: map[regionID]tracedRegion{}, groups: map[regionGroup]*regionSum{}, totals: map[asyncKey]uint64{}}
+	return &traceTable{
+		live: map[regionID]tracedRegion{}, groups: map[regionGroup]*regionSum{}, totals: map[asyncKey]uint64{},
+	}
 }
 
 // add takes up a record that was read at a time.
@@ -140,7 +142,9 @@ func (t *traceTable) count(r traceRecord, now time.Time) {
 // fill sets the sums of a trace.
 func (t *traceTable) fill(out *snapshot.Trace) {
 	out.Begun = t.begun
-	mechanisms := map[uint32]string{traceDMABUF: snapshot.RegisteredDMABUF, tracePeermem: snapshot.RegisteredPeermem, traceHost: snapshot.RegisteredHost}
+	mechanisms := map[uint32]string{
+		traceDMABUF: snapshot.RegisteredDMABUF, tracePeermem: snapshot.RegisteredPeermem, traceHost: snapshot.RegisteredHost,
+	}
 	for g, sum := range t.groups {
 		out.Registrations = append(out.Registrations, snapshot.Registration{
 			Device: g.device, Function: g.function, Mechanism: mechanisms[g.mechanism], Exporter: g.exporter, PID: g.pid,
@@ -154,19 +158,21 @@ func (t *traceTable) fill(out *snapshot.Trace) {
 	for _, key := range slices.SortedFunc(maps.Keys(t.totals), func(a, b asyncKey) int {
 		return cmp.Or(cmp.Compare(a.device, b.device), a.port-b.port, cmp.Compare(a.event, b.event))
 	}) {
-		out.Totals = append(out.Totals, snapshot.AsyncTotal{Device: key.device, Port: key.port, Kind: eventName(key.event), Count: t.totals[key]})
+		out.Totals = append(out.Totals,
+			snapshot.AsyncTotal{Device: key.device, Port: key.port, Kind: eventName(key.event), Count: t.totals[key]})
 	}
 	out.Recent = slices.Clone(t.recent)
 }
 
 // asyncEvents is enum ib_event_type of include/rdma/ib_verbs.h.
 var asyncEvents = []string{
-	"cq_error", "qp_fatal", "qp_request_error", "qp_access_error", "communication_established", "sq_drained", "path_migrated",
-	"path_migration_error", "device_fatal", "port_active", "port_error", "lid_change", "pkey_change", "sm_change", "srq_error",
-	"srq_limit_reached", "qp_last_wqe_reached", "client_reregister", "gid_change", "wq_fatal",
+	"cq_error", "qp_fatal", "qp_request_error", "qp_access_error", "communication_established", "sq_drained",
+	"path_migrated", "path_migration_error", "device_fatal", "port_active", "port_error", "lid_change", "pkey_change",
+	"sm_change", "srq_error", "srq_limit_reached", "qp_last_wqe_reached", "client_reregister", "gid_change", "wq_fatal",
 }
 
-// Events with a port in their element: IB_EVENT_PORT_ACTIVE to IB_EVENT_SM_CHANGE, IB_EVENT_CLIENT_REREGISTER, IB_EVENT_GID_CHANGE.
+// Events with a port in their element: IB_EVENT_PORT_ACTIVE to IB_EVENT_SM_CHANGE, IB_EVENT_CLIENT_REREGISTER,
+// IB_EVENT_GID_CHANGE.
 const (
 	eventPathMigrationError = 7
 	eventPortActive         = 9

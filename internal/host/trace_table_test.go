@@ -61,7 +61,9 @@ func traceOf(table *traceTable) (out snapshot.Trace) {
 
 func TestTraceTable(t *testing.T) {
 	const pci = "0000:1a:00.0"
-	gpu := snapshot.Registration{Device: "mlx5_0", Function: pci, Mechanism: "dmabuf", Exporter: "nv_dmabuf", PID: 7, Regions: 1, Bytes: 64}
+	gpu := snapshot.Registration{
+		Device: "mlx5_0", Function: pci, Mechanism: "dmabuf", Exporter: "nv_dmabuf", PID: 7, Regions: 1, Bytes: 64,
+	}
 	host := snapshot.Registration{Device: "mlx5_0", Function: pci, Mechanism: "host", PID: 7, Regions: 1, Bytes: 32}
 	two := gpu
 	two.Regions, two.Bytes = 2, 64+16
@@ -106,8 +108,8 @@ func TestTraceTableIsBounded(t *testing.T) {
 
 func TestTraceEvents(t *testing.T) {
 	const fatal, active, limit = 1, 9, 15
-	got := traceOf(tableOf(t, happened(7, fatal, 0, "mlx5_0"), happened(0, active, 1, "mlx5_0"), happened(7, fatal, 0, "mlx5_0"),
-		happened(0, limit, 0xffff, "mlx5_0"), happened(0, 40, 0xffff, "mlx5_1")))
+	got := traceOf(tableOf(t, happened(7, fatal, 0, "mlx5_0"), happened(0, active, 1, "mlx5_0"),
+		happened(7, fatal, 0, "mlx5_0"), happened(0, limit, 0xffff, "mlx5_0"), happened(0, 40, 0xffff, "mlx5_1")))
 	want := []snapshot.AsyncTotal{
 		{Device: "mlx5_0", Kind: "qp_fatal", Count: 2},
 		{Device: "mlx5_0", Kind: "srq_limit_reached", Count: 1},

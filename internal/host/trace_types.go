@@ -9,7 +9,8 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// kernelTypes are offsets in structures of the running kernel and its modules, in bytes. The BTF that they are from is not kept.
+// kernelTypes are offsets in structures of the running kernel and its modules, in bytes. The BTF that they are from is
+// not kept.
 type kernelTypes struct {
 	deviceName                 int32 // device.kobj.name, a pointer
 	dmabufSize, dmabufExporter int32 // the latter a pointer
@@ -27,7 +28,8 @@ type rdmaTypes struct {
 	umemDMABUFMask                       int32 // and bit; 0: not found
 }
 
-// readKernelTypes parses the BTF of the kernel and of the RDMA core: some 25 ms of CPU time, seconds on an emulated one.
+// readKernelTypes parses the BTF of the kernel and of the RDMA core: some 25 ms of CPU time, seconds on an emulated
+// one.
 func readKernelTypes(cache *btf.Cache) (*kernelTypes, error) {
 	kernel, err := cache.Kernel()
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Turns allows one reader at a time where a system call may block in the kernel. Such a call cannot be cancelled: its turn does not end
-// until it returns, and other names are unaffected.
+// Turns allows one reader at a time where a system call may block in the kernel. Such a call cannot be cancelled: its
+// turn does not end until it returns, and other names are unaffected.
 type Turns struct {
 	mu    sync.Mutex
 	names map[string]*turn
@@ -40,8 +40,8 @@ func (all *Turns) Enter(name string) (leave func(), err error) {
 	}
 }
 
-// Do waits for its turn, runs f, and waits for it until ctx ends. The error wraps ErrStuck if f has not returned or could not be
-// started in time, and ErrPanic if it panicked. After an error the results of f must not be read.
+// Do waits for its turn, runs f, and waits for it until ctx ends. The error wraps ErrStuck if f has not returned or
+// could not be started in time, and ErrPanic if it panicked. After an error the results of f must not be read.
 func (all *Turns) Do(ctx context.Context, name string, f func()) error {
 	t := all.get(name)
 	select {

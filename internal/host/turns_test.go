@@ -51,7 +51,8 @@ func TestWhoComesLateIsStuckUntilItReturns(t *testing.T) {
 			err := turns.Do(ctx, "a", f)
 			return time.Since(start), err
 		}
-		if took, err := within(time.Second, func() { time.Sleep(time.Minute) }); !errors.Is(err, ErrStuck) || took != time.Second {
+		if took, err := within(time.Second, func() { time.Sleep(time.Minute) }); !errors.Is(err, ErrStuck) ||
+			took != time.Second {
 			t.Errorf("late: %v after %v", err, took)
 		}
 		ran := 0
@@ -137,7 +138,8 @@ func TestWaitingEndsWithLateness(t *testing.T) {
 		go func() { _ = turns.Do(ctx, "a", func() { time.Sleep(5 * time.Second) }) }()
 		time.Sleep(700 * time.Millisecond)
 		start := time.Now()
-		if err := turns.Do(t.Context(), "a", func() {}); !errors.Is(err, ErrStuck) || time.Since(start) != 300*time.Millisecond {
+		if err := turns.Do(t.Context(), "a", func() {}); !errors.Is(err, ErrStuck) ||
+			time.Since(start) != 300*time.Millisecond {
 			t.Errorf("%v after %s", err, time.Since(start))
 		}
 		time.Sleep(5 * time.Second)

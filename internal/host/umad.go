@@ -17,8 +17,9 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// User space sends management datagrams through /dev/infiniband/umadN (include/uapi/rdma/ib_user_mad.h), one file per port. A process that
-// can open it can send any datagram, so access is restricted to root. Package mad limits what this program sends.
+// User space sends management datagrams through /dev/infiniband/umadN (include/uapi/rdma/ib_user_mad.h), one file per
+// port. A process that can open it can send any datagram, so access is restricted to root. Package mad limits what this
+// program sends.
 const (
 	umadClass    = "sys/class/infiniband_mad"
 	umadDev      = "dev/infiniband"
@@ -63,8 +64,8 @@ type MADPort struct {
 
 func (p MADPort) String() string { return fmt.Sprintf("%s/%d", p.Device, p.Port) }
 
-// OpenMAD opens a port for management datagrams. With an empty device or port 0 it is the first that is ACTIVE, otherwise the first with a
-// link.
+// OpenMAD opens a port for management datagrams. With an empty device or port 0 it is the first that is ACTIVE,
+// otherwise the first with a link.
 func OpenMAD(p Paths, device string, port int) (mad.Transport, MADPort, error) {
 	t, err := openTree(p)
 	if err != nil {
@@ -95,7 +96,8 @@ func FindMAD(p Paths, was MADPort) (MADPort, error) {
 	}
 	switch {
 	case found.Device == "":
-		return MADPort{}, fmt.Errorf("%v of node %s, the port of earlier sweeps, does not exist: there are %v", was, was.GUID, ports)
+		return MADPort{}, fmt.Errorf("%v of node %s, the port of earlier sweeps, does not exist: there are %v",
+			was, was.GUID, ports)
 	case madRank(t, found) == 1:
 		return MADPort{}, fmt.Errorf("%v of node %s, the port of earlier sweeps, has no link", found, was.GUID)
 	}
@@ -284,7 +286,10 @@ func decodeUMAD(b []byte, d *mad.Datagram) bool {
 	if len(b) < umadHeader+mad.Size || binary.NativeEndian.Uint32(b[4:]) != 0 {
 		return false
 	}
-	*d = mad.Datagram{QP: binary.BigEndian.Uint32(b[20:]), LID: binary.BigEndian.Uint16(b[28:]), PKeyIndex: binary.NativeEndian.Uint16(b[56:])}
+	*d = mad.Datagram{
+		QP: binary.BigEndian.Uint32(b[20:]), LID: binary.BigEndian.Uint16(b[28:]),
+		PKeyIndex: binary.NativeEndian.Uint16(b[56:]),
+	}
 	copy(d.MAD[:], b[umadHeader:])
 	return true
 }

@@ -32,8 +32,8 @@ func umadOf(t *testing.T, device string) string {
 	return ""
 }
 
-// TestUMADAnswersInGuest queries the test driver's InfiniBand port through the kernel's MAD code: the port itself answers, nothing behind
-// it does. test/kernel runs it in the virtual machine.
+// TestUMADAnswersInGuest queries the test driver's InfiniBand port through the kernel's MAD code: the port itself
+// answers, nothing behind it does. test/kernel runs it in the virtual machine.
 func TestUMADAnswersInGuest(t *testing.T) {
 	transport, port, err := OpenMAD(Paths{}, "", 0)
 	if err != nil || port.Device != "mlx5_0" || port.Port != 1 {
@@ -43,7 +43,8 @@ func TestUMADAnswersInGuest(t *testing.T) {
 	defer c.Close()
 	for range 100 { // as many as transactions in a sweep of a small subnet
 		info, err := c.NodeInfo(t.Context(), mad.Local())
-		if want := (mad.NodeInfo{Type: mad.ChannelAdapter, Ports: 1, GUID: 0xb83fd20300a1b200, LocalPort: 1}); err != nil || info != want {
+		if want := (mad.NodeInfo{Type: mad.ChannelAdapter, Ports: 1, GUID: 0xb83fd20300a1b200, LocalPort: 1}); err != nil ||
+			info != want {
 			t.Fatalf("%+v %v, want %+v", info, err, want)
 		}
 	}
@@ -51,7 +52,8 @@ func TestUMADAnswersInGuest(t *testing.T) {
 		t.Errorf("%q %v", name, err)
 	}
 	p, err := c.PortInfo(t.Context(), mad.Local(), 1)
-	if err != nil || p.LID != 17 || p.SMLID != 1 || !p.Up() || p.Active.Speeds.Name() != "NDR" || p.Active.Rate() != 400e9/8 {
+	if err != nil || p.LID != 17 || p.SMLID != 1 || !p.Up() || p.Active.Speeds.Name() != "NDR" ||
+		p.Active.Rate() != 400e9/8 {
 		t.Errorf("%+v %v", p, err)
 	}
 	var status mad.StatusError
@@ -72,10 +74,11 @@ func TestUMADAnswersInGuest(t *testing.T) {
 	}
 }
 
-// TestUMADInGuest tests the requests on /dev/infiniband/umadN against a real kernel, at a soft-RoCE port: it has only one of the two queue
-// pairs, and no LIDs. test/kernel runs it in the virtual machine.
+// TestUMADInGuest tests the requests on /dev/infiniband/umadN against a real kernel, at a soft-RoCE port: it has only
+// one of the two queue pairs, and no LIDs. test/kernel runs it in the virtual machine.
 func TestUMADInGuest(t *testing.T) {
-	if _, _, err := OpenMAD(Paths{}, "rxe0", 1); err == nil || !strings.Contains(err.Error(), `matches device "rxe0", port 1`) {
+	if _, _, err := OpenMAD(Paths{}, "rxe0", 1); err == nil ||
+		!strings.Contains(err.Error(), `matches device "rxe0", port 1`) {
 		t.Errorf("a port that is not InfiniBand: %v", err)
 	}
 	name := umadOf(t, "rxe0")
@@ -87,7 +90,8 @@ func TestUMADInGuest(t *testing.T) {
 		return newUMAD(fd, name)
 	}
 	u := open()
-	if err := u.register(mad.ClassSubnetDirected); !errors.Is(err, syscall.EPROTONOSUPPORT) && !errors.Is(err, syscall.EINVAL) {
+	if err := u.register(mad.ClassSubnetDirected); !errors.Is(err, syscall.EPROTONOSUPPORT) &&
+		!errors.Is(err, syscall.EINVAL) {
 		t.Errorf("queue pair 0, which soft-RoCE has not: %v", err)
 	}
 	if err := u.Close(); err != nil {

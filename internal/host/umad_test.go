@@ -34,7 +34,10 @@ func madMachine(t *testing.T, ports ...string) (string, *Live) {
 }
 
 func TestChooseMAD(t *testing.T) {
-	ports := []string{"mlx5_0/1 Ethernet 4: ACTIVE", "mlx5_1/1 InfiniBand 1: DOWN", "mlx5_2/1 InfiniBand 2: INIT", "mlx5_3/1 InfiniBand 4: ACTIVE", "mlx5_4/2 InfiniBand 4: ACTIVE"}
+	ports := []string{
+		"mlx5_0/1 Ethernet 4: ACTIVE", "mlx5_1/1 InfiniBand 1: DOWN", "mlx5_2/1 InfiniBand 2: INIT",
+		"mlx5_3/1 InfiniBand 4: ACTIVE", "mlx5_4/2 InfiniBand 4: ACTIVE",
+	}
 	for _, tt := range []struct {
 		ports  []string
 		device string
@@ -110,7 +113,8 @@ func TestFindMAD(t *testing.T) {
 		})
 	}
 	dir, _ := machine(t)
-	if _, err := FindMAD(Paths{RootFS: dir}, was); err == nil || !strings.Contains(err.Error(), "check that the kernel module ib_umad is loaded") {
+	if _, err := FindMAD(Paths{RootFS: dir}, was); err == nil ||
+		!strings.Contains(err.Error(), "check that the kernel module ib_umad is loaded") {
 		t.Error(err)
 	}
 }
@@ -130,7 +134,8 @@ func (a *asked) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 
 // TestChooseMADQueriesLittle: a named port is found without a query, and only matching ports are queried.
 func TestChooseMADQueriesLittle(t *testing.T) {
-	_, l := madMachine(t, "mlx5_0/1 Ethernet 4: ACTIVE", "mlx5_1/1 InfiniBand 4: ACTIVE", "mlx5_2/1 InfiniBand 4: ACTIVE", "mlx5_2/2 InfiniBand 4: ACTIVE")
+	_, l := madMachine(t, "mlx5_0/1 Ethernet 4: ACTIVE", "mlx5_1/1 InfiniBand 4: ACTIVE", "mlx5_2/1 InfiniBand 4: ACTIVE",
+		"mlx5_2/2 InfiniBand 4: ACTIVE")
 	for _, tt := range []struct {
 		device string
 		port   int
@@ -158,7 +163,8 @@ func TestOpenMADFails(t *testing.T) {
 	}
 	put(t, dir, "dev/infiniband/umad0", "not a device")
 	_, p, err := OpenMAD(Paths{RootFS: dir}, "", 0)
-	if !errors.Is(err, syscall.ENOTTY) || !strings.Contains(err.Error(), "register with dev/infiniband/umad0") || p.Device != "mlx5_0" {
+	if !errors.Is(err, syscall.ENOTTY) || !strings.Contains(err.Error(), "register with dev/infiniband/umad0") ||
+		p.Device != "mlx5_0" {
 		t.Error(p, err)
 	}
 	if n := descriptors(t, dir); n > 8 { // of the two machines of this test
@@ -167,7 +173,8 @@ func TestOpenMADFails(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "sys/class/infiniband_mad/abi_version"), []byte("6\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err = OpenMAD(Paths{RootFS: dir}, "", 0); err == nil || !strings.Contains(err.Error(), `abi_version is "6", only 5 is supported`) {
+	if _, _, err = OpenMAD(Paths{RootFS: dir}, "", 0); err == nil ||
+		!strings.Contains(err.Error(), `abi_version is "6", only 5 is supported`) {
 		t.Error(err)
 	}
 }

@@ -110,7 +110,8 @@ func Rows(n *snapshot.Node) []Row {
 			}
 		}
 	}
-	slices.SortFunc(rows, func(a, b Row) int { return cmp.Or(cmp.Compare(a.Scheduler, b.Scheduler), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(rows,
+		func(a, b Row) int { return cmp.Or(cmp.Compare(a.Scheduler, b.Scheduler), cmp.Compare(a.ID, b.ID)) })
 	return rows
 }
 
@@ -119,7 +120,8 @@ func (r *Row) Uses(labels map[string]string) bool {
 	device, port := labels["device"], labels["port"]
 	return device != "" && slices.ContainsFunc(r.Ports, func(p Port) bool {
 		return p.Device == device && (port == "" || port == strconv.Itoa(p.Port))
-	}) || labels["UUID"] != "" && slices.ContainsFunc(r.GPUs, func(g check.JobGPU) bool { return g.UUID == labels["UUID"] })
+	}) || labels["UUID"] != "" &&
+		slices.ContainsFunc(r.GPUs, func(g check.JobGPU) bool { return g.UUID == labels["UUID"] })
 }
 
 // Dumps is what NCCL's Inspector plugin, or RCCL's, has recorded of a job on this host.

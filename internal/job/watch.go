@@ -24,8 +24,9 @@ const (
 	answerValid   = 15 * time.Minute // of an answer
 )
 
-// Watch asks NCCL's RAS service about a job while one of its ports has an alert, on the host of its rank 0: the other hosts would get the
-// same answer. It asks in the background, about one job at a time: a round does not wait for it. Nil: disabled.
+// Watch asks NCCL's RAS service about a job while one of its ports has an alert, on the host of its rank 0: the other
+// hosts would get the same answer. It asks in the background, about one job at a time: a round does not wait for it.
+// Nil: disabled.
 type Watch struct {
 	paths host.Paths
 	query ncclQuery
@@ -170,5 +171,6 @@ func (w *NCCL) short(at time.Time) string {
 	if !w.Verified {
 		who = ", not verified to be this job"
 	}
-	return fmt.Sprintf("%s at %s%s: %s (evidence only).", a.NCCL, at.UTC().Format("15:04:05 UTC"), who, strings.Join(parts, "; "))
+	return fmt.Sprintf("%s at %s%s: %s (evidence only).",
+		a.NCCL, at.UTC().Format("15:04:05 UTC"), who, strings.Join(parts, "; "))
 }

@@ -69,12 +69,16 @@ func jobRound(address, rank string) *rounds.Picture {
 	who := p.Workload()
 	return &rounds.Picture{Node: snapshot.Node{GDR: &snapshot.GDR{
 		Processes: []snapshot.Process{p}, Jobs: []snapshot.JobInfo{{Workload: who}},
-		PortJobs: []snapshot.DeviceJobs{{Device: "mlx5_0", Ports: []int{1}, Jobs: []snapshot.PortJob{{Workload: who, Processes: 1}}}},
+		PortJobs: []snapshot.DeviceJobs{
+			{Device: "mlx5_0", Ports: []int{1}, Jobs: []snapshot.PortJob{{Workload: who, Processes: 1}}},
+		},
 	}}}
 }
 
 func alertOn(device, severity string) []alerting.Alert {
-	return []alerting.Alert{{Name: "RDMAPortDown", Labels: map[string]string{"device": device, "port": "1", "severity": severity}}}
+	return []alerting.Alert{
+		{Name: "RDMAPortDown", Labels: map[string]string{"device": device, "port": "1", "severity": severity}},
+	}
 }
 
 // watched is a watch over an empty tree, and the number of its queries.
@@ -146,7 +150,8 @@ func TestNCCLWords(t *testing.T) {
 			t.Errorf("after %s: %d queries, %q; want %+v", step.after, *queries, shown(), step)
 		}
 		const want = "5 ranks RUNNING, INCOMPLETE, MISMATCH; 1 communicator of 2 ranks ABORT, ERROR, MISMATCH; "
-		if step.shown && (!strings.HasPrefix(shown(), "2.30.7+cuda13.0 at ") || !strings.Contains(shown(), want) || !strings.HasSuffix(shown(), "(evidence only).")) {
+		if step.shown && (!strings.HasPrefix(shown(), "2.30.7+cuda13.0 at ") || !strings.Contains(shown(), want) ||
+			!strings.HasSuffix(shown(), "(evidence only).")) {
 			t.Errorf("%q", shown())
 		}
 	}

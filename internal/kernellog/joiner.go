@@ -6,8 +6,8 @@ import (
 	"rdma_exporter/internal/lazy"
 )
 
-// Joiner recognises lines, and those whose meaning is in the lines that follow: a task that is stuck is a fault of an RDMA device if a
-// function of its driver is on the stack. The zero Joiner is ready.
+// Joiner recognises lines, and those whose meaning is in the lines that follow: a task that is stuck is a fault of an
+// RDMA device if a function of its driver is on the stack. The zero Joiner is ready.
 type Joiner struct {
 	begun Event
 	at    time.Duration
@@ -24,8 +24,10 @@ const (
 var frame = lazy.Regexp(`\+0x[0-9a-f]+/0x[0-9a-f]+ \[(\w+)(?: [0-9a-f]+)?\]`)
 
 // rdmaModules are the modules whose functions on a stack make a report one of an RDMA device or a GPU.
-var rdmaModules = of("mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_ib", "mlx4_en", "bnxt_en", "bnxt_re", "ice", "irdma", "i40e", "ionic", "ionic_rdma", "hns3", "hns_roce_hw_v2",
-	"efa", "ib_core", "ib_uverbs", "ib_cm", "iw_cm", "rdma_cm", "rdma_ucm", "ib_umad", "ib_ipoib", "ib_iser", "ib_srp", "nvme_rdma", "nvidia_peermem", "nv_peer_mem", "nvidia_fs", "rdma_rxe")
+var rdmaModules = of("mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_ib", "mlx4_en", "bnxt_en", "bnxt_re", "ice", "irdma",
+	"i40e", "ionic", "ionic_rdma", "hns3", "hns_roce_hw_v2",
+	"efa", "ib_core", "ib_uverbs", "ib_cm", "iw_cm", "rdma_cm", "rdma_ucm", "ib_umad", "ib_ipoib", "ib_iser", "ib_srp",
+	"nvme_rdma", "nvidia_peermem", "nv_peer_mem", "nvidia_fs", "rdma_rxe")
 
 var stuck = map[Kind]bool{SoftLockup: true, HungTask: true, RCUStall: true}
 

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// report is of the form of kernel/hung_task.c with a stack of mlx5 (Linux, commit message of net/mlx5: complete ent->slotted).
+// report is of the form of kernel/hung_task.c with a stack of mlx5 (Linux, commit message of net/mlx5: complete
+// ent->slotted).
 const report = `INFO: task kworker/13:2:4055883 blocked for more than 120 seconds.
       Not tainted 4.19.90-25.44.v2101.ky10.aarch64 #1
 "echo 0 > /proc/sys/kernel/hung_task_timeout_secs" disables this message.
@@ -71,7 +72,8 @@ func FuzzJoiner(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var j Joiner
 		for line := range strings.Lines(text) {
-			if e, ok := j.Line(time.Hour, strings.TrimRight(line, "\n")); ok && (stuck[e.Kind] && !rdmaModules[e.Driver] || e.Kind == Ignored || len(e.Detail) > maxDetail) {
+			if e, ok := j.Line(time.Hour, strings.TrimRight(line, "\n")); ok &&
+				(stuck[e.Kind] && !rdmaModules[e.Driver] || e.Kind == Ignored || len(e.Detail) > maxDetail) {
 				t.Errorf("%q: %+v", line, e)
 			}
 		}

@@ -1,5 +1,5 @@
-// Package kernellog recognises lines of the kernel log that report a fault of an RDMA device, its PCIe path or a GPU. It does no I/O. Of a
-// line only the kind, the object and the fields of its pattern are kept, never free text.
+// Package kernellog recognises lines of the kernel log that report a fault of an RDMA device, its PCIe path or a GPU.
+// It does no I/O. Of a line only the kind, the object and the fields of its pattern are kept, never free text.
 package kernellog
 
 import (
@@ -21,10 +21,12 @@ type Event struct {
 // maxDetail limits Event.Detail, in bytes.
 const maxDetail = 96
 
-// prefix is what dev_printk and netdev_printk print before a message: driver, bus address, interface (drivers/base/core.c, net/core/dev.c).
+// prefix is what dev_printk and netdev_printk print before a message: driver, bus address, interface
+// (drivers/base/core.c, net/core/dev.c).
 var prefix = lazy.Regexp(`^([\w-]+) ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?: ([^\s:()]{1,15}))?(?: \([^)]{1,40}\))*: (.*)$`)
 
-// rdmaPrefix is that of ibdev_printk, and of drivers that print the name of the RDMA device (drivers/infiniband/core/device.c).
+// rdmaPrefix is that of ibdev_printk, and of drivers that print the name of the RDMA device
+// (drivers/infiniband/core/device.c).
 var rdmaPrefix = lazy.Regexp(`^(?:infiniband|ibdev) ([\w-]{1,63}): (.*)$`)
 
 // inFunction is what macros of mlx5 print before a message: function:line:(pid N).
@@ -66,7 +68,8 @@ func Parse(line string) (Event, bool) {
 // numbers are the groups whose values are not clear without their name.
 var numbers = of("module", "queue", "status", "xid", "sxid", "slot", "sensors", "pid")
 
-// fields takes the named groups of a match: pci, netdev, device and driver are the object, all others the detail, in order.
+// fields takes the named groups of a match: pci, netdev, device and driver are the object, all others the detail, in
+// order.
 func (e *Event) fields(names, values []string) {
 	var detail []string
 	for i, name := range names {
@@ -94,7 +97,8 @@ func (e *Event) fields(names, values []string) {
 
 var short = lazy.Regexp(`^([0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.([0-7]))?$`)
 
-// address completes a bus address as the IOMMU drivers and NVRM print it: 4d:00.0 without domain, 0000:4d:00 without function.
+// address completes a bus address as the IOMMU drivers and NVRM print it: 4d:00.0 without domain, 0000:4d:00 without
+// function.
 func address(s string) string {
 	s = strings.ToLower(s)
 	if m := short().FindStringSubmatch(s); m != nil {

@@ -67,7 +67,8 @@ func TestPatterns(t *testing.T) {
 		if p.Kind != Ignored && (p.Meaning == "" || p.Source == "" || strings.HasSuffix(p.Meaning, ".")) {
 			t.Errorf("%s: meaning %q, source %q", p.Kind, p.Meaning, p.Source)
 		}
-		if p.needle != "" && !strings.Contains(strings.NewReplacer(`\`, "").Replace(p.form().String()), p.needle) && !strings.Contains(p.form().String(), "(?i)") {
+		if p.needle != "" && !strings.Contains(strings.NewReplacer(`\`, "").Replace(p.form().String()), p.needle) &&
+			!strings.Contains(p.form().String(), "(?i)") {
 			t.Logf("%s: needle %q", p.Kind, p.needle)
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// expression is not a sync.OnceValue, whose functions the compiler would repeat for each expression of the program: 0.4 MB of code.
+// expression is not a sync.OnceValue, whose functions the compiler would repeat for each expression of the program: 0.4
+// MB of code.
 type expression struct {
 	once sync.Once
 	text string
@@ -18,6 +19,6 @@ func (e *expression) get() *regexp.Regexp {
 	return e.made
 }
 
-// Regexp compiles an expression at its first use, and panics then if it is invalid. All expressions of the program are 3 MiB, and a process
-// uses few of them.
+// Regexp compiles an expression at its first use, and panics then if it is invalid. All expressions of the program are
+// 3 MiB, and a process uses few of them.
 func Regexp(expr string) func() *regexp.Regexp { return (&expression{text: expr}).get }

@@ -1,4 +1,5 @@
-// Package linkmode decodes the Ethernet link modes of ethtool: the modes that a port and its link partner support. It is pure.
+// Package linkmode decodes the Ethernet link modes of ethtool: the modes that a port and its link partner support. It
+// is pure.
 package linkmode
 
 import (
@@ -14,8 +15,8 @@ type Mode struct {
 	Lanes uint64
 }
 
-// names are the modes of 10 Gb/s and more, by bit: enum ethtool_link_mode_bit_indices of include/uapi/linux/ethtool.h. All are full
-// duplex.
+// names are the modes of 10 Gb/s and more, by bit: enum ethtool_link_mode_bit_indices of include/uapi/linux/ethtool.h.
+// All are full duplex.
 var names = map[int]string{
 	12: "10000baseT", 18: "10000baseKX4", 19: "10000baseKR", 20: "10000baseR_FEC", 21: "20000baseMLD2", 22: "20000baseKR2",
 	23: "40000baseKR4", 24: "40000baseCR4", 25: "40000baseSR4", 26: "40000baseLR4", 27: "56000baseKR4",
@@ -57,8 +58,8 @@ func Bit(name string) (int, bool) {
 	return 0, false
 }
 
-// parse parses SPEEDbaseMEDIUM. The number of lanes ends the first word of the medium: KR4, LR8_ER8_FR8, DR4_2; without a number it is one
-// lane (IEEE 802.3, 1.2.3).
+// parse parses SPEEDbaseMEDIUM. The number of lanes ends the first word of the medium: KR4, LR8_ER8_FR8, DR4_2; without
+// a number it is one lane (IEEE 802.3, 1.2.3).
 func parse(name string) Mode {
 	speed, medium, _ := strings.Cut(name, "base")
 	medium, _, _ = strings.Cut(medium, "_")
@@ -107,8 +108,8 @@ func (s Set) And(o Set) Set {
 	return out
 }
 
-// Fastest returns the highest speed in a set, in Mb/s, and the lanes of its modes, 0 if they differ. Both are 0 for a set without a mode of
-// 10 Gb/s or more.
+// Fastest returns the highest speed in a set, in Mb/s, and the lanes of its modes, 0 if they differ. Both are 0 for a
+// set without a mode of 10 Gb/s or more.
 func (s Set) Fastest() (speed, lanes uint64) {
 	for _, b := range s.Bits() {
 		m, ok := Of(b)

@@ -1,5 +1,5 @@
-// Package lldp parses frames of the Link Layer Discovery Protocol, IEEE 802.1AB-2016. It is pure: bytes in, a Neighbour out. Frames are
-// untrusted input: texts are limited in length and made printable.
+// Package lldp parses frames of the Link Layer Discovery Protocol, IEEE 802.1AB-2016. It is pure: bytes in, a Neighbour
+// out. Frames are untrusted input: texts are limited in length and made printable.
 package lldp
 
 import (
@@ -58,8 +58,8 @@ func (n *Neighbour) System() string {
 	return n.ChassisID
 }
 
-// Port is the name of the neighbour's port: the port ID, or if that is an address or an index (Junos), the port description if there is
-// one.
+// Port is the name of the neighbour's port: the port ID, or if that is an address or an index (Junos), the port
+// description if there is one.
 func (n *Neighbour) Port() string {
 	if !n.portIsName && n.PortDescription != "" {
 		return n.PortDescription
@@ -75,8 +75,9 @@ func (n *Neighbour) Forwards() bool {
 // errShort is the error of a truncated frame.
 var errShort = errors.New("truncated frame")
 
-// Parse parses a frame from its Ethernet header on, with or without VLAN tags. It rejects what 9.2.7.7.1 requires a receiver to discard: a
-// frame whose first three TLVs are not chassis ID, port ID and TTL, that has one of these twice, or that has a TLV longer than the frame.
+// Parse parses a frame from its Ethernet header on, with or without VLAN tags. It rejects what 9.2.7.7.1 requires a
+// receiver to discard: a frame whose first three TLVs are not chassis ID, port ID and TTL, that has one of these twice,
+// or that has a TLV longer than the frame.
 func Parse(frame []byte) (n Neighbour, err error) {
 	body, err := payload(frame)
 	if err != nil {

@@ -18,7 +18,8 @@ func id(subtype byte, value string) []byte { return append([]byte{subtype}, valu
 
 // announcement is a frame of the mandatory TLVs, and more.
 func announcement(chassis, port []byte, more ...TLV) []byte {
-	return Frame(sender, append([]TLV{{TypeChassisID, chassis}, {TypePortID, port}, {TypeTTL, []byte{0, 120}}}, more...)...)
+	return Frame(sender,
+		append([]TLV{{TypeChassisID, chassis}, {TypePortID, port}, {TypeTTL, []byte{0, 120}}}, more...)...)
 }
 
 var (
@@ -77,8 +78,10 @@ var switches = []struct {
 	},
 	{
 		"optional TLVs that are garbled, and those of an organisation",
-		announcement(id(7, "c"), id(7, "p"), TLV{TypeCapabilities, []byte{1}}, TLV{TypeManagementAddress, []byte{9, 1}}, TLV{TypeManagementAddress, nil},
-			TLV{TypeManagementAddress, []byte{4, 1, 1, 2, 3}}, TLV{TypeManagementAddress, []byte{1, 1}}, TLV{127, []byte{0, 0x80, 0xc2, 1, 0, 1}}),
+		announcement(id(7, "c"), id(7, "p"), TLV{TypeCapabilities, []byte{1}}, TLV{TypeManagementAddress, []byte{9, 1}},
+			TLV{TypeManagementAddress, nil},
+			TLV{TypeManagementAddress, []byte{4, 1, 1, 2, 3}}, TLV{TypeManagementAddress, []byte{1, 1}},
+			TLV{127, []byte{0, 0x80, 0xc2, 1, 0, 1}}),
 		Neighbour{ChassisID: "c", PortID: "p", TTL: 2 * time.Minute, portIsName: true},
 		"p",
 	},
@@ -96,7 +99,8 @@ func TestParse(t *testing.T) {
 			c.want.Source = "0c:42:a1:10:20:30"
 			tagged := slices.Insert(slices.Clone(c.frame), 12, 0x81, 0x00, 0x00, 0x07)
 			for form, frame := range map[string][]byte{
-				"plain": c.frame, "padded": append(slices.Clone(c.frame), make([]byte, 40)...), "tagged": tagged, "twice tagged": slices.Insert(slices.Clone(tagged), 12, 0x88, 0xa8, 0, 1),
+				"plain": c.frame, "padded": append(slices.Clone(c.frame), make([]byte, 40)...), "tagged": tagged,
+				"twice tagged":   slices.Insert(slices.Clone(tagged), 12, 0x88, 0xa8, 0, 1),
 				"without an end": c.frame[:len(c.frame)-2],
 			} {
 				t.Run(form, func(t *testing.T) {
@@ -119,7 +123,10 @@ func TestSystem(t *testing.T) {
 			t.Errorf("%q, want %q", n.System(), want)
 		}
 	}
-	for enabled, want := range map[uint16]bool{0: false, CapabilityStation: false, CapabilityBridge: true, CapabilityRouter | CapabilityStation: true, CapabilityCVLAN: true} {
+	for enabled, want := range map[uint16]bool{
+		0: false, CapabilityStation: false, CapabilityBridge: true, CapabilityRouter | CapabilityStation: true,
+		CapabilityCVLAN: true,
+	} {
 		if n := (Neighbour{Enabled: enabled}); n.Forwards() != want {
 			t.Errorf("%#x: %v", enabled, !want)
 		}
@@ -184,7 +191,8 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%+v", n)
 		}
 		for _, s := range []string{n.ChassisID, n.PortID, n.PortDescription, n.SystemName, n.ManagementAddress} {
-			if len(s) > maxText || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) && r != utf8.RuneError }) {
+			if len(s) > maxText || !utf8.ValidString(s) ||
+				strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) && r != utf8.RuneError }) {
 				t.Fatalf("%q", s)
 			}
 		}

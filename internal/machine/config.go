@@ -54,30 +54,55 @@ type choice struct {
 func (c *Config) Flags(a *kingpin.Application) {
 	a.Flag("path.rootfs", "Root of the host file system.").Default("/").StringVar(&c.Paths.RootFS)
 	a.Flag("path.sysfs", "/sys of the host. Default: sys below --path.rootfs.").PlaceHolder("DIR").StringVar(&c.Paths.Sys)
-	a.Flag("path.procfs", "/proc of the host. Default: proc below --path.rootfs.").PlaceHolder("DIR").StringVar(&c.Paths.Proc)
-	a.Flag("helper.socket", "Socket of rdma_exporter helper, which reads processes, vital product data and DMA-BUFs in place of this process.").PlaceHolder("PATH").StringVar(&c.Paths.Helper)
-	a.Flag("replay", "Run on a capture instead of this host; \"demo\" is the built-in one.").PlaceHolder("FILE").StringVar(&c.Replay)
-	a.Flag("state.dir", "State directory: known links and devices, alert state, incident captures. Written by serve and fabric only.").Default("/var/lib/rdma_exporter").StringVar(&c.StateDir)
-	a.Flag("config.file", "Site configuration: expected rates, ignored devices, cabling, settings. YAML, docs/configuration.md.").PlaceHolder("FILE").StringVar(&c.Site.Name)
-	a.Flag("device.include", "Read only RDMA devices whose name matches this regular expression (anchored).").PlaceHolder("REGEX").StringVar(&c.includeText)
-	a.Flag("device.exclude", "Never open RDMA devices whose name matches this regular expression (anchored).").PlaceHolder("REGEX").StringVar(&c.excludeText)
-	a.Flag("device.functions", "Metrics of virtual functions and subfunctions beside their physical function: rules (identity, state and the counters that rules read), or all.").Default(functionsRules).EnumVar(&c.Functions, functionsRules, functionsAll)
-	a.Flag("limit.devices", "Maximum number of RDMA devices to read; those beyond it are left out, virtual functions and subfunctions first. 0 disables.").Default("1024").IntVar(&c.Limits.Devices)
-	a.Flag("limit.series", "Maximum number of series of the collectors; the series of whole devices beyond it are left out, those of virtual functions and subfunctions first. 0 disables.").Default("50000").IntVar(&c.Limits.Series)
-	a.Flag("collector.disable-defaults", "Disable all collectors that are not enabled explicitly.").BoolVar(&c.disableDefaults)
+	a.Flag("path.procfs", "/proc of the host. Default: proc below --path.rootfs.").
+		PlaceHolder("DIR").StringVar(&c.Paths.Proc)
+	a.Flag("helper.socket",
+		"Socket of rdma_exporter helper, which reads processes, vital product data and DMA-BUFs in place of this process.").
+		PlaceHolder("PATH").StringVar(&c.Paths.Helper)
+	a.Flag("replay", "Run on a capture instead of this host; \"demo\" is the built-in one.").
+		PlaceHolder("FILE").StringVar(&c.Replay)
+	a.Flag("state.dir",
+		"State directory: known links and devices, alert state, incident captures. Written by serve and fabric only.").
+		Default("/var/lib/rdma_exporter").StringVar(&c.StateDir)
+	a.Flag("config.file",
+		"Site configuration: expected rates, ignored devices, cabling, settings. YAML, docs/configuration.md.").
+		PlaceHolder("FILE").StringVar(&c.Site.Name)
+	a.Flag("device.include", "Read only RDMA devices whose name matches this regular expression (anchored).").
+		PlaceHolder("REGEX").StringVar(&c.includeText)
+	a.Flag("device.exclude", "Never open RDMA devices whose name matches this regular expression (anchored).").
+		PlaceHolder("REGEX").StringVar(&c.excludeText)
+	a.Flag("device.functions",
+		"Metrics of virtual functions and subfunctions beside their physical function: rules (identity, state and the counters that rules read), or all.").
+		Default(functionsRules).EnumVar(&c.Functions, functionsRules, functionsAll)
+	a.Flag("limit.devices",
+		"Maximum number of RDMA devices to read; those beyond it are left out, virtual functions and subfunctions first. 0 disables.").
+		Default("1024").IntVar(&c.Limits.Devices)
+	a.Flag("limit.series", "Maximum number of series of the collectors; the series of whole devices beyond it are left out, those of virtual functions and subfunctions first. 0 disables.").
+		Default("50000").IntVar(&c.Limits.Series)
+	a.Flag("collector.disable-defaults", "Disable all collectors that are not enabled explicitly.").
+		BoolVar(&c.disableDefaults)
 	c.chosen = map[string]*choice{}
 	for _, x := range collector.All(collector.Options{}) {
 		ch := &choice{on: true}
 		c.chosen[x.Name] = ch
 		a.Flag("collector."+x.Name, "Collect "+x.Help+".").Default("true").IsSetByUser(&ch.set).BoolVar(&ch.on)
 	}
-	a.Flag("collector.gpu.mode", "GPU metrics: fabric (NVLink, PCIe, errors), or full (also temperature, power, memory, utilization and clock limits, as exposed by a DCGM exporter).").Default(gpuModeFabric).EnumVar(&c.GPUMode, gpuModeFabric, gpuModeFull)
-	a.Flag("collector.infiniband.mad", "Read the counters of InfiniBand ports with one or two management datagrams per port, with 64 bits and FEC errors, instead of 18 files, each of which is a firmware command: auto (where the umad devices can be opened: as root or in their group), on (a failure is reported), off.").Default("auto").EnumVar(&c.madMode, "auto", "on", "off")
-	a.Flag("collector.neighbour.subnet", "Query the far end of each InfiniBand link (one directed hop) for identity, enabled link settings and counters, and the subnet manager for its state: eight datagrams a minute. Requires root or the group of the umad devices. Off by default.").BoolVar(&c.askSubnet)
+	a.Flag("collector.gpu.mode",
+		"GPU metrics: fabric (NVLink, PCIe, errors), or full (also temperature, power, memory, utilization and clock limits, as exposed by a DCGM exporter).").
+		Default(gpuModeFabric).EnumVar(&c.GPUMode, gpuModeFabric, gpuModeFull)
+	a.Flag("collector.infiniband.mad", "Read the counters of InfiniBand ports with one or two management datagrams per port, with 64 bits and FEC errors, instead of 18 files, each of which is a firmware command: auto (where the umad devices can be opened: as root or in their group), on (a failure is reported), off.").
+		Default("auto").EnumVar(&c.madMode, "auto", "on", "off")
+	a.Flag("collector.neighbour.subnet", "Query the far end of each InfiniBand link (one directed hop) for identity, enabled link settings and counters, and the subnet manager for its state: eight datagrams a minute. Requires root or the group of the umad devices. Off by default.").
+		BoolVar(&c.askSubnet)
 	a.Flag("collector.gdr.bufinfo", "Read the DMA-BUFs of GPUs in debugfs if a job is suspected of staging, at most once in 10m. The kernel blocks jobs during the read. Off by default.").BoolVar(&c.bufinfo)
-	a.Flag("collector.gdr.pod-resources", "Socket of the kubelet's PodResources API, usually /var/lib/kubelet/pod-resources/kubelet.sock: namespaces and names of pods, found by their GPUs and virtual functions. Requires root. Off by default: UIDs of pods only.").PlaceHolder("PATH").StringVar(&c.Paths.PodResources)
-	a.Flag("collector.gdr.job-names", "Read the names of Slurm jobs and the users of processes, and export them (rdma_job_info). Off by default: job numbers only.").BoolVar(&c.Paths.JobNames)
-	a.Flag("collector.ebpf", "Observe registrations of memory with RDMA devices, and their asynchronous events, by eBPF programs in the kernel: auto (with CAP_BPF and CAP_PERFMON), on (a failure for lack of them is reported), off. serve only.").Default(string(collector.EBPFAuto)).EnumVar(&c.ebpfMode, string(collector.EBPFAuto), string(collector.EBPFOn), string(collector.EBPFOff))
+	a.Flag("collector.gdr.pod-resources", "Socket of the kubelet's PodResources API, usually /var/lib/kubelet/pod-resources/kubelet.sock: namespaces and names of pods, found by their GPUs and virtual functions. Requires root. Off by default: UIDs of pods only.").
+		PlaceHolder("PATH").StringVar(&c.Paths.PodResources)
+	a.Flag("collector.gdr.job-names",
+		"Read the names of Slurm jobs and the users of processes, and export them (rdma_job_info). Off by default: job numbers only.").
+		BoolVar(&c.Paths.JobNames)
+	a.Flag("collector.ebpf", "Observe registrations of memory with RDMA devices, and their asynchronous events, by eBPF programs in the kernel: auto (with CAP_BPF and CAP_PERFMON), on (a failure for lack of them is reported), off. serve only.").
+		Default(string(collector.EBPFAuto)).
+		EnumVar(&c.ebpfMode, string(collector.EBPFAuto), string(collector.EBPFOn), string(collector.EBPFOff))
 	a.Flag("collect.timeout", "Timeout of a collection.").Default("10s").DurationVar(&c.Timeout)
 	a.Flag("runtime.gomaxprocs", "Maximum number of CPUs used at a time (GOMAXPROCS).").Default("2").IntVar(&c.MaxProcs)
 }
@@ -111,14 +136,16 @@ func (c *Config) isOn(x *collector.Collector) bool {
 // Disable disables a collector.
 func (c *Config) Disable(collector string) { *c.chosen[collector] = choice{set: true} }
 
-// Selects reports whether the command line selects another machine, or other parts of it, than the running exporter reads.
+// Selects reports whether the command line selects another machine, or other parts of it, than the running exporter
+// reads.
 func (c *Config) Selects() bool {
 	for _, ch := range c.chosen {
 		if ch.set {
 			return true
 		}
 	}
-	return c.Replay != "" || c.Site.Name != "" || c.Paths.RootFS != "/" || c.Paths.Sys != "" || c.Paths.Proc != "" || c.include != nil || c.exclude != nil || c.disableDefaults
+	return c.Replay != "" || c.Site.Name != "" || c.Paths.RootFS != "/" || c.Paths.Sys != "" || c.Paths.Proc != "" ||
+		c.include != nil || c.exclude != nil || c.disableDefaults
 }
 
 // Check validates what kingpin does not.
@@ -158,8 +185,8 @@ func anchored(flag, text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// partMetrics are the metrics of virtual functions and subfunctions beside their physical function: those that the rules read. They are
-// determined once, on a host with such functions: parsing the rules takes longer than a round.
+// partMetrics are the metrics of virtual functions and subfunctions beside their physical function: those that the
+// rules read. They are determined once, on a host with such functions: parsing the rules takes longer than a round.
 func (c *Config) partMetrics() func() map[string]bool {
 	if c.Functions == functionsAll {
 		return nil
@@ -200,7 +227,8 @@ func (c *Config) Enabled(all []*collector.Collector) ([]*collector.Collector, er
 func (c *Config) Options(m *Machine, memory *expect.Memory) collector.Options {
 	return collector.Options{
 		Include: c.include, Exclude: c.exclude, Site: &c.Site.Store, Hostname: m.Hostname(), Memory: memory, NCCL: c.NCCL,
-		SampleInterval: c.SampleInterval, ModuleInterval: c.ModuleInterval, GPUInterval: c.GPUInterval, GPUFull: c.GPUMode == gpuModeFull, Bufinfo: c.bufinfo, EBPF: collector.EBPF(c.ebpfMode),
+		SampleInterval: c.SampleInterval, ModuleInterval: c.ModuleInterval, GPUInterval: c.GPUInterval,
+		GPUFull: c.GPUMode == gpuModeFull, Bufinfo: c.bufinfo, EBPF: collector.EBPF(c.ebpfMode),
 		PartMetrics: c.partMetrics(), MaxDevices: c.Limits.Devices,
 		ListenLLDP: c.ListenLLDP, AskSubnet: c.askSubnet || m.Player != nil, MADCounters: c.madCounters(m),
 	}

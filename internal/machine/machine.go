@@ -1,4 +1,5 @@
-// Package machine opens what a command reads: this host or a replay, with its collectors, site configuration and saved state.
+// Package machine opens what a command reads: this host or a replay, with its collectors, site configuration and saved
+// state.
 package machine
 
 import (
@@ -154,7 +155,8 @@ func (m *Machine) Describe(c *Config) string {
 	if name == demo {
 		name = "the built-in demo node"
 	}
-	return fmt.Sprintf("a replay of %s (%s, recorded %s), not this host", name, m.Meta.Hostname, m.Meta.Time.UTC().Format(time.DateOnly))
+	return fmt.Sprintf("a replay of %s (%s, recorded %s), not this host",
+		name, m.Meta.Hostname, m.Meta.Time.UTC().Format(time.DateOnly))
 }
 
 // Hostname is empty if it cannot be read.
@@ -168,7 +170,8 @@ func (m *Machine) Hostname() string {
 // DefaultPort is the port of the exporter in the port allocations of Prometheus.
 const DefaultPort = "10879"
 
-// Instance is the address that a central Prometheus would scrape, as far as it is known here: the port is that of the first address of listen.
+// Instance is the address that a central Prometheus would scrape, as far as it is known here: the port is that of the
+// first address of listen.
 func (m *Machine) Instance(listen []string) string {
 	port := DefaultPort
 	if len(listen) > 0 {

@@ -40,7 +40,8 @@ func (c *Config) Announced(m *Machine) func() (*maintenance.Notice, bool) {
 // stateEntry is the entry of a capture with the known links and devices.
 const stateEntry = "exporter/state.json"
 
-// Remembered is the known links and devices from earlier runs: from the capture of a replay, else from the state directory if there is one.
+// Remembered is the known links and devices from earlier runs: from the capture of a replay, else from the state
+// directory if there is one.
 func (c *Config) Remembered(m *Machine) (d expect.Data, err error) {
 	if m.Player == nil {
 		err = state.Read(c.StateDir, &d)
@@ -65,7 +66,8 @@ func (c *Config) Remembered(m *Machine) (d expect.Data, err error) {
 	return d, nil
 }
 
-// encodeState is the content of stateEntry. It has no baselines: they are kept with the serial number of their transceiver.
+// encodeState is the content of stateEntry. It has no baselines: they are kept with the serial number of their
+// transceiver.
 func encodeState(d expect.Data) ([]byte, error) {
 	d.Baselines = nil
 	b, err := json.MarshalIndent(d, "", " ")
@@ -79,9 +81,11 @@ type Observed struct {
 	Replay string // the recording; empty: a live host
 }
 
-// Observe collects with some collectors, infiniband among them: one round of a live host, all rounds of a replay. It starts from the known links
-// and devices.
-func (c *Config) Observe(ctx context.Context, log *slog.Logger, collectors ...string) (*Observed, *expect.Memory, error) {
+// Observe collects with some collectors, infiniband among them: one round of a live host, all rounds of a replay. It
+// starts from the known links and devices.
+func (c *Config) Observe(
+	ctx context.Context, log *slog.Logger, collectors ...string,
+) (*Observed, *expect.Memory, error) {
 	m, err := c.Open(time.Now())
 	if err != nil {
 		return nil, nil, err
@@ -96,7 +100,8 @@ func (c *Config) Observe(ctx context.Context, log *slog.Logger, collectors ...st
 	if err != nil {
 		return nil, nil, err
 	}
-	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: c.Timeout, Limits: c.Limits, Now: m.Now, Logger: log})
+	sched := rounds.New(ctx,
+		rounds.Options{Host: m.Host, Collectors: on, Timeout: c.Timeout, Limits: c.Limits, Now: m.Now, Logger: log})
 	var p *rounds.Picture
 	neighbours := slices.ContainsFunc(on, func(x *collector.Collector) bool { return x.Name == "neighbour" })
 	for _, t := range m.Times() {

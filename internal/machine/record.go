@@ -25,9 +25,13 @@ type Recording struct {
 }
 
 // Record starts a recording by these collectors.
-func (c *Config) Record(ctx context.Context, m *Machine, on []*collector.Collector, known expect.Data, log *slog.Logger) *Recording {
+func (c *Config) Record(
+	ctx context.Context, m *Machine, on []*collector.Collector, known expect.Data, log *slog.Logger,
+) *Recording {
 	r := &Recording{Recorder: capture.NewRecorder(m.Host), Meta: m.Meta, known: &known}
-	r.sched = rounds.New(ctx, rounds.Options{Host: r.Recorder.Host(), Collectors: on, Timeout: c.Timeout, Limits: c.Limits, Now: m.Now, Logger: log})
+	r.sched = rounds.New(ctx, rounds.Options{
+		Host: r.Recorder.Host(), Collectors: on, Timeout: c.Timeout, Limits: c.Limits, Now: m.Now, Logger: log,
+	})
 	if m.Player == nil {
 		r.Meta = liveMeta(m)
 	}
@@ -52,7 +56,10 @@ func (r *Recording) Round(ctx context.Context, offset time.Duration) error {
 }
 
 func liveMeta(m *Machine) capture.Meta {
-	meta := capture.Meta{Time: time.Now().UTC().Truncate(time.Second), Kernel: m.FirstLine("proc/sys/kernel/osrelease"), Hostname: m.FirstLine("proc/sys/kernel/hostname")}
+	meta := capture.Meta{
+		Time: time.Now().UTC().Truncate(time.Second), Kernel: m.FirstLine("proc/sys/kernel/osrelease"),
+		Hostname: m.FirstLine("proc/sys/kernel/hostname"),
+	}
 	status, err := m.Files.Read("proc/self/status", nil)
 	if err != nil {
 		return meta
@@ -71,7 +78,8 @@ func liveMeta(m *Machine) capture.Meta {
 func capabilities(mask uint64) (out []string) {
 	named := map[int]string{
 		unix.CAP_DAC_READ_SEARCH: "CAP_DAC_READ_SEARCH", unix.CAP_NET_ADMIN: "CAP_NET_ADMIN", unix.CAP_NET_RAW: "CAP_NET_RAW",
-		unix.CAP_SYS_ADMIN: "CAP_SYS_ADMIN", unix.CAP_SYS_PTRACE: "CAP_SYS_PTRACE", unix.CAP_SYS_RAWIO: "CAP_SYS_RAWIO", unix.CAP_IPC_LOCK: "CAP_IPC_LOCK",
+		unix.CAP_SYS_ADMIN: "CAP_SYS_ADMIN", unix.CAP_SYS_PTRACE: "CAP_SYS_PTRACE", unix.CAP_SYS_RAWIO: "CAP_SYS_RAWIO",
+		unix.CAP_IPC_LOCK: "CAP_IPC_LOCK",
 	}
 	for ; mask != 0; mask &= mask - 1 {
 		if name, ok := named[bits.TrailingZeros64(mask)]; ok {

@@ -84,7 +84,9 @@ func (f *SiteFile) Record(a *capture.Archive, anonymise bool) error {
 	if anonymise && text != nil {
 		var err error
 		systems := capture.Systems(a, f.Store.Current().Systems()...)
-		if text, err = site.OfHost(text, a.Meta.Hostname, capture.HostPseudonym, func(name string) string { return capture.SystemIn(systems, name) }); err != nil {
+		if text, err = site.OfHost(text, a.Meta.Hostname, capture.HostPseudonym, func(name string) string {
+			return capture.SystemIn(systems, name)
+		}); err != nil {
 			return fmt.Errorf("cannot anonymise the configuration: %w", err)
 		}
 	}

@@ -55,7 +55,9 @@ func NewClient(t Transport, o Options) *Client {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
-	c := &Client{o: o, t: t, slots: make(chan struct{}, o.InFlight), waiting: map[uint32]chan *Datagram{}, done: make(chan struct{})}
+	c := &Client{
+		o: o, t: t, slots: make(chan struct{}, o.InFlight), waiting: map[uint32]chan *Datagram{}, done: make(chan struct{}),
+	}
 	if o.Rate > 0 {
 		c.pace.every = time.Second / time.Duration(o.Rate)
 	}
@@ -97,7 +99,8 @@ func (c *Client) receive() {
 	}
 }
 
-// randomTID returns an ID that a node of the subnet cannot derive from earlier ones, to forge the answer of another node.
+// randomTID returns an ID that a node of the subnet cannot derive from earlier ones, to forge the answer of another
+// node.
 func randomTID() uint32 {
 	var b [4]byte
 	rand.Read(b[:]) // never fails
@@ -233,7 +236,9 @@ func named(err error, attribute string, r Route) error {
 }
 
 // subnet queries an attribute of subnet management at the end of a route.
-func subnet[T any](ctx context.Context, c *Client, r Route, attribute uint16, modifier int, name string, decode func([]byte) T) (v T, err error) {
+func subnet[T any](
+	ctx context.Context, c *Client, r Route, attribute uint16, modifier int, name string, decode func([]byte) T,
+) (v T, err error) {
 	b, err := c.ask(ctx, &request{class: r.subnetClass(), attribute: attribute, modifier: uint32(modifier), route: r})
 	if err != nil {
 		return v, named(err, name, r)
@@ -256,12 +261,14 @@ func (c *Client) SwitchInfo(ctx context.Context, r Route) (SwitchInfo, error) {
 	return subnet(ctx, c, r, attrSwitchInfo, 0, "SwitchInfo", decodeSwitchInfo)
 }
 
-// PortInfo queries a port of a node. Port 0 is the management port of a switch; of another node, the port that receives the request.
+// PortInfo queries a port of a node. Port 0 is the management port of a switch; of another node, the port that receives
+// the request.
 func (c *Client) PortInfo(ctx context.Context, r Route, port int) (PortInfo, error) {
 	return subnet(ctx, c, r, attrPortInfo, port, "PortInfo", decodePortInfo)
 }
 
-// SLToVL queries a port of a channel adapter for the virtual lane of each service level. A port with one virtual lane may not have the attribute.
+// SLToVL queries a port of a channel adapter for the virtual lane of each service level. A port with one virtual lane
+// may not have the attribute.
 func (c *Client) SLToVL(ctx context.Context, r Route, port int) ([ServiceLevels]uint8, error) {
 	return subnet(ctx, c, r, attrSLToVL, port, "SLtoVLMappingTable", decodeSLToVL)
 }

@@ -149,7 +149,8 @@ func TestClientForged(t *testing.T) {
 	})
 }
 
-// TestClientIDs: clients of one subnet do not share IDs. The kernel (ib_umad_write) writes the upper half, which selects the agent.
+// TestClientIDs: clients of one subnet do not share IDs. The kernel (ib_umad_write) writes the upper half, which
+// selects the agent.
 func TestClientIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const requests = 100
@@ -205,7 +206,8 @@ func TestClientBusy(t *testing.T) {
 				defer cancel()
 				start := time.Now()
 				_, err := c.SwitchInfo(ctx, Local())
-				if took := time.Since(start); fmt.Sprint(err) != "query SwitchInfo of direct 0: "+tt.want || n != tt.asked || took != tt.took {
+				if took := time.Since(start); fmt.Sprint(err) != "query SwitchInfo of direct 0: "+tt.want ||
+					n != tt.asked || took != tt.took {
 					t.Errorf("%v after %d in %s", err, n, took)
 				}
 			})
@@ -298,7 +300,9 @@ func TestClientCounters(t *testing.T) {
 			info PerformanceInfo
 			want string
 		}{
-			{PerformanceInfo{}, "\x12"}, {PerformanceInfo{Extended: true}, "\x1d\x12"}, {PerformanceInfo{Extended: true, ExtendedErrors: true}, "\x1d"},
+			{PerformanceInfo{}, "\x12"},
+			{PerformanceInfo{Extended: true}, "\x1d\x12"},
+			{PerformanceInfo{Extended: true, ExtendedErrors: true}, "\x1d"},
 		} {
 			asked = nil
 			if _, err := c.Counters(t.Context(), ToLID(1), 3, tt.info); err != nil || string(asked) != tt.want {

@@ -45,8 +45,8 @@ type place struct {
 	extended   uint
 }
 
-// places follow IBA 16.1.3.5 and 16.1.4.11. Data and packets are not read from PortCounters: their 32 bits saturate within a second and
-// within a minute.
+// places follow IBA 16.1.3.5 and 16.1.4.11. Data and packets are not read from PortCounters: their 32 bits saturate
+// within a second and within a minute.
 var places = [NumCounters]place{
 	SymbolErrors:                 {32, 16, 72},
 	LinkErrorRecoveries:          {48, 8, 80},
@@ -125,7 +125,8 @@ func (c *Counters) Saturated(k Counter) bool {
 // Get returns a counter, and whether it is known.
 func (c *Counters) Get(k Counter) (uint64, bool) { return c.values[k], c.known&(1<<k) != 0 }
 
-// Since returns the counters that have increased since an earlier reading, and by how much. A lower value was cleared and counts from 0.
+// Since returns the counters that have increased since an earlier reading, and by how much. A lower value was cleared
+// and counts from 0.
 func (c *Counters) Since(before *Counters) (out Counters) {
 	for k := range NumCounters {
 		now, reported := c.Get(k)
@@ -170,14 +171,14 @@ func (c *Counters) readExtended(b []byte, info PerformanceInfo) {
 	}
 }
 
-// Tick is the length of a tick of TransmitWait in symbol times, the time that a lane takes for a byte: Tick of PortSamplesControl + 1 (IBA
-// 16.1.3.2). 0: unknown.
+// Tick is the length of a tick of TransmitWait in symbol times, the time that a lane takes for a byte: Tick of
+// PortSamplesControl + 1 (IBA 16.1.3.2). 0: unknown.
 type Tick int
 
 func decodeTick(b []byte) Tick { return Tick(b[2]) + 1 }
 
-// Bytes is the data that a port with some lanes can send in a tick. Switches with a tick of 8 (Quantum and later) count 8 bytes of the port,
-// whatever its width (NVIDIA, ibdiagnet user manual, Congestion Assessment on InfiniBand Links).
+// Bytes is the data that a port with some lanes can send in a tick. Switches with a tick of 8 (Quantum and later) count
+// 8 bytes of the port, whatever its width (NVIDIA, ibdiagnet user manual, Congestion Assessment on InfiniBand Links).
 func (t Tick) Bytes(lanes int) float64 {
 	if t == 8 {
 		lanes = 1
@@ -189,7 +190,9 @@ func (t Tick) Bytes(lanes int) float64 {
 type ReceiveErrorDetails [len(ReceiveErrorCauses)]uint16
 
 // ReceiveErrorCauses are the causes in the order of PortRcvErrorDetails.
-var ReceiveErrorCauses = [...]string{"local_physical", "malformed_packet", "buffer_overrun", "dlid_mapping", "vl_mapping", "looping"}
+var ReceiveErrorCauses = [...]string{
+	"local_physical", "malformed_packet", "buffer_overrun", "dlid_mapping", "vl_mapping", "looping",
+}
 
 func decodeReceiveErrorDetails(b []byte) (d ReceiveErrorDetails) {
 	for i := range d {

@@ -31,8 +31,10 @@ const (
 
 // fecNames are the codes of modes; PLR is retransmission by the physical layer.
 var fecNames = map[FECMode]string{
-	NoFEC: "none", FireCode: "FC", RS528: "RS(528,514)", RS271: "RS(271,257)", RS544: "RS(544,514)", RS277: "RS(277,257)", RS163: "RS(163,155)",
-	AdaptiveRS: "RS adaptive", OnDemandRS: "RS on demand", RS544WithPLR: "RS(544,514) PLR", RS271WithPLR: "RS(271,257) PLR",
+	NoFEC: "none", FireCode: "FC", RS528: "RS(528,514)", RS271: "RS(271,257)", RS544: "RS(544,514)", RS277: "RS(277,257)",
+	RS163:      "RS(163,155)",
+	AdaptiveRS: "RS adaptive", OnDemandRS: "RS on demand", RS544WithPLR: "RS(544,514) PLR",
+	RS271WithPLR: "RS(271,257) PLR",
 }
 
 // String is the code; empty: unknown.
@@ -49,7 +51,9 @@ type PortInfoExtended struct {
 
 func decodePortInfoExtended(b []byte) PortInfoExtended {
 	const isFECModeSupported = 1 << 0
-	return PortInfoExtended{Known: binary.BigEndian.Uint32(b)&isFECModeSupported != 0, FEC: FECMode(binary.BigEndian.Uint16(b[4:]))}
+	return PortInfoExtended{
+		Known: binary.BigEndian.Uint32(b)&isFECModeSupported != 0, FEC: FECMode(binary.BigEndian.Uint16(b[4:])),
+	}
 }
 
 // FECCount is a counter of PortExtendedSpeedsCounters: of the port, or of a lane.
@@ -72,8 +76,9 @@ func (c FECCount) AtEnd() bool {
 // maxLanes is the number of lanes in PortExtendedSpeedsCounters: that of a 12X link.
 const maxLanes = 12
 
-// fecPlaces are the counters by their first byte in PortExtendedSpeedsCounters, for the modes that have them (IBA 16.1.4.12; libibmad,
-// fields.c, IB_PESC_* and IB_PESC_RSFEC_*). Not included: ErrorDetectionCounterLane, which RS-FEC does not have.
+// fecPlaces are the counters by their first byte in PortExtendedSpeedsCounters, for the modes that have them (IBA
+// 16.1.4.12; libibmad, fields.c, IB_PESC_* and IB_PESC_RSFEC_*). Not included: ErrorDetectionCounterLane, which RS-FEC
+// does not have.
 var fecPlaces = []struct {
 	name  string
 	at    int
@@ -94,8 +99,8 @@ var fecPlaces = []struct {
 func anyFEC(FECMode) bool       { return true }
 func isFireCode(m FECMode) bool { return m == FireCode }
 
-// decodeFECCounts parses PortExtendedSpeedsCounters. Its layout depends on the FEC in use, which it does not contain. Lanes beyond the width of
-// the link are 0.
+// decodeFECCounts parses PortExtendedSpeedsCounters. Its layout depends on the FEC in use, which it does not contain.
+// Lanes beyond the width of the link are 0.
 func decodeFECCounts(b []byte, mode FECMode) (out []FECCount, err error) {
 	if len(b) != Size-atData {
 		return nil, fmt.Errorf("%w: PortExtendedSpeedsCounters of %d bytes, want %d", ErrMalformed, len(b), Size-atData)

@@ -24,7 +24,8 @@ func pesc(at map[int]uint64) []byte {
 func TestDecodeFECCounts(t *testing.T) {
 	// The places are the bits of libibmad, fields.c, IB_PESC_* and IB_PESC_RSFEC_*, by 8.
 	b := pesc(map[int]uint64{
-		128 / 8: 1, 144 / 8: 2, 160 / 8: 99, 352 / 8: 30, 384 / 8: 31, 448 / 8: 33, 704 / 8: 41, 736 / 8: 50, 768 / 8: 51, 1088 / 8: 61,
+		128 / 8: 1, 144 / 8: 2, 160 / 8: 99, 352 / 8: 30, 384 / 8: 31, 448 / 8: 33, 704 / 8: 41, 736 / 8: 50,
+		768 / 8: 51, 1088 / 8: 61,
 		1120 / 8: 70, 1152 / 8: 71, 1184 / 8: 1<<32 - 1,
 	})
 	const port = -1
@@ -44,10 +45,13 @@ func TestDecodeFECCounts(t *testing.T) {
 	}{
 		{"no FEC", NoFEC, headers},
 		{"Fire code", FireCode, slices.Concat(headers,
-			lanes("corrected_blocks", 30, 31, 0, 33, 0, 0, 0, 0, 0, 0, 0, 41), lanes("uncorrectable_blocks", 50, 51, 0, 0, 0, 0, 0, 0, 0, 0, 0, 61))},
+			lanes("corrected_blocks", 30, 31, 0, 33, 0, 0, 0, 0, 0, 0, 0, 41),
+			lanes("uncorrectable_blocks", 50, 51, 0, 0, 0, 0, 0, 0, 0, 0, 0, 61))},
 		{"RS(544,514) with PLR", RS544WithPLR, slices.Concat(headers,
 			lanes("corrected_symbols", 30, 31, 0, 33, 0, 0, 0, 0, 0, 0, 0, 41),
-			[]FECCount{{"corrected_blocks", port, 70}, {"uncorrectable_blocks", port, 71}, {"corrected_symbols", port, 1<<32 - 1}})},
+			[]FECCount{
+				{"corrected_blocks", port, 70}, {"uncorrectable_blocks", port, 71}, {"corrected_symbols", port, 1<<32 - 1},
+			})},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := decodeFECCounts(b, c.mode)
@@ -130,7 +134,8 @@ func TestSaturated(t *testing.T) {
 	var c Counters
 	c.readShort(sparse(64, map[int]byte{4: 0xff, 5: 0xff, 6: 0xff, 7: 0xfe, 19: 0xf0}), PerformanceInfo{})
 	for k, want := range map[Counter]bool{
-		SymbolErrors: true, LinkErrorRecoveries: true, LinkDowned: false, LocalLinkIntegrityErrors: true, VL15Dropped: false, ReceiveData: false,
+		SymbolErrors: true, LinkErrorRecoveries: true, LinkDowned: false, LocalLinkIntegrityErrors: true,
+		VL15Dropped: false, ReceiveData: false,
 	} {
 		if c.Saturated(k) != want {
 			t.Errorf("%d: %v", k, !want)

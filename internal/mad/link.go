@@ -33,8 +33,9 @@ const (
 	FDR10 Speeds = 1 << 8 // Mellanox: 10.3125 Gb/s with the encoding of FDR
 )
 
-// speeds are the names and the rate of a lane in Gb/s as the kernel reports it (drivers/infiniband/core/sysfs.c, rate_show), fastest first.
-// The kernel reports FDR10 with the rate of QDR, although the encoding of QDR leaves a fifth less for data.
+// speeds are the names and the rate of a lane in Gb/s as the kernel reports it (drivers/infiniband/core/sysfs.c,
+// rate_show), fastest first. The kernel reports FDR10 with the rate of QDR, although the encoding of QDR leaves a fifth
+// less for data.
 var speeds = [...]struct {
 	bit  Speeds
 	name string

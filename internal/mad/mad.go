@@ -1,5 +1,6 @@
-// Package mad is a client for InfiniBand management datagrams (MADs, IBA volume 1, chapter 13): it queries attributes of subnet and
-// performance management. sysfs exposes local ports only. The package cannot change anything: the only method of its requests is Get.
+// Package mad is a client for InfiniBand management datagrams (MADs, IBA volume 1, chapter 13): it queries attributes
+// of subnet and performance management. sysfs exposes local ports only. The package cannot change anything: the only
+// method of its requests is Get.
 //
 // Attributes are decoded by pure functions. A Transport carries the datagrams.
 package mad
@@ -82,7 +83,10 @@ var ErrMalformed = errors.New("malformed answer")
 type StatusError uint16
 
 func (e StatusError) Error() string {
-	invalid := [...]string{"", "class version not supported", "method not supported", "attribute not supported", 7: "invalid attribute or modifier"}
+	invalid := [...]string{
+		"", "class version not supported", "method not supported", "attribute not supported",
+		7: "invalid attribute or modifier",
+	}
 	switch code := int(e>>2) & 7; {
 	case e&statusBusy != 0:
 		return "agent is busy"
@@ -129,7 +133,8 @@ func (q *request) decode(d *Datagram) ([]byte, error) {
 	m := &d.MAD
 	attribute := binary.BigEndian.Uint16(m[atAttribute:])
 	if m[0] != baseVersion || m[atClass] != q.class || m[atMethod] != methodAnswer || attribute != q.attribute {
-		return nil, fmt.Errorf("%w: version %d, class %#02x, method %#02x, attribute %#04x", ErrMalformed, m[0], m[atClass], m[atMethod], attribute)
+		return nil, fmt.Errorf("%w: version %d, class %#02x, method %#02x, attribute %#04x",
+			ErrMalformed, m[0], m[atClass], m[atMethod], attribute)
 	}
 	status := binary.BigEndian.Uint16(m[atStatus:])
 	if q.class == ClassSubnetDirected {

@@ -36,7 +36,8 @@ func TestEncode(t *testing.T) {
 		at     map[int]byte
 	}{
 		{
-			name: "directed", q: request{class: ClassSubnetDirected, attribute: attrPortInfo, modifier: 7, route: path}, lid: 0xffff,
+			name: "directed",
+			q:    request{class: ClassSubnetDirected, attribute: attrPortInfo, modifier: 7, route: path}, lid: 0xffff,
 			header: "\x01\x81\x01\x01\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x2a\x00\x15\x00\x00\x00\x00\x00\x07",
 			at:     map[int]byte{32: 0xff, 33: 0xff, 34: 0xff, 35: 0xff, 129: 1, 130: 18, 131: 3},
 		},
@@ -45,7 +46,8 @@ func TestEncode(t *testing.T) {
 			header: "\x01\x01\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x2a\x00\x20\x00\x00\x00\x00\x00\x00",
 		},
 		{
-			name: "performance", q: request{class: ClassPerformance, attribute: attrPortCounters, port: 9, route: ToLID(17)}, lid: 17, qp: 1, pkey: 2,
+			name: "performance", q: request{class: ClassPerformance, attribute: attrPortCounters, port: 9, route: ToLID(17)},
+			lid: 17, qp: 1, pkey: 2,
 			header: "\x01\x04\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x2a\x00\x12\x00\x00\x00\x00\x00\x00",
 			at:     map[int]byte{65: 9},
 		},
@@ -119,7 +121,9 @@ func TestRoute(t *testing.T) {
 	a, _ := Local().Hop(1)
 	b, _ := a.Hop(2)
 	c, _ := a.Hop(3)
-	if got := []string{Local().String(), b.String(), c.String(), ToLID(9).String()}; !slices.Equal(got, []string{"direct 0", "direct 0,1,2", "direct 0,1,3", "lid 9"}) {
+	if got := []string{
+		Local().String(), b.String(), c.String(), ToLID(9).String(),
+	}; !slices.Equal(got, []string{"direct 0", "direct 0,1,2", "direct 0,1,3", "lid 9"}) {
 		t.Error(got)
 	}
 }
@@ -156,19 +160,28 @@ func TestPortInfo(t *testing.T) {
 		{
 			name: "XDR beside the others, of a switch",
 			at:   map[int]byte{29: 18, 30: 18, 31: 2, 32: 0x74, 33: 0x52, 35: 0x47, 56: 0b0_01_01_001, 62: 0x0f, 63: 0x0f},
-			want: PortInfo{State: PortActive, PhysicalState: PhysicalLinkUp, Supported: Link{18, 0xff}, Enabled: Link{18, 0xff}, Active: Link{2, 0b10000100}},
+			want: PortInfo{
+				State: PortActive, PhysicalState: PhysicalLinkUp, Supported: Link{18, 0xff}, Enabled: Link{18, 0xff},
+				Active: Link{2, 0b10000100},
+			},
 			rate: 800, text: "XDR",
 		},
 		{
 			name: "extended speeds are off",
 			at:   map[int]byte{22: 0x40, 29: 3, 30: 3, 31: 2, 32: 0x74, 33: 0x52, 35: 0x47, 62: 0x0f, 63: 30},
-			want: PortInfo{Capabilities: 1 << 14, State: PortActive, PhysicalState: PhysicalLinkUp, Supported: Link{3, 0x7f}, Enabled: Link{3, 7}, Active: Link{2, 4}},
+			want: PortInfo{
+				Capabilities: 1 << 14, State: PortActive, PhysicalState: PhysicalLinkUp, Supported: Link{3, 0x7f},
+				Enabled: Link{3, 7}, Active: Link{2, 4},
+			},
 			rate: 40, text: "QDR",
 		},
 		{
 			name: "a port of old that has no extended speeds, but something in their place",
 			at:   map[int]byte{20: 0x02, 29: 3, 30: 3, 31: 2, 32: 0x34, 33: 0x52, 35: 0x23, 56: 0xff, 62: 0xff, 63: 0xff},
-			want: PortInfo{Capabilities: 1 << 25, State: PortActive, PhysicalState: PhysicalLinkUp, Supported: Link{3, 3}, Enabled: Link{3, 3}, Active: Link{2, 2}},
+			want: PortInfo{
+				Capabilities: 1 << 25, State: PortActive, PhysicalState: PhysicalLinkUp, Supported: Link{3, 3},
+				Enabled: Link{3, 3}, Active: Link{2, 2},
+			},
 			rate: 20, text: "DDR",
 		},
 		{name: "nothing", want: PortInfo{}},
@@ -187,7 +200,9 @@ func TestPortInfo(t *testing.T) {
 
 // TestFDR10: the vendor's attribute distinguishes FDR10 among links shown as QDR.
 func TestFDR10(t *testing.T) {
-	qdr := PortInfo{State: PortActive, PhysicalState: PhysicalLinkUp, Supported: Link{3, 7}, Enabled: Link{3, 7}, Active: Link{2, 4}}
+	qdr := PortInfo{
+		State: PortActive, PhysicalState: PhysicalLinkUp, Supported: Link{3, 7}, Enabled: Link{3, 7}, Active: Link{2, 4},
+	}
 	for _, tt := range []struct {
 		name   string
 		at     map[int]byte
@@ -201,7 +216,8 @@ func TestFDR10(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := qdr
 			p.Add(decodeMellanoxPort(sparse(64, tt.at)))
-			if got := [3]Speeds{p.Supported.Speeds, p.Enabled.Speeds, p.Active.Speeds}; got != tt.want || p.Active.Speeds.Name() != tt.active || p.Active.Rate() != qdr.Active.Rate() {
+			if got := [3]Speeds{p.Supported.Speeds, p.Enabled.Speeds, p.Active.Speeds}; got != tt.want ||
+				p.Active.Speeds.Name() != tt.active || p.Active.Rate() != qdr.Active.Rate() {
 				t.Errorf("%v: %v %s", tt.at, got, p.Active.Speeds.Name())
 			}
 		})
@@ -211,7 +227,10 @@ func TestFDR10(t *testing.T) {
 	if !qdr.MayBeFDR10() || edr.MayBeFDR10() || down.MayBeFDR10() {
 		t.Error("queried for another link, or not for one at QDR")
 	}
-	for node, want := range map[NodeInfo]bool{{VendorID: 0x2c9}: true, {VendorID: 0x119f}: true, {DeviceID: 0xc73b}: true, {VendorID: 0x1175, DeviceID: 0x7322}: false, {}: false} {
+	for node, want := range map[NodeInfo]bool{
+		{VendorID: 0x2c9}: true, {VendorID: 0x119f}: true, {DeviceID: 0xc73b}: true,
+		{VendorID: 0x1175, DeviceID: 0x7322}: false, {}: false,
+	} {
 		if node.MayHaveMellanoxPort() != want {
 			t.Errorf("%+v: is queried: %v", node, !want)
 		}
@@ -230,12 +249,14 @@ func TestLanes(t *testing.T) {
 }
 
 func TestNodes(t *testing.T) {
-	node := sparse(64, map[int]byte{0: 1, 1: 1, 2: 2, 3: 65, 11: 1, 19: 2, 27: 3, 30: 0xd2, 31: 0xf2, 36: 41, 38: 0x02, 39: 0xc9})
+	node := sparse(64,
+		map[int]byte{0: 1, 1: 1, 2: 2, 3: 65, 11: 1, 19: 2, 27: 3, 30: 0xd2, 31: 0xf2, 36: 41, 38: 0x02, 39: 0xc9})
 	if got, want := decodeNodeInfo(node), (NodeInfo{Switch, 65, 2, 0xd2f2, 0x2c9, 41}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for text, want := range map[string]string{
-		"leaf-3\x00rubbish": "leaf-3", strings.Repeat("x", 64): strings.Repeat("x", 64), "\x00": "", " node-1 mlx5_0  ": "node-1 mlx5_0",
+		"leaf-3\x00rubbish": "leaf-3", strings.Repeat("x", 64): strings.Repeat("x", 64), "\x00": "",
+		" node-1 mlx5_0  ": "node-1 mlx5_0",
 	} {
 		b := make([]byte, 64)
 		copy(b, text)
@@ -246,15 +267,16 @@ func TestNodes(t *testing.T) {
 	if got, want := decodeSwitchInfo(sparse(64, map[int]byte{7: 40, 11: 0x04})), (SwitchInfo{true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got, want := decodeSMInfo(sparse(64, map[int]byte{7: 9, 18: 1, 19: 2, 20: 0xe3})), (SMInfo{9, 258, 14, SMMaster}); got != want {
+	if got, want := decodeSMInfo(sparse(64, map[int]byte{7: 9, 18: 1, 19: 2, 20: 0xe3})),
+		(SMInfo{9, 258, 14, SMMaster}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
 func TestCounters(t *testing.T) {
 	short := sparse(192, map[int]byte{
-		4: 1, 5: 2, 6: 3, 7: 4, 8: 5, 9: 6, 10: 7, 11: 8, 12: 9, 13: 10, 14: 11, 15: 12, 16: 13, 17: 14, 19: 0xab, 22: 15, 23: 16,
-		24: 0xff, 40: 17, 41: 18, 42: 19, 43: 20,
+		4: 1, 5: 2, 6: 3, 7: 4, 8: 5, 9: 6, 10: 7, 11: 8, 12: 9, 13: 10, 14: 11, 15: 12, 16: 13, 17: 14, 19: 0xab, 22: 15,
+		23: 16, 24: 0xff, 40: 17, 41: 18, 42: 19, 43: 20,
 	})
 	want := []uint64{0x102, 3, 4, 0x506, 0x708, 0x90a, 0xb0c, 13, 14, 0xa, 0xb, 0xf10, 0x11121314, 0, 0}
 	check := func(name string, c Counters, known int, want []uint64) {
@@ -383,7 +405,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestSince: increases are returned, a cleared counter counts from 0, and one that is in only one of the readings is left out.
+// TestSince: increases are returned, a cleared counter counts from 0, and one that is in only one of the readings is
+// left out.
 func TestSince(t *testing.T) {
 	counters := func(values map[Counter]uint64) *Counters {
 		c := &Counters{}

@@ -20,7 +20,8 @@ func Local() Route { return Route{} }
 // ToLID is the route to a LID through the forwarding tables.
 func ToLID(lid uint16) Route { return Route{lid: lid} }
 
-// Hop extends a directed route through a port of the switch at its end, or of the local node. ok is false if the route would be too long.
+// Hop extends a directed route through a port of the switch at its end, or of the local node. ok is false if the route
+// would be too long.
 func (r Route) Hop(port uint8) (Route, bool) {
 	if r.lid != 0 || len(r.path) == maxHops {
 		return Route{}, false

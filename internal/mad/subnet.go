@@ -51,11 +51,13 @@ type NodeInfo struct {
 func decodeNodeInfo(b []byte) NodeInfo {
 	return NodeInfo{
 		Type: NodeType(b[2]), Ports: int(b[3]),
-		GUID: binary.BigEndian.Uint64(b[12:]), DeviceID: binary.BigEndian.Uint16(b[30:]), LocalPort: int(b[36]), VendorID: binary.BigEndian.Uint32(b[36:]) & 0xffffff,
+		GUID: binary.BigEndian.Uint64(b[12:]), DeviceID: binary.BigEndian.Uint16(b[30:]), LocalPort: int(b[36]),
+		VendorID: binary.BigEndian.Uint32(b[36:]) & 0xffffff,
 	}
 }
 
-// decodeNodeDescription decodes the text up to its terminator (IBA 14.2.5.2). An operator may have set it: it may be invalid UTF-8.
+// decodeNodeDescription decodes the text up to its terminator (IBA 14.2.5.2). An operator may have set it: it may be
+// invalid UTF-8.
 func decodeNodeDescription(b []byte) string {
 	text, _, _ := bytes.Cut(b, []byte{0})
 	return string(bytes.TrimSpace(text))
@@ -117,8 +119,9 @@ func (p *PortInfo) IsSM() bool { return p.Capabilities&capIsSM != 0 }
 
 func decodePortInfo(b []byte) PortInfo {
 	p := PortInfo{
-		LID: binary.BigEndian.Uint16(b[16:]), SMLID: binary.BigEndian.Uint16(b[18:]), Capabilities: binary.BigEndian.Uint32(b[20:]),
-		State: PortState(b[32] & 15), PhysicalState: b[33] >> 4,
+		LID: binary.BigEndian.Uint16(b[16:]), SMLID: binary.BigEndian.Uint16(b[18:]),
+		Capabilities: binary.BigEndian.Uint32(b[20:]),
+		State:        PortState(b[32] & 15), PhysicalState: b[33] >> 4,
 		Enabled:   Link{Widths(b[29]), Speeds(b[35] & baseSpeeds)},
 		Supported: Link{Widths(b[30]), Speeds(b[32] >> 4 & baseSpeeds)},
 		Active:    Link{Widths(b[31]), Speeds(b[35] >> 4 & baseSpeeds)},
@@ -148,7 +151,8 @@ var dataVLs = [...]int{0, 1, 2, 4, 8, 15}
 // ServiceLevels is the number of service levels (IBA 7.6.5).
 const ServiceLevels = 16
 
-// decodeSLToVL decodes SLtoVLMappingTable (IBA 14.2.5.9): the virtual lane of each service level, four bits each. Packets on VL15 are discarded.
+// decodeSLToVL decodes SLtoVLMappingTable (IBA 14.2.5.9): the virtual lane of each service level, four bits each.
+// Packets on VL15 are discarded.
 func decodeSLToVL(b []byte) (vls [ServiceLevels]uint8) {
 	for sl := range vls {
 		vls[sl] = b[sl/2] >> (4 * (1 - sl%2)) & 15
@@ -156,14 +160,24 @@ func decodeSLToVL(b []byte) (vls [ServiceLevels]uint8) {
 	return vls
 }
 
-// Nodes whose ports have the vendor's attribute (infiniband-diags, ibdiag_common.c, is_mlnx_ext_port_info_supported): by VendorID, those of
-// Mellanox and of Bull (built with Mellanox chips); by DeviceID, first and last, Mellanox chips under any vendor.
+// Nodes whose ports have the vendor's attribute (infiniband-diags, ibdiag_common.c, is_mlnx_ext_port_info_supported):
+// by VendorID, those of Mellanox and of Bull (built with Mellanox chips); by DeviceID, first and last, Mellanox chips
+// under any vendor.
 var (
 	fdr10Vendors = []uint32{0x0002c9, 0x00119f}
-	fdr10Devices = [][2]uint16{{0xc738, 0xc73b}, {0xc839, 0xc839}, {0xcb20, 0xcb20}, {0xcf08, 0xcf09}, {0xd2f0, 0xd2f0}, {0x1003, 0x101b}, {0xa2d2, 0xa2d2}}
+	fdr10Devices = [][2]uint16{
+		{0xc738, 0xc73b},
+		{0xc839, 0xc839},
+		{0xcb20, 0xcb20},
+		{0xcf08, 0xcf09},
+		{0xd2f0, 0xd2f0},
+		{0x1003, 0x101b},
+		{0xa2d2, 0xa2d2},
+	}
 )
 
-// MayHaveMellanoxPort reports whether the ports of a node may be queried for MellanoxPort. Ports without it reject the query.
+// MayHaveMellanoxPort reports whether the ports of a node may be queried for MellanoxPort. Ports without it reject the
+// query.
 func (n *NodeInfo) MayHaveMellanoxPort() bool {
 	return slices.Contains(fdr10Vendors, n.VendorID) ||
 		slices.ContainsFunc(fdr10Devices, func(d [2]uint16) bool { return d[0] <= n.DeviceID && n.DeviceID <= d[1] })
@@ -172,8 +186,9 @@ func (n *NodeInfo) MayHaveMellanoxPort() bool {
 // MayBeFDR10 reports whether a link shown as QDR may run at FDR10.
 func (p *PortInfo) MayBeFDR10() bool { return p.Up() && p.Active.Speeds == QDR }
 
-// MellanoxPort is the vendor's attribute ExtendedPortInfo: where FDR10 is supported, enabled and active, in bit 0 of bytes 7, 11 and 15
-// (OpenSM, ib_types.h, ib_mlnx_ext_port_info_t; libibmad, fields.c, IB_MLNX_EXT_PORT_*; infiniband-diags, FDR10 of ibdiag_common.h).
+// MellanoxPort is the vendor's attribute ExtendedPortInfo: where FDR10 is supported, enabled and active, in bit 0 of
+// bytes 7, 11 and 15 (OpenSM, ib_types.h, ib_mlnx_ext_port_info_t; libibmad, fields.c, IB_MLNX_EXT_PORT_*;
+// infiniband-diags, FDR10 of ibdiag_common.h).
 type MellanoxPort struct{ Supported, Enabled, Active bool }
 
 func decodeMellanoxPort(b []byte) MellanoxPort {
@@ -212,6 +227,7 @@ type SMInfo struct {
 
 func decodeSMInfo(b []byte) SMInfo {
 	return SMInfo{
-		GUID: binary.BigEndian.Uint64(b), Activity: binary.BigEndian.Uint32(b[16:]), Priority: int(b[20] >> 4), State: SMState(b[20] & 15),
+		GUID: binary.BigEndian.Uint64(b), Activity: binary.BigEndian.Uint32(b[16:]), Priority: int(b[20] >> 4),
+		State: SMState(b[20] & 15),
 	}
 }

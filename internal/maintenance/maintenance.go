@@ -19,8 +19,8 @@ const (
 // maxReason is the maximum length of a reason in characters.
 const maxReason = 200
 
-// Announcement is saved in the state directory. It ends by the clock of the host, and at the latest when the host has been up for its length: a
-// clock that is set back does not prolong it.
+// Announcement is saved in the state directory. It ends by the clock of the host, and at the latest when the host has
+// been up for its length: a clock that is set back does not prolong it.
 type Announcement struct {
 	Until  time.Time `json:"until"`
 	Reason string    `json:"reason,omitempty"`
@@ -47,7 +47,10 @@ func New(c Clock, length time.Duration, reason string) (Announcement, error) {
 	if err := errors.Join(CheckLength(length), CheckReason(reason)); err != nil {
 		return Announcement{}, err
 	}
-	return Announcement{Until: c.Now.UTC().Truncate(time.Second).Add(length), Reason: reason, Left: length.Seconds(), Boot: c.Boot, Uptime: c.Uptime}, nil
+	return Announcement{
+		Until: c.Now.UTC().Truncate(time.Second).Add(length), Reason: reason, Left: length.Seconds(),
+		Boot: c.Boot, Uptime: c.Uptime,
+	}, nil
 }
 
 // CheckLength validates the length of maintenance.

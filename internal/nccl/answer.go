@@ -54,11 +54,12 @@ type Answer struct {
 
 // Group is a number of communicators with equal properties.
 type Group struct {
-	Communicators int      `json:"communicators"`
-	Nodes         int      `json:"nodes"`  // with a rank that has answered
-	Ranks         int      `json:"ranks"`  // of each communicator
-	Status        string   `json:"status"` // INIT, RUNNING, FINALIZE, ABORT, NOCOMM, UNKNOWN: the last of these that a rank has
-	Errors        []string `json:"errors"` // kinds of problems; empty: OK
+	Communicators int `json:"communicators"`
+	Nodes         int `json:"nodes"` // with a rank that has answered
+	Ranks         int `json:"ranks"` // of each communicator
+	// INIT, RUNNING, FINALIZE, ABORT, NOCOMM, UNKNOWN: the last of these that a rank has.
+	Status string   `json:"status"`
+	Errors []string `json:"errors"` // kinds of problems; empty: OK
 }
 
 // Problem is what NCCL reports about some ranks or processes.
@@ -92,8 +93,8 @@ type Local struct {
 // ErrForeign is an answer of another job: jobs of one user share the port.
 var ErrForeign = errors.New("the answer is that of another job")
 
-// check sets Local. It returns ErrForeign if the answer lists processes of this host, and none of them is of the job, or if it lists all
-// processes, and none of them is on this host.
+// check sets Local. It returns ErrForeign if the answer lists processes of this host, and none of them is of the job,
+// or if it lists all processes, and none of them is on this host.
 func (a *Answer) check(job Local) error {
 	if len(job.PIDs) == 0 || len(a.listed) == 0 {
 		return nil

@@ -10,9 +10,10 @@ import (
 	"unicode"
 )
 
-// The answers in testdata are written from the format strings of src/ras/client_support.cc at the tag in their name: rasClientRunInit,
-// rasClientRunComms and rasClientBreakDownErrors (text), json… (JSON, since v2.28.7). v2.28.7 lacks a comma in missing_ranks. Those named
-// recorded are of NCCL 2.28.9 and a job of two GPUs: ok; hang, in which rank 1 does not call AllReduce; stopped, rank 1 by SIGSTOP.
+// The answers in testdata are written from the format strings of src/ras/client_support.cc at the tag in their name:
+// rasClientRunInit, rasClientRunComms and rasClientBreakDownErrors (text), json… (JSON, since v2.28.7). v2.28.7 lacks a
+// comma in missing_ranks. Those named recorded are of NCCL 2.28.9 and a job of two GPUs: ok; hang, in which rank 1 does
+// not call AllReduce; stopped, rank 1 by SIGSTOP.
 func answer(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile("testdata/" + name)
@@ -32,8 +33,8 @@ func parse(name string, b []byte) (*Answer, error) {
 // short is an answer in a few lines.
 func short(a *Answer) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s cuda %d/%d: %d nodes, %d processes, %d GPUs; %d timeouts, %.3fs, %d lines\n", a.Format, a.NCCL, a.CUDARuntime, a.CUDADriver,
-		a.Nodes, a.Processes, a.GPUs, a.Timeouts, a.Seconds, a.NotUnderstood)
+	fmt.Fprintf(&b, "%s %s cuda %d/%d: %d nodes, %d processes, %d GPUs; %d timeouts, %.3fs, %d lines\n", a.Format, a.NCCL,
+		a.CUDARuntime, a.CUDADriver, a.Nodes, a.Processes, a.GPUs, a.Timeouts, a.Seconds, a.NotUnderstood)
 	for _, g := range a.Communicators {
 		fmt.Fprintf(&b, "%d× %d nodes %d ranks %s %v\n", g.Communicators, g.Nodes, g.Ranks, g.Status, g.Errors)
 	}
@@ -211,7 +212,8 @@ func TestGarbage(t *testing.T) {
 
 // Lines of a later version are counted.
 func TestLinesNotUnderstood(t *testing.T) {
-	text := strings.Replace(string(answer(t, "v2.26.2-ok.txt")), "Warnings\n", "Rank 5 is on fire\n"+strings.Repeat("x", 5000)+"\nWarnings\n", 1)
+	text := strings.Replace(string(answer(t, "v2.26.2-ok.txt")), "Warnings\n",
+		"Rank 5 is on fire\n"+strings.Repeat("x", 5000)+"\nWarnings\n", 1)
 	a, err := parseText([]byte(text))
 	if err != nil || a.NotUnderstood != 2 {
 		t.Errorf("%+v, %v", a, err)
@@ -237,7 +239,8 @@ func TestBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(a.Problems) != maxProblems || len(a.Communicators) != maxGroups || a.LeftOut != 17 || len(a.Problems[1].Members) != maxMembers {
+	if len(a.Problems) != maxProblems || len(a.Communicators) != maxGroups || a.LeftOut != 17 ||
+		len(a.Problems[1].Members) != maxMembers {
 		t.Errorf("%d problems, %d groups, %d left out", len(a.Problems), len(a.Communicators), a.LeftOut)
 	}
 	if a.Problems[0].Kind != Dead {
@@ -273,7 +276,8 @@ func TestWhoseAnswer(t *testing.T) {
 			if fmt.Sprint(a.Local) != c.local {
 				t.Errorf("local: %v, want %s", a.Local, c.local)
 			}
-			if c.foreign == "" && err != nil || c.foreign != "" && (!errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), c.foreign)) {
+			if c.foreign == "" && err != nil ||
+				c.foreign != "" && (!errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), c.foreign)) {
 				t.Errorf("%v, want %q", err, c.foreign)
 			}
 		})
@@ -296,7 +300,9 @@ func FuzzAnswer(f *testing.F) {
 			if len(a.Problems) > maxProblems || len(a.Communicators) > maxGroups || a.NCCL == "" {
 				t.Fatalf("%+v", a)
 			}
-			if text := strings.ReplaceAll(short(a), "\n", ""); strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+			if text := strings.ReplaceAll(short(a), "\n", ""); strings.ContainsFunc(text, func(r rune) bool {
+				return !unicode.IsGraphic(r)
+			}) {
 				t.Fatalf("%q", text)
 			}
 			_ = a.check(Local{PIDs: []int{1, 4001}, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.11")}})

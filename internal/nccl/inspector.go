@@ -14,8 +14,9 @@ import (
 	"rdma_exporter/internal/lazy"
 )
 
-// Rates are the bus bandwidths of the operation that moved most data in a communicator, as NCCL's Inspector plugin has recorded it on this
-// host. All ranks wait for each other: one that enters an operation late has a higher figure than those that wait for it.
+// Rates are the bus bandwidths of the operation that moved most data in a communicator, as NCCL's Inspector plugin has
+// recorded it on this host. All ranks wait for each other: one that enters an operation late has a higher figure than
+// those that wait for it.
 type Rates struct {
 	Communicator string    `json:"communicator"` // its name, or hash
 	Ranks        int       `json:"ranks"`
@@ -41,11 +42,12 @@ const (
 	dumpNameSize = 128              // bytes of a name
 )
 
-// dumpName is the name of a file, HOSTNAME-pidPID.log (plugins/profiler/inspector/inspector.cc, inspectorStateDumpJSON).
+// dumpName is the name of a file, HOSTNAME-pidPID.log (plugins/profiler/inspector/inspector.cc,
+// inspectorStateDumpJSON).
 var dumpName = lazy.Regexp(`^(.+)-pid([0-9]{1,10})\.log$`)
 
-// PIDOfDump is the process that writes a file, if it runs on one of the hosts: the directory (NCCL_INSPECTOR_DUMP_DIR) may be shared. 0: it is
-// no dump of these.
+// PIDOfDump is the process that writes a file, if it runs on one of the hosts: the directory (NCCL_INSPECTOR_DUMP_DIR)
+// may be shared. 0: it is no dump of these.
 func PIDOfDump(name string, hosts []string) int {
 	m := dumpName().FindStringSubmatch(name)
 	if m == nil || !slices.Contains(hosts, m[1]) {
@@ -55,7 +57,8 @@ func PIDOfDump(name string, hosts []string) int {
 	return pid
 }
 
-// RatesOfDumps parses JSON dumps, by the PID of their process: a line for each operation. Lines that are no record are left out.
+// RatesOfDumps parses JSON dumps, by the PID of their process: a line for each operation. Lines that are no record are
+// left out.
 func RatesOfDumps(dumps map[int][]byte) []Rates {
 	var all []done
 	for pid, text := range dumps {
@@ -102,14 +105,18 @@ type done struct {
 func recordsOf(text []byte, pid int) (out []done) {
 	for line := range bytes.Lines(text) {
 		var r record
-		if json.Unmarshal(line, &r) != nil || r.Metadata.PID != pid || r.Header.ID == "" || r.Header.Rank < 0 || r.Header.Rank >= r.Header.Ranks {
+		if json.Unmarshal(line, &r) != nil || r.Metadata.PID != pid || r.Header.ID == "" || r.Header.Rank < 0 ||
+			r.Header.Rank >= r.Header.Ranks {
 			continue
 		}
 		name := cmp.Or(r.Header.Name, r.Header.ID)
 		if name == "unknown" {
 			name = r.Header.ID
 		}
-		one := done{r.Header.ID, plain(name), r.Header.Rank, r.Header.Ranks, time.UnixMicro(r.Metadata.Time).UTC(), plain(r.Collective.Name), r.Collective.Bytes, r.Collective.Rate}
+		one := done{
+			r.Header.ID, plain(name), r.Header.Rank, r.Header.Ranks, time.UnixMicro(r.Metadata.Time).UTC(),
+			plain(r.Collective.Name), r.Collective.Bytes, r.Collective.Rate,
+		}
 		if one.operation == "" {
 			one.operation, one.bytes, one.rate = plain(r.PointToPoint.Name), r.PointToPoint.Bytes, r.PointToPoint.Rate
 		}
@@ -141,7 +148,8 @@ func ratesOf(all []done) (out []Rates) {
 		out = append(out, ratesIn(of))
 	}
 	slices.SortFunc(out, func(a, b Rates) int {
-		return cmp.Or(-cmp.Compare(a.Ranks, b.Ranks), cmp.Compare(a.Communicator, b.Communicator), cmp.Compare(a.Operation, b.Operation))
+		return cmp.Or(-cmp.Compare(a.Ranks, b.Ranks), cmp.Compare(a.Communicator, b.Communicator),
+			cmp.Compare(a.Operation, b.Operation))
 	})
 	return out[:min(len(out), dumpsNamed)]
 }
@@ -178,7 +186,10 @@ func ratesIn(of []done) Rates {
 		medians = append(medians, r.Rate)
 	}
 	slower := func(a, b RankRate) int { return cmp.Compare(a.Rate, b.Rate) }
-	return Rates{of[0].name, of[0].ranks, most.operation, most.bytes, len(rates), median(medians), slices.MinFunc(rates, slower), slices.MaxFunc(rates, slower), last}
+	return Rates{
+		of[0].name, of[0].ranks, most.operation, most.bytes, len(rates), median(medians), slices.MinFunc(rates, slower),
+		slices.MaxFunc(rates, slower), last,
+	}
 }
 
 // median is the lower median of at least one value.

@@ -22,8 +22,10 @@ const pointToPoint = `{"header":{"id":"0x9","comm_name":"PP","rank":0,"n_ranks":
 func TestRatesOfDumps(t *testing.T) {
 	got := RatesOfDumps(map[int][]byte{
 		11: []byte(line("0x7", "DP", 0, 11, 1000, "AllReduce", 1<<30, 900) +
-			line("0x7", "DP", 0, 11, 5000, "AllReduce", 1<<30, 480) + line("0x7", "DP", 0, 11, 5001, "AllReduce", 1<<30, 500) + line("0x7", "DP", 0, 11, 5002, "AllReduce", 1<<30, 470) +
-			line("0x7", "DP", 0, 11, 5003, "AllGather", 4096, 3) + line("0x7", "DP", 0, 99, 5003, "AllReduce", 1<<40, 1) + pointToPoint + `{"header":{"id":"0x7","comm_na`),
+			line("0x7", "DP", 0, 11, 5000, "AllReduce", 1<<30, 480) + line("0x7", "DP", 0, 11, 5001, "AllReduce", 1<<30, 500) +
+			line("0x7", "DP", 0, 11, 5002, "AllReduce", 1<<30, 470) +
+			line("0x7", "DP", 0, 11, 5003, "AllGather", 4096, 3) + line("0x7", "DP", 0, 99, 5003, "AllReduce", 1<<40, 1) +
+			pointToPoint + `{"header":{"id":"0x7","comm_na`),
 		12: []byte(line("0x7", "DP", 1, 12, 5004, "AllReduce", 1<<30, 212) + line("0x8", "unknown", 1, 12, 5004, "Broadcast", 8192, 7) + "odd\n[]\n"),
 	})
 	want := []Rates{
@@ -34,14 +36,20 @@ func TestRatesOfDumps(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want\n%+v", got, want)
 	}
-	hostile := RatesOfDumps(map[int][]byte{1: []byte(line("0x2", "last\\u001b[31m"+strings.Repeat("é", dumpNameSize), 0, 1, 1, "AllReduce", 1, 1))})
-	if len(hostile) != 1 || !strings.HasPrefix(hostile[0].Communicator, "last [31m") || len(hostile[0].Communicator) > dumpNameSize {
+	hostile := RatesOfDumps(map[int][]byte{
+		1: []byte(line("0x2", "last\\u001b[31m"+strings.Repeat("é", dumpNameSize), 0, 1, 1, "AllReduce", 1, 1)),
+	})
+	if len(hostile) != 1 || !strings.HasPrefix(hostile[0].Communicator, "last [31m") ||
+		len(hostile[0].Communicator) > dumpNameSize {
 		t.Errorf("%+v", hostile)
 	}
 }
 
 func TestPIDOfDump(t *testing.T) {
-	for name, want := range map[string]int{"gpu-1-pid11.log": 11, "trainer-0-pid7.log": 7, "gpu-2-pid11.log": 0, "gpu-1-pidx.log": 0, "gpu-1-pid11.log.gz": 0, "": 0} {
+	for name, want := range map[string]int{
+		"gpu-1-pid11.log": 11, "trainer-0-pid7.log": 7, "gpu-2-pid11.log": 0, "gpu-1-pidx.log": 0,
+		"gpu-1-pid11.log.gz": 0, "": 0,
+	} {
 		if got := PIDOfDump(name, []string{"gpu-1", "trainer-0"}); got != want {
 			t.Errorf("%q: %d, want %d", name, got, want)
 		}

@@ -49,7 +49,8 @@ type commRank struct {
 	Counts map[string]uint64 `json:"collective_counts"` // by function
 }
 
-// missingComma: versions before 2.29 write no comma between these members of a missing rank (jsonWriteMissingRank, v2.28.7 to v2.28.9).
+// missingComma: versions before 2.29 write no comma between these members of a missing rank (jsonWriteMissingRank,
+// v2.28.7 to v2.28.9).
 var missingComma = lazy.Regexp(`("nvml_dev": -?[0-9]+)(\n *"status")`)
 
 var (
@@ -68,7 +69,8 @@ func parseJSON(b []byte) (*Answer, error) {
 		return nil, fmt.Errorf("answer of %d bytes is not NCCL's: no nccl_version or no ras", len(b))
 	}
 	a := &Answer{
-		Format: JSON, NCCL: d.NCCL, CUDARuntime: d.CUDARuntime, CUDADriver: d.CUDADriver, Timeouts: d.RAS.Timeouts, Seconds: d.RAS.Seconds,
+		Format: JSON, NCCL: d.NCCL, CUDARuntime: d.CUDARuntime, CUDADriver: d.CUDADriver, Timeouts: d.RAS.Timeouts,
+		Seconds:  d.RAS.Seconds,
 		Problems: []Problem{}, Raw: string(b), listed: map[Process]bool{}, complete: true,
 	}
 	all := groups{}
@@ -111,7 +113,8 @@ func (d *dump) gpus() int {
 func (a *Answer) communicator(c *comm, all groups) error {
 	hash := hashForm().FindStringSubmatch(c.Hash)
 	if hash == nil || c.Size < len(c.Ranks)+len(c.Missing) {
-		return fmt.Errorf("answer is not consistent: communicator %.20q of %d ranks lists %d", c.Hash, c.Size, len(c.Ranks)+len(c.Missing))
+		return fmt.Errorf("answer is not consistent: communicator %.20q of %d ranks lists %d",
+			c.Hash, c.Size, len(c.Ranks)+len(c.Missing))
 	}
 	found := problems{a: a, hash: fmt.Sprintf("%016s", hash[1])}
 	statuses, hosts := map[string][]Member{}, map[string]bool{}

@@ -1,5 +1,6 @@
-// Package nccl queries the RAS service of NCCL 2.24 and later: what the library reports about a job that runs. It sends commands for
-// protocol, timeout, format and status only. Source of protocol and texts: github.com/NVIDIA/nccl, src/ras/client_support.cc.
+// Package nccl queries the RAS service of NCCL 2.24 and later: what the library reports about a job that runs. It sends
+// commands for protocol, timeout, format and status only. Source of protocol and texts: github.com/NVIDIA/nccl,
+// src/ras/client_support.cc.
 package nccl
 
 import (
@@ -21,7 +22,8 @@ const DefaultAddress = "localhost:28028"
 
 const (
 	protocol = 2 // NCCL_RAS_CLIENT_PROTOCOL, src/ras/ras_internal.h, in v2.24.3 to v2.30.7
-	// legTimeout is the wait for one process, RAS_COLLECTIVE_LEG_TIMEOUT_SEC; the service adds the same once for the whole answer.
+	// legTimeout is the wait for one process, RAS_COLLECTIVE_LEG_TIMEOUT_SEC; the service adds the same once for the whole
+	// answer.
 	legTimeout = 5 * time.Second
 )
 
@@ -29,9 +31,10 @@ const (
 type limits struct {
 	total  time.Duration // of a query: the service takes up to 5s + 5s
 	silent time.Duration // to the first line. NCCL's client has the same; a process that is stopped accepts connections
-	tries  int           // every process of a job listens on the port (SO_REUSEPORT), and each connection may reach another one
-	line   int           // bytes of a line of the handshake
-	answer int           // bytes; in JSON a rank takes 0.9 kB for each communicator
+	// Every process of a job listens on the port (SO_REUSEPORT), and each connection may reach another one.
+	tries  int
+	line   int // bytes of a line of the handshake
+	answer int // bytes; in JSON a rank takes 0.9 kB for each communicator
 }
 
 var defaults = limits{total: 12 * time.Second, silent: time.Second, tries: 4, line: 1 << 10, answer: 8 << 20}
@@ -46,8 +49,8 @@ func HasRAS(version string) bool {
 // ErrNone is an address that no RAS service listens on.
 var ErrNone = errors.New("no RAS service")
 
-// Query asks the service at an address, for at most 12s. Errors: ErrNone, ErrForeign, and those of a service that sends no answer, half of
-// one, or something else.
+// Query asks the service at an address, for at most 12s. Errors: ErrNone, ErrForeign, and those of a service that sends
+// no answer, half of one, or something else.
 func Query(ctx context.Context, address string, job Local) (*Answer, error) {
 	return defaults.query(ctx, address, job)
 }

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// server answers each connection on a local port. n counts them from 0. It returns its address, and the lines that it has received.
+// server answers each connection on a local port. n counts them from 0. It returns its address, and the lines that it
+// has received.
 func server(t *testing.T, handle func(n int, s *peer)) (address string, received func() []string) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -62,8 +63,8 @@ type peer struct {
 
 func (p *peer) say(text string) { _, _ = p.Write([]byte(text)) }
 
-// serve is the service of a version: rasClientEventLoop, src/ras/client_support.cc. Answers are by format; without one for JSON it has no SET
-// FORMAT, as before v2.28.7.
+// serve is the service of a version: rasClientEventLoop, src/ras/client_support.cc. Answers are by format; without one
+// for JSON it has no SET FORMAT, as before v2.28.7.
 func (p *peer) serve(answers map[string]string) {
 	format := Text
 	for p.lines.Scan() {
@@ -224,7 +225,8 @@ func TestQueryWithoutService(t *testing.T) {
 	}
 	at := l.Addr().String()
 	l.Close()
-	if a, err := Query(t.Context(), at, Local{}); !errors.Is(err, ErrNone) || !strings.Contains(fmt.Sprint(err), "refused") {
+	if a, err := Query(t.Context(), at, Local{}); !errors.Is(err, ErrNone) ||
+		!strings.Contains(fmt.Sprint(err), "refused") {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -242,7 +244,9 @@ func TestQueryIsCancelled(t *testing.T) {
 }
 
 func TestHasRAS(t *testing.T) {
-	for version, want := range map[string]bool{"2.23.4": false, "2.24.3": true, "2.30.7": true, "2.3.5": false, "3.0": true, "1.9": false, "": true, "unknown": true} {
+	for version, want := range map[string]bool{
+		"2.23.4": false, "2.24.3": true, "2.30.7": true, "2.3.5": false, "3.0": true, "1.9": false, "": true, "unknown": true,
+	} {
 		if got := HasRAS(version); got != want {
 			t.Errorf("%s: %t", version, got)
 		}

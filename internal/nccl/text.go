@@ -30,8 +30,8 @@ type textLine struct {
 	take        func(*textParser, []string) // with the submatches
 }
 
-// textLines are the lines of src/ras/client_support.cc (rasClientRunInit, rasClientRunComms, rasClientBreakDownErrors) in v2.24.3, v2.25.1
-// (equal to it), v2.26.2, v2.28.7, v2.29.2 and v2.30.7. The protocol is 2 in all.
+// textLines are the lines of src/ras/client_support.cc (rasClientRunInit, rasClientRunComms, rasClientBreakDownErrors)
+// in v2.24.3, v2.25.1 (equal to it), v2.26.2, v2.28.7, v2.29.2 and v2.30.7. The protocol is 2 in all.
 var textLines = []textLine{
 	{form: lazy.Regexp(`^NCCL version (\S+) compiled with CUDA \S+$`), take: func(p *textParser, m []string) { p.a.NCCL = m[1] }},
 	{form: lazy.Regexp(`^CUDA runtime version (-?\d+), driver version (-?\d+)$`), take: func(p *textParser, m []string) {
@@ -152,7 +152,9 @@ type textParser struct {
 
 // parseText parses an answer in the text format. Errors: cut off, or not NCCL's. Lines of an unknown form are counted.
 func parseText(b []byte) (*Answer, error) {
-	p := &textParser{a: &Answer{Format: Text, Communicators: []Group{}, Problems: []Problem{}, Raw: string(b), listed: map[Process]bool{}}}
+	p := &textParser{
+		a: &Answer{Format: Text, Communicators: []Group{}, Problems: []Problem{}, Raw: string(b), listed: map[Process]bool{}},
+	}
 	for line := range strings.Lines(p.a.Raw) {
 		if line = strings.TrimSpace(line); line != "" && (len(line) > maxLine || !p.line(line)) {
 			p.a.NotUnderstood++

@@ -9,7 +9,8 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// TestBER: rates are drawn by decades with their limit; a rate without an error has no point, a port without counters says nothing.
+// TestBER: rates are drawn by decades with their limit; a rate without an error has no point, a port without counters
+// says nothing.
 func TestBER(t *testing.T) {
 	from := time.Unix(0, 0)
 	line := func(values ...float64) (out []alerting.Point) {
@@ -19,11 +20,13 @@ func TestBER(t *testing.T) {
 		return out
 	}
 	a, quiet, none := PortKey{"a", "1"}, PortKey{"quiet", "1"}, PortKey{"none", "1"}
-	h := &History{From: from, To: from.Add(4 * time.Minute), Step: time.Minute, Lines: map[string]map[PortKey][]alerting.Point{
-		rawBER:    {a: line(1e-8, 0, 1e-7, 1e-6, math.NaN()), quiet: line(0, 0, 0, 0, 0)},
-		farRawBER: {a: line(1e-9, 1e-9, 1e-9, 1e-9, 2e-9)},
-		limitBER:  {a: line(1e-5, 1e-5, 1e-5, 1e-5, 1e-5), quiet: line(1e-5, 1e-5, 1e-5, 1e-5, 1e-5)},
-	}}
+	h := &History{
+		From: from, To: from.Add(4 * time.Minute), Step: time.Minute, Lines: map[string]map[PortKey][]alerting.Point{
+			rawBER:    {a: line(1e-8, 0, 1e-7, 1e-6, math.NaN()), quiet: line(0, 0, 0, 0, 0)},
+			farRawBER: {a: line(1e-9, 1e-9, 1e-9, 1e-9, 2e-9)},
+			limitBER:  {a: line(1e-5, 1e-5, 1e-5, 1e-5, 1e-5), quiet: line(1e-5, 1e-5, 1e-5, 1e-5, 1e-5)},
+		},
+	}
 	s := h.scales([]Port{{Device: "a", Number: 1}, {Device: "quiet", Number: 1}, {Device: "none", Number: 1}})[kind{}]
 	if s.lowest != -9 || s.highest != -4 {
 		t.Errorf("from 1e%v to 1e%v", s.lowest, s.highest)
@@ -43,7 +46,8 @@ func TestBER(t *testing.T) {
 			}
 			continue
 		}
-		if len(got.Lines) != want.lines || got.Scale != "1e-09 to 1e-04" || got.Limit != yOf(-5, -9, -4) || strings.Count(got.Lines[0].D, "M") != 2 {
+		if len(got.Lines) != want.lines || got.Scale != "1e-09 to 1e-04" || got.Limit != yOf(-5, -9, -4) ||
+			strings.Count(got.Lines[0].D, "M") != 2 {
 			t.Errorf("%s: %+v", k.Device, got)
 		}
 	}

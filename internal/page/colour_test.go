@@ -11,8 +11,8 @@ import (
 
 var variable = regexp.MustCompile(`--([a-z_-]+): #([0-9a-f]{3,6});`)
 
-// TestContrast: text can be read on what is behind it, in the light and in the dark (WCAG 2.2, 1.4.3: 4.5 to 1; 1.4.11: 3 to 1 for
-// shapes).
+// TestContrast: text can be read on what is behind it, in the light and in the dark (WCAG 2.2, 1.4.3: 4.5 to 1; 1.4.11:
+// 3 to 1 for shapes).
 func TestContrast(t *testing.T) {
 	css, err := fs.ReadFile(Static(), "page.css")
 	if err != nil {
@@ -28,7 +28,16 @@ func TestContrast(t *testing.T) {
 			for _, m := range variable.FindAllStringSubmatch(part, -1) {
 				colours[m[1]] = m[2]
 			}
-			pairs := [][2]string{{"text", "back"}, {"quiet", "card"}, {"quiet", "back"}, {"link", "card"}, {"critical", "card"}, {"warning", "card"}, {"warning", "back"}, {"ok", "card"}}
+			pairs := [][2]string{
+				{"text", "back"},
+				{"quiet", "card"},
+				{"quiet", "back"},
+				{"link", "card"},
+				{"critical", "card"},
+				{"warning", "card"},
+				{"warning", "back"},
+				{"ok", "card"},
+			}
 			for _, h := range healths {
 				if back := string(h) + "-back"; colours[back] != "" {
 					pairs = append(pairs, [2]string{string(h), back}, [2]string{"text", back}, [2]string{"quiet", back})

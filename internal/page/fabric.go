@@ -80,14 +80,18 @@ type Switch struct {
 }
 
 // smStates are states of subnet managers in words, by the number that SMInfo has.
-var smStates = []string{mad.SMNotActive: "not active", mad.SMDiscovering: "discovering", mad.SMStandby: "standby", mad.SMMaster: "master"}
+var smStates = []string{
+	mad.SMNotActive: "not active", mad.SMDiscovering: "discovering", mad.SMStandby: "standby", mad.SMMaster: "master",
+}
 
 // NewFabric makes the picture. Before the first sweep there is what is remembered.
 func NewFabric(in FabricInput) *Fabric {
 	p := in.Picture
 	f := &Fabric{
-		Version: Version, Exporter: in.Exporter, Host: exposition.ValidLabel(in.Host), Port: exposition.ValidLabel(in.Port), Since: p.Since.UTC(),
-		Reached: map[string]int{}, Unanswered: map[string]int{}, Managers: []SubnetManager{}, Unreachable: []FabricNode{}, Switches: []Switch{}, Links: []FabricLink{},
+		Version: Version, Exporter: in.Exporter, Host: exposition.ValidLabel(in.Host), Port: exposition.ValidLabel(in.Port),
+		Since:   p.Since.UTC(),
+		Reached: map[string]int{}, Unanswered: map[string]int{}, Managers: []SubnetManager{}, Unreachable: []FabricNode{},
+		Switches: []Switch{}, Links: []FabricLink{},
 		Requests: p.Stats.Sent, Timeouts: p.Stats.Timeouts, interval: in.Interval, picture: p, names: names(p.Known.Nodes),
 	}
 	if p.Failed != nil {
@@ -149,7 +153,9 @@ func (f *Fabric) reached(guid fabric.GUID) bool {
 func (f *Fabric) managers() {
 	for _, m := range f.picture.Fabric.Managers {
 		state := uint64(m.Info.State)
-		x := SubnetManager{State: name(smStates, &state), PortGUID: fabric.GUID(m.Info.GUID).String(), Priority: m.Info.Priority}
+		x := SubnetManager{
+			State: name(smStates, &state), PortGUID: fabric.GUID(m.Info.GUID).String(), Priority: m.Info.Priority,
+		}
 		if m.Node != 0 {
 			x.GUID, x.Node = m.Node.String(), f.names[m.Node]
 		}
@@ -167,7 +173,10 @@ func (f *Fabric) switches() {
 	at := map[fabric.GUID]*Switch{}
 	for _, n := range f.picture.Known.Nodes {
 		if n.Type == mad.Switch {
-			at[n.GUID] = &Switch{GUID: n.GUID.String(), Node: f.names[n.GUID], Reachable: f.reached(n.GUID), Ports: n.Ports, Problems: map[string]int{}}
+			at[n.GUID] = &Switch{
+				GUID: n.GUID.String(), Node: f.names[n.GUID], Reachable: f.reached(n.GUID), Ports: n.Ports,
+				Problems: map[string]int{},
+			}
 		}
 	}
 	for _, l := range f.Links {
@@ -189,7 +198,8 @@ func (f *Fabric) switches() {
 	for _, l := range f.picture.Leaves {
 		if s := at[l.GUID]; s != nil && l.Up > 0 && s.Reachable {
 			ratio := l.Ratio()
-			s.Oversubscription, s.UplinksMissing, s.oversubscribed = &ratio, l.Missing, ratio > 1 && l.Up < leastUplinks*l.Expected
+			s.Oversubscription, s.UplinksMissing, s.oversubscribed = &ratio, l.Missing,
+				ratio > 1 && l.Up < leastUplinks*l.Expected
 		}
 	}
 	tiers := f.tiers()
@@ -197,5 +207,6 @@ func (f *Fabric) switches() {
 		s.Tier = tiers[guid]
 		f.Switches = append(f.Switches, *s)
 	}
-	slices.SortFunc(f.Switches, func(a, b Switch) int { return cmp.Or(byNumber(a.Node, b.Node), cmp.Compare(a.GUID, b.GUID)) })
+	slices.SortFunc(f.Switches,
+		func(a, b Switch) int { return cmp.Or(byNumber(a.Node, b.Node), cmp.Compare(a.GUID, b.GUID)) })
 }

@@ -56,7 +56,9 @@ func (f *Fabric) advise(x *finding, labels map[string]string) error {
 	}
 	labels["instance"] = f.Host
 	x.Drain = text.Labels["drain"]
-	for name, to := range map[string]*string{"diagnose": &x.Diagnose, "action": &x.Action, "drain_reason": &x.DrainReason} {
+	for name, to := range map[string]*string{
+		"diagnose": &x.Diagnose, "action": &x.Action, "drain_reason": &x.DrainReason,
+	} {
 		t, err := template.New(name).Funcs(adviceFuncs).Parse("{{ $labels := . }}" + text.Annotations[name])
 		if err != nil {
 			return fmt.Errorf("%s of %s: %w", name, x.Alert, err)

@@ -104,7 +104,9 @@ func (f *Fabric) pairs() []mapPair {
 	var out []mapPair
 	for _, k := range keys {
 		s := sums[k]
-		p := mapPair{Health: OK, Text: fmt.Sprintf("%s to %s: %s", sideName(k[0]), sideName(k[1]), words.Count(s.links, "link"))}
+		p := mapPair{
+			Health: OK, Text: fmt.Sprintf("%s to %s: %s", sideName(k[0]), sideName(k[1]), words.Count(s.links, "link")),
+		}
 		for _, x := range problems {
 			if n := s.problems[x.name]; n > 0 {
 				p.Text += fmt.Sprintf(", %d %s", n, x.brief)

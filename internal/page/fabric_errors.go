@@ -14,17 +14,20 @@ import (
 
 // linkErrors are the counters of a bad link; of the others some rise in good order, or for what happens elsewhere.
 var linkErrors = []mad.Counter{
-	mad.SymbolErrors, mad.LinkErrorRecoveries, mad.LinkDowned, mad.ReceiveErrors, mad.LocalLinkIntegrityErrors, mad.ExcessiveBufferOverrunErrors,
+	mad.SymbolErrors, mad.LinkErrorRecoveries, mad.LinkDowned, mad.ReceiveErrors, mad.LocalLinkIntegrityErrors,
+	mad.ExcessiveBufferOverrunErrors,
 }
 
 // discards are the counters of packets that a port dropped for another reason.
-var discards = []mad.Counter{mad.TransmitDiscards, mad.TransmitConstraintErrors, mad.ReceiveConstraintErrors, mad.ReceiveRemotePhysicalErrors}
+var discards = []mad.Counter{
+	mad.TransmitDiscards, mad.TransmitConstraintErrors, mad.ReceiveConstraintErrors, mad.ReceiveRemotePhysicalErrors,
+}
 
 // noErrors are counters that rise in good order.
 var noErrors = []mad.Counter{mad.TransmitWait, mad.TransmitData, mad.ReceiveData, mad.ReceiveSwitchRelayErrors}
 
-// errorLimits are those of the alerts (rules/central/fabric.rules.yml), the worst first: from there on a link has a problem of that name. The alerts count an hour,
-// the page half an hour to an hour.
+// errorLimits are those of the alerts (rules/central/fabric.rules.yml), the worst first: from there on a link has a
+// problem of that name. The alerts count an hour, the page half an hour to an hour.
 var errorLimits = []struct {
 	counter mad.Counter
 	least   uint64
@@ -48,7 +51,8 @@ func (l *FabricLink) rose(counters []mad.Counter) uint64 {
 	return l.Ends[0].rose(counters) + l.Ends[1].rose(counters)
 }
 
-// ofLink is by how much a counter rose because of this link: packets that an earlier hop marked bad are no receive errors of it.
+// ofLink is by how much a counter rose because of this link: packets that an earlier hop marked bad are no receive
+// errors of it.
 func (e *LinkEnd) ofLink(k mad.Counter) uint64 {
 	n := e.Risen[fabric.CounterName(k)]
 	if k == mad.ReceiveErrors {

@@ -31,11 +31,13 @@ func (v *fabricView) facts() error {
 		add(Critical, "RDMAFabricNoSubnetManager", "", "No master subnet manager answers.", none())
 	}
 	if lost := v.unreachable(); len(lost) > 0 {
-		add(Critical, "RDMAFabricSwitchUnreachable", andMore(lost[0].Node, len(lost)), either(len(lost), "1 switch is unreachable.", "%d switches are unreachable."),
+		add(Critical, "RDMAFabricSwitchUnreachable", andMore(lost[0].Node, len(lost)),
+			either(len(lost), "1 switch is unreachable.", "%d switches are unreachable."),
 			map[string]string{"node_guid": lost[0].GUID})
 	}
 	if n := v.silent(); n > 0 {
-		add(Warning, "RDMAFabricPartlySeen", "", either(n, "1 request of the last sweep without an answer.", "%d requests of the last sweep without an answer."), none())
+		add(Warning, "RDMAFabricPartlySeen", "", either(n, "1 request of the last sweep without an answer.",
+			"%d requests of the last sweep without an answer."), none())
 	}
 	for _, p := range problems {
 		links := v.with(p.name)
@@ -43,18 +45,24 @@ func (v *fabricView) facts() error {
 			continue
 		}
 		e := links[0].worseEnd()
-		add(p.health, p.alert, andMore(links[0].name(), len(links)), either(len(links), "1 link "+p.text+".", "%d links "+p.text+"."),
+		add(p.health, p.alert, andMore(links[0].name(), len(links)),
+			either(len(links), "1 link "+p.text+".", "%d links "+p.text+"."),
 			map[string]string{"node_guid": e.GUID, "port": strconv.Itoa(e.Port)})
 	}
 	if n := len(v.picture.Loops); n > 0 {
 		e := v.picture.Loops[0][0]
-		add(Info, "RDMAFabricCreditLoopSuspected", andMore(fmt.Sprintf("%s/%d", v.names[e.GUID], e.Port), len(v.picture.Loops[0])), either(n, "1 credit loop suspected.", "%d credit loops suspected."), none())
+		add(Info, "RDMAFabricCreditLoopSuspected",
+			andMore(fmt.Sprintf("%s/%d", v.names[e.GUID], e.Port), len(v.picture.Loops[0])),
+			either(n, "1 credit loop suspected.", "%d credit loops suspected."), none())
 	}
 	if leaves := v.oversubscribed(); len(leaves) > 0 {
-		add(Info, "RDMAFabricOversubscribed", andMore(leaves[0].Node, len(leaves)), either(len(leaves), "1 leaf switch has lost uplinks and is oversubscribed.", "%d leaf switches have lost uplinks and are oversubscribed."),
+		add(Info, "RDMAFabricOversubscribed", andMore(leaves[0].Node, len(leaves)), either(len(leaves),
+			"1 leaf switch has lost uplinks and is oversubscribed.",
+			"%d leaf switches have lost uplinks and are oversubscribed."),
 			map[string]string{"node_guid": leaves[0].GUID})
 	}
-	slices.SortStableFunc(v.Facts, func(a, b finding) int { return slices.Index(healths, a.Health) - slices.Index(healths, b.Health) })
+	slices.SortStableFunc(v.Facts,
+		func(a, b finding) int { return slices.Index(healths, a.Health) - slices.Index(healths, b.Health) })
 	return failed
 }
 

@@ -20,14 +20,15 @@ type FabricLink struct {
 
 // LinkEnd is a port at the end of a link.
 type LinkEnd struct {
-	GUID     string            `json:"node_guid"`
-	Node     string            `json:"node"`
-	Type     string            `json:"node_type"`
-	Port     int               `json:"port"`
-	State    string            `json:"state,omitempty"`
-	Physical string            `json:"physical_state,omitempty"`
-	Enabled  *Lanes            `json:"enabled,omitempty"`
-	Risen    map[string]uint64 `json:"counters,omitempty"` // of errors, that rose since counters_since: rdma_fabric_port_NAME_total
+	GUID     string `json:"node_guid"`
+	Node     string `json:"node"`
+	Type     string `json:"node_type"`
+	Port     int    `json:"port"`
+	State    string `json:"state,omitempty"`
+	Physical string `json:"physical_state,omitempty"`
+	Enabled  *Lanes `json:"enabled,omitempty"`
+	// Of errors, that rose since counters_since: rdma_fabric_port_NAME_total.
+	Risen map[string]uint64 `json:"counters,omitempty"`
 	// Utilisation is what this end transmits, of the rate of the link, between the last two sweeps.
 	Utilisation *float64 `json:"transmit_utilisation_ratio,omitempty"`
 	// Wait is the share of that time in which it had data to send and sent none.
@@ -179,7 +180,8 @@ func (f *Fabric) evaluate(l *FabricLink, e fabric.End, gone bool, types map[fabr
 	if supported, enabled, ok := g.Common(e); ok {
 		l.Both, l.Could = lanes(enabled), lanes(supported)
 	}
-	lost := slices.ContainsFunc(l.Ends[:], func(x LinkEnd) bool { return types[x.end.GUID] == mad.Switch && !f.reached(x.end.GUID) })
+	lost := slices.ContainsFunc(l.Ends[:],
+		func(x LinkEnd) bool { return types[x.end.GUID] == mad.Switch && !f.reached(x.end.GUID) })
 	switch {
 	case lost:
 		l.Problem = unreachableSwitch

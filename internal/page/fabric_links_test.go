@@ -13,7 +13,8 @@ import (
 
 const leaf0 = "0000:0000:0000:2000"
 
-// TestUtilisation: both directions against the rate of the link, from the counters of one end where the other has none; grey where it is unknown.
+// TestUtilisation: both directions against the rate of the link, from the counters of one end where the other has none;
+// grey where it is unknown.
 func TestUtilisation(t *testing.T) {
 	p := tree(1, 2, 2)
 	p.Traffic = map[fabric.End]fabric.Traffic{
@@ -24,21 +25,26 @@ func TestUtilisation(t *testing.T) {
 	}
 	for port, want := range map[int]string{1: "→ 25% ← 100%", 2: "→ 0% ← 0%", 3: "→ 50% ← 10%"} {
 		for _, view := range []string{"links", "switch"} {
-			holds(t, view, shown(t, views(leaf0)[view], inputOf(p)), []string{fmt.Sprintf(`data-label="Utilisation"><small class="flat">%s</small>`, want)})
+			holds(t, view, shown(t, views(leaf0)[view], inputOf(p)),
+				[]string{fmt.Sprintf(`data-label="Utilisation"><small class="flat">%s</small>`, want)})
 		}
 		if t.Failed() {
 			t.Logf("port %d", port)
 		}
 	}
-	holds(t, "links", shown(t, views("")["links"], inputOf(p)), []string{"unknown: no 64-bit data counters from these ports"})
+	holds(t, "links", shown(t, views("")["links"], inputOf(p)),
+		[]string{"unknown: no 64-bit data counters from these ports"})
 	unplug(p, 0, 1)
-	holds(t, "links", shown(t, views("")["links"], inputOf(p)), []string{`data-label="Utilisation"><small class="unknown">n/a</small>`})
+	holds(t, "links", shown(t, views("")["links"], inputOf(p)),
+		[]string{`data-label="Utilisation"><small class="unknown">n/a</small>`})
 	holds(t, "first", shown(t, views("")["first"], inputOf(p)), []string{"leaf to spine: 2 links, utilisation up to 50%"})
 	delete(p.Fabric.Nodes, 0x3000)
 	delete(p.Fabric.Nodes, 0x2001)
-	holds(t, "links", shown(t, views("")["links"], inputOf(p)), []string{`data-label="Rate"><small class="unknown">unknown: no answer from either end<`})
+	holds(t, "links", shown(t, views("")["links"], inputOf(p)),
+		[]string{`data-label="Rate"><small class="unknown">unknown: no answer from either end<`})
 	p.Traffic = nil
-	holds(t, "links", shown(t, views("")["links"], inputOf(p)), []string{"unknown: fewer than two sweeps with data counters"})
+	holds(t, "links", shown(t, views("")["links"], inputOf(p)),
+		[]string{"unknown: fewer than two sweeps with data counters"})
 	for _, l := range NewFabric(inputOf(p)).Links {
 		if l.Ends[0].Utilisation != nil || l.Ends[1].Utilisation != nil {
 			t.Error("a utilisation without traffic")
@@ -52,7 +58,8 @@ func TestFilter(t *testing.T) {
 	unplug(p, 0, 2)
 	f := NewFabric(inputOf(p))
 	for query, want := range map[string]int{
-		"": 12, "node=LEAF000": 6, "node=mlx5_1": 1, "node=0000:0000:0000:3001": 2, "node=+spine001+": 2, "faulty=1": 1, "node=spine&faulty=1": 0, "node=none": 0, "other=x": 12,
+		"": 12, "node=LEAF000": 6, "node=mlx5_1": 1, "node=0000:0000:0000:3001": 2, "node=+spine001+": 2, "faulty=1": 1,
+		"node=spine&faulty=1": 0, "node=none": 0, "other=x": 12,
 		"node=" + url.QueryEscape("<script>"): 0,
 	} {
 		t.Run(query, func(t *testing.T) {
@@ -76,8 +83,12 @@ func TestFilter(t *testing.T) {
 			}
 		})
 	}
-	holds(t, "links", shown(t, views("")["links"], inputOf(p)), []string{"This page is not refreshed without JavaScript.", "<title>Warning: Links of mlx5_0/1 on mgmt</title>"})
-	holds(t, "first", shown(t, views("")["first"], inputOf(p)), []string{`<noscript><meta http-equiv="refresh" content="60">`, `<form class="filter" action="links" method="get" role="search">`, `name="node"`, `name="faulty"`})
+	holds(t, "links", shown(t, views("")["links"], inputOf(p)),
+		[]string{"This page is not refreshed without JavaScript.", "<title>Warning: Links of mlx5_0/1 on mgmt</title>"})
+	holds(t, "first", shown(t, views("")["first"], inputOf(p)), []string{
+		`<noscript><meta http-equiv="refresh" content="60">`,
+		`<form class="filter" action="links" method="get" role="search">`, `name="node"`, `name="faulty"`,
+	})
 }
 
 // TestDiscards: a link whose only fault is discards is on all pages with its count and rate, and its switch is not ok.
@@ -95,7 +106,10 @@ func TestDiscards(t *testing.T) {
 		}
 	}
 	first := shown(t, views("")["first"], in)
-	holds(t, "first", first, []string{"1 link with errors or discards below the limits of the alerts.", "leaf000/1 to gpu-0000 mlx5_0/1", `data-label="Discards">4` + "\u202f321<"})
+	holds(t, "first", first, []string{
+		"1 link with errors or discards below the limits of the alerts.", "leaf000/1 to gpu-0000 mlx5_0/1",
+		`data-label="Discards">4` + "\u202f321<",
+	})
 	for _, s := range NewFabric(in).Switches {
 		if r := s.row(); (r.Health == OK) != (s.GUID != leaf0) {
 			t.Errorf("%s is %s", s.Node, r.Health)
@@ -105,10 +119,12 @@ func TestDiscards(t *testing.T) {
 	c := &mad.Counters{}
 	c.Set(mad.TransmitDiscards, 99)
 	p.Fabric.Port(fabric.End{GUID: 0x2000, Port: 2}).Counters = c
-	holds(t, "switch", shown(t, views(leaf0)["switch"], inputOf(p)), []string{"<small>not risen: 99 transmit discards</small>"})
+	holds(t, "switch", shown(t, views(leaf0)["switch"], inputOf(p)),
+		[]string{"<small>not risen: 99 transmit discards</small>"})
 }
 
-// TestErrorLimits: from the limits of the alerts on, a switch with errors on its ports warns; below it is not ok either.
+// TestErrorLimits: from the limits of the alerts on, a switch with errors on its ports warns; below it is not ok
+// either.
 func TestErrorLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		rises map[mad.Counter]uint64
@@ -139,7 +155,8 @@ func TestErrorLimits(t *testing.T) {
 			if err := v.facts(); err != nil {
 				t.Fatal(err)
 			}
-			if c.want != OK && (len(v.Facts) != 1 || v.Facts[0].Alert != c.alert || v.Facts[0].Health != c.want) || c.want == OK && v.Facts != nil {
+			if c.want != OK && (len(v.Facts) != 1 || v.Facts[0].Alert != c.alert || v.Facts[0].Health != c.want) ||
+				c.want == OK && v.Facts != nil {
 				t.Errorf("%+v", v.Facts)
 			}
 		})
@@ -151,15 +168,17 @@ func TestAdvice(t *testing.T) {
 	p := tree(2, 2, 4)
 	unplug(p, 0, 2)
 	holds(t, "first", shown(t, views("")["first"], inputOf(p)), []string{
-		`<span class="where">leaf000/2 to gpu-0000 mlx5_1/1</span>`, "<dt>Diagnose</dt><dd><pre><code>lid=$(ibnetdiscover | awk -v RS= &#39;/-0000000000002000&#34;",
+		`<span class="where">leaf000/2 to gpu-0000 mlx5_1/1</span>`,
+		"<dt>Diagnose</dt><dd><pre><code>lid=$(ibnetdiscover | awk -v RS= &#39;/-0000000000002000&#34;",
 		` ; smpquery portinfo &#34;$lid&#34; 2 | grep Link</code></pre></dd>`,
-		"<dt>Action</dt><dd>Check that the host at the other end is up.", "rdma_exporter accept 0000:0000:0000:2000/2 on mgmt", "<dt>Drain</dt><dd>no. A host that has lost a port",
+		"<dt>Action</dt><dd>Check that the host at the other end is up.",
+		"rdma_exporter accept 0000:0000:0000:2000/2 on mgmt", "<dt>Drain</dt><dd>no. A host that has lost a port",
 		`<a href="runbooks/RDMAFabricLinkGone">Runbook</a>`,
 	})
 }
 
-// TestOversubscription: a leaf shows its ratio, and is a finding where it has lost a fifth of its uplinks and its hosts no longer fit. A suspected credit
-// loop is one.
+// TestOversubscription: a leaf shows its ratio, and is a finding where it has lost a fifth of its uplinks and its hosts
+// no longer fit. A suspected credit loop is one.
 func TestOversubscription(t *testing.T) {
 	p := tree(2, 3, 4)
 	p.Leaves = []fabric.Leaf{
@@ -174,11 +193,15 @@ func TestOversubscription(t *testing.T) {
 		t.Error("a finding")
 	}
 	p.Leaves[1].Down = 3.2
-	p.Loops = [][]fabric.End{{{GUID: 0x2000, Port: 5}, {GUID: 0x3000, Port: 2}, {GUID: 0x2001, Port: 6}, {GUID: 0x3001, Port: 1}}}
+	p.Loops = [][]fabric.End{
+		{{GUID: 0x2000, Port: 5}, {GUID: 0x3000, Port: 2}, {GUID: 0x2001, Port: 6}, {GUID: 0x3001, Port: 1}},
+	}
 	p.Waits = map[fabric.End]float64{{GUID: 0x2000, Port: 5}: 0.75}
 	holds(t, "first", shown(t, views("")["first"], inputOf(p)), []string{
-		`<span class="where">leaf001</span>`, "1 leaf switch has lost uplinks and is oversubscribed.", "iblinkinfo -S 0x0000000000002001", "runbooks/" + finding,
-		`<span class="where">leaf000/5 and 3 more</span>`, "1 credit loop suspected.", "runbooks/RDMAFabricCreditLoopSuspected",
+		`<span class="where">leaf001</span>`, "1 leaf switch has lost uplinks and is oversubscribed.",
+		"iblinkinfo -S 0x0000000000002001", "runbooks/" + finding,
+		`<span class="where">leaf000/5 and 3 more</span>`, "1 credit loop suspected.",
+		"runbooks/RDMAFabricCreditLoopSuspected",
 	})
 	for _, l := range NewFabric(inputOf(p)).Links {
 		for _, e := range l.Ends {
@@ -194,13 +217,15 @@ func TestMap(t *testing.T) {
 	p := tree(2, 3, 4)
 	// A core above the spines; adapters of switches are no hosts.
 	add := func(guid int, kind mad.NodeType, name string) {
-		p.Known.Nodes = append(p.Known.Nodes, fabric.KnownNode{GUID: fabric.GUID(guid), Type: kind, Description: name, Ports: 2})
+		p.Known.Nodes = append(p.Known.Nodes,
+			fabric.KnownNode{GUID: fabric.GUID(guid), Type: kind, Description: name, Ports: 2})
 		p.Fabric.Nodes[fabric.GUID(guid)] = &fabric.Node{GUID: fabric.GUID(guid), Type: kind, Description: name, NumPorts: 2}
 	}
 	add(0x4000, mad.Switch, "core0")
 	add(0x5000, mad.ChannelAdapter, "Quantum Mellanox Technologies Aggregation Node")
 	for i, to := range []int{0x3000, 0x3001, 0x5000} {
-		p.Known.Links = append(p.Known.Links, fabric.KnownLink{A: fabric.End{GUID: fabric.GUID(to), Port: 9}, B: fabric.End{GUID: 0x4000, Port: i + 1}})
+		p.Known.Links = append(p.Known.Links,
+			fabric.KnownLink{A: fabric.End{GUID: fabric.GUID(to), Port: 9}, B: fabric.End{GUID: 0x4000, Port: i + 1}})
 	}
 	p.Fabric.Port(fabric.End{GUID: 0x2001, Port: 5}).Info.Active.Widths = 1 // to spine000
 	for i := range p.Known.Nodes {
@@ -220,17 +245,18 @@ func TestMap(t *testing.T) {
 	drawing, _, _ = strings.Cut(drawing, "</svg>")
 	holds(t, "map", drawing, []string{
 		">core: 1<", ">spine: 2<", ">leaf: 3<", `<path class="warning" d="`, "leaf001 to spine000: 1 link, 1 degraded",
-		`<a href="switches/0000:0000:0000:2001"><g class="warning"`, `<a href="switches/0000:0000:0000:2000"><g class="ok"`, "<title>leaf001: warning, 1 degraded</title>",
-		">leaf-a<", // of MF0;leaf-a:MQM9700/U1
+		`<a href="switches/0000:0000:0000:2001"><g class="warning"`, `<a href="switches/0000:0000:0000:2000"><g class="ok"`,
+		"<title>leaf001: warning, 1 degraded</title>", ">leaf-a<", // of MF0;leaf-a:MQM9700/U1
 	})
 	if got := strings.Count(drawing, "<path"); got != 8 {
 		t.Errorf("%d lines, want 6 from leaves and 2 to the core", got)
 	}
-	holds(t, "first", html, []string{"host to leaf: 12 links<", "leaf to spine: 6 links, 1 degraded", `<svg class="map narrow"`})
+	holds(t, "first", html,
+		[]string{"host to leaf: 12 links<", "leaf to spine: 6 links, 1 degraded", `<svg class="map narrow"`})
 }
 
-// TestMapLarge: 200 switches are all drawn, within their drawing and apart; of lines those with problems only. More switches are left out but those with
-// problems.
+// TestMapLarge: 200 switches are all drawn, within their drawing and apart; of lines those with problems only. More
+// switches are left out but those with problems.
 func TestMapLarge(t *testing.T) {
 	p := tree(72, 128, 16)
 	p.Fabric.Port(fabric.End{GUID: 0x2001, Port: 17}).Info.Active.Widths = 1

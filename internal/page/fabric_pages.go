@@ -82,7 +82,8 @@ func (p *Page) RenderSwitch(w io.Writer, f *Fabric, now time.Time, guid string) 
 	v := switchView{frame: f.frame(now, p.links, "../", s.Node), Switch: s, Rows: f.portsOf(guid, "../")}
 	r := s.row()
 	v.Health, v.Word = r.Health, r.Health.Heading()
-	v.Lead = fmt.Sprintf("Switch %s (%s): %d ports, %d ACTIVE. Links: %d gone, %d degraded, %d with lower settings at one end. Errors: %s, discards: %s.", s.GUID, r.Tier, s.Ports, r.Up, r.Gone, r.Slow, r.Set, r.Errors, r.Discards)
+	v.Lead = fmt.Sprintf("Switch %s (%s): %d ports, %d ACTIVE. Links: %d gone, %d degraded, %d with lower settings at one end. Errors: %s, discards: %s.",
+		s.GUID, r.Tier, s.Ports, r.Up, r.Gone, r.Slow, r.Set, r.Errors, r.Discards)
 	if !s.Reachable {
 		v.Lead = "Switch " + s.GUID + " is unreachable. Links as last known:"
 	}

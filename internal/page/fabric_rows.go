@@ -30,7 +30,10 @@ type endText struct{ Text, Href, State string }
 
 // row is of a link; base is the way from the page to the prefix of all paths.
 func (f *Fabric) row(l *FabricLink, base string) linkRow {
-	out := linkRow{Health: OK, Near: l.Ends[0].text(base), Far: l.Ends[1].text(base), Does: l.rateText(), Errors: errorText(f.window(), l.Ends[0].Risen, l.Ends[1].Risen)}
+	out := linkRow{
+		Health: OK, Near: l.Ends[0].text(base), Far: l.Ends[1].text(base), Does: l.rateText(),
+		Errors: errorText(f.window(), l.Ends[0].Risen, l.Ends[1].Risen),
+	}
 	out.Use = f.utilisation(l, &l.Ends[0], &l.Ends[1])
 	if p := problemNamed(l.Problem); p != nil {
 		out.Health, out.What = p.health, words.Spaced(p.name)
@@ -134,7 +137,10 @@ func (f *Fabric) port(e fabric.End) *fabric.Port {
 }
 
 func (f *Fabric) portRow(e fabric.End, p *fabric.Port, l *FabricLink, base string) fabricPort {
-	out := fabricPort{Number: e.Port, Health: Inactive, State: "unknown: no answer", Errors: errorText(f.window(), risen(f.picture, e), nil)}
+	out := fabricPort{
+		Number: e.Port, Health: Inactive, State: "unknown: no answer",
+		Errors: errorText(f.window(), risen(f.picture, e), nil),
+	}
 	if p != nil {
 		out.Totals = standing(p.Counters, risen(f.picture, e))
 		state, physical := uint64(p.Info.State), uint64(p.Info.PhysicalState)

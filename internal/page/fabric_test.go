@@ -21,18 +21,26 @@ import (
 // edr is 4X EDR.
 var edr = mad.Link{Widths: 2, Speeds: 1 << 4}
 
-// tree is a fabric of leaves with hosts, each with a link to each spine, as a monitor shows it. GUIDs are 0x1000 on for hosts, 0x2000… for
-// leaves, 0x3000… for spines; ports of a leaf are those of its hosts, then those to the spines.
+// tree is a fabric of leaves with hosts, each with a link to each spine, as a monitor shows it. GUIDs are 0x1000 on for
+// hosts, 0x2000… for leaves, 0x3000… for spines; ports of a leaf are those of its hosts, then those to the spines.
 func tree(spines, leaves, hosts int) *fabric.Picture {
-	f := &fabric.Fabric{At: now(), Took: 2 * time.Second, Nodes: map[fabric.GUID]*fabric.Node{}, Links: map[fabric.End]fabric.End{}, Unanswered: map[fabric.Question]int{}}
+	f := &fabric.Fabric{
+		At: now(), Took: 2 * time.Second, Nodes: map[fabric.GUID]*fabric.Node{}, Links: map[fabric.End]fabric.End{},
+		Unanswered: map[fabric.Question]int{},
+	}
 	p := &fabric.Picture{Fabric: f, Since: now().Add(-40 * time.Minute), Risen: map[fabric.End]mad.Counters{}}
 	node := func(guid int, kind mad.NodeType, name string, ports int) {
-		n := &fabric.Node{GUID: fabric.GUID(guid), Type: kind, Description: name, NumPorts: ports, Ports: map[int]*fabric.Port{}}
+		n := &fabric.Node{
+			GUID: fabric.GUID(guid), Type: kind, Description: name, NumPorts: ports, Ports: map[int]*fabric.Port{},
+		}
 		for number := 1; number <= ports; number++ {
-			n.Ports[number] = &fabric.Port{Info: mad.PortInfo{State: mad.PortActive, PhysicalState: mad.PhysicalLinkUp, Supported: edr, Enabled: edr, Active: edr}}
+			n.Ports[number] = &fabric.Port{Info: mad.PortInfo{
+				State: mad.PortActive, PhysicalState: mad.PhysicalLinkUp, Supported: edr, Enabled: edr, Active: edr,
+			}}
 		}
 		f.Nodes[n.GUID] = n
-		p.Known.Nodes = append(p.Known.Nodes, fabric.KnownNode{GUID: n.GUID, Type: kind, Description: name, Ports: ports, Seen: now()})
+		p.Known.Nodes = append(p.Known.Nodes,
+			fabric.KnownNode{GUID: n.GUID, Type: kind, Description: name, Ports: ports, Seen: now()})
 	}
 	link := func(a, an, b, bn int) {
 		x, y := fabric.End{GUID: fabric.GUID(a), Port: an}, fabric.End{GUID: fabric.GUID(b), Port: bn}
@@ -54,7 +62,8 @@ func tree(spines, leaves, hosts int) *fabric.Picture {
 		}
 	}
 	f.Managers = []fabric.Manager{
-		{Node: 0x10001, Info: mad.SMInfo{GUID: 0x10001, Priority: 14, State: mad.SMStandby}}, {Node: 0x10000, Info: mad.SMInfo{GUID: 0x10000, Priority: 15, State: mad.SMMaster}},
+		{Node: 0x10001, Info: mad.SMInfo{GUID: 0x10001, Priority: 14, State: mad.SMStandby}},
+		{Node: 0x10000, Info: mad.SMInfo{GUID: 0x10000, Priority: 15, State: mad.SMMaster}},
 	}
 	return p
 }
@@ -104,7 +113,8 @@ func shown(t testing.TB, view func(*Page, io.Writer, FabricInput) error, in Fabr
 	return b.String()
 }
 
-// TestFabricPage: each fault is shown on the first page with both ends of its link, on that of the switch, and in the list of all links.
+// TestFabricPage: each fault is shown on the first page with both ends of its link, on that of the switch, and in the
+// list of all links.
 func TestFabricPage(t *testing.T) {
 	const leaf0 = "0000:0000:0000:2000"
 	port := func(p *fabric.Picture, number int) *mad.PortInfo {
@@ -130,7 +140,8 @@ func TestFabricPage(t *testing.T) {
 		"set apart": {
 			func(p *fabric.Picture) {
 				for _, e := range []fabric.End{{GUID: 0x2000, Port: 1}, {GUID: 0x10000, Port: 1}} {
-					p.Fabric.Port(e).Info.Supported.Widths, p.Fabric.Port(e).Info.Enabled.Widths, p.Fabric.Port(e).Info.Active.Widths = 3, 3, 1
+					p.Fabric.Port(e).Info.Supported.Widths,
+						p.Fabric.Port(e).Info.Enabled.Widths, p.Fabric.Port(e).Info.Active.Widths = 3, 3, 1
 				}
 				port(p, 1).Enabled.Widths = 1
 			}, "Info",
@@ -149,17 +160,23 @@ func TestFabricPage(t *testing.T) {
 		"silent": {
 			func(p *fabric.Picture) {
 				p.Fabric.Unanswered[fabric.AskCounters], p.Fabric.Unanswered[fabric.AskManager] = 3, 1
-			}, "Warning", []string{"RDMAFabricPartlySeen", "3 requests of the last sweep without an answer.", "3 counters, 1 subnet manager"}, nil,
+			}, "Warning",
+			[]string{"RDMAFabricPartlySeen", "3 requests of the last sweep without an answer.", "3 counters, 1 subnet manager"},
+			nil,
 		},
 		"errors": {
 			func(p *fabric.Picture) {
-				p.Risen[fabric.End{GUID: 0x2000, Port: 1}] = rose(map[mad.Counter]uint64{mad.SymbolErrors: 1234, mad.LinkErrorRecoveries: 2, mad.TransmitWait: 9, mad.TransmitData: 3e12})
+				p.Risen[fabric.End{GUID: 0x2000, Port: 1}] = rose(map[mad.Counter]uint64{
+					mad.SymbolErrors: 1234, mad.LinkErrorRecoveries: 2, mad.TransmitWait: 9, mad.TransmitData: 3e12,
+				})
 			}, "Warning",
 			[]string{"RDMAFabricLinkErrors", "1 link with link errors above the limit.", "1\u202f234 symbol errors (30.9/min)", "2 link error recoveries (3/h)", "in the last 40m"},
 			[]string{"1\u202f234 symbol errors", "link errors"},
 		},
 		"a sweep failed": {
-			func(p *fabric.Picture) { p.Failed = errors.New("no such device") }, "Warning", []string{"RDMAFabricUnseen", "no such device", "<strong>STALE 5s:</strong> no such device", "<title>STALE 5s – Fabric of"}, nil,
+			func(p *fabric.Picture) { p.Failed = errors.New("no such device") }, "Warning",
+			[]string{"RDMAFabricUnseen", "no such device", "<strong>STALE 5s:</strong> no such device", "<title>STALE 5s – Fabric of"},
+			nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +223,9 @@ func rose(values map[mad.Counter]uint64) (out mad.Counters) {
 func TestFabricWords(t *testing.T) {
 	p := tree(2, 2, 4)
 	delete(p.Fabric.Nodes, 0x3000)
-	for guid, word := range map[string]string{"0000:0000:0000:2000": "Not evaluated", "0000:0000:0000:3000": "Critical", "0000:0000:0000:3001": "OK"} {
+	for guid, word := range map[string]string{
+		"0000:0000:0000:2000": "Not evaluated", "0000:0000:0000:3000": "Critical", "0000:0000:0000:3001": "OK",
+	} {
 		t.Run(word, func(t *testing.T) {
 			for name, view := range views(guid) {
 				html := shown(t, view, inputOf(p))
@@ -237,7 +256,8 @@ func TestFabricStarting(t *testing.T) {
 			in := FabricInput{Host: "mgmt", Interval: time.Minute, Picture: &c.picture}
 			html := shown(t, views("")["first"], in)
 			holds(t, name, html, c.want)
-			if strings.Contains(html, "0001") || strings.Contains(html, "Subnet manager does") || strings.Contains(html, `<h2 id="h-findings">Findings</h2>\n<p>None`) {
+			if strings.Contains(html, "0001") || strings.Contains(html, "Subnet manager does") ||
+				strings.Contains(html, `<h2 id="h-findings">Findings</h2>\n<p>None`) {
 				t.Errorf("%s", html)
 			}
 			shown(t, views("")["links"], in)
@@ -280,7 +300,9 @@ func large2048() *fabric.Picture {
 	for e := range p.Fabric.Links {
 		if p.Fabric.Nodes[e.GUID].Type == mad.Switch {
 			p.Fabric.Port(e).Info.Active.Widths = 1
-			p.Risen[e] = rose(map[mad.Counter]uint64{mad.SymbolErrors: 65535, mad.LinkErrorRecoveries: 255, mad.ReceiveErrors: 65535, mad.TransmitData: 1 << 40})
+			p.Risen[e] = rose(map[mad.Counter]uint64{
+				mad.SymbolErrors: 65535, mad.LinkErrorRecoveries: 255, mad.ReceiveErrors: 65535, mad.TransmitData: 1 << 40,
+			})
 		}
 	}
 	delete(p.Fabric.Nodes, 0x3000)
@@ -302,7 +324,8 @@ func TestFabricLarge(t *testing.T) {
 	b, err := json.Marshal(NewFabric(in))
 	t.Logf("JSON: %d bytes, %v", len(b), err)
 	html := shown(t, views("")["first"], in)
-	holds(t, "first", html, []string{`<a href="links?faulty=1">3982 more links with problems</a>`, "4076 more links have fewer"})
+	holds(t, "first", html,
+		[]string{`<a href="links?faulty=1">3982 more links with problems</a>`, "4076 more links have fewer"})
 }
 
 func BenchmarkFabric(b *testing.B) {
@@ -337,8 +360,11 @@ func TestFabricAlerts(t *testing.T) {
 	unplug(p, 1, 1)
 	e := fabric.End{GUID: 0x2002, Port: 1}
 	to := &p.Fabric.Port(p.Fabric.Links[e]).Info
-	p.Fabric.Port(e).Info.Supported.Widths, p.Fabric.Port(e).Info.Enabled.Widths, to.Supported.Widths, to.Enabled.Widths = 3, 1, 3, 3
-	for port, rises := range map[int]map[mad.Counter]uint64{1: {mad.SymbolErrors: 1000}, 2: {mad.LinkDowned: 3}, 3: {mad.TransmitDiscards: 1}} {
+	p.Fabric.Port(e).Info.Supported.Widths,
+		p.Fabric.Port(e).Info.Enabled.Widths, to.Supported.Widths, to.Enabled.Widths = 3, 1, 3, 3
+	for port, rises := range map[int]map[mad.Counter]uint64{
+		1: {mad.SymbolErrors: 1000}, 2: {mad.LinkDowned: 3}, 3: {mad.TransmitDiscards: 1},
+	} {
 		e := fabric.End{GUID: 0x2003, Port: port}
 		p.Fabric.Port(e).Info.Active, p.Risen[e] = edr, rose(rises)
 	}
@@ -351,13 +377,18 @@ func TestFabricAlerts(t *testing.T) {
 	if len(v.Facts) != 12 {
 		t.Errorf("%d facts, want one of each kind: %+v", len(v.Facts), v.Facts)
 	}
-	for _, limit := range []string{"symbol_errors_total[1h])) > 120", "link_error_recoveries_total[1h])) >= 2", "link_downed_total[1h])) >= 3"} { // errorLimits
+	// errorLimits
+	for _, limit := range []string{
+		"symbol_errors_total[1h])) > 120", "link_error_recoveries_total[1h])) >= 2", "link_downed_total[1h])) >= 3",
+	} {
 		if !strings.Contains(string(text), limit) {
 			t.Errorf("no rule has the limit %q", limit)
 		}
 	}
 	for _, x := range v.Facts {
-		for name, text := range map[string]string{"diagnose": x.Diagnose, "action": x.Action, "drain": x.Drain, "reason": x.DrainReason} {
+		for name, text := range map[string]string{
+			"diagnose": x.Diagnose, "action": x.Action, "drain": x.Drain, "reason": x.DrainReason,
+		} {
 			if text == "" || strings.Contains(text, "{{") || strings.Contains(text, "no value") {
 				t.Errorf("%s: %s is %q", x.Alert, name, text)
 			}

@@ -8,10 +8,12 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// aggregation is in the name of the adapter that a switch has of its own, for in-network reduction (SHARP): it is no host.
+// aggregation is in the name of the adapter that a switch has of its own, for in-network reduction (SHARP): it is no
+// host.
 const aggregation = "Aggregation Node"
 
-// tiers are the hops of each switch from the nearest host, over all links that are known: one that is gone moves no switch.
+// tiers are the hops of each switch from the nearest host, over all links that are known: one that is gone moves no
+// switch.
 func (f *Fabric) tiers() map[fabric.GUID]int {
 	next := map[fabric.GUID][]fabric.GUID{}
 	for _, l := range f.picture.Known.Links {

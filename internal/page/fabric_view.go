@@ -122,12 +122,14 @@ func (v *fabricView) verdict() {
 func (v *fabricView) wrong() {
 	var all []*FabricLink
 	for i := range v.Fabric.Links {
-		if p := problemNamed(v.Fabric.Links[i].Problem); p != nil && p.text != "" && p.name != "errors" { // errors have a table of their own, an unreachable switch has a finding
+		// errors have a table of their own, an unreachable switch has a finding.
+		if p := problemNamed(v.Fabric.Links[i].Problem); p != nil && p.text != "" && p.name != "errors" {
 			all = append(all, &v.Fabric.Links[i])
 		}
 	}
 	byProblem(all)
-	v.Wrong = v.table("Links with problems", "Worst first. Enabled at both ends: shown where it differs from the rate", all, maxLinks)
+	v.Wrong = v.table("Links with problems",
+		"Worst first. Enabled at both ends: shown where it differs from the rate", all, maxLinks)
 }
 
 // table shows the first of some links.
@@ -158,7 +160,8 @@ func (v *fabricView) head(now time.Time) {
 		return
 	}
 	v.Head = fmt.Sprintf("%d switches, %d adapters, %d routers, %d links.",
-		v.Reached[mad.Switch.String()], v.Reached[mad.ChannelAdapter.String()], v.Reached[mad.Router.String()], len(v.picture.Fabric.Links)/2)
+		v.Reached[mad.Switch.String()], v.Reached[mad.ChannelAdapter.String()], v.Reached[mad.Router.String()],
+		len(v.picture.Fabric.Links)/2)
 	at := map[string]*speedRow{}
 	for _, l := range v.Fabric.Links {
 		if l.Does == nil {
@@ -173,7 +176,8 @@ func (v *fabricView) head(now time.Time) {
 	for _, r := range at {
 		v.Speeds = append(v.Speeds, *r)
 	}
-	slices.SortFunc(v.Speeds, func(a, b speedRow) int { return cmp.Or(cmp.Compare(b.rate, a.rate), strings.Compare(a.Text, b.Text)) })
+	slices.SortFunc(v.Speeds,
+		func(a, b speedRow) int { return cmp.Or(cmp.Compare(b.rate, a.rate), strings.Compare(a.Text, b.Text)) })
 	v.Sweep = fmt.Sprintf("Last sweep: started %s ago, took %ss.", ago(now.Sub(v.Time)), digits(v.Took))
 	var silent []string
 	for _, what := range slices.Sorted(maps.Keys(v.Unanswered)) {
@@ -181,7 +185,8 @@ func (v *fabricView) head(now time.Time) {
 			silent = append(silent, fmt.Sprintf("%d %s", n, words.Spaced(what)))
 		}
 	}
-	v.Asked = fmt.Sprintf("%s requests since the start, %s timeouts.", large(float64(v.Requests)), large(float64(v.Timeouts)))
+	v.Asked = fmt.Sprintf("%s requests since the start, %s timeouts.",
+		large(float64(v.Requests)), large(float64(v.Timeouts)))
 	if silent != nil {
 		v.Asked += " Without an answer in the last sweep: " + strings.Join(silent, ", ") + "."
 	}
@@ -192,7 +197,8 @@ func (v *fabricView) switches() {
 	for i := range v.Switches {
 		v.Rows = append(v.Rows, v.Switches[i].row())
 	}
-	slices.SortStableFunc(v.Rows, func(a, b switchRow) int { return slices.Index(healths, a.Health) - slices.Index(healths, b.Health) })
+	slices.SortStableFunc(v.Rows,
+		func(a, b switchRow) int { return slices.Index(healths, a.Health) - slices.Index(healths, b.Health) })
 	v.NoRows = max(0, len(v.Rows)-maxSwitches)
 	v.Rows = v.Rows[:len(v.Rows)-v.NoRows]
 }
@@ -200,7 +206,9 @@ func (v *fabricView) switches() {
 func (s *Switch) row() switchRow {
 	out := switchRow{
 		Name: s.Node, Href: switchHref(s.GUID), Health: OK, Ports: s.Ports, Up: s.Active,
-		Gone: s.Problems["gone"] + s.Problems["switch_unreachable"], Slow: s.Problems["degraded"], Set: s.Problems["settings_differ"], Errors: large(float64(s.Errors)), Discards: large(float64(s.Discards)), Tier: tierName(s.Tier),
+		Gone: s.Problems["gone"] + s.Problems["switch_unreachable"], Slow: s.Problems["degraded"],
+		Set: s.Problems["settings_differ"], Errors: large(float64(s.Errors)), Discards: large(float64(s.Discards)),
+		Tier: tierName(s.Tier),
 	}
 	out.Over = notApplicable
 	if s.Oversubscription != nil {
@@ -235,7 +243,8 @@ func (v *fabricView) errors() {
 		}
 	}
 	byErrors(all)
-	v.Errors = v.table("Errors on links", "Counters that rose in the last "+v.ErrorsOf+", with their rate, worst first", all, maxErrors)
+	v.Errors = v.table("Errors on links",
+		"Counters that rose in the last "+v.ErrorsOf+", with their rate, worst first", all, maxErrors)
 }
 
 // byErrors puts links with the most errors first, then those with the most discards.

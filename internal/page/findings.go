@@ -35,8 +35,10 @@ type fact struct{ Name, Text string }
 
 func findingOf(in Input, f check.Finding) finding {
 	out := finding{
-		ID: findingID(f), Health: Health(f.Severity), Alert: short(f.Alert, maxText), Where: short(check.Where(f.Labels), maxText), State: f.State,
-		Since: ago(in.Read.Sub(f.Since)), Summary: short(f.Summary, maxText), Runbook: cmp.Or(runbookPath(f.Alert), short(f.RunbookURL, maxText)),
+		ID: findingID(f), Health: Health(f.Severity), Alert: short(f.Alert, maxText),
+		Where: short(check.Where(f.Labels), maxText), State: f.State,
+		Since: ago(in.Read.Sub(f.Since)), Summary: short(f.Summary, maxText),
+		Runbook:     cmp.Or(runbookPath(f.Alert), short(f.RunbookURL, maxText)),
 		Description: short(f.Description, maxText), Diagnose: short(f.Diagnose, maxText), Action: short(f.Action, maxText),
 		Drain: f.Drain, DrainReason: short(f.DrainReason, maxText),
 	}

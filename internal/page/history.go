@@ -49,9 +49,9 @@ var quantities = []struct{ name, expr string }{
 
 // errorCounters are the counters of faults, without rdma_port_ and _total.
 var errorCounters = []string{
-	"symbol_errors", "link_error_recoveries", "link_downed", "receive_errors", "receive_remote_physical_errors", "local_link_integrity_errors",
-	"excessive_buffer_overrun_errors", "pcs_symbol_errors", "crc_errors", "frame_errors", "fec_uncorrectable_blocks",
-	"transmit_discards", "discards", "receive_buffer_exhausted", "out_of_buffer",
+	"symbol_errors", "link_error_recoveries", "link_downed", "receive_errors", "receive_remote_physical_errors",
+	"local_link_integrity_errors", "excessive_buffer_overrun_errors", "pcs_symbol_errors", "crc_errors", "frame_errors",
+	"fec_uncorrectable_blocks", "transmit_discards", "discards", "receive_buffer_exhausted", "out_of_buffer",
 	"packet_sequence_errors", "ack_timeouts", "implied_nak_errors", "transport_retries_exceeded", "rnr_retries_exceeded",
 }
 
@@ -100,7 +100,9 @@ func ReadHistory(ctx context.Context, s Source) (*History, error) {
 	}
 	from = later(from, to.Add(-span))
 	step := max(minStep, (to.Sub(from) / steps).Round(time.Second))
-	h := &History{From: from, To: to, Step: step, Lines: map[string]map[PortKey][]alerting.Point{}, Errors: map[PortKey][]ErrorCount{}}
+	h := &History{
+		From: from, To: to, Step: step, Lines: map[string]map[PortKey][]alerting.Point{}, Errors: map[PortKey][]ErrorCount{},
+	}
 	window := max(minWindow, 2*step)
 	from = to.Add(-to.Sub(from).Truncate(step)) // so that the last value is that of the last round
 	for _, q := range quantities {
@@ -138,7 +140,8 @@ func ReadHistory(ctx context.Context, s Source) (*History, error) {
 func errorQuery(over time.Duration) string {
 	parts := make([]string, len(errorCounters))
 	for i, c := range errorCounters {
-		parts[i] = fmt.Sprintf(`label_replace(sum by (device, port) (increase(rdma_port_%s_total[%s])), "error", "%s", "", "")`, c, promDuration(over), c)
+		parts[i] = fmt.Sprintf(`label_replace(sum by (device, port) (increase(rdma_port_%s_total[%s])), "error", "%s", "", "")`,
+			c, promDuration(over), c)
 	}
 	return strings.Join(parts, " or ")
 }
@@ -155,8 +158,9 @@ func (h *History) recent(device string, number int) *Recent {
 	}
 	k := PortKey{device, strconv.Itoa(number)}
 	r := &Recent{
-		Transmit: h.last(transmit, k), Receive: h.last(receive, k), PausesSwitch: h.last(pausesSwitch, k), PausedBySwitch: h.last(pausedBySwitch, k),
-		RawBER: h.last(rawBER, k), FarRawBER: h.last(farRawBER, k), RawBERLimit: h.last(limitBER, k),
+		Transmit: h.last(transmit, k), Receive: h.last(receive, k), PausesSwitch: h.last(pausesSwitch, k),
+		PausedBySwitch: h.last(pausedBySwitch, k),
+		RawBER:         h.last(rawBER, k), FarRawBER: h.last(farRawBER, k), RawBERLimit: h.last(limitBER, k),
 		ErrorSeconds: h.To.Sub(h.From).Seconds(), Errors: []ErrorCount{},
 	}
 	r.Errors = append(r.Errors, h.Errors[k]...)

@@ -29,12 +29,16 @@ func kernelMessages(n *snapshot.Node) (out []kernelMessage) {
 	counts := slices.Clone(n.KernelLog.Counts)
 	slices.SortStableFunc(counts, func(a, b snapshot.KernelLogCount) int { return cmp.Compare(b.SinceBoot, a.SinceBoot) })
 	for _, c := range counts[:min(len(counts), maxKernelMessages)] {
-		m := kernelMessage{Time: "unknown", SinceBoot: sinceBoot(c.SinceBoot), Count: c.Count, Object: exposition.ValidLabel(words.Join(" ", c.Device, c.PCIAddress))}
+		m := kernelMessage{
+			Time: "unknown", SinceBoot: sinceBoot(c.SinceBoot), Count: c.Count,
+			Object: exposition.ValidLabel(words.Join(" ", c.Device, c.PCIAddress)),
+		}
 		if !c.At.IsZero() {
 			m.Time = c.At.UTC().Format("2 Jan 15:04:05")
 		}
 		m.Object = cmp.Or(m.Object, "host")
-		m.Text = short(exposition.ValidLabel(words.Join(", ", words.Join(" ", c.Driver, words.Spaced(c.Kind)), c.Detail)), maxText)
+		m.Text = short(
+			exposition.ValidLabel(words.Join(", ", words.Join(" ", c.Driver, words.Spaced(c.Kind)), c.Detail)), maxText)
 		out = append(out, m)
 	}
 	return out

@@ -13,7 +13,9 @@ func TestKernelMessages(t *testing.T) {
 	n := &snapshot.Node{KernelLog: &snapshot.KernelLog{Counts: []snapshot.KernelLogCount{
 		{KernelLogKey: snapshot.KernelLogKey{Driver: "mlx5_ib", Kind: "hung_task"}, Count: 1, SinceBoot: 3 * time.Second},
 		{
-			KernelLogKey: snapshot.KernelLogKey{Device: "mlx5_0", PCIAddress: "0000:4d:00.0", Driver: "mlx5_core", Kind: "module_error"}, Count: 4,
+			KernelLogKey: snapshot.KernelLogKey{
+				Device: "mlx5_0", PCIAddress: "0000:4d:00.0", Driver: "mlx5_core", Kind: "module_error",
+			}, Count: 4,
 			Detail: "module 0, High Temperature", SinceBoot: 26*time.Hour + 5*time.Second + 100*time.Millisecond, At: at,
 		},
 	}}}

@@ -12,8 +12,8 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// The machine is drawn in pieces, one for each root port, so that it fits a phone: rows below each other, and lines from each switch
-// to what hangs on it. In pixels of a piece's own.
+// The machine is drawn in pieces, one for each root port, so that it fits a phone: rows below each other, and lines
+// from each switch to what hangs on it. In pixels of a piece's own.
 const (
 	pieceWidth   = 320
 	gutter       = 34 // on the right, for the way between a GPU and its NIC
@@ -75,7 +75,8 @@ type drawing struct {
 	ports map[string][]int // indices in node.Ports by device
 }
 
-// maxNICs is how many NICs are drawn in any case. Of more, as virtual functions are, those in trouble are and those beside a GPU.
+// maxNICs is how many NICs are drawn in any case. Of more, as virtual functions are, those in trouble are and those
+// beside a GPU.
 const maxNICs = 64
 
 // draw makes the picture of a machine, and counts the pieces that are left out.
@@ -106,7 +107,8 @@ func draw(m *topo.Machine, n *Node) (out []numa, left int) {
 	return out, left
 }
 
-// wrong reports whether a way of data is degraded: a device with fewer lanes or a lower speed, a GPU with a finding or whose data is staged.
+// wrong reports whether a way of data is degraded: a device with fewer lanes or a lower speed, a GPU with a finding or
+// whose data is staged.
 func (n numa) wrong() bool {
 	return slices.ContainsFunc(n.Pieces, func(p piece) bool {
 		return slices.ContainsFunc(p.Rows, func(r row) bool {

@@ -28,12 +28,16 @@ func TestOrderOfSections(t *testing.T) {
 		"healthy": {func(in *Input) { gpu(in, "direct") }, "findings ports topology not-evaluated self"},
 		"a port with a finding": {func(in *Input) {
 			gpu(in, "direct")
-			in.Report.Findings = []check.Finding{{Alert: "RDMAPortDown", Severity: "critical", Labels: map[string]string{"device": "mlx5_0", "port": "1"}}}
+			in.Report.Findings = []check.Finding{
+				{Alert: "RDMAPortDown", Severity: "critical", Labels: map[string]string{"device": "mlx5_0", "port": "1"}},
+			}
 		}, "findings ports topology not-evaluated self"},
 		"staging": {func(in *Input) { gpu(in, "staging") }, "findings topology ports not-evaluated self"},
 		"a GPU with a finding": {func(in *Input) {
 			gpu(in, "direct")
-			in.Report.Findings = []check.Finding{{Alert: "RDMAGPUPCIe", Severity: "warning", Labels: map[string]string{"gpu": "0"}}}
+			in.Report.Findings = []check.Finding{
+				{Alert: "RDMAGPUPCIe", Severity: "warning", Labels: map[string]string{"gpu": "0"}},
+			}
 		}, "findings topology ports not-evaluated self"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +61,9 @@ func TestPending(t *testing.T) {
 		return map[string]string{"device": device, "port": "1", "severity": "warning"}
 	}
 	in.Report.Headline = string(Watching)
-	in.Report.Pending = []check.Finding{{Alert: "RDMAPortDown", Severity: "warning", State: "pending", Labels: of("mlx5_0")}}
+	in.Report.Pending = []check.Finding{
+		{Alert: "RDMAPortDown", Severity: "warning", State: "pending", Labels: of("mlx5_0")},
+	}
 	in.Report.Findings = []check.Finding{
 		{Alert: "RDMALinkDownshifted", Severity: "warning", State: "pending", Labels: of("mlx5_1")},
 		{Alert: "RDMALinkErrors", Severity: "warning", State: "firing", Labels: of("mlx5_1"), Diagnose: "perfquery"},
@@ -72,7 +78,8 @@ func TestPending(t *testing.T) {
 	})
 }
 
-// TestScale: ports of one kind share a scale, which stands beside the plot with the present value; another kind has its own.
+// TestScale: ports of one kind share a scale, which stands beside the plot with the present value; another kind has its
+// own.
 func TestScale(t *testing.T) {
 	in := node("mlx5_0", "mlx5_1", "mlx5_2")
 	slow := &in.Node.InfiniBand.Devices[1].Ports[0]
@@ -81,14 +88,16 @@ func TestScale(t *testing.T) {
 	other.Role, other.Rate, other.ExpectedRate = "storage", f(100e9), f(100e9)
 	rows := strings.Split(render(t, in), "<tr id=")[1:]
 	for i, want := range []string{"max 400 Gb/s", "max 400 Gb/s", "max 100 Gb/s"} {
-		if !strings.Contains(rows[i], `<small class="scale">`+want+"<") || !strings.Contains(rows[i], `<small class="flat">↑ `) {
+		if !strings.Contains(rows[i], `<small class="scale">`+want+"<") ||
+			!strings.Contains(rows[i], `<small class="flat">↑ `) {
 			t.Errorf("port %d: without %q or the present value: %s", i, want, rows[i])
 		}
 	}
 	hot := in.History.Lines[moduleTemperature][PortKey{"mlx5_1", "1"}]
 	hot[len(hot)-1].Value = 200
 	var scales []string
-	for _, m := range regexp.MustCompile(`<small class="scale">(-?\d+ to \d+ °C)<`).FindAllStringSubmatch(render(t, in), -1) {
+	for _, m := range regexp.MustCompile(`<small class="scale">(-?\d+ to \d+ °C)<`).
+		FindAllStringSubmatch(render(t, in), -1) {
 		scales = append(scales, m[1])
 	}
 	if len(scales) != 3 || scales[0] != scales[1] || !strings.HasSuffix(scales[0], "to 205 °C") || scales[2] == scales[0] {
@@ -98,7 +107,8 @@ func TestScale(t *testing.T) {
 
 // TestRefreshWithoutScript: a browser without JavaScript loads the page again.
 func TestRefreshWithoutScript(t *testing.T) {
-	holds(t, "node", render(t, node("mlx5_0")), []string{`<noscript><meta http-equiv="refresh" content="15"></noscript>`, `data-time="2026-03-02T08:00:00Z"`})
+	holds(t, "node", render(t, node("mlx5_0")),
+		[]string{`<noscript><meta http-equiv="refresh" content="15"></noscript>`, `data-time="2026-03-02T08:00:00Z"`})
 }
 
 // TestUnknown: what is unknown is grey and has its reason; n/a is for what does not apply.
@@ -157,7 +167,8 @@ func TestDMABUFsOfJob(t *testing.T) {
 	in.Node.GDR.Processes = []snapshot.Process{p}
 	pair := snapshot.GDRPair{Topology: "PIX", Eligible: true, Send: "direct", Receive: "direct"}
 	in.Node.GDR.GPUs = []snapshot.GDRGPU{{
-		Index: "0", PCIAddress: "0000:02:00.0", Root: "pci0000:00", Best: pair, Hops: []snapshot.PCIeHop{{Address: "0000:00:00.0"}, {Address: "0000:02:00.0"}},
+		Index: "0", PCIAddress: "0000:02:00.0", Root: "pci0000:00", Best: pair,
+		Hops:      []snapshot.PCIeHop{{Address: "0000:00:00.0"}, {Address: "0000:02:00.0"}},
 		Transport: &snapshot.GDRTransport{State: "gdr", Reason: "dmabuf_open", Words: "words", Process: &p},
 	}}
 	in.Node.GDR.Pairs = []snapshot.GDRPair{pair}

@@ -1,5 +1,5 @@
-// Package page writes the web pages of a node, or in fabric mode of the fabric: HTML, and the same facts as JSON. It is pure: plain data in, text out.
-// All text that comes from hardware is hostile input.
+// Package page writes the web pages of a node, or in fabric mode of the fabric: HTML, and the same facts as JSON. It is
+// pure: plain data in, text out. All text that comes from hardware is hostile input.
 package page
 
 import (
@@ -69,9 +69,10 @@ type Node struct {
 	Missing    []MissingDevice `json:"missing_devices"`
 	Denied     []Denied        `json:"not_permitted"`
 	Collectors []Collector     `json:"collectors"`
-	BackOff    bool            `json:"rtnl_back_off"`       // requests that take the RTNL lock are suspended
-	OverBudget []string        `json:"over_budget_devices"` // whose reads take too long, so that low-priority readings are collected less often; "host": all together
-	Alerting   *Alerting       `json:"alerting"`            // null with --no-alerting
+	BackOff    bool            `json:"rtnl_back_off"` // requests that take the RTNL lock are suspended
+	// Whose reads take too long, so that low-priority readings are collected less often; "host": all together.
+	OverBudget []string  `json:"over_budget_devices"`
+	Alerting   *Alerting `json:"alerting"` // null with --no-alerting
 }
 
 // MissingDevice is a device that is expected and missing.
@@ -90,8 +91,10 @@ type Denied struct {
 // New makes the picture. Sections that were not read leave gaps.
 func New(in Input) Node {
 	n := Node{
-		Version: Version, Exporter: in.Exporter, Machine: short(in.Machine, maxText), Host: exposition.ValidLabel(in.Host), Time: in.Read.UTC(), Report: in.Report, Maintenance: in.Maintenance, Incidents: incidents(in.Incidents),
-		Waiting: waiting(in.Alerts, in.Report), Ports: []Port{}, Missing: []MissingDevice{}, Denied: []Denied{}, Collectors: []Collector{}, OverBudget: []string{},
+		Version: Version, Exporter: in.Exporter, Machine: short(in.Machine, maxText), Host: exposition.ValidLabel(in.Host),
+		Time: in.Read.UTC(), Report: in.Report, Maintenance: in.Maintenance, Incidents: incidents(in.Incidents),
+		Waiting: waiting(in.Alerts, in.Report), Ports: []Port{}, Missing: []MissingDevice{}, Denied: []Denied{},
+		Collectors: []Collector{}, OverBudget: []string{},
 	}
 	if in.Node != nil {
 		n.Ports = ports(in)
@@ -150,7 +153,10 @@ func missing(ib *snapshot.InfiniBand) []MissingDevice {
 		return out
 	}
 	for _, m := range ib.Missing {
-		out = append(out, MissingDevice{Device: exposition.ValidLabel(m.Name), PCIAddress: exposition.ValidLabel(m.PCIAddress), Reason: exposition.ValidLabel(m.Reason)})
+		out = append(out, MissingDevice{
+			Device: exposition.ValidLabel(m.Name), PCIAddress: exposition.ValidLabel(m.PCIAddress),
+			Reason: exposition.ValidLabel(m.Reason),
+		})
 	}
 	return out
 }
@@ -160,7 +166,8 @@ type families []exposition.Family
 
 // each hands on the samples of a family, labels in the order of its Desc.
 func (f families) each(name string, take func(labels []string, value float64)) {
-	i, ok := slices.BinarySearchFunc(f, name, func(f exposition.Family, name string) int { return cmp.Compare(f.Head.Desc.Name, name) })
+	i, ok := slices.BinarySearchFunc(f, name,
+		func(f exposition.Family, name string) int { return cmp.Compare(f.Head.Desc.Name, name) })
 	if !ok {
 		return
 	}

@@ -26,15 +26,21 @@ func now() time.Time { return time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC) }
 // node has devices of one port each, a GPU beside the first, and two hours of history.
 func node(names ...string) Input {
 	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}, GDR: &snapshot.GDR{}, Optics: &snapshot.Optics{}}
-	h := &History{From: now().Add(-span), To: now(), Step: 90 * time.Second, Lines: map[string]map[PortKey][]alerting.Point{}, Errors: map[PortKey][]ErrorCount{}}
+	h := &History{
+		From: now().Add(-span), To: now(), Step: 90 * time.Second, Lines: map[string]map[PortKey][]alerting.Point{},
+		Errors: map[PortKey][]ErrorCount{},
+	}
 	for i, name := range names {
 		address := fmt.Sprintf("%04x:01:00.0", i)
 		root := fmt.Sprintf("%04x:00:00.0", i)
 		n.InfiniBand.Devices = append(n.InfiniBand.Devices, snapshot.Device{Name: name, Ports: []snapshot.Port{{
 			Number: 1, LinkLayer: "Ethernet", Role: "compute", State: u(4), PhysicalState: u(5), Rate: f(400e9),
-			Expected: snapshot.Expected{ExpectedRate: f(400e9), ExpectedRateSource: "siblings"}, Netdev: []snapshot.Netdev{{Name: "eth" + name}},
+			Expected: snapshot.Expected{ExpectedRate: f(400e9), ExpectedRateSource: "siblings"},
+			Netdev:   []snapshot.Netdev{{Name: "eth" + name}},
 		}}})
-		n.GDR.NICs = append(n.GDR.NICs, snapshot.GDRNIC{Device: name, PCIAddress: address, Root: fmt.Sprintf("pci%04x:00", i), Path: []string{root, address}, Active: true})
+		n.GDR.NICs = append(n.GDR.NICs, snapshot.GDRNIC{
+			Device: name, PCIAddress: address, Root: fmt.Sprintf("pci%04x:00", i), Path: []string{root, address}, Active: true,
+		})
 		n.Optics.Cages = append(n.Optics.Cages, snapshot.Cage{
 			Device: name, Port: 1, Netdev: "eth" + name, State: snapshot.CagePresent,
 			Module: &transceiver.Module{Vendor: "Mellanox", PartNumber: "MMA4Z00-NS", FormFactor: "OSFP", Temperature: f(48)},
@@ -45,12 +51,16 @@ func node(names ...string) Input {
 			}
 			for s := range steps {
 				at := h.From.Add(time.Duration(s+1) * h.Step)
-				h.Lines[q.name][PortKey{name, "1"}] = append(h.Lines[q.name][PortKey{name, "1"}], alerting.Point{At: at, Value: float64(s * (i + 7) % 97)})
+				h.Lines[q.name][PortKey{name, "1"}] = append(h.Lines[q.name][PortKey{name, "1"}],
+					alerting.Point{At: at, Value: float64(s * (i + 7) % 97)})
 			}
 		}
 	}
 	report := check.Report{Verdict: "ok", Host: "gpu-1", Time: now()}
-	return Input{Exporter: "test", Machine: "this host", Host: "gpu-1", Now: now(), Read: now(), Interval: 15 * time.Second, Node: n, Report: &report, History: h}
+	return Input{
+		Exporter: "test", Machine: "this host", Host: "gpu-1", Now: now(), Read: now(), Interval: 15 * time.Second, Node: n,
+		Report: &report, History: h,
+	}
 }
 
 func render(t testing.TB, in Input) string {
@@ -70,7 +80,8 @@ func render(t testing.TB, in Input) string {
 // hostile are texts that a module, a device or an alert could bring.
 func hostile() []string {
 	return []string{
-		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'/><svg onload=alert(1)>`, `</title></table></svg><script>x</script>`,
+		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'/><svg onload=alert(1)>`,
+		`</title></table></svg><script>x</script>`,
 		"a\x00\x1b[31m\r\n\u202eb", strings.Repeat("long ", 4000), `{{.}}`, `javascript:alert(1)`, "\xff\xfe", `--><!--`,
 	}
 }
@@ -85,8 +96,13 @@ func TestHostileText(t *testing.T) {
 		n.InfiniBand.Devices[1].Ports[0].LinkLayer, n.InfiniBand.Devices[1].Ports[0].Role = evil, evil
 		n.InfiniBand.Devices[1].Ports[0].State = u(1)
 		n.InfiniBand.Missing = []snapshot.MissingDevice{{Name: evil, PCIAddress: evil, Reason: evil}}
-		*n.Optics.Cages[1].Module = transceiver.Module{Vendor: evil, PartNumber: evil, SerialNumber: evil, FormFactor: evil, State: evil}
-		pair := snapshot.GDRPair{Topology: evil, Distance: evil, Mechanism: evil, Eligible: true, Send: evil, Receive: evil, Reason: evil, Words: evil, Remedy: evil}
+		*n.Optics.Cages[1].Module = transceiver.Module{
+			Vendor: evil, PartNumber: evil, SerialNumber: evil, FormFactor: evil, State: evil,
+		}
+		pair := snapshot.GDRPair{
+			Topology: evil, Distance: evil, Mechanism: evil, Eligible: true, Send: evil, Receive: evil, Reason: evil,
+			Words: evil, Remedy: evil,
+		}
 		n.GDR.Driver, n.GDR.Flavour, n.GDR.Peermem = evil, evil, evil
 		n.GDR.NICs[0].CPUs = evil
 		n.GDR.GPUs = []snapshot.GDRGPU{{
@@ -95,8 +111,10 @@ func TestHostileText(t *testing.T) {
 		}}
 		n.GDR.Pairs = []snapshot.GDRPair{pair, pair}
 		in.Report.Verdict, in.Report.Findings = "critical", []check.Finding{{
-			Alert: evil, Severity: "critical", State: "firing", Since: now(), Labels: map[string]string{"device": evil, "port": "1"},
-			Summary: evil, Description: evil, Evidence: []check.Fact{{Name: evil, Value: evil}}, Diagnose: evil, Action: evil, Drain: evil, DrainReason: evil, RunbookURL: evil,
+			Alert: evil, Severity: "critical", State: "firing", Since: now(),
+			Labels:  map[string]string{"device": evil, "port": "1"},
+			Summary: evil, Description: evil, Evidence: []check.Fact{{Name: evil, Value: evil}}, Diagnose: evil, Action: evil,
+			Drain: evil, DrainReason: evil, RunbookURL: evil,
 		}}
 		in.Report.NotEvaluated = []check.NotEvaluated{{Alert: evil, Reason: "permission", Needs: evil}}
 		html := render(t, in)
@@ -130,7 +148,8 @@ func foreign(html string) (out []string) {
 		if name == "script" && !strings.HasPrefix(x, "</") {
 			scripts++ // page.js and copy.js
 		}
-		if name == "img" || name == "iframe" || name == "style" || scripts > 2 || run.MatchString(bare) || strings.Contains(x, "javascript:") && strings.Contains(x, "href") {
+		if name == "img" || name == "iframe" || name == "style" || scripts > 2 || run.MatchString(bare) ||
+			strings.Contains(x, "javascript:") && strings.Contains(x, "href") {
 			out = append(out, x)
 		}
 	}
@@ -145,7 +164,9 @@ func TestManyPorts(t *testing.T) {
 	}
 	in := node(names...)
 	in.Report.Verdict, in.Report.ExitCode = "critical", check.ExitCritical
-	in.Report.Findings = []check.Finding{{Alert: "RDMAPortDown", Severity: "critical", Labels: map[string]string{"device": "mlx5_200", "port": "1"}}}
+	in.Report.Findings = []check.Finding{
+		{Alert: "RDMAPortDown", Severity: "critical", Labels: map[string]string{"device": "mlx5_200", "port": "1"}},
+	}
 	html := render(t, in)
 	if len(html) > 256<<10 {
 		t.Errorf("%d bytes", len(html))
@@ -277,7 +298,8 @@ func TestNoHistory(t *testing.T) {
 	}
 	in := node("mlx5_0")
 	in.History, in.NoHistory = nil, alerting.ErrNoStore
-	if html := render(t, in); !strings.Contains(html, "without a history: alerting store unavailable") || !strings.Contains(html, "mlx5_0/1") {
+	if html := render(t, in); !strings.Contains(html, "without a history: alerting store unavailable") ||
+		!strings.Contains(html, "mlx5_0/1") {
 		t.Error("a store that fails takes the page with it, or is not reported")
 	}
 }

@@ -16,7 +16,8 @@ func (d *drawing) fillGPU(r *row, g *topo.GPU) {
 	if r.Health == OK && !evaluated(d.node.Report) {
 		r.Health = NotEvaluated
 	}
-	r.Title = words.Join(" ", "GPU "+exposition.ValidLabel(g.Index), strings.TrimPrefix(exposition.ValidLabel(g.Model), "NVIDIA "))
+	r.Title = words.Join(" ", "GPU "+exposition.ValidLabel(g.Index),
+		strings.TrimPrefix(exposition.ValidLabel(g.Model), "NVIDIA "))
 	r.Line, r.Way = wayText(g), wayOf(g)
 	if r.Way == "staging" && g.Transport != nil {
 		r.Health = worst(r.Health, Watching) // the alert waits, and is the host's
@@ -108,8 +109,8 @@ func stateOf(p *topo.Pair) string {
 	return "direct"
 }
 
-// wayOf is what becomes of a GPU's data: what a job makes of it, where one is seen, else what it could. What a job makes of it and cannot
-// be seen is not known, though it could be direct.
+// wayOf is what becomes of a GPU's data: what a job makes of it, where one is seen, else what it could. What a job
+// makes of it and cannot be seen is not known, though it could be direct.
 func wayOf(g *topo.GPU) string {
 	could := "unknown"
 	if g.Best != nil {

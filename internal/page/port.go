@@ -19,7 +19,10 @@ const portActive = 4
 // Names of enum ib_port_state and enum ib_port_phys_state, by number.
 var (
 	portStates     = []string{1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}
-	physicalStates = []string{1: "Sleep", 2: "Polling", 3: "Disabled", 4: "PortConfigurationTraining", 5: "LinkUp", 6: "LinkErrorRecovery", 7: "PhyTest"}
+	physicalStates = []string{
+		1: "Sleep", 2: "Polling", 3: "Disabled", 4: "PortConfigurationTraining", 5: "LinkUp",
+		6: "LinkErrorRecovery", 7: "PhyTest",
+	}
 )
 
 // Port is a port of an RDMA device. Unknown fields are left out.
@@ -78,7 +81,8 @@ func ports(in Input) []Port {
 	for d, p := range snapshot.PortsOf(in.Node.InfiniBand.Devices) {
 		out = append(out, portOf(in, d.Name, p))
 	}
-	slices.SortStableFunc(out, func(a, b Port) int { return cmp.Or(byNumber(a.Device, b.Device), cmp.Compare(a.Number, b.Number)) })
+	slices.SortStableFunc(out,
+		func(a, b Port) int { return cmp.Or(byNumber(a.Device, b.Device), cmp.Compare(a.Number, b.Number)) })
 	return out
 }
 
@@ -93,9 +97,12 @@ func byNumber(a, b string) int {
 
 func portOf(in Input, device string, p *snapshot.Port) Port {
 	out := Port{
-		Device: exposition.ValidLabel(device), Number: p.Number, LinkLayer: exposition.ValidLabel(p.LinkLayer), Role: exposition.ValidLabel(p.Role),
-		State: name(portStates, p.State), PhysicalState: name(physicalStates, p.PhysicalState), AgeSeconds: p.Age.Truncate(time.Second).Seconds(),
-		Rate: p.Rate, ExpectedRate: p.ExpectedRate, ExpectedSource: p.ExpectedRateSource, Lanes: p.Lanes, ExpectedLanes: p.ExpectedLanes,
+		Device: exposition.ValidLabel(device), Number: p.Number, LinkLayer: exposition.ValidLabel(p.LinkLayer),
+		Role:          exposition.ValidLabel(p.Role),
+		State:         name(portStates, p.State),
+		PhysicalState: name(physicalStates, p.PhysicalState), AgeSeconds: p.Age.Truncate(time.Second).Seconds(),
+		Rate: p.Rate, ExpectedRate: p.ExpectedRate, ExpectedSource: p.ExpectedRateSource, Lanes: p.Lanes,
+		ExpectedLanes: p.ExpectedLanes,
 	}
 	out.Health, out.Alerts = healthOf(in, device, p)
 	for _, n := range p.Netdev {
@@ -106,7 +113,8 @@ func portOf(in Input, device string, p *snapshot.Port) Port {
 	}
 	if in.Node.Optics != nil {
 		for _, c := range in.Node.Optics.Cages {
-			if c.Device == device && c.Port == p.Number && c.State != snapshot.CageUnread && c.State != snapshot.CageUnsupported {
+			if c.Device == device && c.Port == p.Number && c.State != snapshot.CageUnread &&
+				c.State != snapshot.CageUnsupported {
 				out.Modules = append(out.Modules, moduleOf(&c))
 			}
 		}
@@ -114,7 +122,10 @@ func portOf(in Input, device string, p *snapshot.Port) Port {
 	if in.Node.Neighbours != nil {
 		for _, n := range in.Node.Neighbours.Ports {
 			if n.Device == device && n.Port == p.Number && n.Source != "" {
-				out.Neighbours = append(out.Neighbours, Neighbour{exposition.ValidLabel(n.Netdev), exposition.ValidLabel(n.End.System), exposition.ValidLabel(n.End.Port), n.Source, n.Miscabled})
+				out.Neighbours = append(out.Neighbours, Neighbour{
+					exposition.ValidLabel(n.Netdev), exposition.ValidLabel(n.End.System), exposition.ValidLabel(n.End.Port),
+					n.Source, n.Miscabled,
+				})
 			}
 		}
 	}

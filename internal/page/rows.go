@@ -60,7 +60,8 @@ func (v *view) ports(in Input) {
 		p := &v.Node.Ports[i]
 		r := portRow{
 			ID: portID(i), Device: p.Device, Number: p.Number, Netdevs: strings.Join(p.Netdevs, ", "), Health: p.Health,
-			Kind: words.Join(", ", linkLayer(p.LinkLayer), role(p.Role)), Alerts: short(strings.Join(p.Alerts, ", "), maxText), State: stateText(p),
+			Kind:   words.Join(", ", linkLayer(p.LinkLayer), role(p.Role)),
+			Alerts: short(strings.Join(p.Alerts, ", "), maxText), State: stateText(p),
 		}
 		if p.PhysicalState != "LinkUp" || p.State != portStates[portActive] {
 			r.Why = words.Join("; ", p.PhysicalState, p.DownReason)
@@ -171,7 +172,8 @@ func (r *portRow) plots(h *History, p *Port, s *scale) {
 	var of string
 	r.Temperature, of = h.plotTemperature(p, s)
 	if r.Temperature != nil && of == "adapter" && len(r.Modules) == 0 {
-		r.Modules = append(r.Modules, moduleText{Reading: "adapter " + celsius(h.Lines[adapterTemperature][PortKey{Device: p.Device}][0].Value)})
+		r.Modules = append(r.Modules,
+			moduleText{Reading: "adapter " + celsius(h.Lines[adapterTemperature][PortKey{Device: p.Device}][0].Value)})
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"rdma_exporter/docs/runbooks"
 )
 
-// markdown renders runbooks. Raw HTML is left out, which is the library's default, and tables have no inline style, which the content security
-// policy forbids.
+// markdown renders runbooks. Raw HTML is left out, which is the library's default, and tables have no inline style,
+// which the content security policy forbids.
 var markdown = goldmark.New(
 	goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignNone))),
 	goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(runbookLinks{}, 0))),
@@ -57,7 +57,8 @@ func (p *Page) RenderRunbook(w io.Writer, alert string) error {
 	if err := markdown.Convert(source, &b); err != nil {
 		return fmt.Errorf("runbook %s: %w", alert, err)
 	}
-	return p.write(w, "runbook.html", runbookView{Title: alert, Base: "../", Text: template.HTML(b.String())}) // #nosec G203: from a file of the program, without raw HTML
+	// #nosec G203: from a file of the program, without raw HTML.
+	return p.write(w, "runbook.html", runbookView{Title: alert, Base: "../", Text: template.HTML(b.String())})
 }
 
 // RenderRunbooks writes the list of all runbooks.
@@ -65,7 +66,8 @@ func (p *Page) RenderRunbooks(w io.Writer) error {
 	return p.write(w, "runbook.html", runbookView{Title: "Runbooks", Base: "../", Names: runbooks.Names()})
 }
 
-// runbookLinks turns links between files into links between pages. Of a link to another file, which is not served, the text stays.
+// runbookLinks turns links between files into links between pages. Of a link to another file, which is not served, the
+// text stays.
 type runbookLinks struct{}
 
 func (runbookLinks) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) {

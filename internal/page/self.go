@@ -9,8 +9,9 @@ import (
 
 // Collector is the state of a collector.
 type Collector struct {
-	Name        string             `json:"name"`
-	Success     bool               `json:"success"`                     // it finished in time and without an error of its own
+	Name string `json:"name"`
+	// It finished in time and without an error of its own.
+	Success     bool               `json:"success"`
 	Duration    float64            `json:"duration_seconds"`            // of its last collection
 	Age         float64            `json:"age_seconds"`                 // of its last collection in this round
 	Stuck       []string           `json:"stuck_devices,omitempty"`     // whose read has not returned from the kernel
@@ -65,9 +66,10 @@ func (f families) alerting() *Alerting {
 	return &Alerting{
 		Rounds: f.value("rdma_alerting_rounds_total"), Failures: f.value("rdma_alerting_rule_failures_total"),
 		Took: f.value("rdma_alerting_last_round_duration_seconds"), Alertmanagers: f.value("rdma_alerting_alertmanagers"),
-		Sent: f.value("rdma_alerting_notifications_sent_total"), SendErrors: f.value("rdma_alerting_notification_errors_total"),
-		Queued:   f.value("rdma_alerting_notification_queue_length"),
-		Degraded: f.value("rdma_alerting_store_degraded") == 1, Series: f.value("rdma_alerting_store_series"),
+		Sent:       f.value("rdma_alerting_notifications_sent_total"),
+		SendErrors: f.value("rdma_alerting_notification_errors_total"),
+		Queued:     f.value("rdma_alerting_notification_queue_length"),
+		Degraded:   f.value("rdma_alerting_store_degraded") == 1, Series: f.value("rdma_alerting_store_series"),
 	}
 }
 

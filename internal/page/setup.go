@@ -39,7 +39,10 @@ func setupOf(n *snapshot.Node) *setupView {
 
 func differences(rows []snapshot.SetupRow, state snapshot.SetupState) (out []difference) {
 	for _, d := range setup.Deviations(rows, state) {
-		x := difference{Setting: check.SettingOf(d.Row), Health: Info, Objects: short(check.SetupObjects(d), maxText), Basis: check.SetupBasis(d.Row)}
+		x := difference{
+			Setting: check.SettingOf(d.Row), Health: Info, Objects: short(check.SetupObjects(d), maxText),
+			Basis: check.SetupBasis(d.Row),
+		}
 		if x.Severity == "warning" {
 			x.Health = Warning
 		}

@@ -93,7 +93,10 @@ func (h *History) throughput(k PortKey, s *scale, r *Recent) *spark {
 	if r.Receive != nil {
 		name += ", receive " + bits(*r.Receive)
 	}
-	return &spark{Name: fmt.Sprintf("%s; highest %s; upper edge %s", name, bits(high), bits(s.rate)), Scale: s.throughput(), Lines: lines, Limit: -1}
+	return &spark{
+		Name: fmt.Sprintf("%s; highest %s; upper edge %s", name, bits(high), bits(s.rate)), Scale: s.throughput(),
+		Lines: lines, Limit: -1,
+	}
 }
 
 // pauses plots the share of time that a port pauses its switch, and is paused by it.
@@ -106,7 +109,8 @@ func (h *History) pauses(k PortKey) *spark {
 	_, own := extent(curves[0])
 	_, other := extent(curves[1])
 	return &spark{
-		Name:  fmt.Sprintf("PFC pause: highest share of time sent %s, received %s; upper edge 100%%", percent(max(own, 0)), percent(max(other, 0))),
+		Name: fmt.Sprintf("PFC pause: highest share of time sent %s, received %s; upper edge 100%%",
+			percent(max(own, 0)), percent(max(other, 0))),
 		Scale: "max 100%", Lines: lines, Limit: -1,
 	}
 }
@@ -133,7 +137,10 @@ func (h *History) plotTemperature(p *Port, scale *scale) (s *spark, of string) {
 		return nil, of
 	}
 	low, high := extent(curve{points: points})
-	s = &spark{Name: fmt.Sprintf("Temperature of the %s: %.0f to %.0f °C", of, low, high), Scale: fmt.Sprintf("%.0f to %.0f °C", scale.cold, scale.hot), Lines: lines, Limit: -1}
+	s = &spark{
+		Name:  fmt.Sprintf("Temperature of the %s: %.0f to %.0f °C", of, low, high),
+		Scale: fmt.Sprintf("%.0f to %.0f °C", scale.cold, scale.hot), Lines: lines, Limit: -1,
+	}
 	if alarm != nil {
 		s.Name += fmt.Sprintf("; alarm (line across) %.0f °C", *alarm)
 		s.Limit = yOf(*alarm, scale.cold, scale.hot)

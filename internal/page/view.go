@@ -117,7 +117,8 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 		}
 	}
 	for _, w := range n.Waiting[:min(len(n.Waiting), maxFindings)] {
-		v.Holds = append(v.Holds, held{pendingRow(Health(w.Severity)), Health(w.Severity), w.Alert, w.Where, ago(in.Read.Sub(w.Since)), w.Summary})
+		v.Holds = append(v.Holds,
+			held{pendingRow(Health(w.Severity)), Health(w.Severity), w.Alert, w.Where, ago(in.Read.Sub(w.Since)), w.Summary})
 	}
 	v.ports(in)
 	if in.NoHistory != nil {
@@ -220,14 +221,19 @@ func gapOf(g check.ReasonGroup) gap {
 }
 
 func pathOf(m *topo.Machine, g topo.GPU) path {
-	out := path{GPU: exposition.ValidLabel(g.Index), Model: exposition.ValidLabel(g.Model), State: "unknown", Words: short(g.Words, maxText), Remedy: short(g.Remedy, maxText)}
+	out := path{
+		GPU: exposition.ValidLabel(g.Index), Model: exposition.ValidLabel(g.Model), State: "unknown",
+		Words: short(g.Words, maxText), Remedy: short(g.Remedy, maxText),
+	}
 	if g.Best != nil {
-		out.NIC, out.Distance = exposition.ValidLabel(g.Best.Device), exposition.ValidLabel(cmp.Or(g.Best.Topology, g.Best.Distance))
+		out.NIC, out.Distance = exposition.ValidLabel(g.Best.Device),
+			exposition.ValidLabel(cmp.Or(g.Best.Topology, g.Best.Distance))
 		out.Mechanism = exposition.ValidLabel(g.Best.Mechanism)
 		out.State = stateOf(g.Best)
 	}
 	if t := g.Transport; t != nil {
-		out.Now = fmt.Sprintf("%s (process %d): %s", t.State, t.PID, short(words.Join(". Action: ", t.Words, t.Remedy), maxText))
+		out.Now = fmt.Sprintf("%s (process %d): %s",
+			t.State, t.PID, short(words.Join(". Action: ", t.Words, t.Remedy), maxText))
 		if kept := m.Kept(t.PID); kept != "" {
 			out.Now += "; keeps " + exposition.ValidLabel(kept)
 		}
@@ -240,11 +246,15 @@ func machineHead(m *topo.Machine) string {
 	if len(m.GPUs) == 0 {
 		return s
 	}
-	return s + fmt.Sprintf("; GPU driver %s, peer memory module %s", cmp.Or(exposition.ValidLabel(words.Join(" ", m.Driver, m.Flavour)), "unknown"), cmp.Or(exposition.ValidLabel(m.Peermem), "none"))
+	return s + fmt.Sprintf("; GPU driver %s, peer memory module %s",
+		cmp.Or(exposition.ValidLabel(words.Join(" ", m.Driver, m.Flavour)), "unknown"),
+		cmp.Or(exposition.ValidLabel(m.Peermem), "none"))
 }
 
 func loopOf(c Collector) loop {
-	l := loop{Collector: c, Took: fmt.Sprintf("%.0f ms", 1000*c.Duration), Old: ago(time.Duration(c.Age * float64(time.Second)))}
+	l := loop{
+		Collector: c, Took: fmt.Sprintf("%.0f ms", 1000*c.Duration), Old: ago(time.Duration(c.Age * float64(time.Second))),
+	}
 	var faults []string
 	if len(c.Stuck) > 0 {
 		faults = append(faults, "stuck: "+strings.Join(c.Stuck, ", "))

@@ -22,11 +22,13 @@ func waiting(alerts []alerting.Alert, r *check.Report) []Waiting {
 	out := []Waiting{}
 	for _, a := range alerts {
 		severity, where := a.Labels["severity"], check.Where(a.Labels)
-		known := r != nil && slices.ContainsFunc(r.Findings, func(f check.Finding) bool { return f.Alert == a.Name && check.Where(f.Labels) == where })
+		known := r != nil && slices.ContainsFunc(r.Findings,
+			func(f check.Finding) bool { return f.Alert == a.Name && check.Where(f.Labels) == where })
 		if a.State != alerting.StatePending || !slices.Contains(check.Severities(), severity) || known {
 			continue
 		}
-		out = append(out, Waiting{Alert: a.Name, Severity: severity, Where: where, Since: a.ActiveAt.UTC(), Summary: a.Annotations["summary"]})
+		out = append(out,
+			Waiting{Alert: a.Name, Severity: severity, Where: where, Since: a.ActiveAt.UTC(), Summary: a.Annotations["summary"]})
 	}
 	slices.SortStableFunc(out, func(a, b Waiting) int {
 		return slices.Index(check.Severities(), a.Severity) - slices.Index(check.Severities(), b.Severity)

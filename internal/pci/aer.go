@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ParseAER parses the total in aer_dev_correctable, aer_dev_nonfatal or aer_dev_fatal: lines NAME COUNT, the last of which is
-// TOTAL_ERR_COR, TOTAL_ERR_NONFATAL or TOTAL_ERR_FATAL (drivers/pci/pcie/aer.c).
+// ParseAER parses the total in aer_dev_correctable, aer_dev_nonfatal or aer_dev_fatal: lines NAME COUNT, the last of
+// which is TOTAL_ERR_COR, TOTAL_ERR_NONFATAL or TOTAL_ERR_FATAL (drivers/pci/pcie/aer.c).
 func ParseAER(text string) (uint64, bool) {
 	for line := range strings.Lines(text) {
 		name, count, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -10,10 +10,11 @@ type Config struct {
 	MaxPayload      int  // bytes: Device Control
 	MaxReadRequest  int  // bytes: Device Control
 	RelaxedOrdering bool // the function may set the attribute: Device Control
-	// ATS: the function requests translations from the IOMMU and keeps them: ATS Control, Enable. HasATS: it has the capability.
+	// ATS: the function requests translations from the IOMMU and keeps them: ATS Control, Enable. HasATS: it has the
+	// capability.
 	ATS, HasATS bool
-	// Redirect: ACS sends peer-to-peer traffic to the root: ACS Control, P2P Request Redirect, P2P Completion Redirect or P2P Egress
-	// Control (pci_bridge_has_acs_redir, drivers/pci/p2pdma.c).
+	// Redirect: ACS sends peer-to-peer traffic to the root: ACS Control, P2P Request Redirect, P2P Completion Redirect or
+	// P2P Egress Control (pci_bridge_has_acs_redir, drivers/pci/p2pdma.c).
 	Redirect bool
 }
 
@@ -31,8 +32,8 @@ const (
 	atsEnable       = 1 << 15
 )
 
-// ParseConfig parses the file config. Without CAP_SYS_ADMIN the kernel returns only the first 64 bytes, without any capability: ok is
-// false. It is also false for a conventional PCI function and for one that has fallen off the bus.
+// ParseConfig parses the file config. Without CAP_SYS_ADMIN the kernel returns only the first 64 bytes, without any
+// capability: ok is false. It is also false for a conventional PCI function and for one that has fallen off the bus.
 func ParseConfig(b []byte) (c Config, ok bool) {
 	at := capability(b)
 	if at == 0 || len(b) < at+pcieDevCtl+2 {
@@ -50,7 +51,8 @@ func ParseConfig(b []byte) (c Config, ok bool) {
 	return c, true
 }
 
-// capability finds the PCI Express capability; 0: none. The list is at most as long as there is room for entries of 4 bytes.
+// capability finds the PCI Express capability; 0: none. The list is at most as long as there is room for entries of 4
+// bytes.
 func capability(b []byte) int {
 	if len(b) <= firstCapability {
 		return 0

@@ -12,8 +12,8 @@ type Place struct {
 	NUMA  int      // numa_node; negative if unknown
 }
 
-// PlaceOf parses a path below /sys/devices. The chain begins below the last directory that is not a function: a domain behind an Intel VMD
-// has its own host bridge.
+// PlaceOf parses a path below /sys/devices. The chain begins below the last directory that is not a function: a domain
+// behind an Intel VMD has its own host bridge.
 func PlaceOf(path string, numa int) Place {
 	p := Place{NUMA: numa}
 	for part := range strings.SplitSeq(path, "/") {
@@ -27,14 +27,15 @@ func PlaceOf(path string, numa int) Place {
 	return p
 }
 
-// Bridged reports whether there is a bridge above the function. Virtual machines place functions on a bus without one, and their position
-// is not that of the real functions.
+// Bridged reports whether there is a bridge above the function. Virtual machines place functions on a bus without one,
+// and their position is not that of the real functions.
 func (p Place) Bridged() bool { return len(p.Chain) > 1 }
 
 // Distance is the PCI distance of two functions.
 type Distance string
 
-// The distances, named as in nvidia-smi topo -m and NCCL (src/graph/topo.h), nearest first. NODE is only in nvidia-smi, P2C only in NCCL.
+// The distances, named as in nvidia-smi topo -m and NCCL (src/graph/topo.h), nearest first. NODE is only in nvidia-smi,
+// P2C only in NCCL.
 const (
 	PIX  Distance = "PIX"  // through one switch
 	PXB  Distance = "PXB"  // through several switches, without a host bridge
@@ -48,7 +49,8 @@ const (
 func DistanceOf(a, b Place) Distance {
 	common := shared(a, b)
 	switch {
-	case common > 0 && common >= max(len(a.Chain), len(b.Chain))-2: // the last two of a chain are the port of a switch and the function
+	case common > 0 && common >= max(len(a.Chain), len(b.Chain))-2:
+		// The last two of a chain are the port of a switch and the function.
 		return PIX
 	case common > 0:
 		return PXB
@@ -69,7 +71,8 @@ func shared(a, b Place) int {
 	return n
 }
 
-// Between are the bridges that peer-to-peer traffic of two functions passes below their common bridge; none if they have no common bridge.
+// Between are the bridges that peer-to-peer traffic of two functions passes below their common bridge; none if they
+// have no common bridge.
 func Between(a, b Place) []string {
 	n := shared(a, b)
 	if n == 0 {
@@ -95,8 +98,9 @@ type NCCLPlace struct {
 	NUMA     int
 }
 
-// AsNCCL walks up the tree as NCCL does (ncclTopoGetXmlFromSys, src/graph/xml.cc): two functions per switch, so that a root port does not
-// count if a switch or device is below it. As in NCCL, an unknown NUMA node is 0. models has the bridges; nil: unknown.
+// AsNCCL walks up the tree as NCCL does (ncclTopoGetXmlFromSys, src/graph/xml.cc): two functions per switch, so that a
+// root port does not count if a switch or device is below it. As in NCCL, an unknown NUMA node is 0. models has the
+// bridges; nil: unknown.
 func (p Place) AsNCCL(models map[string]Bridge) NCCLPlace {
 	f := NCCLPlace{NUMA: max(0, p.NUMA)}
 	for i := len(p.Chain) - 3; i >= 0; i -= 2 {
@@ -106,11 +110,13 @@ func (p Place) AsNCCL(models map[string]Bridge) NCCLPlace {
 	return f
 }
 
-// flat removes the lower halves of Broadcom switches that appear as two levels (ncclTopoFlattenBcmSwitches, src/graph/topo.cc).
+// flat removes the lower halves of Broadcom switches that appear as two levels (ncclTopoFlattenBcmSwitches,
+// src/graph/topo.cc).
 func flat(switches []string, models map[string]Bridge) []string {
 	var out []string
 	for i, s := range switches {
-		if i+1 < len(switches) && (len(out) == i) && generation(models[s], 1) != 0 && generation(models[s], 1) == generation(models[switches[i+1]], 0) {
+		if i+1 < len(switches) && (len(out) == i) && generation(models[s], 1) != 0 &&
+			generation(models[s], 1) == generation(models[switches[i+1]], 0) {
 			continue
 		}
 		out = append(out, s)
@@ -131,8 +137,8 @@ func generation(b Bridge, level uint64) int {
 	return 0
 }
 
-// DistanceTo is the distance of a GPU and a NIC as in NCCL (ncclTopoSetPaths, src/graph/paths.cc). A GPU coupled to its CPU (c2c) reaches
-// the NICs of that CPU through it.
+// DistanceTo is the distance of a GPU and a NIC as in NCCL (ncclTopoSetPaths, src/graph/paths.cc). A GPU coupled to its
+// CPU (c2c) reaches the NICs of that CPU through it.
 func (f NCCLPlace) DistanceTo(nic NCCLPlace, c2c bool) Distance {
 	switch {
 	case len(f.Switches) > 0 && len(nic.Switches) > 0 && f.Switches[0] == nic.Switches[0]:

@@ -35,22 +35,23 @@ func ParseWidth(text string) uint64 {
 	return n
 }
 
-// perLane is the bandwidth of a lane, in bits per second: PCIE_SPEED2MBS_ENC of drivers/pci/pci.h. Packet overhead is not subtracted.
+// perLane is the bandwidth of a lane, in bits per second: PCIE_SPEED2MBS_ENC of drivers/pci/pci.h. Packet overhead is
+// not subtracted.
 var perLane = map[float64]float64{
 	2.5e9: 2000e6, 5e9: 4000e6, 8e9: 7876e6, 16e9: 15753e6, 32e9: 31507e6, 64e9: 64000e6,
 }
 
 func bandwidth(speed float64, width uint64) float64 { return perLane[speed] * float64(width) }
 
-// Hop is a function on the path from a root port to a device, with its end of a link: the link below for root ports and downstream ports,
-// the link above for upstream ports and devices.
+// Hop is a function on the path from a root port to a device, with its end of a link: the link below for root ports and
+// downstream ports, the link above for upstream ports and devices.
 type Hop struct {
 	Address string
 	Link
 }
 
-// Available is the bandwidth of a path, in bits per second, and the limiting function, the one nearest to the root if there are several
-// (pcie_bandwidth_available in drivers/pci/pci.c). ok is false if a hop is unknown.
+// Available is the bandwidth of a path, in bits per second, and the limiting function, the one nearest to the root if
+// there are several (pcie_bandwidth_available in drivers/pci/pci.c). ok is false if a hop is unknown.
 func Available(path []Hop) (bits float64, limitedBy string, ok bool) {
 	for i := len(path) - 1; i >= 0; i-- {
 		bw := bandwidth(path[i].Speed, path[i].Width)
@@ -73,8 +74,8 @@ type Pair struct {
 	Link         // current values, and the maximum that both ends support
 }
 
-// Pairs returns the links of a path: a root port, an upstream and a downstream port per switch, and a device, so that ends are adjacent.
-// Any other path has no result.
+// Pairs returns the links of a path: a root port, an upstream and a downstream port per switch, and a device, so that
+// ends are adjacent. Any other path has no result.
 func Pairs(path []Hop) (out []Pair) {
 	if len(path)%2 != 0 {
 		return nil
@@ -85,7 +86,8 @@ func Pairs(path []Hop) (out []Pair) {
 			continue
 		}
 		out = append(out, Pair{Lower: low.Address, Upper: up.Address, Link: Link{
-			Speed: low.Speed, Width: low.Width, MaxSpeed: lesser(low.MaxSpeed, up.MaxSpeed), MaxWidth: lesser(low.MaxWidth, up.MaxWidth),
+			Speed: low.Speed, Width: low.Width, MaxSpeed: lesser(low.MaxSpeed, up.MaxSpeed),
+			MaxWidth: lesser(low.MaxWidth, up.MaxWidth),
 		}})
 	}
 	return out

@@ -11,7 +11,8 @@ func hop(address string, speed float64, width uint64, maxSpeed float64, maxWidth
 
 func TestParseLink(t *testing.T) {
 	for text, want := range map[string]float64{
-		"2.5 GT/s PCIe": 2.5e9, "32.0 GT/s PCIe": 32e9, "8 GT/s": 8e9, "Unknown": 0, "Unknown speed": 0, "": 0, "-5.0 GT/s PCIe": 0, "NaN GT/s PCIe": 0, "1e9 GT/s PCIe": 0,
+		"2.5 GT/s PCIe": 2.5e9, "32.0 GT/s PCIe": 32e9, "8 GT/s": 8e9, "Unknown": 0, "Unknown speed": 0, "": 0,
+		"-5.0 GT/s PCIe": 0, "NaN GT/s PCIe": 0, "1e9 GT/s PCIe": 0,
 	} {
 		if got := ParseSpeed(text); got != want {
 			t.Errorf("%q: %g, want %g", text, got, want)
@@ -25,7 +26,9 @@ func TestParseLink(t *testing.T) {
 }
 
 func TestAvailable(t *testing.T) {
-	gen5 := []Hop{hop("root", 32, 16, 32, 16), hop("up", 32, 16, 32, 16), hop("down", 32, 16, 32, 16), hop("nic", 32, 16, 32, 16)}
+	gen5 := []Hop{
+		hop("root", 32, 16, 32, 16), hop("up", 32, 16, 32, 16), hop("down", 32, 16, 32, 16), hop("nic", 32, 16, 32, 16),
+	}
 	change := func(i int, h Hop) []Hop {
 		out := slices.Clone(gen5)
 		out[i] = h
@@ -60,7 +63,9 @@ func TestAvailable(t *testing.T) {
 }
 
 func TestPairs(t *testing.T) {
-	path := []Hop{hop("root", 32, 16, 32, 16), hop("up", 32, 16, 64, 16), hop("down", 16, 8, 32, 8), hop("nic", 16, 8, 32, 16)}
+	path := []Hop{
+		hop("root", 32, 16, 32, 16), hop("up", 32, 16, 64, 16), hop("down", 16, 8, 32, 8), hop("nic", 16, 8, 32, 16),
+	}
 	want := []Pair{
 		{"up", "root", Link{32e9, 16, 32e9, 16}},
 		{"nic", "down", Link{16e9, 8, 32e9, 8}},
@@ -74,13 +79,16 @@ func TestPairs(t *testing.T) {
 	if got := Pairs([]Hop{hop("root", 32, 16, 32, 16), hop("vf", 0, 0, 0, 0)}); got != nil {
 		t.Errorf("a virtual function: %+v", got)
 	}
-	if got := Pairs([]Hop{hop("root", 0, 0, 0, 0), hop("nic", 32, 16, 32, 16)}); len(got) != 1 || got[0].MaxWidth != 0 || got[0].MaxSpeed != 0 {
+	if got := Pairs([]Hop{hop("root", 0, 0, 0, 0), hop("nic", 32, 16, 32, 16)}); len(got) != 1 || got[0].MaxWidth != 0 ||
+		got[0].MaxSpeed != 0 {
 		t.Errorf("an upper end that does not tell: %+v", got)
 	}
 }
 
 func FuzzParseLink(f *testing.F) {
-	for _, text := range []string{"16.0 GT/s PCIe", "8 GT/s", "Unknown", "16", "255", "0", "-1 GT/s", "NaN GT/s", "1e309 GT/s"} {
+	for _, text := range []string{
+		"16.0 GT/s PCIe", "8 GT/s", "Unknown", "16", "255", "0", "-1 GT/s", "NaN GT/s", "1e309 GT/s",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -2,14 +2,17 @@ package pci
 
 import "strings"
 
-// Virtual reports whether a machine is virtual, by vendor and product of its firmware (/sys/class/dmi/id/sys_vendor and product_name).
-// Bare-metal machines of clouds differ only in the product.
+// Virtual reports whether a machine is virtual, by vendor and product of its firmware (/sys/class/dmi/id/sys_vendor and
+// product_name). Bare-metal machines of clouds differ only in the product.
 func Virtual(vendor, product string) bool {
 	vendor, product = strings.ToLower(vendor), strings.ToLower(product)
 	if strings.Contains(product, "metal") {
 		return false
 	}
-	for _, v := range []string{"qemu", "vmware", "xen", "amazon ec2", "google", "openstack", "red hat", "parallels", "innotek", "nutanix", "alibaba cloud"} {
+	for _, v := range []string{
+		"qemu", "vmware", "xen", "amazon ec2", "google", "openstack", "red hat", "parallels", "innotek",
+		"nutanix", "alibaba cloud",
+	} {
 		if strings.HasPrefix(vendor, v) {
 			return true
 		}
@@ -27,14 +30,14 @@ const (
 // Emulated reports whether a bridge is emulated by a hypervisor, by its vendor file.
 func Emulated(vendor string) bool { return strings.TrimSpace(vendor) == qemu }
 
-// Coupled reports whether a GPU is coupled to its CPU by NVLink-C2C (GH200, GB200, GB300): by their vendor files, both the GPU and the root
-// port above it are NVIDIA's.
+// Coupled reports whether a GPU is coupled to its CPU by NVLink-C2C (GH200, GB200, GB300): by their vendor files, both
+// the GPU and the root port above it are NVIDIA's.
 func Coupled(gpu, rootPort string) bool {
 	return strings.TrimSpace(gpu) == nvidia && strings.TrimSpace(rootPort) == nvidia
 }
 
-// Translates reports whether an IOMMU group translates DMA addresses, by the group's type file: identity does not, nor does a machine
-// without IOMMU. ok is false for other types (drivers/iommu/iommu.c).
+// Translates reports whether an IOMMU group translates DMA addresses, by the group's type file: identity does not, nor
+// does a machine without IOMMU. ok is false for other types (drivers/iommu/iommu.c).
 func Translates(groupType string) (translates, ok bool) {
 	switch strings.TrimSpace(groupType) {
 	case "DMA", "DMA-FQ":

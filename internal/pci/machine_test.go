@@ -37,7 +37,10 @@ func TestCoupled(t *testing.T) {
 		name, gpu, root string
 		want            bool
 	}{
-		{"both NVIDIA", "0x10de\n", "0x10de\n", true}, {"another root", "0x10de", "0x8086", false}, {"another GPU", "0x15b3", "0x10de", false}, {"nothing read", "", "", false},
+		{"both NVIDIA", "0x10de\n", "0x10de\n", true},
+		{"another root", "0x10de", "0x8086", false},
+		{"another GPU", "0x15b3", "0x10de", false},
+		{"nothing read", "", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := Coupled(c.gpu, c.root); got != c.want {
@@ -49,7 +52,8 @@ func TestCoupled(t *testing.T) {
 
 func TestTranslates(t *testing.T) {
 	for text, want := range map[string][2]bool{
-		"DMA\n": {true, true}, "DMA-FQ\n": {true, true}, "identity\n": {false, true}, "blocked": {}, "unmanaged": {}, "unknown": {}, "": {},
+		"DMA\n": {true, true}, "DMA-FQ\n": {true, true}, "identity\n": {false, true}, "blocked": {}, "unmanaged": {},
+		"unknown": {}, "": {},
 	} {
 		if got, ok := Translates(text); got != want[0] || ok != want[1] {
 			t.Errorf("%q: %v %v, want %v", text, got, ok, want)

@@ -1,5 +1,5 @@
-// Package pci derives facts from the PCI tree in sysfs: the path of a function below /sys/devices contains every bridge up to its host
-// bridge. It is pure: paths in, facts out.
+// Package pci derives facts from the PCI tree in sysfs: the path of a function below /sys/devices contains every bridge
+// up to its host bridge. It is pure: paths in, facts out.
 package pci
 
 import (
@@ -21,8 +21,8 @@ const (
 
 var address = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 
-// IsAddress reports whether s is a PCI address DDDD:BB:DD.F. Domains created by drivers have more than four digits (pci_setup_device:
-// "%04x").
+// IsAddress reports whether s is a PCI address DDDD:BB:DD.F. Domains created by drivers have more than four digits
+// (pci_setup_device: "%04x").
 func IsAddress(s string) bool { return address.MatchString(s) }
 
 // Functions returns the PCI addresses on a path below /sys/devices, from the root port to the function itself.
@@ -51,8 +51,8 @@ func RoleOf(nic string, gpus []string) Role {
 	return Other
 }
 
-// IsGPU reports whether a function is a GPU, by its vendor and class files: display controllers and accelerators of GPU vendors. The
-// display of a management controller (ASPEED, Matrox) is not.
+// IsGPU reports whether a function is a GPU, by its vendor and class files: display controllers and accelerators of GPU
+// vendors. The display of a management controller (ASPEED, Matrox) is not.
 func IsGPU(vendor, class string) bool {
 	switch strings.TrimSpace(vendor) {
 	case "0x10de", "0x1002", "0x1da3": // NVIDIA, AMD, Habana

@@ -31,7 +31,8 @@ func TestTopologyBounds(t *testing.T) {
 			}
 		})
 	}
-	if err := TopologyElements(strings.NewReader("<a></b>"), func(xml.StartElement) {}, func() {}); err == nil || errors.Is(err, ErrTopologyBounds) {
+	if err := TopologyElements(strings.NewReader("<a></b>"), func(xml.StartElement) {}, func() {}); err == nil ||
+		errors.Is(err, ErrTopologyBounds) {
 		t.Errorf("broken: %v", err)
 	}
 }

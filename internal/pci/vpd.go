@@ -61,7 +61,8 @@ func ParseVPD(b []byte) (VPD, error) {
 	return v, fmt.Errorf("%w: no end tag", ErrVPD)
 }
 
-// fields parses keywords: two letters, a length, and the value. The checksum (RV) and the writable area (RW) are not text.
+// fields parses keywords: two letters, a length, and the value. The checksum (RV) and the writable area (RW) are not
+// text.
 func (v *VPD) fields(b []byte) {
 	for len(b) >= 3 {
 		key, length := string(b[:2]), int(b[2])
@@ -109,8 +110,8 @@ func (v VPD) Bytes() []byte {
 	return append(b, vpdEnd<<3)
 }
 
-// ManagesNVLink reports whether the function manages NVLink switches and is not a NIC: a field (in practice a vendor field) or the name
-// contains SW_MNG. NVIDIA's fabric manager finds them that way on HGX B200 and B300.
+// ManagesNVLink reports whether the function manages NVLink switches and is not a NIC: a field (in practice a vendor
+// field) or the name contains SW_MNG. NVIDIA's fabric manager finds them that way on HGX B200 and B300.
 func (v VPD) ManagesNVLink() bool {
 	if strings.Contains(v.Identifier, nvlinkMark) {
 		return true
@@ -123,8 +124,8 @@ func (v VPD) ManagesNVLink() bool {
 	return false
 }
 
-// infiniBandRates are the InfiniBand generations in product names, with the rate of a port in Gb/s. half marks cards that reach it with
-// half of the four lanes at their fastest speed.
+// infiniBandRates are the InfiniBand generations in product names, with the rate of a port in Gb/s. half marks cards
+// that reach it with half of the four lanes at their fastest speed.
 var infiniBandRates = map[string]struct {
 	rate float64
 	half bool
@@ -138,12 +139,14 @@ var infiniBandRates = map[string]struct {
 	"XDR":    {800, false},
 }
 
-// InfiniBandLimit is the highest rate of a port of the card in bits per second, if its supported widths and speeds suggest twice as much:
-// the product name contains HDR100 or NDR200, and nothing faster. Otherwise it is 0.
+// InfiniBandLimit is the highest rate of a port of the card in bits per second, if its supported widths and speeds
+// suggest twice as much: the product name contains HDR100 or NDR200, and nothing faster. Otherwise it is 0.
 func (v VPD) InfiniBandLimit() float64 {
 	var most float64
 	var half bool
-	for _, word := range strings.FieldsFunc(strings.ToUpper(v.Identifier), func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') }) {
+	for _, word := range strings.FieldsFunc(strings.ToUpper(v.Identifier), func(r rune) bool {
+		return (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	}) {
 		if x := infiniBandRates[word]; x.rate > most || x.rate == most && x.half {
 			most, half = x.rate, x.half
 		}

@@ -17,7 +17,8 @@ func field(key, text string) string { return key + string([]byte{byte(len(text))
 
 func TestParseVPD(t *testing.T) {
 	name := resource(0x82, "NVIDIA ConnectX-7\x00")
-	readOnly := resource(0x90, field("PN", "MCX75310AAS-NEAT")+field("SN", "MT2333X00001 ")+field("V3", "SMDL=SW_MNG")+field("RV", "\x9c\x00"))
+	readOnly := resource(0x90,
+		field("PN", "MCX75310AAS-NEAT")+field("SN", "MT2333X00001 ")+field("V3", "SMDL=SW_MNG")+field("RV", "\x9c\x00"))
 	for _, c := range []struct {
 		what, data string
 		name       string
@@ -53,7 +54,9 @@ func TestParseVPD(t *testing.T) {
 
 // TestPublicVPD: the result identifies the product, and not the single card.
 func TestPublicVPD(t *testing.T) {
-	v := VPD{Identifier: "ConnectX-7", Fields: map[string]string{"PN": "MCX7", "SN": "MT2333X00001", "V3": "66b1e7e4 SMDL=SW_MNG", "V2": "00000000-66b1"}}
+	v := VPD{Identifier: "ConnectX-7", Fields: map[string]string{
+		"PN": "MCX7", "SN": "MT2333X00001", "V3": "66b1e7e4 SMDL=SW_MNG", "V2": "00000000-66b1",
+	}}
 	got, err := ParseVPD(v.Public().Bytes())
 	want := map[string]string{"PN": "MCX7", "V3": "SW_MNG"}
 	if err != nil || got.Identifier != v.Identifier || !maps.Equal(got.Fields, want) || !got.ManagesNVLink() {
@@ -104,7 +107,8 @@ func FuzzParseVPD(f *testing.F) {
 			}
 			size += len(key) + len(text)
 		}
-		if again, err := ParseVPD(v.Bytes()); err != nil || again.Identifier != v.Identifier || !maps.Equal(again.Fields, v.Fields) {
+		if again, err := ParseVPD(v.Bytes()); err != nil || again.Identifier != v.Identifier ||
+			!maps.Equal(again.Fields, v.Fields) {
 			t.Errorf("%+v written and read is %+v, %v", v, again, err)
 		}
 		if size > len(b) {

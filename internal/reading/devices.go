@@ -13,8 +13,8 @@ import (
 	"rdma_exporter/internal/workers"
 )
 
-// Roster is the RDMA devices to be read in a round. It is immutable, shared by all collectors, and the same in the next round if the
-// devices are.
+// Roster is the RDMA devices to be read in a round. It is immutable, shared by all collectors, and the same in the next
+// round if the devices are.
 type Roster struct {
 	Names   []string
 	Reduced *snapshot.Reduced // what is left out
@@ -42,8 +42,8 @@ func NewRoster(names []string, reduced *snapshot.Reduced, identity func(string) 
 	return r
 }
 
-// Devices is the state S that a collector keeps of each device between rounds. It is discarded with the device and when the names of its
-// netdevs change: names are reused. The result of reading a device is a T.
+// Devices is the state S that a collector keeps of each device between rounds. It is discarded with the device and when
+// the names of its netdevs change: names are reused. The result of reading a device is a T.
 type Devices[S, T any] struct {
 	// Collector is the name of the collector. With the name of a device it names a turn (host.Turns).
 	Collector string
@@ -64,8 +64,8 @@ type keptDevice[S any] struct {
 	reader     *Reader // of the read in progress
 }
 
-// Keep discards the states of devices that are gone, have registered again or have other netdevs, and makes those of new ones. ReadAll
-// does so first.
+// Keep discards the states of devices that are gone, have registered again or have other netdevs, and makes those of
+// new ones. ReadAll does so first.
 func (d *Devices[S, T]) Keep(h *host.Host, roster *Roster) []keptDevice[S] {
 	if roster == d.roster {
 		return d.kept
@@ -117,9 +117,9 @@ type result[T any] struct {
 	err    error
 }
 
-// ReadAll calls read for each device of a roster in its turn, passes all results to use (those for which ok was true), and calls done when
-// all have returned or ctx ends. A device that has not returned by then is reported, costs only its own data, and is not read again until
-// it returns. All of this may run in a goroutine without a recover of its own.
+// ReadAll calls read for each device of a roster in its turn, passes all results to use (those for which ok was true),
+// and calls done when all have returned or ctx ends. A device that has not returned by then is reported, costs only its
+// own data, and is not read again until it returns. All of this may run in a goroutine without a recover of its own.
 func (d *Devices[S, T]) ReadAll(
 	ctx context.Context, h *host.Host, n *snapshot.Node, roster *Roster,
 	read func(*Reader, *S) (result T, ok bool), use func([]T), done func(error),

@@ -21,7 +21,8 @@ func rosterOf(names ...string) *Roster {
 	return NewRoster(names, &snapshot.Reduced{}, func(string) Identity { return Identity{Registration: 1} })
 }
 
-// TestStatesBelongToADevice: a state is kept while its device is the same, also if its registration is unknown in between.
+// TestStatesBelongToADevice: a state is kept while its device is the same, also if its registration is unknown in
+// between.
 func TestStatesBelongToADevice(t *testing.T) {
 	var changed []string
 	d := Devices[int, string]{Collector: "c", Changed: func(_ *host.Host, device string, gone bool) {
@@ -72,7 +73,8 @@ func TestPanicOfOneDevice(t *testing.T) {
 		if !slices.Equal(got, []string{"a", "z"}) {
 			t.Errorf("read %v", got)
 		}
-		if len(n.Issues) != 1 || n.Issues[0].Device != "odd" || n.Issues[0].Reason != string(host.Panic) || !errors.Is(n.Issues[0].Err, host.ErrPanic) {
+		if len(n.Issues) != 1 || n.Issues[0].Device != "odd" || n.Issues[0].Reason != string(host.Panic) ||
+			!errors.Is(n.Issues[0].Err, host.ErrPanic) {
 			t.Errorf("%+v", n.Issues)
 		}
 	}
@@ -161,8 +163,8 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 	}
 }
 
-// TestPanicOutsideTheRead: a panic in the processing of all devices fails the collection in any goroutine: that of the caller, a helper
-// beside a blocked device, or the one started at the end of ctx.
+// TestPanicOutsideTheRead: a panic in the processing of all devices fails the collection in any goroutine: that of the
+// caller, a helper beside a blocked device, or the one started at the end of ctx.
 func TestPanicOutsideTheRead(t *testing.T) {
 	for name, takes := range map[string]map[string]time.Duration{
 		"caller": nil, "helper": {"a": 3 * workers.MaxDelay, "z": time.Second}, "end of ctx": {"a": time.Hour},

@@ -2,9 +2,11 @@ package reading
 
 import "time"
 
-// Last is when data was last read that is read less often than each round. The zero value: never, or to be read in the next round.
+// Last is when data was last read that is read less often than each round. The zero value: never, or to be read in the
+// next round.
 //
-// A read that fails keeps the data: it is repeated in the next round if Read is not called, else when the data is due again.
+// A read that fails keeps the data: it is repeated in the next round if Read is not called, else when the data is due
+// again.
 type Last struct{ at time.Time }
 
 // Due reports whether the data has to be read: it never was, or is as old as the interval.
@@ -12,8 +14,8 @@ func (l *Last) Due(now time.Time, interval time.Duration) bool {
 	return l.at.IsZero() || now.Sub(l.at) >= interval
 }
 
-// DueOf reports whether deferrable data of the reader's device has to be read: as Due, but old data is kept while the device has spent its
-// time budget.
+// DueOf reports whether deferrable data of the reader's device has to be read: as Due, but old data is kept while the
+// device has spent its time budget.
 func (l *Last) DueOf(r *Reader, interval time.Duration) bool {
 	return l.at.IsZero() || r.Now().Sub(l.at) >= interval && r.Deferrable()
 }

@@ -7,15 +7,17 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// quarantineTime is how long an item that keeps failing is not read, unless its device registers again or its link changes.
+// quarantineTime is how long an item that keeps failing is not read, unless its device registers again or its link
+// changes.
 const quarantineTime = 6 * time.Hour
 
 // failuresToQuarantine: a single failure may be a lost firmware command.
 const failuresToQuarantine = 2
 
-// Quarantine stops repeated reads of items that return an error: each costs a firmware command, and with some drivers a kernel log line.
-// A nil Quarantine holds nothing. An item is a file of a directory, or a netlink request. A group (the items of one directory) is held as
-// a whole when two of its items are held and none has been read successfully; otherwise the other items are still read.
+// Quarantine stops repeated reads of items that return an error: each costs a firmware command, and with some drivers a
+// kernel log line. A nil Quarantine holds nothing. An item is a file of a directory, or a netlink request. A group (the
+// items of one directory) is held as a whole when two of its items are held and none has been read successfully;
+// otherwise the other items are still read.
 type Quarantine struct {
 	groups map[string]*group
 }

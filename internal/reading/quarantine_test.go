@@ -58,7 +58,9 @@ func TestQuarantineOfAGroup(t *testing.T) {
 // Errors without a cost for the driver do not count.
 func TestQuarantineOfRefusalsOnly(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for _, err := range []error{syscall.ENOENT, syscall.ENODEV, syscall.EACCES, syscall.EAGAIN, syscall.ETIMEDOUT, errors.New("malformed")} {
+	for _, err := range []error{
+		syscall.ENOENT, syscall.ENODEV, syscall.EACCES, syscall.EAGAIN, syscall.ETIMEDOUT, errors.New("malformed"),
+	} {
 		t.Run(err.Error(), func(t *testing.T) {
 			var q Quarantine
 			for range 5 {

@@ -1,5 +1,6 @@
-// Package reading is how collectors read the host: a Reader for the files and requests of one device, with its failures, costs and
-// quarantine; Devices for all devices of a round; Kept for values that are read less often than each round.
+// Package reading is how collectors read the host: a Reader for the files and requests of one device, with its
+// failures, costs and quarantine; Devices for all devices of a round; Kept for values that are read less often than
+// each round.
 package reading
 
 import (
@@ -13,7 +14,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// Reader reads the files of one device, or of the host, and records failures. An absent value is a nil pointer or an empty string.
+// Reader reads the files of one device, or of the host, and records failures. An absent value is a nil pointer or an
+// empty string.
 type Reader struct {
 	Ctx    context.Context
 	Host   *host.Host
@@ -51,9 +53,11 @@ func New(ctx context.Context, h *host.Host, device string) *Reader {
 	return &Reader{Ctx: ctx, Host: h, Device: device, since: time.Now()}
 }
 
-// OfHost calls read with a reader of the host, which has begun with a source, in a turn. The issues are those of the reader. After an error
-// the results of read must not be used: it has not returned, or panicked.
-func OfHost(ctx context.Context, h *host.Host, turn string, s host.Source, read func(*Reader)) ([]snapshot.Issue, error) {
+// OfHost calls read with a reader of the host, which has begun with a source, in a turn. The issues are those of the
+// reader. After an error the results of read must not be used: it has not returned, or panicked.
+func OfHost(
+	ctx context.Context, h *host.Host, turn string, s host.Source, read func(*Reader),
+) ([]snapshot.Issue, error) {
 	r := New(ctx, h, "")
 	if err := h.Turns.Do(ctx, turn, func() {
 		defer r.End()
@@ -71,7 +75,8 @@ func (r *Reader) Reduced() bool { return r.reduced.Of(r.Device) }
 // Reads reports whether a metric of the device is read.
 func (r *Reader) Reads(metric string) bool { return !r.reduced.LeavesOut(r.Device, metric) }
 
-// Begin starts a group of reads of one source. The clock is read once per group with requests: it costs a tenth of reading a file.
+// Begin starts a group of reads of one source. The clock is read once per group with requests: it costs a tenth of
+// reading a file.
 func (r *Reader) Begin(s host.Source) {
 	if r.source != s {
 		r.settle()
@@ -127,8 +132,8 @@ func (r *Reader) Apart(s host.Source, f func()) {
 	r.since = time.Now()
 }
 
-// UnderRTNL makes n requests of a source that take rtnl. After an error, which is recorded, the results of f must not be used, because f
-// may still be running. For the same reason f must not use the reader.
+// UnderRTNL makes n requests of a source that take rtnl. After an error, which is recorded, the results of f must not
+// be used, because f may still be running. For the same reason f must not use the reader.
 func (r *Reader) UnderRTNL(s host.Source, n int, f func()) (err error) {
 	r.Apart(s, func() { err = r.Host.UnderRTNL(r.Ctx, s, r.Device, n, f) })
 	if err != nil {
@@ -159,7 +164,8 @@ func (r *Reader) Deferrable() bool {
 // Issue records a failed read of the present source. A cancelled one is reported elsewhere.
 func (r *Reader) Issue(err error) {
 	r.Issues = append(r.Issues, snapshot.Issue{
-		Device: r.Device, Source: r.source.Name(), Needs: r.source.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err,
+		Device: r.Device, Source: r.source.Name(), Needs: r.source.NeedsAfter(err),
+		Reason: string(host.ReasonOf(err)), Err: err,
 	})
 }
 
@@ -171,9 +177,12 @@ func (r *Reader) Outcome(dir, item string, err error) {
 	}
 }
 
-// Ask makes a request that takes rtnl and that drivers may not support. dir and item name it in the quarantine. The answer is nil where it
-// is unsupported, failed (which is recorded) or is quarantined. made is false if rtnl is unavailable.
-func Ask[T any](r *Reader, s host.Source, dir, item, object string, ask func(context.Context, string) (T, error)) (answer *T, made bool) {
+// Ask makes a request that takes rtnl and that drivers may not support. dir and item name it in the quarantine. The
+// answer is nil where it is unsupported, failed (which is recorded) or is quarantined. made is false if rtnl is
+// unavailable.
+func Ask[T any](
+	r *Reader, s host.Source, dir, item, object string, ask func(context.Context, string) (T, error),
+) (answer *T, made bool) {
 	if r.Quarantine.Held(dir, item, r.Now()) {
 		return nil, true
 	}
@@ -372,8 +381,8 @@ func (r *Reader) NumbersUnderRTNL(s host.Source, dir string, names ...string) (n
 	return numbers, true
 }
 
-// noPMA is the content of a counter file on old kernels if the driver has no performance management agent (show_pma_counter,
-// drivers/infiniband/core/sysfs.c).
+// noPMA is the content of a counter file on old kernels if the driver has no performance management agent
+// (show_pma_counter, drivers/infiniband/core/sysfs.c).
 const noPMA = "N/A (no PMA)"
 
 // Stats reads the counters in a directory by name, in the order of names. A counter that cannot be read is left out.

@@ -58,7 +58,8 @@ func TestParseNumber(t *testing.T) {
 }
 
 var decimals = []string{
-	"", "0", "7", "42", "007", "18446744073709551615", "18446744073709551616", "18446744073709551625", "99999999999999999999", "00000000000000000001",
+	"", "0", "7", "42", "007", "18446744073709551615", "18446744073709551616", "18446744073709551625",
+	"99999999999999999999", "00000000000000000001",
 	"-1", "+1", "1 ", " 1", "1.0", "0x1", "1_000", "N/A (no PMA)", "\x00", "١",
 }
 
@@ -87,7 +88,8 @@ func FuzzParseDecimal(f *testing.F) {
 }
 
 func TestReaderTellsAbsentFromFaulty(t *testing.T) {
-	r := readerOf(t, "-- sys/n --\n0x11\n-- sys/padded --\n  7  \n-- sys/words --\nup\n-- sys/empty --\n-- sys/bad !EINVAL --\n")
+	r := readerOf(t,
+		"-- sys/n --\n0x11\n-- sys/padded --\n  7  \n-- sys/words --\nup\n-- sys/empty --\n-- sys/bad !EINVAL --\n")
 	for _, c := range []struct {
 		name   string
 		number any
@@ -133,7 +135,8 @@ func TestReaderTellsAbsentFromFaulty(t *testing.T) {
 func TestStatsLoseFaultyFilesOnly(t *testing.T) {
 	r := readerOf(t, "-- sys/counters/a --\n1\n-- sys/counters/b !EINVAL --\n-- sys/counters/c --\nN/A (no PMA)\n-- sys/counters/d --\n18446744073709551615\n-- sys/counters/e --\n-- sys/counters/f @nonl --\n6\n")
 	got := r.Stats("sys/counters", []string{"f", "a", "b", "c", "d", "e", "gone"})
-	if len(got) != 3 || got[0].Name != "f" || got[0].Value != 6 || got[1].Name != "a" || got[1].Value != 1 || got[2].Value != 1<<64-1 {
+	if len(got) != 3 || got[0].Name != "f" || got[0].Value != 6 || got[1].Name != "a" || got[1].Value != 1 ||
+		got[2].Value != 1<<64-1 {
 		t.Errorf("%v", got)
 	}
 	var reasons []string

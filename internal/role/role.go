@@ -1,5 +1,5 @@
-// Package role determines the purpose of each port of a NIC, compute or other, from the strongest available evidence. The state of the port
-// itself is not used: a compute port that is down is a compute port. It is pure.
+// Package role determines the purpose of each port of a NIC, compute or other, from the strongest available evidence.
+// The state of the port itself is not used: a compute port that is down is a compute port. It is pure.
 package role
 
 import (
@@ -33,8 +33,8 @@ type Verdict struct {
 
 var unknown = Verdict{Role: pci.Unknown}
 
-// Keep merges a learned role with one from current evidence. A learned compute role is kept unless the current evidence is stronger, since
-// evidence disappears as ports and GPUs fail.
+// Keep merges a learned role with one from current evidence. A learned compute role is kept unless the current evidence
+// is stronger, since evidence disappears as ports and GPUs fail.
 func (learned Verdict) Keep(now Verdict) Verdict {
 	if learned.Role != pci.Compute || now.Role == pci.Compute || now.Role == pci.NVLinkManagement {
 		return now
@@ -56,10 +56,11 @@ type Kind struct {
 type NIC struct {
 	gdr.NIC
 	Kind
-	Path         string  // of its PCI function below /sys/devices; empty if none
-	Emulated     bool    // the port above is emulated by a hypervisor, so the position is meaningless
-	Function     string  // PCI function number: ports at the same place of their card are alike
-	Apart        bool    // not used as a sibling: ignored, or part of another device on this host (virtual function, sub-function)
+	Path     string // of its PCI function below /sys/devices; empty if none
+	Emulated bool   // the port above is emulated by a hypervisor, so the position is meaningless
+	Function string // PCI function number: ports at the same place of their card are alike
+	// Not used as a sibling: ignored, or part of another device on this host (virtual function, sub-function).
+	Apart        bool
 	Rate         float64 // bits per second: the highest rate known of the device; 0: unknown
 	DefaultRoute bool    // the default route uses its card
 }
@@ -124,8 +125,9 @@ type choice struct {
 	file  bool // the distance is from a topology file
 }
 
-// nearest finds the NICs that NCCL would assign to the GPUs if all ports were ACTIVE, and the evidence. Beyond the GPU's switch several
-// NICs may be equally near, including storage NICs: NICs of half the rate, and boards of which the host has fewer, are excluded.
+// nearest finds the NICs that NCCL would assign to the GPUs if all ports were ACTIVE, and the evidence. Beyond the
+// GPU's switch several NICs may be equally near, including storage NICs: NICs of half the rate, and boards of which the
+// host has fewer, are excluded.
 func (m *Machine) nearest(nics []NIC) map[int]Source {
 	boards := boardsOf(nics)
 	var choices []choice
@@ -206,7 +208,8 @@ func (b *boards) most(nics []NIC, of []int) (out []int) {
 	return out
 }
 
-// minAlike is the minimum number of ports of a kind to derive a role from them, and of ACTIVE ones to expect the same of another.
+// minAlike is the minimum number of ports of a kind to derive a role from them, and of ACTIVE ones to expect the same
+// of another.
 const minAlike = 3
 
 // place is the position of a port on its card: unused second ports must not count as siblings of first ones.
@@ -260,8 +263,8 @@ func siblings(nics []NIC) [][]bool {
 	return out
 }
 
-// Peers returns for each port whether it is expected to be ACTIVE like its peers: of the compute ports at the same place of their card, at
-// least three and more than half are ACTIVE. compute selects the ports.
+// Peers returns for each port whether it is expected to be ACTIVE like its peers: of the compute ports at the same
+// place of their card, at least three and more than half are ACTIVE. compute selects the ports.
 func Peers(nics []NIC, compute func(nic, port int) bool) [][]bool {
 	total, active := map[place]int{}, map[place]int{}
 	each := func(f func(i, j int, at place, up bool)) {

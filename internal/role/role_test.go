@@ -21,7 +21,10 @@ func gpuAt(path string, numa int, coupled bool) gdr.GPU {
 
 // nic has one port, at full rate if it is up.
 func nic(name, path string, numa int, board string, rate float64, up bool) NIC {
-	n := NIC{NIC: gdr.NIC{Device: name, Ports: []gdr.Port{{Number: 1, Active: up}}}, Kind: Kind{board, "Ethernet", 1}, Path: path, Function: "0", Rate: rate}
+	n := NIC{
+		NIC: gdr.NIC{Device: name, Ports: []gdr.Port{{Number: 1, Active: up}}}, Kind: Kind{board, "Ethernet", 1}, Path: path,
+		Function: "0", Rate: rate,
+	}
 	if path != "" {
 		n.Place = pci.PlaceOf(path, numa)
 	}
@@ -96,7 +99,8 @@ func TestOf(t *testing.T) {
 			"second ports without a cable", machine(false),
 			[]NIC{
 				nic("a", apart(0), 0, "X", g, true), nic("b", apart(1), 0, "X", g, true), nic("c", apart(2), 0, "X", g, false),
-				second(nic("d", apart(0), 0, "X", 0, false)), second(nic("e", apart(1), 0, "X", 0, false)), second(nic("f", apart(2), 0, "X", 0, false)),
+				second(nic("d", apart(0), 0, "X", 0, false)), second(nic("e", apart(1), 0, "X", 0, false)),
+				second(nic("f", apart(2), 0, "X", 0, false)),
 			},
 			"compute/siblings compute/siblings compute/siblings unknown unknown unknown",
 		},
@@ -113,7 +117,10 @@ func TestOf(t *testing.T) {
 func TestCoupledGPUs(t *testing.T) {
 	m := machine(false)
 	m.GPUs = []gdr.GPU{gpuAt(at("0008", "00"), 0, true), gpuAt(at("0018", "00"), 1, true)}
-	nics := []NIC{nic("a", at("0000", "00"), 0, "X", 0, false), nic("b", at("0002", "00"), 0, "X", 400*g, true), nic("c", at("0010", "00"), 1, "X", 400*g, true)}
+	nics := []NIC{
+		nic("a", at("0000", "00"), 0, "X", 0, false), nic("b", at("0002", "00"), 0, "X", 400*g, true),
+		nic("c", at("0010", "00"), 1, "X", 400*g, true),
+	}
 	if got := words(Of(m, nics)); got != "compute/gpudirect compute/gpudirect compute/gpudirect" {
 		t.Error(got)
 	}

@@ -46,11 +46,13 @@ var notificationDescs = []struct {
 	{notificationDesc("notification_queue_length", exposition.Gauge, "Alerts not accepted yet by the Alertmanager. Each one waits once, in its last state."), func(a AlertmanagerState) float64 { return a.Queued }},
 }
 
-var queueCapacity = alertingDesc("notification_queue_capacity", exposition.Gauge, "", "Maximum of rdma_alerting_notification_queue_length. Absent without an Alertmanager.")
+var queueCapacity = alertingDesc("notification_queue_capacity", exposition.Gauge, "",
+	"Maximum of rdma_alerting_notification_queue_length. Absent without an Alertmanager.")
 
 func alertingDesc(name string, kind exposition.Type, unit, help string) *exposition.Desc {
 	return &exposition.Desc{
-		Name: "rdma_alerting_" + name, Of: "rdma_alerting_" + name, Type: kind, Unit: unit, Scope: exposition.ScopeExporter, Help: help, Source: "the exporter",
+		Name: "rdma_alerting_" + name, Of: "rdma_alerting_" + name, Type: kind, Unit: unit, Scope: exposition.ScopeExporter,
+		Help: help, Source: "the exporter",
 	}
 }
 

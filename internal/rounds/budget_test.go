@@ -20,7 +20,8 @@ func TestDevicesOverTheirBudget(t *testing.T) {
 			return nil
 		}}
 		h := &host.Host{Now: time.Now, Budget: host.NewBudget(time.Now)}
-		s := New(context.WithoutCancel(t.Context()), Options{Host: h, Collectors: []*collector.Collector{c.collector("reads")}, Timeout: 10 * time.Second})
+		s := New(context.WithoutCancel(t.Context()),
+			Options{Host: h, Collectors: []*collector.Collector{c.collector("reads")}, Timeout: 10 * time.Second})
 		h.Budget.Spend("slow", 5*time.Second)
 		h.Budget.Spend("fast", time.Millisecond)
 		p, err := s.Collect(t.Context(), nil)
@@ -28,7 +29,8 @@ func TestDevicesOverTheirBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := text(p)
-		if !strings.Contains(got, `rdma_scrape_over_budget{device="slow"} 1`) || strings.Contains(got, `rdma_scrape_over_budget{device="fast"}`) {
+		if !strings.Contains(got, `rdma_scrape_over_budget{device="slow"} 1`) ||
+			strings.Contains(got, `rdma_scrape_over_budget{device="fast"}`) {
 			t.Error(got)
 		}
 	})

@@ -36,7 +36,9 @@ func (p *slot) plug(t *testing.T, tree, template, name string) {
 	must(t, os.CopyFS(staged, os.DirFS(template)))
 	write := func(file string, content any) { put(t, filepath.Join(staged, file), fmt.Sprintln(content)) }
 	write("node_guid", p.guid)
-	for _, file := range []string{"counters/link_downed", "counters/symbol_error", "hw_counters/out_of_sequence", "hw_counters/duplicate_request"} {
+	for _, file := range []string{
+		"counters/link_downed", "counters/symbol_error", "hw_counters/out_of_sequence", "hw_counters/duplicate_request",
+	} {
 		write("ports/1/"+file, p.number)
 	}
 	must(t, os.Symlink(filepath.Join("..", "..", "..", filepath.Base(p.dir)), filepath.Join(staged, "device")))
@@ -59,8 +61,8 @@ var (
 	countOf = regexp.MustCompile(`^rdma_port_(link_downed|symbol_errors|out_of_sequence|duplicate_requests)_total{device="(mlx5_[04])"`)
 )
 
-// mixed says which counters of a picture are not those of the device that has them. What two collectors say of a name is not of one
-// moment.
+// mixed says which counters of a picture are not those of the device that has them. What two collectors say of a name
+// is not of one moment.
 func mixed(samples map[string]string, slots []*slot) (out []string) {
 	owner := map[string]string{} // by collector and name: the number that all its figures have
 	for key := range samples {
@@ -105,7 +107,8 @@ func newBay(t *testing.T) *bay {
 	for i, name := range b.names {
 		real, err := filepath.EvalSymlinks(filepath.Join(dir, "sys/class/infiniband", name))
 		must(t, err)
-		b.slots = append(b.slots, &slot{dir: filepath.Dir(filepath.Dir(real)), number: 1000 * (i + 1), guid: fmt.Sprintf("0000:0000:0000:000%d", i)})
+		b.slots = append(b.slots,
+			&slot{dir: filepath.Dir(filepath.Dir(real)), number: 1000 * (i + 1), guid: fmt.Sprintf("0000:0000:0000:000%d", i)})
 		if i == 0 {
 			must(t, os.CopyFS(b.template, os.DirFS(real)))
 			must(t, os.Remove(filepath.Join(b.template, "device")))
@@ -139,7 +142,8 @@ func (b *bay) scheduler(t *testing.T, files func(host.Files) host.Files) (*round
 	t.Cleanup(func() { must(t, l.Close()) })
 	l.Host.Files = files(l.Host.Files)
 	return rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-		Host: &l.Host, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		Host: &l.Host, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second,
+		Logger: slog.New(slog.DiscardHandler),
 	}), l
 }
 
@@ -159,8 +163,8 @@ func (f *interrupted) ReadEach(dir string, names []string, buf []byte, each func
 	return f.Files.ReadEach(dir, names, buf, each)
 }
 
-// TestExchangedWithinARead: when the counters of a device are read, another one has its name. It has no figure in that round, and its
-// own in the next one; nor does the other one that was read before.
+// TestExchangedWithinARead: when the counters of a device are read, another one has its name. It has no figure in that
+// round, and its own in the next one; nor does the other one that was read before.
 func TestExchangedWithinARead(t *testing.T) {
 	for _, dir := range []string{"counters", "hw_counters"} {
 		t.Run(dir, func(t *testing.T) {
@@ -190,7 +194,8 @@ func TestExchangedWithinARead(t *testing.T) {
 				}
 				for n, p := range b.slots { // what is kept for an hour, too, is of the other place
 					for _, metric := range []string{"rdma_device_info", "rdma_device_pcie_path_info", "rdma_device_pcie_link_info"} {
-						if !has(after, metric, fmt.Sprintf("device=%q", b.names[n]), fmt.Sprintf("pci_address=%q", filepath.Base(p.dir))) {
+						if !has(after, metric, fmt.Sprintf("device=%q", b.names[n]), fmt.Sprintf("pci_address=%q",
+							filepath.Base(p.dir))) {
 							t.Errorf("afterwards: %s of %s is not at %s", metric, b.names[n], filepath.Base(p.dir))
 						}
 					}
@@ -203,21 +208,22 @@ func TestExchangedWithinARead(t *testing.T) {
 // has reports whether there is a series with these labels.
 func has(samples map[string]string, metric string, pairs ...string) bool {
 	for key := range samples {
-		if strings.HasPrefix(key, metric+"{") && !slices.ContainsFunc(pairs, func(p string) bool { return !strings.Contains(key, p) }) {
+		if strings.HasPrefix(key, metric+"{") &&
+			!slices.ContainsFunc(pairs, func(p string) bool { return !strings.Contains(key, p) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// TestDevicesExchanged: two devices go and come back under each other's name, a hundred times, while rounds are under way. No figure is
-// that of the other, nothing stays open, no goroutine is left.
+// TestDevicesExchanged: two devices go and come back under each other's name, a hundred times, while rounds are under
+// way. No figure is that of the other, nothing stays open, no goroutine is left.
 func TestDevicesExchanged(t *testing.T) {
 	b := newBay(t)
 	s, _ := b.scheduler(t, func(f host.Files) host.Files { return f })
 	whole := machines.Collect(t, s)
-	// settle makes both devices go for a round and come back. What is read once only keeps its file open from then on if its directory is
-	// in use already, which depends on the round in which the device came.
+	// settle makes both devices go for a round and come back. What is read once only keeps its file open from then on if
+	// its directory is in use already, which depends on the round in which the device came.
 	settle := func() {
 		for range 2 {
 			b.exchange(t, func() { machines.Collect(t, s) })
@@ -260,7 +266,8 @@ func TestDevicesExchanged(t *testing.T) {
 	}
 	settle()
 	if now := openBelow(t, b.dir); len(now) != len(files) {
-		t.Errorf("%d files are open, %d before: %q is open, %q no more", len(now), len(files), less(now, files), less(files, now))
+		t.Errorf("%d files are open, %d before: %q is open, %q no more",
+			len(now), len(files), less(now, files), less(files, now))
 	}
 	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
 		if time.Now().After(end) {
@@ -296,15 +303,16 @@ func less(a, b []string) (out []string) {
 	return out
 }
 
-// TestNetdevRenamed: in the round after a netdev was renamed everything has the new name, and nothing the old one; a netdev that takes the
-// name of another one has no figure of that.
+// TestNetdevRenamed: in the round after a netdev was renamed everything has the new name, and nothing the old one; a
+// netdev that takes the name of another one has no figure of that.
 func TestNetdevRenamed(t *testing.T) {
 	dir := machines.TreeIn(t, "/dev/shm", "hgx-h200-roce")
 	l, err := host.OpenLive(host.Paths{RootFS: dir})
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
 	s := rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-		Host: &l.Host, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		Host: &l.Host, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	rename := func(from, to string) {
 		class := filepath.Join(dir, "sys/class/net")
@@ -319,7 +327,8 @@ func TestNetdevRenamed(t *testing.T) {
 	}
 	named := func(samples map[string]string, device, netdev string) (n int) {
 		for key := range samples {
-			if strings.Contains(key, fmt.Sprintf("device=%q", device)) && strings.Contains(key, fmt.Sprintf("netdev=%q", netdev)) {
+			if strings.Contains(key, fmt.Sprintf("device=%q", device)) &&
+				strings.Contains(key, fmt.Sprintf("netdev=%q", netdev)) {
 				n++
 			}
 		}
@@ -338,12 +347,15 @@ func TestNetdevRenamed(t *testing.T) {
 		t.Fatalf("%d series of %s, %d of %s", n, one, named(whole, "mlx5_3", two), two)
 	}
 	rename(one, "rail0")
-	if got := machines.Collect(t, s); named(got, "mlx5_0", one) != 0 || named(got, "mlx5_0", "rail0") != n || named(got, "mlx5_3", two) != n || len(got) != len(whole) {
-		t.Errorf("renamed: %d series of the old name, %d of the new one, %d in all of %d", named(got, "mlx5_0", one), named(got, "mlx5_0", "rail0"), len(got), len(whole))
+	if got := machines.Collect(t, s); named(got, "mlx5_0", one) != 0 || named(got, "mlx5_0", "rail0") != n ||
+		named(got, "mlx5_3", two) != n || len(got) != len(whole) {
+		t.Errorf("renamed: %d series of the old name, %d of the new one, %d in all of %d",
+			named(got, "mlx5_0", one), named(got, "mlx5_0", "rail0"), len(got), len(whole))
 	}
 	rename(two, one)
 	rename("rail0", two)
-	if got := machines.Collect(t, s); named(got, "mlx5_0", two) != n || named(got, "mlx5_3", one) != n || named(got, "mlx5_0", "rail0") != 0 || named(got, "mlx5_0", one) != 0 || named(got, "mlx5_3", two) != 0 {
+	if got := machines.Collect(t, s); named(got, "mlx5_0", two) != n || named(got, "mlx5_3", one) != n ||
+		named(got, "mlx5_0", "rail0") != 0 || named(got, "mlx5_0", one) != 0 || named(got, "mlx5_3", two) != 0 {
 		t.Error("exchanged names are mixed")
 	}
 	if got := machines.Collect(t, s); len(got) != len(whole) {

@@ -10,7 +10,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// covered is the coverage of the last round. It depends on the series and on the reasons for missing data, not on values.
+// covered is the coverage of the last round. It depends on the series and on the reasons for missing data, not on
+// values.
 type covered struct {
 	sink                *exposition.Sink // of the alerts that are not evaluated
 	detector            *coverage.Detector
@@ -40,13 +41,16 @@ func (s *Scheduler) covered(r coverage.Round) (coverage.Report, []exposition.Fam
 	s.selfMu.Lock()
 	defer s.selfMu.Unlock()
 	c, detector := &s.last, s.Coverage()
-	if c.detector == detector && c.round.LeftOut == r.LeftOut && exposition.SameSeries(c.round.Families, r.Families) && c.answers(r) {
+	if c.detector == detector && c.round.LeftOut == r.LeftOut &&
+		exposition.SameSeries(c.round.Families, r.Families) && c.answers(r) {
 		return c.report, c.gaps
 	}
-	c.detector, c.round = detector, coverage.Round{Families: slices.Clone(r.Families), LeftOut: r.LeftOut} // the caller adds to its own
+	// The caller adds to its own.
+	c.detector, c.round = detector, coverage.Round{Families: slices.Clone(r.Families), LeftOut: r.LeftOut}
 	c.collectors, c.sources = map[string]coverage.Reason{}, map[string]coverage.Reason{}
 	c.report = detector.Evaluate(coverage.Round{
-		Families: r.Families, LeftOut: r.LeftOut, Collector: remember(r.Collector, c.collectors), Source: remember(r.Source, c.sources),
+		Families: r.Families, LeftOut: r.LeftOut, Collector: remember(r.Collector, c.collectors),
+		Source: remember(r.Source, c.sources),
 	})
 	c.sink.Begin()
 	for _, g := range c.report.Gaps {
@@ -128,7 +132,8 @@ func reasonOf(i snapshot.Issue) coverage.Reason {
 	return ""
 }
 
-// isFailure reports whether a reason means that data which may exist was not read. Drivers answer EINVAL for what the firmware lacks.
+// isFailure reports whether a reason means that data which may exist was not read. Drivers answer EINVAL for what the
+// firmware lacks.
 func isFailure(reason string) bool {
 	switch host.Reason(reason) {
 	case host.Absent, host.Unsupported, host.Invalid:

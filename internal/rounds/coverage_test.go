@@ -52,16 +52,19 @@ func TestUnavailable(t *testing.T) {
 					on = append(on, c.collector("c"))
 				}
 				s := scheduler(t, 0, on...)
-				unseen := coverage.New([]coverage.Alert{{Name: "A", Need: coverage.Need{Metric: "wanted"}}}, []coverage.Metric{{Desc: wanted, Collectors: []string{"c"}}})
+				unseen := coverage.New([]coverage.Alert{{Name: "A", Need: coverage.Need{Metric: "wanted"}}},
+					[]coverage.Metric{{Desc: wanted, Collectors: []string{"c"}}})
 				s.Coverage = func() *coverage.Detector { return unseen }
 				p, err := s.Collect(t.Context(), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := `rdma_detection_unavailable{alert="A",reason="` + tc.want + `"} 1`; !strings.Contains(text(p), want) || len(p.Coverage.Gaps) != 1 {
+				if want := `rdma_detection_unavailable{alert="A",reason="` + tc.want + `"} 1`; !strings.Contains(text(p), want) ||
+					len(p.Coverage.Gaps) != 1 {
 					t.Errorf("lacks %s\n%v\n%s", want, p.Coverage, text(p))
 				}
-				if p, err = s.Collect(t.Context(), []string{"other"}); err != nil || !tc.off && strings.Contains(text(p), "rdma_detection_unavailable{") {
+				if p, err = s.Collect(t.Context(), []string{"other"}); err != nil ||
+					!tc.off && strings.Contains(text(p), "rdma_detection_unavailable{") {
 					t.Errorf("a part of the collectors emits alerts that are not evaluated: %v", err)
 				}
 				time.Sleep(2 * time.Hour) // all background tasks end
@@ -72,13 +75,16 @@ func TestUnavailable(t *testing.T) {
 
 // TestPaused: without GPUs an alert on them does not apply; while they are released it is not evaluated.
 func TestPaused(t *testing.T) {
-	for want, released := range map[string]*snapshot.GPURelease{"": nil, `rdma_detection_unavailable{alert="A",reason="paused"} 1`: {By: "root"}} {
+	for want, released := range map[string]*snapshot.GPURelease{
+		"": nil, `rdma_detection_unavailable{alert="A",reason="paused"} 1`: {By: "root"},
+	} {
 		c := &counting{do: func(_ context.Context, n *snapshot.Node) error {
 			n.GPUs = &snapshot.GPUs{Released: released}
 			return nil
 		}}
 		s := scheduler(t, 0, c.collector("c"))
-		d := coverage.New([]coverage.Alert{{Name: "A", Need: coverage.Need{Metric: "of_gpus"}}}, []coverage.Metric{{Desc: ofGPUs, Collectors: []string{"c"}}})
+		d := coverage.New([]coverage.Alert{{Name: "A", Need: coverage.Need{Metric: "of_gpus"}}},
+			[]coverage.Metric{{Desc: ofGPUs, Collectors: []string{"c"}}})
 		s.Coverage = func() *coverage.Detector { return d }
 		p, err := s.Collect(t.Context(), nil)
 		if err != nil {

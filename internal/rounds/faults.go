@@ -44,7 +44,10 @@ func newFaults(log *slog.Logger) *faults {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &faults{log: log, total: map[fault]float64{}, lasting: map[string]map[fault]error{}, denied: map[denial]time.Time{}, sources: map[string]bool{}, needs: map[string]string{}}
+	return &faults{
+		log: log, total: map[fault]float64{}, lasting: map[string]map[fault]error{}, denied: map[denial]time.Time{},
+		sources: map[string]bool{}, needs: map[string]string{},
+	}
 }
 
 func (f *faults) add(collector string, res *result, dropped map[string]int) {
@@ -74,7 +77,9 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 	}
 	before := f.lasting[collector]
 	for k, err := range before { // an item that is not read has not recovered
-		if _, again := now[k]; !again && slices.ContainsFunc(res.node.Devices, func(d snapshot.DeviceRead) bool { return d.Device == k.device && d.Quarantined > 0 }) {
+		if _, again := now[k]; !again && slices.ContainsFunc(res.node.Devices, func(d snapshot.DeviceRead) bool {
+			return d.Device == k.device && d.Quarantined > 0
+		}) {
 			now[k] = err
 		}
 	}
@@ -157,8 +162,8 @@ func (f *faults) panicked(collector string, err error) {
 	}
 }
 
-// deny records a denied source. That is not a fault of the device and does not change by itself: it is counted at its start, and logged
-// once per source.
+// deny records a denied source. That is not a fault of the device and does not change by itself: it is counted at its
+// start, and logged once per source.
 func (f *faults) deny(collector string, i snapshot.Issue, at time.Time) {
 	k := denial{collector, i.Device, i.Source}
 	_, before := f.denied[k]
@@ -168,7 +173,8 @@ func (f *faults) deny(collector string, i snapshot.Issue, at time.Time) {
 	}
 	f.total[fault{collector, i.Device, i.Reason}]++
 	if !f.sources[i.Source] && !f.reportsDenied {
-		f.log.Warn("permission denied", "collector", collector, "device", i.Device, "source", i.Source, "first", i.Err, "needs", i.Needs)
+		f.log.Warn("permission denied", "collector", collector, "device", i.Device, "source", i.Source,
+			"first", i.Err, "needs", i.Needs)
 	}
 	f.sources[i.Source] = true
 }

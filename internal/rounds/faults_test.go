@@ -39,15 +39,19 @@ func TestLastingFaultIsLoggedTwice(t *testing.T) {
 		}
 	}
 	lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], "read failed") || !strings.Contains(lines[0], "symbol_error") || !strings.Contains(lines[1], "read works again") {
+	if len(lines) != 2 || !strings.Contains(lines[0], "read failed") || !strings.Contains(lines[0], "symbol_error") ||
+		!strings.Contains(lines[1], "read works again") {
 		t.Errorf("logged %d lines:\n%s", len(lines), logged.String())
 	}
-	if want := `rdma_scrape_errors_total{collector="c",device="mlx5_0",reason="invalid"} 6`; !strings.Contains(text(last), want) {
+	if want := `rdma_scrape_errors_total{collector="c",device="mlx5_0",reason="invalid"} 6`; !strings.Contains(
+		text(last), want,
+	) {
 		t.Errorf("lacks %s\n%s", want, text(last))
 	}
 }
 
-// TestFailures: what fails in the last collection, with the first error of each reason; what the hardware lacks is none.
+// TestFailures: what fails in the last collection, with the first error of each reason; what the hardware lacks is
+// none.
 func TestFailures(t *testing.T) {
 	c := &counting{do: func(_ context.Context, n *snapshot.Node) error {
 		n.Issues = []snapshot.Issue{
@@ -112,13 +116,16 @@ func TestDenialEnds(t *testing.T) {
 			if line := `rdma_scrape_permission_denied{source="vpd"} ` + want; !strings.Contains(text(p), line) {
 				t.Errorf("round %d lacks %s", round, line)
 			}
-			if line := `rdma_scrape_errors_total{collector="c",device="mlx5_1",reason="permission"} 1`; !strings.Contains(text(p), line) {
+			if line := `rdma_scrape_errors_total{collector="c",device="mlx5_1",reason="permission"} 1`; !strings.Contains(
+				text(p), line,
+			) {
 				t.Errorf("round %d lacks %s", round, line)
 			}
 			time.Sleep(15 * time.Second)
 		}
 		lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
-		if len(lines) != 2 || !strings.Contains(lines[0], "0000:18:00.0/vpd") || !strings.Contains(lines[0], "needs=root") || !strings.Contains(lines[1], "permission granted") {
+		if len(lines) != 2 || !strings.Contains(lines[0], "0000:18:00.0/vpd") || !strings.Contains(lines[0], "needs=root") ||
+			!strings.Contains(lines[1], "permission granted") {
 			t.Errorf("logged:\n%s", logged.String())
 		}
 	})

@@ -30,7 +30,9 @@ const port0 = "sys/class/infiniband/mlx5_0/ports/1/"
 
 // TestOneFileCostsOneSample spoils one file at a time.
 func TestOneFileCostsOneSample(t *testing.T) {
-	rate := []string{`rdma_port_rate_bytes_per_second{device="mlx5_0",port="1"}`, `rdma_port_width_lanes{device="mlx5_0",port="1"}`}
+	rate := []string{
+		`rdma_port_rate_bytes_per_second{device="mlx5_0",port="1"}`, `rdma_port_width_lanes{device="mlx5_0",port="1"}`,
+	}
 	downed := []string{`rdma_port_link_downed_total{device="mlx5_0",port="1"}`}
 	dir := machines.Tree(t, "dgx-h100-ib")
 	whole := machines.Collect(t, machines.Live(t, dir, 10*time.Second))
@@ -77,8 +79,8 @@ func TestOneFileCostsOneSample(t *testing.T) {
 	}
 }
 
-// TestInjectedErrno replays read errors that plain files cannot give: of a counter of a port, and of one of the transport. On a clock that
-// stands still while something runs, no read is late.
+// TestInjectedErrno replays read errors that plain files cannot give: of a counter of a port, and of one of the
+// transport. On a clock that stands still while something runs, no read is late.
 func TestInjectedErrno(t *testing.T) {
 	collected := func(t *testing.T, path string, errno syscall.Errno) (samples map[string]string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -102,8 +104,10 @@ func TestInjectedErrno(t *testing.T) {
 		for errno, reason := range map[syscall.Errno]string{
 			syscall.EINVAL: "invalid", syscall.EIO: "io", syscall.EACCES: "permission", syscall.EPERM: "permission",
 			syscall.ENODEV: "gone", syscall.ENXIO: "gone", syscall.EOPNOTSUPP: "unsupported", syscall.ENOSYS: "unsupported",
-			syscall.EAGAIN: "io", syscall.EBUSY: "io", syscall.ETIMEDOUT: "io", syscall.ENOMEM: "io", syscall.EMFILE: "io", syscall.ENFILE: "io",
-			syscall.ESTALE: "io", syscall.EREMOTEIO: "io", syscall.ENOLINK: "io", syscall.ECANCELED: "io", syscall.ERANGE: "io", syscall.EOVERFLOW: "io",
+			syscall.EAGAIN: "io", syscall.EBUSY: "io", syscall.ETIMEDOUT: "io", syscall.ENOMEM: "io", syscall.EMFILE: "io",
+			syscall.ENFILE: "io",
+			syscall.ESTALE: "io", syscall.EREMOTEIO: "io", syscall.ENOLINK: "io", syscall.ECANCELED: "io", syscall.ERANGE: "io",
+			syscall.EOVERFLOW: "io",
 		} {
 			t.Run(file.collector+" "+errno.Error(), func(t *testing.T) {
 				t.Parallel()
@@ -111,7 +115,8 @@ func TestInjectedErrno(t *testing.T) {
 				if d := machines.Lost(whole, got); !sameStrings(d, []string{file.series}) {
 					t.Errorf("lost %v, want %s", d, file.series)
 				}
-				if key := fmt.Sprintf(`rdma_scrape_errors_total{collector=%q,device="mlx5_0",reason=%q}`, file.collector, reason); got[key] != "1" {
+				if key := fmt.Sprintf(`rdma_scrape_errors_total{collector=%q,device="mlx5_0",reason=%q}`,
+					file.collector, reason); got[key] != "1" {
 					t.Errorf("%s is %q, want 1", key, got[key])
 				}
 			})
@@ -127,7 +132,9 @@ func TestStuckReadCostsItsDevice(t *testing.T) {
 	must(t, syscall.Mkfifo(fifo, 0o644))
 	const patience = 5 * time.Second
 	s := machines.Live(t, dir, patience)
-	files := &counted{Files: s.Host.Files, of: func(path string) bool { return strings.HasSuffix(path, port0+"counters/symbol_error") }}
+	files := &counted{
+		Files: s.Host.Files, of: func(path string) bool { return strings.HasSuffix(path, port0+"counters/symbol_error") },
+	}
 	s.Host.Files = files
 
 	stuck := `rdma_scrape_collector_stuck{collector="infiniband",device="mlx5_0"}`
@@ -184,7 +191,8 @@ func TestReadStuckAlert(t *testing.T) {
 		must(t, j.Round(t.Context(), at))
 	}
 	for _, a := range j.Engine.Alerts() {
-		if a.Name == "RDMAReadStuck" && a.State == alerting.StateFiring && a.Labels["device"] == "mlx5_0" && a.Labels["severity"] == "critical" {
+		if a.Name == "RDMAReadStuck" && a.State == alerting.StateFiring && a.Labels["device"] == "mlx5_0" &&
+			a.Labels["severity"] == "critical" {
 			return
 		}
 	}
@@ -196,7 +204,8 @@ func TestDeviceComesAndGoes(t *testing.T) {
 	dir := machines.Tree(t, "dgx-h100-ib")
 	s := machines.Live(t, dir, 10*time.Second)
 	class := filepath.Join(dir, "sys/class/infiniband")
-	state, present := `rdma_port_state_id{device="mlx5_0",port="1"}`, `rdma_device_present{device="mlx5_0",pci_address="0000:18:00.0"}`
+	state, present := `rdma_port_state_id{device="mlx5_0",port="1"}`,
+		`rdma_device_present{device="mlx5_0",pci_address="0000:18:00.0"}`
 
 	first := machines.Collect(t, s)
 	if first[state] != "4" || first[present] != "1" {
@@ -300,7 +309,8 @@ func TestDeviceGoesDuringItsRead(t *testing.T) {
 func TestHostileStrings(t *testing.T) {
 	dir := machines.Tree(t, "dgx-h100-ib")
 	dev := filepath.Join(dir, "sys/class/infiniband/mlx5_0")
-	must(t, os.WriteFile(filepath.Join(dev, "board_id"), []byte("MT\xff\xfe\"\n}\\ rdma_fake 1\x00"+strings.Repeat("é", 200)), 0o644))
+	must(t, os.WriteFile(filepath.Join(dev, "board_id"),
+		[]byte("MT\xff\xfe\"\n}\\ rdma_fake 1\x00"+strings.Repeat("é", 200)), 0o644))
 	must(t, os.WriteFile(filepath.Join(dev, "ports/1/hw_counters", "x\"}\xff\n 1"), []byte("7\n"), 0o644))
 	got := machines.Collect(t, machines.Live(t, dir, 10*time.Second))
 	for key := range got {
@@ -374,13 +384,16 @@ func (c *counted) ReadEach(dir string, names []string, buf []byte, each func(str
 	return c.Files.ReadEach(dir, names, buf, each)
 }
 
-// TestFailingDeviceIsLeftAlone: a device of which every read fails is not read any more, and again when it has registered
-// again.
+// TestFailingDeviceIsLeftAlone: a device of which every read fails is not read any more, and again when it has
+// registered again.
 func TestFailingDeviceIsLeftAlone(t *testing.T) {
 	a := machines.Load(t, "dgx-h100-ib")
 	const device = "/infiniband/mlx5_0/"
 	broken := capture.Round{At: time.Minute}
-	gone := capture.Round{At: 10 * time.Minute, Entries: []capture.Entry{{Path: "sys/class/infiniband/mlx5_0", Kind: capture.Error, Errno: syscall.ENOENT}}}
+	gone := capture.Round{
+		At:      10 * time.Minute,
+		Entries: []capture.Entry{{Path: "sys/class/infiniband/mlx5_0", Kind: capture.Error, Errno: syscall.ENOENT}},
+	}
 	back := capture.Round{At: 11 * time.Minute}
 	var home string
 	for _, e := range a.Rounds[0].Entries {
@@ -402,11 +415,13 @@ func TestFailingDeviceIsLeftAlone(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, p.Close()) }()
 	h := p.Host()
-	files := &counted{Files: h.Files, of: func(path string) bool { // what lies behind its link to the PCI function is not its own
+	// What lies behind its link to the PCI function is not its own.
+	files := &counted{Files: h.Files, of: func(path string) bool {
 		return strings.Contains(path, "/mlx5_0/") && !strings.Contains(path, "/device/")
 	}}
 	h.Files = files
-	s := rounds.New(context.WithoutCancel(t.Context()), rounds.Options{Host: h, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Now: p.Now})
+	s := rounds.New(context.WithoutCancel(t.Context()),
+		rounds.Options{Host: h, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Now: p.Now})
 
 	at := func(d time.Duration) map[string]string {
 		t.Helper()

@@ -15,7 +15,8 @@ var (
 		Labels: []string{"limit"}, Source: "the exporter",
 	}
 	limitExceeded = &exposition.Desc{
-		Name: "rdma_exporter_limit_exceeded_by", Of: "rdma_exporter_limit", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Name: "rdma_exporter_limit_exceeded_by", Of: "rdma_exporter_limit", Type: exposition.Gauge,
+		Scope:  exposition.ScopeExporter,
 		Help:   "Devices or series that are left out because of a limit; 0: none. Virtual functions and subfunctions beside their physical function are left out first. Of a device all series are left out, or none.",
 		Labels: []string{"limit"}, Source: "the exporter",
 	}
@@ -27,8 +28,8 @@ type Limits struct{ Devices, Series int }
 // LeftOut is the number of devices and series beyond the limits.
 type LeftOut struct{ Devices, Series int }
 
-// limit leaves out the series of whole devices until the rest is within the limit, and returns the number of series left out. Those that
-// belong to no device remain.
+// limit leaves out the series of whole devices until the rest is within the limit, and returns the number of series
+// left out. Those that belong to no device remain.
 func (l Limits) limit(families []exposition.Family, r *snapshot.Reduced) (left int) {
 	n, of := 0, map[string]int{}
 	for _, f := range families {

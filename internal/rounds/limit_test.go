@@ -18,7 +18,8 @@ var (
 	hostProbe = &exposition.Desc{Name: "host_probe", Scope: exposition.ScopeHost}
 )
 
-// withParts has a collector with two series of each of ten devices, of which all but mlx5_0 and mlx5_9 are parts, and one of the host.
+// withParts has a collector with two series of each of ten devices, of which all but mlx5_0 and mlx5_9 are parts, and
+// one of the host.
 func withParts(t *testing.T, l Limits, metrics map[string]bool, leftOut ...string) *Scheduler {
 	t.Helper()
 	r := &snapshot.Reduced{Parts: map[string]bool{}, Metrics: metrics, LeftOut: leftOut}
@@ -40,7 +41,8 @@ func withParts(t *testing.T, l Limits, metrics map[string]bool, leftOut ...strin
 			}
 		},
 	}
-	s := New(context.WithoutCancel(t.Context()), Options{Host: &host.Host{}, Collectors: []*collector.Collector{c}, Timeout: 10e9, Limits: l})
+	s := New(context.WithoutCancel(t.Context()),
+		Options{Host: &host.Host{}, Collectors: []*collector.Collector{c}, Timeout: 10e9, Limits: l})
 	of := func(name string) coverage.Need { return coverage.Need{Metric: name} }
 	unseen := coverage.New([]coverage.Alert{{Name: "A", Need: of("port_probe")}, {Name: "B", Need: of("host_probe")}},
 		[]coverage.Metric{{Desc: portProbe, Collectors: []string{"c"}}, {Desc: hostProbe, Collectors: []string{"c"}}})

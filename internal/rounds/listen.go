@@ -9,8 +9,8 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// A collector whose Run fails is restarted after one second, then two, up to five minutes. If it has run longer than that, the delay starts
-// at one second again. An error that will recur (host.Lasting) ends it.
+// A collector whose Run fails is restarted after one second, then two, up to five minutes. If it has run longer than
+// that, the delay starts at one second again. An error that will recur (host.Lasting) ends it.
 const (
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute

@@ -14,7 +14,8 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// TestListenStartsAgain: with a growing delay after each failure, one line in the log, and not after the end of the context.
+// TestListenStartsAgain: with a growing delay after each failure, one line in the log, and not after the end of the
+// context.
 func TestListenStartsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -25,14 +26,18 @@ func TestListenStartsAgain(t *testing.T) {
 			starts = append(starts, time.Since(begin))
 			return errors.New("broken")
 		}
-		s := New(t.Context(), Options{Host: &host.Host{}, Collectors: []*collector.Collector{c, (&counting{}).collector("has none")}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s := New(t.Context(), Options{
+			Host: &host.Host{}, Collectors: []*collector.Collector{c, (&counting{}).collector("has none")},
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		s.Listen(ctx)
 		if took := time.Since(begin); took != time.Hour {
 			t.Errorf("ended after %s", took)
 		}
-		if n := len(starts); n != 20 || starts[1] != time.Second || starts[2] != 3*time.Second || starts[19]-starts[18] != lastPause {
+		if n := len(starts); n != 20 || starts[1] != time.Second || starts[2] != 3*time.Second ||
+			starts[19]-starts[18] != lastPause {
 			t.Errorf("%d starts: %v", n, starts)
 		}
 		if n := strings.Count(log.String(), "broken"); n != 1 {
@@ -41,7 +46,8 @@ func TestListenStartsAgain(t *testing.T) {
 	})
 }
 
-// TestListenEnds: at once if there is nothing to do, otherwise with its context; a failure after a long time counts as the first.
+// TestListenEnds: at once if there is nothing to do, otherwise with its context; a failure after a long time counts as
+// the first.
 func TestListenEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -55,7 +61,10 @@ func TestListenEnds(t *testing.T) {
 				return errors.New("broken")
 			}
 		}
-		s := New(t.Context(), Options{Host: &host.Host{}, Collectors: []*collector.Collector{nothing, long}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s := New(t.Context(), Options{
+			Host: &host.Host{}, Collectors: []*collector.Collector{nothing, long},
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Minute)
 		defer cancel()
 		begin := time.Now()

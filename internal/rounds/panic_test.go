@@ -31,7 +31,8 @@ func TestPanics(t *testing.T) {
 		for _, want := range []string{
 			`probe{device="good"} 1`, `rdma_scrape_collector_success{collector="good"} 1`,
 			`rdma_scrape_collector_success{collector="reads"} 0`, `rdma_scrape_collector_success{collector="tells"} 0`,
-			`rdma_scrape_errors_total{collector="reads",reason="failed"} ` + n, `rdma_scrape_errors_total{collector="tells",reason="failed"} ` + n,
+			`rdma_scrape_errors_total{collector="reads",reason="failed"} ` + n,
+			`rdma_scrape_errors_total{collector="tells",reason="failed"} ` + n,
 		} {
 			if !strings.Contains(text(p), want+"\n") {
 				t.Errorf("lacks %s\n%s", want, text(p))
@@ -49,14 +50,18 @@ func (panicking) Handle(context.Context, slog.Record) error { panic("odd text") 
 // TestPanicOutsideTheCollector: a panic at the end of a round fails that round only.
 func TestPanicOutsideTheCollector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := scheduler(t, 0, (&counting{do: func(context.Context, *snapshot.Node) error { return errors.New("no such directory") }}).collector("c"))
+		s := scheduler(t, 0, (&counting{do: func(context.Context, *snapshot.Node) error {
+			return errors.New("no such directory")
+		}}).collector("c"))
 		s.faults.log = slog.New(panicking{slog.DiscardHandler})
 		for _, n := range []string{"1", "2"} {
 			p, err := s.Collect(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, want := range []string{`rdma_scrape_collector_success{collector="c"} 0`, `rdma_scrape_errors_total{collector="c",reason="panic"} ` + n} {
+			for _, want := range []string{
+				`rdma_scrape_collector_success{collector="c"} 0`, `rdma_scrape_errors_total{collector="c",reason="panic"} ` + n,
+			} {
 				if !strings.Contains(text(p), want+"\n") {
 					t.Errorf("lacks %s\n%s", want, text(p))
 				}
@@ -75,7 +80,8 @@ func TestPanicOfThePicture(t *testing.T) {
 		}
 	}
 	s.State = nil
-	if p, err := s.Collect(t.Context(), nil); err != nil || !strings.Contains(text(p), `rdma_scrape_collector_success{collector="c"} 1`) {
+	if p, err := s.Collect(t.Context(), nil); err != nil ||
+		!strings.Contains(text(p), `rdma_scrape_collector_success{collector="c"} 1`) {
 		t.Error(err)
 	}
 }

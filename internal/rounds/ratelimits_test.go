@@ -41,7 +41,8 @@ func replayed(t *testing.T, name string, change func(*capture.Archive)) *host.Ho
 }
 
 func scheduleOf(t *testing.T, h *host.Host, log *slog.Logger) *rounds.Scheduler {
-	return rounds.New(context.WithoutCancel(t.Context()), rounds.Options{Host: h, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Logger: log})
+	return rounds.New(context.WithoutCancel(t.Context()),
+		rounds.Options{Host: h, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Logger: log})
 }
 
 // hanging are the files of a machine, of which those of one device's port do not answer while closed is not nil.
@@ -67,7 +68,8 @@ func (f *hanging) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	return f.Files.ReadIn(dir, name, buf)
 }
 
-// TestLastStateIsServed: what is known of a device that does not answer is served for ten minutes, without its counters.
+// TestLastStateIsServed: what is known of a device that does not answer is served for ten minutes, without its
+// counters.
 func TestLastStateIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := replayed(t, "dgx-h100-ib", nil)
@@ -94,7 +96,8 @@ func TestLastStateIsServed(t *testing.T) {
 			if v := got[age]; v == "" || v == "0" {
 				t.Fatalf("after %s: age %q", old, v)
 			}
-			if got[`rdma_port_state_id{device="mlx5_3",port="1"}`] != "4" || got[`rdma_device_data_age_seconds{device="mlx5_3"}`] != "0" {
+			if got[`rdma_port_state_id{device="mlx5_3",port="1"}`] != "4" ||
+				got[`rdma_device_data_age_seconds{device="mlx5_3"}`] != "0" {
 				t.Errorf("after %s: another device is lost", old)
 			}
 			for key := range whole {
@@ -117,20 +120,22 @@ func TestLastStateIsServed(t *testing.T) {
 	})
 }
 
-// TestPortDownOfAStuckDevice: the alert goes on while the device of the port does not answer, until the one on the device, which explains it,
-// fires.
+// TestPortDownOfAStuckDevice: the alert goes on while the device of the port does not answer, until the one on the
+// device, which explains it, fires.
 func TestPortDownOfAStuckDevice(t *testing.T) {
 	m, _ := machines.Open(t, machines.Fixture("port-down"))
 	m.RDMA = host.NoNetlink{}
 	files := &hanging{Files: m.Files, prefix: "sys/class/infiniband/mlx5_5/ports/1"}
 	m.Files = files
-	s := rounds.New(context.WithoutCancel(t.Context()), rounds.Options{Host: m.Host, Collectors: collector.All(collector.Options{}), Timeout: 2 * time.Second, Now: m.Now})
+	s := rounds.New(context.WithoutCancel(t.Context()),
+		rounds.Options{Host: m.Host, Collectors: collector.All(collector.Options{}), Timeout: 2 * time.Second, Now: m.Now})
 	j, err := evaluate.New(m, s, machines.Builtin(t), slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.Close()) }()
 	fires := func() bool {
 		for _, a := range j.Engine.Alerts() {
-			if (a.Name == "RDMAPortDown" || a.Name == "RDMAReadStuck") && a.Labels["device"] == "mlx5_5" && a.State == alerting.StateFiring {
+			if (a.Name == "RDMAPortDown" || a.Name == "RDMAReadStuck") && a.Labels["device"] == "mlx5_5" &&
+				a.State == alerting.StateFiring {
 				return true
 			}
 		}
@@ -166,8 +171,8 @@ func (p *slowPort) Port(ctx context.Context, device string, port int) (host.RDMA
 	return p.RDMA.Port(ctx, device, port)
 }
 
-// TestRTNLClosed: the state of a port takes rtnl on bnxt_re. While that is held, and for a minute after, no such request is
-// made; what takes none is in every scrape.
+// TestRTNLClosed: the state of a port takes rtnl on bnxt_re. While that is held, and for a minute after, no such
+// request is made; what takes none is in every scrape.
 func TestRTNLClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := replayed(t, "bnxt-thor2", nil)
@@ -190,7 +195,9 @@ func TestRTNLClosed(t *testing.T) {
 		start := time.Now()
 		for time.Since(start) < 80*time.Second {
 			got := machines.Collect(t, s)
-			d := slices.DeleteFunc(machines.Lost(whole, got), func(s string) bool { return strings.HasPrefix(s, "rdma_transceiver_") }) // left out once they are old
+			// Left out once they are old.
+			d := slices.DeleteFunc(machines.Lost(whole, got),
+				func(s string) bool { return strings.HasPrefix(s, "rdma_transceiver_") })
 			if len(d) != 0 {
 				t.Errorf("after %s: lost %v", time.Since(start), d)
 			}
@@ -216,7 +223,8 @@ func TestNotPermitted(t *testing.T) {
 		denied := map[string]bool{}
 		h := replayed(t, "dgx-h100-ib", func(a *capture.Archive) {
 			for i, e := range a.Rounds[0].Entries {
-				if strings.HasSuffix(e.Path, "/mlx5_0/ports/1/counters/symbol_error") || strings.HasSuffix(e.Path, "/mlx5_3/ports/1/counters/symbol_error") {
+				if strings.HasSuffix(e.Path, "/mlx5_0/ports/1/counters/symbol_error") ||
+					strings.HasSuffix(e.Path, "/mlx5_3/ports/1/counters/symbol_error") {
 					a.Rounds[0].Entries[i] = capture.Entry{Path: e.Path, Kind: capture.Error, Errno: syscall.EACCES}
 					denied[e.Path] = true
 				}
@@ -230,7 +238,8 @@ func TestNotPermitted(t *testing.T) {
 		for range 20 {
 			got := machines.Collect(t, s)
 			for _, device := range []string{"mlx5_0", "mlx5_3"} {
-				if key := fmt.Sprintf(`rdma_scrape_errors_total{collector="infiniband",device=%q,reason="permission"}`, device); got[key] != "1" {
+				if key := fmt.Sprintf(`rdma_scrape_errors_total{collector="infiniband",device=%q,reason="permission"}`,
+					device); got[key] != "1" {
 					t.Errorf("%s is %q", key, got[key])
 				}
 				if key := fmt.Sprintf(`rdma_scrape_quarantined_items{collector="infiniband",device=%q}`, device); got[key] != "" {
@@ -245,7 +254,8 @@ func TestNotPermitted(t *testing.T) {
 			}
 			time.Sleep(15 * time.Second)
 		}
-		if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "symbol_error") || !strings.Contains(log.String(), "CAP_DAC_READ_SEARCH") {
+		if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "symbol_error") ||
+			!strings.Contains(log.String(), "CAP_DAC_READ_SEARCH") {
 			t.Errorf("logged %d lines:\n%s", n, log.String())
 		}
 	})
@@ -284,8 +294,8 @@ func (f *vitals) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	return f.Files.ReadIn(dir, name, buf)
 }
 
-// TestNVLinkFunctions: vital product data is read once, one that hangs costs its device two seconds once, and the ports of
-// functions that manage NVLink switches are asked nothing.
+// TestNVLinkFunctions: vital product data is read once, one that hangs costs its device two seconds once, and the ports
+// of functions that manage NVLink switches are asked nothing.
 func TestNVLinkFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := replayed(t, "hgx-b200-nvlink-functions-ok", nil)
@@ -311,7 +321,8 @@ func TestNVLinkFunctions(t *testing.T) {
 			time.Sleep(30 * time.Second)
 		}
 		if len(files.reads) != 12 || files.ports != 0 {
-			t.Errorf("vital product data of %d functions was read, and %d files of the ports of one that is no NIC", len(files.reads), files.ports)
+			t.Errorf("vital product data of %d functions was read, and %d files of the ports of one that is no NIC",
+				len(files.reads), files.ports)
 		}
 		for address, n := range files.reads {
 			if n != 1 {

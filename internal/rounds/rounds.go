@@ -1,5 +1,6 @@
-// Package rounds schedules collections: at most one at a time per collector, independent of requests, with results reused within the
-// minimum interval. A request returns the collections that have finished by its deadline. A disconnected client cancels nothing.
+// Package rounds schedules collections: at most one at a time per collector, independent of requests, with results
+// reused within the minimum interval. A request returns the collections that have finished by its deadline. A
+// disconnected client cancels nothing.
 package rounds
 
 import (
@@ -44,7 +45,8 @@ type Options struct {
 	Alerting func() (AlertingState, bool)
 	// Replay is the recording that is served; nil: the host is.
 	Replay *Recording
-	// Maintenance is the announced maintenance of the host, nil for none; false or nil func: unknown, without a state directory.
+	// Maintenance is the announced maintenance of the host, nil for none; false or nil func: unknown, without a state
+	// directory.
 	Maintenance func() (*maintenance.Notice, bool)
 	// Incident is the result of the last capture of an incident; false or nil: there was none.
 	Incident func() (FileState, bool)
@@ -124,7 +126,10 @@ func New(ctx context.Context, o Options) *Scheduler {
 		descs = append(descs, c.Descs, c.Descs)
 	}
 	sinks := exposition.NewSinks(descs...)
-	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: sinks[0], last: covered{sink: sinks[1]}, seen: map[string]bool{}}
+	s := &Scheduler{
+		Options: o, ctx: ctx, faults: newFaults(o.Logger), self: sinks[0], last: covered{sink: sinks[1]},
+		seen: map[string]bool{},
+	}
 	for i, c := range o.Collectors {
 		s.runners = append(s.runners, &runner{c: c, sink: sinks[2*i+2], derived: sinks[2*i+3]})
 	}
@@ -225,8 +230,8 @@ func (s *Scheduler) run(ctx context.Context, idle []*runner) {
 	}
 }
 
-// join uses a recent enough result, or the collection in progress; otherwise start is true and one has to be started. The returned function
-// waits; its result is nil on timeout.
+// join uses a recent enough result, or the collection in progress; otherwise start is true and one has to be started.
+// The returned function waits; its result is nil on timeout.
 func (s *Scheduler) join(ctx context.Context, r *runner, young time.Duration) (wait func() *result, start bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -252,8 +257,8 @@ func (s *Scheduler) join(ctx context.Context, r *runner, young time.Duration) (w
 	}, start
 }
 
-// endBefore makes a collection end in time for a request, even if others would wait longer: blocked devices are left out, so that the
-// request gets all others. r.mu is held.
+// endBefore makes a collection end in time for a request, even if others would wait longer: blocked devices are left
+// out, so that the request gets all others. r.mu is held.
 func (r *runner) endBefore(ctx context.Context) {
 	deadline, _ := ctx.Deadline()
 	left := time.Until(deadline)

@@ -50,7 +50,8 @@ func (c *counting) collections() int {
 
 func scheduler(t *testing.T, min time.Duration, cs ...*collector.Collector) *Scheduler {
 	t.Helper()
-	return New(context.WithoutCancel(t.Context()), Options{Host: &host.Host{Now: time.Now}, Collectors: cs, Timeout: 10 * time.Second, MinInterval: min})
+	return New(context.WithoutCancel(t.Context()),
+		Options{Host: &host.Host{Now: time.Now}, Collectors: cs, Timeout: 10 * time.Second, MinInterval: min})
 }
 
 func text(p *Picture) string { return string(exposition.AppendText(nil, p.Families)) }
@@ -116,8 +117,8 @@ func TestClientThatGoesAwayCancelsNothing(t *testing.T) {
 	})
 }
 
-// TestDeadline: a request gets what is finished by its deadline, and the rest counts as failed. A collector that respects its context is
-// cancelled before the request ends, so that its partial result is included.
+// TestDeadline: a request gets what is finished by its deadline, and the rest counts as failed. A collector that
+// respects its context is cancelled before the request ends, so that its partial result is included.
 func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -141,7 +142,8 @@ func TestDeadline(t *testing.T) {
 		}
 		for _, want := range []string{
 			`probe{device="quick"} 1`, `probe{device="polite"} 1`,
-			`rdma_scrape_collector_success{collector="deaf"} 0`, `rdma_scrape_collector_success{collector="polite"} 1`, `rdma_scrape_collector_success{collector="quick"} 1`,
+			`rdma_scrape_collector_success{collector="deaf"} 0`, `rdma_scrape_collector_success{collector="polite"} 1`,
+			`rdma_scrape_collector_success{collector="quick"} 1`,
 			`rdma_scrape_collector_stuck{collector="polite",device="mlx5_0"} 1`,
 		} {
 			if !strings.Contains(text(p), want) {
@@ -192,12 +194,14 @@ func TestSelection(t *testing.T) {
 		t.Errorf("a ran %d times, b %d\n%s", a.collections(), b.collections(), text(p))
 	}
 	var unknown *UnknownCollectorError
-	if _, err := s.Collect(t.Context(), []string{"b", "c"}); !errors.As(err, &unknown) || unknown.Name != "c" || !slices.Equal(unknown.Known, []string{"a", "b"}) {
+	if _, err := s.Collect(t.Context(), []string{"b", "c"}); !errors.As(err, &unknown) || unknown.Name != "c" ||
+		!slices.Equal(unknown.Known, []string{"a", "b"}) {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestDeviceThatHangsLeavesTimeForTheAnswer: a collector that respects its context is in the response before the deadline of the request.
+// TestDeviceThatHangsLeavesTimeForTheAnswer: a collector that respects its context is in the response before the
+// deadline of the request.
 func TestDeviceThatHangsLeavesTimeForTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		polite := &counting{do: func(ctx context.Context, _ *snapshot.Node) error { <-ctx.Done(); return nil }}

@@ -19,8 +19,8 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// stormy answers as a machine does whose mlx5_1 is paused by its switch for three seconds in each forty, and whose other ports are
-// paused a little all the time, which is usual.
+// stormy answers as a machine does whose mlx5_1 is paused by its switch for three seconds in each forty, and whose
+// other ports are paused a little all the time, which is usual.
 type stormy struct {
 	host.Ethtool
 	since time.Time
@@ -47,8 +47,8 @@ func (s stormy) NetdevStats(ctx context.Context, netdev string) ([]host.Stat, er
 	return stats, err
 }
 
-// TestShortStorms: storms of three seconds between rounds of 15 s, of which the averages show nothing, are counted by the samples,
-// and the rules find them.
+// TestShortStorms: storms of three seconds between rounds of 15 s, of which the averages show nothing, are counted by
+// the samples, and the rules find them.
 func TestShortStorms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := machines.Open(t, machines.Fixture("bursty-pause-ok"))
@@ -59,7 +59,10 @@ func TestShortStorms(t *testing.T) {
 
 		c := machine.Config{Timeout: 10 * time.Second, SampleInterval: time.Second}
 		ctx, cancel := context.WithCancel(t.Context())
-		sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: collector.All(c.Options(m, nil)), Timeout: c.Timeout, Logger: slog.New(slog.DiscardHandler)})
+		sched := rounds.New(ctx, rounds.Options{
+			Host: m.Host, Collectors: collector.All(c.Options(m, nil)), Timeout: c.Timeout,
+			Logger: slog.New(slog.DiscardHandler),
+		})
 		j, err := evaluate.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)

@@ -14,10 +14,12 @@ import (
 var (
 	collectorSuccess = &exposition.Desc{
 		Name: "rdma_scrape_collector_success", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether the collector finished in time and without an error.", Labels: []string{"collector"}, Source: "the exporter",
+		Help: "Whether the collector finished in time and without an error.", Labels: []string{"collector"},
+		Source: "the exporter",
 	}
 	collectorDuration = &exposition.Desc{
-		Name: "rdma_scrape_collector_duration_seconds", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeExporter,
+		Name: "rdma_scrape_collector_duration_seconds",
+		Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeExporter,
 		Help: "Wall time of the collector's last finished collection.", Labels: []string{"collector"}, Source: "the exporter",
 	}
 	collectorAge = &exposition.Desc{
@@ -25,24 +27,31 @@ var (
 		Help: "Age of the collection in this scrape.", Labels: []string{"collector"}, Source: "the exporter",
 	}
 	collectorStuck = &exposition.Desc{
-		Name: "rdma_scrape_collector_stuck", Beside: "rdma_scrape_collector_success", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "1 for a device with a read that has not returned from the kernel; absent for others. The device is not read again until it returns.", Labels: []string{"collector", "device"}, Source: "the exporter",
+		Name: "rdma_scrape_collector_stuck", Beside: "rdma_scrape_collector_success", Type: exposition.Gauge,
+		Scope:  exposition.ScopeExporter,
+		Help:   "1 for a device with a read that has not returned from the kernel; absent for others. The device is not read again until it returns.",
+		Labels: []string{"collector", "device"}, Source: "the exporter",
 	}
 	collectorQuarantined = &exposition.Desc{
-		Name: "rdma_scrape_quarantined_items", Beside: "rdma_device_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Items of a device (files or requests) that failed twice. They are not read again until the device registers again, its link changes, or 6h have passed. Absent if there are none.", Labels: []string{"collector", "device"}, Source: "the exporter",
+		Name: "rdma_scrape_quarantined_items", Beside: "rdma_device_info", Type: exposition.Gauge,
+		Scope:  exposition.ScopeExporter,
+		Help:   "Items of a device (files or requests) that failed twice. They are not read again until the device registers again, its link changes, or 6h have passed. Absent if there are none.",
+		Labels: []string{"collector", "device"}, Source: "the exporter",
 	}
 	scrapeErrors = &exposition.Desc{
 		Name: "rdma_scrape_errors_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
-		Help: "Items that could not be read. Each one affects only its own samples. A denied permission is counted once, when it starts. reason: absent, unsupported, invalid, gone, permission, stuck, back_off, malformed, io; panic: a bug in the exporter, see the log; failed: the whole collector; duplicate, bad_value, undeclared: dropped samples.", Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
+		Help:   "Items that could not be read. Each one affects only its own samples. A denied permission is counted once, when it starts. reason: absent, unsupported, invalid, gone, permission, stuck, back_off, malformed, io; panic: a bug in the exporter, see the log; failed: the whole collector; duplicate, bad_value, undeclared: dropped samples.",
+		Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
 	}
 	permissionDenied = &exposition.Desc{
 		Name: "rdma_scrape_permission_denied", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "1 while this process has no permission to read the source. The log names the file and the required permission.", Labels: []string{"source"}, Source: "the exporter",
+		Help:   "1 while this process has no permission to read the source. The log names the file and the required permission.",
+		Labels: []string{"source"}, Source: "the exporter",
 	}
 	sourceRequests = &exposition.Desc{
 		Name: "rdma_scrape_source_requests_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
-		Help: "Files and messages requested from the kernel. lock: what a request blocks while it is in the kernel: none, device (its users), devlink (a recovery of the device), rtnl (all changes of network configuration).", Labels: []string{"source", "lock"}, Source: "the exporter",
+		Help:   "Files and messages requested from the kernel. lock: what a request blocks while it is in the kernel: none, device (its users), devlink (a recovery of the device), rtnl (all changes of network configuration).",
+		Labels: []string{"source", "lock"}, Source: "the exporter",
 	}
 	sourceSeconds = &exposition.Desc{
 		Name: "rdma_scrape_source_seconds_total", Type: exposition.Counter, Unit: "seconds", Scope: exposition.ScopeExporter,
@@ -53,40 +62,52 @@ var (
 		Help: "Wall time of reads of a device that have returned.", Labels: []string{"device"}, Source: "the exporter",
 	}
 	overBudget = &exposition.Desc{
-		Name: "rdma_scrape_over_budget", Beside: "rdma_scrape_device_seconds_total", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "1 if reads of a device took more than 1% of the time, or all reads of the host (empty device) more than 3%; absent otherwise. Deferrable reads (facts that change only with the link or the configuration) are then postponed, and their last values are kept.", Labels: []string{"device"}, Source: "the exporter",
+		Name: "rdma_scrape_over_budget", Beside: "rdma_scrape_device_seconds_total", Type: exposition.Gauge,
+		Scope:  exposition.ScopeExporter,
+		Help:   "1 if reads of a device took more than 1% of the time, or all reads of the host (empty device) more than 3%; absent otherwise. Deferrable reads (facts that change only with the link or the configuration) are then postponed, and their last values are kept.",
+		Labels: []string{"device"}, Source: "the exporter",
 	}
 	rtnlBackOff = &exposition.Desc{
 		Name: "rdma_scrape_rtnl_back_off", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "1 while no requests that take the kernel's network configuration lock (rtnl) are made, because one took more than 1s.", Source: "the exporter",
+		Help:   "1 while no requests that take the kernel's network configuration lock (rtnl) are made, because one took more than 1s.",
+		Source: "the exporter",
 	}
 	configSuccessful = &exposition.Desc{
-		Name: "rdma_config_last_reload_successful", Of: "rdma_config_last_reload_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether the last load of --config.file, the rule files and the Alertmanager configuration succeeded; 0: the previous configuration is kept. Absent without such files.", Source: "the exporter",
+		Name: "rdma_config_last_reload_successful", Of: "rdma_config_last_reload_successful", Type: exposition.Gauge,
+		Scope:  exposition.ScopeExporter,
+		Help:   "Whether the last load of --config.file, the rule files and the Alertmanager configuration succeeded; 0: the previous configuration is kept. Absent without such files.",
+		Source: "the exporter",
 	}
 	configTime = &exposition.Desc{
-		Name: "rdma_config_last_reload_success_timestamp_seconds", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeExporter,
-		Help: "Time of the last successful load of these files. Absent without such files.", Source: "the exporter",
+		Name: "rdma_config_last_reload_success_timestamp_seconds", Type: exposition.Gauge, Unit: "seconds",
+		Scope: exposition.ScopeExporter,
+		Help:  "Time of the last successful load of these files. Absent without such files.", Source: "the exporter",
 	}
 	stateSuccessful = &exposition.Desc{
-		Name: "rdma_state_last_write_successful", Of: "rdma_state_last_write_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether the last write of the state file succeeded; 0: the memory of links and devices is lost when the exporter ends.", Source: "the exporter",
+		Name: "rdma_state_last_write_successful", Of: "rdma_state_last_write_successful", Type: exposition.Gauge,
+		Scope:  exposition.ScopeExporter,
+		Help:   "Whether the last write of the state file succeeded; 0: the memory of links and devices is lost when the exporter ends.",
+		Source: "the exporter",
 	}
 	incidentSuccessful = &exposition.Desc{
 		Name: "rdma_incident_last_capture_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether the last incident capture was written to the state directory. An alert with the label drain (cordon or evict) triggers one. Absent before the first since the start.", Source: "the exporter",
+		Help:   "Whether the last incident capture was written to the state directory. An alert with the label drain (cordon or evict) triggers one. Absent before the first since the start.",
+		Source: "the exporter",
 	}
 	hostMaintenance = &exposition.Desc{
 		Name: "rdma_host_maintenance", Of: "rdma_host_maintenance", Type: exposition.Gauge, Scope: exposition.ScopeHost,
-		Help: "Whether maintenance of the host is announced (rdma_exporter maintenance start). Absent without a state directory.", Source: "the exporter",
+		Help:   "Whether maintenance of the host is announced (rdma_exporter maintenance start). Absent without a state directory.",
+		Source: "the exporter",
 	}
 	maintenanceEnd = &exposition.Desc{
-		Name: "rdma_host_maintenance_end_timestamp_seconds", Of: "rdma_host_maintenance", Beside: "rdma_host_maintenance", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeHost,
+		Name: "rdma_host_maintenance_end_timestamp_seconds", Of: "rdma_host_maintenance", Beside: "rdma_host_maintenance",
+		Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeHost,
 		Help: "End of the announced maintenance, as Unix time. Absent if there is none.", Source: "the exporter",
 	}
 	eventOverruns = &exposition.Desc{
 		Name: "rdma_exporter_event_overruns_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
-		Help: "Overflows of the receive buffer for kernel events (ENOBUFS). Link transitions are still counted, but may include administrative ones.", Source: "the exporter",
+		Help:   "Overflows of the receive buffer for kernel events (ENOBUFS). Link transitions are still counted, but may include administrative ones.",
+		Source: "the exporter",
 	}
 	detectionUnavailable = &exposition.Desc{
 		Name: "rdma_detection_unavailable", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
@@ -94,18 +115,24 @@ var (
 		Labels: []string{"alert", "reason"}, Source: "the exporter, from the expressions of the rules",
 	}
 	replayInfo = &exposition.Desc{
-		Name: "rdma_exporter_replay_info", Of: "rdma_exporter_replay_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Recording served instead of this host (--replay), always 1: recorded host name and date. Absent without --replay.", Labels: []string{"hostname", "recorded"}, Source: "the exporter",
+		Name: "rdma_exporter_replay_info", Of: "rdma_exporter_replay_info", Type: exposition.Gauge,
+		Scope:  exposition.ScopeExporter,
+		Help:   "Recording served instead of this host (--replay), always 1: recorded host name and date. Absent without --replay.",
+		Labels: []string{"hostname", "recorded"}, Source: "the exporter",
 	}
 	buildInfo = &exposition.Desc{
 		Name: "rdma_exporter_build_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Version of the exporter, always 1.", Labels: []string{"version", "revision", "goversion", "goarch"}, Source: "the exporter",
+		Help: "Version of the exporter, always 1.", Labels: []string{"version", "revision", "goversion", "goarch"},
+		Source: "the exporter",
 	}
 )
 
 // Descs are the metrics about the exporter itself.
 var Descs = slices.Clip(append([]*exposition.Desc{
-	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, eventOverruns, detectionUnavailable, replayInfo, buildInfo, incidentSuccessful, hostMaintenance, maintenanceEnd, limitValue, limitExceeded,
+	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors,
+	permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime,
+	stateSuccessful, eventOverruns, detectionUnavailable, replayInfo, buildInfo, incidentSuccessful, hostMaintenance,
+	maintenanceEnd, limitValue, limitExceeded,
 }, alertingList()...))
 
 func (s *Scheduler) selfFamilies(runners []*runner, results []*result, p *Picture, known bool) []exposition.Family {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestCollectWithin: an evaluation every 15 s reuses a scrape of the last half of the interval, with the time of its reading.
+// TestCollectWithin: an evaluation every 15 s reuses a scrape of the last half of the interval, with the time of its
+// reading.
 func TestCollectWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counting{}
@@ -29,7 +30,8 @@ func TestCollectWithin(t *testing.T) {
 				t.Fatal(err)
 			}
 			if read := p.Read.Sub(begin); read != step.read || c.collections() != step.count || !p.At.Equal(time.Now()) {
-				t.Errorf("after %s: read at %s, %d collections, want %s, %d", step.after, read, c.collections(), step.read, step.count)
+				t.Errorf("after %s: read at %s, %d collections, want %s, %d",
+					step.after, read, c.collections(), step.read, step.count)
 			}
 		}
 	})

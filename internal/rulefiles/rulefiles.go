@@ -38,8 +38,8 @@ func (r *Files) ReadFile(name string) ([]byte, error) {
 // maxRuleFile limits a rule file.
 const maxRuleFile = 4 << 20
 
-// Read returns all rule files: the built-in ones, each replaced by a file of the same base name if there is one, then the additional ones.
-// Their alerts link to runbooks at books.
+// Read returns all rule files: the built-in ones, each replaced by a file of the same base name if there is one, then
+// the additional ones. Their alerts link to runbooks at books.
 func Read(globs []string, books RunbookURL) (*Files, error) {
 	fsys, names, err := rules.Node()
 	if err != nil {

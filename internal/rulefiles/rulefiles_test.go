@@ -18,7 +18,8 @@ func must(t testing.TB, err error) {
 
 func TestReadRules(t *testing.T) {
 	dir := t.TempDir()
-	own, other, second := filepath.Join(dir, "link.rules.yml"), filepath.Join(dir, "site.yml"), filepath.Join(dir, "b", "link.rules.yml")
+	own, other, second := filepath.Join(dir, "link.rules.yml"), filepath.Join(dir, "site.yml"),
+		filepath.Join(dir, "b", "link.rules.yml")
 	put(t, own, "groups: [] # ours\n")
 	put(t, other, "groups: []\n")
 	files, err := Read([]string{filepath.Join(dir, "*.yml"), own}, "")

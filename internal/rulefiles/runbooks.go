@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// RunbookURL is the base URL of runbooks. The name of an alert replaces %s, or is appended to the path. Empty: unknown, no links to runbooks.
+// RunbookURL is the base URL of runbooks. The name of an alert replaces %s, or is appended to the path. Empty: unknown,
+// no links to runbooks.
 type RunbookURL string
 
 // RunbookURLHelp follows the purpose in the help of --runbook-url.
@@ -20,7 +21,8 @@ func (u RunbookURL) Check() error {
 		return nil
 	}
 	at, err := url.Parse(strings.Replace(string(u), "%s", "NAME", 1))
-	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || strings.ContainsAny(string(u), " \t\n#\"'\\{}") {
+	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" ||
+		strings.ContainsAny(string(u), " \t\n#\"'\\{}") {
 		return fmt.Errorf("--runbook-url=%s: must be http://HOST/… or https://HOST/…", string(u))
 	}
 	return nil
@@ -37,7 +39,8 @@ func (u RunbookURL) of(name string) string {
 // inSources is the line of the annotation in the repository, where it is a path.
 var inSources = regexp.MustCompile(`^( +runbook_url: )docs/runbooks/(\w+)\.md\n`)
 
-// InRules replaces the paths in a rule file by URLs. Without a base URL it removes the annotation: a path is of no use in a notification.
+// InRules replaces the paths in a rule file by URLs. Without a base URL it removes the annotation: a path is of no use
+// in a notification.
 func (u RunbookURL) InRules(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for line := range bytes.Lines(text) {

@@ -30,16 +30,30 @@ type alertingConfig struct {
 }
 
 func (a *alertingConfig) flags(c *kingpin.CmdClause) {
-	c.Flag("alerting", "Evaluate the alerting rules. With --no-alerting, serve metrics only.").Default("true").BoolVar(&a.on)
-	c.Flag("alerting.interval", "Rule evaluation interval, from 1s to 2m. A collection younger than half of it is reused.").Default("15s").DurationVar(&a.interval)
-	c.Flag("alerting.alertmanager-url", "Alertmanager to send alerts to. Repeatable; each gets all alerts. Without one, no alerts are sent.").PlaceHolder("URL").StringsVar(&a.alertmanagers)
-	c.Flag("alerting.alertmanager-config-file", "HTTP client configuration for the Alertmanagers, YAML: TLS and authentication, the contents of http_config in Prometheus.").PlaceHolder("FILE").StringVar(&a.httpFile)
-	c.Flag("alerting.rule-files", "Additional rule files, as a glob. A file replaces the built-in one of the same name. Repeatable.").PlaceHolder("GLOB").StringsVar(&a.ruleFiles)
-	c.Flag("alerting.job", "Label job of alerts, as set by a central Prometheus.").Default("rdma_exporter").StringVar(&a.job)
-	c.Flag("alerting.instance", "Label instance of alerts: the address scraped by a central Prometheus. Default: HOSTNAME:PORT.").PlaceHolder("HOST:PORT").StringVar(&a.instance)
-	c.Flag("alerting.external-labels", "Label added to all alerts sent. Repeatable.").PlaceHolder("NAME=VALUE").StringsVar(&a.externalPairs)
+	c.Flag("alerting", "Evaluate the alerting rules. With --no-alerting, serve metrics only.").
+		Default("true").BoolVar(&a.on)
+	c.Flag("alerting.interval",
+		"Rule evaluation interval, from 1s to 2m. A collection younger than half of it is reused.").
+		Default("15s").DurationVar(&a.interval)
+	c.Flag("alerting.alertmanager-url",
+		"Alertmanager to send alerts to. Repeatable; each gets all alerts. Without one, no alerts are sent.").
+		PlaceHolder("URL").StringsVar(&a.alertmanagers)
+	c.Flag("alerting.alertmanager-config-file",
+		"HTTP client configuration for the Alertmanagers, YAML: TLS and authentication, the contents of http_config in Prometheus.").
+		PlaceHolder("FILE").StringVar(&a.httpFile)
+	c.Flag("alerting.rule-files",
+		"Additional rule files, as a glob. A file replaces the built-in one of the same name. Repeatable.").
+		PlaceHolder("GLOB").StringsVar(&a.ruleFiles)
+	c.Flag("alerting.job", "Label job of alerts, as set by a central Prometheus.").
+		Default("rdma_exporter").StringVar(&a.job)
+	c.Flag("alerting.instance",
+		"Label instance of alerts: the address scraped by a central Prometheus. Default: HOSTNAME:PORT.").
+		PlaceHolder("HOST:PORT").StringVar(&a.instance)
+	c.Flag("alerting.external-labels", "Label added to all alerts sent. Repeatable.").
+		PlaceHolder("NAME=VALUE").StringsVar(&a.externalPairs)
 	c.Flag("replay.send-alerts", "Send the alerts of a replay, with the label replay=\"true\".").BoolVar(&a.sendReplay)
-	c.Flag("runbook-url", "Runbooks for the annotation runbook_url of alerts. Default: the pages of this exporter, if its address is known."+rulefiles.RunbookURLHelp).PlaceHolder("URL").StringVar((*string)(&a.runbooks))
+	c.Flag("runbook-url", "Runbooks for the annotation runbook_url of alerts. Default: the pages of this exporter, if its address is known."+rulefiles.RunbookURLHelp).
+		PlaceHolder("URL").StringVar((*string)(&a.runbooks))
 }
 
 // Limits of the evaluation interval: the shortest range of the rules is 5m and must contain several rounds.
@@ -59,10 +73,12 @@ func (a *alertingConfig) check() (err error) {
 		return errors.New("--alerting.job: must not be empty")
 	}
 	if !a.on && len(a.alertmanagers) > 0 {
-		return fmt.Errorf("--alerting.alertmanager-url=%s: has no effect with --no-alerting, which sends no alerts", a.alertmanagers[0])
+		return fmt.Errorf("--alerting.alertmanager-url=%s: has no effect with --no-alerting, which sends no alerts",
+			a.alertmanagers[0])
 	}
 	if a.httpFile != "" && len(a.alertmanagers) == 0 {
-		return fmt.Errorf("--alerting.alertmanager-config-file=%s: has no effect without --alerting.alertmanager-url", a.httpFile)
+		return fmt.Errorf("--alerting.alertmanager-config-file=%s: has no effect without --alerting.alertmanager-url",
+			a.httpFile)
 	}
 	for i, u := range a.alertmanagers {
 		if err := alerting.CheckURL(u); err != nil {

@@ -13,7 +13,8 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// alertMemory keeps the start times of active alerts, so that a restart does not restart their `for`, even if the samples are lost.
+// alertMemory keeps the start times of active alerts, so that a restart does not restart their `for`, even if the
+// samples are lost.
 type alertMemory struct {
 	file   *state.Kept[[]alerting.Active]
 	locked bool      // by another process
@@ -28,7 +29,8 @@ type alertMemory struct {
 func openAlertMemory(dir string, log *slog.Logger) *alertMemory {
 	a := &alertMemory{log: log, file: &state.Kept[[]alerting.Active]{
 		Dir: dir, Log: log, Unread: "could not restore alert state",
-		Lost: "cannot write alert state, a restart restarts the for duration of alerts", Well: "writing alert state works again",
+		Lost: "cannot write alert state, a restart restarts the for duration of alerts",
+		Well: "writing alert state works again",
 	}}
 	if err := a.open(); err != nil {
 		log.Warn("cannot use the alert state directory, trying again every minute; until then a restart loses alert state and history", "err", err)
@@ -47,8 +49,8 @@ func (a *alertMemory) open() error {
 	return nil
 }
 
-// reopen tries a directory again that could not be used, and reports whether it can be. A lock is tried in each round, so that the alerts
-// of the other process do not pause.
+// reopen tries a directory again that could not be used, and reports whether it can be. A lock is tried in each round,
+// so that the alerts of the other process do not pause.
 func (a *alertMemory) reopen() bool {
 	if a.file.IsOpen() || !a.locked && time.Since(a.tried) < stateRetry || a.open() != nil {
 		return false
@@ -57,8 +59,8 @@ func (a *alertMemory) reopen() bool {
 	return true
 }
 
-// resume continues in a directory that has become available: with the alerts of the process that had locked it, otherwise with those of
-// this process.
+// resume continues in a directory that has become available: with the alerts of the process that had locked it,
+// otherwise with those of this process.
 func (a *alertMemory) resume(e *alerting.Engine) {
 	if a.locked {
 		e.MoveTo(a.samples(), a.known)
@@ -70,8 +72,9 @@ func (a *alertMemory) resume(e *alerting.Engine) {
 // samples is the folder of the samples. The directory must be open.
 func (a *alertMemory) samples() string { return filepath.Join(a.file.Dir, "store") }
 
-// alertsKept is the maximum age of the last-seen times of firing alerts in the file if nothing else changes. Those of pending alerts are
-// written in each round: if the program is killed and the samples are lost, they are the only record of how long an alert was pending.
+// alertsKept is the maximum age of the last-seen times of firing alerts in the file if nothing else changes. Those of
+// pending alerts are written in each round: if the program is killed and the samples are lost, they are the only record
+// of how long an alert was pending.
 const alertsKept = time.Minute
 
 // save writes what has changed.
@@ -88,7 +91,8 @@ func (a *alertMemory) write() {
 	}
 }
 
-// isNews reports whether alerts, their states or their start times differ from those in the file, or the file is too old.
+// isNews reports whether alerts, their states or their start times differ from those in the file, or the file is too
+// old.
 func isNews(kept, active []alerting.Active) bool {
 	return !slices.EqualFunc(kept, active, func(k, a alerting.Active) bool {
 		age := a.SeenAt.Sub(k.SeenAt)

@@ -15,13 +15,15 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// TestAlertMemoryWritesNews: the file is written when the alerts are others, and else once a minute; at the end it tells the last round.
+// TestAlertMemoryWritesNews: the file is written when the alerts are others, and else once a minute; at the end it
+// tells the last round.
 func TestAlertMemoryWritesNews(t *testing.T) {
 	dir, begin := t.TempDir(), time.Unix(1_700_000_000, 0)
 	a := openAlertMemory(dir, slog.New(slog.DiscardHandler))
 	round := func(seen time.Duration, devices ...string) (out []alerting.Active) {
 		for _, d := range devices {
-			out = append(out, alerting.Active{Labels: map[string]string{"alertname": "A", "device": d}, ActiveAt: begin, SeenAt: begin.Add(seen)})
+			out = append(out,
+				alerting.Active{Labels: map[string]string{"alertname": "A", "device": d}, ActiveAt: begin, SeenAt: begin.Add(seen)})
 		}
 		return out
 	}
@@ -87,7 +89,8 @@ func downRound(t *testing.T, e *alerting.Engine, at time.Time) {
 	must(t, e.Eval(t.Context(), at))
 }
 
-// TestPendingAfterKill: a kill -9 costs an alert at most one round of its pending time, at every interval, whatever is left of the samples.
+// TestPendingAfterKill: a kill -9 costs an alert at most one round of its pending time, at every interval, whatever is
+// left of the samples.
 func TestPendingAfterKill(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, 15 * time.Second, time.Minute, 2 * time.Minute} {
 		for what, kept := range map[string]bool{"samples kept": true, "samples lost": false} {
@@ -137,7 +140,8 @@ func downEngineBefore(t *testing.T, b *alertMemory, interval time.Duration) []al
 	return e.Active()
 }
 
-// TestAlertDirectoryComesLater: a directory that cannot be used at the start is tried again, and gets the samples and alerts of this run.
+// TestAlertDirectoryComesLater: a directory that cannot be used at the start is tried again, and gets the samples and
+// alerts of this run.
 func TestAlertDirectoryComesLater(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "state")
 	put(t, parent, "in the way")
@@ -164,7 +168,8 @@ func TestAlertDirectoryComesLater(t *testing.T) {
 	downRound(t, e, now)
 	samples, err := e.Query(t.Context(), "count_over_time(state[1h])", now)
 	must(t, err)
-	if active := e.Active(); len(active) != 1 || !active[0].ActiveAt.Equal(begin) || len(samples) != 1 || samples[0].Value != 21 || e.Stats().Degraded {
+	if active := e.Active(); len(active) != 1 || !active[0].ActiveAt.Equal(begin) || len(samples) != 1 ||
+		samples[0].Value != 21 || e.Stats().Degraded {
 		t.Errorf("%+v, %+v, degraded: %v", active, samples, e.Stats().Degraded)
 	}
 	if _, err := os.Stat(filepath.Join(a.samples(), "wal")); err != nil {

@@ -50,8 +50,8 @@ func (s *swappable) LinkState(ctx context.Context, netdev string) (host.LinkStat
 	return st, err
 }
 
-// baselineRun is an exporter on three rails with transceivers, with a state directory. It has no socket: the time of a bubble does not pass
-// while something waits for a connection.
+// baselineRun is an exporter on three rails with transceivers, with a state directory. It has no socket: the time of a
+// bubble does not pass while something waits for a connection.
 type baselineRun struct {
 	t       *testing.T
 	keeper  *keeper
@@ -76,7 +76,8 @@ func startBaselines(t *testing.T, modules *swappable, stateDir string) *baseline
 	r.keeper = k
 	ctx, cancel := context.WithCancel(t.Context())
 	k.start(ctx)
-	r.sched = rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: collector.All(c.Options(m, k.memory)), Timeout: c.Timeout, Logger: log})
+	r.sched = rounds.New(ctx,
+		rounds.Options{Host: m.Host, Collectors: collector.All(c.Options(m, k.memory)), Timeout: c.Timeout, Logger: log})
 	var listening sync.WaitGroup
 	listening.Go(func() { r.sched.Listen(ctx) })
 	r.stop = func() {
@@ -100,7 +101,8 @@ func (r *baselineRun) want(when, ports string) {
 	got := ""
 	for i, netdev := range []string{"enp24s0np0", "enp64s0np0", "enp79s0np0"} {
 		device := "mlx5_" + string(rune('0'+i))
-		if r.samples[`rdma_transceiver_receive_power_baseline_dbm{device="`+device+`",lane="1",netdev="`+netdev+`",port="1"}`] != "" {
+		if r.samples[`rdma_transceiver_receive_power_baseline_dbm{device="`+device+`",lane="1",netdev="`+netdev+
+			`",port="1"}`] != "" {
 			got += string(rune('0' + i))
 		}
 	}
@@ -109,8 +111,8 @@ func (r *baselineRun) want(when, ports string) {
 	}
 }
 
-// TestBaselinesOutliveTheProgram: a baseline is learned in 5h, survives a restart and a damaged state file, and begins anew with another
-// transceiver, after it was unplugged, and by accept, each on its port only.
+// TestBaselinesOutliveTheProgram: a baseline is learned in 5h, survives a restart and a damaged state file, and begins
+// anew with another transceiver, after it was unplugged, and by accept, each on its port only.
 func TestBaselinesOutliveTheProgram(t *testing.T) {
 	stateDir := filepath.Join(t.TempDir(), "state")
 	synctest.Test(t, func(t *testing.T) {
@@ -129,7 +131,8 @@ func TestBaselinesOutliveTheProgram(t *testing.T) {
 		r = startBaselines(t, modules, stateDir)
 		r.run(3 * time.Minute)
 		r.want("after a restart", "012")
-		if a, err := r.keeper.accept(t.Context(), []string{"mlx5_0/1"}); err != nil || !slices.Contains(a.Forgets, "port mlx5_0/1: baselines of bit errors and optics") {
+		if a, err := r.keeper.accept(t.Context(), []string{"mlx5_0/1"}); err != nil ||
+			!slices.Contains(a.Forgets, "port mlx5_0/1: baselines of bit errors and optics") {
 			t.Errorf("accept: %+v, %v", a, err)
 		}
 		r.run(2 * time.Minute)

@@ -40,20 +40,25 @@ type daemon struct {
 const storeFolder = "alerting"
 
 // daemon makes the engine; nil without alerting. A replay saves nothing.
-func (s *Config) daemon(c *machine.Config, m *machine.Machine, files *rulefiles.Files, log *slog.Logger) (*daemon, error) {
+func (s *Config) daemon(
+	c *machine.Config, m *machine.Machine, files *rulefiles.Files, log *slog.Logger,
+) (*daemon, error) {
 	a := &s.alerting
 	if !a.on {
 		return nil, nil
 	}
 	instance := a.instanceOf(m, *s.toolkit.WebListenAddresses)
 	external := s.own(m)
-	d := &daemon{config: a, phase: phase(m.Hostname(), a.interval), log: log, seen: seenLast{host: instance, replay: m.Recording(c)}}
+	d := &daemon{
+		config: a, phase: phase(m.Hostname(), a.interval), log: log, seen: seenLast{host: instance, replay: m.Recording(c)},
+	}
 	var err error
 	if d.notifier, err = a.notifier(m, alerting.NotifierOptions{ExternalURL: external, Logger: log}); err != nil {
 		return nil, err
 	}
 	o := alerting.Options{
-		Scratch: capture.Scratch(), Rules: files, Files: files.Names, Job: a.job, Instance: instance, ExternalLabels: a.externalLabels, ExternalURL: external,
+		Scratch: capture.Scratch(), Rules: files, Files: files.Names, Job: a.job, Instance: instance,
+		ExternalLabels: a.externalLabels, ExternalURL: external,
 		Interval: a.interval, Notifier: d.notifier, Logger: log,
 	}
 	if m.Player == nil {

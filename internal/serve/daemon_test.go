@@ -22,7 +22,9 @@ func TestReplayThatFails(t *testing.T) {
 	m, _ := machines.Open(t, machines.Fixture(storm))
 	full := errors.New("no space left on device")
 	play := func(before func(time.Time) error) *rounds.Scheduler {
-		return rounds.New(t.Context(), rounds.Options{Host: m.Host, Timeout: time.Second, Logger: slog.New(slog.DiscardHandler), Now: m.Clock, Before: before})
+		return rounds.New(t.Context(), rounds.Options{
+			Host: m.Host, Timeout: time.Second, Logger: slog.New(slog.DiscardHandler), Now: m.Clock, Before: before,
+		})
 	}
 	e, err := alerting.New(alerting.Options{
 		Scratch: t.TempDir(), Instance: "gpu-1:9", Files: []string{"r.yml"},

@@ -12,9 +12,11 @@ import (
 )
 
 const (
-	// ownDescriptors are for everything but connections and the files that stay open between rounds: reads, sockets, the alert store.
+	// ownDescriptors are for everything but connections and the files that stay open between rounds: reads, sockets, the
+	// alert store.
 	ownDescriptors = 256
-	// exhaustedTime is how long no descriptor may be left before the program exits. A restart then frees those that leaked.
+	// exhaustedTime is how long no descriptor may be left before the program exits. A restart then frees those that
+	// leaked.
 	exhaustedTime  = time.Minute
 	exhaustedProbe = 5 * time.Second
 )
@@ -29,13 +31,14 @@ func (w *Web) checkDescriptors() error {
 	}
 	if need := w.descriptors(); l.Cur < uint64(need) {
 		return fmt.Errorf("limit of open files (RLIMIT_NOFILE) is %d, need %d for --web.max-connections=%d and %d files: "+
-			"raise it (LimitNOFILE= in the unit, ulimit -n), or lower --web.max-connections", l.Cur, need, w.maxConnections, ownDescriptors)
+			"raise it (LimitNOFILE= in the unit, ulimit -n), or lower --web.max-connections",
+			l.Cur, need, w.maxConnections, ownDescriptors)
 	}
 	return nil
 }
 
-// exhausted waits until no file could be opened for exhaustedTime, because this process has used up its descriptors; nil if ctx ended before.
-// Scrapes would go on without samples of files, and new connections would not be accepted.
+// exhausted waits until no file could be opened for exhaustedTime, because this process has used up its descriptors;
+// nil if ctx ended before. Scrapes would go on without samples of files, and new connections would not be accepted.
 func exhausted(ctx context.Context) error {
 	since := time.Now()
 	tick := time.NewTicker(exhaustedProbe)

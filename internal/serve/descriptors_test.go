@@ -11,7 +11,8 @@ import (
 	"rdma_exporter/test/alone"
 )
 
-// TestExhausted: a process whose descriptors are in use for a minute ends with the reason; one that gets some back does not.
+// TestExhausted: a process whose descriptors are in use for a minute ends with the reason; one that gets some back does
+// not.
 func TestExhausted(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -41,7 +42,8 @@ func TestExhausted(t *testing.T) {
 		began := time.Now()
 		err := exhausted(t.Context())
 		must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
-		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "RLIMIT_NOFILE") || took > exhaustedTime+exhaustedProbe {
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "RLIMIT_NOFILE") ||
+			took > exhaustedTime+exhaustedProbe {
 			t.Errorf("after %s: %v", took, err)
 		}
 	})

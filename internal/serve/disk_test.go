@@ -31,8 +31,8 @@ var diskFaults = map[string]func(t *testing.T, dir string) (mend func()){
 	},
 }
 
-// noFiles makes each write to a file of this process fail, as on a disk that is full (EFBIG in the place of ENOSPC): for tests that run
-// alone.
+// noFiles makes each write to a file of this process fail, as on a disk that is full (EFBIG in the place of ENOSPC):
+// for tests that run alone.
 func noFiles(t *testing.T) (mend func()) {
 	var limit syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit))
@@ -40,7 +40,8 @@ func noFiles(t *testing.T) (mend func()) {
 	return func() { must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)) }
 }
 
-// TestStateThatCannotBeWritten: it is reported while it lasts, logged when it starts and when it ends, and written once it can be.
+// TestStateThatCannotBeWritten: it is reported while it lasts, logged when it starts and when it ends, and written once
+// it can be.
 func TestStateThatCannotBeWritten(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -51,7 +52,10 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := &lockedBuffer{}
 				logger := slog.New(slog.NewTextHandler(log, nil))
-				k := &keeper{memory: expect.NewMemory(expect.Data{}), planned: newPlanned(dir, nil, logger), file: stateFile(dir, logger), log: logger}
+				k := &keeper{
+					memory: expect.NewMemory(expect.Data{}), planned: newPlanned(dir, nil, logger),
+					file: stateFile(dir, logger), log: logger,
+				}
 				_, err := k.file.Open()
 				must(t, err)
 				ctx, stop := context.WithCancel(t.Context())
@@ -78,7 +82,9 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 				if s, _ := k.current(); s.Failed || !s.At.After(first) {
 					t.Errorf("afterwards: %+v", s)
 				}
-				if l := log.String(); strings.Count(l, "\n") != 2 || !strings.Contains(l, "cannot write the state file, known links and devices are lost at the next restart") || !strings.Contains(l, "writing the state file works again") {
+				if l := log.String(); strings.Count(l, "\n") != 2 ||
+					!strings.Contains(l, "cannot write the state file, known links and devices are lost at the next restart") ||
+					!strings.Contains(l, "writing the state file works again") {
 					t.Errorf("log:\n%s", l)
 				}
 			})
@@ -97,7 +103,9 @@ func TestAlertsThatCannotBeWritten(t *testing.T) {
 			a := openAlertMemory(dir, slog.New(slog.NewTextHandler(log, nil)))
 			begin := time.Unix(1_700_000_000, 0)
 			round := func(n int) {
-				a.save([]alerting.Active{{Labels: map[string]string{"alertname": "A"}, ActiveAt: begin, SeenAt: begin.Add(time.Duration(n) * time.Minute)}})
+				a.save([]alerting.Active{
+					{Labels: map[string]string{"alertname": "A"}, ActiveAt: begin, SeenAt: begin.Add(time.Duration(n) * time.Minute)},
+				})
 			}
 			round(0)
 			mend := fault(t, dir)
@@ -114,7 +122,8 @@ func TestAlertsThatCannotBeWritten(t *testing.T) {
 				t.Errorf("afterwards: %+v", kept)
 			}
 			a.close()
-			if l := log.String(); strings.Count(l, "\n") != 2 || !strings.Contains(l, "cannot write alert state") || !strings.Contains(l, "writing alert state works again") {
+			if l := log.String(); strings.Count(l, "\n") != 2 || !strings.Contains(l, "cannot write alert state") ||
+				!strings.Contains(l, "writing alert state works again") {
 				t.Errorf("log:\n%s", l)
 			}
 		})

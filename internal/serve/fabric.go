@@ -31,7 +31,8 @@ import (
 // fabricPort differs from defaultPort, since serve and fabric may run on one host.
 const fabricPort = "10880"
 
-// fabricGC is GOGC in fabric mode, where most of the memory is the text of series: with 2,048 hosts it saves some 40 MiB.
+// fabricGC is GOGC in fabric mode, where most of the memory is the text of series: with 2,048 hosts it saves some 40
+// MiB.
 const fabricGC = 25
 
 // OpenMAD opens a port of an InfiniBand device for management datagrams; empty and 0 are any.
@@ -54,16 +55,21 @@ type Fabric struct {
 // Flags adds the flags.
 func (f *Fabric) Flags(a *kingpin.CmdClause) {
 	f.Web.flags(a, fabricPort)
-	a.Flag("fabric.device", "InfiniBand device to sweep from. Default: the device of the earlier sweeps, at the first start one with an ACTIVE port.").PlaceHolder("DEVICE").StringVar(&f.device)
+	a.Flag("fabric.device",
+		"InfiniBand device to sweep from. Default: the device of the earlier sweeps, at the first start one with an ACTIVE port.").
+		PlaceHolder("DEVICE").StringVar(&f.device)
 	a.Flag("fabric.port", "Port of the device. 0 selects any.").Default("0").IntVar(&f.port)
 	a.Flag("fabric.interval", "Sweep interval; at least 1s.").Default("1m").DurationVar(&f.interval)
-	a.Flag("fabric.full-interval", "Interval of querying the identity of all nodes, not only of those with changed links.").Default("10m").DurationVar(&f.full)
+	a.Flag("fabric.full-interval",
+		"Interval of querying the identity of all nodes, not only of those with changed links.").
+		Default("10m").DurationVar(&f.full)
 	a.Flag("fabric.forget-after", "Retention of nodes and links that are gone.").Default("168h").DurationVar(&f.forget)
 	a.Flag("fabric.rate", "Maximum number of requests per second.").Default("10000").IntVar(&f.client.Rate)
 	a.Flag("fabric.in-flight", "Maximum number of outstanding requests.").Default("8").IntVar(&f.client.InFlight)
 	a.Flag("fabric.timeout", "Timeout of a request.").Default("500ms").DurationVar(&f.client.Timeout)
 	a.Flag("fabric.retries", "Number of retries of a request that timed out.").Default("2").IntVar(&f.client.Retries)
-	a.Flag("fabric.pkey-index", "P_Key of counter requests, as an index into the P_Key table of the port.").Default("0").IntVar(&f.pkeyIndex)
+	a.Flag("fabric.pkey-index", "P_Key of counter requests, as an index into the P_Key table of the port.").
+		Default("0").IntVar(&f.pkeyIndex)
 	a.Flag("fabric.adapter-counters", "Read the counters of adapters too. Exporters on their hosts expose the same counters.").BoolVar(&f.adapters)
 }
 
@@ -72,11 +78,14 @@ func (f *Fabric) check(c *machine.Config) error {
 	case c.Replay != "":
 		return errors.New("--replay: not supported by fabric, which sweeps a live subnet")
 	case f.interval < time.Second:
-		return fmt.Errorf("--fabric.interval=%s: must be 1s or more: each sweep queries every port of every switch", f.interval)
+		return fmt.Errorf("--fabric.interval=%s: must be 1s or more: each sweep queries every port of every switch",
+			f.interval)
 	case f.full < f.interval:
-		return fmt.Errorf("--fabric.full-interval=%s: must be --fabric.interval (%s) or more", f.full, model.Duration(f.interval))
+		return fmt.Errorf("--fabric.full-interval=%s: must be --fabric.interval (%s) or more",
+			f.full, model.Duration(f.interval))
 	case f.forget < f.full:
-		return fmt.Errorf("--fabric.forget-after=%s: must be --fabric.full-interval (%s) or more", f.forget, model.Duration(f.full))
+		return fmt.Errorf("--fabric.forget-after=%s: must be --fabric.full-interval (%s) or more",
+			f.forget, model.Duration(f.full))
 	case f.port < 0 || f.port > 254:
 		return fmt.Errorf("--fabric.port=%d: must be from 1 to 254, or 0 for any", f.port)
 	case f.client.Rate < 1 || f.client.Rate > 1e6:
@@ -99,8 +108,8 @@ type fabricKept struct {
 	From host.MADPort `json:"from,omitzero"` // the port of the sweeps
 }
 
-// openPort opens the port to sweep from. Without --fabric.device it is the port of the earlier sweeps and no other: another port may be in another
-// fabric, and the saved state of this one would be lost.
+// openPort opens the port to sweep from. Without --fabric.device it is the port of the earlier sweeps and no other:
+// another port may be in another fabric, and the saved state of this one would be lost.
 func (f *Fabric) openPort(p host.Paths, before host.MADPort) (mad.Transport, host.MADPort, error) {
 	device, port := f.device, f.port
 	if device == "" && before.Device != "" {
@@ -134,7 +143,8 @@ func (f *Fabric) Run(ctx context.Context, c *machine.Config, std command.Streams
 		debug.SetGCPercent(fabricGC)
 	}
 	m := &fabric.Monitor{
-		Client: f.client, Adapters: f.adapters, Interval: f.interval, Full: f.full, Forget: f.forget, Site: c.Site.Store.Current(), Logger: std.Log,
+		Client: f.client, Adapters: f.adapters, Interval: f.interval, Full: f.full, Forget: f.forget,
+		Site: c.Site.Store.Current(), Logger: std.Log,
 	}
 	shown, pages, err := f.page(m)
 	if err != nil {
@@ -189,8 +199,8 @@ func (f *Fabric) Run(ctx context.Context, c *machine.Config, std command.Streams
 	return Until(ctx, h, f.toolkit, std.Log)
 }
 
-// schedule sweeps immediately and then at this host's phase of the interval, so that two exporters of one fabric do not sweep at the same time. It
-// calls done after each sweep.
+// schedule sweeps immediately and then at this host's phase of the interval, so that two exporters of one fabric do not
+// sweep at the same time. It calls done after each sweep.
 func (f *Fabric) schedule(ctx context.Context, done func()) func(sweep func()) {
 	own := phase(cmp.Or(hostname(), f.device), f.interval)
 	return func(sweep func()) {

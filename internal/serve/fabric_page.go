@@ -32,7 +32,8 @@ type fabricShown struct {
 
 // page is the handler of the pages of a fabric.
 func (f *Fabric) page(m *fabric.Monitor) (*fabricShown, *web.Page, error) {
-	p, err := page.NewPage(f.links(page.Link{Href: "", Text: "Fabric"}, page.Link{Href: "links", Text: "All links"}, page.Link{Href: "api/v1/fabric", Text: "The fabric as JSON"}))
+	p, err := page.NewPage(f.links(page.Link{Href: "", Text: "Fabric"}, page.Link{Href: "links", Text: "All links"},
+		page.Link{Href: "api/v1/fabric", Text: "The fabric as JSON"}))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,7 +80,9 @@ func (x *fabricShown) forget() {
 }
 
 func (x *fabricShown) input() page.FabricInput {
-	in := page.FabricInput{Exporter: version.Version, Host: x.host, Port: "no port", Interval: x.interval, Picture: x.monitor.Picture()}
+	in := page.FabricInput{
+		Exporter: version.Version, Host: x.host, Port: "no port", Interval: x.interval, Picture: x.monitor.Picture(),
+	}
 	if p := x.port.Load(); p != nil {
 		in.Port = p.String()
 	}

@@ -87,10 +87,12 @@ func TestFabricPort(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
-			f := Fabric{device: tt.device, Open: func(_ host.Paths, device string, port int) (mad.Transport, host.MADPort, error) {
-				got = fmt.Sprintf("%s/%d", device, port)
-				return nil, host.MADPort{}, nil
-			}}
+			f := Fabric{
+				device: tt.device, Open: func(_ host.Paths, device string, port int) (mad.Transport, host.MADPort, error) {
+					got = fmt.Sprintf("%s/%d", device, port)
+					return nil, host.MADPort{}, nil
+				},
+			}
 			if _, _, err := f.openPort(host.Paths{RootFS: madRoot(t, tt.states...)}, tt.before); err != nil {
 				got = err.Error()
 			}

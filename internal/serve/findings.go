@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// seenLast is the result of the last round. Readers do not wait for the next one, which locks the engine during evaluation: on a busy machine
-// that is longer than the timeout of check.
+// seenLast is the result of the last round. Readers do not wait for the next one, which locks the engine during
+// evaluation: on a busy machine that is longer than the timeout of check.
 type seenLast struct {
 	host   string // label instance
 	replay string // the replay that is evaluated; empty for a live host

@@ -16,7 +16,8 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// TestFindingsAfterRestart: what an earlier run has left in the store is not evaluated, and nothing is reported before this run has evaluated.
+// TestFindingsAfterRestart: what an earlier run has left in the store is not evaluated, and nothing is reported before
+// this run has evaluated.
 func TestFindingsAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	for run := range 2 {
@@ -28,7 +29,10 @@ func TestFindingsAfterRestart(t *testing.T) {
 		full := errors.New("disk full")
 		now := time.Unix(1_700_000_000+15*int64(run), 0)
 		d := &daemon{config: &alertingConfig{}, engine: e, log: slog.New(slog.DiscardHandler)}
-		d.rounds = rounds.New(t.Context(), rounds.Options{Host: &host.Host{}, Timeout: time.Second, Now: func() time.Time { return now }, Before: func(time.Time) error { return full }})
+		d.rounds = rounds.New(t.Context(), rounds.Options{
+			Host: &host.Host{}, Timeout: time.Second, Now: func() time.Time { return now },
+			Before: func(time.Time) error { return full },
+		})
 		ask := func() error { return d.findings()(new(bytes.Buffer)) }
 		if d.round(t.Context(), 0) == nil || ask() == nil {
 			t.Errorf("run %d: there are findings before a round is evaluated", run)
@@ -62,7 +66,8 @@ func TestFindingsDuringEvaluation(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	d := &daemon{config: &alertingConfig{}, engine: e, log: slog.New(slog.DiscardHandler)}
 	defer d.close()
-	d.rounds = rounds.New(t.Context(), rounds.Options{Host: &host.Host{}, Timeout: time.Second, Now: func() time.Time { return now }})
+	d.rounds = rounds.New(t.Context(),
+		rounds.Options{Host: &host.Host{}, Timeout: time.Second, Now: func() time.Time { return now }})
 	must(t, d.round(t.Context(), 0))
 	ctx := &held{Context: t.Context(), inside: make(chan struct{}), release: make(chan struct{})}
 	ended := make(chan error)

@@ -39,14 +39,16 @@ const (
 	incidentEvery  = 10 * time.Second
 	// incidentMax limits a capture in bytes: those of the largest known machines have 1 MiB.
 	incidentMax = 16 << 20
-	// incidentHistory is the range of the samples in a capture, historyMax the size of their text in bytes: an entry has 1 MiB at most.
+	// incidentHistory is the range of the samples in a capture, historyMax the size of their text in bytes: an entry has 1
+	// MiB at most.
 	incidentHistory = 10 * time.Minute
 	historyMax      = 900 << 10
 )
 
-// flightRecorder keeps a capture of the host when an alert that drains it starts firing: after a reboot that is the evidence. It has its own
-// collectors and host access, and runs in the background, one capture at a time: neither rounds nor scrapes wait for it. While such an alert
-// is pending it reads a round after each one of the daemon, so that the capture has the rounds before the alert fired.
+// flightRecorder keeps a capture of the host when an alert that drains it starts firing: after a reboot that is the
+// evidence. It has its own collectors and host access, and runs in the background, one capture at a time: neither
+// rounds nor scrapes wait for it. While such an alert is pending it reads a round after each one of the daemon, so that
+// the capture has the rounds before the alert fired.
 type flightRecorder struct {
 	file    *state.Kept[flightKept]
 	begin   func(ctx context.Context) (*machine.Recording, error)
@@ -87,7 +89,9 @@ type flightKept struct {
 }
 
 // newFlightRecorder is nil for a replay, and without a usable directory.
-func newFlightRecorder(c *machine.Config, m *machine.Machine, memory *expect.Memory, d *daemon, log *slog.Logger) *flightRecorder {
+func newFlightRecorder(
+	c *machine.Config, m *machine.Machine, memory *expect.Memory, d *daemon, log *slog.Logger,
+) *flightRecorder {
 	if m.Player != nil {
 		return nil
 	}
@@ -128,12 +132,16 @@ func newFlightRecorder(c *machine.Config, m *machine.Machine, memory *expect.Mem
 
 // openFlight locks the directory and reads its captures.
 func openFlight(dir string, log *slog.Logger) (*flightRecorder, error) {
-	file := &state.Kept[flightKept]{Dir: dir, Log: log, Unread: "could not restore the alerts of earlier incidents, they may be captured again"}
+	file := &state.Kept[flightKept]{
+		Dir: dir, Log: log, Unread: "could not restore the alerts of earlier incidents, they may be captured again",
+	}
 	known, err := file.Open()
 	if err != nil {
 		return nil, err
 	}
-	f := &flightRecorder{file: file, log: log, wake: make(chan struct{}, 1), firing: map[string]seenFiring{}, end: func() error { return nil }}
+	f := &flightRecorder{
+		file: file, log: log, wake: make(chan struct{}, 1), firing: map[string]seenFiring{}, end: func() error { return nil },
+	}
 	for _, s := range known.Firing {
 		f.firing[labelsKey(s.Labels)] = s
 	}

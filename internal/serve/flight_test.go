@@ -49,7 +49,8 @@ func alertNamed(name string, s alerting.State) alerting.Alert {
 	return alerting.Alert{Name: name, State: s, Labels: map[string]string{"alertname": name, "drain": "evict"}}
 }
 
-// TestTenIncidents: of eleven incidents the newest ten are kept, also by the next run, which makes no other of what still fires.
+// TestTenIncidents: of eleven incidents the newest ten are kept, also by the next run, which makes no other of what
+// still fires.
 func TestTenIncidents(t *testing.T) {
 	dir, t0 := filepath.Join(t.TempDir(), incidentFolder), time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	f, _ := recorderOf(t, dir)
@@ -68,7 +69,9 @@ func TestTenIncidents(t *testing.T) {
 		}
 		return out
 	}
-	want := []string{"Alert10", "Alert09", "Alert08", "Alert07", "Alert06", "Alert05", "Alert04", "Alert03", "Alert02", "Alert01"}
+	want := []string{
+		"Alert10", "Alert09", "Alert08", "Alert07", "Alert06", "Alert05", "Alert04", "Alert03", "Alert02", "Alert01",
+	}
 	if got := names(f); !slices.Equal(got, want) || len(captures(t, dir)) != incidentsKept {
 		t.Errorf("%v, %v", got, captures(t, dir))
 	}
@@ -86,8 +89,8 @@ func TestTenIncidents(t *testing.T) {
 	}
 }
 
-// TestSameIncident: an alert makes one capture for as long as it fires, another one when it fires again after an hour, and several of one round
-// share theirs.
+// TestSameIncident: an alert makes one capture for as long as it fires, another one when it fires again after an hour,
+// and several of one round share theirs.
 func TestSameIncident(t *testing.T) {
 	f, _ := recorderOf(t, filepath.Join(t.TempDir(), incidentFolder))
 	defer f.close()
@@ -119,7 +122,8 @@ func TestSameIncident(t *testing.T) {
 	}
 }
 
-// TestIncidentOnAFullDisk: it costs one line in the log and the metric, leaves nothing half written, and the next one is kept again.
+// TestIncidentOnAFullDisk: it costs one line in the log and the metric, leaves nothing half written, and the next one
+// is kept again.
 func TestIncidentOnAFullDisk(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -140,7 +144,8 @@ func TestIncidentOnAFullDisk(t *testing.T) {
 	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "incident capture failed") {
 		t.Errorf("log:\n%s", l)
 	}
-	if left, err := filepath.Glob(dir + "/" + command.Unfinished + "*"); err != nil || len(left)+len(captures(t, dir)) > 0 {
+	if left, err := filepath.Glob(dir + "/" + command.Unfinished + "*"); err != nil ||
+		len(left)+len(captures(t, dir)) > 0 {
 		t.Errorf("%v %v", left, captures(t, dir))
 	}
 	f.note(t0.Add(5*time.Minute), []alerting.Alert{alertNamed("B", alerting.StateFiring)})
@@ -175,7 +180,8 @@ func TestIncidentThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestCaptureHoldsNothingUp: while a capture waits for the machine, rounds, scrapes and the page go on, and the end of the program ends it.
+// TestCaptureHoldsNothingUp: while a capture waits for the machine, rounds, scrapes and the page go on, and the end of
+// the program ends it.
 func TestCaptureHoldsNothingUp(t *testing.T) {
 	f, log := recorderOf(t, filepath.Join(t.TempDir(), incidentFolder))
 	inside := make(chan struct{})
@@ -229,7 +235,8 @@ func TestHistoryText(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	large := slices.Repeat(series, historyMax/40)
-	if got := historyText(large, t0, t0.Add(30*time.Second), 15*time.Second); len(got) > historyMax+10 || !strings.HasSuffix(string(got), "\n# truncated\n") {
+	if got := historyText(large, t0, t0.Add(30*time.Second), 15*time.Second); len(got) > historyMax+10 ||
+		!strings.HasSuffix(string(got), "\n# truncated\n") {
 		t.Errorf("%d bytes: %.100s", len(got), got[len(got)-100:])
 	}
 }

@@ -37,7 +37,8 @@ func (g gpuRelease) release(ctx context.Context, d time.Duration, by string) err
 		return fmt.Errorf("cannot release the GPUs: %w", err)
 	case err != nil:
 		g.log.Warn("not all GPUs could be released, retrying", "until", r.Until.UTC(), "by", by, "err", err)
-		return fmt.Errorf("not all GPUs released: %w; GPUs are not read for %s and are released as soon as possible", err, model.Duration(d))
+		return fmt.Errorf("not all GPUs released: %w; GPUs are not read for %s and are released as soon as possible",
+			err, model.Duration(d))
 	case r == nil:
 		g.log.Info("release of GPUs ended", "by", by)
 	default:
@@ -46,9 +47,11 @@ func (g gpuRelease) release(ctx context.Context, d time.Duration, by string) err
 	return nil
 }
 
-// control adds the handlers on the control socket. They respond with the current release or null; to its end, with what ended.
+// control adds the handlers on the control socket. They respond with the current release or null; to its end, with what
+// ended.
 func (g gpuRelease) control(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+control.GPUPath, func(w http.ResponseWriter, _ *http.Request) { control.Answer(w, g.gpus.GPUsReleased()) })
+	mux.HandleFunc("GET "+control.GPUPath,
+		func(w http.ResponseWriter, _ *http.Request) { control.Answer(w, g.gpus.GPUsReleased()) })
 	mux.HandleFunc("POST "+control.GPUReleasePath, func(w http.ResponseWriter, r *http.Request) {
 		d, err := time.ParseDuration(r.URL.Query().Get("for"))
 		if err == nil {

@@ -23,7 +23,8 @@ func (d *daemon) history(ctx context.Context, to time.Time) ([]byte, error) {
 
 // historyText has the values of each series at the times from, from+step, …, to: "-" for no sample.
 func historyText(series []alerting.Series, from, to time.Time, step time.Duration) []byte {
-	b := fmt.Appendf(nil, "# Samples of the rules that changed, from %s to %s, every %s; - is no sample.\n", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339), step)
+	b := fmt.Appendf(nil, "# Samples of the rules that changed, from %s to %s, every %s; - is no sample.\n",
+		from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339), step)
 	n := int(to.Sub(from)/step) + 1
 	for _, s := range series {
 		values := make([]string, n)

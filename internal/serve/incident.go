@@ -38,7 +38,9 @@ type incidentAlert struct {
 }
 
 // text is the capture of an incident: a session, with its reason, the samples of the rules and the site configuration.
-func (f *flightRecorder) text(ctx context.Context, s *machine.Recording, at time.Time, due []alerting.Alert) ([]byte, error) {
+func (f *flightRecorder) text(
+	ctx context.Context, s *machine.Recording, at time.Time, due []alerting.Alert,
+) ([]byte, error) {
 	a := s.Recorder.Archive(s.Meta)
 	incident := incidentJSON{Time: at.UTC()}
 	for _, d := range due {
@@ -96,6 +98,7 @@ func (f *flightRecorder) list(known []page.Incident) ([]page.Incident, error) {
 		}
 		out = append(out, page.Incident{Time: at, File: file, Alerts: []string{alert}})
 	}
-	slices.SortFunc(out, func(a, b page.Incident) int { return cmp.Or(b.Time.Compare(a.Time), strings.Compare(b.File, a.File)) })
+	slices.SortFunc(out,
+		func(a, b page.Incident) int { return cmp.Or(b.Time.Compare(a.Time), strings.Compare(b.File, a.File)) })
 	return out, nil
 }

@@ -31,7 +31,8 @@ func (k *keeper) control() (*http.Server, error) {
 	return control.Listen(k.file.Dir, mux, k.log)
 }
 
-// keeper saves the known links and devices of a live host in the state directory. Without one it keeps them for this run.
+// keeper saves the known links and devices of a live host in the state directory. Without one it keeps them for this
+// run.
 type keeper struct {
 	memory  *expect.Memory
 	planned *planned
@@ -47,13 +48,17 @@ type keeper struct {
 func newKeeper(c *machine.Config, m *machine.Machine, log *slog.Logger) *keeper {
 	known, err := c.Remembered(m)
 	command.LogError(log, "could not restore the known links and devices", err)
-	k := &keeper{memory: expect.NewMemory(known), log: log, planned: newPlanned(filepath.Join(c.StateDir, machine.MaintenanceFolder), m.MaintenanceClock, log)}
+	k := &keeper{
+		memory: expect.NewMemory(known), log: log,
+		planned: newPlanned(filepath.Join(c.StateDir, machine.MaintenanceFolder), m.MaintenanceClock, log),
+	}
 	if m.Player != nil {
 		return k
 	}
 	k.file = stateFile(c.StateDir, log)
 	if err := k.open(); err != nil {
-		log.Warn("cannot use the state directory, trying again every minute; until then a restart loses the known links and devices, and "+control.Unreachable+" cannot reach this exporter", "err", err)
+		log.Warn("cannot use the state directory, trying again every minute; until then a restart loses the known links and devices, and "+
+			control.Unreachable+" cannot reach this exporter", "err", err)
 	}
 	return k
 }
@@ -62,7 +67,8 @@ func newKeeper(c *machine.Config, m *machine.Machine, log *slog.Logger) *keeper 
 func stateFile(dir string, log *slog.Logger) *state.Kept[expect.Data] {
 	return &state.Kept[expect.Data]{
 		Dir: dir, Log: log,
-		Lost: "cannot write the state file, known links and devices are lost at the next restart", Well: "writing the state file works again",
+		Lost: "cannot write the state file, known links and devices are lost at the next restart",
+		Well: "writing the state file works again",
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// maintenanceNoted is the interval of saving the uptime: after a boot without a clock, maintenance lasts longer by that at most.
+// maintenanceNoted is the interval of saving the uptime: after a boot without a clock, maintenance lasts longer by that
+// at most.
 const maintenanceNoted = time.Minute
 
 // planned is the announced maintenance of a live host.
@@ -116,7 +117,8 @@ func (p *planned) close() {
 	command.LogError(p.log, "cannot close the maintenance directory", p.file.Close())
 }
 
-// control adds the handlers on the socket. They respond with the current maintenance or null; to its end, with what ended.
+// control adds the handlers on the socket. They respond with the current maintenance or null; to its end, with what
+// ended.
 func (p *planned) control(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+control.MaintenancePath, func(w http.ResponseWriter, _ *http.Request) {
 		n, _ := p.current()

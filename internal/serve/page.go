@@ -44,7 +44,9 @@ type shown struct {
 
 // page registers the pages of the node.
 func (s *Config) page(c *machine.Config, m *machine.Machine, sched *rounds.Scheduler, d *daemon) (*web.Page, error) {
-	views := []page.Link{{Href: "api/v1/node", Text: "This page as JSON"}, {Href: "api/v1/topology", Text: "Topology as JSON"}}
+	views := []page.Link{
+		{Href: "api/v1/node", Text: "This page as JSON"}, {Href: "api/v1/topology", Text: "Topology as JSON"},
+	}
 	if d != nil {
 		views = append(views, page.Link{Href: "api/v1/findings", Text: "Findings as JSON"})
 	}
@@ -70,7 +72,9 @@ func (x *shown) picture(ctx context.Context) (*rounds.Picture, error) {
 }
 
 // shared renders a view once for all clients.
-func (x *shown) shared(name string, render func(w io.Writer, in page.Input) error) func(*http.Request, io.Writer) error {
+func (x *shown) shared(
+	name string, render func(w io.Writer, in page.Input) error,
+) func(*http.Request, io.Writer) error {
 	return func(r *http.Request, w io.Writer) error {
 		p, err := x.picture(r.Context())
 		if err != nil {
@@ -85,7 +89,9 @@ func (x *shown) shared(name string, render func(w io.Writer, in page.Input) erro
 	}
 }
 
-func (x *shown) text(ctx context.Context, p *rounds.Picture, name string, render func(w io.Writer, in page.Input) error) ([]byte, error) {
+func (x *shown) text(
+	ctx context.Context, p *rounds.Picture, name string, render func(w io.Writer, in page.Input) error,
+) ([]byte, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if p == nil || p != x.of || time.Since(x.at) > pageKept {

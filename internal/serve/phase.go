@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// phase is a constant offset of a host within an interval. It spreads the load of hosts that start together, such as a cluster after an outage,
-// on Alertmanagers and switches.
+// phase is a constant offset of a host within an interval. It spreads the load of hosts that start together, such as a
+// cluster after an outage, on Alertmanagers and switches.
 func phase(hostname string, interval time.Duration) time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte(hostname))

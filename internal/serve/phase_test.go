@@ -27,7 +27,8 @@ func TestPhaseOfFleet(t *testing.T) {
 	}
 }
 
-// TestTick: the first call comes immediately, the others at the host's moment, whenever the program was started; a long call loses none.
+// TestTick: the first call comes immediately, the others at the host's moment, whenever the program was started; a long
+// call loses none.
 func TestTick(t *testing.T) {
 	const interval = 15 * time.Second
 	for _, c := range []struct {

@@ -22,7 +22,8 @@ import (
 	"rdma_exporter/internal/rulefiles"
 )
 
-// reloader reloads site configuration, rules, and the HTTP client configuration of the Alertmanagers: all of them, or none.
+// reloader reloads site configuration, rules, and the HTTP client configuration of the Alertmanagers: all of them, or
+// none.
 type reloader struct {
 	site   *machine.SiteFile
 	daemon *daemon // nil: no alerting
@@ -51,7 +52,8 @@ func (r *reloader) hasFiles() bool {
 	return r.site.Name != "" || len(r.ruleFiles) > 0 || r.daemon != nil && r.daemon.config.httpFile != ""
 }
 
-// prepareRules reads the rules, for the engine and for the detector of rules that cannot be evaluated. Built-in ones do not change.
+// prepareRules reads the rules, for the engine and for the detector of rules that cannot be evaluated. Built-in ones do
+// not change.
 func (r *reloader) prepareRules() (apply func(), err error) {
 	if len(r.ruleFiles) == 0 {
 		return r.daemon.prepare(r.rules)

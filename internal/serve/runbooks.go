@@ -31,8 +31,8 @@ func (s *Config) own(m *machine.Machine) string {
 	return "http://" + s.alerting.instanceOf(m, *s.toolkit.WebListenAddresses) + s.routePrefix
 }
 
-// addressKnown reports whether own is reachable from other hosts: it was configured, or this host has a name and the listener is not on loopback
-// only. With --web.config.file it is not known whether the scheme is https.
+// addressKnown reports whether own is reachable from other hosts: it was configured, or this host has a name and the
+// listener is not on loopback only. With --web.config.file it is not known whether the scheme is https.
 func (s *Config) addressKnown(m *machine.Machine) bool {
 	switch {
 	case s.externalURL != "":
@@ -50,7 +50,12 @@ func (s *Config) addressKnown(m *machine.Machine) bool {
 
 // withRunbooks adds the pages of runbooks to others.
 func withRunbooks(p *page.Page, views map[string]web.View) map[string]web.View {
-	views["runbooks/{$}"] = web.View{ContentType: web.HTML, Write: func(_ *http.Request, w io.Writer) error { return p.RenderRunbooks(w) }}
-	views["runbooks/{name}"] = web.View{ContentType: web.HTML, Write: func(r *http.Request, w io.Writer) error { return p.RenderRunbook(w, r.PathValue("name")) }}
+	views["runbooks/{$}"] = web.View{
+		ContentType: web.HTML, Write: func(_ *http.Request, w io.Writer) error { return p.RenderRunbooks(w) },
+	}
+	views["runbooks/{name}"] = web.View{
+		ContentType: web.HTML,
+		Write:       func(r *http.Request, w io.Writer) error { return p.RenderRunbook(w, r.PathValue("name")) },
+	}
 	return views
 }

@@ -1,4 +1,5 @@
-// Package serve has the daemons, serve and fabric: HTTP, rule evaluation and alerts, saved state, reload, flight recorder.
+// Package serve has the daemons, serve and fabric: HTTP, rule evaluation and alerts, saved state, reload, flight
+// recorder.
 package serve
 
 import (
@@ -47,12 +48,17 @@ func (s *Config) Flags(a *kingpin.CmdClause) {
 	s.Web.flags(a, machine.DefaultPort)
 	a.Flag("web.enable-lifecycle", "Accept reload and release of the GPUs over HTTP (POST /-/reload, /-/gpu/release), from every client that can scrape.").BoolVar(&s.lifecycle)
 	s.alerting.flags(a)
-	a.Flag("pfc.sample-interval", "Interval of reading the pause times of ports that are paused or send pause; at least 1s. 0s disables.").Default("1s").DurationVar(&s.sampleInterval)
-	a.Flag("transceiver.interval", "Interval of reading transceivers; at least 5s. 0s disables.").Default("30s").DurationVar(&s.moduleInterval)
+	a.Flag("pfc.sample-interval",
+		"Interval of reading the pause times of ports that are paused or send pause; at least 1s. 0s disables.").
+		Default("1s").DurationVar(&s.sampleInterval)
+	a.Flag("transceiver.interval", "Interval of reading transceivers; at least 5s. 0s disables.").
+		Default("30s").DurationVar(&s.moduleInterval)
 	a.Flag("collector.gpu.interval", "Interval of reading GPUs; at least 1s.").Default("15s").DurationVar(&s.gpuInterval)
-	a.Flag("collector.neighbour.listen", "Receive the LLDP announcements of switches on the interfaces of RDMA ports. Adds the LLDP multicast addresses to the filters of the NICs. Requires CAP_NET_RAW. Off by default.").BoolVar(&s.listenLLDP)
+	a.Flag("collector.neighbour.listen", "Receive the LLDP announcements of switches on the interfaces of RDMA ports. Adds the LLDP multicast addresses to the filters of the NICs. Requires CAP_NET_RAW. Off by default.").
+		BoolVar(&s.listenLLDP)
 	a.Flag("collector.gdr.nccl-ras", "While a port of a job has an alert, ask NCCL's RAS service about the job every 5m, on the host of its rank 0 only. The answer is evidence in check and on the page, and no alert depends on it. Reaches jobs in the network namespace of the exporter. Off by default.").BoolVar(&s.askNCCL)
-	a.Flag("collect.min-interval", "A collection younger than this is served again. 0s collects for each scrape.").Default("1s").DurationVar(&s.minInterval)
+	a.Flag("collect.min-interval", "A collection younger than this is served again. 0s collects for each scrape.").
+		Default("1s").DurationVar(&s.minInterval)
 	a.Flag("collect.no-budget", "No time budget for reads: for tests on emulated CPUs.").Hidden().BoolVar(&s.noBudget)
 }
 
@@ -76,10 +82,11 @@ func (s *Config) check() error {
 }
 
 const (
-	// alertingGC is GOGC with alerting: each round leaves several MiB of garbage. Compared with 100 it saves 4 MiB and costs 6 ms of
-	// CPU in 15 s.
+	// alertingGC is GOGC with alerting: each round leaves several MiB of garbage. Compared with 100 it saves 4 MiB and
+	// costs 6 ms of CPU in 15 s.
 	alertingGC = 50
-	// exportingGC is GOGC without alerting: a scrape leaves little. Compared with 100 it saves a tenth of the CPU and costs 4 MiB.
+	// exportingGC is GOGC without alerting: a scrape leaves little. Compared with 100 it saves a tenth of the CPU and
+	// costs 4 MiB.
 	exportingGC = 200
 )
 
@@ -104,7 +111,8 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err := s.checkDescriptors(); err != nil {
 		return command.Usage(err)
 	}
-	setGC(alertingGC) // before the rules are read: what that leaves between objects that stay is not returned to the system
+	// Before the rules are read: what that leaves between objects that stay is not returned to the system.
+	setGC(alertingGC)
 	if !s.pprof {
 		sampleNothing()
 	}
@@ -147,7 +155,10 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 			d.nccl = job.NewWatch(c.Paths, std.Log)
 		}
 	}
-	reload := &reloader{site: &c.Site, daemon: d, ruleFiles: s.alerting.ruleFiles, rules: c.Rules, books: s.alerting.runbooks, log: std.Log, state: rounds.FileState{At: time.Now()}}
+	reload := &reloader{
+		site: &c.Site, daemon: d, ruleFiles: s.alerting.ruleFiles, rules: c.Rules, books: s.alerting.runbooks, log: std.Log,
+		state: rounds.FileState{At: time.Now()},
+	}
 	if err := reload.begin(); err != nil {
 		return command.Usage(err)
 	}
@@ -155,14 +166,17 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if d == nil {
 		setGC(exportingGC)
 	}
-	std.Log.Info("starting rdma_exporter, reading "+m.Describe(c), "version", version.Version, "revision", version.GetRevision())
+	std.Log.Info("starting rdma_exporter, reading "+m.Describe(c), "version", version.Version,
+		"revision", version.GetRevision())
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	reload.onHangup(ctx)
 	sched := rounds.New(ctx, rounds.Options{
-		Host: m.Host, Collectors: on, Limits: c.Limits, Timeout: c.Timeout, MinInterval: s.minInterval, Before: m.Seek, Now: m.Clock, Logger: std.Log,
-		Config: reload.current, State: keeper.current, Maintenance: keeper.planned.current, Incident: d.incident, Alerting: d.current, Coverage: reload.coverage.Load, Replay: m.Recorded(),
+		Host: m.Host, Collectors: on, Limits: c.Limits, Timeout: c.Timeout, MinInterval: s.minInterval, Before: m.Seek,
+		Now: m.Clock, Logger: std.Log,
+		Config: reload.current, State: keeper.current, Maintenance: keeper.planned.current, Incident: d.incident,
+		Alerting: d.current, Coverage: reload.coverage.Load, Replay: m.Recorded(),
 	})
 	if d != nil {
 		d.rounds = sched

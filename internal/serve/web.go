@@ -42,13 +42,22 @@ func (w *Web) flags(a *kingpin.CmdClause, port string) {
 	w.toolkit = kingpinflag.AddFlags(a, ":"+port)
 	a.GetFlag("web.config.file").PlaceHolder("FILE")
 	a.Flag("web.telemetry-path", "Path under which metrics are served.").Default("/metrics").StringVar(&w.metricsPath)
-	a.Flag("web.external-url", "URL under which the exporter is reachable from outside. Its path is the default of --web.route-prefix.").PlaceHolder("URL").StringVar(&w.externalURL)
+	a.Flag("web.external-url",
+		"URL under which the exporter is reachable from outside. Its path is the default of --web.route-prefix.").
+		PlaceHolder("URL").StringVar(&w.externalURL)
 	a.Flag("web.route-prefix", "Prefix of all HTTP paths.").PlaceHolder("PATH").StringVar(&w.routePrefix)
-	a.Flag("web.max-requests", "Maximum number of concurrent scrapes, and of concurrent API requests. Others are answered with 503.").Default("40").IntVar(&w.maxRequests)
-	a.Flag("web.max-connections", "Maximum number of open connections. At the limit the connection that is idle or unread for the longest time is closed for a new one. 0 disables.").Default("512").IntVar(&w.maxConnections)
-	a.Flag("web.max-connections-per-address", "Maximum number of open connections from one IP address. Raise it behind a reverse proxy. 0 disables.").Default("64").IntVar(&w.fromAddress)
+	a.Flag("web.max-requests",
+		"Maximum number of concurrent scrapes, and of concurrent API requests. Others are answered with 503.").
+		Default("40").IntVar(&w.maxRequests)
+	a.Flag("web.max-connections",
+		"Maximum number of open connections. At the limit the connection that is idle or unread for the longest time is closed for a new one. 0 disables.").
+		Default("512").IntVar(&w.maxConnections)
+	a.Flag("web.max-connections-per-address",
+		"Maximum number of open connections from one IP address. Raise it behind a reverse proxy. 0 disables.").
+		Default("64").IntVar(&w.fromAddress)
 	a.Flag("web.pprof", "Serve profiles under /debug/pprof.").BoolVar(&w.pprof)
-	a.Flag("web.exporter-metrics", "Expose the exporter's own process_* and go_* metrics.").Default("true").BoolVar(&w.process)
+	a.Flag("web.exporter-metrics", "Expose the exporter's own process_* and go_* metrics.").
+		Default("true").BoolVar(&w.process)
 }
 
 func (w *Web) check() error {
@@ -88,7 +97,8 @@ const notInPath = "{}%?#"
 
 // handler is the handler of o with the settings of the flags.
 func (w *Web) handler(o web.Options) (*web.Handler, error) {
-	o.Process, o.MetricsPath, o.RoutePrefix, o.MaxRequests, o.Pprof = w.process, w.metricsPath, w.routePrefix, w.maxRequests, w.pprof
+	o.Process, o.MetricsPath, o.RoutePrefix, o.MaxRequests, o.Pprof = w.process, w.metricsPath, w.routePrefix,
+		w.maxRequests, w.pprof
 	o.Connections = web.NewConnections(w.maxConnections, w.fromAddress)
 	h, err := web.New(o)
 	if err != nil {
@@ -135,8 +145,8 @@ func newServer(h http.Handler, connections *web.Connections) *http.Server {
 // Serve serves a handler until ctx ends, and returns the exit code of the program.
 type Serve func(ctx context.Context, h *web.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error)
 
-// Until serves until ctx ends or the listener fails, which is an error of the command line: exit code 2. Exit code 1: no descriptors
-// are left.
+// Until serves until ctx ends or the listener fails, which is an error of the command line: exit code 2. Exit code 1:
+// no descriptors are left.
 func Until(ctx context.Context, h *web.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error) {
 	server := newServer(h, h.Connections)
 	failed, out := make(chan error, 1), make(chan error, 1)
@@ -144,7 +154,8 @@ func Until(ctx context.Context, h *web.Handler, flags *toolkit.FlagConfig, log *
 	go func() { out <- exhausted(ctx) }()
 	select {
 	case err := <-failed:
-		return command.Usage(fmt.Errorf("cannot serve on --web.listen-address=%s: %w", strings.Join(*flags.WebListenAddresses, ","), err))
+		return command.Usage(fmt.Errorf("cannot serve on --web.listen-address=%s: %w",
+			strings.Join(*flags.WebListenAddresses, ","), err))
 	case err := <-out:
 		if err != nil {
 			return command.Failed, errors.Join(err, server.Close())

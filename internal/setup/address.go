@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// addressFiles: the routes and IPv4 neighbours of the network namespace of the host, and the settings of the netdevs of RDMA devices (@). The directory of a
-// device in configfs exists only after mkdir.
+// addressFiles: the routes and IPv4 neighbours of the network namespace of the host, and the settings of the netdevs of
+// RDMA devices (@). The directory of a device in configfs exists only after mkdir.
 var addressFiles = []string{
 	"sys/kernel/config/rdma_cm/*/ports/*/default_roce_mode",
 	"proc/1/net/route",
@@ -63,8 +63,9 @@ var addressChecks = []Check{
 		Read:   "/proc/net/route; /sys/class/net/NETDEV/{phys_switch_id,phys_port_name}",
 		Wanted: "one subnet for each netdev, where two devices share a physical port, as on DGX Spark",
 		Why:    "Linux sends to all peers of the subnet over one of the netdevs: one of the two PCIe links carries all TCP traffic, and ARP confuses them.",
-		Remedy: "give each of the netdevs an address of a subnet of its own", Source: "NVIDIA, DGX Spark: ConnectX-7 networking",
-		find: findMeshSubnets,
+		Remedy: "give each of the netdevs an address of a subnet of its own",
+		Source: "NVIDIA, DGX Spark: ConnectX-7 networking",
+		find:   findMeshSubnets,
 	},
 }
 
@@ -83,9 +84,9 @@ func findGIDType(m *machine) (out []finding) {
 	return out
 }
 
-// findNCCLGID follows ncclIbGetGidIndex (src/transport/net_ib): the first RoCE v2 entry of the address family, IPv4 unless
-// NCCL_IB_ADDR_FAMILY says AF_INET6, otherwise index 0. The difference is that of RDMARoCEv2GIDMissing if two siblings have a routable
-// entry and this port has none.
+// findNCCLGID follows ncclIbGetGidIndex (src/transport/net_ib): the first RoCE v2 entry of the address family, IPv4
+// unless NCCL_IB_ADDR_FAMILY says AF_INET6, otherwise index 0. The difference is that of RDMARoCEv2GIDMissing if two
+// siblings have a routable entry and this port has none.
 func findNCCLGID(m *machine) (out []finding) {
 	if m.GDR == nil || len(m.GDR.GPUs) == 0 {
 		return nil
@@ -97,7 +98,8 @@ func findNCCLGID(m *machine) (out []finding) {
 		}
 	}
 	for d, p := range m.ports() {
-		if !forNCCL(d, p) || d.VirtualFunctions != nil && *d.VirtualFunctions > 0 { // the addresses are those of its virtual functions
+		// The addresses are those of its virtual functions.
+		if !forNCCL(d, p) || d.VirtualFunctions != nil && *d.VirtualFunctions > 0 {
 			continue
 		}
 		f := finding{
@@ -165,8 +167,8 @@ func (m *machine) places() (out []place) {
 	return out
 }
 
-// connected parses a line of /proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask …, addresses in hex in the byte order
-// of the host (fib_route_seq_show, net/ipv4/fib_trie.c).
+// connected parses a line of /proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask …, addresses in
+// hex in the byte order of the host (fib_route_seq_show, net/ipv4/fib_trie.c).
 func connected(f []string) (netdev string, subnet netip.Prefix, ok bool) {
 	const up, gateway, host = 1, 2, 4 // RTF_*, include/uapi/linux/route.h
 	if len(f) < 8 {
@@ -212,8 +214,9 @@ func shared(places []place) (subnets []netip.Prefix, in map[netip.Prefix][]place
 	return subnets, in
 }
 
-// resolved are the IPv4 neighbours of netdevs, as netdev → address → MAC address, from lines of /proc/net/arp: address, hardware type, flags, MAC
-// address, mask, netdev (arp_format_neigh_entry, net/ipv4/arp.c). Entries that an operator has set prove nothing.
+// resolved are the IPv4 neighbours of netdevs, as netdev → address → MAC address, from lines of /proc/net/arp: address,
+// hardware type, flags, MAC address, mask, netdev (arp_format_neigh_entry, net/ipv4/arp.c). Entries that an operator
+// has set prove nothing.
 func (m *machine) resolved() map[string]map[string]string {
 	const complete, permanent = 2, 4 // ATF_*, include/uapi/linux/if_arp.h
 	text, ok := m.text("proc/1/net/arp")
@@ -238,8 +241,8 @@ func (m *machine) resolved() map[string]map[string]string {
 	return out
 }
 
-// conflicts are the neighbours with one MAC address on a netdev and another one on another netdev of its subnet: several of their ports answer for the
-// address.
+// conflicts are the neighbours with one MAC address on a netdev and another one on another netdev of its subnet:
+// several of their ports answer for the address.
 func conflicts(known map[string]map[string]string, netdev string, in []place) (out []string) {
 	for address, mac := range known[netdev] {
 		if slices.ContainsFunc(in, func(o place) bool {
@@ -282,7 +285,8 @@ func findARP(m *machine) (out []finding) {
 			}
 			if len(f.conflicts) > 0 {
 				f.basis, f.contradicts = snapshot.SetupMachine, true
-				f.evidence += fmt.Sprintf("; %s has several MAC addresses on them", f.conflicts[0]) + moreAddresses(len(f.conflicts)-1)
+				f.evidence += fmt.Sprintf("; %s has several MAC addresses on them", f.conflicts[0]) +
+					moreAddresses(len(f.conflicts)-1)
 			}
 			if f.meets {
 				f.want = f.found
@@ -303,8 +307,8 @@ func findARP(m *machine) (out []finding) {
 	return out
 }
 
-// ipv4 is a setting of a netdev: the larger of its own value and that of all (Documentation/networking/ip-sysctl.rst). It adds to f why it
-// is unknown.
+// ipv4 is a setting of a netdev: the larger of its own value and that of all (Documentation/networking/ip-sysctl.rst).
+// It adds to f why it is unknown.
 func (m *machine) ipv4(netdev, name string, f *finding) (value int) {
 	for _, of := range []string{"all", netdev} {
 		file := "proc/sys/net/ipv4/conf/" + of + "/" + name
@@ -349,8 +353,8 @@ func findMeshSubnets(m *machine) (out []finding) {
 	return out
 }
 
-// Conflicts are the neighbours with several MAC addresses in the rows of netdevs in one subnet; ok is false without such netdevs, or where their
-// settings are unknown.
+// Conflicts are the neighbours with several MAC addresses in the rows of netdevs in one subnet; ok is false without
+// such netdevs, or where their settings are unknown.
 func Conflicts(rows []snapshot.SetupRow) (addresses []string, ok bool) {
 	for i := range rows {
 		r := &rows[i]

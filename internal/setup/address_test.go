@@ -37,7 +37,8 @@ func resolve(n *snapshot.Node, lines ...string) {
 	n.Setup.Files["proc/1/net/arp"] = snapshot.SetupFile{Text: text}
 }
 
-// TestConflicts: the addresses of all rows, each once. Settings that the site accepts, or that do not permit it, have none.
+// TestConflicts: the addresses of all rows, each once. Settings that the site accepts, or that do not permit it, have
+// none.
 func TestConflicts(t *testing.T) {
 	for name, k := range map[string]struct {
 		arp  map[string][3]int
@@ -53,7 +54,8 @@ func TestConflicts(t *testing.T) {
 		n := rails(2)
 		routes(n, "eth0 0000000A 00FFFFFF", "eth1 0000000A 00FFFFFF")
 		arp(n, k.arp)
-		resolve(n, "10.0.0.9 0x2 aa eth0", "10.0.0.9 0x2 bb eth1", "10.0.0.8 0x2 cc eth0", "10.0.0.8 0x2 aa eth1", "10.0.0.7 0x2 cc eth0", "10.0.0.7 0x2 cc eth1")
+		resolve(n, "10.0.0.9 0x2 aa eth0", "10.0.0.9 0x2 bb eth1", "10.0.0.8 0x2 cc eth0", "10.0.0.8 0x2 aa eth1",
+			"10.0.0.7 0x2 cc eth0", "10.0.0.7 0x2 cc eth1")
 		rows := Evaluate(n, func(setting, _ string, _ int, _ string) string {
 			if setting == "arp_of_shared_subnets" {
 				return k.site
@@ -150,7 +152,8 @@ func TestAddress(t *testing.T) {
 		{"an address is answered by two ports", "arp_of_shared_subnets", with(3, func(n *snapshot.Node) {
 			routes(n, "eth0 0000000A 00FFFFFF", "eth1 0000000A 00FFFFFF", "eth2 0001000A 00FFFFFF")
 			arp(n, map[string][3]int{"all": {0, 0, 0}, "eth0": {0, 0, 0}, "eth1": {1, 2, 2}, "eth2": {0, 0, 0}})
-			resolve(n, "10.0.0.9 0x2 aa eth0", "10.0.0.9 0x2 bb eth1", "10.0.0.8 0x2 aa eth0", "10.0.0.8 0x2 aa eth1", "10.0.0.8 0x2 cc eth2")
+			resolve(n, "10.0.0.9 0x2 aa eth0", "10.0.0.9 0x2 bb eth1", "10.0.0.8 0x2 aa eth0", "10.0.0.8 0x2 aa eth1",
+				"10.0.0.8 0x2 cc eth2")
 		}), "", `
 			eth0 differs "arp_ignore=0 arp_announce=0 rp_filter=0" want "arp_ignore=1 arp_announce=2 rp_filter=2" machine RDMAAddressConflict
 			eth1 ok "arp_ignore=1 arp_announce=2 rp_filter=2" want "arp_ignore=1 arp_announce=2 rp_filter=2" guide`},

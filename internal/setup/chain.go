@@ -59,8 +59,9 @@ func (m *machine) roces() (out []*roce) {
 	return out
 }
 
-// intendedLossless are the roles whose ports are intended to be lossless: PFC is enabled on more than half, at least two, of the Ethernet
-// ports of the role. This is the definition of port:rdma_port_roce:lossless in rules/node/roce_lossless.rules.yml, pins apart.
+// intendedLossless are the roles whose ports are intended to be lossless: PFC is enabled on more than half, at least
+// two, of the Ethernet ports of the role. This is the definition of port:rdma_port_roce:lossless in
+// rules/node/roce_lossless.rules.yml, pins apart.
 func (m *machine) intendedLossless() map[string]bool {
 	ports, enabled := map[string]int{}, map[string]int{}
 	for d, p := range snapshot.PortsOf(m.InfiniBand.Devices) {
@@ -99,9 +100,10 @@ func hasPFC(q *snapshot.NetdevQoS, priority int) bool {
 // byDSCP is trust in the DSCP of a packet.
 const byDSCP = "dscp"
 
-// priorityOf is the priority of a DSCP; ok is false if the driver does not report what selects it. A table with all DSCPs is that of mlx5,
-// whose default is the upper three bits (mlx5e_trust_initialize, drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c); a DSCP that is
-// missing in a smaller one has priority 0, as in dcb_ieee_getapp_mask.
+// priorityOf is the priority of a DSCP; ok is false if the driver does not report what selects it. A table with all
+// DSCPs is that of mlx5, whose default is the upper three bits (mlx5e_trust_initialize,
+// drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c); a DSCP that is missing in a smaller one has priority 0, as in
+// dcb_ieee_getapp_mask.
 func priorityOf(q *snapshot.NetdevQoS, driver string, dscp int) (priority int, ok bool) {
 	if q.Trust != byDSCP {
 		return -1, false
@@ -117,7 +119,8 @@ func priorityOf(q *snapshot.NetdevQoS, driver string, dscp int) (priority int, o
 	return 0, true
 }
 
-// chain is the way of RoCE packets of one origin on a netdev: traffic class, DSCP (its upper six bits), priority by trust and DSCP map.
+// chain is the way of RoCE packets of one origin on a netdev: traffic class, DSCP (its upper six bits), priority by
+// trust and DSCP map.
 type chain struct {
 	*roce
 	q        *snapshot.NetdevQoS
@@ -182,7 +185,8 @@ func (m *machine) allClasses() (out []jobClass) {
 			}
 			c.devices = m.devicesOf(p)
 			if !slices.ContainsFunc(out, func(o jobClass) bool {
-				return o.name == c.name && o.variable == c.variable && o.class == c.class && o.level == c.level && o.unknown == c.unknown &&
+				return o.name == c.name && o.variable == c.variable && o.class == c.class && o.level == c.level &&
+					o.unknown == c.unknown &&
 					m.sameDevices(&o, c)
 			}) {
 				out = append(out, *c)
@@ -192,8 +196,8 @@ func (m *machine) allClasses() (out []jobClass) {
 	return out
 }
 
-// ncclClass is NCCL_IB_TC, which RCCL reads as well. The default is 0; since 2.26 the program may set one for a communicator
-// (ncclConfig_t.trafficClass), which the variable overrides (ncclIbConnect, src/transport/net_ib).
+// ncclClass is NCCL_IB_TC, which RCCL reads as well. The default is 0; since 2.26 the program may set one for a
+// communicator (ncclConfig_t.trafficClass), which the variable overrides (ncclIbConnect, src/transport/net_ib).
 func (m *machine) ncclClass(p *snapshot.Process) *jobClass {
 	if !p.HasNCCL || p.Plugin || cInteger(jobSetting(p, "NCCL_IB_DISABLE"), 0) != 0 {
 		return nil
@@ -212,8 +216,8 @@ func (m *machine) ncclClass(p *snapshot.Process) *jobClass {
 	return c
 }
 
-// ucxClass is UCX_IB_TRAFFIC_CLASS. Its default, auto, is 106 for RoCE v2 (src/uct/ib/base/ib_iface.c); whether the process uses UCX is
-// unknown then.
+// ucxClass is UCX_IB_TRAFFIC_CLASS. Its default, auto, is 106 for RoCE v2 (src/uct/ib/base/ib_iface.c); whether the
+// process uses UCX is unknown then.
 func ucxClass(p *snapshot.Process) *jobClass {
 	text := p.Env["UCX_IB_TRAFFIC_CLASS"]
 	class := cInteger(text, -1)
@@ -223,7 +227,9 @@ func ucxClass(p *snapshot.Process) *jobClass {
 	if class < 0 {
 		return nil
 	}
-	return &jobClass{variable: "UCX_IB_TRAFFIC_CLASS", class: class, level: max(cInteger(p.Env["UCX_IB_SL"], 0), 0), certain: true}
+	return &jobClass{
+		variable: "UCX_IB_TRAFFIC_CLASS", class: class, level: max(cInteger(p.Env["UCX_IB_SL"], 0), 0), certain: true,
+	}
 }
 
 // jobSetting is a setting of NCCL: the environment comes before the files.
@@ -246,8 +252,8 @@ func ncclVersion(text string) (major, minor int, ok bool) {
 	return major, minor, err == nil
 }
 
-// devicesOf reports whether a process may use a device: those for jobs that NCCL would use with its GPUs, else any that it would use, else
-// those that the process holds.
+// devicesOf reports whether a process may use a device: those for jobs that NCCL would use with its GPUs, else any that
+// it would use, else those that the process holds.
 func (m *machine) devicesOf(p *snapshot.Process) func(device string) bool {
 	var eligible, compute, held []string
 	for _, pair := range m.GDR.Pairs {
@@ -289,7 +295,8 @@ func (m *machine) sameDevices(a, b *jobClass) bool {
 	return !slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool { return a.devices(d.Name) != b.devices(d.Name) })
 }
 
-// chains are the ways of the RoCE packets of a netdev. The class that MLNX_OFED sets for all packets of a port overrides that of jobs.
+// chains are the ways of the RoCE packets of a netdev. The class that MLNX_OFED sets for all packets of a port
+// overrides that of jobs.
 func (m *machine) chains(r *roce, q *snapshot.NetdevQoS, jobs []jobClass) (out []chain) {
 	if r.traffic != nil {
 		return []chain{m.chain(r, q, int(*r.traffic), nil)}

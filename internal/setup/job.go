@@ -24,32 +24,36 @@ var jobChecks = []Check{
 		Read:   "NCCL_SOCKET_IFNAME" + jobRead + "; /sys/class/net",
 		Wanted: "interfaces that exist and are up; RDMA ports among them have an IP address",
 		Why:    "The bootstrap of NCCL uses them: without one the job does not start, or waits for its timeout.",
-		Remedy: "export NCCL_SOCKET_IFNAME=INTERFACE # of the job: the management interface", Source: ncclManual + "NCCL_SOCKET_IFNAME",
-		find: settingOf("NCCL_SOCKET_IFNAME", (*machine).socketInterfaces),
+		Remedy: "export NCCL_SOCKET_IFNAME=INTERFACE # of the job: the management interface",
+		Source: ncclManual + "NCCL_SOCKET_IFNAME",
+		find:   settingOf("NCCL_SOCKET_IFNAME", (*machine).socketInterfaces),
 	},
 	{
 		ID: "nccl_ib_hca", Domain: Job, Name: "RDMA devices of NCCL",
 		Read:   "NCCL_IB_HCA" + jobRead + ": names are prefixes, mlx5 and mlx5_1 also of mlx5_bond_0 and mlx5_10; = before the list makes them exact",
 		Wanted: "all ACTIVE compute ports, the nearest of each GPU among them, and no others",
 		Why:    "Devices that are left out cost throughput. A device of the management or storage network slows down all rings that it is in. A list that names no existing device leaves NCCL with sockets, or ends the job.",
-		Remedy: "export NCCL_IB_HCA={wanted} # of the job, or in nccl.conf; = before the list: exact names", Source: ncclManual + "NCCL_IB_HCA",
-		find: settingOf("NCCL_IB_HCA", (*machine).hcas),
+		Remedy: "export NCCL_IB_HCA={wanted} # of the job, or in nccl.conf; = before the list: exact names",
+		Source: ncclManual + "NCCL_IB_HCA",
+		find:   settingOf("NCCL_IB_HCA", (*machine).hcas),
 	},
 	{
 		ID: "nccl_gdr_level", Domain: Job, Name: "distance limit of GPUDirect RDMA",
 		Read:   "NCCL_NET_GDR_LEVEL, and its name before NCCL 2.4, NCCL_IB_GDR_LEVEL" + jobRead,
 		Wanted: "not set, or the distance between each GPU and its nearest RDMA device",
 		Why:    "Between a GPU and a device beyond the limit NCCL copies the data through host memory. The former name NCCL_IB_GDR_LEVEL has no effect.",
-		Remedy: "unset NCCL_NET_GDR_LEVEL NCCL_IB_GDR_LEVEL # of the job, or in nccl.conf", Source: ncclManual + "NCCL_NET_GDR_LEVEL",
-		find: findLevel,
+		Remedy: "unset NCCL_NET_GDR_LEVEL NCCL_IB_GDR_LEVEL # of the job, or in nccl.conf",
+		Source: ncclManual + "NCCL_NET_GDR_LEVEL",
+		find:   findLevel,
 	},
 	{
 		ID: "nccl_ib_disable", Domain: Job, Name: "use of RDMA by NCCL",
 		Read:   "NCCL_IB_DISABLE" + jobRead,
 		Wanted: "0 on hosts with ACTIVE compute ports",
 		Why:    "NCCL uses TCP between nodes.",
-		Remedy: "unset NCCL_IB_DISABLE # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_DISABLE", Alert: "RDMATransportFallback",
-		find: settingOf("NCCL_IB_DISABLE", (*machine).ibDisabled),
+		Remedy: "unset NCCL_IB_DISABLE # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_DISABLE",
+		Alert: "RDMATransportFallback",
+		find:  settingOf("NCCL_IB_DISABLE", (*machine).ibDisabled),
 	},
 	{
 		ID: "nccl_gid_index", Domain: Job, Name: "GID index of NCCL",
@@ -84,24 +88,27 @@ var jobChecks = []Check{
 		Read:   "NCCL_IB_SL" + jobRead,
 		Wanted: "0 to 15; 0 to 7 on RoCE, where it is a priority; on InfiniBand one with a virtual lane in use, where umad can be opened",
 		Why:    "On RoCE it is the priority, of which there are 8: a larger one selects that of other traffic. On InfiniBand packets of a level without a virtual lane are discarded.",
-		Remedy: "unset NCCL_IB_SL # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_SL; InfiniBand specification, Service Level",
-		find: settingOf("NCCL_IB_SL", (*machine).serviceLevel),
+		Remedy: "unset NCCL_IB_SL # of the job, or in nccl.conf",
+		Source: ncclManual + "NCCL_IB_SL; InfiniBand specification, Service Level",
+		find:   settingOf("NCCL_IB_SL", (*machine).serviceLevel),
 	},
 	{
 		ID: "nccl_adaptive_routing", Domain: Job, Name: "use of adaptive routing by NCCL",
 		Read:   "NCCL_IB_ADAPTIVE_ROUTING" + jobRead,
 		Wanted: "1 on InfiniBand, the default there; on RoCE, where the default is 0, it depends on the fabric",
 		Why:    "Messages are not sent in the form that adaptive routing needs: flows collide on uplinks.",
-		Remedy: "unset NCCL_IB_ADAPTIVE_ROUTING # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_ADAPTIVE_ROUTING",
-		find: settingOf("NCCL_IB_ADAPTIVE_ROUTING", (*machine).adaptiveRouting),
+		Remedy: "unset NCCL_IB_ADAPTIVE_ROUTING # of the job, or in nccl.conf",
+		Source: ncclManual + "NCCL_IB_ADAPTIVE_ROUTING",
+		find:   settingOf("NCCL_IB_ADAPTIVE_ROUTING", (*machine).adaptiveRouting),
 	},
 	{
 		ID: "nccl_qps", Domain: Job, Name: "queue pairs of NCCL for each connection",
 		Read:   "NCCL_IB_QPS_PER_CONNECTION" + jobRead,
 		Wanted: "1 to 16. The default is 1; more spread a connection over the paths of a fabric with ECMP",
 		Why:    "Many queue pairs exceed the context cache of the device. NCCL accepts 1 to 128.",
-		Remedy: "export NCCL_IB_QPS_PER_CONNECTION=4 # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_QPS_PER_CONNECTION",
-		find: settingOf("NCCL_IB_QPS_PER_CONNECTION", within(1, 16)),
+		Remedy: "export NCCL_IB_QPS_PER_CONNECTION=4 # of the job, or in nccl.conf",
+		Source: ncclManual + "NCCL_IB_QPS_PER_CONNECTION",
+		find:   settingOf("NCCL_IB_QPS_PER_CONNECTION", within(1, 16)),
 	},
 	{
 		ID: "nccl_topo_file", Domain: Job, Name: "topology file of NCCL",
@@ -183,7 +190,8 @@ func (m *machine) serviceLevel(j job, value string) verdict {
 		if s := x.p.Settings; v.meets && s != nil && j.env.AllowsPort(x.d.Name, x.p.Number) {
 			if lane, ok := laneOf(s, int(level)); !ok {
 				v = verdict{want: "a service level with a virtual lane in use", machine: true}
-				v.evidence = fmt.Sprintf("%s/%d discards packets of service level %d: virtual lane %d", x.d.Name, x.p.Number, level, lane)
+				v.evidence = fmt.Sprintf("%s/%d discards packets of service level %d: virtual lane %d",
+					x.d.Name, x.p.Number, level, lane)
 			}
 		}
 	}

@@ -58,8 +58,8 @@ func (m *machine) socketInterfaces(j job, value string) verdict {
 	return v
 }
 
-// withoutAddress is the port of an interface without an IP address: its GID table has no entry of one. Empty: it has one,
-// or the interface is none of an Ethernet port.
+// withoutAddress is the port of an interface without an IP address: its GID table has no entry of one. Empty: it has
+// one, or the interface is none of an Ethernet port.
 func (m *machine) withoutAddress(netdev string) string {
 	for d, p := range m.ports() {
 		named := slices.ContainsFunc(p.Netdev, func(n snapshot.Netdev) bool { return n.Name == netdev })
@@ -91,7 +91,8 @@ func (m *machine) gidIndex(j job, value string) verdict {
 			if g.Type == "roce_v1" {
 				kind = "RoCE v1"
 			}
-			v.meets, v.contradicts, v.evidence = false, true, fmt.Sprintf("entry %s of %s/%d is %s", value, g.Device, g.Port, kind)
+			v.meets, v.contradicts, v.evidence = false, true, fmt.Sprintf("entry %s of %s/%d is %s",
+				value, g.Device, g.Port, kind)
 			if first, ok := m.firstV2(g.Device, g.Port); ok {
 				v.want = strconv.FormatUint(first, 10)
 			}

@@ -33,7 +33,8 @@ func (m *machine) hcas(j job, _ string) verdict {
 		name, number := gdr.HCA(item)
 		any, up := false, false
 		for d, p := range snapshot.PortsOf(m.InfiniBand.Devices) {
-			if (d.Name == name || !exact && strings.HasPrefix(d.Name, name)) && (number == "" || number == strconv.Itoa(p.Number)) {
+			if (d.Name == name || !exact && strings.HasPrefix(d.Name, name)) &&
+				(number == "" || number == strconv.Itoa(p.Number)) {
 				any, up = true, up || active(p)
 			}
 		}
@@ -86,7 +87,8 @@ func (m *machine) nearest(j job) (out []near) {
 		}
 		one := near{gpu: m.GDR.GPUs[g].Index}
 		for _, p := range m.GDR.Pairs {
-			if p.GPU != g || p.NIC < 0 || p.NIC >= len(m.GDR.NICs) || p.Distance == "" || !slices.Contains(compute, m.GDR.NICs[p.NIC].Device) {
+			if p.GPU != g || p.NIC < 0 || p.NIC >= len(m.GDR.NICs) || p.Distance == "" ||
+				!slices.Contains(compute, m.GDR.NICs[p.NIC].Device) {
 				continue
 			}
 			device := m.GDR.NICs[p.NIC].Device
@@ -118,7 +120,8 @@ func (m *machine) leftOut(j job) string {
 // allowed reports whether a job may use a port of a device.
 func (m *machine) allowed(j job, device string) bool {
 	return slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool {
-		return d.Name == device && slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return j.env.AllowsPort(d.Name, p.Number) })
+		return d.Name == device &&
+			slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return j.env.AllowsPort(d.Name, p.Number) })
 	})
 }
 
@@ -131,7 +134,8 @@ func findLevel(m *machine) (out []finding) {
 		value := j.env[now]
 		if value == "" {
 			if old := j.env[former]; old != "" {
-				out = append(out, verdict{want: "not set", evidence: former + " has no effect since NCCL 2.4"}.finding(j, former+"="+old))
+				out = append(out,
+					verdict{want: "not set", evidence: former + " has no effect since NCCL 2.4"}.finding(j, former+"="+old))
 			}
 			continue
 		}
@@ -143,7 +147,8 @@ func findLevel(m *machine) (out []finding) {
 		for _, n := range m.nearest(j) {
 			// By default NCCL uses GPUDirect RDMA below a PCIe switch, and not across a host bridge.
 			if level := gdr.Level(pci.Distance(n.level)); ok && level > limit && level <= gdr.Level(pci.PXB) {
-				v.meets, v.want, v.evidence = false, n.level, fmt.Sprintf("GPU %s and %s are at %s", n.gpu, strings.Join(n.devices, ", "), n.level)
+				v.meets, v.want, v.evidence = false, n.level, fmt.Sprintf("GPU %s and %s are at %s",
+					n.gpu, strings.Join(n.devices, ", "), n.level)
 				break
 			}
 		}
@@ -163,7 +168,8 @@ func (m *machine) ibDisabled(j job, _ string) verdict {
 	}
 	// In an NVLink domain of several hosts the data may take NVLink.
 	inDomain := slices.ContainsFunc(m.GDR.GPUs, func(g snapshot.GDRGPU) bool {
-		return g.Transport != nil && (g.Transport.Reason == string(gdr.InDomain) || g.Transport.Reason == string(gdr.DomainUnknown))
+		return g.Transport != nil &&
+			(g.Transport.Reason == string(gdr.InDomain) || g.Transport.Reason == string(gdr.DomainUnknown))
 	})
 	v.contradicts, v.evidence = !inDomain, "the job spans several nodes, and this host has ACTIVE compute ports"
 	return v
@@ -172,7 +178,8 @@ func (m *machine) ibDisabled(j job, _ string) verdict {
 // layer reports whether an ACTIVE compute port has a link layer.
 func (m *machine) layer(name string) bool {
 	return slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool {
-		return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.LinkLayer == name && p.Role == "compute" && active(&p) })
+		return slices.ContainsFunc(d.Ports,
+			func(p snapshot.Port) bool { return p.LinkLayer == name && p.Role == "compute" && active(&p) })
 	})
 }
 

@@ -6,7 +6,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// jobNode is a host with two compute devices, each below the switch of a GPU, one of storage, and a job over four nodes with a process on each GPU.
+// jobNode is a host with two compute devices, each below the switch of a GPU, one of storage, and a job over four nodes
+// with a process on each GPU.
 func jobNode() *snapshot.Node {
 	state := uint64(4)
 	device := func(name, role, netdev string) snapshot.Device {
@@ -17,11 +18,15 @@ func jobNode() *snapshot.Node {
 		}}}
 	}
 	n := &snapshot.Node{
-		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{device("mlx5_0", "compute", "eth0"), device("mlx5_1", "compute", "eth1"), device("mlx5_2", "other", "stor0")}},
+		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{
+			device("mlx5_0", "compute", "eth0"), device("mlx5_1", "compute", "eth1"), device("mlx5_2", "other", "stor0"),
+		}},
 		GDR: &snapshot.GDR{
 			GPUs: []snapshot.GDRGPU{{Index: "0", PCIAddress: "0000:10:00.0"}, {Index: "1", PCIAddress: "0000:20:00.0"}},
 			NICs: []snapshot.GDRNIC{
-				{Device: "mlx5_0", Role: "compute", PCIAddress: "0000:11:00.0"}, {Device: "mlx5_1", Role: "compute", PCIAddress: "0000:21:00.0"}, {Device: "mlx5_2", Role: "other", PCIAddress: "0000:31:00.0"},
+				{Device: "mlx5_0", Role: "compute", PCIAddress: "0000:11:00.0"},
+				{Device: "mlx5_1", Role: "compute", PCIAddress: "0000:21:00.0"},
+				{Device: "mlx5_2", Role: "other", PCIAddress: "0000:31:00.0"},
 			},
 			Pairs: []snapshot.GDRPair{
 				{GPU: 0, NIC: 0, Distance: "PXB"},
@@ -39,7 +44,8 @@ func jobNode() *snapshot.Node {
 		Setup: &snapshot.Setup{Files: map[string]snapshot.SetupFile{}},
 	}
 	withFiles(n, map[string]string{
-		netDir: "eno1\neth0\neth1\nlo\nstor0", netDir + "/eno1/flags": "0x1003", netDir + "/eth0/flags": "0x1003", netDir + "/stor0/flags": "0x1002",
+		netDir: "eno1\neth0\neth1\nlo\nstor0", netDir + "/eno1/flags": "0x1003", netDir + "/eth0/flags": "0x1003",
+		netDir + "/stor0/flags": "0x1002",
 	})
 	for i := range n.GDR.GPUs {
 		n.GDR.GPUs[i].Process = &n.GDR.Processes[i]
@@ -250,7 +256,8 @@ func TestJobTopology(t *testing.T) {
 		{name: "as wanted", node: both(set, topology(whole)), want: []string{`slurm/7 ok "/opt/t.xml"` + want}},
 		{name: "missing", node: set, want: []string{`slurm/7 differs/info "/opt/t.xml"` + want + `; /opt/t.xml does not exist as the job sees it` + remedy}},
 		{name: "of another machine", node: both(set, topology(other)), want: []string{
-			`slurm/7 differs/info "/opt/t.xml"` + want + `; not in the file: GPU 1 (0000:20:00.0), mlx5_1 (0000:21:00.0)` + remedy,
+			`slurm/7 differs/info "/opt/t.xml"` + want +
+				`; not in the file: GPU 1 (0000:20:00.0), mlx5_1 (0000:21:00.0)` + remedy,
 		}},
 		{name: "no topology", node: both(set, topology("<a/>")), want: []string{`slurm/7 differs/info "/opt/t.xml"` + want + `; /opt/t.xml is not a topology file of NCCL` + remedy}},
 		{name: "unreadable", node: both(set, func(n *snapshot.Node) { n.GDR.Processes = n.GDR.Processes[:1]; n.GDR.Processes[0].Conf = nil }), want: []string{

@@ -11,7 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// Launchers are the services whose limits jobs inherit, by process name. kubelet is none: the container runtime starts its containers.
+// Launchers are the services whose limits jobs inherit, by process name. kubelet is none: the container runtime starts
+// its containers.
 var Launchers = []string{"slurmd", "containerd", "crio", "dockerd", "pbs_mom", "sshd"}
 
 // unlimited is the value without a limit.
@@ -42,8 +43,9 @@ var limitsChecks = []Check{
 		Read:   "/proc/PID/limits of processes that hold an RDMA device (CAP_SYS_PTRACE to find them)",
 		Wanted: "unlimited",
 		Why:    "Registration of more memory than the limit fails, unless the process has CAP_IPC_LOCK.",
-		Remedy: "start jobs with ulimit -l unlimited", Source: "NVIDIA, NCCL: troubleshooting, memory limits; getrlimit(2), RLIMIT_MEMLOCK",
-		find: findJobLimits,
+		Remedy: "start jobs with ulimit -l unlimited",
+		Source: "NVIDIA, NCCL: troubleshooting, memory limits; getrlimit(2), RLIMIT_MEMLOCK",
+		find:   findJobLimits,
 	},
 }
 
@@ -85,24 +87,29 @@ func binary(n uint64) string {
 
 // limited is the finding of a limit.
 func limited(name string, bytes *uint64, none bool) finding {
-	f := finding{object: object{name: name}, found: limit(bytes, none), want: unlimited, meets: none, basis: snapshot.SetupGuide}
+	f := finding{
+		object: object{name: name}, found: limit(bytes, none), want: unlimited, meets: none, basis: snapshot.SetupGuide,
+	}
 	if bytes != nil {
 		f.evidence = f.found + " bytes are " + binary(*bytes)
 	}
 	return f
 }
 
-// launcherRemedy sets the limit of a service. That of sessions is set by pam_limits(8), that of containers also by --ulimit.
+// launcherRemedy sets the limit of a service. That of sessions is set by pam_limits(8), that of containers also by
+// --ulimit.
 func launcherRemedy(name string) string {
 	if name == "sshd" {
 		return `printf '* - memlock unlimited\n' > /etc/security/limits.d/rdma.conf`
 	}
 	dir := "/etc/systemd/system/" + name + ".service.d"
 	return "mkdir -p " + dir +
-		`; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir + "/memlock.conf; systemctl daemon-reload; systemctl restart " + name + caution(name)
+		`; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir +
+		"/memlock.conf; systemctl daemon-reload; systemctl restart " + name + caution(name)
 }
 
-// caution is what a restart of a service does to its jobs, as a comment of the command. Those that run keep their limit.
+// caution is what a restart of a service does to its jobs, as a comment of the command. Those that run keep their
+// limit.
 func caution(name string) string {
 	switch name {
 	case "pbs_mom":
@@ -123,11 +130,13 @@ func findLaunchers(m *machine) (out []finding) {
 			continue
 		}
 		f := limited(l.Name, l.LockedMemory, l.Unlimited)
-		f.unknown, f.remedy = "limits of "+l.Name+": "+cmp.Or(l.Unread, "no limit of locked memory in the file"), launcherRemedy(l.Name)
+		f.unknown, f.remedy = "limits of "+l.Name+": "+cmp.Or(l.Unread, "no limit of locked memory in the file"),
+			launcherRemedy(l.Name)
 		out = append(out, f)
 	}
 	if why := m.Setup.LaunchersUnread; why != "" {
-		out = append(out, finding{want: unlimited, basis: snapshot.SetupGuide, unknown: "search of /proc for the services: " + why})
+		out = append(out,
+			finding{want: unlimited, basis: snapshot.SetupGuide, unknown: "search of /proc for the services: " + why})
 	}
 	return out
 }
@@ -139,7 +148,8 @@ type job struct {
 	env  gdr.Env // settings of NCCL in force
 }
 
-// ncclConf has the settings of NCCL of the host. Those of Process.Conf include it, if the files of the process could be read.
+// ncclConf has the settings of NCCL of the host. Those of Process.Conf include it, if the files of the process could be
+// read.
 const ncclConf = "etc/nccl.conf"
 
 // allJobs are the processes on this host with NCCL or an RDMA device.

@@ -43,7 +43,9 @@ func TestLimits(t *testing.T) {
 	}
 	remedy := func(name string) string {
 		dir := "/etc/systemd/system/" + name + ".service.d"
-		return "; set: mkdir -p " + dir + `; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir + "/memlock.conf; systemctl daemon-reload; systemctl restart " + name + " # drain the node first; what runs keeps its limit"
+		return "; set: mkdir -p " + dir + `; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir +
+			"/memlock.conf; systemctl daemon-reload; systemctl restart " + name +
+			" # drain the node first; what runs keeps its limit"
 	}
 	checkRows(t, "memlock_of_launchers", limitsNode, []rowCase{
 		{name: "none"},

@@ -6,7 +6,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// lossy is a chain that certainly leads to a priority without PFC on a lossless port that is ACTIVE; ok is false if it does not.
+// lossy is a chain that certainly leads to a priority without PFC on a lossless port that is ACTIVE; ok is false if it
+// does not.
 func (l *lane) lossy(c *chain) (x snapshot.LossyClass, ok bool) {
 	if !l.lossless || !active(l.Port) || !c.known() || l.q.Trust != byDSCP || l.q.PFC == nil || hasPFC(l.q, c.priority) {
 		return x, false

@@ -8,7 +8,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// TestLossyClasses: the class of a job on a lossy priority of each ACTIVE lossless port; none once it leads to PFC or the site accepts it.
+// TestLossyClasses: the class of a job on a lossy priority of each ACTIVE lossless port; none once it leads to PFC or
+// the site accepts it.
 func TestLossyClasses(t *testing.T) {
 	on := []string{"eth0 0 slurm/7 NCCL_IB_TC=0", "eth1 0 slurm/7 NCCL_IB_TC=0"}
 	for name, k := range map[string]struct {

@@ -21,15 +21,17 @@ var mtuChecks = []Check{
 		Read:   "RoCE: /sys/class/net/NETDEV/mtu, iboe_get_mtu of include/rdma/ib_addr.h. InfiniBand: PortInfo, NeighborMTU, where umad can be opened (--collector.infiniband.mad); unknown elsewhere",
 		Wanted: "4096 bytes on ACTIVE ports of 100 Gb/s or more for jobs",
 		Why:    "RDMA sends more packets for the same data: the packet rate of the device limits throughput.",
-		Remedy: "ip link set dev {netdev} mtu 9000", Before: firstMTU, Source: "NVIDIA, RoCE configuration: MTU; InfiniBand specification, PortInfo",
-		find: func(m *machine) []finding { return append(findRoCEMTU(m), findInfiniBandMTU(m)...) },
+		Remedy: "ip link set dev {netdev} mtu 9000", Before: firstMTU,
+		Source: "NVIDIA, RoCE configuration: MTU; InfiniBand specification, PortInfo",
+		find:   func(m *machine) []finding { return append(findRoCEMTU(m), findInfiniBandMTU(m)...) },
 	},
 	{
 		ID: "netdev_mtu", Domain: MTU, Name: "MTU of the netdev of a RoCE port",
 		Read:   "/sys/class/net/NETDEV/mtu",
 		Wanted: "that of most siblings; else 9000 bytes on ports of 100 Gb/s or more for jobs; 4200 and more are enough for a RoCE MTU of 4096",
 		Why:    "Both ends of a connection use the smaller MTU, and where a switch drops larger packets, jobs on this rail hang.",
-		Remedy: "ip link set dev {netdev} mtu {wanted}", Before: firstMTU, Source: "NVIDIA, RoCE configuration: MTU", Alert: mtuAlert,
+		Remedy: "ip link set dev {netdev} mtu {wanted}", Before: firstMTU,
+		Source: "NVIDIA, RoCE configuration: MTU", Alert: mtuAlert,
 		find: findNetdevMTU,
 	},
 	{
@@ -50,8 +52,8 @@ var mtuChecks = []Check{
 	},
 }
 
-// roceHeaders is the header size that the RDMA core subtracts from a netdev's MTU for any packet: GRH 40, UDP 8, BTH 12, XRC 4,
-// AtomicETH 28, ICRC 4 (iboe_get_mtu of include/rdma/ib_addr.h, include/rdma/ib_pack.h).
+// roceHeaders is the header size that the RDMA core subtracts from a netdev's MTU for any packet: GRH 40, UDP 8, BTH
+// 12, XRC 4, AtomicETH 28, ICRC 4 (iboe_get_mtu of include/rdma/ib_addr.h, include/rdma/ib_pack.h).
 const roceHeaders = 40 + 8 + 12 + 4 + 28 + 4
 
 // RoCEMTU is the largest MTU of enum ib_mtu that fits into that of a netdev; none below 256.
@@ -72,7 +74,9 @@ type ether struct {
 }
 
 func (e *ether) finding(unknown string) finding {
-	f := finding{object: object{device: e.d.Name, port: e.p.Number, netdev: e.nd.Name}, unknown: unknown, basis: snapshot.SetupGuide}
+	f := finding{
+		object: object{device: e.d.Name, port: e.p.Number, netdev: e.nd.Name}, unknown: unknown, basis: snapshot.SetupGuide,
+	}
 	if e.nd.Member {
 		f.netdev, f.remedy = "", "set the MTU of the bond of {device} to {wanted}"
 	}
@@ -142,14 +146,16 @@ func (x *infiniband) finding() finding {
 	return finding{object: object{device: x.d.Name, port: x.p.Number}, unknown: onlyByMAD, basis: snapshot.SetupGuide}
 }
 
-// findInfiniBandMTU: the subnet manager sets the smaller of the MTUs that both ends of the link support, unless it is configured otherwise.
+// findInfiniBandMTU: the subnet manager sets the smaller of the MTUs that both ends of the link support, unless it is
+// configured otherwise.
 func findInfiniBandMTU(m *machine) (out []finding) {
 	for _, x := range m.infinibands() {
 		if !fast(x.d) {
 			continue
 		}
 		f := x.finding()
-		f.want, f.remedy = "4096", "raise the MTU of the switch port and of the partition in the subnet manager (opensm: mtu=5 in partitions.conf)"
+		f.want, f.remedy = "4096",
+			"raise the MTU of the switch port and of the partition in the subnet manager (opensm: mtu=5 in partitions.conf)"
 		if s := x.p.Settings; s != nil && s.MTU != nil {
 			f.found, f.meets = strconv.FormatUint(*s.MTU, 10), *s.MTU == 4096
 		}
@@ -158,8 +164,8 @@ func findInfiniBandMTU(m *machine) (out []finding) {
 	return out
 }
 
-// findNetdevMTU compares with the value of more than half, at least three, of the ports that are alike: those for jobs, others of the same
-// board. This is the definition of RDMAMTUMismatch in rules/node/siblings.rules.yml.
+// findNetdevMTU compares with the value of more than half, at least three, of the ports that are alike: those for jobs,
+// others of the same board. This is the definition of RDMAMTUMismatch in rules/node/siblings.rules.yml.
 func findNetdevMTU(m *machine) (out []finding) {
 	ethers := m.ethers()
 	for i := range ethers {
@@ -170,7 +176,8 @@ func findNetdevMTU(m *machine) (out []finding) {
 		}
 		var alike []string
 		for _, o := range ethers {
-			if o.nd.MTU != nil && o.p.Role == e.p.Role && (o.p.Role == "compute" || o.p.Role == "other" && o.d.BoardID == e.d.BoardID) {
+			if o.nd.MTU != nil && o.p.Role == e.p.Role &&
+				(o.p.Role == "compute" || o.p.Role == "other" && o.d.BoardID == e.d.BoardID) {
 				alike = append(alike, strconv.FormatUint(*o.nd.MTU, 10))
 			}
 		}
@@ -272,7 +279,10 @@ func findIPoIBMTU(m *machine) (out []finding) {
 	for i := range list {
 		x := &list[i]
 		same := others(list, x, func(x *ipoib) string { return x.mtu }, func(o *ipoib) bool { return o.mode == x.mode })
-		f := finding{object: x.object, found: x.mtu, unknown: "it could not be read", want: majority(same, 2), basis: snapshot.SetupMachine}
+		f := finding{
+			object: x.object, found: x.mtu, unknown: "it could not be read", want: majority(same, 2),
+			basis: snapshot.SetupMachine,
+		}
 		f.evidence = "that of most interfaces of this role in the same mode"
 		f.meets = f.found == f.want
 		if f.found != "" || f.want != "" {

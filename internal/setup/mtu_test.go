@@ -14,7 +14,10 @@ func interfaces(modes map[string]uint64, order ...string) *snapshot.Node {
 		p := port(n, i)
 		p.LinkLayer, p.Netdev[0].MTU = "InfiniBand", pointer(modes[mode])
 		p.PKeyTable = []uint16{0xffff}
-		n.Setup.Files["sys/class/infiniband/"+n.InfiniBand.Devices[i].Name+"/device/net/"+p.Netdev[0].Name+"/mode"] = snapshot.SetupFile{Text: mode}
+		n.Setup.Files["sys/class/infiniband/"+n.InfiniBand.Devices[i].Name+"/device/net/"+p.Netdev[0].Name+
+			"/mode"] = snapshot.SetupFile{
+			Text: mode,
+		}
 	}
 	return n
 }
@@ -170,7 +173,8 @@ func TestPartition(t *testing.T) {
 
 func TestRoCEMTU(t *testing.T) {
 	for netdev, want := range map[uint64]uint64{
-		9000: 4096, 65535: 4096, 4192: 4096, 4191: 2048, 2144: 2048, 2143: 1024, 1500: 1024, 1120: 1024, 1119: 512, 608: 512, 607: 256, 352: 256, 351: 0, 68: 0, 0: 0,
+		9000: 4096, 65535: 4096, 4192: 4096, 4191: 2048, 2144: 2048, 2143: 1024, 1500: 1024, 1120: 1024, 1119: 512, 608: 512,
+		607: 256, 352: 256, 351: 0, 68: 0, 0: 0,
 	} {
 		if got, ok := RoCEMTU(netdev); got != want || ok != (want != 0) {
 			t.Errorf("%d: %d %v, want %d", netdev, got, ok, want)

@@ -50,7 +50,8 @@ func findMembership(m *machine) (out []finding) {
 		if j := slices.IndexFunc(p.PKeyTable, func(k uint16) bool { return membership(k) == "full" }); j > 0 && !f.meets {
 			key := fmt.Sprintf("%#04x", p.PKeyTable[j])
 			f.evidence = "the port is a full member of " + key
-			f.remedy = fmt.Sprintf("export NCCL_IB_PKEY=%d # of the jobs; or make the port a full member in the subnet manager", j)
+			f.remedy = fmt.Sprintf("export NCCL_IB_PKEY=%d # of the jobs; or make the port a full member in the subnet manager",
+				j)
 		}
 		out = append(out, f)
 	}
@@ -68,7 +69,8 @@ func membership(key uint16) string {
 // discards is the virtual lane of service levels whose packets a port discards (IBA 7.6.6).
 const discards = 15
 
-// laneOf is the virtual lane of a service level; ok is false if the port does not send its packets. A port without the table has one virtual lane.
+// laneOf is the virtual lane of a service level; ok is false if the port does not send its packets. A port without the
+// table has one virtual lane.
 func laneOf(s *snapshot.IBPortSettings, level int) (lane int, ok bool) {
 	if level < 0 || level >= len(s.VLs) {
 		return 0, true

@@ -22,31 +22,36 @@ var pcieChecks = []Check{
 		Read:   "/sys/bus/pci/devices/ADDRESS/config, Device Control (CAP_SYS_ADMIN)",
 		Wanted: "at least that of the sibling devices; else 4096 bytes on a port of 100 Gb/s or more",
 		Why:    "Small read requests limit the transmit throughput of the device.",
-		Remedy: "setpci -s {address} CAP_EXP+8.w=5000:7000", Source: "NVIDIA, performance tuning for Mellanox adapters: PCIe max read request",
-		find: findReadRequest,
+		Remedy: "setpci -s {address} CAP_EXP+8.w=5000:7000",
+		Source: "NVIDIA, performance tuning for Mellanox adapters: PCIe max read request",
+		find:   findReadRequest,
 	},
 	{
 		ID: "max_payload", Domain: PCIe, Name: "PCIe maximum payload",
 		Read:   "/sys/bus/pci/devices/ADDRESS/config, Device Control (CAP_SYS_ADMIN)",
 		Wanted: "that of the sibling devices of the same model; else 256 bytes",
 		Why:    "Small payloads cost PCIe throughput by headers.",
-		Remedy: "set the maximum payload size in the firmware setup of the host, or boot with pci=pcie_bus_perf", Source: "NVIDIA, performance tuning: PCIe max payload size",
-		find: findPayload,
+		Remedy: "set the maximum payload size in the firmware setup of the host, or boot with pci=pcie_bus_perf",
+		Source: "NVIDIA, performance tuning: PCIe max payload size",
+		find:   findPayload,
 	},
 	{
 		ID: "relaxed_ordering", Domain: PCIe, Name: "PCIe relaxed ordering",
 		Read:   "/sys/bus/pci/devices/ADDRESS/config, Device Control (CAP_SYS_ADMIN)",
 		Wanted: "enabled on hosts with GPUs",
 		Why:    "Without relaxed ordering writes of the device to memory wait for each other; on AMD hosts throughput drops.",
-		Remedy: "setpci -s {address} CAP_EXP+8.w=0010:0010", Source: "NVIDIA, NCCL: NCCL_IB_PCI_RELAXED_ORDERING; AMD, tuning guide for GPU servers",
-		find: findRelaxedOrdering,
+		Remedy: "setpci -s {address} CAP_EXP+8.w=0010:0010",
+		Source: "NVIDIA, NCCL: NCCL_IB_PCI_RELAXED_ORDERING; AMD, tuning guide for GPU servers",
+		find:   findRelaxedOrdering,
 	},
 	{
 		ID: "acs", Domain: PCIe, Name: "ACS redirect between device and GPU",
 		Read:   "/sys/bus/pci/devices/ADDRESS/config of the bridges, Access Control Services (CAP_SYS_ADMIN)",
 		Wanted: "off between a device and a GPU below the same switch, on bare metal",
 		Why:    "GPUDirect RDMA traffic takes the way over the root complex and back, with any IOMMU mode.",
-		Remedy: "setpci -s {bridge} ECAP_ACS+6.w=0000", Before: "not on hosts that pass devices to virtual machines, which ACS isolates; setpci lasts until the next boot, the firmware setup of the host has it for good", Source: "NVIDIA, NCCL troubleshooting: PCI Access Control Services", Alert: "RDMAACSRedirect",
+		Remedy: "setpci -s {bridge} ECAP_ACS+6.w=0000",
+		Before: "not on hosts that pass devices to virtual machines, which ACS isolates; setpci lasts until the next boot, the firmware setup of the host has it for good",
+		Source: "NVIDIA, NCCL troubleshooting: PCI Access Control Services", Alert: "RDMAACSRedirect",
 		find: findACS,
 	},
 	{
@@ -54,7 +59,9 @@ var pcieChecks = []Check{
 		Read:   "/sys/bus/pci/devices/ADDRESS/iommu_group/type (since Linux 4.20)",
 		Wanted: "pass-through (identity) or no IOMMU, on bare metal",
 		Why:    "Each DMA is translated: throughput drops, and GPUDirect RDMA may fail.",
-		Remedy: "add iommu=pt to the kernel command line, and restart the host", Before: "containers and bare metal need no translation; hosts that pass devices to virtual machines keep it for these only", Source: "NVIDIA, GPUDirect RDMA: supported systems; AMD, tuning guide", Alert: "RDMAIOMMUTranslating",
+		Remedy: "add iommu=pt to the kernel command line, and restart the host",
+		Before: "containers and bare metal need no translation; hosts that pass devices to virtual machines keep it for these only",
+		Source: "NVIDIA, GPUDirect RDMA: supported systems; AMD, tuning guide", Alert: "RDMAIOMMUTranslating",
 		find: findIOMMU,
 	},
 	{
@@ -72,8 +79,9 @@ var pcieChecks = []Check{
 		Read:   "/sys/bus/pci/devices/ADDRESS/link/{l0s,l1}_aspm (since Linux 5.5)",
 		Wanted: "off on the link of a device",
 		Why:    "Leaving a power-saving state of the link delays messages by microseconds.",
-		Remedy: "echo 0 > /sys/bus/pci/devices/{address}/link/l1_aspm; echo 0 > /sys/bus/pci/devices/{address}/link/l0s_aspm", Source: "NVIDIA, performance tuning: BIOS settings",
-		find: findASPM,
+		Remedy: "echo 0 > /sys/bus/pci/devices/{address}/link/l1_aspm; echo 0 > /sys/bus/pci/devices/{address}/link/l0s_aspm",
+		Source: "NVIDIA, performance tuning: BIOS settings",
+		find:   findASPM,
 	},
 }
 
@@ -89,7 +97,8 @@ func (m *machine) nics() (out []nic) {
 		return nil
 	}
 	for _, d := range m.devices {
-		if i := slices.IndexFunc(m.GDR.NICs, func(n snapshot.GDRNIC) bool { return n.Device == d.Name }); i >= 0 && d.PCIAddress != "" {
+		if i := slices.IndexFunc(m.GDR.NICs, func(n snapshot.GDRNIC) bool { return n.Device == d.Name }); i >= 0 &&
+			d.PCIAddress != "" {
 			out = append(out, nic{d, &m.GDR.NICs[i]})
 		}
 	}
@@ -106,7 +115,9 @@ func fast(d *snapshot.Device) bool {
 }
 
 // setting is a number of Device Control, compared with that of the siblings of the same model.
-func (m *machine) setting(of func(*snapshot.PCIeSettings) int, guide int, applies func(*nic) bool, remedy func(*nic, int) string) (out []finding) {
+func (m *machine) setting(
+	of func(*snapshot.PCIeSettings) int, guide int, applies func(*nic) bool, remedy func(*nic, int) string,
+) (out []finding) {
 	nics := m.nics()
 	for i := range nics {
 		n := &nics[i]
@@ -117,7 +128,8 @@ func (m *machine) setting(of func(*snapshot.PCIeSettings) int, guide int, applie
 		most, sibling := guide, ""
 		for j := range nics {
 			o := &nics[j]
-			if o.Settings != nil && j != i && o.HCAType == n.HCAType && o.BoardID == n.BoardID && n.HCAType != "" && of(o.Settings) > most {
+			if o.Settings != nil && j != i && o.HCAType == n.HCAType && o.BoardID == n.BoardID && n.HCAType != "" &&
+				of(o.Settings) > most {
 				most, sibling = of(o.Settings), o.Name
 			}
 		}
@@ -136,18 +148,20 @@ func (m *machine) setting(of func(*snapshot.PCIeSettings) int, guide int, applie
 }
 
 func findReadRequest(m *machine) []finding {
-	return m.setting(func(s *snapshot.PCIeSettings) int { return s.MaxReadRequest }, 4096, func(n *nic) bool { return fast(n.Device) }, func(n *nic, want int) string {
-		// Bits 12 to 14 of Device Control: 128 << value.
-		value := 0
-		for 128<<value < want && value < 5 {
-			value++
-		}
-		return fmt.Sprintf("setpci -s {address} CAP_EXP+8.w=%x000:7000", value)
-	})
+	return m.setting(func(s *snapshot.PCIeSettings) int { return s.MaxReadRequest }, 4096,
+		func(n *nic) bool { return fast(n.Device) }, func(n *nic, want int) string {
+			// Bits 12 to 14 of Device Control: 128 << value.
+			value := 0
+			for 128<<value < want && value < 5 {
+				value++
+			}
+			return fmt.Sprintf("setpci -s {address} CAP_EXP+8.w=%x000:7000", value)
+		})
 }
 
 func findPayload(m *machine) []finding {
-	return m.setting(func(s *snapshot.PCIeSettings) int { return s.MaxPayload }, 256, func(n *nic) bool { return fast(n.Device) }, func(*nic, int) string { return "" })
+	return m.setting(func(s *snapshot.PCIeSettings) int { return s.MaxPayload }, 256,
+		func(n *nic) bool { return fast(n.Device) }, func(*nic, int) string { return "" })
 }
 
 func findRelaxedOrdering(m *machine) (out []finding) {
@@ -167,7 +181,8 @@ func findRelaxedOrdering(m *machine) (out []finding) {
 	return out
 }
 
-// findATS: the kernel enables ATS of a device that has the capability with its IOMMU domain (pci_enable_ats, drivers/pci/ats.c).
+// findATS: the kernel enables ATS of a device that has the capability with its IOMMU domain (pci_enable_ats,
+// drivers/pci/ats.c).
 func findATS(m *machine) (out []finding) {
 	for _, n := range m.nics() {
 		if n.Settings == nil || !n.Settings.HasATS {
@@ -193,7 +208,10 @@ func findACS(m *machine) (out []finding) {
 			}
 			continue
 		}
-		f := finding{object: n.object(), found: onOff(*n.Redirect), want: "off", meets: !*n.Redirect, basis: snapshot.SetupMachine, contradicts: true, evidence: "a GPU is below the same switch"}
+		f := finding{
+			object: n.object(), found: onOff(*n.Redirect), want: "off", meets: !*n.Redirect, basis: snapshot.SetupMachine,
+			contradicts: true, evidence: "a GPU is below the same switch",
+		}
 		if *n.Redirect {
 			var commands []string
 			for _, bridge := range n.RedirectAt {
@@ -208,7 +226,8 @@ func findACS(m *machine) (out []finding) {
 
 // below reports whether a GPU is below the same root port as a device.
 func (m *machine) below(n *nic) bool {
-	return len(n.GDRNIC.Path) > 1 && slices.ContainsFunc(m.GDR.GPUs, func(g snapshot.GDRGPU) bool { return len(g.Hops) > 1 && g.Hops[0].Address == n.GDRNIC.Path[0] })
+	return len(n.GDRNIC.Path) > 1 && slices.ContainsFunc(m.GDR.GPUs,
+		func(g snapshot.GDRGPU) bool { return len(g.Hops) > 1 && g.Hops[0].Address == n.GDRNIC.Path[0] })
 }
 
 func findIOMMU(m *machine) (out []finding) {

@@ -10,13 +10,19 @@ import (
 // host is two devices of one model at 400 Gb/s, a GPU beside the first, set by the book.
 func host(change func(n *snapshot.Node)) *snapshot.Node {
 	rate, off := 400e9, false
-	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}, GDR: &snapshot.GDR{GPUs: []snapshot.GDRGPU{{Hops: []snapshot.PCIeHop{{Address: "0000:00:01.0"}, {Address: "0000:02:00.0"}}}}}, Setup: &snapshot.Setup{Files: map[string]snapshot.SetupFile{"proc/sys/kernel/numa_balancing": {Text: "0"}}}}
+	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}, GDR: &snapshot.GDR{
+		GPUs: []snapshot.GDRGPU{{Hops: []snapshot.PCIeHop{{Address: "0000:00:01.0"}, {Address: "0000:02:00.0"}}}},
+	}, Setup: &snapshot.Setup{Files: map[string]snapshot.SetupFile{"proc/sys/kernel/numa_balancing": {Text: "0"}}}}
 	for i, name := range []string{"mlx5_0", "mlx5_1"} {
 		n.InfiniBand.Devices = append(n.InfiniBand.Devices, snapshot.Device{
-			Name: name, Driver: "mlx5_core", HCAType: "MT4129", BoardID: "MT_1", PCIAddress: []string{"0000:01:00.0", "0000:81:00.0"}[i], FunctionType: snapshot.Physical,
+			Name: name, Driver: "mlx5_core", HCAType: "MT4129", BoardID: "MT_1",
+			PCIAddress: []string{"0000:01:00.0", "0000:81:00.0"}[i], FunctionType: snapshot.Physical,
 			Ports: []snapshot.Port{{Number: 1, Rate: &rate, Role: "compute"}},
 		})
-		n.GDR.NICs = append(n.GDR.NICs, snapshot.GDRNIC{Device: name, Path: [][]string{{"0000:00:01.0", "0000:01:00.0"}, {"0000:80:01.0", "0000:81:00.0"}}[i], IOMMU: "identity", Settings: &snapshot.PCIeSettings{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true}})
+		n.GDR.NICs = append(n.GDR.NICs, snapshot.GDRNIC{
+			Device: name, Path: [][]string{{"0000:00:01.0", "0000:01:00.0"}, {"0000:80:01.0", "0000:81:00.0"}}[i],
+			IOMMU: "identity", Settings: &snapshot.PCIeSettings{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true},
+		})
 		n.Setup.Files["sys/class/infiniband/"+name+"/device/link/l1_aspm"] = snapshot.SetupFile{Text: "0"}
 	}
 	n.GDR.NICs[0].Redirect = &off
@@ -100,7 +106,8 @@ func TestPCIe(t *testing.T) {
 			var got []string
 			for _, r := range Evaluate(host(k.change), nil) {
 				if r.State != snapshot.SetupOK {
-					got = append(got, strings.Join([]string{r.Setting, r.Object, string(r.State), r.Severity, r.Found, r.Wanted, r.Remedy}, " "))
+					got = append(got,
+						strings.Join([]string{r.Setting, r.Object, string(r.State), r.Severity, r.Found, r.Wanted, r.Remedy}, " "))
 				}
 				if r.Setting == k.lacks {
 					t.Errorf("%s: %+v", k.lacks, r)
@@ -109,7 +116,8 @@ func TestPCIe(t *testing.T) {
 					t.Errorf("%s is unknown without a reason", r.Setting)
 				}
 			}
-			if have := strings.Join(got, "|"); k.lacks == "" && strings.ReplaceAll(have, " set the maximum payload size in the firmware setup of the host, or boot with pci=pcie_bus_perf", " ") != k.want {
+			if have := strings.Join(got, "|"); k.lacks == "" &&
+				strings.ReplaceAll(have, " set the maximum payload size in the firmware setup of the host, or boot with pci=pcie_bus_perf", " ") != k.want {
 				t.Errorf("%q, want %q", have, k.want)
 			}
 		})

@@ -13,20 +13,25 @@ func pointer[T any](v T) *T { return &v }
 // rails is a host with ports of role compute on Ethernet, each with a GPU, PFC on priority 3 and the DSCP map of mlx5.
 func rails(n int) *snapshot.Node {
 	node := &snapshot.Node{
-		InfiniBand: &snapshot.InfiniBand{}, QoS: &snapshot.QoS{}, GDR: &snapshot.GDR{}, Setup: &snapshot.Setup{Files: map[string]snapshot.SetupFile{}},
+		InfiniBand: &snapshot.InfiniBand{}, QoS: &snapshot.QoS{}, GDR: &snapshot.GDR{},
+		Setup:   &snapshot.Setup{Files: map[string]snapshot.SetupFile{}},
 		Modules: &snapshot.Modules{Modules: []snapshot.Module{{Name: "mlx5_core", Loaded: true, Flavour: "ofed"}}},
 	}
 	for i := range n {
 		device, netdev := fmt.Sprintf("mlx5_%d", i), fmt.Sprintf("eth%d", i)
 		node.InfiniBand.Devices = append(node.InfiniBand.Devices, snapshot.Device{
-			Name: device, Driver: "mlx5_core", NodeType: pointer(uint64(nodeCA)), FunctionType: snapshot.Physical, PCIAddress: fmt.Sprintf("0000:%02x:00.0", 16+i),
+			Name: device, Driver: "mlx5_core", NodeType: pointer(uint64(nodeCA)), FunctionType: snapshot.Physical,
+			PCIAddress: fmt.Sprintf("0000:%02x:00.0", 16+i),
 			Ports: []snapshot.Port{{
 				Number: 1, LinkLayer: "Ethernet", Role: "compute", State: pointer(uint64(portActive)), Rate: pointer(400e9),
 				Netdev: []snapshot.Netdev{{Name: netdev, MTU: pointer(uint64(9000)), Admin: pointer(true)}},
 				RoCEv2: map[string]snapshot.GIDFamily{"ipv4": {Entries: 1, First: 3}, "link_local": {Entries: 1, First: 1}},
 			}},
 		})
-		q := snapshot.NetdevQoS{Device: device, Port: 1, Name: netdev, Trust: "dscp", DSCPs: &[snapshot.Priorities][]uint8{}, PFC: &snapshot.PFC{Capable: 8}, Classes: &snapshot.Classes{}}
+		q := snapshot.NetdevQoS{
+			Device: device, Port: 1, Name: netdev, Trust: "dscp", DSCPs: &[snapshot.Priorities][]uint8{},
+			PFC: &snapshot.PFC{Capable: 8}, Classes: &snapshot.Classes{},
+		}
 		q.PFC.Enabled[3] = true
 		for d := range uint8(64) {
 			q.DSCPs[d>>3] = append(q.DSCPs[d>>3], d)
@@ -45,7 +50,10 @@ func rails(n int) *snapshot.Node {
 
 // startJob starts a process of a job on a GPU that may use the given NICs.
 func startJob(n *snapshot.Node, name string, env map[string]string, nics ...int) *snapshot.Process {
-	p := snapshot.Process{PID: 100 + len(n.GDR.Processes), Command: "python3", Verbs: []string{"uverbs0"}, HasNCCL: true, NCCL: "2.27.3", Env: env, Conf: map[string]string{}, Job: name}
+	p := snapshot.Process{
+		PID: 100 + len(n.GDR.Processes), Command: "python3", Verbs: []string{"uverbs0"}, HasNCCL: true, NCCL: "2.27.3",
+		Env: env, Conf: map[string]string{}, Job: name,
+	}
 	n.GDR.Processes = append(n.GDR.Processes, p)
 	gpu := len(n.GDR.GPUs)
 	n.GDR.GPUs = append(n.GDR.GPUs, snapshot.GDRGPU{Index: fmt.Sprint(gpu), Process: &p})
@@ -96,11 +104,13 @@ func run(t *testing.T, cases []settingCase) {
 				}
 			}
 			n := c.node()
-			if got, want := strings.Join(rowsOf(n, c.id, wants), "\n"), strings.TrimSpace(strings.ReplaceAll(c.rows, "\t", "")); got != want {
+			if got, want := strings.Join(rowsOf(n, c.id, wants), "\n"),
+				strings.TrimSpace(strings.ReplaceAll(c.rows, "\t", "")); got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 			for _, r := range Evaluate(n, wants) {
-				if r.Setting == c.id && (r.State == snapshot.SetupDiffers && (r.Remedy == "" || strings.ContainsAny(r.Remedy, "{}")) || r.State == snapshot.SetupUnknown && r.Evidence == "") {
+				if r.Setting == c.id && (r.State == snapshot.SetupDiffers &&
+					(r.Remedy == "" || strings.ContainsAny(r.Remedy, "{}")) || r.State == snapshot.SetupUnknown && r.Evidence == "") {
 					t.Errorf("no remedy or reason: %+v", r)
 				}
 			}

@@ -1,5 +1,6 @@
-// Package setup compares the settings of a host with what RDMA training needs: the table Checks drives the program, docs/setup.md and the tests. It is
-// pure: a reading of the node in, rows out. To add a setting, copy an entry of Checks, and list its files in Files if no collector reads them.
+// Package setup compares the settings of a host with what RDMA training needs: the table Checks drives the program,
+// docs/setup.md and the tests. It is pure: a reading of the node in, rows out. To add a setting, copy an entry of
+// Checks, and list its files in Files if no collector reads them.
 package setup
 
 import (
@@ -22,7 +23,8 @@ type Check struct {
 	Read   string // where it is read, with the version that has it
 	Wanted string // what is wanted, and on what evidence
 	Why    string // consequence of a difference
-	// Remedy is the command that sets it. {device}, {port}, {netdev}, {address} and {wanted} are replaced by those of the object.
+	// Remedy is the command that sets it. {device}, {port}, {netdev}, {address} and {wanted} are replaced by those of the
+	// object.
 	Remedy string
 	Before string // what to know or to do before the command; empty: nothing
 	Source string // of the wanted value
@@ -55,11 +57,13 @@ func Domains() []Domain {
 }
 
 // Checks are the settings, by domain.
-var Checks = slices.Concat(trafficChecks, addressChecks, mtuChecks, jobChecks, stackChecks, limitsChecks, pcieChecks, hostChecks, storageChecks, partitionChecks)
+var Checks = slices.Concat(trafficChecks, addressChecks, mtuChecks, jobChecks, stackChecks, limitsChecks, pcieChecks,
+	hostChecks, storageChecks, partitionChecks)
 
-// Files are the files and directories that only this package needs. A * stands for each name in its directory, and an @ for each netdev of an RDMA
-// device.
-var Files = slices.Concat(trafficFiles, addressFiles, mtuFiles, jobFiles, stackFiles, pcieFiles, hostFiles, storageFiles)
+// Files are the files and directories that only this package needs. A * stands for each name in its directory, and an @
+// for each netdev of an RDMA device.
+var Files = slices.Concat(trafficFiles, addressFiles, mtuFiles, jobFiles, stackFiles, pcieFiles,
+	hostFiles, storageFiles)
 
 // object is what has a setting. The zero object is the host.
 type object struct {
@@ -168,7 +172,8 @@ func (c *Check) row(f finding, wants Wants) (r snapshot.SetupRow, ok bool) {
 		}
 	}
 	if f.found == "" {
-		r.State, r.Severity, r.Alert, r.Lossy, r.Conflicts, r.Evidence = snapshot.SetupUnknown, "info", "", nil, nil, f.unknown
+		r.State, r.Severity, r.Alert, r.Lossy, r.Conflicts, r.Evidence = snapshot.SetupUnknown, "info",
+			"", nil, nil, f.unknown
 	}
 	if r.Wanted == "" && f.found != "" {
 		return r, false
@@ -193,7 +198,8 @@ func accepts(want, found string) bool {
 
 // fill replaces the parts of a remedy that depend on the object. Names that others choose are quoted for a shell.
 func fill(text string, o object, wanted string) string {
-	return strings.NewReplacer("{device}", shell(o.device), "{port}", fmt.Sprint(o.port), "{netdev}", shell(o.netdev), "{address}", shell(o.address), "{wanted}", shell(wanted)).Replace(text)
+	return strings.NewReplacer("{device}", shell(o.device), "{port}", fmt.Sprint(o.port), "{netdev}", shell(o.netdev),
+		"{address}", shell(o.address), "{wanted}", shell(wanted)).Replace(text)
 }
 
 // shell quotes a word for a shell, where it needs it.
@@ -252,8 +258,8 @@ func (m *machine) unread(file string) string {
 	return ""
 }
 
-// Deviation is a setting that differs, as a metric and as a row that stands for several objects. The object is "all" if it differs on all objects that
-// have it, with the same value.
+// Deviation is a setting that differs, as a metric and as a row that stands for several objects. The object is "all" if
+// it differs on all objects that have it, with the same value.
 type Deviation struct {
 	Row     snapshot.SetupRow // of the first object
 	Object  string
@@ -321,8 +327,9 @@ func OfJobs(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
 	return out
 }
 
-// Hashes are a hash of the known settings of each domain: equal on hosts that are set up alike. Objects are left out, because their names differ
-// between equal hosts, as are settings of jobs; values that could not be read are part of it.
+// Hashes are a hash of the known settings of each domain: equal on hosts that are set up alike. Objects are left out,
+// because their names differ between equal hosts, as are settings of jobs; values that could not be read are part of
+// it.
 func Hashes(rows []snapshot.SetupRow) map[Domain]string {
 	parts := map[Domain][]string{}
 	for _, r := range OfHost(rows) {

@@ -24,7 +24,9 @@ func TestChecks(t *testing.T) {
 		} else {
 			domain = i
 		}
-		for name, text := range map[string]string{"Name": c.Name, "Read": c.Read, "Wanted": c.Wanted, "Why": c.Why, "Remedy": c.Remedy, "Source": c.Source} {
+		for name, text := range map[string]string{
+			"Name": c.Name, "Read": c.Read, "Wanted": c.Wanted, "Why": c.Why, "Remedy": c.Remedy, "Source": c.Source,
+		} {
 			if text == "" || strings.Contains(text, "\n") {
 				t.Errorf("%s: %s is %q", c.ID, name, text)
 			}
@@ -45,7 +47,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestRow: what is wanted comes from the site, else from the finding; what is unknown never differs, and a recommendation is never more than info.
+// TestRow: what is wanted comes from the site, else from the finding; what is unknown never differs, and a
+// recommendation is never more than info.
 func TestRow(t *testing.T) {
 	c := &Check{ID: "x", Domain: PCIe, Alert: "RDMAX", Remedy: "set {device} {wanted}", Source: "guide"}
 	at := object{device: "mlx5_0"}
@@ -77,7 +80,9 @@ func TestRow(t *testing.T) {
 			if ok == k.none {
 				t.Fatalf("row %v", ok)
 			}
-			got = snapshot.SetupRow{State: got.State, Severity: got.Severity, Alert: got.Alert, Basis: got.Basis, Remedy: got.Remedy}
+			got = snapshot.SetupRow{
+				State: got.State, Severity: got.Severity, Alert: got.Alert, Basis: got.Basis, Remedy: got.Remedy,
+			}
 			if ok && !reflect.DeepEqual(got, k.want) {
 				t.Errorf("%+v, want %+v", got, k.want)
 			}
@@ -112,10 +117,13 @@ func TestDeviations(t *testing.T) {
 	}
 }
 
-// TestHashes: equal hosts have equal hashes, whatever their devices are called; a value that differs or cannot be read changes that of its domain only.
+// TestHashes: equal hosts have equal hashes, whatever their devices are called; a value that differs or cannot be read
+// changes that of its domain only.
 func TestHashes(t *testing.T) {
 	rows := func(name, a, b string) []snapshot.SetupRow {
-		return []snapshot.SetupRow{{Domain: "pcie", Setting: "x", Object: name, Found: a}, {Domain: "host", Setting: "y", Object: "host", Found: b}}
+		return []snapshot.SetupRow{
+			{Domain: "pcie", Setting: "x", Object: name, Found: a}, {Domain: "host", Setting: "y", Object: "host", Found: b},
+		}
 	}
 	base := Hashes(rows("mlx5_0", "1", "2"))
 	for name, k := range map[string]struct {

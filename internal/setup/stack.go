@@ -10,8 +10,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// bootDirs have the names of modules to load at boot: modules-load.d(5), modprobe.d(5) with "softdep nvidia post: nvidia-peermem", and
-// /etc/rdma/modules of rdma-core, whose files udev rules load for RDMA devices.
+// bootDirs have the names of modules to load at boot: modules-load.d(5), modprobe.d(5) with "softdep nvidia post:
+// nvidia-peermem", and /etc/rdma/modules of rdma-core, whose files udev rules load for RDMA devices.
 var bootDirs = []string{
 	"etc/modules-load.d", "run/modules-load.d", "usr/lib/modules-load.d", "lib/modules-load.d",
 	"etc/modprobe.d", "usr/lib/modprobe.d", "lib/modprobe.d", "etc/rdma/modules",
@@ -29,8 +29,8 @@ const servicesDir = "etc/systemd/system/multi-user.target.wants"
 // operatorDir has the driver that the GPU operator's container has installed. It also loads the peer memory module.
 const operatorDir = "run/nvidia/driver"
 
-// Directories of modules that do not belong to the kernel's package, below lib/modules/RELEASE: DKMS on Debian and Ubuntu, on RHEL and
-// SLES; packages of MLNX_OFED. weak-updates links modules of other kernels with the same interface.
+// Directories of modules that do not belong to the kernel's package, below lib/modules/RELEASE: DKMS on Debian and
+// Ubuntu, on RHEL and SLES; packages of MLNX_OFED. weak-updates links modules of other kernels with the same interface.
 var moduleDirs = []string{"updates/dkms", "updates", "extra", "weak-updates"}
 
 const (
@@ -54,8 +54,8 @@ var stackFiles = func() []string {
 	return out
 }()
 
-// builtModules are modules that DKMS builds for RDMA training, by name in /sys/module. One stands for all of its package.
-// mlx5_core is that of ofed_not_in_use.
+// builtModules are modules that DKMS builds for RDMA training, by name in /sys/module. One stands for all of its
+// package. mlx5_core is that of ofed_not_in_use.
 var builtModules = []string{"nvidia", "nvidia_fs", "gdrdrv", "bnxt_re", "irdma", "efa", "amdgpu"}
 
 var stackChecks = []Check{
@@ -174,7 +174,8 @@ func findOFED(m *machine) []finding {
 	built := m.built()
 	here := slices.Contains(built[release], "mlx5_core")
 	// The versions in the DKMS tree, and other files of DKMS itself.
-	versions := slices.DeleteFunc(m.names(ofedTree), func(name string) bool { return name == "" || name[0] < '0' || name[0] > '9' })
+	versions := slices.DeleteFunc(m.names(ofedTree),
+		func(name string) bool { return name == "" || name[0] < '0' || name[0] > '9' })
 	others := ""
 	for kernel, names := range built {
 		if kernel != release && slices.Contains(names, "mlx5_core") {
@@ -229,7 +230,9 @@ func findOtherKernel(m *machine) (out []finding) {
 			continue
 		}
 		slices.Sort(kernels)
-		f := finding{object: object{name: name}, found: strings.Join(kernels, ","), want: release, basis: snapshot.SetupMachine}
+		f := finding{
+			object: object{name: name}, found: strings.Join(kernels, ","), want: release, basis: snapshot.SetupMachine,
+		}
 		taint, loaded := m.text("sys/module/" + name + "/taint")
 		// A loaded one that is not the kernel's own is from a precompiled package.
 		if slices.Contains(kernels, release) || strings.Contains(taint, "O") {
@@ -291,7 +294,10 @@ func (m *machine) paths() []string { return slices.Sorted(maps.Keys(m.files)) }
 // bootFinding is whether a module is loaded at boot: by a file, or by something else.
 func (m *machine) bootFinding(module, by string) finding {
 	file, unknown := m.atBoot(module)
-	f := finding{object: object{name: module}, want: "yes", basis: snapshot.SetupMachine, unknown: unknown, evidence: "the module is loaded"}
+	f := finding{
+		object: object{name: module}, want: "yes", basis: snapshot.SetupMachine, unknown: unknown,
+		evidence: "the module is loaded",
+	}
 	switch {
 	case cmp.Or(file, by) != "":
 		f.found, f.meets, f.evidence = "yes", true, cmp.Or(file, by)
@@ -307,7 +313,8 @@ func findPeermemAtBoot(m *machine) []finding {
 	}
 	by := ""
 	for _, service := range m.names(servicesDir) {
-		if name := strings.ReplaceAll(service, "-", "_"); strings.Contains(name, "peermem") || strings.Contains(name, "peer_mem") {
+		if name := strings.ReplaceAll(service, "-", "_"); strings.Contains(name, "peermem") ||
+			strings.Contains(name, "peer_mem") {
 			by = "service " + service
 		}
 	}
@@ -319,7 +326,8 @@ func findPeermemAtBoot(m *machine) []finding {
 
 func findIPoIBAtBoot(m *machine) []finding {
 	if !slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool {
-		return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.LinkLayer == "InfiniBand" && len(p.Netdev) > 0 })
+		return slices.ContainsFunc(d.Ports,
+			func(p snapshot.Port) bool { return p.LinkLayer == "InfiniBand" && len(p.Netdev) > 0 })
 	}) {
 		return nil
 	}

@@ -61,7 +61,8 @@ func TestStack(t *testing.T) {
 	checkRows(t, "modules_of_other_kernel", stackNode, []rowCase{
 		{name: "none built"},
 		{name: "as wanted", node: files(here, "nvidia.ko.zst\nnvidia-fs.ko", other, "nvidia.ko.zst"), want: []string{
-			`nvidia ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`, `nvidia_fs ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,
+			`nvidia ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,
+			`nvidia_fs ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,
 		}},
 		{name: "by weak-updates", node: files("lib/modules/6.8.0-49-generic/weak-updates", "gdrdrv.ko.xz", "lib/modules/6.8.0-45-generic/extra", "gdrdrv.ko.xz"), want: []string{
 			`gdrdrv ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,

@@ -34,8 +34,9 @@ var storageChecks = []Check{
 		Read:   "/proc/driver/nvidia-fs/stats, NVFS Driver; /var/lib/dkms/nvidia-fs",
 		Wanted: "the installed version",
 		Why:    "The driver of before the last upgrade is loaded, and the cuFile library may need a newer one.",
-		Remedy: "once no process has a file open by GPUDirect Storage (Active Process: 0 in /proc/driver/nvidia-fs/stats): modprobe -r nvidia_fs; modprobe nvidia_fs", Source: "dkms(8); NVIDIA, GPUDirect Storage: release notes",
-		find: findGDSVersion,
+		Remedy: "once no process has a file open by GPUDirect Storage (Active Process: 0 in /proc/driver/nvidia-fs/stats): modprobe -r nvidia_fs; modprobe nvidia_fs",
+		Source: "dkms(8); NVIDIA, GPUDirect Storage: release notes",
+		find:   findGDSVersion,
 	},
 	{
 		ID: "gds_compat_reads", ofJob: true, Domain: Storage, Name: "reads and writes by GPUDirect Storage",
@@ -48,8 +49,8 @@ var storageChecks = []Check{
 	},
 }
 
-// Parts of /proc/driver/nvidia-fs/stats (gds-nvidia-fs, src/nvfs-stat.c, statistics version 4). Reads and writes are counted only with
-// IO statistics enabled.
+// Parts of /proc/driver/nvidia-fs/stats (gds-nvidia-fs, src/nvfs-stat.c, statistics version 4). Reads and writes are
+// counted only with IO statistics enabled.
 var (
 	gdsDriver    = lazy.Regexp(`(?m)^NVFS Driver\(version: ([0-9.]+)\)`)
 	gdsProcesses = lazy.Regexp(`(?m)^Active Process: ([0-9]+)`)
@@ -62,7 +63,9 @@ func findGDSLoaded(m *machine) []finding {
 		return nil
 	}
 	state, loaded := m.text(gdsState)
-	f := finding{object: object{name: gdsModule}, found: "no", want: "yes", basis: snapshot.SetupMachine, unknown: m.unread(gdsState)}
+	f := finding{
+		object: object{name: gdsModule}, found: "no", want: "yes", basis: snapshot.SetupMachine, unknown: m.unread(gdsState),
+	}
 	switch {
 	case loaded && state == "live":
 		f.found, f.meets = "yes", true
@@ -135,7 +138,8 @@ func findGDSReads(m *machine) []finding {
 		f.unknown = "IO statistics of the driver are disabled (/sys/module/nvidia_fs/parameters/rw_stats_enabled)"
 		return []finding{f}
 	}
-	f.found, f.evidence = "none", processes[1]+" processes have opened the driver, 0 reads and 0 writes since it was loaded"
+	f.found, f.evidence = "none",
+		processes[1]+" processes have opened the driver, 0 reads and 0 writes since it was loaded"
 	for _, c := range gdsCount().FindAllStringSubmatch(stats, -1) {
 		if c[1] != "0" {
 			f.found, f.meets, f.evidence = "direct", true, ""

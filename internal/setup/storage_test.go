@@ -27,8 +27,10 @@ Writes				: Bandwidth(MiB/s)=0 Avg-Latency(usec)=0`
 func TestStorage(t *testing.T) {
 	base := func() *snapshot.Node {
 		return &snapshot.Node{
-			GDR:   &snapshot.GDR{GPUs: []snapshot.GDRGPU{{Index: "0"}}},
-			Setup: &snapshot.Setup{Files: map[string]snapshot.SetupFile{"proc/sys/kernel/osrelease": {Text: "6.8.0-49-generic"}}},
+			GDR: &snapshot.GDR{GPUs: []snapshot.GDRGPU{{Index: "0"}}},
+			Setup: &snapshot.Setup{
+				Files: map[string]snapshot.SetupFile{"proc/sys/kernel/osrelease": {Text: "6.8.0-49-generic"}},
+			},
 		}
 	}
 	text := func(change ...string) func(*snapshot.Node) {

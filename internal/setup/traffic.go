@@ -6,7 +6,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// trafficFiles: the traffic class of connections by the RDMA connection manager. The directory of a device exists only after mkdir.
+// trafficFiles: the traffic class of connections by the RDMA connection manager. The directory of a device exists only
+// after mkdir.
 var trafficFiles = []string{"sys/kernel/config/rdma_cm/*/ports/*/default_roce_tos"}
 
 const (
@@ -38,8 +39,9 @@ var trafficChecks = []Check{
 		Read:   "rtnetlink RTM_GETDCB, APP table; /sys/class/net/NETDEV/qos/trust (MLNX_OFED)",
 		Wanted: "dscp on lossless ports; elsewhere that of the sibling ports",
 		Why:    "With pcp the DSCP is ignored: packets without a VLAN tag have priority 0.",
-		Remedy: "mlnx_qos -i {netdev} --trust={wanted}", Before: firstSwitch, Source: "NVIDIA, RoCE configuration: trust state",
-		find: findTrust,
+		Remedy: "mlnx_qos -i {netdev} --trust={wanted}", Before: firstSwitch,
+		Source: "NVIDIA, RoCE configuration: trust state",
+		find:   findTrust,
 	},
 	{
 		ID: "dscp_map", Domain: Traffic, Name: "priority of the DSCP of RDMA",
@@ -82,8 +84,9 @@ var trafficChecks = []Check{
 		Read:   "rtnetlink RTM_GETDCB, DCB_CMD_IEEE_GET: prio_tc, tc_tsa, tc_tx_bw",
 		Wanted: "on lossless ports a class that priority 0 does not have, with bandwidth",
 		Why:    "TCP traffic shares a queue with RDMA: it delays RDMA, and is paused with it.",
-		Remedy: "dcb ets set dev {netdev} prio-tc PRIORITY:CLASS", Before: firstSwitch, Source: "NVIDIA, RoCE configuration: ETS; dcb-ets(8)",
-		find: findETS,
+		Remedy: "dcb ets set dev {netdev} prio-tc PRIORITY:CLASS", Before: firstSwitch,
+		Source: "NVIDIA, RoCE configuration: ETS; dcb-ets(8)",
+		find:   findETS,
 	},
 }
 
@@ -111,7 +114,8 @@ func (m *machine) allLanes() (out []*lane) {
 	return out
 }
 
-// usual is the value of more than half, at least two, of the lanes of a role; empty: none. value is empty where it is unknown.
+// usual is the value of more than half, at least two, of the lanes of a role; empty: none. value is empty where it is
+// unknown.
 func usual(lanes []*lane, role string, value func(*lane) string) string {
 	var values []string
 	for _, l := range lanes {
@@ -129,7 +133,9 @@ func findTrust(m *machine) (out []finding) {
 	lanes := m.lanes
 	value := func(l *lane) string { return l.q.Trust }
 	for _, l := range lanes {
-		f := finding{object: l.object(), found: l.q.Trust, unknown: "the driver does not report it", basis: snapshot.SetupMachine}
+		f := finding{
+			object: l.object(), found: l.q.Trust, unknown: "the driver does not report it", basis: snapshot.SetupMachine,
+		}
 		switch f.want = usual(lanes, l.Role, value); {
 		case l.lossless && f.want != byDSCP:
 			f.want, f.basis = byDSCP, snapshot.SetupGuide
@@ -148,8 +154,8 @@ func findTrust(m *machine) (out []finding) {
 	return out
 }
 
-// findDSCPMap checks the DSCP of the class of the port; without one, whether a DSCP leads to a priority with PFC. That of a job is the
-// job's setting.
+// findDSCPMap checks the DSCP of the class of the port; without one, whether a DSCP leads to a priority with PFC. That
+// of a job is the job's setting.
 func findDSCPMap(m *machine) (out []finding) {
 	for _, l := range m.lanes {
 		enabled := priorities(l.q.PFC)

@@ -8,8 +8,9 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// losslessClass is a traffic class whose DSCP leads to a priority with PFC: 106, DSCP 26, where it does, otherwise that of the lowest such
-// DSCP. Its ECN field is ECT(0), 2. Without a DSCP map it follows the default of mlx5; 0: PFC is enabled on no priority.
+// losslessClass is a traffic class whose DSCP leads to a priority with PFC: 106, DSCP 26, where it does, otherwise that
+// of the lowest such DSCP. Its ECN field is ECT(0), 2. Without a DSCP map it follows the default of mlx5; 0: PFC is
+// enabled on no priority.
 func losslessClass(q *snapshot.NetdevQoS, driver string) int {
 	for _, dscp := range append([]int{26}, sequence(64)...) {
 		if p, ok := priorityOf(q, driver, dscp); ok && hasPFC(q, p) {
@@ -25,7 +26,8 @@ func losslessClass(q *snapshot.NetdevQoS, driver string) int {
 // guideClass is the traffic class of the guides for lossless RoCE: DSCP 26, ECT(0).
 const guideClass = 106
 
-// wantedClass is that of a lossless port: by its own PFC, else by that of another port of its role; without PFC on any, that of the guides.
+// wantedClass is that of a lossless port: by its own PFC, else by that of another port of its role; without PFC on any,
+// that of the guides.
 func wantedClass(lanes []*lane, l *lane) (class string, basis snapshot.SetupBasis) {
 	for _, o := range append([]*lane{l}, lanes...) {
 		if want := losslessClass(o.q, o.Driver); want != 0 && o.Role == l.Role {
@@ -45,11 +47,14 @@ func sequence(n int) (out []int) {
 	return out
 }
 
-// findJobClass has a finding for each job and class. Where MLNX_OFED sets the class of all packets of a port, that of the job is not used.
+// findJobClass has a finding for each job and class. Where MLNX_OFED sets the class of all packets of a port, that of
+// the job is not used.
 func findJobClass(m *machine) (out []finding) {
 	lanes := m.lanes
 	for _, job := range m.classes {
-		f := finding{object: object{name: job.name}, found: strconv.Itoa(job.class), meets: true, basis: snapshot.SetupMachine}
+		f := finding{
+			object: object{name: job.name}, found: strconv.Itoa(job.class), meets: true, basis: snapshot.SetupMachine,
+		}
 		if job.unknown != "" {
 			f.found, f.unknown = "", job.unknown
 		}
@@ -109,8 +114,8 @@ func more(n int) string {
 	return fmt.Sprintf("; the same on %d other ports", n)
 }
 
-// findPortClass compares the class that MLNX_OFED sets for all packets of a port. That of the connection manager applies only to its
-// connections.
+// findPortClass compares the class that MLNX_OFED sets for all packets of a port. That of the connection manager
+// applies only to its connections.
 func findPortClass(m *machine) (out []finding) {
 	lanes := m.lanes
 	value := func(l *lane) string {
@@ -128,7 +133,9 @@ func findPortClass(m *machine) (out []finding) {
 		}
 		file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_tos", l.Name, l.Number)
 		tos, exists := m.text(file)
-		f := finding{object: l.roce.object(), found: value(l), want: usual(lanes, l.Role, value), basis: snapshot.SetupMachine}
+		f := finding{
+			object: l.roce.object(), found: value(l), want: usual(lanes, l.Role, value), basis: snapshot.SetupMachine,
+		}
 		f.evidence = "that of most ports of this role"
 		switch {
 		case l.traffic != nil:

@@ -22,7 +22,9 @@ func pfcText(l *lane) string {
 func findPFC(m *machine) (out []finding) {
 	lanes := m.lanes
 	for _, l := range lanes {
-		f := finding{object: l.object(), found: pfcText(l), unknown: "the driver does not report it", basis: snapshot.SetupMachine}
+		f := finding{
+			object: l.object(), found: pfcText(l), unknown: "the driver does not report it", basis: snapshot.SetupMachine,
+		}
 		f.set = setPFC
 		if !l.lossless {
 			if f.found != "" {
@@ -69,7 +71,9 @@ func findNotification(m *machine) (out []finding) {
 		if p < 0 || l.Driver != "mlx5_core" || l.control == "zerotouch_rtt" || l.control == "off" {
 			continue
 		}
-		f := finding{object: l.object(), want: "on", basis: snapshot.SetupGuide, evidence: fmt.Sprintf("RDMA has priority %d", p)}
+		f := finding{
+			object: l.object(), want: "on", basis: snapshot.SetupGuide, evidence: fmt.Sprintf("RDMA has priority %d", p),
+		}
 		switch np, rp := l.q.Notification[p], l.q.Reaction[p]; {
 		case !m.ofed(l.Driver):
 			f.unknown = "only MLNX_OFED exposes it"
@@ -115,7 +119,8 @@ func findCNP(m *machine) (out []finding) {
 			}
 		}
 		out = append(out, finding{
-			object: l.object(), found: strconv.Itoa(cnp), want: fmt.Sprintf("other than %d", l.priority), meets: cnp != l.priority,
+			object: l.object(), found: strconv.Itoa(cnp), want: fmt.Sprintf("other than %d", l.priority),
+			meets: cnp != l.priority,
 			basis: snapshot.SetupGuide, evidence: fmt.Sprintf("RDMA has priority %d", l.priority), set: setCNP,
 		})
 	}

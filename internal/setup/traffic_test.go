@@ -48,13 +48,15 @@ func TestTraffic(t *testing.T) {
 		}), "", ""},
 		{"a port for storage beside those for jobs", "job_traffic_class", with(3, func(n *snapshot.Node) {
 			for i := range 3 { // lossless is the port for storage
-				n.QoS.Ports[i].PinnedRoCE, n.GDR.NICs[i].Role = []string{"lossy", "lossy", "lossless"}[i], []string{"compute", "compute", "other"}[i]
+				n.QoS.Ports[i].PinnedRoCE, n.GDR.NICs[i].Role = []string{"lossy", "lossy", "lossless"}[i],
+					[]string{"compute", "compute", "other"}[i]
 			}
 			startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1, 2)
 		}), "", ""},
 		{"one node", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"SLURM_JOB_NUM_NODES": "1"}, 0, 1) }), "", ""},
 		{"one node by its launcher, in an allocation of several", "job_traffic_class", with(2, func(n *snapshot.Node) {
-			startJob(n, "slurm/7", map[string]string{"SLURM_JOB_NUM_NODES": "4", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}, 0, 1)
+			startJob(n, "slurm/7",
+				map[string]string{"SLURM_JOB_NUM_NODES": "4", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}, 0, 1)
 		}), "", ""},
 		{"by sockets", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"NCCL_IB_DISABLE": "1"}, 0, 1) }), "", ""},
 		{"an InfiniBand host", "job_traffic_class", with(2, func(n *snapshot.Node) {
@@ -193,11 +195,15 @@ func TestTraffic(t *testing.T) {
 
 		{"as wanted", "ets_class_of_rdma", with(2, func(n *snapshot.Node) { n.QoS.Netdevs[1].Classes = nil }), "", `eth0 ok "class 3, ets 12%" want "not the class of priority 0, with bandwidth" guide`},
 		{
-			"one class for all", "ets_class_of_rdma", with(2, func(n *snapshot.Node) { n.QoS.Netdevs[0].Classes.OfPrio = [8]uint64{}; n.QoS.Netdevs[1].Classes = nil }), "",
+			"one class for all", "ets_class_of_rdma", with(2, func(n *snapshot.Node) {
+				n.QoS.Netdevs[0].Classes.OfPrio = [8]uint64{}
+				n.QoS.Netdevs[1].Classes = nil
+			}), "",
 			`eth0 differs "class 0, ets 12%" want "not the class of priority 0, with bandwidth" guide`,
 		},
 		{
-			"no bandwidth", "ets_class_of_rdma", with(2, func(n *snapshot.Node) { n.QoS.Netdevs[0].Classes.Bandwidth[3] = 0; n.QoS.Netdevs[1].Classes = nil }), "",
+			"no bandwidth", "ets_class_of_rdma",
+			with(2, func(n *snapshot.Node) { n.QoS.Netdevs[0].Classes.Bandwidth[3] = 0; n.QoS.Netdevs[1].Classes = nil }), "",
 			`eth0 differs "class 3, ets 0%" want "not the class of priority 0, with bandwidth" guide`,
 		},
 		{"strict has no share", "ets_class_of_rdma", with(2, func(n *snapshot.Node) {
@@ -216,7 +222,8 @@ func TestChain(t *testing.T) {
 		if r.Setting != "job_traffic_class" {
 			continue
 		}
-		if r.Evidence != "DSCP 0 has priority 0 on eth0; PFC is enabled on 3; the same on 2 other ports" || r.Remedy != "export NCCL_IB_TC=106 # of the job, or in nccl.conf" {
+		if r.Evidence != "DSCP 0 has priority 0 on eth0; PFC is enabled on 3; the same on 2 other ports" ||
+			r.Remedy != "export NCCL_IB_TC=106 # of the job, or in nccl.conf" {
 			t.Errorf("%q %q", r.Evidence, r.Remedy)
 		}
 	}
@@ -235,7 +242,9 @@ func TestHashOfJobs(t *testing.T) {
 
 // TestIntendedLossless is the definition of the rule: more than half of the ports of a role, at least two.
 func TestIntendedLossless(t *testing.T) {
-	for pattern, want := range map[string]bool{"x": false, "xx": true, "x-": false, "xx-": true, "xx--": false, "xxx--": true, "--": false} {
+	for pattern, want := range map[string]bool{
+		"x": false, "xx": true, "x-": false, "xx-": true, "xx--": false, "xxx--": true, "--": false,
+	} {
 		n := rails(len(pattern))
 		for i, c := range pattern {
 			n.QoS.Netdevs[i].PFC.Enabled[3] = c == 'x'

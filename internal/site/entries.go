@@ -50,7 +50,8 @@ func (p *Problems) pin(n *yaml.Node, pin *Pin) {
 		pin.PKeys = []uint16{} // an empty key is an empty list
 	}
 	p.needMatch(n, &pin.Match, "pin")
-	p.when(len(n.Content) == 2 && len(pin.Match.given()) > 0, n, "pin: no expectation: add rate, active or another key besides match")
+	p.when(len(n.Content) == 2 && len(pin.Match.given()) > 0, n,
+		"pin: no expectation: add rate, active or another key besides match")
 	p.when(pin.Match.GPU != nil, n, "gpu: not supported in pins, only in ignore")
 	given := pin.Match.given()
 	p.when(pin.OFED != "" && len(given) > 0 && !slices.Equal(given, []string{"hostname"}), n,
@@ -62,7 +63,8 @@ func (p *Problems) pin(n *yaml.Node, pin *Pin) {
 
 func (p *Problems) setup(n *yaml.Node, s *Setup) {
 	p.needMatch(n, &s.Match, "setup")
-	p.when(len(s.Want) == 0, n, "setup: want missing: add a setting and its value, such as max_read_request: 4096 (docs/setup.md)")
+	p.when(len(s.Want) == 0,
+		n, "setup: want missing: add a setting and its value, such as max_read_request: 4096 (docs/setup.md)")
 	p.when(s.Match.GPU != nil, n, "gpu: not supported in setup, only in ignore")
 	var known []string
 	for _, c := range setup.Checks {

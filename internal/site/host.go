@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// OfHost reduces a valid file to one host, under a pseudonym: entries of other hosts and comments are removed. The names of the systems at the far
-// end of cables are replaced by system.
+// OfHost reduces a valid file to one host, under a pseudonym: entries of other hosts and comments are removed. The
+// names of the systems at the far end of cables are replaced by system.
 func OfHost(text []byte, hostname, pseudonym string, system func(string) string) ([]byte, error) {
 	if _, err := Parse(text); err != nil {
 		return nil, err
@@ -22,7 +22,8 @@ func OfHost(text []byte, hostname, pseudonym string, system func(string) string)
 		if root.Content[i-1].Value == "switches" {
 			list.Content = nil // names of no host
 		}
-		list.Content = slices.DeleteFunc(list.Content, func(entry *yaml.Node) bool { return !rename(entry, hostname, pseudonym) })
+		list.Content = slices.DeleteFunc(list.Content,
+			func(entry *yaml.Node) bool { return !rename(entry, hostname, pseudonym) })
 		for _, entry := range list.Content {
 			if name := valueOf(entry, "system"); name != nil {
 				name.SetString(system(name.Value))

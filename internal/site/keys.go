@@ -51,5 +51,8 @@ var SwitchKeys = []Key{
 
 // SetupKeys are the keys of an entry of setup, in addition to match.
 var SetupKeys = []Key{
-	{"want", "`SETTING: \"VALUE\"`, with the settings of [setup.md](setup.md)", "none: required", "value of each setting: a glob, or several separated by `|`; `any` accepts whatever is found, and removes the setting from the report. Settings of the host need a `match` with only `hostname`"},
+	{
+		"want", "`SETTING: \"VALUE\"`, with the settings of [setup.md](setup.md)", "none: required",
+		"value of each setting: a glob, or several separated by `|`; `any` accepts whatever is found, and removes the setting from the report. Settings of the host need a `match` with only `hostname`",
+	},
 }

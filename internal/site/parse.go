@@ -86,7 +86,8 @@ func notText(b []byte) (out Problems) {
 	return out
 }
 
-// isControl reports whether YAML excludes a character: control characters but tab, line ends and NEL (YAML 1.2, c-printable).
+// isControl reports whether YAML excludes a character: control characters but tab, line ends and NEL (YAML 1.2,
+// c-printable).
 func isControl(r rune) bool {
 	return unicode.IsControl(r) && !strings.ContainsRune("\t\r\n\u0085", r) || r == 0xfffe || r == 0xffff
 }
@@ -137,7 +138,8 @@ func (p *Problems) decode(b []byte, c *Config) {
 	for _, text := range wrong.Errors {
 		line, reason := cutLine(text)
 		if field := unknownField().FindStringSubmatch(reason); field != nil {
-			reason = fmt.Sprintf("%s: unknown key %q, known keys: %s", mappings[field[2]].name, clip(field[1]), mappings[field[2]].keys)
+			reason = fmt.Sprintf("%s: unknown key %q, known keys: %s",
+				mappings[field[2]].name, clip(field[1]), mappings[field[2]].keys)
 		} else if kind := wrongKind().FindStringSubmatch(reason); kind != nil {
 			if slices.ContainsFunc(*p, func(known Problem) bool { return known.Line == line }) {
 				continue // the value is reported with its key
@@ -260,7 +262,8 @@ func isGlobs(key string) bool {
 	return key == "switch" || slices.ContainsFunc(MatchKeys, func(k Key) bool { return k.Name == key })
 }
 
-// checkOf is the check of the values of a key: what is wrong, and how to correct it; empty: nothing. nil: the key takes no single value.
+// checkOf is the check of the values of a key: what is wrong, and how to correct it; empty: nothing. nil: the key takes
+// no single value.
 func checkOf(key string) func(*yaml.Node) string {
 	switch {
 	case checks[key] != nil:
@@ -290,8 +293,7 @@ var checks = map[string]func(*yaml.Node) string{
 
 	"pci_address": exact(func(s string) bool { return pciAddress().MatchString(s) }, `a PCI address such as "0000:18:00.0", or a glob such as "*:18:00.?"`),
 	"port":        exact(func(s string) bool { n, err := strconv.ParseUint(s, 10, 31); return err == nil && n > 0 }, "a port number from 1"),
-	"link_layer": exact(func(s string) bool { return slices.Contains([]string{"infiniband", "ethernet"}, strings.ToLower(s)) },
-		"InfiniBand or Ethernet"),
+	"link_layer":  exact(func(s string) bool { return slices.Contains([]string{"infiniband", "ethernet"}, strings.ToLower(s)) }, "InfiniBand or Ethernet"),
 }
 
 var pciAddress = lazy.Regexp(`^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\.[0-7]$`)

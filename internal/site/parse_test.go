@@ -45,7 +45,8 @@ func TestParse(t *testing.T) {
 				Hostname: Globs{"gpu-*"}, BoardID: Globs{"MT_1", "MT_2*"}, LinkLayer: Globs{"infiniband"}, Port: Globs{"1"},
 				Netdev: Globs{"ib0"}, PCIAddress: Globs{"0000:9A:00.0"}, Device: Globs{"mlx5_[0-3]"},
 			},
-			Rate: ptr(Rate(400e9)), Lanes: ptr(uint64(4)), Role: "compute", Active: ptr(true), SubnetManager: ptr(true), RoCE: "auto", CongestionControl: "off", PKeys: []uint16{0x8001, 0x7fff},
+			Rate: ptr(Rate(400e9)), Lanes: ptr(uint64(4)), Role: "compute", Active: ptr(true), SubnetManager: ptr(true),
+			RoCE: "auto", CongestionControl: "off", PKeys: []uint16{0x8001, 0x7fff},
 		}}},
 		`pins:
   - match: {hostname: "*"}
@@ -203,7 +204,8 @@ func TestProblemsInFile(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	named := p.In("a.yml")
-	if want := `a.yml:3: lanes: "17": must be an integer from 1 to 16` + "\n" + `a.yml:4: roce: "x": must be one of lossless, lossy, auto`; named.Error() != want {
+	if want := `a.yml:3: lanes: "17": must be an integer from 1 to 16` + "\n" +
+		`a.yml:4: roce: "x": must be one of lossless, lossy, auto`; named.Error() != want {
 		t.Errorf("%v, want %s", named, want)
 	}
 	if !errors.As(named, new(Problems)) {
@@ -222,11 +224,13 @@ func TestProblemsInFile(t *testing.T) {
 	}
 }
 
-// TestHostileFiles: what is made to blow a reader up is refused, or read, in no time. The test has no clock: it ends or does not.
+// TestHostileFiles: what is made to blow a reader up is refused, or read, in no time. The test has no clock: it ends or
+// does not.
 func TestHostileFiles(t *testing.T) {
 	bomb := "a0: &a0 [x,x,x,x,x,x,x,x,x]\n"
 	for i := range 9 {
-		bomb += strings.NewReplacer("I", string(rune('0'+i)), "J", string(rune('1'+i))).Replace("aJ: &aJ [*aI,*aI,*aI,*aI,*aI,*aI,*aI,*aI,*aI]\n")
+		bomb += strings.NewReplacer("I", string(rune('0'+i)), "J", string(rune('1'+i))).
+			Replace("aJ: &aJ [*aI,*aI,*aI,*aI,*aI,*aI,*aI,*aI,*aI]\n")
 	}
 	for what, text := range map[string]string{
 		"aliases":     bomb + "pins: *a9\n",
@@ -257,8 +261,13 @@ func TestExampleFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := parsed(t, string(b))
-	s := c.Settings(Subject{Hostname: "gpu-017", Device: "mlx5_3", BoardID: "MT_0000000838", LinkLayer: "InfiniBand", Port: 1})
-	want := Settings{Rate: ptr(200e9), Lanes: ptr(uint64(4)), Role: "compute", OFED: "25.10-*", Active: true, PKeys: []uint16{0x8001, 0x7fff}}
+	s := c.Settings(Subject{
+		Hostname: "gpu-017", Device: "mlx5_3", BoardID: "MT_0000000838", LinkLayer: "InfiniBand", Port: 1,
+	})
+	want := Settings{
+		Rate: ptr(200e9), Lanes: ptr(uint64(4)), Role: "compute", OFED: "25.10-*", Active: true,
+		PKeys: []uint16{0x8001, 0x7fff},
+	}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v, want %+v", s, want)
 	}
@@ -299,7 +308,8 @@ func FuzzParse(f *testing.F) {
 		if !reflect.DeepEqual(again.Settings(renamed), c.Settings(s)) || again.Ignored(renamed) != c.Ignored(s) {
 			t.Errorf("%q says something else", reduced)
 		}
-		if was, is := c.Cable(s), again.Cable(renamed); (was == nil) != (is == nil) || was != nil && (was.System != is.System || was.PortID != is.PortID) {
+		if was, is := c.Cable(s), again.Cable(renamed); (was == nil) != (is == nil) ||
+			was != nil && (was.System != is.System || was.PortID != is.PortID) {
 			t.Errorf("%q: a cable ends at %+v, not %+v", reduced, is, was)
 		}
 		for _, s := range c.Required("h") {
@@ -325,7 +335,10 @@ func TestKeys(t *testing.T) {
 	for what, of := range map[string]struct {
 		keys  []Key
 		entry any
-	}{"match": {MatchKeys, Match{}}, "pins": {PinKeys, Pin{}}, "cabling": {CablingKeys, Cable{}}, "setup": {SetupKeys, Setup{}}, "switches": {SwitchKeys, Switch{}}} {
+	}{
+		"match": {MatchKeys, Match{}}, "pins": {PinKeys, Pin{}}, "cabling": {CablingKeys, Cable{}},
+		"setup": {SetupKeys, Setup{}}, "switches": {SwitchKeys, Switch{}},
+	} {
 		t.Run(what, func(t *testing.T) {
 			var taken []string
 			for _, f := range reflect.VisibleFields(reflect.TypeOf(of.entry)) {

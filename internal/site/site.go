@@ -1,4 +1,5 @@
-// Package site parses the site configuration (--config.file): expectations of devices and ports, ignored ones, cabling. It does no I/O.
+// Package site parses the site configuration (--config.file): expectations of devices and ports, ignored ones, cabling.
+// It does no I/O.
 package site
 
 import (
@@ -121,8 +122,8 @@ func override[T any](to *T, v T, set bool) {
 	}
 }
 
-// Ignored reports whether a device or port is ignored: its faults raise no alert. An entry that matches a device without its ports ignores all
-// its ports.
+// Ignored reports whether a device or port is ignored: its faults raise no alert. An entry that matches a device
+// without its ports ignores all its ports.
 func (c *Config) Ignored(s Subject) bool {
 	return c != nil && slices.ContainsFunc(c.Ignore, func(i Ignore) bool { return i.Match.matches(&s) })
 }
@@ -136,7 +137,8 @@ func (c *Config) IgnoredGPU(g GPU) bool {
 	})
 }
 
-// Cable is the far end of the cable of a port, or of the netdev of the subject: the last matching entry, nil if there is none.
+// Cable is the far end of the cable of a port, or of the netdev of the subject: the last matching entry, nil if there
+// is none.
 func (c *Config) Cable(s Subject) *Cable {
 	if c == nil {
 		return nil
@@ -149,7 +151,8 @@ func (c *Config) Cable(s Subject) *Cable {
 	return nil
 }
 
-// Want is what is wanted of a setting of a device, a port or, with an empty Device, a host: of the last matching entry, empty if there is none.
+// Want is what is wanted of a setting of a device, a port or, with an empty Device, a host: of the last matching entry,
+// empty if there is none.
 func (c *Config) Want(setting string, s Subject) string {
 	if c == nil {
 		return ""
@@ -162,14 +165,16 @@ func (c *Config) Want(setting string, s Subject) string {
 	return ""
 }
 
-// Uplinks is the expected number of links of an InfiniBand switch to other switches: of the last matching entry, 0 if there is none. Names are
-// its node description and its GUID.
+// Uplinks is the expected number of links of an InfiniBand switch to other switches: of the last matching entry, 0 if
+// there is none. Names are its node description and its GUID.
 func (c *Config) Uplinks(names ...string) int {
 	if c == nil {
 		return 0
 	}
 	for i := len(c.Switches) - 1; i >= 0; i-- {
-		if s := &c.Switches[i]; slices.ContainsFunc(names, func(name string) bool { return s.Switch.allow(name, strings.ToLower) }) {
+		if s := &c.Switches[i]; slices.ContainsFunc(names, func(name string) bool {
+			return s.Switch.allow(name, strings.ToLower)
+		}) {
 			return int(s.Uplinks)
 		}
 	}
@@ -215,7 +220,9 @@ func (c *Config) Required(hostname string) []Subject {
 // devices are the devices named by a match without globs.
 func (m *Match) devices(hostname string) []Subject {
 	if len(m.Device) > 0 && len(m.PCIAddress) > 0 { // then one of each, as ensured by the parser
-		return []Subject{{Hostname: hostname, Device: unquote(m.Device[0]), PCIAddress: strings.ToLower(unquote(m.PCIAddress[0]))}}
+		return []Subject{
+			{Hostname: hostname, Device: unquote(m.Device[0]), PCIAddress: strings.ToLower(unquote(m.PCIAddress[0]))},
+		}
 	}
 	var out []Subject
 	for _, d := range m.Device {

@@ -8,7 +8,8 @@ import (
 
 // rail is a port with every fact known.
 var rail = Subject{
-	Hostname: "gpu-1", Device: "mlx5_0", BoardID: "MT_0000000838", PCIAddress: "0000:9a:00.0", LinkLayer: "InfiniBand", Netdevs: []string{"ib0", "ib/1"}, Port: 1,
+	Hostname: "gpu-1", Device: "mlx5_0", BoardID: "MT_0000000838", PCIAddress: "0000:9a:00.0", LinkLayer: "InfiniBand",
+	Netdevs: []string{"ib0", "ib/1"}, Port: 1,
 }
 
 func TestMatch(t *testing.T) {
@@ -133,7 +134,9 @@ func TestSettings(t *testing.T) {
 	}
 	device := rail
 	device.Port = 0
-	want = Settings{Rate: ptr(100e9), Role: "other", OFED: "25.10-*", Active: true, SubnetManager: true, PKeys: []uint16{0x7fff}}
+	want = Settings{
+		Rate: ptr(100e9), Role: "other", OFED: "25.10-*", Active: true, SubnetManager: true, PKeys: []uint16{0x7fff},
+	}
 	if got := c.Settings(device); !reflect.DeepEqual(got, want) {
 		t.Errorf("of the device: %+v, want %+v", got, want)
 	}
@@ -221,7 +224,8 @@ func TestCable(t *testing.T) {
 func TestNothingSaid(t *testing.T) {
 	var s *Store
 	for _, c := range []*Config{s.Current(), new(Store).Current(), {}} {
-		if !reflect.DeepEqual(c.Settings(rail), Settings{}) || c.Ignored(rail) || c.Required("gpu-1") != nil || c.OFED("gpu-1") != "" {
+		if !reflect.DeepEqual(c.Settings(rail), Settings{}) || c.Ignored(rail) || c.Required("gpu-1") != nil ||
+			c.OFED("gpu-1") != "" {
 			t.Errorf("%+v says something", c)
 		}
 	}
@@ -277,7 +281,8 @@ switches: []
 	}
 	renamed := rail
 	renamed.Hostname = "host-1"
-	if got, want := parsed(t, string(out)).Settings(renamed), parsed(t, text).Settings(rail); !reflect.DeepEqual(got, want) {
+	if got, want := parsed(t, string(out)).Settings(renamed),
+		parsed(t, text).Settings(rail); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if again, err := OfHost(out, "host-1", "host-1", alias); err != nil || string(again) != string(out) {
@@ -297,7 +302,9 @@ func TestUplinks(t *testing.T) {
   - {switch: "Leaf-*", uplinks: 16}
   - {switch: [leaf-7, "9C63:C003:*"], uplinks: 8}
 `)
-	for want, names := range map[int][]string{16: {"leaf-1", "0000:0000:0000:0001"}, 8: {"other", "9c63:c003:0012:3450"}, 0: {"", "0000:0000:0000:0002"}} {
+	for want, names := range map[int][]string{
+		16: {"leaf-1", "0000:0000:0000:0001"}, 8: {"other", "9c63:c003:0012:3450"}, 0: {"", "0000:0000:0000:0002"},
+	} {
 		if got := c.Uplinks(names...); got != want {
 			t.Errorf("%q: %d, want %d", names, got, want)
 		}

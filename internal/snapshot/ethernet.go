@@ -12,9 +12,10 @@ type Ethernet struct {
 
 // NetdevCounters is the counters of the netdev of a port, or of a member of its bond.
 type NetdevCounters struct {
-	Device    string
-	Port      int
-	LinkLayer string // link_layer of the port: an InfiniBand netdev (IPoIB) lists statistics that do not apply to InfiniBand
+	Device string
+	Port   int
+	// link_layer of the port: an InfiniBand netdev (IPoIB) lists statistics that do not apply to InfiniBand.
+	LinkLayer string
 	Netdev    string
 	Stats     *NetdevReading // nil if no recent reading is available
 	// Pause and FEC, as Stats; without the statistics that the driver has in its own.
@@ -26,12 +27,14 @@ type NetdevCounters struct {
 	PFC *PFCSamples
 }
 
-// NetdevReading is one reading of a driver's own statistics (ethtool -S), named by NetdevStat. It is shared and immutable.
+// NetdevReading is one reading of a driver's own statistics (ethtool -S), named by NetdevStat. It is shared and
+// immutable.
 type NetdevReading struct {
 	At     time.Time     // when the driver had answered
 	Took   time.Duration // wall time in the kernel
 	Counts []NetdevCount
-	// Shown are the exposed priorities as a bit set: those with PFC or a non-zero count. Eight per netdev would be most of all series.
+	// Shown are the exposed priorities as a bit set: those with PFC or a non-zero count. Eight per netdev would be most of
+	// all series.
 	Shown uint8
 }
 
@@ -55,7 +58,8 @@ func (c *NetdevCount) ByPriority() bool {
 
 // Has reports whether the driver has a statistic. A nil reading has none.
 func (r *NetdevReading) Has(what NetdevStat, label string) bool {
-	return r != nil && slices.ContainsFunc(r.Counts, func(c NetdevCount) bool { return c.What == what && c.Label == label })
+	return r != nil &&
+		slices.ContainsFunc(r.Counts, func(c NetdevCount) bool { return c.What == what && c.Label == label })
 }
 
 // NetdevStat is the meaning of a driver's statistic.
@@ -101,7 +105,8 @@ const (
 	NumNetdevStats      // number of these
 )
 
-// Pause is the answer to ethtool netlink PAUSE_GET; nil: not sent. It is link-level flow control (802.3x), unrelated to PFC.
+// Pause is the answer to ethtool netlink PAUSE_GET; nil: not sent. It is link-level flow control (802.3x), unrelated to
+// PFC.
 type Pause struct {
 	Autoneg *uint64 `capture:"autoneg,open"` // ETHTOOL_A_PAUSE_AUTONEG, 0 or 1
 	RX      *uint64 `capture:"rx"`           // received pause frames are honoured
@@ -112,9 +117,11 @@ type Pause struct {
 	TXStormEvents *uint64 `capture:"tx_pause_storm_events,counter"`
 }
 
-// FEC is the answer to ethtool netlink FEC_GET; nil: not sent. Statistics are those of the port, those of Lanes are in the order of lanes.
+// FEC is the answer to ethtool netlink FEC_GET; nil: not sent. Statistics are those of the port, those of Lanes are in
+// the order of lanes.
 type FEC struct {
-	Active        *uint64 `capture:"active,open"`            // ETHTOOL_A_FEC_ACTIVE, bit of its link mode; not sent if no FEC is in use
+	// ETHTOOL_A_FEC_ACTIVE, bit of its link mode; not sent if no FEC is in use.
+	Active        *uint64 `capture:"active,open"`
 	Corrected     *uint64 `capture:"corrected,counter"`      // ETHTOOL_A_FEC_STAT_CORRECTED, blocks
 	Uncorrectable *uint64 `capture:"uncorrectable,counter"`  // ETHTOOL_A_FEC_STAT_UNCORR, blocks
 	CorrectedBits *uint64 `capture:"corrected_bits,counter"` // ETHTOOL_A_FEC_STAT_CORR_BITS

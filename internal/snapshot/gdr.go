@@ -7,7 +7,8 @@ type GDR struct {
 	Driver  string // version of the GPU driver
 	Flavour string // of the GPU driver: open or proprietary; empty: unknown
 	Peermem string // loaded peer memory module: nvidia_peermem, nv_peer_mem
-	// PeerClient is the peer memory client of AMD GPUs: amdkfd if registered, unknown, empty without one or without AMD GPUs.
+	// PeerClient is the peer memory client of AMD GPUs: amdkfd if registered, unknown, empty without one or without AMD
+	// GPUs.
 	PeerClient string
 	GPUs       []GDRGPU
 	NICs       []GDRNIC
@@ -53,8 +54,9 @@ type GDRRegistrations struct {
 type GDRRegistered struct {
 	Device    string // empty: unknown
 	GPU, UUID string // that the registering process holds, if it holds one only
-	Mechanism string // dmabuf and peermem: GPU memory; dmabuf_host and host: host memory; dmabuf_other: a DMA-BUF of an unknown exporter
-	PID       int    // 0: unknown, or of several processes
+	// dmabuf and peermem: GPU memory; dmabuf_host and host: host memory; dmabuf_other: a DMA-BUF of an unknown exporter.
+	Mechanism string
+	PID       int // 0: unknown, or of several processes
 	Job       string
 	Bytes     uint64
 	Regions   uint64
@@ -89,8 +91,8 @@ type GDRNIC struct {
 	Ports      []int
 	IOMMU      string // type of its IOMMU group; empty: none
 	Settings   *PCIeSettings
-	// Redirect: Access Control Services send traffic between the device and a GPU of the same root port up to the root. Nil: there is no
-	// such GPU, or configuration space is not readable.
+	// Redirect: Access Control Services send traffic between the device and a GPU of the same root port up to the root.
+	// Nil: there is no such GPU, or configuration space is not readable.
 	Redirect   *bool
 	RedirectAt []string // the ports that do
 	DMABUF     *bool    // whether it can register DMA-BUFs of the GPUs; nil: unknown, or no GPU

@@ -73,19 +73,22 @@ type GPU struct {
 	// nvmlDeviceGetComputeRunningProcesses. Nil: unknown.
 	Processes []int `capture:"processes"`
 
-	LastXID        *uint64 `capture:"last_xid"`        // code of the last of XIDs
-	RecoveryAction *uint64 `capture:"recovery_action"` // NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, enum nvmlDeviceGpuRecoveryAction_t: 0 none
+	LastXID *uint64 `capture:"last_xid"` // code of the last of XIDs
+	// NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, enum nvmlDeviceGpuRecoveryAction_t: 0 none.
+	RecoveryAction *uint64 `capture:"recovery_action"`
 
-	Temperature *float64 `capture:"temperature"`  // degrees Celsius: nvmlDeviceGetTemperature
-	Power       *float64 `capture:"power"`        // watts: nvmlDeviceGetPowerUsage
-	Utilization *float64 `capture:"utilization"`  // share of time with a kernel running, 0 to 1: nvmlDeviceGetUtilizationRates
+	Temperature *float64 `capture:"temperature"` // degrees Celsius: nvmlDeviceGetTemperature
+	Power       *float64 `capture:"power"`       // watts: nvmlDeviceGetPowerUsage
+	// Share of time with a kernel running, 0 to 1: nvmlDeviceGetUtilizationRates.
+	Utilization *float64 `capture:"utilization"`
 	MemoryUsed  *uint64  `capture:"memory_used"`  // bytes: nvmlDeviceGetMemoryInfo
 	MemoryTotal *uint64  `capture:"memory_total"` // bytes
 	BAR1Used    *uint64  `capture:"bar1_used"`    // bytes: nvmlDeviceGetBAR1MemoryInfo
 	BAR1Total   *uint64  `capture:"bar1_total"`   // bytes
 	Throttle    *uint64  `capture:"throttle"`     // bits nvmlClocksEventReason*: nvmlDeviceGetCurrentClocksEventReasons
 
-	PCIeTransmit *uint64 `capture:"pcie_transmit_bytes,counter"` // bytes: NVML_GPM_METRIC_PCIE_{TX,RX}_PER_SEC, accumulated
+	// bytes: NVML_GPM_METRIC_PCIE_{TX,RX}_PER_SEC, accumulated.
+	PCIeTransmit *uint64 `capture:"pcie_transmit_bytes,counter"`
 	PCIeReceive  *uint64 `capture:"pcie_receive_bytes,counter"`
 	PCIeReplays  *uint64 `capture:"pcie_replays,counter"` // NVML_FI_DEV_PCIE_REPLAY_COUNTER
 	// Bytes of data on all NVLinks: NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_{TX,RX}, which are in KiB.

@@ -16,14 +16,16 @@ type CageState string
 
 // The states of a cage.
 const (
-	CageUnread      CageState = ""               // not read yet, or permission denied
-	CagePresent     CageState = "present"        // the module answers
-	CageEmpty       CageState = "absent"         // no module, according to the driver
-	CageBusy        CageState = "busy"           // its firmware is being written, or its bus is in use
-	CageUnreadable  CageState = "unreadable"     // a module is present, reading it fails
-	CageNoAnswer    CageState = "no_answer"      // reading fails, and the driver does not report whether a module is present
-	CageUnknown     CageState = "unknown_layout" // a module is present; its memory layout is not supported here or by the driver
-	CageUnsupported CageState = "unsupported"    // the driver cannot read modules
+	CageUnread     CageState = ""           // not read yet, or permission denied
+	CagePresent    CageState = "present"    // the module answers
+	CageEmpty      CageState = "absent"     // no module, according to the driver
+	CageBusy       CageState = "busy"       // its firmware is being written, or its bus is in use
+	CageUnreadable CageState = "unreadable" // a module is present, reading it fails
+	// Reading fails, and the driver does not report whether a module is present.
+	CageNoAnswer CageState = "no_answer"
+	// A module is present; its memory layout is not supported here or by the driver.
+	CageUnknown     CageState = "unknown_layout"
+	CageUnsupported CageState = "unsupported" // the driver cannot read modules
 )
 
 // Cage is the cage of a port, or of a member of its bond.
@@ -36,11 +38,13 @@ type Cage struct {
 	// Module is the decoded module; nil: unknown. It is shared and immutable. Readings that are too old are removed.
 	Module *transceiver.Module
 	Age    *time.Duration // of the readings; nil if the module has none, or none were taken
-	// First is the port whose alerts represent a module shared by several ports; empty on that port, and for a module of one port.
+	// First is the port whose alerts represent a module shared by several ports; empty on that port, and for a module of
+	// one port.
 	First string
 }
 
-// States are the states of the cage, and those that its module reports. A cage that is not read, or not supported by the driver, has none.
+// States are the states of the cage, and those that its module reports. A cage that is not read, or not supported by
+// the driver, has none.
 func (c *Cage) States() (out []string) {
 	if c.State == CageUnread || c.State == CageUnsupported {
 		return nil

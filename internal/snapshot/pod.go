@@ -12,8 +12,9 @@ type Pod struct {
 	Devices   []string `capture:",value"` // as DeviceOfPod returns them, sorted
 }
 
-// Device IDs of device plugins. A suffix ::N is a replica of a GPU shared by time slicing or MPS. An older MIG ID names the GPU:
-// MIG-GPU-UUID/INSTANCE/INSTANCE. The plugin of GKE names the device node: nvidia0, nvidia0/gi1 (MIG), nvidia0/vgpu1 (shared).
+// Device IDs of device plugins. A suffix ::N is a replica of a GPU shared by time slicing or MPS. An older MIG ID names
+// the GPU: MIG-GPU-UUID/INSTANCE/INSTANCE. The plugin of GKE names the device node: nvidia0, nvidia0/gi1 (MIG),
+// nvidia0/vgpu1 (shared).
 //
 // They are compiled when the kubelet is asked first.
 var allocated = sync.OnceValue(func() []*regexp.Regexp {
@@ -26,9 +27,9 @@ var allocated = sync.OnceValue(func() []*regexp.Regexp {
 	}
 })
 
-// DeviceOfPod is the device that an allocated ID of a device plugin names: GPU-UUID or MIG-UUID, the node of a GPU (nvidia0), the PCI address
-// of a function (0000:3b:02.1, the plugin for SR-IOV) or the auxiliary device of a subfunction (mlx5_core.sf.4). Empty: it names no device
-// (shared RDMA devices, CPUs).
+// DeviceOfPod is the device that an allocated ID of a device plugin names: GPU-UUID or MIG-UUID, the node of a GPU
+// (nvidia0), the PCI address of a function (0000:3b:02.1, the plugin for SR-IOV) or the auxiliary device of a
+// subfunction (mlx5_core.sf.4). Empty: it names no device (shared RDMA devices, CPUs).
 func DeviceOfPod(id string) string {
 	for _, form := range allocated() {
 		if m := form.FindStringSubmatch(id); m != nil {
@@ -41,10 +42,12 @@ func DeviceOfPod(id string) string {
 // nvidiaDRA is NVIDIA's driver for dynamic resource allocation. Its names of GPUs contain their minor numbers.
 const nvidiaDRA = "gpu.nvidia.com"
 
-var claimedGPU = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^gpu-([0-9]{1,4})(?:-mig-[0-9-]+)?$`) })
+var claimedGPU = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^gpu-([0-9]{1,4})(?:-mig-[0-9-]+)?$`)
+})
 
-// DeviceOfClaim is DeviceOfPod for a device of a resource claim (dynamic resource allocation). The names of other drivers than NVIDIA's are
-// not known to identify a device.
+// DeviceOfClaim is DeviceOfPod for a device of a resource claim (dynamic resource allocation). The names of other
+// drivers than NVIDIA's are not known to identify a device.
 func DeviceOfClaim(driver, device string) string {
 	if driver != nvidiaDRA {
 		return ""

@@ -24,11 +24,13 @@ func PortsOf(devices []Device) iter.Seq2[*Device, *Port] {
 
 // IsIgnored reports whether the site configuration ignores a port or, with number 0, a device.
 func (n *InfiniBand) IsIgnored(device string, number int) bool {
-	return slices.ContainsFunc(n.Ignored, func(o PortID) bool { return o.Device == device && (o.Number == 0 || o.Number == number) })
+	return slices.ContainsFunc(n.Ignored,
+		func(o PortID) bool { return o.Device == device && (o.Number == 0 || o.Number == number) })
 }
 
-// NotExpected returns ports that are down and not expected to be up: they were never ACTIVE, no peer is, and the configuration does not
-// name them. A port in INIT waits for a subnet manager or an address. Parts of other devices, planes and ignored ports are left out.
+// NotExpected returns ports that are down and not expected to be up: they were never ACTIVE, no peer is, and the
+// configuration does not name them. A port in INIT waits for a subnet manager or an address. Parts of other devices,
+// planes and ignored ports are left out.
 func (n *InfiniBand) NotExpected() (out []PortID) {
 	if n == nil {
 		return nil
@@ -37,7 +39,8 @@ func (n *InfiniBand) NotExpected() (out []PortID) {
 		if d.ManagesNVLink || len(d.Ports) > Planes || d.FunctionType == SubFunction || d.PhysicalFunction != "" {
 			continue
 		}
-		if p.State != nil && *p.State == portDown && !p.WasActive && !p.PeersActive && !p.PinnedActive && !n.IsIgnored(d.Name, p.Number) {
+		if p.State != nil && *p.State == portDown && !p.WasActive && !p.PeersActive && !p.PinnedActive &&
+			!n.IsIgnored(d.Name, p.Number) {
 			out = append(out, PortID{Device: d.Name, Number: p.Number})
 		}
 	}
@@ -47,15 +50,16 @@ func (n *InfiniBand) NotExpected() (out []PortID) {
 // portDown is DOWN of enum ib_port_state.
 const portDown = 1
 
-// UnconfirmedRates returns the number of ACTIVE ports whose rate is not confirmed by the configuration or the far end of the link. They are
-// compared only with each other and with their own past. Ports at the highest rate of their NIC are left out. more is the highest rate in
-// bits per second that one of the others could have; 0: unknown.
+// UnconfirmedRates returns the number of ACTIVE ports whose rate is not confirmed by the configuration or the far end
+// of the link. They are compared only with each other and with their own past. Ports at the highest rate of their NIC
+// are left out. more is the highest rate in bits per second that one of the others could have; 0: unknown.
 func (n *InfiniBand) UnconfirmedRates() (ports int, more float64) {
 	if n == nil {
 		return 0, 0
 	}
 	for d, p := range PortsOf(n.Devices) {
-		if d.ManagesNVLink || d.FunctionType != Physical || len(d.Ports) > Planes || p.State == nil || *p.State != portActive || p.Rate == nil ||
+		if d.ManagesNVLink || d.FunctionType != Physical || len(d.Ports) > Planes || p.State == nil ||
+			*p.State != portActive || p.Rate == nil ||
 			!ownWord[p.ExpectedRateSource] || slices.ContainsFunc(p.Netdev, func(nd Netdev) bool { return nd.Member }) {
 			continue
 		}

@@ -42,11 +42,15 @@ func TestNotExpected(t *testing.T) {
 	}
 }
 
-// TestUnconfirmedRates: rates that are confirmed neither by the configuration nor by the far end, of ports that may support more.
+// TestUnconfirmedRates: rates that are confirmed neither by the configuration nor by the far end, of ports that may
+// support more.
 func TestUnconfirmedRates(t *testing.T) {
 	active, down, slow, fast := uint64(4), uint64(1), 200e9, 400e9
 	port := func(source string, capable *float64) Port {
-		return Port{State: &active, Rate: &slow, Expected: Expected{ExpectedRateSource: source}, Netdev: []Netdev{{Modes: Modes{CapableRate: capable}}}}
+		return Port{
+			State: &active, Rate: &slow, Expected: Expected{ExpectedRateSource: source},
+			Netdev: []Netdev{{Modes: Modes{CapableRate: capable}}},
+		}
 	}
 	for name, c := range map[string]struct {
 		kind  FunctionType

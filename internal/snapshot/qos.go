@@ -23,8 +23,8 @@ type NetdevQoS struct {
 	// DSCPs are the DSCPs mapped to each priority by the APP table; nil: none.
 	DSCPs *[Priorities][]uint8
 
-	// Congestion notification by priority, from MLNX_OFED: of the notification point (sends CNPs) and of the reaction point (reduces its
-	// rate). CNPs have a DSCP and an 802.1p priority.
+	// Congestion notification by priority, from MLNX_OFED: of the notification point (sends CNPs) and of the reaction
+	// point (reduces its rate). CNPs have a DSCP and an 802.1p priority.
 	Notification, Reaction [Priorities]*uint64
 	CNPDSCP, CNPPriority   *uint64
 }
@@ -53,7 +53,8 @@ type Buffers struct {
 type PortQoS struct {
 	Device string
 	Port   int
-	// TrafficClass of all RoCE packets of the port, the byte in the IP header: MLNX_OFED's tc/N/traffic_class; nil: not set.
+	// TrafficClass of all RoCE packets of the port, the byte in the IP header: MLNX_OFED's tc/N/traffic_class; nil: not
+	// set.
 	TrafficClass *uint64
 	// Site configuration: lossless, lossy, auto; dcqcn, zerotouch_rtt, off. Empty: none.
 	PinnedRoCE, PinnedCongestionControl string

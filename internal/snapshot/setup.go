@@ -2,8 +2,8 @@ package snapshot
 
 // Setup is the settings of the host for RDMA training.
 type Setup struct {
-	// Files are the texts of files that no other section has, by path without the leading slash, and of directories (their names, one in a
-	// line). Absent ones are left out.
+	// Files are the texts of files that no other section has, by path without the leading slash, and of directories (their
+	// names, one in a line). Absent ones are left out.
 	Files map[string]SetupFile
 	// Launchers are the services that start jobs; nil: not searched.
 	Launchers []Launcher

@@ -1,5 +1,5 @@
-// Package snapshot is the data of one round: a section per collector, as plain typed data. It depends only on the standard library and on
-// internal/transceiver.
+// Package snapshot is the data of one round: a section per collector, as plain typed data. It depends only on the
+// standard library and on internal/transceiver.
 //
 // A nil pointer or an empty string is an unknown value: absent is not zero.
 package snapshot
@@ -53,7 +53,8 @@ func (r *Reduced) Of(device string) bool { return r.Reduces() && r.Parts[device]
 // LeavesOut reports whether a metric of a device is left out.
 func (r *Reduced) LeavesOut(device, metric string) bool { return r.Of(device) && !r.Metrics[metric] }
 
-// Compare orders devices by importance: parts last, and mlx5_9 before mlx5_10, so that a device that is added does not replace another.
+// Compare orders devices by importance: parts last, and mlx5_9 before mlx5_10, so that a device that is added does not
+// replace another.
 func (r *Reduced) Compare(a, b string) int {
 	rank := func(name string) int {
 		if r != nil && r.Parts[name] {
@@ -215,9 +216,10 @@ type Device struct {
 	NUMANode     string  // numa_node of the PCI function; empty if -1
 	FunctionType FunctionType
 	// Path is the path of the PCI function below the root: sys/devices/pci0000:15/…; empty if none.
-	Path          string
-	Emulated      bool // the port above the function is emulated by a hypervisor
-	ManagesNVLink bool // it manages NVLink switches according to vital product data or the configuration: nothing else of it is read
+	Path     string
+	Emulated bool // the port above the function is emulated by a hypervisor
+	// It manages NVLink switches according to vital product data or the configuration: nothing else of it is read.
+	ManagesNVLink bool
 	// PhysicalFunction is the target of the link physfn: for a virtual function whose physical function is on this host.
 	PhysicalFunction string
 	// Registrations is the number of registrations in this run; nil: not reported by the kernel.
@@ -254,10 +256,11 @@ type Port struct {
 	PKeys        *uint64              // number of P_Keys in the table
 	PKeyTable    []uint16             // nil if one is unreadable
 	PKeysMissing *uint64              // pinned P_Keys missing in the table; nil: none pinned
-	CommonRate   *float64             // bits per second: fastest rate that both ends of an InfiniBand link have enabled and the card supports; nil: unknown
-	CommonLanes  *uint64              // widest that both ends have; nil also if the card reaches its rate with fewer
-	Netdev       []Netdev             // the port's netdev, or the members of its bond
-	Wire         string               // of an InfiniBand port without netdev; empty: unknown
+	// Bits per second: fastest rate that both ends of an InfiniBand link have enabled and the card supports; nil: unknown.
+	CommonRate  *float64
+	CommonLanes *uint64  // widest that both ends have; nil also if the card reaches its rate with fewer
+	Netdev      []Netdev // the port's netdev, or the members of its bond
+	Wire        string   // of an InfiniBand port without netdev; empty: unknown
 	Expected
 
 	Counters     []Stat          // counters/: PMA attributes in the units of the files
@@ -279,14 +282,15 @@ type Netdev struct {
 	Name  string
 	Index *uint64 // /sys/class/net/NAME/ifindex: changes if the interface is recreated
 	Admin *bool   // IFF_UP of /sys/class/net/NAME/flags
-	// Joined: an IPoIB interface is operationally up (administratively up, and joined to the broadcast group of its partition). nil: not
-	// IPoIB, or unknown from /sys/class/net/NAME/operstate.
+	// Joined: an IPoIB interface is operationally up (administratively up, and joined to the broadcast group of its
+	// partition). nil: not IPoIB, or unknown from /sys/class/net/NAME/operstate.
 	Joined *bool
 	// CarrierUps and CarrierDowns count carrier changes since the netdev was created, including administrative ones:
 	// /sys/class/net/NAME/carrier_up_count and carrier_down_count, since Linux 4.16.
 	CarrierUps, CarrierDowns *uint64
 	Transitions              *Transitions // of the carrier of an Ethernet netdev
-	// DownEvents counts the times that the physical link went down, as counted by the driver: ethtool LINKSTATE_GET, EXT_DOWN_CNT.
+	// DownEvents counts the times that the physical link went down, as counted by the driver: ethtool LINKSTATE_GET,
+	// EXT_DOWN_CNT.
 	DownEvents *uint64
 	MTU        *uint64 // bytes: /sys/class/net/NAME/mtu
 	Wire       string  // identifies the physical port within the host; empty: unknown
@@ -305,13 +309,14 @@ type Netdev struct {
 // Modes are the link modes of a netdev: ethtool netlink LINKMODES_GET. Rates are in bits per second.
 type Modes struct {
 	CapableRate *float64 // of the fastest supported mode
-	// CommonRate is of the fastest mode that both ends have advertised; nil if autonegotiation is off or the link partner's modes are
-	// unknown. CommonLanes is also nil if modes of that rate differ in their lanes.
+	// CommonRate is of the fastest mode that both ends have advertised; nil if autonegotiation is off or the link
+	// partner's modes are unknown. CommonLanes is also nil if modes of that rate differ in their lanes.
 	CommonRate  *float64
 	CommonLanes *uint64
 }
 
-// Expected is the expected rate and width of a link with the source of the evidence (expect.Source); nil: no expectation.
+// Expected is the expected rate and width of a link with the source of the evidence (expect.Source); nil: no
+// expectation.
 type Expected struct {
 	ExpectedRate        *float64 // bits per second
 	ExpectedRateSource  string
@@ -325,14 +330,17 @@ type GIDFamily struct {
 	First   uint64 // lowest index
 }
 
-// IBPortSettings is what the subnet manager has set in an InfiniBand port: PortInfo (IBA 14.2.5.6), SLtoVLMappingTable (IBA 14.2.5.9).
+// IBPortSettings is what the subnet manager has set in an InfiniBand port: PortInfo (IBA 14.2.5.6), SLtoVLMappingTable
+// (IBA 14.2.5.9).
 type IBPortSettings struct {
-	MTU     *uint64 `capture:"mtu,open"`          // NeighborMTU, bytes
-	DataVLs *uint64 `capture:"data_vls"`          // OperationalVLs: number of virtual lanes for data
-	VLs     []uint8 `capture:"vls,max=15,len=16"` // virtual lane of each service level; 15: discarded. nil: the port does not have the table
+	MTU     *uint64 `capture:"mtu,open"` // NeighborMTU, bytes
+	DataVLs *uint64 `capture:"data_vls"` // OperationalVLs: number of virtual lanes for data
+	// Virtual lane of each service level; 15: discarded. nil: the port does not have the table.
+	VLs []uint8 `capture:"vls,max=15,len=16"`
 }
 
-// IBFEC is the FEC of an InfiniBand port and its errors: PortInfoExtended (IBA 14.2.5.19), PortExtendedSpeedsCounters (IBA 16.1.4.12).
+// IBFEC is the FEC of an InfiniBand port and its errors: PortInfoExtended (IBA 14.2.5.19), PortExtendedSpeedsCounters
+// (IBA 16.1.4.12).
 type IBFEC struct {
 	Mode   string     `capture:"mode"` // none, FC, RS(544,514) …; empty: unknown
 	Counts []FECCount `capture:",counter"`
@@ -447,8 +455,8 @@ type PCIeHop struct {
 	AER             AER
 }
 
-// AER counts errors of a function since it was enumerated: TOTAL_ERR_* of aer_dev_correctable, aer_dev_nonfatal and aer_dev_fatal. nil: no
-// AER, or firmware-first handling.
+// AER counts errors of a function since it was enumerated: TOTAL_ERR_* of aer_dev_correctable, aer_dev_nonfatal and
+// aer_dev_fatal. nil: no AER, or firmware-first handling.
 type AER struct {
 	Correctable, NonFatal, Fatal *uint64
 }

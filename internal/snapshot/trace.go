@@ -4,7 +4,8 @@ import "time"
 
 // Trace is what eBPF programs at functions of DMA-BUF and of the RDMA core have seen since they were attached.
 type Trace struct {
-	// Complete is the time since boot (CLOCK_BOOTTIME) from which no event is missing: of the attachment, or of the last loss.
+	// Complete is the time since boot (CLOCK_BOOTTIME) from which no event is missing: of the attachment, or of the last
+	// loss.
 	Complete time.Duration `capture:"complete"`
 	Since    time.Time     `capture:"age"`   // the same by the wall clock
 	Begun    uint64        `capture:"begun"` // registrations, so far
@@ -24,9 +25,10 @@ type Trace struct {
 
 // Registration sums up the memory that one process has registered with one RDMA device by one mechanism.
 type Registration struct {
-	PID       int    `capture:"pid"`       // in the initial PID namespace; 0: unknown
-	Device    string `capture:"device"`    // RDMA device; empty: unknown
-	Function  string `capture:"function"`  // device that performs the DMA, by its kernel name: the PCI function; empty: unknown
+	PID    int    `capture:"pid"`    // in the initial PID namespace; 0: unknown
+	Device string `capture:"device"` // RDMA device; empty: unknown
+	// Device that performs the DMA, by its kernel name: the PCI function; empty: unknown.
+	Function  string `capture:"function"`
 	Mechanism string `capture:"mechanism"` // RegisteredDMABUF, RegisteredPeermem, RegisteredHost
 	Exporter  string `capture:"exporter"`  // of a DMA-BUF: dma_buf.exp_name
 	Regions   uint64 `capture:"regions"`

@@ -30,7 +30,8 @@ func encode(v any, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := fmt.Appendf(nil, `{"version":%d,"written":%q,"sum":%q,"value":%s}`+"\n", version, now.UTC().Format(time.RFC3339), sum(value), value)
+	b := fmt.Appendf(nil, `{"version":%d,"written":%q,"sum":%q,"value":%s}`+"\n", version,
+		now.UTC().Format(time.RFC3339), sum(value), value)
 	if len(b) > maxSize {
 		return nil, fmt.Errorf("%d bytes exceed the limit of %d MiB", len(b), maxSize>>20)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Kept is one JSON value of type T in a directory that this process locks: Open loads it, and Save saves it. It logs the beginning and the
-// end of a persistent failure.
+// Kept is one JSON value of type T in a directory that this process locks: Open loads it, and Save saves it. It logs
+// the beginning and the end of a persistent failure.
 type Kept[T any] struct {
 	Dir  string
 	Log  *slog.Logger

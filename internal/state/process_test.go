@@ -65,8 +65,8 @@ func writeRole(dir, _ string) error {
 	}
 }
 
-// TestKilled: a process that is killed at any moment of its writes leaves a value that is whole and not older than what it said
-// was on the disk.
+// TestKilled: a process that is killed at any moment of its writes leaves a value that is whole and not older than what
+// it said was on the disk.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 50 {
@@ -127,7 +127,9 @@ func killedAtRole(dir, step string) error {
 }
 
 func TestKilledAtEachStep(t *testing.T) {
-	for step, want := range map[string]int{"create": 2, "write": 2, "sync": 2, "remove old": 2, "link": 2, "rename": 2, "sync directory": 3} {
+	for step, want := range map[string]int{
+		"create": 2, "write": 2, "sync": 2, "remove old": 2, "link": 2, "rename": 2, "sync directory": 3,
+	} {
 		t.Run(step, func(t *testing.T) {
 			dir := t.TempDir()
 			must(t, open(t, dir).Close())
@@ -165,7 +167,8 @@ func TestFullDisk(t *testing.T) {
 	must(t, s.Write(valueOf(2)))
 	must(t, s.Close())
 	out, err := process(t, dir, "write-full").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "write failed, keeping the previous value") || !strings.Contains(string(out), "file too large") {
+	if err == nil || !strings.Contains(string(out), "write failed, keeping the previous value") ||
+		!strings.Contains(string(out), "file too large") {
 		t.Fatalf("%v: %s", err, out)
 	}
 	reads(t, dir, 2)
@@ -247,7 +250,8 @@ func readOnlyRole(dir, _ string) error {
 			fmt.Println(noUsers)
 			return nil
 		}
-		if err := errors.Join(err, os.Chdir(dir), syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+		if err := errors.Join(err, os.Chdir(dir), syscall.Setgroups(nil), syscall.Setgid(nobody),
+			syscall.Setuid(nobody)); err != nil {
 			return err
 		}
 		dir = "." // of which those above let no one in

@@ -1,8 +1,8 @@
-// Package state saves one JSON value in a directory across restarts. Reads return a value that was written completely, even after a crash of the
-// program or the machine.
+// Package state saves one JSON value in a directory across restarts. Reads return a value that was written completely,
+// even after a crash of the program or the machine.
 //
-// The file name has the version of the format: a downgraded program finds its own file unchanged. A release with another format increments
-// version, and starts from the file of the previous version.
+// The file name has the version of the format: a downgraded program finds its own file unchanged. A release with
+// another format increments version, and starts from the file of the previous version.
 package state
 
 import (
@@ -33,14 +33,16 @@ const (
 // ErrLocked is in the error of Open while another process has the directory open.
 var ErrLocked = errors.New("in use by another rdma_exporter")
 
-// Read reads the newest complete generation without a lock, for read-only commands. The error is fs.ErrNotExist if there is none.
+// Read reads the newest complete generation without a lock, for read-only commands. The error is fs.ErrNotExist if
+// there is none.
 func Read(dir string, v any) error {
 	value, err := newest(dir)
 	if err != nil {
 		return fmt.Errorf("state directory %s: %w", dir, err)
 	}
 	if err := json.Unmarshal(value, v); err != nil {
-		return fmt.Errorf("state directory %s: %s is not in the format of this release: %w: move it away to start without it", dir, currentName, err)
+		return fmt.Errorf("state directory %s: %s is not in the format of this release: %w: move it away to start without it",
+			dir, currentName, err)
 	}
 	return nil
 }
@@ -55,7 +57,8 @@ type Store struct {
 	lock *os.File // nil once closed
 }
 
-// Open creates the directory if it is missing, and locks it until Close. It removes incomplete files of a process that was killed.
+// Open creates the directory if it is missing, and locks it until Close. It removes incomplete files of a process that
+// was killed.
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir, step: func(string) {}}
 	if err := makeDir(dir); err != nil {
@@ -127,7 +130,8 @@ func (s *Store) SetAside() string { return s.setAside }
 // Read is Read of the directory.
 func (s *Store) Read(v any) error { return Read(s.dir, v) }
 
-// Write replaces the value, which becomes the older generation. It returns when the value is on disk. If it fails, the previous value stays.
+// Write replaces the value, which becomes the older generation. It returns when the value is on disk. If it fails, the
+// previous value stays.
 func (s *Store) Write(v any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

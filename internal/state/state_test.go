@@ -99,7 +99,9 @@ func TestModes(t *testing.T) {
 	s := open(t, dir)
 	must(t, s.Write(valueOf(1)))
 	mask := fs.FileMode(umask(t))
-	for name, want := range map[string]fs.FileMode{parent: 0o755, dir: dirMode, s.path(currentName): fileMode, s.path(lockName): fileMode} {
+	for name, want := range map[string]fs.FileMode{
+		parent: 0o755, dir: dirMode, s.path(currentName): fileMode, s.path(lockName): fileMode,
+	} {
 		st, err := os.Stat(name)
 		must(t, err)
 		if got := st.Mode().Perm(); got != want&^mask {
@@ -123,7 +125,9 @@ func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	_, err := Open(dir)
-	if want := "state directory " + dir + ": in use by another rdma_exporter: stop that one, or set another --state.dir"; !errors.Is(err, ErrLocked) || err.Error() != want {
+	if want := "state directory " + dir +
+		": in use by another rdma_exporter: stop that one, or set another --state.dir"; !errors.Is(err, ErrLocked) ||
+		err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	must(t, s.Close())
@@ -172,7 +176,8 @@ func TestBrokenIsSetAside(t *testing.T) {
 		must(t, s.Close())
 		must(t, os.WriteFile(s.path(currentName), []byte(text), fileMode))
 		s = open(t, dir)
-		if got := s.SetAside(); !strings.HasPrefix(got, s.path(brokenName)+": ") || !strings.Contains(got, "incomplete or damaged") {
+		if got := s.SetAside(); !strings.HasPrefix(got, s.path(brokenName)+": ") ||
+			!strings.Contains(got, "incomplete or damaged") {
 			t.Errorf("SetAside: %q", got)
 		}
 		reads(t, dir, 1)
@@ -196,7 +201,8 @@ func TestBrokenIsSetAside(t *testing.T) {
 	}
 }
 
-// TestNotOurs: links, pipes and folders in the places of files are neither followed nor waited for, and other files stay.
+// TestNotOurs: links, pipes and folders in the places of files are neither followed nor waited for, and other files
+// stay.
 func TestNotOurs(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	for what, put := range map[string]func(name string) error{
@@ -248,7 +254,8 @@ func TestCannotWrite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
 	for _, dir := range []string{file, filepath.Join(file, "below"), "/proc/state"} {
-		if s, err := Open(dir); err == nil || !strings.Contains(err.Error(), "user of the program") && !strings.Contains(err.Error(), "not a directory") {
+		if s, err := Open(dir); err == nil ||
+			!strings.Contains(err.Error(), "user of the program") && !strings.Contains(err.Error(), "not a directory") {
 			t.Errorf("%s: %v, %v", dir, s, err)
 		}
 	}
@@ -303,7 +310,8 @@ type rawValue []byte
 
 func (r rawValue) MarshalJSON() ([]byte, error) { return r, nil }
 
-// TestKept: a value that cannot be read stays, or is replaced where Unread says so; a damaged file is logged; nothing is written once closed.
+// TestKept: a value that cannot be read stays, or is replaced where Unread says so; a damaged file is logged; nothing
+// is written once closed.
 func TestKept(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -328,7 +336,8 @@ func TestKept(t *testing.T) {
 		t.Errorf("closed: %v", err)
 	}
 	must(t, os.WriteFile(s.path(currentName), []byte("torn"), fileMode))
-	if v, err := k.Open(); err != nil || v != valueOf(1) || !strings.Contains(log.String(), "state file damaged, using the earlier one") {
+	if v, err := k.Open(); err != nil || v != valueOf(1) ||
+		!strings.Contains(log.String(), "state file damaged, using the earlier one") {
 		t.Errorf("%d, %v\n%s", v.N, err, &log)
 	}
 	must(t, k.Close())

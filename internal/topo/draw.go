@@ -80,7 +80,8 @@ func (m *Machine) head(w io.Writer) {
 	if m.NCCL != "" {
 		version = ", evaluated for NCCL " + m.NCCL
 	}
-	fmt.Fprintf(w, "GPU driver %s, peer memory module %s%s\n", strings.TrimSpace(cmp.Or(m.Driver, "unknown")+" "+m.Flavour), cmp.Or(m.Peermem, "none"), version)
+	fmt.Fprintf(w, "GPU driver %s, peer memory module %s%s\n",
+		strings.TrimSpace(cmp.Or(m.Driver, "unknown")+" "+m.Flavour), cmp.Or(m.Peermem, "none"), version)
 }
 
 // tree writes branches below one another.
@@ -232,7 +233,8 @@ func (m *Machine) verdicts(w io.Writer) {
 		}
 		for _, p := range m.Processes {
 			if p.PID == first.Evaluated {
-				fmt.Fprintf(w, "  Evaluated for NCCL %s of process %d%s\n", cmp.Or(p.NCCL, "(version unknown)"), p.PID, strings.TrimRight(", "+p.Job, ", "))
+				fmt.Fprintf(w, "  Evaluated for NCCL %s of process %d%s\n",
+					cmp.Or(p.NCCL, "(version unknown)"), p.PID, strings.TrimRight(", "+p.Job, ", "))
 			}
 		}
 		if first.Remedy != "" {
@@ -242,7 +244,8 @@ func (m *Machine) verdicts(w io.Writer) {
 }
 
 func narrow(p pci.Pair) string {
-	return fmt.Sprintf("link %s - %s is x%d %s, both ends support x%d %s", p.Upper, p.Lower, p.Width, words.Transfers(p.Speed), p.MaxWidth, words.Transfers(p.MaxSpeed))
+	return fmt.Sprintf("link %s - %s is x%d %s, both ends support x%d %s",
+		p.Upper, p.Lower, p.Width, words.Transfers(p.Speed), p.MaxWidth, words.Transfers(p.MaxSpeed))
 }
 
 func limits(n *NIC, have float64) string {

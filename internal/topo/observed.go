@@ -49,7 +49,8 @@ func (m *Machine) observed(d *snapshot.GDR) {
 	}
 	o := &Observation{Since: t.Since, Lost: t.Lost, Missing: t.Missing, Registrations: []Registration{}}
 	for _, r := range d.Registered {
-		o.Registrations = append(o.Registrations, Registration{r.Device, r.GPU, r.Mechanism, r.PID, r.Job, r.Regions, r.Bytes})
+		o.Registrations = append(o.Registrations,
+			Registration{r.Device, r.GPU, r.Mechanism, r.PID, r.Job, r.Regions, r.Bytes})
 	}
 	for _, e := range t.Recent {
 		o.Events = append(o.Events, Event{e.At, e.Device, e.Kind, e.PID, e.Job})
@@ -72,7 +73,8 @@ func (m *Machine) registrations(w io.Writer) {
 	if o.Lost > 0 {
 		lost = fmt.Sprintf(", %d events lost before", o.Lost)
 	}
-	fmt.Fprintf(w, "\nMemory registered with RDMA devices, observed by eBPF since %s%s:\n", o.Since.UTC().Format("2006-01-02 15:04:05 UTC"), lost)
+	fmt.Fprintf(w, "\nMemory registered with RDMA devices, observed by eBPF since %s%s:\n",
+		o.Since.UTC().Format("2006-01-02 15:04:05 UTC"), lost)
 	if len(o.Registrations) == 0 {
 		fmt.Fprintln(w, "  none")
 	}
@@ -90,7 +92,8 @@ func (m *Machine) registrations(w io.Writer) {
 		rest = rest[n:]
 	}
 	for _, e := range o.Events[max(0, len(o.Events)-eventsShown):] {
-		fmt.Fprintf(w, "  %s: %s on %s, %s\n", m.who(e.PID, e.Job), e.Kind, cmp.Or(e.Device, "unknown device"), e.At.UTC().Format("2006-01-02 15:04:05 UTC"))
+		fmt.Fprintf(w, "  %s: %s on %s, %s\n",
+			m.who(e.PID, e.Job), e.Kind, cmp.Or(e.Device, "unknown device"), e.At.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
 }
 

@@ -1,4 +1,5 @@
-// Package topo draws a machine: GPUs and NICs in the PCI tree, their distances, GPUDirect RDMA between them, and degraded links.
+// Package topo draws a machine: GPUs and NICs in the PCI tree, their distances, GPUDirect RDMA between them, and
+// degraded links.
 package topo
 
 import (
@@ -95,7 +96,8 @@ type Pair struct {
 	Reason    string `json:"reason"`
 	Words     string `json:"explanation"`
 	Remedy    string `json:"remedy,omitempty"`
-	// Detour is why data that goes directly passes the root complex, although both are below one switch: it costs bandwidth.
+	// Detour is why data that goes directly passes the root complex, although both are below one switch: it costs
+	// bandwidth.
 	Detour string `json:"detour,omitempty"`
 }
 
@@ -107,7 +109,8 @@ func New(host string, n *snapshot.Node) *Machine {
 		return m
 	}
 	m.Settings = settingsOf(n.Setup)
-	m.Virtual, m.Driver, m.Flavour, m.Peermem, m.NCCL = d.Virtual, d.Driver, d.Flavour, cmp.Or(d.Peermem, d.PeerClient), d.NCCL
+	m.Virtual, m.Driver, m.Flavour, m.Peermem, m.NCCL = d.Virtual, d.Driver, d.Flavour,
+		cmp.Or(d.Peermem, d.PeerClient), d.NCCL
 	if n.GPUs != nil {
 		m.Driver = cmp.Or(m.Driver, n.GPUs.Driver)
 	}
@@ -163,7 +166,9 @@ func nearby(nics []snapshot.GDRNIC) []int {
 
 func hopsOf(hops []snapshot.PCIeHop) (out []pci.Hop) {
 	for _, h := range hops {
-		out = append(out, pci.Hop{Address: h.Address, Link: pci.Link{Speed: h.Speed, Width: h.Width, MaxSpeed: h.MaxSpeed, MaxWidth: h.MaxWidth}})
+		out = append(out, pci.Hop{
+			Address: h.Address, Link: pci.Link{Speed: h.Speed, Width: h.Width, MaxSpeed: h.MaxSpeed, MaxWidth: h.MaxWidth},
+		})
 	}
 	return out
 }
@@ -177,12 +182,15 @@ func addresses(hops []pci.Hop) (out []string) {
 
 func pairOf(d *snapshot.GDR, p snapshot.GDRPair) Pair {
 	return Pair{
-		GPU: d.GPUs[p.GPU].Index, Device: d.NICs[p.NIC].Device, Topology: p.Topology, Distance: p.Distance, Mechanism: p.Mechanism,
-		Eligible: p.Eligible, Send: p.Send, Receive: p.Receive, Reason: p.Reason, Words: p.Words, Remedy: p.Remedy, Detour: detour(d, &p),
+		GPU: d.GPUs[p.GPU].Index, Device: d.NICs[p.NIC].Device, Topology: p.Topology, Distance: p.Distance,
+		Mechanism: p.Mechanism,
+		Eligible:  p.Eligible, Send: p.Send, Receive: p.Receive, Reason: p.Reason, Words: p.Words, Remedy: p.Remedy,
+		Detour: detour(d, &p),
 	}
 }
 
-// detour returns why data between a GPU and a NIC below one switch passes the root complex; empty if it does not, or if that is unknown.
+// detour returns why data between a GPU and a NIC below one switch passes the root complex; empty if it does not, or if
+// that is unknown.
 func detour(d *snapshot.GDR, p *snapshot.GDRPair) string {
 	nic, gpu := &d.NICs[p.NIC], &d.GPUs[p.GPU]
 	translates, _ := pci.Translates(nic.IOMMU)
@@ -222,7 +230,8 @@ func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU
 
 func nicOf(nic *snapshot.GDRNIC, hops []pci.Hop) NIC {
 	out := NIC{
-		Device: nic.Device, Address: nic.PCIAddress, Role: nic.Role, NUMA: nic.NUMA, Active: nic.Active, Redirect: nic.Redirect, IOMMU: nic.IOMMU, DMABUF: nic.DMABUF,
+		Device: nic.Device, Address: nic.PCIAddress, Role: nic.Role, NUMA: nic.NUMA, Active: nic.Active,
+		Redirect: nic.Redirect, IOMMU: nic.IOMMU, DMABUF: nic.DMABUF,
 	}
 	if s := nic.Settings; s != nil {
 		out.MaxPayload, out.MaxReadRequest, out.RelaxedOrdering = s.MaxPayload, s.MaxReadRequest, &s.RelaxedOrdering
@@ -242,7 +251,8 @@ func nicOf(nic *snapshot.GDRNIC, hops []pci.Hop) NIC {
 	return out
 }
 
-// ports adds up the rates of the ACTIVE ports of each device, and marks devices with less PCIe bandwidth. Functions on one cable share its load.
+// ports adds up the rates of the ACTIVE ports of each device, and marks devices with less PCIe bandwidth. Functions on
+// one cable share its load.
 func (m *Machine) ports(ib *snapshot.InfiniBand) {
 	if ib == nil {
 		return

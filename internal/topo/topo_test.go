@@ -18,17 +18,24 @@ func hop(address string, speed float64, width, maxWidth uint64) snapshot.PCIeHop
 func nested() *snapshot.Node {
 	up := []snapshot.PCIeHop{hop("0000:15:01.0", 32, 16, 16), hop("0000:16:00.0", 32, 16, 16)}
 	nic := append(up[:2:2], hop("0000:17:00.0", 32, 16, 16), hop("0000:18:00.0", 32, 16, 16))
-	gpu := append(up[:2:2], hop("0000:17:01.0", 32, 16, 16), hop("0000:19:00.0", 32, 16, 16), hop("0000:1a:00.0", 2.5, 8, 16), hop("0000:1b:00.0", 2.5, 8, 16))
-	pair := snapshot.GDRPair{Topology: "PXB", Distance: "PXB", Mechanism: "peermem", Eligible: true, Send: "staging", Receive: "direct", Reason: "pre_ampere_send", Words: "words", Remedy: "remedy"}
+	gpu := append(up[:2:2], hop("0000:17:01.0", 32, 16, 16), hop("0000:19:00.0", 32, 16, 16),
+		hop("0000:1a:00.0", 2.5, 8, 16), hop("0000:1b:00.0", 2.5, 8, 16))
+	pair := snapshot.GDRPair{
+		Topology: "PXB", Distance: "PXB", Mechanism: "peermem", Eligible: true, Send: "staging", Receive: "direct",
+		Reason: "pre_ampere_send", Words: "words", Remedy: "remedy",
+	}
 	return &snapshot.Node{
 		PCIe: &snapshot.PCIe{Devices: []snapshot.PCIePath{{Device: "mlx5_0", Hops: nic}}},
 		GDR: &snapshot.GDR{
 			Driver: "535.183.06", Flavour: "proprietary", Peermem: "nvidia_peermem", NCCL: "2.22.3",
 			NICs: []snapshot.GDRNIC{{
-				Device: "mlx5_0", PCIAddress: "0000:18:00.0", Role: "compute", Root: "pci0000:15", CPUs: "0-31", Active: true, RedirectAt: []string{"0000:17:01.0"},
-				Path: []string{"0000:15:01.0", "0000:16:00.0", "0000:17:00.0", "0000:18:00.0"},
+				Device: "mlx5_0", PCIAddress: "0000:18:00.0", Role: "compute", Root: "pci0000:15", CPUs: "0-31", Active: true,
+				RedirectAt: []string{"0000:17:01.0"},
+				Path:       []string{"0000:15:01.0", "0000:16:00.0", "0000:17:00.0", "0000:18:00.0"},
 			}},
-			GPUs:  []snapshot.GDRGPU{{Index: "0", PCIAddress: "0000:1b:00.0", Model: "Tesla V100-SXM2-32GB", Root: "pci0000:15", Hops: gpu, Best: pair}},
+			GPUs: []snapshot.GDRGPU{
+				{Index: "0", PCIAddress: "0000:1b:00.0", Model: "Tesla V100-SXM2-32GB", Root: "pci0000:15", Hops: gpu, Best: pair},
+			},
 			Pairs: []snapshot.GDRPair{pair},
 		},
 		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{
@@ -82,7 +89,8 @@ func TestWireOfTwoFunctions(t *testing.T) {
 	second.Name = "mlx5_1"
 	n.InfiniBand.Devices = append(n.InfiniBand.Devices, second)
 	for _, nic := range New("gpu-1", n).NICs {
-		if len(nic.Marks) != 1 || nic.Marks[0] != "ACS redirection at 0000:17:01.0: data between GPU and NIC passes the root complex" {
+		if len(nic.Marks) != 1 ||
+			nic.Marks[0] != "ACS redirection at 0000:17:01.0: data between GPU and NIC passes the root complex" {
 			t.Errorf("%s: %q", nic.Device, nic.Marks)
 		}
 	}

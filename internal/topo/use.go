@@ -61,8 +61,10 @@ func (m *Machine) seen(d *snapshot.GDR) {
 	for i := range d.Processes {
 		p := &d.Processes[i]
 		m.Processes = append(m.Processes, Process{
-			PID: p.PID, Command: p.Command, Job: p.Job, GPUs: p.GPUs, Verbs: append([]string{}, p.Verbs...), Regions: p.Regions, RegionBytes: p.RegionBytes, HasNCCL: p.HasNCCL,
-			DMABUFs: dmabufsOf(p.DMABUFs), NCCL: p.NCCL, Plugin: p.Plugin, Mover: p.Mover, LockedMemory: p.LockedMemory, Env: p.Env, Conf: p.Conf,
+			PID: p.PID, Command: p.Command, Job: p.Job, GPUs: p.GPUs, Verbs: append([]string{}, p.Verbs...), Regions: p.Regions,
+			RegionBytes: p.RegionBytes, HasNCCL: p.HasNCCL,
+			DMABUFs: dmabufsOf(p.DMABUFs), NCCL: p.NCCL, Plugin: p.Plugin, Mover: p.Mover, LockedMemory: p.LockedMemory,
+			Env: p.Env, Conf: p.Conf,
 		})
 	}
 	for i := range d.JobGIDs {
@@ -83,7 +85,8 @@ func dmabufsOf(all []snapshot.DMABUFs) (out []DMABUFs) {
 func (m *Machine) dmabufs(w io.Writer) {
 	for _, p := range m.Processes {
 		if kept := m.Kept(p.PID); kept != "" {
-			fmt.Fprintf(w, "  %s keeps %s\n", strings.TrimRight(strings.TrimSpace(p.Command+" "+strconv.Itoa(p.PID))+", "+p.Job, ", "), kept)
+			fmt.Fprintf(w, "  %s keeps %s\n",
+				strings.TrimRight(strings.TrimSpace(p.Command+" "+strconv.Itoa(p.PID))+", "+p.Job, ", "), kept)
 		}
 	}
 }
@@ -92,14 +95,16 @@ func (m *Machine) dmabufs(w io.Writer) {
 func (m *Machine) Kept(pid int) string {
 	var parts []string
 	for _, d := range m.process(pid).DMABUFs {
-		parts = append(parts, fmt.Sprintf("%s of GPU memory open (%s), %s", words.Count(d.Buffers, "DMA-BUF"), d.Exporter, mebibytes(d.Bytes)))
+		parts = append(parts, fmt.Sprintf("%s of GPU memory open (%s), %s",
+			words.Count(d.Buffers, "DMA-BUF"), d.Exporter, mebibytes(d.Bytes)))
 	}
 	return strings.Join(parts, "; ")
 }
 
 func mebibytes(n uint64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', -1, 64) + " MiB" }
 
-// transportOf returns the transport of a GPU; nil if there is none. Where it follows from the verdict on the GPU, it has the words of that.
+// transportOf returns the transport of a GPU; nil if there is none. Where it follows from the verdict on the GPU, it
+// has the words of that.
 func transportOf(g *snapshot.GDRGPU) *Transport {
 	t := g.Transport
 	if t == nil {
@@ -114,7 +119,8 @@ func transportOf(g *snapshot.GDRGPU) *Transport {
 
 // transports are the states in words, before the GPUs.
 var transports = map[string]string{
-	"gdr": "GPUDirect RDMA in use by", "staging": "data goes through host memory for", "tcp": "data goes through TCP sockets for",
+	"gdr": "GPUDirect RDMA in use by", "staging": "data goes through host memory for",
+	"tcp":       "data goes through TCP sockets for",
 	"host_only": "no GPU data goes over NICs for", "unknown": "data path unknown for",
 }
 
@@ -147,15 +153,18 @@ func (m *Machine) uses(w io.Writer) {
 				who = append(who, pid)
 			}
 		}
-		fmt.Fprintf(w, "  %s: %s GPU %s\n    %s (%s)\n", k.state, transports[k.state], strings.Join(which, ", "), first.Transport.Words, k.reason)
-		fmt.Fprintf(w, "    Process: %s\n", strings.TrimRight(strings.TrimSpace(m.process(first.Transport.PID).Command+" "+strings.Join(who, ", "))+", "+k.job, ", "))
+		fmt.Fprintf(w, "  %s: %s GPU %s\n    %s (%s)\n",
+			k.state, transports[k.state], strings.Join(which, ", "), first.Transport.Words, k.reason)
+		fmt.Fprintf(w, "    Process: %s\n", strings.TrimRight(
+			strings.TrimSpace(m.process(first.Transport.PID).Command+" "+strings.Join(who, ", "))+", "+k.job, ", "))
 		if first.Transport.Remedy != "" {
 			fmt.Fprintf(w, "    Action: %s\n", first.Transport.Remedy)
 		}
 	}
 	m.dmabufs(w)
 	for _, g := range m.GIDs {
-		fmt.Fprintf(w, "  NCCL_IB_GID_INDEX=%d of process %d selects a GID of %s/%d that is %s, not RoCE v2\n", g.Index, g.PID, g.Device, g.Port, gidWords[g.Type])
+		fmt.Fprintf(w, "  NCCL_IB_GID_INDEX=%d of process %d selects a GID of %s/%d that is %s, not RoCE v2\n",
+			g.Index, g.PID, g.Device, g.Port, gidWords[g.Type])
 	}
 }
 

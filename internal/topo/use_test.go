@@ -10,11 +10,20 @@ import (
 
 // busy has two GPUs of a job over sockets and one of another without a name, whose settings choose RoCE v1.
 func busy() *snapshot.Node {
-	first := &snapshot.Process{PID: 11, Command: "python3", Job: "slurm/77", GPUs: []int{0}, HasNCCL: true, NCCL: "2.27.3", Conf: map[string]string{"NCCL_IB_DISABLE": "1"}}
+	first := &snapshot.Process{
+		PID: 11, Command: "python3", Job: "slurm/77", GPUs: []int{0}, HasNCCL: true, NCCL: "2.27.3",
+		Conf: map[string]string{"NCCL_IB_DISABLE": "1"},
+	}
 	second := &snapshot.Process{PID: 12, Command: "python3", Job: "slurm/77", GPUs: []int{1}, HasNCCL: true}
-	other := &snapshot.Process{PID: 13, GPUs: []int{2}, Verbs: []string{"uverbs0"}, HasNCCL: true, Regions: u(70), RegionBytes: u(4096), DMABUFs: []snapshot.DMABUFs{{Exporter: "nv_dmabuf", Buffers: 3, Bytes: 25 << 19}}}
+	other := &snapshot.Process{
+		PID: 13, GPUs: []int{2}, Verbs: []string{"uverbs0"}, HasNCCL: true, Regions: u(70), RegionBytes: u(4096),
+		DMABUFs: []snapshot.DMABUFs{{Exporter: "nv_dmabuf", Buffers: 3, Bytes: 25 << 19}},
+	}
 	gpu := func(index string, t *snapshot.GDRTransport) snapshot.GDRGPU {
-		return snapshot.GDRGPU{Index: index, PCIAddress: "0000:1" + index + ":00.0", Root: "pci0000:10", Best: snapshot.GDRPair{NIC: -1, Reason: "no_active_nic"}, Transport: t}
+		return snapshot.GDRGPU{
+			Index: index, PCIAddress: "0000:1" + index + ":00.0", Root: "pci0000:10",
+			Best: snapshot.GDRPair{NIC: -1, Reason: "no_active_nic"}, Transport: t,
+		}
 	}
 	tcp := func(p *snapshot.Process) *snapshot.GDRTransport {
 		return &snapshot.GDRTransport{State: "tcp", Reason: "ib_disabled", Words: "words", Remedy: "remedy", Process: p}
@@ -27,11 +36,14 @@ func busy() *snapshot.Node {
 		{Domain: "pcie", Setting: "acs", Object: "mlx5_0", State: snapshot.SetupDiffers, Found: "on", Wanted: "off"},
 	}}, GDR: &snapshot.GDR{
 		GPUs: []snapshot.GDRGPU{
-			gpu("0", tcp(first)), gpu("1", tcp(second)), gpu("2", &snapshot.GDRTransport{State: "gdr", Reason: "registered", Words: "other words", Process: other}), gpu("3", nil),
+			gpu("0", tcp(first)), gpu("1", tcp(second)),
+			gpu("2", &snapshot.GDRTransport{State: "gdr", Reason: "registered", Words: "other words", Process: other}),
+			gpu("3", nil),
 		},
 		Processes: []snapshot.Process{*first, *second, *other},
 		JobGIDs: []snapshot.GDRJobGID{
-			{Device: "mlx5_0", Port: 1, Index: 0, Type: "roce_v1", Process: other}, {Device: "mlx5_1", Port: 1, Index: 0, Type: "roce_v2", Process: other},
+			{Device: "mlx5_0", Port: 1, Index: 0, Type: "roce_v1", Process: other},
+			{Device: "mlx5_1", Port: 1, Index: 0, Type: "roce_v2", Process: other},
 		},
 	}}
 }

@@ -84,8 +84,8 @@ func cmisFormFactor(m *Module) string {
 	return formFactors[m.Identifier]
 }
 
-// cmisMedia decodes the kind of media (00h:85; CMIS 5.2, table 8-18) and the technology (00h:212, Media Interface Technology): 0Ah and 0Bh
-// are passive copper, 0Ch to 0Fh active copper.
+// cmisMedia decodes the kind of media (00h:85; CMIS 5.2, table 8-18) and the technology (00h:212, Media Interface
+// Technology): 0Ah and 0Bh are passive copper, 0Ch to 0Fh active copper.
 func cmisMedia(p *Pages, mediaType uint8) Media {
 	tech, _ := p.byteAt(upper(0, 0, 212))
 	copper := tech >= 0x0A && tech <= 0x0F
@@ -106,8 +106,8 @@ func cmisMedia(p *Pages, mediaType uint8) Media {
 	return MediaUnknown
 }
 
-// cmisApplications decodes the descriptors in 00h:86–117 and 01h:223–250 (CMIS 5.2, tables 8-20 and 8-53), and their possible first media
-// lanes in 01h:176–190 (table 8-52). The first host interface FFh ends the list.
+// cmisApplications decodes the descriptors in 00h:86–117 and 01h:223–250 (CMIS 5.2, tables 8-20 and 8-53), and their
+// possible first media lanes in 01h:176–190 (table 8-52). The first host interface FFh ends the list.
 func cmisApplications(p *Pages, mediaType uint8) (out []Application) {
 	for n := 1; n <= maxApplications; n++ {
 		at := lower(uint8(86 + 4*(n-1)))
@@ -134,8 +134,8 @@ func cmisApplications(p *Pages, mediaType uint8) (out []Application) {
 // tens are the multipliers of lengths, by the two highest bits; the last is reserved for single-mode fibre.
 var tens = [4]float64{0.1, 1, 10, 100}
 
-// cmisLength decodes the length of a cable (00h:202, Cable Assembly Link Length) in m, or the longest link (01h:132–136, Supported Fiber
-// Link Length): single-mode in km, OM5, OM4 and OM3 in 2 m, OM2 in m.
+// cmisLength decodes the length of a cable (00h:202, Cable Assembly Link Length) in m, or the longest link
+// (01h:132–136, Supported Fiber Link Length): single-mode in km, OM5, OM4 and OM3 in 2 m, OM2 in m.
 func cmisLength(p *Pages, m *Module) {
 	b, _ := p.byteAt(upper(0, 0, 202))
 	switch m.Media {
@@ -152,8 +152,8 @@ func cmisLength(p *Pages, m *Module) {
 	}
 }
 
-// cmisPower decodes 00h:200 and 201 (Module Power Characteristics). The meaning of a class depends on the form factor, so the watts are
-// used.
+// cmisPower decodes 00h:200 and 201 (Module Power Characteristics). The meaning of a class depends on the form factor,
+// so the watts are used.
 func cmisPower(p *Pages, m *Module) {
 	b, ok := p.read(upper(0, 0, 200).run(2))
 	if !ok {
@@ -180,8 +180,9 @@ func cmisState(p *Pages, m *Module) {
 	}
 }
 
-// cmisHostLanes decodes, for each bank, the states of the data paths (11h:128–131: four bits per lane, the lower for the odd one; CMIS 5.2,
-// table 8-76) and the active control set (11h:206–213: bits 7–4 AppSel, 3–1 data path; table 8-86).
+// cmisHostLanes decodes, for each bank, the states of the data paths (11h:128–131: four bits per lane, the lower for
+// the odd one; CMIS 5.2, table 8-76) and the active control set (11h:206–213: bits 7–4 AppSel, 3–1 data path; table
+// 8-86).
 func cmisHostLanes(p *Pages, m *Module) {
 	for bank := range cmisBanks(p) {
 		states, ok := p.read(upper(uint8(bank), 0x11, 128).run(4))
@@ -200,7 +201,8 @@ func cmisHostLanes(p *Pages, m *Module) {
 	}
 }
 
-// cmisDataPaths groups host lanes by application and data path. The number of a data path is that of its first lane less one.
+// cmisDataPaths groups host lanes by application and data path. The number of a data path is that of its first lane
+// less one.
 func cmisDataPaths(m *Module) (out []DataPath) {
 	for _, l := range m.HostLanes {
 		if l.Application == 0 {
@@ -219,8 +221,8 @@ func cmisDataPaths(m *Module) (out []DataPath) {
 	return out
 }
 
-// mediaLanes are the media lanes of a data path: if it begins at the k-th possible host lane of its application, its media lanes begin at
-// the k-th possible media lane.
+// mediaLanes are the media lanes of a data path: if it begins at the k-th possible host lane of its application, its
+// media lanes begin at the k-th possible media lane.
 func (m *Module) mediaLanes(d DataPath) (out []int) {
 	bank, first := d.path/cmisBankLanes, d.path%cmisBankLanes
 	for _, a := range m.Applications {
@@ -276,7 +278,8 @@ func cmisMonitors(p *Pages, m *Module) {
 	}
 }
 
-// cmisBank decodes the lanes of one bank (11h:154–201, Media Lane-Specific Monitors): transmitted power, bias, received power.
+// cmisBank decodes the lanes of one bank (11h:154–201, Media Lane-Specific Monitors): transmitted power, bias, received
+// power.
 func cmisBank(p *Pages, m *Module, bank, has uint8, multiplier float64) (lanes []Lane) {
 	readings, ok := p.words(upper(bank, 0x11, 154), 3*cmisBankLanes)
 	if !ok {
@@ -303,8 +306,8 @@ func cmisBank(p *Pages, m *Module, bank, has uint8, multiplier float64) (lanes [
 	return lanes
 }
 
-// cmisUsable is the media lanes of a bank that exist: those that an application can use, less those marked as missing (00h:210, first
-// bank).
+// cmisUsable is the media lanes of a bank that exist: those that an application can use, less those marked as missing
+// (00h:210, first bank).
 func cmisUsable(p *Pages, m *Module, bank uint8) (usable uint8) {
 	for _, a := range m.Applications {
 		for start := range cmisBankLanes {

@@ -50,7 +50,8 @@ var latched = map[Layout][]Ref{
 	CMIS:    {lower(8).run(6), upper(0, 0x11, 134).run(20), upper(1, 0x11, 134).run(20)},
 }
 
-// read reads the module as a caller does, and checks the invariants of the plan. It also counts the bytes of each reading.
+// read reads the module as a caller does, and checks the invariants of the plan. It also counts the bytes of each
+// reading.
 func (d module) read(t testing.TB) (p *Pages, each int) {
 	t.Helper()
 	p = &Pages{}

@@ -146,7 +146,10 @@ func TestThresholds(t *testing.T) {
 			p.Put(at.run(8), data)
 			got := p.thresholds(at, c.of, c.power)
 			for i, pair := range [][2]*float64{
-				{got.HighAlarm, c.want.HighAlarm}, {got.LowAlarm, c.want.LowAlarm}, {got.HighWarning, c.want.HighWarning}, {got.LowWarning, c.want.LowWarning},
+				{got.HighAlarm, c.want.HighAlarm},
+				{got.LowAlarm, c.want.LowAlarm},
+				{got.HighWarning, c.want.HighWarning},
+				{got.LowWarning, c.want.LowWarning},
 			} {
 				if (pair[0] == nil) != (pair[1] == nil) || pair[0] != nil && math.Abs(*pair[0]-*pair[1]) > 1e-9 {
 					t.Errorf("level %d: %v", i, written(Module{Thresholds: Thresholds{Voltage: got}}))
@@ -157,7 +160,8 @@ func TestThresholds(t *testing.T) {
 }
 
 func TestApplicationsOfManyPorts(t *testing.T) {
-	four := load(t, "qsfpdd-dr4").changed(page11, 206, 0x20, 0x20, 0x24, 0x24, 0x28, 0x28, 0, 0).changed(page11, 128, 0x44, 0x44, 0x14, 0x11)
+	four := load(t, "qsfpdd-dr4").changed(page11, 206, 0x20, 0x20, 0x24, 0x24, 0x28, 0x28, 0, 0).
+		changed(page11, 128, 0x44, 0x44, 0x14, 0x11)
 	m := decode(t, four)
 	want := []DataPath{
 		{Application: 2, HostLanes: []int{1, 2}, MediaLanes: []int{1}, Activated: true},
@@ -181,7 +185,8 @@ func TestMediaLanesNotReported(t *testing.T) {
 	if m := decode(t, old); len(m.DataPaths) != 1 || !slices.Equal(m.DataPaths[0].MediaLanes, []int{1, 2, 3, 4}) {
 		t.Errorf("from the first: %+v", m.DataPaths)
 	}
-	odd := load(t, "qsfpdd-dr4").changed(page11, 206, slices.Repeat([]byte{0x70}, 8)...) // an application that is not advertised
+	// An application that is not advertised.
+	odd := load(t, "qsfpdd-dr4").changed(page11, 206, slices.Repeat([]byte{0x70}, 8)...)
 	m := decode(t, odd)
 	if len(m.DataPaths) != 1 || m.DataPaths[0].MediaLanes != nil || m.Lanes[0].Active != nil {
 		t.Errorf("an application without a descriptor: %+v, %v", m.DataPaths, m.Lanes[0].Active)
@@ -193,10 +198,12 @@ func TestBanks(t *testing.T) {
 	second := block{address: AddressA0, upper: true, page: 0x11, bank: 1}
 	wide.halves[second] = wide.halves[page11]
 	m := decode(t, wide)
-	if len(m.Lanes) != 16 || m.Lanes[15].Number != 16 || !*m.Lanes[8].Active || *m.Lanes[12].Active || len(m.DataPaths) != 4 {
+	if len(m.Lanes) != 16 || m.Lanes[15].Number != 16 || !*m.Lanes[8].Active || *m.Lanes[12].Active ||
+		len(m.DataPaths) != 4 {
 		t.Errorf("%s", written(m))
 	}
-	if want := []int{13, 14, 15, 16}; !slices.Equal(m.DataPaths[3].HostLanes, want) || !slices.Equal(m.DataPaths[3].MediaLanes, want) {
+	if want := []int{13, 14, 15, 16}; !slices.Equal(m.DataPaths[3].HostLanes, want) ||
+		!slices.Equal(m.DataPaths[3].MediaLanes, want) {
 		t.Errorf("%+v", m.DataPaths)
 	}
 	if m := decode(t, wide.without(second)); len(m.Lanes) != 8 { // a driver that ignores the bank
@@ -399,7 +406,8 @@ func TestADriverThatGivesLittleAtATime(t *testing.T) {
 		b := d.answer(static[0])
 		p.Put(static[0], b[:min(len(b), 32)])
 	}
-	if m := Decode(p); m.SerialNumber != "MT2238FT00123" || m.BadChecksums != nil || m.Thresholds.RxPower.LowWarning == nil {
+	if m := Decode(p); m.SerialNumber != "MT2238FT00123" || m.BadChecksums != nil ||
+		m.Thresholds.RxPower.LowWarning == nil {
 		t.Errorf("%s", written(m))
 	}
 }
@@ -444,7 +452,8 @@ func FuzzDecode(f *testing.F) {
 // check checks the invariants of any module.
 func check(t *testing.T, m Module) {
 	t.Helper()
-	if m.Temperature != nil && !(*m.Temperature >= minCelsius && *m.Temperature <= maxCelsius) || m.Voltage != nil && !(*m.Voltage > 0 && *m.Voltage < 6.56) {
+	if m.Temperature != nil && !(*m.Temperature >= minCelsius && *m.Temperature <= maxCelsius) ||
+		m.Voltage != nil && !(*m.Voltage > 0 && *m.Voltage < 6.56) {
 		t.Fatalf("%s", written(m))
 	}
 	if len(m.Lanes) > 32 || len(m.HostLanes) > 32 || len(m.DataPaths) > 32 || len(m.Applications) > maxApplications {
@@ -460,8 +469,11 @@ func check(t *testing.T, m Module) {
 			t.Fatalf("%s", written(m))
 		}
 	}
-	for _, l := range []Levels{m.Thresholds.Temperature, m.Thresholds.Voltage, m.Thresholds.RxPower, m.Thresholds.TxPower, m.Thresholds.Bias} {
-		if l.HighAlarm != nil && l.LowAlarm != nil && *l.HighAlarm <= *l.LowAlarm || l.HighWarning != nil && l.LowWarning != nil && *l.HighWarning <= *l.LowWarning {
+	for _, l := range []Levels{
+		m.Thresholds.Temperature, m.Thresholds.Voltage, m.Thresholds.RxPower, m.Thresholds.TxPower, m.Thresholds.Bias,
+	} {
+		if l.HighAlarm != nil && l.LowAlarm != nil && *l.HighAlarm <= *l.LowAlarm ||
+			l.HighWarning != nil && l.LowWarning != nil && *l.HighWarning <= *l.LowWarning {
 			t.Fatalf("%s", written(m))
 		}
 	}

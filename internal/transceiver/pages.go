@@ -79,8 +79,8 @@ func (p *Pages) content(r Ref) *content {
 	return c
 }
 
-// Put stores the answer to a request. If the driver has returned fewer bytes than requested, Plan requests the rest. An empty answer is a
-// rejection.
+// Put stores the answer to a request. If the driver has returned fewer bytes than requested, Plan requests the rest. An
+// empty answer is a rejection.
 func (p *Pages) Put(r Ref, data []byte) {
 	if !r.Valid() {
 		return

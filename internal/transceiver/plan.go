@@ -1,10 +1,11 @@
 package transceiver
 
-// Plan returns what to read next from a module of which p is known. Static data is read once: Plan is called again until there is no more,
-// since it depends on what was read before. Monitors are read each time. Reading clears none of these bytes.
+// Plan returns what to read next from a module of which p is known. Static data is read once: Plan is called again
+// until there is no more, since it depends on what was read before. Monitors are read each time. Reading clears none of
+// these bytes.
 //
-// mlx5 ignores the bank (drivers/net/ethernet/mellanox/mlx5/core/port.c) and would return the first bank instead. The caller rejects
-// requests for other banks there.
+// mlx5 ignores the bank (drivers/net/ethernet/mellanox/mlx5/core/port.c) and would return the first bank instead. The
+// caller rejects requests for other banks there.
 func Plan(p *Pages) (static, monitors []Ref) {
 	first := lower(0).run(3) // the identifier, and whether there are pages
 	if rest, ok := p.open(first); ok {

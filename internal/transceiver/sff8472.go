@@ -50,8 +50,8 @@ func decodeSFF8472(p *Pages, m *Module) {
 	}
 }
 
-// sff8472FormFactor distinguishes the generations of SFP by nominal rate: A0h:12 in 100 MBd, or if that is at its maximum A0h:66 in 250
-// MBd.
+// sff8472FormFactor distinguishes the generations of SFP by nominal rate: A0h:12 in 100 MBd, or if that is at its
+// maximum A0h:66 in 250 MBd.
 func sff8472FormFactor(p *Pages) string {
 	rate, _ := p.byteAt(lower(12))
 	mbd := int(rate) * 100
@@ -112,7 +112,8 @@ func sff8472Media(p *Pages, compliance, connector uint8) Media {
 	return MediaUnknown
 }
 
-// sff8472Lengths decodes A0h:14–19: single-mode in km and in 100 m, OM2, OM1, then copper in m or OM4, and OM3, in 10 m.
+// sff8472Lengths decodes A0h:14–19: single-mode in km and in 100 m, OM2, OM1, then copper in m or OM4, and OM3, in 10
+// m.
 func sff8472Lengths(p *Pages, m *Module) {
 	b, ok := p.read(lower(14).run(6))
 	if !ok {
@@ -128,7 +129,8 @@ func sff8472Lengths(p *Pages, m *Module) {
 	}
 }
 
-// sff8472Power decodes the power level (SFF-8472, table 8-3, A0h:64): bits 6, 5 and 1, and A0h:66 in 0.1 W for the highest.
+// sff8472Power decodes the power level (SFF-8472, table 8-3, A0h:64): bits 6, 5 and 1, and A0h:66 in 0.1 W for the
+// highest.
 func sff8472Power(p *Pages, m *Module) {
 	b, ok := p.byteAt(lower(64))
 	if !ok {
@@ -168,12 +170,16 @@ func sff8472Monitors(p *Pages, m *Module) {
 		m.RxPowerKind = AveragePower
 	}
 	sff8472Thresholds(p, &m.Thresholds, c)
-	lane := Lane{Number: 1, TxDisabled: sff8472Pin(p, 1<<6, 1<<7), TxFault: sff8472Pin(p, 1<<5, 1<<2), RxLOS: sff8472Pin(p, 1<<4, 1<<1)}
+	lane := Lane{
+		Number: 1, TxDisabled: sff8472Pin(p, 1<<6, 1<<7), TxFault: sff8472Pin(p, 1<<5, 1<<2),
+		RxLOS: sff8472Pin(p, 1<<4, 1<<1),
+	}
 	wait := p.bit(a2(110), 1) // Data_Ready_Bar
 	if m.NotReady = wait != nil && *wait; ok && !m.NotReady {
 		m.Temperature, m.Voltage = celsius(c.celsius(raw[0])), c.volts(raw[1])
 		lane.Bias = c.amperes(raw[2])
-		lane.TxPower, lane.RxPower = m.light(c.txPower, raw[3], txPower, lane.Number), m.light(c.rxPower, raw[4], rxPower, lane.Number)
+		lane.TxPower, lane.RxPower = m.light(c.txPower, raw[3], txPower, lane.Number),
+			m.light(c.rxPower, raw[4], rxPower, lane.Number)
 		m.Lanes = []Lane{lane}
 	}
 }
@@ -212,11 +218,13 @@ type calibration struct {
 }
 
 var internalCalibration = calibration{
-	celsius: rawCelsius, volts: rawVolts, amperes: func(raw uint16) *float64 { return rawBias(raw, 1) }, txPower: rawPower, rxPower: rawPower,
+	celsius: rawCelsius, volts: rawVolts, amperes: func(raw uint16) *float64 { return rawBias(raw, 1) },
+	txPower: rawPower, rxPower: rawPower,
 }
 
-// externalCalibration decodes A2h:56–91 (SFF-8472, table 9-6): value = slope × raw + offset in the units of the raw number, and for the
-// received power a polynomial. Thresholds are calibrated like readings, as in the kernel (drivers/net/phy/sfp.c).
+// externalCalibration decodes A2h:56–91 (SFF-8472, table 9-6): value = slope × raw + offset in the units of the raw
+// number, and for the received power a polynomial. Thresholds are calibrated like readings, as in the kernel
+// (drivers/net/phy/sfp.c).
 func externalCalibration(p *Pages) (c calibration, ok bool) {
 	if !p.Has(a2(56).run(36)) {
 		return c, false
@@ -245,8 +253,8 @@ func externalCalibration(p *Pages) (c calibration, ok bool) {
 	}, true
 }
 
-// calibrated rejects missing values, and results beyond the 16-bit range of the unit (SFF-8472, 9.6: 6.55 V, 131 mA, 6.5535 mW): these are
-// invalid.
+// calibrated rejects missing values, and results beyond the 16-bit range of the unit (SFF-8472, 9.6: 6.55 V, 131 mA,
+// 6.5535 mW): these are invalid.
 func calibrated(with func(float64) float64, value func(float64) *float64) scale {
 	return func(raw uint16) *float64 {
 		v := with(float64(raw))

@@ -40,8 +40,8 @@ func sff8636Identity(p *Pages, m *Module) {
 	m.SerialNumber, m.DateCode = p.text(at.at(196).run(16)), p.text(at.at(212).run(8))
 }
 
-// sff8636FormFactor distinguishes QSFP56 and QSFP112 from QSFP28, whose identifier they may have, by compliance code and nominal rate per
-// lane: 00h:140 in 100 MBd, or if that is at its maximum 00h:222 in 250 MBd.
+// sff8636FormFactor distinguishes QSFP56 and QSFP112 from QSFP28, whose identifier they may have, by compliance code
+// and nominal rate per lane: 00h:140 in 100 MBd, or if that is at its maximum 00h:222 in 250 MBd.
 func sff8636FormFactor(p *Pages, m *Module, compliance uint8) string {
 	if m.Identifier != 0x11 {
 		return formFactors[m.Identifier]
@@ -55,7 +55,8 @@ func sff8636FormFactor(p *Pages, m *Module, compliance uint8) string {
 	switch {
 	case compliance == 0x3F || mbd > 50000:
 		return "QSFP112"
-	case compliance >= 0x30 && compliance <= 0x33 || compliance >= 0x40 && compliance <= 0x46 || mbd > 26000 && mbd < 30000:
+	case compliance >= 0x30 && compliance <= 0x33 || compliance >= 0x40 && compliance <= 0x46 ||
+		mbd > 26000 && mbd < 30000:
 		return "QSFP56"
 	}
 	return "QSFP28"
@@ -118,7 +119,8 @@ func sff8636Lengths(p *Pages, m *Module) {
 	}
 }
 
-// sff8636Classes are the power classes in watts (Extended Identifier): 00h:129 bits 7–6 are classes 1 to 4, bits 1–0 are 5 to 7.
+// sff8636Classes are the power classes in watts (Extended Identifier): 00h:129 bits 7–6 are classes 1 to 4, bits 1–0
+// are 5 to 7.
 var sff8636Classes = []float64{1.5, 2, 2.5, 3.5, 4, 4.5, 5}
 
 func sff8636Power(p *Pages, m *Module) {

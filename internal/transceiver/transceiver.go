@@ -1,9 +1,10 @@
-// Package transceiver decodes the EEPROM of pluggable modules and cables: SFF-8472 (SFP), SFF-8636 (QSFP) and CMIS (QSFP-DD, OSFP,
-// QSFP112). It is pure: Plan returns the bytes to read, the caller stores them in Pages, and Decode decodes them.
+// Package transceiver decodes the EEPROM of pluggable modules and cables: SFF-8472 (SFP), SFF-8636 (QSFP) and CMIS
+// (QSFP-DD, OSFP, QSFP112). It is pure: Plan returns the bytes to read, the caller stores them in Pages, and Decode
+// decodes them.
 //
-// Bytes are named as in the standards: 00h:129 is byte 129 of page 00h, A2h:96 byte 96 of the second I2C address. Latched flags (SFF-8636
-// 3–21, CMIS 8–13 and 11h:134–153) are cleared by reading, and would be lost for other readers: Plan never includes them. Comparing
-// readings with the module's thresholds gives the same information.
+// Bytes are named as in the standards: 00h:129 is byte 129 of page 00h, A2h:96 byte 96 of the second I2C address.
+// Latched flags (SFF-8636 3–21, CMIS 8–13 and 11h:134–153) are cleared by reading, and would be lost for other readers:
+// Plan never includes them. Comparing readings with the module's thresholds gives the same information.
 package transceiver
 
 // Layout is the standard of a module's memory.
@@ -35,11 +36,13 @@ func (m Media) electrical() bool { return m == PassiveCopper || m == ActiveCoppe
 
 // Module is the decoded EEPROM. Nil, empty and MediaUnknown: not reported, or invalid.
 type Module struct {
-	Identifier uint8  `json:"identifier"`            // SFF-8024, table 4-1
-	FormFactor string `json:"form_factor,omitempty"` // by identifier, and by lane rate if the identifier is ambiguous: QSFP28, OSFP
+	Identifier uint8 `json:"identifier"` // SFF-8024, table 4-1
+	// By identifier, and by lane rate if the identifier is ambiguous: QSFP28, OSFP.
+	FormFactor string `json:"form_factor,omitempty"`
 	Layout     Layout `json:"layout,omitempty"`
-	Unknown    bool   `json:"unknown,omitempty"`  // unknown layout: the part of the identity with a valid checksum, and no readings
-	Revision   string `json:"revision,omitempty"` // of CMIS: "4.0"
+	// unknown layout: the part of the identity with a valid checksum, and no readings.
+	Unknown  bool   `json:"unknown,omitempty"`
+	Revision string `json:"revision,omitempty"` // of CMIS: "4.0"
 
 	Vendor         string `json:"vendor,omitempty"`
 	OUI            string `json:"oui,omitempty"` // of the vendor: 00:02:c9
@@ -49,9 +52,10 @@ type Module struct {
 	DateCode       string `json:"date_code,omitempty"` // YYMMDD, then a lot code of the vendor
 	Firmware       string `json:"firmware,omitempty"`  // the active image, CMIS: "1.2"
 
-	Media       Media    `json:"media,omitempty"`
-	Connector   string   `json:"connector,omitempty"`           // SFF-8024, table 4-3
-	Compliance  string   `json:"compliance,omitempty"`          // SFF modules: the extended specification, SFF-8024, table 4-4
+	Media     Media  `json:"media,omitempty"`
+	Connector string `json:"connector,omitempty"` // SFF-8024, table 4-3
+	// SFF modules: the extended specification, SFF-8024, table 4-4.
+	Compliance  string   `json:"compliance,omitempty"`
 	CableLength *float64 `json:"cable_length_metres,omitempty"` // metres, of a cable
 	Reach       *float64 `json:"reach_metres,omitempty"`        // metres, the longest link over the best fibre type
 	PowerClass  *uint64  `json:"power_class,omitempty"`
@@ -59,25 +63,27 @@ type Module struct {
 
 	FlatMemory *bool `json:"flat_memory,omitempty"` // no pages but 00h, and no monitors: usually passive copper
 	// DOM: the module has monitors. Values are nil without monitors, and out of range.
-	DOM          bool          `json:"has_monitors,omitempty"`
-	NotReady     bool          `json:"not_ready,omitempty"`           // no readings yet: the module is starting
-	Temperature  *float64      `json:"temperature_celsius,omitempty"` // celsius, of the case
-	Voltage      *float64      `json:"voltage_volts,omitempty"`       // volts
-	RxPowerKind  PowerKind     `json:"rx_power_kind,omitempty"`
-	ExternalCal  bool          `json:"external_calibration,omitempty"` // SFF-8472: readings are converted with constants of the module
+	DOM         bool      `json:"has_monitors,omitempty"`
+	NotReady    bool      `json:"not_ready,omitempty"`           // no readings yet: the module is starting
+	Temperature *float64  `json:"temperature_celsius,omitempty"` // celsius, of the case
+	Voltage     *float64  `json:"voltage_volts,omitempty"`       // volts
+	RxPowerKind PowerKind `json:"rx_power_kind,omitempty"`
+	// SFF-8472: readings are converted with constants of the module.
+	ExternalCal  bool          `json:"external_calibration,omitempty"`
 	Thresholds   Thresholds    `json:"thresholds,omitzero"`
 	Lanes        []Lane        `json:"lanes,omitempty"` // implemented media lanes, by number
 	Applications []Application `json:"applications,omitempty"`
-	Garbled      []string      `json:"garbled,omitempty"`    // invalid optical readings, such as all ones from a module that is ready: "rx_power of lane 3"
-	HostLanes    []HostLane    `json:"host_lanes,omitempty"` // CMIS
-	DataPaths    []DataPath    `json:"data_paths,omitempty"` // CMIS: those with a selected application
+	// Invalid optical readings, such as all ones from a module that is ready: "rx_power of lane 3".
+	Garbled   []string   `json:"garbled,omitempty"`
+	HostLanes []HostLane `json:"host_lanes,omitempty"` // CMIS
+	DataPaths []DataPath `json:"data_paths,omitempty"` // CMIS: those with a selected application
 
 	State    string `json:"state,omitempty"` // of a CMIS module: low_power, power_up, ready, power_down, fault
 	Fault    string `json:"fault,omitempty"` // cause of the fault
 	LowPower *bool  `json:"low_power,omitempty"`
 
-	// BadChecksums are the checksums that do not match: "00h:222". The data is decoded nevertheless: some cable vendors omit checksums, and
-	// a serial number with a wrong bit is better than none.
+	// BadChecksums are the checksums that do not match: "00h:222". The data is decoded nevertheless: some cable vendors
+	// omit checksums, and a serial number with a wrong bit is better than none.
 	BadChecksums []string `json:"bad_checksums,omitempty"`
 }
 
@@ -134,8 +140,9 @@ type Application struct {
 
 // HostLane is a lane between the host and a CMIS module.
 type HostLane struct {
-	Number      int    `json:"number,omitempty"`      // from 1
-	State       string `json:"state,omitempty"`       // of its data path: deactivated, init, deinit, activated, tx_turn_on, tx_turn_off, initialized; empty: none of these
+	Number int `json:"number,omitempty"` // from 1
+	// Of its data path: deactivated, init, deinit, activated, tx_turn_on, tx_turn_off, initialized; empty: none of these.
+	State       string `json:"state,omitempty"`
 	Application int    `json:"application,omitempty"` // provisioned AppSel code; 0: none
 	path        int    // number of the data path, from 0 over all banks
 }

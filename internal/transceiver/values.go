@@ -98,7 +98,8 @@ func rawPower(raw uint16) *float64 {
 	return dBm(float64(raw) / bitsPerMW)
 }
 
-// light is the optical power of a lane. Electrical media have none. All ones, and values out of range after calibration, are invalid.
+// light is the optical power of a lane. Electrical media have none. All ones, and values out of range after
+// calibration, are invalid.
 func (m *Module) light(of scale, raw uint16, what string, lane int) *float64 {
 	if m.Media.electrical() {
 		return nil
@@ -124,9 +125,9 @@ type scale func(raw uint16) *float64
 
 func thresholdCelsius(raw uint16) *float64 { return ptr(rawCelsius(raw)) }
 
-// thresholds decodes four numbers: high alarm, low alarm, high warning, low warning. Invalid ones are left out: all of them 0 or all ones,
-// a high one not above its low one, a high one of 0 (also 0 °C) or less, a low power of 0, which nothing is below. Low temperatures below
-// any reading are harmless.
+// thresholds decodes four numbers: high alarm, low alarm, high warning, low warning. Invalid ones are left out: all of
+// them 0 or all ones, a high one not above its low one, a high one of 0 (also 0 °C) or less, a low power of 0, which
+// nothing is below. Low temperatures below any reading are harmless.
 func (p *Pages) thresholds(at Ref, of scale, power bool) (l Levels) {
 	raw, ok := p.words(at, 4)
 	if !ok {

@@ -37,7 +37,8 @@ var (
 	series        = lazy.Regexp(`(^|[^:\w'=])(rdma_\w+)(\{)?`)
 )
 
-// selects adds the matchers to every selector of series of the exporter. Recorded series are derived from these and need none.
+// selects adds the matchers to every selector of series of the exporter. Recorded series are derived from these and
+// need none.
 func (c *changes) selects(r *rule) (err error) {
 	m := c.matchers
 	if m.selector == "" {
@@ -46,7 +47,8 @@ func (c *changes) selects(r *rule) (err error) {
 	r.text = exprText().ReplaceAllStringFunc(r.text, func(s string) string {
 		parts := exprText().FindStringSubmatch(s)
 		expr := parts[1] + parts[2]
-		selected, failed := alerting.Select(expr, m.selector, func(name string) bool { return name == "up" || strings.HasPrefix(name, "rdma_") })
+		selected, failed := alerting.Select(expr, m.selector,
+			func(name string) bool { return name == "up" || strings.HasPrefix(name, "rdma_") })
 		if failed != nil {
 			err = failed
 			return s

@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/lazy"
 )
 
-// text is a rule file as a sequence of pieces. The shipped files have a fixed indentation: groups 2, rules 6, keys of a rule 8, labels and
-// annotations 10 spaces.
+// text is a rule file as a sequence of pieces. The shipped files have a fixed indentation: groups 2, rules 6, keys of a
+// rule 8, labels and annotations 10 spaces.
 type text struct{ pieces []piece }
 
 // piece is a rule, or the text before a group's rules.
@@ -33,7 +33,10 @@ var (
 	severityLine = lazy.Regexp(`(?m)^          severity: (\S+)$`)
 	drainLine    = lazy.Regexp(`(?m)^          drain: \S+$`)
 	// an annotation, and all annotations of a rule
-	anchored = []func() *regexp.Regexp{lazy.Regexp(`(?m)^          \w+: &(\w+)( .*(?:\n(?: {11}.*)?)*)`), lazy.Regexp(`(?m)^        annotations: &(\w+)((?:\n(?: {9}.*)?)*)`)}
+	anchored = []func() *regexp.Regexp{
+		lazy.Regexp(`(?m)^          \w+: &(\w+)( .*(?:\n(?: {11}.*)?)*)`),
+		lazy.Regexp(`(?m)^        annotations: &(\w+)((?:\n(?: {9}.*)?)*)`),
+	}
 )
 
 func (r *rule) severity() string {
@@ -141,7 +144,8 @@ func (c *changes) label(r *rule) {
 	}
 }
 
-// leaveOut removes alerts. A YAML anchor in a removed alert moves to its first reference. Groups without rules are removed.
+// leaveOut removes alerts. A YAML anchor in a removed alert moves to its first reference. Groups without rules are
+// removed.
 func (c *changes) leaveOut(t *text) {
 	if len(c.LeaveOut) == 0 {
 		return

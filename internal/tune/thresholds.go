@@ -33,8 +33,8 @@ type Threshold struct {
 	Places  []Place `json:"places"`
 }
 
-// Place is a use of a threshold: the text around it in a rule, on one line. {} is the value, {%} the value as a percentage, {-1} the value minus
-// 1 (a limit that is exceeded); "for: {}" is the key of the rule.
+// Place is a use of a threshold: the text around it in a rule, on one line. {} is the value, {%} the value as a
+// percentage, {-1} the value minus 1 (a limit that is exceeded); "for: {}" is the key of the rule.
 type Place struct {
 	Rule  string `json:"rule"` // name of the alert, in all its severities, or of the recording rule
 	Text  string `json:"text"`
@@ -119,7 +119,10 @@ func Thresholds() []Threshold {
 			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="NDR",mode="RS(544,514)",medium="copper"}`, 1},
 		}},
 		{"raw-ber-ndr-active", "RDMALinkBERHigh", Ratio, "1e-05", "errors before FEC per bit for 1h, half of it for 15m (info): NDR over active cables and transceivers", []Place{
-			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="NDR",medium="active"}`, 1},
+			{
+				"port:rdma_link_raw_ber:error_limit",
+				`{} * port:rdma_link_kind:info{generation="7nm",speed="NDR",medium="active"}`, 1,
+			},
 		}},
 		{"raw-ber-hdr-7nm", "RDMALinkBERHigh", Ratio, "1e-07", "errors before FEC per bit for 1h, half of it for 15m (info): HDR of ConnectX-7", []Place{
 			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="HDR"}`, 1},

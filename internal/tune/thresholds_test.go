@@ -41,7 +41,8 @@ func TestThresholdsInRules(t *testing.T) {
 			t.Errorf("%s stands in the table twice", th.Name)
 		}
 		names = append(names, th.Name)
-		if v, err := th.Unit.parse(th.Default); err != nil || th.Why == "" || len(th.Places) == 0 || v != th.Default && v != "0.0001" {
+		if v, err := th.Unit.parse(th.Default); err != nil || th.Why == "" || len(th.Places) == 0 ||
+			v != th.Default && v != "0.0001" {
 			t.Errorf("%s: default %s is %s, %v", th.Name, th.Default, v, err)
 		}
 		if !slices.ContainsFunc(shipped, func(r *rule) bool { return r.alert && r.name == th.Alert }) {
@@ -67,7 +68,8 @@ func TestThresholdsInRules(t *testing.T) {
 	}
 }
 
-// TestThresholdChanges: another value stands in expression and text, the default nowhere that the table names, and all else stays.
+// TestThresholdChanges: another value stands in expression and text, the default nowhere that the table names, and all
+// else stays.
 func TestThresholdChanges(t *testing.T) {
 	files := shippedFiles(t)
 	other := map[Unit]string{Duration: "17m", Ratio: "0.27", Count: "7", Number: "71.5"}
@@ -78,9 +80,10 @@ func TestThresholdChanges(t *testing.T) {
 		}
 		changed, want := 0, 0
 		for i, f := range got {
-			was, is := strings.Split(string(files[i].Text), "\n"), slices.DeleteFunc(strings.Split(string(f.Text), "\n"), func(line string) bool {
-				return strings.HasPrefix(line, "      # "+th.Name+" is "+other[th.Unit]+", default ")
-			})
+			was, is := strings.Split(string(files[i].Text), "\n"),
+				slices.DeleteFunc(strings.Split(string(f.Text), "\n"), func(line string) bool {
+					return strings.HasPrefix(line, "      # "+th.Name+" is "+other[th.Unit]+", default ")
+				})
 			if len(was) != len(is) {
 				t.Fatalf("%s: %s has %d lines, want %d", th.Name, f.Name, len(is), len(was))
 			}
@@ -113,7 +116,8 @@ func TestThresholdChanges(t *testing.T) {
 	}
 	for _, want := range []string{
 		"      # storm-source-ratio is 0.4, default 0.5.\n      - record: port:rdma_pfc_storm_source:critical\n",
-		`ratio{direction="transmit"} > 0.4` + "\n", "of last 90s (limit 40%) on priority", "port:rdma_port_link_losses:count1h >= 6\n", `(limit 5). Each loss`, "          limit: \"5\"\n",
+		`ratio{direction="transmit"} > 0.4` + "\n", "of last 90s (limit 40%) on priority",
+		"port:rdma_port_link_losses:count1h >= 6\n", `(limit 5). Each loss`, "          limit: \"5\"\n",
 	} {
 		if !strings.Contains(all.String(), want) {
 			t.Errorf("%q is missing", want)
@@ -134,7 +138,8 @@ func TestThresholdValues(t *testing.T) {
 		{"lane-dark-dbm", "NaN", "must be a number"},
 		{"port-down", "2m", "unknown threshold port-down"},
 	} {
-		if _, err := (Tuning{Thresholds: map[string]string{c.name: c.value}}).Apply(nil); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := (Tuning{Thresholds: map[string]string{c.name: c.value}}).Apply(nil); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s=%s: %v, want %s", c.name, c.value, err, c.want)
 		}
 	}

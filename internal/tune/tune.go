@@ -1,5 +1,5 @@
-// Package tune changes the shipped rules without a copy of them: removed alerts, severities, thresholds, labels, a selector. It edits the text,
-// which keeps comments and the format of expressions. It does no I/O.
+// Package tune changes the shipped rules without a copy of them: removed alerts, severities, thresholds, labels, a
+// selector. It edits the text, which keeps comments and the format of expressions. It does no I/O.
 package tune
 
 import (
@@ -27,8 +27,8 @@ type Tuning struct {
 	Selector   string            `yaml:"selector"`   // label matchers for every series of the exporter
 }
 
-// DefaultSeverity is the label with the shipped severity of an alert whose severity is changed. Rules that select such an alert by severity use
-// this label instead, so that they select the same alerts as before.
+// DefaultSeverity is the label with the shipped severity of an alert whose severity is changed. Rules that select such
+// an alert by severity use this label instead, so that they select the same alerts as before.
 const DefaultSeverity = "default_severity"
 
 // Severities that an alert can be given, the worst first.
@@ -61,7 +61,8 @@ func Parse(text []byte) (t Tuning, err error) {
 // Merge adds o to t. Values in o take precedence.
 func (t Tuning) Merge(o Tuning) Tuning {
 	t.LeaveOut = slices.Concat(t.LeaveOut, o.LeaveOut)
-	t.Severities, t.Thresholds, t.Labels = merge(t.Severities, o.Severities), merge(t.Thresholds, o.Thresholds), merge(t.Labels, o.Labels)
+	t.Severities, t.Thresholds, t.Labels = merge(t.Severities, o.Severities), merge(t.Thresholds, o.Thresholds),
+		merge(t.Labels, o.Labels)
 	if o.Selector != "" {
 		t.Selector = o.Selector
 	}
@@ -159,7 +160,8 @@ func (t Tuning) check(shipped []*rule) (*changes, error) {
 		case !slices.Contains(Severities(), to):
 			errs = append(errs, fmt.Errorf("severity %s=%s: must be one of %s", key, to, strings.Join(Severities(), ", ")))
 		case one && !slices.Contains(has[name], from):
-			errs = append(errs, &Unknown{"severity of " + name + ",", from, slices.Compact(slices.Sorted(slices.Values(has[name])))})
+			errs = append(errs,
+				&Unknown{"severity of " + name + ",", from, slices.Compact(slices.Sorted(slices.Values(has[name])))})
 		default:
 			if c.severities[name] == nil {
 				c.severities[name] = map[string]string{}
@@ -193,12 +195,15 @@ var (
 	grouping  = lazy.Regexp(`\b(?:by|on|group_left) \(([^)]*)\)`)
 )
 
-// checkLabels rejects labels that alerts have, and labels that rules join on: ALERTS would no longer join with the series of its host.
+// checkLabels rejects labels that alerts have, and labels that rules join on: ALERTS would no longer join with the
+// series of its host.
 func checkLabels(labels map[string]string, shipped []*rule) error {
 	if len(labels) == 0 {
 		return nil
 	}
-	own := map[string]bool{"alertname": true, "alertstate": true, "severity": true, "drain": true, DefaultSeverity: true, "replay": true}
+	own := map[string]bool{
+		"alertname": true, "alertstate": true, "severity": true, "drain": true, DefaultSeverity: true, "replay": true,
+	}
 	for _, r := range shipped {
 		for _, m := range grouping().FindAllStringSubmatch(r.text, -1) {
 			for name := range strings.SplitSeq(m[1], ",") {
@@ -212,7 +217,8 @@ func checkLabels(labels map[string]string, shipped []*rule) error {
 		case !labelName().MatchString(name):
 			errs = append(errs, fmt.Errorf("label %s: invalid name: must match [a-zA-Z_][a-zA-Z0-9_]*", name))
 		case name == "cluster":
-			errs = append(errs, errors.New("label cluster: reserved, the rules join on it: set it in external_labels or by relabeling"))
+			errs = append(errs,
+				errors.New("label cluster: reserved, the rules join on it: set it in external_labels or by relabeling"))
 		case own[name]:
 			errs = append(errs, fmt.Errorf("label %s: reserved, alerts have this label", name))
 		}

@@ -164,7 +164,9 @@ func TestLeaveOutAnchor(t *testing.T) {
 `
 	parsed := split("groups:\n  - name: g\n    rules:\n" + gone + "\n" + kept)
 	c.leaveOut(parsed)
-	want := "groups:\n  - name: g\n    rules:\n\n" + strings.Replace(strings.Replace(kept, "*s", "&s >-\n            One.", 1), "*d", "&d |-\n            First.\n\n            Second.", 1)
+	want := "groups:\n  - name: g\n    rules:\n\n" + strings.Replace(
+		strings.Replace(kept, "*s", "&s >-\n            One.", 1), "*d",
+		"&d |-\n            First.\n\n            Second.", 1)
 	if got := parsed.join(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
@@ -180,7 +182,10 @@ func must(r []*rule, err error) []*rule {
 // TestSeverities: by alert, and by one of its severities; what reads the severity reads the shipped one.
 func TestSeverities(t *testing.T) {
 	files := shippedFiles(t)
-	got := apply(t, Tuning{Severities: map[string]string{"RDMARetriesExceeded": "warning", "RDMALinkErrors:warning": "info", "RDMALinkFlapping": "critical", "RDMALinkFlapping:info": "info"}}, files)
+	got := apply(t, Tuning{Severities: map[string]string{
+		"RDMARetriesExceeded": "warning", "RDMALinkErrors:warning": "info", "RDMALinkFlapping": "critical",
+		"RDMALinkFlapping:info": "info",
+	}}, files)
 	valid(t, got)
 	was := load(t, files)
 	for i, r := range load(t, got) {
@@ -194,7 +199,8 @@ func TestSeverities(t *testing.T) {
 			if !maps.Equal(r.Labels, was[i].Labels) {
 				t.Errorf("%s: %v, want %v", r.Alert, r.Labels, was[i].Labels)
 			}
-		} else if r.Labels["severity"] != want[shipped] || r.Labels[DefaultSeverity] != shipped || r.Labels["severity"] == "info" && r.Labels["drain"] != "no" {
+		} else if r.Labels["severity"] != want[shipped] || r.Labels[DefaultSeverity] != shipped ||
+			r.Labels["severity"] == "info" && r.Labels["drain"] != "no" {
 			t.Errorf("%s, %s: %v", r.Alert, shipped, r.Labels)
 		}
 	}
@@ -203,10 +209,12 @@ func TestSeverities(t *testing.T) {
 // TestSeverityReaders: an expression that reads several alerts by severity cannot do so for some of them only.
 func TestSeverityReaders(t *testing.T) {
 	reader := File{"r.yml", []byte("groups:\n  - name: g\n    rules:\n      - record: a:b:c\n        expr: ALERTS{alertname=~\"RDMAPortDown|RDMALinkErrors\",severity=\"warning\"}\n")}
-	if _, err := (Tuning{Severities: map[string]string{"RDMAPortDown": "info"}}).Apply([]File{reader}); err == nil || !strings.Contains(err.Error(), "all these alerts or of none") {
+	if _, err := (Tuning{Severities: map[string]string{"RDMAPortDown": "info"}}).Apply([]File{reader}); err == nil ||
+		!strings.Contains(err.Error(), "all these alerts or of none") {
 		t.Error(err)
 	}
-	got := apply(t, Tuning{Severities: map[string]string{"RDMAPortDown": "info", "RDMALinkErrors": "info"}}, []File{reader})
+	got := apply(t,
+		Tuning{Severities: map[string]string{"RDMAPortDown": "info", "RDMALinkErrors": "info"}}, []File{reader})
 	if !strings.Contains(string(got[0].Text), `RDMALinkErrors",default_severity="warning"}`) {
 		t.Errorf("%s", got[0].Text)
 	}
@@ -225,14 +233,19 @@ func TestLabels(t *testing.T) {
 			t.Errorf("%s%s: %v, want %v", r.Alert, r.Record, r.Labels, want)
 		}
 	}
-	for name, want := range map[string]string{"severity": "have this label", "device": "have this label", "system": "have this label", "cluster": "external_labels", "1a": "invalid name"} {
-		if _, err := (Tuning{Labels: map[string]string{name: "x"}}).Apply(files); err == nil || !strings.Contains(err.Error(), want) {
+	for name, want := range map[string]string{
+		"severity": "have this label", "device": "have this label", "system": "have this label", "cluster": "external_labels",
+		"1a": "invalid name",
+	} {
+		if _, err := (Tuning{Labels: map[string]string{name: "x"}}).Apply(files); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// TestSelector: every series of the exporter is selected by it, in expressions and in the queries of templates, and no other.
+// TestSelector: every series of the exporter is selected by it, in expressions and in the queries of templates, and no
+// other.
 func TestSelector(t *testing.T) {
 	files := shippedFiles(t)
 	got := apply(t, Tuning{Selector: `job="rdma", cluster=~"a|b%\\d"`}, files)
@@ -286,14 +299,21 @@ func TestUnknown(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if _, err := (Tuning{Severities: map[string]string{"RDMAPortDown": "page"}}).Apply(files); err == nil || !strings.Contains(err.Error(), "critical, warning, info") {
+	if _, err := (Tuning{Severities: map[string]string{"RDMAPortDown": "page"}}).Apply(files); err == nil ||
+		!strings.Contains(err.Error(), "critical, warning, info") {
 		t.Error(err)
 	}
 }
 
 func TestParse(t *testing.T) {
 	got, err := Parse([]byte("leave_out: [A]\nseverities: {B: info}\nthresholds: {flaps-per-hour: 5}\nlabels: {team: x}\nselector: job=\"rdma\"\n"))
-	want := Tuning{[]string{"A"}, map[string]string{"B": "info"}, map[string]string{"flaps-per-hour": "5"}, map[string]string{"team": "x"}, `job="rdma"`}
+	want := Tuning{
+		[]string{"A"},
+		map[string]string{"B": "info"},
+		map[string]string{"flaps-per-hour": "5"},
+		map[string]string{"team": "x"},
+		`job="rdma"`,
+	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -303,8 +323,11 @@ func TestParse(t *testing.T) {
 	if _, err := Parse([]byte("leave: [A]\n")); err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Error(err)
 	}
-	merged := want.Merge(Tuning{LeaveOut: []string{"C"}, Severities: map[string]string{"B": "warning"}, Selector: `job="x"`})
-	if !slices.Equal(merged.LeaveOut, []string{"A", "C"}) || merged.Severities["B"] != "warning" || merged.Thresholds["flaps-per-hour"] != "5" || merged.Selector != `job="x"` || want.Severities["B"] != "info" {
+	merged := want.Merge(Tuning{
+		LeaveOut: []string{"C"}, Severities: map[string]string{"B": "warning"}, Selector: `job="x"`,
+	})
+	if !slices.Equal(merged.LeaveOut, []string{"A", "C"}) || merged.Severities["B"] != "warning" ||
+		merged.Thresholds["flaps-per-hour"] != "5" || merged.Selector != `job="x"` || want.Severities["B"] != "info" {
 		t.Errorf("%+v", merged)
 	}
 }

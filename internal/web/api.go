@@ -64,7 +64,8 @@ type (
 )
 
 func (h *Handler) alerts(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, http.StatusOK, apiAnswer{Status: "success", Data: map[string]any{"alerts": apiAlerts(h.Alerting.Alerts())}})
+	answer(w, r, http.StatusOK,
+		apiAnswer{Status: "success", Data: map[string]any{"alerts": apiAlerts(h.Alerting.Alerts())}})
 }
 
 // rules takes type, rule_name[], rule_group[] and file[] as Prometheus does.
@@ -72,7 +73,8 @@ func (h *Handler) rules(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	kind := q.Get("type")
 	if kind != "" && kind != "alert" && kind != "record" {
-		answer(w, r, http.StatusBadRequest, apiAnswer{Status: "error", ErrorType: "bad_data", Error: fmt.Sprintf("type=%s: must be alert or record", kind)})
+		answer(w, r, http.StatusBadRequest,
+			apiAnswer{Status: "error", ErrorType: "bad_data", Error: fmt.Sprintf("type=%s: must be alert or record", kind)})
 		return
 	}
 	chosen := func(key, value string) bool { return !q.Has(key) || slices.Contains(q[key], value) }

@@ -16,15 +16,17 @@ import (
 const (
 	// stalled is how long a client may leave a response unread before its connection may be closed for another one.
 	stalled = 100 * time.Millisecond
-	// receiveBuffer and sendBuffer are socket buffers; the kernel doubles them. A control group is charged for what a client sends without
-	// being answered, and for what it does not read: by default up to 32 MiB and 4 MiB per connection (tcp_rmem, tcp_wmem).
+	// receiveBuffer and sendBuffer are socket buffers; the kernel doubles them. A control group is charged for what a
+	// client sends without being answered, and for what it does not read: by default up to 32 MiB and 4 MiB per connection
+	// (tcp_rmem, tcp_wmem).
 	receiveBuffer = 16 << 10
 	sendBuffer    = 64 << 10
 )
 
-// Connections limits the open connections of a server. At a limit, a connection that waits for its client is closed for the new one: it is
-// idle, its header is incomplete, or its response is not read. It is the oldest of the address with the most connections, so that many from
-// one address do not displace the only one from another. If there is none, the new one is closed.
+// Connections limits the open connections of a server. At a limit, a connection that waits for its client is closed for
+// the new one: it is idle, its header is incomplete, or its response is not read. It is the oldest of the address with
+// the most connections, so that many from one address do not displace the only one from another. If there is none, the
+// new one is closed.
 type Connections struct {
 	most map[string]int // by limit; 0: none
 
@@ -59,7 +61,8 @@ func NewConnections(total, address int) *Connections {
 	}
 }
 
-// Limit applies the limits to a server that has not started. A connection has one request at a time: with HTTP/2 it would have hundreds.
+// Limit applies the limits to a server that has not started. A connection has one request at a time: with HTTP/2 it
+// would have hundreds.
 func (c *Connections) Limit(s *http.Server) {
 	s.Protocols = new(http.Protocols)
 	s.Protocols.SetHTTP1(true)
@@ -180,7 +183,8 @@ func (x *conn) limitBuffers() {
 	}
 }
 
-// discard makes the kernel drop what the client does not read, instead of keeping it for minutes after the connection is closed.
+// discard makes the kernel drop what the client does not read, instead of keeping it for minutes after the connection
+// is closed.
 func (x *conn) discard() {
 	if t, ok := x.below().(*net.TCPConn); ok {
 		_ = t.SetLinger(0)

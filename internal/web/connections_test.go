@@ -137,7 +137,8 @@ func TestConnectionInRequest(t *testing.T) {
 				if isOpen(t, second) == kept {
 					t.Errorf("the second: open %v", !kept)
 				}
-				if got, want := c.count(c.refused, byTotal)+c.count(c.refused, byAddress), map[bool]float64{true: 1}[kept]; got != want {
+				if got, want := c.count(c.refused, byTotal)+c.count(c.refused, byAddress),
+					map[bool]float64{true: 1}[kept]; got != want {
 					t.Errorf("%v refused, want %v", got, want)
 				}
 				if err := first.Close(); err != nil {
@@ -180,7 +181,9 @@ func TestConnectionsAreCounted(t *testing.T) {
 	for _, f := range c.families() {
 		for labels, v := range f.Samples() {
 			name := fmt.Sprint(f.Head.Desc.Name, labels)
-			want := map[string]float64{"rdma_exporter_connections[]": 1, "rdma_exporter_connections_evicted_total[total]": 2}[name]
+			want := map[string]float64{
+				"rdma_exporter_connections[]": 1, "rdma_exporter_connections_evicted_total[total]": 2,
+			}[name]
 			if v != want {
 				t.Errorf("%s %v, want %v", name, v, want)
 			}
@@ -204,13 +207,15 @@ func addressed(ctx context.Context, address string) *http.Request {
 	return r
 }
 
-// TestLimitByAddress: at the limit, one response of an address with several gives way to the first request from another one.
+// TestLimitByAddress: at the limit, one response of an address with several gives way to the first request from another
+// one.
 func TestLimitByAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimit(2, "scrapes")
 		h := l.handle(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "x") })
 		for range 2 {
-			go h(&neverRead{until: make(chan struct{}), ResponseRecorder: httptest.NewRecorder()}, addressed(t.Context(), "10.0.0.1"))
+			go h(&neverRead{until: make(chan struct{}), ResponseRecorder: httptest.NewRecorder()},
+				addressed(t.Context(), "10.0.0.1"))
 		}
 		synctest.Wait()
 		for _, tt := range []struct {

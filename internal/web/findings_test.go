@@ -37,14 +37,18 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestBusy: while so many requests as are allowed wait for the engine, others are refused, whatever they ask for, and scrapes are not.
+// TestBusy: while so many requests as are allowed wait for the engine, others are refused, whatever they ask for, and
+// scrapes are not.
 func TestBusy(t *testing.T) {
 	in, out := make(chan struct{}), make(chan struct{})
-	h, err := New(Options{Rounds: unread{}, MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 2, Alerting: none{}, Findings: func(io.Writer) error {
-		in <- struct{}{}
-		<-out
-		return nil
-	}})
+	h, err := New(Options{
+		Rounds: unread{}, MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 2, Alerting: none{},
+		Findings: func(io.Writer) error {
+			in <- struct{}{}
+			<-out
+			return nil
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,14 +19,16 @@ func TestKept(t *testing.T) {
 	var fails atomic.Bool
 	h, err := New(Options{MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 50, Page: &Page{
 		Static: fstest.MapFS{},
-		Views: map[string]View{"links": {ContentType: HTML, Of: func() any { return of.Load() }, Write: func(_ *http.Request, w io.Writer) error {
-			writes.Add(1)
-			fmt.Fprintf(w, "sweep %d", of.Load())
-			if fails.Load() {
-				return fs.ErrNotExist
-			}
-			return nil
-		}}},
+		Views: map[string]View{
+			"links": {ContentType: HTML, Of: func() any { return of.Load() }, Write: func(_ *http.Request, w io.Writer) error {
+				writes.Add(1)
+				fmt.Fprintf(w, "sweep %d", of.Load())
+				if fails.Load() {
+					return fs.ErrNotExist
+				}
+				return nil
+			}},
+		},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +47,8 @@ func TestKept(t *testing.T) {
 			body = z
 		}
 		b, err := io.ReadAll(body)
-		if packed := w.Header().Get("Content-Encoding") == "gzip"; err != nil || w.Code != status || string(b) != want || packed != (encoding == "gzip" && status == http.StatusOK) {
+		if packed := w.Header().Get("Content-Encoding") == "gzip"; err != nil || w.Code != status || string(b) != want ||
+			packed != (encoding == "gzip" && status == http.StatusOK) {
 			t.Errorf("%d %q %v %v, want %d %q", w.Code, b, w.Header(), err, status, want)
 		}
 	}
@@ -71,17 +74,24 @@ func TestKept(t *testing.T) {
 func TestKeptQueries(t *testing.T) {
 	var writes int
 	view := func(queries bool) View {
-		return View{ContentType: HTML, Queries: queries, Of: func() any { return 1 }, Write: func(r *http.Request, w io.Writer) error {
-			writes++
-			_, err := io.WriteString(w, "q="+r.URL.Query().Get("q"))
-			return err
-		}}
+		return View{
+			ContentType: HTML, Queries: queries, Of: func() any { return 1 }, Write: func(r *http.Request, w io.Writer) error {
+				writes++
+				_, err := io.WriteString(w, "q="+r.URL.Query().Get("q"))
+				return err
+			},
+		}
 	}
-	h, err := New(Options{MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 50, Page: &Page{Static: fstest.MapFS{}, Views: map[string]View{"links": view(true), "all": view(false)}}})
+	h, err := New(Options{
+		MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 50,
+		Page: &Page{Static: fstest.MapFS{}, Views: map[string]View{"links": view(true), "all": view(false)}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ path, want string }{{"/links", "q="}, {"/links?q=a", "q=a"}, {"/links?q=b", "q=b"}, {"/links", "q="}, {"/all", "q="}, {"/all?q=a", "q="}} {
+	for _, c := range []struct{ path, want string }{
+		{"/links", "q="}, {"/links?q=a", "q=a"}, {"/links?q=b", "q=b"}, {"/links", "q="}, {"/all", "q="}, {"/all?q=a", "q="},
+	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.path, nil))
 		if w.Body.String() != c.want {

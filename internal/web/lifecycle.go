@@ -18,7 +18,8 @@ func (h *Handler) lifecycle(handle http.HandlerFunc, command string) http.Handle
 		return handle
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, fmt.Sprintf("lifecycle API is not enabled (--web.enable-lifecycle): run %s on the host", command), http.StatusForbidden)
+		http.Error(w, fmt.Sprintf("lifecycle API is not enabled (--web.enable-lifecycle): run %s on the host", command),
+			http.StatusForbidden)
 	}
 }
 
@@ -34,7 +35,8 @@ func (h *Handler) releaseGPUs(w http.ResponseWriter, r *http.Request) {
 	text := r.URL.Query().Get("for")
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		http.Error(w, fmt.Sprintf("for=%s: must be a duration up to 24h, such as 30m; 0s ends the release", text), http.StatusBadRequest)
+		http.Error(w,
+			fmt.Sprintf("for=%s: must be a duration up to 24h, such as 30m; 0s ends the release", text), http.StatusBadRequest)
 		return
 	}
 	switch err := h.ReleaseGPUs(r.Context(), d, "HTTP client "+client(r)); {

@@ -16,8 +16,9 @@ const (
 	retry = 20 * time.Millisecond
 )
 
-// limit limits the concurrent requests of a kind. If the limit is reached, the connection with the slowest response is closed for the next
-// request, so that clients that do not read cannot block others. An address with more requests than others gives way sooner.
+// limit limits the concurrent requests of a kind. If the limit is reached, the connection with the slowest response is
+// closed for the next request, so that clients that do not read cannot block others. An address with more requests than
+// others gives way sooner.
 type limit struct {
 	what   string
 	places chan struct{}
@@ -37,7 +38,8 @@ func (l *limit) handle(next http.HandlerFunc) http.HandlerFunc {
 		from, _, _ := net.SplitHostPort(r.RemoteAddr)
 		if !l.enter(from) {
 			w.Header().Set("Connection", "close") // a client with many requests in a row has to connect for each
-			http.Error(w, fmt.Sprintf("limit of %d concurrent %s reached, try again later", cap(l.places), l.what), http.StatusServiceUnavailable)
+			http.Error(w, fmt.Sprintf("limit of %d concurrent %s reached, try again later", cap(l.places), l.what),
+				http.StatusServiceUnavailable)
 			return
 		}
 		l.hold(from, 1)

@@ -13,11 +13,13 @@ import (
 	"rdma_exporter/test/pipes"
 )
 
-// TestLimit: of clients that ask and do not read, the first has to go when another wants its place; one that was answered a moment ago has not.
+// TestLimit: of clients that ask and do not read, the first has to go when another wants its place; one that was
+// answered a moment ago has not.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		large := strings.Repeat("x", 64<<10)
-		server := &http.Server{WriteTimeout: time.Hour, Handler: newLimit(2, "scrapes").handle(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, large) })}
+		server := &http.Server{WriteTimeout: time.Hour, Handler: newLimit(2, "scrapes").handle(
+			func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, large) })}
 		listener := make(pipes.Listener)
 		served := make(chan error)
 		go func() { served <- server.Serve(listener) }()
@@ -45,7 +47,8 @@ func TestLimit(t *testing.T) {
 		first := ask()
 		time.Sleep(slow / 2)
 		second := ask()
-		if code, body := read(ask()); code != http.StatusServiceUnavailable || body != "limit of 2 concurrent scrapes reached, try again later\n" {
+		if code, body := read(ask()); code != http.StatusServiceUnavailable ||
+			body != "limit of 2 concurrent scrapes reached, try again later\n" {
 			t.Errorf("while both are on their way: %d %s", code, body)
 		}
 		time.Sleep(slow)

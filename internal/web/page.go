@@ -38,7 +38,8 @@ const (
 	JSON = "application/json"
 )
 
-// policy lets a browser load nothing but the page's own style, script and icon, and run nothing that stands in the page.
+// policy lets a browser load nothing but the page's own style, script and icon, and run nothing that stands in the
+// page.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // guards are the security headers of pages.

@@ -10,8 +10,8 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// process is the exporter's own go_* and process_* metrics. The latter are those of client_golang's process collector, with a third of its
-// system calls.
+// process is the exporter's own go_* and process_* metrics. The latter are those of client_golang's process collector,
+// with a third of its system calls.
 type process struct {
 	golang prometheus.Gatherer
 	mu     sync.Mutex

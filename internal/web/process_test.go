@@ -11,7 +11,8 @@ import (
 	"rdma_exporter/internal/exposition"
 )
 
-// TestProcess: the metrics are those of client_golang's process collector, and so are their values, as far as they are constant.
+// TestProcess: the metrics are those of client_golang's process collector, and so are their values, as far as they are
+// constant.
 func TestProcess(t *testing.T) {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -29,9 +30,11 @@ func TestProcess(t *testing.T) {
 			t.Errorf("%v, want %v", g, w)
 			continue
 		}
-		a, b := g.Metric[0].GetGauge().GetValue()+g.Metric[0].GetCounter().GetValue(), w.Metric[0].GetGauge().GetValue()+w.Metric[0].GetCounter().GetValue()
+		a, b := g.Metric[0].GetGauge().GetValue()+g.Metric[0].GetCounter().GetValue(),
+			w.Metric[0].GetGauge().GetValue()+w.Metric[0].GetCounter().GetValue()
 		near := map[string]float64{
-			"process_cpu_seconds_total": 1, "process_open_fds": 2, "process_resident_memory_bytes": 8 << 20, "process_virtual_memory_bytes": 512 << 20,
+			"process_cpu_seconds_total": 1, "process_open_fds": 2, "process_resident_memory_bytes": 8 << 20,
+			"process_virtual_memory_bytes":        512 << 20,
 			"process_network_receive_bytes_total": 64 << 20, "process_network_transmit_bytes_total": 64 << 20,
 		}[w.GetName()]
 		if math.Abs(a-b) > near {
@@ -40,8 +43,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// BenchmarkProcess compares with client_golang's process collector. Both depend on the number of processors, over which the kernel sums
-// net/netstat.
+// BenchmarkProcess compares with client_golang's process collector. Both depend on the number of processors, over which
+// the kernel sums net/netstat.
 func BenchmarkProcess(b *testing.B) {
 	library := prometheus.NewRegistry()
 	library.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

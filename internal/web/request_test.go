@@ -24,8 +24,10 @@ func (silent) Groups() []alerting.Group { return []alerting.Group{{Name: "g", Fi
 // FuzzRequest: any query and any headers are answered, with a status that says whose fault it is.
 func FuzzRequest(f *testing.F) {
 	h, err := New(Options{
-		Rounds: rounds.New(context.Background(), rounds.Options{Host: &host.Host{Now: time.Now}, Timeout: time.Second}), MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 1,
-		Alerting: silent{}, ReleaseGPUs: func(context.Context, time.Duration, string) error { return nil }, Lifecycle: true, Reload: func() error { return nil }, Logger: slog.New(slog.DiscardHandler),
+		Rounds:      rounds.New(context.Background(), rounds.Options{Host: &host.Host{Now: time.Now}, Timeout: time.Second}),
+		MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 1,
+		Alerting: silent{}, ReleaseGPUs: func(context.Context, time.Duration, string) error { return nil }, Lifecycle: true,
+		Reload: func() error { return nil }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -37,7 +39,9 @@ func FuzzRequest(f *testing.F) {
 	f.Add("/../etc/passwd", "%zz;&=", "gzip;;", "\x00", "1e400")
 	f.Fuzz(func(t *testing.T, path, query, encoding, accept, timeout string) {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			r := &http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}, Header: http.Header{}, Host: "gpu-1:10879"}
+			r := &http.Request{
+				Method: method, URL: &url.URL{Path: path, RawQuery: query}, Header: http.Header{}, Host: "gpu-1:10879",
+			}
 			r.Header.Set("Accept-Encoding", encoding)
 			r.Header.Set("Accept", accept)
 			r.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", timeout)

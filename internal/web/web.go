@@ -64,14 +64,16 @@ type Handler struct {
 	size  atomic.Int64 // about that of the metrics
 }
 
-// New makes a handler. /-/ready responds with 200 after Ready was called. The error is for a MetricsPath that is in use.
+// New makes a handler. /-/ready responds with 200 after Ready was called. The error is for a MetricsPath that is in
+// use.
 func New(o Options) (*Handler, error) {
 	h := &Handler{Options: o, mux: http.NewServeMux()}
 	if o.Process {
 		h.own = newProcess()
 	}
 	at := func(p string) string { return path.Join("/", o.RoutePrefix, p) }
-	// API requests wait for the engine, also after the client disconnected. A separate limit keeps them from blocking scrapes.
+	// API requests wait for the engine, also after the client disconnected. A separate limit keeps them from blocking
+	// scrapes.
 	api := newLimit(o.MaxRequests, "requests").handle
 	h.mux.HandleFunc("GET "+at("/-/healthy"), func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	h.mux.HandleFunc("GET "+at("/-/ready"), h.readiness)
@@ -89,7 +91,8 @@ func New(o Options) (*Handler, error) {
 		h.mux.HandleFunc("GET "+at("/api/v1/findings"), api(h.findings))
 	}
 	if o.Pprof {
-		h.mux.Handle("GET "+at("/debug/pprof")+"/", http.StripPrefix(strings.TrimSuffix(at("/"), "/"), http.HandlerFunc(pprof.Index)))
+		h.mux.Handle("GET "+at("/debug/pprof")+"/",
+			http.StripPrefix(strings.TrimSuffix(at("/"), "/"), http.HandlerFunc(pprof.Index)))
 		h.mux.HandleFunc("GET "+at("/debug/pprof/profile"), pprof.Profile)
 		h.mux.HandleFunc("GET "+at("/debug/pprof/symbol"), pprof.Symbol)
 		h.mux.HandleFunc("GET "+at("/debug/pprof/trace"), pprof.Trace)

@@ -33,8 +33,8 @@ func Transfers(perSecond float64) string {
 	return strconv.FormatFloat(perSecond/1e9, 'f', -1, 64) + " GT/s"
 }
 
-// Plain replaces control characters that a terminal would interpret: escapes, carriage returns, marks of text direction. Names of devices,
-// jobs and modules are set by others, and a report may come from another process.
+// Plain replaces control characters that a terminal would interpret: escapes, carriage returns, marks of text
+// direction. Names of devices, jobs and modules are set by others, and a report may come from another process.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) || r == '\n' || r == '\t' {

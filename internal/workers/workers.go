@@ -1,5 +1,5 @@
-// Package workers runs tasks that may block indefinitely. One goroutine runs them all, which is cheapest as long as none blocks. If one
-// blocks, another goroutine continues with the remaining tasks.
+// Package workers runs tasks that may block indefinitely. One goroutine runs them all, which is cheapest as long as
+// none blocks. If one blocks, another goroutine continues with the remaining tasks.
 package workers
 
 import (
@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// MaxDelay is how long a task may delay the others. A read takes microseconds; unresponsive firmware takes up to a minute.
+// MaxDelay is how long a task may delay the others. A read takes microseconds; unresponsive firmware takes up to a
+// minute.
 const MaxDelay = 100 * time.Millisecond
 
 type group struct {
@@ -32,8 +33,9 @@ func Go(ctx context.Context, n int, task func(i int)) <-chan struct{} {
 	return done
 }
 
-// Do runs tasks 0 to n-1 in order, none after ctx has ended, and calls finally once: when all have ended or ctx has. The caller is the
-// first worker, and returns when no task is left to start. A task that blocks indefinitely blocks the caller, but not finally.
+// Do runs tasks 0 to n-1 in order, none after ctx has ended, and calls finally once: when all have ended or ctx has.
+// The caller is the first worker, and returns when no task is left to start. A task that blocks indefinitely blocks the
+// caller, but not finally.
 func Do(ctx context.Context, n int, task func(i int), finally func()) {
 	if n == 0 {
 		finally()

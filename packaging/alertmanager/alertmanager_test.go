@@ -34,12 +34,14 @@ func matches(t *testing.T, matchers []string, alert model.LabelSet) bool {
 	return true
 }
 
-// inhibits reports whether a rule inhibits target, as Alertmanager does: a label missing in both is equal, and an alert that matches both
-// sides inhibits none that do.
+// inhibits reports whether a rule inhibits target, as Alertmanager does: a label missing in both is equal, and an alert
+// that matches both sides inhibits none that do.
 func (r inhibitRule) inhibits(t *testing.T, source, target model.LabelSet) bool {
 	t.Helper()
-	return matches(t, r.Source, source) && matches(t, r.Target, target) && (!matches(t, r.Target, source) || !matches(t, r.Source, target)) &&
-		!slices.ContainsFunc(r.Equal, func(name string) bool { return source[model.LabelName(name)] != target[model.LabelName(name)] })
+	return matches(t, r.Source, source) && matches(t, r.Target, target) &&
+		(!matches(t, r.Target, source) || !matches(t, r.Source, target)) &&
+		!slices.ContainsFunc(r.Equal,
+			func(name string) bool { return source[model.LabelName(name)] != target[model.LabelName(name)] })
 }
 
 // alertOf makes the labels of an alert: "NAME label=value …".
@@ -53,7 +55,8 @@ func alertOf(text string) model.LabelSet {
 	return out
 }
 
-// TestMaintenanceInhibits: by the shipped configuration, maintenance of a host silences all of that host, and the far ends of its links.
+// TestMaintenanceInhibits: by the shipped configuration, maintenance of a host silences all of that host, and the far
+// ends of its links.
 func TestMaintenanceInhibits(t *testing.T) {
 	text, err := os.ReadFile("alertmanager.yml")
 	must(t, err)
@@ -88,7 +91,8 @@ func TestMaintenanceInhibits(t *testing.T) {
 		{link, "RDMAFabricSwitchUnreachable cluster=c instance=mgmt:10880 job=rdma_fabric node_guid=0:1 severity=critical drain=no", false},
 		{link, link, false},
 	} {
-		got := slices.ContainsFunc(config.Rules, func(r inhibitRule) bool { return r.inhibits(t, alertOf(c.source), alertOf(c.target)) })
+		got := slices.ContainsFunc(config.Rules,
+			func(r inhibitRule) bool { return r.inhibits(t, alertOf(c.source), alertOf(c.target)) })
 		if got != c.want {
 			t.Errorf("%s\ninhibits %s: %v", c.source, c.target, got)
 		}

@@ -47,7 +47,9 @@ What is above is free.
 
 func TestParse(t *testing.T) {
 	log, err := parse(good)
-	if err != nil || len(log) != 3 || !slices.Equal(log[0].entries, []entry{{"Added", "check: one\n  that goes on"}, {"Added", "two"}}) || log[2].version != "0.1.0-rc.1" {
+	if err != nil || len(log) != 3 ||
+		!slices.Equal(log[0].entries, []entry{{"Added", "check: one\n  that goes on"}, {"Added", "two"}}) ||
+		log[2].version != "0.1.0-rc.1" {
 		t.Errorf("%+v, %v", log, err)
 	}
 	for want, text := range map[string]string{
@@ -130,7 +132,11 @@ func commit(t *testing.T, files map[string]string, message string, before ...str
 			}
 		}
 	}
-	for _, args := range [][]string{before, {"add", "-A"}, {"-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false", "commit", "-q", "-m", message}} {
+	for _, args := range [][]string{
+		before,
+		{"add", "-A"},
+		{"-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false", "commit", "-q", "-m", message},
+	} {
 		if args[0] == "add" {
 			write()
 		}

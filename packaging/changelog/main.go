@@ -16,7 +16,8 @@ const name = "CHANGELOG.md"
 
 func main() {
 	release := flag.String("release", "", "print the section of this `version`; exit 1 if it has none")
-	since := flag.String("since", "", "exit 1 if the program differs from this `commit` and the unreleased section does not")
+	since := flag.String("since",
+		"", "exit 1 if the program differs from this `commit` and the unreleased section does not")
 	flag.Parse()
 	if err := run(context.Background(), *release, *since); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)

@@ -102,7 +102,8 @@ func (log changelog) release(version string) (section, error) {
 			return s, nil
 		}
 	}
-	return section{}, fmt.Errorf("version %s has no section: name [%s] ## [%s] - %s, and put an empty [%s] above it", version, unreleased, version, time.DateOnly, unreleased)
+	return section{}, fmt.Errorf("version %s has no section: name [%s] ## [%s] - %s, and put an empty [%s] above it",
+		version, unreleased, version, time.DateOnly, unreleased)
 }
 
 // markdown is the section without its heading.

@@ -60,7 +60,8 @@ func permissive(modules []module) error {
 		for _, f := range m.files {
 			for _, id := range f.ids {
 				if !slices.ContainsFunc(known, func(l licence) bool { return l.id == id && l.permissive }) {
-					errs = append(errs, fmt.Errorf("%s %s: %s: licence %s: take another module, or add the licence to licences.go if it is permissive", m.path, m.version, f.name, id))
+					errs = append(errs, fmt.Errorf("%s %s: %s: licence %s: take another module, or add the licence to licences.go if it is permissive",
+						m.path, m.version, f.name, id))
 				}
 			}
 		}

@@ -1,4 +1,5 @@
-// Command thirdparty lists the modules compiled into rdma_exporter with their licences, and fails if one is unknown or not permissive.
+// Command thirdparty lists the modules compiled into rdma_exporter with their licences, and fails if one is unknown or
+// not permissive.
 //
 //	go run ./packaging/thirdparty -o THIRD_PARTY -arch arm64 -cgo=false
 //	go run ./packaging/thirdparty -docs docs/dependencies.md -check

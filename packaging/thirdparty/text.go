@@ -68,7 +68,8 @@ func directOf(name string) (out []dependency, _ error) {
 
 // importers finds which packages of the program import each dependency.
 func importers(ctx context.Context, direct []dependency) ([]dependency, error) {
-	text, err := output(exec.CommandContext(ctx, "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "rdma_exporter/..."))
+	text, err := output(exec.CommandContext(ctx, "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`,
+		"rdma_exporter/..."))
 	if err != nil {
 		return nil, err
 	}

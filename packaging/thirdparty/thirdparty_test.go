@@ -70,7 +70,8 @@ func TestPermissive(t *testing.T) {
 	}
 }
 
-// TestFiles: licences and notices of a folder and those above it, up to the module; an unknown licence is none of the known ones.
+// TestFiles: licences and notices of a folder and those above it, up to the module; an unknown licence is none of the
+// known ones.
 func TestFiles(t *testing.T) {
 	root := t.TempDir()
 	below := filepath.Join(root, "internal", "theirs")
@@ -78,8 +79,8 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"LICENSE.txt": "Apache License Version 2.0\r\n", "NOTICE": "thanks", "license.go": "package x", "README.md": "GNU General Public License",
-		"internal/theirs/COPYING": "do as you like",
+		"LICENSE.txt": "Apache License Version 2.0\r\n", "NOTICE": "thanks", "license.go": "package x",
+		"README.md": "GNU General Public License", "internal/theirs/COPYING": "do as you like",
 	} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -112,7 +113,8 @@ func TestDirectOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := directOf(name)
-		if want == "" && (err != nil || len(got) != 1 || got[0].purpose != "why") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && (err != nil || len(got) != 1 || got[0].purpose != "why") ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: got %v, %v, want %q", text, got, err, want)
 		}
 	}

@@ -22,7 +22,8 @@ func TestFilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(once, "whatever") || !strings.Contains(once, "alertname='RDMAX'") || !strings.HasSuffix(once, "            {{- /* end of identity */}}\n            State: down.\n") {
+	if strings.Contains(once, "whatever") || !strings.Contains(once, "alertname='RDMAX'") ||
+		!strings.HasSuffix(once, "            {{- /* end of identity */}}\n            State: down.\n") {
 		t.Error(once)
 	}
 	for _, line := range strings.Split(once, "\n")[3:] {
@@ -49,7 +50,9 @@ func TestFilledEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(once, "alertname='RDMAX'") || !strings.Contains(once, "            {{- $tx := $there }}{{ $rx := $here }}") || !strings.HasSuffix(once, "Clean the cable at {{ $rx }}.\n") {
+	if !strings.Contains(once, "alertname='RDMAX'") ||
+		!strings.Contains(once, "            {{- $tx := $there }}{{ $rx := $here }}") ||
+		!strings.HasSuffix(once, "Clean the cable at {{ $rx }}.\n") {
 		t.Error(once)
 	}
 	if twice, err := filled(once); err != nil || twice != once {

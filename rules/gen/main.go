@@ -1,5 +1,6 @@
-// Command gen writes what several alerts have in common (rules/identity) into the rule files, between marker lines of an annotation: what
-// identifies the object of the alert, and the names of both ends of a link. The files remain plain Prometheus rules.
+// Command gen writes what several alerts have in common (rules/identity) into the rule files, between marker lines of
+// an annotation: what identifies the object of the alert, and the names of both ends of a link. The files remain plain
+// Prometheus rules.
 //
 //	go run ./rules/gen
 //	go run ./rules/gen -check

@@ -1,5 +1,6 @@
-// Package identity defines what identifies each kind of object that an alert is on: the part to replace, the far end, the job on it.
-// rules/gen writes it into the annotation evidence of the rules, and check uses the same queries for its JSON.
+// Package identity defines what identifies each kind of object that an alert is on: the part to replace, the far end,
+// the job on it. rules/gen writes it into the annotation evidence of the rules, and check uses the same queries for its
+// JSON.
 package identity
 
 import (
@@ -61,8 +62,8 @@ func with(word, label string) string {
 	return fmt.Sprintf("{{ with .Labels.%s }}%s{{ . }}{{ end }}", label, word)
 }
 
-// Names of facts from which check makes the jobs of a finding. The data is at most a minute old; a job that the fault has ended is named for
-// some minutes more.
+// Names of facts from which check makes the jobs of a finding. The data is at most a minute old; a job that the fault
+// has ended is named for some minutes more.
 const (
 	Workloads     = "workloads"
 	WorkloadGPUs  = "workload_gpus"
@@ -87,47 +88,58 @@ const onGPUs = `{{ with query (printf "max by (gpu) (rdma_gpu_job_info{%s,schedu
 
 var facts = []Fact{
 	{
-		Name: "port", word: "Port", metric: "rdma_port_info", level: "netdev", Fields: []string{"device", "port", "netdev", "link_layer", "role"},
-		text: "{{ .Labels.device }}/{{ .Labels.port }}" + with(", netdev ", "netdev") + ", link layer " + or("link_layer", "unknown") + ", role " + or("role", "unknown") + ".",
+		Name: "port", word: "Port",
+		metric: "rdma_port_info", level: "netdev", Fields: []string{"device", "port", "netdev", "link_layer", "role"},
+		text: "{{ .Labels.device }}/{{ .Labels.port }}" + with(", netdev ", "netdev") + ", link layer " +
+			or("link_layer", "unknown") + ", role " + or("role", "unknown") + ".",
 	},
 	{
-		Name: "same_link", word: "Same link", metric: "rdma_wire_duplicate_info", level: "host", first: "device", Fields: []string{"device", "port"},
-		text: "{{ .Labels.device }}/{{ .Labels.port }}.",
+		Name: "same_link", word: "Same link", metric: "rdma_wire_duplicate_info", level: "host", first: "device",
+		Fields: []string{"device", "port"},
+		text:   "{{ .Labels.device }}/{{ .Labels.port }}.",
 	},
 	{
 		Name: "device", word: "Device", metric: "rdma_device_info", level: "device", last: "1h",
 		Fields: []string{"device", "pci_address", "node_guid", "board_id", "firmware_version", "driver"},
-		text: "{{ .Labels.device }}, PCI " + or("pci_address", "unknown") + ", GUID " + or("node_guid", "unknown") + ", board " + or("board_id", "unknown") +
+		text: "{{ .Labels.device }}, PCI " + or("pci_address", "unknown") + ", GUID " + or("node_guid", "unknown") +
+			", board " + or("board_id", "unknown") +
 			", firmware " + or("firmware_version", "unknown") + ", driver " + or("driver", "unknown") + ".",
 	},
 	{
-		Name: "missing_device", word: "Missing device", metric: "rdma_device_missing_info", level: "device", Fields: []string{"device", "pci_address", "node_guid"},
-		text: "{{ .Labels.device }}, PCI " + or("pci_address", "unknown") + ", GUID " + or("node_guid", "unknown") + ".",
+		Name: "missing_device", word: "Missing device", metric: "rdma_device_missing_info", level: "device",
+		Fields: []string{"device", "pci_address", "node_guid"},
+		text:   "{{ .Labels.device }}, PCI " + or("pci_address", "unknown") + ", GUID " + or("node_guid", "unknown") + ".",
 	},
 	{
-		Name: "neighbour", word: "Neighbour", metric: "rdma_port_neighbour_info", level: "netdev", last: "1h", Fields: []string{"netdev", "system", "port_id", "source"},
-		text: "{{ .Labels.system }}" + with(" port ", "port_id") + with(", at ", "netdev") + " ({{ .Labels.source }}).",
+		Name: "neighbour", word: "Neighbour", metric: "rdma_port_neighbour_info", level: "netdev", last: "1h",
+		Fields: []string{"netdev", "system", "port_id", "source"},
+		text:   "{{ .Labels.system }}" + with(" port ", "port_id") + with(", at ", "netdev") + " ({{ .Labels.source }}).",
 	},
 	{
 		Name: "module", word: "Transceiver", metric: "rdma_transceiver_info", level: "netdev",
 		Fields: []string{"netdev", "form_factor", "vendor", "part_number", "serial_number", "media"},
-		text: or("form_factor", "unknown form") + ", " + or("vendor", "unknown vendor") + with(" ", "part_number") + ", serial number " + or("serial_number", "unknown") +
+		text: or("form_factor", "unknown form") + ", " + or("vendor", "unknown vendor") + with(" ", "part_number") +
+			", serial number " + or("serial_number", "unknown") +
 			"{{ with .Labels.media }}, {{ reReplaceAll \"_\" \" \" . }}{{ end }}" + with(", in ", "netdev") + ".",
 	},
 	{
-		Name: "same_module", word: "Same transceiver", metric: "rdma_transceiver_duplicate_info", level: "host", first: "netdev", Fields: []string{"device", "port", "netdev"},
+		Name: "same_module", word: "Same transceiver", metric: "rdma_transceiver_duplicate_info", level: "host",
+		first: "netdev", Fields: []string{"device", "port", "netdev"},
 		text: "{{ .Labels.device }}/{{ .Labels.port }}, netdev {{ .Labels.netdev }}.",
 	},
 	{
-		Name: "gpu", word: "GPU", metric: "rdma_gpu_info", level: "gpu", Fields: []string{"gpu", "UUID", "pci_bus_id", "model", "serial_number"},
-		text: "{{ .Labels.gpu }}, " + or("UUID", "UUID unknown") + ", PCI " + or("pci_bus_id", "unknown") + ", " + or("model", "model unknown") + ", serial number " + or("serial_number", "unknown") + ".",
+		Name: "gpu", word: "GPU",
+		metric: "rdma_gpu_info", level: "gpu", Fields: []string{"gpu", "UUID", "pci_bus_id", "model", "serial_number"},
+		text: "{{ .Labels.gpu }}, " + or("UUID", "UUID unknown") + ", PCI " + or("pci_bus_id", "unknown") + ", " +
+			or("model", "model unknown") + ", serial number " + or("serial_number", "unknown") + ".",
 	},
 	{
 		Name: "gpus", word: "GPU", metric: "rdma_gdr_gpu_info", level: "device", last: "1h", Fields: []string{"gpu", "UUID"},
 		text: "{{ .Labels.gpu }}" + "{{ with .Labels.UUID }} ({{ . }}){{ end }}, whose nearest NIC this is.",
 	},
 	{
-		Name: "jobs", metric: "rdma_gdr_gpu_transport_info", level: "host", where: "workload!=''", quiet: true, counts: true, Fields: []string{"workload"},
+		Name: "jobs", metric: "rdma_gdr_gpu_transport_info", level: "host", where: "workload!=''", quiet: true, counts: true,
+		Fields: []string{"workload"},
 	},
 	{
 		Name: Workloads, word: "Impact", metric: "rdma_port_job_info", level: "port", last: "15m", Fields: workload,
@@ -142,15 +154,18 @@ var facts = []Fact{
 		text: who + " uses this GPU.",
 	},
 	{
-		Name: Workloads, word: "Impact", level: "host", where: "__name__=~'rdma_(port|gpu)_job_info'", last: "15m", Fields: workload,
+		Name: Workloads, word: "Impact", level: "host", where: "__name__=~'rdma_(port|gpu)_job_info'",
+		last: "15m", Fields: workload,
 		text: who + " runs on this host" + onGPUs + ".",
 	},
 	{Name: WorkloadGPUs, metric: "rdma_gpu_job_info", level: "host", last: "15m", quiet: true, Fields: slices.Concat([]string{"gpu", "UUID"}, workload[:2])},
 	{Name: WorkloadNames, metric: "rdma_job_info", level: "host", last: "15m", quiet: true, Fields: []string{"scheduler", "job_id", "name", "user"}},
 	{
-		Name: "kernel_log", word: "Kernel log", metric: "rdma_kernel_log_last_event_timestamp_seconds", level: "device", times: true,
+		Name: "kernel_log", word: "Kernel log", metric: "rdma_kernel_log_last_event_timestamp_seconds",
+		level: "device", times: true,
 		Fields: []string{"kind", "driver", "pci_address", "detail"},
-		text:   `{{ (.Value | toTime).Format "15:04:05 MST" }}` + with(" ", "driver") + with(" ", "pci_address") + ": {{ reReplaceAll \"_\" \" \" .Labels.kind }}" + with(", ", "detail") + ".",
+		text: `{{ (.Value | toTime).Format "15:04:05 MST" }}` + with(" ", "driver") + with(" ", "pci_address") +
+			": {{ reReplaceAll \"_\" \" \" .Labels.kind }}" + with(", ", "detail") + ".",
 	},
 	{
 		Name: "fabric_link", word: "Link", metric: "rdma_fabric_link_info", level: "port",
@@ -158,8 +173,9 @@ var facts = []Fact{
 		text:   "{{ .Labels.node }} ({{ .Labels.node_guid }}) port {{ .Labels.port }} to {{ .Labels.neighbour }} ({{ .Labels.neighbour_guid }}) port {{ .Labels.neighbour_port }}.",
 	},
 	{
-		Name: "fabric_node", word: "Node", metric: "rdma_fabric_node_info", level: "node", Fields: []string{"node", "node_guid", "node_type"},
-		text: "{{ .Labels.node }} ({{ .Labels.node_guid }}), {{ .Labels.node_type }}.",
+		Name: "fabric_node", word: "Node", metric: "rdma_fabric_node_info", level: "node",
+		Fields: []string{"node", "node_guid", "node_type"},
+		text:   "{{ .Labels.node }} ({{ .Labels.node_guid }}), {{ .Labels.node_type }}.",
 	},
 }
 
@@ -277,7 +293,8 @@ func (o Object) Lines(alert string) (out []string) {
 		for _, name := range l.labels {
 			matchers, args = append(matchers, name+"=%q"), append(args, "$labels."+name)
 		}
-		out = append(out, fmt.Sprintf("{{- $%s := printf %q %s -}}", l.name, strings.Join(matchers, ","), strings.Join(args, " ")))
+		out = append(out, fmt.Sprintf("{{- $%s := printf %q %s -}}",
+			l.name, strings.Join(matchers, ","), strings.Join(args, " ")))
 		wider = l.name
 	}
 	out = append(out, o.fixed...)
@@ -290,7 +307,9 @@ func (o Object) Lines(alert string) (out []string) {
 	case "fabric_node":
 		of = "port='',%s"
 	}
-	out = append(out, fmt.Sprintf("{{- with query (printf %q $%s) }}", "max(ALERTS_FOR_STATE{alertname='"+alert+"',"+of+"})", wider), `Since: {{ (. | first | value | toTime).Format "2006-01-02 15:04:05 MST" }}.`, "{{- end }}")
+	out = append(out,
+		fmt.Sprintf("{{- with query (printf %q $%s) }}", "max(ALERTS_FOR_STATE{alertname='"+alert+"',"+of+"})", wider),
+		`Since: {{ (. | first | value | toTime).Format "2006-01-02 15:04:05 MST" }}.`, "{{- end }}")
 	for _, f := range o.facts {
 		if f.quiet {
 			continue
@@ -308,14 +327,15 @@ func (o Object) Lines(alert string) (out []string) {
 		if f.last != "" {
 			args += " " + args
 		}
-		out = append(out, fmt.Sprintf("{{- range query (printf %q %s)%s }}", query, args, sorted), f.word+": "+f.text, "{{- end }}")
+		out = append(out, fmt.Sprintf("{{- range query (printf %q %s)%s }}", query, args, sorted),
+			f.word+": "+f.text, "{{- end }}")
 	}
 	return out
 }
 
-// LinkEnds are lines of an annotation that name both ends of the link of a port. Before them the annotation sets $port, the matchers of the
-// port, and $own and $far: whether this end and the far end receive errors. They set $here and $there, the ends; $tx and $rx, the ends that
-// transmit and receive the errors; and $end, the receiving end as a label.
+// LinkEnds are lines of an annotation that name both ends of the link of a port. Before them the annotation sets $port,
+// the matchers of the port, and $own and $far: whether this end and the far end receive errors. They set $here and
+// $there, the ends; $tx and $rx, the ends that transmit and receive the errors; and $end, the receiving end as a label.
 var LinkEnds = []string{
 	`{{- $here := printf "%s %s/%s" (stripPort $labels.instance) $labels.device $labels.port -}}`,
 	`{{- $there := "the far end" -}}`,

@@ -26,11 +26,13 @@ func labelsOf(o Object) map[string]string {
 	return out
 }
 
-// TestSameQuestions: the evidence has the same queries as check, for each object, and they are valid PromQL with the listed labels.
+// TestSameQuestions: the evidence has the same queries as check, for each object, and they are valid PromQL with the
+// listed labels.
 func TestSameQuestions(t *testing.T) {
 	for _, o := range Objects {
 		labels := labelsOf(o)
-		if got := Of(labels); got.Name != o.Name && o.Name != "fabric" { // labels of a host mean a host, except in rules that specify otherwise
+		// labels of a host mean a host, except in rules that specify otherwise.
+		if got := Of(labels); got.Name != o.Name && o.Name != "fabric" {
 			t.Errorf("the labels of %s are those of %s", o.Name, got.Name)
 		}
 		var asked []string
@@ -40,11 +42,13 @@ func TestSameQuestions(t *testing.T) {
 		}
 		data := template.AlertTemplateData(labels, nil, "", promql.Sample{})
 		text := "{{$labels := .Labels}}" + strings.Join(o.Lines("RDMAX"), "\n")
-		out, err := template.NewTemplateExpander(t.Context(), text, "x", data, model.Now(), template.QueryFunc(query), &url.URL{}, nil).Expand()
+		out, err := template.NewTemplateExpander(t.Context(), text, "x", data, model.Now(), template.QueryFunc(query),
+			&url.URL{}, nil).Expand()
 		if err != nil {
 			t.Fatalf("%s: %v", o.Name, err)
 		}
-		if strings.Contains(out, "\n\n") || strings.Contains(out, "<no value>") || o.OfHost() && !strings.HasPrefix(strings.TrimSpace(out), `Host: instance-"1.`) {
+		if strings.Contains(out, "\n\n") || strings.Contains(out, "<no value>") ||
+			o.OfHost() && !strings.HasPrefix(strings.TrimSpace(out), `Host: instance-"1.`) {
 			t.Errorf("%s: %q", o.Name, out)
 		}
 		p := parser.NewParser(parser.Options{})
@@ -114,7 +118,9 @@ func TestImpact(t *testing.T) {
 		}
 		labels := map[string]string{"instance": "h", "job": "j", "device": "a", "port": "1"}
 		data := template.AlertTemplateData(labels, nil, "", promql.Sample{})
-		out, err := template.NewTemplateExpander(t.Context(), "{{$labels := .Labels}}"+strings.Join(Of(labels).Lines("RDMAX"), "\n"), "x", data, model.Now(), template.QueryFunc(query), &url.URL{}, nil).Expand()
+		out, err := template.NewTemplateExpander(t.Context(),
+			"{{$labels := .Labels}}"+strings.Join(Of(labels).Lines("RDMAX"), "\n"), "x", data, model.Now(),
+			template.QueryFunc(query), &url.URL{}, nil).Expand()
 		if err != nil || !strings.HasSuffix(strings.TrimSpace(out), c.want) || strings.Contains(out, "no value") {
 			t.Errorf("%v %q, want %s", err, out, c.want)
 		}

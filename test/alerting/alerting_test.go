@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package alerting tests the path from a recorded fault to a notification, through Debian's Prometheus and Alertmanager: with a central
-// Prometheus that scrapes the exporter, and with the exporter's own engine.
+// Package alerting tests the path from a recorded fault to a notification, through Debian's Prometheus and
+// Alertmanager: with a central Prometheus that scrapes the exporter, and with the exporter's own engine.
 package alerting
 
 import (
@@ -19,8 +19,8 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// faults are recorded machines and their expected alerts. The rules are the embedded ones; wait replaces a `for` that is too long for a
-// test, in both set-ups.
+// faults are recorded machines and their expected alerts. The rules are the embedded ones; wait replaces a `for` that
+// is too long for a test, in both set-ups.
 var faults = []struct{ machine, alert, wait string }{
 	{"downshift-one", "RDMALinkDownshifted", "1m"}, // instead of 5m
 	{"hgx-h200-roce-storm", "RDMAPFCStormSource", ""},
@@ -40,7 +40,9 @@ func TestOneNotification(t *testing.T) {
 			central, own, files := newPager(t, port.Any), newPager(t, port.Any), ruleFiles(t, f.alert, f.wait)
 			central.start()
 			own.start()
-			node := start(t, port.Any, exporter, "--replay="+fixture(f.machine), "--alerting.instance="+instance, "--alerting.interval=5s", "--alerting.rule-files="+files, "--alerting.alertmanager-url=http://"+own.address, "--replay.send-alerts")
+			node := start(t, port.Any, exporter, "--replay="+fixture(f.machine), "--alerting.instance="+instance,
+				"--alerting.interval=5s", "--alerting.rule-files="+files, "--alerting.alertmanager-url=http://"+own.address,
+				"--replay.send-alerts")
 			prometheus(t, central.address, files, target{node.address, instance})
 
 			alone := own.one(t, f.alert, 3*time.Minute, 0)
@@ -78,7 +80,8 @@ func TestAlertmanagerGone(t *testing.T) {
 	pager.one(t, "RDMALinkDownshifted", 15*time.Second, 30*time.Second)
 }
 
-// TestKilled: after a kill, the pending time of an alert continues, and a firing alert is neither resolved nor notified again.
+// TestKilled: after a kill, the pending time of an alert continues, and a firing alert is neither resolved nor notified
+// again.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	exporter := program.Exporter(t)
@@ -86,7 +89,8 @@ func TestKilled(t *testing.T) {
 	pager, address, state, machine := newPager(t, port.Any), port.Held(t), t.TempDir(), unpack(t, "dgx-h100-ib")
 	pager.start()
 	run := func() *process {
-		return start(t, address, exporter, "--path.rootfs="+machine, "--state.dir="+state, "--alerting.interval=5s", "--alerting.alertmanager-url=http://"+pager.address)
+		return start(t, address, exporter, "--path.rootfs="+machine, "--state.dir="+state, "--alerting.interval=5s",
+			"--alerting.alertmanager-url=http://"+pager.address)
 	}
 	const alert, wait = "RDMAPortDown", 2 * time.Minute
 	first := run()

@@ -16,8 +16,8 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// TestBacktest: a port of one of three hosts was down for 20 minutes, one hour ago. The history is in a Prometheus without rules, and the
-// backtest reports what would have fired.
+// TestBacktest: a port of one of three hosts was down for 20 minutes, one hour ago. The history is in a Prometheus
+// without rules, and the backtest reports what would have fired.
 func TestBacktest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -31,7 +31,8 @@ func TestBacktest(t *testing.T) {
 				if host != 1 && name == "rdma_port_state_id" {
 					v = 4
 				}
-				fmt.Fprintf(&text, "%s{instance=\"gpu-%d:10879\",job=\"rdma_exporter\"%s} %d %d\n", name, host, labels, v, begin.Unix()+int64(s))
+				fmt.Fprintf(&text, "%s{instance=\"gpu-%d:10879\",job=\"rdma_exporter\"%s} %d %d\n",
+					name, host, labels, v, begin.Unix()+int64(s))
 			}
 		}
 	}
@@ -51,16 +52,19 @@ func TestBacktest(t *testing.T) {
 	samples := filepath.Join(dir, "samples.txt")
 	must(t, os.WriteFile(samples, []byte(text.String()), 0o600))
 	data := filepath.Join(dir, "data")
-	if out, err := exec.CommandContext(t.Context(), program.Installed(t, "promtool", "test/alerting/packages.sh"), "tsdb", "create-blocks-from", "openmetrics", samples, data).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), program.Installed(t, "promtool", "test/alerting/packages.sh"), "tsdb",
+		"create-blocks-from", "openmetrics", samples, data).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	config := filepath.Join(dir, "prometheus.yml")
 	must(t, os.WriteFile(config, []byte("global: {}\n"), 0o600))
-	server := start(t, port.Any, program.Installed(t, "prometheus", "test/alerting/packages.sh"), "--config.file="+config, "--storage.tsdb.path="+data)
+	server := start(t, port.Any, program.Installed(t, "prometheus", "test/alerting/packages.sh"), "--config.file="+config,
+		"--storage.tsdb.path="+data)
 
 	run := func(args ...string) []byte {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), program.Exporter(t), append([]string{"backtest", "--prometheus=http://" + server.address, "--since=4h"}, args...)...)
+		cmd := exec.CommandContext(t.Context(), program.Exporter(t),
+			append([]string{"backtest", "--prometheus=http://" + server.address, "--since=4h"}, args...)...)
 		var errs strings.Builder
 		cmd.Stderr = &errs
 		out, err := cmd.Output()
@@ -87,10 +91,13 @@ func TestBacktest(t *testing.T) {
 	}
 	a := report.Alerts[0]
 	// Down for 20 minutes, fires after 2 and is kept for 5; tolerance is one step.
-	if a.Severity != "critical" || a.Drain != "evict" || a.Fired != 1 || a.Hosts != 1 || a.Longest < 22*60 || a.Longest > 24*60 || a.Example.Labels["instance"] != "gpu-1:10879" || a.Example.From.Sub(begin.Add(52*time.Minute)).Abs() > time.Minute {
+	if a.Severity != "critical" || a.Drain != "evict" || a.Fired != 1 || a.Hosts != 1 || a.Longest < 22*60 ||
+		a.Longest > 24*60 || a.Example.Labels["instance"] != "gpu-1:10879" ||
+		a.Example.From.Sub(begin.Add(52*time.Minute)).Abs() > time.Minute {
 		t.Errorf("%+v", a)
 	}
-	if out := string(run("--tune.severity=RDMAPortDown=warning")); !strings.Contains(out, "warning   RDMAPortDown") && !strings.Contains(out, "warning  RDMAPortDown") {
+	if out := string(run("--tune.severity=RDMAPortDown=warning")); !strings.Contains(out, "warning   RDMAPortDown") &&
+		!strings.Contains(out, "warning  RDMAPortDown") {
 		t.Error(out)
 	}
 }

@@ -45,8 +45,8 @@ type process struct {
 	done    chan struct{}
 }
 
-// start starts a server on an address (port.Any or a reserved one), and waits until it is ready. It ends with the test, and its log is
-// shown if the test fails.
+// start starts a server on an address (port.Any or a reserved one), and waits until it is ready. It ends with the test,
+// and its log is shown if the test fails.
 func start(t *testing.T, address, name string, args ...string) *process {
 	t.Helper()
 	log, err := os.CreateTemp(t.TempDir(), "log")

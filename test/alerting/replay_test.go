@@ -44,16 +44,18 @@ func alerts(t *testing.T, alertmanager, name, instance string) (out []held, err 
 	return out, nil
 }
 
-// TestReplayIsInhibited: with the shipped Alertmanager configuration, all alerts from a central Prometheus on an exporter in replay are
-// inhibited except RDMAReplay, and none on another exporter.
+// TestReplayIsInhibited: with the shipped Alertmanager configuration, all alerts from a central Prometheus on an
+// exporter in replay are inhibited except RDMAReplay, and none on another exporter.
 func TestReplayIsInhibited(t *testing.T) {
 	t.Parallel()
 	const recorded, live, alert = "replay:10879", "live:10879", "RDMALinkDownshifted"
 	exporter := program.Exporter(t)
 	config := filepath.Join(repository, "packaging/alertmanager/alertmanager.yml")
-	alertmanager := start(t, port.Any, program.Installed(t, "prometheus-alertmanager", "test/alerting/packages.sh"), "--config.file="+config, "--storage.path="+t.TempDir(), "--cluster.listen-address=").address
+	alertmanager := start(t, port.Any, program.Installed(t, "prometheus-alertmanager", "test/alerting/packages.sh"),
+		"--config.file="+config, "--storage.path="+t.TempDir(), "--cluster.listen-address=").address
 	replay := start(t, port.Any, exporter, "--replay="+fixture("downshift-one"), "--no-alerting")
-	host := start(t, port.Any, exporter, "--path.rootfs="+unpack(t, "dgx-h100-ib"), "--state.dir="+t.TempDir(), "--no-alerting")
+	host := start(t, port.Any, exporter, "--path.rootfs="+unpack(t, "dgx-h100-ib"),
+		"--state.dir="+t.TempDir(), "--no-alerting")
 	prometheus(t, alertmanager, ruleFiles(t, alert, "30s"), target{replay.address, recorded}, target{host.address, live})
 
 	for _, c := range []struct {

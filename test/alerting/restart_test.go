@@ -13,9 +13,9 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// TestAlertmanagerRestarted: Alertmanager is stopped while an alert fires, twice: the alert ends in the meantime, and starts in the
-// meantime. Each change is notified once, within 15s of the next start. (One that is killed does not know what it has notified: its log is
-// written at the end.)
+// TestAlertmanagerRestarted: Alertmanager is stopped while an alert fires, twice: the alert ends in the meantime, and
+// starts in the meantime. Each change is notified once, within 15s of the next start. (One that is killed does not know
+// what it has notified: its log is written at the end.)
 func TestAlertmanagerRestarted(t *testing.T) {
 	t.Parallel()
 	exporter, machine := program.Exporter(t), unpack(t, "dgx-h100-ib")
@@ -25,7 +25,8 @@ func TestAlertmanagerRestarted(t *testing.T) {
 	first, second := newPager(t, port.Held(t)), newPager(t, port.Any)
 	running := first.start()
 	second.start()
-	node := start(t, port.Any, exporter, "--path.rootfs="+machine, "--state.dir="+t.TempDir(), "--alerting.interval=1s", "--alerting.rule-files="+rules,
+	node := start(t, port.Any, exporter, "--path.rootfs="+machine, "--state.dir="+t.TempDir(), "--alerting.interval=1s",
+		"--alerting.rule-files="+rules,
 		"--alerting.alertmanager-url=http://"+first.address, "--alerting.alertmanager-url=http://"+second.address)
 	state := func(text string) {
 		must(t, os.WriteFile(filepath.Join(machine, "sys/class/infiniband/mlx5_0/ports/1/state"), []byte(text+"\n"), 0o600))
@@ -46,7 +47,9 @@ func TestAlertmanagerRestarted(t *testing.T) {
 		eventually(t, 10*time.Second, func() error { return second.count(alert, i+2) })
 		time.Sleep(25 * time.Second) // requests fail
 		running = first.start()
-		t.Logf("%s: notified %s after the start of Alertmanager", now, changes(i+2, 20*time.Second).Round(100*time.Millisecond)) // group_interval is 5s
+		// group_interval is 5s.
+		t.Logf("%s: notified %s after the start of Alertmanager",
+			now, changes(i+2, 20*time.Second).Round(100*time.Millisecond))
 	}
 	time.Sleep(30 * time.Second)
 	for _, p := range []*pager{first, second} {

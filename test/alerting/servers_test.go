@@ -44,8 +44,8 @@ type pager struct {
 	calls []notification
 }
 
-// newPager writes the configuration of an Alertmanager that listens on an address. Each changed group of alerts is notified again within
-// seconds.
+// newPager writes the configuration of an Alertmanager that listens on an address. Each changed group of alerts is
+// notified again within seconds.
 func newPager(t *testing.T, address string) *pager {
 	t.Helper()
 	p := &pager{address: address}
@@ -138,10 +138,12 @@ scrape_configs:
   - job_name: rdma_exporter
     static_configs: [%s]
 `, ruleFiles, alertmanager, &scraped), 0o600))
-	start(t, port.Any, program.Installed(t, "prometheus", "test/alerting/packages.sh"), "--config.file="+config, "--storage.tsdb.path="+dir)
+	start(t, port.Any, program.Installed(t, "prometheus", "test/alerting/packages.sh"), "--config.file="+config,
+		"--storage.tsdb.path="+dir)
 }
 
-// ruleFiles writes the embedded rules into a directory, with a shorter `for` of one alert unless wait is empty, and returns a glob.
+// ruleFiles writes the embedded rules into a directory, with a shorter `for` of one alert unless wait is empty, and
+// returns a glob.
 func ruleFiles(t *testing.T, alert, wait string) string {
 	t.Helper()
 	dir := t.TempDir()

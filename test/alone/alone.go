@@ -12,8 +12,9 @@ import (
 // variable names the test of this process.
 const variable = "RDMA_EXPORTER_TEST_ALONE"
 
-// Test runs the test again in a separate process, and reports whether this is that process; otherwise the caller returns. Limits apply to a
-// whole process: a file size limit would also apply to the log of go test and fail all tests of the package.
+// Test runs the test again in a separate process, and reports whether this is that process; otherwise the caller
+// returns. Limits apply to a whole process: a file size limit would also apply to the log of go test and fail all tests
+// of the package.
 func Test(t *testing.T) bool {
 	t.Helper()
 	return run(t, nil)
@@ -24,7 +25,8 @@ func Mounting(t *testing.T) bool {
 	t.Helper()
 	id := []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
 	group := []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	return run(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS, UidMappings: id, GidMappings: group})
+	return run(t,
+		&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS, UidMappings: id, GidMappings: group})
 }
 
 func run(t *testing.T, attributes *syscall.SysProcAttr) bool {

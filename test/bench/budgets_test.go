@@ -27,23 +27,32 @@ func (b budget) met() bool {
 
 func (b *budgets) add(x budget) { *b = append(*b, x) }
 
-// cost is the ratio to node_exporter's infiniband collector with one processor, its default. Two processors cost both more, and this
-// program more than the other: threads are woken for little work.
+// cost is the ratio to node_exporter's infiniband collector with one processor, its default. Two processors cost both
+// more, and this program more than the other: threads are woken for little work.
 func (b *budgets) cost(one, two []figures) {
 	for i, f := range [][]figures{one, two} {
 		procs, least := []string{"one CPU", "two CPUs"}[i], []float64{5, 0}[i]
 		ours, theirs := f[oursCounters], f[theirsCounters]
-		b.add(budget{what: "CPU of node_exporter's infiniband collector relative to rdma_exporter, same files, 8 InfiniBand ports, " + procs, least: least, figure: ratio(theirs.cpu, ours.cpu), unit: " times"})
+		b.add(budget{
+			what:  "CPU of node_exporter's infiniband collector relative to rdma_exporter, same files, 8 InfiniBand ports, " + procs,
+			least: least, figure: ratio(theirs.cpu, ours.cpu), unit: " times",
+		})
 		b.add(budget{what: "the same, wall time", least: least, figure: ratio(theirs.wall, ours.wall), unit: " times"})
 	}
 	ours := two[oursCounters]
-	b.add(budget{what: "system calls per file read, whole process", most: 1.5, figure: ours.calls / float64(len(ours.files))})
+	b.add(budget{
+		what: "system calls per file read, whole process", most: 1.5, figure: ours.calls / float64(len(ours.files)),
+	})
 }
 
-// growth counts as linear if 256 ports cost at most 32 times as much as 8: memory accesses and branches then miss the processor's caches.
+// growth counts as linear if 256 ports cost at most 32 times as much as 8: memory accesses and branches then miss the
+// processor's caches.
 func (b *budgets) growth(small, large []figures) {
 	for _, i := range []int{oursCounters, oursAll} {
-		b.add(budget{what: "CPU of 256 ports relative to 32 times 8 ports, " + small[i].name, most: 1.3, figure: median(large[i].cpu) / 32 / median(small[i].cpu), unit: " times"})
+		b.add(budget{
+			what: "CPU of 256 ports relative to 32 times 8 ports, " + small[i].name, most: 1.3,
+			figure: median(large[i].cpu) / 32 / median(small[i].cpu), unit: " times",
+		})
 	}
 }
 
@@ -55,7 +64,8 @@ func (b *budgets) series(t *testing.T) {
 	}{{"hgx-h200-roce", 2500}, {"dgx-h100-ib", 1600}} {
 		t.Run(m.name, func(t *testing.T) {
 			p := command{name: m.name, argv: []string{
-				file("bin/rdma_exporter"), "serve", "--log.level=error", "--replay=" + file("fixtures/sysfs", m.name+".txtar"), "--no-alerting", "--no-web.exporter-metrics",
+				file("bin/rdma_exporter"), "serve", "--log.level=error", "--replay=" + file("fixtures/sysfs", m.name+".txtar"),
+				"--no-alerting", "--no-web.exporter-metrics",
 			}}.start(t)
 			body, _ := p.get(t, "/metrics")
 			b.add(budget{what: "series of the recorded machine " + m.name, most: m.most, figure: float64(series(body))})
@@ -75,9 +85,13 @@ func (b *budgets) memory(f []figures) {
 // rules evaluate 3,000 series for two hours at 15 s, in one go.
 func (b *budgets) rules(t *testing.T) {
 	f := benchmarks(t, "bench-alerting.test", "internal/alerting", "TwoHours")
-	b.add(budget{what: "CPU of a round of the rules, 3,000 series", most: 50, figure: f["TwoHours ms-CPU/round"], unit: " ms"})
+	b.add(budget{
+		what: "CPU of a round of the rules, 3,000 series", most: 50, figure: f["TwoHours ms-CPU/round"], unit: " ms",
+	})
 	b.add(budget{what: "private memory after two hours of rounds", most: 64, figure: f["TwoHours MiB-own"], unit: " MiB"})
-	b.add(budget{what: "the same, resident (with the program file)", most: 64, figure: f["TwoHours MiB-resident"], unit: " MiB"})
+	b.add(budget{
+		what: "the same, resident (with the program file)", most: 64, figure: f["TwoHours MiB-resident"], unit: " MiB",
+	})
 	b.add(budget{what: "opening a two-hour store, all samples read", figure: f["TwoHours ms/open"], unit: " ms"})
 }
 
@@ -90,8 +104,13 @@ func (b *budgets) page(t *testing.T) {
 
 // elsewhere are budgets checked by other tests.
 func (b *budgets) elsewhere() {
-	b.add(budget{what: "a scrape answers by its deadline, with partial data if the kernel hangs", where: "`make test`: internal/rounds/isolation_test.go"})
-	b.add(budget{what: "no growth over time: memory, descriptors, goroutines, files", where: "`make soak`: [below](#soak-test)"})
+	b.add(budget{
+		what:  "a scrape answers by its deadline, with partial data if the kernel hangs",
+		where: "`make test`: internal/rounds/isolation_test.go",
+	})
+	b.add(budget{
+		what: "no growth over time: memory, descriptors, goroutines, files", where: "`make soak`: [below](#soak-test)",
+	})
 }
 
 func (b budgets) table() string {

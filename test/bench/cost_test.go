@@ -19,7 +19,8 @@ var sizes = []int{1, 8, 32, 256}
 
 // The programs compared on each tree, by row.
 const (
-	floorCounters = iota // the files that ours reads in each scrape; the other programs read most of theirs every half minute or less often
+	// The files that ours reads in each scrape; the other programs read most of theirs every half minute or less often.
+	floorCounters = iota
 	oursCounters
 	theirsCounters
 	oursFour
@@ -28,8 +29,8 @@ const (
 	oursRules
 )
 
-// commandsOn are the programs for a tree, in the order of the rows, with the same number of processors. The floor reads the same files as
-// ours.
+// commandsOn are the programs for a tree, in the order of the rows, with the same number of processors. The floor reads
+// the same files as ours.
 func commandsOn(t *testing.T, x *tree, procs string) ([]command, []figures) {
 	t.Helper()
 	p := "--runtime.gomaxprocs=" + procs
@@ -38,10 +39,12 @@ func commandsOn(t *testing.T, x *tree, procs string) ([]command, []figures) {
 	c := []command{
 		oursCounters:   exporter("rdma_exporter: infiniband, hwcounters", x, some...),
 		theirsCounters: nodeExporter("node_exporter: infiniband", x, p, "--collector.infiniband"),
-		oursFour:       exporter("rdma_exporter: infiniband, hwcounters, ethernet, pcie, sensors", x, append(slices.Clone(some), "--collector.ethernet", "--collector.pcie", "--collector.sensors")...),
-		theirsFour:     nodeExporter("node_exporter: infiniband, ethtool, netclass, hwmon", x, p, "--collector.infiniband", "--collector.ethtool", "--collector.netclass", "--collector.hwmon"),
-		oursAll:        exporter("rdma_exporter: all collectors", x, quiet...),
-		oursRules:      exporter("rdma_exporter: all collectors, rules evaluated", x, p, "--alerting.interval=2m"),
+		oursFour: exporter("rdma_exporter: infiniband, hwcounters, ethernet, pcie, sensors", x,
+			append(slices.Clone(some), "--collector.ethernet", "--collector.pcie", "--collector.sensors")...),
+		theirsFour: nodeExporter("node_exporter: infiniband, ethtool, netclass, hwmon", x, p, "--collector.infiniband",
+			"--collector.ethtool", "--collector.netclass", "--collector.hwmon"),
+		oursAll:   exporter("rdma_exporter: all collectors", x, quiet...),
+		oursRules: exporter("rdma_exporter: all collectors, rules evaluated", x, p, "--alerting.interval=2m"),
 	}
 	counted := make([]figures, len(c))
 	for i := range c {
@@ -74,7 +77,8 @@ func TestCost(t *testing.T) {
 	r := report{"machine": machineText(t)}
 	var b budgets
 
-	scrapes := newTable("ports", "", "wall, ms", "CPU, ms", "system calls", "files read", "allocations", "bytes", "series", "private memory, MiB", "resident, MiB")
+	scrapes := newTable("ports", "", "wall, ms", "CPU, ms", "system calls", "files read", "allocations", "bytes", "series",
+		"private memory, MiB", "resident, MiB")
 	rounds := newTable("ports", "CPU per round, ms", "private memory, MiB", "resident, MiB")
 	bySize := map[int][]figures{}
 	for _, ports := range sizes {
@@ -82,8 +86,10 @@ func TestCost(t *testing.T) {
 			bySize[ports] = measured(t, roce(), ports, "2")
 		})
 		for _, f := range bySize[ports] {
-			t.Logf("%d ports: %s: %.3f ms CPU, %.3f ms, %.0f calls, %d files", ports, f.name, median(f.cpu), median(f.wall), f.calls, len(f.files))
-			scrapes.row(fmt.Sprint(ports), f.name, number(median(f.wall)), number(median(f.cpu)), number(f.calls), orNone(len(f.files)), orNone(int(f.allocations+0.5)),
+			t.Logf("%d ports: %s: %.3f ms CPU, %.3f ms, %.0f calls, %d files",
+				ports, f.name, median(f.cpu), median(f.wall), f.calls, len(f.files))
+			scrapes.row(fmt.Sprint(ports), f.name, number(median(f.wall)), number(median(f.cpu)), number(f.calls),
+				orNone(len(f.files)), orNone(int(f.allocations+0.5)),
 				fmt.Sprint(f.bytes), fmt.Sprint(f.series), mib(f.memory.Anon), mib(f.memory.All))
 		}
 	}
@@ -116,7 +122,8 @@ func TestCost(t *testing.T) {
 // benchmarks runs benchmarks of a package and returns the results by unit.
 func benchmarks(t *testing.T, binary, dir, pattern string) map[string]float64 {
 	t.Helper()
-	c := exec.Command(program.Built(t, file("bin", binary), "make bench-build builds it"), "-test.run=^$", "-test.bench="+pattern, "-test.benchtime=1x", "-test.count=1")
+	c := exec.Command(program.Built(t, file("bin", binary), "make bench-build builds it"), "-test.run=^$",
+		"-test.bench="+pattern, "-test.benchtime=1x", "-test.count=1")
 	if pattern != "TwoHours" {
 		c.Args = append(c.Args, "-test.benchtime=2s")
 	}

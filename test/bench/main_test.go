@@ -1,7 +1,7 @@
 //go:build bench
 
-// Package bench measures the cost of the program, compared with node_exporter on the same files in the same run, and with a program that
-// only reads the files. It writes its tables into docs/performance.md.
+// Package bench measures the cost of the program, compared with node_exporter on the same files in the same run, and
+// with a program that only reads the files. It writes its tables into docs/performance.md.
 package bench
 
 import (

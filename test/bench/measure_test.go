@@ -40,8 +40,8 @@ func ratio(a, b []float64) float64 {
 // scrapesOf is the number of scrapes per block, with about the same duration for each size.
 func scrapesOf(ports int) int { return max(2, min(60, 480/ports)) }
 
-// compare starts programs on a tree and scrapes them in alternating blocks, so that a change in the machine's speed affects all of them.
-// Traffic continues between scrapes.
+// compare starts programs on a tree and scrapes them in alternating blocks, so that a change in the machine's speed
+// affects all of them. Traffic continues between scrapes.
 func compare(t *testing.T, x *tree, commands []command) (out []figures) {
 	t.Helper()
 	var programs []*server

@@ -38,7 +38,9 @@ type command struct {
 // exporter is this program on a tree. Results are not reused, so that each scrape reads.
 func exporter(name string, x *tree, flags ...string) command {
 	return command{name: name, argv: append([]string{
-		file("bin/rdma_exporter"), "serve", "--log.level=error", "--path.rootfs=" + x.dir, "--state.dir=" + filepath.Join(x.dir, "state", strings.NewReplacer(" ", "_", ":", "").Replace(name)), "--collect.min-interval=0s",
+		file("bin/rdma_exporter"), "serve", "--log.level=error", "--path.rootfs=" + x.dir,
+		"--state.dir=" + filepath.Join(x.dir, "state", strings.NewReplacer(" ", "_", ":", "").Replace(name)),
+		"--collect.min-interval=0s",
 		"--no-web.exporter-metrics", "--web.pprof",
 	}, flags...), slow: []string{"--collect.timeout=10m", "--collect.no-budget"}}
 }
@@ -46,7 +48,8 @@ func exporter(name string, x *tree, flags ...string) command {
 // nodeExporter is node_exporter. Its messages about interfaces unknown to the kernel are discarded.
 func nodeExporter(name string, x *tree, flags ...string) command {
 	return command{name: name, argv: append([]string{
-		file("bin/node_exporter"), "--log.level=error", "--path.sysfs=" + filepath.Join(x.dir, "sys"), "--collector.disable-defaults", "--web.disable-exporter-metrics",
+		file("bin/node_exporter"), "--log.level=error", "--path.sysfs=" + filepath.Join(x.dir, "sys"),
+		"--collector.disable-defaults", "--web.disable-exporter-metrics",
 	}, flags...)}
 }
 

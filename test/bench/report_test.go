@@ -67,7 +67,8 @@ func machineText(t *testing.T) string {
 	var u unix.Utsname
 	must(t, unix.Uname(&u))
 	return fmt.Sprintf("Measured %s on %d CPUs of %s, Linux %s, %s, node_exporter v1.12.1; load average before the run: %s.\n",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), model, unix.ByteSliceToString(u.Release[:]), runtime.Version(), strings.Fields(string(load))[0])
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), model, unix.ByteSliceToString(u.Release[:]),
+		runtime.Version(), strings.Fields(string(load))[0])
 }
 
 // number has three significant digits.

@@ -61,7 +61,8 @@ func (c command) trace(t *testing.T) (x *traced, stop func()) {
 			_, err = unix.Wait4(x.cmd.Process.Pid, &s, unix.WALL, nil)
 		}
 		if err == nil {
-			err = unix.PtraceSetOptions(x.cmd.Process.Pid, unix.PTRACE_O_TRACESYSGOOD|unix.PTRACE_O_TRACECLONE|unix.PTRACE_O_EXITKILL)
+			err = unix.PtraceSetOptions(x.cmd.Process.Pid,
+				unix.PTRACE_O_TRACESYSGOOD|unix.PTRACE_O_TRACECLONE|unix.PTRACE_O_EXITKILL)
 		}
 		if err == nil {
 			err = unix.PtraceSyscall(x.cmd.Process.Pid, 0)
@@ -82,7 +83,8 @@ func (c command) trace(t *testing.T) (x *traced, stop func()) {
 	}
 }
 
-// follow resumes all threads at each stop until the first one has ended. The kernel reports that after all others have ended.
+// follow resumes all threads at each stop until the first one has ended. The kernel reports that after all others have
+// ended.
 func (x *traced) follow() {
 	const threads = unix.WALL | unix.WNOTHREAD // no children of other tests
 	for {
@@ -109,11 +111,12 @@ func (x *traced) follow() {
 	}
 }
 
-// note counts the start of a call. Go's runtime monitors its threads by nanosleep calls: a program slowed down a hundred times makes a
-// hundred times more of them per scrape.
+// note counts the start of a call. Go's runtime monitors its threads by nanosleep calls: a program slowed down a
+// hundred times makes a hundred times more of them per scrape.
 func (x *traced) note(id int) {
 	var info syscallInfo
-	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, ptraceGetSyscallInfo, uintptr(id), unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)), 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, ptraceGetSyscallInfo, uintptr(id), unsafe.Sizeof(info),
+		uintptr(unsafe.Pointer(&info)), 0, 0)
 	if errno != 0 || info.op != 1 || info.nr == unix.SYS_NANOSLEEP {
 		return
 	}

@@ -12,12 +12,14 @@ import (
 
 func roce() machine.Model { return machine.RoCE(*repository) }
 
-// infiniBand is a ConnectX-7 of a recorded DGX H100. Neither program reads data of its netdev in each scrape: both read the same files.
+// infiniBand is a ConnectX-7 of a recorded DGX H100. Neither program reads data of its netdev in each scrape: both read
+// the same files.
 func infiniBand() machine.Model {
 	return machine.Model{
 		File: file("fixtures/sysfs/dgx-h100-ib.txtar"), Root: "/pci0000:15/", Except: "/0000:17:01.0/",
 		Names: []string{
-			"mlx5_0=mlx5_%d", "ibp24s0=ibP%dp24s0", "umad0=umad%d", "issm0=issm%d", "uverbs0=uverbs%d", "0050:a1c0=0050:%04x", "50:a1:c0=50:%02x:c0",
+			"mlx5_0=mlx5_%d", "ibp24s0=ibP%dp24s0", "umad0=umad%d", "issm0=issm%d", "uverbs0=uverbs%d", "0050:a1c0=0050:%04x",
+			"50:a1:c0=50:%02x:c0",
 		},
 	}
 }
@@ -43,7 +45,9 @@ func newTree(t *testing.T, hca machine.Model, ports int) *tree {
 		must(t, os.Symlink(to, filepath.Join(x.dir, "sys/class/hwmon", filepath.Base(s))))
 		must(t, os.Symlink("../..", filepath.Join(to, "device")))
 	}
-	if devices, err := filepath.Glob(filepath.Join(x.dir, "sys/class/infiniband/*/ports/1/counters/port_rcv_data")); err != nil || len(devices) != ports {
+	if devices, err := filepath.Glob(
+		filepath.Join(x.dir, "sys/class/infiniband/*/ports/1/counters/port_rcv_data"),
+	); err != nil || len(devices) != ports {
 		t.Fatalf("%d devices, want %d: %v", len(devices), ports, err)
 	}
 	x.traffic, err = machine.NewTraffic(x.dir)

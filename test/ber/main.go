@@ -1,5 +1,5 @@
-// Command ber writes a rule test of 64 healthy links: 32 of NDR, 16 of HDR and 16 of 400GbE, with the corrected errors that such links have,
-// and two or three symbol errors a week, at random. None has an alert.
+// Command ber writes a rule test of 64 healthy links: 32 of NDR, 16 of HDR and 16 of 400GbE, with the corrected errors
+// that such links have, and two or three symbol errors a week, at random. None has an alert.
 package main
 
 import (
@@ -49,7 +49,8 @@ func main() {
 func write(w *bufio.Writer, days int, rules string) {
 	n := days * 86400 / step
 	source := rand.New(rand.NewPCG(1, 2)) // the same in each run
-	fmt.Fprintf(w, "# Written by go run ./test/ber -days %d. 64 healthy links, sampled each 5m: none has an alert.\n", days)
+	fmt.Fprintf(w,
+		"# Written by go run ./test/ber -days %d. 64 healthy links, sampled each 5m: none has an alert.\n", days)
 	var files []string
 	for _, f := range []string{"link", "link_ber", "link_errors", "chains", "whole_host"} {
 		files = append(files, rules+"/"+f+".rules.yml")
@@ -77,7 +78,8 @@ func write(w *bufio.Writer, days int, rules string) {
 			series(symbols(source, s.bits, n), s.own, port)
 			if s.neighbour {
 				series(symbols(source, s.bits, n), `rdma_port_neighbour_errors_total{%s,error="symbol_errors"}`, port)
-				series(fmt.Sprintf("0+%.0fx%d", 0.7*raw*s.bits*step, n), "rdma_port_neighbour_fec_corrected_symbols_total{%s}", port)
+				series(fmt.Sprintf("0+%.0fx%d", 0.7*raw*s.bits*step, n),
+					"rdma_port_neighbour_fec_corrected_symbols_total{%s}", port)
 				series(always(0), "rdma_port_neighbour_fec_uncorrectable_blocks_total{%s}", port)
 			}
 		}

@@ -38,7 +38,8 @@ type Tab struct {
 // Start starts a browser with an empty tab.
 func Start(t *testing.T) *Tab {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program.Installed(t, "chromium", "test/page/packages.sh")),
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program.Installed(t, "chromium", "test/page/packages.sh")),
 		chromedp.NoSandbox, chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-component-update", true))
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	b := &Tab{t: t}
@@ -100,13 +101,15 @@ func (b *Tab) Open(url string) {
 // Size sets the size of the window.
 func (b *Tab) Size(width, height int, phone bool) {
 	b.t.Helper()
-	b.Ask("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone})
+	b.Ask("Emulation.setDeviceMetricsOverride",
+		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone})
 }
 
 // Scheme is light or dark.
 func (b *Tab) Scheme(name string) {
 	b.t.Helper()
-	b.Ask("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": name}}})
+	b.Ask("Emulation.setEmulatedMedia",
+		map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": name}}})
 }
 
 // Eval returns the value of an expression as text.

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestBacktestRefused: what cannot be done is said before anything is evaluated. internal/backtest and test/alerting test the rest.
+// TestBacktestRefused: what cannot be done is said before anything is evaluated. internal/backtest and test/alerting
+// test the rest.
 func TestBacktestRefused(t *testing.T) {
 	empty := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer x" {

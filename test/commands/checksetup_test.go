@@ -10,10 +10,12 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// TestCheckSetup: the settings of a recorded machine, with those that a site wants; a host without RDMA devices is unknown.
+// TestCheckSetup: the settings of a recorded machine, with those that a site wants; a host without RDMA devices is
+// unknown.
 func TestCheckSetup(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "site.yml")
-	must(t, os.WriteFile(conf, []byte("setup:\n- match: {hostname: \"*\"}\n  want: {max_read_request: 512, acs: any}\n"), 0o600))
+	must(t,
+		os.WriteFile(conf, []byte("setup:\n- match: {hostname: \"*\"}\n  want: {max_read_request: 512, acs: any}\n"), 0o600))
 	for name, k := range map[string]struct {
 		args []string
 		code int
@@ -29,7 +31,8 @@ func TestCheckSetup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := run(t, append([]string{"check", "--setup"}, k.args...)...)
-			if text := out + errs; code != k.code || !strings.Contains(text, k.want) || k.not != "" && strings.Contains(text, k.not) {
+			if text := out + errs; code != k.code || !strings.Contains(text, k.want) ||
+				k.not != "" && strings.Contains(text, k.not) {
 				t.Errorf("exit code %d, want %d\n%s", code, k.code, text)
 			}
 		})

@@ -41,7 +41,8 @@ func put(t *testing.T, name, text string) {
 // errorLine begins the errors of commands.
 var errorLine = regexp.MustCompile(`^rdma_exporter( [a-z-]+)*: `)
 
-// TestBadInput: one line that names the flag or file, exit code 2 (3 for check, whose 2 is a critical finding), nothing written.
+// TestBadInput: one line that names the flag or file, exit code 2 (3 for check, whose 2 is a critical finding), nothing
+// written.
 func TestBadInput(t *testing.T) {
 	dir, quick := t.TempDir(), "--replay="+machines.Fixture("no-rdma")
 	broken := filepath.Join(dir, "broken.txtar")
@@ -173,8 +174,9 @@ func TestHelpAndVersion(t *testing.T) {
 
 var every = flag.Bool("every", false, "capture every recorded machine with all its rounds")
 
-// TestCaptureOfMachines: a capture of a recorded machine serves what the machine serves, and an anonymised one is written again as it is. A
-// variant has no other kinds of files than its base has, and a third round none that the second has not: they take -every.
+// TestCaptureOfMachines: a capture of a recorded machine serves what the machine serves, and an anonymised one is
+// written again as it is. A variant has no other kinds of files than its base has, and a third round none that the
+// second has not: they take -every.
 func TestCaptureOfMachines(t *testing.T) {
 	machines.Each(t, func(t *testing.T, name string) {
 		if machines.IsVariant(t, name) && name != "pod-took-device-ok" && !*every {
@@ -201,7 +203,8 @@ func TestCaptureOfMachines(t *testing.T) {
 		must(t, err)
 		b, err := os.ReadFile(second)
 		must(t, err)
-		if string(a) != strings.Replace(string(b), "\n  \"rounds\"", "\n  \"anonymised\": true,\n  \"rounds\"", 1) && string(a) != string(b) {
+		if string(a) != strings.Replace(string(b), "\n  \"rounds\"", "\n  \"anonymised\": true,\n  \"rounds\"", 1) &&
+			string(a) != string(b) {
 			t.Errorf("differs: %s", machines.FirstDifference(b, a))
 		}
 		want, got := machines.SeriesOf(machines.Play(t, machine).Families), machines.SeriesOf(machines.Play(t, file).Families)
@@ -219,7 +222,8 @@ func TestCaptureToStandardOutput(t *testing.T) {
 	}
 	want, err := os.ReadFile(file)
 	must(t, err)
-	if code, out, _ := run(t, "--replay=demo", "--log.level=error", "capture", "-o", "-"); code != 0 || out != string(want) {
+	if code, out, _ := run(t, "--replay=demo", "--log.level=error", "capture", "-o", "-"); code != 0 ||
+		out != string(want) {
 		t.Errorf("exit %d, %d bytes, a file has %d", code, len(out), len(want))
 	}
 }
@@ -230,7 +234,8 @@ func TestCheckJSONOfReplays(t *testing.T) {
 		code  int
 		alert string
 	}{
-		"dgx-h100-ib": {0, ""}, "port-down": {2, "RDMAPortDown"}, "no-sm": {2, "RDMAPortNoSubnetManager"}, "saturated": {0, "RDMACounterSaturated"}, "no-rdma": {3, ""}, "h200-vm": {3, ""}, "stack-ethernet-ok": {3, ""},
+		"dgx-h100-ib": {0, ""}, "port-down": {2, "RDMAPortDown"}, "no-sm": {2, "RDMAPortNoSubnetManager"},
+		"saturated": {0, "RDMACounterSaturated"}, "no-rdma": {3, ""}, "h200-vm": {3, ""}, "stack-ethernet-ok": {3, ""},
 	} {
 		code, out, errs := run(t, "--replay="+machines.Fixture(name), "check", "--json")
 		var report check.Report
@@ -269,7 +274,8 @@ func TestCheckFiltersOfReplays(t *testing.T) {
 	}
 }
 
-// TestCheckUnknownIsNotOKOfReplays: where staging cannot be seen, it is not evaluated; where no job asks, the question does not arise.
+// TestCheckUnknownIsNotOKOfReplays: where staging cannot be seen, it is not evaluated; where no job asks, the question
+// does not arise.
 func TestCheckUnknownIsNotOKOfReplays(t *testing.T) {
 	for name, c := range map[string]struct {
 		code int
@@ -287,7 +293,8 @@ func TestCheckUnknownIsNotOKOfReplays(t *testing.T) {
 		"gdr-ok":             {3, ": unknown: no rule was evaluated\n0 of 1 rule evaluated over 6m of the capture, 1 not applicable to this host"}, // it alone was asked for
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, out, errs := run(t, "--replay="+machines.Fixture(name), "check", "--strict", "--verbose", "--only=RDMAGPUDirectStaging")
+			code, out, errs := run(t, "--replay="+machines.Fixture(name), "check", "--strict", "--verbose",
+				"--only=RDMAGPUDirectStaging")
 			if code != c.code || !strings.Contains(out, c.text) || errs != "" {
 				t.Errorf("exit %d, want %d and %q\n%s%s", code, c.code, c.text, out, errs)
 			}

@@ -19,7 +19,8 @@ const (
 func TestCheckConfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "site.yml")
 	put(t, file, "pins:\n- match: {device: x}\n  lanes: 4\n"+validConfig)
-	if code, out, errs := run(t, "check-config", file); code != 0 || out != file+": valid, 1 pins, 1 ignores, 0 cables, 0 setups, 0 switches\n" || errs != "" {
+	if code, out, errs := run(t, "check-config", file); code != 0 ||
+		out != file+": valid, 1 pins, 1 ignores, 0 cables, 0 setups, 0 switches\n" || errs != "" {
 		t.Errorf("exit %d, %q, %q", code, out, errs)
 	}
 	put(t, file, "pins:\n- match: {device: x}\n  lanes: x\n"+invalidConfig)
@@ -28,7 +29,8 @@ func TestCheckConfig(t *testing.T) {
 	if code, out, errs := run(t, "check-config", file); code != 2 || out != "" || errs != want {
 		t.Errorf("exit %d, %q, %q, want %q", code, out, errs, want)
 	}
-	if code, out, errs := run(t, "check-config", file+".nope"); code != 2 || out != "" || errs != file+".nope: no such file or directory\n" {
+	if code, out, errs := run(t, "check-config", file+".nope"); code != 2 || out != "" ||
+		errs != file+".nope: no such file or directory\n" {
 		t.Errorf("exit %d, %q, %q", code, out, errs)
 	}
 	if code, _, errs := run(t, "check-config", "../../packaging/rdma_exporter.yml"); code != 0 {
@@ -67,10 +69,12 @@ func TestCaptureKeepsConfig(t *testing.T) {
 			t.Errorf("%v: %q, want %q", c.args, got, c.want)
 		}
 	}
-	if code, _, errs := run(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--config.file="+file, "--log.level=error", "capture", "-o", recorded); code != 0 {
+	if code, _, errs := run(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--config.file="+file, "--log.level=error",
+		"capture", "-o", recorded); code != 0 {
 		t.Fatal(errs)
 	}
-	if code, _, errs := run(t, "--replay="+recorded, "--log.level=error", "capture", "--anonymise", "-o", anonymous); code != 0 {
+	if code, _, errs := run(t, "--replay="+recorded, "--log.level=error", "capture", "--anonymise", "-o",
+		anonymous); code != 0 {
 		t.Fatal(errs)
 	}
 	if got, want := config(anonymous), "ignore:\n    - match: {hostname: host-1, device: mlx5_3}\n"; got != want {

@@ -19,7 +19,8 @@ import (
 // TestJob: the jobs of recorded machines. NCCL is not asked in a replay.
 func TestJob(t *testing.T) {
 	for _, name := range []string{
-		"job-port-down", "jobs-share-port-down", "storage-daemon-port-down", "sriov-pods-port-down", "gdr-ebpf-mixed", "no-rdma",
+		"job-port-down", "jobs-share-port-down", "storage-daemon-port-down", "sriov-pods-port-down",
+		"gdr-ebpf-mixed", "no-rdma",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +53,8 @@ func TestJobSelected(t *testing.T) {
 			t.Errorf("%s: %+v", name, r.Jobs)
 			continue
 		}
-		if findings == 1 && (r.Jobs[0].Findings[0].Alert != "RDMAPortDown" || r.Jobs[0].Findings[0].Labels["device"] != "mlx5_5") {
+		if findings == 1 &&
+			(r.Jobs[0].Findings[0].Alert != "RDMAPortDown" || r.Jobs[0].Findings[0].Labels["device"] != "mlx5_5") {
 			t.Errorf("%+v", r.Jobs[0].Findings)
 		}
 	}
@@ -131,7 +133,8 @@ func withProcess(t *testing.T, dir string, pid int, job string, files map[string
 		must(t, os.Symlink(target, filepath.Join(p, "fd", fmt.Sprint(i))))
 	}
 	all := map[string]string{
-		"maps": libnccl, "stat": fmt.Sprintf("%d (python3) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 9 0 987654 1000 10", pid), "environ": "",
+		"maps": libnccl,
+		"stat": fmt.Sprintf("%d (python3) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 9 0 987654 1000 10", pid), "environ": "",
 		"cgroup": "0::/system.slice/slurmstepd.scope/job_" + job + "/step_0\n", "status": "Name:\tpython3\n",
 	}
 	for name, text := range files {
@@ -142,12 +145,15 @@ func withProcess(t *testing.T, dir string, pid int, job string, files map[string
 	}
 }
 
-// TestJobAsksNCCL reads a tree of a live host, and asks a service over TCP. Rank 0 of the job is PID 4001 in its container.
+// TestJobAsksNCCL reads a tree of a live host, and asks a service over TCP. Rank 0 of the job is PID 4001 in its
+// container.
 func TestJobAsksNCCL(t *testing.T) {
 	dir := machines.Tree(t, "hgx-h200-roce")
 	withProcess(t, dir, 90211, "77", map[string]string{"status": "NSpid:\t90211\t4001\n"})
 	withProcess(t, dir, 90311, "78", nil)
-	args := []string{"--path.rootfs=" + dir, "--state.dir=" + t.TempDir(), "job", "--nccl-ras=" + rasService(t, "v2.30.7-hang.json")}
+	args := []string{
+		"--path.rootfs=" + dir, "--state.dir=" + t.TempDir(), "job", "--nccl-ras=" + rasService(t, "v2.30.7-hang.json"),
+	}
 
 	r := reported(t, append(args, "--json")...)
 	if len(r.Jobs) != 2 {
@@ -157,7 +163,8 @@ func TestJobAsksNCCL(t *testing.T) {
 	if !w.Asked || !w.Verified || w.Answer == nil {
 		t.Fatalf("%+v", w)
 	}
-	if w.Answer.NCCL != "2.30.7+cuda13.0" || len(w.Answer.Problems) == 0 || w.Answer.Problems[0].Kind != "DEAD" || len(w.Answer.Local) != 1 {
+	if w.Answer.NCCL != "2.30.7+cuda13.0" || len(w.Answer.Problems) == 0 || w.Answer.Problems[0].Kind != "DEAD" ||
+		len(w.Answer.Local) != 1 {
 		t.Errorf("%+v", w.Answer)
 	}
 	// The other job shares the port: the answer is not its own.
@@ -185,7 +192,8 @@ func TestJobAsksNCCL(t *testing.T) {
 	}
 }
 
-// TestJobReadsDumps: records of NCCL's Inspector of the job's processes, as they see themselves, and why there are none.
+// TestJobReadsDumps: records of NCCL's Inspector of the job's processes, as they see themselves, and why there are
+// none.
 func TestJobReadsDumps(t *testing.T) {
 	dir, dumps := machines.Tree(t, "hgx-h200-roce"), t.TempDir()
 	withProcess(t, dir, 90211, "77", map[string]string{"status": "NSpid:\t90211\t4001\n"})
@@ -209,10 +217,12 @@ func TestJobReadsDumps(t *testing.T) {
 		}
 	}
 	r := reported(t, append(args, "--json", "77")...)
-	if len(r.Jobs) != 1 || r.Jobs[0].Dumps == nil || len(r.Jobs[0].Dumps.Rates) != 1 || r.Jobs[0].Dumps.Rates[0].Highest.Rank != 1 {
+	if len(r.Jobs) != 1 || r.Jobs[0].Dumps == nil || len(r.Jobs[0].Dumps.Rates) != 1 ||
+		r.Jobs[0].Dumps.Rates[0].Highest.Rank != 1 {
 		t.Errorf("%+v", r.Jobs)
 	}
-	if _, out, _ = run(t, append(args[:len(args)-1], "--nccl-dumps="+dumps+"/none", "78")...); !strings.Contains(out, "none: no such file or directory") {
+	if _, out, _ = run(t, append(args[:len(args)-1], "--nccl-dumps="+dumps+"/none", "78")...); !strings.Contains(out,
+		"none: no such file or directory") {
 		t.Error(out)
 	}
 }
@@ -220,13 +230,16 @@ func TestJobReadsDumps(t *testing.T) {
 // TestJobWithoutProcesses: without permission for processes the answer is printed, and not assigned to a job.
 func TestJobWithoutProcesses(t *testing.T) {
 	service := rasService(t, "v2.30.7-ok.json")
-	args := []string{"--path.rootfs=" + machines.Tree(t, "hgx-h200-roce"), "--state.dir=" + t.TempDir(), "job", "--nccl-ras=" + service}
+	args := []string{
+		"--path.rootfs=" + machines.Tree(t, "hgx-h200-roce"), "--state.dir=" + t.TempDir(), "job", "--nccl-ras=" + service,
+	}
 	r := reported(t, append(args, "--json")...)
 	if len(r.Jobs) != 0 || r.NCCL == nil || r.NCCL.Answer == nil || r.NCCL.Verified || len(r.NCCL.Answer.Problems) != 0 {
 		t.Errorf("%+v", r)
 	}
 	_, out, _ := run(t, args...)
-	if !strings.Contains(out, "Not verified to be this job") || !strings.Contains(out, "1 communicator of 2 ranks on 1 node: RUNNING, OK") {
+	if !strings.Contains(out, "Not verified to be this job") ||
+		!strings.Contains(out, "1 communicator of 2 ranks on 1 node: RUNNING, OK") {
 		t.Errorf("%s", out)
 	}
 }

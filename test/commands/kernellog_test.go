@@ -12,7 +12,8 @@ import (
 
 // TestKernelLogInCheck: a finding has the last messages of its device, with the time since boot of the recording.
 func TestKernelLogInCheck(t *testing.T) {
-	_, out, errs := run(t, "--replay="+machines.Fixture("command-timeouts"), "check", "--json", "--only=RDMACommandTimeouts")
+	_, out, errs := run(t, "--replay="+machines.Fixture("command-timeouts"), "check", "--json",
+		"--only=RDMACommandTimeouts")
 	var r check.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Findings) != 1 {
 		t.Fatalf("%v, %d findings\n%s\n%s", err, len(r.Findings), out, errs)
@@ -24,7 +25,9 @@ func TestKernelLogInCheck(t *testing.T) {
 	if at, err := time.Parse(time.RFC3339, log[0]["time"]); err != nil || time.Since(at) > time.Hour {
 		t.Errorf("time %s: %v", log[0]["time"], err)
 	}
-	for name, want := range map[string]string{"kind": "command_timeout", "pci_address": "0000:40:00.0", "detail": "DESTROY_MKEY", "since_boot_seconds": "3481675.0"} {
+	for name, want := range map[string]string{
+		"kind": "command_timeout", "pci_address": "0000:40:00.0", "detail": "DESTROY_MKEY", "since_boot_seconds": "3481675.0",
+	} {
 		if log[0][name] != want {
 			t.Errorf("%s is %q, want %q", name, log[0][name], want)
 		}
@@ -33,7 +36,8 @@ func TestKernelLogInCheck(t *testing.T) {
 
 // TestWholeKernelLogIsNotAnonymous: lines of the kernel log name anything.
 func TestWholeKernelLogIsNotAnonymous(t *testing.T) {
-	if code, _, _ := run(t, "--replay="+machines.Fixture("command-timeouts"), "capture", "--output=-", "--kernel-log", "--anonymise"); code != command.UsageError {
+	if code, _, _ := run(t, "--replay="+machines.Fixture("command-timeouts"), "capture", "--output=-", "--kernel-log",
+		"--anonymise"); code != command.UsageError {
 		t.Errorf("exit %d", code)
 	}
 }

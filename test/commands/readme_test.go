@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestReadmeOfReplays compares the sample output and the quoted findings of the README with check on the recorded machines.
+// TestReadmeOfReplays compares the sample output and the quoted findings of the README with check on the recorded
+// machines.
 func TestReadmeOfReplays(t *testing.T) {
 	b, err := os.ReadFile("../../README.md")
 	must(t, err)

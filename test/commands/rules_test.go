@@ -18,7 +18,9 @@ import (
 
 // TestRulesToStdout: one file that has the rules of all.
 func TestRulesToStdout(t *testing.T) {
-	for set, files := range map[string]func() (fs.FS, []string, error){"node": rules.Node, "central": rules.Central, "compat": rules.Compat} {
+	for set, files := range map[string]func() (fs.FS, []string, error){
+		"node": rules.Node, "central": rules.Central, "compat": rules.Compat,
+	} {
 		t.Run(set, func(t *testing.T) {
 			code, out, errs := run(t, "rules", "--set="+set)
 			if code != 0 || errs != "" {
@@ -33,7 +35,8 @@ func TestRulesToStdout(t *testing.T) {
 			for _, name := range names {
 				text, err := fs.ReadFile(fsys, name)
 				must(t, err)
-				if first, _, _ := strings.Cut(string(text), "\n"); !strings.Contains(out, first) || !strings.Contains(out, path.Base(name)) {
+				if first, _, _ := strings.Cut(string(text), "\n"); !strings.Contains(out, first) ||
+					!strings.Contains(out, path.Base(name)) {
 					t.Errorf("%s: its words are lost", name)
 				}
 			}

@@ -24,13 +24,18 @@ func TestRunbookURL(t *testing.T) {
 		if code != 0 || strings.Contains(out, "docs/runbooks/") {
 			t.Errorf("%q: exit %d, %s", base, code, errs)
 		}
-		if has := strings.Contains(out, "\n          runbook_url: "+want+"\n"); has != (base != "") || !has && strings.Contains(out, "runbook_url") {
+		if has := strings.Contains(out, "\n          runbook_url: "+want+"\n"); has != (base != "") ||
+			!has && strings.Contains(out, "runbook_url") {
 			t.Errorf("%q: no %s in\n%s", base, want, out)
 		}
 	}
-	for _, base := range []string{"wiki", "/runbooks", "ftp://wiki.example", "https://", "https://wiki.example/a b", "https://wiki.example/#a", `https://wiki.example/"`} {
+	for _, base := range []string{
+		"wiki", "/runbooks", "ftp://wiki.example", "https://", "https://wiki.example/a b", "https://wiki.example/#a",
+		`https://wiki.example/"`,
+	} {
 		for _, args := range [][]string{{"rules", "--set=central"}, {"dashboards", "-o", t.TempDir()}, {"serve"}} {
-			if code, _, errs := run(t, append(args, "--runbook-url="+base)...); code != 2 || !strings.Contains(errs, "--runbook-url="+base+": must be http://HOST/…") {
+			if code, _, errs := run(t, append(args, "--runbook-url="+base)...); code != 2 ||
+				!strings.Contains(errs, "--runbook-url="+base+": must be http://HOST/…") {
 				t.Errorf("%s %q: exit %d, %s", args[0], base, code, errs)
 			}
 		}
@@ -76,7 +81,8 @@ func TestRunbookCommand(t *testing.T) {
 		"Zzz":              "unknown alert Zzz: names: rdma_exporter runbook",
 		"../runbooks/a.md": "unknown alert",
 	} {
-		if code, out, errs := run(t, "runbook", name); code != 2 || out != "" || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
+		if code, out, errs := run(t, "runbook", name); code != 2 || out != "" || !strings.Contains(errs, want) ||
+			strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q", name, code, errs)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// bookMachines are set up by the guides, freshMachines are the same hosts with a fresh image and a job of another cluster.
+// bookMachines are set up by the guides, freshMachines are the same hosts with a fresh image and a job of another
+// cluster.
 var (
 	bookMachines  = []string{"hgx-h200-by-the-book-ok", "dgx-h100-by-the-book-ok", "spark-mesh-ok"}
 	freshMachines = []string{"hgx-h200-fresh", "dgx-h100-fresh", "spark-subnet-twice-ok"}
@@ -49,26 +50,30 @@ func settingsOf(t *testing.T, machine string) check.Setup {
 	return s
 }
 
-// TestSetupOfBook: on hosts set up by the guides each setting is as wanted, and each setting of the table is evaluated on one of them.
+// TestSetupOfBook: on hosts set up by the guides each setting is as wanted, and each setting of the table is evaluated
+// on one of them.
 func TestSetupOfBook(t *testing.T) {
 	seen := map[string]bool{}
 	for _, machine := range bookMachines {
 		for _, x := range settingsOf(t, machine).Settings {
-			if x.State == "differs" || x.State == "unknown" && machine != "spark-mesh-ok" { // its configuration space was not recorded
-				t.Errorf("%s: %s of %s is %s: found %q, wanted %q, %s", machine, x.Setting, x.Object, x.State, x.Found, x.Wanted, x.Evidence)
+			// Its configuration space was not recorded.
+			if x.State == "differs" || x.State == "unknown" && machine != "spark-mesh-ok" {
+				t.Errorf("%s: %s of %s is %s: found %q, wanted %q, %s",
+					machine, x.Setting, x.Object, x.State, x.Found, x.Wanted, x.Evidence)
 			}
 			seen[x.Setting] = seen[x.Setting] || x.State == "ok"
 		}
 	}
 	for _, c := range setup.Checks {
 		if seen[c.ID] == (notInBook[c.ID] != "") {
-			t.Errorf("%s is evaluated on a machine set up by the guides: %v, listed as not evaluated: %v", c.ID, seen[c.ID], notInBook[c.ID] != "")
+			t.Errorf("%s is evaluated on a machine set up by the guides: %v, listed as not evaluated: %v",
+				c.ID, seen[c.ID], notInBook[c.ID] != "")
 		}
 	}
 }
 
-// TestSetupOfFreshImage: each setting of the table differs on a host with a fresh image, with the command that sets it, where the wanted value
-// comes from, and the evidence for one of this host; or the reason is listed.
+// TestSetupOfFreshImage: each setting of the table differs on a host with a fresh image, with the command that sets it,
+// where the wanted value comes from, and the evidence for one of this host; or the reason is listed.
 func TestSetupOfFreshImage(t *testing.T) {
 	differs := map[string]map[string]bool{} // setting → machines
 	for _, machine := range slices.Concat(freshMachines, slices.Sorted(maps.Values(differsElsewhere))) {
@@ -81,7 +86,8 @@ func TestSetupOfFreshImage(t *testing.T) {
 			}
 			differs[x.Setting][machine] = true
 			if x.Remedy == "" || strings.ContainsAny(x.Remedy, "{}") || x.Source == "" || x.Wanted == "" || x.Why == "" {
-				t.Errorf("%s: %s of %s: remedy %q, source %q, wanted %q, why %q", machine, x.Setting, x.Object, x.Remedy, x.Source, x.Wanted, x.Why)
+				t.Errorf("%s: %s of %s: remedy %q, source %q, wanted %q, why %q",
+					machine, x.Setting, x.Object, x.Remedy, x.Source, x.Wanted, x.Why)
 			}
 			if x.Basis == "machine" && x.Evidence == "" {
 				t.Errorf("%s: %s of %s has no evidence for %q", machine, x.Setting, x.Object, x.Wanted)
@@ -93,7 +99,8 @@ func TestSetupOfFreshImage(t *testing.T) {
 		elsewhere := differsElsewhere[c.ID]
 		switch {
 		case fresh != (elsewhere == "" && goodByDefault[c.ID] == ""):
-			t.Errorf("%s differs on a fresh image: %v, other machine %q, default %q", c.ID, fresh, elsewhere, goodByDefault[c.ID])
+			t.Errorf("%s differs on a fresh image: %v, other machine %q, default %q",
+				c.ID, fresh, elsewhere, goodByDefault[c.ID])
 		case elsewhere != "" && !differs[c.ID][elsewhere]:
 			t.Errorf("%s does not differ on %s", c.ID, elsewhere)
 		}

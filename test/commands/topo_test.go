@@ -17,7 +17,8 @@ import (
 func drawn(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := cli.Run(t.Context(), append([]string{"--replay=" + machines.Fixture(name), "topo"}, args...), &out, &errs); code != command.OK {
+	if code := cli.Run(t.Context(), append([]string{"--replay=" + machines.Fixture(name), "topo"}, args...), &out,
+		&errs); code != command.OK {
 		t.Fatalf("%s: exit code %d: %s", name, code, errs.String())
 	}
 	return out.Bytes()
@@ -27,7 +28,11 @@ func drawn(t *testing.T, name string, args ...string) []byte {
 var replayTime = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC`)
 
 func TestTopo(t *testing.T) {
-	for _, name := range []string{"dgx-h100-ib", "hgx-h200-fresh", "dgx-spark-ok", "gb200-c2c", "vm-passthrough", "homelab-t4", "acs-on", "gen4-slot", "pcie-width-loss", "no-peermem-no-dmabuf", "gdr-dmabuf-open-ok", "gdr-ebpf-cache-ok", "gdr-ebpf-mixed", "mi300x-bnxt-ok", "mi300x-ionic-ok", "mi300x-not-ready", "sriov-vf", "rxe-siw", "no-rdma", "h200-vm"} {
+	for _, name := range []string{
+		"dgx-h100-ib", "hgx-h200-fresh", "dgx-spark-ok", "gb200-c2c", "vm-passthrough", "homelab-t4", "acs-on", "gen4-slot",
+		"pcie-width-loss", "no-peermem-no-dmabuf", "gdr-dmabuf-open-ok", "gdr-ebpf-cache-ok", "gdr-ebpf-mixed",
+		"mi300x-bnxt-ok", "mi300x-ionic-ok", "mi300x-not-ready", "sriov-vf", "rxe-siw", "no-rdma", "h200-vm",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			machines.Golden(t, "topo/"+name+".txt", replayTime.ReplaceAll(drawn(t, name), []byte("TIME")))

@@ -13,12 +13,16 @@ import (
 func TestRulesTuned(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tune.yml")
 	must(t, os.WriteFile(file, []byte("leave_out: [RDMACongestion]\nseverities: {RDMAPortDown: warning}\nthresholds: {port-down-for: 4m, flaps-per-hour: 5}\nlabels: {team: fabric}\n"), 0o644))
-	code, out, errs := run(t, "rules", "--set=node", "--tune.file="+file, "--tune.leave-out=RDMADeviceHot", "--tune.severity=RDMALinkErrors:warning=info",
+	code, out, errs := run(t, "rules", "--set=node", "--tune.file="+file, "--tune.leave-out=RDMADeviceHot",
+		"--tune.severity=RDMALinkErrors:warning=info",
 		"--tune.threshold=port-down-for=9m", "--tune.label=site=a", `--tune.selector=job="rdma"`)
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	for _, want := range []string{"port-down-for is 9m, default 2m", "flaps-per-hour is 5", `team: "fabric"`, `site: "a"`, `rdma_port_state_id{job="rdma"}`, "default_severity: critical"} {
+	for _, want := range []string{
+		"port-down-for is 9m, default 2m", "flaps-per-hour is 5", `team: "fabric"`, `site: "a"`,
+		`rdma_port_state_id{job="rdma"}`, "default_severity: critical",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%s is missing", want)
 		}
@@ -74,7 +78,8 @@ func TestRulesAsObjects(t *testing.T) {
 		}
 		names, got = append(names, o.Metadata.Name), append(got, o.Spec.Groups...)
 	}
-	if strings.Join(names, " ") != "rdma-exporter-central-dcgm rdma-exporter-central-fabric rdma-exporter-central-fabric-ber rdma-exporter-central-fabric-congestion rdma-exporter-central-fabric-maintenance rdma-exporter-central-fleet rdma-exporter-central-hosts rdma-exporter-central-jobs rdma-exporter-central-switch rdma-exporter-central-targets" || len(got) != len(want.Groups) {
+	if strings.Join(names, " ") != "rdma-exporter-central-dcgm rdma-exporter-central-fabric rdma-exporter-central-fabric-ber rdma-exporter-central-fabric-congestion rdma-exporter-central-fabric-maintenance rdma-exporter-central-fleet rdma-exporter-central-hosts rdma-exporter-central-jobs rdma-exporter-central-switch rdma-exporter-central-targets" ||
+		len(got) != len(want.Groups) {
 		t.Errorf("%v, %d groups, want %d", names, len(got), len(want.Groups))
 	}
 	dir := t.TempDir()

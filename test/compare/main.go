@@ -1,5 +1,5 @@
-// Command compare compares two builds of the exporter on the recorded machines: the metrics of each machine, and the report of check. It is
-// for changes that must not affect either; exit code 1 means that something differs.
+// Command compare compares two builds of the exporter on the recorded machines: the metrics of each machine, and the
+// report of check. It is for changes that must not affect either; exit code 1 means that something differs.
 //
 //	go run ./test/compare -before OLD/rdma_exporter,OLD/fixtures/sysfs -after NEW/rdma_exporter,NEW/fixtures/sysfs
 package main
@@ -183,7 +183,8 @@ func (b build) metrics(ctx context.Context, file string) ([]string, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(state)
-	cmd := exec.CommandContext(ctx, b.binary, "serve", "--replay="+file, "--state.dir="+state, "--no-alerting", "--no-web.exporter-metrics", "--web.listen-address="+port.Any)
+	cmd := exec.CommandContext(ctx, b.binary, "serve", "--replay="+file, "--state.dir="+state, "--no-alerting",
+		"--no-web.exporter-metrics", "--web.listen-address="+port.Any)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

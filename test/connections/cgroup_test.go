@@ -27,8 +27,8 @@ type version struct {
 	line        string // its line; empty: the whole file
 }
 
-// versions are those whose memory controller may be in use (kernel: admin-guide/cgroup-v2.rst, admin-guide/cgroup-v1/memory.rst). Version 1
-// counts sockets separately, once they have a limit.
+// versions are those whose memory controller may be in use (kernel: admin-guide/cgroup-v2.rst,
+// admin-guide/cgroup-v1/memory.rst). Version 1 counts sockets separately, once they have a limit.
 var versions = []version{
 	{"/sys/fs/cgroup", "memory.max", "", "memory.events", "memory.stat", "sock "},
 	{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.kmem.tcp.limit_in_bytes", "memory.oom_control", "memory.kmem.tcp.usage_in_bytes", ""},

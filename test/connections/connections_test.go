@@ -86,7 +86,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// variable has the attack of this process and the address of the exporter. Clients in the process of the scrapes would delay those.
+// variable has the attack of this process and the address of the exporter. Clients in the process of the scrapes would
+// delay those.
 const variable = "RDMA_EXPORTER_TEST_ATTACK"
 
 func TestMain(m *testing.M) {
@@ -229,7 +230,8 @@ func TestTooFewDescriptors(t *testing.T) {
 		defer cancel()
 		defer context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })()
 		out, _ := cmd.CombinedOutput()
-		if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), "limit of open files (RLIMIT_NOFILE) is 24, need 768") {
+		if code := cmd.ProcessState.ExitCode(); code != 2 ||
+			!strings.Contains(string(out), "limit of open files (RLIMIT_NOFILE) is 24, need 768") {
 			t.Errorf("%s: exit code %d: %s", command, code, out)
 		}
 	}

@@ -1,7 +1,8 @@
 //go:build e2e
 
-// Package container builds the image from the Dockerfile, with base images built from Debian packages and with this machine's Go, runs it
-// as its own user, and runs its health check. It requires root (`make release-test`), buildah and debootstrap (packages.sh).
+// Package container builds the image from the Dockerfile, with base images built from Debian packages and with this
+// machine's Go, runs it as its own user, and runs its health check. It requires root (`make release-test`), buildah and
+// debootstrap (packages.sh).
 package container
 
 import (
@@ -31,7 +32,8 @@ const (
 	packages     = "test/container/packages.sh"
 )
 
-// store is a buildah with separate storage. chroot isolation needs no kernel features; vfs works where overlay is unavailable.
+// store is a buildah with separate storage. chroot isolation needs no kernel features; vfs works where overlay is
+// unavailable.
 type store struct{ global []string }
 
 func newStore(t *testing.T) store {
@@ -40,7 +42,9 @@ func newStore(t *testing.T) store {
 	t.Setenv("BUILDAH_ISOLATION", "chroot")
 	buildah := program.Installed(t, "buildah", packages)
 	for _, driver := range []string{"overlay", "vfs"} {
-		s := store{[]string{buildah, "--root", dir + "/" + driver, "--runroot", dir + "/run-" + driver, "--storage-driver", driver}}
+		s := store{
+			[]string{buildah, "--root", dir + "/" + driver, "--runroot", dir + "/run-" + driver, "--storage-driver", driver},
+		}
 		if s.command(t.Context(), "info").Run() == nil {
 			t.Cleanup(func() { _ = s.command(context.Background(), "rm", "--all").Run() }) // mounted containers
 			return s
@@ -118,7 +122,8 @@ func TestImage(t *testing.T) {
 		}
 	})
 	t.Run("version", func(t *testing.T) {
-		if got := s.do(t, slices.Concat([]string{"run", from, "--"}, c.Entrypoint, []string{"--version"})...); !strings.Contains(got, version) || !strings.Contains(got, revision) {
+		if got := s.do(t, slices.Concat([]string{"run", from, "--"}, c.Entrypoint,
+			[]string{"--version"})...); !strings.Contains(got, version) || !strings.Contains(got, revision) {
 			t.Errorf("%s", got)
 		}
 	})
@@ -136,7 +141,8 @@ func (c config) verify(t *testing.T) {
 		t.Errorf("ports %v", c.ExposedPorts)
 	}
 	for name, want := range map[string]string{
-		"title": "rdma_exporter", "licenses": "Apache-2.0", "version": version, "revision": revision, "base.name": runtimeImage,
+		"title": "rdma_exporter", "licenses": "Apache-2.0", "version": version, "revision": revision,
+		"base.name": runtimeImage,
 	} {
 		if got := c.Labels["org.opencontainers.image."+name]; got != want {
 			t.Errorf("label %s: %q", name, got)
@@ -144,7 +150,8 @@ func (c config) verify(t *testing.T) {
 	}
 }
 
-// verifyBinary: NVML is loaded by glibc, so the program must be linked against it, and NVML's functions must not be resolved at the start.
+// verifyBinary: NVML is loaded by glibc, so the program must be linked against it, and NVML's functions must not be
+// resolved at the start.
 func verifyBinary(t *testing.T, path string) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -161,7 +168,8 @@ func verifyBinary(t *testing.T, path string) {
 
 // health serves the demo node at a specified address and runs the image's health check before, during and afterwards.
 func (s store) health(t *testing.T, from string, c config) {
-	address := port.Held(t) // the health check takes it from the command line; at the default address another exporter could answer
+	// The health check takes it from the command line; at the default address another exporter could answer.
+	address := port.Held(t)
 	args := []string{"--replay=demo", "--no-alerting", "--web.listen-address=" + address}
 	server := s.command(context.Background(), slices.Concat([]string{"run", from, "--"}, c.Entrypoint, args)...)
 	var log bytes.Buffer

@@ -26,7 +26,8 @@ func waitFor(t *testing.T, address string) (pid int) {
 		}
 		for _, name := range names {
 			b, err := os.ReadFile(name)
-			if err != nil || !strings.HasPrefix(string(b), "/usr/bin/rdma_exporter\x00") || !strings.Contains(string(b), "="+address+"\x00") {
+			if err != nil || !strings.HasPrefix(string(b), "/usr/bin/rdma_exporter\x00") ||
+				!strings.Contains(string(b), "="+address+"\x00") {
 				continue
 			}
 			if pid, err = strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
@@ -57,7 +58,10 @@ func userOf(t *testing.T, pid int) string {
 // inside runs a command in the container of a process, as its user, as container engines run health checks.
 func inside(t *testing.T, pid int, command ...string) (string, error) {
 	t.Helper()
-	args := []string{"--target", strconv.Itoa(pid), "--mount", "--root", "--wd=/", "--setgid=65532", "--setuid=65532", "--"}
-	out, err := exec.CommandContext(t.Context(), program.Installed(t, "nsenter", packages), append(args, command...)...).CombinedOutput()
+	args := []string{
+		"--target", strconv.Itoa(pid), "--mount", "--root", "--wd=/", "--setgid=65532", "--setuid=65532", "--",
+	}
+	out, err := exec.CommandContext(t.Context(), program.Installed(t, "nsenter", packages), append(args, command...)...).
+		CombinedOutput()
 	return string(out), err
 }

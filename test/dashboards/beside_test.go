@@ -21,7 +21,8 @@ func dcgm(uuids []string) string {
 	var b strings.Builder
 	b.WriteString("# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).\n# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n")
 	for i, u := range uuids {
-		fmt.Fprintf(&b, "DCGM_FI_DEV_GPU_UTIL{gpu=\"%d\",UUID=%q,pci_bus_id=\"00000000:%02X:00.0\",device=\"nvidia%d\",modelName=\"NVIDIA H200\",Hostname=%q,DCGM_FI_DRIVER_VERSION=\"580.82.07\",container=\"main\",namespace=\"team-a\",pod=\"trainer-%d\"} %d\n", i, u, 16*(i+1), i, dcgmHost, i, 90+i)
+		fmt.Fprintf(&b, "DCGM_FI_DEV_GPU_UTIL{gpu=\"%d\",UUID=%q,pci_bus_id=\"00000000:%02X:00.0\",device=\"nvidia%d\",modelName=\"NVIDIA H200\",Hostname=%q,DCGM_FI_DRIVER_VERSION=\"580.82.07\",container=\"main\",namespace=\"team-a\",pod=\"trainer-%d\"} %d\n",
+			i, u, 16*(i+1), i, dcgmHost, i, 90+i)
 	}
 	return b.String()
 }
@@ -37,7 +38,8 @@ func between(since time.Time) string {
 	b.WriteString("# TYPE rdma_port_pfc_paused_sample_ratio histogram\n")
 	for le, share := range map[string]int{"0.01": 2, "0.05": 2, "0.1": 2, "0.25": 2, "0.5": 3, "0.9": 3, "+Inf": 4} {
 		line("rdma_port_pfc_paused_sample_ratio_bucket", stalls+`,le="`+le+`"`, n*share)
-		line("rdma_port_pfc_paused_sample_ratio_bucket", strings.Replace(stalls, "transmit", "receive", 1)+`,le="`+le+`"`, n*share)
+		line("rdma_port_pfc_paused_sample_ratio_bucket",
+			strings.Replace(stalls, "transmit", "receive", 1)+`,le="`+le+`"`, n*share)
 	}
 	line("rdma_port_pfc_sampled_seconds_total", port, n)
 	line("rdma_port_pfc_stalled_seconds_total", stalls, n/4)
@@ -59,25 +61,32 @@ func between(since time.Time) string {
 	return b.String()
 }
 
-// quiet are counters that no recorded machine counts on after its last round, rare are facts that none of those that are replayed has.
+// quiet are counters that no recorded machine counts on after its last round, rare are facts that none of those that
+// are replayed has.
 var (
 	quiet = []string{
-		"rdma_port_link_error_recoveries_total", "rdma_port_link_downed_total", "rdma_port_receive_remote_physical_errors_total",
-		"rdma_port_local_link_integrity_errors_total", "rdma_port_link_transitions_total", "rdma_port_crc_errors_total", "rdma_port_pcs_symbol_errors_total",
-		"rdma_port_frame_errors_total", "rdma_port_mac_faults_total", "rdma_port_physical_recoveries_total", "rdma_port_link_down_events_total",
-		"rdma_port_excessive_buffer_overrun_errors_total", "rdma_port_vl15_dropped_total", "rdma_port_out_of_buffer_total",
-		"rdma_port_transmit_constraint_errors_total", "rdma_port_receive_constraint_errors_total", "rdma_port_requester_cqe_errors_total",
-		"rdma_port_responder_cqe_errors_total", "rdma_port_requester_remote_access_errors_total", "rdma_port_requester_remote_invalid_requests_total",
-		"rdma_port_responder_remote_access_errors_total", "rdma_port_adaptive_retransmissions_total", "rdma_port_retransmitted_packets_total",
-		"rdma_port_neighbour_transmit_wait_ticks_total", "rdma_port_subnet_manager_activity_total", "rdma_port_cnp_ignored_total",
-		"rdma_port_global_pause_frames_total", "rdma_port_priority_buffer_discards_total", "rdma_port_priority_congestion_discards_total",
-		"rdma_alerting_notifications_sent_total", "rdma_alerting_notification_errors_total", "rdma_alerting_notifications_dropped_total",
-		"rdma_alerting_rule_failures_total", "rdma_alerting_rounds_total", "rdma_fabric_requests_total", "rdma_fabric_request_timeouts_total",
+		"rdma_port_link_error_recoveries_total", "rdma_port_link_downed_total",
+		"rdma_port_receive_remote_physical_errors_total", "rdma_port_local_link_integrity_errors_total",
+		"rdma_port_link_transitions_total", "rdma_port_crc_errors_total", "rdma_port_pcs_symbol_errors_total",
+		"rdma_port_frame_errors_total", "rdma_port_mac_faults_total", "rdma_port_physical_recoveries_total",
+		"rdma_port_link_down_events_total", "rdma_port_excessive_buffer_overrun_errors_total",
+		"rdma_port_vl15_dropped_total", "rdma_port_out_of_buffer_total", "rdma_port_transmit_constraint_errors_total",
+		"rdma_port_receive_constraint_errors_total", "rdma_port_requester_cqe_errors_total",
+		"rdma_port_responder_cqe_errors_total", "rdma_port_requester_remote_access_errors_total",
+		"rdma_port_requester_remote_invalid_requests_total", "rdma_port_responder_remote_access_errors_total",
+		"rdma_port_adaptive_retransmissions_total", "rdma_port_retransmitted_packets_total",
+		"rdma_port_neighbour_transmit_wait_ticks_total", "rdma_port_subnet_manager_activity_total",
+		"rdma_port_cnp_ignored_total", "rdma_port_global_pause_frames_total", "rdma_port_priority_buffer_discards_total",
+		"rdma_port_priority_congestion_discards_total", "rdma_alerting_notifications_sent_total",
+		"rdma_alerting_notification_errors_total", "rdma_alerting_notifications_dropped_total",
+		"rdma_alerting_rule_failures_total", "rdma_alerting_rounds_total", "rdma_fabric_requests_total",
+		"rdma_fabric_request_timeouts_total",
 	}
 	rare = []string{
-		"rdma_host_maintenance", "rdma_gdr_job_gid_info", "rdma_gpu_last_xid", "rdma_port_subnet_manager_state_id", "rdma_port_subnet_manager_priority",
-		"rdma_port_pkeys_missing", "rdma_port_miscabled", "rdma_device_missing_info", "rdma_scrape_collector_stuck", "rdma_alerting_last_round_duration_seconds",
-		"rdma_alerting_store_series", "rdma_port_congestion_notification_enabled",
+		"rdma_host_maintenance", "rdma_gdr_job_gid_info", "rdma_gpu_last_xid", "rdma_port_subnet_manager_state_id",
+		"rdma_port_subnet_manager_priority", "rdma_port_pkeys_missing", "rdma_port_miscabled", "rdma_device_missing_info",
+		"rdma_scrape_collector_stuck", "rdma_alerting_last_round_duration_seconds", "rdma_alerting_store_series",
+		"rdma_port_congestion_notification_enabled",
 	}
 )
 
@@ -101,7 +110,8 @@ func subnet(t *testing.T, since time.Time) string {
 			b.WriteString(line)
 		}
 		if m := fabricLink.FindStringSubmatch(name); m != nil { // recorded of links that are up for 17m
-			fmt.Fprintf(&b, "link:rdma_fabric_raw_ber:ratio10m{%s} 2e-08\nlink:rdma_fabric_raw_ber:warning_limit{%s} 2.4e-06\n", m[1], m[1])
+			fmt.Fprintf(&b,
+				"link:rdma_fabric_raw_ber:ratio10m{%s} 2e-08\nlink:rdma_fabric_raw_ber:warning_limit{%s} 2.4e-06\n", m[1], m[1])
 		}
 	}
 	return b.String()

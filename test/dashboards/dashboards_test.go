@@ -1,6 +1,7 @@
 //go:build e2e
 
-// Package dashboards runs every query of the dashboards on a real Prometheus that scrapes exporters replaying recorded machines.
+// Package dashboards runs every query of the dashboards on a real Prometheus that scrapes exporters replaying recorded
+// machines.
 package dashboards
 
 import (
@@ -42,11 +43,14 @@ func TestQueriesHaveData(t *testing.T) {
 	questions := load(t)
 	began := time.Now()
 	targets := startFleet(t, program.Exporter(t))
-	targets = append(targets, target{serveText(t, func() string { return between(began) }), "between-rounds", "rdma_exporter", ""})
+	targets = append(targets,
+		target{serveText(t, func() string { return between(began) }), "between-rounds", "rdma_exporter", ""})
 	targets = append(targets, target{serveText(t, func() string { return dcgm(uuids(t)) }), "dcgm", "dcgm", ""})
-	targets = append(targets, target{serveText(t, func() string { return subnet(t, began) }), "subnet", "rdma_exporter", "east"})
+	targets = append(targets,
+		target{serveText(t, func() string { return subnet(t, began) }), "subnet", "rdma_exporter", "east"})
 	targets = append(targets, target{port.Held(t), "gone", "rdma_exporter", ""})
-	p := prometheus{t, startPrometheus(t, program.Installed(t, cmp.Or(os.Getenv("PROMETHEUS"), "prometheus"), "test/alerting/packages.sh"), targets)}
+	p := prometheus{t, startPrometheus(t,
+		program.Installed(t, cmp.Or(os.Getenv("PROMETHEUS"), "prometheus"), "test/alerting/packages.sh"), targets)}
 	p.await("/-/ready")
 
 	hosts := []string{".*"}
@@ -59,7 +63,8 @@ func TestQueriesHaveData(t *testing.T) {
 		left = slices.DeleteFunc(left, func(q question) bool { return p.answers(q, hosts, began) })
 		waiting = slices.DeleteFunc(slices.Clone(left), func(q question) bool { return empty[q.name] != "" })
 		if len(waiting) > 0 {
-			t.Logf("%s: no data for %d queries, the last of them %s", time.Since(began).Round(time.Second), len(waiting), waiting[len(waiting)-1].name)
+			t.Logf("%s: no data for %d queries, the last of them %s",
+				time.Since(began).Round(time.Second), len(waiting), waiting[len(waiting)-1].name)
 		}
 	}
 	without := map[string]bool{}
@@ -137,7 +142,9 @@ func load(t *testing.T) []question {
 		for _, v := range d.Templating.List {
 			if q, ok := strings.CutPrefix(v.Definition, "label_values("); ok {
 				series, label, _ := cutLast(strings.TrimSuffix(q, ")"), ", ")
-				out = append(out, question{name + "/$" + v.Name, fmt.Sprintf("count by (%s) (%s) and on () vector(1) unless count by (%s) (%s{%s=\"\"})", label, series, label, strings.SplitN(series, "{", 2)[0], label), true})
+				out = append(out, question{name + "/$" + v.Name, fmt.Sprintf(
+					"count by (%s) (%s) and on () vector(1) unless count by (%s) (%s{%s=\"\"})",
+					label, series, label, strings.SplitN(series, "{", 2)[0], label), true})
 			}
 		}
 		for _, a := range d.Annotations.List {
@@ -184,13 +191,16 @@ func (p prometheus) answers(q question, hosts []string, began time.Time) bool {
 		hosts = hosts[:1]
 	}
 	return slices.ContainsFunc(hosts, func(host string) bool {
-		expr := strings.NewReplacer("$cluster", ".*", "$job", "rdma_exporter", "$fabric_job", "rdma_exporter", "$hosts", host, "$host", host, "$fabric", host,
-			"$device", ".*", "$switch", ".*", "$__rate_interval", "15s", "$__range", "10s", "offset 10m", "offset 10s", "$$__all", "all", orUnknown, "").Replace(q.expr)
+		expr := strings.NewReplacer("$cluster", ".*", "$job", "rdma_exporter", "$fabric_job", "rdma_exporter", "$hosts", host,
+			"$host", host, "$fabric", host,
+			"$device", ".*", "$switch", ".*", "$__rate_interval", "15s", "$__range", "10s", "offset 10m", "offset 10s",
+			"$$__all", "all", orUnknown, "").Replace(q.expr)
 		now := time.Now()
 		if q.instant {
 			return p.query("/api/v1/query", url.Values{"query": {expr}, "time": {seconds(now)}})
 		}
-		return p.query("/api/v1/query_range", url.Values{"query": {expr}, "start": {seconds(began)}, "end": {seconds(now)}, "step": {"5"}})
+		return p.query("/api/v1/query_range",
+			url.Values{"query": {expr}, "start": {seconds(began)}, "end": {seconds(now)}, "step": {"5"}})
 	})
 }
 

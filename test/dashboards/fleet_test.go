@@ -20,8 +20,8 @@ import (
 
 const repository = "../.."
 
-// step is the time between two rounds of the machines. They are recorded in minutes: an hour passes in seconds, at accordingly higher
-// rates.
+// step is the time between two rounds of the machines. They are recorded in minutes: an hour passes in seconds, at
+// accordingly higher rates.
 const step = 4 * time.Second
 
 // fleet are the replayed machines, selected so that each panel has data.
@@ -93,7 +93,8 @@ func startFleet(t *testing.T, exporter string) []target {
 		dir := t.TempDir()
 		capture := filepath.Join(dir, m.fixture+".txtar")
 		must(t, machine.Write(a, capture))
-		address := start(t, exporter, "serve", "--replay="+capture, "--state.dir="+filepath.Join(dir, "state"), "--collector.gpu.mode=full", "--no-alerting")
+		address := start(t, exporter, "serve", "--replay="+capture, "--state.dir="+filepath.Join(dir, "state"),
+			"--collector.gpu.mode=full", "--no-alerting")
 		targets = append(targets, target{address, m.fixture, "rdma_exporter", m.cluster})
 	}
 	return targets
@@ -114,7 +115,8 @@ func startPrometheus(t *testing.T, prometheus string, targets []target) string {
 	rules, err := filepath.Abs(filepath.Join(repository, "rules"))
 	must(t, err)
 	var c strings.Builder
-	fmt.Fprintf(&c, "global: {scrape_interval: 1s, evaluation_interval: 2s}\nrule_files: [%q, %q]\nscrape_configs:\n", rules+"/node/*.yml", rules+"/central/*.yml")
+	fmt.Fprintf(&c, "global: {scrape_interval: 1s, evaluation_interval: 2s}\nrule_files: [%q, %q]\nscrape_configs:\n",
+		rules+"/node/*.yml", rules+"/central/*.yml")
 	for _, job := range []string{"rdma_exporter", "dcgm"} {
 		fmt.Fprintf(&c, "- job_name: %s\n  static_configs:\n", job)
 		for _, x := range targets {
@@ -129,7 +131,8 @@ func startPrometheus(t *testing.T, prometheus string, targets []target) string {
 	}
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(c.String()), 0o600))
-	return "http://" + start(t, prometheus, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=warn")
+	return "http://" + start(t, prometheus, "--config.file="+filepath.Join(dir, "prometheus.yml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=warn")
 }
 
 // serveText serves metrics as text.
@@ -137,9 +140,11 @@ func serveText(t *testing.T, text func() string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(text())) // the scraper has disconnected
-	})}
+	s := &http.Server{
+		ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(text())) // the scraper has disconnected
+		}),
+	}
 	go func() { _ = s.Serve(l) }() // closed below
 	t.Cleanup(func() { must(t, s.Close()) })
 	return l.Addr().String()

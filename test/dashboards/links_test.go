@@ -14,14 +14,16 @@ import (
 	"time"
 )
 
-// followed are hosts that links are followed of: a host without readable transceivers has nothing on the dashboard of optics.
+// followed are hosts that links are followed of: a host without readable transceivers has nothing on the dashboard of
+// optics.
 var followed = []string{dcgmHost, "optics-ageing"}
 
 // picked is what a row or a series of each kind has, on a host and in a fabric of this test.
 func picked(host string) *strings.Replacer {
 	return strings.NewReplacer(
 		"${__data.fields.Job}", "rdma_exporter", "${__field.labels.job}", "rdma_exporter", "{{job}}", "rdma_exporter",
-		"var-fabric=${__data.fields.Target}", "var-fabric=subnet", "${__data.fields.Target}", host, "${__field.labels.instance}", host, "{{instance}}", host, "${host}", host,
+		"var-fabric=${__data.fields.Target}", "var-fabric=subnet", "${__data.fields.Target}", host,
+		"${__field.labels.instance}", host, "{{instance}}", host, "${host}", host,
 		"${__field.labels.node}", "leaf1", "${fabric}", "subnet",
 	)
 }
@@ -39,7 +41,8 @@ func follow(p prometheus) {
 		var d landing
 		must(p.t, json.Unmarshal(b, &d))
 		all[d.UID] = d
-		for _, m := range regexp.MustCompile(`"url": ?"/(d/[^"]+)"|href=\\"(d/[^"\\]+)`).FindAllStringSubmatch(strings.ReplaceAll(string(b), `\u0026`, "&"), -1) {
+		for _, m := range regexp.MustCompile(`"url": ?"/(d/[^"]+)"|href=\\"(d/[^"\\]+)`).
+			FindAllStringSubmatch(strings.ReplaceAll(string(b), `\u0026`, "&"), -1) {
 			addresses[m[1]+m[2]] = d.UID
 		}
 	}
@@ -63,7 +66,8 @@ func follow(p prometheus) {
 
 // chosenBy is what a link chooses, of a host.
 func chosenBy(query, host string) map[string]string {
-	cells := map[string]string{"host": host, "fabric": "subnet", "device": "mlx5_0", "switch": "leaf1"} // that the link is on
+	// That the link is on.
+	cells := map[string]string{"host": host, "fabric": "subnet", "device": "mlx5_0", "switch": "leaf1"}
 	chosen := map[string]string{}
 	for _, param := range strings.Split(picked(host).Replace(query), "&") {
 		name, value, ok := strings.Cut(strings.TrimPrefix(param, "var-"), "=")
@@ -116,7 +120,8 @@ func (p prometheus) land(d landing, chosen map[string]string) string {
 	with := 0
 	for _, row := range d.Panels {
 		for _, q := range row.Targets {
-			expr := strings.NewReplacer(append(slices.Clone(vars), "$__rate_interval", "15s", "$__range", "10s", "$$__all", "all", orUnknown, "")...).Replace(q.Expr)
+			expr := strings.NewReplacer(append(slices.Clone(vars), "$__rate_interval", "15s", "$__range", "10s", "$$__all",
+				"all", orUnknown, "")...).Replace(q.Expr)
 			if p.query("/api/v1/query", url.Values{"query": {expr}, "time": {seconds(time.Now())}}) {
 				with++
 				break

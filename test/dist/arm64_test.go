@@ -71,7 +71,8 @@ func (f flavour) check(t *testing.T) (r report) {
 	return r
 }
 
-// TestMetricsAreTheSame: all flavours have the same series, with equal values except for elapsed times. The demo node has most metrics.
+// TestMetricsAreTheSame: all flavours have the same series, with equal values except for elapsed times. The demo node
+// has most metrics.
 func TestMetricsAreTheSame(t *testing.T) {
 	for _, args := range [][]string{{"--replay=" + machine}, {"--replay=demo", "--no-alerting"}} {
 		want := flavours(t)[0].scrape(t, args...)
@@ -105,7 +106,10 @@ const rounding = 1e-12
 
 // ofTheRun reports whether the values or series of a family depend on the process.
 func ofTheRun(name string) bool {
-	return slices.ContainsFunc([]string{"go_", "process_", "promhttp_", "rdma_exporter_build_info", "rdma_exporter_connections", "rdma_alerting_", "rdma_scrape_"}, func(p string) bool { return strings.HasPrefix(name, p) })
+	return slices.ContainsFunc([]string{
+		"go_", "process_", "promhttp_", "rdma_exporter_build_info", "rdma_exporter_connections",
+		"rdma_alerting_", "rdma_scrape_",
+	}, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // countsOn reports whether a gauge is an elapsed time.
@@ -113,11 +117,12 @@ func countsOn(name string) bool {
 	return strings.HasSuffix(name, "_age_seconds") || name == "rdma_host_uptime_seconds"
 }
 
-// scrape serves a recorded machine and returns its series with their values, 0 for elapsed times. It returns nil if the exporter is backing
-// off after a request of more than a second, which happens on a slow emulated processor.
+// scrape serves a recorded machine and returns its series with their values, 0 for elapsed times. It returns nil if the
+// exporter is backing off after a request of more than a second, which happens on a slow emulated processor.
 func (f flavour) scrape(t *testing.T, args ...string) map[string]float64 {
 	t.Helper()
-	cmd := f.command(t, append(args, "--collect.timeout=60s", "--web.listen-address="+port.Any, "--state.dir="+t.TempDir())...)
+	cmd := f.command(t,
+		append(args, "--collect.timeout=60s", "--web.listen-address="+port.Any, "--state.dir="+t.TempDir())...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	must(t, cmd.Start())

@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package dist tests the output of make dist on all its processor architectures: `make dist-test`, and `make release-test` for some
-// flavours.
+// Package dist tests the output of make dist on all its processor architectures: `make dist-test`, and `make
+// release-test` for some flavours.
 package dist
 
 import (
@@ -99,8 +99,10 @@ func TestVersion(t *testing.T) {
 			nvml = "yes, where the host has libnvidia-ml.so.1"
 		}
 		for _, want := range []string{
-			"rdma_exporter, version " + os.Getenv("RDMA_VERSION") + " (revision: " + os.Getenv("RDMA_REVISION") + ")\n", "\n  commit date:  20",
-			"\n  go version:   " + info.GoVersion + "\n", "\n  platform:     linux/" + f.arch + "\n", "\n  NVML:         " + nvml + "\n",
+			"rdma_exporter, version " + os.Getenv("RDMA_VERSION") + " (revision: " + os.Getenv("RDMA_REVISION") + ")\n",
+			"\n  commit date:  20",
+			"\n  go version:   " + info.GoVersion + "\n", "\n  platform:     linux/" + f.arch + "\n",
+			"\n  NVML:         " + nvml + "\n",
 		} {
 			if !strings.Contains(string(out), want) {
 				t.Errorf("%q is missing:\n%s", want, out)
@@ -138,11 +140,12 @@ type sbom struct {
 	Components []struct{ Name, Version string }
 }
 
-// TestSBOM: the document of a flavour has the checksum of its binary and each module that is built into it, the standard library too. It
-// does not depend on the time of the build.
+// TestSBOM: the document of a flavour has the checksum of its binary and each module that is built into it, the
+// standard library too. It does not depend on the time of the build.
 func TestSBOM(t *testing.T) {
 	each(t, func(t *testing.T, f flavour) {
-		text, err := os.ReadFile(filepath.Join(os.Getenv("RDMA_DIST"), "..", "rdma_exporter-"+os.Getenv("RDMA_VERSION")+"."+f.name+".cdx.json"))
+		text, err := os.ReadFile(filepath.Join(os.Getenv("RDMA_DIST"), "..",
+			"rdma_exporter-"+os.Getenv("RDMA_VERSION")+"."+f.name+".cdx.json"))
 		must(t, err)
 		var b sbom
 		must(t, json.Unmarshal(text, &b))
@@ -171,7 +174,8 @@ func TestSBOM(t *testing.T) {
 // newestGlibc is the maximum requirement of a binary with cgo: RHEL 9, Ubuntu 22.04 and Debian 12 have it.
 const newestGlibc = "GLIBC_2.34"
 
-// TestLinking: a binary without cgo has no dependencies; one with cgo requires the C library of the oldest supported distribution.
+// TestLinking: a binary without cgo has no dependencies; one with cgo requires the C library of the oldest supported
+// distribution.
 func TestLinking(t *testing.T) {
 	each(t, func(t *testing.T, f flavour) {
 		e, err := elf.Open(f.file(t, "rdma_exporter"))

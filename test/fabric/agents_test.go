@@ -47,11 +47,14 @@ func (s *subnet) node(t *testing.T, i int, symbolErrors int) *node {
 	t.Helper()
 	const class = "-- sys/class/infiniband/mlx5_0"
 	var b strings.Builder
-	b.WriteString("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\"]}\n" + class + "/device -> ../../../devices/pci0000:00/0000:18:00.0 --\n")
+	b.WriteString("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\"]}\n" + class +
+		"/device -> ../../../devices/pci0000:00/0000:18:00.0 --\n")
 	for name, text := range map[string]string{
-		"node_type": "1: CA", "node_guid": "b83f:d203:0050:a1c0", "ports/1/state": "4: ACTIVE", "ports/1/phys_state": "5: LinkUp", "ports/1/link_layer": "InfiniBand",
-		"ports/1/lid": fmt.Sprintf("%#x", s.lidOf(t, i)), "ports/1/sm_lid": "0x1", "ports/1/lid_mask_count": "0", "ports/1/cap_mask": "0x2651e848",
-		"ports/1/rate": "100 Gb/sec (4X EDR)", "ports/1/counters/symbol_error": fmt.Sprint(symbolErrors),
+		"node_type": "1: CA", "node_guid": "b83f:d203:0050:a1c0", "ports/1/state": "4: ACTIVE",
+		"ports/1/phys_state": "5: LinkUp", "ports/1/link_layer": "InfiniBand",
+		"ports/1/lid": fmt.Sprintf("%#x", s.lidOf(t, i)), "ports/1/sm_lid": "0x1", "ports/1/lid_mask_count": "0",
+		"ports/1/cap_mask": "0x2651e848",
+		"ports/1/rate":     "100 Gb/sec (4X EDR)", "ports/1/counters/symbol_error": fmt.Sprint(symbolErrors),
 	} {
 		fmt.Fprintf(&b, "%s/%s --\n%s\n", class, name, text)
 	}
@@ -67,7 +70,9 @@ func (s *subnet) node(t *testing.T, i int, symbolErrors int) *node {
 		t, err := ibsim.Dial(s.socket, hostName(i))
 		return counted{t, &n.asked}, err
 	})
-	n.collectors = slices.DeleteFunc(collector.All(collector.Options{AskSubnet: true, MADCounters: collector.CountersByMAD}), func(c *collector.Collector) bool {
+	n.collectors = slices.DeleteFunc(collector.All(collector.Options{
+		AskSubnet: true, MADCounters: collector.CountersByMAD,
+	}), func(c *collector.Collector) bool {
 		return c.Name != "infiniband" && c.Name != "neighbour"
 	})
 	return n
@@ -107,8 +112,8 @@ func (s *subnet) lidOf(t *testing.T, i int) uint16 {
 	return info.LID
 }
 
-// TestOwnCounters: the counters of the local port take two datagrams per round, and four more in the first: what its agent and its FEC support, and
-// the settings of the port.
+// TestOwnCounters: the counters of the local port take two datagrams per round, and four more in the first: what its
+// agent and its FEC support, and the settings of the port.
 // A simulated port has 64-bit counters for data only.
 func TestOwnCounters(t *testing.T) {
 	s := simulate(t, tree{spines: 1, leaves: 2, hosts: 2})
@@ -129,7 +134,9 @@ func TestOwnCounters(t *testing.T) {
 		if got := n.asked.Load(); got != want || failed != nil {
 			t.Errorf("round %d: %d datagrams, want %d; %q", i, got, want, failed)
 		}
-		for name, v := range map[string]float64{"symbol_errors": 7, "link_downed": 3, "transmit_wait_ticks": 11, "link_error_recoveries": 0} {
+		for name, v := range map[string]float64{
+			"symbol_errors": 7, "link_downed": 3, "transmit_wait_ticks": 11, "link_error_recoveries": 0,
+		} {
 			if got, ok := m["rdma_port_"+name+"_total"+port]; !ok || got != v {
 				t.Errorf("round %d: %s is %v, %v; want %v", i, name, got, ok, v)
 			}
@@ -150,12 +157,14 @@ func TestOwnCounters(t *testing.T) {
 
 	n = s.node(t, 2, 9) // the file is higher than the agent's counter: it counts something else
 	n.collectors = n.collectors[:1]
-	if m, failed := n.read(t); m["rdma_port_symbol_errors_total"+port] != 9 || len(failed) != 1 || !strings.Contains(failed[0], "counters of the agent differ from those of the driver: MAD 7, file 9 before and 9 after it") {
+	if m, failed := n.read(t); m["rdma_port_symbol_errors_total"+port] != 9 || len(failed) != 1 ||
+		!strings.Contains(failed[0], "counters of the agent differ from those of the driver: MAD 7, file 9 before and 9 after it") {
 		t.Errorf("%v %q", m["rdma_port_symbol_errors_total"+port], failed)
 	}
 }
 
-// TestFarCounters: errors that are set on a switch port appear on the host behind it and on no other; the subnet manager appears on all.
+// TestFarCounters: errors that are set on a switch port appear on the host behind it and on no other; the subnet
+// manager appears on all.
 func TestFarCounters(t *testing.T) {
 	s := simulate(t, tree{spines: 1, leaves: 2, hosts: 2})
 	s.manage(t)

@@ -40,7 +40,8 @@ func linkLines(out string) (lines []string) {
 			continue
 		}
 		if f := upLine.FindStringSubmatch(line); f != nil {
-			lines = append(lines, fmt.Sprintf("%s %s/%s %sX %s %s/%s %s/%s (%s)", f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[9], f[8], strings.TrimSpace(f[10])))
+			lines = append(lines, fmt.Sprintf("%s %s/%s %sX %s %s/%s %s/%s (%s)",
+				f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[9], f[8], strings.TrimSpace(f[10])))
 		} else if f := downLine.FindStringSubmatch(line); f != nil {
 			lines = append(lines, fmt.Sprintf("%s %s/%s %s/%s", f[1], f[2], f[3], f[4], f[5]))
 		} else {
@@ -79,7 +80,8 @@ func (m samples) linkLines() (lines []string) {
 		if fastest > rate {
 			could = append(could, "Could be "+laneName(fastest)+" Gbps")
 		}
-		lines = append(lines, fmt.Sprintf("%s %s/%s %vX %s %s %s/%s (%s)", guid, l["node"], l["port"], width, laneName(rate), state, l["neighbour"], l["neighbour_port"], strings.Join(could, " ")))
+		lines = append(lines, fmt.Sprintf("%s %s/%s %vX %s %s %s/%s (%s)", guid, l["node"], l["port"], width, laneName(rate),
+			state, l["neighbour"], l["neighbour_port"], strings.Join(could, " ")))
 	}
 	slices.Sort(lines)
 	return lines
@@ -87,11 +89,14 @@ func (m samples) linkLines() (lines []string) {
 
 // pma are the counter names of ibqueryerrors.
 var pma = map[string]string{
-	"SymbolErrorCounter": "symbol_errors", "LinkErrorRecoveryCounter": "link_error_recoveries", "LinkDownedCounter": "link_downed",
-	"PortRcvErrors": "receive_errors", "PortRcvRemotePhysicalErrors": "receive_remote_physical_errors", "PortRcvSwitchRelayErrors": "receive_switch_relay_errors",
-	"PortXmitDiscards": "transmit_discards", "PortXmitConstraintErrors": "transmit_constraint_errors", "PortRcvConstraintErrors": "receive_constraint_errors",
-	"LocalLinkIntegrityErrors": "local_link_integrity_errors", "ExcessiveBufferOverrunErrors": "excessive_buffer_overrun_errors",
-	"VL15Dropped": "vl15_dropped", "PortXmitWait": "transmit_wait_ticks",
+	"SymbolErrorCounter": "symbol_errors", "LinkErrorRecoveryCounter": "link_error_recoveries",
+	"LinkDownedCounter": "link_downed", "PortRcvErrors": "receive_errors",
+	"PortRcvRemotePhysicalErrors": "receive_remote_physical_errors",
+	"PortRcvSwitchRelayErrors":    "receive_switch_relay_errors", "PortXmitDiscards": "transmit_discards",
+	"PortXmitConstraintErrors": "transmit_constraint_errors", "PortRcvConstraintErrors": "receive_constraint_errors",
+	"LocalLinkIntegrityErrors":     "local_link_integrity_errors",
+	"ExcessiveBufferOverrunErrors": "excessive_buffer_overrun_errors", "VL15Dropped": "vl15_dropped",
+	"PortXmitWait": "transmit_wait_ticks",
 }
 
 var (
@@ -156,8 +161,8 @@ func difference(got, want []string) string {
 	return strings.Join(out, "\n")
 }
 
-// TestCompare: each line of iblinkinfo about a switch port, and each counter of ibqueryerrors, agrees with the metrics and vice versa, on a
-// fabric with faults of all kinds.
+// TestCompare: each line of iblinkinfo about a switch port, and each counter of ibqueryerrors, agrees with the metrics
+// and vice versa, on a fabric with faults of all kinds.
 func TestCompare(t *testing.T) {
 	s := simulate(t, cluster)
 	s.manage(t)
@@ -176,7 +181,8 @@ func TestCompare(t *testing.T) {
 	s.set(t, "leaf005", "9", "espeed", "1")
 	i := 0
 	for field := range pma {
-		if field == "PortRcvSwitchRelayErrors" || field == "PortXmitDiscards" || field == "PortRcvErrors" { // counted by the simulator itself
+		// Counted by the simulator itself.
+		if field == "PortRcvSwitchRelayErrors" || field == "PortXmitDiscards" || field == "PortRcvErrors" {
 			continue
 		}
 		i++
@@ -208,18 +214,20 @@ func TestCompare(t *testing.T) {
 	must(t, s.sm.Process.Signal(syscall.SIGCONT))
 }
 
-// TestLarge: 2,048 hosts are found and all their counters read within 5 s and 230 MiB (MemoryMax of the unit: 256 MiB). At the default rate, 10,000 requests per second, 3.3
-// s are spent waiting; the test allows more on a shared machine.
+// TestLarge: 2,048 hosts are found and all their counters read within 5 s and 230 MiB (MemoryMax of the unit: 256 MiB).
+// At the default rate, 10,000 requests per second, 3.3 s are spent waiting; the test allows more on a shared machine.
 func TestLarge(t *testing.T) {
 	s := simulate(t, tree{spines: 32, leaves: 64, hosts: 32})
 	s.manage(t)
 	before, start := cpu(t, s.sim), time.Now()
-	e := s.export(t, "--fabric.interval=1h", "--fabric.full-interval=1h", "--fabric.adapter-counters", "--fabric.rate=20000")
+	e := s.export(t, "--fabric.interval=1h", "--fabric.full-interval=1h", "--fabric.adapter-counters",
+		"--fabric.rate=20000")
 	ready := time.Since(start)
 	m := e.scrape(t)
 	took, peak := m["rdma_fabric_sweep_duration_seconds"], e.peak(t)
 	t.Logf("%d nodes, %d links: %.2f s, of which the simulator %.2f s of CPU and the exporter %.2f s with a scrape; %v requests; %d MiB at most; %d samples; ready after %s",
-		s.nodes(), s.links(), took, cpu(t, s.sim)-before, cpu(t, e.pid), m["rdma_fabric_requests_total"], peak, len(m), ready.Round(time.Millisecond))
+		s.nodes(), s.links(), took, cpu(t, s.sim)-before, cpu(t, e.pid), m["rdma_fabric_requests_total"], peak, len(m),
+		ready.Round(time.Millisecond))
 	m.healthy(t, s.tree)
 	start = time.Now()
 	page := get(t, "http://"+e.address+"/")

@@ -16,13 +16,14 @@ import (
 func (s *subnet) diagnose(texts map[string]alerting.RuleTexts, alert, guid, port string) string {
 	command := strings.NewReplacer(`{{ reReplaceAll ":" "" $labels.node_guid }}`, guid, `{{ $labels.port }}`, port).
 		Replace(texts[alert].Annotations["diagnose"])
-	command, _, _ = strings.Cut(strings.TrimPrefix(command, "{{ if $labels.port }}"), "{{ else if") // the others have no port
+	// The others have no port.
+	command, _, _ = strings.Cut(strings.TrimPrefix(command, "{{ if $labels.port }}"), "{{ else if")
 	out, _ := s.tool("sh", "-c", command)
 	return out
 }
 
-// TestDiagnose: the commands of alerts on links query the port of the alert by its node GUID, of a switch and of an adapter. Port GUIDs of
-// adapters differ from node GUIDs in the simulator.
+// TestDiagnose: the commands of alerts on links query the port of the alert by its node GUID, of a switch and of an
+// adapter. Port GUIDs of adapters differ from node GUIDs in the simulator.
 func TestDiagnose(t *testing.T) {
 	files, _, err := rules.Central()
 	must(t, err)

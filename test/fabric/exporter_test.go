@@ -28,7 +28,8 @@ type exporter struct {
 func (s *subnet) export(t *testing.T, args ...string) *exporter {
 	t.Helper()
 	args = append([]string{
-		"fabric", "--fabric.device=" + hostName(s.leaves*s.hosts-1), "--web.listen-address=" + port.Any, "--state.dir=" + s.dir + "/state",
+		"fabric", "--fabric.device=" + hostName(s.leaves*s.hosts-1), "--web.listen-address=" + port.Any,
+		"--state.dir=" + s.dir + "/state",
 	}, args...)
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Env = append(s.environment(), program+"=1", underFilter)
@@ -102,13 +103,15 @@ func labels(sample string) map[string]string {
 	return m
 }
 
-// ends are the ports of a metric's samples for which ok is true, with the names of both ends: "leaf000/3 node0002 mlx5_0/1".
+// ends are the ports of a metric's samples for which ok is true, with the names of both ends: "leaf000/3 node0002
+// mlx5_0/1".
 func (m samples) ends(metric string, ok func(float64) bool) (out []string) {
 	names := map[string]string{}
 	for sample := range m {
 		if strings.HasPrefix(sample, "rdma_fabric_link_info{") {
 			l := labels(sample)
-			names[l["node_guid"]+"/"+l["port"]] = fmt.Sprintf("%s/%s %s/%s", l["node"], l["port"], l["neighbour"], l["neighbour_port"])
+			names[l["node_guid"]+"/"+l["port"]] = fmt.Sprintf("%s/%s %s/%s",
+				l["node"], l["port"], l["neighbour"], l["neighbour_port"])
 		}
 	}
 	for sample, v := range m {

@@ -48,13 +48,16 @@ func (m samples) healthy(t *testing.T, f tree) {
 	want(t, "not ACTIVE", m.ends("rdma_fabric_port_state_id", func(v float64) bool { return v != 4 }))
 	want(t, "slow", m.ends("rdma_fabric_port_rate_bytes_per_second", func(v float64) bool { return v != full }))
 	want(t, "narrow", m.ends("rdma_fabric_port_width_lanes", func(v float64) bool { return v != 4 }))
-	want(t, "ought to be slow", m.ends("rdma_fabric_link_enabled_rate_bytes_per_second", func(v float64) bool { return v != full }))
+	want(t, "ought to be slow",
+		m.ends("rdma_fabric_link_enabled_rate_bytes_per_second", func(v float64) bool { return v != full }))
 	want(t, "set apart", m.ends("rdma_fabric_link_settings_differ", positive))
 	want(t, "unreachable", m.unreachable())
 	for sample, number := range map[string]int{
-		"rdma_fabric_links": f.links(), `rdma_fabric_nodes{node_type="switch"}`: f.leaves + f.spines, `rdma_fabric_nodes{node_type="channel_adapter"}`: f.leaves * f.hosts,
-		`rdma_fabric_unanswered{request="node"}`: 0, `rdma_fabric_unanswered{request="port"}`: 0, `rdma_fabric_unanswered{request="counters"}`: 0,
-		`rdma_fabric_unanswered{request="subnet_manager"}`: 0, `rdma_fabric_subnet_managers{state="master"}`: 1, "rdma_fabric_sweep_failed": 0,
+		"rdma_fabric_links": f.links(), `rdma_fabric_nodes{node_type="switch"}`: f.leaves + f.spines,
+		`rdma_fabric_nodes{node_type="channel_adapter"}`: f.leaves * f.hosts,
+		`rdma_fabric_unanswered{request="node"}`:         0, `rdma_fabric_unanswered{request="port"}`: 0,
+		`rdma_fabric_unanswered{request="counters"}`: 0, `rdma_fabric_unanswered{request="subnet_manager"}`: 0,
+		`rdma_fabric_subnet_managers{state="master"}`: 1, "rdma_fabric_sweep_failed": 0,
 	} {
 		if v, ok := m[sample]; !ok || v != float64(number) {
 			t.Errorf("%s is %v, want %d", sample, v, number)
@@ -68,7 +71,8 @@ func (s *subnet) lid(t *testing.T, name string) string {
 	out, err := s.tool("iblinkinfo", "-l")
 	must(t, err)
 	for line := range strings.Lines(out) {
-		if _, rest, found := strings.Cut(line, name+`" `); found && strings.HasPrefix(strings.TrimLeft(strings.SplitN(line, `"`, 2)[1], " "), name) {
+		if _, rest, found := strings.Cut(line, name+`" `); found &&
+			strings.HasPrefix(strings.TrimLeft(strings.SplitN(line, `"`, 2)[1], " "), name) {
 			return strings.Fields(rest)[0]
 		}
 	}
@@ -88,8 +92,8 @@ func (s *subnet) active(t *testing.T, ends int) {
 	})
 }
 
-// set changes a port by ibportstate. The subnet manager is stopped meanwhile: ports of this simulator that it configures come up with their
-// initial values. The returned function resumes it.
+// set changes a port by ibportstate. The subnet manager is stopped meanwhile: ports of this simulator that it
+// configures come up with their initial values. The returned function resumes it.
 func (s *subnet) set(t *testing.T, name, port, what, value string) (goOn func()) {
 	t.Helper()
 	must(t, s.sm.Process.Signal(syscall.SIGSTOP))
@@ -98,8 +102,8 @@ func (s *subnet) set(t *testing.T, name, port, what, value string) (goOn func())
 	return func() { must(t, s.sm.Process.Signal(syscall.SIGCONT)) }
 }
 
-// TestFaults injects one fault after the other. The first sweep that starts afterwards shows it on its link and no other, and the first one
-// after the repair shows no fault.
+// TestFaults injects one fault after the other. The first sweep that starts afterwards shows it on its link and no
+// other, and the first one after the repair shows no fault.
 func TestFaults(t *testing.T) {
 	s := simulate(t, cluster)
 	s.manage(t)
@@ -148,8 +152,10 @@ func TestFaults(t *testing.T) {
 		goOn := s.set(t, "leaf004", "17", "width", "1")
 		m := e.next(t)
 		want(t, "narrow", m.ends("rdma_fabric_port_width_lanes", func(v float64) bool { return v == 1 }), ends...)
-		want(t, "slow", m.ends("rdma_fabric_port_rate_bytes_per_second", func(v float64) bool { return v == full/4 }), ends...)
-		want(t, "ought to be narrow", m.ends("rdma_fabric_link_enabled_width_lanes", func(v float64) bool { return v != 4 }), ends...)
+		want(t, "slow",
+			m.ends("rdma_fabric_port_rate_bytes_per_second", func(v float64) bool { return v == full/4 }), ends...)
+		want(t, "ought to be narrow",
+			m.ends("rdma_fabric_link_enabled_width_lanes", func(v float64) bool { return v != 4 }), ends...)
 		want(t, "set apart", m.ends("rdma_fabric_link_settings_differ", positive), ends...)
 		s.set(t, "leaf004", "17", "width", "3")
 		goOn()
@@ -183,8 +189,10 @@ func TestFaults(t *testing.T) {
 		m := e.next(t)
 		for _, name := range strings.Fields(`symbol_errors link_error_recoveries link_downed receive_errors receive_remote_physical_errors vl15_dropped
 			transmit_constraint_errors local_link_integrity_errors excessive_buffer_overrun_errors transmit_wait_ticks`) {
-			want(t, name, m.ends("rdma_fabric_port_"+name+"_total", func(v float64) bool { return v == 11 }), "leaf006/7 node0102 mlx5_0/1")
-			want(t, name+" elsewhere", m.ends("rdma_fabric_port_"+name+"_total", func(v float64) bool { return v != 11 && v != 0 }))
+			want(t, name, m.ends("rdma_fabric_port_"+name+"_total", func(v float64) bool { return v == 11 }),
+				"leaf006/7 node0102 mlx5_0/1")
+			want(t, name+" elsewhere",
+				m.ends("rdma_fabric_port_"+name+"_total", func(v float64) bool { return v != 11 && v != 0 }))
 		}
 	})
 	t.Run("no subnet manager", func(t *testing.T) {
@@ -207,8 +215,8 @@ func (s *subnet) accept(link string) (string, error) {
 	return string(out), err
 }
 
-// TestMemory: a link that disappeared while the exporter was down is reported at once, with its names, and a killed exporter keeps its
-// memory. What is accepted is removed at once.
+// TestMemory: a link that disappeared while the exporter was down is reported at once, with its names, and a killed
+// exporter keeps its memory. What is accepted is removed at once.
 func TestMemory(t *testing.T) {
 	s := simulate(t, tree{2, 2, 4})
 	s.manage(t)
@@ -217,7 +225,9 @@ func TestMemory(t *testing.T) {
 	must(t, exec.Command("kill", "-KILL", fmt.Sprint(e.pid)).Run())
 	kept, err := os.ReadFile(s.dir + "/state/fabric/state.v1.json")
 	must(t, err)
-	if want := fmt.Sprintf("\"from\":{\"device\":%q,\"port\":1,", hostName(s.leaves*s.hosts-1)); !strings.Contains(string(kept), want) {
+	if want := fmt.Sprintf("\"from\":{\"device\":%q,\"port\":1,", hostName(s.leaves*s.hosts-1)); !strings.Contains(
+		string(kept), want,
+	) {
 		t.Errorf("the port of the sweeps is not saved: %.1000s", kept)
 	}
 	s.do(t, "Unlink %q[2]", leafName(1))
@@ -227,7 +237,8 @@ func TestMemory(t *testing.T) {
 	want(t, "gone", m.ends("rdma_fabric_link_missing", positive), "leaf001/2 node0005 mlx5_0/1")
 	want(t, "unreachable", m.unreachable(), "node0005 mlx5_0")
 
-	if out, err := s.accept("leaf001/3"); err == nil || out != "rdma_exporter accept: leaf001/3: the link of this port is not missing\n" {
+	if out, err := s.accept("leaf001/3"); err == nil ||
+		out != "rdma_exporter accept: leaf001/3: the link of this port is not missing\n" {
 		t.Errorf("accepts a link that is there: %v, %s", err, out)
 	}
 	if out, err := s.accept("leaf001/2"); err != nil || !strings.Contains(out, "leaf001/2 to node0005 mlx5_0/1\n") {

@@ -1,6 +1,7 @@
 //go:build e2e
 
-// Package fabric runs fabric mode on fabrics simulated by ibsim and managed by opensm, and compares it with the tools of infiniband-diags.
+// Package fabric runs fabric mode on fabrics simulated by ibsim and managed by opensm, and compares it with the tools
+// of infiniband-diags.
 package fabric
 
 import (

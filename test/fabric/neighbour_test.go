@@ -15,7 +15,9 @@ import (
 // ends queries both ends of each host's link and formats the answers.
 func (s *subnet) ends(t *testing.T) (out []string) {
 	t.Helper()
-	asker := host.NewSubnet(func(device string, _ int, _ ...uint8) (mad.Transport, error) { return ibsim.Dial(s.socket, device) })
+	asker := host.NewSubnet(func(device string, _ int, _ ...uint8) (mad.Transport, error) {
+		return ibsim.Dial(s.socket, device)
+	})
 	for i := range s.leaves * s.hosts {
 		l, err := asker.Ends(t.Context(), hostName(i), 1)
 		must(t, err)
@@ -29,7 +31,8 @@ func (s *subnet) ends(t *testing.T) (out []string) {
 	return out
 }
 
-// TestNeighbours: each host gets the switch and port at the far end of its link, and what both ends have enabled, one hop away.
+// TestNeighbours: each host gets the switch and port at the far end of its link, and what both ends have enabled, one
+// hop away.
 func TestNeighbours(t *testing.T) {
 	s := simulate(t, tree{spines: 1, leaves: 2, hosts: 2})
 	s.manage(t)

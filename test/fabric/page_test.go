@@ -31,7 +31,9 @@ func TestPage(t *testing.T) {
 	s.do(t, "PerformanceSet %q[2] PortCounters.PortXmitDiscards=4321", leafName(3))
 	eventually(t, "the faults", func() string {
 		body := get(t, url)
-		for _, want := range []string{"1 link gone.", "1 link with lower settings", "77 symbol errors (", "4\u202f321 transmit discards ("} {
+		for _, want := range []string{
+			"1 link gone.", "1 link with lower settings", "77 symbol errors (", "4\u202f321 transmit discards (",
+		} {
 			if !strings.Contains(body, want) {
 				return "without " + want
 			}
@@ -102,7 +104,8 @@ func TestPage(t *testing.T) {
 	b.Eval("document.getElementById('f-node').focus()")
 	b.Ask("Input.insertText", map[string]any{"text": "node0013"})
 	for _, kind := range []string{"keyDown", "keyUp"} {
-		b.Ask("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"})
+		b.Ask("Input.dispatchKeyEvent",
+			map[string]any{"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"})
 	}
 	if !b.Await(browser.Timeout, "location.search.includes('node=node0013') && document.querySelectorAll('tbody tr').length === 1") {
 		t.Errorf("the filter leads to %s", b.Eval("location.href + document.querySelectorAll('tbody tr').length"))

@@ -28,7 +28,8 @@ const link = "\tw=3\ts=7\te=3\n"
 func (f tree) netFile() string {
 	var b strings.Builder
 	for i := range f.leaves * f.hosts {
-		fmt.Fprintf(&b, "Hca\t1 %q # \"node%04d mlx5_0\"\n[1]\t%q[%d]%s\n", hostName(i), i, leafName(i/f.hosts), i%f.hosts+1, link)
+		fmt.Fprintf(&b, "Hca\t1 %q # \"node%04d mlx5_0\"\n[1]\t%q[%d]%s\n",
+			hostName(i), i, leafName(i/f.hosts), i%f.hosts+1, link)
 	}
 	for l := range f.leaves {
 		fmt.Fprintf(&b, "Switch\t%d %q # \"leaf%03d\"\n", f.hosts+f.spines, leafName(l), l)
@@ -74,7 +75,10 @@ func simulate(t *testing.T, f tree) *subnet {
 // simulateFile simulates a fabric with a modified file.
 func simulateFile(t *testing.T, f tree, file string) *subnet {
 	t.Helper()
-	s := &subnet{tree: f, dir: t.TempDir(), socket: "rdma_exporter-" + strings.ReplaceAll(t.Name(), "/", "-") + fmt.Sprint(os.Getpid())}
+	s := &subnet{
+		tree: f, dir: t.TempDir(),
+		socket: "rdma_exporter-" + strings.ReplaceAll(t.Name(), "/", "-") + fmt.Sprint(os.Getpid()),
+	}
 	net := filepath.Join(s.dir, "net")
 	must(t, os.WriteFile(net, []byte(file), 0o644))
 	cmd := exec.Command("ibsim", "-s", "-N", "4096", "-S", "256", "-P", "20000", "-L", "4096", net)

@@ -44,7 +44,8 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "test/fuzz/run.sh"), script)
-	empty := exec.CommandContext(t.Context(), "tar", "-czf", filepath.Join(dir, "test/fuzz/corpus.tar.gz"), "-T", os.DevNull)
+	empty := exec.CommandContext(t.Context(), "tar", "-czf",
+		filepath.Join(dir, "test/fuzz/corpus.tar.gz"), "-T", os.DevNull)
 	if out, err := empty.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -1,7 +1,7 @@
 //go:build gpu
 
-// Package gpu compares the exporter's metrics of GPUs with nvidia-smi in the same minute, on a machine with GPUs: make gpu-proof. That
-// machine needs no Go: compile the test, and copy it there with the exporter.
+// Package gpu compares the exporter's metrics of GPUs with nvidia-smi in the same minute, on a machine with GPUs: make
+// gpu-proof. That machine needs no Go: compile the test, and copy it there with the exporter.
 package gpu
 
 import (
@@ -67,7 +67,8 @@ func serve(t *testing.T, args ...string) *exporter {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // it is interrupted below, after the test has ended
 	state := t.TempDir()
-	cmd := exec.CommandContext(ctx, program(t), append([]string{"--web.listen-address=127.0.0.1:0", "--state.dir=" + state}, args...)...)
+	cmd := exec.CommandContext(ctx, program(t),
+		append([]string{"--web.listen-address=127.0.0.1:0", "--state.dir=" + state}, args...)...)
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +238,8 @@ func (e *exporter) status(t *testing.T, key string) string {
 	return ""
 }
 
-// children is the number of page faults of the exporter's ended children: 0 if there were none. proc_pid_stat(5), cminflt.
+// children is the number of page faults of the exporter's ended children: 0 if there were none. proc_pid_stat(5),
+// cminflt.
 func (e *exporter) children(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", e.pid))

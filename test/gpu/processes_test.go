@@ -14,12 +14,14 @@ import (
 
 var capturedProcesses = regexp.MustCompile(`(?m)^processes: (.*)$`)
 
-// TestProcessesEqualThoseOfNvidiaSMI: NVML reports the same processes of each GPU to both, with PIDs of the same namespace.
+// TestProcessesEqualThoseOfNvidiaSMI: NVML reports the same processes of each GPU to both, with PIDs of the same
+// namespace.
 func TestProcessesEqualThoseOfNvidiaSMI(t *testing.T) {
 	defer compute(t)()
 	gpus, _, _ := smi(t)
 	archive := filepath.Join(t.TempDir(), "gpu.txtar")
-	cmd := exec.CommandContext(t.Context(), program(t), "capture", "-o", archive, "--collector.disable-defaults", "--collector.gpu", "--state.dir="+t.TempDir())
+	cmd := exec.CommandContext(t.Context(), program(t), "capture", "-o", archive, "--collector.disable-defaults",
+		"--collector.gpu", "--state.dir="+t.TempDir())
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// compared are the metrics and the corresponding elements of nvidia-smi -q -x. A changing figure may differ by share or by slack between
-// two readings in the same second.
+// compared are the metrics and the corresponding elements of nvidia-smi -q -x. A changing figure may differ by share or
+// by slack between two readings in the same second.
 var compared = []struct {
 	metric       string
 	label        string // besides gpu and UUID
@@ -49,7 +49,9 @@ var compared = []struct {
 }
 
 func reason(name string) []string {
-	return []string{"clocks_event_reasons/clocks_event_reason_" + name, "clocks_throttle_reasons/clocks_throttle_reason_" + name}
+	return []string{
+		"clocks_event_reasons/clocks_event_reason_" + name, "clocks_throttle_reasons/clocks_throttle_reason_" + name,
+	}
 }
 
 // linkErrors are the kinds of NVLink errors as in nvidia-smi.
@@ -110,9 +112,12 @@ func compareFigures(t *testing.T, e *exporter, when string) {
 	m := e.scrape(t)
 	out(t, "nvidia-smi-"+when+".xml", raw)
 	c := &table{t: t}
-	fmt.Fprintf(&c.b, "%s: driver %s, CUDA %s, %d GPUs\n\n| figure | exporter | nvidia-smi | |\n|---|---|---|---|\n", when, host["driver_version"], host["cuda_version"], len(gpus))
-	if _, ok := m[series("rdma_gpu_driver_info", is("version", host["driver_version"]), is("cuda_version", host["cuda_version"]))]; !ok {
-		t.Errorf("driver %s, CUDA %s is not in %v", host["driver_version"], host["cuda_version"], m.family("rdma_gpu_driver_info"))
+	fmt.Fprintf(&c.b, "%s: driver %s, CUDA %s, %d GPUs\n\n| figure | exporter | nvidia-smi | |\n|---|---|---|---|\n",
+		when, host["driver_version"], host["cuda_version"], len(gpus))
+	if _, ok := m[series("rdma_gpu_driver_info", is("version", host["driver_version"]),
+		is("cuda_version", host["cuda_version"]))]; !ok {
+		t.Errorf("driver %s, CUDA %s is not in %v",
+			host["driver_version"], host["cuda_version"], m.family("rdma_gpu_driver_info"))
 	}
 	if have := len(m.family("rdma_gpu_info")); have != len(gpus) {
 		t.Errorf("%d GPUs here, %d there", have, len(gpus))
@@ -121,7 +126,8 @@ func compareFigures(t *testing.T, e *exporter, when string) {
 		compareGPU(t, c, m, i, g)
 	}
 	nvml := func(name string) float64 { return m[series(name, is("source", "nvml"), is("lock", "device"))] }
-	fmt.Fprintf(&c.b, "\nmemory of the exporter %s, page faults of children %s, %v s in NVML for %v readings\n", e.status(t, "VmRSS"), e.children(t),
+	fmt.Fprintf(&c.b, "\nmemory of the exporter %s, page faults of children %s, %v s in NVML for %v readings\n",
+		e.status(t, "VmRSS"), e.children(t),
 		nvml("rdma_scrape_source_seconds_total"), nvml("rdma_scrape_source_requests_total"))
 	out(t, "compare-"+when+".md", c.b.Bytes())
 	fmt.Println(c.b.String())
@@ -157,14 +163,17 @@ func compareGPU(t *testing.T, c *table, m metrics, index int, g smiGPU) {
 	}
 	links, up := nvlinks(t, g["uuid"])
 	ours, have := m[id("rdma_gpu_nvlinks")]
-	c.compare(fmt.Sprintf("%d rdma_gpu_nvlinks (nvidia-smi nvlink -s)", index), ours, have && ours > 0, float64(links), links > 0, 0, 0)
+	c.compare(fmt.Sprintf("%d rdma_gpu_nvlinks (nvidia-smi nvlink -s)", index), ours, have && ours > 0,
+		float64(links), links > 0, 0, 0)
 	ours, have = m[id("rdma_gpu_nvlinks_up")]
-	c.compare(fmt.Sprintf("%d rdma_gpu_nvlinks_up (nvidia-smi nvlink -s)", index), ours, have, float64(up), links > 0, 0, 0)
+	c.compare(fmt.Sprintf("%d rdma_gpu_nvlinks_up (nvidia-smi nvlink -s)", index), ours, have,
+		float64(up), links > 0, 0, 0)
 	theirs := nvlinkErrors(t, g["uuid"])
 	for kind, words := range linkErrors {
 		ours, have := m[id("rdma_gpu_nvlink_errors_total", is("error", kind))]
 		v, there := theirs[words]
-		c.compare(fmt.Sprintf("%d rdma_gpu_nvlink_errors_total %s (nvidia-smi nvlink -e)", index, kind), ours, have, v, there, 0, 0)
+		c.compare(fmt.Sprintf("%d rdma_gpu_nvlink_errors_total %s (nvidia-smi nvlink -e)", index, kind), ours,
+			have, v, there, 0, 0)
 	}
 	state := "absent"
 	for _, s := range []string{"completed", "degraded", "pending"} {
@@ -173,7 +182,10 @@ func compareGPU(t *testing.T, c *table, m metrics, index int, g smiGPU) {
 		}
 	}
 	verdict := "equal"
-	if known := map[string]string{"Completed / Success": "completed", "Not Started / N/A": "pending", "In Progress / N/A": "pending", "N/A / N/A": "absent"}; known[g["fabric/state"]+" / "+g["fabric/status"]] != state {
+	if known := map[string]string{
+		"Completed / Success": "completed", "Not Started / N/A": "pending", "In Progress / N/A": "pending",
+		"N/A / N/A": "absent",
+	}; known[g["fabric/state"]+" / "+g["fabric/status"]] != state {
 		verdict = "differs"
 	}
 	c.row(fmt.Sprintf("%d rdma_gpu_fabric_state", index), state, g["fabric/state"]+" / "+g["fabric/status"], verdict)
@@ -218,7 +230,8 @@ func TestReleaseLetsGo(t *testing.T) {
 		}
 		e.wait(t, "rdma_gpu_info after the release", info)
 		if len(m.family("rdma_gpu_xid_events_total")) > 0 {
-			e.wait(t, "XID counts after the release", func(m metrics) bool { return len(m.family("rdma_gpu_xid_events_total")) > 0 })
+			e.wait(t, "XID counts after the release",
+				func(m metrics) bool { return len(m.family("rdma_gpu_xid_events_total")) > 0 })
 		}
 	}
 	for _, bad := range []string{"0s", "soon", "-1s", "48h"} {
@@ -235,7 +248,8 @@ func TestReleaseLetsGo(t *testing.T) {
 func TestXIDErrorsAreListenedFor(t *testing.T) {
 	e := serve(t, "--collector.gpu.interval=1s")
 	e.wait(t, "rdma_gpu_xid_events_total of all GPUs", func(m metrics) bool {
-		return len(m.family("rdma_gpu_info")) > 0 && len(m.family("rdma_gpu_xid_events_total")) == len(m.family("rdma_gpu_info"))
+		return len(m.family("rdma_gpu_info")) > 0 &&
+			len(m.family("rdma_gpu_xid_events_total")) == len(m.family("rdma_gpu_info"))
 	})
 }
 

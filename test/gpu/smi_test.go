@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// smiGPU is the output of nvidia-smi -q -x about a GPU (texts by path below <gpu>), and of nvidia-smi nvlink about its links.
+// smiGPU is the output of nvidia-smi -q -x about a GPU (texts by path below <gpu>), and of nvidia-smi nvlink about its
+// links.
 type smiGPU map[string]string
 
 // smi runs nvidia-smi, and returns its GPUs and the texts above them.

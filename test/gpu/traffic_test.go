@@ -117,7 +117,8 @@ func TestTrafficIsCounted(t *testing.T) {
 		fmt.Fprint(&report, began())
 		time.Sleep(2500 * time.Millisecond) // two readings
 		after := totals(t, e)
-		fmt.Fprintf(&report, "%s: %s bytes in %s s (devices %s, peer access %s)\n", words[0], words[1], words[2], first[1], first[2])
+		fmt.Fprintf(&report, "%s: %s bytes in %s s (devices %s, peer access %s)\n",
+			words[0], words[1], words[2], first[1], first[2])
 		for name, v := range after {
 			fmt.Fprintf(&report, "  %s rose by %.0f\n", name, v-before[name])
 			moved[words[0]+" "+name] = v - before[name]
@@ -131,7 +132,9 @@ func TestTrafficIsCounted(t *testing.T) {
 	out(t, "traffic.txt", report.Bytes())
 	fmt.Println(report.String())
 	const want = 200 << 30
-	for what, series := range map[string]string{"in": "rdma_gpu_pcie_receive_bytes_total 0", "out": "rdma_gpu_pcie_transmit_bytes_total 0"} {
+	for what, series := range map[string]string{
+		"in": "rdma_gpu_pcie_receive_bytes_total 0", "out": "rdma_gpu_pcie_transmit_bytes_total 0",
+	} {
 		if v, ok := moved[what+" "+series]; !ok || v < 0.95*want || v > 1.2*want { // including packet headers
 			t.Errorf("%s: %s rose by %.0f for %d", what, series, v, want)
 		}

@@ -12,7 +12,8 @@ func plug(host, rail int) func(*fleet) {
 	return func(f *fleet) { f.host(host).ports[rail].unplugged = false }
 }
 
-// crash ends the firmware of an adapter: its health reporters are in error, its link is down, and commands to it do not return.
+// crash ends the firmware of an adapter: its health reporters are in error, its link is down, and commands to it do not
+// return.
 func crash(host, rail int) func(*fleet) {
 	return func(f *fleet) {
 		p := f.host(host).ports[rail]

@@ -74,7 +74,8 @@ func newSweeper(c *cluster) *sweeper {
 	}
 	for _, h := range c.hosts {
 		for _, p := range h.ports {
-			a := add(p.guid, fmt.Sprintf("%s %s", h.name, p.device()), "channel_adapter", func() bool { return p.up && !p.leaf.off })
+			a := add(p.guid, fmt.Sprintf("%s %s", h.name, p.device()), "channel_adapter",
+				func() bool { return p.up && !p.leaf.off })
 			ports[p.leaf]++
 			s.links = append(s.links, &link{
 				at: switches[p.leaf], to: a, port: ports[p.leaf], toPort: 1, end: "1",
@@ -83,7 +84,8 @@ func newSweeper(c *cluster) *sweeper {
 		}
 	}
 	for n, state := range []float64{master, standby} {
-		a := add(fmt.Sprintf("b83f:d203:ffff:000%x", n), fmt.Sprintf("mgmt-%d mlx5_0", n+1), "channel_adapter", func() bool { return true })
+		a := add(fmt.Sprintf("b83f:d203:ffff:000%x", n), fmt.Sprintf("mgmt-%d mlx5_0", n+1), "channel_adapter",
+			func() bool { return true })
 		s.managers = append(s.managers, &manager{node: a, state: state})
 	}
 	s.bind()
@@ -157,7 +159,8 @@ func ofLink(l *link) []string { return []string{"node_guid", l.at.guid, "port", 
 
 var linkSeries = []series[*link]{
 	{"rdma_fabric_link_info", func(l *link) []string {
-		return append(ofLink(l), "node", l.at.name, "neighbour_guid", l.to.guid, "neighbour_port", strconv.Itoa(l.toPort), "neighbour", l.to.name, "end", l.end)
+		return append(ofLink(l), "node", l.at.name, "neighbour_guid", l.to.guid, "neighbour_port", strconv.Itoa(l.toPort),
+			"neighbour", l.to.name, "end", l.end)
 	}, func(*link, time.Duration) float64 { return 1 }},
 	{"rdma_fabric_link_missing", ofLink, func(l *link, _ time.Duration) float64 { return only(l.missing, 1) }},
 	{"rdma_fabric_port_state_id", ofLink, func(l *link, _ time.Duration) float64 { return l.state }},

@@ -14,8 +14,8 @@ const (
 
 const (
 	tick = 10 * time.Second // of the model
-	// trainingTime is what a link needs to come up, loadTime what it needs after its driver has been loaded. An InfiniBand port is in INIT
-	// until the subnet manager has configured it.
+	// trainingTime is what a link needs to come up, loadTime what it needs after its driver has been loaded. An InfiniBand
+	// port is in INIT until the subnet manager has configured it.
 	trainingTime = 20 * time.Second
 	loadTime     = time.Minute
 	initTime     = 10 * time.Second
@@ -150,10 +150,12 @@ func newCluster(s spec, number int) *cluster {
 		leaves = (s.hosts + rackSize - 1) / rackSize
 	}
 	for n := range leaves {
-		c.leaves = append(c.leaves, &netSwitch{name: fmt.Sprintf("leaf-%d", n+1), guid: fmt.Sprintf("fc6a:1c03:%04x:1%03x", number, n)})
+		c.leaves = append(c.leaves,
+			&netSwitch{name: fmt.Sprintf("leaf-%d", n+1), guid: fmt.Sprintf("fc6a:1c03:%04x:1%03x", number, n)})
 	}
 	for n := range spines {
-		c.spines = append(c.spines, &netSwitch{name: fmt.Sprintf("spine-%d", n+1), guid: fmt.Sprintf("fc6a:1c03:%04x:2%03x", number, n)})
+		c.spines = append(c.spines,
+			&netSwitch{name: fmt.Sprintf("spine-%d", n+1), guid: fmt.Sprintf("fc6a:1c03:%04x:2%03x", number, n)})
 	}
 	for n := range s.hosts {
 		h := &host{cluster: c, name: fmt.Sprintf("gpu-%02d:10879", n+1), index: n, booted: -40 * 24 * time.Hour}
@@ -333,8 +335,8 @@ func (j *job) step(c *cluster, now time.Duration) {
 	}
 }
 
-// fail ends the job. Requests run out of retries on a port without a link, and on its two neighbours in the ring; processes that are killed
-// leave some of their peers with the same.
+// fail ends the job. Requests run out of retries on a port without a link, and on its two neighbours in the ring;
+// processes that are killed leave some of their peers with the same.
 func (j *job) fail(now time.Duration) {
 	j.running, j.ended = false, now
 	rings := map[int][]*port{}

@@ -1,5 +1,5 @@
-// Package incidents plays incidents on small fleets and counts the critical alerts that the rules raise for each. An incident has one cause, so
-// that one page is enough.
+// Package incidents plays incidents on small fleets and counts the critical alerts that the rules raise for each. An
+// incident has one cause, so that one page is enough.
 package incidents
 
 import (
@@ -19,8 +19,8 @@ var reverse = flag.Bool("reverse", false, "evaluate the groups in reverse order"
 
 const (
 	before = 15 * time.Minute // of a healthy fleet; the rules compare with what was 10m ago
-	// Rules are evaluated at each interval for busy after a change, longer than "for" of most alerts; then each quiet, less than the lookback
-	// of 5m, so that recorded series do not end.
+	// Rules are evaluated at each interval for busy after a change, longer than "for" of most alerts; then each quiet,
+	// less than the lookback of 5m, so that recorded series do not end.
 	busy  = 7 * time.Minute
 	quiet = 4 * time.Minute
 )
@@ -93,7 +93,8 @@ var incidents = []incident{
 		events: []event{{0, unplug(narrow, 2)}},
 	},
 	{
-		name: "pulled cable in one of two clusters with the same instances", fleet: twoClusters, bar: onePage, lasts: 20 * time.Minute, in: "a",
+		name: "pulled cable in one of two clusters with the same instances", fleet: twoClusters, bar: onePage,
+		lasts: 20 * time.Minute, in: "a",
 		events: []event{{0, unplug(wide, 2)}},
 	},
 	{
@@ -156,7 +157,8 @@ var incidents = []incident{
 		events: []event{{0, storm(wide, 0, 30)}, {12 * time.Minute, calm}},
 	},
 	{
-		name: "leaf of a rail down in one of two clusters with the same instances", fleet: twoFabrics, bar: onePage, lasts: 16 * time.Minute, in: "a",
+		name: "leaf of a rail down in one of two clusters with the same instances", fleet: twoFabrics, bar: onePage,
+		lasts: 16 * time.Minute, in: "a",
 		events: []event{{0, leafDown(1)}},
 	},
 	{
@@ -173,7 +175,11 @@ var incidents = []incident{
 	},
 	{
 		name: "subnet manager failover", fleet: ibRails, bar: noPage, lasts: 20 * time.Minute,
-		events: []event{{0, managers(gone, standby)}, {40 * time.Second, managers(gone, master)}, {12 * time.Minute, managers(standby, master)}},
+		events: []event{
+			{0, managers(gone, standby)},
+			{40 * time.Second, managers(gone, master)},
+			{12 * time.Minute, managers(standby, master)},
+		},
 	},
 	{
 		name: "host rebooting for 25m", fleet: ibRails, bar: noPage, lasts: 35 * time.Minute,
@@ -195,7 +201,12 @@ var incidents = []incident{
 	},
 	{
 		name: "cable swap in announced maintenance", fleet: ibRails, bar: noPage, lasts: 20 * time.Minute,
-		events: []event{{-2 * time.Minute, announce(wide)}, {0, unplug(wide, 2)}, {4 * time.Minute, plug(wide, 2)}, {12 * time.Minute, endMaintenance(wide)}},
+		events: []event{
+			{-2 * time.Minute, announce(wide)},
+			{0, unplug(wide, 2)},
+			{4 * time.Minute, plug(wide, 2)},
+			{12 * time.Minute, endMaintenance(wide)},
+		},
 	},
 	{
 		name: "announced maintenance of a host", fleet: roceRails, bar: noPage, lasts: 30 * time.Minute,
@@ -272,8 +283,8 @@ func play(t *testing.T, i incident) result {
 	return r
 }
 
-// add takes what fires at one moment, without the alerts of hosts whose maintenance is announced: the shipped configuration of Alertmanager
-// inhibits them by RDMAHostMaintenance.
+// add takes what fires at one moment, without the alerts of hosts whose maintenance is announced: the shipped
+// configuration of Alertmanager inhibits them by RDMAHostMaintenance.
 func (r result) add(firing []alert) {
 	planned := map[string]bool{}
 	for _, a := range firing {

@@ -24,8 +24,8 @@ import (
 // interval is that of scrapes and evaluations.
 const interval = 30 * time.Second
 
-// server is a central Prometheus: a store and all rules. What rules/node has on an instance there, its own daemon has as well, since
-// instances do not see each other in those rules.
+// server is a central Prometheus: a store and all rules. What rules/node has on an instance there, its own daemon has
+// as well, since instances do not see each other in those rules.
 type server struct {
 	db     *tsdb.DB
 	groups []*promrules.Group
@@ -51,7 +51,8 @@ func newServer(t *testing.T, f *fleet) *server {
 	})
 	pql := parser.NewParser(parser.Options{})
 	engine := promql.NewEngine(promql.EngineOpts{
-		MaxSamples: 50_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: pql, EnableAtModifier: true, EnableNegativeOffset: true,
+		MaxSamples: 50_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: pql, EnableAtModifier: true,
+		EnableNegativeOffset:     true,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return interval.Milliseconds() },
 	})
 	t.Cleanup(func() {
@@ -128,8 +129,8 @@ func (l *loader) Load(name string, _ bool, _ model.ValidationScheme) (*rulefmt.R
 
 func (l *loader) Parse(query string) (parser.Expr, error) { return l.ParseExpr(query) }
 
-// prune removes what costs time and does not change the score: annotations, and rules that cannot have a result from the metrics of a fleet.
-// Recording rules read what others record, those of later files too.
+// prune removes what costs time and does not change the score: annotations, and rules that cannot have a result from
+// the metrics of a fleet. Recording rules read what others record, those of later files too.
 func (l *loader) prune(t *testing.T, f *fleet) {
 	t.Helper()
 	known := map[string]bool{"ALERTS": true, "ALERTS_FOR_STATE": true}
@@ -206,7 +207,8 @@ func TestCriticalAlerts(t *testing.T) {
 	raised := l.critical(t)
 	for _, name := range written {
 		if slices.Contains(raised, name) == slices.Contains(noFleetRaises, name) {
-			t.Errorf("%s: a fleet has its metrics: %v, noFleetRaises has it: %v", name, slices.Contains(raised, name), slices.Contains(noFleetRaises, name))
+			t.Errorf("%s: a fleet has its metrics: %v, noFleetRaises has it: %v",
+				name, slices.Contains(raised, name), slices.Contains(noFleetRaises, name))
 		}
 	}
 }

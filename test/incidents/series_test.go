@@ -81,18 +81,22 @@ type identity struct{ cluster, instance, job string }
 
 func (i identity) sample(name string, pairs []string, value func(time.Duration) float64) *sample {
 	b := labels.NewBuilder(labels.FromStrings(append([]string{model.MetricNameLabel, name}, pairs...)...))
-	return &sample{labels: b.Set("cluster", i.cluster).Set("instance", i.instance).Set("job", i.job).Labels(), value: value}
+	return &sample{
+		labels: b.Set("cluster", i.cluster).Set("instance", i.instance).Set("job", i.job).Labels(), value: value,
+	}
 }
 
 // bind makes the samples of an object.
 func bind[T any](i identity, table []series[T], object T) (samples []*sample) {
 	for _, s := range table {
-		samples = append(samples, i.sample(s.name, s.labels(object), func(now time.Duration) float64 { return s.value(object, now) }))
+		samples = append(samples,
+			i.sample(s.name, s.labels(object), func(now time.Duration) float64 { return s.value(object, now) }))
 	}
 	return samples
 }
 
-// bind makes the samples of a host, anew after each boot, whose identifier is a label. Those of an earlier boot ended while the host was down.
+// bind makes the samples of a host, anew after each boot, whose identifier is a label. Those of an earlier boot ended
+// while the host was down.
 func (h *host) bind() {
 	i := identity{h.cluster.cluster, h.name, "rdma_exporter"}
 	h.target = target{up: i.sample("up", nil, nil), samples: bind(i, hostSeries, h)}
@@ -147,13 +151,15 @@ var hostSeries = append([]series[*host]{
 
 func collectorSeries() (table []series[*host]) {
 	for _, c := range collectors {
-		table = append(table, series[*host]{"rdma_scrape_collector_success", with[*host]("collector", c), func(h *host, _ time.Duration) float64 {
-			ok := true
-			for _, p := range h.ports {
-				ok = ok && !(p.stuck && c == "hwcounters")
-			}
-			return where(ok)
-		}})
+		table = append(table, series[*host]{
+			"rdma_scrape_collector_success", with[*host]("collector", c), func(h *host, _ time.Duration) float64 {
+				ok := true
+				for _, p := range h.ports {
+					ok = ok && !(p.stuck && c == "hwcounters")
+				}
+				return where(ok)
+			},
+		})
 	}
 	return table
 }
@@ -180,18 +186,25 @@ func ofDevice(pairs ...string) func(*port) []string {
 var deviceSeries = []series[*port]{
 	{"rdma_device_info", func(p *port) []string {
 		return []string{
-			"device", p.device(), "driver", "mlx5_core", "hca_type", "MT4129", "board_id", "MT_0000000838", "firmware_version", "28.43.2566",
-			"node_guid", p.guid, "pci_address", p.pciAddress(), "numa_node", strconv.Itoa(p.rail / 4), "function_type", "physical",
+			"device", p.device(), "driver", "mlx5_core", "hca_type", "MT4129", "board_id", "MT_0000000838",
+			"firmware_version", "28.43.2566",
+			"node_guid", p.guid, "pci_address", p.pciAddress(), "numa_node", strconv.Itoa(p.rail / 4),
+			"function_type", "physical",
 		}
 	}, func(p *port, _ time.Duration) float64 { return only(p.registered(), 1) }},
 	{"rdma_device_present", func(p *port) []string { return []string{"device", p.device(), "pci_address", p.pciAddress()} }, func(p *port, _ time.Duration) float64 {
 		return where(p.registered())
 	}},
 	{"rdma_device_missing_info", func(p *port) []string {
-		return []string{"device", p.device(), "pci_address", p.pciAddress(), "node_guid", p.guid, "reason", "not_on_pci", "seen", "this_boot"}
+		return []string{
+			"device", p.device(), "pci_address", p.pciAddress(), "node_guid", p.guid, "reason",
+			"not_on_pci", "seen", "this_boot",
+		}
 	}, func(p *port, _ time.Duration) float64 { return only(p.missing, 1) }},
 	{"rdma_device_missing_info", func(p *port) []string {
-		return []string{"device", p.device(), "pci_address", p.pciAddress(), "node_guid", p.guid, "reason", "no_driver", "seen", "this_boot"}
+		return []string{
+			"device", p.device(), "pci_address", p.pciAddress(), "node_guid", p.guid, "reason", "no_driver", "seen", "this_boot",
+		}
 	}, func(p *port, _ time.Duration) float64 { return only(p.host.unloaded && !p.missing, 1) }},
 	{"rdma_device_node_type_id", ofDevice(), func(p *port, _ time.Duration) float64 { return only(p.registered(), 1) }},
 	{"rdma_device_health_state", ofDevice("reporter", "fw", "state", "error"), func(p *port, _ time.Duration) float64 { return only(p.registered(), where(p.crashed)) }},
@@ -212,7 +225,8 @@ func ofNetdev(pairs ...string) func(*port) []string {
 	}
 }
 
-// count is a counter that does not come from the firmware, hardware one that does and is absent while reads of the device are stuck.
+// count is a counter that does not come from the firmware, hardware one that does and is absent while reads of the
+// device are stuck.
 func count(c counter) func(*port, time.Duration) float64 {
 	return func(p *port, _ time.Duration) float64 { return only(p.registered(), p.counts[c]) }
 }
@@ -373,7 +387,8 @@ func TestSeriesAreTheExporters(t *testing.T) {
 					continue
 				}
 				s.labels.Range(func(l labels.Label) {
-					if !slices.Contains([]string{model.MetricNameLabel, "cluster", "instance", "job"}, l.Name) && !slices.Contains(names, l.Name) {
+					if !slices.Contains([]string{model.MetricNameLabel, "cluster", "instance", "job"}, l.Name) &&
+						!slices.Contains(names, l.Name) {
 						t.Errorf("%s: label %s is not declared", name, l.Name)
 					}
 				})

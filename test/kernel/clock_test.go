@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// clockRules have an alert that waits for longer than the step takes, one that has waited, and one that depends on history.
+// clockRules have an alert that waits for longer than the step takes, one that has waited, and one that depends on
+// history.
 const clockRules = `groups:
   - name: clock
     rules:
@@ -23,10 +24,13 @@ const clockRules = `groups:
 `
 
 // clockSteps are by how much the clock is set, one after the other.
-var clockSteps = []time.Duration{3 * time.Second, -3 * time.Second, 5 * time.Minute, -time.Minute, 3 * time.Hour, -time.Hour, 72 * time.Hour, -48 * time.Hour}
+var clockSteps = []time.Duration{
+	3 * time.Second, -3 * time.Second, 5 * time.Minute, -time.Minute, 3 * time.Hour, -time.Hour,
+	72 * time.Hour, -48 * time.Hour,
+}
 
-// testClock sets the clock while an exporter evaluates rules, and between two starts of it. The other exporter is scraped meanwhile. Alerts
-// keep their states, and the time since they became active.
+// testClock sets the clock while an exporter evaluates rules, and between two starts of it. The other exporter is
+// scraped meanwhile. Alerts keep their states, and the time since they became active.
 func testClock(t *testing.T, g *guest) {
 	if err := os.WriteFile(filepath.Join(g.share, "clock.yml"), []byte(clockRules), 0o644); err != nil {
 		t.Fatal(err)
@@ -50,7 +54,8 @@ func testClock(t *testing.T, g *guest) {
 		defer g.must(t, "rm "+program)
 	}
 	start := func() {
-		g.must(t, program+" --alerting.interval=2s --alerting.rule-files="+shareMount+"/clock.yml --state.dir=/tmp/clock --collect.no-budget --web.listen-address=:"+modulesPort+
+		g.must(t, program+" --alerting.interval=2s --alerting.rule-files="+shareMount+
+			"/clock.yml --state.dir=/tmp/clock --collect.no-budget --web.listen-address=:"+modulesPort+
 			" >>"+shareMount+"/clock.log 2>&1 & echo $! >/tmp/clock.pid")
 	}
 	stop := func() {

@@ -62,7 +62,8 @@ func TestEBPF(t *testing.T) {
 // shareRegistrar builds the program that registers memory.
 func (g *guest) shareRegistrar(t *testing.T) {
 	t.Helper()
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", filepath.Join(g.share, "registrar"), "./registrar")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o",
+		filepath.Join(g.share, "registrar"), "./registrar")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -144,7 +145,9 @@ func testAttached(t *testing.T, g *guest) {
 		}
 		return err
 	})
-	g.expect(t, samples{"rdma_gdr_trace_lost_events_total{}": 0, registrations: 0, `rdma_device_qp_fatal_events_total{device="mlx5_0"}`: 0})
+	g.expect(t, samples{
+		"rdma_gdr_trace_lost_events_total{}": 0, registrations: 0, `rdma_device_qp_fatal_events_total{device="mlx5_0"}`: 0,
+	})
 	g.programs(t, "attached")
 }
 
@@ -201,7 +204,8 @@ func testManyRegistrations(t *testing.T, g *guest, alone int) {
 		alone, traced, g.slower(t))
 }
 
-// testExporterKilled: an exporter that is killed among 100,000 registrations leaves no program, and the next one counts from its start.
+// testExporterKilled: an exporter that is killed among 100,000 registrations leaves no program, and the next one counts
+// from its start.
 func testExporterKilled(t *testing.T, g *guest) {
 	const n = 100_000
 	g.startRegistrar(t, fmt.Sprintf("dmabuf=2 churn=%d", n))
@@ -209,7 +213,9 @@ func testExporterKilled(t *testing.T, g *guest) {
 	began := g.now(t, traceSince)
 	g.must(t, "kill -9 $(pidof rdma_exporter)")
 	g.programs(t, "none")
-	g.must(t, "/tmp/rdma_exporter --no-alerting --collect.no-budget --collector.ebpf=on --web.listen-address=:"+guestPort+" >"+shareMount+"/exporter.log 2>&1 &")
+	g.must(t,
+		"/tmp/rdma_exporter --no-alerting --collect.no-budget --collector.ebpf=on --web.listen-address=:"+
+			guestPort+" >"+shareMount+"/exporter.log 2>&1 &")
 	within(t, 4*patience, func() error {
 		s, err := scrape(t.Context(), g.url)
 		if err == nil && s[traceSince] <= began {
@@ -225,7 +231,9 @@ func testExporterKilled(t *testing.T, g *guest) {
 	g.expectGone(t, registeredBytes("dmabuf_host")) // of before
 	g.kill(t)
 	g.registrar(t, "dmabuf=4")
-	g.expect(t, samples{registeredBytes("dmabuf_host"): 4 * udmabufSize, registrations: counted + 4, "rdma_gdr_trace_lost_events_total{}": 0})
+	g.expect(t, samples{
+		registeredBytes("dmabuf_host"): 4 * udmabufSize, registrations: counted + 4, "rdma_gdr_trace_lost_events_total{}": 0,
+	})
 	g.kill(t)
 	g.expectGone(t, registeredBytes("dmabuf_host"))
 }
@@ -268,11 +276,12 @@ func (g *guest) observer(t *testing.T, capabilities, log string) {
 	t.Helper()
 	g.must(t, "kill $(pidof rdma_exporter); sleep 1")
 	g.must(t, "/usr/bin/setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs --bounding-set=-all"+capabilities+" --inh-caps=-all"+capabilities+
-		" --ambient-caps=-all"+capabilities+" /tmp/rdma_exporter --no-alerting --collect.no-budget --web.listen-address=:"+guestPort+" >"+shareMount+"/"+log+" 2>&1 &")
+		" --ambient-caps=-all"+capabilities+" /tmp/rdma_exporter --no-alerting --collect.no-budget --web.listen-address=:"+
+		guestPort+" >"+shareMount+"/"+log+" 2>&1 &")
 }
 
-// testTwoCapabilities: CAP_BPF and CAP_PERFMON, which the drop-in and the chart give, are enough for DMA-BUFs, and for everything where
-// kernel.perf_event_paranoid is not above 2.
+// testTwoCapabilities: CAP_BPF and CAP_PERFMON, which the drop-in and the chart give, are enough for DMA-BUFs, and for
+// everything where kernel.perf_event_paranoid is not above 2.
 func testTwoCapabilities(t *testing.T, g *guest) {
 	const paranoid = "/proc/sys/kernel/perf_event_paranoid"
 	was := g.must(t, "cat "+paranoid)
@@ -282,9 +291,11 @@ func testTwoCapabilities(t *testing.T, g *guest) {
 	g.observer(t, ",+bpf,+perfmon", "observer.log")
 	g.expectWithin(t, 4*patience, samples{registrations: 0})
 	g.registrar(t, "dmabuf=3 host=5 churn=1000")
-	g.expect(t, samples{registeredBytes("dmabuf_host"): 3 * udmabufSize, registrations: 3 + 1000}) // the RDMA device by its PCI function
+	// The RDMA device by its PCI function.
+	g.expect(t, samples{registeredBytes("dmabuf_host"): 3 * udmabufSize, registrations: 3 + 1000})
 	testRegistrarKilled(t, g)
-	if topology := g.must(t, "wget -qO- http://127.0.0.1:"+guestPort+"/api/v1/topology"); !strings.Contains(topology, "host memory: kprobes need kernel.perf_event_paranoid of 2 or less") {
+	if topology := g.must(t, "wget -qO- http://127.0.0.1:"+guestPort+"/api/v1/topology"); !strings.Contains(topology,
+		"host memory: kprobes need kernel.perf_event_paranoid of 2 or less") {
 		t.Errorf("not said what is not observed: %s", topology)
 	}
 

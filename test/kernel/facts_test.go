@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// testBridging configures the port by the dcb tool, through the kernel's own code: bandwidths and maps of traffic classes, DSCPs of
-// priorities, and trust. 6.1 has no trust: the DSCP is trusted once one has a priority.
+// testBridging configures the port by the dcb tool, through the kernel's own code: bandwidths and maps of traffic
+// classes, DSCPs of priorities, and trust. 6.1 has no trust: the DSCP is trusted once one has a priority.
 func testBridging(t *testing.T, g *guest) {
 	labels := func(more string) string { return `{device="mlx5_1",` + more + `}` }
 	info := func(trust string) string {
@@ -33,11 +33,14 @@ func testBridging(t *testing.T, g *guest) {
 	g.dcb(t, "pfc set dev ens0f0np0 prio-pfc 4:off")
 	g.set(t, "mlx5_1", map[string]int{"trust": 255}) // DCB_APP_SEL_PCP
 	g.flap(t)
-	g.expect(t, samples{info("pcp"): 1, "rdma_port_traffic_class_bandwidth_ratio" + labels(`netdev="ens0f0np0",port="1",traffic_class="3"`): 0.13})
+	g.expect(t, samples{
+		info("pcp"): 1,
+		"rdma_port_traffic_class_bandwidth_ratio" + labels(`netdev="ens0f0np0",port="1",traffic_class="3"`): 0.13,
+	})
 }
 
-// dcb retries once: the tool numbers its requests by the second, and fails ("Protocol error") if a new second begins between its read and
-// its write.
+// dcb retries once: the tool numbers its requests by the second, and fails ("Protocol error") if a new second begins
+// between its read and its write.
 func (g *guest) dcb(t *testing.T, args string) {
 	t.Helper()
 	g.must(t, "dcb "+args+" || dcb "+args)
@@ -50,10 +53,13 @@ func (g *guest) flap(t *testing.T) {
 	g.set(t, "mlx5_1", map[string]int{"carrier": 1})
 }
 
-// testPCIe: QEMU's root ports support 16 lanes at 16 GT/s, its endpoint one lane at 2.5 GT/s. That is not a fault of the link, and less
-// than the port requires.
+// testPCIe: QEMU's root ports support 16 lanes at 16 GT/s, its endpoint one lane at 2.5 GT/s. That is not a fault of
+// the link, and less than the port requires.
 func testPCIe(t *testing.T, g *guest) {
-	for attribute, want := range map[string]string{"max_link_width": "16", "current_link_width": "1", "max_link_speed": "16.0 GT/s PCIe", "current_link_speed": "2.5 GT/s PCIe"} {
+	for attribute, want := range map[string]string{
+		"max_link_width": "16", "current_link_width": "1", "max_link_speed": "16.0 GT/s PCIe",
+		"current_link_speed": "2.5 GT/s PCIe",
+	} {
 		if got := g.must(t, "cat /sys/bus/pci/devices/0000:00:03.0/"+attribute); got != want {
 			t.Errorf("%s of the root port is %s, want %s", attribute, got, want)
 		}
@@ -63,7 +69,9 @@ func testPCIe(t *testing.T, g *guest) {
 		`rdma_device_pcie_available_bytes_per_second{device="mlx5_0"}`:                                   2000e6 / 8,
 		`rdma_device_pcie_capable_bytes_per_second{device="mlx5_0"}`:                                     2000e6 / 8,
 	}
-	for metric, value := range map[string]float64{"speed_transfers_per_second": 2.5e9, "max_speed_transfers_per_second": 2.5e9, "width_lanes": 1, "max_width_lanes": 1} {
+	for metric, value := range map[string]float64{
+		"speed_transfers_per_second": 2.5e9, "max_speed_transfers_per_second": 2.5e9, "width_lanes": 1, "max_width_lanes": 1,
+	} {
 		want["rdma_pcie_link_"+metric+`{pci_address="0000:01:00.0"}`] = value
 	}
 	for _, severity := range []string{"correctable", "nonfatal", "fatal"} {

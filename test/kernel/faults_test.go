@@ -15,13 +15,14 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// faultTimeout is for data that is read within a minute and a half: PCIe every minute, sensors every half minute. Modules are read less
-// often the longer it takes: on a busy host every eight minutes.
+// faultTimeout is for data that is read within a minute and a half: PCIe every minute, sensors every half minute.
+// Modules are read less often the longer it takes: on a busy host every eight minutes.
 const faultTimeout = 15 * time.Minute
 
-// fault is one injected fault. Commands run in the directory of the device in the test driver. A fault without mend ends by itself. It may
-// end before a busy guest has two rounds in the few seconds that the shortened rules look back, so it is repeated until its alert fires. n
-// in its command is the repetition, and shows is the expected increase each time.
+// fault is one injected fault. Commands run in the directory of the device in the test driver. A fault without mend
+// ends by itself. It may end before a busy guest has two rounds in the few seconds that the shortened rules look back,
+// so it is repeated until its alert fires. n in its command is the repetition, and shows is the expected increase each
+// time.
 type fault struct {
 	device, inject, mend string
 	alert, severity      string
@@ -43,7 +44,8 @@ var faults = []fault{
 		`rdma_device_health_errors_total{device="mlx5_0",reporter="fw"}`:              0,
 	}},
 	{"mlx5_1", "echo 64 >active_speed", "echo 128 >active_speed", "RDMALinkDownshifted", "warning", samples{ // HDR instead of NDR
-		`rdma_port_rate_bytes_per_second{device="mlx5_1",port="1"}`: 25e9, `rdma_port_expected_rate_bytes_per_second{device="mlx5_1",port="1"}`: 50e9,
+		`rdma_port_rate_bytes_per_second{device="mlx5_1",port="1"}`:          25e9,
+		`rdma_port_expected_rate_bytes_per_second{device="mlx5_1",port="1"}`: 50e9,
 	}},
 	{"mlx5_1", "echo 110000 >temperature", "echo 55000 >temperature", "RDMADeviceHot", "warning", samples{
 		`rdma_device_temperature_celsius{device="mlx5_1",sensor="asic"}`: 110,
@@ -68,27 +70,31 @@ var faults = []fault{
 	}},
 	// The port pauses its switch permanently and receives nothing.
 	{
-		"mlx5_6", "(while read up _ </proc/uptime; do echo ${up%.*}${up#*.}0000; usleep 200000; done >ethtool/tx_prio3_pause_duration) & echo $! >/tmp/pauses",
+		"mlx5_6",
+		"(while read up _ </proc/uptime; do echo ${up%.*}${up#*.}0000; usleep 200000; done >ethtool/tx_prio3_pause_duration) & echo $! >/tmp/pauses",
 		"kill $(cat /tmp/pauses)", "RDMAPFCStormSource", "critical", nil,
 	},
 	{"mlx5_6", "echo 1 >fw_error", "echo 0 >fw_error", "RDMADeviceFirmwareError", "critical", samples{
-		`rdma_device_health_state{device="mlx5_6",reporter="fw",state="error"}`: 1, `rdma_device_health_errors_total{device="mlx5_6",reporter="fw"}`: 1,
+		`rdma_device_health_state{device="mlx5_6",reporter="fw",state="error"}`: 1,
+		`rdma_device_health_errors_total{device="mlx5_6",reporter="fw"}`:        1,
 	}},
 	{"mlx5_7", poke(lower, 14, "4c 00"), poke(lower, 14, "3c 00"), "RDMATransceiverHot", "warning", samples{
 		`rdma_transceiver_temperature_celsius{device="mlx5_7",netdev="ens1f0np0",port="1"}`: 76,
 	}},
 	{"mlx5_8", poke(0x11, 186, "02 00"), poke(0x11, 186, "2e e0"), "RDMATransceiverPowerLow", "warning", nil},
 	{"mlx5_8", "echo 8 >pcie/width", "echo 16 >pcie/width", "RDMAPCIeDegraded", "critical", samples{
-		`rdma_pcie_link_width_lanes{pci_address="0000:09:00.0"}`: 8, `rdma_pcie_link_max_width_lanes{pci_address="0000:09:00.0"}`: 16,
+		`rdma_pcie_link_width_lanes{pci_address="0000:09:00.0"}`:                8,
+		`rdma_pcie_link_max_width_lanes{pci_address="0000:09:00.0"}`:            16,
 		`rdma_pcie_link_speed_transfers_per_second{pci_address="0000:09:00.0"}`: 32e9,
 	}},
 }
 
-// linkLayers are those of mlx5_0 and so on. Their functions are behind root ports 0000:00:03.0 and so on, on the buses 1 and so on.
+// linkLayers are those of mlx5_0 and so on. Their functions are behind root ports 0000:00:03.0 and so on, on the buses
+// 1 and so on.
 const linkLayers = "iiiiiieee"
 
-// TestFaults breaks all devices at the same time. The exporter's own engine has to fire exactly the expected alerts, and resolve them when
-// everything is repaired. It has its own virtual machine.
+// TestFaults breaks all devices at the same time. The exporter's own engine has to fire exactly the expected alerts,
+// and resolve them when everything is repaired. It has its own virtual machine.
 func TestFaults(t *testing.T) {
 	exporter := program.Exporter(t)
 	g := boot(t, 2, len(linkLayers))
@@ -97,7 +103,8 @@ func TestFaults(t *testing.T) {
 	g.plug(t, "mlx5_7", "osfp-2xdr4")
 	g.plug(t, "mlx5_8", "qsfpdd-dr4")
 	g.must(t, "cd /sys/kernel/debug/fakerdma/mlx5_8 && "+poke(0x11, 188, "2a f8")) // a dark lane in the recorded module
-	g.startExporter(t, exporter, "--alerting.interval=3s", "--alerting.rule-files="+g.quickRules(t), "--collect.no-budget", "--transceiver.interval=5s")
+	g.startExporter(t, exporter, "--alerting.interval=3s", "--alerting.rule-files="+g.quickRules(t), "--collect.no-budget",
+		"--transceiver.interval=5s")
 
 	steps := []struct {
 		name string
@@ -197,7 +204,8 @@ func testFaulty(t *testing.T, g *guest) {
 	t.Logf("%d alerts in %s", len(want), time.Since(start).Round(time.Second))
 }
 
-// testFindings runs the check command against the running exporter. It collects itself if that does not answer within a second.
+// testFindings runs the check command against the running exporter. It collects itself if that does not answer within a
+// second.
 func testFindings(t *testing.T, g *guest) {
 	within(t, faultTimeout, func() error {
 		out, err := g.run("/tmp/rdma_exporter check --json --timeout=1s 2>/tmp/check.log")
@@ -230,7 +238,8 @@ func testMended(t *testing.T, g *guest) {
 	start := time.Now()
 	for _, f := range faults {
 		if f.mend != "" {
-			g.must(t, "cd /sys/kernel/debug/fakerdma && cd ./"+f.device+" 2>/dev/null; "+f.mend) // a missing device has no directory
+			// A missing device has no directory.
+			g.must(t, "cd /sys/kernel/debug/fakerdma && cd ./"+f.device+" 2>/dev/null; "+f.mend)
 		}
 	}
 	within(t, faultTimeout, func() error {
@@ -238,9 +247,12 @@ func testMended(t *testing.T, g *guest) {
 			return fmt.Errorf("still fire: %q, %v", now, err)
 		}
 		return g.differs(t, samples{
-			`rdma_port_state_id{device="mlx5_0",port="1"}`: 4, `rdma_port_state_id{device="mlx5_4",port="1"}`: 4, `rdma_port_state_id{device="mlx5_5",port="1"}`: 4,
-			`rdma_device_present{device="mlx5_5",pci_address="0000:06:00.0"}`: 1, `rdma_pcie_link_width_lanes{pci_address="0000:09:00.0"}`: 16,
-			`rdma_device_temperature_celsius{device="mlx5_1",sensor="asic"}`: 55, `rdma_device_health_state{device="mlx5_6",reporter="fw",state="error"}`: 0,
+			`rdma_port_state_id{device="mlx5_0",port="1"}`: 4, `rdma_port_state_id{device="mlx5_4",port="1"}`: 4,
+			`rdma_port_state_id{device="mlx5_5",port="1"}`:                          4,
+			`rdma_device_present{device="mlx5_5",pci_address="0000:06:00.0"}`:       1,
+			`rdma_pcie_link_width_lanes{pci_address="0000:09:00.0"}`:                16,
+			`rdma_device_temperature_celsius{device="mlx5_1",sensor="asic"}`:        55,
+			`rdma_device_health_state{device="mlx5_6",reporter="fw",state="error"}`: 0,
 		})
 	})
 	t.Logf("all over in %s", time.Since(start).Round(time.Second))
@@ -285,7 +297,8 @@ const (
 	completionTimeout = 1 << 14
 )
 
-// correctable makes the function of a bus report correctable errors one by one: the kernel counts simultaneous ones once.
+// correctable makes the function of a bus report correctable errors one by one: the kernel counts simultaneous ones
+// once.
 func (g *guest) correctable(t *testing.T, bus byte, n int) {
 	t.Helper()
 	for i := range n {
@@ -296,7 +309,8 @@ func (g *guest) correctable(t *testing.T, bus byte, n int) {
 	}
 }
 
-// aerOf is a command that makes the function of a bus report errors: struct aer_error_inj of drivers/pci/pcie/aer_inject.c.
+// aerOf is a command that makes the function of a bus report errors: struct aer_error_inj of
+// drivers/pci/pcie/aer_inject.c.
 func aerOf(bus byte, uncorrectable, correctable uint32) string {
 	b := []byte{bus, 0, 0, 0}
 	for _, word := range []uint32{uncorrectable, correctable, 0, 0, 0, 0, 0} { // the header's four words, the domain

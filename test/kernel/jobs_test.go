@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// testJobs runs processes with queue pairs and memory regions of rxe0 in control groups as Slurm, the kubelet and systemd lay them out, that
-// of the pod in another network namespace, and expects the workloads on the port.
+// testJobs runs processes with queue pairs and memory regions of rxe0 in control groups as Slurm, the kubelet and
+// systemd lay them out, that of the pod in another network namespace, and expects the workloads on the port.
 func testJobs(t *testing.T, g *guest) {
 	const pod = "0a1b2c3d-1111-2222-3333-444455556666"
 	workloads := []struct {

@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package kernel runs the exporter in a virtual machine with a real kernel and RDMA devices: soft-RoCE, and a test driver whose values can
-// be written.
+// Package kernel runs the exporter in a virtual machine with a real kernel and RDMA devices: soft-RoCE, and a test
+// driver whose values can be written.
 package kernel
 
 import (
@@ -38,7 +38,8 @@ func TestKernel(t *testing.T) {
 	t.Logf("kernel %s", g.must(t, "uname -r"))
 	g.loadDriver(t)
 	// With a reading per scrape, more readings coincide with the removal of a device.
-	g.startExporter(t, exporter, "--no-alerting", "--collect.no-budget", "--collector.ebpf=off", "--collect.min-interval=0s", "--transceiver.interval=0s")
+	g.startExporter(t, exporter, "--no-alerting", "--collect.no-budget", "--collector.ebpf=off",
+		"--collect.min-interval=0s", "--transceiver.interval=0s")
 	g.expect(t, samples{rxeState: 4, ibState: 4})
 	w := watch(t, g.url, rxeState)
 
@@ -111,11 +112,13 @@ func testHolders(t *testing.T, g *guest) {
 	g.must(t, "ibv_rc_pingpong -d rxe0 -g 1 >/tmp/holder.log 2>&1 & echo $! >/tmp/holder.pid")
 	defer g.must(t, "kill $(cat /tmp/holder.pid)")
 	eventually(t, func() error { // it takes a moment to create its resources
-		return okWith(g.run("RDMA_HOLDER_DEVICE=rxe0 RDMA_HOLDER_PID=$(cat /tmp/holder.pid) " + shareMount + "/host.test -test.run TestHoldersInGuest"))
+		return okWith(g.run("RDMA_HOLDER_DEVICE=rxe0 RDMA_HOLDER_PID=$(cat /tmp/holder.pid) " + shareMount +
+			"/host.test -test.run TestHoldersInGuest"))
 	})
 }
 
-// testMAD makes the umad requests of fabric mode, and runs it: the test driver's port answers, and nothing behind its link does.
+// testMAD makes the umad requests of fabric mode, and runs it: the test driver's port answers, and nothing behind its
+// link does.
 func testMAD(t *testing.T, g *guest) {
 	g.shareHostTest(t)
 	g.must(t, "modprobe ib_umad")
@@ -150,8 +153,10 @@ func testTraffic(t *testing.T, g *guest) {
 		return okWith(g.run("grep -q ffff /sys/class/infiniband/rxe0/ports/1/gids/1"))
 	})
 	const pingpong = "timeout 5 ibv_rc_pingpong -d rxe0 -g 1 -n 200" // a client whose peer is gone waits forever
-	eventually(t, func() error {                                     // the client may start before its server listens, or the server may have given up
-		return okWith(g.run(pingpong + " >/tmp/server.log 2>&1 & for i in 1 2 3 4 5; do usleep 200000; " + pingpong + " 127.0.0.1 && exit; done; kill $!; cat /tmp/server.log; false"))
+	// The client may start before its server listens, or the server may have given up.
+	eventually(t, func() error {
+		return okWith(g.run(pingpong + " >/tmp/server.log 2>&1 & for i in 1 2 3 4 5; do usleep 200000; " + pingpong +
+			" 127.0.0.1 && exit; done; kill $!; cat /tmp/server.log; false"))
 	})
 
 	if now := g.number(t, counters+"sent_pkts"); now < sent+400 {
@@ -235,8 +240,9 @@ func testNetdev(t *testing.T, g *guest) {
 		return metric + "{" + fmt.Sprintf(netdev, labels) + last + "}"
 	}
 	g.set(t, "mlx5_1", map[string]int{
-		"ethtool/rx_prio3_pause": 21, "ethtool/tx_prio3_pause_duration": 2_500_000, "ethtool/rx_prio5_pause": 22, "ethtool/rx_prio3_discards": 23,
-		"ethtool/rx_discards_phy": 24, "ethtool/rx_crc_errors_phy": 25, "ethtool/rx_pcs_symbol_err_phy": 26, "ethtool/outbound_pci_stalled_wr": 27, "ethtool/module_bad_shorted": 28,
+		"ethtool/rx_prio3_pause": 21, "ethtool/tx_prio3_pause_duration": 2_500_000, "ethtool/rx_prio5_pause": 22,
+		"ethtool/rx_prio3_discards": 23, "ethtool/rx_discards_phy": 24, "ethtool/rx_crc_errors_phy": 25,
+		"ethtool/rx_pcs_symbol_err_phy": 26, "ethtool/outbound_pci_stalled_wr": 27, "ethtool/module_bad_shorted": 28,
 		"rx_pause_frames": 31, "tx_pause_frames": 32, "fec_corrected": 33, "fec_uncorrectable": 34,
 	})
 	const prio3, receive, transmit = `,priority="3"`, `direction="receive",`, `direction="transmit",`
@@ -258,7 +264,10 @@ func testNetdev(t *testing.T, g *guest) {
 	})
 	const moved = `,priority="5"`
 	g.set(t, "mlx5_1", map[string]int{"pfc_en": 1 << 5})
-	g.expect(t, samples{name("rdma_port_pfc_pause_frames_total", receive, moved): 22, name("rdma_port_priority_discards_total", "", prio3): 23})
+	g.expect(t, samples{
+		name("rdma_port_pfc_pause_frames_total", receive, moved): 22,
+		name("rdma_port_priority_discards_total", "", prio3):     23,
+	})
 	g.expectGone(t, name("rdma_port_pfc_pause_frames_total", receive, prio3))
 	g.set(t, "mlx5_1", map[string]int{"pfc_en": 1 << 3})
 }
@@ -282,7 +291,8 @@ func testRate(t *testing.T, g *guest) {
 	}
 }
 
-// testPFC configures priorities. They are read when the carrier changes. The driver has a separate buffer for priority 3.
+// testPFC configures priorities. They are read when the carrier changes. The driver has a separate buffer for priority
+// 3.
 func testPFC(t *testing.T, g *guest) {
 	const labels = `device="mlx5_1",netdev="ens0f0np0",port="1"`
 	configure := func(values map[string]int) {
@@ -294,7 +304,8 @@ func testPFC(t *testing.T, g *guest) {
 		return fmt.Sprintf(`rdma_port_pfc_enabled{device="mlx5_1",netdev="ens0f0np0",port="1",priority="%d"}`, priority)
 	}
 	frames := func(direction string, priority int) string {
-		return fmt.Sprintf(`rdma_port_dcb_pfc_frames_total{device="mlx5_1",direction=%q,netdev="ens0f0np0",port="1",priority="%d"}`, direction, priority)
+		return fmt.Sprintf(`rdma_port_dcb_pfc_frames_total{device="mlx5_1",direction=%q,netdev="ens0f0np0",port="1",priority="%d"}`,
+			direction, priority)
 	}
 	const enabled = `rdma_port_pfc_enabled_priorities{` + labels + `}`
 	g.expect(t, samples{
@@ -308,7 +319,8 @@ func testPFC(t *testing.T, g *guest) {
 	g.expectGone(t, `rdma_scrape_quarantined_items{collector="qos",device="mlx5_1"}`)
 	configure(map[string]int{"pfc_en": 1<<5 | 1<<3, "pfc_requests5": 501, "pfc_indications5": 502, "pfc_requests0": 7})
 	g.expect(t, samples{
-		on(3): 1, on(5): 1, enabled: 2, frames("transmit", 5): 501, frames("receive", 5): 502, frames("transmit", 0): 7, frames("receive", 0): 0,
+		on(3): 1, on(5): 1, enabled: 2, frames("transmit", 5): 501, frames("receive", 5): 502, frames("transmit", 0): 7,
+		frames("receive", 0): 0,
 		`rdma_port_traffic_class_bandwidth_ratio{` + labels + `,traffic_class="5"}`: 0.12,
 		`rdma_port_priority_buffer{` + labels + `,priority="5"}`:                    0,
 	})
@@ -467,7 +479,8 @@ func (g *guest) startExporter(t *testing.T, binary string, flags ...string) {
 	})
 	// Some 9p mounts do not allow execution.
 	g.must(t, "cp "+shareMount+"/rdma_exporter /tmp/")
-	g.must(t, "/tmp/rdma_exporter "+strings.Join(flags, " ")+" --web.listen-address=:"+guestPort+" >"+shareMount+"/exporter.log 2>&1 &")
+	g.must(t, "/tmp/rdma_exporter "+strings.Join(flags, " ")+" --web.listen-address=:"+guestPort+" >"+shareMount+
+		"/exporter.log 2>&1 &")
 }
 
 // number is the content of a file in the guest.

@@ -13,27 +13,32 @@ import (
 const kernelLogDir = "/sys/kernel/debug/fakerdma"
 
 func events(device, pci, kind string) string {
-	return fmt.Sprintf(`rdma_kernel_log_events_total{device=%q,driver="mlx5_core",kind=%q,pci_address=%q}`, device, kind, pci)
+	return fmt.Sprintf(`rdma_kernel_log_events_total{device=%q,driver="mlx5_core",kind=%q,pci_address=%q}`,
+		device, kind, pci)
 }
 
-// testKernelLog: lines that the kernel has printed are counted, those of a process are not, whatever they claim. A storm costs no scrape,
-// and each of its lines is counted, sampled or overwritten.
+// testKernelLog: lines that the kernel has printed are counted, those of a process are not, whatever they claim. A
+// storm costs no scrape, and each of its lines is counted, sampled or overwritten.
 func testKernelLog(t *testing.T, g *guest) {
 	console := g.must(t, "cat /proc/sys/kernel/printk")
 	g.must(t, "echo 1 >/proc/sys/kernel/printk") // the console is slower than the log
 	defer g.must(t, "echo '"+console+"' >/proc/sys/kernel/printk")
 	print := func(line string) { g.must(t, `echo "`+line+`" >`+kernelLogDir+"/log") }
-	first, second := g.must(t, "basename $(readlink -f /sys/class/infiniband/mlx5_0/device)"), g.must(t, "basename $(readlink -f /sys/class/infiniband/mlx5_1/device)")
+	first, second := g.must(t, "basename $(readlink -f /sys/class/infiniband/mlx5_0/device)"),
+		g.must(t, "basename $(readlink -f /sys/class/infiniband/mlx5_1/device)")
 
 	// A process has the facility of user space, also if it asks for that of the kernel, and its flags are its own.
 	for _, forged := range []string{"", "<3>", "<0>", "<11>"} {
-		g.must(t, "echo '"+forged+"mlx5_core "+first+": Port module event[error]: module 0, Cable error, High Temperature' >/dev/kmsg")
+		g.must(t,
+			"echo '"+forged+"mlx5_core "+first+": Port module event[error]: module 0, Cable error, High Temperature' >/dev/kmsg")
 	}
 	print("mlx5_core " + first + ": wait_func:1195:(pid 1967079): ENABLE_HCA(0x104) timeout. Will cause a leak of a command resource")
-	print("mlx5_core " + first + ": poll_health:825:(pid 0): device|'s health compromised - reached miss count") // continued
+	// Continued
+	print("mlx5_core " + first + ": poll_health:825:(pid 0): device|'s health compromised - reached miss count")
 	print("mlx5_core " + second + ": Port module event: module 1, Cable unplugged")
 	print("mlx5_core " + second + " ens0f0np0: NETDEV WATCHDOG: CPU: 1: transmit queue 3 timed out 5400 ms")
-	print("DMAR: [DMA Write NO_PASID] Request device [" + second[len("0000:"):] + "] fault addr 0xb97ff000 [fault reason 0x05] PTE Write access is not set")
+	print("DMAR: [DMA Write NO_PASID] Request device [" + second[len("0000:"):] +
+		"] fault addr 0xb97ff000 [fault reason 0x05] PTE Write access is not set")
 	g.expect(t, samples{
 		events("mlx5_0", first, "command_timeout"): 1, events("mlx5_0", first, "firmware_stopped"): 1,
 		events("mlx5_1", second, "module_unplugged"): 1, events("mlx5_1", second, "transmit_timeout"): 1,
@@ -73,7 +78,8 @@ func testKernelLog(t *testing.T, g *guest) {
 		if err != nil {
 			return err
 		}
-		counted, skipped, lost := s[events("mlx5_1", second, "module_plugged")], s["rdma_kernel_log_skipped_total{}"]-before, s["rdma_kernel_log_overruns_total{}"]
+		counted, skipped, lost := s[events("mlx5_1", second, "module_plugged")], s["rdma_kernel_log_skipped_total{}"]-before,
+			s["rdma_kernel_log_overruns_total{}"]
 		t.Logf("of %d messages %.0f counted, %.0f skipped, %.0f overwritten", storm, counted, skipped, lost)
 		if sum := counted + skipped + lost; counted == 0 || lost == 0 || sum < storm || sum > storm+1000 {
 			return fmt.Errorf("of %d messages %.0f are counted, %.0f skipped, %.0f overwritten", storm, counted, skipped, lost)
@@ -84,7 +90,8 @@ func testKernelLog(t *testing.T, g *guest) {
 	g.expect(t, samples{events("mlx5_1", second, "module_unplugged"): 2})
 }
 
-// testHungTask: a process waits in a query of a device for longer than the kernel finds normal, which reports its stack.
+// testHungTask: a process waits in a query of a device for longer than the kernel finds normal, which reports its
+// stack.
 func testHungTask(t *testing.T, g *guest) {
 	const limit = "/proc/sys/kernel/hung_task_timeout_secs"
 	was := g.must(t, "cat "+limit)

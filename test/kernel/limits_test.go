@@ -16,8 +16,8 @@ const (
 	rxeAge       = `rdma_device_data_age_seconds{device="rxe0"}`
 )
 
-// testEthtoolStall makes the driver hold rtnl for half a minute during a call of the exporter. Everything that takes no rtnl is in every
-// scrape, and no second call is made.
+// testEthtoolStall makes the driver hold rtnl for half a minute during a call of the exporter. Everything that takes no
+// rtnl is in every scrape, and no second call is made.
 func testEthtoolStall(t *testing.T, g *guest) {
 	const calls = "/sys/kernel/debug/fakerdma/mlx5_1/ethtool_calls"
 	before := g.number(t, calls)
@@ -42,8 +42,10 @@ func testEthtoolStall(t *testing.T, g *guest) {
 			t.Fatal(err)
 		}
 		scrapes++
-		if d := missing(s, "rdma_port_symbol_errors_total", "mlx5_0", "mlx5_1") + missing(s, "rdma_port_out_of_sequence_total", "mlx5_0", "mlx5_1") +
-			missing(s, "rdma_port_transmit_packets_total", "rxe0") + missing(s, "rdma_port_state_id", "mlx5_0", "mlx5_1", "rxe0"); d != "" {
+		if d := missing(s, "rdma_port_symbol_errors_total", "mlx5_0", "mlx5_1") +
+			missing(s, "rdma_port_out_of_sequence_total", "mlx5_0", "mlx5_1") +
+			missing(s, "rdma_port_transmit_packets_total", "rxe0") + missing(s, "rdma_port_state_id", "mlx5_0",
+			"mlx5_1", "rxe0"); d != "" {
 			t.Errorf("after %s a scrape lacks %s", time.Since(start), d)
 		}
 		n := rtnlRequests(s)

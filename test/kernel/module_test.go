@@ -49,7 +49,8 @@ func (g *guest) plug(t *testing.T, device, name string) {
 // shareHostTest copies the tests of internal/host to the guest.
 func (g *guest) shareHostTest(t *testing.T) {
 	t.Helper()
-	test, err := os.ReadFile(program.Built(t, cmp.Or(os.Getenv("RDMA_HOST_TEST"), filepath.Join(repository, "bin/host-e2e")), "make e2e builds it"))
+	test, err := os.ReadFile(program.Built(t,
+		cmp.Or(os.Getenv("RDMA_HOST_TEST"), filepath.Join(repository, "bin/host-e2e")), "make e2e builds it"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,19 +75,23 @@ func testModule(t *testing.T, g *guest) {
 	g.plug(t, "mlx5_1", "osfp-2xdr4")
 	g.flap(t)
 	modules.expectWithin(t, 3*patience, samples{
-		state("present"): 1, state("ready"): 1, name("temperature_celsius", "", ""): 60, name("voltage_volts", "", ""): 3.2652,
+		state("present"): 1, state("ready"): 1, name("temperature_celsius", "", ""): 60,
+		name("voltage_volts", "", ""):              3.2652,
 		name("receive_power_dbm", `lane="1",`, ""): 0, name("receive_power_dbm", `lane="5",`, ""): -40,
 		name("temperature_threshold_celsius", `level="high_alarm",`, ""): 75, name("lane_active", `lane="5",`, ""): 0,
 	})
-	if out := g.must(t, "/tmp/rdma_exporter optics"); !strings.Contains(out, "OSFP, NVIDIA MMS4X00-NM, serial MT2238FT00123") || !strings.Contains(out, "60.0 °C") {
+	if out := g.must(t, "/tmp/rdma_exporter optics"); !strings.Contains(out,
+		"OSFP, NVIDIA MMS4X00-NM, serial MT2238FT00123") || !strings.Contains(out, "60.0 °C") {
 		t.Errorf("optics:\n%s", out)
 	}
 	g.plug(t, "mlx5_1", "qsfp28-sr4")
 	g.flap(t)
 	modules.expectWithin(t, 3*patience, samples{
 		state("present"): 1, name("receive_power_dbm", `lane="1",`, ""): 0, name("receive_power_dbm", `lane="2",`, ""): -40,
-		name("temperature_celsius", "", ""): 34.25, name("voltage_volts", "", ""): 3.3099, name("bias_amperes", `lane="1",`, ""): 0.007,
-		name("temperature_threshold_celsius", `level="high_alarm",`, ""): 80, name("voltage_threshold_volts", `level="low_alarm",`, ""): 2.97,
+		name("temperature_celsius", "", ""): 34.25, name("voltage_volts", "", ""): 3.3099,
+		name("bias_amperes", `lane="1",`, ""):                            0.007,
+		name("temperature_threshold_celsius", `level="high_alarm",`, ""): 80,
+		name("voltage_threshold_volts", `level="low_alarm",`, ""):        2.97,
 	})
 	modules.expectGone(t, name("receive_power_dbm", `lane="5",`, ""))
 
@@ -97,7 +102,8 @@ func testModule(t *testing.T, g *guest) {
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": busy})
 	modules.expectWithin(t, 3*patience, samples{state("busy"): 1})
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": io})
-	modules.expectWithin(t, 3*patience, samples{state("unreadable"): 1, `rdma_scrape_quarantined_items{collector="transceiver",device="mlx5_1"}`: 1})
+	modules.expectWithin(t, 3*patience,
+		samples{state("unreadable"): 1, `rdma_scrape_quarantined_items{collector="transceiver",device="mlx5_1"}`: 1})
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": 0})
 	g.flap(t)
 	modules.expectWithin(t, 3*patience, samples{state("present"): 1})

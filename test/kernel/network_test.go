@@ -11,16 +11,20 @@ import (
 	"testing"
 )
 
-// hostNetwork are the sources that require the host's network namespace, and the series that are missing in another one.
+// hostNetwork are the sources that require the host's network namespace, and the series that are missing in another
+// one.
 var hostNetwork = map[string][]string{
 	"netdev_stats": {
-		"rdma_port_crc_errors_total{", "rdma_port_discards_total{", "rdma_port_frame_errors_total{", "rdma_port_pfc_pause", "rdma_port_pfc_sampled_", "rdma_port_pfc_stalled_",
-		"rdma_port_pcs_symbol_errors_total{", "rdma_port_priority_discards_total{", "rdma_port_pcie_stall_ratio{", "rdma_port_out_of_buffer_total{", "rdma_module_events_total{",
+		"rdma_port_crc_errors_total{", "rdma_port_discards_total{", "rdma_port_frame_errors_total{", "rdma_port_pfc_pause",
+		"rdma_port_pfc_sampled_", "rdma_port_pfc_stalled_", "rdma_port_pcs_symbol_errors_total{",
+		"rdma_port_priority_discards_total{", "rdma_port_pcie_stall_ratio{", "rdma_port_out_of_buffer_total{",
+		"rdma_module_events_total{",
 	},
 	"pause": {"rdma_port_global_pause_"},
 	"fec":   {"rdma_port_fec_"},
 	"dcb": {
-		"rdma_port_buffer_bytes{", "rdma_port_dcb_pfc_frames_total{", "rdma_port_pfc_capable_priorities{", "rdma_port_pfc_enabled", "rdma_port_priority_buffer{",
+		"rdma_port_buffer_bytes{", "rdma_port_dcb_pfc_frames_total{", "rdma_port_pfc_capable_priorities{",
+		"rdma_port_pfc_enabled", "rdma_port_priority_buffer{",
 		"rdma_port_priority_info{", "rdma_port_priority_traffic_class{", "rdma_port_qos_info{", "rdma_port_traffic_class_",
 	},
 	"devlink_health": {"rdma_device_health_"},
@@ -29,20 +33,24 @@ var hostNetwork = map[string][]string{
 	"link_modes":     nil, // the test driver has none
 }
 
-// testOtherNetwork runs an exporter in another network namespace that has an interface with the name of a port's netdev: it exposes nothing
-// of that one, and reports why data is missing.
+// testOtherNetwork runs an exporter in another network namespace that has an interface with the name of a port's
+// netdev: it exposes nothing of that one, and reports why data is missing.
 func testOtherNetwork(t *testing.T, g *guest) {
 	const inside = "nsenter --net=/run/netns/away "
-	g.must(t, "ip netns add away && "+inside+"ip link set lo up && "+inside+"ip link add ens0f0np0 type veth peer name other && "+inside+"ip link set ens0f0np0 up")
+	g.must(t, "ip netns add away && "+inside+"ip link set lo up && "+inside+
+		"ip link add ens0f0np0 type veth peer name other && "+inside+"ip link set ens0f0np0 up")
 	defer g.must(t, "ip netns del away")
-	g.must(t, inside+"/tmp/rdma_exporter --no-alerting --collect.no-budget --collector.ebpf=off --state.dir=/tmp/away >"+shareMount+"/away.log 2>&1 & echo $! >/tmp/away.pid")
+	g.must(t, inside+"/tmp/rdma_exporter --no-alerting --collect.no-budget --collector.ebpf=off --state.dir=/tmp/away >"+
+		shareMount+"/away.log 2>&1 & echo $! >/tmp/away.pid")
 	defer g.must(t, "kill $(cat /tmp/away.pid)")
 	eventually(t, func() error {
 		host, err := scrape(t.Context(), g.url)
 		if err != nil {
 			return err
 		}
-		if output, err := g.run(inside + "wget -qO " + shareMount + "/away.prom http://127.0.0.1:" + guestPort + "/metrics"); err != nil {
+		if output, err := g.run(
+			inside + "wget -qO " + shareMount + "/away.prom http://127.0.0.1:" + guestPort + "/metrics",
+		); err != nil {
 			return okWith(output, err)
 		}
 		text, err := os.ReadFile(filepath.Join(g.share, "away.prom"))
@@ -100,7 +108,9 @@ func fewer(host, away samples) error {
 
 // isOwn reports whether a series is about the exporter, its process or its state directory.
 func isOwn(key string) bool {
-	return !strings.HasPrefix(key, "rdma_") || slices.ContainsFunc([]string{"rdma_scrape_", "rdma_exporter_", "rdma_state_", "rdma_host_maintenance", "rdma_detection_"}, func(p string) bool {
+	return !strings.HasPrefix(key, "rdma_") || slices.ContainsFunc([]string{
+		"rdma_scrape_", "rdma_exporter_", "rdma_state_", "rdma_host_maintenance", "rdma_detection_",
+	}, func(p string) bool {
 		return strings.HasPrefix(key, p)
 	})
 }
@@ -108,7 +118,8 @@ func isOwn(key string) bool {
 // moves reports whether a series changes by itself, or counts since the start of its exporter.
 func moves(key string) bool {
 	return slices.ContainsFunc([]string{
-		"rdma_host_uptime_seconds{", "rdma_device_data_age_seconds{", "rdma_port_link_transitions_total{", "rdma_transceiver_age_seconds{",
-		"rdma_kernel_log_last_event_timestamp_seconds{", "rdma_kernel_log_recent_events{", "rdma_kernel_log_overruns_total{", "rdma_kernel_log_skipped_total{",
+		"rdma_host_uptime_seconds{", "rdma_device_data_age_seconds{", "rdma_port_link_transitions_total{",
+		"rdma_transceiver_age_seconds{", "rdma_kernel_log_last_event_timestamp_seconds{", "rdma_kernel_log_recent_events{",
+		"rdma_kernel_log_overruns_total{", "rdma_kernel_log_skipped_total{",
 	}, func(p string) bool { return strings.HasPrefix(key, p) })
 }

@@ -34,22 +34,26 @@ var notReplayed = map[string]string{
 	"rdma_port_pfc_paused_sample_ratio": "sampled since the exporter began",
 }
 
-// testCapture takes a capture in the guest, with a saturated counter and a module, and reads it on this machine: formatting it again is
-// lossless, check finds the counter, and a replay exposes the same as the exporter in the guest.
+// testCapture takes a capture in the guest, with a saturated counter and a module, and reads it on this machine:
+// formatting it again is lossless, check finds the counter, and a replay exposes the same as the exporter in the guest.
 func testCapture(t *testing.T, g *guest, exporter string) {
 	g.plug(t, "mlx5_1", "qsfp28-sr4")
 	g.flap(t)
 	// An exporter with an operator's settings.
-	g.must(t, "/tmp/rdma_exporter --no-alerting --collect.no-budget --state.dir=/tmp/captured --web.listen-address=:"+modulesPort+" >"+shareMount+"/captured.log 2>&1 & echo $! >/tmp/captured.pid")
+	g.must(t, "/tmp/rdma_exporter --no-alerting --collect.no-budget --state.dir=/tmp/captured --web.listen-address=:"+
+		modulesPort+" >"+shareMount+"/captured.log 2>&1 & echo $! >/tmp/captured.pid")
 	defer g.must(t, "kill $(cat /tmp/captured.pid)")
 	capture := filepath.Join(g.share, "guest.txtar")
 	within(t, 3*patience, func() error { // on a busy machine slow reads are not in it
-		g.must(t, "/tmp/rdma_exporter capture -o - >"+shareMount+"/guest.txtar 2>/tmp/capture.log || { cat /tmp/capture.log; false; }")
+		g.must(t,
+			"/tmp/rdma_exporter capture -o - >"+shareMount+"/guest.txtar 2>/tmp/capture.log || { cat /tmp/capture.log; false; }")
 		original, err := os.ReadFile(capture)
 		if err != nil {
 			return err
 		}
-		if again := tool(t, exporter, "--replay", capture, "capture", "-o", "-"); again != strings.TrimSpace(string(original)) {
+		if again := tool(t, exporter, "--replay", capture, "capture", "-o", "-"); again != strings.TrimSpace(
+			string(original),
+		) {
 			return fmt.Errorf("the capture of the replayed capture differs:\n%s", firstDifference(string(original), again))
 		}
 		replayed, err := replay(t, exporter, capture)
@@ -93,7 +97,8 @@ func firstDifference(a, b string) string {
 // replay is what a replay of a capture serves.
 func replay(t *testing.T, exporter, capture string) (s samples, err error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), exporter, "serve", "--replay="+capture, "--no-alerting", "--state.dir="+t.TempDir(), "--web.listen-address="+port.Any)
+	cmd := exec.CommandContext(t.Context(), exporter, "serve", "--replay="+capture, "--no-alerting",
+		"--state.dir="+t.TempDir(), "--web.listen-address="+port.Any)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +123,9 @@ func alike(live, replayed samples) error {
 	both := maps.Clone(live)
 	maps.Copy(both, replayed)
 	for key := range both {
-		if isOwn(key) || slices.ContainsFunc(slices.Collect(maps.Keys(notReplayed)), func(p string) bool { return strings.HasPrefix(key, p) }) {
+		if isOwn(key) || slices.ContainsFunc(slices.Collect(maps.Keys(notReplayed)), func(p string) bool {
+			return strings.HasPrefix(key, p)
+		}) {
 			continue
 		}
 		l, isLive := live[key]

@@ -24,12 +24,13 @@ var (
 	ages = regexp.MustCompile(`(<|>|-) (720|900|3600|7200|7560|8220|86400)\b`)
 )
 
-// uncut is the range of the pause rules: pauses are read every 14 s if they are not sampled, and a shorter range would miss readings.
+// uncut is the range of the pause rules: pauses are read every 14 s if they are not sampled, and a shorter range would
+// miss readings.
 const uncut = "90s"
 
-// quickRules gives the guest rules/node with all other times shortened by the same factor: `for`, `keep_firing_for`, ranges and offsets
-// keep their proportions. At production values an alert of ten minutes would exceed the test. Everything else is unchanged. It returns a
-// glob.
+// quickRules gives the guest rules/node with all other times shortened by the same factor: `for`, `keep_firing_for`,
+// ranges and offsets keep their proportions. At production values an alert of ten minutes would exceed the test.
+// Everything else is unchanged. It returns a glob.
 func (g *guest) quickRules(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(repository, "rules/node/*.yml"))

@@ -19,7 +19,8 @@ var needsPrivileges = []string{
 	`rdma_setup_hash_info{domain="pcie"`, // the same: what is unknown is part of the hash
 }
 
-// testUnprivileged runs an exporter as nobody: everything that requires no capability is exposed, and missing permissions are reported.
+// testUnprivileged runs an exporter as nobody: everything that requires no capability is exposed, and missing
+// permissions are reported.
 func testUnprivileged(t *testing.T, g *guest) {
 	g.must(t, "echo 1 >/proc/sys/kernel/dmesg_restrict")
 	g.must(t, "echo nobody:x:65534:65534::/tmp:/bin/sh >/etc/passwd; su -s /bin/sh nobody -c 'exec /tmp/rdma_exporter --no-alerting --collect.no-budget --web.listen-address=:"+modulesPort+
@@ -40,11 +41,14 @@ func testUnprivileged(t *testing.T, g *guest) {
 			return err
 		}
 		for key := range root {
-			if _, there := nobody[key]; !there && !isOwn(key) && !isOfPast(key, root) && !slices.ContainsFunc(needsPrivileges, func(p string) bool { return strings.HasPrefix(key, p) }) {
+			if _, there := nobody[key]; !there && !isOwn(key) && !isOfPast(key, root) &&
+				!slices.ContainsFunc(needsPrivileges, func(p string) bool { return strings.HasPrefix(key, p) }) {
 				return fmt.Errorf("nobody has no %s", key)
 			}
 		}
-		if d := nobody.diff(samples{`rdma_scrape_permission_denied{source="module_eeprom"}`: 1, `rdma_scrape_permission_denied{source="kernel_log"}`: 1}); d != "" {
+		if d := nobody.diff(samples{
+			`rdma_scrape_permission_denied{source="module_eeprom"}`: 1, `rdma_scrape_permission_denied{source="kernel_log"}`: 1,
+		}); d != "" {
 			return fmt.Errorf("%s", d)
 		}
 		return nil
@@ -53,12 +57,14 @@ func testUnprivileged(t *testing.T, g *guest) {
 
 var ofPriority = regexp.MustCompile(`_total\{device="(\w+)".*,netdev="(\w+)",port="(\d+)",priority="(\d)"`)
 
-// isOfPast reports whether a counter is of a priority without PFC: an exporter exposes it if the priority has counted, or had PFC, before.
+// isOfPast reports whether a counter is of a priority without PFC: an exporter exposes it if the priority has counted,
+// or had PFC, before.
 func isOfPast(key string, now samples) bool {
 	m := ofPriority.FindStringSubmatch(key)
 	if m == nil {
 		return false
 	}
-	_, lossless := now[fmt.Sprintf(`rdma_port_pfc_enabled{device=%q,netdev=%q,port=%q,priority=%q}`, m[1], m[2], m[3], m[4])]
+	_, lossless := now[fmt.Sprintf(`rdma_port_pfc_enabled{device=%q,netdev=%q,port=%q,priority=%q}`,
+		m[1], m[2], m[3], m[4])]
 	return !lossless
 }

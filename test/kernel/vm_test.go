@@ -55,10 +55,11 @@ var images = sync.OnceValues(func() (dir string, err error) {
 	return dir, nil
 })
 
-// boot starts a virtual machine with functions for the test driver, and waits until it accepts commands. A guest that fails to boot is
-// replaced: while a kernel with two processors patches its own code (jump labels, eBPF programs: text_poke_bp), qemu's software emulation
-// occasionally executes the breakpoint that another processor has just removed, and the kernel dies with "Oops: int3". A test that makes
-// the kernel patch its code later needs a guest with one processor.
+// boot starts a virtual machine with functions for the test driver, and waits until it accepts commands. A guest that
+// fails to boot is replaced: while a kernel with two processors patches its own code (jump labels, eBPF programs:
+// text_poke_bp), qemu's software emulation occasionally executes the breakpoint that another processor has just
+// removed, and the kernel dies with "Oops: int3". A test that makes the kernel patch its code later needs a guest with
+// one processor.
 func boot(t *testing.T, processors, functions int) *guest {
 	t.Helper()
 	images, err := images()
@@ -99,7 +100,8 @@ func bootOnce(t *testing.T, images string, processors, functions int) (*guest, e
 	console := filepath.Join(dir, "console")
 	var qemuOutput bytes.Buffer
 	// timeout: the machine must not outlive a killed test.
-	qemu := exec.Command("timeout", append([]string{"1700", "qemu-system-x86_64"}, qemuArgs(images, console, control, share, processors, functions)...)...)
+	qemu := exec.Command("timeout", append([]string{"1700", "qemu-system-x86_64"},
+		qemuArgs(images, console, control, share, processors, functions)...)...)
 	qemu.Stdout, qemu.Stderr = &qemuOutput, &qemuOutput
 	if err := qemu.Start(); err != nil {
 		return nil, err
@@ -147,13 +149,16 @@ func connect(t *testing.T, listener net.Listener, qemu int, share string) (*gues
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{url: "http://" + forwarded[0], modules: "http://" + forwarded[1], share: share, conn: conn, replies: bufio.NewReader(conn)}
+	g := &guest{
+		url: "http://" + forwarded[0], modules: "http://" + forwarded[1], share: share, conn: conn,
+		replies: bufio.NewReader(conn),
+	}
 	_, err = g.reply("ready", bootTime)
 	return g, err
 }
 
-// qemuArgs forwards a port of 127.0.0.1 to the guest's exporter and one of 127.0.0.2 to the one that reads modules. The kernel chooses both
-// ports.
+// qemuArgs forwards a port of 127.0.0.1 to the guest's exporter and one of 127.0.0.2 to the one that reads modules. The
+// kernel chooses both ports.
 func qemuArgs(images, console, control, share string, processors, functions int) []string {
 	args := []string{
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", strconv.Itoa(processors), "-m", "1024",
@@ -176,7 +181,8 @@ func qemuArgs(images, console, control, share string, processors, functions int)
 	return args
 }
 
-// run runs a shell command of one line in the guest and returns its output, trimmed. The error is an exit code or a lost guest.
+// run runs a shell command of one line in the guest and returns its output, trimmed. The error is an exit code or a
+// lost guest.
 func (g *guest) run(command string) (string, error) {
 	g.lastID++
 	id := strconv.Itoa(g.lastID)
@@ -186,8 +192,8 @@ func (g *guest) run(command string) (string, error) {
 	return g.reply(id, commandTime)
 }
 
-// begin sends a command until the guest has received it completely: on a busy host the emulated serial port loses bytes. The guest runs it
-// only once.
+// begin sends a command until the guest has received it completely: on a busy host the emulated serial port loses
+// bytes. The guest runs it only once.
 func (g *guest) begin(id, command string) error {
 	var line string
 	for range 8 {

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// RoCE is a ConnectX-7 of a recorded HGX H200: 21 files of PMA counters, 31 of hw_counters, a netdev, a sensor, and four PCIe links.
+// RoCE is a ConnectX-7 of a recorded HGX H200: 21 files of PMA counters, 31 of hw_counters, a netdev, a sensor, and
+// four PCIe links.
 func RoCE(repository string) Model {
 	return Model{
 		File: filepath.Join(repository, "fixtures/sysfs/hgx-h200-roce.txtar"), Root: "/pci0000:15/", Except: "/0000:17:01.0/",
@@ -22,9 +23,10 @@ func RoCE(repository string) Model {
 // Functions is the number of virtual functions and subfunctions of each physical function.
 type Functions struct{ Virtual, Sub int }
 
-// GrowFunctions writes a machine with n devices of the model RoCE, each with the same virtual functions and subfunctions, as mlx5 has them
-// in sysfs: a virtual function is a PCI function with the link physfn and a device id of its own, a subfunction an auxiliary device below
-// the physical function. Both have RDMA device and netdev, neither has sensors, AER counters nor SR-IOV files.
+// GrowFunctions writes a machine with n devices of the model RoCE, each with the same virtual functions and
+// subfunctions, as mlx5 has them in sysfs: a virtual function is a PCI function with the link physfn and a device id of
+// its own, a subfunction an auxiliary device below the physical function. Both have RDMA device and netdev, neither has
+// sensors, AER counters nor SR-IOV files.
 func GrowFunctions(repository string, n int, f Functions, dir string) error {
 	if err := RoCE(repository).Grow(n, dir); err != nil {
 		return err
@@ -73,7 +75,8 @@ func (p physical) grow(f Functions) error {
 		}
 	}
 	for k := range f.Sub {
-		if err := p.part(f.Virtual+k, fmt.Sprintf("%s/mlx5_core.sf.%d", p.dir, p.number*f.Sub+k+1), fmt.Sprintf("s%d", k)); err != nil {
+		if err := p.part(f.Virtual+k, fmt.Sprintf("%s/mlx5_core.sf.%d", p.dir, p.number*f.Sub+k+1), fmt.Sprintf("s%d",
+			k)); err != nil {
 			return err
 		}
 	}
@@ -119,9 +122,12 @@ func (p physical) part(k int, dir, suffix string) error {
 	netdev := fmt.Sprintf("enP%dp24s0", p.number)
 	names := strings.NewReplacer(
 		p.device(), fmt.Sprintf("mlx5_%d", number), netdev+"np0", netdev+suffix,
-		fmt.Sprintf("umad%d", p.number), fmt.Sprintf("umad%d", number), fmt.Sprintf("uverbs%d", p.number), fmt.Sprintf("uverbs%d", number),
-		fmt.Sprintf("8e:%04x", p.number), fmt.Sprintf("8f:%04x", number), fmt.Sprintf("0a00:%04x", p.number), fmt.Sprintf("0a01:%04x", number),
-		fmt.Sprintf("8e:02:%02x", p.number), fmt.Sprintf("8f:%02x:%02x", number>>8, number&255), filepath.Base(p.dir), filepath.Base(dir),
+		fmt.Sprintf("umad%d", p.number), fmt.Sprintf("umad%d", number), fmt.Sprintf("uverbs%d", p.number),
+		fmt.Sprintf("uverbs%d", number),
+		fmt.Sprintf("8e:%04x", p.number), fmt.Sprintf("8f:%04x", number), fmt.Sprintf("0a00:%04x", p.number),
+		fmt.Sprintf("0a01:%04x", number),
+		fmt.Sprintf("8e:02:%02x", p.number), fmt.Sprintf("8f:%02x:%02x", number>>8, number&255),
+		filepath.Base(p.dir), filepath.Base(dir),
 	)
 	for _, class := range []string{"infiniband", "infiniband_verbs", "infiniband_mad", "net"} {
 		if err := p.copyTree(filepath.Join(p.dir, class), filepath.Join(dir, class), names); err != nil {

@@ -29,7 +29,10 @@ func (m Model) Grow(n int, dir string) error {
 		case strings.Contains(where, m.Root):
 			for i := range n {
 				path, data := m.names(i, "0000:=%04x:"), m.names(i)
-				x := capture.Entry{Path: path.Replace(e.Path), Kind: e.Kind, Data: []byte(data.Replace(string(e.Data))), Target: path.Replace(e.Target)}
+				x := capture.Entry{
+					Path: path.Replace(e.Path), Kind: e.Kind, Data: []byte(data.Replace(string(e.Data))),
+					Target: path.Replace(e.Target),
+				}
 				if err := write(x, filepath.Join(dir, x.Path)); err != nil {
 					return err
 				}

@@ -28,8 +28,8 @@ func Write(a *capture.Archive, file string) error {
 	return os.WriteFile(file, b, 0o600)
 }
 
-// Unpack writes the files and links of the first round of a capture below dir; sys, proc and dev are created. Files that were unreadable
-// are left out.
+// Unpack writes the files and links of the first round of a capture below dir; sys, proc and dev are created. Files
+// that were unreadable are left out.
 func Unpack(file, dir string) error {
 	a, err := Load(file)
 	if err != nil {

@@ -23,8 +23,8 @@ type counter struct {
 	by    uint64 // per step
 }
 
-// moves are the counters that increase on a healthy port in use. Error counters stay constant, otherwise the machine would have permanent
-// faults.
+// moves are the counters that increase on a healthy port in use. Error counters stay constant, otherwise the machine
+// would have permanent faults.
 var moves = regexp.MustCompile(`/(counters/.*(data|packets)|hw_counters/rx_(read|write)_requests)$`)
 
 // NewTraffic finds the counters to increase in a tree.

@@ -16,7 +16,8 @@ import (
 // without is a round of which a metric could not be read.
 func without(r coverage.Round, d *exposition.Desc) coverage.Round {
 	before := r.Source
-	r.Families = slices.DeleteFunc(slices.Clone(r.Families), func(f exposition.Family) bool { return f.Head.Desc.Name == d.Name })
+	r.Families = slices.DeleteFunc(slices.Clone(r.Families),
+		func(f exposition.Family) bool { return f.Head.Desc.Name == d.Name })
 	r.Source = func(name string) coverage.Reason {
 		if name == d.Asks {
 			return coverage.Failed
@@ -26,8 +27,9 @@ func without(r coverage.Round, d *exposition.Desc) coverage.Round {
 	return r
 }
 
-// TestUnknownOfMachines takes from recorded machines each metric that an alert needs, as if it could not be read: an alert that was evaluated
-// is not any more, and reports it. A metric must be on one machine at least on which the alert is evaluated.
+// TestUnknownOfMachines takes from recorded machines each metric that an alert needs, as if it could not be read: an
+// alert that was evaluated is not any more, and reports it. A metric must be on one machine at least on which the alert
+// is evaluated.
 func TestUnknownOfMachines(t *testing.T) {
 	files, names, err := rules.Node()
 	must(t, err)
@@ -43,7 +45,10 @@ func TestUnknownOfMachines(t *testing.T) {
 	outcome := map[pair]string{}
 	t.Run("machines", func(t *testing.T) {
 		Each(t, func(t *testing.T, name string) {
-			r := coverage.Round{Families: played(t, name).families, Collector: func(string) coverage.Reason { return "" }, Source: func(string) coverage.Reason { return "" }}
+			r := coverage.Round{
+				Families: played(t, name).families, Collector: func(string) coverage.Reason { return "" },
+				Source: func(string) coverage.Reason { return "" },
+			}
 			state := func(r coverage.Round) map[string]string {
 				out := map[string]string{}
 				report := d.Evaluate(r)
@@ -65,14 +70,16 @@ func TestUnknownOfMachines(t *testing.T) {
 					continue
 				}
 				for _, m := range a.Need.Metrics() {
-					if descs[m].Scope == exposition.ScopeExporter || !slices.ContainsFunc(r.Families, func(f exposition.Family) bool { return f.Head.Desc.Name == m }) {
+					if descs[m].Scope == exposition.ScopeExporter ||
+						!slices.ContainsFunc(r.Families, func(f exposition.Family) bool { return f.Head.Desc.Name == m }) {
 						continue
 					}
 					if metrics[m] == nil {
 						metrics[m] = state(without(r, descs[m]))
 					}
 					mu.Lock()
-					if was := outcome[pair{a.Name, m}]; was == "" || was == "evaluated" || was == "not applicable" && metrics[m][a.Name] != "" {
+					if was := outcome[pair{a.Name, m}]; was == "" || was == "evaluated" ||
+						was == "not applicable" && metrics[m][a.Name] != "" {
 						outcome[pair{a.Name, m}] = metrics[m][a.Name]
 						if metrics[m][a.Name] == "" {
 							outcome[pair{a.Name, m}] = "evaluated"
@@ -95,14 +102,16 @@ func TestUnknownOfMachines(t *testing.T) {
 	}
 }
 
-// notRead are metrics that do not come from a file or a driver: words of the configuration, what follows from other metrics, and what is
-// sampled on live hosts alone. Others are not required, or on no machine that is recorded for as long as the alert looks back.
+// notRead are metrics that do not come from a file or a driver: words of the configuration, what follows from other
+// metrics, and what is sampled on live hosts alone. Others are not required, or on no machine that is recorded for as
+// long as the alert looks back.
 var notRead = map[string]bool{
 	"rdma_port_pinned_active": true, "rdma_port_roce_pin_info": true,
-	"rdma_port_peers_active":                  true,
-	"rdma_port_fec_ber_baseline":              true,                                                     // the exporter's memory
-	"rdma_port_fec_info":                      true,                                                     // else it follows from the rate of a lane
-	"rdma_port_fec_lane_corrected_bits_total": true, "rdma_port_fec_lane_corrected_symbols_total": true, // recorded for 12m at most
+	"rdma_port_peers_active":     true,
+	"rdma_port_fec_ber_baseline": true, // the exporter's memory
+	"rdma_port_fec_info":         true, // else it follows from the rate of a lane
+	// Recorded for 12m at most.
+	"rdma_port_fec_lane_corrected_bits_total": true, "rdma_port_fec_lane_corrected_symbols_total": true,
 	"rdma_device_renamed_info":  true,                                                   // the exporter's memory
 	"rdma_gpu_released_seconds": true, "rdma_gpu_release_start_timestamp_seconds": true, // what an operator has asked for
 	"rdma_host_maintenance": true, "rdma_host_maintenance_end_timestamp_seconds": true,

@@ -17,8 +17,8 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// TestCountersThatStartAgain: what a counter says is served as it is, to its end; one that wraps, or that stays at its most, is no storm
-// of errors to the rules, and one that rises after a reset is.
+// TestCountersThatStartAgain: what a counter says is served as it is, to its end; one that wraps, or that stays at its
+// most, is no storm of errors to the rules, and one that rises after a reset is.
 func TestCountersThatStartAgain(t *testing.T) {
 	rising := []uint64{65_000}
 	for n := range uint64(25) {
@@ -54,7 +54,8 @@ func TestCountersThatStartAgain(t *testing.T) {
 		got := machines.Collect(t, s)
 		for device, c := range cases {
 			v := float64(c.values[min(i, len(c.values)-1)])
-			if text := got[fmt.Sprintf(`rdma_port_symbol_errors_total{device=%q,port="1"}`, device)]; text != strconv.FormatFloat(v, 'g', -1, 64) {
+			if text := got[fmt.Sprintf(`rdma_port_symbol_errors_total{device=%q,port="1"}`,
+				device)]; text != strconv.FormatFloat(v, 'g', -1, 64) {
 				t.Errorf("%s, minute %d: %s is served, want %g", c.what, i, text, v)
 			}
 		}

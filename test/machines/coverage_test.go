@@ -89,14 +89,16 @@ func gapsOf(t *testing.T, file string) (gaps, idle []string) {
 	for _, g := range p.Coverage.Gaps {
 		gaps = append(gaps, fmt.Sprintf("%s %s", g.Alert, g.Reason))
 	}
-	i := slices.IndexFunc(p.Families, func(f exposition.Family) bool { return f.Head.Desc.Name == "rdma_detection_unavailable" })
+	i := slices.IndexFunc(p.Families,
+		func(f exposition.Family) bool { return f.Head.Desc.Name == "rdma_detection_unavailable" })
 	if n := len(gaps); n > 0 && (i < 0 || len(p.Families[i].Points) != n) {
 		t.Errorf("%d gaps, and they are not the metric's", n)
 	}
 	return gaps, p.Coverage.Idle
 }
 
-// TestHealthyIsSeen: a healthy InfiniBand host that can be read has rules that are not evaluated only for data that its kernel and hardware do not expose.
+// TestHealthyIsSeen: a healthy InfiniBand host that can be read has rules that are not evaluated only for data that its
+// kernel and hardware do not expose.
 func TestHealthyIsSeen(t *testing.T) {
 	gaps, idle := gapsOf(t, machines.Fixture("dgx-h100-ib"))
 	want := []string{
@@ -104,10 +106,12 @@ func TestHealthyIsSeen(t *testing.T) {
 		"RDMAGPUXid not_supported",     // its GPU driver reports no recovery action
 		"RDMAPCIeErrors not_supported", // its firmware keeps AER for itself
 		// The kernel shows no modules of InfiniBand ports.
-		"RDMATransceiverBias not_supported", "RDMATransceiverCold not_supported", "RDMATransceiverFault not_supported", "RDMATransceiverHot not_supported",
-		"RDMATransceiverLaneDark not_supported", "RDMATransceiverLaneImbalance not_supported", "RDMATransceiverPowerHigh not_supported", "RDMATransceiverPowerLow not_supported",
-		"RDMATransceiverUnreadable not_supported", "RDMATransceiverVoltage not_supported",
-		"RDMAVerbsNodeMissing not_supported", // the recording has no links of udev in /dev/char
+		"RDMATransceiverBias not_supported", "RDMATransceiverCold not_supported", "RDMATransceiverFault not_supported",
+		"RDMATransceiverHot not_supported", "RDMATransceiverLaneDark not_supported",
+		"RDMATransceiverLaneImbalance not_supported", "RDMATransceiverPowerHigh not_supported",
+		"RDMATransceiverPowerLow not_supported", "RDMATransceiverUnreadable not_supported",
+		// The recording has no links of udev in /dev/char.
+		"RDMATransceiverVoltage not_supported", "RDMAVerbsNodeMissing not_supported",
 	}
 	slices.Sort(gaps)
 	if !slices.Equal(gaps, want) {
@@ -149,7 +153,8 @@ func refuse(e *capture.Entry) {
 // shorten is configuration space as every process may read it.
 func shorten(e *capture.Entry) { e.Data = e.Data[:64] }
 
-// TestRefusedIsGap: what the process may not read is a gap that names the source, and no other alert is not evaluated: it.
+// TestRefusedIsGap: what the process may not read is a gap that names the source, and no other alert is not evaluated:
+// it.
 func TestRefusedIsGap(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fixture, path string
@@ -158,7 +163,8 @@ func TestRefusedIsGap(t *testing.T) {
 		alerts        []string
 	}{
 		"modules": {"optics-hot", `^ethtool/[^/]+/eeprom/`, refuse, "module_eeprom", []string{
-			"RDMATransceiverBias", "RDMATransceiverCold", "RDMATransceiverFault", "RDMATransceiverHot", "RDMATransceiverLaneDark", "RDMATransceiverLaneImbalance",
+			"RDMATransceiverBias", "RDMATransceiverCold", "RDMATransceiverFault", "RDMATransceiverHot",
+			"RDMATransceiverLaneDark", "RDMATransceiverLaneImbalance",
 			"RDMATransceiverPowerHigh", "RDMATransceiverPowerLow", "RDMATransceiverUnreadable", "RDMATransceiverVoltage",
 		}},
 		"configuration space": {"dgx-h100-ib", `/config$`, shorten, "pci_config", []string{"RDMAACSRedirect", "RDMAPCIeSettings"}},
@@ -167,7 +173,8 @@ func TestRefusedIsGap(t *testing.T) {
 		}},
 		"kernel log": {"dgx-h100-ib", `^kernel/log$`, refuse, "kernel_log", []string{"RDMACommandTimeouts", "RDMAIOMMUFault", "RDMAKernelStuck", "RDMATransmitTimeout"}},
 		"flow control": {"hgx-h200-roce", `^dcb/`, refuse, "dcb", []string{
-			"RDMAGlobalPauseInsteadOfPFC", "RDMALosslessPriorityDiscards", "RDMAPFCShortStorms", "RDMARoCEMTULow", "RDMATrafficOnLossyPriority",
+			"RDMAGlobalPauseInsteadOfPFC", "RDMALosslessPriorityDiscards", "RDMAPFCShortStorms", "RDMARoCEMTULow",
+			"RDMATrafficOnLossyPriority",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

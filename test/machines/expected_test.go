@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestHealthyLinksOfMachines: on every healthy machine an ACTIVE link has at least the rate and the width that are expected
-// of it, or no expectation.
+// TestHealthyLinksOfMachines: on every healthy machine an ACTIVE link has at least the rate and the width that are
+// expected of it, or no expectation.
 func TestHealthyLinksOfMachines(t *testing.T) {
 	pairs := []struct{ has, expected string }{
 		{"rdma_port_rate_bytes_per_second", "rdma_port_expected_rate_bytes_per_second"},

@@ -50,8 +50,8 @@ func metricsByDevice(p *rounds.Picture) map[string]map[string]bool {
 	return out
 }
 
-// TestMetricsOfVirtualFunctions: a virtual function beside its physical one has exactly the metrics that rules read, with the same findings
-// as with all metrics. The physical function has all.
+// TestMetricsOfVirtualFunctions: a virtual function beside its physical one has exactly the metrics that rules read,
+// with the same findings as with all metrics. The physical function has all.
 func TestMetricsOfVirtualFunctions(t *testing.T) {
 	all, findings := collected(t, sriov, &machine.Config{Functions: "all"})
 	some, same := collected(t, sriov, &machine.Config{Functions: "rules"})
@@ -67,7 +67,8 @@ func TestMetricsOfVirtualFunctions(t *testing.T) {
 		}
 	}
 	if len(want) != 5 || len(want["mlx5_1"]) < 20 || len(want["mlx5_1"]) >= len(want["mlx5_0"])-15 {
-		t.Errorf("%d devices, %d metrics of a virtual function, %d of the physical one", len(want), len(want["mlx5_1"]), len(want["mlx5_0"]))
+		t.Errorf("%d devices, %d metrics of a virtual function, %d of the physical one",
+			len(want), len(want["mlx5_1"]), len(want["mlx5_0"]))
 	}
 	names := func(r check.Report) (out []string) {
 		for _, f := range slices.Concat(r.Findings, r.Pending) {
@@ -86,7 +87,8 @@ func TestMetricsOfVirtualFunctions(t *testing.T) {
 	}
 }
 
-// TestPartMetrics: the metrics that alerts require, as the engine finds them in the parsed rules, are among those of virtual functions.
+// TestPartMetrics: the metrics that alerts require, as the engine finds them in the parsed rules, are among those of
+// virtual functions.
 func TestPartMetrics(t *testing.T) {
 	read, err := machines.Builtin(t).Metrics()
 	must(t, err)
@@ -111,7 +113,8 @@ func TestPartMetrics(t *testing.T) {
 	}
 }
 
-// TestLimitsOfAHost: devices and series beyond the limits are left out, virtual functions first; check reports the alerts and the number.
+// TestLimitsOfAHost: devices and series beyond the limits are left out, virtual functions first; check reports the
+// alerts and the number.
 func TestLimitsOfAHost(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limits  rounds.Limits
@@ -149,7 +152,8 @@ func TestIgnoredFaultsAreFaults(t *testing.T) {
 		got[alert.Name+" "+alert.Labels["device"]] = true
 	}
 	for _, want := range []string{
-		"RDMADeviceFirmwareError mlx5_1", "RDMAFirmwareDrift ", "RDMALinkErrors mlx5_2", "RDMALinkFlapping mlx5_2", "RDMAWatchdog ",
+		"RDMADeviceFirmwareError mlx5_1", "RDMAFirmwareDrift ", "RDMALinkErrors mlx5_2",
+		"RDMALinkFlapping mlx5_2", "RDMAWatchdog ",
 	} {
 		if !got[want] {
 			t.Errorf("%s does not fire; %v do", want, got)

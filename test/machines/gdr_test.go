@@ -13,11 +13,12 @@ import (
 
 // noMechanism are the reasons that mean a missing mechanism for NICs to access GPU memory, which can be fixed.
 var noMechanism = []gdr.Reason{
-	gdr.PeermemNotLoaded, gdr.PeermemInvisible, gdr.DriverProprietary, gdr.DriverOld, gdr.KernelOld, gdr.NICDriverLacks, gdr.DMABUFDisabled,
-	gdr.KernelWithoutP2P, gdr.SmallBAR,
+	gdr.PeermemNotLoaded, gdr.PeermemInvisible, gdr.DriverProprietary, gdr.DriverOld, gdr.KernelOld, gdr.NICDriverLacks,
+	gdr.DMABUFDisabled, gdr.KernelWithoutP2P, gdr.SmallBAR,
 }
 
-// TestGPUDirectAlertSaysTheReasons: the alert on a mechanism that is missing has each reason, in the words of internal/gdr.
+// TestGPUDirectAlertSaysTheReasons: the alert on a mechanism that is missing has each reason, in the words of
+// internal/gdr.
 func TestGPUDirectAlertSaysTheReasons(t *testing.T) {
 	m, sched := machines.Open(t, machines.Fixture("no-rdma"))
 	j, err := evaluate.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))

@@ -55,7 +55,8 @@ var dropsSamples = map[string]bool{"odd-files": true}
 // budgets are the design's limits of series by machine.
 var budgets = map[string]int{"dgx-h100-ib": 1600, "hgx-h200-roce": 2500}
 
-// TestGoldenOfMachines holds what each recorded machine serves and what fires on it: of a whole one all, of a variant what differs from its base.
+// TestGoldenOfMachines holds what each recorded machine serves and what fires on it: of a whole one all, of a variant
+// what differs from its base.
 func TestGoldenOfMachines(t *testing.T) {
 	Each(t, func(t *testing.T, name string) {
 		r := played(t, name)
@@ -84,8 +85,8 @@ func TestGoldenOfMachines(t *testing.T) {
 	})
 }
 
-// TestDescsOfMachines holds that nothing undeclared is served of a recorded machine, nothing is dropped, names and units are as Prometheus wants
-// them, and the large ones keep their budget of series.
+// TestDescsOfMachines holds that nothing undeclared is served of a recorded machine, nothing is dropped, names and
+// units are as Prometheus wants them, and the large ones keep their budget of series.
 func TestDescsOfMachines(t *testing.T) {
 	Each(t, func(t *testing.T, name string) {
 		r := played(t, name)
@@ -112,7 +113,8 @@ func TestDescsOfMachines(t *testing.T) {
 	})
 }
 
-// TestEveryDescOfMachines: each metric of the collectors is in a golden, each of the exporter's own is served of some machine.
+// TestEveryDescOfMachines: each metric of the collectors is in a golden, each of the exporter's own is served of some
+// machine.
 func TestEveryDescOfMachines(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range []string{"odd-files", "hgx-h200-roce", "no-rdma"} {

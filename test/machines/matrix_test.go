@@ -15,8 +15,8 @@ import (
 // healthyVariants are variants that are no fault although their names do not end in -ok.
 var healthyVariants = []string{"bnxt-thor2", "gdr-ok-live"}
 
-// TestFindingsOfMachines: on a machine that is -ok nothing fires above information at any time, on any other variant something fires. What, the
-// golden holds.
+// TestFindingsOfMachines: on a machine that is -ok nothing fires above information at any time, on any other variant
+// something fires. What, the golden holds.
 func TestFindingsOfMachines(t *testing.T) {
 	Each(t, func(t *testing.T, name string) {
 		r := played(t, name)
@@ -53,8 +53,8 @@ func TestEveryAlertFires(t *testing.T) {
 	}
 }
 
-// firesInNoFixture are alerts on the exporter's own trouble, which a recording cannot have, and on what takes longer than one
-// lasts; with the test that shows them.
+// firesInNoFixture are alerts on the exporter's own trouble, which a recording cannot have, and on what takes longer
+// than one lasts; with the test that shows them.
 var firesInNoFixture = map[string]string{
 	"RDMACollectorFailing":     "rules/tests/exporter.test.yml",
 	"RDMAStateNotWritten":      "rules/tests/exporter_state.test.yml: a recording writes no state",

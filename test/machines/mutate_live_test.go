@@ -19,8 +19,8 @@ import (
 	"rdma_exporter/internal/machine"
 )
 
-// TestFIFOsOfMachines puts a FIFO in the place of a file, at the start or while it is watched: a read that does not return costs its device, nothing
-// of severity warning or critical fires beside what says so, and rounds end.
+// TestFIFOsOfMachines puts a FIFO in the place of a file, at the start or while it is watched: a read that does not
+// return costs its device, nothing of severity warning or critical fires beside what says so, and rounds end.
 func TestFIFOsOfMachines(t *testing.T) {
 	of, err := regexp.Compile(*mutateOf)
 	must(t, err)
@@ -98,8 +98,8 @@ func letGo(t *testing.T, fifo string) {
 	must(t, os.Remove(gone))
 }
 
-// loudLive watches a tree for 20 minutes of its clock, and returns what fires then above severity info. Start is done before the first
-// round, later after the third.
+// loudLive watches a tree for 20 minutes of its clock, and returns what fires then above severity info. Start is done
+// before the first round, later after the third.
 func loudLive(t *testing.T, dir string, start, later func()) map[string]bool {
 	t.Helper()
 	if start != nil {
@@ -122,7 +122,8 @@ func loudLive(t *testing.T, dir string, start, later func()) map[string]bool {
 	}
 	out := map[string]bool{}
 	for _, a := range j.Engine.Alerts() {
-		if severity := a.Labels["severity"]; a.State == alerting.StateFiring && (severity == "warning" || severity == "critical") {
+		if severity := a.Labels["severity"]; a.State == alerting.StateFiring &&
+			(severity == "warning" || severity == "critical") {
 			out[Describe(a)] = true
 		}
 	}

@@ -15,7 +15,8 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// Of all mutations of a machine there are tens of thousands: make mutate makes them, in a day; make test makes a few, of one file of each kind.
+// Of all mutations of a machine there are tens of thousands: make mutate makes them, in a day; make test makes a few,
+// of one file of each kind.
 var (
 	mutateEvery  = flag.Bool("mutate-every", false, "spoil every file, not one of each kind")
 	mutations    = flag.Int("mutations", 6, "mutations of each machine; 0: all")
@@ -71,7 +72,8 @@ func kindOf(file string) string {
 	return digits.ReplaceAllString(file, "0")
 }
 
-// mutationsOf are all of a machine: one file of each kind, the last of them, spoilt in each way, before the first round and after it.
+// mutationsOf are all of a machine: one file of each kind, the last of them, spoilt in each way, before the first round
+// and after it.
 func mutationsOf(a *capture.Archive, of *regexp.Regexp) (out []mutation) {
 	last := map[string]string{}
 	for _, e := range a.Rounds[0].Entries {
@@ -95,7 +97,8 @@ func mutationsOf(a *capture.Archive, of *regexp.Regexp) (out []mutation) {
 // spoilt is a machine with a mutation, all rounds of it from where it begins.
 func (m mutation) spoilt(t *testing.T, name string) *capture.Archive {
 	a := Load(t, name)
-	first := a.Rounds[0].Entries[slices.IndexFunc(a.Rounds[0].Entries, func(e capture.Entry) bool { return e.Path == m.file })]
+	first := a.Rounds[0].Entries[slices.IndexFunc(a.Rounds[0].Entries,
+		func(e capture.Entry) bool { return e.Path == m.file })]
 	kinds[m.kind].spoil(&first)
 	for i := range a.Rounds {
 		r := &a.Rounds[i]
@@ -113,8 +116,8 @@ func (m mutation) spoilt(t *testing.T, name string) *capture.Archive {
 	return a
 }
 
-// TestMutationsOfMachines spoils a file of a machine, at the start or while it is watched. The exporter lives on, nothing of severity warning
-// or critical fires that did not before, and other devices lose no sample.
+// TestMutationsOfMachines spoils a file of a machine, at the start or while it is watched. The exporter lives on,
+// nothing of severity warning or critical fires that did not before, and other devices lose no sample.
 func TestMutationsOfMachines(t *testing.T) {
 	of, err := regexp.Compile(*mutateOf)
 	must(t, err)

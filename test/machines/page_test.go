@@ -27,7 +27,10 @@ func inputOf(t testing.TB, name string) page.Input {
 	m, sched := Open(t, Fixture(name))
 	files, err := rulefiles.Read(nil, "")
 	must(t, err)
-	engine, err := alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: files, Files: files.Names, Instance: m.Hostname() + ":10879", Logger: slog.New(slog.DiscardHandler)})
+	engine, err := alerting.New(alerting.Options{
+		Scratch: capture.Scratch(), Rules: files, Files: files.Names, Instance: m.Hostname() + ":10879",
+		Logger: slog.New(slog.DiscardHandler),
+	})
 	must(t, err)
 	t.Cleanup(func() { must(t, engine.Close()) })
 	var p *rounds.Picture
@@ -36,7 +39,10 @@ func inputOf(t testing.TB, name string) page.Input {
 		p, err = evaluate.Round(t.Context(), sched, engine, 0)
 		must(t, err)
 	}
-	report := check.New(check.Input{Exporter: "test", Host: m.Hostname() + ":10879", Interval: 15 * time.Second, History: engine.History(), Judgement: engine.Judgement(), Coverage: p.Coverage, Seen: evaluate.Seen(p), Needs: p.Needs})
+	report := check.New(check.Input{
+		Exporter: "test", Host: m.Hostname() + ":10879", Interval: 15 * time.Second, History: engine.History(),
+		Judgement: engine.Judgement(), Coverage: p.Coverage, Seen: evaluate.Seen(p), Needs: p.Needs,
+	})
 	history, err := page.ReadHistory(t.Context(), engine)
 	must(t, err)
 	families := slices.DeleteFunc(slices.Clone(p.Families), func(f exposition.Family) bool {
@@ -62,7 +68,9 @@ func rendered(t testing.TB, in page.Input) []byte {
 const maxPage = 200 << 10
 
 func TestPage(t *testing.T) {
-	for _, name := range []string{"hgx-h200-roce", "hgx-h200-roce-storm", "gdr-staging-live", "downshift-one", "no-rdma", "command-timeouts"} {
+	for _, name := range []string{
+		"hgx-h200-roce", "hgx-h200-roce-storm", "gdr-staging-live", "downshift-one", "no-rdma", "command-timeouts",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			Golden(t, "page/"+name+".html", rendered(t, inputOf(t, name)))
@@ -82,13 +90,15 @@ func TestPageIsSmall(t *testing.T) {
 	}
 }
 
-// TestPageDenied: what may not be read stands there with what would permit it, and what the reads of a collector lacked.
+// TestPageDenied: what may not be read stands there with what would permit it, and what the reads of a collector
+// lacked.
 func TestPageDenied(t *testing.T) {
 	in := inputOf(t, "odd-files")
 	text := html.UnescapeString(string(rendered(t, in)))
 	if denied := page.New(in).Denied; len(denied) == 0 {
 		t.Error("nothing is denied")
-	} else if want := "<strong>" + denied[0].Source + "</strong> requires <code>" + denied[0].Needs; denied[0].Needs == "" || !strings.Contains(text, want) {
+	} else if want := "<strong>" + denied[0].Source + "</strong> requires <code>" +
+		denied[0].Needs; denied[0].Needs == "" || !strings.Contains(text, want) {
 		t.Errorf("without %q", want)
 	}
 	if !strings.Contains(text, "items no longer read") {
@@ -114,7 +124,9 @@ func BenchmarkHistory(b *testing.B) {
 	m, sched := Open(b, Fixture("hgx-h200-roce"))
 	fsys, files, err := rules.Node()
 	must(b, err)
-	engine, err := alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: fsys, Files: files, Instance: "gpu-1:10879"})
+	engine, err := alerting.New(alerting.Options{
+		Scratch: capture.Scratch(), Rules: fsys, Files: files, Instance: "gpu-1:10879",
+	})
 	must(b, err)
 	b.Cleanup(func() { must(b, engine.Close()) })
 	first := m.Player.Times()[0]

@@ -68,7 +68,9 @@ func OpenWith(t testing.TB, c *machine.Config) (*machine.Machine, *rounds.Schedu
 	unseen, err := builtinDetector()
 	must(t, err)
 	return m, rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-		Coverage: func() *coverage.Detector { return unseen }, Host: m.Host, Collectors: collector.All(c.Options(m, expect.NewMemory(known))), Timeout: c.Timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler), Limits: c.Limits,
+		Coverage: func() *coverage.Detector { return unseen }, Host: m.Host,
+		Collectors: collector.All(c.Options(m, expect.NewMemory(known))), Timeout: c.Timeout, Now: m.Now,
+		Logger: slog.New(slog.DiscardHandler), Limits: c.Limits,
 	})
 }
 
@@ -109,8 +111,8 @@ func Firing(t *testing.T, file string) (last []alerting.Alert, loud map[string]b
 // settle is how long the last round of a machine is held: longer than any rule waits.
 const settle = 20 * time.Minute
 
-// settleStep is the time between rounds then, so that the rules' ranges of 5m have two samples at least. What was recorded by the minute has
-// ranges of a minute to fill.
+// settleStep is the time between rounds then, so that the rules' ranges of 5m have two samples at least. What was
+// recorded by the minute has ranges of a minute to fill.
 func settleStep(times []time.Time) time.Duration {
 	if n := len(times); n > 1 && times[n-1].Sub(times[n-2]) == time.Minute {
 		return time.Minute
@@ -118,9 +120,11 @@ func settleStep(times []time.Time) time.Duration {
 	return 150 * time.Second
 }
 
-// evaluated plays a machine, goes on with its last round until every rule has had its time, and returns what fires then, and what was above
-// information in any round.
-func evaluated(t *testing.T, m *machine.Machine, sched *rounds.Scheduler, seen func(time.Time, *rounds.Picture)) (last []alerting.Alert, loud map[string]bool, report check.Report) {
+// evaluated plays a machine, goes on with its last round until every rule has had its time, and returns what fires
+// then, and what was above information in any round.
+func evaluated(
+	t *testing.T, m *machine.Machine, sched *rounds.Scheduler, seen func(time.Time, *rounds.Picture),
+) (last []alerting.Alert, loud map[string]bool, report check.Report) {
 	t.Helper()
 	j, err := evaluate.New(m, sched, Builtin(t), slog.New(slog.DiscardHandler))
 	must(t, err)
@@ -166,7 +170,8 @@ func Describe(a alerting.Alert) string {
 	return strings.TrimSpace(a.Labels["severity"] + " " + a.Name + " " + about)
 }
 
-// SeriesOf are the samples of the machine: those of the exporter itself are left out, but for the rules that it cannot evaluate.
+// SeriesOf are the samples of the machine: those of the exporter itself are left out, but for the rules that it cannot
+// evaluate.
 func SeriesOf(families []exposition.Family) (lines []string) {
 	families = slices.DeleteFunc(slices.Clone(families), func(f exposition.Family) bool {
 		d := f.Head.Desc

@@ -87,10 +87,12 @@ func record(t *testing.T, name string) (r recording) {
 	return r
 }
 
-// bases are what the bases of variants serve in the last round of a variant, by base and rounds: many variants share them.
+// bases are what the bases of variants serve in the last round of a variant, by base and rounds: many variants share
+// them.
 var bases sync.Map
 
-// baseSeries is what the base of a variant serves in the variant's last round; the base is played at the variant's rounds.
+// baseSeries is what the base of a variant serves in the variant's last round; the base is played at the variant's
+// rounds.
 func baseSeries(t *testing.T, name string, variant *capture.Archive) []string {
 	t.Helper()
 	key := fmt.Sprint(variant.Meta.Base, variant.Meta.Rounds)

@@ -7,11 +7,14 @@ import (
 	"rdma_exporter/internal/check"
 )
 
-// CheckTexts wants of each text of a finding what programs and people rely on: all are there, templates had what they asked for, what is one line is
-// one, and evidence has names.
+// CheckTexts wants of each text of a finding what programs and people rely on: all are there, templates had what they
+// asked for, what is one line is one, and evidence has names.
 func CheckTexts(t *testing.T, machine string, f check.Finding) {
 	t.Helper()
-	texts := map[string]string{"summary": f.Summary, "description": f.Description, "diagnose": f.Diagnose, "action": f.Action, "drain_reason": f.DrainReason}
+	texts := map[string]string{
+		"summary": f.Summary, "description": f.Description, "diagnose": f.Diagnose, "action": f.Action,
+		"drain_reason": f.DrainReason,
+	}
 	for name, text := range texts {
 		if text == "" {
 			t.Errorf("%s: %s: no %s", machine, f.Alert, name)
@@ -29,7 +32,8 @@ func CheckTexts(t *testing.T, machine string, f check.Finding) {
 		}
 	}
 	for name, text := range texts {
-		if strings.Contains(text, "error expanding") || strings.Contains(text, "<no value>") || strings.Contains(text, "  ") || strings.TrimSpace(text) != strings.TrimRight(text, "\n") {
+		if strings.Contains(text, "error expanding") || strings.Contains(text, "<no value>") ||
+			strings.Contains(text, "  ") || strings.TrimSpace(text) != strings.TrimRight(text, "\n") {
 			t.Errorf("%s: %s: %s: %q", machine, f.Alert, name, text)
 		}
 	}

@@ -45,7 +45,8 @@ func Live(t *testing.T, dir string, timeout time.Duration) *rounds.Scheduler {
 		}
 	})
 	return rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-		Host: &l.Host, Collectors: collector.All(collector.Options{}), Timeout: timeout, Logger: slog.New(slog.DiscardHandler),
+		Host: &l.Host, Collectors: collector.All(collector.Options{}), Timeout: timeout,
+		Logger: slog.New(slog.DiscardHandler),
 		Before: func(time.Time) error { l.Forget(); return nil }, // tests put other files in the place of some
 	})
 }

@@ -100,8 +100,8 @@ func TestNetdevStats(t *testing.T) {
 	}
 }
 
-// TestLibraryAlone demonstrates why the workaround is required: the library returns empty answers without an error. It never fails, since
-// the effect is random.
+// TestLibraryAlone demonstrates why the workaround is required: the library returns empty answers without an error. It
+// never fails, since the effect is random.
 func TestLibraryAlone(t *testing.T) {
 	newLink(t, "veth-la")
 	tool, err := ethtool.NewEthtool()

@@ -124,11 +124,15 @@ func newWatch(t *testing.T, netdev string, buffer int, gate chan struct{}) *watc
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watch{t: t, events: &heard{Events: host.NewEvents(live.Files, buffer), listening: make(chan struct{}), gate: gate}}
+	w := &watch{
+		t: t, events: &heard{Events: host.NewEvents(live.Files, buffer), listening: make(chan struct{}), gate: gate},
+	}
 	h := live.Host
 	h.Events = w.events
 	ctx, cancel := context.WithCancel(context.Background())
-	w.rounds = rounds.New(ctx, rounds.Options{Host: &h, Collectors: collector.All(collector.Options{}), Timeout: patience, Logger: slog.New(slog.DiscardHandler)})
+	w.rounds = rounds.New(ctx, rounds.Options{
+		Host: &h, Collectors: collector.All(collector.Options{}), Timeout: patience, Logger: slog.New(slog.DiscardHandler),
+	})
 	var listening, collecting sync.WaitGroup
 	done := make(chan struct{})
 	t.Cleanup(func() {
@@ -205,7 +209,8 @@ func (w *watch) expect(ups, downs float64, stay time.Duration) {
 	for {
 		<-tick.C
 		w.mu.Lock()
-		good, gotUps, gotDowns, faults, n := w.there && w.downs == downs && (w.ups == ups || ups < 0), w.ups, w.downs, w.faults, w.collections
+		good, gotUps, gotDowns, faults, n := w.there && w.downs == downs && (w.ups == ups || ups < 0), w.ups, w.downs,
+			w.faults, w.collections
 		w.mu.Unlock()
 		now := time.Now()
 		switch {

@@ -27,7 +27,9 @@ type ear struct {
 	listening chan struct{}
 }
 
-func (e *ear) Receive(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
+func (e *ear) Receive(
+	ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte),
+) error {
 	return e.LLDP.Receive(ctx, netdevs, under, func() {
 		listening()
 		e.listening <- struct{}{}
@@ -55,7 +57,8 @@ func newAnnouncer(t *testing.T, l *link) *announcer {
 func (a *announcer) say(system string, seconds, group byte) {
 	a.t.Helper()
 	frame := lldp.Frame([6]byte{2, 0, 0, 0, 0, 9},
-		lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x07" + system)}, lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x05swp1")},
+		lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x07" + system)},
+		lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x05swp1")},
 		lldp.TLV{Type: lldp.TypeTTL, Value: []byte{0, seconds}}, lldp.TLV{Type: lldp.TypeSystemName, Value: []byte(system)},
 		lldp.TLV{Type: lldp.TypeCapabilities, Value: []byte{0, 4, 0, 4}})
 	frame[5] = group
@@ -100,7 +103,10 @@ func newListener(t *testing.T, netdev string) *listener {
 	h.LLDP = e.ear
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	e.rounds = rounds.New(ctx, rounds.Options{Host: &h, Collectors: collector.All(collector.Options{ListenLLDP: true}), Timeout: patience, Logger: slog.New(slog.DiscardHandler)})
+	e.rounds = rounds.New(ctx, rounds.Options{
+		Host: &h, Collectors: collector.All(collector.Options{ListenLLDP: true}), Timeout: patience,
+		Logger: slog.New(slog.DiscardHandler),
+	})
 	running.Go(func() { e.rounds.Listen(ctx) })
 	e.stop = sync.OnceFunc(func() {
 		cancel()
@@ -162,8 +168,8 @@ func (e *listener) expect(system string, n int) {
 	e.t.Fatalf("%q, want %q", got, want)
 }
 
-// TestLLDP: real frames on a real interface are received, counted, and valid for their TTL; the groups are joined while the exporter
-// listens.
+// TestLLDP: real frames on a real interface are received, counted, and valid for their TTL; the groups are joined while
+// the exporter listens.
 func TestLLDP(t *testing.T) {
 	t.Parallel()
 	l := newLink(t, "veth-ll")

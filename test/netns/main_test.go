@@ -1,6 +1,7 @@
 //go:build e2e
 
-// Package netns runs the link collector in a separate network namespace, on real interfaces whose carriers flap faster than any scrape.
+// Package netns runs the link collector in a separate network namespace, on real interfaces whose carriers flap faster
+// than any scrape.
 package netns
 
 import (
@@ -44,7 +45,9 @@ func tree(t *testing.T, netdev string) string {
 	t.Helper()
 	root := t.TempDir()
 	sysfs := filepath.Join(root, "sysfs")
-	for _, d := range []string{sysfs, filepath.Join(root, "proc"), filepath.Join(root, "sys/class/net"), filepath.Join(root, "sys/devices")} {
+	for _, d := range []string{
+		sysfs, filepath.Join(root, "proc"), filepath.Join(root, "sys/class/net"), filepath.Join(root, "sys/devices"),
+	} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +56,8 @@ func tree(t *testing.T, netdev string) string {
 	mount(t, filepath.Join(sysfs, "class/net"), filepath.Join(root, "sys/class/net"), "", syscall.MS_BIND)
 	mount(t, filepath.Join(sysfs, "devices"), filepath.Join(root, "sys/devices"), "", syscall.MS_BIND|syscall.MS_REC)
 	for name, text := range map[string]string{
-		"node_type": "1: CA", "node_guid": "0200:00ff:fe00:0001", "ports/1/state": "4: ACTIVE", "ports/1/phys_state": "5: LinkUp",
+		"node_type": "1: CA", "node_guid": "0200:00ff:fe00:0001", "ports/1/state": "4: ACTIVE",
+		"ports/1/phys_state": "5: LinkUp",
 		"ports/1/link_layer": "Ethernet", "ports/1/gid_attrs/ndevs/0": netdev, "parent": netdev,
 	} {
 		file := filepath.Join(root, "sys/class/infiniband/rxe0", name)

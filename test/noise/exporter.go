@@ -54,7 +54,8 @@ func start(ctx context.Context, o *options, root string, every time.Duration) (*
 		return nil, err
 	}
 	x := &exporter{state: state}
-	x.cmd = exec.Command(o.exporter, "--path.rootfs="+root, "--state.dir="+state, "--web.listen-address="+port.Any, "--log.level=error")
+	x.cmd = exec.Command(o.exporter, "--path.rootfs="+root, "--state.dir="+state, "--web.listen-address="+port.Any,
+		"--log.level=error")
 	x.cmd.Stderr = os.Stderr
 	if err := x.cmd.Start(); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is missing: make build builds it", o.exporter)

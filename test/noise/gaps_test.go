@@ -8,12 +8,15 @@ import (
 
 func TestGaps(t *testing.T) {
 	var g, all gaps
-	for _, d := range []time.Duration{40, 999, time.Microsecond, 16 * time.Microsecond, 127 * time.Microsecond, 128 * time.Microsecond, 3 * time.Hour} {
+	for _, d := range []time.Duration{
+		40, 999, time.Microsecond, 16 * time.Microsecond, 127 * time.Microsecond, 128 * time.Microsecond, 3 * time.Hour,
+	} {
 		g.note(d)
 	}
 	all.add(g)
 	all.add(g)
-	if want := 2 * (3*time.Hour + 272*time.Microsecond); all.lost != want || all.watched != want+2*1039 || all.longest != 3*time.Hour {
+	if want := 2 * (3*time.Hour + 272*time.Microsecond); all.lost != want || all.watched != want+2*1039 ||
+		all.longest != 3*time.Hour {
 		t.Errorf("%+v, want %s lost", all, want)
 	}
 	for n, want := range map[int]int{0: 10, 1: 8, 4: 8, 5: 6, 7: 4, 8: 2, 13: 2} {

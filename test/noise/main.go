@@ -1,6 +1,6 @@
-// Command noise measures how much a running exporter disturbs a compute-bound thread: the thread is pinned to a processor, reads the clock
-// continuously, and counts the gaps. Blocks without an exporter, with one scraped every 15 s, and with one scraped every second alternate,
-// so that other load on the machine affects all of them.
+// Command noise measures how much a running exporter disturbs a compute-bound thread: the thread is pinned to a
+// processor, reads the clock continuously, and counts the gaps. Blocks without an exporter, with one scraped every 15
+// s, and with one scraped every second alternate, so that other load on the machine affects all of them.
 //
 //	make jitter
 //	go run ./test/noise -exporter bin/rdma_exporter -for 5m -blocks 4 -cpu 1
@@ -26,7 +26,8 @@ type options struct {
 	pin               int
 }
 
-// undisturbed restarts the program if the runtime would interrupt the loop every 10 ms, which only the environment can prevent.
+// undisturbed restarts the program if the runtime would interrupt the loop every 10 ms, which only the environment can
+// prevent.
 func undisturbed() error {
 	const setting = "asyncpreemptoff=1"
 	if strings.Contains(os.Getenv("GODEBUG"), setting) {

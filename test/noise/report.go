@@ -20,7 +20,8 @@ type result struct {
 func report(o *options, results []result, before, after string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d processors, thread on %d, %d blocks of %s each, exporter on %s, machine %s, load %s at the start, %s at the end.\n\n",
-		runtime.NumCPU(), o.cpu, o.blocks, o.length, map[bool]string{true: "any", false: fmt.Sprint(o.pin)}[o.pin < 0], cmp.Or(o.machine, "this host"), before, after)
+		runtime.NumCPU(), o.cpu, o.blocks, o.length, map[bool]string{true: "any", false: fmt.Sprint(o.pin)}[o.pin < 0],
+		cmp.Or(o.machine, "this host"), before, after)
 	b.WriteString("| exporter | time lost | gaps ≥ 16 µs a second | ≥ 128 µs | ≥ 1 ms | ≥ 8 ms | longest | displaced a second | CPU of the exporter |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
@@ -29,7 +30,8 @@ func report(o *options, results []result, before, after string) string {
 		for _, n := range []int{4, 7, 10, 13} {
 			fmt.Fprintf(&b, " %.3g |", float64(g.atLeast(n))/seconds)
 		}
-		fmt.Fprintf(&b, " %s | %.3g | %.3f %% |\n", g.longest.Round(10*time.Microsecond), float64(g.switched)/seconds, 100*r.exporter.Seconds()/seconds)
+		fmt.Fprintf(&b, " %s | %.3g | %.3f %% |\n",
+			g.longest.Round(10*time.Microsecond), float64(g.switched)/seconds, 100*r.exporter.Seconds()/seconds)
 	}
 	return b.String()
 }

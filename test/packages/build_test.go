@@ -38,7 +38,8 @@ func build(t *testing.T, version, folder string) built {
 		t.Fatal("NFPM is not set: make release-test builds bin/nfpm and names it")
 	}
 	cmd := exec.Command(packaging+"/build.sh", folder)
-	cmd.Env = append(os.Environ(), "VERSION="+version, "SOURCE_DATE_EPOCH=1700000000", "ARCHES="+cmp.Or(os.Getenv("ARCHES"), runtime.GOARCH))
+	cmd.Env = append(os.Environ(), "VERSION="+version, "SOURCE_DATE_EPOCH=1700000000",
+		"ARCHES="+cmp.Or(os.Getenv("ARCHES"), runtime.GOARCH))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", cmd, err, out)
 	}
@@ -85,7 +86,9 @@ const glibc = "GLIBC_2.34"
 
 // testLibraries compares the library requirements of the binaries with those of the packages.
 func testLibraries(t *testing.T, b built) {
-	for folder, want := range map[string][]string{"linux-" + runtime.GOARCH: {"libc.so.6"}, "linux-" + runtime.GOARCH + "-nogpu": nil} {
+	for folder, want := range map[string][]string{
+		"linux-" + runtime.GOARCH: {"libc.so.6"}, "linux-" + runtime.GOARCH + "-nogpu": nil,
+	} {
 		f, err := elf.Open(filepath.Join(b.folder, folder, "rdma_exporter"))
 		if err != nil {
 			t.Fatal(err)
@@ -135,7 +138,8 @@ func testRPM(t *testing.T, b built) {
 		}
 	}
 	if want := read(t, golden); got.String() != want {
-		t.Errorf("the packages differ from %s: if that is meant, NFPM=… go test -tags e2e ./test/packages -update\n%s", golden, got.String())
+		t.Errorf("the packages differ from %s: if that is meant, NFPM=… go test -tags e2e ./test/packages -update\n%s",
+			golden, got.String())
 	}
 }
 

@@ -124,14 +124,19 @@ func testSystem(t *testing.T, s system, old, next built) {
 // testSandbox checks the process as the unit runs it.
 func testSandbox(t *testing.T, s system, pid string) {
 	uid := s.run(t, "id", "-u", "rdma_exporter")
-	own, strong := capabilitySet(unix.CAP_NET_ADMIN, unix.CAP_SYSLOG), capabilitySet(unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH)
-	expectStatus(t, pid, map[string]string{"Uid": uid, "CapEff": own, "CapAmb": own, "CapBnd": own, "NoNewPrivs": "1", "Seccomp": "2"})
+	own, strong := capabilitySet(unix.CAP_NET_ADMIN, unix.CAP_SYSLOG),
+		capabilitySet(unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH)
+	expectStatus(t, pid,
+		map[string]string{"Uid": uid, "CapEff": own, "CapAmb": own, "CapBnd": own, "NoNewPrivs": "1", "Seccomp": "2"})
 	helper := testHelper(t, s)
-	expectStatus(t, helper, map[string]string{"CapEff": strong, "CapAmb": strong, "CapBnd": strong, "NoNewPrivs": "1", "Seccomp": "2"})
-	if got := strings.TrimSpace(field("/proc/"+helper+"/status", "Uid")); strings.HasPrefix(got, uid+"\t") || strings.HasPrefix(got, "0\t") {
+	expectStatus(t, helper,
+		map[string]string{"CapEff": strong, "CapAmb": strong, "CapBnd": strong, "NoNewPrivs": "1", "Seccomp": "2"})
+	if got := strings.TrimSpace(field("/proc/"+helper+"/status", "Uid")); strings.HasPrefix(got, uid+"\t") ||
+		strings.HasPrefix(got, "0\t") {
 		t.Errorf("the helper runs as user %s, the exporter as %s", got, uid)
 	}
-	if got := s.run(t, "stat", "-c", "%a %U:%G", stateDir, "/run/rdma_exporter"); got != "750 rdma_exporter:rdma_exporter\n700 rdma_exporter:rdma_exporter" {
+	if got := s.run(t, "stat", "-c", "%a %U:%G", stateDir, "/run/rdma_exporter"); got !=
+		"750 rdma_exporter:rdma_exporter\n700 rdma_exporter:rdma_exporter" {
 		t.Errorf("state and runtime directory: %s", got)
 	}
 	if got := s.run(t, "systemctl", "show", "-P", "MemoryMax", "rdma_exporter"); got != strconv.Itoa(256<<20) {
@@ -144,8 +149,10 @@ func testSandbox(t *testing.T, s system, pid string) {
 	// A job's files in its home are hidden from the helper's own view only.
 	write(t, s, "/root/.nccl.conf", "NCCL_IB_DISABLE=1\n")
 	as := []string{
-		"nsenter", "-t", s.run(t, "systemctl", "show", "-P", "MainPID", "rdma_exporter-helper"), "-m", "setpriv", "--reuid", "rdma_exporter",
-		"--regid", "rdma_exporter", "--clear-groups", "--inh-caps=-all,+sys_ptrace,+dac_read_search", "--ambient-caps=-all,+sys_ptrace,+dac_read_search", "cat",
+		"nsenter", "-t", s.run(t, "systemctl", "show", "-P", "MainPID", "rdma_exporter-helper"), "-m", "setpriv",
+		"--reuid", "rdma_exporter",
+		"--regid", "rdma_exporter", "--clear-groups", "--inh-caps=-all,+sys_ptrace,+dac_read_search",
+		"--ambient-caps=-all,+sys_ptrace,+dac_read_search", "cat",
 	}
 	if out, err := s.command(append(as, "/root/.nccl.conf")...).CombinedOutput(); err == nil {
 		t.Errorf("the sandbox shows home directories: %s", out)
@@ -156,14 +163,18 @@ func testSandbox(t *testing.T, s system, pid string) {
 
 	const dropIns = "/etc/systemd/system/rdma_exporter.service.d"
 	s.run(t, "mkdir", dropIns)
-	s.run(t, "cp", "/usr/share/doc/rdma-exporter/examples/config-space.conf", "/usr/share/doc/rdma-exporter/examples/ip-allow.conf", "/usr/share/doc/rdma-exporter/examples/umad.conf", "/usr/share/doc/rdma-exporter/examples/ebpf.conf", dropIns)
+	s.run(t, "cp", "/usr/share/doc/rdma-exporter/examples/config-space.conf",
+		"/usr/share/doc/rdma-exporter/examples/ip-allow.conf", "/usr/share/doc/rdma-exporter/examples/umad.conf",
+		"/usr/share/doc/rdma-exporter/examples/ebpf.conf", dropIns)
 	s.run(t, "systemctl", "daemon-reload")
 	s.run(t, "systemctl", "restart", "rdma_exporter")
 	more := capabilitySet(unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN, unix.CAP_SYSLOG, unix.CAP_BPF, unix.CAP_PERFMON)
 	if got := strings.TrimSpace(field("/proc/"+s.ready(t)+"/status", "CapEff")); got != more {
 		t.Errorf("with config-space.conf and ebpf.conf: CapEff %s, want %s", got, more)
 	}
-	if got := s.run(t, "systemctl", "show", "-p", "IPAddressAllow,IPAddressDeny", "rdma_exporter"); !strings.Contains(got, "10.0.0.0/24") || !strings.Contains(got, "IPAddressDeny=0.0.0.0/0 ::/0") && !strings.Contains(got, "IPAddressDeny=::/0 0.0.0.0/0") {
+	if got := s.run(t, "systemctl", "show", "-p", "IPAddressAllow,IPAddressDeny", "rdma_exporter"); !strings.Contains(
+		got, "10.0.0.0/24",
+	) || !strings.Contains(got, "IPAddressDeny=0.0.0.0/0 ::/0") && !strings.Contains(got, "IPAddressDeny=::/0 0.0.0.0/0") {
 		t.Errorf("with ip-allow.conf: %s", got)
 	}
 	group := strings.Split(s.run(t, "getent", "group", "rdma_umad"), ":")[2]
@@ -185,14 +196,15 @@ func expectStatus(t *testing.T, pid string, fields map[string]string) {
 	}
 }
 
-// testHelper sends requests to the helper as the exporter's user, as another user and as root, across a restart of the helper, and returns
-// its PID outside the namespaces. The helper reports a process of root that holds a device.
+// testHelper sends requests to the helper as the exporter's user, as another user and as root, across a restart of the
+// helper, and returns its PID outside the namespaces. The helper reports a process of root that holds a device.
 func testHelper(t *testing.T, s system) (pid string) {
 	const socket = "/run/rdma_exporter-helper.sock"
 	if got := s.run(t, "stat", "-c", "%a %U", socket); got != "600 rdma_exporter" {
 		t.Errorf("socket of the helper: %s", got)
 	}
-	holder := s.command("sh", "-c", "mkdir -p /dev/infiniband; : >/dev/infiniband/uverbs0; exec sleep 600 </dev/infiniband/uverbs0")
+	holder := s.command("sh",
+		"-c", "mkdir -p /dev/infiniband; : >/dev/infiniband/uverbs0; exec sleep 600 </dev/infiniband/uverbs0")
 	if err := holder.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -202,9 +214,11 @@ func testHelper(t *testing.T, s system) (pid string) {
 		s.run(t, "rm", "-r", "/dev/infiniband")
 	}()
 	ask := func(user string) error {
-		client := "use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(Peer => '" + socket + `') or die; print $s '{"read":"processes"}'; shutdown $s, 1; local $/; my $a = <$s>; print $a`
+		client := "use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(Peer => '" + socket +
+			`') or die; print $s '{"read":"processes"}'; shutdown $s, 1; local $/; my $a = <$s>; print $a`
 		out, err := s.command("setpriv", "--reuid", user, "--clear-groups", "perl", "-e", client).CombinedOutput()
-		if err == nil && (!strings.Contains(string(out), `"Command":"sleep"`) || !strings.Contains(string(out), `"Verbs":["uverbs0"]`)) {
+		if err == nil &&
+			(!strings.Contains(string(out), `"Command":"sleep"`) || !strings.Contains(string(out), `"Verbs":["uverbs0"]`)) {
 			err = fmt.Errorf("the process is missing: %s", out)
 		}
 		return err

@@ -38,7 +38,8 @@ func boot(t *testing.T, r tree) system {
 	t.Helper()
 	var console bytes.Buffer
 	// timeout: the system must not outlive a killed test. --register=no: this machine may run without systemd.
-	nspawn := exec.Command("timeout", "-s", "KILL", "900", "systemd-nspawn", "--register=no", "--keep-unit", "--private-network", "--link-journal=no", "--capability=CAP_SYSLOG,CAP_BPF,CAP_PERFMON",
+	nspawn := exec.Command("timeout", "-s", "KILL", "900", "systemd-nspawn", "--register=no", "--keep-unit",
+		"--private-network", "--link-journal=no", "--capability=CAP_SYSLOG,CAP_BPF,CAP_PERFMON",
 		"--console=pipe", "--kill-signal=SIGKILL", "-D", string(r), "--boot")
 	nspawn.Stdout, nspawn.Stderr = &console, &console
 	if err := nspawn.Start(); err != nil {
@@ -104,7 +105,9 @@ func field(file, name string) string {
 }
 
 func (s system) command(args ...string) *exec.Cmd {
-	cmd := exec.Command("nsenter", append([]string{"-t", s.pid, "-a", "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive"}, args...)...)
+	cmd := exec.Command("nsenter", append([]string{
+		"-t", s.pid, "-a", "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive",
+	}, args...)...)
 	return cmd
 }
 
@@ -119,7 +122,9 @@ func (s system) run(t *testing.T, args ...string) string {
 
 // get makes a request to the exporter in the system's network.
 func (s system) get(path string) (int, string, error) {
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: s.dial}}
+	client := http.Client{
+		Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: s.dial},
+	}
 	resp, err := client.Get("http://127.0.0.1:10879" + path)
 	if err != nil {
 		return 0, "", err

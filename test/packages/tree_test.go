@@ -46,13 +46,15 @@ func makeTree(t *testing.T, deb string) tree {
 	}
 	command(t, "debootstrap", "--variant=minbase", "--cache-dir="+debs, release, string(r), mirror(t))
 	r.run(t, "apt-get", "update")
-	r.run(t, "apt-get", "satisfy", "-y", "--no-install-recommends", strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Depends")))
+	r.run(t, "apt-get", "satisfy", "-y", "--no-install-recommends",
+		strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Depends")))
 	return r
 }
 
 func mirror(t *testing.T) string {
 	t.Helper()
-	out := command(t, "apt-get", "indextargets", "--format", "$(ORIGIN) $(RELEASE) $(COMPONENT) $(REPO_URI)", "Identifier: Packages")
+	out := command(t, "apt-get", "indextargets", "--format", "$(ORIGIN) $(RELEASE) $(COMPONENT) $(REPO_URI)",
+		"Identifier: Packages")
 	for line := range strings.Lines(out) {
 		if uri, ok := strings.CutPrefix(strings.TrimSpace(line), "Debian "+release+" main "); ok {
 			return uri
@@ -83,10 +85,12 @@ func (r tree) has(name string) bool {
 	return err == nil
 }
 
-// Directories that change without the package: data of dpkg and apt, logs, kernel file systems, locks and backups of the user databases.
+// Directories that change without the package: data of dpkg and apt, logs, kernel file systems, locks and backups of
+// the user databases.
 var unrelated = []string{
-	"/proc", "/sys", "/dev", "/run", "/tmp", "/var/cache", "/var/log", "/var/lib/dpkg", "/var/lib/apt", "/var/lib/systemd/timers",
-	"/etc/passwd-", "/etc/group-", "/etc/shadow-", "/etc/gshadow-", "/etc/.pwd.lock", "/etc/subuid-", "/etc/subgid-", "/root/.nccl.conf",
+	"/proc", "/sys", "/dev", "/run", "/tmp", "/var/cache", "/var/log", "/var/lib/dpkg", "/var/lib/apt",
+	"/var/lib/systemd/timers", "/etc/passwd-", "/etc/group-", "/etc/shadow-", "/etc/gshadow-", "/etc/.pwd.lock",
+	"/etc/subuid-", "/etc/subgid-", "/root/.nccl.conf",
 }
 
 // files are all others, with mode, owner and content, and dpkg's data about the exporter.
@@ -130,7 +134,8 @@ func (r tree) files(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := exec.Command("sh", "-c", "cd '"+string(r)+"/var/lib/dpkg' && ls info | grep rdma; grep -h '^Package: rdma' status").Output()
+	known, err := exec.Command("sh", "-c",
+		"cd '"+string(r)+"/var/lib/dpkg' && ls info | grep rdma; grep -h '^Package: rdma' status").Output()
 	if len(known) > 0 {
 		out = append(out, "dpkg knows "+string(known))
 	} else if err == nil {

@@ -1,5 +1,5 @@
-// Package packages checks the service against its documentation and, as e2e, installs, upgrades and removes the packages on a Debian system
-// with systemd.
+// Package packages checks the service against its documentation and, as e2e, installs, upgrades and removes the
+// packages on a Debian system with systemd.
 package packages
 
 import (
@@ -44,8 +44,9 @@ func settings(t *testing.T, name string) map[string][]string {
 func TestUnitHidesNothing(t *testing.T) {
 	unit := settings(t, unitFile)
 	hiding := []string{
-		"DynamicUser", "PrivateNetwork", "PrivateDevices", "DevicePolicy", "DeviceAllow", "ProtectClock", "PrivateUsers", "ProtectKernelModules",
-		"ProtectKernelTunables", "ProtectProc", "ProcSubset", "ProtectHostname", "CPUQuota", "RootDirectory", "InaccessiblePaths",
+		"DynamicUser", "PrivateNetwork", "PrivateDevices", "DevicePolicy", "DeviceAllow", "ProtectClock", "PrivateUsers",
+		"ProtectKernelModules", "ProtectKernelTunables", "ProtectProc", "ProcSubset", "ProtectHostname", "CPUQuota",
+		"RootDirectory", "InaccessiblePaths",
 	}
 	for _, key := range hiding {
 		if v, ok := unit[key]; ok {
@@ -53,7 +54,8 @@ func TestUnitHidesNothing(t *testing.T) {
 		}
 	}
 	for key, want := range map[string]string{
-		"RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6 AF_NETLINK", "ProtectSystem": "strict", "NoNewPrivileges": "yes", "User": "rdma_exporter",
+		"RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6 AF_NETLINK", "ProtectSystem": "strict", "NoNewPrivileges": "yes",
+		"User": "rdma_exporter",
 	} {
 		if got := unit[key]; !slices.Equal(got, []string{want}) {
 			t.Errorf("%s=%s, want %s", key, got, want)
@@ -74,12 +76,15 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestHelper: the process with the strong capabilities has no network, hides no process, and listens where the exporter connects.
+// TestHelper: the process with the strong capabilities has no network, hides no process, and listens where the exporter
+// connects.
 func TestHelper(t *testing.T) {
-	unit, socket, node := settings(t, helper), settings(t, packaging+"/systemd/rdma_exporter-helper.socket"), settings(t, unitFile)
+	unit, socket, node := settings(t, helper), settings(t, packaging+"/systemd/rdma_exporter-helper.socket"),
+		settings(t, unitFile)
 	for key, want := range map[string]string{
-		"PrivateNetwork": "yes", "IPAddressDeny": "any", "RestrictAddressFamilies": "AF_UNIX", "DynamicUser": "yes", "NoNewPrivileges": "yes", "ProtectSystem": "strict",
-		"InaccessiblePaths": "-/var/lib/rdma_exporter", "PartOf": "rdma_exporter.service", "Requires": "rdma_exporter-helper.socket",
+		"PrivateNetwork": "yes", "IPAddressDeny": "any", "RestrictAddressFamilies": "AF_UNIX", "DynamicUser": "yes",
+		"NoNewPrivileges": "yes", "ProtectSystem": "strict", "InaccessiblePaths": "-/var/lib/rdma_exporter",
+		"PartOf": "rdma_exporter.service", "Requires": "rdma_exporter-helper.socket",
 	} {
 		if got := unit[key]; !slices.Equal(got, []string{want}) {
 			t.Errorf("%s=%s, want %s", key, got, want)
@@ -123,14 +128,16 @@ func TestCapabilities(t *testing.T) {
 		t.Fatal("packaging/README.md has no section Capabilities")
 	}
 	section, _, _ = strings.Cut(section, "\n#")
-	rows := regexp.MustCompile("(?m)^\\| `(CAP_[A-Z_]+)` \\| (exporter|helper|no, `[a-z-]+.conf`) \\|").FindAllStringSubmatch(section, -1)
+	rows := regexp.MustCompile("(?m)^\\| `(CAP_[A-Z_]+)` \\| (exporter|helper|no, `[a-z-]+.conf`) \\|").
+		FindAllStringSubmatch(section, -1)
 	documented := map[string][]string{}
 	for _, row := range rows {
 		documented[row[2]] = append(documented[row[2]], row[1])
 	}
 	for name, want := range map[string][]string{
 		unitFile: documented["exporter"], helper: documented["helper"],
-		packaging + "/systemd/config-space.conf": documented["no, `config-space.conf`"], packaging + "/systemd/ebpf.conf": documented["no, `ebpf.conf`"],
+		packaging + "/systemd/config-space.conf": documented["no, `config-space.conf`"],
+		packaging + "/systemd/ebpf.conf":         documented["no, `ebpf.conf`"],
 	} {
 		unit := settings(t, name)
 		for _, key := range []string{"AmbientCapabilities", "CapabilityBoundingSet"} {
@@ -157,7 +164,9 @@ func TestOnePath(t *testing.T) {
 		if !strings.Contains(text, c.want) {
 			t.Errorf("%s has no %q", c.file, c.want)
 		}
-		for _, other := range []string{"/usr/local/bin/rdma_exporter", "/usr/sbin/rdma_exporter", "/usr/local/sbin/rdma_exporter", "/opt/"} {
+		for _, other := range []string{
+			"/usr/local/bin/rdma_exporter", "/usr/sbin/rdma_exporter", "/usr/local/sbin/rdma_exporter", "/opt/",
+		} {
 			if strings.Contains(text, other) {
 				t.Errorf("%s has %s", c.file, other)
 			}
@@ -171,8 +180,8 @@ func TestOnePath(t *testing.T) {
 	}
 }
 
-// TestPackagedUnits: each unit of the repository is in the packages, and their scripts stop and restart it. A purge disables what an
-// administrator may enable.
+// TestPackagedUnits: each unit of the repository is in the packages, and their scripts stop and restart it. A purge
+// disables what an administrator may enable.
 func TestPackagedUnits(t *testing.T) {
 	units, err := filepath.Glob(packaging + "/systemd/*.service")
 	if err != nil || len(units) < 3 {

@@ -11,7 +11,8 @@ import (
 	"rdma_exporter/test/browser"
 )
 
-// TestPhone: on a phone nothing scrolls sideways, not even a table, and what is tapped is high enough (WCAG 2.2, 2.5.8).
+// TestPhone: on a phone nothing scrolls sideways, not even a table, and what is tapped is high enough (WCAG 2.2,
+// 2.5.8).
 func TestPhone(t *testing.T) {
 	t.Parallel()
 	url := serve(t, "demo")

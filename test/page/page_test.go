@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package page tests the node's page in a browser: `make e2e`, or go test -tags e2e ./test/page with Chromium installed and RDMA_EXPORTER
-// set to the binary.
+// Package page tests the node's page in a browser: `make e2e`, or go test -tags e2e ./test/page with Chromium installed
+// and RDMA_EXPORTER set to the binary.
 package page
 
 import (
@@ -33,7 +33,8 @@ func serve(t *testing.T, replay string, args ...string) string {
 	if replay != "demo" && !filepath.IsAbs(replay) {
 		replay = filepath.Join("../../fixtures/sysfs", replay+".txtar")
 	}
-	cmd := exec.Command(program.Exporter(t), append([]string{"--replay=" + replay, "--web.listen-address=" + port.Any, "--state.dir=" + t.TempDir()}, args...)...)
+	cmd := exec.Command(program.Exporter(t),
+		append([]string{"--replay=" + replay, "--web.listen-address=" + port.Any, "--state.dir=" + t.TempDir()}, args...)...)
 	cmd.Stderr = os.Stderr
 	must(t, cmd.Start())
 	t.Cleanup(func() {
@@ -55,8 +56,8 @@ func serve(t *testing.T, replay string, args ...string) string {
 	}
 }
 
-// TestPages: the pages of some machines, with and without JavaScript, on a wide screen and on a phone; the page loads nothing from other
-// hosts, violates no policy and logs no error.
+// TestPages: the pages of some machines, with and without JavaScript, on a wide screen and on a phone; the page loads
+// nothing from other hosts, violates no policy and logs no error.
 func TestPages(t *testing.T) {
 	for _, c := range []struct {
 		machine string
@@ -67,37 +68,47 @@ func TestPages(t *testing.T) {
 		counts  map[string]string // selector: elements
 	}{
 		{
-			machine: "hgx-h200-roce", verdict: "OK", has: []string{"No finding on this node", "None.", "max 400 Gb/s", "direct to mlx5_0 (PIX, dmabuf)", "400 Gb/s"},
-			lacks:  []string{"staging to"},
-			counts: map[string]string{".gpu": "8", ".nic.ok": "8", ".way.direct": "9", "table.ports tbody tr.ok": "8", "table.ports .spark": "24"},
+			machine: "hgx-h200-roce", verdict: "OK",
+			has:   []string{"No finding on this node", "None.", "max 400 Gb/s", "direct to mlx5_0 (PIX, dmabuf)", "400 Gb/s"},
+			lacks: []string{"staging to"},
+			counts: map[string]string{
+				".gpu": "8", ".nic.ok": "8", ".way.direct": "9", "table.ports tbody tr.ok": "8", "table.ports .spark": "24",
+			},
 		},
 		{
-			machine: "demo", verdict: "Critical", has: []string{"RDMAPFCStormSource", "RDMAPortDown", "staging to mlx5_6 (NODE)", "Runbook"},
-			counts: map[string]string{".findings > li": "4", ".findings > li.critical": "2", "tr.critical": "2", ".nic.critical": "2"},
+			machine: "demo", verdict: "Critical",
+			has: []string{"RDMAPFCStormSource", "RDMAPortDown", "staging to mlx5_6 (NODE)", "Runbook"},
+			counts: map[string]string{
+				".findings > li": "4", ".findings > li.critical": "2", "tr.critical": "2", ".nic.critical": "2",
+			},
 		},
 		{
-			machine: "no-peermem-no-dmabuf", verdict: "Warning", has: []string{"RDMAGPUDirectUnavailable", "staging to mlx5_1 (PIX)", "install the open GPU kernel modules"},
+			machine: "no-peermem-no-dmabuf", verdict: "Warning",
+			has:    []string{"RDMAGPUDirectUnavailable", "staging to mlx5_1 (PIX)", "install the open GPU kernel modules"},
 			counts: map[string]string{".gpu.staging": "3", ".piece .way.staging": "3"},
 		},
 		{
 			machine: "gdr-staging-live", verdict: "Warning", has: []string{"job: staging", "RDMAGPUDirectStaging"},
 		},
 		{
-			machine: "command-timeouts", verdict: "Warning", has: []string{"RDMACommandTimeouts", "Kernel log", "mlx5_core command timeout, DESTROY_MKEY"},
+			machine: "command-timeouts", verdict: "Warning",
+			has: []string{"RDMACommandTimeouts", "Kernel log", "mlx5_core command timeout, DESTROY_MKEY"},
 		},
 		{
 			machine: "nccl-ib-disabled", verdict: "Watching", has: []string{"job: tcp", "Watching: 1 pending warning."},
 			counts: map[string]string{".verdict.watching": "1", ".holds li.watching": "1"},
 		},
 		{
-			machine: "downshift-one", verdict: "Critical", has: []string{"RDMALinkDownshifted", "▼ 200 Gb/s", "expected 400 Gb/s by siblings"},
+			machine: "downshift-one", verdict: "Critical",
+			has:    []string{"RDMALinkDownshifted", "▼ 200 Gb/s", "expected 400 Gb/s by siblings"},
 			counts: map[string]string{"td.slow": "1", ".nic.critical": "1"},
 		},
 		{
 			machine: "no-rdma", verdict: "Unknown", has: []string{"No RDMA device", "No RDMA port."},
 		},
 		{
-			machine: "hgx-h200-roce", args: []string{"--no-alerting"}, verdict: "Not evaluated", has: []string{"--no-alerting", "without a history"},
+			machine: "hgx-h200-roce", args: []string{"--no-alerting"}, verdict: "Not evaluated",
+			has:    []string{"--no-alerting", "without a history"},
 			counts: map[string]string{".spark": "0", "tr.not_evaluated": "8"},
 		},
 	} {
@@ -181,13 +192,14 @@ func TestStormFires(t *testing.T) {
 	if got := b.Eval("document.querySelector('tr.critical th').textContent"); !strings.HasPrefix(got, "mlx5_3/1") {
 		t.Errorf("port %s", got)
 	}
-	if got := b.Eval("document.title + document.getElementById('news').textContent"); got != "Critical: hgx-h200-07Critical: hgx-h200-07" {
+	if got := b.Eval("document.title + document.getElementById('news').textContent"); got !=
+		"Critical: hgx-h200-07Critical: hgx-h200-07" {
 		t.Errorf("announced %q", got)
 	}
 }
 
-// TestRefresh: the page keeps what somebody opened, rests while it is hidden, and marks itself as stale when the exporter is gone: in the title, and
-// in a bar that stays in sight.
+// TestRefresh: the page keeps what somebody opened, rests while it is hidden, and marks itself as stale when the
+// exporter is gone: in the title, and in a bar that stays in sight.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)
@@ -205,7 +217,8 @@ func TestRefresh(t *testing.T) {
 	if after := len(b.Requests()); after != before {
 		t.Errorf("%d requests while hidden", after-before)
 	}
-	b.Ask("Network.emulateNetworkConditions", map[string]any{"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
+	b.Ask("Network.emulateNetworkConditions",
+		map[string]any{"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
 	b.Eval("Object.defineProperty(document, 'hidden', {value: false, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))")
 	if !b.Await(5*time.Second, "/^STALE \\d+[sm]: not refreshed, the exporter is unreachable$/.test(document.getElementById('news').textContent) && /^STALE \\d+[sm].* – dgx-h100/.test(document.title)") {
 		t.Errorf("is not marked as stale: %s", b.Eval("document.title + document.getElementById('news').textContent"))
@@ -214,7 +227,8 @@ func TestRefresh(t *testing.T) {
 	if got := b.Eval("(r => scrollY > 100 && r.top >= 0 && r.bottom <= innerHeight)(document.getElementById('news').getBoundingClientRect())"); got != "true" {
 		t.Error("the bar is out of sight at the end of the page")
 	}
-	b.Ask("Network.emulateNetworkConditions", map[string]any{"offline": false, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
+	b.Ask("Network.emulateNetworkConditions",
+		map[string]any{"offline": false, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
 	if !b.Await(25*time.Second, "!document.title.includes('STALE') && document.getElementById('news').className === 'news unseen'") {
 		t.Errorf("stays stale: %s", b.Eval("document.title"))
 	}
@@ -227,7 +241,10 @@ func TestKeyboard(t *testing.T) {
 	b.Open(serve(t, "downshift-one"))
 	key := func(name string, code int) {
 		for _, kind := range []string{"keyDown", "keyUp"} {
-			b.Ask("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": name, "code": name, "windowsVirtualKeyCode": code, "text": map[string]string{"Enter": "\r"}[name]})
+			b.Ask("Input.dispatchKeyEvent", map[string]any{
+				"type": kind, "key": name, "code": name, "windowsVirtualKeyCode": code,
+				"text": map[string]string{"Enter": "\r"}[name],
+			})
 		}
 	}
 	key("Tab", 9)

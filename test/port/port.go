@@ -1,5 +1,5 @@
-// Package port lets the kernel choose the TCP ports of programs in tests: a port that is free when a test selects it may be in use when
-// it is needed.
+// Package port lets the kernel choose the TCP ports of programs in tests: a port that is free when a test selects it
+// may be in use when it is needed.
 package port
 
 import (
@@ -23,8 +23,8 @@ const Any = "127.0.0.1:0"
 // patience covers programs that are traced or run on an emulated processor.
 const patience = 2 * time.Minute
 
-// Await waits until a process and its descendants listen on n TCP ports, and returns the addresses in order. It uses kernel data instead of
-// the program's log: that works for every program and every log level.
+// Await waits until a process and its descendants listen on n TCP ports, and returns the addresses in order. It uses
+// kernel data instead of the program's log: that works for every program and every log level.
 func Await(ctx context.Context, pid, n int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -123,7 +123,8 @@ func listeners(table string, sockets map[string]bool) ([]string, error) {
 	return out, nil
 }
 
-// address parses 0100007F:1F90. The kernel prints an address as 32-bit words in host byte order, and the port as a number.
+// address parses 0100007F:1F90. The kernel prints an address as 32-bit words in host byte order, and the port as a
+// number.
 func address(text string) (netip.AddrPort, error) {
 	words, number, _ := strings.Cut(text, ":")
 	b, err := hex.DecodeString(words)

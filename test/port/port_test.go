@@ -73,11 +73,13 @@ func TestOf(t *testing.T) {
 // TestAwait: several ports, in order of their addresses, and a process that ends instead.
 func TestAwait(t *testing.T) {
 	all, err := port.Await(t.Context(), start(t, "127.0.0.2:0 127.0.0.1:0", "exec $0"), 2)
-	if err != nil || len(all) != 2 || !strings.HasPrefix(all[0], "127.0.0.1:") || !strings.HasPrefix(all[1], "127.0.0.2:") {
+	if err != nil || len(all) != 2 || !strings.HasPrefix(all[0], "127.0.0.1:") ||
+		!strings.HasPrefix(all[1], "127.0.0.2:") {
 		t.Errorf("%q, %v", all, err)
 	}
 	began := time.Now()
-	if all, err := port.Await(t.Context(), start(t, port.Any, "exit 1"), 1); err == nil || !strings.Contains(err.Error(), "ended before it listened") {
+	if all, err := port.Await(t.Context(), start(t, port.Any, "exit 1"), 1); err == nil ||
+		!strings.Contains(err.Error(), "ended before it listened") {
 		t.Errorf("%q, %v after %s", all, err, time.Since(began))
 	}
 }
@@ -94,7 +96,8 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestHeld: connections are refused, no other program gets the port by chance, and a program that specifies it may listen.
+// TestHeld: connections are refused, no other program gets the port by chance, and a program that specifies it may
+// listen.
 func TestHeld(t *testing.T) {
 	a := port.Held(t)
 	if _, err := net.Dial("tcp", a); !errors.Is(err, syscall.ECONNREFUSED) {

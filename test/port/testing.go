@@ -16,11 +16,12 @@ func Of(t testing.TB, pid int) string {
 	return all[0]
 }
 
-// Held returns an address of the loopback interface with a reserved port chosen by the kernel. Connections are refused until a program
-// listens on it. It is for an address that is needed before the program runs, or while it does not.
+// Held returns an address of the loopback interface with a reserved port chosen by the kernel. Connections are refused
+// until a program listens on it. It is for an address that is needed before the program runs, or while it does not.
 //
-// The port is bound by a socket that does not listen. The kernel does not assign it to other sockets, and allows a program to bind it with
-// SO_REUSEADDR, which every Go listener sets (inet_csk_get_port in net/ipv4/inet_connection_sock.c).
+// The port is bound by a socket that does not listen. The kernel does not assign it to other sockets, and allows a
+// program to bind it with SO_REUSEADDR, which every Go listener sets (inet_csk_get_port in
+// net/ipv4/inet_connection_sock.c).
 func Held(t testing.TB) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// CPU is the run time of all live threads, in nanoseconds (proc/PID/task/TID/schedstat: nanoseconds run, waited, slices).
+// CPU is the run time of all live threads, in nanoseconds (proc/PID/task/TID/schedstat: nanoseconds run, waited,
+// slices).
 func CPU(pid int) (sum time.Duration, err error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(files) == 0 {

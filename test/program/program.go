@@ -11,8 +11,8 @@ import (
 // repository is the root of the checkout, relative to a package under test/.
 const repository = "../.."
 
-// Exporter returns the absolute path of the exporter under test: RDMA_EXPORTER (may be relative to the checkout), or else
-// bin/rdma_exporter.
+// Exporter returns the absolute path of the exporter under test: RDMA_EXPORTER (may be relative to the checkout), or
+// else bin/rdma_exporter.
 func Exporter(t testing.TB) string {
 	t.Helper()
 	name := os.Getenv("RDMA_EXPORTER")

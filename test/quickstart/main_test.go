@@ -1,6 +1,7 @@
 //go:build e2e
 
-// Package quickstart executes docs/quickstart.md literally, from the recorded node to an alert in Debian's Alertmanager.
+// Package quickstart executes docs/quickstart.md literally, from the recorded node to an alert in Debian's
+// Alertmanager.
 package quickstart
 
 import (

@@ -51,7 +51,8 @@ func newReader(t *testing.T) *reader {
 	t.Helper()
 	r := &reader{t: t, home: t.TempDir()}
 	bin := t.TempDir() // Debian uses a different name
-	must(t, os.Symlink(program.Installed(t, "prometheus-alertmanager", "test/alerting/packages.sh"), filepath.Join(bin, "alertmanager")))
+	must(t, os.Symlink(program.Installed(t, "prometheus-alertmanager", "test/alerting/packages.sh"),
+		filepath.Join(bin, "alertmanager")))
 	r.env = append(os.Environ(), "HOME="+r.home, "PATH="+bin+":"+os.Getenv("PATH"))
 	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} { // in the home of the user who runs the test
 		out, err := exec.Command("go", "env", name).Output()
@@ -138,8 +139,8 @@ func left(t *testing.T) string {
 	return strings.ReplaceAll(string(out), "!! bin/\n", "")
 }
 
-// TestQuickstart: the recorded node, then Prometheus: its alert is in Alertmanager, the link leads to the runbook, and the checkout is
-// unchanged.
+// TestQuickstart: the recorded node, then Prometheus: its alert is in Alertmanager, the link leads to the runbook, and
+// the checkout is unchanged.
 func TestQuickstart(t *testing.T) {
 	loopback(t)
 	before := left(t)

@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package sandbox runs a test program under the system call filter of a unit. A call outside the filter kills the program, so that a fallback
-// in the program does not hide it.
+// Package sandbox runs a test program under the system call filter of a unit. A call outside the filter kills the
+// program, so that a fallback in the program does not hide it.
 package sandbox
 
 import (
@@ -44,7 +44,8 @@ func Environ(unit string) (string, error) {
 	return filter + "=" + strings.Join(list, ","), nil
 }
 
-// Enter starts this program again under the filter of its environment. It returns in that program, and where there is no filter.
+// Enter starts this program again under the filter of its environment. It returns in that program, and where there is
+// no filter.
 func Enter() error {
 	list := os.Getenv(filter)
 	if list == "" {
@@ -166,7 +167,8 @@ const (
 
 // install permits these calls to this thread and its descendants, and kills the process at another one.
 func install(numbers []uint32) error {
-	const load, equal, result = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	const load, equal, result = unix.BPF_LD | unix.BPF_W |
+		unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	program := []unix.SockFilter{
 		{Code: load, K: dataArch},
 		{Code: equal, Jt: 1, K: architectures[runtime.GOARCH]},
@@ -174,7 +176,8 @@ func install(numbers []uint32) error {
 		{Code: load, K: dataNumber},
 	}
 	for _, n := range numbers {
-		program = append(program, unix.SockFilter{Code: equal, Jf: 1, K: n}, unix.SockFilter{Code: result, K: unix.SECCOMP_RET_ALLOW})
+		program = append(program, unix.SockFilter{Code: equal, Jf: 1, K: n},
+			unix.SockFilter{Code: result, K: unix.SECCOMP_RET_ALLOW})
 	}
 	program = append(program, unix.SockFilter{Code: result, K: unix.SECCOMP_RET_KILL_PROCESS})
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

@@ -167,7 +167,10 @@ func TestFilters(t *testing.T) {
 		if err != nil || !slices.Contains(calls, "openat2") {
 			t.Fatalf("%s: %v %v", unit, calls, err)
 		}
-		for _, call := range []string{"ptrace", "open_by_handle_at", "pidfd_getfd", "bpf", "perf_event_open", "mount", "chroot", "init_module", "kexec_load"} {
+		for _, call := range []string{
+			"ptrace", "open_by_handle_at", "pidfd_getfd", "bpf", "perf_event_open", "mount", "chroot",
+			"init_module", "kexec_load",
+		} {
 			if slices.Contains(calls, call) {
 				t.Errorf("%s permits %s", unit, call)
 			}
@@ -178,7 +181,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestServe: the exporter with its helper, and each request that it answers, on this machine and on a replay with alerts that fire.
+// TestServe: the exporter with its helper, and each request that it answers, on this machine and on a replay with
+// alerts that fire.
 func TestServe(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -198,8 +202,10 @@ func TestServe(t *testing.T) {
 			}
 			received := make(chan string, 100)
 			alertmanager := receive(t, received)
-			s := start(t, node, append(c.args, "--helper.socket="+socket, "--state.dir="+filepath.Join(dir, "state"), "--config.file="+config,
-				"--web.listen-address="+port.Any, "--web.pprof", "--alerting.interval=1s", "--alerting.alertmanager-url="+alertmanager)...)
+			s := start(t, node, append(c.args, "--helper.socket="+socket, "--state.dir="+filepath.Join(dir, "state"),
+				"--config.file="+config,
+				"--web.listen-address="+port.Any, "--web.pprof", "--alerting.interval=1s",
+				"--alerting.alertmanager-url="+alertmanager)...)
 			url := "http://" + port.Of(t, s.Process.Pid)
 			for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 				if get(t, url+"/-/ready") == http.StatusOK {
@@ -209,7 +215,10 @@ func TestServe(t *testing.T) {
 					t.Fatalf("not ready\n%s", s.out)
 				}
 			}
-			for _, path := range []string{"/metrics", "/", "/-/healthy", "/api/v1/alerts", "/api/v1/rules", "/api/v1/findings", "/api/v1/topology", "/debug/pprof/goroutine", "/debug/pprof/profile?seconds=1"} {
+			for _, path := range []string{
+				"/metrics", "/", "/-/healthy", "/api/v1/alerts", "/api/v1/rules", "/api/v1/findings", "/api/v1/topology",
+				"/debug/pprof/goroutine", "/debug/pprof/profile?seconds=1",
+			} {
 				if code := get(t, url+path); code != http.StatusOK {
 					t.Errorf("%s: %d", path, code)
 				}
@@ -218,7 +227,18 @@ func TestServe(t *testing.T) {
 				t.Error(err)
 			}
 			s.says(t, regexp.MustCompile("reload"))
-			for _, args := range [][]string{{"maintenance", "start", "--for=1h"}, {"maintenance", "status"}, {"maintenance", "end"}, {"gpu", "release", "--for=30m"}, {"gpu", "status"}, {"gpu", "resume"}, {"reload"}, {"accept"}, {"check", "--daemon=" + url}, {"healthy", "--url=" + url}} {
+			for _, args := range [][]string{
+				{"maintenance", "start", "--for=1h"},
+				{"maintenance", "status"},
+				{"maintenance", "end"},
+				{"gpu", "release", "--for=30m"},
+				{"gpu", "status"},
+				{"gpu", "resume"},
+				{"reload"},
+				{"accept"},
+				{"check", "--daemon=" + url},
+				{"healthy", "--url=" + url},
+			} {
 				start(t, node, append([]string{"--state.dir=" + filepath.Join(dir, "state")}, args...)...).end(t, 0, 1, 2, 3)
 			}
 			if c.args != nil {
@@ -335,7 +355,8 @@ func TestExposure(t *testing.T) {
 		if tenths > "30" {
 			t.Errorf("%s: an exposure of %s, above 3.0", unit, recorded[1])
 		}
-		out, err := exec.Command("systemd-analyze", "--no-pager", "security", "--offline=true", "--threshold="+tenths, unit).CombinedOutput()
+		out, err := exec.Command("systemd-analyze", "--no-pager", "security", "--offline=true", "--threshold="+tenths, unit).
+			CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", unit, err, out)
 		}

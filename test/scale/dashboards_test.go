@@ -24,7 +24,8 @@ type cost struct {
 	series    int    // most of one query
 }
 
-// board is the part of a dashboard that a refresh runs. Rows that are collapsed run nothing until they are opened; here they are open.
+// board is the part of a dashboard that a refresh runs. Rows that are collapsed run nothing until they are opened; here
+// they are open.
 type board struct {
 	Title  string
 	Panels []panel
@@ -45,12 +46,14 @@ const pixels = 720
 
 // everything chooses all of each variable of several values, and one host.
 func everything(scrape, span time.Duration) *strings.Replacer {
-	return strings.NewReplacer("$cluster", ".*", "$job", "rdma_exporter", "$fabric_job", "rdma_exporter", "$hosts", ".*", "$host", "gpu-0001:10879",
+	return strings.NewReplacer("$cluster", ".*", "$job", "rdma_exporter", "$fabric_job", "rdma_exporter", "$hosts", ".*",
+		"$host", "gpu-0001:10879",
 		"$fabric", "none", "$device", ".*", "$switch", ".*", "$$__all", "all",
 		"$__rate_interval", fmt.Sprintf("%.0fs", (4*scrape).Seconds()), "$__range", fmt.Sprintf("%.0fs", span.Seconds()))
 }
 
-// dashboards runs each query of each dashboard once over the time that was scraped. As many steps are evaluated as Grafana requests.
+// dashboards runs each query of each dashboard once over the time that was scraped. As many steps are evaluated as
+// Grafana requests.
 func (p prometheus) dashboards(t *testing.T, began time.Time) (out []cost) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(repository, "dashboards/*.json"))
@@ -97,7 +100,8 @@ type answer struct {
 	series int
 }
 
-// timed runs one query. An error fails the test: the query is invalid, or exceeds the time or samples that Prometheus permits.
+// timed runs one query. An error fails the test: the query is invalid, or exceeds the time or samples that Prometheus
+// permits.
 func (p prometheus) timed(t *testing.T, path string, form url.Values) answer {
 	t.Helper()
 	began := time.Now()

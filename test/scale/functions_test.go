@@ -21,12 +21,14 @@ import (
 
 const (
 	physicalFunctions = 8
-	// keptOpen is the kernel memory of an open file of sysfs that counts for the cgroup: a page (seq_file) and the structures of the file.
+	// keptOpen is the kernel memory of an open file of sysfs that counts for the cgroup: a page (seq_file) and the
+	// structures of the file.
 	keptOpen = 4096 + 512
 	noLimits = "--limit.devices=0 --limit.series=0"
 )
 
-// TestFunctions measures the memory of the program by the number of functions of a host, and compares it with the limits of the unit.
+// TestFunctions measures the memory of the program by the number of functions of a host, and compares it with the
+// limits of the unit.
 func TestFunctions(t *testing.T) {
 	unit, err := os.ReadFile(filepath.Join(repository, "packaging/systemd/rdma_exporter.service"))
 	must(t, err)
@@ -57,8 +59,8 @@ func TestFunctions(t *testing.T) {
 			}
 			f := measure(t, dir, strings.Fields(c.flags)...)
 			used := float64(f.highest+int64(f.files)*keptOpen) / (1 << 20)
-			fmt.Printf("| %d | %s | %d | %d | %d | %.2f | %.2f | %.0f | %.0f | %d | %.0f |\n", n, c.flags, f.devices, f.series, f.bytes/1000,
-				f.scrape, f.round, float64(f.private)/(1<<20), float64(f.highest)/(1<<20), f.files, used)
+			fmt.Printf("| %d | %s | %d | %d | %d | %.2f | %.2f | %.0f | %.0f | %d | %.0f |\n", n, c.flags, f.devices, f.series,
+				f.bytes/1000, f.scrape, f.round, float64(f.private)/(1<<20), float64(f.highest)/(1<<20), f.files, used)
 			if most, err := strconv.ParseFloat(setting(t, unit, `MemoryMax=(\d+)M`), 64); err != nil || c.held && used > most {
 				t.Errorf("%.0f MiB, the unit has %.0f %v", used, most, err)
 			}

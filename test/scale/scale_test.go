@@ -59,7 +59,8 @@ func TestScale(t *testing.T) {
 	var out strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	defer func() { t.Log("\n" + out.String()) }()
-	say("%d hosts of %s, scraped and evaluated every %s for %s on %d processors:\n", *nodes, strings.Join(machines, " and "), *interval, *duration, runtime.NumCPU())
+	say("%d hosts of %s, scraped and evaluated every %s for %s on %d processors:\n",
+		*nodes, strings.Join(machines, " and "), *interval, *duration, runtime.NumCPU())
 	say("| what | figure |\n|---|---|")
 	row := func(what string, format string, args ...any) {
 		say("| %s | %s |", what, fmt.Sprintf(format, args...))
@@ -68,14 +69,17 @@ func TestScale(t *testing.T) {
 	row("of them made by recording rules", "%.0f", p.number(t, `count({__name__=~".+:.+"})`))
 	row("alerts, pending and firing", "%.0f", p.number(t, `count(ALERTS) or vector(0)`))
 	row("resident memory", "%.2f GiB, %.0f B a series", resident/(1<<30), resident/head)
-	row("CPU, of one processor", "%.2f", p.number(t, fmt.Sprintf(`rate(process_cpu_seconds_total{job="self"}[%s])`, model.Duration(10**interval))))
-	row("samples a second", "%.0f", p.number(t, fmt.Sprintf(`sum(rate(prometheus_tsdb_head_samples_appended_total{job="self"}[%s]))`, model.Duration(10**interval))))
+	row("CPU, of one processor", "%.2f",
+		p.number(t, fmt.Sprintf(`rate(process_cpu_seconds_total{job="self"}[%s])`, model.Duration(10**interval))))
+	row("samples a second", "%.0f", p.number(t,
+		fmt.Sprintf(`sum(rate(prometheus_tsdb_head_samples_appended_total{job="self"}[%s]))`, model.Duration(10**interval))))
 	row("targets up", "%.0f", p.number(t, `sum(up{job="rdma_exporter"})`))
 	row("evaluations that took longer than the interval", "%.0f", m.sum("prometheus_rule_group_iterations_missed_total"))
 
 	say("\n| rule group | rules | last evaluation | longest |\n|---|---|---|---|")
 	last, rules := m["prometheus_rule_group_last_duration_seconds"], m["prometheus_rule_group_rules"]
-	longest := p.byGroup(t, fmt.Sprintf(`max_over_time(prometheus_rule_group_last_duration_seconds{job="self"}[%s])`, model.Duration(*duration)))
+	longest := p.byGroup(t, fmt.Sprintf(`max_over_time(prometheus_rule_group_last_duration_seconds{job="self"}[%s])`,
+		model.Duration(*duration)))
 	groups := slices.SortedFunc(maps.Keys(last), func(a, b string) int { return int(math.Copysign(1, last[b]-last[a])) })
 	var sum float64
 	for _, g := range groups {
@@ -90,7 +94,8 @@ func TestScale(t *testing.T) {
 
 	say("\n| dashboard | queries | all | slowest | its panel | most series of one |\n|---|---|---|---|---|---|")
 	for _, c := range p.dashboards(t, began) {
-		say("| %s | %d | %.1f s | %.1f s | %s | %d |", c.dashboard, c.queries, c.sum.Seconds(), c.slowest.Seconds(), c.panel, c.series)
+		say("| %s | %d | %.1f s | %.1f s | %s | %d |",
+			c.dashboard, c.queries, c.sum.Seconds(), c.slowest.Seconds(), c.panel, c.series)
 		if c.slowest > patience {
 			t.Errorf("%s: %s takes %.1f s", c.dashboard, c.panel, c.slowest.Seconds())
 		}
@@ -127,7 +132,8 @@ func newFleet(t *testing.T) *fleet {
 	f := &fleet{kept: map[string]page{}}
 	binary := program.Exporter(t)
 	for _, m := range machines {
-		a := start(t, binary, "serve", "--replay="+filepath.Join(repository, "fixtures/sysfs", m+".txtar"), "--state.dir="+t.TempDir(), "--no-alerting")
+		a := start(t, binary, "serve", "--replay="+filepath.Join(repository, "fixtures/sysfs", m+".txtar"),
+			"--state.dir="+t.TempDir(), "--no-alerting")
 		f.exporters = append(f.exporters, "http://"+a+"/metrics")
 	}
 	return f
@@ -185,7 +191,8 @@ func startPrometheus(t *testing.T, fleet string) prometheus {
 	self := filepath.Join(dir, "self.yml") // written once the port is known: Prometheus detects the file
 	i := model.Duration(*interval)
 	var c strings.Builder
-	fmt.Fprintf(&c, "global: {scrape_interval: %s, evaluation_interval: %s}\nrule_files: [%q, %q]\nscrape_configs:\n", i, i, rules+"/node/*.yml", rules+"/central/*.yml")
+	fmt.Fprintf(&c, "global: {scrape_interval: %s, evaluation_interval: %s}\nrule_files: [%q, %q]\nscrape_configs:\n",
+		i, i, rules+"/node/*.yml", rules+"/central/*.yml")
 	fmt.Fprintf(&c, "- {job_name: self, file_sd_configs: [{files: [%q], refresh_interval: 10s}]}\n- job_name: rdma_exporter\n  static_configs:\n", self)
 	for n := range *nodes {
 		fmt.Fprintf(&c, "  - {targets: [%q], labels: {instance: \"gpu-%04d:10879\", cluster: c, __metrics_path__: /%d/metrics}}\n", fleet, n, n)
@@ -193,7 +200,8 @@ func startPrometheus(t *testing.T, fleet string) prometheus {
 	config := filepath.Join(dir, "prometheus.yml")
 	must(t, os.WriteFile(config, []byte(c.String()), 0o600))
 	server := program.Installed(t, cmp.Or(os.Getenv("PROMETHEUS"), "prometheus"), "test/alerting/packages.sh")
-	address := start(t, server, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=warn")
+	address := start(t, server, "--config.file="+config,
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=warn")
 	must(t, os.WriteFile(self, fmt.Appendf(nil, "- targets: [%q]\n", address), 0o600))
 	return prometheus("http://" + address)
 }

@@ -49,8 +49,8 @@ func patient(t *testing.T) string {
 	return file
 }
 
-// TestSlurm: the script of packaging/slurm fails on a host that is to be drained only, as Prolog and within NHC, and says in one line
-// why it passes where that is unknown.
+// TestSlurm: the script of packaging/slurm fails on a host that is to be drained only, as Prolog and within NHC, and
+// says in one line why it passes where that is unknown.
 func TestSlurm(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
@@ -91,7 +91,9 @@ func TestSlurm(t *testing.T) {
 				t.Errorf("exit %d\n%s\nwant %d, %q", code, said, c.code, c.line)
 			}
 			// die and log are NHC's: the one ends the run, the other tells.
-			code, said = shell(t, c.check, "bash", "-c", `set -f; log() { echo "LOG $*"; }; die() { echo "DIE $*"; exit "$1"; }; . ../../packaging/slurm/rdma.nhc; check_rdma`, "RDMA_CHECK_SCRIPT="+c.script)
+			code, said = shell(t, c.check, "bash", "-c",
+				`set -f; log() { echo "LOG $*"; }; die() { echo "DIE $*"; exit "$1"; }; . ../../packaging/slurm/rdma.nhc; check_rdma`,
+				"RDMA_CHECK_SCRIPT="+c.script)
 			before := "LOG check_rdma: "
 			if c.code == 1 {
 				before = "DIE 1 check_rdma: "
@@ -102,15 +104,18 @@ func TestSlurm(t *testing.T) {
 		})
 	}
 	t.Run("NHC without the script", func(t *testing.T) {
-		code, said := shell(t, "", "bash", "-c", `log() { echo "LOG $*"; }; die() { exit 1; }; . ../../packaging/slurm/rdma.nhc; check_rdma`, "RDMA_CHECK_SCRIPT=/nowhere/rdma_check.sh")
-		if code != 0 || !strings.HasPrefix(said, "LOG check_rdma: passed: /nowhere/rdma_check.sh failed with exit code 127: ") {
+		code, said := shell(t,
+			"", "bash", "-c", `log() { echo "LOG $*"; }; die() { exit 1; }; . ../../packaging/slurm/rdma.nhc; check_rdma`,
+			"RDMA_CHECK_SCRIPT=/nowhere/rdma_check.sh")
+		if code != 0 ||
+			!strings.HasPrefix(said, "LOG check_rdma: passed: /nowhere/rdma_check.sh failed with exit code 127: ") {
 			t.Errorf("exit %d\n%s", code, said)
 		}
 	})
 }
 
-// TestScriptsOfAlerts: of every alert that fires the scripts of Slurm, NHC and node problem detector drain the host where its label says so,
-// and nothing drains it while it is pending, or while maintenance is announced.
+// TestScriptsOfAlerts: of every alert that fires the scripts of Slurm, NHC and node problem detector drain the host
+// where its label says so, and nothing drains it while it is pending, or while maintenance is announced.
 func TestScriptsOfAlerts(t *testing.T) {
 	fsys, files, err := rules.Node()
 	must(t, err)
@@ -134,7 +139,9 @@ func TestScriptsOfAlerts(t *testing.T) {
 		}
 		must(t, os.WriteFile(answer, []byte(program), 0o755))
 		of[0].code, of[0].text = shell(t, answer, "sh", script)
-		of[1].code, of[1].text = shell(t, answer, "bash", "-c", `log() { echo "LOG $*"; }; die() { echo "DIE $*"; exit "$1"; }; . ../../packaging/slurm/rdma.nhc; check_rdma`, "RDMA_CHECK_SCRIPT="+script)
+		of[1].code, of[1].text = shell(t, answer, "bash", "-c",
+			`log() { echo "LOG $*"; }; die() { echo "DIE $*"; exit "$1"; }; . ../../packaging/slurm/rdma.nhc; check_rdma`,
+			"RDMA_CHECK_SCRIPT="+script)
 		of[2].code, of[2].text = shell(t, "", "sh", plugin, "RDMA_EXPORTER="+answer)
 		before[program] = of
 		return of
@@ -145,11 +152,20 @@ func TestScriptsOfAlerts(t *testing.T) {
 			name    string
 			state   alerting.State
 			drained float64 // as it is recorded
-		}{{"firing", alerting.StateFiring, levels[r.Labels["drain"]]}, {"pending", alerting.StatePending, 0}, {"maintenance", alerting.StateFiring, 0}} {
+		}{
+			{"firing", alerting.StateFiring, levels[r.Labels["drain"]]},
+			{"pending", alerting.StatePending, 0},
+			{"maintenance", alerting.StateFiring, 0},
+		} {
 			t.Run(fmt.Sprintf("%s/%s/%d/%s", r.Name, r.Labels["severity"], i, c.name), func(t *testing.T) {
-				in := check.Input{Host: "gpu-1:10879", Interval: 15 * time.Second, Recorded: check.Recorded{Drain: &c.drained, Draining: map[string]float64{}}}
+				in := check.Input{
+					Host: "gpu-1:10879", Interval: 15 * time.Second,
+					Recorded: check.Recorded{Drain: &c.drained, Draining: map[string]float64{}},
+				}
 				in.Rules = engine.Rules()
-				in.Alerts = []alerting.Alert{{Name: r.Name, Rule: i, State: c.state, Labels: map[string]string{"alertname": r.Name, "severity": r.Labels["severity"], "drain": r.Labels["drain"], "device": "mlx5_0"}, Annotations: map[string]string{"summary": "A fault."}}}
+				in.Alerts = []alerting.Alert{{Name: r.Name, Rule: i, State: c.state, Labels: map[string]string{
+					"alertname": r.Name, "severity": r.Labels["severity"], "drain": r.Labels["drain"], "device": "mlx5_0",
+				}, Annotations: map[string]string{"summary": "A fault."}}}
 				if level := levels[r.Labels["drain"]]; level > 0 && c.name != "pending" {
 					in.Recorded.Draining[r.Name] = level
 				}
@@ -175,7 +191,8 @@ func TestScriptsOfAlerts(t *testing.T) {
 	}
 }
 
-// shell runs a program with a command in the place of rdma_exporter check. Arguments NAME=VALUE at the end are of its environment.
+// shell runs a program with a command in the place of rdma_exporter check. Arguments NAME=VALUE at the end are of its
+// environment.
 func shell(t *testing.T, check, name string, args ...string) (code int, said string) {
 	t.Helper()
 	env := append(os.Environ(), "RDMA_CHECK="+check)

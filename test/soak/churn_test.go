@@ -36,7 +36,9 @@ func newNode(t *testing.T, recording string) *node {
 	netdevs, err := filepath.Glob(filepath.Join(devices[1], "device/net/*"))
 	must(t, err)
 	n.device = &place{link: devices[0], aside: filepath.Join(n.dir, "aside/device")}
-	n.netdev = &place{link: filepath.Join(n.dir, "sys/class/net", filepath.Base(netdevs[0])), aside: filepath.Join(n.dir, "aside/netdev")}
+	n.netdev = &place{
+		link: filepath.Join(n.dir, "sys/class/net", filepath.Base(netdevs[0])), aside: filepath.Join(n.dir, "aside/netdev"),
+	}
 	n.state, n.physical = filepath.Join(devices[2], "ports/1/state"), filepath.Join(devices[2], "ports/1/phys_state")
 	must(t, os.Mkdir(filepath.Join(n.dir, "aside"), 0o755))
 	return n

@@ -38,8 +38,8 @@ var dayFigures = []figure{
 	{"state directory, MiB", 1 << 20, 1 << 20},
 }
 
-// TestDay: the whole program runs through 24 hours in minutes, with a fake clock; files, rules, store and responses are real. Clients use
-// no sockets, since a fake clock stands still while a goroutine waits for the network.
+// TestDay: the whole program runs through 24 hours in minutes, with a fake clock; files, rules, store and responses are
+// real. Clients use no sockets, since a fake clock stands still while a goroutine waits for the network.
 func TestDay(t *testing.T) {
 	n := newNode(t, *recording)
 	// Too long for a socket name: its listener would block the clock as well.
@@ -51,11 +51,14 @@ func TestDay(t *testing.T) {
 		handlers, ended := make(chan http.Handler, 1), make(chan int, 1)
 		var log bytes.Buffer
 		go func() {
-			ended <- cli.RunOn(ctx, cli.Outside{Serve: func(ctx context.Context, h *web.Handler, _ *toolkit.FlagConfig, _ *slog.Logger) (int, error) {
-				handlers <- h
-				<-ctx.Done()
-				return 0, nil
-			}}, []string{"serve", "--path.rootfs=" + n.dir, "--state.dir=" + state, "--config.file=" + *config, "--web.enable-lifecycle", "--log.level=error"}, &log, &log)
+			ended <- cli.RunOn(ctx, cli.Outside{
+				Serve: func(ctx context.Context, h *web.Handler, _ *toolkit.FlagConfig, _ *slog.Logger) (int, error) {
+					handlers <- h
+					<-ctx.Done()
+					return 0, nil
+				},
+			}, []string{"serve", "--path.rootfs=" + n.dir, "--state.dir=" +
+				state, "--config.file=" + *config, "--web.enable-lifecycle", "--log.level=error"}, &log, &log)
 		}()
 		var h http.Handler
 		select {
@@ -93,7 +96,8 @@ func TestDay(t *testing.T) {
 		}
 	})
 	table, grown := check(dayFigures, samples)
-	t.Logf("%s of rounds, scrapes and rules each %s on %s, in %s:\n%s", *day, scrapeInterval, filepath.Base(*recording), time.Since(began).Round(time.Second), table)
+	t.Logf("%s of rounds, scrapes and rules each %s on %s, in %s:\n%s",
+		*day, scrapeInterval, filepath.Base(*recording), time.Since(began).Round(time.Second), table)
 	for _, g := range grown {
 		t.Error(g)
 	}
@@ -121,7 +125,9 @@ func own(t *testing.T, state string) []float64 {
 		}
 		return err
 	}))
-	return []float64{float64(m.HeapAlloc), float64(memory.All), float64(files), float64(runtime.NumGoroutine()), float64(size)}
+	return []float64{
+		float64(m.HeapAlloc), float64(memory.All), float64(files), float64(runtime.NumGoroutine()), float64(size),
+	}
 }
 
 func ask(t *testing.T, h http.Handler, method, path string) []byte {

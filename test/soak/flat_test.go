@@ -23,8 +23,8 @@ type sample struct {
 	values []float64
 }
 
-// growth is the growth of a figure over the second half of a run: the median of the slopes between each two samples (Theil-Sen estimator,
-// robust against outliers) times the length.
+// growth is the growth of a figure over the second half of a run: the median of the slopes between each two samples
+// (Theil-Sen estimator, robust against outliers) times the length.
 func growth(samples []sample, i int) float64 {
 	half := samples[len(samples)/2:]
 	var slopes []float64
@@ -46,7 +46,8 @@ func check(figures []figure, samples []sample) (table string, grown []string) {
 		return "", []string{fmt.Sprintf("%d samples are too few to tell: let it run longer", len(samples))}
 	}
 	var out strings.Builder
-	fmt.Fprintln(&out, "| | first | in the middle | last | least | most | growth over the second half | bound |\n|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(&out,
+		"| | first | in the middle | last | least | most | growth over the second half | bound |\n|---|---|---|---|---|---|---|---|")
 	for i, f := range figures {
 		var all []float64
 		for _, s := range samples {
@@ -56,7 +57,8 @@ func check(figures []figure, samples []sample) (table string, grown []string) {
 		fmt.Fprintf(&out, "| %s | %.5g | %.5g | %.5g | %.5g | %.5g | %+.3g | %g |\n",
 			f.name, all[0], all[len(all)/2], all[len(all)-1], slices.Min(all), slices.Max(all), g, f.bound/f.unit)
 		if g > f.bound/f.unit {
-			grown = append(grown, fmt.Sprintf("%s has grown by %.3g over the second half, at most %g are right", f.name, g, f.bound/f.unit))
+			grown = append(grown, fmt.Sprintf("%s has grown by %.3g over the second half, at most %g are right",
+				f.name, g, f.bound/f.unit))
 		}
 	}
 	return out.String(), grown

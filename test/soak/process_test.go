@@ -30,8 +30,8 @@ type child struct {
 	series  int // in the first response
 }
 
-// childFigures may grow by what the store gets in a quarter of an hour, if rules are evaluated: the first block is written after 45
-// minutes.
+// childFigures may grow by what the store gets in a quarter of an hour, if rules are evaluated: the first block is
+// written after 45 minutes.
 func childFigures(store float64) []figure {
 	return []figure{
 		{"heap after GC, MiB", 1 << 20, 1<<18 + store},
@@ -46,7 +46,8 @@ func startChild(t *testing.T, name, root string, store float64, flags ...string)
 	t.Helper()
 	c := &child{name: name, figures: childFigures(store)}
 	c.cmd = exec.Command(program.Built(t, *exporter, "make build builds it"), append([]string{
-		"serve", "--path.rootfs=" + root, "--state.dir=" + t.TempDir(), "--web.listen-address=" + port.Any, "--log.level=error", "--collect.min-interval=0s", "--web.pprof",
+		"serve", "--path.rootfs=" + root, "--state.dir=" + t.TempDir(), "--web.listen-address=" + port.Any,
+		"--log.level=error", "--collect.min-interval=0s", "--web.pprof",
 	}, flags...)...)
 	c.cmd.Stderr = os.Stderr
 	must(t, c.cmd.Start())
@@ -90,7 +91,10 @@ func (c *child) sample(t *testing.T, at time.Duration, body []byte) {
 	must(t, err)
 	heap, err := c.get("/debug/pprof/heap?gc=1&debug=1")
 	must(t, err)
-	c.samples = append(c.samples, sample{at, []float64{after(t, heap, "\n# HeapAlloc = "), float64(memory.All), float64(memory.Anon), float64(files), after(t, body, "\ngo_goroutines ")}})
+	c.samples = append(c.samples, sample{
+		at,
+		[]float64{after(t, heap, "\n# HeapAlloc = "), float64(memory.All), float64(memory.Anon), float64(files), after(t, body, "\ngo_goroutines ")},
+	})
 }
 
 // after is the number after a text.
@@ -103,8 +107,8 @@ func after(t *testing.T, body []byte, text string) float64 {
 	return v
 }
 
-// TestProcess: the real program is scraped every second in real time, with and without rules, while devices are removed and added. Every
-// scrape succeeds, and at the end the series are those at the start.
+// TestProcess: the real program is scraped every second in real time, with and without rules, while devices are removed
+// and added. Every scrape succeeds, and at the end the series are those at the start.
 func TestProcess(t *testing.T) {
 	n := newNode(t, *recording)
 	children := []*child{

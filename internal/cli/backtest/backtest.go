@@ -38,8 +38,11 @@ type Config struct {
 
 // Flags adds the flags.
 func (b *Config) Flags(a *kingpin.CmdClause) {
-	a.Flag("prometheus", "Prometheus that scrapes the exporters, or a server with its query API.").Required().PlaceHolder("URL").StringVar(&b.url)
-	a.Flag("prometheus.config-file", "HTTP client configuration for --prometheus, YAML: TLS and authentication, the contents of http_config in Prometheus.").PlaceHolder("FILE").StringVar(&b.httpFile)
+	a.Flag("prometheus", "Prometheus that scrapes the exporters, or a server with its query API.").
+		Required().PlaceHolder("URL").StringVar(&b.url)
+	a.Flag("prometheus.config-file",
+		"HTTP client configuration for --prometheus, YAML: TLS and authentication, the contents of http_config in Prometheus.").
+		PlaceHolder("FILE").StringVar(&b.httpFile)
 	a.Flag("since", "Length of the history. Rules with a longer range, such as one day, cannot fire before that much history was evaluated.").Default("14d").StringVar(&b.since)
 	a.Flag("until", "End of the history. Default: now.").PlaceHolder("RFC3339").StringVar(&b.until)
 	a.Flag("step", "Evaluation interval, from 15s to 2m, a multiple of the scrape interval. A longer step takes less time.").Default("1m").DurationVar(&b.step)
@@ -81,7 +84,8 @@ func (b *Config) Run(ctx context.Context, _ *machine.Config, std command.Streams
 	if err != nil {
 		return command.Usage(err)
 	}
-	if u, err := url.Parse(b.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
+	if u, err := url.Parse(b.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		u.RawQuery != "" || u.User != nil {
 		return command.Usage(fmt.Errorf("--prometheus=%s: must be http://HOST:PORT/… or https://HOST:PORT/…; credentials go in --prometheus.config-file", b.url))
 	}
 	files, names, err := b.rules()
@@ -116,7 +120,8 @@ func (b *Config) Run(ctx context.Context, _ *machine.Config, std command.Streams
 				return
 			}
 			shown = time.Now()
-			fmt.Fprintf(std.Err, "evaluated up to %s: %.0f%%\n", at.UTC().Format("2006-01-02 15:04 MST"), min(100, 100*at.Sub(from).Seconds()/to.Sub(from).Seconds()))
+			fmt.Fprintf(std.Err, "evaluated up to %s: %.0f%%\n",
+				at.UTC().Format("2006-01-02 15:04 MST"), min(100, 100*at.Sub(from).Seconds()/to.Sub(from).Seconds()))
 		},
 	})
 	var long *backtest.TooLong

@@ -29,7 +29,8 @@ const (
 	oldLeast  = time.Minute
 )
 
-// ask queries the running exporter. It returns false if there is none, or if its response cannot be used, which is logged.
+// ask queries the running exporter. It returns false if there is none, or if its response cannot be used, which is
+// logged.
 func (k *Config) ask(ctx context.Context, c *machine.Config, log *slog.Logger) (check.Report, bool) {
 	if k.noDaemon || k.length > 0 || c.Selects() {
 		return check.Report{}, false
@@ -58,9 +59,11 @@ func trusted(paths host.Paths) error {
 		return err
 	}
 	defer live.Close()
-	for _, uid := range host.ListenerUIDs(live.Files, machine.DefaultPort) { // one on another address may not be the one that responds
+	// One on another address may not be the one that responds.
+	for _, uid := range host.ListenerUIDs(live.Files, machine.DefaultPort) {
 		if uid != os.Geteuid() && firstUser <= uid && uid <= lastUser {
-			return fmt.Errorf("not trusted: the listener on port %[2]s belongs to user %[1]d; set --daemon if that is the exporter", uid, machine.DefaultPort)
+			return fmt.Errorf("not trusted: the listener on port %[2]s belongs to user %[1]d; set --daemon if that is the exporter",
+				uid, machine.DefaultPort)
 		}
 	}
 	return nil

@@ -42,21 +42,28 @@ func (k *Config) Flags(a *kingpin.CmdClause) {
 	a.Flag("verbose", "List each rule that was not evaluated, with the reason.").BoolVar(&k.verbose)
 	a.Flag("short", "Print the table without the lines below its rows: pending, diagnose, action.").BoolVar(&k.short)
 	a.Flag("only", "Report only this alert. Repeatable.").PlaceHolder("ALERT").StringsVar(&k.filter.Only)
-	a.Flag("severity", "Minimum severity to report.").PlaceHolder("critical|warning|info").EnumVar(&k.filter.Severity, check.Severities()...)
-	a.Flag("strict", "Exit with 3 instead of 0 if a rule that this host supports was not evaluated.").BoolVar(&k.filter.Strict)
+	a.Flag("severity", "Minimum severity to report.").
+		PlaceHolder("critical|warning|info").EnumVar(&k.filter.Severity, check.Severities()...)
+	a.Flag("strict", "Exit with 3 instead of 0 if a rule that this host supports was not evaluated.").
+		BoolVar(&k.filter.Strict)
 	a.Flag("drain", "Report whether to drain this host: cordon (no new jobs, running jobs may finish) or evict (running jobs cannot progress). Exit code: 0 no, 2 cordon or evict, 3 unknown (do not drain).").BoolVar(&k.drain)
 	a.Flag("dry-run", "With --drain: print the result, exit with 0.").BoolVar(&k.dryRun)
-	a.Flag("return-to-service", "Report whether this host may take jobs again: no alert drains it, and its links have been free of errors for "+model.Duration(check.CleanFor).String()+". Exit code: 0 yes, 2 no (with the reasons), 3 unknown.").BoolVar(&k.back)
+	a.Flag("return-to-service", "Report whether this host may take jobs again: no alert drains it, and its links have been free of errors for "+
+		model.Duration(check.CleanFor).String()+". Exit code: 0 yes, 2 no (with the reasons), 3 unknown.").BoolVar(&k.back)
 	a.Flag("setup", "Report the settings of this host that differ from what RDMA training needs, with the command that sets each: docs/setup.md. Exit code: 0 none contradicts the traffic, 1 some do, 3 unknown.").BoolVar(&k.setup)
 	k.SourceFlags(a)
-	a.Flag("for", "Run a one-off evaluation for this long, one round every 15s. Rules over a time range need it.").PlaceHolder("DURATION").DurationVar(&k.length)
+	a.Flag("for", "Run a one-off evaluation for this long, one round every 15s. Rules over a time range need it.").
+		PlaceHolder("DURATION").DurationVar(&k.length)
 	a.Flag("timeout", "Timeout of a one-off evaluation, without --for.").Default("10s").DurationVar(&k.Timeout)
 }
 
 // SourceFlags select where findings are from.
 func (k *Config) SourceFlags(a *kingpin.CmdClause) {
-	a.Flag("daemon", "Running exporter, which is queried first: it has two hours of history.").Default("http://127.0.0.1:" + machine.DefaultPort).PlaceHolder("URL").IsSetByUser(&k.daemonSet).StringVar(&k.daemonURL)
-	a.Flag("daemon-timeout", "Timeout of the running exporter: for tests on busy CPUs.").Hidden().Default("1s").DurationVar(&k.daemonTimeout)
+	a.Flag("daemon", "Running exporter, which is queried first: it has two hours of history.").
+		Default("http://127.0.0.1:" + machine.DefaultPort).
+		PlaceHolder("URL").IsSetByUser(&k.daemonSet).StringVar(&k.daemonURL)
+	a.Flag("daemon-timeout", "Timeout of the running exporter: for tests on busy CPUs.").
+		Hidden().Default("1s").DurationVar(&k.daemonTimeout)
 	a.Flag("no-daemon", "Do not query the running exporter. Run a one-off evaluation.").BoolVar(&k.noDaemon)
 }
 
@@ -106,7 +113,9 @@ func (k *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 }
 
 // Findings is the report of the running exporter, else that of a one-off evaluation.
-func (k *Config) Findings(ctx context.Context, c *machine.Config, stderr io.Writer, log *slog.Logger) (check.Report, error) {
+func (k *Config) Findings(
+	ctx context.Context, c *machine.Config, stderr io.Writer, log *slog.Logger,
+) (check.Report, error) {
 	if report, ok := k.ask(ctx, c, log); ok {
 		return report, nil
 	}

@@ -21,9 +21,11 @@ import (
 // oneOffInterval is the interval of rounds with --for.
 const oneOffInterval = 15 * time.Second
 
-// evaluateOnce evaluates the rules without the running exporter, in its own store. Errors are those of the command line; failures of the
-// evaluation are in the report.
-func (k *Config) evaluateOnce(ctx context.Context, c *machine.Config, stderr io.Writer, log *slog.Logger) (check.Report, error) {
+// evaluateOnce evaluates the rules without the running exporter, in its own store. Errors are those of the command
+// line; failures of the evaluation are in the report.
+func (k *Config) evaluateOnce(
+	ctx context.Context, c *machine.Config, stderr io.Writer, log *slog.Logger,
+) (check.Report, error) {
 	m, err := c.Open(time.Now())
 	if err != nil {
 		return check.Report{}, err
@@ -47,7 +49,10 @@ func (k *Config) evaluateOnce(ctx context.Context, c *machine.Config, stderr io.
 		ctx, cancel = context.WithTimeoutCause(ctx, k.length+k.Timeout, fmt.Errorf("timed out after --timeout=%s", k.Timeout))
 		defer cancel()
 	}
-	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.Timeout, k.Timeout*3/4), Limits: c.Limits, Now: m.Now, Logger: log, ReportsDenied: true, Maintenance: c.Announced(m), Coverage: func() *coverage.Detector { return detector }})
+	sched := rounds.New(ctx, rounds.Options{
+		Host: m.Host, Collectors: on, Timeout: min(c.Timeout, k.Timeout*3/4), Limits: c.Limits, Now: m.Now, Logger: log,
+		ReportsDenied: true, Maintenance: c.Announced(m), Coverage: func() *coverage.Detector { return detector },
+	})
 	j, err := evaluate.New(m, sched, c.Rules, log)
 	if err != nil {
 		return failed(m, err), nil

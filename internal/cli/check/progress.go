@@ -35,7 +35,8 @@ func (p *progress) show(t time.Time, findings int) {
 	if p.start.IsZero() {
 		p.start = t
 	}
-	fmt.Fprintf(p.w, "%sobserving: %s of %s, findings: %d", clearLine, model.Duration(t.Sub(p.start).Round(time.Second)), model.Duration(p.length), findings)
+	fmt.Fprintf(p.w, "%sobserving: %s of %s, findings: %d",
+		clearLine, model.Duration(t.Sub(p.start).Round(time.Second)), model.Duration(p.length), findings)
 }
 
 // end clears the line.

@@ -37,5 +37,8 @@ func (k *Config) runSetup(ctx context.Context, c *machine.Config, stdout io.Writ
 }
 
 func (k *Config) style(w io.Writer) check.Style {
-	return check.Style{Colour: command.IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Verbose: k.verbose, Short: k.short}
+	return check.Style{
+		Colour:  command.IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		Verbose: k.verbose, Short: k.short,
+	}
 }

@@ -75,7 +75,8 @@ func (p *Accept) Run(ctx context.Context, c *machine.Config, std command.Streams
 		if len(e.Forgets) == 0 {
 			continue
 		}
-		if _, err := control.Ask[control.Accepted](ctx, e.dir, http.MethodPost, control.AcceptPath, url.Values{"name": e.names}); err != nil {
+		if _, err := control.Ask[control.Accepted](ctx, e.dir, http.MethodPost, control.AcceptPath,
+			url.Values{"name": e.names}); err != nil {
 			return command.Usage(err)
 		}
 	}
@@ -83,8 +84,8 @@ func (p *Accept) Run(ctx context.Context, c *machine.Config, std command.Streams
 	return command.OK, nil
 }
 
-// toAccept asks the running exporters of this host what they would discard: serve, fabric, or both. A name that is unknown to all of them is an
-// error.
+// toAccept asks the running exporters of this host what they would discard: serve, fabric, or both. A name that is
+// unknown to all of them is an error.
 func toAccept(ctx context.Context, stateDir string, names []string) (out []remembering, err error) {
 	var notRunning []error
 	for _, dir := range []string{stateDir, filepath.Join(stateDir, control.FabricFolder)} {

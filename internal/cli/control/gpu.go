@@ -24,7 +24,8 @@ type GPURelease struct{ length string }
 
 // Flags adds the flags.
 func (p *GPURelease) Flags(a *kingpin.CmdClause) {
-	a.Flag("for", "Duration of the release, such as 30m; at most 24h, with the releases that it extends.").Required().PlaceHolder("DURATION").StringVar(&p.length)
+	a.Flag("for", "Duration of the release, such as 30m; at most 24h, with the releases that it extends.").
+		Required().PlaceHolder("DURATION").StringVar(&p.length)
 }
 
 // Run runs the command.
@@ -47,9 +48,12 @@ func RunGPUStatus(ctx context.Context, c *machine.Config, std command.Streams) (
 	return showRelease(ctx, c, http.MethodGet, control.GPUPath, nil, "%s\n", std)
 }
 
-func showRelease(ctx context.Context, c *machine.Config, method, path string, q url.Values, format string, std command.Streams) (int, error) {
+func showRelease(
+	ctx context.Context, c *machine.Config, method, path string, q url.Values, format string, std command.Streams,
+) (int, error) {
 	r, err := ask[*snapshot.GPURelease](ctx, c, method, path, q)
-	return show(r, instead(err, "takes POST /-/gpu/release?for=30m, with --web.enable-lifecycle"), format, "The GPUs are not released.", std)
+	return show(r, instead(err, "takes POST /-/gpu/release?for=30m, with --web.enable-lifecycle"), format,
+		"The GPUs are not released.", std)
 }
 
 // operator is the user who runs a command, before sudo.

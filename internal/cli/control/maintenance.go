@@ -25,8 +25,10 @@ type Maintenance struct {
 
 // Flags adds the flags.
 func (p *Maintenance) Flags(a *kingpin.CmdClause) {
-	a.Flag("for", "Duration of the maintenance, such as 30m, 2h or 1d; from 1m to 7d.").Required().PlaceHolder("DURATION").StringVar(&p.length)
-	a.Flag("reason", "Reason, one line of up to 200 characters, shown on the page and by check.").PlaceHolder("TEXT").StringVar(&p.reason)
+	a.Flag("for", "Duration of the maintenance, such as 30m, 2h or 1d; from 1m to 7d.").
+		Required().PlaceHolder("DURATION").StringVar(&p.length)
+	a.Flag("reason", "Reason, one line of up to 200 characters, shown on the page and by check.").
+		PlaceHolder("TEXT").StringVar(&p.reason)
 }
 
 // Run runs the command.
@@ -52,7 +54,9 @@ func RunMaintenanceStatus(ctx context.Context, c *machine.Config, std command.St
 	return showMaintenance(ctx, c, http.MethodGet, control.MaintenancePath, nil, "%s\n", std)
 }
 
-func showMaintenance(ctx context.Context, c *machine.Config, method, path string, q url.Values, format string, std command.Streams) (int, error) {
+func showMaintenance(
+	ctx context.Context, c *machine.Config, method, path string, q url.Values, format string, std command.Streams,
+) (int, error) {
 	n, err := ask[*maintenance.Notice](ctx, c, method, path, q)
 	return show(n, err, format, "No maintenance is announced.", std)
 }

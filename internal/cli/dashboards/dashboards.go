@@ -25,9 +25,12 @@ type Config struct {
 
 // Flags adds the flags.
 func (d *Config) Flags(a *kingpin.CmdClause) {
-	a.Flag("output", "Output directory, one file per dashboard: a directory that Grafana provisions, or any to import them from.").Short('o').Required().PlaceHolder("DIR").StringVar(&d.dir)
+	a.Flag("output",
+		"Output directory, one file per dashboard: a directory that Grafana provisions, or any to import them from.").
+		Short('o').Required().PlaceHolder("DIR").StringVar(&d.dir)
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&d.force)
-	a.Flag("runbook-url", "Runbooks for links in alert tables."+rulefiles.RunbookURLHelp).PlaceHolder("URL").StringVar((*string)(&d.books))
+	a.Flag("runbook-url", "Runbooks for links in alert tables."+rulefiles.RunbookURLHelp).
+		PlaceHolder("URL").StringVar((*string)(&d.books))
 	a.Flag("https", "Link to the pages of exporters by https: for exporters with TLS.").BoolVar(&d.https)
 }
 

@@ -68,7 +68,8 @@ func deviceRows(n *snapshot.InfiniBand, known map[string]expect.FunctionRecord) 
 	for _, m := range n.Missing {
 		i := slices.IndexFunc(out, func(r deviceRow) bool { return m.PCIAddress != "" && r.PCIAddress == m.PCIAddress })
 		if i < 0 {
-			i, out = len(out), append(out, deviceRow{FunctionRecord: expect.FunctionRecord{Device: m.Name, PCIAddress: m.PCIAddress}})
+			i, out = len(out),
+				append(out, deviceRow{FunctionRecord: expect.FunctionRecord{Device: m.Name, PCIAddress: m.PCIAddress}})
 		}
 		out[i].Status, out[i].Reason = statusMissing, m.Reason
 	}

@@ -65,7 +65,8 @@ func (l *Links) Run(ctx context.Context, c *machine.Config, std command.Streams)
 		if r.HighestAt != nil {
 			since = r.HighestAt.UTC().Format(time.DateOnly)
 		}
-		t.Row(r.Device, strconv.Itoa(r.Port), r.Netdev, r.Role, link, command.RateText(r.Expected, r.ExpectedLanes), r.Source, command.RateText(r.Highest, 0), since)
+		t.Row(r.Device, strconv.Itoa(r.Port), r.Netdev, r.Role, link, command.RateText(r.Expected, r.ExpectedLanes), r.Source,
+			command.RateText(r.Highest, 0), since)
 	}
 	return command.OK, command.PrintPlain(std.Out, t.Print)
 }
@@ -83,7 +84,9 @@ func linkRows(d *snapshot.Device, known map[string]expect.LinkRecord) (out []lin
 				r.Netdev = nd.Name
 				continue
 			}
-			m := linkRow{Device: d.Name, Port: p.Number, Netdev: nd.Name, Role: p.Role, Active: nd.Up != nil && *nd.Up, member: nd.Name}
+			m := linkRow{
+				Device: d.Name, Port: p.Number, Netdev: nd.Name, Role: p.Role, Active: nd.Up != nil && *nd.Up, member: nd.Name,
+			}
 			m.fill(nd.Rate, nd.Lanes, &nd.Expected)
 			members = append(members, m)
 		}
@@ -103,5 +106,6 @@ func linkRows(d *snapshot.Device, known map[string]expect.LinkRecord) (out []lin
 
 func (r *linkRow) fill(rate *float64, lanes *uint64, e *snapshot.Expected) {
 	r.Rate, r.Lanes = command.Value(rate), command.Value(lanes)
-	r.Expected, r.ExpectedLanes, r.Source = command.Value(e.ExpectedRate), command.Value(e.ExpectedLanes), e.ExpectedRateSource
+	r.Expected, r.ExpectedLanes, r.Source = command.Value(e.ExpectedRate), command.Value(e.ExpectedLanes),
+		e.ExpectedRateSource
 }

@@ -87,7 +87,8 @@ func (h *Config) base() (*url.URL, error) {
 	return control.ExporterURL("http://127.0.0.1:" + machine.DefaultPort)
 }
 
-// ask returns the status of an exporter, or why it is not healthy. One that requires authentication is healthy: it responds.
+// ask returns the status of an exporter, or why it is not healthy. One that requires authentication is healthy: it
+// responds.
 func ask(ctx context.Context, u *url.URL) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {

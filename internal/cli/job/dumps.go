@@ -60,7 +60,8 @@ const dumpsTimeout = 5 * time.Second
 func ratesIn(ctx context.Context, dir string, pids []int, hosts []string) ([]nccl.Rates, error) {
 	ctx, cancel := context.WithTimeout(ctx, dumpsTimeout)
 	defer cancel()
-	files, err := host.Tails(ctx, dir, func(name string) bool { return slices.Contains(pids, nccl.PIDOfDump(name, hosts)) })
+	files, err := host.Tails(ctx, dir,
+		func(name string) bool { return slices.Contains(pids, nccl.PIDOfDump(name, hosts)) })
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +85,11 @@ func printDumps(to *textOf, d *job.Dumps) {
 	for _, r := range d.Rates {
 		of := ""
 		if r.Here > 1 {
-			of = fmt.Sprintf(", from %.1f (rank %d) to %.1f (rank %d)", r.Lowest.Rate, r.Lowest.Rank, r.Highest.Rate, r.Highest.Rank)
+			of = fmt.Sprintf(", from %.1f (rank %d) to %.1f (rank %d)",
+				r.Lowest.Rate, r.Lowest.Rank, r.Highest.Rate, r.Highest.Rank)
 		}
-		to.line("    %s of %s, %d here, %s of %s: %.1f GB/s%s; last record %s", r.Communicator, words.Count(r.Ranks, "rank"), r.Here, r.Operation, sizeOf(r.Bytes), r.Median, of, r.Last.Format("2006-01-02 15:04:05 UTC"))
+		to.line("    %s of %s, %d here, %s of %s: %.1f GB/s%s; last record %s", r.Communicator, words.Count(r.Ranks, "rank"),
+			r.Here, r.Operation, sizeOf(r.Bytes), r.Median, of, r.Last.Format("2006-01-02 15:04:05 UTC"))
 	}
 	to.line("    Evidence only: ranks wait for each other, so that a rank that enters late has the highest figure.")
 }

@@ -33,8 +33,12 @@ type Config struct {
 func (j *Config) Flags(a *kingpin.CmdClause) {
 	a.Flag("json", "Print JSON instead of text.").BoolVar(&j.json)
 	a.Flag("nccl", "Ask NCCL's RAS service (NCCL 2.24 and later) about the job, for at most 12s. It is reached in the network namespace of this command only, and not in a replay.").Default("true").BoolVar(&j.nccl)
-	a.Flag("nccl-ras", "Address of NCCL's RAS service. Default: NCCL_RAS_ADDR of the job if that is an address of this host, else localhost:28028.").PlaceHolder("HOST:PORT").StringVar(&j.ras)
-	a.Flag("nccl-dumps", "Directory with the JSON dumps of the Inspector plugin of NCCL or RCCL (NCCL_INSPECTOR_DUMP_DIR): prints the bus bandwidths of the ranks on this host.").PlaceHolder("DIR").StringVar(&j.dumps)
+	a.Flag("nccl-ras",
+		"Address of NCCL's RAS service. Default: NCCL_RAS_ADDR of the job if that is an address of this host, else localhost:28028.").
+		PlaceHolder("HOST:PORT").StringVar(&j.ras)
+	a.Flag("nccl-dumps",
+		"Directory with the JSON dumps of the Inspector plugin of NCCL or RCCL (NCCL_INSPECTOR_DUMP_DIR): prints the bus bandwidths of the ranks on this host.").
+		PlaceHolder("DIR").StringVar(&j.dumps)
 	a.Flag("raw", "Print NCCL's answer unchanged too.").BoolVar(&j.raw)
 	j.checks.SourceFlags(a)
 	j.checks.Timeout = 10 * time.Second
@@ -49,7 +53,8 @@ type Report struct {
 	Jobs   []job.Row `json:"jobs"`
 	// NCCL is an answer that cannot be assigned: no process with NCCL is visible.
 	NCCL *job.NCCL `json:"nccl,omitempty"`
-	// Findings are those of the host itself. Other is the number of those on objects that no job uses. FindingsError is why they are unknown.
+	// Findings are those of the host itself. Other is the number of those on objects that no job uses. FindingsError is
+	// why they are unknown.
 	Findings      []job.Finding `json:"host_findings"`
 	Other         int           `json:"other_findings"`
 	FindingsError string        `json:"findings_error,omitempty"`
@@ -126,12 +131,16 @@ func selected(rows []job.Row, name string) ([]job.Row, error) {
 	return nil, fmt.Errorf("%s: no such job on this host: %s", name, strings.Join(known, ", "))
 }
 
-// addFindings assigns findings to the jobs whose ports and GPUs they concern. A finding without a port is of the whole device.
+// addFindings assigns findings to the jobs whose ports and GPUs they concern. A finding without a port is of the whole
+// device.
 func (r *Report) addFindings(report *check.Report) {
 	r.Time, r.FindingsError = report.Time, report.Error
 	for i := range report.Findings {
 		f := &report.Findings[i]
-		short := job.Finding{Alert: f.Alert, Severity: f.Severity, Drain: f.Drain, State: f.State, Since: f.Since, Labels: f.Labels, Summary: f.Summary}
+		short := job.Finding{
+			Alert: f.Alert, Severity: f.Severity, Drain: f.Drain, State: f.State, Since: f.Since,
+			Labels: f.Labels, Summary: f.Summary,
+		}
 		if f.Labels["device"] == "" && f.Labels["UUID"] == "" && f.Labels["gpu"] == "" {
 			r.Findings = append(r.Findings, short)
 			continue

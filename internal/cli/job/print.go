@@ -168,7 +168,8 @@ func printNCCL(to *textOf, w *job.NCCL, indent string, raw bool) {
 	a := w.Answer
 	line := fmt.Sprintf("NCCL %s", a.NCCL)
 	if a.Processes > 0 {
-		line += fmt.Sprintf(": %s on %s, %s", words.Count(a.Processes, "process"), words.Count(a.Nodes, "node"), words.Count(a.GPUs, "GPU"))
+		line += fmt.Sprintf(": %s on %s, %s",
+			words.Count(a.Processes, "process"), words.Count(a.Nodes, "node"), words.Count(a.GPUs, "GPU"))
 	}
 	line += fmt.Sprintf("; data collected in %.1fs", a.Seconds)
 	if a.Timeouts > 0 {
@@ -198,7 +199,8 @@ func printNCCL(to *textOf, w *job.NCCL, indent string, raw bool) {
 	if a.NotUnderstood > 0 {
 		to.line("%s  %s of the answer not understood: --raw prints it", indent, words.Count(a.NotUnderstood, "line"))
 	}
-	to.line("%s  Evidence only: NCCL has reported OK during hangs. MISMATCH is normal while the operations increase.", indent)
+	to.line("%s  Evidence only: NCCL has reported OK during hangs. MISMATCH is normal while the operations increase.",
+		indent)
 	if raw {
 		for l := range strings.Lines(a.Raw) {
 			to.line("%s  | %s", indent, strings.TrimRight(l, "\r\n"))

@@ -84,14 +84,19 @@ func opticsRows(n *snapshot.Node) []opticsRow {
 }
 
 func opticsOf(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port, nd *snapshot.Netdev) opticsRow {
-	r := opticsRow{Device: d.Name, Port: p.Number, Netdev: nd.Name, LinkLayer: p.LinkLayer, State: "not_read", AdapterSensor: moduleSensor(n, d.Name)}
+	r := opticsRow{
+		Device: d.Name, Port: p.Number, Netdev: nd.Name, LinkLayer: p.LinkLayer, State: "not_read",
+		AdapterSensor: moduleSensor(n, d.Name),
+	}
 	r.Active = p.State != nil && *p.State == 4
 	if nd.Member && nd.Up != nil {
 		r.Active = *nd.Up
 	}
 	var cage *snapshot.Cage
 	if n.Optics != nil {
-		if i := slices.IndexFunc(n.Optics.Cages, func(c snapshot.Cage) bool { return c.Device == d.Name && c.Port == p.Number && c.Netdev == nd.Name }); i >= 0 {
+		if i := slices.IndexFunc(n.Optics.Cages, func(c snapshot.Cage) bool {
+			return c.Device == d.Name && c.Port == p.Number && c.Netdev == nd.Name
+		}); i >= 0 {
 			cage = &n.Optics.Cages[i]
 		}
 	}
@@ -164,8 +169,8 @@ func (r reason) with(err string) string {
 	return r.text
 }
 
-// passedBy compares readings with the thresholds of the module. Lanes count if their data path is activated. SFF modules do not report that:
-// their lanes count while the port is active.
+// passedBy compares readings with the thresholds of the module. Lanes count if their data path is activated. SFF
+// modules do not report that: their lanes count while the port is active.
 func passedBy(m *transceiver.Module, portActive bool) (out []passed) {
 	note := func(reading string, lane int, l *transceiver.Levels, v *float64) {
 		if level := l.Passed(v); level != "" {

@@ -61,7 +61,8 @@ func portName(r *opticsRow) string { return r.Device + "/" + strconv.Itoa(r.Port
 func printModule(w io.Writer, r *opticsRow) error {
 	m := r.Module
 	fmt.Fprintln(w, words.Join(" ", portName(r), r.Netdev)+": "+words.Join(", ",
-		m.FormFactor, words.Join(" ", m.Vendor, m.PartNumber), prefixed("serial ", m.SerialNumber), mediaText(m), moduleState(r)))
+		m.FormFactor, words.Join(" ", m.Vendor, m.PartNumber), prefixed("serial ", m.SerialNumber),
+		mediaText(m), moduleState(r)))
 	if r.First != "" {
 		fmt.Fprintf(w, "  same transceiver as %s\n", r.First)
 	}
@@ -71,7 +72,8 @@ func printModule(w io.Writer, r *opticsRow) error {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	t := &m.Thresholds
 	if m.Temperature != nil {
-		fmt.Fprintf(columns, "  temperature\t%5.1f °C\t%s\t%s\n", *m.Temperature, bar(m.Temperature, &t.Temperature), words.Join(", ", r.flag("temperature", 0), margin(*m.Temperature, t.Temperature.HighAlarm)))
+		fmt.Fprintf(columns, "  temperature\t%5.1f °C\t%s\t%s\n", *m.Temperature, bar(m.Temperature, &t.Temperature),
+			words.Join(", ", r.flag("temperature", 0), margin(*m.Temperature, t.Temperature.HighAlarm)))
 	}
 	if m.Voltage != nil {
 		fmt.Fprintf(columns, "  voltage\t%5.3f V\t%s\t%s\n", *m.Voltage, bar(m.Voltage, &t.Voltage), r.flag("voltage", 0))
@@ -184,7 +186,8 @@ func powerText(v *float64, l *transceiver.Levels) string {
 // barCells is the length of a bar. The range between the alarms takes all cells but the first and the last.
 const barCells = 16
 
-// bar draws a reading (o) between the thresholds of the module: ! is beyond an alarm, ~ beyond a warning. It is empty without both alarms.
+// bar draws a reading (o) between the thresholds of the module: ! is beyond an alarm, ~ beyond a warning. It is empty
+// without both alarms.
 func bar(v *float64, l *transceiver.Levels) string {
 	if v == nil || l.LowAlarm == nil || l.HighAlarm == nil {
 		return ""

@@ -39,13 +39,19 @@ const (
 
 // Flags adds the flags.
 func (r *Config) Flags(a *kingpin.CmdClause) {
-	a.Flag("set", "Rule set: node (rules on the metrics of one host), central (rules across hosts, in addition to node), or compat (recording rules with the metric names of node_exporter).").Required().PlaceHolder("node|central|compat").EnumVar(&r.set, "node", "central", "compat")
-	a.Flag("output", "Output directory, one file per rule file. Default: standard output, as one file.").Short('o').PlaceHolder("DIR").StringVar(&r.dir)
+	a.Flag("set", "Rule set: node (rules on the metrics of one host), central (rules across hosts, in addition to node), or compat (recording rules with the metric names of node_exporter).").
+		Required().PlaceHolder("node|central|compat").EnumVar(&r.set, "node", "central", "compat")
+	a.Flag("output", "Output directory, one file per rule file. Default: standard output, as one file.").
+		Short('o').PlaceHolder("DIR").StringVar(&r.dir)
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&r.force)
-	a.Flag("runbook-url", "Runbooks for the annotation runbook_url. Default: no such annotation."+rulefiles.RunbookURLHelp).PlaceHolder("URL").StringVar((*string)(&r.books))
+	a.Flag("runbook-url", "Runbooks for the annotation runbook_url. Default: no such annotation."+
+		rulefiles.RunbookURLHelp).PlaceHolder("URL").StringVar((*string)(&r.books))
 	r.tune.Add(a)
-	a.Flag("format", "Output format: prometheus (files for rule_files), or prometheusrule (objects of prometheus-operator, one per file).").Default(formatPrometheus).PlaceHolder("prometheus|prometheusrule").EnumVar(&r.format, formatPrometheus, formatPrometheusRule)
-	a.Flag("object-label", "Label of each PrometheusRule, for the ruleSelector of the Prometheus, such as release=kube-prometheus-stack. Repeatable.").PlaceHolder("NAME=VALUE").StringsVar(&r.labels)
+	a.Flag("format", "Output format: prometheus (files for rule_files), or prometheusrule (objects of prometheus-operator, one per file).").Default(formatPrometheus).
+		PlaceHolder("prometheus|prometheusrule").EnumVar(&r.format, formatPrometheus, formatPrometheusRule)
+	a.Flag("object-label",
+		"Label of each PrometheusRule, for the ruleSelector of the Prometheus, such as release=kube-prometheus-stack. Repeatable.").
+		PlaceHolder("NAME=VALUE").StringsVar(&r.labels)
 }
 
 // Run runs the command.
@@ -53,7 +59,9 @@ func (r *Config) Run(_ context.Context, _ *machine.Config, std command.Streams) 
 	if err := r.books.Check(); err != nil {
 		return command.Usage(err)
 	}
-	set := map[string]func() (fs.FS, []string, error){"node": rules.Node, "central": rules.Central, "compat": rules.Compat}[r.set]
+	set := map[string]func() (fs.FS, []string, error){
+		"node": rules.Node, "central": rules.Central, "compat": rules.Compat,
+	}[r.set]
 	fsys, names, err := set()
 	if err != nil {
 		return command.UsageError, err
@@ -113,7 +121,8 @@ func objects(set string, labels map[string]string, files []command.File) (out []
 		}
 		var b bytes.Buffer
 		base := strings.ReplaceAll(strings.TrimSuffix(f.Name, ".rules.yml"), "_", "-")
-		fmt.Fprintf(&b, "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: rdma-exporter-%s-%s\n", set, base)
+		fmt.Fprintf(&b,
+			"apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: rdma-exporter-%s-%s\n", set, base)
 		if len(labels) > 0 {
 			b.WriteString("  labels:\n")
 		}

@@ -26,8 +26,11 @@ type Config struct {
 // Flags adds the flags.
 func (p *Config) Flags(a *kingpin.CmdClause) {
 	a.Flag("json", "Print JSON instead of a drawing.").BoolVar(&p.json)
-	a.Flag("nccl-env", "NCCL setting to evaluate for, instead of /etc/nccl.conf, such as NCCL_NET_GDR_LEVEL=PHB. Repeatable.").PlaceHolder("NAME=VALUE").StringsVar(&p.env)
-	a.Flag("nccl-version", "NCCL version to evaluate for, such as 2.27.3. Default: a current one.").PlaceHolder("VERSION").StringVar(&p.nccl)
+	a.Flag("nccl-env",
+		"NCCL setting to evaluate for, instead of /etc/nccl.conf, such as NCCL_NET_GDR_LEVEL=PHB. Repeatable.").
+		PlaceHolder("NAME=VALUE").StringsVar(&p.env)
+	a.Flag("nccl-version", "NCCL version to evaluate for, such as 2.27.3. Default: a current one.").
+		PlaceHolder("VERSION").StringVar(&p.nccl)
 }
 
 var ncclVersion = regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`)

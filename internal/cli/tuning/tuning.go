@@ -22,12 +22,19 @@ type Flags struct {
 
 // Add adds the flags.
 func (t *Flags) Add(a *kingpin.CmdClause) {
-	a.Flag("tune.file", "File with rule tuning, YAML, keys leave_out, severities, thresholds, labels and selector. Flags take precedence.").PlaceHolder("FILE").StringVar(&t.file)
-	a.Flag("tune.leave-out", "Alert to remove, with all its severities. Repeatable.").PlaceHolder("ALERT").StringsVar(&t.leaveOut)
-	a.Flag("tune.severity", "Severity of an alert, or of its rules with one severity, such as RDMAPortDown=warning or RDMALinkErrors:warning=info. Repeatable.").PlaceHolder("ALERT=SEVERITY").StringsVar(&t.severities)
-	a.Flag("tune.threshold", "Value of a threshold. Names are in docs/alerts.md. Repeatable.").PlaceHolder("NAME=VALUE").StringsVar(&t.thresholds)
+	a.Flag("tune.file",
+		"File with rule tuning, YAML, keys leave_out, severities, thresholds, labels and selector. Flags take precedence.").
+		PlaceHolder("FILE").StringVar(&t.file)
+	a.Flag("tune.leave-out", "Alert to remove, with all its severities. Repeatable.").
+		PlaceHolder("ALERT").StringsVar(&t.leaveOut)
+	a.Flag("tune.severity",
+		"Severity of an alert, or of its rules with one severity, such as RDMAPortDown=warning or RDMALinkErrors:warning=info. Repeatable.").
+		PlaceHolder("ALERT=SEVERITY").StringsVar(&t.severities)
+	a.Flag("tune.threshold", "Value of a threshold. Names are in docs/alerts.md. Repeatable.").
+		PlaceHolder("NAME=VALUE").StringsVar(&t.thresholds)
 	a.Flag("tune.label", "Label added to all alerts. Repeatable.").PlaceHolder("NAME=VALUE").StringsVar(&t.labels)
-	a.Flag("tune.selector", "Label matchers added to all series of the exporter and to up, such as cluster=\"a\".").PlaceHolder("MATCHERS").StringVar(&t.selector)
+	a.Flag("tune.selector", "Label matchers added to all series of the exporter and to up, such as cluster=\"a\".").
+		PlaceHolder("MATCHERS").StringVar(&t.selector)
 }
 
 // maxTuneFile limits the file.
@@ -48,7 +55,10 @@ func (t *Flags) Read() (out tune.Tuning, err error) {
 	for flag, to := range map[string]struct {
 		given []string
 		into  *map[string]string
-	}{"tune.severity": {t.severities, &set.Severities}, "tune.threshold": {t.thresholds, &set.Thresholds}, "tune.label": {t.labels, &set.Labels}} {
+	}{
+		"tune.severity": {t.severities, &set.Severities}, "tune.threshold": {t.thresholds, &set.Thresholds},
+		"tune.label": {t.labels, &set.Labels},
+	} {
 		if *to.into, err = Pairs(flag, to.given); err != nil {
 			return out, err
 		}

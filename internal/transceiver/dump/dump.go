@@ -1,7 +1,8 @@
 // Package dump parses module memories written by hand from the tables of the standards, for tests.
 //
-// A line "[A0 lower]", "[A2 page 11 bank 1]" begins 128 bytes. They are 0 except for lines "OFFSET: bytes": in hex, as "text", or
-// sum(FIRST-LAST) for a checksum. Text after " #" is a comment. "[want]" is followed by the expected result of decoding.
+// A line "[A0 lower]", "[A2 page 11 bank 1]" begins 128 bytes. They are 0 except for lines "OFFSET: bytes": in hex, as
+// "text", or sum(FIRST-LAST) for a checksum. Text after " #" is a comment. "[want]" is followed by the expected result
+// of decoding.
 package dump
 
 import (

@@ -1,5 +1,5 @@
-// Package compose holds the try-out of one host against the Compose specification, and the files that it mounts against the tools that read
-// them.
+// Package compose holds the try-out of one host against the Compose specification, and the files that it mounts against
+// the tools that read them.
 package compose
 
 import (
@@ -69,7 +69,8 @@ func TestMounts(t *testing.T) {
 			if v.Type != types.VolumeTypeBind {
 				continue
 			}
-			if _, err := os.Stat(v.Source); err != nil || !v.ReadOnly || v.Source != "/sys" && !strings.HasPrefix(v.Source, root+"/") {
+			if _, err := os.Stat(v.Source); err != nil || !v.ReadOnly ||
+				v.Source != "/sys" && !strings.HasPrefix(v.Source, root+"/") {
 				t.Errorf("%s: %+v, %v", s.Name, v, err)
 			}
 		}
@@ -100,7 +101,8 @@ func TestExporter(t *testing.T) {
 			t.Errorf("%q: replay %q", env, got)
 		}
 		// An error of the last flag: all before it are good, and nothing is served.
-		out, _ := exec.CommandContext(t.Context(), program, append(slices.Clone(s.Command), "--web.max-requests=0")...).CombinedOutput()
+		out, _ := exec.CommandContext(t.Context(), program, append(slices.Clone(s.Command), "--web.max-requests=0")...).
+			CombinedOutput()
 		if !strings.HasPrefix(string(out), "rdma_exporter: --web.max-requests") {
 			t.Errorf("%q: %s", s.Command, out)
 		}
@@ -122,7 +124,8 @@ func volume(t *testing.T, s types.ServiceConfig, source string) types.ServiceVol
 	return types.ServiceVolumeConfig{}
 }
 
-// TestPrometheus: promtool takes the configuration with what is mounted beside it; it scrapes the exporter and tells the Alertmanager.
+// TestPrometheus: promtool takes the configuration with what is mounted beside it; it scrapes the exporter and tells
+// the Alertmanager.
 func TestPrometheus(t *testing.T) {
 	promtool := tool.Promtool(t)
 	p := load(t)
@@ -163,7 +166,8 @@ func TestPrometheus(t *testing.T) {
 		t.Errorf("%v, %d rule files\n%s", err, len(files), out)
 	}
 	port, err := os.ReadFile(filepath.Join(rules, "chains.rules.yml"))
-	if want := "\n          runbook_url: http://" + flagOf(t, p.Services["exporter"], "--alerting.instance") + "/runbooks/RDMAPortDown\n"; err != nil || !strings.Contains(string(port), want) {
+	if want := "\n          runbook_url: http://" + flagOf(t, p.Services["exporter"], "--alerting.instance") +
+		"/runbooks/RDMAPortDown\n"; err != nil || !strings.Contains(string(port), want) {
 		t.Errorf("%v, no%s", err, want)
 	}
 	text, err := os.ReadFile(inContainer(t, s, config))
@@ -179,7 +183,8 @@ func TestPrometheus(t *testing.T) {
 			t.Errorf("%s has no %s", config, want)
 		}
 	}
-	if got, want := local(flagOf(t, exporter, "--web.listen-address")), flagOf(t, exporter, "--alerting.instance"); got != want {
+	if got, want := local(flagOf(t, exporter, "--web.listen-address")),
+		flagOf(t, exporter, "--alerting.instance"); got != want {
 		t.Errorf("%s is called %s", got, want)
 	}
 }
@@ -187,7 +192,8 @@ func TestPrometheus(t *testing.T) {
 // local is an address of the loopback interface by name.
 func local(address string) string { return strings.Replace(address, "127.0.0.1:", "localhost:", 1) }
 
-// TestGrafana: the files of its provisioning have the keys that it knows, and lead to the Prometheus and to the dashboards.
+// TestGrafana: the files of its provisioning have the keys that it knows, and lead to the Prometheus and to the
+// dashboards.
 func TestGrafana(t *testing.T) {
 	p := load(t)
 	s := p.Services["grafana"]
@@ -201,7 +207,8 @@ func TestGrafana(t *testing.T) {
 	}
 	decode(t, inContainer(t, s, "/etc/grafana/provisioning/datasources/rdma.yml"), &sources)
 	want := "http://" + local(flagOf(t, p.Services["prometheus"], "--web.listen-address"))
-	if d := sources.Datasources; len(d) != 1 || d[0].Type != "prometheus" || !d[0].IsDefault || d[0].URL != want || sources.APIVersion != 1 {
+	if d := sources.Datasources; len(d) != 1 || d[0].Type != "prometheus" || !d[0].IsDefault || d[0].URL != want ||
+		sources.APIVersion != 1 {
 		t.Errorf("%+v", sources)
 	}
 	var boards struct {
@@ -217,7 +224,8 @@ func TestGrafana(t *testing.T) {
 	}
 	files, _ := filepath.Glob(inContainer(t, s, boards.Providers[0].Options.Path) + "/*.json")
 	home := *s.Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
-	if len(files) < 5 || !slices.Contains(files, inContainer(t, s, home)) || path.Dir(home) != boards.Providers[0].Options.Path {
+	if len(files) < 5 || !slices.Contains(files, inContainer(t, s, home)) ||
+		path.Dir(home) != boards.Providers[0].Options.Path {
 		t.Errorf("home %s, dashboards %v", home, files)
 	}
 }

@@ -1,5 +1,5 @@
-// Package chart lints the Helm chart with Helm's own packages, holds what it renders against goldens, and against the types, schemas and
-// enumerations of Kubernetes and of prometheus-operator.
+// Package chart lints the Helm chart with Helm's own packages, holds what it renders against goldens, and against the
+// types, schemas and enumerations of Kubernetes and of prometheus-operator.
 package chart
 
 import (
@@ -63,7 +63,9 @@ func load(t *testing.T) *chart.Chart {
 
 // render gives the files of the templates, without what is empty.
 func render(c *chart.Chart, values chartutil.Values) (map[string]string, error) {
-	v, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "rdma-exporter", Namespace: namespace, IsInstall: true, Revision: 1}, chartutil.DefaultCapabilities)
+	v, err := chartutil.ToRenderValues(c, values,
+		chartutil.ReleaseOptions{Name: "rdma-exporter", Namespace: namespace, IsInstall: true, Revision: 1},
+		chartutil.DefaultCapabilities)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,8 @@ import (
 	"sync"
 )
 
-// Kubernetes publishes its schemas without enumerations. They are the constants of the types of k8s.io/api that are marked +enum.
+// Kubernetes publishes its schemas without enumerations. They are the constants of the types of k8s.io/api that are
+// marked +enum.
 
 // enums are the values of each such type, by package and name: k8s.io/api/core/v1.Protocol.
 var enums = sync.OnceValues(func() (map[string][]string, error) {
@@ -28,7 +29,8 @@ var enums = sync.OnceValues(func() (map[string][]string, error) {
 		if !ok {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dirs["k8s.io/api"], sub, "types.go"), nil, parser.ParseComments)
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dirs["k8s.io/api"], sub, "types.go"), nil,
+			parser.ParseComments)
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +46,8 @@ var enums = sync.OnceValues(func() (map[string][]string, error) {
 func marked(file *ast.File) map[string]bool {
 	out := map[string]bool{}
 	for _, d := range file.Decls {
-		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE && slices.Contains(strings.Split(g.Doc.Text(), "\n"), "+enum") {
+		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE &&
+			slices.Contains(strings.Split(g.Doc.Text(), "\n"), "+enum") {
 			out[g.Specs[0].(*ast.TypeSpec).Name.Name] = true
 		}
 	}
@@ -96,7 +99,8 @@ func enumProblems(path string, v reflect.Value) (out []error) {
 		if err != nil {
 			return []error{err}
 		}
-		if values, ok := all[v.Type().PkgPath()+"."+v.Type().Name()]; ok && v.String() != "" && !slices.Contains(values, v.String()) {
+		if values, ok := all[v.Type().PkgPath()+"."+v.Type().Name()]; ok && v.String() != "" &&
+			!slices.Contains(values, v.String()) {
 			return []error{fmt.Errorf("%s is %q, none of %q", path, v, values)}
 		}
 	}

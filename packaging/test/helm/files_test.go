@@ -33,7 +33,8 @@ func glob(t *testing.T, pattern string) []string {
 	return names
 }
 
-// TestRules: each rule file of the repository is one PrometheusRule with the same content, links to runbooks apart, which promtool takes.
+// TestRules: each rule file of the repository is one PrometheusRule with the same content, links to runbooks apart,
+// which promtool takes.
 func TestRules(t *testing.T) {
 	promtool := tool.Promtool(t)
 	var rules []string
@@ -57,12 +58,14 @@ func TestRules(t *testing.T) {
 	}
 	for _, file := range files {
 		set, base := filepath.Base(filepath.Dir(file)), strings.TrimSuffix(filepath.Base(file), ".rules.yml")
-		got, want := decode(t, filepath.Join(dir, "rdma-exporter-"+set+"-"+strings.ReplaceAll(base, "_", "-")+".yml")), decode(t, file)
+		got, want := decode(t, filepath.Join(dir, "rdma-exporter-"+set+"-"+strings.ReplaceAll(base, "_", "-")+".yml")),
+			decode(t, file)
 		if withoutRunbooks(want); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is not what is rendered", file)
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), promtool, append([]string{"check", "rules"}, rules...)...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), promtool, append([]string{"check", "rules"}, rules...)...).
+		CombinedOutput(); err != nil {
 		t.Errorf("%s check rules: %v\n%s", promtool, err, out)
 	}
 }
@@ -94,13 +97,15 @@ func withoutRunbooks(v any) {
 	}
 }
 
-// TestRunbookURL: with an address rules and dashboards are those that the program writes with it, and the exporters have it.
+// TestRunbookURL: with an address rules and dashboards are those that the program writes with it, and the exporters
+// have it.
 func TestRunbookURL(t *testing.T) {
 	bin := tool.Program(t)
 	for _, base := range []string{"https://wiki.example/rdma/", "https://git.example/docs/%s.md"} {
 		dir := t.TempDir()
 		for _, args := range [][]string{{"rules", "--set=node"}, {"rules", "--set=central"}, {"dashboards"}} {
-			if out, err := exec.CommandContext(t.Context(), bin, append(args, "--runbook-url="+base, "--output="+dir)...).CombinedOutput(); err != nil {
+			if out, err := exec.CommandContext(t.Context(), bin, append(args, "--runbook-url="+base, "--output="+dir)...).
+				CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 		}
@@ -113,7 +118,9 @@ func TestRunbookURL(t *testing.T) {
 				if err := yaml.Unmarshal([]byte(d.text), &spec); err != nil {
 					t.Fatal(err)
 				}
-				if want := decode(t, filepath.Join(dir, strings.ReplaceAll(name, "-", "_")+".rules.yml")); !reflect.DeepEqual(spec.Spec, want) {
+				if want := decode(t, filepath.Join(dir, strings.ReplaceAll(name, "-", "_")+".rules.yml")); !reflect.DeepEqual(
+					spec.Spec, want,
+				) {
 					t.Errorf("%s: %s is not what the program writes", base, o.Name)
 				}
 				same["rules"]++
@@ -166,7 +173,8 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// TestNodeProblemDetector: the ConfigMap has the plugin as it is in the repository, and is there only where it is asked for.
+// TestNodeProblemDetector: the ConfigMap has the plugin as it is in the repository, and is there only where it is asked
+// for.
 func TestNodeProblemDetector(t *testing.T) {
 	c := load(t)
 	for _, on := range []bool{false, true} {
@@ -207,7 +215,9 @@ func TestPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range packed.Files {
-		if ext := filepath.Ext(f.Name); strings.HasPrefix(f.Name, "files/") && ext != ".json" && ext != ".yml" && f.Name != "files/node-problem-detector/rdma-fabric.sh" || strings.Contains(f.Name, "/tests/") || strings.Contains(f.Name, "/compat/") {
+		if ext := filepath.Ext(f.Name); strings.HasPrefix(f.Name, "files/") && ext != ".json" && ext != ".yml" &&
+			f.Name != "files/node-problem-detector/rdma-fabric.sh" || strings.Contains(f.Name, "/tests/") ||
+			strings.Contains(f.Name, "/compat/") {
 			t.Errorf("%s is in the package", f.Name)
 		}
 	}
@@ -251,7 +261,9 @@ func TestReleaseFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := json.Marshal(map[string]any{"chart": c, "manifest": strings.Join(slices.Sorted(maps.Values(files)), "---\n")})
+	b, err := json.Marshal(map[string]any{
+		"chart": c, "manifest": strings.Join(slices.Sorted(maps.Values(files)), "---\n"),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,8 @@ func TestProgram(t *testing.T) {
 				}
 				probe := o.Spec.Template.Spec.Containers[0].LivenessProbe
 				if probe.Exec != nil {
-					if out, code := run(append(probe.Exec.Command[1:], "--url=http://127.0.0.1:1")...); code != 1 || !strings.Contains(out, "not healthy") {
+					if out, code := run(append(probe.Exec.Command[1:], "--url=http://127.0.0.1:1")...); code != 1 ||
+						!strings.Contains(out, "not healthy") {
 						t.Errorf("%s: %q: exit %d, %s", name, probe.Exec.Command, code, out)
 					}
 				}

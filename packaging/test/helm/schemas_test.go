@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// releases of Kubernetes whose schemas an object has to meet: the oldest that Chart.yaml's kubeVersion allows, and the newest that
-// kubectl-validate has.
+// releases of Kubernetes whose schemas an object has to meet: the oldest that Chart.yaml's kubeVersion allows, and the
+// newest that kubectl-validate has.
 var releases = []string{"1.25", "1.35"}
 
 // modules are the folders of the modules that carry schemas and types, by path.

@@ -14,7 +14,8 @@ import (
 	"rdma_exporter/packaging/test/tool"
 )
 
-// TestTuning: the chart changes the rules as the program does. Queries of templates keep the selector that the labels of the alert are.
+// TestTuning: the chart changes the rules as the program does. Queries of templates keep the selector that the labels
+// of the alert are.
 func TestTuning(t *testing.T) {
 	c, program := load(t), tool.Program(t)
 	for name, set := range map[string]struct{ values, tuning string }{
@@ -36,7 +37,8 @@ labels: {team: fabric}`,
 			t.Fatal(err)
 		}
 		var got []tool.Rule
-		for _, d := range documents(t, c, chartutil.Values{"prometheusRules": map[string]any{"tuning": map[string]any(values)}}) {
+		for _, d := range documents(t, c,
+			chartutil.Values{"prometheusRules": map[string]any{"tuning": map[string]any(values)}}) {
 			if d.template != "rules.yaml" {
 				continue
 			}
@@ -47,9 +49,11 @@ labels: {team: fabric}`,
 			got = append(got, tool.Rules(t, o.Spec)...)
 		}
 		want := tool.Tuned(t, program, set.tuning)
-		for _, rules := range [][]tool.Rule{got, want} { // the chart has the files by name, the program in the order of evaluation
+		// The chart has the files by name, the program in the order of evaluation.
+		for _, rules := range [][]tool.Rule{got, want} {
 			slices.SortStableFunc(rules, func(a, b tool.Rule) int {
-				return strings.Compare(fmt.Sprint(a.Alert, a.Record, a.Labels, a.Expr), fmt.Sprint(b.Alert, b.Record, b.Labels, b.Expr))
+				return strings.Compare(fmt.Sprint(a.Alert, a.Record, a.Labels, a.Expr),
+					fmt.Sprint(b.Alert, b.Record, b.Labels, b.Expr))
 			})
 		}
 		if len(got) != len(want) || len(got) < 100 {

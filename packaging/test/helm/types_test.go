@@ -32,8 +32,8 @@ var kinds = map[string]any{
 	"monitoring.coreos.com/v1 PrometheusRule": monitoringv1.PrometheusRule{},
 }
 
-// typed gives the object, a pointer to one of the type of value, and what is wrong with it: an unknown or doubled field, a required one that
-// is missing, a value of another type or none of those allowed.
+// typed gives the object, a pointer to one of the type of value, and what is wrong with it: an unknown or doubled
+// field, a required one that is missing, a value of another type or none of those allowed.
 func typed(kind string, value any, text string) (into any, problems []error) {
 	into = reflect.New(reflect.TypeOf(value)).Interface()
 	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
@@ -64,7 +64,8 @@ func object(t *testing.T, d document) any {
 		t.Errorf("%s: name %s: %v", d.template, m.Metadata.Name, problems)
 	}
 	for name, value := range m.Metadata.Labels {
-		if problems := slices.Concat(validation.IsQualifiedName(name), validation.IsValidLabelValue(value)); len(problems) > 0 {
+		if problems := slices.Concat(validation.IsQualifiedName(name),
+			validation.IsValidLabelValue(value)); len(problems) > 0 {
 			t.Errorf("%s: label %s=%s: %v", d.template, name, value, problems)
 		}
 	}
@@ -162,7 +163,8 @@ func verifyDaemonSet(t *testing.T, ds *appsv1.DaemonSet) {
 		if !*s.ReadOnlyRootFilesystem {
 			t.Errorf("%s writes to its image", c.Name)
 		}
-		if s.Privileged == nil && (*s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"})) {
+		if s.Privileged == nil &&
+			(*s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"})) {
 			t.Errorf("%s: %+v", c.Name, s)
 		}
 		if !c.Resources.Limits.Cpu().IsZero() {
@@ -172,7 +174,8 @@ func verifyDaemonSet(t *testing.T, ds *appsv1.DaemonSet) {
 	c := spec.Containers[0]
 	// Only a privileged container may open /dev/kmsg. It has all capabilities.
 	kmsg := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/dev/kmsg" })
-	if privileged := c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged; privileged != kmsg || privileged == (c.SecurityContext.AllowPrivilegeEscalation != nil) {
+	if privileged := c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged; privileged != kmsg ||
+		privileged == (c.SecurityContext.AllowPrivilegeEscalation != nil) {
 		t.Errorf("privileged %t, with /dev/kmsg %t", privileged, kmsg)
 	}
 	var added []corev1.Capability
@@ -182,14 +185,17 @@ func verifyDaemonSet(t *testing.T, ds *appsv1.DaemonSet) {
 	kubelet := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
 		return m.MountPath == "/var/lib/kubelet/pod-resources" && m.ReadOnly
 	})
-	if asks := strings.Contains(strings.Join(c.Args, " "), "--collector.gdr.pod-resources=/var/lib/kubelet/pod-resources/"); asks != kubelet {
+	if asks := strings.Contains(strings.Join(c.Args, " "),
+		"--collector.gdr.pod-resources=/var/lib/kubelet/pod-resources/"); asks != kubelet {
 		t.Errorf("--collector.gdr.pod-resources %t, with the kubelet's socket %t", asks, kubelet)
 	}
 	// In a container what is added is given to uid 0 only, and the kubelet's socket permits uid 0 only.
-	if more := len(added) > 0 || kmsg || kubelet; more != (*spec.SecurityContext.RunAsUser == 0) || more == *spec.SecurityContext.RunAsNonRoot {
+	if more := len(added) > 0 || kmsg ||
+		kubelet; more != (*spec.SecurityContext.RunAsUser == 0) || more == *spec.SecurityContext.RunAsNonRoot {
 		t.Errorf("capabilities %v, user %d", added, *spec.SecurityContext.RunAsUser)
 	}
-	if wants := slices.Contains(added, "SYS_PTRACE"); spec.HostPID != wants || !spec.HostNetwork || *spec.AutomountServiceAccountToken {
+	if wants := slices.Contains(added, "SYS_PTRACE"); spec.HostPID != wants || !spec.HostNetwork ||
+		*spec.AutomountServiceAccountToken {
 		t.Errorf("host PID %t, network %t", spec.HostPID, spec.HostNetwork)
 	}
 	limit := c.Resources.Limits.Memory().Value() >> 20

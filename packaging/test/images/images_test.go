@@ -74,7 +74,8 @@ func registry(t *testing.T, crane string) string {
 	return "127.0.0.1:" + fields[len(fields)-1]
 }
 
-// TestUpdate: a digest of a tag that moved is replaced, another one stays, and the exit status says whether a file changed.
+// TestUpdate: a digest of a tag that moved is replaced, another one stays, and the exit status says whether a file
+// changed.
 func TestUpdate(t *testing.T) {
 	crane := tool.Crane(t)
 	run := func(name string, args ...string) (string, error) {
@@ -103,7 +104,8 @@ func TestUpdate(t *testing.T) {
 	}
 	debian, golang := push("debian:bookworm-slim", "first"), push("golang:1.26", "go")
 	file := filepath.Join(dir, "Dockerfile")
-	text := "ARG GO_IMAGE=" + address + "/golang:1.26@" + golang + "\nARG RUNTIME_IMAGE=" + address + "/debian:bookworm-slim@" + debian + "\n"
+	text := "ARG GO_IMAGE=" + address + "/golang:1.26@" + golang + "\nARG RUNTIME_IMAGE=" + address +
+		"/debian:bookworm-slim@" + debian + "\n"
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

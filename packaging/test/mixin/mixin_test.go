@@ -91,14 +91,17 @@ func TestREADME(t *testing.T) {
 	vm.Importer(&jsonnet.FileImporter{JPaths: []string{vendor}})
 	vm.StringOutput = true
 	files, err := vm.EvaluateAnonymousSnippetMulti("main.jsonnet", example)
-	if err != nil || len(files) != 7 || len(tool.Rules(t, []byte(files["rdma.rules.json"]))) < 100 || !strings.Contains(files["rdma-node.json"], `"panels"`) {
+	if err != nil || len(files) != 7 || len(tool.Rules(t, []byte(files["rdma.rules.json"]))) < 100 ||
+		!strings.Contains(files["rdma-node.json"], `"panels"`) {
 		t.Errorf("%d files, %v", len(files), err)
 	}
 }
 
 // TestRunbooks: with a base every alert has one, without it none.
 func TestRunbooks(t *testing.T) {
-	for config, want := range map[string]string{"{}": "", "{ runbookURL: 'https://wiki.example/rdma/' }": "https://wiki.example/rdma/"} {
+	for config, want := range map[string]string{
+		"{}": "", "{ runbookURL: 'https://wiki.example/rdma/' }": "https://wiki.example/rdma/",
+	} {
 		text, err := evaluate(config, "prometheusAlerts")
 		if err != nil {
 			t.Fatal(err)
@@ -151,7 +154,8 @@ func TestSets(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.CommandContext(t.Context(), tool.Promtool(t), "check", "rules", path).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), tool.Promtool(t), "check", "rules", path).
+			CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", config, err, out)
 		}
 	}
@@ -184,7 +188,8 @@ func TestDashboards(t *testing.T) {
 			t.Errorf("%s differs", f)
 		}
 	}
-	if rules, err := evaluate("{}", "prometheusRules"); err != nil || strings.Join(strings.Fields(rules), "") != `{"groups":[]}` {
+	if rules, err := evaluate("{}", "prometheusRules"); err != nil ||
+		strings.Join(strings.Fields(rules), "") != `{"groups":[]}` {
 		t.Errorf("%s, %v", rules, err)
 	}
 }

@@ -70,7 +70,8 @@ func TestPlugin(t *testing.T) {
 		t.Errorf("%s of the rule, %s of all", rule, all)
 	}
 	r := p.Rules[0]
-	if r.Type != "permanent" || r.Condition != "RDMAFabricUnhealthy" || r.Condition != p.Conditions[0].Type || r.Reason == p.Conditions[0].Reason || filepath.Base(r.Path) != "rdma-fabric.sh" {
+	if r.Type != "permanent" || r.Condition != "RDMAFabricUnhealthy" || r.Condition != p.Conditions[0].Type ||
+		r.Reason == p.Conditions[0].Reason || filepath.Base(r.Path) != "rdma-fabric.sh" {
 		t.Errorf("%+v", p)
 	}
 }
@@ -109,7 +110,8 @@ func TestScript(t *testing.T) {
 			c.Env = append(os.Environ(), "RDMA_EXPORTER="+tc.program, "RDMA_SECONDS="+tc.seconds)
 			out, _ := c.Output()
 			text := strings.TrimSpace(string(out))
-			if code := c.ProcessState.ExitCode(); code != tc.code || !strings.Contains(text, tc.want) || len(text) > 80 || strings.Contains(text, "\n") {
+			if code := c.ProcessState.ExitCode(); code != tc.code || !strings.Contains(text, tc.want) || len(text) > 80 ||
+				strings.Contains(text, "\n") {
 				t.Errorf("exit %d, %s", code, text)
 			}
 		})

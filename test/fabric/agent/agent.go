@@ -1,6 +1,6 @@
-// Package agent answers management datagrams of a small InfiniBand subnet, with errors before and after FEC, which ibsim does not: a switch
-// with an adapter at each port. Layouts are generated from the tables of the specification (IBA 13 to 16; libibmad, fields.c), not from
-// internal/mad, which reads them.
+// Package agent answers management datagrams of a small InfiniBand subnet, with errors before and after FEC, which
+// ibsim does not: a switch with an adapter at each port. Layouts are generated from the tables of the specification
+// (IBA 13 to 16; libibmad, fields.c), not from internal/mad, which reads them.
 package agent
 
 import (
@@ -41,8 +41,9 @@ type Agent struct {
 	Performance, Performance2, Port, Port2, Extended uint32
 
 	Status map[uint16]uint16 // of answers, by attribute
-	Cut    map[uint16]int    // bytes of an answer's datagram that arrive, by attribute; a kernel passes whole ones (256) on only
-	Asked  map[uint16]int    // datagrams by attribute
+	// Bytes of an answer's datagram that arrive, by attribute; a kernel passes whole ones (256) on only.
+	Cut   map[uint16]int
+	Asked map[uint16]int // datagrams by attribute
 
 	answers chan *mad.Datagram // of the port opened last
 }
@@ -90,11 +91,14 @@ type field struct{ at, width int }
 
 // counters64 are the counters of PortCountersExtended.
 var counters64 = map[string]field{
-	"transmit_data": {64, 64}, "receive_data": {128, 64}, "symbol_errors": {576, 64}, "link_error_recoveries": {640, 64}, "link_downed": {704, 64},
-	"receive_errors": {768, 64}, "transmit_discards": {960, 64}, "excessive_buffer_overrun_errors": {1216, 64}, "vl15_dropped": {1280, 64}, "transmit_wait": {1344, 64},
+	"transmit_data": {64, 64}, "receive_data": {128, 64}, "symbol_errors": {576, 64}, "link_error_recoveries": {640, 64},
+	"link_downed":    {704, 64},
+	"receive_errors": {768, 64}, "transmit_discards": {960, 64}, "excessive_buffer_overrun_errors": {1216, 64},
+	"vl15_dropped": {1280, 64}, "transmit_wait": {1344, 64},
 }
 
-// speeds are the counters of PortExtendedSpeedsCounters with Fire code or without FEC, and with RS-FEC. Lanes follow each other.
+// speeds are the counters of PortExtendedSpeedsCounters with Fire code or without FEC, and with RS-FEC. Lanes follow
+// each other.
 var (
 	always = map[string]field{"sync_header_errors": {128, 16}, "unknown_blocks": {144, 16}}
 	lanes  = map[bool]map[string]field{

@@ -21,11 +21,12 @@ import (
 
 // names of FEC modes, as the label mode has them.
 var names = map[uint16]string{
-	0: "none", 1: "FC", 2: "RS(528,514)", 3: "RS(271,257)", 4: "RS(544,514)", 8: "RS(277,257)", 9: "RS(163,155)", 10: "RS adaptive", 11: "RS on demand",
-	13: "RS(544,514) PLR", 14: "RS(271,257) PLR",
+	0: "none", 1: "FC", 2: "RS(528,514)", 3: "RS(271,257)", 4: "RS(544,514)", 8: "RS(277,257)", 9: "RS(163,155)",
+	10: "RS adaptive", 11: "RS on demand", 13: "RS(544,514) PLR", 14: "RS(271,257) PLR",
 }
 
-// fill gives each counter of a port another number, and returns what a reader has to find: by name, and of the lanes in use.
+// fill gives each counter of a port another number, and returns what a reader has to find: by name, and of the lanes in
+// use.
 func fill(r *rand.Rand, p *Port) map[string]uint64 {
 	want := map[string]uint64{}
 	set := func(name string, f field, read bool) {
@@ -103,8 +104,8 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// TestMissing: an agent without a capability, one that rejects an attribute, and one whose datagram does not arrive whole cost the FEC of its
-// ports, and nothing else. What an agent does not have is not queried.
+// TestMissing: an agent without a capability, one that rejects an attribute, and one whose datagram does not arrive
+// whole cost the FEC of its ports, and nothing else. What an agent does not have is not queried.
 func TestMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Agent)
@@ -140,7 +141,8 @@ func TestMissing(t *testing.T) {
 						t.Errorf("%v: %d symbol errors, FEC %+v", at, v, p.FEC)
 					}
 				}
-				if got := [2]int{a.Asked[PortInfoExtended], a.Asked[SpeedsCounters]}; got != c.asked || f.Unanswered[fabric.AskCounters] != 0 {
+				if got := [2]int{a.Asked[PortInfoExtended], a.Asked[SpeedsCounters]}; got != c.asked ||
+					f.Unanswered[fabric.AskCounters] != 0 {
 					t.Errorf("asked %v, want %v; %v without an answer", got, c.asked, f.Unanswered)
 				}
 			})
@@ -157,13 +159,14 @@ func setMode(a *Agent, mode uint16) {
 // text are the metrics of ports after a sweep.
 func text(m *fabric.Monitor) string { return string(exposition.AppendText(nil, m.Families())) }
 
-// TestCounterEnds: counters of 32 bits stand at their end, wrap (firmware that does not saturate) and are cleared; a port that trains with
-// another FEC has another layout from the next sweep on.
+// TestCounterEnds: counters of 32 bits stand at their end, wrap (firmware that does not saturate) and are cleared; a
+// port that trains with another FEC has another layout from the next sweep on.
 func TestCounterEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := New(2)
 		m := &fabric.Monitor{
-			Open: func() (mad.Transport, error) { return a.Open(), nil }, Client: mad.Options{Timeout: time.Second}, Interval: time.Minute, Full: time.Hour,
+			Open: func() (mad.Transport, error) { return a.Open(), nil }, Client: mad.Options{Timeout: time.Second},
+			Interval: time.Minute, Full: time.Hour,
 			Forget: time.Hour, Memory: fabric.NewMemory(fabric.Data{}), Logger: slog.New(slog.DiscardHandler),
 		}
 		next, ended := make(chan struct{}), make(chan struct{})
@@ -181,9 +184,11 @@ func TestCounterEnds(t *testing.T) {
 			return fmt.Sprintf(`%s{lane="%d",node_guid="0000:0000:0000:0001",port="2"}`, name, n)
 		}
 		full := func(name string) string {
-			return fmt.Sprintf(`rdma_fabric_port_counter_saturated{counter="%s",node_guid="0000:0000:0000:0001",port="2"} 1`, name)
+			return fmt.Sprintf(`rdma_fabric_port_counter_saturated{counter="%s",node_guid="0000:0000:0000:0001",port="2"} 1`,
+				name)
 		}
-		const symbols, lanesOf, blocks = "rdma_fabric_port_fec_corrected_symbols_total", "rdma_fabric_port_fec_lane_corrected_symbols_total", "rdma_fabric_port_fec_uncorrectable_blocks_total"
+		const symbols, lanesOf, blocks = "rdma_fabric_port_fec_corrected_symbols_total",
+			"rdma_fabric_port_fec_lane_corrected_symbols_total", "rdma_fabric_port_fec_uncorrectable_blocks_total"
 		for _, step := range []struct {
 			name   string
 			change func()
@@ -200,7 +205,10 @@ func TestCounterEnds(t *testing.T) {
 			{"another FEC", func() {
 				p.Counters = map[string]uint64{"link_downed": 1, "corrected_blocks/1": 3}
 				p.FEC = 1
-			}, []string{lane("rdma_fabric_port_fec_lane_corrected_blocks_total", 1) + " 3", `rdma_fabric_port_fec_info{mode="FC",node_guid="0000:0000:0000:0001",port="2"} 1`}, []string{symbols + port, lane(lanesOf, 1)}},
+			}, []string{
+				lane("rdma_fabric_port_fec_lane_corrected_blocks_total", 1) + " 3",
+				`rdma_fabric_port_fec_info{mode="FC",node_guid="0000:0000:0000:0001",port="2"} 1`,
+			}, []string{symbols + port, lane(lanesOf, 1)}},
 			{"PortInfoExtended is gone", func() { p.Counters["link_downed"], a.Status[PortInfoExtended] = 2, 3<<2 }, []string{"rdma_fabric_port_symbol_errors_total" + port + " 0"}, []string{`_fec_info{mode="FC"`}},
 		} {
 			a.Lock()
@@ -269,7 +277,9 @@ func TestHost(t *testing.T) {
 			}
 		}
 		a.Cut[SpeedsCounters] = 200
-		if got, err := subnet.PortFEC(context.Background(), "mlx5_0", 1, &host.Agent{LID: uint16(Host(1).GUID), Port: 1}); err == nil || got.Counts != nil {
+		if got, err := subnet.PortFEC(context.Background(), "mlx5_0", 1, &host.Agent{
+			LID: uint16(Host(1).GUID), Port: 1,
+		}); err == nil || got.Counts != nil {
 			t.Errorf("cut: %+v, %v", got, err)
 		}
 	})

@@ -13,7 +13,8 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// The protocol is that of ibsim 0.10: sim_ctl and sim_request of include/ibsim.h over datagram sockets with abstract names.
+// The protocol is that of ibsim 0.10: sim_ctl and sim_request of include/ibsim.h over datagram sockets with abstract
+// names.
 const (
 	magic         = 0xdeadbeef
 	controlSize   = 16 + 64

@@ -1,10 +1,10 @@
-// Registrar registers memory with an RDMA device through /dev/infiniband/uverbsN, as a library does it for a driver without one: its own
-// memory, and DMA-BUFs of udmabuf. It runs in the virtual machine.
+// Registrar registers memory with an RDMA device through /dev/infiniband/uverbsN, as a library does it for a driver
+// without one: its own memory, and DMA-BUFs of udmabuf. It runs in the virtual machine.
 //
 //	registrar DEVICE dmabuf=N host=N churn=N qp=0|1
 //
-// It registers N DMA-BUFs of 64 KiB and N regions of 8 KiB, registers and releases a DMA-BUF churn times, prints "ready", and holds what it
-// has until its standard input ends.
+// It registers N DMA-BUFs of 64 KiB and N regions of 8 KiB, registers and releases a DMA-BUF churn times, prints
+// "ready", and holds what it has until its standard input ends.
 package main
 
 import (
@@ -61,7 +61,8 @@ func run(device string, args []string) error {
 		}
 	}
 	if counts["host"] > 0 {
-		memory, err := unix.Mmap(-1, 0, hostSize*counts["host"], unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_POPULATE)
+		memory, err := unix.Mmap(-1, 0, hostSize*counts["host"], unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_POPULATE)
 		if err != nil {
 			return err
 		}
@@ -194,7 +195,8 @@ const accessLocalWrite = 1
 func (u *uverbs) registerHost(memory []byte) (uint32, error) {
 	address := uint64(uintptr(unsafe.Pointer(&memory[0])))
 	r, err := u.command(cmdRegMR, []uint32{
-		uint32(address), uint32(address >> 32), uint32(len(memory)), 0, uint32(address), uint32(address >> 32), u.pd, accessLocalWrite,
+		uint32(address), uint32(address >> 32), uint32(len(memory)), 0, uint32(address), uint32(address >> 32),
+		u.pd, accessLocalWrite,
 	}, 3)
 	if err != nil {
 		return 0, fmt.Errorf("register host memory: %w", err)

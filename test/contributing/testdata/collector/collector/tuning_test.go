@@ -4,7 +4,9 @@ import "testing"
 
 func TestNUMABalancing(t *testing.T) {
 	for text, want := range map[string]any{"0": uint64(0), "1": uint64(1), "2": uint64(2), "on": nil} {
-		if got := value(readTuning(readerOf(t, "-- proc/sys/kernel/numa_balancing --\n"+text+"\n")).NUMABalancing); got != want {
+		if got := value(
+			readTuning(readerOf(t, "-- proc/sys/kernel/numa_balancing --\n"+text+"\n")).NUMABalancing,
+		); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}

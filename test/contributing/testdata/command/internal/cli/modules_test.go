@@ -11,7 +11,8 @@ import (
 
 func TestModules(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := Run(t.Context(), []string{"--replay=" + machines.Fixture("dgx-h100-ib"), "modules"}, &out, &errs); code != command.OK {
+	if code := Run(t.Context(), []string{"--replay=" + machines.Fixture("dgx-h100-ib"), "modules"}, &out,
+		&errs); code != command.OK {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
 	if !strings.Contains(out.String(), "\nib_core ") {
