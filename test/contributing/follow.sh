@@ -94,7 +94,7 @@ X
 after collector/ethernet_names.go '{"tx_stat_discard", snapshot.Discards' <<'X'
 		{"tx_fifo_underruns", snapshot.FIFOUnderruns, "", 0},
 X
-before fixtures/gen/wire.go 'each("tx_pfc_ena_frames_pri%d"' <<'X'
+before fixtures/gen/statistics.go 'each("tx_pfc_ena_frames_pri%d"' <<'X'
 		zeros("tx_fifo_underruns"),
 X
 before dashboards/README.md '| driver counters without a common meaning' <<'X'
