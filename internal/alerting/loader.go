@@ -56,12 +56,12 @@ func (l *fsLoader) Load(name string, ignoreUnknown bool, scheme model.Validation
 // Parse parses the expression of a rule.
 func (l *fsLoader) Parse(text string) (parser.Expr, error) { return recent.ParseExpr(text) }
 
-// recent are the rule files and expressions parsed in the last minute. The engine, the coverage and the list of metrics
+// recent are the rule files and expressions parsed in the last 10s. The engine, the coverage and the list of metrics
 // that rules read parse the same files when the program starts and when it reloads, and the library parses each
 // expression twice. They are not kept, since they hold 2 MB.
 var recent = parsedRules{Parser: parser.NewParser(parser.Options{})}
 
-const recentTime = time.Minute
+const recentTime = 10 * time.Second
 
 type parsedKey struct {
 	text          string
@@ -84,7 +84,7 @@ func (p *parsedRules) get(key parsedKey) *rulefmt.RuleGroups {
 	return p.files[key]
 }
 
-// keep keeps a file until a minute after the first one.
+// keep keeps a file until recentTime after the first one.
 func (p *parsedRules) keep(key parsedKey, file *rulefmt.RuleGroups) {
 	if strings.Contains(key.text, "\n---") { // the parser logs a second document, each time
 		return

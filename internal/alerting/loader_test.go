@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// TestParsedOnce: a text is parsed once in a minute, whoever loads it, and one that leaves out annotations leaves them
+// TestParsedOnce: a text is parsed once in 10s, whoever loads it, and one that leaves out annotations leaves them
 // to others.
 func TestParsedOnce(t *testing.T) {
 	const text = "groups:\n  - {name: g, rules: [{alert: A, expr: once, annotations: {summary: s}}]}\n"
