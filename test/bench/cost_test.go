@@ -127,6 +127,7 @@ func benchmarks(t *testing.T, binary, dir, pattern string) map[string]float64 {
 	if pattern != "TwoHours" {
 		c.Args = append(c.Args, "-test.benchtime=2s")
 	}
+	c.Env = append(os.Environ(), "GOGC=25", "GOMAXPROCS=2") // as serve with alerting
 	c.Dir, c.Stderr = file(dir), os.Stderr
 	out, err := c.Output()
 	if err != nil {
