@@ -1,15 +1,9 @@
 package job
 
 import (
-	"bufio"
 	"context"
-	"fmt"
 	"log/slog"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,45 +14,8 @@ import (
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/test/machines"
+	"rdma_exporter/test/ras"
 )
-
-// rasService is a RAS service of NCCL 2.30 with an answer of internal/nccl/testdata, whose first host is this one.
-func rasService(t *testing.T, file string) (address string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "nccl", "testdata", file))
-	must(t, err)
-	answer := strings.ReplaceAll(string(text), "10.0.0.11", "127.0.0.1")
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer c.Close()
-				for lines := bufio.NewScanner(c); lines.Scan(); {
-					switch line := lines.Text(); {
-					case strings.HasPrefix(line, "CLIENT"):
-						fmt.Fprintln(c, "SERVER PROTOCOL 2")
-					case line == "STATUS":
-						fmt.Fprint(c, answer)
-						return
-					default:
-						fmt.Fprintln(c, "OK")
-					}
-				}
-			})
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		all.Wait()
-	})
-	return l.Addr().String()
-}
 
 // jobRound is a round in which a process of a job uses mlx5_0. Its RAS service is at an address.
 func jobRound(address, rank string) *rounds.Picture {
@@ -93,7 +50,7 @@ func watched(t *testing.T) (w *Watch, queries *int) {
 }
 
 func TestNCCLIsAskedOfFaultyJobs(t *testing.T) {
-	at := rasService(t, "v2.28.9-recorded-hang.json")
+	at := ras.Service(t, "v2.28.9-recorded-hang.json")
 	for name, c := range map[string]struct {
 		rank   string
 		alerts []alerting.Alert
@@ -126,7 +83,7 @@ func TestNCCLIsAskedOfFaultyJobs(t *testing.T) {
 // TestNCCLWords: an answer is valid for 15m, and the next one is requested after 5m. That of another job is none.
 func TestNCCLWords(t *testing.T) {
 	w, queries := watched(t)
-	at, start := rasService(t, "v2.30.7-hang.json"), time.Now()
+	at, start := ras.Service(t, "v2.30.7-hang.json"), time.Now()
 	shown := func() string {
 		var in check.Input
 		w.Input(&in)
@@ -155,7 +112,7 @@ func TestNCCLWords(t *testing.T) {
 			t.Errorf("%q", shown())
 		}
 	}
-	other := rasService(t, "v2.28.9-recorded-ok.json")
+	other := ras.Service(t, "v2.28.9-recorded-ok.json")
 	w.Note(t.Context(), jobRound(other, "RANK=0"), alertOn("mlx5_0", "critical"), start.Add(time.Hour))
 	w.Wait()
 	if shown() != "" {

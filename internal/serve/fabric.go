@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -139,9 +138,7 @@ func (f *Fabric) Run(ctx context.Context, c *machine.Config, std command.Streams
 	}
 	f.client.PKeyIndex = uint16(f.pkeyIndex)
 	runtime.GOMAXPROCS(c.MaxProcs)
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(fabricGC)
-	}
+	setGC(fabricGC)
 	m := &fabric.Monitor{
 		Client: f.client, Adapters: f.adapters, Interval: f.interval, Full: f.full, Forget: f.forget,
 		Site: c.Site.Store.Current(), Logger: std.Log,

@@ -1,19 +1,17 @@
 package commands_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"rdma_exporter/internal/cli/job"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/test/machines"
+	"rdma_exporter/test/ras"
 )
 
 // TestJob: the jobs of recorded machines. NCCL is not asked in a replay.
@@ -83,44 +81,6 @@ func TestJobErrors(t *testing.T) {
 	}
 }
 
-// rasService is a RAS service of NCCL 2.30 with an answer of internal/nccl/testdata, whose first host is this one.
-func rasService(t *testing.T, file string) (address string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../internal/nccl/testdata", file))
-	must(t, err)
-	answer := strings.ReplaceAll(string(text), "10.0.0.11", "127.0.0.1")
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer c.Close()
-				for lines := bufio.NewScanner(c); lines.Scan(); {
-					switch line := lines.Text(); {
-					case strings.HasPrefix(line, "CLIENT"):
-						fmt.Fprintln(c, "SERVER PROTOCOL 2")
-					case line == "STATUS":
-						fmt.Fprint(c, answer)
-						return
-					default:
-						fmt.Fprintln(c, "OK")
-					}
-				}
-			})
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		all.Wait()
-	})
-	return l.Addr().String()
-}
-
 const libnccl = "7f00-7f10 r-xp 00000000 fd:00 123 /usr/lib/libnccl.so.2.30.7\n"
 
 // withProcess adds a process of a Slurm job to a tree: it holds a GPU and an RDMA device, and has NCCL loaded.
@@ -152,7 +112,7 @@ func TestJobAsksNCCL(t *testing.T) {
 	withProcess(t, dir, 90211, "77", map[string]string{"status": "NSpid:\t90211\t4001\n"})
 	withProcess(t, dir, 90311, "78", nil)
 	args := []string{
-		"--path.rootfs=" + dir, "--state.dir=" + t.TempDir(), "job", "--nccl-ras=" + rasService(t, "v2.30.7-hang.json"),
+		"--path.rootfs=" + dir, "--state.dir=" + t.TempDir(), "job", "--nccl-ras=" + ras.Service(t, "v2.30.7-hang.json"),
 	}
 
 	r := reported(t, append(args, "--json")...)
@@ -229,7 +189,7 @@ func TestJobReadsDumps(t *testing.T) {
 
 // TestJobWithoutProcesses: without permission for processes the answer is printed, and not assigned to a job.
 func TestJobWithoutProcesses(t *testing.T) {
-	service := rasService(t, "v2.30.7-ok.json")
+	service := ras.Service(t, "v2.30.7-ok.json")
 	args := []string{
 		"--path.rootfs=" + machines.Tree(t, "hgx-h200-roce"), "--state.dir=" + t.TempDir(), "job", "--nccl-ras=" + service,
 	}
