@@ -137,7 +137,8 @@ func TestEachOfNothing(t *testing.T) {
 	}
 }
 
-// TestUnevaluatedRules: while series appear and end, alerts and records are those of an engine that evaluates each rule.
+// TestUnevaluatedRules: while series appear and end, alerts and records are those of an engine that
+// evaluates each rule.
 func TestUnevaluatedRules(t *testing.T) {
 	const rules = `
 groups:
