@@ -16,6 +16,7 @@ import (
 type figures struct {
 	name          string
 	wall, cpu     []float64 // milliseconds, the median of each block
+	nothing       float64   // wall time of an answer without metrics, milliseconds; 0: not measured
 	calls         float64   // system calls; 0: not counted
 	files         []string  // files read
 	allocations   float64
@@ -84,6 +85,12 @@ func compare(t *testing.T, x *tree, commands []command) (out []figures) {
 				p.get(t, "/metrics")
 			}
 			f.allocations = (p.allocations(t) - made[i] - 2*asking) / float64(scrapes)
+			var walls []float64
+			for range scrapes {
+				_, took := p.get(t, "/debug/pprof/cmdline")
+				walls = append(walls, took.Seconds()*1e3)
+			}
+			f.nothing = median(walls)
 		}
 	}
 	return out
