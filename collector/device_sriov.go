@@ -7,11 +7,9 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-var deviceVFs = &Desc{
-	Name: "rdma_device_virtual_functions", Type: gauge, Scope: scopeDevice,
-	Help:   "Virtual functions enabled on the PCI function of the device, in use on the host or elsewhere. Absent where SR-IOV is not supported.",
-	Labels: []string{"device"}, Source: "/sys/bus/pci/devices/ADDRESS/{sriov_totalvfs,virtfn*}",
-}
+var deviceVFs = deviceDesc("rdma_device_virtual_functions",
+	"Virtual functions enabled on the PCI function of the device, in use on the host or elsewhere. Absent where SR-IOV is not supported.",
+	"/sys/bus/pci/devices/ADDRESS/{sriov_totalvfs,virtfn*}")
 
 // readVirtualFunctions counts the virtual functions of a PCI function. sriov_numvfs has the number as well, but the
 // kernel takes the device lock to read it, which enabling of functions and recovery of a device hold for minutes

@@ -12,11 +12,8 @@ const statsSource = "ethtool -S (ETHTOOL_GSTATS)"
 
 // netdevDesc is a Desc of a netdev statistic; labels are those beside device, port and netdev.
 func netdevDesc(name, help, source string, labels ...string) *Desc {
-	return &Desc{
-		Name: name, Type: counter, Scope: scopePort, Help: help,
-		Labels: append([]string{"device", "port", "netdev"}, labels...), Source: source, Of: ethernetPorts,
-		Asks: host.SourceNetdevStats.Name(),
-	}
+	return of(ethernetPorts, asks(host.SourceNetdevStats,
+		portDesc(name, help, source, append([]string{"netdev"}, labels...)...)))
 }
 
 const absentWhenZero = " Absent while 0."
@@ -34,12 +31,9 @@ var (
 	globalPauseFrames      = netdevDesc("rdma_port_global_pause_frames_total", "Pause frames of link-level flow control (802.3x), which pause all priorities.", statsSource+"; ethtool netlink PAUSE_GET, statistics", "direction")
 	globalPauseSeconds     = netdevDesc("rdma_port_global_pause_seconds_total", "Time paused by link-level flow control (802.3x). Absent where the driver does not count it.", statsSource, "direction")
 	globalPauseTransitions = netdevDesc("rdma_port_global_pause_transitions_total", "Transitions of link-level flow control (802.3x) from paused to not paused. Absent where the driver does not count them.", statsSource, "direction")
-	globalPauseEnabled     = &Desc{
-		Name: "rdma_port_global_pause_enabled", Of: ethernetPorts, Asks: host.SourcePause.Name(),
-		Type: gauge, Scope: scopePort,
-		Help:   "Whether link-level flow control (802.3x pause) is enabled: receive honours pause frames of the link partner, transmit sends pause frames. Excludes PFC.",
-		Labels: []string{"device", "port", "netdev", "direction"}, Source: "ethtool netlink PAUSE_GET, rx and tx",
-	}
+	globalPauseEnabled     = of(ethernetPorts, asks(host.SourcePause, portDesc("rdma_port_global_pause_enabled",
+		"Whether link-level flow control (802.3x pause) is enabled: receive honours pause frames of the link partner, transmit sends pause frames. Excludes PFC.",
+		"ethtool netlink PAUSE_GET, rx and tx", "netdev", "direction")))
 	pauseStormEvents           = whereLossless(netdevDesc("rdma_port_pause_storm_events_total", "Times the device sent pause for longer than its limit. severity: error (it stopped sending pause, and the port drops packets), warning (it continued).", statsSource+"; ethtool netlink PAUSE_GET, tx_pause_storm_events", "severity"))
 	priorityBytes              = whereLossless(netdevDesc("rdma_port_priority_bytes_total", "Bytes on the link by priority, RDMA and other traffic. Only priorities with PFC enabled or a count above 0.", statsSource, "direction", "priority"))
 	priorityPackets            = whereLossless(netdevDesc("rdma_port_priority_packets_total", "Packets on the link by priority, RDMA and other traffic. Only priorities with PFC enabled or a count above 0.", statsSource, "direction", "priority"))
@@ -60,12 +54,9 @@ var (
 	macFaults                  = netdevDesc("rdma_port_mac_faults_total", "Link faults at the MAC. end: local (no signal or invalid code received), remote (local fault reported by the far end).", statsSource+", mac_local_faults and mac_remote_faults of ice and i40e", "end")
 	laneErrors                 = netdevDesc("rdma_port_lane_raw_errors_total", "Bit errors of a lane before FEC, also of InfiniBand ports. mlx5 has lanes 0 to 3 only.", statsSource, "lane")
 	linkRecoveries             = netdevDesc("rdma_port_physical_recoveries_total", "Recoveries of the physical link from an error without link down."+absentWhenZero, statsSource+", total_success_recovery_phy of mlx5")
-	pcieStallRatio             = &Desc{
-		Name: "rdma_port_pcie_stall_ratio", Type: gauge, Unit: "ratio", Scope: scopeDevice,
-		Help:   "Share of the last second in which the device stalled for lack of PCIe credits. direction: transmit (reads of data to send), receive (writes of received data).",
-		Labels: []string{"device", "port", "netdev", "direction"},
-		Source: statsSource + ", outbound_pci_stalled_rd and _wr of mlx5",
-	}
+	pcieStallRatio             = deviceDesc("rdma_port_pcie_stall_ratio",
+		"Share of the last second in which the device stalled for lack of PCIe credits. direction: transmit (reads of data to send), receive (writes of received data).",
+		statsSource+", outbound_pci_stalled_rd and _wr of mlx5", "port", "netdev", "direction")
 	pcieStallEvents     = netdevDesc("rdma_port_pcie_stall_events_total", "Seconds with a PCIe stall above 30%.", statsSource+", outbound_pci_stalled_rd_events and _wr_events of mlx5", "direction")
 	pcieBufferOverflows = netdevDesc("rdma_port_pcie_buffer_overflow_packets_total", "Packets received and dropped because of PCIe buffer overflow.", statsSource+", outbound_pci_buffer_overflow of mlx5")
 	pcieRecoveries      = netdevDesc("rdma_port_pcie_recoveries_total", "PCIe link recoveries caused by errors. direction: receive (framing and CRC errors detected by the device), transmit (requested by the far end). A rising count indicates a bad slot, riser or card."+absentWhenZero, statsSource+", rx_pci_signal_integrity and tx_pci_signal_integrity of mlx5", "direction")

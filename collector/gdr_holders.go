@@ -13,30 +13,20 @@ import (
 )
 
 var (
-	portJobInfo = &Desc{
-		Name: "rdma_port_job_info", Of: "rdma_port_job_info", Asks: host.SourceProcesses.Name(),
-		Type: gauge, Scope: scopePort,
-		Help:   "Workload that uses the port, always 1: a process of it has memory registered with the RDMA device, or a queue pair on it. A port of a physical function has those of its virtual functions and subfunctions too. At most 16 for each port, those with the most registered memory; rdma_port_jobs counts all. scheduler and job_id: slurm and the job, kubernetes and the UID of the pod, container and the first digits of its ID, systemd and the unit, session and the login session, none, unknown (a process that is not visible). namespace and pod: names of the pod, only with --collector.gdr.pod-resources, and empty if its devices do not identify it. Where RDMA netlink does not list memory regions: workloads that have the device open.",
-		Labels: []string{"device", "port", "scheduler", "job_id", "namespace", "pod"},
-		Source: "RDMA netlink RES_CTX_GET, RES_MR_GET, RES_QP_GET of drivers without a firmware command for it; /proc/PID/cgroup; the kubelet's PodResources API",
-	}
-	portJobs = &Desc{
-		Name: "rdma_port_jobs", Of: "rdma_port_job_info", Beside: "rdma_port_job_info", Asks: host.SourceProcesses.Name(),
-		Type: gauge, Scope: scopePort,
-		Help:   "Workloads that use the port; absent if there are none. See rdma_port_job_info.",
-		Labels: []string{"device", "port"}, Source: "as rdma_port_job_info",
-	}
-	gpuJobInfo = &Desc{
-		Name: "rdma_gpu_job_info", Of: "rdma_port_job_info", Beside: "rdma_port_job_info", Asks: host.SourceProcesses.Name(),
-		Type: gauge, Scope: scopeGPU,
-		Help:   "Workload with a process that has the GPU open, and NCCL or an RDMA device, always 1. Labels as in rdma_port_job_info; at most 16 for each GPU.",
-		Labels: []string{"gpu", "UUID", "scheduler", "job_id", "namespace", "pod"}, Source: "/proc/PID/fd, /proc/PID/cgroup",
-	}
-	jobInfo = &Desc{
-		Name: "rdma_job_info", Of: "rdma_job_info", Type: gauge, Scope: scopeHost,
-		Help:   "Name and user of a workload of rdma_port_job_info or rdma_gpu_job_info, always 1; at most 64. name: SLURM_JOB_NAME; user: number of the user. Only with --collector.gdr.job-names.",
-		Labels: []string{"scheduler", "job_id", "name", "user"}, Source: "/proc/PID/environ, /proc/PID/status",
-	}
+	portJobInfo = of("rdma_port_job_info", asks(host.SourceProcesses, portDesc("rdma_port_job_info",
+		"Workload that uses the port, always 1: a process of it has memory registered with the RDMA device, or a queue pair on it. A port of a physical function has those of its virtual functions and subfunctions too. At most 16 for each port, those with the most registered memory; rdma_port_jobs counts all. scheduler and job_id: slurm and the job, kubernetes and the UID of the pod, container and the first digits of its ID, systemd and the unit, session and the login session, none, unknown (a process that is not visible). namespace and pod: names of the pod, only with --collector.gdr.pod-resources, and empty if its devices do not identify it. Where RDMA netlink does not list memory regions: workloads that have the device open.",
+		"RDMA netlink RES_CTX_GET, RES_MR_GET, RES_QP_GET of drivers without a firmware command for it; /proc/PID/cgroup; the kubelet's PodResources API",
+		"scheduler", "job_id", "namespace", "pod")))
+	portJobs = of("rdma_port_job_info", beside("rdma_port_job_info", asks(host.SourceProcesses,
+		portDesc("rdma_port_jobs", "Workloads that use the port; absent if there are none. See rdma_port_job_info.",
+			"as rdma_port_job_info"))))
+	gpuJobInfo = of("rdma_port_job_info", beside("rdma_port_job_info", asks(host.SourceProcesses,
+		gpuDesc("rdma_gpu_job_info",
+			"Workload with a process that has the GPU open, and NCCL or an RDMA device, always 1. Labels as in rdma_port_job_info; at most 16 for each GPU.",
+			"/proc/PID/fd, /proc/PID/cgroup", "scheduler", "job_id", "namespace", "pod"))))
+	jobInfo = of("rdma_job_info", hostDesc("rdma_job_info",
+		"Name and user of a workload of rdma_port_job_info or rdma_gpu_job_info, always 1; at most 64. name: SLURM_JOB_NAME; user: number of the user. Only with --collector.gdr.job-names.",
+		"/proc/PID/environ, /proc/PID/status", "scheduler", "job_id", "name", "user"))
 )
 
 // Limits of series. Users may start any number of jobs.

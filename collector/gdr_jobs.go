@@ -14,24 +14,18 @@ import (
 )
 
 var (
-	gdrRegistrations = &Desc{
-		Name: "rdma_gdr_live_registrations", Type: gauge, Scope: scopeHost,
-		Help:   "Current use of GPU memory by NICs, as far as reported. source: name of the peer memory module (its references), memory_peers/CLIENT (registered memory regions, MLNX_OFED up to 23.10), dmabuf (attachments to DMA-BUFs of GPUs, only with --collector.gdr.bufinfo and while sampled).",
-		Labels: []string{"source"},
-		Source: "/sys/module/{nvidia_peermem,nv_peer_mem}/refcnt, /sys/kernel/mm/memory_peers/CLIENT/{num_alloc_mrs,num_dealloc_mrs}, /sys/kernel/debug/dma_buf/bufinfo",
-	}
-	gdrRegistered = &Desc{
-		Name: "rdma_gdr_registered_bytes", Type: gauge, Unit: "bytes", Scope: scopeHost,
-		Help:   "Memory currently registered with an RDMA device. mechanism: dmabuf and peermem (GPU memory), dmabuf_host (DMA-BUFs of host memory), dmabuf_other (DMA-BUFs of an unknown exporter), host (host memory, including queues). gpu and UUID are those of the registering process if it holds one GPU only, else empty. By eBPF programs: exact for what was registered since rdma_gdr_trace_start_time_seconds. Without them, the total of peermem only, with an empty device (MLNX_OFED up to 23.10).",
-		Labels: []string{"device", "gpu", "UUID", "mechanism"},
-		Source: "eBPF programs at dma_buf_dynamic_attach, ib_umem_get and functions of peer memory clients; /sys/kernel/mm/memory_peers/CLIENT/{num_reg_bytes,num_dereg_bytes}",
-	}
-	gdrLockedMemory = &Desc{
-		Name: "rdma_gdr_locked_memory_limit_bytes", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info",
-		Asks: host.SourceProcesses.Name(), Type: gauge, Unit: "bytes", Scope: scopeHost,
-		Help:   "Lowest locked memory limit (RLIMIT_MEMLOCK) of the processes that hold an RDMA device, on hosts with GPUs. Absent where no process has a limit, and where processes are not visible.",
-		Source: "/proc/PID/fd, /proc/PID/limits (needs CAP_SYS_PTRACE)",
-	}
+	gdrRegistrations = hostDesc("rdma_gdr_live_registrations",
+		"Current use of GPU memory by NICs, as far as reported. source: name of the peer memory module (its references), memory_peers/CLIENT (registered memory regions, MLNX_OFED up to 23.10), dmabuf (attachments to DMA-BUFs of GPUs, only with --collector.gdr.bufinfo and while sampled).",
+		"/sys/module/{nvidia_peermem,nv_peer_mem}/refcnt, /sys/kernel/mm/memory_peers/CLIENT/{num_alloc_mrs,num_dealloc_mrs}, /sys/kernel/debug/dma_buf/bufinfo",
+		"source")
+	gdrRegistered = hostDesc("rdma_gdr_registered_bytes",
+		"Memory currently registered with an RDMA device. mechanism: dmabuf and peermem (GPU memory), dmabuf_host (DMA-BUFs of host memory), dmabuf_other (DMA-BUFs of an unknown exporter), host (host memory, including queues). gpu and UUID are those of the registering process if it holds one GPU only, else empty. By eBPF programs: exact for what was registered since rdma_gdr_trace_start_time_seconds. Without them, the total of peermem only, with an empty device (MLNX_OFED up to 23.10).",
+		"eBPF programs at dma_buf_dynamic_attach, ib_umem_get and functions of peer memory clients; /sys/kernel/mm/memory_peers/CLIENT/{num_reg_bytes,num_dereg_bytes}",
+		"device", "gpu", "UUID", "mechanism")
+	gdrLockedMemory = of("rdma_gdr_gpu_info", beside("rdma_gdr_gpu_info", asks(host.SourceProcesses,
+		hostDesc("rdma_gdr_locked_memory_limit_bytes",
+			"Lowest locked memory limit (RLIMIT_MEMLOCK) of the processes that hold an RDMA device, on hosts with GPUs. Absent where no process has a limit, and where processes are not visible.",
+			"/proc/PID/fd, /proc/PID/limits (needs CAP_SYS_PTRACE)"))))
 )
 
 const (

@@ -12,24 +12,15 @@ import (
 )
 
 var (
-	healthState = &Desc{
-		Name: "rdma_device_health_state", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(),
-		Type: gauge, Scope: scopeDevice,
-		Help:   "Whether a devlink health reporter of the device's driver is in a state. state: error, from a report until the driver has recovered. A reporter without recovery (fw of mlx5) stays in error until the driver is reloaded.",
-		Labels: []string{"device", "reporter", "state"}, Source: "devlink HEALTH_REPORTER_GET, state",
-	}
-	healthErrors = &Desc{
-		Name: "rdma_device_health_errors_total", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(),
-		Type: counter, Scope: scopeDevice,
-		Help:   "Errors reported to a devlink health reporter since the driver was loaded. An error of fw or fw_fatal is a fault of the firmware or of the hardware.",
-		Labels: []string{"device", "reporter"}, Source: "devlink HEALTH_REPORTER_GET, error count",
-	}
-	healthRecoveries = &Desc{
-		Name: "rdma_device_health_recoveries_total", Beside: "rdma_device_health_errors_total",
-		Type: counter, Scope: scopeDevice,
-		Help:   "Successful recoveries of a devlink health reporter. Fewer recoveries than errors: some errors were not recovered, or need no recovery. Absent while there are no errors.",
-		Labels: []string{"device", "reporter"}, Source: "devlink HEALTH_REPORTER_GET, recover count",
-	}
+	healthState = of(physicalFunctions, asks(host.SourceDevlinkHealth, deviceDesc("rdma_device_health_state",
+		"Whether a devlink health reporter of the device's driver is in a state. state: error, from a report until the driver has recovered. A reporter without recovery (fw of mlx5) stays in error until the driver is reloaded.",
+		"devlink HEALTH_REPORTER_GET, state", "reporter", "state")))
+	healthErrors = of(physicalFunctions, asks(host.SourceDevlinkHealth, deviceDesc("rdma_device_health_errors_total",
+		"Errors reported to a devlink health reporter since the driver was loaded. An error of fw or fw_fatal is a fault of the firmware or of the hardware.",
+		"devlink HEALTH_REPORTER_GET, error count", "reporter")))
+	healthRecoveries = beside("rdma_device_health_errors_total", deviceDesc("rdma_device_health_recoveries_total",
+		"Successful recoveries of a devlink health reporter. Fewer recoveries than errors: some errors were not recovered, or need no recovery. Absent while there are no errors.",
+		"devlink HEALTH_REPORTER_GET, recover count", "reporter"))
 )
 
 // healthError is the last state of a health reporter, enum devlink_health_reporter_state.

@@ -18,36 +18,24 @@ import (
 )
 
 var (
-	kernelLogEvents = &Desc{
-		Name: "rdma_kernel_log_events_total", Of: "rdma_device_info", Beside: kernelLogLost.Name,
-		Asks: host.SourceKernelLog.Name(), Type: counter, Scope: scopeHost,
-		Help:   "Messages of the kernel log about RDMA devices, the PCIe ports above them and GPUs, since boot as far as the log reaches back. driver: printed the message, or is on the stack of a stuck task. No series: no message.",
-		Labels: []string{"device", "pci_address", "driver", "kind"}, Source: "/dev/kmsg",
-	}
-	kernelLogRecent = &Desc{
-		Name: "rdma_kernel_log_recent_events", Of: "rdma_device_info", Beside: kernelLogLost.Name,
-		Asks: host.SourceKernelLog.Name(), Type: gauge, Scope: scopeHost,
-		Help:   "Messages of rdma_kernel_log_events_total of the last 15 minutes, by their own time. An increase of the counter is not that: it has no sample before the first message, and begins anew with the exporter.",
-		Labels: []string{"device", "pci_address", "driver", "kind"}, Source: "/dev/kmsg and /proc/uptime",
-	}
-	kernelLogTime = &Desc{
-		Name: "rdma_kernel_log_last_event_timestamp_seconds", Of: "rdma_device_info", Beside: kernelLogLost.Name,
-		Asks: host.SourceKernelLog.Name(), Type: gauge, Unit: "seconds", Scope: scopeHost,
-		Help:   "Time of the last message of a kind about an object. detail: its values, such as the number and the error of a module.",
-		Labels: []string{"device", "pci_address", "driver", "kind", "detail"}, Source: "/dev/kmsg and /proc/uptime",
-	}
-	kernelLogLost = &Desc{
-		Name: "rdma_kernel_log_overruns_total", Of: "rdma_device_info", Asks: host.SourceKernelLog.Name(),
-		Type: counter, Scope: scopeHost,
-		Help:   "Messages of the kernel log that were overwritten before they were read, since the start of the exporter.",
-		Source: "/dev/kmsg, gaps of the sequence numbers",
-	}
-	kernelLogSkipped = &Desc{
-		Name: "rdma_kernel_log_skipped_total", Of: "rdma_device_info", Asks: host.SourceKernelLog.Name(),
-		Type: counter, Scope: scopeHost,
-		Help:   "Messages of the kernel log that were not examined, since the start of the exporter: of more than 100 a second each tenth is.",
-		Source: "/dev/kmsg",
-	}
+	kernelLogEvents = of("rdma_device_info", beside(kernelLogLost.Name, asks(host.SourceKernelLog,
+		hostDesc("rdma_kernel_log_events_total",
+			"Messages of the kernel log about RDMA devices, the PCIe ports above them and GPUs, since boot as far as the log reaches back. driver: printed the message, or is on the stack of a stuck task. No series: no message.",
+			"/dev/kmsg", "device", "pci_address", "driver", "kind"))))
+	kernelLogRecent = of("rdma_device_info", beside(kernelLogLost.Name, asks(host.SourceKernelLog,
+		hostDesc("rdma_kernel_log_recent_events",
+			"Messages of rdma_kernel_log_events_total of the last 15 minutes, by their own time. An increase of the counter is not that: it has no sample before the first message, and begins anew with the exporter.",
+			"/dev/kmsg and /proc/uptime", "device", "pci_address", "driver", "kind"))))
+	kernelLogTime = of("rdma_device_info", beside(kernelLogLost.Name, asks(host.SourceKernelLog,
+		hostDesc("rdma_kernel_log_last_event_timestamp_seconds",
+			"Time of the last message of a kind about an object. detail: its values, such as the number and the error of a module.",
+			"/dev/kmsg and /proc/uptime", "device", "pci_address", "driver", "kind", "detail"))))
+	kernelLogLost = of("rdma_device_info", asks(host.SourceKernelLog, hostDesc("rdma_kernel_log_overruns_total",
+		"Messages of the kernel log that were overwritten before they were read, since the start of the exporter.",
+		"/dev/kmsg, gaps of the sequence numbers")))
+	kernelLogSkipped = of("rdma_device_info", asks(host.SourceKernelLog, hostDesc("rdma_kernel_log_skipped_total",
+		"Messages of the kernel log that were not examined, since the start of the exporter: of more than 100 a second each tenth is.",
+		"/dev/kmsg")))
 )
 
 // recentKernelLog is the age of the events of rdma_kernel_log_recent_events.

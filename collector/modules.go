@@ -13,27 +13,18 @@ import (
 )
 
 var (
-	moduleLoaded = &Desc{
-		Name: "rdma_kernel_module_loaded", Type: gauge, Scope: scopeHost,
-		Help:   "Whether a kernel module is live or built in. Drivers only while loaded; modules of the RDMA core always, except where ib_core is built in and the list of built-in modules cannot be read.",
-		Labels: []string{"module"}, Source: "/sys/module/MODULE/initstate, /lib/modules/RELEASE/modules.builtin",
-	}
-	driverInfo = &Desc{
-		Name: "rdma_driver_info", Type: gauge, Scope: scopeHost,
-		Help:   "Driver of an RDMA device, or out-of-tree module of the RDMA core, always 1. flavour: in-tree, ofed, out-of-tree. version is empty for in-tree modules. taint: P proprietary, O out-of-tree, E unsigned.",
-		Labels: []string{"module", "version", "flavour", "taint"},
-		Source: "/sys/module/MODULE/{version,taint}, /sys/module/mlx_compat",
-	}
-	devNodes = &Desc{
-		Name: "rdma_device_nodes", Type: gauge, Scope: scopeHost,
-		Help:   "Device nodes in /dev/infiniband by class: uverbs and rdma_cm (for applications), umad (for subnet tools).",
-		Labels: []string{"class"}, Source: "/dev/infiniband",
-	}
-	devNodesReadable = &Desc{
-		Name: "rdma_device_nodes_readable", Type: gauge, Scope: scopeHost,
-		Help:   "Device nodes in /dev/infiniband that the exporter's user has permission to open. They are not opened.",
-		Labels: []string{"class"}, Source: "access(2) on /dev/infiniband/*",
-	}
+	moduleLoaded = hostDesc("rdma_kernel_module_loaded",
+		"Whether a kernel module is live or built in. Drivers only while loaded; modules of the RDMA core always, except where ib_core is built in and the list of built-in modules cannot be read.",
+		"/sys/module/MODULE/initstate, /lib/modules/RELEASE/modules.builtin", "module")
+	driverInfo = hostDesc("rdma_driver_info",
+		"Driver of an RDMA device, or out-of-tree module of the RDMA core, always 1. flavour: in-tree, ofed, out-of-tree. version is empty for in-tree modules. taint: P proprietary, O out-of-tree, E unsigned.",
+		"/sys/module/MODULE/{version,taint}, /sys/module/mlx_compat", "module", "version", "flavour", "taint")
+	devNodes = hostDesc("rdma_device_nodes",
+		"Device nodes in /dev/infiniband by class: uverbs and rdma_cm (for applications), umad (for subnet tools).",
+		"/dev/infiniband", "class")
+	devNodesReadable = hostDesc("rdma_device_nodes_readable",
+		"Device nodes in /dev/infiniband that the exporter's user has permission to open. They are not opened.",
+		"access(2) on /dev/infiniband/*", "class")
 )
 
 // Modules of interest. Core modules are reported when they are missing, drivers are not.

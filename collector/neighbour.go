@@ -14,27 +14,19 @@ import (
 const ofCabling = "rdma_port_cabling_info"
 
 var (
-	neighbourInfo = &Desc{
-		Name: "rdma_port_neighbour_info", Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Neighbour at the far end of a port's link, or of the link of a bond member, always 1. system: announced system name, else chassis ID. port_id: port ID, or the port description where the ID is an address or a number. source: lldp (received by systemd-networkd or the exporter), subnet (answers of the link's ends, with --collector.neighbour.subnet), cabling (--config.file, where no other source has data). Absent where no source has data: NICs whose firmware consumes LLDP hide the switch.",
-		Labels: []string{"device", "port", "netdev", "system", "port_id", "source"},
-		Source: "/run/systemd/netif/lldp/IFINDEX; AF_PACKET, ETH_P_LLDP (IEEE 802.1AB); NodeInfo, NodeDescription (IBA 14.2.5); --config.file",
-	}
-	neighboursAnnounced = &Desc{
-		Name: "rdma_port_lldp_neighbours", Of: ethernetPorts, Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
-		Help:   "LLDP neighbours on a port's link. More than one: a hub, a virtual switch, or a NIC that announces itself beside the switch; rdma_port_neighbour_info then has the most recent one that forwards packets. Absent without LLDP neighbours.",
-		Labels: []string{"device", "port", "netdev"}, Source: "as rdma_port_neighbour_info",
-	}
-	cablingInfo = &Desc{
-		Name: ofCabling, Of: ofCabling, Type: gauge, Scope: scopePort,
-		Help:   "Far end of the cable of a port according to --config.file, always 1. Absent where --config.file has no cabling for the port.",
-		Labels: []string{"device", "port", "netdev", "system", "port_id"}, Source: "--config.file",
-	}
-	portMiscabled = &Desc{
-		Name: "rdma_port_miscabled", Of: ofCabling, Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Whether the neighbour of a port (LLDP or subnet) differs from the cabling in --config.file. Absent where either is unknown.",
-		Labels: []string{"device", "port", "netdev"}, Source: "as rdma_port_neighbour_info; --config.file",
-	}
+	neighbourInfo = asks(host.SourceLLDP, portDesc("rdma_port_neighbour_info",
+		"Neighbour at the far end of a port's link, or of the link of a bond member, always 1. system: announced system name, else chassis ID. port_id: port ID, or the port description where the ID is an address or a number. source: lldp (received by systemd-networkd or the exporter), subnet (answers of the link's ends, with --collector.neighbour.subnet), cabling (--config.file, where no other source has data). Absent where no source has data: NICs whose firmware consumes LLDP hide the switch.",
+		"/run/systemd/netif/lldp/IFINDEX; AF_PACKET, ETH_P_LLDP (IEEE 802.1AB); NodeInfo, NodeDescription (IBA 14.2.5); --config.file",
+		"netdev", "system", "port_id", "source"))
+	neighboursAnnounced = of(ethernetPorts, asks(host.SourceLLDP, portDesc("rdma_port_lldp_neighbours",
+		"LLDP neighbours on a port's link. More than one: a hub, a virtual switch, or a NIC that announces itself beside the switch; rdma_port_neighbour_info then has the most recent one that forwards packets. Absent without LLDP neighbours.",
+		"as rdma_port_neighbour_info", "netdev")))
+	cablingInfo = of(ofCabling, portDesc(ofCabling,
+		"Far end of the cable of a port according to --config.file, always 1. Absent where --config.file has no cabling for the port.",
+		"--config.file", "netdev", "system", "port_id"))
+	portMiscabled = of(ofCabling, asks(host.SourceLLDP, portDesc("rdma_port_miscabled",
+		"Whether the neighbour of a port (LLDP or subnet) differs from the cabling in --config.file. Absent where either is unknown.",
+		"as rdma_port_neighbour_info; --config.file", "netdev")))
 )
 
 // The sources of neighbours, values of the label source.

@@ -11,59 +11,36 @@ import (
 )
 
 var (
-	pcieSpeed = &Desc{
-		Name: "rdma_pcie_link_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
-		Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
-		Help:   "Current speed of a PCIe link on the path to an RDMA device, in transfers per second and lane. pci_address: downstream end. Absent for links that lead only to GPUs (an idle GPU reduces the link speed).",
-		Labels: []string{"pci_address"}, Source: "/sys/bus/pci/devices/ADDRESS/current_link_speed",
-	}
-	pcieMaxSpeed = &Desc{
-		Name: "rdma_pcie_link_max_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
-		Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
-		Help:   "Highest speed that both ends of the PCIe link support, in transfers per second and lane.",
-		Labels: []string{"pci_address"}, Source: "max_link_speed of both ends",
-	}
-	pcieWidth = &Desc{
-		Name: "rdma_pcie_link_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge,
-		Unit: "lanes", Scope: scopeDevice,
-		Help:   "Lanes in use by a PCIe link on the path to an RDMA device or a GPU.",
-		Labels: []string{"pci_address"}, Source: "/sys/bus/pci/devices/ADDRESS/current_link_width",
-	}
-	pcieMaxWidth = &Desc{
-		Name: "rdma_pcie_link_max_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge,
-		Unit: "lanes", Scope: scopeDevice,
-		Help:   "Most lanes that both ends of the PCIe link support: 8 for any card in an x8 slot.",
-		Labels: []string{"pci_address"}, Source: "max_link_width of both ends",
-	}
-	pcieLinkInfo = &Desc{
-		Name: "rdma_device_pcie_link_info", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
-		Type: gauge, Scope: scopeDevice,
-		Help:   "PCIe link on the path from a root port to an RDMA device, always 1. pci_address: downstream end. upstream: upstream end.",
-		Labels: []string{"device", "pci_address", "upstream"}, Source: "the path below /sys/devices",
-	}
-	pcieErrors = &Desc{
-		Name: "rdma_pcie_aer_errors_total", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
-		Type: counter, Scope: scopeDevice,
-		Help:   "PCIe advanced error reporting (AER) errors of RDMA devices, GPUs and the bridges above them, since the function was enumerated. severity: correctable, nonfatal, fatal. fatal of a root port with a single device below it includes those of the device, which the kernel does not count (its link may be down).",
-		Labels: []string{"pci_address", "severity"},
-		Source: "/sys/bus/pci/devices/ADDRESS/aer_dev_{correctable,nonfatal,fatal}, aer_rootport_total_err_fatal of root ports",
-	}
-	pcieAvailable = &Desc{
-		Name: "rdma_device_pcie_available_bytes_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
-		Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
-		Help:   "Bandwidth of the narrowest link between the device and its root port at current speed and width, packet overhead included.",
-		Labels: []string{"device"}, Source: "pcie_bandwidth_available, drivers/pci/pci.c",
-	}
-	pcieCapable = &Desc{
-		Name: "rdma_device_pcie_capable_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
-		Help:   "Bandwidth of the device at its own maximum speed and width.",
-		Labels: []string{"device"}, Source: "pcie_bandwidth_capable, drivers/pci/pci.c",
-	}
-	pciePathInfo = &Desc{
-		Name: "rdma_device_pcie_path_info", Type: gauge, Scope: scopeDevice,
-		Help:   "PCI function of an RDMA device and the function whose link limits its bandwidth (bottleneck), always 1.",
-		Labels: []string{"device", "pci_address", "bottleneck"}, Source: "pcie_bandwidth_available, drivers/pci/pci.c",
-	}
+	pcieSpeed = of(physicalFunctions, asks(host.SourcePCILink,
+		newDesc(scopeDevice, "rdma_pcie_link_speed_transfers_per_second",
+			"Current speed of a PCIe link on the path to an RDMA device, in transfers per second and lane. pci_address: downstream end. Absent for links that lead only to GPUs (an idle GPU reduces the link speed).",
+			"/sys/bus/pci/devices/ADDRESS/current_link_speed", "pci_address")))
+	pcieMaxSpeed = of(physicalFunctions, asks(host.SourcePCILink,
+		newDesc(scopeDevice, "rdma_pcie_link_max_speed_transfers_per_second",
+			"Highest speed that both ends of the PCIe link support, in transfers per second and lane.",
+			"max_link_speed of both ends", "pci_address")))
+	pcieWidth = of(physicalFunctions, asks(host.SourcePCILink, newDesc(scopeDevice, "rdma_pcie_link_width_lanes",
+		"Lanes in use by a PCIe link on the path to an RDMA device or a GPU.",
+		"/sys/bus/pci/devices/ADDRESS/current_link_width", "pci_address")))
+	pcieMaxWidth = of(physicalFunctions, asks(host.SourcePCILink, newDesc(scopeDevice, "rdma_pcie_link_max_width_lanes",
+		"Most lanes that both ends of the PCIe link support: 8 for any card in an x8 slot.",
+		"max_link_width of both ends", "pci_address")))
+	pcieLinkInfo = of(physicalFunctions, asks(host.SourcePCILink, deviceDesc("rdma_device_pcie_link_info",
+		"PCIe link on the path from a root port to an RDMA device, always 1. pci_address: downstream end. upstream: upstream end.",
+		"the path below /sys/devices", "pci_address", "upstream")))
+	pcieErrors = of(physicalFunctions, asks(host.SourcePCILink, newDesc(scopeDevice, "rdma_pcie_aer_errors_total",
+		"PCIe advanced error reporting (AER) errors of RDMA devices, GPUs and the bridges above them, since the function was enumerated. severity: correctable, nonfatal, fatal. fatal of a root port with a single device below it includes those of the device, which the kernel does not count (its link may be down).",
+		"/sys/bus/pci/devices/ADDRESS/aer_dev_{correctable,nonfatal,fatal}, aer_rootport_total_err_fatal of root ports",
+		"pci_address", "severity")))
+	pcieAvailable = of(physicalFunctions, asks(host.SourcePCILink,
+		deviceDesc("rdma_device_pcie_available_bytes_per_second",
+			"Bandwidth of the narrowest link between the device and its root port at current speed and width, packet overhead included.",
+			"pcie_bandwidth_available, drivers/pci/pci.c")))
+	pcieCapable = deviceDesc("rdma_device_pcie_capable_bytes_per_second",
+		"Bandwidth of the device at its own maximum speed and width.", "pcie_bandwidth_capable, drivers/pci/pci.c")
+	pciePathInfo = deviceDesc("rdma_device_pcie_path_info",
+		"PCI function of an RDMA device and the function whose link limits its bandwidth (bottleneck), always 1.",
+		"pcie_bandwidth_available, drivers/pci/pci.c", "pci_address", "bottleneck")
 )
 
 // pcie keeps the data of each device and of the GPUs: links change with the hardware, and errors are evaluated over

@@ -14,13 +14,10 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-var gpuLinkInfo = &Desc{
-	Name: "rdma_gpu_pcie_link_info", Of: "rdma_gpu_pcie_link_info", Beside: "rdma_device_pcie_link_info",
-	Asks: host.SourcePCILink.Name(), Type: gauge, Scope: scopeGPU,
-	Help:   "PCIe link on the path from a root port to a GPU, always 1, except links on the path to an RDMA device. pci_address: downstream end. upstream: upstream end. Absent for GPUs coupled to their CPU by NVLink-C2C.",
-	Labels: gpuLabels("pci_address", "upstream"),
-	Source: "the path below /sys/devices",
-}
+var gpuLinkInfo = of("rdma_gpu_pcie_link_info", beside("rdma_device_pcie_link_info", asks(host.SourcePCILink,
+	gpuDesc("rdma_gpu_pcie_link_info",
+		"PCIe link on the path from a root port to a GPU, always 1, except links on the path to an RDMA device. pci_address: downstream end. upstream: upstream end. Absent for GPUs coupled to their CPU by NVLink-C2C.",
+		"the path below /sys/devices", "pci_address", "upstream"))))
 
 // gpuWays keeps the paths to GPUs, in the order of addresses. It belongs to the lane pcie/gpu.
 type gpuWays struct {

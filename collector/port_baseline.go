@@ -15,20 +15,15 @@ import (
 const baselineHelp = " Mean of the first 4h of a transceiver, counted from 1h after link-up; fixed then, and begun anew with another serial number, after the transceiver was unplugged, and by accept. Absent while it forms, and without a state directory after each restart."
 
 var (
-	berBaseline = &Desc{
-		Name: "rdma_port_fec_ber_baseline", Type: gauge, Unit: "", Scope: scopePort,
-		Help:   "Errors before FEC per bit that the link had when its transceiver was new here; without an error the rate of one error in 4h. end: own, what the port receives; neighbour, what it sends." + baselineHelp,
-		Labels: []string{"device", "port", "netdev", "end"}, Source: "docs/ber.md", Of: "rdma_port_info",
-		Beside: "rdma_port_info",
-	}
-	berBaselineStart = &Desc{
-		Name: "rdma_port_fec_ber_baseline_start_timestamp_seconds", Type: gauge, Unit: "seconds", Scope: scopePort,
-		Help:   "Time at which rdma_port_fec_ber_baseline began to form, Unix time. Absent where errors before FEC are not counted, and until 1h after link-up.",
-		Labels: []string{"device", "port", "netdev", "end"}, Source: "docs/ber.md", Of: "rdma_port_info",
-		Beside: "rdma_port_info",
-	}
-	receiveBaseline = besideAge(opticsDesc("rdma_transceiver_receive_power_baseline_dbm", "dbm", "Optical power that a lane received when its transceiver was new here."+baselineHelp, "docs/ber.md", "lane"))
-	biasBaseline    = besideAge(opticsDesc("rdma_transceiver_bias_baseline_amperes", "amperes", "Laser bias current of a lane when its transceiver was new here."+baselineHelp, "docs/ber.md", "lane"))
+	berBaseline = of("rdma_port_info", beside("rdma_port_info", portDesc("rdma_port_fec_ber_baseline",
+		"Errors before FEC per bit that the link had when its transceiver was new here; without an error the rate of one error in 4h. end: own, what the port receives; neighbour, what it sends."+baselineHelp,
+		"docs/ber.md", "netdev", "end")))
+	berBaselineStart = of("rdma_port_info", beside("rdma_port_info",
+		portDesc("rdma_port_fec_ber_baseline_start_timestamp_seconds",
+			"Time at which rdma_port_fec_ber_baseline began to form, Unix time. Absent where errors before FEC are not counted, and until 1h after link-up.",
+			"docs/ber.md", "netdev", "end")))
+	receiveBaseline = besideAge(opticsDesc("rdma_transceiver_receive_power_baseline_dbm", "Optical power that a lane received when its transceiver was new here."+baselineHelp, "docs/ber.md", "lane"))
+	biasBaseline    = besideAge(opticsDesc("rdma_transceiver_bias_baseline_amperes", "Laser bias current of a lane when its transceiver was new here."+baselineHelp, "docs/ber.md", "lane"))
 
 	baselineDescs = []*Desc{berBaseline, berBaselineStart, receiveBaseline, biasBaseline}
 )

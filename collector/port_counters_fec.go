@@ -17,10 +17,7 @@ const (
 
 // speedsDesc is a Desc of an InfiniBand port that only PortExtendedSpeedsCounters has.
 func speedsDesc(name, help string) *Desc {
-	return &Desc{
-		Name: name, Type: counter, Scope: scopePort, Help: help + absentWhenZero,
-		Labels: []string{"device", "port"}, Source: sourceSpeeds, Of: infinibandPorts, Asks: host.SourceSubnet.Name(),
-	}
+	return of(infinibandPorts, asks(host.SourceSubnet, portDesc(name, help+absentWhenZero, sourceSpeeds)))
 }
 
 var (

@@ -10,17 +10,12 @@ import (
 )
 
 var (
-	portRoCEv2GIDs = &Desc{
-		Name: "rdma_port_roce_v2_gid_entries", Of: ethernetPorts, Asks: host.SourcePortTables.Name(),
-		Type: gauge, Scope: scopePort,
-		Help:   "RoCE v2 entries in the GID table, by address family: ipv4 (IPv4-mapped), ipv6 (global or unique local), link_local (created by the kernel for every netdev, not routed).",
-		Labels: []string{"device", "port", "family"}, Source: "ports/N/gids, ports/N/gid_attrs/types",
-	}
-	portRoCEv2GIDIndex = &Desc{
-		Name: "rdma_port_roce_v2_gid_index", Type: gauge, Scope: scopePort,
-		Help:   "Lowest GID table index of the RoCE v2 entries of an address family: the value of NCCL_IB_GID_INDEX for this family on this port. Absent where the family has no entry.",
-		Labels: []string{"device", "port", "family"}, Source: "ports/N/gids, ports/N/gid_attrs/types",
-	}
+	portRoCEv2GIDs = of(ethernetPorts, asks(host.SourcePortTables, portDesc("rdma_port_roce_v2_gid_entries",
+		"RoCE v2 entries in the GID table, by address family: ipv4 (IPv4-mapped), ipv6 (global or unique local), link_local (created by the kernel for every netdev, not routed).",
+		"ports/N/gids, ports/N/gid_attrs/types", "family")))
+	portRoCEv2GIDIndex = portDesc("rdma_port_roce_v2_gid_index",
+		"Lowest GID table index of the RoCE v2 entries of an address family: the value of NCCL_IB_GID_INDEX for this family on this port. Absent where the family has no entry.",
+		"ports/N/gids, ports/N/gid_attrs/types", "family")
 )
 
 var gidFamilies = []string{"ipv4", "ipv6", "link_local"}

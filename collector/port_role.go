@@ -19,11 +19,9 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-var portPeersActive = &Desc{
-	Name: "rdma_port_peers_active", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
-	Help:   "1 for a port that is not ACTIVE although its peers are: more than half, and at least three, of the compute ports at the same position of their card. Absent for others.",
-	Labels: []string{"device", "port"}, Source: "the other ports of the host",
-}
+var portPeersActive = beside("rdma_port_info", portDesc("rdma_port_peers_active",
+	"1 for a port that is not ACTIVE although its peers are: more than half, and at least three, of the compute ports at the same position of their card. Absent for others.",
+	"the other ports of the host"))
 
 // roleAfter is how long evidence has to last before a compute role is stored: at boot, NICs register one after the
 // other.

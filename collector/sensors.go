@@ -12,19 +12,12 @@ import (
 )
 
 var (
-	deviceTemperature = &Desc{
-		Name: "rdma_device_temperature_celsius", Of: physicalFunctions, Asks: host.SourceSensors.Name(), Type: gauge,
-		Unit: "celsius", Scope: scopeDevice,
-		Help:   "Temperature of a sensor of the adapter: its chip (asic), or the transceiver where the driver exposes it. Read every 30 s.",
-		Labels: []string{"device", "sensor"},
-		Source: "hwmon of the PCI function, tempN_input and tempN_label (mlx5 since Linux 6.7, bnxt_en, ice)",
-	}
-	deviceTemperatureThreshold = &Desc{
-		Name: "rdma_device_temperature_threshold_celsius", Of: "rdma_device_temperature_celsius",
-		Asks: host.SourceSensors.Name(), Type: gauge, Unit: "celsius", Scope: scopeDevice,
-		Help:   "Temperature limit of the sensor. level: critical.",
-		Labels: []string{"device", "sensor", "level"}, Source: "hwmon of the PCI function, tempN_crit",
-	}
+	deviceTemperature = of(physicalFunctions, asks(host.SourceSensors, deviceDesc("rdma_device_temperature_celsius",
+		"Temperature of a sensor of the adapter: its chip (asic), or the transceiver where the driver exposes it. Read every 30 s.",
+		"hwmon of the PCI function, tempN_input and tempN_label (mlx5 since Linux 6.7, bnxt_en, ice)", "sensor")))
+	deviceTemperatureThreshold = of("rdma_device_temperature_celsius", asks(host.SourceSensors,
+		deviceDesc("rdma_device_temperature_threshold_celsius", "Temperature limit of the sensor. level: critical.",
+			"hwmon of the PCI function, tempN_crit", "sensor", "level")))
 )
 
 // sensorInterval is the interval of readings: each is a firmware command, and temperature changes slowly.

@@ -10,16 +10,11 @@ import (
 )
 
 var (
-	deviceIgnored = &Desc{
-		Name: "rdma_device_ignored", Beside: "rdma_device_info", Type: gauge, Scope: scopeDevice,
-		Help:   "RDMA device ignored by --config.file, always 1: no alert fires for it or for its ports. Absent for others.",
-		Labels: []string{"device"}, Source: "--config.file",
-	}
-	portIgnored = &Desc{
-		Name: "rdma_port_ignored", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
-		Help:   "Port ignored by --config.file, always 1: no alert fires for it. Absent for others.",
-		Labels: []string{"device", "port"}, Source: "--config.file",
-	}
+	deviceIgnored = beside("rdma_device_info", deviceDesc("rdma_device_ignored",
+		"RDMA device ignored by --config.file, always 1: no alert fires for it or for its ports. Absent for others.",
+		"--config.file"))
+	portIgnored = beside("rdma_port_info", portDesc("rdma_port_ignored",
+		"Port ignored by --config.file, always 1: no alert fires for it. Absent for others.", "--config.file"))
 )
 
 // ignored evaluates every device that is listed or missing, and its ports. A device that cannot be read at present is

@@ -9,23 +9,15 @@ import (
 )
 
 var (
-	portPKeysMissing = &Desc{
-		Name: "rdma_port_pkeys_missing", Beside: "rdma_port_pkey_entries", Asks: host.SourcePortTables.Name(),
-		Type: gauge, Scope: scopePort,
-		Help:   "P_Keys pinned in --config.file that are missing from the port's table. A pinned key with bit 15 set requires full membership, one without matches either. Absent where none is pinned, and where part of the table cannot be read.",
-		Labels: []string{"device", "port"}, Source: "--config.file; ports/N/pkeys",
-	}
-	driverAsPinned = &Desc{
-		Name: "rdma_driver_as_pinned", Of: "rdma_device_info", Beside: "rdma_device_info", Asks: host.SourceModules.Name(),
-		Type: gauge, Scope: scopeHost,
-		Help:   "Whether a loaded driver is out-of-tree and of the version pinned in --config.file. Absent where no version is pinned, and where the driver is not loaded.",
-		Labels: []string{"module"}, Source: "--config.file; /sys/module/MODULE/{version,taint}",
-	}
-	driverPinInfo = &Desc{
-		Name: "rdma_driver_pin_info", Beside: "rdma_device_info", Type: gauge, Scope: scopeHost,
-		Help:   "Driver versions pinned in --config.file, as a glob, always 1.",
-		Labels: []string{"module", "pin"}, Source: "--config.file",
-	}
+	portPKeysMissing = beside("rdma_port_pkey_entries", asks(host.SourcePortTables, portDesc("rdma_port_pkeys_missing",
+		"P_Keys pinned in --config.file that are missing from the port's table. A pinned key with bit 15 set requires full membership, one without matches either. Absent where none is pinned, and where part of the table cannot be read.",
+		"--config.file; ports/N/pkeys")))
+	driverAsPinned = of("rdma_device_info", beside("rdma_device_info", asks(host.SourceModules,
+		hostDesc("rdma_driver_as_pinned",
+			"Whether a loaded driver is out-of-tree and of the version pinned in --config.file. Absent where no version is pinned, and where the driver is not loaded.",
+			"--config.file; /sys/module/MODULE/{version,taint}", "module"))))
+	driverPinInfo = beside("rdma_device_info", hostDesc("rdma_driver_pin_info",
+		"Driver versions pinned in --config.file, as a glob, always 1.", "--config.file", "module", "pin"))
 )
 
 // fullMember is the membership bit of a P_Key, IBA 10.9.2.

@@ -6,11 +6,9 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-var numaBalancing = &Desc{
-	Name: "rdma_kernel_numa_balancing_enabled", Type: gauge, Scope: scopeHost, Asks: host.SourceTuning.Name(),
-	Help:   "Whether the kernel moves pages to the NUMA node of the CPU that uses them. It unmaps pages to find out, and faults of the CPU delay the threads that post work requests.",
-	Source: "/proc/sys/kernel/numa_balancing, bit 0 (NUMA_BALANCING_NORMAL)",
-}
+var numaBalancing = asks(host.SourceTuning, hostDesc("rdma_kernel_numa_balancing_enabled",
+	"Whether the kernel moves pages to the NUMA node of the CPU that uses them. It unmaps pages to find out, and faults of the CPU delay the threads that post work requests.",
+	"/proc/sys/kernel/numa_balancing, bit 0 (NUMA_BALANCING_NORMAL)"))
 
 func newTuning() *Collector {
 	return &Collector{
