@@ -216,34 +216,17 @@ func (c *ethernet) counters(r *reading.Reader, device string, nd *ethNetdev) sna
 		}
 	}
 	if nd.pause.Within(now, settingsRetention) {
-		out.Pause = withoutPause(*nd.pause.Value, out.Stats)
+		pause := *nd.pause.Value
+		out.Pause = &pause
 	}
 	if nd.fec.Within(now, settingsRetention) {
-		out.FEC, out.FECCode = withoutFEC(*nd.fec.Value, out.Stats), nd.fecCode.Value
+		fec := *nd.fec.Value
+		out.FEC, out.FECCode = &fec, nd.fecCode.Value
 	}
-	return out
-}
-
-// withoutPause leaves out counts that are in the driver's own statistics, which are read more often.
-func withoutPause(p snapshot.Pause, w *snapshot.NetdevReading) *snapshot.Pause {
-	if w.Has(snapshot.GlobalPauseFrames, receive) {
-		p.RXFrames, p.TXFrames = nil, nil
-	}
-	if w.Has(snapshot.PauseStormEvents, "error") {
-		p.TXStormEvents = nil
-	}
-	return &p
-}
-
-// withoutFEC is as withoutPause.
-func withoutFEC(f snapshot.FEC, w *snapshot.NetdevReading) *snapshot.FEC {
-	for what, v := range map[snapshot.NetdevStat]**uint64{
-		snapshot.FECCorrectedBits: &f.CorrectedBits, snapshot.FECCorrectedBlocks: &f.Corrected,
-		snapshot.FECUncorrectableBlocks: &f.Uncorrectable,
-	} {
-		if w.Has(what, "") {
-			*v = nil
+	for _, a := range answers(&out) {
+		if out.Stats.Has(a.what, a.label) {
+			*a.value = nil
 		}
 	}
-	return &f
+	return out
 }

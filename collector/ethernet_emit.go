@@ -33,18 +33,24 @@ func emitNetdevStats(s Sink, nd *snapshot.NetdevCounters, at []string) {
 		c := &nd.Stats.Counts[i]
 		m := &netdevMetrics[c.What]
 		if m.ethernet && nd.LinkLayer != "Ethernet" || !nd.Stats.Exposes(c) || m.desc == nil ||
-			sparseCounts[c.What] && c.Value == 0 {
+			m.sparse && c.Value == 0 {
 			continue
 		}
 		l := append(labels[:0], at...)
-		if m.labelled {
-			l = append(l, c.Label)
-		}
-		if m.indexed {
-			l = append(l, index(c.Index))
+		for _, name := range m.desc.Labels[len(at):] {
+			l = append(l, labelOf(c, name))
 		}
 		s.Emit(m.desc, c.Value, l...)
 	}
+}
+
+// labelOf is the value of a label beside the netdev.
+func labelOf(c *snapshot.NetdevCount, name string) string {
+	switch name {
+	case "priority", "lane", "queue":
+		return index(c.Index)
+	}
+	return c.Label
 }
 
 // index is the label of a priority, a lane or a queue; empty for a total.
@@ -59,18 +65,20 @@ func index(i int) string {
 type answer struct {
 	what  snapshot.NetdevStat
 	label string
-	value *uint64
+	value **uint64
 }
 
+// answers are the counts of ethtool netlink that the driver may have in its own statistics as well.
 func answers(nd *snapshot.NetdevCounters) (out []answer) {
 	if p := nd.Pause; p != nil {
-		out = append(out, answer{snapshot.GlobalPauseFrames, receive, p.RXFrames},
-			answer{snapshot.GlobalPauseFrames, transmit, p.TXFrames},
-			answer{snapshot.PauseStormEvents, "error", p.TXStormEvents})
+		out = append(out, answer{snapshot.GlobalPauseFrames, receive, &p.RXFrames},
+			answer{snapshot.GlobalPauseFrames, transmit, &p.TXFrames},
+			answer{snapshot.PauseStormEvents, "error", &p.TXStormEvents})
 	}
 	if f := nd.FEC; f != nil {
-		out = append(out, answer{snapshot.FECCorrectedBits, "", f.CorrectedBits},
-			answer{snapshot.FECCorrectedBlocks, "", f.Corrected}, answer{snapshot.FECUncorrectableBlocks, "", f.Uncorrectable})
+		out = append(out, answer{snapshot.FECCorrectedBits, "", &f.CorrectedBits},
+			answer{snapshot.FECCorrectedBlocks, "", &f.Corrected},
+			answer{snapshot.FECUncorrectableBlocks, "", &f.Uncorrectable})
 	}
 	return out
 }
@@ -78,14 +86,10 @@ func answers(nd *snapshot.NetdevCounters) (out []answer) {
 // emitAnswers emits the counts of pause and FEC that are not in the driver's own statistics.
 func emitAnswers(s Sink, nd *snapshot.NetdevCounters, at []string) {
 	for _, a := range answers(nd) {
-		if a.value == nil {
-			continue
-		}
-		m := &netdevMetrics[a.what]
 		l := at
-		if m.labelled {
+		if a.label != "" {
 			l = append(at, a.label)
 		}
-		s.Emit(m.desc, float64(*a.value), l...)
+		emitUint(s, netdevMetrics[a.what].desc, *a.value, l...)
 	}
 }
