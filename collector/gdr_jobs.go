@@ -69,16 +69,10 @@ func (j *gdrJobs) update(
 	named = slices.Compact(named)
 	var found []snapshot.Process
 	var refused bool
-	var failed error
-	err := h.Turns.Do(ctx, "processes", func() {
-		h.Meter.Begin(host.SourceProcesses, host.SourceProcesses.Lock(), 1)
-		start := time.Now()
-		found, refused, failed = h.Processes.Processes(ctx, named, only)
-		h.Meter.Spend(host.SourceProcesses, host.SourceProcesses.Lock(), time.Since(start))
+	err := reading.Request(ctx, h, "processes", host.SourceProcesses, func() (err error) {
+		found, refused, err = h.Processes.Processes(ctx, named, only)
+		return err
 	})
-	if err == nil {
-		err = failed
-	}
 	if err == nil {
 		holders.addMemory(found)
 		j.pods.apply(found, devicesOfPods(found, podGPUs(gpus), verbsFunctions(h, found)), pods, listed)
@@ -92,10 +86,7 @@ func (j *gdrJobs) update(
 		j.found, j.ports, j.all = nil, nil, nil
 	}
 	if err != nil {
-		n.Issues = append(n.Issues, snapshot.Issue{
-			Source: host.SourceProcesses.Name(), Needs: host.SourceProcesses.NeedsAfter(err),
-			Reason: string(host.ReasonOf(err)), Err: err,
-		})
+		n.Issues = append(n.Issues, reading.IssueOf(host.SourceProcesses, err))
 	}
 }
 
@@ -118,23 +109,16 @@ func readHolders(
 	for _, device := range names {
 		qps := listsQPs(device, devices)
 		var found []host.RDMAHolder
-		var failed error
-		err := h.Turns.Do(ctx, "holders/"+device, func() {
-			h.Meter.Begin(host.SourceHolders, host.SourceHolders.Lock(), 1)
-			start := time.Now()
-			found, failed = h.RDMA.Holders(ctx, device, qps)
-			h.Meter.Spend(host.SourceHolders, host.SourceHolders.Lock(), time.Since(start))
+		err := reading.Request(ctx, h, "holders/"+device, host.SourceHolders, func() (err error) {
+			found, err = h.RDMA.Holders(ctx, device, qps)
+			return err
 		})
-		if err == nil {
-			err = failed
-		}
 		if err != nil {
 			out.whole, out.named = false, false
 			if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported && reason != host.Invalid {
-				n.Issues = append(n.Issues, snapshot.Issue{
-					Device: device, Source: host.SourceHolders.Name(), Needs: host.SourceHolders.Needs(),
-					Reason: string(reason), Err: err,
-				})
+				issue := reading.IssueOf(host.SourceHolders, err)
+				issue.Device = device
+				n.Issues = append(n.Issues, issue)
 			}
 			continue
 		}

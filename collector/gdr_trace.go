@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -86,9 +87,7 @@ func (t *gdrTrace) read(ctx context.Context, h *host.Host, n *snapshot.Node, pro
 		}
 		t.found = &found
 	case !errors.Is(err, host.ErrNotTracing):
-		n.Issues = append(n.Issues, snapshot.Issue{
-			Source: host.SourceEBPF.Name(), Needs: host.SourceEBPF.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err,
-		})
+		n.Issues = append(n.Issues, reading.IssueOf(host.SourceEBPF, err))
 	}
 }
 

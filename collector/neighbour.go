@@ -108,9 +108,7 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 			}
 		}
 		if err := c.lldp.failure(); err != nil {
-			n.Issues = append(n.Issues, snapshot.Issue{
-				Source: sourceLLDP, Needs: host.SourceLLDP.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err,
-			})
+			n.Issues = append(n.Issues, reading.IssueOf(host.SourceLLDP, err))
 		}
 		if c.listen && h.LLDP != nil && c.lldp.tooEarly(h.Now()) {
 			n.Pending = []string{host.SourceLLDP.Name()}

@@ -69,6 +69,26 @@ func OfHost(
 	return r.Issues, nil
 }
 
+// Request makes one request of a source in a turn, and charges it to the source. After an error the results of ask must
+// not be used: it has failed, has not returned, or panicked.
+func Request(ctx context.Context, h *host.Host, turn string, s host.Source, ask func() error) error {
+	var failed error
+	if err := h.Turns.Do(ctx, turn, func() {
+		h.Meter.Begin(s, s.Lock(), 1)
+		start := time.Now()
+		failed = ask()
+		h.Meter.Spend(s, s.Lock(), time.Since(start))
+	}); err != nil {
+		return err
+	}
+	return failed
+}
+
+// IssueOf is a failed read of a source of the host.
+func IssueOf(s host.Source, err error) snapshot.Issue {
+	return snapshot.Issue{Source: s.Name(), Needs: s.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err}
+}
+
 // Reduced reports whether some metrics of the device are not read.
 func (r *Reader) Reduced() bool { return r.reduced.Of(r.Device) }
 
@@ -163,10 +183,9 @@ func (r *Reader) Deferrable() bool {
 
 // Issue records a failed read of the present source. A cancelled one is reported elsewhere.
 func (r *Reader) Issue(err error) {
-	r.Issues = append(r.Issues, snapshot.Issue{
-		Device: r.Device, Source: r.source.Name(), Needs: r.source.NeedsAfter(err),
-		Reason: string(host.ReasonOf(err)), Err: err,
-	})
+	issue := IssueOf(r.source, err)
+	issue.Device = r.Device
+	r.Issues = append(r.Issues, issue)
 }
 
 // Outcome records the outcome of a request that drivers may not support: that is no failure.
