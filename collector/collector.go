@@ -142,14 +142,11 @@ func readDevices[S, T any](
 	ro *roster, name string, fresh func() *S, read func(*reading.Reader, *S) (T, bool), use func(*snapshot.Node, []T),
 ) readFunc {
 	devices := reading.Devices[S, T]{Collector: name, New: fresh}
-	return func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-		roster, err := ro.of(h, n)
-		if err != nil {
-			done(err)
-			return
-		}
+	return ro.read(func(
+		ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error),
+	) {
 		devices.ReadAll(ctx, h, n, roster, read, func(out []T) { use(n, out) }, done)
-	}
+	})
 }
 
 // readHost is the Read of a collector that reads data of the host each slowInterval, one at a time.
@@ -168,6 +165,15 @@ func readHost[T any](name string, s host.Source, read func(*reading.Reader) T, u
 		}
 		use(n, last.Value)
 		done(nil)
+	}
+}
+
+// emitSection is the Emit of a collector: emit of its section of a node, if there is one.
+func emitSection[T any](of func(*snapshot.Node) *T, emit func(*T, Sink)) func(*snapshot.Node, Sink) {
+	return func(n *snapshot.Node, s Sink) {
+		if section := of(n); section != nil {
+			emit(section, s)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"path"
 	"regexp"
 	"slices"
@@ -52,6 +53,20 @@ func (ro *roster) of(h *host.Host, n *snapshot.Node) (*reading.Roster, error) {
 	}
 	n.Reduced = ro.devices.Reduced
 	return ro.devices, nil
+}
+
+// read is the Read of a collector that needs the devices of the round.
+func (ro *roster) read(
+	read func(ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error)),
+) readFunc {
+	return func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
+		roster, err := ro.of(h, n)
+		if err != nil {
+			done(err)
+			return
+		}
+		read(ctx, h, n, roster, done)
+	}
 }
 
 func (ro *roster) wanted(device string) bool {

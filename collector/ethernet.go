@@ -24,7 +24,6 @@ const (
 
 // ethernet reads the statistics of the netdevs of RDMA ports.
 type ethernet struct {
-	roster  *roster
 	nvlink  *nvlink
 	stats   *netdevStats
 	devices reading.Devices[ethState, []snapshot.NetdevCounters]
@@ -54,7 +53,7 @@ type ethNetdev struct {
 
 func newEthernet(samples time.Duration, devices *roster, nvlink *nvlink, stats *netdevStats) *Collector {
 	c := &ethernet{
-		roster: devices, nvlink: nvlink, stats: stats,
+		nvlink: nvlink, stats: stats,
 		devices: reading.Devices[ethState, []snapshot.NetdevCounters]{Collector: "ethernet"},
 	}
 	c.samples = newPFCSampler(samples, c.readPauses)
@@ -63,17 +62,12 @@ func newEthernet(samples time.Duration, devices *roster, nvlink *nvlink, stats *
 		Help:  "netdev statistics of RDMA ports: PFC and pause, priorities, discards, FEC, link errors, PCIe stalls",
 		Descs: append(netdevDescs(), pfcSampleDescs...),
 		Run:   c.samples.run,
-		Read:  c.read,
-		Emit:  emitEthernet,
+		Read:  devices.read(c.read),
+		Emit:  emitSection(func(n *snapshot.Node) *snapshot.Ethernet { return n.Ethernet }, emitEthernet),
 	}
 }
 
-func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	roster, err := c.roster.of(h, n)
-	if err != nil {
-		done(err)
-		return
-	}
+func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error)) {
 	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(devices [][]snapshot.NetdevCounters) {
 		n.Ethernet = &snapshot.Ethernet{Netdevs: slices.Concat(devices...)}
 		c.samples.drop(h.Now())

@@ -6,12 +6,9 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-func emitEthernet(n *snapshot.Node, s Sink) {
-	if n.Ethernet == nil {
-		return
-	}
-	for i := range n.Ethernet.Netdevs {
-		nd := &n.Ethernet.Netdevs[i]
+func emitEthernet(e *snapshot.Ethernet, s Sink) {
+	for i := range e.Netdevs {
+		nd := &e.Netdevs[i]
 		at := [...]string{nd.Device, strconv.Itoa(nd.Port), nd.Netdev}
 		emitNetdevStats(s, nd, at[:])
 		if nd.Pause != nil {

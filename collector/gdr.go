@@ -55,7 +55,6 @@ const treeInterval = time.Hour
 type gpuDirect struct {
 	nccl      gdr.Job
 	ebpf      EBPF
-	roster    *roster
 	lastRound *lastRound
 	gpus      *gpuReadings
 	devices   reading.Devices[gdrState, gdrNIC]
@@ -76,7 +75,7 @@ type gdrState struct {
 
 func newGDR(o Options, devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
 	c := &gpuDirect{
-		nccl: o.NCCL, ebpf: o.EBPF, roster: devices, lastRound: last, gpus: gpus,
+		nccl: o.NCCL, ebpf: o.EBPF, lastRound: last, gpus: gpus,
 		use: gdrUse{ports: meters{}, others: meters{}, bufinfo: bufinfo{on: o.Bufinfo}},
 	}
 	c.devices.Collector = "gdr"
@@ -89,17 +88,14 @@ func newGDR(o Options, devices *roster, last *lastRound, gpus *gpuReadings) *Col
 			asyncEvents, qpFatalEvents, portJobInfo, portJobs, gpuJobInfo, jobInfo, gpuAffinity,
 		},
 		Run:  c.run,
-		Read: c.read,
-		Emit: emitGDR,
+		Read: devices.read(c.read),
+		Emit: emitSection(func(n *snapshot.Node) *snapshot.GDR { return n.GDR }, emitGDR),
 	}
 }
 
-func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	roster, err := c.roster.of(h, n)
-	if err != nil {
-		done(err)
-		return
-	}
+func (c *gpuDirect) read(
+	ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error),
+) {
 	devices, paths, at := c.lastRound.last(ctx)
 	issues, err := reading.OfHost(ctx, h, "gdr", host.SourceModules, func(r *reading.Reader) {
 		c.tree.update(r, paths)
@@ -228,26 +224,23 @@ func bestOf(p gdr.Pair, nics []snapshot.GDRNIC) snapshot.GDRPair {
 	return out
 }
 
-func emitGDR(n *snapshot.Node, s Sink) {
-	if n.GDR == nil {
-		return
+func emitGDR(d *snapshot.GDR, s Sink) {
+	for i := range d.GPUs {
+		emitGDRGPU(s, d, i)
 	}
-	for i := range n.GDR.GPUs {
-		emitGDRGPU(s, n.GDR, i)
-	}
-	emitTrace(s, n.GDR)
-	emitJobs(s, n.GDR)
-	if len(n.GDR.GPUs) > 0 {
-		if n.GDR.PeerClient != peerUnknown {
-			s.Emit(gdrMechanism, boolValue(n.GDR.Peermem+n.GDR.PeerClient != ""), string(gdr.PeerMem), "")
+	emitTrace(s, d)
+	emitJobs(s, d)
+	if len(d.GPUs) > 0 {
+		if d.PeerClient != peerUnknown {
+			s.Emit(gdrMechanism, boolValue(d.Peermem+d.PeerClient != ""), string(gdr.PeerMem), "")
 		}
-		emitRegistrations(s, n.GDR)
-		emitJobGIDs(s, n.GDR)
+		emitRegistrations(s, d)
+		emitJobGIDs(s, d)
 	}
-	for i := range n.GDR.NICs {
-		nic := &n.GDR.NICs[i]
+	for i := range d.NICs {
+		nic := &d.NICs[i]
 		emitBool(s, gdrMechanism, nic.DMABUF, string(gdr.DMABUF), nic.Device)
-		emitSettings(s, nic, n.GDR.Virtual)
+		emitSettings(s, nic, d.Virtual)
 	}
 }
 

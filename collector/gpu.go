@@ -32,7 +32,7 @@ func newGPU(conf *siteConfig, gpus *gpuReadings) *Collector {
 		Descs: gpuDescs(),
 		Run:   gpus.run,
 		Read:  c.read,
-		Emit:  emitGPUs,
+		Emit:  emitSection(func(n *snapshot.Node) *snapshot.GPUs { return n.GPUs }, emitGPUs),
 	}
 }
 

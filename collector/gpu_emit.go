@@ -163,29 +163,26 @@ var throttleReasons = []struct {
 	{0x400, "reliability"},
 }
 
-func emitGPUs(n *snapshot.Node, s Sink) {
-	if n.GPUs == nil {
-		return
-	}
-	for _, g := range n.GPUs.Ignored {
+func emitGPUs(gpus *snapshot.GPUs, s Sink) {
+	for _, g := range gpus.Ignored {
 		s.Emit(gpuIgnored, 1, g.Index, g.UUID)
 	}
-	if r := n.GPUs.Released; r != nil {
+	if r := gpus.Released; r != nil {
 		s.Emit(gpuReleased, r.Left.Seconds())
 		s.Emit(gpuReleaseStart, float64(r.Since.Unix()))
 		return
 	}
-	if n.GPUs.Driver != "" {
-		s.Emit(gpuDriverInfo, 1, n.GPUs.Driver, n.GPUs.CUDA)
-		s.Emit(gpuAge, n.GPUs.Age.Seconds())
+	if gpus.Driver != "" {
+		s.Emit(gpuDriverInfo, 1, gpus.Driver, gpus.CUDA)
+		s.Emit(gpuAge, gpus.Age.Seconds())
 	}
-	for _, f := range n.GPUs.Functions {
+	for _, f := range gpus.Functions {
 		if !f.Visible {
 			s.Emit(gpuHidden, 1, f.PCIAddress)
 		}
 	}
-	for i := range n.GPUs.GPUs {
-		emitGPU(s, &n.GPUs.GPUs[i], n.GPUs.Full)
+	for i := range gpus.GPUs {
+		emitGPU(s, &gpus.GPUs[i], gpus.Full)
 	}
 }
 

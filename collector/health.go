@@ -28,7 +28,6 @@ const healthError = 1 // 0 is healthy
 
 // health keeps the devlink device of each RDMA device.
 type health struct {
-	roster  *roster
 	nvlink  *nvlink
 	devices map[string]devlinkDevice // belongs to the lane devlink
 	last    reading.Kept[*snapshot.Health]
@@ -42,24 +41,19 @@ type devlinkDevice struct {
 }
 
 func newHealth(devices *roster, nvlink *nvlink) *Collector {
-	c := &health{roster: devices, nvlink: nvlink, devices: map[string]devlinkDevice{}}
+	c := &health{nvlink: nvlink, devices: map[string]devlinkDevice{}}
 	return &Collector{
 		Name:  "health",
 		Help:  "firmware and driver health from devlink health reporters",
 		Descs: []*Desc{healthState, healthErrors, healthRecoveries},
-		Read:  c.read,
-		Emit:  emitHealth,
+		Read:  devices.read(c.read),
+		Emit:  emitSection(func(n *snapshot.Node) *snapshot.Health { return n.Health }, emitHealth),
 	}
 }
 
 // read requests all reporters in one dump. The kernel takes the lock of each devlink device, which a driver holds while
 // it recovers or reloads: one at a time: no second request while one waits, and keeps it from blocking others.
-func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	roster, err := c.roster.of(h, n)
-	if err != nil {
-		done(err)
-		return
-	}
+func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error)) {
 	if len(roster.Names) == 0 {
 		n.Health = &snapshot.Health{}
 		done(nil)
@@ -161,11 +155,8 @@ func devlinkOf(r *reading.Reader, device string) (bus, name string) {
 	return "pci", path.Base(function)
 }
 
-func emitHealth(n *snapshot.Node, s Sink) {
-	if n.Health == nil {
-		return
-	}
-	for _, h := range n.Health.Reporters {
+func emitHealth(health *snapshot.Health, s Sink) {
+	for _, h := range health.Reporters {
 		if h.State != nil && *h.State <= healthError {
 			s.Emit(healthState, float64(*h.State), h.Device, h.Name, "error")
 		}

@@ -60,7 +60,7 @@ func newKernelLog(last *lastRound) *Collector {
 		Help:  "messages of the kernel log that tell of faults of RDMA devices, PCIe and GPUs",
 		Descs: []*Desc{kernelLogEvents, kernelLogRecent, kernelLogTime, kernelLogLost, kernelLogSkipped},
 		Read:  c.read,
-		Emit:  emitKernelLog,
+		Emit:  emitSection(func(n *snapshot.Node) *snapshot.KernelLog { return n.KernelLog }, emitKernelLog),
 	}
 }
 
@@ -246,19 +246,16 @@ func (c *kernelLog) section(log *host.KernelLogReading) *snapshot.KernelLog {
 	return out
 }
 
-func emitKernelLog(n *snapshot.Node, s Sink) {
-	if n.KernelLog == nil {
-		return
-	}
-	s.Emit(kernelLogLost, float64(n.KernelLog.Lost))
-	s.Emit(kernelLogSkipped, float64(n.KernelLog.Skipped))
-	for _, k := range n.KernelLog.Counts {
+func emitKernelLog(log *snapshot.KernelLog, s Sink) {
+	s.Emit(kernelLogLost, float64(log.Lost))
+	s.Emit(kernelLogSkipped, float64(log.Skipped))
+	for _, k := range log.Counts {
 		s.Emit(kernelLogEvents, float64(k.Count), k.Device, k.PCIAddress, k.Driver, k.Kind)
 	}
-	for _, k := range n.KernelLog.Counts {
+	for _, k := range log.Counts {
 		emitUint(s, kernelLogRecent, k.Recent, k.Device, k.PCIAddress, k.Driver, k.Kind)
 	}
-	for _, k := range n.KernelLog.Counts {
+	for _, k := range log.Counts {
 		if !k.At.IsZero() {
 			s.Emit(kernelLogTime, float64(k.At.UnixMilli())/1000, k.Device, k.PCIAddress, k.Driver, k.Kind, k.Detail)
 		}

@@ -51,7 +51,7 @@ func newModules(conf *siteConfig) *Collector {
 			m.DriverPin = conf.driverPin(m.Modules)
 			n.Modules = &m
 		}),
-		Emit: emitModules,
+		Emit: emitSection(func(n *snapshot.Node) *snapshot.Modules { return n.Modules }, emitModules),
 	}
 }
 
@@ -150,11 +150,8 @@ func readNodes(r *reading.Reader) []snapshot.NodeClass {
 	return out
 }
 
-func emitModules(n *snapshot.Node, s Sink) {
-	if n.Modules == nil {
-		return
-	}
-	for _, m := range n.Modules.Modules {
+func emitModules(modules *snapshot.Modules, s Sink) {
+	for _, m := range modules.Modules {
 		if m.Loaded || m.Known && !m.Driver {
 			s.Emit(moduleLoaded, boolValue(m.Loaded), m.Name)
 		}
@@ -162,8 +159,8 @@ func emitModules(n *snapshot.Node, s Sink) {
 			s.Emit(driverInfo, 1, m.Name, m.Version, m.Flavour, m.Taint)
 		}
 	}
-	emitDriverPin(s, n.Modules.DriverPin)
-	for _, c := range n.Modules.Nodes {
+	emitDriverPin(s, modules.DriverPin)
+	for _, c := range modules.Nodes {
 		s.Emit(devNodes, float64(c.Present), c.Class)
 		s.Emit(devNodesReadable, float64(c.Readable), c.Class)
 	}

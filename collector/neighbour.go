@@ -40,7 +40,6 @@ const (
 type neighbours struct {
 	listen    bool // receive LLDP frames
 	askSubnet bool // query both ends of InfiniBand links
-	roster    *roster
 	conf      *siteConfig
 	nvlink    *nvlink
 	common    *commonLinks
@@ -71,7 +70,7 @@ type etherLink struct {
 
 func newNeighbours(o Options, devices *roster, conf *siteConfig, nvlink *nvlink, common *commonLinks) *Collector {
 	c := &neighbours{
-		listen: o.ListenLLDP, askSubnet: o.AskSubnet, roster: devices, conf: conf, nvlink: nvlink, common: common,
+		listen: o.ListenLLDP, askSubnet: o.AskSubnet, conf: conf, nvlink: nvlink, common: common,
 		lldp: newLLDPNeighbours(),
 	}
 	c.devices.Collector = "neighbour"
@@ -80,8 +79,8 @@ func newNeighbours(o Options, devices *roster, conf *siteConfig, nvlink *nvlink,
 		Help:  "switch and port at the far end of each link: from systemd-networkd, LLDP (--collector.neighbour.listen), the subnet (--collector.neighbour.subnet) and --config.file",
 		Descs: slices.Concat([]*Desc{neighbourInfo, neighboursAnnounced, cablingInfo, portMiscabled}, subnetDescs),
 		Run:   c.run,
-		Read:  c.read,
-		Emit:  emitNeighbours,
+		Read:  devices.read(c.read),
+		Emit:  emitSection(func(n *snapshot.Node) *snapshot.Neighbours { return n.Neighbours }, emitNeighbours),
 	}
 }
 
@@ -93,12 +92,9 @@ func (c *neighbours) run(ctx context.Context, h *host.Host) error {
 	return c.lldp.run(ctx, h)
 }
 
-func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	roster, err := c.roster.of(h, n)
-	if err != nil {
-		done(err)
-		return
-	}
+func (c *neighbours) read(
+	ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error),
+) {
 	c.lldp.drop(roster.Names)
 	c.common.drop(roster.Names)
 	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(readings []neighbourReading) {
@@ -159,12 +155,9 @@ func readEtherLink(r *reading.Reader, netdev string) (out etherLink) {
 	return out
 }
 
-func emitNeighbours(n *snapshot.Node, s Sink) {
-	if n.Neighbours == nil {
-		return
-	}
-	for i := range n.Neighbours.Ports {
-		p := &n.Neighbours.Ports[i]
+func emitNeighbours(neighbours *snapshot.Neighbours, s Sink) {
+	for i := range neighbours.Ports {
+		p := &neighbours.Ports[i]
 		at := [...]string{p.Device, strconv.Itoa(p.Port), p.Netdev}
 		if p.Source != "" {
 			s.Emit(neighbourInfo, 1, slices.Concat(at[:], []string{p.End.System, p.End.Port, p.Source})...)
@@ -175,5 +168,5 @@ func emitNeighbours(n *snapshot.Node, s Sink) {
 		}
 		emitBool(s, portMiscabled, p.Miscabled, at[:]...)
 	}
-	emitSubnets(s, n.Neighbours.Subnets)
+	emitSubnets(s, neighbours.Subnets)
 }

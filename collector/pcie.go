@@ -46,7 +46,6 @@ var (
 // pcie keeps the data of each device and of the GPUs: links change with the hardware, and errors are evaluated over
 // minutes.
 type pcie struct {
-	roster    *roster
 	lastRound *lastRound
 	gpus      *gpuReadings
 	devices   reading.Devices[pciePath, snapshot.PCIePath]
@@ -62,7 +61,7 @@ type pciePath struct {
 
 func newPCIe(devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
 	c := &pcie{
-		roster: devices, lastRound: last, gpus: gpus,
+		lastRound: last, gpus: gpus,
 		devices: reading.Devices[pciePath, snapshot.PCIePath]{Collector: "pcie"},
 	}
 	return &Collector{
@@ -72,17 +71,12 @@ func newPCIe(devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
 			pcieSpeed, pcieMaxSpeed, pcieWidth, pcieMaxWidth, pcieLinkInfo, gpuLinkInfo, pcieErrors, pcieAvailable,
 			pcieCapable, pciePathInfo,
 		},
-		Read: c.read,
-		Emit: emitPCIe,
+		Read: devices.read(c.read),
+		Emit: emitSection(func(n *snapshot.Node) *snapshot.PCIe { return n.PCIe }, emitPCIe),
 	}
 }
 
-func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	roster, err := c.roster.of(h, n)
-	if err != nil {
-		done(err)
-		return
-	}
+func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error)) {
 	gpus := make(chan gpuPaths, 1)
 	go func() { // a GPU that has fallen off its bus must not delay the devices
 		var out gpuPaths
@@ -162,13 +156,10 @@ func readFatalBelow(r *reading.Reader, dir string, own *uint64) *uint64 {
 	return n
 }
 
-func emitPCIe(n *snapshot.Node, s Sink) {
-	if n.PCIe == nil {
-		return
-	}
+func emitPCIe(paths *snapshot.PCIe, s Sink) {
 	e := pcieEmitter{Sink: s, links: map[string]bool{}, functions: map[string]bool{}}
-	for i := range n.PCIe.Devices {
-		d := &n.PCIe.Devices[i]
+	for i := range paths.Devices {
+		d := &paths.Devices[i]
 		hops := e.hops(d.Hops)
 		for _, p := range pci.Pairs(hops) {
 			s.Emit(pcieLinkInfo, 1, d.Device, p.Lower, p.Upper)
@@ -180,7 +171,7 @@ func emitPCIe(n *snapshot.Node, s Sink) {
 		}
 		emitPath(s, d.Device, hops)
 	}
-	e.gpus(n.PCIe.GPUs)
+	e.gpus(paths.GPUs)
 }
 
 // pcieEmitter emits each link and each function once: devices and GPUs share those above a switch.

@@ -41,7 +41,7 @@ func newQoS(devices *roster, conf *siteConfig) *Collector {
 		Read: readDevices(devices, "qos", newQoSDevice, readQoS, func(n *snapshot.Node, readings []qosReading) {
 			n.QoS = qosSection(conf, readings)
 		}),
-		Emit: emitQoS,
+		Emit: emitSection(func(n *snapshot.Node) *snapshot.QoS { return n.QoS }, emitQoS),
 	}
 }
 

@@ -67,16 +67,13 @@ var (
 	}
 )
 
-func emitQoS(n *snapshot.Node, s Sink) {
-	if n.QoS == nil {
-		return
-	}
-	for i := range n.QoS.Netdevs {
-		q := &n.QoS.Netdevs[i]
+func emitQoS(qos *snapshot.QoS, s Sink) {
+	for i := range qos.Netdevs {
+		q := &qos.Netdevs[i]
 		e := qosEmitter{s: s, q: q, labels: []string{q.Device, strconv.Itoa(q.Port), q.Name}}
 		e.emit()
 	}
-	for _, p := range n.QoS.Ports {
+	for _, p := range qos.Ports {
 		port := strconv.Itoa(p.Port)
 		if c := p.TrafficClass; c != nil {
 			s.Emit(trafficClassInfo, 1, p.Device, port, strconv.FormatUint(*c, 10), strconv.FormatUint(*c>>2, 10))

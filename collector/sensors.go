@@ -40,7 +40,7 @@ func newSensors(devices *roster) *Collector {
 		Read: readDevices(devices, "sensors", nil, readSensors, func(n *snapshot.Node, devices []snapshot.DeviceSensors) {
 			n.Sensors = &snapshot.Sensors{Devices: devices}
 		}),
-		Emit: emitSensors,
+		Emit: emitSection(func(n *snapshot.Node) *snapshot.Sensors { return n.Sensors }, emitSensors),
 	}
 }
 
@@ -120,12 +120,9 @@ func readCelsius(r *reading.Reader, dir, name string) *float64 {
 	return c
 }
 
-func emitSensors(n *snapshot.Node, s Sink) {
-	if n.Sensors == nil {
-		return
-	}
-	for i := range n.Sensors.Devices {
-		d := &n.Sensors.Devices[i]
+func emitSensors(sensors *snapshot.Sensors, s Sink) {
+	for i := range sensors.Devices {
+		d := &sensors.Devices[i]
 		for _, t := range d.Sensors {
 			emitPer(s, deviceTemperature, t.Value, 1, d.Device, t.Name)
 			emitPer(s, deviceTemperatureThreshold, t.Critical, 1, d.Device, t.Name, "critical")

@@ -66,12 +66,9 @@ func ofLanes(d *Desc) *Desc {
 	return ofReadings(beside(`rdma_transceiver_info{media="passive_copper"}`, d))
 }
 
-func emitTransceivers(n *snapshot.Node, s Sink) {
-	if n.Optics == nil {
-		return
-	}
-	for i := range n.Optics.Cages {
-		emitCage(s, &n.Optics.Cages[i])
+func emitTransceivers(optics *snapshot.Optics, s Sink) {
+	for i := range optics.Cages {
+		emitCage(s, &optics.Cages[i])
 	}
 }
 
