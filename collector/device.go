@@ -169,9 +169,7 @@ func boundDriver(r *reading.Reader, dir string) string {
 func portNumbers(r *reading.Reader, dev string) []int {
 	names, err := r.Host.Files.List(classDir + "/" + dev + "/ports")
 	if err != nil {
-		if !host.IsAbsent(err) {
-			r.Issue(err)
-		}
+		r.IssueUnless(err, host.Absent)
 		return nil
 	}
 	var out []int

@@ -64,9 +64,7 @@ func (f *gdrHost) update(r *reading.Reader, job gdr.Job, amd bool) {
 func readNCCLConf(r *reading.Reader) gdr.Env {
 	b, err := r.Host.Files.Read("etc/nccl.conf", nil)
 	if err != nil {
-		if !host.IsAbsent(err) {
-			r.Issue(err)
-		}
+		r.IssueUnless(err, host.Absent)
 		return gdr.Env{}
 	}
 	return gdr.ParseConf(string(b))
@@ -79,9 +77,7 @@ func readSymbols(r *reading.Reader) (dmabuf, peers, amdPeer *bool) {
 	b, err := r.Host.Files.Lines("proc/kallsyms", []string{symbolDMABUF, symbolPeermem, peerSymbol})
 	if err != nil {
 		// Not permitted in a hardened unit: the kernel version is used instead.
-		if !host.IsAbsent(err) && !host.NotPermitted(err) {
-			r.Issue(err)
-		}
+		r.IssueUnless(err, host.Absent, host.Permission)
 		return nil, nil, nil
 	}
 	words := bytes.Fields(b)

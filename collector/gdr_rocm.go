@@ -60,9 +60,7 @@ func readPermitted(r *reading.Reader, file string) string {
 	r.Ask(1)
 	b, err := r.Host.Files.Read(file, nil)
 	if err != nil {
-		if !host.IsAbsent(err) && !host.NotPermitted(err) {
-			r.Issue(err)
-		}
+		r.IssueUnless(err, host.Absent, host.Permission)
 		return ""
 	}
 	return string(b)

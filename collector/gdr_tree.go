@@ -201,9 +201,7 @@ func readConfig(r *reading.Reader, dir string) (c pci.Config, size int, ok bool)
 	r.Ask(1)
 	b, err := r.Host.Files.ReadIn(dir, "config", nil)
 	if err != nil {
-		if !host.IsAbsent(err) {
-			r.Issue(err)
-		}
+		r.IssueUnless(err, host.Absent)
 		return c, 0, false
 	}
 	c, ok = pci.ParseConfig(b)

@@ -94,11 +94,7 @@ func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health
 	out := &snapshot.Health{}
 	r.Ask(1)
 	reporters, err := r.Host.Devlink.Health(r.Ctx)
-	if err != nil {
-		if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported { // kernels before 5.1
-			r.Issue(err)
-		}
-	}
+	r.IssueUnless(err, host.Absent, host.Unsupported) // kernels before 5.1
 	r.Begin(host.SourceIdentity)
 	c.findDevlinks(r, names)
 	for _, name := range names {

@@ -73,9 +73,7 @@ func (c *kernelLog) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		r.Ask(1)
 		log, err := h.KernelLog.KernelLog(ctx)
 		if err != nil {
-			if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported {
-				r.Issue(err)
-			}
+			r.IssueUnless(err, host.Absent, host.Unsupported)
 			return
 		}
 		c.count(r, &log)

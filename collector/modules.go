@@ -120,9 +120,7 @@ func flavour(name, taint string, ofed bool) string {
 func readNodes(r *reading.Reader) []snapshot.NodeClass {
 	names, err := r.Host.Files.List("dev/infiniband")
 	if err != nil { // a container without /dev, or no driver with nodes
-		if !host.IsAbsent(err) {
-			r.Issue(err)
-		}
+		r.IssueUnless(err, host.Absent)
 		return nil
 	}
 	out := make([]snapshot.NodeClass, len(nodeClasses))

@@ -25,9 +25,7 @@ func savedNeighbours(r *reading.Reader, index uint64) (out []farEnd) {
 	r.Ask(1)
 	b, err := r.Host.Files.Read(path, nil)
 	if err != nil {
-		if !host.IsAbsent(err) {
-			r.Issue(err)
-		}
+		r.IssueUnless(err, host.Absent)
 		return nil
 	}
 	frames, whole := savedFrames(b)

@@ -100,9 +100,7 @@ const subnetTimeout = time.Second
 // overSubnet queries over a port, and records failures, except that no node is there.
 func overSubnet[T any](r *reading.Reader, port int, a *host.Agent, query agentQuery[T]) (T, error) {
 	got, err := askAgent(r, fmt.Sprintf("subnet/%s/%d", r.Device, port), subnetTimeout, port, a, query)
-	if err != nil && !host.IsAbsent(err) {
-		r.Issue(err)
-	}
+	r.IssueUnless(err, host.Absent)
 	return got, err
 }
 

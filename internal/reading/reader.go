@@ -188,12 +188,17 @@ func (r *Reader) Issue(err error) {
 	r.Issues = append(r.Issues, issue)
 }
 
+// IssueUnless records a failed read as Issue does, if there is an error for a reason other than the expected ones.
+func (r *Reader) IssueUnless(err error, expected ...host.Reason) {
+	if err != nil && !slices.Contains(expected, host.ReasonOf(err)) {
+		r.Issue(err)
+	}
+}
+
 // Outcome records the outcome of a request that drivers may not support: that is no failure.
 func (r *Reader) Outcome(dir, item string, err error) {
 	r.Quarantine.Note(dir, item, r.Now(), err)
-	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
-		r.Issue(err)
-	}
+	r.IssueUnless(err, host.Absent, host.Unsupported)
 }
 
 // Ask makes a request that takes rtnl and that drivers may not support. dir and item name it in the quarantine. The
