@@ -194,6 +194,13 @@ func emitUint(s Sink, d *Desc, v *uint64, labels ...string) {
 // reads reports whether a metric of the reader's device is read.
 func reads(r *reading.Reader, d *Desc) bool { return d != nil && r.Reads(d.Name) }
 
+// emitIf emits 1 if a condition holds.
+func emitIf(s Sink, holds bool, d *Desc, labels ...string) {
+	if holds {
+		s.Emit(d, 1, labels...)
+	}
+}
+
 // emitBool emits 1 or 0, or nothing if it is unknown.
 func emitBool(s Sink, d *Desc, v *bool, labels ...string) {
 	if v != nil {
@@ -201,9 +208,16 @@ func emitBool(s Sink, d *Desc, v *bool, labels ...string) {
 	}
 }
 
-// emitPer emits a value that may be absent, divided by per.
-func emitPer(s Sink, d *Desc, v *float64, per float64, labels ...string) {
+// emitFloat emits a value that may be absent.
+func emitFloat(s Sink, d *Desc, v *float64, labels ...string) {
 	if v != nil {
-		s.Emit(d, *v/per, labels...)
+		s.Emit(d, *v, labels...)
+	}
+}
+
+// emitRate emits a rate in bits per second that may be absent, in bytes per second.
+func emitRate(s Sink, d *Desc, bits *float64, labels ...string) {
+	if bits != nil {
+		s.Emit(d, *bits/8, labels...)
 	}
 }

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"errors"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -185,9 +186,5 @@ func (v *nvlink) finished(name string) *vpdRead {
 func (v *nvlink) drop(names []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for name := range v.devices {
-		if !slices.Contains(names, name) {
-			delete(v.devices, name)
-		}
-	}
+	maps.DeleteFunc(v.devices, func(name string, _ *vpdRead) bool { return !slices.Contains(names, name) })
 }

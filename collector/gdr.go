@@ -256,9 +256,7 @@ func emitGDRGPU(s Sink, d *snapshot.GDR, i int) {
 		device = d.NICs[g.Best.NIC].Device
 	}
 	s.Emit(gdrInfo, 1, g.Index, g.UUID, device, g.Best.Distance, g.Best.Mechanism, g.Best.Reason)
-	if g.Best.Down != "" {
-		s.Emit(gdrNearestDown, 1, g.Index, g.UUID, g.Best.Down)
-	}
+	emitIf(s, g.Best.Down != "", gdrNearestDown, g.Index, g.UUID, g.Best.Down)
 	emitTransport(s, g)
 	emitAffinity(s, d, i)
 }

@@ -259,8 +259,6 @@ func emitJobs(s Sink, d *snapshot.GDR) {
 				s.Emit(gpuJobInfo, 1, d.GPUs[g].Index, d.GPUs[g].UUID, j.Scheduler, j.ID, j.Namespace, j.Pod)
 			}
 		}
-		if i < jobsNamed && j.Name+j.User != "" {
-			s.Emit(jobInfo, 1, j.Scheduler, j.ID, j.Name, j.User)
-		}
+		emitIf(s, i < jobsNamed && j.Name+j.User != "", jobInfo, j.Scheduler, j.ID, j.Name, j.User)
 	}
 }

@@ -43,10 +43,8 @@ func (u *gdrUse) read(
 		return
 	}
 	u.rates = map[string]float64{}
-	for i := range devices {
-		for j := range devices[i].Ports {
-			u.count(&devices[i], &devices[i].Ports[j], at)
-		}
+	for d, p := range snapshot.PortsOf(devices) {
+		u.count(d, p, at)
 	}
 	u.ports.keep(at)
 	if slices.ContainsFunc(jobs.found, overSockets) {

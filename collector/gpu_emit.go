@@ -177,9 +177,7 @@ func emitGPUs(gpus *snapshot.GPUs, s Sink) {
 		s.Emit(gpuAge, gpus.Age.Seconds())
 	}
 	for _, f := range gpus.Functions {
-		if !f.Visible {
-			s.Emit(gpuHidden, 1, f.PCIAddress)
-		}
+		emitIf(s, !f.Visible, gpuHidden, f.PCIAddress)
 	}
 	for i := range gpus.GPUs {
 		emitGPU(s, &gpus.GPUs[i], gpus.Full)

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"maps"
 	"path"
 	"slices"
 	"time"
@@ -117,11 +118,7 @@ func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health
 // findDevlinks finds the devlink device of each RDMA device, once in slowInterval.
 func (c *health) findDevlinks(r *reading.Reader, names []string) {
 	now := r.Now()
-	for name := range c.devices {
-		if !slices.Contains(names, name) {
-			delete(c.devices, name)
-		}
-	}
+	maps.DeleteFunc(c.devices, func(name string, _ devlinkDevice) bool { return !slices.Contains(names, name) })
 	for _, name := range names {
 		registration := r.Host.Registration(name)
 		if d, ok := c.devices[name]; !ok || d.read.Due(now, slowInterval) || d.registration != registration {

@@ -153,9 +153,7 @@ func emitModules(modules *snapshot.Modules, s Sink) {
 		if m.Loaded || m.Known && !m.Driver {
 			s.Emit(moduleLoaded, boolValue(m.Loaded), m.Name)
 		}
-		if m.Loaded && (m.Driver || m.Flavour != inTree) {
-			s.Emit(driverInfo, 1, m.Name, m.Version, m.Flavour, m.Taint)
-		}
+		emitIf(s, m.Loaded && (m.Driver || m.Flavour != inTree), driverInfo, m.Name, m.Version, m.Flavour, m.Taint)
 	}
 	emitDriverPin(s, modules.DriverPin)
 	for _, c := range modules.Nodes {

@@ -101,9 +101,7 @@ func emitSubnets(s Sink, subnets []snapshot.PortSubnet) {
 			s.Emit(farWait, float64(v), p.Device, port)
 		}
 		if f := p.FEC; f != nil {
-			if f.Mode != "" {
-				s.Emit(farFEC, 1, p.Device, port, f.Mode)
-			}
+			emitIf(s, f.Mode != "", farFEC, p.Device, port, f.Mode)
 			eachFEC(farFECMetrics, f, p.Lanes, func(d *Desc, v float64, lane ...string) {
 				s.Emit(d, v, append([]string{p.Device, port}, lane...)...)
 			}, func(string) {})

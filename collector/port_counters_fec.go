@@ -72,9 +72,7 @@ func emitIBFEC(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	if p.FEC == nil {
 		return
 	}
-	if p.FEC.Mode != "" {
-		s.Emit(fecInfo, 1, d.Name, port, "", p.FEC.Mode)
-	}
+	emitIf(s, p.FEC.Mode != "", fecInfo, d.Name, port, "", p.FEC.Mode)
 	saturated := map[string]bool{}
 	eachFEC(fecMetrics, p.FEC, p.Lanes, func(desc *Desc, v float64, lane ...string) {
 		at := []string{d.Name, port, ""}

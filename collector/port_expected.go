@@ -117,10 +117,8 @@ func isPart(d *snapshot.Device) bool {
 // values. It reports whether all inputs were the same as in the previous round.
 func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bool) {
 	c.common.of(devices)
-	for i := range devices {
-		for j := range devices[i].Ports {
-			c.history(&devices[i], &devices[i].Ports[j])
-		}
+	for d, p := range snapshot.PortsOf(devices) {
+		c.history(d, p)
 	}
 	conf := c.conf.current()
 	version := c.memory.Version() // anything deleted from here on is evaluated in the next round
@@ -162,11 +160,9 @@ func (c *infiniBand) evaluate(now time.Time, conf *site.Config, devices []snapsh
 	}
 	c.memory.Observe(now, links)
 	c.expect(links, targets)
-	for i := range devices {
-		for j := range devices[i].Ports {
-			if id := lastingID(&devices[i], devices[i].Ports[j].Number, ""); id != "" {
-				devices[i].Ports[j].WasActive = c.memory.WasActive(id)
-			}
+	for d, p := range snapshot.PortsOf(devices) {
+		if id := lastingID(d, p.Number, ""); id != "" {
+			p.WasActive = c.memory.WasActive(id)
 		}
 	}
 }
@@ -273,10 +269,8 @@ func emitExpected(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		}
 		emitMember(s, d, &nd, port)
 	}
-	emitPer(s, portExpectedRate, p.ExpectedRate, 8, d.Name, port)
-	if source != "" {
-		s.Emit(portExpectedRateInfo, 1, d.Name, port, source)
-	}
+	emitRate(s, portExpectedRate, p.ExpectedRate, d.Name, port)
+	emitIf(s, source != "", portExpectedRateInfo, d.Name, port, source)
 	if p.ExpectedLanes != nil {
 		s.Emit(portExpectedWidth, float64(*p.ExpectedLanes), d.Name, port)
 		s.Emit(portExpectedWidthInfo, 1, d.Name, port, p.ExpectedLanesSource)
@@ -288,7 +282,7 @@ func emitMember(s Sink, d *snapshot.Device, nd *snapshot.Netdev, port string) {
 		return
 	}
 	emitBool(s, memberUp, nd.Up, d.Name, port, nd.Name)
-	emitPer(s, memberRate, nd.Rate, 8, d.Name, port, nd.Name)
+	emitRate(s, memberRate, nd.Rate, d.Name, port, nd.Name)
 	if nd.ExpectedRate != nil {
 		s.Emit(memberExpectedRate, *nd.ExpectedRate/8, d.Name, port, nd.Name)
 		s.Emit(memberExpectedRateInfo, 1, d.Name, port, nd.Name, nd.ExpectedRateSource)

@@ -74,14 +74,10 @@ var (
 )
 
 func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
-	if len(p.Netdev) == 0 {
-		s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, p.Role, p.RoleSource)
-	}
+	emitIf(s, len(p.Netdev) == 0, portInfo, d.Name, port, "", p.LinkLayer, p.Role, p.RoleSource)
 	for _, nd := range p.Netdev {
 		s.Emit(portInfo, 1, d.Name, port, nd.Name, p.LinkLayer, p.Role, p.RoleSource)
-		if nd.DownReason != "" {
-			s.Emit(portDownReason, 1, d.Name, port, nd.Name, nd.DownReason, nd.DownDetail)
-		}
+		emitIf(s, nd.DownReason != "", portDownReason, d.Name, port, nd.Name, nd.DownReason, nd.DownDetail)
 		if nd.CarrierUps != nil && nd.CarrierDowns != nil {
 			s.Emit(portCarrierChanges, float64(*nd.CarrierUps+*nd.CarrierDowns), d.Name, port, nd.Name)
 		}
@@ -98,13 +94,9 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	emitUint(s, portLogicalState, p.State, d.Name, port)
 	emitUint(s, portPhysicalState, p.PhysicalState, d.Name, port)
 	s.Emit(portWasActive, boolValue(p.WasActive), d.Name, port)
-	if p.PeersActive {
-		s.Emit(portPeersActive, 1, d.Name, port)
-	}
-	if p.PinnedActive {
-		s.Emit(portPinnedActive, 1, d.Name, port)
-	}
-	emitPer(s, portRate, p.Rate, 8, d.Name, port)
+	emitIf(s, p.PeersActive, portPeersActive, d.Name, port)
+	emitIf(s, p.PinnedActive, portPinnedActive, d.Name, port)
+	emitRate(s, portRate, p.Rate, d.Name, port)
 	emitUint(s, portWidth, p.Lanes, d.Name, port)
 	if p.LinkLayer == "InfiniBand" {
 		emitUint(s, portLID, p.LID, d.Name, port)
@@ -113,9 +105,7 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		if p.Capabilities != nil {
 			s.Emit(portIsSM, float64(*p.Capabilities>>1&1), d.Name, port)
 		}
-		if p.PinnedSM {
-			s.Emit(portPinnedSM, 1, d.Name, port)
-		}
+		emitIf(s, p.PinnedSM, portPinnedSM, d.Name, port)
 	}
 	for _, t := range []string{"ib", "roce_v1", "roce_v2"} {
 		if n, ok := p.GIDs[t]; ok {

@@ -124,8 +124,8 @@ func emitSensors(sensors *snapshot.Sensors, s Sink) {
 	for i := range sensors.Devices {
 		d := &sensors.Devices[i]
 		for _, t := range d.Sensors {
-			emitPer(s, deviceTemperature, t.Value, 1, d.Device, t.Name)
-			emitPer(s, deviceTemperatureThreshold, t.Critical, 1, d.Device, t.Name, "critical")
+			emitFloat(s, deviceTemperature, t.Value, d.Device, t.Name)
+			emitFloat(s, deviceTemperatureThreshold, t.Critical, d.Device, t.Name, "critical")
 		}
 	}
 }

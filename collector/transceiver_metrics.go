@@ -112,10 +112,3 @@ func emitLevels(s Sink, d *Desc, l *transceiver.Levels, at []string) {
 	emitFloat(s, d, l.HighWarning, append(at, "high_warning")...)
 	emitFloat(s, d, l.LowWarning, append(at, "low_warning")...)
 }
-
-// emitFloat emits a value that may be absent.
-func emitFloat(s Sink, d *Desc, v *float64, labels ...string) {
-	if v != nil {
-		s.Emit(d, *v, labels...)
-	}
-}
