@@ -177,6 +177,16 @@ func emitSection[T any](of func(*snapshot.Node) *T, emit func(*T, Sink)) func(*s
 	}
 }
 
+// entry is the value of a key, a new one if there is none.
+func entry[K comparable, V any](m map[K]*V, key K) *V {
+	v := m[key]
+	if v == nil {
+		v = new(V)
+		m[key] = v
+	}
+	return v
+}
+
 func boolValue(b bool) float64 {
 	if b {
 		return 1

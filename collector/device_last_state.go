@@ -44,11 +44,7 @@ func (c *infiniBand) withLast(
 }
 
 func (c *infiniBand) keep(d *snapshot.Device, at time.Time) {
-	last := c.last[d.Name]
-	if last == nil {
-		last = &lastDevice{}
-		c.last[d.Name] = last
-	}
+	last := entry(c.last, d.Name)
 	last.at, last.device = at, *d
 }
 

@@ -60,18 +60,16 @@ func (o holders) jobs(
 	}
 	sums := map[string]map[snapshot.Workload]*snapshot.PortJob{}
 	for _, name := range names {
-		jobs := map[snapshot.Workload]*snapshot.PortJob{}
+		uses := opened(found, nodes, name)
 		if answer, ok := o.devices[name]; ok {
-			listed(jobs, answer, byPID)
-		} else {
-			opened(jobs, found, nodes, name)
+			uses = listed(answer, byPID)
 		}
-		if len(jobs) == 0 {
+		if len(uses) == 0 {
 			continue
 		}
-		merge(sums, name, jobs)
+		merge(sums, name, uses)
 		if parent := parentDevice(h, name, devices); parent != "" && parent != name {
-			merge(sums, parent, jobs)
+			merge(sums, parent, uses)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
@@ -92,9 +90,9 @@ func (o holders) jobs(
 	return out
 }
 
-// listed adds the workloads of an answer of RDMA netlink that have memory registered or queue pairs. NCCL opens all
-// devices, also those that it does not use.
-func listed(jobs map[snapshot.Workload]*snapshot.PortJob, answer []host.RDMAHolder, byPID map[int]*snapshot.Process) {
+// listed are the uses of a device, one of each process that RDMA netlink lists with memory registered or queue pairs.
+// NCCL opens all devices, also those that it does not use.
+func listed(answer []host.RDMAHolder, byPID map[int]*snapshot.Process) (uses []snapshot.PortJob) {
 	for _, one := range answer {
 		if one.Regions == 0 && (one.QPs == nil || *one.QPs == 0) {
 			continue
@@ -103,55 +101,35 @@ func listed(jobs map[snapshot.Workload]*snapshot.PortJob, answer []host.RDMAHold
 		if p := byPID[one.PID]; p != nil {
 			who = p.Workload()
 		}
-		job := jobs[who]
-		if job == nil {
-			job = &snapshot.PortJob{Workload: who, Regions: new(uint64)}
-			jobs[who] = job
-		}
-		job.Processes++
-		job.Contexts, job.RegionBytes = job.Contexts+one.Contexts, job.RegionBytes+one.RegionBytes
-		*job.Regions += one.Regions
-		if one.QPs != nil {
-			job.QPs = plus(job.QPs, one.QPs)
-		}
+		uses = append(uses, snapshot.PortJob{
+			Workload: who, Processes: 1, Contexts: one.Contexts, RegionBytes: one.RegionBytes, Regions: &one.Regions, QPs: one.QPs,
+		})
 	}
+	return uses
 }
 
-// opened adds the workloads that have a device open.
-func opened(
-	jobs map[snapshot.Workload]*snapshot.PortJob, found []snapshot.Process, nodes map[string]string, device string,
-) {
+// opened are the uses of a device by processes that have it open.
+func opened(found []snapshot.Process, nodes map[string]string, device string) (uses []snapshot.PortJob) {
 	for i := range found {
 		p := &found[i]
-		if !slices.ContainsFunc(p.Verbs, func(node string) bool { return nodes[node] == device }) {
-			continue
+		if slices.ContainsFunc(p.Verbs, func(node string) bool { return nodes[node] == device }) {
+			uses = append(uses, snapshot.PortJob{Workload: p.Workload(), Processes: 1})
 		}
-		who := p.Workload()
-		if jobs[who] == nil {
-			jobs[who] = &snapshot.PortJob{Workload: who}
-		}
-		jobs[who].Processes++
 	}
+	return uses
 }
 
-// merge adds workloads to those of a device.
-func merge(
-	sums map[string]map[snapshot.Workload]*snapshot.PortJob, device string, jobs map[snapshot.Workload]*snapshot.PortJob,
-) {
-	to := sums[device]
-	if to == nil {
-		to = map[snapshot.Workload]*snapshot.PortJob{}
-		sums[device] = to
+// merge adds uses to the workloads of a device.
+func merge(sums map[string]map[snapshot.Workload]*snapshot.PortJob, device string, uses []snapshot.PortJob) {
+	if sums[device] == nil {
+		sums[device] = map[snapshot.Workload]*snapshot.PortJob{}
 	}
-	for who, job := range jobs {
-		sum := to[who]
-		if sum == nil {
-			sum = &snapshot.PortJob{Workload: who}
-			to[who] = sum
-		}
-		sum.Processes, sum.Contexts, sum.RegionBytes = sum.Processes+job.Processes, sum.Contexts+job.Contexts,
-			sum.RegionBytes+job.RegionBytes
-		sum.Regions, sum.QPs = plus(sum.Regions, job.Regions), plus(sum.QPs, job.QPs)
+	for _, use := range uses {
+		sum := entry(sums[device], use.Workload)
+		sum.Workload = use.Workload
+		sum.Processes, sum.Contexts, sum.RegionBytes = sum.Processes+use.Processes, sum.Contexts+use.Contexts,
+			sum.RegionBytes+use.RegionBytes
+		sum.Regions, sum.QPs = plus(sum.Regions, use.Regions), plus(sum.QPs, use.QPs)
 	}
 }
 

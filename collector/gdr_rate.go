@@ -55,10 +55,7 @@ func (m *meter) perSecond() *float64 {
 type meters map[string]*meter
 
 func (m meters) add(name string, at time.Time, value float64) {
-	if m[name] == nil {
-		m[name] = &meter{}
-	}
-	m[name].add(at, value)
+	entry(m, name).add(at, value)
 }
 
 // keep drops meters without a reading at this time.

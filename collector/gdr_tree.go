@@ -78,13 +78,10 @@ func (g *gdrGPUs) update(r *reading.Reader, paths []string) {
 // readGDRGPU reads a GPU. Its index is its position in the order of addresses, as in NVML.
 func readGDRGPU(r *reading.Reader, dir string, index int) gdrGPU {
 	g := gdrGPU{branch: readBranch(r, dir), minor: index}
-	address := path.Base(dir)
-	g.GPU = gdr.GPU{
-		Index: strconv.Itoa(index), Address: address, Vendor: hexValue(r.Optional(dir + "/vendor")),
-		Device:  hexValue(r.Optional(dir + "/device")),
-		Display: strings.HasPrefix(r.Optional(dir+"/class"), "0x0300"), Place: readPlace(r, dir),
-	}
-	for line := range strings.Lines(r.Optional("proc/driver/nvidia/gpus/" + address + "/information")) {
+	g.GPU, g.emulated = readGPUPlace(r, dir)
+	g.Index, g.Display = strconv.Itoa(index), strings.HasPrefix(r.Optional(dir+"/class"), "0x0300")
+	g.Vendor, g.Device = hexValue(r.Optional(dir+"/vendor")), hexValue(r.Optional(dir+"/device"))
+	for line := range strings.Lines(r.Optional("proc/driver/nvidia/gpus/" + g.Address + "/information")) {
 		key, value, _ := strings.Cut(line, ":")
 		switch value = strings.TrimSpace(value); key {
 		case "Model":
@@ -97,16 +94,22 @@ func readGDRGPU(r *reading.Reader, dir string, index int) gdrGPU {
 			}
 		}
 	}
-	root := ""
-	for i, hop := range g.Place.Chain {
+	for _, hop := range g.Place.Chain {
 		g.hops = append(g.hops, readPCIeHop(r, pciDir+hop, hop))
-		if i == 0 && g.Place.Bridged() {
-			root = r.Optional(pciDir + hop + "/vendor")
-		}
+	}
+	return g
+}
+
+// readGPUPlace reads the place of a GPU, whether it is coupled to its CPU, and whether its place is virtual, by the
+// vendor of its root port: a real GPU has a port above it.
+func readGPUPlace(r *reading.Reader, dir string) (g gdr.GPU, emulated bool) {
+	g = gdr.GPU{Address: path.Base(dir), Place: readPlace(r, dir)}
+	root := ""
+	if g.Place.Bridged() {
+		root = r.Optional(pciDir + g.Place.Chain[0] + "/vendor")
 	}
 	g.Coupled = pci.Coupled(r.Optional(dir+"/vendor"), root)
-	g.emulated = emulated(g.Place, root)
-	return g
+	return g, !g.Place.Bridged() || pci.Emulated(root)
 }
 
 // applyNVML applies the NVML data of the GPU.

@@ -304,9 +304,7 @@ func (p *pauses) noteSample(r pauseReading) {
 
 func (p *pauses) noteFlows(r pauseReading) {
 	for f := range r.seconds {
-		if p.flows[f] == nil {
-			p.flows[f] = &flowPauses{}
-		}
+		entry(p.flows, f)
 	}
 }
 

@@ -114,11 +114,7 @@ func portIdentity(r *reading.Reader, kinds []snapshot.FunctionType, layers ...st
 
 // readPort reads the MLNX_OFED setting for all RoCE packets of a port.
 func (st *qosDevice) readPort(r *reading.Reader, n int) snapshot.PortQoS {
-	p := st.ports[n]
-	if p == nil {
-		p = &reading.Kept[*uint64]{}
-		st.ports[n] = p
-	}
+	p := entry(st.ports, n)
 	if p.DueOf(r, slowInterval) {
 		r.Begin(host.SourceRoCEConfig)
 		p.Keep(readTrafficClass(r, r.Device, n), r.Now())
@@ -129,11 +125,7 @@ func (st *qosDevice) readPort(r *reading.Reader, n int) snapshot.PortQoS {
 // readNetdev queries a netdev's configuration each minute, and after a carrier change: a switch may have negotiated
 // another one.
 func (st *qosDevice) readNetdev(r *reading.Reader, n int, netdev string) snapshot.NetdevQoS {
-	nd := st.state[netdev]
-	if nd == nil {
-		nd = &qosNetdev{}
-		st.state[netdev] = nd
-	}
+	nd := entry(st.state, netdev)
 	r.Begin(host.SourceNetdev)
 	link := carrierChanges(r, netdev)
 	changed := link != nd.link
