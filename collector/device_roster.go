@@ -96,7 +96,7 @@ func (ro *roster) update(h *host.Host, names []string) {
 			continue
 		}
 		wanted = append(wanted, name)
-		if known && ro.parts[name] || !known && besidePhysical(h.Files, name) {
+		if known && ro.parts[name] || !known && physicalFunction(h.Files, name) != "" {
 			parts[name] = true
 		}
 	}
@@ -123,18 +123,21 @@ func (ro *roster) same(h *host.Host, names []string) bool {
 	return true
 }
 
-// besidePhysical reports whether a device is a virtual function or a subfunction whose physical function is on this
-// host. In a guest a virtual function has no link physfn.
-func besidePhysical(files host.Files, device string) bool {
+// physicalFunction is the PCI address of the physical function of a virtual function or a subfunction; empty: a device is
+// neither, or its physical function is not on this host. In a guest a virtual function has no link physfn.
+func physicalFunction(files host.Files, device string) string {
 	dir, err := files.Resolve(classDir + "/" + device + "/device")
 	if err != nil {
-		return false
+		return ""
 	}
 	if strings.Contains(path.Base(dir), ".sf.") {
-		return true
+		return path.Base(path.Dir(dir))
 	}
-	_, err = files.Link(dir + "/physfn")
-	return err == nil
+	target, err := files.Link(dir + "/physfn")
+	if err != nil {
+		return ""
+	}
+	return path.Base(target)
 }
 
 // choose applies the limit: parts are left out first.

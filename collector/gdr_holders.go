@@ -3,7 +3,6 @@ package collector
 import (
 	"cmp"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -171,16 +170,7 @@ func verbsDevices(h *host.Host) map[string]string {
 
 // parentDevice is the device of the physical function of a virtual function or subfunction; empty: none on this host.
 func parentDevice(h *host.Host, name string, devices []snapshot.Device) string {
-	dir, err := h.Files.Resolve(classDir + "/" + name + "/device")
-	if err != nil {
-		return ""
-	}
-	address := ""
-	if strings.Contains(path.Base(dir), ".sf.") {
-		address = path.Base(path.Dir(dir))
-	} else if target, err := h.Files.Link(dir + "/physfn"); err == nil {
-		address = path.Base(target)
-	}
+	address := physicalFunction(h.Files, name)
 	i := slices.IndexFunc(devices,
 		func(d snapshot.Device) bool { return address != "" && d.PCIAddress == address && d.Name != name })
 	if i < 0 {

@@ -81,23 +81,25 @@ func readGDRGPU(r *reading.Reader, dir string, index int) gdrGPU {
 	g.GPU, g.emulated = readGPUPlace(r, dir)
 	g.Index, g.Display = strconv.Itoa(index), strings.HasPrefix(r.Optional(dir+"/class"), "0x0300")
 	g.Vendor, g.Device = hexValue(r.Optional(dir+"/vendor")), hexValue(r.Optional(dir+"/device"))
-	for line := range strings.Lines(r.Optional("proc/driver/nvidia/gpus/" + g.Address + "/information")) {
-		key, value, _ := strings.Cut(line, ":")
-		switch value = strings.TrimSpace(value); key {
-		case "Model":
-			g.Model = value
-		case "GPU UUID":
-			g.UUID = value
-		case "Device Minor":
-			if minor, err := strconv.Atoi(value); err == nil {
-				g.minor = minor
-			}
-		}
+	about := gpuInformation(r, g.Address)
+	g.Model, g.UUID = about["Model"], about["GPU UUID"]
+	if minor, err := strconv.Atoi(about["Device Minor"]); err == nil {
+		g.minor = minor
 	}
 	for _, hop := range g.Place.Chain {
 		g.hops = append(g.hops, readPCIeHop(r, pciDir+hop, hop))
 	}
 	return g
+}
+
+// gpuInformation is what NVIDIA's driver exposes of a GPU without NVML.
+func gpuInformation(r *reading.Reader, address string) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(r.Optional("proc/driver/nvidia/gpus/" + address + "/information")) {
+		key, value, _ := strings.Cut(line, ":")
+		out[key] = strings.TrimSpace(value)
+	}
+	return out
 }
 
 // readGPUPlace reads the place of a GPU, whether it is coupled to its CPU, and whether its place is virtual, by the

@@ -71,20 +71,10 @@ func readGPUPaths(r *reading.Reader, functions []string) (out []snapshot.GPUPath
 		if len(chain) > 1 && pci.Coupled(r.Optional(function+"/vendor"), r.Optional(pciDir+chain[0]+"/vendor")) {
 			continue
 		}
-		out = append(out,
-			snapshot.GPUPath{Index: strconv.Itoa(i), UUID: readGPUUUID(r, path.Base(function)), Hops: readPCIeHops(r, function)})
+		uuid := gpuInformation(r, path.Base(function))["GPU UUID"]
+		out = append(out, snapshot.GPUPath{Index: strconv.Itoa(i), UUID: uuid, Hops: readPCIeHops(r, function)})
 	}
 	return out
-}
-
-// readGPUUUID is the UUID exposed by NVIDIA's driver without NVML.
-func readGPUUUID(r *reading.Reader, address string) string {
-	for line := range strings.Lines(r.Optional("proc/driver/nvidia/gpus/" + address + "/information")) {
-		if uuid, ok := strings.CutPrefix(line, "GPU UUID:"); ok {
-			return strings.TrimSpace(uuid)
-		}
-	}
-	return ""
 }
 
 // nameGPU sets index and UUID of a GPU from NVML.
