@@ -150,8 +150,7 @@ func presence(r *reading.Reader, address string) (p expect.Presence) {
 	}
 	p.RDMA, p.Netdev = has("infiniband"), has("net")
 	if s, err := r.Host.RDMA.System(r.Ctx); err == nil && s.NetnsMode != nil {
-		shared := *s.NetnsMode == 1
-		p.Shared = &shared
+		p.Shared = new(*s.NetnsMode == 1)
 	}
 	return p
 }

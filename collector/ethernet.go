@@ -210,12 +210,10 @@ func (c *ethernet) counters(r *reading.Reader, device string, nd *ethNetdev) sna
 		}
 	}
 	if nd.pause.Within(now, settingsRetention) {
-		pause := *nd.pause.Value
-		out.Pause = &pause
+		out.Pause = new(*nd.pause.Value)
 	}
 	if nd.fec.Within(now, settingsRetention) {
-		fec := *nd.fec.Value
-		out.FEC, out.FECCode = &fec, nd.fecCode.Value
+		out.FEC, out.FECCode = new(*nd.fec.Value), nd.fecCode.Value
 	}
 	for _, a := range answers(&out) {
 		if out.Stats.Has(a.what, a.label) {

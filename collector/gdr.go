@@ -187,8 +187,7 @@ func evaluateGDR(
 	}
 	for i := range out.NICs {
 		if state, _ := m.HasDMABUF(m.NICs[i].Driver); state != gdr.Unknown && len(gpus) > 0 {
-			direct := state == gdr.Direct
-			out.NICs[i].DMABUF = &direct
+			out.NICs[i].DMABUF = new(state == gdr.Direct)
 		}
 	}
 	return out, m

@@ -137,8 +137,7 @@ func plus(a, b *uint64) *uint64 {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
-	sum := *a + *b
-	return &sum
+	return new(*a + *b)
 }
 
 func busiestFirst(a, b snapshot.PortJob) int {

@@ -82,8 +82,7 @@ func readSymbols(r *reading.Reader) (dmabuf, peers, amdPeer *bool) {
 	}
 	words := bytes.Fields(b)
 	has := func(symbol string) *bool {
-		found := slices.ContainsFunc(words, func(w []byte) bool { return string(w) == symbol })
-		return &found
+		return new(slices.ContainsFunc(words, func(w []byte) bool { return string(w) == symbol }))
 	}
 	dmabuf, peers, amdPeer = has(symbolDMABUF), has(symbolPeermem), has(peerSymbol)
 	*amdPeer = *amdPeer && *peers
@@ -99,8 +98,7 @@ func readGPUDriver(r *reading.Reader) gdr.Driver {
 	}
 	d := gdr.Driver{Version: r.Optional("sys/module/nvidia/version")}
 	if d.Version != "" {
-		open := !strings.Contains(r.Optional("sys/module/nvidia/taint"), "P")
-		d.Open = &open
+		d.Open = new(!strings.Contains(r.Optional("sys/module/nvidia/taint"), "P"))
 	}
 	return d
 }
@@ -129,8 +127,7 @@ func readPeermem(r *reading.Reader, supported *bool) (p gdr.Peermem) {
 	}
 	p.Clients, _ = r.Host.Files.List("sys/kernel/mm/memory_peers") // absent on most machines
 	if supported == nil && r.Optional("sys/module/mlx_compat/initstate") != "" {
-		yes := true
-		p.Supported = &yes
+		p.Supported = new(true)
 	}
 	return p
 }

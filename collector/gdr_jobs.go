@@ -251,8 +251,7 @@ func less(a, b *uint64) *uint64 {
 	if a == nil || b == nil {
 		return nil
 	}
-	d := *a - min(*a, *b)
-	return &d
+	return new(*a - min(*a, *b))
 }
 
 func emitRegistrations(s Sink, d *snapshot.GDR) {

@@ -47,8 +47,7 @@ func (m *meter) perSecond() *float64 {
 	if span < meterLeast {
 		return nil
 	}
-	rate := (last.value - first.value) / span.Seconds()
-	return &rate
+	return new((last.value - first.value) / span.Seconds())
 }
 
 // meters are the meters of counters, by name.

@@ -127,13 +127,11 @@ func (g *gdrGPU) applyNVML(gpus []snapshot.GPU) {
 	}
 	switch {
 	case o.NVLinksUp != nil:
-		linked := *o.NVLinksUp > 0
-		g.Linked = &linked
+		g.Linked = new(*o.NVLinksUp > 0)
 	case o.NVLinks != nil && *o.NVLinks == 0:
 		g.Linked = new(bool)
 	}
-	domain := o.Fabric != nil && o.Fabric.Cluster != ""
-	g.domain, g.processes = &domain, o.Processes
+	g.domain, g.processes = new(o.Fabric != nil && o.Fabric.Cluster != ""), o.Processes
 	if o.C2CLinks != nil {
 		g.Coupled = *o.C2CLinks > 0
 	}
@@ -285,8 +283,7 @@ func (n *gdrNIC) redirects(gpus []gdrGPU) (found *bool, at []string) {
 			if c.Redirect && !slices.Contains(at, address) {
 				at = append(at, address)
 			}
-			some := len(at) > 0
-			found = &some
+			found = new(len(at) > 0)
 		}
 	}
 	return found, at

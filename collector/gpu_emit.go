@@ -129,8 +129,7 @@ func gpuUint(name string, full bool, help, source string, value func(*snapshot.G
 		if n == nil {
 			return nil
 		}
-		f := float64(*n)
-		return &f
+		return new(float64(*n))
 	}}
 }
 

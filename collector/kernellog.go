@@ -17,25 +17,28 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
+// ofMessages is for metrics of messages: there may be none.
+func ofMessages(d *Desc) *Desc { return beside(kernelLogLost.Name, ofKernelLog(d)) }
+
+// ofKernelLog is for metrics of the kernel log of a host with RDMA devices.
+func ofKernelLog(d *Desc) *Desc { return of("rdma_device_info", asks(host.SourceKernelLog, d)) }
+
 var (
-	kernelLogEvents = of("rdma_device_info", beside(kernelLogLost.Name, asks(host.SourceKernelLog,
-		hostDesc("rdma_kernel_log_events_total",
-			"Messages of the kernel log about RDMA devices, the PCIe ports above them and GPUs, since boot as far as the log reaches back. driver: printed the message, or is on the stack of a stuck task. No series: no message.",
-			"/dev/kmsg", "device", "pci_address", "driver", "kind"))))
-	kernelLogRecent = of("rdma_device_info", beside(kernelLogLost.Name, asks(host.SourceKernelLog,
-		hostDesc("rdma_kernel_log_recent_events",
-			"Messages of rdma_kernel_log_events_total of the last 15 minutes, by their own time. An increase of the counter is not that: it has no sample before the first message, and begins anew with the exporter.",
-			"/dev/kmsg and /proc/uptime", "device", "pci_address", "driver", "kind"))))
-	kernelLogTime = of("rdma_device_info", beside(kernelLogLost.Name, asks(host.SourceKernelLog,
-		hostDesc("rdma_kernel_log_last_event_timestamp_seconds",
-			"Time of the last message of a kind about an object. detail: its values, such as the number and the error of a module.",
-			"/dev/kmsg and /proc/uptime", "device", "pci_address", "driver", "kind", "detail"))))
-	kernelLogLost = of("rdma_device_info", asks(host.SourceKernelLog, hostDesc("rdma_kernel_log_overruns_total",
+	kernelLogEvents = ofMessages(hostDesc("rdma_kernel_log_events_total",
+		"Messages of the kernel log about RDMA devices, the PCIe ports above them and GPUs, since boot as far as the log reaches back. driver: printed the message, or is on the stack of a stuck task. No series: no message.",
+		"/dev/kmsg", "device", "pci_address", "driver", "kind"))
+	kernelLogRecent = ofMessages(hostDesc("rdma_kernel_log_recent_events",
+		"Messages of rdma_kernel_log_events_total of the last 15 minutes, by their own time. An increase of the counter is not that: it has no sample before the first message, and begins anew with the exporter.",
+		"/dev/kmsg and /proc/uptime", "device", "pci_address", "driver", "kind"))
+	kernelLogTime = ofMessages(hostDesc("rdma_kernel_log_last_event_timestamp_seconds",
+		"Time of the last message of a kind about an object. detail: its values, such as the number and the error of a module.",
+		"/dev/kmsg and /proc/uptime", "device", "pci_address", "driver", "kind", "detail"))
+	kernelLogLost = ofKernelLog(hostDesc("rdma_kernel_log_overruns_total",
 		"Messages of the kernel log that were overwritten before they were read, since the start of the exporter.",
-		"/dev/kmsg, gaps of the sequence numbers")))
-	kernelLogSkipped = of("rdma_device_info", asks(host.SourceKernelLog, hostDesc("rdma_kernel_log_skipped_total",
+		"/dev/kmsg, gaps of the sequence numbers"))
+	kernelLogSkipped = ofKernelLog(hostDesc("rdma_kernel_log_skipped_total",
 		"Messages of the kernel log that were not examined, since the start of the exporter: of more than 100 a second each tenth is.",
-		"/dev/kmsg")))
+		"/dev/kmsg"))
 )
 
 // recentKernelLog is the age of the events of rdma_kernel_log_recent_events.
@@ -134,8 +137,7 @@ func (c *kernelLog) count(r *reading.Reader, log *host.KernelLogReading) {
 	}
 	for _, k := range c.counts {
 		if ok {
-			n := uint64(len(k.times))
-			k.Recent = &n
+			k.Recent = new(uint64(len(k.times)))
 		}
 	}
 }

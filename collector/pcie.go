@@ -10,32 +10,32 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
+// ofPCIeLinks is for metrics of the links on the path to a physical function.
+func ofPCIeLinks(d *Desc) *Desc { return of(physicalFunctions, asks(host.SourcePCILink, d)) }
+
 var (
-	pcieSpeed = of(physicalFunctions, asks(host.SourcePCILink,
-		newDesc(scopeDevice, "rdma_pcie_link_speed_transfers_per_second",
-			"Current speed of a PCIe link on the path to an RDMA device, in transfers per second and lane. pci_address: downstream end. Absent for links that lead only to GPUs (an idle GPU reduces the link speed).",
-			"/sys/bus/pci/devices/ADDRESS/current_link_speed", "pci_address")))
-	pcieMaxSpeed = of(physicalFunctions, asks(host.SourcePCILink,
-		newDesc(scopeDevice, "rdma_pcie_link_max_speed_transfers_per_second",
-			"Highest speed that both ends of the PCIe link support, in transfers per second and lane.",
-			"max_link_speed of both ends", "pci_address")))
-	pcieWidth = of(physicalFunctions, asks(host.SourcePCILink, newDesc(scopeDevice, "rdma_pcie_link_width_lanes",
+	pcieSpeed = ofPCIeLinks(newDesc(scopeDevice, "rdma_pcie_link_speed_transfers_per_second",
+		"Current speed of a PCIe link on the path to an RDMA device, in transfers per second and lane. pci_address: downstream end. Absent for links that lead only to GPUs (an idle GPU reduces the link speed).",
+		"/sys/bus/pci/devices/ADDRESS/current_link_speed", "pci_address"))
+	pcieMaxSpeed = ofPCIeLinks(newDesc(scopeDevice, "rdma_pcie_link_max_speed_transfers_per_second",
+		"Highest speed that both ends of the PCIe link support, in transfers per second and lane.",
+		"max_link_speed of both ends", "pci_address"))
+	pcieWidth = ofPCIeLinks(newDesc(scopeDevice, "rdma_pcie_link_width_lanes",
 		"Lanes in use by a PCIe link on the path to an RDMA device or a GPU.",
-		"/sys/bus/pci/devices/ADDRESS/current_link_width", "pci_address")))
-	pcieMaxWidth = of(physicalFunctions, asks(host.SourcePCILink, newDesc(scopeDevice, "rdma_pcie_link_max_width_lanes",
+		"/sys/bus/pci/devices/ADDRESS/current_link_width", "pci_address"))
+	pcieMaxWidth = ofPCIeLinks(newDesc(scopeDevice, "rdma_pcie_link_max_width_lanes",
 		"Most lanes that both ends of the PCIe link support: 8 for any card in an x8 slot.",
-		"max_link_width of both ends", "pci_address")))
-	pcieLinkInfo = of(physicalFunctions, asks(host.SourcePCILink, deviceDesc("rdma_device_pcie_link_info",
+		"max_link_width of both ends", "pci_address"))
+	pcieLinkInfo = ofPCIeLinks(deviceDesc("rdma_device_pcie_link_info",
 		"PCIe link on the path from a root port to an RDMA device, always 1. pci_address: downstream end. upstream: upstream end.",
-		"the path below /sys/devices", "pci_address", "upstream")))
-	pcieErrors = of(physicalFunctions, asks(host.SourcePCILink, newDesc(scopeDevice, "rdma_pcie_aer_errors_total",
+		"the path below /sys/devices", "pci_address", "upstream"))
+	pcieErrors = ofPCIeLinks(newDesc(scopeDevice, "rdma_pcie_aer_errors_total",
 		"PCIe advanced error reporting (AER) errors of RDMA devices, GPUs and the bridges above them, since the function was enumerated. severity: correctable, nonfatal, fatal. fatal of a root port with a single device below it includes those of the device, which the kernel does not count (its link may be down).",
 		"/sys/bus/pci/devices/ADDRESS/aer_dev_{correctable,nonfatal,fatal}, aer_rootport_total_err_fatal of root ports",
-		"pci_address", "severity")))
-	pcieAvailable = of(physicalFunctions, asks(host.SourcePCILink,
-		deviceDesc("rdma_device_pcie_available_bytes_per_second",
-			"Bandwidth of the narrowest link between the device and its root port at current speed and width, packet overhead included.",
-			"pcie_bandwidth_available, drivers/pci/pci.c")))
+		"pci_address", "severity"))
+	pcieAvailable = ofPCIeLinks(deviceDesc("rdma_device_pcie_available_bytes_per_second",
+		"Bandwidth of the narrowest link between the device and its root port at current speed and width, packet overhead included.",
+		"pcie_bandwidth_available, drivers/pci/pci.c"))
 	pcieCapable = deviceDesc("rdma_device_pcie_capable_bytes_per_second",
 		"Bandwidth of the device at its own maximum speed and width.", "pcie_bandwidth_capable, drivers/pci/pci.c")
 	pciePathInfo = deviceDesc("rdma_device_pcie_path_info",

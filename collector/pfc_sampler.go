@@ -92,8 +92,7 @@ func (s *pfcSampler) sampling(netdev string) bool {
 func (n *sampledNetdev) samples(w *snapshot.NetdevReading) *snapshot.PFCSamples {
 	out := &snapshot.PFCSamples{Sampled: n.pauses.sampled, Refused: maps.Clone(n.refused)}
 	if n.interval > 0 {
-		interval := n.interval.Seconds()
-		out.Interval = &interval
+		out.Interval = new(n.interval.Seconds())
 	}
 	var flows []flow
 	for i := range w.Counts {
@@ -103,7 +102,7 @@ func (n *sampledNetdev) samples(w *snapshot.NetdevReading) *snapshot.PFCSamples 
 	}
 	slices.SortFunc(flows, compareFlows)
 	for _, f := range flows {
-		p := n.pauses.flows[f]
+		p := entry(n.pauses.flows, f)
 		out.Flows = append(out.Flows, snapshot.PFCFlow{
 			Direction: f.direction, Priority: f.priority, Stalled: p.stalled, Ratios: slices.Clone(p.ratios[:]), RatioSum: p.sum,
 		})
@@ -271,7 +270,6 @@ func newPauses() *pauses { return &pauses{flows: map[flow]*flowPauses{}} }
 // noteRound records the reading of a round. It is no sample (a storm of seconds is not visible over that time) but
 // starts the sampling.
 func (p *pauses) noteRound(r pauseReading) {
-	p.noteFlows(r)
 	if moved(p.round, r) {
 		p.moved = r.at
 	}
@@ -281,7 +279,6 @@ func (p *pauses) noteRound(r pauseReading) {
 // noteSample records a sample of the time since the previous one, whatever its length; the first one has none. A flow
 // whose counter was reset, or is new, is left out of this sample.
 func (p *pauses) noteSample(r pauseReading) {
-	p.noteFlows(r)
 	before := p.last
 	length := r.at.Sub(before.at).Seconds()
 	if !before.at.IsZero() && length <= 0 {
@@ -297,14 +294,8 @@ func (p *pauses) noteSample(r pauseReading) {
 	p.sampled += length
 	for f, now := range r.seconds {
 		if then, known := before.seconds[f]; known && now >= then {
-			p.flows[f].add(min((now-then)/length, 1), length)
+			entry(p.flows, f).add(min((now-then)/length, 1), length)
 		}
-	}
-}
-
-func (p *pauses) noteFlows(r pauseReading) {
-	for f := range r.seconds {
-		entry(p.flows, f)
 	}
 }
 

@@ -61,8 +61,7 @@ func modes(m *host.LinkModes) (out snapshot.Modes) {
 		if speed == 0 {
 			return nil
 		}
-		bits := float64(speed) * 1e6
-		return &bits
+		return new(float64(speed) * 1e6)
 	}
 	speed, _ := m.Supported.Fastest()
 	out.CapableRate = rate(speed)
@@ -84,15 +83,13 @@ func (st *portState) withLinks(r *reading.Reader, netdevs []snapshot.Netdev) {
 		if m, ok := st.ethtool[nd.Name]; ok {
 			nd.Modes, nd.Rate, nd.Lanes = modes(&m), nil, m.Lanes
 			if m.Speed != nil {
-				bits := float64(*m.Speed) * 1e6
-				nd.Rate = &bits
+				nd.Rate = new(float64(*m.Speed) * 1e6)
 			}
 		}
 		if nd.Member {
 			nd.Up = nil
 			if s := r.Optional(netDir + nd.Name + "/bonding_slave/mii_status"); s != "" {
-				up := s == "up"
-				nd.Up = &up
+				nd.Up = new(s == "up")
 			}
 		}
 	}

@@ -231,8 +231,7 @@ func (w *deviceWatch) registrations(d *snapshot.Device) *uint64 {
 	key := keyOf(d)
 	w.count[key] += w.received[d.Name]
 	delete(w.received, d.Name)
-	n := w.count[key]
-	return &n
+	return new(w.count[key])
 }
 
 // run receives events between the readings.

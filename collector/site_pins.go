@@ -45,8 +45,7 @@ func (c *siteConfig) comparePKeys(devices []snapshot.Device) {
 		for j, s := range c.subjects(&devices[i])[1:] { // the first is the device
 			p := &devices[i].Ports[j]
 			if pinned := conf.Settings(s).PKeys; len(pinned) > 0 && p.PKeyTable != nil {
-				n := missingPKeys(pinned, p.PKeyTable)
-				p.PKeysMissing = &n
+				p.PKeysMissing = new(missingPKeys(pinned, p.PKeyTable))
 			}
 		}
 	}
