@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rdma_exporter/internal/host"
@@ -41,9 +42,9 @@ type readPauses func(ctx context.Context, h *host.Host, n netdevTarget) (r pause
 type pfcSampler struct {
 	interval time.Duration // 0: never
 	read     readPauses
+	running  atomic.Bool
 
 	mu      sync.Mutex
-	running bool
 	netdevs map[string]*sampledNetdev
 }
 
@@ -74,7 +75,7 @@ func (s *pfcSampler) note(n netdevTarget, w *snapshot.NetdevReading, now time.Ti
 	}
 	known.noted = now
 	known.pauses.noteRound(r)
-	if !s.running || len(r.seconds) == 0 {
+	if !s.running.Load() || len(r.seconds) == 0 {
 		return nil
 	}
 	return known.samples(w)
@@ -85,7 +86,7 @@ func (s *pfcSampler) sampling(netdev string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.netdevs[netdev]
-	return s.running && n != nil && n.interval > 0
+	return s.running.Load() && n != nil && n.interval > 0
 }
 
 // samples returns the totals of the flows in the reading of the round.
@@ -122,8 +123,8 @@ func (s *pfcSampler) run(ctx context.Context, h *host.Host) error {
 	if s.interval <= 0 {
 		return nil
 	}
-	s.setRunning(true)
-	defer s.setRunning(false)
+	s.running.Store(true)
+	defer s.running.Store(false)
 	tick := time.NewTicker(s.interval)
 	defer tick.Stop()
 	for {
@@ -136,12 +137,6 @@ func (s *pfcSampler) run(ctx context.Context, h *host.Host) error {
 			s.sample(ctx, h, n)
 		}
 	}
-}
-
-func (s *pfcSampler) setRunning(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.running = on
 }
 
 // due lists the netdevs to sample now, by name, and stops those that have not been paused recently.

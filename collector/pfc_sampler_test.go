@@ -255,7 +255,7 @@ func TestSamplesThatFail(t *testing.T) {
 
 func TestSamplerForgetsNetdevsThatGo(t *testing.T) {
 	s := newPFCSampler(time.Second, nil)
-	s.setRunning(true)
+	s.running.Store(true)
 	n := netdevTarget{"mlx5_0", 1, "eth0", "mlx5_core"}
 	note := func(r pauseReading) *snapshot.PFCSamples { return s.note(n, driverReading(r), r.at) }
 	note(us(0, 0))
