@@ -65,10 +65,9 @@ var pmaCounters = []pmaCounter{
 // switches relay.
 var unusedOnInfiniBand = []string{"unicast_xmit_packets", "unicast_rcv_packets", "port_rcv_switch_relay_errors"}
 
-var counterSaturated = beside("rdma_port_state_id", asks(host.SourcePMA,
-	newDesc(scopeFunction, "rdma_port_counter_saturated",
-		"1 for a counter of 32 bits or fewer that has reached its maximum and no longer counts until it is cleared. Absent while it counts, and for drivers whose counters wrap.",
-		"ports/N/counters/COUNTER; widths of PortCounters, IBA 16.1.3.5", "device", "port", "counter")))
+var counterSaturated = beside("rdma_port_state_id", asks(host.SourcePMA, functionDesc("rdma_port_counter_saturated",
+	"1 for a counter of 32 bits or fewer that has reached its maximum and no longer counts until it is cleared. Absent while it counts, and for drivers whose counters wrap.",
+	"ports/N/counters/COUNTER; widths of PortCounters, IBA 16.1.3.5", "counter")))
 
 // saturatingBits: wider counters do not fill within the life of a machine.
 const saturatingBits = 32
