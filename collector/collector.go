@@ -187,6 +187,14 @@ func entry[K comparable, V any](m map[K]*V, key K) *V {
 	return v
 }
 
+// valueOf is a value that may be absent; the zero value if it is.
+func valueOf[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
 func boolValue(b bool) float64 {
 	if b {
 		return 1

@@ -93,7 +93,7 @@ func (o holders) jobs(
 // NCCL opens all devices, also those that it does not use.
 func listed(answer []host.RDMAHolder, byPID map[int]*snapshot.Process) (uses []snapshot.PortJob) {
 	for _, one := range answer {
-		if one.Regions == 0 && (one.QPs == nil || *one.QPs == 0) {
+		if one.Regions == 0 && valueOf(one.QPs) == 0 {
 			continue
 		}
 		who := snapshot.Workload{Scheduler: "unknown"}
@@ -141,14 +141,7 @@ func plus(a, b *uint64) *uint64 {
 }
 
 func busiestFirst(a, b snapshot.PortJob) int {
-	var qpsA, qpsB uint64
-	if a.QPs != nil {
-		qpsA = *a.QPs
-	}
-	if b.QPs != nil {
-		qpsB = *b.QPs
-	}
-	return cmp.Or(cmp.Compare(b.RegionBytes, a.RegionBytes), cmp.Compare(qpsB, qpsA),
+	return cmp.Or(cmp.Compare(b.RegionBytes, a.RegionBytes), cmp.Compare(valueOf(b.QPs), valueOf(a.QPs)),
 		cmp.Compare(a.Scheduler, b.Scheduler), cmp.Compare(a.ID, b.ID))
 }
 

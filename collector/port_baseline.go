@@ -164,9 +164,7 @@ func linkDowns(p *snapshot.Port) (sum uint64) {
 		}
 	}
 	for i := range p.Netdev {
-		if downs := p.Netdev[i].CarrierDowns; downs != nil {
-			sum += *downs
-		}
+		sum += valueOf(p.Netdev[i].CarrierDowns)
 	}
 	return sum
 }

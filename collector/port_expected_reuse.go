@@ -18,7 +18,8 @@ type evaluated struct {
 	ports   []snapshot.Port
 }
 
-// linkFacts are all inputs of an evaluation, of a device (port 0), a port, or the netdev of a port.
+// linkFacts are all inputs of an evaluation, of a device (port 0), a port, or the netdev of a port. No link has a rate
+// or lanes of 0: that stands for an absent one.
 type linkFacts struct {
 	device, guid, pci, path, numa, physical, board, hca, driver, layer, netdev, wire string
 
@@ -57,14 +58,6 @@ func appendFacts(out []linkFacts, devices []snapshot.Device) []linkFacts {
 		}
 	}
 	return out
-}
-
-// valueOf dereferences a pointer, nil to 0; no link has a rate or lanes of 0.
-func valueOf[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }
 
 // reuse applies the results of the last round if its inputs are unchanged, and reports whether it did.

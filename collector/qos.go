@@ -149,9 +149,7 @@ func (st *qosDevice) readNetdev(r *reading.Reader, n int, netdev string) snapsho
 // carrierChanges returns the carrier changes, without a lock.
 func carrierChanges(r *reading.Reader, netdev string) (n uint64) {
 	for _, name := range []string{"carrier_up_count", "carrier_down_count"} {
-		if c := r.Count(netDir + netdev + "/" + name); c != nil {
-			n += *c
-		}
+		n += valueOf(r.Count(netDir + netdev + "/" + name))
 	}
 	return n
 }
