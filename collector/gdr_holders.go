@@ -59,9 +59,10 @@ func (o holders) jobs(
 	}
 	sums := map[string]map[snapshot.Workload]*snapshot.PortJob{}
 	for _, name := range names {
-		uses := opened(found, nodes, name)
-		if answer, ok := o.devices[name]; ok {
-			uses = listed(answer, byPID)
+		answer, answered := o.devices[name]
+		uses := listed(answer, byPID)
+		if !answered {
+			uses = opened(found, nodes, name)
 		}
 		if len(uses) == 0 {
 			continue
@@ -92,7 +93,9 @@ func (o holders) jobs(
 // listed are the uses of a device, one of each process that RDMA netlink lists with memory registered or queue pairs.
 // NCCL opens all devices, also those that it does not use.
 func listed(answer []host.RDMAHolder, byPID map[int]*snapshot.Process) (uses []snapshot.PortJob) {
-	for _, one := range answer {
+	uses = make([]snapshot.PortJob, 0, len(answer))
+	for i := range answer {
+		one := &answer[i]
 		if one.Regions == 0 && valueOf(one.QPs) == 0 {
 			continue
 		}
@@ -128,16 +131,20 @@ func merge(sums map[string]map[snapshot.Workload]*snapshot.PortJob, device strin
 		sum.Workload = use.Workload
 		sum.Processes, sum.Contexts, sum.RegionBytes = sum.Processes+use.Processes, sum.Contexts+use.Contexts,
 			sum.RegionBytes+use.RegionBytes
-		sum.Regions, sum.QPs = plus(sum.Regions, use.Regions), plus(sum.QPs, use.QPs)
+		add(&sum.Regions, use.Regions)
+		add(&sum.QPs, use.QPs)
 	}
 }
 
-// plus is the sum of the known numbers; nil: none is known.
-func plus(a, b *uint64) *uint64 {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
+// add adds a number that may be unknown to a sum; nil: none is known.
+func add(sum **uint64, n *uint64) {
+	if n == nil {
+		return
 	}
-	return new(*a + *b)
+	if *sum == nil {
+		*sum = new(uint64)
+	}
+	**sum += *n
 }
 
 func busiestFirst(a, b snapshot.PortJob) int {
