@@ -123,8 +123,8 @@ func (ro *roster) same(h *host.Host, names []string) bool {
 	return true
 }
 
-// physicalFunction is the PCI address of the physical function of a virtual function or a subfunction; empty: a device is
-// neither, or its physical function is not on this host. In a guest a virtual function has no link physfn.
+// physicalFunction is the PCI address of the physical function of a virtual function or a subfunction; empty: a device
+// is neither, or its physical function is not on this host. In a guest a virtual function has no link physfn.
 func physicalFunction(files host.Files, device string) string {
 	dir, err := files.Resolve(classDir + "/" + device + "/device")
 	if err != nil {

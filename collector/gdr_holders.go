@@ -104,7 +104,8 @@ func listed(answer []host.RDMAHolder, byPID map[int]*snapshot.Process) (uses []s
 			who = p.Workload()
 		}
 		uses = append(uses, snapshot.PortJob{
-			Workload: who, Processes: 1, Contexts: one.Contexts, RegionBytes: one.RegionBytes, Regions: &one.Regions, QPs: one.QPs,
+			Workload: who, Processes: 1, Contexts: one.Contexts, RegionBytes: one.RegionBytes, Regions: &one.Regions,
+			QPs: one.QPs,
 		})
 	}
 	return uses
