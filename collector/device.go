@@ -3,6 +3,7 @@ package collector
 import (
 	"cmp"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -181,20 +182,19 @@ func portNumbers(r *reading.Reader, dev string) []int {
 	return out
 }
 
-// isVirtualID reports whether PCI ids are those of a virtual function: a guest has no physfn link.
-func isVirtualID(vendor, device string) bool {
-	switch vendor + device {
-	case "0x15b30x1012", "0x15b30x1014", "0x15b30x1016", "0x15b30x1018", "0x15b30x101a", "0x15b30x101c", "0x15b30x101e",
-		"0x15b30xa2d3",                                 // mlx5
-		"0x15b30x1004",                                 // mlx4
-		"0x14e40x1806", "0x14e40x1807", "0x14e40x1819", // bnxt
-		"0x80860x145c", // idpf
-		"0x1dd80x1003", // ionic
-		"0x14140x00ba": // mana
-		return true
-	}
-	return false
+// virtualIDs are the PCI ids of virtual functions, vendor and device.
+var virtualIDs = []string{
+	"0x15b30x1012", "0x15b30x1014", "0x15b30x1016", "0x15b30x1018", "0x15b30x101a", "0x15b30x101c", "0x15b30x101e",
+	"0x15b30xa2d3",                                 // mlx5
+	"0x15b30x1004",                                 // mlx4
+	"0x14e40x1806", "0x14e40x1807", "0x14e40x1819", // bnxt
+	"0x80860x145c", // idpf
+	"0x1dd80x1003", // ionic
+	"0x14140x00ba", // mana
 }
+
+// isVirtualID reports whether PCI ids are those of a virtual function: a guest has no physfn link.
+func isVirtualID(vendor, device string) bool { return slices.Contains(virtualIDs, vendor+device) }
 
 // gpus returns the paths of all GPUs in the PCI tree.
 func gpus(h *host.Host, r *reading.Reader) []string {

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -85,22 +86,14 @@ var sparseDescs = slices.DeleteFunc(slices.Clone(transportDescs),
 // isTraffic reports whether a counter is also in counters/, which is more accurate.
 func isTraffic(d *Desc) bool { return slices.Contains(trafficDescs, d) }
 
-// family is the driver whose counter names a device uses. The PCI driver's name is not always that of the RDMA driver.
-func family(driver string) string {
-	switch driver {
-	case "mlx5_core":
-		return "mlx5"
-	case "mlx4_core":
-		return "mlx4"
-	case "bnxt_en":
-		return "bnxt_re"
-	case "ice", "i40e", "idpf":
-		return "irdma"
-	case "hns3":
-		return "hns_roce"
-	}
-	return driver
+// families are the RDMA drivers whose names are not those of their PCI drivers.
+var families = map[string]string{
+	"mlx5_core": "mlx5", "mlx4_core": "mlx4", "bnxt_en": "bnxt_re", "ice": "irdma", "i40e": "irdma", "idpf": "irdma",
+	"hns3": "hns_roce",
 }
+
+// family is the driver whose counter names a device uses.
+func family(driver string) string { return cmp.Or(families[driver], driver) }
 
 // common are the names of mlx5, adopted by later drivers: used for names that are not in the driver's own table.
 var common = map[string]*Desc{

@@ -48,21 +48,14 @@ var (
 type pcie struct {
 	lastRound *lastRound
 	gpus      *gpuReadings
-	devices   reading.Devices[pciePath, snapshot.PCIePath]
+	devices   reading.Devices[reading.Kept[snapshot.PCIePath], snapshot.PCIePath]
 	ways      gpuWays
-}
-
-// pciePath belongs to the reader of its device, one at a time.
-type pciePath struct {
-	read reading.Last
-	path snapshot.PCIePath
-	ok   bool
 }
 
 func newPCIe(devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
 	c := &pcie{
 		lastRound: last, gpus: gpus,
-		devices: reading.Devices[pciePath, snapshot.PCIePath]{Collector: "pcie"},
+		devices: reading.Devices[reading.Kept[snapshot.PCIePath], snapshot.PCIePath]{Collector: "pcie"},
 	}
 	return &Collector{
 		Name: "pcie",
@@ -92,12 +85,12 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, roster 
 	}, done)
 }
 
-func readPCIe(r *reading.Reader, st *pciePath) (snapshot.PCIePath, bool) {
-	if st.read.DueOf(r, slowInterval) {
-		st.path, st.ok = readPCIePath(r, r.Device)
-		st.read.Read(r.Now())
+func readPCIe(r *reading.Reader, kept *reading.Kept[snapshot.PCIePath]) (snapshot.PCIePath, bool) {
+	if kept.DueOf(r, slowInterval) {
+		p, _ := readPCIePath(r, r.Device)
+		kept.Keep(p, r.Now())
 	}
-	return st.path, st.ok
+	return kept.Value, kept.Value.Device != ""
 }
 
 // readPCIePath reads the path to a device. Virtual functions have no link of their own: their path is that of the

@@ -67,15 +67,13 @@ func (j *evaluated) reuse(devices []snapshot.Device, conf *site.Config, version,
 		return false
 	}
 	ports := j.ports
-	for i := range devices {
-		for k := range devices[i].Ports {
-			p, w := &devices[i].Ports[k], &ports[0]
-			ports = ports[1:]
-			p.Role, p.RoleSource, p.PeersActive = w.Role, w.RoleSource, w.PeersActive
-			p.PinnedActive, p.PinnedSM, p.WasActive, p.Expected = w.PinnedActive, w.PinnedSM, w.WasActive, w.Expected
-			for n := range p.Netdev {
-				p.Netdev[n].Expected = w.Netdev[n].Expected
-			}
+	for _, p := range snapshot.PortsOf(devices) {
+		w := &ports[0]
+		ports = ports[1:]
+		p.Role, p.RoleSource, p.PeersActive = w.Role, w.RoleSource, w.PeersActive
+		p.PinnedActive, p.PinnedSM, p.WasActive, p.Expected = w.PinnedActive, w.PinnedSM, w.WasActive, w.Expected
+		for n := range p.Netdev {
+			p.Netdev[n].Expected = w.Netdev[n].Expected
 		}
 	}
 	return true
