@@ -102,15 +102,11 @@ func jobGIDs(d *snapshot.GDR, nics []gdrNIC, conf gdr.Env) (out []snapshot.GDRJo
 }
 
 func emitJobGIDs(s Sink, d *snapshot.GDR) {
-	type place struct {
-		device string
-		port   int
-	}
-	wrong := map[place]bool{}
-	var order []place
+	wrong := map[snapshot.PortID]bool{}
+	var order []snapshot.PortID
 	for i := range d.JobGIDs {
 		g := &d.JobGIDs[i]
-		at := place{g.Device, g.Port}
+		at := snapshot.PortID{Device: g.Device, Number: g.Port}
 		if !slices.Contains(order, at) {
 			order = append(order, at)
 		}
@@ -119,6 +115,6 @@ func emitJobGIDs(s Sink, d *snapshot.GDR) {
 		}
 	}
 	for _, at := range order {
-		s.Emit(gdrJobGIDMismatch, boolValue(wrong[at]), at.device, strconv.Itoa(at.port))
+		s.Emit(gdrJobGIDMismatch, boolValue(wrong[at]), at.Device, strconv.Itoa(at.Number))
 	}
 }
