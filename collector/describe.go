@@ -48,7 +48,8 @@ func functionDesc(name, help, source string, labels ...string) *Desc {
 	return newDesc(scopeFunction, name, help, source, append([]string{"device", "port"}, labels...)...)
 }
 
-// gpuDesc describes a metric of a GPU, with the labels gpu and UUID before the given ones.
+// gpuDesc describes a metric of a GPU, with the labels gpu and UUID before the given ones: the names of the DCGM
+// exporter for NVML index and UUID.
 func gpuDesc(name, help, source string, labels ...string) *Desc {
 	return newDesc(scopeGPU, name, help, source, append([]string{"gpu", "UUID"}, labels...)...)
 }
