@@ -141,7 +141,7 @@ type readFunc = func(ctx context.Context, h *host.Host, n *snapshot.Node, done f
 func readDevices[S, T any](
 	ro *roster, name string, fresh func() *S, read func(*reading.Reader, *S) (T, bool), use func(*snapshot.Node, []T),
 ) readFunc {
-	devices := reading.Devices[S, T]{Collector: name, New: fresh}
+	devices := reading.Devices[S, T]{Collector: name, Quarantines: true, New: fresh}
 	return ro.read(func(
 		ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error),
 	) {

@@ -34,8 +34,6 @@ type ethernet struct {
 type ethState struct {
 	read    reading.Last // of the following
 	netdevs []*ethNetdev
-
-	quarantine reading.Quarantine
 }
 
 // ethNetdev is what outlives a round of one netdev.
@@ -54,7 +52,7 @@ type ethNetdev struct {
 func newEthernet(samples time.Duration, devices *roster, nvlink *nvlink, stats *netdevStats) *Collector {
 	c := &ethernet{
 		nvlink: nvlink, stats: stats,
-		devices: reading.Devices[ethState, []snapshot.NetdevCounters]{Collector: "ethernet"},
+		devices: reading.Devices[ethState, []snapshot.NetdevCounters]{Collector: "ethernet", Quarantines: true},
 	}
 	c.samples = newPFCSampler(samples, c.readPauses)
 	return &Collector{
@@ -78,7 +76,6 @@ func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, ros
 func (c *ethernet) readDevice(r *reading.Reader, st *ethState) ([]snapshot.NetdevCounters, bool) {
 	name := r.Device
 	r.Begin(host.SourceIdentity)
-	r.Quarantine = &st.quarantine
 	if st.read.DueOf(r, slowInterval) {
 		c.learn(r, name, st)
 	}

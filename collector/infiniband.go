@@ -78,8 +78,6 @@ type deviceState struct {
 	id      snapshot.Device
 	numbers []int // of its ports; none while the kernel is still making them
 	ports   map[int]*portState
-
-	quarantine reading.Quarantine
 }
 
 func newInfiniBand(
@@ -93,7 +91,7 @@ func newInfiniBand(
 	}
 	c.devices = reading.Devices[deviceState, snapshot.Device]{
 		Collector: "infiniband", New: func() *deviceState { return &deviceState{ports: map[int]*portState{}} },
-		Changed: c.deviceChanged,
+		Quarantines: true, Changed: c.deviceChanged,
 	}
 	if c.memory == nil {
 		c.memory = expect.NewMemory(expect.Data{})
@@ -165,7 +163,6 @@ func keyOf(d *snapshot.Device) deviceKey {
 func (c *infiniBand) readDevice(r *reading.Reader, st *deviceState) (snapshot.Device, bool) {
 	name := r.Device
 	r.Begin(host.SourceIdentity)
-	r.Quarantine = &st.quarantine
 	if len(st.numbers) == 0 || st.read.DueOf(r, slowInterval) {
 		if _, err := r.Host.Files.List(classDir + "/" + name); err != nil {
 			if !host.IsAbsent(err) {

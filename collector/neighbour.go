@@ -49,9 +49,8 @@ type neighbours struct {
 
 // neighbourDevice belongs to the reader of its device, one at a time.
 type neighbourDevice struct {
-	last       reading.Kept[neighbourReading]
-	issues     []snapshot.Issue
-	quarantine reading.Quarantine
+	last   reading.Kept[neighbourReading]
+	issues []snapshot.Issue
 }
 
 // neighbourReading is a device and the data of its links. Immutable.
@@ -73,7 +72,7 @@ func newNeighbours(o Options, devices *roster, conf *siteConfig, nvlink *nvlink,
 		listen: o.ListenLLDP, askSubnet: o.AskSubnet, conf: conf, nvlink: nvlink, common: common,
 		lldp: newLLDPNeighbours(),
 	}
-	c.devices.Collector = "neighbour"
+	c.devices.Collector, c.devices.Quarantines = "neighbour", true
 	return &Collector{
 		Name:  "neighbour",
 		Help:  "switch and port at the far end of each link: from systemd-networkd, LLDP (--collector.neighbour.listen), the subnet (--collector.neighbour.subnet) and --config.file",
@@ -117,7 +116,6 @@ func (c *neighbours) read(
 // no link of their own, and functions that manage NVLink switches none to a switch of the network.
 func (c *neighbours) readDevice(r *reading.Reader, st *neighbourDevice) (out neighbourReading, ok bool) {
 	r.Begin(host.SourceIdentity)
-	r.Quarantine = &st.quarantine
 	if !st.last.DueOf(r, slowInterval) {
 		r.Issues = st.issues
 		return st.last.Value, st.last.Value.links != nil

@@ -18,8 +18,6 @@ type qosDevice struct {
 	id    snapshot.Device
 	state map[string]*qosNetdev
 	ports map[int]*reading.Kept[*uint64]
-
-	quarantine reading.Quarantine
 }
 
 // qosNetdev is the state of a netdev.
@@ -70,7 +68,6 @@ func qosSection(conf *siteConfig, readings []qosReading) *snapshot.QoS {
 // readQoS reads one device. Virtual functions and sub-functions have the configuration of their port and are left out.
 func readQoS(r *reading.Reader, st *qosDevice) (out qosReading, ok bool) {
 	r.Begin(host.SourceIdentity)
-	r.Quarantine = &st.quarantine
 	if st.read.DueOf(r, slowInterval) {
 		var whole bool
 		st.id, whole = portIdentity(r, []snapshot.FunctionType{snapshot.Physical}, "Ethernet")

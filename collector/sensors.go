@@ -25,11 +25,10 @@ const sensorInterval = 30 * time.Second
 
 // sensorState belongs to the reader of its device, one at a time.
 type sensorState struct {
-	found      reading.Last // of dir and channels
-	dir        string       // of hwmon; empty where there is none
-	channels   []string     // temp1, temp2, …
-	last       reading.Kept[snapshot.DeviceSensors]
-	quarantine reading.Quarantine
+	found    reading.Last // of dir and channels
+	dir      string       // of hwmon; empty where there is none
+	channels []string     // temp1, temp2, …
+	last     reading.Kept[snapshot.DeviceSensors]
 }
 
 func newSensors(devices *roster) *Collector {
@@ -45,7 +44,6 @@ func newSensors(devices *roster) *Collector {
 }
 
 func readSensors(r *reading.Reader, st *sensorState) (snapshot.DeviceSensors, bool) {
-	r.Quarantine = &st.quarantine
 	st.read(r, r.Device)
 	return st.last.Value, len(st.last.Value.Sensors) > 0
 }

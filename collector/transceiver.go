@@ -42,15 +42,13 @@ type transceivers struct {
 type opticsState struct {
 	read  reading.Last // of the following
 	cages []*cage      // in the order of their ports
-
-	quarantine reading.Quarantine
 }
 
 func newTransceivers(interval time.Duration, devices *roster, nvlink *nvlink) *Collector {
 	c := &transceivers{
 		interval: interval, nvlink: nvlink, cages: map[netdevTarget]*cage{}, woken: make(chan struct{}, 1),
 	}
-	c.devices.Collector = "transceiver"
+	c.devices.Collector, c.devices.Quarantines = "transceiver", true
 	return &Collector{
 		Name:  "transceiver",
 		Help:  "transceivers and cables of Ethernet ports: identity, temperature, optical power, thresholds",
@@ -81,7 +79,6 @@ func (c *transceivers) read(
 func (c *transceivers) readDevice(r *reading.Reader, st *opticsState) ([]snapshot.Cage, bool) {
 	name := r.Device
 	r.Begin(host.SourceIdentity)
-	r.Quarantine = &st.quarantine
 	if st.read.DueOf(r, slowInterval) {
 		c.learn(r, name, st)
 	}
