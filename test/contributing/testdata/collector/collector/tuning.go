@@ -16,7 +16,7 @@ func newTuning() *Collector {
 		Help:  "kernel settings that delay RDMA",
 		Descs: []*Desc{numaBalancing},
 		Read:  readHost("tuning", host.SourceTuning, readTuning, func(n *snapshot.Node, t *snapshot.Tuning) { n.Tuning = t }),
-		Emit:  emitTuning,
+		Emit:  emitSection(func(n *snapshot.Node) *snapshot.Tuning { return n.Tuning }, emitTuning),
 	}
 }
 
@@ -25,8 +25,8 @@ func readTuning(r *reading.Reader) *snapshot.Tuning {
 	return &snapshot.Tuning{NUMABalancing: r.Decimal("proc/sys/kernel/numa_balancing")}
 }
 
-func emitTuning(n *snapshot.Node, s Sink) {
-	if n.Tuning != nil && n.Tuning.NUMABalancing != nil {
-		s.Emit(numaBalancing, float64(*n.Tuning.NUMABalancing&1))
+func emitTuning(t *snapshot.Tuning, s Sink) {
+	if t.NUMABalancing != nil {
+		s.Emit(numaBalancing, float64(*t.NUMABalancing&1))
 	}
 }
