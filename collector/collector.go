@@ -202,8 +202,8 @@ func boolValue(b bool) float64 {
 	return 0
 }
 
-// emitUint emits a value that may be absent.
-func emitUint(s Sink, d *Desc, v *uint64, labels ...string) {
+// emitNumber emits a value that may be absent.
+func emitNumber[T uint64 | float64](s Sink, d *Desc, v *T, labels ...string) {
 	if v != nil {
 		s.Emit(d, float64(*v), labels...)
 	}
@@ -223,13 +223,6 @@ func emitIf(s Sink, holds bool, d *Desc, labels ...string) {
 func emitBool(s Sink, d *Desc, v *bool, labels ...string) {
 	if v != nil {
 		s.Emit(d, boolValue(*v), labels...)
-	}
-}
-
-// emitFloat emits a value that may be absent.
-func emitFloat(s Sink, d *Desc, v *float64, labels ...string) {
-	if v != nil {
-		s.Emit(d, *v, labels...)
 	}
 }
 

@@ -243,6 +243,6 @@ func readVirtualFunctions(r *reading.Reader, function string) *uint64 {
 
 func emitVirtualFunctions(s Sink, d *snapshot.Device) {
 	if d.FunctionType == snapshot.Physical {
-		emitUint(s, deviceVFs, d.VirtualFunctions, d.Name)
+		emitNumber(s, deviceVFs, d.VirtualFunctions, d.Name)
 	}
 }

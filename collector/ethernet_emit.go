@@ -12,8 +12,8 @@ func emitEthernet(e *snapshot.Ethernet, s Sink) {
 		at := [...]string{nd.Device, strconv.Itoa(nd.Port), nd.Netdev}
 		emitNetdevStats(s, nd, at[:])
 		if nd.Pause != nil {
-			emitUint(s, globalPauseEnabled, nd.Pause.RX, append(at[:], receive)...)
-			emitUint(s, globalPauseEnabled, nd.Pause.TX, append(at[:], transmit)...)
+			emitNumber(s, globalPauseEnabled, nd.Pause.RX, append(at[:], receive)...)
+			emitNumber(s, globalPauseEnabled, nd.Pause.TX, append(at[:], transmit)...)
 		}
 		emitFEC(s, nd, at[:])
 		emitAnswers(s, nd, at[:])
@@ -87,6 +87,6 @@ func emitAnswers(s Sink, nd *snapshot.NetdevCounters, at []string) {
 		if a.label != "" {
 			l = append(at, a.label)
 		}
-		emitUint(s, netdevMetrics[a.what].desc, *a.value, l...)
+		emitNumber(s, netdevMetrics[a.what].desc, *a.value, l...)
 	}
 }

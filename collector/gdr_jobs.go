@@ -258,7 +258,7 @@ func emitRegistrations(s Sink, d *snapshot.GDR) {
 	var peers uint64
 	known := false
 	for _, reg := range d.Registrations {
-		emitUint(s, gdrRegistrations, reg.Live, reg.Source)
+		emitNumber(s, gdrRegistrations, reg.Live, reg.Source)
 		if reg.Bytes != nil && (d.Trace == nil || !d.Trace.Peermem) {
 			peers, known = peers+*reg.Bytes, true
 		}
@@ -266,5 +266,5 @@ func emitRegistrations(s Sink, d *snapshot.GDR) {
 	if known {
 		s.Emit(gdrRegistered, float64(peers), "", "", "", string(gdr.PeerMem))
 	}
-	emitUint(s, gdrLockedMemory, lowestLimit(d.Processes))
+	emitNumber(s, gdrLockedMemory, lowestLimit(d.Processes))
 }

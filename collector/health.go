@@ -153,9 +153,9 @@ func emitHealth(health *snapshot.Health, s Sink) {
 		if h.State != nil && *h.State <= healthError {
 			s.Emit(healthState, float64(*h.State), h.Device, h.Name, "error")
 		}
-		emitUint(s, healthErrors, h.Errors, h.Device, h.Name)
+		emitNumber(s, healthErrors, h.Errors, h.Device, h.Name)
 		if h.Errors == nil || *h.Errors > 0 {
-			emitUint(s, healthRecoveries, h.Recoveries, h.Device, h.Name)
+			emitNumber(s, healthRecoveries, h.Recoveries, h.Device, h.Name)
 		}
 	}
 }

@@ -214,8 +214,8 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 		s.Emit(deviceInfo, 1, d.Name, d.Driver, d.HCAType, d.BoardID, d.Firmware, d.NodeGUID, d.PCIAddress, d.NUMANode,
 			string(d.FunctionType))
 		s.Emit(devicePresent, 1, d.Name, d.PCIAddress)
-		emitUint(s, deviceNodeType, d.NodeType, d.Name)
-		emitUint(s, deviceRegistrations, d.Registrations, d.Name)
+		emitNumber(s, deviceNodeType, d.NodeType, d.Name)
+		emitNumber(s, deviceRegistrations, d.Registrations, d.Name)
 		emitVirtualFunctions(s, d)
 		for j := range d.Ports {
 			p := &d.Ports[j]

@@ -251,7 +251,7 @@ func emitKernelLog(log *snapshot.KernelLog, s Sink) {
 	s.Emit(kernelLogSkipped, float64(log.Skipped))
 	for _, k := range log.Counts {
 		s.Emit(kernelLogEvents, float64(k.Count), k.Device, k.PCIAddress, k.Driver, k.Kind)
-		emitUint(s, kernelLogRecent, k.Recent, k.Device, k.PCIAddress, k.Driver, k.Kind)
+		emitNumber(s, kernelLogRecent, k.Recent, k.Device, k.PCIAddress, k.Driver, k.Kind)
 		if !k.At.IsZero() {
 			s.Emit(kernelLogTime, float64(k.At.UnixMilli())/1000, k.Device, k.PCIAddress, k.Driver, k.Kind, k.Detail)
 		}

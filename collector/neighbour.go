@@ -160,7 +160,7 @@ func emitNeighbours(neighbours *snapshot.Neighbours, s Sink) {
 		if p.Source != "" {
 			s.Emit(neighbourInfo, 1, slices.Concat(at[:], []string{p.End.System, p.End.Port, p.Source})...)
 		}
-		emitUint(s, neighboursAnnounced, p.Announced, at[:]...)
+		emitNumber(s, neighboursAnnounced, p.Announced, at[:]...)
 		if c := p.Cabled; c != nil {
 			s.Emit(cablingInfo, 1, slices.Concat(at[:], []string{c.System, c.Port})...)
 		}

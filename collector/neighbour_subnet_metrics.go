@@ -108,9 +108,9 @@ func emitSubnets(s Sink, subnets []snapshot.PortSubnet) {
 		}
 		if m := p.Manager; m != nil {
 			s.Emit(managerInfo, 1, p.Device, port, m.GUID)
-			emitUint(s, managerState, m.State, p.Device, port)
-			emitUint(s, managerPriority, m.Priority, p.Device, port)
-			emitUint(s, managerActivity, m.Activity, p.Device, port)
+			emitNumber(s, managerState, m.State, p.Device, port)
+			emitNumber(s, managerPriority, m.Priority, p.Device, port)
+			emitNumber(s, managerActivity, m.Activity, p.Device, port)
 		}
 	}
 }

@@ -204,9 +204,9 @@ func (e *pcieEmitter) width(p pci.Pair) {
 }
 
 func emitAER(s Sink, h *snapshot.PCIeHop) {
-	emitUint(s, pcieErrors, h.AER.Correctable, h.Address, "correctable")
-	emitUint(s, pcieErrors, h.AER.NonFatal, h.Address, "nonfatal")
-	emitUint(s, pcieErrors, h.AER.Fatal, h.Address, "fatal")
+	emitNumber(s, pcieErrors, h.AER.Correctable, h.Address, "correctable")
+	emitNumber(s, pcieErrors, h.AER.NonFatal, h.Address, "nonfatal")
+	emitNumber(s, pcieErrors, h.AER.Fatal, h.Address, "fatal")
 }
 
 func emitPath(s Sink, device string, hops []pci.Hop) {

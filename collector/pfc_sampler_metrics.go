@@ -60,7 +60,7 @@ func emitPFCSamples(s Sink, p *snapshot.PFCSamples, at []string) {
 		return
 	}
 	s.Emit(pfcSampled, p.Sampled, at...)
-	emitFloat(s, pfcSampleInterval, p.Interval, at...)
+	emitNumber(s, pfcSampleInterval, p.Interval, at...)
 	for _, reason := range slices.Sorted(maps.Keys(p.Refused)) {
 		s.Emit(pfcSampleRefusals, float64(p.Refused[reason]), append(at[:len(at):len(at)], reason)...)
 	}

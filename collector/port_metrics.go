@@ -82,7 +82,7 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 			s.Emit(portCarrierChanges, float64(*nd.CarrierUps+*nd.CarrierDowns), d.Name, port, nd.Name)
 		}
 		emitTransitions(s, nd.Transitions, d.Name, port, nd.Name)
-		emitUint(s, portDownEvents, nd.DownEvents, d.Name, port, nd.Name)
+		emitNumber(s, portDownEvents, nd.DownEvents, d.Name, port, nd.Name)
 		switch {
 		case p.LinkLayer == "InfiniBand":
 			emitIPoIB(s, &nd, d.Name, port)
@@ -91,17 +91,17 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		}
 	}
 	emitTransitions(s, p.Transitions, d.Name, port, "")
-	emitUint(s, portLogicalState, p.State, d.Name, port)
-	emitUint(s, portPhysicalState, p.PhysicalState, d.Name, port)
+	emitNumber(s, portLogicalState, p.State, d.Name, port)
+	emitNumber(s, portPhysicalState, p.PhysicalState, d.Name, port)
 	s.Emit(portWasActive, boolValue(p.WasActive), d.Name, port)
 	emitIf(s, p.PeersActive, portPeersActive, d.Name, port)
 	emitIf(s, p.PinnedActive, portPinnedActive, d.Name, port)
 	emitRate(s, portRate, p.Rate, d.Name, port)
-	emitUint(s, portWidth, p.Lanes, d.Name, port)
+	emitNumber(s, portWidth, p.Lanes, d.Name, port)
 	if p.LinkLayer == "InfiniBand" {
-		emitUint(s, portLID, p.LID, d.Name, port)
-		emitUint(s, portSMLID, p.SMLID, d.Name, port)
-		emitUint(s, portLMC, p.LMC, d.Name, port)
+		emitNumber(s, portLID, p.LID, d.Name, port)
+		emitNumber(s, portSMLID, p.SMLID, d.Name, port)
+		emitNumber(s, portLMC, p.LMC, d.Name, port)
 		if p.Capabilities != nil {
 			s.Emit(portIsSM, float64(*p.Capabilities>>1&1), d.Name, port)
 		}
@@ -112,8 +112,8 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 			s.Emit(portGIDs, float64(n), d.Name, port, t)
 		}
 	}
-	emitUint(s, portPKeys, p.PKeys, d.Name, port)
-	emitUint(s, portPKeysMissing, p.PKeysMissing, d.Name, port)
+	emitNumber(s, portPKeys, p.PKeys, d.Name, port)
+	emitNumber(s, portPKeysMissing, p.PKeysMissing, d.Name, port)
 	emitMTU(s, d, p, port)
 	emitRoCEv2GIDs(s, d, p, port)
 }

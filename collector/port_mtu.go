@@ -41,10 +41,10 @@ const nodeCA = 1
 // emitMTU emits the MTUs. The members of a bond have its MTU.
 func emitMTU(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	if p.Settings != nil {
-		emitUint(s, portActiveMTU, p.Settings.MTU, d.Name, port)
+		emitNumber(s, portActiveMTU, p.Settings.MTU, d.Name, port)
 	}
 	for _, nd := range p.Netdev {
-		emitUint(s, portMTU, nd.MTU, d.Name, port, nd.Name)
+		emitNumber(s, portMTU, nd.MTU, d.Name, port, nd.Name)
 	}
 	if len(p.Netdev) == 0 || p.Netdev[0].MTU == nil || !isRoCE(d, p) {
 		return

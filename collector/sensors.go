@@ -122,8 +122,8 @@ func emitSensors(sensors *snapshot.Sensors, s Sink) {
 	for i := range sensors.Devices {
 		d := &sensors.Devices[i]
 		for _, t := range d.Sensors {
-			emitFloat(s, deviceTemperature, t.Value, d.Device, t.Name)
-			emitFloat(s, deviceTemperatureThreshold, t.Critical, d.Device, t.Name, "critical")
+			emitNumber(s, deviceTemperature, t.Value, d.Device, t.Name)
+			emitNumber(s, deviceTemperatureThreshold, t.Critical, d.Device, t.Name, "critical")
 		}
 	}
 }

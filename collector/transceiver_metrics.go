@@ -88,14 +88,14 @@ func emitCage(s Sink, c *snapshot.Cage) {
 	if c.Age != nil {
 		s.Emit(transceiverAge, c.Age.Seconds(), at[:]...)
 	}
-	emitFloat(s, transceiverTemperature, m.Temperature, at[:]...)
-	emitFloat(s, transceiverVoltage, m.Voltage, at[:]...)
+	emitNumber(s, transceiverTemperature, m.Temperature, at[:]...)
+	emitNumber(s, transceiverVoltage, m.Voltage, at[:]...)
 	for j := range m.Lanes {
 		lane := &m.Lanes[j]
 		l := append(at[:], strconv.Itoa(lane.Number))
-		emitFloat(s, transceiverReceive, lane.RxPower, l...)
-		emitFloat(s, transceiverTransmit, lane.TxPower, l...)
-		emitFloat(s, transceiverBias, lane.Bias, l...)
+		emitNumber(s, transceiverReceive, lane.RxPower, l...)
+		emitNumber(s, transceiverTransmit, lane.TxPower, l...)
+		emitNumber(s, transceiverBias, lane.Bias, l...)
 		emitBool(s, transceiverLaneActive, lane.Active, l...)
 	}
 	t := &m.Thresholds
@@ -107,8 +107,8 @@ func emitCage(s Sink, c *snapshot.Cage) {
 }
 
 func emitLevels(s Sink, d *Desc, l *transceiver.Levels, at []string) {
-	emitFloat(s, d, l.HighAlarm, append(at, "high_alarm")...)
-	emitFloat(s, d, l.LowAlarm, append(at, "low_alarm")...)
-	emitFloat(s, d, l.HighWarning, append(at, "high_warning")...)
-	emitFloat(s, d, l.LowWarning, append(at, "low_warning")...)
+	emitNumber(s, d, l.HighAlarm, append(at, "high_alarm")...)
+	emitNumber(s, d, l.LowAlarm, append(at, "low_alarm")...)
+	emitNumber(s, d, l.HighWarning, append(at, "high_warning")...)
+	emitNumber(s, d, l.LowWarning, append(at, "low_warning")...)
 }
