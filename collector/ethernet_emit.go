@@ -83,10 +83,13 @@ func answers(nd *snapshot.NetdevCounters) (out []answer) {
 // emitAnswers emits the counts of pause and FEC that are not in the driver's own statistics.
 func emitAnswers(s Sink, nd *snapshot.NetdevCounters, at []string) {
 	for _, a := range answers(nd) {
+		if *a.value == nil {
+			continue
+		}
 		l := at
 		if a.label != "" {
 			l = append(at, a.label)
 		}
-		emitNumber(s, netdevMetrics[a.what].desc, *a.value, l...)
+		s.Emit(netdevMetrics[a.what].desc, float64(**a.value), l...)
 	}
 }
