@@ -141,15 +141,12 @@ type readFunc = func(ctx context.Context, h *host.Host, n *snapshot.Node, done f
 func readDevices[S, T any](
 	ro *roster, name string, fresh func() *S, read func(*reading.Reader, *S) (T, bool), use func(*snapshot.Node, []T),
 ) readFunc {
-	devices := reading.Devices[S, T]{Collector: name, New: fresh}
-	return func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-		roster, err := ro.of(h, n)
-		if err != nil {
-			done(err)
-			return
-		}
+	devices := reading.Devices[S, T]{Collector: name, Quarantines: true, New: fresh}
+	return ro.read(func(
+		ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error),
+	) {
 		devices.ReadAll(ctx, h, n, roster, read, func(out []T) { use(n, out) }, done)
-	}
+	})
 }
 
 // readHost is the Read of a collector that reads data of the host each slowInterval, one at a time.
@@ -171,6 +168,33 @@ func readHost[T any](name string, s host.Source, read func(*reading.Reader) T, u
 	}
 }
 
+// emitSection is the Emit of a collector: emit of its section of a node, if there is one.
+func emitSection[T any](of func(*snapshot.Node) *T, emit func(*T, Sink)) func(*snapshot.Node, Sink) {
+	return func(n *snapshot.Node, s Sink) {
+		if section := of(n); section != nil {
+			emit(section, s)
+		}
+	}
+}
+
+// entry is the value of a key, a new one if there is none.
+func entry[K comparable, V any](m map[K]*V, key K) *V {
+	v := m[key]
+	if v == nil {
+		v = new(V)
+		m[key] = v
+	}
+	return v
+}
+
+// valueOf is a value that may be absent; the zero value if it is.
+func valueOf[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
 func boolValue(b bool) float64 {
 	if b {
 		return 1
@@ -178,8 +202,8 @@ func boolValue(b bool) float64 {
 	return 0
 }
 
-// emitUint emits a value that may be absent.
-func emitUint(s Sink, d *Desc, v *uint64, labels ...string) {
+// emitNumber emits a value that may be absent.
+func emitNumber[T uint64 | float64](s Sink, d *Desc, v *T, labels ...string) {
 	if v != nil {
 		s.Emit(d, float64(*v), labels...)
 	}
@@ -188,6 +212,13 @@ func emitUint(s Sink, d *Desc, v *uint64, labels ...string) {
 // reads reports whether a metric of the reader's device is read.
 func reads(r *reading.Reader, d *Desc) bool { return d != nil && r.Reads(d.Name) }
 
+// emitIf emits 1 if a condition holds.
+func emitIf(s Sink, holds bool, d *Desc, labels ...string) {
+	if holds {
+		s.Emit(d, 1, labels...)
+	}
+}
+
 // emitBool emits 1 or 0, or nothing if it is unknown.
 func emitBool(s Sink, d *Desc, v *bool, labels ...string) {
 	if v != nil {
@@ -195,9 +226,9 @@ func emitBool(s Sink, d *Desc, v *bool, labels ...string) {
 	}
 }
 
-// emitPer emits a value that may be absent, divided by per.
-func emitPer(s Sink, d *Desc, v *float64, per float64, labels ...string) {
-	if v != nil {
-		s.Emit(d, *v/per, labels...)
+// emitRate emits a rate in bits per second that may be absent, in bytes per second.
+func emitRate(s Sink, d *Desc, bits *float64, labels ...string) {
+	if bits != nil {
+		s.Emit(d, *bits/8, labels...)
 	}
 }

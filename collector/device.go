@@ -3,6 +3,7 @@ package collector
 import (
 	"cmp"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -169,9 +170,7 @@ func boundDriver(r *reading.Reader, dir string) string {
 func portNumbers(r *reading.Reader, dev string) []int {
 	names, err := r.Host.Files.List(classDir + "/" + dev + "/ports")
 	if err != nil {
-		if !host.IsAbsent(err) {
-			r.Issue(err)
-		}
+		r.IssueUnless(err, host.Absent)
 		return nil
 	}
 	var out []int
@@ -183,20 +182,19 @@ func portNumbers(r *reading.Reader, dev string) []int {
 	return out
 }
 
-// isVirtualID reports whether PCI ids are those of a virtual function: a guest has no physfn link.
-func isVirtualID(vendor, device string) bool {
-	switch vendor + device {
-	case "0x15b30x1012", "0x15b30x1014", "0x15b30x1016", "0x15b30x1018", "0x15b30x101a", "0x15b30x101c", "0x15b30x101e",
-		"0x15b30xa2d3",                                 // mlx5
-		"0x15b30x1004",                                 // mlx4
-		"0x14e40x1806", "0x14e40x1807", "0x14e40x1819", // bnxt
-		"0x80860x145c", // idpf
-		"0x1dd80x1003", // ionic
-		"0x14140x00ba": // mana
-		return true
-	}
-	return false
+// virtualIDs are the PCI ids of virtual functions, vendor and device.
+var virtualIDs = []string{
+	"0x15b30x1012", "0x15b30x1014", "0x15b30x1016", "0x15b30x1018", "0x15b30x101a", "0x15b30x101c", "0x15b30x101e",
+	"0x15b30xa2d3",                                 // mlx5
+	"0x15b30x1004",                                 // mlx4
+	"0x14e40x1806", "0x14e40x1807", "0x14e40x1819", // bnxt
+	"0x80860x145c", // idpf
+	"0x1dd80x1003", // ionic
+	"0x14140x00ba", // mana
 }
+
+// isVirtualID reports whether PCI ids are those of a virtual function: a guest has no physfn link.
+func isVirtualID(vendor, device string) bool { return slices.Contains(virtualIDs, vendor+device) }
 
 // gpus returns the paths of all GPUs in the PCI tree.
 func gpus(h *host.Host, r *reading.Reader) []string {
@@ -220,4 +218,31 @@ func gpus(h *host.Host, r *reading.Reader) []string {
 		}
 	}
 	return out
+}
+
+var deviceVFs = deviceDesc("rdma_device_virtual_functions",
+	"Virtual functions enabled on the PCI function of the device, in use on the host or elsewhere. Absent where SR-IOV is not supported.",
+	"/sys/bus/pci/devices/ADDRESS/{sriov_totalvfs,virtfn*}")
+
+// readVirtualFunctions counts the virtual functions of a PCI function. sriov_numvfs has the number as well, but the
+// kernel takes the device lock to read it, which enabling of functions and recovery of a device hold for minutes
+// (drivers/pci/iov.c).
+func readVirtualFunctions(r *reading.Reader, function string) *uint64 {
+	total, err := strconv.ParseUint(r.Optional(function+"/sriov_totalvfs"), 10, 16)
+	if err != nil {
+		return nil
+	}
+	var n uint64
+	for ; n < total; n++ {
+		if _, err := r.Host.Files.Link(function + "/virtfn" + strconv.FormatUint(n, 10)); err != nil {
+			break
+		}
+	}
+	return &n
+}
+
+func emitVirtualFunctions(s Sink, d *snapshot.Device) {
+	if d.FunctionType == snapshot.Physical {
+		emitNumber(s, deviceVFs, d.VirtualFunctions, d.Name)
+	}
 }

@@ -20,7 +20,7 @@ type absent struct {
 	boot      string
 	version   uint64 // of the memory
 	functions []expect.FunctionRecord
-	renamed   []expect.Renaming // of the present ones
+	renamed   []snapshot.RenamedDevice // of the present ones
 }
 
 // absentFunctions records the present functions, and returns the remembered ones that are missing. The result is cached
@@ -36,13 +36,6 @@ func (c *infiniBand) absentFunctions(
 		*a = absent{hour, boot, version, c.memory.Absent(there), c.memory.Renamed(there)}
 	}
 	return a.functions
-}
-
-func renamedDevices(renamed []expect.Renaming) (out []snapshot.RenamedDevice) {
-	for _, r := range renamed {
-		out = append(out, snapshot.RenamedDevice{Name: r.Device, Earlier: r.Earlier, PCIAddress: r.PCIAddress})
-	}
-	return out
 }
 
 // missing compares the devices with the inventory. A device that is listed but could not be read is present.
@@ -150,8 +143,7 @@ func presence(r *reading.Reader, address string) (p expect.Presence) {
 	}
 	p.RDMA, p.Netdev = has("infiniband"), has("net")
 	if s, err := r.Host.RDMA.System(r.Ctx); err == nil && s.NetnsMode != nil {
-		shared := *s.NetnsMode == 1
-		p.Shared = &shared
+		p.Shared = new(*s.NetnsMode == 1)
 	}
 	return p
 }

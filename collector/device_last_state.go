@@ -26,7 +26,8 @@ func (c *infiniBand) withLast(
 		d := &devices[i]
 		if age, ok := ageOf(d); ok {
 			ages = append(ages, snapshot.DataAge{Device: d.Name, Age: age})
-			c.keep(d, now.Add(-age))
+			last := entry(c.last, d.Name)
+			last.at, last.device = now.Add(-age), *d
 		}
 	}
 	for _, read := range reads {
@@ -41,15 +42,6 @@ func (c *infiniBand) withLast(
 		}
 	}
 	return devices, ages
-}
-
-func (c *infiniBand) keep(d *snapshot.Device, at time.Time) {
-	last := c.last[d.Name]
-	if last == nil {
-		last = &lastDevice{}
-		c.last[d.Name] = last
-	}
-	last.at, last.device = at, *d
 }
 
 // ageOf is the age of the oldest port state, if all have been read.

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"errors"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -129,9 +130,14 @@ func (d *vpdRead) ask(h *host.Host, name, function string) error {
 
 // retry reports whether a read has failed for want of the helper, which may be running now.
 func (d *vpdRead) retry() bool {
+	return d.ended() && errors.Is(d.err, host.ErrNoHelper)
+}
+
+// ended reports whether the read has returned.
+func (d *vpdRead) ended() bool {
 	select {
 	case <-d.done:
-		return errors.Is(d.err, host.ErrNoHelper)
+		return true
 	default:
 		return false
 	}
@@ -140,9 +146,7 @@ func (d *vpdRead) retry() bool {
 // result reports whether the device manages NVLink switches, if the read has ended. A failure is reported once, by the
 // reader that started the read; a denied permission as long as it lasts.
 func (d *vpdRead) result(r *reading.Reader, first bool) bool {
-	select {
-	case <-d.done:
-	default:
+	if !d.ended() {
 		return false
 	}
 	if d.err != nil && !host.IsAbsent(d.err) && (first || host.NotPermitted(d.err)) {
@@ -170,24 +174,15 @@ func (v *nvlink) finished(name string) *vpdRead {
 	v.mu.Lock()
 	d := v.devices[name]
 	v.mu.Unlock()
-	if d == nil {
+	if d == nil || !d.ended() {
 		return nil
 	}
-	select {
-	case <-d.done:
-		return d
-	default:
-		return nil
-	}
+	return d
 }
 
 // drop removes devices that are gone.
 func (v *nvlink) drop(names []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for name := range v.devices {
-		if !slices.Contains(names, name) {
-			delete(v.devices, name)
-		}
-	}
+	maps.DeleteFunc(v.devices, func(name string, _ *vpdRead) bool { return !slices.Contains(names, name) })
 }

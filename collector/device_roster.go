@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"path"
 	"regexp"
 	"slices"
@@ -54,6 +55,20 @@ func (ro *roster) of(h *host.Host, n *snapshot.Node) (*reading.Roster, error) {
 	return ro.devices, nil
 }
 
+// read is the Read of a collector that needs the devices of the round.
+func (ro *roster) read(
+	read func(ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error)),
+) readFunc {
+	return func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
+		roster, err := ro.of(h, n)
+		if err != nil {
+			done(err)
+			return
+		}
+		read(ctx, h, n, roster, done)
+	}
+}
+
 func (ro *roster) wanted(device string) bool {
 	return (ro.include == nil || ro.include.MatchString(device)) && (ro.exclude == nil || !ro.exclude.MatchString(device))
 }
@@ -81,7 +96,7 @@ func (ro *roster) update(h *host.Host, names []string) {
 			continue
 		}
 		wanted = append(wanted, name)
-		if known && ro.parts[name] || !known && besidePhysical(h.Files, name) {
+		if known && ro.parts[name] || !known && physicalFunction(h.Files, name) != "" {
 			parts[name] = true
 		}
 	}
@@ -108,18 +123,21 @@ func (ro *roster) same(h *host.Host, names []string) bool {
 	return true
 }
 
-// besidePhysical reports whether a device is a virtual function or a subfunction whose physical function is on this
-// host. In a guest a virtual function has no link physfn.
-func besidePhysical(files host.Files, device string) bool {
+// physicalFunction is the PCI address of the physical function of a virtual function or a subfunction; empty: a device
+// is neither, or its physical function is not on this host. In a guest a virtual function has no link physfn.
+func physicalFunction(files host.Files, device string) string {
 	dir, err := files.Resolve(classDir + "/" + device + "/device")
 	if err != nil {
-		return false
+		return ""
 	}
 	if strings.Contains(path.Base(dir), ".sf.") {
-		return true
+		return path.Base(path.Dir(dir))
 	}
-	_, err = files.Link(dir + "/physfn")
-	return err == nil
+	target, err := files.Link(dir + "/physfn")
+	if err != nil {
+		return ""
+	}
+	return path.Base(target)
 }
 
 // choose applies the limit: parts are left out first.

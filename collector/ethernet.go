@@ -24,7 +24,6 @@ const (
 
 // ethernet reads the statistics of the netdevs of RDMA ports.
 type ethernet struct {
-	roster  *roster
 	nvlink  *nvlink
 	stats   *netdevStats
 	devices reading.Devices[ethState, []snapshot.NetdevCounters]
@@ -35,8 +34,6 @@ type ethernet struct {
 type ethState struct {
 	read    reading.Last // of the following
 	netdevs []*ethNetdev
-
-	quarantine reading.Quarantine
 }
 
 // ethNetdev is what outlives a round of one netdev.
@@ -54,8 +51,8 @@ type ethNetdev struct {
 
 func newEthernet(samples time.Duration, devices *roster, nvlink *nvlink, stats *netdevStats) *Collector {
 	c := &ethernet{
-		roster: devices, nvlink: nvlink, stats: stats,
-		devices: reading.Devices[ethState, []snapshot.NetdevCounters]{Collector: "ethernet"},
+		nvlink: nvlink, stats: stats,
+		devices: reading.Devices[ethState, []snapshot.NetdevCounters]{Collector: "ethernet", Quarantines: true},
 	}
 	c.samples = newPFCSampler(samples, c.readPauses)
 	return &Collector{
@@ -63,17 +60,12 @@ func newEthernet(samples time.Duration, devices *roster, nvlink *nvlink, stats *
 		Help:  "netdev statistics of RDMA ports: PFC and pause, priorities, discards, FEC, link errors, PCIe stalls",
 		Descs: append(netdevDescs(), pfcSampleDescs...),
 		Run:   c.samples.run,
-		Read:  c.read,
-		Emit:  emitEthernet,
+		Read:  devices.read(c.read),
+		Emit:  emitSection(func(n *snapshot.Node) *snapshot.Ethernet { return n.Ethernet }, emitEthernet),
 	}
 }
 
-func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	roster, err := c.roster.of(h, n)
-	if err != nil {
-		done(err)
-		return
-	}
+func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error)) {
 	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(devices [][]snapshot.NetdevCounters) {
 		n.Ethernet = &snapshot.Ethernet{Netdevs: slices.Concat(devices...)}
 		c.samples.drop(h.Now())
@@ -84,7 +76,6 @@ func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, don
 func (c *ethernet) readDevice(r *reading.Reader, st *ethState) ([]snapshot.NetdevCounters, bool) {
 	name := r.Device
 	r.Begin(host.SourceIdentity)
-	r.Quarantine = &st.quarantine
 	if st.read.DueOf(r, slowInterval) {
 		c.learn(r, name, st)
 	}
@@ -216,34 +207,15 @@ func (c *ethernet) counters(r *reading.Reader, device string, nd *ethNetdev) sna
 		}
 	}
 	if nd.pause.Within(now, settingsRetention) {
-		out.Pause = withoutPause(*nd.pause.Value, out.Stats)
+		out.Pause = new(*nd.pause.Value)
 	}
 	if nd.fec.Within(now, settingsRetention) {
-		out.FEC, out.FECCode = withoutFEC(*nd.fec.Value, out.Stats), nd.fecCode.Value
+		out.FEC, out.FECCode = new(*nd.fec.Value), nd.fecCode.Value
 	}
-	return out
-}
-
-// withoutPause leaves out counts that are in the driver's own statistics, which are read more often.
-func withoutPause(p snapshot.Pause, w *snapshot.NetdevReading) *snapshot.Pause {
-	if w.Has(snapshot.GlobalPauseFrames, receive) {
-		p.RXFrames, p.TXFrames = nil, nil
-	}
-	if w.Has(snapshot.PauseStormEvents, "error") {
-		p.TXStormEvents = nil
-	}
-	return &p
-}
-
-// withoutFEC is as withoutPause.
-func withoutFEC(f snapshot.FEC, w *snapshot.NetdevReading) *snapshot.FEC {
-	for what, v := range map[snapshot.NetdevStat]**uint64{
-		snapshot.FECCorrectedBits: &f.CorrectedBits, snapshot.FECCorrectedBlocks: &f.Corrected,
-		snapshot.FECUncorrectableBlocks: &f.Uncorrectable,
-	} {
-		if w.Has(what, "") {
-			*v = nil
+	for _, a := range answers(&out) {
+		if out.Stats.Has(a.what, a.label) {
+			*a.value = nil
 		}
 	}
-	return &f
+	return out
 }

@@ -6,17 +6,14 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-func emitEthernet(n *snapshot.Node, s Sink) {
-	if n.Ethernet == nil {
-		return
-	}
-	for i := range n.Ethernet.Netdevs {
-		nd := &n.Ethernet.Netdevs[i]
+func emitEthernet(e *snapshot.Ethernet, s Sink) {
+	for i := range e.Netdevs {
+		nd := &e.Netdevs[i]
 		at := [...]string{nd.Device, strconv.Itoa(nd.Port), nd.Netdev}
 		emitNetdevStats(s, nd, at[:])
 		if nd.Pause != nil {
-			emitUint(s, globalPauseEnabled, nd.Pause.RX, append(at[:], receive)...)
-			emitUint(s, globalPauseEnabled, nd.Pause.TX, append(at[:], transmit)...)
+			emitNumber(s, globalPauseEnabled, nd.Pause.RX, append(at[:], receive)...)
+			emitNumber(s, globalPauseEnabled, nd.Pause.TX, append(at[:], transmit)...)
 		}
 		emitFEC(s, nd, at[:])
 		emitAnswers(s, nd, at[:])
@@ -33,18 +30,24 @@ func emitNetdevStats(s Sink, nd *snapshot.NetdevCounters, at []string) {
 		c := &nd.Stats.Counts[i]
 		m := &netdevMetrics[c.What]
 		if m.ethernet && nd.LinkLayer != "Ethernet" || !nd.Stats.Exposes(c) || m.desc == nil ||
-			sparseCounts[c.What] && c.Value == 0 {
+			m.sparse && c.Value == 0 {
 			continue
 		}
 		l := append(labels[:0], at...)
-		if m.labelled {
-			l = append(l, c.Label)
-		}
-		if m.indexed {
-			l = append(l, index(c.Index))
+		for _, name := range m.desc.Labels[len(at):] {
+			l = append(l, labelOf(c, name))
 		}
 		s.Emit(m.desc, c.Value, l...)
 	}
+}
+
+// labelOf is the value of a label beside the netdev.
+func labelOf(c *snapshot.NetdevCount, name string) string {
+	switch name {
+	case "priority", "lane", "queue":
+		return index(c.Index)
+	}
+	return c.Label
 }
 
 // index is the label of a priority, a lane or a queue; empty for a total.
@@ -59,18 +62,20 @@ func index(i int) string {
 type answer struct {
 	what  snapshot.NetdevStat
 	label string
-	value *uint64
+	value **uint64
 }
 
+// answers are the counts of ethtool netlink that the driver may have in its own statistics as well.
 func answers(nd *snapshot.NetdevCounters) (out []answer) {
 	if p := nd.Pause; p != nil {
-		out = append(out, answer{snapshot.GlobalPauseFrames, receive, p.RXFrames},
-			answer{snapshot.GlobalPauseFrames, transmit, p.TXFrames},
-			answer{snapshot.PauseStormEvents, "error", p.TXStormEvents})
+		out = append(out, answer{snapshot.GlobalPauseFrames, receive, &p.RXFrames},
+			answer{snapshot.GlobalPauseFrames, transmit, &p.TXFrames},
+			answer{snapshot.PauseStormEvents, "error", &p.TXStormEvents})
 	}
 	if f := nd.FEC; f != nil {
-		out = append(out, answer{snapshot.FECCorrectedBits, "", f.CorrectedBits},
-			answer{snapshot.FECCorrectedBlocks, "", f.Corrected}, answer{snapshot.FECUncorrectableBlocks, "", f.Uncorrectable})
+		out = append(out, answer{snapshot.FECCorrectedBits, "", &f.CorrectedBits},
+			answer{snapshot.FECCorrectedBlocks, "", &f.Corrected},
+			answer{snapshot.FECUncorrectableBlocks, "", &f.Uncorrectable})
 	}
 	return out
 }
@@ -78,14 +83,13 @@ func answers(nd *snapshot.NetdevCounters) (out []answer) {
 // emitAnswers emits the counts of pause and FEC that are not in the driver's own statistics.
 func emitAnswers(s Sink, nd *snapshot.NetdevCounters, at []string) {
 	for _, a := range answers(nd) {
-		if a.value == nil {
+		if *a.value == nil {
 			continue
 		}
-		m := &netdevMetrics[a.what]
 		l := at
-		if m.labelled {
+		if a.label != "" {
 			l = append(at, a.label)
 		}
-		s.Emit(m.desc, float64(*a.value), l...)
+		s.Emit(netdevMetrics[a.what].desc, float64(**a.value), l...)
 	}
 }

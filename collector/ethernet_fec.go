@@ -24,13 +24,9 @@ var (
 	fecLaneCorrectedBlocks     = netdevDesc("rdma_port_fec_lane_corrected_blocks_total", "Blocks (codewords) corrected by FEC, by lane. Absent where the driver has a total only, as with RS-FEC of mlx5, whose blocks span all lanes.", sourceFEC+", corrected blocks", "lane")
 	fecLaneUncorrectableBlocks = netdevDesc("rdma_port_fec_lane_uncorrectable_blocks_total", "Blocks (codewords) that FEC could not correct, by lane. Absent where the driver has a total only.", sourceFEC+", uncorrectable blocks", "lane")
 
-	fecInfo = &Desc{
-		Name: "rdma_port_fec_info", Type: gauge, Scope: scopePort,
-		Help:   "Forward error correction (FEC) in use, always 1. mode: none, FC (Fire code, BASE-R), RS(528,514), RS(544,514), RS(272,257), or RS where the rate of a lane is unknown. Absent where the driver does not report it.",
-		Labels: []string{"device", "port", "netdev", "mode"},
-		Source: sourceFEC + ", active; the code of RS-FEC from LINKMODES_GET, speed and lanes",
-		Asks:   host.SourceNetdevStats.Name(),
-	}
+	fecInfo = asks(host.SourceNetdevStats, portDesc("rdma_port_fec_info",
+		"Forward error correction (FEC) in use, always 1. mode: none, FC (Fire code, BASE-R), RS(528,514), RS(544,514), RS(272,257), or RS where the rate of a lane is unknown. Absent where the driver does not report it.",
+		sourceFEC+", active; the code of RS-FEC from LINKMODES_GET, speed and lanes", "netdev", "mode"))
 )
 
 var fecDescs = []*Desc{

@@ -12,11 +12,8 @@ const statsSource = "ethtool -S (ETHTOOL_GSTATS)"
 
 // netdevDesc is a Desc of a netdev statistic; labels are those beside device, port and netdev.
 func netdevDesc(name, help, source string, labels ...string) *Desc {
-	return &Desc{
-		Name: name, Type: counter, Scope: scopePort, Help: help,
-		Labels: append([]string{"device", "port", "netdev"}, labels...), Source: source, Of: ethernetPorts,
-		Asks: host.SourceNetdevStats.Name(),
-	}
+	return of(ethernetPorts, asks(host.SourceNetdevStats,
+		portDesc(name, help, source, append([]string{"netdev"}, labels...)...)))
 }
 
 const absentWhenZero = " Absent while 0."
@@ -27,103 +24,57 @@ func whereLossless(d *Desc) *Desc {
 	return d
 }
 
-var (
-	pfcPauseFrames         = netdevDesc("rdma_port_pfc_pause_frames_total", "PFC frames by priority. direction: receive (the link partner pauses the port), transmit (the port pauses the link partner). priority is empty where the driver has a single count, and a traffic class on mana. Only priorities with PFC enabled or a count above 0.", statsSource, "direction", "priority")
-	pfcPauseSeconds        = whereLossless(netdevDesc("rdma_port_pfc_pause_seconds_total", "Time for which the priority was paused. direction: receive (paused by the link partner), transmit (link partner paused by the port).", statsSource, "direction", "priority"))
-	pfcPauseTransitions    = netdevDesc("rdma_port_pfc_pause_transitions_total", "Transitions of the priority from paused to not paused.", statsSource, "direction", "priority")
-	globalPauseFrames      = netdevDesc("rdma_port_global_pause_frames_total", "Pause frames of link-level flow control (802.3x), which pause all priorities.", statsSource+"; ethtool netlink PAUSE_GET, statistics", "direction")
-	globalPauseSeconds     = netdevDesc("rdma_port_global_pause_seconds_total", "Time paused by link-level flow control (802.3x). Absent where the driver does not count it.", statsSource, "direction")
-	globalPauseTransitions = netdevDesc("rdma_port_global_pause_transitions_total", "Transitions of link-level flow control (802.3x) from paused to not paused. Absent where the driver does not count them.", statsSource, "direction")
-	globalPauseEnabled     = &Desc{
-		Name: "rdma_port_global_pause_enabled", Of: ethernetPorts, Asks: host.SourcePause.Name(),
-		Type: gauge, Scope: scopePort,
-		Help:   "Whether link-level flow control (802.3x pause) is enabled: receive honours pause frames of the link partner, transmit sends pause frames. Excludes PFC.",
-		Labels: []string{"device", "port", "netdev", "direction"}, Source: "ethtool netlink PAUSE_GET, rx and tx",
-	}
-	pauseStormEvents           = whereLossless(netdevDesc("rdma_port_pause_storm_events_total", "Times the device sent pause for longer than its limit. severity: error (it stopped sending pause, and the port drops packets), warning (it continued).", statsSource+"; ethtool netlink PAUSE_GET, tx_pause_storm_events", "severity"))
-	priorityBytes              = whereLossless(netdevDesc("rdma_port_priority_bytes_total", "Bytes on the link by priority, RDMA and other traffic. Only priorities with PFC enabled or a count above 0.", statsSource, "direction", "priority"))
-	priorityPackets            = whereLossless(netdevDesc("rdma_port_priority_packets_total", "Packets on the link by priority, RDMA and other traffic. Only priorities with PFC enabled or a count above 0.", statsSource, "direction", "priority"))
-	priorityDiscards           = whereLossless(netdevDesc("rdma_port_priority_discards_total", "Packets received and dropped for lack of port buffer. Expected to stay 0 on a priority with PFC.", statsSource, "priority"))
-	priorityBufferDiscards     = whereLossless(netdevDesc("rdma_port_priority_buffer_discards_total", "Packets received and dropped for lack of the receive buffer assigned to the host.", statsSource, "priority"))
-	priorityCongestionDiscards = netdevDesc("rdma_port_priority_congestion_discards_total", "Packets received and dropped because of congestion at the host.", statsSource, "priority")
-	priorityMarked             = netdevDesc("rdma_port_priority_ecn_marked_packets_total", "Packets received that the device itself marked (ECN) because of congestion at the host.", statsSource, "priority")
-	queueDiscards              = netdevDesc("rdma_port_queue_discards_total", "Packets received and dropped for lack of buffer of a class of service. Its priorities are device-specific."+absentWhenZero, statsSource+", rx_discard_packets_cosN of bnxt_en", "queue")
-	transmitErrors             = netdevDesc("rdma_port_transmit_frame_errors_total", "Frames that the port could not transmit completely."+absentWhenZero, statsSource)
-	portDiscards               = netdevDesc("rdma_port_discards_total", "Packets dropped by the port. direction: receive (buffer full), transmit (link down or packet too old).", statsSource, "direction")
-	outOfBuffer                = netdevDesc("rdma_port_out_of_buffer_total", "Packets dropped because a receive queue of the netdev had no buffer: slow host or small queues. For RDMA queues see rdma_port_receive_buffer_exhausted_total.", statsSource)
-	deviceQueueExhausted       = netdevDesc("rdma_port_device_queue_exhausted_total", "Packets dropped because an internal queue of the device (flow steering, hairpin) had no buffer."+absentWhenZero, statsSource+", dev_internal_queue_oob of mlx5")
-	steeringMisses             = netdevDesc("rdma_port_steering_misses_total", "Packets received that matched no flow steering rule: no receiver on this host."+absentWhenZero, statsSource+", rx_steer_missed_packets of mlx5")
-	bufferThresholdEvents      = netdevDesc("rdma_port_receive_buffer_threshold_events_total", "Times the port's receive buffer exceeded its threshold (85% on mlx5).", statsSource)
-	pcsSymbolErrors            = netdevDesc("rdma_port_pcs_symbol_errors_total", "Symbol errors received that FEC did not correct: errors after FEC.", statsSource)
-	crcErrors                  = netdevDesc("rdma_port_crc_errors_total", "Frames received with a CRC error: damaged on this link, or forwarded damaged by a cut-through switch.", statsSource)
-	frameErrors                = netdevDesc("rdma_port_frame_errors_total", "Malformed frames received: undersized, oversized, fragment, alignment error or symbol error.", statsSource)
-	macFaults                  = netdevDesc("rdma_port_mac_faults_total", "Link faults at the MAC. end: local (no signal or invalid code received), remote (local fault reported by the far end).", statsSource+", mac_local_faults and mac_remote_faults of ice and i40e", "end")
-	laneErrors                 = netdevDesc("rdma_port_lane_raw_errors_total", "Bit errors of a lane before FEC, also of InfiniBand ports. mlx5 has lanes 0 to 3 only.", statsSource, "lane")
-	linkRecoveries             = netdevDesc("rdma_port_physical_recoveries_total", "Recoveries of the physical link from an error without link down."+absentWhenZero, statsSource+", total_success_recovery_phy of mlx5")
-	pcieStallRatio             = &Desc{
-		Name: "rdma_port_pcie_stall_ratio", Type: gauge, Unit: "ratio", Scope: scopeDevice,
-		Help:   "Share of the last second in which the device stalled for lack of PCIe credits. direction: transmit (reads of data to send), receive (writes of received data).",
-		Labels: []string{"device", "port", "netdev", "direction"},
-		Source: statsSource + ", outbound_pci_stalled_rd and _wr of mlx5",
-	}
-	pcieStallEvents     = netdevDesc("rdma_port_pcie_stall_events_total", "Seconds with a PCIe stall above 30%.", statsSource+", outbound_pci_stalled_rd_events and _wr_events of mlx5", "direction")
-	pcieBufferOverflows = netdevDesc("rdma_port_pcie_buffer_overflow_packets_total", "Packets received and dropped because of PCIe buffer overflow.", statsSource+", outbound_pci_buffer_overflow of mlx5")
-	pcieRecoveries      = netdevDesc("rdma_port_pcie_recoveries_total", "PCIe link recoveries caused by errors. direction: receive (framing and CRC errors detected by the device), transmit (requested by the far end). A rising count indicates a bad slot, riser or card."+absentWhenZero, statsSource+", rx_pci_signal_integrity and tx_pci_signal_integrity of mlx5", "direction")
-	moduleEvents        = netdevDesc("rdma_module_events_total", "Transceiver events in the cage of the port since the driver was loaded. event: unplugged, bus_stuck (management bus does not respond), high_temperature, shorted (bad or shorted cable).", statsSource+", module_* of mlx5", "event")
-)
+var globalPauseEnabled = of(ethernetPorts, asks(host.SourcePause, portDesc("rdma_port_global_pause_enabled",
+	"Whether link-level flow control (802.3x pause) is enabled: receive honours pause frames of the link partner, transmit sends pause frames. Excludes PFC.",
+	"ethtool netlink PAUSE_GET, rx and tx", "netdev", "direction")))
 
 // netdevMetric is the metric of a statistic.
 type netdevMetric struct {
 	desc *Desc
-	// labelled and indexed: the labels beside the netdev, first NetdevCount.Label, then Index.
-	labelled, indexed bool
 	// ethernet: not on InfiniBand ports, whatever the driver lists.
 	ethernet bool
+	// sparse: left out while 0, which is permanent on most machines.
+	sparse bool
 }
 
 // LinkDowns has no metric here: it is one of the port.
 var netdevMetrics = [snapshot.NumNetdevStats]netdevMetric{
-	snapshot.PFCPauseFrames:             {pfcPauseFrames, true, true, true},
-	snapshot.PFCPauseSeconds:            {pfcPauseSeconds, true, true, true},
-	snapshot.PFCPauseTransitions:        {pfcPauseTransitions, true, true, true},
-	snapshot.GlobalPauseFrames:          {globalPauseFrames, true, false, true},
-	snapshot.GlobalPauseSeconds:         {globalPauseSeconds, true, false, true},
-	snapshot.GlobalPauseTransitions:     {globalPauseTransitions, true, false, true},
-	snapshot.PauseStormEvents:           {pauseStormEvents, true, false, true},
-	snapshot.PriorityBytes:              {priorityBytes, true, true, true},
-	snapshot.PriorityPackets:            {priorityPackets, true, true, true},
-	snapshot.PriorityDiscards:           {priorityDiscards, false, true, true},
-	snapshot.PriorityBufferDiscards:     {priorityBufferDiscards, false, true, true},
-	snapshot.PriorityCongestionDiscards: {priorityCongestionDiscards, false, true, true},
-	snapshot.PriorityMarked:             {priorityMarked, false, true, true},
-	snapshot.QueueDiscards:              {queueDiscards, false, true, true},
-	snapshot.TransmitErrors:             {transmitErrors, false, false, true},
-	snapshot.Discards:                   {portDiscards, true, false, false},
-	snapshot.OutOfBuffer:                {outOfBuffer, false, false, true},
-	snapshot.DeviceQueueExhausted:       {deviceQueueExhausted, false, false, true},
-	snapshot.SteeringMisses:             {steeringMisses, false, false, true},
-	snapshot.BufferThresholdEvents:      {bufferThresholdEvents, false, false, true},
-	snapshot.FECCorrectedBits:           {fecCorrectedBits, false, false, false},
-	snapshot.FECCorrectedBlocks:         {fecCorrectedBlocks, false, false, false},
-	snapshot.FECUncorrectableBlocks:     {fecUncorrectableBlocks, false, false, false},
-	snapshot.PCSSymbolErrors:            {pcsSymbolErrors, false, false, false},
-	snapshot.CRCErrors:                  {crcErrors, false, false, true},
-	snapshot.FrameErrors:                {frameErrors, false, false, true},
-	snapshot.MACFaults:                  {macFaults, true, false, true},
-	snapshot.LaneErrors:                 {laneErrors, false, true, false},
-	snapshot.LinkRecoveries:             {linkRecoveries, false, false, false},
-	snapshot.PCIeStallRatio:             {pcieStallRatio, true, false, false},
-	snapshot.PCIeStallEvents:            {pcieStallEvents, true, false, true},
-	snapshot.PCIeBufferOverflows:        {pcieBufferOverflows, false, false, false},
-	snapshot.PCIeRecoveries:             {pcieRecoveries, true, false, false},
-	snapshot.ModuleEvents:               {moduleEvents, true, false, false},
-}
-
-// sparseCounts are left out while 0, which is permanent on most machines.
-var sparseCounts = [snapshot.NumNetdevStats]bool{
-	snapshot.QueueDiscards: true, snapshot.TransmitErrors: true, snapshot.DeviceQueueExhausted: true,
-	snapshot.SteeringMisses: true,
-	snapshot.LinkRecoveries: true, snapshot.PCIeRecoveries: true,
+	snapshot.PFCPauseFrames:             {ethernet: true, desc: netdevDesc("rdma_port_pfc_pause_frames_total", "PFC frames by priority. direction: receive (the link partner pauses the port), transmit (the port pauses the link partner). priority is empty where the driver has a single count, and a traffic class on mana. Only priorities with PFC enabled or a count above 0.", statsSource, "direction", "priority")},
+	snapshot.PFCPauseSeconds:            {ethernet: true, desc: whereLossless(netdevDesc("rdma_port_pfc_pause_seconds_total", "Time for which the priority was paused. direction: receive (paused by the link partner), transmit (link partner paused by the port).", statsSource, "direction", "priority"))},
+	snapshot.PFCPauseTransitions:        {ethernet: true, desc: netdevDesc("rdma_port_pfc_pause_transitions_total", "Transitions of the priority from paused to not paused.", statsSource, "direction", "priority")},
+	snapshot.GlobalPauseFrames:          {ethernet: true, desc: netdevDesc("rdma_port_global_pause_frames_total", "Pause frames of link-level flow control (802.3x), which pause all priorities.", statsSource+"; ethtool netlink PAUSE_GET, statistics", "direction")},
+	snapshot.GlobalPauseSeconds:         {ethernet: true, desc: netdevDesc("rdma_port_global_pause_seconds_total", "Time paused by link-level flow control (802.3x). Absent where the driver does not count it.", statsSource, "direction")},
+	snapshot.GlobalPauseTransitions:     {ethernet: true, desc: netdevDesc("rdma_port_global_pause_transitions_total", "Transitions of link-level flow control (802.3x) from paused to not paused. Absent where the driver does not count them.", statsSource, "direction")},
+	snapshot.PauseStormEvents:           {ethernet: true, desc: whereLossless(netdevDesc("rdma_port_pause_storm_events_total", "Times the device sent pause for longer than its limit. severity: error (it stopped sending pause, and the port drops packets), warning (it continued).", statsSource+"; ethtool netlink PAUSE_GET, tx_pause_storm_events", "severity"))},
+	snapshot.PriorityBytes:              {ethernet: true, desc: whereLossless(netdevDesc("rdma_port_priority_bytes_total", "Bytes on the link by priority, RDMA and other traffic. Only priorities with PFC enabled or a count above 0.", statsSource, "direction", "priority"))},
+	snapshot.PriorityPackets:            {ethernet: true, desc: whereLossless(netdevDesc("rdma_port_priority_packets_total", "Packets on the link by priority, RDMA and other traffic. Only priorities with PFC enabled or a count above 0.", statsSource, "direction", "priority"))},
+	snapshot.PriorityDiscards:           {ethernet: true, desc: whereLossless(netdevDesc("rdma_port_priority_discards_total", "Packets received and dropped for lack of port buffer. Expected to stay 0 on a priority with PFC.", statsSource, "priority"))},
+	snapshot.PriorityBufferDiscards:     {ethernet: true, desc: whereLossless(netdevDesc("rdma_port_priority_buffer_discards_total", "Packets received and dropped for lack of the receive buffer assigned to the host.", statsSource, "priority"))},
+	snapshot.PriorityCongestionDiscards: {ethernet: true, desc: netdevDesc("rdma_port_priority_congestion_discards_total", "Packets received and dropped because of congestion at the host.", statsSource, "priority")},
+	snapshot.PriorityMarked:             {ethernet: true, desc: netdevDesc("rdma_port_priority_ecn_marked_packets_total", "Packets received that the device itself marked (ECN) because of congestion at the host.", statsSource, "priority")},
+	snapshot.QueueDiscards:              {sparse: true, ethernet: true, desc: netdevDesc("rdma_port_queue_discards_total", "Packets received and dropped for lack of buffer of a class of service. Its priorities are device-specific."+absentWhenZero, statsSource+", rx_discard_packets_cosN of bnxt_en", "queue")},
+	snapshot.TransmitErrors:             {sparse: true, ethernet: true, desc: netdevDesc("rdma_port_transmit_frame_errors_total", "Frames that the port could not transmit completely."+absentWhenZero, statsSource)},
+	snapshot.Discards:                   {desc: netdevDesc("rdma_port_discards_total", "Packets dropped by the port. direction: receive (buffer full), transmit (link down or packet too old).", statsSource, "direction")},
+	snapshot.OutOfBuffer:                {ethernet: true, desc: netdevDesc("rdma_port_out_of_buffer_total", "Packets dropped because a receive queue of the netdev had no buffer: slow host or small queues. For RDMA queues see rdma_port_receive_buffer_exhausted_total.", statsSource)},
+	snapshot.DeviceQueueExhausted:       {sparse: true, ethernet: true, desc: netdevDesc("rdma_port_device_queue_exhausted_total", "Packets dropped because an internal queue of the device (flow steering, hairpin) had no buffer."+absentWhenZero, statsSource+", dev_internal_queue_oob of mlx5")},
+	snapshot.SteeringMisses:             {sparse: true, ethernet: true, desc: netdevDesc("rdma_port_steering_misses_total", "Packets received that matched no flow steering rule: no receiver on this host."+absentWhenZero, statsSource+", rx_steer_missed_packets of mlx5")},
+	snapshot.BufferThresholdEvents:      {ethernet: true, desc: netdevDesc("rdma_port_receive_buffer_threshold_events_total", "Times the port's receive buffer exceeded its threshold (85% on mlx5).", statsSource)},
+	snapshot.FECCorrectedBits:           {desc: fecCorrectedBits},
+	snapshot.FECCorrectedBlocks:         {desc: fecCorrectedBlocks},
+	snapshot.FECUncorrectableBlocks:     {desc: fecUncorrectableBlocks},
+	snapshot.PCSSymbolErrors:            {desc: netdevDesc("rdma_port_pcs_symbol_errors_total", "Symbol errors received that FEC did not correct: errors after FEC.", statsSource)},
+	snapshot.CRCErrors:                  {ethernet: true, desc: netdevDesc("rdma_port_crc_errors_total", "Frames received with a CRC error: damaged on this link, or forwarded damaged by a cut-through switch.", statsSource)},
+	snapshot.FrameErrors:                {ethernet: true, desc: netdevDesc("rdma_port_frame_errors_total", "Malformed frames received: undersized, oversized, fragment, alignment error or symbol error.", statsSource)},
+	snapshot.MACFaults:                  {ethernet: true, desc: netdevDesc("rdma_port_mac_faults_total", "Link faults at the MAC. end: local (no signal or invalid code received), remote (local fault reported by the far end).", statsSource+", mac_local_faults and mac_remote_faults of ice and i40e", "end")},
+	snapshot.LaneErrors:                 {desc: netdevDesc("rdma_port_lane_raw_errors_total", "Bit errors of a lane before FEC, also of InfiniBand ports. mlx5 has lanes 0 to 3 only.", statsSource, "lane")},
+	snapshot.LinkRecoveries:             {sparse: true, desc: netdevDesc("rdma_port_physical_recoveries_total", "Recoveries of the physical link from an error without link down."+absentWhenZero, statsSource+", total_success_recovery_phy of mlx5")},
+	snapshot.PCIeStallRatio: {desc: deviceDesc("rdma_port_pcie_stall_ratio",
+		"Share of the last second in which the device stalled for lack of PCIe credits. direction: transmit (reads of data to send), receive (writes of received data).",
+		statsSource+", outbound_pci_stalled_rd and _wr of mlx5", "port", "netdev", "direction")},
+	snapshot.PCIeStallEvents:     {ethernet: true, desc: netdevDesc("rdma_port_pcie_stall_events_total", "Seconds with a PCIe stall above 30%.", statsSource+", outbound_pci_stalled_rd_events and _wr_events of mlx5", "direction")},
+	snapshot.PCIeBufferOverflows: {desc: netdevDesc("rdma_port_pcie_buffer_overflow_packets_total", "Packets received and dropped because of PCIe buffer overflow.", statsSource+", outbound_pci_buffer_overflow of mlx5")},
+	snapshot.PCIeRecoveries:      {sparse: true, desc: netdevDesc("rdma_port_pcie_recoveries_total", "PCIe link recoveries caused by errors. direction: receive (framing and CRC errors detected by the device), transmit (requested by the far end). A rising count indicates a bad slot, riser or card."+absentWhenZero, statsSource+", rx_pci_signal_integrity and tx_pci_signal_integrity of mlx5", "direction")},
+	snapshot.ModuleEvents:        {desc: netdevDesc("rdma_module_events_total", "Transceiver events in the cage of the port since the driver was loaded. event: unplugged, bus_stuck (management bus does not respond), high_temperature, shorted (bad or shorted cable).", statsSource+", module_* of mlx5", "event")},
 }
 
 func netdevDescs() []*Desc {
@@ -137,7 +88,7 @@ func netdevDescs() []*Desc {
 }
 
 // netdevStatName maps a driver's statistic to a metric. In a name, {} stands for a priority, a lane or a queue: any
-// digit from 0 to 7.
+// digit from 0 to 7. [rt]x stands for rx, with the label receive, and tx, with the label transmit.
 type netdevStatName struct {
 	name  string
 	what  snapshot.NetdevStat
@@ -159,28 +110,21 @@ const (
 var netdevStatNames = map[string][]netdevStatName{
 	// drivers/net/ethernet/mellanox/mlx5/core/en_stats.c. rx_global_pause and the like repeat the counters of priority 0.
 	"mlx5_core": {
-		{"rx_prio{}_pause", snapshot.PFCPauseFrames, receive, 0},
-		{"tx_prio{}_pause", snapshot.PFCPauseFrames, transmit, 0},
-		{"rx_prio{}_pause_duration", snapshot.PFCPauseSeconds, receive, micro},
-		{"tx_prio{}_pause_duration", snapshot.PFCPauseSeconds, transmit, micro},
+		{"[rt]x_prio{}_pause", snapshot.PFCPauseFrames, "", 0},
+		{"[rt]x_prio{}_pause_duration", snapshot.PFCPauseSeconds, "", micro},
 		{"rx_prio{}_pause_transition", snapshot.PFCPauseTransitions, receive, 0},
-		{"rx_pause_ctrl_phy", snapshot.GlobalPauseFrames, receive, 0},
-		{"tx_pause_ctrl_phy", snapshot.GlobalPauseFrames, transmit, 0},
-		{"rx_global_pause_duration", snapshot.GlobalPauseSeconds, receive, micro},
-		{"tx_global_pause_duration", snapshot.GlobalPauseSeconds, transmit, micro},
+		{"[rt]x_pause_ctrl_phy", snapshot.GlobalPauseFrames, "", 0},
+		{"[rt]x_global_pause_duration", snapshot.GlobalPauseSeconds, "", micro},
 		{"rx_global_pause_transition", snapshot.GlobalPauseTransitions, receive, 0},
 		{"tx_pause_storm_warning_events", snapshot.PauseStormEvents, "warning", 0},
 		{"tx_pause_storm_error_events", snapshot.PauseStormEvents, "error", 0},
-		{"rx_prio{}_bytes", snapshot.PriorityBytes, receive, 0},
-		{"tx_prio{}_bytes", snapshot.PriorityBytes, transmit, 0},
-		{"rx_prio{}_packets", snapshot.PriorityPackets, receive, 0},
-		{"tx_prio{}_packets", snapshot.PriorityPackets, transmit, 0},
+		{"[rt]x_prio{}_bytes", snapshot.PriorityBytes, "", 0},
+		{"[rt]x_prio{}_packets", snapshot.PriorityPackets, "", 0},
 		{"rx_prio{}_discards", snapshot.PriorityDiscards, "", 0},
 		{"rx_prio{}_buf_discard", snapshot.PriorityBufferDiscards, "", 0},
 		{"rx_prio{}_cong_discard", snapshot.PriorityCongestionDiscards, "", 0},
 		{"rx_prio{}_marked", snapshot.PriorityMarked, "", 0},
-		{"rx_discards_phy", snapshot.Discards, receive, 0},
-		{"tx_discards_phy", snapshot.Discards, transmit, 0},
+		{"[rt]x_discards_phy", snapshot.Discards, "", 0},
 		{"tx_errors_phy", snapshot.TransmitErrors, "", 0},
 		{"rx_out_of_buffer", snapshot.OutOfBuffer, "", 0},
 		{"dev_internal_queue_oob", snapshot.DeviceQueueExhausted, "", 0},
@@ -204,8 +148,7 @@ var netdevStatNames = map[string][]netdevStatName{
 		{"outbound_pci_stalled_rd_events", snapshot.PCIeStallEvents, transmit, 0},
 		{"outbound_pci_stalled_wr_events", snapshot.PCIeStallEvents, receive, 0},
 		{"outbound_pci_buffer_overflow", snapshot.PCIeBufferOverflows, "", 0},
-		{"rx_pci_signal_integrity", snapshot.PCIeRecoveries, receive, 0},
-		{"tx_pci_signal_integrity", snapshot.PCIeRecoveries, transmit, 0},
+		{"[rt]x_pci_signal_integrity", snapshot.PCIeRecoveries, "", 0},
 		{"module_unplug", snapshot.ModuleEvents, "unplugged", 0},
 		{"module_bus_stuck", snapshot.ModuleEvents, "bus_stuck", 0},
 		{"module_high_temp", snapshot.ModuleEvents, "high_temperature", 0},
@@ -213,44 +156,29 @@ var netdevStatNames = map[string][]netdevStatName{
 	},
 	// drivers/net/ethernet/mellanox/mlx4/en_ethtool.c
 	"mlx4_core": {
-		{"rx_pause_prio_{}", snapshot.PFCPauseFrames, receive, 0},
-		{"tx_pause_prio_{}", snapshot.PFCPauseFrames, transmit, 0},
-		{"rx_pause_duration_prio_{}", snapshot.PFCPauseSeconds, receive, micro},
-		{"tx_pause_duration_prio_{}", snapshot.PFCPauseSeconds, transmit, micro},
-		{"rx_pause_transition_prio_{}", snapshot.PFCPauseTransitions, receive, 0},
-		{"tx_pause_transition_prio_{}", snapshot.PFCPauseTransitions, transmit, 0},
-		{"rx_pause", snapshot.GlobalPauseFrames, receive, 0},
-		{"tx_pause", snapshot.GlobalPauseFrames, transmit, 0},
-		{"rx_pause_duration", snapshot.GlobalPauseSeconds, receive, micro},
-		{"tx_pause_duration", snapshot.GlobalPauseSeconds, transmit, micro},
-		{"rx_pause_transition", snapshot.GlobalPauseTransitions, receive, 0},
-		{"tx_pause_transition", snapshot.GlobalPauseTransitions, transmit, 0},
-		{"rx_prio_{}_bytes", snapshot.PriorityBytes, receive, 0},
-		{"tx_prio_{}_bytes", snapshot.PriorityBytes, transmit, 0},
-		{"rx_prio_{}_packets", snapshot.PriorityPackets, receive, 0},
-		{"tx_prio_{}_packets", snapshot.PriorityPackets, transmit, 0},
+		{"[rt]x_pause_prio_{}", snapshot.PFCPauseFrames, "", 0},
+		{"[rt]x_pause_duration_prio_{}", snapshot.PFCPauseSeconds, "", micro},
+		{"[rt]x_pause_transition_prio_{}", snapshot.PFCPauseTransitions, "", 0},
+		{"[rt]x_pause", snapshot.GlobalPauseFrames, "", 0},
+		{"[rt]x_pause_duration", snapshot.GlobalPauseSeconds, "", micro},
+		{"[rt]x_pause_transition", snapshot.GlobalPauseTransitions, "", 0},
+		{"[rt]x_prio_{}_bytes", snapshot.PriorityBytes, "", 0},
+		{"[rt]x_prio_{}_packets", snapshot.PriorityPackets, "", 0},
 		{"rx_dropped", snapshot.Discards, receive, 0},
 		{"rx_over_errors", snapshot.Discards, receive, 0},
 		{"rx_crc_errors", snapshot.CRCErrors, "", 0},
 	},
 	// drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c
 	"bnxt_en": {
-		{"rx_pfc_ena_frames_pri{}", snapshot.PFCPauseFrames, receive, 0},
-		{"tx_pfc_ena_frames_pri{}", snapshot.PFCPauseFrames, transmit, 0},
-		{"pfc_pri{}_rx_duration_us", snapshot.PFCPauseSeconds, receive, micro},
-		{"pfc_pri{}_tx_duration_us", snapshot.PFCPauseSeconds, transmit, micro},
-		{"pfc_pri{}_rx_transitions", snapshot.PFCPauseTransitions, receive, 0},
-		{"pfc_pri{}_tx_transitions", snapshot.PFCPauseTransitions, transmit, 0},
-		{"rx_pause_frames", snapshot.GlobalPauseFrames, receive, 0},
-		{"tx_pause_frames", snapshot.GlobalPauseFrames, transmit, 0},
+		{"[rt]x_pfc_ena_frames_pri{}", snapshot.PFCPauseFrames, "", 0},
+		{"pfc_pri{}_[rt]x_duration_us", snapshot.PFCPauseSeconds, "", micro},
+		{"pfc_pri{}_[rt]x_transitions", snapshot.PFCPauseTransitions, "", 0},
+		{"[rt]x_pause_frames", snapshot.GlobalPauseFrames, "", 0},
 		{"continuous_pause_events", snapshot.PauseStormEvents, "warning", 0},
 		{"continuous_roce_pause_events", snapshot.PauseStormEvents, "warning", 0},
-		{"rx_bytes_pri{}", snapshot.PriorityBytes, receive, 0},
-		{"tx_bytes_pri{}", snapshot.PriorityBytes, transmit, 0},
-		{"rx_packets_pri{}", snapshot.PriorityPackets, receive, 0},
-		{"tx_packets_pri{}", snapshot.PriorityPackets, transmit, 0},
-		{"rx_stat_discard", snapshot.Discards, receive, 0},
-		{"tx_stat_discard", snapshot.Discards, transmit, 0},
+		{"[rt]x_bytes_pri{}", snapshot.PriorityBytes, "", 0},
+		{"[rt]x_packets_pri{}", snapshot.PriorityPackets, "", 0},
+		{"[rt]x_stat_discard", snapshot.Discards, "", 0},
 		{"rx_discard_packets_cos{}", snapshot.QueueDiscards, "", 0},
 		{"rx_total_ring_discards", snapshot.OutOfBuffer, "", 0},
 		{"rx_buffer_passed_threshold", snapshot.BufferThresholdEvents, "", 0},
@@ -313,43 +241,31 @@ var netdevStatNames = map[string][]netdevStatName{
 	},
 	// drivers/net/ethernet/hisilicon/hns3/hns3pf/hclge_main.c
 	"hns3": {
-		{"mac_rx_pfc_pri{}_pkt_num", snapshot.PFCPauseFrames, receive, 0},
-		{"mac_tx_pfc_pri{}_pkt_num", snapshot.PFCPauseFrames, transmit, 0},
-		{"mac_rx_mac_pause_num", snapshot.GlobalPauseFrames, receive, 0},
-		{"mac_tx_mac_pause_num", snapshot.GlobalPauseFrames, transmit, 0},
-		{"mac_rx_bad_pkt_num", snapshot.Discards, receive, 0},
-		{"mac_tx_bad_pkt_num", snapshot.Discards, transmit, 0},
+		{"mac_[rt]x_pfc_pri{}_pkt_num", snapshot.PFCPauseFrames, "", 0},
+		{"mac_[rt]x_mac_pause_num", snapshot.GlobalPauseFrames, "", 0},
+		{"mac_[rt]x_bad_pkt_num", snapshot.Discards, "", 0},
 		{"mac_rx_fcs_err_pkt_num", snapshot.CRCErrors, "", 0},
 	},
 	// drivers/net/ethernet/microsoft/mana/mana_ethtool.c: the index is a traffic class
 	"mana": {
-		{"hc_tc{}_rx_pause_phy", snapshot.PFCPauseFrames, receive, 0},
-		{"hc_tc{}_tx_pause_phy", snapshot.PFCPauseFrames, transmit, 0},
-		{"hc_rx_pkt_drop_phy", snapshot.Discards, receive, 0},
-		{"hc_tx_pkt_drop_phy", snapshot.Discards, transmit, 0},
+		{"hc_tc{}_[rt]x_pause_phy", snapshot.PFCPauseFrames, "", 0},
+		{"hc_[rt]x_pkt_drop_phy", snapshot.Discards, "", 0},
 		{"hc_rx_discards_no_wqe", snapshot.OutOfBuffer, "", 0},
 	},
 	// drivers/net/ethernet/pensando/ionic/ionic_stats.c: frames_rx_pri_N are data frames
 	"ionic": {
-		{"frames_rx_pripause", snapshot.PFCPauseFrames, receive, 0},
-		{"frames_tx_pripause", snapshot.PFCPauseFrames, transmit, 0},
-		{"rx_pripause_{}_1us_count", snapshot.PFCPauseSeconds, receive, micro},
-		{"tx_pripause_{}_1us_count", snapshot.PFCPauseSeconds, transmit, micro},
-		{"frames_rx_pause", snapshot.GlobalPauseFrames, receive, 0},
-		{"frames_tx_pause", snapshot.GlobalPauseFrames, transmit, 0},
-		{"rx_pause_1us_count", snapshot.GlobalPauseSeconds, receive, micro},
-		{"tx_pause_1us_count", snapshot.GlobalPauseSeconds, transmit, micro},
-		{"frames_rx_pri_{}", snapshot.PriorityPackets, receive, 0},
-		{"frames_tx_pri_{}", snapshot.PriorityPackets, transmit, 0},
+		{"frames_[rt]x_pripause", snapshot.PFCPauseFrames, "", 0},
+		{"[rt]x_pripause_{}_1us_count", snapshot.PFCPauseSeconds, "", micro},
+		{"frames_[rt]x_pause", snapshot.GlobalPauseFrames, "", 0},
+		{"[rt]x_pause_1us_count", snapshot.GlobalPauseSeconds, "", micro},
+		{"frames_[rt]x_pri_{}", snapshot.PriorityPackets, "", 0},
 		{"frames_rx_dropped", snapshot.Discards, receive, 0},
 		{"frames_rx_bad_fcs", snapshot.CRCErrors, "", 0},
 	},
 	// drivers/net/ethernet/chelsio/cxgb4/cxgb4_ethtool.c
 	"cxgb4": {
-		{"rx_ppp{}_frames", snapshot.PFCPauseFrames, receive, 0},
-		{"tx_ppp{}_frames", snapshot.PFCPauseFrames, transmit, 0},
-		{"rx_pause_frames", snapshot.GlobalPauseFrames, receive, 0},
-		{"tx_pause_frames", snapshot.GlobalPauseFrames, transmit, 0},
+		{"[rt]x_ppp{}_frames", snapshot.PFCPauseFrames, "", 0},
+		{"[rt]x_pause_frames", snapshot.GlobalPauseFrames, "", 0},
 		{"rx_bg0_frames_dropped", snapshot.Discards, receive, 0},
 		{"rx_bg1_frames_dropped", snapshot.Discards, receive, 0},
 		{"rx_bg2_frames_dropped", snapshot.Discards, receive, 0},
@@ -360,10 +276,8 @@ var netdevStatNames = map[string][]netdevStatName{
 	},
 	// drivers/net/ethernet/qlogic/qede/qede_ethtool.c
 	"qede": {
-		{"rx_pfc_frames", snapshot.PFCPauseFrames, receive, 0},
-		{"tx_pfc_frames", snapshot.PFCPauseFrames, transmit, 0},
-		{"rx_pause_frames", snapshot.GlobalPauseFrames, receive, 0},
-		{"tx_pause_frames", snapshot.GlobalPauseFrames, transmit, 0},
+		{"[rt]x_pfc_frames", snapshot.PFCPauseFrames, "", 0},
+		{"[rt]x_pause_frames", snapshot.GlobalPauseFrames, "", 0},
 		{"brb_discards", snapshot.Discards, receive, 0},
 		{"brb_truncates", snapshot.Discards, receive, 0},
 		{"no_buff_discards", snapshot.OutOfBuffer, "", 0},
@@ -424,16 +338,30 @@ func netdevTables() map[string]map[string]netdevEntry {
 	tables := map[string]map[string]netdevEntry{}
 	for driver, names := range netdevStatNames {
 		t := map[string]netdevEntry{}
-		for _, n := range names {
-			if !strings.Contains(n.name, "{}") {
-				t[n.name] = netdevEntry{n, -1}
-				continue
-			}
-			for i := range priorities {
-				t[strings.Replace(n.name, "{}", strconv.Itoa(i), 1)] = netdevEntry{n, i}
+		for _, row := range names {
+			for _, n := range row.directions() {
+				if !strings.Contains(n.name, "{}") {
+					t[n.name] = netdevEntry{n, -1}
+					continue
+				}
+				for i := range priorities {
+					t[strings.Replace(n.name, "{}", strconv.Itoa(i), 1)] = netdevEntry{n, i}
+				}
 			}
 		}
 		tables[driver] = t
 	}
 	return tables
+}
+
+// directions are the rows for which a row stands.
+func (n netdevStatName) directions() []netdevStatName {
+	const both = "[rt]x"
+	if !strings.Contains(n.name, both) {
+		return []netdevStatName{n}
+	}
+	return []netdevStatName{
+		{strings.ReplaceAll(n.name, both, "rx"), n.what, receive, n.per},
+		{strings.ReplaceAll(n.name, both, "tx"), n.what, transmit, n.per},
+	}
 }

@@ -98,8 +98,7 @@ func (w *netdevStats) linkDowns(device string, port int, netdev string, now time
 	}
 	for i := range st.newest.Counts {
 		if c := &st.newest.Counts[i]; c.What == snapshot.LinkDowns {
-			n := uint64(c.Value)
-			return &n
+			return new(uint64(c.Value))
 		}
 	}
 	return nil

@@ -164,12 +164,18 @@ func TestNetdevStatNames(t *testing.T) {
 	}
 	for driver := range netdevStatNames {
 		seen := map[string]bool{}
-		for _, n := range netdevStatNames[driver] {
+		for _, n := range slices.Concat(directionsOf(netdevStatNames[driver])...) {
 			m := netdevMetrics[n.what]
 			if n.what == snapshot.LinkDowns {
 				m.desc = portDownEvents
 			}
-			if seen[n.name] || m.labelled != (n.label != "") || strings.Contains(n.name, "{}") && !m.indexed {
+			values := snapshot.NetdevCount{Label: "label", Index: 7}
+			var given []string // values of the labels beside the netdev
+			for _, name := range m.desc.Labels[3:] {
+				given = append(given, labelOf(&values, name))
+			}
+			if seen[n.name] || slices.Contains(given, "label") != (n.label != "") ||
+				strings.Contains(n.name, "{}") && !slices.Contains(given, "7") {
 				t.Errorf("%s %s: there twice, or not what %s needs", driver, n.name, m.desc.Name)
 			}
 			seen[n.name] = true
@@ -188,6 +194,14 @@ func TestNetdevStatNames(t *testing.T) {
 			}
 		}
 	}
+}
+
+// directionsOf are the rows for which each row stands.
+func directionsOf(rows []netdevStatName) (out [][]netdevStatName) {
+	for _, n := range rows {
+		out = append(out, n.directions())
+	}
+	return out
 }
 
 // TestLinkDowns: link-down counts come from LINKSTATE_GET, else from the driver's own statistics; on an InfiniBand port

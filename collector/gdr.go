@@ -15,43 +15,36 @@ import (
 )
 
 var (
-	gdrMechanism = &Desc{
-		Name: "rdma_gdr_mechanism_available", Type: gauge, Scope: scopeDevice,
-		Help:   "Whether a mechanism for access of NICs to GPU memory is available. mechanism: dmabuf (per RDMA device; by its driver, the kernel and the GPU driver), peermem (kernel module, or peer memory client of amdgpu, for all devices; device is empty). Absent where unknown, and on hosts without GPUs.",
-		Labels: []string{"mechanism", "device"},
-		Source: "/sys/module/{nvidia_peermem,nv_peer_mem}, /proc/kallsyms, /proc/driver/nvidia/version; AMD: memory_peers/amdkfd, /boot/config-RELEASE, /proc/config.gz",
-	}
-	gdrDirect = &Desc{
-		Name: "rdma_gdr_gpu_direct", Type: gauge, Scope: scopeHost,
-		Unknown: map[string][]string{"": reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown,
-			gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology, gdr.KernelConfigUnknown,
-			gdr.ROCmPeerUnknown, gdr.RCCLHostBridge)},
-		Help:   "Whether NCCL would move data of a GPU directly over its best eligible NIC (1) or through host memory (0). direction: transmit, receive. Eligible: ACTIVE and of role compute, or of any role where no NIC is of role compute. NCCL version and settings are those of the process that holds the GPU; without one, or where processes are not visible, a current NCCL with /etc/nccl.conf. Absent where unknown (see reason of rdma_gdr_gpu_info).",
-		Labels: []string{"gpu", "UUID", "direction"}, Source: "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
-	}
-	gdrNearestDown = &Desc{
-		Name: "rdma_gdr_gpu_nearest_down_info", Beside: "rdma_gdr_gpu_info", Type: gauge, Scope: scopeHost,
-		Help:   "Nearest RDMA device of a GPU without an ACTIVE port, always 1: the GPU stages over a more distant one (reason nearest_port_down of rdma_gdr_gpu_info).",
-		Labels: []string{"gpu", "UUID", "device"}, Source: "as rdma_gdr_gpu_direct",
-	}
-	gdrInfo = &Desc{
-		Name: "rdma_gdr_gpu_info", Of: "rdma_gdr_gpu_info", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeHost,
-		Unknown: map[string][]string{
-			string(gdr.KernelWithoutP2P):  reasonSelectors("rdma_gdr_gpu_info", gdr.KernelConfigUnknown, gdr.ROCmPeerUnknown),
-			string(gdr.KernelOld):         reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown),
-			string(gdr.DriverProprietary): reasonSelectors("rdma_gdr_gpu_info", gdr.FlavourUnknown),
-			string(gdr.NICDriverLacks):    reasonSelectors("rdma_gdr_gpu_info", gdr.NICDriverUnknown),
-		},
-		Help:   "Best eligible NIC (device) of a GPU, always 1. distance: PIX, PXB, P2C, PHB, SYS (terms of NCCL). mechanism: peermem, dmabuf, none. reason: why the path is not direct, explained in docs/gpudirect.md.",
-		Labels: []string{"gpu", "UUID", "device", "distance", "mechanism", "reason"}, Source: "as rdma_gdr_gpu_direct",
-	}
-	pcieSettings = &Desc{
-		Name: "rdma_device_pcie_settings_info", Of: physicalFunctions, Asks: host.SourcePCIConfig.Name(),
-		AskedLabels: []string{"max_payload", "max_read_request", "relaxed_ordering", "acs_redirect"},
-		Type:        gauge, Scope: scopeDevice,
-		Help:   "PCIe settings of an RDMA device, always 1. max_payload and max_read_request: bytes; relaxed_ordering: true, false; all empty where configuration space cannot be read. acs_redirect: whether ACS at a port between the device and a GPU below the same switch redirects their traffic to the root; empty without such a GPU. iommu: type of the IOMMU group, empty without IOMMU. virtual: true in a virtual machine.",
-		Labels: []string{"device", "max_payload", "max_read_request", "relaxed_ordering", "acs_redirect", "iommu", "virtual"},
-		Source: "/sys/bus/pci/devices/ADDRESS/config (needs CAP_SYS_ADMIN), iommu_group/type",
+	gdrMechanism = newDesc(scopeDevice, "rdma_gdr_mechanism_available",
+		"Whether a mechanism for access of NICs to GPU memory is available. mechanism: dmabuf (per RDMA device; by its driver, the kernel and the GPU driver), peermem (kernel module, or peer memory client of amdgpu, for all devices; device is empty). Absent where unknown, and on hosts without GPUs.",
+		"/sys/module/{nvidia_peermem,nv_peer_mem}, /proc/kallsyms, /proc/driver/nvidia/version; AMD: memory_peers/amdkfd, /boot/config-RELEASE, /proc/config.gz",
+		"mechanism", "device")
+	gdrDirect = unknown(directUnknown, hostDesc("rdma_gdr_gpu_direct",
+		"Whether NCCL would move data of a GPU directly over its best eligible NIC (1) or through host memory (0). direction: transmit, receive. Eligible: ACTIVE and of role compute, or of any role where no NIC is of role compute. NCCL version and settings are those of the process that holds the GPU; without one, or where processes are not visible, a current NCCL with /etc/nccl.conf. Absent where unknown (see reason of rdma_gdr_gpu_info).",
+		"the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)", "gpu", "UUID", "direction"))
+	gdrNearestDown = beside("rdma_gdr_gpu_info", hostDesc("rdma_gdr_gpu_nearest_down_info",
+		"Nearest RDMA device of a GPU without an ACTIVE port, always 1: the GPU stages over a more distant one (reason nearest_port_down of rdma_gdr_gpu_info).",
+		"as rdma_gdr_gpu_direct", "gpu", "UUID", "device"))
+	gdrInfo = of("rdma_gdr_gpu_info", asks(host.SourcePCI, unknown(infoUnknown, hostDesc("rdma_gdr_gpu_info",
+		"Best eligible NIC (device) of a GPU, always 1. distance: PIX, PXB, P2C, PHB, SYS (terms of NCCL). mechanism: peermem, dmabuf, none. reason: why the path is not direct, explained in docs/gpudirect.md.",
+		"as rdma_gdr_gpu_direct", "gpu", "UUID", "device", "distance", "mechanism", "reason"))))
+	pcieSettings = of(physicalFunctions, asks(host.SourcePCIConfig, deviceDesc("rdma_device_pcie_settings_info",
+		"PCIe settings of an RDMA device, always 1. max_payload and max_read_request: bytes; relaxed_ordering: true, false; all empty where configuration space cannot be read. acs_redirect: whether ACS at a port between the device and a GPU below the same switch redirects their traffic to the root; empty without such a GPU. iommu: type of the IOMMU group, empty without IOMMU. virtual: true in a virtual machine.",
+		"/sys/bus/pci/devices/ADDRESS/config (needs CAP_SYS_ADMIN), iommu_group/type",
+		"max_payload", "max_read_request", "relaxed_ordering", "acs_redirect", "iommu", "virtual"),
+		"max_payload", "max_read_request", "relaxed_ordering", "acs_redirect"))
+)
+
+// directUnknown and infoUnknown are Desc.Unknown of gdrDirect and gdrInfo.
+var (
+	directUnknown = map[string][]string{"": reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown,
+		gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology, gdr.KernelConfigUnknown,
+		gdr.ROCmPeerUnknown, gdr.RCCLHostBridge)}
+	infoUnknown = map[string][]string{
+		string(gdr.KernelWithoutP2P):  reasonSelectors("rdma_gdr_gpu_info", gdr.KernelConfigUnknown, gdr.ROCmPeerUnknown),
+		string(gdr.KernelOld):         reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown),
+		string(gdr.DriverProprietary): reasonSelectors("rdma_gdr_gpu_info", gdr.FlavourUnknown),
+		string(gdr.NICDriverLacks):    reasonSelectors("rdma_gdr_gpu_info", gdr.NICDriverUnknown),
 	}
 )
 
@@ -62,7 +55,6 @@ const treeInterval = time.Hour
 type gpuDirect struct {
 	nccl      gdr.Job
 	ebpf      EBPF
-	roster    *roster
 	lastRound *lastRound
 	gpus      *gpuReadings
 	devices   reading.Devices[gdrState, gdrNIC]
@@ -83,7 +75,7 @@ type gdrState struct {
 
 func newGDR(o Options, devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
 	c := &gpuDirect{
-		nccl: o.NCCL, ebpf: o.EBPF, roster: devices, lastRound: last, gpus: gpus,
+		nccl: o.NCCL, ebpf: o.EBPF, lastRound: last, gpus: gpus,
 		use: gdrUse{ports: meters{}, others: meters{}, bufinfo: bufinfo{on: o.Bufinfo}},
 	}
 	c.devices.Collector = "gdr"
@@ -96,17 +88,14 @@ func newGDR(o Options, devices *roster, last *lastRound, gpus *gpuReadings) *Col
 			asyncEvents, qpFatalEvents, portJobInfo, portJobs, gpuJobInfo, jobInfo, gpuAffinity,
 		},
 		Run:  c.run,
-		Read: c.read,
-		Emit: emitGDR,
+		Read: devices.read(c.read),
+		Emit: emitSection(func(n *snapshot.Node) *snapshot.GDR { return n.GDR }, emitGDR),
 	}
 }
 
-func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	roster, err := c.roster.of(h, n)
-	if err != nil {
-		done(err)
-		return
-	}
+func (c *gpuDirect) read(
+	ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error),
+) {
 	devices, paths, at := c.lastRound.last(ctx)
 	issues, err := reading.OfHost(ctx, h, "gdr", host.SourceModules, func(r *reading.Reader) {
 		c.tree.update(r, paths)
@@ -198,8 +187,7 @@ func evaluateGDR(
 	}
 	for i := range out.NICs {
 		if state, _ := m.HasDMABUF(m.NICs[i].Driver); state != gdr.Unknown && len(gpus) > 0 {
-			direct := state == gdr.Direct
-			out.NICs[i].DMABUF = &direct
+			out.NICs[i].DMABUF = new(state == gdr.Direct)
 		}
 	}
 	return out, m
@@ -235,26 +223,23 @@ func bestOf(p gdr.Pair, nics []snapshot.GDRNIC) snapshot.GDRPair {
 	return out
 }
 
-func emitGDR(n *snapshot.Node, s Sink) {
-	if n.GDR == nil {
-		return
+func emitGDR(d *snapshot.GDR, s Sink) {
+	for i := range d.GPUs {
+		emitGDRGPU(s, d, i)
 	}
-	for i := range n.GDR.GPUs {
-		emitGDRGPU(s, n.GDR, i)
-	}
-	emitTrace(s, n.GDR)
-	emitJobs(s, n.GDR)
-	if len(n.GDR.GPUs) > 0 {
-		if n.GDR.PeerClient != peerUnknown {
-			s.Emit(gdrMechanism, boolValue(n.GDR.Peermem+n.GDR.PeerClient != ""), string(gdr.PeerMem), "")
+	emitTrace(s, d)
+	emitJobs(s, d)
+	if len(d.GPUs) > 0 {
+		if d.PeerClient != peerUnknown {
+			s.Emit(gdrMechanism, boolValue(d.Peermem+d.PeerClient != ""), string(gdr.PeerMem), "")
 		}
-		emitRegistrations(s, n.GDR)
-		emitJobGIDs(s, n.GDR)
+		emitRegistrations(s, d)
+		emitJobGIDs(s, d)
 	}
-	for i := range n.GDR.NICs {
-		nic := &n.GDR.NICs[i]
+	for i := range d.NICs {
+		nic := &d.NICs[i]
 		emitBool(s, gdrMechanism, nic.DMABUF, string(gdr.DMABUF), nic.Device)
-		emitSettings(s, nic, n.GDR.Virtual)
+		emitSettings(s, nic, d.Virtual)
 	}
 }
 
@@ -270,9 +255,7 @@ func emitGDRGPU(s Sink, d *snapshot.GDR, i int) {
 		device = d.NICs[g.Best.NIC].Device
 	}
 	s.Emit(gdrInfo, 1, g.Index, g.UUID, device, g.Best.Distance, g.Best.Mechanism, g.Best.Reason)
-	if g.Best.Down != "" {
-		s.Emit(gdrNearestDown, 1, g.Index, g.UUID, g.Best.Down)
-	}
+	emitIf(s, g.Best.Down != "", gdrNearestDown, g.Index, g.UUID, g.Best.Down)
 	emitTransport(s, g)
 	emitAffinity(s, d, i)
 }

@@ -9,12 +9,9 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-var gpuAffinity = &Desc{
-	Name: "rdma_gpu_nic_affinity_info", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info", Type: gauge, Scope: scopeGPU,
-	Help:   "Port of an RDMA device that is nearest to the GPU by its place, always 1; several where several are equally near (at most 16). Whether ports are up does not count: the series stay while a port is down. Devices of role compute; where there is none, all but those that manage NVLink. gpu, UUID and pci_bus_id: labels and values of the DCGM exporter. distance: as in rdma_gdr_gpu_info.",
-	Labels: []string{"gpu", "UUID", "pci_bus_id", "device", "port", "distance"},
-	Source: "/sys/bus/pci/devices, or the topology file of NCCL",
-}
+var gpuAffinity = of("rdma_gdr_gpu_info", beside("rdma_gdr_gpu_info", gpuDesc("rdma_gpu_nic_affinity_info",
+	"Port of an RDMA device that is nearest to the GPU by its place, always 1; several where several are equally near (at most 16). Whether ports are up does not count: the series stay while a port is down. Devices of role compute; where there is none, all but those that manage NVLink. gpu, UUID and pci_bus_id: labels and values of the DCGM exporter. distance: as in rdma_gdr_gpu_info.",
+	"/sys/bus/pci/devices, or the topology file of NCCL", "pci_bus_id", "device", "port", "distance")))
 
 // nearestPorts limits the series of a GPU: virtual functions are as near as their physical function.
 const nearestPorts = 16

@@ -43,21 +43,11 @@ func (b *bufinfo) read(ctx context.Context, h *host.Host) {
 	defer cancel()
 	var text []byte
 	var whole bool
-	var failed error
-	err := h.Turns.Do(ctx, "bufinfo", func() {
-		h.Meter.Begin(host.SourceBufinfo, host.SourceBufinfo.Lock(), 1)
-		start := time.Now()
-		text, whole, failed = h.Files.Head(host.BufinfoFile, host.BufinfoSize)
-		h.Meter.Spend(host.SourceBufinfo, host.SourceBufinfo.Lock(), time.Since(start))
-	})
-	if err == nil {
-		err = failed
-	}
-	if err != nil {
-		b.failed = []snapshot.Issue{{
-			Source: host.SourceBufinfo.Name(), Needs: host.SourceBufinfo.NeedsAfter(err),
-			Reason: string(host.ReasonOf(err)), Err: err,
-		}}
+	if err := reading.Request(ctx, h, "bufinfo", host.SourceBufinfo, func() (err error) {
+		text, whole, err = h.Files.Head(host.BufinfoFile, host.BufinfoSize)
+		return err
+	}); err != nil {
+		b.failed = []snapshot.Issue{reading.IssueOf(host.SourceBufinfo, err)}
 		return
 	}
 	found, complete := parseBufinfo(text)

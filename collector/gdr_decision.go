@@ -55,7 +55,7 @@ func (c *gpuDirect) evaluate(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, dev
 	for i := range gpus {
 		g := &gpus[i]
 		q.gpus[i] = gpuFacts{
-			g.Index, g.UUID, g.Model, g.Compute, g.Coupled, g.Linked != nil && *g.Linked, g.Linked != nil && !*g.Linked,
+			g.Index, g.UUID, g.Model, g.Compute, g.Coupled, valueOf(g.Linked), g.Linked != nil && !*g.Linked,
 		}
 	}
 	for i := range nics {

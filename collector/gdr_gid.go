@@ -11,17 +11,13 @@ import (
 )
 
 var (
-	gdrJobGIDMismatch = &Desc{
-		Name: "rdma_gdr_job_gid_mismatch", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info",
-		Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Whether the GID table entry selected by NCCL_IB_GID_INDEX of a job is not RoCE v2, on a RoCE port available to the job. Absent without such a job.",
-		Labels: []string{"device", "port"}, Source: "/proc/PID/environ, nccl.conf, ports/N/gid_attrs/types",
-	}
-	gdrJobGIDInfo = &Desc{
-		Name: "rdma_gdr_job_gid_info", Beside: "rdma_gdr_job_gid_mismatch", Type: gauge, Scope: scopePort,
-		Help:   "GID table entry selected by a job that is not RoCE v2, always 1. gid_type: roce_v1, empty. workload: the job.",
-		Labels: []string{"device", "port", "gid_index", "gid_type", "workload"}, Source: "as rdma_gdr_job_gid_mismatch",
-	}
+	gdrJobGIDMismatch = of("rdma_gdr_gpu_info", beside("rdma_gdr_gpu_info", asks(host.SourceProcesses,
+		portDesc("rdma_gdr_job_gid_mismatch",
+			"Whether the GID table entry selected by NCCL_IB_GID_INDEX of a job is not RoCE v2, on a RoCE port available to the job. Absent without such a job.",
+			"/proc/PID/environ, nccl.conf, ports/N/gid_attrs/types"))))
+	gdrJobGIDInfo = beside("rdma_gdr_job_gid_mismatch", portDesc("rdma_gdr_job_gid_info",
+		"GID table entry selected by a job that is not RoCE v2, always 1. gid_type: roce_v1, empty. workload: the job.",
+		"as rdma_gdr_job_gid_mismatch", "gid_index", "gid_type", "workload"))
 )
 
 // gidKey is an entry of the GID table of a port.
@@ -106,15 +102,11 @@ func jobGIDs(d *snapshot.GDR, nics []gdrNIC, conf gdr.Env) (out []snapshot.GDRJo
 }
 
 func emitJobGIDs(s Sink, d *snapshot.GDR) {
-	type place struct {
-		device string
-		port   int
-	}
-	wrong := map[place]bool{}
-	var order []place
+	wrong := map[snapshot.PortID]bool{}
+	var order []snapshot.PortID
 	for i := range d.JobGIDs {
 		g := &d.JobGIDs[i]
-		at := place{g.Device, g.Port}
+		at := snapshot.PortID{Device: g.Device, Number: g.Port}
 		if !slices.Contains(order, at) {
 			order = append(order, at)
 		}
@@ -123,6 +115,6 @@ func emitJobGIDs(s Sink, d *snapshot.GDR) {
 		}
 	}
 	for _, at := range order {
-		s.Emit(gdrJobGIDMismatch, boolValue(wrong[at]), at.device, strconv.Itoa(at.port))
+		s.Emit(gdrJobGIDMismatch, boolValue(wrong[at]), at.Device, strconv.Itoa(at.Number))
 	}
 }

@@ -3,7 +3,6 @@ package collector
 import (
 	"cmp"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,30 +12,20 @@ import (
 )
 
 var (
-	portJobInfo = &Desc{
-		Name: "rdma_port_job_info", Of: "rdma_port_job_info", Asks: host.SourceProcesses.Name(),
-		Type: gauge, Scope: scopePort,
-		Help:   "Workload that uses the port, always 1: a process of it has memory registered with the RDMA device, or a queue pair on it. A port of a physical function has those of its virtual functions and subfunctions too. At most 16 for each port, those with the most registered memory; rdma_port_jobs counts all. scheduler and job_id: slurm and the job, kubernetes and the UID of the pod, container and the first digits of its ID, systemd and the unit, session and the login session, none, unknown (a process that is not visible). namespace and pod: names of the pod, only with --collector.gdr.pod-resources, and empty if its devices do not identify it. Where RDMA netlink does not list memory regions: workloads that have the device open.",
-		Labels: []string{"device", "port", "scheduler", "job_id", "namespace", "pod"},
-		Source: "RDMA netlink RES_CTX_GET, RES_MR_GET, RES_QP_GET of drivers without a firmware command for it; /proc/PID/cgroup; the kubelet's PodResources API",
-	}
-	portJobs = &Desc{
-		Name: "rdma_port_jobs", Of: "rdma_port_job_info", Beside: "rdma_port_job_info", Asks: host.SourceProcesses.Name(),
-		Type: gauge, Scope: scopePort,
-		Help:   "Workloads that use the port; absent if there are none. See rdma_port_job_info.",
-		Labels: []string{"device", "port"}, Source: "as rdma_port_job_info",
-	}
-	gpuJobInfo = &Desc{
-		Name: "rdma_gpu_job_info", Of: "rdma_port_job_info", Beside: "rdma_port_job_info", Asks: host.SourceProcesses.Name(),
-		Type: gauge, Scope: scopeGPU,
-		Help:   "Workload with a process that has the GPU open, and NCCL or an RDMA device, always 1. Labels as in rdma_port_job_info; at most 16 for each GPU.",
-		Labels: []string{"gpu", "UUID", "scheduler", "job_id", "namespace", "pod"}, Source: "/proc/PID/fd, /proc/PID/cgroup",
-	}
-	jobInfo = &Desc{
-		Name: "rdma_job_info", Of: "rdma_job_info", Type: gauge, Scope: scopeHost,
-		Help:   "Name and user of a workload of rdma_port_job_info or rdma_gpu_job_info, always 1; at most 64. name: SLURM_JOB_NAME; user: number of the user. Only with --collector.gdr.job-names.",
-		Labels: []string{"scheduler", "job_id", "name", "user"}, Source: "/proc/PID/environ, /proc/PID/status",
-	}
+	portJobInfo = of("rdma_port_job_info", asks(host.SourceProcesses, portDesc("rdma_port_job_info",
+		"Workload that uses the port, always 1: a process of it has memory registered with the RDMA device, or a queue pair on it. A port of a physical function has those of its virtual functions and subfunctions too. At most 16 for each port, those with the most registered memory; rdma_port_jobs counts all. scheduler and job_id: slurm and the job, kubernetes and the UID of the pod, container and the first digits of its ID, systemd and the unit, session and the login session, none, unknown (a process that is not visible). namespace and pod: names of the pod, only with --collector.gdr.pod-resources, and empty if its devices do not identify it. Where RDMA netlink does not list memory regions: workloads that have the device open.",
+		"RDMA netlink RES_CTX_GET, RES_MR_GET, RES_QP_GET of drivers without a firmware command for it; /proc/PID/cgroup; the kubelet's PodResources API",
+		"scheduler", "job_id", "namespace", "pod")))
+	portJobs = of("rdma_port_job_info", beside("rdma_port_job_info", asks(host.SourceProcesses,
+		portDesc("rdma_port_jobs", "Workloads that use the port; absent if there are none. See rdma_port_job_info.",
+			"as rdma_port_job_info"))))
+	gpuJobInfo = of("rdma_port_job_info", beside("rdma_port_job_info", asks(host.SourceProcesses,
+		gpuDesc("rdma_gpu_job_info",
+			"Workload with a process that has the GPU open, and NCCL or an RDMA device, always 1. Labels as in rdma_port_job_info; at most 16 for each GPU.",
+			"/proc/PID/fd, /proc/PID/cgroup", "scheduler", "job_id", "namespace", "pod"))))
+	jobInfo = of("rdma_job_info", hostDesc("rdma_job_info",
+		"Name and user of a workload of rdma_port_job_info or rdma_gpu_job_info, always 1; at most 64. name: SLURM_JOB_NAME; user: number of the user. Only with --collector.gdr.job-names.",
+		"/proc/PID/environ, /proc/PID/status", "scheduler", "job_id", "name", "user"))
 )
 
 // Limits of series. Users may start any number of jobs.
@@ -70,18 +59,17 @@ func (o holders) jobs(
 	}
 	sums := map[string]map[snapshot.Workload]*snapshot.PortJob{}
 	for _, name := range names {
-		jobs := map[snapshot.Workload]*snapshot.PortJob{}
-		if answer, ok := o.devices[name]; ok {
-			listed(jobs, answer, byPID)
-		} else {
-			opened(jobs, found, nodes, name)
+		answer, answered := o.devices[name]
+		uses := listed(answer, byPID)
+		if !answered {
+			uses = opened(found, nodes, name)
 		}
-		if len(jobs) == 0 {
+		if len(uses) == 0 {
 			continue
 		}
-		merge(sums, name, jobs)
+		merge(sums, name, uses)
 		if parent := parentDevice(h, name, devices); parent != "" && parent != name {
-			merge(sums, parent, jobs)
+			merge(sums, parent, uses)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
@@ -102,87 +90,66 @@ func (o holders) jobs(
 	return out
 }
 
-// listed adds the workloads of an answer of RDMA netlink that have memory registered or queue pairs. NCCL opens all
-// devices, also those that it does not use.
-func listed(jobs map[snapshot.Workload]*snapshot.PortJob, answer []host.RDMAHolder, byPID map[int]*snapshot.Process) {
-	for _, one := range answer {
-		if one.Regions == 0 && (one.QPs == nil || *one.QPs == 0) {
+// listed are the uses of a device, one of each process that RDMA netlink lists with memory registered or queue pairs.
+// NCCL opens all devices, also those that it does not use.
+func listed(answer []host.RDMAHolder, byPID map[int]*snapshot.Process) (uses []snapshot.PortJob) {
+	uses = make([]snapshot.PortJob, 0, len(answer))
+	for i := range answer {
+		one := &answer[i]
+		if one.Regions == 0 && valueOf(one.QPs) == 0 {
 			continue
 		}
 		who := snapshot.Workload{Scheduler: "unknown"}
 		if p := byPID[one.PID]; p != nil {
 			who = p.Workload()
 		}
-		job := jobs[who]
-		if job == nil {
-			job = &snapshot.PortJob{Workload: who, Regions: new(uint64)}
-			jobs[who] = job
-		}
-		job.Processes++
-		job.Contexts, job.RegionBytes = job.Contexts+one.Contexts, job.RegionBytes+one.RegionBytes
-		*job.Regions += one.Regions
-		if one.QPs != nil {
-			job.QPs = plus(job.QPs, one.QPs)
-		}
+		uses = append(uses, snapshot.PortJob{
+			Workload: who, Processes: 1, Contexts: one.Contexts, RegionBytes: one.RegionBytes, Regions: &one.Regions,
+			QPs: one.QPs,
+		})
 	}
+	return uses
 }
 
-// opened adds the workloads that have a device open.
-func opened(
-	jobs map[snapshot.Workload]*snapshot.PortJob, found []snapshot.Process, nodes map[string]string, device string,
-) {
+// opened are the uses of a device by processes that have it open.
+func opened(found []snapshot.Process, nodes map[string]string, device string) (uses []snapshot.PortJob) {
 	for i := range found {
 		p := &found[i]
-		if !slices.ContainsFunc(p.Verbs, func(node string) bool { return nodes[node] == device }) {
-			continue
+		if slices.ContainsFunc(p.Verbs, func(node string) bool { return nodes[node] == device }) {
+			uses = append(uses, snapshot.PortJob{Workload: p.Workload(), Processes: 1})
 		}
-		who := p.Workload()
-		if jobs[who] == nil {
-			jobs[who] = &snapshot.PortJob{Workload: who}
-		}
-		jobs[who].Processes++
+	}
+	return uses
+}
+
+// merge adds uses to the workloads of a device.
+func merge(sums map[string]map[snapshot.Workload]*snapshot.PortJob, device string, uses []snapshot.PortJob) {
+	if sums[device] == nil {
+		sums[device] = map[snapshot.Workload]*snapshot.PortJob{}
+	}
+	for _, use := range uses {
+		sum := entry(sums[device], use.Workload)
+		sum.Workload = use.Workload
+		sum.Processes, sum.Contexts, sum.RegionBytes = sum.Processes+use.Processes, sum.Contexts+use.Contexts,
+			sum.RegionBytes+use.RegionBytes
+		add(&sum.Regions, use.Regions)
+		add(&sum.QPs, use.QPs)
 	}
 }
 
-// merge adds workloads to those of a device.
-func merge(
-	sums map[string]map[snapshot.Workload]*snapshot.PortJob, device string, jobs map[snapshot.Workload]*snapshot.PortJob,
-) {
-	to := sums[device]
-	if to == nil {
-		to = map[snapshot.Workload]*snapshot.PortJob{}
-		sums[device] = to
+// add adds a number that may be unknown to a sum; nil: none is known.
+func add(sum **uint64, n *uint64) {
+	if n == nil {
+		return
 	}
-	for who, job := range jobs {
-		sum := to[who]
-		if sum == nil {
-			sum = &snapshot.PortJob{Workload: who}
-			to[who] = sum
-		}
-		sum.Processes, sum.Contexts, sum.RegionBytes = sum.Processes+job.Processes, sum.Contexts+job.Contexts,
-			sum.RegionBytes+job.RegionBytes
-		sum.Regions, sum.QPs = plus(sum.Regions, job.Regions), plus(sum.QPs, job.QPs)
+	if *sum == nil {
+		*sum = new(uint64)
 	}
-}
-
-// plus is the sum of the known numbers; nil: none is known.
-func plus(a, b *uint64) *uint64 {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
-	}
-	sum := *a + *b
-	return &sum
+	**sum += *n
 }
 
 func busiestFirst(a, b snapshot.PortJob) int {
-	var qpsA, qpsB uint64
-	if a.QPs != nil {
-		qpsA = *a.QPs
-	}
-	if b.QPs != nil {
-		qpsB = *b.QPs
-	}
-	return cmp.Or(cmp.Compare(b.RegionBytes, a.RegionBytes), cmp.Compare(qpsB, qpsA),
+	return cmp.Or(cmp.Compare(b.RegionBytes, a.RegionBytes), cmp.Compare(valueOf(b.QPs), valueOf(a.QPs)),
 		cmp.Compare(a.Scheduler, b.Scheduler), cmp.Compare(a.ID, b.ID))
 }
 
@@ -203,16 +170,7 @@ func verbsDevices(h *host.Host) map[string]string {
 
 // parentDevice is the device of the physical function of a virtual function or subfunction; empty: none on this host.
 func parentDevice(h *host.Host, name string, devices []snapshot.Device) string {
-	dir, err := h.Files.Resolve(classDir + "/" + name + "/device")
-	if err != nil {
-		return ""
-	}
-	address := ""
-	if strings.Contains(path.Base(dir), ".sf.") {
-		address = path.Base(path.Dir(dir))
-	} else if target, err := h.Files.Link(dir + "/physfn"); err == nil {
-		address = path.Base(target)
-	}
+	address := physicalFunction(h.Files, name)
 	i := slices.IndexFunc(devices,
 		func(d snapshot.Device) bool { return address != "" && d.PCIAddress == address && d.Name != name })
 	if i < 0 {
@@ -269,8 +227,6 @@ func emitJobs(s Sink, d *snapshot.GDR) {
 				s.Emit(gpuJobInfo, 1, d.GPUs[g].Index, d.GPUs[g].UUID, j.Scheduler, j.ID, j.Namespace, j.Pod)
 			}
 		}
-		if i < jobsNamed && j.Name+j.User != "" {
-			s.Emit(jobInfo, 1, j.Scheduler, j.ID, j.Name, j.User)
-		}
+		emitIf(s, i < jobsNamed && j.Name+j.User != "", jobInfo, j.Scheduler, j.ID, j.Name, j.User)
 	}
 }

@@ -64,9 +64,7 @@ func (f *gdrHost) update(r *reading.Reader, job gdr.Job, amd bool) {
 func readNCCLConf(r *reading.Reader) gdr.Env {
 	b, err := r.Host.Files.Read("etc/nccl.conf", nil)
 	if err != nil {
-		if !host.IsAbsent(err) {
-			r.Issue(err)
-		}
+		r.IssueUnless(err, host.Absent)
 		return gdr.Env{}
 	}
 	return gdr.ParseConf(string(b))
@@ -79,15 +77,12 @@ func readSymbols(r *reading.Reader) (dmabuf, peers, amdPeer *bool) {
 	b, err := r.Host.Files.Lines("proc/kallsyms", []string{symbolDMABUF, symbolPeermem, peerSymbol})
 	if err != nil {
 		// Not permitted in a hardened unit: the kernel version is used instead.
-		if !host.IsAbsent(err) && !host.NotPermitted(err) {
-			r.Issue(err)
-		}
+		r.IssueUnless(err, host.Absent, host.Permission)
 		return nil, nil, nil
 	}
 	words := bytes.Fields(b)
 	has := func(symbol string) *bool {
-		found := slices.ContainsFunc(words, func(w []byte) bool { return string(w) == symbol })
-		return &found
+		return new(slices.ContainsFunc(words, func(w []byte) bool { return string(w) == symbol }))
 	}
 	dmabuf, peers, amdPeer = has(symbolDMABUF), has(symbolPeermem), has(peerSymbol)
 	*amdPeer = *amdPeer && *peers
@@ -103,8 +98,7 @@ func readGPUDriver(r *reading.Reader) gdr.Driver {
 	}
 	d := gdr.Driver{Version: r.Optional("sys/module/nvidia/version")}
 	if d.Version != "" {
-		open := !strings.Contains(r.Optional("sys/module/nvidia/taint"), "P")
-		d.Open = &open
+		d.Open = new(!strings.Contains(r.Optional("sys/module/nvidia/taint"), "P"))
 	}
 	return d
 }
@@ -133,8 +127,7 @@ func readPeermem(r *reading.Reader, supported *bool) (p gdr.Peermem) {
 	}
 	p.Clients, _ = r.Host.Files.List("sys/kernel/mm/memory_peers") // absent on most machines
 	if supported == nil && r.Optional("sys/module/mlx_compat/initstate") != "" {
-		yes := true
-		p.Supported = &yes
+		p.Supported = new(true)
 	}
 	return p
 }

@@ -14,24 +14,18 @@ import (
 )
 
 var (
-	gdrRegistrations = &Desc{
-		Name: "rdma_gdr_live_registrations", Type: gauge, Scope: scopeHost,
-		Help:   "Current use of GPU memory by NICs, as far as reported. source: name of the peer memory module (its references), memory_peers/CLIENT (registered memory regions, MLNX_OFED up to 23.10), dmabuf (attachments to DMA-BUFs of GPUs, only with --collector.gdr.bufinfo and while sampled).",
-		Labels: []string{"source"},
-		Source: "/sys/module/{nvidia_peermem,nv_peer_mem}/refcnt, /sys/kernel/mm/memory_peers/CLIENT/{num_alloc_mrs,num_dealloc_mrs}, /sys/kernel/debug/dma_buf/bufinfo",
-	}
-	gdrRegistered = &Desc{
-		Name: "rdma_gdr_registered_bytes", Type: gauge, Unit: "bytes", Scope: scopeHost,
-		Help:   "Memory currently registered with an RDMA device. mechanism: dmabuf and peermem (GPU memory), dmabuf_host (DMA-BUFs of host memory), dmabuf_other (DMA-BUFs of an unknown exporter), host (host memory, including queues). gpu and UUID are those of the registering process if it holds one GPU only, else empty. By eBPF programs: exact for what was registered since rdma_gdr_trace_start_time_seconds. Without them, the total of peermem only, with an empty device (MLNX_OFED up to 23.10).",
-		Labels: []string{"device", "gpu", "UUID", "mechanism"},
-		Source: "eBPF programs at dma_buf_dynamic_attach, ib_umem_get and functions of peer memory clients; /sys/kernel/mm/memory_peers/CLIENT/{num_reg_bytes,num_dereg_bytes}",
-	}
-	gdrLockedMemory = &Desc{
-		Name: "rdma_gdr_locked_memory_limit_bytes", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info",
-		Asks: host.SourceProcesses.Name(), Type: gauge, Unit: "bytes", Scope: scopeHost,
-		Help:   "Lowest locked memory limit (RLIMIT_MEMLOCK) of the processes that hold an RDMA device, on hosts with GPUs. Absent where no process has a limit, and where processes are not visible.",
-		Source: "/proc/PID/fd, /proc/PID/limits (needs CAP_SYS_PTRACE)",
-	}
+	gdrRegistrations = hostDesc("rdma_gdr_live_registrations",
+		"Current use of GPU memory by NICs, as far as reported. source: name of the peer memory module (its references), memory_peers/CLIENT (registered memory regions, MLNX_OFED up to 23.10), dmabuf (attachments to DMA-BUFs of GPUs, only with --collector.gdr.bufinfo and while sampled).",
+		"/sys/module/{nvidia_peermem,nv_peer_mem}/refcnt, /sys/kernel/mm/memory_peers/CLIENT/{num_alloc_mrs,num_dealloc_mrs}, /sys/kernel/debug/dma_buf/bufinfo",
+		"source")
+	gdrRegistered = hostDesc("rdma_gdr_registered_bytes",
+		"Memory currently registered with an RDMA device. mechanism: dmabuf and peermem (GPU memory), dmabuf_host (DMA-BUFs of host memory), dmabuf_other (DMA-BUFs of an unknown exporter), host (host memory, including queues). gpu and UUID are those of the registering process if it holds one GPU only, else empty. By eBPF programs: exact for what was registered since rdma_gdr_trace_start_time_seconds. Without them, the total of peermem only, with an empty device (MLNX_OFED up to 23.10).",
+		"eBPF programs at dma_buf_dynamic_attach, ib_umem_get and functions of peer memory clients; /sys/kernel/mm/memory_peers/CLIENT/{num_reg_bytes,num_dereg_bytes}",
+		"device", "gpu", "UUID", "mechanism")
+	gdrLockedMemory = of("rdma_gdr_gpu_info", beside("rdma_gdr_gpu_info", asks(host.SourceProcesses,
+		hostDesc("rdma_gdr_locked_memory_limit_bytes",
+			"Lowest locked memory limit (RLIMIT_MEMLOCK) of the processes that hold an RDMA device, on hosts with GPUs. Absent where no process has a limit, and where processes are not visible.",
+			"/proc/PID/fd, /proc/PID/limits (needs CAP_SYS_PTRACE)"))))
 )
 
 const (
@@ -75,16 +69,10 @@ func (j *gdrJobs) update(
 	named = slices.Compact(named)
 	var found []snapshot.Process
 	var refused bool
-	var failed error
-	err := h.Turns.Do(ctx, "processes", func() {
-		h.Meter.Begin(host.SourceProcesses, host.SourceProcesses.Lock(), 1)
-		start := time.Now()
-		found, refused, failed = h.Processes.Processes(ctx, named, only)
-		h.Meter.Spend(host.SourceProcesses, host.SourceProcesses.Lock(), time.Since(start))
+	err := reading.Request(ctx, h, "processes", host.SourceProcesses, func() (err error) {
+		found, refused, err = h.Processes.Processes(ctx, named, only)
+		return err
 	})
-	if err == nil {
-		err = failed
-	}
 	if err == nil {
 		holders.addMemory(found)
 		j.pods.apply(found, devicesOfPods(found, podGPUs(gpus), verbsFunctions(h, found)), pods, listed)
@@ -98,10 +86,7 @@ func (j *gdrJobs) update(
 		j.found, j.ports, j.all = nil, nil, nil
 	}
 	if err != nil {
-		n.Issues = append(n.Issues, snapshot.Issue{
-			Source: host.SourceProcesses.Name(), Needs: host.SourceProcesses.NeedsAfter(err),
-			Reason: string(host.ReasonOf(err)), Err: err,
-		})
+		n.Issues = append(n.Issues, reading.IssueOf(host.SourceProcesses, err))
 	}
 }
 
@@ -124,23 +109,16 @@ func readHolders(
 	for _, device := range names {
 		qps := listsQPs(device, devices)
 		var found []host.RDMAHolder
-		var failed error
-		err := h.Turns.Do(ctx, "holders/"+device, func() {
-			h.Meter.Begin(host.SourceHolders, host.SourceHolders.Lock(), 1)
-			start := time.Now()
-			found, failed = h.RDMA.Holders(ctx, device, qps)
-			h.Meter.Spend(host.SourceHolders, host.SourceHolders.Lock(), time.Since(start))
+		err := reading.Request(ctx, h, "holders/"+device, host.SourceHolders, func() (err error) {
+			found, err = h.RDMA.Holders(ctx, device, qps)
+			return err
 		})
-		if err == nil {
-			err = failed
-		}
 		if err != nil {
 			out.whole, out.named = false, false
 			if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported && reason != host.Invalid {
-				n.Issues = append(n.Issues, snapshot.Issue{
-					Device: device, Source: host.SourceHolders.Name(), Needs: host.SourceHolders.Needs(),
-					Reason: string(reason), Err: err,
-				})
+				issue := reading.IssueOf(host.SourceHolders, err)
+				issue.Device = device
+				n.Issues = append(n.Issues, issue)
 			}
 			continue
 		}
@@ -273,15 +251,14 @@ func less(a, b *uint64) *uint64 {
 	if a == nil || b == nil {
 		return nil
 	}
-	d := *a - min(*a, *b)
-	return &d
+	return new(*a - min(*a, *b))
 }
 
 func emitRegistrations(s Sink, d *snapshot.GDR) {
 	var peers uint64
 	known := false
 	for _, reg := range d.Registrations {
-		emitUint(s, gdrRegistrations, reg.Live, reg.Source)
+		emitNumber(s, gdrRegistrations, reg.Live, reg.Source)
 		if reg.Bytes != nil && (d.Trace == nil || !d.Trace.Peermem) {
 			peers, known = peers+*reg.Bytes, true
 		}
@@ -289,5 +266,5 @@ func emitRegistrations(s Sink, d *snapshot.GDR) {
 	if known {
 		s.Emit(gdrRegistered, float64(peers), "", "", "", string(gdr.PeerMem))
 	}
-	emitUint(s, gdrLockedMemory, lowestLimit(d.Processes))
+	emitNumber(s, gdrLockedMemory, lowestLimit(d.Processes))
 }

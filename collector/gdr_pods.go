@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -39,25 +40,17 @@ func (p *podNames) list(ctx context.Context, h *host.Host) (pods []snapshot.Pod,
 	p.failed = nil
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
-	var failed error
-	err := h.Turns.Do(ctx, "pods", func() {
-		h.Meter.Begin(host.SourcePods, host.SourcePods.Lock(), 1)
-		start := time.Now()
-		pods, failed = h.Pods.Pods(ctx)
-		h.Meter.Spend(host.SourcePods, host.SourcePods.Lock(), time.Since(start))
+	err := reading.Request(ctx, h, "pods", host.SourcePods, func() (err error) {
+		pods, err = h.Pods.Pods(ctx)
+		return err
 	})
-	if err == nil {
-		err = failed
-	}
 	if err == nil {
 		return pods, true
 	}
 	if errors.Is(err, host.ErrStuck) {
 		p.after = h.Now().Add(podsBackOff)
 	}
-	p.failed = []snapshot.Issue{
-		{Source: host.SourcePods.Name(), Needs: host.SourcePods.Needs(), Reason: string(host.ReasonOf(err)), Err: err},
-	}
+	p.failed = []snapshot.Issue{reading.IssueOf(host.SourcePods, err)}
 	return nil, false
 }
 

@@ -47,18 +47,14 @@ func (m *meter) perSecond() *float64 {
 	if span < meterLeast {
 		return nil
 	}
-	rate := (last.value - first.value) / span.Seconds()
-	return &rate
+	return new((last.value - first.value) / span.Seconds())
 }
 
 // meters are the meters of counters, by name.
 type meters map[string]*meter
 
 func (m meters) add(name string, at time.Time, value float64) {
-	if m[name] == nil {
-		m[name] = &meter{}
-	}
-	m[name].add(at, value)
+	entry(m, name).add(at, value)
 }
 
 // keep drops meters without a reading at this time.

@@ -60,9 +60,7 @@ func readPermitted(r *reading.Reader, file string) string {
 	r.Ask(1)
 	b, err := r.Host.Files.Read(file, nil)
 	if err != nil {
-		if !host.IsAbsent(err) && !host.NotPermitted(err) {
-			r.Issue(err)
-		}
+		r.IssueUnless(err, host.Absent, host.Permission)
 		return ""
 	}
 	return string(b)
@@ -116,8 +114,7 @@ func smallBAR(heaps []uint64) *bool {
 	if !slices.Contains(heaps, public) && !slices.Contains(heaps, private) {
 		return nil
 	}
-	small := slices.Contains(heaps, private)
-	return &small
+	return new(slices.Contains(heaps, private))
 }
 
 // applyKFD applies the topology of amdkfd to an AMD GPU. Its UUID is the unique ID as amdgpu writes it.
@@ -148,8 +145,7 @@ func readROCm(r *reading.Reader, kernel string, client *bool) gdr.ROCm {
 	out := gdr.ROCm{Peer: client}
 	for _, dir := range peerDirs {
 		if readPermitted(r, dir+"/amdkfd/version") != "" {
-			yes := true
-			out.Peer = &yes
+			out.Peer = new(true)
 		}
 	}
 	out.P2P = readKernelOptions(r, kernel, "CONFIG_PCI_P2PDMA", "CONFIG_DMABUF_MOVE_NOTIFY")

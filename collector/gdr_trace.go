@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -23,32 +24,20 @@ const (
 )
 
 var (
-	gdrTraceSince = &Desc{
-		Name: "rdma_gdr_trace_start_time_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
-		Help:   "Time since which eBPF programs have observed all registrations of memory with RDMA devices: of their attachment, or of the last loss of events. Processes that are older may have registered memory before. Absent where no programs are attached.",
-		Source: "the clock",
-	}
-	gdrTraceLost = &Desc{
-		Name: "rdma_gdr_trace_lost_events_total", Type: counter, Scope: scopeHost,
-		Help:   "Events of eBPF programs that were lost because the ring buffer was full.",
-		Source: "map of the eBPF programs",
-	}
-	gdrTraceRegistrations = &Desc{
-		Name: "rdma_gdr_trace_registrations_total", Type: counter, Scope: scopeHost,
-		Help:   "Registrations of memory with RDMA devices since eBPF programs are attached. A steady increase indicates an application that registers memory per transfer.",
-		Source: "as rdma_gdr_registered_bytes",
-	}
-	asyncEvents = &Desc{
-		Name: "rdma_device_async_events_total", Type: counter, Scope: scopeDevice,
-		Help:   "Asynchronous events of an RDMA device, of its ports and of queues of processes, since eBPF programs are attached. event: name of enum ib_event_type. Absent where there was none, and without programs.",
-		Labels: []string{"device", "event"},
-		Source: "eBPF programs at ib_dispatch_event, ib_uverbs_qp_event_handler, ib_uverbs_cq_event_handler",
-	}
-	qpFatalEvents = &Desc{
-		Name: "rdma_device_qp_fatal_events_total", Type: counter, Scope: scopeDevice,
-		Help:   "Queue pairs of processes that failed with a fatal, request or access error (IB_EVENT_QP_FATAL, IB_EVENT_QP_REQ_ERR, IB_EVENT_QP_ACCESS_ERR), since eBPF programs are attached. Exceeded retries are completions with an error and not counted.",
-		Labels: []string{"device"}, Source: "eBPF program at ib_uverbs_qp_event_handler",
-	}
+	gdrTraceSince = hostDesc("rdma_gdr_trace_start_time_seconds",
+		"Time since which eBPF programs have observed all registrations of memory with RDMA devices: of their attachment, or of the last loss of events. Processes that are older may have registered memory before. Absent where no programs are attached.",
+		"the clock")
+	gdrTraceLost = hostDesc("rdma_gdr_trace_lost_events_total",
+		"Events of eBPF programs that were lost because the ring buffer was full.", "map of the eBPF programs")
+	gdrTraceRegistrations = hostDesc("rdma_gdr_trace_registrations_total",
+		"Registrations of memory with RDMA devices since eBPF programs are attached. A steady increase indicates an application that registers memory per transfer.",
+		"as rdma_gdr_registered_bytes")
+	asyncEvents = deviceDesc("rdma_device_async_events_total",
+		"Asynchronous events of an RDMA device, of its ports and of queues of processes, since eBPF programs are attached. event: name of enum ib_event_type. Absent where there was none, and without programs.",
+		"eBPF programs at ib_dispatch_event, ib_uverbs_qp_event_handler, ib_uverbs_cq_event_handler", "event")
+	qpFatalEvents = deviceDesc("rdma_device_qp_fatal_events_total",
+		"Queue pairs of processes that failed with a fatal, request or access error (IB_EVENT_QP_FATAL, IB_EVENT_QP_REQ_ERR, IB_EVENT_QP_ACCESS_ERR), since eBPF programs are attached. Exceeded retries are completions with an error and not counted.",
+		"eBPF program at ib_uverbs_qp_event_handler")
 )
 
 // qpFatalKinds are events after which a queue pair does not work any more.
@@ -98,9 +87,7 @@ func (t *gdrTrace) read(ctx context.Context, h *host.Host, n *snapshot.Node, pro
 		}
 		t.found = &found
 	case !errors.Is(err, host.ErrNotTracing):
-		n.Issues = append(n.Issues, snapshot.Issue{
-			Source: host.SourceEBPF.Name(), Needs: host.SourceEBPF.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err,
-		})
+		n.Issues = append(n.Issues, reading.IssueOf(host.SourceEBPF, err))
 	}
 }
 

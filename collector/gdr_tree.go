@@ -78,35 +78,40 @@ func (g *gdrGPUs) update(r *reading.Reader, paths []string) {
 // readGDRGPU reads a GPU. Its index is its position in the order of addresses, as in NVML.
 func readGDRGPU(r *reading.Reader, dir string, index int) gdrGPU {
 	g := gdrGPU{branch: readBranch(r, dir), minor: index}
-	address := path.Base(dir)
-	g.GPU = gdr.GPU{
-		Index: strconv.Itoa(index), Address: address, Vendor: hexValue(r.Optional(dir + "/vendor")),
-		Device:  hexValue(r.Optional(dir + "/device")),
-		Display: strings.HasPrefix(r.Optional(dir+"/class"), "0x0300"), Place: readPlace(r, dir),
+	g.GPU, g.emulated = readGPUPlace(r, dir)
+	g.Index, g.Display = strconv.Itoa(index), strings.HasPrefix(r.Optional(dir+"/class"), "0x0300")
+	g.Vendor, g.Device = hexValue(r.Optional(dir+"/vendor")), hexValue(r.Optional(dir+"/device"))
+	about := gpuInformation(r, g.Address)
+	g.Model, g.UUID = about["Model"], about["GPU UUID"]
+	if minor, err := strconv.Atoi(about["Device Minor"]); err == nil {
+		g.minor = minor
 	}
+	for _, hop := range g.Place.Chain {
+		g.hops = append(g.hops, readPCIeHop(r, pciDir+hop, hop))
+	}
+	return g
+}
+
+// gpuInformation is what NVIDIA's driver exposes of a GPU without NVML.
+func gpuInformation(r *reading.Reader, address string) map[string]string {
+	out := map[string]string{}
 	for line := range strings.Lines(r.Optional("proc/driver/nvidia/gpus/" + address + "/information")) {
 		key, value, _ := strings.Cut(line, ":")
-		switch value = strings.TrimSpace(value); key {
-		case "Model":
-			g.Model = value
-		case "GPU UUID":
-			g.UUID = value
-		case "Device Minor":
-			if minor, err := strconv.Atoi(value); err == nil {
-				g.minor = minor
-			}
-		}
+		out[key] = strings.TrimSpace(value)
 	}
+	return out
+}
+
+// readGPUPlace reads the place of a GPU, whether it is coupled to its CPU, and whether its place is virtual, by the
+// vendor of its root port: a real GPU has a port above it.
+func readGPUPlace(r *reading.Reader, dir string) (g gdr.GPU, emulated bool) {
+	g = gdr.GPU{Address: path.Base(dir), Place: readPlace(r, dir)}
 	root := ""
-	for i, hop := range g.Place.Chain {
-		g.hops = append(g.hops, readPCIeHop(r, pciDir+hop, hop))
-		if i == 0 && g.Place.Bridged() {
-			root = r.Optional(pciDir + hop + "/vendor")
-		}
+	if g.Place.Bridged() {
+		root = r.Optional(pciDir + g.Place.Chain[0] + "/vendor")
 	}
 	g.Coupled = pci.Coupled(r.Optional(dir+"/vendor"), root)
-	g.emulated = emulated(g.Place, root)
-	return g
+	return g, !g.Place.Bridged() || pci.Emulated(root)
 }
 
 // applyNVML applies the NVML data of the GPU.
@@ -122,13 +127,11 @@ func (g *gdrGPU) applyNVML(gpus []snapshot.GPU) {
 	}
 	switch {
 	case o.NVLinksUp != nil:
-		linked := *o.NVLinksUp > 0
-		g.Linked = &linked
+		g.Linked = new(*o.NVLinksUp > 0)
 	case o.NVLinks != nil && *o.NVLinks == 0:
 		g.Linked = new(bool)
 	}
-	domain := o.Fabric != nil && o.Fabric.Cluster != ""
-	g.domain, g.processes = &domain, o.Processes
+	g.domain, g.processes = new(o.Fabric != nil && o.Fabric.Cluster != ""), o.Processes
 	if o.C2CLinks != nil {
 		g.Coupled = *o.C2CLinks > 0
 	}
@@ -201,9 +204,7 @@ func readConfig(r *reading.Reader, dir string) (c pci.Config, size int, ok bool)
 	r.Ask(1)
 	b, err := r.Host.Files.ReadIn(dir, "config", nil)
 	if err != nil {
-		if !host.IsAbsent(err) {
-			r.Issue(err)
-		}
+		r.IssueUnless(err, host.Absent)
 		return c, 0, false
 	}
 	c, ok = pci.ParseConfig(b)
@@ -282,8 +283,7 @@ func (n *gdrNIC) redirects(gpus []gdrGPU) (found *bool, at []string) {
 			if c.Redirect && !slices.Contains(at, address) {
 				at = append(at, address)
 			}
-			some := len(at) > 0
-			found = &some
+			found = new(len(at) > 0)
 		}
 	}
 	return found, at

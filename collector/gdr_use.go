@@ -14,18 +14,13 @@ import (
 )
 
 var (
-	gdrTransport = &Desc{
-		Name: "rdma_gdr_gpu_transport", Of: "rdma_gdr_gpu_transport", Asks: host.SourceProcesses.Name(),
-		Unknown: transportUnknown, Type: gauge, Scope: scopeHost,
-		Help:   "Current path of a GPU's data to other hosts, 1 for the state it is in; other states have no series. gdr: NICs access GPU memory. staging: NICs use host memory although NCCL selected GPU memory. tcp: sockets between nodes that are connected by RDMA. host_only: the process moves host memory only, or stays on this host. unknown: often so where DMA-BUFs are in use. Absent for GPUs whose process has neither NCCL nor an RDMA device.",
-		Labels: []string{"gpu", "UUID", "state"}, Source: "docs/gpudirect.md has the conditions",
-	}
-	gdrTransportInfo = &Desc{
-		Name: "rdma_gdr_gpu_transport_info", Beside: "rdma_gdr_gpu_transport", Type: gauge, Scope: scopeHost,
-		Help:   "Reason for the state in rdma_gdr_gpu_transport, and the process that holds the GPU, always 1. command: process name. workload: workload name in the scheduler (slurm/JOB, kubernetes/POD).",
-		Labels: []string{"gpu", "UUID", "reason", "workload", "command", "nccl_version"},
-		Source: "as rdma_gdr_gpu_transport; /proc/PID",
-	}
+	gdrTransport = of("rdma_gdr_gpu_transport", asks(host.SourceProcesses, unknown(transportUnknown,
+		hostDesc("rdma_gdr_gpu_transport",
+			"Current path of a GPU's data to other hosts, 1 for the state it is in; other states have no series. gdr: NICs access GPU memory. staging: NICs use host memory although NCCL selected GPU memory. tcp: sockets between nodes that are connected by RDMA. host_only: the process moves host memory only, or stays on this host. unknown: often so where DMA-BUFs are in use. Absent for GPUs whose process has neither NCCL nor an RDMA device.",
+			"docs/gpudirect.md has the conditions", "gpu", "UUID", "state"))))
+	gdrTransportInfo = beside("rdma_gdr_gpu_transport", hostDesc("rdma_gdr_gpu_transport_info",
+		"Reason for the state in rdma_gdr_gpu_transport, and the process that holds the GPU, always 1. command: process name. workload: workload name in the scheduler (slurm/JOB, kubernetes/POD).",
+		"as rdma_gdr_gpu_transport; /proc/PID", "gpu", "UUID", "reason", "workload", "command", "nccl_version"))
 )
 
 // gdrUse measures jobs while they run.
@@ -48,10 +43,8 @@ func (u *gdrUse) read(
 		return
 	}
 	u.rates = map[string]float64{}
-	for i := range devices {
-		for j := range devices[i].Ports {
-			u.count(&devices[i], &devices[i].Ports[j], at)
-		}
+	for d, p := range snapshot.PortsOf(devices) {
+		u.count(d, p, at)
 	}
 	u.ports.keep(at)
 	if slices.ContainsFunc(jobs.found, overSockets) {

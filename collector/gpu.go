@@ -32,7 +32,7 @@ func newGPU(conf *siteConfig, gpus *gpuReadings) *Collector {
 		Descs: gpuDescs(),
 		Run:   gpus.run,
 		Read:  c.read,
-		Emit:  emitGPUs,
+		Emit:  emitSection(func(n *snapshot.Node) *snapshot.GPUs { return n.GPUs }, emitGPUs),
 	}
 }
 
@@ -79,9 +79,7 @@ func (r *gpuReading) issues(released bool) (out []snapshot.Issue) {
 		if err == nil || released || r.err != nil && host.IsAbsent(err) {
 			continue
 		}
-		out = append(out, snapshot.Issue{
-			Source: host.SourceNVML.Name(), Needs: host.SourceNVML.Needs(), Reason: string(host.ReasonOf(err)), Err: err,
-		})
+		out = append(out, reading.IssueOf(host.SourceNVML, err))
 	}
 	return out
 }

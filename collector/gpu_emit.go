@@ -4,84 +4,47 @@ import (
 	"slices"
 	"strconv"
 
-	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
-// gpuLabels are the label names of the DCGM exporter for NVML index and UUID.
-func gpuLabels(more ...string) []string { return append([]string{"gpu", "UUID"}, more...) }
-
 var (
-	gpuDriverInfo = &Desc{
-		Name: "rdma_gpu_driver_info", Type: gauge, Scope: scopeHost,
-		Help:   "NVIDIA driver in use by NVML, and the newest CUDA version that it supports, always 1. Absent while NVML does not answer.",
-		Labels: []string{"version", "cuda_version"}, Source: "nvmlSystemGetDriverVersion, nvmlSystemGetCudaDriverVersion_v2",
-	}
-	gpuAge = &Desc{
-		Name: "rdma_gpu_reading_age_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
-		Help:   "Age of the NVML reading served, taken in the background every --collector.gpu.interval.",
-		Source: "the exporter",
-	}
-	gpuReleased = &Desc{
-		Name: "rdma_gpu_released_seconds", Of: "rdma_gpu_released_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
-		Help:   "Time left until the exporter opens the GPUs again that it released on request (rdma_exporter gpu release). All other rdma_gpu_* metrics are absent meanwhile. Absent while the GPUs are open.",
-		Source: "the exporter",
-	}
-	gpuReleaseStart = &Desc{
-		Name: "rdma_gpu_release_start_timestamp_seconds", Of: "rdma_gpu_released_seconds", Type: gauge,
-		Unit: "seconds", Scope: scopeHost,
-		Help:   "Start of the release of the GPUs, as Unix time. Releases less than 10m apart count as one, from the start of the first. Absent while the GPUs are open.",
-		Source: "the exporter",
-	}
-	gpuHidden = &Desc{
-		Name: "rdma_gpu_hidden", Beside: "rdma_gpu_driver_info", Type: gauge, Scope: scopeHost,
-		Help:   "1 for a GPU in the PCI tree that NVML does not list: fallen off the bus, bound to another driver, or not in the exporter's container. Absent for others.",
-		Labels: []string{"pci_bus_id"}, Source: "/sys/bus/pci/devices, nvmlDeviceGetPciInfo",
-	}
-	gpuInfo = &Desc{
-		Name: "rdma_gpu_info", Of: "rdma_gpu_info", Asks: host.SourceNVML.Name(), Type: gauge, Scope: scopeGPU,
-		Help:   "NVIDIA GPU, always 1. gpu and UUID: as in the DCGM exporter. pci_bus_id: PCI address as in sysfs.",
-		Labels: gpuLabels("pci_bus_id", "model", "serial_number", "numa_node"),
-		Source: "nvmlDeviceGetPciInfo, nvmlDeviceGetName, nvmlDeviceGetSerial; /sys/bus/pci/devices/ADDRESS/numa_node",
-	}
-	gpuIgnored = &Desc{
-		Name: "rdma_gpu_ignored", Beside: "rdma_gpu_info", Type: gauge, Scope: scopeGPU,
-		Help:   "GPU ignored by --config.file, always 1: no alert fires for it. Absent for others, and until NVML has listed the GPU.",
-		Labels: gpuLabels(),
-		Source: "--config.file",
-	}
-	gpuNVLinkErrors = &Desc{
-		Name: "rdma_gpu_nvlink_errors_total", Beside: "rdma_gpu_nvlinks_up", Type: counter, Scope: scopeGPU,
-		Help:   "NVLink errors of a GPU. error: recovery (link retrained, traffic interrupted), recovery_failed (link went down); full mode adds replay, crc (before Hopper crc_flit and crc_data), receive. Absent for errors that the GPU does not count (Blackwell counts receive and recovery_failed).",
-		Labels: gpuLabels("error"),
-		Source: "NVML_FI_DEV_NVLINK_ERROR_DL_*, NVML_FI_DEV_NVLINK_*_ERROR_COUNT_TOTAL, NVML_FI_DEV_NVLINK_COUNT_*",
-	}
-	gpuFabricState = &Desc{
-		Name: "rdma_gpu_fabric_state", Asks: host.SourceNVML.Name(), Beside: "rdma_gpu_nvlinks_up",
-		Type: gauge, Scope: scopeGPU,
-		Help:   "Registration of a GPU with its NVLink fabric (NVSwitches), 1 for the state it is in. state: completed; degraded (completed with an error, or health degraded or limited in NVML); pending (not started or in progress, no NVLink peers). Absent for GPUs without an NVLink fabric.",
-		Labels: gpuLabels("state"),
-		Source: "nvmlDeviceGetGpuFabricInfoV: state, status, health",
-	}
-	gpuThrottle = &Desc{
-		Name: "rdma_gpu_throttle", Type: gauge, Scope: scopeGPU,
-		Help:   "Whether the clocks of a GPU are throttled for a reason. Full mode only. reason: sw_power_cap, hw_slowdown, sync_boost, sw_thermal, hw_thermal, hw_power_brake, board_limit, reliability.",
-		Labels: gpuLabels("reason"),
-		Source: "nvmlDeviceGetCurrentClocksEventReasons",
-	}
-	gpuRemappedRows = &Desc{
-		Name: "rdma_gpu_remapped_rows", Type: gauge, Scope: scopeGPU,
-		Help:   "Remapped memory rows of a GPU. Full mode only. error: correctable, uncorrectable.",
-		Labels: gpuLabels("error"),
-		Source: "nvmlDeviceGetRemappedRows",
-	}
-	gpuRowState = &Desc{
-		Name: "rdma_gpu_row_remapping", Type: gauge, Scope: scopeGPU,
-		Help:   "Row remapping state of a GPU. Full mode only. state: pending (remapping takes effect at a reset of the GPU), failed (no spare row left).",
-		Labels: gpuLabels("state"),
-		Source: "nvmlDeviceGetRemappedRows",
-	}
+	gpuDriverInfo = hostDesc("rdma_gpu_driver_info",
+		"NVIDIA driver in use by NVML, and the newest CUDA version that it supports, always 1. Absent while NVML does not answer.",
+		"nvmlSystemGetDriverVersion, nvmlSystemGetCudaDriverVersion_v2", "version", "cuda_version")
+	gpuAge = hostDesc("rdma_gpu_reading_age_seconds",
+		"Age of the NVML reading served, taken in the background every --collector.gpu.interval.", "the exporter")
+	gpuReleased = of("rdma_gpu_released_seconds", hostDesc("rdma_gpu_released_seconds",
+		"Time left until the exporter opens the GPUs again that it released on request (rdma_exporter gpu release). All other rdma_gpu_* metrics are absent meanwhile. Absent while the GPUs are open.",
+		"the exporter"))
+	gpuReleaseStart = of("rdma_gpu_released_seconds", hostDesc("rdma_gpu_release_start_timestamp_seconds",
+		"Start of the release of the GPUs, as Unix time. Releases less than 10m apart count as one, from the start of the first. Absent while the GPUs are open.",
+		"the exporter"))
+	gpuHidden = beside("rdma_gpu_driver_info", hostDesc("rdma_gpu_hidden",
+		"1 for a GPU in the PCI tree that NVML does not list: fallen off the bus, bound to another driver, or not in the exporter's container. Absent for others.",
+		"/sys/bus/pci/devices, nvmlDeviceGetPciInfo", "pci_bus_id"))
+	gpuInfo = of("rdma_gpu_info", asks(host.SourceNVML, gpuDesc("rdma_gpu_info",
+		"NVIDIA GPU, always 1. gpu and UUID: as in the DCGM exporter. pci_bus_id: PCI address as in sysfs.",
+		"nvmlDeviceGetPciInfo, nvmlDeviceGetName, nvmlDeviceGetSerial; /sys/bus/pci/devices/ADDRESS/numa_node",
+		"pci_bus_id", "model", "serial_number", "numa_node")))
+	gpuIgnored = beside("rdma_gpu_info", gpuDesc("rdma_gpu_ignored",
+		"GPU ignored by --config.file, always 1: no alert fires for it. Absent for others, and until NVML has listed the GPU.",
+		"--config.file"))
+	gpuNVLinkErrors = beside("rdma_gpu_nvlinks_up", gpuDesc("rdma_gpu_nvlink_errors_total",
+		"NVLink errors of a GPU. error: recovery (link retrained, traffic interrupted), recovery_failed (link went down); full mode adds replay, crc (before Hopper crc_flit and crc_data), receive. Absent for errors that the GPU does not count (Blackwell counts receive and recovery_failed).",
+		"NVML_FI_DEV_NVLINK_ERROR_DL_*, NVML_FI_DEV_NVLINK_*_ERROR_COUNT_TOTAL, NVML_FI_DEV_NVLINK_COUNT_*", "error"))
+	gpuFabricState = beside("rdma_gpu_nvlinks_up", asks(host.SourceNVML, gpuDesc("rdma_gpu_fabric_state",
+		"Registration of a GPU with its NVLink fabric (NVSwitches), 1 for the state it is in. state: completed; degraded (completed with an error, or health degraded or limited in NVML); pending (not started or in progress, no NVLink peers). Absent for GPUs without an NVLink fabric.",
+		"nvmlDeviceGetGpuFabricInfoV: state, status, health", "state")))
+	gpuThrottle = gpuDesc("rdma_gpu_throttle",
+		"Whether the clocks of a GPU are throttled for a reason. Full mode only. reason: sw_power_cap, hw_slowdown, sync_boost, sw_thermal, hw_thermal, hw_power_brake, board_limit, reliability.",
+		"nvmlDeviceGetCurrentClocksEventReasons", "reason")
+	gpuRemappedRows = gpuDesc("rdma_gpu_remapped_rows",
+		"Remapped memory rows of a GPU. Full mode only. error: correctable, uncorrectable.",
+		"nvmlDeviceGetRemappedRows", "error")
+	gpuRowState = gpuDesc("rdma_gpu_row_remapping",
+		"Row remapping state of a GPU. Full mode only. state: pending (remapping takes effect at a reset of the GPU), failed (no spare row left).",
+		"nvmlDeviceGetRemappedRows", "state")
 )
 
 // gpuFigure is a metric with one value per GPU; nil is absent.
@@ -94,66 +57,63 @@ type gpuFigure struct {
 // gpuFigures are the metrics of single values. Outside full mode only NVLinks, PCIe, and whether a GPU is fit to use
 // them.
 var gpuFigures = []gpuFigure{
-	gpuUint("rdma_gpu_nvlinks_up", gauge, "", false, "NVLinks of a GPU that are up. Absent for GPUs without NVLinks.",
+	gpuUint("rdma_gpu_nvlinks_up", false, "NVLinks of a GPU that are up. Absent for GPUs without NVLinks.",
 		"NVML_FI_DEV_NVLINK_GET_STATE or nvmlDeviceGetNvLinkState, of all links",
 		func(g *snapshot.GPU) *uint64 { return g.NVLinksUp }),
-	gpuUint("rdma_gpu_xid_events_total", counter, "", false, "XID errors of a GPU since the exporter started listening.",
+	gpuUint("rdma_gpu_xid_events_total", false, "XID errors of a GPU since the exporter started listening.",
 		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.XIDs }),
-	gpuUint("rdma_gpu_last_xid", gauge,
-		"", false, "Code of the last XID error of a GPU since the exporter started listening. Absent before the first.",
+	gpuUint("rdma_gpu_last_xid", false,
+		"Code of the last XID error of a GPU since the exporter started listening. Absent before the first.",
 		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.LastXID }),
-	needed(gpuUint("rdma_gpu_recovery_action_id", gauge, "", false,
+	needed(gpuUint("rdma_gpu_recovery_action_id", false,
 		"Recovery action that a GPU requires: 0 none, 1 reset, 2 node reboot, 3 drain of its peer-to-peer jobs, 4 drain and reset, 5 IMEX domain recovery, 6 PCIe bus reset, 7 system reboot.",
 		"NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", func(g *snapshot.GPU) *uint64 { return g.RecoveryAction })),
-	gpuUint("rdma_gpu_pcie_generation",
-		gauge, "", false, "Current PCIe generation of a GPU's link. An idle GPU runs at 1 to save power (no fault).",
+	gpuUint("rdma_gpu_pcie_generation", false,
+		"Current PCIe generation of a GPU's link. An idle GPU runs at 1 to save power (no fault).",
 		"nvmlDeviceGetCurrPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeGeneration }),
-	gpuUint("rdma_gpu_pcie_max_generation", gauge, "", false, "Newest PCIe generation that both GPU and slot support.",
+	gpuUint("rdma_gpu_pcie_max_generation", false, "Newest PCIe generation that both GPU and slot support.",
 		"nvmlDeviceGetMaxPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeMaxGeneration }),
-	gpuUint("rdma_gpu_pcie_width_lanes", gauge, "lanes", false, "PCIe lanes in use by a GPU.",
+	gpuUint("rdma_gpu_pcie_width_lanes", false, "PCIe lanes in use by a GPU.",
 		"nvmlDeviceGetCurrPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeWidth }),
-	gpuUint("rdma_gpu_pcie_max_width_lanes", gauge, "lanes", false, "Most PCIe lanes that both GPU and slot support.",
+	gpuUint("rdma_gpu_pcie_max_width_lanes", false, "Most PCIe lanes that both GPU and slot support.",
 		"nvmlDeviceGetMaxPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeMaxWidth }),
-	gpuUint("rdma_gpu_pcie_transmit_bytes_total", counter, "bytes", false,
+	gpuUint("rdma_gpu_pcie_transmit_bytes_total", false,
 		"Bytes sent by a GPU over PCIe, packet overhead included, since the exporter started reading it. Measured by the driver's performance monitor (Hopper and later), because the hardware counter has 32 bits and wraps within 0.1 s.",
 		"nvmlGpmMetricsGet: NVML_GPM_METRIC_PCIE_TX_PER_SEC; NVML_FI_DEV_PCIE_COUNT_TX_BYTES where it has 64 bits",
 		func(g *snapshot.GPU) *uint64 { return g.PCIeTransmit }),
-	gpuUint("rdma_gpu_pcie_receive_bytes_total", counter, "bytes", false,
+	gpuUint("rdma_gpu_pcie_receive_bytes_total", false,
 		"Bytes received by a GPU over PCIe, packet overhead included, since the exporter started reading it. Measured as rdma_gpu_pcie_transmit_bytes_total.",
 		"nvmlGpmMetricsGet: NVML_GPM_METRIC_PCIE_RX_PER_SEC; NVML_FI_DEV_PCIE_COUNT_RX_BYTES where it has 64 bits",
 		func(g *snapshot.GPU) *uint64 { return g.PCIeReceive }),
-	gpuUint("rdma_gpu_pcie_replays_total", counter, "", false, "PCIe packets retransmitted (replayed) by a GPU.",
+	gpuUint("rdma_gpu_pcie_replays_total", false, "PCIe packets retransmitted (replayed) by a GPU.",
 		"NVML_FI_DEV_PCIE_REPLAY_COUNTER", func(g *snapshot.GPU) *uint64 { return g.PCIeReplays }),
-	gpuUint("rdma_gpu_nvlinks", gauge, "", true, "NVLinks of a GPU, unconnected ones included. Full mode only.",
+	gpuUint("rdma_gpu_nvlinks", true, "NVLinks of a GPU, unconnected ones included. Full mode only.",
 		"NVML_FI_DEV_NVLINK_LINK_COUNT", func(g *snapshot.GPU) *uint64 { return g.NVLinks }),
-	gpuUint("rdma_gpu_nvlink_transmit_bytes_total", counter, "bytes", false, "Data bytes sent by a GPU over NVLink.",
+	gpuUint("rdma_gpu_nvlink_transmit_bytes_total", false, "Data bytes sent by a GPU over NVLink.",
 		"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", func(g *snapshot.GPU) *uint64 { return g.NVLinkTransmit }),
-	gpuUint("rdma_gpu_nvlink_receive_bytes_total", counter, "bytes", false, "Data bytes received by a GPU over NVLink.",
+	gpuUint("rdma_gpu_nvlink_receive_bytes_total", false, "Data bytes received by a GPU over NVLink.",
 		"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", func(g *snapshot.GPU) *uint64 { return g.NVLinkReceive }),
-	gpuFloat("rdma_gpu_temperature_celsius", "celsius", "Temperature of a GPU. Full mode only.",
+	gpuFloat("rdma_gpu_temperature_celsius", "Temperature of a GPU. Full mode only.",
 		"nvmlDeviceGetTemperature", func(g *snapshot.GPU) *float64 { return g.Temperature }),
-	gpuFloat("rdma_gpu_power_watts", "watts", "Power draw of a GPU. Full mode only.",
+	gpuFloat("rdma_gpu_power_watts", "Power draw of a GPU. Full mode only.",
 		"nvmlDeviceGetPowerUsage", func(g *snapshot.GPU) *float64 { return g.Power }),
 	gpuFloat("rdma_gpu_utilization_ratio",
-		"ratio", "Share of the last sample period (1 s or less) in which a kernel ran on a GPU. Full mode only.",
+		"Share of the last sample period (1 s or less) in which a kernel ran on a GPU. Full mode only.",
 		"nvmlDeviceGetUtilizationRates", func(g *snapshot.GPU) *float64 { return g.Utilization }),
-	gpuUint("rdma_gpu_memory_used_bytes", gauge, "bytes", true,
+	gpuUint("rdma_gpu_memory_used_bytes", true,
 		"GPU memory in use, without memory reserved by the driver. Full mode only.",
 		"nvmlDeviceGetMemoryInfo_v2", func(g *snapshot.GPU) *uint64 { return g.MemoryUsed }),
-	gpuUint("rdma_gpu_memory_total_bytes", gauge, "bytes", true, "Total GPU memory. Full mode only.",
+	gpuUint("rdma_gpu_memory_total_bytes", true, "Total GPU memory. Full mode only.",
 		"nvmlDeviceGetMemoryInfo_v2", func(g *snapshot.GPU) *uint64 { return g.MemoryTotal }),
-	gpuUint("rdma_gpu_bar1_used_bytes",
-		gauge, "bytes", true, "BAR1 memory of a GPU in use (mapped for the CPU and other PCI devices). Full mode only.",
+	gpuUint("rdma_gpu_bar1_used_bytes", true,
+		"BAR1 memory of a GPU in use (mapped for the CPU and other PCI devices). Full mode only.",
 		"nvmlDeviceGetBAR1MemoryInfo", func(g *snapshot.GPU) *uint64 { return g.BAR1Used }),
-	gpuUint("rdma_gpu_bar1_total_bytes", gauge, "bytes", true, "Total BAR1 memory of a GPU. Full mode only.",
+	gpuUint("rdma_gpu_bar1_total_bytes", true, "Total BAR1 memory of a GPU. Full mode only.",
 		"nvmlDeviceGetBAR1MemoryInfo", func(g *snapshot.GPU) *uint64 { return g.BAR1Total }),
 }
 
-func gpuFloat(name, unit, help, source string, value func(*snapshot.GPU) *float64) gpuFigure {
-	return gpuFigure{
-		&Desc{Name: name, Type: gauge, Unit: unit, Scope: scopeGPU, Help: help, Labels: gpuLabels(), Source: source},
-		true, value,
-	}
+func gpuFloat(name, help, source string, value func(*snapshot.GPU) *float64) gpuFigure {
+	return gpuFigure{gpuDesc(name, help, source), true, value}
 }
 
 // needed is a value that a rule uses and that some drivers do not report.
@@ -162,20 +122,14 @@ func needed(f gpuFigure) gpuFigure {
 	return f
 }
 
-func gpuUint(
-	name string, kind exposition.Type, unit string, full bool, help, source string, value func(*snapshot.GPU) *uint64,
-) gpuFigure {
-	d := &Desc{
-		Name: name, Beside: "rdma_gpu_info", Asks: host.SourceNVML.Name(), Type: kind, Unit: unit, Scope: scopeGPU,
-		Help: help, Labels: gpuLabels(), Source: source,
-	}
+func gpuUint(name string, full bool, help, source string, value func(*snapshot.GPU) *uint64) gpuFigure {
+	d := beside("rdma_gpu_info", asks(host.SourceNVML, gpuDesc(name, help, source)))
 	return gpuFigure{d, full, func(g *snapshot.GPU) *float64 {
 		n := value(g)
 		if n == nil {
 			return nil
 		}
-		f := float64(*n)
-		return &f
+		return new(float64(*n))
 	}}
 }
 
@@ -208,29 +162,24 @@ var throttleReasons = []struct {
 	{0x400, "reliability"},
 }
 
-func emitGPUs(n *snapshot.Node, s Sink) {
-	if n.GPUs == nil {
-		return
-	}
-	for _, g := range n.GPUs.Ignored {
+func emitGPUs(gpus *snapshot.GPUs, s Sink) {
+	for _, g := range gpus.Ignored {
 		s.Emit(gpuIgnored, 1, g.Index, g.UUID)
 	}
-	if r := n.GPUs.Released; r != nil {
+	if r := gpus.Released; r != nil {
 		s.Emit(gpuReleased, r.Left.Seconds())
 		s.Emit(gpuReleaseStart, float64(r.Since.Unix()))
 		return
 	}
-	if n.GPUs.Driver != "" {
-		s.Emit(gpuDriverInfo, 1, n.GPUs.Driver, n.GPUs.CUDA)
-		s.Emit(gpuAge, n.GPUs.Age.Seconds())
+	if gpus.Driver != "" {
+		s.Emit(gpuDriverInfo, 1, gpus.Driver, gpus.CUDA)
+		s.Emit(gpuAge, gpus.Age.Seconds())
 	}
-	for _, f := range n.GPUs.Functions {
-		if !f.Visible {
-			s.Emit(gpuHidden, 1, f.PCIAddress)
-		}
+	for _, f := range gpus.Functions {
+		emitIf(s, !f.Visible, gpuHidden, f.PCIAddress)
 	}
-	for i := range n.GPUs.GPUs {
-		emitGPU(s, &n.GPUs.GPUs[i], n.GPUs.Full)
+	for i := range gpus.GPUs {
+		emitGPU(s, &gpus.GPUs[i], gpus.Full)
 	}
 }
 

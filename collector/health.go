@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"maps"
 	"path"
 	"slices"
 	"time"
@@ -12,24 +13,15 @@ import (
 )
 
 var (
-	healthState = &Desc{
-		Name: "rdma_device_health_state", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(),
-		Type: gauge, Scope: scopeDevice,
-		Help:   "Whether a devlink health reporter of the device's driver is in a state. state: error, from a report until the driver has recovered. A reporter without recovery (fw of mlx5) stays in error until the driver is reloaded.",
-		Labels: []string{"device", "reporter", "state"}, Source: "devlink HEALTH_REPORTER_GET, state",
-	}
-	healthErrors = &Desc{
-		Name: "rdma_device_health_errors_total", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(),
-		Type: counter, Scope: scopeDevice,
-		Help:   "Errors reported to a devlink health reporter since the driver was loaded. An error of fw or fw_fatal is a fault of the firmware or of the hardware.",
-		Labels: []string{"device", "reporter"}, Source: "devlink HEALTH_REPORTER_GET, error count",
-	}
-	healthRecoveries = &Desc{
-		Name: "rdma_device_health_recoveries_total", Beside: "rdma_device_health_errors_total",
-		Type: counter, Scope: scopeDevice,
-		Help:   "Successful recoveries of a devlink health reporter. Fewer recoveries than errors: some errors were not recovered, or need no recovery. Absent while there are no errors.",
-		Labels: []string{"device", "reporter"}, Source: "devlink HEALTH_REPORTER_GET, recover count",
-	}
+	healthState = of(physicalFunctions, asks(host.SourceDevlinkHealth, deviceDesc("rdma_device_health_state",
+		"Whether a devlink health reporter of the device's driver is in a state. state: error, from a report until the driver has recovered. A reporter without recovery (fw of mlx5) stays in error until the driver is reloaded.",
+		"devlink HEALTH_REPORTER_GET, state", "reporter", "state")))
+	healthErrors = of(physicalFunctions, asks(host.SourceDevlinkHealth, deviceDesc("rdma_device_health_errors_total",
+		"Errors reported to a devlink health reporter since the driver was loaded. An error of fw or fw_fatal is a fault of the firmware or of the hardware.",
+		"devlink HEALTH_REPORTER_GET, error count", "reporter")))
+	healthRecoveries = beside("rdma_device_health_errors_total", deviceDesc("rdma_device_health_recoveries_total",
+		"Successful recoveries of a devlink health reporter. Fewer recoveries than errors: some errors were not recovered, or need no recovery. Absent while there are no errors.",
+		"devlink HEALTH_REPORTER_GET, recover count", "reporter"))
 )
 
 // healthError is the last state of a health reporter, enum devlink_health_reporter_state.
@@ -37,7 +29,6 @@ const healthError = 1 // 0 is healthy
 
 // health keeps the devlink device of each RDMA device.
 type health struct {
-	roster  *roster
 	nvlink  *nvlink
 	devices map[string]devlinkDevice // belongs to the lane devlink
 	last    reading.Kept[*snapshot.Health]
@@ -51,24 +42,19 @@ type devlinkDevice struct {
 }
 
 func newHealth(devices *roster, nvlink *nvlink) *Collector {
-	c := &health{roster: devices, nvlink: nvlink, devices: map[string]devlinkDevice{}}
+	c := &health{nvlink: nvlink, devices: map[string]devlinkDevice{}}
 	return &Collector{
 		Name:  "health",
 		Help:  "firmware and driver health from devlink health reporters",
 		Descs: []*Desc{healthState, healthErrors, healthRecoveries},
-		Read:  c.read,
-		Emit:  emitHealth,
+		Read:  devices.read(c.read),
+		Emit:  emitSection(func(n *snapshot.Node) *snapshot.Health { return n.Health }, emitHealth),
 	}
 }
 
 // read requests all reporters in one dump. The kernel takes the lock of each devlink device, which a driver holds while
 // it recovers or reloads: one at a time: no second request while one waits, and keeps it from blocking others.
-func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	roster, err := c.roster.of(h, n)
-	if err != nil {
-		done(err)
-		return
-	}
+func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error)) {
 	if len(roster.Names) == 0 {
 		n.Health = &snapshot.Health{}
 		done(nil)
@@ -109,11 +95,7 @@ func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health
 	out := &snapshot.Health{}
 	r.Ask(1)
 	reporters, err := r.Host.Devlink.Health(r.Ctx)
-	if err != nil {
-		if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported { // kernels before 5.1
-			r.Issue(err)
-		}
-	}
+	r.IssueUnless(err, host.Absent, host.Unsupported) // kernels before 5.1
 	r.Begin(host.SourceIdentity)
 	c.findDevlinks(r, names)
 	for _, name := range names {
@@ -136,11 +118,7 @@ func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health
 // findDevlinks finds the devlink device of each RDMA device, once in slowInterval.
 func (c *health) findDevlinks(r *reading.Reader, names []string) {
 	now := r.Now()
-	for name := range c.devices {
-		if !slices.Contains(names, name) {
-			delete(c.devices, name)
-		}
-	}
+	maps.DeleteFunc(c.devices, func(name string, _ devlinkDevice) bool { return !slices.Contains(names, name) })
 	for _, name := range names {
 		registration := r.Host.Registration(name)
 		if d, ok := c.devices[name]; !ok || d.read.Due(now, slowInterval) || d.registration != registration {
@@ -170,17 +148,14 @@ func devlinkOf(r *reading.Reader, device string) (bus, name string) {
 	return "pci", path.Base(function)
 }
 
-func emitHealth(n *snapshot.Node, s Sink) {
-	if n.Health == nil {
-		return
-	}
-	for _, h := range n.Health.Reporters {
+func emitHealth(health *snapshot.Health, s Sink) {
+	for _, h := range health.Reporters {
 		if h.State != nil && *h.State <= healthError {
 			s.Emit(healthState, float64(*h.State), h.Device, h.Name, "error")
 		}
-		emitUint(s, healthErrors, h.Errors, h.Device, h.Name)
+		emitNumber(s, healthErrors, h.Errors, h.Device, h.Name)
 		if h.Errors == nil || *h.Errors > 0 {
-			emitUint(s, healthRecoveries, h.Recoveries, h.Device, h.Name)
+			emitNumber(s, healthRecoveries, h.Recoveries, h.Device, h.Name)
 		}
 	}
 }

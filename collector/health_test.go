@@ -72,7 +72,7 @@ func TestHealthOfTheFunctionsOfRDMADevices(t *testing.T) {
 			if err != nil || len(n.Issues) != 0 {
 				t.Errorf("%v, %v", err, n.Issues)
 			}
-			got := samples(c.Descs, func(s Sink) { emitHealth(&n, s) })
+			got := samples(c.Descs, func(s Sink) { c.Emit(&n, s) })
 			slices.Sort(got)
 			if !slices.Equal(got, want) {
 				t.Errorf("%q, want %q", got, want)

@@ -31,8 +31,6 @@ type hwState struct {
 	dir    hwDir    // with these
 	ports  []hwPort // none while the kernel is still making them
 	nvlink bool     // it manages NVLink switches: not read
-
-	quarantine reading.Quarantine
 }
 
 // hwPort is a port of a device.
@@ -67,7 +65,6 @@ func newHWCounters(devices *roster, nvlink *nvlink) *Collector {
 func (st *hwState) readDevice(r *reading.Reader, nvlink *nvlink) (snapshot.DeviceCounters, bool) {
 	name := r.Device
 	r.Begin(host.SourceIdentity)
-	r.Quarantine = &st.quarantine
 	dir := classDir + "/" + name
 	if len(st.ports) == 0 || st.read.DueOf(r, slowInterval) {
 		names, err := r.Host.Files.List(dir)

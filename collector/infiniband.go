@@ -14,54 +14,33 @@ import (
 )
 
 var (
-	deviceInfo = &Desc{
-		Name: "rdma_device_info", Of: "rdma_device_info", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopeDevice,
-		Help: "Identity of an RDMA device, always 1. function_type: physical, virtual, subfunction or software. function_type and driver are empty where unknown.",
-		Labels: []string{
-			"device", "driver", "hca_type", "board_id", "firmware_version", "node_guid", "pci_address",
-			"numa_node", "function_type",
-		},
-		Source: "/sys/class/infiniband/DEV/{hca_type,board_id,fw_ver,node_guid}, device/driver, device/numa_node",
-	}
-	devicePresent = &Desc{
-		Name: "rdma_device_present", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "1 for an RDMA device that is present, 0 for one that is missing although the inventory or --config.file lists it. A device that was renamed, or moved to a container or a virtual machine, is not missing. device is the PCI address where another device has the name now.",
-		Labels: []string{"device", "pci_address"},
-		Source: "entries of /sys/class/infiniband; the inventory in the state directory",
-	}
-	deviceMissing = &Desc{
-		Name: "rdma_device_missing_info", Beside: "rdma_device_present", Type: gauge, Scope: scopeDevice,
-		Help:   "Reason why a device is missing, always 1. reason: not_on_pci (no PCI function), no_driver (no driver bound), no_rdma_device (driver bound, no RDMA device registered). seen: this_boot, earlier_boot, never (only pinned in --config.file).",
-		Labels: []string{"device", "pci_address", "node_guid", "reason", "seen"},
-		Source: "/sys/bus/pci/devices, RDMA netlink SYS_GET netns_mode; the inventory in the state directory",
-	}
-	deviceRenamed = &Desc{
-		Name: "rdma_device_renamed_info", Beside: "rdma_device_present", Type: gauge, Scope: scopeDevice,
-		Help:   "Device whose PCI function had another name (earlier_device) in an earlier boot, always 1 until the names are accepted (rdma_exporter accept). Only where another function has that name now, or had the present one before.",
-		Labels: []string{"device", "earlier_device", "pci_address"},
-		Source: "/sys/class/infiniband/DEV/device, boot_id; the inventory in the state directory",
-	}
-	deviceDataAge = &Desc{
-		Name: "rdma_device_data_age_seconds", Type: gauge, Unit: "seconds", Scope: scopeDevice,
-		Help:   "Age of the device state served, 0 while it is read in each round. For a device that cannot be read, the last state is served for 10m, without counters.",
-		Labels: []string{"device"}, Source: "the exporter",
-	}
-	deviceNodeType = &Desc{
-		Name: "rdma_device_node_type_id", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "Node type: 1 CA, 2 switch, 3 router, 4 RNIC (iWARP), 5 and 6 usNIC, 7 unspecified (EFA).",
-		Labels: []string{"device"}, Source: "/sys/class/infiniband/DEV/node_type, enum rdma_node_type",
-	}
-	deviceRegistrations = &Desc{
-		Name: "rdma_device_registrations_total", Type: counter, Scope: scopeDevice,
-		Help:   "Registrations of the device (by GUID and PCI address) since the exporter started: driver loads and function resets. A name taken over by another device has the count of that device. Absent where the kernel does not report registrations.",
-		Labels: []string{"device"},
-		Source: "RDMA netlink, RDMA_NLDEV_CMD_MONITOR of group RDMA_NL_GROUP_NOTIFY (since Linux 6.12)",
-	}
-	hostUptime = &Desc{
-		Name: "rdma_host_uptime_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
-		Help:   "Time since the host booted, also in a container. boot_id: boot ID of the kernel.",
-		Labels: []string{"boot_id"}, Source: "/proc/uptime, /proc/sys/kernel/random/boot_id",
-	}
+	deviceInfo = of("rdma_device_info", asks(host.SourceIdentity, deviceDesc("rdma_device_info",
+		"Identity of an RDMA device, always 1. function_type: physical, virtual, subfunction or software. function_type and driver are empty where unknown.",
+		"/sys/class/infiniband/DEV/{hca_type,board_id,fw_ver,node_guid}, device/driver, device/numa_node", "driver",
+		"hca_type", "board_id", "firmware_version", "node_guid", "pci_address", "numa_node", "function_type")))
+	devicePresent = asks(host.SourceIdentity, deviceDesc("rdma_device_present",
+		"1 for an RDMA device that is present, 0 for one that is missing although the inventory or --config.file lists it. A device that was renamed, or moved to a container or a virtual machine, is not missing. device is the PCI address where another device has the name now.",
+		"entries of /sys/class/infiniband; the inventory in the state directory", "pci_address"))
+	deviceMissing = beside("rdma_device_present", deviceDesc("rdma_device_missing_info",
+		"Reason why a device is missing, always 1. reason: not_on_pci (no PCI function), no_driver (no driver bound), no_rdma_device (driver bound, no RDMA device registered). seen: this_boot, earlier_boot, never (only pinned in --config.file).",
+		"/sys/bus/pci/devices, RDMA netlink SYS_GET netns_mode; the inventory in the state directory", "pci_address",
+		"node_guid", "reason", "seen"))
+	deviceRenamed = beside("rdma_device_present", deviceDesc("rdma_device_renamed_info",
+		"Device whose PCI function had another name (earlier_device) in an earlier boot, always 1 until the names are accepted (rdma_exporter accept). Only where another function has that name now, or had the present one before.",
+		"/sys/class/infiniband/DEV/device, boot_id; the inventory in the state directory", "earlier_device",
+		"pci_address"))
+	deviceDataAge = deviceDesc("rdma_device_data_age_seconds",
+		"Age of the device state served, 0 while it is read in each round. For a device that cannot be read, the last state is served for 10m, without counters.",
+		"the exporter")
+	deviceNodeType = asks(host.SourceIdentity, deviceDesc("rdma_device_node_type_id",
+		"Node type: 1 CA, 2 switch, 3 router, 4 RNIC (iWARP), 5 and 6 usNIC, 7 unspecified (EFA).",
+		"/sys/class/infiniband/DEV/node_type, enum rdma_node_type"))
+	deviceRegistrations = deviceDesc("rdma_device_registrations_total",
+		"Registrations of the device (by GUID and PCI address) since the exporter started: driver loads and function resets. A name taken over by another device has the count of that device. Absent where the kernel does not report registrations.",
+		"RDMA netlink, RDMA_NLDEV_CMD_MONITOR of group RDMA_NL_GROUP_NOTIFY (since Linux 6.12)")
+	hostUptime = hostDesc("rdma_host_uptime_seconds",
+		"Time since the host booted, also in a container. boot_id: boot ID of the kernel.",
+		"/proc/uptime, /proc/sys/kernel/random/boot_id", "boot_id")
 )
 
 // infiniBand is the state that outlives a round: slow facts and history.
@@ -99,8 +78,6 @@ type deviceState struct {
 	id      snapshot.Device
 	numbers []int // of its ports; none while the kernel is still making them
 	ports   map[int]*portState
-
-	quarantine reading.Quarantine
 }
 
 func newInfiniBand(
@@ -114,7 +91,7 @@ func newInfiniBand(
 	}
 	c.devices = reading.Devices[deviceState, snapshot.Device]{
 		Collector: "infiniband", New: func() *deviceState { return &deviceState{ports: map[int]*portState{}} },
-		Changed: c.deviceChanged,
+		Quarantines: true, Changed: c.deviceChanged,
 	}
 	if c.memory == nil {
 		c.memory = expect.NewMemory(expect.Data{})
@@ -156,7 +133,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		stack := c.stackOf(now, boot, devices)
 		c.lastRound.publish(now, devices, c.machine.gpus)
 		n.InfiniBand = &snapshot.InfiniBand{
-			Devices: devices, Missing: missing, Renamed: renamedDevices(c.absent.renamed), Ignored: ignored, Ages: ages,
+			Devices: devices, Missing: missing, Renamed: c.absent.renamed, Ignored: ignored, Ages: ages,
 			Boot: boot, Stack: stack, None: c.noDevice(h),
 		}
 	}, done)
@@ -186,7 +163,6 @@ func keyOf(d *snapshot.Device) deviceKey {
 func (c *infiniBand) readDevice(r *reading.Reader, st *deviceState) (snapshot.Device, bool) {
 	name := r.Device
 	r.Begin(host.SourceIdentity)
-	r.Quarantine = &st.quarantine
 	if len(st.numbers) == 0 || st.read.DueOf(r, slowInterval) {
 		if _, err := r.Host.Files.List(classDir + "/" + name); err != nil {
 			if !host.IsAbsent(err) {
@@ -238,8 +214,8 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 		s.Emit(deviceInfo, 1, d.Name, d.Driver, d.HCAType, d.BoardID, d.Firmware, d.NodeGUID, d.PCIAddress, d.NUMANode,
 			string(d.FunctionType))
 		s.Emit(devicePresent, 1, d.Name, d.PCIAddress)
-		emitUint(s, deviceNodeType, d.NodeType, d.Name)
-		emitUint(s, deviceRegistrations, d.Registrations, d.Name)
+		emitNumber(s, deviceNodeType, d.NodeType, d.Name)
+		emitNumber(s, deviceRegistrations, d.Registrations, d.Name)
 		emitVirtualFunctions(s, d)
 		for j := range d.Ports {
 			p := &d.Ports[j]

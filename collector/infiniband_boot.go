@@ -32,8 +32,7 @@ func (c *infiniBand) readBoot(h *host.Host) snapshot.Boot {
 		}
 		c.boot.uptime.Keep(uptime, now)
 	}
-	uptime := c.boot.uptime.Value + now.Sub(c.boot.uptime.Time()).Seconds()
-	return snapshot.Boot{Uptime: &uptime, ID: c.boot.id}
+	return snapshot.Boot{Uptime: new(c.boot.uptime.Value + now.Sub(c.boot.uptime.Time()).Seconds()), ID: c.boot.id}
 }
 
 // readUptime reads the first number of /proc/uptime.

@@ -15,35 +15,23 @@ import (
 )
 
 var (
-	stackLoaded = &Desc{
-		Name: "rdma_stack_loaded", Of: "rdma_stack_info", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeHost,
-		Help:    "Whether the kernel's RDMA stack is loaded: an RDMA device is registered, and ib_uverbs is available to applications. Absent on hosts without an RDMA-capable PCI function, and where it is unknown whether the Ethernet controllers are meant for RDMA.",
-		Source:  "/sys/class/infiniband, /sys/class/infiniband_verbs, /sys/bus/pci/devices/ADDRESS/{vendor,device,class}",
-		Unknown: map[string][]string{"": {`rdma_stack_info{expected="unknown"}`}},
-	}
-	stackInfo = &Desc{
-		Name: "rdma_stack_info", Of: "rdma_stack_info", Asks: host.SourcePCI.Name(), Beside: "rdma_stack_loaded",
-		Type: gauge, Scope: scopeHost,
-		Help:   "Missing part of an RDMA stack that is not loaded, always 1. state: no_device, no_uverbs. expected: reason why the stack is expected: configuration, inventory, compute, rdma_function (InfiniBand, Omni-Path, EFA), device; unknown where the only candidates are RDMA-capable Ethernet controllers.",
-		Labels: []string{"state", "expected"},
-		Source: "/sys/class/infiniband, /sys/class/infiniband_verbs; the inventory in the state directory",
-	}
-	stackSettled = &Desc{
-		Name: "rdma_stack_settled_seconds", Beside: "rdma_stack_loaded", Type: gauge, Unit: "seconds", Scope: scopeHost,
-		Help:   "Time since the host booted, or since the exporter observed a kernel module being loaded or removed. Only for an RDMA stack that is not loaded.",
-		Source: "/proc/uptime, entries of /sys/module",
-	}
-	stackFunction = &Desc{
-		Name: "rdma_stack_function_info", Beside: "rdma_stack_loaded", Type: gauge, Scope: scopeHost,
-		Help:   "RDMA-capable PCI function of a host without an RDMA device, always 1. kind: rdma (RDMA adapter), ethernet (Ethernet controller with RDMA support). driver is empty where none is bound. Functions passed through to a virtual machine (vfio-pci) are not included.",
-		Labels: []string{"pci_address", "kind", "driver"},
-		Source: "/sys/bus/pci/devices/ADDRESS/{vendor,device,class,driver}",
-	}
-	verbsNode = &Desc{
-		Name: "rdma_device_verbs_node_present", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "Whether the uverbs node of the device exists in /dev/infiniband, as applications need to open it. Absent where /dev belongs to a container.",
-		Labels: []string{"device", "node"}, Source: "/sys/class/infiniband_verbs/uverbsN/ibdev, /dev/infiniband",
-	}
+	stackLoaded = unknown(map[string][]string{"": {`rdma_stack_info{expected="unknown"}`}},
+		of("rdma_stack_info", asks(host.SourcePCI, hostDesc("rdma_stack_loaded",
+			"Whether the kernel's RDMA stack is loaded: an RDMA device is registered, and ib_uverbs is available to applications. Absent on hosts without an RDMA-capable PCI function, and where it is unknown whether the Ethernet controllers are meant for RDMA.",
+			"/sys/class/infiniband, /sys/class/infiniband_verbs, /sys/bus/pci/devices/ADDRESS/{vendor,device,class}"))))
+	stackInfo = of("rdma_stack_info", beside("rdma_stack_loaded", asks(host.SourcePCI, hostDesc("rdma_stack_info",
+		"Missing part of an RDMA stack that is not loaded, always 1. state: no_device, no_uverbs. expected: reason why the stack is expected: configuration, inventory, compute, rdma_function (InfiniBand, Omni-Path, EFA), device; unknown where the only candidates are RDMA-capable Ethernet controllers.",
+		"/sys/class/infiniband, /sys/class/infiniband_verbs; the inventory in the state directory", "state",
+		"expected"))))
+	stackSettled = beside("rdma_stack_loaded", hostDesc("rdma_stack_settled_seconds",
+		"Time since the host booted, or since the exporter observed a kernel module being loaded or removed. Only for an RDMA stack that is not loaded.",
+		"/proc/uptime, entries of /sys/module"))
+	stackFunction = beside("rdma_stack_loaded", hostDesc("rdma_stack_function_info",
+		"RDMA-capable PCI function of a host without an RDMA device, always 1. kind: rdma (RDMA adapter), ethernet (Ethernet controller with RDMA support). driver is empty where none is bound. Functions passed through to a virtual machine (vfio-pci) are not included.",
+		"/sys/bus/pci/devices/ADDRESS/{vendor,device,class,driver}", "pci_address", "kind", "driver"))
+	verbsNode = asks(host.SourcePCI, deviceDesc("rdma_device_verbs_node_present",
+		"Whether the uverbs node of the device exists in /dev/infiniband, as applications need to open it. Absent where /dev belongs to a container.",
+		"/sys/class/infiniband_verbs/uverbsN/ibdev, /dev/infiniband", "node"))
 )
 
 // stackDescs are those of the stack.

@@ -17,37 +17,28 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
+// ofMessages is for metrics of messages: there may be none.
+func ofMessages(d *Desc) *Desc { return beside(kernelLogLost.Name, ofKernelLog(d)) }
+
+// ofKernelLog is for metrics of the kernel log of a host with RDMA devices.
+func ofKernelLog(d *Desc) *Desc { return of("rdma_device_info", asks(host.SourceKernelLog, d)) }
+
 var (
-	kernelLogEvents = &Desc{
-		Name: "rdma_kernel_log_events_total", Of: "rdma_device_info", Beside: kernelLogLost.Name,
-		Asks: host.SourceKernelLog.Name(), Type: counter, Scope: scopeHost,
-		Help:   "Messages of the kernel log about RDMA devices, the PCIe ports above them and GPUs, since boot as far as the log reaches back. driver: printed the message, or is on the stack of a stuck task. No series: no message.",
-		Labels: []string{"device", "pci_address", "driver", "kind"}, Source: "/dev/kmsg",
-	}
-	kernelLogRecent = &Desc{
-		Name: "rdma_kernel_log_recent_events", Of: "rdma_device_info", Beside: kernelLogLost.Name,
-		Asks: host.SourceKernelLog.Name(), Type: gauge, Scope: scopeHost,
-		Help:   "Messages of rdma_kernel_log_events_total of the last 15 minutes, by their own time. An increase of the counter is not that: it has no sample before the first message, and begins anew with the exporter.",
-		Labels: []string{"device", "pci_address", "driver", "kind"}, Source: "/dev/kmsg and /proc/uptime",
-	}
-	kernelLogTime = &Desc{
-		Name: "rdma_kernel_log_last_event_timestamp_seconds", Of: "rdma_device_info", Beside: kernelLogLost.Name,
-		Asks: host.SourceKernelLog.Name(), Type: gauge, Unit: "seconds", Scope: scopeHost,
-		Help:   "Time of the last message of a kind about an object. detail: its values, such as the number and the error of a module.",
-		Labels: []string{"device", "pci_address", "driver", "kind", "detail"}, Source: "/dev/kmsg and /proc/uptime",
-	}
-	kernelLogLost = &Desc{
-		Name: "rdma_kernel_log_overruns_total", Of: "rdma_device_info", Asks: host.SourceKernelLog.Name(),
-		Type: counter, Scope: scopeHost,
-		Help:   "Messages of the kernel log that were overwritten before they were read, since the start of the exporter.",
-		Source: "/dev/kmsg, gaps of the sequence numbers",
-	}
-	kernelLogSkipped = &Desc{
-		Name: "rdma_kernel_log_skipped_total", Of: "rdma_device_info", Asks: host.SourceKernelLog.Name(),
-		Type: counter, Scope: scopeHost,
-		Help:   "Messages of the kernel log that were not examined, since the start of the exporter: of more than 100 a second each tenth is.",
-		Source: "/dev/kmsg",
-	}
+	kernelLogEvents = ofMessages(hostDesc("rdma_kernel_log_events_total",
+		"Messages of the kernel log about RDMA devices, the PCIe ports above them and GPUs, since boot as far as the log reaches back. driver: printed the message, or is on the stack of a stuck task. No series: no message.",
+		"/dev/kmsg", "device", "pci_address", "driver", "kind"))
+	kernelLogRecent = ofMessages(hostDesc("rdma_kernel_log_recent_events",
+		"Messages of rdma_kernel_log_events_total of the last 15 minutes, by their own time. An increase of the counter is not that: it has no sample before the first message, and begins anew with the exporter.",
+		"/dev/kmsg and /proc/uptime", "device", "pci_address", "driver", "kind"))
+	kernelLogTime = ofMessages(hostDesc("rdma_kernel_log_last_event_timestamp_seconds",
+		"Time of the last message of a kind about an object. detail: its values, such as the number and the error of a module.",
+		"/dev/kmsg and /proc/uptime", "device", "pci_address", "driver", "kind", "detail"))
+	kernelLogLost = ofKernelLog(hostDesc("rdma_kernel_log_overruns_total",
+		"Messages of the kernel log that were overwritten before they were read, since the start of the exporter.",
+		"/dev/kmsg, gaps of the sequence numbers"))
+	kernelLogSkipped = ofKernelLog(hostDesc("rdma_kernel_log_skipped_total",
+		"Messages of the kernel log that were not examined, since the start of the exporter: of more than 100 a second each tenth is.",
+		"/dev/kmsg"))
 )
 
 // recentKernelLog is the age of the events of rdma_kernel_log_recent_events.
@@ -72,7 +63,7 @@ func newKernelLog(last *lastRound) *Collector {
 		Help:  "messages of the kernel log that tell of faults of RDMA devices, PCIe and GPUs",
 		Descs: []*Desc{kernelLogEvents, kernelLogRecent, kernelLogTime, kernelLogLost, kernelLogSkipped},
 		Read:  c.read,
-		Emit:  emitKernelLog,
+		Emit:  emitSection(func(n *snapshot.Node) *snapshot.KernelLog { return n.KernelLog }, emitKernelLog),
 	}
 }
 
@@ -85,9 +76,7 @@ func (c *kernelLog) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		r.Ask(1)
 		log, err := h.KernelLog.KernelLog(ctx)
 		if err != nil {
-			if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported {
-				r.Issue(err)
-			}
+			r.IssueUnless(err, host.Absent, host.Unsupported)
 			return
 		}
 		c.count(r, &log)
@@ -148,8 +137,7 @@ func (c *kernelLog) count(r *reading.Reader, log *host.KernelLogReading) {
 	}
 	for _, k := range c.counts {
 		if ok {
-			n := uint64(len(k.times))
-			k.Recent = &n
+			k.Recent = new(uint64(len(k.times)))
 		}
 	}
 }
@@ -258,19 +246,12 @@ func (c *kernelLog) section(log *host.KernelLogReading) *snapshot.KernelLog {
 	return out
 }
 
-func emitKernelLog(n *snapshot.Node, s Sink) {
-	if n.KernelLog == nil {
-		return
-	}
-	s.Emit(kernelLogLost, float64(n.KernelLog.Lost))
-	s.Emit(kernelLogSkipped, float64(n.KernelLog.Skipped))
-	for _, k := range n.KernelLog.Counts {
+func emitKernelLog(log *snapshot.KernelLog, s Sink) {
+	s.Emit(kernelLogLost, float64(log.Lost))
+	s.Emit(kernelLogSkipped, float64(log.Skipped))
+	for _, k := range log.Counts {
 		s.Emit(kernelLogEvents, float64(k.Count), k.Device, k.PCIAddress, k.Driver, k.Kind)
-	}
-	for _, k := range n.KernelLog.Counts {
-		emitUint(s, kernelLogRecent, k.Recent, k.Device, k.PCIAddress, k.Driver, k.Kind)
-	}
-	for _, k := range n.KernelLog.Counts {
+		emitNumber(s, kernelLogRecent, k.Recent, k.Device, k.PCIAddress, k.Driver, k.Kind)
 		if !k.At.IsZero() {
 			s.Emit(kernelLogTime, float64(k.At.UnixMilli())/1000, k.Device, k.PCIAddress, k.Driver, k.Kind, k.Detail)
 		}

@@ -13,27 +13,18 @@ import (
 )
 
 var (
-	moduleLoaded = &Desc{
-		Name: "rdma_kernel_module_loaded", Type: gauge, Scope: scopeHost,
-		Help:   "Whether a kernel module is live or built in. Drivers only while loaded; modules of the RDMA core always, except where ib_core is built in and the list of built-in modules cannot be read.",
-		Labels: []string{"module"}, Source: "/sys/module/MODULE/initstate, /lib/modules/RELEASE/modules.builtin",
-	}
-	driverInfo = &Desc{
-		Name: "rdma_driver_info", Type: gauge, Scope: scopeHost,
-		Help:   "Driver of an RDMA device, or out-of-tree module of the RDMA core, always 1. flavour: in-tree, ofed, out-of-tree. version is empty for in-tree modules. taint: P proprietary, O out-of-tree, E unsigned.",
-		Labels: []string{"module", "version", "flavour", "taint"},
-		Source: "/sys/module/MODULE/{version,taint}, /sys/module/mlx_compat",
-	}
-	devNodes = &Desc{
-		Name: "rdma_device_nodes", Type: gauge, Scope: scopeHost,
-		Help:   "Device nodes in /dev/infiniband by class: uverbs and rdma_cm (for applications), umad (for subnet tools).",
-		Labels: []string{"class"}, Source: "/dev/infiniband",
-	}
-	devNodesReadable = &Desc{
-		Name: "rdma_device_nodes_readable", Type: gauge, Scope: scopeHost,
-		Help:   "Device nodes in /dev/infiniband that the exporter's user has permission to open. They are not opened.",
-		Labels: []string{"class"}, Source: "access(2) on /dev/infiniband/*",
-	}
+	moduleLoaded = hostDesc("rdma_kernel_module_loaded",
+		"Whether a kernel module is live or built in. Drivers only while loaded; modules of the RDMA core always, except where ib_core is built in and the list of built-in modules cannot be read.",
+		"/sys/module/MODULE/initstate, /lib/modules/RELEASE/modules.builtin", "module")
+	driverInfo = hostDesc("rdma_driver_info",
+		"Driver of an RDMA device, or out-of-tree module of the RDMA core, always 1. flavour: in-tree, ofed, out-of-tree. version is empty for in-tree modules. taint: P proprietary, O out-of-tree, E unsigned.",
+		"/sys/module/MODULE/{version,taint}, /sys/module/mlx_compat", "module", "version", "flavour", "taint")
+	devNodes = hostDesc("rdma_device_nodes",
+		"Device nodes in /dev/infiniband by class: uverbs and rdma_cm (for applications), umad (for subnet tools).",
+		"/dev/infiniband", "class")
+	devNodesReadable = hostDesc("rdma_device_nodes_readable",
+		"Device nodes in /dev/infiniband that the exporter's user has permission to open. They are not opened.",
+		"access(2) on /dev/infiniband/*", "class")
 )
 
 // Modules of interest. Core modules are reported when they are missing, drivers are not.
@@ -60,7 +51,7 @@ func newModules(conf *siteConfig) *Collector {
 			m.DriverPin = conf.driverPin(m.Modules)
 			n.Modules = &m
 		}),
-		Emit: emitModules,
+		Emit: emitSection(func(n *snapshot.Node) *snapshot.Modules { return n.Modules }, emitModules),
 	}
 }
 
@@ -129,9 +120,7 @@ func flavour(name, taint string, ofed bool) string {
 func readNodes(r *reading.Reader) []snapshot.NodeClass {
 	names, err := r.Host.Files.List("dev/infiniband")
 	if err != nil { // a container without /dev, or no driver with nodes
-		if !host.IsAbsent(err) {
-			r.Issue(err)
-		}
+		r.IssueUnless(err, host.Absent)
 		return nil
 	}
 	out := make([]snapshot.NodeClass, len(nodeClasses))
@@ -159,20 +148,15 @@ func readNodes(r *reading.Reader) []snapshot.NodeClass {
 	return out
 }
 
-func emitModules(n *snapshot.Node, s Sink) {
-	if n.Modules == nil {
-		return
-	}
-	for _, m := range n.Modules.Modules {
+func emitModules(modules *snapshot.Modules, s Sink) {
+	for _, m := range modules.Modules {
 		if m.Loaded || m.Known && !m.Driver {
 			s.Emit(moduleLoaded, boolValue(m.Loaded), m.Name)
 		}
-		if m.Loaded && (m.Driver || m.Flavour != inTree) {
-			s.Emit(driverInfo, 1, m.Name, m.Version, m.Flavour, m.Taint)
-		}
+		emitIf(s, m.Loaded && (m.Driver || m.Flavour != inTree), driverInfo, m.Name, m.Version, m.Flavour, m.Taint)
 	}
-	emitDriverPin(s, n.Modules.DriverPin)
-	for _, c := range n.Modules.Nodes {
+	emitDriverPin(s, modules.DriverPin)
+	for _, c := range modules.Nodes {
 		s.Emit(devNodes, float64(c.Present), c.Class)
 		s.Emit(devNodesReadable, float64(c.Readable), c.Class)
 	}

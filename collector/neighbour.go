@@ -14,27 +14,19 @@ import (
 const ofCabling = "rdma_port_cabling_info"
 
 var (
-	neighbourInfo = &Desc{
-		Name: "rdma_port_neighbour_info", Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Neighbour at the far end of a port's link, or of the link of a bond member, always 1. system: announced system name, else chassis ID. port_id: port ID, or the port description where the ID is an address or a number. source: lldp (received by systemd-networkd or the exporter), subnet (answers of the link's ends, with --collector.neighbour.subnet), cabling (--config.file, where no other source has data). Absent where no source has data: NICs whose firmware consumes LLDP hide the switch.",
-		Labels: []string{"device", "port", "netdev", "system", "port_id", "source"},
-		Source: "/run/systemd/netif/lldp/IFINDEX; AF_PACKET, ETH_P_LLDP (IEEE 802.1AB); NodeInfo, NodeDescription (IBA 14.2.5); --config.file",
-	}
-	neighboursAnnounced = &Desc{
-		Name: "rdma_port_lldp_neighbours", Of: ethernetPorts, Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
-		Help:   "LLDP neighbours on a port's link. More than one: a hub, a virtual switch, or a NIC that announces itself beside the switch; rdma_port_neighbour_info then has the most recent one that forwards packets. Absent without LLDP neighbours.",
-		Labels: []string{"device", "port", "netdev"}, Source: "as rdma_port_neighbour_info",
-	}
-	cablingInfo = &Desc{
-		Name: ofCabling, Of: ofCabling, Type: gauge, Scope: scopePort,
-		Help:   "Far end of the cable of a port according to --config.file, always 1. Absent where --config.file has no cabling for the port.",
-		Labels: []string{"device", "port", "netdev", "system", "port_id"}, Source: "--config.file",
-	}
-	portMiscabled = &Desc{
-		Name: "rdma_port_miscabled", Of: ofCabling, Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Whether the neighbour of a port (LLDP or subnet) differs from the cabling in --config.file. Absent where either is unknown.",
-		Labels: []string{"device", "port", "netdev"}, Source: "as rdma_port_neighbour_info; --config.file",
-	}
+	neighbourInfo = asks(host.SourceLLDP, portDesc("rdma_port_neighbour_info",
+		"Neighbour at the far end of a port's link, or of the link of a bond member, always 1. system: announced system name, else chassis ID. port_id: port ID, or the port description where the ID is an address or a number. source: lldp (received by systemd-networkd or the exporter), subnet (answers of the link's ends, with --collector.neighbour.subnet), cabling (--config.file, where no other source has data). Absent where no source has data: NICs whose firmware consumes LLDP hide the switch.",
+		"/run/systemd/netif/lldp/IFINDEX; AF_PACKET, ETH_P_LLDP (IEEE 802.1AB); NodeInfo, NodeDescription (IBA 14.2.5); --config.file",
+		"netdev", "system", "port_id", "source"))
+	neighboursAnnounced = of(ethernetPorts, asks(host.SourceLLDP, portDesc("rdma_port_lldp_neighbours",
+		"LLDP neighbours on a port's link. More than one: a hub, a virtual switch, or a NIC that announces itself beside the switch; rdma_port_neighbour_info then has the most recent one that forwards packets. Absent without LLDP neighbours.",
+		"as rdma_port_neighbour_info", "netdev")))
+	cablingInfo = of(ofCabling, portDesc(ofCabling,
+		"Far end of the cable of a port according to --config.file, always 1. Absent where --config.file has no cabling for the port.",
+		"--config.file", "netdev", "system", "port_id"))
+	portMiscabled = of(ofCabling, asks(host.SourceLLDP, portDesc("rdma_port_miscabled",
+		"Whether the neighbour of a port (LLDP or subnet) differs from the cabling in --config.file. Absent where either is unknown.",
+		"as rdma_port_neighbour_info; --config.file", "netdev")))
 )
 
 // The sources of neighbours, values of the label source.
@@ -48,7 +40,6 @@ const (
 type neighbours struct {
 	listen    bool // receive LLDP frames
 	askSubnet bool // query both ends of InfiniBand links
-	roster    *roster
 	conf      *siteConfig
 	nvlink    *nvlink
 	common    *commonLinks
@@ -58,9 +49,8 @@ type neighbours struct {
 
 // neighbourDevice belongs to the reader of its device, one at a time.
 type neighbourDevice struct {
-	last       reading.Kept[neighbourReading]
-	issues     []snapshot.Issue
-	quarantine reading.Quarantine
+	last   reading.Kept[neighbourReading]
+	issues []snapshot.Issue
 }
 
 // neighbourReading is a device and the data of its links. Immutable.
@@ -79,17 +69,17 @@ type etherLink struct {
 
 func newNeighbours(o Options, devices *roster, conf *siteConfig, nvlink *nvlink, common *commonLinks) *Collector {
 	c := &neighbours{
-		listen: o.ListenLLDP, askSubnet: o.AskSubnet, roster: devices, conf: conf, nvlink: nvlink, common: common,
+		listen: o.ListenLLDP, askSubnet: o.AskSubnet, conf: conf, nvlink: nvlink, common: common,
 		lldp: newLLDPNeighbours(),
 	}
-	c.devices.Collector = "neighbour"
+	c.devices.Collector, c.devices.Quarantines = "neighbour", true
 	return &Collector{
 		Name:  "neighbour",
 		Help:  "switch and port at the far end of each link: from systemd-networkd, LLDP (--collector.neighbour.listen), the subnet (--collector.neighbour.subnet) and --config.file",
 		Descs: slices.Concat([]*Desc{neighbourInfo, neighboursAnnounced, cablingInfo, portMiscabled}, subnetDescs),
 		Run:   c.run,
-		Read:  c.read,
-		Emit:  emitNeighbours,
+		Read:  devices.read(c.read),
+		Emit:  emitSection(func(n *snapshot.Node) *snapshot.Neighbours { return n.Neighbours }, emitNeighbours),
 	}
 }
 
@@ -101,12 +91,9 @@ func (c *neighbours) run(ctx context.Context, h *host.Host) error {
 	return c.lldp.run(ctx, h)
 }
 
-func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	roster, err := c.roster.of(h, n)
-	if err != nil {
-		done(err)
-		return
-	}
+func (c *neighbours) read(
+	ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error),
+) {
 	c.lldp.drop(roster.Names)
 	c.common.drop(roster.Names)
 	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(readings []neighbourReading) {
@@ -116,9 +103,7 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 			}
 		}
 		if err := c.lldp.failure(); err != nil {
-			n.Issues = append(n.Issues, snapshot.Issue{
-				Source: sourceLLDP, Needs: host.SourceLLDP.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err,
-			})
+			n.Issues = append(n.Issues, reading.IssueOf(host.SourceLLDP, err))
 		}
 		if c.listen && h.LLDP != nil && c.lldp.tooEarly(h.Now()) {
 			n.Pending = []string{host.SourceLLDP.Name()}
@@ -131,7 +116,6 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 // no link of their own, and functions that manage NVLink switches none to a switch of the network.
 func (c *neighbours) readDevice(r *reading.Reader, st *neighbourDevice) (out neighbourReading, ok bool) {
 	r.Begin(host.SourceIdentity)
-	r.Quarantine = &st.quarantine
 	if !st.last.DueOf(r, slowInterval) {
 		r.Issues = st.issues
 		return st.last.Value, st.last.Value.links != nil
@@ -169,21 +153,18 @@ func readEtherLink(r *reading.Reader, netdev string) (out etherLink) {
 	return out
 }
 
-func emitNeighbours(n *snapshot.Node, s Sink) {
-	if n.Neighbours == nil {
-		return
-	}
-	for i := range n.Neighbours.Ports {
-		p := &n.Neighbours.Ports[i]
+func emitNeighbours(neighbours *snapshot.Neighbours, s Sink) {
+	for i := range neighbours.Ports {
+		p := &neighbours.Ports[i]
 		at := [...]string{p.Device, strconv.Itoa(p.Port), p.Netdev}
 		if p.Source != "" {
 			s.Emit(neighbourInfo, 1, slices.Concat(at[:], []string{p.End.System, p.End.Port, p.Source})...)
 		}
-		emitUint(s, neighboursAnnounced, p.Announced, at[:]...)
+		emitNumber(s, neighboursAnnounced, p.Announced, at[:]...)
 		if c := p.Cabled; c != nil {
 			s.Emit(cablingInfo, 1, slices.Concat(at[:], []string{c.System, c.Port})...)
 		}
 		emitBool(s, portMiscabled, p.Miscabled, at[:]...)
 	}
-	emitSubnets(s, n.Neighbours.Subnets)
+	emitSubnets(s, neighbours.Subnets)
 }

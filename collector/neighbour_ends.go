@@ -95,14 +95,12 @@ func farEndOf(l portLink, sources []neighbourSource) snapshot.PortNeighbour {
 		case announced == nil:
 			announced = &ends[0]
 			if s.label == sourceLLDP {
-				n := uint64(len(ends))
-				p.Announced = &n
+				p.Announced = new(uint64(len(ends)))
 			}
 		}
 	}
 	if announced != nil && cable != nil {
-		differ := !announced.is(cable)
-		p.Miscabled = &differ
+		p.Miscabled = new(!announced.is(cable))
 	}
 	return p
 }

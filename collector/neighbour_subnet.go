@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -100,9 +101,7 @@ const subnetTimeout = time.Second
 // overSubnet queries over a port, and records failures, except that no node is there.
 func overSubnet[T any](r *reading.Reader, port int, a *host.Agent, query agentQuery[T]) (T, error) {
 	got, err := askAgent(r, fmt.Sprintf("subnet/%s/%d", r.Device, port), subnetTimeout, port, a, query)
-	if err != nil && !host.IsAbsent(err) {
-		r.Issue(err)
-	}
+	r.IssueUnless(err, host.Absent)
 	return got, err
 }
 
@@ -182,28 +181,21 @@ func (c *commonLinks) set(device string, port int, l commonLink) {
 func (c *commonLinks) drop(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for id := range c.links {
-		if !slices.Contains(names, id.Device) {
-			delete(c.links, id)
-		}
-	}
+	maps.DeleteFunc(c.links, func(id snapshot.PortID, _ commonLink) bool { return !slices.Contains(names, id.Device) })
 }
 
 // of sets them in the ports of devices.
 func (c *commonLinks) of(devices []snapshot.Device) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range devices {
-		for j := range devices[i].Ports {
-			p := &devices[i].Ports[j]
-			l, ok := c.links[snapshot.PortID{Device: devices[i].Name, Number: p.Number}]
-			p.CommonRate, p.CommonLanes = nil, nil
-			if ok {
-				p.CommonRate = &l.bits
-			}
-			if ok && !(l.limited && p.Rate != nil && *p.Rate >= l.bits) { // it may run on other lanes without being degraded
-				p.CommonLanes = &l.lanes
-			}
+	for d, p := range snapshot.PortsOf(devices) {
+		l, ok := c.links[snapshot.PortID{Device: d.Name, Number: p.Number}]
+		p.CommonRate, p.CommonLanes = nil, nil
+		if ok {
+			p.CommonRate = &l.bits
+		}
+		if ok && !(l.limited && p.Rate != nil && *p.Rate >= l.bits) { // it may run on other lanes without being degraded
+			p.CommonLanes = &l.lanes
 		}
 	}
 }

@@ -4,18 +4,13 @@ import (
 	"slices"
 	"strconv"
 
-	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
 // ofSubnet is a Desc of data queried over an InfiniBand port.
-func ofSubnet(name string, kind exposition.Type, source, help string, labels ...string) *Desc {
-	return &Desc{
-		Name: name, Of: neighbourInfo.Name + `{source="subnet"}`, Asks: host.SourceSubnet.Name(),
-		Type: kind, Scope: scopePort,
-		Help: help, Labels: append([]string{"device", "port"}, labels...), Source: source,
-	}
+func ofSubnet(name, source, help string, labels ...string) *Desc {
+	return of(neighbourInfo.Name+`{source="subnet"}`, asks(host.SourceSubnet, portDesc(name, help, source, labels...)))
 }
 
 const (
@@ -25,32 +20,32 @@ const (
 )
 
 var (
-	farErrors = ofSubnet("rdma_port_neighbour_errors_total", counter, sourceFar,
+	farErrors = ofSubnet("rdma_port_neighbour_errors_total", sourceFar,
 		"Errors counted by the port at the far end of an InfiniBand link, read each minute with --collector.neighbour.subnet. symbol_errors, link_error_recoveries and receive_errors concern data sent by this port, transmit_discards data for this port. Without 64-bit counters in the switch they saturate at 65535, link_error_recoveries and link_downed at 255.", "error")
-	farWait = ofSubnet("rdma_port_neighbour_transmit_wait_ticks_total", counter, sourceFar,
+	farWait = ofSubnet("rdma_port_neighbour_transmit_wait_ticks_total", sourceFar,
 		"Ticks during which the far end of an InfiniBand link had data for this port but no credits: this host receives slowly. The length of a tick is switch-specific.")
-	endRate = ofSubnet("rdma_port_link_end_rate_bytes_per_second", gauge, sourceEnds,
+	endRate = ofSubnet("rdma_port_link_end_rate_bytes_per_second", sourceEnds,
 		"Highest data rate supported, enabled or active at one end of an InfiniBand link, read each minute with --collector.neighbour.subnet. end: own, neighbour. setting: supported, enabled, active. An end with an enabled rate below its supported rate and below the other end is configured too low. Limits of a card that does not support its full width at its highest speed (HDR100, NDR200) are not included. Absent where an end does not answer; active is absent while the link is down.", "end", "setting")
-	endWidth = ofSubnet("rdma_port_link_end_width_lanes", gauge, sourceEnds,
+	endWidth = ofSubnet("rdma_port_link_end_width_lanes", sourceEnds,
 		"Most lanes supported, enabled or active at one end of an InfiniBand link, as rdma_port_link_end_rate_bytes_per_second.", "end", "setting")
-	managerInfo = ofSubnet("rdma_port_subnet_manager_info", gauge, sourceManager,
+	managerInfo = ofSubnet("rdma_port_subnet_manager_info", sourceManager,
 		"Master subnet manager of an InfiniBand port's subnet, always 1, with --collector.neighbour.subnet. port_guid: port GUID of the subnet manager. Absent while it does not answer.", "port_guid")
-	managerState = ofSubnet("rdma_port_subnet_manager_state_id", gauge, sourceManager,
+	managerState = ofSubnet("rdma_port_subnet_manager_state_id", sourceManager,
 		"State of the subnet manager that configured an InfiniBand port: 0 not active, 1 discovering, 2 standby, 3 master.")
-	managerPriority = ofSubnet("rdma_port_subnet_manager_priority", gauge, sourceManager,
+	managerPriority = ofSubnet("rdma_port_subnet_manager_priority", sourceManager,
 		"Priority of the subnet manager that configured an InfiniBand port, 0 to 15. The highest priority becomes master, at equal priority the lowest GUID.")
-	managerActivity = ofSubnet("rdma_port_subnet_manager_activity_total", counter, sourceManager,
+	managerActivity = ofSubnet("rdma_port_subnet_manager_activity_total", sourceManager,
 		"Activity count (ActCount) of the subnet manager that configured an InfiniBand port. opensm counts all datagrams that it sends: reading the count raises it.")
 
-	farFEC = ofSubnet("rdma_port_neighbour_fec_info", gauge, sourceExtended,
+	farFEC = ofSubnet("rdma_port_neighbour_fec_info", sourceExtended,
 		"FEC in use at the far end of an InfiniBand link, as rdma_port_fec_info, read each minute with --collector.neighbour.subnet.", "mode")
-	farSymbols = ofSubnet("rdma_port_neighbour_fec_corrected_symbols_total", counter, sourceSpeeds,
+	farSymbols = ofSubnet("rdma_port_neighbour_fec_corrected_symbols_total", sourceSpeeds,
 		"Symbols corrected by the far end of an InfiniBand link in the data sent by this port. Absent once the counter has reached its end (32 bits).")
-	farLaneSymbols = ofSubnet("rdma_port_neighbour_fec_lane_corrected_symbols_total", counter, sourceSpeeds,
+	farLaneSymbols = ofSubnet("rdma_port_neighbour_fec_lane_corrected_symbols_total", sourceSpeeds,
 		"Symbols corrected by the far end of an InfiniBand link, by lane. Absent once the counter has reached its end (32 bits).", "lane")
-	farBlocks = ofSubnet("rdma_port_neighbour_fec_corrected_blocks_total", counter, sourceSpeeds,
+	farBlocks = ofSubnet("rdma_port_neighbour_fec_corrected_blocks_total", sourceSpeeds,
 		"Blocks (codewords) corrected by the far end of an InfiniBand link in the data sent by this port. Absent once the counter has reached its end (32 bits).")
-	farUncorrectable = ofSubnet("rdma_port_neighbour_fec_uncorrectable_blocks_total", counter, sourceSpeeds,
+	farUncorrectable = ofSubnet("rdma_port_neighbour_fec_uncorrectable_blocks_total", sourceSpeeds,
 		"Blocks (codewords) sent by this port that the far end of an InfiniBand link could not correct: packets are lost.")
 
 	subnetDescs = []*Desc{
@@ -106,18 +101,16 @@ func emitSubnets(s Sink, subnets []snapshot.PortSubnet) {
 			s.Emit(farWait, float64(v), p.Device, port)
 		}
 		if f := p.FEC; f != nil {
-			if f.Mode != "" {
-				s.Emit(farFEC, 1, p.Device, port, f.Mode)
-			}
+			emitIf(s, f.Mode != "", farFEC, p.Device, port, f.Mode)
 			eachFEC(farFECMetrics, f, p.Lanes, func(d *Desc, v float64, lane ...string) {
 				s.Emit(d, v, append([]string{p.Device, port}, lane...)...)
 			}, func(string) {})
 		}
 		if m := p.Manager; m != nil {
 			s.Emit(managerInfo, 1, p.Device, port, m.GUID)
-			emitUint(s, managerState, m.State, p.Device, port)
-			emitUint(s, managerPriority, m.Priority, p.Device, port)
-			emitUint(s, managerActivity, m.Activity, p.Device, port)
+			emitNumber(s, managerState, m.State, p.Device, port)
+			emitNumber(s, managerPriority, m.Priority, p.Device, port)
+			emitNumber(s, managerActivity, m.Activity, p.Device, port)
 		}
 	}
 }

@@ -217,8 +217,7 @@ var linkFields = map[string]func(*snapshot.Netdev, []byte){
 	"carrier_up_count":   func(nd *snapshot.Netdev, text []byte) { nd.CarrierUps = reading.CountOf(text) },
 	"flags": func(nd *snapshot.Netdev, text []byte) {
 		if flags, err := strconv.ParseUint(string(text), 0, 64); err == nil {
-			up := flags&iffUp != 0
-			nd.Admin = &up
+			nd.Admin = new(flags&iffUp != 0)
 		}
 	},
 }

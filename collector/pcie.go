@@ -10,83 +10,52 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
+// ofPCIeLinks is for metrics of the links on the path to a physical function.
+func ofPCIeLinks(d *Desc) *Desc { return of(physicalFunctions, asks(host.SourcePCILink, d)) }
+
 var (
-	pcieSpeed = &Desc{
-		Name: "rdma_pcie_link_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
-		Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
-		Help:   "Current speed of a PCIe link on the path to an RDMA device, in transfers per second and lane. pci_address: downstream end. Absent for links that lead only to GPUs (an idle GPU reduces the link speed).",
-		Labels: []string{"pci_address"}, Source: "/sys/bus/pci/devices/ADDRESS/current_link_speed",
-	}
-	pcieMaxSpeed = &Desc{
-		Name: "rdma_pcie_link_max_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
-		Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
-		Help:   "Highest speed that both ends of the PCIe link support, in transfers per second and lane.",
-		Labels: []string{"pci_address"}, Source: "max_link_speed of both ends",
-	}
-	pcieWidth = &Desc{
-		Name: "rdma_pcie_link_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge,
-		Unit: "lanes", Scope: scopeDevice,
-		Help:   "Lanes in use by a PCIe link on the path to an RDMA device or a GPU.",
-		Labels: []string{"pci_address"}, Source: "/sys/bus/pci/devices/ADDRESS/current_link_width",
-	}
-	pcieMaxWidth = &Desc{
-		Name: "rdma_pcie_link_max_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge,
-		Unit: "lanes", Scope: scopeDevice,
-		Help:   "Most lanes that both ends of the PCIe link support: 8 for any card in an x8 slot.",
-		Labels: []string{"pci_address"}, Source: "max_link_width of both ends",
-	}
-	pcieLinkInfo = &Desc{
-		Name: "rdma_device_pcie_link_info", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
-		Type: gauge, Scope: scopeDevice,
-		Help:   "PCIe link on the path from a root port to an RDMA device, always 1. pci_address: downstream end. upstream: upstream end.",
-		Labels: []string{"device", "pci_address", "upstream"}, Source: "the path below /sys/devices",
-	}
-	pcieErrors = &Desc{
-		Name: "rdma_pcie_aer_errors_total", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
-		Type: counter, Scope: scopeDevice,
-		Help:   "PCIe advanced error reporting (AER) errors of RDMA devices, GPUs and the bridges above them, since the function was enumerated. severity: correctable, nonfatal, fatal. fatal of a root port with a single device below it includes those of the device, which the kernel does not count (its link may be down).",
-		Labels: []string{"pci_address", "severity"},
-		Source: "/sys/bus/pci/devices/ADDRESS/aer_dev_{correctable,nonfatal,fatal}, aer_rootport_total_err_fatal of root ports",
-	}
-	pcieAvailable = &Desc{
-		Name: "rdma_device_pcie_available_bytes_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(),
-		Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
-		Help:   "Bandwidth of the narrowest link between the device and its root port at current speed and width, packet overhead included.",
-		Labels: []string{"device"}, Source: "pcie_bandwidth_available, drivers/pci/pci.c",
-	}
-	pcieCapable = &Desc{
-		Name: "rdma_device_pcie_capable_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
-		Help:   "Bandwidth of the device at its own maximum speed and width.",
-		Labels: []string{"device"}, Source: "pcie_bandwidth_capable, drivers/pci/pci.c",
-	}
-	pciePathInfo = &Desc{
-		Name: "rdma_device_pcie_path_info", Type: gauge, Scope: scopeDevice,
-		Help:   "PCI function of an RDMA device and the function whose link limits its bandwidth (bottleneck), always 1.",
-		Labels: []string{"device", "pci_address", "bottleneck"}, Source: "pcie_bandwidth_available, drivers/pci/pci.c",
-	}
+	pcieSpeed = ofPCIeLinks(newDesc(scopeDevice, "rdma_pcie_link_speed_transfers_per_second",
+		"Current speed of a PCIe link on the path to an RDMA device, in transfers per second and lane. pci_address: downstream end. Absent for links that lead only to GPUs (an idle GPU reduces the link speed).",
+		"/sys/bus/pci/devices/ADDRESS/current_link_speed", "pci_address"))
+	pcieMaxSpeed = ofPCIeLinks(newDesc(scopeDevice, "rdma_pcie_link_max_speed_transfers_per_second",
+		"Highest speed that both ends of the PCIe link support, in transfers per second and lane.",
+		"max_link_speed of both ends", "pci_address"))
+	pcieWidth = ofPCIeLinks(newDesc(scopeDevice, "rdma_pcie_link_width_lanes",
+		"Lanes in use by a PCIe link on the path to an RDMA device or a GPU.",
+		"/sys/bus/pci/devices/ADDRESS/current_link_width", "pci_address"))
+	pcieMaxWidth = ofPCIeLinks(newDesc(scopeDevice, "rdma_pcie_link_max_width_lanes",
+		"Most lanes that both ends of the PCIe link support: 8 for any card in an x8 slot.",
+		"max_link_width of both ends", "pci_address"))
+	pcieLinkInfo = ofPCIeLinks(deviceDesc("rdma_device_pcie_link_info",
+		"PCIe link on the path from a root port to an RDMA device, always 1. pci_address: downstream end. upstream: upstream end.",
+		"the path below /sys/devices", "pci_address", "upstream"))
+	pcieErrors = ofPCIeLinks(newDesc(scopeDevice, "rdma_pcie_aer_errors_total",
+		"PCIe advanced error reporting (AER) errors of RDMA devices, GPUs and the bridges above them, since the function was enumerated. severity: correctable, nonfatal, fatal. fatal of a root port with a single device below it includes those of the device, which the kernel does not count (its link may be down).",
+		"/sys/bus/pci/devices/ADDRESS/aer_dev_{correctable,nonfatal,fatal}, aer_rootport_total_err_fatal of root ports",
+		"pci_address", "severity"))
+	pcieAvailable = ofPCIeLinks(deviceDesc("rdma_device_pcie_available_bytes_per_second",
+		"Bandwidth of the narrowest link between the device and its root port at current speed and width, packet overhead included.",
+		"pcie_bandwidth_available, drivers/pci/pci.c"))
+	pcieCapable = deviceDesc("rdma_device_pcie_capable_bytes_per_second",
+		"Bandwidth of the device at its own maximum speed and width.", "pcie_bandwidth_capable, drivers/pci/pci.c")
+	pciePathInfo = deviceDesc("rdma_device_pcie_path_info",
+		"PCI function of an RDMA device and the function whose link limits its bandwidth (bottleneck), always 1.",
+		"pcie_bandwidth_available, drivers/pci/pci.c", "pci_address", "bottleneck")
 )
 
 // pcie keeps the data of each device and of the GPUs: links change with the hardware, and errors are evaluated over
 // minutes.
 type pcie struct {
-	roster    *roster
 	lastRound *lastRound
 	gpus      *gpuReadings
-	devices   reading.Devices[pciePath, snapshot.PCIePath]
+	devices   reading.Devices[reading.Kept[snapshot.PCIePath], snapshot.PCIePath]
 	ways      gpuWays
-}
-
-// pciePath belongs to the reader of its device, one at a time.
-type pciePath struct {
-	read reading.Last
-	path snapshot.PCIePath
-	ok   bool
 }
 
 func newPCIe(devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
 	c := &pcie{
-		roster: devices, lastRound: last, gpus: gpus,
-		devices: reading.Devices[pciePath, snapshot.PCIePath]{Collector: "pcie"},
+		lastRound: last, gpus: gpus,
+		devices: reading.Devices[reading.Kept[snapshot.PCIePath], snapshot.PCIePath]{Collector: "pcie"},
 	}
 	return &Collector{
 		Name: "pcie",
@@ -95,17 +64,12 @@ func newPCIe(devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
 			pcieSpeed, pcieMaxSpeed, pcieWidth, pcieMaxWidth, pcieLinkInfo, gpuLinkInfo, pcieErrors, pcieAvailable,
 			pcieCapable, pciePathInfo,
 		},
-		Read: c.read,
-		Emit: emitPCIe,
+		Read: devices.read(c.read),
+		Emit: emitSection(func(n *snapshot.Node) *snapshot.PCIe { return n.PCIe }, emitPCIe),
 	}
 }
 
-func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	roster, err := c.roster.of(h, n)
-	if err != nil {
-		done(err)
-		return
-	}
+func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error)) {
 	gpus := make(chan gpuPaths, 1)
 	go func() { // a GPU that has fallen off its bus must not delay the devices
 		var out gpuPaths
@@ -121,12 +85,12 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fu
 	}, done)
 }
 
-func readPCIe(r *reading.Reader, st *pciePath) (snapshot.PCIePath, bool) {
-	if st.read.DueOf(r, slowInterval) {
-		st.path, st.ok = readPCIePath(r, r.Device)
-		st.read.Read(r.Now())
+func readPCIe(r *reading.Reader, kept *reading.Kept[snapshot.PCIePath]) (snapshot.PCIePath, bool) {
+	if kept.DueOf(r, slowInterval) {
+		p, _ := readPCIePath(r, r.Device)
+		kept.Keep(p, r.Now())
 	}
-	return st.path, st.ok
+	return kept.Value, kept.Value.Device != ""
 }
 
 // readPCIePath reads the path to a device. Virtual functions have no link of their own: their path is that of the
@@ -185,13 +149,10 @@ func readFatalBelow(r *reading.Reader, dir string, own *uint64) *uint64 {
 	return n
 }
 
-func emitPCIe(n *snapshot.Node, s Sink) {
-	if n.PCIe == nil {
-		return
-	}
+func emitPCIe(paths *snapshot.PCIe, s Sink) {
 	e := pcieEmitter{Sink: s, links: map[string]bool{}, functions: map[string]bool{}}
-	for i := range n.PCIe.Devices {
-		d := &n.PCIe.Devices[i]
+	for i := range paths.Devices {
+		d := &paths.Devices[i]
 		hops := e.hops(d.Hops)
 		for _, p := range pci.Pairs(hops) {
 			s.Emit(pcieLinkInfo, 1, d.Device, p.Lower, p.Upper)
@@ -203,7 +164,7 @@ func emitPCIe(n *snapshot.Node, s Sink) {
 		}
 		emitPath(s, d.Device, hops)
 	}
-	e.gpus(n.PCIe.GPUs)
+	e.gpus(paths.GPUs)
 }
 
 // pcieEmitter emits each link and each function once: devices and GPUs share those above a switch.
@@ -243,9 +204,9 @@ func (e *pcieEmitter) width(p pci.Pair) {
 }
 
 func emitAER(s Sink, h *snapshot.PCIeHop) {
-	emitUint(s, pcieErrors, h.AER.Correctable, h.Address, "correctable")
-	emitUint(s, pcieErrors, h.AER.NonFatal, h.Address, "nonfatal")
-	emitUint(s, pcieErrors, h.AER.Fatal, h.Address, "fatal")
+	emitNumber(s, pcieErrors, h.AER.Correctable, h.Address, "correctable")
+	emitNumber(s, pcieErrors, h.AER.NonFatal, h.Address, "nonfatal")
+	emitNumber(s, pcieErrors, h.AER.Fatal, h.Address, "fatal")
 }
 
 func emitPath(s Sink, device string, hops []pci.Hop) {

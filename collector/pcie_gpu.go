@@ -14,13 +14,10 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-var gpuLinkInfo = &Desc{
-	Name: "rdma_gpu_pcie_link_info", Of: "rdma_gpu_pcie_link_info", Beside: "rdma_device_pcie_link_info",
-	Asks: host.SourcePCILink.Name(), Type: gauge, Scope: scopeGPU,
-	Help:   "PCIe link on the path from a root port to a GPU, always 1, except links on the path to an RDMA device. pci_address: downstream end. upstream: upstream end. Absent for GPUs coupled to their CPU by NVLink-C2C.",
-	Labels: gpuLabels("pci_address", "upstream"),
-	Source: "the path below /sys/devices",
-}
+var gpuLinkInfo = of("rdma_gpu_pcie_link_info", beside("rdma_device_pcie_link_info", asks(host.SourcePCILink,
+	gpuDesc("rdma_gpu_pcie_link_info",
+		"PCIe link on the path from a root port to a GPU, always 1, except links on the path to an RDMA device. pci_address: downstream end. upstream: upstream end. Absent for GPUs coupled to their CPU by NVLink-C2C.",
+		"the path below /sys/devices", "pci_address", "upstream"))))
 
 // gpuWays keeps the paths to GPUs, in the order of addresses. It belongs to the lane pcie/gpu.
 type gpuWays struct {
@@ -74,20 +71,10 @@ func readGPUPaths(r *reading.Reader, functions []string) (out []snapshot.GPUPath
 		if len(chain) > 1 && pci.Coupled(r.Optional(function+"/vendor"), r.Optional(pciDir+chain[0]+"/vendor")) {
 			continue
 		}
-		out = append(out,
-			snapshot.GPUPath{Index: strconv.Itoa(i), UUID: readGPUUUID(r, path.Base(function)), Hops: readPCIeHops(r, function)})
+		uuid := gpuInformation(r, path.Base(function))["GPU UUID"]
+		out = append(out, snapshot.GPUPath{Index: strconv.Itoa(i), UUID: uuid, Hops: readPCIeHops(r, function)})
 	}
 	return out
-}
-
-// readGPUUUID is the UUID exposed by NVIDIA's driver without NVML.
-func readGPUUUID(r *reading.Reader, address string) string {
-	for line := range strings.Lines(r.Optional("proc/driver/nvidia/gpus/" + address + "/information")) {
-		if uuid, ok := strings.CutPrefix(line, "GPU UUID:"); ok {
-			return strings.TrimSpace(uuid)
-		}
-	}
-	return ""
 }
 
 // nameGPU sets index and UUID of a GPU from NVML.

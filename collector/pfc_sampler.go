@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rdma_exporter/internal/host"
@@ -41,9 +42,9 @@ type readPauses func(ctx context.Context, h *host.Host, n netdevTarget) (r pause
 type pfcSampler struct {
 	interval time.Duration // 0: never
 	read     readPauses
+	running  atomic.Bool
 
 	mu      sync.Mutex
-	running bool
 	netdevs map[string]*sampledNetdev
 }
 
@@ -74,7 +75,7 @@ func (s *pfcSampler) note(n netdevTarget, w *snapshot.NetdevReading, now time.Ti
 	}
 	known.noted = now
 	known.pauses.noteRound(r)
-	if !s.running || len(r.seconds) == 0 {
+	if !s.running.Load() || len(r.seconds) == 0 {
 		return nil
 	}
 	return known.samples(w)
@@ -85,15 +86,14 @@ func (s *pfcSampler) sampling(netdev string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.netdevs[netdev]
-	return s.running && n != nil && n.interval > 0
+	return s.running.Load() && n != nil && n.interval > 0
 }
 
 // samples returns the totals of the flows in the reading of the round.
 func (n *sampledNetdev) samples(w *snapshot.NetdevReading) *snapshot.PFCSamples {
 	out := &snapshot.PFCSamples{Sampled: n.pauses.sampled, Refused: maps.Clone(n.refused)}
 	if n.interval > 0 {
-		interval := n.interval.Seconds()
-		out.Interval = &interval
+		out.Interval = new(n.interval.Seconds())
 	}
 	var flows []flow
 	for i := range w.Counts {
@@ -103,7 +103,7 @@ func (n *sampledNetdev) samples(w *snapshot.NetdevReading) *snapshot.PFCSamples 
 	}
 	slices.SortFunc(flows, compareFlows)
 	for _, f := range flows {
-		p := n.pauses.flows[f]
+		p := entry(n.pauses.flows, f)
 		out.Flows = append(out.Flows, snapshot.PFCFlow{
 			Direction: f.direction, Priority: f.priority, Stalled: p.stalled, Ratios: slices.Clone(p.ratios[:]), RatioSum: p.sum,
 		})
@@ -123,8 +123,8 @@ func (s *pfcSampler) run(ctx context.Context, h *host.Host) error {
 	if s.interval <= 0 {
 		return nil
 	}
-	s.setRunning(true)
-	defer s.setRunning(false)
+	s.running.Store(true)
+	defer s.running.Store(false)
 	tick := time.NewTicker(s.interval)
 	defer tick.Stop()
 	for {
@@ -137,12 +137,6 @@ func (s *pfcSampler) run(ctx context.Context, h *host.Host) error {
 			s.sample(ctx, h, n)
 		}
 	}
-}
-
-func (s *pfcSampler) setRunning(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.running = on
 }
 
 // due lists the netdevs to sample now, by name, and stops those that have not been paused recently.
@@ -271,7 +265,6 @@ func newPauses() *pauses { return &pauses{flows: map[flow]*flowPauses{}} }
 // noteRound records the reading of a round. It is no sample (a storm of seconds is not visible over that time) but
 // starts the sampling.
 func (p *pauses) noteRound(r pauseReading) {
-	p.noteFlows(r)
 	if moved(p.round, r) {
 		p.moved = r.at
 	}
@@ -281,7 +274,6 @@ func (p *pauses) noteRound(r pauseReading) {
 // noteSample records a sample of the time since the previous one, whatever its length; the first one has none. A flow
 // whose counter was reset, or is new, is left out of this sample.
 func (p *pauses) noteSample(r pauseReading) {
-	p.noteFlows(r)
 	before := p.last
 	length := r.at.Sub(before.at).Seconds()
 	if !before.at.IsZero() && length <= 0 {
@@ -297,15 +289,7 @@ func (p *pauses) noteSample(r pauseReading) {
 	p.sampled += length
 	for f, now := range r.seconds {
 		if then, known := before.seconds[f]; known && now >= then {
-			p.flows[f].add(min((now-then)/length, 1), length)
-		}
-	}
-}
-
-func (p *pauses) noteFlows(r pauseReading) {
-	for f := range r.seconds {
-		if p.flows[f] == nil {
-			p.flows[f] = &flowPauses{}
+			entry(p.flows, f).add(min((now-then)/length, 1), length)
 		}
 	}
 }

@@ -21,29 +21,17 @@ var (
 	pfcSampleInterval = netdevDesc("rdma_port_pfc_sample_interval_seconds", "Current time between PFC samples, longer than --pfc.sample-interval where samples cost too much. Absent while none are taken.", "the exporter")
 
 	pfcSampleDescs = []*Desc{
-		besidePauses(inSeconds(pfcSampled)), besidePauses(inSeconds(pfcStalled)), ofRatios(pfcSampleRatio), pfcSampleRefusals,
-		asGauge(inSeconds(pfcSampleInterval)),
+		besidePauses(pfcSampled), besidePauses(pfcStalled), ofRatios(pfcSampleRatio), pfcSampleRefusals, pfcSampleInterval,
 	}
 )
 
 // besidePauses is for metrics that exist only for ports that were paused.
 func besidePauses(d *Desc) *Desc {
-	d.Of, d.Beside = "rdma_port_pfc_enabled", "rdma_port_pfc_pause_seconds_total"
-	return d
+	return whereLossless(beside("rdma_port_pfc_pause_seconds_total", d))
 }
 
 func ofRatios(d *Desc) *Desc {
-	d.Type, d.Unit, d.Bounds = exposition.Histogram, "ratio", pausedRatioBounds[:]
-	return d
-}
-
-func asGauge(d *Desc) *Desc {
-	d.Type = gauge
-	return d
-}
-
-func inSeconds(d *Desc) *Desc {
-	d.Unit = "seconds"
+	d.Type, d.Bounds = exposition.Histogram, pausedRatioBounds[:]
 	return d
 }
 
@@ -72,7 +60,7 @@ func emitPFCSamples(s Sink, p *snapshot.PFCSamples, at []string) {
 		return
 	}
 	s.Emit(pfcSampled, p.Sampled, at...)
-	emitPer(s, pfcSampleInterval, p.Interval, 1, at...)
+	emitNumber(s, pfcSampleInterval, p.Interval, at...)
 	for _, reason := range slices.Sorted(maps.Keys(p.Refused)) {
 		s.Emit(pfcSampleRefusals, float64(p.Refused[reason]), append(at[:len(at):len(at)], reason)...)
 	}

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,28 +16,22 @@ import (
 const baselineHelp = " Mean of the first 4h of a transceiver, counted from 1h after link-up; fixed then, and begun anew with another serial number, after the transceiver was unplugged, and by accept. Absent while it forms, and without a state directory after each restart."
 
 var (
-	berBaseline = &Desc{
-		Name: "rdma_port_fec_ber_baseline", Type: gauge, Unit: "", Scope: scopePort,
-		Help:   "Errors before FEC per bit that the link had when its transceiver was new here; without an error the rate of one error in 4h. end: own, what the port receives; neighbour, what it sends." + baselineHelp,
-		Labels: []string{"device", "port", "netdev", "end"}, Source: "docs/ber.md", Of: "rdma_port_info",
-		Beside: "rdma_port_info",
-	}
-	berBaselineStart = &Desc{
-		Name: "rdma_port_fec_ber_baseline_start_timestamp_seconds", Type: gauge, Unit: "seconds", Scope: scopePort,
-		Help:   "Time at which rdma_port_fec_ber_baseline began to form, Unix time. Absent where errors before FEC are not counted, and until 1h after link-up.",
-		Labels: []string{"device", "port", "netdev", "end"}, Source: "docs/ber.md", Of: "rdma_port_info",
-		Beside: "rdma_port_info",
-	}
-	receiveBaseline = besideAge(opticsDesc("rdma_transceiver_receive_power_baseline_dbm", "dbm", "Optical power that a lane received when its transceiver was new here."+baselineHelp, "docs/ber.md", "lane"))
-	biasBaseline    = besideAge(opticsDesc("rdma_transceiver_bias_baseline_amperes", "amperes", "Laser bias current of a lane when its transceiver was new here."+baselineHelp, "docs/ber.md", "lane"))
+	berBaseline = of("rdma_port_info", beside("rdma_port_info", portDesc("rdma_port_fec_ber_baseline",
+		"Errors before FEC per bit that the link had when its transceiver was new here; without an error the rate of one error in 4h. end: own, what the port receives; neighbour, what it sends."+baselineHelp,
+		"docs/ber.md", "netdev", "end")))
+	berBaselineStart = of("rdma_port_info", beside("rdma_port_info",
+		portDesc("rdma_port_fec_ber_baseline_start_timestamp_seconds",
+			"Time at which rdma_port_fec_ber_baseline began to form, Unix time. Absent where errors before FEC are not counted, and until 1h after link-up.",
+			"docs/ber.md", "netdev", "end")))
+	receiveBaseline = besideAge(opticsDesc("rdma_transceiver_receive_power_baseline_dbm", "Optical power that a lane received when its transceiver was new here."+baselineHelp, "docs/ber.md", "lane"))
+	biasBaseline    = besideAge(opticsDesc("rdma_transceiver_bias_baseline_amperes", "Laser bias current of a lane when its transceiver was new here."+baselineHelp, "docs/ber.md", "lane"))
 
 	baselineDescs = []*Desc{berBaseline, berBaselineStart, receiveBaseline, biasBaseline}
 )
 
 // What is measured, in the ID of a baseline.
 const (
-	ofOwnEnd  = "#own"
-	ofFarEnd  = "#neighbour"
+	ofEnd     = "#"
 	ofReceive = "#receive/"
 	ofBias    = "#bias/"
 )
@@ -111,10 +106,14 @@ func (b *baselines) learn(m *expect.Memory, n *snapshot.Node) {
 	counted := b.read.Within(b.now, 3*slowInterval) // a longer gap is unknown time
 	b.read.Read(b.now)
 	b.settle(n)
-	parts := partsByPort(n)
-	b.measured = measuredBaselines(n, parts)
-	for _, link := range unplugged(n, parts) {
-		m.ForgetBaselines(link)
+	b.measured = nil
+	for _, of := range partsOf(n) {
+		b.measured = append(b.measured, of.baselines()...)
+		for _, c := range of.cages {
+			if c.State == snapshot.CageEmpty {
+				m.ForgetBaselines(of.link(c.Netdev))
+			}
+		}
 	}
 	last := map[string]float64{}
 	for i := range b.measured {
@@ -165,9 +164,7 @@ func linkDowns(p *snapshot.Port) (sum uint64) {
 		}
 	}
 	for i := range p.Netdev {
-		if downs := p.Netdev[i].CarrierDowns; downs != nil {
-			sum += *downs
-		}
+		sum += valueOf(p.Netdev[i].CarrierDowns)
 	}
 	return sum
 }
@@ -180,59 +177,54 @@ func portOfLink(id string) string {
 	return id
 }
 
-// portParts are the sections of a node that belong to one port.
+// portParts are a port and the parts of other sections that belong to it.
 type portParts struct {
+	device  *snapshot.Device
+	port    *snapshot.Port
 	netdevs []*snapshot.NetdevCounters
 	cages   []*snapshot.Cage
 	far     []*snapshot.PortSubnet
 }
 
-type partsKey struct {
-	device string
-	port   int
+// partsOf are the parts of each port with a lasting identity.
+func partsOf(n *snapshot.Node) (out []portParts) {
+	for d, p := range snapshot.PortsOf(n.InfiniBand.Devices) {
+		if lastingID(d, p.Number, "") == "" {
+			continue
+		}
+		of := portParts{device: d, port: p}
+		if n.Ethernet != nil {
+			of.netdevs = those(n.Ethernet.Netdevs,
+				func(nd *snapshot.NetdevCounters) bool { return nd.Device == d.Name && nd.Port == p.Number })
+		}
+		if n.Optics != nil {
+			of.cages = those(n.Optics.Cages, func(c *snapshot.Cage) bool { return c.Device == d.Name && c.Port == p.Number })
+		}
+		if n.Neighbours != nil {
+			of.far = those(n.Neighbours.Subnets,
+				func(f *snapshot.PortSubnet) bool { return f.Device == d.Name && f.Port == p.Number })
+		}
+		out = append(out, of)
+	}
+	return out
 }
 
-// portsOf are the parts of all ports.
-type portsOf map[partsKey]*portParts
-
-// at are the parts of a port, empty ones the first time.
-func (m portsOf) at(device string, port int) *portParts {
-	k := partsKey{device, port}
-	if m[k] == nil {
-		m[k] = &portParts{}
-	}
-	return m[k]
-}
-
-func partsByPort(n *snapshot.Node) portsOf {
-	out := portsOf{}
-	if n.Ethernet != nil {
-		for i := range n.Ethernet.Netdevs {
-			nd := &n.Ethernet.Netdevs[i]
-			p := out.at(nd.Device, nd.Port)
-			p.netdevs = append(p.netdevs, nd)
-		}
-	}
-	if n.Optics != nil {
-		for i := range n.Optics.Cages {
-			c := &n.Optics.Cages[i]
-			p := out.at(c.Device, c.Port)
-			p.cages = append(p.cages, c)
-		}
-	}
-	if n.Neighbours != nil {
-		for i := range n.Neighbours.Subnets {
-			f := &n.Neighbours.Subnets[i]
-			p := out.at(f.Device, f.Port)
-			p.far = append(p.far, f)
+// those are the elements that match.
+func those[T any](all []T, match func(*T) bool) (out []*T) {
+	for i := range all {
+		if match(&all[i]) {
+			out = append(out, &all[i])
 		}
 	}
 	return out
 }
 
+// link is the ID of the link of a netdev; empty netdev: of the port.
+func (of *portParts) link(netdev string) string { return lastingID(of.device, of.port.Number, netdev) }
+
 // serial is the serial number of the transceiver of a netdev; empty: unknown.
-func (p *portParts) serial(netdev string) string {
-	for _, c := range p.cages {
+func (of *portParts) serial(netdev string) string {
+	for _, c := range of.cages {
 		if c.Netdev == netdev && c.Module != nil {
 			return c.Module.SerialNumber
 		}
@@ -240,31 +232,32 @@ func (p *portParts) serial(netdev string) string {
 	return ""
 }
 
-// measuredBaselines is what the ports have now of which there are baselines.
-func measuredBaselines(n *snapshot.Node, parts portsOf) (out []baselineOf) {
-	for d, p := range snapshot.PortsOf(n.InfiniBand.Devices) {
-		if lastingID(d, p.Number, "") != "" && isActive(p) {
-			of := parts.at(d.Name, p.Number)
-			out = append(out, ownErrors(of, d, p)...)
-			out = append(out, farErrorsOf(of, d, p)...)
-			out = append(out, lanesOf(of, d, p)...)
-		}
+// measured is what a link of the port has now. kind and last, the last label, name it in the ID.
+func (of *portParts) measured(desc *Desc, netdev, kind, last string, value, rate float64) baselineOf {
+	link := of.link(netdev)
+	return baselineOf{
+		id: link + kind + last, desc: desc, link: link, serial: of.serial(netdev), value: value, rate: rate,
+		labels: []string{of.device.Name, strconv.Itoa(of.port.Number), netdev, last},
 	}
-	return out
+}
+
+// baselines is what a port has now of which there are baselines.
+func (of *portParts) baselines() []baselineOf {
+	if !isActive(of.port) {
+		return nil
+	}
+	return slices.Concat(of.ownErrors(), of.farErrors(), of.lanes())
 }
 
 // ownErrors are the errors before FEC of a port: corrected bits, else corrected symbols, as in
 // port:rdma_link_raw_errors:rate10m.
-func ownErrors(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []baselineOf) {
+func (of *portParts) ownErrors() (out []baselineOf) {
+	p := of.port
 	if p.Rate == nil {
 		return nil
 	}
 	add := func(netdev string, v float64) {
-		link := lastingID(d, p.Number, netdev)
-		out = append(out, baselineOf{
-			id: link + ofOwnEnd, desc: berBaseline, labels: []string{d.Name, strconv.Itoa(p.Number), netdev, "own"}, link: link,
-			serial: of.serial(netdev), value: v, rate: *p.Rate,
-		})
+		out = append(out, of.measured(berBaseline, netdev, ofEnd, "own", v, *p.Rate))
 	}
 	var symbols []func()
 	for _, nd := range of.netdevs {
@@ -313,18 +306,11 @@ func correctedByPort(f *snapshot.IBFEC) (float64, bool) {
 	return 0, false
 }
 
-// farErrorsOf are the errors before FEC at the far end of an InfiniBand link. Its transceiver is not readable.
-func farErrorsOf(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []baselineOf) {
-	if p.Rate == nil {
-		return nil
-	}
+// farErrors are the errors before FEC at the far end of an InfiniBand link. Its transceiver is not readable.
+func (of *portParts) farErrors() (out []baselineOf) {
 	for _, far := range of.far {
-		if v, ok := correctedByPort(far.FEC); ok {
-			link := lastingID(d, p.Number, "")
-			out = append(out, baselineOf{
-				id: link + ofFarEnd, desc: berBaseline, labels: []string{d.Name, strconv.Itoa(p.Number), "", "neighbour"},
-				link: link, value: v, rate: *p.Rate,
-			})
+		if v, ok := correctedByPort(far.FEC); ok && of.port.Rate != nil {
+			out = append(out, of.measured(berBaseline, "", ofEnd, "neighbour", v, *of.port.Rate))
 		}
 	}
 	return out
@@ -333,43 +319,23 @@ func farErrorsOf(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []bas
 // darkLane is the power in dBm at which a lane receives nothing, as in RDMATransceiverLaneDark.
 const darkLane = -30
 
-// lanesOf are the readings of the lanes in use of the transceivers of a port.
-func lanesOf(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []baselineOf) {
+// lanes are the readings of the lanes in use of the transceivers of a port.
+func (of *portParts) lanes() (out []baselineOf) {
 	for _, c := range of.cages {
 		if c.Module == nil || c.First != "" {
 			continue
 		}
-		link := lastingID(d, p.Number, c.Netdev)
 		for i := range c.Module.Lanes {
 			l := &c.Module.Lanes[i]
 			if l.Active != nil && !*l.Active {
 				continue
 			}
 			number := strconv.Itoa(l.Number)
-			add := func(what string, desc *Desc, v float64) {
-				out = append(out, baselineOf{
-					id: link + what + number, desc: desc,
-					labels: []string{d.Name, strconv.Itoa(p.Number), c.Netdev, number}, link: link,
-					serial: c.Module.SerialNumber, value: v,
-				})
-			}
 			if l.RxPower != nil && *l.RxPower > darkLane {
-				add(ofReceive, receiveBaseline, *l.RxPower)
+				out = append(out, of.measured(receiveBaseline, c.Netdev, ofReceive, number, *l.RxPower, 0))
 			}
 			if l.Bias != nil && *l.Bias > 0 {
-				add(ofBias, biasBaseline, *l.Bias)
-			}
-		}
-	}
-	return out
-}
-
-// unplugged are the links whose cage is empty.
-func unplugged(n *snapshot.Node, parts portsOf) (out []string) {
-	for d, p := range snapshot.PortsOf(n.InfiniBand.Devices) {
-		for _, c := range parts.at(d.Name, p.Number).cages {
-			if id := lastingID(d, p.Number, c.Netdev); c.State == snapshot.CageEmpty && id != "" {
-				out = append(out, id)
+				out = append(out, of.measured(biasBaseline, c.Netdev, ofBias, number, *l.Bias, 0))
 			}
 		}
 	}

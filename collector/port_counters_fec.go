@@ -17,10 +17,7 @@ const (
 
 // speedsDesc is a Desc of an InfiniBand port that only PortExtendedSpeedsCounters has.
 func speedsDesc(name, help string) *Desc {
-	return &Desc{
-		Name: name, Type: counter, Scope: scopePort, Help: help + absentWhenZero,
-		Labels: []string{"device", "port"}, Source: sourceSpeeds, Of: infinibandPorts, Asks: host.SourceSubnet.Name(),
-	}
+	return of(infinibandPorts, asks(host.SourceSubnet, portDesc(name, help+absentWhenZero, sourceSpeeds)))
 }
 
 var (
@@ -75,9 +72,7 @@ func emitIBFEC(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	if p.FEC == nil {
 		return
 	}
-	if p.FEC.Mode != "" {
-		s.Emit(fecInfo, 1, d.Name, port, "", p.FEC.Mode)
-	}
+	emitIf(s, p.FEC.Mode != "", fecInfo, d.Name, port, "", p.FEC.Mode)
 	saturated := map[string]bool{}
 	eachFEC(fecMetrics, p.FEC, p.Lanes, func(desc *Desc, v float64, lane ...string) {
 		at := []string{d.Name, port, ""}

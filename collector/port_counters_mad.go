@@ -132,36 +132,20 @@ func askOwn[T any](a *ownAgent, r *reading.Reader, port, requests int, query age
 // agentQuery is a method of host.Subnet. It may learn the capabilities of the agent.
 type agentQuery[T any] = func(s host.Subnet, ctx context.Context, device string, port int, a *host.Agent) (T, error)
 
-// askAgent is bounded for a query through a port.
+// askAgent runs a query through a port in its own turn with a time limit: a hung driver call costs only this query.
 func askAgent[T any](
 	r *reading.Reader, turn string, timeout time.Duration, port int, a *host.Agent, query agentQuery[T],
 ) (T, error) {
-	type answer struct {
-		value T
-		agent host.Agent
-	}
-	agent, subnet, device := *a, r.Host.Subnet, r.Device
-	got, err := bounded(r, turn, timeout, func(ctx context.Context) (answer, error) {
-		v, err := query(subnet, ctx, device, port, &agent)
-		return answer{v, agent}, err
-	})
-	if err == nil {
-		*a = got.agent
-	}
-	return got.value, err
-}
-
-// bounded runs a query in its own turn with a time limit: a hung driver call costs only this query. ask may continue to
-// use its variables after the limit.
-func bounded[T any](
-	r *reading.Reader, turn string, timeout time.Duration, ask func(context.Context) (T, error),
-) (T, error) {
 	ctx, cancel := context.WithTimeout(r.Ctx, timeout)
 	defer cancel()
+	agent, subnet, device := *a, r.Host.Subnet, r.Device
 	var got, none T
 	var err error
-	if late := r.Host.Turns.Do(ctx, turn, func() { got, err = ask(ctx) }); late != nil {
-		return none, late // got may still be written to
+	if late := r.Host.Turns.Do(ctx, turn, func() { got, err = query(subnet, ctx, device, port, &agent) }); late != nil {
+		return none, late // got and agent may still be written to
+	}
+	if err == nil {
+		*a = agent
 	}
 	return got, err
 }

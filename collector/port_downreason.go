@@ -8,12 +8,9 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-var portDownReason = &Desc{
-	Name: "rdma_port_link_down_reason_info", Type: gauge, Scope: scopePort,
-	Help:   "Reason reported by the driver for a netdev's link being down, always 1. Absent while the link is up, and where the driver reports none.",
-	Labels: []string{"device", "port", "netdev", "reason", "detail"},
-	Source: "ethtool netlink LINKSTATE_GET, ext_state and ext_substate",
-}
+var portDownReason = portDesc("rdma_port_link_down_reason_info",
+	"Reason reported by the driver for a netdev's link being down, always 1. Absent while the link is up, and where the driver reports none.",
+	"ethtool netlink LINKSTATE_GET, ext_state and ext_substate", "netdev", "reason", "detail")
 
 // linkStates are the texts of enum ethtool_link_ext_state and, by number, of the substates of each
 // (include/uapi/linux/ethtool.h).

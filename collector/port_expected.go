@@ -18,57 +18,36 @@ import (
 const expectedSources = "pin (--config.file), link_modes (advertised by both ends of an Ethernet link), link_partner (enabled at both ends of an InfiniBand link), siblings (same board and role), high_water_mark (of the port itself)"
 
 var (
-	portExpectedRate = &Desc{
-		Name: "rdma_port_expected_rate_bytes_per_second", Beside: "rdma_bond_member_expected_rate_bytes_per_second",
-		Of: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
-		Help:   "Expected data rate of the link. Absent where there is no expectation.",
-		Labels: []string{"device", "port"}, Source: "see rdma_port_expected_rate_info",
-	}
-	portExpectedRateInfo = &Desc{
-		Name: "rdma_port_expected_rate_info", Type: gauge, Scope: scopePort,
-		Help: "Source of the expected rate, always 1. source: " + expectedSources +
+	portExpectedRate = of("rdma_port_rate_bytes_per_second", beside("rdma_bond_member_expected_rate_bytes_per_second",
+		portDesc("rdma_port_expected_rate_bytes_per_second",
+			"Expected data rate of the link. Absent where there is no expectation.", "see rdma_port_expected_rate_info")))
+	portExpectedRateInfo = portDesc("rdma_port_expected_rate_info",
+		"Source of the expected rate, always 1. source: "+expectedSources+
 			"; capability where only that of the device is known (not evaluated).",
-		Labels: []string{"device", "port", "source"},
-		Source: "--config.file; ethtool netlink LINKMODES_GET ours and peer; the other ports of the host; the state directory",
-	}
-	portExpectedWidth = &Desc{
-		Name: "rdma_port_expected_width_lanes", Beside: "rdma_bond_member_expected_rate_bytes_per_second",
-		Of: "rdma_port_width_lanes", Type: gauge, Unit: "lanes", Scope: scopePort,
-		Help:   "Expected lanes of the link. Absent where there is no expectation.",
-		Labels: []string{"device", "port"}, Source: "see rdma_port_expected_width_info",
-	}
-	portExpectedWidthInfo = &Desc{
-		Name: "rdma_port_expected_width_info", Type: gauge, Scope: scopePort,
-		Help:   "Source of the expected width, always 1. source: " + expectedSources + ".",
-		Labels: []string{"device", "port", "source"}, Source: "as rdma_port_expected_rate_info",
-	}
-	portCapableRate = &Desc{
-		Name: "rdma_port_capable_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
-		Help:   "Data rate of the fastest link mode that the device supports, regardless of switch and cable. Not evaluated.",
-		Labels: []string{"device", "port"}, Source: "ethtool netlink LINKMODES_GET ours, supported",
-	}
-	memberUp = &Desc{
-		Name: "rdma_bond_member_up", Beside: "rdma_port_info", Asks: host.SourceNetdev.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Whether the bonding driver reports a link on the member.",
-		Labels: []string{"device", "port", "netdev"}, Source: "/sys/class/net/NETDEV/bonding_slave/mii_status",
-	}
-	memberRate = &Desc{
-		Name: "rdma_bond_member_rate_bytes_per_second", Of: "rdma_bond_member_up", Asks: host.SourceLinkModes.Name(),
-		Type: gauge, Unit: "bytes per second", Scope: scopePort,
-		Help:   "Data rate of the link of a bond member. Absent while the link is down.",
-		Labels: []string{"device", "port", "netdev"}, Source: "ethtool netlink LINKMODES_GET speed",
-	}
-	memberExpectedRate = &Desc{
-		Name: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_bond_member_up", Asks: host.SourceLinkModes.Name(),
-		Type: gauge, Unit: "bytes per second", Scope: scopePort,
-		Help:   "Expected data rate of the link of a bond member. Absent where there is no expectation.",
-		Labels: []string{"device", "port", "netdev"}, Source: "see rdma_bond_member_expected_rate_info",
-	}
-	memberExpectedRateInfo = &Desc{
-		Name: "rdma_bond_member_expected_rate_info", Type: gauge, Scope: scopePort,
-		Help:   "Source of the expected rate of a bond member, always 1. source: as in rdma_port_expected_rate_info.",
-		Labels: []string{"device", "port", "netdev", "source"}, Source: "as rdma_port_expected_rate_info",
-	}
+		"--config.file; ethtool netlink LINKMODES_GET ours and peer; the other ports of the host; the state directory",
+		"source")
+	portExpectedWidth = of("rdma_port_width_lanes", beside("rdma_bond_member_expected_rate_bytes_per_second",
+		portDesc("rdma_port_expected_width_lanes", "Expected lanes of the link. Absent where there is no expectation.",
+			"see rdma_port_expected_width_info")))
+	portExpectedWidthInfo = portDesc("rdma_port_expected_width_info",
+		"Source of the expected width, always 1. source: "+expectedSources+".", "as rdma_port_expected_rate_info",
+		"source")
+	portCapableRate = portDesc("rdma_port_capable_rate_bytes_per_second",
+		"Data rate of the fastest link mode that the device supports, regardless of switch and cable. Not evaluated.",
+		"ethtool netlink LINKMODES_GET ours, supported")
+	memberUp = beside("rdma_port_info", asks(host.SourceNetdev, portDesc("rdma_bond_member_up",
+		"Whether the bonding driver reports a link on the member.", "/sys/class/net/NETDEV/bonding_slave/mii_status",
+		"netdev")))
+	memberRate = of("rdma_bond_member_up", asks(host.SourceLinkModes, portDesc("rdma_bond_member_rate_bytes_per_second",
+		"Data rate of the link of a bond member. Absent while the link is down.", "ethtool netlink LINKMODES_GET speed",
+		"netdev")))
+	memberExpectedRate = of("rdma_bond_member_up", asks(host.SourceLinkModes,
+		portDesc("rdma_bond_member_expected_rate_bytes_per_second",
+			"Expected data rate of the link of a bond member. Absent where there is no expectation.",
+			"see rdma_bond_member_expected_rate_info", "netdev")))
+	memberExpectedRateInfo = portDesc("rdma_bond_member_expected_rate_info",
+		"Source of the expected rate of a bond member, always 1. source: as in rdma_port_expected_rate_info.",
+		"as rdma_port_expected_rate_info", "netdev", "source")
 
 	expectedDescs = []*Desc{
 		portExpectedRate, portExpectedRateInfo, portExpectedWidth, portExpectedWidthInfo, portCapableRate,
@@ -82,8 +61,7 @@ func modes(m *host.LinkModes) (out snapshot.Modes) {
 		if speed == 0 {
 			return nil
 		}
-		bits := float64(speed) * 1e6
-		return &bits
+		return new(float64(speed) * 1e6)
 	}
 	speed, _ := m.Supported.Fastest()
 	out.CapableRate = rate(speed)
@@ -105,15 +83,13 @@ func (st *portState) withLinks(r *reading.Reader, netdevs []snapshot.Netdev) {
 		if m, ok := st.ethtool[nd.Name]; ok {
 			nd.Modes, nd.Rate, nd.Lanes = modes(&m), nil, m.Lanes
 			if m.Speed != nil {
-				bits := float64(*m.Speed) * 1e6
-				nd.Rate = &bits
+				nd.Rate = new(float64(*m.Speed) * 1e6)
 			}
 		}
 		if nd.Member {
 			nd.Up = nil
 			if s := r.Optional(netDir + nd.Name + "/bonding_slave/mii_status"); s != "" {
-				up := s == "up"
-				nd.Up = &up
+				nd.Up = new(s == "up")
 			}
 		}
 	}
@@ -138,10 +114,8 @@ func isPart(d *snapshot.Device) bool {
 // values. It reports whether all inputs were the same as in the previous round.
 func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bool) {
 	c.common.of(devices)
-	for i := range devices {
-		for j := range devices[i].Ports {
-			c.history(&devices[i], &devices[i].Ports[j])
-		}
+	for d, p := range snapshot.PortsOf(devices) {
+		c.history(d, p)
 	}
 	conf := c.conf.current()
 	version := c.memory.Version() // anything deleted from here on is evaluated in the next round
@@ -183,11 +157,9 @@ func (c *infiniBand) evaluate(now time.Time, conf *site.Config, devices []snapsh
 	}
 	c.memory.Observe(now, links)
 	c.expect(links, targets)
-	for i := range devices {
-		for j := range devices[i].Ports {
-			if id := lastingID(&devices[i], devices[i].Ports[j].Number, ""); id != "" {
-				devices[i].Ports[j].WasActive = c.memory.WasActive(id)
-			}
+	for d, p := range snapshot.PortsOf(devices) {
+		if id := lastingID(d, p.Number, ""); id != "" {
+			p.WasActive = c.memory.WasActive(id)
 		}
 	}
 }
@@ -294,10 +266,8 @@ func emitExpected(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		}
 		emitMember(s, d, &nd, port)
 	}
-	emitPer(s, portExpectedRate, p.ExpectedRate, 8, d.Name, port)
-	if source != "" {
-		s.Emit(portExpectedRateInfo, 1, d.Name, port, source)
-	}
+	emitRate(s, portExpectedRate, p.ExpectedRate, d.Name, port)
+	emitIf(s, source != "", portExpectedRateInfo, d.Name, port, source)
 	if p.ExpectedLanes != nil {
 		s.Emit(portExpectedWidth, float64(*p.ExpectedLanes), d.Name, port)
 		s.Emit(portExpectedWidthInfo, 1, d.Name, port, p.ExpectedLanesSource)
@@ -309,7 +279,7 @@ func emitMember(s Sink, d *snapshot.Device, nd *snapshot.Netdev, port string) {
 		return
 	}
 	emitBool(s, memberUp, nd.Up, d.Name, port, nd.Name)
-	emitPer(s, memberRate, nd.Rate, 8, d.Name, port, nd.Name)
+	emitRate(s, memberRate, nd.Rate, d.Name, port, nd.Name)
 	if nd.ExpectedRate != nil {
 		s.Emit(memberExpectedRate, *nd.ExpectedRate/8, d.Name, port, nd.Name)
 		s.Emit(memberExpectedRateInfo, 1, d.Name, port, nd.Name, nd.ExpectedRateSource)

@@ -18,7 +18,8 @@ type evaluated struct {
 	ports   []snapshot.Port
 }
 
-// linkFacts are all inputs of an evaluation, of a device (port 0), a port, or the netdev of a port.
+// linkFacts are all inputs of an evaluation, of a device (port 0), a port, or the netdev of a port. No link has a rate
+// or lanes of 0: that stands for an absent one.
 type linkFacts struct {
 	device, guid, pci, path, numa, physical, board, hca, driver, layer, netdev, wire string
 
@@ -59,14 +60,6 @@ func appendFacts(out []linkFacts, devices []snapshot.Device) []linkFacts {
 	return out
 }
 
-// valueOf dereferences a pointer, nil to 0; no link has a rate or lanes of 0.
-func valueOf[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
-}
-
 // reuse applies the results of the last round if its inputs are unchanged, and reports whether it did.
 func (j *evaluated) reuse(devices []snapshot.Device, conf *site.Config, version, machine uint64) bool {
 	j.spare = appendFacts(j.spare[:0], devices)
@@ -74,15 +67,13 @@ func (j *evaluated) reuse(devices []snapshot.Device, conf *site.Config, version,
 		return false
 	}
 	ports := j.ports
-	for i := range devices {
-		for k := range devices[i].Ports {
-			p, w := &devices[i].Ports[k], &ports[0]
-			ports = ports[1:]
-			p.Role, p.RoleSource, p.PeersActive = w.Role, w.RoleSource, w.PeersActive
-			p.PinnedActive, p.PinnedSM, p.WasActive, p.Expected = w.PinnedActive, w.PinnedSM, w.WasActive, w.Expected
-			for n := range p.Netdev {
-				p.Netdev[n].Expected = w.Netdev[n].Expected
-			}
+	for _, p := range snapshot.PortsOf(devices) {
+		w := &ports[0]
+		ports = ports[1:]
+		p.Role, p.RoleSource, p.PeersActive = w.Role, w.RoleSource, w.PeersActive
+		p.PinnedActive, p.PinnedSM, p.WasActive, p.Expected = w.PinnedActive, w.PinnedSM, w.WasActive, w.Expected
+		for n := range p.Netdev {
+			p.Netdev[n].Expected = w.Netdev[n].Expected
 		}
 	}
 	return true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rdma_exporter/internal/host"
@@ -14,9 +15,10 @@ import (
 // linkWatch counts non-administrative carrier changes of netdevs. The total comes from the kernel's counts, which are
 // complete; the administrative part from events, or without events from IFF_UP at each reading.
 type linkWatch struct {
-	mu        sync.Mutex
-	listening bool
-	links     map[string]*link // by netdev
+	listening atomic.Bool
+
+	mu    sync.Mutex
+	links map[string]*link // by netdev
 }
 
 // carrier is the kernel's carrier counts of a netdev at one moment, and whether it was administratively up.
@@ -62,14 +64,8 @@ func newLinkWatch() *linkWatch { return &linkWatch{links: map[string]*link{}} }
 
 // run listens until ctx ends.
 func (w *linkWatch) run(ctx context.Context, events host.Events) error {
-	defer w.listen(false)
-	return events.Links(ctx, func() { w.listen(true) }, w.note)
-}
-
-func (w *linkWatch) listen(on bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.listening = on
+	defer w.listening.Store(false)
+	return events.Links(ctx, func() { w.listening.Store(true) }, w.note)
 }
 
 // note records an event. Events of interfaces that are not read, and events from before the last reading, are ignored.
@@ -105,10 +101,11 @@ func (w *linkWatch) transitions(netdev string, index uint64, read carrier, at ti
 		w.links[netdev] = l
 	}
 	l.readAt = at
+	listening := w.listening.Load()
 	switch {
-	case l.index != index, read.before(l.last) && !w.listening:
+	case l.index != index, read.before(l.last) && !listening:
 		l.index, l.last, l.owed, l.on, l.waiting = index, read, 0, nil, nil
-	case w.listening:
+	case listening:
 		l.wait(read, at)
 	default:
 		l.advance(read)
@@ -170,11 +167,12 @@ func (w *linkWatch) drop(now time.Time) {
 
 // deviceWatch counts registrations of RDMA devices.
 type deviceWatch struct {
-	mu        sync.Mutex
-	listening bool
-	names     map[uint64]string    // of registrations received, by index
-	received  map[string]uint64    // registrations since the last reading, by the name that the device has or had last
-	count     map[deviceKey]uint64 // those of devices that have been read
+	listening atomic.Bool
+
+	mu       sync.Mutex
+	names    map[uint64]string    // of registrations received, by index
+	received map[string]uint64    // registrations since the last reading, by the name that the device has or had last
+	count    map[deviceKey]uint64 // those of devices that have been read
 }
 
 func newDeviceWatch() *deviceWatch {
@@ -184,11 +182,7 @@ func newDeviceWatch() *deviceWatch {
 // run listens until ctx ends. A kernel without device notifications, or without permission to receive them, is no
 // error.
 func (w *deviceWatch) run(ctx context.Context, events host.Events) error {
-	err := events.Devices(ctx, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.listening = true
-	}, w.note)
+	err := events.Devices(ctx, func() { w.listening.Store(true) }, w.note)
 	switch host.ReasonOf(err) {
 	case host.Unsupported, host.Absent, host.Invalid, host.Permission:
 		return nil
@@ -225,14 +219,13 @@ func (w *deviceWatch) note(e host.DeviceEvent) {
 func (w *deviceWatch) registrations(d *snapshot.Device) *uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.listening {
+	if !w.listening.Load() {
 		return nil
 	}
 	key := keyOf(d)
 	w.count[key] += w.received[d.Name]
 	delete(w.received, d.Name)
-	n := w.count[key]
-	return &n
+	return new(w.count[key])
 }
 
 // run receives events between the readings.

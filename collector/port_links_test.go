@@ -98,7 +98,7 @@ func TestTransitionsWithEvents(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newLinkWatch()
-			w.listen(true)
+			w.listening.Store(true)
 			if got := w.play(c.steps...); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
@@ -142,7 +142,7 @@ func FuzzTransitionsNeverFall(f *testing.F) {
 			now = now.Add(time.Duration(b&7) * time.Second)
 			switch b >> 6 {
 			case 0:
-				w.listen(b&2 != 0)
+				w.listening.Store(b&2 != 0)
 			case 1:
 				w.note(host.LinkEvent{
 					Index: uint64(b & 8), Name: "eth0", Up: admin, Carrier: b&2 != 0, CarrierUpCount: &u, CarrierDownCount: &d,
@@ -161,7 +161,7 @@ func FuzzTransitionsNeverFall(f *testing.F) {
 
 func TestEventsThatSayNothing(t *testing.T) {
 	w := newLinkWatch()
-	w.listen(true)
+	w.listening.Store(true)
 	w.note(host.LinkEvent{Index: 3, Name: "eth1", CarrierUpCount: new(uint64), CarrierDownCount: new(uint64)})
 	if len(w.links) != 0 {
 		t.Error("a netdev that nobody reads is kept")
@@ -219,7 +219,7 @@ func TestRegistrations(t *testing.T) {
 	if w.registrations(device("mlx5_0", "a")) != nil {
 		t.Error("reported before the events are received")
 	}
-	w.listening = true
+	w.listening.Store(true)
 	event := func(kind host.DeviceEventType, index uint64, name string) {
 		w.note(host.DeviceEvent{Type: kind, Index: index, Device: name})
 	}
@@ -305,7 +305,7 @@ func TestListening(t *testing.T) {
 			if err := ib.run(t.Context(), &host.Host{Events: c.events}); !errors.Is(err, c.want) {
 				t.Error(err)
 			}
-			if ib.links.listening {
+			if ib.links.listening.Load() {
 				t.Error("listens still")
 			}
 		})

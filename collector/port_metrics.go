@@ -6,110 +6,64 @@ import (
 )
 
 var (
-	portInfo = &Desc{
-		Name: "rdma_port_info", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute, other (storage, management), nvlink_management (no further metrics), unknown. role_source, strongest evidence first: site (configuration), topology_file (of NCCL), gpudirect (nearest NIC of a GPU), pcie_switch (shared with a GPU), siblings (most ports of the same board ACTIVE), vpd (nvlink_management only); empty where the role is unknown. The state of the port itself is no evidence. A compute role is kept in the state directory.",
-		Labels: []string{"device", "port", "netdev", "link_layer", "role", "role_source"},
-		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs; --config.file; NCCL_TOPO_FILE, virtualTopology.xml; the PCI tree, /proc/1/net/route, PCI vpd",
-	}
-	portLogicalState = &Desc{
-		Name: "rdma_port_state_id", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Logical state of the port: 1 DOWN, 2 INIT, 3 ARMED, 4 ACTIVE, 5 ACTIVE_DEFER.",
-		Labels: []string{"device", "port"}, Source: "RDMA netlink PORT_GET, ports/N/state; enum ib_port_state",
-	}
-	portPhysicalState = &Desc{
-		Name: "rdma_port_physical_state_id", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Physical state of the port: 1 Sleep, 2 Polling, 3 Disabled (RoCE drivers report it for any port that is down), 4 PortConfigurationTraining, 5 LinkUp, 6 LinkErrorRecovery, 7 PhyTest; Omni-Path: 9 offline, 11 test.",
-		Labels: []string{"device", "port"}, Source: "RDMA netlink PORT_GET, ports/N/phys_state; enum ib_port_phys_state",
-	}
-	portWasActive = &Desc{
-		Name: "rdma_port_was_active", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Whether the port has been ACTIVE at any reading, in this run or in an earlier one recorded in the state directory.",
-		Labels: []string{"device", "port"}, Source: "ports/N/state over time; the state directory",
-	}
-	portPinnedActive = &Desc{
-		Name: "rdma_port_pinned_active", Beside: "rdma_port_state_id", Type: gauge, Scope: scopePort,
-		Help:   "1 for a port pinned ACTIVE in --config.file. Absent for others.",
-		Labels: []string{"device", "port"}, Source: "--config.file, active",
-	}
-	portAdminUp = &Desc{
-		Name: "rdma_port_admin_up", Type: gauge, Scope: scopePort,
-		Help:   "Whether the netdev of the port is administratively up (IFF_UP). For InfiniBand ports see rdma_port_ipoib_state_id.",
-		Labels: []string{"device", "port", "netdev"}, Source: "/sys/class/net/NETDEV/flags",
-	}
-	portIPoIBState = &Desc{
-		Name: "rdma_port_ipoib_state_id", Of: infinibandPorts, Asks: host.SourceNetdev.Name(), Beside: "rdma_port_state_id",
-		Type: gauge, Scope: scopePort,
-		Help:   "State of the IPoIB interface of an InfiniBand port: 0 administratively down, 1 up but not operational (broadcast group of its partition not joined), 2 operational. Absent without IPoIB; child interfaces of further P_Keys are not included.",
-		Labels: []string{"device", "port", "netdev"}, Source: "/sys/class/net/NETDEV/flags, operstate",
-	}
-	portCarrierChanges = &Desc{
-		Name: "rdma_port_carrier_changes_total", Type: counter, Scope: scopePort,
-		Help:   "Carrier changes of the port's netdev since it was created, administrative ones included.",
-		Labels: []string{"device", "port", "netdev"}, Source: "/sys/class/net/NETDEV/carrier_up_count, carrier_down_count",
-	}
-	portTransitions = &Desc{
-		Name: "rdma_port_link_transitions_total", Type: counter, Scope: scopePort,
-		Help:   "Link transitions since the exporter first read the port, however short. Administrative changes are not counted; a carrier loss by reconfiguration in the driver (mlx5: MTU, ring size) is. to: up, down. netdev is empty for InfiniBand ports, counted from readings of the port state.",
-		Labels: []string{"device", "port", "netdev", "to"},
-		Source: "/sys/class/net/NETDEV/carrier_up_count, carrier_down_count; rtnetlink RTNLGRP_LINK, flags; RDMA netlink PORT_GET, ports/N/state",
-	}
-	portDownEvents = &Desc{
-		Name: "rdma_port_link_down_events_total", Type: counter, Scope: scopePort,
-		Help:   "Link-down events of the physical link counted by the driver. LINKSTATE_GET is read each minute and when the link changes. On InfiniBand ports only from 255 on, where link_downed saturates.",
-		Labels: []string{"device", "port", "netdev"},
-		Source: "ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12); else ethtool -S, link_down_events_phy of mlx5, link_down_events of bnxt_en",
-	}
-	portRate = &Desc{
-		Name: "rdma_port_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Asks: host.SourcePortFiles.Name(),
-		Type: gauge, Unit: "bytes per second", Scope: scopePort,
-		Help:   "Data rate of the link. Absent while the link is down, and where the driver reports no valid rate.",
-		Labels: []string{"device", "port"}, Source: "ports/N/rate; ethtool netlink LINKMODES speed on Ethernet",
-	}
-	portWidth = &Desc{
-		Name: "rdma_port_width_lanes", Of: "rdma_port_rate_bytes_per_second", Asks: host.SourcePortFiles.Name(), Type: gauge,
-		Unit: "lanes", Scope: scopePort,
-		Help:   "Lanes in use by the link. Absent while the link is down, and where the driver does not report lanes.",
-		Labels: []string{"device", "port"}, Source: "ports/N/rate; ethtool netlink LINKMODES lanes on Ethernet",
-	}
-	portLID = &Desc{
-		Name: "rdma_port_lid", Type: gauge, Scope: scopePort,
-		Help:   "Local identifier (LID) of an InfiniBand port; 0 or 65535 while none is assigned.",
-		Labels: []string{"device", "port"}, Source: "RDMA netlink PORT_GET, ports/N/lid",
-	}
-	portSMLID = &Desc{
-		Name: "rdma_port_sm_lid", Of: infinibandPorts, Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
-		Help:   "LID of the subnet manager that configured an InfiniBand port.",
-		Labels: []string{"device", "port"}, Source: "RDMA netlink PORT_GET, ports/N/sm_lid",
-	}
-	portLMC = &Desc{
-		Name: "rdma_port_lid_mask_control", Type: gauge, Scope: scopePort,
-		Help:   "LID mask control (LMC) of an InfiniBand port, 0 to 7: the port has 2^LMC LIDs.",
-		Labels: []string{"device", "port"}, Source: "RDMA netlink PORT_GET, ports/N/lid_mask_count",
-	}
-	portIsSM = &Desc{
-		Name: "rdma_port_is_subnet_manager", Of: infinibandPorts, Asks: host.SourcePortFiles.Name(),
-		Type: gauge, Scope: scopePort,
-		Help:   "Whether a subnet manager runs on this InfiniBand port.",
-		Labels: []string{"device", "port"},
-		Source: "RDMA netlink PORT_GET, ports/N/cap_mask bit 1 (IsSM), IBA PortInfo CapabilityMask",
-	}
-	portPinnedSM = &Desc{
-		Name: "rdma_port_pinned_subnet_manager", Beside: "rdma_port_is_subnet_manager", Of: infinibandPorts,
-		Type: gauge, Scope: scopePort,
-		Help:   "1 for an InfiniBand port on which --config.file expects a subnet manager. Absent for others.",
-		Labels: []string{"device", "port"}, Source: "--config.file, subnet_manager",
-	}
-	portGIDs = &Desc{
-		Name: "rdma_port_gid_entries", Type: gauge, Scope: scopePort,
-		Help:   "GID table entries in use, by type: ib, roce_v1, roce_v2.",
-		Labels: []string{"device", "port", "type"}, Source: "ports/N/gid_attrs/types",
-	}
-	portPKeys = &Desc{
-		Name: "rdma_port_pkey_entries", Asks: host.SourcePortTables.Name(), Type: gauge, Scope: scopePort,
-		Help:   "P_Key table entries in use, counted up to the eighth consecutive empty entry.",
-		Labels: []string{"device", "port"}, Source: "ports/N/pkeys",
-	}
+	portInfo = asks(host.SourceIdentity, portDesc("rdma_port_info",
+		"Port of an RDMA device, always 1; one series for each member of a bond. role: compute, other (storage, management), nvlink_management (no further metrics), unknown. role_source, strongest evidence first: site (configuration), topology_file (of NCCL), gpudirect (nearest NIC of a GPU), pcie_switch (shared with a GPU), siblings (most ports of the same board ACTIVE), vpd (nvlink_management only); empty where the role is unknown. The state of the port itself is no evidence. A compute role is kept in the state directory.",
+		"ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs; --config.file; NCCL_TOPO_FILE, virtualTopology.xml; the PCI tree, /proc/1/net/route, PCI vpd",
+		"netdev", "link_layer", "role", "role_source"))
+	portLogicalState = asks(host.SourcePortFiles, portDesc("rdma_port_state_id",
+		"Logical state of the port: 1 DOWN, 2 INIT, 3 ARMED, 4 ACTIVE, 5 ACTIVE_DEFER.",
+		"RDMA netlink PORT_GET, ports/N/state; enum ib_port_state"))
+	portPhysicalState = asks(host.SourcePortFiles, portDesc("rdma_port_physical_state_id",
+		"Physical state of the port: 1 Sleep, 2 Polling, 3 Disabled (RoCE drivers report it for any port that is down), 4 PortConfigurationTraining, 5 LinkUp, 6 LinkErrorRecovery, 7 PhyTest; Omni-Path: 9 offline, 11 test.",
+		"RDMA netlink PORT_GET, ports/N/phys_state; enum ib_port_phys_state"))
+	portWasActive = asks(host.SourcePortFiles, portDesc("rdma_port_was_active",
+		"Whether the port has been ACTIVE at any reading, in this run or in an earlier one recorded in the state directory.",
+		"ports/N/state over time; the state directory"))
+	portPinnedActive = beside("rdma_port_state_id", portDesc("rdma_port_pinned_active",
+		"1 for a port pinned ACTIVE in --config.file. Absent for others.", "--config.file, active"))
+	portAdminUp = portDesc("rdma_port_admin_up",
+		"Whether the netdev of the port is administratively up (IFF_UP). For InfiniBand ports see rdma_port_ipoib_state_id.",
+		"/sys/class/net/NETDEV/flags", "netdev")
+	portIPoIBState = of(infinibandPorts, beside("rdma_port_state_id", asks(host.SourceNetdev,
+		portDesc("rdma_port_ipoib_state_id",
+			"State of the IPoIB interface of an InfiniBand port: 0 administratively down, 1 up but not operational (broadcast group of its partition not joined), 2 operational. Absent without IPoIB; child interfaces of further P_Keys are not included.",
+			"/sys/class/net/NETDEV/flags, operstate", "netdev"))))
+	portCarrierChanges = portDesc("rdma_port_carrier_changes_total",
+		"Carrier changes of the port's netdev since it was created, administrative ones included.",
+		"/sys/class/net/NETDEV/carrier_up_count, carrier_down_count", "netdev")
+	portTransitions = portDesc("rdma_port_link_transitions_total",
+		"Link transitions since the exporter first read the port, however short. Administrative changes are not counted; a carrier loss by reconfiguration in the driver (mlx5: MTU, ring size) is. to: up, down. netdev is empty for InfiniBand ports, counted from readings of the port state.",
+		"/sys/class/net/NETDEV/carrier_up_count, carrier_down_count; rtnetlink RTNLGRP_LINK, flags; RDMA netlink PORT_GET, ports/N/state",
+		"netdev", "to")
+	portDownEvents = portDesc("rdma_port_link_down_events_total",
+		"Link-down events of the physical link counted by the driver. LINKSTATE_GET is read each minute and when the link changes. On InfiniBand ports only from 255 on, where link_downed saturates.",
+		"ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12); else ethtool -S, link_down_events_phy of mlx5, link_down_events of bnxt_en",
+		"netdev")
+	portRate = of("rdma_port_rate_bytes_per_second", asks(host.SourcePortFiles,
+		portDesc("rdma_port_rate_bytes_per_second",
+			"Data rate of the link. Absent while the link is down, and where the driver reports no valid rate.",
+			"ports/N/rate; ethtool netlink LINKMODES speed on Ethernet")))
+	portWidth = of("rdma_port_rate_bytes_per_second", asks(host.SourcePortFiles, portDesc("rdma_port_width_lanes",
+		"Lanes in use by the link. Absent while the link is down, and where the driver does not report lanes.",
+		"ports/N/rate; ethtool netlink LINKMODES lanes on Ethernet")))
+	portLID = portDesc("rdma_port_lid",
+		"Local identifier (LID) of an InfiniBand port; 0 or 65535 while none is assigned.",
+		"RDMA netlink PORT_GET, ports/N/lid")
+	portSMLID = of(infinibandPorts, asks(host.SourcePortFiles, portDesc("rdma_port_sm_lid",
+		"LID of the subnet manager that configured an InfiniBand port.", "RDMA netlink PORT_GET, ports/N/sm_lid")))
+	portLMC = portDesc("rdma_port_lid_mask_control",
+		"LID mask control (LMC) of an InfiniBand port, 0 to 7: the port has 2^LMC LIDs.",
+		"RDMA netlink PORT_GET, ports/N/lid_mask_count")
+	portIsSM = of(infinibandPorts, asks(host.SourcePortFiles, portDesc("rdma_port_is_subnet_manager",
+		"Whether a subnet manager runs on this InfiniBand port.",
+		"RDMA netlink PORT_GET, ports/N/cap_mask bit 1 (IsSM), IBA PortInfo CapabilityMask")))
+	portPinnedSM = of(infinibandPorts, beside("rdma_port_is_subnet_manager", portDesc("rdma_port_pinned_subnet_manager",
+		"1 for an InfiniBand port on which --config.file expects a subnet manager. Absent for others.",
+		"--config.file, subnet_manager")))
+	portGIDs = portDesc("rdma_port_gid_entries",
+		"GID table entries in use, by type: ib, roce_v1, roce_v2.", "ports/N/gid_attrs/types", "type")
+	portPKeys = asks(host.SourcePortTables, portDesc("rdma_port_pkey_entries",
+		"P_Key table entries in use, counted up to the eighth consecutive empty entry.", "ports/N/pkeys"))
 
 	portDescs = []*Desc{
 		portInfo, portLogicalState, portPhysicalState, portWasActive, portPeersActive, portPinnedActive, portAdminUp,
@@ -120,19 +74,15 @@ var (
 )
 
 func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
-	if len(p.Netdev) == 0 {
-		s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, p.Role, p.RoleSource)
-	}
+	emitIf(s, len(p.Netdev) == 0, portInfo, d.Name, port, "", p.LinkLayer, p.Role, p.RoleSource)
 	for _, nd := range p.Netdev {
 		s.Emit(portInfo, 1, d.Name, port, nd.Name, p.LinkLayer, p.Role, p.RoleSource)
-		if nd.DownReason != "" {
-			s.Emit(portDownReason, 1, d.Name, port, nd.Name, nd.DownReason, nd.DownDetail)
-		}
+		emitIf(s, nd.DownReason != "", portDownReason, d.Name, port, nd.Name, nd.DownReason, nd.DownDetail)
 		if nd.CarrierUps != nil && nd.CarrierDowns != nil {
 			s.Emit(portCarrierChanges, float64(*nd.CarrierUps+*nd.CarrierDowns), d.Name, port, nd.Name)
 		}
 		emitTransitions(s, nd.Transitions, d.Name, port, nd.Name)
-		emitUint(s, portDownEvents, nd.DownEvents, d.Name, port, nd.Name)
+		emitNumber(s, portDownEvents, nd.DownEvents, d.Name, port, nd.Name)
 		switch {
 		case p.LinkLayer == "InfiniBand":
 			emitIPoIB(s, &nd, d.Name, port)
@@ -141,35 +91,29 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		}
 	}
 	emitTransitions(s, p.Transitions, d.Name, port, "")
-	emitUint(s, portLogicalState, p.State, d.Name, port)
-	emitUint(s, portPhysicalState, p.PhysicalState, d.Name, port)
+	emitNumber(s, portLogicalState, p.State, d.Name, port)
+	emitNumber(s, portPhysicalState, p.PhysicalState, d.Name, port)
 	s.Emit(portWasActive, boolValue(p.WasActive), d.Name, port)
-	if p.PeersActive {
-		s.Emit(portPeersActive, 1, d.Name, port)
-	}
-	if p.PinnedActive {
-		s.Emit(portPinnedActive, 1, d.Name, port)
-	}
-	emitPer(s, portRate, p.Rate, 8, d.Name, port)
-	emitUint(s, portWidth, p.Lanes, d.Name, port)
+	emitIf(s, p.PeersActive, portPeersActive, d.Name, port)
+	emitIf(s, p.PinnedActive, portPinnedActive, d.Name, port)
+	emitRate(s, portRate, p.Rate, d.Name, port)
+	emitNumber(s, portWidth, p.Lanes, d.Name, port)
 	if p.LinkLayer == "InfiniBand" {
-		emitUint(s, portLID, p.LID, d.Name, port)
-		emitUint(s, portSMLID, p.SMLID, d.Name, port)
-		emitUint(s, portLMC, p.LMC, d.Name, port)
+		emitNumber(s, portLID, p.LID, d.Name, port)
+		emitNumber(s, portSMLID, p.SMLID, d.Name, port)
+		emitNumber(s, portLMC, p.LMC, d.Name, port)
 		if p.Capabilities != nil {
 			s.Emit(portIsSM, float64(*p.Capabilities>>1&1), d.Name, port)
 		}
-		if p.PinnedSM {
-			s.Emit(portPinnedSM, 1, d.Name, port)
-		}
+		emitIf(s, p.PinnedSM, portPinnedSM, d.Name, port)
 	}
 	for _, t := range []string{"ib", "roce_v1", "roce_v2"} {
 		if n, ok := p.GIDs[t]; ok {
 			s.Emit(portGIDs, float64(n), d.Name, port, t)
 		}
 	}
-	emitUint(s, portPKeys, p.PKeys, d.Name, port)
-	emitUint(s, portPKeysMissing, p.PKeysMissing, d.Name, port)
+	emitNumber(s, portPKeys, p.PKeys, d.Name, port)
+	emitNumber(s, portPKeysMissing, p.PKeysMissing, d.Name, port)
 	emitMTU(s, d, p, port)
 	emitRoCEv2GIDs(s, d, p, port)
 }

@@ -10,20 +10,12 @@ import (
 )
 
 var (
-	portMTU = &Desc{
-		Name: "rdma_port_mtu_bytes", Of: ethernetPorts, Asks: host.SourceNetdev.Name(), Type: gauge,
-		Unit: "bytes", Scope: scopePort,
-		Help:   "MTU of the port's netdev.",
-		Labels: []string{"device", "port", "netdev"}, Source: "/sys/class/net/NETDEV/mtu",
-	}
+	portMTU = of(ethernetPorts, asks(host.SourceNetdev, portDesc("rdma_port_mtu_bytes",
+		"MTU of the port's netdev.", "/sys/class/net/NETDEV/mtu", "netdev")))
 	// portActiveMTU asks the netdev; of InfiniBand ports only management datagrams report it.
-	portActiveMTU = &Desc{
-		Name: "rdma_port_active_mtu_bytes", Of: ethernetPorts, Asks: host.SourceNetdev.Name(), Type: gauge,
-		Unit: "bytes", Scope: scopePort,
-		Help:   "MTU of RDMA in use: 256, 512, 1024, 2048 or 4096. RoCE: the largest payload that fits into the netdev's MTU; absent where 256 does not fit, and on Ethernet ports without RoCE. InfiniBand: read each minute where umad can be opened (--collector.infiniband.mad); absent elsewhere, and while the link is down.",
-		Labels: []string{"device", "port"},
-		Source: "/sys/class/net/NETDEV/mtu, iboe_get_mtu of include/rdma/ib_addr.h; PortInfo, IBA 14.2.5.6, NeighborMTU",
-	}
+	portActiveMTU = of(ethernetPorts, asks(host.SourceNetdev, portDesc("rdma_port_active_mtu_bytes",
+		"MTU of RDMA in use: 256, 512, 1024, 2048 or 4096. RoCE: the largest payload that fits into the netdev's MTU; absent where 256 does not fit, and on Ethernet ports without RoCE. InfiniBand: read each minute where umad can be opened (--collector.infiniband.mad); absent elsewhere, and while the link is down.",
+		"/sys/class/net/NETDEV/mtu, iboe_get_mtu of include/rdma/ib_addr.h; PortInfo, IBA 14.2.5.6, NeighborMTU")))
 )
 
 // readMTUs reads the MTU of each netdev. The kernel takes no lock for it.
@@ -49,10 +41,10 @@ const nodeCA = 1
 // emitMTU emits the MTUs. The members of a bond have its MTU.
 func emitMTU(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	if p.Settings != nil {
-		emitUint(s, portActiveMTU, p.Settings.MTU, d.Name, port)
+		emitNumber(s, portActiveMTU, p.Settings.MTU, d.Name, port)
 	}
 	for _, nd := range p.Netdev {
-		emitUint(s, portMTU, nd.MTU, d.Name, port, nd.Name)
+		emitNumber(s, portMTU, nd.MTU, d.Name, port, nd.Name)
 	}
 	if len(p.Netdev) == 0 || p.Netdev[0].MTU == nil || !isRoCE(d, p) {
 		return

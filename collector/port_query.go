@@ -85,8 +85,5 @@ func askEthtool[T any](
 	r *reading.Reader, s host.Source, ask func(context.Context, string) (T, error), netdev string,
 ) (answer T, made bool) {
 	got, made := reading.Ask(r, s, ethtoolDir(netdev), s.Name(), netdev, ask)
-	if got != nil {
-		answer = *got
-	}
-	return answer, made
+	return valueOf(got), made
 }

@@ -19,11 +19,9 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-var portPeersActive = &Desc{
-	Name: "rdma_port_peers_active", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
-	Help:   "1 for a port that is not ACTIVE although its peers are: more than half, and at least three, of the compute ports at the same position of their card. Absent for others.",
-	Labels: []string{"device", "port"}, Source: "the other ports of the host",
-}
+var portPeersActive = beside("rdma_port_info", portDesc("rdma_port_peers_active",
+	"1 for a port that is not ACTIVE although its peers are: more than half, and at least three, of the compute ports at the same position of their card. Absent for others.",
+	"the other ports of the host"))
 
 // roleAfter is how long evidence has to last before a compute role is stored: at boot, NICs register one after the
 // other.
@@ -56,13 +54,8 @@ func (f *machineFacts) read(r *reading.Reader, job gdr.Job) {
 	f.tree.Bridges = models
 	f.tree.Virtual = pci.Virtual(r.Optional("sys/class/dmi/id/sys_vendor"), r.Optional("sys/class/dmi/id/product_name"))
 	for _, p := range f.gpus {
-		g := gdr.GPU{Address: path.Base(p), Place: readPlace(r, p)}
-		root := ""
-		if g.Place.Bridged() {
-			root = r.Optional(pciDir + g.Place.Chain[0] + "/vendor")
-		}
-		g.Coupled = pci.Coupled(r.Optional(p+"/vendor"), root)
-		f.tree.Virtual = f.tree.Virtual || emulated(g.Place, root)
+		g, emulated := readGPUPlace(r, p)
+		f.tree.Virtual = f.tree.Virtual || emulated
 		f.tree.GPUs = append(f.tree.GPUs, g)
 		for i := 0; i < len(g.Place.Chain)-1; i++ {
 			if address := g.Place.Chain[i]; models[address] == (pci.Bridge{}) {
@@ -71,10 +64,6 @@ func (f *machineFacts) read(r *reading.Reader, job gdr.Job) {
 		}
 	}
 }
-
-// emulated reports whether the place of a GPU is virtual, by the vendor of its root port: a real GPU has a port above
-// it.
-func emulated(p pci.Place, rootVendor string) bool { return !p.Bridged() || pci.Emulated(rootVendor) }
 
 // routedNetdevs returns the netdevs below the interface of the IPv4 default route, else of the IPv6 one, in the network
 // namespace of the host.
@@ -194,11 +183,7 @@ func (c *infiniBand) assignRoles(
 // learn returns the role of a port, and stores a compute role whose evidence has lasted for roleAfter.
 func (c *infiniBand) learn(now time.Time, d *snapshot.Device, port int, v role.Verdict) role.Verdict {
 	key := roleKey{keyOf(d), port}
-	st := c.roles.ports[key]
-	if st == nil {
-		st = &roleState{}
-		c.roles.ports[key] = st
-	}
+	st := entry(c.roles.ports, key)
 	id := lastingID(d, port, "")
 	if id != "" { // rdma_exporter accept removes it there
 		st.learned = c.memory.Role(id)

@@ -16,19 +16,15 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-var wireInfo = &Desc{
-	Name: "rdma_wire_info", Type: gauge, Scope: scopePort,
-	Help:   "Physical port behind a port of an RDMA device, always 1. wire: identifier of the physical port, unique within the host. shared: true where several functions of a card report the same physical port; its link counters then appear on each of them, and rules aggregate max by (instance, wire). Absent for virtual functions and sub-functions.",
-	Labels: []string{"device", "port", "netdev", "wire", "shared"},
-	Source: "/sys/class/net/NETDEV/{phys_port_id,phys_switch_id,phys_port_name}; sys_image_guid and the number of the PCI function",
-}
+var wireInfo = portDesc("rdma_wire_info",
+	"Physical port behind a port of an RDMA device, always 1. wire: identifier of the physical port, unique within the host. shared: true where several functions of a card report the same physical port; its link counters then appear on each of them, and rules aggregate max by (instance, wire). Absent for virtual functions and sub-functions.",
+	"/sys/class/net/NETDEV/{phys_port_id,phys_switch_id,phys_port_name}; sys_image_guid and the number of the PCI function",
+	"netdev", "wire", "shared")
 
 // wireDuplicate lets rules select one of the ports that report a physical port: PromQL cannot select by name.
-var wireDuplicate = &Desc{
-	Name: "rdma_wire_duplicate_info", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
-	Help:   "Port that reports the same physical port (wire) as another device, always 1. first: device whose port carries the alerts. Absent for that device, and where no other device reports the physical port.",
-	Labels: []string{"device", "port", "netdev", "first"}, Source: "as rdma_wire_info",
-}
+var wireDuplicate = beside("rdma_port_info", portDesc("rdma_wire_duplicate_info",
+	"Port that reports the same physical port (wire) as another device, always 1. first: device whose port carries the alerts. Absent for that device, and where no other device reports the physical port.",
+	"as rdma_wire_info", "netdev", "first"))
 
 // portWiresInterval is how long the identifier of a physical port is kept. It changes with the mode of an embedded
 // switch, and the kernel takes rtnl to read it.

@@ -3,6 +3,8 @@ package collector
 import (
 	"path"
 	"slices"
+	"strconv"
+	"strings"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/reading"
@@ -16,8 +18,6 @@ type qosDevice struct {
 	id    snapshot.Device
 	state map[string]*qosNetdev
 	ports map[int]*reading.Kept[*uint64]
-
-	quarantine reading.Quarantine
 }
 
 // qosNetdev is the state of a netdev.
@@ -41,7 +41,7 @@ func newQoS(devices *roster, conf *siteConfig) *Collector {
 		Read: readDevices(devices, "qos", newQoSDevice, readQoS, func(n *snapshot.Node, readings []qosReading) {
 			n.QoS = qosSection(conf, readings)
 		}),
-		Emit: emitQoS,
+		Emit: emitSection(func(n *snapshot.Node) *snapshot.QoS { return n.QoS }, emitQoS),
 	}
 }
 
@@ -68,7 +68,6 @@ func qosSection(conf *siteConfig, readings []qosReading) *snapshot.QoS {
 // readQoS reads one device. Virtual functions and sub-functions have the configuration of their port and are left out.
 func readQoS(r *reading.Reader, st *qosDevice) (out qosReading, ok bool) {
 	r.Begin(host.SourceIdentity)
-	r.Quarantine = &st.quarantine
 	if st.read.DueOf(r, slowInterval) {
 		var whole bool
 		st.id, whole = portIdentity(r, []snapshot.FunctionType{snapshot.Physical}, "Ethernet")
@@ -114,11 +113,7 @@ func portIdentity(r *reading.Reader, kinds []snapshot.FunctionType, layers ...st
 
 // readPort reads the MLNX_OFED setting for all RoCE packets of a port.
 func (st *qosDevice) readPort(r *reading.Reader, n int) snapshot.PortQoS {
-	p := st.ports[n]
-	if p == nil {
-		p = &reading.Kept[*uint64]{}
-		st.ports[n] = p
-	}
+	p := entry(st.ports, n)
 	if p.DueOf(r, slowInterval) {
 		r.Begin(host.SourceRoCEConfig)
 		p.Keep(readTrafficClass(r, r.Device, n), r.Now())
@@ -129,11 +124,7 @@ func (st *qosDevice) readPort(r *reading.Reader, n int) snapshot.PortQoS {
 // readNetdev queries a netdev's configuration each minute, and after a carrier change: a switch may have negotiated
 // another one.
 func (st *qosDevice) readNetdev(r *reading.Reader, n int, netdev string) snapshot.NetdevQoS {
-	nd := st.state[netdev]
-	if nd == nil {
-		nd = &qosNetdev{}
-		st.state[netdev] = nd
-	}
+	nd := entry(st.state, netdev)
 	r.Begin(host.SourceNetdev)
 	link := carrierChanges(r, netdev)
 	changed := link != nd.link
@@ -155,12 +146,46 @@ func (st *qosDevice) readNetdev(r *reading.Reader, n int, netdev string) snapsho
 // carrierChanges returns the carrier changes, without a lock.
 func carrierChanges(r *reading.Reader, netdev string) (n uint64) {
 	for _, name := range []string{"carrier_up_count", "carrier_down_count"} {
-		if c := r.Count(netDir + netdev + "/" + name); c != nil {
-			n += *c
-		}
+		n += valueOf(r.Count(netDir + netdev + "/" + name))
 	}
 	return n
 }
 
 // dcbDir names the requests for a netdev, as captures do.
 func dcbDir(netdev string) string { return "dcb/" + netdev }
+
+// readOFED reads the netdev files of MLNX_OFED. A firmware error shows as an empty file.
+func readOFED(r *reading.Reader, q *snapshot.NetdevQoS) {
+	r.Begin(host.SourceRoCEConfig)
+	dir := netDir + q.Name
+	if t := r.Optional(dir + "/qos/trust"); t != "" {
+		q.Trust = t
+	}
+	if _, err := r.Host.Files.List(dir + "/ecn"); err != nil {
+		return
+	}
+	for p := range snapshot.Priorities {
+		name := strconv.Itoa(p)
+		q.Notification[p] = r.Count(dir + "/ecn/roce_np/enable/" + name)
+		q.Reaction[p] = r.Count(dir + "/ecn/roce_rp/enable/" + name)
+	}
+	q.CNPDSCP = r.Count(dir + "/ecn/roce_np/cnp_dscp")
+	q.CNPPriority = r.Count(dir + "/ecn/roce_np/cnp_802p_prio")
+}
+
+// readTrafficClass reads the traffic class set for all RoCE packets of a port; those for single addresses are left out.
+// An empty file: none is set.
+func readTrafficClass(r *reading.Reader, device string, n int) *uint64 {
+	return globalTrafficClass(r.Optional(classDir + "/" + device + "/tc/" + strconv.Itoa(n) + "/traffic_class"))
+}
+
+// globalTrafficClass reads lines such as "Global tclass=106" and "src_ip=…,dst_ip=…,tclass=96".
+func globalTrafficClass(text string) *uint64 {
+	for line := range strings.Lines(text) {
+		value, ok := strings.CutPrefix(strings.TrimSpace(line), "Global tclass=")
+		if n, err := strconv.ParseUint(value, 10, 8); ok && err == nil {
+			return &n
+		}
+	}
+	return nil
+}

@@ -13,90 +13,52 @@ import (
 const fromDCB = "rtnetlink RTM_GETDCB, DCB_CMD_IEEE_GET"
 
 var (
-	pfcEnabled = &Desc{
-		Name: "rdma_port_pfc_enabled", Of: ethernetPorts, Asks: host.SourceDCB.Name(),
-		Beside: "rdma_port_pfc_enabled_priorities", Type: gauge, Scope: scopePort,
-		Help:   "1 for each priority with PFC enabled, absent for others. Where PFC is known but disabled, rdma_port_pfc_enabled_priorities is 0.",
-		Labels: []string{"device", "port", "netdev", "priority"}, Source: fromDCB + ", pfc_en",
-	}
-	pfcEnabledPriorities = &Desc{
-		Name: "rdma_port_pfc_enabled_priorities", Of: ethernetPorts, Asks: host.SourceDCB.Name(),
-		Type: gauge, Scope: scopePort,
-		Help:   "Number of priorities with PFC enabled. Absent where the driver does not report PFC.",
-		Labels: []string{"device", "port", "netdev"}, Source: fromDCB + ", pfc_en",
-	}
-	pfcCapablePriorities = &Desc{
-		Name: "rdma_port_pfc_capable_priorities", Type: gauge, Scope: scopePort,
-		Help:   "Maximum number of priorities with PFC enabled at the same time.",
-		Labels: []string{"device", "port", "netdev"}, Source: fromDCB + ", pfc_cap",
-	}
-	dcbPFCFrames = &Desc{
-		Name: "rdma_port_dcb_pfc_frames_total", Type: counter, Scope: scopePort,
-		Help:   "PFC frames by priority as reported over DCB, read once a minute (on mlx5 as of the last read of the netdev's statistics). Only priorities with PFC enabled or frames counted.",
-		Labels: []string{"device", "port", "netdev", "priority", "direction"},
-		Source: fromDCB + ", requests (transmit) and indications (receive)",
-	}
-	qosInfo = &Desc{
-		Name: "rdma_port_qos_info", Type: gauge, Scope: scopePort,
-		Help:   "Traffic classification of a netdev, always 1. trust: dscp or pcp (what selects the priority of a received packet), empty where unknown. dcbx: DCBX mode, a list of host, lld_managed (firmware or switch), cee, ieee, static.",
-		Labels: []string{"device", "port", "netdev", "trust", "dcbx"},
-		Source: fromDCB + ", APP table and DCBX mode; MLNX_OFED qos/trust",
-	}
-	priorityInfo = &Desc{
-		Name: "rdma_port_priority_info", Type: gauge, Scope: scopePort,
-		Help:   "DSCPs mapped to a priority, always 1. Only priorities with PFC enabled, or with a DSCP that does not map to them by default. Default priority of a DSCP: its upper three bits where the driver reports all 64 DSCPs, else 0. Absent where the DSCP does not select the priority, and where the driver reports no DSCP.",
-		Labels: []string{"device", "port", "netdev", "priority", "dscps"}, Source: fromDCB + ", APP table, selector 5",
-	}
-	classBandwidth = &Desc{
-		Name: "rdma_port_traffic_class_bandwidth_ratio", Type: gauge, Unit: "ratio", Scope: scopePort,
-		Help:   "Guaranteed share of the bandwidth of a traffic class (ETS). Only classes of priorities with PFC enabled or DSCPs of their own (rdma_port_priority_info). Absent for classes without ETS, and where one class has all the bandwidth.",
-		Labels: []string{"device", "port", "netdev", "traffic_class"}, Source: fromDCB + ", tc_tx_bw of classes with ETS",
-	}
-	classSelection = &Desc{
-		Name: "rdma_port_traffic_class_selection_info", Type: gauge, Scope: scopePort,
-		Help:   "Transmission selection of a traffic class in use without ETS, always 1. Only where other classes share the bandwidth. algorithm: strict (before those), cbs (credit-based shaper), vendor.",
-		Labels: []string{"device", "port", "netdev", "traffic_class", "algorithm"}, Source: fromDCB + ", tc_tsa",
-	}
-	priorityClass = &Desc{
-		Name: "rdma_port_priority_traffic_class", Type: gauge, Scope: scopePort,
-		Help:   "Traffic class of a priority with PFC enabled or DSCPs of its own (rdma_port_priority_info). Absent where it equals the priority, and where all priorities have the driver's default.",
-		Labels: []string{"device", "port", "netdev", "priority"}, Source: fromDCB + ", prio_tc",
-	}
-	bufferBytes = &Desc{
-		Name: "rdma_port_buffer_bytes", Type: gauge, Unit: "bytes", Scope: scopePort,
-		Help:   "Size of a receive buffer of the port. Absent for buffers of size 0.",
-		Labels: []string{"device", "port", "netdev", "buffer"}, Source: fromDCB + ", DCB_ATTR_DCB_BUFFER",
-	}
-	priorityBuffer = &Desc{
-		Name: "rdma_port_priority_buffer", Type: gauge, Scope: scopePort,
-		Help:   "Number of the receive buffer of a priority with PFC enabled.",
-		Labels: []string{"device", "port", "netdev", "priority"}, Source: fromDCB + ", DCB_ATTR_DCB_BUFFER",
-	}
-	notificationEnabled = &Desc{
-		Name: "rdma_port_congestion_notification_enabled", Of: "rdma_port_pfc_enabled", Asks: host.SourceRoCEConfig.Name(),
-		Type: gauge, Scope: scopePort,
-		Help:   "Whether congestion notification (DCQCN) is enabled for a priority. point: notification (answers marked packets with CNPs), reaction (reduces the rate). Only priorities with PFC enabled, and any where it is disabled.",
-		Labels: []string{"device", "port", "netdev", "priority", "point"},
-		Source: "MLNX_OFED /sys/class/net/NETDEV/ecn/roce_{np,rp}/enable",
-	}
-	cnpInfo = &Desc{
-		Name: "rdma_port_cnp_info", Type: gauge, Scope: scopePort,
-		Help:   "DSCP and 802.1p priority of the CNPs sent by a port, always 1.",
-		Labels: []string{"device", "port", "netdev", "dscp", "priority"},
-		Source: "MLNX_OFED /sys/class/net/NETDEV/ecn/roce_np/{cnp_dscp,cnp_802p_prio}",
-	}
-	trafficClassInfo = &Desc{
-		Name: "rdma_port_traffic_class_info", Type: gauge, Scope: scopePort,
-		Help:   "Traffic class byte of all RoCE packets of a port, and the DSCP in it, always 1. Absent where none is set.",
-		Labels: []string{"device", "port", "traffic_class", "dscp"},
-		Source: "MLNX_OFED /sys/class/infiniband/DEV/tc/N/traffic_class",
-	}
-	rocePinInfo = &Desc{
-		Name: "rdma_port_roce_pin_info", Of: ethernetPorts, Beside: "rdma_port_pfc_enabled_priorities",
-		Type: gauge, Scope: scopePort,
-		Help:   "RoCE settings pinned for a port in --config.file, always 1. roce: lossless, lossy or auto. congestion_control: dcqcn, zerotouch_rtt or off. Empty where not pinned. Absent where neither is pinned.",
-		Labels: []string{"device", "port", "roce", "congestion_control"}, Source: "--config.file",
-	}
+	pfcEnabled = of(ethernetPorts, beside("rdma_port_pfc_enabled_priorities", asks(host.SourceDCB,
+		portDesc("rdma_port_pfc_enabled",
+			"1 for each priority with PFC enabled, absent for others. Where PFC is known but disabled, rdma_port_pfc_enabled_priorities is 0.",
+			fromDCB+", pfc_en", "netdev", "priority"))))
+	pfcEnabledPriorities = of(ethernetPorts, asks(host.SourceDCB, portDesc("rdma_port_pfc_enabled_priorities",
+		"Number of priorities with PFC enabled. Absent where the driver does not report PFC.", fromDCB+", pfc_en",
+		"netdev")))
+	pfcCapablePriorities = portDesc("rdma_port_pfc_capable_priorities",
+		"Maximum number of priorities with PFC enabled at the same time.", fromDCB+", pfc_cap", "netdev")
+	dcbPFCFrames = portDesc("rdma_port_dcb_pfc_frames_total",
+		"PFC frames by priority as reported over DCB, read once a minute (on mlx5 as of the last read of the netdev's statistics). Only priorities with PFC enabled or frames counted.",
+		fromDCB+", requests (transmit) and indications (receive)", "netdev", "priority", "direction")
+	qosInfo = portDesc("rdma_port_qos_info",
+		"Traffic classification of a netdev, always 1. trust: dscp or pcp (what selects the priority of a received packet), empty where unknown. dcbx: DCBX mode, a list of host, lld_managed (firmware or switch), cee, ieee, static.",
+		fromDCB+", APP table and DCBX mode; MLNX_OFED qos/trust", "netdev", "trust", "dcbx")
+	priorityInfo = portDesc("rdma_port_priority_info",
+		"DSCPs mapped to a priority, always 1. Only priorities with PFC enabled, or with a DSCP that does not map to them by default. Default priority of a DSCP: its upper three bits where the driver reports all 64 DSCPs, else 0. Absent where the DSCP does not select the priority, and where the driver reports no DSCP.",
+		fromDCB+", APP table, selector 5", "netdev", "priority", "dscps")
+	classBandwidth = portDesc("rdma_port_traffic_class_bandwidth_ratio",
+		"Guaranteed share of the bandwidth of a traffic class (ETS). Only classes of priorities with PFC enabled or DSCPs of their own (rdma_port_priority_info). Absent for classes without ETS, and where one class has all the bandwidth.",
+		fromDCB+", tc_tx_bw of classes with ETS", "netdev", "traffic_class")
+	classSelection = portDesc("rdma_port_traffic_class_selection_info",
+		"Transmission selection of a traffic class in use without ETS, always 1. Only where other classes share the bandwidth. algorithm: strict (before those), cbs (credit-based shaper), vendor.",
+		fromDCB+", tc_tsa", "netdev", "traffic_class", "algorithm")
+	priorityClass = portDesc("rdma_port_priority_traffic_class",
+		"Traffic class of a priority with PFC enabled or DSCPs of its own (rdma_port_priority_info). Absent where it equals the priority, and where all priorities have the driver's default.",
+		fromDCB+", prio_tc", "netdev", "priority")
+	bufferBytes = portDesc("rdma_port_buffer_bytes",
+		"Size of a receive buffer of the port. Absent for buffers of size 0.", fromDCB+", DCB_ATTR_DCB_BUFFER",
+		"netdev", "buffer")
+	priorityBuffer = portDesc("rdma_port_priority_buffer",
+		"Number of the receive buffer of a priority with PFC enabled.", fromDCB+", DCB_ATTR_DCB_BUFFER", "netdev",
+		"priority")
+	notificationEnabled = of("rdma_port_pfc_enabled", asks(host.SourceRoCEConfig,
+		portDesc("rdma_port_congestion_notification_enabled",
+			"Whether congestion notification (DCQCN) is enabled for a priority. point: notification (answers marked packets with CNPs), reaction (reduces the rate). Only priorities with PFC enabled, and any where it is disabled.",
+			"MLNX_OFED /sys/class/net/NETDEV/ecn/roce_{np,rp}/enable", "netdev", "priority", "point")))
+	cnpInfo = portDesc("rdma_port_cnp_info",
+		"DSCP and 802.1p priority of the CNPs sent by a port, always 1.",
+		"MLNX_OFED /sys/class/net/NETDEV/ecn/roce_np/{cnp_dscp,cnp_802p_prio}", "netdev", "dscp", "priority")
+	trafficClassInfo = portDesc("rdma_port_traffic_class_info",
+		"Traffic class byte of all RoCE packets of a port, and the DSCP in it, always 1. Absent where none is set.",
+		"MLNX_OFED /sys/class/infiniband/DEV/tc/N/traffic_class", "traffic_class", "dscp")
+	rocePinInfo = of(ethernetPorts, beside("rdma_port_pfc_enabled_priorities", portDesc("rdma_port_roce_pin_info",
+		"RoCE settings pinned for a port in --config.file, always 1. roce: lossless, lossy or auto. congestion_control: dcqcn, zerotouch_rtt or off. Empty where not pinned. Absent where neither is pinned.",
+		"--config.file", "roce", "congestion_control")))
 
 	qosDescs = []*Desc{
 		pfcEnabled, pfcEnabledPriorities, pfcCapablePriorities, dcbPFCFrames, qosInfo, priorityInfo,
@@ -105,16 +67,13 @@ var (
 	}
 )
 
-func emitQoS(n *snapshot.Node, s Sink) {
-	if n.QoS == nil {
-		return
-	}
-	for i := range n.QoS.Netdevs {
-		q := &n.QoS.Netdevs[i]
+func emitQoS(qos *snapshot.QoS, s Sink) {
+	for i := range qos.Netdevs {
+		q := &qos.Netdevs[i]
 		e := qosEmitter{s: s, q: q, labels: []string{q.Device, strconv.Itoa(q.Port), q.Name}}
 		e.emit()
 	}
-	for _, p := range n.QoS.Ports {
+	for _, p := range qos.Ports {
 		port := strconv.Itoa(p.Port)
 		if c := p.TrafficClass; c != nil {
 			s.Emit(trafficClassInfo, 1, p.Device, port, strconv.FormatUint(*c, 10), strconv.FormatUint(*c>>2, 10))

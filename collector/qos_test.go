@@ -107,7 +107,7 @@ func TestPrioritiesOfPhysicalEthernetPorts(t *testing.T) {
 	if got, _ := qosSamples(t, collectorOf(Options{}, "qos"), machine(t, "")); got != nil {
 		t.Errorf("a host without RDMA: %q", got)
 	}
-	emitQoS(&snapshot.Node{}, nil) // before the first reading
+	collectorOf(Options{}, "qos").Emit(&snapshot.Node{}, nil) // before the first reading
 }
 
 func TestOperatorsWordOnRoCE(t *testing.T) {

@@ -12,19 +12,12 @@ import (
 )
 
 var (
-	deviceTemperature = &Desc{
-		Name: "rdma_device_temperature_celsius", Of: physicalFunctions, Asks: host.SourceSensors.Name(), Type: gauge,
-		Unit: "celsius", Scope: scopeDevice,
-		Help:   "Temperature of a sensor of the adapter: its chip (asic), or the transceiver where the driver exposes it. Read every 30 s.",
-		Labels: []string{"device", "sensor"},
-		Source: "hwmon of the PCI function, tempN_input and tempN_label (mlx5 since Linux 6.7, bnxt_en, ice)",
-	}
-	deviceTemperatureThreshold = &Desc{
-		Name: "rdma_device_temperature_threshold_celsius", Of: "rdma_device_temperature_celsius",
-		Asks: host.SourceSensors.Name(), Type: gauge, Unit: "celsius", Scope: scopeDevice,
-		Help:   "Temperature limit of the sensor. level: critical.",
-		Labels: []string{"device", "sensor", "level"}, Source: "hwmon of the PCI function, tempN_crit",
-	}
+	deviceTemperature = of(physicalFunctions, asks(host.SourceSensors, deviceDesc("rdma_device_temperature_celsius",
+		"Temperature of a sensor of the adapter: its chip (asic), or the transceiver where the driver exposes it. Read every 30 s.",
+		"hwmon of the PCI function, tempN_input and tempN_label (mlx5 since Linux 6.7, bnxt_en, ice)", "sensor")))
+	deviceTemperatureThreshold = of("rdma_device_temperature_celsius", asks(host.SourceSensors,
+		deviceDesc("rdma_device_temperature_threshold_celsius", "Temperature limit of the sensor. level: critical.",
+			"hwmon of the PCI function, tempN_crit", "sensor", "level")))
 )
 
 // sensorInterval is the interval of readings: each is a firmware command, and temperature changes slowly.
@@ -32,11 +25,10 @@ const sensorInterval = 30 * time.Second
 
 // sensorState belongs to the reader of its device, one at a time.
 type sensorState struct {
-	found      reading.Last // of dir and channels
-	dir        string       // of hwmon; empty where there is none
-	channels   []string     // temp1, temp2, …
-	last       reading.Kept[snapshot.DeviceSensors]
-	quarantine reading.Quarantine
+	found    reading.Last // of dir and channels
+	dir      string       // of hwmon; empty where there is none
+	channels []string     // temp1, temp2, …
+	last     reading.Kept[snapshot.DeviceSensors]
 }
 
 func newSensors(devices *roster) *Collector {
@@ -47,12 +39,11 @@ func newSensors(devices *roster) *Collector {
 		Read: readDevices(devices, "sensors", nil, readSensors, func(n *snapshot.Node, devices []snapshot.DeviceSensors) {
 			n.Sensors = &snapshot.Sensors{Devices: devices}
 		}),
-		Emit: emitSensors,
+		Emit: emitSection(func(n *snapshot.Node) *snapshot.Sensors { return n.Sensors }, emitSensors),
 	}
 }
 
 func readSensors(r *reading.Reader, st *sensorState) (snapshot.DeviceSensors, bool) {
-	r.Quarantine = &st.quarantine
 	st.read(r, r.Device)
 	return st.last.Value, len(st.last.Value.Sensors) > 0
 }
@@ -127,15 +118,12 @@ func readCelsius(r *reading.Reader, dir, name string) *float64 {
 	return c
 }
 
-func emitSensors(n *snapshot.Node, s Sink) {
-	if n.Sensors == nil {
-		return
-	}
-	for i := range n.Sensors.Devices {
-		d := &n.Sensors.Devices[i]
+func emitSensors(sensors *snapshot.Sensors, s Sink) {
+	for i := range sensors.Devices {
+		d := &sensors.Devices[i]
 		for _, t := range d.Sensors {
-			emitPer(s, deviceTemperature, t.Value, 1, d.Device, t.Name)
-			emitPer(s, deviceTemperatureThreshold, t.Critical, 1, d.Device, t.Name, "critical")
+			emitNumber(s, deviceTemperature, t.Value, d.Device, t.Name)
+			emitNumber(s, deviceTemperatureThreshold, t.Critical, d.Device, t.Name, "critical")
 		}
 	}
 }

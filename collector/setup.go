@@ -16,37 +16,26 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
+// ofSetup is for metrics of settings that differ.
+func ofSetup(d *Desc) *Desc { return beside("rdma_setup_hash_info", asks(host.SourceSetup, d)) }
+
 var (
-	setupInfo = &Desc{
-		Name: "rdma_setup_info", Of: "rdma_device_info", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(),
-		Type: gauge, Scope: scopeHost,
-		Help:   "Setting that differs from what is wanted of it, always 1; those of jobs are left out. The wanted value and the remedy are in check --setup. object: a device, port or netdev, several joined by commas, all for every object that has the setting, host. Absent for settings that are as wanted or unknown.",
-		Labels: []string{"domain", "setting", "object", "value"}, Source: "docs/setup.md",
-	}
-	lossyClass = &Desc{
-		Name: "rdma_port_lossy_class_info", Of: "rdma_port_pfc_enabled", Beside: "rdma_setup_hash_info",
-		Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Traffic class of a running job, or of the port, that leads to a priority without PFC on a lossless port, always 1. workload: the job, empty for the class of the port. setting: the variable or file. Absent where there is none.",
-		Labels: []string{"device", "port", "netdev", "priority", "workload", "setting", "class"},
-		Source: "docs/setup.md, job_traffic_class and default_traffic_class",
-	}
-	jobSetting = &Desc{
-		Name: "rdma_job_setting_info", Of: "rdma_device_info", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(),
-		Type: gauge, Scope: scopeHost,
-		Help:   "Setting of NCCL in a running job that differs from what is wanted of it, always 1; check --setup and topo have the wanted value. value is empty for nccl_topo_file, a path. Absent for settings that are as wanted or unknown.",
-		Labels: []string{"workload", "setting", "value"}, Source: "docs/setup.md, job",
-	}
-	addressConflicts = &Desc{
-		Name: "rdma_host_address_conflicts", Of: "rdma_device_info", Beside: "rdma_setup_hash_info",
-		Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopeHost,
-		Help:   "IPv4 neighbours with different MAC addresses on RDMA netdevs of one subnet whose arp_ignore or arp_announce permits that any port answers; 0 where the settings do not. The neighbours are read each hour. Absent where no two RDMA netdevs are in one subnet.",
-		Source: "docs/setup.md, arp_of_shared_subnets",
-	}
-	setupHash = &Desc{
-		Name: "rdma_setup_hash_info", Type: gauge, Scope: scopeHost,
-		Help:   "Hash of the known settings of a domain, always 1: equal on hosts that are set up alike. Names of objects are not part of it.",
-		Labels: []string{"domain", "hash"}, Source: "docs/setup.md",
-	}
+	setupInfo = of("rdma_device_info", ofSetup(hostDesc("rdma_setup_info",
+		"Setting that differs from what is wanted of it, always 1; those of jobs are left out. The wanted value and the remedy are in check --setup. object: a device, port or netdev, several joined by commas, all for every object that has the setting, host. Absent for settings that are as wanted or unknown.",
+		"docs/setup.md", "domain", "setting", "object", "value")))
+	lossyClass = of("rdma_port_pfc_enabled", ofSetup(portDesc("rdma_port_lossy_class_info",
+		"Traffic class of a running job, or of the port, that leads to a priority without PFC on a lossless port, always 1. workload: the job, empty for the class of the port. setting: the variable or file. Absent where there is none.",
+		"docs/setup.md, job_traffic_class and default_traffic_class", "netdev", "priority", "workload",
+		"setting", "class")))
+	jobSetting = of("rdma_device_info", ofSetup(hostDesc("rdma_job_setting_info",
+		"Setting of NCCL in a running job that differs from what is wanted of it, always 1; check --setup and topo have the wanted value. value is empty for nccl_topo_file, a path. Absent for settings that are as wanted or unknown.",
+		"docs/setup.md, job", "workload", "setting", "value")))
+	addressConflicts = of("rdma_device_info", ofSetup(hostDesc("rdma_host_address_conflicts",
+		"IPv4 neighbours with different MAC addresses on RDMA netdevs of one subnet whose arp_ignore or arp_announce permits that any port answers; 0 where the settings do not. The neighbours are read each hour. Absent where no two RDMA netdevs are in one subnet.",
+		"docs/setup.md, arp_of_shared_subnets")))
+	setupHash = hostDesc("rdma_setup_hash_info",
+		"Hash of the known settings of a domain, always 1: equal on hosts that are set up alike. Names of objects are not part of it.",
+		"docs/setup.md", "domain", "hash")
 )
 
 // setupInterval is how long settings are kept: they change by hand.
@@ -103,8 +92,7 @@ func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		c.last.Expire()
 	}
 	if c.last.Due(now, slowInterval) {
-		kept := c.kept.Value
-		c.last.Keep(&kept, now)
+		c.last.Keep(new(c.kept.Value), now)
 	}
 	n.Setup = c.last.Value
 	done(nil)
@@ -197,8 +185,7 @@ func (c *setupState) derive(n *snapshot.Node, s Sink) {
 		c.jobs = jobSettings(evaluated.Rows)
 		c.conflicts = nil
 		if addresses, ok := setup.Conflicts(evaluated.Rows); ok {
-			n := float64(len(addresses))
-			c.conflicts = &n
+			c.conflicts = new(float64(len(addresses)))
 		}
 		c.differ, c.hashes = setup.Deviations(setup.OfHost(evaluated.Rows), snapshot.SetupDiffers),
 			setup.Hashes(evaluated.Rows)

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -82,12 +83,9 @@ func parseCPUs(text string) (map[int]bool, error) {
 		if !ranged {
 			last = first
 		}
-		from, err := strconv.ParseUint(first, 10, 16)
-		if err != nil {
-			return nil, fmt.Errorf("parse list of CPUs %q: %w", text, err)
-		}
-		to, err := strconv.ParseUint(last, 10, 16)
-		if err != nil {
+		from, errFrom := strconv.ParseUint(first, 10, 16)
+		to, errTo := strconv.ParseUint(last, 10, 16)
+		if err := cmp.Or(errFrom, errTo); err != nil {
 			return nil, fmt.Errorf("parse list of CPUs %q: %w", text, err)
 		}
 		for cpu := from; cpu <= to; cpu++ {

@@ -30,7 +30,6 @@ const (
 // transceivers reads transceivers: in Run in a long-running program, so that no round waits for one, otherwise in Read.
 type transceivers struct {
 	interval time.Duration // of readings by Run; 0: Read reads
-	roster   *roster
 	nvlink   *nvlink
 	devices  reading.Devices[opticsState, []snapshot.Cage]
 
@@ -43,34 +42,29 @@ type transceivers struct {
 type opticsState struct {
 	read  reading.Last // of the following
 	cages []*cage      // in the order of their ports
-
-	quarantine reading.Quarantine
 }
 
 func newTransceivers(interval time.Duration, devices *roster, nvlink *nvlink) *Collector {
 	c := &transceivers{
-		interval: interval, roster: devices, nvlink: nvlink, cages: map[netdevTarget]*cage{}, woken: make(chan struct{}, 1),
+		interval: interval, nvlink: nvlink, cages: map[netdevTarget]*cage{}, woken: make(chan struct{}, 1),
 	}
-	c.devices.Collector = "transceiver"
+	c.devices.Collector, c.devices.Quarantines = "transceiver", true
 	return &Collector{
 		Name:  "transceiver",
 		Help:  "transceivers and cables of Ethernet ports: identity, temperature, optical power, thresholds",
 		Descs: transceiverDescs,
 		Run:   c.run,
-		Read:  c.read,
-		Emit:  emitTransceivers,
+		Read:  devices.read(c.read),
+		Emit:  emitSection(func(n *snapshot.Node) *snapshot.Optics { return n.Optics }, emitTransceivers),
 	}
 }
 
 // background reports whether Run reads the transceivers.
 func (c *transceivers) background() bool { return c.interval > 0 }
 
-func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	roster, err := c.roster.of(h, n)
-	if err != nil {
-		done(err)
-		return
-	}
+func (c *transceivers) read(
+	ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error),
+) {
 	c.drop(roster.Names)
 	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(devices [][]snapshot.Cage) {
 		n.Optics = &snapshot.Optics{Cages: slices.Concat(devices...)}
@@ -85,7 +79,6 @@ func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node,
 func (c *transceivers) readDevice(r *reading.Reader, st *opticsState) ([]snapshot.Cage, bool) {
 	name := r.Device
 	r.Begin(host.SourceIdentity)
-	r.Quarantine = &st.quarantine
 	if st.read.DueOf(r, slowInterval) {
 		c.learn(r, name, st)
 	}

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"slices"
 	"strconv"
 
 	"rdma_exporter/internal/host"
@@ -12,92 +11,64 @@ import (
 const eepromSource = "ethtool netlink MODULE_EEPROM_GET: "
 
 // opticsDesc is a Desc of the transceiver in the cage of a port; labels are those beside device, port and netdev.
-func opticsDesc(name, unit, help, source string, labels ...string) *Desc {
-	return &Desc{
-		Name: name, Type: gauge, Unit: unit, Scope: scopePort, Help: help,
-		Labels: append([]string{"device", "port", "netdev"}, labels...), Source: source,
-		Of: ethernetPorts, Never: infinibandPorts, Asks: host.SourceModuleEEPROM.Name(),
-	}
+func opticsDesc(name, help, source string, labels ...string) *Desc {
+	d := asks(host.SourceModuleEEPROM, portDesc(name, help, source, append([]string{"netdev"}, labels...)...))
+	d.Never = infinibandPorts
+	return of(ethernetPorts, d)
 }
 
 var (
-	transceiverInfo  = opticsDesc("rdma_transceiver_info", "", "Transceiver or cable in the cage of a port, always 1. media: passive_copper, active_copper, active_optical (cable with transceivers at both ends), multi_mode, single_mode, twisted_pair; empty where not reported.", eepromSource+"identity (SFF-8472, SFF-8636, CMIS)", "form_factor", "vendor", "part_number", "serial_number", "media")
-	transceiverState = opticsDesc("rdma_transceiver_state", "", "State of a port's cage and of the transceiver in it, 1 for each state that applies. present: the transceiver responds. absent: the driver reports an empty cage. busy: firmware is being written. unreadable: the cage is occupied and reading fails. no_answer: reading fails and the driver does not report whether the cage is occupied, as while the interface is administratively down. unknown_layout: the memory map is not supported. In addition to present: low_power, power_up, ready, power_down, fault (CMIS), or low_power, not_ready (SFF, no readings yet). Absent where the driver does not read transceivers.", eepromSource+"CMIS 00h:3, SFF-8636 00h:2 and 93; LINKSTATE_GET, ext_state", "state")
+	transceiverInfo  = of(`rdma_transceiver_state{state="present"}`, opticsDesc("rdma_transceiver_info", "Transceiver or cable in the cage of a port, always 1. media: passive_copper, active_copper, active_optical (cable with transceivers at both ends), multi_mode, single_mode, twisted_pair; empty where not reported.", eepromSource+"identity (SFF-8472, SFF-8636, CMIS)", "form_factor", "vendor", "part_number", "serial_number", "media"))
+	transceiverState = opticsDesc("rdma_transceiver_state", "State of a port's cage and of the transceiver in it, 1 for each state that applies. present: the transceiver responds. absent: the driver reports an empty cage. busy: firmware is being written. unreadable: the cage is occupied and reading fails. no_answer: reading fails and the driver does not report whether the cage is occupied, as while the interface is administratively down. unknown_layout: the memory map is not supported. In addition to present: low_power, power_up, ready, power_down, fault (CMIS), or low_power, not_ready (SFF, no readings yet). Absent where the driver does not read transceivers.", eepromSource+"CMIS 00h:3, SFF-8636 00h:2 and 93; LINKSTATE_GET, ext_state", "state")
 	// transceiverDuplicate lets rules select one of the ports that report a transceiver: PromQL cannot select by name.
-	transceiverDuplicate = opticsDesc("rdma_transceiver_duplicate_info", "", "Port that reports the transceiver of another port (same vendor, part and serial number), always 1: a transceiver with two ports, or a port with two functions. first: netdev of the port that carries the alerts. Absent for that port, and for transceivers reported once.", "as rdma_transceiver_info", "first")
-	transceiverAge       = opticsDesc("rdma_transceiver_age_seconds", "seconds", "Age of the readings of the transceiver, taken every --transceiver.interval and never by a scrape. Readings older than three intervals are not served. Absent for transceivers without readings.", "the exporter")
+	transceiverDuplicate = besideInfo(opticsDesc("rdma_transceiver_duplicate_info", "Port that reports the transceiver of another port (same vendor, part and serial number), always 1: a transceiver with two ports, or a port with two functions. first: netdev of the port that carries the alerts. Absent for that port, and for transceivers reported once.", "as rdma_transceiver_info", "first"))
+	transceiverAge       = besideInfo(opticsDesc("rdma_transceiver_age_seconds", "Age of the readings of the transceiver, taken every --transceiver.interval and never by a scrape. Readings older than three intervals are not served. Absent for transceivers without readings.", "the exporter"))
 
-	transceiverTemperature = opticsDesc("rdma_transceiver_temperature_celsius", "celsius", "Case temperature of the transceiver.", eepromSource+"A2h:96, 00h:22, 00h:14")
-	transceiverVoltage     = opticsDesc("rdma_transceiver_voltage_volts", "volts", "Supply voltage of the transceiver.", eepromSource+"A2h:98, 00h:26, 00h:16")
-	transceiverReceive     = opticsDesc("rdma_transceiver_receive_power_dbm", "dbm", "Optical power received by a lane, -40 for no light. Absent for copper (no valid reading), and on InfiniBand ports (no transceiver data from the kernel).", eepromSource+"A2h:104, 00h:34, 11h:186", "lane")
-	transceiverTransmit    = opticsDesc("rdma_transceiver_transmit_power_dbm", "dbm", "Optical power transmitted by a lane, -40 for no light.", eepromSource+"A2h:102, 00h:50, 11h:154", "lane")
-	transceiverBias        = opticsDesc("rdma_transceiver_bias_amperes", "amperes", "Laser bias current of a lane.", eepromSource+"A2h:100, 00h:42, 11h:170", "lane")
-	transceiverLaneActive  = opticsDesc("rdma_transceiver_lane_active", "", "Whether a media lane belongs to an activated data path. A CMIS transceiver reports all its lanes, including those of other ports. Absent for SFF transceivers, whose lanes are in use while the port is ACTIVE.", eepromSource+"11h:128 and 206", "lane")
+	transceiverTemperature = ofReadings(opticsDesc("rdma_transceiver_temperature_celsius", "Case temperature of the transceiver.", eepromSource+"A2h:96, 00h:22, 00h:14"))
+	transceiverVoltage     = ofReadings(opticsDesc("rdma_transceiver_voltage_volts", "Supply voltage of the transceiver.", eepromSource+"A2h:98, 00h:26, 00h:16"))
+	transceiverReceive     = ofLanes(opticsDesc("rdma_transceiver_receive_power_dbm", "Optical power received by a lane, -40 for no light. Absent for copper (no valid reading), and on InfiniBand ports (no transceiver data from the kernel).", eepromSource+"A2h:104, 00h:34, 11h:186", "lane"))
+	transceiverTransmit    = ofLanes(opticsDesc("rdma_transceiver_transmit_power_dbm", "Optical power transmitted by a lane, -40 for no light.", eepromSource+"A2h:102, 00h:50, 11h:154", "lane"))
+	transceiverBias        = ofLanes(opticsDesc("rdma_transceiver_bias_amperes", "Laser bias current of a lane.", eepromSource+"A2h:100, 00h:42, 11h:170", "lane"))
+	transceiverLaneActive  = besideAge(opticsDesc("rdma_transceiver_lane_active", "Whether a media lane belongs to an activated data path. A CMIS transceiver reports all its lanes, including those of other ports. Absent for SFF transceivers, whose lanes are in use while the port is ACTIVE.", eepromSource+"11h:128 and 206", "lane"))
 
-	transceiverDescs = slices.Concat(
-		[]*Desc{
-			transceiverState, of(`rdma_transceiver_state{state="present"}`, transceiverInfo), besideInfo(transceiverDuplicate),
-			besideInfo(transceiverAge), besideAge(transceiverLaneActive),
-		},
-		readingDescs(transceiverTemperature, transceiverVoltage),
-		laneDescs(transceiverReceive, transceiverTransmit, transceiverBias),
-		readingDescs(temperatureThreshold, voltageThreshold),
-		[]*Desc{
-			of("rdma_transceiver_receive_power_dbm", receiveThreshold),
-			of("rdma_transceiver_transmit_power_dbm", transmitThreshold), of("rdma_transceiver_bias_amperes", biasThreshold),
-		},
-	)
+	temperatureThreshold = thresholdDesc("rdma_transceiver_age_seconds", "rdma_transceiver_temperature_threshold_celsius")
+	voltageThreshold     = thresholdDesc("rdma_transceiver_age_seconds", "rdma_transceiver_voltage_threshold_volts")
+	receiveThreshold     = thresholdDesc(transceiverReceive.Name, "rdma_transceiver_receive_power_threshold_dbm")
+	transmitThreshold    = thresholdDesc(transceiverTransmit.Name, "rdma_transceiver_transmit_power_threshold_dbm")
+	biasThreshold        = thresholdDesc(transceiverBias.Name, "rdma_transceiver_bias_threshold_amperes")
 
-	temperatureThreshold = thresholdDesc("rdma_transceiver_temperature_threshold_celsius", "celsius")
-	voltageThreshold     = thresholdDesc("rdma_transceiver_voltage_threshold_volts", "volts")
-	receiveThreshold     = thresholdDesc("rdma_transceiver_receive_power_threshold_dbm", "dbm")
-	transmitThreshold    = thresholdDesc("rdma_transceiver_transmit_power_threshold_dbm", "dbm")
-	biasThreshold        = thresholdDesc("rdma_transceiver_bias_threshold_amperes", "amperes")
+	transceiverDescs = []*Desc{
+		transceiverState, transceiverInfo, transceiverDuplicate, transceiverAge, transceiverLaneActive,
+		transceiverTemperature, transceiverVoltage, transceiverReceive, transceiverTransmit, transceiverBias,
+		temperatureThreshold, voltageThreshold, receiveThreshold, transmitThreshold, biasThreshold,
+	}
 )
 
-func thresholdDesc(name, unit string) *Desc {
-	return opticsDesc(name, unit, "Vendor threshold of the reading of the same name, for all lanes. level: high_alarm, low_alarm, high_warning, low_warning. Absent where the value is invalid.",
-		eepromSource+"A2h:0-39, 03h, 02h", "level")
-}
-
-func of(what string, d *Desc) *Desc {
-	d.Of = what
-	return d
+func thresholdDesc(reading, name string) *Desc {
+	return of(reading, opticsDesc(name, "Vendor threshold of the reading of the same name, for all lanes. level: high_alarm, low_alarm, high_warning, low_warning. Absent where the value is invalid.",
+		eepromSource+"A2h:0-39, 03h, 02h", "level"))
 }
 
 // besideInfo is for metrics of some transceivers only: passive cables have no readings.
 func besideInfo(d *Desc) *Desc {
-	d.Beside = "rdma_transceiver_info"
-	return of(`rdma_transceiver_state{state="present"}`, d)
+	return of(`rdma_transceiver_state{state="present"}`, beside("rdma_transceiver_info", d))
 }
 
 func besideAge(d *Desc) *Desc {
-	d.Beside = "rdma_transceiver_age_seconds"
-	return of("rdma_transceiver_age_seconds", d)
+	return beside("rdma_transceiver_age_seconds", ofReadings(d))
 }
 
-// readingDescs are Descs of transceivers with readings.
-func readingDescs(descs ...*Desc) []*Desc {
-	for _, d := range descs {
-		d.Of = "rdma_transceiver_age_seconds"
-	}
-	return descs
+// ofReadings is for metrics of transceivers with readings.
+func ofReadings(d *Desc) *Desc { return of("rdma_transceiver_age_seconds", d) }
+
+// ofLanes is for readings of the lanes of such transceivers. Passive copper has none, whatever else it reports.
+func ofLanes(d *Desc) *Desc {
+	return ofReadings(beside(`rdma_transceiver_info{media="passive_copper"}`, d))
 }
 
-// laneDescs are Descs of the lanes of such transceivers. Passive copper has none, whatever else it reports.
-func laneDescs(descs ...*Desc) []*Desc {
-	for _, d := range descs {
-		d.Beside = `rdma_transceiver_info{media="passive_copper"}`
-	}
-	return readingDescs(descs...)
-}
-
-func emitTransceivers(n *snapshot.Node, s Sink) {
-	if n.Optics == nil {
-		return
-	}
-	for i := range n.Optics.Cages {
-		emitCage(s, &n.Optics.Cages[i])
+func emitTransceivers(optics *snapshot.Optics, s Sink) {
+	for i := range optics.Cages {
+		emitCage(s, &optics.Cages[i])
 	}
 }
 
@@ -117,14 +88,14 @@ func emitCage(s Sink, c *snapshot.Cage) {
 	if c.Age != nil {
 		s.Emit(transceiverAge, c.Age.Seconds(), at[:]...)
 	}
-	emitFloat(s, transceiverTemperature, m.Temperature, at[:]...)
-	emitFloat(s, transceiverVoltage, m.Voltage, at[:]...)
+	emitNumber(s, transceiverTemperature, m.Temperature, at[:]...)
+	emitNumber(s, transceiverVoltage, m.Voltage, at[:]...)
 	for j := range m.Lanes {
 		lane := &m.Lanes[j]
 		l := append(at[:], strconv.Itoa(lane.Number))
-		emitFloat(s, transceiverReceive, lane.RxPower, l...)
-		emitFloat(s, transceiverTransmit, lane.TxPower, l...)
-		emitFloat(s, transceiverBias, lane.Bias, l...)
+		emitNumber(s, transceiverReceive, lane.RxPower, l...)
+		emitNumber(s, transceiverTransmit, lane.TxPower, l...)
+		emitNumber(s, transceiverBias, lane.Bias, l...)
 		emitBool(s, transceiverLaneActive, lane.Active, l...)
 	}
 	t := &m.Thresholds
@@ -136,15 +107,8 @@ func emitCage(s Sink, c *snapshot.Cage) {
 }
 
 func emitLevels(s Sink, d *Desc, l *transceiver.Levels, at []string) {
-	emitFloat(s, d, l.HighAlarm, append(at, "high_alarm")...)
-	emitFloat(s, d, l.LowAlarm, append(at, "low_alarm")...)
-	emitFloat(s, d, l.HighWarning, append(at, "high_warning")...)
-	emitFloat(s, d, l.LowWarning, append(at, "low_warning")...)
-}
-
-// emitFloat emits a value that may be absent.
-func emitFloat(s Sink, d *Desc, v *float64, labels ...string) {
-	if v != nil {
-		s.Emit(d, *v, labels...)
-	}
+	emitNumber(s, d, l.HighAlarm, append(at, "high_alarm")...)
+	emitNumber(s, d, l.LowAlarm, append(at, "low_alarm")...)
+	emitNumber(s, d, l.HighWarning, append(at, "high_warning")...)
+	emitNumber(s, d, l.LowWarning, append(at, "low_warning")...)
 }

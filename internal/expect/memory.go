@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/role"
+	"rdma_exporter/internal/snapshot"
 )
 
 // Data is the memory as stored in the state directory.
@@ -275,13 +276,9 @@ func (m *Memory) byAddress() map[string]FunctionRecord {
 	return at
 }
 
-// Renaming is a function whose name belonged to another one in an earlier boot, or whose former name belongs to another
-// one now.
-type Renaming struct{ Device, Earlier, PCIAddress string }
-
 // Renamed lists the functions that have exchanged names since an earlier boot, by address. Entirely new names do not
 // count: a query for an old name finds nothing and is not misled.
-func (m *Memory) Renamed(there []FunctionRecord) (out []Renaming) {
+func (m *Memory) Renamed(there []FunctionRecord) (out []snapshot.RenamedDevice) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now, before := map[string]bool{}, map[string]bool{}
@@ -294,10 +291,11 @@ func (m *Memory) Renamed(there []FunctionRecord) (out []Renaming) {
 	for i := range there {
 		f := m.data.Functions[there[i].key()]
 		if f.Earlier != "" && (now[f.Earlier] || before[f.Device]) {
-			out = append(out, Renaming{f.Device, f.Earlier, f.PCIAddress})
+			out = append(out, snapshot.RenamedDevice{Name: f.Device, Earlier: f.Earlier, PCIAddress: f.PCIAddress})
 		}
 	}
-	slices.SortFunc(out, func(a, b Renaming) int { return strings.Compare(a.PCIAddress, b.PCIAddress) })
+	slices.SortFunc(out,
+		func(a, b snapshot.RenamedDevice) int { return strings.Compare(a.PCIAddress, b.PCIAddress) })
 	return out
 }
 

@@ -155,7 +155,7 @@ func TestRenamed(t *testing.T) {
 			got := func(boot string, after time.Duration, there []FunctionRecord) (out []string) {
 				m.See(t0.Add(after), boot, there)
 				for _, r := range m.Renamed(there) {
-					out = append(out, r.PCIAddress[5:7]+": "+r.Device+", was "+r.Earlier)
+					out = append(out, r.PCIAddress[5:7]+": "+r.Name+", was "+r.Earlier)
 				}
 				return out
 			}

@@ -47,6 +47,8 @@ func NewRoster(names []string, reduced *snapshot.Reduced, identity func(string) 
 type Devices[S, T any] struct {
 	// Collector is the name of the collector. With the name of a device it names a turn (host.Turns).
 	Collector string
+	// Quarantines keeps a Quarantine with the state of each device.
+	Quarantines bool
 	// New returns the state of a device that is new, or another one than before; nil: the zero value.
 	New func() *S
 	// Changed, if set, is called for a device that is gone, or whose state is new.
@@ -61,7 +63,8 @@ type keptDevice[S any] struct {
 	Identity
 	name, turn string
 	state      *S
-	reader     *Reader // of the read in progress
+	quarantine *Quarantine // nil: none
+	reader     *Reader     // of the read in progress
 }
 
 // Keep discards the states of devices that are gone, have registered again or have other netdevs, and makes those of
@@ -80,7 +83,7 @@ func (d *Devices[S, T]) Keep(h *host.Host, roster *Roster) []keptDevice[S] {
 		if last := before[name]; last != nil {
 			k.reader = last.reader
 			if (k.Registration == last.Registration || k.Registration == 0) && k.NetdevChanges == last.NetdevChanges {
-				k.state = last.state
+				k.state, k.quarantine = last.state, last.quarantine
 			}
 			k.Registration = cmp.Or(k.Registration, last.Registration)
 			delete(before, name)
@@ -89,6 +92,9 @@ func (d *Devices[S, T]) Keep(h *host.Host, roster *Roster) []keptDevice[S] {
 			k.state = new(S)
 			if d.New != nil {
 				k.state = d.New()
+			}
+			if d.Quarantines {
+				k.quarantine = &Quarantine{}
 			}
 			d.changed(h, name, false)
 		}
@@ -135,7 +141,9 @@ func (d *Devices[S, T]) ReadAll(
 		}
 		defer leave()
 		r := k.reader
-		*r = Reader{Ctx: ctx, Host: h, Device: k.name, reduced: roster.Reduced, since: time.Now()}
+		*r = Reader{
+			Ctx: ctx, Host: h, Device: k.name, Quarantine: k.quarantine, reduced: roster.Reduced, since: time.Now(),
+		}
 		mu.Lock()
 		r.buf, buf = buf, nil
 		mu.Unlock()

@@ -69,6 +69,26 @@ func OfHost(
 	return r.Issues, nil
 }
 
+// Request makes one request of a source in a turn, and charges it to the source. After an error the results of ask must
+// not be used: it has failed, has not returned, or panicked.
+func Request(ctx context.Context, h *host.Host, turn string, s host.Source, ask func() error) error {
+	var failed error
+	if err := h.Turns.Do(ctx, turn, func() {
+		h.Meter.Begin(s, s.Lock(), 1)
+		start := time.Now()
+		failed = ask()
+		h.Meter.Spend(s, s.Lock(), time.Since(start))
+	}); err != nil {
+		return err
+	}
+	return failed
+}
+
+// IssueOf is a failed read of a source of the host.
+func IssueOf(s host.Source, err error) snapshot.Issue {
+	return snapshot.Issue{Source: s.Name(), Needs: s.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err}
+}
+
 // Reduced reports whether some metrics of the device are not read.
 func (r *Reader) Reduced() bool { return r.reduced.Of(r.Device) }
 
@@ -163,18 +183,22 @@ func (r *Reader) Deferrable() bool {
 
 // Issue records a failed read of the present source. A cancelled one is reported elsewhere.
 func (r *Reader) Issue(err error) {
-	r.Issues = append(r.Issues, snapshot.Issue{
-		Device: r.Device, Source: r.source.Name(), Needs: r.source.NeedsAfter(err),
-		Reason: string(host.ReasonOf(err)), Err: err,
-	})
+	issue := IssueOf(r.source, err)
+	issue.Device = r.Device
+	r.Issues = append(r.Issues, issue)
+}
+
+// IssueUnless records a failed read as Issue does, if there is an error for a reason other than the expected ones.
+func (r *Reader) IssueUnless(err error, expected ...host.Reason) {
+	if err != nil && !slices.Contains(expected, host.ReasonOf(err)) {
+		r.Issue(err)
+	}
 }
 
 // Outcome records the outcome of a request that drivers may not support: that is no failure.
 func (r *Reader) Outcome(dir, item string, err error) {
 	r.Quarantine.Note(dir, item, r.Now(), err)
-	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
-		r.Issue(err)
-	}
+	r.IssueUnless(err, host.Absent, host.Unsupported)
 }
 
 // Ask makes a request that takes rtnl and that drivers may not support. dir and item name it in the quarantine. The

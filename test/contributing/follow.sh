@@ -85,13 +85,10 @@ step "a counter: tx_fifo_underruns of bnxt_en (drivers/net/ethernet/broadcom/bnx
 after internal/snapshot/ethernet.go 'PCIeBufferOverflows // packets' <<'X'
 	FIFOUnderruns
 X
-after collector/ethernet_names.go 'pcieBufferOverflows = netdevDesc(' <<'X'
-	fifoUnderruns = netdevDesc("rdma_port_transmit_fifo_underruns_total", "Frames cut off because the host did not deliver their data in time.", statsSource+", tx_fifo_underruns of bnxt_en")
-X
 after collector/ethernet_names.go 'snapshot.PCIeBufferOverflows:' <<'X'
-	snapshot.FIFOUnderruns: {fifoUnderruns, false, false, false},
+	snapshot.FIFOUnderruns: {desc: netdevDesc("rdma_port_transmit_fifo_underruns_total", "Frames cut off because the host did not deliver their data in time.", statsSource+", tx_fifo_underruns of bnxt_en")},
 X
-after collector/ethernet_names.go '{"tx_stat_discard", snapshot.Discards' <<'X'
+after collector/ethernet_names.go '{"[rt]x_stat_discard", snapshot.Discards' <<'X'
 		{"tx_fifo_underruns", snapshot.FIFOUnderruns, "", 0},
 X
 before fixtures/gen/statistics.go 'each("tx_pfc_ena_frames_pri%d"' <<'X'

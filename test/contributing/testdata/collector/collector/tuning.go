@@ -6,11 +6,9 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-var numaBalancing = &Desc{
-	Name: "rdma_kernel_numa_balancing_enabled", Type: gauge, Scope: scopeHost, Asks: host.SourceTuning.Name(),
-	Help:   "Whether the kernel moves pages to the NUMA node of the CPU that uses them. It unmaps pages to find out, and faults of the CPU delay the threads that post work requests.",
-	Source: "/proc/sys/kernel/numa_balancing, bit 0 (NUMA_BALANCING_NORMAL)",
-}
+var numaBalancing = asks(host.SourceTuning, hostDesc("rdma_kernel_numa_balancing_enabled",
+	"Whether the kernel moves pages to the NUMA node of the CPU that uses them. It unmaps pages to find out, and faults of the CPU delay the threads that post work requests.",
+	"/proc/sys/kernel/numa_balancing, bit 0 (NUMA_BALANCING_NORMAL)"))
 
 func newTuning() *Collector {
 	return &Collector{
@@ -18,7 +16,7 @@ func newTuning() *Collector {
 		Help:  "kernel settings that delay RDMA",
 		Descs: []*Desc{numaBalancing},
 		Read:  readHost("tuning", host.SourceTuning, readTuning, func(n *snapshot.Node, t *snapshot.Tuning) { n.Tuning = t }),
-		Emit:  emitTuning,
+		Emit:  emitSection(func(n *snapshot.Node) *snapshot.Tuning { return n.Tuning }, emitTuning),
 	}
 }
 
@@ -27,8 +25,8 @@ func readTuning(r *reading.Reader) *snapshot.Tuning {
 	return &snapshot.Tuning{NUMABalancing: r.Decimal("proc/sys/kernel/numa_balancing")}
 }
 
-func emitTuning(n *snapshot.Node, s Sink) {
-	if n.Tuning != nil && n.Tuning.NUMABalancing != nil {
-		s.Emit(numaBalancing, float64(*n.Tuning.NUMABalancing&1))
+func emitTuning(t *snapshot.Tuning, s Sink) {
+	if t.NUMABalancing != nil {
+		s.Emit(numaBalancing, float64(*t.NUMABalancing&1))
 	}
 }

@@ -1,11 +1,66 @@
 package collector
 
 import (
+	"slices"
 	"testing"
 
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
+
+func conf(t *testing.T, ignores string) *site.Config {
+	t.Helper()
+	c, err := site.Parse([]byte("ignore:\n" + ignores))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestIgnored: an ignored object stays ignored while it cannot be read or is missing, until the configuration changes.
+func TestIgnored(t *testing.T) {
+	store := &site.Store{}
+	c := &infiniBand{conf: &siteConfig{store, "gpu-1"}, facts: map[string][]site.Subject{}}
+	names := []string{"mlx5_0", "mlx5_1"}
+	devices := []snapshot.Device{
+		{Name: "mlx5_0", BoardID: "MT_1", PCIAddress: "0000:18:00.0", Ports: []snapshot.Port{
+			{Number: 1, LinkLayer: "Ethernet", Netdev: []snapshot.Netdev{{Name: "eth0"}, {Name: "eth1"}}},
+			{Number: 2, LinkLayer: "InfiniBand"},
+		}},
+		{Name: "mlx5_1", BoardID: "MT_2", Ports: []snapshot.Port{{Number: 1}}},
+	}
+	ask := func(names []string, devices []snapshot.Device, missing []snapshot.MissingDevice, want ...snapshot.PortID) {
+		t.Helper()
+		if got := c.ignored(names, devices, missing); !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	id := func(device string, port int) snapshot.PortID { return snapshot.PortID{Device: device, Number: port} }
+
+	ask(names, devices, nil)
+	store.Replace(conf(t, `- match: {board_id: MT_1, port: 2}
+- match: {netdev: eth1}
+- match: {board_id: MT_2, hostname: gpu-1}
+`))
+	all := []snapshot.PortID{id("mlx5_0", 1), id("mlx5_0", 2), id("mlx5_1", 0), id("mlx5_1", 1)}
+	ask(names, devices, nil, all...)
+	ask(names, nil, nil, all...)
+	ask(names[:1], devices[:1], []snapshot.MissingDevice{{Name: "mlx5_1"}}, all...)
+	ask(names[:1], devices[:1], nil, all[:2]...)
+	ask(names, devices[:1], nil, all[:2]...) // mlx5_1 is back, and has not been read yet
+
+	store.Replace(conf(t, "- match: {device: mlx5_1}\n"))
+	ask(names, devices[:1], nil, id("mlx5_1", 0))
+	ask(names[:1], devices[:1], []snapshot.MissingDevice{{Name: "mlx5_1"}}, id("mlx5_1", 0))
+	store.Replace(conf(t, "- match: {pci_address: \"0000:9a:00.0\"}\n"))
+	ask(nil, nil, []snapshot.MissingDevice{{Name: "mlx5_7", PCIAddress: "0000:9a:00.0"}}, id("mlx5_7", 0))
+
+	store.Replace(&site.Config{})
+	ask(names, devices, nil)
+	if len(c.facts) != 0 {
+		t.Errorf("%d devices are remembered for nothing", len(c.facts))
+	}
+}
 
 func pinned(t *testing.T, config string) *siteConfig {
 	t.Helper()
