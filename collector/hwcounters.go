@@ -176,16 +176,17 @@ func emitHWCounters(n *snapshot.Node, s Sink) {
 		return
 	}
 	var emitted []*Desc // of a port
+	var descs statDescs
 	for i := range n.HWCounters.Devices {
 		d := &n.HWCounters.Devices[i]
-		names := transportNames[family(d.Driver)]
+		names := descs.ofDriver(d.Driver)
 		emitDeviceStats(s, d, names)
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)
 			emitted = emitted[:0]
-			for _, st := range p.Stats {
-				desc := transportDesc(names, st.Name)
+			for k, st := range p.Stats {
+				desc := descs.at(k, st.Name)
 				if slices.Contains(emitted, desc) { // a driver with an old name and a new one
 					desc = nil
 				}
@@ -231,6 +232,39 @@ func transportDesc(names map[string]*Desc, stat string) *Desc {
 		return d
 	}
 	return common[stat]
+}
+
+// statDescs finds the metrics of the counters of ports. Ports of a driver mostly have the same counters in the same
+// order, so that those of the first are looked up.
+type statDescs struct {
+	family string
+	names  map[string]*Desc // of the family
+	found  []statDesc       // by position in a port
+}
+
+type statDesc struct {
+	stat string
+	desc *Desc
+}
+
+// ofDriver returns the names of a driver's counters. at is of this driver until the next call.
+func (s *statDescs) ofDriver(driver string) map[string]*Desc {
+	if f := family(driver); f != s.family {
+		*s = statDescs{family: f, names: transportNames[f]}
+	}
+	return s.names
+}
+
+// at is transportDesc of the counter at a position. Each position of a port is asked for, in order.
+func (s *statDescs) at(position int, stat string) *Desc {
+	if position == len(s.found) {
+		s.found = append(s.found, statDesc{})
+	}
+	f := &s.found[position]
+	if f.stat != stat {
+		*f = statDesc{stat, transportDesc(s.names, stat)}
+	}
+	return f.desc
 }
 
 // statName turns a counter's name into a label value: hfi1 appends ",32" for 32-bit counters, irdma has blanks.

@@ -58,7 +58,7 @@ func Play(a *Archive, base time.Time) (*Player, error) {
 		made:     map[string]bool{},
 		counters: newCounters(),
 	}
-	p.answers, p.otherReads = answers{player: p}, otherReads{p.Read, p.List}
+	p.answers, p.otherReads = answers{player: p}, otherReads{p.Read, p.List, p.Identity}
 	if err := p.unpack(); err != nil {
 		return nil, errors.Join(fmt.Errorf("replay: %w", err), p.Close())
 	}

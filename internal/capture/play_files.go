@@ -63,10 +63,11 @@ func (p *Player) Read(name string, buf []byte) ([]byte, error) {
 	return p.counters.after(intervals(p.archive.Rounds, p.now.Sub(p.base)), real, b), nil
 }
 
-// otherReads are the methods of host.Files that differ from Read and List only in their cost.
+// otherReads are the methods of host.Files that differ from Read, List and Identity only in their cost.
 type otherReads struct {
-	read func(path string, buf []byte) ([]byte, error)
-	list func(path string) ([]string, error)
+	read     func(path string, buf []byte) ([]byte, error)
+	list     func(path string) ([]string, error)
+	identity func(path string) (uint64, error)
 }
 
 // ReadEach is ReadIn for each name.
@@ -91,6 +92,16 @@ func (otherReads) Same(string) bool { return false }
 
 // Attributes is List.
 func (v otherReads) Attributes(name string) ([]string, error) { return v.list(name) }
+
+// Identities is List, and Identity of each entry.
+func (v otherReads) Identities(name string) (names []string, ids []uint64, err error) {
+	names, err = v.list(name)
+	for _, entry := range names {
+		id, _ := v.identity(name + "/" + entry) // 0: unknown
+		ids = append(ids, id)
+	}
+	return names, ids, err
+}
 
 // Lines returns the recorded lines.
 func (p *Player) Lines(name string, words []string) ([]byte, error) {

@@ -38,7 +38,7 @@ type Recorder struct {
 // NewRecorder records what is read through Host until Archive is called.
 func NewRecorder(inner *host.Host) *Recorder {
 	r := &Recorder{inner: inner, all: map[string]Entry{}, plain: map[string]bool{}}
-	r.answers, r.otherReads = answers{recorder: r}, otherReads{r.Read, r.List}
+	r.answers, r.otherReads = answers{recorder: r}, otherReads{r.Read, r.List, r.Identity}
 	r.clear()
 	return r
 }

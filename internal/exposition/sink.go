@@ -26,6 +26,8 @@ type Sink struct {
 	dropped map[string]int
 	key     []byte
 	omit    func(device, metric string) bool // nil: nothing
+	calls   []*table                         // of the samples of the previous round, in their order
+	next    int                              // index of the next sample
 }
 
 // table is a Desc with its series.
@@ -197,7 +199,7 @@ func (s *Sink) omits(t *table, labels []string) bool {
 
 // Begin starts a round.
 func (s *Sink) Begin() {
-	s.omit = nil
+	s.omit, s.next = nil, 0
 	clear(s.dropped)
 	s.round++
 	n := 0
@@ -240,7 +242,7 @@ func (s *Sink) Dropped() map[string]int { return s.dropped }
 
 // Emit adds a sample.
 func (s *Sink) Emit(d *Desc, value float64, labels ...string) {
-	t := s.descs[d]
+	t := s.tableOf(d)
 	switch {
 	case t == nil:
 		s.dropped["undeclared"]++
@@ -251,6 +253,20 @@ func (s *Sink) Emit(d *Desc, value float64, labels ...string) {
 		return
 	}
 	s.add(t, Point{Value: value}, labels)
+}
+
+// tableOf is the table of a Desc; nil: undeclared. Successive rounds have the same order.
+func (s *Sink) tableOf(d *Desc) *table {
+	i := s.next
+	if i < len(s.calls) && s.calls[i].head.Desc == d {
+		s.next++
+		return s.calls[i]
+	}
+	t := s.descs[d]
+	if t != nil {
+		s.calls, s.next = append(s.calls[:i], t), i+1
+	}
+	return t
 }
 
 // add adds a point to its series, if it is the first in this round.

@@ -64,6 +64,38 @@ func TestSinkDropsAndCounts(t *testing.T) {
 	}
 }
 
+// TestOrderOfSamples: samples are the same in whatever order they come, and whichever come.
+func TestOrderOfSamples(t *testing.T) {
+	g, c := descOf(Gauge, "device"), descOf(Counter)
+	other := descOf(Gauge, "device") // undeclared
+	emit := map[rune]func(s *Sink){
+		'a': func(s *Sink) { s.Emit(g, 1, "a") },
+		'b': func(s *Sink) { s.Emit(g, 2, "b") },
+		'c': func(s *Sink) { s.Emit(c, 3) },
+		'-': func(s *Sink) { s.Emit(other, 4, "a") },
+	}
+	s := NewSink([]*Desc{g, c})
+	for _, order := range []string{"abc", "abc", "cab", "-cab", "ca", "cba", "", "bac", "b", "ac", "c", "acb", "c-a-b"} {
+		var want []string
+		for _, x := range order {
+			if line := map[rune]string{'a': `rdma_x{device="a"} 1`, 'b': `rdma_x{device="b"} 2`}[x]; line != "" {
+				want = append(want, line)
+			}
+		}
+		if strings.Contains(order, "c") {
+			want = append(want, "rdma_x_total 3")
+		}
+		got := lines(s, func() {
+			for _, x := range order {
+				emit[x](s)
+			}
+		})
+		if !slices.Equal(got, want) || s.Dropped()["undeclared"] != strings.Count(order, "-") {
+			t.Errorf("%s: %q, want %q, dropped %v", order, got, want, s.Dropped())
+		}
+	}
+}
+
 func TestLabelsAreMadeValid(t *testing.T) {
 	for in, want := range map[string]string{
 		"mlx5_0":                            "mlx5_0",

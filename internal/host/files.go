@@ -34,10 +34,11 @@ type tree struct {
 
 	mu     sync.Mutex
 	dirs   map[string]*dir
-	inodes map[string]uint64 // of directories, as of the last Identity
-	kept   int               // open descriptors
-	max    int               // limit of open descriptors
-	opened atomic.Uint64     // paths of sys
+	inodes map[string]uint64     // of directories, as of the last Identity
+	linked map[string]linkedDirs // as of the last Identities
+	kept   int                   // open descriptors
+	max    int                   // limit of open descriptors
+	opened atomic.Uint64         // paths of sys
 }
 
 // file is a descriptor that stays open between rounds. It is closed once the cache and all readers have released it.
@@ -57,7 +58,10 @@ func openTree(p Paths) (*tree, error) {
 	if p.Proc == "" {
 		p.Proc = path.Join(p.RootFS, "proc")
 	}
-	t := &tree{dirs: map[string]*dir{}, inodes: map[string]uint64{}, max: maxDescriptors(cmp.Or(p.Reserved, 256))}
+	t := &tree{
+		dirs: map[string]*dir{}, inodes: map[string]uint64{}, linked: map[string]linkedDirs{},
+		max: maxDescriptors(cmp.Or(p.Reserved, 256)),
+	}
 	for _, x := range []struct {
 		to   **root
 		path string
@@ -108,6 +112,7 @@ func (t *tree) forgetAll() {
 	for p := range t.dirs {
 		t.leaveLocked(p)
 	}
+	clear(t.linked)
 }
 
 func (t *tree) at(p string) (*root, string) {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"strings"
@@ -138,6 +139,72 @@ func (t *tree) Identity(p string) (uint64, error) {
 	}
 	t.inodes[p] = st.Ino
 	return st.Ino, nil
+}
+
+// linkedDirs are the links in a directory.
+type linkedDirs struct {
+	id      dirID  // of the directory; for file systems other than sysfs, which reuse inodes
+	entries []byte // of getdents64(2): among others names and inodes
+	names   []string
+	ids     []uint64 // of the directories that they lead to
+}
+
+// Identities costs five system calls while the entries are the same.
+func (t *tree) Identities(p string) ([]string, []uint64, error) {
+	var few [2048]byte
+	id, entries, err := t.entries(p, few[:0])
+	if err != nil {
+		return nil, nil, &Error{"list", p, err}
+	}
+	t.mu.Lock()
+	last := t.linked[p]
+	t.mu.Unlock()
+	if last.id == id && bytes.Equal(last.entries, entries) {
+		return last.names, last.ids, nil
+	}
+	now, whole := linkedDirs{id: id, entries: bytes.Clone(entries)}, true
+	_, _, now.names = unix.ParseDirent(entries, -1, nil)
+	slices.Sort(now.names)
+	for _, name := range now.names {
+		id, err := t.Identity(p + "/" + name)
+		now.ids, whole = append(now.ids, id), whole && err == nil
+	}
+	if whole {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.linked[p] = now
+	}
+	return now.names, now.ids, nil
+}
+
+// entries identifies a directory, and appends its entries as getdents64(2) returns them.
+func (t *tree) entries(p string, buf []byte) (dirID, []byte, error) {
+	if !Clean(p) {
+		return dirID{}, nil, syscall.EINVAL
+	}
+	r, rel := t.at(p)
+	fd, err := r.open(rel, unix.O_DIRECTORY)
+	if err != nil {
+		return dirID{}, nil, err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return dirID{}, nil, err
+	}
+	for {
+		buf = slices.Grow(buf, 512) // an entry has at most 280 bytes
+		n, err := unix.ReadDirent(fd, buf[len(buf):cap(buf)])
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return dirID{}, nil, err
+		case n <= 0:
+			return idOf(&st), buf, nil
+		default:
+			buf = buf[:len(buf)+n]
+		}
+	}
 }
 
 func idOf(st *unix.Stat_t) dirID { return dirID{st.Dev, st.Ino, st.Mtim.Sec, st.Mtim.Nsec} }

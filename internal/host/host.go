@@ -8,6 +8,7 @@ package host
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,11 +55,11 @@ type Host struct {
 	netdevs *netdevNames
 }
 
-// listing is the result of one List, with the identities of the devices.
+// listing is the RDMA devices at one time.
 type listing struct {
 	once          sync.Once
 	names         []string
-	registrations map[string]uint64
+	registrations []uint64          // of names; 0: unknown
 	netdevs       map[string]uint64 // change counts of the netdevs of each
 	opened        uint64            // Files.Opened before the devices were identified
 	err           error
@@ -86,20 +87,24 @@ func (h *Host) Devices() ([]string, error) {
 	if l == nil {
 		l = &listing{}
 	}
-	l.once.Do(func() {
-		l.names, l.err = h.Files.List(classDir)
-		if h.netdevs != nil && l.err == nil {
-			l.netdevs = h.netdevs.ofDevices(h.Files, l.names)
-		}
-		l.opened = h.Files.Opened()
-		l.registrations = make(map[string]uint64, len(l.names))
-		for _, name := range l.names {
-			if id, err := h.Files.Identity(classDir + "/" + name); err == nil {
-				l.registrations[name] = id
-			}
-		}
-	})
+	l.once.Do(func() { l.read(h.Files, h.netdevs) })
 	return l.names, l.err
+}
+
+// read lists the devices. Their netdevs come first, since reading them may open paths; those of new devices come last,
+// after which the round is not settled.
+func (l *listing) read(f Files, netdevs *netdevNames) {
+	var known []string
+	if netdevs != nil {
+		known = netdevs.known()
+		l.netdevs = netdevs.ofDevices(f, known)
+	}
+	l.opened = f.Opened()
+	l.names, l.registrations, l.err = f.Identities(classDir)
+	if netdevs != nil && l.err == nil && !slices.Equal(l.names, known) {
+		l.netdevs = netdevs.ofDevices(f, l.names)
+		netdevs.keep(l.names)
+	}
 }
 
 // Registration distinguishes a device from one that registered later under the same name. Within a round it is as of
@@ -107,7 +112,10 @@ func (h *Host) Devices() ([]string, error) {
 func (h *Host) Registration(name string) uint64 {
 	if h.listing != nil {
 		_, _ = h.Devices()
-		return h.listing.registrations[name]
+		if i, there := slices.BinarySearch(h.listing.names, name); there {
+			return h.listing.registrations[i]
+		}
+		return 0
 	}
 	id, err := h.Files.Identity(classDir + "/" + name)
 	if err != nil {
@@ -155,8 +163,8 @@ type Files interface {
 	// Same reports whether a directory and its entries are the same, by their inodes, as in the last call, and were
 	// listed before that. false if that is not known.
 	Same(path string) bool
-	// Opened counts the paths of sys that were opened, listed or followed. While it is the same, all content is of
-	// descriptors that were open before.
+	// Opened counts the paths of sys that were opened, listed or followed, except by Identities. While it is the same, all
+	// content is of descriptors that were open before.
 	Opened() uint64
 	// Attributes is List for a directory whose entries are constant while it exists, such as sysfs attributes. It is
 	// cheaper, and changes are noticed only after half a minute. Callers in each round call Identity of the device first.
@@ -169,6 +177,10 @@ type Files interface {
 	// Identity is the inode of a directory: it differs if the directory was replaced. It makes no driver call. If it has
 	// changed since the last call, cached files and directories below are discarded.
 	Identity(path string) (uint64, error)
+	// Identities is List of a directory of links to directories, and Identity of each entry (0: unknown). It makes no
+	// system call for entries while all are the same links as in the last call: the kernel makes another one for a device
+	// that registers again.
+	Identities(path string) (names []string, ids []uint64, err error)
 	// Link returns the target of a symbolic link, unresolved.
 	Link(path string) (string, error)
 	// Resolve returns path with all links resolved.

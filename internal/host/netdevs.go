@@ -2,6 +2,7 @@ package host
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -10,6 +11,7 @@ import (
 type netdevNames struct {
 	mu      sync.Mutex
 	devices map[string]*deviceNetdevs
+	names   []string // of the devices as of the last round, sorted
 }
 
 // deviceNetdevs is the netdevs of a device as of the last round.
@@ -22,16 +24,28 @@ type deviceNetdevs struct {
 // netdevID identifies a netdev.
 type netdevID struct{ name, index string }
 
-// ofDevices returns how often the netdevs of each device have changed, and discards all other devices.
+// known returns the devices of the last round.
+func (k *netdevNames) known() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.names
+}
+
+// keep discards all other devices.
+func (k *netdevNames) keep(devices []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.names = devices
+	maps.DeleteFunc(k.devices, func(name string, _ *deviceNetdevs) bool { return !slices.Contains(devices, name) })
+}
+
+// ofDevices returns how often the netdevs of each device have changed.
 func (k *netdevNames) ofDevices(f Files, devices []string) map[string]uint64 {
 	out := make(map[string]uint64, len(devices))
 	var buf []byte
 	for _, name := range devices {
 		out[name] = k.changes(f, name, &buf)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	maps.DeleteFunc(k.devices, func(name string, _ *deviceNetdevs) bool { _, there := out[name]; return !there })
 	return out
 }
 
