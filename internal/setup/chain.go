@@ -13,8 +13,7 @@ import (
 
 // roce is an Ethernet port that carries RoCE, with its priorities.
 type roce struct {
-	*snapshot.Device
-	*snapshot.Port
+	port
 	traffic  *uint64 // class of all packets of the port: MLNX_OFED; nil: not set
 	control  string  // pinned congestion control
 	netdevs  []*snapshot.NetdevQoS
@@ -22,14 +21,12 @@ type roce struct {
 	pinned   bool // as lossless
 }
 
-func (r *roce) object() object { return object{device: r.Name, port: r.Number} }
-
 // nodeCA is RDMA_NODE_IB_CA of enum rdma_node_type: iWARP devices are RNICs, and EFA has a link layer of its own.
 const nodeCA = 1
 
 // isRoCE reports whether a port carries RoCE.
-func isRoCE(d *snapshot.Device, p *snapshot.Port) bool {
-	return p.LinkLayer == "Ethernet" && d.NodeType != nil && *d.NodeType == nodeCA
+func (p port) isRoCE() bool {
+	return p.LinkLayer == "Ethernet" && p.NodeType != nil && *p.NodeType == nodeCA
 }
 
 // roces are the RoCE ports whose priorities were read.
@@ -38,17 +35,17 @@ func (m *machine) roces() (out []*roce) {
 		return nil
 	}
 	intended := m.intendedLossless()
-	for d, p := range m.ports() {
-		r := &roce{Device: d, Port: p, lossless: intended[p.Role]}
+	for _, p := range m.ports() {
+		r := &roce{port: p, lossless: intended[p.Role]}
 		for j := range m.QoS.Netdevs {
-			if q := &m.QoS.Netdevs[j]; q.Device == d.Name && q.Port == p.Number {
+			if q := &m.QoS.Netdevs[j]; q.Device == p.Name && q.Port == p.Number {
 				r.netdevs = append(r.netdevs, q)
 			}
 		}
-		if !isRoCE(d, p) || len(r.netdevs) == 0 {
+		if !p.isRoCE() || len(r.netdevs) == 0 {
 			continue
 		}
-		same := func(q snapshot.PortQoS) bool { return q.Device == d.Name && q.Port == p.Number }
+		same := func(q snapshot.PortQoS) bool { return q.Device == p.Name && q.Port == p.Number }
 		if j := slices.IndexFunc(m.QoS.Ports, same); j >= 0 {
 			q := &m.QoS.Ports[j]
 			r.traffic, r.control, r.pinned = q.TrafficClass, q.PinnedCongestionControl, q.PinnedRoCE == "lossless"

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -121,86 +122,68 @@ var jobChecks = []Check{
 	},
 }
 
-// verdict is the result for a setting of a job.
-type verdict struct {
-	want        string // empty: nothing is wanted, no row
-	meets       bool
-	contradicts bool
-	machine     bool   // the wanted value is from this host
-	evidence    string // for the wanted value
-	unknown     string // why it cannot be evaluated
-	remedy      string // instead of that of the check
-}
-
-// settingOf finds the jobs that have a setting, and evaluates each.
-func settingOf(name string, evaluate func(*machine, job, string) verdict) func(*machine) []finding {
+// settingOf finds the jobs that have a setting, and evaluates each: where nothing is wanted, it has no row.
+func settingOf(name string, evaluate func(m *machine, j job, value string) finding) func(*machine) []finding {
 	return func(m *machine) (out []finding) {
 		for _, j := range m.jobs {
 			value := j.env[name]
 			if value == "" || !j.HasNCCL {
 				continue
 			}
-			v := evaluate(m, j, value)
-			if v.want == "" {
-				continue
+			if f := evaluate(m, j, value); f.want != "" {
+				out = append(out, f.ofJob(j, value))
 			}
-			out = append(out, v.finding(j, value))
 		}
 		return joined(out)
 	}
 }
 
-func (v verdict) finding(j job, value string) finding {
-	f := finding{
-		object: object{name: j.name}, found: value, want: v.want, basis: snapshot.SetupGuide,
-		meets: v.meets, contradicts: v.contradicts, evidence: v.evidence, unknown: v.unknown, remedy: v.remedy,
-	}
-	if v.unknown != "" {
-		f.found = ""
-	}
-	if v.machine {
-		f.basis = snapshot.SetupMachine
+// ofJob is the finding of a value of a job.
+func (f finding) ofJob(j job, value string) finding {
+	f.object, f.basis = object{name: j.name}, cmp.Or(f.basis, snapshot.SetupGuide)
+	if f.unknown == "" {
+		f.found = value
 	}
 	return f
 }
 
 // within accepts the integers of a range.
-func within(low, high int64) func(*machine, job, string) verdict {
+func within(low, high int64) func(*machine, job, string) finding {
 	want := strconv.FormatInt(low, 10)
 	if high > low {
 		want += " to " + strconv.FormatInt(high, 10)
 	}
-	return func(_ *machine, _ job, value string) verdict {
+	return func(_ *machine, _ job, value string) finding {
 		n, err := strconv.ParseInt(value, 0, 64)
-		return verdict{want: want, meets: err == nil && n >= low && n <= high}
+		return finding{want: want, meets: err == nil && n >= low && n <= high}
 	}
 }
 
 // active reports whether a port is ACTIVE, of enum ib_port_state.
 func active(p *snapshot.Port) bool { return p.State != nil && *p.State == portActive }
 
-func (m *machine) serviceLevel(j job, value string) verdict {
+func (m *machine) serviceLevel(j job, value string) finding {
 	high := int64(15)
 	if m.layer("Ethernet") {
 		high = 7
 	}
 	v := within(0, high)(m, j, value)
 	level := j.env.Integer("NCCL_IB_SL", 0)
-	for _, x := range m.infinibands() {
-		if s := x.p.Settings; v.meets && s != nil && j.env.AllowsPort(x.d.Name, x.p.Number) {
+	for _, p := range m.infinibands() {
+		if s := p.Settings; v.meets && s != nil && j.env.AllowsPort(p.Name, p.Number) {
 			if lane, ok := laneOf(s, int(level)); !ok {
-				v = verdict{want: "a service level with a virtual lane in use", machine: true}
+				v = finding{want: "a service level with a virtual lane in use", basis: snapshot.SetupMachine}
 				v.evidence = fmt.Sprintf("%s/%d discards packets of service level %d: virtual lane %d",
-					x.d.Name, x.p.Number, level, lane)
+					p.Name, p.Number, level, lane)
 			}
 		}
 	}
 	return v
 }
 
-func (m *machine) adaptiveRouting(j job, _ string) verdict {
+func (m *machine) adaptiveRouting(j job, _ string) finding {
 	if !m.layer("InfiniBand") {
-		return verdict{}
+		return finding{}
 	}
-	return verdict{want: "1", meets: j.env.Integer("NCCL_IB_ADAPTIVE_ROUTING", 1) != 0}
+	return finding{want: "1", meets: j.env.Integer("NCCL_IB_ADAPTIVE_ROUTING", 1) != 0}
 }
