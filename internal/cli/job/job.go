@@ -96,21 +96,13 @@ func (j *Config) check(c *machine.Config) error {
 	if err := j.checks.Check(c); err != nil {
 		return err
 	}
-	if j.ras != "" {
-		if !j.nccl {
-			return fmt.Errorf("--nccl-ras=%s: has no effect with --no-nccl", j.ras)
-		}
-		if _, err := job.RASAddress(j.ras); err != nil {
-			return fmt.Errorf("--nccl-ras=%s: %w", j.ras, err)
-		}
-	}
-	if err := j.checkDumps(c); err != nil {
-		return err
-	}
-	if j.raw && j.json {
-		return errors.New("--raw and --json are mutually exclusive")
-	}
-	return nil
+	_, wrongRAS := job.RASAddress(j.ras)
+	return command.Checks{
+		{j.ras != "" && !j.nccl, fmt.Errorf("--nccl-ras=%s: has no effect with --no-nccl", j.ras)},
+		{wrongRAS != nil, fmt.Errorf("--nccl-ras=%s: %w", j.ras, wrongRAS)},
+		{j.dumps != "" && c.Replay != "", errors.New("--nccl-dumps: not with --replay, whose processes are those of another host")},
+		{j.raw && j.json, errors.New("--raw and --json are mutually exclusive")},
+	}.First()
 }
 
 // selected are the rows of the job with a name; all without one.
