@@ -27,6 +27,13 @@ func writeJSON(w io.Writer, v any, what string) error {
 	return nil
 }
 
+func writeText(w io.Writer, text, what string) error {
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("write %s: %w", what, err)
+	}
+	return nil
+}
+
 // Style is the style of a table.
 type Style struct {
 	Colour  bool
@@ -53,10 +60,7 @@ func Table(w io.Writer, r Report, s Style) error {
 		fmt.Fprintf(&text, "\n%s.\n", words.OneLine(note))
 	}
 	text.WriteString(r.gaps(s.Verbose))
-	if _, err := io.WriteString(w, text.String()); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return writeText(w, text.String(), "report")
 }
 
 // table has a row for each finding, each suppressed fault and each pending alert, and the advice below.

@@ -159,23 +159,17 @@ func (f *FailedReads) note() string {
 	if f == nil {
 		return ""
 	}
-	of := slices.Clone(f.Devices)
-	for _, name := range f.Others {
-		of = append(of, "collector "+name)
-	}
+	of := slices.Concat(f.Devices, words.Of(f.Others, func(name string) string { return "collector " + name }))
 	return fmt.Sprintf("Reads failed: %s. Rules are not evaluated for what these reads would have returned, and faults there are not reported. First error: %s. All errors: log, \"read failed\"",
 		listed(of), strings.TrimSuffix(f.First, "."))
 }
 
 // idle is "2 ports DOWN, not expected to be up: mlx5_8/1, mlx5_9/1".
 func (s *Seen) idle() string {
-	var names []string
-	for _, p := range s.NotExpected {
-		names = append(names, fmt.Sprintf("%s/%d", p.Device, p.Port))
-	}
-	if len(names) == 0 {
+	if len(s.NotExpected) == 0 {
 		return ""
 	}
+	names := words.Of(s.NotExpected, func(p Port) string { return fmt.Sprintf("%s/%d", p.Device, p.Port) })
 	return fmt.Sprintf("%s DOWN, not expected to be up (never ACTIVE): %s. To be alerted, pin the ports in --config.file (active: true)",
 		words.Count(len(names), "port"), listed(names))
 }

@@ -93,24 +93,22 @@ func SetupTable(w io.Writer, s Setup, rows []snapshot.SetupRow, style Style) err
 	differ := setup.Deviations(rows, snapshot.SetupDiffers)
 	slices.SortStableFunc(differ, func(a, b setup.Deviation) int { return rank(a.Row.Severity) - rank(b.Row.Severity) })
 	text.WriteString(setupDifferences(differ, style))
-	if unknown := setup.Deviations(rows, snapshot.SetupUnknown); len(unknown) > 0 {
-		table := [][]string{{"UNKNOWN", "OBJECT", "WANTED", "REASON"}}
-		for _, d := range unknown {
-			table = append(table, []string{d.Row.Setting, SetupObjects(d), d.Row.Wanted, d.Row.Evidence})
+	list := func(state snapshot.SetupState, head []string, last func(snapshot.SetupRow) []string) {
+		table := [][]string{head}
+		for _, d := range setup.Deviations(rows, state) {
+			table = append(table, append([]string{d.Row.Setting, SetupObjects(d)}, last(d.Row)...))
 		}
-		fmt.Fprintf(&text, "\n%s", columns(table, ""))
-	}
-	if ok := setup.Deviations(rows, snapshot.SetupOK); style.Verbose && len(ok) > 0 {
-		table := [][]string{{"AS WANTED", "OBJECT", "FOUND", "BASIS"}}
-		for _, d := range ok {
-			table = append(table, []string{d.Row.Setting, SetupObjects(d), d.Row.Found, SetupBasis(d.Row)})
+		if len(table) > 1 {
+			fmt.Fprintf(&text, "\n%s", columns(table, ""))
 		}
-		fmt.Fprintf(&text, "\n%s", columns(table, ""))
 	}
-	if _, err := io.WriteString(w, text.String()); err != nil {
-		return fmt.Errorf("write settings: %w", err)
+	list(snapshot.SetupUnknown, []string{"UNKNOWN", "OBJECT", "WANTED", "REASON"},
+		func(r snapshot.SetupRow) []string { return []string{r.Wanted, r.Evidence} })
+	if style.Verbose {
+		list(snapshot.SetupOK, []string{"AS WANTED", "OBJECT", "FOUND", "BASIS"},
+			func(r snapshot.SetupRow) []string { return []string{r.Found, SetupBasis(r)} })
 	}
-	return nil
+	return writeText(w, text.String(), "settings")
 }
 
 // setupDifferences has a row for each difference, and its explanation below.
@@ -136,7 +134,7 @@ func setupDifferences(differ []setup.Deviation, style Style) string {
 			{"why", r.Why},
 			{"evidence", r.Evidence},
 			{"before", r.Before},
-			{"set", strings.Join(remedies(differ[i-1]), "\n            ")},
+			{"set", strings.Join(words.Of(differ[i-1].Remedies, words.OneLine), "\n            ")},
 			{"source", r.Source},
 		} {
 			if f.Value != "" {
@@ -145,14 +143,6 @@ func setupDifferences(differ []setup.Deviation, style Style) string {
 		}
 	}
 	return text.String()
-}
-
-// remedies are the commands of the objects of a difference.
-func remedies(d setup.Deviation) (out []string) {
-	for _, r := range d.Remedies {
-		out = append(out, words.OneLine(r))
-	}
-	return out
 }
 
 // SetupObjects names the objects of a difference.

@@ -155,17 +155,14 @@ func (p *program) unknownFlag(of *kingpin.CmdClause, args []string, given string
 		}
 	}
 	name := strings.TrimPrefix(strings.TrimLeft(given, "-"), "no-")
-	var others, known []string
+	var others []string
 	for _, c := range p.Model().FlattenedCommands() {
 		if c.FullCommand != fullCommand(of) &&
 			slices.ContainsFunc(c.Flags, func(f *kingpin.FlagModel) bool { return f.Name == name }) {
 			others = append(others, c.FullCommand)
 		}
 	}
-	for _, f := range p.flagsOf(of) {
-		known = append(known, f.Name)
-	}
-	near := command.Closest(name, known)
+	near := command.Closest(name, words.Of(p.flagsOf(of), func(f *kingpin.FlagModel) string { return f.Name }))
 	switch whole := strings.TrimLeft(given, "-") == name; {
 	case whole && len(others) > 0 && of == nil:
 		return fmt.Errorf("--%s is a flag of %s and must follow that command", name, strings.Join(others, ", "))

@@ -109,11 +109,7 @@ func (v *fabricView) verdict() {
 	case v.Health == OK:
 		v.Lead = "No finding in the last sweep."
 	default:
-		var parts []string
-		for _, x := range v.Facts {
-			parts = append(parts, x.Summary)
-		}
-		v.Lead = strings.Join(parts, " ")
+		v.Lead = strings.Join(words.Of(v.Facts, func(x finding) string { return x.Summary }), " ")
 	}
 	v.title(v.Word + ": " + v.Name)
 }

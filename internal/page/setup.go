@@ -4,6 +4,8 @@ import (
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot"
+
+	"rdma_exporter/internal/words"
 )
 
 // setupView is the settings of the host on the page.
@@ -46,9 +48,7 @@ func differences(rows []snapshot.SetupRow, state snapshot.SetupState) (out []dif
 		if x.Severity == "warning" {
 			x.Health = Warning
 		}
-		for _, r := range d.Remedies {
-			x.Sets = append(x.Sets, short(r, maxText))
-		}
+		x.Sets = words.Of(d.Remedies, func(r string) string { return short(r, maxText) })
 		out = append(out, x)
 	}
 	return out

@@ -209,7 +209,9 @@ func answerOf(what expect.Accepted, unknown []string, err error) (control.Accept
 	for _, r := range what.Roles {
 		a.Forgets = append(a.Forgets, fmt.Sprintf("port %s/%d: role was %s", r.Device, r.Port, r.Role))
 	}
-	for _, port := range portsOf(what.Baselines) {
+	ports := words.Of(what.Baselines, func(b expect.Baseline) string { return fmt.Sprintf("%s/%d", b.Device, b.Port) })
+	slices.Sort(ports)
+	for _, port := range slices.Compact(ports) {
 		a.Forgets = append(a.Forgets, "port "+port+": baselines of bit errors and optics")
 	}
 	for _, f := range what.Functions {
@@ -223,15 +225,6 @@ func answerOf(what expect.Accepted, unknown []string, err error) (control.Accept
 		a.Unknown[name] = name + ": unknown device or port (see rdma_exporter expect list, rdma_exporter inventory list)"
 	}
 	return a, err
-}
-
-// portsOf are the ports of baselines, each once.
-func portsOf(baselines []expect.Baseline) (out []string) {
-	for _, b := range baselines {
-		out = append(out, fmt.Sprintf("%s/%d", b.Device, b.Port))
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 // fabricControl serves the control socket of fabric until it is closed.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/snapshot"
+
+	"rdma_exporter/internal/words"
 )
 
 // pcieFiles: link/l1_aspm since Linux 5.5, of the lower end of a link.
@@ -180,11 +182,9 @@ func findACS(m *machine, n nic) (f finding, ok bool) {
 	f.found, f.meets = onOff(*n.Redirect), !*n.Redirect
 	f.contradicts, f.evidence = true, "a GPU is below the same switch"
 	if *n.Redirect {
-		var commands []string
-		for _, bridge := range n.RedirectAt {
-			commands = append(commands, "setpci -s "+shell(bridge)+" ECAP_ACS+6.w=0000")
-		}
-		f.remedy = strings.Join(commands, "; ")
+		f.remedy = strings.Join(words.Of(n.RedirectAt, func(bridge string) string {
+			return "setpci -s " + shell(bridge) + " ECAP_ACS+6.w=0000"
+		}), "; ")
 	}
 	return f, true
 }
