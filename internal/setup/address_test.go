@@ -184,7 +184,8 @@ func TestAddress(t *testing.T) {
 			eth0 ok "own" want "own" guide
 			eth1 ok "own" want "own" guide`},
 		{"one twice", "mesh_subnets", with(3, func(n *snapshot.Node) {
-			portOf(n, 0).Netdev[0].Wire, portOf(n, 1).Netdev[0].Wire, portOf(n, 2).Netdev[0].Wire = "card/p0", "card/p0", "card/p1"
+			portOf(n, 0).Netdev[0].Wire, portOf(n, 1).Netdev[0].Wire = "card/p0", "card/p0"
+			portOf(n, 2).Netdev[0].Wire = "card/p1"
 			routes(n, "eth0 0000000A 00FFFFFF", "eth1 0000000A 00FFFFFF", "eth2 0000000A 00FFFFFF")
 		}), "", `
 			eth0 differs "shared" want "own" guide

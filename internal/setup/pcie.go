@@ -116,7 +116,7 @@ func fast(d *snapshot.Device) bool {
 	return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.Rate != nil && *p.Rate >= 100e9 })
 }
 
-// setting is a check of a number of Device Control, on a fast port, compared with that of the siblings of the same model.
+// setting is a check of a number of Device Control of a fast device, compared with that of its siblings of one model.
 func setting(
 	of func(*snapshot.PCIeSettings) int, guide int, remedy func(want int) string,
 ) func(*machine) []finding {
