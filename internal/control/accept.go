@@ -19,13 +19,8 @@ func HandleAccept(mux *http.ServeMux, plan, accept func(ctx context.Context, nam
 	for method, answer := range map[string]func(context.Context, []string) (Accepted, error){
 		http.MethodGet: plan, http.MethodPost: accept,
 	} {
-		mux.HandleFunc(method+" "+AcceptPath, func(w http.ResponseWriter, r *http.Request) {
-			a, err := answer(r.Context(), r.URL.Query()["name"])
-			if err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-				return
-			}
-			Answer(w, a)
+		Handle(mux, method+" "+AcceptPath, func(r *http.Request) (Accepted, error) {
+			return answer(r.Context(), r.URL.Query()["name"])
 		})
 	}
 }

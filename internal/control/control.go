@@ -77,10 +77,25 @@ func newClient(dial func(context.Context) (net.Conn, error)) *http.Client {
 	}}
 }
 
-// Answer writes a response of the socket.
-func Answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
+type badRequest struct{ error }
+
+// BadRequest is the error of a request that the client has to change.
+func BadRequest(err error) error { return badRequest{err} }
+
+// Handle adds a handler on the socket: it responds with what answer returns as JSON, or with the text of its error.
+func Handle[T any](mux *http.ServeMux, pattern string, answer func(*http.Request) (T, error)) {
+	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		v, err := answer(r)
+		switch bad := (badRequest{}); {
+		case errors.As(err, &bad):
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
+		}
+	})
 }
 
 var ErrNoExporter = errors.New("no running rdma_exporter")

@@ -73,7 +73,7 @@ func (f *Fabric) Flags(a *kingpin.CmdClause) {
 }
 
 func (f *Fabric) check(c *machine.Config) error {
-	err := command.Checks{
+	return cmp.Or(command.Checks{
 		{c.Replay != "", errors.New("--replay: not supported by fabric, which sweeps a live subnet")},
 		{f.interval < time.Second, fmt.Errorf("--fabric.interval=%s: must be 1s or more: each sweep queries every port of every switch", f.interval)},
 		{f.full < f.interval, fmt.Errorf("--fabric.full-interval=%s: must be --fabric.interval (%s) or more", f.full, model.Duration(f.interval))},
@@ -84,11 +84,7 @@ func (f *Fabric) check(c *machine.Config) error {
 		{f.client.Timeout < 10*time.Millisecond, fmt.Errorf("--fabric.timeout=%s: must be 10ms or more", f.client.Timeout)},
 		{f.client.Retries < 0 || f.client.Retries > 10, fmt.Errorf("--fabric.retries=%d: must be from 0 to 10", f.client.Retries)},
 		{f.pkeyIndex < 0 || f.pkeyIndex > math.MaxUint16, fmt.Errorf("--fabric.pkey-index=%d: must be from 0 to 65535", f.pkeyIndex)},
-	}.First()
-	if err != nil {
-		return err
-	}
-	return f.Web.check()
+	}.First(), f.Web.check())
 }
 
 // fabricKept is the saved state of a fabric.
@@ -114,16 +110,7 @@ func (f *Fabric) openPort(p host.Paths, before host.MADPort) (mad.Transport, hos
 
 // Run runs the command.
 func (f *Fabric) Run(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
-	if err := f.check(c); err != nil {
-		return command.Usage(err)
-	}
-	if err := f.checkFile(); err != nil {
-		return command.Usage(err)
-	}
-	if err := f.checkDescriptors(); err != nil {
-		return command.Usage(err)
-	}
-	if err := c.Site.Read(); err != nil {
+	if err := cmp.Or(f.check(c), f.checkFile(), f.checkDescriptors(), c.Site.Read()); err != nil {
 		return command.Usage(err)
 	}
 	f.client.PKeyIndex = uint16(f.pkeyIndex)

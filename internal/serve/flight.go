@@ -57,7 +57,7 @@ type flightRecorder struct {
 	end     func() error                 // of what begin has opened
 	log     *slog.Logger
 	wake    chan struct{}
-	done    chan struct{} // closed when run has ended; nil until it starts
+	steps   sync.WaitGroup
 
 	session *machine.Recording // the following are of the goroutine that runs step
 	first   time.Time          // its first round
@@ -208,9 +208,7 @@ func (f *flightRecorder) start(ctx context.Context) {
 	if f == nil {
 		return
 	}
-	f.done = make(chan struct{})
-	go func() {
-		defer close(f.done)
+	f.steps.Go(func() {
 		for {
 			select {
 			case <-f.wake:
@@ -219,7 +217,7 @@ func (f *flightRecorder) start(ctx context.Context) {
 			}
 			f.step(ctx)
 		}
-	}()
+	})
 }
 
 // step reads a round if an alert is pending or firing, and keeps the capture if one fires.
@@ -378,9 +376,7 @@ func (f *flightRecorder) close() {
 	if f == nil {
 		return
 	}
-	if f.done != nil {
-		<-f.done
-	}
+	f.steps.Wait()
 	if f.isFiring() {
 		f.save(f.at)
 	}

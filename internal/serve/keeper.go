@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"rdma_exporter/internal/command"
@@ -41,7 +42,7 @@ type keeper struct {
 	// commands add further handlers to the control socket.
 	commands []func(*http.ServeMux)
 	log      *slog.Logger
-	done     chan struct{} // closed when run has ended; nil until it starts
+	writes   sync.WaitGroup
 }
 
 // newKeeper starts with the saved state. If the directory cannot be used, only the state of earlier runs is missing.
@@ -93,8 +94,7 @@ const (
 func (k *keeper) start(ctx context.Context) {
 	if k.file != nil {
 		k.planned.start(ctx)
-		k.done = make(chan struct{})
-		go k.run(ctx)
+		k.writes.Go(func() { k.run(ctx) })
 	}
 }
 
@@ -110,7 +110,6 @@ func (k *keeper) listen(commands ...func(*http.ServeMux)) {
 }
 
 func (k *keeper) run(ctx context.Context) {
-	defer close(k.done)
 	for !k.file.IsOpen() {
 		if !pause(ctx, stateRetry) {
 			return
@@ -164,9 +163,7 @@ func (k *keeper) current() (rounds.FileState, bool) {
 
 // close writes changes and unlocks the directory. The context of start has ended.
 func (k *keeper) close() {
-	if k.done != nil {
-		<-k.done
-	}
+	k.writes.Wait()
 	if k.file == nil || !k.file.IsOpen() {
 		return
 	}

@@ -2,6 +2,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,16 +94,13 @@ func (j *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 }
 
 func (j *Config) check(c *machine.Config) error {
-	if err := j.checks.Check(c); err != nil {
-		return err
-	}
 	_, wrongRAS := job.RASAddress(j.ras)
-	return command.Checks{
+	return cmp.Or(j.checks.Check(c), command.Checks{
 		{j.ras != "" && !j.nccl, fmt.Errorf("--nccl-ras=%s: has no effect with --no-nccl", j.ras)},
 		{wrongRAS != nil, fmt.Errorf("--nccl-ras=%s: %w", j.ras, wrongRAS)},
 		{j.dumps != "" && c.Replay != "", errors.New("--nccl-dumps: not with --replay, whose processes are those of another host")},
 		{j.raw && j.json, errors.New("--raw and --json are mutually exclusive")},
-	}.First()
+	}.First())
 }
 
 // selected are the rows of the job with a name; all without one.
