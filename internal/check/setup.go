@@ -18,44 +18,23 @@ const SetupVersion = 1
 
 // Setup is the result of check --setup. Its JSON form is a contract: docs/check.md.
 type Setup struct {
-	Version  int       `json:"version"`
-	Exporter string    `json:"exporter"`
-	Replay   string    `json:"replay,omitempty"`
-	Host     string    `json:"host"`
-	Time     time.Time `json:"time"`
-	Verdict  string    `json:"verdict"` // ok, warning, unknown: info differences are ok
-	ExitCode int       `json:"exit_code"`
-	Settings []Setting `json:"settings"` // by domain
-}
-
-// Setting is a setting of an object.
-type Setting struct {
-	Domain   string `json:"domain"`
-	Setting  string `json:"setting"`
-	Name     string `json:"name"`
-	Object   string `json:"object"`
-	Device   string `json:"device,omitempty"`
-	Port     int    `json:"port,omitempty"`
-	State    string `json:"state"`              // ok, differs, unknown
-	Severity string `json:"severity,omitempty"` // of a difference: warning, info
-	Found    string `json:"found"`              // empty: unknown
-	Wanted   string `json:"wanted"`
-	Basis    string `json:"basis"` // site, machine, guide
-	Evidence string `json:"evidence,omitempty"`
-	Why      string `json:"why"`
-	Remedy   string `json:"remedy,omitempty"`
-	Before   string `json:"before,omitempty"` // the remedy
-	Source   string `json:"source"`
-	Alert    string `json:"alert,omitempty"`
+	Version  int                 `json:"version"`
+	Exporter string              `json:"exporter"`
+	Replay   string              `json:"replay,omitempty"`
+	Host     string              `json:"host"`
+	Time     time.Time           `json:"time"`
+	Verdict  string              `json:"verdict"` // ok, warning, unknown: info differences are ok
+	ExitCode int                 `json:"exit_code"`
+	Settings []snapshot.SetupRow `json:"settings"` // by domain
 }
 
 // NewSetup makes the report of rows. Without any, the host has no RDMA device whose settings could be compared. strict:
 // settings that could not be read make the verdict unknown.
 func NewSetup(rows []snapshot.SetupRow, strict bool) Setup {
-	s := Setup{Version: SetupVersion, Settings: []Setting{}, Verdict: verdictOK, ExitCode: ExitOK}
+	s := Setup{Version: SetupVersion, Settings: []snapshot.SetupRow{}, Verdict: verdictOK, ExitCode: ExitOK}
 	unknown := len(rows) == 0
 	for _, r := range rows {
-		x := SettingOf(r)
+		x := ShownSetting(r)
 		s.Settings = append(s.Settings, x)
 		if x.Severity == severityWarning {
 			s.Verdict, s.ExitCode = severityWarning, ExitWarning
@@ -68,18 +47,15 @@ func NewSetup(rows []snapshot.SetupRow, strict bool) Setup {
 	return s
 }
 
-// SettingOf is a row as shown. Texts of the machine are made printable.
-func SettingOf(r snapshot.SetupRow) Setting {
-	x := Setting{
-		Domain: r.Domain, Setting: r.Setting, Name: r.Name, Object: words.OneLine(r.Object), Device: words.OneLine(r.Device),
-		Port: r.Port, State: string(r.State),
-		Found: words.OneLine(r.Found), Wanted: words.OneLine(r.Wanted), Basis: string(r.Basis),
-		Evidence: words.OneLine(r.Evidence), Why: r.Why, Remedy: words.OneLine(r.Remedy), Before: r.Before, Source: r.Source,
+// ShownSetting is a row as shown: only a difference has a severity and an alert, texts of the machine are printable.
+func ShownSetting(r snapshot.SetupRow) snapshot.SetupRow {
+	for _, text := range []*string{&r.Object, &r.Device, &r.Found, &r.Wanted, &r.Evidence, &r.Remedy} {
+		*text = words.OneLine(*text)
 	}
-	if r.State == snapshot.SetupDiffers {
-		x.Severity, x.Alert = r.Severity, r.Alert
+	if r.State != snapshot.SetupDiffers {
+		r.Severity, r.Alert = "", ""
 	}
-	return x
+	return r
 }
 
 // SetupJSON writes the report as JSON.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/snapshot"
-
 	"rdma_exporter/internal/words"
 )
 

@@ -7,7 +7,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rdma_exporter/internal/setup"
-
 	"rdma_exporter/internal/words"
 )
 

@@ -15,7 +15,6 @@ import (
 
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/setup"
-
 	"rdma_exporter/internal/words"
 )
 
