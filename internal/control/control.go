@@ -3,6 +3,7 @@ package control
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -151,3 +152,40 @@ const (
 	HeaderBytes = 8 << 10
 	HeaderSlop  = 4096 // net/http reads that much more than Server.MaxHeaderBytes (Server.initialReadLimitSize)
 )
+
+// AcceptPath is the path on the control sockets: GET lists, POST discards.
+const AcceptPath = "/accept"
+
+// Accepted is the state that an exporter discards, and the reasons for unknown names.
+type Accepted struct {
+	Forgets []string          `json:"forgets"`
+	Unknown map[string]string `json:"unknown,omitempty"`
+}
+
+// HandleAccept adds the handlers on a socket. No names means all.
+func HandleAccept(mux *http.ServeMux, plan, accept func(ctx context.Context, names []string) (Accepted, error)) {
+	for method, answer := range map[string]func(context.Context, []string) (Accepted, error){
+		http.MethodGet: plan, http.MethodPost: accept,
+	} {
+		Handle(mux, method+" "+AcceptPath, func(r *http.Request) (Accepted, error) {
+			return answer(r.Context(), r.URL.Query()["name"])
+		})
+	}
+}
+
+// ExporterURL parses the URL of an exporter.
+func ExporterURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, errors.New("must be http://HOST:PORT or https://HOST:PORT, with the route prefix of the exporter")
+	}
+	return u, nil
+}
+
+// HTTPClient is for the exporter of this host: without proxies and redirects.
+func HTTPClient(c *tls.Config) *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: c},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
