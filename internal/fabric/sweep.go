@@ -229,10 +229,8 @@ func (s *sweep) cached(v *target) *Node {
 	n := &Node{GUID: v.to.GUID, Ports: map[int]*Port{}}
 	if s.known != nil {
 		if before := s.known.Nodes[v.to.GUID]; before != nil {
-			n.Type, n.NumPorts, n.performance, n.vendor, n.plain = before.Type, before.NumPorts, before.performance,
-				before.vendor, before.plain
-			n.VendorID, n.DeviceID, n.tick, n.ticked = before.VendorID, before.DeviceID, before.tick, before.ticked
-			n.Description, n.named = before.Description, before.named
+			*n = *before
+			n.Ports, n.route, n.changed = map[int]*Port{}, mad.Route{}, false
 		}
 	}
 	if v.info != nil {
