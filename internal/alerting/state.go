@@ -35,11 +35,7 @@ type Alert struct {
 }
 
 // Alerts lists pending and firing alerts, in the order of the rules, then by labels.
-func (e *Engine) Alerts() []Alert {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.alerts()
-}
+func (e *Engine) Alerts() []Alert { return e.Judgement().Alerts }
 
 func (e *Engine) alerts() []Alert {
 	var out []Alert
@@ -94,11 +90,7 @@ type Rule struct {
 }
 
 // Rules lists the alerting rules in file order.
-func (e *Engine) Rules() []Rule {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.rules()
-}
+func (e *Engine) Rules() []Rule { return e.Judgement().Rules }
 
 func (e *Engine) rules() []Rule {
 	out := make([]Rule, 0, len(e.meta))

@@ -98,10 +98,7 @@ func failedIn(p *rounds.Picture) *check.FailedReads {
 	out := &check.FailedReads{Devices: []string{}, Others: []string{}, First: p.Failures[0].String()}
 	for _, f := range slices.Backward(p.Failures) {
 		if f.Device != "" {
-			out.First = f.String()
-		}
-		if f.Device != "" {
-			out.Devices = append(out.Devices, f.Device)
+			out.First, out.Devices = f.String(), append(out.Devices, f.Device)
 		} else {
 			out.Others = append(out.Others, f.Collector)
 		}
