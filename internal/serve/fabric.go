@@ -129,7 +129,7 @@ func (f *Fabric) Run(ctx context.Context, c *machine.Config, std command.Streams
 		return command.Usage(err)
 	}
 	dir := filepath.Join(c.StateDir, control.FabricFolder)
-	file := &state.Kept[fabricKept]{Dir: dir, Log: std.Log}
+	file := &state.File[fabricKept]{Dir: dir, Log: std.Log}
 	known, err := file.Open()
 	command.LogError(std.Log, "cannot use the state directory, the state of the fabric is lost at the next restart", err)
 	from := known.From

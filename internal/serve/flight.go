@@ -50,7 +50,7 @@ const (
 // rounds nor scrapes wait for it. While such an alert is pending it reads a round after each one of the daemon, so that
 // the capture has the rounds before the alert fired.
 type flightRecorder struct {
-	file    *state.Kept[flightKept]
+	file    *state.File[flightKept]
 	begin   func(ctx context.Context) (*machine.Recording, error)
 	history func(ctx context.Context, to time.Time) ([]byte, error)
 	site    func(*capture.Archive) error // adds the configuration
@@ -132,7 +132,7 @@ func newFlightRecorder(
 
 // openFlight locks the directory and reads its captures.
 func openFlight(dir string, log *slog.Logger) (*flightRecorder, error) {
-	file := &state.Kept[flightKept]{
+	file := &state.File[flightKept]{
 		Dir: dir, Log: log, Unread: "could not restore the alerts of earlier incidents, they may be captured again",
 	}
 	known, err := file.Open()

@@ -37,7 +37,7 @@ func (k *keeper) control() (*http.Server, error) {
 type keeper struct {
 	memory  *expect.Memory
 	planned *planned
-	file    *state.Kept[expect.Data] // nil for a replay: nothing is saved
+	file    *state.File[expect.Data] // nil for a replay: nothing is saved
 	server  *http.Server             // of the control socket
 	// commands add further handlers to the control socket.
 	commands []func(*http.ServeMux)
@@ -65,8 +65,8 @@ func newKeeper(c *machine.Config, m *machine.Machine, log *slog.Logger) *keeper 
 }
 
 // stateFile is the file of the known links and devices.
-func stateFile(dir string, log *slog.Logger) *state.Kept[expect.Data] {
-	return &state.Kept[expect.Data]{
+func stateFile(dir string, log *slog.Logger) *state.File[expect.Data] {
+	return &state.File[expect.Data]{
 		Dir: dir, Log: log,
 		Lost: "cannot write the state file, known links and devices are lost at the next restart",
 		Well: "writing the state file works again",

@@ -21,7 +21,7 @@ const maintenanceNoted = time.Minute
 
 // planned is the announced maintenance of a live host.
 type planned struct {
-	file  *state.Kept[maintenance.Announcement] // not open: nothing can be announced
+	file  *state.File[maintenance.Announcement] // not open: nothing can be announced
 	clock func() maintenance.Clock
 	log   *slog.Logger
 	saves sync.WaitGroup
@@ -33,7 +33,7 @@ type planned struct {
 }
 
 func newPlanned(dir string, clock func() maintenance.Clock, log *slog.Logger) *planned {
-	return &planned{clock: clock, log: log, file: &state.Kept[maintenance.Announcement]{
+	return &planned{clock: clock, log: log, file: &state.File[maintenance.Announcement]{
 		Dir: dir, Log: log, Lost: "cannot write the maintenance state", Well: "writing the maintenance state works again",
 	}}
 }

@@ -13,11 +13,11 @@ import (
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/coverage"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/rulefiles"
+	"rdma_exporter/internal/verdict"
 )
 
 // oneOffInterval is the interval of rounds with --for.
@@ -55,7 +55,7 @@ func (k *Config) evaluateOnce(
 		Host: m.Host, Collectors: on, Timeout: min(c.Timeout, k.Timeout*3/4), Limits: c.Limits, Now: m.Now, Logger: log,
 		ReportsDenied: true, Maintenance: c.Announced(m), Coverage: func() *coverage.Detector { return detector },
 	})
-	j, err := evaluate.New(m, sched, c.Rules, log)
+	j, err := verdict.New(m, sched, c.Rules, log)
 	if err != nil {
 		return failed(m, err), nil
 	}
@@ -91,7 +91,7 @@ func (k *Config) times(m *machine.Machine) []time.Time {
 
 // failed is the report of an evaluation that could not start.
 func failed(m *machine.Machine, err error) check.Report {
-	return check.New(check.Input{Exporter: evaluate.Build(), Host: m.Instance(nil), Err: err})
+	return check.New(check.Input{Exporter: verdict.Build(), Host: m.Instance(nil), Err: err})
 }
 
 // progress is a progress line on a terminal during check --for.

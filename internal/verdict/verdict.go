@@ -1,5 +1,6 @@
-// Package evaluate evaluates the rules on rounds of a machine, and reads the results for reports.
-package evaluate
+// Package verdict is the verdict on a machine: it has the rules evaluated on its rounds, and makes the report of the
+// results.
+package verdict
 
 import (
 	"context"
