@@ -74,12 +74,10 @@ func Seen(p *rounds.Picture) (out check.Seen) {
 	}
 	out.Functions, out.Failed = functionsIn(p), failedIn(p)
 	n := p.Node.InfiniBand
-	if n != nil && n.None != nil {
-		out.NoDevice = &check.NoDevice{Functions: n.None.Functions, Namespaced: n.None.Namespaced}
+	if n != nil {
+		out.NoDevice = n.None
 	}
-	for _, id := range n.NotExpected() {
-		out.NotExpected = append(out.NotExpected, check.Port{Device: id.Device, Port: id.Number})
-	}
+	out.NotExpected = n.NotExpected()
 	out.Rates.Ports, out.Rates.Capable = n.UnconfirmedRates()
 	if n != nil && n.Stack != nil && n.Stack.Expected == snapshot.ExpectedUnknown {
 		out.Stack = &check.Stack{State: string(n.Stack.State)}
