@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
 )
@@ -14,7 +15,9 @@ import (
 func (v *fabricView) facts() error {
 	var failed error
 	add := func(h Health, alert, where, summary string, labels map[string]string) {
-		x := finding{Row: h, Health: h, Alert: alert, Where: where, Summary: summary, Runbook: runbookPath(alert)}
+		x := finding{
+			Finding: check.Finding{Alert: alert, Summary: summary}, Row: h, Health: h, Where: where, Runbook: runbookPath(alert),
+		}
 		if err := v.advise(&x, labels); err != nil {
 			failed = err
 		}
