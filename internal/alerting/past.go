@@ -1,6 +1,7 @@
 package alerting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -328,9 +329,7 @@ func (a *activePast) round(app storage.Appender, rule *rules.AlertingRule, at in
 		}
 		a.keptSince = 0
 	case a.firing && rule.KeepFiringFor() > 0:
-		if a.keptSince == 0 {
-			a.keptSince = at
-		}
+		a.keptSince = cmp.Or(a.keptSince, at)
 		if at-a.keptSince >= rule.KeepFiringFor().Milliseconds() {
 			a.since, a.firing, a.keptSince = -1, false, 0
 		}

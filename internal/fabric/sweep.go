@@ -348,9 +348,7 @@ func (n *frontier) add(d edge, to End, info *mad.NodeInfo) {
 		v = &target{to: to, info: info}
 		n.at[key], n.list = v, append(n.list, v)
 	}
-	if v.info == nil {
-		v.info = info
-	}
+	v.info = cmp.Or(v.info, info)
 	v.routes = append(v.routes, d.route)
 }
 

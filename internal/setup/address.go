@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
@@ -307,10 +308,7 @@ func (m *machine) ipv4(netdev, name string, f *finding) (value int) {
 		text, ok := m.text(file)
 		n, err := strconv.Atoi(text)
 		if !ok || err != nil {
-			f.unknown = m.unread(file)
-			if f.unknown == "" {
-				f.unknown = "/" + file + " is missing"
-			}
+			f.unknown = cmp.Or(m.unread(file), "/"+file+" is missing")
 			return 0
 		}
 		value = max(value, n)

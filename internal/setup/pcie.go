@@ -223,10 +223,7 @@ func findASPM(m *machine, n nic) (f finding, ok bool) {
 	}
 	f = finding{object: n.object(), unknown: unread, want: "off", basis: snapshot.SetupGuide, meets: len(on) == 0}
 	if known {
-		f.found = strings.Join(on, ",")
-		if f.found == "" {
-			f.found = "off"
-		}
+		f.found = cmp.Or(strings.Join(on, ","), "off")
 	}
 	return f, true
 }
