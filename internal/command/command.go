@@ -1,4 +1,5 @@
-// Package command has what the commands of the program share: exit codes, errors, tables, JSON, files.
+// Package command has what the commands of the program share: exit codes, errors, checks of flags, tables, JSON,
+// files.
 package command
 
 import (
