@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql"
 
-	"rdma_exporter/internal/evaluate"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/test/machines"
 )
 
@@ -24,7 +24,7 @@ func TestUnevaluatedRulesOfMachines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m, sched := machines.Open(t, machines.Fixture(name))
-			j, err := evaluate.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
+			j, err := verdict.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}

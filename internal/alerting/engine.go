@@ -1,6 +1,7 @@
 package alerting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,18 +100,9 @@ func New(opts Options) (*Engine, error) {
 	if opts.Dir == "" && opts.Scratch == "" || opts.Instance == "" {
 		return nil, errors.New("open alerting engine: a directory and an instance are required")
 	}
-	if opts.Job == "" {
-		opts.Job = defaultJob
-	}
-	if opts.Interval == 0 {
-		opts.Interval = defaultInterval
-	}
-	if opts.Retention == 0 {
-		opts.Retention = defaultRetention
-	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Job, opts.Interval = cmp.Or(opts.Job, defaultJob), cmp.Or(opts.Interval, defaultInterval)
+	opts.Retention = cmp.Or(opts.Retention, defaultRetention)
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	externalURL, err := url.Parse(opts.ExternalURL)
 	if err != nil {
 		return nil, fmt.Errorf("parse external URL: %w", err)

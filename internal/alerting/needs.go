@@ -1,10 +1,8 @@
 package alerting
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"slices"
 
 	"github.com/prometheus/common/model"
@@ -31,25 +29,6 @@ func Needs(fsys fs.FS, files []string) (alerts []coverage.Alert, _ error) {
 		return nil
 	})
 	return alerts, err
-}
-
-// eachRule reads rule files, in order.
-func eachRule(fsys fs.FS, files []string, do func(file string, r rulefmt.Rule) error) error {
-	l := &fsLoader{files: fsys, logger: slog.New(slog.DiscardHandler)}
-	for _, file := range files {
-		groups, errs := l.Load(file, false, model.LegacyValidation)
-		if len(errs) > 0 {
-			return fmt.Errorf("read rules %s: %w", file, errors.Join(errs...))
-		}
-		for _, g := range groups.Groups {
-			for _, r := range g.Rules {
-				if err := do(file, r); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // addNeed adds one rule. Records of earlier rules are known.

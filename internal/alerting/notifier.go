@@ -1,6 +1,7 @@
 package alerting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,9 +49,7 @@ type Notifier struct {
 // NewNotifier reads the configuration and starts. Close ends it.
 func NewNotifier(o NotifierOptions) (*Notifier, error) {
 	n := &Notifier{opts: o, external: labels.FromMap(o.ExternalLabels), failing: map[string]string{}}
-	if n.opts.Logger == nil {
-		n.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	n.opts.Logger = cmp.Or(n.opts.Logger, slog.New(slog.DiscardHandler))
 	for _, u := range o.URLs {
 		if err := CheckURL(u); err != nil {
 			return nil, err

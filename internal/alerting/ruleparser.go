@@ -57,58 +57,61 @@ func (p *ruleParser) ParseExpr(text string) (parser.Expr, error) {
 // sorts. Label matchers and vector matchings are shared, empty sides of set operators left out. It returns nil for a
 // kind of expression that is unknown here, such as experimental duration expressions.
 func copyOf(expr parser.Expr, has func(labels.Label) bool) parser.Expr {
-	of := func(e parser.Expr) parser.Expr { return copyOf(e, has) }
+	x := exprCopy{has: has}
+	if c := x.of(expr); !x.unknown {
+		return c
+	}
+	return nil
+}
+
+type exprCopy struct {
+	has     func(labels.Label) bool
+	unknown bool // a part of it
+}
+
+func (x *exprCopy) of(expr parser.Expr) parser.Expr {
 	switch e := expr.(type) {
+	case nil:
+		return nil
 	case *parser.AggregateExpr:
 		c := *e
-		c.Expr, c.Grouping = of(e.Expr), slices.Clone(e.Grouping)
-		if e.Param != nil {
-			if c.Param = of(e.Param); c.Param == nil {
-				return nil
-			}
-		}
-		return whole(&c, c.Expr)
+		c.Expr, c.Param, c.Grouping = x.of(e.Expr), x.of(e.Param), slices.Clone(e.Grouping)
+		return &c
 	case *parser.BinaryExpr:
-		if side := onlySide(e, has); side != nil {
-			return of(side)
+		if side := onlySide(e, x.has); side != nil {
+			return x.of(side)
 		}
 		c := *e
-		c.LHS, c.RHS = of(e.LHS), of(e.RHS)
-		return whole(&c, c.LHS, c.RHS)
+		c.LHS, c.RHS = x.of(e.LHS), x.of(e.RHS)
+		return &c
 	case *parser.Call:
 		c := *e
 		c.Args = make(parser.Expressions, len(e.Args))
 		for i, a := range e.Args {
-			c.Args[i] = of(a)
+			c.Args[i] = x.of(a)
 		}
-		return whole(&c, c.Args...)
+		return &c
 	case *parser.MatrixSelector:
 		c := *e
-		c.VectorSelector = of(e.VectorSelector)
-		if e.RangeExpr != nil {
-			return nil
-		}
-		return whole(&c, c.VectorSelector)
+		c.VectorSelector = x.of(e.VectorSelector)
+		x.unknown = x.unknown || e.RangeExpr != nil
+		return &c
 	case *parser.SubqueryExpr:
 		c := *e
-		c.Expr = of(e.Expr)
-		if e.RangeExpr != nil || e.OriginalOffsetExpr != nil || e.StepExpr != nil {
-			return nil
-		}
-		return whole(&c, c.Expr)
+		c.Expr = x.of(e.Expr)
+		x.unknown = x.unknown || e.RangeExpr != nil || e.OriginalOffsetExpr != nil || e.StepExpr != nil
+		return &c
 	case *parser.ParenExpr:
 		c := *e
-		c.Expr = of(e.Expr)
-		return whole(&c, c.Expr)
+		c.Expr = x.of(e.Expr)
+		return &c
 	case *parser.UnaryExpr:
 		c := *e
-		c.Expr = of(e.Expr)
-		return whole(&c, c.Expr)
+		c.Expr = x.of(e.Expr)
+		return &c
 	case *parser.VectorSelector:
 		c := *e
-		if e.OriginalOffsetExpr != nil {
-			return nil
-		}
+		x.unknown = x.unknown || e.OriginalOffsetExpr != nil
 		return &c
 	case *parser.NumberLiteral:
 		c := *e
@@ -117,15 +120,6 @@ func copyOf(expr parser.Expr, has func(labels.Label) bool) parser.Expr {
 		c := *e
 		return &c
 	}
+	x.unknown = true
 	return nil
-}
-
-// whole returns expr if all its children could be copied, nil otherwise.
-func whole(expr parser.Expr, children ...parser.Expr) parser.Expr {
-	for _, c := range children {
-		if c == nil {
-			return nil
-		}
-	}
-	return expr
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"rdma_exporter/internal/words"
 )
 
 // Matcher is a label matcher of PromQL: Op is =, !=, =~ or !~.
@@ -61,12 +63,8 @@ func Select(expr, matchers string, wanted func(metric string) bool) (string, err
 				all = append(all, Matcher{m.Name, m.Type.String(), m.Value})
 			}
 		}
-		var list []string
-		for _, m := range all {
-			list = append(list, m.String())
-		}
 		name := int(s.PosRange.Start) + len(s.Name)
-		expr = expr[:name] + "{" + strings.Join(list, ",") + "}" + expr[name+braces(expr[name:]):]
+		expr = expr[:name] + "{" + strings.Join(words.Of(all, Matcher.String), ",") + "}" + expr[name+braces(expr[name:]):]
 	}
 	return expr, nil
 }

@@ -35,11 +35,7 @@ type Alert struct {
 }
 
 // Alerts lists pending and firing alerts, in the order of the rules, then by labels.
-func (e *Engine) Alerts() []Alert {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.alerts()
-}
+func (e *Engine) Alerts() []Alert { return e.Judgement().Alerts }
 
 func (e *Engine) alerts() []Alert {
 	var out []Alert
@@ -94,11 +90,7 @@ type Rule struct {
 }
 
 // Rules lists the alerting rules in file order.
-func (e *Engine) Rules() []Rule {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.rules()
-}
+func (e *Engine) Rules() []Rule { return e.Judgement().Rules }
 
 func (e *Engine) rules() []Rule {
 	out := make([]Rule, 0, len(e.meta))
@@ -186,6 +178,41 @@ func (e *Engine) Query(ctx context.Context, query string, ts time.Time) ([]Sampl
 	out := make([]Sample, 0, len(vector))
 	for _, s := range vector {
 		out = append(out, Sample{Labels: s.Metric.Map(), Value: s.F})
+	}
+	return out, nil
+}
+
+// Point is a value at a time.
+type Point struct {
+	At    time.Time
+	Value float64
+}
+
+// Series is one element of a range query's result.
+type Series struct {
+	Labels map[string]string
+	Points []Point // sorted by time; times without a value are omitted
+}
+
+// Range evaluates a range query, sorted by labels.
+func (e *Engine) Range(ctx context.Context, query string, from, to time.Time, step time.Duration) ([]Series, error) {
+	q, err := e.engine.NewRangeQuery(ctx, e.store, nil, query, from, to, step)
+	if err != nil {
+		return nil, fmt.Errorf("query %q: %w", query, err)
+	}
+	defer q.Close()
+	matrix, err := q.Exec(ctx).Matrix()
+	if err != nil {
+		return nil, fmt.Errorf("query %q: %w", query, err)
+	}
+	slices.SortFunc(matrix, func(a, b promql.Series) int { return labels.Compare(a.Metric, b.Metric) })
+	out := make([]Series, 0, len(matrix))
+	for _, s := range matrix {
+		points := make([]Point, len(s.Floats))
+		for i, p := range s.Floats {
+			points[i] = Point{time.UnixMilli(p.T), p.F}
+		}
+		out = append(out, Series{s.Metric.Map(), points})
 	}
 	return out, nil
 }

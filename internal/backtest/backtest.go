@@ -3,6 +3,7 @@
 package backtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -223,9 +224,7 @@ func (b *backtest) chunk(ctx context.Context, from time.Time, steps int) error {
 		return err
 	}
 	for name, err := range failed {
-		if b.failed[name] == "" {
-			b.failed[name] = err.Error()
-		}
+		b.failed[name] = cmp.Or(b.failed[name], err.Error())
 	}
 	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"rdma_exporter/internal/words"
 )
 
 // Prometheus is a server with the query API of Prometheus.
@@ -138,10 +140,7 @@ func (p *Prometheus) origins(ctx context.Context, matchers string, from, to time
 
 // selector selects metrics of origins that differ only in their instance.
 func selector(metrics []string, of []origin) string {
-	var instances []string
-	for _, o := range of {
-		instances = append(instances, regexp.QuoteMeta(o.Instance))
-	}
+	instances := words.Of(of, func(o origin) string { return regexp.QuoteMeta(o.Instance) })
 	return fmt.Sprintf("{__name__=~%q,cluster=%q,job=%q,instance=~%q}",
 		strings.Join(metrics, "|"), of[0].Cluster, of[0].Job, strings.Join(instances, "|"))
 }

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/words"
 )
 
 // Suspects are the recorded conditions of alerts in cause chains, including those that a worse fault explains.
@@ -47,10 +50,7 @@ var besides = map[string][]string{
 // fold adds each suspect to the worst finding that explains it. Suspects that are findings themselves, and those that
 // nothing explains (their alert is pending), are left out.
 func (r *Report) fold(in Input) {
-	var names []string
-	for _, rule := range in.Rules {
-		names = append(names, rule.Name)
-	}
+	names := words.Of(in.Rules, func(r alerting.Rule) string { return r.Name })
 	chained := map[string]bool{}
 	for _, record := range in.Suspects.Records {
 		chained[alertOf(record, names)] = true

@@ -136,10 +136,7 @@ func Drain(w io.Writer, r Report, dryRun bool) error {
 	if legend := legendOf(rows); legend != "" {
 		fmt.Fprintln(&text, legend)
 	}
-	if _, err := io.WriteString(w, text.String()); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return writeText(w, text.String(), "report")
 }
 
 // legendOf explains the states at the beginning of rows, in one line.
@@ -158,10 +155,7 @@ func (v HostVerdict) DrainNote() string {
 	if v.Drain != DrainCordon && v.Drain != DrainEvict {
 		return ""
 	}
-	var names []string
-	for _, a := range v.DrainAlerts {
-		names = append(names, a.Alert)
-	}
+	names := words.Of(v.DrainAlerts, func(a DrainAlert) string { return a.Alert })
 	return fmt.Sprintf("To be drained (%s): %s.", v.Drain, strings.Join(names, ", "))
 }
 
@@ -203,8 +197,8 @@ func Return(w io.Writer, r Report) (code int, err error) {
 			text += "reason: " + words.OneLine(m) + "\n"
 		}
 	}
-	if _, err := io.WriteString(w, text); err != nil {
-		return ExitUnknown, fmt.Errorf("write report: %w", err)
+	if err := writeText(w, text, "report"); err != nil {
+		return ExitUnknown, err
 	}
 	return code, nil
 }

@@ -4,20 +4,18 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
+	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/rules/identity"
 )
 
 // Job is a workload that uses the object of a finding, or used it until at most 15 minutes ago.
 type Job struct {
-	Scheduler string   `json:"scheduler"`        // slurm, kubernetes, container, systemd, session, none, unknown
-	ID        string   `json:"job_id,omitempty"` // of the job, UID of the pod, of the container, name of the unit
-	Namespace string   `json:"namespace,omitempty"`
-	Pod       string   `json:"pod,omitempty"`
-	Name      string   `json:"name,omitempty"` // with --collector.gdr.job-names
-	User      string   `json:"user,omitempty"`
-	GPUs      []JobGPU `json:"gpus"` // of the workload on this host
+	snapshot.Workload
+
+	Name string   `json:"name,omitempty"` // with --collector.gdr.job-names
+	User string   `json:"user,omitempty"`
+	GPUs []JobGPU `json:"gpus"` // of the workload on this host
 }
 
 // JobGPU is a GPU of a workload.
@@ -33,7 +31,9 @@ func (d Identity) withoutJobs() (Identity, []Job) {
 		return a["scheduler"] == b["scheduler"] && a["job_id"] == b["job_id"]
 	}
 	for _, w := range d[identity.Workloads] {
-		j := Job{Scheduler: w["scheduler"], ID: w["job_id"], Namespace: w["namespace"], Pod: w["pod"], GPUs: []JobGPU{}}
+		j := Job{GPUs: []JobGPU{}, Workload: snapshot.Workload{
+			Scheduler: w["scheduler"], ID: w["job_id"], Namespace: w["namespace"], Pod: w["pod"],
+		}}
 		for _, g := range d[identity.WorkloadGPUs] {
 			if same(g, w) {
 				j.GPUs = append(j.GPUs, JobGPU{g["gpu"], g["UUID"]})
@@ -60,13 +60,10 @@ func (d Identity) withoutJobs() (Identity, []Job) {
 	return out, jobs
 }
 
-// WorkloadKey is a workload as one word: slurm/77, none.
-func WorkloadKey(scheduler, id string) string { return strings.TrimSuffix(scheduler+"/"+id, "/") }
-
 // addNCCL adds what NCCL reports about the jobs that use the object.
 func (f *Finding) addNCCL(states map[string]string) {
 	for _, j := range f.Jobs {
-		if text := states[WorkloadKey(j.Scheduler, j.ID)]; text != "" {
+		if text := states[j.Key()]; text != "" {
 			f.Evidence = append(f.Evidence, Fact{"NCCL", text})
 		}
 	}

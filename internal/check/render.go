@@ -27,6 +27,13 @@ func writeJSON(w io.Writer, v any, what string) error {
 	return nil
 }
 
+func writeText(w io.Writer, text, what string) error {
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("write %s: %w", what, err)
+	}
+	return nil
+}
+
 // Style is the style of a table.
 type Style struct {
 	Colour  bool
@@ -53,10 +60,7 @@ func Table(w io.Writer, r Report, s Style) error {
 		fmt.Fprintf(&text, "\n%s.\n", words.OneLine(note))
 	}
 	text.WriteString(r.gaps(s.Verbose))
-	if _, err := io.WriteString(w, text.String()); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return writeText(w, text.String(), "report")
 }
 
 // table has a row for each finding, each suppressed fault and each pending alert, and the advice below.
@@ -261,4 +265,25 @@ func Where(labels map[string]string) string {
 		return "host"
 	}
 	return strings.Join(parts, " ")
+}
+
+// terms are the sources of expectations in summaries (expect.Source), with their meaning.
+var terms = []struct{ text, meaning string }{
+	{"by pin", "as set in --config.file"},
+	{"by link modes", "the fastest rate that both ends of the link advertise"},
+	{"by link partner", "what both ends of the link have enabled"},
+	{"by siblings", "as most comparable ports of this host, which have the same role (for a rate also the same board)"},
+	{"by high water mark", "the highest that this link has had"},
+}
+
+// explained are the meanings of the terms in the summaries, each once.
+func (r *Report) explained() (out []string) {
+	for _, t := range terms {
+		if slices.ContainsFunc(slices.Concat(r.Findings, r.Pending), func(f Finding) bool {
+			return strings.Contains(f.Summary, t.text)
+		}) {
+			out = append(out, "Expected "+t.text+": "+t.meaning)
+		}
+	}
+	return out
 }

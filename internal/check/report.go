@@ -15,6 +15,7 @@ import (
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/coverage"
+	"rdma_exporter/internal/snapshot"
 )
 
 // Version of the JSON schema. It changes when a field is removed or changes its meaning, not when one is added.
@@ -144,7 +145,7 @@ func New(in Input) Report {
 		Pending: []Finding{},
 		Seen:    in.Seen,
 	}
-	r.NotExpected = append([]Port{}, in.NotExpected...)
+	r.NotExpected = append([]snapshot.PortID{}, in.NotExpected...)
 	for i, a := range in.Alerts {
 		if a.Labels["severity"] == severityNone || a.Name == alertReplay { // the report names the replay itself
 			continue

@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/coverage"
+	"rdma_exporter/internal/snapshot"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -366,7 +367,7 @@ func TestNoDevice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := check.Input{
-				Host: "h", Seen: check.Seen{NoDevice: &check.NoDevice{}},
+				Host: "h", Seen: check.Seen{NoDevice: &snapshot.NoDevice{}},
 				Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules},
 			}
 			for _, i := range c.firing {
@@ -413,9 +414,9 @@ func TestPortsNotExpected(t *testing.T) {
 		18: ", mlx5_15/1, 2 more. To be",
 	} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
-			var ports []check.Port
+			var ports []snapshot.PortID
 			for i := range n {
-				ports = append(ports, check.Port{Device: fmt.Sprintf("mlx5_%d", i), Port: 1})
+				ports = append(ports, snapshot.PortID{Device: fmt.Sprintf("mlx5_%d", i), Number: 1})
 			}
 			r := check.New(check.Input{
 				Host: "h", Seen: check.Seen{NotExpected: ports},
@@ -433,7 +434,7 @@ func TestPortsNotExpected(t *testing.T) {
 // TestNotes: a stack and rates are said beside the findings, and left out with the alerts that they belong to.
 func TestNotes(t *testing.T) {
 	seen := check.Seen{
-		NotExpected: []check.Port{{Device: "mlx5_0", Port: 1}},
+		NotExpected: []snapshot.PortID{{Device: "mlx5_0", Number: 1}},
 		Stack:       &check.Stack{State: "no_device", Functions: []string{"0000:18:00.0"}},
 		Rates:       check.Rates{Ports: 8, Capable: 400e9},
 	}
@@ -471,11 +472,11 @@ func TestNotes(t *testing.T) {
 		}
 	}
 	for want, s := range map[string]check.Seen{
-		"/sys/class/infiniband has no device, and no PCI function supports RDMA": {NoDevice: &check.NoDevice{}},
+		"/sys/class/infiniband has no device, and no PCI function supports RDMA": {NoDevice: &snapshot.NoDevice{}},
 		"RDMA devices belong to network namespaces (rdma system show), and another one may have those of 2 PCI functions.": {
-			NoDevice: &check.NoDevice{Functions: 2, Namespaced: true},
+			NoDevice: &snapshot.NoDevice{Functions: 2, Namespaced: true},
 		},
-		"": {NoDevice: &check.NoDevice{Functions: 2}}, // the rule or the note on the stack
+		"": {NoDevice: &snapshot.NoDevice{Functions: 2}}, // the rule or the note on the stack
 		`Reads failed: mlx5_0, collector gpu. Rules are not evaluated for what these reads would have returned, and faults there are not reported. First error: mlx5_0: io. All errors: log, "read failed"`: {
 			Failed: &check.FailedReads{Devices: []string{"mlx5_0"}, Others: []string{"gpu"}, First: "mlx5_0: io"},
 		},

@@ -12,13 +12,13 @@ import (
 
 // Seen is the state that has no alert but is reported.
 type Seen struct {
-	NotExpected []Port `json:"ports_not_expected"` // down, not expected to be up
+	NotExpected []snapshot.PortID `json:"ports_not_expected"` // down, not expected to be up
 	// Stack is set if there are RDMA-capable PCI functions, the RDMA stack of the kernel is not loaded, and it is unknown
 	// whether it is expected.
 	Stack *Stack `json:"rdma_stack,omitempty"`
 	Rates Rates  `json:"rates_unvouched"`
 	// NoDevice is set if the host has no RDMA device.
-	NoDevice *NoDevice `json:"no_rdma_device,omitempty"`
+	NoDevice *snapshot.NoDevice `json:"no_rdma_device,omitempty"`
 	// Failed is set if reads fail: nothing is known of what they would have returned.
 	Failed *FailedReads `json:"failed_reads,omitempty"`
 	// Functions is set if not everything is read of a host with many functions.
@@ -29,23 +29,10 @@ type Seen struct {
 	GPUsReleased *snapshot.GPURelease `json:"gpus_released,omitempty"`
 }
 
-// Port is a port of an RDMA device.
-type Port struct {
-	Device string `json:"device"`
-	Port   int    `json:"port"`
-}
-
 // Stack is an RDMA stack that is not loaded.
 type Stack struct {
 	State     string   `json:"state"`     // snapshot.StackState
 	Functions []string `json:"functions"` // PCI addresses of the RDMA-capable functions
-}
-
-// NoDevice is a host without RDMA devices.
-type NoDevice struct {
-	Functions int `json:"functions"` // PCI functions that support RDMA, without those passed through to virtual machines
-	// Namespaced means that RDMA devices belong to network namespaces: another one may have them.
-	Namespaced bool `json:"namespaced,omitempty"`
 }
 
 // FailedReads are the reads that fail.
@@ -80,7 +67,7 @@ const (
 // of removes what belongs to other alerts than those named.
 func (s Seen) of(named func(alert string) bool) Seen {
 	if !named(portDown) {
-		s.NotExpected = []Port{}
+		s.NotExpected = []snapshot.PortID{}
 	}
 	if !named(stackMissing) {
 		s.Stack = nil
@@ -109,7 +96,7 @@ func (s *Seen) Notices() (out []string) {
 // confirmed, functions that are not read completely.
 func (s *Seen) Notes() (out []string) {
 	for _, note := range []string{
-		s.NoDevice.note(), s.Failed.note(), s.idle(), s.stack(), s.Rates.note(), s.Functions.left(), s.Functions.reduced(),
+		noDevice(s.NoDevice), s.Failed.note(), s.idle(), s.stack(), s.Rates.note(), s.Functions.left(), s.Functions.reduced(),
 	} {
 		if note != "" {
 			out = append(out, note)
@@ -131,9 +118,9 @@ func (s *Seen) what() string {
 
 const noDeviceText = "no RDMA device on this host"
 
-// note explains a host without devices. Where the kernel could use PCI functions for RDMA, RDMAStackNotLoaded or the
-// note on the stack does.
-func (n *NoDevice) note() string {
+// noDevice explains a host without devices. Where the kernel could use PCI functions for RDMA, RDMAStackNotLoaded or
+// the note on the stack does.
+func noDevice(n *snapshot.NoDevice) string {
 	switch {
 	case n == nil || n.Functions > 0 && !n.Namespaced:
 		return ""
@@ -159,23 +146,17 @@ func (f *FailedReads) note() string {
 	if f == nil {
 		return ""
 	}
-	of := slices.Clone(f.Devices)
-	for _, name := range f.Others {
-		of = append(of, "collector "+name)
-	}
+	of := slices.Concat(f.Devices, words.Of(f.Others, func(name string) string { return "collector " + name }))
 	return fmt.Sprintf("Reads failed: %s. Rules are not evaluated for what these reads would have returned, and faults there are not reported. First error: %s. All errors: log, \"read failed\"",
 		listed(of), strings.TrimSuffix(f.First, "."))
 }
 
 // idle is "2 ports DOWN, not expected to be up: mlx5_8/1, mlx5_9/1".
 func (s *Seen) idle() string {
-	var names []string
-	for _, p := range s.NotExpected {
-		names = append(names, fmt.Sprintf("%s/%d", p.Device, p.Port))
-	}
-	if len(names) == 0 {
+	if len(s.NotExpected) == 0 {
 		return ""
 	}
+	names := words.Of(s.NotExpected, func(p snapshot.PortID) string { return fmt.Sprintf("%s/%d", p.Device, p.Number) })
 	return fmt.Sprintf("%s DOWN, not expected to be up (never ACTIVE): %s. To be alerted, pin the ports in --config.file (active: true)",
 		words.Count(len(names), "port"), listed(names))
 }

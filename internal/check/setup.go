@@ -18,44 +18,23 @@ const SetupVersion = 1
 
 // Setup is the result of check --setup. Its JSON form is a contract: docs/check.md.
 type Setup struct {
-	Version  int       `json:"version"`
-	Exporter string    `json:"exporter"`
-	Replay   string    `json:"replay,omitempty"`
-	Host     string    `json:"host"`
-	Time     time.Time `json:"time"`
-	Verdict  string    `json:"verdict"` // ok, warning, unknown: info differences are ok
-	ExitCode int       `json:"exit_code"`
-	Settings []Setting `json:"settings"` // by domain
-}
-
-// Setting is a setting of an object.
-type Setting struct {
-	Domain   string `json:"domain"`
-	Setting  string `json:"setting"`
-	Name     string `json:"name"`
-	Object   string `json:"object"`
-	Device   string `json:"device,omitempty"`
-	Port     int    `json:"port,omitempty"`
-	State    string `json:"state"`              // ok, differs, unknown
-	Severity string `json:"severity,omitempty"` // of a difference: warning, info
-	Found    string `json:"found"`              // empty: unknown
-	Wanted   string `json:"wanted"`
-	Basis    string `json:"basis"` // site, machine, guide
-	Evidence string `json:"evidence,omitempty"`
-	Why      string `json:"why"`
-	Remedy   string `json:"remedy,omitempty"`
-	Before   string `json:"before,omitempty"` // the remedy
-	Source   string `json:"source"`
-	Alert    string `json:"alert,omitempty"`
+	Version  int                 `json:"version"`
+	Exporter string              `json:"exporter"`
+	Replay   string              `json:"replay,omitempty"`
+	Host     string              `json:"host"`
+	Time     time.Time           `json:"time"`
+	Verdict  string              `json:"verdict"` // ok, warning, unknown: info differences are ok
+	ExitCode int                 `json:"exit_code"`
+	Settings []snapshot.SetupRow `json:"settings"` // by domain
 }
 
 // NewSetup makes the report of rows. Without any, the host has no RDMA device whose settings could be compared. strict:
 // settings that could not be read make the verdict unknown.
 func NewSetup(rows []snapshot.SetupRow, strict bool) Setup {
-	s := Setup{Version: SetupVersion, Settings: []Setting{}, Verdict: verdictOK, ExitCode: ExitOK}
+	s := Setup{Version: SetupVersion, Settings: []snapshot.SetupRow{}, Verdict: verdictOK, ExitCode: ExitOK}
 	unknown := len(rows) == 0
 	for _, r := range rows {
-		x := SettingOf(r)
+		x := ShownSetting(r)
 		s.Settings = append(s.Settings, x)
 		if x.Severity == severityWarning {
 			s.Verdict, s.ExitCode = severityWarning, ExitWarning
@@ -68,18 +47,15 @@ func NewSetup(rows []snapshot.SetupRow, strict bool) Setup {
 	return s
 }
 
-// SettingOf is a row as shown. Texts of the machine are made printable.
-func SettingOf(r snapshot.SetupRow) Setting {
-	x := Setting{
-		Domain: r.Domain, Setting: r.Setting, Name: r.Name, Object: words.OneLine(r.Object), Device: words.OneLine(r.Device),
-		Port: r.Port, State: string(r.State),
-		Found: words.OneLine(r.Found), Wanted: words.OneLine(r.Wanted), Basis: string(r.Basis),
-		Evidence: words.OneLine(r.Evidence), Why: r.Why, Remedy: words.OneLine(r.Remedy), Before: r.Before, Source: r.Source,
+// ShownSetting is a row as shown: only a difference has a severity and an alert, texts of the machine are printable.
+func ShownSetting(r snapshot.SetupRow) snapshot.SetupRow {
+	for _, text := range []*string{&r.Object, &r.Device, &r.Found, &r.Wanted, &r.Evidence, &r.Remedy} {
+		*text = words.OneLine(*text)
 	}
-	if r.State == snapshot.SetupDiffers {
-		x.Severity, x.Alert = r.Severity, r.Alert
+	if r.State != snapshot.SetupDiffers {
+		r.Severity, r.Alert = "", ""
 	}
-	return x
+	return r
 }
 
 // SetupJSON writes the report as JSON.
@@ -93,24 +69,22 @@ func SetupTable(w io.Writer, s Setup, rows []snapshot.SetupRow, style Style) err
 	differ := setup.Deviations(rows, snapshot.SetupDiffers)
 	slices.SortStableFunc(differ, func(a, b setup.Deviation) int { return rank(a.Row.Severity) - rank(b.Row.Severity) })
 	text.WriteString(setupDifferences(differ, style))
-	if unknown := setup.Deviations(rows, snapshot.SetupUnknown); len(unknown) > 0 {
-		table := [][]string{{"UNKNOWN", "OBJECT", "WANTED", "REASON"}}
-		for _, d := range unknown {
-			table = append(table, []string{d.Row.Setting, SetupObjects(d), d.Row.Wanted, d.Row.Evidence})
+	list := func(state snapshot.SetupState, head []string, last func(snapshot.SetupRow) []string) {
+		table := [][]string{head}
+		for _, d := range setup.Deviations(rows, state) {
+			table = append(table, append([]string{d.Row.Setting, SetupObjects(d)}, last(d.Row)...))
 		}
-		fmt.Fprintf(&text, "\n%s", columns(table, ""))
-	}
-	if ok := setup.Deviations(rows, snapshot.SetupOK); style.Verbose && len(ok) > 0 {
-		table := [][]string{{"AS WANTED", "OBJECT", "FOUND", "BASIS"}}
-		for _, d := range ok {
-			table = append(table, []string{d.Row.Setting, SetupObjects(d), d.Row.Found, SetupBasis(d.Row)})
+		if len(table) > 1 {
+			fmt.Fprintf(&text, "\n%s", columns(table, ""))
 		}
-		fmt.Fprintf(&text, "\n%s", columns(table, ""))
 	}
-	if _, err := io.WriteString(w, text.String()); err != nil {
-		return fmt.Errorf("write settings: %w", err)
+	list(snapshot.SetupUnknown, []string{"UNKNOWN", "OBJECT", "WANTED", "REASON"},
+		func(r snapshot.SetupRow) []string { return []string{r.Wanted, r.Evidence} })
+	if style.Verbose {
+		list(snapshot.SetupOK, []string{"AS WANTED", "OBJECT", "FOUND", "BASIS"},
+			func(r snapshot.SetupRow) []string { return []string{r.Found, SetupBasis(r)} })
 	}
-	return nil
+	return writeText(w, text.String(), "settings")
 }
 
 // setupDifferences has a row for each difference, and its explanation below.
@@ -136,7 +110,7 @@ func setupDifferences(differ []setup.Deviation, style Style) string {
 			{"why", r.Why},
 			{"evidence", r.Evidence},
 			{"before", r.Before},
-			{"set", strings.Join(remedies(differ[i-1]), "\n            ")},
+			{"set", strings.Join(words.Of(differ[i-1].Remedies, words.OneLine), "\n            ")},
 			{"source", r.Source},
 		} {
 			if f.Value != "" {
@@ -145,14 +119,6 @@ func setupDifferences(differ []setup.Deviation, style Style) string {
 		}
 	}
 	return text.String()
-}
-
-// remedies are the commands of the objects of a difference.
-func remedies(d setup.Deviation) (out []string) {
-	for _, r := range d.Remedies {
-		out = append(out, words.OneLine(r))
-	}
-	return out
 }
 
 // SetupObjects names the objects of a difference.

@@ -23,9 +23,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/test/machines"
 )
 
@@ -238,7 +238,7 @@ func TestReloadRules(t *testing.T) {
 // gives it.
 func TestSeriesAreThoseOfAScrape(t *testing.T) {
 	m, sched := machines.Open(t, machines.Fixture(storm))
-	j, err := evaluate.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
+	j, err := verdict.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer j.Close()
 	at := m.Player.Times()[0]

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/check"
-	"rdma_exporter/internal/evaluate"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/test/machines"
 )
 
@@ -123,7 +123,7 @@ func TestCheckWithBadDaemon(t *testing.T) {
 	with := func(change func(*check.Report)) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			r := check.Report{
-				Version: check.Version, Exporter: "unreleased " + strings.SplitN(evaluate.Build(), " ", 2)[1], Host: "other:10879",
+				Version: check.Version, Exporter: "unreleased " + strings.SplitN(verdict.Build(), " ", 2)[1], Host: "other:10879",
 				Time: time.Now(), IntervalSeconds: 15,
 			}
 			change(&r)

@@ -88,34 +88,25 @@ var (
 
 // reworded is an error of kingpin as the other errors are worded. of is the command that is named, if any.
 func (p *program) reworded(ctx *kingpin.ParseContext, of *kingpin.CmdClause, args []string, err error) error {
-	text := err.Error()
-	match := func(form func() *regexp.Regexp) (what string, ok bool) {
-		m := form().FindStringSubmatch(text)
-		if m == nil {
-			return "", false
+	for _, known := range []struct {
+		form     func() *regexp.Regexp
+		reworded func(what string) error
+	}{
+		{unknownFlag, func(name string) error { return p.unknownFlag(of, args, name) }},
+		{valueMissing, func(name string) error { return fmt.Errorf("%s: value missing", withoutValue(args, name)) }},
+		{flagRepeated, func(name string) error { return fmt.Errorf("--%s: given more than once", name) }},
+		{flagsMissing, func(names string) error {
+			return fmt.Errorf("required flag missing: %s", p.usages(of, strings.ReplaceAll(names, "'", "")))
+		}},
+		{argumentMissing, func(name string) error { return fmt.Errorf("required argument missing: %s", name) }},
+		{subcommandOf, func(name string) error {
+			return fmt.Errorf("subcommand missing: %s", strings.Join(p.below(name), ", "))
+		}},
+		{unexpectedWord, func(word string) error { return p.unexpected(of, word) }},
+	} {
+		if m := known.form().FindStringSubmatch(err.Error()); m != nil {
+			return known.reworded(m[1])
 		}
-		return m[1], true
-	}
-	if name, ok := match(unknownFlag); ok {
-		return p.unknownFlag(of, args, name)
-	}
-	if name, ok := match(valueMissing); ok {
-		return fmt.Errorf("%s: value missing", withoutValue(args, name))
-	}
-	if name, ok := match(flagRepeated); ok {
-		return fmt.Errorf("--%s: given more than once", name)
-	}
-	if names, ok := match(flagsMissing); ok {
-		return fmt.Errorf("required flag missing: %s", p.usages(of, strings.ReplaceAll(names, "'", "")))
-	}
-	if name, ok := match(argumentMissing); ok {
-		return fmt.Errorf("required argument missing: %s", name)
-	}
-	if name, ok := match(subcommandOf); ok {
-		return fmt.Errorf("subcommand missing: %s", strings.Join(p.below(name), ", "))
-	}
-	if word, ok := match(unexpectedWord); ok {
-		return p.unexpected(of, word)
 	}
 	if flag, given, wrong := wrongValue(ctx); wrong != nil {
 		return fmt.Errorf("--%s=%s: %w", flag, given, wrong)
@@ -155,17 +146,14 @@ func (p *program) unknownFlag(of *kingpin.CmdClause, args []string, given string
 		}
 	}
 	name := strings.TrimPrefix(strings.TrimLeft(given, "-"), "no-")
-	var others, known []string
+	var others []string
 	for _, c := range p.Model().FlattenedCommands() {
 		if c.FullCommand != fullCommand(of) &&
 			slices.ContainsFunc(c.Flags, func(f *kingpin.FlagModel) bool { return f.Name == name }) {
 			others = append(others, c.FullCommand)
 		}
 	}
-	for _, f := range p.flagsOf(of) {
-		known = append(known, f.Name)
-	}
-	near := command.Closest(name, known)
+	near := command.Closest(name, words.Of(p.flagsOf(of), func(f *kingpin.FlagModel) string { return f.Name }))
 	switch whole := strings.TrimLeft(given, "-") == name; {
 	case whole && len(others) > 0 && of == nil:
 		return fmt.Errorf("--%s is a flag of %s and must follow that command", name, strings.Join(others, ", "))

@@ -6,6 +6,8 @@ import (
 	"text/template"
 
 	"github.com/alecthomas/kingpin/v2"
+
+	"rdma_exporter/internal/words"
 )
 
 // usageTemplate prints the commands first, then the flags of the command, then those of all commands. Without a command
@@ -148,22 +150,19 @@ func FlagUsage(f *kingpin.FlagModel) string {
 
 // CommandUsage is a command as typed on the command line.
 func CommandUsage(c *kingpin.CmdModel) string {
-	words := []string{c.FullCommand}
+	parts := []string{c.FullCommand}
 	for _, f := range c.Flags {
 		if f.Required {
-			words = append(words, FlagUsage(f))
+			parts = append(parts, FlagUsage(f))
 		}
 	}
 	if len(c.Flags) > 0 {
-		words = append(words, "[FLAG ...]")
+		parts = append(parts, "[FLAG ...]")
 	}
 	if len(c.Commands) > 0 {
-		words = append(words, "COMMAND")
+		parts = append(parts, "COMMAND")
 	}
-	for _, a := range c.Args {
-		words = append(words, argUsage(a))
-	}
-	return strings.Join(words, " ")
+	return strings.Join(append(parts, words.Of(c.Args, argUsage)...), " ")
 }
 
 func argUsage(a *kingpin.ArgModel) string {

@@ -1,4 +1,5 @@
-// Package command has what the commands of the program share: exit codes, errors, tables, JSON, files.
+// Package command has what the commands of the program share: exit codes, errors, checks of flags, tables, JSON,
+// files.
 package command
 
 import (
@@ -27,6 +28,22 @@ type Streams struct {
 
 // Usage is the result for an error that another command line corrects: exit code 2.
 func Usage(err error) (int, error) { return UsageError, err }
+
+// Checks are conditions that a command line must not meet, each with its error: the flag, its value, what is allowed.
+type Checks []struct {
+	Wrong bool
+	Err   error
+}
+
+// First is the error of the first condition that is met.
+func (c Checks) First() error {
+	for _, x := range c {
+		if x.Wrong {
+			return x.Err
+		}
+	}
+	return nil
+}
 
 // LogError logs an error that the caller ignores.
 func LogError(log *slog.Logger, what string, err error) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"rdma_exporter/internal/words"
 )
 
 // AreAlerts returns an error for the first name that is no alert, with similar names.
@@ -43,11 +45,7 @@ func Closest(name string, all []string) []string {
 	slices.SortFunc(found, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.changes, b.changes), strings.Compare(a.name, b.name))
 	})
-	var out []string
-	for _, c := range found[:min(3, len(found))] {
-		out = append(out, c.name)
-	}
-	return out
+	return words.Of(found[:min(3, len(found))], func(c candidate) string { return c.name })
 }
 
 // changes is the Levenshtein distance of a and b in bytes.

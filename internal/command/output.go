@@ -77,6 +77,14 @@ func PrintPlain(to io.Writer, print func(io.Writer) error) error {
 	return err
 }
 
+// Print writes v as JSON, or as text by PrintPlain.
+func Print(w io.Writer, asJSON bool, v any, plain func(io.Writer) error) error {
+	if asJSON {
+		return PrintJSON(w, v)
+	}
+	return PrintPlain(w, plain)
+}
+
 // PrintJSON writes v, indented.
 func PrintJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)

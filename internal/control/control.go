@@ -3,6 +3,7 @@ package control
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,10 +78,25 @@ func newClient(dial func(context.Context) (net.Conn, error)) *http.Client {
 	}}
 }
 
-// Answer writes a response of the socket.
-func Answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
+type badRequest struct{ error }
+
+// BadRequest is the error of a request that the client has to change.
+func BadRequest(err error) error { return badRequest{err} }
+
+// Handle adds a handler on the socket: it responds with what answer returns as JSON, or with the text of its error.
+func Handle[T any](mux *http.ServeMux, pattern string, answer func(*http.Request) (T, error)) {
+	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		v, err := answer(r)
+		switch bad := (badRequest{}); {
+		case errors.As(err, &bad):
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
+		}
+	})
 }
 
 var ErrNoExporter = errors.New("no running rdma_exporter")
@@ -136,3 +152,40 @@ const (
 	HeaderBytes = 8 << 10
 	HeaderSlop  = 4096 // net/http reads that much more than Server.MaxHeaderBytes (Server.initialReadLimitSize)
 )
+
+// AcceptPath is the path on the control sockets: GET lists, POST discards.
+const AcceptPath = "/accept"
+
+// Accepted is the state that an exporter discards, and the reasons for unknown names.
+type Accepted struct {
+	Forgets []string          `json:"forgets"`
+	Unknown map[string]string `json:"unknown,omitempty"`
+}
+
+// HandleAccept adds the handlers on a socket. No names means all.
+func HandleAccept(mux *http.ServeMux, plan, accept func(ctx context.Context, names []string) (Accepted, error)) {
+	for method, answer := range map[string]func(context.Context, []string) (Accepted, error){
+		http.MethodGet: plan, http.MethodPost: accept,
+	} {
+		Handle(mux, method+" "+AcceptPath, func(r *http.Request) (Accepted, error) {
+			return answer(r.Context(), r.URL.Query()["name"])
+		})
+	}
+}
+
+// ExporterURL parses the URL of an exporter.
+func ExporterURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, errors.New("must be http://HOST:PORT or https://HOST:PORT, with the route prefix of the exporter")
+	}
+	return u, nil
+}
+
+// HTTPClient is for the exporter of this host: without proxies and redirects.
+func HTTPClient(c *tls.Config) *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: c},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}

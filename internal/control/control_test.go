@@ -59,8 +59,9 @@ func TestControlTime(t *testing.T) {
 // limited.
 func TestControlConnections(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Listen(dir, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { Answer(w, "done") }),
-		slog.New(slog.DiscardHandler))
+	mux := http.NewServeMux()
+	Handle(mux, "/", func(*http.Request) (string, error) { return "done", nil })
+	s, err := Listen(dir, mux, slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
 	var silent []net.Conn

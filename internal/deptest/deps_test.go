@@ -15,7 +15,7 @@ var layers = [][]string{
 	{"internal/cli/"}, // a command each
 	{"internal/cli/check", "internal/cli/tuning", "internal/serve"},
 	{"internal/job"},
-	{"internal/evaluate"},
+	{"internal/verdict"},
 	{"internal/machine"},
 	{"internal/page", "internal/rulefiles", "internal/control"},
 	{"internal/command"},

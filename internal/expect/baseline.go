@@ -89,13 +89,3 @@ func (m *Memory) ForgetBaselines(link string) {
 		m.Touch()
 	}
 }
-
-// absorbBaselines prefers the older one: what has formed since the start of the program is the shorter part. m.mu is
-// held.
-func (m *Memory) absorbBaselines(from map[string]Baseline) {
-	for id, b := range from {
-		if own, known := m.data.Baselines[id]; !known || own.Serial == "" || b.Serial == "" || own.Serial == b.Serial {
-			m.data.Baselines[id] = b
-		}
-	}
-}

@@ -98,21 +98,13 @@ func NewMemory(d Data) *Memory {
 }
 
 func clone(d Data) Data {
-	d.Links, d.Functions, d.Roles = maps.Clone(d.Links), maps.Clone(d.Functions), maps.Clone(d.Roles)
-	d.Baselines = maps.Clone(d.Baselines)
-	if d.Baselines == nil {
-		d.Baselines = map[string]Baseline{}
-	}
-	if d.Links == nil {
-		d.Links = map[string]LinkRecord{}
-	}
-	if d.Functions == nil {
-		d.Functions = map[string]FunctionRecord{}
-	}
-	if d.Roles == nil {
-		d.Roles = map[string]RoleRecord{}
-	}
-	return d
+	return Data{copied(d.Links), copied(d.Functions), copied(d.Roles), copied(d.Baselines)}
+}
+
+func copied[T any](m map[string]T) map[string]T {
+	out := map[string]T{}
+	maps.Copy(out, m)
+	return out
 }
 
 // Changed receives when there is something new to store.
@@ -330,25 +322,25 @@ func (m *Memory) forgetLinks(function string) {
 	maps.DeleteFunc(m.data.Baselines, func(id string, _ Baseline) bool { return strings.HasPrefix(id, function+"/") })
 }
 
-// Absorb adds what another memory has in addition, and its higher marks.
+// Absorb adds what another memory has in addition, its higher marks, and its baselines: what has formed since the start
+// of the program is the shorter part.
 func (m *Memory) Absorb(d Data) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for id, r := range d.Links {
-		if own, known := m.data.Links[id]; !known || own.Rate < r.Rate {
-			m.data.Links[id] = r
-		}
-	}
-	for id, r := range d.Roles {
-		if _, known := m.data.Roles[id]; !known {
-			m.data.Roles[id] = r
-		}
-	}
-	for key, f := range d.Functions {
-		if _, known := m.data.Functions[key]; !known {
-			m.data.Functions[key] = f
-		}
-	}
-	m.absorbBaselines(d.Baselines)
+	absorb(m.data.Links, d.Links, func(own, other LinkRecord) bool { return own.Rate < other.Rate })
+	absorb(m.data.Roles, d.Roles, func(_, _ RoleRecord) bool { return false })
+	absorb(m.data.Functions, d.Functions, func(_, _ FunctionRecord) bool { return false })
+	absorb(m.data.Baselines, d.Baselines, func(own, other Baseline) bool {
+		return own.Serial == "" || other.Serial == "" || own.Serial == other.Serial
+	})
 	m.touch()
+}
+
+// absorb adds what a map lacks, and replaces what is better in the other one.
+func absorb[T any](to, from map[string]T, better func(own, other T) bool) {
+	for id, other := range from {
+		if own, known := to[id]; !known || better(own, other) {
+			to[id] = other
+		}
+	}
 }

@@ -36,13 +36,9 @@ func MissingPinned(p Presence) Reason {
 
 // Missing returns why a device is missing.
 func Missing(f FunctionRecord, p Presence) Reason {
-	switch {
-	case p.Unknown || p.RDMA:
-		return ""
-	case !p.OnBus:
-		return NotOnBus
-	case p.Driver == "":
-		return NoDriver
+	switch reason := MissingPinned(p); {
+	case reason != NoRDMADevice:
+		return reason
 	case p.Driver != f.Driver: // vfio-pci or similar: assigned to a virtual machine
 		return ""
 	case p.Shared == nil || !*p.Shared: // possibly in another network namespace, that of a container

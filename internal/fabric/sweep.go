@@ -229,10 +229,8 @@ func (s *sweep) cached(v *target) *Node {
 	n := &Node{GUID: v.to.GUID, Ports: map[int]*Port{}}
 	if s.known != nil {
 		if before := s.known.Nodes[v.to.GUID]; before != nil {
-			n.Type, n.NumPorts, n.performance, n.vendor, n.plain = before.Type, before.NumPorts, before.performance,
-				before.vendor, before.plain
-			n.VendorID, n.DeviceID, n.tick, n.ticked = before.VendorID, before.DeviceID, before.tick, before.ticked
-			n.Description, n.named = before.Description, before.named
+			*n = *before
+			n.Ports, n.route, n.changed = map[int]*Port{}, mad.Route{}, false
 		}
 	}
 	if v.info != nil {
@@ -350,9 +348,7 @@ func (n *frontier) add(d edge, to End, info *mad.NodeInfo) {
 		v = &target{to: to, info: info}
 		n.at[key], n.list = v, append(n.list, v)
 	}
-	if v.info == nil {
-		v.info = info
-	}
+	v.info = cmp.Or(v.info, info)
 	v.routes = append(v.routes, d.route)
 }
 

@@ -15,10 +15,8 @@ import (
 
 // Row is a workload of the host.
 type Row struct {
-	Scheduler string         `json:"scheduler"` // as in rdma_port_job_info
-	ID        string         `json:"job_id,omitempty"`
-	Namespace string         `json:"namespace,omitempty"`
-	Pod       string         `json:"pod,omitempty"`
+	snapshot.Workload // as in rdma_port_job_info
+
 	Name      string         `json:"name,omitempty"`
 	User      string         `json:"user,omitempty"`
 	Steps     []string       `json:"steps,omitempty"`
@@ -67,9 +65,6 @@ type Finding struct {
 	Summary  string            `json:"summary"`
 }
 
-// Key is the workload as one word.
-func (r *Row) Key() string { return check.WorkloadKey(r.Scheduler, r.ID) }
-
 // Rows are the workloads that use RDMA devices, or GPUs with NCCL.
 func Rows(n *snapshot.Node) []Row {
 	rows := []Row{}
@@ -81,8 +76,7 @@ func Rows(n *snapshot.Node) []Row {
 		if i < 0 {
 			i = len(rows)
 			rows = append(rows, Row{
-				Scheduler: w.Scheduler, ID: w.ID, Namespace: w.Namespace, Pod: w.Pod,
-				GPUs: []check.JobGPU{}, Processes: []Process{}, Ports: []Port{}, Findings: []Finding{},
+				Workload: w, GPUs: []check.JobGPU{}, Processes: []Process{}, Ports: []Port{}, Findings: []Finding{},
 			})
 		}
 		return &rows[i]

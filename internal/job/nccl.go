@@ -64,10 +64,7 @@ func (r *Row) Plan(f host.Files, given string, addresses []netip.Addr) *NCCL {
 		case given == "" && address != "" && !isLocal(address, addresses):
 			reason = "NCCL_RAS_ADDR of the job is no address of this host: --nccl-ras selects one"
 		default:
-			if at == "" {
-				at = address
-			}
-			at, _ = RASAddress(at)
+			at, _ = RASAddress(cmp.Or(at, address))
 			return &NCCL{Asked: true, Address: at}
 		}
 		if !slices.Contains(why, reason) {

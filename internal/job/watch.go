@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -154,10 +155,7 @@ func (w *NCCL) short(at time.Time) string {
 	a := w.Answer
 	parts := []string{}
 	for _, g := range a.Communicators[:min(shown, len(a.Communicators))] {
-		state := strings.Join(g.Errors, ", ")
-		if state == "" {
-			state = "OK"
-		}
+		state := cmp.Or(strings.Join(g.Errors, ", "), "OK")
 		parts = append(parts, fmt.Sprintf("%s of %s %s, %s",
 			words.Count(g.Communicators, "communicator"), words.Count(g.Ranks, "rank"), g.Status, state))
 	}

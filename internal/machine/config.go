@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
@@ -156,19 +157,12 @@ func (c *Config) Check() (err error) {
 	if c.exclude, err = anchored("--device.exclude", c.excludeText); err != nil {
 		return err
 	}
-	if c.Timeout <= 0 {
-		return fmt.Errorf("--collect.timeout=%s: must be greater than 0", c.Timeout)
-	}
-	if c.Limits.Devices < 0 {
-		return fmt.Errorf("--limit.devices=%d: must be at least 1, or 0 for no limit", c.Limits.Devices)
-	}
-	if c.Limits.Series < 0 {
-		return fmt.Errorf("--limit.series=%d: must be at least 1, or 0 for no limit", c.Limits.Series)
-	}
-	if c.MaxProcs < 1 {
-		return fmt.Errorf("--runtime.gomaxprocs=%d: must be at least 1", c.MaxProcs)
-	}
-	return nil
+	return command.Checks{
+		{c.Timeout <= 0, fmt.Errorf("--collect.timeout=%s: must be greater than 0", c.Timeout)},
+		{c.Limits.Devices < 0, fmt.Errorf("--limit.devices=%d: must be at least 1, or 0 for no limit", c.Limits.Devices)},
+		{c.Limits.Series < 0, fmt.Errorf("--limit.series=%d: must be at least 1, or 0 for no limit", c.Limits.Series)},
+		{c.MaxProcs < 1, fmt.Errorf("--runtime.gomaxprocs=%d: must be at least 1", c.MaxProcs)},
+	}.First()
 }
 
 func anchored(flag, text string) (*regexp.Regexp, error) {

@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"sync"
@@ -54,7 +55,8 @@ func (f *Fabric) advise(x *finding, labels map[string]string) error {
 	if x.Alert != "" {
 		text = texts[x.Alert]
 	}
-	labels["instance"] = f.Host
+	values := map[string]string{"instance": f.Host}
+	maps.Copy(values, labels)
 	x.Drain = text.Labels["drain"]
 	for name, to := range map[string]*string{
 		"diagnose": &x.Diagnose, "action": &x.Action, "drain_reason": &x.DrainReason,
@@ -64,7 +66,7 @@ func (f *Fabric) advise(x *finding, labels map[string]string) error {
 			return fmt.Errorf("%s of %s: %w", name, x.Alert, err)
 		}
 		var b bytes.Buffer
-		if err := t.Execute(&b, labels); err != nil {
+		if err := t.Execute(&b, values); err != nil {
 			return fmt.Errorf("%s of %s: %w", name, x.Alert, err)
 		}
 		*to = short(strings.TrimSpace(b.String()), maxText)

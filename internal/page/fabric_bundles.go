@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"rdma_exporter/internal/words"
@@ -96,13 +97,8 @@ func (f *Fabric) pairs() []mapPair {
 			}
 		}
 	}
-	var keys [][2]int
-	for k := range sums {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
 	var out []mapPair
-	for _, k := range keys {
+	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
 		s := sums[k]
 		p := mapPair{
 			Health: OK, Text: fmt.Sprintf("%s to %s: %s", sideName(k[0]), sideName(k[1]), words.Count(s.links, "link")),

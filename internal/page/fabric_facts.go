@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
 )
@@ -14,21 +15,22 @@ import (
 func (v *fabricView) facts() error {
 	var failed error
 	add := func(h Health, alert, where, summary string, labels map[string]string) {
-		x := finding{Row: h, Health: h, Alert: alert, Where: where, Summary: summary, Runbook: runbookPath(alert)}
+		x := finding{
+			Finding: check.Finding{Alert: alert, Summary: summary}, Row: h, Health: h, Where: where, Runbook: runbookPath(alert),
+		}
 		if err := v.advise(&x, labels); err != nil {
 			failed = err
 		}
 		v.Facts = append(v.Facts, x)
 	}
-	none := func() map[string]string { return map[string]string{} }
 	if v.Failed != "" {
-		add(Warning, "RDMAFabricUnseen", "", "Sweep failed: "+v.Failed, none())
+		add(Warning, "RDMAFabricUnseen", "", "Sweep failed: "+v.Failed, nil)
 	}
 	if v.Time.IsZero() {
 		return failed
 	}
 	if len(v.Managers) == 0 || v.Managers[0].State != smStates[mad.SMMaster] {
-		add(Critical, "RDMAFabricNoSubnetManager", "", "No master subnet manager answers.", none())
+		add(Critical, "RDMAFabricNoSubnetManager", "", "No master subnet manager answers.", nil)
 	}
 	if lost := v.unreachable(); len(lost) > 0 {
 		add(Critical, "RDMAFabricSwitchUnreachable", andMore(lost[0].Node, len(lost)),
@@ -37,7 +39,7 @@ func (v *fabricView) facts() error {
 	}
 	if n := v.silent(); n > 0 {
 		add(Warning, "RDMAFabricPartlySeen", "", either(n, "1 request of the last sweep without an answer.",
-			"%d requests of the last sweep without an answer."), none())
+			"%d requests of the last sweep without an answer."), nil)
 	}
 	for _, p := range problems {
 		links := v.with(p.name)
@@ -53,7 +55,7 @@ func (v *fabricView) facts() error {
 		e := v.picture.Loops[0][0]
 		add(Info, "RDMAFabricCreditLoopSuspected",
 			andMore(fmt.Sprintf("%s/%d", v.names[e.GUID], e.Port), len(v.picture.Loops[0])),
-			either(n, "1 credit loop suspected.", "%d credit loops suspected."), none())
+			either(n, "1 credit loop suspected.", "%d credit loops suspected."), nil)
 	}
 	if leaves := v.oversubscribed(); len(leaves) > 0 {
 		add(Info, "RDMAFabricOversubscribed", andMore(leaves[0].Node, len(leaves)), either(len(leaves),
@@ -67,12 +69,8 @@ func (v *fabricView) facts() error {
 }
 
 // with are the links that have a problem, those with the most errors first.
-func (f *Fabric) with(problem string) (out []*FabricLink) {
-	for i := range f.Links {
-		if f.Links[i].Problem == problem {
-			out = append(out, &f.Links[i])
-		}
-	}
+func (f *Fabric) with(problem string) []*FabricLink {
+	out := f.linksThat(func(l *FabricLink) bool { return l.Problem == problem })
 	byErrors(out)
 	return out
 }
@@ -107,22 +105,13 @@ func either(n int, one, many string) string {
 }
 
 // unreachable are the switches that the last sweep did not reach.
-func (f *Fabric) unreachable() (out []FabricNode) {
-	for _, x := range f.Unreachable {
-		if x.Type == mad.Switch.String() {
-			out = append(out, x)
-		}
-	}
-	return out
+func (f *Fabric) unreachable() []FabricNode {
+	return slices.DeleteFunc(slices.Clone(f.Unreachable), func(n FabricNode) bool { return n.Type != mad.Switch.String() })
 }
 
 // oversubscribed are the leaf switches that have lost uplinks, the worst first.
-func (f *Fabric) oversubscribed() (out []Switch) {
-	for _, s := range f.Switches {
-		if s.oversubscribed {
-			out = append(out, s)
-		}
-	}
+func (f *Fabric) oversubscribed() []Switch {
+	out := slices.DeleteFunc(slices.Clone(f.Switches), func(s Switch) bool { return !s.oversubscribed })
 	slices.SortStableFunc(out, func(a, b Switch) int { return cmp.Compare(*b.Oversubscription, *a.Oversubscription) })
 	return out
 }

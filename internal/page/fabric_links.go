@@ -170,10 +170,7 @@ func (f *Fabric) linkEnd(e fabric.End, types map[fabric.GUID]mad.NodeType) LinkE
 // evaluate sets the rates of a link, its problem and its utilisation.
 func (f *Fabric) evaluate(l *FabricLink, e fabric.End, gone bool, types map[fabric.GUID]mad.NodeType) {
 	g := f.picture.Fabric
-	p := g.Port(e)
-	if p == nil {
-		p = g.Port(l.Ends[1].end)
-	}
+	p := cmp.Or(g.Port(e), g.Port(l.Ends[1].end))
 	if p != nil && p.Info.Up() {
 		l.Does = lanes(p.Info.Active)
 	}

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -24,22 +26,13 @@ type switchView struct {
 // RenderLinks writes the page of the links that a filter takes, those with problems first.
 func (p *Page) RenderLinks(w io.Writer, f *Fabric, now time.Time, filter Filter) error {
 	v := linksView{frame: f.frame(now, p.links, "", "Links of "+f.Port+" on "+f.Host), Filter: filter}
-	var all []*FabricLink
-	wrong := 0
-	for i := range f.Links {
-		l := &f.Links[i]
-		if l.Problem != "" {
-			wrong++
-		}
-		if filter.takes(l) {
-			all = append(all, l)
-		}
-	}
+	all := f.linksThat(filter.takes)
 	byProblem(all)
 	v.All = f.table("Links", "Links with problems first. Enabled at both ends: shown where it differs from the rate. Utilisation: → to the far end, ← from it, between the last two sweeps", all, len(all))
 	v.Health = f.healthOf(all)
 	v.Word = v.Health.Heading()
-	v.Lead = fmt.Sprintf("%d links, %d of them with a problem.", len(f.Links), wrong)
+	v.Lead = fmt.Sprintf("%d links, %d of them with a problem.", len(f.Links),
+		len(f.linksThat(func(l *FabricLink) bool { return l.Problem != "" })))
 	if !filter.empty() {
 		v.Lead += fmt.Sprintf(" The filter matches %d.", len(all))
 	}
@@ -92,4 +85,31 @@ func (p *Page) RenderSwitch(w io.Writer, f *Fabric, now time.Time, guid string) 
 	}
 	v.title(v.Word + ": " + v.Name)
 	return p.write(w, "switch.html", v)
+}
+
+// Filter chooses links: ?node=TEXT&faulty=1.
+type Filter struct {
+	Node   string // part of the name or the GUID of a node at one end
+	Faulty bool   // with a problem
+}
+
+// FilterOf reads a query. Unknown parameters are ignored.
+func FilterOf(q url.Values) Filter {
+	return Filter{Node: short(strings.TrimSpace(q.Get("node")), maxName), Faulty: q.Get("faulty") != ""}
+}
+
+func (f Filter) empty() bool { return f == Filter{} }
+
+// takes reports whether a link is among those wanted.
+func (f Filter) takes(l *FabricLink) bool {
+	if f.Faulty && l.Problem == "" {
+		return false
+	}
+	text := strings.ToLower(f.Node)
+	for i := range l.Ends {
+		if e := &l.Ends[i]; strings.Contains(strings.ToLower(e.Node), text) || strings.Contains(e.GUID, text) {
+			return true
+		}
+	}
+	return false
 }

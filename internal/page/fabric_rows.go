@@ -28,13 +28,12 @@ type linkRow struct {
 // endText is a port at the end of a link.
 type endText struct{ Text, Href, State string }
 
-// row is of a link; base is the way from the page to the prefix of all paths.
-func (f *Fabric) row(l *FabricLink, base string) linkRow {
+// row is of a link, from one of its ends; base is the way from the page to the prefix of all paths.
+func (f *Fabric) row(l *FabricLink, near, far *LinkEnd, base string) linkRow {
 	out := linkRow{
-		Health: OK, Near: l.Ends[0].text(base), Far: l.Ends[1].text(base), Does: l.rateText(),
-		Errors: errorText(f.window(), l.Ends[0].Risen, l.Ends[1].Risen),
+		Health: OK, Near: near.text(base), Far: far.text(base), Does: l.rateText(), Use: f.utilisation(l, near, far),
+		Errors: errorText(f.window(), near.Risen, far.Risen),
 	}
-	out.Use = f.utilisation(l, &l.Ends[0], &l.Ends[1])
 	if p := problemNamed(l.Problem); p != nil {
 		out.Health, out.What = p.health, words.Spaced(p.name)
 	}
@@ -91,17 +90,10 @@ func count4X(lanes int) string { return fmt.Sprintf("%dX", lanes) }
 
 // fabricPort is a row of the table of a switch's ports.
 type fabricPort struct {
-	Number  int
-	Health  Health
-	What    string
-	State   string
-	Far     endText
-	Does    value
-	Both    string
-	Traffic string
-	Use     value
-	Errors  string
-	Totals  string // of counters that did not rise
+	linkRow
+	Number         int
+	State, Traffic string
+	Totals         string // of counters that did not rise
 }
 
 // portsOf are all ports of a switch that answers, else those that had links.
@@ -138,27 +130,21 @@ func (f *Fabric) port(e fabric.End) *fabric.Port {
 
 func (f *Fabric) portRow(e fabric.End, p *fabric.Port, l *FabricLink, base string) fabricPort {
 	out := fabricPort{
-		Number: e.Port, Health: Inactive, State: "unknown: no answer",
-		Errors: errorText(f.window(), risen(f.picture, e), nil),
+		Number: e.Port, State: "unknown: no answer", Traffic: f.traffic(e),
+		linkRow: linkRow{Health: Inactive, Errors: errorText(f.window(), risen(f.picture, e), nil)},
 	}
 	if p != nil {
 		out.Totals = standing(p.Counters, risen(f.picture, e))
 		state, physical := uint64(p.Info.State), uint64(p.Info.PhysicalState)
 		out.State = words.Join(", ", name(portStates, &state), name(physicalStates, &physical))
 	}
-	if l != nil {
-		near, far := &l.Ends[0], &l.Ends[1]
-		if far.end == e {
-			near, far = far, near
-		}
-		r := f.row(l, base)
-		out.Far, out.Does, out.Both, out.What, out.Health = far.text(base), r.Does, r.Both, r.What, r.Health
-		out.Use = f.utilisation(l, near, far)
-		if far.Risen != nil {
-			out.Errors = errorText(f.window(), near.Risen, far.Risen)
-		}
+	switch {
+	case l == nil:
+	case l.Ends[1].end == e:
+		out.linkRow = f.row(l, &l.Ends[1], &l.Ends[0], base)
+	default:
+		out.linkRow = f.row(l, &l.Ends[0], &l.Ends[1], base)
 	}
-	out.Traffic = f.traffic(e)
 	return out
 }
 

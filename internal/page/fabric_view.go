@@ -109,34 +109,37 @@ func (v *fabricView) verdict() {
 	case v.Health == OK:
 		v.Lead = "No finding in the last sweep."
 	default:
-		var parts []string
-		for _, x := range v.Facts {
-			parts = append(parts, x.Summary)
-		}
-		v.Lead = strings.Join(parts, " ")
+		v.Lead = strings.Join(words.Of(v.Facts, func(x finding) string { return x.Summary }), " ")
 	}
 	v.title(v.Word + ": " + v.Name)
 }
 
 // wrong lists links with problems, the worst first.
 func (v *fabricView) wrong() {
-	var all []*FabricLink
-	for i := range v.Fabric.Links {
+	all := v.linksThat(func(l *FabricLink) bool {
 		// errors have a table of their own, an unreachable switch has a finding.
-		if p := problemNamed(v.Fabric.Links[i].Problem); p != nil && p.text != "" && p.name != "errors" {
-			all = append(all, &v.Fabric.Links[i])
-		}
-	}
+		p := problemNamed(l.Problem)
+		return p != nil && p.text != "" && p.name != "errors"
+	})
 	byProblem(all)
 	v.Wrong = v.table("Links with problems",
 		"Worst first. Enabled at both ends: shown where it differs from the rate", all, maxLinks)
+}
+
+func (f *Fabric) linksThat(are func(*FabricLink) bool) (out []*FabricLink) {
+	for i := range f.Links {
+		if l := &f.Links[i]; are(l) {
+			out = append(out, l)
+		}
+	}
+	return out
 }
 
 // table shows the first of some links.
 func (f *Fabric) table(name, caption string, links []*FabricLink, most int) linkTable {
 	out := linkTable{Name: name, Caption: caption, More: max(0, len(links)-most)}
 	for _, l := range links[:len(links)-out.More] {
-		out.Rows = append(out.Rows, f.row(l, ""))
+		out.Rows = append(out.Rows, f.row(l, &l.Ends[0], &l.Ends[1], ""))
 	}
 	return out
 }
@@ -236,12 +239,7 @@ func (v *fabricView) errors() {
 		return
 	}
 	v.ErrorsOf = ago(v.Time.Sub(v.Since))
-	var all []*FabricLink
-	for i := range v.Fabric.Links {
-		if l := &v.Fabric.Links[i]; l.rose(linkErrors)+l.rose(discards) > 0 {
-			all = append(all, l)
-		}
-	}
+	all := v.linksThat(func(l *FabricLink) bool { return l.rose(linkErrors)+l.rose(discards) > 0 })
 	byErrors(all)
 	v.Errors = v.table("Errors on links",
 		"Counters that rose in the last "+v.ErrorsOf+", with their rate, worst first", all, maxErrors)

@@ -130,11 +130,7 @@ func (d *drawing) piece(b topo.Branch) piece {
 	d.branch(&p, b, 0, at)
 	last := p.Rows[len(p.Rows)-1]
 	p.Height = last.Y + last.H + 2
-	var names []string
-	for _, r := range p.Rows {
-		names = append(names, r.Title)
-	}
-	p.Name = strings.Join(names, ", ")
+	p.Name = strings.Join(words.Of(p.Rows, func(r row) string { return r.Title }), ", ")
 	for i := range d.m.GPUs {
 		g := &d.m.GPUs[i]
 		from, here := at["gpu "+g.Index]

@@ -62,7 +62,7 @@ type Node struct {
 	Incidents []Incident `json:"incidents,omitempty"`
 
 	// Setup are the settings of the host, as check --setup --json has them; absent where they were not read.
-	Setup []check.Setting `json:"setup,omitempty"`
+	Setup []snapshot.SetupRow `json:"setup,omitempty"`
 
 	Waiting    []Waiting       `json:"waiting"`
 	Ports      []Port          `json:"ports"`
@@ -101,7 +101,7 @@ func New(in Input) Node {
 		n.Missing = missing(in.Node.InfiniBand)
 		if in.Node.Setup != nil {
 			for _, r := range in.Node.Setup.Rows {
-				n.Setup = append(n.Setup, check.SettingOf(r))
+				n.Setup = append(n.Setup, check.ShownSetting(r))
 			}
 		}
 		if in.Node.GPUs != nil {

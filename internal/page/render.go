@@ -35,7 +35,8 @@ type Page struct {
 
 // NewPage makes a page that leads to some links.
 func NewPage(links []Link) (*Page, error) {
-	t, err := template.ParseFS(sources, "html/*.html")
+	cut := template.FuncMap{"short": func(s string) string { return short(s, maxText) }}
+	t, err := template.New("").Funcs(cut).ParseFS(sources, "html/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("page: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/words"
 )
 
 // setupView is the settings of the host on the page.
@@ -15,7 +16,7 @@ type setupView struct {
 
 // difference is a setting with its objects.
 type difference struct {
-	check.Setting
+	snapshot.SetupRow
 	Health  Health
 	Objects string
 	Sets    []string // commands
@@ -40,15 +41,13 @@ func setupOf(n *snapshot.Node) *setupView {
 func differences(rows []snapshot.SetupRow, state snapshot.SetupState) (out []difference) {
 	for _, d := range setup.Deviations(rows, state) {
 		x := difference{
-			Setting: check.SettingOf(d.Row), Health: Info, Objects: short(check.SetupObjects(d), maxText),
+			SetupRow: check.ShownSetting(d.Row), Health: Info, Objects: short(check.SetupObjects(d), maxText),
 			Basis: check.SetupBasis(d.Row),
 		}
 		if x.Severity == "warning" {
 			x.Health = Warning
 		}
-		for _, r := range d.Remedies {
-			x.Sets = append(x.Sets, short(r, maxText))
-		}
+		x.Sets = words.Of(d.Remedies, func(r string) string { return short(r, maxText) })
 		out = append(out, x)
 	}
 	return out

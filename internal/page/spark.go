@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -146,4 +147,127 @@ func (h *History) plotTemperature(p *Port, scale *scale) (s *spark, of string) {
 		s.Limit = yOf(*alarm, scale.cold, scale.hot)
 	}
 	return s, of
+}
+
+// kind is what ports have in common whose plots are compared: they share a scale.
+type kind struct {
+	linkLayer, role string
+	rate            float64 // expected, else the present one
+}
+
+func kindOf(p *Port) kind {
+	k := kind{linkLayer: p.LinkLayer, role: p.Role}
+	if rate := cmp.Or(p.ExpectedRate, p.Rate); rate != nil {
+		k.rate = *rate
+	}
+	return k
+}
+
+// scale is that of the plots of one kind of port.
+type scale struct {
+	rate        float64 // upper edge of the throughput
+	cold, hot   float64 // edges of the temperature
+	temperature bool    // one was read
+
+	lowest, highest float64 // edges of the bit error rates, in decades
+}
+
+// scales finds the highest values of all ports of each kind.
+func (h *History) scales(ports []Port) map[kind]*scale {
+	out := map[kind]*scale{}
+	for i := range ports {
+		p := &ports[i]
+		k, key := kindOf(p), keyOfPort(p)
+		s := out[k]
+		if s == nil {
+			s = &scale{rate: max(1, k.rate), cold: math.Inf(1), hot: math.Inf(-1), lowest: math.Inf(1), highest: math.Inf(-1)}
+			out[k] = s
+		}
+		_, high := extent(curve{"a", h.Lines[transmit][key]}, curve{"b", h.Lines[receive][key]})
+		s.rate = max(s.rate, high)
+		if p.Rate != nil {
+			s.rate = max(s.rate, *p.Rate)
+		}
+		s.fit(h, key)
+		_, points, alarm := h.temperature(p)
+		if len(points) == 0 {
+			continue
+		}
+		low, high := extent(curve{points: points})
+		if alarm != nil {
+			high = max(high, *alarm-3)
+		}
+		// A degree more or less is no slope.
+		s.cold, s.hot, s.temperature = min(s.cold, low-5), max(s.hot, high+5), true
+	}
+	return out
+}
+
+func (s *scale) throughput() string { return "max " + bits(s.rate) }
+
+// Raw bit error rates (before FEC) of a link over time, and their limit, as rules/node/link_ber.rules.yml records them.
+const (
+	rawBER    = "raw_ber"       // received by the port
+	farRawBER = "far_raw_ber"   // received by the far end
+	limitBER  = "raw_ber_limit" // of RDMALinkBERHigh, the lower of both ends
+)
+
+// decades are the logarithms of what is above 0: without an error in its window a rate has none.
+func decades(points []alerting.Point) []alerting.Point {
+	var out []alerting.Point
+	for _, p := range points {
+		if p.Value > 0 && !math.IsInf(p.Value, 1) {
+			out = append(out, alerting.Point{At: p.At, Value: math.Log10(p.Value)})
+		}
+	}
+	return out
+}
+
+// rates are the curves of both ends of a link, in decades.
+func (h *History) rates(k PortKey) []curve {
+	return []curve{{"a", decades(h.Lines[rawBER][k])}, {"b", decades(h.Lines[farRawBER][k])}}
+}
+
+// fit widens the scale to the rates of a link and their limit, to whole decades.
+func (s *scale) fit(h *History, k PortKey) {
+	low, high := extent(append(h.rates(k), curve{points: decades(h.Lines[limitBER][k])})...)
+	if low > high {
+		return
+	}
+	s.lowest, s.highest = min(s.lowest, math.Floor(low)), max(s.highest, math.Floor(high)+1)
+}
+
+// ber plots the raw bit error rates of a link with their limit.
+func (h *History) ber(k PortKey, s *scale, r *Recent) *spark {
+	lines := h.plot(s.lowest, s.highest, h.rates(k)...)
+	if lines == nil {
+		return nil
+	}
+	out := &spark{
+		Name:  "Raw bit error rate (before FEC), received (solid) and by the far end (dashed): " + berText(r),
+		Scale: fmt.Sprintf("1e%+03.0f to 1e%+03.0f", s.lowest, s.highest), Lines: lines, Limit: -1,
+	}
+	if r.RawBERLimit != nil {
+		out.Limit = yOf(math.Log10(*r.RawBERLimit), s.lowest, s.highest)
+	}
+	return out
+}
+
+// berText is the higher rate of both ends; empty where there are no counters.
+func berText(r *Recent) string {
+	worst := r.RawBER
+	if worst == nil || r.FarRawBER != nil && *r.FarRawBER > *worst {
+		worst = r.FarRawBER
+	}
+	if worst == nil {
+		return ""
+	}
+	text := "no bit error in 10m"
+	if *worst > 0 {
+		text = fmt.Sprintf("raw BER %.1e", *worst)
+	}
+	if r.RawBERLimit != nil {
+		text += fmt.Sprintf(" (limit %.1e)", *r.RawBERLimit)
+	}
+	return text
 }

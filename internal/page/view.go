@@ -209,10 +209,7 @@ func (f *frame) title(text string) {
 }
 
 func gapOf(g check.ReasonGroup) gap {
-	var names []string
-	for _, n := range g.Alerts {
-		names = append(names, n.Alert)
-	}
+	names := words.Of(g.Alerts, func(n check.NotEvaluated) string { return n.Alert })
 	text := g.Reason
 	if g.InPart {
 		text = "evaluated in part: " + text

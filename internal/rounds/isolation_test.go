@@ -19,10 +19,10 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/test/machines"
 )
 
@@ -175,7 +175,7 @@ func TestStuckReadCostsItsDevice(t *testing.T) {
 func TestReadStuckAlert(t *testing.T) {
 	dir := machines.Tree(t, "dgx-h100-ib")
 	s := machines.Live(t, dir, 2*time.Second)
-	j, err := evaluate.New(&machine.Machine{Host: s.Host}, s, machines.Builtin(t), slog.New(slog.DiscardHandler))
+	j, err := verdict.New(&machine.Machine{Host: s.Host}, s, machines.Builtin(t), slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.Close()) }()
 	start := time.Now()

@@ -17,10 +17,10 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/test/machines"
 )
 
@@ -129,7 +129,7 @@ func TestPortDownOfAStuckDevice(t *testing.T) {
 	m.Files = files
 	s := rounds.New(context.WithoutCancel(t.Context()),
 		rounds.Options{Host: m.Host, Collectors: collector.All(collector.Options{}), Timeout: 2 * time.Second, Now: m.Now})
-	j, err := evaluate.New(m, s, machines.Builtin(t), slog.New(slog.DiscardHandler))
+	j, err := verdict.New(m, s, machines.Builtin(t), slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.Close()) }()
 	fires := func() bool {

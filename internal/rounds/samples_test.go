@@ -11,11 +11,11 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/test/machines"
 )
 
@@ -63,7 +63,7 @@ func TestShortStorms(t *testing.T) {
 			Host: m.Host, Collectors: collector.All(c.Options(m, nil)), Timeout: c.Timeout,
 			Logger: slog.New(slog.DiscardHandler),
 		})
-		j, err := evaluate.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
+		j, err := verdict.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

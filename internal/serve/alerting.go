@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rulefiles"
 )
@@ -63,29 +64,23 @@ const (
 )
 
 func (a *alertingConfig) check() (err error) {
-	if a.interval < minAlertingInterval || a.interval > maxAlertingInterval {
-		return fmt.Errorf("--alerting.interval=%s: must be from 1s to 2m: the ranges of the rules start at 5m", a.interval)
-	}
-	if err := a.runbooks.Check(); err != nil {
+	wrongBooks := a.runbooks.Check()
+	if err := (command.Checks{
+		{a.interval < minAlertingInterval || a.interval > maxAlertingInterval, fmt.Errorf("--alerting.interval=%s: must be from 1s to 2m: the ranges of the rules start at 5m", a.interval)},
+		{wrongBooks != nil, wrongBooks},
+		{a.job == "", errors.New("--alerting.job: must not be empty")},
+		{a.httpFile != "" && len(a.alertmanagers) == 0, fmt.Errorf("--alerting.alertmanager-config-file=%s: has no effect without --alerting.alertmanager-url", a.httpFile)},
+	}).First(); err != nil {
 		return err
 	}
-	if a.job == "" {
-		return errors.New("--alerting.job: must not be empty")
-	}
-	if !a.on && len(a.alertmanagers) > 0 {
-		return fmt.Errorf("--alerting.alertmanager-url=%s: has no effect with --no-alerting, which sends no alerts",
-			a.alertmanagers[0])
-	}
-	if a.httpFile != "" && len(a.alertmanagers) == 0 {
-		return fmt.Errorf("--alerting.alertmanager-config-file=%s: has no effect without --alerting.alertmanager-url",
-			a.httpFile)
-	}
 	for i, u := range a.alertmanagers {
-		if err := alerting.CheckURL(u); err != nil {
-			return fmt.Errorf("--alerting.alertmanager-url=%w", err)
-		}
-		if slices.Contains(a.alertmanagers[:i], u) {
-			return fmt.Errorf("--alerting.alertmanager-url=%s: given more than once", u)
+		wrong := alerting.CheckURL(u)
+		if err := (command.Checks{
+			{!a.on, fmt.Errorf("--alerting.alertmanager-url=%s: has no effect with --no-alerting, which sends no alerts", u)},
+			{wrong != nil, fmt.Errorf("--alerting.alertmanager-url=%w", wrong)},
+			{slices.Contains(a.alertmanagers[:i], u), fmt.Errorf("--alerting.alertmanager-url=%s: given more than once", u)},
+		}).First(); err != nil {
+			return err
 		}
 	}
 	if a.externalLabels, err = alerting.ParseLabels(a.externalPairs); err != nil {

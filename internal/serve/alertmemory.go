@@ -16,7 +16,7 @@ import (
 // alertMemory keeps the start times of active alerts, so that a restart does not restart their `for`, even if the
 // samples are lost.
 type alertMemory struct {
-	file   *state.Kept[[]alerting.Active]
+	file   *state.File[[]alerting.Active]
 	locked bool      // by another process
 	tried  time.Time // to open it
 	known  []alerting.Active
@@ -27,7 +27,7 @@ type alertMemory struct {
 
 // openAlertMemory locks the directory, which includes the samples below it, and reads the file of alerts.
 func openAlertMemory(dir string, log *slog.Logger) *alertMemory {
-	a := &alertMemory{log: log, file: &state.Kept[[]alerting.Active]{
+	a := &alertMemory{log: log, file: &state.File[[]alerting.Active]{
 		Dir: dir, Log: log, Unread: "could not restore alert state",
 		Lost: "cannot write alert state, a restart restarts the for duration of alerts",
 		Well: "writing alert state works again",

@@ -12,12 +12,12 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/command"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/job"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/rulefiles"
+	"rdma_exporter/internal/verdict"
 )
 
 // daemon evaluates the rules on the rounds of a machine while the program serves.
@@ -98,10 +98,10 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 	}
 	var p *rounds.Picture
 	err := host.Guard(func() (err error) { // a panic of the evaluation does not affect scrapes
-		p, err = evaluate.Round(ctx, d.rounds, d.engine, young)
+		p, err = verdict.Round(ctx, d.rounds, d.engine, young)
 		return err
 	})
-	concluded, unread := evaluate.Conclude(d.engine)
+	concluded, unread := verdict.Conclude(d.engine)
 	command.LogError(d.log, "cannot read the recorded verdict and suppressed conditions", unread)
 	d.seen.note(p, concluded, d.engine.Stats().Rounds > 0)
 	var collected error

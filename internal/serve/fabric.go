@@ -73,32 +73,18 @@ func (f *Fabric) Flags(a *kingpin.CmdClause) {
 }
 
 func (f *Fabric) check(c *machine.Config) error {
-	switch {
-	case c.Replay != "":
-		return errors.New("--replay: not supported by fabric, which sweeps a live subnet")
-	case f.interval < time.Second:
-		return fmt.Errorf("--fabric.interval=%s: must be 1s or more: each sweep queries every port of every switch",
-			f.interval)
-	case f.full < f.interval:
-		return fmt.Errorf("--fabric.full-interval=%s: must be --fabric.interval (%s) or more",
-			f.full, model.Duration(f.interval))
-	case f.forget < f.full:
-		return fmt.Errorf("--fabric.forget-after=%s: must be --fabric.full-interval (%s) or more",
-			f.forget, model.Duration(f.full))
-	case f.port < 0 || f.port > 254:
-		return fmt.Errorf("--fabric.port=%d: must be from 1 to 254, or 0 for any", f.port)
-	case f.client.Rate < 1 || f.client.Rate > 1e6:
-		return fmt.Errorf("--fabric.rate=%d: must be from 1 to 1000000", f.client.Rate)
-	case f.client.InFlight < 1 || f.client.InFlight > 64:
-		return fmt.Errorf("--fabric.in-flight=%d: must be from 1 to 64: subnet management has no flow control, more requests are dropped", f.client.InFlight)
-	case f.client.Timeout < 10*time.Millisecond:
-		return fmt.Errorf("--fabric.timeout=%s: must be 10ms or more", f.client.Timeout)
-	case f.client.Retries < 0 || f.client.Retries > 10:
-		return fmt.Errorf("--fabric.retries=%d: must be from 0 to 10", f.client.Retries)
-	case f.pkeyIndex < 0 || f.pkeyIndex > math.MaxUint16:
-		return fmt.Errorf("--fabric.pkey-index=%d: must be from 0 to 65535", f.pkeyIndex)
-	}
-	return f.Web.check()
+	return cmp.Or(command.Checks{
+		{c.Replay != "", errors.New("--replay: not supported by fabric, which sweeps a live subnet")},
+		{f.interval < time.Second, fmt.Errorf("--fabric.interval=%s: must be 1s or more: each sweep queries every port of every switch", f.interval)},
+		{f.full < f.interval, fmt.Errorf("--fabric.full-interval=%s: must be --fabric.interval (%s) or more", f.full, model.Duration(f.interval))},
+		{f.forget < f.full, fmt.Errorf("--fabric.forget-after=%s: must be --fabric.full-interval (%s) or more", f.forget, model.Duration(f.full))},
+		{f.port < 0 || f.port > 254, fmt.Errorf("--fabric.port=%d: must be from 1 to 254, or 0 for any", f.port)},
+		{f.client.Rate < 1 || f.client.Rate > 1e6, fmt.Errorf("--fabric.rate=%d: must be from 1 to 1000000", f.client.Rate)},
+		{f.client.InFlight < 1 || f.client.InFlight > 64, fmt.Errorf("--fabric.in-flight=%d: must be from 1 to 64: subnet management has no flow control, more requests are dropped", f.client.InFlight)},
+		{f.client.Timeout < 10*time.Millisecond, fmt.Errorf("--fabric.timeout=%s: must be 10ms or more", f.client.Timeout)},
+		{f.client.Retries < 0 || f.client.Retries > 10, fmt.Errorf("--fabric.retries=%d: must be from 0 to 10", f.client.Retries)},
+		{f.pkeyIndex < 0 || f.pkeyIndex > math.MaxUint16, fmt.Errorf("--fabric.pkey-index=%d: must be from 0 to 65535", f.pkeyIndex)},
+	}.First(), f.Web.check())
 }
 
 // fabricKept is the saved state of a fabric.
@@ -124,16 +110,7 @@ func (f *Fabric) openPort(p host.Paths, before host.MADPort) (mad.Transport, hos
 
 // Run runs the command.
 func (f *Fabric) Run(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
-	if err := f.check(c); err != nil {
-		return command.Usage(err)
-	}
-	if err := f.checkFile(); err != nil {
-		return command.Usage(err)
-	}
-	if err := f.checkDescriptors(); err != nil {
-		return command.Usage(err)
-	}
-	if err := c.Site.Read(); err != nil {
+	if err := cmp.Or(f.check(c), f.checkFile(), f.checkDescriptors(), c.Site.Read()); err != nil {
 		return command.Usage(err)
 	}
 	f.client.PKeyIndex = uint16(f.pkeyIndex)
@@ -152,7 +129,7 @@ func (f *Fabric) Run(ctx context.Context, c *machine.Config, std command.Streams
 		return command.Usage(err)
 	}
 	dir := filepath.Join(c.StateDir, control.FabricFolder)
-	file := &state.Kept[fabricKept]{Dir: dir, Log: std.Log}
+	file := &state.File[fabricKept]{Dir: dir, Log: std.Log}
 	known, err := file.Open()
 	command.LogError(std.Log, "cannot use the state directory, the state of the fabric is lost at the next restart", err)
 	from := known.From

@@ -7,8 +7,8 @@ import (
 
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/verdict"
 )
 
 // seenLast is the result of the last round. Readers do not wait for the next one, which locks the engine during
@@ -19,12 +19,12 @@ type seenLast struct {
 
 	mu        sync.Mutex
 	picture   *rounds.Picture // nil: none has ended
-	concluded evaluate.Conclusion
+	concluded verdict.Conclusion
 	evaluated bool // a round since the start
 }
 
 // note keeps the result of a round. A nil picture changes nothing.
-func (s *seenLast) note(p *rounds.Picture, c evaluate.Conclusion, evaluated bool) {
+func (s *seenLast) note(p *rounds.Picture, c verdict.Conclusion, evaluated bool) {
 	if p == nil {
 		return
 	}
@@ -45,7 +45,7 @@ func (s *seenLast) input() (in check.Input, ok bool) {
 	defer s.mu.Unlock()
 	in = s.concluded.Into(check.Input{Host: s.host, Replay: s.replay})
 	if s.picture != nil {
-		in.Coverage, in.Needs, in.Seen = s.picture.Coverage, s.picture.Needs, evaluate.Seen(s.picture)
+		in.Coverage, in.Needs, in.Seen = s.picture.Coverage, s.picture.Needs, verdict.Seen(s.picture)
 	}
 	return in, s.evaluated
 }
@@ -67,9 +67,9 @@ func (d *daemon) findings() func(io.Writer) error {
 // input is the result of the last round.
 func (d *daemon) input() (check.Input, bool) {
 	in, ok := d.seen.input()
-	in.Exporter, in.History, in.Interval = evaluate.Build(), d.engine.History(), d.config.interval
+	in.Exporter, in.History, in.Interval = verdict.Build(), d.engine.History(), d.config.interval
 	var unidentified error
-	in.Identities, unidentified = evaluate.Identities(d.engine, in.Alerts, in.To)
+	in.Identities, unidentified = verdict.Identities(d.engine, in.Alerts, in.To)
 	command.LogError(d.log, "cannot read what identifies the objects of alerts", unidentified)
 	d.nccl.Input(&in)
 	return in, ok

@@ -50,14 +50,14 @@ const (
 // rounds nor scrapes wait for it. While such an alert is pending it reads a round after each one of the daemon, so that
 // the capture has the rounds before the alert fired.
 type flightRecorder struct {
-	file    *state.Kept[flightKept]
+	file    *state.File[flightKept]
 	begin   func(ctx context.Context) (*machine.Recording, error)
 	history func(ctx context.Context, to time.Time) ([]byte, error)
 	site    func(*capture.Archive) error // adds the configuration
 	end     func() error                 // of what begin has opened
 	log     *slog.Logger
 	wake    chan struct{}
-	done    chan struct{} // closed when run has ended; nil until it starts
+	steps   sync.WaitGroup
 
 	session *machine.Recording // the following are of the goroutine that runs step
 	first   time.Time          // its first round
@@ -132,7 +132,7 @@ func newFlightRecorder(
 
 // openFlight locks the directory and reads its captures.
 func openFlight(dir string, log *slog.Logger) (*flightRecorder, error) {
-	file := &state.Kept[flightKept]{
+	file := &state.File[flightKept]{
 		Dir: dir, Log: log, Unread: "could not restore the alerts of earlier incidents, they may be captured again",
 	}
 	known, err := file.Open()
@@ -208,9 +208,7 @@ func (f *flightRecorder) start(ctx context.Context) {
 	if f == nil {
 		return
 	}
-	f.done = make(chan struct{})
-	go func() {
-		defer close(f.done)
+	f.steps.Go(func() {
 		for {
 			select {
 			case <-f.wake:
@@ -219,7 +217,7 @@ func (f *flightRecorder) start(ctx context.Context) {
 			}
 			f.step(ctx)
 		}
-	}()
+	})
 }
 
 // step reads a round if an alert is pending or firing, and keeps the capture if one fires.
@@ -378,9 +376,7 @@ func (f *flightRecorder) close() {
 	if f == nil {
 		return
 	}
-	if f.done != nil {
-		<-f.done
-	}
+	f.steps.Wait()
 	if f.isFiring() {
 		f.save(f.at)
 	}

@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/control"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
 )
 
 // gpuRelease releases the GPUs on request, by the control socket or over HTTP.
@@ -50,9 +51,9 @@ func (g gpuRelease) release(ctx context.Context, d time.Duration, by string) err
 // control adds the handlers on the control socket. They respond with the current release or null; to its end, with what
 // ended.
 func (g gpuRelease) control(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+control.GPUPath,
-		func(w http.ResponseWriter, _ *http.Request) { control.Answer(w, g.gpus.GPUsReleased()) })
-	mux.HandleFunc("POST "+control.GPUReleasePath, func(w http.ResponseWriter, r *http.Request) {
+	control.Handle(mux, "GET "+control.GPUPath,
+		func(*http.Request) (*snapshot.GPURelease, error) { return g.gpus.GPUsReleased(), nil })
+	control.Handle(mux, "POST "+control.GPUReleasePath, func(r *http.Request) (*snapshot.GPURelease, error) {
 		d, err := time.ParseDuration(r.URL.Query().Get("for"))
 		if err == nil {
 			err = checkRelease(d)
@@ -61,18 +62,13 @@ func (g gpuRelease) control(mux *http.ServeMux) {
 			err = g.release(r.Context(), d, requester(r))
 		}
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+			return nil, control.BadRequest(err)
 		}
-		control.Answer(w, g.gpus.GPUsReleased())
+		return g.gpus.GPUsReleased(), nil
 	})
-	mux.HandleFunc("POST "+control.GPUResumePath, func(w http.ResponseWriter, r *http.Request) {
+	control.Handle(mux, "POST "+control.GPUResumePath, func(r *http.Request) (*snapshot.GPURelease, error) {
 		before := g.gpus.GPUsReleased()
-		if err := g.release(r.Context(), 0, requester(r)); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		control.Answer(w, before)
+		return before, g.release(r.Context(), 0, requester(r))
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"rdma_exporter/internal/command"
@@ -36,12 +37,12 @@ func (k *keeper) control() (*http.Server, error) {
 type keeper struct {
 	memory  *expect.Memory
 	planned *planned
-	file    *state.Kept[expect.Data] // nil for a replay: nothing is saved
+	file    *state.File[expect.Data] // nil for a replay: nothing is saved
 	server  *http.Server             // of the control socket
 	// commands add further handlers to the control socket.
 	commands []func(*http.ServeMux)
 	log      *slog.Logger
-	done     chan struct{} // closed when run has ended; nil until it starts
+	writes   sync.WaitGroup
 }
 
 // newKeeper starts with the saved state. If the directory cannot be used, only the state of earlier runs is missing.
@@ -64,8 +65,8 @@ func newKeeper(c *machine.Config, m *machine.Machine, log *slog.Logger) *keeper 
 }
 
 // stateFile is the file of the known links and devices.
-func stateFile(dir string, log *slog.Logger) *state.Kept[expect.Data] {
-	return &state.Kept[expect.Data]{
+func stateFile(dir string, log *slog.Logger) *state.File[expect.Data] {
+	return &state.File[expect.Data]{
 		Dir: dir, Log: log,
 		Lost: "cannot write the state file, known links and devices are lost at the next restart",
 		Well: "writing the state file works again",
@@ -93,8 +94,7 @@ const (
 func (k *keeper) start(ctx context.Context) {
 	if k.file != nil {
 		k.planned.start(ctx)
-		k.done = make(chan struct{})
-		go k.run(ctx)
+		k.writes.Go(func() { k.run(ctx) })
 	}
 }
 
@@ -110,7 +110,6 @@ func (k *keeper) listen(commands ...func(*http.ServeMux)) {
 }
 
 func (k *keeper) run(ctx context.Context) {
-	defer close(k.done)
 	for !k.file.IsOpen() {
 		if !pause(ctx, stateRetry) {
 			return
@@ -164,9 +163,7 @@ func (k *keeper) current() (rounds.FileState, bool) {
 
 // close writes changes and unlocks the directory. The context of start has ended.
 func (k *keeper) close() {
-	if k.done != nil {
-		<-k.done
-	}
+	k.writes.Wait()
 	if k.file == nil || !k.file.IsOpen() {
 		return
 	}
@@ -209,7 +206,9 @@ func answerOf(what expect.Accepted, unknown []string, err error) (control.Accept
 	for _, r := range what.Roles {
 		a.Forgets = append(a.Forgets, fmt.Sprintf("port %s/%d: role was %s", r.Device, r.Port, r.Role))
 	}
-	for _, port := range portsOf(what.Baselines) {
+	ports := words.Of(what.Baselines, func(b expect.Baseline) string { return fmt.Sprintf("%s/%d", b.Device, b.Port) })
+	slices.Sort(ports)
+	for _, port := range slices.Compact(ports) {
 		a.Forgets = append(a.Forgets, "port "+port+": baselines of bit errors and optics")
 	}
 	for _, f := range what.Functions {
@@ -223,15 +222,6 @@ func answerOf(what expect.Accepted, unknown []string, err error) (control.Accept
 		a.Unknown[name] = name + ": unknown device or port (see rdma_exporter expect list, rdma_exporter inventory list)"
 	}
 	return a, err
-}
-
-// portsOf are the ports of baselines, each once.
-func portsOf(baselines []expect.Baseline) (out []string) {
-	for _, b := range baselines {
-		out = append(out, fmt.Sprintf("%s/%d", b.Device, b.Port))
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 // fabricControl serves the control socket of fabric until it is closed.

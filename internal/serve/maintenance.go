@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -20,10 +21,10 @@ const maintenanceNoted = time.Minute
 
 // planned is the announced maintenance of a live host.
 type planned struct {
-	file  *state.Kept[maintenance.Announcement] // not open: nothing can be announced
+	file  *state.File[maintenance.Announcement] // not open: nothing can be announced
 	clock func() maintenance.Clock
 	log   *slog.Logger
-	done  chan struct{} // closed when run has ended; nil until it starts
+	saves sync.WaitGroup
 
 	turn sync.Mutex // of writers; scrapes do not wait for it
 
@@ -32,7 +33,7 @@ type planned struct {
 }
 
 func newPlanned(dir string, clock func() maintenance.Clock, log *slog.Logger) *planned {
-	return &planned{clock: clock, log: log, file: &state.Kept[maintenance.Announcement]{
+	return &planned{clock: clock, log: log, file: &state.File[maintenance.Announcement]{
 		Dir: dir, Log: log, Lost: "cannot write the maintenance state", Well: "writing the maintenance state works again",
 	}}
 }
@@ -58,13 +59,11 @@ func (p *planned) get() maintenance.Announcement {
 
 // start saves the uptime until ctx ends.
 func (p *planned) start(ctx context.Context) {
-	p.done = make(chan struct{})
-	go func() {
-		defer close(p.done)
+	p.saves.Go(func() {
 		for pause(ctx, maintenanceNoted) {
 			p.advance()
 		}
-	}()
+	})
 }
 
 // advance saves what is left of the maintenance.
@@ -109,9 +108,7 @@ func (p *planned) replace(a maintenance.Announcement) (before *maintenance.Notic
 
 // close closes the directory. The context of start has ended.
 func (p *planned) close() {
-	if p.done != nil {
-		<-p.done
-	}
+	p.saves.Wait()
 	p.turn.Lock()
 	defer p.turn.Unlock()
 	command.LogError(p.log, "cannot close the maintenance directory", p.file.Close())
@@ -120,36 +117,32 @@ func (p *planned) close() {
 // control adds the handlers on the socket. They respond with the current maintenance or null; to its end, with what
 // ended.
 func (p *planned) control(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+control.MaintenancePath, func(w http.ResponseWriter, _ *http.Request) {
+	control.Handle(mux, "GET "+control.MaintenancePath, func(*http.Request) (*maintenance.Notice, error) {
 		n, _ := p.current()
-		control.Answer(w, n)
+		return n, nil
 	})
-	mux.HandleFunc("POST "+control.MaintenanceStartPath, func(w http.ResponseWriter, r *http.Request) {
+	control.Handle(mux, "POST "+control.MaintenanceStartPath, func(r *http.Request) (*maintenance.Notice, error) {
+		var a maintenance.Announcement
 		length, err := time.ParseDuration(r.URL.Query().Get("for"))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+		if err == nil {
+			a, err = maintenance.New(p.clock(), length, r.URL.Query().Get("reason"))
 		}
-		a, err := maintenance.New(p.clock(), length, r.URL.Query().Get("reason"))
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+			return nil, control.BadRequest(err)
 		}
 		if _, err := p.replace(a); err != nil {
-			http.Error(w, "cannot announce maintenance: "+err.Error(), http.StatusInternalServerError)
-			return
+			return nil, fmt.Errorf("cannot announce maintenance: %w", err)
 		}
 		n, _ := p.current()
 		p.log.Info("maintenance announced", "until", a.Until, "reason", a.Reason)
-		control.Answer(w, n)
+		return n, nil
 	})
-	mux.HandleFunc("POST "+control.MaintenanceEndPath, func(w http.ResponseWriter, _ *http.Request) {
+	control.Handle(mux, "POST "+control.MaintenanceEndPath, func(*http.Request) (*maintenance.Notice, error) {
 		before, err := p.replace(maintenance.Announcement{})
 		if err != nil {
-			http.Error(w, "cannot end maintenance: "+err.Error(), http.StatusInternalServerError)
-			return
+			return nil, fmt.Errorf("cannot end maintenance: %w", err)
 		}
 		p.log.Info("maintenance ended")
-		control.Answer(w, before)
+		return before, nil
 	})
 }

@@ -109,12 +109,11 @@ func (r *reloader) current() (rounds.FileState, bool) {
 
 // control adds the handler on the control socket. It responds when the files are in force.
 func (r *reloader) control(mux *http.ServeMux) {
-	mux.HandleFunc("POST "+control.ReloadPath, func(w http.ResponseWriter, _ *http.Request) {
+	control.Handle(mux, "POST "+control.ReloadPath, func(*http.Request) (bool, error) {
 		if err := r.reload(); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+			return false, control.BadRequest(err)
 		}
-		control.Answer(w, true)
+		return true, nil
 	})
 }
 

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -63,22 +64,12 @@ func (s *Config) Flags(a *kingpin.CmdClause) {
 }
 
 func (s *Config) check() error {
-	if s.minInterval < 0 {
-		return fmt.Errorf("--collect.min-interval=%s: must be 0s or more", s.minInterval)
-	}
-	if s.sampleInterval != 0 && s.sampleInterval < time.Second {
-		return fmt.Errorf("--pfc.sample-interval=%s: must be 1s or more, or 0s to disable: each sample blocks network configuration (RTNL)", s.sampleInterval)
-	}
-	if s.moduleInterval != 0 && s.moduleInterval < 5*time.Second {
-		return fmt.Errorf("--transceiver.interval=%s: must be 5s or more, or 0s to disable: each read takes milliseconds on the bus of the module and blocks network configuration (RTNL)", s.moduleInterval)
-	}
-	if s.gpuInterval < time.Second {
-		return fmt.Errorf("--collector.gpu.interval=%s: must be 1s or more", s.gpuInterval)
-	}
-	if err := s.Web.check(); err != nil {
-		return err
-	}
-	return s.alerting.check()
+	return cmp.Or(command.Checks{
+		{s.minInterval < 0, fmt.Errorf("--collect.min-interval=%s: must be 0s or more", s.minInterval)},
+		{s.sampleInterval != 0 && s.sampleInterval < time.Second, fmt.Errorf("--pfc.sample-interval=%s: must be 1s or more, or 0s to disable: each sample blocks network configuration (RTNL)", s.sampleInterval)},
+		{s.moduleInterval != 0 && s.moduleInterval < 5*time.Second, fmt.Errorf("--transceiver.interval=%s: must be 5s or more, or 0s to disable: each read takes milliseconds on the bus of the module and blocks network configuration (RTNL)", s.moduleInterval)},
+		{s.gpuInterval < time.Second, fmt.Errorf("--collector.gpu.interval=%s: must be 1s or more", s.gpuInterval)},
+	}.First(), s.Web.check(), s.alerting.check())
 }
 
 const (
@@ -102,13 +93,7 @@ var sampleNothing = sync.OnceFunc(func() { runtime.MemProfileRate = 0 })
 
 // Run runs the command.
 func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
-	if err := s.check(); err != nil {
-		return command.Usage(err)
-	}
-	if err := s.checkFile(); err != nil {
-		return command.Usage(err)
-	}
-	if err := s.checkDescriptors(); err != nil {
+	if err := cmp.Or(s.check(), s.checkFile(), s.checkDescriptors()); err != nil {
 		return command.Usage(err)
 	}
 	// Before the rules are read: what that leaves between objects that stay is not returned to the system.

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,35 +63,22 @@ func (w *Web) flags(a *kingpin.CmdClause, port string) {
 }
 
 func (w *Web) check() error {
-	if w.maxRequests < 1 {
-		return fmt.Errorf("--web.max-requests=%d: must be at least 1", w.maxRequests)
+	u, err := url.Parse(w.externalURL)
+	wrongURL := err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == ""
+	if w.externalURL != "" && !wrongURL {
+		w.routePrefix = cmp.Or(w.routePrefix, u.Path)
 	}
-	if w.maxConnections < 0 {
-		return fmt.Errorf("--web.max-connections=%d: must be at least 1, or 0 to disable", w.maxConnections)
-	}
-	if w.fromAddress < 0 {
-		return fmt.Errorf("--web.max-connections-per-address=%d: must be at least 1, or 0 to disable", w.fromAddress)
-	}
-	if !strings.HasPrefix(w.metricsPath, "/") {
-		return fmt.Errorf("--web.telemetry-path=%s: must begin with /", w.metricsPath)
-	}
-	if strings.ContainsAny(w.metricsPath, notInPath) {
-		return fmt.Errorf("--web.telemetry-path=%s: must be a path without any of %s", w.metricsPath, notInPath)
-	}
-	if w.externalURL != "" {
-		u, err := url.Parse(w.externalURL)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return fmt.Errorf("--web.external-url=%s: must be http://HOST/… or https://HOST/…", w.externalURL)
-		}
-		if w.routePrefix == "" {
-			w.routePrefix = u.Path
-		}
-	}
-	if strings.ContainsAny(w.routePrefix, notInPath) {
-		return fmt.Errorf("--web.route-prefix=%s: must be a path without any of %s", w.routePrefix, notInPath)
-	}
+	err = command.Checks{
+		{w.maxRequests < 1, fmt.Errorf("--web.max-requests=%d: must be at least 1", w.maxRequests)},
+		{w.maxConnections < 0, fmt.Errorf("--web.max-connections=%d: must be at least 1, or 0 to disable", w.maxConnections)},
+		{w.fromAddress < 0, fmt.Errorf("--web.max-connections-per-address=%d: must be at least 1, or 0 to disable", w.fromAddress)},
+		{!strings.HasPrefix(w.metricsPath, "/"), fmt.Errorf("--web.telemetry-path=%s: must begin with /", w.metricsPath)},
+		{strings.ContainsAny(w.metricsPath, notInPath), fmt.Errorf("--web.telemetry-path=%s: must be a path without any of %s", w.metricsPath, notInPath)},
+		{w.externalURL != "" && wrongURL, fmt.Errorf("--web.external-url=%s: must be http://HOST/… or https://HOST/…", w.externalURL)},
+		{strings.ContainsAny(w.routePrefix, notInPath), fmt.Errorf("--web.route-prefix=%s: must be a path without any of %s", w.routePrefix, notInPath)},
+	}.First()
 	w.routePrefix = "/" + strings.Trim(w.routePrefix, "/")
-	return nil
+	return err
 }
 
 // notInPath are the characters with a meaning in URLs or in patterns of http.ServeMux.

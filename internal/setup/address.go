@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
@@ -37,7 +38,7 @@ var addressChecks = []Check{
 		Why:    "Connections by rdma_cm use RoCE v1, which routers do not forward and which has no DSCP.",
 		Remedy: "echo {wanted} > /sys/kernel/config/rdma_cm/{device}/ports/{port}/default_roce_mode",
 		Source: "NVIDIA, RoCE: RoCE modes; Documentation/ABI/testing/configfs-rdma_cm of the kernel",
-		find:   findGIDType,
+		find:   each((*machine).ports, findGIDType),
 	},
 	{
 		ID: "nccl_default_gid", Domain: Addresses, Name: "GID that NCCL selects without NCCL_IB_GID_INDEX",
@@ -69,19 +70,13 @@ var addressChecks = []Check{
 	},
 }
 
-func findGIDType(m *machine) (out []finding) {
-	for d, p := range m.ports() {
-		file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_mode", d.Name, p.Number)
-		text, ok := m.text(file)
-		if !isRoCE(d, p) || !ok && m.unread(file) == "" {
-			continue
-		}
-		out = append(out, finding{
-			object: object{device: d.Name, port: p.Number}, found: text, unknown: m.unread(file),
-			want: "RoCE v2", meets: text == "RoCE v2", basis: snapshot.SetupGuide,
-		})
-	}
-	return out
+func findGIDType(m *machine, p port) (f finding, ok bool) {
+	file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_mode", p.Name, p.Number)
+	text, ok := m.text(file)
+	return finding{
+		object: p.object(), found: text, unknown: m.unread(file),
+		want: "RoCE v2", meets: text == "RoCE v2", basis: snapshot.SetupGuide,
+	}, p.isRoCE() && (ok || m.unread(file) != "")
 }
 
 // findNCCLGID follows ncclIbGetGidIndex (src/transport/net_ib): the first RoCE v2 entry of the address family, IPv4
@@ -92,19 +87,19 @@ func findNCCLGID(m *machine) (out []finding) {
 		return nil
 	}
 	var siblings int
-	for d, p := range m.ports() {
-		if forNCCL(d, p) && p.RoCEv2["ipv4"].Entries > 0 {
+	for _, p := range m.ports() {
+		if p.forNCCL() && p.RoCEv2["ipv4"].Entries > 0 {
 			siblings++
 		}
 	}
-	for d, p := range m.ports() {
+	for _, p := range m.ports() {
 		// The addresses are those of its virtual functions.
-		if !forNCCL(d, p) || d.VirtualFunctions != nil && *d.VirtualFunctions > 0 {
+		if !p.forNCCL() || p.VirtualFunctions != nil && *p.VirtualFunctions > 0 {
 			continue
 		}
 		f := finding{
-			object: object{device: d.Name, port: p.Number}, unknown: "the GID table could not be read",
-			want: "roce_v2 ipv4", basis: snapshot.SetupGuide, remedy: addAddress(p),
+			object: p.object(), unknown: "the GID table could not be read",
+			want: "roce_v2 ipv4", basis: snapshot.SetupGuide, remedy: addAddress(p.Port),
 		}
 		ipv4, ipv6 := p.RoCEv2["ipv4"], p.RoCEv2["ipv6"]
 		switch {
@@ -126,9 +121,7 @@ func findNCCLGID(m *machine) (out []finding) {
 }
 
 // forNCCL reports whether a port is a RoCE port for jobs, and ACTIVE.
-func forNCCL(d *snapshot.Device, p *snapshot.Port) bool {
-	return isRoCE(d, p) && p.Role == "compute" && active(p)
-}
+func (p port) forNCCL() bool { return p.isRoCE() && p.Role == "compute" && active(p.Port) }
 
 func addAddress(p *snapshot.Port) string {
 	if len(p.Netdev) == 0 || p.Netdev[0].Member {
@@ -155,9 +148,9 @@ func (m *machine) places() (out []place) {
 		if !ok {
 			continue
 		}
-		for d, p := range m.ports() {
+		for _, p := range m.ports() {
 			for _, nd := range p.Netdev {
-				p := place{object{device: d.Name, port: p.Number, netdev: netdev}, subnet, nd.Wire}
+				p := place{object{device: p.Name, port: p.Number, netdev: netdev}, subnet, nd.Wire}
 				if nd.Name == netdev && !nd.Member && !slices.Contains(out, p) {
 					out = append(out, p)
 				}
@@ -315,10 +308,7 @@ func (m *machine) ipv4(netdev, name string, f *finding) (value int) {
 		text, ok := m.text(file)
 		n, err := strconv.Atoi(text)
 		if !ok || err != nil {
-			f.unknown = m.unread(file)
-			if f.unknown == "" {
-				f.unknown = "/" + file + " is missing"
-			}
+			f.unknown = cmp.Or(m.unread(file), "/"+file+" is missing")
 			return 0
 		}
 		value = max(value, n)

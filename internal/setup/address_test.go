@@ -85,7 +85,7 @@ func TestAddress(t *testing.T) {
 	without := func(i int) func(*snapshot.Node) {
 		return func(n *snapshot.Node) {
 			gpu(n)
-			port(n, i).RoCEv2 = map[string]snapshot.GIDFamily{"link_local": {Entries: 1, First: 1}}
+			portOf(n, i).RoCEv2 = map[string]snapshot.GIDFamily{"link_local": {Entries: 1, First: 1}}
 		}
 	}
 	twoRails := func(n *snapshot.Node) {
@@ -109,7 +109,7 @@ func TestAddress(t *testing.T) {
 			mlx5_2/1 ok "roce_v2 ipv4" want "roce_v2 ipv4" guide`},
 		{"one of three has IPv6", "nccl_default_gid", with(3, func(n *snapshot.Node) {
 			gpu(n)
-			port(n, 1).RoCEv2 = map[string]snapshot.GIDFamily{"ipv6": {Entries: 1, First: 3}}
+			portOf(n, 1).RoCEv2 = map[string]snapshot.GIDFamily{"ipv6": {Entries: 1, First: 3}}
 		}), "", `
 			mlx5_0/1 ok "roce_v2 ipv4" want "roce_v2 ipv4" guide
 			mlx5_1/1 differs "index 0" want "roce_v2 ipv4" machine RDMARoCEv2GIDMissing
@@ -119,16 +119,16 @@ func TestAddress(t *testing.T) {
 			mlx5_1/1 differs "index 0" want "roce_v2 ipv4" guide`},
 		{"IPv6 only", "nccl_default_gid", with(1, func(n *snapshot.Node) {
 			gpu(n)
-			port(n, 0).RoCEv2 = map[string]snapshot.GIDFamily{"ipv6": {Entries: 1, First: 3}}
+			portOf(n, 0).RoCEv2 = map[string]snapshot.GIDFamily{"ipv6": {Entries: 1, First: 3}}
 		}), "", `mlx5_0/1 differs "index 0" want "roce_v2 ipv4" guide`},
-		{"unknown", "nccl_default_gid", with(1, func(n *snapshot.Node) { gpu(n); port(n, 0).RoCEv2 = nil }), "", `mlx5_0/1 unknown "" want "roce_v2 ipv4" guide`},
+		{"unknown", "nccl_default_gid", with(1, func(n *snapshot.Node) { gpu(n); portOf(n, 0).RoCEv2 = nil }), "", `mlx5_0/1 unknown "" want "roce_v2 ipv4" guide`},
 		{"without GPUs", "nccl_default_gid", with(1, func(*snapshot.Node) {}), "", ""},
-		{"down", "nccl_default_gid", with(1, func(n *snapshot.Node) { gpu(n); port(n, 0).State = pointer(uint64(1)) }), "", ""},
-		{"for storage", "nccl_default_gid", with(1, func(n *snapshot.Node) { gpu(n); port(n, 0).Role = "other" }), "", ""},
+		{"down", "nccl_default_gid", with(1, func(n *snapshot.Node) { gpu(n); portOf(n, 0).State = pointer(uint64(1)) }), "", ""},
+		{"for storage", "nccl_default_gid", with(1, func(n *snapshot.Node) { gpu(n); portOf(n, 0).Role = "other" }), "", ""},
 		{"with virtual functions", "nccl_default_gid", with(1, func(n *snapshot.Node) { gpu(n); n.InfiniBand.Devices[0].VirtualFunctions = pointer(uint64(4)) }), "", ""},
 		{"the site wants IPv6", "nccl_default_gid", with(1, func(n *snapshot.Node) {
 			gpu(n)
-			port(n, 0).RoCEv2 = map[string]snapshot.GIDFamily{"ipv6": {Entries: 1, First: 3}}
+			portOf(n, 0).RoCEv2 = map[string]snapshot.GIDFamily{"ipv6": {Entries: 1, First: 3}}
 		}), "index 0", `mlx5_0/1 ok "index 0" want "index 0" site`},
 
 		{"as wanted", "arp_of_shared_subnets", with(2, func(n *snapshot.Node) {
@@ -178,20 +178,21 @@ func TestAddress(t *testing.T) {
 			eth1 differs "arp_ignore=1 arp_announce=2 rp_filter=2" want "* rp_filter=1" site`},
 
 		{"one for each", "mesh_subnets", with(2, func(n *snapshot.Node) {
-			port(n, 0).Netdev[0].Wire, port(n, 1).Netdev[0].Wire = "card/p0", "card/p0"
+			portOf(n, 0).Netdev[0].Wire, portOf(n, 1).Netdev[0].Wire = "card/p0", "card/p0"
 			routes(n, "eth0 0000000A 00FFFFFF", "eth1 0001000A 00FFFFFF")
 		}), "", `
 			eth0 ok "own" want "own" guide
 			eth1 ok "own" want "own" guide`},
 		{"one twice", "mesh_subnets", with(3, func(n *snapshot.Node) {
-			port(n, 0).Netdev[0].Wire, port(n, 1).Netdev[0].Wire, port(n, 2).Netdev[0].Wire = "card/p0", "card/p0", "card/p1"
+			portOf(n, 0).Netdev[0].Wire, portOf(n, 1).Netdev[0].Wire = "card/p0", "card/p0"
+			portOf(n, 2).Netdev[0].Wire = "card/p1"
 			routes(n, "eth0 0000000A 00FFFFFF", "eth1 0000000A 00FFFFFF", "eth2 0000000A 00FFFFFF")
 		}), "", `
 			eth0 differs "shared" want "own" guide
 			eth1 differs "shared" want "own" guide`},
 		{"physical ports of their own", "mesh_subnets", with(2, twoRails), "", ""},
 		{"the site shares them", "mesh_subnets", with(2, func(n *snapshot.Node) {
-			port(n, 0).Netdev[0].Wire, port(n, 1).Netdev[0].Wire = "card/p0", "card/p0"
+			portOf(n, 0).Netdev[0].Wire, portOf(n, 1).Netdev[0].Wire = "card/p0", "card/p0"
 			routes(n, "eth0 0000000A 00FFFFFF", "eth1 0000000A 00FFFFFF")
 		}), "shared", `
 			eth0 ok "shared" want "shared" site

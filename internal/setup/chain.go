@@ -13,8 +13,7 @@ import (
 
 // roce is an Ethernet port that carries RoCE, with its priorities.
 type roce struct {
-	*snapshot.Device
-	*snapshot.Port
+	port
 	traffic  *uint64 // class of all packets of the port: MLNX_OFED; nil: not set
 	control  string  // pinned congestion control
 	netdevs  []*snapshot.NetdevQoS
@@ -22,14 +21,12 @@ type roce struct {
 	pinned   bool // as lossless
 }
 
-func (r *roce) object() object { return object{device: r.Name, port: r.Number} }
-
 // nodeCA is RDMA_NODE_IB_CA of enum rdma_node_type: iWARP devices are RNICs, and EFA has a link layer of its own.
 const nodeCA = 1
 
 // isRoCE reports whether a port carries RoCE.
-func isRoCE(d *snapshot.Device, p *snapshot.Port) bool {
-	return p.LinkLayer == "Ethernet" && d.NodeType != nil && *d.NodeType == nodeCA
+func (p port) isRoCE() bool {
+	return p.LinkLayer == "Ethernet" && p.NodeType != nil && *p.NodeType == nodeCA
 }
 
 // roces are the RoCE ports whose priorities were read.
@@ -38,17 +35,17 @@ func (m *machine) roces() (out []*roce) {
 		return nil
 	}
 	intended := m.intendedLossless()
-	for d, p := range m.ports() {
-		r := &roce{Device: d, Port: p, lossless: intended[p.Role]}
+	for _, p := range m.ports() {
+		r := &roce{port: p, lossless: intended[p.Role]}
 		for j := range m.QoS.Netdevs {
-			if q := &m.QoS.Netdevs[j]; q.Device == d.Name && q.Port == p.Number {
+			if q := &m.QoS.Netdevs[j]; q.Device == p.Name && q.Port == p.Number {
 				r.netdevs = append(r.netdevs, q)
 			}
 		}
-		if !isRoCE(d, p) || len(r.netdevs) == 0 {
+		if !p.isRoCE() || len(r.netdevs) == 0 {
 			continue
 		}
-		same := func(q snapshot.PortQoS) bool { return q.Device == d.Name && q.Port == p.Number }
+		same := func(q snapshot.PortQoS) bool { return q.Device == p.Name && q.Port == p.Number }
 		if j := slices.IndexFunc(m.QoS.Ports, same); j >= 0 {
 			q := &m.QoS.Ports[j]
 			r.traffic, r.control, r.pinned = q.TrafficClass, q.PinnedCongestionControl, q.PinnedRoCE == "lossless"
@@ -332,4 +329,31 @@ func (m *machine) rdmaPriority(r *roce, q *snapshot.NetdevQoS, chains []chain) i
 // numbers is a list of numbers.
 func numbers(list []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]")
+}
+
+// lossy is a chain that certainly leads to a priority without PFC on a lossless port that is ACTIVE; ok is false if it
+// does not.
+func (l *lane) lossy(c *chain) (x snapshot.LossyClass, ok bool) {
+	if !l.lossless || !active(l.Port) || !c.known() || l.q.Trust != byDSCP || l.q.PFC == nil || hasPFC(l.q, c.priority) {
+		return x, false
+	}
+	x = snapshot.LossyClass{
+		Device: l.Name, Port: l.Number, Netdev: l.q.Name, Priority: c.priority, Setting: "traffic_class", Class: c.class,
+	}
+	if c.job != nil {
+		x.Job, x.Setting = c.job.name, c.job.variable
+	}
+	return x, true
+}
+
+// LossyClasses are those of the rows, each once: a class that the site accepts is none.
+func LossyClasses(rows []snapshot.SetupRow) (out []snapshot.LossyClass) {
+	for i := range rows {
+		for _, x := range rows[i].Lossy {
+			if !slices.Contains(out, x) {
+				out = append(out, x)
+			}
+		}
+	}
+	return out
 }

@@ -26,7 +26,7 @@ var hostChecks = []Check{
 		Why:    "Completions on the other socket cross the link between the sockets: latency, and TCP throughput. Jobs that poll for completions have few interrupts.",
 		Remedy: "for i in $(ls /sys/class/infiniband/{device}/device/msi_irqs); do cat /sys/class/infiniband/{device}/device/local_cpulist > /proc/irq/$i/smp_affinity_list; done",
 		Source: "NVIDIA, performance tuning for Mellanox adapters: IRQ affinity; Documentation/core-api/irq/irq-affinity.rst of the kernel",
-		find:   findIRQLocality,
+		find:   each(func(m *machine) []snapshot.DeviceInterrupts { return m.Setup.Interrupts }, findIRQLocality),
 	},
 }
 
@@ -49,28 +49,23 @@ const (
 	localShare = 0.9
 )
 
-func findIRQLocality(m *machine) (out []finding) {
-	for i := range m.Setup.Interrupts {
-		x := &m.Setup.Interrupts[i]
-		if !x.Elsewhere || !slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool { return d.Name == x.Device }) {
-			continue
-		}
-		f := finding{object: object{device: x.Device}, want: "local", basis: snapshot.SetupGuide}
-		share := float64(x.Local) / float64(max(x.Total, 1))
-		switch {
-		case x.Unread != "":
-			f.unknown = "/sys/kernel/irq: " + x.Unread
-		case x.Total < fewInterrupts:
-			continue
-		case share >= localShare:
-			f.found, f.meets = "local", true
-		case share >= 0.5:
-			f.found = "mostly local"
-		default:
-			f.found = "mostly remote"
-		}
-		f.evidence = fmt.Sprintf("%.0f%% of %d interrupts on CPUs %s", 100*share, x.Total, x.CPUs)
-		out = append(out, f)
+func findIRQLocality(m *machine, x snapshot.DeviceInterrupts) (f finding, ok bool) {
+	f = finding{object: object{device: x.Device}, want: "local", basis: snapshot.SetupGuide}
+	share := float64(x.Local) / float64(max(x.Total, 1))
+	switch {
+	case !x.Elsewhere || !slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool { return d.Name == x.Device }):
+		return f, false
+	case x.Unread != "":
+		f.unknown = "/sys/kernel/irq: " + x.Unread
+	case x.Total < fewInterrupts:
+		return f, false
+	case share >= localShare:
+		f.found, f.meets = "local", true
+	case share >= 0.5:
+		f.found = "mostly local"
+	default:
+		f.found = "mostly remote"
 	}
-	return out
+	f.evidence = fmt.Sprintf("%.0f%% of %d interrupts on CPUs %s", 100*share, x.Total, x.CPUs)
+	return f, true
 }

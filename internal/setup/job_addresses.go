@@ -12,8 +12,8 @@ import (
 // ownInterfaces reports whether a job has network interfaces of its own: those of a pod are not the host's.
 func (j job) ownInterfaces() bool { return strings.HasPrefix(j.Job, "kubernetes/") }
 
-func (m *machine) socketInterfaces(j job, value string) verdict {
-	v := verdict{want: "interfaces that are up", machine: true}
+func (m *machine) socketInterfaces(j job, value string) finding {
+	v := finding{want: "interfaces that are up", basis: snapshot.SetupMachine}
 	names := m.names(netDir)
 	switch {
 	case j.ownInterfaces():
@@ -26,7 +26,7 @@ func (m *machine) socketInterfaces(j job, value string) verdict {
 	}
 	list, not := strings.CutPrefix(value, "^")
 	if not { // NCCL uses what is left
-		return verdict{}
+		return finding{}
 	}
 	list, exact := strings.CutPrefix(list, "=")
 	var problems []string
@@ -61,30 +61,30 @@ func (m *machine) socketInterfaces(j job, value string) verdict {
 // withoutAddress is the port of an interface without an IP address: its GID table has no entry of one. Empty: it has
 // one, or the interface is none of an Ethernet port.
 func (m *machine) withoutAddress(netdev string) string {
-	for d, p := range m.ports() {
+	for _, p := range m.ports() {
 		named := slices.ContainsFunc(p.Netdev, func(n snapshot.Netdev) bool { return n.Name == netdev })
 		if !named || p.LinkLayer != "Ethernet" || len(p.RoCEv2) == 0 {
 			continue
 		}
 		if p.RoCEv2["ipv4"].Entries == 0 && p.RoCEv2["ipv6"].Entries == 0 {
-			return fmt.Sprintf("%s/%d", d.Name, p.Number)
+			return p.object().String()
 		}
 	}
 	return ""
 }
 
-func (m *machine) gidIndex(j job, value string) verdict {
+func (m *machine) gidIndex(j job, value string) finding {
 	if j.env.Integer("NCCL_IB_GID_INDEX", -1) < 0 {
-		return verdict{want: "-1", meets: true}
+		return finding{want: "-1", meets: true}
 	}
-	v := verdict{}
+	v := finding{}
 	for i := range m.GDR.JobGIDs {
 		g := &m.GDR.JobGIDs[i]
 		if g.Process == nil || g.Process.Job != j.Job || g.Process.Job == "" && g.Process.PID != j.PID {
 			continue
 		}
 		if v.want == "" {
-			v = verdict{want: "RoCE v2 entry", meets: true, machine: true}
+			v = finding{want: "RoCE v2 entry", meets: true, basis: snapshot.SetupMachine}
 		}
 		if g.Mismatch() && v.meets {
 			kind := "empty"
@@ -103,8 +103,8 @@ func (m *machine) gidIndex(j job, value string) verdict {
 
 // firstV2 is the lowest index of an IPv4 entry of RoCE v2.
 func (m *machine) firstV2(device string, port int) (index uint64, ok bool) {
-	for d, p := range m.ports() {
-		if f := p.RoCEv2["ipv4"]; d.Name == device && p.Number == port && f.Entries > 0 {
+	for _, p := range m.ports() {
+		if f := p.RoCEv2["ipv4"]; p.Name == device && p.Number == port && f.Entries > 0 {
 			return f.First, true
 		}
 	}

@@ -21,13 +21,13 @@ func (m *machine) computeDevices() (out []string) {
 	return out
 }
 
-func (m *machine) hcas(j job, _ string) verdict {
+func (m *machine) hcas(j job, _ string) finding {
 	compute := m.computeDevices()
 	if m.InfiniBand == nil || len(m.InfiniBand.Devices) == 0 {
-		return verdict{}
+		return finding{}
 	}
 	items, excluded, exact := j.env.HCAs()
-	v := verdict{want: "=" + strings.Join(compute, ","), machine: true}
+	v := finding{want: "=" + strings.Join(compute, ","), basis: snapshot.SetupMachine}
 	var problems, others []string
 	for _, item := range items {
 		name, number := gdr.HCA(item)
@@ -135,11 +135,11 @@ func findLevel(m *machine) (out []finding) {
 		if value == "" {
 			if old := j.env[former]; old != "" {
 				out = append(out,
-					verdict{want: "not set", evidence: former + " has no effect since NCCL 2.4"}.finding(j, former+"="+old))
+					finding{want: "not set", evidence: former + " has no effect since NCCL 2.4"}.ofJob(j, former+"="+old))
 			}
 			continue
 		}
-		v := verdict{want: "not set", meets: true, machine: true}
+		v := finding{want: "not set", meets: true, basis: snapshot.SetupMachine}
 		limit, ok := j.env.GDRLevel()
 		if !ok {
 			v.meets, v.evidence = false, "no distance of NCCL: the setting has no effect"
@@ -152,16 +152,16 @@ func findLevel(m *machine) (out []finding) {
 				break
 			}
 		}
-		out = append(out, v.finding(j, value))
+		out = append(out, v.ofJob(j, value))
 	}
 	return joined(out)
 }
 
-func (m *machine) ibDisabled(j job, _ string) verdict {
+func (m *machine) ibDisabled(j job, _ string) finding {
 	if len(m.computeDevices()) == 0 {
-		return verdict{}
+		return finding{}
 	}
-	v := verdict{want: "0", machine: true, meets: j.env.Integer("NCCL_IB_DISABLE", 0) == 0}
+	v := finding{want: "0", basis: snapshot.SetupMachine, meets: j.env.Integer("NCCL_IB_DISABLE", 0) == 0}
 	if j.env.Nodes() < 2 {
 		v.evidence = "the job runs on one node, or on an unknown number"
 		return v
@@ -183,8 +183,8 @@ func (m *machine) layer(name string) bool {
 	})
 }
 
-func (m *machine) topologyFile(j job, value string) verdict {
-	v := verdict{want: "a topology of this host", machine: true}
+func (m *machine) topologyFile(j job, value string) finding {
+	v := finding{want: "a topology of this host", basis: snapshot.SetupMachine}
 	if j.Conf == nil {
 		v.unknown = "the files of the job are not readable"
 		return v

@@ -3,6 +3,7 @@ package setup
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 
 	"rdma_exporter/internal/snapshot"
@@ -23,7 +24,9 @@ var mtuChecks = []Check{
 		Why:    "RDMA sends more packets for the same data: the packet rate of the device limits throughput.",
 		Remedy: "ip link set dev {netdev} mtu 9000", Before: firstMTU,
 		Source: "NVIDIA, RoCE configuration: MTU; InfiniBand specification, PortInfo",
-		find:   func(m *machine) []finding { return append(findRoCEMTU(m), findInfiniBandMTU(m)...) },
+		find: func(m *machine) []finding {
+			return append(perEther(findRoCEMTU)(m), each((*machine).infinibands, findInfiniBandMTU)(m)...)
+		},
 	},
 	{
 		ID: "netdev_mtu", Domain: MTU, Name: "MTU of the netdev of a RoCE port",
@@ -32,7 +35,7 @@ var mtuChecks = []Check{
 		Why:    "Both ends of a connection use the smaller MTU, and where a switch drops larger packets, jobs on this rail hang.",
 		Remedy: "ip link set dev {netdev} mtu {wanted}", Before: firstMTU,
 		Source: "NVIDIA, RoCE configuration: MTU", Alert: mtuAlert,
-		find: findNetdevMTU,
+		find: perEther(findNetdevMTU),
 	},
 	{
 		ID: "ipoib_mode", Domain: MTU, Name: "IPoIB mode",
@@ -40,7 +43,7 @@ var mtuChecks = []Check{
 		Wanted: "that of most sibling interfaces",
 		Why:    "Interfaces in datagram mode have an MTU of at most 4092 bytes: paths between hosts differ in MTU, and packets are dropped or fragmented.",
 		Remedy: "echo {wanted} > /sys/class/net/{netdev}/mode", Source: "Documentation/infiniband/ipoib.rst of the kernel",
-		find: findIPoIBMode,
+		find: each((*machine).ipoibs, findIPoIBMode),
 	},
 	{
 		ID: "ipoib_mtu", Domain: MTU, Name: "IPoIB MTU",
@@ -48,7 +51,7 @@ var mtuChecks = []Check{
 		Wanted: "that of most sibling interfaces in the same mode",
 		Why:    "Paths between hosts differ in MTU: packets are dropped or fragmented.",
 		Remedy: "ip link set dev {netdev} mtu {wanted}", Source: "Documentation/infiniband/ipoib.rst of the kernel",
-		find: findIPoIBMTU,
+		find: each((*machine).ipoibs, findIPoIBMTU),
 	},
 }
 
@@ -68,134 +71,102 @@ func RoCEMTU(netdev uint64) (bytes uint64, ok bool) {
 
 // ether is an ACTIVE RoCE port with its netdev. The members of a bond have its MTU: the first stands for them.
 type ether struct {
-	d  *snapshot.Device
-	p  *snapshot.Port
+	port
 	nd *snapshot.Netdev
 }
 
-func (e *ether) finding(unknown string) finding {
-	f := finding{
-		object: object{device: e.d.Name, port: e.p.Number, netdev: e.nd.Name}, unknown: unknown, basis: snapshot.SetupGuide,
-	}
-	if e.nd.Member {
+func (e ether) finding(unknown string) finding {
+	f := finding{object: e.object(), unknown: unknown, basis: snapshot.SetupGuide}
+	if f.netdev = e.nd.Name; e.nd.Member {
 		f.netdev, f.remedy = "", "set the MTU of the bond of {device} to {wanted}"
 	}
 	return f
 }
 
 // forJobs reports whether the guide applies: a port of 100 Gb/s or more for jobs.
-func (e *ether) forJobs() bool { return e.p.Role == "compute" && e.p.Rate != nil && *e.p.Rate >= 100e9 }
+func (e ether) forJobs() bool { return e.Role == "compute" && e.Rate != nil && *e.Rate >= 100e9 }
 
-func (m *machine) ethers() (out []ether) {
-	for d, p := range m.ports() {
-		if isRoCE(d, p) && active(p) && len(p.Netdev) > 0 {
-			out = append(out, ether{d, p, &p.Netdev[0]})
+func (m *machine) allEthers() (out []ether) {
+	for _, p := range m.ports() {
+		if p.isRoCE() && active(p.Port) && len(p.Netdev) > 0 {
+			out = append(out, ether{p, &p.Netdev[0]})
 		}
 	}
 	return out
 }
 
-func findRoCEMTU(m *machine) (out []finding) {
-	ethers := m.ethers()
-	for i := range ethers {
-		e := &ethers[i]
-		if !e.forJobs() {
-			continue
-		}
-		f := e.finding("the MTU of the netdev could not be read")
-		f.want = "4096"
-		if e.nd.MTU != nil {
-			mtu, _ := RoCEMTU(*e.nd.MTU)
-			f.found, f.meets = strconv.FormatUint(mtu, 10), mtu == 4096
-			f.evidence = fmt.Sprintf("the netdev has an MTU of %d bytes, %d of them for headers", *e.nd.MTU, roceHeaders)
-		}
-		f.set = func(want string) string {
-			mtu := 9000
-			if n, err := strconv.Atoi(want); err == nil && n < 4096 {
-				mtu = n + roceHeaders
-			}
-			if e.nd.Member {
-				return fmt.Sprintf("set the MTU of the bond of {device} to %d", mtu)
-			}
-			return fmt.Sprintf("ip link set dev {netdev} mtu %d", mtu)
-		}
-		out = append(out, f)
+func perEther(find func(*machine, ether) (finding, bool)) func(*machine) []finding {
+	return each(func(m *machine) []ether { return m.ethers }, find)
+}
+
+func findRoCEMTU(_ *machine, e ether) (f finding, ok bool) {
+	f = e.finding("the MTU of the netdev could not be read")
+	f.want = "4096"
+	if e.nd.MTU != nil {
+		mtu, _ := RoCEMTU(*e.nd.MTU)
+		f.found, f.meets = strconv.FormatUint(mtu, 10), mtu == 4096
+		f.evidence = fmt.Sprintf("the netdev has an MTU of %d bytes, %d of them for headers", *e.nd.MTU, roceHeaders)
 	}
-	return out
+	f.set = func(want string) string {
+		mtu := 9000
+		if n, err := strconv.Atoi(want); err == nil && n < 4096 {
+			mtu = n + roceHeaders
+		}
+		if e.nd.Member {
+			return fmt.Sprintf("set the MTU of the bond of {device} to %d", mtu)
+		}
+		return fmt.Sprintf("ip link set dev {netdev} mtu %d", mtu)
+	}
+	return f, e.forJobs()
 }
 
 // onlyByMAD is why a setting of the subnet manager is unknown.
 const onlyByMAD = "only subnet management reports it: umad cannot be opened, or --collector.infiniband.mad is off"
 
-// infiniband is an ACTIVE InfiniBand port for jobs.
-type infiniband struct {
-	d *snapshot.Device
-	p *snapshot.Port
-}
-
-func (m *machine) infinibands() (out []infiniband) {
-	for d, p := range m.ports() {
-		if p.LinkLayer == "InfiniBand" && p.Role == "compute" && active(p) {
-			out = append(out, infiniband{d, p})
-		}
-	}
-	return out
-}
-
-func (x *infiniband) finding() finding {
-	return finding{object: object{device: x.d.Name, port: x.p.Number}, unknown: onlyByMAD, basis: snapshot.SetupGuide}
+// infinibands are the ACTIVE InfiniBand ports for jobs.
+func (m *machine) infinibands() []port {
+	return slices.DeleteFunc(m.ports(), func(p port) bool {
+		return p.LinkLayer != "InfiniBand" || p.Role != "compute" || !active(p.Port)
+	})
 }
 
 // findInfiniBandMTU: the subnet manager sets the smaller of the MTUs that both ends of the link support, unless it is
 // configured otherwise.
-func findInfiniBandMTU(m *machine) (out []finding) {
-	for _, x := range m.infinibands() {
-		if !fast(x.d) {
-			continue
-		}
-		f := x.finding()
-		f.want, f.remedy = "4096",
-			"raise the MTU of the switch port and of the partition in the subnet manager (opensm: mtu=5 in partitions.conf)"
-		if s := x.p.Settings; s != nil && s.MTU != nil {
-			f.found, f.meets = strconv.FormatUint(*s.MTU, 10), *s.MTU == 4096
-		}
-		out = append(out, f)
+func findInfiniBandMTU(_ *machine, p port) (f finding, ok bool) {
+	f = finding{object: p.object(), unknown: onlyByMAD, basis: snapshot.SetupGuide, want: "4096"}
+	f.remedy = "raise the MTU of the switch port and of the partition in the subnet manager (opensm: mtu=5 in partitions.conf)"
+	if s := p.Settings; s != nil && s.MTU != nil {
+		f.found, f.meets = strconv.FormatUint(*s.MTU, 10), *s.MTU == 4096
 	}
-	return out
+	return f, fast(p.Device)
 }
 
 // findNetdevMTU compares with the value of more than half, at least three, of the ports that are alike: those for jobs,
 // others of the same board. This is the definition of RDMAMTUMismatch in rules/node/siblings.rules.yml.
-func findNetdevMTU(m *machine) (out []finding) {
-	ethers := m.ethers()
-	for i := range ethers {
-		e := &ethers[i]
-		f := e.finding("it could not be read")
-		if e.nd.MTU != nil {
-			f.found = strconv.FormatUint(*e.nd.MTU, 10)
-		}
-		var alike []string
-		for _, o := range ethers {
-			if o.nd.MTU != nil && o.p.Role == e.p.Role &&
-				(o.p.Role == "compute" || o.p.Role == "other" && o.d.BoardID == e.d.BoardID) {
-				alike = append(alike, strconv.FormatUint(*o.nd.MTU, 10))
-			}
-		}
-		usual := majority(alike, 3)
-		switch {
-		case usual != "" && usual != f.found:
-			f.want, f.basis, f.contradicts, f.evidence = usual, snapshot.SetupMachine, true, "that of most ports of this role"
-		case e.forJobs():
-			f.want = "9000"
-			if e.nd.MTU != nil && *e.nd.MTU >= 4096+roceHeaders {
-				f.meets, f.want = true, f.found
-			}
-		case f.found == "":
-			continue
-		}
-		out = append(out, f)
+func findNetdevMTU(m *machine, e ether) (f finding, ok bool) {
+	f = e.finding("it could not be read")
+	if e.nd.MTU != nil {
+		f.found = strconv.FormatUint(*e.nd.MTU, 10)
 	}
-	return out
+	var alike []string
+	for _, o := range m.ethers {
+		if o.nd.MTU != nil && o.Role == e.Role && (o.Role == "compute" || o.Role == "other" && o.BoardID == e.BoardID) {
+			alike = append(alike, strconv.FormatUint(*o.nd.MTU, 10))
+		}
+	}
+	usual := majority(alike, 3)
+	switch {
+	case usual != "" && usual != f.found:
+		f.want, f.basis, f.contradicts, f.evidence = usual, snapshot.SetupMachine, true, "that of most ports of this role"
+	case e.forJobs():
+		f.want = "9000"
+		if e.nd.MTU != nil && *e.nd.MTU >= 4096+roceHeaders {
+			f.meets, f.want = true, f.found
+		}
+	case f.found == "":
+		return f, false
+	}
+	return f, true
 }
 
 // majority is the value of more than half, at least some number, of a list; empty: none.
@@ -225,14 +196,14 @@ type ipoib struct {
 
 // ipoibs are the interfaces, those of partitions (NAME.8001) included.
 func (m *machine) ipoibs() (out []ipoib) {
-	for d, p := range m.ports() {
+	for _, p := range m.ports() {
 		for j := range p.Netdev {
 			nd := &p.Netdev[j]
 			if p.LinkLayer != "InfiniBand" || nd.Admin == nil || !*nd.Admin {
 				continue
 			}
-			x := ipoib{object: object{device: d.Name, port: p.Number, netdev: nd.Name}, role: p.Role}
-			file := path.Join("sys/class/infiniband", d.Name, "device/net", nd.Name, "mode")
+			x := ipoib{object: object{device: p.Name, port: p.Number, netdev: nd.Name}, role: p.Role}
+			file := path.Join("sys/class/infiniband", p.Name, "device/net", nd.Name, "mode")
 			x.mode, _ = m.text(file)
 			x.unread = m.unread(file)
 			if nd.MTU != nil {
@@ -244,50 +215,36 @@ func (m *machine) ipoibs() (out []ipoib) {
 	return out
 }
 
-// others are a value of the interfaces of the same role that are like x.
-func others(list []ipoib, x *ipoib, value func(*ipoib) string, like func(*ipoib) bool) (out []string) {
-	for i := range list {
-		if o := &list[i]; o.role == x.role && like(o) && value(o) != "" {
+// others is the value of most interfaces of the same role that are like x; empty: none.
+func (m *machine) others(x ipoib, value func(ipoib) string, like func(ipoib) bool) string {
+	var out []string
+	for _, o := range m.ipoibs() {
+		if o.role == x.role && like(o) && value(o) != "" {
 			out = append(out, value(o))
 		}
 	}
-	return out
+	return majority(out, 2)
 }
 
-func findIPoIBMode(m *machine) (out []finding) {
-	list := m.ipoibs()
-	mode := func(x *ipoib) string { return x.mode }
-	for i := range list {
-		x := &list[i]
-		f := finding{object: x.object, found: x.mode, unknown: x.unread, basis: snapshot.SetupMachine}
-		f.evidence = "that of most interfaces of this role"
-		f.want = majority(others(list, x, mode, func(*ipoib) bool { return true }), 2)
-		f.meets = f.found == f.want
-		if f.found == "" && f.unknown == "" { // the kernel has no connected mode
-			continue
-		}
-		if x.mode == "datagram" && f.want == "connected" {
-			f.remedy = "echo connected > /sys/class/net/{netdev}/mode; ip link set dev {netdev} mtu 65520"
-		}
-		out = append(out, f)
+func findIPoIBMode(m *machine, x ipoib) (f finding, ok bool) {
+	f = finding{
+		object: x.object, found: x.mode, unknown: x.unread, basis: snapshot.SetupMachine,
+		evidence: "that of most interfaces of this role",
 	}
-	return out
+	f.want = m.others(x, func(o ipoib) string { return o.mode }, func(ipoib) bool { return true })
+	f.meets = f.found == f.want
+	if x.mode == "datagram" && f.want == "connected" {
+		f.remedy = "echo connected > /sys/class/net/{netdev}/mode; ip link set dev {netdev} mtu 65520"
+	}
+	return f, f.found != "" || f.unknown != "" // without either the kernel has no connected mode
 }
 
-func findIPoIBMTU(m *machine) (out []finding) {
-	list := m.ipoibs()
-	for i := range list {
-		x := &list[i]
-		same := others(list, x, func(x *ipoib) string { return x.mtu }, func(o *ipoib) bool { return o.mode == x.mode })
-		f := finding{
-			object: x.object, found: x.mtu, unknown: "it could not be read", want: majority(same, 2),
-			basis: snapshot.SetupMachine,
-		}
-		f.evidence = "that of most interfaces of this role in the same mode"
-		f.meets = f.found == f.want
-		if f.found != "" || f.want != "" {
-			out = append(out, f)
-		}
+func findIPoIBMTU(m *machine, x ipoib) (f finding, ok bool) {
+	f = finding{
+		object: x.object, found: x.mtu, unknown: "it could not be read", basis: snapshot.SetupMachine,
+		evidence: "that of most interfaces of this role in the same mode",
 	}
-	return out
+	f.want = m.others(x, func(o ipoib) string { return o.mtu }, func(o ipoib) bool { return o.mode == x.mode })
+	f.meets = f.found == f.want
+	return f, f.found != "" || f.want != ""
 }

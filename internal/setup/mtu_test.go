@@ -11,7 +11,7 @@ import (
 func interfaces(modes map[string]uint64, order ...string) *snapshot.Node {
 	n := rails(len(order))
 	for i, mode := range order {
-		p := port(n, i)
+		p := portOf(n, i)
 		p.LinkLayer, p.Netdev[0].MTU = "InfiniBand", pointer(modes[mode])
 		p.PKeyTable = []uint16{0xffff}
 		n.Setup.Files["sys/class/infiniband/"+n.InfiniBand.Devices[i].Name+"/device/net/"+p.Netdev[0].Name+
@@ -32,7 +32,7 @@ func lanes(count uint64, tables ...string) func() *snapshot.Node {
 				vl, _ := strconv.ParseUint(table[sl%len(table):][:1], 16, 4)
 				s.VLs = append(s.VLs, uint8(vl))
 			}
-			port(n, i).Settings = s
+			portOf(n, i).Settings = s
 		}
 		return n
 	}
@@ -43,7 +43,7 @@ func TestMTU(t *testing.T) {
 		return func() *snapshot.Node {
 			n := rails(len(mtus))
 			for i, mtu := range mtus {
-				port(n, i).Netdev[0].MTU = pointer(mtu)
+				portOf(n, i).Netdev[0].MTU = pointer(mtu)
 			}
 			return n
 		}
@@ -67,15 +67,15 @@ func TestMTU(t *testing.T) {
 			eth0 differs "1024" want "4096" guide
 			eth1 differs "2048" want "4096" guide
 			eth2 differs "0" want "4096" guide`},
-		{"unknown", "rdma_active_mtu", changed(with(9000), func(n *snapshot.Node) { port(n, 0).Netdev[0].MTU = nil }), "", `eth0 unknown "" want "4096" guide`},
-		{"down", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { port(n, 0).State = pointer(uint64(1)) }), "", ""},
-		{"slow", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { port(n, 0).Rate = pointer(25e9) }), "", ""},
-		{"for storage", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { port(n, 0).Role = "other" }), "", ""},
+		{"unknown", "rdma_active_mtu", changed(with(9000), func(n *snapshot.Node) { portOf(n, 0).Netdev[0].MTU = nil }), "", `eth0 unknown "" want "4096" guide`},
+		{"down", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { portOf(n, 0).State = pointer(uint64(1)) }), "", ""},
+		{"slow", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { portOf(n, 0).Rate = pointer(25e9) }), "", ""},
+		{"for storage", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { portOf(n, 0).Role = "other" }), "", ""},
 		{"InfiniBand", "rdma_active_mtu", lanes(4, "01230123"), "", `mlx5_0/1 ok "4096" want "4096" guide`},
-		{"InfiniBand, 2048", "rdma_active_mtu", changed(lanes(4, "01230123"), func(n *snapshot.Node) { port(n, 0).Settings.MTU = pointer(uint64(2048)) }), "", `
+		{"InfiniBand, 2048", "rdma_active_mtu", changed(lanes(4, "01230123"), func(n *snapshot.Node) { portOf(n, 0).Settings.MTU = pointer(uint64(2048)) }), "", `
 			mlx5_0/1 differs "2048" want "4096" guide`},
 		{"InfiniBand, not queried", "rdma_active_mtu", ib("datagram"), "", `mlx5_0/1 unknown "" want "4096" guide`},
-		{"InfiniBand, down", "rdma_active_mtu", changed(ib("datagram"), func(n *snapshot.Node) { port(n, 0).State = pointer(uint64(1)) }), "", ""},
+		{"InfiniBand, down", "rdma_active_mtu", changed(ib("datagram"), func(n *snapshot.Node) { portOf(n, 0).State = pointer(uint64(1)) }), "", ""},
 
 		{"as on all", "sl_to_vl", lanes(4, "0123", "0123"), "", `
 			mlx5_0/1 ok "0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3 of 4" want "0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3 of 4" guide
@@ -107,14 +107,14 @@ func TestMTU(t *testing.T) {
 			eth0 ok "9000" want "9000" guide
 			eth1 ok "9000" want "9000" guide
 			eth2 ok "9216" want "9216" guide`},
-		{"unknown", "netdev_mtu", changed(with(9000), func(n *snapshot.Node) { port(n, 0).Netdev[0].MTU = nil }), "", `eth0 unknown "" want "9000" guide`},
+		{"unknown", "netdev_mtu", changed(with(9000), func(n *snapshot.Node) { portOf(n, 0).Netdev[0].MTU = nil }), "", `eth0 unknown "" want "9000" guide`},
 		{"for storage, on another board", "netdev_mtu", changed(with(1500, 9000, 9000, 9000), func(n *snapshot.Node) {
 			for i := range n.InfiniBand.Devices {
-				port(n, i).Role, n.InfiniBand.Devices[i].BoardID = "other", "B"
+				portOf(n, i).Role, n.InfiniBand.Devices[i].BoardID = "other", "B"
 			}
 			n.InfiniBand.Devices[0].BoardID = "A"
 		}), "", ""},
-		{"a bond", "netdev_mtu", changed(with(1500), func(n *snapshot.Node) { port(n, 0).Netdev[0].Member = true }), "", `mlx5_0/1 differs "1500" want "9000" guide`},
+		{"a bond", "netdev_mtu", changed(with(1500), func(n *snapshot.Node) { portOf(n, 0).Netdev[0].Member = true }), "", `mlx5_0/1 differs "1500" want "9000" guide`},
 		{"the site wants 4200", "netdev_mtu", with(9000), "4200", `eth0 differs "9000" want "4200" site`},
 
 		{"as wanted", "ipoib_mode", ib("connected", "connected"), "", `
@@ -131,18 +131,20 @@ func TestMTU(t *testing.T) {
 			eth0 ok "connected" want "connected" machine
 			eth1 ok "connected" want "connected" machine
 			eth2 unknown "" want "connected" machine`},
-		{"not in use", "ipoib_mode", changed(ib("connected", "connected"), func(n *snapshot.Node) { port(n, 0).Netdev[0].Admin, port(n, 1).Netdev[0].Admin = pointer(false), nil }), "", ""},
+		{"not in use", "ipoib_mode", changed(ib("connected", "connected"), func(n *snapshot.Node) {
+			portOf(n, 0).Netdev[0].Admin, portOf(n, 1).Netdev[0].Admin = pointer(false), nil
+		}), "", ""},
 		{"Ethernet", "ipoib_mode", with(9000, 9000), "", ""},
 		{"the site wants datagram", "ipoib_mode", ib("connected"), "datagram", `eth0 differs "connected" want "datagram" site`},
 
 		{"as wanted", "ipoib_mtu", ib("datagram", "datagram", "connected"), "", `
 			eth0 ok "2044" want "2044" machine
 			eth1 ok "2044" want "2044" machine`},
-		{"differs in one mode", "ipoib_mtu", changed(ib("datagram", "datagram", "datagram"), func(n *snapshot.Node) { port(n, 1).Netdev[0].MTU = pointer(uint64(4092)) }), "", `
+		{"differs in one mode", "ipoib_mtu", changed(ib("datagram", "datagram", "datagram"), func(n *snapshot.Node) { portOf(n, 1).Netdev[0].MTU = pointer(uint64(4092)) }), "", `
 			eth0 ok "2044" want "2044" machine
 			eth1 differs "4092" want "2044" machine
 			eth2 ok "2044" want "2044" machine`},
-		{"unknown", "ipoib_mtu", changed(ib("datagram", "datagram", "datagram"), func(n *snapshot.Node) { port(n, 1).Netdev[0].MTU = nil }), "", `
+		{"unknown", "ipoib_mtu", changed(ib("datagram", "datagram", "datagram"), func(n *snapshot.Node) { portOf(n, 1).Netdev[0].MTU = nil }), "", `
 			eth0 ok "2044" want "2044" machine
 			eth1 unknown "" want "2044" machine
 			eth2 ok "2044" want "2044" machine`},
@@ -154,7 +156,7 @@ func TestPartition(t *testing.T) {
 	keys := func(table ...uint16) func() *snapshot.Node {
 		return func() *snapshot.Node {
 			n := interfaces(map[string]uint64{"datagram": 2044}, "datagram")
-			port(n, 0).PKeyTable = table
+			portOf(n, 0).PKeyTable = table
 			return n
 		}
 	}
@@ -163,9 +165,9 @@ func TestPartition(t *testing.T) {
 		{"of another partition", "pkey_membership", keys(0x8001, 0x7fff), "", `mlx5_0/1 ok "full" want "full" guide`},
 		{"limited", "pkey_membership", keys(0x7fff), "", `mlx5_0/1 differs "limited" want "full" guide`},
 		{"limited at index 0", "pkey_membership", keys(0x7fff, 0x8001), "", `mlx5_0/1 differs "limited" want "full" guide`},
-		{"an empty table", "pkey_membership", func() *snapshot.Node { n := keys()(); port(n, 0).PKeyTable = []uint16{}; return n }, "", `mlx5_0/1 differs "none" want "full" guide`},
-		{"unknown", "pkey_membership", func() *snapshot.Node { n := keys()(); port(n, 0).PKeyTable = nil; return n }, "", `mlx5_0/1 unknown "" want "full" guide`},
-		{"down", "pkey_membership", func() *snapshot.Node { n := keys(0x7fff)(); port(n, 0).State = pointer(uint64(1)); return n }, "", ""},
+		{"an empty table", "pkey_membership", func() *snapshot.Node { n := keys()(); portOf(n, 0).PKeyTable = []uint16{}; return n }, "", `mlx5_0/1 differs "none" want "full" guide`},
+		{"unknown", "pkey_membership", func() *snapshot.Node { n := keys()(); portOf(n, 0).PKeyTable = nil; return n }, "", `mlx5_0/1 unknown "" want "full" guide`},
+		{"down", "pkey_membership", func() *snapshot.Node { n := keys(0x7fff)(); portOf(n, 0).State = pointer(uint64(1)); return n }, "", ""},
 		{"Ethernet", "pkey_membership", func() *snapshot.Node { return rails(1) }, "", ""},
 		{"the site wants limited", "pkey_membership", keys(0x7fff), "limited", `mlx5_0/1 ok "limited" want "limited" site`},
 	})

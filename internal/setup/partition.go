@@ -16,7 +16,7 @@ var partitionChecks = []Check{
 		Why:    "Limited members of a partition reach its full members only: jobs between two of them do not start. NCCL and IPoIB use index 0, unless NCCL_IB_PKEY is set.",
 		Remedy: "make the port a full member in the subnet manager (opensm: partitions.conf, PORTGUID=full)",
 		Source: "InfiniBand Architecture Specification, volume 1, 10.9; NVIDIA, NCCL: NCCL_IB_PKEY",
-		find:   findMembership,
+		find:   each((*machine).ports, findMembership),
 	},
 	{
 		ID: "sl_to_vl", Domain: Partition, Name: "virtual lanes of the service levels",
@@ -25,37 +25,31 @@ var partitionChecks = []Check{
 		Why:    "Ports discard packets of a service level whose virtual lane is 15 or not in use. Where ports differ, one of them shares a lane with other traffic.",
 		Remedy: "correct the QoS configuration of the subnet manager (opensm: qos_ca_sl2vl), and let it configure the port again",
 		Source: "InfiniBand Architecture Specification, volume 1, 7.6.6 and 14.2.5.9",
-		find:   findLanes,
+		find:   each((*machine).infinibands, findLanes),
 	},
 }
 
 // fullMember is bit 15 of a P_Key.
 const fullMember = 0x8000
 
-func findMembership(m *machine) (out []finding) {
-	for d, p := range m.ports() {
-		if p.LinkLayer != "InfiniBand" || !active(p) {
-			continue
-		}
-		f := finding{object: object{device: d.Name, port: p.Number}, want: "full", basis: snapshot.SetupGuide}
-		f.unknown = "the P_Key table could not be read"
-		switch {
-		case p.PKeyTable == nil:
-		case len(p.PKeyTable) == 0:
-			f.found = "none"
-		default:
-			f.found = membership(p.PKeyTable[0])
-			f.meets = f.found == "full"
-		}
-		if j := slices.IndexFunc(p.PKeyTable, func(k uint16) bool { return membership(k) == "full" }); j > 0 && !f.meets {
-			key := fmt.Sprintf("%#04x", p.PKeyTable[j])
-			f.evidence = "the port is a full member of " + key
-			f.remedy = fmt.Sprintf("export NCCL_IB_PKEY=%d # of the jobs; or make the port a full member in the subnet manager",
-				j)
-		}
-		out = append(out, f)
+func findMembership(m *machine, p port) (f finding, ok bool) {
+	f = finding{object: p.object(), want: "full", basis: snapshot.SetupGuide}
+	f.unknown = "the P_Key table could not be read"
+	switch {
+	case p.PKeyTable == nil:
+	case len(p.PKeyTable) == 0:
+		f.found = "none"
+	default:
+		f.found = membership(p.PKeyTable[0])
+		f.meets = f.found == "full"
 	}
-	return out
+	if j := slices.IndexFunc(p.PKeyTable, func(k uint16) bool { return membership(k) == "full" }); j > 0 && !f.meets {
+		key := fmt.Sprintf("%#04x", p.PKeyTable[j])
+		f.evidence = "the port is a full member of " + key
+		f.remedy = fmt.Sprintf("export NCCL_IB_PKEY=%d # of the jobs; or make the port a full member in the subnet manager",
+			j)
+	}
+	return f, p.LinkLayer == "InfiniBand" && active(p.Port)
 }
 
 // membership in the partition of a P_Key.
@@ -87,34 +81,28 @@ func lanesText(s *snapshot.IBPortSettings) string {
 	return fmt.Sprintf("%s of %d", strings.ReplaceAll(strings.Trim(fmt.Sprint(s.VLs), "[]"), " ", ","), *s.DataVLs)
 }
 
-func findLanes(m *machine) (out []finding) {
-	ports := m.infinibands()
+func findLanes(m *machine, p port) (f finding, ok bool) {
 	var alike []string
-	for _, x := range ports {
-		if text := lanesText(x.p.Settings); text != "" {
+	for _, o := range m.infinibands() {
+		if text := lanesText(o.Settings); text != "" {
 			alike = append(alike, text)
 		}
 	}
-	usual := majority(alike, 2)
-	for _, x := range ports {
-		s := x.p.Settings
-		if s != nil && s.MTU != nil && s.VLs == nil { // one virtual lane
-			continue
-		}
-		f := x.finding()
-		f.want = "0 in use"
-		if f.found = lanesText(s); f.found != "" {
-			lane, sent := laneOf(s, 0)
-			switch {
-			case !sent:
-				f.evidence = fmt.Sprintf("service level 0 has virtual lane %d: its packets are discarded", lane)
-			case usual != "" && usual != f.found:
-				f.want, f.basis, f.evidence = usual, snapshot.SetupMachine, "that of most ports for jobs"
-			default:
-				f.want, f.meets = f.found, true
-			}
-		}
-		out = append(out, f)
+	s, usual := p.Settings, majority(alike, 2)
+	if s != nil && s.MTU != nil && s.VLs == nil { // one virtual lane
+		return f, false
 	}
-	return out
+	f = finding{object: p.object(), unknown: onlyByMAD, basis: snapshot.SetupGuide, want: "0 in use"}
+	if f.found = lanesText(s); f.found != "" {
+		lane, sent := laneOf(s, 0)
+		switch {
+		case !sent:
+			f.evidence = fmt.Sprintf("service level 0 has virtual lane %d: its packets are discarded", lane)
+		case usual != "" && usual != f.found:
+			f.want, f.basis, f.evidence = usual, snapshot.SetupMachine, "that of most ports for jobs"
+		default:
+			f.want, f.meets = f.found, true
+		}
+	}
+	return f, true
 }

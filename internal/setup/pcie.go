@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/words"
 )
 
 // pcieFiles: link/l1_aspm since Linux 5.5, of the lower end of a link.
@@ -24,7 +25,7 @@ var pcieChecks = []Check{
 		Why:    "Small read requests limit the transmit throughput of the device.",
 		Remedy: "setpci -s {address} CAP_EXP+8.w=5000:7000",
 		Source: "NVIDIA, performance tuning for Mellanox adapters: PCIe max read request",
-		find:   findReadRequest,
+		find:   setting(func(s *snapshot.PCIeSettings) int { return s.MaxReadRequest }, 4096, setReadRequest),
 	},
 	{
 		ID: "max_payload", Domain: PCIe, Name: "PCIe maximum payload",
@@ -33,7 +34,7 @@ var pcieChecks = []Check{
 		Why:    "Small payloads cost PCIe throughput by headers.",
 		Remedy: "set the maximum payload size in the firmware setup of the host, or boot with pci=pcie_bus_perf",
 		Source: "NVIDIA, performance tuning: PCIe max payload size",
-		find:   findPayload,
+		find:   setting(func(s *snapshot.PCIeSettings) int { return s.MaxPayload }, 256, func(int) string { return "" }),
 	},
 	{
 		ID: "relaxed_ordering", Domain: PCIe, Name: "PCIe relaxed ordering",
@@ -42,7 +43,7 @@ var pcieChecks = []Check{
 		Why:    "Without relaxed ordering writes of the device to memory wait for each other; on AMD hosts throughput drops.",
 		Remedy: "setpci -s {address} CAP_EXP+8.w=0010:0010",
 		Source: "NVIDIA, NCCL: NCCL_IB_PCI_RELAXED_ORDERING; AMD, tuning guide for GPU servers",
-		find:   findRelaxedOrdering,
+		find:   each((*machine).nics, findRelaxedOrdering),
 	},
 	{
 		ID: "acs", Domain: PCIe, Name: "ACS redirect between device and GPU",
@@ -52,7 +53,7 @@ var pcieChecks = []Check{
 		Remedy: "setpci -s {bridge} ECAP_ACS+6.w=0000",
 		Before: "not on hosts that pass devices to virtual machines, which ACS isolates; setpci lasts until the next boot, the firmware setup of the host has it for good",
 		Source: "NVIDIA, NCCL troubleshooting: PCI Access Control Services", Alert: "RDMAACSRedirect",
-		find: findACS,
+		find: each((*machine).nics, findACS),
 	},
 	{
 		ID: "iommu_mode", Domain: PCIe, Name: "IOMMU mode",
@@ -62,7 +63,7 @@ var pcieChecks = []Check{
 		Remedy: "add iommu=pt to the kernel command line, and restart the host",
 		Before: "containers and bare metal need no translation; hosts that pass devices to virtual machines keep it for these only",
 		Source: "NVIDIA, GPUDirect RDMA: supported systems; AMD, tuning guide", Alert: "RDMAIOMMUTranslating",
-		find: findIOMMU,
+		find: each((*machine).nics, findIOMMU),
 	},
 	{
 		ID: "ats", Domain: PCIe, Name: "PCIe address translation services (ATS)",
@@ -72,7 +73,7 @@ var pcieChecks = []Check{
 		Before: "not needed once iommu_mode is identity: correct that first where no virtual machine needs translation",
 		Remedy: "mlxconfig -d {address} set ATS_ENABLED=true # NVIDIA; also ATS in the firmware setup of the host (VT-d, AMD-Vi), and no pci=noats at boot",
 		Source: "NVIDIA, AI Enterprise: ATS and ACS configuration; NVIDIA, NCCL: troubleshooting, PCI Access Control Services; PCI Express Base Specification, 10.5.1; Documentation/admin-guide/kernel-parameters.txt of the kernel, pci=noats",
-		find:   findATS,
+		find:   each((*machine).nics, findATS),
 	},
 	{
 		ID: "aspm_on_path", Domain: PCIe, Name: "PCIe power saving (ASPM)",
@@ -81,7 +82,7 @@ var pcieChecks = []Check{
 		Why:    "Leaving a power-saving state of the link delays messages by microseconds.",
 		Remedy: "echo 0 > /sys/bus/pci/devices/{address}/link/l1_aspm; echo 0 > /sys/bus/pci/devices/{address}/link/l0s_aspm",
 		Source: "NVIDIA, performance tuning: BIOS settings",
-		find:   findASPM,
+		find:   each((*machine).nics, findASPM),
 	},
 }
 
@@ -114,21 +115,15 @@ func fast(d *snapshot.Device) bool {
 	return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.Rate != nil && *p.Rate >= 100e9 })
 }
 
-// setting is a number of Device Control, compared with that of the siblings of the same model.
-func (m *machine) setting(
-	of func(*snapshot.PCIeSettings) int, guide int, applies func(*nic) bool, remedy func(*nic, int) string,
-) (out []finding) {
-	nics := m.nics()
-	for i := range nics {
-		n := &nics[i]
-		if !applies(n) {
-			continue
-		}
-		f := finding{object: n.object(), unknown: needsConfig, basis: snapshot.SetupGuide}
+// setting is a check of a number of Device Control of a fast device, compared with that of its siblings of one model.
+func setting(
+	of func(*snapshot.PCIeSettings) int, guide int, remedy func(want int) string,
+) func(*machine) []finding {
+	return each((*machine).nics, func(m *machine, n nic) (f finding, ok bool) {
+		f = finding{object: n.object(), unknown: needsConfig, basis: snapshot.SetupGuide}
 		most, sibling := guide, ""
-		for j := range nics {
-			o := &nics[j]
-			if o.Settings != nil && j != i && o.HCAType == n.HCAType && o.BoardID == n.BoardID && n.HCAType != "" &&
+		for _, o := range m.nics() {
+			if o.Settings != nil && o.Name != n.Name && o.HCAType == n.HCAType && o.BoardID == n.BoardID && n.HCAType != "" &&
 				of(o.Settings) > most {
 				most, sibling = of(o.Settings), o.Name
 			}
@@ -138,90 +133,59 @@ func (m *machine) setting(
 		}
 		f.want = strconv.Itoa(most)
 		if n.Settings != nil {
-			f.found = strconv.Itoa(of(n.Settings))
-			f.meets = of(n.Settings) >= most
-			f.remedy = remedy(n, most)
+			f.found, f.meets, f.remedy = strconv.Itoa(of(n.Settings)), of(n.Settings) >= most, remedy(most)
 		}
-		out = append(out, f)
-	}
-	return out
+		return f, fast(n.Device)
+	})
 }
 
-func findReadRequest(m *machine) []finding {
-	return m.setting(func(s *snapshot.PCIeSettings) int { return s.MaxReadRequest }, 4096,
-		func(n *nic) bool { return fast(n.Device) }, func(n *nic, want int) string {
-			// Bits 12 to 14 of Device Control: 128 << value.
-			value := 0
-			for 128<<value < want && value < 5 {
-				value++
-			}
-			return fmt.Sprintf("setpci -s {address} CAP_EXP+8.w=%x000:7000", value)
-		})
+// setReadRequest sets bits 12 to 14 of Device Control: 128 << value.
+func setReadRequest(want int) string {
+	value := 0
+	for 128<<value < want && value < 5 {
+		value++
+	}
+	return fmt.Sprintf("setpci -s {address} CAP_EXP+8.w=%x000:7000", value)
 }
 
-func findPayload(m *machine) []finding {
-	return m.setting(func(s *snapshot.PCIeSettings) int { return s.MaxPayload }, 256,
-		func(n *nic) bool { return fast(n.Device) }, func(*nic, int) string { return "" })
-}
-
-func findRelaxedOrdering(m *machine) (out []finding) {
-	if m.GDR == nil || len(m.GDR.GPUs) == 0 {
-		return nil
+func findRelaxedOrdering(m *machine, n nic) (f finding, ok bool) {
+	f = finding{object: n.object(), unknown: needsConfig, want: "on", basis: snapshot.SetupGuide}
+	if n.Settings != nil {
+		f.found, f.meets = onOff(n.Settings.RelaxedOrdering), n.Settings.RelaxedOrdering
 	}
-	for _, n := range m.nics() {
-		if n.Driver != "mlx5_core" { // others have no switch for it
-			continue
-		}
-		f := finding{object: n.object(), unknown: needsConfig, want: "on", basis: snapshot.SetupGuide}
-		if n.Settings != nil {
-			f.found, f.meets = onOff(n.Settings.RelaxedOrdering), n.Settings.RelaxedOrdering
-		}
-		out = append(out, f)
-	}
-	return out
+	return f, len(m.GDR.GPUs) > 0 && n.Driver == "mlx5_core" // others have no switch for it
 }
 
 // findATS: the kernel enables ATS of a device that has the capability with its IOMMU domain (pci_enable_ats,
 // drivers/pci/ats.c).
-func findATS(m *machine) (out []finding) {
-	for _, n := range m.nics() {
-		if n.Settings == nil || !n.Settings.HasATS {
-			continue
-		}
-		f := finding{object: n.object(), found: onOff(n.Settings.ATS), meets: n.Settings.ATS, basis: snapshot.SetupGuide}
-		if translates(n.IOMMU) {
-			f.want, f.evidence = "on", "IOMMU group of type "+n.IOMMU
-		}
-		out = append(out, f)
+func findATS(_ *machine, n nic) (f finding, ok bool) {
+	if n.Settings == nil || !n.Settings.HasATS {
+		return f, false
 	}
-	return out
+	f = finding{object: n.object(), found: onOff(n.Settings.ATS), meets: n.Settings.ATS, basis: snapshot.SetupGuide}
+	if translates(n.IOMMU) {
+		f.want, f.evidence = "on", "IOMMU group of type "+n.IOMMU
+	}
+	return f, true
 }
 
 // translates reports whether a type of an IOMMU group (since Linux 4.20) is one with translation.
 func translates(group string) bool { return group == "DMA" || group == "DMA-FQ" }
 
-func findACS(m *machine) (out []finding) {
-	for _, n := range m.nics() {
-		if n.Redirect == nil {
-			if m.below(&n) && n.Settings == nil {
-				out = append(out, finding{object: n.object(), unknown: needsConfig, want: "off", basis: snapshot.SetupMachine})
-			}
-			continue
-		}
-		f := finding{
-			object: n.object(), found: onOff(*n.Redirect), want: "off", meets: !*n.Redirect, basis: snapshot.SetupMachine,
-			contradicts: true, evidence: "a GPU is below the same switch",
-		}
-		if *n.Redirect {
-			var commands []string
-			for _, bridge := range n.RedirectAt {
-				commands = append(commands, "setpci -s "+shell(bridge)+" ECAP_ACS+6.w=0000")
-			}
-			f.remedy = strings.Join(commands, "; ")
-		}
-		out = append(out, f)
+func findACS(m *machine, n nic) (f finding, ok bool) {
+	f = finding{object: n.object(), want: "off", basis: snapshot.SetupMachine}
+	if n.Redirect == nil {
+		f.unknown = needsConfig
+		return f, n.Settings == nil && m.below(&n)
 	}
-	return out
+	f.found, f.meets = onOff(*n.Redirect), !*n.Redirect
+	f.contradicts, f.evidence = true, "a GPU is below the same switch"
+	if *n.Redirect {
+		f.remedy = strings.Join(words.Of(n.RedirectAt, func(bridge string) string {
+			return "setpci -s " + shell(bridge) + " ECAP_ACS+6.w=0000"
+		}), "; ")
+	}
+	return f, true
 }
 
 // below reports whether a GPU is below the same root port as a device.
@@ -230,47 +194,38 @@ func (m *machine) below(n *nic) bool {
 		func(g snapshot.GDRGPU) bool { return len(g.Hops) > 1 && g.Hops[0].Address == n.GDRNIC.Path[0] })
 }
 
-func findIOMMU(m *machine) (out []finding) {
-	for _, n := range m.nics() {
-		if slices.ContainsFunc(m.GDR.GPUs, func(g snapshot.GDRGPU) bool { return g.Coupled }) { // Grace translates by design
-			continue
-		}
-		f := finding{object: n.object(), found: cmp.Or(n.IOMMU, "none"), want: "identity|none", basis: snapshot.SetupGuide}
-		f.meets = !translates(f.found)
-		if m.below(&n) {
-			f.basis, f.contradicts, f.evidence = snapshot.SetupMachine, true, "a GPU is below the same switch"
-		}
-		out = append(out, f)
+func findIOMMU(m *machine, n nic) (f finding, ok bool) {
+	if slices.ContainsFunc(m.GDR.GPUs, func(g snapshot.GDRGPU) bool { return g.Coupled }) { // Grace translates by design
+		return f, false
 	}
-	return out
+	f = finding{object: n.object(), found: cmp.Or(n.IOMMU, "none"), want: "identity|none", basis: snapshot.SetupGuide}
+	f.meets = !translates(f.found)
+	if m.below(&n) {
+		f.basis, f.contradicts, f.evidence = snapshot.SetupMachine, true, "a GPU is below the same switch"
+	}
+	return f, true
 }
 
-func findASPM(m *machine) (out []finding) {
-	for _, n := range m.nics() {
-		var on []string
-		known, unread := false, ""
-		for _, state := range []string{"l0s", "l1"} {
-			file := "sys/class/infiniband/" + n.Name + "/device/link/" + state + "_aspm"
-			text, ok := m.text(file)
-			known = known || ok
-			unread = max(unread, m.unread(file))
-			if text == "1" {
-				on = append(on, state)
-			}
+func findASPM(m *machine, n nic) (f finding, ok bool) {
+	var on []string
+	known, unread := false, ""
+	for _, state := range []string{"l0s", "l1"} {
+		file := "sys/class/infiniband/" + n.Name + "/device/link/" + state + "_aspm"
+		text, ok := m.text(file)
+		known = known || ok
+		unread = max(unread, m.unread(file))
+		if text == "1" {
+			on = append(on, state)
 		}
-		if !known && unread == "" { // the link or the kernel has no such states
-			continue
-		}
-		f := finding{object: n.object(), unknown: unread, want: "off", basis: snapshot.SetupGuide, meets: len(on) == 0}
-		if known {
-			f.found = strings.Join(on, ",")
-			if f.found == "" {
-				f.found = "off"
-			}
-		}
-		out = append(out, f)
 	}
-	return out
+	if !known && unread == "" { // the link or the kernel has no such states
+		return f, false
+	}
+	f = finding{object: n.object(), unknown: unread, want: "off", basis: snapshot.SetupGuide, meets: len(on) == 0}
+	if known {
+		f.found = cmp.Or(strings.Join(on, ","), "off")
+	}
+	return f, true
 }
 
 func onOff(b bool) string {

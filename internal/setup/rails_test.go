@@ -63,8 +63,8 @@ func startJob(n *snapshot.Node, name string, env map[string]string, nics ...int)
 	return &n.GDR.Processes[len(n.GDR.Processes)-1]
 }
 
-// port is the port of a device of rails.
-func port(n *snapshot.Node, i int) *snapshot.Port { return &n.InfiniBand.Devices[i].Ports[0] }
+// portOf is the port of a device of rails.
+func portOf(n *snapshot.Node, i int) *snapshot.Port { return &n.InfiniBand.Devices[i].Ports[0] }
 
 // rowsOf are the rows of a setting: object state found → wanted basis, with severity and alert of a warning.
 func rowsOf(n *snapshot.Node, id string, wants Wants) (out []string) {

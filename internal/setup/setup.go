@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
-	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -112,13 +111,14 @@ type machine struct {
 	jobs    []job
 	classes []jobClass
 	lanes   []*lane
+	ethers  []ether
 }
 
 func newMachine(n *snapshot.Node) *machine {
 	m := &machine{Node: n, files: n.Setup.Files}
 	m.devices = m.physical()
 	m.jobs, m.classes = m.allJobs(), m.allClasses()
-	m.lanes = m.allLanes()
+	m.lanes, m.ethers = m.allLanes(), m.allEthers()
 	return m
 }
 
@@ -231,16 +231,33 @@ func (m *machine) physical() (out []*snapshot.Device) {
 	return out
 }
 
+// port is a port of a physical device.
+type port struct {
+	*snapshot.Device
+	*snapshot.Port
+}
+
+func (p port) object() object { return object{device: p.Name, port: p.Number} }
+
 // ports are those of the physical devices.
-func (m *machine) ports() iter.Seq2[*snapshot.Device, *snapshot.Port] {
-	return func(yield func(*snapshot.Device, *snapshot.Port) bool) {
-		for _, d := range m.devices {
-			for i := range d.Ports {
-				if !yield(d, &d.Ports[i]) {
-					return
-				}
+func (m *machine) ports() (out []port) {
+	for _, d := range m.devices {
+		for i := range d.Ports {
+			out = append(out, port{d, &d.Ports[i]})
+		}
+	}
+	return out
+}
+
+// each is a check of objects: each has a finding, unless find returns false.
+func each[T any](objects func(*machine) []T, find func(*machine, T) (finding, bool)) func(*machine) []finding {
+	return func(m *machine) (out []finding) {
+		for _, x := range objects(m) {
+			if f, ok := find(m, x); ok {
+				out = append(out, f)
 			}
 		}
+		return out
 	}
 }
 

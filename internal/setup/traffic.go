@@ -23,7 +23,7 @@ var trafficChecks = []Check{
 		Why:    "RDMA packets of the job are dropped under congestion instead of paused, and each drop costs the retransmission of a window.",
 		Remedy: "export NCCL_IB_TC={wanted} # of the job, or in nccl.conf",
 		Source: "NVIDIA, NCCL: NCCL_IB_TC; UCX: UCX_IB_TRAFFIC_CLASS", Alert: lossyAlert,
-		ofJob: true, find: findJobClass,
+		ofJob: true, find: each(func(m *machine) []jobClass { return m.classes }, findJobClass),
 	},
 	{
 		ID: "default_traffic_class", Domain: Traffic, Name: "traffic class of a port",
@@ -32,7 +32,7 @@ var trafficChecks = []Check{
 		Why:    "RDMA packets without the class have a priority that is not lossless: they are dropped under congestion.",
 		Remedy: "echo {wanted} > /sys/class/infiniband/{device}/tc/{port}/traffic_class",
 		Source: "NVIDIA, RoCE configuration: traffic class", Alert: lossyAlert,
-		find: findPortClass,
+		find: perLane(findPortClass),
 	},
 	{
 		ID: "trust_mode", Domain: Traffic, Name: "source of the priority of a packet",
@@ -41,7 +41,7 @@ var trafficChecks = []Check{
 		Why:    "With pcp the DSCP is ignored: packets without a VLAN tag have priority 0.",
 		Remedy: "mlnx_qos -i {netdev} --trust={wanted}", Before: firstSwitch,
 		Source: "NVIDIA, RoCE configuration: trust state",
-		find:   findTrust,
+		find:   perLane(findTrust),
 	},
 	{
 		ID: "dscp_map", Domain: Traffic, Name: "priority of the DSCP of RDMA",
@@ -50,7 +50,7 @@ var trafficChecks = []Check{
 		Why:    "RDMA packets have a priority that is not lossless: they are dropped under congestion.",
 		Remedy: "dcb app replace dev {netdev} dscp-prio {wanted}", Before: firstSwitch,
 		Source: "NVIDIA, RoCE configuration: DSCP to priority mapping; dcb-app(8)",
-		find:   findDSCPMap,
+		find:   perLane(findDSCPMap),
 	},
 	{
 		ID: "pfc_on_rdma_priority", Domain: Traffic, Name: "priorities with PFC",
@@ -59,7 +59,7 @@ var trafficChecks = []Check{
 		Why:    "Congestion drops RDMA packets instead of pausing them, or pauses a priority that the switch does not treat as lossless.",
 		Remedy: "dcb pfc set dev {netdev} prio-pfc all:off {wanted}:on", Before: firstSwitch,
 		Source: "NVIDIA, RoCE configuration: PFC; dcb-pfc(8)", Alert: lossyAlert,
-		find: findPFC,
+		find: perLane(findPFC),
 	},
 	{
 		ID: "ecn_on_rdma_priority", Domain: Traffic, Name: "congestion notification on the priority of RDMA",
@@ -68,7 +68,7 @@ var trafficChecks = []Check{
 		Why:    "Senders do not reduce their rate: congestion is limited by PFC alone, and pauses spread through the fabric.",
 		Remedy: "echo 1 > /sys/class/net/{netdev}/ecn/roce_np/enable/PRIORITY; echo 1 > /sys/class/net/{netdev}/ecn/roce_rp/enable/PRIORITY",
 		Source: "NVIDIA, RoCE configuration: ECN (DCQCN)", Alert: "RDMACongestionNotificationOff",
-		find: findNotification,
+		find: perLane(findNotification),
 	},
 	{
 		ID: "cnp_priority_apart", Domain: Traffic, Name: "priority of congestion notifications",
@@ -77,7 +77,7 @@ var trafficChecks = []Check{
 		Why:    "Congestion notifications wait behind the traffic that they slow down, and are paused with it.",
 		Remedy: "echo 48 > /sys/class/net/{netdev}/ecn/roce_np/cnp_dscp; echo 6 > /sys/class/net/{netdev}/ecn/roce_np/cnp_802p_prio",
 		Source: "NVIDIA, RoCE configuration: CNP priority",
-		find:   findCNP,
+		find:   perLane(findCNP),
 	},
 	{
 		ID: "ets_class_of_rdma", Domain: Traffic, Name: "traffic class (ETS) of the priority of RDMA",
@@ -86,7 +86,7 @@ var trafficChecks = []Check{
 		Why:    "TCP traffic shares a queue with RDMA: it delays RDMA, and is paused with it.",
 		Remedy: "dcb ets set dev {netdev} prio-tc PRIORITY:CLASS", Before: firstSwitch,
 		Source: "NVIDIA, RoCE configuration: ETS; dcb-ets(8)",
-		find:   findETS,
+		find:   perLane(findETS),
 	},
 }
 
@@ -114,6 +114,11 @@ func (m *machine) allLanes() (out []*lane) {
 	return out
 }
 
+// perLane is a check of each netdev of a RoCE port.
+func perLane(find func(*machine, *lane) (finding, bool)) func(*machine) []finding {
+	return each(func(m *machine) []*lane { return m.lanes }, find)
+}
+
 // usual is the value of more than half, at least two, of the lanes of a role; empty: none. value is empty where it is
 // unknown.
 func usual(lanes []*lane, role string, value func(*lane) string) string {
@@ -129,53 +134,46 @@ func usual(lanes []*lane, role string, value func(*lane) string) string {
 // portActive is ACTIVE of enum ib_port_state.
 const portActive = 4
 
-func findTrust(m *machine) (out []finding) {
-	lanes := m.lanes
+func findTrust(m *machine, l *lane) (f finding, ok bool) {
 	value := func(l *lane) string { return l.q.Trust }
-	for _, l := range lanes {
-		f := finding{
-			object: l.object(), found: l.q.Trust, unknown: "the driver does not report it", basis: snapshot.SetupMachine,
-		}
-		switch f.want = usual(lanes, l.Role, value); {
-		case l.lossless && f.want != byDSCP:
-			f.want, f.basis = byDSCP, snapshot.SetupGuide
-		case f.want != "":
-			f.evidence = "that of most ports of this role"
-		}
-		if f.found == "" && !l.lossless {
-			continue
-		}
-		f.meets = f.found == f.want
-		if l.Driver != "mlx5_core" {
-			f.remedy = "dcb apptrust set dev {netdev} order {wanted}"
-		}
-		out = append(out, f)
+	f = finding{
+		object: l.object(), found: l.q.Trust, unknown: "the driver does not report it", basis: snapshot.SetupMachine,
 	}
-	return out
+	switch f.want = usual(m.lanes, l.Role, value); {
+	case l.lossless && f.want != byDSCP:
+		f.want, f.basis = byDSCP, snapshot.SetupGuide
+	case f.want != "":
+		f.evidence = "that of most ports of this role"
+	}
+	if f.found == "" && !l.lossless {
+		return f, false
+	}
+	f.meets = f.found == f.want
+	if l.Driver != "mlx5_core" {
+		f.remedy = "dcb apptrust set dev {netdev} order {wanted}"
+	}
+	return f, true
 }
 
 // findDSCPMap checks the DSCP of the class of the port; without one, whether a DSCP leads to a priority with PFC. That
 // of a job is the job's setting.
-func findDSCPMap(m *machine) (out []finding) {
-	for _, l := range m.lanes {
-		enabled := priorities(l.q.PFC)
-		if !l.lossless || l.q.Trust != byDSCP || len(enabled) == 0 {
-			continue
-		}
-		f := finding{object: l.object(), basis: snapshot.SetupMachine, unknown: "the driver does not report it"}
-		f.evidence = "PFC is enabled on " + numbers(enabled)
-		dscp := losslessClass(l.q, l.Driver) >> 2
-		if l.traffic != nil && *l.traffic>>2 != 0 { // DSCP 0 is that of all other traffic
-			dscp = int(*l.traffic >> 2)
-		}
-		if p, ok := priorityOf(l.q, l.Driver, dscp); ok {
-			f.found, f.meets = fmt.Sprintf("%d:%d", dscp, p), hasPFC(l.q, p)
-		}
-		f.want = fmt.Sprintf("%d:%d", dscp, enabled[0])
-		if f.meets {
-			f.want = f.found
-		}
-		out = append(out, f)
+func findDSCPMap(m *machine, l *lane) (f finding, ok bool) {
+	enabled := priorities(l.q.PFC)
+	if !l.lossless || l.q.Trust != byDSCP || len(enabled) == 0 {
+		return f, false
 	}
-	return out
+	f = finding{object: l.object(), basis: snapshot.SetupMachine, unknown: "the driver does not report it"}
+	f.evidence = "PFC is enabled on " + numbers(enabled)
+	dscp := losslessClass(l.q, l.Driver) >> 2
+	if l.traffic != nil && *l.traffic>>2 != 0 { // DSCP 0 is that of all other traffic
+		dscp = int(*l.traffic >> 2)
+	}
+	if p, ok := priorityOf(l.q, l.Driver, dscp); ok {
+		f.found, f.meets = fmt.Sprintf("%d:%d", dscp, p), hasPFC(l.q, p)
+	}
+	f.want = fmt.Sprintf("%d:%d", dscp, enabled[0])
+	if f.meets {
+		f.want = f.found
+	}
+	return f, true
 }

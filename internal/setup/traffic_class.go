@@ -49,59 +49,52 @@ func sequence(n int) (out []int) {
 
 // findJobClass has a finding for each job and class. Where MLNX_OFED sets the class of all packets of a port, that of
 // the job is not used.
-func findJobClass(m *machine) (out []finding) {
-	lanes := m.lanes
-	for _, job := range m.classes {
-		f := finding{
-			object: object{name: job.name}, found: strconv.Itoa(job.class), meets: true, basis: snapshot.SetupMachine,
-		}
-		if job.unknown != "" {
-			f.found, f.unknown = "", job.unknown
-		}
-		used, wrong := 0, []string{}
-		for _, l := range lanes {
-			if l.traffic != nil || !job.devices(l.Name) || !active(l.Port) {
-				continue
-			}
-			used++
-			if !l.lossless {
-				continue
-			}
-			if f.want == "" {
-				f.want, f.basis = wantedClass(lanes, l)
-			}
-			c := m.chain(l.roce, l.q, job.class, &job)
-			if job.unknown != "" || c.priority < 0 || l.q.PFC == nil || hasPFC(l.q, c.priority) {
-				continue
-			}
-			f.meets = false
-			f.contradicts = f.contradicts || job.certain && l.q.Trust == byDSCP
-			wrong = append(wrong, c.String())
-			if x, ok := l.lossy(&c); ok {
-				f.lossy = append(f.lossy, x)
-			}
-		}
-		switch {
-		case used == 0:
-			continue
-		case f.meets && f.found != "" && f.want != "":
-			f.want = f.found
-		case len(wrong) > 0:
-			f.evidence = wrong[0] + more(len(wrong)-1)
-			if job.unset {
-				f.evidence = job.variable + " is not set; " + f.evidence
-			}
-		}
-		if f.found == "" && f.want == "" {
-			continue
-		}
-		f.remedy = fmt.Sprintf("export %s={wanted} # of the job", job.variable)
-		if job.variable == "NCCL_IB_TC" {
-			f.remedy += ", or in nccl.conf"
-		}
-		out = append(out, f)
+func findJobClass(m *machine, job jobClass) (f finding, ok bool) {
+	f = finding{
+		object: object{name: job.name}, found: strconv.Itoa(job.class), meets: true, basis: snapshot.SetupMachine,
 	}
-	return out
+	if job.unknown != "" {
+		f.found, f.unknown = "", job.unknown
+	}
+	used, wrong := 0, []string{}
+	for _, l := range m.lanes {
+		if l.traffic != nil || !job.devices(l.Name) || !active(l.Port) {
+			continue
+		}
+		used++
+		if !l.lossless {
+			continue
+		}
+		if f.want == "" {
+			f.want, f.basis = wantedClass(m.lanes, l)
+		}
+		c := m.chain(l.roce, l.q, job.class, &job)
+		if job.unknown != "" || c.priority < 0 || l.q.PFC == nil || hasPFC(l.q, c.priority) {
+			continue
+		}
+		f.meets = false
+		f.contradicts = f.contradicts || job.certain && l.q.Trust == byDSCP
+		wrong = append(wrong, c.String())
+		if x, ok := l.lossy(&c); ok {
+			f.lossy = append(f.lossy, x)
+		}
+	}
+	switch {
+	case used == 0:
+		return f, false
+	case f.meets && f.found != "" && f.want != "":
+		f.want = f.found
+	case len(wrong) > 0:
+		f.evidence = wrong[0] + more(len(wrong)-1)
+		if job.unset {
+			f.evidence = job.variable + " is not set; " + f.evidence
+		}
+	}
+	f.remedy = fmt.Sprintf("export %s={wanted} # of the job", job.variable)
+	if job.variable == "NCCL_IB_TC" {
+		f.remedy += ", or in nccl.conf"
+	}
+	return f, f.found != "" || f.want != ""
 }
 
 func more(n int) string {
@@ -116,71 +109,60 @@ func more(n int) string {
 
 // findPortClass compares the class that MLNX_OFED sets for all packets of a port. That of the connection manager
 // applies only to its connections.
-func findPortClass(m *machine) (out []finding) {
-	lanes := m.lanes
+func findPortClass(m *machine, l *lane) (f finding, ok bool) {
 	value := func(l *lane) string {
 		if l.traffic == nil {
 			return ""
 		}
 		return strconv.FormatUint(*l.traffic, 10)
 	}
-	done := map[string]bool{}
-	for _, l := range lanes {
-		if key := l.roce.object().String(); done[key] {
-			continue
-		} else {
-			done[key] = true
-		}
-		file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_tos", l.Name, l.Number)
-		tos, exists := m.text(file)
-		f := finding{
-			object: l.roce.object(), found: value(l), want: usual(lanes, l.Role, value), basis: snapshot.SetupMachine,
-		}
-		f.evidence = "that of most ports of this role"
-		switch {
-		case l.traffic != nil:
-		case m.ofed(l.Driver) && (l.lossless || f.want != ""):
-			f.found = "not set"
-		case exists:
-			f.found, f.remedy = tos, "echo {wanted} > /"+file
-		default:
-			continue
-		}
-		if !l.lossless {
-			f.meets = f.found == f.want
-			if f.want == "" {
-				f.evidence = ""
-			}
-			out = append(out, f)
-			continue
-		}
-		if f.want == "" {
-			f.evidence = ""
-			f.want, _ = wantedClass(lanes, l)
-			f.basis = snapshot.SetupGuide
-		}
-		class, err := strconv.Atoi(f.found)
-		c := m.chain(l.roce, l.q, class, nil)
-		switch {
-		case err != nil: // not set: jobs may set one
-			f.meets = len(l.chains) > 0 && !slices.ContainsFunc(l.chains, func(c chain) bool { return !hasPFC(l.q, c.priority) })
-		case c.priority < 0 || l.q.PFC == nil:
-			f.meets = f.found == f.want
-		case hasPFC(l.q, c.priority):
-			f.meets = f.found == f.want || f.basis == snapshot.SetupGuide
-		default:
-			f.contradicts, f.basis, f.evidence = l.traffic != nil && l.q.PFC != nil, snapshot.SetupMachine, c.String()
-			f.lossy = lossyOf(lanes, l.roce)
-			if f.want == f.found { // as on the siblings: PFC or the map is wrong
-				f.want, _ = wantedClass(lanes, l)
-			}
-		}
-		if f.meets && f.want != "" {
-			f.want = f.found
-		}
-		out = append(out, f)
+	file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_tos", l.Name, l.Number)
+	tos, exists := m.text(file)
+	f = finding{
+		object: l.roce.object(), found: value(l), want: usual(m.lanes, l.Role, value), basis: snapshot.SetupMachine,
 	}
-	return out
+	if f.want != "" {
+		f.evidence = "that of most ports of this role"
+	}
+	switch {
+	case l.q != l.netdevs[0]: // the first stands for the port
+		return f, false
+	case l.traffic != nil:
+	case m.ofed(l.Driver) && (l.lossless || f.want != ""):
+		f.found = "not set"
+	case exists:
+		f.found, f.remedy = tos, "echo {wanted} > /"+file
+	default:
+		return f, false
+	}
+	if !l.lossless {
+		f.meets = f.found == f.want
+		return f, true
+	}
+	if f.want == "" {
+		f.want, _ = wantedClass(m.lanes, l)
+		f.basis = snapshot.SetupGuide
+	}
+	class, err := strconv.Atoi(f.found)
+	c := m.chain(l.roce, l.q, class, nil)
+	switch {
+	case err != nil: // not set: jobs may set one
+		f.meets = len(l.chains) > 0 && !slices.ContainsFunc(l.chains, func(c chain) bool { return !hasPFC(l.q, c.priority) })
+	case c.priority < 0 || l.q.PFC == nil:
+		f.meets = f.found == f.want
+	case hasPFC(l.q, c.priority):
+		f.meets = f.found == f.want || f.basis == snapshot.SetupGuide
+	default:
+		f.contradicts, f.basis, f.evidence = l.traffic != nil && l.q.PFC != nil, snapshot.SetupMachine, c.String()
+		f.lossy = lossyOf(m.lanes, l.roce)
+		if f.want == f.found { // as on the siblings: PFC or the map is wrong
+			f.want, _ = wantedClass(m.lanes, l)
+		}
+	}
+	if f.meets && f.want != "" {
+		f.want = f.found
+	}
+	return f, true
 }
 
 // lossyOf are the lossy chains of the netdevs of a port.

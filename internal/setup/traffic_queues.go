@@ -19,41 +19,34 @@ func pfcText(l *lane) string {
 	return "none"
 }
 
-func findPFC(m *machine) (out []finding) {
-	lanes := m.lanes
-	for _, l := range lanes {
-		f := finding{
-			object: l.object(), found: pfcText(l), unknown: "the driver does not report it", basis: snapshot.SetupMachine,
-		}
-		f.set = setPFC
-		if !l.lossless {
-			if f.found != "" {
-				out = append(out, f)
-			}
-			continue
-		}
-		if f.want = usual(lanes, l.Role, pfcText); f.want != "" && f.want != "none" {
-			f.evidence = "that of most ports of this role"
-		} else if f.want = f.found; f.found == "none" || f.found == "" { // pinned as lossless
-			f.want, f.basis = "3", snapshot.SetupGuide
-			if l.priority > 0 {
-				f.want, f.basis = strconv.Itoa(l.priority), snapshot.SetupMachine
-			}
-		}
-		f.meets = f.found == f.want
-		for i := range l.chains {
-			c := &l.chains[i]
-			intended := slices.Contains(strings.Split(f.want, ","), strconv.Itoa(c.priority))
-			if intended && c.known() && c.q.PFC != nil && !hasPFC(c.q, c.priority) {
-				f.contradicts, f.basis, f.evidence = true, snapshot.SetupMachine, c.String()
-				if c.job != nil {
-					f.evidence = c.job.name + ": " + f.evidence
-				}
-			}
-		}
-		out = append(out, f)
+func findPFC(m *machine, l *lane) (f finding, ok bool) {
+	f = finding{
+		object: l.object(), found: pfcText(l), unknown: "the driver does not report it", basis: snapshot.SetupMachine,
 	}
-	return out
+	f.set = setPFC
+	if !l.lossless {
+		return f, f.found != ""
+	}
+	if f.want = usual(m.lanes, l.Role, pfcText); f.want != "" && f.want != "none" {
+		f.evidence = "that of most ports of this role"
+	} else if f.want = f.found; f.found == "none" || f.found == "" { // pinned as lossless
+		f.want, f.basis = "3", snapshot.SetupGuide
+		if l.priority > 0 {
+			f.want, f.basis = strconv.Itoa(l.priority), snapshot.SetupMachine
+		}
+	}
+	f.meets = f.found == f.want
+	for i := range l.chains {
+		c := &l.chains[i]
+		intended := slices.Contains(strings.Split(f.want, ","), strconv.Itoa(c.priority))
+		if intended && c.known() && c.q.PFC != nil && !hasPFC(c.q, c.priority) {
+			f.contradicts, f.basis, f.evidence = true, snapshot.SetupMachine, c.String()
+			if c.job != nil {
+				f.evidence = c.job.name + ": " + f.evidence
+			}
+		}
+	}
+	return f, true
 }
 
 func setPFC(want string) string {
@@ -65,66 +58,61 @@ func setPFC(want string) string {
 }
 
 // findNotification: the in-tree driver of mlx5 has the settings in debugfs only, where each read is a firmware command.
-func findNotification(m *machine) (out []finding) {
-	for _, l := range m.lanes {
-		p := l.priority
-		if p < 0 || l.Driver != "mlx5_core" || l.control == "zerotouch_rtt" || l.control == "off" {
-			continue
-		}
-		f := finding{
-			object: l.object(), want: "on", basis: snapshot.SetupGuide, evidence: fmt.Sprintf("RDMA has priority %d", p),
-		}
-		switch np, rp := l.q.Notification[p], l.q.Reaction[p]; {
-		case !m.ofed(l.Driver):
-			f.unknown = "only MLNX_OFED exposes it"
-			if !l.lossless {
-				continue
-			}
-		case np == nil || rp == nil:
-			f.unknown = "the firmware does not report it"
-		case *np == 1 && *rp == 1:
-			f.found, f.meets = "on", true
-		case *np == 1:
-			f.found = "reaction point off"
-		case *rp == 1:
-			f.found = "notification point off"
-		default:
-			f.found = "off"
-		}
-		if l.lossless && hasPFC(l.q, p) {
-			f.basis, f.contradicts = snapshot.SetupMachine, true
-		}
-		f.set = func(want string) string {
-			value := 0
-			if want == "on" {
-				value = 1
-			}
-			const dir = "/sys/class/net/{netdev}/ecn/"
-			return fmt.Sprintf("echo %d > %sroce_np/enable/%d; echo %d > %sroce_rp/enable/%d", value, dir, p, value, dir, p)
-		}
-		out = append(out, f)
+func findNotification(m *machine, l *lane) (f finding, ok bool) {
+	p := l.priority
+	if p < 0 || l.Driver != "mlx5_core" || l.control == "zerotouch_rtt" || l.control == "off" {
+		return f, false
 	}
-	return out
+	f = finding{
+		object: l.object(), want: "on", basis: snapshot.SetupGuide, evidence: fmt.Sprintf("RDMA has priority %d", p),
+	}
+	switch np, rp := l.q.Notification[p], l.q.Reaction[p]; {
+	case !m.ofed(l.Driver):
+		f.unknown = "only MLNX_OFED exposes it"
+		if !l.lossless {
+			return f, false
+		}
+	case np == nil || rp == nil:
+		f.unknown = "the firmware does not report it"
+	case *np == 1 && *rp == 1:
+		f.found, f.meets = "on", true
+	case *np == 1:
+		f.found = "reaction point off"
+	case *rp == 1:
+		f.found = "notification point off"
+	default:
+		f.found = "off"
+	}
+	if l.lossless && hasPFC(l.q, p) {
+		f.basis, f.contradicts = snapshot.SetupMachine, true
+	}
+	f.set = func(want string) string {
+		value := 0
+		if want == "on" {
+			value = 1
+		}
+		const dir = "/sys/class/net/{netdev}/ecn/"
+		return fmt.Sprintf("echo %d > %sroce_np/enable/%d; echo %d > %sroce_rp/enable/%d", value, dir, p, value, dir, p)
+	}
+	return f, true
 }
 
-func findCNP(m *machine) (out []finding) {
-	for _, l := range m.lanes {
-		if l.priority < 0 || l.q.CNPPriority == nil || l.control == "zerotouch_rtt" || l.control == "off" {
-			continue
-		}
-		cnp := int(*l.q.CNPPriority)
-		if l.q.CNPDSCP != nil && *l.q.CNPDSCP < 64 {
-			if p, ok := priorityOf(l.q, l.Driver, int(*l.q.CNPDSCP)); ok {
-				cnp = p
-			}
-		}
-		out = append(out, finding{
-			object: l.object(), found: strconv.Itoa(cnp), want: fmt.Sprintf("other than %d", l.priority),
-			meets: cnp != l.priority,
-			basis: snapshot.SetupGuide, evidence: fmt.Sprintf("RDMA has priority %d", l.priority), set: setCNP,
-		})
+func findCNP(m *machine, l *lane) (f finding, ok bool) {
+	if l.priority < 0 || l.q.CNPPriority == nil || l.control == "zerotouch_rtt" || l.control == "off" {
+		return f, false
 	}
-	return out
+	cnp := int(*l.q.CNPPriority)
+	if l.q.CNPDSCP != nil && *l.q.CNPDSCP < 64 {
+		if p, ok := priorityOf(l.q, l.Driver, int(*l.q.CNPDSCP)); ok {
+			cnp = p
+		}
+	}
+	f = finding{
+		object: l.object(), found: strconv.Itoa(cnp), want: fmt.Sprintf("other than %d", l.priority),
+		meets: cnp != l.priority,
+		basis: snapshot.SetupGuide, evidence: fmt.Sprintf("RDMA has priority %d", l.priority), set: setCNP,
+	}
+	return f, true
 }
 
 // setCNP: the default of the device is DSCP 48, priority 6.
@@ -140,37 +128,34 @@ func setCNP(want string) string {
 // algorithms of traffic classes: IEEE_8021QAZ_TSA_* of include/uapi/linux/dcbnl.h.
 var algorithms = map[uint64]string{0: "strict", 1: "cbs", 2: "ets", 255: "vendor"}
 
-func findETS(m *machine) (out []finding) {
-	for _, l := range m.lanes {
-		p, classes := l.priority, l.q.Classes
-		if !l.lossless || p <= 0 || classes == nil { // priority 0 has the class of TCP
-			continue
-		}
-		class := classes.OfPrio[p]
-		if class >= snapshot.Priorities {
-			continue
-		}
-		f := finding{object: l.object(), found: fmt.Sprintf("class %d", class), basis: snapshot.SetupGuide}
-		f.want = "not the class of priority 0, with bandwidth"
-		algorithm := classes.Algorithm[class]
-		if text := algorithms[algorithm]; text != "" {
-			f.found += ", " + text
-		}
-		if algorithm == 2 {
-			f.found += fmt.Sprintf(" %d%%", classes.Bandwidth[class])
-		}
-		f.meets = class != classes.OfPrio[0] && (algorithm != 2 || classes.Bandwidth[class] > 0)
-		f.evidence = fmt.Sprintf("RDMA has priority %d; priority 0 has class %d", p, classes.OfPrio[0])
-		f.set = func(want string) string {
-			to := freeClass(classes)
-			if _, err := fmt.Sscanf(want, "class %d", &to); err != nil && class != classes.OfPrio[0] {
-				return fmt.Sprintf("dcb ets set dev {netdev} tc-bw all:0 %d:50 %d:50", class, classes.OfPrio[0])
-			}
-			return fmt.Sprintf("dcb ets set dev {netdev} prio-tc %d:%d", p, to)
-		}
-		out = append(out, f)
+func findETS(m *machine, l *lane) (f finding, ok bool) {
+	p, classes := l.priority, l.q.Classes
+	if !l.lossless || p <= 0 || classes == nil { // priority 0 has the class of TCP
+		return f, false
 	}
-	return out
+	class := classes.OfPrio[p]
+	if class >= snapshot.Priorities {
+		return f, false
+	}
+	f = finding{object: l.object(), found: fmt.Sprintf("class %d", class), basis: snapshot.SetupGuide}
+	f.want = "not the class of priority 0, with bandwidth"
+	algorithm := classes.Algorithm[class]
+	if text := algorithms[algorithm]; text != "" {
+		f.found += ", " + text
+	}
+	if algorithm == 2 {
+		f.found += fmt.Sprintf(" %d%%", classes.Bandwidth[class])
+	}
+	f.meets = class != classes.OfPrio[0] && (algorithm != 2 || classes.Bandwidth[class] > 0)
+	f.evidence = fmt.Sprintf("RDMA has priority %d; priority 0 has class %d", p, classes.OfPrio[0])
+	f.set = func(want string) string {
+		to := freeClass(classes)
+		if _, err := fmt.Sscanf(want, "class %d", &to); err != nil && class != classes.OfPrio[0] {
+			return fmt.Sprintf("dcb ets set dev {netdev} tc-bw all:0 %d:50 %d:50", class, classes.OfPrio[0])
+		}
+		return fmt.Sprintf("dcb ets set dev {netdev} prio-tc %d:%d", p, to)
+	}
+	return f, true
 }
 
 // freeClass is the lowest class that no priority has; the last if there is none.

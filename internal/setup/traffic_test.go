@@ -61,7 +61,7 @@ func TestTraffic(t *testing.T) {
 		{"by sockets", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"NCCL_IB_DISABLE": "1"}, 0, 1) }), "", ""},
 		{"an InfiniBand host", "job_traffic_class", with(2, func(n *snapshot.Node) {
 			startJob(n, "slurm/7", nil, 0, 1)
-			port(n, 0).LinkLayer, port(n, 1).LinkLayer = "InfiniBand", "InfiniBand"
+			portOf(n, 0).LinkLayer, portOf(n, 1).LinkLayer = "InfiniBand", "InfiniBand"
 		}), "", ""},
 		{"trust pcp: by service level, which a VLAN may carry", "job_traffic_class", with(2, func(n *snapshot.Node) {
 			startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "106"}, 0, 1)

@@ -15,6 +15,7 @@ import (
 
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/setup"
+	"rdma_exporter/internal/words"
 )
 
 // MaxSize limits a file.
@@ -169,9 +170,7 @@ var mappings = map[string]struct{ name, keys string }{
 
 // names lists keys in the order of the alphabet.
 func names(keys []Key, more ...string) string {
-	for _, k := range keys {
-		more = append(more, k.Name)
-	}
+	more = append(more, words.Of(keys, func(k Key) string { return k.Name })...)
 	slices.Sort(more)
 	return strings.Join(more, ", ")
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"rdma_exporter/internal/words"
 )
 
 // Problem is an error in a file, with its remedy.
@@ -35,10 +37,7 @@ func (e *inFile) Unwrap() error { return e.problems }
 
 // text is a line for each problem.
 func (p Problems) text(file string) string {
-	var out []string
-	for _, x := range p[:min(len(p), maxProblems)] {
-		out = append(out, x.place(file)+x.Reason)
-	}
+	out := words.Of(p[:min(len(p), maxProblems)], func(x Problem) string { return x.place(file) + x.Reason })
 	if more := len(p) - maxProblems; more > 0 {
 		out = append(out, fmt.Sprintf("and %d more", more))
 	}

@@ -83,11 +83,15 @@ const userSlice = "user.slice"
 
 // Workload is a job, a pod, a container, a service or a session.
 type Workload struct {
-	Scheduler string // see Process.Workload; unknown: a process that is not visible
-	ID        string // of the job, UID of the pod, of the container, name of the unit; may be empty
+	Scheduler string `json:"scheduler"`        // see Process.Workload; unknown: a process that is not visible
+	ID        string `json:"job_id,omitempty"` // of the job, UID of the pod, of the container, name of the unit
 	// Namespace and Pod are the names of a pod; empty: unknown.
-	Namespace, Pod string
+	Namespace string `json:"namespace,omitempty"`
+	Pod       string `json:"pod,omitempty"`
 }
+
+// Key is the workload as one word: slurm/77, none.
+func (w *Workload) Key() string { return strings.TrimSuffix(w.Scheduler+"/"+w.ID, "/") }
 
 // JobInfo describes a workload on the host.
 type JobInfo struct {

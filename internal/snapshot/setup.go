@@ -60,30 +60,28 @@ const (
 	SetupGuide   SetupBasis = "guide"   // a vendor's guide: a recommendation
 )
 
-// SetupRow is a setting of an object.
+// SetupRow is a setting of an object. Its JSON form is part of a contract: docs/check.md.
 type SetupRow struct {
-	Setting string // id of the table setup.Checks
-	Domain  string
-	Object  string // mlx5_0/1, mlx5_0, a netdev, a PCI address or a process; host for the host
-	Device  string // RDMA device, where the object has one
-	Port    int    // 0: none
+	Domain   string     `json:"domain"`
+	Setting  string     `json:"setting"`          // id of the table setup.Checks
+	Name     string     `json:"name"`             // of the setting, as a noun
+	Object   string     `json:"object"`           // mlx5_0/1, a netdev, a PCI address, a process, host
+	Device   string     `json:"device,omitempty"` // RDMA device, where the object has one
+	Port     int        `json:"port,omitempty"`   // 0: none
+	State    SetupState `json:"state"`
+	Severity string     `json:"severity,omitempty"` // of a difference: info; warning: it contradicts the traffic
+	Found    string     `json:"found"`              // empty: unknown
+	Wanted   string     `json:"wanted"`
+	Basis    SetupBasis `json:"basis"`
+	Evidence string     `json:"evidence,omitempty"` // for the wanted value, or why the found one is unknown
+	Why      string     `json:"why"`                // consequence of a difference
+	Remedy   string     `json:"remedy,omitempty"`   // the command that sets it
+	Before   string     `json:"before,omitempty"`   // what to know or to do before the command; empty: nothing
+	Source   string     `json:"source"`             // of the wanted value
+	Alert    string     `json:"alert,omitempty"`    // that the difference raises or explains; empty: none
 
-	Found    string // empty: unknown
-	Wanted   string
-	Basis    SetupBasis
-	State    SetupState
-	Severity string // of a difference: info, or warning where it contradicts what the machine does
-	Alert    string // that the difference raises or explains; empty: none
-
-	Name     string // of the setting, as a noun
-	Why      string // consequence of a difference
-	Evidence string // for the wanted value, or why the found one is unknown
-	Remedy   string // the command that sets it
-	Before   string // what to know or to do before the command; empty: nothing
-	Source   string // of the wanted value
-
-	Lossy     []LossyClass // the traffic that a difference contradicts
-	Conflicts []string     // the IPv4 neighbours that it contradicts
+	Lossy     []LossyClass `json:"-"` // the traffic that a difference contradicts
+	Conflicts []string     `json:"-"` // the IPv4 neighbours that it contradicts
 }
 
 // LossyClass is a traffic class that leads to a priority without PFC on a netdev of a lossless port.

@@ -102,9 +102,10 @@ type InfiniBand struct {
 
 // NoDevice is a host without RDMA devices.
 type NoDevice struct {
-	Functions int // RDMA-capable PCI functions used by this kernel
+	// Functions are the RDMA-capable PCI functions used by this kernel: without those passed through to virtual machines.
+	Functions int `json:"functions"`
 	// Namespaced means that RDMA devices belong to network namespaces: another one may have them.
-	Namespaced bool
+	Namespaced bool `json:"namespaced,omitempty"`
 }
 
 // Stack is the kernel's RDMA stack on an RDMA-capable host.
@@ -170,8 +171,8 @@ type DataAge struct {
 
 // PortID names a port, or with Number 0 a device.
 type PortID struct {
-	Device string
-	Number int
+	Device string `json:"device"`
+	Number int    `json:"port"`
 }
 
 // MissingDevice is a device that was present before or is pinned, and is missing.

@@ -1,116 +1,117 @@
 package state
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"syscall"
+	"log/slog"
+	"sync"
 	"time"
 )
 
-// maxSize limits a file.
-const maxSize = 16 << 20
+// File is one JSON value of type T in a directory that this process locks: Open loads it, and Save saves it. It logs
+// the beginning and the end of a persistent failure.
+type File[T any] struct {
+	Dir  string
+	Log  *slog.Logger
+	Lost string // logged when a save fails: what a restart loses
+	Well string // logged when a save succeeds again
+	// Unread is logged when the value cannot be read, which Save then replaces. Empty: Open fails, and the value stays.
+	Unread string
 
-// envelope is the content of a file: the value with a checksum.
-type envelope struct {
-	Version int             `json:"version"`
-	Written string          `json:"written"` // RFC 3339
-	Sum     string          `json:"sum"`     // SHA-256 of the value's bytes, in hex
-	Value   json.RawMessage `json:"value"`
+	mu     sync.Mutex
+	store  *Store // nil: not open
+	at     time.Time
+	failed bool
 }
 
-func encode(v any, now time.Time) ([]byte, error) {
-	value, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
+// Open locks the directory and loads the value, the zero value if there is none.
+func (k *File[T]) Open() (value T, err error) {
+	store, err := Open(k.Dir)
+	if err == nil {
+		err = k.load(store, &value)
 	}
-	b := fmt.Appendf(nil, `{"version":%d,"written":%q,"sum":%q,"value":%s}`+"\n", version,
-		now.UTC().Format(time.RFC3339), sum(value), value)
-	if len(b) > maxSize {
-		return nil, fmt.Errorf("%d bytes exceed the limit of %d MiB", len(b), maxSize>>20)
+	if k.note(err); err != nil {
+		return *new(T), err
 	}
-	return b, nil
-}
-
-func sum(value []byte) string {
-	s := sha256.Sum256(value)
-	return hex.EncodeToString(s[:])
-}
-
-// brokenError is the error of a file that exists without a complete value.
-type brokenError struct{ reason error }
-
-func (e *brokenError) Error() string { return "incomplete or damaged: " + e.reason.Error() }
-
-func (e *brokenError) Unwrap() error { return e.reason }
-
-func isBroken(err error) bool {
-	var b *brokenError
-	return errors.As(err, &b)
-}
-
-func broken(format string, args ...any) error { return &brokenError{fmt.Errorf(format, args...)} }
-
-// decode returns the value of a file.
-func decode(b []byte) ([]byte, error) {
-	if len(b) > maxSize {
-		return nil, broken("larger than %d MiB", maxSize>>20)
+	if aside := store.SetAside(); aside != "" {
+		k.Log.Warn("state file damaged, using the earlier one", "moved to", aside)
 	}
-	var e envelope
-	if err := json.Unmarshal(b, &e); err != nil {
-		return nil, broken("%w", err)
-	}
-	if e.Version != version {
-		return nil, broken("content has version %d, name has version %d", e.Version, version)
-	}
-	if len(e.Value) == 0 || sum(e.Value) != e.Sum {
-		return nil, broken("checksum mismatch")
-	}
-	return e.Value, nil
-}
-
-// newest is the value of the newest complete generation.
-func newest(dir string) ([]byte, error) {
-	value, err := load(filepath.Join(dir, currentName))
-	if err == nil || !isBroken(err) && !errors.Is(err, fs.ErrNotExist) {
-		return value, err
-	}
-	older, olderErr := load(filepath.Join(dir, oldName))
-	if olderErr == nil {
-		return older, nil
-	}
-	if errors.Is(olderErr, fs.ErrNotExist) {
-		return nil, err
-	}
-	return nil, errors.Join(err, olderErr)
-}
-
-// load returns the value of a file. It rejects links and pipes.
-func load(name string) ([]byte, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ELOOP) {
-		return nil, broken("%s: is a symbolic link", filepath.Base(name))
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, broken("%s: not a regular file", filepath.Base(name))
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxSize+1))
-	if err != nil {
-		return nil, broken("%w", err)
-	}
-	value, err := decode(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Base(name), err)
-	}
+	k.swap(store)
 	return value, nil
+}
+
+// load closes the store if the value cannot be read and must stay.
+func (k *File[T]) load(store *Store, value *T) error {
+	err := store.Read(value)
+	switch {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		return nil
+	case k.Unread == "":
+		return errors.Join(err, store.Close())
+	}
+	k.Log.Warn(k.Unread, "err", err)
+	return nil
+}
+
+func (k *File[T]) swap(store *Store) (before *Store) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before, k.store = k.store, store
+	return before
+}
+
+func (k *File[T]) get() *Store {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.store
+}
+
+// IsOpen reports whether values are saved.
+func (k *File[T]) IsOpen() bool { return k.get() != nil }
+
+// Write replaces the value.
+func (k *File[T]) Write(value T) error {
+	if store := k.get(); store != nil {
+		return store.Write(value)
+	}
+	return fmt.Errorf("state directory %s: %w", k.Dir, fs.ErrClosed)
+}
+
+// Save is Write, and logs the beginning and the end of a persistent failure.
+func (k *File[T]) Save(value T) error {
+	err := k.Write(value)
+	switch failed := k.note(err); {
+	case err != nil && !failed:
+		k.Log.Warn(k.Lost, "err", err)
+	case err == nil && failed:
+		k.Log.Info(k.Well)
+	}
+	return err
+}
+
+// note records a result, and reports whether the previous one was a failure.
+func (k *File[T]) note(err error) (failed bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	failed, k.failed = k.failed, err != nil
+	if err == nil {
+		k.at = time.Now()
+	}
+	return failed
+}
+
+// Last is the time of the last success of Open or Save, and whether the last call failed.
+func (k *File[T]) Last() (at time.Time, failed bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.at, k.failed
+}
+
+// Close unlocks the directory. The value stays.
+func (k *File[T]) Close() error {
+	if store := k.swap(nil); store != nil {
+		return store.Close()
+	}
+	return nil
 }

@@ -310,15 +310,15 @@ type rawValue []byte
 
 func (r rawValue) MarshalJSON() ([]byte, error) { return r, nil }
 
-// TestKept: a value that cannot be read stays, or is replaced where Unread says so; a damaged file is logged; nothing
+// TestFile: a value that cannot be read stays, or is replaced where Unread says so; a damaged file is logged; nothing
 // is written once closed.
-func TestKept(t *testing.T) {
+func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	must(t, s.Write([]string{"of another kind"}))
 	must(t, s.Close())
 	var log bytes.Buffer
-	k := &Kept[value]{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	k := &File[value]{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))}
 	if _, err := k.Open(); err == nil || k.IsOpen() || k.Write(valueOf(1)) == nil {
 		t.Errorf("open: %v, %v", k.IsOpen(), err)
 	}

@@ -25,6 +25,14 @@ func Join(by string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
 }
 
+// Of are the texts of the items of a list.
+func Of[T any](list []T, text func(T) string) (out []string) {
+	for _, x := range list {
+		out = append(out, text(x))
+	}
+	return out
+}
+
 // Spaced is a name with blanks for underscores.
 func Spaced(name string) string { return strings.ReplaceAll(name, "_", " ") }
 

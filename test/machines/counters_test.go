@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/machine"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/test/machines"
 )
 
@@ -36,7 +36,7 @@ func TestCountersThatStartAgain(t *testing.T) {
 	}
 	dir := machines.Tree(t, "dgx-h100-ib")
 	s := machines.Live(t, dir, 10*time.Second)
-	j, err := evaluate.New(&machine.Machine{Host: s.Host}, s, machines.Builtin(t), slog.New(slog.DiscardHandler))
+	j, err := verdict.New(&machine.Machine{Host: s.Host}, s, machines.Builtin(t), slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.Close()) }()
 	start := time.Now()

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"rdma_exporter/internal/check"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/rulefiles"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/test/machines"
 )
 
@@ -24,7 +24,7 @@ func collected(t *testing.T, file string, c *machine.Config) (*rounds.Picture, c
 	t.Helper()
 	c.Replay, c.Timeout, c.GPUMode = machines.Fixture(file), 10*time.Second, "fabric"
 	m, sched := machines.OpenWith(t, c)
-	j, err := evaluate.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
+	j, err := verdict.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
 	must(t, err)
 	t.Cleanup(func() { must(t, j.Close()) })
 	must(t, m.PlayRounds(func() error { return j.Round(t.Context(), m.Clock()) }))
@@ -93,7 +93,7 @@ func TestPartMetrics(t *testing.T) {
 	read, err := machines.Builtin(t).Metrics()
 	must(t, err)
 	m, sched := machines.Open(t, machines.Fixture(sriov))
-	j, err := evaluate.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
+	j, err := verdict.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.Close()) }()
 	n := 0

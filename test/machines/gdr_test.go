@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/test/machines"
 )
 
@@ -21,7 +21,7 @@ var noMechanism = []gdr.Reason{
 // internal/gdr.
 func TestGPUDirectAlertSaysTheReasons(t *testing.T) {
 	m, sched := machines.Open(t, machines.Fixture("no-rdma"))
-	j, err := evaluate.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
+	j, err := verdict.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestGPUDirectAlertSaysTheReasons(t *testing.T) {
 // TestTransportAlertSaysTheReasons: so does the alert on sockets.
 func TestTransportAlertSaysTheReasons(t *testing.T) {
 	m, sched := machines.Open(t, machines.Fixture("no-rdma"))
-	j, err := evaluate.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
+	j, err := verdict.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

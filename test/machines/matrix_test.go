@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/verdict"
 )
 
 // healthyVariants are variants that are no fault although their names do not end in -ok.
@@ -75,7 +75,7 @@ var firesInNoFixture = map[string]string{
 
 func allRules(t *testing.T) []string {
 	m, sched := Open(t, Fixture("no-rdma"))
-	j, err := evaluate.New(m, sched, Builtin(t), slog.New(slog.DiscardHandler))
+	j, err := verdict.New(m, sched, Builtin(t), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ var metricName = regexp.MustCompile(`\b(?:device:|gpu:|port:|instance:|lane:)?rd
 // TestRulesReadMetricsThatExist holds the rules against the Descs and each other.
 func TestRulesReadMetricsThatExist(t *testing.T) {
 	m, sched := Open(t, Fixture("no-rdma"))
-	j, err := evaluate.New(m, sched, Builtin(t), slog.New(slog.DiscardHandler))
+	j, err := verdict.New(m, sched, Builtin(t), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

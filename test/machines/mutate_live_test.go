@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/machine"
+	"rdma_exporter/internal/verdict"
 )
 
 // TestFIFOsOfMachines puts a FIFO in the place of a file, at the start or while it is watched: a read that does not
@@ -106,7 +106,7 @@ func loudLive(t *testing.T, dir string, start, later func()) map[string]bool {
 		start()
 	}
 	s := Live(t, dir, 300*time.Millisecond)
-	j, err := evaluate.New(&machine.Machine{Host: s.Host}, s, Builtin(t), slog.New(slog.DiscardHandler))
+	j, err := verdict.New(&machine.Machine{Host: s.Host}, s, Builtin(t), slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.Close()) }()
 	begin := time.Now()

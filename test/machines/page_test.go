@@ -13,11 +13,11 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/check"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/rulefiles"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/rules"
 )
 
@@ -36,12 +36,12 @@ func inputOf(t testing.TB, name string) page.Input {
 	var p *rounds.Picture
 	for _, at := range m.Player.Times() {
 		must(t, m.Seek(at))
-		p, err = evaluate.Round(t.Context(), sched, engine, 0)
+		p, err = verdict.Round(t.Context(), sched, engine, 0)
 		must(t, err)
 	}
 	report := check.New(check.Input{
 		Exporter: "test", Host: m.Hostname() + ":10879", Interval: 15 * time.Second, History: engine.History(),
-		Judgement: engine.Judgement(), Coverage: p.Coverage, Seen: evaluate.Seen(p), Needs: p.Needs,
+		Judgement: engine.Judgement(), Coverage: p.Coverage, Seen: verdict.Seen(p), Needs: p.Needs,
 	})
 	history, err := page.ReadHistory(t.Context(), engine)
 	must(t, err)

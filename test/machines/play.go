@@ -14,12 +14,12 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/coverage"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/rulefiles"
+	"rdma_exporter/internal/verdict"
 )
 
 // Play collects all rounds of a capture and returns the last picture.
@@ -126,7 +126,7 @@ func evaluated(
 	t *testing.T, m *machine.Machine, sched *rounds.Scheduler, seen func(time.Time, *rounds.Picture),
 ) (last []alerting.Alert, loud map[string]bool, report check.Report) {
 	t.Helper()
-	j, err := evaluate.New(m, sched, Builtin(t), slog.New(slog.DiscardHandler))
+	j, err := verdict.New(m, sched, Builtin(t), slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.Close()) }()
 	times := m.Player.Times()
@@ -137,7 +137,7 @@ func evaluated(
 	loud = map[string]bool{}
 	for _, at := range times {
 		must(t, m.Seek(at))
-		p, err := evaluate.Round(t.Context(), sched, j.Engine, 0)
+		p, err := verdict.Round(t.Context(), sched, j.Engine, 0)
 		if err != nil {
 			t.Fatalf("%s: %v", at, err)
 		}

@@ -34,19 +34,12 @@ func (p *Config) Flags(a *kingpin.CmdClause) {
 }
 
 func (p *Config) check() error {
-	if p.out == "" {
-		return errors.New("--output: must be a file, or - for standard output")
-	}
-	if p.kernelLog && p.anonymise {
-		return errors.New("--kernel-log: not with --anonymise: lines of the kernel log are not anonymised")
-	}
-	if p.length < 0 || p.every <= 0 {
-		return fmt.Errorf("--for=%s --every=%s: --for must be 0s or more, --every greater than 0s", p.length, p.every)
-	}
-	if p.length/p.every > 10000 {
-		return fmt.Errorf("--for=%s --every=%s: more than 10000 rounds", p.length, p.every)
-	}
-	return nil
+	return command.Checks{
+		{p.out == "", errors.New("--output: must be a file, or - for standard output")},
+		{p.kernelLog && p.anonymise, errors.New("--kernel-log: not with --anonymise: lines of the kernel log are not anonymised")},
+		{p.length < 0 || p.every <= 0, fmt.Errorf("--for=%s --every=%s: --for must be 0s or more, --every greater than 0s", p.length, p.every)},
+		{p.length/max(p.every, 1) > 10000, fmt.Errorf("--for=%s --every=%s: more than 10000 rounds", p.length, p.every)},
+	}.First()
 }
 
 // Run runs the command.

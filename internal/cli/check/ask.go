@@ -16,9 +16,9 @@ import (
 
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/control"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/machine"
+	"rdma_exporter/internal/verdict"
 )
 
 const (
@@ -120,8 +120,8 @@ func usable(r check.Report, now time.Time) error {
 	age := now.Sub(r.Time)
 	interval := time.Duration(r.IntervalSeconds * float64(time.Second))
 	switch {
-	case r.Version != check.Version || r.Exporter != evaluate.Build():
-		return fmt.Errorf("different version: %q, this is %q", r.Exporter, evaluate.Build())
+	case r.Version != check.Version || r.Exporter != verdict.Build():
+		return fmt.Errorf("different version: %q, this is %q", r.Exporter, verdict.Build())
 	case r.Replay != "":
 		return fmt.Errorf("it evaluates a replay, %s", r.Replay)
 	case age < -oldLeast:

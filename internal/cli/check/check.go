@@ -69,24 +69,16 @@ func (k *Config) SourceFlags(a *kingpin.CmdClause) {
 
 // Check validates the flags.
 func (k *Config) Check(c *machine.Config) error {
-	switch {
-	case k.drain && k.back:
-		return errors.New("--drain and --return-to-service are mutually exclusive")
-	case k.setup && (k.drain || k.back || k.length > 0 || len(k.filter.Only) > 0 || k.filter.Severity != ""):
-		return errors.New("--setup: can be combined with --json, --verbose, --short and --strict only")
-	case k.dryRun && !k.drain:
-		return errors.New("--dry-run: has no effect without --drain")
-	case k.Timeout <= 0:
-		return fmt.Errorf("--timeout=%s: must be greater than 0", k.Timeout)
-	case k.length < 0:
-		return fmt.Errorf("--for=%s: must be 0s or more", k.length)
-	case k.length > 0 && c.Replay != "":
-		return fmt.Errorf("--for=%s: cannot be combined with --replay, which has its own rounds", k.length)
-	}
-	if _, err := findingsURL(k.daemonURL); err != nil {
-		return fmt.Errorf("--daemon=%s: %w", k.daemonURL, err)
-	}
-	return nil
+	_, wrongURL := findingsURL(k.daemonURL)
+	return command.Checks{
+		{k.drain && k.back, errors.New("--drain and --return-to-service are mutually exclusive")},
+		{k.setup && (k.drain || k.back || k.length > 0 || len(k.filter.Only) > 0 || k.filter.Severity != ""), errors.New("--setup: can be combined with --json, --verbose, --short and --strict only")},
+		{k.dryRun && !k.drain, errors.New("--dry-run: has no effect without --drain")},
+		{k.Timeout <= 0, fmt.Errorf("--timeout=%s: must be greater than 0", k.Timeout)},
+		{k.length < 0, fmt.Errorf("--for=%s: must be 0s or more", k.length)},
+		{k.length > 0 && c.Replay != "", fmt.Errorf("--for=%s: cannot be combined with --replay, which has its own rounds", k.length)},
+		{wrongURL != nil, fmt.Errorf("--daemon=%s: %w", k.daemonURL, wrongURL)},
+	}.First()
 }
 
 // Run runs the command.

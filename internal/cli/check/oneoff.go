@@ -8,14 +8,16 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/coverage"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/rulefiles"
+	"rdma_exporter/internal/verdict"
 )
 
 // oneOffInterval is the interval of rounds with --for.
@@ -53,7 +55,7 @@ func (k *Config) evaluateOnce(
 		Host: m.Host, Collectors: on, Timeout: min(c.Timeout, k.Timeout*3/4), Limits: c.Limits, Now: m.Now, Logger: log,
 		ReportsDenied: true, Maintenance: c.Announced(m), Coverage: func() *coverage.Detector { return detector },
 	})
-	j, err := evaluate.New(m, sched, c.Rules, log)
+	j, err := verdict.New(m, sched, c.Rules, log)
 	if err != nil {
 		return failed(m, err), nil
 	}
@@ -89,5 +91,41 @@ func (k *Config) times(m *machine.Machine) []time.Time {
 
 // failed is the report of an evaluation that could not start.
 func failed(m *machine.Machine, err error) check.Report {
-	return check.New(check.Input{Exporter: evaluate.Build(), Host: m.Instance(nil), Err: err})
+	return check.New(check.Input{Exporter: verdict.Build(), Host: m.Instance(nil), Err: err})
+}
+
+// progress is a progress line on a terminal during check --for.
+type progress struct {
+	w      io.Writer // nil: none
+	length time.Duration
+	start  time.Time
+}
+
+func newProgress(w io.Writer, length time.Duration) *progress {
+	if length == 0 || !command.IsTerminal(w) {
+		w = nil
+	}
+	return &progress{w: w, length: length}
+}
+
+// clearLine goes to the first column and clears the line (ECMA-48, EL).
+const clearLine = "\r\x1b[K"
+
+// show updates the line after the round at t.
+func (p *progress) show(t time.Time, findings int) {
+	if p.w == nil {
+		return
+	}
+	if p.start.IsZero() {
+		p.start = t
+	}
+	fmt.Fprintf(p.w, "%sobserving: %s of %s, findings: %d",
+		clearLine, model.Duration(t.Sub(p.start).Round(time.Second)), model.Duration(p.length), findings)
+}
+
+// end clears the line.
+func (p *progress) end() {
+	if p.w != nil {
+		fmt.Fprint(p.w, clearLine)
+	}
 }

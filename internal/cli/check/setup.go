@@ -9,8 +9,8 @@ import (
 
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
-	"rdma_exporter/internal/evaluate"
 	"rdma_exporter/internal/machine"
+	"rdma_exporter/internal/verdict"
 )
 
 // runSetup reads the settings of the host and prints what differs from what is wanted.
@@ -24,7 +24,7 @@ func (k *Config) runSetup(ctx context.Context, c *machine.Config, stdout io.Writ
 	}
 	rows := p.Node.Setup.Rows
 	report := check.NewSetup(rows, k.filter.Strict)
-	report.Exporter, report.Replay, report.Host, report.Time = evaluate.Build(), p.Replay, p.Host, p.Read.UTC()
+	report.Exporter, report.Replay, report.Host, report.Time = verdict.Build(), p.Replay, p.Host, p.Read.UTC()
 	if k.json {
 		err = check.SetupJSON(stdout, report)
 	} else {

@@ -35,9 +35,6 @@ func (l *Inventory) Run(ctx context.Context, c *machine.Config, std command.Stre
 		return command.Usage(err)
 	}
 	rows := deviceRows(p.Node.InfiniBand, memory.Data().Functions)
-	if l.json {
-		return command.OK, command.PrintJSON(std.Out, rows)
-	}
 	t := command.Table{}
 	t.Row("PCI ADDRESS", "DEVICE", "NODE GUID", "DRIVER", "BOARD", "STATUS", "FIRST SEEN", "LAST SEEN")
 	for _, r := range rows {
@@ -53,7 +50,7 @@ func (l *Inventory) Run(ctx context.Context, c *machine.Config, std command.Stre
 		}
 		t.Row(r.PCIAddress, r.Device, r.NodeGUID, r.Driver, r.BoardID, status, day(r.FirstSeen), day(r.LastSeen))
 	}
-	return command.OK, command.PrintPlain(std.Out, t.Print)
+	return command.OK, command.Print(std.Out, l.json, rows, t.Print)
 }
 
 // deviceRows are the known devices, present or not, and pinned ones that were never present.

@@ -52,9 +52,6 @@ func (l *Links) Run(ctx context.Context, c *machine.Config, std command.Streams)
 	for i := range p.Node.InfiniBand.Devices {
 		rows = append(rows, linkRows(&p.Node.InfiniBand.Devices[i], memory.Data().Links)...)
 	}
-	if l.json {
-		return command.OK, command.PrintJSON(std.Out, rows)
-	}
 	t := command.Table{}
 	t.Row("DEVICE", "PORT", "NETDEV", "ROLE", "LINK", "EXPECTED", "SOURCE", "HIGHEST", "SINCE")
 	for _, r := range rows {
@@ -68,7 +65,7 @@ func (l *Links) Run(ctx context.Context, c *machine.Config, std command.Streams)
 		t.Row(r.Device, strconv.Itoa(r.Port), r.Netdev, r.Role, link, command.RateText(r.Expected, r.ExpectedLanes), r.Source,
 			command.RateText(r.Highest, 0), since)
 	}
-	return command.OK, command.PrintPlain(std.Out, t.Print)
+	return command.OK, command.Print(std.Out, l.json, rows, t.Print)
 }
 
 // linkRows are the links of a device: ports, and members of bonds.

@@ -2,7 +2,6 @@ package job
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -14,13 +13,6 @@ import (
 	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/words"
 )
-
-func (j *Config) checkDumps(c *machine.Config) error {
-	if j.dumps != "" && c.Replay != "" {
-		return errors.New("--nccl-dumps: not with --replay, whose processes are those of another host")
-	}
-	return nil
-}
 
 // readDumps adds the records of each job.
 func (j *Config) readDumps(ctx context.Context, c *machine.Config, out *Report) error {

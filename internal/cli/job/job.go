@@ -2,6 +2,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,11 +82,7 @@ func (j *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err := errors.Join(j.askNCCL(ctx, c, &out), j.readDumps(ctx, c, &out)); err != nil {
 		return command.Usage(err)
 	}
-	if j.json {
-		err = command.PrintJSON(std.Out, out)
-	} else {
-		err = command.PrintPlain(std.Out, func(w io.Writer) error { return out.print(w, j.raw) })
-	}
+	err = command.Print(std.Out, j.json, out, func(w io.Writer) error { return out.print(w, j.raw) })
 	if err != nil {
 		return command.Usage(fmt.Errorf("cannot print the jobs: %w", err))
 	}
@@ -93,24 +90,13 @@ func (j *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 }
 
 func (j *Config) check(c *machine.Config) error {
-	if err := j.checks.Check(c); err != nil {
-		return err
-	}
-	if j.ras != "" {
-		if !j.nccl {
-			return fmt.Errorf("--nccl-ras=%s: has no effect with --no-nccl", j.ras)
-		}
-		if _, err := job.RASAddress(j.ras); err != nil {
-			return fmt.Errorf("--nccl-ras=%s: %w", j.ras, err)
-		}
-	}
-	if err := j.checkDumps(c); err != nil {
-		return err
-	}
-	if j.raw && j.json {
-		return errors.New("--raw and --json are mutually exclusive")
-	}
-	return nil
+	_, wrongRAS := job.RASAddress(j.ras)
+	return cmp.Or(j.checks.Check(c), command.Checks{
+		{j.ras != "" && !j.nccl, fmt.Errorf("--nccl-ras=%s: has no effect with --no-nccl", j.ras)},
+		{wrongRAS != nil, fmt.Errorf("--nccl-ras=%s: %w", j.ras, wrongRAS)},
+		{j.dumps != "" && c.Replay != "", errors.New("--nccl-dumps: not with --replay, whose processes are those of another host")},
+		{j.raw && j.json, errors.New("--raw and --json are mutually exclusive")},
+	}.First())
 }
 
 // selected are the rows of the job with a name; all without one.

@@ -55,10 +55,7 @@ func (l *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 		return command.Usage(err)
 	}
 	rows := opticsRows(&p.Node)
-	if l.json {
-		return command.OK, command.PrintJSON(std.Out, rows)
-	}
-	return command.OK, command.PrintPlain(std.Out, func(w io.Writer) error { return printOptics(w, rows) })
+	return command.OK, command.Print(std.Out, l.json, rows, func(w io.Writer) error { return printOptics(w, rows) })
 }
 
 // opticsRows are the ports of physical functions. Virtual functions have no cage.

@@ -65,12 +65,7 @@ func (p *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 		return command.Usage(errors.New("timed out reading the PCI tree: try --collect.timeout=30s"))
 	}
 	m := topo.New(seen.Host, &seen.Node)
-	if p.json {
-		err = command.PrintJSON(std.Out, m)
-	} else {
-		err = command.PrintPlain(std.Out, m.Draw)
-	}
-	if err != nil {
+	if err := command.Print(std.Out, p.json, m, m.Draw); err != nil {
 		return command.Usage(fmt.Errorf("cannot print the topology: %w", err))
 	}
 	return command.OK, nil

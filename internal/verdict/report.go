@@ -1,4 +1,4 @@
-package evaluate
+package verdict
 
 import (
 	"context"
@@ -74,12 +74,10 @@ func Seen(p *rounds.Picture) (out check.Seen) {
 	}
 	out.Functions, out.Failed = functionsIn(p), failedIn(p)
 	n := p.Node.InfiniBand
-	if n != nil && n.None != nil {
-		out.NoDevice = &check.NoDevice{Functions: n.None.Functions, Namespaced: n.None.Namespaced}
+	if n != nil {
+		out.NoDevice = n.None
 	}
-	for _, id := range n.NotExpected() {
-		out.NotExpected = append(out.NotExpected, check.Port{Device: id.Device, Port: id.Number})
-	}
+	out.NotExpected = n.NotExpected()
 	out.Rates.Ports, out.Rates.Capable = n.UnconfirmedRates()
 	if n != nil && n.Stack != nil && n.Stack.Expected == snapshot.ExpectedUnknown {
 		out.Stack = &check.Stack{State: string(n.Stack.State)}
@@ -98,10 +96,7 @@ func failedIn(p *rounds.Picture) *check.FailedReads {
 	out := &check.FailedReads{Devices: []string{}, Others: []string{}, First: p.Failures[0].String()}
 	for _, f := range slices.Backward(p.Failures) {
 		if f.Device != "" {
-			out.First = f.String()
-		}
-		if f.Device != "" {
-			out.Devices = append(out.Devices, f.Device)
+			out.First, out.Devices = f.String(), append(out.Devices, f.Device)
 		} else {
 			out.Others = append(out.Others, f.Collector)
 		}

@@ -21,7 +21,7 @@ func TestLossyClasses(t *testing.T) {
 		"lossy":          {class: "0", want: on},
 		"lossless":       {class: "106"},
 		"the site":       {class: "0", site: Any},
-		"one port is up": {class: "0", change: func(n *snapshot.Node) { port(n, 1).State = pointer(uint64(1)) }, want: on[:1]},
+		"one port is up": {class: "0", change: func(n *snapshot.Node) { portOf(n, 1).State = pointer(uint64(1)) }, want: on[:1]},
 		"of the port, on both netdevs of a bond": {class: "106", change: func(n *snapshot.Node) {
 			n.QoS.Ports[0].TrafficClass = pointer(uint64(0))
 			second := n.QoS.Netdevs[0]

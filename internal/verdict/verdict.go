@@ -1,5 +1,6 @@
-// Package evaluate evaluates the rules on rounds of a machine, and reads the results for reports.
-package evaluate
+// Package verdict is the verdict on a machine: it has the rules evaluated on its rounds, and makes the report of the
+// results.
+package verdict
 
 import (
 	"context"
@@ -14,7 +15,6 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/check"
-	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
@@ -121,13 +121,11 @@ func suspectsOf(engine *alerting.Engine, at time.Time) (s check.Suspects, err er
 
 // Evaluator evaluates the rules on the rounds of a machine, in its own store.
 type Evaluator struct {
-	m        *machine.Machine
-	rounds   *rounds.Scheduler
-	Engine   *alerting.Engine
-	host     string
-	coverage coverage.Report // of the last round
-	seen     check.Seen
-	needs    map[string]string
+	m      *machine.Machine
+	rounds *rounds.Scheduler
+	Engine *alerting.Engine
+	host   string
+	last   check.Input // of the last round: Coverage, Seen, Needs
 }
 
 // New loads the rules for a machine. The scheduler reads the machine.
@@ -151,15 +149,16 @@ func (j *Evaluator) Round(ctx context.Context, t time.Time) error {
 	}
 	p, err := Round(ctx, j.rounds, j.Engine, 0)
 	if p != nil {
-		j.coverage, j.needs, j.seen = p.Coverage, p.Needs, Seen(p)
+		j.last = check.Input{Coverage: p.Coverage, Needs: p.Needs, Seen: Seen(p)}
 	}
 	return err
 }
 
 // Report is the report of the last round; err is why it is incomplete.
 func (j *Evaluator) Report(replay string, err error) check.Report {
-	return Report(j.Engine,
-		check.Input{Replay: replay, Host: j.host, Coverage: j.coverage, Seen: j.seen, Needs: j.needs, Err: err})
+	in := j.last
+	in.Replay, in.Host, in.Err = replay, j.host, err
+	return Report(j.Engine, in)
 }
 
 // Alerts lists the alerts of the rules.
