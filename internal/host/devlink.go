@@ -77,40 +77,16 @@ func parseHealth(msgs [][]byte) (out []HealthReporter, err error) {
 
 // parseHealthReporter parses the body of one DEVLINK_CMD_HEALTH_REPORTER_GET message.
 func parseHealthReporter(msg []byte) (r HealthReporter, err error) {
-	for t, v := range attrs(msg) {
-		switch t {
-		case devlinkAttrBusName:
-			r.Bus = text(v)
-		case devlinkAttrDevName:
-			r.Device = text(v)
-		case devlinkAttrPortIndex:
-			r.Port = optionalNumber(v)
-		case devlinkAttrHealthReporter:
-			for t, v := range attrs(v) {
-				switch t {
-				case devlinkAttrHealthReporterName:
-					r.Name = text(v)
-				case devlinkAttrHealthReporterState:
-					r.State = optionalNumber(v)
-				case devlinkAttrHealthReporterErrors:
-					r.Errors = optionalNumber(v)
-				case devlinkAttrHealthReporterRecover:
-					r.Recoveries = optionalNumber(v)
-				}
-			}
-		}
-	}
+	attributes{
+		devlinkAttrBusName: &r.Bus, devlinkAttrDevName: &r.Device, devlinkAttrPortIndex: &r.Port,
+		devlinkAttrHealthReporter: attributes{
+			devlinkAttrHealthReporterName: &r.Name, devlinkAttrHealthReporterState: &r.State,
+			devlinkAttrHealthReporterErrors: &r.Errors, devlinkAttrHealthReporterRecover: &r.Recoveries,
+		},
+	}.decode(msg)
 	if r.Bus == "" || r.Device == "" || r.Name == "" {
 		return HealthReporter{}, fmt.Errorf("%w: health reporter without device or name: %s",
 			ErrMalformed, strconv.Quote(r.Bus+"/"+r.Device+"/"+r.Name))
 	}
 	return r, nil
-}
-
-// optionalNumber is number, or nil for a size that is not that of an integer.
-func optionalNumber(b []byte) *uint64 {
-	if n, ok := number(b); ok {
-		return &n
-	}
-	return nil
 }

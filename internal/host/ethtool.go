@@ -87,10 +87,10 @@ func (c *ethtoolClient) linkState(netdev string) ([]byte, error) {
 
 // parseLinkState parses the body of ETHTOOL_MSG_LINKSTATE_GET_REPLY.
 func parseLinkState(msg []byte) (s LinkState) {
-	numbers(msg, map[uint16]**uint64{
+	attributes{
 		linkStateLink: &s.Link, linkStateExtState: &s.ExtState, linkStateExtSubstate: &s.ExtSubstate,
 		linkStateExtDownCnt: &s.ExtDownCount,
-	})
+	}.decode(msg)
 	return s
 }
 
@@ -129,17 +129,12 @@ func (c *ethtoolClient) queryWith(
 
 // parseLinkModes parses the body of ETHTOOL_MSG_LINKMODES_GET_REPLY.
 func parseLinkModes(msg []byte) (m LinkModes) {
-	numbers(msg, map[uint16]**uint64{
+	attributes{
 		linkModesAutoneg: &m.Autoneg, linkModesSpeed: &m.Speed, linkModesDuplex: &m.Duplex, linkModesLanes: &m.Lanes,
-	})
-	for t, v := range attrs(msg) {
-		switch t {
-		case linkModesOurs: // mask: supported modes, value: advertised modes
-			m.Supported, m.Advertised = bitset(v, bitsetMask), bitset(v, bitsetValue)
-		case linkModesPeer:
-			m.Peer = bitset(v, bitsetValue)
-		}
-	}
+		// mask: supported modes, value: advertised modes
+		linkModesOurs: func(v []byte) { m.Supported, m.Advertised = bitset(v, bitsetMask), bitset(v, bitsetValue) },
+		linkModesPeer: func(v []byte) { m.Peer = bitset(v, bitsetValue) },
+	}.decode(msg)
 	return m.Known()
 }
 

@@ -77,39 +77,27 @@ func (c *ethtoolClient) withStats(cmd uint8, netdev string) ([]byte, error) {
 
 // parsePause parses the body of ETHTOOL_MSG_PAUSE_GET_REPLY.
 func parsePause(msg []byte) (p Pause) {
-	numbers(msg, map[uint16]**uint64{pauseAutoneg: &p.Autoneg, pauseRX: &p.RX, pauseTX: &p.TX})
-	for t, v := range attrs(msg) {
-		if t == pauseStats {
-			numbers(v, map[uint16]**uint64{
-				pauseStatTXFrames: &p.TXFrames, pauseStatRXFrames: &p.RXFrames, pauseStatTXStorms: &p.TXStormEvents,
-			})
-		}
-	}
+	attributes{
+		pauseAutoneg: &p.Autoneg, pauseRX: &p.RX, pauseTX: &p.TX,
+		pauseStats: attributes{
+			pauseStatTXFrames: &p.TXFrames, pauseStatRXFrames: &p.RXFrames, pauseStatTXStorms: &p.TXStormEvents,
+		},
+	}.decode(msg)
 	return p
 }
 
 // parseFEC parses the body of ETHTOOL_MSG_FEC_GET_REPLY.
 func parseFEC(msg []byte) (f FEC) {
-	numbers(msg, map[uint16]**uint64{fecActive: &f.Active})
-	for t, v := range attrs(msg) {
-		if t != fecStats {
-			continue
-		}
-		for t, v := range attrs(v) {
-			switch t {
-			case fecStatCorrected:
-				f.Corrected, f.LaneCorrected = fecCounts(v)
-			case fecStatUncorrectable:
-				f.Uncorrectable, f.LaneUncorrectable = fecCounts(v)
-			case fecStatCorrectedBits:
-				f.CorrectedBits, f.LaneCorrectedBits = fecCounts(v)
-			case fecStatHistogram:
-				if b, ok := parseFECBin(v); ok && len(f.Histogram) < maxFECBins {
-					f.Histogram = append(f.Histogram, b)
-				}
+	attributes{fecActive: &f.Active, fecStats: attributes{
+		fecStatCorrected:     func(v []byte) { f.Corrected, f.LaneCorrected = fecCounts(v) },
+		fecStatUncorrectable: func(v []byte) { f.Uncorrectable, f.LaneUncorrectable = fecCounts(v) },
+		fecStatCorrectedBits: func(v []byte) { f.CorrectedBits, f.LaneCorrectedBits = fecCounts(v) },
+		fecStatHistogram: func(v []byte) {
+			if b, ok := parseFECBin(v); ok && len(f.Histogram) < maxFECBins {
+				f.Histogram = append(f.Histogram, b)
 			}
-		}
-	}
+		},
+	}}.decode(msg)
 	return f
 }
 
@@ -152,15 +140,13 @@ func words(v []byte) []uint64 {
 // parseFECBin parses a bin of the histogram. Its value has 32 or 64 bits.
 func parseFECBin(v []byte) (b FECBin, ok bool) {
 	var low, high, value *uint64
-	numbers(v, map[uint16]**uint64{fecBinLow: &low, fecBinHigh: &high, fecBinValue: &value})
+	attributes{
+		fecBinLow: &low, fecBinHigh: &high, fecBinValue: &value,
+		fecBinLanes: func(v []byte) { b.Lanes = knownLanes(words(v)) },
+	}.decode(v)
 	if low == nil || high == nil || value == nil || *value == math.MaxUint64 || *low > *high {
-		return b, false
+		return FECBin{}, false
 	}
-	b = FECBin{Low: *low, High: *high, Blocks: *value}
-	for t, v := range attrs(v) {
-		if t == fecBinLanes {
-			b.Lanes = knownLanes(words(v))
-		}
-	}
+	b.Low, b.High, b.Blocks = *low, *high, *value
 	return b, true
 }

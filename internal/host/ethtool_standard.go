@@ -67,19 +67,13 @@ func standardBits() *nl.RtAttr {
 // parseStandardStats parses the body of ETHTOOL_MSG_STATS_GET_REPLY. Each statistic is a nest of one attribute, whose
 // type is its number.
 func parseStandardStats(msg []byte) (out []Stat) {
-	for t, group := range attrs(msg) {
-		if t != statsGroup {
-			continue
-		}
+	attributes{statsGroup: func(group []byte) {
 		var id *uint64
-		numbers(group, map[uint16]**uint64{statsGroupID: &id})
+		attributes{statsGroupID: &id}.decode(group)
 		if id == nil || *id >= standardGroups {
-			continue
+			return
 		}
-		for t, nest := range attrs(group) {
-			if t != statsGroupStat {
-				continue
-			}
+		attributes{statsGroupStat: func(nest []byte) {
 			for number, v := range attrs(nest) {
 				name := standardNames[*id][number]
 				if name == "" || len(v) != 8 {
@@ -89,7 +83,7 @@ func parseStandardStats(msg []byte) (out []Stat) {
 					out = append(out, Stat{Name: name, Value: n})
 				}
 			}
-		}
-	}
+		}}.decode(group)
+	}}.decode(msg)
 	return out
 }

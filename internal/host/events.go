@@ -123,10 +123,9 @@ func (e *events) monitors() error {
 		return err
 	}
 	for _, m := range msgs {
-		for t, v := range attrs(m) {
-			if n, ok := number(v); ok && t == nldevSysAttrMonitorMode && n != 0 {
-				return nil
-			}
+		var mode *uint64
+		if (attributes{nldevSysAttrMonitorMode: &mode}).decode(m); mode != nil && *mode != 0 {
+			return nil
 		}
 	}
 	return syscall.EOPNOTSUPP

@@ -24,25 +24,16 @@ func parseLinkEvent(kind uint16, msg []byte) (e LinkEvent, ok bool) {
 		Index: uint64(binary.NativeEndian.Uint32(msg[4:])), Deleted: kind == unix.RTM_DELLINK,
 		Up: flags&unix.IFF_UP != 0, Carrier: flags&unix.IFF_LOWER_UP != 0,
 	}
-	body := msg[unix.SizeofIfInfomsg:]
-	numbers(body, map[uint16]**uint64{iflaCarrierUpCount: &e.CarrierUpCount, iflaCarrierDownCount: &e.CarrierDownCount})
-	for t, v := range attrs(body) {
-		if t == unix.IFLA_IFNAME {
-			e.Name = text(v)
-		}
-	}
+	attributes{
+		unix.IFLA_IFNAME: &e.Name, iflaCarrierUpCount: &e.CarrierUpCount, iflaCarrierDownCount: &e.CarrierDownCount,
+	}.decode(msg[unix.SizeofIfInfomsg:])
 	return e, e.Name != ""
 }
 
 // parseDeviceEvent parses the attributes of RDMA_NLDEV_CMD_MONITOR.
 func parseDeviceEvent(msg []byte) (e DeviceEvent, ok bool) {
 	var kind, index *uint64
-	numbers(msg, map[uint16]**uint64{nldevAttrEventType: &kind, nldevAttrDevIndex: &index})
-	for t, v := range attrs(msg) {
-		if t == nldevAttrDevName {
-			e.Device = text(v)
-		}
-	}
+	attributes{nldevAttrEventType: &kind, nldevAttrDevIndex: &index, nldevAttrDevName: &e.Device}.decode(msg)
 	if kind == nil || index == nil {
 		return DeviceEvent{}, false
 	}

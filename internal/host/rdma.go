@@ -105,7 +105,7 @@ func (c *rdmaClient) System(context.Context) (s RDMASystem, err error) {
 	if err != nil {
 		return s, &Error{"query", "rdma/system", err}
 	}
-	numbers(msgs[0], map[uint16]**uint64{nldevAttrNetnsMode: &s.NetnsMode})
+	attributes{nldevAttrNetnsMode: &s.NetnsMode}.decode(msgs[0])
 	return s, nil
 }
 

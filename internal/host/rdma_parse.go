@@ -38,11 +38,24 @@ func number(b []byte) (uint64, bool) {
 	return 0, false
 }
 
-// numbers sets the integers that to requests by attribute type.
-func numbers(msg []byte, to map[uint16]**uint64) {
+// attributes are the places of attributes by type: **uint64 of an integer, *string of a text, attributes of a nest, and
+// func([]byte) takes any other payload.
+type attributes map[uint16]any
+
+// decode stores the attributes of a message in their places. Integers of an odd size are left out.
+func (to attributes) decode(msg []byte) {
 	for t, v := range attrs(msg) {
-		if n, ok := number(v); ok && to[t] != nil {
-			*to[t] = &n
+		switch to := to[t].(type) {
+		case **uint64:
+			if n, ok := number(v); ok {
+				*to = &n
+			}
+		case *string:
+			*to = text(v)
+		case attributes:
+			to.decode(v)
+		case func([]byte):
+			to(v)
 		}
 	}
 }
@@ -58,35 +71,20 @@ func text(b []byte) string {
 }
 
 func parseDevice(msg []byte) (name string, index uint32, err error) {
-	var seen bool
-	for t, v := range attrs(msg) {
-		switch t {
-		case nldevAttrDevIndex:
-			n, ok := number(v)
-			index, seen = uint32(n), ok
-		case nldevAttrDevName:
-			name = text(v)
-		}
-	}
-	if !seen || name == "" {
+	var number *uint64
+	attributes{nldevAttrDevIndex: &number, nldevAttrDevName: &name}.decode(msg)
+	if number == nil || name == "" {
 		return "", 0, fmt.Errorf("%w: device without index or name", ErrMalformed)
 	}
-	return name, index, nil
+	return name, uint32(*number), nil
 }
 
 func parsePort(msg []byte) (p RDMAPort, device string, err error) {
-	numbers(msg, map[uint16]**uint64{
+	attributes{
 		nldevAttrPortState: &p.State, nldevAttrPortPhysState: &p.PhysicalState,
 		nldevAttrLID: &p.LID, nldevAttrSMLID: &p.SMLID, nldevAttrLMC: &p.LMC, nldevAttrCapFlags: &p.Capabilities,
-	})
-	for t, v := range attrs(msg) {
-		switch t {
-		case nldevAttrDevName:
-			device = text(v)
-		case nldevAttrNdevName:
-			p.Netdev = text(v)
-		}
-	}
+		nldevAttrDevName: &device, nldevAttrNdevName: &p.Netdev,
+	}.decode(msg)
 	if device == "" {
 		return RDMAPort{}, "", fmt.Errorf("%w: port without device", ErrMalformed)
 	}
