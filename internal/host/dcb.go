@@ -117,14 +117,10 @@ type DCBApp struct {
 }
 
 // dcbClient queries DCB by rtnetlink.
-type dcbClient struct{}
+type dcbClient struct{ here *network }
 
-func (dcbClient) IEEE(_ context.Context, netdev string) (DCBConfig, error) {
-	c, err := askIEEE(netdev)
-	if err != nil {
-		return DCBConfig{}, &Error{"query", "dcb/" + netdev + "/ieee", err}
-	}
-	return c, nil
+func (c dcbClient) IEEE(_ context.Context, netdev string) (DCBConfig, error) {
+	return query(c.here, "dcb/"+netdev+"/ieee", "", func() (DCBConfig, error) { return askIEEE(netdev) })
 }
 
 func dcbRequest(netdev string) *nl.NetlinkRequest {

@@ -29,15 +29,12 @@ const (
 
 // devlinkClient queries the generic netlink family "devlink". Health reporters exist since Linux 5.1.
 type devlinkClient struct {
+	here   *network
 	family genlFamily
 }
 
 func (c *devlinkClient) Health(context.Context) ([]HealthReporter, error) {
-	out, err := c.health()
-	if err != nil {
-		return out, &Error{"query", "devlink/health", err}
-	}
-	return out, nil
+	return query(c.here, "devlink/health", "", c.health)
 }
 
 func (c *devlinkClient) health() ([]HealthReporter, error) {

@@ -26,31 +26,28 @@ const (
 
 // EEPROMName is the name of a page in errors and captures: ethtool/NETDEV/eeprom/ADDRESS-PAGE-BANK.
 func EEPROMName(netdev string, ref transceiver.Ref) string {
-	return fmt.Sprintf("ethtool/%s/eeprom/%02x-%02x-%d", netdev, ref.Address, ref.Page, ref.Bank)
+	return "ethtool/" + netdev + eepromPage(ref)
+}
+
+func eepromPage(ref transceiver.Ref) string {
+	return fmt.Sprintf("/eeprom/%02x-%02x-%d", ref.Address, ref.Page, ref.Bank)
 }
 
 // ModuleEEPROM reads bytes of a module.
 func (c *ethtoolClient) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
-	name := EEPROMName(netdev, ref)
-	if !ref.Valid() {
-		return nil, &Error{"query", name, unix.EINVAL}
-	}
-	if !c.family.has(ethtoolFamily, ethtoolMsgModuleEEPROMGet) {
-		b, err := moduleByIoctl(netdev, ref)
-		if err != nil {
-			return nil, &Error{"query", name, err}
+	return query(c.here, "ethtool/"+netdev, eepromPage(ref), func() ([]byte, error) {
+		switch {
+		case !ref.Valid():
+			return nil, unix.EINVAL
+		case !c.family.has(ethtoolFamily, ethtoolMsgModuleEEPROMGet):
+			return moduleByIoctl(netdev, ref)
 		}
-		return b, nil
-	}
-	msg, err := c.query(ethtoolMsgModuleEEPROMGet, netdev, 0, moduleEEPROMRequest(ref)...)
-	if err != nil {
-		return nil, &Error{"query", name, err}
-	}
-	b, err := parseModuleEEPROM(msg, ref)
-	if err != nil {
-		return nil, &Error{"query", name, err}
-	}
-	return b, nil
+		msg, err := c.query(ethtoolMsgModuleEEPROMGet, netdev, 0, moduleEEPROMRequest(ref)...)
+		if err != nil {
+			return nil, err
+		}
+		return parseModuleEEPROM(msg, ref)
+	})
 }
 
 // moduleEEPROMRequest is the attributes of a request. The bank is optional, and drivers without banks reject it.
@@ -81,11 +78,6 @@ func parseModuleEEPROM(msg []byte, ref transceiver.Ref) ([]byte, error) {
 		return v[:min(len(v), int(ref.Length))], nil
 	}
 	return nil, fmt.Errorf("%w: module EEPROM without data", ErrMalformed)
-}
-
-// ModuleEEPROM returns EPROTONOSUPPORT.
-func (NoNetlink) ModuleEEPROM(context.Context, string, transceiver.Ref) ([]byte, error) {
-	return nil, &Error{"query", "ethtool", unix.EPROTONOSUPPORT}
 }
 
 // Busy reports whether err is temporary: the firmware of the module is being written (net/ethtool/module.c), or its bus

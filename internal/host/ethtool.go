@@ -47,6 +47,7 @@ const (
 
 // ethtoolClient queries the generic netlink family "ethtool" (since Linux 5.6).
 type ethtoolClient struct {
+	here   *network
 	family genlFamily
 	// linkStateCountsNot is set once the kernel has rejected the flag for statistics in LINKSTATE_GET: it is too old for
 	// the count.
@@ -55,19 +56,17 @@ type ethtoolClient struct {
 }
 
 func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, error) {
-	msg, err := c.query(ethtoolMsgLinkModesGet, netdev, ethtoolFlagCompactBitsets)
-	if err != nil {
-		return LinkModes{}, &Error{"query", "ethtool/" + netdev + "/linkmodes", err}
-	}
-	return parseLinkModes(msg), nil
+	return query(c.here, "ethtool/"+netdev, "/linkmodes", func() (LinkModes, error) {
+		msg, err := c.query(ethtoolMsgLinkModesGet, netdev, ethtoolFlagCompactBitsets)
+		return parseLinkModes(msg), err
+	})
 }
 
 func (c *ethtoolClient) LinkState(_ context.Context, netdev string) (LinkState, error) {
-	msg, err := c.linkState(netdev)
-	if err != nil {
-		return LinkState{}, &Error{"query", "ethtool/" + netdev + "/linkstate", err}
-	}
-	return parseLinkState(msg), nil
+	return query(c.here, "ethtool/"+netdev, "/linkstate", func() (LinkState, error) {
+		msg, err := c.linkState(netdev)
+		return parseLinkState(msg), err
+	})
 }
 
 // linkState queries with statistics. Older kernels return EINVAL for the flag.

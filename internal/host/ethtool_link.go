@@ -51,19 +51,17 @@ type (
 )
 
 func (c *ethtoolClient) Pause(_ context.Context, netdev string) (Pause, error) {
-	msg, err := c.withStats(ethtoolMsgPauseGet, netdev)
-	if err != nil {
-		return Pause{}, &Error{"query", "ethtool/" + netdev + "/pause", err}
-	}
-	return parsePause(msg), nil
+	return query(c.here, "ethtool/"+netdev, "/pause", func() (Pause, error) {
+		msg, err := c.withStats(ethtoolMsgPauseGet, netdev)
+		return parsePause(msg), err
+	})
 }
 
 func (c *ethtoolClient) FEC(_ context.Context, netdev string) (FEC, error) {
-	msg, err := c.withStats(ethtoolMsgFECGet, netdev)
-	if err != nil {
-		return FEC{}, &Error{"query", "ethtool/" + netdev + "/fec", err}
-	}
-	return parseFEC(msg), nil
+	return query(c.here, "ethtool/"+netdev, "/fec", func() (FEC, error) {
+		msg, err := c.withStats(ethtoolMsgFECGet, netdev)
+		return parseFEC(msg), err
+	})
 }
 
 // withStats queries a setting with its statistics, and without them if the kernel rejects the flag.

@@ -42,17 +42,14 @@ var standardNames = [standardGroups]map[uint16]string{
 // StandardStats is ETHTOOL_MSG_STATS_GET. For a driver without any of them the kernel's answer is empty: EOPNOTSUPP
 // here.
 func (c *ethtoolClient) StandardStats(_ context.Context, netdev string) ([]Stat, error) {
-	msg, err := c.queryWith(statsHeader, ethtoolMsgStatsGet, netdev, 0, standardBits())
-	var stats []Stat
-	if err == nil {
-		if stats = parseStandardStats(msg); len(stats) == 0 {
+	return query(c.here, "ethtool/"+netdev, "/standard", func() ([]Stat, error) {
+		msg, err := c.queryWith(statsHeader, ethtoolMsgStatsGet, netdev, 0, standardBits())
+		stats := parseStandardStats(msg)
+		if err == nil && len(stats) == 0 {
 			err = unix.EOPNOTSUPP
 		}
-	}
-	if err != nil {
-		return nil, &Error{"query", "ethtool/" + netdev + "/standard", err}
-	}
-	return stats, nil
+		return stats, err
+	})
 }
 
 // standardBits selects all groups, as a compact bitset.

@@ -38,11 +38,7 @@ type stringTable struct {
 
 // NetdevStats is `ethtool -S`.
 func (c *ethtoolClient) NetdevStats(_ context.Context, netdev string) ([]Stat, error) {
-	stats, err := c.stats.read(netdev)
-	if err != nil {
-		return nil, &Error{"query", "ethtool/" + netdev + "/stats", err}
-	}
-	return stats, nil
+	return query(c.here, "ethtool/"+netdev, "/stats", func() ([]Stat, error) { return c.stats.read(netdev) })
 }
 
 func (s *netdevStats) read(netdev string) ([]Stat, error) {

@@ -90,10 +90,7 @@ func (e *events) Links(ctx context.Context, listening func(), each func(LinkEven
 			}
 		})
 	}
-	if err != nil {
-		return &Error{"listen for", "events of network interfaces", err}
-	}
-	return nil
+	return wrapped("listen for", "events of network interfaces", err)
 }
 
 func (e *events) Devices(ctx context.Context, listening func(), each func(DeviceEvent)) error {
@@ -108,10 +105,7 @@ func (e *events) Devices(ctx context.Context, listening func(), each func(Device
 			}
 		})
 	}
-	if err != nil {
-		return &Error{"listen for", "events of RDMA devices", err}
-	}
-	return nil
+	return wrapped("listen for", "events of RDMA devices", err)
 }
 
 // monitors returns an error if the kernel reports no events of RDMA devices. Older kernels accept the subscription and

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/transceiver"
 )
 
 // Live accesses the machine that the program runs on, or a tree of files copied from one.
@@ -37,11 +38,10 @@ func OpenLive(p Paths) (*Live, error) {
 		l.Pods = kubelet(p.PodResources)
 	}
 	if t.isSysfs() {
-		l.rdma, l.eth = newRDMAClient(), &ethtoolClient{}
-		l.rdma.leader = t.leader
 		here := newNetwork(t)
-		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, ethtoolHere{here, l.eth}, devlinkHere{here, &devlinkClient{}},
-			dcbHere{here, dcbClient{}}
+		l.rdma, l.eth = newRDMAClient(), &ethtoolClient{here: here}
+		l.rdma.leader = t.leader
+		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, l.eth, &devlinkClient{here: here}, dcbClient{here}
 		l.Events, l.LLDP = newEvents(here, EventBuffer), lldpSocket{here}
 		l.Subnet = NewSubnet(func(device string, port int, classes ...uint8) (mad.Transport, error) {
 			u, _, err := openMAD(t, device, port, classes...)
@@ -69,65 +69,48 @@ func (l *Live) Close() error {
 	return errors.Join(l.tree.close())
 }
 
-// NoNetlink is a kernel without these netlink families.
+// NoNetlink is a kernel without these netlink families: all its answers are EPROTONOSUPPORT.
 type NoNetlink struct{}
 
-// Port returns EPROTONOSUPPORT.
-func (NoNetlink) Port(context.Context, string, int) (RDMAPort, error) {
-	return RDMAPort{}, &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
+func none[T any](family string) (answer T, err error) {
+	return answer, &Error{"query", family, syscall.EPROTONOSUPPORT}
 }
 
-// System returns EPROTONOSUPPORT.
-func (NoNetlink) System(context.Context) (RDMASystem, error) {
-	return RDMASystem{}, &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
-}
+// Port is not supported.
+func (NoNetlink) Port(context.Context, string, int) (RDMAPort, error) { return none[RDMAPort]("rdma") }
 
-// Stats returns EPROTONOSUPPORT.
-func (NoNetlink) Stats(context.Context, string, int, []Stat) ([]Stat, error) {
-	return nil, &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
-}
+// System is not supported.
+func (NoNetlink) System(context.Context) (RDMASystem, error) { return none[RDMASystem]("rdma") }
 
-// Holders returns EPROTONOSUPPORT.
-func (NoNetlink) Holders(context.Context, string, bool) ([]RDMAHolder, error) {
-	return nil, &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
-}
+// Stats is not supported.
+func (NoNetlink) Stats(context.Context, string, int, []Stat) ([]Stat, error) { return none[[]Stat]("rdma") }
 
-// LinkModes returns EPROTONOSUPPORT.
-func (NoNetlink) LinkModes(context.Context, string) (LinkModes, error) {
-	return LinkModes{}, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
-}
+// Holders is not supported.
+func (NoNetlink) Holders(context.Context, string, bool) ([]RDMAHolder, error) { return none[[]RDMAHolder]("rdma") }
 
-// Health returns EPROTONOSUPPORT.
-func (NoNetlink) Health(context.Context) ([]HealthReporter, error) {
-	return nil, &Error{"query", "devlink", syscall.EPROTONOSUPPORT}
-}
+// LinkModes is not supported.
+func (NoNetlink) LinkModes(context.Context, string) (LinkModes, error) { return none[LinkModes]("ethtool") }
 
-// LinkState returns EPROTONOSUPPORT.
-func (NoNetlink) LinkState(context.Context, string) (LinkState, error) {
-	return LinkState{}, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
-}
+// ModuleEEPROM is not supported.
+func (NoNetlink) ModuleEEPROM(context.Context, string, transceiver.Ref) ([]byte, error) { return none[[]byte]("ethtool") }
 
-// IEEE returns EPROTONOSUPPORT.
-func (NoNetlink) IEEE(context.Context, string) (DCBConfig, error) {
-	return DCBConfig{}, &Error{"query", "dcb", syscall.EPROTONOSUPPORT}
-}
+// LinkState is not supported.
+func (NoNetlink) LinkState(context.Context, string) (LinkState, error) { return none[LinkState]("ethtool") }
 
-// Pause returns EPROTONOSUPPORT.
-func (NoNetlink) Pause(context.Context, string) (Pause, error) {
-	return Pause{}, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
-}
+// Pause is not supported.
+func (NoNetlink) Pause(context.Context, string) (Pause, error) { return none[Pause]("ethtool") }
 
-// FEC returns EPROTONOSUPPORT.
-func (NoNetlink) FEC(context.Context, string) (FEC, error) {
-	return FEC{}, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
-}
+// FEC is not supported.
+func (NoNetlink) FEC(context.Context, string) (FEC, error) { return none[FEC]("ethtool") }
 
-// NetdevStats returns EPROTONOSUPPORT.
-func (NoNetlink) NetdevStats(context.Context, string) ([]Stat, error) {
-	return nil, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
-}
+// NetdevStats is not supported.
+func (NoNetlink) NetdevStats(context.Context, string) ([]Stat, error) { return none[[]Stat]("ethtool") }
 
-// StandardStats returns EPROTONOSUPPORT.
-func (NoNetlink) StandardStats(context.Context, string) ([]Stat, error) {
-	return nil, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
-}
+// StandardStats is not supported.
+func (NoNetlink) StandardStats(context.Context, string) ([]Stat, error) { return none[[]Stat]("ethtool") }
+
+// Health is not supported.
+func (NoNetlink) Health(context.Context) ([]HealthReporter, error) { return none[[]HealthReporter]("devlink") }
+
+// IEEE is not supported.
+func (NoNetlink) IEEE(context.Context, string) (DCBConfig, error) { return none[DCBConfig]("dcb") }

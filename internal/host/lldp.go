@@ -65,10 +65,7 @@ func (l lldpSocket) Receive(
 	if err == nil {
 		err = l.listen(ctx, netdevs, under, listening, each)
 	}
-	if err != nil {
-		return &Error{"listen for", "LLDP frames", err}
-	}
-	return nil
+	return wrapped("listen for", "LLDP frames", err)
 }
 
 func (l lldpSocket) listen(
