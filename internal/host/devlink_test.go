@@ -67,8 +67,8 @@ func TestOneMalformedReporterCostsItself(t *testing.T) {
 	}
 }
 
-func TestNoNetlinkHasNoHealthReporters(t *testing.T) {
-	if got, err := (NoNetlink{}).Health(t.Context()); got != nil || !IsAbsent(err) {
+func TestCopiedTreeHasNoHealthReporters(t *testing.T) {
+	if got, err := (&devlinkClient{here: &network{copied: true}}).Health(t.Context()); got != nil || !IsAbsent(err) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

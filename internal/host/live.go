@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"rdma_exporter/internal/mad"
-	"rdma_exporter/internal/transceiver"
 )
 
 // Live accesses the machine that the program runs on, or a tree of files copied from one.
@@ -25,11 +24,14 @@ func OpenLive(p Paths) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{tree: t, Host: Host{
-		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, DCB: NoNetlink{}, GPUs: NoNVML{},
+	here := newNetwork(t)
+	here.copied = !t.isSysfs()
+	l := &Live{tree: t, eth: &ethtoolClient{here: here}, Host: Host{
+		Files: t, RDMA: NoNetlink{}, GPUs: NoNVML{},
 		Processes: newProcessTable(t, p.JobNames), Launchers: t, Now: time.Now,
 		Turns: NewTurns(), RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now),
 	}}
+	l.Ethtool, l.Devlink, l.DCB = l.eth, &devlinkClient{here: here}, dcbClient{here}
 	if p.Helper != "" {
 		helper := helperClient{p.Helper, p.JobNames}
 		l.Files, l.Processes = helperFiles{t, helper}, helper
@@ -37,11 +39,10 @@ func OpenLive(p Paths) (*Live, error) {
 	if p.PodResources != "" {
 		l.Pods = kubelet(p.PodResources)
 	}
-	if t.isSysfs() {
-		here := newNetwork(t)
-		l.rdma, l.eth = newRDMAClient(), &ethtoolClient{here: here}
+	if !here.copied {
+		l.rdma = newRDMAClient()
 		l.rdma.leader = t.leader
-		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, l.eth, &devlinkClient{here: here}, dcbClient{here}
+		l.RDMA = l.rdma
 		l.Events, l.LLDP = newEvents(here, EventBuffer), lldpSocket{here}
 		l.Subnet = NewSubnet(func(device string, port int, classes ...uint8) (mad.Transport, error) {
 			u, _, err := openMAD(t, device, port, classes...)
@@ -69,48 +70,25 @@ func (l *Live) Close() error {
 	return errors.Join(l.tree.close())
 }
 
-// NoNetlink is a kernel without these netlink families: all its answers are EPROTONOSUPPORT.
+// NoNetlink is RDMA netlink of a kernel without it: all its answers are EPROTONOSUPPORT.
 type NoNetlink struct{}
 
-func none[T any](family string) (answer T, err error) {
-	return answer, &Error{"query", family, syscall.EPROTONOSUPPORT}
-}
+var errNoNetlink = &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
 
 // Port is not supported.
-func (NoNetlink) Port(context.Context, string, int) (RDMAPort, error) { return none[RDMAPort]("rdma") }
+func (NoNetlink) Port(context.Context, string, int) (RDMAPort, error) {
+	return RDMAPort{}, errNoNetlink
+}
 
 // System is not supported.
-func (NoNetlink) System(context.Context) (RDMASystem, error) { return none[RDMASystem]("rdma") }
+func (NoNetlink) System(context.Context) (RDMASystem, error) { return RDMASystem{}, errNoNetlink }
 
 // Stats is not supported.
-func (NoNetlink) Stats(context.Context, string, int, []Stat) ([]Stat, error) { return none[[]Stat]("rdma") }
+func (NoNetlink) Stats(context.Context, string, int, []Stat) ([]Stat, error) {
+	return nil, errNoNetlink
+}
 
 // Holders is not supported.
-func (NoNetlink) Holders(context.Context, string, bool) ([]RDMAHolder, error) { return none[[]RDMAHolder]("rdma") }
-
-// LinkModes is not supported.
-func (NoNetlink) LinkModes(context.Context, string) (LinkModes, error) { return none[LinkModes]("ethtool") }
-
-// ModuleEEPROM is not supported.
-func (NoNetlink) ModuleEEPROM(context.Context, string, transceiver.Ref) ([]byte, error) { return none[[]byte]("ethtool") }
-
-// LinkState is not supported.
-func (NoNetlink) LinkState(context.Context, string) (LinkState, error) { return none[LinkState]("ethtool") }
-
-// Pause is not supported.
-func (NoNetlink) Pause(context.Context, string) (Pause, error) { return none[Pause]("ethtool") }
-
-// FEC is not supported.
-func (NoNetlink) FEC(context.Context, string) (FEC, error) { return none[FEC]("ethtool") }
-
-// NetdevStats is not supported.
-func (NoNetlink) NetdevStats(context.Context, string) ([]Stat, error) { return none[[]Stat]("ethtool") }
-
-// StandardStats is not supported.
-func (NoNetlink) StandardStats(context.Context, string) ([]Stat, error) { return none[[]Stat]("ethtool") }
-
-// Health is not supported.
-func (NoNetlink) Health(context.Context) ([]HealthReporter, error) { return none[[]HealthReporter]("devlink") }
-
-// IEEE is not supported.
-func (NoNetlink) IEEE(context.Context, string) (DCBConfig, error) { return none[DCBConfig]("dcb") }
+func (NoNetlink) Holders(context.Context, string, bool) ([]RDMAHolder, error) {
+	return nil, errNoNetlink
+}

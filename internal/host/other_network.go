@@ -31,6 +31,7 @@ const (
 // network namespace the same name is another interface, and devlink has no devices.
 type network struct {
 	files   Files
+	copied  bool                                          // from another machine: no query is about its interfaces
 	own     string                                        // the interfaces of the process's network namespace
 	address func(netdev string) (net.HardwareAddr, error) // of an interface in that namespace
 
@@ -45,8 +46,11 @@ func newNetwork(files Files) *network {
 
 // same returns nil if they do. It compares hardware interfaces, which rarely change. A nil network is not checked.
 func (n *network) same() error {
-	if n == nil {
+	switch {
+	case n == nil:
 		return nil
+	case n.copied:
+		return syscall.EPROTONOSUPPORT
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

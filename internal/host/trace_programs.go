@@ -83,10 +83,12 @@ const (
 
 // hook is how a program is attached to a function.
 type hook struct {
-	fentry    bool // by a trampoline (fentry or fexit), else by a kprobe
-	result    bool // at the end of the function, else at its begin
-	arguments int  // of the function
+	fentry bool // by a trampoline (fentry or fexit), else by a kprobe
 }
+
+// endArguments is the number of arguments of the functions whose end is observed, dma_buf_dynamic_attach and
+// ib_umem_get: the result follows them.
+const endArguments = 4
 
 // load loads an argument. R1 is the context, as at the start of the program.
 func (h hook) load(to asm.Register, n int) asm.Instruction {
@@ -98,7 +100,7 @@ func (h hook) load(to asm.Register, n int) asm.Instruction {
 
 func (h hook) loadResult(to asm.Register) asm.Instruction {
 	if h.fentry {
-		return asm.LoadMem(to, asm.R1, int16(8*h.arguments), asm.DWord)
+		return asm.LoadMem(to, asm.R1, int16(8*endArguments), asm.DWord)
 	}
 	return asm.LoadMem(to, asm.R1, argumentOffsets[runtime.GOARCH].result, asm.DWord)
 }
