@@ -69,27 +69,31 @@ var counterFiles = [mad.NumCounters]string{
 	mad.ReceiveMulticast:             "multicast_rcv_packets",
 }
 
+// queryInfo queries for the counters that the agent has, the first time.
+func (a *Agent) queryInfo(ctx context.Context, c *mad.Client) error {
+	if a.info != nil {
+		return nil
+	}
+	info, err := c.PerformanceInfo(ctx, mad.ToLID(a.LID))
+	if err != nil {
+		return err
+	}
+	info.TransmitWait = info.TransmitWait || a.TransmitWait
+	a.info = &info
+	return nil
+}
+
 // Counters queries an agent; the first time also for the counters that it has.
-func (s subnetClient) Counters(ctx context.Context, device string, port int, a *Agent) (out IBCounters, err error) {
-	err = s.query(device, port, mad.ClassPerformance,
-		fmt.Sprintf("the counters of port %d at LID %d", a.Port, a.LID), func(c *mad.Client) error {
-			out, err = queryCounters(ctx, c, a)
-			return err
-		})
-	return out, err
+func (s subnetClient) Counters(ctx context.Context, device string, port int, a *Agent) (IBCounters, error) {
+	return querySubnet(s, device, port, fmt.Sprintf("the counters of port %d at LID %d", a.Port, a.LID),
+		func(c *mad.Client) (IBCounters, error) { return queryCounters(ctx, c, a) }, mad.ClassPerformance)
 }
 
 func queryCounters(ctx context.Context, c *mad.Client, a *Agent) (out IBCounters, err error) {
-	to := mad.ToLID(a.LID)
-	if a.info == nil {
-		info, err := c.PerformanceInfo(ctx, to)
-		if err != nil {
-			return out, err
-		}
-		info.TransmitWait = info.TransmitWait || a.TransmitWait
-		a.info = &info
+	if err := a.queryInfo(ctx, c); err != nil {
+		return out, err
 	}
-	counters, err := c.Counters(ctx, to, a.Port, *a.info)
+	counters, err := c.Counters(ctx, mad.ToLID(a.LID), a.Port, *a.info)
 	if err != nil {
 		return out, err
 	}
@@ -111,32 +115,33 @@ type IBManager struct {
 }
 
 // Manager queries a subnet manager.
-func (s subnetClient) Manager(ctx context.Context, device string, port int, lid uint16) (m IBManager, err error) {
-	err = s.query(device, port, mad.ClassSubnetLID,
-		fmt.Sprintf("the subnet manager at LID %d", lid), func(c *mad.Client) error {
+func (s subnetClient) Manager(ctx context.Context, device string, port int, lid uint16) (IBManager, error) {
+	return querySubnet(s, device, port, fmt.Sprintf("the subnet manager at LID %d", lid),
+		func(c *mad.Client) (m IBManager, err error) {
 			info, err := c.SMInfo(ctx, mad.ToLID(lid))
 			if err != nil {
-				return err
+				return m, err
 			}
 			state, priority, activity := uint64(info.State), uint64(info.Priority), uint64(info.Activity)
-			m = IBManager{GUID: guidText(info.GUID), State: &state, Priority: &priority, Activity: &activity}
-			return nil
-		})
-	return m, err
+			return IBManager{&state, &priority, &activity, guidText(info.GUID)}, nil
+		}, mad.ClassSubnetLID)
 }
 
-// query opens a port for a class of datagrams, one at a time, and calls question with it.
-func (s subnetClient) query(device string, port int, class uint8, what string, question func(*mad.Client) error) error {
-	t, err := s.open(device, port, class)
+// querySubnet opens a port for some classes of datagrams, one at a time, and asks question with it. An error comes
+// without an answer.
+func querySubnet[T any](
+	s subnetClient, device string, port int, what string, question func(*mad.Client) (T, error), classes ...uint8,
+) (answer T, err error) {
+	t, err := s.open(device, port, classes...)
 	if err != nil {
-		return err
+		return answer, err
 	}
 	c := mad.NewClient(t, mad.Options{InFlight: 1, Timeout: agentTimeout, Retries: subnetRetries})
-	err = question(c)
+	got, err := question(c)
 	if err = errors.Join(err, c.Close()); err != nil {
-		return &Error{"query", fmt.Sprintf("%s through %s/%d", what, device, port), err}
+		return answer, &Error{"query", fmt.Sprintf("%s through %s/%d", what, device, port), err}
 	}
-	return nil
+	return got, nil
 }
 
 func guidText(g uint64) string {

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"rdma_exporter/internal/mad"
@@ -35,21 +34,13 @@ func (a *Agent) FECRequests() (n int) {
 }
 
 // PortFEC queries subnet management by a directed route, which needs no LID, and the agent by its LID.
-func (s subnetClient) PortFEC(ctx context.Context, device string, port int, a *Agent) (out IBFEC, err error) {
+func (s subnetClient) PortFEC(ctx context.Context, device string, port int, a *Agent) (IBFEC, error) {
 	if a.fec != nil && !*a.fec {
-		return out, nil
+		return IBFEC{}, nil
 	}
-	t, err := s.open(device, port, mad.ClassSubnetDirected, mad.ClassPerformance)
-	if err != nil {
-		return out, err
-	}
-	c := mad.NewClient(t, mad.Options{InFlight: 1, Timeout: agentTimeout, Retries: subnetRetries})
-	out, err = queryFEC(ctx, c, port, a)
-	if err = errors.Join(err, c.Close()); err != nil {
-		return IBFEC{},
-			&Error{"query", fmt.Sprintf("the FEC of port %d at LID %d through %s/%d", a.Port, a.LID, device, port), err}
-	}
-	return out, nil
+	return querySubnet(s, device, port, fmt.Sprintf("the FEC of port %d at LID %d", a.Port, a.LID),
+		func(c *mad.Client) (IBFEC, error) { return queryFEC(ctx, c, port, a) },
+		mad.ClassSubnetDirected, mad.ClassPerformance)
 }
 
 func queryFEC(ctx context.Context, c *mad.Client, port int, a *Agent) (out IBFEC, err error) {
@@ -79,13 +70,8 @@ func queryFEC(ctx context.Context, c *mad.Client, port int, a *Agent) (out IBFEC
 		return out, nil // the layout of the counters is unknown too
 	}
 	out.Mode = extended.FEC.String()
-	if a.info == nil {
-		info, err := c.PerformanceInfo(ctx, mad.ToLID(a.LID))
-		if err != nil {
-			return out, err
-		}
-		info.TransmitWait = info.TransmitWait || a.TransmitWait
-		a.info = &info
+	if err := a.queryInfo(ctx, c); err != nil {
+		return out, err
 	}
 	if !a.info.FEC {
 		return out, nil

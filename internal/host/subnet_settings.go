@@ -16,13 +16,9 @@ type IBPortSettings = snapshot.IBPortSettings
 const PortSettingsRequests = 2
 
 // PortSettings queries the local port by a directed route, which needs no LID.
-func (s subnetClient) PortSettings(ctx context.Context, device string, port int) (out IBPortSettings, err error) {
-	err = s.query(device, port, mad.ClassSubnetDirected,
-		fmt.Sprintf("the settings of port %d", port), func(c *mad.Client) error {
-			out, err = queryPortSettings(ctx, c, port)
-			return err
-		})
-	return out, err
+func (s subnetClient) PortSettings(ctx context.Context, device string, port int) (IBPortSettings, error) {
+	return querySubnet(s, device, port, fmt.Sprintf("the settings of port %d", port),
+		func(c *mad.Client) (IBPortSettings, error) { return queryPortSettings(ctx, c, port) }, mad.ClassSubnetDirected)
 }
 
 func queryPortSettings(ctx context.Context, c *mad.Client, port int) (out IBPortSettings, err error) {
