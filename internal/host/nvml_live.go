@@ -62,15 +62,17 @@ func (c *nvmlClient) Shutdown() error {
 	return nvmlError("nvmlShutdown", uint32(c.lib.Shutdown()))
 }
 
-// has returns an error if the library lacks a function.
-func (c *nvmlClient) has(symbol string) error {
-	there, known := c.symbols[symbol]
-	if !known {
-		there = c.lib.Extensions().LookupSymbol(symbol) == nil
-		c.symbols[symbol] = there
-	}
-	if !there {
-		return nvmlError(symbol, uint32(nvmlFunctionNotFound))
+// has returns an error if the library lacks one of some functions.
+func (c *nvmlClient) has(symbols ...string) error {
+	for _, symbol := range symbols {
+		there, known := c.symbols[symbol]
+		if !known {
+			there = c.lib.Extensions().LookupSymbol(symbol) == nil
+			c.symbols[symbol] = there
+		}
+		if !there {
+			return nvmlError(symbol, uint32(nvmlFunctionNotFound))
+		}
 	}
 	return nil
 }
@@ -139,26 +141,41 @@ var nvmlFigures = map[string]struct {
 	"nvmlDeviceGetMaxPcieLinkGeneration":        {"nvmlDeviceGetMaxPcieLinkGeneration", nvmlOne(nvml.Device.GetMaxPcieLinkGeneration)},
 	"nvmlDeviceGetCurrPcieLinkWidth":            {"nvmlDeviceGetCurrPcieLinkWidth", nvmlOne(nvml.Device.GetCurrPcieLinkWidth)},
 	"nvmlDeviceGetMaxPcieLinkWidth":             {"nvmlDeviceGetMaxPcieLinkWidth", nvmlOne(nvml.Device.GetMaxPcieLinkWidth)},
-	"nvmlDeviceGetPcieReplayCounter":            {"nvmlDeviceGetPcieReplayCounter", nvmlOne(nvml.Device.GetPcieReplayCounter)},
 	"nvmlDeviceGetTemperature":                  {"nvmlDeviceGetTemperature", nvmlTemperature},
 	"nvmlDeviceGetPowerUsage":                   {"nvmlDeviceGetPowerUsage", nvmlOne(nvml.Device.GetPowerUsage)},
-	"nvmlDeviceGetUtilizationRates":             {"nvmlDeviceGetUtilizationRates", nvmlUtilization},
-	"nvmlDeviceGetMemoryInfo_v2":                {"nvmlDeviceGetMemoryInfo_v2", nvmlMemory2},
-	"nvmlDeviceGetMemoryInfo":                   {"nvmlDeviceGetMemoryInfo", nvmlMemory},
-	"nvmlDeviceGetBAR1MemoryInfo":               {"nvmlDeviceGetBAR1MemoryInfo", nvmlBAR1},
+	"nvmlDeviceGetUtilizationRates":             {"nvmlDeviceGetUtilizationRates", nvmlSome(nvml.Device.GetUtilizationRates, nvmlUtilization)},
+	"nvmlDeviceGetMemoryInfo_v2":                {"nvmlDeviceGetMemoryInfo_v2", nvmlSome(nvml.Device.GetMemoryInfo_v2, nvmlMemory2)},
+	"nvmlDeviceGetMemoryInfo":                   {"nvmlDeviceGetMemoryInfo", nvmlSome(nvml.Device.GetMemoryInfo, nvmlMemory)},
+	"nvmlDeviceGetBAR1MemoryInfo":               {"nvmlDeviceGetBAR1MemoryInfo", nvmlSome(nvml.Device.GetBAR1MemoryInfo, nvmlBAR1)},
 	"nvmlDeviceGetCurrentClocksEventReasons":    {"nvmlDeviceGetCurrentClocksEventReasons", nvmlOne(nvml.Device.GetCurrentClocksEventReasons)},
 	"nvmlDeviceGetCurrentClocksThrottleReasons": {"nvmlDeviceGetCurrentClocksThrottleReasons", nvmlOne(nvml.Device.GetCurrentClocksThrottleReasons)},
 	"nvmlDeviceGetRemappedRows":                 {"nvmlDeviceGetRemappedRows", nvmlRemappedRows},
 	"nvmlDeviceGetComputeRunningProcesses":      {"nvmlDeviceGetComputeRunningProcesses_v3", nvmlProcesses},
 }
 
-func nvmlOne[N int |
-	uint32 | uint64](get func(nvml.Device) (N, nvml.Return)) func(nvml.Device) ([]uint64, nvml.Return) {
+// nvmlSome are numbers of the result of a function.
+func nvmlSome[T any](
+	get func(nvml.Device) (T, nvml.Return), numbers func(T) []uint64,
+) func(nvml.Device) ([]uint64, nvml.Return) {
 	return func(d nvml.Device) ([]uint64, nvml.Return) {
-		n, r := get(d)
-		return []uint64{uint64(n)}, r
+		v, r := get(d)
+		return numbers(v), r
 	}
 }
+
+func nvmlOne[N int | uint32 | uint64](
+	get func(nvml.Device) (N, nvml.Return),
+) func(nvml.Device) ([]uint64, nvml.Return) {
+	return nvmlSome(get, func(n N) []uint64 { return []uint64{uint64(n)} })
+}
+
+func nvmlUtilization(u nvml.Utilization) []uint64 { return []uint64{uint64(u.Gpu)} }
+
+func nvmlMemory2(m nvml.Memory_v2) []uint64 { return []uint64{m.Used, m.Total} }
+
+func nvmlMemory(m nvml.Memory) []uint64 { return []uint64{m.Used, m.Total} }
+
+func nvmlBAR1(m nvml.BAR1Memory) []uint64 { return []uint64{m.Bar1Used, m.Bar1Total} }
 
 func nvmlBusID(d nvml.Device) (string, nvml.Return) {
 	p, r := d.GetPciInfo()
@@ -180,26 +197,6 @@ func nvmlCapability(d nvml.Device) ([]uint64, nvml.Return) {
 func nvmlTemperature(d nvml.Device) ([]uint64, nvml.Return) {
 	n, r := d.GetTemperature(nvml.TEMPERATURE_GPU)
 	return []uint64{uint64(n)}, r
-}
-
-func nvmlUtilization(d nvml.Device) ([]uint64, nvml.Return) {
-	u, r := d.GetUtilizationRates()
-	return []uint64{uint64(u.Gpu), uint64(u.Memory)}, r
-}
-
-func nvmlMemory2(d nvml.Device) ([]uint64, nvml.Return) {
-	m, r := d.GetMemoryInfo_v2()
-	return []uint64{m.Used, m.Total}, r
-}
-
-func nvmlMemory(d nvml.Device) ([]uint64, nvml.Return) {
-	m, r := d.GetMemoryInfo()
-	return []uint64{m.Used, m.Total}, r
-}
-
-func nvmlBAR1(d nvml.Device) ([]uint64, nvml.Return) {
-	m, r := d.GetBAR1MemoryInfo()
-	return []uint64{m.Bar1Used, m.Bar1Total}, r
 }
 
 func nvmlRemappedRows(d nvml.Device) ([]uint64, nvml.Return) {
@@ -304,12 +301,9 @@ func gpuFabric(
 
 // Events is nvmlEventSetCreate and nvmlDeviceRegisterEvents.
 func (c *nvmlClient) Events(devices []nvmlDevice) (nvmlEvents, []bool, error) {
-	for _, symbol := range []string{
-		"nvmlEventSetCreate", "nvmlEventSetWait_v2", "nvmlEventSetFree", "nvmlDeviceRegisterEvents", "nvmlDeviceGetUUID",
-	} {
-		if err := c.has(symbol); err != nil {
-			return nil, nil, err
-		}
+	if err := c.has("nvmlEventSetCreate", "nvmlEventSetWait_v2", "nvmlEventSetFree", "nvmlDeviceRegisterEvents",
+		"nvmlDeviceGetUUID"); err != nil {
+		return nil, nil, err
 	}
 	set, r := c.lib.EventSetCreate()
 	if r != nvml.SUCCESS {
