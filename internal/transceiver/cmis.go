@@ -265,14 +265,13 @@ func cmisMonitors(p *Pages, m *Module) {
 	}
 	has, _ := p.byteAt(upper(0, 1, 160))
 	multiplier := float64(int(1) << min(has>>3&3, 2)) // bits 4–3: 1, 2, 4; 3 is reserved
-	cmisThresholds(p, &m.Thresholds, multiplier)
+	at := upper(0, 2, 128)                            // bias thresholds have the multiplier of the readings
+	m.Thresholds = internalCalibration(multiplier).thresholds(p, at, at.at(136), at.at(184), at.at(176), at.at(192))
 	if has&cmisLaneMonitors == 0 || m.Media == PassiveCopper { // some passive copper advertises monitors
 		return
 	}
-	m.DOM, m.RxPowerKind = true, OMA
-	if b, ok := p.byteAt(upper(0, 1, 151)); ok && b&(1<<4) != 0 {
-		m.RxPowerKind = AveragePower
-	}
+	average, _ := p.byteAt(upper(0, 1, 151))
+	m.DOM, m.RxPowerKind = true, powerKind(average&(1<<4) != 0)
 	for bank := range cmisBanks(p) {
 		m.Lanes = append(m.Lanes, cmisBank(p, m, uint8(bank), has, multiplier)...)
 	}
@@ -340,14 +339,4 @@ func (m *Module) active(lane int) *bool {
 		}
 	}
 	return &active
-}
-
-// cmisThresholds decodes page 02h; bias thresholds have the multiplier of the readings.
-func cmisThresholds(p *Pages, t *Thresholds, multiplier float64) {
-	at := upper(0, 2, 128)
-	t.Temperature = p.thresholds(at, thresholdCelsius, false)
-	t.Voltage = p.thresholds(at.at(136), rawVolts, false)
-	t.TxPower = p.thresholds(at.at(176), rawPower, true)
-	t.Bias = p.thresholds(at.at(184), func(raw uint16) *float64 { return rawBias(raw, multiplier) }, false)
-	t.RxPower = p.thresholds(at.at(192), rawPower, true)
 }

@@ -117,6 +117,7 @@ func TestThresholds(t *testing.T) {
 		return l
 	}
 	none := math.NaN()
+	thresholdCelsius := func(raw uint16) *float64 { return ptr(rawCelsius(raw)) }
 	for _, c := range []struct {
 		name  string
 		raw   [4]uint16

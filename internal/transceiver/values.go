@@ -123,7 +123,35 @@ func rawCelsius(raw uint16) float64 { return float64(int16(raw)) / bitsPerCelsiu
 // scale converts a raw number to a value.
 type scale func(raw uint16) *float64
 
-func thresholdCelsius(raw uint16) *float64 { return ptr(rawCelsius(raw)) }
+// calibration converts raw numbers to values.
+type calibration struct {
+	celsius                          func(uint16) float64
+	volts, amperes, txPower, rxPower scale
+}
+
+// internalCalibration is that of numbers in the units of the standards; CMIS has a multiplier of the bias.
+func internalCalibration(multiplier float64) calibration {
+	return calibration{
+		celsius: rawCelsius, volts: rawVolts, amperes: func(raw uint16) *float64 { return rawBias(raw, multiplier) },
+		txPower: rawPower, rxPower: rawPower,
+	}
+}
+
+// thresholds decodes the thresholds of each reading.
+func (c calibration) thresholds(p *Pages, celsius, volts, amperes, txPower, rxPower Ref) Thresholds {
+	return Thresholds{
+		Temperature: p.thresholds(celsius, func(raw uint16) *float64 { return ptr(c.celsius(raw)) }, false),
+		Voltage:     p.thresholds(volts, c.volts, false), Bias: p.thresholds(amperes, c.amperes, false),
+		TxPower: p.thresholds(txPower, c.txPower, true), RxPower: p.thresholds(rxPower, c.rxPower, true),
+	}
+}
+
+func powerKind(average bool) PowerKind {
+	if average {
+		return AveragePower
+	}
+	return OMA
+}
 
 // thresholds decodes four numbers: high alarm, low alarm, high warning, low warning. Invalid ones are left out: all of
 // them 0 or all ones, a high one not above its low one, a high one of 0 (also 0 °C) or less, a low power of 0, which
