@@ -27,8 +27,8 @@ var layers = [][]string{
 	{"internal/setup"},
 	{"internal/host", "internal/gdr"},
 	{"internal/kernellog", "internal/linkmode", "internal/lldp", "internal/mad", "internal/maintenance", "internal/nccl", "internal/pci", "internal/snapshot", "rules", "rules/identity", "fixtures", "dashboards", "docs/runbooks"},
-	{"internal/transceiver", "internal/transceiver/dump", "internal/words"},
-	{"internal/lazy"},
+	{"internal/transceiver", "internal/transceiver/dump"},
+	{"internal/lazy", "internal/words"},
 }
 
 // bans are imports that only some packages may have.

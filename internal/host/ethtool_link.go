@@ -102,7 +102,7 @@ func parseFEC(msg []byte) (f FEC) {
 // fecCounts parses a FEC statistic: the number of the port, followed by those of its lanes. Empty is unsupported, all
 // ones is unknown.
 func fecCounts(v []byte) (total *uint64, lanes []uint64) {
-	all := words(v)
+	all := wordsOf(v)
 	if len(all) == 0 || all[0] == math.MaxUint64 {
 		return nil, nil
 	}
@@ -123,8 +123,8 @@ func knownLanes(v []uint64) []uint64 {
 	return v
 }
 
-// words parses an array of 64-bit numbers; nil if its length is not that of one.
-func words(v []byte) []uint64 {
+// wordsOf parses an array of 64-bit numbers; nil if its length is not that of one.
+func wordsOf(v []byte) []uint64 {
 	if len(v)%8 != 0 {
 		return nil
 	}
@@ -140,7 +140,7 @@ func parseFECBin(v []byte) (b FECBin, ok bool) {
 	var low, high, value *uint64
 	attributes{
 		fecBinLow: &low, fecBinHigh: &high, fecBinValue: &value,
-		fecBinLanes: func(v []byte) { b.Lanes = knownLanes(words(v)) },
+		fecBinLanes: func(v []byte) { b.Lanes = knownLanes(wordsOf(v)) },
 	}.decode(v)
 	if low == nil || high == nil || value == nil || *value == math.MaxUint64 || *low > *high {
 		return FECBin{}, false

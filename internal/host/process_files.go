@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"rdma_exporter/internal/lazy"
+	"rdma_exporter/internal/words"
 )
 
 // Limits of settings, since the job chooses their length: of one, and of all settings of a process or of its files. The
@@ -97,12 +98,7 @@ func parentOf(b []byte) string {
 }
 
 func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
+	return words.Replace(strings.ToValidUTF8(s, "?"), unicode.IsControl, '?')
 }
 
 // uidOf is the real user of /proc/PID/status, "Uid:  1000  1000  1000  1000"; empty if missing.

@@ -92,17 +92,17 @@ func (t *trace) sets(types *kernelTypes) []probeSet {
 		}, &t.facts.dmabuf},
 		// Functions of the RDMA core that import a DMA-BUF: argument 0 is the device, the other one the size of the part.
 		{"RDMA device of DMA-BUFs", nil, []probe{
-			{"rdma_import", "ib_umem_dmabuf_get", false, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 2) }},
+			{"rdma_import", "ib_umem_dmabuf_get", false, saveArguments(m.importing, 2)},
 		}, &t.facts.imports},
 		// Since Linux 6.1, with a device of its own for data direct (mlx5) since 6.12.
 		{"RDMA device of pinned DMA-BUFs", nil, []probe{
-			{"rdma_import_dev", "ib_umem_dmabuf_get_pinned_with_dma_device", false, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 3) }},
+			{"rdma_import_dev", "ib_umem_dmabuf_get_pinned_with_dma_device", false, saveArguments(m.importing, 3)},
 		}, new(bool)},
 		{"RDMA device of pinned DMA-BUFs", nil, []probe{
-			{"rdma_import_pin", "ib_umem_dmabuf_get_pinned", false, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 2) }},
+			{"rdma_import_pin", "ib_umem_dmabuf_get_pinned", false, saveArguments(m.importing, 2)},
 		}, new(bool)},
 		{"host memory", types.rdmaError, []probe{
-			{"rdma_umem_begin", "ib_umem_get", false, func(h hook) asm.Instructions { return saveArguments(h, m.registering, 2) }},
+			{"rdma_umem_begin", "ib_umem_get", false, saveArguments(m.registering, 2)},
 			{"rdma_umem_end", "ib_umem_get", true, func(h hook) asm.Instructions { return m.registered(h, types) }},
 			{"rdma_umem_free", "ib_umem_release", false, func(h hook) asm.Instructions { return m.released(h, types.rdma) }},
 		}, &t.facts.host},
@@ -121,7 +121,7 @@ func (t *trace) sets(types *kernelTypes) []probeSet {
 // peerProbes observe a peer memory client: acquire(address, size), dma_map(sg, context, device), release(context).
 func peerProbes(m *traceMaps, types *kernelTypes, acquire, dmaMap, release string) []probe {
 	return []probe{
-		{"rdma_peer_get", acquire, false, func(h hook) asm.Instructions { return saveArguments(h, m.acquiring, 1) }},
+		{"rdma_peer_get", acquire, false, saveArguments(m.acquiring, 1)},
 		{"rdma_peer_map", dmaMap, false, func(h hook) asm.Instructions { return m.mapped(h, types) }},
 		{"rdma_peer_free", release, false, func(h hook) asm.Instructions { return m.ended(h, tracePeermem, 0) }},
 	}
@@ -206,7 +206,7 @@ func (t *trace) kprobe(p *probe) (links []link.Link, err error) {
 	}
 	links = []link.Link{l}
 	if p.name == "rdma_dma_attach" {
-		l, err := t.kprobeOf("rdma_dma_begin", p.function, saveArguments(hook{}, t.maps.attaching, 1), link.Kprobe)
+		l, err := t.kprobeOf("rdma_dma_begin", p.function, saveArguments(t.maps.attaching, 1)(hook{}), link.Kprobe)
 		if err != nil {
 			return nil, errors.Join(err, closeLinks(links))
 		}

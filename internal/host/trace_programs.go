@@ -208,15 +208,17 @@ func failed(result asm.Register) asm.Instructions {
 }
 
 // saveArguments is a program at the begin of a function that stores its argument 0 and another one, by thread.
-func saveArguments(h hook, m *ebpf.Map, other int) asm.Instructions {
-	return program(asm.Instructions{h.load(asm.R6, 0), h.load(asm.R7, other)}, keyOfThread(), asm.Instructions{
-		asm.StoreMem(asm.RFP, pair, asm.R6, asm.DWord), asm.StoreMem(asm.RFP, pair+8, asm.R7, asm.DWord),
-		asm.LoadMapPtr(asm.R1, m.FD()),
-		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, threadKey),
-		asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, pair),
-		asm.Mov.Imm(asm.R4, 0),
-		asm.FnMapUpdateElem.Call(),
-	})
+func saveArguments(m *ebpf.Map, other int) func(hook) asm.Instructions {
+	return func(h hook) asm.Instructions {
+		return program(asm.Instructions{h.load(asm.R6, 0), h.load(asm.R7, other)}, keyOfThread(), asm.Instructions{
+			asm.StoreMem(asm.RFP, pair, asm.R6, asm.DWord), asm.StoreMem(asm.RFP, pair+8, asm.R7, asm.DWord),
+			asm.LoadMapPtr(asm.R1, m.FD()),
+			asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, threadKey),
+			asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, pair),
+			asm.Mov.Imm(asm.R4, 0),
+			asm.FnMapUpdateElem.Call(),
+		})
+	}
 }
 
 // beginRecord starts a record of a registration: R8 is the identity.

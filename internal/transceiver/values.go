@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"rdma_exporter/internal/words"
 )
 
 // Raw numbers per unit, the same in all three standards.
@@ -30,12 +32,7 @@ func text(b []byte, ok bool) string {
 	if !ok {
 		return ""
 	}
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return -1
-		}
-		return r
-	}, string(b)))
+	return strings.TrimSpace(words.Replace(string(b), func(r rune) bool { return r < ' ' || r > '~' }, -1))
 }
 
 func (p *Pages) text(r Ref) string { return text(p.read(r)) }
