@@ -88,13 +88,19 @@ func commandOf(b []byte) string {
 	return printable(string(b[from+1 : to]))
 }
 
-// parentOf is the field ppid of /proc/PID/stat: the 2nd after the name in parentheses.
-func parentOf(b []byte) string {
+// Fields of /proc/PID/stat after the name in parentheses, the first being 0.
+const (
+	statParent = 1  // ppid, the 4th
+	statStart  = 19 // starttime, the 22nd
+)
+
+// statField is a field of /proc/PID/stat; empty if missing.
+func statField(b []byte, n int) string {
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 2 {
+	if n >= len(fields) {
 		return ""
 	}
-	return fields[1]
+	return fields[n]
 }
 
 func printable(s string) string {
@@ -135,15 +141,6 @@ func sinceBootOf(start string) time.Duration {
 		return 0
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond
-}
-
-// startOf is the field starttime of /proc/PID/stat: the 22nd, or the 20th after the name in parentheses.
-func startOf(b []byte) string {
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 20 {
-		return ""
-	}
-	return fields[19]
 }
 
 var ncclLibrary = lazy.Regexp(`^libnccl\.so\.([0-9]+\.[0-9]+\.[0-9]+)$`)

@@ -24,22 +24,16 @@ func (p *processTable) network(out *snapshot.Process) {
 	names, ok := p.netdevs[own]
 	if !ok {
 		if b, err := p.tree.Read("proc/"+strconv.Itoa(out.PID)+"/net/dev", nil); err == nil {
-			names = networkNames(string(b))
+			names = networkNames(b)
 		}
 		p.netdevs[own] = names
 	}
 	out.Network, out.Netdevs = own, names
 }
 
-// networkNames are the names in /proc/net/dev but lo, sorted: two lines of titles, then "  eth0: 1 2 3"
-// (net/core/net-procfs.c).
-func networkNames(text string) string {
-	var names []string
-	for line := range strings.Lines(text) {
-		if name, _, ok := strings.Cut(line, ":"); ok {
-			names = append(names, strings.TrimSpace(name))
-		}
-	}
+// networkNames are the names in /proc/net/dev but lo, sorted (net/core/net-procfs.c).
+func networkNames(text []byte) string {
+	names := parseNetdevs(text)
 	slices.Sort(names)
 	return possibleNames(strings.Join(names, " "))
 }

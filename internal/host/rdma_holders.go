@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -159,12 +158,8 @@ func (t *tree) leader(tid int) int {
 	if err != nil {
 		return tid
 	}
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "Tgid:"); ok {
-			if pid, err := strconv.Atoi(strings.TrimSpace(rest)); err == nil && pid > 0 {
-				return pid
-			}
-		}
+	if pid, err := strconv.Atoi(statusField(b, "Tgid")); err == nil && pid > 0 {
+		return pid
 	}
 	return tid
 }
