@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strconv"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -149,24 +149,9 @@ func escape(p string) string {
 }
 
 func unescape(p string) (string, error) {
-	if !strings.Contains(p, "%") {
-		return p, nil
+	plain, err := url.PathUnescape(p)
+	if err != nil {
+		return "", fmt.Errorf("%q: a %% has to be followed by two hexadecimal digits", p)
 	}
-	var b strings.Builder
-	for i := 0; i < len(p); i++ {
-		if p[i] != '%' {
-			b.WriteByte(p[i])
-			continue
-		}
-		if i+2 >= len(p) {
-			return "", fmt.Errorf("%q: a %% has to be followed by two hexadecimal digits", p)
-		}
-		c, err := strconv.ParseUint(p[i+1:i+3], 16, 8)
-		if err != nil {
-			return "", fmt.Errorf("%q: a %% has to be followed by two hexadecimal digits", p)
-		}
-		b.WriteByte(byte(c))
-		i += 2
-	}
-	return b.String(), nil
+	return plain, nil
 }
