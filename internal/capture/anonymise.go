@@ -187,7 +187,8 @@ func number(to map[string]string, from set, first int) {
 }
 
 func (p *pseudonyms) addresses(s string) string {
-	return p.each(s, func(d string) string { return cmp.Or(p.low[d], d) }, func(d string) string { return cmp.Or(p.nets[d], d) })
+	low := func(d string) string { return cmp.Or(p.low[d], d) }
+	return p.each(s, low, func(d string) string { return cmp.Or(p.nets[d], d) })
 }
 
 // content replaces addresses, and host names as whole words: a host may be named dev or mlx.
