@@ -9,25 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// devlink numbers, include/uapi/linux/devlink.h. This is the only health reporter command that only reports: diagnose
-// and dump query the firmware, recover and test change the device.
-const (
-	devlinkFamily  = "devlink"
-	devlinkVersion = 1
-
-	devlinkCmdHealthReporterGet = 52
-
-	devlinkAttrBusName               = 1
-	devlinkAttrDevName               = 2
-	devlinkAttrPortIndex             = 3
-	devlinkAttrHealthReporter        = 114
-	devlinkAttrHealthReporterName    = 115
-	devlinkAttrHealthReporterState   = 116
-	devlinkAttrHealthReporterErrors  = 117
-	devlinkAttrHealthReporterRecover = 118
-)
-
-// devlinkClient queries the generic netlink family "devlink". Health reporters exist since Linux 5.1.
+// devlinkClient queries the generic netlink family "devlink". Health reporters exist since Linux 5.1. Their GET is the
+// only command that only reports: diagnose and dump query the firmware, recover and test change the device.
 type devlinkClient struct {
 	here   *network
 	family genlFamily
@@ -38,12 +21,12 @@ func (c *devlinkClient) Health(context.Context) ([]HealthReporter, error) {
 }
 
 func (c *devlinkClient) health() ([]HealthReporter, error) {
-	id, err := c.family.id(devlinkFamily)
+	id, err := c.family.id(unix.DEVLINK_GENL_NAME)
 	if err != nil {
 		return nil, err
 	}
 	req := nl.NewNetlinkRequest(int(id), unix.NLM_F_DUMP)
-	req.AddData(genlHeader{devlinkCmdHealthReporterGet, devlinkVersion})
+	req.AddData(genlHeader{unix.DEVLINK_CMD_HEALTH_REPORTER_GET, unix.DEVLINK_GENL_VERSION})
 	msgs, err := whole(func() ([][]byte, error) { return req.Execute(unix.NETLINK_GENERIC, 0) })
 	if err != nil {
 		return nil, err
@@ -75,10 +58,14 @@ func parseHealth(msgs [][]byte) (out []HealthReporter, err error) {
 // parseHealthReporter parses the body of one DEVLINK_CMD_HEALTH_REPORTER_GET message.
 func parseHealthReporter(msg []byte) (r HealthReporter, err error) {
 	attributes{
-		devlinkAttrBusName: &r.Bus, devlinkAttrDevName: &r.Device, devlinkAttrPortIndex: &r.Port,
-		devlinkAttrHealthReporter: attributes{
-			devlinkAttrHealthReporterName: &r.Name, devlinkAttrHealthReporterState: &r.State,
-			devlinkAttrHealthReporterErrors: &r.Errors, devlinkAttrHealthReporterRecover: &r.Recoveries,
+		unix.DEVLINK_ATTR_BUS_NAME:   &r.Bus,
+		unix.DEVLINK_ATTR_DEV_NAME:   &r.Device,
+		unix.DEVLINK_ATTR_PORT_INDEX: &r.Port,
+		unix.DEVLINK_ATTR_HEALTH_REPORTER: attributes{
+			unix.DEVLINK_ATTR_HEALTH_REPORTER_NAME:          &r.Name,
+			unix.DEVLINK_ATTR_HEALTH_REPORTER_STATE:         &r.State,
+			unix.DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT:     &r.Errors,
+			unix.DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT: &r.Recoveries,
 		},
 	}.decode(msg)
 	if r.Bus == "" || r.Device == "" || r.Name == "" {

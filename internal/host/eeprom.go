@@ -14,8 +14,6 @@ import (
 // ethtool netlink numbers of module EEPROMs (since Linux 5.13). For drivers that support only the flat image of the
 // ioctl, the kernel answers from that image: SFF modules (net/ethtool/eeprom.c).
 const (
-	ethtoolMsgModuleEEPROMGet = 31
-
 	moduleEEPROMOffset  = 2
 	moduleEEPROMLength  = 3
 	moduleEEPROMPage    = 4
@@ -39,10 +37,10 @@ func (c *ethtoolClient) ModuleEEPROM(_ context.Context, netdev string, ref trans
 		switch {
 		case !ref.Valid():
 			return nil, unix.EINVAL
-		case !c.family.has(ethtoolFamily, ethtoolMsgModuleEEPROMGet):
+		case !c.family.has(unix.ETHTOOL_GENL_NAME, unix.ETHTOOL_MSG_MODULE_EEPROM_GET):
 			return moduleByIoctl(netdev, ref)
 		}
-		msg, err := c.query(ethtoolMsgModuleEEPROMGet, netdev, 0, moduleEEPROMRequest(ref)...)
+		msg, err := c.query(unix.ETHTOOL_MSG_MODULE_EEPROM_GET, netdev, 0, moduleEEPROMRequest(ref)...)
 		if err != nil {
 			return nil, err
 		}

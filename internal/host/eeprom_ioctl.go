@@ -13,9 +13,6 @@ import (
 // (include/uapi/linux/ethtool.h, ETHTOOL_GMODULEINFO and ETHTOOL_GMODULEEEPROM). Libraries read the whole image, which
 // clears the latched flags in it. This code reads the same bytes as by page. CMIS modules have no image.
 const (
-	ethtoolGModuleInfo   = 0x42
-	ethtoolGModuleEEPROM = 0x43
-
 	moduleSFF8079 = 1 // A0h
 	moduleSFF8472 = 2 // A0h, A2h
 	moduleSFF8636 = 3 // lower memory, then the upper halves of the pages
@@ -46,7 +43,7 @@ type ifreq struct {
 
 // moduleByIoctl reads bytes of an SFF module.
 func moduleByIoctl(netdev string, ref transceiver.Ref) ([]byte, error) {
-	info := &moduleInfo{cmd: ethtoolGModuleInfo}
+	info := &moduleInfo{cmd: unix.ETHTOOL_GMODULEINFO}
 	if err := ethtoolIoctl(netdev, unsafe.Pointer(info)); err != nil {
 		return nil, err
 	}
@@ -54,7 +51,7 @@ func moduleByIoctl(netdev string, ref transceiver.Ref) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	image := &moduleImage{cmd: ethtoolGModuleEEPROM, offset: offset, length: uint32(ref.Length)}
+	image := &moduleImage{cmd: unix.ETHTOOL_GMODULEEEPROM, offset: offset, length: uint32(ref.Length)}
 	if err := ethtoolIoctl(netdev, unsafe.Pointer(image)); err != nil {
 		return nil, err
 	}

@@ -14,36 +14,8 @@ import (
 	"rdma_exporter/internal/linkmode"
 )
 
-// ethtool netlink numbers, include/uapi/linux/ethtool_netlink.h.
-const (
-	ethtoolFamily  = "ethtool"
-	ethtoolVersion = 1
-
-	ethtoolMsgLinkModesGet = 4
-	ethtoolMsgLinkStateGet = 6
-
-	ethtoolHeader        = 1
-	ethtoolHeaderDevName = 2
-	ethtoolHeaderFlags   = 3
-
-	ethtoolFlagCompactBitsets = 1
-	ethtoolFlagStats          = 4
-
-	bitsetValue = 4
-	bitsetMask  = 5
-
-	linkModesAutoneg = 2
-	linkModesOurs    = 3
-	linkModesPeer    = 4
-	linkModesSpeed   = 5
-	linkModesDuplex  = 6
-	linkModesLanes   = 9
-
-	linkStateLink        = 2
-	linkStateExtState    = 5
-	linkStateExtSubstate = 6
-	linkStateExtDownCnt  = 7
-)
+// ethtoolHeader is ETHTOOL_A_*_HEADER of all requests but STATS_GET.
+const ethtoolHeader = 1
 
 // ethtoolClient queries the generic netlink family "ethtool" (since Linux 5.6).
 type ethtoolClient struct {
@@ -57,7 +29,7 @@ type ethtoolClient struct {
 
 func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, error) {
 	return query(c.here, "ethtool/"+netdev, "/linkmodes", func() (LinkModes, error) {
-		msg, err := c.query(ethtoolMsgLinkModesGet, netdev, ethtoolFlagCompactBitsets)
+		msg, err := c.query(unix.ETHTOOL_MSG_LINKMODES_GET, netdev, unix.ETHTOOL_FLAG_COMPACT_BITSETS)
 		return parseLinkModes(msg), err
 	})
 }
@@ -72,12 +44,12 @@ func (c *ethtoolClient) LinkState(_ context.Context, netdev string) (LinkState, 
 // linkState queries with statistics. Older kernels return EINVAL for the flag.
 func (c *ethtoolClient) linkState(netdev string) ([]byte, error) {
 	if !c.linkStateCountsNot.Load() {
-		msg, err := c.query(ethtoolMsgLinkStateGet, netdev, ethtoolFlagStats)
+		msg, err := c.query(unix.ETHTOOL_MSG_LINKSTATE_GET, netdev, unix.ETHTOOL_FLAG_STATS)
 		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EOPNOTSUPP) {
 			return msg, err
 		}
 	}
-	msg, err := c.query(ethtoolMsgLinkStateGet, netdev, 0)
+	msg, err := c.query(unix.ETHTOOL_MSG_LINKSTATE_GET, netdev, 0)
 	if err == nil {
 		c.linkStateCountsNot.Store(true)
 	}
@@ -87,8 +59,10 @@ func (c *ethtoolClient) linkState(netdev string) ([]byte, error) {
 // parseLinkState parses the body of ETHTOOL_MSG_LINKSTATE_GET_REPLY.
 func parseLinkState(msg []byte) (s LinkState) {
 	attributes{
-		linkStateLink: &s.Link, linkStateExtState: &s.ExtState, linkStateExtSubstate: &s.ExtSubstate,
-		linkStateExtDownCnt: &s.ExtDownCount,
+		unix.ETHTOOL_A_LINKSTATE_LINK:         &s.Link,
+		unix.ETHTOOL_A_LINKSTATE_EXT_STATE:    &s.ExtState,
+		unix.ETHTOOL_A_LINKSTATE_EXT_SUBSTATE: &s.ExtSubstate,
+		unix.ETHTOOL_A_LINKSTATE_EXT_DOWN_CNT: &s.ExtDownCount,
 	}.decode(msg)
 	return s
 }
@@ -101,16 +75,16 @@ func (c *ethtoolClient) query(cmd uint8, netdev string, flags uint32, more ...*n
 func (c *ethtoolClient) queryWith(
 	header int, cmd uint8, netdev string, flags uint32, more ...*nl.RtAttr,
 ) ([]byte, error) {
-	id, err := c.family.id(ethtoolFamily)
+	id, err := c.family.id(unix.ETHTOOL_GENL_NAME)
 	if err != nil {
 		return nil, err
 	}
 	req := nl.NewNetlinkRequest(int(id), 0)
-	req.AddData(genlHeader{cmd, ethtoolVersion})
+	req.AddData(genlHeader{cmd, unix.ETHTOOL_GENL_VERSION})
 	h := nl.NewRtAttr(header|unix.NLA_F_NESTED, nil)
-	h.AddRtAttr(ethtoolHeaderDevName, nl.ZeroTerminated(netdev))
+	h.AddRtAttr(unix.ETHTOOL_A_HEADER_DEV_NAME, nl.ZeroTerminated(netdev))
 	if flags != 0 {
-		h.AddRtAttr(ethtoolHeaderFlags, nl.Uint32Attr(flags))
+		h.AddRtAttr(unix.ETHTOOL_A_HEADER_FLAGS, nl.Uint32Attr(flags))
 	}
 	req.AddData(h)
 	for _, a := range more {
@@ -129,10 +103,15 @@ func (c *ethtoolClient) queryWith(
 // parseLinkModes parses the body of ETHTOOL_MSG_LINKMODES_GET_REPLY.
 func parseLinkModes(msg []byte) (m LinkModes) {
 	attributes{
-		linkModesAutoneg: &m.Autoneg, linkModesSpeed: &m.Speed, linkModesDuplex: &m.Duplex, linkModesLanes: &m.Lanes,
+		unix.ETHTOOL_A_LINKMODES_AUTONEG: &m.Autoneg,
+		unix.ETHTOOL_A_LINKMODES_SPEED:   &m.Speed,
+		unix.ETHTOOL_A_LINKMODES_DUPLEX:  &m.Duplex,
+		unix.ETHTOOL_A_LINKMODES_LANES:   &m.Lanes,
 		// mask: supported modes, value: advertised modes
-		linkModesOurs: func(v []byte) { m.Supported, m.Advertised = bitset(v, bitsetMask), bitset(v, bitsetValue) },
-		linkModesPeer: func(v []byte) { m.Peer = bitset(v, bitsetValue) },
+		unix.ETHTOOL_A_LINKMODES_OURS: func(v []byte) {
+			m.Supported, m.Advertised = bitset(v, unix.ETHTOOL_A_BITSET_MASK), bitset(v, unix.ETHTOOL_A_BITSET_VALUE)
+		},
+		unix.ETHTOOL_A_LINKMODES_PEER: func(v []byte) { m.Peer = bitset(v, unix.ETHTOOL_A_BITSET_VALUE) },
 	}.decode(msg)
 	return m.Known()
 }

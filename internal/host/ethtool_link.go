@@ -11,18 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// Numbers of PAUSE_GET and FEC_GET, include/uapi/linux/ethtool_netlink.h.
+// Numbers of PAUSE_GET and FEC_GET that x/sys lacks, include/uapi/linux/ethtool_netlink.h.
 const (
-	ethtoolMsgPauseGet = 21
-	ethtoolMsgFECGet   = 29
-
-	pauseAutoneg = 2
-	pauseRX      = 3
-	pauseTX      = 4
-	pauseStats   = 5
-
-	pauseStatTXFrames = 2
-	pauseStatRXFrames = 3
 	pauseStatTXStorms = 4
 
 	fecActive = 4
@@ -52,21 +42,21 @@ type (
 
 func (c *ethtoolClient) Pause(_ context.Context, netdev string) (Pause, error) {
 	return query(c.here, "ethtool/"+netdev, "/pause", func() (Pause, error) {
-		msg, err := c.withStats(ethtoolMsgPauseGet, netdev)
+		msg, err := c.withStats(unix.ETHTOOL_MSG_PAUSE_GET, netdev)
 		return parsePause(msg), err
 	})
 }
 
 func (c *ethtoolClient) FEC(_ context.Context, netdev string) (FEC, error) {
 	return query(c.here, "ethtool/"+netdev, "/fec", func() (FEC, error) {
-		msg, err := c.withStats(ethtoolMsgFECGet, netdev)
+		msg, err := c.withStats(unix.ETHTOOL_MSG_FEC_GET, netdev)
 		return parseFEC(msg), err
 	})
 }
 
 // withStats queries a setting with its statistics, and without them if the kernel rejects the flag.
 func (c *ethtoolClient) withStats(cmd uint8, netdev string) ([]byte, error) {
-	msg, err := c.query(cmd, netdev, ethtoolFlagStats)
+	msg, err := c.query(cmd, netdev, unix.ETHTOOL_FLAG_STATS)
 	if errors.Is(err, unix.EINVAL) {
 		return c.query(cmd, netdev, 0)
 	}
@@ -76,9 +66,13 @@ func (c *ethtoolClient) withStats(cmd uint8, netdev string) ([]byte, error) {
 // parsePause parses the body of ETHTOOL_MSG_PAUSE_GET_REPLY.
 func parsePause(msg []byte) (p Pause) {
 	attributes{
-		pauseAutoneg: &p.Autoneg, pauseRX: &p.RX, pauseTX: &p.TX,
-		pauseStats: attributes{
-			pauseStatTXFrames: &p.TXFrames, pauseStatRXFrames: &p.RXFrames, pauseStatTXStorms: &p.TXStormEvents,
+		unix.ETHTOOL_A_PAUSE_AUTONEG: &p.Autoneg,
+		unix.ETHTOOL_A_PAUSE_RX:      &p.RX,
+		unix.ETHTOOL_A_PAUSE_TX:      &p.TX,
+		unix.ETHTOOL_A_PAUSE_STATS: attributes{
+			unix.ETHTOOL_A_PAUSE_STAT_TX_FRAMES: &p.TXFrames,
+			unix.ETHTOOL_A_PAUSE_STAT_RX_FRAMES: &p.RXFrames,
+			pauseStatTXStorms:                   &p.TXStormEvents,
 		},
 	}.decode(msg)
 	return p

@@ -12,8 +12,6 @@ import (
 // Numbers of STATS_GET, include/uapi/linux/ethtool_netlink.h. The number of its header differs from that of all other
 // requests.
 const (
-	ethtoolMsgStatsGet = 32
-
 	statsHeader = 2
 	statsGroups = 3
 	statsGroup  = 4
@@ -21,8 +19,6 @@ const (
 	statsGroupID   = 1
 	statsGroupStat = 4
 
-	bitsetNoMask   = 1
-	bitsetSize     = 2
 	standardGroups = 4 // eth-phy, eth-mac, eth-ctrl, rmon: the groups of Linux 5.13
 )
 
@@ -43,7 +39,7 @@ var standardNames = [standardGroups]map[uint16]string{
 // here.
 func (c *ethtoolClient) StandardStats(_ context.Context, netdev string) ([]Stat, error) {
 	return query(c.here, "ethtool/"+netdev, "/standard", func() ([]Stat, error) {
-		msg, err := c.queryWith(statsHeader, ethtoolMsgStatsGet, netdev, 0, standardBits())
+		msg, err := c.queryWith(statsHeader, unix.ETHTOOL_MSG_STATS_GET, netdev, 0, standardBits())
 		stats := parseStandardStats(msg)
 		if err == nil && len(stats) == 0 {
 			err = unix.EOPNOTSUPP
@@ -55,9 +51,9 @@ func (c *ethtoolClient) StandardStats(_ context.Context, netdev string) ([]Stat,
 // standardBits selects all groups, as a compact bitset.
 func standardBits() *nl.RtAttr {
 	a := nl.NewRtAttr(statsGroups|unix.NLA_F_NESTED, nil)
-	a.AddRtAttr(bitsetNoMask, nil)
-	a.AddRtAttr(bitsetSize, nl.Uint32Attr(standardGroups))
-	a.AddRtAttr(bitsetValue, nl.Uint32Attr(1<<standardGroups-1))
+	a.AddRtAttr(unix.ETHTOOL_A_BITSET_NOMASK, nil)
+	a.AddRtAttr(unix.ETHTOOL_A_BITSET_SIZE, nl.Uint32Attr(standardGroups))
+	a.AddRtAttr(unix.ETHTOOL_A_BITSET_VALUE, nl.Uint32Attr(1<<standardGroups-1))
 	return a
 }
 

@@ -97,7 +97,7 @@ func (e *events) Devices(ctx context.Context, listening func(), each func(Device
 	err := e.monitors()
 	if err == nil {
 		err = e.listen(ctx, unix.NETLINK_RDMA, rdmaNlGroupNotify, listening, func(m *syscall.NetlinkMessage) {
-			if m.Header.Type != rdmaNlNldev<<10|nldevCmdMonitor {
+			if m.Header.Type != nl.RDMA_NL_NLDEV<<10|nldevCmdMonitor {
 				return
 			}
 			if ev, ok := parseDeviceEvent(m.Data); ok {
@@ -112,7 +112,7 @@ func (e *events) Devices(ctx context.Context, listening func(), each func(Device
 // stay silent.
 func (e *events) monitors() error {
 	defer e.rdma.close()
-	msgs, err := e.rdma.exchange(nldevCmdSysGet, 0)
+	msgs, err := e.rdma.exchange(nl.RDMA_NLDEV_CMD_SYS_GET, 0)
 	if err != nil {
 		return err
 	}

@@ -3,13 +3,8 @@ package host
 import (
 	"encoding/binary"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
-)
-
-// iflaCarrierUpCount and iflaCarrierDownCount are of include/uapi/linux/if_link.h.
-const (
-	iflaCarrierUpCount   = 47
-	iflaCarrierDownCount = 48
 )
 
 // parseLinkEvent parses RTM_NEWLINK and RTM_DELLINK: struct ifinfomsg, then attributes. Families other than AF_UNSPEC
@@ -25,7 +20,9 @@ func parseLinkEvent(kind uint16, msg []byte) (e LinkEvent, ok bool) {
 		Up: flags&unix.IFF_UP != 0, Carrier: flags&unix.IFF_LOWER_UP != 0,
 	}
 	attributes{
-		unix.IFLA_IFNAME: &e.Name, iflaCarrierUpCount: &e.CarrierUpCount, iflaCarrierDownCount: &e.CarrierDownCount,
+		unix.IFLA_IFNAME:             &e.Name,
+		unix.IFLA_CARRIER_UP_COUNT:   &e.CarrierUpCount,
+		unix.IFLA_CARRIER_DOWN_COUNT: &e.CarrierDownCount,
 	}.decode(msg[unix.SizeofIfInfomsg:])
 	return e, e.Name != ""
 }
@@ -33,7 +30,10 @@ func parseLinkEvent(kind uint16, msg []byte) (e LinkEvent, ok bool) {
 // parseDeviceEvent parses the attributes of RDMA_NLDEV_CMD_MONITOR.
 func parseDeviceEvent(msg []byte) (e DeviceEvent, ok bool) {
 	var kind, index *uint64
-	attributes{nldevAttrEventType: &kind, nldevAttrDevIndex: &index, nldevAttrDevName: &e.Device}.decode(msg)
+	attributes{
+		nldevAttrEventType: &kind, nl.RDMA_NLDEV_ATTR_DEV_INDEX: &index,
+		nl.RDMA_NLDEV_ATTR_DEV_NAME: &e.Device,
+	}.decode(msg)
 	if kind == nil || index == nil {
 		return DeviceEvent{}, false
 	}

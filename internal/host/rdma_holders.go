@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -120,7 +121,7 @@ type resource struct {
 func parseResources(msg []byte, table, entry uint16) (found []resource, device string, err error) {
 	for t, v := range attrs(msg) {
 		switch t {
-		case nldevAttrDevName:
+		case nl.RDMA_NLDEV_ATTR_DEV_NAME:
 			device = text(v)
 		case table:
 			for t, v := range attrs(v) {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+
+	"github.com/vishvananda/netlink/nl"
 )
 
 // attrs yields the attributes of a netlink message body: type without its flag bits, and payload. It stops at the first
@@ -72,7 +74,7 @@ func text(b []byte) string {
 
 func parseDevice(msg []byte) (name string, index uint32, err error) {
 	var number *uint64
-	attributes{nldevAttrDevIndex: &number, nldevAttrDevName: &name}.decode(msg)
+	attributes{nl.RDMA_NLDEV_ATTR_DEV_INDEX: &number, nl.RDMA_NLDEV_ATTR_DEV_NAME: &name}.decode(msg)
 	if number == nil || name == "" {
 		return "", 0, fmt.Errorf("%w: device without index or name", ErrMalformed)
 	}
@@ -81,9 +83,12 @@ func parseDevice(msg []byte) (name string, index uint32, err error) {
 
 func parsePort(msg []byte) (p RDMAPort, device string, err error) {
 	attributes{
-		nldevAttrPortState: &p.State, nldevAttrPortPhysState: &p.PhysicalState,
-		nldevAttrLID: &p.LID, nldevAttrSMLID: &p.SMLID, nldevAttrLMC: &p.LMC, nldevAttrCapFlags: &p.Capabilities,
-		nldevAttrDevName: &device, nldevAttrNdevName: &p.Netdev,
+		nl.RDMA_NLDEV_ATTR_PORT_STATE: &p.State, nl.RDMA_NLDEV_ATTR_PORT_PHYS_STATE: &p.PhysicalState,
+		nl.RDMA_NLDEV_ATTR_LID:       &p.LID,
+		nl.RDMA_NLDEV_ATTR_SM_LID:    &p.SMLID,
+		nl.RDMA_NLDEV_ATTR_LMC:       &p.LMC,
+		nl.RDMA_NLDEV_ATTR_CAP_FLAGS: &p.Capabilities,
+		nl.RDMA_NLDEV_ATTR_DEV_NAME:  &device, nl.RDMA_NLDEV_ATTR_NDEV_NAME: &p.Netdev,
 	}.decode(msg)
 	if device == "" {
 		return RDMAPort{}, "", fmt.Errorf("%w: port without device", ErrMalformed)
@@ -95,11 +100,11 @@ func parseStats(msg []byte, buf []Stat) (stats []Stat, device string, err error)
 	stats = buf
 	for t, v := range attrs(msg) {
 		switch t {
-		case nldevAttrDevName:
+		case nl.RDMA_NLDEV_ATTR_DEV_NAME:
 			device = text(v)
-		case nldevAttrHWCounters:
+		case nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTERS:
 			for t, v := range attrs(v) {
-				if t != nldevAttrHWCounter {
+				if t != nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY {
 					continue
 				}
 				if s, ok := parseStat(v); ok {
@@ -117,9 +122,9 @@ func parseStats(msg []byte, buf []Stat) (stats []Stat, device string, err error)
 func parseStat(b []byte) (s Stat, ok bool) {
 	for t, v := range attrs(b) {
 		switch t {
-		case nldevAttrCounterName:
+		case nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME:
 			s.Name = text(v)
-		case nldevAttrCounterValue:
+		case nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE:
 			s.Value, ok = number(v)
 		}
 	}

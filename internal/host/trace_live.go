@@ -27,12 +27,6 @@ const (
 	traceModules = 10 * time.Second
 )
 
-// Capabilities that Trace requires, by number (include/uapi/linux/capability.h).
-const (
-	capPerfmon = 38
-	capBPF     = 39
-)
-
 // tracer observes the kernel that it runs on.
 type tracer struct {
 	tree    *tree
@@ -59,7 +53,7 @@ func (t *tracer) MayTrace() bool {
 	if unix.Capget(&header, &data[0]) != nil {
 		return false
 	}
-	const want = 1<<(capPerfmon-32) | 1<<(capBPF-32)
+	const want = 1<<(unix.CAP_PERFMON-32) | 1<<(unix.CAP_BPF-32)
 	return data[1].Effective&want == want
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 )
 
 // The programs are written as instructions: neither a compiler nor compiled objects are needed. They copy some words
@@ -156,16 +157,13 @@ func storePID(at int16) asm.Instructions {
 	}
 }
 
-// noWakeup is BPF_RB_NO_WAKEUP: the reader comes by itself.
-const noWakeup = 1
-
 // output appends the record at the end of the stack's upper part to the ring buffer, and counts one that does not fit.
 func (m *traceMaps) output(size int) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMapPtr(asm.R1, m.ring.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, int32(record-size)),
 		asm.Mov.Imm(asm.R3, int32(size)),
-		asm.Mov.Imm(asm.R4, noWakeup),
+		asm.Mov.Imm(asm.R4, unix.BPF_RB_NO_WAKEUP), // the reader comes by itself
 		asm.FnRingbufOutput.Call(),
 		asm.JEq.Imm(asm.R0, 0, "exit"),
 		asm.LoadMapValue(asm.R1, m.lost.FD(), 0),
