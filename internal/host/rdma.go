@@ -67,15 +67,7 @@ func (c *rdmaClient) close() {
 }
 
 func (c *rdmaClient) Port(_ context.Context, device string, port int) (RDMAPort, error) {
-	var p RDMAPort
-	err := c.query(nldevCmdPortGet, device, port, func(msg []byte) (name string, err error) {
-		p, name, err = parsePort(msg)
-		return name, err
-	})
-	if err != nil {
-		return RDMAPort{}, &Error{"query", fmt.Sprintf("rdma/%s/%d/port", device, port), err}
-	}
-	return p, nil
+	return queryPort(c, nldevCmdPortGet, device, port, "port", parsePort)
 }
 
 func (c *rdmaClient) System(context.Context) (s RDMASystem, err error) {
@@ -91,25 +83,26 @@ func (c *rdmaClient) System(context.Context) (s RDMASystem, err error) {
 }
 
 func (c *rdmaClient) Stats(_ context.Context, device string, port int, buf []Stat) ([]Stat, error) {
-	var out []Stat
-	err := c.query(nl.RDMA_NLDEV_CMD_STAT_GET, device, port, func(msg []byte) (name string, err error) {
-		out, name, err = parseStats(msg, buf[:0])
-		return name, err
-	})
-	if err != nil {
-		return nil, &Error{"query", fmt.Sprintf("rdma/%s/%d/stats", device, port), err}
-	}
-	return out, nil
+	parse := func(msg []byte) ([]Stat, string, error) { return parseStats(msg, buf[:0]) }
+	return queryPort(c, nl.RDMA_NLDEV_CMD_STAT_GET, device, port, "stats", parse)
 }
 
-// query sends one request for a port.
-func (c *rdmaClient) query(cmd int, device string, port int, parse func([]byte) (string, error)) error {
-	return c.addressed(cmd, 0, device, func(msgs [][]byte) (string, error) {
+// queryPort sends one request for a port. parse returns the device that the answer names.
+func queryPort[T any](
+	c *rdmaClient, cmd int, device string, port int, what string, parse func([]byte) (T, string, error),
+) (answer T, err error) {
+	var got T
+	err = c.addressed(cmd, 0, device, func(msgs [][]byte) (name string, err error) {
 		if len(msgs) == 0 {
 			return "", fmt.Errorf("%w: empty reply", ErrMalformed)
 		}
-		return parse(msgs[0])
+		got, name, err = parse(msgs[0])
+		return name, err
 	}, nl.NewRtAttr(nl.RDMA_NLDEV_ATTR_PORT_INDEX, nl.Uint32Attr(uint32(port))))
+	if err != nil {
+		return answer, &Error{"query", fmt.Sprintf("rdma/%s/%d/%s", device, port, what), err}
+	}
+	return got, nil
 }
 
 // addressed makes a request for a device. The kernel addresses devices by an index that changes when a device registers

@@ -167,15 +167,13 @@ func (c *Client) try(ctx context.Context, q *request) ([]byte, error) {
 		return nil, err
 	}
 	c.sent.Add(1)
-	timer := time.NewTimer(c.o.Timeout)
-	defer timer.Stop()
 	select {
 	case d, ok := <-answer:
 		if !ok {
 			return nil, c.broken()
 		}
 		return q.decode(d)
-	case <-timer.C:
+	case <-time.After(c.o.Timeout):
 		c.timeouts.Add(1)
 		return nil, ErrTimeout
 	case <-ctx.Done():
@@ -220,10 +218,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
