@@ -3,6 +3,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -121,36 +122,36 @@ type nvmlGPU struct {
 	gpm *nvmlGPM
 }
 
-// nvmlTexts and nvmlFigures are the functions by name: the symbol that go-nvml calls, and the call.
-var nvmlTexts = map[string]struct {
-	symbol string
-	get    func(nvml.Device) (string, nvml.Return)
-}{
-	"nvmlDeviceGetUUID":    {"nvmlDeviceGetUUID", nvml.Device.GetUUID},
-	"nvmlDeviceGetName":    {"nvmlDeviceGetName", nvml.Device.GetName},
-	"nvmlDeviceGetSerial":  {"nvmlDeviceGetSerial", nvml.Device.GetSerial},
-	"nvmlDeviceGetPciInfo": {"nvmlDeviceGetPciInfo_v3", nvmlBusID},
+// nvmlTexts and nvmlFigures are the functions by name.
+var nvmlTexts = map[string]func(nvml.Device) (string, nvml.Return){
+	"nvmlDeviceGetUUID":    nvml.Device.GetUUID,
+	"nvmlDeviceGetName":    nvml.Device.GetName,
+	"nvmlDeviceGetSerial":  nvml.Device.GetSerial,
+	"nvmlDeviceGetPciInfo": nvmlBusID,
 }
 
-var nvmlFigures = map[string]struct {
-	symbol string
-	get    func(nvml.Device) ([]uint64, nvml.Return)
-}{
-	"nvmlDeviceGetCudaComputeCapability":        {"nvmlDeviceGetCudaComputeCapability", nvmlCapability},
-	"nvmlDeviceGetCurrPcieLinkGeneration":       {"nvmlDeviceGetCurrPcieLinkGeneration", nvmlOne(nvml.Device.GetCurrPcieLinkGeneration)},
-	"nvmlDeviceGetMaxPcieLinkGeneration":        {"nvmlDeviceGetMaxPcieLinkGeneration", nvmlOne(nvml.Device.GetMaxPcieLinkGeneration)},
-	"nvmlDeviceGetCurrPcieLinkWidth":            {"nvmlDeviceGetCurrPcieLinkWidth", nvmlOne(nvml.Device.GetCurrPcieLinkWidth)},
-	"nvmlDeviceGetMaxPcieLinkWidth":             {"nvmlDeviceGetMaxPcieLinkWidth", nvmlOne(nvml.Device.GetMaxPcieLinkWidth)},
-	"nvmlDeviceGetTemperature":                  {"nvmlDeviceGetTemperature", nvmlTemperature},
-	"nvmlDeviceGetPowerUsage":                   {"nvmlDeviceGetPowerUsage", nvmlOne(nvml.Device.GetPowerUsage)},
-	"nvmlDeviceGetUtilizationRates":             {"nvmlDeviceGetUtilizationRates", nvmlSome(nvml.Device.GetUtilizationRates, nvmlUtilization)},
-	"nvmlDeviceGetMemoryInfo_v2":                {"nvmlDeviceGetMemoryInfo_v2", nvmlSome(nvml.Device.GetMemoryInfo_v2, nvmlMemory2)},
-	"nvmlDeviceGetMemoryInfo":                   {"nvmlDeviceGetMemoryInfo", nvmlSome(nvml.Device.GetMemoryInfo, nvmlMemory)},
-	"nvmlDeviceGetBAR1MemoryInfo":               {"nvmlDeviceGetBAR1MemoryInfo", nvmlSome(nvml.Device.GetBAR1MemoryInfo, nvmlBAR1)},
-	"nvmlDeviceGetCurrentClocksEventReasons":    {"nvmlDeviceGetCurrentClocksEventReasons", nvmlOne(nvml.Device.GetCurrentClocksEventReasons)},
-	"nvmlDeviceGetCurrentClocksThrottleReasons": {"nvmlDeviceGetCurrentClocksThrottleReasons", nvmlOne(nvml.Device.GetCurrentClocksThrottleReasons)},
-	"nvmlDeviceGetRemappedRows":                 {"nvmlDeviceGetRemappedRows", nvmlRemappedRows},
-	"nvmlDeviceGetComputeRunningProcesses":      {"nvmlDeviceGetComputeRunningProcesses_v3", nvmlProcesses},
+var nvmlFigures = map[string]func(nvml.Device) ([]uint64, nvml.Return){
+	"nvmlDeviceGetCudaComputeCapability":        nvmlCapability,
+	"nvmlDeviceGetCurrPcieLinkGeneration":       nvmlOne(nvml.Device.GetCurrPcieLinkGeneration),
+	"nvmlDeviceGetMaxPcieLinkGeneration":        nvmlOne(nvml.Device.GetMaxPcieLinkGeneration),
+	"nvmlDeviceGetCurrPcieLinkWidth":            nvmlOne(nvml.Device.GetCurrPcieLinkWidth),
+	"nvmlDeviceGetMaxPcieLinkWidth":             nvmlOne(nvml.Device.GetMaxPcieLinkWidth),
+	"nvmlDeviceGetTemperature":                  nvmlTemperature,
+	"nvmlDeviceGetPowerUsage":                   nvmlOne(nvml.Device.GetPowerUsage),
+	"nvmlDeviceGetUtilizationRates":             nvmlSome(nvml.Device.GetUtilizationRates, nvmlUtilization),
+	"nvmlDeviceGetMemoryInfo_v2":                nvmlSome(nvml.Device.GetMemoryInfo_v2, nvmlMemory2),
+	"nvmlDeviceGetMemoryInfo":                   nvmlSome(nvml.Device.GetMemoryInfo, nvmlMemory),
+	"nvmlDeviceGetBAR1MemoryInfo":               nvmlSome(nvml.Device.GetBAR1MemoryInfo, nvmlBAR1),
+	"nvmlDeviceGetCurrentClocksEventReasons":    nvmlOne(nvml.Device.GetCurrentClocksEventReasons),
+	"nvmlDeviceGetCurrentClocksThrottleReasons": nvmlOne(nvml.Device.GetCurrentClocksThrottleReasons),
+	"nvmlDeviceGetRemappedRows":                 nvmlRemappedRows,
+	"nvmlDeviceGetComputeRunningProcesses":      nvmlProcesses,
+}
+
+// nvmlSymbols are the symbols that go-nvml calls where they differ from the name.
+var nvmlSymbols = map[string]string{
+	"nvmlDeviceGetPciInfo":                 "nvmlDeviceGetPciInfo_v3",
+	"nvmlDeviceGetComputeRunningProcesses": "nvmlDeviceGetComputeRunningProcesses_v3",
 }
 
 // nvmlSome are numbers of the result of a function.
@@ -222,14 +223,14 @@ func nvmlBit(b bool) uint64 {
 
 // Text calls a function of nvmlTexts.
 func (g nvmlGPU) Text(function string) (string, error) {
-	f := nvmlTexts[function]
-	return nvmlCall(g.c, f.symbol, func() (string, nvml.Return) { return f.get(g.d) })
+	return nvmlCall(g.c, cmp.Or(nvmlSymbols[function], function),
+		func() (string, nvml.Return) { return nvmlTexts[function](g.d) })
 }
 
 // Numbers calls a function of nvmlFigures.
 func (g nvmlGPU) Numbers(function string) ([]uint64, error) {
-	f := nvmlFigures[function]
-	return nvmlCall(g.c, f.symbol, func() ([]uint64, nvml.Return) { return f.get(g.d) })
+	return nvmlCall(g.c, cmp.Or(nvmlSymbols[function], function),
+		func() ([]uint64, nvml.Return) { return nvmlFigures[function](g.d) })
 }
 
 // Fields is nvmlDeviceGetFieldValues.
