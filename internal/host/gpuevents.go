@@ -133,7 +133,6 @@ func (n *nvmlGPUs) countXIDs(g *snapshot.GPU) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if c := n.xids[g.UUID]; c != nil {
-		events := c.events
-		g.XIDs, g.LastXID = &events, c.last
+		g.XIDs, g.LastXID = new(c.events), c.last
 	}
 }

@@ -274,14 +274,13 @@ func (g nvmlGPU) GPUFabric() (snapshot.GPUFabric, error) {
 	if v, err := nvmlCall(g.c, symbol, func() (nvml.GpuFabricInfo_v3, nvml.Return) {
 		return g.d.GetGpuFabricInfoV().V3()
 	}); err == nil {
-		health, summary := uint64(v.HealthMask), uint64(v.HealthSummary)
-		return gpuFabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, &health, &summary), nil
+		health, summary := new(uint64(v.HealthMask)), new(uint64(v.HealthSummary))
+		return gpuFabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, health, summary), nil
 	}
 	if v, err := nvmlCall(g.c, symbol, func() (nvml.GpuFabricInfo_v2, nvml.Return) {
 		return g.d.GetGpuFabricInfoV().V2()
 	}); err == nil {
-		health := uint64(v.HealthMask)
-		return gpuFabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, &health, nil), nil
+		return gpuFabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, new(uint64(v.HealthMask)), nil), nil
 	}
 	v, err := nvmlCall(g.c, "nvmlDeviceGetGpuFabricInfo",
 		func() (nvml.GpuFabricInfo, nvml.Return) { return g.d.GetGpuFabricInfo() })

@@ -67,8 +67,7 @@ func (r *nvmlReading) scaled(function string, parts float64) *float64 {
 	if n == nil {
 		return nil
 	}
-	v := float64(*n) / parts
-	return &v
+	return new(float64(*n) / parts)
 }
 
 // seat reads the constant properties of a GPU.
@@ -203,8 +202,7 @@ func (s *nvmlSeat) readFields(r *nvmlReading) {
 	}
 	for i, f := range nvmlFields {
 		if r.keep(fields[i].Err) && !(f.wide && fields[i].Narrow) {
-			n := fields[i].Value * f.scale
-			*f.to(r.GPU) = &n
+			*f.to(r.GPU) = new(fields[i].Value * f.scale)
 		}
 	}
 	if s.links == 0 { // values of a GPU without NVLinks are meaningless
@@ -271,8 +269,7 @@ func (s *nvmlSeat) readTraffic(r *nvmlReading) {
 		return
 	}
 	s.transmitted, s.received = s.transmitted+transmitted, s.received+received
-	transmitted, received = s.transmitted, s.received
-	r.PCIeTransmit, r.PCIeReceive = &transmitted, &received
+	r.PCIeTransmit, r.PCIeReceive = new(s.transmitted), new(s.received)
 }
 
 func readProcesses(r *nvmlReading) {

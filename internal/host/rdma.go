@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -193,11 +194,7 @@ func whole(get func() ([][]byte, error)) (msgs [][]byte, err error) {
 
 // isKernelAnswer reports whether an error is the kernel's reply, not a failure of the socket.
 func isKernelAnswer(err error) bool {
-	switch ReasonOf(err) {
-	case Invalid, Gone, Permission, Unsupported:
-		return true
-	}
-	return false
+	return slices.Contains([]Reason{Invalid, Gone, Permission, Unsupported}, ReasonOf(err))
 }
 
 func (c *rdmaClient) socket() (*nl.NetlinkSocket, error) {

@@ -123,8 +123,9 @@ func (s subnetClient) Manager(ctx context.Context, device string, port int, lid 
 			if err != nil {
 				return m, err
 			}
-			state, priority, activity := uint64(info.State), uint64(info.Priority), uint64(info.Activity)
-			return IBManager{&state, &priority, &activity, guidText(info.GUID)}, nil
+			return IBManager{
+				new(uint64(info.State)), new(uint64(info.Priority)), new(uint64(info.Activity)), guidText(info.GUID),
+			}, nil
 		}, mad.ClassSubnetLID)
 }
 
@@ -269,6 +270,5 @@ func positive(n int) *uint64 {
 	if n <= 0 {
 		return nil
 	}
-	v := uint64(n)
-	return &v
+	return new(uint64(n))
 }

@@ -221,8 +221,7 @@ func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU
 		Reason: g.Best.Reason, Words: g.Best.Words, Remedy: g.Best.Remedy,
 	}
 	if g.Best.NIC >= 0 {
-		best := pairOf(d, g.Best)
-		out.Best = &best
+		out.Best = new(pairOf(d, g.Best))
 	}
 	if g.Process != nil {
 		out.Evaluated = g.Process.PID

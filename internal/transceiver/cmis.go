@@ -1,6 +1,7 @@
 package transceiver
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 )
@@ -62,7 +63,9 @@ func cmisIdentity(p *Pages, m *Module) {
 	m.SerialNumber, m.DateCode = p.text(at.at(166).run(16)), p.text(at.at(182).run(8))
 }
 
-// cmisFormFactor is the form factor of the identifier "QSFP+ or later with CMIS", by its fastest host lane.
+// qsfpByRate are the form factors of identifier 1Eh, "QSFP+ or later with CMIS", by the fastest host lane in Gb/s.
+var qsfpByRate = map[int]string{200: "QSFP224", 100: "QSFP112", 50: "QSFP56", 25: "QSFP28"}
+
 func cmisFormFactor(m *Module) string {
 	fastest := 0
 	for _, a := range m.Applications {
@@ -71,17 +74,7 @@ func cmisFormFactor(m *Module) string {
 	if m.Identifier != 0x1E {
 		return formFactors[m.Identifier]
 	}
-	switch fastest {
-	case 200:
-		return "QSFP224"
-	case 100:
-		return "QSFP112"
-	case 50:
-		return "QSFP56"
-	case 25:
-		return "QSFP28"
-	}
-	return formFactors[m.Identifier]
+	return cmp.Or(qsfpByRate[fastest], formFactors[m.Identifier])
 }
 
 // cmisMedia decodes the kind of media (00h:85; CMIS 5.2, table 8-18) and the technology (00h:212, Media Interface
@@ -159,7 +152,7 @@ func cmisPower(p *Pages, m *Module) {
 	if !ok {
 		return
 	}
-	m.PowerClass = ptr(uint64(b[0]>>5) + 1)
+	m.PowerClass = new(uint64(b[0]>>5) + 1)
 	m.MaxPower = positive(float64(b[1]) / 4)
 }
 
@@ -174,7 +167,7 @@ func cmisState(p *Pages, m *Module) {
 	if m.State == "" {
 		return
 	}
-	m.LowPower = ptr(state == moduleLowPower)
+	m.LowPower = new(state == moduleLowPower)
 	if cause, ok := p.byteAt(lower(41)); ok && m.State == "fault" && cause != 0 {
 		m.Fault = named(faults[cause], cause)
 	}

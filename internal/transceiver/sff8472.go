@@ -141,16 +141,16 @@ func sff8472Power(p *Pages, m *Module) {
 	}
 	switch {
 	case b&(1<<6) != 0:
-		m.PowerClass = ptr[uint64](4)
+		m.PowerClass = new(uint64(4))
 		if w, ok := p.byteAt(lower(66)); ok {
 			m.MaxPower = positive(float64(w) / 10)
 		}
 	case b&(1<<5) != 0:
-		m.PowerClass, m.MaxPower = ptr[uint64](3), ptr(2.0)
+		m.PowerClass, m.MaxPower = new(uint64(3)), new(2.0)
 	case b&(1<<1) != 0:
-		m.PowerClass, m.MaxPower = ptr[uint64](2), ptr(1.5)
+		m.PowerClass, m.MaxPower = new(uint64(2)), new(1.5)
 	default:
-		m.PowerClass, m.MaxPower = ptr[uint64](1), ptr(1.0)
+		m.PowerClass, m.MaxPower = new(uint64(1)), new(1.0)
 	}
 }
 
@@ -223,7 +223,7 @@ func externalCalibration(p *Pages) (c calibration, ok bool) {
 	return calibration{
 		celsius: func(raw uint16) float64 { return temperature(float64(int16(raw))) / bitsPerCelsius },
 		volts:   calibrated(voltage, func(v float64) *float64 { return positive(v / bitsPerVolt) }),
-		amperes: calibrated(bias, func(v float64) *float64 { return ptr(max(0, v/bitsPerAmpere)) }),
+		amperes: calibrated(bias, func(v float64) *float64 { return new(max(0, v/bitsPerAmpere)) }),
 		txPower: calibrated(txPower, func(v float64) *float64 { return dBm(v / bitsPerMW) }),
 		rxPower: calibrated(func(raw float64) (v float64) {
 			for _, k := range poly {

@@ -124,7 +124,7 @@ func sff8636Power(p *Pages, m *Module) {
 	if high := uint64(b & 3); high != 0 {
 		class = high + 4
 	}
-	m.MaxPower = ptr(sff8636Classes[class-1])
+	m.MaxPower = new(sff8636Classes[class-1])
 	if b&(1<<5) != 0 { // class 8: 00h:107 in 0.1 W
 		class, m.MaxPower = 8, nil
 		if w, ok := p.byteAt(lower(107)); ok {
@@ -134,7 +134,7 @@ func sff8636Power(p *Pages, m *Module) {
 	m.PowerClass = &class
 	// 00h:93: with the software override, software decides instead of the pin, which is not readable.
 	if c, ok := p.byteAt(lower(93)); ok && c&1 != 0 {
-		m.LowPower = ptr(c&2 != 0)
+		m.LowPower = new(c&2 != 0)
 	}
 }
 

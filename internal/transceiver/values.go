@@ -25,8 +25,6 @@ const (
 // dark is the reported value for no optical power, in dBm: that of the smallest number, 0.1 µW.
 const dark = -40.0
 
-func ptr[T any](v T) *T { return &v }
-
 // text cleans a string: printable ASCII without surrounding blanks.
 func text(b []byte, ok bool) string {
 	if !ok {
@@ -67,9 +65,9 @@ func dBm(mW float64) *float64 {
 	case math.IsNaN(mW) || math.IsInf(mW, 0):
 		return nil
 	case mW <= 0:
-		return ptr(dark)
+		return new(dark)
 	}
-	return ptr(max(dark, 10*math.Log10(mW)))
+	return new(max(dark, 10*math.Log10(mW)))
 }
 
 // Readings in Module.Garbled.
@@ -112,7 +110,7 @@ func rawBias(raw uint16, multiplier float64) *float64 {
 	if raw == notThere {
 		return nil
 	}
-	return ptr(float64(raw) * multiplier / bitsPerAmpere)
+	return new(float64(raw) * multiplier / bitsPerAmpere)
 }
 
 func rawCelsius(raw uint16) float64 { return float64(int16(raw)) / bitsPerCelsius }
@@ -137,7 +135,7 @@ func internalCalibration(multiplier float64) calibration {
 // thresholds decodes the thresholds of each reading.
 func (c calibration) thresholds(p *Pages, celsius, volts, amperes, txPower, rxPower Ref) Thresholds {
 	return Thresholds{
-		Temperature: p.thresholds(celsius, func(raw uint16) *float64 { return ptr(c.celsius(raw)) }, false),
+		Temperature: p.thresholds(celsius, func(raw uint16) *float64 { return new(c.celsius(raw)) }, false),
 		Voltage:     p.thresholds(volts, c.volts, false), Bias: p.thresholds(amperes, c.amperes, false),
 		TxPower: p.thresholds(txPower, c.txPower, true), RxPower: p.thresholds(rxPower, c.rxPower, true),
 	}
