@@ -75,6 +75,9 @@ func formatMeta(m Meta) ([]byte, error) {
 	return append(b, "\n}\n"...), nil
 }
 
+// modes are the words after the path of entries that are no plain files.
+var modes = map[Kind]string{Unread: "@unread", Dir: "@dir", Lines: "@lines", oneLiners: "@files"}
+
 func formatEntry(e Entry) (name string, data []byte) {
 	name = escape(e.Path)
 	switch e.Kind {
@@ -82,16 +85,10 @@ func formatEntry(e Entry) (name string, data []byte) {
 		return name + " -> " + escape(e.Target), nil
 	case Error:
 		return name + " !" + errnoName(e.Errno), nil
-	case Unread:
-		return name + " @unread", nil
-	case Dir:
-		return name + " @dir", nil
-	case Lines:
-		return name + " @lines", e.Data
-	case oneLiners:
-		return name + " @files", e.Data
 	}
-	switch {
+	switch mode, ok := modes[e.Kind]; {
+	case ok:
+		return name + " " + mode, e.Data
 	case !isText(e.Data):
 		return name + " @base64", encodeBase64(e.Data)
 	case len(e.Data) > 0 && e.Data[len(e.Data)-1] != '\n':
