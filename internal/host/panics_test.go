@@ -34,7 +34,7 @@ func TestPanicInATurn(t *testing.T) {
 	}
 }
 
-// TestPanicOnAnotherThread: a panic on the thread or stack that a library requires is passed to the waiting goroutine.
+// TestPanicOnAnotherThread: a panic on the thread that a library requires is passed to the waiting goroutine.
 func TestPanicOnAnotherThread(t *testing.T) {
 	n := newNVMLGPUs(nil, "")
 	for range 2 {
