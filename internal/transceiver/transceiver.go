@@ -29,6 +29,19 @@ var standards = map[Layout]struct {
 	CMIS:    {planCMIS, decodeCMIS, Place{upper(0, 0, 166).run(16), upper(0, 0, 222), upper(0, 0, 223).run(33)}},
 }
 
+// Place is where a module has data that identifies it.
+type Place struct {
+	Serial   Ref // serial number
+	Checksum Ref // checksum that includes the serial number
+	Vendor   Ref // vendor-specific: may contain the serial number or customer names
+}
+
+// Private returns where modules with an identifier have identifying data; ok is false for an unknown identifier.
+func Private(identifier uint8) (p Place, ok bool) {
+	s, ok := standards[layoutOf(identifier)]
+	return s.private, ok
+}
+
 // Media is the transmission medium.
 type Media string
 
