@@ -1,10 +1,11 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"syscall"
 	"time"
+
+	"github.com/vishvananda/netlink/nl"
 
 	"rdma_exporter/internal/mad"
 )
@@ -27,7 +28,7 @@ func OpenLive(p Paths) (*Live, error) {
 	here := newNetwork(t)
 	here.copied = !t.isSysfs()
 	l := &Live{tree: t, eth: &ethtoolClient{here: here}, Host: Host{
-		Files: t, RDMA: NoNetlink{}, GPUs: NoNVML{},
+		Files: t, RDMA: NoNetlink(), GPUs: NoNVML{},
 		Processes: newProcessTable(t, p.JobNames), Launchers: t, Now: time.Now,
 		Turns: NewTurns(), RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now),
 	}}
@@ -71,24 +72,8 @@ func (l *Live) Close() error {
 }
 
 // NoNetlink is RDMA netlink of a kernel without it: all its answers are EPROTONOSUPPORT.
-type NoNetlink struct{}
-
-var errNoNetlink = &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
-
-// Port is not supported.
-func (NoNetlink) Port(context.Context, string, int) (RDMAPort, error) {
-	return RDMAPort{}, errNoNetlink
-}
-
-// System is not supported.
-func (NoNetlink) System(context.Context) (RDMASystem, error) { return RDMASystem{}, errNoNetlink }
-
-// Stats is not supported.
-func (NoNetlink) Stats(context.Context, string, int, []Stat) ([]Stat, error) {
-	return nil, errNoNetlink
-}
-
-// Holders is not supported.
-func (NoNetlink) Holders(context.Context, string, bool) ([]RDMAHolder, error) {
-	return nil, errNoNetlink
+func NoNetlink() RDMA {
+	c := newRDMAClient()
+	c.exchange = func(int, int, ...*nl.RtAttr) ([][]byte, error) { return nil, syscall.EPROTONOSUPPORT }
+	return c
 }
