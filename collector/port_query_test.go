@@ -11,7 +11,7 @@ import (
 
 // refusing counts the requests that it rejects.
 type refusing struct {
-	host.NoNetlink
+	host.Ethtool
 	asked int
 }
 

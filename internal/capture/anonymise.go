@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -57,15 +58,15 @@ func Anonymise(a *Archive, cabled ...string) {
 		case e.Kind == File && strings.HasPrefix(e.Path, processDir+"/"):
 			e.Data = []byte(p.content(string(publicProcess(e.Data))))
 		case e.Kind == File && e.Path == podsPath:
-			e.Data = p.pods(e.Data)
+			e.Data = []byte(p.content(string(changed(e.Path, e.Data, p.pods))))
 		case e.Kind == File && isEEPROM(e.Path):
 			e.Data = p.module(e.Path, e.Data)
 		case e.Kind == File && isKFD(e.Path):
 			e.Data = []byte(p.content(p.kfd(string(e.Data))))
 		case e.Kind == File && isGPU(e.Path):
-			e.Data = p.gpu(e.Path, e.Data)
+			e.Data = changed(e.Path, e.Data, p.gpu)
 		case e.Kind == File:
-			text := ipv4(e.Path, string(e.Data), func(d string) string { return or(p.nets[d], d) })
+			text := ipv4(e.Path, string(e.Data), func(d string) string { return cmp.Or(p.nets[d], d) })
 			e.Data = []byte(p.content(text))
 		}
 	})
@@ -186,7 +187,8 @@ func number(to map[string]string, from set, first int) {
 }
 
 func (p *pseudonyms) addresses(s string) string {
-	return p.each(s, func(d string) string { return or(p.low[d], d) }, func(d string) string { return or(p.nets[d], d) })
+	low := func(d string) string { return cmp.Or(p.low[d], d) }
+	return p.each(s, low, func(d string) string { return cmp.Or(p.nets[d], d) })
 }
 
 // content replaces addresses, and host names as whole words: a host may be named dev or mlx.
@@ -194,13 +196,6 @@ func (p *pseudonyms) content(s string) string {
 	s = p.gpuUUIDs(p.addresses(s))
 	if p.host != nil {
 		s = p.host.ReplaceAllLiteralString(s, HostPseudonym)
-	}
-	return s
-}
-
-func or(s, fallback string) string {
-	if s == "" {
-		return fallback
 	}
 	return s
 }

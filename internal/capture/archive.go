@@ -266,22 +266,20 @@ func (e *Entry) setMode(mode string, data []byte) (err error) {
 		}
 		return nil
 	}
-	switch mode {
-	case "@unread":
-		e.Kind = Unread
-	case "@dir":
-		e.Kind = Dir
-	case "":
+	for kind, word := range modes {
+		if mode == word {
+			e.Kind = kind
+		}
+	}
+	switch {
+	case e.Kind == Lines, e.Kind == oneLiners, mode == "":
 		e.Data = data
-	case "@lines":
-		e.Kind, e.Data = Lines, data
-	case "@files":
-		e.Kind, e.Data = oneLiners, data
-	case "@nonl":
+	case e.Kind != File:
+	case mode == "@nonl":
 		e.Data = bytes.TrimSuffix(data, []byte("\n"))
-	case "@base64":
+	case mode == "@base64":
 		e.Data, err = decodeBase64(data)
-	case "@hex":
+	case mode == "@hex":
 		e.Data, err = decodeHex(data)
 	default:
 		return fmt.Errorf("unknown mode %q: use @base64, @hex, @nonl, @unread, @dir, @lines or @files", mode)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -142,15 +143,11 @@ var (
 	countedAnswer = lazy.Regexp(`^(?:rdma|ethtool)/.*/(stats|pause|fec)$|^subnet/.*/(agent|fec|manager)/`)
 )
 
+var readings = []string{"lifespan", "outbound_pci_stalled_rd", "outbound_pci_stalled_wr"}
+
 // isReading reports whether a value among counters is not one: the lifetime of the kernel's counter cache, the
 // percentage of PCIe stalls of mlx5.
-func isReading(name string) bool {
-	switch name {
-	case "lifespan", "outbound_pci_stalled_rd", "outbound_pci_stalled_wr":
-		return true
-	}
-	return false
-}
+func isReading(name string) bool { return slices.Contains(readings, name) }
 
 // countedLines returns which lines of an entry are counters; nil for an entry without any.
 func countedLines(p string) func(name string) bool {

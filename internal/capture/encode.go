@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"rdma_exporter/internal/linkmode"
+	"rdma_exporter/internal/words"
 )
 
 // encode writes a host type by its tags.
@@ -238,11 +239,4 @@ func seconds(d time.Duration) string {
 }
 
 // plain replaces control characters, which a job may have put into its names and settings.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
+func plain(s string) string { return words.Replace(s, unicode.IsControl, ' ') }

@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strconv"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -75,6 +75,9 @@ func formatMeta(m Meta) ([]byte, error) {
 	return append(b, "\n}\n"...), nil
 }
 
+// modes are the words after the path of entries that are no plain files.
+var modes = map[Kind]string{Unread: "@unread", Dir: "@dir", Lines: "@lines", oneLiners: "@files"}
+
 func formatEntry(e Entry) (name string, data []byte) {
 	name = escape(e.Path)
 	switch e.Kind {
@@ -82,16 +85,10 @@ func formatEntry(e Entry) (name string, data []byte) {
 		return name + " -> " + escape(e.Target), nil
 	case Error:
 		return name + " !" + errnoName(e.Errno), nil
-	case Unread:
-		return name + " @unread", nil
-	case Dir:
-		return name + " @dir", nil
-	case Lines:
-		return name + " @lines", e.Data
-	case oneLiners:
-		return name + " @files", e.Data
 	}
-	switch {
+	switch mode, ok := modes[e.Kind]; {
+	case ok:
+		return name + " " + mode, e.Data
 	case !isText(e.Data):
 		return name + " @base64", encodeBase64(e.Data)
 	case len(e.Data) > 0 && e.Data[len(e.Data)-1] != '\n':
@@ -149,24 +146,9 @@ func escape(p string) string {
 }
 
 func unescape(p string) (string, error) {
-	if !strings.Contains(p, "%") {
-		return p, nil
+	plain, err := url.PathUnescape(p)
+	if err != nil {
+		return "", fmt.Errorf("%q: a %% has to be followed by two hexadecimal digits", p)
 	}
-	var b strings.Builder
-	for i := 0; i < len(p); i++ {
-		if p[i] != '%' {
-			b.WriteByte(p[i])
-			continue
-		}
-		if i+2 >= len(p) {
-			return "", fmt.Errorf("%q: a %% has to be followed by two hexadecimal digits", p)
-		}
-		c, err := strconv.ParseUint(p[i+1:i+3], 16, 8)
-		if err != nil {
-			return "", fmt.Errorf("%q: a %% has to be followed by two hexadecimal digits", p)
-		}
-		b.WriteByte(byte(c))
-		i += 2
-	}
-	return b.String(), nil
+	return plain, nil
 }

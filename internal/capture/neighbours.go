@@ -120,10 +120,7 @@ func (p *pseudonyms) mac(s string) []byte {
 
 // link rewrites the answers of both ends of a link with a pseudonym for the far end.
 func (p *pseudonyms) link(name string, data []byte) []byte {
-	l, err := decode[host.IBLink](name, data)
-	if err != nil {
-		return nil
-	}
-	l.FarDescription = SystemIn(p.systems, l.System())
-	return []byte(p.addresses(string(encode(l))))
+	return []byte(p.addresses(string(changed(name, data, func(l *host.IBLink) {
+		l.FarDescription = SystemIn(p.systems, l.System())
+	}))))
 }

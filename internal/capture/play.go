@@ -28,19 +28,22 @@ type Player struct {
 
 	mu       sync.RWMutex // Seek writes, reads of the machine read
 	now      time.Time
-	next     int                      // first round that Seek has not applied
-	errors   map[string]syscall.Errno // injected, by canonical path
-	unread   map[string]bool
-	links    map[string]string // targets, by canonical path
-	counters counters          // by canonical path
-
-	present map[string]bool // paths that have been written and exist
-	made    map[string]bool // created directories
+	next     int              // first round that Seek has not applied
+	present  map[string]state // what has been written and exists, by canonical path
+	counters counters         // by canonical path
+	made     map[string]bool  // created directories
 
 	dirs sync.Map // canonical directories, by logical path, while no link changes
 
 	dir     *os.Root // the last directory written to (entries are sorted, so its path is rarely walked again)
 	dirName string
+}
+
+// state is an entry without its content.
+type state struct {
+	kind   Kind
+	target string        // of a link
+	errno  syscall.Errno // injected
 }
 
 // Play unpacks an archive that begins at base. Close removes the directory.
@@ -54,9 +57,7 @@ func Play(a *Archive, base time.Time) (*Player, error) {
 	}
 	p := &Player{
 		archive: a, base: base, folder: folder,
-		errors: map[string]syscall.Errno{}, unread: map[string]bool{}, links: map[string]string{}, present: map[string]bool{},
-		made:     map[string]bool{},
-		counters: newCounters(),
+		present: map[string]state{}, made: map[string]bool{}, counters: newCounters(),
 	}
 	p.answers, p.otherReads = answers{player: p}, otherReads{p.Read, p.List, p.Identity}
 	if err := p.unpack(); err != nil {

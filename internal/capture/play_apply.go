@@ -12,36 +12,29 @@ func (p *Player) apply(e Entry) error {
 		p.forget(e.Path)
 		return p.root.RemoveAll(e.Path)
 	}
-	if p.next > 0 && !p.present[e.Path] {
+	was, known := p.present[e.Path]
+	if p.next > 0 && !known {
 		p.live.Forget()
 	}
-	p.present[e.Path] = true
 	if above := path.Dir(e.Path); !p.made[above] {
 		if err := p.makeAbove(e.Path); err != nil {
 			return err
 		}
 		p.made[above] = true
 	}
-	if _, was := p.links[e.Path]; was || e.Kind == Link {
+	if was.kind == Link || e.Kind == Link {
 		p.dirs.Clear()
 		p.leave()
 		if err := p.root.RemoveAll(e.Path); err != nil {
 			return err
 		}
 	}
-	delete(p.errors, e.Path)
-	delete(p.unread, e.Path)
-	delete(p.links, e.Path)
+	p.present[e.Path] = state{e.Kind, e.Target, e.Errno}
 	switch e.Kind {
 	case Dir:
 		return p.root.MkdirAll(e.Path, 0o755)
 	case Link:
-		p.links[e.Path] = e.Target
 		return p.root.Symlink(e.Target, e.Path)
-	case Error:
-		p.errors[e.Path] = e.Errno
-	case Unread:
-		p.unread[e.Path] = true
 	case File:
 		p.counters.count(e)
 	}
@@ -80,7 +73,7 @@ func (p *Player) leave() {
 // makeAbove creates the directories above a path. An unlistable directory may exist as a file.
 func (p *Player) makeAbove(name string) error {
 	for i, c := range name {
-		if _, bad := p.errors[name[:i]]; c == '/' && bad {
+		if c == '/' && p.present[name[:i]].kind == Error {
 			if st, err := p.root.Lstat(name[:i]); err == nil && !st.IsDir() {
 				p.leave()
 				if err := p.root.Remove(name[:i]); err != nil {
@@ -97,11 +90,7 @@ func (p *Player) forget(name string) {
 	p.dirs.Clear()
 	p.leave()
 	p.live.Forget()
-	below := func(q string) bool { return isBelow(q, name) }
-	maps.DeleteFunc(p.errors, func(q string, _ syscall.Errno) bool { return below(q) })
-	maps.DeleteFunc(p.unread, func(q string, _ bool) bool { return below(q) })
-	maps.DeleteFunc(p.present, func(q string, _ bool) bool { return below(q) })
-	maps.DeleteFunc(p.made, func(q string, _ bool) bool { return below(q) })
-	maps.DeleteFunc(p.links, func(q, _ string) bool { return below(q) })
+	maps.DeleteFunc(p.present, func(q string, _ state) bool { return isBelow(q, name) })
+	maps.DeleteFunc(p.made, func(q string, _ bool) bool { return isBelow(q, name) })
 	p.counters.forget(name)
 }

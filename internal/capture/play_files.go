@@ -29,7 +29,7 @@ func (p *Player) canonical(name string) string {
 // real is the canonical path with links followed.
 func (p *Player) real(name string) string {
 	c := p.canonical(name)
-	if _, ok := p.links[c]; ok {
+	if p.present[c].kind == Link {
 		if real, err := host.ResolveBy(p.target, c); err == nil {
 			return real
 		}
@@ -39,8 +39,8 @@ func (p *Player) real(name string) string {
 
 // injected is the recorded error of a canonical path.
 func (p *Player) injected(op, name, real string) error {
-	if e, ok := p.errors[real]; ok {
-		return &host.Error{Op: op, Path: name, Err: e}
+	if s := p.present[real]; s.kind == Error {
+		return &host.Error{Op: op, Path: name, Err: s.errno}
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (p *Player) Read(name string, buf []byte) ([]byte, error) {
 	if err := p.injected("read", name, real); err != nil {
 		return nil, err
 	}
-	if p.unread[real] {
+	if p.present[real].kind == Unread {
 		return nil, &host.Error{Op: "read", Path: name, Err: syscall.ENOENT}
 	}
 	b, err := p.live.Files.Read(name, buf)
@@ -156,8 +156,8 @@ func (p *Player) Link(name string) (string, error) {
 
 // target is the target of a link at a canonical path. All links are in the archive.
 func (p *Player) target(name string) (string, error) {
-	if t, ok := p.links[name]; ok {
-		return t, nil
+	if s := p.present[name]; s.kind == Link {
+		return s.target, nil
 	}
 	return "", &host.Error{Op: "readlink", Path: name, Err: syscall.EINVAL}
 }

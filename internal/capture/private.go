@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -12,28 +13,35 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
+// changed is the content of an entry with a change; nil if it cannot be decoded: the entry is left out.
+func changed[T any](name string, data []byte, change func(*T)) []byte {
+	v, err := decode[T](name, data)
+	if err != nil {
+		return nil
+	}
+	change(&v)
+	return encode(v)
+}
+
 // plainSetting matches values without host and file names.
 var plainSetting = lazy.Regexp(`^[A-Za-z0-9_,:=^+-]*$`)
 
 // publicProcess removes settings that may contain hosts, users or files.
 func publicProcess(data []byte) []byte {
-	p, err := decode[snapshot.Process](processDir, data)
-	if err != nil {
-		return nil
-	}
 	private := func(name, value string) bool {
 		return !plainSetting().MatchString(value) || name == "NCCL_COMM_ID" || name == "NCCL_HOSTID"
 	}
-	maps.DeleteFunc(p.Env, private)
-	maps.DeleteFunc(p.Conf, private)
-	if !plainSetting().MatchString(p.Command) {
-		p.Command = ""
-	}
-	p.JobName, p.User = "", ""
-	if strings.Contains(p.Unit, "@") { // the instance may be a user or a host
-		p.Unit = ""
-	}
-	return encode(p)
+	return changed(processDir, data, func(p *snapshot.Process) {
+		maps.DeleteFunc(p.Env, private)
+		maps.DeleteFunc(p.Conf, private)
+		if !plainSetting().MatchString(p.Command) {
+			p.Command = ""
+		}
+		p.JobName, p.User = "", ""
+		if strings.Contains(p.Unit, "@") { // the instance may be a user or a host
+			p.Unit = ""
+		}
+	})
 }
 
 var (
@@ -45,35 +53,25 @@ var (
 
 func isGPU(name string) bool { return nvmlGPUEntry().MatchString(name) }
 
-// gpu replaces the UUIDs and the serial number in an entry of a GPU. An entry that cannot be decoded is left out.
-func (p *pseudonyms) gpu(name string, data []byte) []byte {
-	g, err := decode[snapshot.GPU](name, data)
-	if err != nil {
-		return nil
-	}
+// gpu replaces the UUIDs and the serial number of a GPU.
+func (p *pseudonyms) gpu(g *snapshot.GPU) {
 	g.UUID = p.gpuUUIDs(g.UUID)
 	g.Serial = p.serials[g.Serial]
 	if g.Fabric != nil {
 		g.Fabric.Cluster = p.uuids[g.Fabric.Cluster]
 	}
-	return encode(g)
 }
 
 // gpuUUIDs replaces the UUIDs of GPUs in a text.
 func (p *pseudonyms) gpuUUIDs(s string) string {
-	return gpuUUIDPattern().ReplaceAllStringFunc(s, func(u string) string { return u[:4] + or(p.uuids[u[4:]], u[4:]) })
+	return gpuUUIDPattern().ReplaceAllStringFunc(s, func(u string) string { return u[:4] + cmp.Or(p.uuids[u[4:]], u[4:]) })
 }
 
-// pods replaces the names of namespaces and pods. An entry that cannot be decoded is left out.
-func (p *pseudonyms) pods(data []byte) []byte {
-	found, err := decode[[]snapshot.Pod](podsPath, data)
-	if err != nil {
-		return nil
+// pods replaces the names of namespaces and pods.
+func (p *pseudonyms) pods(found *[]snapshot.Pod) {
+	for i, pod := range *found {
+		(*found)[i].Namespace, (*found)[i].Name = p.namespaces[pod.Namespace], p.podNames[pod.Name]
 	}
-	for i := range found {
-		found[i].Namespace, found[i].Name = p.namespaces[found[i].Namespace], p.podNames[found[i].Name]
-	}
-	return []byte(p.content(string(encode(found))))
 }
 
 // kfdPattern matches the unique ID of an AMD GPU and the ID of its XGMI hive in the topology of amdkfd. Zero is none.
@@ -153,41 +151,49 @@ func eachPID(e Entry, to func(int) int) Entry {
 		}
 	case e.Kind != File:
 	case strings.HasPrefix(e.Path, "rdma/") && strings.HasSuffix(e.Path, "/holders"):
-		holders, err := decode[[]host.RDMAHolder](e.Path, e.Data)
-		if err != nil {
-			return e
-		}
-		for i := range holders {
-			holders[i].PID = to(holders[i].PID)
-		}
-		e.Data = encode(holders)
+		return withPIDs(e, to, func(holders *[]host.RDMAHolder) (pids []*int) {
+			for i := range *holders {
+				pids = append(pids, &(*holders)[i].PID)
+			}
+			return pids
+		})
 	case isGPU(e.Path):
-		g, err := decode[snapshot.GPU](e.Path, e.Data)
-		if err != nil || len(g.Processes) == 0 {
-			return e
-		}
-		for i := range g.Processes {
-			g.Processes[i] = to(g.Processes[i])
-		}
-		e.Data = encode(g)
+		return withPIDs(e, to, func(g *snapshot.GPU) (pids []*int) {
+			for i := range g.Processes {
+				pids = append(pids, &g.Processes[i])
+			}
+			return pids
+		})
 	case e.Path == tracePath:
-		t, err := decode[snapshot.Trace](e.Path, e.Data)
-		if err != nil {
-			return e
-		}
-		replaceTraced(&t, to)
-		e.Data = encode(t)
+		return withPIDs(e, to, tracedPIDs)
 	}
 	return e
 }
 
-func replaceTraced(t *snapshot.Trace, to func(int) int) {
+// withPIDs replaces the PIDs in an entry.
+func withPIDs[T any](e Entry, to func(int) int, in func(*T) []*int) Entry {
+	v, err := decode[T](e.Path, e.Data)
+	if err != nil {
+		return e
+	}
+	pids := in(&v)
+	for _, pid := range pids {
+		*pid = to(*pid)
+	}
+	if len(pids) > 0 {
+		e.Data = encode(v)
+	}
+	return e
+}
+
+func tracedPIDs(t *snapshot.Trace) (pids []*int) {
 	for i := range t.Registrations {
-		t.Registrations[i].PID = to(t.Registrations[i].PID)
+		pids = append(pids, &t.Registrations[i].PID)
 	}
 	for i := range t.Recent {
-		t.Recent[i].PID = to(t.Recent[i].PID)
+		pids = append(pids, &t.Recent[i].PID)
 	}
+	return pids
 }
 
 // replacePIDs numbers all processes of an archive in order. 0 stands for those that are not visible.

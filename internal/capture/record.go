@@ -61,22 +61,20 @@ func (r *Recorder) clear() {
 func (r *Recorder) Host() *host.Host {
 	h := *r.inner
 	h.Files, h.RDMA, h.Ethtool, h.Devlink, h.DCB, h.GPUs, h.Processes = r, r, r, r, r, r, r
-	if h.Launchers != nil {
-		h.Launchers = r
-	}
-	if h.Pods != nil {
-		h.Pods = r
-	}
-	if h.Subnet != nil {
-		h.Subnet = r
-	}
-	if h.Tracer != nil {
-		h.Tracer = r
-	}
-	if h.KernelLog != nil {
-		h.KernelLog = r
-	}
+	replace(&h.Launchers, host.Launchers(r))
+	replace(&h.Pods, host.Pods(r))
+	replace(&h.Subnet, host.Subnet(r))
+	replace(&h.Tracer, host.Tracer(r))
+	replace(&h.KernelLog, host.KernelLog(r))
 	return &h
+}
+
+// replace replaces a source that the machine has.
+func replace[T comparable](source *T, by T) {
+	var none T
+	if *source != none {
+		*source = by
+	}
 }
 
 // EndRound ends the round that was read at an offset from the first.

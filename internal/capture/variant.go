@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -88,12 +89,7 @@ func sameMachine(a, b *Archive) error {
 // on completes the description of a variant from that of its base.
 func (m Meta) on(base Meta) Meta {
 	m.Base = ""
-	if m.Hostname == "" {
-		m.Hostname = base.Hostname
-	}
-	if m.Kernel == "" {
-		m.Kernel = base.Kernel
-	}
+	m.Hostname, m.Kernel = cmp.Or(m.Hostname, base.Hostname), cmp.Or(m.Kernel, base.Kernel)
 	if m.Time.IsZero() {
 		m.Time = base.Time
 	}

@@ -27,8 +27,8 @@ var layers = [][]string{
 	{"internal/setup"},
 	{"internal/host", "internal/gdr"},
 	{"internal/kernellog", "internal/linkmode", "internal/lldp", "internal/mad", "internal/maintenance", "internal/nccl", "internal/pci", "internal/snapshot", "rules", "rules/identity", "fixtures", "dashboards", "docs/runbooks"},
-	{"internal/transceiver", "internal/transceiver/dump", "internal/words"},
-	{"internal/lazy"},
+	{"internal/transceiver", "internal/transceiver/dump"},
+	{"internal/lazy", "internal/words"},
 }
 
 // bans are imports that only some packages may have.
@@ -44,7 +44,6 @@ var bans = []struct {
 	{"go.yaml.in/yaml/", []string{"internal/site", "internal/tune"}, "the site configuration and the rule tuning are the only YAML files of the program"},
 	{"github.com/vishvananda/", []string{"internal/host"}, "internal/host is the only access to the kernel"},
 	{"github.com/cilium/", []string{"internal/host"}, "internal/host is the only access to the kernel"},
-	{"github.com/safchain/", []string{"internal/host"}, "internal/host is the only access to the kernel"},
 	{"google.golang.org/grpc", []string{"internal/host"}, "internal/host is the only access to the kubelet"},
 	{"k8s.io/", []string{"internal/host"}, "internal/host is the only access to the kubelet"},
 	{"golang.org/x/sys/unix", []string{"internal/host", "internal/capture", "internal/command", "internal/machine", "internal/serve", "internal/cli/check"}, "internal/host is the only access to the kernel; the others use errnos, names of capabilities and signals, and ask for a terminal"},

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"rdma_exporter/internal/words"
 )
 
 // maxLabel limits a label value from hardware, in bytes.
@@ -345,17 +347,7 @@ func ValidLabel(s string) string {
 	if plain {
 		return s
 	}
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) && r != utf8.RuneError {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, string(utf8.RuneError)))
-	if len(s) > maxLabel {
-		s = s[:maxLabel]
-		for !utf8.ValidString(s) {
-			s = s[:len(s)-1]
-		}
-	}
-	return strings.TrimSpace(s)
+	bad := func(r rune) bool { return !unicode.IsPrint(r) && r != utf8.RuneError }
+	s = words.Replace(strings.ToValidUTF8(s, string(utf8.RuneError)), bad, -1)
+	return strings.TrimSpace(words.Cut(s, maxLabel))
 }

@@ -106,14 +106,12 @@ func (m *Machine) Distance(g *GPU, n *NIC) (distance pci.Distance, file bool) {
 // machine.
 func (d *decision) place(address string, p pci.Place) *pci.NCCLPlace {
 	if t := cmp.Or(d.job.Topology, d.Topology); t.Has(address) {
-		f := t.places[address]
-		return &f
+		return new(t.places[address])
 	}
 	if d.Virtual {
 		return nil
 	}
-	f := p.AsNCCL(d.Bridges)
-	return &f
+	return new(p.AsNCCL(d.Bridges))
 }
 
 func nicAddress(n *NIC) string {

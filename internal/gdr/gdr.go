@@ -165,17 +165,9 @@ func (m *Machine) Decide(j Job) Result {
 // compare is greater than 0 if the pair is better: by verdict of receiving, of sending, then by distance. GPUs spread
 // over equal NICs.
 func (p Pair) compare(o Pair) int {
-	return cmp.Or(p.Receive.State.rank()-o.Receive.State.rank(), p.Send.State.rank()-o.Send.State.rank(),
+	return cmp.Or(ranks[p.Receive.State]-ranks[o.Receive.State], ranks[p.Send.State]-ranks[o.Send.State],
 		Level(o.Distance)-Level(p.Distance))
 }
 
-// rank puts unknown above staging, so that unknown is not reported as staging.
-func (s State) rank() int {
-	switch s {
-	case Direct:
-		return 2
-	case Unknown:
-		return 1
-	}
-	return 0
-}
+// ranks puts unknown above staging, so that unknown is not reported as staging.
+var ranks = map[State]int{Direct: 2, Unknown: 1}

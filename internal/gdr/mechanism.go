@@ -51,8 +51,7 @@ func (m *Machine) HasDMABUF(driver string) (State, Reason) {
 func (m *Machine) registersDMABUF() *bool {
 	kernel := parseVersion(m.Kernel)
 	if m.DMABUF == nil && kernel != nil && !kernel.before(version{6, 1}) {
-		yes := true
-		return &yes
+		return new(true)
 	}
 	return m.DMABUF
 }

@@ -117,14 +117,10 @@ type DCBApp struct {
 }
 
 // dcbClient queries DCB by rtnetlink.
-type dcbClient struct{}
+type dcbClient struct{ here *network }
 
-func (dcbClient) IEEE(_ context.Context, netdev string) (DCBConfig, error) {
-	c, err := askIEEE(netdev)
-	if err != nil {
-		return DCBConfig{}, &Error{"query", "dcb/" + netdev + "/ieee", err}
-	}
-	return c, nil
+func (c dcbClient) IEEE(_ context.Context, netdev string) (DCBConfig, error) {
+	return query(c.here, "dcb/"+netdev+"/ieee", "", func() (DCBConfig, error) { return askIEEE(netdev) })
 }
 
 func dcbRequest(netdev string) *nl.NetlinkRequest {
@@ -164,36 +160,24 @@ func parseDCB(msg []byte) (c DCBConfig, err error) {
 		return DCBConfig{}, fmt.Errorf("%w: DCB answer of %d bytes", ErrMalformed, len(msg))
 	}
 	sent := false
-	for t, v := range attrs(msg[sizeofDCBMsg:]) {
-		switch t {
-		case dcbAttrIEEE: // a nest without the flag for nests
-			sent = true
-			parseIEEE(v, &c)
-		case dcbAttrDCBX:
-			c.DCBX = optionalNumber(v)
-		}
+	ieee := attributes{
+		dcbIEEEETS:      func(v []byte) { c.ETS = parseETS(v) },
+		dcbIEEEPFC:      func(v []byte) { c.PFC = parsePFC(v) },
+		dcbIEEEBuffer:   func(v []byte) { c.Buffer = parseBuffer(v) },
+		dcbIEEEAppTable: func(v []byte) { c.Apps = parseApps(v) },
+		dcbIEEETrust:    func(v []byte) { c.Trust = parseTrust(v) },
 	}
+	attributes{
+		dcbAttrDCBX: &c.DCBX,
+		dcbAttrIEEE: func(v []byte) { // a nest without the flag for nests
+			sent = true
+			ieee.decode(v)
+		},
+	}.decode(msg[sizeofDCBMsg:])
 	if !sent {
 		return DCBConfig{}, fmt.Errorf("%w: DCB answer without IEEE", ErrMalformed)
 	}
 	return c, nil
-}
-
-func parseIEEE(msg []byte, c *DCBConfig) {
-	for t, v := range attrs(msg) {
-		switch t {
-		case dcbIEEEETS:
-			c.ETS = parseETS(v)
-		case dcbIEEEPFC:
-			c.PFC = parsePFC(v)
-		case dcbIEEEBuffer:
-			c.Buffer = parseBuffer(v)
-		case dcbIEEEAppTable:
-			c.Apps = parseApps(v)
-		case dcbIEEETrust:
-			c.Trust = parseTrust(v)
-		}
-	}
 }
 
 func parseETS(b []byte) *DCBETS {

@@ -9,44 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// devlink numbers, include/uapi/linux/devlink.h. This is the only health reporter command that only reports: diagnose
-// and dump query the firmware, recover and test change the device.
-const (
-	devlinkFamily  = "devlink"
-	devlinkVersion = 1
-
-	devlinkCmdHealthReporterGet = 52
-
-	devlinkAttrBusName               = 1
-	devlinkAttrDevName               = 2
-	devlinkAttrPortIndex             = 3
-	devlinkAttrHealthReporter        = 114
-	devlinkAttrHealthReporterName    = 115
-	devlinkAttrHealthReporterState   = 116
-	devlinkAttrHealthReporterErrors  = 117
-	devlinkAttrHealthReporterRecover = 118
-)
-
-// devlinkClient queries the generic netlink family "devlink". Health reporters exist since Linux 5.1.
+// devlinkClient queries the generic netlink family "devlink". Health reporters exist since Linux 5.1. Their GET is the
+// only command that only reports: diagnose and dump query the firmware, recover and test change the device.
 type devlinkClient struct {
+	here   *network
 	family genlFamily
 }
 
 func (c *devlinkClient) Health(context.Context) ([]HealthReporter, error) {
-	out, err := c.health()
-	if err != nil {
-		return out, &Error{"query", "devlink/health", err}
-	}
-	return out, nil
+	return query(c.here, "devlink/health", "", c.health)
 }
 
 func (c *devlinkClient) health() ([]HealthReporter, error) {
-	id, err := c.family.id(devlinkFamily)
+	id, err := c.family.id(unix.DEVLINK_GENL_NAME)
 	if err != nil {
 		return nil, err
 	}
 	req := nl.NewNetlinkRequest(int(id), unix.NLM_F_DUMP)
-	req.AddData(genlHeader{devlinkCmdHealthReporterGet, devlinkVersion})
+	req.AddData(genlHeader{unix.DEVLINK_CMD_HEALTH_REPORTER_GET, unix.DEVLINK_GENL_VERSION})
 	msgs, err := whole(func() ([][]byte, error) { return req.Execute(unix.NETLINK_GENERIC, 0) })
 	if err != nil {
 		return nil, err
@@ -77,40 +57,20 @@ func parseHealth(msgs [][]byte) (out []HealthReporter, err error) {
 
 // parseHealthReporter parses the body of one DEVLINK_CMD_HEALTH_REPORTER_GET message.
 func parseHealthReporter(msg []byte) (r HealthReporter, err error) {
-	for t, v := range attrs(msg) {
-		switch t {
-		case devlinkAttrBusName:
-			r.Bus = text(v)
-		case devlinkAttrDevName:
-			r.Device = text(v)
-		case devlinkAttrPortIndex:
-			r.Port = optionalNumber(v)
-		case devlinkAttrHealthReporter:
-			for t, v := range attrs(v) {
-				switch t {
-				case devlinkAttrHealthReporterName:
-					r.Name = text(v)
-				case devlinkAttrHealthReporterState:
-					r.State = optionalNumber(v)
-				case devlinkAttrHealthReporterErrors:
-					r.Errors = optionalNumber(v)
-				case devlinkAttrHealthReporterRecover:
-					r.Recoveries = optionalNumber(v)
-				}
-			}
-		}
-	}
+	attributes{
+		unix.DEVLINK_ATTR_BUS_NAME:   &r.Bus,
+		unix.DEVLINK_ATTR_DEV_NAME:   &r.Device,
+		unix.DEVLINK_ATTR_PORT_INDEX: &r.Port,
+		unix.DEVLINK_ATTR_HEALTH_REPORTER: attributes{
+			unix.DEVLINK_ATTR_HEALTH_REPORTER_NAME:          &r.Name,
+			unix.DEVLINK_ATTR_HEALTH_REPORTER_STATE:         &r.State,
+			unix.DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT:     &r.Errors,
+			unix.DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT: &r.Recoveries,
+		},
+	}.decode(msg)
 	if r.Bus == "" || r.Device == "" || r.Name == "" {
 		return HealthReporter{}, fmt.Errorf("%w: health reporter without device or name: %s",
 			ErrMalformed, strconv.Quote(r.Bus+"/"+r.Device+"/"+r.Name))
 	}
 	return r, nil
-}
-
-// optionalNumber is number, or nil for a size that is not that of an integer.
-func optionalNumber(b []byte) *uint64 {
-	if n, ok := number(b); ok {
-		return &n
-	}
-	return nil
 }

@@ -7,11 +7,13 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"rdma_exporter/internal/transceiver"
 )
 
 func TestParseModuleEEPROM(t *testing.T) {
-	header := attr(ethtoolHeader|nested, attr(1, u32(5)), attr(ethtoolHeaderDevName, str("eth0")))
+	header := attr(ethtoolHeader|nested, attr(1, u32(5)), attr(unix.ETHTOOL_A_HEADER_DEV_NAME, str("eth0")))
 	ref := transceiver.Ref{Address: transceiver.AddressA0, Offset: 14, Length: 4}
 	for _, c := range []struct {
 		name string

@@ -32,6 +32,14 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Op + " " + e.Path + ": " + e.Err.Error() }
 
+// wrapped is the error of an operation on a path; nil without an error.
+func wrapped(op, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{op, path, err}
+}
+
 // Unwrap returns the cause, a syscall.Errno if it is from the kernel.
 func (e *Error) Unwrap() error { return e.Err }
 

@@ -12,41 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/linkmode"
+	"rdma_exporter/internal/snapshot"
 )
 
-// ethtool netlink numbers, include/uapi/linux/ethtool_netlink.h.
-const (
-	ethtoolFamily  = "ethtool"
-	ethtoolVersion = 1
-
-	ethtoolMsgLinkModesGet = 4
-	ethtoolMsgLinkStateGet = 6
-
-	ethtoolHeader        = 1
-	ethtoolHeaderDevName = 2
-	ethtoolHeaderFlags   = 3
-
-	ethtoolFlagCompactBitsets = 1
-	ethtoolFlagStats          = 4
-
-	bitsetValue = 4
-	bitsetMask  = 5
-
-	linkModesAutoneg = 2
-	linkModesOurs    = 3
-	linkModesPeer    = 4
-	linkModesSpeed   = 5
-	linkModesDuplex  = 6
-	linkModesLanes   = 9
-
-	linkStateLink        = 2
-	linkStateExtState    = 5
-	linkStateExtSubstate = 6
-	linkStateExtDownCnt  = 7
-)
+// ethtoolHeader is ETHTOOL_A_*_HEADER of all requests but STATS_GET.
+const ethtoolHeader = 1
 
 // ethtoolClient queries the generic netlink family "ethtool" (since Linux 5.6).
 type ethtoolClient struct {
+	here   *network
 	family genlFamily
 	// linkStateCountsNot is set once the kernel has rejected the flag for statistics in LINKSTATE_GET: it is too old for
 	// the count.
@@ -55,30 +29,28 @@ type ethtoolClient struct {
 }
 
 func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, error) {
-	msg, err := c.query(ethtoolMsgLinkModesGet, netdev, ethtoolFlagCompactBitsets)
-	if err != nil {
-		return LinkModes{}, &Error{"query", "ethtool/" + netdev + "/linkmodes", err}
-	}
-	return parseLinkModes(msg), nil
+	return query(c.here, "ethtool/"+netdev, "/linkmodes", func() (LinkModes, error) {
+		msg, err := c.query(unix.ETHTOOL_MSG_LINKMODES_GET, netdev, unix.ETHTOOL_FLAG_COMPACT_BITSETS)
+		return parseLinkModes(msg), err
+	})
 }
 
 func (c *ethtoolClient) LinkState(_ context.Context, netdev string) (LinkState, error) {
-	msg, err := c.linkState(netdev)
-	if err != nil {
-		return LinkState{}, &Error{"query", "ethtool/" + netdev + "/linkstate", err}
-	}
-	return parseLinkState(msg), nil
+	return query(c.here, "ethtool/"+netdev, "/linkstate", func() (LinkState, error) {
+		msg, err := c.linkState(netdev)
+		return parseLinkState(msg), err
+	})
 }
 
 // linkState queries with statistics. Older kernels return EINVAL for the flag.
 func (c *ethtoolClient) linkState(netdev string) ([]byte, error) {
 	if !c.linkStateCountsNot.Load() {
-		msg, err := c.query(ethtoolMsgLinkStateGet, netdev, ethtoolFlagStats)
+		msg, err := c.query(unix.ETHTOOL_MSG_LINKSTATE_GET, netdev, unix.ETHTOOL_FLAG_STATS)
 		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EOPNOTSUPP) {
 			return msg, err
 		}
 	}
-	msg, err := c.query(ethtoolMsgLinkStateGet, netdev, 0)
+	msg, err := c.query(unix.ETHTOOL_MSG_LINKSTATE_GET, netdev, 0)
 	if err == nil {
 		c.linkStateCountsNot.Store(true)
 	}
@@ -87,10 +59,12 @@ func (c *ethtoolClient) linkState(netdev string) ([]byte, error) {
 
 // parseLinkState parses the body of ETHTOOL_MSG_LINKSTATE_GET_REPLY.
 func parseLinkState(msg []byte) (s LinkState) {
-	numbers(msg, map[uint16]**uint64{
-		linkStateLink: &s.Link, linkStateExtState: &s.ExtState, linkStateExtSubstate: &s.ExtSubstate,
-		linkStateExtDownCnt: &s.ExtDownCount,
-	})
+	attributes{
+		unix.ETHTOOL_A_LINKSTATE_LINK:         &s.Link,
+		unix.ETHTOOL_A_LINKSTATE_EXT_STATE:    &s.ExtState,
+		unix.ETHTOOL_A_LINKSTATE_EXT_SUBSTATE: &s.ExtSubstate,
+		unix.ETHTOOL_A_LINKSTATE_EXT_DOWN_CNT: &s.ExtDownCount,
+	}.decode(msg)
 	return s
 }
 
@@ -102,16 +76,16 @@ func (c *ethtoolClient) query(cmd uint8, netdev string, flags uint32, more ...*n
 func (c *ethtoolClient) queryWith(
 	header int, cmd uint8, netdev string, flags uint32, more ...*nl.RtAttr,
 ) ([]byte, error) {
-	id, err := c.family.id(ethtoolFamily)
+	id, err := c.family.id(unix.ETHTOOL_GENL_NAME)
 	if err != nil {
 		return nil, err
 	}
 	req := nl.NewNetlinkRequest(int(id), 0)
-	req.AddData(genlHeader{cmd, ethtoolVersion})
+	req.AddData(genlHeader{cmd, unix.ETHTOOL_GENL_VERSION})
 	h := nl.NewRtAttr(header|unix.NLA_F_NESTED, nil)
-	h.AddRtAttr(ethtoolHeaderDevName, nl.ZeroTerminated(netdev))
+	h.AddRtAttr(unix.ETHTOOL_A_HEADER_DEV_NAME, nl.ZeroTerminated(netdev))
 	if flags != 0 {
-		h.AddRtAttr(ethtoolHeaderFlags, nl.Uint32Attr(flags))
+		h.AddRtAttr(unix.ETHTOOL_A_HEADER_FLAGS, nl.Uint32Attr(flags))
 	}
 	req.AddData(h)
 	for _, a := range more {
@@ -129,17 +103,17 @@ func (c *ethtoolClient) queryWith(
 
 // parseLinkModes parses the body of ETHTOOL_MSG_LINKMODES_GET_REPLY.
 func parseLinkModes(msg []byte) (m LinkModes) {
-	numbers(msg, map[uint16]**uint64{
-		linkModesAutoneg: &m.Autoneg, linkModesSpeed: &m.Speed, linkModesDuplex: &m.Duplex, linkModesLanes: &m.Lanes,
-	})
-	for t, v := range attrs(msg) {
-		switch t {
-		case linkModesOurs: // mask: supported modes, value: advertised modes
-			m.Supported, m.Advertised = bitset(v, bitsetMask), bitset(v, bitsetValue)
-		case linkModesPeer:
-			m.Peer = bitset(v, bitsetValue)
-		}
-	}
+	attributes{
+		unix.ETHTOOL_A_LINKMODES_AUTONEG: &m.Autoneg,
+		unix.ETHTOOL_A_LINKMODES_SPEED:   &m.Speed,
+		unix.ETHTOOL_A_LINKMODES_DUPLEX:  &m.Duplex,
+		unix.ETHTOOL_A_LINKMODES_LANES:   &m.Lanes,
+		// mask: supported modes, value: advertised modes
+		unix.ETHTOOL_A_LINKMODES_OURS: func(v []byte) {
+			m.Supported, m.Advertised = bitset(v, unix.ETHTOOL_A_BITSET_MASK), bitset(v, unix.ETHTOOL_A_BITSET_VALUE)
+		},
+		unix.ETHTOOL_A_LINKMODES_PEER: func(v []byte) { m.Peer = bitset(v, unix.ETHTOOL_A_BITSET_VALUE) },
+	}.decode(msg)
 	return m.Known()
 }
 
@@ -174,4 +148,136 @@ func (m LinkModes) Known() LinkModes {
 		m.Lanes = nil
 	}
 	return m
+}
+
+// Numbers of PAUSE_GET and FEC_GET that x/sys lacks, include/uapi/linux/ethtool_netlink.h.
+const (
+	pauseStatTXStorms = 4
+
+	fecActive = 4
+	fecStats  = 5
+
+	fecStatCorrected     = 2
+	fecStatUncorrectable = 3
+	fecStatCorrectedBits = 4
+	fecStatHistogram     = 5
+
+	fecBinLow   = 2
+	fecBinHigh  = 3
+	fecBinValue = 4
+	fecBinLanes = 5
+
+	// maxFECLanes and maxFECBins limit an answer: Linux has ETHTOOL_MAX_LANES 8 and ETHTOOL_FEC_HIST_MAX 17.
+	maxFECLanes = 16
+	maxFECBins  = 32
+)
+
+// Answers to PAUSE_GET and FEC_GET.
+type (
+	Pause  = snapshot.Pause
+	FEC    = snapshot.FEC
+	FECBin = snapshot.FECBin
+)
+
+func (c *ethtoolClient) Pause(_ context.Context, netdev string) (Pause, error) {
+	return query(c.here, "ethtool/"+netdev, "/pause", func() (Pause, error) {
+		msg, err := c.withStats(unix.ETHTOOL_MSG_PAUSE_GET, netdev)
+		return parsePause(msg), err
+	})
+}
+
+func (c *ethtoolClient) FEC(_ context.Context, netdev string) (FEC, error) {
+	return query(c.here, "ethtool/"+netdev, "/fec", func() (FEC, error) {
+		msg, err := c.withStats(unix.ETHTOOL_MSG_FEC_GET, netdev)
+		return parseFEC(msg), err
+	})
+}
+
+// withStats queries a setting with its statistics, and without them if the kernel rejects the flag.
+func (c *ethtoolClient) withStats(cmd uint8, netdev string) ([]byte, error) {
+	msg, err := c.query(cmd, netdev, unix.ETHTOOL_FLAG_STATS)
+	if errors.Is(err, unix.EINVAL) {
+		return c.query(cmd, netdev, 0)
+	}
+	return msg, err
+}
+
+// parsePause parses the body of ETHTOOL_MSG_PAUSE_GET_REPLY.
+func parsePause(msg []byte) (p Pause) {
+	attributes{
+		unix.ETHTOOL_A_PAUSE_AUTONEG: &p.Autoneg,
+		unix.ETHTOOL_A_PAUSE_RX:      &p.RX,
+		unix.ETHTOOL_A_PAUSE_TX:      &p.TX,
+		unix.ETHTOOL_A_PAUSE_STATS: attributes{
+			unix.ETHTOOL_A_PAUSE_STAT_TX_FRAMES: &p.TXFrames,
+			unix.ETHTOOL_A_PAUSE_STAT_RX_FRAMES: &p.RXFrames,
+			pauseStatTXStorms:                   &p.TXStormEvents,
+		},
+	}.decode(msg)
+	return p
+}
+
+// parseFEC parses the body of ETHTOOL_MSG_FEC_GET_REPLY.
+func parseFEC(msg []byte) (f FEC) {
+	attributes{fecActive: &f.Active, fecStats: attributes{
+		fecStatCorrected:     func(v []byte) { f.Corrected, f.LaneCorrected = fecCounts(v) },
+		fecStatUncorrectable: func(v []byte) { f.Uncorrectable, f.LaneUncorrectable = fecCounts(v) },
+		fecStatCorrectedBits: func(v []byte) { f.CorrectedBits, f.LaneCorrectedBits = fecCounts(v) },
+		fecStatHistogram: func(v []byte) {
+			if b, ok := parseFECBin(v); ok && len(f.Histogram) < maxFECBins {
+				f.Histogram = append(f.Histogram, b)
+			}
+		},
+	}}.decode(msg)
+	return f
+}
+
+// fecCounts parses a FEC statistic: the number of the port, followed by those of its lanes. Empty is unsupported, all
+// ones is unknown.
+func fecCounts(v []byte) (total *uint64, lanes []uint64) {
+	all := wordsOf(v)
+	if len(all) == 0 || all[0] == math.MaxUint64 {
+		return nil, nil
+	}
+	return &all[0], knownLanes(all[1:])
+}
+
+// knownLanes are the lanes before the first that is unknown; nil if there is none.
+func knownLanes(v []uint64) []uint64 {
+	for i, n := range v {
+		if n == math.MaxUint64 || i == maxFECLanes {
+			v = v[:i]
+			break
+		}
+	}
+	if len(v) == 0 {
+		return nil
+	}
+	return v
+}
+
+// wordsOf parses an array of 64-bit numbers; nil if its length is not that of one.
+func wordsOf(v []byte) []uint64 {
+	if len(v)%8 != 0 {
+		return nil
+	}
+	out := make([]uint64, len(v)/8)
+	for i := range out {
+		out[i] = binary.NativeEndian.Uint64(v[8*i:])
+	}
+	return out
+}
+
+// parseFECBin parses a bin of the histogram. Its value has 32 or 64 bits.
+func parseFECBin(v []byte) (b FECBin, ok bool) {
+	var low, high, value *uint64
+	attributes{
+		fecBinLow: &low, fecBinHigh: &high, fecBinValue: &value,
+		fecBinLanes: func(v []byte) { b.Lanes = knownLanes(wordsOf(v)) },
+	}.decode(v)
+	if low == nil || high == nil || value == nil || *value == math.MaxUint64 || *low > *high {
+		return FECBin{}, false
+	}
+	b.Low, b.High, b.Blocks = *low, *high, *value
+	return b, true
 }

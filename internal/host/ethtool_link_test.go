@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func u64s(values ...uint64) (b []byte) {
@@ -16,19 +18,21 @@ func u64s(values ...uint64) (b []byte) {
 }
 
 func TestParsePause(t *testing.T) {
-	header := attr(ethtoolHeader|nested, attr(1, u32(5)), attr(ethtoolHeaderDevName, str("eth0")))
+	header := attr(ethtoolHeader|nested, attr(1, u32(5)), attr(unix.ETHTOOL_A_HEADER_DEV_NAME, str("eth0")))
 	for _, c := range []struct {
 		name string
 		msg  []byte
 		want Pause
 	}{
 		{
-			"whole", slices.Concat(header, attr(pauseAutoneg, u8(0)), attr(pauseRX, u8(1)), attr(pauseTX, u8(0)),
-				attr(pauseStats|nested, attr(1, nil), attr(pauseStatTXFrames, u64s(7)), attr(pauseStatRXFrames, u64s(8)),
+			"whole", slices.Concat(header, attr(unix.ETHTOOL_A_PAUSE_AUTONEG, u8(0)),
+				attr(unix.ETHTOOL_A_PAUSE_RX, u8(1)), attr(unix.ETHTOOL_A_PAUSE_TX, u8(0)),
+				attr(unix.ETHTOOL_A_PAUSE_STATS|nested, attr(1, nil), attr(unix.ETHTOOL_A_PAUSE_STAT_TX_FRAMES, u64s(7)),
+					attr(unix.ETHTOOL_A_PAUSE_STAT_RX_FRAMES, u64s(8)),
 					attr(pauseStatTXStorms, u64s(9))), attr(6, u32(0))),
 			Pause{Autoneg: ptr(0), RX: ptr(1), TX: ptr(0), TXFrames: ptr(7), RXFrames: ptr(8), TXStormEvents: ptr(9)},
 		},
-		{"a driver without statistics", slices.Concat(header, attr(pauseRX, u8(1)), attr(pauseTX, u8(1)), attr(pauseStats|nested)), Pause{RX: ptr(1), TX: ptr(1)}},
+		{"a driver without statistics", slices.Concat(header, attr(unix.ETHTOOL_A_PAUSE_RX, u8(1)), attr(unix.ETHTOOL_A_PAUSE_TX, u8(1)), attr(unix.ETHTOOL_A_PAUSE_STATS|nested)), Pause{RX: ptr(1), TX: ptr(1)}},
 		{"empty", nil, Pause{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -40,7 +44,7 @@ func TestParsePause(t *testing.T) {
 }
 
 func TestParseFEC(t *testing.T) {
-	header := attr(ethtoolHeader|nested, attr(1, u32(5)), attr(ethtoolHeaderDevName, str("eth0")))
+	header := attr(ethtoolHeader|nested, attr(1, u32(5)), attr(unix.ETHTOOL_A_HEADER_DEV_NAME, str("eth0")))
 	for _, c := range []struct {
 		name string
 		msg  []byte
@@ -86,7 +90,7 @@ func TestParseFEC(t *testing.T) {
 
 func FuzzParsePauseAndFEC(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(attr(pauseStats|nested, attr(pauseStatTXFrames, u64s(7))))
+	f.Add(attr(unix.ETHTOOL_A_PAUSE_STATS|nested, attr(unix.ETHTOOL_A_PAUSE_STAT_TX_FRAMES, u64s(7))))
 	f.Add(attr(fecStats|nested, attr(fecStatCorrected, u64s(10, 4, 6))))
 	bin := slices.Concat(attr(fecBinLow, u32(1)), attr(fecBinHigh, u32(3)), attr(fecBinValue, u32(7)),
 		attr(fecBinLanes, u64s(3, 4)))

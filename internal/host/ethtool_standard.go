@@ -12,8 +12,6 @@ import (
 // Numbers of STATS_GET, include/uapi/linux/ethtool_netlink.h. The number of its header differs from that of all other
 // requests.
 const (
-	ethtoolMsgStatsGet = 32
-
 	statsHeader = 2
 	statsGroups = 3
 	statsGroup  = 4
@@ -21,8 +19,6 @@ const (
 	statsGroupID   = 1
 	statsGroupStat = 4
 
-	bitsetNoMask   = 1
-	bitsetSize     = 2
 	standardGroups = 4 // eth-phy, eth-mac, eth-ctrl, rmon: the groups of Linux 5.13
 )
 
@@ -42,44 +38,35 @@ var standardNames = [standardGroups]map[uint16]string{
 // StandardStats is ETHTOOL_MSG_STATS_GET. For a driver without any of them the kernel's answer is empty: EOPNOTSUPP
 // here.
 func (c *ethtoolClient) StandardStats(_ context.Context, netdev string) ([]Stat, error) {
-	msg, err := c.queryWith(statsHeader, ethtoolMsgStatsGet, netdev, 0, standardBits())
-	var stats []Stat
-	if err == nil {
-		if stats = parseStandardStats(msg); len(stats) == 0 {
+	return query(c.here, "ethtool/"+netdev, "/standard", func() ([]Stat, error) {
+		msg, err := c.queryWith(statsHeader, unix.ETHTOOL_MSG_STATS_GET, netdev, 0, standardBits())
+		stats := parseStandardStats(msg)
+		if err == nil && len(stats) == 0 {
 			err = unix.EOPNOTSUPP
 		}
-	}
-	if err != nil {
-		return nil, &Error{"query", "ethtool/" + netdev + "/standard", err}
-	}
-	return stats, nil
+		return stats, err
+	})
 }
 
 // standardBits selects all groups, as a compact bitset.
 func standardBits() *nl.RtAttr {
 	a := nl.NewRtAttr(statsGroups|unix.NLA_F_NESTED, nil)
-	a.AddRtAttr(bitsetNoMask, nil)
-	a.AddRtAttr(bitsetSize, nl.Uint32Attr(standardGroups))
-	a.AddRtAttr(bitsetValue, nl.Uint32Attr(1<<standardGroups-1))
+	a.AddRtAttr(unix.ETHTOOL_A_BITSET_NOMASK, nil)
+	a.AddRtAttr(unix.ETHTOOL_A_BITSET_SIZE, nl.Uint32Attr(standardGroups))
+	a.AddRtAttr(unix.ETHTOOL_A_BITSET_VALUE, nl.Uint32Attr(1<<standardGroups-1))
 	return a
 }
 
 // parseStandardStats parses the body of ETHTOOL_MSG_STATS_GET_REPLY. Each statistic is a nest of one attribute, whose
 // type is its number.
 func parseStandardStats(msg []byte) (out []Stat) {
-	for t, group := range attrs(msg) {
-		if t != statsGroup {
-			continue
-		}
+	attributes{statsGroup: func(group []byte) {
 		var id *uint64
-		numbers(group, map[uint16]**uint64{statsGroupID: &id})
+		attributes{statsGroupID: &id}.decode(group)
 		if id == nil || *id >= standardGroups {
-			continue
+			return
 		}
-		for t, nest := range attrs(group) {
-			if t != statsGroupStat {
-				continue
-			}
+		attributes{statsGroupStat: func(nest []byte) {
 			for number, v := range attrs(nest) {
 				name := standardNames[*id][number]
 				if name == "" || len(v) != 8 {
@@ -89,7 +76,7 @@ func parseStandardStats(msg []byte) (out []Stat) {
 					out = append(out, Stat{Name: name, Value: n})
 				}
 			}
-		}
-	}
+		}}.decode(group)
+	}}.decode(msg)
 	return out
 }

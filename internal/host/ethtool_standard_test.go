@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func statNest(number uint16, value uint64) []byte {
@@ -11,7 +13,7 @@ func statNest(number uint16, value uint64) []byte {
 }
 
 func TestParseStandardStats(t *testing.T) {
-	header := attr(statsHeader|nested, attr(ethtoolHeaderDevName, str("eth0")))
+	header := attr(statsHeader|nested, attr(unix.ETHTOOL_A_HEADER_DEV_NAME, str("eth0")))
 	group := func(id uint32, stats ...[]byte) []byte {
 		return attr(statsGroup|nested,
 			slices.Concat(append([][]byte{attr(statsGroupID, u32(id)), attr(3, u32(20))}, stats...)...))

@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"strings"
@@ -90,17 +91,14 @@ func (e *events) Links(ctx context.Context, listening func(), each func(LinkEven
 			}
 		})
 	}
-	if err != nil {
-		return &Error{"listen for", "events of network interfaces", err}
-	}
-	return nil
+	return wrapped("listen for", "events of network interfaces", err)
 }
 
 func (e *events) Devices(ctx context.Context, listening func(), each func(DeviceEvent)) error {
 	err := e.monitors()
 	if err == nil {
 		err = e.listen(ctx, unix.NETLINK_RDMA, rdmaNlGroupNotify, listening, func(m *syscall.NetlinkMessage) {
-			if m.Header.Type != rdmaNlNldev<<10|nldevCmdMonitor {
+			if m.Header.Type != nl.RDMA_NL_NLDEV<<10|nldevCmdMonitor {
 				return
 			}
 			if ev, ok := parseDeviceEvent(m.Data); ok {
@@ -108,25 +106,21 @@ func (e *events) Devices(ctx context.Context, listening func(), each func(Device
 			}
 		})
 	}
-	if err != nil {
-		return &Error{"listen for", "events of RDMA devices", err}
-	}
-	return nil
+	return wrapped("listen for", "events of RDMA devices", err)
 }
 
 // monitors returns an error if the kernel reports no events of RDMA devices. Older kernels accept the subscription and
 // stay silent.
 func (e *events) monitors() error {
 	defer e.rdma.close()
-	msgs, err := e.rdma.exchange(nldevCmdSysGet, 0)
+	msgs, err := e.rdma.exchange(nl.RDMA_NLDEV_CMD_SYS_GET, 0)
 	if err != nil {
 		return err
 	}
 	for _, m := range msgs {
-		for t, v := range attrs(m) {
-			if n, ok := number(v); ok && t == nldevSysAttrMonitorMode && n != 0 {
-				return nil
-			}
+		var mode *uint64
+		if (attributes{nldevSysAttrMonitorMode: &mode}).decode(m); mode != nil && *mode != 0 {
+			return nil
 		}
 	}
 	return syscall.EOPNOTSUPP
@@ -190,4 +184,38 @@ func (e *events) listen(
 			}
 		}
 	}
+}
+
+// parseLinkEvent parses RTM_NEWLINK and RTM_DELLINK: struct ifinfomsg, then attributes. Families other than AF_UNSPEC
+// are bridge ports. Their removal does not remove the interface.
+func parseLinkEvent(kind uint16, msg []byte) (e LinkEvent, ok bool) {
+	if kind != unix.RTM_NEWLINK && kind != unix.RTM_DELLINK || len(msg) < unix.SizeofIfInfomsg ||
+		msg[0] != unix.AF_UNSPEC {
+		return e, false
+	}
+	flags := binary.NativeEndian.Uint32(msg[8:])
+	e = LinkEvent{
+		Index: uint64(binary.NativeEndian.Uint32(msg[4:])), Deleted: kind == unix.RTM_DELLINK,
+		Up: flags&unix.IFF_UP != 0, Carrier: flags&unix.IFF_LOWER_UP != 0,
+	}
+	attributes{
+		unix.IFLA_IFNAME:             &e.Name,
+		unix.IFLA_CARRIER_UP_COUNT:   &e.CarrierUpCount,
+		unix.IFLA_CARRIER_DOWN_COUNT: &e.CarrierDownCount,
+	}.decode(msg[unix.SizeofIfInfomsg:])
+	return e, e.Name != ""
+}
+
+// parseDeviceEvent parses the attributes of RDMA_NLDEV_CMD_MONITOR.
+func parseDeviceEvent(msg []byte) (e DeviceEvent, ok bool) {
+	var kind, index *uint64
+	attributes{
+		nldevAttrEventType: &kind, nl.RDMA_NLDEV_ATTR_DEV_INDEX: &index,
+		nl.RDMA_NLDEV_ATTR_DEV_NAME: &e.Device,
+	}.decode(msg)
+	if kind == nil || index == nil {
+		return DeviceEvent{}, false
+	}
+	e.Type, e.Index = DeviceEventType(*kind), *index
+	return e, true
 }

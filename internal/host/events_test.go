@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,8 +21,8 @@ func linkMessage(family uint8, index, flags uint32, attributes ...[]byte) []byte
 }
 
 func TestParseLinkEvent(t *testing.T) {
-	name, ups, downs := attr(unix.IFLA_IFNAME, str("eth0")), attr(iflaCarrierUpCount, u32(7)),
-		attr(iflaCarrierDownCount, u32(6))
+	name, ups, downs := attr(unix.IFLA_IFNAME, str("eth0")), attr(unix.IFLA_CARRIER_UP_COUNT, u32(7)),
+		attr(unix.IFLA_CARRIER_DOWN_COUNT, u32(6))
 	const running = unix.IFF_UP | unix.IFF_LOWER_UP
 	for _, c := range []struct {
 		name string
@@ -58,7 +59,7 @@ func TestParseLinkEvent(t *testing.T) {
 }
 
 func TestParseDeviceEvent(t *testing.T) {
-	device := slices.Concat(attr(nldevAttrDevIndex, u32(3)), attr(nldevAttrDevName, str("mlx5_0")))
+	device := slices.Concat(attr(nl.RDMA_NLDEV_ATTR_DEV_INDEX, u32(3)), attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, str("mlx5_0")))
 	for _, c := range []struct {
 		name string
 		msg  []byte
@@ -69,7 +70,7 @@ func TestParseDeviceEvent(t *testing.T) {
 		{"renamed", slices.Concat(device, attr(nldevAttrEventType, u8(4))), DeviceEvent{Type: DeviceRenamed, Index: 3, Device: "mlx5_0"}, true},
 		{
 			"netdev attached",
-			slices.Concat(device, attr(nldevAttrPortIndex, u32(1)), attr(nldevAttrNdevName, str("eth0")), attr(nldevAttrEventType, u8(2))),
+			slices.Concat(device, attr(nl.RDMA_NLDEV_ATTR_PORT_INDEX, u32(1)), attr(nl.RDMA_NLDEV_ATTR_NDEV_NAME, str("eth0")), attr(nldevAttrEventType, u8(2))),
 			DeviceEvent{Type: NetdevAttached, Index: 3, Device: "mlx5_0"},
 			true,
 		},
@@ -87,8 +88,8 @@ func TestParseDeviceEvent(t *testing.T) {
 
 func FuzzParseEvents(f *testing.F) {
 	f.Add(uint16(unix.RTM_NEWLINK),
-		linkMessage(unix.AF_UNSPEC, 5, 1, attr(unix.IFLA_IFNAME, str("eth0")), attr(iflaCarrierUpCount, u32(1))))
-	f.Add(uint16(0), slices.Concat(attr(nldevAttrDevIndex, u32(3)), attr(nldevAttrEventType, u8(0))))
+		linkMessage(unix.AF_UNSPEC, 5, 1, attr(unix.IFLA_IFNAME, str("eth0")), attr(unix.IFLA_CARRIER_UP_COUNT, u32(1))))
+	f.Add(uint16(0), slices.Concat(attr(nl.RDMA_NLDEV_ATTR_DEV_INDEX, u32(3)), attr(nldevAttrEventType, u8(0))))
 	f.Fuzz(func(t *testing.T, kind uint16, msg []byte) {
 		if e, ok := parseLinkEvent(kind, msg); ok && e.Name == "" {
 			t.Fatalf("%+v", e)
@@ -109,7 +110,8 @@ func TestNetdevsOfANetwork(t *testing.T) {
 
 func FuzzNetdevs(f *testing.F) {
 	f.Add([]byte("Inter-|   Receive  |  Transmit\n face |bytes\n    lo: 1 2\n  eth0:3 4\n"), []byte(nil))
-	f.Add([]byte(":"), slices.Concat(attr(nldevAttrDevIndex, u32(3)), attr(nldevAttrDevName, str("mlx5_0"))))
+	f.Add([]byte(":"), slices.Concat(attr(nl.RDMA_NLDEV_ATTR_DEV_INDEX, u32(3)),
+		attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, str("mlx5_0"))))
 	f.Fuzz(func(t *testing.T, text, msg []byte) {
 		for _, name := range parseNetdevs(text) {
 			if strings.ContainsAny(name, ":\n") {

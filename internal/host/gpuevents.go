@@ -31,7 +31,10 @@ func (n *nvmlGPUs) WatchGPUs(ctx context.Context) error {
 			heard = s
 			if n.listen(ctx, s) != nil { // a GPU was lost: build another set without it
 				heard = nil
-				pause(ctx, nvmlFirstPause)
+				select {
+				case <-time.After(nvmlFirstPause):
+				case <-ctx.Done():
+				}
 			}
 		}
 		select {
@@ -39,15 +42,6 @@ func (n *nvmlGPUs) WatchGPUs(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 
@@ -139,7 +133,6 @@ func (n *nvmlGPUs) countXIDs(g *snapshot.GPU) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if c := n.xids[g.UUID]; c != nil {
-		events := c.events
-		g.XIDs, g.LastXID = &events, c.last
+		g.XIDs, g.LastXID = new(c.events), c.last
 	}
 }

@@ -188,10 +188,7 @@ func checkPeer(conn *net.UnixConn, owner uint32) error {
 	if failed == nil && peer.Uid != owner && peer.Uid != 0 {
 		failed = syscall.EACCES
 	}
-	if failed != nil {
-		return &Error{"accept", "connection", failed}
-	}
-	return nil
+	return wrapped("accept", "connection", failed)
 }
 
 // receiveJSON reads one value until the other side has closed its direction.

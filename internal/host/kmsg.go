@@ -91,10 +91,7 @@ func (k *kmsg) KernelLog(context.Context) (KernelLogReading, error) {
 	now := time.Now()
 	k.credit = max(kmsgBurst, int(min(now.Sub(k.last).Seconds()*kmsgRate, kmsgRecords)))
 	k.last = now
-	err := k.read()
-	if err != nil {
-		err = &Error{"read", kmsgFile, err}
-	}
+	err := wrapped("read", kmsgFile, k.read())
 	return KernelLogReading{
 		Events: append([]KernelEvent(nil), k.events...), Lost: k.lost, Dropped: k.dropped, Skipped: k.skipped,
 	}, err

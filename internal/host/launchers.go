@@ -39,7 +39,7 @@ func (t *tree) Launchers(ctx context.Context, names []string) (found []snapshot.
 		}
 		buf = stat
 		name := commandOf(stat)
-		if !slices.Contains(names, name) || parentOf(stat) != "1" {
+		if !slices.Contains(names, name) || statField(stat, statParent) != "1" {
 			continue
 		}
 		l := snapshot.Launcher{Name: name}

@@ -1,10 +1,11 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"syscall"
 	"time"
+
+	"github.com/vishvananda/netlink/nl"
 
 	"rdma_exporter/internal/mad"
 )
@@ -24,11 +25,14 @@ func OpenLive(p Paths) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{tree: t, Host: Host{
-		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, DCB: NoNetlink{}, GPUs: NoNVML{},
+	here := newNetwork(t)
+	here.copied = !t.isSysfs()
+	l := &Live{tree: t, eth: &ethtoolClient{here: here}, Host: Host{
+		Files: t, RDMA: NoNetlink(), GPUs: NoNVML{},
 		Processes: newProcessTable(t, p.JobNames), Launchers: t, Now: time.Now,
 		Turns: NewTurns(), RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now),
 	}}
+	l.Ethtool, l.Devlink, l.DCB = l.eth, &devlinkClient{here: here}, dcbClient{here}
 	if p.Helper != "" {
 		helper := helperClient{p.Helper, p.JobNames}
 		l.Files, l.Processes = helperFiles{t, helper}, helper
@@ -36,12 +40,10 @@ func OpenLive(p Paths) (*Live, error) {
 	if p.PodResources != "" {
 		l.Pods = kubelet(p.PodResources)
 	}
-	if t.isSysfs() {
-		l.rdma, l.eth = newRDMAClient(), &ethtoolClient{}
+	if !here.copied {
+		l.rdma = newRDMAClient()
 		l.rdma.leader = t.leader
-		here := newNetwork(t)
-		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, ethtoolHere{here, l.eth}, devlinkHere{here, &devlinkClient{}},
-			dcbHere{here, dcbClient{}}
+		l.RDMA = l.rdma
 		l.Events, l.LLDP = newEvents(here, EventBuffer), lldpSocket{here}
 		l.Subnet = NewSubnet(func(device string, port int, classes ...uint8) (mad.Transport, error) {
 			u, _, err := openMAD(t, device, port, classes...)
@@ -69,65 +71,9 @@ func (l *Live) Close() error {
 	return errors.Join(l.tree.close())
 }
 
-// NoNetlink is a kernel without these netlink families.
-type NoNetlink struct{}
-
-// Port returns EPROTONOSUPPORT.
-func (NoNetlink) Port(context.Context, string, int) (RDMAPort, error) {
-	return RDMAPort{}, &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
-}
-
-// System returns EPROTONOSUPPORT.
-func (NoNetlink) System(context.Context) (RDMASystem, error) {
-	return RDMASystem{}, &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
-}
-
-// Stats returns EPROTONOSUPPORT.
-func (NoNetlink) Stats(context.Context, string, int, []Stat) ([]Stat, error) {
-	return nil, &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
-}
-
-// Holders returns EPROTONOSUPPORT.
-func (NoNetlink) Holders(context.Context, string, bool) ([]RDMAHolder, error) {
-	return nil, &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
-}
-
-// LinkModes returns EPROTONOSUPPORT.
-func (NoNetlink) LinkModes(context.Context, string) (LinkModes, error) {
-	return LinkModes{}, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
-}
-
-// Health returns EPROTONOSUPPORT.
-func (NoNetlink) Health(context.Context) ([]HealthReporter, error) {
-	return nil, &Error{"query", "devlink", syscall.EPROTONOSUPPORT}
-}
-
-// LinkState returns EPROTONOSUPPORT.
-func (NoNetlink) LinkState(context.Context, string) (LinkState, error) {
-	return LinkState{}, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
-}
-
-// IEEE returns EPROTONOSUPPORT.
-func (NoNetlink) IEEE(context.Context, string) (DCBConfig, error) {
-	return DCBConfig{}, &Error{"query", "dcb", syscall.EPROTONOSUPPORT}
-}
-
-// Pause returns EPROTONOSUPPORT.
-func (NoNetlink) Pause(context.Context, string) (Pause, error) {
-	return Pause{}, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
-}
-
-// FEC returns EPROTONOSUPPORT.
-func (NoNetlink) FEC(context.Context, string) (FEC, error) {
-	return FEC{}, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
-}
-
-// NetdevStats returns EPROTONOSUPPORT.
-func (NoNetlink) NetdevStats(context.Context, string) ([]Stat, error) {
-	return nil, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
-}
-
-// StandardStats returns EPROTONOSUPPORT.
-func (NoNetlink) StandardStats(context.Context, string) ([]Stat, error) {
-	return nil, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
+// NoNetlink is RDMA netlink of a kernel without it: all its answers are EPROTONOSUPPORT.
+func NoNetlink() RDMA {
+	c := newRDMAClient()
+	c.exchange = func(int, int, ...*nl.RtAttr) ([][]byte, error) { return nil, syscall.EPROTONOSUPPORT }
+	return c
 }

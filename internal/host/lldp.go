@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"math/bits"
 	"os"
 	"strconv"
 	"strings"
@@ -65,10 +64,7 @@ func (l lldpSocket) Receive(
 	if err == nil {
 		err = l.listen(ctx, netdevs, under, listening, each)
 	}
-	if err != nil {
-		return &Error{"listen for", "LLDP frames", err}
-	}
-	return nil
+	return wrapped("listen for", "LLDP frames", err)
 }
 
 func (l lldpSocket) listen(
@@ -182,8 +178,5 @@ func join(fd int, names map[int]string) error {
 
 // networkOrder is a 16-bit number in network byte order.
 func networkOrder(v uint16) uint16 {
-	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 {
-		return v
-	}
-	return bits.ReverseBytes16(v)
+	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
 }

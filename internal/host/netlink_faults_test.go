@@ -16,9 +16,10 @@ import (
 func answers(devices map[string]uint32, replies ...func() ([][]byte, error)) (*rdmaClient, *int) {
 	c, asked := newRDMAClient(), 0
 	c.exchange = func(cmd, _ int, _ ...*nl.RtAttr) (msgs [][]byte, err error) {
-		if cmd == nldevCmdGet {
+		if cmd == nl.RDMA_NLDEV_CMD_GET {
 			for name, index := range devices {
-				msgs = append(msgs, slices.Concat(attr(nldevAttrDevIndex, u32(index)), attr(nldevAttrDevName, str(name))))
+				msgs = append(msgs, slices.Concat(attr(nl.RDMA_NLDEV_ATTR_DEV_INDEX, u32(index)),
+					attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, str(name))))
 			}
 			return msgs, nil
 		}
@@ -37,8 +38,8 @@ func fails(err error) func() ([][]byte, error) { return func() ([][]byte, error)
 // TestMalformedAnswers: a malformed answer is an error with its reason after at most two queries, and the next query
 // succeeds. Unknown attributes are ignored.
 func TestMalformedAnswers(t *testing.T) {
-	device := attr(nldevAttrDevName, str("mlx5_0"))
-	active := attr(nldevAttrPortState, u8(4))
+	device := attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, str("mlx5_0"))
+	active := attr(nl.RDMA_NLDEV_ATTR_PORT_STATE, u8(4))
 	beyond := func(b []byte) []byte { // an attribute longer than the rest of the message
 		b = slices.Clone(b)
 		b[0] += 64
@@ -51,8 +52,8 @@ func TestMalformedAnswers(t *testing.T) {
 		stats  Reason
 		listed int // parsed counters of stats
 	}{
-		{"whole", says(device, active, attr(nldevAttrHWCounters|nested, counter("a", u64(1)), counter("b", u64(2)))), "", "", 2},
-		{"unknown attributes", says(attr(900, []byte("?")), device, attr(901|nested, attr(1, nil)), active, attr(nldevAttrHWCounters|nested, attr(77, nil), counter("a", u64(1)))), "", "", 1},
+		{"whole", says(device, active, attr(nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTERS|nested, counter("a", u64(1)), counter("b", u64(2)))), "", "", 2},
+		{"unknown attributes", says(attr(900, []byte("?")), device, attr(901|nested, attr(1, nil)), active, attr(nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTERS|nested, attr(77, nil), counter("a", u64(1)))), "", "", 1},
 		{"an error acknowledged", fails(syscall.EINVAL), Invalid, Invalid, 0},
 		{"not permitted", fails(syscall.EPERM), Permission, Permission, 0},
 		{"busy", fails(syscall.EBUSY), IO, IO, 0},
@@ -63,14 +64,14 @@ func TestMalformedAnswers(t *testing.T) {
 		{"interrupted", fails(nl.ErrDumpInterrupted), IO, IO, 0},
 		{"empty", func() ([][]byte, error) { return nil, nil }, Malformed, Malformed, 0},
 		{"of no bytes", says(nil), Malformed, Malformed, 0},
-		{"of another device", says(attr(nldevAttrDevName, str("mlx5_1")), active), Gone, Gone, 0},
+		{"of another device", says(attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, str("mlx5_1")), active), Gone, Gone, 0},
 		{"cut within a head", says(device[:2]), Malformed, Malformed, 0},
 		{"cut within the name", says(device[:7]), Malformed, Malformed, 0},
 		{"cut behind the name", says(device, active[:3]), "", "", 0},
 		{"longer than the message", says(beyond(device), active), Malformed, Malformed, 0},
-		{"a nest longer than the message", says(device, active, beyond(attr(nldevAttrHWCounters|nested, counter("a", u64(1))))), "", "", 0},
-		{"a counter longer than its nest", says(device, active, attr(nldevAttrHWCounters|nested, counter("a", u64(1)), beyond(counter("b", u64(2))))), "", "", 1},
-		{"an attribute of length 0", says(device, active, []byte{0, 0, nldevAttrHWCounters, 0x80}), "", "", 0},
+		{"a nest longer than the message", says(device, active, beyond(attr(nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTERS|nested, counter("a", u64(1))))), "", "", 0},
+		{"a counter longer than its nest", says(device, active, attr(nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTERS|nested, counter("a", u64(1)), beyond(counter("b", u64(2))))), "", "", 1},
+		{"an attribute of length 0", says(device, active, []byte{0, 0, nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTERS, 0x80}), "", "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ok := says(device, active)

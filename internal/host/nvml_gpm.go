@@ -54,12 +54,9 @@ func trafficOf(rate, seconds float64) uint64 {
 
 // sampleTraffic takes the first sample.
 func (c *nvmlClient) sampleTraffic(d nvml.Device, m *nvmlGPM) error {
-	for _, symbol := range []string{
-		"nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree", "nvmlGpmSampleGet", "nvmlGpmMetricsGet",
-	} {
-		if err := c.has(symbol); err != nil {
-			return err
-		}
+	if err := c.has("nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree", "nvmlGpmSampleGet",
+		"nvmlGpmMetricsGet"); err != nil {
+		return err
 	}
 	support, r := d.GpmQueryDeviceSupport()
 	switch {

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -62,15 +63,17 @@ func (c *nvmlClient) Shutdown() error {
 	return nvmlError("nvmlShutdown", uint32(c.lib.Shutdown()))
 }
 
-// has returns an error if the library lacks a function.
-func (c *nvmlClient) has(symbol string) error {
-	there, known := c.symbols[symbol]
-	if !known {
-		there = c.lib.Extensions().LookupSymbol(symbol) == nil
-		c.symbols[symbol] = there
-	}
-	if !there {
-		return nvmlError(symbol, uint32(nvmlFunctionNotFound))
+// has returns an error if the library lacks one of some functions.
+func (c *nvmlClient) has(symbols ...string) error {
+	for _, symbol := range symbols {
+		there, known := c.symbols[symbol]
+		if !known {
+			there = c.lib.Extensions().LookupSymbol(symbol) == nil
+			c.symbols[symbol] = there
+		}
+		if !there {
+			return nvmlError(symbol, uint32(nvmlFunctionNotFound))
+		}
 	}
 	return nil
 }
@@ -119,46 +122,61 @@ type nvmlGPU struct {
 	gpm *nvmlGPM
 }
 
-// nvmlTexts and nvmlFigures are the functions by name: the symbol that go-nvml calls, and the call.
-var nvmlTexts = map[string]struct {
-	symbol string
-	get    func(nvml.Device) (string, nvml.Return)
-}{
-	"nvmlDeviceGetUUID":    {"nvmlDeviceGetUUID", nvml.Device.GetUUID},
-	"nvmlDeviceGetName":    {"nvmlDeviceGetName", nvml.Device.GetName},
-	"nvmlDeviceGetSerial":  {"nvmlDeviceGetSerial", nvml.Device.GetSerial},
-	"nvmlDeviceGetPciInfo": {"nvmlDeviceGetPciInfo_v3", nvmlBusID},
+// nvmlTexts and nvmlFigures are the functions by name.
+var nvmlTexts = map[string]func(nvml.Device) (string, nvml.Return){
+	"nvmlDeviceGetUUID":    nvml.Device.GetUUID,
+	"nvmlDeviceGetName":    nvml.Device.GetName,
+	"nvmlDeviceGetSerial":  nvml.Device.GetSerial,
+	"nvmlDeviceGetPciInfo": nvmlBusID,
 }
 
-var nvmlFigures = map[string]struct {
-	symbol string
-	get    func(nvml.Device) ([]uint64, nvml.Return)
-}{
-	"nvmlDeviceGetCudaComputeCapability":        {"nvmlDeviceGetCudaComputeCapability", nvmlCapability},
-	"nvmlDeviceGetCurrPcieLinkGeneration":       {"nvmlDeviceGetCurrPcieLinkGeneration", nvmlOne(nvml.Device.GetCurrPcieLinkGeneration)},
-	"nvmlDeviceGetMaxPcieLinkGeneration":        {"nvmlDeviceGetMaxPcieLinkGeneration", nvmlOne(nvml.Device.GetMaxPcieLinkGeneration)},
-	"nvmlDeviceGetCurrPcieLinkWidth":            {"nvmlDeviceGetCurrPcieLinkWidth", nvmlOne(nvml.Device.GetCurrPcieLinkWidth)},
-	"nvmlDeviceGetMaxPcieLinkWidth":             {"nvmlDeviceGetMaxPcieLinkWidth", nvmlOne(nvml.Device.GetMaxPcieLinkWidth)},
-	"nvmlDeviceGetPcieReplayCounter":            {"nvmlDeviceGetPcieReplayCounter", nvmlOne(nvml.Device.GetPcieReplayCounter)},
-	"nvmlDeviceGetTemperature":                  {"nvmlDeviceGetTemperature", nvmlTemperature},
-	"nvmlDeviceGetPowerUsage":                   {"nvmlDeviceGetPowerUsage", nvmlOne(nvml.Device.GetPowerUsage)},
-	"nvmlDeviceGetUtilizationRates":             {"nvmlDeviceGetUtilizationRates", nvmlUtilization},
-	"nvmlDeviceGetMemoryInfo_v2":                {"nvmlDeviceGetMemoryInfo_v2", nvmlMemory2},
-	"nvmlDeviceGetMemoryInfo":                   {"nvmlDeviceGetMemoryInfo", nvmlMemory},
-	"nvmlDeviceGetBAR1MemoryInfo":               {"nvmlDeviceGetBAR1MemoryInfo", nvmlBAR1},
-	"nvmlDeviceGetCurrentClocksEventReasons":    {"nvmlDeviceGetCurrentClocksEventReasons", nvmlOne(nvml.Device.GetCurrentClocksEventReasons)},
-	"nvmlDeviceGetCurrentClocksThrottleReasons": {"nvmlDeviceGetCurrentClocksThrottleReasons", nvmlOne(nvml.Device.GetCurrentClocksThrottleReasons)},
-	"nvmlDeviceGetRemappedRows":                 {"nvmlDeviceGetRemappedRows", nvmlRemappedRows},
-	"nvmlDeviceGetComputeRunningProcesses":      {"nvmlDeviceGetComputeRunningProcesses_v3", nvmlProcesses},
+var nvmlFigures = map[string]func(nvml.Device) ([]uint64, nvml.Return){
+	"nvmlDeviceGetCudaComputeCapability":        nvmlCapability,
+	"nvmlDeviceGetCurrPcieLinkGeneration":       nvmlOne(nvml.Device.GetCurrPcieLinkGeneration),
+	"nvmlDeviceGetMaxPcieLinkGeneration":        nvmlOne(nvml.Device.GetMaxPcieLinkGeneration),
+	"nvmlDeviceGetCurrPcieLinkWidth":            nvmlOne(nvml.Device.GetCurrPcieLinkWidth),
+	"nvmlDeviceGetMaxPcieLinkWidth":             nvmlOne(nvml.Device.GetMaxPcieLinkWidth),
+	"nvmlDeviceGetTemperature":                  nvmlTemperature,
+	"nvmlDeviceGetPowerUsage":                   nvmlOne(nvml.Device.GetPowerUsage),
+	"nvmlDeviceGetUtilizationRates":             nvmlSome(nvml.Device.GetUtilizationRates, nvmlUtilization),
+	"nvmlDeviceGetMemoryInfo_v2":                nvmlSome(nvml.Device.GetMemoryInfo_v2, nvmlMemory2),
+	"nvmlDeviceGetMemoryInfo":                   nvmlSome(nvml.Device.GetMemoryInfo, nvmlMemory),
+	"nvmlDeviceGetBAR1MemoryInfo":               nvmlSome(nvml.Device.GetBAR1MemoryInfo, nvmlBAR1),
+	"nvmlDeviceGetCurrentClocksEventReasons":    nvmlOne(nvml.Device.GetCurrentClocksEventReasons),
+	"nvmlDeviceGetCurrentClocksThrottleReasons": nvmlOne(nvml.Device.GetCurrentClocksThrottleReasons),
+	"nvmlDeviceGetRemappedRows":                 nvmlRemappedRows,
+	"nvmlDeviceGetComputeRunningProcesses":      nvmlProcesses,
 }
 
-func nvmlOne[N int |
-	uint32 | uint64](get func(nvml.Device) (N, nvml.Return)) func(nvml.Device) ([]uint64, nvml.Return) {
+// nvmlSymbols are the symbols that go-nvml calls where they differ from the name.
+var nvmlSymbols = map[string]string{
+	"nvmlDeviceGetPciInfo":                 "nvmlDeviceGetPciInfo_v3",
+	"nvmlDeviceGetComputeRunningProcesses": "nvmlDeviceGetComputeRunningProcesses_v3",
+}
+
+// nvmlSome are numbers of the result of a function.
+func nvmlSome[T any](
+	get func(nvml.Device) (T, nvml.Return), numbers func(T) []uint64,
+) func(nvml.Device) ([]uint64, nvml.Return) {
 	return func(d nvml.Device) ([]uint64, nvml.Return) {
-		n, r := get(d)
-		return []uint64{uint64(n)}, r
+		v, r := get(d)
+		return numbers(v), r
 	}
 }
+
+func nvmlOne[N int | uint32 | uint64](
+	get func(nvml.Device) (N, nvml.Return),
+) func(nvml.Device) ([]uint64, nvml.Return) {
+	return nvmlSome(get, func(n N) []uint64 { return []uint64{uint64(n)} })
+}
+
+func nvmlUtilization(u nvml.Utilization) []uint64 { return []uint64{uint64(u.Gpu)} }
+
+func nvmlMemory2(m nvml.Memory_v2) []uint64 { return []uint64{m.Used, m.Total} }
+
+func nvmlMemory(m nvml.Memory) []uint64 { return []uint64{m.Used, m.Total} }
+
+func nvmlBAR1(m nvml.BAR1Memory) []uint64 { return []uint64{m.Bar1Used, m.Bar1Total} }
 
 func nvmlBusID(d nvml.Device) (string, nvml.Return) {
 	p, r := d.GetPciInfo()
@@ -180,26 +198,6 @@ func nvmlCapability(d nvml.Device) ([]uint64, nvml.Return) {
 func nvmlTemperature(d nvml.Device) ([]uint64, nvml.Return) {
 	n, r := d.GetTemperature(nvml.TEMPERATURE_GPU)
 	return []uint64{uint64(n)}, r
-}
-
-func nvmlUtilization(d nvml.Device) ([]uint64, nvml.Return) {
-	u, r := d.GetUtilizationRates()
-	return []uint64{uint64(u.Gpu), uint64(u.Memory)}, r
-}
-
-func nvmlMemory2(d nvml.Device) ([]uint64, nvml.Return) {
-	m, r := d.GetMemoryInfo_v2()
-	return []uint64{m.Used, m.Total}, r
-}
-
-func nvmlMemory(d nvml.Device) ([]uint64, nvml.Return) {
-	m, r := d.GetMemoryInfo()
-	return []uint64{m.Used, m.Total}, r
-}
-
-func nvmlBAR1(d nvml.Device) ([]uint64, nvml.Return) {
-	m, r := d.GetBAR1MemoryInfo()
-	return []uint64{m.Bar1Used, m.Bar1Total}, r
 }
 
 func nvmlRemappedRows(d nvml.Device) ([]uint64, nvml.Return) {
@@ -225,14 +223,14 @@ func nvmlBit(b bool) uint64 {
 
 // Text calls a function of nvmlTexts.
 func (g nvmlGPU) Text(function string) (string, error) {
-	f := nvmlTexts[function]
-	return nvmlCall(g.c, f.symbol, func() (string, nvml.Return) { return f.get(g.d) })
+	return nvmlCall(g.c, cmp.Or(nvmlSymbols[function], function),
+		func() (string, nvml.Return) { return nvmlTexts[function](g.d) })
 }
 
 // Numbers calls a function of nvmlFigures.
 func (g nvmlGPU) Numbers(function string) ([]uint64, error) {
-	f := nvmlFigures[function]
-	return nvmlCall(g.c, f.symbol, func() ([]uint64, nvml.Return) { return f.get(g.d) })
+	return nvmlCall(g.c, cmp.Or(nvmlSymbols[function], function),
+		func() ([]uint64, nvml.Return) { return nvmlFigures[function](g.d) })
 }
 
 // Fields is nvmlDeviceGetFieldValues.
@@ -276,14 +274,13 @@ func (g nvmlGPU) GPUFabric() (snapshot.GPUFabric, error) {
 	if v, err := nvmlCall(g.c, symbol, func() (nvml.GpuFabricInfo_v3, nvml.Return) {
 		return g.d.GetGpuFabricInfoV().V3()
 	}); err == nil {
-		health, summary := uint64(v.HealthMask), uint64(v.HealthSummary)
-		return gpuFabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, &health, &summary), nil
+		health, summary := new(uint64(v.HealthMask)), new(uint64(v.HealthSummary))
+		return gpuFabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, health, summary), nil
 	}
 	if v, err := nvmlCall(g.c, symbol, func() (nvml.GpuFabricInfo_v2, nvml.Return) {
 		return g.d.GetGpuFabricInfoV().V2()
 	}); err == nil {
-		health := uint64(v.HealthMask)
-		return gpuFabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, &health, nil), nil
+		return gpuFabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, new(uint64(v.HealthMask)), nil), nil
 	}
 	v, err := nvmlCall(g.c, "nvmlDeviceGetGpuFabricInfo",
 		func() (nvml.GpuFabricInfo, nvml.Return) { return g.d.GetGpuFabricInfo() })
@@ -304,12 +301,9 @@ func gpuFabric(
 
 // Events is nvmlEventSetCreate and nvmlDeviceRegisterEvents.
 func (c *nvmlClient) Events(devices []nvmlDevice) (nvmlEvents, []bool, error) {
-	for _, symbol := range []string{
-		"nvmlEventSetCreate", "nvmlEventSetWait_v2", "nvmlEventSetFree", "nvmlDeviceRegisterEvents", "nvmlDeviceGetUUID",
-	} {
-		if err := c.has(symbol); err != nil {
-			return nil, nil, err
-		}
+	if err := c.has("nvmlEventSetCreate", "nvmlEventSetWait_v2", "nvmlEventSetFree", "nvmlDeviceRegisterEvents",
+		"nvmlDeviceGetUUID"); err != nil {
+		return nil, nil, err
 	}
 	set, r := c.lib.EventSetCreate()
 	if r != nvml.SUCCESS {

@@ -61,6 +61,15 @@ func (r *nvmlReading) number(functions ...string) *uint64 {
 	return nil
 }
 
+// scaled is a number in a unit of which that of the library is a part.
+func (r *nvmlReading) scaled(function string, parts float64) *float64 {
+	n := r.number(function)
+	if n == nil {
+		return nil
+	}
+	return new(float64(*n) / parts)
+}
+
 // seat reads the constant properties of a GPU.
 func seat(index int, device nvmlDevice) (*nvmlSeat, []error) {
 	s := &nvmlSeat{device: device, identity: snapshot.GPU{Index: index}}
@@ -193,8 +202,7 @@ func (s *nvmlSeat) readFields(r *nvmlReading) {
 	}
 	for i, f := range nvmlFields {
 		if r.keep(fields[i].Err) && !(f.wide && fields[i].Narrow) {
-			n := fields[i].Value * f.scale
-			*f.to(r.GPU) = &n
+			*f.to(r.GPU) = new(fields[i].Value * f.scale)
 		}
 	}
 	if s.links == 0 { // values of a GPU without NVLinks are meaningless
@@ -261,8 +269,7 @@ func (s *nvmlSeat) readTraffic(r *nvmlReading) {
 		return
 	}
 	s.transmitted, s.received = s.transmitted+transmitted, s.received+received
-	transmitted, received = s.transmitted, s.received
-	r.PCIeTransmit, r.PCIeReceive = &transmitted, &received
+	r.PCIeTransmit, r.PCIeReceive = new(s.transmitted), new(s.received)
 }
 
 func readProcesses(r *nvmlReading) {
@@ -278,18 +285,9 @@ func readProcesses(r *nvmlReading) {
 
 // readRest reads what is unrelated to NVLink, PCIe and errors.
 func readRest(r *nvmlReading) {
-	if t := r.number("nvmlDeviceGetTemperature"); t != nil {
-		celsius := float64(*t)
-		r.Temperature = &celsius
-	}
-	if p := r.number("nvmlDeviceGetPowerUsage"); p != nil {
-		watts := float64(*p) / 1000
-		r.Power = &watts
-	}
-	if u := r.number("nvmlDeviceGetUtilizationRates"); u != nil {
-		share := float64(*u) / 100
-		r.Utilization = &share
-	}
+	r.Temperature = r.scaled("nvmlDeviceGetTemperature", 1)
+	r.Power = r.scaled("nvmlDeviceGetPowerUsage", 1000)            // milliwatts
+	r.Utilization = r.scaled("nvmlDeviceGetUtilizationRates", 100) // percent
 	if m := r.numbers("nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"); m != nil {
 		r.MemoryUsed, r.MemoryTotal = &m[0], &m[1]
 	}

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -12,8 +11,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"rdma_exporter/internal/transceiver"
 )
 
 // ErrOtherNetwork is wrapped by errors of queries that were not made because the answer would be about another network
@@ -34,6 +31,7 @@ const (
 // network namespace the same name is another interface, and devlink has no devices.
 type network struct {
 	files   Files
+	copied  bool                                          // from another machine: no query is about its interfaces
 	own     string                                        // the interfaces of the process's network namespace
 	address func(netdev string) (net.HardwareAddr, error) // of an interface in that namespace
 
@@ -46,8 +44,14 @@ func newNetwork(files Files) *network {
 	return &network{files: files, own: ownNetdevs, address: hardwareAddress}
 }
 
-// same returns nil if they do. It compares hardware interfaces, which rarely change.
+// same returns nil if they do. It compares hardware interfaces, which rarely change. A nil network is not checked.
 func (n *network) same() error {
+	switch {
+	case n == nil:
+		return nil
+	case n.copied:
+		return syscall.EPROTONOSUPPORT
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	interval := networkInterval
@@ -120,63 +124,12 @@ func hardwareAddress(netdev string) (net.HardwareAddr, error) {
 	return request.address[:6], nil
 }
 
-// query makes a query only in the network namespace of the sys tree.
-func query[T any](n *network, path string, question func() (T, error)) (T, error) {
+// query makes a query about an object in the network namespace of the sys tree. Errors have the object and what is
+// queried of it.
+func query[T any](n *network, object, what string, question func() (T, error)) (answer T, err error) {
 	if err := n.same(); err != nil {
-		var none T
-		return none, &Error{"query", path, err}
+		return answer, &Error{"query", object, err}
 	}
-	return question()
-}
-
-// ethtoolHere, devlinkHere and dcbHere query only where the answers refer to this machine's interfaces.
-type (
-	ethtoolHere struct {
-		*network
-		Ethtool
-	}
-	devlinkHere struct {
-		*network
-		Devlink
-	}
-	dcbHere struct {
-		*network
-		DCB
-	}
-)
-
-func (h ethtoolHere) LinkModes(ctx context.Context, netdev string) (LinkModes, error) {
-	return query(h.network, "ethtool/"+netdev, func() (LinkModes, error) { return h.Ethtool.LinkModes(ctx, netdev) })
-}
-
-func (h ethtoolHere) ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
-	return query(h.network, "ethtool/"+netdev, func() ([]byte, error) { return h.Ethtool.ModuleEEPROM(ctx, netdev, ref) })
-}
-
-func (h ethtoolHere) LinkState(ctx context.Context, netdev string) (LinkState, error) {
-	return query(h.network, "ethtool/"+netdev, func() (LinkState, error) { return h.Ethtool.LinkState(ctx, netdev) })
-}
-
-func (h ethtoolHere) Pause(ctx context.Context, netdev string) (Pause, error) {
-	return query(h.network, "ethtool/"+netdev, func() (Pause, error) { return h.Ethtool.Pause(ctx, netdev) })
-}
-
-func (h ethtoolHere) FEC(ctx context.Context, netdev string) (FEC, error) {
-	return query(h.network, "ethtool/"+netdev, func() (FEC, error) { return h.Ethtool.FEC(ctx, netdev) })
-}
-
-func (h ethtoolHere) NetdevStats(ctx context.Context, netdev string) ([]Stat, error) {
-	return query(h.network, "ethtool/"+netdev, func() ([]Stat, error) { return h.Ethtool.NetdevStats(ctx, netdev) })
-}
-
-func (h ethtoolHere) StandardStats(ctx context.Context, netdev string) ([]Stat, error) {
-	return query(h.network, "ethtool/"+netdev, func() ([]Stat, error) { return h.Ethtool.StandardStats(ctx, netdev) })
-}
-
-func (h devlinkHere) Health(ctx context.Context) ([]HealthReporter, error) {
-	return query(h.network, "devlink/health", func() ([]HealthReporter, error) { return h.Devlink.Health(ctx) })
-}
-
-func (h dcbHere) IEEE(ctx context.Context, netdev string) (DCBConfig, error) {
-	return query(h.network, "dcb/"+netdev+"/ieee", func() (DCBConfig, error) { return h.DCB.IEEE(ctx, netdev) })
+	answer, err = question()
+	return answer, wrapped("query", object+what, err)
 }

@@ -70,7 +70,7 @@ func TestNetwork(t *testing.T) {
 				t.Error(err)
 			}
 			asked := false
-			_, refused := query(n, "ethtool/eth0", func() (int, error) { asked = true; return 1, nil })
+			_, refused := query(n, "ethtool/eth0", "", func() (int, error) { asked = true; return 1, nil })
 			if err != nil && (ReasonOf(refused) != Permission || SourceDCB.NeedsAfter(refused) != hostNetwork) {
 				t.Error(refused)
 			}

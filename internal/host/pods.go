@@ -60,14 +60,11 @@ func (k kubelet) Pods(ctx context.Context) ([]snapshot.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsTime)
 	defer cancel()
 	answer, err := k.list(ctx)
-	var out []snapshot.Pod
-	if err == nil {
-		out, err = podsOf(answer)
-	}
 	if err != nil {
 		return nil, &Error{"query", string(k), err}
 	}
-	return out, nil
+	out, err := podsOf(answer)
+	return out, wrapped("query", string(k), err)
 }
 
 func (k kubelet) list(ctx context.Context) (*podresources.ListPodResourcesResponse, error) {

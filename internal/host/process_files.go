@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"rdma_exporter/internal/lazy"
+	"rdma_exporter/internal/words"
 )
 
 // Limits of settings, since the job chooses their length: of one, and of all settings of a process or of its files. The
@@ -87,22 +88,23 @@ func commandOf(b []byte) string {
 	return printable(string(b[from+1 : to]))
 }
 
-// parentOf is the field ppid of /proc/PID/stat: the 2nd after the name in parentheses.
-func parentOf(b []byte) string {
+// Fields of /proc/PID/stat after the name in parentheses, the first being 0.
+const (
+	statParent = 1  // ppid, the 4th
+	statStart  = 19 // starttime, the 22nd
+)
+
+// statField is a field of /proc/PID/stat; empty if missing.
+func statField(b []byte, n int) string {
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 2 {
+	if n >= len(fields) {
 		return ""
 	}
-	return fields[1]
+	return fields[n]
 }
 
 func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
+	return words.Replace(strings.ToValidUTF8(s, "?"), unicode.IsControl, '?')
 }
 
 // uidOf is the real user of /proc/PID/status, "Uid:  1000  1000  1000  1000"; empty if missing.
@@ -139,15 +141,6 @@ func sinceBootOf(start string) time.Duration {
 		return 0
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond
-}
-
-// startOf is the field starttime of /proc/PID/stat: the 22nd, or the 20th after the name in parentheses.
-func startOf(b []byte) string {
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 20 {
-		return ""
-	}
-	return fields[19]
 }
 
 var ncclLibrary = lazy.Regexp(`^libnccl\.so\.([0-9]+\.[0-9]+\.[0-9]+)$`)

@@ -79,7 +79,7 @@ func (p *processTable) describe(out *snapshot.Process) {
 	out.Env, whole = environment(environ)
 	p.place(out, read("cgroup"), environ, read)
 	p.network(out)
-	start := startOf(stat)
+	start := statField(stat, statStart)
 	out.Started = sinceBootOf(start)
 	if len(out.GPUs) == 0 {
 		return

@@ -5,6 +5,7 @@ import (
 
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/words"
 )
 
 // Names in paths of control groups. Slurm: /system.slice/slurmstepd.scope/job_77/step_0/user/task_0, with version 1 of
@@ -83,7 +84,8 @@ func (p *processTable) place(out *snapshot.Process, cgroup, environ []byte, read
 	at := placeOf(out.Env, cgroup)
 	out.Job, out.Step, out.Container, out.Unit = at.job, at.step, at.container, at.unit
 	if p.names {
-		out.JobName, out.User = cutText(printable(variable(environ, "SLURM_JOB_NAME")), jobNameLength), uidOf(read("status"))
+		out.JobName = words.Cut(printable(variable(environ, "SLURM_JOB_NAME")), jobNameLength)
+		out.User = uidOf(read("status"))
 	}
 }
 
@@ -101,12 +103,4 @@ func isPlaced(p *snapshot.Process) bool {
 		unitForm().MatchString(p.Unit) &&
 		userForm().MatchString(p.User) && networkForm().MatchString(p.Network) && p.Netdevs == possibleNames(p.Netdevs) &&
 		len(p.JobName) <= jobNameLength && p.JobName == printable(p.JobName)
-}
-
-// cutText is the begin of a text, without a part of a character.
-func cutText(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "")
 }

@@ -380,10 +380,10 @@ func TestMapped(t *testing.T) {
 			}
 		})
 	}
-	if got := startOf([]byte(stat)); got != "987654" {
+	if got := statField([]byte(stat), statStart); got != "987654" {
 		t.Errorf("start %q", got)
 	}
-	if got := startOf(nil); got != "" {
+	if got := statField(nil, statStart); got != "" {
 		t.Errorf("start %q", got)
 	}
 }
@@ -392,7 +392,7 @@ func FuzzProcessFiles(f *testing.F) {
 	f.Add([]byte(stat), []byte(ncclMaps))
 	f.Add([]byte(limits), []byte("A=1\x00NCCL_DEBUG=INFO\x00"))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		startOf(a)
+		statField(a, statStart)
 		mapped(b)
 		lockedMemory(a)
 		env, _ := environment(b)

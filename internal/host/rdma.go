@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -13,45 +14,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RDMA netlink numbers, include/uapi/rdma/rdma_netlink.h.
+// RDMA netlink numbers that the library lacks, include/uapi/rdma/rdma_netlink.h.
 const (
-	rdmaNlNldev       = 5
 	rdmaNlGroupNotify = 4
 
-	nldevCmdGet       = 1
 	nldevCmdPortGet   = 5
-	nldevCmdSysGet    = 6
 	nldevCmdResQPGet  = 10
 	nldevCmdResMRGet  = 13
-	nldevCmdStatGet   = 17
 	nldevCmdResCtxGet = 22
 	nldevCmdMonitor   = 28
 
-	nldevAttrDevIndex      = 1
-	nldevAttrDevName       = 2
-	nldevAttrPortIndex     = 3
-	nldevAttrCapFlags      = 4
-	nldevAttrLID           = 9
-	nldevAttrSMLID         = 10
-	nldevAttrLMC           = 11
-	nldevAttrPortState     = 12
-	nldevAttrPortPhysState = 13
-	nldevAttrResQP         = 19
-	nldevAttrResQPEntry    = 20
-	nldevAttrResPID        = 28
-	nldevAttrResKernName   = 29
-	nldevAttrResMR         = 40
-	nldevAttrResMREntry    = 41
-	nldevAttrResMRLen      = 45
-	nldevAttrNdevName      = 51
-	nldevAttrNetnsMode     = 66
-	nldevAttrHWCounters    = 80
-	nldevAttrHWCounter     = 81
-	nldevAttrCounterName   = 82
-	nldevAttrCounterValue  = 83
-	nldevAttrResCtx        = 86
-	nldevAttrResCtxEntry   = 87
-	nldevAttrEventType     = 102
+	nldevAttrResQP       = 19
+	nldevAttrResQPEntry  = 20
+	nldevAttrResPID      = 28
+	nldevAttrResKernName = 29
+	nldevAttrResMR       = 40
+	nldevAttrResMREntry  = 41
+	nldevAttrResMRLen    = 45
+	nldevAttrResCtx      = 86
+	nldevAttrResCtxEntry = 87
+	nldevAttrEventType   = 102
 
 	nldevSysAttrMonitorMode = 103
 )
@@ -86,49 +68,42 @@ func (c *rdmaClient) close() {
 }
 
 func (c *rdmaClient) Port(_ context.Context, device string, port int) (RDMAPort, error) {
-	var p RDMAPort
-	err := c.query(nldevCmdPortGet, device, port, func(msg []byte) (name string, err error) {
-		p, name, err = parsePort(msg)
-		return name, err
-	})
-	if err != nil {
-		return RDMAPort{}, &Error{"query", fmt.Sprintf("rdma/%s/%d/port", device, port), err}
-	}
-	return p, nil
+	return queryPort(c, nldevCmdPortGet, device, port, "port", parsePort)
 }
 
 func (c *rdmaClient) System(context.Context) (s RDMASystem, err error) {
-	msgs, err := c.exchange(nldevCmdSysGet, 0)
+	msgs, err := c.exchange(nl.RDMA_NLDEV_CMD_SYS_GET, 0)
 	if err == nil && len(msgs) == 0 {
 		err = fmt.Errorf("%w: empty reply", ErrMalformed)
 	}
 	if err != nil {
 		return s, &Error{"query", "rdma/system", err}
 	}
-	numbers(msgs[0], map[uint16]**uint64{nldevAttrNetnsMode: &s.NetnsMode})
+	attributes{nl.RDMA_NLDEV_SYS_ATTR_NETNS_MODE: &s.NetnsMode}.decode(msgs[0])
 	return s, nil
 }
 
 func (c *rdmaClient) Stats(_ context.Context, device string, port int, buf []Stat) ([]Stat, error) {
-	var out []Stat
-	err := c.query(nldevCmdStatGet, device, port, func(msg []byte) (name string, err error) {
-		out, name, err = parseStats(msg, buf[:0])
-		return name, err
-	})
-	if err != nil {
-		return nil, &Error{"query", fmt.Sprintf("rdma/%s/%d/stats", device, port), err}
-	}
-	return out, nil
+	parse := func(msg []byte) ([]Stat, string, error) { return parseStats(msg, buf[:0]) }
+	return queryPort(c, nl.RDMA_NLDEV_CMD_STAT_GET, device, port, "stats", parse)
 }
 
-// query sends one request for a port.
-func (c *rdmaClient) query(cmd int, device string, port int, parse func([]byte) (string, error)) error {
-	return c.addressed(cmd, 0, device, func(msgs [][]byte) (string, error) {
+// queryPort sends one request for a port. parse returns the device that the answer names.
+func queryPort[T any](
+	c *rdmaClient, cmd int, device string, port int, what string, parse func([]byte) (T, string, error),
+) (answer T, err error) {
+	var got T
+	err = c.addressed(cmd, 0, device, func(msgs [][]byte) (name string, err error) {
 		if len(msgs) == 0 {
 			return "", fmt.Errorf("%w: empty reply", ErrMalformed)
 		}
-		return parse(msgs[0])
-	}, nl.NewRtAttr(nldevAttrPortIndex, nl.Uint32Attr(uint32(port))))
+		got, name, err = parse(msgs[0])
+		return name, err
+	}, nl.NewRtAttr(nl.RDMA_NLDEV_ATTR_PORT_INDEX, nl.Uint32Attr(uint32(port))))
+	if err != nil {
+		return answer, &Error{"query", fmt.Sprintf("rdma/%s/%d/%s", device, port, what), err}
+	}
+	return got, nil
 }
 
 // addressed makes a request for a device. The kernel addresses devices by an index that changes when a device registers
@@ -142,7 +117,7 @@ func (c *rdmaClient) addressed(
 			return err
 		}
 		msgs, err := c.exchange(cmd, flags,
-			append([]*nl.RtAttr{nl.NewRtAttr(nldevAttrDevIndex, nl.Uint32Attr(index))}, attrs...)...)
+			append([]*nl.RtAttr{nl.NewRtAttr(nl.RDMA_NLDEV_ATTR_DEV_INDEX, nl.Uint32Attr(index))}, attrs...)...)
 		var name string
 		if err == nil {
 			name, err = parse(msgs)
@@ -163,7 +138,7 @@ func (c *rdmaClient) index(device string, fresh bool) (uint32, error) {
 	if ok && !fresh {
 		return i, nil
 	}
-	msgs, err := c.exchange(nldevCmdGet, unix.NLM_F_DUMP)
+	msgs, err := c.exchange(nl.RDMA_NLDEV_CMD_GET, unix.NLM_F_DUMP)
 	if err != nil {
 		return 0, err
 	}
@@ -187,7 +162,7 @@ func (c *rdmaClient) do(cmd, flags int, attrs ...*nl.RtAttr) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	req := nl.NewNetlinkRequest(rdmaNlNldev<<10|cmd, flags)
+	req := nl.NewNetlinkRequest(nl.RDMA_NL_NLDEV<<10|cmd, flags)
 	for _, a := range attrs {
 		req.AddData(a)
 	}
@@ -219,11 +194,7 @@ func whole(get func() ([][]byte, error)) (msgs [][]byte, err error) {
 
 // isKernelAnswer reports whether an error is the kernel's reply, not a failure of the socket.
 func isKernelAnswer(err error) bool {
-	switch ReasonOf(err) {
-	case Invalid, Gone, Permission, Unsupported:
-		return true
-	}
-	return false
+	return slices.Contains([]Reason{Invalid, Gone, Permission, Unsupported}, ReasonOf(err))
 }
 
 func (c *rdmaClient) socket() (*nl.NetlinkSocket, error) {

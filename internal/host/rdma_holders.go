@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -121,7 +121,7 @@ type resource struct {
 func parseResources(msg []byte, table, entry uint16) (found []resource, device string, err error) {
 	for t, v := range attrs(msg) {
 		switch t {
-		case nldevAttrDevName:
+		case nl.RDMA_NLDEV_ATTR_DEV_NAME:
 			device = text(v)
 		case table:
 			for t, v := range attrs(v) {
@@ -159,12 +159,8 @@ func (t *tree) leader(tid int) int {
 	if err != nil {
 		return tid
 	}
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "Tgid:"); ok {
-			if pid, err := strconv.Atoi(strings.TrimSpace(rest)); err == nil && pid > 0 {
-				return pid
-			}
-		}
+	if pid, err := strconv.Atoi(statusField(b, "Tgid")); err == nil && pid > 0 {
+		return pid
 	}
 	return tid
 }

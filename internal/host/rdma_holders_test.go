@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/vishvananda/netlink/nl"
 )
 
 // region is an entry of RES_MR_GET as the kernel sends it: length, number, number of the protection domain, then the
@@ -17,7 +19,8 @@ func region(pid uint32, length uint64) []byte {
 }
 
 func resourcesMessage(device string, table uint16, entries ...[]byte) []byte {
-	return slices.Concat(attr(nldevAttrDevIndex, u32(3)), attr(nldevAttrDevName, str(device)), attr(table, entries...))
+	return slices.Concat(attr(nl.RDMA_NLDEV_ATTR_DEV_INDEX, u32(3)),
+		attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, str(device)), attr(table, entries...))
 }
 
 func TestParseResources(t *testing.T) {

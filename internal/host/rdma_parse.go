@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
 )
 
 // attrs yields the attributes of a netlink message body: type without its flag bits, and payload. It stops at the first
@@ -38,55 +41,49 @@ func number(b []byte) (uint64, bool) {
 	return 0, false
 }
 
-// numbers sets the integers that to requests by attribute type.
-func numbers(msg []byte, to map[uint16]**uint64) {
+// attributes are the places of attributes by type: **uint64 of an integer, *string of a text, attributes of a nest, and
+// func([]byte) takes any other payload.
+type attributes map[uint16]any
+
+// decode stores the attributes of a message in their places. Integers of an odd size are left out.
+func (to attributes) decode(msg []byte) {
 	for t, v := range attrs(msg) {
-		if n, ok := number(v); ok && to[t] != nil {
-			*to[t] = &n
+		switch to := to[t].(type) {
+		case **uint64:
+			if n, ok := number(v); ok {
+				*to = &n
+			}
+		case *string:
+			*to = text(v)
+		case attributes:
+			to.decode(v)
+		case func([]byte):
+			to(v)
 		}
 	}
 }
 
 // text parses a string attribute up to its NUL.
-func text(b []byte) string {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i])
-		}
-	}
-	return string(b)
-}
+func text(b []byte) string { return unix.ByteSliceToString(b) }
 
 func parseDevice(msg []byte) (name string, index uint32, err error) {
-	var seen bool
-	for t, v := range attrs(msg) {
-		switch t {
-		case nldevAttrDevIndex:
-			n, ok := number(v)
-			index, seen = uint32(n), ok
-		case nldevAttrDevName:
-			name = text(v)
-		}
-	}
-	if !seen || name == "" {
+	var number *uint64
+	attributes{nl.RDMA_NLDEV_ATTR_DEV_INDEX: &number, nl.RDMA_NLDEV_ATTR_DEV_NAME: &name}.decode(msg)
+	if number == nil || name == "" {
 		return "", 0, fmt.Errorf("%w: device without index or name", ErrMalformed)
 	}
-	return name, index, nil
+	return name, uint32(*number), nil
 }
 
 func parsePort(msg []byte) (p RDMAPort, device string, err error) {
-	numbers(msg, map[uint16]**uint64{
-		nldevAttrPortState: &p.State, nldevAttrPortPhysState: &p.PhysicalState,
-		nldevAttrLID: &p.LID, nldevAttrSMLID: &p.SMLID, nldevAttrLMC: &p.LMC, nldevAttrCapFlags: &p.Capabilities,
-	})
-	for t, v := range attrs(msg) {
-		switch t {
-		case nldevAttrDevName:
-			device = text(v)
-		case nldevAttrNdevName:
-			p.Netdev = text(v)
-		}
-	}
+	attributes{
+		nl.RDMA_NLDEV_ATTR_PORT_STATE: &p.State, nl.RDMA_NLDEV_ATTR_PORT_PHYS_STATE: &p.PhysicalState,
+		nl.RDMA_NLDEV_ATTR_LID:       &p.LID,
+		nl.RDMA_NLDEV_ATTR_SM_LID:    &p.SMLID,
+		nl.RDMA_NLDEV_ATTR_LMC:       &p.LMC,
+		nl.RDMA_NLDEV_ATTR_CAP_FLAGS: &p.Capabilities,
+		nl.RDMA_NLDEV_ATTR_DEV_NAME:  &device, nl.RDMA_NLDEV_ATTR_NDEV_NAME: &p.Netdev,
+	}.decode(msg)
 	if device == "" {
 		return RDMAPort{}, "", fmt.Errorf("%w: port without device", ErrMalformed)
 	}
@@ -97,11 +94,11 @@ func parseStats(msg []byte, buf []Stat) (stats []Stat, device string, err error)
 	stats = buf
 	for t, v := range attrs(msg) {
 		switch t {
-		case nldevAttrDevName:
+		case nl.RDMA_NLDEV_ATTR_DEV_NAME:
 			device = text(v)
-		case nldevAttrHWCounters:
+		case nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTERS:
 			for t, v := range attrs(v) {
-				if t != nldevAttrHWCounter {
+				if t != nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY {
 					continue
 				}
 				if s, ok := parseStat(v); ok {
@@ -119,9 +116,9 @@ func parseStats(msg []byte, buf []Stat) (stats []Stat, device string, err error)
 func parseStat(b []byte) (s Stat, ok bool) {
 	for t, v := range attrs(b) {
 		switch t {
-		case nldevAttrCounterName:
+		case nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME:
 			s.Name = text(v)
-		case nldevAttrCounterValue:
+		case nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE:
 			s.Value, ok = number(v)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/vishvananda/netlink/nl"
 )
 
 // attr builds a netlink attribute, padded to four bytes.
@@ -25,13 +27,16 @@ func str(s string) []byte { return append([]byte(s), 0) }
 const nested = 1 << 15 // NLA_F_NESTED
 
 func counter(name string, value []byte) []byte {
-	return attr(nldevAttrHWCounter|nested, attr(nldevAttrCounterName, str(name)), attr(nldevAttrCounterValue, value))
+	return attr(nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY|nested,
+		attr(nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, str(name)),
+		attr(nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE, value))
 }
 
 func statsMessage(device string, counters ...[]byte) []byte {
 	return slices.Concat(
-		attr(nldevAttrDevIndex, u32(3)), attr(nldevAttrDevName, str(device)), attr(nldevAttrPortIndex, u32(1)),
-		attr(nldevAttrHWCounters|nested, counters...))
+		attr(nl.RDMA_NLDEV_ATTR_DEV_INDEX, u32(3)), attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, str(device)),
+		attr(nl.RDMA_NLDEV_ATTR_PORT_INDEX, u32(1)),
+		attr(nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTERS|nested, counters...))
 }
 
 func TestAttributes(t *testing.T) {
@@ -99,10 +104,10 @@ func TestParseDevice(t *testing.T) {
 		index uint32
 		bad   bool
 	}{
-		{"whole", slices.Concat(attr(nldevAttrDevIndex, u32(7)), attr(nldevAttrDevName, str("mlx5_0")), attr(nldevAttrPortIndex, u32(1))), "mlx5_0", 7, false},
-		{"without index", attr(nldevAttrDevName, str("mlx5_0")), "", 0, true},
-		{"without name", attr(nldevAttrDevIndex, u32(7)), "", 0, true},
-		{"index of a wrong size", slices.Concat(attr(nldevAttrDevIndex, make([]byte, 3)), attr(nldevAttrDevName, str("mlx5_0"))), "", 0, true},
+		{"whole", slices.Concat(attr(nl.RDMA_NLDEV_ATTR_DEV_INDEX, u32(7)), attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, str("mlx5_0")), attr(nl.RDMA_NLDEV_ATTR_PORT_INDEX, u32(1))), "mlx5_0", 7, false},
+		{"without index", attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, str("mlx5_0")), "", 0, true},
+		{"without name", attr(nl.RDMA_NLDEV_ATTR_DEV_INDEX, u32(7)), "", 0, true},
+		{"index of a wrong size", slices.Concat(attr(nl.RDMA_NLDEV_ATTR_DEV_INDEX, make([]byte, 3)), attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, str("mlx5_0"))), "", 0, true},
 		{"empty", nil, "", 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -125,8 +130,9 @@ func samePort(a, b RDMAPort) bool {
 }
 
 func TestParsePort(t *testing.T) {
-	name := attr(nldevAttrDevName, str("mlx5_0"))
-	states := slices.Concat(name, attr(nldevAttrPortState, u8(4)), attr(nldevAttrPortPhysState, u8(5)))
+	name := attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, str("mlx5_0"))
+	states := slices.Concat(name, attr(nl.RDMA_NLDEV_ATTR_PORT_STATE, u8(4)),
+		attr(nl.RDMA_NLDEV_ATTR_PORT_PHYS_STATE, u8(5)))
 	for _, c := range []struct {
 		name string
 		msg  []byte
@@ -134,27 +140,28 @@ func TestParsePort(t *testing.T) {
 		bad  bool
 	}{
 		{
-			"InfiniBand", slices.Concat(states, attr(nldevAttrCapFlags, u64(0x2651e848)), attr(nldevAttrLID, u32(17)),
-				attr(nldevAttrSMLID, u32(1)), attr(nldevAttrLMC, u8(0))),
+			"InfiniBand", slices.Concat(states, attr(nl.RDMA_NLDEV_ATTR_CAP_FLAGS, u64(0x2651e848)),
+				attr(nl.RDMA_NLDEV_ATTR_LID, u32(17)),
+				attr(nl.RDMA_NLDEV_ATTR_SM_LID, u32(1)), attr(nl.RDMA_NLDEV_ATTR_LMC, u8(0))),
 			RDMAPort{State: ptr(4), PhysicalState: ptr(5), LID: ptr(17), SMLID: ptr(1), LMC: ptr(0), Capabilities: ptr(0x2651e848)},
 			false,
 		},
 		{
-			"RoCE", slices.Concat(states, attr(50, u32(9)), attr(nldevAttrNdevName, str("eth0"))),
+			"RoCE", slices.Concat(states, attr(50, u32(9)), attr(nl.RDMA_NLDEV_ATTR_NDEV_NAME, str("eth0"))),
 			RDMAPort{State: ptr(4), PhysicalState: ptr(5), Netdev: "eth0"},
 			false,
 		},
 		{"without states", name, RDMAPort{}, false},
 		{
 			"a state of a wrong size",
-			slices.Concat(name, attr(nldevAttrPortState, make([]byte, 5)), attr(nldevAttrPortPhysState, u8(5))),
+			slices.Concat(name, attr(nl.RDMA_NLDEV_ATTR_PORT_STATE, make([]byte, 5)), attr(nl.RDMA_NLDEV_ATTR_PORT_PHYS_STATE, u8(5))),
 			RDMAPort{PhysicalState: ptr(5)},
 			false,
 		},
 		{"cut within the states", states[:len(states)-8], RDMAPort{State: ptr(4)}, false},
-		{"a name without NUL", slices.Concat(attr(nldevAttrDevName, []byte("mlx5_0")), attr(nldevAttrNdevName, []byte("eth0"))), RDMAPort{Netdev: "eth0"}, false},
-		{"without device", attr(nldevAttrPortState, u8(4)), RDMAPort{}, true},
-		{"an empty device", slices.Concat(attr(nldevAttrDevName, str("")), attr(nldevAttrPortState, u8(4))), RDMAPort{}, true},
+		{"a name without NUL", slices.Concat(attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, []byte("mlx5_0")), attr(nl.RDMA_NLDEV_ATTR_NDEV_NAME, []byte("eth0"))), RDMAPort{Netdev: "eth0"}, false},
+		{"without device", attr(nl.RDMA_NLDEV_ATTR_PORT_STATE, u8(4)), RDMAPort{}, true},
+		{"an empty device", slices.Concat(attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, str("")), attr(nl.RDMA_NLDEV_ATTR_PORT_STATE, u8(4))), RDMAPort{}, true},
 		{"empty", nil, RDMAPort{}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -188,10 +195,10 @@ func TestParseStats(t *testing.T) {
 		{"a value of a wrong size", statsMessage("mlx5_0", counter("a", make([]byte, 5)), counters[0]), two[:1], false},
 		{"a value of zero length", statsMessage("mlx5_0", counter("a", nil), counters[0]), two[:1], false},
 		{"an empty name", statsMessage("mlx5_0", counter("", u64(1)), counters[0]), two[:1], false},
-		{"a counter without value", statsMessage("mlx5_0", attr(nldevAttrHWCounter, attr(nldevAttrCounterName, str("a"))), counters[0]), two[:1], false},
+		{"a counter without value", statsMessage("mlx5_0", attr(nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY, attr(nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, str("a"))), counters[0]), two[:1], false},
 		{"another attribute among them", statsMessage("mlx5_0", attr(94, u32(1)), counters[0]), two[:1], false},
 		{"an attribute before the name", slices.Concat(whole[8:]), two, false},
-		{"without device", attr(nldevAttrHWCounters, counters...), nil, true},
+		{"without device", attr(nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTERS, counters...), nil, true},
 		{"empty", nil, nil, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -235,8 +242,9 @@ func FuzzParseStats(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add(statsMessage("mlx5_0", counter("a", u64(1)), counter("b c", u32(2)), counter("d", make([]byte, 3))))
 	f.Add(statsMessage("mlx5_0")[:11])
-	f.Add(slices.Concat(attr(nldevAttrHWCounters, attr(nldevAttrHWCounter, []byte{0, 0, 0, 0})),
-		attr(nldevAttrDevName, str("x"))))
+	f.Add(slices.Concat(attr(nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTERS,
+		attr(nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY, []byte{0, 0, 0, 0})),
+		attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, str("x"))))
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		stats, device, err := parseStats(msg, nil)
 		if (err == nil) != (device != "") || err != nil && stats != nil {
@@ -260,9 +268,9 @@ func FuzzParseStats(f *testing.F) {
 
 func FuzzParsePort(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(slices.Concat(attr(nldevAttrDevName, str("mlx5_0")), attr(nldevAttrPortState, u8(4)),
-		attr(nldevAttrNdevName, str("eth0"))))
-	f.Add(attr(nldevAttrPortState, u64(4)))
+	f.Add(slices.Concat(attr(nl.RDMA_NLDEV_ATTR_DEV_NAME, str("mlx5_0")), attr(nl.RDMA_NLDEV_ATTR_PORT_STATE, u8(4)),
+		attr(nl.RDMA_NLDEV_ATTR_NDEV_NAME, str("eth0"))))
+	f.Add(attr(nl.RDMA_NLDEV_ATTR_PORT_STATE, u64(4)))
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		p, device, err := parsePort(msg)
 		if (err == nil) != (device != "") || err != nil && !samePort(p, RDMAPort{}) {

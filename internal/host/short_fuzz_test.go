@@ -14,7 +14,7 @@ import (
 // datagram.
 func FuzzShortReplies(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(attr(linkStateLink, u8(1)))
+	f.Add(attr(unix.ETHTOOL_A_LINKSTATE_LINK, u8(1)))
 	f.Add(attr(dcbApp, u8(5)))
 	f.Add(attr(dcbAppDCB, u8(255)))
 	f.Add(reporter(reporterName("fw")))

@@ -124,8 +124,7 @@ func queryLink(ctx context.Context, c *mad.Client, port int) (l IBLink, err erro
 		return l, err
 	}
 	l.Own = endOf(&own)
-	manager := uint64(own.SMLID)
-	l.SMLID = &manager
+	l.SMLID = new(uint64(own.SMLID))
 	far, ok := mad.Local().Hop(uint8(port))
 	if !ok || !own.Up() {
 		return l, nil
@@ -149,8 +148,7 @@ func queryLink(ctx context.Context, c *mad.Client, port int) (l IBLink, err erro
 		info.LID = whole.LID
 	}
 	l.Far = endOf(&info)
-	kind, number, lid := uint64(node.Type), uint64(node.LocalPort), uint64(info.LID)
-	l.FarType, l.FarPort, l.FarLID = &kind, &number, &lid
+	l.FarType, l.FarPort, l.FarLID = new(uint64(node.Type)), new(uint64(node.LocalPort)), new(uint64(info.LID))
 	l.FarGUID = guidText(node.GUID)
 	return l, nil
 }
@@ -163,7 +161,4 @@ func endOf(p *mad.PortInfo) IBEnd {
 	return e
 }
 
-func setsOf(l mad.Link) IBSets {
-	widths, speeds := uint64(l.Widths), uint64(l.Speeds)
-	return IBSets{&widths, &speeds}
-}
+func setsOf(l mad.Link) IBSets { return IBSets{new(uint64(l.Widths)), new(uint64(l.Speeds))} }

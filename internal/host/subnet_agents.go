@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/snapshot"
 )
 
 // agentTimeout is the timeout of one answer of an agent of performance management or a subnet manager. The local port's
@@ -69,27 +70,31 @@ var counterFiles = [mad.NumCounters]string{
 	mad.ReceiveMulticast:             "multicast_rcv_packets",
 }
 
+// queryInfo queries for the counters that the agent has, the first time.
+func (a *Agent) queryInfo(ctx context.Context, c *mad.Client) error {
+	if a.info != nil {
+		return nil
+	}
+	info, err := c.PerformanceInfo(ctx, mad.ToLID(a.LID))
+	if err != nil {
+		return err
+	}
+	info.TransmitWait = info.TransmitWait || a.TransmitWait
+	a.info = &info
+	return nil
+}
+
 // Counters queries an agent; the first time also for the counters that it has.
-func (s subnetClient) Counters(ctx context.Context, device string, port int, a *Agent) (out IBCounters, err error) {
-	err = s.query(device, port, mad.ClassPerformance,
-		fmt.Sprintf("the counters of port %d at LID %d", a.Port, a.LID), func(c *mad.Client) error {
-			out, err = queryCounters(ctx, c, a)
-			return err
-		})
-	return out, err
+func (s subnetClient) Counters(ctx context.Context, device string, port int, a *Agent) (IBCounters, error) {
+	return querySubnet(s, device, port, fmt.Sprintf("the counters of port %d at LID %d", a.Port, a.LID),
+		func(c *mad.Client) (IBCounters, error) { return queryCounters(ctx, c, a) }, mad.ClassPerformance)
 }
 
 func queryCounters(ctx context.Context, c *mad.Client, a *Agent) (out IBCounters, err error) {
-	to := mad.ToLID(a.LID)
-	if a.info == nil {
-		info, err := c.PerformanceInfo(ctx, to)
-		if err != nil {
-			return out, err
-		}
-		info.TransmitWait = info.TransmitWait || a.TransmitWait
-		a.info = &info
+	if err := a.queryInfo(ctx, c); err != nil {
+		return out, err
 	}
-	counters, err := c.Counters(ctx, to, a.Port, *a.info)
+	counters, err := c.Counters(ctx, mad.ToLID(a.LID), a.Port, *a.info)
 	if err != nil {
 		return out, err
 	}
@@ -111,34 +116,159 @@ type IBManager struct {
 }
 
 // Manager queries a subnet manager.
-func (s subnetClient) Manager(ctx context.Context, device string, port int, lid uint16) (m IBManager, err error) {
-	err = s.query(device, port, mad.ClassSubnetLID,
-		fmt.Sprintf("the subnet manager at LID %d", lid), func(c *mad.Client) error {
+func (s subnetClient) Manager(ctx context.Context, device string, port int, lid uint16) (IBManager, error) {
+	return querySubnet(s, device, port, fmt.Sprintf("the subnet manager at LID %d", lid),
+		func(c *mad.Client) (m IBManager, err error) {
 			info, err := c.SMInfo(ctx, mad.ToLID(lid))
 			if err != nil {
-				return err
+				return m, err
 			}
-			state, priority, activity := uint64(info.State), uint64(info.Priority), uint64(info.Activity)
-			m = IBManager{GUID: guidText(info.GUID), State: &state, Priority: &priority, Activity: &activity}
-			return nil
-		})
-	return m, err
+			return IBManager{
+				new(uint64(info.State)), new(uint64(info.Priority)), new(uint64(info.Activity)), guidText(info.GUID),
+			}, nil
+		}, mad.ClassSubnetLID)
 }
 
-// query opens a port for a class of datagrams, one at a time, and calls question with it.
-func (s subnetClient) query(device string, port int, class uint8, what string, question func(*mad.Client) error) error {
-	t, err := s.open(device, port, class)
+// querySubnet opens a port for some classes of datagrams, one at a time, and asks question with it. An error comes
+// without an answer.
+func querySubnet[T any](
+	s subnetClient, device string, port int, what string, question func(*mad.Client) (T, error), classes ...uint8,
+) (answer T, err error) {
+	t, err := s.open(device, port, classes...)
 	if err != nil {
-		return err
+		return answer, err
 	}
 	c := mad.NewClient(t, mad.Options{InFlight: 1, Timeout: agentTimeout, Retries: subnetRetries})
-	err = question(c)
+	got, err := question(c)
 	if err = errors.Join(err, c.Close()); err != nil {
-		return &Error{"query", fmt.Sprintf("%s through %s/%d", what, device, port), err}
+		return answer, &Error{"query", fmt.Sprintf("%s through %s/%d", what, device, port), err}
 	}
-	return nil
+	return got, nil
 }
 
 func guidText(g uint64) string {
 	return fmt.Sprintf("%04x:%04x:%04x:%04x", g>>48, g>>32&0xffff, g>>16&0xffff, g&0xffff)
+}
+
+// IBFEC is the answer to Subnet.PortFEC.
+type (
+	IBFEC    = snapshot.IBFEC
+	FECCount = snapshot.FECCount
+)
+
+// FECRequests is the maximum number of datagrams of a query without losses.
+func (a *Agent) FECRequests() (n int) {
+	switch {
+	case a.fec == nil:
+		n = 2
+	case !*a.fec:
+		return 0
+	default:
+		n = 1
+	}
+	switch {
+	case a.info == nil:
+		n += 2
+	case a.info.FEC:
+		n++
+	}
+	return n
+}
+
+// PortFEC queries subnet management by a directed route, which needs no LID, and the agent by its LID.
+func (s subnetClient) PortFEC(ctx context.Context, device string, port int, a *Agent) (IBFEC, error) {
+	if a.fec != nil && !*a.fec {
+		return IBFEC{}, nil
+	}
+	return querySubnet(s, device, port, fmt.Sprintf("the FEC of port %d at LID %d", a.Port, a.LID),
+		func(c *mad.Client) (IBFEC, error) { return queryFEC(ctx, c, port, a) },
+		mad.ClassSubnetDirected, mad.ClassPerformance)
+}
+
+func queryFEC(ctx context.Context, c *mad.Client, port int, a *Agent) (out IBFEC, err error) {
+	route := mad.Local()
+	if a.Far {
+		far, ok := route.Hop(uint8(port))
+		if !ok {
+			return out, nil
+		}
+		route = far
+	}
+	if a.fec == nil {
+		has, err := hasPortInfoExtended(ctx, c, route, a.Port)
+		if err != nil {
+			return out, err
+		}
+		a.fec = &has
+		if !has {
+			return out, nil
+		}
+	}
+	extended, err := c.PortInfoExtended(ctx, route, a.Port)
+	if err != nil {
+		return out, err
+	}
+	if !extended.Known || extended.FEC.String() == "" {
+		return out, nil // the layout of the counters is unknown too
+	}
+	out.Mode = extended.FEC.String()
+	if err := a.queryInfo(ctx, c); err != nil {
+		return out, err
+	}
+	if !a.info.FEC {
+		return out, nil
+	}
+	counts, err := c.FECCounts(ctx, mad.ToLID(a.LID), a.Port, extended.FEC)
+	for _, n := range counts {
+		out.Counts = append(out.Counts, FECCount(n))
+	}
+	return out, err
+}
+
+// hasPortInfoExtended: a switch has its capabilities at port 0, other nodes at the port.
+func hasPortInfoExtended(ctx context.Context, c *mad.Client, route mad.Route, port int) (bool, error) {
+	p, err := c.PortInfo(ctx, route, port)
+	if err == nil && p.Capabilities == 0 {
+		p, err = c.PortInfo(ctx, route, 0)
+	}
+	return p.Extended, err
+}
+
+// IBPortSettings is the answer to Subnet.PortSettings.
+type IBPortSettings = snapshot.IBPortSettings
+
+// PortSettingsRequests is the number of datagrams of PortSettings without losses.
+const PortSettingsRequests = 2
+
+// PortSettings queries the local port by a directed route, which needs no LID.
+func (s subnetClient) PortSettings(ctx context.Context, device string, port int) (IBPortSettings, error) {
+	return querySubnet(s, device, port, fmt.Sprintf("the settings of port %d", port),
+		func(c *mad.Client) (IBPortSettings, error) { return queryPortSettings(ctx, c, port) }, mad.ClassSubnetDirected)
+}
+
+func queryPortSettings(ctx context.Context, c *mad.Client, port int) (out IBPortSettings, err error) {
+	info, err := c.PortInfo(ctx, mad.Local(), port)
+	if err != nil {
+		return out, err
+	}
+	if !info.Up() { // the values are those of the last link
+		return out, nil
+	}
+	out.MTU, out.DataVLs = positive(info.MTU), positive(info.DataVLs)
+	vls, err := c.SLToVL(ctx, mad.Local(), port)
+	var status mad.StatusError
+	if errors.As(err, &status) { // optional with one virtual lane
+		return out, nil
+	}
+	if err == nil {
+		out.VLs = vls[:]
+	}
+	return out, err
+}
+
+func positive(n int) *uint64 {
+	if n <= 0 {
+		return nil
+	}
+	return new(uint64(n))
 }

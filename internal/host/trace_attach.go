@@ -16,11 +16,10 @@ import (
 
 // probe is a program and the function that it observes.
 type probe struct {
-	name      string   // of the program, at most 15 characters
-	functions []string // the same function in kernels of several versions; the first that exists is observed
-	result    bool     // at the end of the function
-	arguments int      // of the function, for a program at its end
-	code      func(hook) asm.Instructions
+	name     string // of the program, at most 15 characters
+	function string
+	end      bool // at the end of the function
+	code     func(hook) asm.Instructions
 }
 
 // probeSet is the probes of one kind of facts: all of them, or none.
@@ -86,52 +85,35 @@ func attachTrace() (t *trace, err error) {
 // functions of modules kprobes: a trampoline would hold the module, and its update would fail.
 func (t *trace) sets(types *kernelTypes) []probeSet {
 	m := t.maps
-	attach := []string{"dma_buf_dynamic_attach"}
 	return []probeSet{
 		{"attachments of DMA-BUFs", nil, []probe{
-			{"rdma_dma_attach", attach, true, 4, func(h hook) asm.Instructions { return m.attached(h, types) }},
-			{"rdma_dma_detach", []string{"dma_buf_detach"}, false, 0, func(h hook) asm.Instructions { return m.ended(h, traceDMABUF, 1) }},
+			{"rdma_dma_attach", "dma_buf_dynamic_attach", true, func(h hook) asm.Instructions { return m.attached(h, types) }},
+			{"rdma_dma_detach", "dma_buf_detach", false, func(h hook) asm.Instructions { return m.ended(h, traceDMABUF, 1) }},
 		}, &t.facts.dmabuf},
 		// Functions of the RDMA core that import a DMA-BUF: argument 0 is the device, the other one the size of the part.
 		{"RDMA device of DMA-BUFs", nil, []probe{
-			{
-				"rdma_import",
-				[]string{"ib_umem_dmabuf_get"},
-				false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 2) },
-			},
+			{"rdma_import", "ib_umem_dmabuf_get", false, saveArguments(m.importing, 2)},
 		}, &t.facts.imports},
 		// Since Linux 6.1, with a device of its own for data direct (mlx5) since 6.12.
 		{"RDMA device of pinned DMA-BUFs", nil, []probe{
-			{
-				"rdma_import_dev",
-				[]string{"ib_umem_dmabuf_get_pinned_with_dma_device"},
-				false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 3) },
-			},
+			{"rdma_import_dev", "ib_umem_dmabuf_get_pinned_with_dma_device", false, saveArguments(m.importing, 3)},
 		}, new(bool)},
 		{"RDMA device of pinned DMA-BUFs", nil, []probe{
-			{
-				"rdma_import_pin",
-				[]string{"ib_umem_dmabuf_get_pinned"},
-				false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.importing, 2) },
-			},
+			{"rdma_import_pin", "ib_umem_dmabuf_get_pinned", false, saveArguments(m.importing, 2)},
 		}, new(bool)},
 		{"host memory", types.rdmaError, []probe{
-			{"rdma_umem_begin", []string{"ib_umem_get"}, false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.registering, 2) }},
-			{"rdma_umem_end", []string{"ib_umem_get"}, true, 4, func(h hook) asm.Instructions { return m.registered(h, types) }},
-			{"rdma_umem_free", []string{"ib_umem_release"}, false, 0, func(h hook) asm.Instructions { return m.released(h, types.rdma) }},
+			{"rdma_umem_begin", "ib_umem_get", false, saveArguments(m.registering, 2)},
+			{"rdma_umem_end", "ib_umem_get", true, func(h hook) asm.Instructions { return m.registered(h, types) }},
+			{"rdma_umem_free", "ib_umem_release", false, func(h hook) asm.Instructions { return m.released(h, types.rdma) }},
 		}, &t.facts.host},
 		{"memory of nvidia_peermem", nil, peerProbes(m, types, "nv_mem_acquire", "nv_dma_map", "nv_mem_release"), &t.facts.peermem},
 		{"memory of amdgpu by peer memory", nil, peerProbes(m, types, "amd_acquire", "amd_dma_map", "amd_release"), &t.facts.peermem},
 		{"events of ports and devices", types.rdmaError, []probe{
-			{
-				"rdma_event",
-				[]string{"ib_dispatch_event"},
-				false, 0, func(h hook) asm.Instructions { return m.dispatched(h, types.rdma, -1) },
-			},
+			{"rdma_event", "ib_dispatch_event", false, func(h hook) asm.Instructions { return m.dispatched(h, types.rdma, -1) }},
 		}, &t.facts.events},
 		{"events of queue pairs", types.rdmaError, []probe{
-			{"rdma_qp_event", []string{"ib_uverbs_qp_event_handler"}, false, 0, func(h hook) asm.Instructions { return m.dispatched(h, types.rdma, types.rdma.qpTask) }},
-			{"rdma_cq_event", []string{"ib_uverbs_cq_event_handler"}, false, 0, func(h hook) asm.Instructions { return m.dispatched(h, types.rdma, types.rdma.cqTask) }},
+			{"rdma_qp_event", "ib_uverbs_qp_event_handler", false, func(h hook) asm.Instructions { return m.dispatched(h, types.rdma, types.rdma.qpTask) }},
+			{"rdma_cq_event", "ib_uverbs_cq_event_handler", false, func(h hook) asm.Instructions { return m.dispatched(h, types.rdma, types.rdma.cqTask) }},
 		}, &t.facts.qpEvents},
 	}
 }
@@ -139,9 +121,9 @@ func (t *trace) sets(types *kernelTypes) []probeSet {
 // peerProbes observe a peer memory client: acquire(address, size), dma_map(sg, context, device), release(context).
 func peerProbes(m *traceMaps, types *kernelTypes, acquire, dmaMap, release string) []probe {
 	return []probe{
-		{"rdma_peer_get", []string{acquire}, false, 0, func(h hook) asm.Instructions { return saveArguments(h, m.acquiring, 1) }},
-		{"rdma_peer_map", []string{dmaMap}, false, 0, func(h hook) asm.Instructions { return m.mapped(h, types) }},
-		{"rdma_peer_free", []string{release}, false, 0, func(h hook) asm.Instructions { return m.ended(h, tracePeermem, 0) }},
+		{"rdma_peer_get", acquire, false, saveArguments(m.acquiring, 1)},
+		{"rdma_peer_map", dmaMap, false, func(h hook) asm.Instructions { return m.mapped(h, types) }},
+		{"rdma_peer_free", release, false, func(h hook) asm.Instructions { return m.ended(h, tracePeermem, 0) }},
 	}
 }
 
@@ -164,27 +146,21 @@ func (t *trace) attachSet(s probeSet) error {
 	return nil
 }
 
-// attachProbe attaches a program to the first of its functions that exists. The error is that of the last attempt.
-func (t *trace) attachProbe(p *probe) (links []link.Link, err error) {
-	for _, function := range p.functions {
-		if t.inKernel(function) {
-			l, traced := t.trampoline(p, function)
-			if traced == nil {
-				return []link.Link{l}, nil
-			}
-			err = traced
-		}
-		links, probed := t.kprobe(p, function)
-		if probed == nil {
-			return links, nil
-		}
+// attachProbe attaches a program to its function.
+func (t *trace) attachProbe(p *probe) ([]link.Link, error) {
+	var traced error
+	if t.inKernel(p.function) {
+		l, err := t.trampoline(p)
 		if err == nil {
-			err = probed
-		} else {
-			err = fmt.Errorf("%w; %w", err, probed)
+			return []link.Link{l}, nil
 		}
+		traced = err
 	}
-	return nil, err
+	links, err := t.kprobe(p)
+	if traced != nil && err != nil {
+		err = fmt.Errorf("%w; %w", traced, err)
+	}
+	return links, err
 }
 
 // inKernel reports whether a function is one of the kernel itself.
@@ -194,44 +170,43 @@ func (t *trace) inKernel(function string) bool {
 	return err == nil && spec.TypeByName(function, &f) == nil
 }
 
-func (t *trace) trampoline(p *probe, function string) (link.Link, error) {
+func (t *trace) trampoline(p *probe) (link.Link, error) {
 	at := ebpf.AttachTraceFEntry
-	if p.result {
+	if p.end {
 		at = ebpf.AttachTraceFExit
 	}
 	prog, err := t.load(&ebpf.ProgramSpec{
-		Name: p.name, Type: ebpf.Tracing, AttachType: at, AttachTo: function,
-		Instructions: p.code(hook{fentry: true, result: p.result, arguments: p.arguments}),
+		Name: p.name, Type: ebpf.Tracing, AttachType: at, AttachTo: p.function,
+		Instructions: p.code(hook{fentry: true}),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", function, err)
+		return nil, fmt.Errorf("%s: %w", p.function, err)
 	}
 	defer prog.Close() // the link holds it
 	l, err := link.AttachTracing(link.TracingOptions{Program: prog})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", function, err)
+		return nil, fmt.Errorf("%s: %w", p.function, err)
 	}
 	return l, nil
 }
 
 // kprobe attaches a program by a kprobe. A program at the end of dma_buf_dynamic_attach needs one at its begin that
 // keeps the arguments.
-func (t *trace) kprobe(p *probe, function string) (links []link.Link, err error) {
+func (t *trace) kprobe(p *probe) (links []link.Link, err error) {
 	if !hasKprobes() { // the library would try files of tracefs
 		return nil, errNoKprobes
 	}
-	code := p.code(hook{result: p.result, arguments: p.arguments})
 	attach := link.Kprobe
-	if p.result {
+	if p.end {
 		attach = link.Kretprobe
 	}
-	l, err := t.kprobeOf(p.name, function, code, attach)
+	l, err := t.kprobeOf(p.name, p.function, p.code(hook{}), attach)
 	if err != nil {
 		return nil, err
 	}
 	links = []link.Link{l}
 	if p.name == "rdma_dma_attach" {
-		l, err := t.kprobeOf("rdma_dma_begin", function, saveArguments(hook{}, t.maps.attaching, 1), link.Kprobe)
+		l, err := t.kprobeOf("rdma_dma_begin", p.function, saveArguments(t.maps.attaching, 1)(hook{}), link.Kprobe)
 		if err != nil {
 			return nil, errors.Join(err, closeLinks(links))
 		}

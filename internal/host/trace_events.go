@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"encoding/binary"
 )
 
@@ -72,21 +71,16 @@ func decodeTrace(b []byte) (r traceRecord, ok bool) {
 	switch r.kind = u32(0); {
 	case r.kind == recordBegin && len(b) >= beginSize:
 		r.pid, r.id, r.bytes, r.mechanism = int(u32(beginPID)), u64(beginID), u64(beginBytes), u32(beginMechanism)
-		r.function = traceName(b[beginFunction:][:functionSize])
-		r.exporter = traceName(b[beginExporter:][:exporterSize])
-		r.device = traceName(b[beginDevice:][:deviceSize])
+		r.function = text(b[beginFunction:][:functionSize])
+		r.exporter = text(b[beginExporter:][:exporterSize])
+		r.device = text(b[beginDevice:][:deviceSize])
 	case r.kind == recordEnd && len(b) >= endSize:
 		r.mechanism, r.id = u32(endMechanism), u64(endID)
 	case r.kind == recordAsync && len(b) >= asyncSize:
 		r.pid, r.event, r.port, r.device = int(u32(asyncPID)), u32(asyncEvent), u32(asyncPort),
-			traceName(b[asyncDevice:][:deviceSize])
+			text(b[asyncDevice:][:deviceSize])
 	default:
 		return r, false
 	}
 	return r, true
-}
-
-func traceName(b []byte) string {
-	name, _, _ := bytes.Cut(b, []byte{0})
-	return string(name)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 )
 
 // The programs are written as instructions: neither a compiler nor compiled objects are needed. They copy some words
@@ -83,10 +84,12 @@ const (
 
 // hook is how a program is attached to a function.
 type hook struct {
-	fentry    bool // by a trampoline (fentry or fexit), else by a kprobe
-	result    bool // at the end of the function, else at its begin
-	arguments int  // of the function
+	fentry bool // by a trampoline (fentry or fexit), else by a kprobe
 }
+
+// endArguments is the number of arguments of the functions whose end is observed, dma_buf_dynamic_attach and
+// ib_umem_get: the result follows them.
+const endArguments = 4
 
 // load loads an argument. R1 is the context, as at the start of the program.
 func (h hook) load(to asm.Register, n int) asm.Instruction {
@@ -98,7 +101,7 @@ func (h hook) load(to asm.Register, n int) asm.Instruction {
 
 func (h hook) loadResult(to asm.Register) asm.Instruction {
 	if h.fentry {
-		return asm.LoadMem(to, asm.R1, int16(8*h.arguments), asm.DWord)
+		return asm.LoadMem(to, asm.R1, int16(8*endArguments), asm.DWord)
 	}
 	return asm.LoadMem(to, asm.R1, argumentOffsets[runtime.GOARCH].result, asm.DWord)
 }
@@ -154,16 +157,13 @@ func storePID(at int16) asm.Instructions {
 	}
 }
 
-// noWakeup is BPF_RB_NO_WAKEUP: the reader comes by itself.
-const noWakeup = 1
-
 // output appends the record at the end of the stack's upper part to the ring buffer, and counts one that does not fit.
 func (m *traceMaps) output(size int) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMapPtr(asm.R1, m.ring.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, int32(record-size)),
 		asm.Mov.Imm(asm.R3, int32(size)),
-		asm.Mov.Imm(asm.R4, noWakeup),
+		asm.Mov.Imm(asm.R4, unix.BPF_RB_NO_WAKEUP), // the reader comes by itself
 		asm.FnRingbufOutput.Call(),
 		asm.JEq.Imm(asm.R0, 0, "exit"),
 		asm.LoadMapValue(asm.R1, m.lost.FD(), 0),
@@ -206,15 +206,17 @@ func failed(result asm.Register) asm.Instructions {
 }
 
 // saveArguments is a program at the begin of a function that stores its argument 0 and another one, by thread.
-func saveArguments(h hook, m *ebpf.Map, other int) asm.Instructions {
-	return program(asm.Instructions{h.load(asm.R6, 0), h.load(asm.R7, other)}, keyOfThread(), asm.Instructions{
-		asm.StoreMem(asm.RFP, pair, asm.R6, asm.DWord), asm.StoreMem(asm.RFP, pair+8, asm.R7, asm.DWord),
-		asm.LoadMapPtr(asm.R1, m.FD()),
-		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, threadKey),
-		asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, pair),
-		asm.Mov.Imm(asm.R4, 0),
-		asm.FnMapUpdateElem.Call(),
-	})
+func saveArguments(m *ebpf.Map, other int) func(hook) asm.Instructions {
+	return func(h hook) asm.Instructions {
+		return program(asm.Instructions{h.load(asm.R6, 0), h.load(asm.R7, other)}, keyOfThread(), asm.Instructions{
+			asm.StoreMem(asm.RFP, pair, asm.R6, asm.DWord), asm.StoreMem(asm.RFP, pair+8, asm.R7, asm.DWord),
+			asm.LoadMapPtr(asm.R1, m.FD()),
+			asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, threadKey),
+			asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, pair),
+			asm.Mov.Imm(asm.R4, 0),
+			asm.FnMapUpdateElem.Call(),
+		})
+	}
 }
 
 // beginRecord starts a record of a registration: R8 is the identity.

@@ -185,10 +185,7 @@ func chooseMAD(files Files, device string, port int) (MADPort, error) {
 
 // nodeGUID is empty if unreadable.
 func nodeGUID(files Files, p MADPort) string {
-	guid, err := readText(files, classDir+"/"+p.Device, "node_guid")
-	if err != nil {
-		return ""
-	}
+	guid, _ := readText(files, classDir+"/"+p.Device, "node_guid")
 	return guid
 }
 
@@ -248,10 +245,8 @@ func qpOf(class uint8) uint32 {
 func (u *umad) Send(d *mad.Datagram, timeout time.Duration) error {
 	var b [umadHeader + mad.Size]byte
 	encodeUMAD(b[:], d, u.agents[d.Class()], timeout)
-	if _, err := u.file.Write(b[:]); err != nil {
-		return &Error{"send to", u.file.Name(), causeOf(err)}
-	}
-	return nil
+	_, err := u.file.Write(b[:])
+	return wrapped("send to", u.file.Name(), causeOf(err))
 }
 
 // encodeUMAD encodes struct ib_user_mad in host byte order, except for the fields in network byte order.

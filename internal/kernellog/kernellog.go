@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/lazy"
+	"rdma_exporter/internal/words"
 )
 
 // Event is a recognised line, or several that belong together.
@@ -89,10 +90,7 @@ func (e *Event) fields(names, values []string) {
 			detail = append(detail, printable(v))
 		}
 	}
-	e.Detail = strings.Join(detail, ", ")
-	if len(e.Detail) > maxDetail {
-		e.Detail = strings.ToValidUTF8(e.Detail[:maxDetail], "")
-	}
+	e.Detail = words.Cut(strings.Join(detail, ", "), maxDetail)
 }
 
 var short = lazy.Regexp(`^([0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.([0-7]))?$`)
@@ -112,10 +110,6 @@ func address(s string) string {
 
 // printable replaces what a detail may not contain.
 func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' || r == '"' || r == '\\' {
-			return '_'
-		}
-		return r
-	}, strings.TrimSpace(s))
+	bad := func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
+	return words.Replace(strings.TrimSpace(s), bad, '_')
 }

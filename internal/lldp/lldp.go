@@ -3,6 +3,7 @@
 package lldp
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -51,12 +52,7 @@ type Neighbour struct {
 }
 
 // System is the name of the neighbour, or else its chassis ID.
-func (n *Neighbour) System() string {
-	if n.SystemName != "" {
-		return n.SystemName
-	}
-	return n.ChassisID
-}
+func (n *Neighbour) System() string { return cmp.Or(n.SystemName, n.ChassisID) }
 
 // Port is the name of the neighbour's port: the port ID, or if that is an address or an index (Junos), the port
 // description if there is one.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"rdma_exporter/internal/words"
 )
 
 // maxText limits a text in bytes, as in 8.5.5 to 8.5.7. A TLV has room for twice as much.
@@ -14,19 +16,9 @@ const maxText = 255
 
 // text makes received text printable: other characters become U+FFFD. Some neighbours append a NUL, or add blanks.
 func text(b []byte) string {
-	s := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return utf8.RuneError
-		}
-		return r
-	}, strings.ToValidUTF8(string(bytes.TrimRight(b, "\x00")), string(utf8.RuneError)))
-	if len(s) > maxText {
-		s = s[:maxText]
-		for !utf8.ValidString(s) {
-			s = s[:len(s)-1]
-		}
-	}
-	return strings.TrimSpace(s)
+	valid := strings.ToValidUTF8(string(bytes.TrimRight(b, "\x00")), string(utf8.RuneError))
+	s := words.Replace(valid, func(r rune) bool { return !unicode.IsPrint(r) }, utf8.RuneError)
+	return strings.TrimSpace(words.Cut(s, maxText))
 }
 
 // idKind is the type of an ID.

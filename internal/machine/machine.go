@@ -25,10 +25,8 @@ func (m *Machine) Reach(ctx context.Context, t time.Time) error {
 	if m.Player != nil {
 		return m.Player.Seek(t)
 	}
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(time.Until(t)):
 		return nil
 	case <-ctx.Done():
 		return errors.New("interrupted")

@@ -167,15 +167,13 @@ func (c *Client) try(ctx context.Context, q *request) ([]byte, error) {
 		return nil, err
 	}
 	c.sent.Add(1)
-	timer := time.NewTimer(c.o.Timeout)
-	defer timer.Stop()
 	select {
 	case d, ok := <-answer:
 		if !ok {
 			return nil, c.broken()
 		}
 		return q.decode(d)
-	case <-timer.C:
+	case <-time.After(c.o.Timeout):
 		c.timeouts.Add(1)
 		return nil, ErrTimeout
 	case <-ctx.Done():
@@ -220,30 +218,29 @@ func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// named adds the request to its error.
-func named(err error, attribute string, r Route) error {
-	return fmt.Errorf("query %s of %s: %w", attribute, r, err)
+// query makes a request for the attribute of that name.
+func query[T any](ctx context.Context, c *Client, q *request, name string, decode func([]byte) T) (v T, err error) {
+	b, err := c.ask(ctx, q)
+	if err != nil {
+		return v, fmt.Errorf("query %s of %s: %w", name, q.route, err)
+	}
+	return decode(b), nil
 }
 
 // subnet queries an attribute of subnet management at the end of a route.
 func subnet[T any](
 	ctx context.Context, c *Client, r Route, attribute uint16, modifier int, name string, decode func([]byte) T,
-) (v T, err error) {
-	b, err := c.ask(ctx, &request{class: r.subnetClass(), attribute: attribute, modifier: uint32(modifier), route: r})
-	if err != nil {
-		return v, named(err, name, r)
-	}
-	return decode(b), nil
+) (T, error) {
+	q := &request{class: r.subnetClass(), attribute: attribute, modifier: uint32(modifier), route: r}
+	return query(ctx, c, q, name, decode)
 }
 
 // NodeInfo returns the node that a port belongs to.
@@ -289,28 +286,26 @@ func (c *Client) SMInfo(ctx context.Context, r Route) (SMInfo, error) {
 }
 
 // performance queries an agent of performance management. It has to be addressed by its LID.
-func (c *Client) performance(ctx context.Context, r Route, attribute uint16, port int, name string) ([]byte, error) {
-	b, err := c.ask(ctx, &request{class: ClassPerformance, attribute: attribute, port: uint8(port), route: r})
-	if err != nil {
-		return nil, named(err, name, r)
-	}
-	return b, nil
+func performance[T any](
+	ctx context.Context, c *Client, r Route, attribute uint16, port int, name string, decode func([]byte) T,
+) (T, error) {
+	q := &request{class: ClassPerformance, attribute: attribute, port: uint8(port), route: r}
+	return query(ctx, c, q, name, decode)
 }
+
+// undecoded is an attribute as it was received.
+func undecoded(b []byte) []byte { return b }
 
 // PerformanceInfo returns which counters a node has.
 func (c *Client) PerformanceInfo(ctx context.Context, r Route) (PerformanceInfo, error) {
-	b, err := c.performance(ctx, r, attrClassPortInfo, 0, "ClassPortInfo")
-	if err != nil {
-		return PerformanceInfo{}, err
-	}
-	return decodePerformanceInfo(b), nil
+	return performance(ctx, c, r, attrClassPortInfo, 0, "ClassPortInfo", decodePerformanceInfo)
 }
 
 // Counters reads the counters of a port: one datagram if all are 64-bit, otherwise up to two.
 func (c *Client) Counters(ctx context.Context, r Route, port int, info PerformanceInfo) (Counters, error) {
 	var out Counters
 	if info.Extended {
-		b, err := c.performance(ctx, r, attrPortCountersExtended, port, "PortCountersExtended")
+		b, err := performance(ctx, c, r, attrPortCountersExtended, port, "PortCountersExtended", undecoded)
 		if err != nil {
 			return out, err
 		}
@@ -319,7 +314,7 @@ func (c *Client) Counters(ctx context.Context, r Route, port int, info Performan
 	if info.ExtendedErrors {
 		return out, nil
 	}
-	b, err := c.performance(ctx, r, attrPortCounters, port, "PortCounters")
+	b, err := performance(ctx, c, r, attrPortCounters, port, "PortCounters", undecoded)
 	if err != nil {
 		return out, err
 	}
@@ -329,7 +324,7 @@ func (c *Client) Counters(ctx context.Context, r Route, port int, info Performan
 
 // FECCounts reads the errors before and after FEC of a port whose FEC in use is mode: one datagram.
 func (c *Client) FECCounts(ctx context.Context, r Route, port int, mode FECMode) ([]FECCount, error) {
-	b, err := c.performance(ctx, r, attrPortExtendedSpeedsCounters, port, "PortExtendedSpeedsCounters")
+	b, err := performance(ctx, c, r, attrPortExtendedSpeedsCounters, port, "PortExtendedSpeedsCounters", undecoded)
 	if err != nil {
 		return nil, err
 	}
@@ -338,18 +333,10 @@ func (c *Client) FECCounts(ctx context.Context, r Route, port int, mode FECMode)
 
 // ReceiveErrorDetails reads the receive errors of a port by cause: one datagram. The attribute is optional.
 func (c *Client) ReceiveErrorDetails(ctx context.Context, r Route, port int) (ReceiveErrorDetails, error) {
-	b, err := c.performance(ctx, r, attrReceiveErrorDetails, port, "PortRcvErrorDetails")
-	if err != nil {
-		return ReceiveErrorDetails{}, err
-	}
-	return decodeReceiveErrorDetails(b), nil
+	return performance(ctx, c, r, attrReceiveErrorDetails, port, "PortRcvErrorDetails", decodeReceiveErrorDetails)
 }
 
 // Tick reads the length of a tick of a node's TransmitWait: one datagram.
 func (c *Client) Tick(ctx context.Context, r Route, port int) (Tick, error) {
-	b, err := c.performance(ctx, r, attrPortSamplesControl, port, "PortSamplesControl")
-	if err != nil {
-		return 0, err
-	}
-	return decodeTick(b), nil
+	return performance(ctx, c, r, attrPortSamplesControl, port, "PortSamplesControl", decodeTick)
 }

@@ -33,14 +33,16 @@ const (
 	FDR10 Speeds = 1 << 8 // Mellanox: 10.3125 Gb/s with the encoding of FDR
 )
 
-// speeds are the names and the rate of a lane in Gb/s as the kernel reports it (drivers/infiniband/core/sysfs.c,
-// rate_show), fastest first. The kernel reports FDR10 with the rate of QDR, although the encoding of QDR leaves a fifth
-// less for data.
-var speeds = [...]struct {
+type speed struct {
 	bit  Speeds
 	name string
 	rate float64
-}{
+}
+
+// speeds are the names and the rate of a lane in Gb/s as the kernel reports it (drivers/infiniband/core/sysfs.c,
+// rate_show), fastest first. The kernel reports FDR10 with the rate of QDR, although the encoding of QDR leaves a fifth
+// less for data.
+var speeds = [...]speed{
 	{1 << 7, "XDR", 200},
 	{1 << 6, "NDR", 100},
 	{1 << 5, "HDR", 50},
@@ -52,25 +54,21 @@ var speeds = [...]struct {
 	{1 << 0, "SDR", 2.5},
 }
 
-// LaneRate is the rate of a lane at the fastest speed in Gb/s, as the kernel reports it; 0 if there is none.
-func (s Speeds) LaneRate() float64 {
-	for _, x := range speeds {
+// fastest is the fastest speed; zero if there is none.
+func (s Speeds) fastest() (x speed) {
+	for _, x = range speeds {
 		if s&x.bit != 0 {
-			return x.rate
+			return x
 		}
 	}
-	return 0
+	return speed{}
 }
 
+// LaneRate is the rate of a lane at the fastest speed in Gb/s, as the kernel reports it; 0 if there is none.
+func (s Speeds) LaneRate() float64 { return s.fastest().rate }
+
 // Name is the name of the fastest speed: SDR … XDR; empty if there is none.
-func (s Speeds) Name() string {
-	for _, x := range speeds {
-		if s&x.bit != 0 {
-			return x.name
-		}
-	}
-	return ""
-}
+func (s Speeds) Name() string { return s.fastest().name }
 
 // Link is the widths and speeds that a port supports, has enabled or runs at.
 type Link struct {

@@ -2,6 +2,7 @@ package mad
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"slices"
 )
@@ -26,17 +27,9 @@ const (
 	Router         NodeType = 3
 )
 
-func (t NodeType) String() string {
-	switch t {
-	case ChannelAdapter:
-		return "channel_adapter"
-	case Switch:
-		return "switch"
-	case Router:
-		return "router"
-	}
-	return "unknown"
-}
+var nodeTypes = map[NodeType]string{ChannelAdapter: "channel_adapter", Switch: "switch", Router: "router"}
+
+func (t NodeType) String() string { return cmp.Or(nodeTypes[t], "unknown") }
 
 // NodeInfo is the attribute of that name (IBA 14.2.5.3).
 type NodeInfo struct {

@@ -7,11 +7,11 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode"
 
 	"rdma_exporter/internal/lazy"
+	"rdma_exporter/internal/words"
 )
 
 // Rates are the bus bandwidths of the operation that moved most data in a communicator, as NCCL's Inspector plugin has
@@ -129,13 +129,7 @@ func recordsOf(text []byte, pid int) (out []done) {
 
 // plain is a text of a job on one line, cut at dumpNameSize.
 func plain(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	return strings.ToValidUTF8(text[:min(len(text), dumpNameSize)], "")
+	return words.Cut(words.Replace(text, func(r rune) bool { return !unicode.IsPrint(r) }, ' '), dumpNameSize)
 }
 
 // ratesOf are the rates of each communicator, sorted by name.

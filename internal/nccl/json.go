@@ -183,8 +183,7 @@ func launched(n uint64) string {
 
 // member is a rank, whose process is listed.
 func (a *Answer) member(r *commRank) Member {
-	rank := r.Rank
-	m := Member{Rank: &rank, GPU: strconv.Itoa(r.CUDA), Process: Process{Host: host(r.Host), PID: max(r.PID, 0)}}
+	m := Member{Rank: new(r.Rank), GPU: strconv.Itoa(r.CUDA), Process: Process{Host: host(r.Host), PID: max(r.PID, 0)}}
 	if r.NVML != r.CUDA {
 		m.GPU += " (NVML " + strconv.Itoa(r.NVML) + ")"
 	}

@@ -232,8 +232,7 @@ func (p *textParser) member(rank string, of []string) {
 	}
 	var m Member
 	if rank != "" {
-		n := p.number(rank)
-		m.Rank = &n
+		m.Rank = new(p.number(rank))
 	}
 	if len(of) == 3 && of[1] != "" {
 		m.GPU, m.PID, m.Host = of[0], p.number(of[1]), host(of[2])

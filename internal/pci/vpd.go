@@ -65,11 +65,8 @@ func ParseVPD(b []byte) (VPD, error) {
 // text.
 func (v *VPD) fields(b []byte) {
 	for len(b) >= 3 {
-		key, length := string(b[:2]), int(b[2])
+		key, length := string(b[:2]), min(int(b[2]), len(b)-3)
 		b = b[3:]
-		if length > len(b) {
-			length = len(b)
-		}
 		if key != "RV" && key != "RW" {
 			v.Fields[key] = vpdText(b[:length])
 		}

@@ -91,7 +91,7 @@ func TestInjectedErrno(t *testing.T) {
 					}
 				}
 			})
-			h.RDMA = host.NoNetlink{} // files have it all
+			h.RDMA = host.NoNetlink() // files have it all
 			samples = machines.Collect(t, scheduleOf(t, h, nil))
 		})
 		return samples

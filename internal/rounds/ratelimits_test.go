@@ -124,7 +124,7 @@ func TestLastStateIsServed(t *testing.T) {
 // device, which explains it, fires.
 func TestPortDownOfAStuckDevice(t *testing.T) {
 	m, _ := machines.Open(t, machines.Fixture("port-down"))
-	m.RDMA = host.NoNetlink{}
+	m.RDMA = host.NoNetlink()
 	files := &hanging{Files: m.Files, prefix: "sys/class/infiniband/mlx5_5/ports/1"}
 	m.Files = files
 	s := rounds.New(context.WithoutCancel(t.Context()),

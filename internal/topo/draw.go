@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -192,44 +191,39 @@ func (m *Machine) matrix(w io.Writer) {
 	}
 }
 
+// grouped are GPUs by a kind, in the order of their first ones.
+func grouped[K comparable](gpus []GPU, kind func(*GPU) K) (groups [][]*GPU) {
+	at := map[K]int{}
+	for i := range gpus {
+		k := kind(&gpus[i])
+		if _, known := at[k]; !known {
+			at[k] = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[at[k]] = append(groups[at[k]], &gpus[i])
+	}
+	return groups
+}
+
 // verdicts writes the verdict on each GPU, grouped by reason and detour.
 func (m *Machine) verdicts(w io.Writer) {
-	type kind struct{ reason, detour string }
-	of := func(g *GPU) kind {
-		if g.Best == nil {
-			return kind{g.Reason, ""}
-		}
-		return kind{g.Reason, g.Best.Detour}
-	}
-	var kinds []kind
-	for i := range m.GPUs {
-		if k := of(&m.GPUs[i]); !slices.Contains(kinds, k) {
-			kinds = append(kinds, k)
-		}
-	}
-	for _, k := range kinds {
+	for _, group := range grouped(m.GPUs, func(g *GPU) [2]string { return [2]string{g.Reason, g.detour()} }) {
 		var which []string
-		var first GPU
-		for _, g := range m.GPUs {
-			if of(&g) != k {
-				continue
-			}
-			if which == nil {
-				first = g
-			}
+		first := group[0]
+		for _, g := range group {
 			name := "GPU " + g.Index
 			if g.Best != nil {
 				name += " " + g.Best.Device
 			}
 			which = append(which, name)
 		}
-		fmt.Fprintf(w, "\n%s\n  %s (%s)", strings.Join(which, ", "), first.Words, k.reason)
+		fmt.Fprintf(w, "\n%s\n  %s (%s)", strings.Join(which, ", "), first.Words, first.Reason)
 		if first.Best != nil && first.Best.Receive == "direct" && first.Best.Mechanism != "" {
 			fmt.Fprintf(w, ", mechanism %s", first.Best.Mechanism)
 		}
 		fmt.Fprintln(w)
-		if k.detour != "" {
-			fmt.Fprintf(w, "  By way of the root complex because of %s, which costs bandwidth: rdma_exporter check has the alert, check --setup the setting\n", k.detour)
+		if detour := first.detour(); detour != "" {
+			fmt.Fprintf(w, "  By way of the root complex because of %s, which costs bandwidth: rdma_exporter check has the alert, check --setup the setting\n", detour)
 		}
 		for _, p := range m.Processes {
 			if p.PID == first.Evaluated {

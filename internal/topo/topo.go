@@ -189,6 +189,14 @@ func pairOf(d *snapshot.GDR, p snapshot.GDRPair) Pair {
 	}
 }
 
+// detour is that of the pair with the best NIC.
+func (g *GPU) detour() string {
+	if g.Best == nil {
+		return ""
+	}
+	return g.Best.Detour
+}
+
 // detour returns why data between a GPU and a NIC below one switch passes the root complex; empty if it does not, or if
 // that is unknown.
 func detour(d *snapshot.GDR, p *snapshot.GDRPair) string {
@@ -213,8 +221,7 @@ func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU
 		Reason: g.Best.Reason, Words: g.Best.Words, Remedy: g.Best.Remedy,
 	}
 	if g.Best.NIC >= 0 {
-		best := pairOf(d, g.Best)
-		out.Best = &best
+		out.Best = new(pairOf(d, g.Best))
 	}
 	if g.Process != nil {
 		out.Evaluated = g.Process.PID

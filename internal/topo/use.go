@@ -85,8 +85,7 @@ func dmabufsOf(all []snapshot.DMABUFs) (out []DMABUFs) {
 func (m *Machine) dmabufs(w io.Writer) {
 	for _, p := range m.Processes {
 		if kept := m.Kept(p.PID); kept != "" {
-			fmt.Fprintf(w, "  %s keeps %s\n",
-				strings.TrimRight(strings.TrimSpace(p.Command+" "+strconv.Itoa(p.PID))+", "+p.Job, ", "), kept)
+			fmt.Fprintf(w, "  %s keeps %s\n", m.who(p.PID, p.Job), kept)
 		}
 	}
 }
@@ -126,39 +125,28 @@ var transports = map[string]string{
 
 // uses writes the present data path of GPUs, grouped by state, reason and job.
 func (m *Machine) uses(w io.Writer) {
-	type kind struct{ state, reason, job string }
-	of := func(g *GPU) kind { return kind{g.Transport.State, g.Transport.Reason, m.process(g.Transport.PID).Job} }
-	var kinds []kind
-	for i := range m.GPUs {
-		if g := &m.GPUs[i]; g.Transport != nil && !slices.Contains(kinds, of(g)) {
-			kinds = append(kinds, of(g))
-		}
-	}
-	if len(kinds) > 0 || slices.ContainsFunc(m.Processes, func(p Process) bool { return len(p.DMABUFs) > 0 }) {
+	used := slices.DeleteFunc(slices.Clone(m.GPUs), func(g GPU) bool { return g.Transport == nil })
+	if len(used) > 0 || slices.ContainsFunc(m.Processes, func(p Process) bool { return len(p.DMABUFs) > 0 }) {
 		fmt.Fprint(w, "\nData path of running jobs\n")
 	}
-	for _, k := range kinds {
+	for _, group := range grouped(used, func(g *GPU) [3]string {
+		return [3]string{g.Transport.State, g.Transport.Reason, m.process(g.Transport.PID).Job}
+	}) {
 		var which, who []string
-		var first *GPU
-		for i := range m.GPUs {
-			g := &m.GPUs[i]
-			if g.Transport == nil || of(g) != k {
-				continue
-			}
-			if first == nil {
-				first = g
-			}
+		for _, g := range group {
 			which = append(which, g.Index)
 			if pid := strconv.Itoa(g.Transport.PID); !slices.Contains(who, pid) {
 				who = append(who, pid)
 			}
 		}
+		first := group[0].Transport
 		fmt.Fprintf(w, "  %s: %s GPU %s\n    %s (%s)\n",
-			k.state, transports[k.state], strings.Join(which, ", "), first.Transport.Words, k.reason)
+			first.State, transports[first.State], strings.Join(which, ", "), first.Words, first.Reason)
+		p := m.process(first.PID)
 		fmt.Fprintf(w, "    Process: %s\n", strings.TrimRight(
-			strings.TrimSpace(m.process(first.Transport.PID).Command+" "+strings.Join(who, ", "))+", "+k.job, ", "))
-		if first.Transport.Remedy != "" {
-			fmt.Fprintf(w, "    Action: %s\n", first.Transport.Remedy)
+			strings.TrimSpace(p.Command+" "+strings.Join(who, ", "))+", "+p.Job, ", "))
+		if first.Remedy != "" {
+			fmt.Fprintf(w, "    Action: %s\n", first.Remedy)
 		}
 	}
 	m.dmabufs(w)

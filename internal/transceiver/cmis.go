@@ -1,6 +1,7 @@
 package transceiver
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 )
@@ -62,7 +63,9 @@ func cmisIdentity(p *Pages, m *Module) {
 	m.SerialNumber, m.DateCode = p.text(at.at(166).run(16)), p.text(at.at(182).run(8))
 }
 
-// cmisFormFactor is the form factor of the identifier "QSFP+ or later with CMIS", by its fastest host lane.
+// qsfpByRate are the form factors of identifier 1Eh, "QSFP+ or later with CMIS", by the fastest host lane in Gb/s.
+var qsfpByRate = map[int]string{200: "QSFP224", 100: "QSFP112", 50: "QSFP56", 25: "QSFP28"}
+
 func cmisFormFactor(m *Module) string {
 	fastest := 0
 	for _, a := range m.Applications {
@@ -71,17 +74,7 @@ func cmisFormFactor(m *Module) string {
 	if m.Identifier != 0x1E {
 		return formFactors[m.Identifier]
 	}
-	switch fastest {
-	case 200:
-		return "QSFP224"
-	case 100:
-		return "QSFP112"
-	case 50:
-		return "QSFP56"
-	case 25:
-		return "QSFP28"
-	}
-	return formFactors[m.Identifier]
+	return cmp.Or(qsfpByRate[fastest], formFactors[m.Identifier])
 }
 
 // cmisMedia decodes the kind of media (00h:85; CMIS 5.2, table 8-18) and the technology (00h:212, Media Interface
@@ -159,7 +152,7 @@ func cmisPower(p *Pages, m *Module) {
 	if !ok {
 		return
 	}
-	m.PowerClass = ptr(uint64(b[0]>>5) + 1)
+	m.PowerClass = new(uint64(b[0]>>5) + 1)
 	m.MaxPower = positive(float64(b[1]) / 4)
 }
 
@@ -174,7 +167,7 @@ func cmisState(p *Pages, m *Module) {
 	if m.State == "" {
 		return
 	}
-	m.LowPower = ptr(state == moduleLowPower)
+	m.LowPower = new(state == moduleLowPower)
 	if cause, ok := p.byteAt(lower(41)); ok && m.State == "fault" && cause != 0 {
 		m.Fault = named(faults[cause], cause)
 	}
@@ -265,14 +258,13 @@ func cmisMonitors(p *Pages, m *Module) {
 	}
 	has, _ := p.byteAt(upper(0, 1, 160))
 	multiplier := float64(int(1) << min(has>>3&3, 2)) // bits 4–3: 1, 2, 4; 3 is reserved
-	cmisThresholds(p, &m.Thresholds, multiplier)
+	at := upper(0, 2, 128)                            // bias thresholds have the multiplier of the readings
+	m.Thresholds = internalCalibration(multiplier).thresholds(p, at, at.at(136), at.at(184), at.at(176), at.at(192))
 	if has&cmisLaneMonitors == 0 || m.Media == PassiveCopper { // some passive copper advertises monitors
 		return
 	}
-	m.DOM, m.RxPowerKind = true, OMA
-	if b, ok := p.byteAt(upper(0, 1, 151)); ok && b&(1<<4) != 0 {
-		m.RxPowerKind = AveragePower
-	}
+	average, _ := p.byteAt(upper(0, 1, 151))
+	m.DOM, m.RxPowerKind = true, powerKind(average&(1<<4) != 0)
 	for bank := range cmisBanks(p) {
 		m.Lanes = append(m.Lanes, cmisBank(p, m, uint8(bank), has, multiplier)...)
 	}
@@ -340,14 +332,4 @@ func (m *Module) active(lane int) *bool {
 		}
 	}
 	return &active
-}
-
-// cmisThresholds decodes page 02h; bias thresholds have the multiplier of the readings.
-func cmisThresholds(p *Pages, t *Thresholds, multiplier float64) {
-	at := upper(0, 2, 128)
-	t.Temperature = p.thresholds(at, thresholdCelsius, false)
-	t.Voltage = p.thresholds(at.at(136), rawVolts, false)
-	t.TxPower = p.thresholds(at.at(176), rawPower, true)
-	t.Bias = p.thresholds(at.at(184), func(raw uint16) *float64 { return rawBias(raw, multiplier) }, false)
-	t.RxPower = p.thresholds(at.at(192), rawPower, true)
 }

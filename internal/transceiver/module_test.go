@@ -117,6 +117,7 @@ func TestThresholds(t *testing.T) {
 		return l
 	}
 	none := math.NaN()
+	thresholdCelsius := func(raw uint16) *float64 { return new(rawCelsius(raw)) }
 	for _, c := range []struct {
 		name  string
 		raw   [4]uint16
@@ -485,22 +486,22 @@ func check(t *testing.T, m Module) {
 }
 
 func TestPassed(t *testing.T) {
-	all := Levels{HighAlarm: ptr(75.0), LowAlarm: ptr(-5.0), HighWarning: ptr(70.0), LowWarning: ptr(0.0)}
+	all := Levels{HighAlarm: new(75.0), LowAlarm: new(-5.0), HighWarning: new(70.0), LowWarning: new(0.0)}
 	for _, c := range []struct {
 		name    string
 		levels  Levels
 		reading *float64
 		want    Level
 	}{
-		{"above high alarm", all, ptr(75.1), HighAlarm},
-		{"at high alarm", all, ptr(75.0), HighWarning},
-		{"at high warning", all, ptr(70.0), ""},
-		{"at low warning", all, ptr(0.0), ""},
-		{"below low warning", all, ptr(-0.1), LowWarning},
-		{"below low alarm", all, ptr(-5.1), LowAlarm},
+		{"above high alarm", all, new(75.1), HighAlarm},
+		{"at high alarm", all, new(75.0), HighWarning},
+		{"at high warning", all, new(70.0), ""},
+		{"at low warning", all, new(0.0), ""},
+		{"below low warning", all, new(-0.1), LowWarning},
+		{"below low alarm", all, new(-5.1), LowAlarm},
 		{"no reading", all, nil, ""},
-		{"high warning only", Levels{HighWarning: ptr(70.0)}, ptr(80.0), HighWarning},
-		{"no levels", Levels{}, ptr(-40.0), ""},
+		{"high warning only", Levels{HighWarning: new(70.0)}, new(80.0), HighWarning},
+		{"no levels", Levels{}, new(-40.0), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.levels.Passed(c.reading); got != c.want {

@@ -164,8 +164,7 @@ func (p *Pages) bit(r Ref, mask byte) *bool {
 	if !ok {
 		return nil
 	}
-	set := b&mask != 0
-	return &set
+	return new(b&mask != 0)
 }
 
 // sum is a checksum: the byte at has the low byte of the sum of first to last.

@@ -15,15 +15,9 @@ func Plan(p *Pages) (static, monitors []Ref) {
 	if !ok {
 		return nil, nil
 	}
-	switch layoutOf(id) {
-	case SFF8472:
-		static, monitors = planSFF8472(p)
-	case SFF8636:
-		static, monitors = planSFF8636(p)
-	case CMIS:
-		static, monitors = planCMIS(p)
-	default:
-		static = []Ref{upper(0, 0, 128).run(96)}
+	static = []Ref{upper(0, 0, 128).run(96)}
+	if s, known := standards[layoutOf(id)]; known {
+		static, monitors = s.plan(p)
 	}
 	var missing []Ref
 	for _, r := range static {

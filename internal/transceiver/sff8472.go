@@ -50,16 +50,19 @@ func decodeSFF8472(p *Pages, m *Module) {
 	}
 }
 
+// nominalRate is the rate of a lane in MBd: a byte in 100 MBd, or if that is at its maximum another one in 250 MBd.
+func (p *Pages) nominalRate(at, more Ref) int {
+	if rate, _ := p.byteAt(at); rate != math.MaxUint8 {
+		return int(rate) * 100
+	}
+	rate, _ := p.byteAt(more)
+	return int(rate) * 250
+}
+
 // sff8472FormFactor distinguishes the generations of SFP by nominal rate: A0h:12 in 100 MBd, or if that is at its
 // maximum A0h:66 in 250 MBd.
 func sff8472FormFactor(p *Pages) string {
-	rate, _ := p.byteAt(lower(12))
-	mbd := int(rate) * 100
-	if rate == math.MaxUint8 {
-		more, _ := p.byteAt(lower(66))
-		mbd = int(more) * 250
-	}
-	switch {
+	switch mbd := p.nominalRate(lower(12), lower(66)); {
 	case mbd > 50000:
 		return "SFP112"
 	case mbd > 26000:
@@ -138,16 +141,16 @@ func sff8472Power(p *Pages, m *Module) {
 	}
 	switch {
 	case b&(1<<6) != 0:
-		m.PowerClass = ptr[uint64](4)
+		m.PowerClass = new(uint64(4))
 		if w, ok := p.byteAt(lower(66)); ok {
 			m.MaxPower = positive(float64(w) / 10)
 		}
 	case b&(1<<5) != 0:
-		m.PowerClass, m.MaxPower = ptr[uint64](3), ptr(2.0)
+		m.PowerClass, m.MaxPower = new(uint64(3)), new(2.0)
 	case b&(1<<1) != 0:
-		m.PowerClass, m.MaxPower = ptr[uint64](2), ptr(1.5)
+		m.PowerClass, m.MaxPower = new(uint64(2)), new(1.5)
 	default:
-		m.PowerClass, m.MaxPower = ptr[uint64](1), ptr(1.0)
+		m.PowerClass, m.MaxPower = new(uint64(1)), new(1.0)
 	}
 }
 
@@ -159,17 +162,15 @@ func sff8472Monitors(p *Pages, m *Module) {
 		return
 	}
 	m.DOM, m.ExternalCal = true, kind&sff8472External != 0
-	c := internalCalibration
+	c := internalCalibration(1)
 	if m.ExternalCal {
 		var known bool
 		if c, known = externalCalibration(p); !known {
 			return // raw numbers are meaningless without the calibration constants
 		}
 	}
-	if m.RxPowerKind = OMA; kind&sff8472Average != 0 {
-		m.RxPowerKind = AveragePower
-	}
-	sff8472Thresholds(p, &m.Thresholds, c)
+	m.RxPowerKind = powerKind(kind&sff8472Average != 0)
+	m.Thresholds = c.thresholds(p, a2(0), a2(8), a2(16), a2(24), a2(32)) // table 9-5
 	lane := Lane{
 		Number: 1, TxDisabled: sff8472Pin(p, 1<<6, 1<<7), TxFault: sff8472Pin(p, 1<<5, 1<<2),
 		RxLOS: sff8472Pin(p, 1<<4, 1<<1),
@@ -192,15 +193,6 @@ func sff8472Pin(p *Pages, supported, pin byte) *bool {
 	return p.bit(a2(110), pin)
 }
 
-// sff8472Thresholds decodes A2h:0–39 (SFF-8472, table 9-5).
-func sff8472Thresholds(p *Pages, t *Thresholds, c calibration) {
-	t.Temperature = p.thresholds(a2(0), func(raw uint16) *float64 { return ptr(c.celsius(raw)) }, false)
-	t.Voltage = p.thresholds(a2(8), c.volts, false)
-	t.Bias = p.thresholds(a2(16), c.amperes, false)
-	t.TxPower = p.thresholds(a2(24), c.txPower, true)
-	t.RxPower = p.thresholds(a2(32), c.rxPower, true)
-}
-
 // allSame reports whether all are 0, or all are all ones.
 func allSame(raw []uint16) bool {
 	for _, r := range raw {
@@ -209,17 +201,6 @@ func allSame(raw []uint16) bool {
 		}
 	}
 	return true
-}
-
-// calibration converts raw numbers to values.
-type calibration struct {
-	celsius                          func(uint16) float64
-	volts, amperes, txPower, rxPower scale
-}
-
-var internalCalibration = calibration{
-	celsius: rawCelsius, volts: rawVolts, amperes: func(raw uint16) *float64 { return rawBias(raw, 1) },
-	txPower: rawPower, rxPower: rawPower,
 }
 
 // externalCalibration decodes A2h:56–91 (SFF-8472, table 9-6): value = slope × raw + offset in the units of the raw
@@ -242,7 +223,7 @@ func externalCalibration(p *Pages) (c calibration, ok bool) {
 	return calibration{
 		celsius: func(raw uint16) float64 { return temperature(float64(int16(raw))) / bitsPerCelsius },
 		volts:   calibrated(voltage, func(v float64) *float64 { return positive(v / bitsPerVolt) }),
-		amperes: calibrated(bias, func(v float64) *float64 { return ptr(max(0, v/bitsPerAmpere)) }),
+		amperes: calibrated(bias, func(v float64) *float64 { return new(max(0, v/bitsPerAmpere)) }),
 		txPower: calibrated(txPower, func(v float64) *float64 { return dBm(v / bitsPerMW) }),
 		rxPower: calibrated(func(raw float64) (v float64) {
 			for _, k := range poly {

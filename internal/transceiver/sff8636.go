@@ -1,7 +1,5 @@
 package transceiver
 
-import "math"
-
 const (
 	sff8636Flat     = 1 << 2 // 00h:2 (SFF-8636, Status Indicators)
 	sff8636NotReady = 1 << 0
@@ -46,13 +44,7 @@ func sff8636FormFactor(p *Pages, m *Module, compliance uint8) string {
 	if m.Identifier != 0x11 {
 		return formFactors[m.Identifier]
 	}
-	rate, _ := p.byteAt(upper(0, 0, 140))
-	mbd := int(rate) * 100
-	if rate == math.MaxUint8 {
-		more, _ := p.byteAt(upper(0, 0, 222))
-		mbd = int(more) * 250
-	}
-	switch {
+	switch mbd := p.nominalRate(upper(0, 0, 140), upper(0, 0, 222)); {
 	case compliance == 0x3F || mbd > 50000:
 		return "QSFP112"
 	case compliance >= 0x30 && compliance <= 0x33 || compliance >= 0x40 && compliance <= 0x46 ||
@@ -132,7 +124,7 @@ func sff8636Power(p *Pages, m *Module) {
 	if high := uint64(b & 3); high != 0 {
 		class = high + 4
 	}
-	m.MaxPower = ptr(sff8636Classes[class-1])
+	m.MaxPower = new(sff8636Classes[class-1])
 	if b&(1<<5) != 0 { // class 8: 00h:107 in 0.1 W
 		class, m.MaxPower = 8, nil
 		if w, ok := p.byteAt(lower(107)); ok {
@@ -142,7 +134,7 @@ func sff8636Power(p *Pages, m *Module) {
 	m.PowerClass = &class
 	// 00h:93: with the software override, software decides instead of the pin, which is not readable.
 	if c, ok := p.byteAt(lower(93)); ok && c&1 != 0 {
-		m.LowPower = ptr(c&2 != 0)
+		m.LowPower = new(c&2 != 0)
 	}
 }
 
@@ -156,11 +148,9 @@ func sff8636Monitors(p *Pages, m *Module) {
 		return
 	}
 	kind, _ := p.byteAt(upper(0, 0, 220))
-	m.RxPowerKind = OMA
-	if kind&sff8636Average != 0 {
-		m.RxPowerKind = AveragePower
-	}
-	sff8636Thresholds(p, &m.Thresholds)
+	m.RxPowerKind = powerKind(kind&sff8636Average != 0)
+	at := upper(0, 3, 128) // Free Side Device and Channel Thresholds
+	m.Thresholds = internalCalibration(1).thresholds(p, at, at.at(144), at.at(184), at.at(192), at.at(176))
 	if wait := p.bit(lower(2), sff8636NotReady); wait != nil && *wait {
 		m.NotReady = true
 		return
@@ -197,14 +187,4 @@ func sff8636LaneReadings(p *Pages, m *Module, kind uint8) (lanes []Lane) {
 		lanes = append(lanes, l)
 	}
 	return lanes
-}
-
-// sff8636Thresholds decodes page 03h (Free Side Device and Channel Thresholds).
-func sff8636Thresholds(p *Pages, t *Thresholds) {
-	at := upper(0, 3, 128)
-	t.Temperature = p.thresholds(at, thresholdCelsius, false)
-	t.Voltage = p.thresholds(at.at(144), rawVolts, false)
-	t.RxPower = p.thresholds(at.at(176), rawPower, true)
-	t.Bias = p.thresholds(at.at(184), func(raw uint16) *float64 { return rawBias(raw, 1) }, false)
-	t.TxPower = p.thresholds(at.at(192), rawPower, true)
 }

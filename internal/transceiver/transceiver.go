@@ -18,6 +18,30 @@ const (
 	CMIS          Layout = "CMIS"
 )
 
+// standards are what to read of a layout, how to decode it, and where it has identifying data.
+var standards = map[Layout]struct {
+	plan    func(*Pages) (static, monitors []Ref)
+	decode  func(*Pages, *Module)
+	private Place
+}{
+	SFF8472: {planSFF8472, decodeSFF8472, Place{lower(68).run(16), lower(95), lower(96).run(32)}},
+	SFF8636: {planSFF8636, decodeSFF8636, Place{upper(0, 0, 196).run(16), upper(0, 0, 223), upper(0, 0, 224).run(32)}},
+	CMIS:    {planCMIS, decodeCMIS, Place{upper(0, 0, 166).run(16), upper(0, 0, 222), upper(0, 0, 223).run(33)}},
+}
+
+// Place is where a module has data that identifies it.
+type Place struct {
+	Serial   Ref // serial number
+	Checksum Ref // checksum that includes the serial number
+	Vendor   Ref // vendor-specific: may contain the serial number or customer names
+}
+
+// Private returns where modules with an identifier have identifying data; ok is false for an unknown identifier.
+func Private(identifier uint8) (p Place, ok bool) {
+	s, ok := standards[layoutOf(identifier)]
+	return s.private, ok
+}
+
 // Media is the transmission medium.
 type Media string
 
@@ -166,16 +190,11 @@ func Decode(p *Pages) Module {
 	}
 	m.Identifier, m.Layout = id, layoutOf(id)
 	m.FormFactor = formFactors[id]
-	switch m.Layout {
-	case SFF8472:
-		decodeSFF8472(p, &m)
-	case SFF8636:
-		decodeSFF8636(p, &m)
-	case CMIS:
-		decodeCMIS(p, &m)
-	default:
-		decodeUnknown(p, &m)
+	decode := decodeUnknown
+	if s, known := standards[m.Layout]; known {
+		decode = s.decode
 	}
+	decode(p, &m)
 	if m.Media.electrical() {
 		m.Thresholds.RxPower, m.Thresholds.TxPower = Levels{}, Levels{}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"rdma_exporter/internal/words"
 )
 
 // Raw numbers per unit, the same in all three standards.
@@ -23,19 +25,12 @@ const (
 // dark is the reported value for no optical power, in dBm: that of the smallest number, 0.1 µW.
 const dark = -40.0
 
-func ptr[T any](v T) *T { return &v }
-
 // text cleans a string: printable ASCII without surrounding blanks.
 func text(b []byte, ok bool) string {
 	if !ok {
 		return ""
 	}
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return -1
-		}
-		return r
-	}, string(b)))
+	return strings.TrimSpace(words.Replace(string(b), func(r rune) bool { return r < ' ' || r > '~' }, -1))
 }
 
 func (p *Pages) text(r Ref) string { return text(p.read(r)) }
@@ -70,9 +65,9 @@ func dBm(mW float64) *float64 {
 	case math.IsNaN(mW) || math.IsInf(mW, 0):
 		return nil
 	case mW <= 0:
-		return ptr(dark)
+		return new(dark)
 	}
-	return ptr(max(dark, 10*math.Log10(mW)))
+	return new(max(dark, 10*math.Log10(mW)))
 }
 
 // Readings in Module.Garbled.
@@ -115,7 +110,7 @@ func rawBias(raw uint16, multiplier float64) *float64 {
 	if raw == notThere {
 		return nil
 	}
-	return ptr(float64(raw) * multiplier / bitsPerAmpere)
+	return new(float64(raw) * multiplier / bitsPerAmpere)
 }
 
 func rawCelsius(raw uint16) float64 { return float64(int16(raw)) / bitsPerCelsius }
@@ -123,7 +118,35 @@ func rawCelsius(raw uint16) float64 { return float64(int16(raw)) / bitsPerCelsiu
 // scale converts a raw number to a value.
 type scale func(raw uint16) *float64
 
-func thresholdCelsius(raw uint16) *float64 { return ptr(rawCelsius(raw)) }
+// calibration converts raw numbers to values.
+type calibration struct {
+	celsius                          func(uint16) float64
+	volts, amperes, txPower, rxPower scale
+}
+
+// internalCalibration is that of numbers in the units of the standards; CMIS has a multiplier of the bias.
+func internalCalibration(multiplier float64) calibration {
+	return calibration{
+		celsius: rawCelsius, volts: rawVolts, amperes: func(raw uint16) *float64 { return rawBias(raw, multiplier) },
+		txPower: rawPower, rxPower: rawPower,
+	}
+}
+
+// thresholds decodes the thresholds of each reading.
+func (c calibration) thresholds(p *Pages, celsius, volts, amperes, txPower, rxPower Ref) Thresholds {
+	return Thresholds{
+		Temperature: p.thresholds(celsius, func(raw uint16) *float64 { return new(c.celsius(raw)) }, false),
+		Voltage:     p.thresholds(volts, c.volts, false), Bias: p.thresholds(amperes, c.amperes, false),
+		TxPower: p.thresholds(txPower, c.txPower, true), RxPower: p.thresholds(rxPower, c.rxPower, true),
+	}
+}
+
+func powerKind(average bool) PowerKind {
+	if average {
+		return AveragePower
+	}
+	return OMA
+}
 
 // thresholds decodes four numbers: high alarm, low alarm, high warning, low warning. Invalid ones are left out: all of
 // them 0 or all ones, a high one not above its low one, a high one of 0 (also 0 °C) or less, a low power of 0, which

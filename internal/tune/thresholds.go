@@ -48,6 +48,11 @@ func waits(name, alert, value string, times int, why string) Threshold {
 	return Threshold{name, alert, Duration, value, why, []Place{{alert, forText, times}}}
 }
 
+// ratio is a threshold, a ratio, that one rule has once.
+func ratio(name, alert, value, rule, text, why string) Threshold {
+	return Threshold{name, alert, Ratio, value, why, []Place{{rule, text, 1}}}
+}
+
 // Thresholds are all thresholds, in the order of the documentation.
 func Thresholds() []Threshold {
 	return []Threshold{
@@ -106,51 +111,22 @@ func Thresholds() []Threshold {
 			{"port:rdma_link_symbol_errors:limit12m", "0.01), {})", 1},
 			{"port:rdma_link_symbol_errors:limit125m", "0.01), {})", 1},
 		}},
-		{"symbol-error-rate-12m", "RDMALinkSymbolErrors", Ratio, "1e-14", "symbol errors per bit in 12m; published criterion of UFM to isolate a port", []Place{
-			{"port:rdma_link_symbol_errors:limit12m", "720 * {},", 1},
-		}},
-		{"symbol-error-rate-125m", "RDMALinkSymbolErrors", Ratio, "1e-15", "symbol errors per bit in 125m; published criterion of UFM to isolate a port", []Place{
-			{"port:rdma_link_symbol_errors:limit125m", "7500 * {},", 1},
-		}},
-		{"raw-ber-ndr-copper-plr", "RDMALinkBERHigh", Ratio, "1e-06", "errors before FEC per bit for 1h, half of it for 15m (info): NDR over copper with PLR, which also repairs", []Place{
-			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="NDR",mode=~".*PLR",medium="copper"}`, 1},
-		}},
-		{"raw-ber-ndr-copper", "RDMALinkBERHigh", Ratio, "1e-07", "errors before FEC per bit for 1h, half of it for 15m (info): NDR over copper with RS(544,514) alone", []Place{
-			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="NDR",mode="RS(544,514)",medium="copper"}`, 1},
-		}},
-		{"raw-ber-ndr-active", "RDMALinkBERHigh", Ratio, "1e-05", "errors before FEC per bit for 1h, half of it for 15m (info): NDR over active cables and transceivers", []Place{
-			{
-				"port:rdma_link_raw_ber:error_limit",
-				`{} * port:rdma_link_kind:info{generation="7nm",speed="NDR",medium="active"}`, 1,
-			},
-		}},
-		{"raw-ber-hdr-7nm", "RDMALinkBERHigh", Ratio, "1e-07", "errors before FEC per bit for 1h, half of it for 15m (info): HDR of ConnectX-7", []Place{
-			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="HDR"}`, 1},
-		}},
-		{"raw-ber-hdr-16nm", "RDMALinkBERHigh", Ratio, "1e-05", "errors before FEC per bit for 1h, half of it for 15m (info): HDR of ConnectX-6", []Place{
-			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="16nm",speed="HDR"}`, 1},
-		}},
-		{"raw-ber-edr-7nm", "RDMALinkBERHigh", Ratio, "1e-12", "errors before FEC per bit for 1h, half of it for 15m (info): EDR of ConnectX-7 with RS-FEC", []Place{
-			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="EDR",mode=~"RS.(528|271).*"}`, 1},
-		}},
-		{"raw-ber-edr-16nm-rs528", "RDMALinkBERHigh", Ratio, "1e-09", "errors before FEC per bit for 1h, half of it for 15m (info): EDR of ConnectX-6 with RS(528,514)", []Place{
-			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="16nm",speed="EDR",mode="RS(528,514)"}`, 1},
-		}},
-		{"raw-ber-edr-16nm-rs271", "RDMALinkBERHigh", Ratio, "1e-12", "errors before FEC per bit for 1h, half of it for 15m (info): EDR of ConnectX-6 with RS(271,257)", []Place{
-			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="16nm",speed="EDR",mode="RS(271,257)"}`, 1},
-		}},
+		ratio("symbol-error-rate-12m", "RDMALinkSymbolErrors", "1e-14", "port:rdma_link_symbol_errors:limit12m", "720 * {},", "symbol errors per bit in 12m; published criterion of UFM to isolate a port"),
+		ratio("symbol-error-rate-125m", "RDMALinkSymbolErrors", "1e-15", "port:rdma_link_symbol_errors:limit125m", "7500 * {},", "symbol errors per bit in 125m; published criterion of UFM to isolate a port"),
+		ratio("raw-ber-ndr-copper-plr", "RDMALinkBERHigh", "1e-06", "port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="NDR",mode=~".*PLR",medium="copper"}`, "errors before FEC per bit for 1h, half of it for 15m (info): NDR over copper with PLR, which also repairs"),
+		ratio("raw-ber-ndr-copper", "RDMALinkBERHigh", "1e-07", "port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="NDR",mode="RS(544,514)",medium="copper"}`, "errors before FEC per bit for 1h, half of it for 15m (info): NDR over copper with RS(544,514) alone"),
+		ratio("raw-ber-ndr-active", "RDMALinkBERHigh", "1e-05", "port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="NDR",medium="active"}`, "errors before FEC per bit for 1h, half of it for 15m (info): NDR over active cables and transceivers"),
+		ratio("raw-ber-hdr-7nm", "RDMALinkBERHigh", "1e-07", "port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="HDR"}`, "errors before FEC per bit for 1h, half of it for 15m (info): HDR of ConnectX-7"),
+		ratio("raw-ber-hdr-16nm", "RDMALinkBERHigh", "1e-05", "port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="16nm",speed="HDR"}`, "errors before FEC per bit for 1h, half of it for 15m (info): HDR of ConnectX-6"),
+		ratio("raw-ber-edr-7nm", "RDMALinkBERHigh", "1e-12", "port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="EDR",mode=~"RS.(528|271).*"}`, "errors before FEC per bit for 1h, half of it for 15m (info): EDR of ConnectX-7 with RS-FEC"),
+		ratio("raw-ber-edr-16nm-rs528", "RDMALinkBERHigh", "1e-09", "port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="16nm",speed="EDR",mode="RS(528,514)"}`, "errors before FEC per bit for 1h, half of it for 15m (info): EDR of ConnectX-6 with RS(528,514)"),
+		ratio("raw-ber-edr-16nm-rs271", "RDMALinkBERHigh", "1e-12", "port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="16nm",speed="EDR",mode="RS(271,257)"}`, "errors before FEC per bit for 1h, half of it for 15m (info): EDR of ConnectX-6 with RS(271,257)"),
 		{"raw-ber-rs544", "RDMALinkBERHigh", Ratio, "2.4e-06", "errors before FEC per bit (info) where no row applies: two decades below what RS(544,514) carries", []Place{
 			{"port:rdma_link_raw_ber:warning_limit", "{} * max by", 2},
 		}},
-		{"raw-ber-rs528", "RDMALinkBERHigh", Ratio, "2e-07", "errors before FEC per bit (info) where no row applies: two decades below what RS(528,514) carries", []Place{
-			{"port:rdma_link_raw_ber:warning_limit", "or {} * max by", 1},
-		}},
-		{"effective-ber-ndr", "RDMALinkBERHigh", Ratio, "1e-11", "errors after FEC and before PLR per bit in 1h, half of it for info: NDR with PLR", []Place{
-			{"port:rdma_link_effective_ber:error_limit", "{} * port:rdma_link_kind:info{speed=", 1},
-		}},
-		{"effective-ber", "RDMALinkBERHigh", Ratio, "1e-13", "errors after FEC per bit in 1h, half of it for info: other InfiniBand links", []Place{
-			{"port:rdma_link_effective_ber:error_limit", "or {} * port:rdma_link_kind:info", 1},
-		}},
+		ratio("raw-ber-rs528", "RDMALinkBERHigh", "2e-07", "port:rdma_link_raw_ber:warning_limit", "or {} * max by", "errors before FEC per bit (info) where no row applies: two decades below what RS(528,514) carries"),
+		ratio("effective-ber-ndr", "RDMALinkBERHigh", "1e-11", "port:rdma_link_effective_ber:error_limit", "{} * port:rdma_link_kind:info{speed=", "errors after FEC and before PLR per bit in 1h, half of it for info: NDR with PLR"),
+		ratio("effective-ber", "RDMALinkBERHigh", "1e-13", "port:rdma_link_effective_ber:error_limit", "or {} * port:rdma_link_kind:info", "errors after FEC per bit in 1h, half of it for info: other InfiniBand links"),
 		{"lane-raw-ber", "RDMALaneBERHigh", Ratio, "1e-08", "errors before FEC per bit of a lane; links with PAM4 warn above it", []Place{
 			{"port:rdma_link_lane_raw_ber:high", "port:rdma_link_lane_raw_ber:ratio10m >= {}", 1},
 			{"RDMALaneBERHigh", "limit {} and", 1},
@@ -242,9 +218,7 @@ func Thresholds() []Threshold {
 			{"RDMALinkIntegrity", `(limit {-1})`, 5},
 			{"RDMALinkIntegrity", `limit: "{-1}"`, 1},
 		}},
-		{"link-rate-ratio", "RDMALinkDownshifted", Ratio, "0.99", "of the expected rate: both come from the same table of rates", []Place{
-			{"port:rdma_port_rate:short", "< {}", 1},
-		}},
+		ratio("link-rate-ratio", "RDMALinkDownshifted", "0.99", "port:rdma_port_rate:short", "< {}", "of the expected rate: both come from the same table of rates"),
 		{"aer-correctable", "RDMAPCIeErrors", Count, "150", "in 15m: ten per minute", []Place{
 			{"device:rdma_pcie_errors:warning", "device:rdma_pcie_aer_correctable:increase15m > {}", 1},
 			{"RDMAPCIeErrors", "gpu:rdma_pcie_aer_correctable:increase15m > {}", 1},
@@ -327,9 +301,7 @@ func Thresholds() []Threshold {
 		{"fleet-hosts", "RDMALinksSlowerThanFleet", Count, "10", "with ports of the same kind; fewer are too few to compare", []Place{
 			{"RDMALinksSlowerThanFleet", "(port:rdma_port_rate:fleet)) >= {}", 1},
 		}},
-		{"fleet-rate-ratio", "RDMALinksSlowerThanFleet", Ratio, "0.99", "of the median rate of ports of the same kind", []Place{
-			{"RDMALinksSlowerThanFleet", "{} * quantile by (cluster, job, board_id, link_layer, role)", 1},
-		}},
+		ratio("fleet-rate-ratio", "RDMALinksSlowerThanFleet", "0.99", "RDMALinksSlowerThanFleet", "{} * quantile by (cluster, job, board_id, link_layer, role)", "of the median rate of ports of the same kind"),
 		{"switch-hosts", "RDMASwitchPortsDown", Count, "3", "two hosts may have a common cause other than the switch", []Place{
 			{"system:rdma_port_down:hosts", ") >= {}", 1},
 			{"RDMASwitchPortsDown", "(limit {-1})", 2},
@@ -346,30 +318,14 @@ func Thresholds() []Threshold {
 			{"RDMAFabricReceiveErrors", "(limit {})", 2},
 			{"RDMAFabricReceiveErrors", "{} packets", 1},
 		}},
-		{"fabric-symbol-error-rate-12m", "RDMAFabricSymbolErrors", Ratio, "1e-14", "symbol errors per bit in 12m, as symbol-error-rate-12m", []Place{
-			{"link:rdma_fabric_symbol_errors:limit12m", "720 * {},", 1},
-		}},
-		{"fabric-symbol-error-rate-125m", "RDMAFabricSymbolErrors", Ratio, "1e-15", "symbol errors per bit in 125m, as symbol-error-rate-125m", []Place{
-			{"link:rdma_fabric_symbol_errors:limit125m", "7500 * {},", 1},
-		}},
-		{"fabric-raw-ber-ndr", "RDMAFabricBERHigh", Ratio, "1e-05", "errors before FEC per bit for 1h, half of it for 15m (info): NDR", []Place{
-			{"link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{speed="NDR"}`, 1},
-		}},
-		{"fabric-raw-ber-hdr-7nm", "RDMAFabricBERHigh", Ratio, "1e-07", "errors before FEC per bit for 1h, half of it for 15m (info): HDR of Quantum-2", []Place{
-			{"link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{generation="7nm",speed="HDR"}`, 1},
-		}},
-		{"fabric-raw-ber-hdr", "RDMAFabricBERHigh", Ratio, "1e-05", "errors before FEC per bit for 1h, half of it for 15m (info): other HDR", []Place{
-			{"link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{speed="HDR"}`, 1},
-		}},
-		{"fabric-raw-ber-edr-7nm", "RDMAFabricBERHigh", Ratio, "1e-12", "errors before FEC per bit for 1h, half of it for 15m (info): EDR of Quantum-2 with RS-FEC", []Place{
-			{"link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{generation="7nm",speed="EDR",mode=~"RS.(528|271).*"}`, 1},
-		}},
-		{"fabric-raw-ber-edr-rs528", "RDMAFabricBERHigh", Ratio, "1e-09", "errors before FEC per bit for 1h, half of it for 15m (info): other EDR with RS(528,514)", []Place{
-			{"link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{speed="EDR",mode="RS(528,514)"}`, 1},
-		}},
-		{"fabric-raw-ber-edr-rs271", "RDMAFabricBERHigh", Ratio, "1e-12", "errors before FEC per bit for 1h, half of it for 15m (info): other EDR with RS(271,257)", []Place{
-			{"link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{speed="EDR",mode="RS(271,257)"}`, 1},
-		}},
+		ratio("fabric-symbol-error-rate-12m", "RDMAFabricSymbolErrors", "1e-14", "link:rdma_fabric_symbol_errors:limit12m", "720 * {},", "symbol errors per bit in 12m, as symbol-error-rate-12m"),
+		ratio("fabric-symbol-error-rate-125m", "RDMAFabricSymbolErrors", "1e-15", "link:rdma_fabric_symbol_errors:limit125m", "7500 * {},", "symbol errors per bit in 125m, as symbol-error-rate-125m"),
+		ratio("fabric-raw-ber-ndr", "RDMAFabricBERHigh", "1e-05", "link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{speed="NDR"}`, "errors before FEC per bit for 1h, half of it for 15m (info): NDR"),
+		ratio("fabric-raw-ber-hdr-7nm", "RDMAFabricBERHigh", "1e-07", "link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{generation="7nm",speed="HDR"}`, "errors before FEC per bit for 1h, half of it for 15m (info): HDR of Quantum-2"),
+		ratio("fabric-raw-ber-hdr", "RDMAFabricBERHigh", "1e-05", "link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{speed="HDR"}`, "errors before FEC per bit for 1h, half of it for 15m (info): other HDR"),
+		ratio("fabric-raw-ber-edr-7nm", "RDMAFabricBERHigh", "1e-12", "link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{generation="7nm",speed="EDR",mode=~"RS.(528|271).*"}`, "errors before FEC per bit for 1h, half of it for 15m (info): EDR of Quantum-2 with RS-FEC"),
+		ratio("fabric-raw-ber-edr-rs528", "RDMAFabricBERHigh", "1e-09", "link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{speed="EDR",mode="RS(528,514)"}`, "errors before FEC per bit for 1h, half of it for 15m (info): other EDR with RS(528,514)"),
+		ratio("fabric-raw-ber-edr-rs271", "RDMAFabricBERHigh", "1e-12", "link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{speed="EDR",mode="RS(271,257)"}`, "errors before FEC per bit for 1h, half of it for 15m (info): other EDR with RS(271,257)"),
 		{"fabric-transmit-discards", "RDMAFabricPortCounters", Count, "120", "packets in 1h, as for ports of hosts", []Place{
 			{"link:rdma_fabric_transmit_discards:high", "> {}", 1},
 			{"RDMAFabricPortCounters", "discarded on transmit in 1h (limit {})", 1},

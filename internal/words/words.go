@@ -41,15 +41,29 @@ func Transfers(perSecond float64) string {
 	return strconv.FormatFloat(perSecond/1e9, 'f', -1, 64) + " GT/s"
 }
 
+// Replace replaces each character that is a bad one; negative removes it.
+func Replace(s string, bad func(rune) bool, by rune) string {
+	return strings.Map(func(r rune) rune {
+		if bad(r) {
+			return by
+		}
+		return r
+	}, s)
+}
+
+// Cut is the beginning of a text, without a part of a character.
+func Cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "")
+}
+
 // Plain replaces control characters that a terminal would interpret: escapes, carriage returns, marks of text
 // direction. Names of devices, jobs and modules are set by others, and a report may come from another process.
 func Plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsGraphic(r) || r == '\n' || r == '\t' {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
+	bad := func(r rune) bool { return !unicode.IsGraphic(r) && r != '\n' && r != '\t' }
+	return Replace(s, bad, unicode.ReplacementChar)
 }
 
 // OneLine is a plain text with one blank for each run of blanks and line breaks.
