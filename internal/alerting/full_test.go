@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -298,6 +299,7 @@ func TestScratchAfterKill(t *testing.T) {
 		step(t, e, at(0), wide(1)...)
 		fmt.Println("ready")
 		time.Sleep(time.Hour)
+		runtime.KeepAlive(e) // it holds the lock
 	}
 	scratch := filepath.Join(t.TempDir(), "[a*") // no pattern
 	if err := os.Mkdir(scratch, 0o700); err != nil {
