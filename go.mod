@@ -15,6 +15,7 @@ require (
 	github.com/prometheus/common v0.72.0 // the text formats of metrics, log flags, version
 	github.com/prometheus/exporter-toolkit v0.20.0 // HTTP listener: TLS, basic authentication, systemd sockets
 	github.com/prometheus/prometheus v0.315.0 // rule evaluation: TSDB, PromQL, notifier
+	github.com/safchain/ethtool v0.7.0 // ethtool's ioctls: driver, statistics
 	github.com/vishvananda/netlink v1.3.1 // netlink sockets and attributes: RDMA, ethtool, devlink, DCB, links
 	github.com/yuin/goldmark v1.8.7 // Markdown runbooks as HTML
 	go.yaml.in/yaml/v3 v3.0.5 // configuration file and rule tuning, errors with line numbers

@@ -44,6 +44,7 @@ var bans = []struct {
 	{"go.yaml.in/yaml/", []string{"internal/site", "internal/tune"}, "the site configuration and the rule tuning are the only YAML files of the program"},
 	{"github.com/vishvananda/", []string{"internal/host"}, "internal/host is the only access to the kernel"},
 	{"github.com/cilium/", []string{"internal/host"}, "internal/host is the only access to the kernel"},
+	{"github.com/safchain/", []string{"internal/host"}, "internal/host is the only access to the kernel"},
 	{"google.golang.org/grpc", []string{"internal/host"}, "internal/host is the only access to the kubelet"},
 	{"k8s.io/", []string{"internal/host"}, "internal/host is the only access to the kubelet"},
 	{"golang.org/x/sys/unix", []string{"internal/host", "internal/capture", "internal/command", "internal/machine", "internal/serve", "internal/cli/check"}, "internal/host is the only access to the kernel; the others use errnos, names of capabilities and signals, and ask for a terminal"},

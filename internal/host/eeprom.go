@@ -118,13 +118,8 @@ type ifreq struct {
 
 // moduleByIoctl reads bytes of an SFF module.
 func moduleByIoctl(netdev string, ref transceiver.Ref) ([]byte, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(fd)
 	info := &moduleInfo{cmd: unix.ETHTOOL_GMODULEINFO}
-	if err := ethtoolIoctl(fd, netdev, unsafe.Pointer(info)); err != nil {
+	if err := ethtoolIoctl(netdev, unsafe.Pointer(info)); err != nil {
 		return nil, err
 	}
 	offset, err := imageOffset(info, ref)
@@ -132,7 +127,7 @@ func moduleByIoctl(netdev string, ref transceiver.Ref) ([]byte, error) {
 		return nil, err
 	}
 	image := &moduleImage{cmd: unix.ETHTOOL_GMODULEEEPROM, offset: offset, length: uint32(ref.Length)}
-	if err := ethtoolIoctl(fd, netdev, unsafe.Pointer(image)); err != nil {
+	if err := ethtoolIoctl(netdev, unsafe.Pointer(image)); err != nil {
 		return nil, err
 	}
 	return image.data[:min(image.length, uint32(ref.Length))], nil
@@ -165,10 +160,15 @@ func imageOffset(info *moduleInfo, ref transceiver.Ref) (uint32, error) {
 }
 
 // ethtoolIoctl makes a SIOCETHTOOL request. The kernel reads and writes the structure that starts with the command.
-func ethtoolIoctl(fd int, netdev string, request unsafe.Pointer) error {
+func ethtoolIoctl(netdev string, request unsafe.Pointer) error {
 	if len(netdev) >= unix.IFNAMSIZ {
 		return unix.ENODEV
 	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
 	r := &ifreq{data: request}
 	copy(r.name[:], netdev)
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(r)))

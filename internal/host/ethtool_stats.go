@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"reflect"
 	"sync"
-	"unsafe"
 
+	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
 )
 
@@ -18,34 +18,16 @@ var errStatsChange = errors.New("the set of statistics keeps changing")
 // whose names differ from the previous one is repeated, since the set may have changed between names and values.
 const statsTries = 4
 
-const (
-	// statsMost is more than any driver has. The buffers have room for as many: older kernels write all current values,
-	// whatever the size of the buffer.
-	statsMost = 32768
-
-	statNameLength = 32 // ETH_GSTRING_LEN
-	statStrings    = 1  // ETH_SS_STATS
-)
-
-// statNamesBuffer is struct ethtool_gstrings, statsBuffer struct ethtool_stats.
-type (
-	statNamesBuffer struct {
-		cmd, set, count uint32
-		text            [statsMost * statNameLength]byte
-	}
-	statsBuffer struct {
-		cmd, count uint32
-		values     [statsMost]uint64
-	}
-)
-
-// netdevStats reads ETHTOOL_GSTATS with its strings (net/ethtool/ioctl.c). Netlink does not have them.
+// netdevStats reads ETHTOOL_GSTATS with its strings (net/ethtool/ioctl.c). It keeps one pair of buffers with room for
+// more than any driver has: older kernels write all current values, whatever the size of the buffer.
 type netdevStats struct {
 	mu     sync.Mutex
-	fd     int              // of a socket, if there are buffers
-	names  *statNamesBuffer // nil: not open
-	values *statsBuffer
+	tool   *ethtool.Ethtool
+	names  *ethtool.EthtoolGStrings
+	values *ethtool.EthtoolStats
 	tables map[string]*stringTable // by netdev
+	// fill fills the buffers; nil: by the library.
+	fill func(netdev string) error
 }
 
 // stringTable is the names of a netdev's statistics, and the kernel's text that they were parsed from.
@@ -67,7 +49,9 @@ func (s *netdevStats) read(netdev string) ([]Stat, error) {
 	}
 	var seen bool
 	for range statsTries {
-		if err := s.fill(netdev); err != nil {
+		var err error
+		onGrownStack(func() { err = s.fill(netdev) })
+		if err != nil {
 			delete(s.tables, netdev)
 			return nil, err
 		}
@@ -76,7 +60,7 @@ func (s *netdevStats) read(netdev string) ([]Stat, error) {
 		if whole && (before == nil || before == s.tables[netdev]) {
 			return stats, nil
 		}
-		seen = seen || s.names.count+s.values.count != 0
+		seen = seen || s.count(s.names, "len")+s.count(s.values, "n_stats") != 0
 	}
 	delete(s.tables, netdev)
 	if !seen {
@@ -85,54 +69,48 @@ func (s *netdevStats) read(netdev string) ([]Stat, error) {
 	return nil, errStatsChange
 }
 
-func (s *netdevStats) open() (err error) {
-	if s.names != nil {
+func (s *netdevStats) open() error {
+	if s.tool != nil {
 		return nil
 	}
-	if s.fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
+	tool, err := ethtool.NewEthtool()
+	if err != nil {
 		return err
 	}
-	s.names, s.values, s.tables = &statNamesBuffer{}, &statsBuffer{}, map[string]*stringTable{}
+	s.tool, s.names, s.values, s.tables = tool, new(ethtool.EthtoolGStrings), new(ethtool.EthtoolStats),
+		map[string]*stringTable{}
+	if s.fill == nil {
+		s.fill = func(netdev string) error {
+			_, err := s.tool.StatsWithBuffer(netdev, s.names, s.values)
+			return err
+		}
+	}
 	return nil
 }
 
 func (s *netdevStats) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.names != nil {
-		unix.Close(s.fd)
-		s.names = nil
+	if s.tool != nil {
+		s.tool.Close()
+		s.tool = nil
 	}
 }
 
-// fill reads names and values, as many as the driver announces.
-func (s *netdevStats) fill(netdev string) error {
-	driver, err := unix.IoctlGetEthtoolDrvinfo(s.fd, netdev)
-	if err != nil {
-		return err
-	}
-	if driver.N_stats > statsMost {
-		return fmt.Errorf("%d statistics, at most %d are supported", driver.N_stats, statsMost)
-	}
-	s.names.cmd, s.names.set, s.names.count = unix.ETHTOOL_GSTRINGS, statStrings, driver.N_stats
-	if err := ethtoolIoctl(s.fd, netdev, unsafe.Pointer(s.names)); err != nil {
-		return err
-	}
-	s.values.cmd, s.values.count = unix.ETHTOOL_GSTATS, driver.N_stats
-	return ethtoolIoctl(s.fd, netdev, unsafe.Pointer(s.values))
-}
-
-// answer reads the buffers. If the set has changed size between names and values, the kernel writes no values and sets
-// the count to 0, or on older kernels to the new size.
+// answer reads the buffers. The library returns a map of as many values as the driver announced before. It loses the
+// order. If the set has changed size in between, the kernel writes no values, and the library returns those of an
+// earlier reading. The counts in the buffers are reliable: in that case the kernel sets them to 0, or on older kernels
+// to the new size.
 func (s *netdevStats) answer(netdev string) ([]Stat, bool) {
-	n := s.values.count
-	if n == 0 || n > statsMost || s.names.count != n {
+	n := s.count(s.values, "n_stats")
+	if n == 0 || n > ethtool.MAX_GSTRINGS || s.count(s.names, "len") != n {
 		return nil, false
 	}
-	names := s.table(netdev, s.names.text[:n*statNameLength])
+	names := s.table(netdev, field(s.names, "data").Bytes()[:n*ethtool.ETH_GSTRING_LEN])
+	values := field(s.values, "data")
 	out := make([]Stat, n)
 	for i := range out {
-		out[i] = Stat{Name: names[i], Value: s.values.values[i]}
+		out[i] = Stat{Name: names[i], Value: values.Index(i).Uint()}
 	}
 	return out, true
 }
@@ -149,10 +127,64 @@ func (s *netdevStats) table(netdev string, raw []byte) []string {
 
 // statNames splits the text into names of fixed size, padded with NUL or on cxgb4 with blanks.
 func statNames(raw []byte) []string {
-	names := make([]string, 0, len(raw)/statNameLength)
-	for ; len(raw) >= statNameLength; raw = raw[statNameLength:] {
-		name, _, _ := bytes.Cut(raw[:statNameLength], []byte{0})
+	names := make([]string, 0, len(raw)/ethtool.ETH_GSTRING_LEN)
+	for ; len(raw) >= ethtool.ETH_GSTRING_LEN; raw = raw[ethtool.ETH_GSTRING_LEN:] {
+		name, _, _ := bytes.Cut(raw[:ethtool.ETH_GSTRING_LEN], []byte{0})
 		names = append(names, string(bytes.TrimSpace(name)))
 	}
 	return names
+}
+
+// count is a count in a buffer of the library.
+func (*netdevStats) count(buffer any, name string) int { return int(field(buffer, name).Uint()) }
+
+// field is a field of a buffer of the library. The library has no other access to the kernel's answer.
+func field(buffer any, name string) reflect.Value {
+	return reflect.ValueOf(buffer).Elem().FieldByName(name)
+}
+
+// Stack used below a call of the library, and free above it.
+const (
+	stackBelow = 64 << 10
+	stackAbove = 32 << 10
+)
+
+// onGrownStack runs f on a stack that does not move. The library (v0.7.0) passes addresses of its own frame as
+// integers, which the runtime does not update when it moves a stack: the kernel then writes into freed memory, and the
+// library's result is empty or wrong without an error. A new goroutine has a small stack. It grows by one large frame
+// that stays, because the runtime shrinks a stack of which less than a quarter is in use, and by one that is released,
+// which leaves room for f.
+func onGrownStack(f func()) {
+	done := make(chan struct{})
+	var fault error
+	go func() {
+		defer close(done)
+		fault = Guard(func() error { below(f); return nil })
+	}()
+	<-done
+	if fault != nil {
+		panic(fault) // recovered by the caller's Guard
+	}
+}
+
+//go:noinline
+func below(f func()) {
+	var frame [stackBelow]byte
+	touch(frame[:])
+	above()
+	f()
+	touch(frame[:])
+}
+
+//go:noinline
+func above() {
+	var frame [stackAbove]byte
+	touch(frame[:])
+}
+
+//go:noinline
+func touch(frame []byte) {
+	for i := 0; i < len(frame); i += 4096 {
+		frame[i]++
+	}
 }

@@ -1,16 +1,88 @@
 package host
 
 import (
+	"runtime"
 	"slices"
 	"testing"
+	"unsafe"
+
+	"github.com/safchain/ethtool"
 )
+
+// deep uses the stack as a library might.
+//
+//go:noinline
+func deep(n int) int {
+	var frame [256]byte
+	touch(frame[:])
+	if n == 0 {
+		runtime.GC() // which shrinks mostly unused stacks
+		return int(frame[0])
+	}
+	return deep(n-1) + int(frame[0])
+}
+
+// moves reports whether the stack moves below a frame that keeps its own address as an integer.
+//
+//go:noinline
+func moves() bool {
+	var v [8]byte
+	before := uintptr(unsafe.Pointer(&v))
+	deep(80)
+	runtime.Gosched()
+	return uintptr(unsafe.Pointer(&v)) != before
+}
+
+// TestGrownStackDoesNotMove: on the stack of a new goroutine the library fails.
+func TestGrownStackDoesNotMove(t *testing.T) {
+	for range 20 {
+		var guarded bool
+		onGrownStack(func() { guarded = moves() })
+		if guarded {
+			t.Fatal("the stack moves")
+		}
+	}
+	unguarded := make(chan bool)
+	for range 20 {
+		go func() { unguarded <- moves() }()
+		if <-unguarded {
+			return
+		}
+	}
+	t.Error("the stacks of new goroutines do not move: the test does not show what it is for")
+}
+
+// TestNetdevStatsAreReadOnAStackThatDoesNotMove: each reading uses onGrownStack, in any goroutine.
+func TestNetdevStatsAreReadOnAStackThatDoesNotMove(t *testing.T) {
+	s := &netdevStats{}
+	defer s.close()
+	var moved bool
+	s.fill = func(string) error {
+		moved = moved || moves()
+		s.answered(padded("rx_bytes"), 1, 1, 7)
+		return nil
+	}
+	done := make(chan error)
+	for range 20 {
+		go func() {
+			_, err := s.read("eth0")
+			done <- err
+		}()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if moved {
+		t.Error("the stack moves below the library's call")
+	}
+}
 
 // padded is a driver's text of names.
 func padded(names ...string) []byte {
 	var raw []byte
 	for _, n := range names {
 		raw = append(raw, n...)
-		raw = append(raw, make([]byte, statNameLength-len(n))...)
+		raw = append(raw, make([]byte, ethtool.ETH_GSTRING_LEN-len(n))...)
 	}
 	return raw
 }
@@ -30,7 +102,7 @@ func FuzzStatNames(f *testing.F) {
 	f.Add(padded("rx_packets", "tx"))
 	f.Add([]byte("cut"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if n := statNames(raw); len(n) != len(raw)/statNameLength {
+		if n := statNames(raw); len(n) != len(raw)/ethtool.ETH_GSTRING_LEN {
 			t.Fatalf("%d names of %d bytes", len(n), len(raw))
 		}
 	})
@@ -38,13 +110,22 @@ func FuzzStatNames(f *testing.F) {
 
 // answered fills the buffers as the kernel would.
 func (s *netdevStats) answered(names []byte, counted, written uint32, values ...uint64) {
-	copy(s.names.text[:], names)
-	s.names.count, s.values.count = counted, written
-	copy(s.values.values[:], values)
+	copy(field(s.names, "data").Bytes(), names)
+	set := func(buffer any, name string, to uint32) {
+		*(*uint32)(field(buffer, name).Addr().UnsafePointer()) = to
+	}
+	set(s.names, "len", counted)
+	set(s.values, "n_stats", written)
+	data := field(s.values, "data")
+	for i, v := range values {
+		*(*uint64)(data.Index(i).Addr().UnsafePointer()) = v
+	}
 }
 
 func TestAnswerOfStats(t *testing.T) {
-	s := &netdevStats{names: &statNamesBuffer{}, values: &statsBuffer{}, tables: map[string]*stringTable{}}
+	s := &netdevStats{
+		names: new(ethtool.EthtoolGStrings), values: new(ethtool.EthtoolStats), tables: map[string]*stringTable{},
+	}
 	s.answered(padded("rx_prio3_pause", "rx_bytes"), 2, 2, 7, 8)
 	got, whole := s.answer("eth0")
 	if want := []Stat{{Name: "rx_prio3_pause", Value: 7}, {Name: "rx_bytes", Value: 8}}; !whole ||

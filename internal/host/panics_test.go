@@ -45,4 +45,7 @@ func TestPanicOnAnotherThread(t *testing.T) {
 	if err := n.do(t.Context(), time.Minute, "call", func() {}); err != nil {
 		t.Error(err)
 	}
+	if err := Guard(func() error { onGrownStack(func() { panic("odd names") }); return nil }); !errors.Is(err, ErrPanic) {
+		t.Error(err)
+	}
 }
