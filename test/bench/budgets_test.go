@@ -40,7 +40,8 @@ func (b *budgets) cost(one, two []figures) {
 		})
 		b.add(budget{
 			what: "the same, wall time", least: least, figure: ratio(theirs.wall, ours.wall), unit: " times",
-			known: fmt.Sprintf("%s of %s ms pass for an answer without metrics too", number(ours.nothing), number(median(ours.wall))),
+			known: fmt.Sprintf("%s of %s ms pass for an answer without metrics too",
+				number(ours.nothing), number(median(ours.wall))),
 		})
 		b.add(budget{
 			what:   "the same, wall time beyond that of an answer without metrics",
