@@ -66,7 +66,8 @@ type answer struct {
 }
 
 // answers are the counts of ethtool netlink that the driver may have in its own statistics as well.
-func answers(nd *snapshot.NetdevCounters) (out []answer) {
+func answers(nd *snapshot.NetdevCounters) []answer {
+	out := make([]answer, 0, 6)
 	if p := nd.Pause; p != nil {
 		out = append(out, answer{snapshot.GlobalPauseFrames, receive, &p.RXFrames},
 			answer{snapshot.GlobalPauseFrames, transmit, &p.TXFrames},

@@ -250,7 +250,7 @@ type statDesc struct {
 // ofDriver returns the names of a driver's counters. at is of this driver until the next call.
 func (s *statDescs) ofDriver(driver string) map[string]*Desc {
 	if f := family(driver); f != s.family {
-		*s = statDescs{family: f, names: transportNames[f]}
+		*s = statDescs{family: f, names: transportNames[f], found: s.found[:0]}
 	}
 	return s.names
 }
