@@ -101,6 +101,9 @@ func (l *listing) read(f Files, netdevs *netdevNames) {
 	}
 	l.opened = f.Opened()
 	l.names, l.registrations, l.err = f.Identities(classDir)
+	if IsAbsent(l.err) && netdevs != nil {
+		netdevs.keep(nil)
+	}
 	if netdevs != nil && l.err == nil && !slices.Equal(l.names, known) {
 		l.netdevs = netdevs.ofDevices(f, l.names)
 		netdevs.keep(l.names)
@@ -179,7 +182,8 @@ type Files interface {
 	Identity(path string) (uint64, error)
 	// Identities is List of a directory of links to directories, and Identity of each entry (0: unknown). It makes no
 	// system call for entries while all are the same links as in the last call: the kernel makes another one for a device
-	// that registers again.
+	// that registers again. In a copied tree a directory that is replaced behind its link is not noticed. The slices are
+	// read only.
 	Identities(path string) (names []string, ids []uint64, err error)
 	// Link returns the target of a symbolic link, unresolved.
 	Link(path string) (string, error)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -10,8 +11,8 @@ import (
 )
 
 // UnmapProgram unmaps the pages of the program file, so that those used only while the program started or long ago are
-// no longer resident. They stay in the page cache: using one again is a minor page fault. Mappings that are writable
-// or have pages of their own (relocations, breakpoints, uprobes) stay as they are.
+// no longer resident. Using one again is a page fault, a minor one while the page cache has it. Mappings that are
+// writable or have pages of their own (relocations, breakpoints, uprobes) stay as they are.
 // Sources: proc_pid_smaps(5), madvise(2) MADV_DONTNEED.
 func UnmapProgram() error {
 	program, err := os.Readlink("/proc/self/exe")
@@ -28,10 +29,10 @@ func unmapFile(file string) error {
 	}
 	for _, m := range cleanMappings(string(smaps), file) {
 		if _, _, e := unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED); e != 0 {
-			return os.NewSyscallError("madvise", e)
+			err = errors.Join(err, os.NewSyscallError("madvise", e))
 		}
 	}
-	return nil
+	return err
 }
 
 // mapping is a range of addresses.

@@ -43,7 +43,7 @@ var mtuChecks = []Check{
 		Wanted: "that of most sibling interfaces",
 		Why:    "Interfaces in datagram mode have an MTU of at most 4092 bytes: paths between hosts differ in MTU, and packets are dropped or fragmented.",
 		Remedy: "echo {wanted} > /sys/class/net/{netdev}/mode", Source: "Documentation/infiniband/ipoib.rst of the kernel",
-		find: each((*machine).ipoibs, findIPoIBMode),
+		find: perIPoIB(findIPoIBMode),
 	},
 	{
 		ID: "ipoib_mtu", Domain: MTU, Name: "IPoIB MTU",
@@ -51,7 +51,7 @@ var mtuChecks = []Check{
 		Wanted: "that of most sibling interfaces in the same mode",
 		Why:    "Paths between hosts differ in MTU: packets are dropped or fragmented.",
 		Remedy: "ip link set dev {netdev} mtu {wanted}", Source: "Documentation/infiniband/ipoib.rst of the kernel",
-		find: each((*machine).ipoibs, findIPoIBMTU),
+		find: perIPoIB(findIPoIBMTU),
 	},
 }
 
@@ -194,8 +194,8 @@ type ipoib struct {
 	mtu    string // empty: unknown
 }
 
-// ipoibs are the interfaces, those of partitions (NAME.8001) included.
-func (m *machine) ipoibs() (out []ipoib) {
+// allIPoIBs are the interfaces, those of partitions (NAME.8001) included.
+func (m *machine) allIPoIBs() (out []ipoib) {
 	for _, p := range m.ports() {
 		for j := range p.Netdev {
 			nd := &p.Netdev[j]
@@ -215,10 +215,14 @@ func (m *machine) ipoibs() (out []ipoib) {
 	return out
 }
 
+func perIPoIB(find func(*machine, ipoib) (finding, bool)) func(*machine) []finding {
+	return each(func(m *machine) []ipoib { return m.ipoibs }, find)
+}
+
 // others is the value of most interfaces of the same role that are like x; empty: none.
 func (m *machine) others(x ipoib, value func(ipoib) string, like func(ipoib) bool) string {
 	var out []string
-	for _, o := range m.ipoibs() {
+	for _, o := range m.ipoibs {
 		if o.role == x.role && like(o) && value(o) != "" {
 			out = append(out, value(o))
 		}

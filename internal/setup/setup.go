@@ -112,13 +112,14 @@ type machine struct {
 	classes []jobClass
 	lanes   []*lane
 	ethers  []ether
+	ipoibs  []ipoib
 }
 
 func newMachine(n *snapshot.Node) *machine {
 	m := &machine{Node: n, files: n.Setup.Files}
 	m.devices = m.physical()
 	m.jobs, m.classes = m.allJobs(), m.allClasses()
-	m.lanes, m.ethers = m.allLanes(), m.allEthers()
+	m.lanes, m.ethers, m.ipoibs = m.allLanes(), m.allEthers(), m.allIPoIBs()
 	return m
 }
 
