@@ -87,7 +87,7 @@ func compare(t *testing.T, x *tree, commands []command) (out []figures) {
 			f.allocations = (p.allocations(t) - made[i] - 2*asking) / float64(scrapes)
 			var walls []float64
 			for range scrapes {
-				_, took := p.get(t, "/debug/pprof/cmdline")
+				_, took := p.get(t, commands[i].small)
 				walls = append(walls, took.Seconds()*1e3)
 			}
 			f.nothing = median(walls)

@@ -29,10 +29,11 @@ type server struct {
 
 // command is how a program is started, without its address, the last argument.
 type command struct {
-	name string
-	argv []string
-	env  []string
-	slow []string // flags with which it answers completely even if each system call takes a hundred times as long
+	name  string
+	argv  []string
+	env   []string
+	small string   // path of an answer without metrics
+	slow  []string // flags with which it answers completely even if each system call takes a hundred times as long
 }
 
 // exporter is this program on a tree. Results are not reused, so that each scrape reads.
@@ -42,7 +43,7 @@ func exporter(name string, x *tree, flags ...string) command {
 		"--state.dir=" + filepath.Join(x.dir, "state", strings.NewReplacer(" ", "_", ":", "").Replace(name)),
 		"--collect.min-interval=0s",
 		"--no-web.exporter-metrics", "--web.pprof",
-	}, flags...), slow: []string{"--collect.timeout=10m", "--collect.no-budget"}}
+	}, flags...), small: "/-/healthy", slow: []string{"--collect.timeout=10m", "--collect.no-budget"}}
 }
 
 // nodeExporter is node_exporter. Its messages about interfaces unknown to the kernel are discarded.
@@ -50,7 +51,7 @@ func nodeExporter(name string, x *tree, flags ...string) command {
 	return command{name: name, argv: append([]string{
 		file("bin/node_exporter"), "--log.level=error", "--path.sysfs=" + filepath.Join(x.dir, "sys"),
 		"--collector.disable-defaults", "--web.disable-exporter-metrics",
-	}, flags...)}
+	}, flags...), small: "/"}
 }
 
 // floorOf reads files once per scrape.
