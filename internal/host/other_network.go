@@ -130,6 +130,8 @@ func query[T any](n *network, object, what string, question func() (T, error)) (
 	if err := n.same(); err != nil {
 		return answer, &Error{"query", object, err}
 	}
-	answer, err = question()
-	return answer, wrapped("query", object+what, err)
+	if answer, err = question(); err != nil {
+		return answer, &Error{"query", object + what, err}
+	}
+	return answer, nil
 }
