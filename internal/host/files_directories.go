@@ -194,16 +194,14 @@ func (t *tree) entries(p string, buf []byte) (dirID, []byte, error) {
 	}
 	for {
 		buf = slices.Grow(buf, 512) // an entry has at most 280 bytes
-		n, err := unix.ReadDirent(fd, buf[len(buf):cap(buf)])
-		switch {
-		case err == unix.EINTR:
-		case err != nil:
+		n, err := readEntries(fd, buf[len(buf):cap(buf)])
+		if err != nil {
 			return dirID{}, nil, err
-		case n <= 0:
-			return idOf(&st), buf, nil
-		default:
-			buf = buf[:len(buf)+n]
 		}
+		if n == 0 {
+			return idOf(&st), buf, nil
+		}
+		buf = buf[:len(buf)+n]
 	}
 }
 
@@ -236,6 +234,15 @@ func (t *tree) leaveBelowLocked(p string) {
 	}
 }
 
+// readEntries reads the next entries of a directory (getdents64(2)); 0: there are no more.
+func readEntries(fd int, buf []byte) (n int, err error) {
+	for {
+		if n, err = unix.ReadDirent(fd, buf); err != unix.EINTR {
+			return max(n, 0), err
+		}
+	}
+}
+
 func readNames(fd int) ([]string, error) {
 	names, _, err := someNames(fd, math.MaxInt)
 	return names, err
@@ -245,14 +252,11 @@ func readNames(fd int) ([]string, error) {
 func someNames(fd, limit int) (names []string, whole bool, err error) {
 	buf := make([]byte, 8192)
 	for len(names) <= limit {
-		n, err := unix.ReadDirent(fd, buf)
-		if err == unix.EINTR {
-			continue
-		}
+		n, err := readEntries(fd, buf)
 		if err != nil {
 			return nil, false, err
 		}
-		if n <= 0 {
+		if n == 0 {
 			slices.Sort(names)
 			return names, true, nil
 		}

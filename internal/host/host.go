@@ -101,10 +101,11 @@ func (l *listing) read(f Files, netdevs *netdevNames) {
 	}
 	l.opened = f.Opened()
 	l.names, l.registrations, l.err = f.Identities(classDir)
-	if IsAbsent(l.err) && netdevs != nil {
+	switch {
+	case netdevs == nil:
+	case IsAbsent(l.err):
 		netdevs.keep(nil)
-	}
-	if netdevs != nil && l.err == nil && !slices.Equal(l.names, known) {
+	case l.err == nil && !slices.Equal(l.names, known):
 		l.netdevs = netdevs.ofDevices(f, l.names)
 		netdevs.keep(l.names)
 	}

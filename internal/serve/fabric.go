@@ -110,7 +110,10 @@ func (f *Fabric) openPort(p host.Paths, before host.MADPort) (mad.Transport, hos
 
 // Run runs the command.
 func (f *Fabric) Run(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
-	if err := cmp.Or(f.check(c), f.checkFile(), f.checkDescriptors(), c.Site.Read()); err != nil {
+	if err := cmp.Or(f.check(c), f.checkFile(), f.checkDescriptors()); err != nil {
+		return command.Usage(err)
+	}
+	if err := c.Site.Read(); err != nil {
 		return command.Usage(err)
 	}
 	f.client.PKeyIndex = uint16(f.pkeyIndex)

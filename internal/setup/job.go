@@ -150,7 +150,7 @@ func (m *machine) serviceLevel(j job, value string) finding {
 	}
 	v := within(0, high)(m, j, value)
 	level := j.env.Integer("NCCL_IB_SL", 0)
-	for _, p := range m.infinibands() {
+	for _, p := range m.infinibands {
 		if s := p.Settings; v.meets && s != nil && j.env.AllowsPort(p.Name, p.Number) {
 			if lane, ok := laneOf(s, int(level)); !ok {
 				v = finding{want: "a service level with a virtual lane in use", basis: snapshot.SetupMachine}

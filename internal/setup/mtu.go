@@ -25,7 +25,7 @@ var mtuChecks = []Check{
 		Remedy: "ip link set dev {netdev} mtu 9000", Before: firstMTU,
 		Source: "NVIDIA, RoCE configuration: MTU; InfiniBand specification, PortInfo",
 		find: func(m *machine) []finding {
-			return append(perEther(findRoCEMTU)(m), each((*machine).infinibands, findInfiniBandMTU)(m)...)
+			return append(each(etherPorts, findRoCEMTU)(m), each(infiniBandPorts, findInfiniBandMTU)(m)...)
 		},
 	},
 	{
@@ -35,7 +35,7 @@ var mtuChecks = []Check{
 		Why:    "Both ends of a connection use the smaller MTU, and where a switch drops larger packets, jobs on this rail hang.",
 		Remedy: "ip link set dev {netdev} mtu {wanted}", Before: firstMTU,
 		Source: "NVIDIA, RoCE configuration: MTU", Alert: mtuAlert,
-		find: perEther(findNetdevMTU),
+		find: each(etherPorts, findNetdevMTU),
 	},
 	{
 		ID: "ipoib_mode", Domain: MTU, Name: "IPoIB mode",
@@ -43,7 +43,7 @@ var mtuChecks = []Check{
 		Wanted: "that of most sibling interfaces",
 		Why:    "Interfaces in datagram mode have an MTU of at most 4092 bytes: paths between hosts differ in MTU, and packets are dropped or fragmented.",
 		Remedy: "echo {wanted} > /sys/class/net/{netdev}/mode", Source: "Documentation/infiniband/ipoib.rst of the kernel",
-		find: perIPoIB(findIPoIBMode),
+		find: each(ipoibInterfaces, findIPoIBMode),
 	},
 	{
 		ID: "ipoib_mtu", Domain: MTU, Name: "IPoIB MTU",
@@ -51,7 +51,7 @@ var mtuChecks = []Check{
 		Wanted: "that of most sibling interfaces in the same mode",
 		Why:    "Paths between hosts differ in MTU: packets are dropped or fragmented.",
 		Remedy: "ip link set dev {netdev} mtu {wanted}", Source: "Documentation/infiniband/ipoib.rst of the kernel",
-		find: perIPoIB(findIPoIBMTU),
+		find: each(ipoibInterfaces, findIPoIBMTU),
 	},
 }
 
@@ -95,10 +95,6 @@ func (m *machine) allEthers() (out []ether) {
 	return out
 }
 
-func perEther(find func(*machine, ether) (finding, bool)) func(*machine) []finding {
-	return each(func(m *machine) []ether { return m.ethers }, find)
-}
-
 func findRoCEMTU(_ *machine, e ether) (f finding, ok bool) {
 	f = e.finding("the MTU of the netdev could not be read")
 	f.want = "4096"
@@ -123,8 +119,8 @@ func findRoCEMTU(_ *machine, e ether) (f finding, ok bool) {
 // onlyByMAD is why a setting of the subnet manager is unknown.
 const onlyByMAD = "only subnet management reports it: umad cannot be opened, or --collector.infiniband.mad is off"
 
-// infinibands are the ACTIVE InfiniBand ports for jobs.
-func (m *machine) infinibands() []port {
+// allInfiniBands are the ACTIVE InfiniBand ports for jobs.
+func (m *machine) allInfiniBands() []port {
 	return slices.DeleteFunc(m.ports(), func(p port) bool {
 		return p.LinkLayer != "InfiniBand" || p.Role != "compute" || !active(p.Port)
 	})
@@ -213,10 +209,6 @@ func (m *machine) allIPoIBs() (out []ipoib) {
 		}
 	}
 	return out
-}
-
-func perIPoIB(find func(*machine, ipoib) (finding, bool)) func(*machine) []finding {
-	return each(func(m *machine) []ipoib { return m.ipoibs }, find)
 }
 
 // others is the value of most interfaces of the same role that are like x; empty: none.

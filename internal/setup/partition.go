@@ -25,7 +25,7 @@ var partitionChecks = []Check{
 		Why:    "Ports discard packets of a service level whose virtual lane is 15 or not in use. Where ports differ, one of them shares a lane with other traffic.",
 		Remedy: "correct the QoS configuration of the subnet manager (opensm: qos_ca_sl2vl), and let it configure the port again",
 		Source: "InfiniBand Architecture Specification, volume 1, 7.6.6 and 14.2.5.9",
-		find:   each((*machine).infinibands, findLanes),
+		find:   each(infiniBandPorts, findLanes),
 	},
 }
 
@@ -83,7 +83,7 @@ func lanesText(s *snapshot.IBPortSettings) string {
 
 func findLanes(m *machine, p port) (f finding, ok bool) {
 	var alike []string
-	for _, o := range m.infinibands() {
+	for _, o := range m.infinibands {
 		if text := lanesText(o.Settings); text != "" {
 			alike = append(alike, text)
 		}

@@ -43,7 +43,7 @@ var pcieChecks = []Check{
 		Why:    "Without relaxed ordering writes of the device to memory wait for each other; on AMD hosts throughput drops.",
 		Remedy: "setpci -s {address} CAP_EXP+8.w=0010:0010",
 		Source: "NVIDIA, NCCL: NCCL_IB_PCI_RELAXED_ORDERING; AMD, tuning guide for GPU servers",
-		find:   each((*machine).nics, findRelaxedOrdering),
+		find:   each(nics, findRelaxedOrdering),
 	},
 	{
 		ID: "acs", Domain: PCIe, Name: "ACS redirect between device and GPU",
@@ -53,7 +53,7 @@ var pcieChecks = []Check{
 		Remedy: "setpci -s {bridge} ECAP_ACS+6.w=0000",
 		Before: "not on hosts that pass devices to virtual machines, which ACS isolates; setpci lasts until the next boot, the firmware setup of the host has it for good",
 		Source: "NVIDIA, NCCL troubleshooting: PCI Access Control Services", Alert: "RDMAACSRedirect",
-		find: each((*machine).nics, findACS),
+		find: each(nics, findACS),
 	},
 	{
 		ID: "iommu_mode", Domain: PCIe, Name: "IOMMU mode",
@@ -63,7 +63,7 @@ var pcieChecks = []Check{
 		Remedy: "add iommu=pt to the kernel command line, and restart the host",
 		Before: "containers and bare metal need no translation; hosts that pass devices to virtual machines keep it for these only",
 		Source: "NVIDIA, GPUDirect RDMA: supported systems; AMD, tuning guide", Alert: "RDMAIOMMUTranslating",
-		find: each((*machine).nics, findIOMMU),
+		find: each(nics, findIOMMU),
 	},
 	{
 		ID: "ats", Domain: PCIe, Name: "PCIe address translation services (ATS)",
@@ -73,7 +73,7 @@ var pcieChecks = []Check{
 		Before: "not needed once iommu_mode is identity: correct that first where no virtual machine needs translation",
 		Remedy: "mlxconfig -d {address} set ATS_ENABLED=true # NVIDIA; also ATS in the firmware setup of the host (VT-d, AMD-Vi), and no pci=noats at boot",
 		Source: "NVIDIA, AI Enterprise: ATS and ACS configuration; NVIDIA, NCCL: troubleshooting, PCI Access Control Services; PCI Express Base Specification, 10.5.1; Documentation/admin-guide/kernel-parameters.txt of the kernel, pci=noats",
-		find:   each((*machine).nics, findATS),
+		find:   each(nics, findATS),
 	},
 	{
 		ID: "aspm_on_path", Domain: PCIe, Name: "PCIe power saving (ASPM)",
@@ -82,7 +82,7 @@ var pcieChecks = []Check{
 		Why:    "Leaving a power-saving state of the link delays messages by microseconds.",
 		Remedy: "echo 0 > /sys/bus/pci/devices/{address}/link/l1_aspm; echo 0 > /sys/bus/pci/devices/{address}/link/l0s_aspm",
 		Source: "NVIDIA, performance tuning: BIOS settings",
-		find:   each((*machine).nics, findASPM),
+		find:   each(nics, findASPM),
 	},
 }
 
@@ -92,8 +92,8 @@ type nic struct {
 	*snapshot.GDRNIC
 }
 
-// nics are the physical devices on bare metal with their positions: the tree of a virtual machine is emulated.
-func (m *machine) nics() (out []nic) {
+// allNICs are the physical devices on bare metal with their positions: the tree of a virtual machine is emulated.
+func (m *machine) allNICs() (out []nic) {
 	if m.GDR == nil || m.GDR.Virtual {
 		return nil
 	}
@@ -119,10 +119,10 @@ func fast(d *snapshot.Device) bool {
 func setting(
 	of func(*snapshot.PCIeSettings) int, guide int, remedy func(want int) string,
 ) func(*machine) []finding {
-	return each((*machine).nics, func(m *machine, n nic) (f finding, ok bool) {
+	return each(nics, func(m *machine, n nic) (f finding, ok bool) {
 		f = finding{object: n.object(), unknown: needsConfig, basis: snapshot.SetupGuide}
 		most, sibling := guide, ""
-		for _, o := range m.nics() {
+		for _, o := range m.nics {
 			if o.Settings != nil && o.Name != n.Name && o.HCAType == n.HCAType && o.BoardID == n.BoardID && n.HCAType != "" &&
 				of(o.Settings) > most {
 				most, sibling = of(o.Settings), o.Name

@@ -106,20 +106,29 @@ type finding struct {
 // machine is a node, with what several checks need of it, derived once.
 type machine struct {
 	*snapshot.Node
-	files   map[string]snapshot.SetupFile
-	devices []*snapshot.Device // physical RDMA devices that are read
-	jobs    []job
-	classes []jobClass
-	lanes   []*lane
-	ethers  []ether
-	ipoibs  []ipoib
+	files       map[string]snapshot.SetupFile
+	devices     []*snapshot.Device // physical RDMA devices that are read
+	jobs        []job
+	classes     []jobClass
+	lanes       []*lane
+	ethers      []ether
+	ipoibs      []ipoib
+	infinibands []port
+	nics        []nic
 }
+
+// The objects of checks, for each.
+func etherPorts(m *machine) []ether      { return m.ethers }
+func ipoibInterfaces(m *machine) []ipoib { return m.ipoibs }
+func infiniBandPorts(m *machine) []port  { return m.infinibands }
+func nics(m *machine) []nic              { return m.nics }
 
 func newMachine(n *snapshot.Node) *machine {
 	m := &machine{Node: n, files: n.Setup.Files}
 	m.devices = m.physical()
 	m.jobs, m.classes = m.allJobs(), m.allClasses()
 	m.lanes, m.ethers, m.ipoibs = m.allLanes(), m.allEthers(), m.allIPoIBs()
+	m.infinibands, m.nics = m.allInfiniBands(), m.allNICs()
 	return m
 }
 
