@@ -107,4 +107,7 @@ func testHungTask(t *testing.T, g *guest) {
 		return err
 	})
 	g.set(t, "mlx5_1", map[string]int{"blocked": 0})
+	for _, collector := range []string{"infiniband", "hwcounters"} { // a query that has begun takes its 20 seconds
+		g.expectGone(t, fmt.Sprintf(`rdma_scrape_collector_stuck{collector=%q,device="mlx5_1"}`, collector))
+	}
 }
