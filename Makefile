@@ -104,7 +104,7 @@ compare: build ## compare metrics and findings of every recorded machine with re
 check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint $(BIN)/crane ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
 	@$(MAKE) --no-print-directory -j2 -Otarget check-code contributing check-rules check-packaging check-generated
 
-check-code:
+check-code: $(BIN)/actionlint
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
 	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale && $(GO) vet -tags soak ./test/soak && $(GO) vet -tags gpu ./test/gpu
@@ -120,7 +120,7 @@ check-generated:
 	$(GO) run ./packaging/changelog
 	cd dashboards/gen && $(GO) run . -check && $(GO) vet . && $(GO) test . && $(GO) mod tidy -diff && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck .
 
-check-packaging:
+check-packaging: $(BIN)/amtool $(BIN)/crane
 	cd packaging/test && $(GO) vet ./... && $(GO) test ./...
 	$(BIN)/amtool check-config packaging/alertmanager/alertmanager.yml
 

@@ -69,7 +69,11 @@ func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writ
 	if err := p.config.Check(); err != nil {
 		return wrong, err
 	}
-	return p.runs[name](ctx, &p.config, command.Streams{Out: stdout, Err: stderr, Log: log})
+	code, err := p.runs[name](ctx, &p.config, command.Streams{Out: stdout, Err: stderr, Log: log})
+	if err != nil && code == command.OK { // all is done but the output
+		return wrong, fmt.Errorf("cannot print the result: %w", err)
+	}
+	return code, err
 }
 
 // atLeastWarn lets warnings and errors through.

@@ -140,10 +140,7 @@ func (b *Config) Run(ctx context.Context, _ *machine.Config, std command.Streams
 	if b.json {
 		print = report.JSON
 	}
-	if err := print(std.Out); err != nil {
-		return command.UsageError, fmt.Errorf("cannot print the report: %w", err)
-	}
-	return command.OK, nil
+	return command.OK, print(std.Out)
 }
 
 // rules are the node rules, then the central ones, tuned by the flags.

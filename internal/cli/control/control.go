@@ -139,11 +139,11 @@ func show[T fmt.Stringer](answer *T, err error, format, none string, std command
 	case err != nil:
 		return command.Usage(err)
 	case answer == nil:
-		fmt.Fprintln(std.Out, none)
+		_, err = fmt.Fprintln(std.Out, none)
 	default:
-		fmt.Fprintf(std.Out, format, words.Plain((*answer).String()))
+		_, err = fmt.Fprintf(std.Out, format, words.Plain((*answer).String()))
 	}
-	return command.OK, nil
+	return command.OK, err
 }
 
 // operator is the user who runs a command, before sudo.

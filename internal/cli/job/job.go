@@ -82,11 +82,7 @@ func (j *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err := errors.Join(j.askNCCL(ctx, c, &out), j.readDumps(ctx, c, &out)); err != nil {
 		return command.Usage(err)
 	}
-	err = command.Print(std.Out, j.json, out, func(w io.Writer) error { return out.print(w, j.raw) })
-	if err != nil {
-		return command.Usage(fmt.Errorf("cannot print the jobs: %w", err))
-	}
-	return command.OK, nil
+	return command.OK, command.Print(std.Out, j.json, out, func(w io.Writer) error { return out.print(w, j.raw) })
 }
 
 func (j *Config) check(c *machine.Config) error {

@@ -87,10 +87,8 @@ func (r *Config) Run(_ context.Context, _ *machine.Config, std command.Streams) 
 		return command.Usage(fmt.Errorf("--object-label: has no effect without --format=%s", formatPrometheusRule))
 	}
 	if r.dir == "" || r.dir == "-" {
-		if _, err := std.Out.Write(joined(files)); err != nil {
-			return command.UsageError, fmt.Errorf("cannot print the rules: %w", err)
-		}
-		return command.OK, nil
+		_, err := std.Out.Write(joined(files))
+		return command.OK, err
 	}
 	if err := command.WriteFiles(r.dir, r.force, files); err != nil {
 		return command.Usage(fmt.Errorf("--output=%s: %w", r.dir, err))

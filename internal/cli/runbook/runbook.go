@@ -26,10 +26,8 @@ func (r *Config) Run(_ context.Context, _ *machine.Config, std command.Streams) 
 	if err != nil {
 		return command.Usage(err)
 	}
-	if _, err := std.Out.Write(text); err != nil {
-		return command.UsageError, fmt.Errorf("cannot print the runbook: %w", err)
-	}
-	return command.OK, nil
+	_, err = std.Out.Write(text)
+	return command.OK, err
 }
 
 func (r *Config) text() ([]byte, error) {

@@ -65,8 +65,5 @@ func (p *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 		return command.Usage(errors.New("timed out reading the PCI tree: try --collect.timeout=30s"))
 	}
 	m := topo.New(seen.Host, &seen.Node)
-	if err := command.Print(std.Out, p.json, m, m.Draw); err != nil {
-		return command.Usage(fmt.Errorf("cannot print the topology: %w", err))
-	}
-	return command.OK, nil
+	return command.OK, command.Print(std.Out, p.json, m, m.Draw)
 }
