@@ -20,9 +20,21 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 // TestUnwritableOutput: a command whose output is lost does not end with the exit code of success.
 func TestUnwritableOutput(t *testing.T) {
 	for command, want := range map[string]int{
-		"check": 3, "check --json": 3, "check --drain": 3, "check --setup": 3, "topo": 2, "topo --json": 2, "job": 2, "optics": 2,
-		"optics --json": 2, "expect list": 2, "inventory list": 2, "runbook": 2, "runbook RDMAPortDown": 2, "rules --set=node": 2,
-		"capture --output=-": 2,
+		"check":                3,
+		"check --json":         3,
+		"check --drain":        3,
+		"check --setup":        3,
+		"topo":                 2,
+		"topo --json":          2,
+		"job":                  2,
+		"optics":               2,
+		"optics --json":        2,
+		"expect list":          2,
+		"inventory list":       2,
+		"runbook":              2,
+		"runbook RDMAPortDown": 2,
+		"rules --set=node":     2,
+		"capture --output=-":   2,
 	} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
