@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -46,6 +47,22 @@ func remembers(t *testing.T, dir string, things ...string) (left func() []string
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return func() []string { return things }
+}
+
+// TestUnwritableAccept: a list that is lost is an error, what was accepted is not.
+func TestUnwritableAccept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	left := remembers(t, dir, "mlx5_0")
+	for _, c := range []struct {
+		flag string
+		code int
+		left int
+	}{{"--dry-run", 2, 1}, {"--all", 0, 0}, {"--dry-run", 2, 0}} {
+		code := Run(t.Context(), []string{"accept", "--state.dir=" + dir, c.flag}, full{}, io.Discard)
+		if n := len(left()); code != c.code || n != c.left {
+			t.Errorf("%s: exit %d, want %d; %d left, want %d", c.flag, code, c.code, n, c.left)
+		}
+	}
 }
 
 // TestAccept: each name goes to the exporters that know it, one that no exporter knows forgets nothing at all, and

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,6 +76,12 @@ func TestMaintenance(t *testing.T) {
 			!strings.HasSuffix(lines[1], "UTC: firmware <b>") {
 			t.Errorf("check:\n%s", table)
 		}
+		for command, want := range map[string]int{"status": 2, "end": 0} { // the exit code of an action is its own
+			if code := Run(t.Context(), append(live, "maintenance", command), full{}, io.Discard); code != want {
+				t.Errorf("maintenance %s whose output is lost: exit %d, want %d", command, code, want)
+			}
+		}
+		runs(t, "Maintenance until ", 0, "maintenance", "start", "--for=1d")
 		runs(t, "Ended: Maintenance until ", 0, "maintenance", "end")
 		if got := metric(t, s, "rdma_host_maintenance"); got != "0" {
 			t.Errorf("ended: %q", got)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -56,20 +57,18 @@ func (p *Accept) Run(ctx context.Context, c *machine.Config, std command.Streams
 	for _, e := range exporters {
 		forgets = append(forgets, e.Forgets...)
 	}
-	if len(forgets) == 0 {
-		fmt.Fprintln(std.Out, "Nothing to accept: no device or link differs from the recorded state.")
-		return command.OK, nil
-	}
-	if do {
-		fmt.Fprintln(std.Out, "Accepting:")
-	} else {
-		fmt.Fprintln(std.Out, "To accept, by NAME or with --all (nothing changed yet):")
+	text := "To accept, by NAME or with --all (nothing changed yet):\n"
+	switch {
+	case len(forgets) == 0:
+		text = "Nothing to accept: no device or link differs from the recorded state.\n"
+	case do:
+		text = "Accepting:\n"
 	}
 	for _, what := range forgets {
-		fmt.Fprintf(std.Out, "  %s\n", words.Plain(what))
+		text += "  " + words.Plain(what) + "\n"
 	}
-	if !do {
-		return command.OK, nil
+	if _, err := io.WriteString(std.Out, text); !do || len(forgets) == 0 {
+		return command.OK, err
 	}
 	for _, e := range exporters {
 		if len(e.Forgets) == 0 {

@@ -93,7 +93,7 @@ func showMaintenance(
 	ctx context.Context, c *machine.Config, method, path string, q url.Values, format string, std command.Streams,
 ) (int, error) {
 	n, err := ask[*maintenance.Notice](ctx, c, method, path, q)
-	return show(n, err, format, "No maintenance is announced.", std)
+	return show(n, err, method, format, "No maintenance is announced.", std)
 }
 
 // GPURelease is of "gpu release".
@@ -129,12 +129,12 @@ func showRelease(
 	ctx context.Context, c *machine.Config, method, path string, q url.Values, format string, std command.Streams,
 ) (int, error) {
 	r, err := ask[*snapshot.GPURelease](ctx, c, method, path, q)
-	return show(r, instead(err, "takes POST /-/gpu/release?for=30m, with --web.enable-lifecycle"), format,
+	return show(r, instead(err, "takes POST /-/gpu/release?for=30m, with --web.enable-lifecycle"), method, format,
 		"The GPUs are not released.", std)
 }
 
 // show prints a response, and none for null.
-func show[T fmt.Stringer](answer *T, err error, format, none string, std command.Streams) (int, error) {
+func show[T fmt.Stringer](answer *T, err error, method, format, none string, std command.Streams) (int, error) {
 	switch {
 	case err != nil:
 		return command.Usage(err)
@@ -142,6 +142,9 @@ func show[T fmt.Stringer](answer *T, err error, format, none string, std command
 		_, err = fmt.Fprintln(std.Out, none)
 	default:
 		_, err = fmt.Fprintf(std.Out, format, words.Plain((*answer).String()))
+	}
+	if method != http.MethodGet { // done, also if nobody reads that
+		err = nil
 	}
 	return command.OK, err
 }
