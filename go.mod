@@ -14,6 +14,7 @@ require (
 	github.com/prometheus/client_model v0.6.3 // samples between collection, exposition and rules
 	github.com/prometheus/common v0.72.0 // the text formats of metrics, log flags, version
 	github.com/prometheus/exporter-toolkit v0.20.0 // HTTP listener: TLS, basic authentication, systemd sockets
+	github.com/prometheus/procfs v0.23.0 // time that this process waits for a CPU: schedstat of its threads, pressure of its control group
 	github.com/prometheus/prometheus v0.315.0 // rule evaluation: TSDB, PromQL, notifier
 	github.com/safchain/ethtool v0.7.0 // ethtool's ioctls: driver, statistics
 	github.com/vishvananda/netlink v1.3.1 // netlink sockets and attributes: RDMA, ethtool, devlink, DCB, links
@@ -105,7 +106,6 @@ require (
 	github.com/prometheus/alertmanager v0.34.0 // indirect
 	github.com/prometheus/client_golang/exp v0.0.0-20260907100614-57bb367da472 // indirect
 	github.com/prometheus/otlptranslator v1.0.0 // indirect
-	github.com/prometheus/procfs v0.23.0 // indirect
 	github.com/prometheus/sigv4 v0.5.0 // indirect
 	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect

@@ -17,7 +17,7 @@ type lastDevice struct {
 	device snapshot.Device
 }
 
-// withLast stores the devices read, and adds the last state of devices whose read has not returned.
+// withLast stores the devices read, and adds the last state of devices that were not read in time.
 func (c *infiniBand) withLast(
 	reads []snapshot.DeviceRead, devices []snapshot.Device, now time.Time,
 ) ([]snapshot.Device, []snapshot.DataAge) {
@@ -32,7 +32,7 @@ func (c *infiniBand) withLast(
 	}
 	for _, read := range reads {
 		last := c.last[read.Device]
-		if last == nil || !read.Stuck {
+		if last == nil || !read.Stuck && !read.Late {
 			continue
 		}
 		age := now.Sub(last.at)

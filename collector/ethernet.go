@@ -167,7 +167,7 @@ func (t *timedRead) due(r *reading.Reader, interval time.Duration) bool {
 // blocked reports whether rtnl is unavailable. The read is then tried again in the next round, at no cost.
 func blocked(err error) bool {
 	reason := host.ReasonOf(err)
-	return err != nil && (reason == host.BackedOff || reason == host.Stuck)
+	return err != nil && (reason == host.BackedOff || reason == host.Stuck || reason == host.Late)
 }
 
 // readSettings reads pause and FEC, which InfiniBand does not have.

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -47,7 +46,7 @@ func (p *podNames) list(ctx context.Context, h *host.Host) (pods []snapshot.Pod,
 	if err == nil {
 		return pods, true
 	}
-	if errors.Is(err, host.ErrStuck) {
+	if host.Unanswered(err) {
 		p.after = h.Now().Add(podsBackOff)
 	}
 	p.failed = []snapshot.Issue{reading.IssueOf(host.SourcePods, err)}

@@ -47,7 +47,7 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 	section.Ignored = c.ignored(r.nvml.GPUs)
 	section.NVML, section.Age = r.nvml, max(0, h.Now().Sub(r.at))
 	section.GPUs = slices.Clone(r.nvml.GPUs) // the reading is shared
-	n.Devices = append(n.Devices, snapshot.DeviceRead{Stuck: r.stuck()})
+	n.Devices = append(n.Devices, reading.Ended("", r.failed()))
 	n.Issues = append(n.Issues, r.issues(section.Released != nil)...)
 	if r.err == nil {
 		n.Issues = append(n.Issues, c.compare(ctx, h, section)...)

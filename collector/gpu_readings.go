@@ -108,7 +108,5 @@ func (g *gpuReadings) kept() *gpuReading {
 	return g.last
 }
 
-// stuck reports whether a call of NVML has not returned.
-func (r *gpuReading) stuck() bool {
-	return errors.Is(errors.Join(append(r.errs, r.err)...), host.ErrStuck)
-}
+// failed is all errors of the reading; nil: none.
+func (r *gpuReading) failed() error { return errors.Join(append(r.errs, r.err)...) }

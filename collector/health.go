@@ -63,7 +63,7 @@ func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, roste
 	var section *snapshot.Health
 	issues, err := reading.OfHost(ctx, h, "devlink", host.SourceDevlinkHealth,
 		func(r *reading.Reader) { section = c.readDevlink(r, roster.Names) })
-	n.Devices = append(n.Devices, snapshot.DeviceRead{Stuck: err != nil})
+	n.Devices = append(n.Devices, reading.Ended("", err))
 	if err != nil {
 		n.Health = c.lastStates(h.Now(), roster.Names)
 		n.Issues = append(n.Issues, snapshot.Issue{Reason: string(host.ReasonOf(err)), Err: err})

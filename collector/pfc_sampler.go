@@ -190,7 +190,7 @@ func (s *pfcSampler) sample(ctx context.Context, h *host.Host, n *sampledNetdev)
 	case errors.Is(err, host.ErrStuck):
 		n.refuse(refusedRTNL)
 		n.suspend(now.Add(slowRest))
-	case errors.Is(err, host.ErrBackOff):
+	case errors.Is(err, host.ErrBackOff), errors.Is(err, host.ErrLate):
 		n.stretch(refusedRTNL, now)
 	case err != nil && host.Refused(err) && n.failed:
 		n.refuse(refusedError)

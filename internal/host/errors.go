@@ -12,6 +12,13 @@ import (
 // ErrStuck is the error of a device with a read that has not returned from the kernel.
 var ErrStuck = errors.New("read blocked in the kernel")
 
+// ErrLate is the error of a read that did not end in time, and is not known to be blocked: this process waited for a CPU,
+// the read was not begun, or another process has not answered.
+var ErrLate = errors.New("no answer")
+
+// Unanswered reports whether err is of a read that has not returned, for whatever reason.
+func Unanswered(err error) bool { return errors.Is(err, ErrStuck) || errors.Is(err, ErrLate) }
+
 // ErrMalformed is wrapped by errors of content that could not be parsed.
 var ErrMalformed = errors.New("malformed")
 
@@ -54,6 +61,7 @@ const (
 	Gone        Reason = "gone"        // ENODEV, ENXIO: the device was removed during the read
 	Permission  Reason = "permission"  // EACCES, EPERM
 	Stuck       Reason = "stuck"       // a read has not returned from the kernel
+	Late        Reason = "late"        // no answer in time, and not known to be blocked
 	BackedOff   Reason = "back_off"    // not queried, because an earlier request was slow
 	Malformed   Reason = "malformed"   // the content could not be parsed
 	Panic       Reason = "panic"       // bug in the exporter, recovered by Guard
@@ -68,8 +76,9 @@ func ReasonOf(err error) Reason {
 	}{
 		{ErrPanic, Panic},
 		{ErrStuck, Stuck},
+		{ErrLate, Late},
 		{ErrBackOff, BackedOff},
-		{context.DeadlineExceeded, Stuck},
+		{context.DeadlineExceeded, Late},
 		{ErrMalformed, Malformed},
 		{syscall.ENOENT, Absent},
 		{syscall.ENOTDIR, Absent},

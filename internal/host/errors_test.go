@@ -19,7 +19,8 @@ func TestReasonOf(t *testing.T) {
 	}{
 		{"ErrStuck", ErrStuck, Stuck},
 		{"ErrStuck, wrapped", fmt.Errorf("mlx5_0: %w: no answer in time", ErrStuck), Stuck},
-		{"DeadlineExceeded", context.DeadlineExceeded, Stuck},
+		{"ErrLate", fmt.Errorf("mlx5_0: %w in 10s", ErrLate), Late},
+		{"DeadlineExceeded", context.DeadlineExceeded, Late},
 		{"ErrGarbled", ErrGarbled("sys/x", []byte("?")), Malformed},
 		{"NotSupported", NotSupported("sys/x"), Unsupported},
 		{"ErrMalformed", ErrMalformed, Malformed},

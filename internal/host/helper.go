@@ -30,7 +30,7 @@ type helperRequest struct {
 
 // helperAnswer is the answer to it.
 type helperAnswer struct {
-	Errno     syscall.Errno      `json:"errno"` // 0: success; helperStuck: the read has not returned
+	Errno     syscall.Errno      `json:"errno"` // 0: success; helperStuck, helperLate: the read has not returned
 	Processes []snapshot.Process `json:"processes"`
 	Refused   bool               `json:"refused"`
 	Content   []byte             `json:"content"` // of a file
@@ -43,6 +43,7 @@ const (
 	helperAnswerSize  = 8 << 20
 	helperTime        = 10 * time.Second
 	helperStuck       = syscall.ETIMEDOUT
+	helperLate        = syscall.ETIME
 	helperConnections = 16
 	helperNamed       = 4096 // PIDs in a request
 )
@@ -73,7 +74,7 @@ func OpenHelper(p Paths) (*Helper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Helper{tree: t, table: newProcessTable(t, true), turns: NewTurns()}, nil
+	return &Helper{tree: t, table: newProcessTable(t, true), turns: &Turns{CPU: NewCPUWait(CPUOfProcess()), names: map[string]*turn{}}}, nil
 }
 
 // Close closes the trees.
@@ -166,6 +167,8 @@ func errnoOf(err error) syscall.Errno {
 		return 0
 	case errors.Is(err, ErrStuck):
 		return helperStuck
+	case errors.Is(err, ErrLate):
+		return helperLate
 	case errors.As(err, &e):
 		return e
 	}

@@ -60,6 +60,8 @@ func (c helperClient) ask(ctx context.Context, r helperRequest) (answer helperAn
 	switch {
 	case answer.Errno == helperStuck:
 		return answer, ErrStuck
+	case answer.Errno == helperLate:
+		return answer, ErrLate
 	case answer.Errno != 0:
 		return answer, answer.Errno
 	}
@@ -72,7 +74,7 @@ func (c helperClient) failed(err error) error {
 	kind := ErrNoHelper
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
-		kind, err = ErrStuck, errors.New("no answer in time")
+		kind, err = ErrLate, errors.New("helper")
 	case errors.Is(err, ErrMalformed), errors.Is(err, syscall.EMSGSIZE):
 		kind = ErrMalformed
 	case errors.Is(err, io.ErrUnexpectedEOF):

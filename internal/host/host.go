@@ -43,6 +43,8 @@ type Host struct {
 	Subnet Subnet
 	// Turns allows one reader at a time per device, and tracks devices that do not answer.
 	Turns *Turns
+	// CPU is how long this process waited for a CPU; nil: not measured.
+	CPU *CPUWait
 	// RTNL serialises all requests that take rtnl.
 	RTNL *RTNL
 	// Meter counts the cost of requests, Budget limits deferrable ones.

@@ -100,7 +100,7 @@ func (k kubelet) list(ctx context.Context) (*podresources.ListPodResourcesRespon
 // rpcErrors are what codes of gRPC mean. A kubelet that limits requests answers ResourceExhausted, as gRPC does for a
 // message that is too large.
 var rpcErrors = map[codes.Code]error{
-	codes.DeadlineExceeded:  ErrStuck,
+	codes.DeadlineExceeded:  ErrLate,
 	codes.Unimplemented:     syscall.EOPNOTSUPP,
 	codes.PermissionDenied:  syscall.EACCES,
 	codes.Unauthenticated:   syscall.EACCES,
@@ -114,7 +114,7 @@ func rpcError(ctx context.Context, err error) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w: no answer in time", ErrStuck)
+		return fmt.Errorf("%w in time", ErrLate)
 	}
 	s := status.Convert(err)
 	text := fmt.Sprintf("%s: %.128s", s.Code(), printable(s.Message()))

@@ -38,7 +38,7 @@ func Tails(ctx context.Context, dir string, want func(name string) bool) (map[st
 	case r := <-read:
 		return r.files, r.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s: %w: no answer in time", dir, ErrStuck)
+		return nil, fmt.Errorf("%s: %w in time", dir, ErrLate)
 	}
 }
 

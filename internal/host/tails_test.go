@@ -52,7 +52,7 @@ func TestTails(t *testing.T) {
 		return false
 	})
 	close(block)
-	if ReasonOf(err) != Stuck {
+	if ReasonOf(err) != Late {
 		t.Errorf("%v", err)
 	}
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 )
@@ -9,6 +10,9 @@ import (
 // Turns allows one reader at a time where a system call may block in the kernel. Such a call cannot be cancelled: its
 // turn does not end until it returns, and other names are unaffected.
 type Turns struct {
+	// CPU tells a blocked reader from one that waits for a CPU; nil: every late one counts as blocked.
+	CPU *CPUWait
+
 	mu    sync.Mutex
 	names map[string]*turn
 }
@@ -17,6 +21,30 @@ type turn struct {
 	free chan struct{} // holds one token while nobody reads
 	mu   sync.Mutex
 	late chan struct{} // closed once the reader has exceeded its deadline: waiting is pointless
+	busy bool          // a reader has begun
+	read pending       // its read
+}
+
+// begin begins a read in a turn that was free.
+func (t *turn) begin(c *CPUWait) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.busy, t.read = true, newPending(c)
+}
+
+// leave ends it.
+func (t *turn) leave() {
+	t.mu.Lock()
+	t.busy = false
+	t.mu.Unlock()
+	t.free <- struct{}{}
+}
+
+// missed is the error of the reader in the turn, or of one that waits for it.
+func (t *turn) missed(c *CPUWait) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.read.missed(c)
 }
 
 func (t *turn) lateness() <-chan struct{} {
@@ -28,20 +56,38 @@ func (t *turn) lateness() <-chan struct{} {
 // NewTurns returns turns that are all free.
 func NewTurns() *Turns { return &Turns{names: map[string]*turn{}} }
 
-// Enter takes a turn that has to be free, and returns the function that ends it. The error wraps ErrStuck: a reader has
-// not returned.
+// Enter takes a turn that has to be free, and returns the function that ends it. A reader has not returned if the error
+// wraps ErrStuck or ErrLate.
 func (all *Turns) Enter(name string) (leave func(), err error) {
 	t := all.get(name)
 	select {
 	case <-t.free:
-		return func() { t.free <- struct{}{} }, nil
+		t.begin(all.CPU)
+		return t.leave, nil
 	default:
-		return nil, fmt.Errorf("%s: %w", name, ErrStuck)
+		return nil, fmt.Errorf("%s: %w", name, t.missed(all.CPU))
 	}
 }
 
-// Do waits for its turn, runs f, and waits for it until ctx ends. The error wraps ErrStuck if f has not returned or
-// could not be started in time, and ErrPanic if it panicked. After an error the results of f must not be read.
+// Missed is the error of a reader that has not ended by its deadline: that of Enter if it is in its turn, else it has
+// not begun since a time.
+func (all *Turns) Missed(name string, since Moment) error {
+	t := all.get(name)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.busy {
+		return fmt.Errorf("%s: %w", name, all.CPU.Late(since))
+	}
+	return fmt.Errorf("%s: %w", name, t.read.missed(all.CPU))
+}
+
+// Cancelled reports whether ctx has ended because the program stops or a request is given up, not at a deadline. What
+// was not read then is no failure.
+func Cancelled(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }
+
+// Do waits for its turn, runs f, and waits for it until ctx ends. If f has not returned or could not be started in time,
+// the error wraps ErrStuck or ErrLate, or context.Canceled without a deadline. It wraps ErrPanic if f panicked. After an
+// error the results of f must not be read.
 func (all *Turns) Do(ctx context.Context, name string, f func()) error {
 	t := all.get(name)
 	select {
@@ -50,11 +96,15 @@ func (all *Turns) Do(ctx context.Context, name string, f func()) error {
 		select {
 		case <-t.free:
 		case <-t.lateness():
-			return fmt.Errorf("%s: %w", name, ErrStuck)
+			return fmt.Errorf("%s: %w", name, t.missed(all.CPU))
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: timed out waiting for its turn", name, ErrStuck)
+			if Cancelled(ctx) {
+				return fmt.Errorf("%s: %w", name, context.Canceled)
+			}
+			return fmt.Errorf("%s: another read: %w", name, t.missed(all.CPU))
 		}
 	}
+	t.begin(all.CPU)
 	done := make(chan struct{})
 	var fault error
 	go func() {
@@ -67,7 +117,7 @@ func (all *Turns) Do(ctx context.Context, name string, f func()) error {
 			}
 			close(done)
 			t.mu.Unlock()
-			t.free <- struct{}{}
+			t.leave()
 		}()
 		fault = Guard(func() error { f(); return nil })
 	}()
@@ -79,12 +129,15 @@ func (all *Turns) Do(ctx context.Context, name string, f func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {
-	case <-done: // both were ready: not stuck
+	case <-done: // both were ready: not late
 		return fault
 	default:
-		close(t.late)
-		return fmt.Errorf("%s: %w: timed out", name, ErrStuck)
 	}
+	close(t.late)
+	if Cancelled(ctx) {
+		return fmt.Errorf("%s: %w", name, context.Canceled)
+	}
+	return fmt.Errorf("%s: %w", name, t.read.missed(all.CPU))
 }
 
 func (all *Turns) get(name string) *turn {

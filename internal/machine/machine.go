@@ -62,6 +62,7 @@ func (c *Config) Open(last time.Time) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.MeasureCPU(host.NewCPUWait(host.CPUOfProcess()))
 	if err := c.Site.open(c, m); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

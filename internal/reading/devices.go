@@ -3,7 +3,7 @@ package reading
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -123,6 +123,13 @@ type result[T any] struct {
 	err    error
 }
 
+// Ended is how the read of a device ended, or of all together (empty).
+func Ended(device string, err error) snapshot.DeviceRead {
+	return snapshot.DeviceRead{
+		Device: device, Stuck: errors.Is(err, host.ErrStuck), Late: errors.Is(err, host.ErrLate),
+	}
+}
+
 // ReadAll calls read for each device of a roster in its turn, passes all results to use (those for which ok was true),
 // and calls done when all have returned or ctx ends. A device that has not returned by then is reported, costs only its
 // own data, and is not read again until it returns. All of this may run in a goroutine without a recover of its own.
@@ -134,6 +141,7 @@ func (d *Devices[S, T]) ReadAll(
 	var buf []byte // of the reader that has ended, for the next one
 	devices := d.Keep(h, roster)
 	results := make([]result[T], len(devices))
+	begun := h.CPU.Moment()
 	one := func(k *keptDevice[S]) (res result[T]) {
 		leave, err := h.Turns.Enter(k.turn)
 		if err != nil {
@@ -178,11 +186,13 @@ func (d *Devices[S, T]) ReadAll(
 			for i := range results {
 				res, name := &results[i], devices[i].name
 				if !res.ended {
-					res = &result[T]{err: fmt.Errorf("%s: %w: no answer in time", devices[i].turn, host.ErrStuck)}
+					res = &result[T]{err: h.Turns.Missed(devices[i].turn, begun)}
 				}
-				n.Devices = append(n.Devices, snapshot.DeviceRead{Device: name, Stuck: res.err != nil, Quarantined: res.held})
+				read := Ended(name, res.err)
+				read.Quarantined = res.held
+				n.Devices = append(n.Devices, read)
 				if res.err != nil {
-					n.Issues = append(n.Issues, snapshot.Issue{Device: name, Reason: string(host.Stuck), Err: res.err})
+					n.Issues = append(n.Issues, snapshot.Issue{Device: name, Reason: string(host.ReasonOf(res.err)), Err: res.err})
 					continue
 				}
 				n.Issues = append(n.Issues, res.issues...)

@@ -25,6 +25,7 @@ type faults struct {
 	sources map[string]bool            // sources that were ever denied: whether they still are
 	needs   map[string]string          // the permission that those require, as last reported
 	devices []string                   // as last logged
+	late    bool                       // as last logged
 }
 
 // fault is a label set of rdma_scrape_errors_total.
@@ -84,16 +85,17 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 		}
 	}
 	for k, err := range now {
-		if _, lasts := before[k]; !lasts {
+		if _, lasts := before[k]; !lasts && k.reason != string(host.Late) {
 			f.log.Warn("read failed", "collector", k.collector, "device", k.device, "reason", k.reason, "first", err)
 		}
 	}
 	for k := range before {
-		if _, lasts := now[k]; !lasts {
+		if _, lasts := now[k]; !lasts && k.reason != string(host.Late) {
 			f.log.Info("read works again", "collector", k.collector, "device", k.device, "reason", k.reason)
 		}
 	}
 	f.lasting[collector] = now
+	f.logLate(collector)
 	f.permit(res.at)
 	f.logDevices(res)
 }
@@ -224,6 +226,25 @@ func (f *faults) remedies() map[string]string {
 		}
 	}
 	return out
+}
+
+// logLate logs the start and end of reads that do not end in time. All devices and collectors are late together.
+func (f *faults) logLate(collector string) {
+	var first error
+	for of, lasting := range f.lasting {
+		for k, err := range lasting {
+			if k.reason == string(host.Late) && (first == nil || of == collector) {
+				first = err
+			}
+		}
+	}
+	switch {
+	case first != nil && !f.late:
+		f.log.Warn("reads do not end in time", "collector", collector, "first", first)
+	case first == nil && f.late:
+		f.log.Info("reads end in time again")
+	}
+	f.late = first != nil
 }
 
 // logDevices logs changes in the list of RDMA devices.

@@ -205,7 +205,19 @@ func (s *Scheduler) collectWithin(ctx context.Context, names []string, young tim
 	for i, wait := range waits {
 		results[i] = wait()
 	}
+	if err := s.cancelled(); err != nil {
+		return nil, err
+	}
 	return s.picture(chosen, results), nil
+}
+
+// cancelled is the error after the program was stopped, or its start given up: what was not read then is no failure. A
+// deadline of the program has partial results.
+func (s *Scheduler) cancelled() error {
+	if host.Cancelled(s.ctx) {
+		return fmt.Errorf("collection cancelled: %w", context.Cause(s.ctx))
+	}
+	return nil
 }
 
 // run starts collections and waits until each has a result or ctx ends.
@@ -216,6 +228,7 @@ func (s *Scheduler) run(ctx context.Context, idle []*runner) {
 	var left atomic.Int64
 	left.Store(int64(len(idle)))
 	all := make(chan struct{})
+	s.Host.CPU.Read()
 	h := s.Host.ForRound()
 	workers.Go(s.ctx, len(idle), func(i int) {
 		s.collect(h, idle[i], func() {
@@ -273,9 +286,9 @@ func (r *runner) endBefore(ctx context.Context) {
 
 // collect runs one collection, and calls done when its result is available.
 func (s *Scheduler) collect(h *host.Host, r *runner, done func()) {
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancelCause(s.ctx)
 	r.mu.Lock()
-	r.timer = time.AfterFunc(time.Until(r.end), cancel)
+	r.timer = time.AfterFunc(time.Until(r.end), func() { cancel(context.DeadlineExceeded) })
 	r.mu.Unlock()
 	start := time.Now()
 	res := &result{at: s.Now()}
@@ -284,7 +297,7 @@ func (s *Scheduler) collect(h *host.Host, r *runner, done func()) {
 		once.Do(func() {
 			res.err = err
 			s.finish(r, res, start)
-			cancel()
+			cancel(nil)
 			done()
 		})
 	}
@@ -293,8 +306,20 @@ func (s *Scheduler) collect(h *host.Host, r *runner, done func()) {
 	}
 }
 
-// finish converts the result of a collection to metrics, and publishes it.
+// finish ends a collection. The result of a cancelled one is discarded.
 func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
+	if s.cancelled() == nil {
+		s.account(r, res, start)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.timer.Stop()
+	close(r.running)
+	r.running, r.timer = nil, nil
+}
+
+// account converts a result to metrics, counts its failures, and publishes it.
+func (s *Scheduler) account(r *runner, res *result, start time.Time) {
 	err := host.Guard(func() error {
 		r.sink.Begin()
 		if res.node.Reduced.Reduces() {
@@ -312,10 +337,7 @@ func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.timer.Stop()
 	r.last = res
-	close(r.running)
-	r.running, r.timer = nil, nil
 }
 
 // derive adds what follows from the complete node. A panic costs its families, and is counted.

@@ -32,6 +32,18 @@ var (
 		Help:   "1 for a device with a read that has not returned from the kernel; absent for others. The device is not read again until it returns.",
 		Labels: []string{"collector", "device"}, Source: "the exporter",
 	}
+	collectorLate = &exposition.Desc{
+		Name: "rdma_scrape_collector_late", Beside: "rdma_scrape_collector_success", Type: exposition.Gauge,
+		Scope:  exposition.ScopeExporter,
+		Help:   "1 for a device that was not read in time while nothing is known to block in the kernel: this process waited for a CPU (rdma_exporter_cpu_wait_seconds_total), or had no time left to begin; absent for others.",
+		Labels: []string{"collector", "device"}, Source: "the exporter",
+	}
+	cpuWait = &exposition.Desc{
+		Name: "rdma_exporter_cpu_wait_seconds_total", Of: "rdma_exporter_cpu_wait_seconds_total",
+		Type: exposition.Counter, Unit: "seconds", Scope: exposition.ScopeExporter,
+		Help:   "Time in which this process was ready to run and waited for a CPU, at most one second per second: because of the load of the host, or of the CPU limit of its unit or container. Absent if the kernel has no scheduler statistics.",
+		Source: "/proc/self/task/*/schedstat, cpu.pressure of the control group of the exporter",
+	}
 	collectorQuarantined = &exposition.Desc{
 		Name: "rdma_scrape_quarantined_items", Beside: "rdma_device_info", Type: exposition.Gauge,
 		Scope:  exposition.ScopeExporter,
@@ -40,7 +52,7 @@ var (
 	}
 	scrapeErrors = &exposition.Desc{
 		Name: "rdma_scrape_errors_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
-		Help:   "Items that could not be read. Each one affects only its own samples. A denied permission is counted once, when it starts. reason: absent, unsupported, invalid, gone, permission, stuck, back_off, malformed, io; panic: a bug in the exporter, see the log; failed: the whole collector; duplicate, bad_value, undeclared: dropped samples.",
+		Help:   "Items that could not be read. Each one affects only its own samples. A denied permission is counted once, when it starts. reason: absent, unsupported, invalid, gone, permission, stuck (blocked in the kernel), late (no answer in time for another reason: this process waited for a CPU, or a service did not answer), back_off, malformed, io; panic: a bug in the exporter, see the log; failed: the whole collector; duplicate, bad_value, undeclared: dropped samples.",
 		Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
 	}
 	permissionDenied = &exposition.Desc{
@@ -129,7 +141,7 @@ var (
 
 // Descs are the metrics about the exporter itself.
 var Descs = slices.Clip(append([]*exposition.Desc{
-	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors,
+	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorLate, cpuWait, collectorQuarantined, scrapeErrors,
 	permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime,
 	stateSuccessful, eventOverruns, detectionUnavailable, replayInfo, buildInfo, incidentSuccessful, hostMaintenance,
 	maintenanceEnd, limitValue, limitExceeded,
@@ -156,6 +168,9 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, p *Pictur
 			if d.Stuck {
 				s.self.Emit(collectorStuck, 1, name, d.Device)
 			}
+			if d.Late {
+				s.self.Emit(collectorLate, 1, name, d.Device)
+			}
 			if d.Quarantined > 0 {
 				s.self.Emit(collectorQuarantined, float64(d.Quarantined), name, d.Device)
 			}
@@ -172,6 +187,9 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, p *Pictur
 	for _, c := range s.Host.Meter.Costs() {
 		s.self.Emit(sourceRequests, float64(c.Requests), c.Source.Name(), string(c.Lock))
 		s.self.Emit(sourceSeconds, seconds(c.Took), c.Source.Name(), string(c.Lock))
+	}
+	if waited, ok := s.Host.CPU.Total(); ok {
+		s.self.Emit(cpuWait, seconds(waited))
 	}
 	s.devices(results)
 	if s.Host.RTNL != nil {

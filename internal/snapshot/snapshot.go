@@ -78,6 +78,7 @@ type Issue struct {
 type DeviceRead struct {
 	Device string // empty for a read of all devices together
 	Stuck  bool   // it has not returned from the kernel
+	Late   bool   // it did not end in time, and is not known to be blocked
 	// Quarantined is the number of items that are not read any more after repeated failures.
 	Quarantined uint64
 }
