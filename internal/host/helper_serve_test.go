@@ -267,7 +267,7 @@ func TestHostileHelper(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		_, _, err := byHelper.Processes.Processes(ctx, nil, false)
-		if ReasonOf(err) != Stuck || ctx.Err() != nil || !strings.Contains(err.Error(), name) {
+		if ReasonOf(err) != Late || ctx.Err() != nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, deadline: %v", err, ctx.Err())
 		}
 	})

@@ -154,7 +154,7 @@ func TestPodsErrors(t *testing.T) {
 		{"no answer", func(ctx context.Context) (*podresources.ListPodResourcesResponse, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
-		}, ErrStuck, Stuck},
+		}, ErrLate, Late},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := serveKubelet(t, c.list)

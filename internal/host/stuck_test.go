@@ -22,23 +22,23 @@ func TestAReadThatDoesNotReturnCostsItsLane(t *testing.T) {
 		}
 		list(t, l.Files, "sys/bad")
 
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancelCause(t.Context())
 		var late error // of the read that returns after the deadline
 		returned := make(chan struct{})
 		err := l.Turns.Do(ctx, "bad", func() {
-			cancel()
+			cancel(context.DeadlineExceeded)
 			_, late = l.Files.Read("sys/bad/rate", nil)
 			close(returned)
 		})
-		if !errors.Is(err, ErrStuck) || ReasonOf(err) != Stuck {
-			t.Errorf("first: %v, want ErrStuck", err)
+		if !Unanswered(err) { // too short to be known as blocked
+			t.Errorf("first: %v", err)
 		}
 		started := false
-		if err := l.Turns.Do(t.Context(), "bad", func() { started = true }); !errors.Is(err, ErrStuck) || started {
-			t.Errorf("second: %v, started %v, want ErrStuck at once", err, started)
+		if err := l.Turns.Do(t.Context(), "bad", func() { started = true }); !Unanswered(err) || started {
+			t.Errorf("second: %v, started %v, want an error at once", err, started)
 		}
-		if _, err := l.Turns.Enter("bad"); !errors.Is(err, ErrStuck) {
-			t.Errorf("Enter: %v, want ErrStuck", err)
+		if _, err := l.Turns.Enter("bad"); !Unanswered(err) {
+			t.Errorf("Enter: %v", err)
 		}
 		if err := l.Turns.Do(t.Context(), "good", func() {
 			if got := content(t, l.Files, "sys/good/rate"); got != "100" {

@@ -96,7 +96,7 @@ func TestEnter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := turns.Enter("a"); !errors.Is(err, ErrStuck) {
+	if _, err := turns.Enter("a"); !Unanswered(err) {
 		t.Errorf("a turn was entered twice: %v", err)
 	}
 	other, err := turns.Enter("b")

@@ -18,6 +18,7 @@ import (
 
 // inNoFixture are metrics that no recorded machine has, with the reason.
 var inNoFixture = map[string]string{
+	"rdma_scrape_collector_late":                        "a recording waits for no CPU; TestCPUWaitIsNotAStuckDevice",
 	"rdma_scrape_collector_stuck":                       "a recording does not hang; TestStuckReadCostsItsDevice",
 	"rdma_scrape_over_budget":                           "a recording costs nothing; TestDevicesOverTheirBudget",
 	"rdma_transceiver_receive_power_baseline_dbm":       "forms over 5h; TestBaselinesOutliveTheProgram",

@@ -57,6 +57,7 @@ func TestEveryAlertFires(t *testing.T) {
 // than one lasts; with the test that shows them.
 var firesInNoFixture = map[string]string{
 	"RDMACollectorFailing":     "rules/tests/exporter.test.yml",
+	"RDMAExporterCPUStarved":   "rules/tests/exporter.test.yml: a recording waits for no CPU",
 	"RDMAStateNotWritten":      "rules/tests/exporter_state.test.yml: a recording writes no state",
 	"RDMAAlertStoreDegraded":   "rules/tests/exporter_state.test.yml",
 	"RDMAExporterLimitReached": "rules/tests/exporter_state.test.yml",
