@@ -112,7 +112,8 @@ Modules compiled in because the modules above import them.
 const notUsed = `
 ## Not used
 
-github.com/prometheus/procfs (v0.23.0) reads no file of a monitored machine. It takes the path of a directory and opens files by name: it has no
+github.com/prometheus/procfs (v0.23.0) reads only the figures of the exporter's own process (time that it waits for a CPU), no file of a
+monitored machine. It takes the path of a directory and opens files by name: it has no
 parser of content that is already read, so a replay could not use it and a capture would not record what it reads, and it follows the links of a
 copied tree to the outside (--path.rootfs), where ` + "`internal/host`" + ` resolves beneath the root (openat2). Besides:
 
