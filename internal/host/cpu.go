@@ -20,9 +20,9 @@ type CPUTimes struct {
 	Pressure *time.Duration
 }
 
-// waitedSince is how long this process waited since an earlier reading, at most the time in between. Threads wait at the
-// same time, so that it is between the longest wait of a thread and the sum of all. The control group waits whenever one
-// of its threads does.
+// waitedSince is how long this process waited since an earlier reading, at most the time in between. Threads wait at
+// the same time, so that it is between the longest wait of a thread and the sum of all. The control group waits
+// whenever one of its threads does.
 func (now CPUTimes) waitedSince(before CPUTimes, elapsed time.Duration) time.Duration {
 	var sum, longest time.Duration
 	for id, total := range now.Threads {
@@ -208,8 +208,8 @@ func newPending(c *CPUWait) pending {
 	return pending{start: now, since: now}
 }
 
-// missed is the error at the deadline. It wraps ErrStuck if this process waited for a CPU for less than half of the time
-// since the last look, else ErrLate. A process whose reads are blocked does not wait for a CPU.
+// missed is the error at the deadline. It wraps ErrStuck if this process waited for a CPU for less than half of the
+// time since the last look, else ErrLate. A process whose reads are blocked does not wait for a CPU.
 func (p *pending) missed(c *CPUWait) error {
 	c.Read()
 	now := c.Moment()

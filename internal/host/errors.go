@@ -12,8 +12,8 @@ import (
 // ErrStuck is the error of a device with a read that has not returned from the kernel.
 var ErrStuck = errors.New("read blocked in the kernel")
 
-// ErrLate is the error of a read that did not end in time, and is not known to be blocked: this process waited for a CPU,
-// the read was not begun, or another process has not answered.
+// ErrLate is the error of a read that did not end in time, and is not known to be blocked: this process waited for a
+// CPU, the read was not begun, or another process has not answered.
 var ErrLate = errors.New("no answer")
 
 // Unanswered reports whether err is of a read that has not returned, for whatever reason.

@@ -74,7 +74,9 @@ func OpenHelper(p Paths) (*Helper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Helper{tree: t, table: newProcessTable(t, true), turns: &Turns{CPU: NewCPUWait(CPUOfProcess()), names: map[string]*turn{}}}, nil
+	turns := NewTurns()
+	turns.CPU = NewCPUWait(CPUOfProcess())
+	return &Helper{tree: t, table: newProcessTable(t, true), turns: turns}, nil
 }
 
 // Close closes the trees.

@@ -85,9 +85,9 @@ func (all *Turns) Missed(name string, since Moment) error {
 // was not read then is no failure.
 func Cancelled(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }
 
-// Do waits for its turn, runs f, and waits for it until ctx ends. If f has not returned or could not be started in time,
-// the error wraps ErrStuck or ErrLate, or context.Canceled without a deadline. It wraps ErrPanic if f panicked. After an
-// error the results of f must not be read.
+// Do waits for its turn, runs f, and waits for it until ctx ends. If f has not returned or could not be started in
+// time, the error wraps ErrStuck or ErrLate, or context.Canceled without a deadline. It wraps ErrPanic if f panicked.
+// After an error the results of f must not be read.
 func (all *Turns) Do(ctx context.Context, name string, f func()) error {
 	t := all.get(name)
 	select {

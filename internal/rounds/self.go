@@ -141,7 +141,8 @@ var (
 
 // Descs are the metrics about the exporter itself.
 var Descs = slices.Clip(append([]*exposition.Desc{
-	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorLate, cpuWait, collectorQuarantined, scrapeErrors,
+	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorLate, cpuWait, collectorQuarantined,
+	scrapeErrors,
 	permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime,
 	stateSuccessful, eventOverruns, detectionUnavailable, replayInfo, buildInfo, incidentSuccessful, hostMaintenance,
 	maintenanceEnd, limitValue, limitExceeded,
