@@ -114,6 +114,9 @@ type Picture struct {
 	Maintenance *maintenance.Notice
 	LeftOut     LeftOut
 	Failures    []Failure // of the last collection of each collector
+	// Unread are the metrics of collectors that failed, have not finished, or wait for a source: series of these may be
+	// missing although they have not ended. nil: none.
+	Unread map[string]bool
 }
 
 // New returns a scheduler. Collections end with ctx.
@@ -334,6 +337,24 @@ func (s *Scheduler) derive(r *runner, n *snapshot.Node) (families []exposition.F
 	return families
 }
 
+// unreadMetrics lists the metrics of collectors whose result is not complete.
+func unreadMetrics(runners []*runner, results []*result) (out map[string]bool) {
+	for i, res := range results {
+		if res != nil && res.err == nil && len(res.node.Pending) == 0 && !slices.ContainsFunc(res.node.Issues, isStuck) {
+			continue
+		}
+		if out == nil {
+			out = map[string]bool{}
+		}
+		for _, d := range runners[i].c.Descs {
+			out[d.Name] = true
+		}
+	}
+	return out
+}
+
+func isStuck(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }
+
 func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	p := &Picture{At: s.Now(), Needs: s.faults.remedies(), Failures: s.faults.failures()}
 	var known bool
@@ -359,6 +380,7 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 			p.Families = append(p.Families, res.families...)
 		}
 	}
+	p.Unread = unreadMetrics(runners, results)
 	for i, r := range runners {
 		if r.c.Derive != nil && results[i] != nil {
 			p.Families = append(p.Families, s.derive(r, &p.Node)...)
