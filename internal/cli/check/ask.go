@@ -50,7 +50,7 @@ func (k *Config) ask(ctx context.Context, c *machine.Config) (report *check.Repo
 // unanswered is the report on a host whose exporter does not answer: no evaluation of this host stands for it.
 func (k *Config) unanswered(reason error) check.Report {
 	r := check.New(check.Input{Exporter: verdict.Build(), Err: reason})
-	r.Time = time.Now().UTC() // of the question
+	r.Time = time.Now().UTC()                           // of the question
 	if u, err := findingsURL(k.daemonURL); err == nil { // Check has refused any other
 		r.Host = u.Host
 	}
