@@ -12,7 +12,8 @@ import (
 // Outside of sysfs, a file goes into an anonymised capture only if its path is known here. Others are left out and named
 // in Meta.LeftOut.
 var knownFile = lazy.Regexp(`^(?:sys/.+|` +
-	`proc/(?:uptime|kallsyms|driver/nvidia/version|driver/nvidia/gpus/[^/]+/information|driver/nvidia-fs/stats|` +
+	`proc/(?:uptime|kallsyms|driver/nvidia/version|driver/nvidia/gpus/[^/]+/information|` +
+	`driver/nvidia-fs/stats|` +
 	`sys/kernel/(?:hostname|osrelease|tainted|numa_balancing|random/boot_id)|sys/net/ipv4/conf/[^/]+/[a-z_]+|` +
 	`(?:[0-9]+/)?net/(?:route|arp|ipv6_route))|boot/config-[^/]+|lib/modules/[^/]+/modules\.builtin|` +
 	`etc/(?:nccl\.conf|modules|infiniband/openib\.conf|rdma/modules/[^/]+)|` +
