@@ -432,7 +432,7 @@ IP address       HW type     Flags       HW address            Mask     Device
 	}
 }
 
-// TestAnonymiseHostFiles: files outside of sysfs keep what their form knows; a file without a form is left out and named.
+// TestAnonymiseHostFiles: files outside of sysfs keep what their form knows. One without a form is left out and named.
 func TestAnonymiseHostFiles(t *testing.T) {
 	a := parse(t, header+`-- etc/nccl.conf --
 # alice@gpu-17, 10.1.2.3
