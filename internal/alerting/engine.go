@@ -93,8 +93,8 @@ type Engine struct {
 	restored bool
 	earlier  earlier // until the end of the first round that has read everything
 	resumed  bool    // earlier was read from the store
-	rounds   uint64 // evaluated
-	failures uint64 // of rules
+	rounds   uint64  // evaluated
+	failures uint64  // of rules
 }
 
 // New opens the store in opts.Dir and loads the rules. Nothing is evaluated until Append and Eval are called.
