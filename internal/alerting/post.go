@@ -109,6 +109,7 @@ const (
 	httpRemedy   = "set http:// in " + urlFlag
 	clientRemedy = "set cert_file and key_file of tls_config in " + fileFlag
 	loginRemedy  = "set basic_auth or authorization in " + fileFlag
+	directRemedy = "redirects are not followed, set the address of the Alertmanager itself in " + urlFlag
 	pathRemedy   = "set the path of the Alertmanager (its --web.route-prefix) in " + urlFlag
 )
 
@@ -140,6 +141,9 @@ func remedy(err error) string {
 
 func (e *statusError) remedy() string {
 	switch e.code {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect:
+		return directRemedy
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return loginRemedy
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
