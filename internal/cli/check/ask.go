@@ -19,6 +19,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/verdict"
+	"rdma_exporter/internal/words"
 )
 
 const (
@@ -109,6 +110,7 @@ func (k *Config) fetch(ctx context.Context) (r check.Report, err error) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return r, fmt.Errorf("%s: response is not a report: %w", at, err)
 	}
+	r = words.AllForeign(r)
 	if err := usable(r, time.Now()); err != nil {
 		return r, fmt.Errorf("%s: %w", at, err)
 	}
