@@ -16,6 +16,8 @@ import (
 
 	"github.com/prometheus/common/version"
 	"github.com/prometheus/prometheus/notifier"
+
+	"rdma_exporter/internal/words"
 )
 
 const (
@@ -52,7 +54,7 @@ func post(ctx context.Context, client *http.Client, base string, alerts []*notif
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, answerSize)) // the status decides
 	date, _ = http.ParseTime(resp.Header.Get("Date"))            // zero if there is none
 	if resp.StatusCode/100 != 2 {
-		return date, &statusError{resp.StatusCode, resp.Status, strings.TrimSpace(string(text))}
+		return date, &statusError{resp.StatusCode, words.Foreign(resp.Status), words.Foreign(strings.TrimSpace(string(text)))}
 	}
 	return date, nil
 }

@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/verdict"
+	"rdma_exporter/internal/words"
 )
 
 const (
@@ -146,7 +147,7 @@ func get(ctx context.Context, u *url.URL) (r check.Report, err error) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return r, fmt.Errorf("response is not a report: %w", err)
 	}
-	return r, nil
+	return words.AllForeign(r), nil
 }
 
 // usable returns why a report cannot stand for the present state of this host.

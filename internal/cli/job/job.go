@@ -73,7 +73,7 @@ func (j *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err != nil {
 		return command.Usage(err)
 	}
-	out := Report{Host: seen.Host, Replay: seen.Replay, Jobs: job.Rows(&seen.Node), Findings: []job.Finding{}}
+	out := Report{Host: seen.Host, Replay: seen.Replay, Jobs: job.Rows(seen.Node()), Findings: []job.Finding{}}
 	if out.Jobs, err = selected(out.Jobs, j.name); err != nil {
 		return command.Usage(err)
 	}

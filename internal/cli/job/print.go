@@ -208,7 +208,7 @@ func printNCCL(to *textOf, w *job.NCCL, indent string, raw bool) {
 		indent)
 	if raw {
 		for l := range strings.Lines(a.Raw) {
-			to.line("%s  | %s", indent, strings.TrimRight(l, "\r\n"))
+			to.line("%s  | %s", indent, words.Foreign(strings.TrimRight(l, "\r\n")))
 		}
 	}
 }
