@@ -92,6 +92,10 @@ update: ## regenerate generated files and goldens; review the diff
 captures: ## capture every recorded machine, all rounds, and replay the captures; ten minutes
 	$(GO) test -timeout 30m -run '^TestCaptureOfMachines$$' ./test/commands -every
 
+.PHONY: restarts
+restarts: ## restart the exporter during and after every recorded fault; an hour
+	$(GO) test -timeout 3h -run '^TestRestartOfMachines$$' ./test/machines -restart-every
+
 .PHONY: mutate
 mutate: ## corrupt every file of three recorded machines in ten ways, at the start and during monitoring; a day, MUTATE='infiniband/mlx5_0/|net/' selects files
 	$(GO) test -timeout 48h -run '^Test(Mutations|FIFOs)OfMachines$$' ./test/machines -mutations 0 -mutate-every -mutate '$(MUTATE)'

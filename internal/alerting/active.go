@@ -51,13 +51,13 @@ func (e *Engine) restore(ts time.Time) error {
 	if len(e.opts.Known) == 0 {
 		return nil
 	}
-	app := e.store.Appender(context.Background())
+	app, own := e.store.Appender(context.Background()), target{e.opts.Job, e.opts.Instance}
 	for _, a := range e.opts.Known {
 		if ahead := a.SeenAt.Sub(ts); ahead >= 0 {
 			back := -ahead - e.opts.Interval
 			a.SeenAt, a.ActiveAt = a.SeenAt.Add(back), a.ActiveAt.Add(back)
 		}
-		if !a.SeenAt.After(e.to) || ts.Sub(a.SeenAt) > outageTolerance {
+		if !a.SeenAt.After(e.to) || ts.Sub(a.SeenAt) > outageTolerance || !own.has(labels.FromMap(a.Labels)) {
 			continue
 		}
 		b := labels.NewBuilder(labels.FromMap(a.Labels))

@@ -20,6 +20,12 @@ import (
 // series for histograms and summaries, and a staleness marker for each series that has disappeared since the previous
 // round. Timestamps of samples are ignored: a round has one timestamp. Of duplicate samples the first is kept.
 func (e *Engine) Append(ts time.Time, families iter.Seq[*dto.MetricFamily]) error {
+	return e.AppendPart(ts, families, nil)
+}
+
+// AppendPart is Append of a round in which the metrics in unread were not read completely. Their series of an earlier
+// run do not end with it.
+func (e *Engine) AppendPart(ts time.Time, families iter.Seq[*dto.MetricFamily], unread map[string]bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ts = ts.Round(0) // wall clock only
@@ -33,7 +39,7 @@ func (e *Engine) Append(ts time.Time, families iter.Seq[*dto.MetricFamily]) erro
 	if e.store.leaveMemory(ts) {
 		e.reopened()
 	}
-	err := e.appendRound(ts, families)
+	err := e.appendRound(ts, families, unread)
 	for range inMemory {
 		if !errors.Is(err, errStore) {
 			break
@@ -42,7 +48,7 @@ func (e *Engine) Append(ts time.Time, families iter.Seq[*dto.MetricFamily]) erro
 			return err
 		}
 		e.reopened()
-		err = e.appendRound(ts, families)
+		err = e.appendRound(ts, families, unread)
 	}
 	return err
 }
@@ -64,6 +70,7 @@ func (e *Engine) moveBack(ts time.Time) error {
 func (e *Engine) forget() {
 	e.series = newSeriesCache(e.opts.Job, e.opts.Instance)
 	e.from, e.to = time.Time{}, time.Time{}
+	e.earlier, e.resumed = earlier{}, false
 }
 
 // reopened continues with the data of a replaced database.
@@ -73,11 +80,13 @@ func (e *Engine) reopened() {
 }
 
 // appendRound is Append into the open database. The error wraps errStore if the database failed.
-func (e *Engine) appendRound(ts time.Time, families iter.Seq[*dto.MetricFamily]) error {
+func (e *Engine) appendRound(
+	ts time.Time, families iter.Seq[*dto.MetricFamily], unread map[string]bool,
+) error {
 	if e.store.db == nil {
 		return errStore
 	}
-	if err := e.restore(ts); err != nil {
+	if err := errors.Join(e.restore(ts), e.resume(ts)); err != nil {
 		return err
 	}
 	round := e.series.begin(e.store.Appender(context.Background()), ts)
@@ -94,6 +103,10 @@ func (e *Engine) appendRound(ts time.Time, families iter.Seq[*dto.MetricFamily])
 	if err == nil {
 		err = round.markGone()
 	}
+	var left map[string]labels.Labels
+	if err == nil {
+		left, err = round.end(e.earlier, unread)
+	}
 	if err != nil {
 		return fmt.Errorf("append round of %s: %w", stamp(ts), errors.Join(err, round.app.Rollback()))
 	}
@@ -101,6 +114,7 @@ func (e *Engine) appendRound(ts time.Time, families iter.Seq[*dto.MetricFamily])
 		return fmt.Errorf("commit round of %s: %w: %w", stamp(ts), errStore, err)
 	}
 	round.forgetGone()
+	e.earlier.exporter = left
 	if dup := round.duplicates; dup != e.series.duplicates {
 		e.logger.Warn("duplicate samples dropped", "samples", dup)
 		e.series.duplicates = dup

@@ -123,9 +123,9 @@ func isTime(name string) bool {
 		strings.Contains(name, ":") && (strings.HasSuffix(name, "_time") || strings.HasSuffix(name, ":since"))
 }
 
-// last is the value of a series at a time.
+// last is the value of a series at a time, of any instance.
 func (s *store) last(at time.Time, matchers ...*labels.Matcher) (v float64, ok bool) {
-	q, err := s.Querier(at.UnixMilli(), at.UnixMilli())
+	q, err := s.querier(at.UnixMilli(), at.UnixMilli())
 	if err != nil {
 		return 0, false
 	}

@@ -91,8 +91,10 @@ type Engine struct {
 	now      Clock     // in the last round
 	lastEval time.Time
 	restored bool
-	rounds   uint64 // evaluated
-	failures uint64 // of rules
+	earlier  earlier // until the end of the first round that has read everything
+	resumed  bool    // earlier was read from the store
+	rounds   uint64  // evaluated
+	failures uint64  // of rules
 }
 
 // New opens the store in opts.Dir and loads the rules. Nothing is evaluated until Append and Eval are called.
@@ -179,6 +181,13 @@ func (e *Engine) Eval(ctx context.Context, ts time.Time) error {
 	var errs []error
 	for _, g := range e.groups {
 		g.Eval(ctx, ts)
+		if !e.restored {
+			// Pending times from before a restart can be restored only after the evaluation has made the alerts active.
+			g.RestoreForState(ts)
+			if err := e.endAlerts(g, ts); err != nil {
+				errs = append(errs, err)
+			}
+		}
 		for _, r := range g.Rules() {
 			if r.Health() == rules.HealthBad {
 				e.failures++
@@ -190,13 +199,7 @@ func (e *Engine) Eval(ctx context.Context, ts time.Time) error {
 		g.Eval(ctx, ts)
 	}
 	e.gone = nil
-	if !e.restored {
-		// Pending times from before a restart can be restored only after the first evaluation has made the alerts active.
-		for _, g := range e.groups {
-			g.RestoreForState(ts)
-		}
-		e.restored, e.opts.Known = true, nil
-	}
+	e.restored, e.opts.Known, e.earlier.rules = true, nil, nil
 	e.rounds++
 	return errors.Join(errs...)
 }

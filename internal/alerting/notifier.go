@@ -82,6 +82,9 @@ func (n *Notifier) read() (*http.Client, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("%s: %w", n.opts.HTTPFile, err)
 	}
+	// A redirected POST becomes a GET without the alerts, and who answers may choose where they go: follow_redirects has
+	// no effect.
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return client, string(text), nil
 }
 

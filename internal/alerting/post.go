@@ -16,6 +16,8 @@ import (
 
 	"github.com/prometheus/common/version"
 	"github.com/prometheus/prometheus/notifier"
+
+	"rdma_exporter/internal/words"
 )
 
 const (
@@ -52,7 +54,7 @@ func post(ctx context.Context, client *http.Client, base string, alerts []*notif
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, answerSize)) // the status decides
 	date, _ = http.ParseTime(resp.Header.Get("Date"))            // zero if there is none
 	if resp.StatusCode/100 != 2 {
-		return date, &statusError{resp.StatusCode, resp.Status, strings.TrimSpace(string(text))}
+		return date, &statusError{resp.StatusCode, words.Foreign(resp.Status), words.Foreign(strings.TrimSpace(string(text)))}
 	}
 	return date, nil
 }
@@ -109,6 +111,7 @@ const (
 	httpRemedy   = "set http:// in " + urlFlag
 	clientRemedy = "set cert_file and key_file of tls_config in " + fileFlag
 	loginRemedy  = "set basic_auth or authorization in " + fileFlag
+	directRemedy = "redirects are not followed, set the address of the Alertmanager itself in " + urlFlag
 	pathRemedy   = "set the path of the Alertmanager (its --web.route-prefix) in " + urlFlag
 )
 
@@ -140,6 +143,9 @@ func remedy(err error) string {
 
 func (e *statusError) remedy() string {
 	switch e.code {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect:
+		return directRemedy
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return loginRemedy
 	case http.StatusNotFound, http.StatusMethodNotAllowed:

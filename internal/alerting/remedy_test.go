@@ -54,6 +54,15 @@ func TestRemedy(t *testing.T) {
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 	}
+	redirect := func(code int) http.HandlerFunc { // to an address that takes everything
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/elsewhere" {
+				return
+			}
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(code)
+		}
+	}
 	trust := func(c certified) func(t *testing.T) string {
 		return func(t *testing.T) string {
 			dir := t.TempDir()
@@ -79,6 +88,8 @@ func TestRemedy(t *testing.T) {
 		"no password":       {scheme: "http", answer: status(http.StatusUnauthorized), want: "401 Unauthorized: set basic_auth or authorization in --alerting.alertmanager-config-file"},
 		"forbidden":         {scheme: "http", answer: status(http.StatusForbidden), want: "403 Forbidden: set basic_auth"},
 		"another path":      {scheme: "http", answer: status(http.StatusNotFound), want: "404 Not Found: set the path of the Alertmanager (its --web.route-prefix) in --alerting.alertmanager-url"},
+		"moved":             {scheme: "http", answer: redirect(http.StatusFound), want: "302 Found: redirects are not followed, set the address of the Alertmanager itself in --alerting.alertmanager-url"},
+		"moved, as a POST":  {scheme: "http", answer: redirect(http.StatusTemporaryRedirect), want: "307 Temporary Redirect: redirects are not followed"},
 		"not configuration": {scheme: "http", answer: status(http.StatusBadGateway), want: `err="502 Bad Gateway"`},
 	} {
 		t.Run(name, func(t *testing.T) {

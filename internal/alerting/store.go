@@ -79,6 +79,9 @@ type store struct {
 	tidied  time.Time
 	tried   time.Time // to move back
 
+	own    *target  // whose samples are read; nil: there are no others
+	others []string // as last logged
+
 	blocks   []*tsdb.Block
 	inBlocks map[labels.Label]bool // whether one of blocks has a series with a label, as far as known
 }
@@ -212,7 +215,7 @@ func (s *store) openDir() error {
 		return fmt.Errorf("open store %s: %w", s.dir, err)
 	}
 	db.DisableCompactions() // tidy writes blocks
-	if err := readAll(db); err != nil {
+	if err := errors.Join(readAll(db), s.exclude(db)); err != nil {
 		return errors.Join(fmt.Errorf("read store %s: %w", s.dir, err), closeDB(db))
 	}
 	s.db, s.tidied = db, time.Time{}

@@ -19,6 +19,15 @@ func (s *store) Appender(ctx context.Context) storage.Appender { return s.db.App
 
 // Querier prevents the replacement of the database until it is closed: its data is mapped from files.
 func (s *store) Querier(mint, maxt int64) (storage.Querier, error) {
+	q, err := s.querier(mint, maxt)
+	if err != nil || q.own == nil {
+		return q, err
+	}
+	return ownQuerier{q}, nil
+}
+
+// querier is Querier with the samples of other exporters.
+func (s *store) querier(mint, maxt int64) (*heldQuerier, error) {
 	s.mu.RLock()
 	if s.db == nil {
 		s.mu.RUnlock()
@@ -29,11 +38,12 @@ func (s *store) Querier(mint, maxt int64) (storage.Querier, error) {
 		s.mu.RUnlock()
 		return nil, err
 	}
-	return &heldQuerier{Querier: q, release: sync.OnceFunc(s.mu.RUnlock)}, nil
+	return &heldQuerier{Querier: q, own: s.own, release: sync.OnceFunc(s.mu.RUnlock)}, nil
 }
 
 type heldQuerier struct {
 	storage.Querier
+	own     *target // whose samples are evaluated; nil: there are no others
 	release func()
 }
 

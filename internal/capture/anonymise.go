@@ -22,7 +22,8 @@ import (
 // GUID derived from it, the GID with its EUI-64), and adjacent addresses stay adjacent. The vendor's half of an address
 // is kept. Processes are numbered. Pseudonyms are numbered in the order of the addresses, so the same machine always
 // has the same ones.
-// UUIDs and serial numbers of GPUs are replaced likewise. Of a process's environment, only settings without a host,
+// UUIDs and serial numbers of GPUs, and boot IDs, are replaced likewise. A file outside of sysfs whose fields are not known
+// is left out and named in Meta.LeftOut; of nccl.conf, public settings are kept. Of a process's environment, only settings without a host,
 // user or file are kept; of vital product data, the product; of LLDP frames, the ports of the switch and a pseudonym of
 // the switch. A configuration file has to be reduced by site.OfHost first; cabled are the system names in it.
 func Anonymise(a *Archive, cabled ...string) {
@@ -34,10 +35,14 @@ func Anonymise(a *Archive, cabled ...string) {
 		short, _, _ := strings.Cut(name, ".")
 		p.host = regexp.MustCompile(`\b(?:` + regexp.QuoteMeta(name) + "|" + regexp.QuoteMeta(short) + `)\b`)
 	}
+	withoutUnknown(a, p.hostless)
 	replacePIDs(a)
 	p.collect(a)
 	if a.Meta.Anonymised = true; a.Meta.Hostname != "" {
 		a.Meta.Hostname = HostPseudonym
+	}
+	for i, s := range a.Meta.LeftOut {
+		a.Meta.LeftOut[i] = p.content(s)
 	}
 	a.each(func(e *Entry) {
 		e.Path, e.Target = p.addresses(e.Path), p.addresses(e.Target)
@@ -66,7 +71,7 @@ func Anonymise(a *Archive, cabled ...string) {
 		case e.Kind == File && isGPU(e.Path):
 			e.Data = changed(e.Path, e.Data, p.gpu)
 		case e.Kind == File:
-			text := ipv4(e.Path, string(e.Data), func(d string) string { return cmp.Or(p.nets[d], d) })
+			text := p.form(e.Path, ipv4(e.Path, string(e.Data), p.netOf))
 			e.Data = []byte(p.content(text))
 		}
 	})
@@ -88,8 +93,9 @@ type pseudonyms struct {
 	uuids                map[string]string // of GPUs and NVLink domains
 	kfdIDs               map[string]string // unique IDs of AMD GPUs, and IDs of their hives
 	systems              map[string]string // of switches, by name
+	boots                map[string]string // boot IDs
 	namespaces, podNames map[string]string
-	// First 28 bits of an IPv4 address, or 64 of a global IPv6 address, in hex digits → pseudonym.
+	// First 28 bits of an IPv4 address, or 64 of a global or unique local IPv6 address, in hex digits → pseudonym.
 	nets map[string]string
 }
 
@@ -123,7 +129,7 @@ func (a *Archive) each(visit func(e *Entry)) {
 // collect assigns a pseudonym to each name and address, in order.
 func (p *pseudonyms) collect(a *Archive) {
 	low, nets := set{}, set{}
-	serials, uuids, kfd, namespaces, pods := set{}, set{}, set{}, set{}, set{}
+	serials, uuids, kfd, namespaces, pods, boots := set{}, set{}, set{}, set{}, set{}, set{}
 	var bare []bareID
 	keep := func(to set) func(string) string {
 		return func(digits string) string { to.add(digits); return digits }
@@ -137,6 +143,14 @@ func (p *pseudonyms) collect(a *Archive) {
 			text = addressesIn(e.Data)
 		}
 		ipv4(e.Path, text, keep(nets))
+		if isIPv6Route(e.Path) {
+			p.ipv6Routes(text, keep(low), keep(nets))
+		}
+		if e.Path == "proc/sys/kernel/random/boot_id" || e.Path == statePath {
+			for _, id := range bootID().FindAllString(text, -1) {
+				boots.add(id)
+			}
+		}
 		p.each(text, keep(low), keep(nets))
 		switch {
 		case e.Kind != File:
@@ -168,6 +182,7 @@ func (p *pseudonyms) collect(a *Archive) {
 	}
 	p.serials, p.uuids, p.kfdIDs = serials.numbered("SERIAL%04d"),
 		uuids.numbered("%08x-0000-4000-8000-000000000000"), kfd.numbered("%d")
+	p.boots = boots.numbered(bootFormat)
 	p.namespaces, p.podNames = namespaces.numbered("namespace-%d"), pods.numbered("pod-%d")
 	number(p.low, low, 0x10001)
 	number(p.nets, nets, 0x0a0a000)
@@ -176,24 +191,44 @@ func (p *pseudonyms) collect(a *Archive) {
 // ipv6Documentation is 2001:db8::/32, RFC 3849.
 const ipv6Documentation = 0x20010db8_0000_0000
 
+// number assigns pseudonyms by the order of each kind: a second pass changes nothing.
 func number(to map[string]string, from set, first int) {
-	for i, k := range slices.Sorted(maps.Keys(from)) {
-		n := first + i
-		if len(k) == 16 {
-			n = ipv6Documentation + i
+	counts := map[string]int{}
+	for _, k := range slices.Sorted(maps.Keys(from)) {
+		kind := fmt.Sprint(len(k))
+		if isULA(k) {
+			kind = "ula"
 		}
-		to[k] = fmt.Sprintf("%0*x", len(k), n)
+		i := counts[kind]
+		counts[kind]++
+		switch {
+		case kind == "ula":
+			to[k] = ulaPseudonym(i)
+		case len(k) == 16:
+			to[k] = fmt.Sprintf("%016x", ipv6Documentation+i)
+		default:
+			to[k] = fmt.Sprintf("%0*x", len(k), first+i)
+		}
 	}
 }
 
+// isULA reports whether 64 bits in hex digits are a network of fc00::/7.
+func isULA(net string) bool { return len(net) == 16 && (net[:2] == "fc" || net[:2] == "fd") }
+
+func (p *pseudonyms) lowOf(d string) string { return cmp.Or(p.low[d], d) }
+func (p *pseudonyms) netOf(d string) string { return cmp.Or(p.nets[d], d) }
+
 func (p *pseudonyms) addresses(s string) string {
-	low := func(d string) string { return cmp.Or(p.low[d], d) }
-	return p.each(s, low, func(d string) string { return cmp.Or(p.nets[d], d) })
+	return p.each(s, p.lowOf, p.netOf)
 }
 
 // content replaces addresses, and host names as whole words: a host may be named dev or mlx.
 func (p *pseudonyms) content(s string) string {
-	s = p.gpuUUIDs(p.addresses(s))
+	return p.hostless(p.gpuUUIDs(p.addresses(s)))
+}
+
+// hostless replaces host names.
+func (p *pseudonyms) hostless(s string) string {
 	if p.host != nil {
 		s = p.host.ReplaceAllLiteralString(s, HostPseudonym)
 	}
@@ -209,20 +244,29 @@ func (p *pseudonyms) each(s string, low, net func(string) string) string {
 	})
 	s = guidPattern().ReplaceAllStringFunc(s, func(m string) string {
 		d := []byte(strings.ReplaceAll(m, ":", ""))
-		switch {
-		case len(d) == 32 && len(bytes.Trim(d[12:], "0")) == 0: // iWARP: the MAC, then zeros
-			p.tail(d[:12], low)
-		case len(d) == 32 && bytes.HasPrefix(d, []byte("00000000000000000000ffff")): // IPv4-mapped
-			copy(d[24:31], net(string(d[24:31])))
-		case len(d) == 32 && (d[0] == '2' || d[0] == '3'): // global unicast
-			copy(d[:16], net(string(d[:16])))
-			p.tail(d, low)
-		default:
-			p.tail(d, low)
-		}
+		p.gid(d, low, net)
 		return group(d, 4)
 	})
 	return s
+}
+
+// gid replaces the digits of a GUID, a GID or an IPv6 address.
+func (p *pseudonyms) gid(d []byte, low, net func(string) string) {
+	switch {
+	case len(d) == 32 && len(bytes.Trim(d[12:], "0")) == 0 && !isULA(string(d[:16])): // iWARP: the MAC, then zeros
+		if d[0] != '2' && d[0] != '3' || len(bytes.Trim(d[8:12], "0")) > 0 {
+			p.tail(d[:12], low)
+			return
+		}
+		copy(d[:16], net(string(d[:16])))
+	case len(d) == 32 && bytes.HasPrefix(d, []byte("00000000000000000000ffff")): // IPv4-mapped
+		copy(d[24:31], net(string(d[24:31])))
+	case len(d) == 32 && (d[0] == '2' || d[0] == '3' || isULA(string(d[:16]))): // global and unique local unicast
+		copy(d[:16], net(string(d[:16])))
+		p.tail(d, low)
+	default:
+		p.tail(d, low)
+	}
 }
 
 // tail replaces the upper five of the last six digits. All zeros identify no device.

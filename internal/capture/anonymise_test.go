@@ -83,8 +83,8 @@ func TestAnonymiseKeepsRelations(t *testing.T) {
 		"0s sys/gids/1":                                    "fe80:0000:0000:0000:a088:c203:0010:0010\n",
 		"0s sys/gids/2":                                    "0000:0000:0000:0000:0000:ffff:0a0a:000c\n",
 		"0s sys/gids/3":                                    "0000:0000:0000:0000:0000:ffff:0a0a:000d\n",
-		"0s sys/gids/4":                                    "2001:0db8:0000:0001:a288:c2ff:fe10:0010\n",
-		"0s sys/gids/5":                                    "2001:0db8:0000:0001:a288:c2ff:fe10:0011\n",
+		"0s sys/gids/4":                                    "2001:0db8:0000:0000:a288:c2ff:fe10:0010\n",
+		"0s sys/gids/5":                                    "2001:0db8:0000:0000:a288:c2ff:fe10:0011\n",
 		"0s sys/gids/6":                                    "0000:0000:0000:0000:0000:0000:0000:0000\n",
 		"0s sys/gids/iwarp":                                "a088:c210:0010:0000:0000:0000:0000:0000\n",
 		"0s sys/gids/iwarp2":                               "2c5e:ab10:0024:0000:0000:0000:0000:0000\n",
@@ -223,6 +223,16 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 				})
 				continue
 			}
+			if file == "proc/sys/kernel/random/boot_id" {
+				if !strings.HasSuffix(now, "-0000-4000-9000-000000000000\n") {
+					t.Errorf("%s: %s is left", name, now)
+				}
+				continue
+			}
+			if file == "proc/driver/nvidia/version" && strings.ReplaceAll(content, builtBy, "(x)") == now ||
+				isBootConfig().MatchString(file) && bootComment.ReplaceAllString(content, "") == now {
+				continue
+			}
 			if isEEPROM(file) { // the serial number of a transceiver, if it has one
 				continue
 			}
@@ -267,6 +277,11 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 	})
 }
 
+// builtBy is who built the driver of the recorded machines.
+const builtBy = "(dvs-builder@U22-I3-H04-01-5)"
+
+var bootComment = regexp.MustCompile(`(?m)^#.*\n`)
+
 var siteLine = regexp.MustCompile(`(?m)^(env_NCCL_TOPO_FILE|job_name|user): .*\n`)
 
 // checkAnonymousGPU: UUID and serial number have pseudonyms where they exist, and nothing else changes.
@@ -299,7 +314,7 @@ func checkAnonymousGPU(t *testing.T, name, before, after string) {
 func TestAnonymiseConfig(t *testing.T) {
 	a := &Archive{
 		Meta:   Meta{Hostname: "roce"},
-		Rounds: []Round{{Entries: []Entry{{Path: "sys/node_desc", Data: []byte("roce HCA-1\n")}, {Path: "zzz"}}}},
+		Rounds: []Round{{Entries: []Entry{{Path: "sys/node_desc", Data: []byte("roce HCA-1\n")}, {Path: "sys/zzz"}}}},
 	}
 	if a.Config() != nil {
 		t.Error("there is a configuration file")
@@ -415,4 +430,73 @@ IP address       HW type     Flags       HW address            Mask     Device
 			t.Errorf("%q is missing in\n%s", w, got)
 		}
 	}
+}
+
+// TestAnonymiseHostFiles: files outside of sysfs keep what their form knows. One without a form is left out and named.
+func TestAnonymiseHostFiles(t *testing.T) {
+	a := parse(t, header+`-- etc/nccl.conf --
+# alice@gpu-17, 10.1.2.3
+NCCL_IB_HCA=mlx5_0:1,mlx5_1
+NCCL_IB_TC=106
+NCCL_NET_GDR_LEVEL=PXB
+NCCL_RAS_ADDR=gpu-17:28028
+NCCL_SITE_TOKEN=c2VjcmV0
+NCCL_PIN=187723572702975
+PASSWORD=secret
+free text of alice
+-- etc/cufile.conf --
+alice
+-- etc/modprobe.d/site.conf --
+# of alice
+softdep nvidia post: nvidia-peermem
+install x /home/alice/run
+-- exporter/state.json --
+{"functions": {"guid/b83f:d203:00ab:cde7": {"boot": "4dc3109b-e593-4fae-9077-8e4835b180e1"}}}
+-- proc/1/net/ipv6_route --
+fd123456789000010000000000000000 40 00000000000000000000000000000000 00 fe80000000000000ba3fd2fffeabcde7 00000100 1 0 1 eth0
+2a021234567800010000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 1 0 1 eth0
+-- proc/sys/kernel/random/boot_id --
+4dc3109b-e593-4fae-9077-8e4835b180e1
+-- sys/devices/address --
+b8:3f:d2:ab:cd:e7
+-- sys/devices/gids/0 --
+fd12:3456:7890:0001:ba3f:d2ff:feab:cde7
+-- +15s/etc/nccl.conf --
+NCCL_IB_TC=secret
+`)
+	Anonymise(a)
+	got := contents(a)
+	for name, want := range map[string]string{
+		"0s etc/nccl.conf": "NCCL_IB_HCA=mlx5_0:1,mlx5_1\nNCCL_IB_TC=106\nNCCL_NET_GDR_LEVEL=PXB\nNCCL_RAS_ADDR=x\n" +
+			"NCCL_SITE_TOKEN=x\nNCCL_PIN=x\nPASSWORD=x\n",
+		"15s etc/nccl.conf":           "NCCL_IB_TC=x\n",
+		"0s etc/modprobe.d/site.conf": "softdep nvidia post: nvidia-peermem\n",
+		"0s exporter/state.json": `{"functions": {"guid/b83f:d203:0010:0017": {"boot": ` +
+			`"00000001-0000-4000-9000-000000000000"}}}` + "\n",
+		"0s proc/sys/kernel/random/boot_id": "00000001-0000-4000-9000-000000000000\n",
+		"0s sys/devices/address":            "b8:3f:d2:10:00:17\n",
+		"0s sys/devices/gids/0":             "fd00:0db8:0000:0000:ba3f:d2ff:fe10:0017\n",
+	} {
+		if got[name] != want {
+			t.Errorf("%s: %q, want %q", name, got[name], want)
+		}
+	}
+	routes := got["0s proc/1/net/ipv6_route"]
+	for _, want := range []string{
+		"fd000db8000000000000000000000000 40 ", " fe80000000000000ba3fd2fffe100017 ", "20010db8000000000000000000000000 40 ",
+	} {
+		if !strings.Contains(routes, want) {
+			t.Errorf("%q is missing in\n%s", want, routes)
+		}
+	}
+	if _, there := got["0s etc/cufile.conf"]; there || !slices.Equal(a.Meta.LeftOut, []string{"etc/cufile.conf"}) {
+		t.Errorf("a file without a form: %q, left out %q", got["0s etc/cufile.conf"], a.Meta.LeftOut)
+	}
+	text := format(t, a)
+	if !strings.Contains(text, "\"left_out\": [\"etc/cufile.conf\"]") {
+		t.Errorf("capture.json does not name it:\n%.400s", text)
+	}
+	again := parse(t, text)
+	Anonymise(again)
+	differ(t, format(t, again), text)
 }

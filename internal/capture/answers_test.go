@@ -61,8 +61,8 @@ func TestAnswersOfLinkModes(t *testing.T) {
 			}
 		})
 	}
-	if got, err := decodeLinkModes("x", []byte("speed: 4294967295\nlanes: 0\n")); err != nil ||
-		!reflect.DeepEqual(got, host.LinkModes{}) {
+	p := play(t, parse(t, header+"-- ethtool/eth0/linkmodes --\nspeed: 4294967295\nlanes: 0\n"))
+	if got, err := p.LinkModes(t.Context(), "eth0"); err != nil || !reflect.DeepEqual(got, host.LinkModes{}) {
 		t.Errorf("the kernel's marks of what it does not know: %+v, %v", got, err)
 	}
 }

@@ -41,7 +41,8 @@ type Meta struct {
 	Time         time.Time `json:"time"`         // of the first round
 	Capabilities []string  `json:"capabilities"` // effective capabilities of the capturing process
 	Anonymised   bool      `json:"anonymised"`
-	Rounds       []string  `json:"rounds"` // offsets from Time: "0s", "15s", …
+	LeftOut      []string  `json:"left_out"` // files that an anonymised capture lacks, since their fields are not known
+	Rounds       []string  `json:"rounds"`   // offsets from Time: "0s", "15s", …
 }
 
 // Archive is a recording of one machine over one or more rounds.

@@ -37,8 +37,7 @@ func encodeProcess(p snapshot.Process) []byte { return encode(p) }
 func decodePort(path string, b []byte) (host.RDMAPort, error) { return decode[host.RDMAPort](path, b) }
 
 func decodeLinkModes(path string, b []byte) (host.LinkModes, error) {
-	m, err := decode[host.LinkModes](path, b)
-	return m.Known(), err
+	return decode[host.LinkModes](path, b)
 }
 
 func decodeLinkState(path string, b []byte) (host.LinkState, error) {
@@ -56,11 +55,7 @@ func decodeHealth(path string, b []byte) ([]host.HealthReporter, error) {
 	return decode[[]host.HealthReporter](path, b)
 }
 
-func decodeDCB(path string, b []byte) (host.DCBConfig, error) {
-	c, err := decode[host.DCBConfig](path, b)
-	host.SortDCBApps(c.Apps)
-	return c, err
-}
+func decodeDCB(path string, b []byte) (host.DCBConfig, error) { return decode[host.DCBConfig](path, b) }
 
 func decodeLink(path string, b []byte) (host.IBLink, error) { return decode[host.IBLink](path, b) }
 
@@ -85,21 +80,7 @@ func decodeProcess(path string, b []byte) (snapshot.Process, error) {
 	return decode[snapshot.Process](path, b)
 }
 
-func encodeLaunchers(found []snapshot.Launcher, whole bool) []byte {
-	return encode(launcherSearch{found, !whole})
-}
-
-func decodeLaunchers(b []byte) ([]snapshot.Launcher, bool, error) {
-	l, err := decode[launcherSearch](launchersPath, b)
-	return l.Found, !l.Cut, err
-}
-
-func encodeKernelLog(r host.KernelLogReading, whole bool) []byte {
-	if !whole {
-		r.Events = withoutLines(r.Events)
-	}
-	return encode(r)
-}
+func encodeKernelLog(r host.KernelLogReading) []byte { return encode(r) }
 
 func decodeKernelLog(path string, b []byte) (host.KernelLogReading, error) {
 	return decode[host.KernelLogReading](path, b)

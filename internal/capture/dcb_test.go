@@ -74,6 +74,11 @@ func TestAnswersOfDCB(t *testing.T) {
 			}
 		})
 	}
+	p := play(t, parse(t, header+"-- dcb/eth0/ieee --\napps: 2\napp_dscp_3: 26 24\n"))
+	want := []host.DCBApp{{Selector: 5, Priority: 3, Protocol: 24}, {Selector: 5, Priority: 3, Protocol: 26}}
+	if got, err := p.IEEE(t.Context(), "eth0"); err != nil || !reflect.DeepEqual(got.Apps, want) {
+		t.Errorf("not in order: %+v, %v", got.Apps, err)
+	}
 	if got, err := decodeDCB("x", []byte("of_a_later_version: 3\npfc_more: x\ndcbx: 1\n")); err != nil || got.DCBX == nil {
 		t.Errorf("unknown line: %+v, %v", got, err)
 	}

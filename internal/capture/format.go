@@ -58,6 +58,7 @@ func formatMeta(m Meta) ([]byte, error) {
 		{"time", m.Time, m.Time.IsZero() && m.Base != ""},
 		{"capabilities", m.Capabilities, len(m.Capabilities) == 0},
 		{"anonymised", m.Anonymised, !m.Anonymised},
+		{"left_out", m.LeftOut, len(m.LeftOut) == 0},
 		{"rounds", m.Rounds, false},
 	} {
 		if f.omit {

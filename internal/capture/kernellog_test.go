@@ -1,8 +1,8 @@
 package capture
 
 import (
+	"context"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +15,7 @@ func TestKernelLog(t *testing.T) {
 		{Seq: 11, At: 2 * time.Second, Event: kernellog.Event{Kind: kernellog.ModuleError, Driver: "mlx5_core", PCIAddress: "0000:4d:00.0", Detail: "0, Cable error, High Temperature"}},
 		{Seq: 40, At: 9 * time.Second, Event: kernellog.Event{Kind: kernellog.TransmitTimeout, Netdev: "eth1"}},
 	}}
-	got, err := decodeKernelLog("x", encodeKernelLog(want, false))
+	got, err := decodeKernelLog("x", encodeKernelLog(want))
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -28,23 +28,45 @@ func TestKernelLog(t *testing.T) {
 	}
 }
 
+type kernelLog host.KernelLogReading
+
+func (l kernelLog) KernelLog(context.Context) (host.KernelLogReading, error) {
+	return host.KernelLogReading(l), nil
+}
+
 // TestWholeKernelLog: lines are recorded on request only, and a replay does not read them.
 func TestWholeKernelLog(t *testing.T) {
-	r := host.KernelLogReading{Events: []host.KernelEvent{{
-		Seq: 11, Event: kernellog.Event{Kind: kernellog.TransmitTimeout, Netdev: "eth1"},
-		Line: "NETDEV WATCHDOG: eth1 (x): transmit queue 1 timed out",
+	const line = "NETDEV WATCHDOG: eth1 (x): transmit queue 1 timed out"
+	const event = "lost: 0\ndropped: 0\nskipped: 0\n11: 0 transmit_timeout - - eth1 - -\n"
+	source := kernelLog{Events: []host.KernelEvent{{
+		Seq: 11, Event: kernellog.Event{Kind: kernellog.TransmitTimeout, Netdev: "eth1"}, Line: line,
 	}}}
-	if text := string(encodeKernelLog(r, false)); strings.Contains(text, "WATCHDOG") {
-		t.Error(text)
+	for whole, want := range map[bool]string{false: event, true: event + "line: " + line + "\n"} {
+		rec := NewRecorder(&host.Host{KernelLog: source})
+		rec.WholeKernelLog = whole
+		if _, err := rec.Host().KernelLog.KernelLog(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rec.EndRound(0)
+		a := rec.Archive(Meta{Time: base})
+		if got := string(a.Rounds[0].Entries[0].Data); got != want {
+			t.Errorf("whole %v: %q, want %q", whole, got, want)
+		}
+		played, err := play(t, parse(t, format(t, a))).KernelLog(t.Context())
+		if wanted := withoutLine(source); err != nil || !reflect.DeepEqual(played, wanted) {
+			t.Errorf("whole %v: %+v, %v, want %+v", whole, played, err, wanted)
+		}
 	}
-	text := encodeKernelLog(r, true)
-	if !strings.Contains(string(text), "\nline: NETDEV WATCHDOG: eth1 (x): transmit queue 1 timed out\n") {
-		t.Errorf("%s", text)
+	if source.Events[0].Line != line {
+		t.Error("the recorder changes the answer of the host")
 	}
-	r.Events[0].Line = ""
-	if got, err := decodeKernelLog("x", text); err != nil || !reflect.DeepEqual(got, r) {
-		t.Errorf("%+v, %v", got, err)
-	}
+}
+
+func withoutLine(l kernelLog) host.KernelLogReading {
+	event := l.Events[0]
+	event.Line = ""
+	l.Events = []host.KernelEvent{event}
+	return host.KernelLogReading(l)
 }
 
 // FuzzKernelLog: what is accepted is written again as the same.
@@ -55,7 +77,7 @@ func FuzzKernelLog(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := decodeKernelLog("x", encodeKernelLog(r, false)); err != nil || !reflect.DeepEqual(again, r) {
+		if again, err := decodeKernelLog("x", encodeKernelLog(r)); err != nil || !reflect.DeepEqual(again, r) {
 			t.Errorf("%+v, %v; was %+v", again, err, r)
 		}
 	})

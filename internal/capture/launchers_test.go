@@ -83,16 +83,15 @@ func TestModeRoundTrip(t *testing.T) {
 func FuzzLaunchers(f *testing.F) {
 	f.Add([]byte("slurmd: unlimited\nsshd: 8388608\ncrio: !permission\n...\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		found, whole, err := decodeLaunchers(b)
+		l, err := decode[launcherSearch](launchersPath, b)
 		if err != nil {
 			if !errors.Is(err, host.ErrMalformed) {
 				t.Error(err)
 			}
 			return
 		}
-		again, wholeAgain, err := decodeLaunchers(encodeLaunchers(found, whole))
-		if err != nil || whole != wholeAgain || len(again) != len(found) {
-			t.Errorf("%+v became %+v, %v", found, again, err)
+		if again, err := decode[launcherSearch](launchersPath, encode(l)); err != nil || !reflect.DeepEqual(again, l) {
+			t.Errorf("%+v became %+v, %v", l, again, err)
 		}
 	})
 }

@@ -29,7 +29,7 @@ var plainSetting = lazy.Regexp(`^[A-Za-z0-9_,:=^+-]*$`)
 // publicProcess removes settings that may contain hosts, users or files.
 func publicProcess(data []byte) []byte {
 	private := func(name, value string) bool {
-		return !plainSetting().MatchString(value) || name == "NCCL_COMM_ID" || name == "NCCL_HOSTID"
+		return !publicSetting(name, value)
 	}
 	return changed(processDir, data, func(p *snapshot.Process) {
 		maps.DeleteFunc(p.Env, private)

@@ -44,6 +44,7 @@ const (
 type Report struct {
 	Version         int       `json:"version"`
 	Exporter        string    `json:"exporter"`         // version of the program that evaluated
+	Source          *Source   `json:"source,omitempty"` // nil: of the exporter that made the report
 	Replay          string    `json:"replay,omitempty"` // the replay that was evaluated
 	Host            string    `json:"host"`             // instance label of the series
 	Time            time.Time `json:"time"`             // of the last round

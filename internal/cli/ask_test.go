@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -65,8 +66,8 @@ func TestCheckAsksTheDaemon(t *testing.T) {
 	if r, _ := checked(t, s.url, patient, "--only=RDMAPortDown"); r.ExitCode != check.ExitOK || len(r.Evaluated) != 1 {
 		t.Errorf("--only: exit %d, %v", r.ExitCode, r.Evaluated)
 	}
-	if r, _ := checked(t, s.url, "--no-daemon"); r.IntervalSeconds != 0 || r.Host == served.Host {
-		t.Errorf("--no-daemon: %s", r.Host)
+	if want := (check.Source{Kind: check.SourceDaemon, URL: s.url}); served.Source != nil || *r.Source != want {
+		t.Errorf("source %+v, of the answer itself %+v", r.Source, served.Source)
 	}
 	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body,
 		`rdma_detection_unavailable{alert="RDMAPCIeErrors",reason="not_supported"} 1`) {
@@ -108,32 +109,47 @@ func TestCheckWithoutEngine(t *testing.T) {
 	}
 }
 
-// TestCheckAsksAReplay: what is replayed is not this host.
+// TestCheckAsksAReplay: what is replayed is not that host.
 func TestCheckAsksAReplay(t *testing.T) {
 	s := start(t, "--replay="+machines.Fixture("port-down"))
 	s.findings(t)
 	r, errs := checked(t, s.url, patient)
-	if r.Replay != "" || !strings.Contains(errs, "it evaluates a replay") {
-		t.Errorf("%+v\n%s", r, errs)
+	unanswered(t, r, errs, s.url, "it evaluates a replay")
+}
+
+// unanswered compares the report on a host whose exporter does not answer.
+func unanswered(t *testing.T, r check.Report, errs, url, reason string) {
+	t.Helper()
+	want := check.New(check.Input{})
+	want.Exporter, want.Host = verdict.Build(), strings.TrimPrefix(url, "http://")
+	want.Verdict, want.Headline, want.ExitCode = "unknown", "unknown", check.ExitUnknown
+	want.Source = &check.Source{Kind: check.SourceDaemon, URL: url}
+	want.Error, want.Time = r.Error, r.Time
+	if !reflect.DeepEqual(r, want) || errs != "" {
+		t.Errorf("%+v\nwant %+v\n%s", r, want, errs)
+	}
+	if !strings.HasPrefix(r.Error, "query exporter "+url+"/api/v1/findings: ") || !strings.Contains(r.Error, reason) ||
+		r.Drain != "unknown" || r.Fit != nil || time.Since(r.Time) > time.Hour {
+		t.Errorf("drain %s, fit %v, %s, want %s", r.Drain, r.Fit, r.Error, reason)
 	}
 }
 
-// TestCheckWithBadDaemon: whatever answers there, check logs it and runs a one-off evaluation.
+// TestCheckWithBadDaemon: whatever answers there, this host is not evaluated in its place.
 func TestCheckWithBadDaemon(t *testing.T) {
 	with := func(change func(*check.Report)) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			r := check.Report{
 				Version: check.Version, Exporter: "unreleased " + strings.SplitN(verdict.Build(), " ", 2)[1], Host: "other:10879",
-				Time: time.Now(), IntervalSeconds: 15,
+				Time: time.Now(), IntervalSeconds: 15, Source: &check.Source{Kind: check.SourceOneOff},
 			}
 			change(&r)
 			_ = json.NewEncoder(w).Encode(r)
 		}
 	}
-	const late = "deadline exceeded"
+	const late = "no answer within 1s"
 	cases := map[string]struct {
 		handler http.HandlerFunc
-		want    string // in the warning; empty: the answer is taken
+		want    string // in the error; empty: the answer is taken
 	}{
 		"good":  {with(func(*check.Report) {}), ""},
 		"hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, late},
@@ -170,9 +186,13 @@ func TestCheckWithBadDaemon(t *testing.T) {
 					s := httptest.NewServer(tc.handler)
 					defer s.Close()
 					r, errs := checked(t, s.URL, args...)
-					if (r.Host == "other:10879") != (tc.want == "") || !strings.Contains(errs, tc.want) ||
-						tc.want == "" && errs != "" {
-						t.Errorf("host %s\n%s", r.Host, errs)
+					if tc.want != "" {
+						unanswered(t, r, errs, s.URL, tc.want)
+						return
+					}
+					if want := (check.Source{Kind: check.SourceDaemon, URL: s.URL}); r.Host != "other:10879" || errs != "" ||
+						*r.Source != want {
+						t.Errorf("host %s, source %+v\n%s", r.Host, r.Source, errs)
 					}
 				})
 			}
@@ -180,11 +200,57 @@ func TestCheckWithBadDaemon(t *testing.T) {
 	}
 }
 
-// TestNoDaemon: that none runs is no news, unless it was asked for.
+// TestNoDaemon: nobody listens there. Every form of the answer is unknown, with the URL and the error.
 func TestNoDaemon(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
-	if _, errs := checked(t, s.URL); !strings.Contains(errs, "connection refused") {
-		t.Errorf("%q", errs)
+	r, errs := checked(t, s.URL)
+	unanswered(t, r, errs, s.URL, "connection refused")
+	r, errs = checked(t, s.URL, "--only=RDMAPortDown", "--strict", "--severity=critical")
+	unanswered(t, r, errs, s.URL, "connection refused")
+	reason := "query exporter " + s.URL + "/api/v1/findings: dial tcp " + strings.TrimPrefix(s.URL, "http://") +
+		": connect: connection refused\n"
+	for args, want := range map[string]string{
+		"check":                     "127.0.0.1: unknown: " + reason,
+		"check --drain":             "127.0.0.1: drain unknown, do not drain: " + reason,
+		"check --return-to-service": "127.0.0.1: not fit for service\nreason: state unknown: " + reason,
+	} {
+		code, out, errs := run(t, append(strings.Fields(args), "--state.dir="+t.TempDir(), "--daemon="+s.URL)...)
+		if code != check.ExitUnknown || out != want || errs != "" {
+			t.Errorf("%s: exit %d\n%q\nwant\n%q\n%s", args, code, out, want, errs)
+		}
+	}
+	code, out, errs := run(t, "--state.dir="+t.TempDir(), "job", "--no-nccl", "--daemon="+s.URL)
+	want := "\nFindings are unknown or incomplete: " + reason
+	if code != check.ExitUnknown || !strings.HasSuffix(out, want) || errs != "" {
+		t.Errorf("job: exit %d: %s%s", code, out, errs)
+	}
+}
+
+// TestDaemonContradicted: flags by which a command reads this host or a replay itself are refused with --daemon.
+func TestDaemonContradicted(t *testing.T) {
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer s.Close()
+	for command, c := range map[string]struct {
+		exit  int
+		flags []string
+	}{
+		"check": {check.ExitUnknown, []string{"--for=1m", "--setup"}},
+		"job":   {2, nil},
+	} {
+		for _, flag := range append(c.flags, "--no-daemon", "--replay=demo", "--path.rootfs=/x", "--path.sysfs=/x",
+			"--path.procfs=/x", "--config.file=/x", "--device.include=mlx5_0",
+			"--device.exclude=mlx5_0", "--collector.disable-defaults", "--collector.gpu", "--no-collector.gpu") {
+			code, out, errs := run(t, command, flag, "--daemon="+s.URL)
+			name, _, _ := strings.Cut(strings.Replace(flag, "--no-c", "--c", 1), "=")
+			if want := "rdma_exporter " + command + ": --daemon=" + s.URL + ": cannot be combined with " + name +
+				", whose result would not be that of the exporter\n"; code != c.exit || out != "" || errs != want {
+				t.Errorf("%s %s: exit %d, %s%s\nwant %s", command, flag, code, out, errs, want)
+			}
+		}
+	}
+	if asked != 0 {
+		t.Errorf("%d requests", asked)
 	}
 }

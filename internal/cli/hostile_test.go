@@ -65,10 +65,10 @@ func TestNothingIsObeyedOfReplays(t *testing.T) {
 		{"optics, modules", modules, []string{"optics"}, "0x\ufffd[2J"},
 		{"inventory list", running, []string{"inventory", "list"}, "0x\ufffd[2J"},
 		{"expect list", running, []string{"expect", "list"}, "1x\ufffd[2J"},
-		{"check", down, []string{"check"}, "RDMAPortDown  0x[2J1m<b>"}, // a label is made valid before
+		{"check", down, []string{"check"}, "RDMAPortDown  0x\ufffd[2J\ufffd\ufffd\ufffd1m<b>"},
 		{"check --verbose", down, []string{"check", "--verbose"}, "RDMAPortDown"},
 		{"check --json", down, []string{"check", "--json"}, "RDMAPortDown"},
-		{"topo --json", down, []string{"topo", "--json"}, `\u001b`},
+		{"topo --json", down, []string{"topo", "--json"}, "0x\ufffd[2J"},
 		{"check-config", down, []string{"check-config", site}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -109,9 +109,6 @@ func TestNamesInOutputOfReplays(t *testing.T) {
 	} {
 		status, body, h := s.get(t, path)
 		bad := obeyed(strings.ReplaceAll(body, "\t", " "))
-		if path == "/api/v1/topology" || path == "/api/v1/node" { // what a program reads, names as they are
-			bad = strings.TrimPrefix(fmt.Sprint(json.Valid([]byte(body))), "true")
-		}
 		if status != http.StatusOK || bad != "" {
 			t.Errorf("%s: %d, %s", path, status, bad)
 		}

@@ -2,11 +2,15 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
+	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/machines"
@@ -155,4 +159,39 @@ func metric(t *testing.T, s *server, series string) string {
 		}
 	}
 	return ""
+}
+
+// TestStartGivenUp: a program that cannot listen reads nothing, stores nothing and blames nobody.
+func TestStartGivenUp(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer taken.Close()
+	for name, address := range map[string]string{"invalid": ":99999", "taken": taken.Addr().String()} {
+		t.Run(name, func(t *testing.T) {
+			tree, dir, log := machines.Tree(t, "hdr100-ok"), t.TempDir(), &lockedBuffer{}
+			for range 3 {
+				code := Run(t.Context(), append(liveArgs(tree, dir), "--web.listen-address="+address), io.Discard, log)
+				if code != 2 {
+					t.Errorf("exit code %d", code)
+				}
+			}
+			text := log.String()
+			if got := strings.Count(text, "cannot serve on --web.listen-address="+address); got != 3 {
+				t.Errorf("%d errors:\n%s", got, text)
+			}
+			for _, wrong := range []string{"read failed", "blocked", "collection failed", "evaluation"} {
+				if strings.Contains(text, wrong) {
+					t.Errorf("log has %q:\n%s", wrong, text)
+				}
+			}
+			e, err := alerting.New(alerting.Options{
+				Dir: filepath.Join(dir, "alerting", "store"), Instance: "any", Rules: fstest.MapFS{},
+			})
+			must(t, err)
+			defer e.Close()
+			if from, to := e.Observed(); !to.IsZero() {
+				t.Errorf("stored rounds from %s to %s", from, to)
+			}
+		})
+	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/web"
+	"rdma_exporter/internal/words"
 )
 
 // Users with write permission on the state directory may control the exporter: accept changes, announce maintenance,
@@ -120,12 +121,12 @@ func Ask[T any](ctx context.Context, dir, method, path string, q url.Values) (ou
 	}
 	b, err := io.ReadAll(answer.Body)
 	if err = errors.Join(err, answer.Body.Close()); err == nil && answer.StatusCode != http.StatusOK {
-		err = errors.New(strings.TrimSpace(string(b)))
+		err = errors.New(words.Foreign(strings.TrimSpace(string(b))))
 	}
 	if err == nil {
 		err = json.Unmarshal(b, &out)
 	}
-	return out, err
+	return words.AllForeign(out), err
 }
 
 // FabricFolder is the folder below the state directory, which serve locks.

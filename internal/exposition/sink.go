@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	dto "github.com/prometheus/client_model/go"
 
@@ -337,7 +335,7 @@ func (h *Head) labels(values []string) iter.Seq2[string, string] {
 	}
 }
 
-// ValidLabel makes a string from hardware valid: UTF-8, no control characters, no surrounding blanks, at most maxLabel
+// ValidLabel is a text through the gate for foreign ones (words.Foreign), without surrounding blanks, at most maxLabel
 // bytes.
 func ValidLabel(s string) string {
 	plain := len(s) <= maxLabel
@@ -347,7 +345,5 @@ func ValidLabel(s string) string {
 	if plain {
 		return s
 	}
-	bad := func(r rune) bool { return !unicode.IsPrint(r) && r != utf8.RuneError }
-	s = words.Replace(strings.ToValidUTF8(s, string(utf8.RuneError)), bad, -1)
-	return strings.TrimSpace(words.Cut(s, maxLabel))
+	return strings.TrimSpace(words.Cut(words.Foreign(strings.TrimSpace(s)), maxLabel))
 }

@@ -101,13 +101,13 @@ func TestLabelsAreMadeValid(t *testing.T) {
 		"mlx5_0":                            "mlx5_0",
 		"two words":                         "two words",
 		"  around  ":                        "around",
-		"\x00nul\x7f and\x1b[1m escape\r\n": "nul and[1m escape",
-		"tab\tbed":                          "tabbed",
+		"\x00nul\x7f and\x1b[1m escape\r\n": "\ufffdnul\ufffd and\ufffd[1m escape",
+		"tab\tbed":                          "tab\ufffdbed",
 		"invalid \xff\xfe here":             "invalid \ufffd here",
 		"\xc3":                              "\ufffd",
 		"é and 日本":                          "é and 日本",
-		"zero\u200bwidth":                   "zerowidth",
-		"line\u2028separator":               "lineseparator",
+		"zero\u200bwidth":                   "zero\ufffdwidth",
+		"line\u2028separator":               "line\ufffdseparator",
 		`quote " backslash \`:               `quote " backslash \`,
 		"\n\t ":                             "",
 		strings.Repeat("x", 128):            strings.Repeat("x", 128),
@@ -143,13 +143,14 @@ func TestLabelSetsThatBecomeEqual(t *testing.T) {
 	g := descOf(Gauge, "device")
 	s := NewSink([]*Desc{g})
 	const a, b = "x\x01", "x\x02"
-	for round, names := range [][]string{{a, b}, {b, a}, {a}, {b}, {a, b}, {"x", a, b}, {b, "x"}, nil, {b, a}} {
+	const c = "x\ufffd"
+	for round, names := range [][]string{{a, b}, {b, a}, {a}, {b}, {a, b}, {c, a, b}, {b, c}, nil, {b, a}} {
 		got := lines(s, func() {
 			for i, n := range names {
 				s.Emit(g, float64(i), n)
 			}
 		})
-		want := []string{`rdma_x{device="x"} 0`}
+		want := []string{`rdma_x{device="x�"} 0`}
 		if names == nil {
 			want = nil
 		}

@@ -94,7 +94,7 @@ func helped(t *testing.T) (dir, name string, direct, byHelper *Live) {
 		"maps": ncclMaps, "limits": limits, "stat": "42 (py\xffthon) S" + strings.Repeat(" 1", 20),
 		"cgroup":  "0::/system.slice/slurmstepd.scope/job_77/step_0\n",
 		"environ": "NCCL_IB_HCA=mlx5\x00NCCL_DEBUG_FILE=/tmp/\xff\xfe%h\x00NCCL_TOPO_FILE=/t.xml\x00WORLD_SIZE=16\x00SECRET=1\x00",
-		"status":  "Uid:\t0\t0\t0\t0\n", "root/etc/nccl.conf": "NCCL_IB_TC=106\nTOKEN=1\n", "root/etc/passwd": passwd,
+		"status":  statusOf(0), "root/etc/nccl.conf": "NCCL_IB_TC=106\nTOKEN=1\n", "root/etc/passwd": passwd,
 		"root/t.xml": `<system><cpu numaid="1"><pci busid="0000:15:00.0"/></cpu></system>`,
 	})
 	p.process(43, []string{"/dev/infiniband/uverbs1"}, map[string]string{"stat": "43 (ib_write_bw) S"})

@@ -16,28 +16,31 @@ import (
 )
 
 // jobFiles is what is kept of a job's own files: NCCL settings, and the NUMA nodes and PCI addresses in topology files.
-// Nothing else is returned, since the job chooses the file names and this program may read more files than the job.
+// Nothing else is returned, since the job chooses the file names.
 type jobFiles struct {
 	conf     map[string]string
 	topology string
 }
 
-func readJobFiles(root int, env map[string]string, uid, home string) (*jobFiles, error) {
+// readJobFiles reads NCCL's settings as initEnv does (src/misc/param.cc), and the topology file that they name, all
+// with the permissions of the job. The error is that of an existing file that cannot be read.
+func readJobFiles(root int, j job) (*jobFiles, error) {
 	out, room := &jobFiles{conf: map[string]string{}}, settingsLength
-	own := env["NCCL_CONF_FILE"]
+	own := j.env["NCCL_CONF_FILE"]
 	if own == "" {
-		passwd, err := readBelow(root, "/etc/passwd")
+		passwd, err := readBelow(root, "/etc/passwd", j.who)
 		if err != nil && !errors.Is(err, syscall.ENOENT) {
 			return nil, err
 		}
-		own = cmp.Or(homeOf(passwd, uid), home) // users of a directory service are not in /etc/passwd
+		// Users of a directory service are not in /etc/passwd.
+		own = cmp.Or(homeOf(passwd, strconv.FormatUint(uint64(j.who.uid), 10)), j.home)
 		if own == "" {
 			return nil, syscall.ENOENT
 		}
 		own += "/.nccl.conf"
 	}
 	for _, name := range []string{own, "/etc/nccl.conf"} {
-		b, err := readBelow(root, name)
+		b, err := readBelow(root, name, j.who)
 		switch {
 		case err == nil:
 			if !addSettings(out.conf, &room, b) {
@@ -47,11 +50,11 @@ func readJobFiles(root int, env map[string]string, uid, home string) (*jobFiles,
 			return nil, err
 		}
 	}
-	name := cmp.Or(env["NCCL_TOPO_FILE"], out.conf["NCCL_TOPO_FILE"])
+	name := cmp.Or(j.env["NCCL_TOPO_FILE"], out.conf["NCCL_TOPO_FILE"])
 	if name == "" {
 		return out, nil
 	}
-	b, err := readBelow(root, name)
+	b, err := readBelow(root, name, j.who)
 	if errors.Is(err, syscall.ENOENT) { // NCCL continues without it
 		return out, nil
 	}
@@ -76,15 +79,14 @@ func (t *tree) rootOf(pid int) (fd int, err error) {
 	return fd, err
 }
 
-// readBelow reads a regular file below the root directory of a process. Other files are not opened: opening a pipe
-// blocks, and opening a device may have side effects.
-func readBelow(root int, name string) ([]byte, error) {
+// readBelow reads a regular file below the root directory of a process, if the process may read it. Other files are not
+// opened: opening a pipe blocks, and opening a device may have side effects.
+func readBelow(root int, name string, who credentials) ([]byte, error) {
 	rel, ok := strings.CutPrefix(name, "/")
 	if !ok || rel == "" { // relative to the working directory of the process
 		return nil, unix.EINVAL
 	}
-	seen, err := unix.Openat2(root, rel,
-		&unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+	seen, err := who.walk(root, rel)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +94,10 @@ func readBelow(root int, name string) ([]byte, error) {
 	if err := ordinary(seen); err != nil {
 		return nil, err
 	}
-	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(seen), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err := who.may(seen, mayRead); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Open(pathOf(seen), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

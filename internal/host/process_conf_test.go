@@ -20,24 +20,25 @@ func TestJobFiles(t *testing.T) {
 		name           string
 		files          map[string]string
 		env            map[string]string
-		uid, home      string
+		uid            uint32
+		home           string
 		conf, topology string
 		err            error
 	}{
-		{"none", nil, nil, "0", "/root", "", "", nil},
-		{"home of the user, above that of the machine", map[string]string{"etc/passwd": passwd, "home/ann/.nccl.conf": "NCCL_A=1\n", "etc/nccl.conf": "NCCL_A=2\nNCCL_B=3\r\n"}, nil, "1001", "/elsewhere", "NCCL_A=1 NCCL_B=3", "", nil},
-		{"a user of a directory service", map[string]string{"etc/passwd": passwd, "home/bob/.nccl.conf": "NCCL_A=1\n"}, nil, "70001", "/home/bob", "NCCL_A=1", "", nil},
-		{"one without a home", map[string]string{"etc/passwd": passwd}, nil, "70001", "", "", "", syscall.ENOENT},
-		{"a file that the job names, in place of that at home", map[string]string{"etc/passwd": passwd, "home/ann/.nccl.conf": "NCCL_A=1\n", "opt/c": "NCCL_B=2\n"}, map[string]string{"NCCL_CONF_FILE": "/opt/c"}, "1001", "", "NCCL_B=2", "", nil},
-		{"one that is no file of settings", map[string]string{"etc/shadow": "root:$6$x=y:1:\nnccl=1\nNCCL_=1\nNCCL_lower=1\n# NCCL_A=1\n"}, map[string]string{"NCCL_CONF_FILE": "/etc/shadow"}, "0", "", "", "", nil},
-		{"a directory", map[string]string{"opt/c/x": ""}, map[string]string{"NCCL_CONF_FILE": "/opt/c"}, "0", "", "", "", syscall.EINVAL},
-		{"a file where it is", nil, map[string]string{"NCCL_CONF_FILE": "nccl.conf"}, "0", "", "", "", syscall.EINVAL},
-		{"a topology", map[string]string{"opt/t.xml": topology}, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, "0", "/root", "", reduced, nil},
-		{"a topology that nccl.conf names", map[string]string{"opt/t.xml": topology, "etc/nccl.conf": "NCCL_TOPO_FILE=/opt/t.xml\n"}, nil, "0", "/root", "NCCL_TOPO_FILE=/opt/t.xml", reduced, nil},
-		{"a domain of five digits, as behind VMD", map[string]string{"opt/t.xml": `<system><pci busid="1F0AB:01:00.0"/><pci busid="0000:15:00.8"/><pci busid="x"/></system>`}, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, "0", "/root", "", `<system><pci busid="1f0ab:01:00.0"></pci></system>`, nil},
-		{"one that is a tower", map[string]string{"opt/t.xml": strings.Repeat("<pci>", 1000) + strings.Repeat("</pci>", 1000)}, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, "0", "/root", "", "", ErrMalformed},
-		{"one that is not there", nil, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, "0", "/root", "", "", nil},
-		{"one that is no topology", map[string]string{"etc/shadow": "root:<x:1:\n"}, map[string]string{"NCCL_TOPO_FILE": "/etc/shadow"}, "0", "/root", "", "", ErrMalformed},
+		{"none", nil, nil, 0, "/root", "", "", nil},
+		{"home of the user, above that of the machine", map[string]string{"etc/passwd": passwd, "home/ann/.nccl.conf": "NCCL_A=1\n", "etc/nccl.conf": "NCCL_A=2\nNCCL_B=3\r\n"}, nil, 1001, "/elsewhere", "NCCL_A=1 NCCL_B=3", "", nil},
+		{"a user of a directory service", map[string]string{"etc/passwd": passwd, "home/bob/.nccl.conf": "NCCL_A=1\n"}, nil, 70001, "/home/bob", "NCCL_A=1", "", nil},
+		{"one without a home", map[string]string{"etc/passwd": passwd}, nil, 70001, "", "", "", syscall.ENOENT},
+		{"a file that the job names, in place of that at home", map[string]string{"etc/passwd": passwd, "home/ann/.nccl.conf": "NCCL_A=1\n", "opt/c": "NCCL_B=2\n"}, map[string]string{"NCCL_CONF_FILE": "/opt/c"}, 1001, "", "NCCL_B=2", "", nil},
+		{"one that is no file of settings", map[string]string{"etc/shadow": "root:$6$x=y:1:\nnccl=1\nNCCL_=1\nNCCL_lower=1\n# NCCL_A=1\n"}, map[string]string{"NCCL_CONF_FILE": "/etc/shadow"}, 0, "", "", "", nil},
+		{"a directory", map[string]string{"opt/c/x": ""}, map[string]string{"NCCL_CONF_FILE": "/opt/c"}, 0, "", "", "", syscall.EINVAL},
+		{"a file where it is", nil, map[string]string{"NCCL_CONF_FILE": "nccl.conf"}, 0, "", "", "", syscall.EINVAL},
+		{"a topology", map[string]string{"opt/t.xml": topology}, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, 0, "/root", "", reduced, nil},
+		{"a topology that nccl.conf names", map[string]string{"opt/t.xml": topology, "etc/nccl.conf": "NCCL_TOPO_FILE=/opt/t.xml\n"}, nil, 0, "/root", "NCCL_TOPO_FILE=/opt/t.xml", reduced, nil},
+		{"a domain of five digits, as behind VMD", map[string]string{"opt/t.xml": `<system><pci busid="1F0AB:01:00.0"/><pci busid="0000:15:00.8"/><pci busid="x"/></system>`}, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, 0, "/root", "", `<system><pci busid="1f0ab:01:00.0"></pci></system>`, nil},
+		{"one that is a tower", map[string]string{"opt/t.xml": strings.Repeat("<pci>", 1000) + strings.Repeat("</pci>", 1000)}, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, 0, "/root", "", "", ErrMalformed},
+		{"one that is not there", nil, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, 0, "/root", "", "", nil},
+		{"one that is no topology", map[string]string{"etc/shadow": "root:<x:1:\n"}, map[string]string{"NCCL_TOPO_FILE": "/etc/shadow"}, 0, "/root", "", "", ErrMalformed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, table := newProcessTree(t)
@@ -46,7 +47,7 @@ func TestJobFiles(t *testing.T) {
 				files["root/"+name] = text
 			}
 			p.process(42, nil, files)
-			got, err := table.tree.jobFiles(job{42, "", c.env, c.uid, c.home})
+			got, err := table.tree.jobFiles(job{pid: 42, env: c.env, who: credentials{uid: c.uid}, home: c.home})
 			if !errors.Is(err, c.err) {
 				t.Error(err)
 				return
@@ -81,13 +82,13 @@ func TestJobFilesStayInside(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int{"/inside": 1, "/outside": 0, "/../../../secret": 0} {
-		got, err := table.tree.jobFiles(job{pid: 42, env: map[string]string{"NCCL_CONF_FILE": name}, uid: "0"})
+		got, err := table.tree.jobFiles(job{pid: 42, env: map[string]string{"NCCL_CONF_FILE": name}})
 		if err != nil || len(got.conf) != want {
 			t.Errorf("%s: %+v %v", name, got, err)
 		}
 	}
 	if _, err := table.tree.jobFiles(job{
-		pid: 42, env: map[string]string{"NCCL_CONF_FILE": "/pipe"}, uid: "0",
+		pid: 42, env: map[string]string{"NCCL_CONF_FILE": "/pipe"},
 	}); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("a pipe: %v", err)
 	}
@@ -116,7 +117,7 @@ func TestJobFilesOfThisProcess(t *testing.T) {
 	if err := os.WriteFile(file, []byte("NCCL_DEBUG=WARN\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := tr.jobFiles(job{pid: os.Getpid(), env: map[string]string{"NCCL_CONF_FILE": file}, uid: "0"})
+	got, err := tr.jobFiles(job{pid: os.Getpid(), env: map[string]string{"NCCL_CONF_FILE": file}, who: ownCredentials(t)})
 	if err != nil || got.conf["NCCL_DEBUG"] != "WARN" {
 		t.Errorf("%+v %v", got, err)
 	}
@@ -139,7 +140,7 @@ func TestJobFilesOfTheKernel(t *testing.T) {
 		if err := unix.Stat(name, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 			t.Fatalf("%s is no regular file: %v", name, err)
 		}
-		if b, err := readBelow(root, name); !errors.Is(err, syscall.EINVAL) {
+		if b, err := readBelow(root, name, ownCredentials(t)); !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("%s: %q %v", name, b, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -70,33 +71,41 @@ func (p *processTable) describe(out *snapshot.Process) {
 		}
 		return b
 	}
+	// The environment and the user are read before the program file and the libraries: a program with other permissions
+	// that the process executes (set-user-ID) has no NCCL.
 	environ, err := p.tree.Read(dir+"environ", nil)
 	known := err == nil || IsAbsent(err) || errors.Is(err, unix.ESRCH)
-	stat := read("stat")
+	stat, status := read("stat"), read("status")
 	out.Command = commandOf(stat)
 	out.LockedMemory, out.Unlimited = lockedMemory(read("limits"))
 	var whole bool
 	out.Env, whole = environment(environ)
-	p.place(out, read("cgroup"), environ, read)
+	p.place(out, read("cgroup"), environ, status)
 	p.network(out)
 	start := statField(stat, statStart)
 	out.Started = sinceBootOf(start)
 	if len(out.GPUs) == 0 {
 		return
 	}
+	exe, _ := p.tree.Link(dir + "exe")
 	lib, ok := p.lib[out.PID]
-	if !ok || lib.start != start || !lib.hasNCCL {
-		lib = libraries{start: start}
+	if !ok || lib.start != start || lib.exe != exe || !lib.hasNCCL {
+		lib = libraries{start: start, exe: exe}
 		if maps, err := p.tree.Lines(dir+"maps", mappedWords); err == nil {
 			lib.version, lib.hasNCCL, lib.plugin, lib.mover = mapped(maps)
 		}
 	}
 	p.lib[out.PID] = lib
 	out.NCCL, out.HasNCCL, out.Plugin, out.Mover = lib.version, lib.hasNCCL, lib.plugin, lib.mover
+	who, certain := credentialsOf(status)
+	who.all = certain && who.uid == 0 && readsAll(p.tree, out.PID, status)
 	switch {
 	case !lib.hasNCCL:
-	case known && whole:
-		p.jobs.request(job{out.PID, start, out.Env, uidOf(read("status")), variable(environ, "HOME")})
+	case known && whole && certain:
+		p.jobs.request(job{
+			pid: out.PID, start: start, of: cmp.Or(out.Job, out.Container, out.Unit, strconv.Itoa(out.PID)), env: out.Env,
+			who: who, home: variable(environ, "HOME"),
+		})
 	default: // a setting that could not be read may disable GPUDirect
 		p.jobs.drop(out.PID)
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,22 +14,35 @@ import (
 // server.
 const jobFilesTime = 200 * time.Millisecond
 
-// jobReader reads the files of jobs, once per job, one after the other. Late results are used by the next scan.
+// Reads at a time: a file on a dead file server holds a thread until the server returns, and the helper has 64
+// (TasksMax=). Nobody takes the reads of others.
+const (
+	readsOfJob  = 2
+	readsOfUser = 8
+	readsOfAll  = 32
+)
+
+// jobReader reads the files of jobs, once per process, each in a turn of its own: one that blocks costs the settings of
+// that process only. Late results are used by the next scan.
 type jobReader struct {
 	files   func(job) (*jobFiles, error)
 	timeout time.Duration // limit of the wait
-	turns   *Turns
-	wanted  []job // requested in this scan
+	wanted  []job         // requested in this scan
 	mu      *sync.Mutex
+	queue   []job             // that wait for their turn; guarded by mu
+	reading []job             // that have not returned; guarded by mu
 	done    map[int]jobResult // by process; guarded by mu
 }
 
 // job is a process with NCCL.
 type job struct {
-	pid       int
-	start     string // PIDs are reused
-	env       map[string]string
-	uid, home string
+	pid   int
+	start string // PIDs are reused
+	of    string // the job, container or unit that it belongs to, else the process
+	env   map[string]string
+	who   credentials
+	home  string
+	ended chan<- struct{} // has room
 }
 
 type jobResult struct {
@@ -38,9 +52,7 @@ type jobResult struct {
 }
 
 func newJobReader(t *tree) jobReader {
-	return jobReader{
-		files: t.jobFiles, timeout: jobFilesTime, turns: NewTurns(), mu: &sync.Mutex{}, done: map[int]jobResult{},
-	}
+	return jobReader{files: t.jobFiles, timeout: jobFilesTime, mu: &sync.Mutex{}, done: map[int]jobResult{}}
 }
 
 // request requests the files of a job, unless they have been read. Failed reads are retried.
@@ -69,7 +81,7 @@ func (r *jobReader) forget(gone func(pid int) bool) {
 	maps.DeleteFunc(r.done, func(pid int, _ jobResult) bool { return gone(pid) })
 }
 
-// read reads the requested files. It does not start while an earlier read is blocked by a file server.
+// read reads the requested files, and waits for them. Reads of earlier scans that have not returned are not repeated.
 func (r *jobReader) read(ctx context.Context) {
 	jobs := r.wanted
 	r.wanted = nil
@@ -78,23 +90,76 @@ func (r *jobReader) read(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	_ = r.turns.Do(ctx, "reading files of jobs", func() {
-		for _, j := range jobs {
-			files, err := r.files(j)
-			r.mu.Lock()
-			r.done[j.pid] = jobResult{j.start, files, err}
-			r.mu.Unlock()
+	ended := make(chan struct{}, len(jobs))
+	for range r.enqueue(jobs, ended) {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return
 		}
+	}
+}
+
+// enqueue replaces the queue by the jobs that are not being read, and returns their number.
+func (r *jobReader) enqueue(jobs []job, ended chan<- struct{}) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = nil
+	for _, j := range jobs {
+		if !slices.ContainsFunc(r.reading, j.same) {
+			j.ended = ended
+			r.queue = append(r.queue, j)
+		}
+	}
+	queued := len(r.queue)
+	r.advance()
+	return queued
+}
+
+func (j job) same(other job) bool { return j.pid == other.pid && j.start == other.start }
+
+// advance begins the reads that are within the limits. The caller holds mu.
+func (r *jobReader) advance() {
+	r.queue = slices.DeleteFunc(r.queue, func(j job) bool {
+		ofJob, ofUser := 0, 0
+		for _, other := range r.reading {
+			if other.who.uid == j.who.uid {
+				ofUser++
+				if other.of == j.of {
+					ofJob++
+				}
+			}
+		}
+		if ofJob >= readsOfJob || ofUser >= readsOfUser || len(r.reading) >= readsOfAll {
+			return false
+		}
+		r.reading = append(r.reading, j)
+		go r.turn(j)
+		return true
 	})
 }
 
-// jobFiles reads NCCL's settings as initEnv does (src/misc/param.cc), and the topology file that they name. The error
-// is that of an existing file that cannot be read.
+// turn reads the files of one process.
+func (r *jobReader) turn(j job) {
+	var files *jobFiles
+	err := Guard(func() (err error) {
+		files, err = r.files(j)
+		return err
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done[j.pid] = jobResult{j.start, files, err}
+	r.reading = slices.DeleteFunc(r.reading, j.same)
+	r.advance()
+	j.ended <- struct{}{}
+}
+
+// jobFiles reads the files of a job below the root directory of its process.
 func (t *tree) jobFiles(j job) (*jobFiles, error) {
 	root, err := t.rootOf(j.pid)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(root)
-	return readJobFiles(root, j.env, j.uid, j.home)
+	return readJobFiles(root, j)
 }

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestJobFilesThatHang: a slow file server delays the settings only, and late results are used by the next scan.
+// TestJobFilesThatHang: a file on a hung file server costs the settings of that process only, delays a scan by
+// jobFilesTime at most, and is not read twice. A late result is used by the next scan.
 func TestJobFilesThatHang(t *testing.T) {
 	p, table := newProcessTree(t)
 	for pid := 42; pid < 45; pid++ {
@@ -24,42 +25,103 @@ func TestJobFilesThatHang(t *testing.T) {
 	table.jobs.timeout = jobFilesTime
 	synctest.Test(t, func(t *testing.T) {
 		server := make(chan struct{})
-		var asked []int
+		asked := make(chan int, 99)
 		real := table.jobs.files
 		table.jobs.files = func(j job) (*jobFiles, error) {
-			if asked = append(asked, j.pid); j.pid == 42 {
+			if asked <- j.pid; j.pid == 42 {
 				<-server
 			}
 			return real(j)
 		}
-		scan := func(settings int) {
+		scan := func(want ...int) {
 			t.Helper()
 			start := time.Now()
 			found, refused, err := table.Processes(t.Context(), nil, false)
 			if len(found) != 3 || refused || err != nil || time.Since(start) > jobFilesTime {
 				t.Errorf("after %s: %+v %v %v", time.Since(start), found, refused, err)
 			}
-			have := 0
+			var have []int
 			for _, one := range found {
 				if one.Conf["NCCL_IB_TC"] == "106" {
-					have++
+					have = append(have, one.PID)
 				}
 				if one.Env["NCCL_DEBUG"] != "INFO" {
 					t.Errorf("%+v", one)
 				}
 			}
-			if have != settings {
-				t.Errorf("settings of %d", have)
+			if !slices.Equal(have, want) {
+				t.Errorf("settings of %v, want %v", have, want)
 			}
 		}
-		scan(0)
-		scan(0)
+		scan(43, 44)
+		scan(43, 44)
 		close(server)
 		synctest.Wait()
-		scan(3)
-		scan(3)
-		if !slices.Equal(asked, []int{42, 43, 44}) {
-			t.Errorf("read files of %v", asked)
+		scan(42, 43, 44)
+		scan(42, 43, 44)
+		close(asked)
+		var all []int
+		for pid := range asked {
+			all = append(all, pid)
+		}
+		if slices.Sort(all); !slices.Equal(all, []int{42, 43, 44}) {
+			t.Errorf("read files of %v", all)
+		}
+	})
+}
+
+// TestReadsAtATime: reads that hang hold at most so many threads, and leave those of other jobs and users room. The
+// others are read once these have returned.
+func TestReadsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := make(chan struct{})
+		table := newJobReader(nil)
+		table.timeout = jobFilesTime
+		table.files = func(j job) (*jobFiles, error) {
+			if j.home == "/hung" {
+				<-server
+			}
+			return &jobFiles{}, nil
+		}
+		pid := 0
+		add := func(uid uint32, of, home string, n int) {
+			for range n {
+				pid++
+				table.request(job{pid: pid, start: "1", of: of, who: credentials{uid: uid}, home: home})
+			}
+		}
+		add(1, "slurm/1", "/hung", 9)   // 1 to 9
+		add(1, "slurm/2", "/home/1", 9) // 10 to 18: of the same user
+		for _, of := range []string{"slurm/3", "slurm/4", "slurm/5", "slurm/6"} {
+			add(2, of, "/hung", 9) // 19 to 54
+		}
+		add(3, "slurm/2", "/home/3", 9) // 55 to 63: a job that another user claims to be
+		state := func() (read, reading []int) {
+			table.mu.Lock()
+			defer table.mu.Unlock()
+			for _, j := range table.reading {
+				reading = append(reading, j.pid)
+			}
+			return slices.Sorted(maps.Keys(table.done)), slices.Sorted(slices.Values(reading))
+		}
+		table.read(t.Context())
+		read, reading := state()
+		wantRead := []int{10, 11, 12, 13, 14, 15, 16, 17, 18, 55, 56, 57, 58, 59, 60, 61, 62, 63}
+		want := []int{1, 2, 19, 20, 28, 29, 37, 38, 46, 47}
+		if !slices.Equal(reading, want) || !slices.Equal(read, wantRead) {
+			t.Errorf("reading %v, read %v", reading, read)
+		}
+		for uid := range uint32(20) {
+			add(100+uid, "slurm/7", "/hung", 2)
+		}
+		table.read(t.Context())
+		if _, reading := state(); len(reading) != readsOfAll {
+			t.Errorf("reading %d, want %d", len(reading), readsOfAll)
+		}
+		close(server)
+		synctest.Wait()
+		if read, reading := state(); len(reading) != 0 || len(read) < len(wantRead)+readsOfAll {
+			t.Errorf("reading %v, read %v", reading, read)
 		}
 	})
 }
@@ -117,7 +179,7 @@ func TestTruncatedSettings(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p, table := newProcessTree(t)
 			files := map[string]string{
-				"maps": ncclMaps, "stat": stat, "environ": c.environ, "status": "Uid:\t0\t0\t0\t0\n", "root/etc/passwd": passwd,
+				"maps": ncclMaps, "stat": stat, "environ": c.environ, "root/etc/passwd": passwd,
 			}
 			maps.Copy(files, c.files)
 			p.process(42, []string{"/dev/nvidia3"}, files)

@@ -80,12 +80,12 @@ func unitOf(path string) string {
 }
 
 // place sets where a process runs, and where permitted whose job it is.
-func (p *processTable) place(out *snapshot.Process, cgroup, environ []byte, read func(string) []byte) {
+func (p *processTable) place(out *snapshot.Process, cgroup, environ, status []byte) {
 	at := placeOf(out.Env, cgroup)
 	out.Job, out.Step, out.Container, out.Unit = at.job, at.step, at.container, at.unit
 	if p.names {
 		out.JobName = words.Cut(printable(variable(environ, "SLURM_JOB_NAME")), jobNameLength)
-		out.User = uidOf(read("status"))
+		out.User = uidOf(status)
 	}
 }
 

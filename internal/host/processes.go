@@ -33,7 +33,7 @@ type processTable struct {
 	next  int                      // process to continue with
 	named int                      // next of those in first; 0: the next scan begins with the first
 	held  map[int]snapshot.Process // found processes, by PID
-	lib   map[int]libraries        // mapped libraries do not change once NCCL is mapped
+	lib   map[int]libraries        // mapped libraries of a program do not change once NCCL is mapped
 	jobs  jobReader
 	names bool // with the names of jobs and users
 
@@ -42,9 +42,10 @@ type processTable struct {
 	netdevs     map[string]string
 }
 
-// libraries are the libraries that a process has mapped, with its start time: PIDs are reused.
+// libraries are the libraries that a process has mapped, with its start time and program file: PIDs are reused, and a
+// process may execute another program.
 type libraries struct {
-	start                  string
+	start, exe             string
 	version                string
 	hasNCCL, plugin, mover bool
 }

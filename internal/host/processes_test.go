@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -31,7 +32,9 @@ func (p processTree) process(pid int, open []string, files map[string]string) {
 			p.t.Fatal(err)
 		}
 	}
-	for name, text := range files {
+	all := map[string]string{"status": statusOf(0)}
+	maps.Copy(all, files)
+	for name, text := range all {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			p.t.Fatal(err)
 		}
@@ -39,6 +42,11 @@ func (p processTree) process(pid int, open []string, files map[string]string) {
 			p.t.Fatal(err)
 		}
 	}
+}
+
+// statusOf is /proc/PID/status of a process of a user.
+func statusOf(uid int) string {
+	return fmt.Sprintf("Name:\tpython\nUid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\nGid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\nGroups:\t\n", uid)
 }
 
 // newProcessTree is an empty tree, and a table of it that scans everything: its clock stands still.
@@ -76,7 +84,7 @@ func TestProcesses(t *testing.T) {
 	}
 	p.process(42, devices, map[string]string{
 		"maps": ncclMaps, "limits": limits, "stat": stat, "cgroup": "0::/system.slice/slurmstepd.scope/job_77/step_0\n",
-		"status": "Name:\tpython\nUid:\t1001\t0\t0\t0\n", "root/etc/passwd": passwd,
+		"status": statusOf(1001), "root/etc/passwd": passwd,
 		"root/home/ann/.nccl.conf": "NCCL_IB_GID_INDEX=3\nTOKEN=hidden\n",
 		"root/etc/nccl.conf":       "NCCL_IB_GID_INDEX=1\nNCCL_IB_TC=106\n",
 		"environ":                  "PATH=/bin\x00NCCL_IB_HCA=mlx5\x00AWS_SECRET_ACCESS_KEY=hidden\x00NCCL_NET_GDR_LEVEL=PIX\x00WORLD_SIZE=16\x00MY_NCCL_X=no\x00",
@@ -403,6 +411,7 @@ func FuzzProcessFiles(f *testing.F) {
 		}
 		variable(b, "HOME")
 		uidOf(a)
+		credentialsOf(a)
 		parseDMABUF(string(a))
 		commandOf(a)
 	})

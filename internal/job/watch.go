@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/nccl"
-	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/words"
 )
 
@@ -52,8 +52,8 @@ func NewWatch(paths host.Paths, log *slog.Logger) *Watch {
 }
 
 // Note takes the alerts of a round. Queries end with ctx.
-func (w *Watch) Note(ctx context.Context, p *rounds.Picture, alerts []alerting.Alert, now time.Time) {
-	if w == nil || p == nil {
+func (w *Watch) Note(ctx context.Context, n *snapshot.Node, alerts []alerting.Alert, now time.Time) {
+	if w == nil || n == nil {
 		return
 	}
 	w.mu.Lock()
@@ -63,7 +63,7 @@ func (w *Watch) Note(ctx context.Context, p *rounds.Picture, alerts []alerting.A
 	if w.busy || len(alerts) == 0 {
 		return
 	}
-	rows := Rows(&p.Node)
+	rows := Rows(n)
 	for i := range rows {
 		r := &rows[i]
 		if _, recently := w.asked[r.Key()]; recently || !r.hasFirstRank() || !r.hasAlert(alerts) {

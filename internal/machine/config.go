@@ -3,7 +3,9 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -137,16 +139,31 @@ func (c *Config) isOn(x *collector.Collector) bool {
 // Disable disables a collector.
 func (c *Config) Disable(collector string) { *c.chosen[collector] = choice{set: true} }
 
-// Selects reports whether the command line selects another machine, or other parts of it, than the running exporter
-// reads.
-func (c *Config) Selects() bool {
-	for _, ch := range c.chosen {
-		if ch.set {
-			return true
+// Selects is a flag that selects another machine, or other parts of it, than the running exporter reads; empty: none.
+func (c *Config) Selects() string {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"--replay", c.Replay != ""},
+		{"--config.file", c.Site.Name != ""},
+		{"--path.rootfs", c.Paths.RootFS != "/"},
+		{"--path.sysfs", c.Paths.Sys != ""},
+		{"--path.procfs", c.Paths.Proc != ""},
+		{"--device.include", c.include != nil},
+		{"--device.exclude", c.exclude != nil},
+		{"--collector.disable-defaults", c.disableDefaults},
+	} {
+		if f.set {
+			return f.name
 		}
 	}
-	return c.Replay != "" || c.Site.Name != "" || c.Paths.RootFS != "/" || c.Paths.Sys != "" || c.Paths.Proc != "" ||
-		c.include != nil || c.exclude != nil || c.disableDefaults
+	for _, name := range slices.Sorted(maps.Keys(c.chosen)) {
+		if c.chosen[name].set {
+			return "--collector." + name
+		}
+	}
+	return ""
 }
 
 // Check validates what kingpin does not.

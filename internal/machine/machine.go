@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/maintenance"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/words"
 )
 
 // Reach waits until a time. A replay is moved there.
@@ -33,14 +34,14 @@ func (m *Machine) Reach(ctx context.Context, t time.Time) error {
 	}
 }
 
-// FirstLine is the first line of a file of the machine; empty if it cannot be read.
+// FirstLine is the first line of a file of the machine, as a foreign text; empty if it cannot be read.
 func (m *Machine) FirstLine(path string) string {
 	b, err := m.Files.Read(path, nil)
 	if err != nil {
 		return ""
 	}
 	line, _, _ := strings.Cut(string(b), "\n")
-	return line
+	return words.Foreign(line)
 }
 
 // Machine is the host that a command reads: this one, or a replay.
@@ -127,7 +128,7 @@ func (m *Machine) Recorded() *rounds.Recording {
 	if m.Player == nil {
 		return nil
 	}
-	return &rounds.Recording{Hostname: m.Meta.Hostname, Date: m.Meta.Time.UTC().Format(time.DateOnly)}
+	return &rounds.Recording{Hostname: m.Hostname(), Date: m.Meta.Time.UTC().Format(time.DateOnly)}
 }
 
 // PlayRounds calls evaluate for each round of a replay, before serving starts.
@@ -155,7 +156,7 @@ func (m *Machine) Describe(c *Config) string {
 		name = "the built-in demo node"
 	}
 	return fmt.Sprintf("a replay of %s (%s, recorded %s), not this host",
-		name, m.Meta.Hostname, m.Meta.Time.UTC().Format(time.DateOnly))
+		name, m.Hostname(), m.Meta.Time.UTC().Format(time.DateOnly))
 }
 
 // Hostname is empty if it cannot be read.
@@ -163,7 +164,7 @@ func (m *Machine) Hostname() string {
 	if m.Player == nil {
 		return m.FirstLine("proc/sys/kernel/hostname")
 	}
-	return m.Meta.Hostname
+	return words.Foreign(m.Meta.Hostname)
 }
 
 // DefaultPort is the port of the exporter in the port allocations of Prometheus.

@@ -117,7 +117,7 @@ func (c *Config) Observe(
 			return nil, nil, err
 		}
 	}
-	if p.Node.InfiniBand == nil {
+	if p.Node().InfiniBand == nil {
 		return nil, nil, errors.New("timed out reading the RDMA devices: try --collect.timeout=30s")
 	}
 	return &Observed{p, m.Hostname(), m.Recording(c)}, memory, nil

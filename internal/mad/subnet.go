@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+
+	"rdma_exporter/internal/words"
 )
 
 // Attributes of subnet management (IBA 14.2.5).
@@ -49,11 +51,11 @@ func decodeNodeInfo(b []byte) NodeInfo {
 	}
 }
 
-// decodeNodeDescription decodes the text up to its terminator (IBA 14.2.5.2). An operator may have set it: it may be
-// invalid UTF-8.
+// decodeNodeDescription decodes the text up to its terminator (IBA 14.2.5.2). An operator may have set it: it is a
+// foreign text.
 func decodeNodeDescription(b []byte) string {
 	text, _, _ := bytes.Cut(b, []byte{0})
-	return string(bytes.TrimSpace(text))
+	return words.Foreign(string(bytes.TrimSpace(text)))
 }
 
 // SwitchInfo is part of the attribute of that name (IBA 14.2.5.4).

@@ -46,7 +46,7 @@ type Answer struct {
 	Seconds       float64   `json:"seconds"`            // that NCCL has collected data for
 	NotUnderstood int       `json:"lines_not_understood,omitempty"`
 	Local         []int     `json:"local_pids,omitempty"` // PIDs of the job on this host that are in the answer
-	Raw           string    `json:"-"`
+	Raw           string    `json:"-" foreign:"parsed"`
 	// listed are the processes in the answer; complete: all that have a communicator.
 	listed   map[Process]bool
 	complete bool

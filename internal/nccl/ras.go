@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/lazy"
+	"rdma_exporter/internal/words"
 )
 
 // DefaultAddress is that of the service without NCCL_RAS_ADDR.
@@ -52,7 +53,8 @@ var ErrNone = errors.New("no RAS service")
 // Query asks the service at an address, for at most 12s. Errors: ErrNone, ErrForeign, and those of a service that sends
 // no answer, half of one, or something else.
 func Query(ctx context.Context, address string, job Local) (*Answer, error) {
-	return defaults.query(ctx, address, job)
+	a, err := defaults.query(ctx, address, job)
+	return words.AllForeign(a), words.AllForeign(err)
 }
 
 var (

@@ -27,8 +27,8 @@ func TestDerive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := `probe{device="derived"} 3`; !strings.Contains(text(p), want) || len(p.Node.Setup.Rows) != 3 {
-			t.Errorf("lacks %s, %d rows\n%s", want, len(p.Node.Setup.Rows), text(p))
+		if want := `probe{device="derived"} 3`; !strings.Contains(text(p), want) || len(p.Node().Setup.Rows) != 3 {
+			t.Errorf("lacks %s, %d rows\n%s", want, len(p.Node().Setup.Rows), text(p))
 		}
 	}
 	p, err := s.Collect(t.Context(), []string{"derives"}) // without the section that it needs

@@ -19,6 +19,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/maintenance"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/words"
 	"rdma_exporter/internal/workers"
 )
 
@@ -105,8 +106,7 @@ type result struct {
 // Picture is the state of the node for one request.
 type Picture struct {
 	At       time.Time
-	Read     time.Time // start of the latest of its collections; At if there is none
-	Node     snapshot.Node
+	Read     time.Time           // start of the latest of its collections; At if there is none
 	Families []exposition.Family // sorted by name
 	Coverage coverage.Report     // if all collectors are included
 	Needs    map[string]string   // the permission required by each denied source
@@ -114,6 +114,23 @@ type Picture struct {
 	Maintenance *maintenance.Notice
 	LeftOut     LeftOut
 	Failures    []Failure // of the last collection of each collector
+	// Unread are the metrics of collectors that failed, have not finished, or wait for a source: series of these may be
+	// missing although they have not ended. nil: none.
+	Unread map[string]bool
+
+	node  snapshot.Node // as read: the names in paths, the settings to compare
+	gate  sync.Once
+	shown snapshot.Node
+}
+
+// Node is the state of the node for people and programs: its texts have passed the gate (words.AllForeign), at the
+// first call, since a scrape needs none of them. It is shared and must not be modified. nil: there is no picture.
+func (p *Picture) Node() *snapshot.Node {
+	if p == nil {
+		return nil
+	}
+	p.gate.Do(func() { p.shown = words.AllForeign(p.node) })
+	return &p.shown
 }
 
 // New returns a scheduler. Collections end with ctx.
@@ -356,6 +373,24 @@ func (s *Scheduler) derive(r *runner, n *snapshot.Node) (families []exposition.F
 	return families
 }
 
+// unreadMetrics lists the metrics of collectors whose result is not complete.
+func unreadMetrics(runners []*runner, results []*result) (out map[string]bool) {
+	for i, res := range results {
+		if res != nil && res.err == nil && len(res.node.Pending) == 0 && !slices.ContainsFunc(res.node.Issues, isStuck) {
+			continue
+		}
+		if out == nil {
+			out = map[string]bool{}
+		}
+		for _, d := range runners[i].c.Descs {
+			out[d.Name] = true
+		}
+	}
+	return out
+}
+
+func isStuck(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }
+
 func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	p := &Picture{At: s.Now(), Needs: s.faults.remedies(), Failures: s.faults.failures()}
 	var known bool
@@ -365,7 +400,7 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	n := 0
 	for _, res := range results {
 		if res != nil {
-			p.Node.Merge(&res.node)
+			p.node.Merge(&res.node)
 			n += len(res.families)
 			if res.at.After(p.Read) {
 				p.Read = res.at
@@ -381,13 +416,15 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 			p.Families = append(p.Families, res.families...)
 		}
 	}
+	p.Unread = unreadMetrics(runners, results)
 	for i, r := range runners {
 		if r.c.Derive != nil && results[i] != nil {
-			p.Families = append(p.Families, s.derive(r, &p.Node)...)
+			p.Families = append(p.Families, s.derive(r, &p.node)...)
 		}
 	}
-	p.LeftOut = LeftOut{Series: s.Limits.limit(p.Families, p.Node.Reduced)}
-	if r := p.Node.Reduced; r != nil {
+	p.Failures = words.AllForeign(p.Failures)
+	p.LeftOut = LeftOut{Series: s.Limits.limit(p.Families, p.node.Reduced)}
+	if r := p.node.Reduced; r != nil {
 		p.LeftOut.Devices = len(r.LeftOut)
 	}
 	p.Families = exposition.Merge(append(p.Families, s.selfFamilies(runners, results, p, known)...))

@@ -152,8 +152,8 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, p *Pictur
 	s.selfMu.Lock()
 	defer s.selfMu.Unlock()
 	s.self.Begin()
-	if p.Node.Reduced.Reduces() {
-		s.self.Omit(p.Node.Reduced.LeavesOut)
+	if p.node.Reduced.Reduces() {
+		s.self.Omit(p.node.Reduced.LeavesOut)
 	}
 	s.Limits.emit(s.self, p.LeftOut)
 	now := s.Now()

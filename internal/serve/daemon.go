@@ -113,7 +113,7 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 	}
 	d.stats.note(d, time.Since(start))
 	d.flight.note(concluded.To, concluded.Alerts)
-	d.nccl.Note(ctx, p, concluded.Alerts, time.Now())
+	d.nccl.Note(ctx, p.Node(), concluded.Alerts, time.Now())
 	if d.memory != nil {
 		d.memory.save(d.engine.Active())
 	}

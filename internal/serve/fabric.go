@@ -167,13 +167,14 @@ func (f *Fabric) Run(ctx context.Context, c *machine.Config, std command.Streams
 	var sweeps sync.WaitGroup
 	defer sweeps.Wait()
 	defer cancel()
-	sweeps.Go(func() {
-		m.Run(ctx, f.schedule(ctx, func() {
-			shown.forget()
-			h.Ready()
-		}))
+	return Until(ctx, h, f.toolkit, std.Log, func() {
+		sweeps.Go(func() {
+			m.Run(ctx, f.schedule(ctx, func() {
+				shown.forget()
+				h.Ready()
+			}))
+		})
 	})
-	return Until(ctx, h, f.toolkit, std.Log)
 }
 
 // schedule sweeps immediately and then at this host's phase of the interval, so that two exporters of one fabric do not

@@ -116,7 +116,7 @@ func (x *shown) read(ctx context.Context, p *rounds.Picture) (page.Input, error)
 	if p == nil {
 		return in, nil
 	}
-	in.Read, in.Node, in.Families, in.Needs = p.Read, &p.Node, p.Families, p.Needs
+	in.Read, in.Node, in.Families, in.Needs = p.Read, p.Node(), p.Families, p.Needs
 	in.Maintenance = p.Maintenance
 	if x.daemon == nil {
 		return in, nil

@@ -196,20 +196,21 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 		return command.Usage(err)
 	}
 	var listeners sync.WaitGroup
-	listeners.Go(func() { sched.Listen(ctx) })
-	if d != nil {
-		listeners.Go(func() { d.run(ctx) })
-		d.flight.start(ctx)
-	}
 	defer listeners.Wait()
 	defer cancel()
-	// Serving starts before the first collection has finished: a hung device must not hide the others.
-	go func() {
-		_, err := sched.Collect(ctx, nil)
-		command.LogError(std.Log, "first collection failed", err)
-		h.Ready()
-	}()
-	keeper.listen(reload.control, gpus.control)
-	keeper.start(ctx)
-	return s.Serve(ctx, h, s.toolkit, std.Log)
+	return s.Serve(ctx, h, s.toolkit, std.Log, func() {
+		listeners.Go(func() { sched.Listen(ctx) })
+		if d != nil {
+			listeners.Go(func() { d.run(ctx) })
+			d.flight.start(ctx)
+		}
+		// Serving starts before the first collection has finished: a hung device must not hide the others.
+		go func() {
+			_, err := sched.Collect(ctx, nil)
+			command.LogError(std.Log, "first collection failed", err)
+			h.Ready()
+		}()
+		keeper.listen(reload.control, gpus.control)
+		keeper.start(ctx)
+	})
 }

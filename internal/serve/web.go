@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -117,10 +118,11 @@ func (w *Web) links(own ...page.Link) []page.Link {
 // shutdownTime is the timeout of scrapes in progress at shutdown.
 const shutdownTime = 5 * time.Second
 
-// newServer limits the time and memory of a client, and the number of clients.
-func newServer(h http.Handler, connections *web.Connections) *http.Server {
+// newServer limits the time and memory of a client, and the number of clients. It calls listening for each listener.
+func newServer(h http.Handler, connections *web.Connections, listening func()) *http.Server {
 	s := &http.Server{
 		Handler:           h,
+		BaseContext:       func(net.Listener) context.Context { listening(); return context.Background() },
 		ReadHeaderTimeout: control.HeaderTime,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      2 * time.Minute,
@@ -131,17 +133,30 @@ func newServer(h http.Handler, connections *web.Connections) *http.Server {
 	return s
 }
 
-// Serve serves a handler until ctx ends, and returns the exit code of the program.
-type Serve func(ctx context.Context, h *web.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error)
+// Serve serves a handler until ctx ends, and returns the exit code of the program. It calls begin once it listens: a
+// start that is given up because the address is invalid or in use reads and stores nothing.
+type Serve func(
+	ctx context.Context, h *web.Handler, flags *toolkit.FlagConfig, log *slog.Logger, begin func(),
+) (int, error)
 
 // Until serves until ctx ends or the listener fails, which is an error of the command line: exit code 2. Exit code 1:
-// no descriptors are left.
-func Until(ctx context.Context, h *web.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error) {
-	server := newServer(h, h.Connections)
+// no descriptors are left. See Serve.
+func Until(
+	ctx context.Context, h *web.Handler, flags *toolkit.FlagConfig, log *slog.Logger, begin func(),
+) (int, error) {
+	listening := make(chan struct{})
+	server := newServer(h, h.Connections, sync.OnceFunc(func() { close(listening) }))
 	failed, out := make(chan error, 1), make(chan error, 1)
 	go func() { failed <- toolkit.ListenAndServe(server, flags, log) }()
 	go func() { out <- exhausted(ctx) }()
 	go unmapUnused(ctx, log)
+	select {
+	case <-listening:
+		begin()
+	case err := <-failed:
+		failed <- err
+	case <-ctx.Done():
+	}
 	select {
 	case err := <-failed:
 		return command.Usage(fmt.Errorf("cannot serve on --web.listen-address=%s: %w",

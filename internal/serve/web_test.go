@@ -21,7 +21,7 @@ import (
 // TestHeaderSize: a header of 8 KiB is accepted, a larger one is not.
 func TestHeaderSize(t *testing.T) {
 	s := httptest.NewUnstartedServer(nil)
-	s.Config = newServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), web.NewConnections(0, 0))
+	s.Config = newServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), web.NewConnections(0, 0), func() {})
 	s.Start()
 	defer s.Close()
 	const start, end = "GET / HTTP/1.1\r\nHost: x\r\nX: ", "\r\n\r\n"
@@ -61,7 +61,7 @@ func TestSlowClients(t *testing.T) {
 					}
 					_, _ = io.Copy(io.Discard, r.Body)
 					fmt.Fprintln(w, "whole")
-				}), web.NewConnections(0, 0))
+				}), web.NewConnections(0, 0), func() {})
 				listener := make(pipes.Listener)
 				served := make(chan error)
 				go func() { served <- server.Serve(listener) }()

@@ -49,7 +49,7 @@ type Process struct {
 	// /etc/nccl.conf. Nil: these or Env could not be read completely, or there is no NCCL.
 	Conf map[string]string `capture:"conf_,has=settings read"`
 	// Topology is the functions and NUMA nodes of its own NCCL_TOPO_FILE, as <system><cpu numaid><pci busid>; empty: none.
-	Topology string `capture:"topology"`
+	Topology string `capture:"topology" foreign:"parsed"`
 
 	// Regions are the memory regions registered with RDMA devices, and their bytes: RDMA netlink RES_MR_GET. Nil: unknown.
 	Regions, RegionBytes *uint64

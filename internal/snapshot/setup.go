@@ -4,7 +4,7 @@ package snapshot
 type Setup struct {
 	// Files are the texts of files that no other section has, by path without the leading slash, and of directories (their
 	// names, one in a line). Absent ones are left out.
-	Files map[string]SetupFile
+	Files map[string]SetupFile `foreign:"parsed"`
 	// Launchers are the services that start jobs; nil: not searched.
 	Launchers []Launcher
 	// LaunchersUnread is why there may be others: host.Reason, or not completed; empty: there are none.

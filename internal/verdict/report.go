@@ -69,11 +69,11 @@ func timed(labels map[string]string, value float64, at time.Time, uptime func() 
 // Seen is the state in a round that has no alert but is reported.
 func Seen(p *rounds.Picture) (out check.Seen) {
 	out.Maintenance = p.Maintenance
-	if p.Node.GPUs != nil {
-		out.GPUsReleased = p.Node.GPUs.Released
+	if p.Node().GPUs != nil {
+		out.GPUsReleased = p.Node().GPUs.Released
 	}
 	out.Functions, out.Failed = functionsIn(p), failedIn(p)
-	n := p.Node.InfiniBand
+	n := p.Node().InfiniBand
 	if n != nil {
 		out.NoDevice = n.None
 	}
@@ -111,7 +111,7 @@ func failedIn(p *rounds.Picture) *check.FailedReads {
 // functionsIn is what is not read; nil: everything is.
 func functionsIn(p *rounds.Picture) *check.Functions {
 	f := check.Functions{Devices: p.LeftOut.Devices, Series: p.LeftOut.Series}
-	if r := p.Node.Reduced; r.Reduces() {
+	if r := p.Node().Reduced; r.Reduces() {
 		f.Reduced = len(r.Parts)
 		for _, device := range r.LeftOut {
 			if r.Of(device) {

@@ -32,8 +32,11 @@ func Round(
 	if err != nil {
 		return nil, err
 	}
+	if errors.Is(ctx.Err(), context.Canceled) { // the program stops: what was not read says nothing of the host
+		return nil, ctx.Err()
+	}
 	read := byClock(p.Read)
-	if err := engine.Append(read, exposition.DTO(p.Families)); err != nil {
+	if err := engine.AppendPart(read, exposition.DTO(p.Families), p.Unread); err != nil {
 		return p, err
 	}
 	return p, engine.Eval(ctx, read)

@@ -50,7 +50,7 @@ func inputOf(t testing.TB, name string) page.Input {
 	})
 	return page.Input{
 		Exporter: "test", Machine: "a replay", Host: m.Hostname(), Now: p.Read, Read: p.Read, Interval: 15 * time.Second,
-		Node: &p.Node, Families: families, Needs: p.Needs, Report: &report, Alerts: engine.Alerts(), History: history,
+		Node: p.Node(), Families: families, Needs: p.Needs, Report: &report, Alerts: engine.Alerts(), History: history,
 	}
 }
 

@@ -52,7 +52,10 @@ func TestDay(t *testing.T) {
 		var log bytes.Buffer
 		go func() {
 			ended <- cli.RunOn(ctx, cli.Outside{
-				Serve: func(ctx context.Context, h *web.Handler, _ *toolkit.FlagConfig, _ *slog.Logger) (int, error) {
+				Serve: func(
+					ctx context.Context, h *web.Handler, _ *toolkit.FlagConfig, _ *slog.Logger, begin func(),
+				) (int, error) {
+					begin()
 					handlers <- h
 					<-ctx.Done()
 					return 0, nil

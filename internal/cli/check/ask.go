@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/verdict"
+	"rdma_exporter/internal/words"
 )
 
 const (
@@ -29,24 +29,45 @@ const (
 	oldLeast  = time.Minute
 )
 
-// ask queries the running exporter. It returns false if there is none, or if its response cannot be used, which is
-// logged.
-func (k *Config) ask(ctx context.Context, c *machine.Config, log *slog.Logger) (check.Report, bool) {
-	if k.noDaemon || k.length > 0 || c.Selects() {
-		return check.Report{}, false
+// ask queries the running exporter. Without a report the reason says why; it is nil where none is to be asked, or where
+// the one of this host is not running.
+func (k *Config) ask(ctx context.Context, c *machine.Config) (report *check.Report, reason error) {
+	if k.noDaemon || k.length > 0 || c.Selects() != "" {
+		return nil, nil
 	}
-	report, err := k.fetch(ctx)
+	r, err := k.fetch(ctx)
 	if err == nil && !k.daemonSet {
 		err = trusted(c.Paths)
 	}
 	if err != nil {
 		if !k.daemonSet && errors.Is(err, unix.ECONNREFUSED) {
-			return check.Report{}, false // not running
+			return nil, nil
 		}
-		log.Warn("cannot use the running exporter, running a one-off evaluation", "err", err)
-		return check.Report{}, false
+		return nil, err
 	}
-	return report, true
+	return &r, nil
+}
+
+// unanswered is the report on a host whose exporter does not answer: no evaluation of this host stands for it.
+func (k *Config) unanswered(reason error) check.Report {
+	r := check.New(check.Input{Exporter: verdict.Build(), Err: reason})
+	r.Time = time.Now().UTC()                           // of the question
+	if u, err := findingsURL(k.daemonURL); err == nil { // Check has refused any other
+		r.Host = u.Host
+	}
+	return r
+}
+
+// source is where the report of an exporter is from.
+func (k *Config) source() check.Source {
+	out := check.Source{Kind: check.SourceLocalDaemon}
+	if k.daemonSet {
+		out.Kind = check.SourceDaemon
+	}
+	if u, err := control.ExporterURL(k.daemonURL); err == nil {
+		out.URL = u.Redacted()
+	}
+	return out
 }
 
 // Ordinary users, by the defaults of /etc/login.defs: any of them can listen on a port that no exporter holds.
@@ -78,41 +99,55 @@ func findingsURL(daemon string) (*url.URL, error) {
 	return u.JoinPath("api/v1/findings"), nil
 }
 
-// fetch gets the report of the running exporter.
+// fetch gets the report of the running exporter. Errors name the URL.
 func (k *Config) fetch(ctx context.Context) (r check.Report, err error) {
 	u, err := findingsURL(k.daemonURL)
 	if err != nil {
 		return r, err
 	}
-	at := u.Redacted()
-	ctx, cancel := context.WithTimeout(ctx, k.daemonTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, k.daemonTimeout, fmt.Errorf("no answer within %s", k.daemonTimeout))
 	defer cancel()
+	r, err = get(ctx, u)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		err = usable(r, time.Now())
+	}
+	if err != nil {
+		return r, fmt.Errorf("query exporter %s: %w", u.Redacted(), err)
+	}
+	return r, nil
+}
+
+// get requests a report.
+func get(ctx context.Context, u *url.URL) (r check.Report, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return r, err
 	}
 	resp, err := control.HTTPClient(nil).Do(req)
+	if e := new(url.Error); errors.As(err, &e) { // it has the method and the URL
+		return r, e.Err
+	}
 	if err != nil {
 		return r, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return r, fmt.Errorf("%s: HTTP status %s", at, resp.Status)
+		return r, fmt.Errorf("HTTP status %s", resp.Status)
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxFindings+1))
 	switch {
 	case err != nil:
-		return r, fmt.Errorf("%s: %w", at, err)
+		return r, err
 	case len(b) > maxFindings:
-		return r, fmt.Errorf("%s: response larger than %d MiB", at, maxFindings>>20)
+		return r, fmt.Errorf("response larger than %d MiB", maxFindings>>20)
 	}
 	if err := json.Unmarshal(b, &r); err != nil {
-		return r, fmt.Errorf("%s: response is not a report: %w", at, err)
+		return r, fmt.Errorf("response is not a report: %w", err)
 	}
-	if err := usable(r, time.Now()); err != nil {
-		return r, fmt.Errorf("%s: %w", at, err)
-	}
-	return r, nil
+	return words.AllForeign(r), nil
 }
 
 // usable returns why a report cannot stand for the present state of this host.

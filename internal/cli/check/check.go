@@ -59,7 +59,7 @@ func (k *Config) Flags(a *kingpin.CmdClause) {
 
 // SourceFlags select where findings are from.
 func (k *Config) SourceFlags(a *kingpin.CmdClause) {
-	a.Flag("daemon", "Running exporter, which is queried first: it has two hours of history.").
+	a.Flag("daemon", "Exporter whose findings to report; unknown if it does not answer. Without the flag the one of this host, which has two hours of history, else a one-off evaluation.").
 		Default("http://127.0.0.1:" + machine.DefaultPort).
 		PlaceHolder("URL").IsSetByUser(&k.daemonSet).StringVar(&k.daemonURL)
 	a.Flag("daemon-timeout", "Timeout of the running exporter: for tests on busy CPUs.").
@@ -70,6 +70,7 @@ func (k *Config) SourceFlags(a *kingpin.CmdClause) {
 // Check validates the flags.
 func (k *Config) Check(c *machine.Config) error {
 	_, wrongURL := findingsURL(k.daemonURL)
+	local := k.local(c)
 	return command.Checks{
 		{k.drain && k.back, errors.New("--drain and --return-to-service are mutually exclusive")},
 		{k.setup && (k.drain || k.back || k.length > 0 || len(k.filter.Only) > 0 || k.filter.Severity != ""), errors.New("--setup: can be combined with --json, --verbose, --short and --strict only")},
@@ -78,7 +79,21 @@ func (k *Config) Check(c *machine.Config) error {
 		{k.length < 0, fmt.Errorf("--for=%s: must be 0s or more", k.length)},
 		{k.length > 0 && c.Replay != "", fmt.Errorf("--for=%s: cannot be combined with --replay, which has its own rounds", k.length)},
 		{wrongURL != nil, fmt.Errorf("--daemon=%s: %w", k.daemonURL, wrongURL)},
+		{k.daemonSet && local != "", fmt.Errorf("--daemon=%s: cannot be combined with %s, whose result would not be that of the exporter", k.daemonURL, local)},
 	}.First()
+}
+
+// local is a flag by which this command reads the host or a replay itself; empty: none.
+func (k *Config) local(c *machine.Config) string {
+	switch {
+	case k.noDaemon:
+		return "--no-daemon"
+	case k.length > 0:
+		return "--for"
+	case k.setup:
+		return "--setup"
+	}
+	return c.Selects()
 }
 
 // Run runs the command.
@@ -93,8 +108,10 @@ func (k *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err != nil {
 		return check.ExitUnknown, err
 	}
-	if err := command.AreAlerts(k.filter.Only, report.Alerts()); err != nil {
-		return check.ExitUnknown, err
+	if all := report.Alerts(); len(all) > 0 { // a failed evaluation has no list of alerts
+		if err := command.AreAlerts(k.filter.Only, all); err != nil {
+			return check.ExitUnknown, err
+		}
 	}
 	report = k.filter.Apply(report)
 	code, err := k.render(std.Out, report)
@@ -104,14 +121,30 @@ func (k *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	return code, nil
 }
 
-// Findings is the report of the running exporter, else that of a one-off evaluation.
+// Findings is the report of the running exporter. Without one on this host it is that of a one-off evaluation; an
+// exporter that the user has named and that does not answer makes it unknown.
 func (k *Config) Findings(
 	ctx context.Context, c *machine.Config, stderr io.Writer, log *slog.Logger,
 ) (check.Report, error) {
-	if report, ok := k.ask(ctx, c, log); ok {
-		return report, nil
+	answer, reason := k.ask(ctx, c)
+	source := k.source()
+	switch {
+	case answer != nil:
+		return answer.From(source), nil
+	case reason != nil && k.daemonSet:
+		return k.unanswered(reason).From(source), nil
+	case reason != nil:
+		log.Warn("cannot use the running exporter, running a one-off evaluation", "err", reason)
 	}
-	return k.evaluateOnce(ctx, c, stderr, log)
+	report, err := k.evaluateOnce(ctx, c, stderr, log)
+	source = check.Source{Kind: check.SourceOneOff}
+	if reason != nil {
+		source.Reason = reason.Error()
+	}
+	if c.Replay != "" {
+		source.Kind = check.SourceReplay
+	}
+	return report.From(source), err
 }
 
 // render prints the report, and returns the exit code.

@@ -19,10 +19,10 @@ func (k *Config) runSetup(ctx context.Context, c *machine.Config, stdout io.Writ
 	if err != nil {
 		return check.ExitUnknown, err
 	}
-	if p.Node.Setup == nil {
+	if p.Node().Setup == nil {
 		return check.ExitUnknown, fmt.Errorf("the settings were not read within --collect.timeout=%s, or the collector setup is off", c.Timeout)
 	}
-	rows := p.Node.Setup.Rows
+	rows := p.Node().Setup.Rows
 	report := check.NewSetup(rows, k.filter.Strict)
 	report.Exporter, report.Replay, report.Host, report.Time = verdict.Build(), p.Replay, p.Host, p.Read.UTC()
 	if k.json {

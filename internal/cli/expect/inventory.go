@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/words"
 )
 
 // Status of a device in "inventory list".
@@ -34,7 +35,7 @@ func (l *Inventory) Run(ctx context.Context, c *machine.Config, std command.Stre
 	if err != nil {
 		return command.Usage(err)
 	}
-	rows := deviceRows(p.Node.InfiniBand, memory.Data().Functions)
+	rows := deviceRows(p.Node().InfiniBand, words.AllForeign(memory.Data()).Functions)
 	t := command.Table{}
 	t.Row("PCI ADDRESS", "DEVICE", "NODE GUID", "DRIVER", "BOARD", "STATUS", "FIRST SEEN", "LAST SEEN")
 	for _, r := range rows {

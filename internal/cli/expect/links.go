@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/words"
 )
 
 // linkRow is a line of "expect list".
@@ -49,8 +50,8 @@ func (l *Links) Run(ctx context.Context, c *machine.Config, std command.Streams)
 		return command.Usage(err)
 	}
 	var rows []linkRow
-	for i := range p.Node.InfiniBand.Devices {
-		rows = append(rows, linkRows(&p.Node.InfiniBand.Devices[i], memory.Data().Links)...)
+	for i := range p.Node().InfiniBand.Devices {
+		rows = append(rows, linkRows(&p.Node().InfiniBand.Devices[i], words.AllForeign(memory.Data()).Links)...)
 	}
 	t := command.Table{}
 	t.Row("DEVICE", "PORT", "NETDEV", "ROLE", "LINK", "EXPECTED", "SOURCE", "HIGHEST", "SINCE")

@@ -59,6 +59,9 @@ type Report struct {
 	Findings      []job.Finding `json:"host_findings"`
 	Other         int           `json:"other_findings"`
 	FindingsError string        `json:"findings_error,omitempty"`
+	// Source is where the findings are from, and FindingsHost the label instance there.
+	Source       *check.Source `json:"findings_source"`
+	FindingsHost string        `json:"findings_host"`
 }
 
 // Run runs the command.
@@ -70,7 +73,7 @@ func (j *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err != nil {
 		return command.Usage(err)
 	}
-	out := Report{Host: seen.Host, Replay: seen.Replay, Jobs: job.Rows(&seen.Node), Findings: []job.Finding{}}
+	out := Report{Host: seen.Host, Replay: seen.Replay, Jobs: job.Rows(seen.Node()), Findings: []job.Finding{}}
 	if out.Jobs, err = selected(out.Jobs, j.name); err != nil {
 		return command.Usage(err)
 	}
@@ -82,7 +85,11 @@ func (j *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err := errors.Join(j.askNCCL(ctx, c, &out), j.readDumps(ctx, c, &out)); err != nil {
 		return command.Usage(err)
 	}
-	return command.OK, command.Print(std.Out, j.json, out, func(w io.Writer) error { return out.print(w, j.raw) })
+	code := command.OK
+	if out.FindingsError != "" {
+		code = check.ExitUnknown
+	}
+	return code, command.Print(std.Out, j.json, out, func(w io.Writer) error { return out.print(w, j.raw) })
 }
 
 func (j *Config) check(c *machine.Config) error {
@@ -116,7 +123,7 @@ func selected(rows []job.Row, name string) ([]job.Row, error) {
 // addFindings assigns findings to the jobs whose ports and GPUs they concern. A finding without a port is of the whole
 // device.
 func (r *Report) addFindings(report *check.Report) {
-	r.Time, r.FindingsError = report.Time, report.Error
+	r.Time, r.FindingsError, r.Source, r.FindingsHost = report.Time, report.Error, report.Source, report.Host
 	for i := range report.Findings {
 		f := &report.Findings[i]
 		short := job.Finding{

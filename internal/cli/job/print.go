@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/job"
 	"rdma_exporter/internal/words"
 )
@@ -70,6 +72,9 @@ func (r *Report) print(to io.Writer, raw bool) error {
 			w.line("\nThe host itself:")
 		}
 		w.line("  %s %s: %s", f.Severity, f.Alert, f.Summary)
+	}
+	if r.FindingsError == "" && r.Source.Kind == check.SourceDaemon {
+		w.line("\nFindings are those of %s, from %s", alerting.HostName(r.FindingsHost), r.Source.URL)
 	}
 	if r.FindingsError != "" {
 		w.line("\nFindings are unknown or incomplete: %s", r.FindingsError)
@@ -203,7 +208,7 @@ func printNCCL(to *textOf, w *job.NCCL, indent string, raw bool) {
 		indent)
 	if raw {
 		for l := range strings.Lines(a.Raw) {
-			to.line("%s  | %s", indent, strings.TrimRight(l, "\r\n"))
+			to.line("%s  | %s", indent, words.Foreign(strings.TrimRight(l, "\r\n")))
 		}
 	}
 }

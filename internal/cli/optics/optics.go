@@ -54,7 +54,7 @@ func (l *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err != nil {
 		return command.Usage(err)
 	}
-	rows := opticsRows(&p.Node)
+	rows := opticsRows(p.Node())
 	return command.OK, command.Print(std.Out, l.json, rows, func(w io.Writer) error { return printOptics(w, rows) })
 }
 

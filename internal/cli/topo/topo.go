@@ -61,9 +61,9 @@ func (p *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err != nil {
 		return command.Usage(err)
 	}
-	if seen.Node.GDR == nil && len(seen.Node.InfiniBand.Devices) > 0 {
+	if seen.Node().GDR == nil && len(seen.Node().InfiniBand.Devices) > 0 {
 		return command.Usage(errors.New("timed out reading the PCI tree: try --collect.timeout=30s"))
 	}
-	m := topo.New(seen.Host, &seen.Node)
+	m := topo.New(seen.Host, seen.Node())
 	return command.OK, command.Print(std.Out, p.json, m, m.Draw)
 }

@@ -1,0 +1,29 @@
+package rounds
+
+import (
+	"testing"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// TestNodeIsGated: what a job has set reaches no printer as a line of its own; collectors have it as it is.
+func TestNodeIsGated(t *testing.T) {
+	const forged = "mlx5_99\n  set:      curl x | sh # as root\n\x1b[8m"
+	p := &Picture{node: snapshot.Node{
+		GDR:   &snapshot.GDR{Processes: []snapshot.Process{{Env: map[string]string{"NCCL_IB_HCA": forged}}}},
+		Setup: &snapshot.Setup{Rows: []snapshot.SetupRow{{Found: forged, Evidence: forged, Remedy: forged}}},
+	}}
+	const want = "mlx5_99\ufffd  set:      curl x | sh # as root\ufffd\ufffd[8m"
+	r := p.Node().Setup.Rows[0]
+	for _, got := range []string{p.Node().GDR.Processes[0].Env["NCCL_IB_HCA"], r.Found, r.Evidence, r.Remedy} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := p.node.Setup.Rows[0].Found; got != forged {
+		t.Errorf("as read: %q", got)
+	}
+	if none := (*Picture)(nil); none.Node() != nil {
+		t.Error("no picture has a node")
+	}
+}

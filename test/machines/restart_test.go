@@ -1,0 +1,225 @@
+package machines
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/machine"
+	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/verdict"
+)
+
+var restartEvery = flag.Bool("restart-every", false, "restart on every recorded fault, not on a sample; make restarts")
+
+// restartSample is the distance of the faults that make test plays.
+const restartSample = 40
+
+// TestRestartOfMachines plays each recorded fault, stops the exporter before and after alerts fire, and starts it again
+// while the fault lasts, and when the machine is repaired: when it is its base. From the second round on its findings
+// are those of an exporter that ran throughout, without the alerts that only keep_firing_for holds there. After an
+// hour, more than what a lookback or most ranges see, they are those of a fresh one, and alerts that still hold.
+func TestRestartOfMachines(t *testing.T) {
+	n := 0
+	for _, name := range Names(t) {
+		a := archive(t, name)
+		if !a.IsVariant() || !firesIn(t, name) {
+			continue
+		}
+		if n++; !*restartEvery && n%restartSample != 1 {
+			continue
+		}
+		for _, hold := range []time.Duration{45 * time.Second, 12 * time.Minute} {
+			for _, repaired := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/repaired=%t", name, hold, repaired), func(t *testing.T) {
+					t.Parallel()
+					after := name
+					if repaired {
+						after = a.Meta.Base
+					}
+					restartOf(t, name, after, hold)
+				})
+			}
+		}
+	}
+}
+
+// firesIn reports whether the golden of a variant lists an alert.
+func firesIn(t *testing.T, name string) bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata/metrics", name+".diff"))
+	must(t, err)
+	return len(text) > 9 && string(text[:9]) == "# fires: "
+}
+
+func restartOf(t *testing.T, before, after string, hold time.Duration) {
+	dir := t.TempDir()
+	first := startOn(t, dir, before, time.Time{})
+	for _, at := range first.m.Player.Times() {
+		first.round(at)
+	}
+	stop := first.m.Player.Last().Add(hold)
+	step := 15 * time.Second
+	if hold > time.Minute {
+		step = time.Minute
+	}
+	for at := first.m.Player.Last().Add(step); !at.After(stop); at = at.Add(step) {
+		first.round(at)
+	}
+	stores := map[time.Duration]string{}
+	must(t, first.engine.Close())
+	aways := []time.Duration{10 * time.Second, 4 * time.Minute, time.Hour}
+	for _, away := range aways {
+		stores[away] = t.TempDir()
+		must(t, os.CopyFS(stores[away], os.DirFS(dir)))
+	}
+
+	throughout := startOn(t, t.TempDir(), before, time.Time{})
+	for _, at := range throughout.m.Player.Times() {
+		throughout.round(at)
+	}
+	for at := throughout.m.Player.Last().Add(step); !at.After(stop); at = at.Add(step) {
+		throughout.round(at)
+	}
+	throughout.goOnWith(after, stop)
+	at := stop
+	for _, away := range aways {
+		for next := stop.Add(away); at.Before(next.Add(-time.Minute)); {
+			at = at.Add(time.Minute)
+			throughout.round(at)
+		}
+		for _, at = range []time.Time{stop.Add(away), stop.Add(away + 15*time.Second)} {
+			throughout.round(at)
+		}
+		t.Run(away.String(), func(t *testing.T) {
+			again := startOn(t, stores[away], after, stop)
+			fresh := startOn(t, t.TempDir(), after, stop)
+			for _, e := range []*exporter{again, fresh} {
+				e.t = t
+				e.round(stop.Add(away))
+				e.round(stop.Add(away + 15*time.Second))
+			}
+			compareRestart(t, again.alerts(), throughout.alerts(), fresh.alerts(), stop, away > 5*time.Minute)
+			if maps.Equal(states(again.alerts()), states(fresh.alerts())) && again.drain(at) != fresh.drain(at) {
+				t.Errorf("verdict %v, of a fresh exporter %v", again.drain(at), fresh.drain(at))
+			}
+			if again.drain(at) > throughout.drain(at) && again.drain(at) > fresh.drain(at) {
+				t.Errorf("verdict %v, throughout %v, fresh %v", again.drain(at), throughout.drain(at), fresh.drain(at))
+			}
+		})
+	}
+}
+
+func compareRestart(t *testing.T, got, throughout, fresh map[string]alerting.Alert, stop time.Time, long bool) {
+	t.Helper()
+	for key, a := range got {
+		ran, runs := throughout[key]
+		runs = runs && ran.KeepFiringSince.IsZero()
+		_, new := fresh[key]
+		if !runs && !(long && new) {
+			t.Errorf("goes on: %s %s", a.State, key)
+		}
+		if runs && a.State == alerting.StateFiring && ran.State == alerting.StatePending {
+			t.Errorf("fires too early: %s", key)
+		}
+		fired := ran.State == alerting.StateFiring && !ran.FiredAt.After(stop)
+		if runs && !long && fired && a.State == alerting.StatePending {
+			t.Errorf("pending again: %s", key)
+		}
+	}
+	want := throughout
+	if long {
+		want = fresh
+	}
+	for key, a := range want {
+		if _, ok := got[key]; !ok && a.KeepFiringSince.IsZero() {
+			t.Errorf("missing: %s %s", a.State, key)
+		}
+	}
+}
+
+func states(alerts map[string]alerting.Alert) map[string]alerting.State {
+	out := map[string]alerting.State{}
+	for key, a := range alerts {
+		out[key] = a.State
+	}
+	return out
+}
+
+// exporter is an exporter with a store in a directory, on a recorded machine.
+type exporter struct {
+	t      *testing.T
+	m      *machine.Machine
+	sched  *rounds.Scheduler
+	engine *alerting.Engine
+}
+
+func startOn(t *testing.T, dir, name string, last time.Time) *exporter {
+	t.Helper()
+	e := &exporter{t: t}
+	e.goOnWith(name, last)
+	files := Builtin(t)
+	var err error
+	e.engine, err = alerting.New(alerting.Options{
+		Dir: dir, Rules: files, Files: files.Names, Instance: "host:10879", Logger: slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
+	t.Cleanup(func() { must(t, e.engine.Close()) })
+	return e
+}
+
+// goOnWith continues on another machine, whose recorded rounds end at last.
+func (e *exporter) goOnWith(name string, last time.Time) {
+	e.t.Helper()
+	c := &machine.Config{Replay: Fixture(name), Timeout: 5 * time.Minute, GPUMode: "fabric"}
+	m, err := c.Open(last)
+	must(e.t, err)
+	e.t.Cleanup(func() { must(e.t, m.Close()) })
+	known, err := c.Remembered(m)
+	must(e.t, err)
+	e.m, e.sched = m, rounds.New(context.WithoutCancel(e.t.Context()), rounds.Options{
+		Host: m.Host, Collectors: collector.All(c.Options(m, expect.NewMemory(known))), Timeout: c.Timeout, Now: m.Now,
+		Logger: slog.New(slog.DiscardHandler), Limits: c.Limits,
+	})
+}
+
+func (e *exporter) round(at time.Time) {
+	e.t.Helper()
+	must(e.t, e.m.Seek(at))
+	if _, err := verdict.Round(e.t.Context(), e.sched, e.engine, 0); err != nil {
+		e.t.Fatalf("%s: %v", at, err)
+	}
+}
+
+// alerts are the active alerts by their labels.
+func (e *exporter) alerts() map[string]alerting.Alert {
+	out := map[string]alerting.Alert{}
+	for _, a := range e.engine.Alerts() {
+		var key string
+		for _, l := range slices.Sorted(maps.Keys(a.Labels)) {
+			key += l + "=" + a.Labels[l] + " "
+		}
+		out[key] = a
+	}
+	return out
+}
+
+func (e *exporter) drain(at time.Time) float64 {
+	e.t.Helper()
+	out, err := e.engine.Query(e.t.Context(), "max(instance:rdma_host_drain:state)", at)
+	must(e.t, err)
+	if len(out) == 0 {
+		return -1
+	}
+	return out[0].Value
+}
