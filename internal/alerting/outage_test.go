@@ -243,7 +243,8 @@ func await(t *testing.T, limit time.Duration, holds func() bool) {
 	}
 }
 
-// TestSlowAlertmanager: an Alertmanager that does not answer before the other one delays it not, and gets no alert twice.
+// TestSlowAlertmanager: an Alertmanager that does not answer before the other one delays it not, and gets no alert
+// twice.
 func TestSlowAlertmanager(t *testing.T) {
 	t.Parallel()
 	var slow atomic.Int64

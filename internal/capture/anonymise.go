@@ -22,10 +22,11 @@ import (
 // GUID derived from it, the GID with its EUI-64), and adjacent addresses stay adjacent. The vendor's half of an address
 // is kept. Processes are numbered. Pseudonyms are numbered in the order of the addresses, so the same machine always
 // has the same ones.
-// UUIDs and serial numbers of GPUs, and boot IDs, are replaced likewise. A file outside of sysfs whose fields are not known
-// is left out and named in Meta.LeftOut; of nccl.conf, public settings are kept. Of a process's environment, only settings without a host,
-// user or file are kept; of vital product data, the product; of LLDP frames, the ports of the switch and a pseudonym of
-// the switch. A configuration file has to be reduced by site.OfHost first; cabled are the system names in it.
+// UUIDs and serial numbers of GPUs, and boot IDs, are replaced likewise. A file outside of sysfs whose fields are
+// not known is left out and named in Meta.LeftOut; of nccl.conf, public settings are kept. Of a process's
+// environment, only settings without a host, user or file are kept; of vital product data, the product; of LLDP
+// frames, the ports of the switch and a pseudonym of the switch. A configuration file has to be reduced by
+// site.OfHost first; cabled are the system names in it.
 func Anonymise(a *Archive, cabled ...string) {
 	p := &pseudonyms{low: map[string]string{}, nets: map[string]string{}, systems: Systems(a, cabled...)}
 	if !utf8.ValidString(a.Meta.Hostname) { // that of a parsed header always is

@@ -9,8 +9,8 @@ import (
 	"rdma_exporter/internal/lazy"
 )
 
-// Outside of sysfs, a file goes into an anonymised capture only if its path is known here. Others are left out and named
-// in Meta.LeftOut.
+// Outside of sysfs, a file goes into an anonymised capture only if its path is known here. Others are left out and
+// named in Meta.LeftOut.
 var knownFile = lazy.Regexp(`^(?:sys/.+|` +
 	`proc/(?:uptime|kallsyms|driver/nvidia/version|driver/nvidia/gpus/[^/]+/information|` +
 	`driver/nvidia-fs/stats|` +

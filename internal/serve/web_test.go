@@ -21,7 +21,8 @@ import (
 // TestHeaderSize: a header of 8 KiB is accepted, a larger one is not.
 func TestHeaderSize(t *testing.T) {
 	s := httptest.NewUnstartedServer(nil)
-	s.Config = newServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), web.NewConnections(0, 0), func() {})
+	empty := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	s.Config = newServer(empty, web.NewConnections(0, 0), func() {})
 	s.Start()
 	defer s.Close()
 	const start, end = "GET / HTTP/1.1\r\nHost: x\r\nX: ", "\r\n\r\n"

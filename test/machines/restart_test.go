@@ -23,7 +23,7 @@ import (
 var restartEvery = flag.Bool("restart-every", false, "restart on every recorded fault, not on a sample; make restarts")
 
 // restartSample is the distance of the faults that make test plays.
-const restartSample = 40
+const restartSample = 120
 
 // TestRestartOfMachines plays each recorded fault, stops the exporter before and after alerts fire, and starts it again
 // while the fault lasts, and when the machine is repaired: when it is its base. From the second round on its findings
