@@ -389,7 +389,9 @@ func unreadMetrics(runners []*runner, results []*result) (out map[string]bool) {
 	return out
 }
 
-func isStuck(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }
+func isStuck(i snapshot.Issue) bool {
+	return i.Reason == string(host.Stuck) || i.Reason == string(host.Late)
+}
 
 func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	p := &Picture{At: s.Now(), Needs: s.faults.remedies(), Failures: s.faults.failures()}

@@ -63,6 +63,7 @@ func Thresholds() []Threshold {
 		waits("stack-not-loaded-for", "RDMAStackNotLoaded", "5m", 2, "in addition to 25m after boot for loading the drivers"),
 		waits("read-stuck-for", "RDMAReadStuck", "2m", 4, "firmware commands time out after 60s, and one may be queued"),
 		waits("firmware-error-for", "RDMADeviceFirmwareError", "1m", 2, "a recovery that succeeds takes seconds to a minute (critical)"),
+		waits("cpu-starved-for", "RDMAExporterCPUStarved", "5m", 1, "a compilation or the start of a job loads a host for a few minutes"),
 		waits("collector-failing-for", "RDMACollectorFailing", "5m", 1, "reads fail while a device is reset or replaced"),
 		waits("link-width-for", "RDMALinkWidthDegraded", "5m", 4, "a link may come up degraded and retrain"),
 		waits("link-rate-for", "RDMALinkDownshifted", "5m", 4, "a link may come up degraded and retrain"),
@@ -98,6 +99,13 @@ func Thresholds() []Threshold {
 			{"RDMASubnetManagerChanging", "changes in an hour, limit {-1}{{", 1},
 			{"RDMASubnetManagerChanging", "times in 1h (limit {-1})", 1},
 			{"RDMASubnetManagerChanging", "}}{-1} changes{{", 1},
+		}},
+		{"cpu-wait", "RDMAExporterCPUStarved", Ratio, "0.25", "of 5m; beyond it reads begin to miss their deadlines", []Place{
+			{"RDMAExporterCPUStarved", "instance:rdma_exporter_cpu_wait:ratio5m > {}", 1},
+			{"RDMAExporterCPUStarved", "of last 5m (limit {%})", 1},
+			{"RDMAExporterCPUStarved", "of the last 5m (limit {%})", 1},
+			{"RDMAExporterCPUStarved", "limit: {%}", 1},
+			{"RDMACollectorFailing", "instance:rdma_exporter_cpu_wait:ratio5m > {}", 1},
 		}},
 		{"symbol-errors", "RDMALinkErrors", Count, "120", "in 1h; InfiniBand specifies a bit error rate of 1e-12 or better", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_symbol_errors:sum1h > {}", 1},
