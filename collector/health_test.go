@@ -131,10 +131,10 @@ func TestStuckDevlinkCostsTheHealthOnly(t *testing.T) {
 	playing := h.Devlink
 	h.Devlink = d
 	c := collectorOf(Options{}, "health")
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, end := context.WithCancelCause(t.Context())
 	go func() {
 		<-d.asked
-		cancel()
+		end(context.DeadlineExceeded)
 	}()
 	for range 2 { // the second one is not started
 		n, err := readOnce(ctx, c, h)

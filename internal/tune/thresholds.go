@@ -101,7 +101,7 @@ func Thresholds() []Threshold {
 			{"RDMASubnetManagerChanging", "}}{-1} changes{{", 1},
 		}},
 		{"cpu-wait", "RDMAExporterCPUStarved", Ratio, "0.25", "of 5m; beyond it reads begin to miss their deadlines", []Place{
-			{"RDMAExporterCPUStarved", "instance:rdma_exporter_cpu_wait:ratio5m > {}", 1},
+			{"RDMAExporterCPUStarved", "(instance:rdma_exporter_cpu_wait:ratio5m) > {}", 1},
 			{"RDMAExporterCPUStarved", "of last 5m (limit {%})", 1},
 			{"RDMAExporterCPUStarved", "of the last 5m (limit {%})", 1},
 			{"RDMAExporterCPUStarved", "limit: {%}", 1},
