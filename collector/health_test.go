@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
@@ -126,43 +128,38 @@ func (d stuckDevlink) Health(context.Context) ([]host.HealthReporter, error) {
 }
 
 func TestStuckDevlinkCostsTheHealthOnly(t *testing.T) {
-	h := machine(t, nodeWithReporters)
-	d := stuckDevlink{make(chan struct{}, 1), make(chan struct{})}
-	playing := h.Devlink
-	h.Devlink = d
-	c := collectorOf(Options{}, "health")
-	ctx, end := context.WithCancelCause(t.Context())
-	go func() {
-		<-d.asked
-		end(context.DeadlineExceeded)
-	}()
-	for range 2 { // the second one is not started
-		n, err := readOnce(ctx, c, h)
-		if !errors.Is(err, host.ErrStuck) || n.Health != nil {
-			t.Errorf("%+v, %v", n.Health, err)
-		}
-		if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Stuck) || n.Issues[0].Device != "" {
-			t.Errorf("%v", n.Issues)
-		}
-		if !slices.Equal(n.Devices, []snapshot.DeviceRead{{Stuck: true}}) {
-			t.Errorf("%v", n.Devices)
-		}
-	}
-	if len(d.asked) != 0 {
-		t.Error("asked again while the first request has not returned")
-	}
-	if n, err := readOnce(t.Context(), collectorOf(Options{}, "modules"), h); err != nil || n.Modules == nil {
-		t.Errorf("another collector: %v", err)
-	}
-	h.Devlink = playing
-	close(d.release)
-	for { // until the late request has ended
-		n, err := readOnce(t.Context(), c, h)
-		if err == nil {
-			if len(n.Health.Reporters) == 0 || !slices.Equal(n.Devices, []snapshot.DeviceRead{{}}) {
-				t.Errorf("after it returned: %+v, %v", n.Health, n.Devices)
+	synctest.Test(t, func(t *testing.T) {
+		h := machine(t, nodeWithReporters)
+		d := stuckDevlink{make(chan struct{}, 1), make(chan struct{})}
+		playing := h.Devlink
+		h.Devlink = d
+		c := collectorOf(Options{}, "health")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		for range 2 { // the second one is not started
+			n, err := readOnce(ctx, c, h)
+			if !errors.Is(err, host.ErrStuck) || n.Health != nil {
+				t.Errorf("%+v, %v", n.Health, err)
 			}
-			return
+			if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Stuck) || n.Issues[0].Device != "" {
+				t.Errorf("%v", n.Issues)
+			}
+			if !slices.Equal(n.Devices, []snapshot.DeviceRead{{Stuck: true}}) {
+				t.Errorf("%v", n.Devices)
+			}
 		}
-	}
+		if len(d.asked) != 1 {
+			t.Error("asked again while the first request has not returned")
+		}
+		if n, err := readOnce(t.Context(), collectorOf(Options{}, "modules"), h); err != nil || n.Modules == nil {
+			t.Errorf("another collector: %v", err)
+		}
+		h.Devlink = playing
+		close(d.release)
+		synctest.Wait() // until the late request has ended
+		n, err := readOnce(t.Context(), c, h)
+		if err != nil || len(n.Health.Reporters) == 0 || !slices.Equal(n.Devices, []snapshot.DeviceRead{{}}) {
+			t.Errorf("after it returned: %+v, %v, %v", n.Health, n.Devices, err)
+		}
+	})
 }
