@@ -15,6 +15,7 @@ type Collector struct {
 	Duration    float64            `json:"duration_seconds"`            // of its last collection
 	Age         float64            `json:"age_seconds"`                 // of its last collection in this round
 	Stuck       []string           `json:"stuck_devices,omitempty"`     // whose read has not returned from the kernel
+	Late        []string           `json:"late_devices,omitempty"`      // not read in time, and not known to be blocked
 	Quarantined float64            `json:"quarantined_items,omitempty"` // no longer read, since they failed twice
 	Errors      map[string]float64 `json:"errors_total,omitempty"`      // since the start, by reason
 }
@@ -46,6 +47,9 @@ func (f families) collectors() []Collector {
 	f.each("rdma_scrape_collector_age_seconds", func(l []string, v float64) { of(l[0]).Age = v })
 	f.each("rdma_scrape_collector_stuck", func(l []string, _ float64) {
 		of(l[0]).Stuck = append(of(l[0]).Stuck, exposition.ValidLabel(l[1]))
+	})
+	f.each("rdma_scrape_collector_late", func(l []string, _ float64) {
+		of(l[0]).Late = append(of(l[0]).Late, exposition.ValidLabel(l[1]))
 	})
 	f.each("rdma_scrape_quarantined_items", func(l []string, v float64) { of(l[0]).Quarantined += v })
 	f.each("rdma_scrape_errors_total", func(l []string, v float64) {

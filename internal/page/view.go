@@ -256,6 +256,9 @@ func loopOf(c Collector) loop {
 	if len(c.Stuck) > 0 {
 		faults = append(faults, "stuck: "+strings.Join(c.Stuck, ", "))
 	}
+	if n := len(c.Late); n > 0 {
+		faults = append(faults, words.Count(n, "device")+" not read in time")
+	}
 	if c.Quarantined > 0 {
 		faults = append(faults, large(c.Quarantined)+" items no longer read")
 	}

@@ -206,8 +206,9 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 		}
 		// Serving starts before the first collection has finished: a hung device must not hide the others.
 		go func() {
-			_, err := sched.Collect(ctx, nil)
-			command.LogError(std.Log, "first collection failed", err)
+			if _, err := sched.Collect(ctx, nil); ctx.Err() == nil { // else the program stops
+				command.LogError(std.Log, "first collection failed", err)
+			}
 			h.Ready()
 		}()
 		keeper.listen(reload.control, gpus.control)
