@@ -41,7 +41,7 @@ const storeFolder = "alerting"
 
 // daemon makes the engine; nil without alerting. A replay saves nothing.
 func (s *Config) daemon(
-	c *machine.Config, m *machine.Machine, files *rulefiles.Files, log *slog.Logger,
+	ctx context.Context, c *machine.Config, m *machine.Machine, files *rulefiles.Files, log *slog.Logger,
 ) (*daemon, error) {
 	a := &s.alerting
 	if !a.on {
@@ -59,7 +59,7 @@ func (s *Config) daemon(
 	o := alerting.Options{
 		Scratch: capture.Scratch(), Rules: files, Files: files.Names, Job: a.job, Instance: instance,
 		ExternalLabels: a.externalLabels, ExternalURL: external,
-		Interval: a.interval, Notifier: d.notifier, Logger: log,
+		Interval: a.interval, Notifier: d.notifier, Logger: log, Context: ctx,
 	}
 	if m.Player == nil {
 		o.Clock = alertingClock(m)

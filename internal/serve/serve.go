@@ -129,7 +129,7 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if c.Rules, err = rulefiles.Read(s.alerting.ruleFiles, s.alerting.runbooks); err != nil {
 		return command.Usage(err)
 	}
-	d, err := s.daemon(c, m, c.Rules, std.Log)
+	d, err := s.daemon(ctx, c, m, c.Rules, std.Log)
 	if err != nil {
 		return command.Usage(err)
 	}
