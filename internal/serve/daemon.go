@@ -63,7 +63,7 @@ func (s *Config) daemon(
 	}
 	if m.Player == nil {
 		o.Clock = alertingClock(m)
-		if d.memory = openAlertMemory(filepath.Join(c.StateDir, storeFolder), log); d.memory.file.IsOpen() {
+		if d.memory = openAlertMemory(ctx, filepath.Join(c.StateDir, storeFolder), log); d.memory.file.IsOpen() {
 			o.Dir, o.Known = d.memory.samples(), d.memory.known
 		}
 	}
