@@ -118,6 +118,7 @@ type result[T any] struct {
 	ended  bool
 	issues []snapshot.Issue
 	held   uint64 // items in quarantine
+	mixed  bool   // may be of two devices
 	value  T
 	ok     bool
 	err    error
@@ -151,7 +152,7 @@ func (d *Devices[S, T]) ReadAll(
 			defer r.End()
 			res.value, res.ok = read(r, k.state)
 		}()
-		if r.mixed() { // and failures are no fault
+		if res.mixed = r.mixed(); res.mixed { // and failures are no fault
 			res.ok, r.Issues = false, nil
 		}
 		res.issues, res.held = r.Issues, r.Quarantine.Items(r.Now())+r.Held
@@ -180,7 +181,9 @@ func (d *Devices[S, T]) ReadAll(
 				if !res.ended {
 					res = &result[T]{err: fmt.Errorf("%s: %w: no answer in time", devices[i].turn, host.ErrStuck)}
 				}
-				n.Devices = append(n.Devices, snapshot.DeviceRead{Device: name, Stuck: res.err != nil, Quarantined: res.held})
+				n.Devices = append(n.Devices, snapshot.DeviceRead{
+					Device: name, Stuck: res.err != nil, Quarantined: res.held, Discarded: res.mixed,
+				})
 				if res.err != nil {
 					n.Issues = append(n.Issues, snapshot.Issue{Device: name, Reason: string(host.Stuck), Err: res.err})
 					continue

@@ -80,6 +80,7 @@ type DeviceRead struct {
 	Stuck  bool   // it has not returned from the kernel
 	// Quarantined is the number of items that are not read any more after repeated failures.
 	Quarantined uint64
+	Discarded   bool // the device was replaced during the read: nothing of it was used
 }
 
 // InfiniBand is /sys/class/infiniband and related data.
