@@ -16,8 +16,8 @@ import (
 )
 
 // TestHungStore: an opening that hangs in the kernel is given up at the limit, and when the program is stopped. The
-// history is in memory. Nothing of the store is deleted: the late database is closed, and set aside when there is one to
-// take its place.
+// history is in memory. Nothing of the store is deleted: the late database is closed, and set aside when there is one
+// to take its place.
 func TestHungStore(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()

@@ -72,9 +72,10 @@ type store struct {
 	tidied  time.Time
 	tried   time.Time // to move back
 
-	late    state.Late[*tsdb.DB]                                        // openings that may hang
-	blocked bool                                                        // Options.Dir has data that could not be reached, and that stays
-	library func(string, *slog.Logger, *tsdb.Options) (*tsdb.DB, error) // openLibrary; another one in tests
+	late    state.Late[*tsdb.DB] // openings that may hang
+	blocked bool                 // Options.Dir has data that could not be reached, and that stays
+	// library is openLibrary; another one in tests.
+	library func(string, *slog.Logger, *tsdb.Options) (*tsdb.DB, error)
 
 	own    *target  // whose samples are read; nil: there are no others
 	others []string // as last logged

@@ -12,8 +12,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// TestReadWorksAgain: an item has recovered only if it was read. What fails as a whole, is stuck or pending, is not read
-// or was discarded has recovered nothing; the errors of a device that is gone end, without a claim that it works.
+// TestReadWorksAgain: an item has recovered only if it was read. What fails as a whole, is stuck or pending, is not
+// read or was discarded has recovered nothing; the errors of a device that is gone end, without a claim that it works.
 func TestReadWorksAgain(t *testing.T) {
 	invalid := snapshot.Issue{Device: "mlx5_0", Reason: string(host.Invalid), Err: errors.New("read state")}
 	stuck := snapshot.Issue{Device: "mlx5_0", Reason: string(host.Stuck), Err: errors.New("no answer")}

@@ -35,7 +35,9 @@ func (l *Late[T]) Pending() bool {
 
 // Open returns what open returns, or ErrLate if ctx ends or the limit (0: OpenLimit) is exceeded first. What is opened
 // later than that is passed to undo. While it hangs, no other is begun.
-func (l *Late[T]) Open(ctx context.Context, limit time.Duration, open func() (T, error), undo func(T, error)) (T, error) {
+func (l *Late[T]) Open(
+	ctx context.Context, limit time.Duration, open func() (T, error), undo func(T, error),
+) (T, error) {
 	var none T
 	if l.Pending() {
 		return none, fmt.Errorf("%w yet from an earlier attempt: check the file system that it is on", ErrLate)
