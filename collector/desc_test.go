@@ -47,6 +47,9 @@ var (
 func TestDescs(t *testing.T) {
 	reserved := []string{"job", "instance", "cluster", "le", "quantile"}
 	seen := map[string]bool{}
+	if n := len(allDescs()); n < 250 {
+		t.Errorf("%d metrics", n)
+	}
 	for _, d := range allDescs() {
 		if seen[d.Name] {
 			t.Errorf("%s: there are two", d.Name)

@@ -167,7 +167,11 @@ func TestExpressions(t *testing.T) {
 	known := metrics(t)
 	for name, d := range load(t) {
 		t.Run(name, func(t *testing.T) {
-			for where, expr := range d.queries() {
+			queries := d.queries()
+			if len(queries) == 0 {
+				t.Error("no queries")
+			}
+			for where, expr := range queries {
 				for _, fault := range faults(windows.Replace(expr), known) {
 					t.Errorf("%s: %s", where, fault)
 				}

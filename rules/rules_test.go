@@ -75,6 +75,9 @@ func TestOneFolder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if len(names) == 0 {
+			t.Error("a set without files")
+		}
 		for _, name := range names {
 			if base := path.Base(name); seen[base] {
 				t.Errorf("two sets have a file %s", base)

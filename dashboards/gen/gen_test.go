@@ -29,8 +29,14 @@ func TestModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(files) == 0 {
+		t.Error("no dashboards")
+	}
 	for name, data := range files {
 		t.Run(name, func(t *testing.T) {
+			if len(data) == 0 {
+				t.Error("empty")
+			}
 			if err := strict(data); err != nil {
 				t.Error(err)
 			}

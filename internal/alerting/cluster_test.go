@@ -27,6 +27,9 @@ var (
 func TestClusterIsKept(t *testing.T) {
 	for _, set := range sets {
 		e := shipped(t, set.load)
+		if len(e.RecordingRules()) == 0 || len(e.Rules()) == 0 {
+			t.Errorf("%s: %d records, %d alerts", set.folder, len(e.RecordingRules()), len(e.Rules()))
+		}
 		for _, r := range e.RecordingRules() {
 			clusterKept(t, r.Name, r.Expr)
 		}

@@ -47,6 +47,9 @@ var ErrTimeBackwards = errors.New("time went backwards")
 type Options struct {
 	Dir     string // directory of the store, for exclusive use; created if missing
 	Scratch string // where a temporary directory is created if Dir fails or is empty; empty: the failure is returned
+	// Context ends the waiting for Dir, as OpenLimit does (0: state.OpenLimit). After that samples are kept in Scratch.
+	Context   context.Context
+	OpenLimit time.Duration
 	// Known are the active alerts stored by an earlier run. The store may lack their state.
 	Known []Active
 
@@ -131,7 +134,7 @@ func New(opts Options) (*Engine, error) {
 		Parser:                   parser.NewParser(parser.Options{}),
 	}
 	e.engine = promql.NewEngine(pql)
-	e.store = &store{opts: opts, logger: e.logger}
+	e.store = &store{opts: opts, logger: e.logger, library: openLibrary}
 	e.parser = &ruleParser{Parser: pql.Parser, has: e.store.has}
 	pql.Parser = e.parser
 	e.ruleEngine = promql.NewEngine(pql)

@@ -61,6 +61,9 @@ func TestRuleStyle(t *testing.T) {
 			}
 			e := shipped(t, set.load)
 			addRecorded(t, e, recorded)
+			if len(e.RecordingRules()) == 0 || len(e.Rules()) == 0 {
+				t.Errorf("%d records, %d alerts", len(e.RecordingRules()), len(e.Rules()))
+			}
 			for _, r := range e.RecordingRules() {
 				checkPromQL(t, r.Name, parse(t, r.Expr))
 				if !slices.Contains(ofAlerts, r.File) && readsAlerts(parse(t, r.Expr)) {

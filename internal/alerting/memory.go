@@ -28,6 +28,9 @@ func (s *store) leaveMemory(ts time.Time) bool {
 	s.tried = ts
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.late.Pending() || onlyFiles(s.opts.Dir) != nil {
+		return false
+	}
 	used, err := s.used()
 	if err != nil || hasSpace(filepath.Dir(s.opts.Dir), used+spaceNeeded) != nil {
 		return false
@@ -68,8 +71,8 @@ func (s *store) returnTo(dir string) error {
 	from := s.dir
 	err := closeDB(s.db)
 	s.db = nil
-	if err = errors.Join(err, replaceStore(dir, from)); err == nil {
-		s.place, s.dir = asFound, dir
+	if err = errors.Join(err, replaceStore(dir, from, s.blocked)); err == nil {
+		s.place, s.dir, s.blocked = asFound, dir, false
 		if err = s.reopen(); err == nil {
 			from := s.scratch
 			s.scratch = nil
@@ -91,12 +94,16 @@ func (s *store) reopen() error {
 	return s.openDir()
 }
 
-// replaceStore replaces a closed store by a copy of another one.
-func replaceStore(dir, by string) error {
+// replaceStore replaces a closed store by a copy of another one. What that one has no copy of is set aside.
+func replaceStore(dir, by string, aside bool) error {
 	if err := copyStore(dir+copySuffix, by); err != nil {
 		return errors.Join(err, os.RemoveAll(dir+copySuffix))
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if aside {
+		if err := setAside(dir); err != nil {
+			return errors.Join(err, os.RemoveAll(dir+copySuffix))
+		}
+	} else if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove store %s: %w", dir, err)
 	}
 	return os.Rename(dir+copySuffix, dir)

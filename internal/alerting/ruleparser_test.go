@@ -38,11 +38,17 @@ func TestCopyOfExpressions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if len(names) == 0 {
+			t.Error("no files")
+		}
 		l := fsLoader{files: files, logger: slog.New(slog.DiscardHandler)}
 		for _, name := range names {
 			loaded, errs := l.Load(name, false, model.LegacyValidation)
 			if len(errs) > 0 {
 				t.Fatal(errs)
+			}
+			if len(loaded.Groups) == 0 {
+				t.Errorf("%s: no groups", name)
 			}
 			for _, g := range loaded.Groups {
 				for _, r := range g.Rules {

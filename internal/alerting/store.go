@@ -4,21 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"math"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
-	"github.com/prometheus/prometheus/tsdb/chunks"
-	"github.com/prometheus/prometheus/tsdb/fileutil"
-	"github.com/prometheus/prometheus/util/compression"
+
+	"rdma_exporter/internal/state"
 )
 
 const (
@@ -79,6 +72,11 @@ type store struct {
 	tidied  time.Time
 	tried   time.Time // to move back
 
+	late    state.Late[*tsdb.DB] // openings that may hang
+	blocked bool                 // Options.Dir has data that could not be reached, and that stays
+	// library is openLibrary; another one in tests.
+	library func(string, *slog.Logger, *tsdb.Options) (*tsdb.DB, error)
+
 	own    *target  // whose samples are read; nil: there are no others
 	others []string // as last logged
 
@@ -97,9 +95,6 @@ func (s *store) begin() error {
 	}
 	if s.opts.Scratch != "" {
 		removeKilled(s.opts.Scratch)
-	}
-	if s.opts.Dir != "" {
-		_ = os.RemoveAll(s.opts.Dir + copySuffix) // of a process that was killed; copyStore removes it too
 	}
 	if err := s.open(first, nil); err != nil && s.opts.Scratch == "" {
 		return err
@@ -140,174 +135,6 @@ func (s *store) moveTo(dir string) {
 	if err := s.open(asFound, nil); err != nil {
 		s.opts.Logger.Warn("opening the alerting store failed, retrying in the next round", "err", err)
 	}
-}
-
-// open opens the database in a place, or in the first usable one after it.
-func (s *store) open(at place, reason error) error {
-	reasons := []error{reason}
-	for ; at <= inMemory; at++ {
-		if s.place = at; s.place == anew && s.opts.Scratch != "" && hasSpace(filepath.Dir(s.opts.Dir), spaceNeeded) != nil {
-			continue // the data is not the cause
-		}
-		err := s.openHere()
-		if err == nil {
-			s.explain(errors.Join(reasons...))
-			return nil
-		}
-		reasons = append(reasons, err)
-		if s.opts.Scratch == "" {
-			break
-		}
-	}
-	return fmt.Errorf("%w: %w", ErrNoStore, errors.Join(reasons...))
-}
-
-// explain logs where the samples are after a failure.
-func (s *store) explain(reason error) {
-	if reason == nil {
-		return
-	}
-	if s.place == inMemory && s.opts.Dir != "" {
-		s.opts.Logger.Warn("alerting store is in memory, trying the state directory again every minute",
-			"dir", s.dir, "reason", reason)
-	}
-	if s.db.Head().NumSeries() == 0 && len(s.db.Blocks()) == 0 {
-		s.opts.Logger.Warn("alerting store starts empty: rules that look back are evaluated once enough history has been collected", "dir", s.dir, "reason", reason)
-	}
-}
-
-func (s *store) openHere() error {
-	switch s.place {
-	case inMemory:
-		return s.openScratch()
-	case anew:
-		if err := setAside(s.opts.Dir); err != nil {
-			return err
-		}
-	case asFound:
-		if err := hasSpace(s.opts.Dir, spaceNeeded); err != nil {
-			return fmt.Errorf("open store %s: %w", s.opts.Dir, err)
-		}
-	}
-	s.dir = s.opts.Dir
-	return s.openDir()
-}
-
-// openScratch opens a copy of the data in Options.Dir; if that is damaged or too large, an empty database.
-func (s *store) openScratch() (err error) {
-	if s.scratch, err = makeScratch(s.opts.Scratch); err != nil {
-		return err
-	}
-	s.dir = s.scratch.store()
-	if s.opts.Dir != "" && copyStore(s.dir, s.opts.Dir) == nil && s.reopen() == nil {
-		return nil
-	}
-	if err := errors.Join(os.RemoveAll(s.dir), s.openDir()); err != nil {
-		return errors.Join(err, s.removeScratch())
-	}
-	return nil
-}
-
-// openDir opens the database in s.dir.
-func (s *store) openDir() error {
-	db, err := tsdb.Open(s.dir, s.logger, nil, s.options(), nil)
-	if err != nil {
-		return fmt.Errorf("open store %s: %w", s.dir, err)
-	}
-	db.DisableCompactions() // tidy writes blocks
-	if err := errors.Join(readAll(db), s.exclude(db)); err != nil {
-		return errors.Join(fmt.Errorf("read store %s: %w", s.dir, err), closeDB(db))
-	}
-	s.db, s.tidied = db, time.Time{}
-	return nil
-}
-
-func (s *store) options() *tsdb.Options {
-	o := tsdb.DefaultOptions()
-	o.RetentionDuration = s.opts.Retention.Milliseconds()
-	if !s.opts.Fleet {
-		o.MaxBytes = maxBytes
-	}
-	o.MinBlockDuration = s.blockLength().Milliseconds()
-	o.MaxBlockDuration = s.blockLength().Milliseconds()
-	o.WALSegmentSize = walSegmentBytes
-	o.WALCompression = compression.Snappy
-	o.WALReplayConcurrency = 1 // a second reader costs buffers and saves milliseconds
-	o.MaxBlockChunkSegmentSize = chunkFileBytes
-	o.HeadChunksWriteBufferSize = chunks.MinWriteBufferSize
-	o.StripeSize = stripes
-	o.OutOfOrderTimeWindow = 0
-	o.BlockReloadInterval = libraryInterval
-	o.NoLockfile = s.place == inMemory // scratch has one
-	return o
-}
-
-// blockLength of a fleet's history is long: results may be as old as half of it.
-func (s *store) blockLength() time.Duration {
-	if s.opts.Fleet {
-		return fleetBlockLength
-	}
-	return blockLength
-}
-
-// hasSpace returns an error if a directory does not have so much space. A store needs spaceNeeded to be opened: while
-// the library reads the log of a killed process, it writes the full chunks in it on its own goroutine, where a full
-// disk terminates the process.
-func hasSpace(dir string, bytes int64) (err error) {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, "space-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	// The space belongs to the open file and is freed however this process ends.
-	if err := os.Remove(f.Name()); err != nil {
-		return err
-	}
-	if err := fileutil.Preallocate(f, bytes, true); err != nil {
-		return fmt.Errorf("no space for %d MiB: %w", bytes>>20, err)
-	}
-	piece := make([]byte, 64<<10) // some file systems do not allocate before data is written
-	for range bytes / int64(len(piece)) {
-		if _, err := f.Write(piece); err != nil {
-			return fmt.Errorf("no space for %d MiB: %w", bytes>>20, err)
-		}
-	}
-	return nil
-}
-
-// readAll reads every sample, since a damaged block would fail each later query. It takes about 100 ms.
-func readAll(db *tsdb.DB) error {
-	q, err := db.Querier(math.MinInt64, math.MaxInt64)
-	if err != nil {
-		return err
-	}
-	defer q.Close()
-	all := labels.MustNewMatcher(labels.MatchNotEqual, model.MetricNameLabel, "")
-	set := q.Select(context.Background(), false, nil, all)
-	var it chunkenc.Iterator
-	for set.Next() {
-		it = set.At().Iterator(it)
-		for it.Next() != chunkenc.ValNone {
-		}
-		if it.Err() != nil {
-			return it.Err()
-		}
-	}
-	return set.Err()
-}
-
-// setAside renames a store, replacing one that was set aside before.
-func setAside(dir string) error {
-	if err := os.RemoveAll(dir + asideSuffix); err != nil {
-		return fmt.Errorf("remove the store set aside earlier: %w", err)
-	}
-	if err := os.Rename(dir, dir+asideSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("set the store aside: %w", err)
-	}
-	return nil
 }
 
 // tidy writes full chunks once a minute.

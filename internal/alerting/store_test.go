@@ -127,7 +127,7 @@ func TestBrokenStore(t *testing.T) {
 			if got := e.Stats().Degraded; got != c.memory {
 				t.Errorf("degraded: %v", got)
 			}
-			if n := strings.Count(log.String(), "alerting store starts empty"); n > 1 || (n == 1) != (c.aside || c.memory) {
+			if n := strings.Count(log.String(), "starts empty"); n > 1 || (n == 1) != (c.aside || c.memory) {
 				t.Errorf("log:\n%s", log)
 			}
 		})

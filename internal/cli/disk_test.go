@@ -34,7 +34,7 @@ func TestServeOnAFullDisk(t *testing.T) {
 	}
 	s.await(t, "/api/v1/alerts", "RDMAWatchdog")
 	mend()
-	if !strings.Contains(s.log.String(), "alerting store starts empty") {
+	if !strings.Contains(s.log.String(), "starts empty") {
 		t.Errorf("log:\n%s", s.log)
 	}
 }

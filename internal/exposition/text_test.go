@@ -28,6 +28,9 @@ func encoded(t testing.TB, families []Family, format expfmt.Format) string {
 // compare compares both formats of families with those of the library.
 func compare(t testing.TB, families []Family) {
 	t.Helper()
+	if len(families) == 0 {
+		t.Error("no families")
+	}
 	openMetrics, err := expfmt.NewOpenMetricsFormat(expfmt.OpenMetricsVersion_1_0_0)
 	if err != nil {
 		t.Fatal(err)

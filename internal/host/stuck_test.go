@@ -3,10 +3,13 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -62,4 +65,56 @@ func TestAReadThatDoesNotReturnCostsItsLane(t *testing.T) {
 			runtime.Gosched()
 		}
 	})
+}
+
+// TestStarvedReaderIsNotBlocked: the same FIFO blocks both readers. One belongs to a process that has a CPU, the other
+// to one that waits for it, of which nothing is known. The deadline is one that a slow machine only prolongs.
+func TestStarvedReaderIsNotBlocked(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		share float64 // of the time in which the process waits for a CPU
+		want  Reason
+	}{
+		{"has a CPU", 0, Stuck},
+		{"waits for a CPU", 0.9, Late},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, dir string, l *Live) {
+				put(t, dir, "sys/bad/lid", "")
+				fifo := filepath.Join(dir, "sys/bad/rate")
+				if err := unix.Mkfifo(fifo, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				list(t, l.Files, "sys/bad")
+				start := time.Now()
+				cpu := NewCPUWait(func() (CPUTimes, error) {
+					waited := time.Duration(c.share * float64(time.Since(start)))
+					return CPUTimes{Threads: map[int]time.Duration{1: waited}}, nil
+				})
+				cpu.Read()
+				l.MeasureCPU(cpu)
+
+				ctx, cancel := context.WithTimeout(t.Context(), 2*shortRead)
+				defer cancel()
+				returned := make(chan struct{})
+				first := l.Turns.Do(ctx, "bad", func() {
+					defer close(returned)
+					l.Files.Read("sys/bad/rate", nil)
+				})
+				_, second := l.Turns.Enter("bad")
+				for i, err := range []error{first, second} {
+					says := strings.Contains(fmt.Sprint(err), "for a CPU")
+					if ReasonOf(err) != c.want || says != (c.want == Late) {
+						t.Errorf("error %d: %v, want reason %s", i, err, c.want)
+					}
+				}
+				w, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer w.Close()
+				<-returned
+			})
+		})
+	}
 }

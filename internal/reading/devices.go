@@ -118,6 +118,7 @@ type result[T any] struct {
 	ended  bool
 	issues []snapshot.Issue
 	held   uint64 // items in quarantine
+	mixed  bool   // may be of two devices
 	value  T
 	ok     bool
 	err    error
@@ -159,7 +160,7 @@ func (d *Devices[S, T]) ReadAll(
 			defer r.End()
 			res.value, res.ok = read(r, k.state)
 		}()
-		if r.mixed() { // and failures are no fault
+		if res.mixed = r.mixed(); res.mixed { // and failures are no fault
 			res.ok, r.Issues = false, nil
 		}
 		res.issues, res.held = r.Issues, r.Quarantine.Items(r.Now())+r.Held
@@ -189,7 +190,7 @@ func (d *Devices[S, T]) ReadAll(
 					res = &result[T]{err: h.Turns.Missed(devices[i].turn, begun)}
 				}
 				read := Ended(name, res.err)
-				read.Quarantined = res.held
+				read.Quarantined, read.Discarded = res.held, res.mixed
 				n.Devices = append(n.Devices, read)
 				if res.err != nil {
 					n.Issues = append(n.Issues, snapshot.Issue{Device: name, Reason: string(host.ReasonOf(res.err)), Err: res.err})

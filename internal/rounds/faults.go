@@ -21,6 +21,7 @@ type faults struct {
 	mu      sync.Mutex
 	total   map[fault]float64
 	lasting map[string]map[fault]error // by collector: faults in its last collection, with the first error
+	listing map[string]bool            // collectors that have listed devices, which are gone if they do not any more
 	denied  map[denial]time.Time       // time when it last occurred
 	sources map[string]bool            // sources that were ever denied: whether they still are
 	needs   map[string]string          // the permission that those require, as last reported
@@ -47,7 +48,7 @@ func newFaults(log *slog.Logger) *faults {
 	}
 	return &faults{
 		log: log, total: map[fault]float64{}, lasting: map[string]map[fault]error{}, denied: map[denial]time.Time{},
-		sources: map[string]bool{}, needs: map[string]string{},
+		listing: map[string]bool{}, sources: map[string]bool{}, needs: map[string]string{},
 	}
 }
 
@@ -77,27 +78,64 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 		now[k] = res.err
 	}
 	before := f.lasting[collector]
-	for k, err := range before { // an item that is not read has not recovered
-		if _, again := now[k]; !again && slices.ContainsFunc(res.node.Devices, func(d snapshot.DeviceRead) bool {
-			return d.Device == k.device && d.Quarantined > 0
-		}) {
+	ended := map[fault]string{}
+	for k, err := range before {
+		if _, again := now[k]; again {
+			continue
+		}
+		if ended[k] = f.end(k, res); ended[k] == "" {
 			now[k] = err
 		}
 	}
-	for k, err := range now {
+	for _, k := range sortedFaults(now) {
 		if _, lasts := before[k]; !lasts && k.reason != string(host.Late) {
-			f.log.Warn("read failed", "collector", k.collector, "device", k.device, "reason", k.reason, "first", err)
+			f.log.Warn("read failed", "collector", k.collector, "device", k.device, "reason", k.reason, "first", now[k])
 		}
 	}
-	for k := range before {
-		if _, lasts := now[k]; !lasts && k.reason != string(host.Late) {
-			f.log.Info("read works again", "collector", k.collector, "device", k.device, "reason", k.reason)
+	for _, k := range sortedFaults(ended) {
+		if ended[k] != "" && k.reason != string(host.Late) {
+			f.log.Info(ended[k], "collector", k.collector, "device", k.device, "reason", k.reason)
 		}
 	}
 	f.lasting[collector] = now
 	f.logLate(collector)
+	if slices.ContainsFunc(res.node.Devices, isNamed) {
+		f.listing[collector] = true
+	}
 	f.permit(res.at)
 	f.logDevices(res)
+}
+
+// end is what is logged of a fault that a collection has no more; empty: it lasts, since the item was not read.
+func (f *faults) end(k fault, res *result) string {
+	const recovered, gone = "read works again", "read error ends: the device is not listed any more"
+	reads := res.node.Devices
+	switch own := slices.IndexFunc(reads, func(d snapshot.DeviceRead) bool { return d.Device == k.device }); {
+	case k.reason == reasonWhole && res.err == nil:
+		return recovered
+	case res.err != nil || len(res.node.Pending) > 0:
+		return ""
+	case own >= 0 && (isLost(reads[own]) || reads[own].Quarantined > 0):
+		return ""
+	case own >= 0:
+		return recovered
+	case k.device != "" && f.listing[k.collector]:
+		return gone
+	case k.device == "" && slices.ContainsFunc(reads, isLost):
+		return "" // such as a dropped sample, which may be of that device
+	}
+	return recovered
+}
+
+// isLost reports whether nothing of a device came from a collection.
+func isLost(d snapshot.DeviceRead) bool { return d.Stuck || d.Late || d.Discarded }
+
+func isNamed(d snapshot.DeviceRead) bool { return d.Device != "" }
+
+func sortedFaults[V any](of map[fault]V) []fault {
+	return slices.SortedFunc(maps.Keys(of), func(a, b fault) int {
+		return cmp.Or(cmp.Compare(a.collector, b.collector), cmp.Compare(a.device, b.device), cmp.Compare(a.reason, b.reason))
+	})
 }
 
 // reasonWhole is the reason of a collector without a result.
@@ -271,12 +309,7 @@ func (f *faults) logDevices(res *result) {
 func (f *faults) counts() (keys []fault, totals []float64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for k := range f.total {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b fault) int {
-		return cmp.Or(cmp.Compare(a.collector, b.collector), cmp.Compare(a.device, b.device), cmp.Compare(a.reason, b.reason))
-	})
+	keys = sortedFaults(f.total)
 	for _, k := range keys {
 		totals = append(totals, f.total[k])
 	}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"maps"
@@ -26,9 +27,9 @@ type alertMemory struct {
 }
 
 // openAlertMemory locks the directory, which includes the samples below it, and reads the file of alerts.
-func openAlertMemory(dir string, log *slog.Logger) *alertMemory {
+func openAlertMemory(ctx context.Context, dir string, log *slog.Logger) *alertMemory {
 	a := &alertMemory{log: log, file: &state.File[[]alerting.Active]{
-		Dir: dir, Log: log, Unread: "could not restore alert state",
+		Dir: dir, Log: log, Context: ctx, Unread: "could not restore alert state",
 		Lost: "cannot write alert state, a restart restarts the for duration of alerts",
 		Well: "writing alert state works again",
 	}}

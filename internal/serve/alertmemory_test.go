@@ -19,7 +19,7 @@ import (
 // tells the last round.
 func TestAlertMemoryWritesNews(t *testing.T) {
 	dir, begin := t.TempDir(), time.Unix(1_700_000_000, 0)
-	a := openAlertMemory(dir, slog.New(slog.DiscardHandler))
+	a := openAlertMemory(t.Context(), dir, slog.New(slog.DiscardHandler))
 	round := func(seen time.Duration, devices ...string) (out []alerting.Active) {
 		for _, d := range devices {
 			out = append(out,
@@ -97,7 +97,7 @@ func TestPendingAfterKill(t *testing.T) {
 			t.Run(interval.String()+" "+what, func(t *testing.T) {
 				dir, killed := filepath.Join(t.TempDir(), "alerting"), filepath.Join(t.TempDir(), "alerting")
 				log := slog.New(slog.DiscardHandler)
-				a := openAlertMemory(dir, log)
+				a := openAlertMemory(t.Context(), dir, log)
 				defer a.close()
 				e := downEngine(t, a.samples(), interval, nil)
 				defer func() { must(t, e.Close()) }()
@@ -115,7 +115,7 @@ func TestPendingAfterKill(t *testing.T) {
 				}
 				must(t, os.RemoveAll(filepath.Join(killed, "store", "lock")))
 
-				b := openAlertMemory(killed, log)
+				b := openAlertMemory(t.Context(), killed, log)
 				defer b.close()
 				b.save(downEngineBefore(t, b, interval)) // the first round fails
 				after := downEngine(t, b.samples(), interval, b.known)
@@ -146,7 +146,7 @@ func TestAlertDirectoryComesLater(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "state")
 	put(t, parent, "in the way")
 	log := &lockedBuffer{}
-	a := openAlertMemory(filepath.Join(parent, "alerting"), slog.New(slog.NewTextHandler(log, nil)))
+	a := openAlertMemory(t.Context(), filepath.Join(parent, "alerting"), slog.New(slog.NewTextHandler(log, nil)))
 	defer a.close()
 	e := downEngine(t, "", 15*time.Second, nil)
 	defer func() { must(t, e.Close()) }()

@@ -72,7 +72,7 @@ func startBaselines(t *testing.T, modules *swappable, stateDir string) *baseline
 	r := &baselineRun{t: t, log: &lockedBuffer{}}
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	c := machine.Config{Timeout: 10 * time.Second, ModuleInterval: 30 * time.Second, StateDir: stateDir}
-	k := newKeeper(&c, m, log)
+	k := newKeeper(t.Context(), &c, m, log)
 	r.keeper = k
 	ctx, cancel := context.WithCancel(t.Context())
 	k.start(ctx)

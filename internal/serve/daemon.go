@@ -41,7 +41,7 @@ const storeFolder = "alerting"
 
 // daemon makes the engine; nil without alerting. A replay saves nothing.
 func (s *Config) daemon(
-	c *machine.Config, m *machine.Machine, files *rulefiles.Files, log *slog.Logger,
+	ctx context.Context, c *machine.Config, m *machine.Machine, files *rulefiles.Files, log *slog.Logger,
 ) (*daemon, error) {
 	a := &s.alerting
 	if !a.on {
@@ -59,11 +59,11 @@ func (s *Config) daemon(
 	o := alerting.Options{
 		Scratch: capture.Scratch(), Rules: files, Files: files.Names, Job: a.job, Instance: instance,
 		ExternalLabels: a.externalLabels, ExternalURL: external,
-		Interval: a.interval, Notifier: d.notifier, Logger: log,
+		Interval: a.interval, Notifier: d.notifier, Logger: log, Context: ctx,
 	}
 	if m.Player == nil {
 		o.Clock = alertingClock(m)
-		if d.memory = openAlertMemory(filepath.Join(c.StateDir, storeFolder), log); d.memory.file.IsOpen() {
+		if d.memory = openAlertMemory(ctx, filepath.Join(c.StateDir, storeFolder), log); d.memory.file.IsOpen() {
 			o.Dir, o.Known = d.memory.samples(), d.memory.known
 		}
 	}

@@ -100,7 +100,7 @@ func TestAlertsThatCannotBeWritten(t *testing.T) {
 	for name, fault := range diskFaults {
 		t.Run(name, func(t *testing.T) {
 			dir, log := filepath.Join(t.TempDir(), "alerting"), &lockedBuffer{}
-			a := openAlertMemory(dir, slog.New(slog.NewTextHandler(log, nil)))
+			a := openAlertMemory(t.Context(), dir, slog.New(slog.NewTextHandler(log, nil)))
 			begin := time.Unix(1_700_000_000, 0)
 			round := func(n int) {
 				a.save([]alerting.Active{

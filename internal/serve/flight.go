@@ -90,12 +90,12 @@ type flightKept struct {
 
 // newFlightRecorder is nil for a replay, and without a usable directory.
 func newFlightRecorder(
-	c *machine.Config, m *machine.Machine, memory *expect.Memory, d *daemon, log *slog.Logger,
+	ctx context.Context, c *machine.Config, m *machine.Machine, memory *expect.Memory, d *daemon, log *slog.Logger,
 ) *flightRecorder {
 	if m.Player != nil {
 		return nil
 	}
-	f, err := openFlight(filepath.Join(c.StateDir, incidentFolder), log)
+	f, err := openFlight(ctx, filepath.Join(c.StateDir, incidentFolder), log)
 	if err != nil {
 		log.Warn("cannot use the incident directory, no incident captures are kept", "err", err)
 		return nil
@@ -131,9 +131,10 @@ func newFlightRecorder(
 }
 
 // openFlight locks the directory and reads its captures.
-func openFlight(dir string, log *slog.Logger) (*flightRecorder, error) {
+func openFlight(ctx context.Context, dir string, log *slog.Logger) (*flightRecorder, error) {
 	file := &state.File[flightKept]{
-		Dir: dir, Log: log, Unread: "could not restore the alerts of earlier incidents, they may be captured again",
+		Dir: dir, Log: log, Context: ctx,
+		Unread: "could not restore the alerts of earlier incidents, they may be captured again",
 	}
 	known, err := file.Open()
 	if err != nil {

@@ -32,7 +32,7 @@ func captures(t *testing.T, dir string) []string {
 func recorderOf(t *testing.T, dir string) (*flightRecorder, *lockedBuffer) {
 	t.Helper()
 	log := &lockedBuffer{}
-	f, err := openFlight(dir, slog.New(slog.NewTextHandler(log, nil)))
+	f, err := openFlight(t.Context(), dir, slog.New(slog.NewTextHandler(log, nil)))
 	must(t, err)
 	m, sched := machines.Open(t, machines.Fixture("no-rdma"))
 	c := &machine.Config{Timeout: time.Minute}

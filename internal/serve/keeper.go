@@ -46,7 +46,7 @@ type keeper struct {
 }
 
 // newKeeper starts with the saved state. If the directory cannot be used, only the state of earlier runs is missing.
-func newKeeper(c *machine.Config, m *machine.Machine, log *slog.Logger) *keeper {
+func newKeeper(ctx context.Context, c *machine.Config, m *machine.Machine, log *slog.Logger) *keeper {
 	known, err := c.Remembered(m)
 	command.LogError(log, "could not restore the known links and devices", err)
 	k := &keeper{
@@ -57,6 +57,7 @@ func newKeeper(c *machine.Config, m *machine.Machine, log *slog.Logger) *keeper 
 		return k
 	}
 	k.file = stateFile(c.StateDir, log)
+	k.file.Context, k.planned.file.Context = ctx, ctx
 	if err := k.open(); err != nil {
 		log.Warn("cannot use the state directory, trying again every minute; until then a restart loses the known links and devices, and "+
 			control.Unreachable+" cannot reach this exporter", "err", err)

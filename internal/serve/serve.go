@@ -117,7 +117,7 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if s.noBudget {
 		m.Budget = nil
 	}
-	keeper := newKeeper(c, m, std.Log)
+	keeper := newKeeper(ctx, c, m, std.Log)
 	defer keeper.close()
 	on, err := c.Collectors(m, keeper.memory)
 	if err != nil {
@@ -129,13 +129,13 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if c.Rules, err = rulefiles.Read(s.alerting.ruleFiles, s.alerting.runbooks); err != nil {
 		return command.Usage(err)
 	}
-	d, err := s.daemon(c, m, c.Rules, std.Log)
+	d, err := s.daemon(ctx, c, m, c.Rules, std.Log)
 	if err != nil {
 		return command.Usage(err)
 	}
 	if d != nil {
 		defer d.close()
-		d.flight = newFlightRecorder(c, m, keeper.memory, d, std.Log)
+		d.flight = newFlightRecorder(ctx, c, m, keeper.memory, d, std.Log)
 		if s.askNCCL && m.Player == nil { // a recording has no service
 			d.nccl = job.NewWatch(c.Paths, std.Log)
 		}

@@ -12,6 +12,9 @@ import (
 
 // TestChecks: each entry of the table is complete, and its id is of use in a file of the site.
 func TestChecks(t *testing.T) {
+	if len(Checks) < 40 || len(Files) < 10 {
+		t.Errorf("%d checks, %d files", len(Checks), len(Files))
+	}
 	seen := map[string]bool{}
 	domain := 0
 	for _, c := range Checks {

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"slices"
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
@@ -218,14 +219,17 @@ func TestTraffic(t *testing.T) {
 func TestChain(t *testing.T) {
 	n := rails(4)
 	startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1, 2)
+	var got []string
 	for _, r := range Evaluate(n, nil) {
-		if r.Setting != "job_traffic_class" {
-			continue
+		if r.Setting == "job_traffic_class" {
+			got = append(got, r.Evidence, r.Remedy)
 		}
-		if r.Evidence != "DSCP 0 has priority 0 on eth0; PFC is enabled on 3; the same on 2 other ports" ||
-			r.Remedy != "export NCCL_IB_TC=106 # of the job, or in nccl.conf" {
-			t.Errorf("%q %q", r.Evidence, r.Remedy)
-		}
+	}
+	if want := []string{
+		"DSCP 0 has priority 0 on eth0; PFC is enabled on 3; the same on 2 other ports",
+		"export NCCL_IB_TC=106 # of the job, or in nccl.conf",
+	}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -249,7 +253,10 @@ func TestIntendedLossless(t *testing.T) {
 		for i, c := range pattern {
 			n.QoS.Netdevs[i].PFC.Enabled[3] = c == 'x'
 		}
-		m := &machine{Node: n}
+		m := newMachine(n)
+		if len(m.roces()) != len(pattern) {
+			t.Errorf("%s: %d ports", pattern, len(m.roces()))
+		}
 		for _, r := range m.roces() {
 			if r.lossless != want {
 				t.Errorf("%s: %s is %v", pattern, r.Name, r.lossless)
@@ -258,7 +265,7 @@ func TestIntendedLossless(t *testing.T) {
 	}
 	n := rails(2)
 	n.InfiniBand.Devices[1].Ports[0].Role = "other"
-	if m := (&machine{Node: n}); m.intendedLossless()["compute"] {
+	if m := newMachine(n); m.intendedLossless()["compute"] {
 		t.Error("one port of a role is enough")
 	}
 }

@@ -81,6 +81,7 @@ type DeviceRead struct {
 	Late   bool   // it did not end in time, and is not known to be blocked
 	// Quarantined is the number of items that are not read any more after repeated failures.
 	Quarantined uint64
+	Discarded   bool // the device was replaced during the read: nothing of it was used
 }
 
 // InfiniBand is /sys/class/infiniband and related data.

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,12 @@ type File[T any] struct {
 	Well string // logged when a save succeeds again
 	// Unread is logged when the value cannot be read, which Save then replaces. Empty: Open fails, and the value stays.
 	Unread string
+	// Context ends the waiting for the directory, as Limit does (0: OpenLimit); nil: only that.
+	Context context.Context
+	Limit   time.Duration
+
+	open func(dir string) (*Store, error) // nil: Open; another one in tests
+	late Late[opened[T]]
 
 	mu     sync.Mutex
 	store  *Store // nil: not open
@@ -25,33 +32,50 @@ type File[T any] struct {
 	failed bool
 }
 
-// Open locks the directory and loads the value, the zero value if there is none.
+// opened is an open directory with its value.
+type opened[T any] struct {
+	store *Store
+	value T
+}
+
+// Open locks the directory and loads the value, the zero value if there is none. It must not be called concurrently.
 func (k *File[T]) Open() (value T, err error) {
-	store, err := Open(k.Dir)
-	if err == nil {
-		err = k.load(store, &value)
+	o, err := k.late.Open(k.Context, k.Limit, k.load, func(o opened[T], err error) {
+		if err == nil {
+			_ = o.store.Close() // nothing was written to it
+		}
+	})
+	if errors.Is(err, ErrLate) {
+		err = fmt.Errorf("state directory %s: %w", k.Dir, err)
 	}
 	if k.note(err); err != nil {
 		return *new(T), err
 	}
-	if aside := store.SetAside(); aside != "" {
+	if aside := o.store.SetAside(); aside != "" {
 		k.Log.Warn("state file damaged, using the earlier one", "moved to", aside)
 	}
-	k.swap(store)
-	return value, nil
+	k.swap(o.store)
+	return o.value, nil
 }
 
-// load closes the store if the value cannot be read and must stay.
-func (k *File[T]) load(store *Store, value *T) error {
-	err := store.Read(value)
+// load opens the directory. It closes it if the value cannot be read and must stay.
+func (k *File[T]) load() (o opened[T], err error) {
+	open := k.open
+	if open == nil {
+		open = Open
+	}
+	if o.store, err = open(k.Dir); err != nil {
+		return o, err
+	}
+	err = o.store.Read(&o.value)
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist):
-		return nil
+		return o, nil
 	case k.Unread == "":
-		return errors.Join(err, store.Close())
+		return o, errors.Join(err, o.store.Close())
 	}
 	k.Log.Warn(k.Unread, "err", err)
-	return nil
+	return o, nil
 }
 
 func (k *File[T]) swap(store *Store) (before *Store) {

@@ -6,6 +6,7 @@
 package state
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,9 +35,10 @@ const (
 var ErrLocked = errors.New("in use by another rdma_exporter")
 
 // Read reads the newest complete generation without a lock, for read-only commands. The error is fs.ErrNotExist if
-// there is none.
+// there is none, and ErrLate if the directory does not answer.
 func Read(dir string, v any) error {
-	value, err := newest(dir)
+	var late Late[[]byte]
+	value, err := late.Open(context.Background(), 0, func() ([]byte, error) { return newest(dir) }, func([]byte, error) {})
 	if err != nil {
 		return fmt.Errorf("state directory %s: %w", dir, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -232,6 +233,70 @@ func TestNotOurs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFIFO: a FIFO in place of any file is not waited for, and the newest value that is left is read.
+func TestFIFO(t *testing.T) {
+	for name, want := range map[string]int{
+		currentName: 1, oldName: 2, brokenName: 2, tempName: 2, lockName: 2,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir)
+			must(t, s.Write(valueOf(1)))
+			must(t, s.Write(valueOf(2)))
+			must(t, s.Close())
+			must(t, remove(s.path(name)))
+			must(t, syscall.Mkfifo(s.path(name), 0o600))
+			k := &File[value]{Dir: dir, Log: slog.New(slog.DiscardHandler)}
+			if v, err := k.Open(); err != nil || v != valueOf(want) {
+				t.Errorf("%d, %v, want %d", v.N, err, want)
+			}
+			must(t, k.Save(valueOf(3)))
+			reads(t, dir, 3)
+			must(t, k.Close())
+		})
+	}
+}
+
+// TestHungDirectory: an opening that hangs in the kernel is given up at the limit, no other is begun before it returns,
+// and it is closed then.
+func TestHungDirectory(t *testing.T) {
+	dir, gate := t.TempDir(), filepath.Join(t.TempDir(), "gate")
+	must(t, syscall.Mkfifo(gate, 0o600))
+	k := &File[value]{Dir: dir, Log: slog.New(slog.DiscardHandler), Limit: time.Nanosecond}
+	opened := 0
+	k.open = func(dir string) (*Store, error) {
+		opened++
+		f, err := os.Open(gate) // waits for a writer
+		if err != nil {
+			return nil, err
+		}
+		must(t, f.Close())
+		return Open(dir)
+	}
+	for _, want := range []string{
+		"state directory " + dir + ": no answer within 1ns: check the file system that it is on",
+		"state directory " + dir + ": no answer yet from an earlier attempt: check the file system that it is on",
+	} {
+		if _, err := k.Open(); !errors.Is(err, ErrLate) || err.Error() != want || k.IsOpen() {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	f, err := os.OpenFile(gate, os.O_WRONLY, 0)
+	must(t, err)
+	for k.late.Pending() {
+		runtime.Gosched()
+	}
+	must(t, f.Close())
+	if opened != 1 {
+		t.Errorf("opened %d times", opened)
+	}
+	k.open, k.Limit = nil, 0
+	if _, err := k.Open(); err != nil { // not locked by the late one
+		t.Error(err)
+	}
+	must(t, k.Close())
 }
 
 // TestCannotWrite: the value before stays, and nothing half done.

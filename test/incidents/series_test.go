@@ -371,7 +371,13 @@ func TestSeriesAreTheExporters(t *testing.T) {
 	}
 	for _, i := range incidents {
 		seen := map[string]bool{}
+		if len(newFleet(i.fleet...).targets()) == 0 {
+			t.Errorf("%s: no targets", i.name)
+		}
 		for _, target := range newFleet(i.fleet...).targets() {
+			if len(target.samples) == 0 {
+				t.Errorf("%s: a target without samples", i.name)
+			}
 			for _, s := range target.samples {
 				if key := s.labels.String(); seen[key] {
 					t.Errorf("%s: twice", key)

@@ -70,7 +70,13 @@ func TestNeedsAreDescs(t *testing.T) {
 	for _, m := range rulefiles.Readable() {
 		known[m.Desc.Name] = m.Desc
 	}
+	if len(alerts) == 0 {
+		t.Error("no alerts")
+	}
 	for _, a := range alerts {
+		if len(a.Need.Metrics()) == 0 {
+			t.Errorf("%s needs nothing", a.Name)
+		}
 		for _, m := range a.Need.Metrics() {
 			switch d := known[m]; {
 			case d == nil:
