@@ -114,6 +114,17 @@ func shaped(expr string) rule {
 	}
 }
 
+// nameOf keeps names, without an address but as udev writes it.
+func nameOf(expr string) rule {
+	whole := shaped(expr)
+	return func(text string) string {
+		if !plainNames(text) {
+			return unknown
+		}
+		return whole(text)
+	}
+}
+
 func dropped(string) string    { return "" }
 func replaced(s string) string { return s } // all of it has a pseudonym
 
@@ -121,8 +132,8 @@ func replaced(s string) string { return s } // all of it has a pseudonym
 type rulesByField map[string]rule
 
 var fieldRules = sync.OnceValue(func() rulesByField {
-	name, word := shaped(name63), matching(`[A-Za-z0-9_-]{1,32}`)
-	counterName := matching(`[A-Za-z0-9_.,%\[\]()/: -]{1,80}`)
+	name, word := nameOf(name63), matching(`[A-Za-z0-9_-]{1,32}`)
+	counterName := matching(`[A-Za-z_\[][A-Za-z0-9_.,%\[\]() -]{0,80}`)
 	board, release := matching(vendor), matching(version)
 	address := matching(pciBDF)
 	return rulesByField{
@@ -132,33 +143,38 @@ var fieldRules = sync.OnceValue(func() rulesByField {
 		"IBFEC.Mode":         matching(`[A-Za-z0-9 (),_-]{1,24}`),
 		"IBLink.FarGUID":     shaped(guid),
 		"IBManager.GUID":     shaped(guid),
-		"HealthReporter.Bus": word, "HealthReporter.Device": shaped(pciBDF + `|[a-z0-9_]{1,24}\.[a-z]{1,8}\.[0-9]{1,5}`),
-		"HealthReporter.Name":    word,
-		"IBLink.FarDescription":  replaced,
-		"NVML.Driver":            release,
-		"NVML.CUDA":              release,
-		"GPU.UUID":               shaped(`(?:GPU|MIG)-` + uuid),
-		"GPU.PCIAddress":         address,
-		"GPU.Model":              board,
-		"GPU.Serial":             replaced,
-		"GPU.Capability":         matching(`[0-9]{1,3}\.[0-9]{1,2}`),
-		"GPUFabric.Cluster":      replaced,
-		"Process.Command":        knownCommand,
-		"Process.Verbs":          matching(`uverbs[0-9]{1,5}`),
-		"Process.NCCL":           matching(`[0-9]{1,3}(?:\.[0-9]{1,3}){0,3}|unknown`),
-		"Process.Job":            shaped(`slurm/[0-9_]{1,20}|kubernetes/` + uuid),
-		"Process.Step":           matching(`[0-9]{1,10}|batch|extern|interactive`),
-		"Process.Container":      shaped(`[0-9a-f]{12}`),
-		"Process.Unit":           matching(`user\.slice|session-[0-9]{1,8}\.scope|(?:` + commands + `)\.service`),
-		"Process.Network":        matching(`[0-9]{1,11}`),
-		"Process.Netdevs":        shaped(names),
-		"Process.JobName":        dropped,
-		"Process.User":           dropped,
-		"Process.Topology":       shaped(`(?:</?(?:system|cpu|pci)(?: (?:numaid="-?[0-9]{1,6}"|busid="` + pciBDF + `"))?>)*`),
-		"DMABUFs.Exporter":       word,
-		"Pod.Namespace":          replaced,
-		"Pod.Name":               replaced,
-		"Pod.Devices":            shaped(pciBDF + `|(?:GPU|MIG)-` + uuid + `|[0-9]{1,4}|` + name63),
+		"HealthReporter.Bus": word, "HealthReporter.Device": nameOf(pciBDF + `|[a-z0-9_]{1,24}\.[a-z]{1,8}\.[0-9]{1,5}`),
+		"HealthReporter.Name":   word,
+		"IBLink.FarDescription": replaced,
+		"NVML.Driver":           release,
+		"NVML.CUDA":             release,
+		"GPU.UUID":              shaped(`(?:GPU|MIG)-` + uuid),
+		"GPU.PCIAddress":        address,
+		"GPU.Model":             board,
+		"GPU.Serial":            replaced,
+		"GPU.Capability":        matching(`[0-9]{1,3}\.[0-9]{1,2}`),
+		"GPUFabric.Cluster":     replaced,
+		"Process.Command":       knownCommand,
+		"Process.Verbs":         matching(`uverbs[0-9]{1,5}`),
+		"Process.NCCL":          matching(`[0-9]{1,3}(?:\.[0-9]{1,3}){0,3}|unknown`),
+		"Process.Job":           shaped(`slurm/[0-9_]{1,20}|kubernetes/` + uuid),
+		"Process.Step":          matching(`[0-9]{1,10}|batch|extern|interactive`),
+		"Process.Container":     shaped(`[0-9a-f]{12}`),
+		"Process.Unit":          matching(`user\.slice|session-[0-9]{1,8}\.scope|(?:` + commands + `)\.service`),
+		"Process.Network":       matching(`[0-9]{1,11}`),
+		"Process.Netdevs":       nameOf(names),
+		"Process.JobName":       dropped,
+		"Process.User":          dropped,
+		"Process.Topology":      shaped(`(?:</?(?:system|cpu|pci)(?: (?:numaid="-?[0-9]{1,6}"|busid="` + pciBDF + `"))?>)*`),
+		"DMABUFs.Exporter":      word,
+		"Pod.Namespace":         replaced,
+		"Pod.Name":              replaced,
+		"Pod.Devices": func(text string) string {
+			if shaped(`(?:GPU|MIG)-`+uuid)(text) == text {
+				return text
+			}
+			return nameOf(pciBDF + `|` + name63)(text)
+		},
 		"Launcher.Name":          knownCommand,
 		"Launcher.Unread":        matching(`[A-Za-z ,-]{1,60}`),
 		"Event.Kind":             word,
@@ -168,9 +184,9 @@ var fieldRules = sync.OnceValue(func() rulesByField {
 		"Event.Device":           name,
 		"Event.Detail":           knownDetail,
 		"KernelEvent.Line":       dropped,
-		"Trace.Missing":          matching(`[A-Za-z0-9_ ,.:;()/-]{1,160}`),
+		"Trace.Missing":          matching(`[A-Za-z][A-Za-z0-9_ ,.:;()/-]{1,160}`),
 		"Registration.Device":    name,
-		"Registration.Function":  shaped(pciBDF + `|` + name63),
+		"Registration.Function":  nameOf(pciBDF + `|` + name63),
 		"Registration.Mechanism": word,
 		"Registration.Exporter":  word,
 		"AsyncTotal.Device":      name,

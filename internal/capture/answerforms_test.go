@@ -79,6 +79,7 @@ func TestRulesOfAnswers(t *testing.T) {
 	}
 	shapes := map[string][]string{ // these get pseudonyms
 		"IBLink.FarGUID": {"ba3f:d2ff:fe50:a1c4"}, "IBManager.GUID": {"ba3f:d2ff:fe50:a1c4"},
+		"Process.Container": {"b83fd250a1c4"},
 	}
 	names := []string{ // a name may be any word: addresses as udev writes them get pseudonyms
 		"RDMAPort.Netdev", "Event.Netdev", "Event.Device", "Registration.Device", "Registration.Function", "AsyncTotal.Device",

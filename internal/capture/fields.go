@@ -17,7 +17,7 @@ import (
 const (
 	// vendor is a text of the vendor of a board, a firmware or a driver. Such a text is not kept if it has something like
 	// an address.
-	vendor        = `[A-Za-z0-9 ,.;()/+_&#-]{0,100}`
+	vendor        = `(?:[A-Za-z0-9(](?:[A-Za-z0-9 ,.;()+_&#-]| / ){0,100})?`
 	version       = `[vV]?[0-9][A-Za-z0-9.+_~-]{0,63}`
 	driverVersion = `(?:NVRM|GCC) version: [A-Za-z0-9 .,:_()+~-]{0,200}`
 	// gpuInformation is /proc/driver/nvidia/gpus/ADDRESS/information.
@@ -69,6 +69,22 @@ func texts(expr string) keep {
 		}
 		return whole(p, name, line)
 	})
+}
+
+// named is lines with names of interfaces and devices, which may have an address as udev writes it.
+func named(expr string) keep {
+	whole := lines(expr)
+	return eachLine(func(p *pseudonyms, name, line string) string {
+		if !plainNames(line) {
+			return unknown
+		}
+		return whole(p, name, line)
+	})
+}
+
+// plainNames reports whether names have no address but one that gets a pseudonym.
+func plainNames(text string) bool {
+	return !addressLike().MatchString(derivedName().ReplaceAllString(text, ""))
 }
 
 // driverLines is /proc/driver/nvidia/version without the user and the host that built the driver, in parentheses.
@@ -124,6 +140,16 @@ func hostName(_ *pseudonyms, _, text string) string {
 		return text
 	}
 	return HostPseudonym + "\n"
+}
+
+var switchIDForm = lazy.Regexp(`^(?:[0-9a-f]{12}|[0-9a-f]{16})\n?$`)
+
+// switchID keeps an address or a GUID.
+func switchID(_ *pseudonyms, _, text string) string {
+	if !switchIDForm().MatchString(text) {
+		return unknown + "\n"
+	}
+	return text
 }
 
 // configSpace keeps the header and the capabilities that are read.
@@ -185,9 +211,11 @@ var stateLine = lazy.Regexp(`^ *(?:[{}]|"(?:links|functions|roles|baselines)": \
 // stateOfLinks is all of the file, or none of it.
 func stateOfLinks(_ *pseudonyms, _, text string) string {
 	var indented bytes.Buffer
-	err := json.Indent(&indented, []byte(text), "", " ")
+	if err := json.Indent(&indented, []byte(text), "", " "); err != nil {
+		return "{}\n"
+	}
 	for line := range strings.Lines(indented.String()) {
-		if line = strings.TrimSuffix(line, "\n"); err != nil || line != "" && !stateLine().MatchString(line) {
+		if line = strings.TrimSuffix(line, "\n"); line != "" && !stateLine().MatchString(line) {
 			return "{}\n"
 		}
 	}

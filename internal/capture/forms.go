@@ -32,8 +32,8 @@ const (
 	macAddr = `[0-9a-f]{2}(?::[0-9a-f]{2}){5}|[0-9a-f]{2}(?::[0-9a-f]{2}){19}`
 	guid    = `[0-9a-f]{4}(?::[0-9a-f]{4}){3}`
 	gid     = `[0-9a-f]{4}(?::[0-9a-f]{4}){7}`
-	name63  = `[A-Za-z0-9_.@-]{1,63}` // of an interface or device
-	names   = `[A-Za-z0-9_.@ -]{0,1000}`
+	name63  = `[A-Za-z0-9_.-]{1,63}` // of an interface or device
+	names   = `[A-Za-z0-9_. -]{0,1000}`
 	pciBDF  = `[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]`
 	hexIPv4 = `[0-9A-F]{8}`
 	uuid    = `[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`
@@ -61,11 +61,11 @@ var fileForms = []fileForm{
 	form(device+`infiniband/[^/]+/(?:fw_pages|reg_pages|nctxts|nfreectxts)`, lines(integer)),
 	form(device+`traffic_class`, lines(`(?:Global )?tclass=[0-9]{1,3}|`+integer)),
 	form(device+`(?:ibdev|parent|gid_attrs/ndevs/[^/]+|bonding/(?:active_slave|slaves)|bonding_masters)|`+
-		`sys/class/net/bonding_masters`, lines(names)),
+		`sys/class/net/bonding_masters`, named(names)),
 	form(device+`infiniband_mad/[^/]+/port|sys/class/infiniband_(?:mad|verbs)/abi_version`, lines(integer)),
 	// Network interfaces.
 	form(device+`(?:address|perm_hwaddr)`, lines(macAddr)),
-	form(device+`(?:phys_switch_id|phys_port_id)`, lines(`(?:[0-9a-f]{2}){6,32}`)),
+	form(device+`(?:phys_switch_id|phys_port_id)`, switchID),
 	form(device+`phys_port_name`, lines(`(?:c[0-9]{1,4})?(?:pf?[0-9]{1,4})?(?:[sv]f?[0-9]{1,5})*`)),
 	form(device+`(?:carrier_changes|carrier_down_count|carrier_up_count|dev_id|dev_port|flags|ifindex|iflink|mtu|type|`+
 		`link_failure_count|ecn/[^/]+/(?:cnp_802p_prio|cnp_dscp|enable/[0-9]))`, lines(integer+`|DMA|DMA-FQ|identity`)),

@@ -67,7 +67,7 @@ var bootLine = lazy.Regexp(`^(?:[A-Za-z0-9_-]{1,63}|softdep(?:[ \t]+[A-Za-z0-9_:
 func bootSettings(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); bootLine().MatchString(line) {
+		if line = strings.TrimSpace(line); bootLine().MatchString(line) && !addressLike().MatchString(line) {
 			out.WriteString(line + "\n")
 		}
 	}

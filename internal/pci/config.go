@@ -20,6 +20,7 @@ type Config struct {
 
 const (
 	configHeader    = 64
+	configIDs       = 16
 	firstCapability = 0x34
 	capPCIe         = 0x10
 	pcieDevCtl      = 8
@@ -78,7 +79,7 @@ func capabilities(b []byte) iter.Seq[int] {
 	}
 }
 
-// PublicConfig keeps the header, the lists of capabilities, and of those that ParseConfig reads the content. Others are
+// PublicConfig keeps the registers up to the class and the header type, the lists of capabilities, and of those that ParseConfig reads the content. Others are
 // zeros: the Device Serial Number is the GUID of some adapters, and a vendor may write anything into its own.
 func PublicConfig(b []byte) []byte {
 	out := make([]byte, len(b))
@@ -87,7 +88,11 @@ func PublicConfig(b []byte) []byte {
 			copy(out[at:min(at+n, len(b))], b[at:])
 		}
 	}
-	keep(0, configHeader)
+	if len(b) < configHeader {
+		return nil
+	}
+	keep(0, configIDs)
+	keep(firstCapability, 1)
 	for at := range capabilities(b) {
 		if keep(at, 2); b[at] == capPCIe {
 			keep(at, pcieLength)

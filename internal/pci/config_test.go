@@ -100,8 +100,11 @@ func TestPublicConfig(t *testing.T) {
 	if c, ok := ParseConfig(out); !ok || c != want || !c.Redirect || b[0x104] == 0 {
 		t.Errorf("%+v %v, want %+v, and what was given: %x", c, ok, want, b[0x104:0x10c])
 	}
-	if got := PublicConfig(b[:64]); !bytes.Equal(got, b[:64]) {
+	if got := PublicConfig(b[:64]); len(got) != 64 || !bytes.Equal(got[:16], b[:16]) {
 		t.Errorf("%x", got)
+	}
+	if got := PublicConfig([]byte("PASSWORD=secret")); len(got) != 0 {
+		t.Errorf("%q", got)
 	}
 }
 
