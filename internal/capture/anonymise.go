@@ -21,9 +21,9 @@ import (
 // is kept. Processes are numbered. Pseudonyms are numbered in the order of the addresses, so the same machine always
 // has the same ones.
 // UUIDs and serial numbers of GPUs, boot IDs, UUIDs of virtual devices and pods, and IDs of containers are replaced
-// likewise. A file goes in only through a form that knows its fields, an answer through a rule for each field (fileForms,
-// fieldRules): what has none is left out and named in Meta.LeftOut. A configuration file has to be reduced by site.OfHost
-// first; cabled are the system names in it.
+// likewise. A file goes in only through a form that knows its fields, an answer through a rule for each field
+// (fileForms, fieldRules): what has none is left out and named in Meta.LeftOut. A configuration file has to be reduced
+// by site.OfHost first; cabled are the system names in it.
 func Anonymise(a *Archive, cabled ...string) {
 	p := &pseudonyms{low: map[string]string{}, nets: map[string]string{}, systems: Systems(a, cabled...)}
 	if !utf8.ValidString(a.Meta.Hostname) { // that of a parsed header always is
@@ -74,8 +74,8 @@ func Anonymise(a *Archive, cabled ...string) {
 var (
 	macPattern  = lazy.Regexp(`(?i)\b[0-9a-f]{2}(?:(?::[0-9a-f]{2}){5,19}|(?:-[0-9a-f]{2}){5,7})\b`)
 	guidPattern = lazy.Regexp(`(?i)\b[0-9a-f]{4}(?::[0-9a-f]{4}){3,7}\b`)
-	// derivedName is a name with an address, as udev assigns it (systemd.net-naming-scheme(7), 60-rdma-persistent-naming.rules):
-	// enxb83fd250a1c0, rocexb83fd2030050a1c0.
+	// derivedName is a name with an address, as udev assigns it (systemd.net-naming-scheme(7), and
+	// 60-rdma-persistent-naming.rules of rdma-core): enxb83fd250a1c0, rocexb83fd2030050a1c0.
 	derivedName = lazy.Regexp(`(\b|_)((?:en|ib|sl|wl|ww|iw|opa|roce|usnic)x)([0-9a-f]{16}|[0-9a-f]{12})`)
 	bareUUID    = lazy.Regexp(`\b` + uuid + `\b`)
 )

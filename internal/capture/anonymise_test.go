@@ -327,8 +327,10 @@ func checkAnonymousGPU(t *testing.T, name, before, after string) {
 // TestAnonymiseConfig: only addresses change in the configuration file, even if the host name equals one of its keys.
 func TestAnonymiseConfig(t *testing.T) {
 	a := &Archive{
-		Meta:   Meta{Hostname: "roce"},
-		Rounds: []Round{{Entries: []Entry{{Path: "sys/devices/d/node_desc", Data: []byte("roce HCA-1\n")}, {Path: "sys/devices/zzz/vendor"}}}},
+		Meta: Meta{Hostname: "roce"},
+		Rounds: []Round{{Entries: []Entry{
+			{Path: "sys/devices/d/node_desc", Data: []byte("roce HCA-1\n")}, {Path: "sys/devices/zzz/vendor"},
+		}}},
 	}
 	if a.Config() != nil {
 		t.Error("there is a configuration file")

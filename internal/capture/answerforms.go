@@ -51,7 +51,7 @@ type answerKind = struct {
 }
 
 func answer[T any](paths string) answerKind {
-	return answerKind{lazy.Regexp(`^(?:` + paths + `)$`), reflect.TypeFor[T](), reduced[T]}
+	return answerKind{wholly(paths), reflect.TypeFor[T](), reduced[T]}
 }
 
 // reduced is an answer by the rules of its fields. One that cannot be decoded becomes x, which cannot be either.
@@ -94,7 +94,7 @@ type rule func(text string) string
 
 // matching keeps a text that an expression matches, unless it has something like an address. Others become x.
 func matching(expr string) rule {
-	whole := lazy.Regexp(`^(?:` + expr + `)$`)
+	whole := wholly(expr)
 	return func(text string) string {
 		if text == "" || whole().MatchString(text) && !addressLike().MatchString(text) {
 			return text
@@ -105,7 +105,7 @@ func matching(expr string) rule {
 
 // shaped keeps addresses and UUIDs of this shape, and names that may contain an address: they get pseudonyms.
 func shaped(expr string) rule {
-	whole := lazy.Regexp(`^(?:` + expr + `)$`)
+	whole := wholly(expr)
 	return func(text string) string {
 		if text == "" || whole().MatchString(text) {
 			return text

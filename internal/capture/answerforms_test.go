@@ -82,7 +82,8 @@ func TestRulesOfAnswers(t *testing.T) {
 		"Process.Container": {"b83fd250a1c4"},
 	}
 	names := []string{ // a name may be any word: addresses as udev writes them get pseudonyms
-		"RDMAPort.Netdev", "Event.Netdev", "Event.Device", "Registration.Device", "Registration.Function", "AsyncTotal.Device",
+		"RDMAPort.Netdev", "Event.Netdev", "Event.Device", "Registration.Device", "Registration.Function",
+		"AsyncTotal.Device",
 		"AsyncEvent.Device", "Process.Netdevs", "Pod.Devices",
 	}
 	all := []string{"IBLink.FarDescription", "GPU.Serial", "GPUFabric.Cluster", "Pod.Namespace", "Pod.Name"}

@@ -157,8 +157,8 @@ func moduleSerial(e *Entry) string {
 	return ""
 }
 
-// publicModule leaves out vendor-specific data and pages of unknown layout, and everything but the identifier if that is
-// unknown.
+// publicModule leaves out vendor-specific data and pages of unknown layout, and everything but the identifier if that
+// is unknown.
 func (p *pseudonyms) publicModule(name string, data []byte) []byte {
 	e, err := decodeEEPROM(name, data)
 	if err != nil {
@@ -172,7 +172,8 @@ func (p *pseudonyms) publicModule(name string, data []byte) []byte {
 		e.forget(3, len(e.data))
 		return e.encode()
 	}
-	if at, end := int(place.Serial.Offset), int(place.Serial.Offset)+int(place.Serial.Length); len(e.get(at, end-at)) < end-at {
+	at, end := int(place.Serial.Offset), int(place.Serial.Offset)+int(place.Serial.Length)
+	if len(e.get(at, end-at)) < end-at {
 		e.forget(at, end)
 	}
 	e.forget(int(place.Vendor.Offset), int(place.Vendor.Offset)+int(place.Vendor.Length))

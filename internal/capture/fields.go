@@ -51,7 +51,7 @@ const unknown = "x"
 
 // lines keeps the lines that an expression matches. Others become x: what was malformed stays malformed.
 func lines(expr string) keep {
-	whole := lazy.Regexp(`^(?:` + expr + `)$`)
+	whole := wholly(expr)
 	return eachLine(func(_ *pseudonyms, _, line string) string {
 		if !whole().MatchString(line) {
 			return unknown

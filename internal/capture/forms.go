@@ -3,6 +3,7 @@ package capture
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/lazy"
@@ -22,7 +23,12 @@ type fileForm struct {
 type keep func(p *pseudonyms, name, text string) string
 
 func form(paths string, k keep) fileForm {
-	return fileForm{lazy.Regexp(`^(?:` + paths + `)$`), strings.HasPrefix(paths, "sys/"), k}
+	return fileForm{wholly(paths), strings.HasPrefix(paths, "sys/"), k}
+}
+
+// wholly matches a whole text. It compiles at its first use.
+func wholly(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + expr + `)$`) })
 }
 
 // Fields of files. A number is too short for an address.

@@ -79,8 +79,9 @@ func capabilities(b []byte) iter.Seq[int] {
 	}
 }
 
-// PublicConfig keeps the registers up to the class and the header type, the lists of capabilities, and of those that ParseConfig reads the content. Others are
-// zeros: the Device Serial Number is the GUID of some adapters, and a vendor may write anything into its own.
+// PublicConfig keeps the registers up to the class and the header type, the lists of capabilities, and the content of
+// those that ParseConfig reads. Others are zeros: the Device Serial Number is the GUID of some adapters, and a vendor
+// may write anything into its own. Nothing is left of what is shorter than a header.
 func PublicConfig(b []byte) []byte {
 	out := make([]byte, len(b))
 	keep := func(at, n int) {

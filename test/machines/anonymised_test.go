@@ -36,7 +36,8 @@ func TestFindingsOfAnonymisedMachines(t *testing.T) {
 			}
 			slices.Sort(got)
 			if !slices.Equal(got, want.findings) {
-				t.Errorf("the anonymised capture raises %q beside, and lacks %q", OnlyIn(got, want.findings), OnlyIn(want.findings, got))
+				t.Errorf("the anonymised capture also raises %q, and lacks %q",
+					OnlyIn(got, want.findings), OnlyIn(want.findings, got))
 			}
 		})
 	}
