@@ -13,7 +13,7 @@ import (
 var anonymiseEvery = flag.Bool("anonymise-every", false, "compare the findings of each anonymised machine")
 
 // anonymisedSample is which machines are compared without the flag: one in this many.
-const anonymisedSample = 24
+const anonymisedSample = 48
 
 // TestFindingsOfAnonymisedMachines: an anonymised capture raises the same alerts as the original.
 func TestFindingsOfAnonymisedMachines(t *testing.T) {
