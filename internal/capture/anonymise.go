@@ -5,14 +5,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"rdma_exporter/internal/lazy"
-	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -22,47 +20,38 @@ import (
 // GUID derived from it, the GID with its EUI-64), and adjacent addresses stay adjacent. The vendor's half of an address
 // is kept. Processes are numbered. Pseudonyms are numbered in the order of the addresses, so the same machine always
 // has the same ones.
-// UUIDs and serial numbers of GPUs, and boot IDs, are replaced likewise. A file outside of sysfs whose fields are
-// not known is left out and named in Meta.LeftOut; of nccl.conf, public settings are kept. Of a process's
-// environment, only settings without a host, user or file are kept; of vital product data, the product; of LLDP
-// frames, the ports of the switch and a pseudonym of the switch. A configuration file has to be reduced by
-// site.OfHost first; cabled are the system names in it.
+// UUIDs and serial numbers of GPUs, boot IDs, UUIDs of virtual devices and pods, and IDs of containers are replaced
+// likewise. A file goes in only through a form that knows its fields, an answer through a rule for each field
+// (fileForms, fieldRules): what has none is left out and named in Meta.LeftOut. A configuration file has to be reduced
+// by site.OfHost first; cabled are the system names in it.
 func Anonymise(a *Archive, cabled ...string) {
 	p := &pseudonyms{low: map[string]string{}, nets: map[string]string{}, systems: Systems(a, cabled...)}
 	if !utf8.ValidString(a.Meta.Hostname) { // that of a parsed header always is
 		a.Meta.Hostname = HostPseudonym
 	}
-	if name := strings.Trim(a.Meta.Hostname, "."); name != "" {
-		short, _, _ := strings.Cut(name, ".")
-		p.host = regexp.MustCompile(`\b(?:` + regexp.QuoteMeta(name) + "|" + regexp.QuoteMeta(short) + `)\b`)
-	}
-	withoutUnknown(a, p.hostless)
+	p.hostPattern(a.Meta.Hostname)
+	reduce(a, p)
 	replacePIDs(a)
 	p.collect(a)
 	if a.Meta.Anonymised = true; a.Meta.Hostname != "" {
 		a.Meta.Hostname = HostPseudonym
 	}
 	for i, s := range a.Meta.LeftOut {
-		a.Meta.LeftOut[i] = p.content(s)
+		a.Meta.LeftOut[i] = p.hostless(p.place(s))
 	}
 	a.each(func(e *Entry) {
-		e.Path, e.Target = p.addresses(e.Path), p.addresses(e.Target)
+		e.Path, e.Target = p.place(e.Path), p.place(e.Target)
 		switch {
 		case e.Path == configPath: // its keys may equal the host name; site.OfHost has replaced the host name
-			e.Data = []byte(p.addresses(string(e.Data)))
+			e.Data = []byte(p.gpuUUIDs(p.addresses(string(e.Data))))
 		case e.Kind == File && isLLDP(e.Path):
 			e.Data = p.frames(e.Data)
 		case e.Kind == File && isSubnet(e.Path):
 			e.Data = p.link(e.Path, e.Data)
 		case e.Kind == File && isBareID(e.Path):
 			e.Data = []byte(p.bare(string(e.Data)))
-		case e.Kind == File && path.Base(e.Path) == "vpd":
-			v, _ := pci.ParseVPD(e.Data) // unreadable data is left out
-			e.Data = v.Public().Bytes()
-		case e.Kind == File && strings.HasPrefix(e.Path, "sys/devices/") && path.Base(e.Path) == "config":
-			e.Data = []byte(p.content(string(pci.WithoutSerial(e.Data))))
 		case e.Kind == File && strings.HasPrefix(e.Path, processDir+"/"):
-			e.Data = []byte(p.content(string(publicProcess(e.Data))))
+			e.Data = []byte(p.content(string(changed(e.Path, e.Data, p.process))))
 		case e.Kind == File && e.Path == podsPath:
 			e.Data = []byte(p.content(string(changed(e.Path, e.Data, p.pods))))
 		case e.Kind == File && isEEPROM(e.Path):
@@ -72,16 +61,32 @@ func Anonymise(a *Archive, cabled ...string) {
 		case e.Kind == File && isGPU(e.Path):
 			e.Data = changed(e.Path, e.Data, p.gpu)
 		case e.Kind == File:
-			text := p.form(e.Path, ipv4(e.Path, string(e.Data), p.netOf))
+			text := p.hostFile(e.Path, ipv4(e.Path, string(e.Data), p.netOf))
 			e.Data = []byte(p.content(text))
 		}
 	})
+	for i := range a.Rounds { // a pseudonym in a path may have another place
+		slices.SortStableFunc(a.Rounds[i].Entries, func(x, y Entry) int { return strings.Compare(x.Path, y.Path) })
+	}
+	slices.Sort(a.Meta.LeftOut)
 }
 
 var (
-	macPattern  = lazy.Regexp(`\b[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}\b`)
-	guidPattern = lazy.Regexp(`\b[0-9a-f]{4}(?::[0-9a-f]{4}){3,7}\b`)
+	macPattern  = lazy.Regexp(`(?i)\b[0-9a-f]{2}(?:(?::[0-9a-f]{2}){5,19}|(?:-[0-9a-f]{2}){5,7})\b`)
+	guidPattern = lazy.Regexp(`(?i)\b[0-9a-f]{4}(?::[0-9a-f]{4}){3,7}\b`)
+	// derivedName is a name with an address, as udev assigns it (systemd.net-naming-scheme(7), and
+	// 60-rdma-persistent-naming.rules of rdma-core): enxb83fd250a1c0, rocexb83fd2030050a1c0.
+	derivedName = lazy.Regexp(`(\b|_)((?:en|ib|sl|wl|ww|iw|opa|roce|usnic)x)([0-9a-f]{16}|[0-9a-f]{12})`)
+	bareUUID    = lazy.Regexp(`\b` + uuid + `\b`)
 )
+
+// hostPattern sets the pattern of the host name, with and without its domain.
+func (p *pseudonyms) hostPattern(hostname string) {
+	if name := strings.Trim(hostname, "."); name != "" {
+		short, _, _ := strings.Cut(name, ".")
+		p.host = regexp.MustCompile(`(?i)\b(?:` + regexp.QuoteMeta(name) + "|" + regexp.QuoteMeta(short) + `)\b`)
+	}
+}
 
 // HostPseudonym is the host name in an anonymised capture.
 const HostPseudonym = "host-1"
@@ -95,6 +100,8 @@ type pseudonyms struct {
 	kfdIDs               map[string]string // unique IDs of AMD GPUs, and IDs of their hives
 	systems              map[string]string // of switches, by name
 	boots                map[string]string // boot IDs
+	instances            map[string]string // UUIDs of devices of a hypervisor
+	podUIDs, containers  map[string]string
 	namespaces, podNames map[string]string
 	// First 28 bits of an IPv4 address, or 64 of a global or unique local IPv6 address, in hex digits → pseudonym.
 	nets map[string]string
@@ -135,7 +142,14 @@ func (p *pseudonyms) collect(a *Archive) {
 	keep := func(to set) func(string) string {
 		return func(digits string) string { to.add(digits); return digits }
 	}
+	instances, podUIDs, containers := set{}, set{}, set{}
 	a.each(func(e *Entry) {
+		for _, s := range []string{e.Path, e.Target} {
+			p.each(s, keep(low), keep(nets))
+			for _, u := range bareUUID().FindAllString(s, -1) {
+				instances.add(u)
+			}
+		}
 		text := string(e.Data)
 		for _, u := range gpuUUIDPattern().FindAllString(text, -1) {
 			uuids.add(u[4:])
@@ -157,6 +171,12 @@ func (p *pseudonyms) collect(a *Archive) {
 		case e.Kind != File:
 		case isBareID(e.Path):
 			bare = append(bare, bareIDOf(text))
+		case strings.HasPrefix(e.Path, processDir+"/"):
+			one, _ := decode[snapshot.Process](e.Path, e.Data)
+			containers.add(one.Container)
+			if uid, ok := strings.CutPrefix(one.Job, podJob); ok {
+				podUIDs.add(uid)
+			}
 		case isIdentity(e.Path):
 			serials.add(moduleSerial(e))
 		case isKFD(e.Path):
@@ -183,7 +203,8 @@ func (p *pseudonyms) collect(a *Archive) {
 	}
 	p.serials, p.uuids, p.kfdIDs = serials.numbered("SERIAL%04d"),
 		uuids.numbered("%08x-0000-4000-8000-000000000000"), kfd.numbered("%d")
-	p.boots = boots.numbered(bootFormat)
+	p.boots, p.instances = boots.numbered(bootFormat), instances.numbered("%08x-0000-4000-a000-000000000000")
+	p.podUIDs, p.containers = podUIDs.numbered("%08x-0000-4000-b000-000000000000"), containers.numbered("%012x")
 	p.namespaces, p.podNames = namespaces.numbered("namespace-%d"), pods.numbered("pod-%d")
 	number(p.low, low, 0x10001)
 	number(p.nets, nets, 0x0a0a000)
@@ -223,6 +244,11 @@ func (p *pseudonyms) addresses(s string) string {
 	return p.each(s, p.lowOf, p.netOf)
 }
 
+// place replaces the addresses in a path, and the UUIDs of devices of a hypervisor in sysfs.
+func (p *pseudonyms) place(s string) string {
+	return bareUUID().ReplaceAllStringFunc(p.addresses(s), func(u string) string { return cmp.Or(p.instances[u], u) })
+}
+
 // content replaces addresses, and host names as whole words: a host may be named dev or mlx.
 func (p *pseudonyms) content(s string) string {
 	return p.hostless(p.gpuUUIDs(p.addresses(s)))
@@ -239,16 +265,21 @@ func (p *pseudonyms) hostless(s string) string {
 // each replaces the device-specific digits of every address by low, and networks by net.
 func (p *pseudonyms) each(s string, low, net func(string) string) string {
 	s = macPattern().ReplaceAllStringFunc(s, func(m string) string {
-		d := []byte(strings.ReplaceAll(m, ":", ""))
+		d := []byte(strings.ToLower(strings.NewReplacer(":", "", "-", "").Replace(m)))
 		p.tail(d, low)
-		return group(d, 2)
+		return group(d, 2, m[2:3])
 	})
 	s = guidPattern().ReplaceAllStringFunc(s, func(m string) string {
-		d := []byte(strings.ReplaceAll(m, ":", ""))
+		d := []byte(strings.ToLower(strings.ReplaceAll(m, ":", "")))
 		p.gid(d, low, net)
-		return group(d, 4)
+		return group(d, 4, ":")
 	})
-	return s
+	return derivedName().ReplaceAllStringFunc(s, func(m string) string {
+		at := strings.LastIndexByte(m, 'x') + 1
+		d := []byte(m[at:])
+		p.tail(d, low)
+		return m[:at] + string(d)
+	})
 }
 
 // gid replaces the digits of a GUID, a GID or an IPv6 address.
@@ -278,10 +309,10 @@ func (p *pseudonyms) tail(d []byte, low func(string) string) {
 	}
 }
 
-func group(d []byte, n int) string {
+func group(d []byte, n int, separator string) string {
 	var parts []string
 	for ; len(d) > 0; d = d[n:] {
 		parts = append(parts, string(d[:n]))
 	}
-	return strings.Join(parts, ":")
+	return strings.Join(parts, separator)
 }

@@ -41,7 +41,7 @@ type Meta struct {
 	Time         time.Time `json:"time"`         // of the first round
 	Capabilities []string  `json:"capabilities"` // effective capabilities of the capturing process
 	Anonymised   bool      `json:"anonymised"`
-	LeftOut      []string  `json:"left_out"` // files that an anonymised capture lacks, since their fields are not known
+	LeftOut      []string  `json:"left_out"` // files that an anonymised capture lacks; with InPart: fields of them
 	Rounds       []string  `json:"rounds"`   // offsets from Time: "0s", "15s", …
 }
 

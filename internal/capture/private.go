@@ -23,25 +23,15 @@ func changed[T any](name string, data []byte, change func(*T)) []byte {
 	return encode(v)
 }
 
-// plainSetting matches values without host and file names.
-var plainSetting = lazy.Regexp(`^[A-Za-z0-9_,:=^+-]*$`)
+// podJob precedes the UID of a pod in the name of a job.
+const podJob = "kubernetes/"
 
-// publicProcess removes settings that may contain hosts, users or files.
-func publicProcess(data []byte) []byte {
-	private := func(name, value string) bool {
-		return !publicSetting(name, value)
+// process replaces the UID of a pod and the ID of a container.
+func (p *pseudonyms) process(one *snapshot.Process) {
+	if uid, ok := strings.CutPrefix(one.Job, podJob); ok {
+		one.Job = podJob + p.podUIDs[uid]
 	}
-	return changed(processDir, data, func(p *snapshot.Process) {
-		maps.DeleteFunc(p.Env, private)
-		maps.DeleteFunc(p.Conf, private)
-		if !plainSetting().MatchString(p.Command) {
-			p.Command = ""
-		}
-		p.JobName, p.User = "", ""
-		if strings.Contains(p.Unit, "@") { // the instance may be a user or a host
-			p.Unit = ""
-		}
-	})
+	one.Container = p.containers[one.Container]
 }
 
 var (

@@ -90,7 +90,7 @@ func TestAnonymiseProcess(t *testing.T) {
 	)}}}}}
 	Anonymise(a)
 	if got, want := string(a.Rounds[0].Entries[0].Data),
-		"verbs: uverbs0\nenv_NCCL_IB_HCA: =mlx5_0:1\nenv_NCCL_NET_GDR_LEVEL: PIX\nenv_NCCL_SOCKET_IFNAME: eth0\nsettings: read\nconf_NCCL_IB_TC: 106\n"; got != want {
+		"command: x\nverbs: uverbs0\nenv_NCCL_IB_HCA: =mlx5_0:1\nenv_NCCL_NET_GDR_LEVEL: PIX\nenv_NCCL_SOCKET_IFNAME: eth0\nsettings: read\nconf_NCCL_IB_TC: 106\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -105,24 +105,24 @@ func TestTraceGarbled(t *testing.T) {
 func TestProcessesAreNumbered(t *testing.T) {
 	a := &Archive{Rounds: []Round{{Entries: []Entry{
 		{Path: tracePath, Data: []byte(traceText)},
+		{Path: "nvml/gpu/0", Data: []byte("uuid: GPU-114bfe49-de9f-d3f5-a17d-2e541a43fa27\nprocesses: 90211 90212\n")},
 		{Path: processDir + "/4022", Data: []byte("command: wekanode\n")},
 		{Path: processDir + "/90211", Data: []byte("command: python3\n")},
 		{Path: "rdma/mlx5_0/holders", Data: []byte("4022: contexts=1 regions=2 bytes=8192\n0: contexts=1 regions=0 bytes=0\n")},
-		{Path: "nvml/gpu/0", Data: []byte("uuid: GPU-114bfe49-de9f-d3f5-a17d-2e541a43fa27\nprocesses: 90211 90212\n")},
 	}}}}
 	Anonymise(a)
 	for i, want := range map[int]string{
 		0: strings.ReplaceAll(traceText, "90211", "1002"),
-		3: "1001: contexts=1 regions=2 bytes=8192\n0: contexts=1 regions=0 bytes=0\n",
+		4: "1001: contexts=1 regions=2 bytes=8192\n0: contexts=1 regions=0 bytes=0\n",
 	} {
 		if got := string(a.Rounds[0].Entries[i].Data); got != want {
 			t.Errorf("%d:\n%s\nwant\n%s", i, got, want)
 		}
 	}
-	if got := a.Rounds[0].Entries[1].Path + a.Rounds[0].Entries[2].Path; got != processDir+"/1001"+processDir+"/1002" {
+	if got := a.Rounds[0].Entries[2].Path + a.Rounds[0].Entries[3].Path; got != processDir+"/1001"+processDir+"/1002" {
 		t.Error(got)
 	}
-	if got := string(a.Rounds[0].Entries[4].Data); !strings.Contains(got, "processes: 1002 1003\n") {
+	if got := string(a.Rounds[0].Entries[1].Data); !strings.Contains(got, "processes: 1002 1003\n") {
 		t.Error(got)
 	}
 	before := format(t, a)

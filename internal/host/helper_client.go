@@ -156,7 +156,7 @@ func isProcess(p *snapshot.Process) bool {
 		_, err := strconv.Atoi(strings.TrimPrefix(name, "uverbs"))
 		return err == nil && strings.HasPrefix(name, "uverbs")
 	}
-	topology, err := topologyOf([]byte(p.Topology))
+	topology, err := ReducedTopology([]byte(p.Topology))
 	return all(p.GPUs, isMinor) && all(p.Verbs, isNode) && all(p.DMABUFs, isDMABUFs) && len(p.DMABUFs) <= 2 &&
 		len(p.Command) <= commandLength && p.Command == printable(p.Command) &&
 		(p.NCCL == "" || ncclLibrary().MatchString("libnccl.so."+p.NCCL)) &&

@@ -61,7 +61,7 @@ func readJobFiles(root int, j job) (*jobFiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.topology, err = topologyOf(b)
+	out.topology, err = ReducedTopology(b)
 	return out, err
 }
 
@@ -128,8 +128,8 @@ func addSettings(to map[string]string, room *int, b []byte) (whole bool) {
 	return whole
 }
 
-// topologyOf reduces an NCCL topology file to the nested elements <system>, <cpu numaid> and <pci busid>.
-func topologyOf(b []byte) (string, error) {
+// ReducedTopology reduces an NCCL topology file to the nested elements <system>, <cpu numaid> and <pci busid>.
+func ReducedTopology(b []byte) (string, error) {
 	var out strings.Builder
 	var open []string // open elements; empty for omitted ones
 	err := pci.TopologyElements(bytes.NewReader(b),

@@ -160,11 +160,11 @@ func FuzzJobFiles(f *testing.F) {
 				t.Errorf("%q passes", name)
 			}
 		}
-		text, err := topologyOf(b)
+		text, err := ReducedTopology(b)
 		if err != nil {
 			return
 		}
-		if again, err := topologyOf([]byte(text)); err != nil || again != text {
+		if again, err := ReducedTopology([]byte(text)); err != nil || again != text {
 			t.Errorf("%q became %q, %v", text, again, err)
 		}
 	})

@@ -1,8 +1,8 @@
 package pci
 
 import (
-	"bytes"
 	"encoding/binary"
+	"iter"
 )
 
 // Config is the facts of a function that only configuration space has (include/uapi/linux/pci_regs.h).
@@ -19,10 +19,12 @@ type Config struct {
 }
 
 const (
+	configHeader    = 64
+	configIDs       = 16
 	firstCapability = 0x34
 	capPCIe         = 0x10
-	extCapSerial    = 0x03
 	pcieDevCtl      = 8
+	pcieLength      = 0x3c
 	extCapBase      = 0x100
 	extCapACS       = 0x0d
 	acsControl      = 6
@@ -51,49 +53,84 @@ func ParseConfig(b []byte) (c Config, ok bool) {
 	return c, true
 }
 
-// capability finds the PCI Express capability; 0: none. The list is at most as long as there is room for entries of 4
-// bytes.
+// capability finds the PCI Express capability; 0: none.
 func capability(b []byte) int {
-	if len(b) <= firstCapability {
-		return 0
-	}
-	at := int(b[firstCapability]) &^ 3
-	for range (256 - 64) / 4 {
-		if at < 64 || at+2 > len(b) {
-			return 0
-		}
+	for at := range capabilities(b) {
 		if b[at] == capPCIe {
 			return at
 		}
-		at = int(b[at+1]) &^ 3
 	}
 	return 0
 }
 
-// WithoutSerial removes the Device Serial Number: it is the GUID of some adapters.
-func WithoutSerial(b []byte) []byte {
-	b = bytes.Clone(b)
-	if at := extended(b, extCapSerial); at != 0 {
-		clear(b[at+4 : min(at+12, len(b))])
+// capabilities are the offsets of the list. It is at most as long as there is room for entries of 4 bytes.
+func capabilities(b []byte) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if len(b) <= firstCapability {
+			return
+		}
+		at := int(b[firstCapability]) &^ 3
+		for range (256 - configHeader) / 4 {
+			if at < configHeader || at+2 > len(b) || !yield(at) {
+				return
+			}
+			at = int(b[at+1]) &^ 3
+		}
 	}
-	return b
 }
 
-// extended finds an extended capability: its header has a 16-bit id, a 4-bit version, and the offset of the next one.
+// PublicConfig keeps the registers up to the class and the header type, the lists of capabilities, and the content of
+// those that ParseConfig reads. Others are zeros: the Device Serial Number is the GUID of some adapters, and a vendor
+// may write anything into its own. Nothing is left of what is shorter than a header.
+func PublicConfig(b []byte) []byte {
+	out := make([]byte, len(b))
+	keep := func(at, n int) {
+		if at < len(b) {
+			copy(out[at:min(at+n, len(b))], b[at:])
+		}
+	}
+	if len(b) < configHeader {
+		return nil
+	}
+	keep(0, configIDs)
+	keep(firstCapability, 1)
+	for at := range capabilities(b) {
+		if keep(at, 2); b[at] == capPCIe {
+			keep(at, pcieLength)
+		}
+	}
+	for at, id := range extendedCapabilities(b) {
+		if keep(at, 4); id == extCapACS || id == extCapATS {
+			keep(at, 8)
+		}
+	}
+	return out
+}
+
+// extended finds an extended capability; 0: none.
 func extended(b []byte, id uint32) int {
-	at := extCapBase
-	for range (4096 - extCapBase) / 8 {
-		if at < extCapBase || at+4 > len(b) {
-			return 0
-		}
-		header := binary.LittleEndian.Uint32(b[at:])
-		if header == 0 || header == 0xffffffff {
-			return 0
-		}
-		if header&0xffff == id {
+	for at, found := range extendedCapabilities(b) {
+		if found == id {
 			return at
 		}
-		at = int(header>>20) &^ 3
 	}
 	return 0
+}
+
+// extendedCapabilities are the offsets and ids of the list: a header has a 16-bit id, a 4-bit version, and the offset
+// of the next one.
+func extendedCapabilities(b []byte) iter.Seq2[int, uint32] {
+	return func(yield func(int, uint32) bool) {
+		at := extCapBase
+		for range (4096 - extCapBase) / 8 {
+			if at < extCapBase || at+4 > len(b) {
+				return
+			}
+			header := binary.LittleEndian.Uint32(b[at:])
+			if header == 0 || header == 0xffffffff || !yield(at, header&0xffff) {
+				return
+			}
+			at = int(header>>20) &^ 3
+		}
+	}
 }

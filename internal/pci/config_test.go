@@ -1,6 +1,7 @@
 package pci
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"testing"
@@ -83,19 +84,27 @@ func TestParseConfigOfH200(t *testing.T) {
 	}
 }
 
-func TestWithoutSerial(t *testing.T) {
+// TestPublicConfig: what is read stays, a serial number and what a vendor has written do not.
+func TestPublicConfig(t *testing.T) {
+	const extCapSerial, marker = uint32(0x03), uint64(0xb83fd2030050a1c0)
 	b := space(0x5937, 0x1d)
 	binary.LittleEndian.PutUint32(b[0x100:], extCapSerial|1<<16|0x150<<20)
-	binary.LittleEndian.PutUint64(b[0x104:], 0xb83fd2030050a1c0)
-	out := WithoutSerial(b)
-	if got := binary.LittleEndian.Uint64(out[0x104:]); got != 0 {
-		t.Errorf("%x is left", got)
+	binary.LittleEndian.PutUint64(b[0x104:], marker)
+	binary.LittleEndian.PutUint64(b[0xf0:], marker)
+	binary.LittleEndian.PutUint64(b[0xff8:], marker)
+	out := PublicConfig(b)
+	if bytes.Contains(out, binary.LittleEndian.AppendUint64(nil, marker)) {
+		t.Errorf("%x is left", marker)
 	}
-	if c, ok := ParseConfig(out); !ok || !c.Redirect || b[0x104] == 0 {
-		t.Errorf("%+v %v, and what was given: %x", c, ok, b[0x104:0x10c])
+	want, _ := ParseConfig(b)
+	if c, ok := ParseConfig(out); !ok || c != want || !c.Redirect || b[0x104] == 0 {
+		t.Errorf("%+v %v, want %+v, and what was given: %x", c, ok, want, b[0x104:0x10c])
 	}
-	if got := WithoutSerial(b[:64]); len(got) != 64 {
-		t.Errorf("%d bytes", len(got))
+	if got := PublicConfig(b[:64]); len(got) != 64 || !bytes.Equal(got[:16], b[:16]) {
+		t.Errorf("%x", got)
+	}
+	if got := PublicConfig([]byte("PASSWORD=secret")); len(got) != 0 {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -104,7 +113,7 @@ func FuzzParseConfig(f *testing.F) {
 	f.Add(space(0x2910, -1)[:256])
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		WithoutSerial(b)
+		PublicConfig(b)
 		c, ok := ParseConfig(b)
 		if !ok && c != (Config{}) {
 			t.Errorf("%+v of what cannot be read", c)

@@ -78,8 +78,9 @@ func (p *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	}
 	if p.anonymise {
 		capture.Anonymise(a, c.Site.Store.Current().Systems()...)
-		if n := len(a.Meta.LeftOut); n > 0 {
-			std.Log.Warn("files left out of the anonymised capture: their fields are not known; capture.json names them", "files", n)
+		if whole, partly := a.Meta.LeftOutCount(); whole+partly > 0 {
+			std.Log.Warn("files left out of the anonymised capture, or fields of them: they are not known or not public; "+
+				"capture.json names the files", "files", whole, "in_part", partly)
 		}
 	}
 	b, err := capture.Format(a)
