@@ -19,14 +19,14 @@ func Foreign(s string) string {
 		return s
 	}
 	s = strings.ToValidUTF8(strings.TrimRight(s, "\x00"), string(unicode.ReplacementChar))
-	s = Replace(s, isHidden, unicode.ReplacementChar)
+	s = Replace(s, notGraphic, unicode.ReplacementChar)
 	if len(s) > maxForeign {
 		s = Cut(s, maxForeign-len("…")) + "…"
 	}
 	return s
 }
 
-func isHidden(r rune) bool { return !unicode.IsGraphic(r) }
+func notGraphic(r rune) bool { return !unicode.IsGraphic(r) }
 
 // passes reports whether the gate leaves a text as it is. Nearly all are printable ASCII.
 func passes(s string) bool {
@@ -35,7 +35,7 @@ func passes(s string) bool {
 	}
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
-			return !strings.ContainsFunc(s, isHidden) && strings.ToValidUTF8(s, "") == s
+			return !strings.ContainsFunc(s, notGraphic) && strings.ToValidUTF8(s, "") == s
 		}
 	}
 	return true
