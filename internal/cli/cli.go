@@ -61,7 +61,7 @@ func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writ
 	if err != nil {
 		return wrong, err
 	}
-	log := promslog.New(p.logs)
+	log := slog.New(plainLog{promslog.New(p.logs).Handler()})
 	// Changes of devices are of interest to a daemon only.
 	if name != serve.Command && name != serve.FabricCommand && name != helperCommand {
 		log = slog.New(atLeastWarn{log.Handler()})
@@ -74,11 +74,4 @@ func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writ
 		return wrong, fmt.Errorf("cannot print the result: %w", err)
 	}
 	return code, err
-}
-
-// atLeastWarn lets warnings and errors through.
-type atLeastWarn struct{ slog.Handler }
-
-func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }
