@@ -23,8 +23,9 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // Outside is the access to what is outside of this host. Tests replace it; nil fields are the real ones.
 type Outside struct {
-	MAD   serve.OpenMAD // access to an InfiniBand subnet
-	Serve serve.Serve   // listener of serve
+	MAD   serve.OpenMAD    // access to an InfiniBand subnet
+	Serve serve.Serve      // listener of serve
+	Host  func(*host.Host) // replaces sources of the host that is read
 }
 
 // RunOn is Run with another Outside: a simulated fabric, or clients without a socket.
@@ -36,6 +37,7 @@ func RunOn(ctx context.Context, o Outside, args []string, stdout, stderr io.Writ
 		o.Serve = serve.Until
 	}
 	p := newProgram(o)
+	p.config.Around = o.Host
 	code, err := p.run(ctx, args, stdout, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %s\n", p.prefix(args), command.OneLine(err))

@@ -63,6 +63,9 @@ func (c *Config) Open(last time.Time) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Around != nil {
+		c.Around(m.Host)
+	}
 	if err := c.Site.open(c, m); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
