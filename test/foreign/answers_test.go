@@ -3,6 +3,7 @@ package foreign_test
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,34 +20,40 @@ func spoil[T any](m *marks, name string) func(T, error) (T, error) {
 	}
 }
 
-func (m *marks) fill(v reflect.Value, name string) {
+func (m *marks) fill(v reflect.Value, name string) { m.fillAll(v, name, keptFields) }
+
+func (m *marks) fillAll(v reflect.Value, name string, kept map[string]string) {
 	switch v.Kind() {
 	case reflect.String:
-		if _, is := keptFields[name]; !is {
+		if kept[name] == "" && (v.Len() > 0 || !slices.Contains(emptyStays, name)) {
 			v.SetString(v.String() + m.payload(name))
 		}
 	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
-			m.fill(v.Elem(), name)
+			m.fillAll(v.Elem(), name, kept)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			m.fill(v.Index(i), name+"[]")
+			m.fillAll(v.Index(i), name+"[]", kept)
+		}
+		if n := v.Len(); n > 0 && slices.Contains(more, name) {
+			v.Set(reflect.Append(v, v.Index(n-1)))
+			m.fillAll(v.Index(n), name+"[]", nil)
 		}
 	case reflect.Map:
 		for _, key := range v.MapKeys() {
 			text := reflect.New(v.Type().Elem()).Elem()
 			text.Set(v.MapIndex(key))
-			m.fill(text, name+"[]")
+			m.fillAll(text, name+"[]", kept)
 			v.SetMapIndex(key, text)
 		}
-		if _, is := keptFields[name+" key"]; !is && !v.IsNil() {
+		if !v.IsNil() {
 			v.SetMapIndex(reflect.ValueOf(m.payload(name+" key")), reflect.ValueOf("1"))
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if f := v.Type().Field(i); f.IsExported() {
-				m.fill(v.Field(i), fieldName(name, f))
+				m.fillAll(v.Field(i), fieldName(name, f), kept)
 			}
 		}
 	}

@@ -43,12 +43,19 @@ func (m *marks) payload(name string) string {
 // nodeName is a hostile text of at most 63 bytes that RDMA devices may have as their name.
 func (m *marks) nodeName(name string) string { return payload(m.of(name)) + "\x1b[8m\u202e" }
 
+// printable is a hostile text for what is refused with control characters.
+func (m *marks) printable(name string) string {
+	return strings.Replace(payload(m.of(name)), "\n", " ", 1)
+}
+
 func payload(n int) string {
 	return fmt.Sprintf("Zq%dq\nfq%dq$(iq%dq)`iq%dq`';iq%dq;'<script>", n, n, n, n, n)
 }
 
 // short is a hostile text of at most 15 bytes without blanks and colons, as the kernel allows it for interfaces.
-func (m *marks) short(name string) string { return fmt.Sprintf("Zq%dq\x1b`iq%dq`", m.of(name), m.of(name)) }
+func (m *marks) short(name string) string {
+	return fmt.Sprintf("Zq%dq\x1b`iq%dq`", m.of(name), m.of(name))
+}
 
 var (
 	mark   = regexp.MustCompile(`Zq([0-9]+)q`)
