@@ -18,11 +18,11 @@ func TestPlainLog(t *testing.T) {
 	const evil = "é\x1b[8m\u202e\u009b1m"
 	type named struct{ Name string }
 	for format, want := range map[string]string{
-		"logfmt": `msg="é�[8m��1m" before="é�[8m��1m" n=1 "é�[8m��1m.s"="é�[8m��1m" ` +
-			`"é�[8m��1m.err"="a; é�[8m��1m" "é�[8m��1m.any"="{Name:é�[8m��1m}" "é�[8m��1m.list"="[é�[8m��1m]" ` +
-			`"é�[8m��1m.in.x"="é�[8m��1m" "é�[8m��1m.nil"=<nil>` + "\n",
-		"json": `"msg":"é�[8m��1m","before":"é�[8m��1m","n":1,"é�[8m��1m":{"s":"é�[8m��1m",` +
-			`"err":"a; é�[8m��1m","any":{"Name":"é�[8m��1m"},"list":["é�[8m��1m"],"in":{"x":"é�[8m��1m"},"nil":null}}` + "\n",
+		"logfmt": `msg=é□[8m□□1m before=é□[8m□□1m n=1 é□[8m□□1m.s=é□[8m□□1m ` +
+			`é□[8m□□1m.err="a; é□[8m□□1m" é□[8m□□1m.any={Name:é□[8m□□1m} é□[8m□□1m.list=[é□[8m□□1m] ` +
+			`é□[8m□□1m.in.x=é□[8m□□1m é□[8m□□1m.nil=<nil>` + "\n",
+		"json": `"msg":"é□[8m□□1m","before":"é□[8m□□1m","n":1,"é□[8m□□1m":{"s":"é□[8m□□1m",` +
+			`"err":"a; é□[8m□□1m","any":{"Name":"é□[8m□□1m"},"list":["é□[8m□□1m"],"in":{"x":"é□[8m□□1m"},"nil":null}}` + "\n",
 	} {
 		var out strings.Builder
 		c := &promslog.Config{Writer: &out, Format: promslog.NewFormat()}

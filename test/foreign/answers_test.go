@@ -36,7 +36,7 @@ func (m *marks) fillAll(v reflect.Value, name string, kept map[string]string) {
 		for i := range v.Len() {
 			m.fillAll(v.Index(i), name+"[]", kept)
 		}
-		if n := v.Len(); n > 0 && slices.Contains(more, name) {
+		if n := v.Len(); n > 0 && slices.Contains(more, name) && name != m.whole {
 			v.Set(reflect.Append(v, v.Index(n-1)))
 			m.fillAll(v.Index(n), name+"[]", nil)
 		}

@@ -15,6 +15,7 @@ type hostileMachine struct {
 	parts map[string]string // more or other entries: their text by path
 	names []string          // of devices, interfaces and directories that are renamed
 	only  []string          // command lines; nil: all, and all that is served
+	whole string            // a list of answers that has no more elements (more); empty: none
 }
 
 func hostileMachines(t *testing.T) []hostileMachine {
@@ -33,15 +34,16 @@ func hostileMachines(t *testing.T) []hostileMachine {
 			"processes/90212": process + "settings: read\nconf_NCCL_SOCKET_IFNAME: eth0\n",
 			"processes/90301": withoutJob.Replace(process) + "container: 0123456789ab\n",
 			"processes/90302": withoutJob.Replace(process) + "unit: ganesha.service\n",
-		}, []string{"mlx5_5", "enp24s0np0"}, nil},
+		}, []string{"mlx5_5", "enp24s0np0"}, nil, ""},
 		{"far-end-errors", map[string]string{
 			"subnet/mlx5_0/1/fec/49-1": "mode: RS(544,514)\nsync_header_errors: 0\n",
 			"subnet/mlx5_1/1/link":     strings.Replace(link, description, "far_description: leaf%20switch\n", 1),
 			"subnet/mlx5_2/1/link":     strings.Replace(link, description, "", 1),
 			"etc/nccl.conf":            "NCCL_IB_HCA=mlx5\n",
-		}, nil, nil},
-		{"ofed-not-in-use", nil, []string{"24.10.OFED.24.10.1.1.4"}, []string{"check --setup", "check --setup --json"}},
-		{"sriov-pods-port-down", nil, nil, []string{"job", "check --json"}},
+		}, nil, nil, ""},
+		{"ofed-not-in-use", nil, []string{"24.10.OFED.24.10.1.1.4"}, []string{"check --setup", "check --setup --json"}, ""},
+		// one more device, which is of no pod, contradicts the names of pods
+		{"sriov-pods-port-down", nil, nil, []string{"job", "check --json"}, "Processes[].Verbs"},
 	}
 }
 
@@ -51,6 +53,7 @@ func TestMachines(t *testing.T) {
 	m := newMarks()
 	for _, c := range hostileMachines(t) {
 		t.Run(c.base, func(t *testing.T) {
+			m.whole = c.whole
 			a := hostile(t, m, c.base, c.parts, c.names)
 			file := machines.Written(t, a)
 			m.play(t, file, c.only)

@@ -19,6 +19,7 @@ type marks struct {
 	names  []string // by the number of the mark
 	number map[string]int
 	seen   map[string]bool
+	whole  string // a list of more that has no more elements
 }
 
 func newMarks() *marks { return &marks{number: map[string]int{}, seen: map[string]bool{}} }
@@ -110,6 +111,9 @@ func (m *marks) scanJSON(t *testing.T, where, text string) {
 	t.Helper()
 	if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) && r != '\n' }); i >= 0 {
 		t.Errorf("%s: a terminal obeys %s", where, excerpt(text, i))
+	}
+	if i := strings.Index(text, "error expanding"); i >= 0 {
+		t.Errorf("%s: a template fails: %s", where, excerpt(text, i+200))
 	}
 	d := json.NewDecoder(strings.NewReader(text))
 	for d.More() {
