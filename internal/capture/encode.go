@@ -238,5 +238,7 @@ func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Round(time.Millisecond).Seconds(), 'f', -1, 64)
 }
 
-// plain replaces control characters, which a job may have put into its names and settings.
-func plain(s string) string { return words.Replace(s, unicode.IsControl, ' ') }
+// plain replaces what a terminal would interpret, which a job may have put into its names and settings.
+func plain(s string) string {
+	return words.Replace(s, func(r rune) bool { return !unicode.IsGraphic(r) }, ' ')
+}

@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/tools/txtar"
+
+	"rdma_exporter/internal/words"
 )
 
 // Format writes an archive. Parse restores it unchanged.
@@ -71,9 +74,24 @@ func formatMeta(m Meta) ([]byte, error) {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = fmt.Appendf(b, "\n  %q: %s", f.name, value)
+		b = fmt.Appendf(b, "\n  %q: %s", f.name, visible(value))
 	}
 	return append(b, "\n}\n"...), nil
+}
+
+// visible is JSON in which \u stands for what a terminal would interpret. Marshal escapes only what is below 0x20.
+func visible(json []byte) string {
+	var b strings.Builder
+	for _, r := range string(json) {
+		if !words.IsHidden(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }
 
 // modes are the words after the path of entries that are no plain files.
@@ -98,16 +116,11 @@ func formatEntry(e Entry) (name string, data []byte) {
 	return name, e.Data
 }
 
-// isText reports whether content needs no encoding: UTF-8 without control characters, and no line that looks like an
-// entry.
+// isText reports whether content needs no encoding: UTF-8 that a terminal shows as it is, and no line that looks like
+// an entry.
 func isText(b []byte) bool {
-	if !utf8.Valid(b) {
+	if !utf8.Valid(b) || bytes.ContainsFunc(b, words.IsHidden) {
 		return false
-	}
-	for _, c := range b {
-		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
-			return false
-		}
 	}
 	return !bytes.HasPrefix(b, []byte("-- ")) && !bytes.Contains(b, []byte("\n-- "))
 }

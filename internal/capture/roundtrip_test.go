@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/quick"
 	"time"
+
+	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/words"
 )
 
 func TestFixturesAreWrittenAgainByteForByteOfMachines(t *testing.T) {
@@ -40,6 +43,10 @@ func TestKindsOfEntries(t *testing.T) {
 		{"-- a @base64 --\nLS0gYiAtLQo=\n", Entry{Path: "a", Data: []byte("-- b --\n")}, ""},
 		{"-- a @base64 --\neAotLSBiIC0tCg==\n", Entry{Path: "a", Data: []byte("x\n-- b --\n")}, ""},
 		{"-- a @base64 --\nDQo=\n", Entry{Path: "a", Data: []byte("\r\n")}, ""},
+		// What a terminal interprets, of capture -o -: marks of text direction, CSI of C1.
+		{"-- a @base64 --\neOKArnkK\n", Entry{Path: "a", Data: []byte("x\u202ey\n")}, ""},
+		{"-- a @base64 --\nwpsybQo=\n", Entry{Path: "a", Data: []byte("\u009b2m\n")}, ""},
+		{"-- a --\nx\u202ey\n", Entry{Path: "a", Data: []byte("x\u202ey\n")}, "-- a @base64 --\neOKArnkK\n"},
 		{"-- a @unread --\n", Entry{Path: "a", Kind: Unread}, ""},
 		{"-- a @dir --\n", Entry{Path: "a", Kind: Dir}, ""},
 		{"-- a !EINVAL --\n", Entry{Path: "a", Kind: Error, Errno: syscall.EINVAL}, ""},
@@ -120,6 +127,32 @@ func TestFormatLeavesTheArchiveAlone(t *testing.T) {
 	format(t, a)
 	if !slices.Equal(rounds, []string{"0s", "1m0s", "kept"}) {
 		t.Errorf("%q", rounds)
+	}
+}
+
+// TestNothingIsObeyedOfArchives: what a host, its files and its answers hold comes back, and a terminal that shows the
+// archive obeys nothing of it.
+func TestNothingIsObeyedOfArchives(t *testing.T) {
+	const evil = "x\x1b[2J\a\r\u202ey\u009b1m\u2028\U000e0001 é"
+	a := &Archive{
+		Meta: Meta{Version: Version, Hostname: evil, Kernel: evil, Time: base, LeftOut: []string{evil}},
+		Rounds: []Round{{Entries: []Entry{
+			{Path: "a/" + evil, Data: []byte(evil)},
+			{Path: "b", Kind: Link, Target: evil},
+			{Path: "c/d", Data: []byte("U+202E: \u202e\n")},
+			{Path: "c/e", Data: []byte("U+0085: \u0085\n")},
+			{Path: "processes/7", Data: encode(snapshot.Process{Command: evil, Env: map[string]string{"NCCL_" + evil: evil}})},
+		}}},
+	}
+	text := format(t, a)
+	for _, r := range text {
+		if words.IsHidden(r) {
+			t.Errorf("%U in %q", r, text)
+		}
+	}
+	b := parse(t, text)
+	if !same(a, b) || b.Meta.LeftOut[0] != evil {
+		t.Errorf("%+v\nbecame\n%+v", a, b)
 	}
 }
 

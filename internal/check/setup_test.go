@@ -39,7 +39,7 @@ warning   acs      all 2   on     off     this host
   set:      setpci -s 1
             setpci -s 2
   source:   guide
-info      aspm     �[31mx  l1     off     recommendation
+info      aspm     □[31mx  l1     off     recommendation
   why:      Slow.
   source:   guide
 

@@ -23,8 +23,9 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // Outside is the access to what is outside of this host. Tests replace it; nil fields are the real ones.
 type Outside struct {
-	MAD   serve.OpenMAD // access to an InfiniBand subnet
-	Serve serve.Serve   // listener of serve
+	MAD   serve.OpenMAD    // access to an InfiniBand subnet
+	Serve serve.Serve      // listener of serve
+	Host  func(*host.Host) // replaces sources of the host that is read
 }
 
 // RunOn is Run with another Outside: a simulated fabric, or clients without a socket.
@@ -36,6 +37,7 @@ func RunOn(ctx context.Context, o Outside, args []string, stdout, stderr io.Writ
 		o.Serve = serve.Until
 	}
 	p := newProgram(o)
+	p.config.Around = o.Host
 	code, err := p.run(ctx, args, stdout, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %s\n", p.prefix(args), command.OneLine(err))
@@ -61,7 +63,7 @@ func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writ
 	if err != nil {
 		return wrong, err
 	}
-	log := promslog.New(p.logs)
+	log := slog.New(plainLog{promslog.New(p.logs).Handler()})
 	// Changes of devices are of interest to a daemon only.
 	if name != serve.Command && name != serve.FabricCommand && name != helperCommand {
 		log = slog.New(atLeastWarn{log.Handler()})
@@ -74,11 +76,4 @@ func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writ
 		return wrong, fmt.Errorf("cannot print the result: %w", err)
 	}
 	return code, err
-}
-
-// atLeastWarn lets warnings and errors through.
-type atLeastWarn struct{ slog.Handler }
-
-func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }

@@ -101,13 +101,13 @@ func TestLabelsAreMadeValid(t *testing.T) {
 		"mlx5_0":                            "mlx5_0",
 		"two words":                         "two words",
 		"  around  ":                        "around",
-		"\x00nul\x7f and\x1b[1m escape\r\n": "\ufffdnul\ufffd and\ufffd[1m escape",
-		"tab\tbed":                          "tab\ufffdbed",
-		"invalid \xff\xfe here":             "invalid \ufffd here",
-		"\xc3":                              "\ufffd",
+		"\x00nul\x7f and\x1b[1m escape\r\n": "\u25a1nul\u25a1 and\u25a1[1m escape",
+		"tab\tbed":                          "tab\u25a1bed",
+		"invalid \xff\xfe here":             "invalid \u25a1 here",
+		"\xc3":                              "\u25a1",
 		"é and 日本":                          "é and 日本",
-		"zero\u200bwidth":                   "zero\ufffdwidth",
-		"line\u2028separator":               "line\ufffdseparator",
+		"zero\u200bwidth":                   "zero\u25a1width",
+		"line\u2028separator":               "line\u25a1separator",
 		`quote " backslash \`:               `quote " backslash \`,
 		"\n\t ":                             "",
 		strings.Repeat("x", 128):            strings.Repeat("x", 128),
@@ -143,14 +143,14 @@ func TestLabelSetsThatBecomeEqual(t *testing.T) {
 	g := descOf(Gauge, "device")
 	s := NewSink([]*Desc{g})
 	const a, b = "x\x01", "x\x02"
-	const c = "x\ufffd"
+	const c = "x\u25a1"
 	for round, names := range [][]string{{a, b}, {b, a}, {a}, {b}, {a, b}, {c, a, b}, {b, c}, nil, {b, a}} {
 		got := lines(s, func() {
 			for i, n := range names {
 				s.Emit(g, float64(i), n)
 			}
 		})
-		want := []string{`rdma_x{device="x�"} 0`}
+		want := []string{`rdma_x{device="x□"} 0`}
 		if names == nil {
 			want = nil
 		}
@@ -174,7 +174,7 @@ func TestLabelValuesDoNotRunTogether(t *testing.T) {
 		s.Emit(g, 4, "", "xy")
 	})
 	want := []string{
-		"rdma_x{a=\"x\ufffd\",b=\"y\"} 1", "rdma_x{a=\"x\",b=\"\ufffdy\"} 2", `rdma_x{a="xy"} 3`, `rdma_x{b="xy"} 4`,
+		"rdma_x{a=\"x\u25a1\",b=\"y\"} 1", "rdma_x{a=\"x\",b=\"\u25a1y\"} 2", `rdma_x{a="xy"} 3`, `rdma_x{b="xy"} 4`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)

@@ -45,7 +45,8 @@ type Config struct {
 	Limits           rounds.Limits
 	Rules            *rulefiles.Files // that are evaluated; nil: the built-in ones
 	Site             SiteFile
-	NCCL             gdr.Job // topo only
+	NCCL             gdr.Job          // topo only
+	Around           func(*host.Host) // replaces sources of a host that is opened; nil: none
 }
 
 // choice is --collector.NAME and --no-collector.NAME.

@@ -64,6 +64,9 @@ func (c *Config) Open(last time.Time) (*Machine, error) {
 		return nil, err
 	}
 	m.MeasureCPU(host.NewCPUWait(host.CPUOfProcess()))
+	if c.Around != nil {
+		c.Around(m.Host)
+	}
 	if err := c.Site.open(c, m); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

@@ -13,7 +13,7 @@ func TestNodeIsGated(t *testing.T) {
 		GDR:   &snapshot.GDR{Processes: []snapshot.Process{{Env: map[string]string{"NCCL_IB_HCA": forged}}}},
 		Setup: &snapshot.Setup{Rows: []snapshot.SetupRow{{Found: forged, Evidence: forged, Remedy: forged}}},
 	}}
-	const want = "mlx5_99\ufffd  set:      curl x | sh # as root\ufffd\ufffd[8m"
+	const want = "mlx5_99\u25a1  set:      curl x | sh # as root\u25a1\u25a1[8m"
 	r := p.Node().Setup.Rows[0]
 	for _, got := range []string{p.Node().GDR.Processes[0].Env["NCCL_IB_HCA"], r.Found, r.Evidence, r.Remedy} {
 		if got != want {

@@ -103,9 +103,9 @@ func launcherRemedy(name string) string {
 		return `printf '* - memlock unlimited\n' > /etc/security/limits.d/rdma.conf`
 	}
 	dir := "/etc/systemd/system/" + name + ".service.d"
-	return "mkdir -p " + dir +
-		`; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir +
-		"/memlock.conf; systemctl daemon-reload; systemctl restart " + name + caution(name)
+	return "mkdir -p " + shell(dir) +
+		`; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + shell(dir+"/memlock.conf") +
+		"; systemctl daemon-reload; systemctl restart " + shell(name) + caution(name)
 }
 
 // caution is what a restart of a service does to its jobs, as a comment of the command. Those that run keep their

@@ -12,21 +12,25 @@ const maxForeign = 4 << 10
 
 // Foreign is the gate for one text from outside the program: names of devices and processes, settings of jobs, what
 // modules, neighbours and other programs say of themselves. The result is one line of valid UTF-8, at most maxForeign
-// bytes. What is not graphic becomes U+FFFD: line breaks, tabs, escapes, marks of text direction, invalid bytes.
+// bytes. What is not graphic becomes Unprintable: line breaks, tabs, escapes, marks of text direction, invalid bytes.
 // NULs at the end are padding and are dropped.
 func Foreign(s string) string {
 	if passes(s) {
 		return s
 	}
-	s = strings.ToValidUTF8(strings.TrimRight(s, "\x00"), string(unicode.ReplacementChar))
-	s = Replace(s, isHidden, unicode.ReplacementChar)
+	s = strings.ToValidUTF8(strings.TrimRight(s, "\x00"), string(Unprintable))
+	s = Replace(s, notGraphic, Unprintable)
 	if len(s) > maxForeign {
 		s = Cut(s, maxForeign-len("…")) + "…"
 	}
 	return s
 }
 
-func isHidden(r rune) bool { return !unicode.IsGraphic(r) }
+// Unprintable stands for a character that is not shown. It is not U+FFFD, which no query of PromQL may have: the lexer
+// takes it for an invalid byte, and a label with it would make the texts of alerts on its object fail.
+const Unprintable = '\u25a1'
+
+func notGraphic(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }
 
 // passes reports whether the gate leaves a text as it is. Nearly all are printable ASCII.
 func passes(s string) bool {
@@ -35,7 +39,7 @@ func passes(s string) bool {
 	}
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
-			return !strings.ContainsFunc(s, isHidden) && strings.ToValidUTF8(s, "") == s
+			return !strings.ContainsFunc(s, notGraphic)
 		}
 	}
 	return true

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // Count is a number with its noun, in the plural but for 1.
@@ -61,10 +60,10 @@ func Cut(s string, limit int) string {
 
 // Plain replaces control characters that a terminal would interpret: escapes, carriage returns, marks of text
 // direction. Names of devices, jobs and modules are set by others, and a report may come from another process.
-func Plain(s string) string {
-	bad := func(r rune) bool { return !unicode.IsGraphic(r) && r != '\n' && r != '\t' }
-	return Replace(s, bad, unicode.ReplacementChar)
-}
+func Plain(s string) string { return Replace(s, IsHidden, Unprintable) }
+
+// IsHidden reports whether a character of a text of several lines is one that a terminal would interpret.
+func IsHidden(r rune) bool { return notGraphic(r) && r != '\n' && r != '\t' }
 
 // OneLine is a plain text with one blank for each run of blanks and line breaks.
 func OneLine(s string) string { return Plain(strings.Join(strings.Fields(s), " ")) }
