@@ -122,7 +122,7 @@ var (
 	ofFiles      = regexp.MustCompile(`^(?:sys|proc|etc|run|usr|lib|boot)/`)
 	// printableFiles are not readable with control characters: identityText of package collector.
 	printableFiles = regexp.MustCompile(`/(?:hca_type|board_id|fw_ver)$`)
-	// parsedFiles have numbers and words of the kernel: with any other content they are not readable (TestGarbled).
+	// parsedFiles have numbers and words of the kernel: with any other content they are not readable.
 	parsedFiles = regexp.MustCompile(`/(?:state|phys_state|rate|link_layer|cap_mask|sm_lid|lid|class|device|vendor|dev_id|` +
 		`flags|hw_rev|config|current_link_speed|max_link_speed|operstate|mode|mii_status|slaves|bonding_masters|` +
 		`xmit_hash_policy|initstate|ibdev|ports|arp|route|ipv6_route|kallsyms|stats)$|/gid_attrs/|/gids/|/ndevs/|/types/`)
