@@ -78,7 +78,8 @@ func TestControl(t *testing.T) {
 // TestConfig: what a configuration file says of itself is shown as text.
 func TestConfig(t *testing.T) {
 	m := newMarks()
-	for _, text := range []string{m.config(), "pins:\n  - match: {device: " + strings.Repeat("\"\\e[8m\\u202e\" ", 2) + "}\n"} {
+	invalid := "pins:\n  - match: {device: " + strings.Repeat("\"\\e[8m\\u202e\" ", 2) + "}\n"
+	for _, text := range []string{m.config(), invalid} {
 		file := filepath.Join(t.TempDir(), "rdma.yml")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
