@@ -26,8 +26,8 @@ func notice(status, cluster string, summaries ...string) *template.Data {
 	return d
 }
 
-// TestSlack: Slack mentions nobody and links nothing because of a name that is in an alert, and gets other texts as they
-// are.
+// TestSlack: Slack mentions nobody and links nothing because of a name that is in an alert, and gets other texts as
+// they are.
 func TestSlack(t *testing.T) {
 	tmpl, err := template.New()
 	if err == nil {
