@@ -204,7 +204,7 @@ func TestNewRefuses(t *testing.T) {
 		"load rules bad.yml":          {Dir: t.TempDir(), Instance: "i", Rules: good, Files: []string{"r.yml", "bad.yml"}},
 		"load rules none.yml":         {Dir: t.TempDir(), Instance: "i", Rules: good, Files: []string{"none.yml"}},
 		"parse external URL":          {Dir: t.TempDir(), Instance: "i", ExternalURL: ":"},
-		"open store":                  {Dir: path.Join(t.TempDir(), "a\x00b"), Instance: "i"},
+		"open alerting store":         {Dir: path.Join(t.TempDir(), "a\x00b"), Instance: "i"},
 	}
 	for want, opts := range tests {
 		t.Run(want, func(t *testing.T) {
