@@ -25,15 +25,15 @@ func (m *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err != nil {
 		return command.Usage(err)
 	}
-	if seen.Node.Modules == nil {
+	if seen.Node().Modules == nil {
 		return command.Usage(errors.New("the kernel modules cannot be read: see the log above"))
 	}
 	if m.json {
-		return command.OK, command.PrintJSON(std.Out, seen.Node.Modules.Modules)
+		return command.OK, command.PrintJSON(std.Out, seen.Node().Modules.Modules)
 	}
 	t := command.Table{}
 	t.Row("MODULE", "FLAVOUR", "VERSION")
-	for _, module := range seen.Node.Modules.Modules {
+	for _, module := range seen.Node().Modules.Modules {
 		t.Row(module.Name, module.Flavour, module.Version)
 	}
 	return command.OK, command.PrintPlain(std.Out, t.Print)
