@@ -85,8 +85,8 @@ var (
 	rare = []string{
 		"rdma_host_maintenance", "rdma_gdr_job_gid_info", "rdma_gpu_last_xid", "rdma_port_subnet_manager_state_id",
 		"rdma_port_subnet_manager_priority", "rdma_port_pkeys_missing", "rdma_port_miscabled", "rdma_device_missing_info",
-		"rdma_scrape_collector_stuck", "rdma_alerting_last_round_duration_seconds", "rdma_alerting_store_series",
-		"rdma_port_congestion_notification_enabled",
+		"rdma_scrape_collector_stuck", "rdma_scrape_collector_late", "rdma_alerting_last_round_duration_seconds",
+		"rdma_alerting_store_series", "rdma_port_congestion_notification_enabled",
 	}
 )
 
