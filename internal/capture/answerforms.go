@@ -14,11 +14,7 @@ import (
 )
 
 // answerKinds are the recorded answers. Their texts have a rule for each field, in fieldRules.
-var answerKinds = []struct {
-	path   func() *regexp.Regexp
-	of     reflect.Type
-	reduce func(p *pseudonyms, name string, data []byte) []byte
-}{
+var answerKinds = []answerKind{
 	answer[host.RDMAPort](`rdma/[^/]+/[0-9]+/port`),
 	answer[[]host.Stat](`rdma/[^/]+/[0-9]+/stats`),
 	answer[host.RDMASystem](systemPath),
@@ -44,7 +40,7 @@ var answerKinds = []struct {
 	answer[snapshot.Trace](tracePath),
 }
 
-type answerKind = struct {
+type answerKind struct {
 	path   func() *regexp.Regexp
 	of     reflect.Type
 	reduce func(p *pseudonyms, name string, data []byte) []byte
@@ -246,15 +242,8 @@ const commands = `python[0-9.]{0,6}|pt_main_thread|torchrun|mpirun|mpiexec|orter
 	`nv-hostengine|slurm(?:stepd|d)?|containerd(?:-shim[a-z0-9-]{0,12})?|crio|dockerd|kubelet|sshd|pbs_mom|lsfd?|sge_execd|` +
 	`wekanode|ganesha(?:\.nfsd)?|mmfsd|beegfs-[a-z]{1,12}|lustre|ceph-[a-z]{1,8}|spdk_tgt|nvmf_tgt|opensm|ibacm|rdma_exporter`
 
-var commandForm = lazy.Regexp(`^(?:` + commands + `)$`)
-
 // knownCommand keeps names of public programs: that of an own program may tell of its project.
-func knownCommand(name string) string {
-	if name == "" || commandForm().MatchString(name) {
-		return name
-	}
-	return unknown
-}
+var knownCommand = shaped(commands)
 
 // detailForm is a captured field of a message of the kernel: a number, a command of the firmware, a function, a state.
 var detailForm = lazy.Regexp(`^(?:(?:module|queue|state|port|slot|bar|BAR|VF) ?[0-9 >-]{1,20}|-?[0-9]{1,10}[Ws]?|` +

@@ -170,6 +170,8 @@ func productData(p *pseudonyms, _, text string) string {
 // configLimit limits an unpacked configuration of the kernel: that of a distribution has 300 kB.
 const configLimit = 4 << 20
 
+var kernelOptions = lazy.Regexp(`(?m)^(?:` + kernelOption + `)$`)
+
 // kernelConfig keeps the options that are read, compressed as the file is. It is empty if it cannot be unpacked.
 func kernelConfig(_ *pseudonyms, _, text string) string {
 	z, err := gzip.NewReader(strings.NewReader(text))
@@ -182,8 +184,7 @@ func kernelConfig(_ *pseudonyms, _, text string) string {
 	}
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	known := lazy.Regexp(`(?m)^(?:` + kernelOption + `)$`)
-	kept := known().FindAllString(string(all), -1)
+	kept := kernelOptions().FindAllString(string(all), -1)
 	if _, err := io.WriteString(w, strings.Join(append(kept, ""), "\n")); err != nil {
 		return ""
 	}

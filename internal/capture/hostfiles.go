@@ -108,11 +108,9 @@ func (p *pseudonyms) ipv6Routes(text string, low, net func(string) string) strin
 	})
 }
 
-var bootID = lazy.Regexp(`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
-
 // bootIDs replaces boot IDs by their order.
 func (p *pseudonyms) bootIDs(text string) string {
-	return bootID().ReplaceAllStringFunc(text, func(id string) string { return p.boots[id] })
+	return bareUUID().ReplaceAllStringFunc(text, func(id string) string { return p.boots[id] })
 }
 
 // bootFormat is the pseudonym of a boot ID by its number.

@@ -53,7 +53,7 @@ func ncclSettings(text string) string {
 			continue
 		}
 		if !publicSetting(name, value) {
-			value = "x"
+			value = unknown
 		}
 		out.WriteString(name + "=" + value + "\n")
 	}

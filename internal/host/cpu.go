@@ -100,7 +100,7 @@ func (c *CPUWait) Moment() Moment {
 	return m
 }
 
-// MeasureCPU has the reads of a host judged by c. It is called before the first one.
+// MeasureCPU sets the measurement that tells a stuck read from a late one. It is called before the first read.
 func (h *Host) MeasureCPU(c *CPUWait) {
 	h.CPU, h.Turns.CPU, h.RTNL.turns.CPU = c, c, c
 	if n, ok := h.GPUs.(*nvmlGPUs); ok {
