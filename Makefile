@@ -22,7 +22,7 @@ CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
 # recording has no goroutine that TestReload, TestManyScrapes and TestManyDevices do not have.
 PLAYS     := OfReplays$$|^Test(BaselinesOutlive|Clock$$|ClockAfterBoot|InjectedErrno|OneFileCostsOneSample|PortDownOfAStuckDevice|ReadStuckAlert|SeriesAreThose|ShortStorms|Suspend$$)
 SERVED    := ^Test(Books|CheckAsks|CheckWith|Formats|GPUMode$$|GPUReleaseOverHTTP|Lifecycle|ModulesAreNotRead|NothingWithoutPassword|Oversized|RoutePrefix|ServedRunbooks|Surface|VerdictOfTheDaemon)
-LINTS     := ^Test(AlertsAreTested|AlertsLeaveOut|ClusterIsKept|CopyOfExpressions|Docs|NeedsOfAllRules|OneAlertForManyPorts|ReplayOutlasts|RuleStyle|Suspects)|OfMachines$$
+LINTS     := ^Test(AlertsAreTested|AlertsLeaveOut|ClusterIsKept|CopyOfExpressions|Docs|NeedsOfAllRules|OneAlertForManyPorts|ReplayOutlasts|RuleStyle|Suspects|UnevaluatedRules$$)|OfMachines$$
 SINGLE    := $(PLAYS)|$(SERVED)|$(LINTS)
 SINGLES   := ./internal/alerting ./internal/capture ./internal/cli ./internal/rounds ./internal/serve
 PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(backtest|check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|setup|site|snapshot|topo|transceiver.*|tune)|packaging/.*|rules|test/(commands|foreign|incidents|machines|scripts)

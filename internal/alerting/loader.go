@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -61,7 +60,8 @@ func (l *fsLoader) Parse(text string) (parser.Expr, error) { return recent.Parse
 // expression twice. They are not kept, since they hold 2 MB.
 var recent = parsedRules{Parser: parser.NewParser(parser.Options{})}
 
-const recentTime = 10 * time.Second
+// ParsedKept is how long parsed rules are kept.
+const ParsedKept = 10 * time.Second
 
 type parsedKey struct {
 	text          string
@@ -84,7 +84,7 @@ func (p *parsedRules) get(key parsedKey) *rulefmt.RuleGroups {
 	return p.files[key]
 }
 
-// keep keeps a file until recentTime after the first one.
+// keep keeps a file until ParsedKept after the first one.
 func (p *parsedRules) keep(key parsedKey, file *rulefmt.RuleGroups) {
 	if strings.Contains(key.text, "\n---") { // the parser logs a second document, each time
 		return
@@ -114,17 +114,14 @@ func (p *parsedRules) ParseExpr(text string) (parser.Expr, error) {
 func (p *parsedRules) begin() {
 	if p.files == nil {
 		p.files, p.exprs = map[parsedKey]*rulefmt.RuleGroups{}, map[string]*ruleExpr{}
-		time.AfterFunc(recentTime, p.forget)
+		time.AfterFunc(ParsedKept, p.forget)
 	}
 }
 
-// forget also returns memory to the system: reading the rules takes some 10 MiB, which a process without rounds may not
-// need again.
 func (p *parsedRules) forget() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.files, p.exprs = nil, nil
-	p.mu.Unlock()
-	debug.FreeOSMemory()
 }
 
 // quietHandler logs the libraries' progress reports (blocks written, segments replayed) at debug level.

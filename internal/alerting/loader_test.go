@@ -52,7 +52,7 @@ func TestParsedOnce(t *testing.T) {
 		if again := parsed(); again != expr {
 			t.Error("expression parsed again")
 		}
-		time.Sleep(recentTime)
+		time.Sleep(ParsedKept)
 		synctest.Wait()
 		if later := parsed(); later == expr {
 			t.Error("expression kept for longer")
