@@ -27,9 +27,9 @@ const restartSample = 120
 
 // TestRestartOfMachines plays each recorded fault, stops the exporter before and after alerts fire, and starts it again
 // while the fault lasts, and when the machine is repaired: when it is its base. From the second round on its findings
-// are those of an exporter that ran throughout, without the alerts that only keep_firing_for holds there, and with those
-// that began there while it was away: counters differ between a machine and its base. After 70 minutes, more than what
-// a lookback and the mean of an hour see, they are those of a fresh one, and alerts that still hold.
+// are those of an exporter that ran throughout, without the alerts that only keep_firing_for holds there, and with
+// those that began there while it was away: counters differ between a machine and its base. After 70 minutes, more than
+// what a lookback and the mean of an hour see, they are those of a fresh one, and alerts that still hold.
 func TestRestartOfMachines(t *testing.T) {
 	n := 0
 	for _, name := range Names(t) {
