@@ -26,7 +26,7 @@ func waitState(t *testing.T, dir string, want func(expect.Data) error) {
 	t.Helper()
 	until(func() bool {
 		var d expect.Data
-		return state.Read(dir, &d) == nil && want(d) == nil
+		return state.Read(t.Context(), dir, &d) == nil && want(d) == nil
 	})
 }
 
@@ -113,7 +113,7 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 		}
 	})
 	var d expect.Data // written at the end; the link of mlx5_3 went with it
-	must(t, state.Read(stateDir, &d))
+	must(t, state.Read(t.Context(), stateDir, &d))
 	must(t, known(3, 3)(d))
 }
 

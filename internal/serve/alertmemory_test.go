@@ -46,7 +46,7 @@ func TestAlertMemoryWritesNews(t *testing.T) {
 	} {
 		a.save(round(c.seen, c.devices...))
 		var kept []alerting.Active
-		if err := state.Read(dir, &kept); err != nil && c.kept >= 0 {
+		if err := state.Read(t.Context(), dir, &kept); err != nil && c.kept >= 0 {
 			t.Fatal(err)
 		}
 		got := time.Duration(-1)
@@ -59,7 +59,7 @@ func TestAlertMemoryWritesNews(t *testing.T) {
 	}
 	a.close()
 	var kept []alerting.Active
-	must(t, state.Read(dir, &kept))
+	must(t, state.Read(t.Context(), dir, &kept))
 	if len(kept) != 1 || !kept[0].SeenAt.Equal(begin.Add(100*time.Second)) {
 		t.Errorf("at the end: %+v", kept)
 	}

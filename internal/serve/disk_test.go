@@ -114,11 +114,11 @@ func TestAlertsThatCannotBeWritten(t *testing.T) {
 			}
 			mend()
 			var kept []alerting.Active
-			if must(t, state.Read(dir, &kept)); len(kept) != 1 || !kept[0].SeenAt.Equal(begin) {
+			if must(t, state.Read(t.Context(), dir, &kept)); len(kept) != 1 || !kept[0].SeenAt.Equal(begin) {
 				t.Errorf("meanwhile: %+v", kept)
 			}
 			round(6)
-			if must(t, state.Read(dir, &kept)); !kept[0].SeenAt.Equal(begin.Add(6 * time.Minute)) {
+			if must(t, state.Read(t.Context(), dir, &kept)); !kept[0].SeenAt.Equal(begin.Add(6 * time.Minute)) {
 				t.Errorf("afterwards: %+v", kept)
 			}
 			a.close()

@@ -52,7 +52,7 @@ func (p *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 		return command.Usage(err)
 	}
 	defer func() { command.LogError(std.Log, "cannot release the host files", m.Close()) }()
-	known, err := c.Remembered(m)
+	known, err := c.Remembered(ctx, m)
 	command.LogError(std.Log, "cannot read the state directory, known links and devices are missing in the capture", err)
 	on, err := c.Collectors(m, expect.NewMemory(known))
 	if err != nil {
