@@ -49,7 +49,7 @@ func (m *marks) fillAll(v reflect.Value, name string, kept map[string]string) {
 			m.fillAll(text, name+"[]", kept)
 			v.SetMapIndex(key, text)
 		}
-		if !v.IsNil() {
+		if !v.IsNil() && v.Type().Elem().Kind() == reflect.String {
 			v.SetMapIndex(reflect.ValueOf(m.payload(name+" key")), reflect.ValueOf("1"))
 		}
 	case reflect.Struct:
