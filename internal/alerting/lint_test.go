@@ -186,8 +186,8 @@ func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, all
 // actions are those of templates.
 var actions = regexp.MustCompile(`\{\{-? *(.*?) *-?\}\}`)
 
-// written matches the actions of commands that a shell takes as one word, whatever a label holds. Labels without urlquery
-// are numbers, or addresses that the readers have compared with pci.IsAddress (collector/pcie.go, device.go,
+// written matches the actions of commands that a shell takes as one word, whatever a label holds. Labels without
+// urlquery are numbers, or addresses that the readers have compared with pci.IsAddress (collector/pcie.go, device.go,
 // device_inventory.go) or have written as a GUID (package fabric); promtool's queries are in single quotes.
 var written = regexp.MustCompile(`^(?:urlquery \S+|\. \| first \| label "\w+" \| urlquery|"\{"|` +
 	`(?:\$labels|\.Labels)\.(?:gpu|port|priority|pci_address|upstream)|\.|\. \| first \| label "(?:pci_address|port)"|` +

@@ -24,7 +24,8 @@ func TestReadEndsWithItsContext(t *testing.T) {
 				time.AfterFunc(c.signal, stop)
 				start, answers := time.Now(), make(chan struct{})
 				err := read(ctx, "/d", new(int), func(string) ([]byte, error) { <-answers; return nil, nil })
-				if took := time.Since(start); took != c.took || !errors.Is(err, ErrLate) || !strings.HasPrefix(err.Error(), c.text) {
+				took := time.Since(start)
+				if took != c.took || !errors.Is(err, ErrLate) || !strings.HasPrefix(err.Error(), c.text) {
 					t.Errorf("%v after %s, want %q after %s", err, took, c.text, c.took)
 				}
 				close(answers)

@@ -197,7 +197,8 @@ func TestBrokenIsSetAside(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, currentName), nil, fileMode))
 	must(t, os.WriteFile(filepath.Join(dir, oldName), nil, fileMode))
 	var v value
-	if err := Read(t.Context(), dir, &v); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), currentName) {
+	err := Read(t.Context(), dir, &v)
+	if err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), currentName) {
 		t.Errorf("both broken: %v", err)
 	}
 }

@@ -135,8 +135,8 @@ func decides(name string) bool {
 	return strings.HasPrefix(name, "sys/") && parsedFiles.MatchString(name)
 }
 
-// TestShared: of a host whose every file and answer holds an address, a name or a secret in some notation, a capture has
-// all of them, and an anonymised one has none.
+// TestShared: of a host whose every file and answer holds an address, a name or a secret in some notation, a capture
+// has all of them, and an anonymised one has none.
 func TestShared(t *testing.T) {
 	answers, held := newMarks(), map[string]bool{}
 	for j, c := range hostileMachines(t)[:2] {
