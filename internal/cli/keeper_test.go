@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/locked"
 	"rdma_exporter/test/machines"
 )
 
@@ -168,7 +169,7 @@ func TestStartGivenUp(t *testing.T) {
 	defer taken.Close()
 	for name, address := range map[string]string{"invalid": ":99999", "taken": taken.Addr().String()} {
 		t.Run(name, func(t *testing.T) {
-			tree, dir, log := machines.Tree(t, "hdr100-ok"), t.TempDir(), &lockedBuffer{}
+			tree, dir, log := machines.Tree(t, "hdr100-ok"), t.TempDir(), &locked.Buffer{}
 			for range 3 {
 				code := Run(t.Context(), append(liveArgs(tree, dir), "--web.listen-address="+address), io.Discard, log)
 				if code != 2 {

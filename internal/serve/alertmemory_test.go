@@ -13,6 +13,7 @@ import (
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/locked"
 )
 
 // TestAlertMemoryWritesNews: the file is written when the alerts are others, and else once a minute; at the end it
@@ -145,7 +146,7 @@ func downEngineBefore(t *testing.T, b *alertMemory, interval time.Duration) []al
 func TestAlertDirectoryComesLater(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "state")
 	put(t, parent, "in the way")
-	log := &lockedBuffer{}
+	log := &locked.Buffer{}
 	a := openAlertMemory(t.Context(), filepath.Join(parent, "alerting"), slog.New(slog.NewTextHandler(log, nil)))
 	defer a.close()
 	e := downEngine(t, "", 15*time.Second, nil)

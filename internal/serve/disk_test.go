@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/alone"
+	"rdma_exporter/test/locked"
 )
 
 // diskFaults make writes below a directory fail, until what they return is called.
@@ -50,7 +51,7 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
 			synctest.Test(t, func(t *testing.T) {
-				log := &lockedBuffer{}
+				log := &locked.Buffer{}
 				logger := slog.New(slog.NewTextHandler(log, nil))
 				k := &keeper{
 					memory: expect.NewMemory(expect.Data{}), planned: newPlanned(dir, nil, logger),
@@ -99,7 +100,7 @@ func TestAlertsThatCannotBeWritten(t *testing.T) {
 	}
 	for name, fault := range diskFaults {
 		t.Run(name, func(t *testing.T) {
-			dir, log := filepath.Join(t.TempDir(), "alerting"), &lockedBuffer{}
+			dir, log := filepath.Join(t.TempDir(), "alerting"), &locked.Buffer{}
 			a := openAlertMemory(t.Context(), dir, slog.New(slog.NewTextHandler(log, nil)))
 			begin := time.Unix(1_700_000_000, 0)
 			round := func(n int) {
