@@ -89,8 +89,9 @@ update: ## regenerate generated files and goldens; review the diff
 	cd packaging/test && $(GO) test ./helm -run Golden -update
 
 .PHONY: captures
-captures: ## capture every recorded machine, all rounds, and replay the captures; ten minutes
+captures: ## capture every recorded machine, all rounds, and replay the captures, also anonymised; half an hour
 	$(GO) test -timeout 30m -run '^TestCaptureOfMachines$$' ./test/commands -every
+	$(GO) test -timeout 30m -run '^TestFindingsOfAnonymisedMachines$$' ./test/machines -anonymise-every
 
 .PHONY: restarts
 restarts: ## restart the exporter during and after every recorded fault; an hour

@@ -8,6 +8,7 @@ import (
 
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -48,7 +49,7 @@ func (c *infiniBand) missing(
 			!slices.ContainsFunc(devices, func(d snapshot.Device) bool { return d.Name == f.Device }) {
 			continue
 		}
-		if !c.roster.wanted(f.Device) {
+		if !c.roster.wanted(f.Device) || !pci.IsAddress(f.PCIAddress) { // a replay has a state of others
 			continue
 		}
 		var p expect.Presence
@@ -88,9 +89,10 @@ func (c *infiniBand) pinnedMissing(
 			continue
 		}
 		m := snapshot.MissingDevice{
-			Name: cmp.Or(s.Device, s.PCIAddress), PCIAddress: s.PCIAddress, Reason: string(expect.NoRDMADevice), Seen: "never",
+			Name: cmp.Or(s.Device, s.PCIAddress), Reason: string(expect.NoRDMADevice), Seen: "never",
 		}
-		if s.PCIAddress != "" {
+		if pci.IsAddress(s.PCIAddress) { // as anyone may write it in a configuration
+			m.PCIAddress = s.PCIAddress
 			var p expect.Presence
 			if err := h.Turns.Do(ctx, "pci", func() { p = presence(reading.New(ctx, h, ""), s.PCIAddress) }); err != nil {
 				continue

@@ -13,5 +13,5 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(cli.Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(cli.Until(ctx, os.Stderr, func() int { return cli.Run(ctx, os.Args[1:], os.Stdout, os.Stderr) }))
 }

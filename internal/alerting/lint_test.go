@@ -179,7 +179,29 @@ func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, all
 		t.Errorf("%s: a page is kept for %s, less than Alertmanager may be away", r.Name, r.KeepFiringFor)
 	}
 	checkRunbook(t, r)
+	checkCommand(t, r)
 	checkText(t, r, append(labels, "severity", "drain"))
+}
+
+// actions are those of templates.
+var actions = regexp.MustCompile(`\{\{-? *(.*?) *-?\}\}`)
+
+// written matches the actions of commands that a shell takes as one word, whatever a label holds. Labels without
+// urlquery are numbers, or addresses that the readers have compared with pci.IsAddress (collector/pcie.go, device.go,
+// device_inventory.go) or have written as a GUID (package fabric); promtool's queries are in single quotes.
+var written = regexp.MustCompile(`^(?:urlquery \S+|\. \| first \| label "\w+" \| urlquery|"\{"|` +
+	`(?:\$labels|\.Labels)\.(?:gpu|port|priority|pci_address|upstream)|\.|\. \| first \| label "(?:pci_address|port)"|` +
+	`reReplaceAll ":" "" \$labels\.node_guid|printf "%q" \$labels\.\w+ \| reReplaceAll "'" "'\\\\''"|` +
+	`(?:if|else|end|range|with|\$\w+ :?=).*)$`)
+
+// checkCommand wants each label of a command for a shell quoted.
+func checkCommand(t *testing.T, r alerting.Rule) {
+	t.Helper()
+	for _, a := range actions.FindAllStringSubmatch(r.Annotations["diagnose"], -1) {
+		if !written.MatchString(a[1]) {
+			t.Errorf("%s: a shell may execute what {{ %s }} writes", r.Name, a[1])
+		}
+	}
 }
 
 func checkRunbook(t *testing.T, r alerting.Rule) {

@@ -90,7 +90,7 @@ func (p *Prometheus) ask(ctx context.Context, path string, form url.Values, into
 			return fmt.Errorf("%s: %w: HTTP status 404", path, errNoPath)
 		}
 		if res.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: HTTP status %s", path, res.Status)
+			return fmt.Errorf("%s: HTTP status %s", path, words.Foreign(res.Status))
 		}
 		return fmt.Errorf("%s: response is not from the API of a Prometheus", path)
 	}

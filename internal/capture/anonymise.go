@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ func Anonymise(a *Archive, cabled ...string) {
 		a.Meta.Hostname = HostPseudonym
 	}
 	p.hostPattern(a.Meta.Hostname)
+	a.Meta.Kernel = matching(version)(p.hostless(a.Meta.Kernel))
 	reduce(a, p)
 	replacePIDs(a)
 	p.collect(a)
@@ -37,7 +39,7 @@ func Anonymise(a *Archive, cabled ...string) {
 		a.Meta.Hostname = HostPseudonym
 	}
 	for i, s := range a.Meta.LeftOut {
-		a.Meta.LeftOut[i] = p.hostless(p.place(s))
+		a.Meta.LeftOut[i] = plainPath(p.hostless(p.place(s)))
 	}
 	a.each(func(e *Entry) {
 		e.Path, e.Target = p.place(e.Path), p.place(e.Target)
@@ -59,7 +61,7 @@ func Anonymise(a *Archive, cabled ...string) {
 		case e.Kind == File && isKFD(e.Path):
 			e.Data = []byte(p.content(p.kfd(string(e.Data))))
 		case e.Kind == File && isGPU(e.Path):
-			e.Data = changed(e.Path, e.Data, p.gpu)
+			e.Data = []byte(p.hostless(string(changed(e.Path, e.Data, p.gpu))))
 		case e.Kind == File:
 			text := p.hostFile(e.Path, ipv4(e.Path, string(e.Data), p.netOf))
 			e.Data = []byte(p.content(text))
@@ -84,7 +86,11 @@ var (
 func (p *pseudonyms) hostPattern(hostname string) {
 	if name := strings.Trim(hostname, "."); name != "" {
 		short, _, _ := strings.Cut(name, ".")
-		p.host = regexp.MustCompile(`(?i)\b(?:` + regexp.QuoteMeta(name) + "|" + regexp.QuoteMeta(short) + `)\b`)
+		either := `(?:` + regexp.QuoteMeta(name) + "|" + regexp.QuoteMeta(short) + `)`
+		p.host = regexp.MustCompile(`(?i)\b` + either + `\b`)
+		if strings.Contains(short, "-") && short != HostPseudonym {
+			p.hostInName = regexp.MustCompile(`(?i)(\b|_)` + either + `(\b|_)`)
+		}
 	}
 }
 
@@ -92,9 +98,12 @@ func (p *pseudonyms) hostPattern(hostname string) {
 const HostPseudonym = "host-1"
 
 type pseudonyms struct {
-	host *regexp.Regexp // host name with or without its domain; nil if none
-	// 20 bits of an address (5 hex digits) → 5 hex digits; the last of its 6 digits is kept.
+	host       *regexp.Regexp // host name with or without its domain; nil if none
+	hostInName *regexp.Regexp // the same beside underscores; nil if the name may be that of a device
+	// 20 bits of an address (5 hex digits) → 5 hex digits, or 60 bits of the interface ID of a GID that has no address of
+	// a device; the last digit is kept.
 	low                  map[string]string
+	vendors              set               // the first 24 bits of MAC addresses and GUIDs of devices, in hex digits
 	serials              map[string]string // of transceivers and GPUs
 	uuids                map[string]string // of GPUs and NVLink domains
 	kfdIDs               map[string]string // unique IDs of AMD GPUs, and IDs of their hives
@@ -136,6 +145,7 @@ func (a *Archive) each(visit func(e *Entry)) {
 
 // collect assigns a pseudonym to each name and address, in order.
 func (p *pseudonyms) collect(a *Archive) {
+	p.vendors = vendors(a)
 	low, nets := set{}, set{}
 	serials, uuids, kfd, namespaces, pods, boots := set{}, set{}, set{}, set{}, set{}, set{}
 	var bare []bareID
@@ -293,12 +303,39 @@ func (p *pseudonyms) gid(d []byte, low, net func(string) string) {
 		copy(d[:16], net(string(d[:16])))
 	case len(d) == 32 && bytes.HasPrefix(d, []byte("00000000000000000000ffff")): // IPv4-mapped
 		copy(d[24:31], net(string(d[24:31])))
-	case len(d) == 32 && (d[0] == '2' || d[0] == '3' || isULA(string(d[:16]))): // global and unique local unicast
-		copy(d[:16], net(string(d[:16])))
-		p.tail(d, low)
+	case len(d) == 32:
+		if d[0] == '2' || d[0] == '3' || isULA(string(d[:16])) { // global and unique local unicast
+			copy(d[:16], net(string(d[:16])))
+		}
+		p.interfaceID(d[16:], low)
 	default:
 		p.tail(d, low)
 	}
+}
+
+// interfaceID replaces the device-specific part of an EUI-64 or of the GUID of a device, and all of another one: it is
+// random or assigned (RFC 7217, RFC 8981).
+func (p *pseudonyms) interfaceID(d []byte, low func(string) string) {
+	if string(d[6:10]) == "fffe" || p.vendors[string(d[:6])] {
+		p.tail(d, low)
+	} else if strings.Trim(string(d[:15]), "0") != "" {
+		copy(d[:15], low(string(d[:15])))
+	}
+}
+
+// vendors are those of the devices of an archive.
+func vendors(a *Archive) set {
+	out := set{}
+	a.each(func(e *Entry) {
+		switch path.Base(e.Path) {
+		case "address", "perm_hwaddr", "node_guid", "sys_image_guid":
+			d := strings.ToLower(strings.ReplaceAll(strings.TrimSpace(string(e.Data)), ":", ""))
+			if e.Kind == File && (len(d) == 12 || len(d) == 16) {
+				out.add(d[:6])
+			}
+		}
+	})
+	return out
 }
 
 // tail replaces the upper five of the last six digits. All zeros identify no device.

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -109,6 +110,34 @@ func TestAnonymiseKeepsRelations(t *testing.T) {
 	if again := parse(t, format(t, a)); !same(a, again) {
 		t.Error("it does not come back as it was written")
 	}
+}
+
+// TestAnonymiseInterfaceIDs: an interface ID that has no address of a device is replaced whole, and stays the same in
+// each network. That of a device keeps its vendor.
+func TestAnonymiseInterfaceIDs(t *testing.T) {
+	gids := func(lines ...string) string {
+		text := header + "-- sys/devices/d/infiniband/mlx5_0/node_guid --\nb83f:d203:005a:b7c0\n"
+		for i, l := range lines {
+			text += fmt.Sprintf("-- sys/devices/d/infiniband/mlx5_0/ports/1/gids/%d --\n%s\n", i, l)
+		}
+		return text
+	}
+	a := parse(t, gids(
+		"fe80:0000:0000:0000:b83f:d203:005a:b7c4", "fe80:0000:0000:0000:ba3f:d2ff:fe5a:b7c4",
+		"fe80:0000:0000:0000:75a1:d4c2:9e5a:b7c9", "fdaa:0000:0000:0001:75a1:d4c2:9e5a:b7c9",
+		"fdaa:0000:0000:0001:0000:0000:0000:0007",
+	))
+	Anonymise(a)
+	want := parse(t, strings.Replace(gids(
+		"fe80:0000:0000:0000:b83f:d203:0010:0014", "fe80:0000:0000:0000:ba3f:d2ff:fe10:0014",
+		"fe80:0000:0000:0000:0000:0000:0010:0019", "fd00:0db8:0000:0000:0000:0000:0010:0019",
+		"fd00:0db8:0000:0000:0000:0000:0000:0007",
+	), "005a:b7c0", "0010:0010", 1))
+	want.Meta = a.Meta
+	differ(t, format(t, a), format(t, want))
+	once := format(t, a)
+	Anonymise(a)
+	differ(t, format(t, a), once)
 }
 
 func TestAnonymiseTwiceIsAnonymiseOnce(t *testing.T) {

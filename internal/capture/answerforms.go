@@ -51,13 +51,13 @@ func answer[T any](paths string) answerKind {
 }
 
 // reduced is an answer by the rules of its fields. One that cannot be decoded becomes x, which cannot be either.
-func reduced[T any](_ *pseudonyms, name string, data []byte) []byte {
+func reduced[T any](p *pseudonyms, name string, data []byte) []byte {
 	v, err := decode[T](name, data)
 	if err != nil {
 		return []byte(unknown + "\n")
 	}
 	before := encode(v)
-	applyRules(reflect.ValueOf(&v).Elem(), fieldRules())
+	p.applyRules(reflect.ValueOf(&v).Elem(), fieldRules())
 	if after := encode(v); !bytes.Equal(before, after) || !knownLines(data, before) {
 		return after
 	}
@@ -131,7 +131,7 @@ var fieldRules = sync.OnceValue(func() rulesByField {
 	name, word := nameOf(name63), matching(`[A-Za-z0-9_-]{1,32}`)
 	counterName := matching(`[A-Za-z_\[][A-Za-z0-9_.,%\[\]() -]{0,80}`)
 	board, release := matching(vendor), matching(version)
-	address := matching(pciBDF)
+	address, exporter := matching(pciBDF), matching(`[a-z][a-z0-9_]{0,31}`)
 	return rulesByField{
 		"RDMAPort.Netdev":    name,
 		"Stat.Name":          counterName,
@@ -162,7 +162,7 @@ var fieldRules = sync.OnceValue(func() rulesByField {
 		"Process.JobName":       dropped,
 		"Process.User":          dropped,
 		"Process.Topology":      shaped(`(?:</?(?:system|cpu|pci)(?: (?:numaid="-?[0-9]{1,6}"|busid="` + pciBDF + `"))?>)*`),
-		"DMABUFs.Exporter":      word,
+		"DMABUFs.Exporter":      exporter,
 		"Pod.Namespace":         replaced,
 		"Pod.Name":              replaced,
 		"Pod.Devices": func(text string) string {
@@ -184,7 +184,7 @@ var fieldRules = sync.OnceValue(func() rulesByField {
 		"Registration.Device":    name,
 		"Registration.Function":  nameOf(pciBDF + `|` + name63),
 		"Registration.Mechanism": word,
-		"Registration.Exporter":  word,
+		"Registration.Exporter":  exporter,
 		"AsyncTotal.Device":      name,
 		"AsyncTotal.Kind":        word,
 		"AsyncEvent.Device":      name,
@@ -193,20 +193,20 @@ var fieldRules = sync.OnceValue(func() rulesByField {
 })
 
 // applyRules applies the rules to all texts of a value.
-func applyRules(v reflect.Value, rules rulesByField) {
+func (p *pseudonyms) applyRules(v reflect.Value, rules rulesByField) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			applyRules(v.Elem(), rules)
+			p.applyRules(v.Elem(), rules)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			applyRules(v.Index(i), rules)
+			p.applyRules(v.Index(i), rules)
 		}
 	case reflect.Struct:
 		for _, f := range reflect.VisibleFields(v.Type()) {
 			if len(f.Index) == 1 && f.IsExported() {
-				applyRule(v.FieldByIndex(f.Index), rules[ruleName(v.Type(), f)], rules)
+				p.applyRule(v.FieldByIndex(f.Index), rules[ruleName(v.Type(), f)], rules)
 			}
 		}
 	}
@@ -214,7 +214,7 @@ func applyRules(v reflect.Value, rules rulesByField) {
 
 func ruleName(t reflect.Type, f reflect.StructField) string { return t.Name() + "." + f.Name }
 
-func applyRule(v reflect.Value, r rule, rules rulesByField) {
+func (p *pseudonyms) applyRule(v reflect.Value, r rule, rules rulesByField) {
 	switch {
 	case v.Kind() == reflect.Map:
 		for _, key := range v.MapKeys() {
@@ -223,16 +223,26 @@ func applyRule(v reflect.Value, r rule, rules rulesByField) {
 			}
 		}
 	case v.Kind() == reflect.String && r != nil:
-		v.SetString(r(v.String()))
+		v.SetString(p.ruled(r, v.String()))
 	case v.Kind() == reflect.String:
 		v.SetString("")
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String && r != nil:
 		for i := range v.Len() {
-			v.Index(i).SetString(r(v.Index(i).String()))
+			v.Index(i).SetString(p.ruled(r, v.Index(i).String()))
 		}
 	default:
-		applyRules(v, rules)
+		p.applyRules(v, rules)
 	}
+}
+
+// ruled is a text by its rule, without host names. An encoded text has underscores in place of blanks: they end a host
+// name with a dash, which no device has.
+func (p *pseudonyms) ruled(r rule, text string) string {
+	text = r(text)
+	for p.hostInName != nil && p.hostInName.MatchString(text) {
+		text = p.hostInName.ReplaceAllString(text, "${1}"+HostPseudonym+"${2}")
+	}
+	return p.hostless(text)
 }
 
 // commands are programs with a public name: of a job, of a launcher, of storage.

@@ -19,6 +19,7 @@ const (
 	// an address.
 	vendor        = `(?:[A-Za-z0-9(](?:[A-Za-z0-9 ,.;()+_&#-]| / ){0,100})?`
 	version       = `[vV]?[0-9][A-Za-z0-9.+_~-]{0,63}`
+	release       = `[0-9]{1,2}\.[A-Za-z0-9.+_~-]{1,62}` // of a kernel
 	driverVersion = `(?:NVRM|GCC) version: [A-Za-z0-9 .,:_()+~-]{0,200}`
 	// gpuInformation is /proc/driver/nvidia/gpus/ADDRESS/information.
 	gpuInformation = `(?:Model|IRQ|Video BIOS|Bus Type|DMA Size|DMA Mask|Bus Location|` +

@@ -116,15 +116,15 @@ var fileForms = []fileForm{
 	form(`proc/(?:[0-9]+/)?net/arp`, lines(neighbour)),
 	form(`proc/(?:[0-9]+/)?net/ipv6_route`, lines(ipv6Route)),
 	form(`proc/config\.gz`, kernelConfig),
-	form(`boot/config-[^/]+`, lines(kernelOption)),
-	form(`lib/modules/[^/]+/modules\.builtin`, lines(`kernel/[A-Za-z0-9_/.-]{1,120}\.ko`)),
+	form(`boot/config-`+release, lines(kernelOption)),
+	form(`lib/modules/`+release+`/modules\.builtin`, lines(`kernel/[A-Za-z0-9_/.-]{1,120}\.ko`)),
 	// Configuration of the host.
 	form(`etc/nccl\.conf`, func(_ *pseudonyms, _, text string) string { return ncclSettings(text) }),
 	form(`(?:etc|run|usr/lib|lib)/(?:modules-load|modprobe)\.d/[^/]+|etc/modules|etc/rdma/modules/[^/]+|`+
 		`etc/infiniband/openib\.conf`, func(_ *pseudonyms, _, text string) string { return bootSettings(text) }),
 	form(`(?:var/)?run/nvidia-topologyd/virtualTopology\.xml`, topology),
 	form(modesDir+`/dev/.+`, lines(`[0-7]{4}`)),
-	form(`run/systemd/netif/lldp/[0-9]+`, knownFrames),
+	form(`run/systemd/netif/lldp/[0-9]{1,10}`, knownFrames),
 	// Of the exporter. site.OfHost has reduced its configuration.
 	form(configPath, func(_ *pseudonyms, _, text string) string { return text }),
 	form(statePath, stateOfLinks),
@@ -135,7 +135,7 @@ var places = lazy.Regexp(`^(?:sys|dev)(?:/|$)|^(?:etc|lib|usr|usr/lib|run|var|va
 	`^proc(?:/[0-9]+)?(?:/net|/driver(?:/nvidia(?:/gpus(?:/[^/]+)?)?)?)?$|` +
 	`^(?:etc|run|usr/lib|lib)/(?:modules-load|modprobe)\.d$|^etc/(?:modprobe|rdma(?:/modules)?|infiniband)$|` +
 	`^run/nvidia(?:/driver(?:/[^/]+)?)?$|^run/systemd(?:/netif(?:/lldp)?)?$|` +
-	`^etc/systemd/system/multi-user\.target\.wants(?:/[^/]+)?$|^(?:usr/)?lib/modules(?:/[^/]+){0,5}$|` +
+	`^etc/systemd/system/multi-user\.target\.wants(?:/[^/]+)?$|^(?:usr/)?lib/modules(?:/` + release + `(?:/[^/]+){0,4})?$|` +
 	`^var/lib/dkms(?:/[^/]+){0,5}$|^(?:rdma|ethtool|devlink|dcb|subnet|nvml|processes|kernel|ebpf|modes|exporter)(?:/|$)`)
 
 // formOf is the form of a file; nil if it has none.

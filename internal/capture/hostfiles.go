@@ -50,6 +50,23 @@ func reduce(a *Archive, p *pseudonyms) {
 	a.Meta.LeftOut = slices.Sorted(maps.Keys(left))
 }
 
+var plainElement = lazy.Regexp(`^[\pL\pN_.,+:%~-]{1,63}$`)
+
+// plainPath is a path with x for each element that is none of the kernel and no plain name of a file.
+func plainPath(name string) string {
+	name, isPart := strings.CutSuffix(name, InPart)
+	parts := strings.Split(name, "/")
+	for i, s := range parts {
+		if !plainElement().MatchString(s) || !plainNames(s) {
+			parts[i] = unknown
+		}
+	}
+	if name = strings.Join(parts, "/"); isPart {
+		name += InPart
+	}
+	return name
+}
+
 // InPart follows the path of a file that is not left out as a whole.
 const InPart = " (in part)"
 

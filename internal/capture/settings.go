@@ -26,7 +26,7 @@ func publicSetting(name, value string) bool {
 	}
 	switch name {
 	case "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME":
-		return deviceList().MatchString(value)
+		return deviceList().MatchString(value) && plainNames(value)
 	}
 	if schedulerName().MatchString(name) {
 		return schedulerID().MatchString(value)

@@ -9,7 +9,6 @@ import (
 
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot"
-	"rdma_exporter/internal/words"
 )
 
 // SetupVersion is the version of the JSON schema of check --setup. It changes when a field is removed or changes its
@@ -47,11 +46,8 @@ func NewSetup(rows []snapshot.SetupRow, strict bool) Setup {
 	return s
 }
 
-// ShownSetting is a row as shown: only a difference has a severity and an alert, texts of the machine are printable.
+// ShownSetting is a row as shown: only a difference has a severity and an alert.
 func ShownSetting(r snapshot.SetupRow) snapshot.SetupRow {
-	for _, text := range []*string{&r.Object, &r.Device, &r.Found, &r.Wanted, &r.Evidence, &r.Remedy} {
-		*text = words.OneLine(*text)
-	}
 	if r.State != snapshot.SetupDiffers {
 		r.Severity, r.Alert = "", ""
 	}
@@ -110,7 +106,7 @@ func setupDifferences(differ []setup.Deviation, style Style) string {
 			{"why", r.Why},
 			{"evidence", r.Evidence},
 			{"before", r.Before},
-			{"set", strings.Join(words.Of(differ[i-1].Remedies, words.OneLine), "\n            ")},
+			{"set", strings.Join(differ[i-1].Remedies, "\n            ")},
 			{"source", r.Source},
 		} {
 			if f.Value != "" {
@@ -143,9 +139,9 @@ func SetupBasis(r snapshot.SetupRow) string {
 // headline is the verdict with the number of rows in each state: a setting with one value on several objects is one
 // row, as in the tables below.
 func (s *Setup) headline(rows []snapshot.SetupRow) string {
-	host := words.OneLine(s.Host)
+	host := s.Host
 	if s.Replay != "" {
-		host += " (replay of " + words.OneLine(s.Replay) + ")"
+		host += " (replay of " + s.Replay + ")"
 	}
 	if len(s.Settings) == 0 {
 		return host + ": unknown: no RDMA device in /sys/class/infiniband, or none readable"

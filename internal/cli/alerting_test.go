@@ -377,7 +377,7 @@ func TestRestartKeepsWaiting(t *testing.T) {
 	})
 	must(t, os.RemoveAll(filepath.Join(kept, "alerting", "store")))
 	var known []alerting.Active
-	must(t, state.Read(filepath.Join(kept, "alerting"), &known))
+	must(t, state.Read(t.Context(), filepath.Join(kept, "alerting"), &known))
 	known = slices.DeleteFunc(known, func(a alerting.Active) bool { return a.Labels["alertname"] != "X" })
 	if len(known) != 1 || known[0].SeenAt.Sub(known[0].ActiveAt) < 2*time.Second { // rounds are late on a busy machine
 		t.Fatalf("kept: %+v", known)

@@ -11,12 +11,14 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+
+	"rdma_exporter/test/locked"
 )
 
 // run runs the program to its end.
 func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	var out, errs lockedBuffer // a collection may outlive a program that cannot serve
+	var out, errs locked.Buffer // a collection may outlive a program that cannot serve
 	code = Run(context.Background(), args, &out, &errs)
 	return code, out.String(), errs.String()
 }

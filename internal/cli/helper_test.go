@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/test/locked"
 	"rdma_exporter/test/machines"
 )
 
@@ -79,7 +80,7 @@ func minutes(t *testing.T, paths host.Paths) (after func(minutes int) map[string
 func runHelperAt(t *testing.T, dir, socket string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	var log lockedBuffer
+	var log locked.Buffer
 	ended := make(chan int)
 	go func() {
 		ended <- Run(ctx, []string{"helper", "--path.rootfs=" + dir, "--helper.socket=" + socket}, &log, &log)

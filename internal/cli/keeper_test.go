@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/locked"
 	"rdma_exporter/test/machines"
 )
 
@@ -26,7 +27,7 @@ func waitState(t *testing.T, dir string, want func(expect.Data) error) {
 	t.Helper()
 	until(func() bool {
 		var d expect.Data
-		return state.Read(dir, &d) == nil && want(d) == nil
+		return state.Read(t.Context(), dir, &d) == nil && want(d) == nil
 	})
 }
 
@@ -113,7 +114,7 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 		}
 	})
 	var d expect.Data // written at the end; the link of mlx5_3 went with it
-	must(t, state.Read(stateDir, &d))
+	must(t, state.Read(t.Context(), stateDir, &d))
 	must(t, known(3, 3)(d))
 }
 
@@ -168,7 +169,7 @@ func TestStartGivenUp(t *testing.T) {
 	defer taken.Close()
 	for name, address := range map[string]string{"invalid": ":99999", "taken": taken.Addr().String()} {
 		t.Run(name, func(t *testing.T) {
-			tree, dir, log := machines.Tree(t, "hdr100-ok"), t.TempDir(), &lockedBuffer{}
+			tree, dir, log := machines.Tree(t, "hdr100-ok"), t.TempDir(), &locked.Buffer{}
 			for range 3 {
 				code := Run(t.Context(), append(liveArgs(tree, dir), "--web.listen-address="+address), io.Discard, log)
 				if code != 2 {

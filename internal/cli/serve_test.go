@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/ecdsa"
@@ -18,13 +17,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"rdma_exporter/test/locked"
 	"rdma_exporter/test/machines"
 	"rdma_exporter/test/port"
 )
@@ -32,24 +31,7 @@ import (
 // server is the whole program, serving on a port of the loopback interface.
 type server struct {
 	url string
-	log *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log *locked.Buffer
 }
 
 // listeningOn is what the program logs of the port that the kernel has chosen.
@@ -62,7 +44,7 @@ func start(t *testing.T, args ...string) *server {
 		args = append(args, "--state.dir="+t.TempDir())
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &server{log: &lockedBuffer{}}
+	s := &server{log: &locked.Buffer{}}
 	ended := make(chan int, 1)
 	go func() {
 		ended <- Run(ctx, append(args, "--web.listen-address="+port.Any), io.Discard, s.log)

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"rdma_exporter/internal/words"
 )
 
 // Accepted is the discarded expectations, so that the present state becomes the expected one. Each list is sorted by
@@ -37,8 +39,10 @@ func (m *Memory) Accept(names []string, dry bool) (out Accepted, unknown []strin
 	matched := map[string]bool{}
 	named := func(of ...string) (found bool) {
 		for _, name := range of {
-			if name != "" && slices.Contains(names, name) {
-				matched[name], found = true, true
+			for _, spelling := range []string{name, words.Foreign(name)} { // the second is the one that lists show
+				if name != "" && slices.Contains(names, spelling) {
+					matched[spelling], found = true, true
+				}
 			}
 		}
 		return found

@@ -104,3 +104,17 @@ func TestAccept(t *testing.T) {
 		t.Errorf("before a round: %v", err)
 	}
 }
+
+// TestAcceptAsShown: a name that lists do not show as it is can be accepted as they show it, and as it is.
+func TestAcceptAsShown(t *testing.T) {
+	for _, name := range []string{"mlx5\n\x1b0", "mlx5\u25a1\u25a10"} {
+		m := NewMemory(Data{})
+		f := FunctionRecord{Device: "mlx5\n\x1b0", PCIAddress: "0000:10:00.0", Driver: "mlx5_core"}
+		m.See(time.Unix(0, 0), "one", []FunctionRecord{f})
+		m.See(time.Unix(60, 0), "two", []FunctionRecord{})
+		a, unknown, err := m.Accept([]string{name}, false)
+		if err != nil || len(unknown) > 0 || len(a.Functions) != 1 || len(m.Data().Functions) != 0 {
+			t.Errorf("%q: %+v, unknown %q, %v", name, a, unknown, err)
+		}
+	}
+}

@@ -499,7 +499,7 @@ var Patterns = []Pattern{
 	{
 		Kind: HungTask, Meaning: "a task waits in the kernel for two minutes",
 		Source: "kernel/hung_task.c, check_hung_task; 5.15 to 6.18",
-		needle: "blocked for more than",
+		needle: "for more than",
 		form:   lazy.Regexp(`^INFO: task (?P<task>[\w/+:.-]{1,24}):\d+ blocked (?:in I/O wait )?for more than (?P<seconds>\d+) seconds`),
 	},
 	{

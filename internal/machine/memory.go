@@ -24,13 +24,13 @@ import (
 const MaintenanceFolder = "maintenance"
 
 // Announced reads the maintenance saved by the running exporter, for one-off evaluations; nil for a replay.
-func (c *Config) Announced(m *Machine) func() (*maintenance.Notice, bool) {
+func (c *Config) Announced(ctx context.Context, m *Machine) func() (*maintenance.Notice, bool) {
 	if m.Player != nil {
 		return nil
 	}
 	return func() (*maintenance.Notice, bool) {
 		var a maintenance.Announcement
-		if state.Read(filepath.Join(c.StateDir, MaintenanceFolder), &a) != nil {
+		if state.Read(ctx, filepath.Join(c.StateDir, MaintenanceFolder), &a) != nil {
 			return nil, false
 		}
 		return a.At(m.MaintenanceClock()), true
@@ -42,9 +42,9 @@ const stateEntry = "exporter/state.json"
 
 // Remembered is the known links and devices from earlier runs: from the capture of a replay, else from the state
 // directory if there is one.
-func (c *Config) Remembered(m *Machine) (d expect.Data, err error) {
+func (c *Config) Remembered(ctx context.Context, m *Machine) (d expect.Data, err error) {
 	if m.Player == nil {
-		err = state.Read(c.StateDir, &d)
+		err = state.Read(ctx, c.StateDir, &d)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			err = nil
@@ -91,7 +91,7 @@ func (c *Config) Observe(
 		return nil, nil, err
 	}
 	defer func() { command.LogError(log, "cannot release the host files", m.Close()) }()
-	known, err := c.Remembered(m)
+	known, err := c.Remembered(ctx, m)
 	if err != nil {
 		return nil, nil, err
 	}

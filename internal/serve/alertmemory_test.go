@@ -13,6 +13,7 @@ import (
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/locked"
 )
 
 // TestAlertMemoryWritesNews: the file is written when the alerts are others, and else once a minute; at the end it
@@ -46,7 +47,7 @@ func TestAlertMemoryWritesNews(t *testing.T) {
 	} {
 		a.save(round(c.seen, c.devices...))
 		var kept []alerting.Active
-		if err := state.Read(dir, &kept); err != nil && c.kept >= 0 {
+		if err := state.Read(t.Context(), dir, &kept); err != nil && c.kept >= 0 {
 			t.Fatal(err)
 		}
 		got := time.Duration(-1)
@@ -59,7 +60,7 @@ func TestAlertMemoryWritesNews(t *testing.T) {
 	}
 	a.close()
 	var kept []alerting.Active
-	must(t, state.Read(dir, &kept))
+	must(t, state.Read(t.Context(), dir, &kept))
 	if len(kept) != 1 || !kept[0].SeenAt.Equal(begin.Add(100*time.Second)) {
 		t.Errorf("at the end: %+v", kept)
 	}
@@ -145,7 +146,7 @@ func downEngineBefore(t *testing.T, b *alertMemory, interval time.Duration) []al
 func TestAlertDirectoryComesLater(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "state")
 	put(t, parent, "in the way")
-	log := &lockedBuffer{}
+	log := &locked.Buffer{}
 	a := openAlertMemory(t.Context(), filepath.Join(parent, "alerting"), slog.New(slog.NewTextHandler(log, nil)))
 	defer a.close()
 	e := downEngine(t, "", 15*time.Second, nil)

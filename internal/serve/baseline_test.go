@@ -20,6 +20,7 @@ import (
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/transceiver"
+	"rdma_exporter/test/locked"
 	"rdma_exporter/test/machines"
 )
 
@@ -56,7 +57,7 @@ type baselineRun struct {
 	t       *testing.T
 	keeper  *keeper
 	sched   *rounds.Scheduler
-	log     *lockedBuffer
+	log     *locked.Buffer
 	samples map[string]string
 	stop    func()
 }
@@ -69,7 +70,7 @@ func startBaselines(t *testing.T, modules *swappable, stateDir string) *baseline
 	h.Ethtool = modules
 	m.Host, m.Player = &h, nil
 
-	r := &baselineRun{t: t, log: &lockedBuffer{}}
+	r := &baselineRun{t: t, log: &locked.Buffer{}}
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	c := machine.Config{Timeout: 10 * time.Second, ModuleInterval: 30 * time.Second, StateDir: stateDir}
 	k := newKeeper(t.Context(), &c, m, log)

@@ -11,6 +11,7 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/test/locked"
 	"rdma_exporter/test/machines"
 )
 
@@ -31,7 +32,7 @@ func TestReplayThatFails(t *testing.T) {
 		Rules: fstest.MapFS{"r.yml": {Data: []byte("groups: [{name: g, rules: [{alert: Bad, expr: 'label_replace(up, \"a\", \"b\", \"job\", \"(\")'}]}]")}},
 	})
 	must(t, err)
-	var log lockedBuffer
+	var log locked.Buffer
 	d := &daemon{config: &alertingConfig{}, engine: e, rounds: play(m.Seek), log: slog.New(slog.NewTextHandler(&log, nil))}
 	defer d.close()
 	must(t, m.PlayRounds(func() error { return d.round(t.Context(), 0) }))
@@ -48,7 +49,7 @@ func TestReplayThatFails(t *testing.T) {
 func TestFaultOfARound(t *testing.T) {
 	e, err := alerting.New(alerting.Options{Scratch: t.TempDir(), Instance: "gpu-1:9", Rules: fstest.MapFS{}})
 	must(t, err)
-	var log lockedBuffer
+	var log locked.Buffer
 	d := &daemon{config: &alertingConfig{}, engine: e, log: slog.New(slog.NewTextHandler(&log, nil))} // without rounds
 	defer d.close()
 	for range 2 {

@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/alone"
+	"rdma_exporter/test/locked"
 )
 
 // diskFaults make writes below a directory fail, until what they return is called.
@@ -50,7 +51,7 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
 			synctest.Test(t, func(t *testing.T) {
-				log := &lockedBuffer{}
+				log := &locked.Buffer{}
 				logger := slog.New(slog.NewTextHandler(log, nil))
 				k := &keeper{
 					memory: expect.NewMemory(expect.Data{}), planned: newPlanned(dir, nil, logger),
@@ -99,7 +100,7 @@ func TestAlertsThatCannotBeWritten(t *testing.T) {
 	}
 	for name, fault := range diskFaults {
 		t.Run(name, func(t *testing.T) {
-			dir, log := filepath.Join(t.TempDir(), "alerting"), &lockedBuffer{}
+			dir, log := filepath.Join(t.TempDir(), "alerting"), &locked.Buffer{}
 			a := openAlertMemory(t.Context(), dir, slog.New(slog.NewTextHandler(log, nil)))
 			begin := time.Unix(1_700_000_000, 0)
 			round := func(n int) {
@@ -114,11 +115,11 @@ func TestAlertsThatCannotBeWritten(t *testing.T) {
 			}
 			mend()
 			var kept []alerting.Active
-			if must(t, state.Read(dir, &kept)); len(kept) != 1 || !kept[0].SeenAt.Equal(begin) {
+			if must(t, state.Read(t.Context(), dir, &kept)); len(kept) != 1 || !kept[0].SeenAt.Equal(begin) {
 				t.Errorf("meanwhile: %+v", kept)
 			}
 			round(6)
-			if must(t, state.Read(dir, &kept)); !kept[0].SeenAt.Equal(begin.Add(6 * time.Minute)) {
+			if must(t, state.Read(t.Context(), dir, &kept)); !kept[0].SeenAt.Equal(begin.Add(6 * time.Minute)) {
 				t.Errorf("afterwards: %+v", kept)
 			}
 			a.close()

@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/test/alone"
+	"rdma_exporter/test/locked"
 	"rdma_exporter/test/machines"
 )
 
@@ -29,9 +30,9 @@ func captures(t *testing.T, dir string) []string {
 }
 
 // recorderOf captures a recorded machine into a folder.
-func recorderOf(t *testing.T, dir string) (*flightRecorder, *lockedBuffer) {
+func recorderOf(t *testing.T, dir string) (*flightRecorder, *locked.Buffer) {
 	t.Helper()
-	log := &lockedBuffer{}
+	log := &locked.Buffer{}
 	f, err := openFlight(t.Context(), dir, slog.New(slog.NewTextHandler(log, nil)))
 	must(t, err)
 	m, sched := machines.Open(t, machines.Fixture("no-rdma"))

@@ -47,7 +47,7 @@ type keeper struct {
 
 // newKeeper starts with the saved state. If the directory cannot be used, only the state of earlier runs is missing.
 func newKeeper(ctx context.Context, c *machine.Config, m *machine.Machine, log *slog.Logger) *keeper {
-	known, err := c.Remembered(m)
+	known, err := c.Remembered(ctx, m)
 	command.LogError(log, "could not restore the known links and devices", err)
 	k := &keeper{
 		memory: expect.NewMemory(known), log: log,

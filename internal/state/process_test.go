@@ -94,7 +94,7 @@ func TestKilled(t *testing.T) {
 		}
 		_ = c.Wait() // killed
 		var v value
-		if err := Read(dir, &v); err != nil || v != valueOf(v.N) || v.N < said {
+		if err := Read(t.Context(), dir, &v); err != nil || v != valueOf(v.N) || v.N < said {
 			t.Fatalf("%d: read %d, %v, after %d was said to be written", i, v.N, err, said)
 		}
 		s := open(t, dir)
@@ -230,7 +230,7 @@ func TestTwoProcesses(t *testing.T) {
 			left--
 		default:
 			var v value
-			if err := Read(dir, &v); err != nil && !errors.Is(err, fs.ErrNotExist) || v != valueOf(v.N) {
+			if err := Read(t.Context(), dir, &v); err != nil && !errors.Is(err, fs.ErrNotExist) || v != valueOf(v.N) {
 				t.Fatalf("%d, %v", v.N, err)
 			}
 		}

@@ -35,10 +35,12 @@ const (
 var ErrLocked = errors.New("in use by another rdma_exporter")
 
 // Read reads the newest complete generation without a lock, for read-only commands. The error is fs.ErrNotExist if
-// there is none, and ErrLate if the directory does not answer.
-func Read(dir string, v any) error {
+// there is none, and ErrLate if the directory does not answer before ctx ends.
+func Read(ctx context.Context, dir string, v any) error { return read(ctx, dir, v, newest) }
+
+func read(ctx context.Context, dir string, v any, newest func(dir string) ([]byte, error)) error {
 	var late Late[[]byte]
-	value, err := late.Open(context.Background(), 0, func() ([]byte, error) { return newest(dir) }, func([]byte, error) {})
+	value, err := late.Open(ctx, 0, func() ([]byte, error) { return newest(dir) }, func([]byte, error) {})
 	if err != nil {
 		return fmt.Errorf("state directory %s: %w", dir, err)
 	}
@@ -130,7 +132,7 @@ func (s *Store) tidy() error {
 func (s *Store) SetAside() string { return s.setAside }
 
 // Read is Read of the directory.
-func (s *Store) Read(v any) error { return Read(s.dir, v) }
+func (s *Store) Read(v any) error { return Read(context.Background(), s.dir, v) }
 
 // Write replaces the value, which becomes the older generation. It returns when the value is on disk. If it fails, the
 // previous value stays.

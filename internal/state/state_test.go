@@ -46,7 +46,7 @@ func open(t *testing.T, dir string) *Store {
 func reads(t *testing.T, dir string, n int) {
 	t.Helper()
 	var v value
-	if err := Read(dir, &v); err != nil || v != valueOf(n) {
+	if err := Read(t.Context(), dir, &v); err != nil || v != valueOf(n) {
 		t.Errorf("read %d, %v, want %d", v.N, err, n)
 	}
 }
@@ -65,7 +65,7 @@ func names(t *testing.T, dir string) []string {
 func TestWriteAndRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "var", "lib", "state")
 	var v value
-	if err := Read(dir, &v); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), dir) {
+	if err := Read(t.Context(), dir, &v); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("no directory: %v", err)
 	}
 	s := open(t, dir)
@@ -89,7 +89,7 @@ func TestWriteAndRead(t *testing.T) {
 		t.Errorf("%v, want %v", names(t, dir), want)
 	}
 	var other []string
-	if err := Read(dir, &other); err == nil || !strings.Contains(err.Error(), "move it away") {
+	if err := Read(t.Context(), dir, &other); err == nil || !strings.Contains(err.Error(), "move it away") {
 		t.Errorf("a value of another kind: %v", err)
 	}
 }
@@ -148,7 +148,7 @@ func TestTorn(t *testing.T) {
 		t.Helper()
 		must(t, os.WriteFile(s.path(currentName), b, fileMode))
 		var v value
-		if err := Read(dir, &v); err != nil || v != valueOf(1) && v != valueOf(2) {
+		if err := Read(t.Context(), dir, &v); err != nil || v != valueOf(1) && v != valueOf(2) {
 			t.Fatalf("%s: %d, %v", what, v.N, err)
 		}
 	}
@@ -197,7 +197,8 @@ func TestBrokenIsSetAside(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, currentName), nil, fileMode))
 	must(t, os.WriteFile(filepath.Join(dir, oldName), nil, fileMode))
 	var v value
-	if err := Read(dir, &v); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), currentName) {
+	err := Read(t.Context(), dir, &v)
+	if err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), currentName) {
 		t.Errorf("both broken: %v", err)
 	}
 }
@@ -339,7 +340,7 @@ func TestConcurrentWrites(t *testing.T) {
 		})
 		wg.Go(func() {
 			var v value
-			if err := Read(dir, &v); err != nil || v != valueOf(v.N) {
+			if err := Read(t.Context(), dir, &v); err != nil || v != valueOf(v.N) {
 				t.Errorf("%d, %v", v.N, err)
 			}
 		})

@@ -25,7 +25,9 @@ func (m *marks) fill(v reflect.Value, name string) { m.fillAll(v, name, keptFiel
 func (m *marks) fillAll(v reflect.Value, name string, kept map[string]string) {
 	switch v.Kind() {
 	case reflect.String:
-		if kept[name] == "" && (v.Len() > 0 || !slices.Contains(emptyStays, name)) {
+		if m.inert != "" {
+			v.SetString(m.instead(name, v.String(), kept))
+		} else if kept[name] == "" && (v.Len() > 0 || !slices.Contains(emptyStays, name)) {
 			v.SetString(v.String() + m.payload(name))
 		}
 	case reflect.Pointer, reflect.Interface:
@@ -47,7 +49,7 @@ func (m *marks) fillAll(v reflect.Value, name string, kept map[string]string) {
 			m.fillAll(text, name+"[]", kept)
 			v.SetMapIndex(key, text)
 		}
-		if !v.IsNil() {
+		if !v.IsNil() && v.Type().Elem().Kind() == reflect.String {
 			v.SetMapIndex(reflect.ValueOf(m.payload(name+" key")), reflect.ValueOf("1"))
 		}
 	case reflect.Struct:
@@ -57,6 +59,22 @@ func (m *marks) fillAll(v reflect.Value, name string, kept map[string]string) {
 			}
 		}
 	}
+}
+
+// instead is a text with the harmless one at its end, or that one alone; a field that is kept has its own text each
+// second time.
+func (m *marks) instead(name, text string, kept map[string]string) string {
+	m.of(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turn[name]++
+	switch n := m.turn[name]; {
+	case kept[name] != "" && n%2 == 0:
+		return text
+	case kept[name] != "" || n/2%2 == 0:
+		return m.inert
+	}
+	return text + " " + m.inert
 }
 
 func fieldName(name string, f reflect.StructField) string {

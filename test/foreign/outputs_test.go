@@ -80,8 +80,13 @@ func (m *marks) play(t *testing.T, file string, only []string) {
 // run runs the program to its end.
 func (m *marks) run(t *testing.T, args ...string) (stdout, stderr string) {
 	t.Helper()
+	return runOn(t, cli.Outside{Host: m.around}, args...)
+}
+
+func runOn(t *testing.T, o cli.Outside, args ...string) (stdout, stderr string) {
+	t.Helper()
 	var out, errs strings.Builder
-	cli.RunOn(t.Context(), cli.Outside{Host: m.around}, args, &out, &errs)
+	cli.RunOn(t.Context(), o, args, &out, &errs)
 	if out.Len()+errs.Len() == 0 {
 		t.Errorf("%q prints nothing", args)
 	}

@@ -20,6 +20,10 @@ type marks struct {
 	number map[string]int
 	seen   map[string]bool
 	whole  string // a list of more that has no more elements
+	// A harmless text for all fields in place of hostile ones, in one of several ways by the number of the field; empty:
+	// hostile texts.
+	inert string
+	turn  map[string]int
 }
 
 func newMarks() *marks { return &marks{number: map[string]int{}, seen: map[string]bool{}} }
@@ -38,6 +42,10 @@ func (m *marks) of(name string) int {
 // payload is the hostile text of a field: its mark, a line of its own that claims to be a remedy, sequences for
 // terminals, marks of text direction, and what shells, pages and chats interpret.
 func (m *marks) payload(name string) string {
+	if m.inert != "" {
+		m.of(name)
+		return " " + m.inert
+	}
 	return payload(m.of(name)) + "\x1b[8m\a\u202e\u009b1m\r\t<!channel>\"><b>&amp;"
 }
 
@@ -55,6 +63,9 @@ func payload(n int) string {
 
 // short is a hostile text of at most 15 bytes without blanks and colons, as the kernel allows it for interfaces.
 func (m *marks) short(name string) string {
+	if m.inert != "" {
+		return m.inert
+	}
 	return fmt.Sprintf("Zq%dq\x1b`iq%dq`", m.of(name), m.of(name))
 }
 

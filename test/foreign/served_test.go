@@ -1,7 +1,6 @@
 package foreign_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -10,13 +9,13 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"rdma_exporter/internal/cli"
 	"rdma_exporter/internal/web"
+	"rdma_exporter/test/locked"
 )
 
 // served scans all that serve answers, logs and sends to Alertmanagers.
@@ -37,7 +36,7 @@ func (m *marks) served(t *testing.T, file string) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	handler, ended := make(chan *web.Handler, 1), make(chan struct{})
-	var log lockedBuffer
+	var log locked.Buffer
 	go func() {
 		defer close(ended)
 		code := cli.RunOn(ctx, cli.Outside{Host: m.around, Serve: func(
@@ -108,21 +107,4 @@ func (m *marks) ask(t *testing.T, h http.Handler, path string) {
 	for name, values := range w.Header() {
 		m.scan(t, path+" header "+name, strings.Join(values, " "))
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -65,7 +65,7 @@ func OpenWith(t testing.TB, c *machine.Config) (*machine.Machine, *rounds.Schedu
 			t.Error(err)
 		}
 	})
-	known, err := c.Remembered(m)
+	known, err := c.Remembered(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
 	}

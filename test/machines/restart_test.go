@@ -197,7 +197,7 @@ func (e *exporter) goOnWith(name string, last time.Time) {
 	m, err := c.Open(last)
 	must(e.t, err)
 	e.t.Cleanup(func() { must(e.t, m.Close()) })
-	known, err := c.Remembered(m)
+	known, err := c.Remembered(e.t.Context(), m)
 	must(e.t, err)
 	e.m, e.sched = m, rounds.New(context.WithoutCancel(e.t.Context()), rounds.Options{
 		Host: m.Host, Collectors: collector.All(c.Options(m, expect.NewMemory(known))), Timeout: c.Timeout, Now: m.Now,

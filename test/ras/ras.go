@@ -20,7 +20,12 @@ func Service(t *testing.T, file string) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := strings.ReplaceAll(string(text), "10.0.0.11", "127.0.0.1")
+	return Answering(t, strings.ReplaceAll(string(text), "10.0.0.11", "127.0.0.1"))
+}
+
+// Answering starts one with an answer.
+func Answering(t *testing.T, answer string) (address string) {
+	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func (p *Config) Flags(a *kingpin.CmdClause) {
 	a.Flag("output", "Output file; - is standard output.").Short('o').Required().PlaceHolder("FILE").StringVar(&p.out)
 	a.Flag("for", "Duration of the capture. 0s captures one round.").Default("0s").DurationVar(&p.length)
 	a.Flag("every", "Interval between rounds.").Default("15s").DurationVar(&p.every)
-	a.Flag("anonymise", "Replace host names and addresses with consistent pseudonyms.").BoolVar(&p.anonymise)
+	a.Flag("anonymise", "Replace host names, addresses, UUIDs and serial numbers with consistent pseudonyms. Files, answers and fields whose form is not known are left out; capture.json names them.").BoolVar(&p.anonymise)
 	a.Flag("kernel-log", "Include the lines of the kernel log that are recognised as they were printed, for bug reports. Not with --anonymise.").BoolVar(&p.kernelLog)
 }
 
@@ -52,7 +52,7 @@ func (p *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 		return command.Usage(err)
 	}
 	defer func() { command.LogError(std.Log, "cannot release the host files", m.Close()) }()
-	known, err := c.Remembered(m)
+	known, err := c.Remembered(ctx, m)
 	command.LogError(std.Log, "cannot read the state directory, known links and devices are missing in the capture", err)
 	on, err := c.Collectors(m, expect.NewMemory(known))
 	if err != nil {

@@ -135,7 +135,7 @@ func get(ctx context.Context, u *url.URL) (r check.Report, err error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return r, fmt.Errorf("HTTP status %s", resp.Status)
+		return r, fmt.Errorf("HTTP status %s", words.Foreign(resp.Status))
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxFindings+1))
 	switch {

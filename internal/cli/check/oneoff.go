@@ -33,7 +33,7 @@ func (k *Config) evaluateOnce(
 		return check.Report{}, err
 	}
 	defer func() { command.LogError(log, "cannot release the host files", m.Close()) }()
-	remembered, err := c.Remembered(m)
+	remembered, err := c.Remembered(ctx, m)
 	command.LogError(log, "cannot read the state directory, evaluating without known links and devices", err)
 	if c.Rules, err = rulefiles.Read(nil, ""); err != nil {
 		return check.Report{}, err
@@ -53,7 +53,7 @@ func (k *Config) evaluateOnce(
 	}
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Timeout: min(c.Timeout, k.Timeout*3/4), Limits: c.Limits, Now: m.Now, Logger: log,
-		ReportsDenied: true, Maintenance: c.Announced(m), Coverage: func() *coverage.Detector { return detector },
+		ReportsDenied: true, Maintenance: c.Announced(ctx, m), Coverage: func() *coverage.Detector { return detector },
 	})
 	j, err := verdict.New(m, sched, c.Rules, log)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/serve"
+	"rdma_exporter/internal/words"
 )
 
 // Config is the command healthy, with its flags.
@@ -110,5 +111,5 @@ func ask(ctx context.Context, u *url.URL) (string, error) {
 	case http.StatusUnauthorized:
 		return "healthy (requires a password)", nil
 	}
-	return "", fmt.Errorf("%s: HTTP status %s", u.Redacted(), resp.Status)
+	return "", fmt.Errorf("%s: HTTP status %s", u.Redacted(), words.Foreign(resp.Status))
 }

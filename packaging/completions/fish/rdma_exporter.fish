@@ -175,7 +175,7 @@ complete -c rdma_exporter -n '__fish_seen_subcommand_from gpu; and __fish_seen_s
 complete -c rdma_exporter -n '__fish_seen_subcommand_from capture' -s o -l output -r -F -d 'Output file; - is standard output'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from capture' -l for -x -d 'Duration of the capture'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from capture' -l every -x -d 'Interval between rounds'
-complete -c rdma_exporter -n '__fish_seen_subcommand_from capture' -l anonymise -d 'Replace host names and addresses with consistent pseudonyms'
+complete -c rdma_exporter -n '__fish_seen_subcommand_from capture' -l anonymise -d 'Replace host names, addresses, UUIDs and serial numbers with consistent pseudonyms'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from capture' -l kernel-log -d 'Include the lines of the kernel log that are recognised as they were printed, for bug reports'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from rules' -l set -x -a 'node central compat' -d 'Rule set: node (rules on the metrics of one host), central (rules across hosts, in addition to node), or compat (recording rules with the metric names of node_exporter)'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from rules' -s o -l output -r -F -d 'Output directory, one file per rule file'
