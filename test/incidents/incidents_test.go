@@ -40,6 +40,13 @@ type event struct {
 	do func(*fleet)
 }
 
+// must is an alert that has to fire.
+type must struct {
+	alert string        // with its severity: "critical RDMAPortDown"
+	on    string        // objectOf
+	by    time.Duration // after the beginning of the incident at the latest
+}
+
 // incident is one cause.
 type incident struct {
 	name   string
@@ -47,6 +54,7 @@ type incident struct {
 	events []event
 	lasts  time.Duration
 	bar    score
+	must   *must // nil: nothing has to come
 	// in is the cluster of the incident: nothing fires in others. Empty: not checked.
 	in string
 	// silent: nothing fires at all.
@@ -86,23 +94,28 @@ var (
 var incidents = []incident{
 	{
 		name: "pulled cable under load, RoCE", fleet: roceRails, bar: onePage, lasts: 20 * time.Minute,
+		must:   &must{"critical RDMAPortDown", "device=mlx5_2 instance=gpu-04:10879 port=1", 3 * time.Minute},
 		events: []event{{0, unplug(wide, 2)}},
 	},
 	{
 		name: "pulled cable under load, InfiniBand", fleet: ibRails, bar: onePage, lasts: 20 * time.Minute,
+		must:   &must{"critical RDMAPortDown", "device=mlx5_2 instance=gpu-13:10879 port=1", 3 * time.Minute},
 		events: []event{{0, unplug(narrow, 2)}},
 	},
 	{
 		name: "pulled cable in one of two clusters with the same instances", fleet: twoClusters, bar: onePage,
 		lasts: 20 * time.Minute, in: "a",
+		must:   &must{"critical RDMAPortDown", "device=mlx5_2 instance=gpu-04:10879 port=1", 3 * time.Minute},
 		events: []event{{0, unplug(wide, 2)}},
 	},
 	{
 		name: "flap under load", fleet: roceRails, bar: onePage, lasts: 20 * time.Minute,
+		must:   &must{"info RDMALinkFlapping", "device=mlx5_2 instance=gpu-04:10879 port=1", 2 * time.Minute},
 		events: []event{{0, unplug(wide, 2)}, {20 * time.Second, plug(wide, 2)}},
 	},
 	{
 		name: "three flaps under load", fleet: ibRails, bar: onePage, lasts: 22 * time.Minute,
+		must: &must{"warning RDMALinkFlapping", "device=mlx5_2 instance=gpu-04:10879 port=1", 14 * time.Minute},
 		events: []event{
 			{0, unplug(wide, 2)},
 			{20 * time.Second, plug(wide, 2)},
@@ -114,63 +127,96 @@ var incidents = []incident{
 	},
 	{
 		name: "cable swap without notice under load", fleet: ibRails, bar: onePage, lasts: 20 * time.Minute,
+		must:   &must{"critical RDMAPortDown", "device=mlx5_2 instance=gpu-04:10879 port=1", 3 * time.Minute},
 		events: []event{{0, unplug(wide, 2)}, {3 * time.Minute, plug(wide, 2)}},
 	},
 	{
 		name: "NIC firmware crash", fleet: roceRails, bar: onePage, lasts: 20 * time.Minute,
+		must:   &must{"critical RDMADeviceFirmwareError", "device=mlx5_2 instance=gpu-04:10879", 2 * time.Minute},
 		events: []event{{0, crash(wide, 2)}},
 	},
 	{
 		name: "NIC falls off PCIe", fleet: ibRails, bar: onePage, lasts: 20 * time.Minute,
+		must:   &must{"critical RDMADeviceMissing", "device=mlx5_2 instance=gpu-04:10879", 5 * time.Minute},
 		events: []event{{0, func(f *fleet) { f.host(wide).ports[2].missing = true }}},
 	},
 	{
 		name: "GPU falls off PCIe", fleet: gpuRails, bar: onePage, lasts: 20 * time.Minute,
+		must: &must{
+			"critical RDMAGPULost",
+			"UUID=GPU-00000003-0002 gpu=2 instance=gpu-04:10879 pci_bus_id=0000:1b:00.0", 3 * time.Minute,
+		},
 		events: []event{{0, loseGPU(wide, 2)}},
 	},
 	{
 		name: "switch upgrade of 4m", fleet: roceRails, bar: onePage, lasts: 20 * time.Minute,
+		must:   &must{"critical RDMASwitchPortsDown", "system=leaf-2", 3 * time.Minute},
 		events: []event{{0, leafDown(1)}, {4 * time.Minute, leafUp(1)}},
 	},
 	{
 		name: "leaf of a rail down, RoCE", fleet: roceRails, bar: onePage, lasts: 20 * time.Minute,
+		must:   &must{"critical RDMASwitchPortsDown", "system=leaf-2", 3 * time.Minute},
 		events: []event{{0, leafDown(1)}},
 	},
 	{
 		name: "leaf of a rail down, InfiniBand", fleet: ibRails, bar: onePage, lasts: 20 * time.Minute,
+		must: &must{
+			"critical RDMAFabricSwitchUnreachable",
+			"instance=mgmt-1:10880 node_guid=fc6a:1c03:0000:1001", 4 * time.Minute,
+		},
 		events: []event{{0, leafDown(1)}},
 	},
 	{
 		name: "leaf of a rack down, RoCE", fleet: roceRacks, bar: onePage, lasts: 20 * time.Minute,
+		must:   &must{"critical RDMASwitchPortsDown", "system=leaf-2", 3 * time.Minute},
 		events: []event{{0, leafDown(1)}},
 	},
 	{
 		name: "leaf of a rack down, InfiniBand", fleet: ibRacks, bar: onePage, lasts: 20 * time.Minute,
+		must: &must{
+			"critical RDMAFabricSwitchUnreachable",
+			"instance=mgmt-1:10880 node_guid=fc6a:1c03:0000:1001", 4 * time.Minute,
+		},
 		events: []event{{0, leafDown(1)}},
 	},
 	{
 		name: "rack power loss", fleet: ibRails, bar: onePage, lasts: 40 * time.Minute,
+		must:   &must{"warning RDMAExporterDown", "instance=gpu-02:10879", 5 * time.Minute},
 		events: []event{{0, powerOff(rack...)}, {25 * time.Minute, boot(rack...)}},
 	},
 	{
 		name: "storm with 30 victims", fleet: losslessRoCE, bar: onePage, lasts: 20 * time.Minute,
+		must: &must{
+			"critical RDMAPFCStormSource",
+			"device=mlx5_0 direction=transmit instance=gpu-04:10879 netdev=enp24s0np0 port=1 priority=3", 3 * time.Minute,
+		},
 		events: []event{{0, storm(wide, 0, 30)}, {12 * time.Minute, calm}},
 	},
 	{
 		name: "leaf of a rail down in one of two clusters with the same instances", fleet: twoFabrics, bar: onePage,
 		lasts: 16 * time.Minute, in: "a",
+		must: &must{
+			"critical RDMAFabricSwitchUnreachable",
+			"instance=mgmt-1:10880 node_guid=fc6a:1c03:0000:1001", 4 * time.Minute,
+		},
 		events: []event{{0, leafDown(1)}},
 	},
 	{
 		name: "spine down", fleet: ibRails, bar: onePage, lasts: 16 * time.Minute,
+		must: &must{
+			"critical RDMAFabricSwitchUnreachable",
+			"instance=mgmt-1:10880 node_guid=fc6a:1c03:0000:2001", 4 * time.Minute,
+		},
 		events: []event{{0, spineDown(1)}},
 	},
 	{
 		name: "kernel panic of a host under load", fleet: roceRails, bar: onePage, lasts: 16 * time.Minute,
+		must:   &must{"warning RDMAExporterDown", "instance=gpu-04:10879", 5 * time.Minute},
 		events: []event{{0, powerOff(wide)}},
 	},
 	{
 		name: "all subnet managers down", fleet: ibRails, bar: onePage, lasts: 16 * time.Minute,
+		must:   &must{"critical RDMAFabricNoSubnetManager", "instance=mgmt-1:10880", 4 * time.Minute},
 		events: []event{{0, managers(gone, gone)}},
 	},
 	{
@@ -183,10 +229,12 @@ var incidents = []incident{
 	},
 	{
 		name: "host rebooting for 25m", fleet: ibRails, bar: noPage, lasts: 35 * time.Minute,
+		must:   &must{"warning RDMAExporterDown", "instance=gpu-04:10879", 5 * time.Minute},
 		events: []event{{-time.Minute, drain(wide)}, {0, powerOff(wide)}, {25 * time.Minute, boot(wide)}},
 	},
 	{
 		name: "rolling reboot", fleet: ibRails, bar: noPage, lasts: 20 * time.Minute,
+		must: &must{"warning RDMAExporterDown", "instance=gpu-02:10879", 5 * time.Minute},
 		events: []event{
 			{-time.Minute, drain(1, 2)},
 			{0, powerOff(1)},
@@ -197,10 +245,12 @@ var incidents = []incident{
 	},
 	{
 		name: "driver reload", fleet: roceRails, bar: noPage, lasts: 20 * time.Minute,
+		must:   &must{"info RDMALinkFlapping", "device=mlx5_2 instance=gpu-04:10879 port=1", 10 * time.Minute},
 		events: []event{{-time.Minute, drain(wide)}, {0, unload(wide)}, {90 * time.Second, load(wide)}},
 	},
 	{
 		name: "cable swap in announced maintenance", fleet: ibRails, bar: noPage, lasts: 20 * time.Minute,
+		must: &must{"info RDMALinkFlapping", "device=mlx5_2 instance=gpu-04:10879 port=1", 15 * time.Minute},
 		events: []event{
 			{-2 * time.Minute, announce(wide)},
 			{0, unplug(wide, 2)},
@@ -210,6 +260,7 @@ var incidents = []incident{
 	},
 	{
 		name: "announced maintenance of a host", fleet: roceRails, bar: noPage, lasts: 30 * time.Minute,
+		must: &must{"warning RDMAExporterDown", "instance=gpu-04:10879", 13 * time.Minute},
 		events: []event{
 			{-2 * time.Minute, announce(wide)},
 			{0, unload(wide)},
@@ -220,6 +271,7 @@ var incidents = []incident{
 	},
 	{
 		name: "job killed", fleet: roceRails, bar: noPage, lasts: 12 * time.Minute,
+		must:   &must{"info RDMAPeersUnreachable", "", 8 * time.Minute},
 		events: []event{{0, func(f *fleet) { f.clusters[0].job.fail(f.now) }}},
 	},
 	{name: "none, RoCE", fleet: losslessRoCE, bar: noPage, lasts: 10 * time.Minute, silent: true},
@@ -239,10 +291,11 @@ func TestIncidents(t *testing.T) {
 	}
 }
 
-// result is what has fired in an incident: label sets, and those of rules/central.
+// result is what has fired in an incident: label sets, those of rules/central, and when they fired first.
 type result struct {
 	fired   map[string]labels.Labels
 	central map[string]bool
+	at      map[string]time.Duration
 }
 
 // play has a fleet go through an incident. Exporters are scraped at each interval.
@@ -250,7 +303,7 @@ func play(t *testing.T, i incident) result {
 	t.Helper()
 	f := newFleet(i.fleet...)
 	s := newServer(t, f)
-	r := result{map[string]labels.Labels{}, map[string]bool{}}
+	r := result{map[string]labels.Labels{}, map[string]bool{}, map[string]time.Duration{}}
 	events, last := slices.Clone(i.events), -before-busy
 	for f.now < i.lasts {
 		f.step()
@@ -275,7 +328,7 @@ func play(t *testing.T, i incident) result {
 		if err := s.eval(t.Context(), at, func(a alert) { firing = append(firing, a) }); err != nil {
 			t.Fatal(err)
 		}
-		r.add(firing)
+		r.add(firing, f.now)
 	}
 	if len(events) > 0 {
 		t.Fatalf("%d events come after the end", len(events))
@@ -285,7 +338,7 @@ func play(t *testing.T, i incident) result {
 
 // add takes what fires at one moment, without the alerts of hosts whose maintenance is announced: the shipped
 // configuration of Alertmanager inhibits them by RDMAHostMaintenance.
-func (r result) add(firing []alert) {
+func (r result) add(firing []alert, now time.Duration) {
 	planned := map[string]bool{}
 	for _, a := range firing {
 		planned[hostOf(a.labels)] = planned[hostOf(a.labels)] || a.labels.Get("alertname") == "RDMAHostMaintenance"
@@ -295,6 +348,9 @@ func (r result) add(firing []alert) {
 			continue
 		}
 		key := a.labels.String()
+		if _, before := r.fired[key]; !before {
+			r.at[key] = now
+		}
 		r.fired[key], r.central[key] = a.labels, a.central
 	}
 }
@@ -349,9 +405,36 @@ func (r result) String() string {
 	return b.String()
 }
 
-// check holds an incident to its own cluster, and to silence.
+// objectOf is the object of an alert: "device=mlx5_2 instance=gpu-04:10879 port=1".
+func objectOf(l labels.Labels) string {
+	var out []string
+	l.Range(func(x labels.Label) {
+		switch x.Name {
+		case "alertname", "cluster", "job", "severity", "drain":
+		default:
+			out = append(out, x.Name+"="+x.Value)
+		}
+	})
+	return strings.Join(out, " ")
+}
+
+// check holds an incident to what has to come, its own cluster, and to silence.
 func (r result) check(t *testing.T, i incident) {
 	t.Helper()
+	if m := i.must; m != nil {
+		var late []string
+		in := func(key string) bool {
+			l := r.fired[key]
+			if l.Get("severity")+" "+l.Get("alertname") != m.alert || objectOf(l) != m.on {
+				return false
+			}
+			late = append(late, r.at[key].String())
+			return r.at[key] <= m.by
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(r.fired)), in) {
+			t.Errorf("no %s on %q by %s; fires after %v", m.alert, m.on, m.by, late)
+		}
+	}
 	for key, l := range r.fired {
 		if i.silent {
 			t.Errorf("fires: %s", key)

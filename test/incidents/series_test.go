@@ -347,6 +347,9 @@ func answers(v float64) func(*gpu, time.Duration) float64 {
 
 var gpuSeries = []series[*gpu]{
 	{"rdma_gpu_info", ofGPU("model", "NVIDIA H200", "numa_node", "0"), answers(1)},
+	{"rdma_gpu_lost_info", ofGPU("pci_bus_id", "0000:1b:00.0", "reason", "off_bus"), func(g *gpu, _ time.Duration) float64 {
+		return only(g.lost, 1)
+	}},
 	{"rdma_gpu_nvlinks_up", ofGPU(), answers(18)},
 	{"rdma_gpu_fabric_state", ofGPU("state", "completed"), answers(1)},
 	{"rdma_gpu_fabric_state", ofGPU("state", "degraded"), answers(0)},
