@@ -71,7 +71,8 @@ func (c *infiniBand) missing(
 		}
 		out = append(out, m)
 	}
-	return append(out, c.pinnedMissing(ctx, h, names, devices, out)...)
+	out = append(out, c.pinnedMissing(ctx, h, names, devices, out)...)
+	return append(out, c.unlikeOthers(ctx, h, devices, out)...)
 }
 
 // pinnedMissing are devices pinned in the configuration that are missing and not in the inventory.

@@ -50,6 +50,7 @@ type stack struct {
 	nodes   []snapshot.VerbsNode
 	state   snapshot.StackState // empty: no RDMA-capable function, or unknown
 	ready   []snapshot.StackFunction
+	without []string  // PCI addresses of functions without an RDMA device that are like one with it
 	apart   bool      // no device, and network namespaces have their own
 	modules uint64    // hash of the names of those that are loaded
 	changed time.Time // of the last change; zero: none observed
@@ -74,9 +75,9 @@ func (c *infiniBand) readStack(ctx context.Context, h *host.Host) {
 
 func (s *stack) read(r *reading.Reader, names []string) {
 	s.last.Read(r.Now())
-	s.devices, s.state, s.ready, s.nodes, s.apart = slices.Clone(names), "", nil, nil, false
+	s.devices, s.state, s.ready, s.nodes, s.without, s.apart = slices.Clone(names), "", nil, nil, nil, false
 	if len(names) > 0 {
-		s.nodes = verbsNodes(r)
+		s.nodes, s.without = verbsNodes(r), withoutDevice(r)
 		if verbsLoaded(r) {
 			s.state = snapshot.StackLoaded
 			return

@@ -264,7 +264,8 @@ func siblings(nics []NIC) [][]bool {
 }
 
 // Peers returns for each port whether it is expected to be ACTIVE like its peers: of the compute ports at the same
-// place of their card, at least three and more than half are ACTIVE. compute selects the ports.
+// place of their card, at least three and more than half are ACTIVE; of planes, all others of the kind. compute selects
+// the ports.
 func Peers(nics []NIC, compute func(nic, port int) bool) [][]bool {
 	total, active := map[place]int{}, map[place]int{}
 	each := func(f func(i, j int, at place, up bool)) {
@@ -287,5 +288,46 @@ func Peers(nics []NIC, compute func(nic, port int) bool) [][]bool {
 		out[i] = make([]bool, len(nics[i].Ports))
 	}
 	each(func(i, j int, at place, _ bool) { out[i][j] = active[at] >= minAlike && 2*active[at] > total[at] })
+	for i := range nics {
+		missingPlanes(nics, i, out[i])
+	}
 	return out
+}
+
+// missingPlanes marks the planes of a device that all others of its kind have, if it has most of these planes itself: a
+// device with half of them or fewer is set up for fewer.
+func missingPlanes(nics []NIC, device int, missing []bool) {
+	n := &nics[device]
+	if len(n.Ports) <= snapshot.Planes || n.Apart {
+		return
+	}
+	others, active := 0, map[int]int{}
+	for i := range nics {
+		if o := &nics[i]; i != device && o.Kind == n.Kind && !o.Apart && len(o.Ports) == len(n.Ports) {
+			others++
+			for _, p := range o.Ports {
+				if p.Active {
+					active[p.Number]++
+				}
+			}
+		}
+	}
+	if others < minAlike {
+		return
+	}
+	var has, lacks []int
+	for j, p := range n.Ports {
+		switch {
+		case active[p.Number] < others:
+		case p.Active:
+			has = append(has, j)
+		default:
+			lacks = append(lacks, j)
+		}
+	}
+	if len(lacks) < len(has) {
+		for _, j := range lacks {
+			missing[j] = true
+		}
+	}
 }

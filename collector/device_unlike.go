@@ -1,0 +1,109 @@
+package collector
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/reading"
+	"rdma_exporter/internal/snapshot"
+)
+
+// nicFunction is a PCI function that may have an RDMA device.
+type nicFunction struct {
+	address string
+	ids     [5]string // class, vendor, device and subsystem
+	place   string    // below its root port: device and function numbers; empty: unknown
+	rdma    bool      // it has an RDMA device
+}
+
+// minLike is the number of functions with an RDMA device of which the places show that another one should have one.
+const minLike = 3
+
+// isLike reports whether a function should have an RDMA device because others have one: those with the same IDs, or
+// where its own are not readable, those of its vendor at the same place below their root ports.
+func (f *nicFunction) isLike(others []nicFunction) bool {
+	if f.ids[0] != "" {
+		return pci.RDMAKindOf(f.ids[1], f.ids[2], f.ids[0]) != "" &&
+			slices.ContainsFunc(others, func(o nicFunction) bool { return o.rdma && o.ids == f.ids })
+	}
+	n := 0
+	for i := range others {
+		if o := &others[i]; o.rdma && o.ids[1] == f.ids[1] && o.place == f.place && f.place != "" {
+			n++
+		}
+	}
+	return n >= minLike
+}
+
+// withoutDevice are the addresses of functions without an RDMA device that are like ones with it. Functions of a
+// virtual machine, and virtual functions beside their physical one, are left out.
+func withoutDevice(r *reading.Reader) (out []string) {
+	all := functionsOfNICs(r)
+	for i := range all {
+		if f := &all[i]; !f.rdma && f.isLike(all) && !slices.Contains(passthroughDrivers, boundDriver(r, pciDir+f.address)) {
+			out = append(out, f.address)
+		}
+	}
+	return out
+}
+
+// functionsOfNICs are the physical functions of network controllers, and those whose class is not readable, by address.
+func functionsOfNICs(r *reading.Reader) (out []nicFunction) {
+	names, err := r.Host.Files.List("sys/bus/pci/devices")
+	if err != nil {
+		return nil
+	}
+	var bridges []string
+	for _, address := range names {
+		dir := pciDir + address
+		f := nicFunction{address: address, ids: [5]string{r.Optional(dir + "/class")}}
+		class := f.ids[0]
+		if class != "" && !strings.HasPrefix(class, "0x02") && !strings.HasPrefix(class, "0x0c06") {
+			continue
+		}
+		if _, err := r.Host.Files.Link(dir + "/physfn"); err == nil {
+			continue
+		}
+		for i, file := range []string{"vendor", "device", "subsystem_vendor", "subsystem_device"} {
+			f.ids[1+i] = r.Optional(dir + "/" + file)
+		}
+		if real, err := r.Host.Files.Resolve(dir); err == nil {
+			parts := strings.Split(strings.TrimPrefix(real, "sys/devices/"), "/")
+			bridges = append(bridges, parts[:len(parts)-1]...)
+			for _, p := range parts[1:] {
+				f.place += "/" + p[strings.LastIndexByte(p, ':')+1:]
+			}
+		}
+		entries, err := r.Host.Files.List(dir + "/infiniband")
+		f.rdma = err == nil && len(entries) > 0
+		out = append(out, f)
+	}
+	return slices.DeleteFunc(out, func(f nicFunction) bool { return slices.Contains(bridges, f.address) })
+}
+
+// unlikeOthers are the functions without an RDMA device, unlike others, that were never seen with one.
+func (c *infiniBand) unlikeOthers(
+	ctx context.Context, h *host.Host, devices []snapshot.Device, known []snapshot.MissingDevice,
+) (out []snapshot.MissingDevice) {
+	for _, address := range c.stack.without {
+		if slices.ContainsFunc(known, func(m snapshot.MissingDevice) bool { return m.PCIAddress == address }) ||
+			slices.ContainsFunc(devices, func(d snapshot.Device) bool { return d.PCIAddress == address }) ||
+			slices.ContainsFunc(c.absent.functions, func(f expect.FunctionRecord) bool { return f.PCIAddress == address }) {
+			continue
+		}
+		var p expect.Presence
+		if err := h.Turns.Do(ctx, "pci", func() { p = presence(reading.New(ctx, h, ""), address) }); err != nil {
+			continue
+		}
+		if reason := expect.Missing(expect.FunctionRecord{Driver: p.Driver}, p); reason != "" {
+			out = append(out, snapshot.MissingDevice{
+				Name: address, PCIAddress: address, Reason: string(reason), Seen: "siblings",
+			})
+		}
+	}
+	return out
+}
