@@ -19,7 +19,7 @@ import (
 type gpu struct {
 	conf  *siteConfig
 	gpus  *gpuReadings
-	nodes map[string]string   // NUMA nodes of the NVIDIA GPUs in the PCI tree, by address
+	nodes map[string]gpuPlace // of the NVIDIA GPUs in the PCI tree, by address
 	found reading.Last        // of nodes
 	known map[string]site.GPU // GPUs listed by NVML so far, by UUID
 }
@@ -51,6 +51,7 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 	n.Issues = append(n.Issues, r.issues(section.Released != nil)...)
 	if r.err == nil {
 		n.Issues = append(n.Issues, c.compare(ctx, h, section)...)
+		section.Lost = c.lost(r, section.Functions)
 	}
 	n.GPUs = section
 	done(nil)
@@ -87,16 +88,21 @@ func (r *gpuReading) issues(released bool) (out []snapshot.Issue) {
 // errHidden is the error of a GPU that NVML does not list.
 var errHidden = errors.New("GPU in the PCI tree is not listed by NVML: bound to another driver, not in this container, or fallen off the bus")
 
+// gpuPlace is what the PCI tree says of a GPU.
+type gpuPlace struct{ numaNode, driver string }
+
 // compare sets the NUMA nodes of the GPUs from the PCI tree, and finds GPUs that NVML does not list.
 func (c *gpu) compare(ctx context.Context, h *host.Host, section *snapshot.GPUs) []snapshot.Issue {
 	issues := c.find(ctx, h)
 	shown := map[string]bool{}
 	for i := range section.GPUs {
 		g := &section.GPUs[i]
-		g.NUMANode, shown[g.PCIAddress] = c.nodes[g.PCIAddress], true
+		g.NUMANode, shown[g.PCIAddress] = c.nodes[g.PCIAddress].numaNode, true
 	}
 	for _, address := range slices.Sorted(maps.Keys(c.nodes)) {
-		section.Functions = append(section.Functions, snapshot.GPUFunction{PCIAddress: address, Visible: shown[address]})
+		section.Functions = append(section.Functions, snapshot.GPUFunction{
+			PCIAddress: address, Driver: c.nodes[address].driver, Visible: shown[address],
+		})
 		if !shown[address] {
 			issues = append(issues, snapshot.Issue{Reason: string(host.Gone), Err: fmt.Errorf("%s: %w", address, errHidden)})
 		}
@@ -110,7 +116,7 @@ func (c *gpu) find(ctx context.Context, h *host.Host) []snapshot.Issue {
 	if !c.found.Due(now, slowInterval) {
 		return nil
 	}
-	nodes := map[string]string{}
+	nodes := map[string]gpuPlace{}
 	issues, err := reading.OfHost(ctx, h, "pci/gpu", host.SourcePCI, func(r *reading.Reader) {
 		for _, function := range gpus(h, r) {
 			if r.Optional(function+"/vendor") != vendorNVIDIA {
@@ -120,7 +126,7 @@ func (c *gpu) find(ctx context.Context, h *host.Host) []snapshot.Issue {
 			if node == "-1" {
 				node = ""
 			}
-			nodes[path.Base(function)] = node
+			nodes[path.Base(function)] = gpuPlace{node, boundDriver(r, function)}
 		}
 	})
 	if err != nil {

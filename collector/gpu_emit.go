@@ -135,8 +135,8 @@ func gpuUint(name string, full bool, help, source string, value func(*snapshot.G
 
 func gpuDescs() []*Desc {
 	out := []*Desc{
-		gpuDriverInfo, gpuAge, gpuReleased, gpuReleaseStart, gpuHidden, gpuInfo, gpuIgnored, gpuNVLinkErrors, gpuFabricState,
-		gpuThrottle, gpuRemappedRows, gpuRowState,
+		gpuDriverInfo, gpuAge, gpuReleased, gpuReleaseStart, gpuHidden, gpuLost, gpuInfo, gpuIgnored, gpuNVLinkErrors,
+		gpuFabricState, gpuThrottle, gpuRemappedRows, gpuRowState,
 	}
 	for _, f := range gpuFigures {
 		out = append(out, f.Desc)
@@ -177,6 +177,9 @@ func emitGPUs(gpus *snapshot.GPUs, s Sink) {
 	}
 	for _, f := range gpus.Functions {
 		emitIf(s, !f.Visible, gpuHidden, f.PCIAddress)
+	}
+	for _, l := range gpus.Lost {
+		s.Emit(gpuLost, 1, l.Index, l.UUID, l.PCIAddress, l.Reason)
 	}
 	for i := range gpus.GPUs {
 		emitGPU(s, &gpus.GPUs[i], gpus.Full)

@@ -25,7 +25,7 @@ var sets = []struct {
 	load   func() (fs.FS, []string, error)
 	labels []string
 }{
-	{"node", rules.Node, strings.Fields("cluster instance job device port netdev gpu UUID lane priority direction kind")},
+	{"node", rules.Node, strings.Fields("cluster instance job device port netdev gpu UUID pci_bus_id lane priority direction kind")},
 	{"central", rules.Central, strings.Fields("cluster instance job system node_guid device port kind scheduler job_id namespace pod")},
 }
 
@@ -191,7 +191,8 @@ var actions = regexp.MustCompile(`\{\{-? *(.*?) *-?\}\}`)
 // device_inventory.go) or have written as a GUID (package fabric); promtool's queries are in single quotes.
 var written = regexp.MustCompile(`^(?:urlquery \S+|\. \| first \| label "\w+" \| urlquery|"\{"|` +
 	`(?:\$labels|\.Labels)\.(?:gpu|port|priority|pci_address|upstream)|\.|\. \| first \| label "(?:pci_address|port)"|` +
-	`reReplaceAll ":" "" \$labels\.node_guid|printf "%q" \$labels\.\w+ \| reReplaceAll "'" "'\\\\''"|` +
+	`reReplaceAll ":" "" \$labels\.node_guid|reReplaceAll "\[\^0-9a-fA-F:\.\]" "" \$labels\.\w+|` +
+	`printf "%q" \$labels\.\w+ \| reReplaceAll "'" "'\\\\''"|` +
 	`(?:if|else|end|range|with|\$\w+ :?=).*)$`)
 
 // checkCommand wants each label of a command for a shell quoted.

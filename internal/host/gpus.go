@@ -114,6 +114,7 @@ func (n *nvmlGPUs) ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []er
 		}
 		g, failed, err := n.readGPU(ctx, s, seat, full)
 		if err != nil {
+			out.Count = nil
 			return out, append(errs, err), nil
 		}
 		for _, err := range failed {
@@ -125,6 +126,7 @@ func (n *nvmlGPUs) ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []er
 			out.GPUs = append(out.GPUs, g)
 		}
 		if errors.Is(dead, nvmlUninitialized) {
+			out.Count = nil
 			break
 		}
 	}

@@ -101,6 +101,7 @@ func (n *nvmlGPUs) beginSession() (*nvmlSession, error) {
 	if err != nil {
 		return nil, errors.Join(err, n.lib.Shutdown())
 	}
+	s.nvml.Count = new(uint64(count))
 	for i := range count {
 		device, err := n.lib.Device(i)
 		if err != nil {

@@ -12,8 +12,10 @@ type GPUs struct {
 	Released *GPURelease   // nil: not released, or not supported
 	// Functions are the NVIDIA GPUs in the PCI tree, by address; empty if NVML did not answer.
 	Functions []GPUFunction
-	Ignored   []GPUName // excluded from alerts by --config.file
-	Full      bool      // all figures, not only those of NVLink, PCIe and errors
+	// Lost are GPUs that should be usable and are not.
+	Lost    []LostGPU
+	Ignored []GPUName // excluded from alerts by --config.file
+	Full    bool      // all figures, not only those of NVLink, PCIe and errors
 }
 
 // GPURelease is a time in which NVML is not used, on request.
@@ -39,14 +41,32 @@ type GPUName struct{ Index, UUID string }
 // GPUFunction is a GPU in the PCI tree: /sys/bus/pci/devices, vendor 0x10de, class 0x0300 or 0x0302.
 type GPUFunction struct {
 	PCIAddress string
-	Visible    bool // NVML reports it too
+	Driver     string // bound driver; empty: none, or unknown
+	Visible    bool   // NVML reports it too
 }
+
+// LostGPU is a GPU that should be usable and is not. Its name is empty if NVML has not listed it before.
+type LostGPU struct {
+	GPUName
+	PCIAddress string
+	Reason     string
+}
+
+// Reasons of LostGPU.
+const (
+	GPUOffBus   = "off_bus"   // listed by NVML before, and missing in the PCI tree
+	GPUHidden   = "hidden"    // listed by NVML before, and not now
+	GPUNoHandle = "no_handle" // counted by NVML, which cannot open it
+	GPUNoDriver = "no_driver" // without a driver, which other GPUs have
+)
 
 // NVML is one reading of NVML.
 type NVML struct {
 	Driver string `capture:"driver,open"` // nvmlSystemGetDriverVersion: 570.86.15
 	CUDA   string `capture:"cuda"`        // nvmlSystemGetCudaDriverVersion_v2, newest supported version: 12.8
 	GPUs   []GPU  // by index
+	// Count is nvmlDeviceGetCount_v2, which includes GPUs that cannot be opened; nil: the reading is not complete.
+	Count *uint64 `capture:"count"`
 }
 
 // GPU is a GPU in NVML; nil or empty: not reported by the driver or the GPU.

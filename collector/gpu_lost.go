@@ -1,0 +1,67 @@
+package collector
+
+import (
+	"maps"
+	"slices"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+var gpuLost = of("rdma_gpu_info", beside("rdma_gpu_info", hostDesc("rdma_gpu_lost_info",
+	"NVIDIA GPU that is lost, always 1; absent for others. reason: off_bus (listed by NVML before, missing in the PCI tree), "+
+		"hidden (listed by NVML before, now not), no_handle (counted by NVML, which cannot open it), no_driver (no driver "+
+		"bound, unlike other GPUs). gpu and UUID are empty where NVML has not listed it since the exporter started.",
+	"nvmlDeviceGetCount, nvmlDeviceGetPciInfo, /sys/bus/pci/devices/ADDRESS/driver",
+	"gpu", "UUID", "pci_bus_id", "reason")))
+
+// lost finds GPUs that NVML has listed before and does not list now, GPUs that it counts and cannot open, and GPUs of
+// the PCI tree without a driver where others have one. A GPU that is bound to another driver, or is not in this
+// container, is none. Nothing is lost after a reading that is not complete.
+func (c *gpu) lost(r *gpuReading, functions []snapshot.GPUFunction) (out []snapshot.LostGPU) {
+	if r.nvml.Count == nil && len(r.errs) > 0 || host.Unanswered(r.failed()) {
+		return nil
+	}
+	listed, before := map[string]bool{}, map[string]bool{}
+	for i := range r.nvml.GPUs {
+		listed[r.nvml.GPUs[i].PCIAddress] = true
+	}
+	onBus := map[string]string{} // driver
+	for _, f := range functions {
+		onBus[f.PCIAddress] = f.Driver
+	}
+	for _, uuid := range slices.Sorted(maps.Keys(c.known)) {
+		g := c.known[uuid]
+		driver, there := onBus[g.PCIAddress]
+		if before[g.PCIAddress] = true; listed[g.PCIAddress] || slices.Contains(passthroughDrivers, driver) {
+			continue
+		}
+		reason := snapshot.GPUHidden
+		if !there && len(functions) > 0 {
+			reason = snapshot.GPUOffBus
+		}
+		out = append(out, snapshot.LostGPU{
+			GPUName: snapshot.GPUName{Index: g.Index, UUID: uuid}, PCIAddress: g.PCIAddress, Reason: reason,
+		})
+	}
+	counted := r.nvml.Count != nil && *r.nvml.Count > uint64(len(r.nvml.GPUs))
+	bound := slices.ContainsFunc(functions, func(f snapshot.GPUFunction) bool { return f.Driver == driverNVIDIA })
+	for _, f := range functions {
+		l := snapshot.LostGPU{PCIAddress: f.PCIAddress}
+		switch {
+		case f.Visible || before[f.PCIAddress]:
+			continue
+		case f.Driver == "" && bound:
+			l.Reason = snapshot.GPUNoDriver
+		case f.Driver == driverNVIDIA && counted:
+			l.Reason = snapshot.GPUNoHandle
+		default:
+			continue
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// driverNVIDIA is the driver of GPUs that NVML lists.
+const driverNVIDIA = "nvidia"
