@@ -10,6 +10,7 @@ import (
 
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
@@ -150,7 +151,12 @@ func (c *infiniBand) evaluate(now time.Time, conf *site.Config, devices []snapsh
 			if isPart(d) || conf.Ignored(subjects[i][0]) || conf.Ignored(subjects[i][1+j]) {
 				kind.Board = "" // neither is a reference for others
 			}
+			p.Idle = ""
+			if pin.Idle {
+				p.Idle = snapshot.IdlePinned
+			}
 			for _, l := range linksOf(d, p, kind, pin) {
+				l.Idle = l.Netdev == "" && !l.Active && !pin.Active && !isPart(d) && p.Role != string(pci.Other)
 				links, targets = append(links, l.NamedLink), append(targets, l.expected)
 			}
 		}
@@ -160,7 +166,11 @@ func (c *infiniBand) evaluate(now time.Time, conf *site.Config, devices []snapsh
 	for d, p := range snapshot.PortsOf(devices) {
 		if id := lastingID(d, p.Number, ""); id != "" {
 			p.WasActive = c.memory.WasActive(id)
+			if p.Idle == "" && c.memory.IsIdle(id) {
+				p.Idle = snapshot.IdleAccepted
+			}
 		}
+		p.PeersActive = p.PeersActive && p.Idle == ""
 	}
 }
 

@@ -72,6 +72,7 @@ func (j *evaluated) reuse(devices []snapshot.Device, conf *site.Config, version,
 		ports = ports[1:]
 		p.Role, p.RoleSource, p.PeersActive = w.Role, w.RoleSource, w.PeersActive
 		p.PinnedActive, p.PinnedSM, p.WasActive, p.Expected = w.PinnedActive, w.PinnedSM, w.WasActive, w.Expected
+		p.Idle = w.Idle
 		for n := range p.Netdev {
 			p.Netdev[n].Expected = w.Netdev[n].Expected
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/words"
 )
@@ -65,6 +66,9 @@ func (r *Report) setHostVerdict(in Input) {
 	if in.Recorded.Fit != nil {
 		fit := *in.Recorded.Fit == 1
 		r.Fit = &fit
+	}
+	if r.Drain == DrainNo && len(account.Unknowns(r.Objects)) > 0 {
+		r.Drain, r.Fit = drainUnknown, nil
 	}
 	if in.Interval == 0 && r.Drain != drainUnknown {
 		for _, f := range r.Findings {
@@ -182,6 +186,9 @@ func (r *Report) why() string {
 	}
 	if r.NoDevice != nil {
 		return noDeviceText
+	}
+	if len(account.Unknowns(r.Objects)) > 0 {
+		return account.Line(r.Objects)
 	}
 	return "no RDMA port could be read"
 }

@@ -3,6 +3,7 @@ package check
 import (
 	"slices"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/coverage"
 )
 
@@ -14,8 +15,9 @@ type Filter struct {
 }
 
 // Apply reduces a report to what is selected, and sets the verdict again. A failed evaluation, or one without data of
-// the machine, stays unknown.
+// the machine, stays unknown; one with objects that are unknown does if the report is about these.
 func (f Filter) Apply(r Report) Report {
+	undecided := r.Error == "" && len(account.Unknowns(r.Objects)) > 0
 	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(x Finding) bool { return !f.wants(x.Alert, x.Severity) })
 	r.Evaluated = slices.DeleteFunc(slices.Clone(r.Evaluated),
 		func(x Evaluated) bool { return !f.wants(x.Alert, x.Severity) })
@@ -25,7 +27,7 @@ func (f Filter) Apply(r Report) Report {
 	r.NotApplicable = slices.DeleteFunc(slices.Clone(r.NotApplicable), func(name string) bool { return !f.named(name) })
 	r.Seen = r.Seen.of(f.named)
 	r.HostVerdict = r.HostVerdict.of(f.named)
-	if r.ExitCode == ExitUnknown {
+	if r.ExitCode == ExitUnknown && !undecided {
 		return r
 	}
 	r.conclude()

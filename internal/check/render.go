@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/words"
 )
@@ -216,10 +217,14 @@ func (r *Report) conclusion() string {
 		return words.Join(", ", "unknown: "+noDeviceText, r.counts())
 	case r.ExitCode == ExitUnknown && len(r.Evaluated) == 0 && len(r.NotEvaluated)+len(r.NotApplicable) > 0:
 		return words.Join(", ", "unknown: no rule was evaluated", counts)
+	case r.ExitCode == ExitUnknown && len(account.Unknowns(r.Objects)) > 0:
+		return words.Join(", ", "unknown: "+account.Line(r.Objects), counts)
 	case r.ExitCode == ExitUnknown:
 		return words.Join(", ", "unknown: no RDMA device was read", counts)
 	case word == verdictOK && counts == "" && r.Severity != "" && r.Severity != severityInfo:
 		return "no finding of severity " + strings.Join(Severities()[:rank(r.Severity)+1], " or ")
+	case word == verdictOK && len(r.Objects) > 0:
+		return word + ": " + words.Join(", ", account.Line(r.Objects), counts)
 	case word == verdictOK:
 		return words.Join(", ", word, counts)
 	}

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/coverage"
-	"rdma_exporter/internal/snapshot"
 )
 
 // Version of the JSON schema. It changes when a field is removed or changes its meaning, not when one is added.
@@ -146,7 +146,6 @@ func New(in Input) Report {
 		Pending: []Finding{},
 		Seen:    in.Seen,
 	}
-	r.NotExpected = append([]snapshot.PortID{}, in.NotExpected...)
 	for i, a := range in.Alerts {
 		if a.Labels["severity"] == severityNone || a.Name == alertReplay { // the report names the replay itself
 			continue
@@ -170,6 +169,7 @@ func New(in Input) Report {
 	slices.SortFunc(r.Pending, worstFirst)
 	r.Findings, r.Pending = worstOfEach(r.Findings), worstOfEach(r.Pending)
 	machine := r.cover(in)
+	r.Objects = account.Judge(in.Objects, r.faults(in.Suspects))
 	r.conclude()
 	if !machine {
 		r.unknown()
@@ -227,13 +227,29 @@ func (r *Report) conclude() {
 			r.Verdict, r.ExitCode = severityWarning, ExitWarning
 		}
 	}
-	if r.NoDevice != nil && r.ExitCode == ExitOK {
+	if r.ExitCode == ExitOK && (r.NoDevice != nil || len(account.Unknowns(r.Objects)) > 0) {
 		r.unknown()
 	}
 	r.Headline = r.Verdict
 	if r.Verdict == verdictOK && r.watching() != "" {
 		r.Headline = headlineWatching
 	}
+}
+
+// faults are the findings and pending alerts of severity critical and warning, and the conditions that they suppress.
+func (r *Report) faults(s Suspects) (out []account.Fault) {
+	for _, f := range slices.Concat(r.Findings, r.Pending) {
+		if f.Severity == severityCritical || f.Severity == severityWarning {
+			out = append(out, account.Fault{Alert: f.Alert, Labels: f.Labels})
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	for _, labels := range s.Series {
+		out = append(out, account.Fault{Alert: labels["__name__"], Labels: labels})
+	}
+	return out
 }
 
 func (r *Report) unknown() {

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/coverage"
@@ -407,25 +407,51 @@ func TestFailedReads(t *testing.T) {
 	}
 }
 
-func TestPortsNotExpected(t *testing.T) {
-	for n, want := range map[int]string{
-		0:  "",
-		1:  "1 port DOWN, not expected to be up (never ACTIVE): mlx5_0/1. To be alerted, pin the ports in --config.file (active: true).\n",
-		18: ", mlx5_15/1, 2 more. To be",
+// TestUnknownObjects: a compute object that is unknown makes the verdict unknown, and the report names it and says how
+// to settle it. Others and what is not expected do not.
+func TestUnknownObjects(t *testing.T) {
+	port := func(n int, class account.Class) account.Object {
+		return account.Object{
+			Kind: account.Port, Name: fmt.Sprintf("mlx5_%d/1", n), Class: class, Compute: true,
+			Reason: "DOWN, never ACTIVE", Unused: class == account.Unknown,
+		}
+	}
+	const settle = "No history vouches that ports were in use. If they are not cabled on purpose: rdma_exporter accept NAME. " +
+		"To be alerted, pin them in --config.file (active: true)."
+	for name, c := range map[string]struct {
+		n     int
+		class account.Class
+		code  int
+		want  []string
+	}{
+		"healthy":      {2, account.Healthy, check.ExitOK, []string{"h: ok: 2 ports healthy"}},
+		"not expected": {1, account.NotExpected, check.ExitOK, []string{"h: ok: 1 port not expected (DOWN, never ACTIVE)"}},
+		"unknown": {1, account.Unknown, check.ExitUnknown, []string{
+			"h: unknown: 1 port unknown (DOWN, never ACTIVE)", "Unknown: mlx5_0/1 (DOWN, never ACTIVE). " + settle,
+		}},
+		"many": {18, account.Unknown, check.ExitUnknown, []string{", mlx5_15/1, 2 more (DOWN, never ACTIVE). " + settle}},
 	} {
-		t.Run(strconv.Itoa(n), func(t *testing.T) {
-			var ports []snapshot.PortID
-			for i := range n {
-				ports = append(ports, snapshot.PortID{Device: fmt.Sprintf("mlx5_%d", i), Number: 1})
+		t.Run(name, func(t *testing.T) {
+			var objects []account.Object
+			for i := range c.n {
+				objects = append(objects, port(i, c.class))
 			}
 			r := check.New(check.Input{
-				Host: "h", Seen: check.Seen{NotExpected: ports},
+				Host: "h", Seen: check.Seen{Objects: objects},
 				Judgement: alerting.Judgement{To: now(), Rules: []alerting.Rule{rule("C", "critical")}},
 			})
-			var b strings.Builder
-			if err := check.Table(&b, r, check.Style{}); err != nil || !strings.Contains(b.String(), want) ||
-				want == "" && strings.Contains(b.String(), "DOWN") {
-				t.Errorf("%v %q", err, b.String())
+			text := tableOf(t, r, check.Style{})
+			for _, want := range c.want {
+				if r.ExitCode != c.code || !strings.Contains(text, want) {
+					t.Errorf("exit %d, want %d, %q\n%s", r.ExitCode, c.code, want, text)
+				}
+			}
+			if c.code == check.ExitOK && strings.Contains(text, settle) {
+				t.Error(text)
+			}
+			// Of a report on other alerts it is no part.
+			if r := (check.Filter{Only: []string{"C"}}).Apply(r); r.ExitCode != check.ExitOK {
+				t.Errorf("exit %d of another alert", r.ExitCode)
 			}
 		})
 	}
@@ -434,18 +460,20 @@ func TestPortsNotExpected(t *testing.T) {
 // TestNotes: a stack and rates are said beside the findings, and left out with the alerts that they belong to.
 func TestNotes(t *testing.T) {
 	seen := check.Seen{
-		NotExpected: []snapshot.PortID{{Device: "mlx5_0", Number: 1}},
-		Stack:       &check.Stack{State: "no_device", Functions: []string{"0000:18:00.0"}},
-		Rates:       check.Rates{Ports: 8, Capable: 400e9},
+		Objects: []account.Object{{
+			Kind: account.Port, Name: "mlx5_0/1", Class: account.Unknown, Reason: "state could not be read", Compute: true,
+		}},
+		Stack: &check.Stack{State: "no_device", Functions: []string{"0000:18:00.0"}},
+		Rates: check.Rates{Ports: 8, Capable: 400e9},
 	}
 	const (
-		idle  = "1 port DOWN, not expected to be up (never ACTIVE): mlx5_0/1. To be alerted, pin the ports in --config.file (active: true)"
+		port  = "Unknown: mlx5_0/1 (state could not be read)"
 		stack = "RDMA stack not loaded, unknown whether it is expected: 1 PCI function with RDMA capability: 0000:18:00.0. To be alerted, pin the devices in --config.file (present: true)"
 		rates = "Expected rates of 8 ports are inferred from each other and their own past (the NIC supports 400 Gb/s): no alert if all of them have been slow from the start. Pin the rate in --config.file; list the expected rates: rdma_exporter expect list"
 	)
 	for only, want := range map[string]string{
-		"":                    idle + "|" + stack + "|" + rates,
-		"RDMAPortDown":        idle,
+		"":                    port + "|" + stack + "|" + rates,
+		"RDMAPortDown":        port,
 		"RDMAStackNotLoaded":  stack,
 		"RDMALinkDownshifted": rates,
 		"RDMAPCIeErrors":      "",

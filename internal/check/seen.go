@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/maintenance"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/words"
@@ -12,7 +13,8 @@ import (
 
 // Seen is the state that has no alert but is reported.
 type Seen struct {
-	NotExpected []snapshot.PortID `json:"ports_not_expected"` // down, not expected to be up
+	// Objects are all objects of the host, each in one class (account.Class).
+	Objects []account.Object `json:"objects"`
 	// Stack is set if there are RDMA-capable PCI functions, the RDMA stack of the kernel is not loaded, and it is unknown
 	// whether it is expected.
 	Stack *Stack `json:"rdma_stack,omitempty"`
@@ -67,7 +69,7 @@ const (
 // of removes what belongs to other alerts than those named.
 func (s Seen) of(named func(alert string) bool) Seen {
 	if !named(portDown) {
-		s.NotExpected = []snapshot.PortID{}
+		s.Objects = []account.Object{} // it is of all that was looked at
 	}
 	if !named(stackMissing) {
 		s.Stack = nil
@@ -96,7 +98,8 @@ func (s *Seen) Notices() (out []string) {
 // confirmed, functions that are not read completely.
 func (s *Seen) Notes() (out []string) {
 	for _, note := range []string{
-		noDevice(s.NoDevice), s.Failed.note(), s.idle(), s.stack(), s.Rates.note(), s.Functions.left(), s.Functions.reduced(),
+		noDevice(s.NoDevice), s.Failed.note(), s.undecided(), s.stack(), s.Rates.note(), s.Functions.left(),
+		s.Functions.reduced(),
 	} {
 		if note != "" {
 			out = append(out, note)
@@ -151,14 +154,30 @@ func (f *FailedReads) note() string {
 		listed(of), strings.TrimSuffix(f.First, "."))
 }
 
-// idle is "2 ports DOWN, not expected to be up: mlx5_8/1, mlx5_9/1".
-func (s *Seen) idle() string {
-	if len(s.NotExpected) == 0 {
+// undecided names the compute objects of which it is unknown whether they are in order, by reason, with what settles
+// it.
+func (s *Seen) undecided() string {
+	var parts []string
+	byReason := map[string][]string{}
+	never := false
+	for _, o := range account.Unknowns(s.Objects) {
+		if byReason[o.Reason] == nil {
+			parts = append(parts, o.Reason)
+		}
+		byReason[o.Reason] = append(byReason[o.Reason], o.Name)
+		never = never || o.Unused
+	}
+	if len(parts) == 0 {
 		return ""
 	}
-	names := words.Of(s.NotExpected, func(p snapshot.PortID) string { return fmt.Sprintf("%s/%d", p.Device, p.Number) })
-	return fmt.Sprintf("%s DOWN, not expected to be up (never ACTIVE): %s. To be alerted, pin the ports in --config.file (active: true)",
-		words.Count(len(names), "port"), listed(names))
+	text := "Unknown: " + strings.Join(words.Of(parts, func(reason string) string {
+		return fmt.Sprintf("%s (%s)", listed(byReason[reason]), reason)
+	}), "; ")
+	if never {
+		text += ". No history vouches that ports were in use. If they are not cabled on purpose: rdma_exporter accept NAME. " +
+			"To be alerted, pin them in --config.file (active: true)"
+	}
+	return text
 }
 
 func (s *Seen) stack() string {

@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"internal/page", "internal/rulefiles", "internal/control"},
 	{"internal/command"},
 	{"internal/web", "internal/check", "internal/topo", "internal/tune", "internal/backtest"},
-	{"internal/alerting", "internal/rounds"},
+	{"internal/alerting", "internal/rounds", "internal/account"},
 	{"collector", "internal/fabric"},
 	{"internal/expect", "internal/coverage", "internal/reading"},
 	{"internal/capture", "internal/exposition", "internal/workers", "internal/role", "internal/site", "internal/state"},

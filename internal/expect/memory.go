@@ -20,6 +20,7 @@ type Data struct {
 	Functions map[string]FunctionRecord `json:"functions,omitempty"` // by FunctionRecord.key
 	Roles     map[string]RoleRecord     `json:"roles,omitempty"`     // by Link.ID of the port
 	Baselines map[string]Baseline       `json:"baselines,omitempty"` // by Link.ID, "#" and what is measured
+	Idle      map[string]IdleRecord     `json:"idle,omitempty"`      // by Link.ID of the port
 }
 
 // RoleRecord is a learned role of a port.
@@ -85,10 +86,11 @@ func (f *FunctionRecord) key() string {
 type Memory struct {
 	mu      sync.Mutex
 	data    Data
-	version uint64             // number of changes
-	changed chan struct{}      // holds a token while there is something to store
-	seen    map[string]bool    // keys of the functions present at the last reading
-	active  map[string]float64 // rates of the links ACTIVE at the last reading, by Link.ID; infinite: unknown
+	version uint64                // number of changes
+	changed chan struct{}         // holds a token while there is something to store
+	seen    map[string]bool       // keys of the functions present at the last reading
+	active  map[string]float64    // rates of the links ACTIVE at the last reading, by Link.ID; infinite: unknown
+	down    map[string]IdleRecord // ports that can be accepted as not in use, by Link.ID
 }
 
 // NewMemory returns a memory with the stored data.
@@ -98,7 +100,7 @@ func NewMemory(d Data) *Memory {
 }
 
 func clone(d Data) Data {
-	return Data{copied(d.Links), copied(d.Functions), copied(d.Roles), copied(d.Baselines)}
+	return Data{copied(d.Links), copied(d.Functions), copied(d.Roles), copied(d.Baselines), copied(d.Idle)}
 }
 
 func copied[T any](m map[string]T) map[string]T {
@@ -176,6 +178,7 @@ type NamedLink struct {
 	Device string
 	Port   int
 	Netdev string // of a bond's member
+	Idle   bool   // a port that is not ACTIVE and that nothing but its past or its peers expects to be
 }
 
 // Observe records ACTIVE links, and raises their marks.
@@ -184,6 +187,7 @@ func (m *Memory) Observe(now time.Time, links []NamedLink) {
 	defer m.mu.Unlock()
 	now = now.UTC().Truncate(time.Second)
 	m.active = map[string]float64{}
+	m.observeIdle(links)
 	for i := range links {
 		l := &links[i]
 		if l.ID == "" || !l.Active {
@@ -320,6 +324,7 @@ func (m *Memory) forgetLinks(function string) {
 	maps.DeleteFunc(m.data.Links, func(id string, _ LinkRecord) bool { return strings.HasPrefix(id, function+"/") })
 	maps.DeleteFunc(m.data.Roles, func(id string, _ RoleRecord) bool { return strings.HasPrefix(id, function+"/") })
 	maps.DeleteFunc(m.data.Baselines, func(id string, _ Baseline) bool { return strings.HasPrefix(id, function+"/") })
+	maps.DeleteFunc(m.data.Idle, func(id string, _ IdleRecord) bool { return strings.HasPrefix(id, function+"/") })
 }
 
 // Absorb adds what another memory has in addition, its higher marks, and its baselines: what has formed since the start
@@ -333,6 +338,7 @@ func (m *Memory) Absorb(d Data) {
 	absorb(m.data.Baselines, d.Baselines, func(own, other Baseline) bool {
 		return own.Serial == "" || other.Serial == "" || own.Serial == other.Serial
 	})
+	absorb(m.data.Idle, d.Idle, func(_, _ IdleRecord) bool { return false })
 	m.touch()
 }
 

@@ -212,6 +212,9 @@ func answerOf(what expect.Accepted, unknown []string, err error) (control.Accept
 	for _, port := range slices.Compact(ports) {
 		a.Forgets = append(a.Forgets, "port "+port+": baselines of bit errors and optics")
 	}
+	for _, p := range what.Idle {
+		a.Forgets = append(a.Forgets, fmt.Sprintf("port %s: not ACTIVE, accepted as not in use", p))
+	}
 	for _, f := range what.Functions {
 		if f.Earlier != "" {
 			a.Forgets = append(a.Forgets, fmt.Sprintf("device %s (%s): was named %s", f.Device, f.PCIAddress, f.Earlier))

@@ -34,7 +34,7 @@ var PinKeys = []Key{
 	{"rate", "`400Gb/s`, `400Gb`, `400G`; `2.5G`", "from evidence", "data rate of the link, with its unit"},
 	{"lanes", "1 to 16", "from evidence", "width of the link"},
 	{"role", "`compute`, `other`, `nvlink_management`", "from the PCI tree", "role of the port"},
-	{"active", "`true`, `false`", "`false`", "the port must be ACTIVE"},
+	{"active", "`true`, `false`", "from evidence", "whether the port must be ACTIVE; `false`: it is not in use ([account](check.md#the-account))"},
 	{"subnet_manager", "`true`, `false`", "`false`", "a subnet manager is expected on the port"},
 	{"present", "`true`, `false`", "`false`", "the device must be present. `match` must name it: `device` or `pci_address` without a glob, with `hostname` if needed"},
 	{"roce", "`lossless`, `lossy`, `auto`", "`auto`", "whether RoCE traffic relies on PFC; `auto`: if similar ports have PFC enabled"},

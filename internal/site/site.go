@@ -82,6 +82,7 @@ type Settings struct {
 	CongestionControl string // dcqcn, zerotouch_rtt, off
 	OFED              string // glob of versions
 	Active            bool
+	Idle              bool // active: false: not expected to be ACTIVE
 	SubnetManager     bool
 	PKeys             []uint16 // of the file: not to be changed
 }
@@ -109,7 +110,7 @@ func (p *Pin) apply(to *Settings) {
 	override(&to.OFED, p.OFED, p.OFED != "")
 	override(&to.PKeys, p.PKeys, p.PKeys != nil)
 	if p.Active != nil {
-		to.Active = *p.Active
+		to.Active, to.Idle = *p.Active, !*p.Active
 	}
 	if p.SubnetManager != nil {
 		to.SubnetManager = *p.SubnetManager

@@ -128,7 +128,9 @@ func TestSettings(t *testing.T) {
 - match: {device: mlx5_0}
   present: true
 `)
-	want := Settings{Rate: ptr(400e9), Lanes: ptr(uint64(4)), Role: "compute", OFED: "25.10-*", PKeys: []uint16{}}
+	want := Settings{
+		Rate: ptr(400e9), Lanes: ptr(uint64(4)), Role: "compute", OFED: "25.10-*", PKeys: []uint16{}, Idle: true,
+	}
 	if got := c.Settings(rail); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -28,28 +28,6 @@ func (n *InfiniBand) IsIgnored(device string, number int) bool {
 		func(o PortID) bool { return o.Device == device && (o.Number == 0 || o.Number == number) })
 }
 
-// NotExpected returns ports that are down and not expected to be up: they were never ACTIVE, no peer is, and the
-// configuration does not name them. A port in INIT waits for a subnet manager or an address. Parts of other devices,
-// planes and ignored ports are left out.
-func (n *InfiniBand) NotExpected() (out []PortID) {
-	if n == nil {
-		return nil
-	}
-	for d, p := range PortsOf(n.Devices) {
-		if d.ManagesNVLink || len(d.Ports) > Planes || d.FunctionType == SubFunction || d.PhysicalFunction != "" {
-			continue
-		}
-		if p.State != nil && *p.State == portDown && !p.WasActive && !p.PeersActive && !p.PinnedActive &&
-			!n.IsIgnored(d.Name, p.Number) {
-			out = append(out, PortID{Device: d.Name, Number: p.Number})
-		}
-	}
-	return out
-}
-
-// portDown is DOWN of enum ib_port_state.
-const portDown = 1
-
 // UnconfirmedRates returns the number of ACTIVE ports whose rate is not confirmed by the configuration or the far end
 // of the link. They are compared only with each other and with their own past. Ports at the highest rate of their NIC
 // are left out. more is the highest rate in bits per second that one of the others could have; 0: unknown.

@@ -183,7 +183,7 @@ type MissingDevice struct {
 	PCIAddress string
 	NodeGUID   string
 	Reason     string // expect.Reason
-	Seen       string // this_boot, earlier_boot, never
+	Seen       string // this_boot, earlier_boot, never; siblings: never, but functions like it have a device
 }
 
 // RenamedDevice is a device whose PCI function had another name in an earlier boot.
@@ -245,6 +245,7 @@ type Port struct {
 	RoleSource    string        // evidence for the role: role.Source
 	PeersActive   bool          // expected to be ACTIVE because its peers are: role.Peers
 	PinnedActive  bool          // configured as expected ACTIVE
+	Idle          string        // why it is not expected to be ACTIVE: IdlePinned, IdleAccepted; empty: no reason
 	PinnedSM      bool          // configured as a port with a subnet manager
 	LID           *uint64       // lid
 	SMLID         *uint64       // sm_lid
@@ -274,6 +275,12 @@ type Port struct {
 	// Transitions of an InfiniBand port between ACTIVE and other states, as of the readings.
 	Transitions *Transitions
 }
+
+// Reasons of Port.Idle.
+const (
+	IdlePinned   = "pinned"   // by the site configuration, active: false
+	IdleAccepted = "accepted" // rdma_exporter accept
+)
 
 // Transitions counts the transitions of a link since it was first seen in this run, without administrative ones.
 type Transitions struct {

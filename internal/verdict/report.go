@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/rounds"
@@ -77,7 +78,7 @@ func Seen(p *rounds.Picture) (out check.Seen) {
 	if n != nil {
 		out.NoDevice = n.None
 	}
-	out.NotExpected = n.NotExpected()
+	out.Objects = objectsIn(p)
 	out.Rates.Ports, out.Rates.Capable = n.UnconfirmedRates()
 	if n != nil && n.Stack != nil && n.Stack.Expected == snapshot.ExpectedUnknown {
 		out.Stack = &check.Stack{State: string(n.Stack.State)}
@@ -86,6 +87,15 @@ func Seen(p *rounds.Picture) (out check.Seen) {
 		}
 	}
 	return out
+}
+
+// objectsIn are the objects of the host, by what was read.
+func objectsIn(p *rounds.Picture) []account.Object {
+	var failures []account.Failure
+	for _, f := range p.Failures {
+		failures = append(failures, account.Failure{Device: f.Device, Text: f.String()})
+	}
+	return account.Objects(p.Node(), failures)
 }
 
 // failedIn is nil if no read fails.

@@ -347,3 +347,28 @@ func TestCollectorOffIsGap(t *testing.T) {
 		})
 	}
 }
+
+// TestRemedyOfALinkThatIsUp: a port that is not ACTIVE although its link is up waits for a subnet manager, not for a
+// cable; in a guest the hypervisor decides. One without a link needs the cable.
+func TestRemedyOfALinkThatIsUp(t *testing.T) {
+	const manager, cable, hypervisor = "Check the subnet manager", "Reseat the cable", "On the hypervisor"
+	for name, c := range map[string]struct{ want, not []string }{
+		"guest-vf-down-link-up": {[]string{manager, hypervisor}, []string{cable}},
+		"port-down":             {[]string{cable}, []string{manager, hypervisor}},
+	} {
+		code, out, errs := run(t, "--replay="+machines.Fixture(name), "check", "--only=RDMAPortDown")
+		if code != 2 || errs != "" {
+			t.Errorf("%s: exit %d\n%s%s", name, code, out, errs)
+		}
+		for _, text := range c.want {
+			if !strings.Contains(out, text) {
+				t.Errorf("%s: no %q\n%s", name, text, out)
+			}
+		}
+		for _, text := range c.not {
+			if strings.Contains(out, text) {
+				t.Errorf("%s: %q\n%s", name, text, out)
+			}
+		}
+	}
+}

@@ -1,0 +1,186 @@
+// Package account puts every object of a host into one class: healthy, faulty, not expected or unknown, with the
+// reason. A host is ok only if nothing is left that nobody has looked at. It is pure.
+package account
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// Kind is the kind of an object.
+type Kind string
+
+// The kinds, in the order in which they are listed.
+const (
+	Function Kind = "function" // PCI function that supports RDMA and has no RDMA device; name: PCI address
+	Device   Kind = "device"   // RDMA device; name: mlx5_0
+	Port     Kind = "port"     // name: mlx5_0/1
+	Plane    Kind = "plane"    // port of a device with more than snapshot.Planes of them; name: mlx5_0/3
+	Member   Kind = "member"   // interface of a bond; name: mlx5_bond_0/1 enp1s0f0
+	GPU      Kind = "gpu"      // name: PCI address
+)
+
+var kinds = []Kind{Function, Device, Port, Plane, Member, GPU}
+
+// Class is what is known of an object.
+type Class string
+
+// The classes.
+const (
+	Healthy     Class = "healthy"      // read, without a finding
+	Faulty      Class = "faulty"       // it has a finding, or hangs below an object that has one
+	NotExpected Class = "not_expected" // out of use for a reason that is known
+	Unknown     Class = "unknown"      // it could not be read, or what is read decides nothing
+)
+
+// Object is one object of a host, with its class.
+type Object struct {
+	Kind   Kind   `json:"kind"`
+	Name   string `json:"name"`
+	Class  Class  `json:"class"`
+	Reason string `json:"reason,omitempty"` // of a class other than healthy
+	// Compute is set for what jobs use: a port that is not known to be for something else, a device with one, a GPU.
+	Compute bool `json:"compute"`
+
+	// Unused is set for a port that is not ACTIVE, and of which nothing says whether it should be.
+	Unused bool `json:"-"`
+
+	compute bool   // a port of role compute
+	device  string // RDMA device that it belongs to
+	uuid    string // of a GPU
+	port    string // number; empty: not of a port
+	address string // of its PCI function
+}
+
+// Failure is a read that fails.
+type Failure struct {
+	Device string // RDMA device; empty: of the host
+	Text   string
+}
+
+// Objects lists what the host has, by kind and name, each classified by what was read of it.
+func Objects(n *snapshot.Node, failures []Failure) (out []Object) {
+	if n == nil {
+		return nil
+	}
+	out = slices.Concat(functions(n.InfiniBand), devices(n, failures), gpus(n.GPUs))
+	slices.SortStableFunc(out, func(a, b Object) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
+			cmp.Compare(len(a.Name), len(b.Name)),
+			cmp.Compare(a.Name, b.Name),
+		)
+	})
+	return out
+}
+
+// set classifies an object that is not healthy.
+func (o *Object) set(c Class, format string, args ...any) {
+	o.Class, o.Reason = c, fmt.Sprintf(format, args...)
+}
+
+// devices are the RDMA devices with their ports.
+func devices(n *snapshot.Node, failures []Failure) (out []Object) {
+	if n.InfiniBand == nil {
+		return nil
+	}
+	h := hostOf(n.InfiniBand)
+	for i := range n.InfiniBand.Devices {
+		d := &n.InfiniBand.Devices[i]
+		o := Object{Kind: Device, Name: d.Name, Class: Healthy, device: d.Name, address: d.PCIAddress}
+		stuck := slices.ContainsFunc(n.Devices, func(r snapshot.DeviceRead) bool { return r.Device == d.Name && r.Stuck })
+		switch {
+		case n.InfiniBand.IsIgnored(d.Name, 0):
+			o.set(NotExpected, "ignored by the configuration")
+		case d.ManagesNVLink:
+			o.set(NotExpected, "manages NVLink switches")
+		case stuck:
+			o.set(Unknown, "a read has not returned")
+		case len(d.Ports) == 0:
+			o.set(Unknown, "its ports could not be read%s", because(failures, d.Name))
+		}
+		ports := make([]Object, 0, len(d.Ports))
+		for j := range d.Ports {
+			p := h.port(d, &d.Ports[j], because(failures, d.Name))
+			if o.Class == NotExpected {
+				p.Class, p.Reason = o.Class, o.Reason
+			}
+			o.Compute = o.Compute || p.Compute
+			ports = append(ports, p)
+		}
+		out = append(append(out, o), ports...)
+	}
+	return out
+}
+
+// because is the error of a read of a device, after a colon; empty if none fails.
+func because(failures []Failure, device string) string {
+	for _, f := range failures {
+		if f.Device == device {
+			return ": " + f.Text
+		}
+	}
+	return ""
+}
+
+// functions are those that should have an RDMA device, and have none.
+func functions(n *snapshot.InfiniBand) (out []Object) {
+	if n == nil {
+		return nil
+	}
+	for _, m := range n.Missing {
+		o := Object{
+			Kind: Function, Name: cmp.Or(m.PCIAddress, m.Name), Compute: true, device: m.Name, address: m.PCIAddress,
+		}
+		o.set(Faulty, "no RDMA device: %s", m.Reason)
+		if n.IsIgnored(m.Name, 0) {
+			o.set(NotExpected, "ignored by the configuration")
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// gpus are the GPUs of the PCI tree and of NVML.
+func gpus(n *snapshot.GPUs) (out []Object) {
+	if n == nil {
+		return nil
+	}
+	seen := map[string]bool{}
+	add := func(address string) *Object {
+		seen[address] = true
+		out = append(out, Object{Kind: GPU, Name: address, Class: Healthy, Compute: true, address: address})
+		return &out[len(out)-1]
+	}
+	for i := range n.GPUs {
+		g := &n.GPUs[i]
+		o := add(g.PCIAddress)
+		o.uuid = g.UUID
+		if slices.ContainsFunc(n.Ignored, func(name snapshot.GPUName) bool { return name.UUID == g.UUID }) {
+			o.set(NotExpected, "ignored by the configuration")
+		}
+	}
+	for _, l := range n.Lost {
+		if !seen[l.PCIAddress] {
+			o := add(l.PCIAddress)
+			o.uuid = l.UUID
+			o.set(Faulty, "lost: %s", l.Reason)
+		}
+	}
+	for _, f := range n.Functions {
+		if seen[f.PCIAddress] {
+			continue
+		}
+		switch o := add(f.PCIAddress); f.Driver {
+		case "nvidia", "":
+			o.Compute = false
+			o.set(Unknown, "not listed by NVML")
+		default:
+			o.set(NotExpected, "bound to driver %s", f.Driver)
+		}
+	}
+	return out
+}

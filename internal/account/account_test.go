@@ -1,0 +1,191 @@
+package account
+
+import (
+	"slices"
+	"testing"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// ports makes devices of one port each, by their states: A ACTIVE, D DOWN, I INIT, ? not read.
+func ports(states string, change func(i int, d *snapshot.Device, p *snapshot.Port)) *snapshot.Node {
+	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}}
+	number := map[rune]*uint64{'A': new(uint64(4)), 'D': new(uint64(1)), 'I': new(uint64(2)), '?': nil}
+	for i, s := range states {
+		d := snapshot.Device{
+			Name: "mlx5_" + string(rune('0'+i)), BoardID: "MT_0000000838", FunctionType: snapshot.Physical,
+			PCIAddress: "0000:" + string(rune('1'+i)) + "b:00.0",
+			Ports:      []snapshot.Port{{Number: 1, LinkLayer: "InfiniBand", State: number[s], Role: "compute"}},
+		}
+		if change != nil {
+			change(i, &d, &d.Ports[0])
+		}
+		n.InfiniBand.Devices = append(n.InfiniBand.Devices, d)
+	}
+	return n
+}
+
+func TestObjects(t *testing.T) {
+	for name, c := range map[string]struct {
+		node     *snapshot.Node
+		failures []Failure
+		faults   []Fault
+		line     string
+		unknown  []string
+	}{
+		"nothing was read": {&snapshot.Node{}, nil, nil, "", nil},
+		"healthy":          {ports("AA", nil), nil, nil, "2 NICs, 2 compute ports healthy", nil},
+		"a compute port that was never ACTIVE": {
+			ports("AD", nil), nil, nil,
+			"1 compute port unknown (DOWN, never ACTIVE); 2 NICs, 1 compute port healthy",
+			[]string{"mlx5_1/1"},
+		},
+		"in INIT": {
+			ports("AI", nil), nil, nil,
+			"1 compute port unknown (INIT, never ACTIVE); 2 NICs, 1 compute port healthy",
+			[]string{"mlx5_1/1"},
+		},
+		"with an alert": {
+			ports("AD", nil), nil,
+			[]Fault{{"RDMAPortDown", map[string]string{"device": "mlx5_1", "port": "1"}}},
+			"1 compute port faulty; 2 NICs, 1 compute port healthy", nil,
+		},
+		"an alert on the device is one on its port": {
+			ports("AA", nil), nil,
+			[]Fault{{"RDMADeviceFirmwareError", map[string]string{"device": "mlx5_1"}}},
+			"1 NIC, 1 compute port faulty; 1 NIC, 1 compute port healthy", nil,
+		},
+		"an alert on the host explains what is unknown": {
+			ports("AD", nil), nil,
+			[]Fault{{"RDMAHostPortsDown", map[string]string{"role": "compute"}}},
+			"1 compute port faulty; 2 NICs, 1 compute port healthy", nil,
+		},
+		"state not readable": {
+			ports("A?", nil),
+			[]Failure{{Device: "mlx5_1", Text: "mlx5_1: EIO"}},
+			nil,
+			"1 compute port unknown (state could not be read: mlx5_1: EIO); 2 NICs, 1 compute port healthy",
+			[]string{"mlx5_1/1"},
+		},
+		"pinned as ACTIVE": {
+			ports("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.PinnedActive = true }), nil, nil,
+			"1 compute port faulty; 2 NICs, 1 compute port healthy", nil,
+		},
+		"accepted": {
+			ports("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.Idle = snapshot.IdleAccepted }), nil, nil,
+			"2 NICs, 1 compute port healthy; 1 compute port not expected (accepted as not in use)", nil,
+		},
+		"ignored": {
+			func() *snapshot.Node {
+				n := ports("AD", nil)
+				n.InfiniBand.Ignored = []snapshot.PortID{{Device: "mlx5_1"}}
+				return n
+			}(), nil, nil,
+			"1 NIC, 1 compute port healthy; 1 NIC, 1 compute port not expected (ignored by the configuration)", nil,
+		},
+		"for storage": {
+			ports("AD", func(i int, _ *snapshot.Device, p *snapshot.Port) {
+				if i == 1 {
+					p.Role = "other"
+				}
+			}), nil, nil,
+			"2 NICs, 1 compute port healthy; 1 port not expected (not a compute port, never ACTIVE)", nil,
+		},
+		"second port of a card": {
+			ports("AD", func(i int, d *snapshot.Device, _ *snapshot.Port) {
+				d.PCIAddress = "0000:1b:00." + string(rune('0'+i))
+			}), nil, nil,
+			"2 NICs, 1 compute port healthy; 1 compute port not expected (second port, none of its kind has a link)", nil,
+		},
+		"second port, of which others have a link": {
+			ports("AADA", func(i int, d *snapshot.Device, _ *snapshot.Port) {
+				d.PCIAddress = "0000:" + string(rune('1'+i%2)) + "b:00." + string(rune('0'+i/2))
+			}), nil, nil,
+			"1 compute port unknown (DOWN, never ACTIVE); 4 NICs, 3 compute ports healthy",
+			[]string{"mlx5_2/1"},
+		},
+		"interface administratively down": {
+			ports("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) {
+				p.LinkLayer, p.Netdev = "Ethernet", []snapshot.Netdev{{Name: "eth0", Admin: new(false)}}
+			}), nil, nil,
+			"2 NICs, 1 compute port healthy; 1 compute port not expected (interface administratively down)", nil,
+		},
+		"virtual function": {
+			ports("AD", func(i int, d *snapshot.Device, _ *snapshot.Port) {
+				if i == 1 {
+					d.FunctionType, d.PhysicalFunction = snapshot.Virtual, "0000:1b:00.0"
+				}
+			}), nil, nil,
+			"2 NICs, 1 compute port healthy; 1 port not expected (virtual function or subfunction, DOWN)", nil,
+		},
+		"a read that has not returned": {
+			func() *snapshot.Node {
+				n := ports("AA", nil)
+				n.Devices = []snapshot.DeviceRead{{Device: "mlx5_1", Stuck: true}}
+				return n
+			}(), nil, nil,
+			"1 NIC unknown (a read has not returned); 1 NIC, 2 compute ports healthy",
+			[]string{"mlx5_1"},
+		},
+		"a function without its device": {
+			func() *snapshot.Node {
+				n := ports("A", nil)
+				const address = "0000:2b:00.0"
+				n.InfiniBand.Missing = []snapshot.MissingDevice{{Name: address, PCIAddress: address, Reason: "no_driver"}}
+				return n
+			}(), nil, nil,
+			"1 PCI function faulty; 1 NIC, 1 compute port healthy", nil,
+		},
+		"GPUs: lost, hidden, in a virtual machine": {
+			&snapshot.Node{GPUs: &snapshot.GPUs{
+				NVML: snapshot.NVML{GPUs: []snapshot.GPU{{PCIAddress: "0000:1b:00.0", UUID: "GPU-a"}}},
+				Lost: []snapshot.LostGPU{{PCIAddress: "0000:2b:00.0", Reason: snapshot.GPUNoDriver}},
+				Functions: []snapshot.GPUFunction{
+					{PCIAddress: "0000:1b:00.0", Driver: "nvidia", Visible: true},
+					{PCIAddress: "0000:2b:00.0"},
+					{PCIAddress: "0000:3b:00.0", Driver: "nvidia"},
+					{PCIAddress: "0000:4b:00.0", Driver: "vfio-pci"},
+				},
+			}}, nil, nil,
+			"1 GPU unknown (not listed by NVML); 1 GPU faulty; 1 GPU healthy; 1 GPU not expected (bound to driver vfio-pci)", nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := Judge(Objects(c.node, c.failures), c.faults)
+			if got := Line(objects); got != c.line {
+				t.Errorf("got  %s\nwant %s", got, c.line)
+			}
+			var unknown []string
+			for _, o := range Unknowns(objects) {
+				unknown = append(unknown, o.Name)
+			}
+			if !slices.Equal(unknown, c.unknown) {
+				t.Errorf("unknown %q, want %q", unknown, c.unknown)
+			}
+		})
+	}
+}
+
+// TestPlanes: a device with a complete set of planes needs no more; of one that is not complete, nobody knows.
+func TestPlanes(t *testing.T) {
+	for active, want := range map[int]string{
+		2: "10 planes unknown (DOWN, never ACTIVE); 1 NIC, 2 planes healthy",
+		3: "1 NIC, 3 planes healthy; 9 planes not expected (plane not in use, DOWN)",
+		4: "1 NIC, 4 planes healthy; 8 planes not expected (plane not in use, DOWN)",
+		0: "12 planes unknown (DOWN, never ACTIVE); 1 NIC healthy",
+	} {
+		n := ports("A", func(_ int, d *snapshot.Device, _ *snapshot.Port) {
+			d.Ports = nil
+			for i := range 12 {
+				state := uint64(down)
+				if i < active {
+					state = 4
+				}
+				d.Ports = append(d.Ports, snapshot.Port{Number: i + 1, State: &state, Role: "compute"})
+			}
+		})
+		if got := Line(Objects(n, nil)); got != want {
+			t.Errorf("%d ACTIVE: %s, want %s", active, got, want)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package account
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"rdma_exporter/internal/words"
+)
+
+// Fault is an alert, firing or pending, or the condition of a suppressed one, with the labels of its object.
+type Fault struct {
+	Alert  string
+	Labels map[string]string
+}
+
+// Judge makes the objects of faults faulty, and what hangs below them. A fault of the whole host has no object: it
+// explains what is unknown of compute objects. The objects given are not changed.
+func Judge(objects []Object, faults []Fault) []Object {
+	out := append([]Object{}, objects...) // a list in JSON, also of no objects
+	for _, f := range faults {
+		for i := range out {
+			if o := &out[i]; f.concerns(o) {
+				o.set(Faulty, "%s", f.Alert)
+			}
+		}
+	}
+	return out
+}
+
+// concerns reports whether a fault is of an object, or of one above it.
+func (f Fault) concerns(o *Object) bool {
+	is := func(label, value string) bool { return value != "" && f.Labels[label] == value }
+	switch {
+	case f.Labels["gpu"] != "" || f.Labels["UUID"] != "":
+		return o.Kind == GPU && (is("UUID", o.uuid) || is("pci_bus_id", o.address))
+	case f.Labels["pci_bus_id"] != "":
+		return o.Kind == GPU && is("pci_bus_id", o.address)
+	case f.Labels["device"] == "":
+		return o.Kind == Port && o.Compute && o.Class == Unknown
+	case !is("device", o.device):
+		return false
+	case f.Labels["port"] == "":
+		return true
+	}
+	return is("port", o.port)
+}
+
+// Unknowns are the compute objects of which it is unknown whether they are in order: a host with one is not ok.
+func Unknowns(objects []Object) (out []Object) {
+	for _, o := range objects {
+		if o.Compute && o.Class == Unknown {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// noun names an object in counts.
+func (o *Object) noun() string {
+	switch {
+	case o.Kind == Port && o.Compute && o.compute:
+		return "compute port"
+	case o.Kind == GPU:
+		return "GPU"
+	case o.Kind == Device:
+		return "NIC"
+	case o.Kind == Function:
+		return "PCI function"
+	case o.Kind == Member:
+		return "bond member"
+	}
+	return string(o.Kind)
+}
+
+// Line is the account in one line: "8 NICs, 8 compute ports, 8 GPUs healthy; 2 ports not expected (second port, none of
+// its kind has a link)". It is empty without objects.
+func Line(objects []Object) string {
+	var parts []string
+	for _, c := range []struct {
+		class Class
+		text  string
+	}{
+		{Unknown, "unknown"}, {Faulty, "faulty"}, {Healthy, "healthy"}, {NotExpected, "not expected"},
+	} {
+		var nouns []string
+		counts, reasons := map[string]int{}, map[string]bool{}
+		for i := range objects {
+			o := &objects[i]
+			if o.Class != c.class {
+				continue
+			}
+			noun := o.noun()
+			if counts[noun] == 0 {
+				nouns = append(nouns, noun)
+			}
+			counts[noun]++
+			reasons[o.Reason] = true
+		}
+		if len(nouns) == 0 {
+			continue
+		}
+		part := strings.Join(words.Of(nouns, func(n string) string { return words.Count(counts[n], n) }), ", ") + " " + c.text
+		if c.class == Unknown || c.class == NotExpected {
+			part += fmt.Sprintf(" (%s)", few(slices.Sorted(maps.Keys(reasons))))
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// few joins at most two reasons.
+func few(reasons []string) string {
+	if n := len(reasons) - 2; n > 0 {
+		return strings.Join(reasons[:2], "; ") + fmt.Sprintf("; %d other reasons", n)
+	}
+	return strings.Join(reasons, "; ")
+}

@@ -1,0 +1,142 @@
+package account
+
+import (
+	"fmt"
+	"strconv"
+
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/snapshot"
+)
+
+// States of enum ib_port_state.
+const (
+	down         = 1
+	initialize   = 2
+	armed        = 3
+	active       = 4
+	activeDefer  = 5
+	linkUp       = 5 // of enum ib_port_phys_state
+	layerIB      = "InfiniBand"
+	layerEthrnet = "Ethernet"
+)
+
+// host is what the classes of ports have in common.
+type host struct {
+	ib *snapshot.InfiniBand
+	// linked are the places of ports (board and number) of which one has a link.
+	linked map[place]bool
+}
+
+// place is a port of all cards of one board.
+type place struct {
+	board string
+	port  int
+}
+
+func hostOf(n *snapshot.InfiniBand) *host {
+	h := &host{ib: n, linked: map[place]bool{}}
+	for d, p := range snapshot.PortsOf(n.Devices) {
+		at := placeOf(d, p)
+		h.linked[at] = h.linked[at] || hasLink(p)
+	}
+	return h
+}
+
+// placeOf counts the functions of a card as its ports: the second port of a card is port 2, or port 1 of function 1.
+func placeOf(d *snapshot.Device, p *snapshot.Port) place {
+	number := p.Number
+	if n := len(d.PCIAddress); n > 0 && len(d.Ports) == 1 {
+		if f, err := strconv.Atoi(d.PCIAddress[n-1:]); err == nil {
+			number += f
+		}
+	}
+	return place{d.BoardID, number}
+}
+
+func isActive(p *snapshot.Port) bool {
+	return p.State != nil && (*p.State == active || *p.State == activeDefer)
+}
+
+func hasLink(p *snapshot.Port) bool {
+	return p.State != nil && *p.State > down || p.PhysicalState != nil && *p.PhysicalState == linkUp
+}
+
+// port classifies a port by what was read of it. why is the error of a read of its device.
+func (h *host) port(d *snapshot.Device, p *snapshot.Port, why string) Object {
+	o := Object{
+		Kind: Port, Name: fmt.Sprintf("%s/%d", d.Name, p.Number), Class: Healthy, device: d.Name,
+		port: strconv.Itoa(p.Number), address: d.PCIAddress, compute: p.Role == string(pci.Compute),
+	}
+	part := d.FunctionType == snapshot.SubFunction || d.PhysicalFunction != ""
+	o.Compute = p.Role != string(pci.Other) && !part && d.FunctionType != snapshot.Software
+	if len(d.Ports) > snapshot.Planes {
+		o.Kind = Plane
+	}
+	switch {
+	case h.ib.IsIgnored(d.Name, p.Number):
+		o.set(NotExpected, "ignored by the configuration")
+	case p.Unread || p.State == nil:
+		o.set(Unknown, "state could not be read%s", why)
+	case isActive(p):
+	case p.Idle != "":
+		o.set(NotExpected, "%s as not in use", p.Idle)
+	case p.PinnedActive:
+		o.set(Faulty, "%s, pinned as ACTIVE", state(p))
+	case part:
+		o.set(NotExpected, "virtual function or subfunction, %s", state(p))
+	case isDisabled(p):
+		o.set(NotExpected, "interface administratively down")
+	case p.WasActive:
+		o.set(Faulty, "%s, was ACTIVE", state(p))
+	case p.PeersActive:
+		o.set(Faulty, "%s, ACTIVE on most ports like it", state(p))
+	case o.Kind == Plane && isWhole(d):
+		o.set(NotExpected, "plane not in use, %s", state(p))
+	case o.Kind == Port && placeOf(d, p).port > 1 && !h.linked[placeOf(d, p)]:
+		o.set(NotExpected, "second port, none of its kind has a link")
+	case p.Role == string(pci.Other):
+		o.set(NotExpected, "not a compute port, never ACTIVE")
+	default:
+		o.set(Unknown, "%s, never ACTIVE", state(p))
+		o.Unused = true
+	}
+	return o
+}
+
+// isWhole reports whether the ACTIVE planes of a device are a set that is in use: one to four times three planes, or
+// one to three times four.
+func isWhole(d *snapshot.Device) bool {
+	n := 0
+	for i := range d.Ports {
+		if isActive(&d.Ports[i]) {
+			n++
+		}
+	}
+	return n > 0 && (n%3 == 0 || n%4 == 0)
+}
+
+// isDisabled reports whether every interface of an Ethernet port is administratively down.
+func isDisabled(p *snapshot.Port) bool {
+	if p.LinkLayer == layerIB || len(p.Netdev) == 0 {
+		return false
+	}
+	for i := range p.Netdev {
+		if up := p.Netdev[i].Admin; up == nil || *up {
+			return false
+		}
+	}
+	return true
+}
+
+// state is the state of a port by its name in the kernel: "DOWN".
+func state(p *snapshot.Port) string {
+	switch *p.State {
+	case down:
+		return "DOWN"
+	case initialize:
+		return "INIT"
+	case armed:
+		return "ARMED"
+	}
+	return fmt.Sprintf("state %d", *p.State)
+}
