@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/snapshot"
 )
@@ -84,8 +85,17 @@ func found(r *check.Report, labels ...string) (h Health, alerts []string) {
 	return h, alerts
 }
 
-// evaluated reports whether a part without a finding is ok.
-func evaluated(r *check.Report) bool { return r != nil && r.ExitCode != check.ExitUnknown }
+// evaluated reports whether a part without a finding is ok: it is if only other objects are unknown.
+func evaluated(r *check.Report) bool {
+	return r != nil && (r.ExitCode != check.ExitUnknown || r.Error == "" && len(account.Unknowns(r.Objects)) > 0)
+}
+
+// isUnknown reports whether a port is a compute object that is unknown.
+func isUnknown(r *check.Report, device, port string) bool {
+	return r != nil && slices.ContainsFunc(account.Unknowns(r.Objects), func(o account.Object) bool {
+		return o.Name == device || o.Name == device+"/"+port
+	})
+}
 
 // healthOf is that of a port.
 func healthOf(in Input, device string, p *snapshot.Port) (Health, []string) {
@@ -98,7 +108,7 @@ func healthOf(in Input, device string, p *snapshot.Port) (Health, []string) {
 		return h, alerts
 	case in.Node.InfiniBand.IsIgnored(device, p.Number):
 		return Ignored, nil
-	case p.State == nil, !evaluated(in.Report) && *p.State == portActive:
+	case p.State == nil, isUnknown(in.Report, device, number), !evaluated(in.Report) && *p.State == portActive:
 		return NotEvaluated, nil
 	case *p.State != portActive:
 		return Inactive, nil

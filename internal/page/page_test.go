@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/snapshot"
@@ -243,6 +244,14 @@ func TestHealth(t *testing.T) {
 		"ignored":            {func(in *Input) { in.Node.InfiniBand.Ignored = []snapshot.PortID{{Device: "mlx5_0"}} }, Ignored},
 		"no rules":           {func(in *Input) { in.Report = nil }, NotEvaluated},
 		"unknown":            {func(in *Input) { in.Report.ExitCode = check.ExitUnknown }, NotEvaluated},
+		"it alone is unknown": {func(in *Input) {
+			in.Report.ExitCode = check.ExitUnknown
+			in.Report.Objects = []account.Object{{Name: "mlx5_0/1", Class: account.Unknown, Compute: true}}
+		}, NotEvaluated},
+		"another is unknown": {func(in *Input) {
+			in.Report.ExitCode = check.ExitUnknown
+			in.Report.Objects = []account.Object{{Name: "mlx5_0/2", Class: account.Unknown, Compute: true}}
+		}, OK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := node("mlx5_0")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/topo"
@@ -166,6 +167,9 @@ func (v *view) verdict(in Input) {
 func unknownText(r *check.Report) string {
 	if r.NoDevice != nil {
 		return "No RDMA device on this host."
+	}
+	if len(account.Unknowns(r.Objects)) > 0 {
+		return account.Line(r.Objects) + "."
 	}
 	return "No RDMA device was read."
 }

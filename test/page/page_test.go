@@ -107,6 +107,10 @@ func TestPages(t *testing.T) {
 			machine: "no-rdma", verdict: "Unknown", has: []string{"No RDMA device", "No RDMA port."},
 		},
 		{
+			machine: "half-down-first-start", verdict: "Unknown", has: []string{"4 compute ports unknown (DOWN, never ACTIVE)"},
+			counts: map[string]string{"tr.not_evaluated": "4"},
+		},
+		{
 			machine: "hgx-h200-roce", args: []string{"--no-alerting"}, verdict: "Not evaluated",
 			has:    []string{"--no-alerting", "without a history"},
 			counts: map[string]string{".spark": "0", "tr.not_evaluated": "8"},
