@@ -234,7 +234,7 @@ func shared(t *testing.T, m *marks, held map[string]bool, file, identity string,
 var renamed = strings.NewReplacer("rocexN", "mlxN_N", "enxN", "enpNsNnpN")
 
 // withoutText are kinds of entries without a text: numbers, pages of modules, configuration space and product data.
-var withoutText = regexp.MustCompile(`^modes/|/(?:config|vpd|holders|linkstate|linkmodes|ieee)$|/eeprom/`)
+var withoutText = regexp.MustCompile(`^modes/|^rdma/system$|/(?:config|vpd|holders|linkstate|linkmodes|ieee)$|/eeprom/`)
 
 func withoutTraces(t *testing.T, where, text string) {
 	t.Helper()
