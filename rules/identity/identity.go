@@ -129,7 +129,8 @@ var facts = []Fact{
 	},
 	{
 		Name: "gpu", word: "GPU",
-		metric: "rdma_gpu_info", level: "gpu", last: "1h", Fields: []string{"gpu", "UUID", "pci_bus_id", "model", "serial_number"},
+		metric: "rdma_gpu_info", level: "gpu", last: "1h",
+		Fields: []string{"gpu", "UUID", "pci_bus_id", "model", "serial_number"},
 		text: "{{ .Labels.gpu }}, " + or("UUID", "UUID unknown") + ", PCI " + or("pci_bus_id", "unknown") + ", " +
 			or("model", "model unknown") + ", serial number " + or("serial_number", "unknown") + ".",
 	},
