@@ -19,7 +19,7 @@ func (b *Tab) WellMade(url string) {
 		"no style in the page":   "document.querySelectorAll('style, [style]').length === 0",
 		"no overflow":            "document.documentElement.scrollWidth <= innerWidth",
 		"texts within their box": "[...document.querySelectorAll('.switch > text, .gpu > text, .nic > text')].every(t => { const r = t.parentNode.querySelector('rect').getBoundingClientRect(), b = t.getBoundingClientRect(); return b.right <= r.right + 1 && b.left >= r.left - 1; })",
-		"lines in one row apart": "[...document.querySelectorAll('.piece .gpu, .piece .nic')].every(g => g.querySelector('.name').getBoundingClientRect().right < g.querySelector('.side').getBoundingClientRect().left)",
+		"lines in one row apart": "[...document.querySelectorAll('.piece .gpu, .piece .nic')].every(g => !g.querySelector('.side').textContent || g.querySelector('.name').getBoundingClientRect().right < g.querySelector('.side').getBoundingClientRect().left)",
 	} {
 		if got := b.Eval("%s", expression); got != "true" {
 			b.t.Errorf("%s: %s", name, got)

@@ -107,8 +107,8 @@ func TestPages(t *testing.T) {
 			machine: "no-rdma", verdict: "Unknown", has: []string{"No RDMA device", "No RDMA port."},
 		},
 		{
-			machine: "all-down-first-start", verdict: "Unknown", has: []string{"8 ports unknown (DOWN, never ACTIVE)"},
-			counts: map[string]string{"tr.not_evaluated": "8"},
+			machine: "half-down-first-start", verdict: "Unknown", has: []string{"4 compute ports unknown (DOWN, never ACTIVE)"},
+			counts: map[string]string{"tr.not_evaluated": "4"},
 		},
 		{
 			machine: "hgx-h200-roce", args: []string{"--no-alerting"}, verdict: "Not evaluated",
