@@ -19,11 +19,10 @@ const (
 	Device   Kind = "device"   // RDMA device; name: mlx5_0
 	Port     Kind = "port"     // name: mlx5_0/1
 	Plane    Kind = "plane"    // port of a device with more than snapshot.Planes of them; name: mlx5_0/3
-	Member   Kind = "member"   // interface of a bond; name: mlx5_bond_0/1 enp1s0f0
 	GPU      Kind = "gpu"      // name: PCI address
 )
 
-var kinds = []Kind{Function, Device, Port, Plane, Member, GPU}
+var kinds = []Kind{Function, Device, Port, Plane, GPU}
 
 // Class is what is known of an object.
 type Class string

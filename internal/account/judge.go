@@ -68,8 +68,6 @@ func (o *Object) noun() string {
 		return "NIC"
 	case o.Kind == Function:
 		return "PCI function"
-	case o.Kind == Member:
-		return "bond member"
 	}
 	return string(o.Kind)
 }

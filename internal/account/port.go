@@ -10,14 +10,13 @@ import (
 
 // States of enum ib_port_state.
 const (
-	down         = 1
-	initialize   = 2
-	armed        = 3
-	active       = 4
-	activeDefer  = 5
-	linkUp       = 5 // of enum ib_port_phys_state
-	layerIB      = "InfiniBand"
-	layerEthrnet = "Ethernet"
+	down        = 1
+	initialize  = 2
+	armed       = 3
+	active      = 4
+	activeDefer = 5
+	linkUp      = 5 // of enum ib_port_phys_state
+	layerIB     = "InfiniBand"
 )
 
 // host is what the classes of ports have in common.

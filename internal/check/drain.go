@@ -67,7 +67,7 @@ func (r *Report) setHostVerdict(in Input) {
 		fit := *in.Recorded.Fit == 1
 		r.Fit = &fit
 	}
-	if r.Drain == DrainNo && len(account.Unknowns(r.Objects)) > 0 {
+	if r.Drain == DrainNo && r.HasUnknown() {
 		r.Drain, r.Fit = drainUnknown, nil
 	}
 	if in.Interval == 0 && r.Drain != drainUnknown {
@@ -187,7 +187,7 @@ func (r *Report) why() string {
 	if r.NoDevice != nil {
 		return noDeviceText
 	}
-	if len(account.Unknowns(r.Objects)) > 0 {
+	if r.HasUnknown() {
 		return account.Line(r.Objects)
 	}
 	return "no RDMA port could be read"

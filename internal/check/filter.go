@@ -3,7 +3,6 @@ package check
 import (
 	"slices"
 
-	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/coverage"
 )
 
@@ -17,7 +16,7 @@ type Filter struct {
 // Apply reduces a report to what is selected, and sets the verdict again. A failed evaluation, or one without data of
 // the machine, stays unknown; one with objects that are unknown does if the report is about these.
 func (f Filter) Apply(r Report) Report {
-	undecided := r.Error == "" && len(account.Unknowns(r.Objects)) > 0
+	undecided := r.Error == "" && r.HasUnknown()
 	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(x Finding) bool { return !f.wants(x.Alert, x.Severity) })
 	r.Evaluated = slices.DeleteFunc(slices.Clone(r.Evaluated),
 		func(x Evaluated) bool { return !f.wants(x.Alert, x.Severity) })

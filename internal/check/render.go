@@ -217,7 +217,7 @@ func (r *Report) conclusion() string {
 		return words.Join(", ", "unknown: "+noDeviceText, r.counts())
 	case r.ExitCode == ExitUnknown && len(r.Evaluated) == 0 && len(r.NotEvaluated)+len(r.NotApplicable) > 0:
 		return words.Join(", ", "unknown: no rule was evaluated", counts)
-	case r.ExitCode == ExitUnknown && len(account.Unknowns(r.Objects)) > 0:
+	case r.ExitCode == ExitUnknown && r.HasUnknown():
 		return words.Join(", ", "unknown: "+account.Line(r.Objects), counts)
 	case r.ExitCode == ExitUnknown:
 		return words.Join(", ", "unknown: no RDMA device was read", counts)

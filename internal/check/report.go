@@ -227,7 +227,7 @@ func (r *Report) conclude() {
 			r.Verdict, r.ExitCode = severityWarning, ExitWarning
 		}
 	}
-	if r.ExitCode == ExitOK && (r.NoDevice != nil || len(account.Unknowns(r.Objects)) > 0) {
+	if r.ExitCode == ExitOK && (r.NoDevice != nil || r.HasUnknown()) {
 		r.unknown()
 	}
 	r.Headline = r.Verdict

@@ -154,6 +154,9 @@ func (f *FailedReads) note() string {
 		listed(of), strings.TrimSuffix(f.First, "."))
 }
 
+// HasUnknown reports whether a compute object is unknown: the host is not ok then.
+func (s *Seen) HasUnknown() bool { return len(account.Unknowns(s.Objects)) > 0 }
+
 // undecided names the compute objects of which it is unknown whether they are in order, by reason, with what settles
 // it.
 func (s *Seen) undecided() string {

@@ -87,7 +87,7 @@ func found(r *check.Report, labels ...string) (h Health, alerts []string) {
 
 // evaluated reports whether a part without a finding is ok: it is if only other objects are unknown.
 func evaluated(r *check.Report) bool {
-	return r != nil && (r.ExitCode != check.ExitUnknown || r.Error == "" && len(account.Unknowns(r.Objects)) > 0)
+	return r != nil && (r.ExitCode != check.ExitUnknown || r.Error == "" && r.HasUnknown())
 }
 
 // isUnknown reports whether a port is a compute object that is unknown.

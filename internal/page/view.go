@@ -168,7 +168,7 @@ func unknownText(r *check.Report) string {
 	if r.NoDevice != nil {
 		return "No RDMA device on this host."
 	}
-	if len(account.Unknowns(r.Objects)) > 0 {
+	if r.HasUnknown() {
 		return account.Line(r.Objects) + "."
 	}
 	return "No RDMA device was read."
