@@ -42,8 +42,8 @@ type question struct {
 func TestQueriesHaveData(t *testing.T) {
 	questions := load(t)
 	began := time.Now()
-	targets := startFleet(t, program.Exporter(t))
-	targets = append(targets,
+	machines := targetsOfFleet(t)
+	targets := append(slices.Clone(machines),
 		target{serveText(t, func() string { return between(began) }), "between-rounds", "rdma_exporter", ""})
 	targets = append(targets, target{serveText(t, func() string { return dcgm(uuids(t)) }), "dcgm", "dcgm", ""})
 	targets = append(targets,
@@ -52,6 +52,7 @@ func TestQueriesHaveData(t *testing.T) {
 	p := prometheus{t, startPrometheus(t,
 		program.Installed(t, cmp.Or(os.Getenv("PROMETHEUS"), "prometheus"), "test/alerting/packages.sh"), targets)}
 	p.await("/-/ready")
+	startFleet(t, program.Exporter(t), machines)
 
 	hosts := []string{".*"}
 	for _, x := range targets {

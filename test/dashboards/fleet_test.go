@@ -24,6 +24,10 @@ const repository = "../.."
 // accordingly higher rates.
 const step = 4 * time.Second
 
+// settle is how long the first round of a machine stays, so that it is scraped: what has changed once before the first
+// scrape is no increase.
+const settle = 10 * time.Second
+
 // fleet are the replayed machines, selected so that each panel has data.
 var fleet = []struct{ fixture, cluster string }{
 	{"hgx-h200-roce-storm", "east"},
@@ -64,12 +68,12 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// start runs a program until the test ends, and returns its address. Its log is shown if the test fails.
-func start(t *testing.T, name string, args ...string) string {
+// start runs a program until the test ends. Its log is shown if the test fails.
+func start(t *testing.T, name string, args ...string) (pid int) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), filepath.Base(name)+".log"))
 	must(t, err)
-	cmd := exec.Command(name, append(args, "--web.listen-address="+port.Any)...)
+	cmd := exec.Command(name, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	must(t, cmd.Start())
 	t.Cleanup(func() {
@@ -79,33 +83,40 @@ func start(t *testing.T, name string, args ...string) string {
 			t.Logf("%s %s\n%s", name, strings.Join(args, " "), b)
 		}
 	})
-	return port.Of(t, cmd.Process.Pid)
+	return cmd.Process.Pid
+}
+
+// targetsOfFleet returns the addresses of the exporters before they start: Prometheus is there first.
+func targetsOfFleet(t *testing.T) []target {
+	t.Helper()
+	var out []target
+	for _, m := range fleet {
+		out = append(out, target{port.Held(t), m.fixture, "rdma_exporter", m.cluster})
+	}
+	return out
 }
 
 // startFleet starts an exporter per machine.
-func startFleet(t *testing.T, exporter string) []target {
+func startFleet(t *testing.T, exporter string, targets []target) {
 	t.Helper()
-	var targets []target
-	for _, m := range fleet {
+	for i, m := range fleet {
 		a, err := machine.Load(recorded(m.fixture))
 		must(t, err)
 		quicker(a)
 		dir := t.TempDir()
 		capture := filepath.Join(dir, m.fixture+".txtar")
 		must(t, machine.Write(a, capture))
-		address := start(t, exporter, "serve", "--replay="+capture, "--state.dir="+filepath.Join(dir, "state"),
-			"--collector.gpu.mode=full", "--no-alerting")
-		targets = append(targets, target{address, m.fixture, "rdma_exporter", m.cluster})
+		port.Of(t, start(t, exporter, "serve", "--replay="+capture, "--state.dir="+filepath.Join(dir, "state"),
+			"--collector.gpu.mode=full", "--no-alerting", "--web.listen-address="+targets[i].address))
 	}
-	return targets
 }
 
 func recorded(name string) string { return filepath.Join(repository, "fixtures/sysfs", name+".txtar") }
 
-// quicker sets the interval of a capture's rounds to step.
+// quicker sets the interval of a capture's rounds to step, after the first.
 func quicker(a *capture.Archive) {
-	for i := range a.Rounds {
-		a.Rounds[i].At = time.Duration(i) * step
+	for i := range a.Rounds[1:] {
+		a.Rounds[1+i].At = settle + time.Duration(i)*step
 	}
 }
 
@@ -131,8 +142,8 @@ func startPrometheus(t *testing.T, prometheus string, targets []target) string {
 	}
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(c.String()), 0o600))
-	return "http://" + start(t, prometheus, "--config.file="+filepath.Join(dir, "prometheus.yml"),
-		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=warn")
+	return "http://" + port.Of(t, start(t, prometheus, "--config.file="+filepath.Join(dir, "prometheus.yml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=warn", "--web.listen-address="+port.Any))
 }
 
 // serveText serves metrics as text.
