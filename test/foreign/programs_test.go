@@ -81,7 +81,9 @@ func TestDaemon(t *testing.T) {
 func TestRAS(t *testing.T) {
 	m := newMarks()
 	dir := machines.Tree(t, "hgx-h200-roce")
-	for _, file := range []string{"v2.30.7-hang.json", "v2.28.7-hang.json"} {
+	for _, file := range []string{
+		"v2.30.7-hang.json", "v2.28.7-hang.json", "v2.26.2-error.txt", "v2.24.3-dead.txt", "v2.28.9-recorded-hang.txt",
+	} {
 		text, err := os.ReadFile(filepath.Join("../../internal/nccl/testdata", file))
 		if err != nil {
 			t.Fatal(err)
@@ -91,6 +93,10 @@ func TestRAS(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer := ofJSON.ReplaceAllLiteralString(string(text), ": "+string(b))
+		if strings.HasSuffix(file, ".txt") {
+			evil := " " + m.printable(file) + "\x1b[8m\a\u202e\u009b1m\r"
+			answer = ofText.ReplaceAllStringFunc(string(text), func(s string) string { return s + evil })
+		}
 		at := ras.Answering(t, answer)
 		for _, args := range []string{"job", "job --json", "job --raw"} {
 			out, errs := runOn(t, cli.Outside{}, append([]string{"--path.rootfs=" + dir, "--state.dir=" + t.TempDir()},
@@ -106,3 +112,6 @@ func TestRAS(t *testing.T) {
 
 // ofJSON matches texts of an answer, other than the version, which has digits.
 var ofJSON = regexp.MustCompile(`: "(?:10\.|0x|[A-Za-z])[^"]*"`)
+
+// ofText matches the places of an answer in text at which something else than a number stands.
+var ofText = regexp.MustCompile(`on node \S+|reported [A-Z]\w+ \w+`)

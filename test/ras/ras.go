@@ -23,9 +23,10 @@ func Service(t *testing.T, file string) (address string) {
 	return Answering(t, strings.ReplaceAll(string(text), "10.0.0.11", "127.0.0.1"))
 }
 
-// Answering starts one with an answer.
+// Answering starts one with an answer. One in text is that of a version without SET FORMAT.
 func Answering(t *testing.T, answer string) (address string) {
 	t.Helper()
+	isJSON := strings.HasPrefix(answer, "{")
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -43,9 +44,11 @@ func Answering(t *testing.T, answer string) (address string) {
 					switch line := lines.Text(); {
 					case strings.HasPrefix(line, "CLIENT"):
 						fmt.Fprintln(c, "SERVER PROTOCOL 2")
-					case line == "STATUS":
+					case strings.HasSuffix(line, "STATUS"):
 						fmt.Fprint(c, answer)
 						return
+					case strings.HasPrefix(line, "SET FORMAT") && !isJSON:
+						fmt.Fprintln(c, "ERROR: Unknown command: "+line)
 					default:
 						fmt.Fprintln(c, "OK")
 					}
