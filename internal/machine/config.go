@@ -96,7 +96,7 @@ func (c *Config) Flags(a *kingpin.Application) {
 		Default(gpuModeFabric).EnumVar(&c.GPUMode, gpuModeFabric, gpuModeFull)
 	a.Flag("collector.infiniband.mad", "Read the counters of InfiniBand ports with one or two management datagrams per port, with 64 bits and FEC errors, instead of 18 files, each of which is a firmware command: auto (where the umad devices can be opened: as root or in their group), on (a failure is reported), off.").
 		Default("auto").EnumVar(&c.madMode, "auto", "on", "off")
-	a.Flag("collector.neighbour.subnet", "Query the far end of each InfiniBand link (one directed hop) for identity, enabled link settings and counters, and the subnet manager for its state: eight datagrams a minute. Requires root or the group of the umad devices. Off by default.").
+	a.Flag("collector.neighbour.subnet", "Query the far end of each InfiniBand link (one directed hop) for identity, enabled link settings and counters, and the subnet manager for its state: up to ten datagrams a minute for each link. Requires root or the group of the umad devices. Off by default.").
 		BoolVar(&c.askSubnet)
 	a.Flag("collector.gdr.bufinfo", "Read the DMA-BUFs of GPUs in debugfs if a job is suspected of staging, at most once in 10m. The kernel blocks jobs during the read. Off by default.").BoolVar(&c.bufinfo)
 	a.Flag("collector.gdr.pod-resources", "Socket of the kubelet's PodResources API, usually /var/lib/kubelet/pod-resources/kubelet.sock: namespaces and names of pods, found by their GPUs and virtual functions. Requires root. Off by default: UIDs of pods only.").

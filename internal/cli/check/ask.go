@@ -70,8 +70,10 @@ func (k *Config) source() check.Source {
 	return out
 }
 
-// Ordinary users, by the defaults of /etc/login.defs: any of them can listen on a port that no exporter holds.
-const firstUser, lastUser = 1000, 59999
+// isOfService reports whether a user is one of a service: of the system (below UID_MIN of /etc/login.defs), a dynamic
+// one of systemd (61184 to 65519, its documentation of UIDs and GIDs), or one of images up to nobody (65534). Any other,
+// also one of a directory, can listen on a port that no exporter holds.
+func isOfService(uid int) bool { return uid < 1000 || 61184 <= uid && uid <= 65534 }
 
 // trusted returns why the listener on the exporter's port cannot be trusted.
 func trusted(paths host.Paths) error {
@@ -82,7 +84,7 @@ func trusted(paths host.Paths) error {
 	defer live.Close()
 	// One on another address may not be the one that responds.
 	for _, uid := range host.ListenerUIDs(live.Files, machine.DefaultPort) {
-		if uid != os.Geteuid() && firstUser <= uid && uid <= lastUser {
+		if uid != os.Geteuid() && !isOfService(uid) {
 			return fmt.Errorf("not trusted: the listener on port %[2]s belongs to user %[1]d; set --daemon if that is the exporter",
 				uid, machine.DefaultPort)
 		}
