@@ -71,7 +71,7 @@ func (k *Config) source() check.Source {
 }
 
 // isOfService reports whether a user is one of a service: of the system (below UID_MIN of /etc/login.defs), a dynamic
-// one of systemd (61184 to 65519, its documentation of UIDs and GIDs), or one of images up to nobody (65534). Any other,
+// one of systemd (61184 to 65519, systemd's list of UIDs and GIDs), or one of images up to nobody (65534). Any other,
 // also one of a directory, can listen on a port that no exporter holds.
 func isOfService(uid int) bool { return uid < 1000 || 61184 <= uid && uid <= 65534 }
 
