@@ -124,6 +124,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	now, boot := h.Now(), c.readBoot(h)
 	c.baselines.setNow(now)
 	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(devices []snapshot.Device) {
+		markSubDevices(devices)
 		same := c.remember(now, devices)
 		c.count(devices, now)
 		c.conf.comparePKeys(devices)

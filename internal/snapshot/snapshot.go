@@ -199,7 +199,7 @@ type FunctionType string
 const (
 	Physical    FunctionType = "physical"    // a PCI physical function
 	Virtual     FunctionType = "virtual"     // a PCI virtual function: physfn link, or a VF device id in a guest
-	SubFunction FunctionType = "subfunction" // an auxiliary device mlx5_core.sf.N
+	SubFunction FunctionType = "subfunction" // an auxiliary device mlx5_core.sf.N, or a device that another one has created
 	Software    FunctionType = "software"    // rxe, siw: no device link, and below /sys/devices/virtual
 	// FunctionUnknown is that of a device without a visible function.
 	FunctionUnknown FunctionType = ""

@@ -1,0 +1,38 @@
+package collector
+
+import "rdma_exporter/internal/snapshot"
+
+// markSubDevices marks the RDMA devices that another one has created on its own PCI function: mlx5's SMI device has the
+// node GUID of its parent, and one lane (drivers/infiniband/hw/mlx5/main.c, mlx5_ib_add_sub_dev). Its port is a part of
+// the parent's link. Of devices with the same function and GUID the one with most lanes is the parent, of equals the
+// first.
+func markSubDevices(devices []snapshot.Device) {
+	type identity struct{ address, guid string }
+	parents := map[identity]int{}
+	for i := range devices {
+		d := &devices[i]
+		at := identity{d.PCIAddress, d.NodeGUID}
+		if d.FunctionType != snapshot.Physical || at.address == "" || at.guid == "" {
+			continue
+		}
+		j, twice := parents[at]
+		switch {
+		case !twice:
+			parents[at] = i
+		case lanesOf(d) > lanesOf(&devices[j]):
+			devices[j].FunctionType, parents[at] = snapshot.SubFunction, i
+		default:
+			d.FunctionType = snapshot.SubFunction
+		}
+	}
+}
+
+// lanesOf is the number of lanes of a device's widest port; 0: unknown.
+func lanesOf(d *snapshot.Device) (most uint64) {
+	for i := range d.Ports {
+		if n := d.Ports[i].Lanes; n != nil {
+			most = max(most, *n)
+		}
+	}
+	return most
+}
