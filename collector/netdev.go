@@ -102,16 +102,23 @@ func netdevOfFunction(r *reading.Reader, d *snapshot.Device, n int, linkLayer st
 	if linkLayer == "InfiniBand" {
 		want = arphrdInfiniBand
 	}
-	var found []string
+	var found, others []string
 	for _, name := range names {
 		nd := dir + "/" + name
 		if r.Optional(nd+"/type") != want || linkLayer == "InfiniBand" && isChild(r, nd, name) {
 			continue
 		}
-		if port, err := strconv.Atoi(r.Optional(nd + "/dev_port")); err != nil || port != n-1 {
-			continue
+		switch port, err := strconv.Atoi(r.Optional(nd + "/dev_port")); {
+		case err != nil:
+		case port == n-1:
+			found = append(found, name)
+		default:
+			others = append(others, name)
 		}
-		found = append(found, name)
+	}
+	// The netdev of a function with one port may have the number that the port has on its card (bnxt_en, bnxt_hwrm.c).
+	if len(found) == 0 && len(others) == 1 && len(portNumbers(r, d.Name)) == 1 {
+		return others[0]
 	}
 	if len(found) <= 1 || linkLayer == "InfiniBand" { // representors are Ethernet, and never alone
 		return strings.Join(found[:min(len(found), 1)], "")

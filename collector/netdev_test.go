@@ -40,6 +40,11 @@ func TestNetdevOfAPort(t *testing.T) {
 		{"IPoIB of the function", function + netdevFiles("eth0", "1", "0") + netdevFiles("ib0", "32", "0"), 1, "InfiniBand", "", "ib0"},
 		{"an Ethernet netdev is not that of an InfiniBand port", function + netdevFiles("eth0", "1", "0"), 1, "InfiniBand", "", ""},
 		{"the second port", function + netdevFiles("eth0", "1", "0") + netdevFiles("eth1", "1", "1"), 2, "Ethernet", "", "eth1"},
+		{
+			"of a function with one port, the second of its card", function + netdevFiles("eth1", "1", "1") +
+				"-- sys/devices/pci/0000:18:00.0/infiniband/mlx5_0/ports/1/state --\n4: ACTIVE\n",
+			1, "Ethernet", "", "eth1",
+		},
 		{"of another port", function + netdevFiles("eth0", "1", "0"), 2, "Ethernet", "", ""},
 		{"child interface of a P_Key", function + netdevFiles("ib0.8001", "32", "0") + netdevFiles("ib1", "32", "0"), 1, "InfiniBand", "", "ib1"},
 		{

@@ -125,7 +125,10 @@ func (m *Machine) label(n Node, b Branch) string {
 			continue
 		}
 		state := "no ACTIVE port"
-		if d.Active {
+		switch {
+		case d.Active && d.Rate == 0:
+			state = "ACTIVE, rate unknown"
+		case d.Active:
 			state = gigabits(d.Rate)
 		}
 		role := d.Role

@@ -273,8 +273,8 @@ func (m *Machine) ports(ib *snapshot.InfiniBand) {
 		}
 		for j := range d.Ports {
 			p := &d.Ports[j]
-			if p.State != nil && *p.State == 4 && p.Rate != nil {
-				m.NICs[nic].Rate += *p.Rate
+			if p.State != nil && *p.State == 4 {
+				m.NICs[nic].Rate += rateOf(p)
 			}
 			if w := physicalPort(p); w != "" && physical[d.Name] == "" {
 				physical[d.Name] = w
@@ -289,6 +289,20 @@ func (m *Machine) ports(ib *snapshot.InfiniBand) {
 			n.Marks = append(n.Marks, limits(n, have))
 		}
 	}
+}
+
+// rateOf is the rate of a port, of a bond that of its members with link together; 0: unknown.
+func rateOf(p *snapshot.Port) (bits float64) {
+	for i := range p.Netdev {
+		n := &p.Netdev[i]
+		if n.Member && n.Rate != nil && (n.Up == nil || *n.Up) {
+			bits += *n.Rate
+		}
+	}
+	if bits == 0 && p.Rate != nil {
+		bits = *p.Rate
+	}
+	return bits
 }
 
 func physicalPort(p *snapshot.Port) string {

@@ -100,6 +100,36 @@ func TestWireOfTwoFunctions(t *testing.T) {
 	}
 }
 
+func TestRateOf(t *testing.T) {
+	member := func(rate *float64, up bool) snapshot.Netdev { return snapshot.Netdev{Member: true, Rate: rate, Up: &up} }
+	for name, c := range map[string]struct {
+		port snapshot.Port
+		want float64
+	}{
+		"of the port":                 {snapshot.Port{Rate: f(400e9), Netdev: []snapshot.Netdev{{Rate: f(1e9)}}}, 400e9},
+		"of the members of a bond":    {snapshot.Port{Rate: f(100e9), Netdev: []snapshot.Netdev{member(f(100e9), true), member(f(100e9), true)}}, 200e9},
+		"of those with link":          {snapshot.Port{Rate: f(100e9), Netdev: []snapshot.Netdev{member(f(100e9), true), member(f(100e9), false)}}, 100e9},
+		"of the port, if theirs fail": {snapshot.Port{Rate: f(100e9), Netdev: []snapshot.Netdev{member(nil, true), member(nil, true)}}, 100e9},
+		"unknown":                     {snapshot.Port{}, 0},
+	} {
+		if got := rateOf(&c.port); got != c.want {
+			t.Errorf("%s: %g, want %g", name, got, c.want)
+		}
+	}
+}
+
+// TestRateUnknown: an ACTIVE port without a rate has no rate, not 0.
+func TestRateUnknown(t *testing.T) {
+	n := nested()
+	for i := range n.InfiniBand.Devices[0].Ports {
+		n.InfiniBand.Devices[0].Ports[i].Rate = nil
+	}
+	var b strings.Builder
+	if err := New("gpu-1", n).Draw(&b); err != nil || !strings.Contains(b.String(), "mlx5_0, ACTIVE, rate unknown, compute") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
 // TestNoDevice: GPUs are shown where they are, and why nothing is evaluated.
 func TestNoDevice(t *testing.T) {
 	n := nested()
