@@ -15,9 +15,11 @@ import (
 // nicFunction is a PCI function that may have an RDMA device.
 type nicFunction struct {
 	address string
-	ids     [5]string // class, vendor, device and subsystem
-	place   string    // below its root port: device and function numbers; empty: unknown
-	rdma    bool      // it has an RDMA device
+	ids     [5]string    // class, vendor, device and subsystem
+	kind    pci.RDMAKind // by its IDs; empty: no RDMA, or unknown
+	driver  string       // bound driver; empty: none
+	place   string       // below its root port: device and function numbers; empty: unknown
+	rdma    bool         // it has an RDMA device
 }
 
 // minLike is the number of functions with an RDMA device of which the places show that another one should have one.
@@ -27,7 +29,7 @@ const minLike = 3
 // where its own are not readable, those of its vendor at the same place below their root ports.
 func (f *nicFunction) isLike(others []nicFunction) bool {
 	if f.ids[0] != "" {
-		return pci.RDMAKindOf(f.ids[1], f.ids[2], f.ids[0]) != "" &&
+		return f.kind != "" &&
 			slices.ContainsFunc(others, func(o nicFunction) bool { return o.rdma && o.ids == f.ids })
 	}
 	n := 0
@@ -39,19 +41,38 @@ func (f *nicFunction) isLike(others []nicFunction) bool {
 	return n >= minLike
 }
 
-// withoutDevice are the addresses of functions without an RDMA device that are like ones with it. Functions of a
-// virtual machine, and virtual functions beside their physical one, are left out.
-func withoutDevice(r *reading.Reader) (out []string) {
-	all := functionsOfNICs(r)
+// withoutDevice are the functions without an RDMA device beside others that have one: the addresses of those that are
+// like one of them, and others that support RDMA and have no driver, or nothing but RDMA to do. The device of the latter
+// may be in another network namespace (apart).
+func withoutDevice(all []nicFunction, apart bool) (like []string, unlike []snapshot.StackFunction) {
 	for i := range all {
-		if f := &all[i]; !f.rdma && f.isLike(all) && !slices.Contains(passthroughDrivers, boundDriver(r, pciDir+f.address)) {
-			out = append(out, f.address)
+		switch f := &all[i]; {
+		case f.rdma || slices.Contains(passthroughDrivers, f.driver):
+		case f.isLike(all):
+			like = append(like, f.address)
+		case f.kind != "" && (f.driver == "" || f.kind == pci.RDMAOnly && !apart):
+			unlike = append(unlike, f.stack())
+		}
+	}
+	return like, unlike
+}
+
+// functionsForRDMA are the RDMA-capable functions in use by this kernel.
+func functionsForRDMA(all []nicFunction) (out []snapshot.StackFunction) {
+	for i := range all {
+		if f := &all[i]; f.kind != "" && !slices.Contains(passthroughDrivers, f.driver) {
+			out = append(out, f.stack())
 		}
 	}
 	return out
 }
 
-// functionsOfNICs are the physical functions of network controllers, and those whose class is not readable, by address.
+func (f *nicFunction) stack() snapshot.StackFunction {
+	return snapshot.StackFunction{PCIAddress: f.address, Kind: string(f.kind), Driver: f.driver}
+}
+
+// functionsOfNICs are the functions of network controllers, and those whose class is not readable, by address, without
+// virtual functions beside their physical one.
 func functionsOfNICs(r *reading.Reader) (out []nicFunction) {
 	names, err := r.Host.Files.List("sys/bus/pci/devices")
 	if err != nil {
@@ -71,6 +92,7 @@ func functionsOfNICs(r *reading.Reader) (out []nicFunction) {
 		for i, file := range []string{"vendor", "device", "subsystem_vendor", "subsystem_device"} {
 			f.ids[1+i] = r.Optional(dir + "/" + file)
 		}
+		f.kind, f.driver = pci.RDMAKindOf(f.ids[1], f.ids[2], class), boundDriver(r, dir)
 		if real, err := r.Host.Files.Resolve(dir); err == nil {
 			parts := strings.Split(strings.TrimPrefix(real, "sys/devices/"), "/")
 			bridges = append(bridges, parts[:len(parts)-1]...)
@@ -83,6 +105,16 @@ func functionsOfNICs(r *reading.Reader) (out []nicFunction) {
 		out = append(out, f)
 	}
 	return slices.DeleteFunc(out, func(f nicFunction) bool { return slices.Contains(bridges, f.address) })
+}
+
+// unbound are the functions of which nothing says whether they should have an RDMA device.
+func (c *infiniBand) unbound(missing []snapshot.MissingDevice) (out []snapshot.StackFunction) {
+	for _, f := range c.stack.unbound {
+		if !slices.ContainsFunc(missing, func(m snapshot.MissingDevice) bool { return m.PCIAddress == f.PCIAddress }) {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // unlikeOthers are the functions without an RDMA device, unlike others, that were never seen with one.

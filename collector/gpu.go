@@ -89,7 +89,10 @@ func (r *gpuReading) issues(released bool) (out []snapshot.Issue) {
 var errHidden = errors.New("GPU in the PCI tree is not listed by NVML: bound to another driver, not in this container, or fallen off the bus")
 
 // gpuPlace is what the PCI tree says of a GPU.
-type gpuPlace struct{ numaNode, driver string }
+type gpuPlace struct {
+	numaNode, driver string
+	ofDriver         bool // listed by the driver
+}
 
 // compare sets the NUMA nodes of the GPUs from the PCI tree, and finds GPUs that NVML does not list.
 func (c *gpu) compare(ctx context.Context, h *host.Host, section *snapshot.GPUs) []snapshot.Issue {
@@ -101,7 +104,7 @@ func (c *gpu) compare(ctx context.Context, h *host.Host, section *snapshot.GPUs)
 	}
 	for _, address := range slices.Sorted(maps.Keys(c.nodes)) {
 		section.Functions = append(section.Functions, snapshot.GPUFunction{
-			PCIAddress: address, Driver: c.nodes[address].driver, Visible: shown[address],
+			PCIAddress: address, Driver: c.nodes[address].driver, Visible: shown[address], OfDriver: c.nodes[address].ofDriver,
 		})
 		if !shown[address] {
 			issues = append(issues, snapshot.Issue{Reason: string(host.Gone), Err: fmt.Errorf("%s: %w", address, errHidden)})
@@ -118,6 +121,7 @@ func (c *gpu) find(ctx context.Context, h *host.Host) []snapshot.Issue {
 	}
 	nodes := map[string]gpuPlace{}
 	issues, err := reading.OfHost(ctx, h, "pci/gpu", host.SourcePCI, func(r *reading.Reader) {
+		driven, _ := r.Host.Files.List("proc/driver/nvidia/gpus") // absent: the driver is not loaded, or is not NVIDIA's
 		for _, function := range gpus(h, r) {
 			if r.Optional(function+"/vendor") != vendorNVIDIA {
 				continue
@@ -126,7 +130,9 @@ func (c *gpu) find(ctx context.Context, h *host.Host) []snapshot.Issue {
 			if node == "-1" {
 				node = ""
 			}
-			nodes[path.Base(function)] = gpuPlace{node, boundDriver(r, function)}
+			nodes[path.Base(function)] = gpuPlace{
+				node, boundDriver(r, function), slices.Contains(driven, path.Base(function)),
+			}
 		}
 	})
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 
 var gpuLost = of("rdma_gpu_info", beside("rdma_gpu_info", hostDesc("rdma_gpu_lost_info",
 	"NVIDIA GPU that is lost, always 1; absent for others. reason: off_bus (listed by NVML before, missing in the PCI tree), "+
-		"hidden (listed by NVML before, now not), no_handle (counted by NVML, which cannot open it), no_driver (no driver "+
+		"hidden (listed by NVML before or by its driver, now not), no_handle (counted by NVML, which cannot open it), no_driver (no driver "+
 		"bound, unlike other GPUs). gpu and UUID are empty where NVML has not listed it since the exporter started.",
 	"nvmlDeviceGetCount, nvmlDeviceGetPciInfo, /sys/bus/pci/devices/ADDRESS/driver",
 	"gpu", "UUID", "pci_bus_id", "reason")))
 
-// lost finds GPUs that NVML has listed before and does not list now, GPUs that it counts and cannot open, and GPUs of
-// the PCI tree without a driver where others have one. A GPU that is bound to another driver, or is not in this
-// container, is none. Nothing is lost after a reading that is not complete.
+// lost finds GPUs that NVML has listed before, or that its driver lists, and that it does not list now, GPUs that it
+// counts and cannot open, and GPUs of the PCI tree without a driver where others have one. A GPU that is bound to
+// another driver, or is not in this container, is none. Nothing is lost after a reading that is not complete.
 func (c *gpu) lost(r *gpuReading, functions []snapshot.GPUFunction) (out []snapshot.LostGPU) {
 	if r.nvml.Count == nil && len(r.errs) > 0 || host.Unanswered(r.failed()) {
 		return nil
@@ -55,6 +55,8 @@ func (c *gpu) lost(r *gpuReading, functions []snapshot.GPUFunction) (out []snaps
 			l.Reason = snapshot.GPUNoDriver
 		case f.Driver == driverNVIDIA && counted:
 			l.Reason = snapshot.GPUNoHandle
+		case f.Driver == driverNVIDIA && f.OfDriver && len(listed) > 0:
+			l.Reason = snapshot.GPUHidden
 		default:
 			continue
 		}

@@ -77,7 +77,8 @@ var (
 	transportDescs     = []*Desc{
 		ecnMarked, cnpSent, cnpHandled, cnpIgnored, outOfSequence, packetSequence, impliedNAK, ackTimeouts, rnrNAKs,
 		receiveExhausted, retriesExceeded, rnrRetriesExceeded, adaptiveRetrans, adaptiveTimeouts, retransmittedPkts,
-		retransmittedBytes, unresponsivePeers, impairedConns, writeErrors, readErrors, slowRestarts, slowRestartCNPs, slowRestartTrans, duplicateRequests, icrcErrors, readRequests,
+		retransmittedBytes, unresponsivePeers, impairedConns, writeErrors, readErrors,
+		slowRestarts, slowRestartCNPs, slowRestartTrans, duplicateRequests, icrcErrors, readRequests,
 		writeRequests, atomicRequests, dctConnects, reqCQEErrors, reqCQEFlush, reqRemoteAccess, reqRemoteInvalid,
 		respCQEErrors, respCQEFlush, respLocalLength, respRemoteAccess,
 	}

@@ -50,10 +50,11 @@ type stack struct {
 	nodes   []snapshot.VerbsNode
 	state   snapshot.StackState // empty: no RDMA-capable function, or unknown
 	ready   []snapshot.StackFunction
-	without []string  // PCI addresses of functions without an RDMA device that are like one with it
-	apart   bool      // no device, and network namespaces have their own
-	modules uint64    // hash of the names of those that are loaded
-	changed time.Time // of the last change; zero: none observed
+	without []string                 // PCI addresses of functions without an RDMA device that are like one with it
+	unbound []snapshot.StackFunction // without an RDMA device, of which nothing says whether they should have one
+	apart   bool                     // no device, and network namespaces have their own
+	modules uint64                   // hash of the names of those that are loaded
+	changed time.Time                // of the last change; zero: none observed
 }
 
 // readStack reads whether the RDMA stack is loaded.
@@ -75,18 +76,19 @@ func (c *infiniBand) readStack(ctx context.Context, h *host.Host) {
 
 func (s *stack) read(r *reading.Reader, names []string) {
 	s.last.Read(r.Now())
-	s.devices, s.state, s.ready, s.nodes, s.without, s.apart = slices.Clone(names), "", nil, nil, nil, false
+	s.devices, s.state, s.apart = slices.Clone(names), "", namespacesExclusive(r)
+	all := functionsOfNICs(r)
+	s.ready, s.nodes, s.without, s.unbound = nil, nil, nil, nil
 	if len(names) > 0 {
-		s.nodes, s.without = verbsNodes(r), withoutDevice(r)
+		s.nodes = verbsNodes(r)
+		s.without, s.unbound = withoutDevice(all, s.apart)
 		if verbsLoaded(r) {
 			s.state = snapshot.StackLoaded
 			return
 		}
 		s.state = snapshot.StackNoVerbs
-	} else if s.ready = functionsForRDMA(r); len(s.ready) > 0 {
-		if s.apart = namespacesExclusive(r); !s.apart {
-			s.state = snapshot.StackNoDevice
-		}
+	} else if s.ready = functionsForRDMA(all); len(s.ready) > 0 && !s.apart {
+		s.state = snapshot.StackNoDevice
 	}
 	if loaded, ok := loadedModules(r); ok && s.state != "" {
 		if s.modules != 0 && s.modules != loaded {
@@ -126,28 +128,6 @@ func loadedModules(r *reading.Reader) (uint64, bool) {
 		sum.Write([]byte(n + "\n"))
 	}
 	return sum.Sum64(), true
-}
-
-// functionsForRDMA are the RDMA-capable PCI functions in use by this kernel, without virtual functions beside their
-// physical one.
-func functionsForRDMA(r *reading.Reader) (out []snapshot.StackFunction) {
-	names, err := r.Host.Files.List("sys/bus/pci/devices")
-	if err != nil {
-		return nil
-	}
-	for _, address := range names {
-		dir := pciDir + address
-		kind := pci.RDMAKindOf(r.Optional(dir+"/vendor"), r.Optional(dir+"/device"), r.Optional(dir+"/class"))
-		if kind == "" {
-			continue
-		}
-		driver := boundDriver(r, dir)
-		if _, err := r.Host.Files.Link(dir + "/physfn"); err == nil || slices.Contains(passthroughDrivers, driver) {
-			continue
-		}
-		out = append(out, snapshot.StackFunction{PCIAddress: address, Kind: string(kind), Driver: driver})
-	}
-	return out
 }
 
 // verbsNodes compares the nodes in /dev/infiniband with the class; nil where /dev is not the host's. Only udev links

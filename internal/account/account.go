@@ -125,7 +125,7 @@ func because(failures []Failure, device string) string {
 	return ""
 }
 
-// functions are those that should have an RDMA device, and have none.
+// functions are those without an RDMA device that should have one, and those that might.
 func functions(n *snapshot.InfiniBand) (out []Object) {
 	if n == nil {
 		return nil
@@ -137,6 +137,15 @@ func functions(n *snapshot.InfiniBand) (out []Object) {
 		o.set(Faulty, "no RDMA device: %s", m.Reason)
 		if n.IsIgnored(m.Name, 0) {
 			o.set(NotExpected, "ignored by the configuration")
+		}
+		out = append(out, o)
+	}
+	for _, f := range n.Unbound {
+		o := Object{Kind: Function, Name: f.PCIAddress, Compute: true, address: f.PCIAddress}
+		if f.Driver == "" {
+			o.set(Unknown, "supports RDMA, no driver bound")
+		} else {
+			o.set(Unknown, "supports RDMA, no RDMA device of driver %s", f.Driver)
 		}
 		out = append(out, o)
 	}
@@ -175,7 +184,6 @@ func gpus(n *snapshot.GPUs) (out []Object) {
 		}
 		switch o := add(f.PCIAddress); f.Driver {
 		case "nvidia", "":
-			o.Compute = false
 			o.set(Unknown, "not listed by NVML")
 		default:
 			o.set(NotExpected, "bound to driver %s", f.Driver)

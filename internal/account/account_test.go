@@ -147,7 +147,19 @@ func TestObjects(t *testing.T) {
 					{PCIAddress: "0000:4b:00.0", Driver: "vfio-pci"},
 				},
 			}}, nil, nil,
-			"1 GPU unknown (not listed by NVML); 1 GPU faulty; 1 GPU healthy; 1 GPU not expected (bound to driver vfio-pci)", nil,
+			"1 GPU unknown (not listed by NVML); 1 GPU faulty; 1 GPU healthy; 1 GPU not expected (bound to driver vfio-pci)",
+			[]string{"0000:3b:00.0"},
+		},
+		"functions that support RDMA, without a device and unlike others": {
+			func() *snapshot.Node {
+				n := ports("A", nil)
+				n.InfiniBand.Unbound = []snapshot.StackFunction{
+					{PCIAddress: "0000:2b:00.0", Kind: "rdma"}, {PCIAddress: "0000:3b:00.0", Kind: "rdma", Driver: "mlx5_core"},
+				}
+				return n
+			}(), nil, nil,
+			"2 PCI functions unknown (supports RDMA, no RDMA device of driver mlx5_core; supports RDMA, no driver bound); 1 NIC, 1 compute port healthy",
+			[]string{"0000:2b:00.0", "0000:3b:00.0"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -43,6 +43,7 @@ type GPUFunction struct {
 	PCIAddress string
 	Driver     string // bound driver; empty: none, or unknown
 	Visible    bool   // NVML reports it too
+	OfDriver   bool   // the driver lists it: /proc/driver/nvidia/gpus/ADDRESS, in a container those of the container
 }
 
 // LostGPU is a GPU that should be usable and is not. Its name is empty if NVML has not listed it before.
@@ -55,7 +56,7 @@ type LostGPU struct {
 // Reasons of LostGPU.
 const (
 	GPUOffBus   = "off_bus"   // listed by NVML before, and missing in the PCI tree
-	GPUHidden   = "hidden"    // listed by NVML before, and not now
+	GPUHidden   = "hidden"    // listed by NVML before or by its driver, and not now
 	GPUNoHandle = "no_handle" // counted by NVML, which cannot open it
 	GPUNoDriver = "no_driver" // without a driver, which other GPUs have
 )

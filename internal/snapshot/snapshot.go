@@ -100,6 +100,9 @@ type InfiniBand struct {
 	Stack *Stack
 	// None is set if the kernel has no RDMA device, selected or not.
 	None *NoDevice
+	// Unbound are the functions that support RDMA and have no RDMA device, beside others that have one, of which nothing
+	// says whether they should: the inventory and the configuration do not list them, and they are like no other.
+	Unbound []StackFunction
 }
 
 // NoDevice is a host without RDMA devices.
@@ -199,7 +202,7 @@ type FunctionType string
 const (
 	Physical    FunctionType = "physical"    // a PCI physical function
 	Virtual     FunctionType = "virtual"     // a PCI virtual function: physfn link, or a VF device id in a guest
-	SubFunction FunctionType = "subfunction" // an auxiliary device mlx5_core.sf.N, or a device that another one has created
+	SubFunction FunctionType = "subfunction" // mlx5_core.sf.N, or created by another device
 	Software    FunctionType = "software"    // rxe, siw: no device link, and below /sys/devices/virtual
 	// FunctionUnknown is that of a device without a visible function.
 	FunctionUnknown FunctionType = ""

@@ -101,7 +101,9 @@ func TestWireOfTwoFunctions(t *testing.T) {
 }
 
 func TestRateOf(t *testing.T) {
-	member := func(rate *float64, up bool) snapshot.Netdev { return snapshot.Netdev{Member: true, Rate: rate, Up: &up} }
+	member := func(rate *float64, up bool) snapshot.Netdev {
+		return snapshot.Netdev{Member: true, Rate: rate, Up: &up}
+	}
 	for name, c := range map[string]struct {
 		port snapshot.Port
 		want float64
@@ -125,7 +127,8 @@ func TestRateUnknown(t *testing.T) {
 		n.InfiniBand.Devices[0].Ports[i].Rate = nil
 	}
 	var b strings.Builder
-	if err := New("gpu-1", n).Draw(&b); err != nil || !strings.Contains(b.String(), "mlx5_0, ACTIVE, rate unknown, compute") {
+	err := New("gpu-1", n).Draw(&b)
+	if err != nil || !strings.Contains(b.String(), "mlx5_0, ACTIVE, rate unknown, compute") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }

@@ -1,0 +1,222 @@
+// Package kill_test takes recorded healthy machines and breaks their objects: one, half and all, at the first start and
+// with history. The verdict is never ok, and names an object that was broken.
+package kill_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/cli"
+	"rdma_exporter/test/machine"
+	"rdma_exporter/test/machines"
+)
+
+var every = flag.Bool("every", false, "break every healthy machine, not a sample; make kill")
+
+// sample are the machines of make test: InfiniBand and RoCE with GPUs, and a host without.
+var sample = []string{"dgx-h100-ib", "mi300x-bnxt-ok", "homelab-cx4-qdr"}
+
+// tree is the content of a machine in one round, by path.
+type tree map[string]capture.Entry
+
+// ways are the ways of breaking an object.
+var ways = []struct {
+	name string
+	kind string // of the objects that are broken
+	do   func(tree, target)
+	// finding: with history, what is broken is a finding, not only unknown.
+	finding bool
+}{
+	{"port down", "port", linkDown, true},
+	{"state unreadable", "port", stateUnreadable, false},
+	{"without driver", "device", withoutDriver, true},
+	{"gone from PCI", "device", gone, true},
+	{"GPU hidden from NVML", "gpu", hidden, true},
+	{"GPU gone", "gpu", goneGPU, true},
+}
+
+// vouches reports whether the host itself says, at its first start, that the object was there: what is gone from PCI
+// without history may never have been there, unless another object needs it.
+func vouches(way string, broken, of int) bool {
+	switch way {
+	case "gone from PCI", "GPU gone":
+		return false
+	}
+	return true
+}
+
+// target is an object with its places.
+type target struct {
+	name            string // as check names it
+	device, port    string
+	address, folder string // PCI address and its folder below sys/devices; empty: none
+}
+
+func TestKill(t *testing.T) {
+	names := sample
+	if *every {
+		names = machines.Names(t)
+	}
+	for _, name := range names {
+		a := machines.Load(t, name)
+		if a.IsVariant() {
+			continue
+		}
+		healthy := first(a)
+		before := checked(t, a, healthy, nil)
+		if before.Verdict != "ok" {
+			if !*every {
+				t.Errorf("%s: %s, want a healthy machine", name, before.Verdict)
+			}
+			continue
+		}
+		for _, way := range ways {
+			targets := targetsOf(healthy, before, way.kind)
+			for _, n := range shares(len(targets)) {
+				for _, history := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s/%s/%d of %d/history=%t", name, way.name, n, len(targets), history), func(t *testing.T) {
+						broken := maps.Clone(healthy)
+						for _, x := range targets[:n] {
+							way.do(broken, x)
+						}
+						var r check.Report
+						if history {
+							r = checked(t, a, healthy, broken)
+						} else {
+							r = checked(t, a, broken, nil)
+						}
+						switch {
+						case history && way.finding:
+							wantFinding(t, r, targets[:n])
+						case history || vouches(way.name, n, len(targets)):
+							wantNotOK(t, r, targets[:n])
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// shares are one, half and all of n.
+func shares(n int) []int {
+	return slices.Compact(slices.DeleteFunc([]int{min(1, n), n / 2, n}, func(i int) bool { return i == 0 }))
+}
+
+func wantFinding(t *testing.T, r check.Report, broken []target) {
+	t.Helper()
+	if r.Verdict != "critical" && r.Verdict != "warning" {
+		t.Errorf("verdict %s", r.Verdict)
+	}
+	wantNamed(t, r, broken)
+}
+
+func wantNotOK(t *testing.T, r check.Report, broken []target) {
+	t.Helper()
+	if r.Verdict == "ok" || r.ExitCode == 0 {
+		t.Errorf("verdict %s", r.Verdict)
+	}
+	wantNamed(t, r, broken)
+}
+
+// wantNamed wants a broken object in the text, unless the whole host has none left.
+func wantNamed(t *testing.T, r check.Report, broken []target) {
+	t.Helper()
+	b, err := json.Marshal([]any{r.Findings, slices.DeleteFunc(slices.Clone(r.Objects), isWell)})
+	must(t, err)
+	for _, x := range broken {
+		for _, name := range []string{x.name, x.device, x.address} {
+			if name != "" && strings.Contains(string(b), name) {
+				return
+			}
+		}
+	}
+	if r.NoDevice != nil {
+		return
+	}
+	t.Errorf("no broken object is named: %s", b)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// first is the first round of a machine, without what the exporter remembers.
+func first(a *capture.Archive) tree {
+	out := tree{}
+	for _, e := range a.Rounds[0].Entries {
+		if e.Path != "exporter/state.json" {
+			out[e.Path] = e
+		}
+	}
+	return out
+}
+
+func (x tree) entries() (out []capture.Entry) {
+	for _, path := range slices.Sorted(maps.Keys(x)) {
+		out = append(out, x[path])
+	}
+	return out
+}
+
+// missing are the files and directories that were there before, without those below others.
+func (x tree) missing(before tree) (out []string) {
+	there := map[string]bool{}
+	for p := range x {
+		for ; p != "."; p = path.Dir(p) {
+			there[p] = true
+		}
+	}
+	gone := map[string]bool{}
+	for p := range before {
+		for !there[p] && !there[path.Dir(p)] {
+			p = path.Dir(p)
+		}
+		if !there[p] {
+			gone[p] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(gone))
+}
+
+// checked is the report of rdma_exporter check on a machine, and on what becomes of it after a minute.
+func checked(t *testing.T, a *capture.Archive, before, after tree) (r check.Report) {
+	t.Helper()
+	b := capture.Archive{Meta: a.Meta, Rounds: []capture.Round{{Entries: before.entries()}}}
+	if after != nil {
+		later := capture.Round{At: time.Minute}
+		for _, path := range after.missing(before) {
+			later.Entries = append(later.Entries, capture.Entry{Path: path, Kind: capture.Error, Errno: syscall.ENOENT})
+		}
+		for path, e := range after {
+			was, there := before[path]
+			if !there || string(was.Data) != string(e.Data) || was.Kind != e.Kind || was.Target != e.Target {
+				later.Entries = append(later.Entries, e)
+			}
+		}
+		slices.SortFunc(later.Entries, func(a, b capture.Entry) int { return strings.Compare(a.Path, b.Path) })
+		b.Rounds = append(b.Rounds, later)
+	}
+	file := filepath.Join(t.TempDir(), "machine.txtar")
+	must(t, machine.Write(&b, file))
+	var out, errs strings.Builder
+	cli.Run(t.Context(), []string{"check", "--json", "--replay=" + file}, &out, &errs)
+	if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	return r
+}
