@@ -57,8 +57,8 @@ func Unknowns(objects []Object) (out []Object) {
 	return out
 }
 
-// noun names an object in counts.
-func (o *Object) noun() string {
+// Noun is what an object is, in counts and lists: compute port, NIC, GPU.
+func (o *Object) Noun() string {
 	switch {
 	case o.Kind == Port && o.Compute && o.compute:
 		return "compute port"
@@ -72,24 +72,48 @@ func (o *Object) noun() string {
 	return string(o.Kind)
 }
 
+// Group are the objects of one kind, class and reason.
+type Group struct {
+	Noun, Reason string
+	Class        Class
+	Names        []string
+}
+
+// Groups are the objects, those that are out of order first.
+func Groups(objects []Object) (out []Group) {
+	for _, class := range []Class{Unknown, Faulty, NotExpected, Healthy} {
+		for i := range objects {
+			o := &objects[i]
+			if o.Class != class {
+				continue
+			}
+			noun, reason := o.Noun(), o.Reason
+			at := slices.IndexFunc(out, func(g Group) bool { return g.Noun == noun && g.Class == class && g.Reason == reason })
+			if at < 0 {
+				at, out = len(out), append(out, Group{Noun: noun, Class: class, Reason: reason})
+			}
+			out[at].Names = append(out[at].Names, o.Name)
+		}
+	}
+	return out
+}
+
+// Text is a class in words.
+func (c Class) Text() string { return strings.ReplaceAll(string(c), "_", " ") }
+
 // Line is the account in one line: "8 NICs, 8 compute ports, 8 GPUs healthy; 2 ports not expected (second port, none of
 // its kind has a link)". It is empty without objects.
 func Line(objects []Object) string {
 	var parts []string
-	for _, c := range []struct {
-		class Class
-		text  string
-	}{
-		{Unknown, "unknown"}, {Faulty, "faulty"}, {Healthy, "healthy"}, {NotExpected, "not expected"},
-	} {
+	for _, class := range []Class{Unknown, Faulty, Healthy, NotExpected} {
 		var nouns []string
 		counts, reasons := map[string]int{}, map[string]bool{}
 		for i := range objects {
 			o := &objects[i]
-			if o.Class != c.class {
+			if o.Class != class {
 				continue
 			}
-			noun := o.noun()
+			noun := o.Noun()
 			if counts[noun] == 0 {
 				nouns = append(nouns, noun)
 			}
@@ -99,8 +123,8 @@ func Line(objects []Object) string {
 		if len(nouns) == 0 {
 			continue
 		}
-		part := strings.Join(words.Of(nouns, func(n string) string { return words.Count(counts[n], n) }), ", ") + " " + c.text
-		if c.class == Unknown || c.class == NotExpected {
+		part := strings.Join(words.Of(nouns, func(n string) string { return words.Count(counts[n], n) }), ", ") + " " + class.Text()
+		if class == Unknown || class == NotExpected {
 			part += fmt.Sprintf(" (%s)", few(slices.Sorted(maps.Keys(reasons))))
 		}
 		parts = append(parts, part)

@@ -24,7 +24,7 @@ var reasonWords = []struct{ reason, text, remedy string }{
 	{string(coverage.Unknown), "state on which the rule depends is unknown", ""},
 	{string(coverage.NotReadYet), "first read in progress", "Run check again"},
 	{reasonTooShort, "NEEDS of history required", ""}, // remedy: observeLonger
-	{reasonHistory, "NEEDS of history required, more than the exporter keeps", "Use a central Prometheus: rdma_exporter rules"},
+	{reasonHistory, "NEEDS of history required, as in a central Prometheus (rdma_exporter rules)", ""},
 	{string(coverage.NotSupported), "not supported by this kernel, driver or hardware", ""},
 }
 
@@ -146,8 +146,8 @@ func longest(group []NotEvaluated) string {
 	return short(out)
 }
 
-// Coverage is what the verdict is based on: "49 of 81 rules evaluated over 2h of samples of the running exporter (6 in
-// part), 18 not evaluated, 14 not applicable to this host". Each rule of the total is in one of the parts. The rules of
+// Coverage is what the verdict is based on: "49 of 81 rules evaluated over 2h by the running exporter (6 in
+// part), 18 not evaluated, 14 not applicable". Each rule of the total is in one of the parts. The rules of
 // one name are counted as one.
 func (r *Report) Coverage() string {
 	part, pending, not := map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -173,7 +173,7 @@ func (r *Report) Coverage() string {
 		{len(part), " (%d in part)"},
 		{len(pending), ", %d pending"},
 		{len(not), ", %d not evaluated"},
-		{len(r.NotApplicable), ", %d not applicable to this host"},
+		{len(r.NotApplicable), ", %d not applicable"},
 	} {
 		if p.n > 0 {
 			s += fmt.Sprintf(p.format, p.n)
@@ -191,7 +191,7 @@ func (r *Report) basis() string {
 	case r.Replay != "":
 		return "on the capture"
 	case r.IntervalSeconds > 0 && past:
-		return "over " + short(d) + " of samples of the running exporter"
+		return "over " + short(d) + " by the running exporter"
 	case r.IntervalSeconds > 0:
 		return "by the running exporter"
 	case past:

@@ -38,7 +38,7 @@ func writeText(w io.Writer, text, what string) error {
 // Style is the style of a table.
 type Style struct {
 	Colour  bool
-	Verbose bool // list each rule that was not evaluated, not only their number
+	Verbose bool // list each object, and each rule that was not evaluated, not only their number
 	Short   bool // without the lines below the rows: pending, impact, diagnose, action
 }
 
@@ -59,6 +59,9 @@ func Table(w io.Writer, r Report, s Style) error {
 	}
 	for _, note := range append(r.explained(), r.Notes()...) {
 		fmt.Fprintf(&text, "\n%s.\n", words.OneLine(note))
+	}
+	if s.Verbose {
+		text.WriteString(r.account())
 	}
 	text.WriteString(r.gaps(s.Verbose))
 	return writeText(w, text.String(), "report")
@@ -141,6 +144,23 @@ func (f Finding) impact() string {
 		}
 	}
 	return strings.Join(out, " ")
+}
+
+// account has a row for each object; empty without any.
+func (r *Report) account() string {
+	if len(r.Objects) == 0 {
+		return ""
+	}
+	rows := [][]string{{"OBJECT", "NAME", "CLASS", "REASON"}}
+	for i := range r.Objects {
+		o := &r.Objects[i]
+		row := []string{o.Noun(), o.Name, o.Class.Text(), o.Reason}
+		if o.Reason == "" {
+			row = row[:3]
+		}
+		rows = append(rows, row)
+	}
+	return "\n" + columns(rows, "")
 }
 
 // gaps are the sentences on the rules that were not evaluated, with a row for each if verbose.

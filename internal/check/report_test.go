@@ -157,7 +157,7 @@ func TestCoverage(t *testing.T) {
 	if !reflect.DeepEqual(r.NotEvaluated, want) {
 		t.Errorf("got  %+v\nwant %+v", r.NotEvaluated, want)
 	}
-	const sum = "3 of 9 rules evaluated over 1m15s by a one-off evaluation (2 in part), 5 not evaluated, 1 not applicable to this host"
+	const sum = "3 of 9 rules evaluated over 1m15s by a one-off evaluation (2 in part), 5 not evaluated, 1 not applicable"
 	if got := r.Coverage(); got != sum {
 		t.Errorf("%s\nwant %s", got, sum)
 	}
@@ -469,7 +469,7 @@ func TestNotes(t *testing.T) {
 	const (
 		port  = "Unknown: mlx5_0/1 (state could not be read)"
 		stack = "RDMA stack not loaded, unknown whether it is expected: 1 PCI function with RDMA capability: 0000:18:00.0. To be alerted, pin the devices in --config.file (present: true)"
-		rates = "Expected rates of 8 ports are inferred from each other and their own past (the NIC supports 400 Gb/s): no alert if all of them have been slow from the start. Pin the rate in --config.file; list the expected rates: rdma_exporter expect list"
+		rates = "Rates of 8 ports are inferred (the NIC supports 400 Gb/s): no alert if slow from the start. Pin them: rdma_exporter expect list"
 	)
 	for only, want := range map[string]string{
 		"":                    port + "|" + stack + "|" + rates,
@@ -514,7 +514,7 @@ func TestNotes(t *testing.T) {
 		}
 	}
 	one := check.Seen{Rates: check.Rates{Ports: 1}}
-	if got := fmt.Sprint(one.Notes()); got != "[Expected rate of 1 port is inferred from its own past: no alert if it has been slow from the start. Pin the rate in --config.file; list the expected rates: rdma_exporter expect list]" {
+	if got := fmt.Sprint(one.Notes()); got != "[The rate of 1 port is inferred: no alert if slow from the start. Pin it: rdma_exporter expect list]" {
 		t.Error(got)
 	}
 }

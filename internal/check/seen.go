@@ -196,17 +196,15 @@ func (r Rates) note() string {
 	if r.Ports == 0 {
 		return ""
 	}
-	what, from, slow := fmt.Sprintf("Expected rates of %d ports are", r.Ports),
-		"from each other and their own past", "all of them have"
+	what, them := fmt.Sprintf("Rates of %d ports are", r.Ports), "them"
 	if r.Ports == 1 {
-		what, from, slow = "Expected rate of 1 port is", "from its own past", "it has"
+		what, them = "The rate of 1 port is", "it"
 	}
 	able := ""
 	if r.Capable > 0 {
 		able = fmt.Sprintf(" (the NIC supports %.0f Gb/s)", r.Capable/1e9)
 	}
-	return fmt.Sprintf("%s inferred %s%s: no alert if %s been slow from the start. Pin the rate in --config.file; "+
-		"list the expected rates: rdma_exporter expect list", what, from, able, slow)
+	return fmt.Sprintf("%s inferred%s: no alert if slow from the start. Pin %s: rdma_exporter expect list", what, able, them)
 }
 
 // left is "984 devices left out (--limit.devices)".

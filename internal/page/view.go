@@ -35,6 +35,7 @@ type view struct {
 	Pauses   bool   // there is a port that may have PFC
 	BER      bool   // there is a plot of bit error rates
 	NoPlots  int    // ports without plots, since there are too many
+	Objects  []group
 	Gaps     []gap
 	Loops    []loop
 	Setup    *setupView // nil: not read
@@ -78,6 +79,15 @@ type gap struct {
 	Alerts string
 }
 
+// group are objects of one kind and class.
+type group struct {
+	Health Health
+	What   string // 8 compute ports
+	Class  string
+	Reason string
+	Names  string
+}
+
 // loop is a collector.
 type loop struct {
 	Collector
@@ -112,6 +122,9 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 	if in.Report != nil {
 		for _, f := range in.Report.Findings[:min(len(in.Report.Findings), maxFindings)] {
 			v.Findings = append(v.Findings, findingOf(in, f))
+		}
+		for _, g := range account.Groups(in.Report.Objects) {
+			v.Objects = append(v.Objects, groupOf(g))
 		}
 		for _, g := range in.Report.Gaps() {
 			v.Gaps = append(v.Gaps, gapOf(g))
@@ -219,6 +232,18 @@ func gapOf(g check.ReasonGroup) gap {
 		text = "evaluated in part: " + text
 	}
 	return gap{len(g.Alerts), short(text, maxText), short(strings.Join(names, ", "), 4*maxText)}
+}
+
+// classHealth is the colour of a class.
+var classHealth = map[account.Class]Health{
+	account.Healthy: OK, account.Faulty: Warning, account.NotExpected: Inactive, account.Unknown: NotEvaluated,
+}
+
+func groupOf(g account.Group) group {
+	return group{
+		classHealth[g.Class], words.Count(len(g.Names), g.Noun), g.Class.Text(), short(g.Reason, maxText),
+		short(strings.Join(g.Names, ", "), 4*maxText),
+	}
 }
 
 func pathOf(m *topo.Machine, g topo.GPU) path {

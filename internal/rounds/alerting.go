@@ -1,6 +1,8 @@
 package rounds
 
 import (
+	"slices"
+	"strconv"
 	"time"
 
 	"rdma_exporter/internal/exposition"
@@ -14,6 +16,13 @@ type AlertingState struct {
 	QueueCapacity    float64
 	Degraded         bool
 	Series           float64
+	Objects          []ObjectState // empty before the first evaluation
+}
+
+// ObjectState is an object of the host with its class, as of the last evaluation (package account).
+type ObjectState struct {
+	Kind, Name, Class string
+	Compute           bool
 }
 
 // AlertmanagerState counts the alerts for one Alertmanager.
@@ -69,7 +78,42 @@ func alertingList() (out []*exposition.Desc) {
 	for _, d := range notificationDescs {
 		out = append(out, d.desc)
 	}
-	return append(out, queueCapacity)
+	return append(out, queueCapacity, objectCount, objectInfo)
+}
+
+var (
+	objectCount = &exposition.Desc{
+		Name: "rdma_objects", Of: "rdma_objects", Type: exposition.Gauge, Scope: exposition.ScopeHost,
+		Labels: []string{"kind", "class"}, Source: "the exporter",
+		Help: "Objects of the host by kind and class, as of the last evaluation of the rules. kind: function (PCI function without its RDMA device), device, port, plane, gpu. class: healthy, faulty (it has an alert, or belongs to an object that has one), not_expected, unknown. Absent if no rules are evaluated.",
+	}
+	objectInfo = &exposition.Desc{
+		Name: "rdma_object_info", Of: "rdma_objects", Type: exposition.Gauge, Scope: exposition.ScopeHost,
+		Labels: []string{"kind", "name", "class", "compute"}, Source: "the exporter",
+		Help: "Object of class faulty or unknown, always 1; absent for others. compute: jobs use it, so that the host is not ok while it is unknown. rdma_exporter check --verbose lists all objects with the reason.",
+	}
+)
+
+// classes are those of an object.
+var classes = []string{"healthy", "faulty", "not_expected", "unknown"}
+
+func (s *Scheduler) emitObjects(objects []ObjectState) {
+	var kinds []string
+	counts := map[string]float64{}
+	for _, o := range objects {
+		if !slices.Contains(kinds, o.Kind) {
+			kinds = append(kinds, o.Kind)
+		}
+		counts[o.Kind+o.Class]++
+		if o.Class == "faulty" || o.Class == "unknown" {
+			s.self.Emit(objectInfo, 1, o.Kind, o.Name, o.Class, strconv.FormatBool(o.Compute))
+		}
+	}
+	for _, kind := range kinds {
+		for _, class := range classes {
+			s.self.Emit(objectCount, counts[kind+class], kind, class)
+		}
+	}
 }
 
 func (s *Scheduler) emitAlerting() {
@@ -91,4 +135,5 @@ func (s *Scheduler) emitAlerting() {
 	if len(a.Alertmanagers) > 0 {
 		s.self.Emit(queueCapacity, a.QueueCapacity)
 	}
+	s.emitObjects(a.Objects)
 }

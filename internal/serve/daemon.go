@@ -11,6 +11,7 @@ import (
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/job"
@@ -171,6 +172,13 @@ func (s *daemonStats) note(d *daemon, took time.Duration) {
 		for _, a := range d.notifier.Deliveries() {
 			x.Alertmanagers = append(x.Alertmanagers, rounds.AlertmanagerState{
 				URL: a.Alertmanager, Queued: a.Queued, Sent: a.Sent, Errors: a.Errors, Dropped: a.Dropped,
+			})
+		}
+	}
+	if in, ok := d.seen.input(); ok {
+		for _, o := range check.New(in).Objects {
+			x.Objects = append(x.Objects, rounds.ObjectState{
+				Kind: string(o.Kind), Name: o.Name, Class: string(o.Class), Compute: o.Compute,
 			})
 		}
 	}
