@@ -1,6 +1,7 @@
 package account
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -199,5 +200,18 @@ func TestPlanes(t *testing.T) {
 		if got := Line(Objects(n, nil)); got != want {
 			t.Errorf("%d ACTIVE: %s, want %s", active, got, want)
 		}
+	}
+}
+
+func TestGroups(t *testing.T) {
+	objects := []Object{
+		{Kind: Device, Name: "mlx5_0", Class: Healthy}, {Kind: Port, Name: "mlx5_0/1", Class: Healthy},
+		{Kind: Port, Name: "mlx5_1/1", Class: Unknown, Reason: "DOWN"}, {Kind: Port, Name: "mlx5_2/1", Class: Unknown, Reason: "DOWN"},
+		{Kind: Port, Name: "mlx5_3/1", Class: NotExpected, Reason: "accepted"},
+	}
+	const want = "[{port DOWN unknown [mlx5_1/1 mlx5_2/1]} {port accepted not_expected [mlx5_3/1]} {NIC  healthy [mlx5_0]} " +
+		"{port  healthy [mlx5_0/1]}]"
+	if got := fmt.Sprint(Groups(objects)); got != want {
+		t.Errorf("%s\nwant %s", got, want)
 	}
 }

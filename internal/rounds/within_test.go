@@ -1,9 +1,13 @@
 package rounds
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"rdma_exporter/internal/exposition"
 )
 
 // TestCollectWithin: an evaluation every 15 s reuses a scrape of the last half of the interval, with the time of its
@@ -35,6 +39,42 @@ func TestCollectWithin(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestObjectMetrics: each kind has a count of each class, and each object that is out of order a series.
+func TestObjectMetrics(t *testing.T) {
+	s := scheduler(t, 0, (&counting{}).collector("x"))
+	s.Alerting = func() (AlertingState, bool) {
+		return AlertingState{Objects: []ObjectState{
+			{"device", "mlx5_0", "healthy", true}, {"port", "mlx5_0/1", "faulty", true}, {"port", "mlx5_1/1", "unknown", false},
+			{"port", "mlx5_2/1", "not_expected", false},
+		}}, true
+	}
+	p, err := s.Collect(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(exposition.AppendText(nil, p.Families))) {
+		if strings.HasPrefix(line, "rdma_object") {
+			got = append(got, strings.TrimSpace(line))
+		}
+	}
+	want := []string{
+		`rdma_object_info{class="faulty",compute="true",kind="port",name="mlx5_0/1"} 1`,
+		`rdma_object_info{class="unknown",compute="false",kind="port",name="mlx5_1/1"} 1`,
+		`rdma_objects{class="healthy",kind="device"} 1`,
+		`rdma_objects{class="faulty",kind="device"} 0`,
+		`rdma_objects{class="not_expected",kind="device"} 0`,
+		`rdma_objects{class="unknown",kind="device"} 0`,
+		`rdma_objects{class="healthy",kind="port"} 0`,
+		`rdma_objects{class="faulty",kind="port"} 1`,
+		`rdma_objects{class="not_expected",kind="port"} 1`,
+		`rdma_objects{class="unknown",kind="port"} 1`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
 }
 
 // TestEngineState: the engine's state is in every picture, and nothing if there is no engine.
