@@ -41,9 +41,9 @@ func (f *nicFunction) isLike(others []nicFunction) bool {
 	return n >= minLike
 }
 
-// withoutDevice are the functions without an RDMA device beside others that have one: the addresses of those like one of
-// them, and others that support RDMA and have no driver, or nothing but RDMA to do. The device of the latter may be in
-// another network namespace (apart).
+// withoutDevice are the functions without an RDMA device beside others that have one: the addresses of those like one
+// of them, and others that support RDMA and have no driver, or nothing but RDMA to do. The device of the latter may be
+// in another network namespace (apart).
 func withoutDevice(all []nicFunction, apart bool) (like []string, unlike []snapshot.StackFunction) {
 	for i := range all {
 		switch f := &all[i]; {

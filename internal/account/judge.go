@@ -123,7 +123,8 @@ func Line(objects []Object) string {
 		if len(nouns) == 0 {
 			continue
 		}
-		part := strings.Join(words.Of(nouns, func(n string) string { return words.Count(counts[n], n) }), ", ") + " " + class.Text()
+		what := words.Of(nouns, func(n string) string { return words.Count(counts[n], n) })
+		part := strings.Join(what, ", ") + " " + class.Text()
 		if class == Unknown || class == NotExpected {
 			part += fmt.Sprintf(" (%s)", few(slices.Sorted(maps.Keys(reasons))))
 		}
