@@ -25,7 +25,8 @@ func TestWithoutDevice(t *testing.T) {
 		"unlike, without driver":     {[]nicFunction{bound, function(cx6, pci.RDMAEthernet, "")}, false, "[] [{0000:2b:00.0 ethernet }]"},
 		"unlike, an Ethernet NIC":    {[]nicFunction{bound, function(cx6, pci.RDMAEthernet, "mlx5_core")}, false, "[] []"},
 		"unlike, made for RDMA": {
-			[]nicFunction{bound, function([5]string{"0x020700", "0x15b3", "0x101b"}, pci.RDMAOnly, "mlx5_core")}, false,
+			[]nicFunction{bound, function([5]string{"0x020700", "0x15b3", "0x101b"}, pci.RDMAOnly, "mlx5_core")},
+			false,
 			"[] [{0000:2b:00.0 rdma mlx5_core}]",
 		},
 		"its device may be in another namespace": {

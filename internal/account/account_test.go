@@ -205,7 +205,8 @@ func TestPlanes(t *testing.T) {
 
 func TestGroups(t *testing.T) {
 	objects := []Object{
-		{Kind: Device, Name: "mlx5_0", Class: Healthy}, {Kind: Port, Name: "mlx5_0/1", Class: Healthy},
+		{Kind: Device, Name: "mlx5_0", Class: Healthy},
+		{Kind: Port, Name: "mlx5_0/1", Class: Healthy},
 		{Kind: Port, Name: "mlx5_1/1", Class: Unknown, Reason: "DOWN"},
 		{Kind: Port, Name: "mlx5_2/1", Class: Unknown, Reason: "DOWN"},
 		{Kind: Port, Name: "mlx5_3/1", Class: NotExpected, Reason: "accepted"},

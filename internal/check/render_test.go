@@ -58,7 +58,7 @@ func TestBasis(t *testing.T) {
 	for want, in := range map[string]check.Input{
 		"1 of 1 rule evaluated on the present state by a one-off evaluation.\n": {},
 		"1 of 1 rule evaluated over 5m by a one-off evaluation.\n":              {Judgement: alerting.Judgement{From: now().Add(-5 * time.Minute)}},
-		"1 of 1 rule evaluated over 2h by the running exporter.\n":   {Interval: time.Minute, Judgement: alerting.Judgement{From: now().Add(-2 * time.Hour)}},
+		"1 of 1 rule evaluated over 2h by the running exporter.\n":              {Interval: time.Minute, Judgement: alerting.Judgement{From: now().Add(-2 * time.Hour)}},
 		"1 of 1 rule evaluated by the running exporter.\n":                      {Interval: time.Minute},
 		"1 of 1 rule evaluated over 10m of the capture.\n":                      {Replay: "demo", Judgement: alerting.Judgement{From: now().Add(-10 * time.Minute)}},
 		"1 of 1 rule evaluated on the capture.\n":                               {Replay: "demo", Interval: time.Minute},

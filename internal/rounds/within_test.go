@@ -46,7 +46,9 @@ func TestObjectMetrics(t *testing.T) {
 	s := scheduler(t, 0, (&counting{}).collector("x"))
 	s.Alerting = func() (AlertingState, bool) {
 		return AlertingState{Objects: []ObjectState{
-			{"device", "mlx5_0", "healthy", true}, {"port", "mlx5_0/1", "faulty", true}, {"port", "mlx5_1/1", "unknown", false},
+			{"device", "mlx5_0", "healthy", true},
+			{"port", "mlx5_0/1", "faulty", true},
+			{"port", "mlx5_1/1", "unknown", false},
 			{"port", "mlx5_2/1", "not_expected", false},
 		}}, true
 	}
