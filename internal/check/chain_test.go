@@ -1,12 +1,15 @@
 package check_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/snapshot"
 )
 
 // TestSuspectsOfFindings: what is silent because a finding explains it is listed below that, and what another object
@@ -46,5 +49,36 @@ func TestSuspectsOfFindings(t *testing.T) {
 	}
 	if !maps.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestSuspectsAlone: the condition of an alert explains an unknown port only beside a fault: without one, its alert is
+// pending or has no data.
+func TestSuspectsAlone(t *testing.T) {
+	node := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{{
+		Name: "mlx5_0", FunctionType: snapshot.Physical,
+		Ports: []snapshot.Port{{Number: 1, State: new(uint64(1)), Role: "compute"}},
+	}}}}
+	rules := []alerting.Rule{rule("RDMAPortDown", "critical"), rule("RDMASlow", "warning"), rule("RDMANote", "info")}
+	other := map[string]string{"device": "mlx5_1"}
+	in := check.Input{
+		Judgement: alerting.Judgement{To: now(), Rules: rules}, Seen: check.Seen{Objects: account.Objects(node, nil)},
+		Suspects: check.Suspects{Series: []map[string]string{
+			{"__name__": "port:rdma_port_down:suspect", "device": "mlx5_0", "port": "1"},
+		}},
+	}
+	for name, c := range map[string]struct {
+		alerts []alerting.Alert
+		want   string
+	}{
+		"no alert":          {nil, "unknown, 1 unknown"},
+		"of severity info":  {[]alerting.Alert{alert(rules, 2, alerting.StateFiring, nil)}, "unknown, 1 unknown"},
+		"another is faulty": {[]alerting.Alert{alert(rules, 1, alerting.StateFiring, other)}, "warning, 0 unknown"},
+	} {
+		in.Alerts = c.alerts
+		r := check.New(in)
+		if got := fmt.Sprintf("%s, %d unknown", r.Verdict, len(account.Unknowns(r.Objects))); got != c.want {
+			t.Errorf("%s: %s, want %s: %+v", name, got, c.want, r.Objects)
+		}
 	}
 }
