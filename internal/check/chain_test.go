@@ -1,7 +1,6 @@
 package check_test
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -52,33 +51,45 @@ func TestSuspectsOfFindings(t *testing.T) {
 	}
 }
 
-// TestSuspectsAlone: the condition of an alert explains an unknown port only beside a fault: without one, its alert is
-// pending or has no data.
-func TestSuspectsAlone(t *testing.T) {
+// TestSuspectsExplain: the condition of an alert explains an unknown port only beside a fault: without one, its alert
+// is pending or has no data. The reason of a port is its worst fault, a finding before what it suppresses.
+func TestSuspectsExplain(t *testing.T) {
 	node := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{{
 		Name: "mlx5_0", FunctionType: snapshot.Physical,
 		Ports: []snapshot.Port{{Number: 1, State: new(uint64(1)), Role: "compute"}},
 	}}}}
-	rules := []alerting.Rule{rule("RDMAPortDown", "critical"), rule("RDMASlow", "warning"), rule("RDMANote", "info")}
-	other := map[string]string{"device": "mlx5_1"}
-	in := check.Input{
-		Judgement: alerting.Judgement{To: now(), Rules: rules}, Seen: check.Seen{Objects: account.Objects(node, nil)},
-		Suspects: check.Suspects{Series: []map[string]string{
-			{"__name__": "port:rdma_port_down:suspect", "device": "mlx5_0", "port": "1"},
-		}},
+	rules := []alerting.Rule{
+		rule("RDMAPortDown", "critical"), rule("RDMASlow", "warning"), rule("RDMANote", "info"),
+		rule("RDMAWorse", "critical"),
 	}
+	at := func(device string) map[string]string { return map[string]string{"device": device, "port": "1"} }
+	firing := func(rule int, device string) alerting.Alert {
+		return alert(rules, rule, alerting.StateFiring, at(device))
+	}
+	suspect := at("mlx5_0")
+	suspect["__name__"] = "port:rdma_port_down:suspect"
+	const never = "DOWN, never ACTIVE"
 	for name, c := range map[string]struct {
-		alerts []alerting.Alert
-		want   string
+		alerts  []alerting.Alert
+		verdict string
+		class   account.Class
+		reason  string
 	}{
-		"no alert":          {nil, "unknown, 1 unknown"},
-		"of severity info":  {[]alerting.Alert{alert(rules, 2, alerting.StateFiring, nil)}, "unknown, 1 unknown"},
-		"another is faulty": {[]alerting.Alert{alert(rules, 1, alerting.StateFiring, other)}, "warning, 0 unknown"},
+		"no alert":         {nil, "unknown", account.Unknown, never},
+		"of severity info": {[]alerting.Alert{firing(2, "mlx5_0")}, "unknown", account.Unknown, never},
+		"of another":       {[]alerting.Alert{firing(1, "mlx5_1")}, "warning", account.Faulty, "RDMAPortDown"},
+		"of the port":      {[]alerting.Alert{firing(1, "mlx5_0")}, "warning", account.Faulty, "RDMASlow"},
+		"the worst": {
+			[]alerting.Alert{firing(1, "mlx5_0"), firing(3, "mlx5_0")}, "critical", account.Faulty, "RDMAWorse",
+		},
 	} {
-		in.Alerts = c.alerts
-		r := check.New(in)
-		if got := fmt.Sprintf("%s, %d unknown", r.Verdict, len(account.Unknowns(r.Objects))); got != c.want {
-			t.Errorf("%s: %s, want %s: %+v", name, got, c.want, r.Objects)
+		r := check.New(check.Input{
+			Judgement: alerting.Judgement{To: now(), Rules: rules, Alerts: c.alerts},
+			Seen:      check.Seen{Objects: account.Objects(node, nil)},
+			Suspects:  check.Suspects{Series: []map[string]string{suspect}},
+		})
+		if o := r.Objects[1]; r.Verdict != c.verdict || o.Class != c.class || o.Reason != c.reason {
+			t.Errorf("%s: %s, port %s, %s; want %s, %s, %s", name, r.Verdict, o.Class, o.Reason, c.verdict, c.class, c.reason)
 		}
 	}
 }
