@@ -72,6 +72,44 @@ func TestObjects(t *testing.T) {
 			ports("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.PinnedActive = true }), nil, nil,
 			"1 compute port faulty; 2 NICs, 1 compute port healthy", nil,
 		},
+		"was ACTIVE": {
+			ports("ADI", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.WasActive = true }), nil, nil,
+			"2 compute ports faulty; 3 NICs, 1 compute port healthy", nil,
+		},
+		"ports like it are ACTIVE": {
+			ports("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.PeersActive = true }), nil, nil,
+			"1 compute port faulty; 2 NICs, 1 compute port healthy", nil,
+		},
+		"was ACTIVE, for storage": {
+			ports("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.WasActive, p.Role = true, "other" }), nil, nil,
+			"1 port faulty; 2 NICs, 1 port healthy", nil,
+		},
+		"was ACTIVE, interface administratively down": {
+			ports("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) {
+				p.WasActive, p.PeersActive = true, true
+				p.LinkLayer, p.Netdev = "Ethernet", []snapshot.Netdev{{Name: "eth0", Admin: new(false)}}
+			}), nil, nil,
+			"2 NICs, 1 compute port healthy; 1 compute port not expected (interface administratively down)", nil,
+		},
+		"an alert on the host explains no port for storage": {
+			ports("A??", func(i int, _ *snapshot.Device, p *snapshot.Port) {
+				if i == 1 {
+					p.Role = "other"
+				}
+			}), nil,
+			[]Fault{{"RDMAHostPortsDown", map[string]string{"role": "compute"}}},
+			"1 port unknown (state could not be read); 1 compute port faulty; 3 NICs, 1 compute port healthy", nil,
+		},
+		"an alert on the host explains no device": {
+			func() *snapshot.Node {
+				n := ports("AD", nil)
+				n.Devices = []snapshot.DeviceRead{{Device: "mlx5_0", Stuck: true}}
+				return n
+			}(), nil,
+			[]Fault{{"RDMAHostPortsDown", map[string]string{"role": "compute"}}},
+			"1 NIC unknown (a read has not returned); 1 compute port faulty; 1 NIC, 1 compute port healthy",
+			[]string{"mlx5_0"},
+		},
 		"accepted": {
 			ports("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.Idle = snapshot.IdleAccepted }), nil, nil,
 			"2 NICs, 1 compute port healthy; 1 compute port not expected (accepted as not in use)", nil,

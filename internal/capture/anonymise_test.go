@@ -228,6 +228,13 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 				t.Errorf("of %s, %s is left", of, form)
 			}
 		}
+		for name, content := range original {
+			for _, u := range uuidText.FindAllString(name+" "+content, -1) {
+				if !uuidPseudonym.MatchString(u) && strings.Contains(got, u) {
+					t.Errorf("%s: %s is left", name, u)
+				}
+			}
+		}
 		anonymous := withoutUUIDs(contents(a))
 		original = withoutUUIDs(original)
 		left := 0
@@ -313,14 +320,20 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 	})
 }
 
+// UUIDs and their pseudonyms, independently of the code under test.
+var (
+	uuidText      = regexp.MustCompile(`(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	uuidPseudonym = regexp.MustCompile(`^[0-9a-f]{8}-0000-4000-[89ab]000-0{12}$`)
+)
+
 // withoutUUIDs has one text for each UUID in paths and targets in sysfs, and in jobs.
 func withoutUUIDs(contents map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, content := range contents {
 		if strings.Contains(name, " sys/") || strings.Contains(name, " processes/") {
-			content = bareUUID().ReplaceAllString(content, "UUID")
+			content = uuidText.ReplaceAllString(content, "UUID")
 		}
-		out[bareUUID().ReplaceAllString(name, "UUID")] = content
+		out[uuidText.ReplaceAllString(name, "UUID")] = content
 	}
 	return out
 }

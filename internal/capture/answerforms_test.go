@@ -107,4 +107,36 @@ func TestRulesOfAnswers(t *testing.T) {
 			t.Errorf("%s: %q became %q", field, text, got)
 		}
 	}
+	for text, want := range map[string]string{ // words of the kernel, but for the address
+		"cmd_out_of_range":               "cmd_out_of_range",
+		"b8_3f_d2_50_a1_c4":              unknown,
+		"B83FD250A1C4":                   unknown,
+		"module 0, BA3F_D2FF_FE50, 106W": "module 0, x, 106W",
+	} {
+		if got := rules["Event.Detail"](text); got != want {
+			t.Errorf("Event.Detail: %q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestUnknownLinesOfAnswers: a line that this version does not know is left out, and the entry is named. Others are
+// unchanged, whatever their order.
+func TestUnknownLinesOfAnswers(t *testing.T) {
+	const file = "rdma/mlx5_0/1/port"
+	for text, want := range map[string]struct {
+		text string
+		left []string
+	}{
+		"physical_state: 5\n":                    {"physical_state: 5\n", nil},
+		"physical_state: 5\nstate: 4\n":          {"physical_state: 5\nstate: 4\n", nil},
+		"physical_state: 5\nowner: ann\n":        {"physical_state: 5\n", []string{file + InPart}},
+		"owner: ann\nphysical_state: 5\n":        {"physical_state: 5\n", []string{file + InPart}},
+		"physical_state: 5\nphysical_state: 5\n": {"physical_state: 5\n", []string{file + InPart}},
+	} {
+		a := parse(t, header+"-- "+file+" --\n"+text)
+		Anonymise(a)
+		if got := string(a.Rounds[0].Entries[0].Data); got != want.text || !slices.Equal(a.Meta.LeftOut, want.left) {
+			t.Errorf("%q: %q, left out %q, want %q, %q", text, got, a.Meta.LeftOut, want.text, want.left)
+		}
+	}
 }

@@ -240,7 +240,7 @@ func (a answers) KernelLog(ctx context.Context) (host.KernelLogReading, error) {
 		}
 		return reading, err
 	})
-	reading.Events = reading.Events[:min(len(reading.Events), host.MaxKernelEvents)]
+	reading.Events = reading.Events[max(0, len(reading.Events)-host.MaxKernelEvents):]
 	return reading, err
 }
 

@@ -69,6 +69,21 @@ func withoutLine(l kernelLog) host.KernelLogReading {
 	return host.KernelLogReading(l)
 }
 
+// TestLongKernelLog: of a capture that another program made, the newest events are replayed, as of a running kernel.
+func TestLongKernelLog(t *testing.T) {
+	var log host.KernelLogReading
+	for i := range host.MaxKernelEvents + 1 {
+		log.Events = append(log.Events, host.KernelEvent{
+			Seq: uint64(i), Event: kernellog.Event{Kind: kernellog.TransmitTimeout, Netdev: "eth1"},
+		})
+	}
+	a := parse(t, header+"-- "+kernelLogPath+" --\n"+string(encodeKernelLog(log)))
+	got, err := play(t, a).KernelLog(t.Context())
+	if err != nil || !reflect.DeepEqual(got.Events, log.Events[1:]) {
+		t.Errorf("%d events, %v", len(got.Events), err)
+	}
+}
+
 // FuzzKernelLog: what is accepted is written again as the same.
 func FuzzKernelLog(f *testing.F) {
 	f.Add([]byte("lost: 3\ndropped: 1\nskipped: 7\n11: 2000000 module_error mlx5_core 0000:4d:00.0 - - module 0, Cable error, High Temperature\n"))

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/snapshot"
 )
 
 // TestSuspectsOfFindings: what is silent because a finding explains it is listed below that, and what another object
@@ -46,5 +48,48 @@ func TestSuspectsOfFindings(t *testing.T) {
 	}
 	if !maps.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestSuspectsExplain: the condition of an alert explains an unknown port only beside a fault: without one, its alert
+// is pending or has no data. The reason of a port is its worst fault, a finding before what it suppresses.
+func TestSuspectsExplain(t *testing.T) {
+	node := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{{
+		Name: "mlx5_0", FunctionType: snapshot.Physical,
+		Ports: []snapshot.Port{{Number: 1, State: new(uint64(1)), Role: "compute"}},
+	}}}}
+	rules := []alerting.Rule{
+		rule("RDMAPortDown", "critical"), rule("RDMASlow", "warning"), rule("RDMANote", "info"),
+		rule("RDMAWorse", "critical"),
+	}
+	at := func(device string) map[string]string { return map[string]string{"device": device, "port": "1"} }
+	firing := func(rule int, device string) alerting.Alert {
+		return alert(rules, rule, alerting.StateFiring, at(device))
+	}
+	suspect := at("mlx5_0")
+	suspect["__name__"] = "port:rdma_port_down:suspect"
+	const never = "DOWN, never ACTIVE"
+	for name, c := range map[string]struct {
+		alerts  []alerting.Alert
+		verdict string
+		class   account.Class
+		reason  string
+	}{
+		"no alert":         {nil, "unknown", account.Unknown, never},
+		"of severity info": {[]alerting.Alert{firing(2, "mlx5_0")}, "unknown", account.Unknown, never},
+		"of another":       {[]alerting.Alert{firing(1, "mlx5_1")}, "warning", account.Faulty, "RDMAPortDown"},
+		"of the port":      {[]alerting.Alert{firing(1, "mlx5_0")}, "warning", account.Faulty, "RDMASlow"},
+		"the worst": {
+			[]alerting.Alert{firing(1, "mlx5_0"), firing(3, "mlx5_0")}, "critical", account.Faulty, "RDMAWorse",
+		},
+	} {
+		r := check.New(check.Input{
+			Judgement: alerting.Judgement{To: now(), Rules: rules, Alerts: c.alerts},
+			Seen:      check.Seen{Objects: account.Objects(node, nil)},
+			Suspects:  check.Suspects{Series: []map[string]string{suspect}},
+		})
+		if o := r.Objects[1]; r.Verdict != c.verdict || o.Class != c.class || o.Reason != c.reason {
+			t.Errorf("%s: %s, port %s, %s; want %s, %s, %s", name, r.Verdict, o.Class, o.Reason, c.verdict, c.class, c.reason)
+		}
 	}
 }

@@ -1,6 +1,11 @@
 package check
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"rdma_exporter/internal/alerting"
+)
 
 // TestFigure: a number with a unit, and nothing else, is one.
 func TestFigure(t *testing.T) {
@@ -12,6 +17,28 @@ func TestFigure(t *testing.T) {
 		got := figure(text)
 		if (got == nil) != (want == nil) || got != nil && *got != *want {
 			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestComparedValue: measured and limit are compared in one unit; otherwise the value is that of the expression.
+func TestComparedValue(t *testing.T) {
+	for _, c := range []struct{ measured, limit, want string }{
+		{"200 Gb/s", "400 Gb/s", `200 of 400 "Gb/s"`},
+		{"97%", "50%", `97 of 50 "%"`},
+		{"3", "2", `3 of 2 ""`},
+		{"200 Gb/s", "97%", `0.5 ""`},
+		{"200 Gb/s", "400", `0.5 ""`},
+		{"200 Gb/s", "", `0.5 ""`},
+		{"unknown", "400 Gb/s", `0.5 ""`},
+	} {
+		f := finding(alerting.Alert{Value: 0.5, Annotations: map[string]string{"measured": c.measured, "limit": c.limit}})
+		got := fmt.Sprintf("%v %q", *f.Value, f.Unit)
+		if f.Limit != nil {
+			got = fmt.Sprintf("%v of %v %q", *f.Value, *f.Limit, f.Unit)
+		}
+		if got != c.want {
+			t.Errorf("measured %q, limit %q: %s, want %s", c.measured, c.limit, got, c.want)
 		}
 	}
 }

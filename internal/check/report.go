@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/coverage"
+	"rdma_exporter/internal/words"
 )
 
 // Version of the JSON schema. It changes when a field is removed or changes its meaning, not when one is added.
@@ -169,7 +170,7 @@ func New(in Input) Report {
 	slices.SortFunc(r.Pending, worstFirst)
 	r.Findings, r.Pending = worstOfEach(r.Findings), worstOfEach(r.Pending)
 	machine := r.cover(in)
-	r.Objects = account.Judge(in.Objects, r.faults(in.Suspects))
+	r.Objects = account.Judge(in.Objects, r.faults(in))
 	r.conclude()
 	if !machine {
 		r.unknown()
@@ -237,7 +238,8 @@ func (r *Report) conclude() {
 }
 
 // faults are the findings and pending alerts of severity critical and warning, and the conditions that they suppress.
-func (r *Report) faults(s Suspects) (out []account.Fault) {
+// The worst comes last: it is the reason of its object.
+func (r *Report) faults(in Input) (out []account.Fault) {
 	for _, f := range slices.Concat(r.Findings, r.Pending) {
 		if f.Severity == severityCritical || f.Severity == severityWarning {
 			out = append(out, account.Fault{Alert: f.Alert, Labels: f.Labels})
@@ -246,9 +248,12 @@ func (r *Report) faults(s Suspects) (out []account.Fault) {
 	if len(out) == 0 {
 		return nil
 	}
-	for _, labels := range s.Series {
-		out = append(out, account.Fault{Alert: labels["__name__"], Labels: labels})
+	names := words.Of(in.Rules, func(r alerting.Rule) string { return r.Name })
+	for _, labels := range in.Suspects.Series {
+		record := labels["__name__"]
+		out = append(out, account.Fault{Alert: cmp.Or(alertOf(record, names), record), Labels: labels})
 	}
+	slices.Reverse(out)
 	return out
 }
 

@@ -416,20 +416,26 @@ func TestUnknownObjects(t *testing.T) {
 			Reason: "DOWN, never ACTIVE", Unused: class == account.Unknown,
 		}
 	}
+	const unknown = "h: drain unknown, do not drain: "
 	const settle = "No history vouches that ports were in use. If they are not cabled on purpose: rdma_exporter accept NAME. " +
 		"To be alerted, pin them in --config.file (active: true)."
 	for name, c := range map[string]struct {
 		n     int
 		class account.Class
 		code  int
+		drain string
 		want  []string
 	}{
-		"healthy":      {2, account.Healthy, check.ExitOK, []string{"h: ok: 2 ports healthy"}},
-		"not expected": {1, account.NotExpected, check.ExitOK, []string{"h: ok: 1 port not expected (DOWN, never ACTIVE)"}},
-		"unknown": {1, account.Unknown, check.ExitUnknown, []string{
+		"healthy": {2, account.Healthy, check.ExitOK, "h: no drain\n", []string{"h: ok: 2 ports healthy"}},
+		"not expected": {1, account.NotExpected, check.ExitOK, "h: no drain\n", []string{
+			"h: ok: 1 port not expected (DOWN, never ACTIVE)",
+		}},
+		"unknown": {1, account.Unknown, check.ExitUnknown, unknown + "1 port unknown (DOWN, never ACTIVE)\n", []string{
 			"h: unknown: 1 port unknown (DOWN, never ACTIVE)", "Unknown: mlx5_0/1 (DOWN, never ACTIVE). " + settle,
 		}},
-		"many": {18, account.Unknown, check.ExitUnknown, []string{", mlx5_15/1, 2 more (DOWN, never ACTIVE). " + settle}},
+		"many": {18, account.Unknown, check.ExitUnknown, unknown + "18 ports unknown (DOWN, never ACTIVE)\n", []string{
+			", mlx5_15/1, 2 more (DOWN, never ACTIVE). " + settle,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []account.Object
@@ -439,8 +445,17 @@ func TestUnknownObjects(t *testing.T) {
 			r := check.New(check.Input{
 				Host: "h", Seen: check.Seen{Objects: objects},
 				Judgement: alerting.Judgement{To: now(), Rules: []alerting.Rule{rule("C", "critical")}},
+				Recorded:  check.Recorded{Fit: new(1.0), Drain: new(0.0)}, // an unknown port has no rule
 			})
 			text := tableOf(t, r, check.Style{})
+			var drain strings.Builder
+			if err := check.Drain(&drain, r, false); err != nil {
+				t.Fatal(err)
+			}
+			if unknown := c.code == check.ExitUnknown; drain.String() != c.drain || r.DrainExitCode() != c.code ||
+				(r.Drain == "unknown") != unknown || (r.Fit == nil) != unknown || r.Fit != nil && !*r.Fit {
+				t.Errorf("drain %s, exit %d, fit %v\n%swant\n%s", r.Drain, r.DrainExitCode(), r.Fit, &drain, c.drain)
+			}
 			for _, want := range c.want {
 				if r.ExitCode != c.code || !strings.Contains(text, want) {
 					t.Errorf("exit %d, want %d, %q\n%s", r.ExitCode, c.code, want, text)

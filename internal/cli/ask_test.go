@@ -170,6 +170,10 @@ func TestCheckWithBadDaemon(t *testing.T) {
 		"another schema":  {with(func(r *check.Report) { r.Version++ }), "different version"},
 		"a replay":        {with(func(r *check.Report) { r.Replay = "demo" }), "replay"},
 		"old":             {with(func(r *check.Report) { r.Time = r.Time.Add(-2 * time.Minute) }), "old"},
+		"slow":            {with(func(r *check.Report) { r.Time = r.Time.Add(-2 * time.Minute); r.IntervalSeconds = 600 }), ""},
+		"of the future":   {with(func(r *check.Report) { r.Time = r.Time.Add(2 * time.Minute) }), "ahead of the clock of this host"},
+		"clock differs":   {with(func(r *check.Report) { r.Time = r.Time.Add(50 * time.Second) }), ""},
+		"hostile":         {with(func(r *check.Report) { r.Error = "\x1b[2J" }), ""},
 	}
 	for group, isLate := range map[string]bool{"late": true, "answers": false} {
 		t.Run(group, func(t *testing.T) {
@@ -189,6 +193,9 @@ func TestCheckWithBadDaemon(t *testing.T) {
 					if tc.want != "" {
 						unanswered(t, r, errs, s.URL, tc.want)
 						return
+					}
+					if strings.Contains(r.Error, "\x1b") {
+						t.Errorf("%q", r.Error)
 					}
 					if want := (check.Source{Kind: check.SourceDaemon, URL: s.URL}); r.Host != "other:10879" || errs != "" ||
 						*r.Source != want {

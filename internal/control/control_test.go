@@ -80,6 +80,28 @@ func TestControlConnections(t *testing.T) {
 	}
 }
 
+// TestForeignAnswer: what an exporter responds, also as an error, is printed to a terminal.
+func TestForeignAnswer(t *testing.T) {
+	dir := t.TempDir()
+	mux := http.NewServeMux()
+	Handle(mux, "/ok", func(*http.Request) (Accepted, error) {
+		return Accepted{Forgets: []string{"mlx5_0\x1b[2J"}, Unknown: map[string]string{"a\nb": "c\x1b[2J"}}, nil
+	})
+	Handle(mux, "/bad", func(*http.Request) (Accepted, error) { return Accepted{}, BadRequest(errors.New("no \x1b[2J")) })
+	s, err := Listen(dir, mux, slog.New(slog.DiscardHandler))
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	for path, want := range map[string]string{
+		"/ok":  `{["mlx5_0□[2J"] map["a□b":"c□[2J"]} <nil>`,
+		"/bad": `{[] map[]} no □[2J`,
+	} {
+		got, err := Ask[Accepted](t.Context(), dir, http.MethodGet, path, nil)
+		if text := fmt.Sprintf("%q %v", got, err); text != want {
+			t.Errorf("%s: %s, want %s", path, text, want)
+		}
+	}
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -2,6 +2,7 @@ package role
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,6 +146,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// TestPeers: at least three ACTIVE, and more than half.
 func TestPeers(t *testing.T) {
 	var nics []NIC
 	for i, up := range []bool{true, true, true, false} {
@@ -155,6 +157,19 @@ func TestPeers(t *testing.T) {
 	all := func(int, int) bool { return true }
 	if got := fmt.Sprint(Peers(nics, all)); got != "[[true] [false] [true] [false] [true] [false] [true] [false]]" {
 		t.Error(got)
+	}
+	for c, want := range map[[2]int]bool{ // ACTIVE ports, of all
+		{2, 3}: false, {3, 3}: true, {3, 5}: true, {3, 6}: false, {4, 6}: true, {4, 8}: false, {5, 8}: true,
+	} {
+		var alike []NIC
+		for i := range c[1] {
+			alike = append(alike, nic(fmt.Sprint(i), "", 0, "X", 0, i < c[0]))
+		}
+		for i, ports := range Peers(alike, all) {
+			if !slices.Equal(ports, []bool{want}) {
+				t.Errorf("%d of %d: port %d: %t", c[0], c[1], i, ports)
+			}
+		}
 	}
 	if got := fmt.Sprint(Peers(nics[:6], func(i, _ int) bool { return i != 4 })); strings.Contains(got, "true") {
 		t.Error(got)

@@ -94,6 +94,7 @@ func TestWriteAndRead(t *testing.T) {
 	}
 }
 
+// TestModes: addresses of the fabric are readable for the service and its group only.
 func TestModes(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "parent")
 	dir := filepath.Join(parent, "state")
@@ -101,7 +102,7 @@ func TestModes(t *testing.T) {
 	must(t, s.Write(valueOf(1)))
 	mask := fs.FileMode(umask(t))
 	for name, want := range map[string]fs.FileMode{
-		parent: 0o755, dir: dirMode, s.path(currentName): fileMode, s.path(lockName): fileMode,
+		parent: 0o755, dir: 0o750, s.path(currentName): 0o640, s.path(lockName): 0o640,
 	} {
 		st, err := os.Stat(name)
 		must(t, err)

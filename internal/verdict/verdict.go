@@ -35,22 +35,21 @@ func Round(
 	if errors.Is(ctx.Err(), context.Canceled) { // the program stops: what was not read says nothing of the host
 		return nil, ctx.Err()
 	}
-	read := byClock(p.Read)
+	now := time.Now()
+	read := byClock(p.Read.Round(0), now.Round(0), now.Sub(p.Read))
 	if err := engine.AppendPart(read, exposition.DTO(p.Families), p.Unread); err != nil {
 		return p, err
 	}
 	return p, engine.Eval(ctx, read)
 }
 
-// byClock is a time by the wall clock as it is now: it may have been set since then. Slewing is ignored: rounds keep
-// their exact distances.
-func byClock(t time.Time) time.Time {
-	now := time.Now()
-	read, wall := now.Add(t.Sub(now)).Round(0), t.Round(0)
-	if read.Sub(wall).Abs() < time.Second {
-		return wall
+// byClock is the time of a reading by the wall clock as it is now: it may have been set since then. then is the time by
+// the wall clock of the reading, age the time since. Slewing is ignored: rounds keep their exact distances.
+func byClock(then, now time.Time, age time.Duration) time.Time {
+	if read := now.Add(-age); read.Sub(then).Abs() >= time.Second {
+		return read
 	}
-	return read
+	return then
 }
 
 // Conclusion is the result of an evaluation: alerts, verdict on the host, and suppressed conditions.

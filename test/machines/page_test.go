@@ -39,10 +39,11 @@ func inputOf(t testing.TB, name string) page.Input {
 		p, err = verdict.Round(t.Context(), sched, engine, 0)
 		must(t, err)
 	}
-	report := check.New(check.Input{
-		Exporter: "test", Host: m.Hostname() + ":10879", Interval: 15 * time.Second, History: engine.History(),
-		Judgement: engine.Judgement(), Coverage: p.Coverage, Seen: verdict.Seen(p), Needs: p.Needs,
+	report := verdict.Report(engine, check.Input{
+		Host: m.Hostname() + ":10879", Interval: 15 * time.Second, Coverage: p.Coverage, Seen: verdict.Seen(p),
+		Needs: p.Needs,
 	})
+	report.Exporter = "test"
 	history, err := page.ReadHistory(t.Context(), engine)
 	must(t, err)
 	families := slices.DeleteFunc(slices.Clone(p.Families), func(f exposition.Family) bool {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,7 +38,7 @@ func (k *Config) ask(ctx context.Context, c *machine.Config) (report *check.Repo
 	}
 	r, err := k.fetch(ctx)
 	if err == nil && !k.daemonSet {
-		err = trusted(c.Paths)
+		err = trusted(cmp.Or(k.listeners, c.Paths))
 	}
 	if err != nil {
 		if !k.daemonSet && errors.Is(err, unix.ECONNREFUSED) {
