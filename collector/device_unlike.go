@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"rdma_exporter/internal/expect"
@@ -18,7 +19,9 @@ type nicFunction struct {
 	ids     [5]string    // class, vendor, device and subsystem
 	kind    pci.RDMAKind // by its IDs; empty: no RDMA, or unknown
 	driver  string       // bound driver; empty: none
+	path    []string     // from the host bridge to itself; empty: unknown
 	place   string       // below its root port: device and function numbers; empty: unknown
+	numa    int          // numa_node; -1: unknown
 	rdma    bool         // it has an RDMA device
 }
 
@@ -41,34 +44,34 @@ func (f *nicFunction) isLike(others []nicFunction) bool {
 	return n >= minLike
 }
 
-// withoutDevice are the functions without an RDMA device beside others that have one: the addresses of those like one
-// of them, and others that support RDMA and have no driver, or nothing but RDMA to do. The device of the latter may be
-// in another network namespace (apart).
-func withoutDevice(all []nicFunction, apart bool) (like []string, unlike []snapshot.StackFunction) {
+// withoutDevice are the functions without an RDMA device beside others that have one: those like one of them, and
+// others that support RDMA and have no driver, or nothing but RDMA to do. The device of the latter may be in another
+// network namespace (apart).
+func withoutDevice(all []nicFunction, apart bool) (out []snapshot.BareFunction) {
 	for i := range all {
-		switch f := &all[i]; {
-		case f.rdma || slices.Contains(passthroughDrivers, f.driver):
-		case f.isLike(all):
-			like = append(like, f.address)
-		case f.kind != "" && (f.driver == "" || f.kind == pci.RDMAOnly && !apart):
-			unlike = append(unlike, f.stack())
+		f := &all[i]
+		like := f.isLike(all)
+		unlike := f.kind != "" && (f.driver == "" || f.kind == pci.RDMAOnly && !apart)
+		if f.rdma || slices.Contains(passthroughDrivers, f.driver) || !like && !unlike {
+			continue
 		}
+		b := snapshot.BareFunction{PCIAddress: f.address, Driver: f.driver, NUMA: f.numa, Like: like}
+		if len(f.path) > 1 {
+			b.Root, b.Path = f.path[0], f.path[1:]
+		}
+		out = append(out, b)
 	}
-	return like, unlike
+	return out
 }
 
 // functionsForRDMA are the RDMA-capable functions in use by this kernel.
 func functionsForRDMA(all []nicFunction) (out []snapshot.StackFunction) {
 	for i := range all {
 		if f := &all[i]; f.kind != "" && !slices.Contains(passthroughDrivers, f.driver) {
-			out = append(out, f.stack())
+			out = append(out, snapshot.StackFunction{PCIAddress: f.address, Kind: string(f.kind), Driver: f.driver})
 		}
 	}
 	return out
-}
-
-func (f *nicFunction) stack() snapshot.StackFunction {
-	return snapshot.StackFunction{PCIAddress: f.address, Kind: string(f.kind), Driver: f.driver}
 }
 
 // functionsOfNICs are the functions of network controllers, and those whose class is not readable, by address, without
@@ -96,9 +99,14 @@ func functionsOfNICs(r *reading.Reader) (out []nicFunction) {
 		if real, err := r.Host.Files.Resolve(dir); err == nil {
 			parts := strings.Split(strings.TrimPrefix(real, "sys/devices/"), "/")
 			bridges = append(bridges, parts[:len(parts)-1]...)
+			f.path = parts
 			for _, p := range parts[1:] {
 				f.place += "/" + p[strings.LastIndexByte(p, ':')+1:]
 			}
+		}
+		f.numa = -1
+		if n, err := strconv.Atoi(r.Optional(dir + "/numa_node")); err == nil {
+			f.numa = n
 		}
 		entries, err := r.Host.Files.List(dir + "/infiniband")
 		f.rdma = err == nil && len(entries) > 0
@@ -107,22 +115,14 @@ func functionsOfNICs(r *reading.Reader) (out []nicFunction) {
 	return slices.DeleteFunc(out, func(f nicFunction) bool { return slices.Contains(bridges, f.address) })
 }
 
-// unbound are the functions of which nothing says whether they should have an RDMA device.
-func (c *infiniBand) unbound(missing []snapshot.MissingDevice) (out []snapshot.StackFunction) {
-	for _, f := range c.stack.unbound {
-		if !slices.ContainsFunc(missing, func(m snapshot.MissingDevice) bool { return m.PCIAddress == f.PCIAddress }) {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
 // unlikeOthers are the functions without an RDMA device, unlike others, that were never seen with one.
 func (c *infiniBand) unlikeOthers(
 	ctx context.Context, h *host.Host, devices []snapshot.Device, known []snapshot.MissingDevice,
 ) (out []snapshot.MissingDevice) {
-	for _, address := range c.stack.without {
-		if slices.ContainsFunc(known, func(m snapshot.MissingDevice) bool { return m.PCIAddress == address }) ||
+	for i := range c.stack.bare {
+		address := c.stack.bare[i].PCIAddress
+		if !c.stack.bare[i].Like ||
+			slices.ContainsFunc(known, func(m snapshot.MissingDevice) bool { return m.PCIAddress == address }) ||
 			slices.ContainsFunc(devices, func(d snapshot.Device) bool { return d.PCIAddress == address }) ||
 			slices.ContainsFunc(c.absent.functions, func(f expect.FunctionRecord) bool { return f.PCIAddress == address }) {
 			continue

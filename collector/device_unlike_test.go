@@ -19,27 +19,30 @@ func TestWithoutDevice(t *testing.T) {
 		apart bool
 		want  string
 	}{
-		"all have one":               {[]nicFunction{bound, bound}, false, "[] []"},
-		"like one, without driver":   {[]nicFunction{bound, function(cx7, pci.RDMAOnly, "")}, false, "[0000:2b:00.0] []"},
-		"like one, given to a guest": {[]nicFunction{bound, function(cx7, pci.RDMAOnly, "vfio-pci")}, false, "[] []"},
-		"unlike, without driver":     {[]nicFunction{bound, function(cx6, pci.RDMAEthernet, "")}, false, "[] [{0000:2b:00.0 ethernet }]"},
-		"unlike, an Ethernet NIC":    {[]nicFunction{bound, function(cx6, pci.RDMAEthernet, "mlx5_core")}, false, "[] []"},
+		"all have one":               {[]nicFunction{bound, bound}, false, "[]"},
+		"like one, without driver":   {[]nicFunction{bound, function(cx7, pci.RDMAOnly, "")}, false, "[0000:2b:00.0 true]"},
+		"like one, given to a guest": {[]nicFunction{bound, function(cx7, pci.RDMAOnly, "vfio-pci")}, false, "[]"},
+		"unlike, without driver":     {[]nicFunction{bound, function(cx6, pci.RDMAEthernet, "")}, false, "[0000:2b:00.0 false]"},
+		"unlike, an Ethernet NIC":    {[]nicFunction{bound, function(cx6, pci.RDMAEthernet, "mlx5_core")}, false, "[]"},
 		"unlike, made for RDMA": {
 			[]nicFunction{bound, function([5]string{"0x020700", "0x15b3", "0x101b"}, pci.RDMAOnly, "mlx5_core")},
 			false,
-			"[] [{0000:2b:00.0 rdma mlx5_core}]",
+			"[0000:2b:00.0 false]",
 		},
 		"its device may be in another namespace": {
-			[]nicFunction{bound, function([5]string{"0x020700", "0x15b3", "0x101b"}, pci.RDMAOnly, "mlx5_core")}, true, "[] []",
+			[]nicFunction{bound, function([5]string{"0x020700", "0x15b3", "0x101b"}, pci.RDMAOnly, "mlx5_core")}, true, "[]",
 		},
-		"no RDMA": {[]nicFunction{bound, function([5]string{"0x020000", "0x8086", "0x1572"}, "", "")}, false, "[] []"},
+		"no RDMA": {[]nicFunction{bound, function([5]string{"0x020000", "0x8086", "0x1572"}, "", "")}, false, "[]"},
 		"IDs unknown, at the place of three": {
-			[]nicFunction{bound, bound, bound, function([5]string{1: "0x15b3"}, "", "")}, false, "[0000:2b:00.0] []",
+			[]nicFunction{bound, bound, bound, function([5]string{1: "0x15b3"}, "", "")}, false, "[0000:2b:00.0 true]",
 		},
-		"IDs unknown, at the place of two": {[]nicFunction{bound, bound, function([5]string{1: "0x15b3"}, "", "")}, false, "[] []"},
+		"IDs unknown, at the place of two": {[]nicFunction{bound, bound, function([5]string{1: "0x15b3"}, "", "")}, false, "[]"},
 	} {
-		like, unlike := withoutDevice(c.all, c.apart)
-		if got := fmt.Sprint(like, unlike); got != c.want {
+		var found []string
+		for _, f := range withoutDevice(c.all, c.apart) {
+			found = append(found, fmt.Sprint(f.PCIAddress, " ", f.Like))
+		}
+		if got := fmt.Sprint(found); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

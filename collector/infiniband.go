@@ -135,7 +135,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		c.lastRound.publish(now, devices, c.machine.gpus)
 		n.InfiniBand = &snapshot.InfiniBand{
 			Devices: devices, Missing: missing, Renamed: c.absent.renamed, Ignored: ignored, Ages: ages,
-			Boot: boot, Stack: stack, None: c.noDevice(h), Unbound: c.unbound(missing),
+			Boot: boot, Stack: stack, None: c.noDevice(h), Bare: c.stack.bare,
 		}
 	}, done)
 }

@@ -50,11 +50,10 @@ type stack struct {
 	nodes   []snapshot.VerbsNode
 	state   snapshot.StackState // empty: no RDMA-capable function, or unknown
 	ready   []snapshot.StackFunction
-	without []string                 // PCI addresses of functions without an RDMA device that are like one with it
-	unbound []snapshot.StackFunction // without an RDMA device, of which nothing says whether they should have one
-	apart   bool                     // no device, and network namespaces have their own
-	modules uint64                   // hash of the names of those that are loaded
-	changed time.Time                // of the last change; zero: none observed
+	bare    []snapshot.BareFunction // without an RDMA device, beside others that have one
+	apart   bool                    // no device, and network namespaces have their own
+	modules uint64                  // hash of the names of those that are loaded
+	changed time.Time               // of the last change; zero: none observed
 }
 
 // readStack reads whether the RDMA stack is loaded.
@@ -78,10 +77,10 @@ func (s *stack) read(r *reading.Reader, names []string) {
 	s.last.Read(r.Now())
 	s.devices, s.state, s.apart = slices.Clone(names), "", namespacesExclusive(r)
 	all := functionsOfNICs(r)
-	s.ready, s.nodes, s.without, s.unbound = nil, nil, nil, nil
+	s.ready, s.nodes, s.bare = nil, nil, nil
 	if len(names) > 0 {
 		s.nodes = verbsNodes(r)
-		s.without, s.unbound = withoutDevice(all, s.apart)
+		s.bare = withoutDevice(all, s.apart)
 		if verbsLoaded(r) {
 			s.state = snapshot.StackLoaded
 			return

@@ -65,7 +65,7 @@ func Objects(n *snapshot.Node, failures []Failure) (out []Object) {
 	if n == nil {
 		return nil
 	}
-	out = slices.Concat(functions(n.InfiniBand), devices(n, failures), gpus(n.GPUs))
+	out = slices.Concat(functions(n.InfiniBand), devices(n, failures), gpus(n))
 	slices.SortStableFunc(out, func(a, b Object) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
@@ -140,7 +140,12 @@ func functions(n *snapshot.InfiniBand) (out []Object) {
 		}
 		out = append(out, o)
 	}
-	for _, f := range n.Unbound {
+	for i := range n.Bare {
+		f := &n.Bare[i]
+		missing := func(m snapshot.MissingDevice) bool { return m.PCIAddress == f.PCIAddress }
+		if f.Like || slices.ContainsFunc(n.Missing, missing) {
+			continue
+		}
 		o := Object{Kind: Function, Name: f.PCIAddress, Compute: true, address: f.PCIAddress}
 		if f.Driver == "" {
 			o.set(Unknown, "supports RDMA, no driver bound")
@@ -148,46 +153,6 @@ func functions(n *snapshot.InfiniBand) (out []Object) {
 			o.set(Unknown, "supports RDMA, no RDMA device of driver %s", f.Driver)
 		}
 		out = append(out, o)
-	}
-	return out
-}
-
-// gpus are the GPUs of the PCI tree and of NVML.
-func gpus(n *snapshot.GPUs) (out []Object) {
-	if n == nil {
-		return nil
-	}
-	seen := map[string]bool{}
-	add := func(address string) *Object {
-		seen[address] = true
-		out = append(out, Object{Kind: GPU, Name: address, Class: Healthy, Compute: true, address: address})
-		return &out[len(out)-1]
-	}
-	for i := range n.GPUs {
-		g := &n.GPUs[i]
-		o := add(g.PCIAddress)
-		o.uuid = g.UUID
-		if slices.ContainsFunc(n.Ignored, func(name snapshot.GPUName) bool { return name.UUID == g.UUID }) {
-			o.set(NotExpected, "ignored by the configuration")
-		}
-	}
-	for _, l := range n.Lost {
-		if !seen[l.PCIAddress] {
-			o := add(l.PCIAddress)
-			o.uuid = l.UUID
-			o.set(Faulty, "lost: %s", l.Reason)
-		}
-	}
-	for _, f := range n.Functions {
-		if seen[f.PCIAddress] {
-			continue
-		}
-		switch o := add(f.PCIAddress); f.Driver {
-		case "nvidia", "":
-			o.set(Unknown, "not listed by NVML")
-		default:
-			o.set(NotExpected, "bound to driver %s", f.Driver)
-		}
 	}
 	return out
 }

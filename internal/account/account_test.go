@@ -192,8 +192,10 @@ func TestObjects(t *testing.T) {
 		"functions that support RDMA, without a device and unlike others": {
 			func() *snapshot.Node {
 				n := ports("A", nil)
-				n.InfiniBand.Unbound = []snapshot.StackFunction{
-					{PCIAddress: "0000:2b:00.0", Kind: "rdma"}, {PCIAddress: "0000:3b:00.0", Kind: "rdma", Driver: "mlx5_core"},
+				n.InfiniBand.Bare = []snapshot.BareFunction{
+					{PCIAddress: "0000:2b:00.0"},
+					{PCIAddress: "0000:3b:00.0", Driver: "mlx5_core"},
+					{PCIAddress: "0000:4b:00.0", Like: true}, // the collector reports it as missing, or knows why not
 				}
 				return n
 			}(), nil, nil,
@@ -253,5 +255,24 @@ func TestGroups(t *testing.T) {
 		"{port  healthy [mlx5_0/1]}]"
 	if got := fmt.Sprint(Groups(objects)); got != want {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// TestWithoutNIC: eight GPUs, of which some have no NIC at their switch.
+func TestWithoutNIC(t *testing.T) {
+	for _, c := range []struct {
+		distances string // of each GPU to its nearest NIC: P PIX, N NODE, U unknown
+		want      int
+	}{
+		{"PPPPPPPP", 0}, {"PPPPPPPN", 1}, {"PPPPPPNN", 0}, {"PPPN", 1}, {"PPN", 0}, {"NNNN", 0}, {"PPPU", 0},
+	} {
+		d := &snapshot.GDR{NICs: []snapshot.GDRNIC{{Device: "mlx5_0"}}}
+		for i, kind := range c.distances {
+			d.GPUs = append(d.GPUs, snapshot.GDRGPU{PCIAddress: fmt.Sprint(i)})
+			d.Pairs = append(d.Pairs, snapshot.GDRPair{GPU: i, Distance: map[rune]string{'P': "PIX", 'N': "NODE"}[kind]})
+		}
+		if got := withoutNIC(d); len(got) != c.want {
+			t.Errorf("%s: %v, want %d", c.distances, got, c.want)
+		}
 	}
 }

@@ -100,9 +100,18 @@ type InfiniBand struct {
 	Stack *Stack
 	// None is set if the kernel has no RDMA device, selected or not.
 	None *NoDevice
-	// Unbound are the functions that support RDMA and have no RDMA device, beside others that have one, of which nothing
-	// says whether they should: the inventory and the configuration do not list them, and they are like no other.
-	Unbound []StackFunction
+	// Bare are the PCI functions without an RDMA device that may be expected to have one, beside others that have one.
+	Bare []BareFunction
+}
+
+// BareFunction is a PCI function without an RDMA device, like others that have one, or that supports RDMA.
+type BareFunction struct {
+	PCIAddress string
+	Driver     string   // empty: none is bound
+	Root       string   // host bridge
+	Path       []string // functions from the root port to itself
+	NUMA       int      // numa_node; -1: unknown
+	Like       bool     // functions like it have a device
 }
 
 // NoDevice is a host without RDMA devices.

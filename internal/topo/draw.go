@@ -55,6 +55,9 @@ func (m *Machine) Draw(to io.Writer) error {
 		fmt.Fprintf(w, "\n%s\n", name)
 		m.tree(w, n.Branches, "  ")
 	}
+	for _, d := range m.Missing {
+		fmt.Fprintf(w, "\n%s, PCI %s: missing (%s)\n", d.Device, cmp.Or(d.Address, "unknown"), d.Reason)
+	}
 	if len(m.Pairs) > 0 {
 		m.matrix(w)
 	}
@@ -138,6 +141,11 @@ func (m *Machine) label(n Node, b Branch) string {
 		parts = append(parts, d.Device, state, role)
 		if d.Available != 0 {
 			parts = append(parts, "PCIe "+gigabits(d.Available))
+		}
+	}
+	for _, f := range m.Bare {
+		if f.Address == n.Address {
+			parts = append(parts, "no RDMA device", cmp.Or(f.Driver, "no driver bound"))
 		}
 	}
 	if n.Width != 0 {

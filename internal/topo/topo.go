@@ -21,6 +21,8 @@ type Machine struct {
 	NCCL      string    `json:"nccl_version,omitempty"` // evaluated for; empty: a current one
 	GPUs      []GPU     `json:"gpus"`
 	NICs      []NIC     `json:"nics"`
+	Bare      []Bare    `json:"without_rdma_device,omitempty"`
+	Missing   []Missing `json:"missing_devices,omitempty"`
 	Pairs     []Pair    `json:"pairs"`
 	Functions []Node    `json:"functions"` // by address
 	Processes []Process `json:"processes,omitempty"`
@@ -83,6 +85,19 @@ type NIC struct {
 	Marks           []string `json:"marks,omitempty"` // degraded links on its path, or in the way
 }
 
+// Bare is a PCI function without an RDMA device that may be expected to have one.
+type Bare struct {
+	Address string `json:"pci_address"`
+	Driver  string `json:"driver"` // empty: none is bound
+}
+
+// Missing is a device that is expected, and whose function is not on the bus.
+type Missing struct {
+	Device  string `json:"device"`
+	Address string `json:"pci_address"`
+	Reason  string `json:"reason"`
+}
+
 // Pair is a GPU and a NIC.
 type Pair struct {
 	GPU       string `json:"gpu"`
@@ -134,6 +149,9 @@ func New(host string, n *snapshot.Node) *Machine {
 		tree.add(g.Root, addresses(hops), hops, g.NUMA, "")
 		m.GPUs = append(m.GPUs, m.gpuOf(d, g, hops))
 	}
+	if n.InfiniBand != nil {
+		m.bare(n.InfiniBand, tree)
+	}
 	for g := range d.GPUs {
 		for _, i := range order {
 			m.Pairs = append(m.Pairs, pairOf(d, d.Pairs[g*len(d.NICs)+i]))
@@ -150,6 +168,20 @@ func New(host string, n *snapshot.Node) *Machine {
 	m.seen(d)
 	m.observed(d)
 	return m
+}
+
+// bare adds the functions without an RDMA device, and the devices that left the bus.
+func (m *Machine) bare(ib *snapshot.InfiniBand, tree *nodes) {
+	for i := range ib.Bare {
+		f := &ib.Bare[i]
+		tree.add(f.Root, f.Path, nil, f.NUMA, "")
+		m.Bare = append(m.Bare, Bare{f.PCIAddress, f.Driver})
+	}
+	for _, d := range ib.Missing {
+		if tree.m[d.PCIAddress] == nil {
+			m.Missing = append(m.Missing, Missing{d.Name, d.PCIAddress, d.Reason})
+		}
+	}
 }
 
 // nearby are the indices of devices by NUMA node and address, the order of GPUs.

@@ -84,6 +84,7 @@ func (m *Machine) branches(parent string) (out []Branch) {
 // named reports whether a function is a GPU or NIC.
 func (m *Machine) named(address string) bool {
 	return slices.ContainsFunc(m.NICs, func(n NIC) bool { return n.Address == address }) ||
+		slices.ContainsFunc(m.Bare, func(f Bare) bool { return f.Address == address }) ||
 		slices.ContainsFunc(m.GPUs, func(g GPU) bool { return g.Address == address })
 }
 
