@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/words"
 )
 
 // SetupVersion is the version of the JSON schema of check --setup. It changes when a field is removed or changes its
@@ -25,13 +26,19 @@ type Setup struct {
 	Verdict  string              `json:"verdict"` // ok, warning, unknown: info differences are ok
 	ExitCode int                 `json:"exit_code"`
 	Settings []snapshot.SetupRow `json:"settings"` // by domain
+	// Virtual is the number of RDMA devices if all are virtual functions in a guest, to which no setting applies.
+	Virtual int `json:"virtual_functions,omitempty"`
 }
 
-// NewSetup makes the report of rows. Without any, the host has no RDMA device whose settings could be compared. strict:
-// settings that could not be read make the verdict unknown.
-func NewSetup(rows []snapshot.SetupRow, strict bool) Setup {
+// NewSetup makes the report of rows. Without any, the host has no RDMA device whose settings could be compared, or
+// virtual functions only: their settings are those of the hypervisor. strict: settings that could not be read make the
+// verdict unknown.
+func NewSetup(rows []snapshot.SetupRow, virtual int, strict bool) Setup {
 	s := Setup{Version: SetupVersion, Settings: []snapshot.SetupRow{}, Verdict: verdictOK, ExitCode: ExitOK}
-	unknown := len(rows) == 0
+	if len(rows) == 0 {
+		s.Virtual = virtual
+	}
+	unknown := len(rows) == 0 && virtual == 0
 	for _, r := range rows {
 		x := ShownSetting(r)
 		s.Settings = append(s.Settings, x)
@@ -143,7 +150,11 @@ func (s *Setup) headline(rows []snapshot.SetupRow) string {
 	if s.Replay != "" {
 		host += " (replay of " + s.Replay + ")"
 	}
-	if len(s.Settings) == 0 {
+	switch {
+	case s.Virtual > 0:
+		return fmt.Sprintf("%s: ok: no setting applies to %s: run check --setup on the hypervisor",
+			host, words.Count(s.Virtual, "virtual function"))
+	case len(s.Settings) == 0:
 		return host + ": unknown: no RDMA device in /sys/class/infiniband, or none readable"
 	}
 	n := map[string]int{

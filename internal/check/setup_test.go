@@ -49,7 +49,7 @@ mrrs     mlx5_0  4096    needs CAP_SYS_ADMIN
 AS WANTED  OBJECT  FOUND  BASIS
 numa       host    0      recommendation
 `
-	s := check.NewSetup(setupRows(), false)
+	s := check.NewSetup(setupRows(), 0, false)
 	s.Host = "gpu-1"
 	var out bytes.Buffer
 	if err := check.SetupTable(&out, s, setupRows(), check.Style{Verbose: true}); err != nil {
@@ -64,20 +64,22 @@ numa       host    0      recommendation
 func TestSetupVerdict(t *testing.T) {
 	rows := setupRows()
 	for name, k := range map[string]struct {
-		rows   []snapshot.SetupRow
-		strict bool
-		want   string
-		code   int
+		rows    []snapshot.SetupRow
+		virtual int
+		strict  bool
+		want    string
+		code    int
 	}{
-		"none":                  {nil, false, "unknown", check.ExitUnknown},
-		"info":                  {rows[:1], false, "ok", check.ExitOK},
-		"contradiction":         {rows, true, "warning", check.ExitWarning},
-		"unknown":               {rows[3:], false, "ok", check.ExitOK},
-		"unknown, with strict":  {rows[3:], true, "unknown", check.ExitUnknown},
-		"all known, and strict": {rows[4:], true, "ok", check.ExitOK},
+		"none":                   {nil, 0, false, "unknown", check.ExitUnknown},
+		"virtual functions only": {nil, 2, true, "ok", check.ExitOK},
+		"info":                   {rows[:1], 0, false, "ok", check.ExitOK},
+		"contradiction":          {rows, 0, true, "warning", check.ExitWarning},
+		"unknown":                {rows[3:], 0, false, "ok", check.ExitOK},
+		"unknown, with strict":   {rows[3:], 0, true, "unknown", check.ExitUnknown},
+		"all known, and strict":  {rows[4:], 0, true, "ok", check.ExitOK},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := check.NewSetup(k.rows, k.strict)
+			s := check.NewSetup(k.rows, k.virtual, k.strict)
 			if s.Verdict != k.want || s.ExitCode != k.code {
 				t.Errorf("%s, exit code %d", s.Verdict, s.ExitCode)
 			}

@@ -104,6 +104,19 @@ type InfiniBand struct {
 	Bare []BareFunction
 }
 
+// OnlyVirtual is the number of devices if all are virtual functions; 0 if one is not, or without any.
+func (n *InfiniBand) OnlyVirtual() int {
+	if n == nil {
+		return 0
+	}
+	for i := range n.Devices {
+		if n.Devices[i].FunctionType != Virtual {
+			return 0
+		}
+	}
+	return len(n.Devices)
+}
+
 // BareFunction is a PCI function without an RDMA device, like others that have one, or that supports RDMA.
 type BareFunction struct {
 	PCIAddress string

@@ -112,20 +112,19 @@ func TestKill(t *testing.T) {
 
 // TestNearestNIC: a NIC that is gone at the first start is missed by the GPU at whose switch it was.
 func TestNearestNIC(t *testing.T) {
-	for _, name := range []string{"dgx-h100-ib", "mi300x-bnxt-ok"} {
-		a := machines.Load(t, name)
-		healthy := first(a)
-		x := targetsOf(healthy, checked(t, a, healthy, nil), "device")[0]
-		broken := maps.Clone(healthy)
-		gone(broken, x)
-		r := checked(t, a, broken, nil)
-		var named []string
-		for _, o := range account.Unknowns(r.Objects) {
-			named = append(named, string(o.Kind)+": "+o.Reason)
-		}
-		if want := "[gpu: no NIC at its PCIe switch, as 7 other GPUs have]"; r.Verdict != "unknown" || fmt.Sprint(named) != want {
-			t.Errorf("%s without %s: %s, %s", name, x.name, r.Verdict, named)
-		}
+	a := machines.Load(t, "dgx-h100-ib")
+	healthy := first(a)
+	x := targetsOf(healthy, checked(t, a, healthy, nil), "device")[0]
+	broken := maps.Clone(healthy)
+	gone(broken, x)
+	r := checked(t, a, broken, nil)
+	var named []string
+	for _, o := range account.Unknowns(r.Objects) {
+		named = append(named, string(o.Kind)+": "+o.Reason)
+	}
+	const want = "[gpu: no NIC at its PCIe switch, as 7 other GPUs have]"
+	if r.Verdict != "unknown" || fmt.Sprint(named) != want {
+		t.Errorf("without %s: %s, %s", x.name, r.Verdict, named)
 	}
 }
 
