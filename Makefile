@@ -97,6 +97,10 @@ captures: ## capture every recorded machine, all rounds, and replay the captures
 restarts: ## restart the exporter during and after every recorded fault; an hour
 	$(GO) test -timeout 3h -run '^TestRestartOfMachines$$' ./test/machines -restart-every
 
+.PHONY: kill
+kill: ## break the objects of every recorded healthy machine, one, half and all, at the first start and with history; ten minutes
+	$(GO) test -timeout 1h ./test/kill -every
+
 .PHONY: mutate
 mutate: ## corrupt every file of three recorded machines in ten ways, at the start and during monitoring; a day, MUTATE='infiniband/mlx5_0/|net/' selects files
 	$(GO) test -timeout 48h -run '^Test(Mutations|FIFOs)OfMachines$$' ./test/machines -mutations 0 -mutate-every -mutate '$(MUTATE)'
