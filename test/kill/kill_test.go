@@ -194,7 +194,7 @@ func (x tree) entries() (out []capture.Entry) {
 
 // missing are the files and directories that were there before, without those below others.
 func (x tree) missing(before tree) (out []string) {
-	there := map[string]bool{}
+	there := map[string]bool{".": true}
 	for p := range x {
 		for ; p != "."; p = path.Dir(p) {
 			there[p] = true
