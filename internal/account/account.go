@@ -15,14 +15,16 @@ type Kind string
 
 // The kinds, in the order in which they are listed.
 const (
-	Function Kind = "function" // PCI function that supports RDMA and has no RDMA device; name: PCI address
-	Device   Kind = "device"   // RDMA device; name: mlx5_0
-	Port     Kind = "port"     // name: mlx5_0/1
-	Plane    Kind = "plane"    // port of a device with more than snapshot.Planes of them; name: mlx5_0/3
-	GPU      Kind = "gpu"      // name: PCI address
+	Function Kind = "function"    // PCI function that supports RDMA and has no RDMA device; name: PCI address
+	Device   Kind = "device"      // RDMA device; name: mlx5_0
+	Port     Kind = "port"        // name: mlx5_0/1
+	Plane    Kind = "plane"       // port of a device with more than snapshot.Planes of them; name: mlx5_0/3
+	Member   Kind = "bond_member" // interface of a port's bond; name: enp24s0np0
+	Cage     Kind = "cage"        // of a port whose driver reads modules; name: its interface
+	GPU      Kind = "gpu"         // name: PCI address
 )
 
-var kinds = []Kind{Function, Device, Port, Plane, GPU}
+var kinds = []Kind{Function, Device, Port, Plane, Member, Cage, GPU}
 
 // Class is what is known of an object.
 type Class string
@@ -51,6 +53,7 @@ type Object struct {
 	device  string // RDMA device that it belongs to
 	uuid    string // of a GPU
 	port    string // number; empty: not of a port
+	netdev  string // of a member of a bond
 	address string // of its PCI function
 }
 
@@ -65,7 +68,7 @@ func Objects(n *snapshot.Node, failures []Failure) (out []Object) {
 	if n == nil {
 		return nil
 	}
-	out = slices.Concat(functions(n.InfiniBand), devices(n, failures), gpus(n))
+	out = slices.Concat(functions(n.InfiniBand), devices(n, failures), cages(n.Optics), gpus(n))
 	slices.SortStableFunc(out, func(a, b Object) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
@@ -108,7 +111,7 @@ func devices(n *snapshot.Node, failures []Failure) (out []Object) {
 				p.Class, p.Reason = o.Class, o.Reason
 			}
 			o.Compute = o.Compute || p.Compute
-			ports = append(ports, p)
+			ports = append(append(ports, p), members(&d.Ports[j], p)...)
 		}
 		out = append(append(out, o), ports...)
 	}

@@ -189,6 +189,36 @@ func TestObjects(t *testing.T) {
 			"1 GPU unknown (not listed by NVML); 1 GPU faulty; 1 GPU healthy; 1 GPU not expected (bound to driver vfio-pci)",
 			[]string{"0000:3b:00.0"},
 		},
+		"a bond with one member that lost its link, one unread, one set down": {
+			func() *snapshot.Node {
+				n := ports("A", nil)
+				yes, no := true, false
+				n.InfiniBand.Devices[0].Ports[0].Netdev = []snapshot.Netdev{
+					{Name: "eth0", Member: true, Up: &yes}, {Name: "eth1", Member: true, Up: &no}, {Name: "eth2", Member: true},
+					{Name: "eth3", Member: true, Up: &no, Admin: &no},
+				}
+				return n
+			}(), nil, nil,
+			"1 bond member unknown (its state in the bond could not be read); 1 bond member faulty; 1 NIC, 1 compute port, " +
+				"1 bond member healthy; 1 bond member not expected (administratively down)",
+			[]string{"eth2"},
+		},
+		"cages: a fault of a module, none of a port; what the driver does not read has no object": {
+			func() *snapshot.Node {
+				n := ports("A", nil)
+				cage := func(netdev string, state snapshot.CageState) snapshot.Cage {
+					return snapshot.Cage{Device: "mlx5_0", Port: 1, Netdev: netdev, State: state}
+				}
+				n.Optics = &snapshot.Optics{Cages: []snapshot.Cage{
+					cage("eth0", snapshot.CagePresent), cage("eth1", snapshot.CageEmpty), cage("eth2", snapshot.CageUnreadable),
+					cage("eth3", snapshot.CageUnsupported), cage("eth4", snapshot.CagePresent),
+				}}
+				return n
+			}(), nil, []Fault{
+				{Alert: "RDMATransceiverFault", Labels: map[string]string{"device": "mlx5_0", "port": "1", "netdev": "eth4"}},
+			},
+			"1 cage unknown (its module could not be read); 1 NIC, 1 compute port, 1 cage faulty", nil,
+		},
 		"functions that support RDMA, without a device and unlike others": {
 			func() *snapshot.Node {
 				n := ports("A", nil)

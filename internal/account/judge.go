@@ -39,7 +39,9 @@ func (f Fault) concerns(o *Object) bool {
 		return o.Kind == GPU && is("pci_bus_id", o.address)
 	case f.Labels["device"] == "":
 		return o.Kind == Port && o.Compute && o.Class == Unknown
-	case !is("device", o.device):
+	case !is("device", o.device), o.Kind == Cage && !ofModule(f.Alert):
+		return false
+	case o.netdev != "" && f.Labels["netdev"] != "" && !is("netdev", o.netdev):
 		return false
 	case f.Labels["port"] == "":
 		return true
@@ -68,6 +70,8 @@ func (o *Object) Noun() string {
 		return "NIC"
 	case o.Kind == Function:
 		return "PCI function"
+	case o.Kind == Member:
+		return "bond member"
 	}
 	return string(o.Kind)
 }
@@ -102,7 +106,7 @@ func Groups(objects []Object) (out []Group) {
 func (c Class) Text() string { return strings.ReplaceAll(string(c), "_", " ") }
 
 // Line is the account in one line: "8 NICs, 8 compute ports, 8 GPUs healthy; 2 ports not expected (second port, none of
-// its kind has a link)". It is empty without objects.
+// its kind has a link)". Cages that are in order are left out. It is empty without objects.
 func Line(objects []Object) string {
 	var parts []string
 	for _, class := range []Class{Unknown, Faulty, Healthy, NotExpected} {
@@ -110,7 +114,7 @@ func Line(objects []Object) string {
 		counts, reasons := map[string]int{}, map[string]bool{}
 		for i := range objects {
 			o := &objects[i]
-			if o.Class != class {
+			if o.Class != class || o.Kind == Cage && (class == Healthy || class == NotExpected) {
 				continue
 			}
 			noun := o.Noun()

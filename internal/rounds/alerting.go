@@ -85,7 +85,7 @@ var (
 	objectCount = &exposition.Desc{
 		Name: "rdma_objects", Of: "rdma_objects", Type: exposition.Gauge, Scope: exposition.ScopeHost,
 		Labels: []string{"kind", "class"}, Source: "the exporter",
-		Help: "Objects of the host by kind and class, as of the last evaluation of the rules. kind: function (PCI function without its RDMA device), device, port, plane, gpu. class: healthy, faulty (it has an alert, or belongs to an object that has one), not_expected, unknown. Absent if no rules are evaluated.",
+		Help: "Objects of the host by kind and class, as of the last evaluation of the rules. kind: function (PCI function without its RDMA device), device, port, plane, bond_member, cage, gpu. class: healthy, faulty (it has an alert, or belongs to an object that has one), not_expected, unknown. Absent if no rules are evaluated.",
 	}
 	objectInfo = &exposition.Desc{
 		Name: "rdma_object_info", Of: "rdma_objects", Type: exposition.Gauge, Scope: exposition.ScopeHost,

@@ -1,0 +1,67 @@
+package account
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// members are the interfaces of a port's bond. port is the object of the port.
+func members(p *snapshot.Port, port Object) (out []Object) {
+	for i := range p.Netdev {
+		n := &p.Netdev[i]
+		if !n.Member {
+			continue
+		}
+		o := port
+		o.Kind, o.Name, o.Class, o.Reason, o.Unused, o.netdev = Member, n.Name, Healthy, "", false, n.Name
+		switch {
+		case port.Class == NotExpected:
+			o.set(NotExpected, "%s", port.Reason)
+		case n.Admin != nil && !*n.Admin:
+			o.set(NotExpected, "administratively down")
+		case n.Up == nil:
+			o.set(Unknown, "its state in the bond could not be read")
+		case !*n.Up:
+			o.set(Faulty, "no link")
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// cages are those whose driver reports modules. No job waits for one: what is wrong with it shows on its port.
+func cages(n *snapshot.Optics) (out []Object) {
+	if n == nil {
+		return nil
+	}
+	for i := range n.Cages {
+		c := &n.Cages[i]
+		port := fmt.Sprintf("%s/%d", c.Device, c.Port)
+		o := Object{
+			Kind: Cage, Name: cmp.Or(c.Netdev, port), Class: Healthy, device: c.Device, port: strconv.Itoa(c.Port),
+			netdev: c.Netdev,
+		}
+		switch c.State {
+		case snapshot.CageUnread, snapshot.CageUnsupported, snapshot.CageNoAnswer: // nothing is known of its module
+			continue
+		case snapshot.CageEmpty:
+			o.set(NotExpected, "empty cage")
+		case snapshot.CageBusy:
+			o.set(Unknown, "its module is busy")
+		case snapshot.CageUnreadable, snapshot.CageUnknown:
+			o.set(Unknown, "its module could not be read")
+		case snapshot.CagePresent:
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// ofModule reports whether an alert is about what is in a cage.
+func ofModule(alert string) bool {
+	return strings.Contains(alert, "Transceiver") || strings.Contains(alert, "Optics")
+}
