@@ -9,8 +9,8 @@ import (
 	"rdma_exporter/rules"
 )
 
-// remedy is a row of the table in docs/runbooks/RDMAPortDown.md: what the host reports of ports that are not ACTIVE,
-// and what the person on call is told to do.
+// remedy is a row of the table in docs/runbooks/RDMAPortDown.md, or of an alert like it: what a host reports of its
+// ports, and what the person on call is told to do.
 type remedy struct {
 	name             string
 	series           []*family
@@ -54,6 +54,8 @@ const (
 	uncabled = "These ports have no cables of their own: on the hypervisor check the state of their functions (ip link " +
 		"show, devlink port show) and the ports of the physical functions. In a cloud, drain the host, stop and start " +
 		"the instance, which moves it to other hardware, and report the ports to the provider."
+	instances = "Compare with the other instances of the job. If only this one retransmits, stop and start it, which " +
+		"moves it to other hardware; if all do, report the path to the provider."
 	start = "tart the subnet manager (opensm, UFM, or that of a managed switch), or let its standby take over."
 )
 
@@ -240,9 +242,26 @@ var remedies = []remedy{
 			down("d1", "efa", "physical", "Unknown", "", 1, 3)...),
 		diagnose: linkShow, action: uncabled,
 	},
+	{
+		name: "EFA retransmits",
+		series: down("d0", "efa", "physical", "Unknown", "", 4, 5,
+			gauge("port:rdma_retransmissions:warning", 0.03, "device", "d0", "port", "1")),
+		alert: "RDMARetransmissions", diagnose: "rdma statistic show link d0/1", action: instances,
+	},
+	{
+		name: "whole host, EFA retransmits",
+		series: append(down("d0", "efa", "physical", "Unknown", "", 4, 5,
+			gauge("port:rdma_retransmissions:warning", 0.03, "device", "d0", "port", "1")),
+			down("d1", "efa", "physical", "Unknown", "", 4, 5,
+				gauge("port:rdma_retransmissions:warning", 0.03, "device", "d1", "port", "1"))...),
+		alert: "RDMARetransmissions",
+		diagnose: "rdma statistic show ; for d in /sys/class/infiniband/*/device/net/*; do echo ${d##*/}; " +
+			"ethtool -S ${d##*/} | grep -E 'discard|crc|symbol|prio._pause'; done",
+		action: instances,
+	},
 }
 
-// TestRemedies: the remedy of a port that is not ACTIVE fits driver, link layer and state. Each text is compared as a
+// TestRemedies: the remedy of a port fits driver, link layer, state and kind of function. Each text is compared as a
 // whole; where no cable is at fault, none is to be reseated or swapped.
 func TestRemedies(t *testing.T) {
 	files, names, err := rules.Node()
