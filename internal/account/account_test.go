@@ -217,7 +217,7 @@ func TestObjects(t *testing.T) {
 			}(), nil, []Fault{
 				{Alert: "RDMATransceiverFault", Labels: map[string]string{"device": "mlx5_0", "port": "1", "netdev": "eth4"}},
 			},
-			"1 cage unknown (its module could not be read); 1 NIC, 1 compute port, 1 cage faulty", nil,
+			"1 cage unknown (its module could not be read); 1 compute port, 1 cage faulty; 1 NIC healthy", nil,
 		},
 		"functions that support RDMA, without a device and unlike others": {
 			func() *snapshot.Node {

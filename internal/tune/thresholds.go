@@ -292,9 +292,7 @@ func Thresholds() []Threshold {
 		}},
 		{"retransmission-ratio", "RDMARetransmissions", Ratio, "0.0001", "events per transmitted packet: a loss rate of 0.01% reduces throughput measurably", []Place{
 			{"port:rdma_retransmissions:warning", "port:rdma_port_retransmissions:ratio > {}", 1},
-			{"RDMARetransmissions", `ratio{%s} > {})`, 1},
-			{"RDMARetransmissions", `(limit {%})`, 3},
-			{"RDMARetransmissions", `limit: "{%}"`, 1},
+			{"RDMARetransmissions", `ratio{%s} > {}" $port) }}{%}`, 4},
 		}},
 		{"retries-windows", "RDMARetriesExceeded", Count, "3", "of the last six 5m windows; a killed job has one", []Place{
 			{"port:rdma_retries_exceeded:lasting", "increase5m[30m:5m])) >= {}", 1},
