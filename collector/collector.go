@@ -93,6 +93,9 @@ type Options struct {
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
+	if o.Memory == nil {
+		o.Memory = expect.NewMemory(expect.Data{})
+	}
 	conf := &siteConfig{o.Site, o.Hostname}
 	// What collectors share: who provides it -> who uses it.
 	devices := newRoster(o)            // RDMA devices of a round: the first that reads -> all
@@ -113,7 +116,7 @@ func All(o Options) []*Collector {
 		newSensors(devices),
 		newTransceivers(o.ModuleInterval, devices, nvlink),
 		newNeighbours(o, devices, conf, nvlink, common),
-		newGPU(conf, gpus),
+		newGPU(conf, gpus, o.Memory),
 		newGDR(o, devices, last, gpus),
 		newSetup(conf),
 		newKernelLog(last),

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
@@ -17,15 +18,16 @@ import (
 
 // gpu serves the NVML reading, and compares it with the PCI tree.
 type gpu struct {
-	conf  *siteConfig
-	gpus  *gpuReadings
-	nodes map[string]gpuPlace // of the NVIDIA GPUs in the PCI tree, by address
-	found reading.Last        // of nodes
-	known map[string]site.GPU // GPUs listed by NVML so far, by UUID
+	conf   *siteConfig
+	gpus   *gpuReadings
+	nodes  map[string]gpuPlace // of the NVIDIA GPUs in the PCI tree, by address
+	found  reading.Last        // of nodes
+	memory *expect.Memory
+	known  map[string]site.GPU // GPUs listed by NVML so far, also in earlier runs, by UUID
 }
 
-func newGPU(conf *siteConfig, gpus *gpuReadings) *Collector {
-	c := &gpu{conf: conf, gpus: gpus, known: map[string]site.GPU{}}
+func newGPU(conf *siteConfig, gpus *gpuReadings, memory *expect.Memory) *Collector {
+	c := &gpu{conf: conf, gpus: gpus, memory: memory}
 	return &Collector{
 		Name:  "gpu",
 		Help:  "NVIDIA GPUs from NVML: NVLinks, fabric, PCIe, XID errors",
@@ -59,8 +61,14 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 
 // ignored evaluates every GPU listed so far: a GPU that no longer answers is to be ignored as well.
 func (c *gpu) ignored(shown []snapshot.GPU) (out []snapshot.GPUName) {
+	var listed []expect.GPURecord
 	for i := range shown {
 		g := &shown[i]
+		listed = append(listed, expect.GPURecord{Index: g.Index, UUID: g.UUID, PCIAddress: g.PCIAddress})
+	}
+	c.memory.SeeGPUs(listed)
+	c.known = map[string]site.GPU{}
+	for _, g := range c.memory.GPUs() {
 		c.known[g.UUID] = site.GPU{
 			Hostname: c.conf.hostname, Index: strconv.Itoa(g.Index), UUID: g.UUID, PCIAddress: g.PCIAddress,
 		}

@@ -26,14 +26,16 @@ func (c *gpu) lost(r *gpuReading, functions []snapshot.GPUFunction) (out []snaps
 	for i := range r.nvml.GPUs {
 		listed[r.nvml.GPUs[i].PCIAddress] = true
 	}
-	onBus := map[string]string{} // driver
+	onBus, ofOthers := map[string]string{}, map[string]bool{} // driver; whether the driver lists other GPUs, not this one
+	drives := slices.ContainsFunc(functions, func(f snapshot.GPUFunction) bool { return f.OfDriver })
 	for _, f := range functions {
-		onBus[f.PCIAddress] = f.Driver
+		onBus[f.PCIAddress], ofOthers[f.PCIAddress] = f.Driver, drives && !f.OfDriver
 	}
 	for _, uuid := range slices.Sorted(maps.Keys(c.known)) {
 		g := c.known[uuid]
 		driver, there := onBus[g.PCIAddress]
-		if before[g.PCIAddress] = true; listed[g.PCIAddress] || slices.Contains(passthroughDrivers, driver) {
+		if before[g.PCIAddress] = true; listed[g.PCIAddress] || slices.Contains(passthroughDrivers, driver) ||
+			there && driver == driverNVIDIA && ofOthers[g.PCIAddress] { // it is not in this container
 			continue
 		}
 		reason := snapshot.GPUHidden

@@ -23,15 +23,16 @@ func TestLostGPUs(t *testing.T) {
 		errs      []error
 		want      string
 	}{
-		"all listed":                         {nil, 1, []snapshot.GPUFunction{here}, nil, "[]"},
-		"listed before, off the bus":         {before, 1, []snapshot.GPUFunction{here}, nil, "[{{1 GPU-b} 0000:2b:00.0 off_bus}]"},
-		"listed before, hidden":              {before, 1, other("nvidia", true), nil, "[{{1 GPU-b} 0000:2b:00.0 hidden}]"},
-		"listed before, given to a guest":    {before, 1, other("vfio-pci", false), nil, "[]"},
-		"listed by its driver":               {nil, 1, other("nvidia", true), nil, "[{{ } 0000:2b:00.0 hidden}]"},
-		"bound, maybe not of this container": {nil, 1, other("nvidia", false), nil, "[]"},
-		"counted by NVML, not opened":        {nil, 2, other("nvidia", false), nil, "[{{ } 0000:2b:00.0 no_handle}]"},
-		"without a driver":                   {nil, 1, other("", false), nil, "[{{ } 0000:2b:00.0 no_driver}]"},
-		"the PCI tree is not readable":       {before, 1, nil, nil, "[{{1 GPU-b} 0000:2b:00.0 hidden}]"},
+		"all listed":                          {nil, 1, []snapshot.GPUFunction{here}, nil, "[]"},
+		"listed before, off the bus":          {before, 1, []snapshot.GPUFunction{here}, nil, "[{{1 GPU-b} 0000:2b:00.0 off_bus}]"},
+		"listed before, hidden":               {before, 1, other("nvidia", true), nil, "[{{1 GPU-b} 0000:2b:00.0 hidden}]"},
+		"listed before, given to a guest":     {before, 1, other("vfio-pci", false), nil, "[]"},
+		"listed before, in another container": {before, 1, other("nvidia", false), nil, "[]"},
+		"listed by its driver":                {nil, 1, other("nvidia", true), nil, "[{{ } 0000:2b:00.0 hidden}]"},
+		"bound, maybe not of this container":  {nil, 1, other("nvidia", false), nil, "[]"},
+		"counted by NVML, not opened":         {nil, 2, other("nvidia", false), nil, "[{{ } 0000:2b:00.0 no_handle}]"},
+		"without a driver":                    {nil, 1, other("", false), nil, "[{{ } 0000:2b:00.0 no_driver}]"},
+		"the PCI tree is not readable":        {before, 1, nil, nil, "[{{1 GPU-b} 0000:2b:00.0 hidden}]"},
 	} {
 		col := &gpu{known: c.known}
 		r := &gpuReading{nvml: snapshot.NVML{Count: &c.count, GPUs: []snapshot.GPU{{PCIAddress: a}}}, errs: c.errs}

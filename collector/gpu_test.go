@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/site"
@@ -80,7 +81,7 @@ func gpuRounds(t *testing.T, o Options, f *fakeGPUs, functions ...string) (*Coll
 	h := machine(t, entries.String())
 	h.GPUs, h.Now = f, time.Now
 	gpus := newGPUReadings(o)
-	return newGPU(&siteConfig{store: o.Site}, gpus), h, gpus
+	return newGPU(&siteConfig{store: o.Site}, gpus, expect.NewMemory(expect.Data{})), h, gpus
 }
 
 // collect makes a round and returns its section and samples.

@@ -172,7 +172,7 @@ func (p *pseudonyms) collect(a *Archive) {
 			p.ipv6Routes(text, keep(low), keep(nets))
 		}
 		if e.Path == "proc/sys/kernel/random/boot_id" || e.Path == statePath {
-			for _, id := range bareUUID().FindAllString(text, -1) {
+			for _, id := range bareUUID().FindAllString(gpuUUIDPattern().ReplaceAllString(text, ""), -1) {
 				boots.add(id)
 			}
 		}

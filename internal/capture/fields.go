@@ -205,9 +205,9 @@ func topology(_ *pseudonyms, _, text string) string {
 }
 
 // stateLine is a line of what the exporter remembers of links and functions, expect.Data by json.MarshalIndent.
-var stateLine = lazy.Regexp(`^ *(?:[{}]|"(?:links|functions|roles|baselines)": \{|` +
+var stateLine = lazy.Regexp(`^ *(?:[{}]|"(?:links|functions|roles|baselines|idle|gpus)": \{|` +
 	`"(?:(?:guid|pci|device|name|board)/)?[A-Za-z0-9_.:/@# -]{1,80}": \{|` +
-	`"(?:device|netdev|pci_address|node_guid|driver|board_id|earlier_device|role|boot|evidence|source)": "[A-Za-z0-9_.:/@ -]{0,80}"|` +
+	`"(?:device|netdev|pci_address|node_guid|driver|board_id|earlier_device|role|boot|evidence|source|uuid)": "[A-Za-z0-9_.:/@ -]{0,80}"|` +
 	`"[a-z_]{1,24}": (?:true|false|-?[0-9.e+]{1,20}|"` + timeUTC + `"))(?:\{\})?\}?,?$`)
 
 // stateOfLinks is all of the file, or none of it.

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -127,7 +128,7 @@ func (p *pseudonyms) ipv6Routes(text string, low, net func(string) string) strin
 
 // bootIDs replaces boot IDs by their order.
 func (p *pseudonyms) bootIDs(text string) string {
-	return bareUUID().ReplaceAllStringFunc(text, func(id string) string { return p.boots[id] })
+	return bareUUID().ReplaceAllStringFunc(text, func(id string) string { return cmp.Or(p.boots[id], id) }) // or of a GPU
 }
 
 // bootFormat is the pseudonym of a boot ID by its number.

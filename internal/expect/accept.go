@@ -19,6 +19,7 @@ type Accepted struct {
 	Functions []FunctionRecord // for a function that is present under a new name, that name only
 	Baselines []Baseline       // of named devices and ports, and of discarded links
 	Idle      []IdleRecord     // ports that are recorded as not in use
+	GPUs      []GPURecord      // that are lost
 }
 
 // ErrNotRead is the error of Accept before the devices have been read.
@@ -35,7 +36,10 @@ func (m *Memory) Accept(names []string, dry bool) (out Accepted, unknown []strin
 		return out, nil, ErrNotRead
 	}
 	if dry {
-		m = &Memory{data: clone(m.data), changed: make(chan struct{}, 1), seen: m.seen, active: m.active, down: m.down}
+		m = &Memory{
+			data: clone(m.data), changed: make(chan struct{}, 1), seen: m.seen, active: m.active, down: m.down,
+			listed: m.listed,
+		}
 	}
 	matched := map[string]bool{}
 	named := func(of ...string) (found bool) {
@@ -72,6 +76,7 @@ func (m *Memory) Accept(names []string, dry bool) (out Accepted, unknown []strin
 		return linkNamed(link, b.Device, b.Port) || ports[fmt.Sprintf("%s/%d", b.Device, b.Port)]
 	})
 	out.Idle = m.acceptIdle(func(id, device string, port int) bool { return linkNamed(id, device, port) || all })
+	out.GPUs = m.acceptGPUs(func(g GPURecord) bool { return named(g.UUID, g.PCIAddress) || all })
 	out.Functions = m.acceptFunctions(func(f FunctionRecord) bool { return named(f.Device, f.PCIAddress) || all })
 	slices.SortFunc(out.Links, func(a, b LinkRecord) int {
 		return cmp.Or(strings.Compare(a.Device, b.Device), cmp.Compare(a.Port, b.Port), strings.Compare(a.Netdev, b.Netdev))

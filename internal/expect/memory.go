@@ -21,6 +21,7 @@ type Data struct {
 	Roles     map[string]RoleRecord     `json:"roles,omitempty"`     // by Link.ID of the port
 	Baselines map[string]Baseline       `json:"baselines,omitempty"` // by Link.ID, "#" and what is measured
 	Idle      map[string]IdleRecord     `json:"idle,omitempty"`      // by Link.ID of the port
+	GPUs      map[string]GPURecord      `json:"gpus,omitempty"`      // by UUID
 }
 
 // RoleRecord is a learned role of a port.
@@ -91,6 +92,7 @@ type Memory struct {
 	seen    map[string]bool       // keys of the functions present at the last reading
 	active  map[string]float64    // rates of the links ACTIVE at the last reading, by Link.ID; infinite: unknown
 	down    map[string]IdleRecord // ports that can be accepted as not in use, by Link.ID
+	listed  map[string]bool       // UUIDs of the GPUs that NVML listed at the last reading
 }
 
 // NewMemory returns a memory with the stored data.
@@ -100,7 +102,7 @@ func NewMemory(d Data) *Memory {
 }
 
 func clone(d Data) Data {
-	return Data{copied(d.Links), copied(d.Functions), copied(d.Roles), copied(d.Baselines), copied(d.Idle)}
+	return Data{copied(d.Links), copied(d.Functions), copied(d.Roles), copied(d.Baselines), copied(d.Idle), copied(d.GPUs)}
 }
 
 func copied[T any](m map[string]T) map[string]T {
@@ -339,6 +341,7 @@ func (m *Memory) Absorb(d Data) {
 		return own.Serial == "" || other.Serial == "" || own.Serial == other.Serial
 	})
 	absorb(m.data.Idle, d.Idle, func(_, _ IdleRecord) bool { return false })
+	absorb(m.data.GPUs, d.GPUs, func(_, _ GPURecord) bool { return false })
 	m.touch()
 }
 

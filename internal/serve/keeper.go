@@ -215,6 +215,9 @@ func answerOf(what expect.Accepted, unknown []string, err error) (control.Accept
 	for _, p := range what.Idle {
 		a.Forgets = append(a.Forgets, fmt.Sprintf("port %s: not ACTIVE, accepted as not in use", p))
 	}
+	for _, g := range what.GPUs {
+		a.Forgets = append(a.Forgets, fmt.Sprintf("GPU %d (%s, %s): was present", g.Index, g.UUID, g.PCIAddress))
+	}
 	for _, f := range what.Functions {
 		if f.Earlier != "" {
 			a.Forgets = append(a.Forgets, fmt.Sprintf("device %s (%s): was named %s", f.Device, f.PCIAddress, f.Earlier))

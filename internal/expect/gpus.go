@@ -1,0 +1,54 @@
+package expect
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// GPURecord is a GPU that NVML has listed.
+type GPURecord struct {
+	Index      int    `json:"index"` // of NVML, when last listed
+	UUID       string `json:"uuid"`
+	PCIAddress string `json:"pci_address"`
+}
+
+// SeeGPUs records the GPUs that NVML lists. One at the address of an earlier one has replaced it.
+func (m *Memory) SeeGPUs(listed []GPURecord) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.listed = map[string]bool{}
+	for _, g := range listed {
+		m.listed[g.UUID] = true
+		maps.DeleteFunc(m.data.GPUs, func(uuid string, was GPURecord) bool {
+			return uuid != g.UUID && was.PCIAddress == g.PCIAddress
+		})
+		if m.data.GPUs[g.UUID] != g {
+			m.data.GPUs[g.UUID] = g
+			m.touch()
+		}
+	}
+}
+
+// GPUs are those that NVML has listed, by UUID, without the accepted ones.
+func (m *Memory) GPUs() []GPURecord {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return sortedGPUs(slices.Collect(maps.Values(m.data.GPUs)))
+}
+
+// acceptGPUs discards GPUs that NVML no longer lists. m.mu is held.
+func (m *Memory) acceptGPUs(which func(GPURecord) bool) []GPURecord {
+	if m.listed == nil { // nothing was read
+		return nil
+	}
+	return sortedGPUs(forget(m, m.data.GPUs, func(uuid string, g GPURecord) bool { return which(g) && !m.listed[uuid] }))
+}
+
+func sortedGPUs(out []GPURecord) []GPURecord {
+	slices.SortFunc(out, func(a, b GPURecord) int {
+		return cmp.Or(strings.Compare(a.UUID, b.UUID), strings.Compare(a.PCIAddress, b.PCIAddress))
+	})
+	return out
+}
