@@ -126,7 +126,7 @@ func Drain(w io.Writer, r Report, dryRun bool) error {
 	what := r.Drain
 	switch {
 	case what == drainUnknown:
-		what = "drain unknown, do not drain: " + r.why()
+		what = "drain unknown, do not drain: " + r.Why()
 	case what == DrainNo && len(r.DrainAlerts) > 0:
 		what = "no drain, maintenance is announced"
 	case what == DrainNo:
@@ -179,18 +179,21 @@ func (r *Report) draining() (rows [][]string) {
 	return rows
 }
 
-// why is the reason of an unknown verdict.
-func (r *Report) why() string {
-	if r.Error != "" {
+// Why is the reason of an unknown verdict, in a headline.
+func (r *Report) Why() string {
+	switch {
+	case r.Error != "":
 		return words.OneLine(r.Error)
-	}
-	if r.NoDevice != nil {
+	case r.NoDevice != nil:
 		return noDeviceText
-	}
-	if r.HasUnknown() {
+	case len(r.Evaluated) == 0 && len(r.NotEvaluated)+len(r.NotApplicable) > 0:
+		return "no rule was evaluated"
+	case r.HasUnknown():
 		return account.Line(r.Objects)
+	case r.ExitCode != ExitUnknown:
+		return "no verdict is recorded for these alerts"
 	}
-	return "no RDMA port could be read"
+	return "no RDMA device was read"
 }
 
 // Return writes whether the host may take jobs again, and the reasons if not.
@@ -220,7 +223,7 @@ func (r *Report) clean() time.Duration {
 // unfit lists the reasons why a host may not take jobs.
 func (r *Report) unfit() (out []string, code int) {
 	if r.Drain == drainUnknown {
-		return []string{"state unknown: " + r.why()}, ExitUnknown
+		return []string{"state unknown: " + r.Why()}, ExitUnknown
 	}
 	for _, row := range r.draining() {
 		out = append(out, "not repaired: "+strings.Join(row[1:], " "))

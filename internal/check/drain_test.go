@@ -93,7 +93,7 @@ func TestReturn(t *testing.T) {
 		},
 		"nothing recorded": {
 			check.New(check.Input{Judgement: alerting.Judgement{To: now(), Rules: []alerting.Rule{rule("C", "critical")}}}),
-			unfit + "state unknown: no RDMA port could be read\n", 3,
+			unfit + "state unknown: no verdict is recorded for these alerts\n", 3,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -234,13 +234,9 @@ func (r *Report) conclusion() string {
 		return words.Join(", ",
 			"unknown (ok without --strict): rules that this host supports were not evaluated or are pending", counts)
 	case r.ExitCode == ExitUnknown && r.NoDevice != nil:
-		return words.Join(", ", "unknown: "+noDeviceText, r.counts())
-	case r.ExitCode == ExitUnknown && len(r.Evaluated) == 0 && len(r.NotEvaluated)+len(r.NotApplicable) > 0:
-		return words.Join(", ", "unknown: no rule was evaluated", counts)
-	case r.ExitCode == ExitUnknown && r.HasUnknown():
-		return words.Join(", ", "unknown: "+account.Line(r.Objects), counts)
+		return words.Join(", ", "unknown: "+r.Why(), r.counts())
 	case r.ExitCode == ExitUnknown:
-		return words.Join(", ", "unknown: no RDMA device was read", counts)
+		return words.Join(", ", "unknown: "+r.Why(), counts)
 	case word == verdictOK && counts == "" && r.Severity != "" && r.Severity != severityInfo:
 		return "no finding of severity " + strings.Join(Severities()[:rank(r.Severity)+1], " or ")
 	case word == verdictOK && len(r.Objects) > 0:

@@ -176,15 +176,10 @@ func (v *view) verdict(in Input) {
 	}
 }
 
-// unknownText is why the state of a node is unknown.
+// unknownText is why the state of a node is unknown, as a sentence.
 func unknownText(r *check.Report) string {
-	if r.NoDevice != nil {
-		return "No RDMA device on this host."
-	}
-	if r.HasUnknown() {
-		return account.Line(r.Objects) + "."
-	}
-	return "No RDMA device was read."
+	why := r.Why()
+	return strings.ToUpper(why[:1]) + why[1:] + "."
 }
 
 // tally counts the findings by severity.
