@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/words"
@@ -28,17 +29,23 @@ type Setup struct {
 	Settings []snapshot.SetupRow `json:"settings"` // by domain
 	// Virtual is the number of RDMA devices if all are virtual functions in a guest, to which no setting applies.
 	Virtual int `json:"virtual_functions,omitempty"`
+	// Unknown are the objects that jobs use, and of which it is unknown whether they are in order: their settings may be
+	// those of nothing. The verdict is not ok then.
+	Unknown []account.Object `json:"unknown_objects,omitempty"`
 }
 
 // NewSetup makes the report of rows. Without any, the host has no RDMA device whose settings could be compared, or
 // virtual functions only: their settings are those of the hypervisor. strict: settings that could not be read make the
-// verdict unknown.
-func NewSetup(rows []snapshot.SetupRow, virtual int, strict bool) Setup {
-	s := Setup{Version: SetupVersion, Settings: []snapshot.SetupRow{}, Verdict: verdictOK, ExitCode: ExitOK}
+// verdict unknown, as any object does that jobs use and that is unknown.
+func NewSetup(rows []snapshot.SetupRow, objects []account.Object, virtual int, strict bool) Setup {
+	s := Setup{
+		Version: SetupVersion, Settings: []snapshot.SetupRow{}, Verdict: verdictOK, ExitCode: ExitOK,
+		Unknown: account.Unknowns(objects),
+	}
 	if len(rows) == 0 {
 		s.Virtual = virtual
 	}
-	unknown := len(rows) == 0 && virtual == 0
+	unknown := len(rows) == 0 && virtual == 0 || len(s.Unknown) > 0
 	for _, r := range rows {
 		x := ShownSetting(r)
 		s.Settings = append(s.Settings, x)
@@ -152,8 +159,8 @@ func (s *Setup) headline(rows []snapshot.SetupRow) string {
 	}
 	switch {
 	case s.Virtual > 0:
-		return fmt.Sprintf("%s: ok: no setting applies to %s: run check --setup on the hypervisor",
-			host, words.Count(s.Virtual, "virtual function"))
+		return fmt.Sprintf("%s: %s: no setting applies to %s: run check --setup on the hypervisor%s",
+			host, s.Verdict, words.Count(s.Virtual, "virtual function"), s.undecided())
 	case len(s.Settings) == 0:
 		return host + ": unknown: no RDMA device in /sys/class/infiniband, or none readable"
 	}
@@ -178,5 +185,13 @@ func (s *Setup) headline(rows []snapshot.SetupRow) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n[p.key], p.several))
 		}
 	}
-	return fmt.Sprintf("%s: %s: settings: %s", host, s.Verdict, strings.Join(parts, ", "))
+	return fmt.Sprintf("%s: %s: settings: %s%s", host, s.Verdict, strings.Join(parts, ", "), s.undecided())
+}
+
+// undecided names what is unknown of the objects of the host, after a semicolon.
+func (s *Setup) undecided() string {
+	if len(s.Unknown) == 0 {
+		return ""
+	}
+	return "; " + account.Line(s.Unknown) + ", see rdma_exporter check"
 }

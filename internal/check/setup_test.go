@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/snapshot"
 )
@@ -49,7 +50,7 @@ mrrs     mlx5_0  4096    needs CAP_SYS_ADMIN
 AS WANTED  OBJECT  FOUND  BASIS
 numa       host    0      recommendation
 `
-	s := check.NewSetup(setupRows(), 0, false)
+	s := check.NewSetup(setupRows(), nil, 0, false)
 	s.Host = "gpu-1"
 	var out bytes.Buffer
 	if err := check.SetupTable(&out, s, setupRows(), check.Style{Verbose: true}); err != nil {
@@ -63,23 +64,27 @@ numa       host    0      recommendation
 // TestSetupVerdict: info is ok, a contradiction a warning, no setting unknown, and with --strict one unknown setting.
 func TestSetupVerdict(t *testing.T) {
 	rows := setupRows()
+	unknown := []account.Object{{Kind: account.Port, Name: "mlx5_0/1", Class: account.Unknown, Compute: true}}
 	for name, k := range map[string]struct {
 		rows    []snapshot.SetupRow
+		objects []account.Object
 		virtual int
 		strict  bool
 		want    string
 		code    int
 	}{
-		"none":                   {nil, 0, false, "unknown", check.ExitUnknown},
-		"virtual functions only": {nil, 2, true, "ok", check.ExitOK},
-		"info":                   {rows[:1], 0, false, "ok", check.ExitOK},
-		"contradiction":          {rows, 0, true, "warning", check.ExitWarning},
-		"unknown":                {rows[3:], 0, false, "ok", check.ExitOK},
-		"unknown, with strict":   {rows[3:], 0, true, "unknown", check.ExitUnknown},
-		"all known, and strict":  {rows[4:], 0, true, "ok", check.ExitOK},
+		"none":                    {nil, nil, 0, false, "unknown", check.ExitUnknown},
+		"virtual functions only":  {nil, nil, 2, true, "ok", check.ExitOK},
+		"info":                    {rows[:1], nil, 0, false, "ok", check.ExitOK},
+		"contradiction":           {rows, nil, 0, true, "warning", check.ExitWarning},
+		"unknown":                 {rows[3:], nil, 0, false, "ok", check.ExitOK},
+		"unknown, with strict":    {rows[3:], nil, 0, true, "unknown", check.ExitUnknown},
+		"all known, and strict":   {rows[4:], nil, 0, true, "ok", check.ExitOK},
+		"a port unknown":          {rows[4:], unknown, 0, false, "unknown", check.ExitUnknown},
+		"a port unknown, warning": {rows, unknown, 0, false, "warning", check.ExitWarning},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := check.NewSetup(k.rows, k.virtual, k.strict)
+			s := check.NewSetup(k.rows, k.objects, k.virtual, k.strict)
 			if s.Verdict != k.want || s.ExitCode != k.code {
 				t.Errorf("%s, exit code %d", s.Verdict, s.ExitCode)
 			}

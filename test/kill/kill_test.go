@@ -40,6 +40,7 @@ var ways = []struct {
 	finding bool
 }{
 	{"port down", "port", linkDown, true},
+	{"slow", "port", slow, true},
 	{"state unreadable", "port", stateUnreadable, false},
 	{"without driver", "device", withoutDriver, true},
 	{"gone from PCI", "device", gone, true},
@@ -47,12 +48,14 @@ var ways = []struct {
 	{"GPU gone", "gpu", goneGPU, true},
 }
 
-// vouches reports whether the host itself says, at its first start, that the object was there: what is gone from PCI
-// without history may never have been there, unless another object needs it.
+// vouches reports whether the host itself says, at its first start, what the object was: what is gone from PCI without
+// history may never have been there, unless another object needs it.
 func vouches(way string, broken, of int) bool {
 	switch way {
 	case "gone from PCI", "GPU gone":
 		return false
+	case "slow": // by its like: RDMALinkDownshifted needs more of them than slow ones, and check says so
+		return of >= 3 && 2*broken < of
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package kill_test
 
 import (
+	"fmt"
 	"path"
 	"strings"
 
@@ -102,6 +103,19 @@ func linkDown(x tree, t target) {
 		x.write(t.folder+"/net/"+name+"/carrier", "0\n")
 		x.replace("ethtool/"+name+"/linkstate", "link", "0")
 		x.remove("ethtool/" + name + "/linkmodes")
+	}
+}
+
+// slow is a port that trained at an eighth of its rate, on one lane.
+func slow(x tree, t target) {
+	var rate float64
+	if _, err := fmt.Sscanf(string(x[t.files()+"rate"].Data), "%g", &rate); err != nil {
+		return
+	}
+	x.write(t.files()+"rate", fmt.Sprintf("%g Gb/sec (1X)\n", rate/8))
+	for _, name := range x.netdevs(t.folder) {
+		x.replace("ethtool/"+name+"/linkmodes", "speed", fmt.Sprintf("%.0f", 1000*rate/8))
+		x.replace("ethtool/"+name+"/linkmodes", "lanes", "1")
 	}
 }
 

@@ -23,7 +23,7 @@ func (k *Config) runSetup(ctx context.Context, c *machine.Config, stdout io.Writ
 		return check.ExitUnknown, fmt.Errorf("the settings were not read within --collect.timeout=%s, or the collector setup is off", c.Timeout)
 	}
 	rows := p.Node().Setup.Rows
-	report := check.NewSetup(rows, p.Node().InfiniBand.OnlyVirtual(), k.filter.Strict)
+	report := check.NewSetup(rows, verdict.Seen(p.Picture).Objects, p.Node().InfiniBand.OnlyVirtual(), k.filter.Strict)
 	report.Exporter, report.Replay, report.Host, report.Time = verdict.Build(), p.Replay, p.Host, p.Read.UTC()
 	if k.json {
 		err = check.SetupJSON(stdout, report)
