@@ -372,3 +372,16 @@ func TestRemedyOfALinkThatIsUp(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckOfAHealthyMachineIsShort: check on a healthy node fits 12 lines of a terminal with 100 columns.
+func TestCheckOfAHealthyMachineIsShort(t *testing.T) {
+	const columns, most = 100, 12
+	code, out, errs := run(t, "--replay="+machines.Fixture("dgx-h100-ib"), "check")
+	lines := 0
+	for line := range strings.Lines(out) {
+		lines += max(1, (len([]rune(strings.TrimSuffix(line, "\n")))+columns-1)/columns)
+	}
+	if code != 0 || lines > most || errs != "" {
+		t.Errorf("exit code %d, %d lines, want %d at most:\n%s%s", code, lines, most, out, errs)
+	}
+}
