@@ -128,16 +128,19 @@ func TestQueueIsBounded(t *testing.T) {
 			devices = append(devices, gauge("state", 1, "device", fmt.Sprintf("mlx5_%d", len(devices))))
 		}
 	}
+	// The request that hangs holds a batch beside the queue. On a busy machine it is given up after 15s, and what it held
+	// waits again: each alert is queued or dropped all the same.
+	const batch = 256
 	expect := 0
 	for _, c := range []struct {
-		at                            time.Duration
-		more, firing, queued, dropped int
+		at                  time.Duration
+		more, firing, known int
 	}{
 		{at: 0, more: 1500},
-		{at: 2 * time.Minute, firing: 1500, queued: 1500},
-		{at: 4 * time.Minute, firing: 1500, more: 1000, queued: 1500},
-		{at: 330 * time.Second, firing: 1500, queued: 1500},
-		{at: 6 * time.Minute, firing: 1000, queued: 2000, dropped: 500},
+		{at: 2 * time.Minute, firing: 1500, known: 1500},
+		{at: 4 * time.Minute, firing: 1500, more: 1000, known: 1500},
+		{at: 330 * time.Second, firing: 1500, known: 1500},
+		{at: 6 * time.Minute, firing: 1000, known: 2500},
 	} {
 		more(c.more)
 		step(t, e, at(c.at), devices...)
@@ -145,17 +148,18 @@ func TestQueueIsBounded(t *testing.T) {
 		for expect += c.firing; n.Deliveries()[1].Sent < float64(expect); {
 			time.Sleep(time.Millisecond)
 		}
-		if d := n.Deliveries()[0]; int(d.Queued) != c.queued || int(d.Dropped) != c.dropped {
-			t.Errorf("%s: %+v, want %d queued, %d dropped", c.at, d, c.queued, c.dropped)
+		d := n.Deliveries()[0]
+		queued, dropped := int(d.Queued), int(d.Dropped)
+		least := min(c.known, alerting.QueueCapacity)
+		if queued+dropped != c.known || queued < least || queued > least+batch || c.known <= least && dropped > 0 {
+			t.Errorf("%s: %+v, want %d to %d queued, the others of %d dropped", c.at, d, least, least+batch, c.known)
 		}
 	}
 	close(hang)
 	n.Close()
 	d := n.Deliveries()
-	// The request that hangs holds 256 older ones. On a busy machine it is given up after 15s, and they are replaced in
-	// the queue.
-	if d[0].Sent != 2000+256 && (d[0].Errors == 0 || d[0].Sent != 2000) || d[0].Dropped != 500 ||
-		d[0].Queued != 0 || d[1].Dropped != 0 {
+	if sent, dropped := int(d[0].Sent), int(d[0].Dropped); sent < alerting.QueueCapacity ||
+		sent > alerting.QueueCapacity+batch || sent+dropped < 2500 || dropped > 500 || d[0].Queued != 0 || d[1].Dropped != 0 {
 		t.Errorf("at the end: %+v", d)
 	}
 	if len(good.alerts) != expect {
