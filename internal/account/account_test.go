@@ -194,7 +194,9 @@ func TestObjects(t *testing.T) {
 				n := ports("A", nil)
 				yes, no := true, false
 				n.InfiniBand.Devices[0].Ports[0].Netdev = []snapshot.Netdev{
-					{Name: "eth0", Member: true, Up: &yes}, {Name: "eth1", Member: true, Up: &no}, {Name: "eth2", Member: true},
+					{Name: "eth0", Member: true, Up: &yes},
+					{Name: "eth1", Member: true, Up: &no},
+					{Name: "eth2", Member: true},
 					{Name: "eth3", Member: true, Up: &no, Admin: &no},
 				}
 				return n
@@ -214,7 +216,8 @@ func TestObjects(t *testing.T) {
 					cage("eth3", snapshot.CageUnsupported), cage("eth4", snapshot.CagePresent),
 				}}
 				return n
-			}(), nil, []Fault{
+			}(), nil,
+			[]Fault{
 				{Alert: "RDMATransceiverFault", Labels: map[string]string{"device": "mlx5_0", "port": "1", "netdev": "eth4"}},
 			},
 			"1 cage unknown (its module could not be read); 1 compute port, 1 cage faulty; 1 NIC healthy", nil,
