@@ -98,7 +98,7 @@ restarts: ## restart the exporter during and after every recorded fault; an hour
 	$(GO) test -timeout 3h -run '^TestRestartOfMachines$$' ./test/machines -restart-every
 
 .PHONY: kill
-kill: ## break the objects of every recorded healthy machine, one, half and all, at the first start and with history; ten minutes
+kill: ## break the objects of every recorded healthy machine, one, half and all, at the first start and with history; an hour
 	$(GO) test -timeout 1h ./test/kill -every
 
 .PHONY: mutate
