@@ -54,10 +54,27 @@ func vouches(way string, broken, of int) bool {
 	switch way {
 	case "gone from PCI", "GPU gone":
 		return false
-	case "slow": // by its like: RDMALinkDownshifted needs more of them than slow ones, and check says so
-		return of >= 3 && 2*broken < of
+	case "slow": // by others of its board, of which there have to be enough; check says where none vouches for a rate
+		return of >= 8 && 2*broken < of
 	}
 	return true
+}
+
+// gaps are what is not found, by the beginning of a machine's name and the way, with the reason.
+var gaps = map[string]string{
+	"efa-/slow":                 "EFA has no board ID, so that its rate has no siblings",
+	"cloud-vm-ok/slow":          "rates of virtual functions are set on the hypervisor",
+	"cloud-vm-ok/gone from PCI": "a hypervisor takes virtual functions away for its maintenance",
+}
+
+func isGap(machine, way string) bool {
+	for key := range gaps {
+		name, of, _ := strings.Cut(key, "/")
+		if strings.HasPrefix(machine, name) && way == of {
+			return true
+		}
+	}
+	return false
 }
 
 // target is an object with its places.
@@ -86,6 +103,9 @@ func TestKill(t *testing.T) {
 			continue
 		}
 		for _, way := range ways {
+			if isGap(name, way.name) {
+				continue
+			}
 			targets := targetsOf(healthy, before, way.kind)
 			for _, n := range shares(len(targets)) {
 				for _, history := range []bool{false, true} {

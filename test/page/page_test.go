@@ -108,7 +108,9 @@ func TestPages(t *testing.T) {
 		},
 		{
 			machine: "half-down-first-start", verdict: "Unknown", has: []string{"4 compute ports unknown (DOWN, never ACTIVE)"},
-			counts: map[string]string{"tr.not_evaluated": "4"},
+			counts: map[string]string{
+				"[aria-labelledby=h-ports] tr.not_evaluated": "4", "[aria-labelledby=h-objects] tr.not_evaluated": "1",
+			},
 		},
 		{
 			machine: "hgx-h200-roce", args: []string{"--no-alerting"}, verdict: "Not evaluated",
