@@ -23,6 +23,7 @@ type nicFunction struct {
 	place   string       // below its root port: device and function numbers; empty: unknown
 	numa    int          // numa_node; -1: unknown
 	rdma    bool         // it has an RDMA device
+	member  bool         // its interface is in a bond, whose RDMA device may be that of another function
 }
 
 // minLike is the number of functions with an RDMA device of which the places show that another one should have one.
@@ -52,7 +53,7 @@ func withoutDevice(all []nicFunction, apart bool) (out []snapshot.BareFunction) 
 		f := &all[i]
 		like := f.isLike(all)
 		unlike := f.kind != "" && (f.driver == "" || f.kind == pci.RDMAOnly && !apart)
-		if f.rdma || slices.Contains(passthroughDrivers, f.driver) || !like && !unlike {
+		if f.rdma || f.member || slices.Contains(passthroughDrivers, f.driver) || !like && !unlike {
 			continue
 		}
 		b := snapshot.BareFunction{PCIAddress: f.address, Driver: f.driver, NUMA: f.numa, Like: like}
@@ -108,6 +109,11 @@ func functionsOfNICs(r *reading.Reader) (out []nicFunction) {
 		if n, err := strconv.Atoi(r.Optional(dir + "/numa_node")); err == nil {
 			f.numa = n
 		}
+		netdevs, _ := r.Host.Files.List(dir + "/net") // absent: none
+		f.member = slices.ContainsFunc(netdevs, func(name string) bool {
+			_, err := r.Host.Files.Link(dir + "/net/" + name + "/master")
+			return err == nil
+		})
 		entries, err := r.Host.Files.List(dir + "/infiniband")
 		f.rdma = err == nil && len(entries) > 0
 		out = append(out, f)

@@ -32,6 +32,11 @@ func TestWithoutDevice(t *testing.T) {
 		"its device may be in another namespace": {
 			[]nicFunction{bound, function([5]string{"0x020700", "0x15b3", "0x101b"}, pci.RDMAOnly, "mlx5_core")}, true, "[]",
 		},
+		"its port is in a bond": {
+			[]nicFunction{bound, {address: "0000:2b:00.1", ids: cx7, kind: pci.RDMAOnly, driver: "mlx5_core", member: true}},
+			false,
+			"[]",
+		},
 		"no RDMA": {[]nicFunction{bound, function([5]string{"0x020000", "0x8086", "0x1572"}, "", "")}, false, "[]"},
 		"IDs unknown, at the place of three": {
 			[]nicFunction{bound, bound, bound, function([5]string{1: "0x15b3"}, "", "")}, false, "[0000:2b:00.0 true]",

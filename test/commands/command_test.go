@@ -351,7 +351,7 @@ func TestCollectorOffIsGap(t *testing.T) {
 // TestRemedyOfALinkThatIsUp: a port that is not ACTIVE although its link is up waits for a subnet manager, not for a
 // cable; in a guest the hypervisor decides. One without a link needs the cable.
 func TestRemedyOfALinkThatIsUp(t *testing.T) {
-	const manager, cable, hypervisor = "Check the subnet manager", "Reseat the cable", "On the hypervisor"
+	const manager, cable, hypervisor = "check that the subnet manager", "Reseat the cable", "on the hypervisor"
 	for name, c := range map[string]struct{ want, not []string }{
 		"guest-vf-down-link-up": {[]string{manager, hypervisor}, []string{cable}},
 		"port-down":             {[]string{cable}, []string{manager, hypervisor}},
