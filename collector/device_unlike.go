@@ -21,8 +21,8 @@ type nicFunction struct {
 	driver  string       // bound driver; empty: none
 	path    []string     // from the host bridge to itself; empty: unknown
 	place   string       // below its root port: device and function numbers; empty: unknown
+	rdma    bool         // it has an RDMA device; else:
 	numa    int          // numa_node; -1: unknown
-	rdma    bool         // it has an RDMA device
 	member  bool         // its interface is in a bond, whose RDMA device may be that of another function
 }
 
@@ -105,20 +105,31 @@ func functionsOfNICs(r *reading.Reader) (out []nicFunction) {
 				f.place += "/" + p[strings.LastIndexByte(p, ':')+1:]
 			}
 		}
-		f.numa = -1
-		if n, err := strconv.Atoi(r.Optional(dir + "/numa_node")); err == nil {
-			f.numa = n
-		}
-		netdevs, _ := r.Host.Files.List(dir + "/net") // absent: none
-		f.member = slices.ContainsFunc(netdevs, func(name string) bool {
-			_, err := r.Host.Files.Link(dir + "/net/" + name + "/master")
-			return err == nil
-		})
 		entries, err := r.Host.Files.List(dir + "/infiniband")
-		f.rdma = err == nil && len(entries) > 0
+		if f.rdma = err == nil && len(entries) > 0; !f.rdma {
+			f.numa, f.member = numaOf(r, dir), isBonded(r, dir)
+		}
 		out = append(out, f)
 	}
 	return slices.DeleteFunc(out, func(f nicFunction) bool { return slices.Contains(bridges, f.address) })
+}
+
+// numaOf is the NUMA node of a function; -1: unknown.
+func numaOf(r *reading.Reader, dir string) int {
+	n, err := strconv.Atoi(r.Optional(dir + "/numa_node"))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// isBonded reports whether an interface of a function is in a bond.
+func isBonded(r *reading.Reader, dir string) bool {
+	netdevs, _ := r.Host.Files.List(dir + "/net") // absent: none
+	return slices.ContainsFunc(netdevs, func(name string) bool {
+		_, err := r.Host.Files.Link(dir + "/net/" + name + "/master")
+		return err == nil
+	})
 }
 
 // unlikeOthers are the functions without an RDMA device, unlike others, that were never seen with one.

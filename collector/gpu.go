@@ -46,7 +46,7 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 		done(nil)
 		return
 	}
-	section.Ignored = c.ignored(r.nvml.GPUs)
+	section.Ignored = c.ignored(r)
 	section.NVML, section.Age = r.nvml, max(0, h.Now().Sub(r.at))
 	section.GPUs = slices.Clone(r.nvml.GPUs) // the reading is shared
 	n.Devices = append(n.Devices, reading.Ended("", r.failed()))
@@ -60,13 +60,15 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 }
 
 // ignored evaluates every GPU listed so far: a GPU that no longer answers is to be ignored as well.
-func (c *gpu) ignored(shown []snapshot.GPU) (out []snapshot.GPUName) {
-	var listed []expect.GPURecord
-	for i := range shown {
-		g := &shown[i]
-		listed = append(listed, expect.GPURecord{Index: g.Index, UUID: g.UUID, PCIAddress: g.PCIAddress})
+func (c *gpu) ignored(r *gpuReading) (out []snapshot.GPUName) {
+	if r.err == nil { // else nothing is known of what NVML lists
+		var listed []expect.GPURecord
+		for i := range r.nvml.GPUs {
+			g := &r.nvml.GPUs[i]
+			listed = append(listed, expect.GPURecord{Index: g.Index, UUID: g.UUID, PCIAddress: g.PCIAddress})
+		}
+		c.memory.SeeGPUs(listed)
 	}
-	c.memory.SeeGPUs(listed)
 	c.known = map[string]site.GPU{}
 	for _, g := range c.memory.GPUs() {
 		c.known[g.UUID] = site.GPU{

@@ -11,7 +11,7 @@ import (
 var gpuLost = of("rdma_gpu_info", beside("rdma_gpu_info", hostDesc("rdma_gpu_lost_info",
 	"NVIDIA GPU that is lost, always 1; absent for others. reason: off_bus (listed by NVML before, missing in the PCI tree), "+
 		"hidden (listed by NVML before or by its driver, now not), no_handle (counted by NVML, which cannot open it), no_driver (no driver "+
-		"bound, unlike other GPUs). gpu and UUID are empty where NVML has not listed it since the exporter started.",
+		"bound, unlike other GPUs). gpu and UUID are empty where NVML has never listed it.",
 	"nvmlDeviceGetCount, nvmlDeviceGetPciInfo, /sys/bus/pci/devices/ADDRESS/driver",
 	"gpu", "UUID", "pci_bus_id", "reason")))
 
@@ -26,16 +26,17 @@ func (c *gpu) lost(r *gpuReading, functions []snapshot.GPUFunction) (out []snaps
 	for i := range r.nvml.GPUs {
 		listed[r.nvml.GPUs[i].PCIAddress] = true
 	}
-	onBus, ofOthers := map[string]string{}, map[string]bool{} // driver; whether the driver lists other GPUs, not this one
-	drives := slices.ContainsFunc(functions, func(f snapshot.GPUFunction) bool { return f.OfDriver })
+	onBus := map[string]snapshot.GPUFunction{}
 	for _, f := range functions {
-		onBus[f.PCIAddress], ofOthers[f.PCIAddress] = f.Driver, drives && !f.OfDriver
+		onBus[f.PCIAddress] = f
 	}
+	drives := slices.ContainsFunc(functions, func(f snapshot.GPUFunction) bool { return f.OfDriver })
 	for _, uuid := range slices.Sorted(maps.Keys(c.known)) {
 		g := c.known[uuid]
-		driver, there := onBus[g.PCIAddress]
-		if before[g.PCIAddress] = true; listed[g.PCIAddress] || slices.Contains(passthroughDrivers, driver) ||
-			there && driver == driverNVIDIA && ofOthers[g.PCIAddress] { // it is not in this container
+		f, there := onBus[g.PCIAddress]
+		elsewhere := f.Driver == driverNVIDIA && drives && !f.OfDriver // not of this container
+		before[g.PCIAddress] = true
+		if listed[g.PCIAddress] || slices.Contains(passthroughDrivers, f.Driver) || elsewhere {
 			continue
 		}
 		reason := snapshot.GPUHidden

@@ -51,7 +51,7 @@ type stack struct {
 	state   snapshot.StackState // empty: no RDMA-capable function, or unknown
 	ready   []snapshot.StackFunction
 	bare    []snapshot.BareFunction // without an RDMA device, beside others that have one
-	apart   bool                    // no device, and network namespaces have their own
+	apart   bool                    // network namespaces have their own devices
 	modules uint64                  // hash of the names of those that are loaded
 	changed time.Time               // of the last change; zero: none observed
 }
@@ -157,7 +157,7 @@ func (c *infiniBand) noDevice(h *host.Host) *snapshot.NoDevice {
 	if len(names) > 0 || err != nil && !host.IsAbsent(err) || !c.stack.last.Known() {
 		return nil
 	}
-	return &snapshot.NoDevice{Functions: len(c.stack.ready), Namespaced: c.stack.apart}
+	return &snapshot.NoDevice{Functions: len(c.stack.ready), Namespaced: c.stack.apart && len(c.stack.ready) > 0}
 }
 
 // stackOf returns the expectation of the stack, and its reason.
