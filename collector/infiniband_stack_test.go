@@ -38,7 +38,8 @@ func TestStack(t *testing.T) {
 		},
 		"of other namespaces, nothing can": {
 			function("0000:18:00.0", "0x8086", "0x1572", "0x020000", "i40e") + "-- rdma/system --\nnetns_mode: 0\n",
-			expect.Data{}, "", 0,
+			expect.Data{},
+			"", 0,
 		},
 		"no ib_uverbs":        {core + ipoib, expect.Data{}, "no_uverbs device []", 0},
 		"loaded":              {core + ipoib + "-- sys/class/infiniband_verbs/abi_version --\n6\n", expect.Data{}, "loaded  []", 0},
