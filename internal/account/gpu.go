@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -56,6 +57,9 @@ const (
 	maxOdd  = 8 // of so many GPUs one may be without
 )
 
+// atSwitch are the distances of a NIC at the PCIe switch of a GPU, or at the CPU that it is coupled to.
+var atSwitch = []pci.Distance{pci.PIX, pci.PXB, pci.P2C}
+
 // withoutNIC are the GPUs without a NIC at their PCIe switch, by address, where all others have one: the NIC that was
 // meant for it may be gone, and nothing else remembers it. Whether a port is ACTIVE does not count.
 func withoutNIC(d *snapshot.GDR) map[string]string {
@@ -66,7 +70,7 @@ func withoutNIC(d *snapshot.GDR) map[string]string {
 	for g := range d.GPUs {
 		pairs := d.Pairs[g*len(d.NICs) : (g+1)*len(d.NICs)]
 		known := func(p snapshot.GDRPair) bool { return p.Distance != "" }
-		near := func(p snapshot.GDRPair) bool { return slices.Contains([]string{"PIX", "PXB", "P2C"}, p.Distance) }
+		near := func(p snapshot.GDRPair) bool { return slices.Contains(atSwitch, pci.Distance(p.Distance)) }
 		if slices.ContainsFunc(pairs, known) && !slices.ContainsFunc(pairs, near) {
 			without = append(without, d.GPUs[g].PCIAddress)
 		}
