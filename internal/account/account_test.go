@@ -58,8 +58,32 @@ func TestObjects(t *testing.T) {
 		},
 		"an alert on the host explains what is unknown": {
 			ports("AD", nil), nil,
-			[]Fault{{"RDMAHostPortsDown", map[string]string{"role": "compute"}}},
+			[]Fault{{"RDMAPortDown", map[string]string{"role": "compute"}}},
 			"1 compute port faulty; 2 NICs, 1 compute port healthy", nil,
+		},
+		"another alert on the host explains nothing": {
+			ports("AD", nil), nil,
+			[]Fault{{"RDMATrafficOnLossyPriority", nil}},
+			"1 compute port unknown (DOWN, never ACTIVE); 2 NICs, 1 compute port healthy", []string{"mlx5_1/1"},
+		},
+		"slower than another of its board": {
+			ports("AA", func(i int, d *snapshot.Device, p *snapshot.Port) {
+				d.BoardID, p.Rate = "MT_0838", new(float64(1+i)*200e9)
+			}), nil, nil,
+			"1 compute port unknown (slower than others of its board, and nothing says which rate is right); 2 NICs, 1 compute port healthy",
+			[]string{"mlx5_0/1"},
+		},
+		"slower than another, as both ends say": {
+			ports("AA", func(i int, d *snapshot.Device, p *snapshot.Port) {
+				d.BoardID, p.Rate, p.ExpectedRateSource = "MT_0838", new(float64(1+i)*200e9), "link_modes"
+			}), nil, nil,
+			"2 NICs, 2 compute ports healthy", nil,
+		},
+		"slower than one of another board": {
+			ports("AA", func(i int, d *snapshot.Device, p *snapshot.Port) {
+				d.BoardID, p.Rate = fmt.Sprint("MT_083", i), new(float64(1+i)*200e9)
+			}), nil, nil,
+			"2 NICs, 2 compute ports healthy", nil,
 		},
 		"state not readable": {
 			ports("A?", nil),
@@ -97,7 +121,7 @@ func TestObjects(t *testing.T) {
 					p.Role = "other"
 				}
 			}), nil,
-			[]Fault{{"RDMAHostPortsDown", map[string]string{"role": "compute"}}},
+			[]Fault{{"RDMAPortDown", map[string]string{"role": "compute"}}},
 			"1 port unknown (state could not be read); 1 compute port faulty; 3 NICs, 1 compute port healthy", nil,
 		},
 		"an alert on the host explains no device": {
@@ -106,7 +130,7 @@ func TestObjects(t *testing.T) {
 				n.Devices = []snapshot.DeviceRead{{Device: "mlx5_0", Stuck: true}}
 				return n
 			}(), nil,
-			[]Fault{{"RDMAHostPortsDown", map[string]string{"role": "compute"}}},
+			[]Fault{{"RDMAPortDown", map[string]string{"role": "compute"}}},
 			"1 NIC unknown (a read has not returned); 1 compute port faulty; 1 NIC, 1 compute port healthy",
 			[]string{"mlx5_0"},
 		},

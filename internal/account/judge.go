@@ -15,8 +15,8 @@ type Fault struct {
 	Labels map[string]string
 }
 
-// Judge makes the objects of faults faulty, and what hangs below them. A fault of the whole host has no object: it
-// explains what is unknown of compute objects. The objects given are not changed.
+// Judge makes the objects of faults faulty, and what hangs below them. A fault of the whole host has no object: one about
+// states of ports explains what is unknown of compute ports. The objects given are not changed.
 func Judge(objects []Object, faults []Fault) []Object {
 	out := append([]Object{}, objects...) // a list in JSON, also of no objects
 	for _, f := range faults {
@@ -29,6 +29,11 @@ func Judge(objects []Object, faults []Fault) []Object {
 	return out
 }
 
+// ofStates are the alerts about the state of ports that a host has for several of them in one.
+var ofStates = map[string]bool{
+	"RDMAPortDown": true, "RDMAPortNoSubnetManager": true, "RDMAPortUnreadable": true, "RDMAReadStuck": true,
+}
+
 // concerns reports whether a fault is of an object, or of one above it.
 func (f Fault) concerns(o *Object) bool {
 	is := func(label, value string) bool { return value != "" && f.Labels[label] == value }
@@ -38,7 +43,7 @@ func (f Fault) concerns(o *Object) bool {
 	case f.Labels["pci_bus_id"] != "":
 		return o.Kind == GPU && is("pci_bus_id", o.address)
 	case f.Labels["device"] == "":
-		return o.Kind == Port && o.Compute && o.Class == Unknown
+		return ofStates[f.Alert] && o.Kind == Port && o.Compute && o.Class == Unknown
 	case !is("device", o.device), o.Kind == Cage && !ofModule(f.Alert):
 		return false
 	case o.netdev != "" && f.Labels["netdev"] != "" && !is("netdev", o.netdev):

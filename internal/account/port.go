@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -24,19 +25,24 @@ type host struct {
 	ib *snapshot.InfiniBand
 	// linked are the places of ports (board and number) of which one has a link.
 	linked map[place]bool
+	// fastest are the highest rates of ACTIVE compute ports at a place, bits per second.
+	fastest map[place]float64
 }
 
 // place is a port of all cards of one board.
 type place struct {
-	board string
+	board string // or model, else driver
 	port  int
 }
 
 func hostOf(n *snapshot.InfiniBand) *host {
-	h := &host{ib: n, linked: map[place]bool{}}
+	h := &host{ib: n, linked: map[place]bool{}, fastest: map[place]float64{}}
 	for d, p := range snapshot.PortsOf(n.Devices) {
 		at := placeOf(d, p)
 		h.linked[at] = h.linked[at] || hasLink(p)
+		if isActive(p) && p.Rate != nil && p.Role == string(pci.Compute) {
+			h.fastest[at] = max(h.fastest[at], *p.Rate)
+		}
 	}
 	return h
 }
@@ -49,7 +55,7 @@ func placeOf(d *snapshot.Device, p *snapshot.Port) place {
 			number += f
 		}
 	}
-	return place{d.BoardID, number}
+	return place{cmp.Or(d.BoardID, d.HCAType, d.Driver), number}
 }
 
 func isActive(p *snapshot.Port) bool {
@@ -76,6 +82,8 @@ func (h *host) port(d *snapshot.Device, p *snapshot.Port, why string) Object {
 		o.set(NotExpected, "ignored by the configuration")
 	case p.Unread || p.State == nil:
 		o.set(Unknown, "state could not be read%s", why)
+	case isActive(p) && o.compute && !part && !p.RateConfirmed() && p.Rate != nil && *p.Rate < h.fastest[placeOf(d, p)]:
+		o.set(Unknown, "slower than others of its board, and nothing says which rate is right")
 	case isActive(p):
 	case p.Idle != "":
 		o.set(NotExpected, "%s as not in use", p.Idle)

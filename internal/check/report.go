@@ -172,7 +172,7 @@ func New(in Input) Report {
 	machine := r.cover(in)
 	r.Objects = account.Judge(in.Objects, r.faults(in))
 	r.conclude()
-	if !machine {
+	if !machine && r.ExitCode == ExitOK {
 		r.unknown()
 	}
 	if in.Err != nil {

@@ -191,8 +191,19 @@ func boardsOf(nics []NIC) *boards {
 	return b
 }
 
-// slow reports whether all NICs of the board have at most half of the host's highest rate.
-func (b *boards) slow(n *NIC) bool { return b.rate[n.Board] <= b.fastest/2 && b.fastest > 0 }
+// slow reports whether all NICs of the board have at most half of the host's highest rate. A board without a known rate,
+// as where all its ports are down, is a spare one, unless the host has more of it than of any other.
+func (b *boards) slow(n *NIC) bool {
+	if b.rate[n.Board] > 0 {
+		return b.rate[n.Board] <= b.fastest/2
+	}
+	for board, rate := range b.rate {
+		if rate > 0 && b.count[board] >= b.count[n.Board] {
+			return true
+		}
+	}
+	return false
+}
 
 // most keeps the NICs of the most frequent boards of the host.
 func (b *boards) most(nics []NIC, of []int) (out []int) {

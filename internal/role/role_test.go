@@ -80,6 +80,11 @@ func TestOf(t *testing.T) {
 		{"NODE, one slower board", machine(false, apart(9)), []NIC{nic("a", apart(0), 0, "X", 400*g, true), nic("b", apart(1), 0, "Y", 100*g, true)}, "compute/gpudirect other/gpudirect"},
 		{"NODE, a board never ACTIVE", machine(false, apart(9)), []NIC{nic("a", apart(0), 0, "X", 400*g, true), nic("b", apart(1), 0, "Y", 0, false)}, "compute/gpudirect other/gpudirect"},
 		{
+			"NODE, all of the larger board DOWN", machine(false, apart(9)),
+			[]NIC{nic("a", apart(0), 0, "X", 0, false), nic("b", apart(1), 0, "X", 0, false), nic("c", apart(2), 0, "Y", 25*g, true)},
+			"compute/gpudirect compute/gpudirect other/gpudirect",
+		},
+		{
 			"NODE, a smaller board of the same rate", machine(false, apart(9)),
 			[]NIC{nic("a", apart(0), 0, "X", 400*g, true), nic("b", apart(1), 0, "X", 0, false), nic("c", apart(2), 0, "Y", 400*g, true)},
 			"compute/gpudirect compute/gpudirect other/gpudirect",

@@ -38,23 +38,33 @@ func (n *InfiniBand) UnconfirmedRates() (ports int, more float64) {
 	for d, p := range PortsOf(n.Devices) {
 		if d.ManagesNVLink || d.FunctionType != Physical || len(d.Ports) > Planes || p.State == nil ||
 			*p.State != portActive || p.Rate == nil ||
-			!ownWord[p.ExpectedRateSource] || slices.ContainsFunc(p.Netdev, func(nd Netdev) bool { return nd.Member }) {
+			p.RateConfirmed() {
 			continue
 		}
-		able := 0.0
-		for k := range p.Netdev {
-			if rate := p.Netdev[k].CapableRate; rate != nil {
-				able = max(able, *rate)
-			}
-		}
-		if able > *p.Rate {
-			more = max(more, able)
-		} else if able > 0 {
-			continue // already at its maximum
-		}
+		more = max(more, p.able())
 		ports++
 	}
 	return ports, more
+}
+
+// RateConfirmed reports whether the rate of an ACTIVE port is the highest of its NIC, or compared with what the
+// configuration or the far end of its link say, or not compared, as that of a bond.
+func (p *Port) RateConfirmed() bool {
+	if !ownWord[p.ExpectedRateSource] || slices.ContainsFunc(p.Netdev, func(nd Netdev) bool { return nd.Member }) {
+		return true
+	}
+	able := p.able()
+	return able > 0 && p.Rate != nil && able <= *p.Rate
+}
+
+// able is the highest rate that the NIC supports, bits per second; 0: unknown.
+func (p *Port) able() (rate float64) {
+	for k := range p.Netdev {
+		if r := p.Netdev[k].CapableRate; r != nil {
+			rate = max(rate, *r)
+		}
+	}
+	return rate
 }
 
 // ownWord are the sources of an expected rate (expect.Source) from this host only.
