@@ -117,7 +117,15 @@ func smallBAR(heaps []uint64) *bool {
 	return new(slices.Contains(heaps, private))
 }
 
-// applyKFD applies the topology of amdkfd to an AMD GPU. Its UUID is the unique ID as amdgpu writes it.
+// uuid is the unique ID as amdgpu writes it; empty if unknown.
+func (n *kfdNode) uuid() string {
+	if n.uniqueID == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%016x", n.uniqueID)
+}
+
+// applyKFD applies the topology of amdkfd to an AMD GPU.
 func (g *gdrGPU) applyKFD(nodes []kfdNode, product string) {
 	g.minor, g.Model = -1, product
 	i := slices.IndexFunc(nodes, func(n kfdNode) bool { return n.address == g.Address })
@@ -125,9 +133,7 @@ func (g *gdrGPU) applyKFD(nodes []kfdNode, product string) {
 		return
 	}
 	n := &nodes[i]
-	if n.uniqueID != 0 {
-		g.UUID = fmt.Sprintf("%016x", n.uniqueID)
-	}
+	g.UUID = n.uuid()
 	if g.Model == "" && n.gfx != "" {
 		g.Model = "AMD " + n.gfx
 	}

@@ -21,9 +21,9 @@ type gpu struct {
 	conf   *siteConfig
 	gpus   *gpuReadings
 	nodes  map[string]gpuPlace // of the NVIDIA GPUs in the PCI tree, by address
-	found  reading.Last        // of nodes
+	amd    []snapshot.AMDGPU   // in the PCI tree, by address; nil: the tree was not read
+	found  reading.Last        // of nodes and amd
 	memory *expect.Memory
-	known  map[string]site.GPU // GPUs listed by NVML so far, also in earlier runs, by UUID
 }
 
 func newGPU(conf *siteConfig, gpus *gpuReadings, memory *expect.Memory) *Collector {
@@ -46,42 +46,57 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 		done(nil)
 		return
 	}
-	section.Ignored = c.ignored(r)
+	issues := c.find(ctx, h)
+	known := c.see(r)
+	section.Ignored, section.AMD = c.ignored(known), c.amd
 	section.NVML, section.Age = r.nvml, max(0, h.Now().Sub(r.at))
 	section.GPUs = slices.Clone(r.nvml.GPUs) // the reading is shared
 	n.Devices = append(n.Devices, reading.Ended("", r.failed()))
 	n.Issues = append(n.Issues, r.issues(section.Released != nil)...)
 	if r.err == nil {
-		n.Issues = append(n.Issues, c.compare(ctx, h, section)...)
-		section.Lost = c.lost(r, section.Functions)
+		n.Issues = append(append(n.Issues, issues...), c.compare(section)...)
+		section.Lost = lostNVIDIA(known, r, section.Functions)
 	}
+	section.Lost = append(section.Lost, lostAMD(known, c.amd)...)
 	n.GPUs = section
 	done(nil)
 }
 
-// ignored evaluates every GPU listed so far: a GPU that no longer answers is to be ignored as well.
-func (c *gpu) ignored(r *gpuReading) (out []snapshot.GPUName) {
-	if r.err == nil { // else nothing is known of what NVML lists
-		var listed []expect.GPURecord
+// see records the GPUs that NVML lists and those with a driver of AMD, and returns all of which is known that they
+// were.
+func (c *gpu) see(r *gpuReading) []expect.GPURecord {
+	listed := recordsOf(c.amd)
+	if r.err == nil {
 		for i := range r.nvml.GPUs {
 			g := &r.nvml.GPUs[i]
 			listed = append(listed, expect.GPURecord{Index: g.Index, UUID: g.UUID, PCIAddress: g.PCIAddress})
 		}
+	}
+	if r.err == nil || len(listed) > 0 { // else nothing is known of what NVML lists
 		c.memory.SeeGPUs(listed)
 	}
-	c.known = map[string]site.GPU{}
-	for _, g := range c.memory.GPUs() {
-		c.known[g.UUID] = site.GPU{
-			Hostname: c.conf.hostname, Index: strconv.Itoa(g.Index), UUID: g.UUID, PCIAddress: g.PCIAddress,
-		}
-	}
+	return c.memory.GPUs()
+}
+
+// ignored evaluates every GPU listed so far: a GPU that no longer answers is to be ignored as well.
+func (c *gpu) ignored(known []expect.GPURecord) (out []snapshot.GPUName) {
 	conf := c.conf.current()
-	for _, uuid := range slices.Sorted(maps.Keys(c.known)) {
-		if g := c.known[uuid]; conf.IgnoredGPU(g) {
-			out = append(out, snapshot.GPUName{Index: g.Index, UUID: g.UUID})
+	for _, g := range known {
+		name := nameOf(g)
+		of := site.GPU{Hostname: c.conf.hostname, Index: name.Index, UUID: g.UUID, PCIAddress: g.PCIAddress}
+		if conf.IgnoredGPU(of) {
+			out = append(out, name)
 		}
 	}
 	return out
+}
+
+// nameOf is the name of a GPU in metrics: those of AMD have no index.
+func nameOf(g expect.GPURecord) snapshot.GPUName {
+	if g.Driver == driverAMD {
+		return snapshot.GPUName{UUID: g.UUID}
+	}
+	return snapshot.GPUName{Index: strconv.Itoa(g.Index), UUID: g.UUID}
 }
 
 // issues are the errors of a reading. A host without NVIDIA driver, and NVML released on request, are none.
@@ -105,8 +120,7 @@ type gpuPlace struct {
 }
 
 // compare sets the NUMA nodes of the GPUs from the PCI tree, and finds GPUs that NVML does not list.
-func (c *gpu) compare(ctx context.Context, h *host.Host, section *snapshot.GPUs) []snapshot.Issue {
-	issues := c.find(ctx, h)
+func (c *gpu) compare(section *snapshot.GPUs) (issues []snapshot.Issue) {
 	shown := map[string]bool{}
 	for i := range section.GPUs {
 		g := &section.GPUs[i]
@@ -123,16 +137,18 @@ func (c *gpu) compare(ctx context.Context, h *host.Host, section *snapshot.GPUs)
 	return issues
 }
 
-// find lists the NVIDIA GPUs of the PCI tree each minute.
+// find lists the GPUs of the PCI tree each minute.
 func (c *gpu) find(ctx context.Context, h *host.Host) []snapshot.Issue {
 	now := h.Now()
 	if !c.found.Due(now, slowInterval) {
 		return nil
 	}
-	nodes := map[string]gpuPlace{}
+	nodes, amd := map[string]gpuPlace{}, []snapshot.AMDGPU(nil)
 	issues, err := reading.OfHost(ctx, h, "pci/gpu", host.SourcePCI, func(r *reading.Reader) {
 		driven, _ := r.Host.Files.List("proc/driver/nvidia/gpus") // absent: the driver is not loaded, or is not NVIDIA's
-		for _, function := range gpus(h, r) {
+		functions := gpus(h, r)
+		amd = readAMD(r, functions)
+		for _, function := range functions {
 			if r.Optional(function+"/vendor") != vendorNVIDIA {
 				continue
 			}
@@ -149,7 +165,7 @@ func (c *gpu) find(ctx context.Context, h *host.Host) []snapshot.Issue {
 		return []snapshot.Issue{{Source: host.SourcePCI.Name(), Reason: string(host.ReasonOf(err)), Err: err}}
 	}
 	c.found.Read(now)
-	c.nodes = nodes
+	c.nodes, c.amd = nodes, amd
 	return issues
 }
 

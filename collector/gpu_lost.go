@@ -1,24 +1,26 @@
 package collector
 
 import (
-	"maps"
 	"slices"
 
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
 var gpuLost = of("rdma_gpu_info", beside("rdma_gpu_info", hostDesc("rdma_gpu_lost_info",
-	"NVIDIA GPU that is lost, always 1; absent for others. reason: off_bus (listed by NVML before, missing in the PCI tree), "+
+	"GPU that is lost, always 1; absent for others. reason: off_bus (listed by NVML or bound to amdgpu before, missing in the PCI tree), "+
 		"hidden (listed by NVML before or by its driver, now not), no_handle (counted by NVML, which cannot open it), no_driver (no driver "+
-		"bound, unlike other GPUs). gpu and UUID are empty where NVML has never listed it.",
-	"nvmlDeviceGetCount, nvmlDeviceGetPciInfo, /sys/bus/pci/devices/ADDRESS/driver",
+		"bound, unlike other GPUs). gpu is empty for GPUs of AMD, gpu and UUID where NVML has never listed it.",
+	"nvmlDeviceGetCount, nvmlDeviceGetPciInfo, /sys/bus/pci/devices/ADDRESS/driver, /sys/class/kfd/kfd/topology/nodes/N/properties",
 	"gpu", "UUID", "pci_bus_id", "reason")))
 
-// lost finds GPUs that NVML has listed before, or that its driver lists, and that it does not list now, GPUs that it
-// counts and cannot open, and GPUs of the PCI tree without a driver where others have one. A GPU that is bound to
-// another driver, or is not in this container, is none. Nothing is lost after a reading that is not complete.
-func (c *gpu) lost(r *gpuReading, functions []snapshot.GPUFunction) (out []snapshot.LostGPU) {
+// lostNVIDIA finds GPUs that NVML has listed before, or that its driver lists, and that it does not list now, GPUs
+// that it counts and cannot open, and GPUs of the PCI tree without a driver where others have one. A GPU that is bound
+// to another driver, or is not in this container, is none. Nothing is lost after a reading that is not complete.
+func lostNVIDIA(
+	known []expect.GPURecord, r *gpuReading, functions []snapshot.GPUFunction,
+) (out []snapshot.LostGPU) {
 	if r.nvml.Count == nil && len(r.errs) > 0 || host.Unanswered(r.failed()) {
 		return nil
 	}
@@ -31,8 +33,10 @@ func (c *gpu) lost(r *gpuReading, functions []snapshot.GPUFunction) (out []snaps
 		onBus[f.PCIAddress] = f
 	}
 	drives := slices.ContainsFunc(functions, func(f snapshot.GPUFunction) bool { return f.OfDriver })
-	for _, uuid := range slices.Sorted(maps.Keys(c.known)) {
-		g := c.known[uuid]
+	for _, g := range known {
+		if g.Driver == driverAMD {
+			continue
+		}
 		f, there := onBus[g.PCIAddress]
 		elsewhere := f.Driver == driverNVIDIA && drives && !f.OfDriver // not of this container
 		before[g.PCIAddress] = true
@@ -44,7 +48,7 @@ func (c *gpu) lost(r *gpuReading, functions []snapshot.GPUFunction) (out []snaps
 			reason = snapshot.GPUOffBus
 		}
 		out = append(out, snapshot.LostGPU{
-			GPUName: snapshot.GPUName{Index: g.Index, UUID: uuid}, PCIAddress: g.PCIAddress, Reason: reason,
+			GPUName: nameOf(g), PCIAddress: g.PCIAddress, Reason: reason,
 		})
 	}
 	counted := r.nvml.Count != nil && *r.nvml.Count > uint64(len(r.nvml.GPUs))

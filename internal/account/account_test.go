@@ -64,7 +64,8 @@ func TestObjects(t *testing.T) {
 		"another alert on the host explains nothing": {
 			ports("AD", nil), nil,
 			[]Fault{{"RDMATrafficOnLossyPriority", nil}},
-			"1 compute port unknown (DOWN, never ACTIVE); 2 NICs, 1 compute port healthy", []string{"mlx5_1/1"},
+			"1 compute port unknown (DOWN, never ACTIVE); 2 NICs, 1 compute port healthy",
+			[]string{"mlx5_1/1"},
 		},
 		"slower than another of its board": {
 			ports("AA", func(i int, d *snapshot.Device, p *snapshot.Port) {

@@ -15,8 +15,8 @@ type Fault struct {
 	Labels map[string]string
 }
 
-// Judge makes the objects of faults faulty, and what hangs below them. A fault of the whole host has no object: one about
-// states of ports explains what is unknown of compute ports. The objects given are not changed.
+// Judge makes the objects of faults faulty, and what hangs below them. A fault of the whole host has no object: one
+// about states of ports explains what is unknown of compute ports. The objects given are not changed.
 func Judge(objects []Object, faults []Fault) []Object {
 	out := append([]Object{}, objects...) // a list in JSON, also of no objects
 	for _, f := range faults {

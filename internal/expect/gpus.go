@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// GPURecord is a GPU that NVML has listed.
+// GPURecord is a GPU that NVML has listed, or that had the driver amdgpu.
 type GPURecord struct {
 	Index      int    `json:"index"` // of NVML, when last listed
-	UUID       string `json:"uuid"`
+	UUID       string `json:"uuid"`  // of NVML, or unique_id of amdgpu
 	PCIAddress string `json:"pci_address"`
+	Driver     string `json:"driver,omitempty"` // amdgpu; empty: nvidia
 }
 
-// SeeGPUs records the GPUs that NVML lists. One at the address of an earlier one has replaced it.
+// SeeGPUs records the GPUs that their driver lists. One at the address of an earlier one has replaced it.
 func (m *Memory) SeeGPUs(listed []GPURecord) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -31,14 +32,14 @@ func (m *Memory) SeeGPUs(listed []GPURecord) {
 	}
 }
 
-// GPUs are those that NVML has listed, by UUID, without the accepted ones.
+// GPUs are those that were listed, by UUID, without the accepted ones.
 func (m *Memory) GPUs() []GPURecord {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return sortedGPUs(slices.Collect(maps.Values(m.data.GPUs)))
 }
 
-// acceptGPUs discards GPUs that NVML no longer lists. m.mu is held.
+// acceptGPUs discards GPUs that are no longer listed. m.mu is held.
 func (m *Memory) acceptGPUs(which func(GPURecord) bool) []GPURecord {
 	if m.listed == nil { // nothing was read
 		return nil

@@ -8,8 +8,9 @@ import (
 
 // TestGPUs: what NVML has listed is known after a restart, until it is accepted or another GPU is at its place.
 func TestGPUs(t *testing.T) {
-	a, b := GPURecord{0, "GPU-a", "0000:1b:00.0"}, GPURecord{1, "GPU-b", "0000:2b:00.0"}
-	c := GPURecord{1, "GPU-c", b.PCIAddress}
+	a := GPURecord{UUID: "GPU-a", PCIAddress: "0000:1b:00.0"}
+	b := GPURecord{Index: 1, UUID: "GPU-b", PCIAddress: "0000:2b:00.0"}
+	c := GPURecord{Index: 1, UUID: "GPU-c", PCIAddress: b.PCIAddress}
 	m := NewMemory(Data{})
 	m.SeeGPUs([]GPURecord{a, b})
 	kept, err := json.Marshal(m.Data())

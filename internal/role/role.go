@@ -191,8 +191,8 @@ func boardsOf(nics []NIC) *boards {
 	return b
 }
 
-// slow reports whether all NICs of the board have at most half of the host's highest rate. A board without a known rate,
-// as where all its ports are down, is a spare one, unless the host has more of it than of any other.
+// slow reports whether all NICs of the board have at most half of the host's highest rate. A board without a known
+// rate, as where all its ports are down, is a spare one, unless the host has more of it than of any other.
 func (b *boards) slow(n *NIC) bool {
 	if b.rate[n.Board] > 0 {
 		return b.rate[n.Board] <= b.fastest/2

@@ -12,6 +12,7 @@ type GPUs struct {
 	Released *GPURelease   // nil: not released, or not supported
 	// Functions are the NVIDIA GPUs in the PCI tree, by address; empty if NVML did not answer.
 	Functions []GPUFunction
+	AMD       []AMDGPU // GPUs of AMD in the PCI tree, by address
 	// Lost are GPUs that should be usable and are not.
 	Lost    []LostGPU
 	Ignored []GPUName // excluded from alerts by --config.file
@@ -46,7 +47,14 @@ type GPUFunction struct {
 	OfDriver   bool   // the driver lists it: /proc/driver/nvidia/gpus/ADDRESS, in a container those of the container
 }
 
-// LostGPU is a GPU that should be usable and is not. Its name is empty if NVML has not listed it before.
+// AMDGPU is a GPU of AMD in the PCI tree: vendor 0x1002.
+type AMDGPU struct {
+	PCIAddress string
+	Driver     string // bound driver; empty: none, or unknown
+	UUID       string // unique_id of amdkfd's topology, 16 hexadecimal digits; empty: unknown
+}
+
+// LostGPU is a GPU that should be usable and is not. Its name is empty if it was not listed before.
 type LostGPU struct {
 	GPUName
 	PCIAddress string
@@ -55,7 +63,7 @@ type LostGPU struct {
 
 // Reasons of LostGPU.
 const (
-	GPUOffBus   = "off_bus"   // listed by NVML before, and missing in the PCI tree
+	GPUOffBus   = "off_bus"   // listed before, and missing in the PCI tree
 	GPUHidden   = "hidden"    // listed by NVML before or by its driver, and not now
 	GPUNoHandle = "no_handle" // counted by NVML, which cannot open it
 	GPUNoDriver = "no_driver" // without a driver, which other GPUs have

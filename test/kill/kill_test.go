@@ -60,15 +60,16 @@ func vouches(way string, broken, of int) bool {
 	return true
 }
 
-// gaps are what is not found, by the beginning of a machine's name and the way, with the reason; those with "first" only
-// at the first start.
+// gaps are what is not found, by the beginning of a machine's name and the way, with the reason; those with "first"
+// only at the first start.
 var gaps = map[string]string{
-	"cloud-vm-ok/slow":           "rates of virtual functions are set on the hypervisor",
-	"cloud-vm-ok/gone from PCI":  "a hypervisor takes virtual functions away for its maintenance",
-	"ice-pfc/port down/first":    "the second port of the only card: those of many hosts have no cable",
-	"ice-pfc/slow/first":         "the second port of the only card has no sibling",
-	"irdma-e810/port down/first": "the second port of the only card: those of many hosts have no cable",
-	"irdma-e810/slow/first":      "the second port of the only card has no sibling",
+	"mi300x/GPU hidden from NVML": "NVML lists no GPU of AMD",
+	"cloud-vm-ok/slow":            "rates of virtual functions are set on the hypervisor",
+	"cloud-vm-ok/gone from PCI":   "a hypervisor takes virtual functions away for its maintenance",
+	"ice-pfc/port down/first":     "the second port of the only card: those of many hosts have no cable",
+	"ice-pfc/slow/first":          "the second port of the only card has no sibling",
+	"irdma-e810/port down/first":  "the second port of the only card: those of many hosts have no cable",
+	"irdma-e810/slow/first":       "the second port of the only card has no sibling",
 }
 
 func isGap(machine, way string, history bool) bool {

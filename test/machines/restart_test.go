@@ -26,9 +26,9 @@ var restartEvery = flag.Bool("restart-every", false, "restart on every recorded 
 // restartSample is the distance of the faults that make test plays.
 const restartSample = 120
 
-// resting are alerts that an exporter which ran throughout still has and a restarted one has not: the evidence is half of
-// the rounds of 5m, and the counters of the recording step once in 2m, so that both rounds after a restart see a port at
-// rest.
+// resting are alerts that an exporter which ran throughout still has and a restarted one has not: the evidence is half
+// of the rounds of 5m, and the counters of the recording step once in 2m, so that both rounds after a restart see a
+// port at rest.
 var resting = map[string]string{"gdr-staging-live": "RDMAGPUDirectStaging"}
 
 // TestRestartOfMachines plays each recorded fault, stops the exporter before and after alerts fire, and starts it again

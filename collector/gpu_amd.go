@@ -1,0 +1,75 @@
+package collector
+
+import (
+	"path"
+	"slices"
+
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/reading"
+	"rdma_exporter/internal/snapshot"
+)
+
+// driverAMD is the driver of GPUs that ROCm uses.
+const driverAMD = "amdgpu"
+
+// readAMD lists the GPUs of AMD among functions of the PCI tree. It is nil if the tree is empty: it was not read.
+func readAMD(r *reading.Reader, functions []string) []snapshot.AMDGPU {
+	if names, err := r.Host.Files.List("sys/bus/pci/devices"); err != nil || len(names) == 0 {
+		return nil
+	}
+	out := []snapshot.AMDGPU{}
+	var nodes []kfdNode
+	for _, function := range functions {
+		if r.Optional(function+"/vendor") != "0x1002" {
+			continue
+		}
+		if nodes == nil {
+			nodes = readKFDNodes(r)
+		}
+		g := snapshot.AMDGPU{PCIAddress: path.Base(function), Driver: boundDriver(r, function)}
+		if i := slices.IndexFunc(nodes, func(n kfdNode) bool { return n.address == g.PCIAddress }); i >= 0 {
+			g.UUID = nodes[i].uuid()
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// recordsOf are the GPUs of AMD that are remembered: those with a driver, and an ID that no other one has at their
+// place.
+func recordsOf(amd []snapshot.AMDGPU) (out []expect.GPURecord) {
+	for _, g := range amd {
+		if g.Driver == driverAMD && g.UUID != "" {
+			out = append(out, expect.GPURecord{UUID: g.UUID, PCIAddress: g.PCIAddress, Driver: driverAMD})
+		}
+	}
+	return out
+}
+
+// lostAMD finds GPUs of AMD that had a driver and are not in the PCI tree, and those without a driver that others have,
+// or that they had before. amd is nil if the tree was not read.
+func lostAMD(known []expect.GPURecord, amd []snapshot.AMDGPU) (out []snapshot.LostGPU) {
+	if amd == nil {
+		return nil
+	}
+	bound := slices.ContainsFunc(amd, func(g snapshot.AMDGPU) bool { return g.Driver == driverAMD })
+	for _, g := range amd {
+		l := snapshot.LostGPU{PCIAddress: g.PCIAddress, Reason: snapshot.GPUNoDriver}
+		i := slices.IndexFunc(known, func(k expect.GPURecord) bool {
+			return k.Driver == driverAMD && k.PCIAddress == g.PCIAddress
+		})
+		if i >= 0 {
+			l.GPUName = nameOf(known[i])
+		}
+		if g.Driver == "" && (bound || i >= 0) {
+			out = append(out, l)
+		}
+	}
+	for _, k := range known {
+		is := func(g snapshot.AMDGPU) bool { return g.PCIAddress == k.PCIAddress || g.UUID == k.UUID }
+		if k.Driver == driverAMD && !slices.ContainsFunc(amd, is) {
+			out = append(out, snapshot.LostGPU{GPUName: nameOf(k), PCIAddress: k.PCIAddress, Reason: snapshot.GPUOffBus})
+		}
+	}
+	return out
+}
