@@ -37,6 +37,9 @@ const (
 	Unknown     Class = "unknown"      // it could not be read, or what is read decides nothing
 )
 
+// Classes are all of them.
+var Classes = []Class{Healthy, Faulty, NotExpected, Unknown}
+
 // Object is one object of a host, with its class.
 type Object struct {
 	Kind   Kind   `json:"kind"`

@@ -288,7 +288,7 @@ func TestPlanes(t *testing.T) {
 		n := ports("A", func(_ int, d *snapshot.Device, _ *snapshot.Port) {
 			d.Ports = nil
 			for i := range 12 {
-				state := uint64(down)
+				state := uint64(snapshot.PortDown)
 				if i < active {
 					state = 4
 				}

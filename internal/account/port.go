@@ -9,16 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// States of enum ib_port_state.
-const (
-	down        = 1
-	initialize  = 2
-	armed       = 3
-	active      = 4
-	activeDefer = 5
-	linkUp      = 5 // of enum ib_port_phys_state
-	layerIB     = "InfiniBand"
-)
+const layerIB = "InfiniBand"
 
 // host is what the classes of ports have in common.
 type host struct {
@@ -59,11 +50,12 @@ func placeOf(d *snapshot.Device, p *snapshot.Port) place {
 }
 
 func isActive(p *snapshot.Port) bool {
-	return p.State != nil && (*p.State == active || *p.State == activeDefer)
+	return p.State != nil && (*p.State == snapshot.PortActive || *p.State == snapshot.PortActiveDefer)
 }
 
 func hasLink(p *snapshot.Port) bool {
-	return p.State != nil && *p.State > down || p.PhysicalState != nil && *p.PhysicalState == linkUp
+	return p.State != nil && *p.State > snapshot.PortDown ||
+		p.PhysicalState != nil && *p.PhysicalState == snapshot.PhysicalLinkUp
 }
 
 // port classifies a port by what was read of it. why is the error of a read of its device.
@@ -82,7 +74,7 @@ func (h *host) port(d *snapshot.Device, p *snapshot.Port, why string) Object {
 		o.set(NotExpected, "ignored by the configuration")
 	case p.Unread || p.State == nil:
 		o.set(Unknown, "state could not be read%s", why)
-	case isActive(p) && o.compute && !part && !p.RateConfirmed() && p.Rate != nil && *p.Rate < h.fastest[placeOf(d, p)]:
+	case isActive(p) && o.compute && !part && !p.RateConfirmed() && h.isSlow(d, p):
 		o.set(Unknown, "slower than others of its board, and nothing says which rate is right")
 	case isActive(p):
 	case p.Idle != "":
@@ -108,6 +100,11 @@ func (h *host) port(d *snapshot.Device, p *snapshot.Port, why string) Object {
 		o.Unused = true
 	}
 	return o
+}
+
+// isSlow reports whether a compute port of the same place is faster.
+func (h *host) isSlow(d *snapshot.Device, p *snapshot.Port) bool {
+	return p.Rate != nil && *p.Rate < h.fastest[placeOf(d, p)]
 }
 
 // isWhole reports whether the ACTIVE planes of a device are a set that is in use: one to four times three planes, or
@@ -137,13 +134,8 @@ func isDisabled(p *snapshot.Port) bool {
 
 // state is the state of a port by its name in the kernel: "DOWN".
 func state(p *snapshot.Port) string {
-	switch *p.State {
-	case down:
-		return "DOWN"
-	case initialize:
-		return "INIT"
-	case armed:
-		return "ARMED"
+	if n := *p.State; n > 0 && n < uint64(len(snapshot.PortStates)) {
+		return snapshot.PortStates[n]
 	}
 	return fmt.Sprintf("state %d", *p.State)
 }

@@ -8,6 +8,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/words"
 )
 
@@ -185,7 +186,7 @@ func (f *Fabric) switches() {
 			if s == nil {
 				continue
 			}
-			if e.State == portStates[portActive] {
+			if e.State == snapshot.PortStates[snapshot.PortActive] {
 				s.Active++
 			}
 			if l.Problem != "" {

@@ -6,6 +6,7 @@ import (
 
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/words"
 )
 
@@ -158,7 +159,7 @@ func (f *Fabric) linkEnd(e fabric.End, types map[fabric.GUID]mad.NodeType) LinkE
 		return out
 	}
 	state, physical := uint64(p.Info.State), uint64(p.Info.PhysicalState)
-	out.State, out.Physical = name(portStates, &state), name(physicalStates, &physical)
+	out.State, out.Physical = name(snapshot.PortStates, &state), name(snapshot.PhysicalStates, &physical)
 	out.Enabled = lanes(p.Info.Enabled)
 	out.Risen = risen(f.picture, e)
 	if share, ok := f.picture.Waits[e]; ok {

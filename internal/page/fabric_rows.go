@@ -5,6 +5,7 @@ import (
 
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/words"
 )
 
@@ -51,7 +52,8 @@ func (e *LinkEnd) text(base string) endText {
 	if e.Type == mad.Switch.String() {
 		out.Href = base + switchHref(e.GUID)
 	}
-	if e.State != "" && (e.State != portStates[portActive] || e.Physical != physicalStates[mad.PhysicalLinkUp]) {
+	if e.State != "" && (e.State != snapshot.PortStates[snapshot.PortActive] ||
+		e.Physical != snapshot.PhysicalStates[snapshot.PhysicalLinkUp]) {
 		out.State = words.Join(", ", e.State, e.Physical)
 	}
 	return out
@@ -63,7 +65,7 @@ func (l *FabricLink) rateText() value {
 		return value{Text: l.Does.text()}
 	}
 	for i := range l.Ends {
-		if s := l.Ends[i].State; s != "" && s != portStates[portActive] {
+		if s := l.Ends[i].State; s != "" && s != snapshot.PortStates[snapshot.PortActive] {
 			return notApplicable
 		}
 	}
@@ -136,7 +138,7 @@ func (f *Fabric) portRow(e fabric.End, p *fabric.Port, l *FabricLink, base strin
 	if p != nil {
 		out.Totals = standing(p.Counters, risen(f.picture, e))
 		state, physical := uint64(p.Info.State), uint64(p.Info.PhysicalState)
-		out.State = words.Join(", ", name(portStates, &state), name(physicalStates, &physical))
+		out.State = words.Join(", ", name(snapshot.PortStates, &state), name(snapshot.PhysicalStates, &physical))
 	}
 	switch {
 	case l == nil:

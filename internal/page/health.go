@@ -108,9 +108,9 @@ func healthOf(in Input, device string, p *snapshot.Port) (Health, []string) {
 		return h, alerts
 	case in.Node.InfiniBand.IsIgnored(device, p.Number):
 		return Ignored, nil
-	case p.State == nil, isUnknown(in.Report, device, number), !evaluated(in.Report) && *p.State == portActive:
+	case p.State == nil, isUnknown(in.Report, device, number), !evaluated(in.Report) && *p.State == snapshot.PortActive:
 		return NotEvaluated, nil
-	case *p.State != portActive:
+	case *p.State != snapshot.PortActive:
 		return Inactive, nil
 	case p.Rate != nil && p.ExpectedRate != nil && *p.Rate < *p.ExpectedRate:
 		return Info, nil

@@ -13,18 +13,6 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// portActive is IB_PORT_ACTIVE of enum ib_port_state.
-const portActive = 4
-
-// Names of enum ib_port_state and enum ib_port_phys_state, by number.
-var (
-	portStates     = []string{1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}
-	physicalStates = []string{
-		1: "Sleep", 2: "Polling", 3: "Disabled", 4: "PortConfigurationTraining", 5: "LinkUp",
-		6: "LinkErrorRecovery", 7: "PhyTest",
-	}
-)
-
 // Port is a port of an RDMA device. Unknown fields are left out.
 type Port struct {
 	Device         string   `json:"device"`
@@ -99,15 +87,15 @@ func portOf(in Input, device string, p *snapshot.Port) Port {
 	out := Port{
 		Device: exposition.ValidLabel(device), Number: p.Number, LinkLayer: exposition.ValidLabel(p.LinkLayer),
 		Role:          exposition.ValidLabel(p.Role),
-		State:         name(portStates, p.State),
-		PhysicalState: name(physicalStates, p.PhysicalState), AgeSeconds: p.Age.Truncate(time.Second).Seconds(),
+		State:         name(snapshot.PortStates, p.State),
+		PhysicalState: name(snapshot.PhysicalStates, p.PhysicalState), AgeSeconds: p.Age.Truncate(time.Second).Seconds(),
 		Rate: p.Rate, ExpectedRate: p.ExpectedRate, ExpectedSource: p.ExpectedRateSource, Lanes: p.Lanes,
 		ExpectedLanes: p.ExpectedLanes,
 	}
 	out.Health, out.Alerts = healthOf(in, device, p)
 	for _, n := range p.Netdev {
 		out.Netdevs = append(out.Netdevs, exposition.ValidLabel(n.Name))
-		if out.DownReason == "" && (p.State == nil || *p.State != portActive) {
+		if out.DownReason == "" && (p.State == nil || *p.State != snapshot.PortActive) {
 			out.DownReason = words.Join(": ", exposition.ValidLabel(n.DownReason), exposition.ValidLabel(n.DownDetail))
 		}
 	}

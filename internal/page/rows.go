@@ -64,7 +64,7 @@ func (v *view) ports(in Input) {
 			Kind:   words.Join(", ", linkLayer(p.LinkLayer), role(p.Role)),
 			Alerts: short(strings.Join(p.Alerts, ", "), maxText), State: stateText(p),
 		}
-		if p.PhysicalState != "LinkUp" || p.State != portStates[portActive] {
+		if p.PhysicalState != "LinkUp" || p.State != snapshot.PortStates[snapshot.PortActive] {
 			r.Why = words.Join("; ", p.PhysicalState, p.DownReason)
 		}
 		if p.AgeSeconds > 0 {
@@ -248,7 +248,7 @@ func rateText(p *Port) value {
 	switch {
 	case p.Rate != nil:
 		return value{Text: bits(*p.Rate)}
-	case p.State != "" && p.State != portStates[portActive]:
+	case p.State != "" && p.State != snapshot.PortStates[snapshot.PortActive]:
 		return notApplicable
 	}
 	return unknown("rate not reported by the driver")

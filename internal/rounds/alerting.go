@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/exposition"
 )
 
@@ -16,13 +17,7 @@ type AlertingState struct {
 	QueueCapacity    float64
 	Degraded         bool
 	Series           float64
-	Objects          []ObjectState // empty before the first evaluation
-}
-
-// ObjectState is an object of the host with its class, as of the last evaluation (package account).
-type ObjectState struct {
-	Kind, Name, Class string
-	Compute           bool
+	Objects          []account.Object // as of the last evaluation; empty before the first
 }
 
 // AlertmanagerState counts the alerts for one Alertmanager.
@@ -94,24 +89,25 @@ var (
 	}
 )
 
-// classes are those of an object.
-var classes = []string{"healthy", "faulty", "not_expected", "unknown"}
-
-func (s *Scheduler) emitObjects(objects []ObjectState) {
-	var kinds []string
-	counts := map[string]float64{}
+func (s *Scheduler) emitObjects(objects []account.Object) {
+	type cell struct {
+		kind  account.Kind
+		class account.Class
+	}
+	var kinds []account.Kind
+	counts := map[cell]float64{}
 	for _, o := range objects {
 		if !slices.Contains(kinds, o.Kind) {
 			kinds = append(kinds, o.Kind)
 		}
-		counts[o.Kind+o.Class]++
-		if o.Class == "faulty" || o.Class == "unknown" {
-			s.self.Emit(objectInfo, 1, o.Kind, o.Name, o.Class, strconv.FormatBool(o.Compute))
+		counts[cell{o.Kind, o.Class}]++
+		if o.Class == account.Faulty || o.Class == account.Unknown {
+			s.self.Emit(objectInfo, 1, string(o.Kind), o.Name, string(o.Class), strconv.FormatBool(o.Compute))
 		}
 	}
 	for _, kind := range kinds {
-		for _, class := range classes {
-			s.self.Emit(objectCount, counts[kind+class], kind, class)
+		for _, class := range account.Classes {
+			s.self.Emit(objectCount, counts[cell{kind, class}], string(kind), string(class))
 		}
 	}
 }

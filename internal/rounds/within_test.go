@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/exposition"
 )
 
@@ -45,11 +46,11 @@ func TestCollectWithin(t *testing.T) {
 func TestObjectMetrics(t *testing.T) {
 	s := scheduler(t, 0, (&counting{}).collector("x"))
 	s.Alerting = func() (AlertingState, bool) {
-		return AlertingState{Objects: []ObjectState{
-			{"device", "mlx5_0", "healthy", true},
-			{"port", "mlx5_0/1", "faulty", true},
-			{"port", "mlx5_1/1", "unknown", false},
-			{"port", "mlx5_2/1", "not_expected", false},
+		return AlertingState{Objects: []account.Object{
+			{Kind: account.Device, Name: "mlx5_0", Class: account.Healthy, Compute: true},
+			{Kind: account.Port, Name: "mlx5_0/1", Class: account.Faulty, Compute: true},
+			{Kind: account.Port, Name: "mlx5_1/1", Class: account.Unknown},
+			{Kind: account.Port, Name: "mlx5_2/1", Class: account.NotExpected},
 		}}, true
 	}
 	p, err := s.Collect(t.Context(), nil)

@@ -176,11 +176,7 @@ func (s *daemonStats) note(d *daemon, took time.Duration) {
 		}
 	}
 	if in, ok := d.seen.input(); ok {
-		for _, o := range check.New(in).Objects {
-			x.Objects = append(x.Objects, rounds.ObjectState{
-				Kind: string(o.Kind), Name: o.Name, Class: string(o.Class), Compute: o.Compute,
-			})
-		}
+		x.Objects = check.New(in).Objects
 	}
 	s.last.Store(&x)
 }

@@ -37,7 +37,7 @@ func (n *InfiniBand) UnconfirmedRates() (ports int, more float64) {
 	}
 	for d, p := range PortsOf(n.Devices) {
 		if d.ManagesNVLink || d.FunctionType != Physical || len(d.Ports) > Planes || p.State == nil ||
-			*p.State != portActive || p.Rate == nil ||
+			*p.State != PortActive || p.Rate == nil ||
 			p.RateConfirmed() {
 			continue
 		}
@@ -70,5 +70,25 @@ func (p *Port) able() (rate float64) {
 // ownWord are the sources of an expected rate (expect.Source) from this host only.
 var ownWord = map[string]bool{"": true, "siblings": true, "high_water_mark": true}
 
-// portActive is ACTIVE of enum ib_port_state.
-const portActive = 4
+// States of a port: enum ib_port_state (include/rdma/ib_verbs.h).
+const (
+	PortDown = 1 + iota
+	PortInit
+	PortArmed
+	PortActive
+	PortActiveDefer
+)
+
+// PhysicalLinkUp is the physical state of a port with a link: enum ib_port_phys_state.
+const PhysicalLinkUp = 5
+
+// PortStates and PhysicalStates are the names of these states by number.
+var (
+	PortStates = []string{
+		PortDown: "DOWN", PortInit: "INIT", PortArmed: "ARMED", PortActive: "ACTIVE", PortActiveDefer: "ACTIVE_DEFER",
+	}
+	PhysicalStates = []string{
+		1: "Sleep", 2: "Polling", 3: "Disabled", 4: "PortConfigurationTraining", PhysicalLinkUp: "LinkUp",
+		6: "LinkErrorRecovery", 7: "PhyTest",
+	}
+)
