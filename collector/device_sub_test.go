@@ -22,6 +22,12 @@ func TestMarkSubDevices(t *testing.T) {
 		"an SMI device":           {[]snapshot.Device{device("mlx5_0", a, guid, 4), device("smi1", a, guid, 1)}, "[physical subfunction]"},
 		"before its parent":       {[]snapshot.Device{device("a_smi", a, guid, 1), device("mlx5_0", a, guid, 4)}, "[subfunction physical]"},
 		"of equals the first":     {[]snapshot.Device{device("mlx5_0", a, guid, 4), device("smi1", a, guid, 4)}, "[physical subfunction]"},
+		"the parent without a link": {
+			[]snapshot.Device{device("mlx5_0", a, guid, 0), device("smi1", a, guid, 1)}, "[physical subfunction]",
+		},
+		"no link, before its parent": {
+			[]snapshot.Device{device("smi1", a, guid, 0), device("xmlx5_0", a, guid, 0)}, "[subfunction physical]",
+		},
 		"two functions of a card": {[]snapshot.Device{device("mlx5_0", a, guid, 4), device("mlx5_1", b, guid, 1)}, "[physical physical]"},
 		"two GUIDs":               {[]snapshot.Device{device("mlx5_0", a, guid, 4), device("mlx5_1", a, other, 1)}, "[physical physical]"},
 		"identity unknown":        {[]snapshot.Device{device("rxe0", "", "", 1), device("rxe1", "", "", 1)}, "[physical physical]"},

@@ -63,13 +63,21 @@ func vouches(way string, broken, of int) bool {
 // gaps are what is not found, by the beginning of a machine's name and the way, with the reason; those with "first"
 // only at the first start.
 var gaps = map[string]string{
-	"mi300x/GPU hidden from NVML": "NVML lists no GPU of AMD",
-	"cloud-vm-ok/slow":            "rates of virtual functions are set on the hypervisor",
-	"cloud-vm-ok/gone from PCI":   "a hypervisor takes virtual functions away for its maintenance",
-	"ice-pfc/port down/first":     "the second port of the only card: those of many hosts have no cable",
-	"ice-pfc/slow/first":          "the second port of the only card has no sibling",
-	"irdma-e810/port down/first":  "the second port of the only card: those of many hosts have no cable",
-	"irdma-e810/slow/first":       "the second port of the only card has no sibling",
+	"mi300x/GPU hidden from NVML":   "NVML lists no GPU of AMD",
+	"cloud-vm-ok/slow":              "rates of virtual functions are set on the hypervisor",
+	"cloud-vm-ok/gone from PCI":     "a hypervisor takes virtual functions away for its maintenance",
+	"mana-azure/slow":               "rates of virtual functions are set on the hypervisor",
+	"mana-azure/without driver":     "a hypervisor takes the virtual function away for its maintenance",
+	"mana-azure/gone from PCI":      "a hypervisor takes the virtual function away for its maintenance",
+	"vm-passthrough/slow":           "rates of virtual functions are set on the hypervisor",
+	"vm-passthrough/gone from PCI":  "a hypervisor takes virtual functions away for its maintenance",
+	"vm-passthrough/without driver": "a hypervisor takes virtual functions away for its maintenance",
+	"mlx4/slow/first":               "its ports are the first and the second of the only card",
+	"optics-zoo/slow/first":         "a laboratory: five ports of unlike rates, of which nothing says what they are for",
+	"ice-pfc/port down/first":       "the second port of the only card: those of many hosts have no cable",
+	"ice-pfc/slow/first":            "the second port of the only card has no sibling",
+	"irdma-e810/port down/first":    "the second port of the only card: those of many hosts have no cable",
+	"irdma-e810/slow/first":         "the second port of the only card has no sibling",
 }
 
 func isGap(machine, way string, history bool) bool {
