@@ -149,6 +149,17 @@ var remedies = []remedy{
 			"hardware, and report the device to the provider." + accept,
 	},
 	{
+		name: "software device", series: down("d0", "rxe", "software", "Ethernet", "eth0", 1, 3),
+		diagnose: ethernet + kernelLog,
+		action: "The device is software on top of a netdev: repair the link of that one. A software device that no job " +
+			"needs is removed by rdma link delete." + accept,
+	},
+	{
+		name: "Omni-Path", series: down("d0", "hfi1", "physical", "InfiniBand", "ib0", 1, 2),
+		diagnose: infini + kernelLog,
+		action:   reseat, cable: true,
+	},
+	{
 		name: "mlx4", series: down("d0", "mlx4_core", "physical", "InfiniBand", "ib0", 1, 2),
 		diagnose: infini + " ; grep . /sys/bus/pci/devices/0000:18:00.0/mlx4_port*" + kernelLog,
 		action: "Compare the port type first (mlx4_port1, mlx4_port2 of the PCI device: ib, eth or auto): with another " +
