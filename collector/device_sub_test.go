@@ -19,9 +19,9 @@ func TestMarkSubDevices(t *testing.T) {
 		devices []snapshot.Device
 		want    string
 	}{
-		"an SMI device":           {[]snapshot.Device{device("mlx5_0", a, guid, 4), device("smi1", a, guid, 1)}, "[physical subfunction]"},
-		"before its parent":       {[]snapshot.Device{device("a_smi", a, guid, 1), device("mlx5_0", a, guid, 4)}, "[subfunction physical]"},
-		"of equals the first":     {[]snapshot.Device{device("mlx5_0", a, guid, 4), device("smi1", a, guid, 4)}, "[physical subfunction]"},
+		"an SMI device":       {[]snapshot.Device{device("mlx5_0", a, guid, 4), device("smi1", a, guid, 1)}, "[physical subfunction]"},
+		"before its parent":   {[]snapshot.Device{device("a_smi", a, guid, 1), device("mlx5_0", a, guid, 4)}, "[subfunction physical]"},
+		"of equals the first": {[]snapshot.Device{device("mlx5_0", a, guid, 4), device("smi1", a, guid, 4)}, "[physical subfunction]"},
 		"the parent without a link": {
 			[]snapshot.Device{device("mlx5_0", a, guid, 0), device("smi1", a, guid, 1)}, "[physical subfunction]",
 		},
