@@ -25,7 +25,7 @@ SERVED    := ^Test(Books|CheckAsks|CheckWith|Formats|GPUMode$$|GPUReleaseOverHTT
 LINTS     := ^Test(AlertsAreTested|AlertsLeaveOut|ClusterIsKept|CopyOfExpressions|Docs|NeedsOfAllRules|OneAlertForManyPorts|ReplayOutlasts|RuleStyle|Suspects|UnevaluatedRules$$)|OfMachines$$
 SINGLE    := $(PLAYS)|$(SERVED)|$(LINTS)
 SINGLES   := ./internal/alerting ./internal/capture ./internal/cli ./internal/rounds ./internal/serve
-PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(backtest|check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|setup|site|snapshot|topo|transceiver.*|tune)|packaging/.*|rules|test/(commands|foreign|incidents|machines|scripts)
+PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(backtest|check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|setup|site|snapshot|topo|transceiver.*|tune)|packaging/.*|rules|test/(commands|foreign|incidents|kill|machines|scripts)
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
 ADDRESS   ?= :10879
 
