@@ -196,14 +196,14 @@ var virtualIDs = []string{
 // isVirtualID reports whether PCI ids are those of a virtual function: a guest has no physfn link.
 func isVirtualID(vendor, device string) bool { return slices.Contains(virtualIDs, vendor+device) }
 
-// gpus returns the paths of all GPUs in the PCI tree.
+// gpus returns the paths of all GPUs in the PCI tree; nil if the tree is empty: it was not read.
 func gpus(h *host.Host, r *reading.Reader) []string {
 	const bus = "sys/bus/pci/devices"
 	names, err := h.Files.List(bus)
-	if err != nil {
+	if err != nil || len(names) == 0 {
 		return nil
 	}
-	var out []string
+	out := []string{}
 	for _, n := range names {
 		dir := bus + "/" + n
 		vendor := r.Optional(dir + "/vendor")

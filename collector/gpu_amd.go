@@ -12,9 +12,9 @@ import (
 // driverAMD is the driver of GPUs that ROCm uses.
 const driverAMD = "amdgpu"
 
-// readAMD lists the GPUs of AMD among functions of the PCI tree. It is nil if the tree is empty: it was not read.
+// readAMD lists the GPUs of AMD among those of the PCI tree; nil if it was not read.
 func readAMD(r *reading.Reader, functions []string) []snapshot.AMDGPU {
-	if names, err := r.Host.Files.List("sys/bus/pci/devices"); err != nil || len(names) == 0 {
+	if functions == nil {
 		return nil
 	}
 	out := []snapshot.AMDGPU{}
