@@ -113,18 +113,23 @@ func (w *linkWatch) transitions(netdev string, index uint64, read carrier, at ti
 	return l.ups, l.downs
 }
 
-// wait defers a reading that is ahead of the events until the next event; after settle that event was lost. A reading
-// from before the last event is dropped.
+// wait defers a reading that is ahead of the events until the next event; after settle that event was lost, or came
+// before the first reading. A reading from before the last event is dropped.
 func (l *link) wait(read carrier, at time.Time) {
-	if l.waiting != nil && l.waiting.after(l.last) && at.Sub(l.waitingAt) >= settle {
+	if l.ahead(l.waiting) && at.Sub(l.waitingAt) >= settle {
 		l.advance(*l.waiting)
 	}
 	switch {
-	case !read.after(l.last):
+	case !l.ahead(&read):
 		l.waiting = nil
-	case l.waiting == nil || !l.waiting.after(l.last):
+	case !l.ahead(l.waiting):
 		l.waiting, l.waitingAt = &read, at
 	}
+}
+
+// ahead reports whether a reading shows what no event has reported.
+func (l *link) ahead(read *carrier) bool {
+	return read != nil && (read.after(l.last) || !read.before(l.last) && read.admin != l.last.admin)
 }
 
 // advance moves on to a later moment.

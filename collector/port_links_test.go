@@ -69,6 +69,8 @@ func TestTransitionsWithEvents(t *testing.T) {
 		{"a loss and its end", []step{first, event(up, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "1 1"},
 		{"many between two events", []step{first, event(up, 41, 41), read(up, 41, 41)}, "40 40"},
 		{"by hand", []step{first, event(down, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "0 0"},
+		{"set up while it is read first, and lost", []step{read(down, 1, 1), read(up, 1, 1), read(up, 1, 1), event(up, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "1 1"},
+		{"set up, and set down in the moment of a reading", []step{first, event(down, 1, 1), read(up, 1, 1).soon(), event(down, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "0 0"},
 		{"by hand, and the link trains afterwards", []step{first, event(down, 2, 1), event(up, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "0 0"},
 		{"by hand, and the driver lets go of the link later", []step{first, event(down, 1, 1), event(up, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "0 0"},
 		{"by hand, and the link falls again while it trains", []step{first, event(down, 2, 1), event(up, 2, 2), event(up, 3, 3), read(up, 3, 3)}, "1 1"},

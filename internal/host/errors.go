@@ -106,6 +106,13 @@ func Refused(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.EOPNOTSUPP)
 }
 
+// Passing reports whether the kernel itself refuses to read an attribute of the directory, and will not for long: of an
+// interface that is being created or removed it answers EINVAL (netdev_show, net/core/net-sysfs.c).
+func Passing(dir string, err error) bool {
+	name, inside := strings.CutPrefix(dir, "sys/class/net/")
+	return inside && !strings.Contains(name, "/") && errors.Is(err, syscall.EINVAL)
+}
+
 // Denied is the error of a path that this process may not access.
 func Denied(path string) error { return &Error{Op: "access", Path: path, Err: syscall.EACCES} }
 

@@ -90,7 +90,7 @@ func (q *Quarantine) Note(dir, name string, now time.Time, err error) {
 		delete(g.failed, name)
 		return
 	}
-	if !host.Refused(err) {
+	if !host.Refused(err) || host.Passing(dir, err) {
 		return
 	}
 	if g == nil {

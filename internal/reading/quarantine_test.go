@@ -77,3 +77,26 @@ func TestQuarantineOfRefusalsOnly(t *testing.T) {
 		t.Error("no quarantine holds something")
 	}
 }
+
+// An interface that is removed answers EINVAL, also to its last readers; the next one of that name is read.
+func TestQuarantineOfInterfaces(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		dir  string
+		err  error
+		held bool
+	}{
+		{"sys/class/net/ib0", syscall.EINVAL, false},
+		{"sys/class/net/ib0", syscall.EIO, true},
+		{"sys/class/net/ib0/ecn/roce_np/enable", syscall.EINVAL, true},
+		{"sys/class/infiniband/mlx5_0", syscall.EINVAL, true},
+	} {
+		var q Quarantine
+		for range failuresToQuarantine {
+			q.Note(c.dir, "flags", now, c.err)
+		}
+		if got := q.Held(c.dir, "flags", now); got != c.held {
+			t.Errorf("%s, %v: held %t", c.dir, c.err, got)
+		}
+	}
+}

@@ -24,8 +24,8 @@ const (
 	patience = 20 * time.Second
 	interval = 5 * time.Millisecond  // between rounds
 	pace     = 10 * time.Millisecond // between flaps, which are much shorter
-	// settled is longer than the kernel delays an event.
-	settled = 1500 * time.Millisecond
+	// settled is longer than the collector waits for the event of an interface that came up while it was read first.
+	settled = 4 * time.Second
 	// still is how long a result has to be stable: longer than any delay in the kernel and the exporter.
 	still = 5 * time.Second
 )
@@ -209,13 +209,15 @@ func (w *watch) expect(ups, downs float64, stay time.Duration) {
 	for {
 		<-tick.C
 		w.mu.Lock()
-		good, gotUps, gotDowns, faults, n := w.there && w.downs == downs && (w.ups == ups || ups < 0), w.ups, w.downs,
-			w.faults, w.collections
+		there, gotUps, gotDowns, faults, n := w.there, w.ups, w.downs, w.faults, w.collections
 		w.mu.Unlock()
 		now := time.Now()
+		good := there && gotDowns == downs && (gotUps == ups || ups < 0)
 		switch {
 		case len(faults) > 0:
 			w.t.Fatal(strings.Join(faults, "\n"))
+		case !there && now.Before(deadline): // a recreated interface: what was stable was the one before
+			since = time.Time{}
 		case good && since.IsZero() && stay > 0:
 			since = now
 		case good && now.Sub(since) >= stay:
