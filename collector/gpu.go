@@ -93,7 +93,7 @@ func (c *gpu) ignored(known []expect.GPURecord) (out []snapshot.GPUName) {
 
 // nameOf is the name of a GPU in metrics: those of AMD have no index.
 func nameOf(g expect.GPURecord) snapshot.GPUName {
-	if g.Driver == driverAMD {
+	if g.Driver == snapshot.DriverAMD {
 		return snapshot.GPUName{UUID: g.UUID}
 	}
 	return snapshot.GPUName{Index: strconv.Itoa(g.Index), UUID: g.UUID}

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"fmt"
 	"path"
 	"slices"
 
@@ -8,9 +9,6 @@ import (
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
-
-// driverAMD is the driver of GPUs that ROCm uses.
-const driverAMD = "amdgpu"
 
 // readAMD lists the GPUs of AMD among those of the PCI tree; nil if it was not read.
 func readAMD(r *reading.Reader, functions []string) []snapshot.AMDGPU {
@@ -20,7 +18,7 @@ func readAMD(r *reading.Reader, functions []string) []snapshot.AMDGPU {
 	out := []snapshot.AMDGPU{}
 	var nodes []kfdNode
 	for _, function := range functions {
-		if r.Optional(function+"/vendor") != "0x1002" {
+		if r.Optional(function+"/vendor") != fmt.Sprintf("0x%04x", vendorAMD) {
 			continue
 		}
 		if nodes == nil {
@@ -39,8 +37,8 @@ func readAMD(r *reading.Reader, functions []string) []snapshot.AMDGPU {
 // place.
 func recordsOf(amd []snapshot.AMDGPU) (out []expect.GPURecord) {
 	for _, g := range amd {
-		if g.Driver == driverAMD && g.UUID != "" {
-			out = append(out, expect.GPURecord{UUID: g.UUID, PCIAddress: g.PCIAddress, Driver: driverAMD})
+		if g.Driver == snapshot.DriverAMD && g.UUID != "" {
+			out = append(out, expect.GPURecord{UUID: g.UUID, PCIAddress: g.PCIAddress, Driver: snapshot.DriverAMD})
 		}
 	}
 	return out
@@ -52,11 +50,11 @@ func lostAMD(known []expect.GPURecord, amd []snapshot.AMDGPU) (out []snapshot.Lo
 	if amd == nil {
 		return nil
 	}
-	bound := slices.ContainsFunc(amd, func(g snapshot.AMDGPU) bool { return g.Driver == driverAMD })
+	bound := slices.ContainsFunc(amd, func(g snapshot.AMDGPU) bool { return g.Driver == snapshot.DriverAMD })
 	for _, g := range amd {
 		l := snapshot.LostGPU{PCIAddress: g.PCIAddress, Reason: snapshot.GPUNoDriver}
 		i := slices.IndexFunc(known, func(k expect.GPURecord) bool {
-			return k.Driver == driverAMD && k.PCIAddress == g.PCIAddress
+			return k.Driver == snapshot.DriverAMD && k.PCIAddress == g.PCIAddress
 		})
 		if i >= 0 {
 			l.GPUName = nameOf(known[i])
@@ -67,7 +65,7 @@ func lostAMD(known []expect.GPURecord, amd []snapshot.AMDGPU) (out []snapshot.Lo
 	}
 	for _, k := range known {
 		is := func(g snapshot.AMDGPU) bool { return g.PCIAddress == k.PCIAddress || g.UUID == k.UUID }
-		if k.Driver == driverAMD && !slices.ContainsFunc(amd, is) {
+		if k.Driver == snapshot.DriverAMD && !slices.ContainsFunc(amd, is) {
 			out = append(out, snapshot.LostGPU{GPUName: nameOf(k), PCIAddress: k.PCIAddress, Reason: snapshot.GPUOffBus})
 		}
 	}

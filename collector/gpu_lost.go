@@ -34,7 +34,7 @@ func lostNVIDIA(
 	}
 	drives := slices.ContainsFunc(functions, func(f snapshot.GPUFunction) bool { return f.OfDriver })
 	for _, g := range known {
-		if g.Driver == driverAMD {
+		if g.Driver == snapshot.DriverAMD {
 			continue
 		}
 		f, there := onBus[g.PCIAddress]

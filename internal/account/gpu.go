@@ -8,9 +8,6 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// driverAMD is the driver of GPUs that ROCm uses.
-const driverAMD = "amdgpu"
-
 // gpus are the GPUs of the PCI tree and of NVML.
 func gpus(node *snapshot.Node) (out []Object) {
 	n := node.GPUs
@@ -41,7 +38,7 @@ func gpus(node *snapshot.Node) (out []Object) {
 			o.set(Faulty, "lost: %s", l.Reason)
 		}
 	}
-	inUse := slices.ContainsFunc(n.AMD, func(g snapshot.AMDGPU) bool { return g.Driver == driverAMD })
+	inUse := slices.ContainsFunc(n.AMD, func(g snapshot.AMDGPU) bool { return g.Driver == snapshot.DriverAMD })
 	for _, g := range n.AMD {
 		if seen[g.PCIAddress] || !inUse { // without amdgpu none of them is for ROCm
 			continue
@@ -49,7 +46,7 @@ func gpus(node *snapshot.Node) (out []Object) {
 		switch o := add(g.PCIAddress); {
 		case slices.ContainsFunc(n.Ignored, func(name snapshot.GPUName) bool { return g.UUID != "" && name.UUID == g.UUID }):
 			o.set(NotExpected, "ignored by the configuration")
-		case g.Driver != driverAMD:
+		case g.Driver != snapshot.DriverAMD:
 			o.set(NotExpected, "bound to driver %s", g.Driver)
 		case alone[g.PCIAddress] != "":
 			o.set(Unknown, "%s", alone[g.PCIAddress])

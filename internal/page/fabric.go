@@ -155,7 +155,7 @@ func (f *Fabric) managers() {
 	for _, m := range f.picture.Fabric.Managers {
 		state := uint64(m.Info.State)
 		x := SubnetManager{
-			State: name(smStates, &state), PortGUID: fabric.GUID(m.Info.GUID).String(), Priority: m.Info.Priority,
+			State: snapshot.NameOf(smStates, &state), PortGUID: fabric.GUID(m.Info.GUID).String(), Priority: m.Info.Priority,
 		}
 		if m.Node != 0 {
 			x.GUID, x.Node = m.Node.String(), f.names[m.Node]

@@ -2,7 +2,6 @@ package page
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -87,8 +86,8 @@ func portOf(in Input, device string, p *snapshot.Port) Port {
 	out := Port{
 		Device: exposition.ValidLabel(device), Number: p.Number, LinkLayer: exposition.ValidLabel(p.LinkLayer),
 		Role:          exposition.ValidLabel(p.Role),
-		State:         name(snapshot.PortStates, p.State),
-		PhysicalState: name(snapshot.PhysicalStates, p.PhysicalState), AgeSeconds: p.Age.Truncate(time.Second).Seconds(),
+		State:         snapshot.NameOf(snapshot.PortStates, p.State),
+		PhysicalState: snapshot.NameOf(snapshot.PhysicalStates, p.PhysicalState), AgeSeconds: p.Age.Truncate(time.Second).Seconds(),
 		Rate: p.Rate, ExpectedRate: p.ExpectedRate, ExpectedSource: p.ExpectedRateSource, Lanes: p.Lanes,
 		ExpectedLanes: p.ExpectedLanes,
 	}
@@ -145,15 +144,4 @@ func lowest(lanes []transceiver.Lane, of func(*transceiver.Lane) *float64) (out 
 		}
 	}
 	return out
-}
-
-// name is that of a number of an enum; the number where it has none.
-func name(names []string, n *uint64) string {
-	switch {
-	case n == nil:
-		return ""
-	case *n < uint64(len(names)) && names[*n] != "":
-		return names[*n]
-	}
-	return fmt.Sprint(*n)
 }

@@ -47,6 +47,9 @@ type GPUFunction struct {
 	OfDriver   bool   // the driver lists it: /proc/driver/nvidia/gpus/ADDRESS, in a container those of the container
 }
 
+// DriverAMD is the driver of GPUs that ROCm uses.
+const DriverAMD = "amdgpu"
+
 // AMDGPU is a GPU of AMD in the PCI tree: vendor 0x1002.
 type AMDGPU struct {
 	PCIAddress string

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 )
@@ -92,3 +93,14 @@ var (
 		6: "LinkErrorRecovery", 7: "PhyTest",
 	}
 )
+
+// NameOf is the name of a number in one of these lists; the number where it has none, empty where it is unknown.
+func NameOf(names []string, n *uint64) string {
+	switch {
+	case n == nil:
+		return ""
+	case *n < uint64(len(names)) && names[*n] != "":
+		return names[*n]
+	}
+	return fmt.Sprint(*n)
+}
