@@ -159,7 +159,8 @@ func (f *Fabric) linkEnd(e fabric.End, types map[fabric.GUID]mad.NodeType) LinkE
 		return out
 	}
 	state, physical := uint64(p.Info.State), uint64(p.Info.PhysicalState)
-	out.State, out.Physical = snapshot.NameOf(snapshot.PortStates, &state), snapshot.NameOf(snapshot.PhysicalStates, &physical)
+	out.State = snapshot.NameOf(snapshot.PortStates, &state)
+	out.Physical = snapshot.NameOf(snapshot.PhysicalStates, &physical)
 	out.Enabled = lanes(p.Info.Enabled)
 	out.Risen = risen(f.picture, e)
 	if share, ok := f.picture.Waits[e]; ok {

@@ -138,7 +138,8 @@ func (f *Fabric) portRow(e fabric.End, p *fabric.Port, l *FabricLink, base strin
 	if p != nil {
 		out.Totals = standing(p.Counters, risen(f.picture, e))
 		state, physical := uint64(p.Info.State), uint64(p.Info.PhysicalState)
-		out.State = words.Join(", ", snapshot.NameOf(snapshot.PortStates, &state), snapshot.NameOf(snapshot.PhysicalStates, &physical))
+		out.State = words.Join(", ", snapshot.NameOf(snapshot.PortStates, &state),
+			snapshot.NameOf(snapshot.PhysicalStates, &physical))
 	}
 	switch {
 	case l == nil:

@@ -87,8 +87,9 @@ func portOf(in Input, device string, p *snapshot.Port) Port {
 		Device: exposition.ValidLabel(device), Number: p.Number, LinkLayer: exposition.ValidLabel(p.LinkLayer),
 		Role:          exposition.ValidLabel(p.Role),
 		State:         snapshot.NameOf(snapshot.PortStates, p.State),
-		PhysicalState: snapshot.NameOf(snapshot.PhysicalStates, p.PhysicalState), AgeSeconds: p.Age.Truncate(time.Second).Seconds(),
-		Rate: p.Rate, ExpectedRate: p.ExpectedRate, ExpectedSource: p.ExpectedRateSource, Lanes: p.Lanes,
+		PhysicalState: snapshot.NameOf(snapshot.PhysicalStates, p.PhysicalState),
+		AgeSeconds:    p.Age.Truncate(time.Second).Seconds(),
+		Rate:          p.Rate, ExpectedRate: p.ExpectedRate, ExpectedSource: p.ExpectedRateSource, Lanes: p.Lanes,
 		ExpectedLanes: p.ExpectedLanes,
 	}
 	out.Health, out.Alerts = healthOf(in, device, p)
