@@ -133,4 +133,9 @@ func isDisabled(p *snapshot.Port) bool {
 }
 
 // state is the state of a port by its name in the kernel: "DOWN".
-func state(p *snapshot.Port) string { return snapshot.NameOf(snapshot.PortStates, p.State) }
+func state(p *snapshot.Port) string {
+	if n := *p.State; n > 0 && n < uint64(len(snapshot.PortStates)) {
+		return snapshot.PortStates[n]
+	}
+	return fmt.Sprintf("state %d", *p.State)
+}
