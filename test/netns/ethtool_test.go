@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/safchain/ethtool"
-
 	"rdma_exporter/internal/host"
 )
 
@@ -98,28 +96,6 @@ func TestNetdevStats(t *testing.T) {
 	if bad > 0 {
 		t.Errorf("%d of %d readings are wrong", bad, readings)
 	}
-}
-
-// TestLibraryAlone demonstrates why the workaround is required: the library returns empty answers without an error. It
-// never fails, since the effect is random.
-func TestLibraryAlone(t *testing.T) {
-	newLink(t, "veth-la")
-	tool, err := ethtool.NewEthtool()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tool.Close()
-	var mu sync.Mutex
-	empty := 0
-	eachFresh(func() {
-		stats, err := tool.Stats("veth-la")
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil && len(stats) == 0 {
-			empty++
-		}
-	})
-	t.Logf("%d of %d readings without the guard are empty", empty, readings)
 }
 
 // TestNetdevStatsOfOthers: netdevs without statistics, and no netdev.
