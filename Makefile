@@ -17,16 +17,18 @@ FUZZTIME  ?= 3000x
 NODES     ?= 1000
 # Fuzzing corpus in the Go cache.
 CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
-# The race detector needs a C compiler, and makes tests five to ten times as slow. Without it run packages without goroutines, or whose tests
-# play recorded machines or run a command to its end (PURE), and such tests of other packages (SINGLE of SINGLES). With one client a served
-# recording has no goroutine that TestReload, TestManyScrapes and TestManyDevices do not have.
+# A C compiler: the race detector and NVML need one.
+CC_HERE   := $(if $(shell command -v $$($(GO) env CC)),1,0)
+# make test and check compile everything once, without cgo. With the race detector run the packages with goroutines that do not link
+# Prometheus (RACED), the others in make race: without packages whose tests play recorded machines or run a command to its end (PURE), and
+# such tests of other packages (SINGLE). With one client a served recording has no goroutine that TestReload, TestManyScrapes and
+# TestManyDevices do not have.
+RACED     := collector|internal/(fabric|host|lazy|mad|maintenance|nccl|reading|state|workers)|test/(fabric/.*|noise|pipes|program)
 PLAYS     := OfReplays$$|^Test(BaselinesOutlive|Clock$$|ClockAfterBoot|InjectedErrno|OneFileCostsOneSample|PortDownOfAStuckDevice|ReadStuckAlert|SeriesAreThose|ShortStorms|Suspend$$)
 SERVED    := ^Test(Books|CheckAsks|CheckWith|Formats|GPUMode$$|GPUReleaseOverHTTP|Lifecycle|ModulesAreNotRead|NothingWithoutPassword|Oversized|RoutePrefix|ServedRunbooks|Surface|VerdictOfTheDaemon)
 LINTS     := ^Test(AlertsAreTested|AlertsLeaveOut|ClusterIsKept|CopyOfExpressions|Docs|NeedsOfAllRules|OneAlertForManyPorts|ReplayOutlasts|RuleStyle|Suspects|UnevaluatedRules$$)|OfMachines$$
 SINGLE    := $(PLAYS)|$(SERVED)|$(LINTS)
-SINGLES   := ./internal/alerting ./internal/capture ./internal/cli ./internal/rounds ./internal/serve
 PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(backtest|check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|setup|site|snapshot|topo|transceiver.*|tune)|packaging/.*|rules|test/(commands|foreign|incidents|kill|machines|scripts)
-RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
 ADDRESS   ?= :10879
 
 # Suppresses deprecation warnings of go-nvml.
@@ -62,21 +64,23 @@ screenshots: ## regenerate the screenshots of the README
 	CGO_ENABLED=0 $(BUILD) -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -run Screenshots ./test/page -shots $(CURDIR)/docs/img
 
-.PHONY: test test-race test-single test-pure
+.PHONY: test test-raced test-others race
 test: ## all tests; no root, no network
-	@$(MAKE) --no-print-directory -j2 -Otarget test-race test-single test-pure
+	@$(MAKE) --no-print-directory -j2 -Otarget test-raced test-others
 
 # Many short replays: the default of 100 costs 12% more CPU time for garbage collection. make check has go vet, with all its analyses.
-test-race test-single test-pure: export GOGC = 400
+test-raced test-others race: export GOGC = 400
+test-raced: export CGO_ENABLED = $(CC_HERE)
+test-others: export CGO_ENABLED = 0
 
-test-race:
-	$(GO) test -vet=off $(RACE) -timeout 20m -skip '$(SINGLE)' $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(PURE))')
+test-raced:
+	$(GO) test -vet=off $(if $(filter 1,$(CC_HERE)),-race) -timeout 10m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(RACED))')
 
-test-single:
-	$(GO) test -vet=off -timeout 20m -run '$(SINGLE)' $(SINGLES)
+test-others:
+	$(GO) test -vet=off -timeout 10m $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(RACED))')
 
-test-pure:
-	$(GO) test -vet=off -timeout 20m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(PURE))')
+race: ## the packages with goroutines that make test runs without the race detector; ten minutes
+	$(GO) test -vet=off -race -timeout 20m -skip '$(SINGLE)' $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(RACED)|$(PURE))')
 
 .PHONY: update
 update: ## regenerate generated files and goldens; review the diff
@@ -113,11 +117,14 @@ compare: build ## compare metrics and findings of every recorded machine with re
 check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint $(BIN)/crane ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
 	@$(MAKE) --no-print-directory -j2 -Otarget check-code contributing check-rules check-packaging check-generated
 
+# One compilation, as in make test; what needs cgo is in internal/host.
+check e2e: export CGO_ENABLED = 0
+
 check-code: $(BIN)/actionlint
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
-	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
-	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale && $(GO) vet -tags soak ./test/soak && $(GO) vet -tags gpu ./test/gpu
-	$(TOOL) staticcheck ./...
+	$(GO) build -o /dev/null ./cmd/rdma_exporter
+	$(GO) vet ./... && CGO_ENABLED=$(CC_HERE) $(GO) vet ./internal/host && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale && $(GO) vet -tags soak ./test/soak && CGO_ENABLED=$(CC_HERE) $(GO) vet -tags gpu ./test/gpu
+	$(TOOL) staticcheck ./... && CGO_ENABLED=$(CC_HERE) $(TOOL) staticcheck ./internal/host
 	$(GO) mod tidy -diff
 	$(BIN)/actionlint -shellcheck= -pyflakes=
 
@@ -166,8 +173,8 @@ e2e: e2e-programs ## tests with a real kernel (namespaces, virtual machine), a s
 # Two parts that run at the same time cannot both install packages.
 e2e-programs:
 	set -e; for p in alerting page fabric sandbox kernel; do test/$$p/packages.sh; done
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
-	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
+	$(GO) build -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
+	$(GO) test -c -tags e2e -o $(BIN)/host-e2e ./internal/host
 
 # Both take equally long. A browser starves the guest's emulated processors: test/page runs beside TestEBPF, the first of test/kernel, which
 # has no scrape that must be answered in time.
@@ -218,12 +225,12 @@ soak: build ## soak test: a day on a virtual clock and 30 minutes in real time; 
 .PHONY: scale
 scale: ## cost of a fleet of NODES (1000) for a central Prometheus; 30 minutes, two CPUs, 12 GiB
 	test/alerting/packages.sh
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
+	CGO_ENABLED=0 $(GO) build -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	RDMA_EXPORTER=$(BIN)/rdma_exporter-e2e $(GO) test -tags scale -count=1 -timeout 2h -v -run TestScale ./test/scale -nodes $(NODES)
 
 .PHONY: memory
 memory: ## memory by number of functions of a host, table of docs/install.md; 30 minutes, 4 GiB of memory, 2 million inodes
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
+	CGO_ENABLED=0 $(GO) build -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	RDMA_EXPORTER=$(BIN)/rdma_exporter-e2e $(GO) test -tags scale -count=1 -timeout 2h -v -run TestFunctions ./test/scale
 
 .PHONY: dist

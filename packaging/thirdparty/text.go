@@ -68,8 +68,9 @@ func directOf(name string) (out []dependency, _ error) {
 
 // importers finds which packages of the program import each dependency.
 func importers(ctx context.Context, direct []dependency) ([]dependency, error) {
-	text, err := output(exec.CommandContext(ctx, "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`,
-		"rdma_exporter/..."))
+	cmd := exec.CommandContext(ctx, "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "rdma_exporter/...")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1") // the largest flavour
+	text, err := output(cmd)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func TestEBPF(t *testing.T) {
 // shareRegistrar builds the program that registers memory.
 func (g *guest) shareRegistrar(t *testing.T) {
 	t.Helper()
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o",
+	build := exec.CommandContext(t.Context(), "go", "build", "-o",
 		filepath.Join(g.share, "registrar"), "./registrar")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -80,7 +80,7 @@ func TestPlugin(t *testing.T) {
 func TestScript(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "rdma_exporter")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "./cmd/rdma_exporter")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/rdma_exporter")
 	build.Dir, build.Env = "../../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -33,7 +33,7 @@ func built(t testing.TB, name string) string {
 func Program(t testing.TB) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "rdma_exporter")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "./cmd/rdma_exporter")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/rdma_exporter")
 	build.Dir, build.Env = "../../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
