@@ -101,12 +101,15 @@ func newInfiniBand(
 		Help: "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Descs: slices.Concat([]*Desc{
 			deviceInfo, devicePresent, deviceMissing, deviceRenamed, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored,
-			portIgnored, deviceRegistrations, hostUptime,
+			portIgnored, deviceRegistrations, hostUptime, placeInfo,
 		}, portDescs, expectedDescs, stackDescs, pmaDescs(), ibFECDescs, baselineDescs),
-		Run:    c.run,
-		Read:   c.read,
-		Emit:   emitInfiniBand,
-		Derive: c.deriveBaselines,
+		Run:  c.run,
+		Read: c.read,
+		Emit: emitInfiniBand,
+		Derive: func(n *snapshot.Node, s Sink) {
+			c.deriveBaselines(n, s)
+			c.derivePlaces(n, s)
+		},
 	}
 }
 

@@ -51,6 +51,7 @@ func (st *portState) read(r *reading.Reader, d *snapshot.Device, n int) snapshot
 	if !ok {
 		p = st.kept(r, d, n)
 	}
+	p.Subnet = st.slow.Value.Subnet
 	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.Value.LinkLayer, st.slow.Value.GIDs, st.slow.Value.PKeys,
 		withLink(r, st.slow.Value.Netdev)
 	p.RoCEv2, p.Wire, p.PKeyTable = st.slow.Value.RoCEv2, st.slow.Value.Wire, st.slow.Value.PKeyTable
@@ -177,6 +178,7 @@ func (st *portState) readSlow(r *reading.Reader, d *snapshot.Device, p *snapshot
 	r.Begin(host.SourcePortTables)
 	st.slow.Value.GIDs, st.slow.Value.RoCEv2 = readGIDs(r, dir, st.slow.Value.LinkLayer)
 	st.slow.Value.PKeys, st.slow.Value.PKeyTable = readPKeys(r, dir)
+	st.slow.Value.Subnet = readSubnet(r, dir, st.slow.Value.LinkLayer)
 	r.Begin(host.SourceNetdev)
 	st.slow.Value.Netdev = withLink(r, netdevsOf(r, d, p.Number, st.slow.Value.LinkLayer, netdev))
 	readMTUs(r, st.slow.Value.Netdev)

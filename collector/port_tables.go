@@ -113,6 +113,24 @@ func readGIDs(r *reading.Reader, dir, linkLayer string) (map[string]uint64, map[
 	return count, roceV2GIDs(r, dir, v2)
 }
 
+// readSubnet reads the prefix of an InfiniBand port's subnet from its first GID (IBA 4.1.1): "fe80:0000:0000:0000";
+// empty if it is unknown.
+func readSubnet(r *reading.Reader, dir, linkLayer string) string {
+	if linkLayer != "InfiniBand" {
+		return ""
+	}
+	text, found := r.TableEntry(dir+"/gids", "0")
+	if found != reading.EntryUsed {
+		return ""
+	}
+	gid, err := netip.ParseAddr(text)
+	if err != nil || !gid.Is6() || gid.Zone() != "" {
+		r.Issue(host.ErrGarbled(dir+"/gids/0", []byte(text)))
+		return ""
+	}
+	return gid.StringExpanded()[:len("fe80:0000:0000:0000")]
+}
+
 // emptyPKeys ends the P_Key table: on mlx5 each entry costs a firmware command, and subnet managers fill it from the
 // start.
 const emptyPKeys = 8

@@ -511,7 +511,9 @@ alice
 softdep nvidia post: nvidia-peermem
 install x /home/alice/run
 -- exporter/state.json --
-{"functions": {"guid/b83f:d203:00ab:cde7": {"boot": "4dc3109b-e593-4fae-9077-8e4835b180e1"}}}
+{"functions": {"guid/b83f:d203:00ab:cde7": {"boot": "4dc3109b-e593-4fae-9077-8e4835b180e1"}}, "places": {
+"guid/b83f:d203:00ab:cde7": {"path": "0000:00:01.0 0000:01:00.0"},
+"guid/b83f:d203:00ab:cde7/1": {"leaf": "leaf3.site", "leaf_port": "to gpu-17 \"rack\" 4"}}}
 -- proc/1/net/ipv6_route --
 fd123456789000010000000000000000 40 00000000000000000000000000000000 00 fe80000000000000ba3fd2fffeabcde7 00000100 1 0 1 eth0
 2a021234567800010000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 1 0 1 eth0
@@ -532,7 +534,9 @@ NCCL_IB_TC=secret
 		"15s etc/nccl.conf":           "NCCL_IB_TC=x\n",
 		"0s etc/modprobe.d/site.conf": "softdep nvidia post: nvidia-peermem\n",
 		"0s exporter/state.json": `{"functions": {"guid/b83f:d203:0010:0017": {"boot": ` +
-			`"00000001-0000-4000-9000-000000000000"}}}` + "\n",
+			`"00000001-0000-4000-9000-000000000000"}}, "places": {` + "\n" +
+			`"guid/b83f:d203:0010:0017": {"path": "0000:00:01.0 0000:01:00.0"},` + "\n" +
+			`"guid/b83f:d203:0010:0017/1": {"leaf": "", "leaf_port": ""}}}` + "\n",
 		"0s proc/sys/kernel/random/boot_id": "00000001-0000-4000-9000-000000000000\n",
 		"0s sys/devices/d/net/eth0/address": "b8:3f:d2:10:00:17\n",
 		"0s sys/devices/d/ports/1/gids/0":   "fd00:0db8:0000:0000:ba3f:d2ff:fe10:0017\n",
@@ -549,7 +553,9 @@ NCCL_IB_TC=secret
 			t.Errorf("%q is missing in\n%s", want, routes)
 		}
 	}
-	left := []string{"etc/cufile.conf", "etc/modprobe.d/site.conf (in part)", "etc/nccl.conf (in part)"}
+	left := []string{
+		"etc/cufile.conf", "etc/modprobe.d/site.conf (in part)", "etc/nccl.conf (in part)", "exporter/state.json (in part)",
+	}
 	if _, there := got["0s etc/cufile.conf"]; there || !slices.Equal(a.Meta.LeftOut, left) {
 		t.Errorf("a file without a form: %q, left out %q", got["0s etc/cufile.conf"], a.Meta.LeftOut)
 	}

@@ -205,13 +205,24 @@ func topology(_ *pseudonyms, _, text string) string {
 }
 
 // stateLine is a line of what the exporter remembers of links and functions, expect.Data by json.MarshalIndent.
-var stateLine = lazy.Regexp(`^ *(?:[{}]|"(?:links|functions|roles|baselines|idle|gpus)": \{|` +
-	`"(?:(?:guid|pci|device|name|board)/)?[A-Za-z0-9_.:/@# -]{1,80}": \{|` +
-	`"(?:device|netdev|pci_address|node_guid|driver|board_id|earlier_device|role|boot|evidence|source|uuid)": "[A-Za-z0-9_.:/@ -]{0,80}"|` +
+var stateLine = lazy.Regexp(`^ *(?:[{}]|"(?:links|functions|roles|baselines|idle|gpus|places)": \{|` +
+	`"(?:(?:guid|pci|device|name|board|gpu)/)?[A-Za-z0-9_.:/@# -]{1,80}": \{|` +
+	`"(?:device|netdev|pci_address|node_guid|driver|board_id|earlier_device|role|boot|evidence|source|uuid|leaf)": "[A-Za-z0-9_.:/@ -]{0,80}"|` +
+	`"path": "[0-9a-f:. ]{0,300}"|"leaf_port": ""|` +
 	`"[a-z_]{1,24}": (?:true|false|-?[0-9.e+]{1,20}|"` + timeUTC + `"))(?:\{\})?\}?,?$`)
 
-// stateOfLinks is all of the file, or none of it.
-func stateOfLinks(_ *pseudonyms, _, text string) string {
+// leafLine is the switch at the far end of a link, or its port, in what the exporter remembers.
+var leafLine = lazy.Regexp(`"leaf(_port)?": *"((?:[^"\\]|\\.)*)"`)
+
+// stateOfLinks is all of the file, or none of it. Switches have the pseudonyms of their frames.
+func stateOfLinks(p *pseudonyms, _, text string) string {
+	text = leafLine().ReplaceAllStringFunc(text, func(line string) string {
+		m := leafLine().FindStringSubmatch(line)
+		if m[1] != "" {
+			return `"leaf_port": ""`
+		}
+		return `"leaf": "` + SystemIn(p.systems, m[2]) + `"`
+	})
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, []byte(text), "", " "); err != nil {
 		return "{}\n"

@@ -23,7 +23,11 @@ func (m *Memory) SeeGPUs(listed []GPURecord) {
 	for _, g := range listed {
 		m.listed[g.UUID] = true
 		maps.DeleteFunc(m.data.GPUs, func(uuid string, was GPURecord) bool {
-			return uuid != g.UUID && was.PCIAddress == g.PCIAddress
+			gone := uuid != g.UUID && was.PCIAddress == g.PCIAddress
+			if gone {
+				m.forgetPlaces(GPUID(uuid))
+			}
+			return gone
 		})
 		if m.data.GPUs[g.UUID] != g {
 			m.data.GPUs[g.UUID] = g
@@ -44,7 +48,11 @@ func (m *Memory) acceptGPUs(which func(GPURecord) bool) []GPURecord {
 	if m.listed == nil { // nothing was read
 		return nil
 	}
-	return sortedGPUs(forget(m, m.data.GPUs, func(uuid string, g GPURecord) bool { return which(g) && !m.listed[uuid] }))
+	out := sortedGPUs(forget(m, m.data.GPUs, func(uuid string, g GPURecord) bool { return which(g) && !m.listed[uuid] }))
+	for _, g := range out {
+		m.forgetPlaces(GPUID(g.UUID))
+	}
+	return out
 }
 
 func sortedGPUs(out []GPURecord) []GPURecord {

@@ -22,6 +22,7 @@ type Data struct {
 	Baselines map[string]Baseline       `json:"baselines,omitempty"` // by Link.ID, "#" and what is measured
 	Idle      map[string]IdleRecord     `json:"idle,omitempty"`      // by Link.ID of the port
 	GPUs      map[string]GPURecord      `json:"gpus,omitempty"`      // by UUID
+	Places    map[string]PlaceRecord    `json:"places,omitempty"`    // by FunctionID, Link.ID, GPUID
 }
 
 // RoleRecord is a learned role of a port.
@@ -102,7 +103,10 @@ func NewMemory(d Data) *Memory {
 }
 
 func clone(d Data) Data {
-	return Data{copied(d.Links), copied(d.Functions), copied(d.Roles), copied(d.Baselines), copied(d.Idle), copied(d.GPUs)}
+	return Data{
+		copied(d.Links), copied(d.Functions), copied(d.Roles), copied(d.Baselines), copied(d.Idle), copied(d.GPUs),
+		copied(d.Places),
+	}
 }
 
 func copied[T any](m map[string]T) map[string]T {
@@ -327,6 +331,7 @@ func (m *Memory) forgetLinks(function string) {
 	maps.DeleteFunc(m.data.Roles, func(id string, _ RoleRecord) bool { return strings.HasPrefix(id, function+"/") })
 	maps.DeleteFunc(m.data.Baselines, func(id string, _ Baseline) bool { return strings.HasPrefix(id, function+"/") })
 	maps.DeleteFunc(m.data.Idle, func(id string, _ IdleRecord) bool { return strings.HasPrefix(id, function+"/") })
+	m.forgetPlaces(function)
 }
 
 // Absorb adds what another memory has in addition, its higher marks, and its baselines: what has formed since the start
@@ -342,6 +347,7 @@ func (m *Memory) Absorb(d Data) {
 	})
 	absorb(m.data.Idle, d.Idle, func(_, _ IdleRecord) bool { return false })
 	absorb(m.data.GPUs, d.GPUs, func(_, _ GPURecord) bool { return false })
+	absorb(m.data.Places, d.Places, func(_, _ PlaceRecord) bool { return false })
 	m.touch()
 }
 

@@ -274,6 +274,7 @@ type Port struct {
 	PinnedSM      bool          // configured as a port with a subnet manager
 	LID           *uint64       // lid
 	SMLID         *uint64       // sm_lid
+	Subnet        string        // prefix of an InfiniBand port's subnet: the first half of gids/0; empty: unknown
 	LMC           *uint64       // lid_mask_count
 	Capabilities  *uint64       // cap_mask, PortInfo CapabilityMask
 

@@ -1,0 +1,61 @@
+package expect
+
+import (
+	"cmp"
+	"strings"
+)
+
+// PlaceRecord is where a part was when it was last there: a function in the PCI tree, a port at a switch.
+type PlaceRecord struct {
+	Path     string `json:"path,omitempty"`      // functions from the root port to its own, separated by spaces
+	Leaf     string `json:"leaf,omitempty"`      // switch at the far end of the link
+	LeafPort string `json:"leaf_port,omitempty"` // and its port
+}
+
+// FunctionID identifies a function in the memory, as LinkID does its links.
+func FunctionID(guid, pci string) string {
+	f := FunctionRecord{NodeGUID: guid, PCIAddress: pci}
+	return f.key()
+}
+
+// GPUID identifies a GPU among the places.
+func GPUID(uuid string) string { return "gpu/" + uuid }
+
+// Place records what is known of a place now, and returns it with what was known before. The id is that of a function,
+// a link or a GPU.
+func (m *Memory) Place(id string, now PlaceRecord) PlaceRecord {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.data.Places[id]
+	now.Path = cmp.Or(now.Path, before.Path)
+	if now.Leaf == "" {
+		now.Leaf, now.LeafPort = before.Leaf, before.LeafPort
+	}
+	if now != before {
+		m.data.Places[id] = now
+		m.touch()
+	}
+	return now
+}
+
+// forgetPlaces discards the places of a function and its links, or of a GPU. m.mu is held.
+func (m *Memory) forgetPlaces(of string) {
+	for id := range m.data.Places {
+		if id == of || strings.HasPrefix(id, of+"/") {
+			delete(m.data.Places, id)
+		}
+	}
+}
+
+// LinksOf are the links of a function that were ever ACTIVE, by Link.ID, without those of bond members.
+func (m *Memory) LinksOf(function string) map[string]LinkRecord {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[string]LinkRecord{}
+	for id, l := range m.data.Links {
+		if l.Netdev == "" && strings.HasPrefix(id, function+"/") {
+			out[id] = l
+		}
+	}
+	return out
+}
