@@ -28,7 +28,9 @@ PLAYS     := OfReplays$$|^Test(BaselinesOutlive|Clock$$|ClockAfterBoot|InjectedE
 SERVED    := ^Test(Books|CheckAsks|CheckWith|Formats|GPUMode$$|GPUReleaseOverHTTP|Lifecycle|ModulesAreNotRead|NothingWithoutPassword|Oversized|RoutePrefix|ServedRunbooks|Surface|VerdictOfTheDaemon)
 LINTS     := ^Test(AlertsAreTested|AlertsLeaveOut|ClusterIsKept|CopyOfExpressions|Docs|NeedsOfAllRules|OneAlertForManyPorts|ReplayOutlasts|RuleStyle|Suspects|UnevaluatedRules$$)|OfMachines$$
 SINGLE    := $(PLAYS)|$(SERVED)|$(LINTS)
-PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(backtest|check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|setup|site|snapshot|topo|transceiver.*|tune)|packaging/.*|rules|test/(commands|foreign|incidents|kill|machines|scripts)
+# Tests of whole commands on many machines, and of fleets: make proofs.
+PROOFS    := test/(commands|foreign|incidents|kill|scripts)
+PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(backtest|check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|setup|site|snapshot|topo|transceiver.*|tune)|packaging/.*|rules|test/machines|$(PROOFS)
 ADDRESS   ?= :10879
 
 # Suppresses deprecation warnings of go-nvml.
@@ -64,20 +66,23 @@ screenshots: ## regenerate the screenshots of the README
 	CGO_ENABLED=0 $(BUILD) -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -run Screenshots ./test/page -shots $(CURDIR)/docs/img
 
-.PHONY: test test-raced test-others race
-test: ## all tests; no root, no network
+.PHONY: test test-raced test-others proofs race
+test: ## all tests but those of make proofs, race and e2e; no root, no network
 	@$(MAKE) --no-print-directory -j2 -Otarget test-raced test-others
 
 # Many short replays: the default of 100 costs 12% more CPU time for garbage collection. make check has go vet, with all its analyses.
-test-raced test-others race: export GOGC = 400
+test-raced test-others proofs race: export GOGC = 400
 test-raced: export CGO_ENABLED = $(CC_HERE)
-test-others: export CGO_ENABLED = 0
+test-others proofs: export CGO_ENABLED = 0
 
 test-raced:
 	$(GO) test -vet=off $(if $(filter 1,$(CC_HERE)),-race) -timeout 10m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(RACED))')
 
 test-others:
-	$(GO) test -vet=off -timeout 10m $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(RACED))')
+	$(GO) test -vet=off -timeout 10m $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(RACED)|$(PROOFS))')
+
+proofs: ## incidents of fleets, commands and scripts on recorded machines, hostile text, a sample of make kill; four minutes, no root, no network
+	$(GO) test -vet=off -timeout 20m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(PROOFS))')
 
 race: ## the packages with goroutines that make test runs without the race detector; ten minutes
 	$(GO) test -vet=off -race -timeout 20m -skip '$(SINGLE)' $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(RACED)|$(PURE))')

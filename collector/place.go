@@ -33,6 +33,9 @@ type place struct {
 // derivePlaces emits the place of each part of a complete node.
 func (c *infiniBand) derivePlaces(n *snapshot.Node, s Sink) {
 	for _, p := range placesOf(n, c.memory) {
+		if n.Reduced.LeavesOut(p.Device, placeInfo.Name) {
+			continue
+		}
 		port := ""
 		if p.Number > 0 {
 			port = strconv.Itoa(p.Number)

@@ -21,12 +21,15 @@ func TestNamesInMakefile(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^([A-Z]+) *:= (.*)$`).FindAllStringSubmatch(string(text), -1) {
 		vars[m[1]] = m[2]
 	}
-	single := regexp.MustCompile(`\$\((\w+)\)`).ReplaceAllStringFunc(vars["SINGLE"],
-		func(s string) string { return vars[strings.Trim(s, "$()")] })
-	if single == "" || vars["RACED"] == "" || vars["PURE"] == "" {
-		t.Fatalf("the Makefile has no SINGLE, RACED or PURE: %q, %q, %q", single, vars["RACED"], vars["PURE"])
+	value := func(name string) string {
+		return regexp.MustCompile(`\$\((\w+)\)`).ReplaceAllStringFunc(vars[name],
+			func(s string) string { return vars[strings.Trim(s, "$()")] })
 	}
-	others := regexp.MustCompile("^(" + vars["RACED"] + "|" + vars["PURE"] + ")$")
+	single, pure := value("SINGLE"), value("PURE")
+	if single == "" || vars["RACED"] == "" || pure == "" {
+		t.Fatalf("the Makefile has no SINGLE, RACED or PURE: %q, %q, %q", single, vars["RACED"], pure)
+	}
+	others := regexp.MustCompile("^(" + vars["RACED"] + "|" + pure + ")$")
 	var names []string
 	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
