@@ -240,40 +240,55 @@ func (p *place) pcieSwitch() string {
 	return p.path[len(p.path)-3]
 }
 
-// gpuPlaces are the places of GPUs: those in use, then those that are lost.
+// gpuPlaces are the places of GPUs, each address once: by the names of NVML, those that are lost, then others in the
+// PCI tree.
 func gpuPlaces(n *snapshot.Node, m *expect.Memory) (out []place) {
-	add := func(name snapshot.GPUName, address string, path []string) {
-		same := func(p place) bool { return p.gpu == name && (name.UUID != "" || p.address == address) }
-		if slices.ContainsFunc(out, same) {
+	paths, there := map[string][]string{}, map[string]bool{}
+	if n.PCIe != nil {
+		for i := range n.PCIe.GPUs {
+			path := addressesOf(n.PCIe.GPUs[i].Hops)
+			paths[endOf(path)] = path
+		}
+	}
+	add := func(name snapshot.GPUName, address string) {
+		if address == "" || there[address] {
 			return
 		}
+		there[address] = true
+		path := paths[address]
 		if name.UUID != "" {
-			path = strings.Fields(m.Place(expect.GPUID(name.UUID), expect.PlaceRecord{Path: strings.Join(path, " ")}).Path)
+			now := expect.PlaceRecord{Path: strings.Join(path, " ")}
+			path = strings.Fields(m.Place(expect.GPUID(name.UUID), now).Path)
 		}
 		out = append(out, place{
 			gpu: name, address: address, path: path, card: slotOf(address),
 			name: words.Join(" ", "GPU", name.Index, address),
 		})
 	}
-	if n.PCIe != nil {
-		for _, g := range n.PCIe.GPUs {
-			path := addressesOf(g.Hops)
-			if len(path) > 0 {
-				add(snapshot.GPUName{Index: g.Index, UUID: g.UUID}, path[len(path)-1], path)
-			}
+	if n.GPUs != nil {
+		for i := range n.GPUs.GPUs {
+			g := &n.GPUs.GPUs[i]
+			add(snapshot.GPUName{Index: strconv.Itoa(g.Index), UUID: g.UUID}, g.PCIAddress)
+		}
+		for _, g := range n.GPUs.Lost {
+			add(g.GPUName, g.PCIAddress)
 		}
 	}
-	if n.GPUs == nil {
-		return out
-	}
-	for i := range n.GPUs.GPUs {
-		g := &n.GPUs.GPUs[i]
-		add(snapshot.GPUName{Index: strconv.Itoa(g.Index), UUID: g.UUID}, g.PCIAddress, nil)
-	}
-	for _, g := range n.GPUs.Lost {
-		add(g.GPUName, g.PCIAddress, nil)
+	if n.PCIe != nil {
+		for i := range n.PCIe.GPUs {
+			g := &n.PCIe.GPUs[i]
+			add(snapshot.GPUName{Index: g.Index, UUID: g.UUID}, endOf(addressesOf(g.Hops)))
+		}
 	}
 	return out
+}
+
+// endOf is the function at the end of a path; empty without one.
+func endOf(path []string) string {
+	if len(path) == 0 {
+		return ""
+	}
+	return path[len(path)-1]
 }
 
 func addressesOf(hops []snapshot.PCIeHop) (out []string) {

@@ -79,6 +79,23 @@ func TestPlaces(t *testing.T) {
 		"mlx5_9/0|0000:02:00.0|0000:02:00.0|0000:02:00|0000:01:00.0|0|||mlx5_9 0000:02:00.0",
 		"mlx5_9/1|0000:02:00.0|0000:02:00.0|0000:02:00|0000:01:00.0|0|leaf1|fe80:0000:0000:0000|"+
 			"mlx5_9/1 eth9 at leaf1 Eth1/1, module MT2301X01234")
+	hops := func(function string) []snapshot.PCIeHop {
+		return []snapshot.PCIeHop{{Address: "0000:00:01.0"}, {Address: function}}
+	}
+	lost := &snapshot.Node{
+		PCIe: &snapshot.PCIe{GPUs: []snapshot.GPUPath{
+			{Index: "0", UUID: "GPU-a", Hops: hops("0000:1b:00.0")}, {Index: "1", Hops: hops("0000:43:00.0")}, {Index: "2"},
+		}},
+		GPUs: &snapshot.GPUs{
+			NVML: snapshot.NVML{GPUs: []snapshot.GPU{{Index: 0, UUID: "GPU-a", PCIAddress: "0000:1b:00.0"}}},
+			Lost: []snapshot.LostGPU{
+				{GPUName: snapshot.GPUName{Index: "1", UUID: "GPU-b"}, PCIAddress: "0000:43:00.0"},
+			},
+		},
+	}
+	checkPlaces(t, "a GPU that NVML does not list, in the PCI tree", placeLines(lost, expect.NewMemory(expect.Data{})),
+		"/00|0000:1b:00.0|0000:00:01.0|0000:1b:00|||||GPU 0 0000:1b:00.0",
+		"/01|0000:43:00.0|0000:00:01.0|0000:43:00|||||GPU 1 0000:43:00.0")
 	checkPlaces(t, "nothing read", placeLines(&snapshot.Node{}, expect.NewMemory(expect.Data{})))
 }
 
