@@ -67,7 +67,8 @@ type placedDevice struct {
 	place
 	ports   []place
 	image   string // sys_image_guid, the same for all functions of an adapter; empty: unknown
-	of      string // PCI address of its physical function, if it is a part of another device
+	whole   string // address of the device that it is a part of; its own, if it is no part
+	part    bool
 	compute bool
 }
 
@@ -79,15 +80,12 @@ func locate(n *snapshot.Node, m *expect.Memory) (out []placedDevice) {
 	ends, modules := farEnds(n), modulesOf(n)
 	for i := range n.InfiniBand.Devices {
 		d := &n.InfiniBand.Devices[i]
-		p := placedDevice{place: place{PortID: snapshot.PortID{Device: d.Name}, address: d.PCIAddress}, image: imageOf(d)}
-		p.path = recall(m, d, pci.Functions(d.Path))
-		switch {
-		case d.PhysicalFunction != "":
-			p.of = d.PhysicalFunction
-		case d.FunctionType == snapshot.SubFunction:
-			p.of = d.PCIAddress
+		p := placeDevice(d.Name, d.PCIAddress)
+		p.image, p.whole, p.part = knownGUID(d.SystemGUID), cmp.Or(d.PhysicalFunction, d.PCIAddress), isPart(d)
+		p.path = pci.Functions(d.Path)
+		if d.FunctionType == snapshot.Physical && d.PCIAddress != "" {
+			p.path = recallPath(m, expect.FunctionID(d.NodeGUID, d.PCIAddress), p.path)
 		}
-		p.name = words.Join(" ", d.Name, d.PCIAddress)
 		for j := range d.Ports {
 			port := &d.Ports[j]
 			p.compute = p.compute || port.Role == string(pci.Compute)
@@ -106,13 +104,16 @@ func locate(n *snapshot.Node, m *expect.Memory) (out []placedDevice) {
 	return out
 }
 
-// recall is the path of a device, remembered where it is unknown now.
-func recall(m *expect.Memory, d *snapshot.Device, path []string) []string {
-	if d.FunctionType != snapshot.Physical || d.PCIAddress == "" {
-		return path
-	}
-	return strings.Fields(m.Place(expect.FunctionID(d.NodeGUID, d.PCIAddress),
-		expect.PlaceRecord{Path: strings.Join(path, " ")}).Path)
+// placeDevice is a device that is no part of another one, at an address.
+func placeDevice(name, address string) placedDevice {
+	return placedDevice{whole: address, place: place{
+		PortID: snapshot.PortID{Device: name}, address: address, name: words.Join(" ", name, address),
+	}}
+}
+
+// recallPath is the path of a function or GPU, remembered where it is unknown now.
+func recallPath(m *expect.Memory, id string, path []string) []string {
+	return strings.Fields(m.Place(id, expect.PlaceRecord{Path: strings.Join(path, " ")}).Path)
 }
 
 // portPlace has the name "mlx5_3/1 ens3f0np0 at leaf3 Eth1/1, module MT2301X01234".
@@ -146,14 +147,12 @@ func modulesOf(n *snapshot.Node) map[string]string {
 
 // missingPlace is what is remembered of a device, with its links that were ever ACTIVE.
 func missingPlace(d snapshot.MissingDevice, m *expect.Memory) placedDevice {
-	id := expect.FunctionID(d.NodeGUID, d.PCIAddress)
-	p := placedDevice{place: place{
-		PortID: snapshot.PortID{Device: d.Name}, address: d.PCIAddress, name: words.Join(" ", d.Name, d.PCIAddress),
-	}}
+	p := placeDevice(d.Name, d.PCIAddress)
 	if d.PCIAddress == "" {
 		return p
 	}
-	p.path = strings.Fields(m.Place(id, expect.PlaceRecord{}).Path)
+	id := expect.FunctionID(d.NodeGUID, d.PCIAddress)
+	p.path = recallPath(m, id, nil)
 	links := m.LinksOf(id)
 	for _, link := range slices.Sorted(maps.Keys(links)) {
 		p.compute = p.compute || m.Role(link).Role == pci.Compute
@@ -185,24 +184,17 @@ func farEnds(n *snapshot.Node) map[snapshot.PortID]snapshot.End {
 	return out
 }
 
-func imageOf(d *snapshot.Device) string {
-	if strings.Trim(d.SystemGUID, "0:") == "" {
-		return ""
-	}
-	return d.SystemGUID
-}
-
 // numberPlaces gives the devices their cards and rails. Parts of a device have those of its physical function.
 func numberPlaces(devices []placedDevice) {
 	cards := map[string]string{} // by sys_image_guid
 	var compute []string
 	for i := range devices {
 		d := &devices[i]
-		slot := slotOf(cmp.Or(d.of, d.address))
+		slot := slotOf(d.whole)
 		if first, ok := cards[d.image]; d.image != "" && slot != "" && (!ok || slot < first) {
 			cards[d.image] = slot
 		}
-		if d.compute && d.of == "" && d.address != "" {
+		if d.compute && !d.part && d.address != "" {
 			compute = append(compute, d.address)
 		}
 	}
@@ -210,8 +202,8 @@ func numberPlaces(devices []placedDevice) {
 	compute = slices.Compact(compute)
 	for i := range devices {
 		d := &devices[i]
-		d.card = cmp.Or(cards[d.image], slotOf(cmp.Or(d.of, d.address)))
-		if at, ok := slices.BinarySearch(compute, cmp.Or(d.of, d.address)); ok {
+		d.card = cmp.Or(cards[d.image], slotOf(d.whole))
+		if at, ok := slices.BinarySearch(compute, d.whole); ok {
 			d.rail = strconv.Itoa(at)
 		}
 	}
@@ -246,8 +238,8 @@ func gpuPlaces(n *snapshot.Node, m *expect.Memory) (out []place) {
 	paths, there := map[string][]string{}, map[string]bool{}
 	if n.PCIe != nil {
 		for i := range n.PCIe.GPUs {
-			path := addressesOf(n.PCIe.GPUs[i].Hops)
-			paths[endOf(path)] = path
+			hops := n.PCIe.GPUs[i].Hops
+			paths[endOf(hops)] = words.Of(hops, func(h snapshot.PCIeHop) string { return h.Address })
 		}
 	}
 	add := func(name snapshot.GPUName, address string) {
@@ -257,8 +249,7 @@ func gpuPlaces(n *snapshot.Node, m *expect.Memory) (out []place) {
 		there[address] = true
 		path := paths[address]
 		if name.UUID != "" {
-			now := expect.PlaceRecord{Path: strings.Join(path, " ")}
-			path = strings.Fields(m.Place(expect.GPUID(name.UUID), now).Path)
+			path = recallPath(m, expect.GPUID(name.UUID), path)
 		}
 		out = append(out, place{
 			gpu: name, address: address, path: path, card: slotOf(address),
@@ -277,23 +268,16 @@ func gpuPlaces(n *snapshot.Node, m *expect.Memory) (out []place) {
 	if n.PCIe != nil {
 		for i := range n.PCIe.GPUs {
 			g := &n.PCIe.GPUs[i]
-			add(snapshot.GPUName{Index: g.Index, UUID: g.UUID}, endOf(addressesOf(g.Hops)))
+			add(snapshot.GPUName{Index: g.Index, UUID: g.UUID}, endOf(g.Hops))
 		}
 	}
 	return out
 }
 
-// endOf is the function at the end of a path; empty without one.
-func endOf(path []string) string {
+// endOf is the address of the function at the end of a path; empty without one.
+func endOf(path []snapshot.PCIeHop) string {
 	if len(path) == 0 {
 		return ""
 	}
-	return path[len(path)-1]
-}
-
-func addressesOf(hops []snapshot.PCIeHop) (out []string) {
-	for _, h := range hops {
-		out = append(out, h.Address)
-	}
-	return out
+	return path[len(path)-1].Address
 }

@@ -49,10 +49,7 @@ var physicalName = regexp.MustCompile(`^p\d+(s\d+)?$`)
 // system image GUID. The port is that of the driver, else the number of the PCI function, which all functions of a port
 // share: those for other sockets are on other buses.
 func (p physicalPort) wireOf(systemGUID, address string, port int) string {
-	card := systemGUID
-	if strings.Trim(card, "0:") == "" {
-		card = ""
-	}
+	card := knownGUID(systemGUID)
 	if p.switchID != "" && !isSameID(p.switchID, systemGUID) {
 		card = p.switchID
 	}
@@ -61,10 +58,18 @@ func (p physicalPort) wireOf(systemGUID, address string, port int) string {
 		return p.id
 	case card != "" && physicalName.MatchString(p.name):
 		return card + "/" + p.name
-	case strings.Trim(systemGUID, "0:") == "" || !pci.IsAddress(address):
+	case knownGUID(systemGUID) == "" || !pci.IsAddress(address):
 		return ""
 	}
 	return systemGUID + "/f" + address[strings.LastIndexByte(address, '.')+1:] + "/" + strconv.Itoa(port)
+}
+
+// knownGUID is a GUID; empty for one that is not set, which is all zeros.
+func knownGUID(guid string) string {
+	if strings.Trim(guid, "0:") == "" {
+		return ""
+	}
+	return guid
 }
 
 // isSameID reports whether a switch id is the GUID: mlx5 prints the number in memory order. Not every function of a

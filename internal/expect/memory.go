@@ -66,8 +66,7 @@ const seenEvery = time.Hour
 // LinkID identifies a link in the memory: by the GUID of its device, which survives a rename and another slot, or else
 // by its PCI address; and by the netdev of a bond member.
 func LinkID(guid, pci string, port int, netdev string) string {
-	f := FunctionRecord{NodeGUID: guid, PCIAddress: pci}
-	id := f.key() + "/" + strconv.Itoa(port)
+	id := FunctionID(guid, pci) + "/" + strconv.Itoa(port)
 	if netdev != "" {
 		id += "/" + netdev
 	}

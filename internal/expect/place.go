@@ -2,6 +2,7 @@ package expect
 
 import (
 	"cmp"
+	"maps"
 	"strings"
 )
 
@@ -40,11 +41,9 @@ func (m *Memory) Place(id string, now PlaceRecord) PlaceRecord {
 
 // forgetPlaces discards the places of a function and its links, or of a GPU. m.mu is held.
 func (m *Memory) forgetPlaces(of string) {
-	for id := range m.data.Places {
-		if id == of || strings.HasPrefix(id, of+"/") {
-			delete(m.data.Places, id)
-		}
-	}
+	maps.DeleteFunc(m.data.Places, func(id string, _ PlaceRecord) bool {
+		return id == of || strings.HasPrefix(id, of+"/")
+	})
 }
 
 // LinksOf are the links of a function that were ever ACTIVE, by Link.ID, without those of bond members.

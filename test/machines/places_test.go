@@ -39,7 +39,7 @@ func isPart(families []exposition.Family, device string) bool {
 		if f.Head.Desc.Name == "rdma_device_info" {
 			for labels := range f.Samples() {
 				kind := labels[slices.Index(f.Head.Desc.Labels, "function_type")]
-				if labels[slices.Index(f.Head.Desc.Labels, "device")] == device && kind != "physical" {
+				if labels[slices.Index(f.Head.Desc.Labels, "device")] == device && (kind == "virtual" || kind == "subfunction") {
 					return true
 				}
 			}
