@@ -16,7 +16,7 @@ const ofCabling = "rdma_port_cabling_info"
 var (
 	neighbourInfo = asks(host.SourceLLDP, portDesc("rdma_port_neighbour_info",
 		"Neighbour at the far end of a port's link, or of the link of a bond member, always 1. system: announced system name, else chassis ID. port_id: port ID, or the port description where the ID is an address or a number. source: lldp (received by systemd-networkd or the exporter), subnet (answers of the link's ends, with --collector.neighbour.subnet), cabling (--config.file, where no other source has data). Absent where no source has data: NICs whose firmware consumes LLDP hide the switch.",
-		"/run/systemd/netif/lldp/IFINDEX; AF_PACKET, ETH_P_LLDP (IEEE 802.1AB); NodeInfo, NodeDescription (IBA 14.2.5); --config.file",
+		"/run/systemd/netif: io.systemd.Network (Varlink, GetLLDPNeighbors), lldp/IFINDEX; AF_PACKET, ETH_P_LLDP (IEEE 802.1AB); NodeInfo, NodeDescription (IBA 14.2.5); --config.file",
 		"netdev", "system", "port_id", "source"))
 	neighboursAnnounced = of(ethernetPorts, asks(host.SourceLLDP, portDesc("rdma_port_lldp_neighbours",
 		"LLDP neighbours on a port's link. More than one: a hub, a virtual switch, or a NIC that announces itself beside the switch; rdma_port_neighbour_info then has the most recent one that forwards packets. Absent without LLDP neighbours.",
@@ -148,7 +148,7 @@ func readEtherLink(r *reading.Reader, netdev string) (out etherLink) {
 	out.address = r.Optional(netDir + netdev + "/address")
 	if index != nil {
 		out.index = *index
-		out.saved = savedNeighbours(r, *index)
+		out.saved = savedNeighbours(r, netdev, *index)
 	}
 	return out
 }

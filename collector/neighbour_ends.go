@@ -34,8 +34,9 @@ type neighbourSource struct {
 	ends  func(portLink) []farEnd
 }
 
-// sources lists the sources, best first. Frames just received are newer than those saved by networkd; the configuration
-// is only the expected state.
+// sources lists the sources, best first. Frames just received are newer than those of networkd, which are read each
+// minute. Both receive the same frames, but networkd by default ignores those of systems that do not forward packets.
+// The configuration is only the expected state.
 func (c *neighbours) sources(own ownNames, now time.Time) []neighbourSource {
 	return []neighbourSource{
 		{sourceLLDP, func(l portLink) []farEnd { return own.others(c.lldp.of(l.netdev, now)) }},

@@ -199,19 +199,18 @@ func (t *lldpNeighbours) of(netdev string, now time.Time) (out []farEnd) {
 	return out
 }
 
-// savedDir is where systemd-networkd before version 256 saves received frames, one file per interface index. Later
-// versions have Varlink only.
+// savedDir is where systemd-networkd before version 256 saves received frames, one file per interface index.
 const savedDir = "run/systemd/netif/lldp/"
 
 // mostNeighbours bounds the neighbours of one netdev, at the limit of sd_lldp_rx.
 const mostNeighbours = 128
 
-// savedNeighbours reads the neighbours of an interface. networkd removes expired ones while it runs.
-func savedNeighbours(r *reading.Reader, index uint64) (out []farEnd) {
+// savedNeighbours reads the neighbours of an interface that networkd has received. It removes expired ones while it
+// runs.
+func savedNeighbours(r *reading.Reader, netdev string, index uint64) (out []farEnd) {
 	r.Begin(host.SourceLLDP)
 	path := savedDir + strconv.FormatUint(index, 10)
-	r.Ask(1)
-	b, err := r.Host.Files.Read(path, nil)
+	b, err := readSaved(r, path, netdev, index)
 	if err != nil {
 		r.IssueUnless(err, host.Absent)
 		return nil
@@ -232,6 +231,20 @@ func savedNeighbours(r *reading.Reader, index uint64) (out []farEnd) {
 	}
 	slices.SortStableFunc(out, byLikelihood)
 	return out
+}
+
+// readSaved queries networkd, and reads its file if it does not run or has no such query. An answer without neighbours
+// is final: a file of an earlier version remains after an upgrade until the next boot.
+func readSaved(r *reading.Reader, path, netdev string, index uint64) ([]byte, error) {
+	if r.Host.Networkd != nil {
+		r.Ask(1)
+		frames, err := r.Host.Networkd.LLDPNeighbours(r.Ctx, netdev, index)
+		if !host.NoNetworkd(err) {
+			return frames, err
+		}
+	}
+	r.Ask(1)
+	return r.Host.Files.Read(path, nil)
 }
 
 // savedFrames returns the frames in a file: each after its length in 64 bits, little-endian (systemd, link_lldp_save).

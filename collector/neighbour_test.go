@@ -32,7 +32,7 @@ func says(system, port string, seconds byte, capabilities uint16) []byte {
 func saved(index int, frames ...[]byte) string {
 	var b []byte
 	for _, f := range frames {
-		b = append(binary.LittleEndian.AppendUint64(b, uint64(len(f))), f...)
+		b = lldp.Save(b, f)
 	}
 	return fmt.Sprintf("-- run/systemd/netif/lldp/%d @base64 --\n%s\n", index, base64.StdEncoding.EncodeToString(b))
 }
@@ -143,6 +143,62 @@ func TestNeighbours(t *testing.T) {
 			got := far(t, neighboursOf(Options{Hostname: "gpu-1", Site: store}), h)
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+}
+
+// networkd is a systemd-networkd that answers with frames or an error.
+type networkd struct {
+	frames []byte
+	err    error
+	asked  []string
+}
+
+func (n *networkd) LLDPNeighbours(_ context.Context, netdev string, index uint64) ([]byte, error) {
+	n.asked = append(n.asked, fmt.Sprint(netdev, " ", index))
+	return n.frames, n.err
+}
+
+// TestNetworkdAnswers: an answer of networkd takes precedence over a file, which may be of an earlier version. Without
+// one the file is read.
+func TestNetworkdAnswers(t *testing.T) {
+	info := func(system string) []string {
+		return []string{
+			`rdma_port_neighbour_info` + at(`,port_id="swp1",source="lldp",system="`+system+`"`) + "1",
+			`rdma_port_lldp_neighbours` + at("") + "1",
+		}
+	}
+	query := func(err error) error { return &host.Error{Op: "query", Path: "socket", Err: err} }
+	for _, c := range []struct {
+		name string
+		networkd
+		want []string
+	}{
+		{"an answer", networkd{frames: lldp.Save(nil, says("leaf-1", "swp1", 120, bridge))}, info("leaf-1")},
+		{"no neighbours", networkd{}, nil},
+		{"not active", networkd{err: query(syscall.ENOENT)}, info("old")},
+		{"an earlier version", networkd{err: query(syscall.EOPNOTSUPP)}, info("old")},
+		{"no permission", networkd{err: query(syscall.EACCES)}, []string{"lldp permission"}},
+		{"no answer", networkd{err: query(host.ErrLate)}, []string{"lldp late"}},
+		{"a malformed answer", networkd{err: query(host.ErrMalformed)}, []string{"lldp malformed"}},
+		{
+			"a neighbour without an ID",
+			networkd{frames: lldp.Save(lldp.Save(nil, lldp.Frame([6]byte{})), says("leaf-1", "swp1", 120, bridge))},
+			append(info("leaf-1"), "lldp malformed"),
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+saved(5, says("old", "swp1", 120, bridge)))
+			h.Networkd = &c.networkd
+			n := neighboursOf(Options{})
+			for range 2 { // a failure is reported until the next query
+				if got := far(t, n, h); !slices.Equal(got, c.want) {
+					t.Errorf("%q\nwant %q", got, c.want)
+				}
+			}
+			if !slices.Equal(c.asked, []string{"eth0 5"}) {
+				t.Errorf("asked for %q", c.asked)
 			}
 		})
 	}

@@ -1,9 +1,11 @@
 package capture
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"net"
+	"strconv"
 	"strings"
 
 	"rdma_exporter/internal/host"
@@ -11,8 +13,20 @@ import (
 	"rdma_exporter/internal/lldp"
 )
 
-// isLLDP reports whether a file holds neighbours as stored by systemd-networkd: frames, each preceded by its length.
-func isLLDP(name string) bool { return strings.HasPrefix(name, "run/systemd/netif/lldp/") }
+// lldpDir has the neighbours of systemd-networkd by interface index: frames, each preceded by its length.
+const lldpDir = "run/systemd/netif/lldp/"
+
+func isLLDP(name string) bool { return strings.HasPrefix(name, lldpDir) }
+
+// LLDPNeighbours records an answer of systemd-networkd as the file that earlier versions have: a replay has no socket.
+// Without an answer there is no entry, and the collector reads the file.
+func (r *Recorder) LLDPNeighbours(ctx context.Context, netdev string, index uint64) ([]byte, error) {
+	frames, err := r.inner.Networkd.LLDPNeighbours(ctx, netdev, index)
+	if !host.NoNetworkd(err) {
+		r.put(r.canonical(lldpDir+strconv.FormatUint(index, 10)), Entry{Data: frames}, err)
+	}
+	return frames, err
+}
 
 // neighbours are the readable neighbours of a file.
 func neighbours(b []byte) (out []lldp.Neighbour) {
@@ -98,8 +112,7 @@ func (p *pseudonyms) frames(b []byte) (out []byte) {
 		if interfaceName().MatchString(n.PortDescription) {
 			tlvs = append(tlvs, lldp.TLV{Type: lldp.TypePortDescription, Value: []byte(n.PortDescription)})
 		}
-		f := lldp.Frame([6]byte(p.mac(n.Source)), tlvs...)
-		out = append(binary.LittleEndian.AppendUint64(out, uint64(len(f))), f...)
+		out = lldp.Save(out, lldp.Frame([6]byte(p.mac(n.Source)), tlvs...))
 	}
 	return out
 }

@@ -62,6 +62,7 @@ func (r *Recorder) Host() *host.Host {
 	h := *r.inner
 	h.Files, h.RDMA, h.Ethtool, h.Devlink, h.DCB, h.GPUs, h.Processes = r, r, r, r, r, r, r
 	replace(&h.Launchers, host.Launchers(r))
+	replace(&h.Networkd, host.Networkd(r))
 	replace(&h.Pods, host.Pods(r))
 	replace(&h.Subnet, host.Subnet(r))
 	replace(&h.Tracer, host.Tracer(r))

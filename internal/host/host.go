@@ -1,7 +1,7 @@
 // Package host is the only access to the monitored machine: files below a root, RDMA netlink, ethtool netlink, devlink,
-// DCB, kernel events, LLDP frames, management datagrams and NVML, live or replayed. No other package opens a kernel
-// file, a kernel socket or a driver library. Recording, replay, rate limits and the confinement to the root are
-// therefore in one place.
+// DCB, kernel events, LLDP frames, systemd-networkd, management datagrams and NVML, live or replayed. No other package
+// opens a kernel file, a kernel socket or a driver library. Recording, replay, rate limits and the confinement to the
+// root are therefore in one place.
 //
 // Paths are logical, slash separated and without a leading slash: sys/…, proc/…, dev/…, lib/…. Access is read-only.
 package host
@@ -37,6 +37,8 @@ type Host struct {
 	Tracer Tracer
 	// LLDP is nil where Events is.
 	LLDP LLDP
+	// Networkd is nil where Events is.
+	Networkd Networkd
 	// KernelLog is nil in a copied tree.
 	KernelLog KernelLog
 	// Subnet is nil in a copied tree.

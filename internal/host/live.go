@@ -44,7 +44,7 @@ func OpenLive(p Paths) (*Live, error) {
 		l.rdma = newRDMAClient()
 		l.rdma.leader = t.leader
 		l.RDMA = l.rdma
-		l.Events, l.LLDP = newEvents(here, EventBuffer), lldpSocket{here}
+		l.Events, l.LLDP, l.Networkd = newEvents(here, EventBuffer), lldpSocket{here}, networkdClient{t}
 		l.Subnet = NewSubnet(func(device string, port int, classes ...uint8) (mad.Transport, error) {
 			u, _, err := openMAD(t, device, port, classes...)
 			return u, err

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -73,6 +74,7 @@ const (
 	// /proc/PID/fd belongs to the owner of the process, and following its links requires ptrace access.
 	needsProcesses = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, or root, in the PID namespace of the processes (hostPID)"
 	needsNetRaw    = "CAP_NET_RAW"
+	needsNetworkd  = "access to /run/systemd/netif and /run/systemd/units"
 	needsUMAD      = "root, CAP_DAC_OVERRIDE, or the group of /dev/infiniband/umad*"
 	needsEBPF      = "CAP_BPF and CAP_PERFMON, in a kernel with BTF"
 	needsLog       = "CAP_SYSLOG, where kernel.dmesg_restrict is 1"
@@ -113,7 +115,7 @@ var sources = [numSources]sourceInfo{
 	SourceBufinfo:       {"bufinfo", LockDevice, "root, and debugfs"},   // debugfs dma_buf/bufinfo: takes the locks of all DMA-BUFs, one after the other
 	SourceEBPF:          {"ebpf", LockNone, needsEBPF},                  // eBPF programs at functions of DMA-BUF and the RDMA core: a ring buffer
 	SourceNVML:          {"nvml", LockDevice, needsGPUs},                // the library of the NVIDIA driver: ioctls on /dev/nvidia*
-	SourceLLDP:          {"lldp", LockNone, needsNetRaw},                // files of systemd-networkd; received frames: joining their groups takes rtnl
+	SourceLLDP:          {"lldp", LockNone, needsNetRaw},                // files and socket of systemd-networkd; received frames: joining their groups takes rtnl
 	SourceSubnet:        {"subnet", LockDevice, needsUMAD},              // subnet management datagrams through umad: both ends of a link
 	SourceKernelLog:     {"kernel_log", LockNone, needsLog},             // /dev/kmsg
 	SourcePods:          {"pods", LockNone, needsKubelet},               // the kubelet's PodResources API: List
@@ -163,8 +165,16 @@ func (s Source) NeedsAfter(err error) string {
 		return hostNetwork
 	case errors.Is(err, ErrNoHelper):
 		return runningHelper
+	case s == SourceLLDP && ofNetworkd(err):
+		return needsNetworkd
 	}
 	return s.Needs()
+}
+
+// ofNetworkd reports whether an error is of a file or the socket of systemd-networkd.
+func ofNetworkd(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && strings.HasPrefix(e.Path, "run/systemd/netif/")
 }
 
 // Meter counts requests to the kernel and their wall time. A nil meter counts nothing.
