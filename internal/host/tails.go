@@ -38,9 +38,11 @@ func Tails(ctx context.Context, dir string, want func(name string) bool) (map[st
 	case r := <-read:
 		return r.files, r.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s: %w in time", dir, ErrLate)
+		return nil, tooLate(dir)
 	}
 }
+
+func tooLate(dir string) error { return fmt.Errorf("%s: %w in time", dir, ErrLate) }
 
 func tails(ctx context.Context, dir string, want func(string) bool) (map[string][]byte, error) {
 	d, err := os.Open(dir)
@@ -55,7 +57,10 @@ func tails(ctx context.Context, dir string, want func(string) bool) (map[string]
 	slices.Sort(names)
 	out := map[string][]byte{}
 	for _, name := range names {
-		if len(out) == tailFiles || ctx.Err() != nil {
+		if ctx.Err() != nil {
+			return nil, tooLate(dir)
+		}
+		if len(out) == tailFiles {
 			break
 		}
 		if want(name) {
