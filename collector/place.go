@@ -14,11 +14,13 @@ import (
 )
 
 var placeInfo = hostDesc("rdma_place_info",
-	"Where a port, an RDMA device (port is empty) or a GPU is, always 1; also of a missing device and a lost GPU, as far as it is remembered. pci_address: PCI function; upstream: port above it. card: PCI slot that its functions share, of several slots with one adapter the first. pcie_switch: upstream port of the nearest PCIe switch; empty without one. rail: number of a device with a compute port among those, by PCI address, from 0. leaf: switch at the far end of the link, the last known one while the link is down; the members of a bond joined by +. subnet: prefix of an InfiniBand subnet. name: what identifies the part for a person. Labels are empty where unknown.",
-	"/sys/devices, sys_image_guid, ports/N/gids/0; rdma_port_neighbour_info; the inventory in the state directory",
-	"device", "port", "gpu", "UUID", "pci_address", "upstream", "card", "pcie_switch", "rail", "leaf", "subnet", "name")
+	"Where a port, an RDMA device (port is empty), a GPU or the host (device, port and gpu are empty) is, always 1; also of a missing device and a lost GPU, as far as it is remembered. pci_address: PCI function; upstream: port above it. card: PCI slot that its functions share, of several slots with one adapter the first. pcie_switch: upstream port of the nearest PCIe switch; empty without one. rail: number of a device with a compute port among those, by PCI address, from 0. leaf: switch at the far end of the link, the last known one while the link is down; the members of a bond joined by +. rack: that of the host, from the site configuration. subnet: prefix of an InfiniBand subnet. name: what identifies the part for a person. Labels are empty where unknown.",
+	"/sys/devices, sys_image_guid, ports/N/gids/0; rdma_port_neighbour_info; the state directory; --config.file",
+	"device", "port", "gpu", "UUID", "pci_address", "upstream", "card", "pcie_switch", "rail", "leaf", "rack", "subnet",
+	"name")
 
-// place is where a part of a host is: a port, a device (Number 0) or a GPU. Empty: unknown.
+// place is where a part of a host is: a port, a device (Number 0), a GPU, or with none of them the host itself. Empty:
+// unknown.
 type place struct {
 	snapshot.PortID
 	gpu          snapshot.GPUName
@@ -30,9 +32,10 @@ type place struct {
 	name         string
 }
 
-// derivePlaces emits the place of each part of a complete node.
+// derivePlaces emits the places of the host and of each part of a complete node. All are in the rack of the host.
 func (c *infiniBand) derivePlaces(n *snapshot.Node, s Sink) {
-	for _, p := range placesOf(n, c.memory) {
+	rack := c.conf.current().Rack(c.conf.hostname)
+	for _, p := range append([]place{{name: c.conf.hostname}}, placesOf(n, c.memory)...) {
 		if n.Reduced.LeavesOut(p.Device, placeInfo.Name) {
 			continue
 		}
@@ -41,7 +44,7 @@ func (c *infiniBand) derivePlaces(n *snapshot.Node, s Sink) {
 			port = strconv.Itoa(p.Number)
 		}
 		s.Emit(placeInfo, 1, p.Device, port, p.gpu.Index, p.gpu.UUID, p.address, p.upstream(), p.card, p.pcieSwitch(),
-			p.rail, p.leaf, p.subnet, p.name)
+			p.rail, p.leaf, rack, p.subnet, p.name)
 	}
 }
 

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/role"
+	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/transceiver"
 )
@@ -169,6 +171,51 @@ func TestPlacesAreRemembered(t *testing.T) {
 	}
 	if got := after.Data().Places[expect.LinkID(other.NodeGUID, other.PCIAddress, 1, "")]; got.Leaf != "leaf2" {
 		t.Errorf("the place of a device that is there is forgotten: %+v", got)
+	}
+}
+
+// TestRacks: the host has a place, also with nothing in it, and all parts are in its rack. Another configuration takes
+// effect in the next round. Without an entry, and where the host name is unknown, the rack is empty.
+func TestRacks(t *testing.T) {
+	const (
+		racks = "racks:\n- {match: {hostname: gpu-*}, rack: r7 \"row 3\"}\n- {match: {hostname: gpu-2}, rack: 8}\n"
+		efa   = `rdma_place_info{card="0000:0a:00",device="efa_0",name="efa_0 0000:0a:00.0",pci_address="0000:0a:00.0"`
+	)
+	nothing := &snapshot.Node{}
+	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{
+		{Name: "efa_0", PCIAddress: "0000:0a:00.0", FunctionType: snapshot.Virtual},
+	}}}
+	for _, x := range []struct {
+		name, config, hostname string
+		node                   *snapshot.Node
+		want                   []string
+	}{
+		{"no configuration", "", "gpu-1", n, []string{`rdma_place_info{name="gpu-1"} 1`, efa + "} 1"}},
+		{"an entry", racks, "gpu-1", n, []string{
+			`rdma_place_info{name="gpu-1",rack="r7 \"row 3\""} 1`, efa + `,rack="r7 \"row 3\""} 1`,
+		}},
+		{"the last entry", racks, "gpu-2", n, []string{`rdma_place_info{name="gpu-2",rack="8"} 1`, efa + `,rack="8"} 1`}},
+		{"no entry", racks, "cpu-1", n, []string{`rdma_place_info{name="cpu-1"} 1`, efa + "} 1"}},
+		{"the host name is unknown", racks, "", n, []string{"rdma_place_info 1", efa + "} 1"}},
+		{"nothing read", racks, "gpu-2", nothing, []string{`rdma_place_info{name="gpu-2",rack="8"} 1`}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			store := &site.Store{}
+			c := collectorOf(Options{Site: store, Hostname: x.hostname}, "infiniband")
+			places := func(config string) []string {
+				conf, err := site.Parse([]byte(config))
+				if err != nil {
+					t.Fatal(err)
+				}
+				store.Replace(conf)
+				return samples(c.Descs, func(s Sink) { c.Derive(x.node, s) })
+			}
+			checkPlaces(t, x.name, places(x.config), x.want...)
+			moved := places("racks: [{match: {hostname: " + strconv.Quote(x.hostname+"*") + "}, rack: other}]")
+			if got := strings.Count(strings.Join(moved, "\n"), `rack="other"`); x.hostname != "" && got != len(x.want) {
+				t.Errorf("after a reload: %q", moved)
+			}
+		})
 	}
 }
 

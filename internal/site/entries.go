@@ -30,6 +30,7 @@ func (p *Problems) entries(root *yaml.Node, c *Config) {
 		p.when(s.Switch == nil, n, "switches: switch missing: add the node description or the GUID of the switch, or a glob")
 		p.when(s.Uplinks == 0, n, "switches: uplinks missing: add the number of its links to other switches")
 	})
+	p.racks(root, c)
 }
 
 // each checks the entries of a list, with their nodes.
@@ -76,6 +77,29 @@ func (p *Problems) setup(n *yaml.Node, s *Setup) {
 			}
 		}
 	}
+}
+
+// racks checks that each entry has hosts and a rack, and that no host name is given two racks.
+func (p *Problems) racks(root *yaml.Node, c *Config) {
+	type named struct {
+		rack string
+		line int
+	}
+	known := map[string]named{} // by glob of hostname
+	each(root, "racks", c.Racks, func(n *yaml.Node, r *Rack) {
+		if p.only(n, &r.Match, "%s: not supported in racks: match the host by hostname", "hostname") {
+			p.when(r.Match.Hostname == nil, n, "racks: match is empty: add hostname, with the hosts of the rack")
+		}
+		p.when(r.Rack == "", n, "racks: rack missing: add the name of the rack")
+		for _, host := range r.Match.Hostname {
+			if first, ok := known[host]; ok && first.rack != r.Rack {
+				p.fail(n, "racks: hostname %q has rack %q in line %d: remove it from one of the two entries", clip(host),
+					clip(first.rack), first.line)
+				return
+			}
+			known[host] = named{r.Rack, n.Line}
+		}
+	})
 }
 
 func (p *Problems) needMatch(n *yaml.Node, m *Match, what string) {

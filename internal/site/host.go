@@ -7,8 +7,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// rackPseudonym is the rack of the host of OfHost.
+const rackPseudonym = "rack-1"
+
 // OfHost reduces a valid file to one host, under a pseudonym: entries of other hosts and comments are removed. The
-// names of the systems at the far end of cables are replaced by system.
+// names of the systems at the far end of cables are replaced by system, those of racks by rackPseudonym.
 func OfHost(text []byte, hostname, pseudonym string, system func(string) string) ([]byte, error) {
 	if _, err := Parse(text); err != nil {
 		return nil, err
@@ -17,7 +20,7 @@ func OfHost(text []byte, hostname, pseudonym string, system func(string) string)
 	if err != nil || root == nil {
 		return nil, err
 	}
-	for i := 1; i < len(root.Content); i += 2 { // pins, ignore, cabling, setup and switches
+	for i := 1; i < len(root.Content); i += 2 { // pins, ignore, cabling, setup, switches and racks
 		list := root.Content[i]
 		if root.Content[i-1].Value == "switches" {
 			list.Content = nil // names of no host
@@ -27,6 +30,9 @@ func OfHost(text []byte, hostname, pseudonym string, system func(string) string)
 		for _, entry := range list.Content {
 			if name := valueOf(entry, "system"); name != nil {
 				name.SetString(system(name.Value))
+			}
+			if rack := valueOf(entry, "rack"); rack != nil {
+				rack.SetString(rackPseudonym)
 			}
 		}
 	}

@@ -49,6 +49,11 @@ var SwitchKeys = []Key{
 	{"uplinks", "1 to 1024", "none: required", "number of its links to other switches"},
 }
 
+// RackKeys are the keys of an entry of racks, in addition to match.
+var RackKeys = []Key{
+	{"rack", "text, at most 128 bytes", "none: required", "name of the rack, as in the label `rack` of `rdma_place_info`"},
+}
+
 // SetupKeys are the keys of an entry of setup, in addition to match.
 var SetupKeys = []Key{
 	{

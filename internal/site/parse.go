@@ -159,12 +159,13 @@ var (
 
 // mappings of the file by their Go types.
 var mappings = map[string]struct{ name, keys string }{
-	"site.Config": {"the file", "cabling, ignore, pins, setup, switches"},
+	"site.Config": {"the file", "cabling, ignore, pins, racks, setup, switches"},
 	"site.Pin":    {"pins", names(PinKeys, "match")},
 	"site.Ignore": {"ignore", "match"},
 	"site.Cable":  {"cabling", names(CablingKeys, "match")},
 	"site.Setup":  {"setup", names(SetupKeys, "match")},
 	"site.Switch": {"switches", names(SwitchKeys)},
+	"site.Rack":   {"racks", names(RackKeys, "match")},
 	"site.Match":  {"match", names(MatchKeys)},
 }
 
@@ -289,6 +290,7 @@ var checks = map[string]func(*yaml.Node) string{
 	"system":             wrongText,
 	"port_id":            wrongText,
 	"uplinks":            integer(1, 1024), // exceeds the ports of any switch
+	"rack":               wrongLabel,
 
 	"pci_address": exact(func(s string) bool { return pciAddress().MatchString(s) }, `a PCI address such as "0000:18:00.0", or a glob such as "*:18:00.?"`),
 	"port":        exact(func(s string) bool { n, err := strconv.ParseUint(s, 10, 31); return err == nil && n > 0 }, "a port number from 1"),
@@ -306,6 +308,19 @@ func wrongText(n *yaml.Node) string {
 		return fmt.Sprintf("YAML reads %q as %s: quote it", clip(n.Value), strings.TrimLeft(tag, "!"))
 	}
 	return ""
+}
+
+// maxLabel limits a text that is exported as it is, in bytes: the limit of labels, beyond which names become equal.
+const maxLabel = 128
+
+// wrongLabel accepts texts that the value of a label has unchanged.
+func wrongLabel(n *yaml.Node) string {
+	reason := wrongText(n)
+	if v := n.Value; reason == "" && (len(v) > maxLabel || strings.TrimSpace(v) != v || words.Foreign(v) != v) {
+		return fmt.Sprintf("%q: must be one line of at most %d bytes, without blanks at its ends and without control characters",
+			clip(v), maxLabel)
+	}
+	return reason
 }
 
 func wrongGlob(n *yaml.Node) string {

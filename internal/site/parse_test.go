@@ -93,6 +93,9 @@ func settingIDs() string {
 	return strings.Join(out, ", ")
 }
 
+// badLabel is the error of a text that would be another one as the value of a label.
+const badLabel = "must be one line of at most 128 bytes, without blanks at its ends and without control characters"
+
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"pins: [":                         "line 1: invalid YAML: did not find expected node content",
@@ -107,8 +110,8 @@ func TestErrors(t *testing.T) {
 		"pins:\n- match: {a\n  rate: 1\n": "line 2: invalid YAML: did not find expected ',' or '}'",
 		"pins:\n  - match: {device: x}\n rate: 3\n": "line 3: invalid YAML: did not find expected key",
 		"%FOO\n":             "line 1: invalid YAML: found unknown directive name",
-		"pin: []":            `line 1: the file: unknown key "pin", known keys: cabling, ignore, pins, setup, switches`,
-		"- a":                "line 1: the file: must be a mapping with the keys cabling, ignore, pins, setup, switches",
+		"pin: []":            `line 1: the file: unknown key "pin", known keys: cabling, ignore, pins, racks, setup, switches`,
+		"- a":                "line 1: the file: must be a mapping with the keys cabling, ignore, pins, racks, setup, switches",
 		"pins: {}":           "line 1: pins: must be a list",
 		"pins: x":            "line 1: pins: must be a list",
 		"pins: [x]":          "line 1: pins: must be a mapping with the keys active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role, subnet_manager",
@@ -160,6 +163,21 @@ func TestErrors(t *testing.T) {
 		"switches:\n- {uplinks: 4}":                                                        "line 2: switches: switch missing: add the node description or the GUID of the switch, or a glob",
 		"switches:\n- {switch: a, uplinks: 0}":                                             `line 2: uplinks: "0": must be an integer from 1 to 1024`,
 		"switches:\n- {switch: [], uplinks: 4}":                                            "line 2: switch: empty list matches nothing: remove the key or add a glob",
+		"racks:\n- {match: {hostname: a}}":                                                 "line 2: racks: rack missing: add the name of the rack",
+		"racks:\n- rack: r1":                                                               "line 2: racks: match is empty: add hostname, with the hosts of the rack",
+		"racks:\n- {match: {hostname: a, device: b}, rack: r1}":                            "line 2: device: not supported in racks: match the host by hostname",
+		"racks:\n- {match: {gpu: 1}, rack: r1}":                                            "line 2: gpu: not supported in racks: match the host by hostname",
+		"racks:\n- {match: {hostname: a}, rack: }":                                         "line 2: rack: empty: remove the key or set a value",
+		"racks:\n- {match: {hostname: a}, rack: 1.5}":                                      `line 2: rack: YAML reads "1.5" as float: quote it`,
+		"racks:\n- {match: {hostname: a}, rack: [r1, r2]}":                                 "line 2: rack: must be a single value",
+		"racks:\n- {match: {hostname: a}, name: r1}":                                       `line 2: racks: unknown key "name", known keys: match, rack`,
+		"racks: {a: r1}":                                                                   "line 1: racks: must be a list",
+		"racks:\n- {match: {hostname: a}, rack: \"r1\\n# r2\"}":                            `line 2: rack: "r1\n# r2": ` + badLabel,
+		"racks:\n- {match: {hostname: a}, rack: \"\\e[8m\"}":                               `line 2: rack: "\x1b[8m": ` + badLabel,
+		"racks:\n- {match: {hostname: a}, rack: \"r\\u202e1\"}":                            `line 2: rack: "r\u202e1": ` + badLabel,
+		"racks:\n- {match: {hostname: a}, rack: ' r1'}":                                    `line 2: rack: " r1": ` + badLabel,
+		"racks:\n- {match: {hostname: a}, rack: ' '}":                                      `line 2: rack: " ": ` + badLabel,
+		"racks:\n- {match: {hostname: a}, rack: " + strings.Repeat("x", 129) + "}":         `line 2: rack: "` + strings.Repeat("x", 60) + `…": ` + badLabel,
 		"ignore:\n- match: {}":                                                             `line 2: ignore: match is empty: to match every port, set device: "*"`,
 		"ignore:\n- {}":                                                                    `line 2: ignore: match is empty: to match every port, set device: "*"`,
 		"pins:\n- rate: 1G":                                                                `line 2: pin: match is empty: to match every port, set device: "*"`,
@@ -187,6 +205,9 @@ func TestErrors(t *testing.T) {
 		"pins:\n- match: {hostname: a}\n  present: true":                                   "line 2: present: match must name the device: set device or pci_address without a glob",
 		"pins:\n- match: {device: [a, b], pci_address: \"0000:18:00.0\"}\n  present: true": "line 2: present: device and pci_address together must name one device: use a pin for each device",
 		strings.Repeat("#", MaxSize+1):                                                     "file larger than 1 MiB, check that it is the right one",
+
+		"racks:\n- {match: {hostname: [a, b]}, rack: r1}\n- {match: {hostname: [c, b, a]}, rack: r2}": `line 3: racks: hostname "b" has rack "r1" in line 2: remove it from one of the two entries`,
+		"racks:\n- {match: {hostname: a*}, rack: r1}\n\n- {match: {hostname: a*}, rack: r2}":          `line 4: racks: hostname "a*" has rack "r1" in line 2: remove it from one of the two entries`,
 	} {
 		t.Run(fmt.Sprintf("%.80s", text), func(t *testing.T) {
 			c, err := Parse([]byte(text))
@@ -274,6 +295,9 @@ func TestExampleFile(t *testing.T) {
 	if !c.Ignored(Subject{Hostname: "gpu-1", Device: "mlx5_9"}) || len(c.Required("gpu-1")) != 4 {
 		t.Error("ignores or required devices differ")
 	}
+	if got := c.Rack("gpu-017"); got != "r2" {
+		t.Errorf("rack %q", got)
+	}
 }
 
 func FuzzParse(f *testing.F) {
@@ -283,6 +307,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(entry("rate: 2.5G")))
 	f.Add([]byte("a: &x [*x]"))
 	f.Add([]byte("cabling: [{match: {device: mlx5_0}, system: leaf-1, port_id: 7}]"))
+	f.Add([]byte("racks: [{match: {hostname: gpu-*}, rack: r1}, {match: {hostname: [gpu-1]}, rack: 2}]"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := Parse(b)
 		if (c == nil) != (err != nil) {
@@ -312,6 +337,10 @@ func FuzzParse(f *testing.F) {
 			was != nil && (was.System != is.System || was.PortID != is.PortID) {
 			t.Errorf("%q: a cable ends at %+v, not %+v", reduced, is, was)
 		}
+		if was, is := c.Rack(s.Hostname), again.Rack(renamed.Hostname); (was == "") != (is == "") ||
+			is != "" && is != rackPseudonym {
+			t.Errorf("%q: the rack is %q, not %q", reduced, is, was)
+		}
 		for _, s := range c.Required("h") {
 			if s.Device == "" && s.PCIAddress == "" {
 				t.Errorf("%+v names nothing", s)
@@ -338,6 +367,7 @@ func TestKeys(t *testing.T) {
 	}{
 		"match": {MatchKeys, Match{}}, "pins": {PinKeys, Pin{}}, "cabling": {CablingKeys, Cable{}},
 		"setup": {SetupKeys, Setup{}}, "switches": {SwitchKeys, Switch{}},
+		"racks": {RackKeys, Rack{}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			var taken []string

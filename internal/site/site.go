@@ -1,5 +1,5 @@
-// Package site parses the site configuration (--config.file): expectations of devices and ports, ignored ones, cabling.
-// It does no I/O.
+// Package site parses the site configuration (--config.file): expectations of devices and ports, ignored ones, cabling,
+// racks. It does no I/O.
 package site
 
 import (
@@ -16,6 +16,7 @@ type Config struct {
 	Cabling  []Cable  `yaml:"cabling"`
 	Setup    []Setup  `yaml:"setup"`
 	Switches []Switch `yaml:"switches"`
+	Racks    []Rack   `yaml:"racks"`
 }
 
 // Rate is in bits per second. The file has it with its unit.
@@ -58,6 +59,12 @@ type Setup struct {
 type Switch struct {
 	Switch  Globs  `yaml:"switch"`
 	Uplinks uint64 `yaml:"uplinks"` // links to other switches
+}
+
+// Rack is the rack of the hosts that it matches, by host name only.
+type Rack struct {
+	Match Match  `yaml:"match"`
+	Rack  string `yaml:"rack"`
 }
 
 // Subject is a port, or with Port 0 a device. Empty facts are unknown, and match no key.
@@ -180,6 +187,19 @@ func (c *Config) Uplinks(names ...string) int {
 		}
 	}
 	return 0
+}
+
+// Rack is the rack of a host: of the last matching entry, empty if there is none.
+func (c *Config) Rack(hostname string) string {
+	if c == nil {
+		return ""
+	}
+	for i := len(c.Racks) - 1; i >= 0; i-- {
+		if c.Racks[i].Match.Hostname.allow(hostname, exactly) {
+			return c.Racks[i].Rack
+		}
+	}
+	return ""
 }
 
 // Systems are the names of the systems at the far end of cables, unique and sorted.

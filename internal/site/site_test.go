@@ -259,6 +259,10 @@ cabling:
   - {match: {hostname: gpu-1, device: mlx5_0}, system: secret-leaf, port_id: "7"}
 switches:
   - {switch: secret-leaf, uplinks: 16}
+racks:
+  - {match: {hostname: secret-9}, rack: secret-1}
+  - {match: {hostname: "gpu-*"}, rack: secret-2}
+  - {match: {hostname: [gpu-1, secret-8]}, rack: secret-3}
 `
 	alias := func(string) string { return "switch-1" }
 	out, err := OfHost([]byte(text), "gpu-1", "host-1", alias)
@@ -277,6 +281,9 @@ ignore: []
 cabling:
     - {match: {hostname: host-1, device: mlx5_0}, system: switch-1, port_id: "7"}
 switches: []
+racks:
+    - {match: {hostname: host-1}, rack: rack-1}
+    - {match: {hostname: host-1}, rack: rack-1}
 `
 	if string(out) != want {
 		t.Errorf("%s\nwant\n%s", out, want)
@@ -316,6 +323,27 @@ func TestUplinks(t *testing.T) {
 	}
 	if got := (*Config)(nil).Uplinks("leaf-7"); got != 0 {
 		t.Errorf("%d", got)
+	}
+}
+
+// TestRack: the last entry that matches the host name decides. Names of any script are taken as they are.
+func TestRack(t *testing.T) {
+	longest := strings.Repeat("é", 64)
+	c := parsed(t, `racks:
+  - {match: {hostname: "gpu-0*"}, rack: row 3/"r1"}
+  - {match: {hostname: [gpu-1, gpu-01]}, rack: 12}
+  - {match: {hostname: gpu-1}, rack: 12}
+  - {match: {hostname: gpu-2}, rack: `+longest+`}
+`)
+	for host, want := range map[string]string{
+		"gpu-00": `row 3/"r1"`, "gpu-01": "12", "gpu-1": "12", "gpu-2": longest, "GPU-1": "", "gpu-1.example.com": "", "": "",
+	} {
+		if got := c.Rack(host); got != want {
+			t.Errorf("%q: %q, want %q", host, got, want)
+		}
+	}
+	if got := (*Config)(nil).Rack("gpu-1"); got != "" {
+		t.Errorf("without a file: %q", got)
 	}
 }
 

@@ -48,7 +48,8 @@ func isPart(families []exposition.Family, device string) bool {
 	return false
 }
 
-// TestPlacesOfMachines: each port, device and GPU, there, missing or lost, has exactly one place: rules join with it.
+// TestPlacesOfMachines: the host and each port, device and GPU, there, missing or lost, has exactly one place: rules
+// join with it.
 func TestPlacesOfMachines(t *testing.T) {
 	Each(t, func(t *testing.T, name string) {
 		families := played(t, name).families
@@ -57,6 +58,9 @@ func TestPlacesOfMachines(t *testing.T) {
 			if i > 0 && p == places[i-1] {
 				t.Errorf("%s has two places", p)
 			}
+		}
+		if !slices.Contains(places, ",,,") {
+			t.Error("the host has no place")
 		}
 		for _, metric := range []string{
 			"rdma_port_state_id", "rdma_device_present", "rdma_device_info", "rdma_gpu_info", "rdma_gpu_lost_info",

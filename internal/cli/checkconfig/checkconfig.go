@@ -28,7 +28,7 @@ func (k *Config) Run(_ context.Context, _ *machine.Config, std command.Streams) 
 		fmt.Fprintln(std.Err, err)
 		return command.UsageError, nil
 	}
-	fmt.Fprintf(std.Out, "%s: valid, %d pins, %d ignores, %d cables, %d setups, %d switches\n", k.file, len(c.Pins),
-		len(c.Ignore), len(c.Cabling), len(c.Setup), len(c.Switches))
+	fmt.Fprintf(std.Out, "%s: valid, %d pins, %d ignores, %d cables, %d setups, %d switches, %d racks\n", k.file,
+		len(c.Pins), len(c.Ignore), len(c.Cabling), len(c.Setup), len(c.Switches), len(c.Racks))
 	return command.OK, nil
 }
