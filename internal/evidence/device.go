@@ -1,0 +1,548 @@
+package evidence
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+
+	"rdma_exporter/internal/words"
+)
+
+// deviceTexts are those of devices and PCIe.
+var deviceTexts = map[string]func(*Fault) Text{
+	"RDMACommandTimeouts":        commandTimeouts,
+	"RDMADeviceFirmwareError":    deviceFirmwareError,
+	"device_hot/critical_limit":  deviceHot,
+	"RDMADeviceMissing":          deviceMissing,
+	"host_misconfigured/renamed": deviceRenamed,
+	"host_misconfigured/driver":  driverMismatch,
+	"RDMAIOMMUFault":             iommuFault,
+	"RDMAPCIeDegraded":           pcieDegraded,
+	"RDMAPCIeErrors":             pcieErrors,
+	"RDMAPCIeLimitsPort":         pcieLimitsPort,
+	"RDMAReadStuck":              readStuck,
+	"RDMAStackNotLoaded":         stackNotLoaded,
+	"RDMATransmitTimeout":        transmitTimeout,
+	"RDMAVerbsNodeMissing":       verbsNodeMissing,
+}
+
+// hostDevice is the name of the device for a headline: "gpu-1 mlx5_3".
+func (f *Fault) hostDevice() string { return f.host() + " " + f.Labels["device"] }
+
+// roundCount is a number with its noun, without decimals.
+func roundCount(v float64, one string) string { return words.Count(int(math.RoundToEven(v)), one) }
+
+const (
+	firmwareReporters = `max by (reporter) ` +
+		`(rdma_device_health_state{state="error",reporter=~"fw|fw_fatal|hw",$device}) == 1`
+	firmwareMessages = "mlx5|bnxt|health|syndrome|assert"
+)
+
+func deviceFirmwareError(f *Fault) Text {
+	if f.Labels["severity"] == "warning" {
+		return firmwareErrorRecovered(f)
+	}
+	reporters := f.labels(firmwareReporters, "reporter")
+	dump := ""
+	if address := f.functionOfDevice(); address != "" {
+		first := "fw_fatal"
+		if len(reporters) > 0 {
+			first = reporters[0]
+		}
+		dump = " (devlink health dump show pci/" + address + " reporter " + first + ")"
+	}
+	return Text{
+		Summary: words.Join(" ", f.hostDevice()+": firmware error, devlink health reporter",
+			strings.Join(reporters, ", "), "in state error"),
+		Description: "The driver has reported an error of the firmware or the hardware to devlink and has not " +
+			"recovered from it. With reporter fw_fatal or hw the function is out of service: jobs on it have failed or " +
+			"hang, and commands that query the firmware (ethtool, devlink, ip link) can hang. After a recovery, jobs " +
+			"that had the device open must restart.",
+		Evidence: f.evidenceOfReporters(reporters),
+		Diagnose: f.diagnoseFirmware(firmwareMessages),
+		Action: "Drain the host. Save dmesg and the dump of the reporter for the vendor" + dump + ", then power-cycle " +
+			"the host. If the error returns on the same card, update its firmware, then replace the card.",
+		DrainReason: "Jobs on this device have failed or hang.",
+	}
+}
+
+func (f *Fault) evidenceOfReporters(reporters []string) lines {
+	var e lines
+	for _, r := range reporters {
+		e.add("Reporter", r+", state error"+f.healthTotal("errors", r, ", errors %v")+
+			f.healthTotal("recoveries", r, ", recoveries %v")+".")
+	}
+	if n, ok := f.number(`count(max by (device) ` +
+		`(rdma_device_health_state{state="error",reporter=~"fw|fw_fatal|hw",$host}) == 1)`); ok {
+		e.add("Host devices", plain(n)+f.text(`count(max by (device) (rdma_device_health_state{$host}))`, " of %v", "")+
+			" in state error.")
+	}
+	e.add("Not evaluated", "the cause in the dump of the reporter, other functions of the card.")
+	return e
+}
+
+func firmwareErrorRecovered(f *Fault) Text {
+	var reporters []string
+	var e lines
+	for _, row := range f.rows(`sum by (reporter) `+
+		`(increase(rdma_device_health_errors_total{reporter=~"fw|fw_fatal|hw",$device}[10m])) > 0`, "reporter") {
+		r := row.Labels["reporter"]
+		reporters = append(reporters, r)
+		e.add("Reporter", r+", errors "+whole(row.Value)+" in 10m"+
+			f.healthTotal("errors", r, ", %v since the driver was loaded")+
+			f.healthTotal("recoveries", r, ", recoveries %v")+".")
+	}
+	e.add("Not evaluated", "the cause in the dump of the reporter.")
+	return Text{
+		Summary: f.hostDevice() + ": firmware error, recovered, " + whole(f.Value) + " reported in 10m (" +
+			words.Join(" ", "devlink health reporter", strings.Join(reporters, ", ")) + ")",
+		Description: "The driver has reported " + roundCount(f.Value, "error") + " of the firmware or the hardware to " +
+			"devlink within 10m, and the reporter is healthy again. Jobs that ran on this device at that time have " +
+			"failed. They must restart: the recovery can have made a new RDMA device.",
+		Evidence: e,
+		Measured: whole(f.Value),
+		Limit:    "0",
+		Diagnose: f.diagnoseFirmware(firmwareMessages),
+		Action: "Read the time and the cause of the error in dmesg, and compare the firmware version with that of " +
+			"other hosts. If the error returns on the same card, drain the host, update the firmware, then replace " +
+			"the card.",
+		DrainReason: "The device has recovered and new jobs can use it.",
+	}
+}
+
+// healthTotal is a count of a reporter of the device, of errors or recoveries, in a format.
+func (f *Fault) healthTotal(of, reporter, format string) string {
+	return f.text(fmt.Sprintf(`max(rdma_device_health_%s_total{reporter=%q,$device})`, of, reporter), format, "")
+}
+
+// functionOfDevice is the PCI address that the device has or had within an hour.
+func (f *Fault) functionOfDevice() string {
+	return f.label(`max by (pci_address) (last_over_time(rdma_device_info{pci_address!="",$device}[1h]))`, "pci_address")
+}
+
+// diagnoseFirmware are commands that show messages of the kernel and the health of the device.
+func (f *Fault) diagnoseFirmware(messages string) string {
+	out := "dmesg -T | grep -iE '" + messages + "' | tail -40"
+	if address := f.functionOfDevice(); address != "" {
+		out += " ; timeout 10 devlink health show pci/" + address
+	}
+	return out + " # as root"
+}
+
+// lastSeen is when a missing device was seen, by the label seen.
+var lastSeen = map[string]string{
+	"this_boot":    "this boot (lost while the host was running)",
+	"earlier_boot": "an earlier boot (missing since the host started)",
+	"siblings":     "never (expected because functions like it have an RDMA device)",
+	"":             "never (expected by the configuration)",
+}
+
+func deviceMissing(f *Fault) Text {
+	summary := f.hostDevice() + ": RDMA device missing"
+	var e lines
+	for _, r := range f.rows(`max by (pci_address, node_guid, reason, seen) (rdma_device_missing_info{$device})`) {
+		headline, reason := whyMissing(r)
+		summary += ", " + headline
+		e.add("Reason", reason+".")
+		e.add("Last seen", cmp.Or(lastSeen[r.Labels["seen"]], lastSeen[""])+".")
+	}
+	e.add("Host devices", f.text(`count(max by (device) (rdma_device_present{$host}) == 1)`, "%v present.", ""))
+	e.add("Not evaluated", "ports, cables and transceivers of the device.")
+	lspci := ""
+	if a := f.label(`max by (pci_address) (rdma_device_missing_info{pci_address!="",$device})`, "pci_address"); a != "" {
+		lspci = "lspci -vs " + a + " ; "
+	}
+	return Text{
+		Summary: summary,
+		Description: "The inventory or the configuration expects this device, and it is not present. Jobs that need all " +
+			"devices do not start, or run without it and slower: the GPU next to it uses another NIC.",
+		Evidence:    e,
+		Diagnose:    lspci + "journalctl -k -b | grep -iE 'mlx5|bnxt|irdma|pcie|aer' | tail -40 # as root",
+		Action:      f.bringBack(),
+		DrainReason: "Jobs that need this device have failed or do not start.",
+	}
+}
+
+// whyMissing says why a device is missing, for a headline and as evidence.
+func whyMissing(r Sample) (headline, reason string) {
+	address := r.Labels["pci_address"]
+	switch {
+	case r.Labels["reason"] == "not_on_pci":
+		return "no PCI function" + when(address != "", " at "+address), "no function responds at its PCI address"
+	case r.Labels["reason"] == "no_driver":
+		return "no driver bound" + when(address != "", " to "+address),
+			"its PCI function is present, and no driver is bound to it"
+	case r.Labels["seen"] == "never":
+		return "configured and never present on this host", "the card is not installed, or the configured name is wrong"
+	}
+	return "its driver is bound and has registered none", "its driver is bound and has not created an RDMA device"
+}
+
+// bringBack says how to bring back a missing device.
+func (f *Fault) bringBack() string {
+	never := f.has(`rdma_device_missing_info{seen="never",$device}`)
+	var out string
+	switch {
+	case never:
+		out = "Compare the name in the configuration with rdma_exporter inventory list and lspci. If the name is right, " +
+			"reseat the card, then replace it."
+	case f.has(`rdma_device_missing_info{reason="no_driver",$device}`):
+		out = "Find in the kernel log why the driver did not bind. Power the host off and on; if the driver still does " +
+			"not bind, replace the card."
+	case f.has(`rdma_device_missing_info{reason="no_rdma_device",$device}`):
+		out = "Load the RDMA module of the driver (mlx5_ib, bnxt_re, irdma) and check the kernel log for its errors. If " +
+			"the device stays missing, power the host off and on."
+	default:
+		out = "Drain the host, then power it off and on; a warm reboot does not reset the slot. If the device stays " +
+			"missing, reseat the card, then replace it."
+	}
+	if f.has(`rdma_device_missing_info{seen="siblings",$device}`) {
+		return out + " If the function has no driver on purpose, ignore it in --config.file (match: device)."
+	}
+	return out + when(!never,
+		" If the device was removed on purpose, run rdma_exporter accept "+pasted(f.Labels["device"])+".")
+}
+
+// stuck is what a read hangs in.
+type stuck struct {
+	name, object string
+	effect       string // on processes
+	notEvaluated string
+	again        string // what to do if it returns
+	unaffected   string // why jobs need not leave the host
+}
+
+var (
+	stuckDevice = stuck{
+		name: "device", object: "this device",
+		effect:       "Jobs on the device are likely to hang, and processes that use it may not be killable.",
+		notEvaluated: "counters of this device; its state is the last one read, and is dropped after 10m.",
+		again:        "If the fault returns on the same device, replace the device and send dmesg to the vendor.",
+		unaffected:   "No port of this device was ACTIVE: jobs are not known to depend on it.",
+	}
+	stuckSubsystem = stuck{
+		name: "RDMA subsystem", object: "the RDMA subsystem",
+		effect:       "Other processes that query RDMA devices can hang as well.",
+		notEvaluated: "what these collectors read.",
+		again:        "If the fault returns, send dmesg to the vendor of the driver.",
+		unaffected:   "No single device is known to be affected: jobs continue.",
+	}
+)
+
+func readStuck(f *Fault) Text {
+	in, where := stuckSubsystem, f.host()
+	if f.Labels["device"] != "" {
+		in, where = stuckDevice, f.hostDevice()
+	}
+	collectors := strings.Join(
+		f.labels(`max by (collector) (rdma_scrape_collector_stuck{$device}) == 1`, "collector"), ", ")
+	var e lines
+	e.add("Collectors", collectors+".")
+	if in == stuckDevice {
+		e.add("Ports", when(f.has(`max(device:rdma_port_was_active:kept{$device}) == 1`),
+			"at least one of the device was ACTIVE."))
+		e.add("Host devices", f.text(`count(max by (device) (rdma_scrape_collector_stuck{$host}) == 1)`,
+			"%v with stuck reads.", ""))
+	}
+	e.add("Not evaluated", in.notEvaluated)
+	t := Text{
+		Summary: where + ": " + in.name + " unresponsive, a read hangs in the kernel (collector " + collectors + ")",
+		Description: "A read of " + in.object + " waits for a kernel lock or for firmware that does not respond, and " +
+			"cannot be cancelled. " + in.effect + " If the lock is the network lock of the kernel, ip, DHCP and " +
+			"container networking hang too.",
+		Evidence: e,
+		Diagnose: "dmesg -T | grep -iE 'mlx5|bnxt|irdma|health|timeout|hung' | tail -40 ; " +
+			"ps -eLo pid,stat,wchan:32,comm | awk '$2 ~ /D/' # as root",
+		Action: "Let the driver recover (mlx5 resets its function within minutes); otherwise power-cycle the host. " +
+			in.again,
+		DrainReason: in.unaffected,
+	}
+	if f.has(`device:rdma_read_stuck:critical{$device}`) {
+		t.Action = "Drain the host. " + t.Action
+		t.DrainReason = "Jobs on this device are likely to hang, and their processes may not be killable."
+	}
+	return t
+}
+
+func deviceHot(f *Fault) Text {
+	limit, limited := f.number(`min(` +
+		`max by (sensor) (rdma_device_temperature_threshold_celsius{level="critical",$device}) ` +
+		`<= max by (sensor) (rdma_device_temperature_celsius{$device}))`)
+	now := fmt.Sprintf("%.1f °C", f.Value)
+	var e lines
+	for _, r := range f.rows(`max by (sensor) (rdma_device_temperature_celsius{$device})`, "sensor") {
+		sensor := r.Labels["sensor"]
+		of := fmt.Sprintf(`max(rdma_device_temperature_threshold_celsius{level="critical",$device,sensor=%q})`, sensor)
+		e.add("Sensor "+sensor, fmt.Sprintf("%.1f °C", r.Value)+f.text(of, ", limit %v °C", "")+".")
+	}
+	e.add("Not evaluated", "sensors without a limit of their own.")
+	t := Text{
+		Summary: f.hostDevice() + ": adapter at " + now +
+			when(limited, " (limit "+plain(limit)+" °C, by the adapter)"),
+		Description: "A temperature sensor of the adapter reports " + now + " and has reached its own critical limit" +
+			when(limited, " of "+plain(limit)+" °C") + ". The adapter throttles, loses its links or shuts down to " +
+			"protect itself; transceivers beside it age faster.",
+		Evidence: e,
+		Diagnose: "sensors ; ipmitool sdr type Fan ; ipmitool sdr type Temperature # as root",
+		Action: "Check that fans run and that blanks and air guides are in place, clean filters and heat sinks, and " +
+			"compare with the adapters beside it at the same load. If the temperature keeps rising, drain the host.",
+		DrainReason: "The adapter carries traffic; a drain is needed only if its temperature keeps rising.",
+	}
+	if limited {
+		t.Measured, t.Limit = now, fmt.Sprintf("%.1f °C", limit)
+	}
+	return t
+}
+
+func deviceRenamed(f *Fault) Text {
+	accept := ""
+	for _, device := range f.labels(`max by (device) (rdma_device_renamed_info{$host})`, "device") {
+		accept += " " + pasted(device)
+	}
+	have := " have"
+	if f.Value == 1 {
+		have = " has"
+	}
+	return Text{
+		Summary: f.host() + ": " + words.Count(int(f.Value), "RDMA device") + " renamed since an earlier boot",
+		Description: words.Count(int(f.Value), "PCI function") + have +
+			" another RDMA device name than in an earlier boot. All devices work, but a job that selects devices by name " +
+			"(NCCL_IB_HCA=mlx5_3, UCX_NET_DEVICES) sends over another rail, over a storage NIC, or across sockets, " +
+			"without an error.",
+		Evidence: f.renamedDevices(),
+		Diagnose: "rdma_exporter inventory list ; ls -l /sys/class/infiniband",
+		Action: when(f.has(`rdma_device_present{$host} == 0`), "Bring back the missing device first, by the steps of "+
+			"RDMADeviceMissing: with it, the names return at the next boot. ") +
+			"Correct the names in NCCL_IB_HCA, UCX_NET_DEVICES, the configuration of scheduler and containers and " +
+			"--config.file, or have udev name devices by PCI address (rdma_rename NAME_PCI, " +
+			"60-rdma-persistent-naming.rules). Then accept the new names: rdma_exporter accept" + accept + ".",
+		DrainReason: "All devices work; only jobs that select devices by name are affected.",
+	}
+}
+
+func (f *Fault) renamedDevices() lines {
+	var e lines
+	for _, r := range f.rows(`max by (device, earlier_device, pci_address) (rdma_device_renamed_info{$host})`,
+		"pci_address") {
+		device := r.Labels["device"]
+		text := "PCI " + r.Labels["pci_address"] + " is " + device + ", was " + r.Labels["earlier_device"]
+		for _, guid := range f.labels(fmt.Sprintf(`max by (node_guid) (rdma_device_info{$host,device=%q})`, device),
+			"node_guid") {
+			text += ", GUID " + cmp.Or(guid, "unknown")
+		}
+		e.add("Renamed", text+".")
+	}
+	if missing := f.labels(`max by (device) (rdma_device_present{$host}) == 0`, "device"); len(missing) > 0 {
+		e.add("Missing", strings.Join(missing, " ")+" (a missing device moves the names of those behind it).")
+	}
+	e.add("Not evaluated", "the source of the names (kernel or udev), names of network interfaces.")
+	return e
+}
+
+// stackState is what is missing of the RDMA stack of a host.
+type stackState struct{ headline, meaning, evidence, notEvaluated, action string }
+
+var (
+	stackNoVerbs = stackState{
+		headline:     "ib_uverbs not loaded",
+		meaning:      "The host has RDMA devices, but ib_uverbs is not loaded: applications cannot open them.",
+		evidence:     "RDMA devices present, ib_uverbs not loaded",
+		notEvaluated: "use of the devices by jobs",
+		action: "Load ib_uverbs (modprobe ib_uverbs) and add it to /etc/modules-load.d. If it does not load, check " +
+			"whether it is blacklisted or not built for this kernel.",
+	}
+	stackNoDevice = stackState{
+		headline:     "no RDMA device",
+		meaning:      "The host has PCI functions that support RDMA, but no RDMA device.",
+		evidence:     "PCI functions that support RDMA present, no RDMA device",
+		notEvaluated: "ports, cables and optics (no RDMA device to read them from)",
+		action: "Find why the driver is not loaded: not built for this kernel (dkms status), driver container failed " +
+			"(kubectl -n nvidia-network-operator get pods), module blacklisted, or card refused by the driver. Then load " +
+			"it: modprobe mlx5_ib (bnxt_re, irdma, efa), modprobe ib_uverbs. If RDMA is no longer intended on this host: " +
+			"rdma_exporter accept --all.",
+	}
+)
+
+func stackStateOf(label string) stackState {
+	if label == "no_uverbs" {
+		return stackNoVerbs
+	}
+	return stackNoDevice
+}
+
+// stackExpected is what is expected of the stack, and by what, by the label expected.
+var stackExpected = map[string]string{
+	"configuration": "RDMA devices, by --config.file",
+	"inventory":     "RDMA devices, by the inventory of earlier boots",
+	"compute":       "ib_uverbs, by NICs near GPUs",
+	"device":        "ib_uverbs, by RDMA devices present",
+	"":              "RDMA devices, by PCI functions made for RDMA only",
+}
+
+func stackNotLoaded(f *Fault) Text {
+	headline, state := "", stackNoDevice
+	if states := f.labels(`max by (state) (rdma_stack_info{$host})`, "state"); len(states) > 0 {
+		state = stackStateOf(states[0])
+		headline = ", " + state.headline
+	}
+	t := Text{
+		Summary: f.host() + ": RDMA stack not loaded" + headline,
+		Description: state.meaning + " Jobs do not start, or fall back to TCP at about a tenth of the " +
+			"bandwidth.",
+		Evidence: f.evidenceOfStack(state),
+		Diagnose: "lspci -nnk | grep -iA3 -E 'infiniband|mellanox|ethernet' ; " +
+			"lsmod | grep -E 'ib_core|ib_uverbs|_ib|_re|irdma' ; dkms status ; " +
+			"journalctl -k -b | grep -iE 'mlx5|infiniband|bnxt|irdma' # as root",
+		Action:      state.action,
+		DrainReason: "No job on this host can use RDMA.",
+	}
+	if f.Labels["severity"] == "warning" {
+		t.DrainReason = "RDMA is not known to be in use on this host: neither configuration, inventory nor GPUs expect " +
+			"an RDMA device."
+	}
+	return t
+}
+
+func (f *Fault) evidenceOfStack(state stackState) lines {
+	var e lines
+	for _, r := range f.rows(`max by (state, expected) (rdma_stack_info{$host})`) {
+		e.add("State", stackStateOf(r.Labels["state"]).evidence+".")
+		e.add("Expected", cmp.Or(stackExpected[r.Labels["expected"]], stackExpected[""])+".")
+	}
+	var functions []string
+	for _, r := range f.rows(`max by (pci_address, kind, driver) (rdma_stack_function_info{$host})`, "pci_address") {
+		functions = append(functions, r.Labels["pci_address"]+" ("+cmp.Or(r.Labels["driver"], "no driver")+")")
+	}
+	if len(functions) > 0 {
+		e.add("Functions", strings.Join(functions, " ")+".")
+	}
+	if modules := f.labels(`max by (module) (rdma_kernel_module_loaded{$host} == 0)`, "module"); len(modules) > 0 {
+		e.add("Not loaded", strings.Join(modules, " ")+".")
+	}
+	if age, ok := f.number(`max(rdma_stack_settled_seconds{$host})`); ok {
+		e.add("Last change", lasting(age)+" ago (boot, or load or removal of a kernel module).")
+	}
+	e.add("Not evaluated", state.notEvaluated+".")
+	return e
+}
+
+func verbsNodeMissing(f *Fault) Text {
+	var files []string
+	var e lines
+	for _, node := range f.labels(`max by (node) (rdma_device_verbs_node_present{$device} == 0)`, "node") {
+		files = append(files, "/dev/infiniband/"+node)
+		e.add("Missing", "/dev/infiniband/"+node+".")
+	}
+	e.add("Not evaluated", "permissions of the device files that are present.")
+	return Text{
+		Summary: words.Join(" ", f.hostDevice()+": port ACTIVE, device file missing:", strings.Join(files, ", ")),
+		Description: "A port of " + f.Labels["device"] + " is ACTIVE, but the device file in /dev/infiniband by which " +
+			"applications open the device is missing. A job that opens this device fails, or runs without it at lower " +
+			"bandwidth.",
+		Evidence: e,
+		Diagnose: "ls -l /dev/infiniband ; grep . /sys/class/infiniband_verbs/uverbs*/{ibdev,dev} ; " +
+			"findmnt -T /dev/infiniband ; rdma link show",
+		Action: "Create the device file again with the numbers of /sys/class/infiniband_verbs/uverbsN/dev (mknod " +
+			"/dev/infiniband/uverbsN c MAJOR MINOR), or drain the host and reload ib_uverbs. Then remove the cause: a " +
+			"udev rule, a script that cleans /dev, or a container that mounts over it.",
+		DrainReason: "A job that opens this device fails.",
+	}
+}
+
+func driverMismatch(f *Fault) Text {
+	headline := "is in-tree, MLNX_OFED is installed and not in use"
+	meaning := "MLNX_OFED is installed, and the loaded driver is that of the kernel: the build for this kernel failed, " +
+		"or the initramfs has the kernel's own module."
+	if f.has(`rdma_driver_as_pinned{$host} == 0`) {
+		headline = "differs from --config.file"
+		meaning = "The loaded driver is not the out-of-tree version that --config.file pins for this host."
+	}
+	drivers, evidence := f.driversAndPins()
+	return Text{
+		Summary: f.host() + ": RDMA driver " + words.Join(", ", append([]string{headline}, drivers...)...),
+		Description: meaning + " Jobs may lack features of the installed stack (counters, congestion control, its " +
+			"GPUDirect module), user libraries may not match, and the host may behave differently from the other hosts.",
+		Evidence: evidence,
+		Diagnose: "cat /sys/module/mlx5_core/version ; modinfo -F filename mlx5_core ; uname -r ; dkms status",
+		Action: "Drain the host, install the expected stack for the running kernel, rebuild the initramfs, and load its " +
+			"modules or reboot. If the pin is outdated or the in-tree driver is intended, change --config.file.",
+		DrainReason: "RDMA works with the loaded driver; a drain is needed only to replace it.",
+	}
+}
+
+// driversAndPins are the drivers that differ from what is pinned, and the pins, for a headline and as evidence.
+func (f *Fault) driversAndPins() (headline []string, e lines) {
+	for _, r := range f.rows(`max by (module, version, flavour) (rdma_driver_info{$host}) `+
+		`and on (module) rdma_driver_as_pinned{$host} == 0`, "module") {
+		module, version, flavour := r.Labels["module"], r.Labels["version"], r.Labels["flavour"]
+		headline = append(headline, words.Join(" ", module, version, "("+flavour+")"))
+		e.add("Driver", module+", "+flavour+when(version != "", ", version "+version)+".")
+	}
+	for _, r := range f.rows(`max by (module, pin) (rdma_driver_pin_info{$host})`, "module") {
+		headline = append(headline, "expected "+r.Labels["pin"])
+		e.add("Expected", r.Labels["module"]+", out-of-tree, version "+r.Labels["pin"]+", by --config.file.")
+	}
+	for _, object := range f.labels(
+		`max by (object, value) (rdma_setup_info{setting="ofed_not_in_use",value="in-tree",$host})`, "object") {
+		e.add("Loaded", object+" of the kernel. MLNX_OFED is on the disk: rdma_exporter check --setup names its version.")
+	}
+	e.add("Not evaluated", "other modules of the stack, firmware.")
+	return headline, e
+}
+
+func commandTimeouts(f *Fault) Text {
+	n := whole(f.Value)
+	return Text{
+		Summary: f.hostDevice() + ": " + n + " firmware commands timed out in 15m (limit 3)",
+		Description: "The driver has logged " + n + " commands that the firmware did not answer (limit: 3 in 15m). Each " +
+			"timed-out command of mlx5 leaks a slot of the command queue. When none is left, the device can create and " +
+			"destroy no resources: jobs on it do not start, and do not end.",
+		Evidence: lines{{"Not evaluated", "why the firmware does not answer, and how many slots are left."}},
+		Measured: n,
+		Limit:    "3",
+		Diagnose: f.diagnoseFirmware("timeout|leak|timed ?out"),
+		Action: "Read in dmesg which commands time out. If more follow, drain the host when its job ends and reset the " +
+			"device (mlxfwreset, or a power cycle). If timeouts return on the same card, update its firmware, then " +
+			"replace it.",
+		DrainReason: "Jobs that run go on until a resource is created or destroyed.",
+	}
+}
+
+func iommuFault(f *Fault) Text {
+	return Text{
+		Summary: f.hostDevice() + ": IOMMU refused DMA, " + roundCount(f.Value, "kernel message") + " in 15m",
+		Description: "The IOMMU has refused accesses of " + f.Labels["device"] + " to memory: the address is not mapped " +
+			"for this device. The transfer has failed, or its data is lost. Causes are a bug of the driver or of a " +
+			"module that registers memory (GPUDirect RDMA), a device that goes on after its driver was unloaded, or a " +
+			"wrong setting of IOMMU or BIOS.",
+		Evidence: lines{{"Not evaluated", "the address and its owner."}},
+		Measured: whole(f.Value),
+		Limit:    "0",
+		Diagnose: "dmesg -T | grep -iE 'DMAR|AMD-Vi|IO_PAGE_FAULT|smmu' | tail -40 ; cat /proc/cmdline # as root",
+		Action: "Compare the times of the faults with the start and the end of jobs. If they come with GPUDirect RDMA, " +
+			"compare the versions of GPU driver, nvidia-peermem and RDMA driver with those of hosts without faults. Set " +
+			"iommu=pt if the vendor requires it.",
+		DrainReason: "Transfers that the IOMMU permits continue.",
+	}
+}
+
+func transmitTimeout(f *Fault) Text {
+	diagnose := "dmesg -T | grep -iE 'watchdog|tx.?timeout|transmit' | tail -40"
+	for _, netdev := range f.labels(`max by (netdev) (rdma_port_info{netdev!="",$device})`, "netdev") {
+		diagnose += " ; ethtool -S " + pasted(netdev) + " | grep -E 'pause|timeout|recover'"
+	}
+	return Text{
+		Summary: f.hostDevice() + ": transmit queue timed out, " + roundCount(f.Value, "kernel message") + " in 15m",
+		Description: "A transmit queue of the netdev of " + f.Labels["device"] + " made no progress for seconds while " +
+			"its link was up, and the driver has reset the queue. The cause is a lost interrupt, a paused link, or " +
+			"firmware that has stopped. TCP and connection setup over this device stall; RDMA queues may be affected too.",
+		Evidence: lines{{"Not evaluated", "queues of RDMA, which the kernel does not watch."}},
+		Measured: whole(f.Value),
+		Limit:    "0",
+		Diagnose: diagnose + " # as root",
+		Action: "Check whether the switch pauses the link (RDMAPFCStormVictim), and read the lines around the message in " +
+			"dmesg. If the timeout returns, reload the driver when no job runs, then update firmware and driver.",
+		DrainReason: "The driver has reset the queue, and traffic continues.",
+	}
+}

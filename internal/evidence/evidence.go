@@ -1,0 +1,380 @@
+// Package evidence says what a fault is, in words and figures: the measured value, its limit, what it means for jobs,
+// how to look at it and what to do. It is made in Go from the series of a host, when somebody reads it; rules decide
+// what a fault is, and nothing else.
+package evidence
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/words"
+)
+
+// Sample is a series with its value.
+type Sample struct {
+	Labels map[string]string
+	Value  float64
+}
+
+// Query evaluates a PromQL expression on the samples of a host, at the time of the last evaluation. An expression that
+// fails has no result.
+type Query func(expr string) []Sample
+
+// Text is what is said of a fault. Each part is without the name of the host where its name is the subject.
+type Text struct {
+	Summary     string // a headline
+	Description string // what is measured, and what it does to jobs
+	Evidence    []Line
+	Measured    string // value that is compared, with its unit; empty: none
+	Limit       string // its limit, with the same unit; empty: none
+	Diagnose    string // read-only commands
+	Action      string
+	DrainReason string // why jobs are to leave the host, or need not
+}
+
+// Line is a line of evidence: "Rate: 200 Gb/s on 4 lanes.".
+type Line struct{ Name, Text string }
+
+// Fault is an alert on an object of a host, and the series of that host.
+type Fault struct {
+	Alert  string
+	Labels map[string]string // of the alert
+	Value  float64           // of its expression
+	query  Query
+}
+
+// writers make the texts, by alert, or by symptom and reason of a fault.
+var writers = merge(linkTexts, errorsTexts, opticsTexts, deviceTexts, roceTexts, hostTexts)
+
+func merge(tables ...map[string]func(*Fault) Text) map[string]func(*Fault) Text {
+	out := map[string]func(*Fault) Text{}
+	for _, table := range tables {
+		for alert, write := range table {
+			if out[alert] != nil {
+				panic("two texts of " + alert)
+			}
+			out[alert] = write
+		}
+	}
+	return out
+}
+
+// Alerts lists the alerts that have texts here, and the faults: "exporter_degraded/state".
+func Alerts() []string { return slices.Sorted(maps.Keys(writers)) }
+
+// Of makes the text of an alert; false: there is none in Go.
+func Of(alert string, labels map[string]string, value float64, query Query) (Text, bool) {
+	write := writers[alert]
+	if write == nil {
+		return Text{}, false
+	}
+	return write(&Fault{alert, labels, value, query}), true
+}
+
+// Annotations are the texts of an alert on a fault, by annotation: those of its part, or of the first of several, with
+// all of them named. nil: there are none. labels are those of the alert (rules/node/faults.rules.yml).
+func Annotations(labels map[string]string, value float64, query Query) map[string]string {
+	key := labels["symptom"] + "/" + labels["reason"]
+	write := writers[key]
+	if write == nil {
+		return nil
+	}
+	whole := &Fault{labels["alertname"], labels, value, query}
+	parts := whole.parts()
+	var t Text
+	switch {
+	case ofHost[key]:
+		whole.Value = float64(len(parts))
+		t = write(whole)
+	case len(parts) > 1:
+		t = whole.several(write, key, parts)
+	default:
+		t = write(parts[0].measured(key))
+	}
+	out := map[string]string{
+		"summary": t.Summary, "description": t.Description, "evidence": text(t.Evidence), "measured": t.Measured,
+		"limit": t.Limit, "diagnose": t.Diagnose, "action": t.Action, "drain_reason": t.DrainReason,
+	}
+	maps.DeleteFunc(out, func(_, text string) bool { return text == "" })
+	return out
+}
+
+// ofHost are the faults whose text is about the host: it names all parts, and its value is their number.
+var ofHost = map[string]bool{
+	"host_misconfigured/acs": true, "host_misconfigured/iommu": true, "host_misconfigured/numa": true,
+	"host_misconfigured/renamed": true, "host_misconfigured/subnet_manager": true, "port_misconfigured/job_gid": true,
+	"subnet_manager_unstable/changing": true, "gpu_direct_unavailable/no_mechanism": true,
+	"gpu_direct_staging/staging": true, "gpu_direct_staging/sockets": true,
+}
+
+// measures are the series of a fault's measurement where they have more labels than its part: netdev, direction,
+// priority. Of several the first counts.
+var measures = map[string]string{
+	"transceiver_fault/fault":            `port:rdma_transceiver_state:fault{$port}`,
+	"transceiver_fault/unreadable":       `port:rdma_transceiver_state:unreadable{$port}`,
+	"transceiver_out_of_range/cold":      `port:rdma_transceiver_cold:warning{$port} or port:rdma_transceiver_cold:info{$port}`,
+	"transceiver_out_of_range/voltage":   `port:rdma_transceiver_voltage:alarm{$port} or port:rdma_transceiver_voltage:warning{$port}`,
+	"transceiver_out_of_range/bias":      `max without (direction) (port:rdma_transceiver_bias:alarm{$port}) or port:rdma_transceiver_bias:info{$port}`,
+	"transceiver_out_of_range/power_low": `port:rdma_transceiver_power_low:warning{$port} or port:rdma_transceiver_power_low:info{$port}`,
+	"transceiver_out_of_range/power_high": `port:rdma_transceiver_power_high:warning{$port} ` +
+		`or port:rdma_transceiver_power_high:info{$port}`,
+	"transceiver_out_of_range/lane_imbalance": `port:rdma_transceiver_lane_imbalance:info{$port}`,
+	"link_wearing/optics":                     `port:rdma_optics_drift:info{$port}`,
+	"port_miscabled/neighbour":                `port:rdma_port_miscabled:warning{$port}`,
+	"port_misconfigured/global_pause": `port:rdma_global_pause_instead_of_pfc:warning{$port} ` +
+		`or port:rdma_global_pause_instead_of_pfc:info{$port}`,
+	"port_misconfigured/congestion_notification": `port:rdma_congestion_notification_off:warning{$port} ` +
+		`or port:rdma_congestion_notification_off:info{$port}`,
+}
+
+// measured is a part with all labels of its measurement.
+func (f *Fault) measured(key string) *Fault {
+	if measures[key] == "" {
+		return f
+	}
+	rows := f.rows(measures[key], "netdev", "direction", "priority")
+	if len(rows) == 0 {
+		return f
+	}
+	l := maps.Clone(rows[0].Labels)
+	for _, name := range []string{"severity", "reason", "symptom"} {
+		l[name] = f.Labels[name]
+	}
+	return &Fault{f.Alert, l, rows[0].Value, f.query}
+}
+
+func text(evidence []Line) string {
+	var b strings.Builder
+	for _, l := range evidence {
+		b.WriteString(l.Name + ": " + l.Text + "\n")
+	}
+	return b.String()
+}
+
+// parts are the parts of a fault that have its symptom now, each with the value of that; at least one.
+func (f *Fault) parts() (out []*Fault) {
+	kind := fmt.Sprintf("symptom=%q,reason=%q,severity=%q,$host",
+		f.Labels["symptom"], f.Labels["reason"], f.Labels["severity"])
+	members := map[string]bool{}
+	for _, p := range f.rows("rdma:part{scope=\"host\"," + kind + "}") {
+		if among(p.Labels, f.Labels, "card", "pcie_switch") {
+			members[partOf(p.Labels)] = true
+		}
+	}
+	alone := f.Labels["scope"] == "port" || f.Labels["scope"] == "device" || len(members) == 0
+	for _, s := range f.rows("rdma:symptom{"+kind+"}", "device", "port", "gpu") {
+		if alone && partOf(s.Labels) == partOf(f.Labels) || !alone && members[partOf(s.Labels)] {
+			out = append(out, &Fault{f.Alert, s.Labels, s.Value, f.query})
+		}
+	}
+	if len(out) == 0 { // the series ended in this moment
+		out = []*Fault{f}
+	}
+	return out
+}
+
+// partOf is what is a part of its host.
+func partOf(labels map[string]string) string {
+	return labels["device"] + "/" + labels["port"] + "/" + labels["gpu"]
+}
+
+// among reports whether labels have the values that others have.
+func among(labels, others map[string]string, names ...string) bool {
+	return !slices.ContainsFunc(names, func(l string) bool { return others[l] != "" && labels[l] != others[l] })
+}
+
+// several is the text of a fault of several parts: that of the first of them, and what each has as evidence.
+func (f *Fault) several(write func(*Fault) Text, key string, parts []*Fault) Text {
+	var t Text
+	var each lines
+	alike := true
+	for i, p := range parts[:min(len(parts), shownParts)] {
+		of := write(p.measured(key))
+		_, what, found := strings.Cut(of.Summary, ": ")
+		if !found {
+			what = of.Summary
+		}
+		if i == 0 {
+			t, t.Summary = of, what
+		}
+		alike = alike && what == t.Summary
+		each.add(p.name(), what+".")
+	}
+	if more := len(parts) - shownParts; more > 0 {
+		each.add("More", words.Count(more, "part")+".")
+	}
+	first := when(!alike, parts[0].name()+": ")
+	t.Summary = fmt.Sprintf("%s: %s, %s", f.Labels["where"], words.Count(len(parts), parts[0].noun()), first+t.Summary)
+	t.Measured, t.Limit = "", ""
+	t.Evidence = append(each, t.Evidence...)
+	return t
+}
+
+// shownParts is how many parts of a fault have a line of their own.
+const shownParts = 16
+
+// name is the name of a part: mlx5_0/1, mlx5_0, GPU 3.
+func (f *Fault) name() string {
+	switch {
+	case f.Labels["gpu"] != "":
+		return "GPU " + f.Labels["gpu"]
+	case f.Labels["port"] != "":
+		return f.Labels["device"] + "/" + f.Labels["port"]
+	}
+	return f.Labels["device"]
+}
+
+func (f *Fault) noun() string {
+	switch {
+	case f.Labels["gpu"] != "":
+		return "GPU"
+	case f.Labels["port"] != "":
+		return "port"
+	}
+	return "device"
+}
+
+// selectors are the matchers that an expression may name: those of the object and what it is a part of.
+var selectors = []struct {
+	name   string
+	labels []string
+}{
+	{"$host", []string{"cluster", "instance", "job"}},
+	{"$device", []string{"cluster", "instance", "job", "device"}},
+	{"$port", []string{"cluster", "instance", "job", "device", "port"}},
+	{"$netdev", []string{"cluster", "instance", "job", "device", "port", "netdev"}},
+	{"$gpu", []string{"cluster", "instance", "job", "gpu", "UUID"}},
+}
+
+// expand replaces $host, $device, $port, $netdev and $gpu in an expression by the matchers of the object.
+func (f *Fault) expand(expr string) string {
+	for _, s := range selectors {
+		if !strings.Contains(expr, s.name) {
+			continue
+		}
+		var matchers []string
+		for _, l := range s.labels {
+			matchers = append(matchers, l+"="+strconv.Quote(f.Labels[l]))
+		}
+		expr = strings.ReplaceAll(expr, s.name, strings.Join(matchers, ","))
+	}
+	return expr
+}
+
+// rows are the results of an expression, sorted by labels, the first one foremost.
+func (f *Fault) rows(expr string, by ...string) []Sample {
+	out := f.query(f.expand(expr))
+	slices.SortStableFunc(out, func(a, b Sample) int {
+		for _, l := range by {
+			if c := cmp.Compare(a.Labels[l], b.Labels[l]); c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
+	return out
+}
+
+// has reports whether an expression has a result.
+func (f *Fault) has(expr string) bool { return len(f.rows(expr)) > 0 }
+
+// number is the value of the first result of an expression; false: there is none.
+func (f *Fault) number(expr string) (float64, bool) {
+	if r := f.rows(expr); len(r) > 0 {
+		return r[0].Value, true
+	}
+	return 0, false
+}
+
+// text is the value of the first result of an expression, in a format; without a result the other text.
+func (f *Fault) text(expr, format, otherwise string) string {
+	if v, ok := f.number(expr); ok {
+		return fmt.Sprintf(format, v)
+	}
+	return otherwise
+}
+
+// label is a label of the first result of an expression, sorted by that label; empty: there is none.
+func (f *Fault) label(expr, name string) string {
+	if r := f.rows(expr, name); len(r) > 0 {
+		return r[0].Labels[name]
+	}
+	return ""
+}
+
+// labels are a label of all results of an expression, sorted.
+func (f *Fault) labels(expr, name string) (out []string) {
+	for _, r := range f.rows(expr, name) {
+		out = append(out, r.Labels[name])
+	}
+	return out
+}
+
+// host is the name of the host, without a port.
+func (f *Fault) host() string { return stripPort(f.Labels["instance"]) }
+
+func stripPort(instance string) string {
+	if host, _, ok := strings.Cut(instance, ":"); ok && !strings.Contains(host, "[") {
+		return host
+	}
+	return instance
+}
+
+// where is the name of the port for a headline, with its interface: "gpu-1 mlx5_3/1 (ens3f0np0)".
+func (f *Fault) where() string {
+	at := f.host() + " " + f.Labels["device"] + "/" + f.Labels["port"]
+	if netdev := f.label(`max by (netdev) (rdma_port_info{netdev!="",$port})`, "netdev"); netdev != "" {
+		at += " (" + netdev + ")"
+	}
+	return at
+}
+
+// plain is a number without needless digits.
+func plain(v float64) string { return fmt.Sprint(v) }
+
+// whole is a number without decimals.
+func whole(v float64) string { return fmt.Sprintf("%.0f", v) }
+
+// when is the second text if a condition holds, else empty.
+func when(condition bool, text string) string {
+	if condition {
+		return text
+	}
+	return ""
+}
+
+// lines collects evidence.
+type lines []Line
+
+// add adds a line, if its text is not empty.
+func (l *lines) add(name, text string) {
+	if text != "" {
+		*l = append(*l, Line{name, text})
+	}
+}
+
+// utc is a time, from seconds since 1970.
+func utc(seconds float64) string {
+	return time.Unix(int64(seconds), 0).UTC().Format("2006-01-02 15:04:05 MST")
+}
+
+// lasting is a duration: "1h 5m 0s".
+func lasting(seconds float64) string {
+	if seconds < 60 {
+		return fmt.Sprintf("%.4gs", seconds)
+	}
+	n := int64(seconds)
+	out := fmt.Sprintf("%dm %ds", n/60%60, n%60)
+	if n >= 3600 {
+		out = fmt.Sprintf("%dh ", n/3600%24) + out
+	}
+	if n >= 24*3600 {
+		out = fmt.Sprintf("%dd ", n/(24*3600)) + out
+	}
+	return out
+}

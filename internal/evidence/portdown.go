@@ -1,0 +1,330 @@
+package evidence
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"rdma_exporter/internal/words"
+)
+
+// portState is a state of a port with what it means.
+type portState struct{ name, remark string }
+
+var portStates = map[float64]portState{
+	1: {"DOWN", ""},
+	2: {"INIT", ""},
+	3: {"ARMED", "the subnet manager has not finished"},
+	5: {"ACTIVE_DEFER", "link failing"},
+}
+
+var physicalStates = map[float64]portState{
+	1: {"Sleep", ""},
+	2: {"Polling", "no signal from the far end"},
+	3: {"Disabled", "Ethernet drivers report it for any link down"},
+	4: {"Training", ""},
+	5: {"LinkUp", ""},
+	6: {"LinkErrorRecovery", ""},
+}
+
+// stateOf is a state of a table, or else its number.
+func stateOf(states map[float64]portState, id float64) portState {
+	if s, ok := states[id]; ok {
+		return s
+	}
+	return portState{plain(id), ""}
+}
+
+// explained is the name with the remark.
+func (s portState) explained() string { return s.name + when(s.remark != "", " ("+s.remark+")") }
+
+const (
+	physicalState = `max(rdma_port_physical_state_id{$port})`
+	adminNetdevs  = `max by (netdev) (rdma_port_admin_up{$port})`
+	portLinkUp    = `(` + physicalState + ` == 5 or max(rdma_port_state_id{$port} > 1 < 4) unless ` + physicalState + `)`
+	virtualPort   = `rdma_device_info{function_type="virtual",$device}`
+)
+
+func portDown(f *Fault) Text {
+	if f.Labels["severity"] == "info" {
+		return portSetDown(f)
+	}
+	setDown := f.has(`port:rdma_port_down:administrative{$port}`)
+	name, physical := stateOf(portStates, f.Value).name, ""
+	if id, ok := f.number(physicalState); ok {
+		physical = ", physical state " + stateOf(physicalStates, id).name
+	}
+	t := Text{
+		Summary: f.where() + ": port state " + name + ", expected ACTIVE" + physical +
+			when(setDown, ", netdev administratively down"),
+		Description: "The port state is " + name + "; ACTIVE is expected. Connections over the port break after the " +
+			"retries of the transport (NCCL: seconds to minutes), and collective jobs abort or hang. New jobs do not " +
+			"start, or run without the bandwidth of this port.",
+		Evidence: f.evidenceOfDown(setDown),
+		Diagnose: f.diagnoseDown(),
+		Action: f.actionOfDown(setDown) + " If the port is to stay without a link, run rdma_exporter accept " +
+			pasted(f.Labels["device"]) + ".",
+	}
+	switch {
+	case setDown:
+		t.DrainReason = noFaultKnown
+	case f.has(`port:rdma_port_role:compute{$port}`):
+		t.DrainReason = "Jobs that use this port have failed or hang; new ones do not start, or run slower."
+	default:
+		t.DrainReason = "This is not a compute port: jobs keep their compute network."
+	}
+	return t
+}
+
+const noFaultKnown = "The interface is administratively down: no fault is known."
+
+// portSetDown is about a port that somebody has set down.
+func portSetDown(f *Fault) Text {
+	var e lines
+	e.add("State", stateOf(portStates, f.Value).name+".")
+	f.addNetdevsSetDown(&e)
+	e.add("Not evaluated", "cable, transceiver and switch port.")
+	netdevs := f.labels(adminNetdevs, "netdev")
+	show := func(netdev string) string { return "ip -br link show dev " + pasted(netdev) }
+	return Text{
+		Summary: f.where() + ": port down, netdev administratively down",
+		Description: "The port is not ACTIVE because all of its netdevs are administratively down. Jobs cannot use this " +
+			"port until a netdev is administratively up, and jobs that need all ports do not start.",
+		Evidence:    e,
+		Diagnose:    strings.Join(words.Of(netdevs, show), " ; "),
+		Action:      f.setUp(),
+		DrainReason: noFaultKnown,
+	}
+}
+
+func (f *Fault) addNetdevsSetDown(e *lines) {
+	for _, netdev := range f.labels(adminNetdevs, "netdev") {
+		e.add("Netdev", netdev+", administratively down.")
+	}
+}
+
+// setUp is the action that sets the netdevs of the port up.
+func (f *Fault) setUp() string {
+	command := func(netdev string) string { return "ip link set " + pasted(netdev) + " up" }
+	return "Set the interface up when the maintenance is finished: " +
+		strings.Join(words.Of(f.labels(adminNetdevs, "netdev"), command), ", ") + "."
+}
+
+func (f *Fault) evidenceOfDown(setDown bool) lines {
+	var e lines
+	e.add("State", stateOf(portStates, f.Value).explained()+".")
+	if id, ok := f.number(physicalState); ok {
+		e.add("Physical state", stateOf(physicalStates, id).explained()+".")
+	}
+	if setDown {
+		f.addNetdevsSetDown(&e)
+	}
+	reasons := `max by (netdev, reason, detail) (rdma_port_link_down_reason_info{$port})`
+	for _, r := range f.rows(reasons, "netdev", "reason", "detail") {
+		e.add("Reason", words.Join(", ", r.Labels["reason"], r.Labels["detail"])+
+			" (driver-reported, "+r.Labels["netdev"]+").")
+	}
+	f.addTransceivers(&e)
+	switch {
+	case f.has(`max(rdma_port_was_active{$port}) == 1`):
+		e.add("Expected", "ACTIVE, as before.")
+	case f.has(`rdma_port_pinned_active{$port}`):
+		e.add("Expected", "ACTIVE, by the configuration.")
+	default:
+		e.add("Expected", "ACTIVE, by most compute ports of this host.")
+	}
+	e.add("Link losses", f.text(lossesIn1h+` > 0`, "%.0f in 1h.", ""))
+	if uptime, ok := f.number(`max(rdma_host_uptime_seconds{$host})`); ok {
+		e.add("Uptime", lasting(uptime)+".")
+	}
+	if down, ok := f.number(`count(port:rdma_port_down:unexpected{$host})`); ok {
+		ports := f.text(`count(max by (device, port) (rdma_port_state_id{$host}))`, " of %v", "")
+		e.add("Host ports", plain(down)+ports+" not ACTIVE although expected.")
+	}
+	e.add("Not evaluated", "the switch port"+when(!f.has(`rdma_transceiver_info{$port}`), ", cable and transceiver")+".")
+	return e
+}
+
+// addTransceivers adds what the transceivers of the port say.
+func (f *Fault) addTransceivers(e *lines) {
+	for _, netdev := range f.labels(`max by (netdev) (rdma_transceiver_state{state="absent",$port})`, "netdev") {
+		e.add("Cage", netdev+" has no transceiver (driver-reported).")
+	}
+	for _, t := range f.rows(`max by (netdev) (rdma_transceiver_temperature_celsius{$port})`, "netdev") {
+		e.add("Temperature", fmt.Sprintf("%.1f °C, transceiver in %s.", t.Value, t.Labels["netdev"]))
+	}
+	powers := map[string][]string{} // by netdev
+	for _, lane := range f.rows(`max by (netdev, lane) (rdma_transceiver_receive_power_dbm{$port})`, "lane") {
+		netdev := lane.Labels["netdev"]
+		powers[netdev] = append(powers[netdev], fmt.Sprintf("%.1f", lane.Value))
+	}
+	for _, netdev := range slices.Sorted(maps.Keys(powers)) {
+		e.add("Receive power", strings.Join(powers[netdev], ", ")+" dBm by lane, transceiver in "+netdev+".")
+	}
+}
+
+func (f *Fault) diagnoseDown() string {
+	out := f.showLink()
+	if f.has(ethernetPort) {
+		for _, netdev := range f.labels(netdevsOfPort, "netdev") {
+			out += " ; ethtool " + pasted(netdev)
+		}
+	} else {
+		out += " ; cat " + f.portFiles() + "/phys_state"
+	}
+	if f.has(portLinkUp) && f.has(`rdma_port_info{link_layer="InfiniBand",$port}`) {
+		out += " ; sminfo -C " + pasted(f.Labels["device"]) + " -P " + f.Labels["port"]
+	}
+	mlx4 := `max by (pci_address) (rdma_device_info{driver=~"mlx4.*",pci_address!="",$device})`
+	for _, address := range f.labels(mlx4, "pci_address") {
+		out += " ; grep . /sys/bus/pci/devices/" + address + "/mlx4_port*"
+	}
+	return out + when(f.has(`rdma_bond_member_up{$port}`), " ; grep . /proc/net/bonding/*") +
+		" ; dmesg -T | grep -iE 'mlx|bnxt|irdma|ionic|efa|link' | tail -20 # as root"
+}
+
+func (f *Fault) actionOfDown(setDown bool) string {
+	if setDown {
+		return f.setUp()
+	}
+	for _, c := range causesOfDown {
+		if f.has(c.found) {
+			return strings.ReplaceAll(c.action, "$device", pasted(f.Labels["device"]))
+		}
+	}
+	return "Check that the switch port is enabled. Reseat the cable at both ends, then swap it, then the transceiver, " +
+		"then the switch port."
+}
+
+// causesOfDown are causes of a port that is down, with what to do; $device is its name. The first one found counts.
+var causesOfDown = []struct{ found, action string }{
+	{
+		`port:rdma_port_down:switch{$port}`,
+		"Repair the switch first: ports of other hosts on it are down as well. Then check this port again.",
+	},
+	{
+		`port:rdma_port_link_layer:alike{$port} and on (cluster, instance, job, port, link_layer, board_id, function) ` +
+			`port:rdma_port_link_layer:odd`,
+		"Correct the link layer first: it differs from that of the siblings (RDMAPortMisconfigured), and the cable is " +
+			"probably not at fault.",
+	},
+	{
+		`rdma_device_info{driver=~"efa|mana|erdma",$device}`,
+		"The device has no cable: drain the host, stop and start the instance, which moves it to other hardware, and " +
+			"report the device to the provider.",
+	},
+	{
+		`rdma_device_info{driver=~"rxe|siw",$device}`,
+		"The device is software on top of a netdev: repair the link of that one. A software device that no job needs is " +
+			"removed by rdma link delete.",
+	},
+	{
+		`rdma_device_info{function_type="subfunction",$device}`,
+		"The port is that of a subfunction: on the host of its physical function check its state (devlink port show) and " +
+			"the port of the physical function. " + repairIfBothDown,
+	},
+	{virtualPort + ` and on () ` + ethernetPort, onHypervisor("", repairIfBothDown)},
+	{
+		virtualPort + ` and on () ` + portLinkUp,
+		onHypervisor(" and GUIDs", "The link is up: check that the subnet manager supports virtual ports "+
+			"(opensm: virt_enabled 2)."),
+	},
+	{virtualPort, onHypervisor(" and GUIDs", repairIfBothDown)},
+	{
+		`rdma_bond_member_up{$port} == 1`,
+		"Members of the bond have link, so that no cable is at fault. Check the bond: its interface set up, LACP on the " +
+			"switch, the state of each member (/proc/net/bonding).",
+	},
+	{
+		portLinkUp + ` and on () ` + ethernetPort,
+		"The link is up, so that no cable is at fault. Check the netdev and the messages of the driver " +
+			"(ip -s link, dmesg).",
+	},
+	{
+		portLinkUp,
+		"The link is up, so that no cable is at fault. Check the subnet manager (sminfo, its log) and whether it manages " +
+			"this port: partition, GUID, policy.",
+	},
+	{
+		`rdma_transceiver_state{state="fault",$port} == 1`,
+		"Reseat the transceiver, which reports a fault, then replace it.",
+	},
+	{
+		`rdma_transceiver_state{state="absent",$port} == 1 ` +
+			`unless on (cluster, instance, job) rdma_transceiver_info{$port}`,
+		"Insert a transceiver or cable into the cage.",
+	},
+	{
+		`rdma_device_info{driver=~"mlx4.*",$device}`,
+		"Compare the port type first (mlx4_port1, mlx4_port2 of the PCI device: ib, eth or auto): with another type than " +
+			"that of the switch no link comes up. If they agree, check the switch port and the cable.",
+	},
+	{
+		`rdma_port_physical_state_id{$port} == 3 ` +
+			`and on (cluster, instance, job, device, port) rdma_port_info{link_layer="InfiniBand",$port}`,
+		"The port is disabled, or no cable is connected. Connect the cable, and enable the port at both ends: " +
+			"mlxlink -d $device -a UP here, ibportstate LID PORT enable for the switch port. Then check the firmware " +
+			"settings of the adapter.",
+	},
+}
+
+const repairIfBothDown = "Repair a cable only if that port is down as well."
+
+// onHypervisor is the action for a port of a virtual function.
+func onHypervisor(settings, then string) string {
+	return "The port is that of a virtual function: on the hypervisor check its link state policy" + settings +
+		" (ip link show) and the port of its physical function. " + then + " In a cloud, report the port to the provider."
+}
+
+func planeDegraded(f *Fault) Text {
+	active, some := f.number(`device:rdma_device_planes:active{$device}`)
+	expected, of := f.Value, ""
+	if lost, ok := f.number(`device:rdma_device_planes:lost{$device}`); ok {
+		expected = lost + active
+		of = " of " + plain(expected)
+	}
+	link, effect := "degraded", "The link has a part of its bandwidth, and collectives wait for their slowest link."
+	reason := "Jobs continue on the other planes with less bandwidth."
+	if !some {
+		link, effect = "down", "Jobs that use this link fail or hang."
+		reason = "This is not a compute device: jobs keep their compute network."
+		if f.has(`port:rdma_port_role:compute{$device}`) {
+			reason = "Jobs that use this link have failed or hang."
+		}
+	}
+	return Text{
+		Summary: f.host() + " " + f.Labels["device"] + ": link " + link + ", " + plain(active) + of +
+			" expected planes (ports of this device) ACTIVE",
+		Description: words.Count(int(f.Value), "plane") + " of the link " + isOrAre(f.Value == 1) + " not ACTIVE " +
+			"although expected; " + plain(active) + " " + isOrAre(some && active <= 1) + " ACTIVE. " + effect,
+		Evidence: f.evidenceOfPlanes(),
+		Measured: plain(active),
+		Limit:    plain(expected),
+		Diagnose: "rdma link show | grep -w " + pasted(f.Labels["device"]),
+		Action: "If all planes of one cable are lost, reseat the cable, then swap the cable or the transceiver. If one " +
+			"plane is lost on many hosts, repair the switch or the subnet manager of that plane. If the planes were taken " +
+			"out of use on purpose, run rdma_exporter accept " + pasted(f.Labels["device"]) + ".",
+		DrainReason: reason,
+	}
+}
+
+func isOrAre(one bool) string {
+	if one {
+		return "is"
+	}
+	return "are"
+}
+
+func (f *Fault) evidenceOfPlanes() lines {
+	var e lines
+	var lost []string
+	for _, port := range f.labels(`port:rdma_port_down:unexpected{$device}`, "port") {
+		lost = append(lost, f.Labels["device"]+"/"+port)
+	}
+	e.add("Lost planes", strings.Join(lost, ", ")+".")
+	e.add("Planes", f.text(`count(max by (port) (rdma_port_state_id{$device}))`, "%v on this device.", ""))
+	e.add("Expected", "planes that were ACTIVE before or that the configuration pins.")
+	e.add("Not evaluated", "cable, transceiver and switches.")
+	return e
+}
