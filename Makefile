@@ -29,7 +29,7 @@ SERVED    := ^Test(Books|CheckAsks|CheckWith|Formats|GPUMode$$|GPUReleaseOverHTT
 LINTS     := ^Test(AlertsAreTested|AlertsLeaveOut|ClusterIsKept|CopyOfExpressions|Docs|NeedsOfAllRules|OneAlertForManyPorts|ReplayOutlasts|RuleStyle|Suspects|UnevaluatedRules$$)|OfMachines$$
 SINGLE    := $(PLAYS)|$(SERVED)|$(LINTS)
 # Tests of whole commands on many machines, and of fleets: make proofs.
-PROOFS    := test/(commands|foreign|incidents|kill|scripts)
+PROOFS    := test/(commands|foreign|incidents|kill|ruleplay|scripts)
 PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(backtest|check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|setup|site|snapshot|topo|transceiver.*|tune)|packaging/.*|rules|test/machines|$(PROOFS)
 ADDRESS   ?= :10879
 
@@ -81,7 +81,7 @@ test-raced:
 test-others:
 	$(GO) test -vet=off -timeout 10m $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(RACED)|$(PROOFS))')
 
-proofs: ## incidents of fleets, commands and scripts on recorded machines, hostile text, a sample of make kill; four minutes, no root, no network
+proofs: ## incidents of fleets, the series of the tests of rules, commands and scripts on recorded machines, hostile text, a sample of make kill; four minutes, no root, no network
 	$(GO) test -vet=off -timeout 20m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(PROOFS))')
 
 race: ## the packages with goroutines that make test runs without the race detector; ten minutes

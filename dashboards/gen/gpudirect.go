@@ -5,7 +5,7 @@ func gpudirect() board {
 	return board{
 		name: "gpudirect", title: "RDMA / GPUDirect", from: "now-3h", refresh: "1m",
 		events: hosts.began("critical|warning",
-			`alertname=~"RDMAGPU.+|RDMANUMAMisplaced|RDMANICMisplaced|RDMATransportFallback|RDMAACSRedirect|RDMAIOMMUTranslating"`),
+			`alertname=~"RDMAGPU.+|RDMAHostMisconfigured"`),
 		text:    "Does the data of each GPU go to its NIC directly, and if not, why?",
 		choices: []choice{clusters, jobs, allHosts},
 		rows: []row{

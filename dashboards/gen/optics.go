@@ -117,7 +117,7 @@ func opticsLanes() []panel {
 		"suffix:dBm", lowest(10, perNetdev, minBy(perNetdev, lit("rdma_transceiver_receive_power_dbm"))))
 	return []panel{
 		darkLanes(),
-		lanes("Spread of received power", "Difference in dB between the strongest and the weakest lane that a transceiver receives, the ten widest. The line is the limit of RDMATransceiverLaneImbalance. "+
+		lanes("Spread of received power", "Difference in dB between the strongest and the weakest lane that a transceiver receives, the ten widest. The line is the limit of RDMATransceiverOutOfRange. "+
 			"A lane below its siblings has a dirty end face, a broken fibre or a weak laser at the other end.", "dB",
 			highest(10, perNetdev, spread("rdma_transceiver_receive_power_dbm")), step{limitLaneImbalance, warning}),
 		lanes("Spread of transmitted power",

@@ -9,9 +9,11 @@ import (
 	"strings"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"rdma_exporter/docs/runbooks"
 	"rdma_exporter/internal/tune"
 	"rdma_exporter/rules"
 )
@@ -24,7 +26,7 @@ Alerting rules decide what is wrong. A central Prometheus and ` + "`rdma_exporte
 several severities. ` + "`rdma_exporter rules`" + ` prints the files.
 
 An alert is not evaluated if its collector is off, the kernel or driver does not report the data, or a permission is missing.
-` + "`rdma_detection_unavailable{alert,reason}`" + ` is 1 then, and ` + "`check`" + ` lists the alert.
+` + "`rdma_detection_unavailable{alert,fault,reason}`" + ` is 1 then, and ` + "`check`" + ` lists the alert.
 
 | severity | meaning |
 | --- | --- |
@@ -100,6 +102,26 @@ tuned. A ratio can be given as a percentage.
 
 `
 
+const formerHead = `## Former names
+
+Links to the runbook page of a former name, and ` + "`rdma_exporter runbook`" + ` with it, lead to the current alert. A silence matches only what it names:
+replace it by one of the alert with its label ` + "`reason`" + `.
+
+`
+
+// formerNames has a row for each name that an alert no longer has.
+func formerNames() (rows [][]string) {
+	for _, name := range runbooks.FormerNames() {
+		now, _ := runbooks.Former(name)
+		reason := ""
+		if now.Reason != "" {
+			reason = fmt.Sprintf("[%s](%s%s)", now.Reason, runbook(now.Alert), now.Anchor())
+		}
+		rows = append(rows, []string{name, section(now.Alert), reason})
+	}
+	return rows
+}
+
 // alert is the rules of one name.
 type alert struct {
 	name  string
@@ -142,6 +164,8 @@ func alertsPage(docs fs.FS) ([]byte, error) {
 		limits = append(limits, []string{code(th.Name), section(th.Alert), code(th.Default), string(th.Unit), plain(th.Why)})
 	}
 	d.table([]string{"name", "alert", "default", "unit", "reason"}, limits)
+	d.WriteString(formerHead)
+	d.table([]string{"former name", "alert", "reason"}, formerNames())
 	for _, a := range append(alerts, central...) {
 		meaning, err := meaning(docs, a.name)
 		if err == nil {
@@ -187,7 +211,7 @@ func (d *document) alert(a alert, meaning string) error {
 	links := []string{fmt.Sprintf("[Runbook](%s)", runbook(a.name))}
 	var summaries []string
 	var rows [][]string
-	scoped := false
+	scoped, faulted := false, false
 	for _, r := range a.rules {
 		link := fmt.Sprintf("[%s](../rules/%s)", path.Base(r.file), r.file)
 		if !slices.Contains(links, link) {
@@ -196,6 +220,9 @@ func (d *document) alert(a alert, meaning string) error {
 		whole := ""
 		if strings.HasPrefix(r.Expr, "host:") && len(a.rules) > 1 {
 			whole, scoped = "whole host", true
+		}
+		if r.Labels["reason"] != "" {
+			whole, faulted = code(r.Labels["reason"]), true
 		}
 		rows = append(rows, []string{severity(r), drain(r), waits(r), r.KeepFiringFor.String(), plain(r.comment), whole})
 		s, err := readable(r.Annotations["summary"])
@@ -223,8 +250,11 @@ func (d *document) alert(a alert, meaning string) error {
 		line += " [Thresholds](#thresholds): " + codes(names) + "."
 	}
 	d.line("%s\n", line)
-	head := []string{"severity", "drain", "for", "keep_firing_for", "reason", "scope"}
-	if !scoped {
+	head := []string{"severity", "drain", "for", "keep_firing_for", "why", "scope"}
+	switch {
+	case faulted:
+		head[5] = "reason"
+	case !scoped:
 		head = head[:5]
 		for i := range rows {
 			rows[i] = rows[i][:5]
@@ -240,6 +270,7 @@ func load(files fs.FS, names []string, err error) (alerts []alert, _ error) {
 	if err != nil {
 		return nil, err
 	}
+	var symptoms []commented
 	for _, name := range names {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
@@ -255,6 +286,9 @@ func load(files fs.FS, names []string, err error) (alerts []alert, _ error) {
 			for _, rule := range g.Rules {
 				r := commented{rule, name, reasons[0]}
 				reasons = reasons[1:]
+				if r.Record == "rdma:symptom" {
+					symptoms = append(symptoms, r)
+				}
 				if r.Alert == "" {
 					continue
 				}
@@ -262,11 +296,34 @@ func load(files fs.FS, names []string, err error) (alerts []alert, _ error) {
 				if i < 0 {
 					i, alerts = len(alerts), append(alerts, alert{name: r.Alert})
 				}
-				alerts[i].rules = append(alerts[i].rules, r)
+				alerts[i].rules = append(alerts[i].rules, ofSymptoms(r, symptoms)...)
 			}
 		}
 	}
 	return alerts, nil
+}
+
+// ofSymptoms is an alert on faults, once for each symptom; another alert is itself.
+func ofSymptoms(r commented, symptoms []commented) (out []commented) {
+	if !strings.HasPrefix(r.Expr, "rdma:fault{") {
+		return []commented{r}
+	}
+	matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector(r.Expr)
+	if err != nil {
+		panic(err)
+	}
+	for _, s := range symptoms {
+		if slices.ContainsFunc(matchers, func(m *labels.Matcher) bool {
+			return m.Name != model.MetricNameLabel && !m.Matches(s.Labels[m.Name])
+		}) {
+			continue
+		}
+		each := r
+		each.Labels = s.Labels
+		each.comment = strings.TrimSpace(s.comment + " " + r.comment)
+		out = append(out, each)
+	}
+	return out
 }
 
 // comments are those right above the rules of a file, each as one paragraph, in the order of the rules.

@@ -55,7 +55,8 @@ func matrixPage(repository fs.FS) ([]byte, error) {
 	}
 	b.WriteString("\n## Alerts\n\n| alert | machines |\n| --- | --- |\n")
 	for _, a := range slices.Sorted(maps.Keys(on)) {
-		fmt.Fprintf(b, "| [%s](runbooks/%s.md) | %s |\n", a, a, strings.Join(on[a], ", "))
+		name, _, _ := strings.Cut(a, "/")
+		fmt.Fprintf(b, "| [%s](runbooks/%s.md) | %s |\n", a, name, strings.Join(on[a], ", "))
 	}
 	fmt.Fprintf(b, "\n## Machines without alerts\n\n%s.\n", strings.Join(silent, ", "))
 	return b.Bytes(), nil

@@ -24,9 +24,21 @@ func need(alerts []alert, files fs.FS, names []string) error {
 	}
 	for _, n := range all {
 		i := slices.IndexFunc(alerts, func(a alert) bool { return a.name == n.Name })
-		alerts[i].needs = needsOf(n.Need.Leaves())
+		of := needsOf(n.Need.Leaves())
+		alerts[i].needs.add(of)
 	}
 	return nil
+}
+
+// add adds the needs of another fault of the alert.
+func (n *needs) add(o needs) {
+	n.collectors = unique(append(n.collectors, o.collectors...))
+	n.permissions = unique(append(n.permissions, o.permissions...))
+}
+
+func unique(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 func needsOf(leaves []coverage.Need) (n needs) {

@@ -60,7 +60,8 @@ In commands ` + "`{device}`, `{port}`, `{netdev}`, `{address}` and `{wanted}`" +
 			}
 			alert := "–"
 			if c.Alert != "" {
-				alert = fmt.Sprintf("[%s](runbooks/%s.md)", c.Alert, c.Alert)
+				name, fault, _ := strings.Cut(c.Alert, "/")
+				alert = fmt.Sprintf("[%s](runbooks/%s.md#%s)", c.Alert, name, fault)
 			}
 			command := "`" + c.Remedy + "`"
 			if c.Before != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -24,6 +25,19 @@ type Active struct {
 	Pending  bool              `json:"pending,omitempty"`
 }
 
+// alertingRules are those of all groups, in file order.
+func (e *Engine) alertingRules() iter.Seq[*rules.AlertingRule] {
+	return func(yield func(*rules.AlertingRule) bool) {
+		for _, g := range e.groups {
+			for _, r := range g.Rules() {
+				if a, ok := r.(*rules.AlertingRule); ok && !yield(a) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Active lists the alerts whose state would be lost by a restart: those of rules with a `for`. Before the first round
 // these are the stored ones.
 func (e *Engine) Active() []Active {
@@ -33,11 +47,11 @@ func (e *Engine) Active() []Active {
 		return e.opts.Known
 	}
 	var out []Active
-	for _, m := range e.meta {
-		if m.rule.HoldDuration() == 0 {
+	for r := range e.alertingRules() {
+		if r.HoldDuration() == 0 {
 			continue
 		}
-		for _, a := range sortedActive(m.rule) {
+		for _, a := range sortedActive(r) {
 			out = append(out,
 				Active{Labels: a.Labels.Map(), ActiveAt: a.ActiveAt, SeenAt: e.lastEval, Pending: a.State == rules.StatePending})
 		}
@@ -82,8 +96,8 @@ func (e *Engine) MoveTo(dir string, known []Active) {
 	e.store.moveTo(dir)
 	e.reopened()
 	e.opts.Known, e.restored = known, false
-	for _, m := range e.meta {
-		m.rule.SetRestored(false)
+	for r := range e.alertingRules() {
+		r.SetRestored(false)
 	}
 	for i, g := range e.groups {
 		e.groups[i] = e.unseen(g)
@@ -112,8 +126,8 @@ func (e *Engine) unseen(g *rules.Group) *rules.Group {
 // skip excludes a time without rounds from the pending times of alerts: the clock was set forward, or the machine was
 // suspended.
 func (e *Engine) skip(unseen time.Duration) {
-	for _, m := range e.meta {
-		m.rule.ForEachActiveAlert(func(a *rules.Alert) {
+	for r := range e.alertingRules() {
+		r.ForEachActiveAlert(func(a *rules.Alert) {
 			if a.State == rules.StatePending {
 				a.ActiveAt = a.ActiveAt.Add(unseen)
 			}
@@ -138,8 +152,8 @@ func (e *Engine) shift(by time.Duration) {
 		move(&e.opts.Known[i].ActiveAt)
 		move(&e.opts.Known[i].SeenAt)
 	}
-	for _, m := range e.meta {
-		m.rule.ForEachActiveAlert(func(a *rules.Alert) {
+	for r := range e.alertingRules() {
+		r.ForEachActiveAlert(func(a *rules.Alert) {
 			for _, t := range []*time.Time{
 				&a.ActiveAt, &a.FiredAt, &a.ResolvedAt, &a.LastSentAt, &a.ValidUntil, &a.KeepFiringSince,
 			} {

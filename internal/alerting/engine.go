@@ -94,10 +94,11 @@ type Engine struct {
 	now      Clock     // in the last round
 	lastEval time.Time
 	restored bool
-	earlier  earlier // until the end of the first round that has read everything
-	resumed  bool    // earlier was read from the store
-	rounds   uint64  // evaluated
-	failures uint64  // of rules
+	earlier  earlier         // until the end of the first round that has read everything
+	resumed  bool            // earlier was read from the store
+	told     map[uint64]told // by alert
+	rounds   uint64          // evaluated
+	failures uint64          // of rules
 }
 
 // New opens the store in opts.Dir and loads the rules. Nothing is evaluated until Append and Eval are called.
@@ -117,6 +118,7 @@ func New(opts Options) (*Engine, error) {
 		opts:   opts,
 		logger: slog.New(quietHandler{opts.Logger.Handler()}),
 		series: newSeriesCache(opts.Job, opts.Instance),
+		told:   map[uint64]told{},
 	}
 	e.loader = &fsLoader{files: opts.Rules, logger: e.logger, bare: opts.Fleet}
 	samples, timeout := maxQuerySamples, queryTimeout
@@ -138,7 +140,7 @@ func New(opts Options) (*Engine, error) {
 	e.parser = &ruleParser{Parser: pql.Parser, has: e.store.has}
 	pql.Parser = e.parser
 	e.ruleEngine = promql.NewEngine(pql)
-	notify := func(context.Context, string, ...*rules.Alert) {}
+	var notify rules.NotifyFunc = func(context.Context, string, ...*rules.Alert) {}
 	if opts.Notifier != nil {
 		notify = opts.Notifier.notify
 	}
@@ -146,7 +148,7 @@ func New(opts Options) (*Engine, error) {
 		NameValidationScheme: model.LegacyValidation,
 		ExternalURL:          externalURL,
 		QueryFunc:            e.queryRules(),
-		NotifyFunc:           notify,
+		NotifyFunc:           e.notifyTold(notify),
 		Appendable:           e.store,
 		Queryable:            e.store,
 		Logger:               slog.New(slog.DiscardHandler), // Eval returns what it would log in each round
@@ -202,6 +204,7 @@ func (e *Engine) Eval(ctx context.Context, ts time.Time) error {
 		g.Eval(ctx, ts)
 	}
 	e.gone = nil
+	e.tellAll(ctx)
 	e.restored, e.opts.Known, e.earlier.rules = true, nil, nil
 	e.rounds++
 	return errors.Join(errs...)

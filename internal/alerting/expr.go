@@ -18,34 +18,98 @@ const alertsMetric = "ALERTS"
 // upMetric is added by each scrape, and by Append.
 const upMetric = "up"
 
-// ruleMeta is what the expression of an alerting rule reads.
+// A fault is what an alert is on, a symptom what is wrong with a part (rules/node/faults.rules.yml). The rules of
+// symptoms have these labels.
+const (
+	faultMetric   = "rdma:fault"
+	symptomMetric = "rdma:symptom"
+)
+
+// ruleMeta is a detection: an alerting rule, or one of the symptoms whose faults it alerts on, and what its expression
+// reads.
 type ruleMeta struct {
 	rule    *rules.AlertingRule
 	group   *rules.Group
+	labels  map[string]string // of all its alerts
+	expr    parser.Expr       // of the rule, or of the symptom
 	metrics []string
 	reach   time.Duration
+}
+
+// has reports whether an alert of the rule is of this detection.
+func (m *ruleMeta) has(alert labels.Labels) bool {
+	for _, name := range []string{"reason", "severity"} {
+		if v := m.labels[name]; v != "" && alert.Get(name) != v {
+			return false
+		}
+	}
+	return true
+}
+
+// detection is the index in Rules of an alert of a rule.
+func (e *Engine) detection(rule *rules.AlertingRule, alert labels.Labels) int {
+	return slices.IndexFunc(e.meta, func(m ruleMeta) bool { return m.rule == rule && m.has(alert) })
 }
 
 // describe analyses all rules. A rule may read the record of any other, also of one that is evaluated later.
 func describe(groups []*rules.Group) []ruleMeta {
 	known := records{exprs: map[string][]parser.Expr{}, read: map[string]ruleMeta{}}
+	var symptoms []*rules.RecordingRule
 	for _, g := range groups {
 		for _, r := range g.Rules() {
-			if r, ok := r.(*rules.RecordingRule); ok {
-				known.exprs[r.Name()] = append(known.exprs[r.Name()], exprOf(r))
+			r, ok := r.(*rules.RecordingRule)
+			if !ok {
+				continue
+			}
+			known.exprs[r.Name()] = append(known.exprs[r.Name()], exprOf(r))
+			if r.Name() == symptomMetric {
+				symptoms = append(symptoms, r)
 			}
 		}
 	}
 	var out []ruleMeta
 	for _, g := range groups {
 		for _, r := range g.Rules() {
-			if r, ok := r.(*rules.AlertingRule); ok {
-				m := ruleMeta{rule: r, group: g}
-				m.metrics, m.reach = known.reads(exprOf(r))
+			r, ok := r.(*rules.AlertingRule)
+			if !ok {
+				continue
+			}
+			m := ruleMeta{rule: r, group: g, labels: r.Labels().Map(), expr: exprOf(r)}
+			of := len(out)
+			for _, s := range symptomsOf(exprOf(r), symptoms) {
+				m := m
+				m.labels = maps.Clone(s.Labels().Map())
+				maps.Copy(m.labels, r.Labels().Map())
+				m.expr = exprOf(s)
+				m.metrics, m.reach = known.reads(m.expr)
+				out = append(out, m)
+			}
+			if len(out) == of {
+				m.metrics, m.reach = known.reads(m.expr)
 				out = append(out, m)
 			}
 		}
 	}
+	return out
+}
+
+// symptomsOf are the rules of the symptoms whose faults an expression selects.
+func symptomsOf[T interface{ Labels() labels.Labels }](expr parser.Expr, symptoms []T) (out []T) {
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		s, ok := node.(*parser.VectorSelector)
+		if !ok || metricName(s) != faultMetric {
+			return nil
+		}
+		for _, r := range symptoms {
+			if !slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool {
+				v := r.Labels().Get(m.Name)
+				return v != "" && !m.Matches(v)
+			}) {
+				out = append(out, r)
+			}
+		}
+		return nil
+	})
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,9 +33,9 @@ var sets = []struct {
 // ofCentral are records of central rules that node rules read: a node has no such series.
 var ofCentral = []string{"port:rdma_port_down:switch", "instance:rdma_pfc_storm:elsewhere"}
 
-// ofAlerts are the files that read alerts, of which they learn at most one evaluation later. In another rule the result
+// ofAlerts is the file that reads alerts, of which it learns at most one evaluation later. In another rule the result
 // would depend on the order of evaluation.
-var ofAlerts = []string{"node/verdict.rules.yml", "central/jobs.rules.yml"}
+const ofAlerts = "node/verdict.rules.yml"
 
 // TestRuleStyle checks the conventions that Alertmanager, old servers and the person on call rely on.
 func TestRuleStyle(t *testing.T) {
@@ -66,7 +67,7 @@ func TestRuleStyle(t *testing.T) {
 			}
 			for _, r := range e.RecordingRules() {
 				checkPromQL(t, r.Name, parse(t, r.Expr))
-				if !slices.Contains(ofAlerts, r.File) && readsAlerts(parse(t, r.Expr)) {
+				if r.File != ofAlerts && readsAlerts(parse(t, r.Expr)) {
 					t.Errorf("%s of %s reads ALERTS", r.Name, r.File)
 				}
 			}
@@ -155,6 +156,9 @@ func parse(t *testing.T, text string) parser.Expr {
 	return expr
 }
 
+// ofFault reports whether an alert is on faults: internal/evidence has its texts.
+func ofFault(r alerting.Rule) bool { return r.Labels["symptom"] != "" }
+
 func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, allowed []string) {
 	t.Helper()
 	expr := parse(t, r.Expr)
@@ -165,9 +169,15 @@ func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, all
 			t.Errorf("%s: label %q may come out of %s", r.Name, label, r.Expr)
 		}
 	}
-	if len(r.Labels) != 2 || !slices.Contains([]string{"critical", "warning", "info", "none"}, r.Labels["severity"]) ||
+	want := []string{"drain", "severity"}
+	if ofFault(r) {
+		want = []string{"drain", "reason", "severity", "symptom"}
+		labels = append(labels, "reason", "scope", "symptom", "where")
+	}
+	if !slices.Equal(slices.Sorted(maps.Keys(r.Labels)), want) ||
+		!slices.Contains([]string{"critical", "warning", "info", "none"}, r.Labels["severity"]) ||
 		!slices.Contains([]string{"no", "cordon", "evict"}, r.Labels["drain"]) {
-		t.Errorf("%s: labels %v, want severity and drain", r.Name, r.Labels)
+		t.Errorf("%s: labels %v, want %v", r.Name, r.Labels, want)
 	}
 	if quiet := r.Labels["severity"] == "info" || r.Labels["severity"] == "none"; quiet && r.Labels["drain"] != "no" {
 		t.Errorf("%s: severity %s drains a host", r.Name, r.Labels["severity"])
@@ -247,6 +257,10 @@ func checkText(t *testing.T, r alerting.Rule, labels []string) {
 	if r.Labels["severity"] == "none" {
 		return
 	}
+	if ofFault(r) {
+		checkFaultText(t, r)
+		return
+	}
 	for _, name := range annotations {
 		if r.Annotations[name] == "" {
 			t.Errorf("%s: no annotation %s", r.Name, name)
@@ -260,6 +274,28 @@ func checkText(t *testing.T, r alerting.Rule, labels []string) {
 	}
 	if object.OfHost() && !summaryOfHost.MatchString(r.Annotations["summary"]) {
 		t.Errorf("%s: the summary does not begin with {{ stripPort $labels.instance }}", r.Name)
+	}
+}
+
+// checkFaultText requires short texts: what a central Prometheus can say. One query at most, and no evidence.
+func checkFaultText(t *testing.T, r alerting.Rule) {
+	t.Helper()
+	want := []string{"action", "description", "runbook_url", "summary"}
+	if got := slices.Sorted(maps.Keys(r.Annotations)); !slices.Equal(got, want) {
+		t.Errorf("%s: annotations %v", r.Name, got)
+	}
+	if !strings.HasPrefix(r.Annotations["summary"], "{{ $labels.where }}") {
+		t.Errorf("%s: the summary does not begin with {{ $labels.where }}", r.Name)
+	}
+	size := 0
+	for name, text := range r.Annotations {
+		size += len(text)
+		if n := strings.Count(text, "query"); n > 1 {
+			t.Errorf("%s: %d queries in %s", r.Name, n, name)
+		}
+	}
+	if size > 1500 {
+		t.Errorf("%s: texts of %d bytes", r.Name, size)
 	}
 }
 
@@ -347,7 +383,7 @@ func TestOneAlertForManyPorts(t *testing.T) {
 	}
 	for _, r := range e.Rules() {
 		loud := r.Labels["severity"] == "critical" || r.Labels["severity"] == "warning"
-		if !loud || !slices.Contains(resultLabels(parse(t, r.Expr), recorded), "device") || single[r.Name] {
+		if !loud || ofFault(r) || !slices.Contains(resultLabels(parse(t, r.Expr), recorded), "device") || single[r.Name] {
 			continue
 		}
 		m := many.FindStringSubmatch(r.Expr)
@@ -434,7 +470,7 @@ func lines(t *testing.T, files fs.FS, name string) []string {
 func checkPromQL(t *testing.T, rule string, expr parser.Expr) {
 	t.Helper()
 	functions := strings.Fields(`abs absent absent_over_time avg_over_time ceil changes clamp clamp_max clamp_min
-		count_over_time delta deriv floor histogram_quantile increase label_replace last_over_time max_over_time
+		count_over_time delta deriv floor histogram_quantile increase label_join label_replace last_over_time max_over_time
 		min_over_time quantile_over_time rate resets round scalar stddev_over_time sum_over_time time timestamp vector`)
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		switch n := node.(type) {
@@ -443,16 +479,26 @@ func checkPromQL(t *testing.T, rule string, expr parser.Expr) {
 				t.Errorf("%s uses %s()", rule, n.Func.Name)
 			}
 		case *parser.MatrixSelector:
-			if n.Range < 5*time.Minute {
+			ofFaults := strings.HasPrefix(metricOf(n.VectorSelector), "rdma:") // each evaluation has them
+			if n.Range < 5*time.Minute && !ofFaults {
 				t.Errorf("%s: range %s", rule, n.Range)
 			}
 		case *parser.AggregateExpr:
-			if n.Op == parser.TOPK || n.Op == parser.BOTTOMK {
+			one := n.Param != nil && n.Param.String() == "1" && rule == "rdma:placed" // of series that are the same
+			if (n.Op == parser.TOPK || n.Op == parser.BOTTOMK) && !one {
 				t.Errorf("%s uses topk: its series come and go", rule)
 			}
 		}
 		return nil
 	})
+}
+
+// metricOf is the name in a selector.
+func metricOf(e parser.Expr) string {
+	if s, ok := e.(*parser.VectorSelector); ok {
+		return s.Name
+	}
+	return ""
 }
 
 // resultLabels are the labels that an expression's result can have; "*" for those that depend on the data.

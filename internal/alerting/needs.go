@@ -17,39 +17,69 @@ import (
 const severityNone = "none"
 
 // Needs returns the metrics that the alerts in rule files require, with recording rules resolved. Rules with the same
-// name are one alert; any one of them is sufficient.
+// name are one detection, and each fault of a symptom is; any one of their rules is sufficient.
 func Needs(fsys fs.FS, files []string) (alerts []coverage.Alert, _ error) {
-	recorded := map[string]coverage.Need{}
+	recorded := recordedNeeds{needs: map[string]coverage.Need{}}
 	err := eachRule(fsys, files, func(file string, r rulefmt.Rule) error {
 		expr, err := recent.ParseExpr(r.Expr)
 		if err != nil {
 			return fmt.Errorf("read rule %s%s in %s: %w", r.Record, r.Alert, file, err)
 		}
-		alerts = addNeed(alerts, recorded, r, expr.(*ruleExpr).Expr)
+		alerts = recorded.add(alerts, r, expr.(*ruleExpr).Expr)
 		return nil
 	})
 	return alerts, err
 }
 
-// addNeed adds one rule. Records of earlier rules are known.
-func addNeed(
-	alerts []coverage.Alert, recorded map[string]coverage.Need, r rulefmt.Rule, expr parser.Expr,
-) []coverage.Alert {
-	need, ok := needOf(expr, recorded)
+// recordedNeeds are those of the recording rules so far.
+type recordedNeeds struct {
+	needs    map[string]coverage.Need
+	symptoms []symptomNeed
+}
+
+type symptomNeed struct {
+	labels labels.Labels
+	need   coverage.Need
+	known  bool
+}
+
+// Labels are those of the rule.
+func (s symptomNeed) Labels() labels.Labels { return s.labels }
+
+// add adds one rule.
+func (n *recordedNeeds) add(alerts []coverage.Alert, r rulefmt.Rule, expr parser.Expr) []coverage.Alert {
+	need, ok := needOf(expr, n.needs)
+	if r.Record == symptomMetric {
+		n.symptoms = append(n.symptoms, symptomNeed{labels.FromMap(r.Labels), need, ok})
+	}
 	switch {
 	case !ok || r.Labels["severity"] == severityNone:
 	case r.Record != "":
-		if before, again := recorded[r.Record]; again {
+		if before, again := n.needs[r.Record]; again {
 			need = coverage.Any(before, need)
 		}
-		recorded[r.Record] = need
+		n.needs[r.Record] = need
 	default:
-		i := slices.IndexFunc(alerts, func(a coverage.Alert) bool { return a.Name == r.Alert })
-		if i < 0 {
-			return append(alerts, coverage.Alert{Name: r.Alert, Need: need})
+		symptoms := symptomsOf(expr, n.symptoms)
+		for _, s := range symptoms {
+			if !s.known {
+				continue
+			}
+			alerts = addNeed(alerts, coverage.Alert{Name: r.Alert, Fault: s.labels.Get("reason"), Need: s.need})
 		}
-		alerts[i].Need = coverage.Any(alerts[i].Need, need)
+		if len(symptoms) == 0 {
+			alerts = addNeed(alerts, coverage.Alert{Name: r.Alert, Need: need})
+		}
 	}
+	return alerts
+}
+
+func addNeed(alerts []coverage.Alert, a coverage.Alert) []coverage.Alert {
+	i := slices.IndexFunc(alerts, func(b coverage.Alert) bool { return a.String() == b.String() })
+	if i < 0 {
+		return append(alerts, a)
+	}
+	alerts[i].Need = coverage.Any(alerts[i].Need, a.Need)
 	return alerts
 }
 

@@ -78,7 +78,6 @@ type Past struct {
 type pastRule struct {
 	rule   rules.Rule
 	alert  *rules.AlertingRule // nil: a recording rule
-	index  int                 // in Rules, of an alert
 	loops  bool                // reads its own results
 	given  map[string]*givenSeries
 	active map[string]*activePast
@@ -106,13 +105,11 @@ type Firing func(rule int, labels map[string]string, at time.Time)
 func (e *Engine) Past(step time.Duration) *Past {
 	p := &Past{e: e, step: step}
 	var all []*pastRule
-	alerts := 0
 	for _, g := range e.groups {
 		for _, r := range g.Rules() {
 			x := &pastRule{rule: r, given: map[string]*givenSeries{}, active: map[string]*activePast{}}
 			if a, ok := r.(*rules.AlertingRule); ok {
-				x.alert, x.index = a, alerts
-				alerts++
+				x.alert = a
 			}
 			all = append(all, x)
 		}
@@ -309,7 +306,7 @@ func (p *Past) advance(
 				return err
 			}
 			if a.firing {
-				firing(r.index, a.labels.Map(), at)
+				firing(p.e.detection(r.alert, a.labels), a.labels.Map(), at)
 			}
 		}
 		if a.since < 0 {

@@ -192,7 +192,7 @@ var remedies = []remedy{
 			gauge("port:rdma_port_link_layer:alike", 1, "device", "d0", "port", "1", "link_layer", "Ethernet"),
 			gauge("port:rdma_port_link_layer:odd", 1, "port", "1", "link_layer", "Ethernet")),
 		diagnose: ethernet + kernelLog,
-		action: "Correct the link layer first: it differs from that of the siblings (RDMALinkLayerDiffers), and the " +
+		action: "Correct the link layer first: it differs from that of the siblings (RDMAPortMisconfigured), and the " +
 			"cable is probably not at fault." + accept,
 	},
 	{

@@ -41,13 +41,16 @@ func (e *Engine) alerts() []Alert {
 	var out []Alert
 	for i, m := range e.meta {
 		for _, a := range sortedActive(m.rule) {
+			if !m.has(a.Labels) {
+				continue
+			}
 			state := StatePending
 			if a.State == rules.StateFiring {
 				state = StateFiring
 			}
 			out = append(out, Alert{
 				Name: m.rule.Name(), Rule: i, State: state,
-				Labels: a.Labels.Map(), Annotations: a.Annotations.Map(), Value: a.Value,
+				Labels: a.Labels.Map(), Annotations: e.annotations(a).Map(), Value: a.Value,
 				ActiveAt: a.ActiveAt, FiredAt: a.FiredAt, KeepFiringSince: a.KeepFiringSince,
 			})
 		}
@@ -71,7 +74,8 @@ const (
 	ReasonTooShort     Reason = "observed_too_short"
 )
 
-// Rule is one alerting rule and its last evaluation. Several rules may share a name.
+// Rule is one alerting rule and its last evaluation, or a symptom whose faults it alerts on. Several may share a name;
+// the label reason then says which fault it is.
 type Rule struct {
 	Name          string
 	File, Group   string
@@ -96,8 +100,8 @@ func (e *Engine) rules() []Rule {
 	out := make([]Rule, 0, len(e.meta))
 	for _, m := range e.meta {
 		r := Rule{
-			Name: m.rule.Name(), File: m.group.File(), Group: m.group.Name(), Expr: m.rule.Query().String(),
-			Labels: m.rule.Labels().Map(), Annotations: m.rule.Annotations().Map(),
+			Name: m.rule.Name(), File: m.group.File(), Group: m.group.Name(), Expr: m.expr.String(),
+			Labels: m.labels, Annotations: m.rule.Annotations().Map(),
 			For: m.rule.HoldDuration(), KeepFiringFor: m.rule.KeepFiringFor(),
 			Metrics: m.metrics, Range: m.reach,
 		}

@@ -10,7 +10,8 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// Suspects are the recorded conditions of alerts in cause chains, including those that a worse fault explains.
+// Suspects are the recorded conditions of alerts in cause chains, including those that a worse fault explains, and the
+// parts of faults (rdma:part).
 type Suspects struct {
 	Records []string            // names of the recording rules
 	Series  []map[string]string // with __name__

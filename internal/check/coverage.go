@@ -15,12 +15,14 @@ import (
 // Evaluated is an alert whose rules were evaluated.
 type Evaluated struct {
 	Alert    string `json:"alert"`
-	Severity string `json:"severity"` // the worst of its rules
+	Fault    string `json:"fault,omitempty"` // which of its faults: its label reason
+	Severity string `json:"severity"`        // the worst of its rules
 }
 
 // NotEvaluated is an alert whose rules were not evaluated, or not for all of the host.
 type NotEvaluated struct {
 	Alert    string   `json:"alert"`
+	Fault    string   `json:"fault,omitempty"`
 	Severity string   `json:"severity"` // the worst of its rules
 	Reason   string   `json:"reason"`   // one of coverage.Reason, or a reason below
 	Detail   string   `json:"detail"`
@@ -38,14 +40,15 @@ const (
 	reasonPending      = "pending"           // a rule with a range holds, but not yet for its `for`
 )
 
-// detection is the rules of one name.
+// detection is the rules of an alert, or of one of its faults.
 type detection struct {
-	name     string
+	name     string // of the alert
+	fault    string
 	severity string // the worst
 	rules    []alerting.Rule
 }
 
-// detections groups the rules by name, sorted. Watchdogs are left out.
+// detections groups the rules, sorted. Watchdogs are left out.
 func detections(rules []alerting.Rule) []detection {
 	var out []detection
 	for _, r := range rules {
@@ -53,16 +56,17 @@ func detections(rules []alerting.Rule) []detection {
 		if severity == severityNone {
 			continue
 		}
-		i := slices.IndexFunc(out, func(d detection) bool { return d.name == r.Name })
+		of := detection{name: r.Name, fault: r.Labels["reason"], severity: severity}
+		i := slices.IndexFunc(out, func(d detection) bool { return d.String() == of.String() })
 		if i < 0 {
-			i, out = len(out), append(out, detection{name: r.Name, severity: severity})
+			i, out = len(out), append(out, of)
 		}
 		out[i].rules = append(out[i].rules, r)
 		if rank(severity) < rank(out[i].severity) {
 			out[i].severity = severity
 		}
 	}
-	slices.SortFunc(out, func(a, b detection) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(out, func(a, b detection) int { return strings.Compare(a.String(), b.String()) })
 	return out
 }
 
@@ -70,15 +74,17 @@ func detections(rules []alerting.Rule) []detection {
 // healthy exporter does not mean a healthy fabric.
 func (r *Report) cover(in Input) (machine bool) {
 	for _, d := range detections(in.Rules) {
-		found := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Alert == d.name })
-		i := slices.IndexFunc(in.Coverage.Gaps, func(g coverage.Gap) bool { return g.Alert == d.name })
+		found := slices.ContainsFunc(r.Findings, func(f Finding) bool { return d.is(f.Alert, f.Labels) })
+		i := slices.IndexFunc(in.Coverage.Gaps, func(g coverage.Gap) bool {
+			return g.Alert == d.name && g.Fault == d.fault
+		})
 		var gap coverage.Gap
 		switch {
 		case i >= 0:
 			gap = in.Coverage.Gaps[i]
 			r.NotEvaluated = append(r.NotEvaluated, d.gap(gap, in))
-		case slices.Contains(in.Coverage.Idle, d.name) && !found:
-			r.NotApplicable = append(r.NotApplicable, d.name)
+		case slices.Contains(in.Coverage.Idle, d.String()) && !found:
+			r.NotApplicable = append(r.NotApplicable, d.String())
 			continue
 		}
 		evaluated := false
@@ -93,7 +99,7 @@ func (r *Report) cover(in Input) (machine bool) {
 			}
 		}
 		if evaluated || found {
-			r.Evaluated = append(r.Evaluated, Evaluated{Alert: d.name, Severity: d.severity})
+			r.Evaluated = append(r.Evaluated, Evaluated{Alert: d.name, Fault: d.fault, Severity: d.severity})
 			machine = machine ||
 				!slices.ContainsFunc(d.rules[0].Metrics, ofExporter) && slices.ContainsFunc(d.rules[0].Metrics, ofRDMA)
 		}
@@ -117,15 +123,22 @@ func ofRDMA(metric string) bool {
 // waiting is the entry of an alert that is pending on a rule with a range, which is no finding yet.
 func (d detection) waiting(in Input) (n NotEvaluated, ok bool) {
 	for _, a := range in.Alerts {
-		if rule := in.Rules[a.Rule]; a.Name == d.name && a.State == alerting.StatePending && rule.Range > 0 {
+		if rule := in.Rules[a.Rule]; d.is(a.Name, a.Labels) && a.State == alerting.StatePending && rule.Range > 0 {
 			return NotEvaluated{
-				Alert: d.name, Severity: d.severity, Reason: reasonPending, Needs: short(rule.For),
+				Alert: d.name, Fault: d.fault, Severity: d.severity, Reason: reasonPending, Needs: short(rule.For),
 				Detail: fmt.Sprintf("pending (see pending[]): condition true for %s, fires when true for %s",
 					short(in.To.Sub(a.ActiveAt)), short(rule.For)),
 			}, true
 		}
 	}
 	return n, false
+}
+
+func (d detection) String() string { return coverage.Named(d.name, d.fault) }
+
+// is reports whether an alert is of the detection.
+func (d detection) is(alert string, labels map[string]string) bool {
+	return alert == d.name && (d.fault == "" || labels["reason"] == d.fault)
 }
 
 // evaluated reports whether a rule was evaluated.
@@ -135,7 +148,9 @@ func (d detection) evaluated() bool {
 
 // gap is the entry of an alert whose metrics are missing.
 func (d detection) gap(g coverage.Gap, in Input) NotEvaluated {
-	n := NotEvaluated{Alert: d.name, Severity: d.severity, Reason: string(g.Reason), Metrics: g.Metrics, Partly: g.Partly}
+	n := NotEvaluated{
+		Alert: d.name, Fault: d.fault, Severity: d.severity, Reason: string(g.Reason), Metrics: g.Metrics, Partly: g.Partly,
+	}
 	what := "missing metrics: " + strings.Join(g.Metrics, ", ")
 	switch g.Reason {
 	case coverage.Paused:
@@ -178,7 +193,7 @@ func (d detection) notEvaluated(in Input) (NotEvaluated, bool) {
 	if worst.Evaluated {
 		return NotEvaluated{}, false
 	}
-	n := NotEvaluated{Alert: d.name, Severity: d.severity, Reason: string(worst.Reason)}
+	n := NotEvaluated{Alert: d.name, Fault: d.fault, Severity: d.severity, Reason: string(worst.Reason)}
 	switch worst.Reason {
 	case alerting.ReasonTooShort:
 		n.Detail = fmt.Sprintf("requires %s of history, observed %s", short(worst.Range), short(in.To.Sub(in.From)))

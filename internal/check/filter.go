@@ -2,13 +2,14 @@ package check
 
 import (
 	"slices"
+	"strings"
 
 	"rdma_exporter/internal/coverage"
 )
 
 // Filter selects a part of a report.
 type Filter struct {
-	Only     []string // alerts; none: all
+	Only     []string // alerts, or faults of them (NAME/REASON); none: all
 	Severity string   // at least this one; empty: all
 	Strict   bool     // unknown instead of ok if a supported rule was not evaluated
 }
@@ -17,12 +18,12 @@ type Filter struct {
 // the machine, stays unknown; one with objects that are unknown does if the report is about these.
 func (f Filter) Apply(r Report) Report {
 	undecided := r.Error == "" && r.HasUnknown()
-	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(x Finding) bool { return !f.wants(x.Alert, x.Severity) })
+	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(x Finding) bool { return !f.wantsFinding(x) })
 	r.Evaluated = slices.DeleteFunc(slices.Clone(r.Evaluated),
-		func(x Evaluated) bool { return !f.wants(x.Alert, x.Severity) })
+		func(x Evaluated) bool { return !f.wants(coverage.Named(x.Alert, x.Fault), x.Severity) })
 	r.NotEvaluated = slices.DeleteFunc(slices.Clone(r.NotEvaluated),
-		func(x NotEvaluated) bool { return !f.wants(x.Alert, x.Severity) })
-	r.Pending = slices.DeleteFunc(slices.Clone(r.Pending), func(x Finding) bool { return !f.wants(x.Alert, x.Severity) })
+		func(x NotEvaluated) bool { return !f.wants(x.Name(), x.Severity) })
+	r.Pending = slices.DeleteFunc(slices.Clone(r.Pending), func(x Finding) bool { return !f.wantsFinding(x) })
 	r.NotApplicable = slices.DeleteFunc(slices.Clone(r.NotApplicable), func(name string) bool { return !f.named(name) })
 	r.Seen = r.Seen.of(f.named)
 	r.HostVerdict = r.HostVerdict.of(f.named)
@@ -47,8 +48,15 @@ func (f Filter) wants(alert, severity string) bool {
 	return f.named(alert) && (f.Severity == "" || rank(severity) <= rank(f.Severity))
 }
 
-// named reports whether an alert is among those to report.
-func (f Filter) named(alert string) bool { return len(f.Only) == 0 || slices.Contains(f.Only, alert) }
+func (f Filter) wantsFinding(x Finding) bool {
+	return f.wants(coverage.Named(x.Alert, x.Labels["reason"]), x.Severity)
+}
+
+// named reports whether an alert, or a fault of one, is among those to report.
+func (f Filter) named(name string) bool {
+	alert, _, _ := strings.Cut(name, "/")
+	return len(f.Only) == 0 || slices.Contains(f.Only, name) || slices.Contains(f.Only, alert)
+}
 
 // couldBe reports whether the alert could be evaluated on this host: unsupported ones, and those that exceed the
 // retention, could not.
@@ -56,14 +64,20 @@ func (n NotEvaluated) couldBe() bool {
 	return n.Reason != string(coverage.NotSupported) && n.Reason != reasonHistory
 }
 
-// Alerts lists all alerts in a report.
+// Alerts lists all alerts in a report, and their faults.
 func (r Report) Alerts() []string {
-	out := slices.Clone(r.NotApplicable)
+	names := slices.Clone(r.NotApplicable)
 	for _, j := range r.Evaluated {
-		out = append(out, j.Alert)
+		names = append(names, coverage.Named(j.Alert, j.Fault))
 	}
 	for _, n := range r.NotEvaluated {
-		out = append(out, n.Alert)
+		names = append(names, n.Name())
+	}
+	out := names
+	for _, name := range names {
+		if alert, _, fault := strings.Cut(name, "/"); fault {
+			out = append(out, alert)
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

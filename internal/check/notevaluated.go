@@ -40,7 +40,7 @@ type ReasonGroup struct {
 // Gaps groups the alerts that were not evaluated by reason, those that the user can change first. Pending alerts were
 // evaluated.
 func (r *Report) Gaps() (out []ReasonGroup) {
-	inPart := func(n NotEvaluated) bool { return r.isEvaluated(n.Alert) }
+	inPart := func(n NotEvaluated) bool { return r.isEvaluated(n) }
 	var all, part []NotEvaluated
 	for _, n := range r.NotEvaluated {
 		switch {
@@ -65,9 +65,12 @@ func (r *Report) Gaps() (out []ReasonGroup) {
 }
 
 // isEvaluated reports whether an alert was evaluated, if only for a part of the host.
-func (r *Report) isEvaluated(alert string) bool {
-	return slices.ContainsFunc(r.Evaluated, func(e Evaluated) bool { return e.Alert == alert })
+func (r *Report) isEvaluated(n NotEvaluated) bool {
+	return slices.ContainsFunc(r.Evaluated, func(e Evaluated) bool { return e.Alert == n.Alert && e.Fault == n.Fault })
 }
+
+// Name is that of the alert, or of its fault.
+func (n NotEvaluated) Name() string { return coverage.Named(n.Alert, n.Fault) }
 
 // sentence is "7 rules not evaluated: collector disabled. Enable it: --collector.pcie".
 func (g ReasonGroup) sentence() string {
@@ -81,7 +84,7 @@ func (g ReasonGroup) sentence() string {
 // rows has a row for each alert.
 func (g ReasonGroup) rows() (rows [][]string) {
 	for _, n := range g.Alerts {
-		rows = append(rows, []string{n.Alert, n.Reason, n.Detail})
+		rows = append(rows, []string{n.Name(), n.Reason, n.Detail})
 	}
 	return rows
 }
@@ -153,12 +156,12 @@ func (r *Report) Coverage() string {
 	part, pending, not := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range r.NotEvaluated {
 		switch {
-		case r.isEvaluated(n.Alert):
-			part[n.Alert] = true
+		case r.isEvaluated(n):
+			part[n.Name()] = true
 		case n.Reason == reasonPending:
-			pending[n.Alert] = true
+			pending[n.Name()] = true
 		default:
-			not[n.Alert] = true
+			not[n.Name()] = true
 		}
 	}
 	for name := range pending {

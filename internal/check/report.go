@@ -248,10 +248,18 @@ func (r *Report) faults(in Input) (out []account.Fault) {
 	if len(out) == 0 {
 		return nil
 	}
-	names := words.Of(in.Rules, func(r alerting.Rule) string { return r.Name })
+	names, ofSymptom := words.Of(in.Rules, func(r alerting.Rule) string { return r.Name }), map[string]string{}
+	for _, rule := range in.Rules {
+		ofSymptom[rule.Labels["symptom"]] = rule.Name
+	}
 	for _, labels := range in.Suspects.Series {
-		record := labels["__name__"]
-		out = append(out, account.Fault{Alert: cmp.Or(alertOf(record, names), record), Labels: labels})
+		record, alert := labels["__name__"], ofSymptom[labels["symptom"]]
+		switch {
+		case labels["symptom"] == "":
+			out = append(out, account.Fault{Alert: cmp.Or(alertOf(record, names), record), Labels: labels})
+		case alert != "" && (labels["severity"] == severityCritical || labels["severity"] == severityWarning):
+			out = append(out, account.Fault{Alert: alert, Labels: labels})
+		}
 	}
 	slices.Reverse(out)
 	return out

@@ -161,7 +161,7 @@ func TestCoverage(t *testing.T) {
 	if got := r.Coverage(); got != sum {
 		t.Errorf("%s\nwant %s", got, sum)
 	}
-	evaluated := []check.Evaluated{{"RDMAFires", "info"}, {"RDMAPart", "warning"}, {"RDMATwo", "critical"}}
+	evaluated := []check.Evaluated{{"RDMAFires", "", "info"}, {"RDMAPart", "", "warning"}, {"RDMATwo", "", "critical"}}
 	if !slices.Equal(r.Evaluated, evaluated) || !slices.Equal(r.NotApplicable, []string{"RDMAIdle"}) {
 		t.Errorf("evaluated %v, not applicable %v", r.Evaluated, r.NotApplicable)
 	}

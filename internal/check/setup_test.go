@@ -19,9 +19,9 @@ func setupRows() []snapshot.SetupRow {
 	}
 	a, b := row("acs", "mlx5_0", "on", "off", snapshot.SetupDiffers),
 		row("acs", "mlx5_1", "on", "off", snapshot.SetupDiffers)
-	a.Severity, a.Alert, a.Remedy, a.Basis, a.Evidence = "warning", "RDMAACSRedirect", "setpci -s 1",
+	a.Severity, a.Alert, a.Remedy, a.Basis, a.Evidence = "warning", "RDMAHostMisconfigured/acs", "setpci -s 1",
 		snapshot.SetupMachine, "a GPU is below"
-	b.Severity, b.Alert, b.Remedy, b.Basis, b.Evidence = "warning", "RDMAACSRedirect", "setpci -s 2",
+	b.Severity, b.Alert, b.Remedy, b.Basis, b.Evidence = "warning", "RDMAHostMisconfigured/acs", "setpci -s 2",
 		snapshot.SetupMachine, "a GPU is below"
 	c := row("aspm", "\x1b[31mx", "l1", "off", snapshot.SetupDiffers)
 	d := row("mrrs", "mlx5_0", "", "4096", snapshot.SetupUnknown)

@@ -32,6 +32,7 @@ func TestServeFabric(t *testing.T) {
 		{"no node API", "/ib/api/v1/node", 404, "not found"},
 		{"style sheet", "/ib/static/page.css", 200, "prefers-color-scheme"},
 		{"runbook", "/ib/runbooks/RDMAFabricUnseen", 200, "<h2>Meaning</h2>"},
+		{"former name of an alert", "/ib/runbooks/RDMAReloadFailed", 200, "<h1>RDMAExporterDegraded</h1>"},
 		{"metrics of a failed sweep", "/ib/metrics", 200, "rdma_fabric_sweep_failed 1"},
 		{"metrics of the interval", "/ib/metrics", 200, "rdma_fabric_sweep_interval_seconds 60"},
 		{"ready", "/ib/-/ready", 200, "ready"},

@@ -70,7 +70,7 @@ func TestGPURelease(t *testing.T) {
 	if got := metric(t, s, "rdma_gpu_released_seconds"); got != "" {
 		t.Errorf("after what was refused: %q", got)
 	}
-	s.await(t, "/api/v1/findings", `"RDMAGPUXid"`)
+	s.await(t, "/api/v1/findings", `RDMAGPUXid`)
 	runs(t, lasts, 0, "gpu", "release", "--for=1d")
 	runs(t, "rdma_exporter gpu release: release too long: must end within 24h of its start", 2, "gpu",
 		"release", "--for=1d")
@@ -82,7 +82,7 @@ func TestGPURelease(t *testing.T) {
 	}
 	s.await(t, "/", by)
 	s.await(t, "/api/v1/node", `"gpus_released"`)
-	s.await(t, "/metrics", `rdma_detection_unavailable{alert="RDMAGPUXid",reason="paused"} 1`)
+	s.await(t, "/metrics", `rdma_detection_unavailable{alert="RDMAGPUXid",fault="recovery_action",reason="paused"} 1`)
 	_, body, _ := s.get(t, "/api/v1/findings")
 	var r check.Report
 	must(t, json.Unmarshal([]byte(body), &r))

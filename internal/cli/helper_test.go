@@ -122,8 +122,8 @@ func TestHelperCommand(t *testing.T) {
 				t.Errorf("without the helper: permission denied for %s: %q", source, got)
 			}
 		}
-		if got := without[`rdma_detection_unavailable{alert="RDMALockedMemoryLow",reason="permission"}`]; got != "1" {
-			t.Errorf("without the helper RDMALockedMemoryLow: %q", got)
+		if got := without[`rdma_detection_unavailable{alert="RDMAHostMisconfigured",fault="locked_memory",reason="permission"}`]; got != "1" {
+			t.Errorf("without the helper RDMAHostMisconfigured/locked_memory: %q", got)
 		}
 		stop := runHelperAt(t, dir, socket)
 		by := after(7) // a denial is current for five minutes

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"rdma_exporter/docs/runbooks"
 	"rdma_exporter/test/machines"
 )
 
@@ -20,6 +21,8 @@ func TestServePage(t *testing.T) {
 		{"/rdma/static/icon.svg", "image/svg+xml", "<svg"},
 		{"/rdma/runbooks/RDMALinkDownshifted", "text/html; charset=utf-8", "<h2>Meaning</h2>"},
 		{"/rdma/runbooks/", "text/html; charset=utf-8", `<a href="RDMALinkDownshifted">`},
+		{"/rdma/runbooks/RDMAExporterDegraded", "text/html; charset=utf-8", `<h3 id="gpus_paused">gpus_paused</h3>`},
+		{"/rdma/runbooks/RDMAExporterDegraded", "text/html; charset=utf-8", `<a href="#gpus_paused">`},
 		{"/rdma/api/v1/node", "application/json", `"expected_rate_source": "siblings"`},
 		{"/rdma/api/v1/topology", "application/json", `"lanes": 16`},
 	} {
@@ -59,6 +62,32 @@ func TestServePage(t *testing.T) {
 		must(t, resp.Body.Close())
 		if resp.StatusCode != http.StatusMethodNotAllowed {
 			t.Errorf("%s: %d", method, resp.StatusCode)
+		}
+	}
+}
+
+// TestFormerRunbooks: the page of a former name leads to the section of the current alert, which is there.
+func TestFormerRunbooks(t *testing.T) {
+	s := start(t, "--replay="+machines.Fixture("no-rdma"), "--web.route-prefix=/rdma")
+	for _, name := range runbooks.FormerNames() {
+		now, _ := runbooks.Former(name)
+		status, _, h := s.ask(t, once(), http.MethodGet, "/rdma/runbooks/"+name, nil)
+		if to := h.Get("Location"); status != http.StatusMovedPermanently || to != now.Alert+now.Anchor() ||
+			!strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none';") {
+			t.Errorf("%s: %d, %v", name, status, h)
+		}
+		status, body, _ := s.get(t, "/rdma/runbooks/"+name) // follows
+		if status != http.StatusOK || !strings.Contains(body, "<h1>"+now.Alert+"</h1>") ||
+			now.Reason != "" && strings.Count(body, `<h3 id="`+now.Reason+`">`) != 1 {
+			t.Errorf("%s leads to %d, %.200s", name, status, body)
+		}
+	}
+	for _, name := range []string{
+		"RDMANothing", "rdmareloadfailed", "RDMAReloadFailed.md", "RDMAReloadFailed/", "%2f%2fevil",
+	} {
+		if status, _, h := s.ask(t, once(), http.MethodGet, "/rdma/runbooks/"+name, nil); status != http.StatusNotFound ||
+			h.Get("Location") != "" {
+			t.Errorf("%s: %d, %v", name, status, h)
 		}
 	}
 }

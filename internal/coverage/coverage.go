@@ -27,6 +27,7 @@ var reasons = [...]Reason{Paused, CollectorDisabled, Limit, NotReadYet, Permissi
 // Gap is an alert that is not evaluated.
 type Gap struct {
 	Alert   string
+	Fault   string // which of its faults; empty: all
 	Reason  Reason
 	Metrics []string // missing metrics, or selectors of the samples which mean unknown; sorted
 	Partly  bool     // evaluated for a part of the host
@@ -38,7 +39,7 @@ type Gap struct {
 // Report is the coverage of a host. Alerts that are not in it are evaluated.
 type Report struct {
 	Gaps []Gap
-	Idle []string // do not apply to this host
+	Idle []string // do not apply to this host; as Alert.String
 }
 
 // Round is the result of the collectors.
@@ -79,9 +80,11 @@ func (d *Detector) Evaluate(r Round) Report {
 	for i := range d.trees {
 		switch v := l.tree(&d.trees[i]); v.state {
 		case stateIdle:
-			out.Idle = append(out.Idle, d.alerts[i].Name)
+			out.Idle = append(out.Idle, d.alerts[i].String())
 		case stateMissing:
-			g := Gap{Alert: d.alerts[i].Name, Reason: v.reason, Partly: v.partly, Metrics: names[len(names):]}
+			g := Gap{
+				Alert: d.alerts[i].Name, Fault: d.alerts[i].Fault, Reason: v.reason, Partly: v.partly, Metrics: names[len(names):],
+			}
 			l.explain(&d.trees[i], &g)
 			slices.Sort(g.Metrics)
 			g.Metrics = slices.Clip(slices.Compact(g.Metrics))

@@ -216,9 +216,9 @@ func TestUnknownCounter(t *testing.T) {
 	}{
 		{"all count", []string{"waits 1", "waits 2"}, "[] idle []"},
 		{"another one is full", []string{"waits 1", "full 1 errors"}, "[] idle []"},
-		{"one of two", []string{"waits 1", "waits 2", "full 2 wait"}, `[{backpressure unknown [full{counter="wait"}] true  }] idle []`},
-		{"both", []string{"waits 1", "waits 2", "full 1 wait", "full 2 wait"}, `[{backpressure unknown [full{counter="wait"}] false  }] idle []`},
-		{"the only one", []string{"waits 1", "full 1 errors", "full 1 wait"}, `[{backpressure unknown [full{counter="wait"}] false  }] idle []`},
+		{"one of two", []string{"waits 1", "waits 2", "full 2 wait"}, `[{backpressure  unknown [full{counter="wait"}] true  }] idle []`},
+		{"both", []string{"waits 1", "waits 2", "full 1 wait", "full 2 wait"}, `[{backpressure  unknown [full{counter="wait"}] false  }] idle []`},
+		{"the only one", []string{"waits 1", "full 1 errors", "full 1 wait"}, `[{backpressure  unknown [full{counter="wait"}] false  }] idle []`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sink := exposition.NewSink(descs)
@@ -261,9 +261,9 @@ func TestUnknownFacts(t *testing.T) {
 	}{
 		{"no job", nil, "[] idle [staging tcp]"},
 		{"known", []string{"way 0 gdr", "way_info 0 registered"}, "[] idle []"},
-		{"unseen", []string{"way 0 unknown", "way_info 0 unseen"}, `[{staging unknown [way_info{reason="unseen"}] false  }] idle []`},
-		{"of one GPU", []string{"way 0 unknown", "way_info 0 cut", "way 1 gdr"}, `[{staging unknown [way_info{reason="cut"}] true  }] idle []`},
-		{"of any state", []string{"way 0 unknown", "way_info 0 gone"}, `[{staging unknown [way_info{reason="gone"}] false  } {tcp unknown [way_info{reason="gone"}] false  }] idle []`},
+		{"unseen", []string{"way 0 unknown", "way_info 0 unseen"}, `[{staging  unknown [way_info{reason="unseen"}] false  }] idle []`},
+		{"of one GPU", []string{"way 0 unknown", "way_info 0 cut", "way 1 gdr"}, `[{staging  unknown [way_info{reason="cut"}] true  }] idle []`},
+		{"of any state", []string{"way 0 unknown", "way_info 0 gone"}, `[{staging  unknown [way_info{reason="gone"}] false  } {tcp  unknown [way_info{reason="gone"}] false  }] idle []`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sink := exposition.NewSink(descs)
@@ -299,7 +299,7 @@ func TestUnknownReasons(t *testing.T) {
 		{Name: "none", Need: need("absent|old")}, {Name: "far", Need: need("far")}, {Name: "any", Need: need("")},
 	}, []coverage.Metric{{Desc: info}})
 	for reason, want := range map[string]string{
-		"unread": `[{none unknown [way_info{reason="unread"}] false  }]`, "direct": "[]",
+		"unread": `[{none  unknown [way_info{reason="unread"}] false  }]`, "direct": "[]",
 	} {
 		t.Run(reason, func(t *testing.T) {
 			sink := exposition.NewSink([]*exposition.Desc{info})

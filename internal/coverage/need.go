@@ -20,10 +20,21 @@ type Need struct {
 	Any []Need // one is required
 }
 
-// Alert is an alert and the requirements of the rules of its name.
+// Alert is an alert, or one of the faults that it is about (its label reason), and the requirements of its rules.
 type Alert struct {
-	Name string
-	Need Need
+	Name, Fault string
+	Need        Need
+}
+
+// String is "RDMAPortDown", or "RDMAPortDown/plane".
+func (a Alert) String() string { return Named(a.Name, a.Fault) }
+
+// Named is the name of an alert, or of one of its faults.
+func Named(alert, fault string) string {
+	if fault == "" {
+		return alert
+	}
+	return alert + "/" + fault
 }
 
 // All requires each need, without those implied by others.

@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"internal/web", "internal/check", "internal/topo", "internal/tune", "internal/backtest"},
 	{"internal/alerting", "internal/rounds"},
 	{"collector", "internal/fabric"},
-	{"internal/expect", "internal/coverage", "internal/reading", "internal/account"},
+	{"internal/expect", "internal/coverage", "internal/reading", "internal/account", "internal/evidence"},
 	{"internal/capture", "internal/exposition", "internal/workers", "internal/role", "internal/site", "internal/state"},
 	{"internal/setup"},
 	{"internal/host", "internal/gdr"},

@@ -67,21 +67,28 @@ func (p *Page) RenderRunbooks(w io.Writer) error {
 }
 
 // runbookLinks turns links between files into links between pages. Of a link to another file, which is not served, the
-// text stays.
+// text stays. Headings of the third level, the reasons of an alert, have their text as id.
 type runbookLinks struct{}
 
-func (runbookLinks) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) {
+func (runbookLinks) Transform(doc *ast.Document, r text.Reader, _ parser.Context) {
 	var links []*ast.Link
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
 		if link, ok := n.(*ast.Link); ok && entering {
 			links = append(links, link)
 		}
+		if h, ok := n.(*ast.Heading); ok && entering && h.Level == 3 {
+			h.SetAttributeString("id", h.Lines().Value(r.Source()))
+		}
 		return ast.WalkContinue, nil
 	})
 	for _, link := range links {
 		to := string(link.Destination)
-		name := strings.TrimSuffix(to, ".md")
+		file, anchor, _ := strings.Cut(to, "#")
+		name := strings.TrimSuffix(file, ".md")
 		switch {
+		case file == "" && anchor != "": // of this page
+		case runbookPath(name) != "" && anchor != "":
+			link.Destination = []byte(name + "#" + anchor)
 		case runbookPath(name) != "":
 			link.Destination = []byte(name)
 		case strings.HasPrefix(to, "https://"):

@@ -221,7 +221,7 @@ func (f *frame) title(text string) {
 }
 
 func gapOf(g check.ReasonGroup) gap {
-	names := words.Of(g.Alerts, func(n check.NotEvaluated) string { return n.Alert })
+	names := words.Of(g.Alerts, check.NotEvaluated.Name)
 	text := g.Reason
 	if g.InPart {
 		text = "evaluated in part: " + text

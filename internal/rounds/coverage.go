@@ -54,7 +54,7 @@ func (s *Scheduler) covered(r coverage.Round) (coverage.Report, []exposition.Fam
 	})
 	c.sink.Begin()
 	for _, g := range c.report.Gaps {
-		c.sink.Emit(detectionUnavailable, 1, g.Alert, string(g.Reason))
+		c.sink.Emit(detectionUnavailable, 1, g.Alert, g.Fault, string(g.Reason))
 	}
 	c.gaps = c.sink.End()
 	return c.report, c.gaps

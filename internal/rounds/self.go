@@ -123,8 +123,8 @@ var (
 	}
 	detectionUnavailable = &exposition.Desc{
 		Name: "rdma_detection_unavailable", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help:   "1 for an alert that is not evaluated on this host, or only for a part of it, because a metric that it requires is missing. Absent for others, and for alerts that do not apply to the host. reason: paused: the GPUs are released on request (rdma_exporter gpu release); collector_disabled; limit: devices are left out (rdma_exporter_limit_exceeded_by); not_read_yet; permission: this process may not read it; failed: reading it fails; unknown: the deciding fact could not be read; not_supported: not exposed by the kernel, driver or hardware.",
-		Labels: []string{"alert", "reason"}, Source: "the exporter, from the expressions of the rules",
+		Help:   "1 for an alert that is not evaluated on this host, or only for a part of it, because a metric that it requires is missing. Absent for others, and for alerts that do not apply to the host. fault: which of the faults of the alert (its label reason); empty: all. reason: paused: the GPUs are released on request (rdma_exporter gpu release); collector_disabled; limit: devices are left out (rdma_exporter_limit_exceeded_by); not_read_yet; permission: this process may not read it; failed: reading it fails; unknown: the deciding fact could not be read; not_supported: not exposed by the kernel, driver or hardware.",
+		Labels: []string{"alert", "fault", "reason"}, Source: "the exporter, from the expressions of the rules",
 	}
 	replayInfo = &exposition.Desc{
 		Name: "rdma_exporter_replay_info", Of: "rdma_exporter_replay_info", Type: exposition.Gauge,

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"rdma_exporter/docs/runbooks"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/rulefiles"
@@ -48,14 +49,20 @@ func (s *Config) addressKnown(m *machine.Machine) bool {
 	return err == nil && port != "0" && name != "localhost" && !net.ParseIP(name).IsLoopback()
 }
 
-// withRunbooks adds the pages of runbooks to others.
+// withRunbooks adds the pages of runbooks to others. A former name of an alert leads to the current one.
 func withRunbooks(p *page.Page, views map[string]web.View) map[string]web.View {
 	views["runbooks/{$}"] = web.View{
 		ContentType: web.HTML, Write: func(_ *http.Request, w io.Writer) error { return p.RenderRunbooks(w) },
 	}
 	views["runbooks/{name}"] = web.View{
 		ContentType: web.HTML,
-		Write:       func(r *http.Request, w io.Writer) error { return p.RenderRunbook(w, r.PathValue("name")) },
+		Write: func(r *http.Request, w io.Writer) error {
+			name := r.PathValue("name")
+			if now, ok := runbooks.Former(name); ok {
+				return web.MovedError(now.Alert + now.Anchor())
+			}
+			return p.RenderRunbook(w, name)
+		},
 	}
 	return views
 }

@@ -28,7 +28,7 @@ var addressFiles = []string{
 	"proc/sys/net/ipv4/conf/@/rp_filter",
 }
 
-const conflictAlert = "RDMAAddressConflict"
+const conflictAlert = "RDMAPortMisconfigured/address"
 
 var addressChecks = []Check{
 	{
@@ -46,7 +46,7 @@ var addressChecks = []Check{
 		Wanted: "RoCE v2 with an IPv4 address, on ACTIVE ports for jobs of hosts with GPUs",
 		Why:    "NCCL (2.21 and newer) selects RoCE v2 over IPv4; without such an entry it uses index 0, usually RoCE v1: connections beyond the segment fail.",
 		Remedy: "ip address add ADDRESS/LENGTH dev {netdev}",
-		Source: "NVIDIA, NCCL: NCCL_IB_GID_INDEX, NCCL_IB_ADDR_FAMILY", Alert: "RDMARoCEv2GIDMissing",
+		Source: "NVIDIA, NCCL: NCCL_IB_GID_INDEX, NCCL_IB_ADDR_FAMILY", Alert: "RDMAPortMisconfigured/roce_v2_gid",
 		find: findNCCLGID,
 	},
 	{
@@ -80,8 +80,8 @@ func findGIDType(m *machine, p port) (f finding, ok bool) {
 }
 
 // findNCCLGID follows ncclIbGetGidIndex (src/transport/net_ib): the first RoCE v2 entry of the address family, IPv4
-// unless NCCL_IB_ADDR_FAMILY says AF_INET6, otherwise index 0. The difference is that of RDMARoCEv2GIDMissing if two
-// siblings have a routable entry and this port has none.
+// unless NCCL_IB_ADDR_FAMILY says AF_INET6, otherwise index 0. The difference is that of
+// RDMAPortMisconfigured/roce_v2_gid if two siblings have a routable entry and this port has none.
 func findNCCLGID(m *machine) (out []finding) {
 	if m.GDR == nil || len(m.GDR.GPUs) == 0 {
 		return nil

@@ -105,14 +105,14 @@ func TestAddress(t *testing.T) {
 			mlx5_1/1 ok "roce_v2 ipv4" want "roce_v2 ipv4" guide`},
 		{"one of three has none", "nccl_default_gid", with(3, without(1)), "", `
 			mlx5_0/1 ok "roce_v2 ipv4" want "roce_v2 ipv4" guide
-			mlx5_1/1 differs "index 0" want "roce_v2 ipv4" machine RDMARoCEv2GIDMissing
+			mlx5_1/1 differs "index 0" want "roce_v2 ipv4" machine RDMAPortMisconfigured/roce_v2_gid
 			mlx5_2/1 ok "roce_v2 ipv4" want "roce_v2 ipv4" guide`},
 		{"one of three has IPv6", "nccl_default_gid", with(3, func(n *snapshot.Node) {
 			gpu(n)
 			portOf(n, 1).RoCEv2 = map[string]snapshot.GIDFamily{"ipv6": {Entries: 1, First: 3}}
 		}), "", `
 			mlx5_0/1 ok "roce_v2 ipv4" want "roce_v2 ipv4" guide
-			mlx5_1/1 differs "index 0" want "roce_v2 ipv4" machine RDMARoCEv2GIDMissing
+			mlx5_1/1 differs "index 0" want "roce_v2 ipv4" machine RDMAPortMisconfigured/roce_v2_gid
 			mlx5_2/1 ok "roce_v2 ipv4" want "roce_v2 ipv4" guide`},
 		{"one of two has none: which one is the exception", "nccl_default_gid", with(2, without(1)), "", `
 			mlx5_0/1 ok "roce_v2 ipv4" want "roce_v2 ipv4" guide
@@ -155,7 +155,7 @@ func TestAddress(t *testing.T) {
 			resolve(n, "10.0.0.9 0x2 aa eth0", "10.0.0.9 0x2 bb eth1", "10.0.0.8 0x2 aa eth0", "10.0.0.8 0x2 aa eth1",
 				"10.0.0.8 0x2 cc eth2")
 		}), "", `
-			eth0 differs "arp_ignore=0 arp_announce=0 rp_filter=0" want "arp_ignore=1 arp_announce=2 rp_filter=2" machine RDMAAddressConflict
+			eth0 differs "arp_ignore=0 arp_announce=0 rp_filter=0" want "arp_ignore=1 arp_announce=2 rp_filter=2" machine RDMAPortMisconfigured/address
 			eth1 ok "arp_ignore=1 arp_announce=2 rp_filter=2" want "arp_ignore=1 arp_announce=2 rp_filter=2" guide`},
 		{"the entry of an operator, and one without an answer", "arp_of_shared_subnets", with(2, func(n *snapshot.Node) {
 			twoRails(n)

@@ -47,7 +47,7 @@ var jobChecks = []Check{
 		ID: "nccl_ib_disable", Name: "use of RDMA by NCCL",
 		Wanted: "0 on hosts with ACTIVE compute ports",
 		Why:    "NCCL uses TCP between nodes.",
-		Alert:  "RDMATransportFallback",
+		Alert:  "RDMAGPUDirectStaging/sockets",
 	}),
 	ncclSetting("NCCL_IB_GID_INDEX", (*machine).gidIndex, Check{
 		ID: "nccl_gid_index", Name: "GID index of NCCL",
@@ -55,7 +55,7 @@ var jobChecks = []Check{
 		Wanted: "not set, or an entry of type RoCE v2",
 		Why:    "Packets of RoCE v1 are not routed and have no DSCP: connections fail, or miss the lossless class.",
 		Remedy: "unset NCCL_IB_GID_INDEX # of the job, or in nccl.conf: NCCL selects a RoCE v2 entry",
-		Alert:  "RDMAJobGIDMismatch",
+		Alert:  "RDMAPortMisconfigured/job_gid",
 	}),
 	ncclSetting("NCCL_IB_TIMEOUT", within(18, 22), Check{
 		ID: "nccl_timeout", Name: "ACK timeout of NCCL",

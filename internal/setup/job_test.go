@@ -148,7 +148,7 @@ func TestJobDisabled(t *testing.T) {
 	checkRows(t, "nccl_ib_disable", jobNode, []rowCase{
 		{name: "not set"},
 		{name: "as wanted", node: set("0"), want: []string{`slurm/7 ok "0" want "0" by machine` + several}},
-		{name: "differs", node: set("1"), want: []string{`slurm/7 differs/warning/RDMATransportFallback "1" want "0" by machine` + several + remedy}},
+		{name: "differs", node: set("1"), want: []string{`slurm/7 differs/warning/RDMAGPUDirectStaging/sockets "1" want "0" by machine` + several + remedy}},
 		{name: "in an NVLink domain", node: both(set("1"), transport("nvlink_domain")), want: []string{`slurm/7 differs/info "1" want "0" by machine` + several + remedy}},
 		{name: "one node", node: both(set("1"), env("SLURM_JOB_NUM_NODES", "1")), want: []string{
 			`slurm/7 differs/info "1" want "0" by machine; the job runs on one node, or on an unknown number` + remedy,
@@ -171,7 +171,7 @@ func TestJobGID(t *testing.T) {
 		{name: "InfiniBand, or tables not read", node: set("0")},
 		{name: "as wanted", node: both(set("3"), entry("roce_v2")), want: []string{`slurm/7 ok "3" want "RoCE v2 entry" by machine`}},
 		{name: "differs", node: both(set("0"), entry("roce_v1")), want: []string{
-			`slurm/7 differs/warning/RDMAJobGIDMismatch "0" want "3" by machine; entry 0 of mlx5_0/1 is RoCE v1; set: unset NCCL_IB_GID_INDEX # of the job, or in nccl.conf: NCCL selects a RoCE v2 entry`,
+			`slurm/7 differs/warning/RDMAPortMisconfigured/job_gid "0" want "3" by machine; entry 0 of mlx5_0/1 is RoCE v1; set: unset NCCL_IB_GID_INDEX # of the job, or in nccl.conf: NCCL selects a RoCE v2 entry`,
 		}},
 		{name: "empty entry", node: both(set("9"), entry("")), site: "9", want: []string{`slurm/7 ok "9" want "9" by site; entry 9 of mlx5_0/1 is empty`}},
 	})

@@ -12,7 +12,7 @@ import (
 var mtuFiles = []string{"sys/class/infiniband/*/device/net/*/mode"}
 
 const (
-	mtuAlert = "RDMAMTUMismatch"
+	mtuAlert = "RDMAPortMisconfigured/mtu"
 	firstMTU = "the switch ports first; drain the host, whose link may go down"
 )
 
@@ -138,7 +138,7 @@ func findInfiniBandMTU(_ *machine, p port) (f finding, ok bool) {
 }
 
 // findNetdevMTU compares with the value of more than half, at least three, of the ports that are alike: those for jobs,
-// others of the same board. This is the definition of RDMAMTUMismatch in rules/node/siblings.rules.yml.
+// others of the same board. This is the definition of RDMAPortMisconfigured/mtu in rules/node/siblings.rules.yml.
 func findNetdevMTU(m *machine, e ether) (f finding, ok bool) {
 	f = e.finding("it could not be read")
 	if e.nd.MTU != nil {

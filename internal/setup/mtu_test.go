@@ -96,7 +96,7 @@ func TestMTU(t *testing.T) {
 			eth1 ok "4200" want "4200" guide`},
 		{"one of four", "netdev_mtu", with(9000, 1500, 9000, 9000), "", `
 			eth0 ok "9000" want "9000" guide
-			eth1 differs "1500" want "9000" machine RDMAMTUMismatch
+			eth1 differs "1500" want "9000" machine RDMAPortMisconfigured/mtu
 			eth2 ok "9000" want "9000" guide
 			eth3 ok "9000" want "9000" guide`},
 		{"all are low", "netdev_mtu", with(1500, 1500, 1500), "", `

@@ -52,7 +52,7 @@ var pcieChecks = []Check{
 		Why:    "GPUDirect RDMA traffic takes the way over the root complex and back, with any IOMMU mode.",
 		Remedy: "setpci -s {bridge} ECAP_ACS+6.w=0000",
 		Before: "not on hosts that pass devices to virtual machines, which ACS isolates; setpci lasts until the next boot, the firmware setup of the host has it for good",
-		Source: "NVIDIA, NCCL troubleshooting: PCI Access Control Services", Alert: "RDMAACSRedirect",
+		Source: "NVIDIA, NCCL troubleshooting: PCI Access Control Services", Alert: "RDMAHostMisconfigured/acs",
 		find: each(nics, findACS),
 	},
 	{
@@ -62,7 +62,7 @@ var pcieChecks = []Check{
 		Why:    "Each DMA is translated: throughput drops, and GPUDirect RDMA may fail.",
 		Remedy: "add iommu=pt to the kernel command line, and restart the host",
 		Before: "containers and bare metal need no translation; hosts that pass devices to virtual machines keep it for these only",
-		Source: "NVIDIA, GPUDirect RDMA: supported systems; AMD, tuning guide", Alert: "RDMAIOMMUTranslating",
+		Source: "NVIDIA, GPUDirect RDMA: supported systems; AMD, tuning guide", Alert: "RDMAHostMisconfigured/iommu",
 		find: each(nics, findIOMMU),
 	},
 	{

@@ -66,7 +66,7 @@ var stackChecks = []Check{
 		Why:    "The build for this kernel failed, or the initramfs has the kernel's own module: the driver may not match the libraries.",
 		Remedy: "dkms install --force mlnx-ofed-kernel/{wanted}",
 		Source: "NVIDIA, MLNX_OFED: installation, verify the loaded modules",
-		Alert:  "RDMADriverMismatch",
+		Alert:  "RDMAHostMisconfigured/driver",
 		find:   findOFED,
 	},
 	{

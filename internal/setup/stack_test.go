@@ -42,13 +42,13 @@ func TestStack(t *testing.T) {
 		}},
 		{name: "in use, without its packages visible", node: flavour("ofed")},
 		{name: "build failed", node: files(dkms, dkmsDirs, other, "mlx5_core.ko"), want: []string{
-			`mlx5_core differs/warning/RDMADriverMismatch "in-tree" want "ofed" by machine; /var/lib/dkms/mlnx-ofed-kernel/24.10.OFED.24.10.1.1.4 is not built for 6.8.0-49-generic; set: dkms install mlnx-ofed-kernel/24.10.OFED.24.10.1.1.4 -k 6.8.0-49-generic; update-initramfs -u || dracut -f; reboot`,
+			`mlx5_core differs/warning/RDMAHostMisconfigured/driver "in-tree" want "ofed" by machine; /var/lib/dkms/mlnx-ofed-kernel/24.10.OFED.24.10.1.1.4 is not built for 6.8.0-49-generic; set: dkms install mlnx-ofed-kernel/24.10.OFED.24.10.1.1.4 -k 6.8.0-49-generic; update-initramfs -u || dracut -f; reboot`,
 		}},
 		{name: "package for another kernel", node: files("lib/modules/5.14.0-427.el9.x86_64/extra", "mlnx-ofa_kernel"), want: []string{
-			`mlx5_core differs/warning/RDMADriverMismatch "in-tree" want "ofed" by machine; /lib/modules/5.14.0-427.el9.x86_64 has the modules of MLNX_OFED, /lib/modules/6.8.0-49-generic has not; set: mlnxofedinstall --add-kernel-support; reboot`,
+			`mlx5_core differs/warning/RDMAHostMisconfigured/driver "in-tree" want "ofed" by machine; /lib/modules/5.14.0-427.el9.x86_64 has the modules of MLNX_OFED, /lib/modules/6.8.0-49-generic has not; set: mlnxofedinstall --add-kernel-support; reboot`,
 		}},
 		{name: "built, and the initramfs has the other one", node: files(here, "mlx5_core.ko.xz\nmlx5_ib.ko.xz"), want: []string{
-			`mlx5_core differs/warning/RDMADriverMismatch "in-tree" want "ofed" by machine; /lib/modules/6.8.0-49-generic has the modules of MLNX_OFED; set: update-initramfs -u || dracut -f; reboot`,
+			`mlx5_core differs/warning/RDMAHostMisconfigured/driver "in-tree" want "ofed" by machine; /lib/modules/6.8.0-49-generic has the modules of MLNX_OFED; set: update-initramfs -u || dracut -f; reboot`,
 		}},
 		{name: "only its headers", node: files("usr/src/ofa_kernel", "default")},
 		{name: "unreadable", node: files(dkms, "!permission"), want: []string{

@@ -67,7 +67,7 @@ var trafficChecks = []Check{
 		Wanted: "on, unless congestion control is pinned as zerotouch_rtt or off",
 		Why:    "Senders do not reduce their rate: congestion is limited by PFC alone, and pauses spread through the fabric.",
 		Remedy: "echo 1 > /sys/class/net/{netdev}/ecn/roce_np/enable/PRIORITY; echo 1 > /sys/class/net/{netdev}/ecn/roce_rp/enable/PRIORITY",
-		Source: "NVIDIA, RoCE configuration: ECN (DCQCN)", Alert: "RDMACongestionNotificationOff",
+		Source: "NVIDIA, RoCE configuration: ECN (DCQCN)", Alert: "RDMAPortMisconfigured/congestion_notification",
 		find: perLane(findNotification),
 	},
 	{

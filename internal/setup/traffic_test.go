@@ -173,7 +173,7 @@ func TestTraffic(t *testing.T) {
 			eth1 ok "on" want "on" machine`},
 		{"off on one", "ecn_on_rdma_priority", with(2, func(n *snapshot.Node) { n.QoS.Netdevs[1].Reaction[3] = pointer(uint64(0)) }), "", `
 			eth0 ok "on" want "on" machine
-			eth1 differs "reaction point off" want "on" machine RDMACongestionNotificationOff`},
+			eth1 differs "reaction point off" want "on" machine RDMAPortMisconfigured/congestion_notification`},
 		{"off on another priority", "ecn_on_rdma_priority", with(2, func(n *snapshot.Node) { n.QoS.Netdevs[1].Reaction[4] = pointer(uint64(0)) }), "", `
 			eth0 ok "on" want "on" machine
 			eth1 ok "on" want "on" machine`},

@@ -131,8 +131,11 @@ func (c *changes) label(r *rule) {
 		add = append(add, DefaultSeverity+": "+shipped)
 		if to := by[shipped]; to != "" {
 			r.text = severityLine().ReplaceAllString(r.text, "          severity: "+to)
-			if to == "info" {
+			switch {
+			case to == "info" && drainLine().MatchString(r.text):
 				r.text = drainLine().ReplaceAllString(r.text, `          drain: "no"`)
+			case to == "info" && shipped != "info": // the label of its fault
+				add = append(add, `drain: "no"`)
 			}
 		}
 	}

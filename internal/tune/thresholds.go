@@ -63,8 +63,6 @@ func Thresholds() []Threshold {
 		waits("stack-not-loaded-for", "RDMAStackNotLoaded", "5m", 2, "in addition to 25m after boot for loading the drivers"),
 		waits("read-stuck-for", "RDMAReadStuck", "2m", 4, "firmware commands time out after 60s, and one may be queued"),
 		waits("firmware-error-for", "RDMADeviceFirmwareError", "1m", 2, "a recovery that succeeds takes seconds to a minute (critical)"),
-		waits("cpu-starved-for", "RDMAExporterCPUStarved", "5m", 1, "a compilation or the start of a job loads a host for a few minutes"),
-		waits("collector-failing-for", "RDMACollectorFailing", "5m", 1, "reads fail while a device is reset or replaced"),
 		waits("link-width-for", "RDMALinkWidthDegraded", "5m", 4, "a link may come up degraded and retrain"),
 		waits("link-rate-for", "RDMALinkDownshifted", "5m", 4, "a link may come up degraded and retrain"),
 		waits("pcie-degraded-for", "RDMAPCIeDegraded", "10m", 6, "a link is degraded for a moment while it retrains after a reset"),
@@ -92,20 +90,6 @@ func Thresholds() []Threshold {
 			{"RDMALinkUnstable", "count1h[1d:1h])) >= {}", 1},
 			{"RDMALinkUnstable", `(limit {-1})`, 3},
 			{"RDMALinkUnstable", `limit: "{-1}"`, 1},
-		}},
-		{"subnet-manager-changes", "RDMASubnetManagerChanging", Count, "3", "in 1h; a failover is one change, failing back a second", []Place{
-			{"RDMASubnetManagerChanging", "port:rdma_port_sm_lid:changes1h >= {})", 1},
-			{"RDMASubnetManagerChanging", "port:rdma_port_sm_lid:changes1h{%s}) >= {}\"", 2},
-			{"RDMASubnetManagerChanging", "changes in an hour, limit {-1}{{", 1},
-			{"RDMASubnetManagerChanging", "times in 1h (limit {-1})", 1},
-			{"RDMASubnetManagerChanging", "}}{-1} changes{{", 1},
-		}},
-		{"cpu-wait", "RDMAExporterCPUStarved", Ratio, "0.25", "of 5m; beyond it reads begin to miss their deadlines", []Place{
-			{"RDMAExporterCPUStarved", "(instance:rdma_exporter_cpu_wait:ratio5m) > {}", 1},
-			{"RDMAExporterCPUStarved", "of last 5m (limit {%})", 1},
-			{"RDMAExporterCPUStarved", "of the last 5m (limit {%})", 1},
-			{"RDMAExporterCPUStarved", "limit: {%}", 1},
-			{"RDMACollectorFailing", "instance:rdma_exporter_cpu_wait:ratio5m > {}", 1},
 		}},
 		{"symbol-errors", "RDMALinkErrors", Count, "120", "in 1h; InfiniBand specifies a bit error rate of 1e-12 or better", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_symbol_errors:sum1h > {}", 1},
@@ -145,43 +129,6 @@ func Thresholds() []Threshold {
 			{"port:rdma_link_lane_raw_ber:high", "{} * quantile", 1},
 			{"RDMALaneBERHigh", "{} times the median lane", 1},
 			{"RDMALaneBERHigh", "clamp_min({} * quantile", 2},
-		}},
-		waits("ber-rising-for", "RDMALinkBERRising", "1h", 2, "a change of temperature or a touched cable is over sooner"),
-		{"ber-rising-floor", "RDMALinkBERRising", Ratio, "1e-07", "errors before FEC per bit; below it FEC has margin for years", []Place{
-			{"port:rdma_link_raw_ber:baseline_factor", "ratio10m) > {})", 1},
-			{"RDMALinkBERRising", "(limits {}, and", 1},
-		}},
-		{"ber-rising-info", "RDMALinkBERRising", Count, "10", "times the baseline (info); temperature moves the rate by less", []Place{
-			{"port:rdma_link_ber_rising:info", "baseline_factor >= {})", 1},
-			{"RDMALinkBERRising", "and {} times the baseline info", 1},
-			{"RDMALinkBERRising", `>= {}" $port`, 2},
-			{"RDMALinkBERRising", "{{ else }}{} times{{ end }}", 1},
-			{"RDMALinkBERRising", "{{ else }}{}{{ end }} times for", 1},
-		}},
-		{"ber-rising-warning", "RDMALinkBERRising", Count, "100", "times the baseline (warning)", []Place{
-			{"port:rdma_link_ber_rising:warning", "baseline_factor >= {})", 1},
-			{"RDMALinkBERRising", "info, {} times warning", 1},
-			{"RDMALinkBERRising", "$port) }}{} times", 1},
-			{"RDMALinkBERRising", "$port) }}{}{{ else", 1},
-		}},
-		waits("optics-drift-for", "RDMAOpticsDrift", "24h", 1, "a day of the machine room's temperature"),
-		{"optics-drift-receive", "RDMAOpticsDrift", Count, "2", "dB of receive power below the baseline; temperature and a reseated connector change about 1 dB", []Place{
-			{"port:rdma_optics_drift:info", "power:drop >= {})", 1},
-			{"RDMAOpticsDrift", "limit {} dB below for", 1},
-			{"RDMAOpticsDrift", "receive power {} dB below normal", 1},
-			{"RDMAOpticsDrift", `"receive_power" }}{} dB{{ else`, 1},
-		}},
-		{"optics-drift-bias", "RDMAOpticsDrift", Count, "20", "percent of laser bias above the baseline; a laser is at the end of its life at 50%", []Place{
-			{"port:rdma_optics_drift:info", "bias:rise >= {})", 1},
-			{"RDMAOpticsDrift", "limit {}% above for", 1},
-			{"RDMAOpticsDrift", "bias {}% above normal", 1},
-			{"RDMAOpticsDrift", `"bias" }}{}%{{ else`, 1},
-		}},
-		{"optics-drift-margin", "RDMAOpticsDrift", Count, "1", "dB of receive power above the low alarm limit of the transceiver", []Place{
-			{"port:rdma_optics_drift:info", "power:margin < {})", 1},
-			{"RDMAOpticsDrift", "limit {} dB above for", 1},
-			{"RDMAOpticsDrift", "receive power {} dB above the alarm limit.", 1},
-			{"RDMAOpticsDrift", "{{ else }}{} dB{{ end }}", 1},
 		}},
 		{"link-error-recoveries", "RDMALinkErrors", Count, "2", "in 1h; a good link may retrain once", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_link_error_recoveries:sum1h >= {}", 1},
@@ -244,10 +191,6 @@ func Thresholds() []Threshold {
 			{"RDMATransceiverLaneDark", "(limit {} dBm)", 2},
 			{"RDMATransceiverLaneDark", "}}{} dBm{{ end }}", 1},
 		}},
-		{"lane-imbalance-db", "RDMATransceiverLaneImbalance", Number, "3", "between the lanes of a transceiver: half of the optical power", []Place{
-			{"RDMATransceiverLaneImbalance", "  > {}", 1},
-			{"RDMATransceiverLaneImbalance", "{} dB", 3},
-		}},
 		{"storm-source-ratio", "RDMAPFCStormSource", Ratio, "0.5", "of the time that a port sends PFC pause; a slow receiver still receives packets", []Place{
 			{"port:rdma_pfc_storm_source:critical", `port:rdma_port_pfc_paused:ratio{direction="transmit"} > {}`, 1},
 			{"RDMAPFCStormSource", `of last 90s (limit {%})`, 3},
@@ -308,6 +251,11 @@ func Thresholds() []Threshold {
 			{"RDMALinksSlowerThanFleet", "(port:rdma_port_rate:fleet)) >= {}", 1},
 		}},
 		ratio("fleet-rate-ratio", "RDMALinksSlowerThanFleet", "0.99", "RDMALinksSlowerThanFleet", "{} * quantile by (cluster, job, board_id, link_layer, role)", "of the median rate of ports of the same kind"),
+		{"straggler-ratio", "RDMAPortStraggler", Ratio, "0.7", "of the throughput of the median port of a job, and of its own before; ports of one job differ by less than 10%", []Place{
+			{"port:rdma_port_job_share:low", "< bool {}", 2},
+			{"port:rdma_port_job:straggler", "< {}", 1},
+			{"RDMAPortStraggler", "{%}", 4},
+		}},
 		{"switch-hosts", "RDMASwitchPortsDown", Count, "3", "two hosts may have a common cause other than the switch", []Place{
 			{"system:rdma_port_down:hosts", ") >= {}", 1},
 			{"RDMASwitchPortsDown", "(limit {-1})", 2},

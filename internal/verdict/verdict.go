@@ -107,14 +107,14 @@ func recordedBy(engine *alerting.Engine, at time.Time) (r check.Recorded, err er
 	return r, err
 }
 
-// suspectsOf reads the conditions of alerts in cause chains.
+// suspectsOf reads the conditions of alerts in cause chains, and the parts of faults.
 func suspectsOf(engine *alerting.Engine, at time.Time) (s check.Suspects, err error) {
 	for _, r := range engine.RecordingRules() {
 		if strings.HasSuffix(r.Name, ":suspect") {
 			s.Records = append(s.Records, r.Name)
 		}
 	}
-	values, err := engine.Query(context.Background(), `{__name__=~".+:suspect"}`, at)
+	values, err := engine.Query(context.Background(), `{__name__=~".+:suspect|rdma:part"}`, at)
 	for _, v := range values {
 		s.Series = append(s.Series, v.Labels)
 	}

@@ -22,7 +22,7 @@ type Page struct {
 	Static fs.FS           // GET /static/
 }
 
-// View is rendered for each request. The error fs.ErrNotExist becomes 404.
+// View is rendered for each request. The error fs.ErrNotExist becomes 404, MovedError 301.
 type View struct {
 	ContentType string
 	Write       func(*http.Request, io.Writer) error
@@ -31,6 +31,12 @@ type View struct {
 	// Queries: an answer to a query is not kept. Other views ignore it.
 	Queries bool
 }
+
+// MovedError is the error of a View that is elsewhere: the address, relative to that of the request (RFC 9110, section
+// 10.2.2). A proxy in front may have removed a prefix, so that the whole path is unknown here.
+type MovedError string
+
+func (e MovedError) Error() string { return "moved to " + string(e) }
 
 // Content types of views.
 const (
@@ -85,7 +91,12 @@ func (v View) serve(w http.ResponseWriter, r *http.Request) {
 // begin writes the headers or the error, and reports whether a body follows.
 func (v View) begin(w http.ResponseWriter, err error) bool {
 	guard(w)
+	var moved MovedError
 	switch {
+	case errors.As(err, &moved):
+		w.Header().Set("Location", string(moved))
+		w.Header().Set("Cache-Control", "no-store") // another version may have the page
+		http.Error(w, err.Error(), http.StatusMovedPermanently)
 	case errors.Is(err, fs.ErrNotExist):
 		http.Error(w, err.Error(), http.StatusNotFound)
 	case err != nil:

@@ -294,7 +294,7 @@ func TestCheckUnknownIsNotOKOfReplays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := run(t, "--replay="+machines.Fixture(name), "check", "--strict", "--verbose",
-				"--only=RDMAGPUDirectStaging")
+				"--only=RDMAGPUDirectStaging/staging")
 			if code != c.code || !strings.Contains(out, c.text) || errs != "" {
 				t.Errorf("exit %d, want %d and %q\n%s%s", code, c.code, c.text, out, errs)
 			}

@@ -77,14 +77,32 @@ func TestRunbookCommand(t *testing.T) {
 	}
 	checkRunbookList(t)
 	for name, want := range map[string]string{
-		"rdmaportdwn":      "unknown alert rdmaportdwn: did you mean RDMAPortDown",
-		"Zzz":              "unknown alert Zzz: names: rdma_exporter runbook",
-		"../runbooks/a.md": "unknown alert",
+		"rdmaportdwn":       "unknown alert rdmaportdwn: did you mean RDMAPortDown",
+		"Zzz":               "unknown alert Zzz: names: rdma_exporter runbook",
+		"RDMAReloadFaild":   "unknown alert RDMAReloadFaild: did you mean RDMAReloadFailed",
+		"RDMAReloadFailed.": "unknown alert RDMAReloadFailed.: did you mean RDMAReloadFailed",
+		"../runbooks/a.md":  "unknown alert",
 	} {
 		if code, out, errs := run(t, "runbook", name); code != 2 || out != "" || !strings.Contains(errs, want) ||
 			strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q", name, code, errs)
 		}
+	}
+}
+
+// TestRunbookOfFormerName: the current one, below the line that has its name.
+func TestRunbookOfFormerName(t *testing.T) {
+	for _, name := range runbooks.FormerNames() {
+		now, _ := runbooks.Former(name)
+		text, ok := runbooks.Text(now.Alert)
+		want := name + " is now " + now.String() + ".\n\n" + string(text)
+		if code, out, errs := run(t, "runbook", name); !ok || code != 0 || out != want || errs != "" {
+			t.Errorf("%s: exit %d, %.200s, %s", name, code, out, errs)
+		}
+	}
+	const first = "RDMAExporterCPUStarved is now RDMAExporterDegraded, reason cpu.\n\n# RDMAExporterDegraded\n"
+	if _, out, _ := run(t, "runbook", "RDMAExporterCPUStarved"); !strings.HasPrefix(out, first) {
+		t.Errorf("%.200s", out)
 	}
 }
 

@@ -286,6 +286,11 @@ func TestIncidents(t *testing.T) {
 			if got := r.score(); got.daemon > i.bar.daemon || got.central > i.bar.central {
 				t.Errorf("daemon %d, central %d; at most %d and %d", got.daemon, got.central, i.bar.daemon, i.bar.central)
 			}
+			if len(r.faults) > i.bar.central {
+				t.Errorf("%d critical faults, at most %d:\n%s", len(r.faults), i.bar.central,
+					strings.Join(slices.Sorted(maps.Keys(r.faults)), "\n"))
+			}
+			t.Log("faults: ", len(r.faults), slices.Sorted(maps.Keys(r.faults)))
 			r.check(t, i)
 		})
 	}
@@ -296,6 +301,8 @@ type result struct {
 	fired   map[string]labels.Labels
 	central map[string]bool
 	at      map[string]time.Duration
+	faults  map[string]time.Duration // critical ones that lasted, and since when
+	seen    map[string]time.Duration
 }
 
 // play has a fleet go through an incident. Exporters are scraped at each interval.
@@ -303,7 +310,13 @@ func play(t *testing.T, i incident) result {
 	t.Helper()
 	f := newFleet(i.fleet...)
 	s := newServer(t, f)
-	r := result{map[string]labels.Labels{}, map[string]bool{}, map[string]time.Duration{}}
+	r := result{
+		map[string]labels.Labels{},
+		map[string]bool{},
+		map[string]time.Duration{},
+		map[string]time.Duration{},
+		map[string]time.Duration{},
+	}
 	events, last := slices.Clone(i.events), -before-busy
 	for f.now < i.lasts {
 		f.step()
@@ -329,6 +342,11 @@ func play(t *testing.T, i incident) result {
 			t.Fatal(err)
 		}
 		r.add(firing, f.now)
+		faults, err := s.faults(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.addFaults(faults, f.now)
 	}
 	if len(events) > 0 {
 		t.Fatalf("%d events come after the end", len(events))
@@ -353,6 +371,22 @@ func (r result) add(firing []alert, now time.Duration) {
 		}
 		r.fired[key], r.central[key] = a.labels, a.central
 	}
+}
+
+// addFaults takes the critical faults of one moment. They count once they have lasted for 2m.
+func (r result) addFaults(faults []labels.Labels, now time.Duration) {
+	there := map[string]bool{}
+	for _, f := range faults {
+		key := f.String()
+		there[key] = true
+		if _, ok := r.seen[key]; !ok {
+			r.seen[key] = now
+		}
+		if _, ok := r.faults[key]; !ok && now-r.seen[key] >= 2*time.Minute {
+			r.faults[key] = now
+		}
+	}
+	maps.DeleteFunc(r.seen, func(key string, _ time.Duration) bool { return !there[key] })
 }
 
 func hostOf(l labels.Labels) string { return l.Get("cluster") + " " + l.Get("instance") }

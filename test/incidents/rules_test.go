@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 
 	"rdma_exporter/rules"
+	"rdma_exporter/test/ruleplay"
 )
 
 // interval is that of scrapes and evaluations.
@@ -29,6 +30,7 @@ const interval = 30 * time.Second
 type server struct {
 	db     *tsdb.DB
 	groups []*promrules.Group
+	query  promrules.QueryFunc
 }
 
 // newServer has an empty store. The order of the groups is that of the files, with -reverse the reverse of it.
@@ -72,7 +74,7 @@ func newServer(t *testing.T, f *fleet) *server {
 		GroupLoader:          l,
 		Parser:               pql,
 	})
-	s := &server{db: db}
+	s := &server{db: db, query: promrules.EngineQueryFunc(engine, db)}
 	for _, file := range l.names {
 		byKey, errs := manager.LoadGroups(interval, labels.EmptyLabels(), "", nil, false, file)
 		if len(errs) > 0 {
@@ -143,7 +145,7 @@ func (l *loader) prune(t *testing.T, f *fleet) {
 	for before := -1; before != len(known); {
 		before = len(known)
 		l.each(t, func(r *rulefmt.Rule, expr parser.Expr) bool {
-			if r.Record != "" && possible(expr, known) {
+			if r.Record != "" && ruleplay.Possible(expr, known) {
 				known[r.Record] = true
 			}
 			return true
@@ -151,7 +153,7 @@ func (l *loader) prune(t *testing.T, f *fleet) {
 	}
 	l.each(t, func(r *rulefmt.Rule, expr parser.Expr) bool {
 		r.Annotations = nil
-		return possible(expr, known)
+		return ruleplay.Possible(expr, known)
 	})
 }
 
@@ -213,44 +215,6 @@ func TestCriticalAlerts(t *testing.T) {
 	}
 }
 
-// possible reports whether an expression can have a result where these metrics are known.
-func possible(expr parser.Expr, known map[string]bool) bool {
-	switch e := expr.(type) {
-	case *parser.VectorSelector:
-		return e.Name == "" || known[e.Name]
-	case *parser.MatrixSelector:
-		return possible(e.VectorSelector, known)
-	case *parser.BinaryExpr:
-		left, right := possible(e.LHS, known), possible(e.RHS, known)
-		switch e.Op {
-		case parser.LUNLESS:
-			return left
-		case parser.LOR:
-			return left || right
-		}
-		return left && right
-	case *parser.Call:
-		if slices.Contains([]string{"absent", "absent_over_time", "scalar", "vector"}, e.Func.Name) {
-			return true
-		}
-		for _, arg := range e.Args {
-			if !possible(arg, known) {
-				return false
-			}
-		}
-		return true
-	case *parser.AggregateExpr:
-		return possible(e.Expr, known)
-	case *parser.SubqueryExpr:
-		return possible(e.Expr, known)
-	case *parser.ParenExpr:
-		return possible(e.Expr, known)
-	case *parser.UnaryExpr:
-		return possible(e.Expr, known)
-	}
-	return true
-}
-
 // scrape appends what all exporters of a fleet serve.
 func (s *server) scrape(f *fleet, at time.Time) error {
 	app := s.db.Appender(context.Background())
@@ -288,4 +252,17 @@ func (s *server) eval(ctx context.Context, at time.Time, firing func(alert)) err
 		}
 	}
 	return nil
+}
+
+// faults are the critical faults at a time, without those of hosts whose maintenance is announced.
+func (s *server) faults(ctx context.Context, at time.Time) (out []labels.Labels, err error) {
+	v, err := s.query(ctx, `(rdma:fault{severity="critical"} or rdma:fault{symptom="exporter_down",scope!="host"})
+		unless on (cluster, instance, job) rdma_host_maintenance == 1`, at)
+	if err != nil {
+		return nil, err
+	}
+	for _, sample := range v {
+		out = append(out, sample.Metric)
+	}
+	return out, nil
 }

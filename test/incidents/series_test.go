@@ -101,6 +101,7 @@ func (h *host) bind() {
 	i := identity{h.cluster.cluster, h.name, "rdma_exporter"}
 	h.target = target{up: i.sample("up", nil, nil), samples: bind(i, hostSeries, h)}
 	for _, p := range h.ports {
+		h.samples = append(h.samples, bind(i, placeSeries, p)...)
 		h.samples = append(h.samples, bind(i, deviceSeries, p)...)
 		h.samples = append(h.samples, bind(i, portSeries, p)...)
 		if h.cluster.layer == infiniBand {
@@ -113,6 +114,9 @@ func (h *host) bind() {
 		}
 	}
 	for _, g := range h.gpus {
+		h.samples = append(h.samples, i.sample("rdma_place_info", []string{
+			"gpu", strconv.Itoa(g.index), "UUID", g.uuid, "rack", h.rack(), "name", "GPU " + strconv.Itoa(g.index),
+		}, func(time.Duration) float64 { return 1 }))
 		h.samples = append(h.samples, bind(i, gpuSeries, g)...)
 	}
 }
@@ -140,6 +144,9 @@ func only(b bool, v float64) float64 {
 var collectors = []string{"device", "infiniband", "hwcounters", "ethernet", "gpu"}
 
 var hostSeries = append([]series[*host]{
+	{"rdma_place_info", func(h *host) []string {
+		return []string{"name", h.name, "rack", h.rack()}
+	}, func(*host, time.Duration) float64 { return 1 }},
 	{"rdma_host_uptime_seconds", func(h *host) []string { return []string{"boot_id", fmt.Sprintf("%s-%d", h.name, h.boots)} }, func(h *host, now time.Duration) float64 {
 		return (now - h.booted).Seconds()
 	}},
@@ -164,6 +171,8 @@ func collectorSeries() (table []series[*host]) {
 	return table
 }
 
+func (h *host) rack() string { return fmt.Sprintf("rack-%d", h.index/rackSize+1) }
+
 func (p *port) device() string { return "mlx5_" + strconv.Itoa(p.rail) }
 
 func (p *port) netdev() string {
@@ -181,6 +190,30 @@ func (p *port) registered() bool { return !p.missing && !p.host.unloaded }
 // ofDevice gives the labels of a device, then more.
 func ofDevice(pairs ...string) func(*port) []string {
 	return func(p *port) []string { return append([]string{"device", p.device()}, pairs...) }
+}
+
+// place gives the labels of the place of a port, which the exporter remembers while the link is down or the device is
+// gone.
+func (p *port) place(number string) []string {
+	leaf, subnet := "", ""
+	if number != "" {
+		leaf = p.leaf.name
+	}
+	if number != "" && p.host.cluster.layer == infiniBand {
+		subnet = "fe80:0000:0000:0000"
+	}
+	return []string{
+		"device", p.device(), "port", number, "pci_address", p.pciAddress(), "card", p.pciAddress()[:10],
+		"pcie_switch", fmt.Sprintf("0000:%02x:00.0", 16*(p.rail/2)), "rail", strconv.Itoa(p.rail), "leaf", leaf,
+		"rack", p.host.rack(), "subnet", subnet, "name", p.device() + " " + leaf,
+	}
+}
+
+func known(*port, time.Duration) float64 { return 1 }
+
+var placeSeries = []series[*port]{
+	{"rdma_place_info", func(p *port) []string { return p.place("") }, known},
+	{"rdma_place_info", func(p *port) []string { return p.place("1") }, known},
 }
 
 var deviceSeries = []series[*port]{

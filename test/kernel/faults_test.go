@@ -81,7 +81,7 @@ var faults = []fault{
 	{"mlx5_7", poke(lower, 14, "4c 00"), poke(lower, 14, "3c 00"), "RDMATransceiverHot", "warning", samples{
 		`rdma_transceiver_temperature_celsius{device="mlx5_7",netdev="ens1f0np0",port="1"}`: 76,
 	}},
-	{"mlx5_8", poke(0x11, 186, "02 00"), poke(0x11, 186, "2e e0"), "RDMATransceiverPowerLow", "warning", nil},
+	{"mlx5_8", poke(0x11, 186, "02 00"), poke(0x11, 186, "2e e0"), "RDMATransceiverOutOfRange", "warning", nil},
 	{"mlx5_8", "echo 8 >pcie/width", "echo 16 >pcie/width", "RDMAPCIeDegraded", "critical", samples{
 		`rdma_pcie_link_width_lanes{pci_address="0000:09:00.0"}`:                8,
 		`rdma_pcie_link_max_width_lanes{pci_address="0000:09:00.0"}`:            16,

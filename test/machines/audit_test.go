@@ -53,9 +53,9 @@ func TestUnknownOfMachines(t *testing.T) {
 				out := map[string]string{}
 				report := d.Evaluate(r)
 				for _, g := range report.Gaps {
-					out[g.Alert] = "not evaluated"
+					out[coverage.Named(g.Alert, g.Fault)] = "not evaluated"
 					if g.Partly {
-						out[g.Alert] = "partly"
+						out[coverage.Named(g.Alert, g.Fault)] = "partly"
 					}
 				}
 				for _, n := range report.Idle {
@@ -66,7 +66,7 @@ func TestUnknownOfMachines(t *testing.T) {
 			before := state(r)
 			metrics := map[string]map[string]string{}
 			for _, a := range alerts {
-				if before[a.Name] != "" {
+				if before[a.String()] != "" {
 					continue
 				}
 				for _, m := range a.Need.Metrics() {
@@ -78,11 +78,11 @@ func TestUnknownOfMachines(t *testing.T) {
 						metrics[m] = state(without(r, descs[m]))
 					}
 					mu.Lock()
-					if was := outcome[pair{a.Name, m}]; was == "" || was == "evaluated" ||
-						was == "not applicable" && metrics[m][a.Name] != "" {
-						outcome[pair{a.Name, m}] = metrics[m][a.Name]
-						if metrics[m][a.Name] == "" {
-							outcome[pair{a.Name, m}] = "evaluated"
+					if was := outcome[pair{a.String(), m}]; was == "" || was == "evaluated" ||
+						was == "not applicable" && metrics[m][a.String()] != "" {
+						outcome[pair{a.String(), m}] = metrics[m][a.String()]
+						if metrics[m][a.String()] == "" {
+							outcome[pair{a.String(), m}] = "evaluated"
 						}
 					}
 					mu.Unlock()
@@ -95,8 +95,8 @@ func TestUnknownOfMachines(t *testing.T) {
 			if descs[m].Scope == exposition.ScopeExporter || notRead[m] {
 				continue
 			}
-			if got := outcome[pair{a.Name, m}]; got != "not evaluated" && got != "partly" {
-				t.Errorf("%s is %s where %s could not be read", a.Name, cmp.Or(got, "evaluated on no machine"), m)
+			if got := outcome[pair{a.String(), m}]; got != "not evaluated" && got != "partly" {
+				t.Errorf("%s is %s where %s could not be read", a.String(), cmp.Or(got, "evaluated on no machine"), m)
 			}
 		}
 	}

@@ -93,7 +93,7 @@ func gapsOf(t *testing.T, file string) (gaps, idle []string) {
 	t.Helper()
 	p := machines.Play(t, file)
 	for _, g := range p.Coverage.Gaps {
-		gaps = append(gaps, fmt.Sprintf("%s %s", g.Alert, g.Reason))
+		gaps = append(gaps, fmt.Sprintf("%s %s", coverage.Named(g.Alert, g.Fault), g.Reason))
 	}
 	i := slices.IndexFunc(p.Families,
 		func(f exposition.Family) bool { return f.Head.Desc.Name == "rdma_detection_unavailable" })
@@ -108,16 +108,22 @@ func gapsOf(t *testing.T, file string) (gaps, idle []string) {
 func TestHealthyIsSeen(t *testing.T) {
 	gaps, idle := gapsOf(t, machines.Fixture("dgx-h100-ib"))
 	want := []string{
-		"RDMADeviceHot not_supported",  // the kernel of the recording has no sensors of the HCAs
-		"RDMAGPUXid not_supported",     // its GPU driver reports no recovery action
-		"RDMAPCIeErrors not_supported", // its firmware keeps AER for itself
-		// The kernel shows no modules of InfiniBand ports.
-		"RDMATransceiverBias not_supported", "RDMATransceiverCold not_supported", "RDMATransceiverFault not_supported",
-		"RDMATransceiverHot not_supported", "RDMATransceiverLaneDark not_supported",
-		"RDMATransceiverLaneImbalance not_supported", "RDMATransceiverPowerHigh not_supported",
-		"RDMATransceiverPowerLow not_supported", "RDMATransceiverUnreadable not_supported",
-		// The recording has no links of udev in /dev/char.
-		"RDMATransceiverVoltage not_supported", "RDMAVerbsNodeMissing not_supported",
+		// The kernel of the recording has no sensors of the HCAs and shows no modules of InfiniBand ports, its GPU driver
+		// reports no recovery action, its firmware keeps AER for itself, and it has no links of udev in /dev/char.
+		"RDMADeviceHot/critical_limit not_supported",
+		"RDMAGPUXid/recovery_action not_supported",
+		"RDMAPCIeErrors not_supported",
+		"RDMATransceiverFault/fault not_supported",
+		"RDMATransceiverFault/unreadable not_supported",
+		"RDMATransceiverHot not_supported",
+		"RDMATransceiverLaneDark not_supported",
+		"RDMATransceiverOutOfRange/bias not_supported",
+		"RDMATransceiverOutOfRange/cold not_supported",
+		"RDMATransceiverOutOfRange/lane_imbalance not_supported",
+		"RDMATransceiverOutOfRange/power_high not_supported",
+		"RDMATransceiverOutOfRange/power_low not_supported",
+		"RDMATransceiverOutOfRange/voltage not_supported",
+		"RDMAVerbsNodeMissing not_supported",
 	}
 	slices.Sort(gaps)
 	if !slices.Equal(gaps, want) {
@@ -169,17 +175,30 @@ func TestRefusedIsGap(t *testing.T) {
 		alerts        []string
 	}{
 		"modules": {"optics-hot", `^ethtool/[^/]+/eeprom/`, refuse, "module_eeprom", []string{
-			"RDMATransceiverBias", "RDMATransceiverCold", "RDMATransceiverFault", "RDMATransceiverHot",
-			"RDMATransceiverLaneDark", "RDMATransceiverLaneImbalance",
-			"RDMATransceiverPowerHigh", "RDMATransceiverPowerLow", "RDMATransceiverUnreadable", "RDMATransceiverVoltage",
+			"RDMATransceiverFault/fault",
+			"RDMATransceiverFault/unreadable",
+			"RDMATransceiverHot",
+			"RDMATransceiverLaneDark",
+			"RDMATransceiverOutOfRange/bias",
+			"RDMATransceiverOutOfRange/cold",
+			"RDMATransceiverOutOfRange/lane_imbalance",
+			"RDMATransceiverOutOfRange/power_high",
+			"RDMATransceiverOutOfRange/power_low",
+			"RDMATransceiverOutOfRange/voltage",
 		}},
-		"configuration space": {"dgx-h100-ib", `/config$`, shorten, "pci_config", []string{"RDMAACSRedirect", "RDMAPCIeSettings"}},
+		"configuration space": {"dgx-h100-ib", `/config$`, shorten, "pci_config", []string{
+			"RDMAHostMisconfigured/acs",
+			"RDMAHostMisconfigured/pcie_settings",
+		}},
 		"counters": {"dgx-h100-ib", `/ports/1/counters/(symbol_error|port_xmit_wait|link_downed|port_rcv_[er].*|link_error_recovery)$`, refuse, "pma", []string{
 			"RDMACounterSaturated", "RDMAIBBackpressure",
 		}},
 		"kernel log": {"dgx-h100-ib", `^kernel/log$`, refuse, "kernel_log", []string{"RDMACommandTimeouts", "RDMAIOMMUFault", "RDMAKernelStuck", "RDMATransmitTimeout"}},
 		"flow control": {"hgx-h200-roce", `^dcb/`, refuse, "dcb", []string{
-			"RDMAGlobalPauseInsteadOfPFC", "RDMALosslessPriorityDiscards", "RDMAPFCShortStorms", "RDMARoCEMTULow",
+			"RDMALosslessPriorityDiscards",
+			"RDMAPFCShortStorms",
+			"RDMAPortMisconfigured/global_pause",
+			"RDMAPortMisconfigured/roce_mtu",
 			"RDMATrafficOnLossyPriority",
 		}},
 	} {
@@ -189,11 +208,11 @@ func TestRefusedIsGap(t *testing.T) {
 			var got []string
 			for _, g := range p.Coverage.Gaps {
 				if g.Reason == coverage.Permission {
-					got = append(got, g.Alert)
+					got = append(got, coverage.Named(g.Alert, g.Fault))
 					if g.Source != tc.source {
 						t.Errorf("%s: source %q", g.Alert, g.Source)
 					}
-				} else if !slices.Contains(before, fmt.Sprintf("%s %s", g.Alert, g.Reason)) {
+				} else if !slices.Contains(before, fmt.Sprintf("%s %s", coverage.Named(g.Alert, g.Fault), g.Reason)) {
 					t.Errorf("%s %s %v", g.Alert, g.Reason, g.Metrics)
 				}
 			}

@@ -152,7 +152,7 @@ func TestIgnoredFaultsAreFaults(t *testing.T) {
 		got[alert.Name+" "+alert.Labels["device"]] = true
 	}
 	for _, want := range []string{
-		"RDMADeviceFirmwareError mlx5_1", "RDMAFirmwareDrift ", "RDMALinkErrors mlx5_2",
+		"RDMADeviceFirmwareError mlx5_1", "RDMAHostMisconfigured ", "RDMALinkErrors mlx5_2",
 		"RDMALinkFlapping mlx5_2", "RDMAWatchdog ",
 	} {
 		if !got[want] {

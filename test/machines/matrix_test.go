@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/verdict"
 )
@@ -56,22 +57,22 @@ func TestEveryAlertFires(t *testing.T) {
 // firesInNoFixture are alerts on the exporter's own trouble, which a recording cannot have, and on what takes longer
 // than one lasts; with the test that shows them.
 var firesInNoFixture = map[string]string{
-	"RDMACollectorFailing":     "rules/tests/exporter.test.yml",
-	"RDMAExporterCPUStarved":   "rules/tests/exporter.test.yml: a recording waits for no CPU",
-	"RDMAStateNotWritten":      "rules/tests/exporter_state.test.yml: a recording writes no state",
-	"RDMAAlertStoreDegraded":   "rules/tests/exporter_state.test.yml",
-	"RDMAExporterLimitReached": "rules/tests/exporter_state.test.yml",
-	"RDMAOpticsDrift":          "rules/tests/optics_drift.test.yml: it needs a day",
-	"RDMANotificationsDropped": "rules/tests/exporter_state.test.yml",
-	"RDMAGPUsReleased":         "rules/tests/exporter_state.test.yml: nobody asks a recording for its GPUs",
-	"RDMAGPUMonitoringPaused":  "rules/tests/exporter_state.test.yml: nobody asks a recording for its GPUs",
-	"RDMAReplay":               "TestReplayFires: of serve alone",
-	"RDMAReloadFailed":         "rules/tests/exporter_state.test.yml",
-	"RDMALinkUnstable":         "rules/tests/link_changes.test.yml: it needs a day",
-	"RDMAReadStuck":            "TestReadStuckAlert",
-	"RDMAPortUnreadable":       "rules/tests/exporter.test.yml",
-	"RDMAPFCShortStorms":       "TestShortStorms: samples are taken live only",
-	"RDMAHostMaintenance":      "TestMaintenance: an operator announces it",
+	"RDMAExporterDegraded/collector":     "rules/tests/exporter.test.yml",
+	"RDMAExporterDegraded/cpu":           "rules/tests/exporter.test.yml: a recording waits for no CPU",
+	"RDMAExporterDegraded/gpus_paused":   "rules/tests/exporter_state.test.yml: nobody asks a recording for its GPUs",
+	"RDMAExporterDegraded/gpus_released": "rules/tests/exporter_state.test.yml: nobody asks a recording for its GPUs",
+	"RDMAExporterDegraded/limit":         "rules/tests/exporter_state.test.yml",
+	"RDMAExporterDegraded/notifications": "rules/tests/exporter_state.test.yml",
+	"RDMAExporterDegraded/port":          "rules/tests/exporter.test.yml",
+	"RDMAExporterDegraded/reload":        "rules/tests/exporter_state.test.yml",
+	"RDMAExporterDegraded/state":         "rules/tests/exporter_state.test.yml: a recording writes no state",
+	"RDMAExporterDegraded/store":         "rules/tests/exporter_state.test.yml",
+	"RDMAHostMaintenance":                "TestMaintenance: an operator announces it",
+	"RDMALinkUnstable":                   "rules/tests/link_changes.test.yml: it needs a day",
+	"RDMALinkWearing/optics":             "rules/tests/optics_drift.test.yml: it needs a day",
+	"RDMAPFCShortStorms":                 "TestShortStorms: samples are taken live only",
+	"RDMAReadStuck":                      "TestReadStuckAlert",
+	"RDMAReplay":                         "TestReplayFires: of serve alone",
 }
 
 func allRules(t *testing.T) []string {
@@ -83,7 +84,7 @@ func allRules(t *testing.T) []string {
 	defer j.Close()
 	var out []string
 	for _, r := range j.Engine.Rules() {
-		out = append(out, r.Name)
+		out = append(out, coverage.Named(r.Name, r.Labels["reason"]))
 	}
 	return out
 }

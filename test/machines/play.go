@@ -171,7 +171,7 @@ func Describe(a alerting.Alert) string {
 			about += "/" + a.Labels[l]
 		}
 	}
-	return strings.TrimSpace(a.Labels["severity"] + " " + a.Name + " " + about)
+	return strings.TrimSpace(a.Labels["severity"] + " " + coverage.Named(a.Name, a.Labels["reason"]) + " " + about)
 }
 
 // SeriesOf are the samples of the machine: those of the exporter itself are left out, but for the rules that it cannot

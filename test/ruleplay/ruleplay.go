@@ -252,13 +252,14 @@ func (p *Play) QueryAt(ctx context.Context, expr string, at time.Duration) (prom
 	return v, err
 }
 
-// Alerts are the active alerts.
+// Alerts are the active alerts, sorted by labels.
 func (p *Play) Alerts() (out []*promrules.Alert) {
 	for _, g := range p.Groups {
 		for _, r := range g.AlertingRules() {
 			r.ForEachActiveAlert(func(a *promrules.Alert) { out = append(out, a) })
 		}
 	}
+	slices.SortFunc(out, func(a, b *promrules.Alert) int { return labels.Compare(a.Labels, b.Labels) })
 	return out
 }
 

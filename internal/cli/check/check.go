@@ -43,7 +43,8 @@ func (k *Config) Flags(a *kingpin.CmdClause) {
 	a.Flag("json", "Print JSON instead of a table. Schema: docs/check.md.").BoolVar(&k.json)
 	a.Flag("verbose", "List each rule that was not evaluated, with the reason.").BoolVar(&k.verbose)
 	a.Flag("short", "Print the table without the lines below its rows: pending, diagnose, action.").BoolVar(&k.short)
-	a.Flag("only", "Report only this alert. Repeatable.").PlaceHolder("ALERT").StringsVar(&k.filter.Only)
+	a.Flag("only", "Report only this alert, or this fault of it (ALERT/REASON). Repeatable.").
+		PlaceHolder("ALERT").StringsVar(&k.filter.Only)
 	a.Flag("severity", "Minimum severity to report.").
 		PlaceHolder("critical|warning|info").EnumVar(&k.filter.Severity, check.Severities()...)
 	a.Flag("strict", "Exit with 3 instead of 0 if a rule that this host supports was not evaluated.").

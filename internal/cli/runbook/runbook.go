@@ -4,6 +4,7 @@ package runbook
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/alecthomas/kingpin/v2"
 
@@ -20,7 +21,7 @@ func (r *Config) Flags(a *kingpin.CmdClause) {
 	a.Arg("NAME", "Name of the alert. Default: list all with their meanings.").StringVar(&r.name)
 }
 
-// Run prints the runbook of an alert, or lists all alerts that have one with their meanings.
+// Run prints the runbook of an alert, also by a former name, or lists all alerts that have one with their meanings.
 func (r *Config) Run(_ context.Context, _ *machine.Config, std command.Streams) (int, error) {
 	text, err := r.text()
 	if err != nil {
@@ -38,7 +39,12 @@ func (r *Config) text() ([]byte, error) {
 	if text, ok := runbooks.Text(r.name); ok {
 		return text, nil
 	}
-	return nil, fmt.Errorf("unknown alert %s: %s", r.name, command.Hint(r.name, all, "names: rdma_exporter runbook"))
+	if now, ok := runbooks.Former(r.name); ok {
+		text, _ := runbooks.Text(now.Alert) // there is one: docs/runbooks/former_test.go
+		return fmt.Appendf(nil, "%s is now %s.\n\n%s", r.name, now, text), nil
+	}
+	return nil, fmt.Errorf("unknown alert %s: %s", r.name,
+		command.Hint(r.name, slices.Concat(all, runbooks.FormerNames()), "names: rdma_exporter runbook"))
 }
 
 // listing is a line for each alert: name and meaning, in columns.

@@ -131,7 +131,7 @@ complete -c rdma_exporter -n '__fish_seen_subcommand_from fabric' -l fabric.adap
 complete -c rdma_exporter -n '__fish_seen_subcommand_from check' -l json -d 'Print JSON instead of a table'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from check' -l verbose -d 'List each rule that was not evaluated, with the reason'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from check' -l short -d 'Print the table without the lines below its rows: pending, diagnose, action'
-complete -c rdma_exporter -n '__fish_seen_subcommand_from check' -l only -x -d 'Report only this alert'
+complete -c rdma_exporter -n '__fish_seen_subcommand_from check' -l only -x -d 'Report only this alert, or this fault of it (ALERT/REASON)'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from check' -l severity -x -a 'critical warning info' -d 'Minimum severity to report'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from check' -l strict -d 'Exit with 3 instead of 0 if a rule that this host supports was not evaluated'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from check' -l drain -d 'Report whether to drain this host: cordon (no new jobs, running jobs may finish) or evict (running jobs cannot progress)'
