@@ -3,7 +3,6 @@ package alerting
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"time"
 
@@ -156,14 +155,6 @@ func (e *Engine) RecordingRules() []Recording {
 		}
 	}
 	return out
-}
-
-// HostName is the label instance without the port of the exporter.
-func HostName(instance string) string {
-	if host, _, err := net.SplitHostPort(instance); err == nil {
-		return host
-	}
-	return instance
 }
 
 // Sample is one element of a query's result.

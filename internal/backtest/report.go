@@ -167,7 +167,7 @@ func (r *Report) Table(w io.Writer) error {
 func where(labels map[string]string) string {
 	var out []string
 	if host := labels["instance"]; host != "" {
-		out = append(out, alerting.HostName(host))
+		out = append(out, words.HostName(host))
 	}
 	if device := labels["device"]; device != "" {
 		if port := labels["port"]; port != "" {

@@ -134,7 +134,7 @@ func Drain(w io.Writer, r Report, dryRun bool) error {
 	case dryRun:
 		what = "would drain: " + what
 	}
-	fmt.Fprintf(&text, "%s: %s\n", words.OneLine(alerting.HostName(r.Host)), what)
+	fmt.Fprintf(&text, "%s: %s\n", words.OneLine(words.HostName(r.Host)), what)
 	rows := r.draining()
 	text.WriteString(columns(rows, ""))
 	if legend := legendOf(rows); legend != "" {
@@ -200,9 +200,9 @@ func (r *Report) Why() string {
 func Return(w io.Writer, r Report) (code int, err error) {
 	reasons, code := r.unfit()
 	text := fmt.Sprintf("%s: fit for service: no alert drains it, links without errors for %s\n",
-		words.OneLine(alerting.HostName(r.Host)), short(r.clean()))
+		words.OneLine(words.HostName(r.Host)), short(r.clean()))
 	if len(reasons) > 0 {
-		text = fmt.Sprintf("%s: not fit for service\n", words.OneLine(alerting.HostName(r.Host)))
+		text = fmt.Sprintf("%s: not fit for service\n", words.OneLine(words.HostName(r.Host)))
 		for _, m := range reasons {
 			text += "reason: " + words.OneLine(m) + "\n"
 		}

@@ -217,7 +217,7 @@ func coloured(table string, s Style) string {
 // headline is the verdict with the number of findings and pending alerts: "gpu-1: critical: 2 critical, 1 pending
 // warning".
 func (r *Report) headline() string {
-	host := alerting.HostName(r.Host)
+	host := words.HostName(r.Host)
 	if r.Replay != "" {
 		host += " (replay of " + r.Replay + ")"
 	}

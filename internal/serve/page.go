@@ -10,13 +10,13 @@ import (
 
 	"github.com/prometheus/common/version"
 
-	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/web"
+	"rdma_exporter/internal/words"
 )
 
 const (
@@ -54,7 +54,7 @@ func (s *Config) page(c *machine.Config, m *machine.Machine, sched *rounds.Sched
 	if err != nil {
 		return nil, err
 	}
-	host := alerting.HostName(s.alerting.instanceOf(m, *s.toolkit.WebListenAddresses))
+	host := words.HostName(s.alerting.instanceOf(m, *s.toolkit.WebListenAddresses))
 	x := &shown{daemon: d, sched: sched, young: max(s.minInterval, pageYoung), machine: m.Describe(c), host: host, page: p}
 	return &web.Page{Views: withRunbooks(p, map[string]web.View{
 		"{$}":             {ContentType: web.HTML, Write: x.shared("html", x.html)},

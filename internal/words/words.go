@@ -3,6 +3,7 @@ package words
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,14 @@ func Spaced(name string) string { return strings.ReplaceAll(name, "_", " ") }
 // Transfers is a PCIe speed, from transfers per second.
 func Transfers(perSecond float64) string {
 	return strconv.FormatFloat(perSecond/1e9, 'f', -1, 64) + " GT/s"
+}
+
+// HostName is the host of a label instance, without the port of its exporter.
+func HostName(instance string) string {
+	if host, _, err := net.SplitHostPort(instance); err == nil {
+		return host
+	}
+	return instance
 }
 
 // Replace replaces each character that is a bad one; negative removes it.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/job"
 	"rdma_exporter/internal/words"
@@ -74,7 +73,7 @@ func (r *Report) print(to io.Writer, raw bool) error {
 		w.line("  %s %s: %s", f.Severity, f.Alert, f.Summary)
 	}
 	if r.FindingsError == "" && r.Source.Kind == check.SourceDaemon {
-		w.line("\nFindings are those of %s, from %s", alerting.HostName(r.FindingsHost), r.Source.URL)
+		w.line("\nFindings are those of %s, from %s", words.HostName(r.FindingsHost), r.Source.URL)
 	}
 	if r.FindingsError != "" {
 		w.line("\nFindings are unknown or incomplete: %s", r.FindingsError)
