@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"rdma_exporter/internal/words"
 )
 
 // fecCorrects is why jobs need not leave a host with bit errors.
@@ -126,8 +124,8 @@ func linkBERRising(f *Fault) Text {
 		Limit:    limit + " times",
 		Diagnose: f.diagnoseBER(),
 		Action: ends.repair("Both ends", " at the next maintenance", nil) +
-			" After a repair that keeps the transceiver, run rdma_exporter accept " + pasted(f.Labels["device"]) + "/" +
-			f.Labels["port"] + ": the baseline begins anew.",
+			" After a repair that keeps the transceiver, run rdma_exporter accept " + f.pastedPort() +
+			": the baseline begins anew.",
 		DrainReason: fecCorrects,
 	}
 }
@@ -225,8 +223,6 @@ func (f *Fault) neighbour() (system, port string, ok bool) {
 	return rows[0].Labels["system"], rows[0].Labels["port_id"], true
 }
 
-func portOf(system, port string) string { return system + when(port != "", " port "+port) }
-
 // linkEnds are both ends of the link of a port.
 type linkEnds struct {
 	own, far    bool   // which of them receive errors
@@ -236,7 +232,7 @@ type linkEnds struct {
 }
 
 func (f *Fault) linkEnds(own, far bool) linkEnds {
-	here, there := f.host()+" "+f.Labels["device"]+"/"+f.Labels["port"], "the far end"
+	here, there := f.hostPort(), "the far end"
 	if system, port, ok := f.neighbour(); ok {
 		there = portOf(pasted(system), pasted(port))
 	}
@@ -259,16 +255,4 @@ func (e linkEnds) repair(both, maintenance string, badLanes []string) string {
 	}
 	return "Errors from " + e.tx + " to " + e.rx + ": clean and reseat the cable at " + e.rx + maintenance +
 		", then swap the transceiver of " + e.tx + ", then the cable."
-}
-
-// listed are values in a format.
-func listed(rows []Sample, format string) string {
-	return strings.Join(words.Of(rows, func(r Sample) string { return fmt.Sprintf(format, r.Value) }), ", ")
-}
-
-// listedByLane are values in a format, each with its lane.
-func listedByLane(rows []Sample, format string) string {
-	return strings.Join(words.Of(rows, func(r Sample) string {
-		return "lane " + r.Labels["lane"] + " " + fmt.Sprintf(format, r.Value)
-	}), ", ")
 }

@@ -3,7 +3,6 @@ package evidence
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"rdma_exporter/internal/words"
 )
@@ -236,10 +235,6 @@ func linkIntegrity(f *Fault) Text {
 
 func transmitDiscards(f *Fault) Text {
 	count := whole(f.Value)
-	at := f.host() + " " + f.Labels["device"] + "/" + f.Labels["port"]
-	if netdevs := f.labels(`max by (netdev) (rdma_port_info{netdev!="",$port})`, "netdev"); netdevs != nil {
-		at += " (" + strings.Join(netdevs, ", ") + ")"
-	}
 	var e lines
 	e.add("Discarded", count+" packets in the last hour (limit 120).")
 	e.add("Transmitted", f.text(`sum(increase(rdma_port_transmit_packets_total{$port}[1h]))`,
@@ -247,7 +242,7 @@ func transmitDiscards(f *Fault) Text {
 	e.add("Credit wait", f.text(`max(rate(rdma_port_transmit_wait_ticks_total{$port}[10m]))`, "%.0f ticks/s.", ""))
 	e.add("Not evaluated", "path of the packets, discards within 5m of link-up.")
 	return Text{
-		Summary: at + ": " + count + " packets discarded on transmit in 1h (limit 120)",
+		Summary: f.whereAll() + ": " + count + " packets discarded on transmit in 1h (limit 120)",
 		Description: "The InfiniBand port discarded " + count + " packets that it had to transmit in 1h (limit 120): " +
 			"in most cases the switch port gave no credits for longer than the packets may wait. They are " +
 			"retransmitted after a timeout, and the job stalls for that long; where the retries are exceeded, it ends.",
@@ -272,7 +267,7 @@ func (f *Fault) receivePower(netdev string) []Sample {
 
 // ethtoolErrors are commands, each with a separator after it, that show error counters of the interfaces of the port.
 func (f *Fault) ethtoolErrors(counters string) (out string) {
-	for _, netdev := range f.labels(`max by (netdev) (rdma_port_info{netdev!="",$port})`, "netdev") {
+	for _, netdev := range f.netdevs() {
 		out += "ethtool -S " + pasted(netdev) + " | grep -E '" + counters + "' ; "
 	}
 	return out

@@ -1,6 +1,6 @@
 // Package evidence says what a fault is, in words and figures: the measured value, its limit, what it means for jobs,
-// how to look at it and what to do. It is made in Go from the series of a host, when somebody reads it; rules decide
-// what a fault is, and nothing else.
+// how to look at it and what to do. It is made in Go from the series of a host, at each evaluation at which the
+// condition of an alert is met; rules decide what a fault is, and nothing else.
 package evidence
 
 import (
@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"rdma_exporter/internal/words"
 )
@@ -42,7 +41,6 @@ type Line struct{ Name, Text string }
 
 // Fault is an alert on an object of a host, and the series of that host.
 type Fault struct {
-	Alert  string
 	Labels map[string]string // of the alert
 	Value  float64           // of its expression
 	query  Query
@@ -73,7 +71,7 @@ func Of(alert string, labels map[string]string, value float64, query Query) (Tex
 	if write == nil {
 		return Text{}, false
 	}
-	return write(&Fault{alert, labels, value, query}), true
+	return write(&Fault{labels, value, query}), true
 }
 
 // Annotations are the texts of an alert on a fault, by annotation: those of its part, or of the first of several, with
@@ -84,7 +82,7 @@ func Annotations(labels map[string]string, value float64, query Query) map[strin
 	if write == nil {
 		return nil
 	}
-	whole := &Fault{labels["alertname"], labels, value, query}
+	whole := &Fault{labels, value, query}
 	parts := whole.parts()
 	var t Text
 	switch {
@@ -145,7 +143,7 @@ func (f *Fault) measured(key string) *Fault {
 	for _, name := range []string{"severity", "reason", "symptom"} {
 		l[name] = f.Labels[name]
 	}
-	return &Fault{f.Alert, l, rows[0].Value, f.query}
+	return &Fault{l, rows[0].Value, f.query}
 }
 
 func text(evidence []Line) string {
@@ -169,7 +167,7 @@ func (f *Fault) parts() (out []*Fault) {
 	alone := f.Labels["scope"] == "port" || f.Labels["scope"] == "device" || len(members) == 0
 	for _, s := range f.rows("rdma:symptom{"+kind+"}", "device", "port", "gpu") {
 		if alone && partOf(s.Labels) == partOf(f.Labels) || !alone && members[partOf(s.Labels)] {
-			out = append(out, &Fault{f.Alert, s.Labels, s.Value, f.query})
+			out = append(out, &Fault{s.Labels, s.Value, f.query})
 		}
 	}
 	if len(out) == 0 { // the series ended in this moment
@@ -266,6 +264,13 @@ func (f *Fault) expand(expr string) string {
 	return expr
 }
 
+// of is the fault with the labels of a part of the host, for expressions with $device, $port or $gpu.
+func (f *Fault) of(part Sample) *Fault {
+	l := maps.Clone(f.Labels)
+	maps.Copy(l, part.Labels)
+	return &Fault{l, f.Value, f.query}
+}
+
 // rows are the results of an expression, sorted by labels, the first one foremost.
 func (f *Fault) rows(expr string, by ...string) []Sample {
 	out := f.query(f.expand(expr))
@@ -311,70 +316,6 @@ func (f *Fault) label(expr, name string) string {
 func (f *Fault) labels(expr, name string) (out []string) {
 	for _, r := range f.rows(expr, name) {
 		out = append(out, r.Labels[name])
-	}
-	return out
-}
-
-// host is the name of the host, without a port.
-func (f *Fault) host() string { return stripPort(f.Labels["instance"]) }
-
-func stripPort(instance string) string {
-	if host, _, ok := strings.Cut(instance, ":"); ok && !strings.Contains(host, "[") {
-		return host
-	}
-	return instance
-}
-
-// where is the name of the port for a headline, with its interface: "gpu-1 mlx5_3/1 (ens3f0np0)".
-func (f *Fault) where() string {
-	at := f.host() + " " + f.Labels["device"] + "/" + f.Labels["port"]
-	if netdev := f.label(`max by (netdev) (rdma_port_info{netdev!="",$port})`, "netdev"); netdev != "" {
-		at += " (" + netdev + ")"
-	}
-	return at
-}
-
-// plain is a number without needless digits.
-func plain(v float64) string { return fmt.Sprint(v) }
-
-// whole is a number without decimals.
-func whole(v float64) string { return fmt.Sprintf("%.0f", v) }
-
-// when is the second text if a condition holds, else empty.
-func when(condition bool, text string) string {
-	if condition {
-		return text
-	}
-	return ""
-}
-
-// lines collects evidence.
-type lines []Line
-
-// add adds a line, if its text is not empty.
-func (l *lines) add(name, text string) {
-	if text != "" {
-		*l = append(*l, Line{name, text})
-	}
-}
-
-// utc is a time, from seconds since 1970.
-func utc(seconds float64) string {
-	return time.Unix(int64(seconds), 0).UTC().Format("2006-01-02 15:04:05 MST")
-}
-
-// lasting is a duration: "1h 5m 0s".
-func lasting(seconds float64) string {
-	if seconds < 60 {
-		return fmt.Sprintf("%.4gs", seconds)
-	}
-	n := int64(seconds)
-	out := fmt.Sprintf("%dm %ds", n/60%60, n%60)
-	if n >= 3600 {
-		out = fmt.Sprintf("%dh ", n/3600%24) + out
-	}
-	if n >= 24*3600 {
-		out = fmt.Sprintf("%dd ", n/(24*3600)) + out
 	}
 	return out
 }

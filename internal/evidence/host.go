@@ -1,8 +1,6 @@
 package evidence
 
 import (
-	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 
@@ -173,10 +171,6 @@ func sminfo(port Sample) string {
 	return "sminfo -C " + pasted(port.Labels["device"]) + " -P " + port.Labels["port"]
 }
 
-func portName(s Sample) string { return s.Labels["device"] + "/" + s.Labels["port"] }
-
-func portNames(ports []Sample) string { return strings.Join(words.Of(ports, portName), ", ") }
-
 func collectorFailing(f *Fault) Text {
 	collectors := f.labels(`max by (collector) (rdma_scrape_collector_success{$host}) == 0`, "collector")
 	var e lines
@@ -205,7 +199,7 @@ func collectorFailing(f *Fault) Text {
 }
 
 func exporterCPUStarved(f *Fault) Text {
-	wait := fmt.Sprintf("%.4g%%", f.Value*100)
+	wait := percent(f.Value)
 	var e lines
 	e.add("CPU wait", wait+" of last 5m.")
 	if late, ok := f.number(`count(max by (device) (rdma_scrape_collector_late{$host,device!=""}) == 1)`); ok {
@@ -239,7 +233,7 @@ func portUnreadable(f *Fault) Text {
 		Description: "The port was ACTIVE, and the driver no longer reports its state. No other alert on the port can " +
 			"fire. If the driver has lost the device, jobs on it have failed.",
 		Evidence: e,
-		Diagnose: "rdma link show " + pasted(f.Labels["device"]) + "/" + f.Labels["port"] +
+		Diagnose: f.showLink() +
 			" ; journalctl -u rdma_exporter -n 50 ; journalctl -k -n 50",
 		Action: "If rdma link shows the port, restart the exporter, which reads everything again. If it does not, drain " +
 			"the host, then reset the device, load its driver again, or reboot.",
@@ -434,11 +428,4 @@ func (f *Fault) one(one, several string) string {
 		return one
 	}
 	return several
-}
-
-// of is the fault with the labels of a part of the host, for expressions with $device, $port or $gpu.
-func (f *Fault) of(part Sample) *Fault {
-	l := maps.Clone(f.Labels)
-	maps.Copy(l, part.Labels)
-	return &Fault{f.Alert, l, f.Value, f.query}
 }

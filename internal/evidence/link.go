@@ -3,8 +3,6 @@ package evidence
 import (
 	"cmp"
 	"fmt"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -34,7 +32,6 @@ const (
 	memberRateExpected = `max(rdma_bond_member_expected_rate_bytes_per_second{$netdev}) * 8 / 1e9`
 	memberExpectedBy   = `max by (source) (rdma_bond_member_expected_rate_info{$netdev})`
 	ethernetPort       = `rdma_port_info{link_layer="Ethernet",$port}`
-	netdevsOfPort      = `max by (netdev) (rdma_port_info{netdev!="",$port})`
 	lossesIn1h         = `max(port:rdma_port_link_losses:count1h{$port})`
 )
 
@@ -106,7 +103,7 @@ func (f *Fault) diagnoseRate() string {
 	if !f.has(ethernetPort) {
 		return out + " ; mlxlink -d " + pasted(f.Labels["device"]) + " -m -c # as root, needs MFT"
 	}
-	for _, netdev := range f.labels(netdevsOfPort, "netdev") {
+	for _, netdev := range f.netdevs() {
 		out += " ; ethtool " + pasted(netdev)
 	}
 	return out
@@ -142,8 +139,7 @@ func bondMemberDown(f *Fault) Text {
 	}
 	e.add("Not evaluated", "cable, transceiver and switch port.")
 	return Text{
-		Summary: f.host() + " " + f.Labels["device"] + "/" + f.Labels["port"] + " (" + netdev +
-			"): bond member link down, RDMA port ACTIVE" + reported,
+		Summary: f.atNetdev() + ": bond member link down, RDMA port ACTIVE" + reported,
 		Description: "The bonding driver reports no link on " + netdev +
 			when(len(members) > 0, fmt.Sprintf(" (%d of %d members up)", up, len(members))) + ". The bond runs at reduced " +
 			"bandwidth and, with two members, without redundancy: the next link loss ends all connections. The state of " +
@@ -173,16 +169,15 @@ func (f *Fault) bondMembers() (members []string, up int) {
 func bondMemberDownshifted(f *Fault) Text {
 	netdev, device, port := f.Labels["netdev"], f.Labels["device"], f.Labels["port"]
 	rate, by := f.pair(memberRate, memberRateExpected), eachSource(f.labels(memberExpectedBy, "source"), "%s")
-	share, _ := strconv.ParseFloat(fmt.Sprintf("%.2g", f.Value), 64)
 	var e lines
 	e.add("Rate", rate.now+" Gb/s.")
 	e.add("Expected", rate.expected+" Gb/s, by "+by+".")
 	e.add("Not evaluated", "cable, transceiver and switch port.")
 	t := Text{
-		Summary: f.host() + " " + device + "/" + port + " (" + netdev + "): bond member degraded, " +
+		Summary: f.atNetdev() + ": bond member degraded, " +
 			rate.now + " of " + rate.expected + " Gb/s (expected by " + by + ")",
 		Description: "The link of " + netdev + ", a member of the bond under " + device + "/" + port + ", runs at " +
-			fmt.Sprintf("%.4g%%", share*100) + " of its expected rate. Flows that the bond puts on this member are slower " +
+			roughly(f.Value) + " of its expected rate. Flows that the bond puts on this member are slower " +
 			"than the others. With 802.3ad, a member of another speed may be left out of the aggregate.",
 		Evidence: e,
 		Diagnose: "ethtool " + pasted(netdev) + " ; cat /proc/net/bonding/* ; rdma_exporter expect list",
@@ -285,7 +280,7 @@ func (f *Fault) diagnoseLosses() string {
 
 // showLink is the command that shows the state of the port.
 func (f *Fault) showLink() string {
-	return "rdma link show " + pasted(f.Labels["device"]) + "/" + f.Labels["port"]
+	return "rdma link show " + f.pastedPort()
 }
 
 // portFiles is the directory of the port in sysfs.
@@ -324,6 +319,3 @@ func eachSource(sources []string, format string) (out string) {
 	}
 	return out
 }
-
-// pasted is a name in a command: no character of it has a meaning for a shell.
-func pasted(name string) string { return url.QueryEscape(name) }

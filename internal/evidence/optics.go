@@ -116,7 +116,7 @@ func (f *Fault) temperature(x *temperatureTexts) Text {
 	e.add("Not evaluated",
 		"the transceiver at the far end; transceivers of InfiniBand ports, which the kernel does not read.")
 	t := Text{
-		Summary:     f.transceiver() + ": transceiver at " + now,
+		Summary:     f.atNetdev() + ": transceiver at " + now,
 		Description: "The transceiver is at " + now,
 		Evidence:    e,
 		Diagnose: "ethtool -m " + pasted(f.Labels["netdev"]) + " ; rdma_exporter optics ; ipmitool sdr type " +
@@ -151,7 +151,7 @@ func transceiverFault(f *Fault) Text {
 	e.add("Not evaluated", "the fault cause inside the transceiver.")
 	netdev := pasted(f.Labels["netdev"])
 	return Text{
-		Summary: f.transceiver() + ": transceiver reports ModuleFault (CMIS), its links are down",
+		Summary: f.atNetdev() + ": transceiver reports ModuleFault (CMIS), its links are down",
 		Description: "The transceiver reports the CMIS state ModuleFault and stays in it until it is reset. All links " +
 			"over it are down: each has the alert RDMAPortDown, and this fault is the cause.",
 		Evidence: e,
@@ -177,7 +177,7 @@ func transceiverUnreadable(f *Fault) Text {
 	}
 	e.add("Not evaluated", "temperature, optical power and supply voltage of this transceiver.")
 	return Text{
-		Summary: f.transceiver() + ": transceiver stopped responding, link is up",
+		Summary: f.atNetdev() + ": transceiver stopped responding, link is up",
 		Description: "The transceiver was readable after the exporter started and does not respond on its management " +
 			"bus (I2C) any longer, while its link is up. The link is not affected. Temperature, optical power and supply " +
 			"voltage are not evaluated: alerts on this transceiver cannot fire.",
@@ -200,7 +200,7 @@ func transceiverVoltage(f *Fault) Text {
 	e.add("Other transceivers", f.otherTransceivers("rdma_transceiver_voltage_volts", volts))
 	e.add("Not evaluated", "the supply voltage of the NIC.")
 	t := Text{
-		Summary: f.transceiver() + ": transceiver supply voltage " + now +
+		Summary: f.atNetdev() + ": transceiver supply voltage " + now +
 			when(limit != "", " ("+level+" limit "+limit+")"),
 		Description: "The supply voltage of the transceiver is " + now + ", beyond its " + level + " limit" +
 			when(limit != "", " of "+limit) + ". Low voltage impairs lasers and signal processors: errors, then loss of " +
@@ -216,11 +216,6 @@ func transceiverVoltage(f *Fault) Text {
 		t.Measured, t.Limit = now, limit
 	}
 	return t
-}
-
-// transceiver is the name of its port for a headline: "gpu-1 mlx5_3/1 (ens3f0np0)".
-func (f *Fault) transceiver() string {
-	return f.host() + " " + f.Labels["device"] + "/" + f.Labels["port"] + " (" + f.Labels["netdev"] + ")"
 }
 
 // diagnoseOptics are commands that show the readings of the transceiver, and those of all.

@@ -30,7 +30,7 @@ func transceiverBias(f *Fault) Text {
 		`port:rdma_transceiver_power:limit{$netdev,direction="transmit",level=~"low.*"}`, "level"), dbm}.sentence())
 	e.add("Not evaluated", "the remaining life of the laser.")
 	t := Text{
-		Summary: f.transceiver() + ": laser bias" + is + when(limit != "", " ("+level+" limit "+limit+")"),
+		Summary: f.atNetdev() + ": laser bias" + is + when(limit != "", " ("+level+" limit "+limit+")"),
 		Description: "Laser bias" + is + ", beyond the " + level + " limit of the transceiver" +
 			when(limit != "", " ("+limit+")") + ". The link works as long as the power of the laser is within its " +
 			"limits. " + prospect,
@@ -100,7 +100,7 @@ func (f *Fault) power(x *powerTexts) Text {
 	e.add(capital(direction)+" limits", reported.sentence())
 	e.add("Not evaluated", "readings at the far end; lanes of ports that are down.")
 	t := Text{
-		Summary: f.transceiver() + ": " + direction + is + when(limit != "", " ("+level+" limit "+limit+")"),
+		Summary: f.atNetdev() + ": " + direction + is + when(limit != "", " ("+level+" limit "+limit+")"),
 		Description: capital(direction) + is + ", " + x.beyond + " the " + level + " limit of the transceiver" +
 			when(limit != "", " ("+limit+")") + ". " + effect,
 		Evidence:    e,
@@ -127,7 +127,7 @@ func transceiverLaneImbalance(f *Fault) Text {
 			"anything is replaced."
 	}
 	return Text{
-		Summary: f.transceiver() + ": " + direction + differs + "lanes (limit 3 dB)",
+		Summary: f.atNetdev() + ": " + direction + differs + "lanes (limit 3 dB)",
 		Description: capital(direction) + differs + "the lanes of the transceiver (limit 3 dB), all lanes are within " +
 			"its limits. The link works. The weakest lane has the least margin and is the first with errors when dirt or " +
 			"age costs more power.",
@@ -151,7 +151,7 @@ func transceiverLaneDark(f *Fault) Text {
 			"end, whose laser can be the dark one."
 	}
 	t := Text{
-		Summary: f.transceiver() + ": transceiver " + direction + "s no light on " + lanes +
+		Summary: f.atNetdev() + ": transceiver " + direction + "s no light on " + lanes +
 			when(darkest != "", ", "+darkest+" (limit -30 dBm)"),
 		Description: "The " + direction + " power of " + lanes + " is" + when(darkest != "", " "+darkest) +
 			" (limit -30 dBm) while the port is ACTIVE. The link runs on fewer lanes or with errors, or is about to go " +
@@ -200,7 +200,7 @@ func opticsDrift(f *Fault) Text {
 		Diagnose: "rdma_exporter optics ; ethtool -m " + pasted(f.Labels["netdev"]) + " # as root",
 		Action: "At the next maintenance inspect and clean the end faces at both ends, and check the fibre for bends. " +
 			"If the power stays low, swap the transceiver at the far end, then the fibre. After a repair that keeps the " +
-			"transceiver, run rdma_exporter accept " + pasted(f.Labels["device"]) + "/" + f.Labels["port"] +
+			"transceiver, run rdma_exporter accept " + f.pastedPort() +
 			": the baseline begins anew.",
 		DrainReason: "The link works: the repair can be planned.",
 	}
@@ -218,7 +218,7 @@ func opticsDrift(f *Fault) Text {
 func (f *Fault) driftOfBias(t *Text) {
 	lane := f.laneOfValue(`lane:rdma_laser_bias:rise{$netdev}`)
 	bias, rise := f.biasOfLane(lane), fmt.Sprintf("%.0f%%", f.Value)
-	t.Summary = f.transceiver() + ": laser bias" + ofLane(lane) + " has risen by " + rise +
+	t.Summary = f.atNetdev() + ": laser bias" + ofLane(lane) + " has risen by " + rise +
 		" since the transceiver was new here: " + bias.now + " (normal " + bias.normal + ", limit 20% above for 24h)"
 	t.Description = "A laser needs more current for the same light than when the transceiver was new in this port. " +
 		"It ages: the link works until its power falls."
@@ -229,7 +229,7 @@ func (f *Fault) driftOfBias(t *Text) {
 func (f *Fault) driftOfPower(t *Text) {
 	lane := f.laneOfValue(`lane:rdma_receive_power:drop{$netdev}`)
 	receive, drop := f.receiveOfLane(lane), fmt.Sprintf("%.1f dB", f.Value)
-	t.Summary = f.transceiver() + ": receive power" + ofLane(lane) + " has dropped by " + drop +
+	t.Summary = f.atNetdev() + ": receive power" + ofLane(lane) + " has dropped by " + drop +
 		" since the transceiver was new here: " + receive.now + " (normal " + receive.normal +
 		", limit 2 dB below for 24h)"
 	t.Description = "The port receives less light than when its transceiver was new here: dirt, a bent fibre, or an " +
@@ -240,7 +240,7 @@ func (f *Fault) driftOfPower(t *Text) {
 func (f *Fault) driftOfMargin(t *Text, alarm string) {
 	lane := f.laneOfValue(`lane:rdma_receive_power:margin{$netdev}`)
 	receive, margin := f.receiveOfLane(lane), fmt.Sprintf("%.1f dB", f.Value)
-	t.Summary = f.transceiver() + ": receive power" + ofLane(lane) + " is only " + margin +
+	t.Summary = f.atNetdev() + ": receive power" + ofLane(lane) + " is only " + margin +
 		" above the alarm limit of the transceiver: " + receive.now + " (alarm limit " + alarm +
 		", limit 1 dB above for 24h)"
 	t.Description = "The port receives little more light than the transceiver needs. The link works, without margin " +

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"rdma_exporter/internal/words"
@@ -81,14 +80,6 @@ func lspciOf(links []pcieLink) string {
 	return out + " ; do lspci -vvs $a | grep -E '^[0-9a-f]|LnkCap:|LnkSta:' ; done # as root"
 }
 
-func pciePercent(share float64) string { return fmt.Sprintf("%.4g%%", share*100) }
-
-// roughPercent is a share in percent, from two of its digits.
-func roughPercent(share float64) string {
-	rough, _ := strconv.ParseFloat(fmt.Sprintf("%.2g", share), 64)
-	return pciePercent(rough)
-}
-
 func pcieDegraded(f *Fault) Text {
 	if f.Labels["gpu"] != "" {
 		return pcieDegradedGPU(f)
@@ -108,14 +99,14 @@ func pcieDegraded(f *Fault) Text {
 		e.add("Bandwidth", whole(capacity)+" Gb/s to the root port"+when(rate != "", ", port rate "+rate)+".")
 	}
 	e.add("Not evaluated", "cause of the degradation (card, riser, slot, BIOS).")
-	share := roughPercent(f.Value) + " of what both ends support"
+	share := roughly(f.Value) + " of what both ends support"
 	return Text{
 		Summary: f.hostDevice() + ": PCIe link" + headline + ", " + share,
 		Description: "A PCIe link on the way to " + f.Labels["device"] + " runs at " + share + meaning + ". Where the " +
 			"port is faster than the link, buffers of the card fill: it sends PFC pause (RoCE) or withholds credits " +
 			"(InfiniBand), and the fabric slows down with it.",
 		Evidence: e,
-		Measured: pciePercent(f.Value),
+		Measured: percent(f.Value),
 		Limit:    "100%",
 		Diagnose: lspciOf(links),
 		Action: "Drain the host, then power it off and on. If the link stays degraded, reseat the card, then the riser " +
@@ -133,7 +124,7 @@ func (f *Fault) slowdown(what string) string {
 }
 
 func pcieDegradedGPU(f *Fault) Text {
-	gpu, share := "GPU "+f.Labels["gpu"], roughPercent(f.Value)
+	gpu, share := "GPU "+f.Labels["gpu"], roughly(f.Value)
 	links := f.pcieLinks(linksOfGPU)
 	headline := " degraded"
 	if i := slices.IndexFunc(links, pcieLink.narrow); i >= 0 {
@@ -144,7 +135,7 @@ func pcieDegradedGPU(f *Fault) Text {
 		Description: "A PCIe link on the way to " + gpu + " has " + share + " of the lanes that both ends support. The " +
 			"GPU feeds its NIC and loads its data slower than the others, and the whole job waits for it.",
 		Evidence: f.evidenceOfGPULinks(links),
-		Measured: pciePercent(f.Value),
+		Measured: percent(f.Value),
 		Limit:    "100%",
 		Diagnose: "nvidia-smi -q -i " + f.Labels["gpu"] + " | grep -A4 'Link Width' ; " + lspciOf(links),
 		Action: "Drain the host, then power it off and on. If the link stays degraded, reseat the GPU, its riser or its " +

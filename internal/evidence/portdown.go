@@ -167,7 +167,7 @@ func (f *Fault) addTransceivers(e *lines) {
 func (f *Fault) diagnoseDown() string {
 	out := f.showLink()
 	if f.has(ethernetPort) {
-		for _, netdev := range f.labels(netdevsOfPort, "netdev") {
+		for _, netdev := range f.netdevs() {
 			out += " ; ethtool " + pasted(netdev)
 		}
 	} else {

@@ -176,7 +176,7 @@ func linkLayerDiffers(f *Fault) Text {
 func (f *Fault) siblingsOf(layer string) (out []string) {
 	for _, s := range f.rows(`port:rdma_port_link_layer:alike{link_layer="`+layer+`",$host} `+
 		`and on (port, board_id, function) port:rdma_port_link_layer:alike{$port}`, "device") {
-		out = append(out, s.Labels["device"]+"/"+s.Labels["port"])
+		out = append(out, portName(s))
 	}
 	return out
 }
@@ -335,7 +335,7 @@ func (f *Fault) evidenceOfCabling(expected []Sample) (e lines) {
 	for _, p := range f.rows(`max by (device, port, netdev) (rdma_port_neighbour_info{source!="cabling",$host} `+
 		`and on (cluster, instance, job, system, port_id) rdma_port_cabling_info{$netdev})`, "device", "port") {
 		netdev := p.Labels["netdev"]
-		e.add("Connected there", p.Labels["device"]+"/"+p.Labels["port"]+when(netdev != "", ", netdev "+netdev)+".")
+		e.add("Connected there", portName(p)+when(netdev != "", ", netdev "+netdev)+".")
 	}
 	e.addKnown("Miscabled", f.text(`count(max by (device, port, netdev) (rdma_port_miscabled{$host}) == 1)`, "%v", ""),
 		" of "+f.text(`count(max by (device, port, netdev) (rdma_port_miscabled{$host}))`, "%v", "")+
@@ -350,16 +350,4 @@ func (f *Fault) diagnoseNeighbour() string {
 	}
 	netdev := pasted(f.Labels["netdev"])
 	return "networkctl lldp " + netdev + " ; lldpcli show neighbors ports " + netdev
-}
-
-// farPort is the far end of a cable: "leaf-3 port 12".
-func farPort(s Sample) string {
-	port := s.Labels["port_id"]
-	return s.Labels["system"] + when(port != "", " port "+port)
-}
-
-// whereAll is the name of the port for a headline, with all of its interfaces: "gpu-1 mlx5_3/1 (ib0, ib0.8001)".
-func (f *Fault) whereAll() string {
-	netdevs := f.netdevs()
-	return f.hostPort() + when(len(netdevs) > 0, " ("+strings.Join(netdevs, ", ")+")")
 }
