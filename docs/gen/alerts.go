@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"rdma_exporter/docs/runbooks"
+	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/tune"
 	"rdma_exporter/rules"
 )
@@ -135,6 +135,8 @@ type commented struct {
 	file    string
 	comment string
 }
+
+func (r commented) label(name string) string { return r.Labels[name] }
 
 func alertsPage(docs fs.FS) ([]byte, error) {
 	alerts, err := load(rules.Node())
@@ -305,23 +307,18 @@ func load(files fs.FS, names []string, err error) (alerts []alert, _ error) {
 
 // ofSymptoms is an alert on faults, once for each symptom; another alert is itself.
 func ofSymptoms(r commented, symptoms []commented) (out []commented) {
-	if !strings.HasPrefix(r.Expr, "rdma:fault{") {
-		return []commented{r}
-	}
-	matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector(r.Expr)
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr)
 	if err != nil {
 		panic(err)
 	}
-	for _, s := range symptoms {
-		if slices.ContainsFunc(matchers, func(m *labels.Matcher) bool {
-			return m.Name != model.MetricNameLabel && !m.Matches(s.Labels[m.Name])
-		}) {
-			continue
-		}
+	for _, s := range alerting.SymptomsOf(expr, symptoms, commented.label) {
 		each := r
 		each.Labels = s.Labels
 		each.comment = strings.TrimSpace(s.comment + " " + r.comment)
 		out = append(out, each)
+	}
+	if out == nil {
+		return []commented{r}
 	}
 	return out
 }

@@ -55,8 +55,5 @@ func needsOf(leaves []coverage.Need) (n needs) {
 			}
 		}
 	}
-	n.collectors = slices.Compact(n.collectors)
-	slices.Sort(n.permissions)
-	n.permissions = slices.Compact(n.permissions)
 	return n
 }

@@ -46,9 +46,21 @@ func (m *ruleMeta) has(alert labels.Labels) bool {
 	return true
 }
 
-// detection is the index in Rules of an alert of a rule.
+// detection is the index in Rules of an alert of a rule: the first of the rule, if its labels are those of none.
 func (e *Engine) detection(rule *rules.AlertingRule, alert labels.Labels) int {
-	return slices.IndexFunc(e.meta, func(m ruleMeta) bool { return m.rule == rule && m.has(alert) })
+	first := -1
+	for i, m := range e.meta {
+		if m.rule != rule {
+			continue
+		}
+		if m.has(alert) {
+			return i
+		}
+		if first < 0 {
+			first = i
+		}
+	}
+	return first
 }
 
 // describe analyses all rules. A rule may read the record of any other, also of one that is evaluated later.
@@ -76,7 +88,7 @@ func describe(groups []*rules.Group) []ruleMeta {
 			}
 			m := ruleMeta{rule: r, group: g, labels: r.Labels().Map(), expr: exprOf(r)}
 			of := len(out)
-			for _, s := range symptomsOf(exprOf(r), symptoms) {
+			for _, s := range SymptomsOf(exprOf(r), symptoms, labelOfRecord) {
 				m := m
 				m.labels = maps.Clone(s.Labels().Map())
 				maps.Copy(m.labels, r.Labels().Map())
@@ -93,8 +105,8 @@ func describe(groups []*rules.Group) []ruleMeta {
 	return out
 }
 
-// symptomsOf are the rules of the symptoms whose faults an expression selects.
-func symptomsOf[T interface{ Labels() labels.Labels }](expr parser.Expr, symptoms []T) (out []T) {
+// SymptomsOf are the rules of the symptoms whose faults an expression selects; label is a label of such a rule.
+func SymptomsOf[T any](expr parser.Expr, symptoms []T, label func(rule T, name string) string) (out []T) {
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		s, ok := node.(*parser.VectorSelector)
 		if !ok || metricName(s) != faultMetric {
@@ -102,7 +114,7 @@ func symptomsOf[T interface{ Labels() labels.Labels }](expr parser.Expr, symptom
 		}
 		for _, r := range symptoms {
 			if !slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool {
-				v := r.Labels().Get(m.Name)
+				v := label(r, m.Name)
 				return v != "" && !m.Matches(v)
 			}) {
 				out = append(out, r)
@@ -112,6 +124,8 @@ func symptomsOf[T interface{ Labels() labels.Labels }](expr parser.Expr, symptom
 	})
 	return out
 }
+
+func labelOfRecord(r *rules.RecordingRule, name string) string { return r.Labels().Get(name) }
 
 // records are the expressions of recording rules by name, with cached results.
 type records struct {

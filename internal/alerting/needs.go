@@ -38,19 +38,18 @@ type recordedNeeds struct {
 }
 
 type symptomNeed struct {
-	labels labels.Labels
+	labels map[string]string
 	need   coverage.Need
 	known  bool
 }
 
-// Labels are those of the rule.
-func (s symptomNeed) Labels() labels.Labels { return s.labels }
+func (s symptomNeed) label(name string) string { return s.labels[name] }
 
 // add adds one rule.
 func (n *recordedNeeds) add(alerts []coverage.Alert, r rulefmt.Rule, expr parser.Expr) []coverage.Alert {
 	need, ok := needOf(expr, n.needs)
 	if r.Record == symptomMetric {
-		n.symptoms = append(n.symptoms, symptomNeed{labels.FromMap(r.Labels), need, ok})
+		n.symptoms = append(n.symptoms, symptomNeed{r.Labels, need, ok})
 	}
 	switch {
 	case !ok || r.Labels["severity"] == severityNone:
@@ -60,12 +59,12 @@ func (n *recordedNeeds) add(alerts []coverage.Alert, r rulefmt.Rule, expr parser
 		}
 		n.needs[r.Record] = need
 	default:
-		symptoms := symptomsOf(expr, n.symptoms)
+		symptoms := SymptomsOf(expr, n.symptoms, symptomNeed.label)
 		for _, s := range symptoms {
 			if !s.known {
 				continue
 			}
-			alerts = addNeed(alerts, coverage.Alert{Name: r.Alert, Fault: s.labels.Get("reason"), Need: s.need})
+			alerts = addNeed(alerts, coverage.Alert{Name: r.Alert, Fault: s.labels["reason"], Need: s.need})
 		}
 		if len(symptoms) == 0 {
 			alerts = addNeed(alerts, coverage.Alert{Name: r.Alert, Need: need})

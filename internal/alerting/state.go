@@ -38,22 +38,20 @@ func (e *Engine) Alerts() []Alert { return e.Judgement().Alerts }
 
 func (e *Engine) alerts() []Alert {
 	var out []Alert
-	for i, m := range e.meta {
-		for _, a := range sortedActive(m.rule) {
-			if !m.has(a.Labels) {
-				continue
-			}
+	for r := range e.alertingRules() {
+		for _, a := range sortedActive(r) {
 			state := StatePending
 			if a.State == rules.StateFiring {
 				state = StateFiring
 			}
 			out = append(out, Alert{
-				Name: m.rule.Name(), Rule: i, State: state,
+				Name: r.Name(), Rule: e.detection(r, a.Labels), State: state,
 				Labels: a.Labels.Map(), Annotations: e.annotations(a).Map(), Value: a.Value,
 				ActiveAt: a.ActiveAt, FiredAt: a.FiredAt, KeepFiringSince: a.KeepFiringSince,
 			})
 		}
 	}
+	slices.SortStableFunc(out, func(a, b Alert) int { return a.Rule - b.Rule })
 	return out
 }
 

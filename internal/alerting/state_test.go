@@ -2,6 +2,7 @@ package alerting_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,5 +80,27 @@ func TestRules(t *testing.T) {
 	step(t, e, at(56*time.Minute), gauge("b", 1), counter("c_total", 0))
 	if from, _ := e.Observed(); !from.Equal(at(56 * time.Minute)) {
 		t.Errorf("observed from %s", from)
+	}
+}
+
+// TestAlertOnFaultsWithoutTheirLabels: an alert on faults without severity and reason is listed, as one of its rule.
+func TestAlertOnFaultsWithoutTheirLabels(t *testing.T) {
+	e := engine(t, `
+groups:
+  - name: g
+    rules:
+      - {record: 'rdma:symptom', expr: 'a == 1', labels: {symptom: s, reason: one, severity: info}}
+      - {record: 'rdma:symptom', expr: 'a == 2', labels: {symptom: s, reason: two, severity: info}}
+      - {record: 'rdma:fault', expr: 'rdma:symptom'}
+      - {alert: Faults, expr: 'count(rdma:fault{symptom="s"}) > 0'}
+      - {alert: Fault, expr: 'rdma:fault{symptom="s"}'}
+`)
+	step(t, e, at(0), gauge("a", 2))
+	var got []string
+	for _, a := range e.Alerts() {
+		got = append(got, fmt.Sprintf("%s %d %s", a.Name, a.Rule, e.Rules()[a.Rule].Labels["reason"]))
+	}
+	if want := []string{"Faults 0 one", "Fault 3 two"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
