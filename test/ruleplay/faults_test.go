@@ -1,8 +1,6 @@
 package ruleplay_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -67,17 +65,7 @@ var becomes = map[string]string{
 // TestFaultsOfAlerts: whenever an alert is active, there is a fault of its symptom on its host, of the same severity,
 // or a fault that explains it. FILES=pcie limits it to files with a name.
 func TestFaultsOfAlerts(t *testing.T) {
-	files, err := filepath.Glob("../../rules/tests/*.test.yml")
-	if err != nil || len(files) == 0 {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".test.yml")
-		if f := os.Getenv("FILES"); f != "" && !slices.Contains(strings.Split(f, ","), name) {
-			continue
-		}
-		t.Run(name, func(t *testing.T) { faultsOfAlerts(t, ruleplay.Read(t, file)) })
-	}
+	eachFile(t, func(t *testing.T, _ string, f *ruleplay.File) { faultsOfAlerts(t, f) })
 }
 
 func faultsOfAlerts(t *testing.T, f *ruleplay.File) {
@@ -97,7 +85,7 @@ func faultsOfAlerts(t *testing.T, f *ruleplay.File) {
 		p := ruleplay.New(t, embedded, names, ruleplay.Duration(t, f.Interval), test)
 		missed := map[string]bool{}
 		err := p.Until(t.Context(), end, func() {
-			faults, err := p.Query(t.Context(), `rdma:fault or rdma:explained`)
+			faults, err := p.Ask(t.Context(), `rdma:fault or rdma:explained`, p.Now)
 			if err != nil {
 				t.Fatal(err)
 			}

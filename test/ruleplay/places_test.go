@@ -285,7 +285,7 @@ func playPlaces(t *testing.T, input map[string]string, want map[int][]string) {
 		if !ok || p.Now%time.Minute != 0 {
 			return
 		}
-		v, err := p.Query(t.Context(), "rdma:fault")
+		v, err := p.Ask(t.Context(), "rdma:fault", p.Now)
 		if err != nil {
 			t.Fatal(err)
 		}

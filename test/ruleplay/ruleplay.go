@@ -6,24 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	promrules "github.com/prometheus/prometheus/rules"
-	"github.com/prometheus/prometheus/tsdb"
 	"go.yaml.in/yaml/v3"
 )
 
 // File is a file of tests.
 type File struct {
+	name      string
 	RuleFiles []string `yaml:"rule_files"`
 	Order     []string `yaml:"group_eval_order"`
 	Interval  string   `yaml:"evaluation_interval"`
@@ -37,13 +37,6 @@ type Test struct {
 	External map[string]string                 `yaml:"external_labels"`
 	Input    []struct{ Series, Values string } `yaml:"input_series"`
 	Alerts   []AlertTest                       `yaml:"alert_rule_test"`
-	Exprs    []ExprTest                        `yaml:"promql_expr_test"`
-}
-
-// ExprTest is what an expression gives at a time.
-type ExprTest struct {
-	At   string `yaml:"eval_time"`
-	Expr string `yaml:"expr"`
 }
 
 // AlertTest is what is expected of one alert at a time.
@@ -63,7 +56,7 @@ func Read(t testing.TB, name string) *File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &File{}
+	f := &File{name: name}
 	if err := yaml.Unmarshal(text, f); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -83,124 +76,54 @@ func Duration(t testing.TB, s string) time.Duration {
 	return time.Duration(d)
 }
 
-// Play evaluates rules on the series of a test.
-type Play struct {
-	Groups   []*promrules.Group
-	Now      time.Duration // of the last evaluation
-	db       *tsdb.DB
-	engine   *promql.Engine
-	interval time.Duration // of evaluations
-	step     time.Duration // of samples
-	series   []series
-	next     time.Duration // of the next evaluation
-	added    time.Duration // of the next sample
-}
-
 type series struct {
 	labels labels.Labels
 	values []parser.SequenceValue
 }
 
-// loader has rule files.
-type loader struct {
-	parser.Parser
-	parsed map[string]*rulefmt.RuleGroups
+// Play evaluates rules on the series of a test.
+type Play struct {
+	*Engine
+	Now      time.Duration // of the last evaluation
+	interval time.Duration // of evaluations
+	step     time.Duration // of samples
+	series   []series
+	next     time.Duration            // of the next evaluation
+	added    time.Duration            // of the next sample
+	met      map[uint64]time.Duration // when the condition of an alert was last met, by its labels
 }
 
-func (l loader) read(files fs.FS, name string) error {
-	text, err := fs.ReadFile(files, name)
-	if err != nil {
-		return fmt.Errorf("read rules: %w", err)
-	}
-	groups, errs := rulefmt.Parse(text, false, model.LegacyValidation, l.Parser, slog.New(slog.DiscardHandler))
-	l.parsed[name] = groups
-	return errors.Join(errs...)
-}
-
-func (l loader) Load(name string, _ bool, _ model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
-	return l.parsed[name], nil
-}
-
-func (l loader) Parse(query string) (parser.Expr, error) { return l.ParseExpr(query) }
-
-// New makes a play of a test. The groups are evaluated in the order of the files, and of each file from above. Rules
-// without a possible result are left out, and annotations.
+// New makes a play of a test with these rule files.
 func New(t testing.TB, files fs.FS, names []string, interval time.Duration, test *Test) *Play {
 	t.Helper()
-	return load(t, files, names, interval, test, true)
-}
-
-// Full is New with annotations.
-func Full(t testing.TB, files fs.FS, names []string, interval time.Duration, test *Test) *Play {
-	t.Helper()
-	return load(t, files, names, interval, test, false)
-}
-
-func load(t testing.TB, files fs.FS, names []string, interval time.Duration, test *Test, bare bool) *Play {
-	t.Helper()
-	opts := tsdb.DefaultOptions()
-	opts.WALSegmentSize = -1 // no log
-	opts.MinBlockDuration = int64(60 * 24 * time.Hour / time.Millisecond)
-	opts.MaxBlockDuration = opts.MinBlockDuration
-	opts.StripeSize = 512
-	db, err := tsdb.Open(t.TempDir(), nil, nil, opts, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.DisableCompactions()
-	p := &Play{db: db, step: Duration(t, test.Interval), interval: interval}
-	pql := parser.NewParser(parser.Options{})
-	p.engine = promql.NewEngine(promql.EngineOpts{
-		MaxSamples: 50_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: pql, EnableAtModifier: true,
-		EnableNegativeOffset: true, NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
-	})
-	t.Cleanup(func() {
-		if err := errors.Join(p.engine.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	r := NewRules()
+	r.Read(t, files, names)
+	p := &Play{step: Duration(t, test.Interval), interval: interval, met: map[uint64]time.Duration{}}
+	known := map[string]bool{}
 	for _, s := range test.Input {
-		l, v, err := pql.ParseSeriesDesc(s.Series + " " + s.Values)
+		l, v, err := r.ParseSeriesDesc(s.Series + " " + s.Values)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.series = append(p.series, series{l, v})
+		known[l.Get(model.MetricNameLabel)] = true
 	}
-	l := loader{pql, map[string]*rulefmt.RuleGroups{}}
-	for _, name := range names {
-		if err := l.read(files, name); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-	}
-	if err := l.prune(l.parsed, p.series, bare); err != nil {
-		t.Fatal(err)
-	}
-	m := promrules.NewManager(&promrules.ManagerOptions{
-		NameValidationScheme: model.LegacyValidation, Appendable: db, Queryable: db, Parser: pql, GroupLoader: l,
-		QueryFunc:  promrules.EngineQueryFunc(p.engine, db),
-		NotifyFunc: func(context.Context, string, ...*promrules.Alert) {}, Logger: slog.New(slog.DiscardHandler),
-	})
-	for _, name := range names {
-		groups, errs := m.LoadGroups(interval, labels.FromMap(test.External), "", nil, false, name)
-		if len(errs) > 0 {
-			t.Fatalf("%s: %v", name, errors.Join(errs...))
-		}
-		for _, g := range l.parsed[name].Groups {
-			p.Groups = append(p.Groups, groups[promrules.GroupKey(name, g.Name)])
-		}
-	}
-	for _, g := range p.Groups {
-		for _, r := range g.AlertingRules() {
-			r.SetRestored(true) // else its ALERTS series are not written
-		}
-	}
+	r.Prune(t, known)
+	p.Engine = Start(t, r, interval, test.External)
 	return p
 }
 
-// Sort sets the order of the groups by their names.
-func (p *Play) Sort(names []string) {
-	at := func(g *promrules.Group) int { return slices.Index(names, g.Name()) }
+// Play makes a play of a test of the file, with the rule files of that.
+func (f *File) Play(t testing.TB, test *Test) *Play {
+	t.Helper()
+	var names []string
+	for _, name := range f.RuleFiles {
+		names = append(names, strings.TrimPrefix(name, "../"))
+	}
+	p := New(t, os.DirFS(filepath.Dir(filepath.Dir(f.name))), names, Duration(t, f.Interval), test)
+	at := func(g *promrules.Group) int { return slices.Index(f.Order, g.Name()) }
 	slices.SortStableFunc(p.Groups, func(a, b *promrules.Group) int { return at(a) - at(b) })
+	return p
 }
 
 // Until evaluates to a time, inclusive, and calls a function after each evaluation.
@@ -211,15 +134,15 @@ func (p *Play) Until(ctx context.Context, end time.Duration, each func()) error 
 				return err
 			}
 		}
-		for _, g := range p.Groups {
-			g.Eval(ctx, epoch.Add(p.next))
-			for _, r := range g.Rules() {
-				if r.Health() == promrules.HealthBad {
-					return fmt.Errorf("at %v: %s: %w", p.next, r.Name(), r.LastError())
-				}
-			}
+		if err := p.Eval(ctx, epoch.Add(p.next)); err != nil {
+			return fmt.Errorf("at %v: %w", p.next, err)
 		}
 		p.Now = p.next
+		for _, a := range p.Alerts() {
+			if a.KeepFiringSince.IsZero() {
+				p.met[a.Labels.Hash()] = p.Now
+			}
+		}
 		each()
 	}
 	return nil
@@ -228,7 +151,7 @@ func (p *Play) Until(ctx context.Context, end time.Duration, each func()) error 
 var epoch = time.Unix(0, 0).UTC()
 
 func (p *Play) append(index int, at time.Time) error {
-	app := p.db.Appender(context.Background())
+	app := p.DB.Appender(context.Background())
 	for _, s := range p.series {
 		if index >= len(s.values) || s.values[index].Omitted {
 			continue
@@ -240,14 +163,12 @@ func (p *Play) append(index int, at time.Time) error {
 	return app.Commit()
 }
 
-// Query evaluates an expression at the time of the last evaluation.
-func (p *Play) Query(ctx context.Context, expr string) (promql.Vector, error) {
-	return p.QueryAt(ctx, expr, p.Now)
-}
+// Met is when the condition of an alert was last met.
+func (p *Play) Met(a *promrules.Alert) time.Duration { return p.met[a.Labels.Hash()] }
 
-// QueryAt evaluates an expression at a time. The result is sorted by labels.
-func (p *Play) QueryAt(ctx context.Context, expr string, at time.Duration) (promql.Vector, error) {
-	v, err := promrules.EngineQueryFunc(p.engine, p.db)(ctx, expr, epoch.Add(at))
+// Ask evaluates an expression at a time. The result is sorted by labels.
+func (p *Play) Ask(ctx context.Context, expr string, at time.Duration) (promql.Vector, error) {
+	v, err := p.Query(ctx, expr, epoch.Add(at))
 	slices.SortFunc(v, func(a, b promql.Sample) int { return labels.Compare(a.Metric, b.Metric) })
 	return v, err
 }
@@ -261,86 +182,4 @@ func (p *Play) Alerts() (out []*promrules.Alert) {
 	}
 	slices.SortFunc(out, func(a, b *promrules.Alert) int { return labels.Compare(a.Labels, b.Labels) })
 	return out
-}
-
-// Possible reports whether an expression can have a result where these metrics are known.
-func Possible(expr parser.Expr, known map[string]bool) bool {
-	switch e := expr.(type) {
-	case *parser.VectorSelector:
-		return e.Name == "" || known[e.Name]
-	case *parser.MatrixSelector:
-		return Possible(e.VectorSelector, known)
-	case *parser.BinaryExpr:
-		left, right := Possible(e.LHS, known), Possible(e.RHS, known)
-		switch e.Op {
-		case parser.LUNLESS:
-			return left
-		case parser.LOR:
-			return left || right
-		}
-		return left && right
-	case *parser.Call:
-		if slices.Contains([]string{"absent", "absent_over_time", "scalar", "vector"}, e.Func.Name) {
-			return true
-		}
-		for _, arg := range e.Args {
-			if !Possible(arg, known) {
-				return false
-			}
-		}
-		return true
-	case *parser.AggregateExpr:
-		return Possible(e.Expr, known)
-	case *parser.SubqueryExpr:
-		return Possible(e.Expr, known)
-	case *parser.ParenExpr:
-		return Possible(e.Expr, known)
-	case *parser.UnaryExpr:
-		return Possible(e.Expr, known)
-	}
-	return true
-}
-
-// prune removes the rules that cannot have a result from the series of a test. Recording rules read
-// what others record, those of later files too. bare removes annotations too.
-func (l loader) prune(all map[string]*rulefmt.RuleGroups, input []series, bare bool) error {
-	known := map[string]bool{"ALERTS": true, "ALERTS_FOR_STATE": true}
-	for _, s := range input {
-		known[s.labels.Get(model.MetricNameLabel)] = true
-	}
-	each := func(keep func(r *rulefmt.Rule, expr parser.Expr) bool) error {
-		for _, groups := range all {
-			for i := range groups.Groups {
-				var kept []rulefmt.Rule
-				for _, r := range groups.Groups[i].Rules {
-					expr, err := l.ParseExpr(r.Expr)
-					if err != nil {
-						return fmt.Errorf("%s: %w", r.Expr, err)
-					}
-					if keep(&r, expr) {
-						kept = append(kept, r)
-					}
-				}
-				groups.Groups[i].Rules = kept
-			}
-		}
-		return nil
-	}
-	for before := -1; before != len(known); {
-		before = len(known)
-		if err := each(func(r *rulefmt.Rule, expr parser.Expr) bool {
-			if r.Record != "" && Possible(expr, known) {
-				known[r.Record] = true
-			}
-			return true
-		}); err != nil {
-			return err
-		}
-	}
-	return each(func(r *rulefmt.Rule, expr parser.Expr) bool {
-		if bare {
-			r.Annotations = nil
-		}
-		return Possible(expr, known)
-	})
 }

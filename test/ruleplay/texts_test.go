@@ -16,20 +16,10 @@ import (
 // TestTexts: the texts in Go are those of the rules, on the series of the tests of rules. FILES=link_rate limits it to
 // files with a name, ALERTS=RDMALinkDownshifted to some alerts.
 func TestTexts(t *testing.T) {
-	files, err := filepath.Glob("../../rules/tests/*.test.yml")
-	if err != nil || len(files) == 0 {
-		t.Fatal(err)
-	}
 	seen := map[string]int{}
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".test.yml")
-		if f := os.Getenv("FILES"); f != "" && !slices.Contains(strings.Split(f, ","), name) {
-			continue
-		}
-		t.Run(name, func(t *testing.T) { compareFile(t, file, seen) })
-	}
+	all := eachFile(t, func(t *testing.T, _ string, u *ruleplay.File) { compareFile(t, u, seen) })
 	for _, alert := range evidence.Alerts() {
-		if seen[alert] == 0 && os.Getenv("FILES") == "" && !strings.Contains(alert, "/") {
+		if seen[alert] == 0 && all && !strings.Contains(alert, "/") {
 			t.Errorf("%s: no test of rules has its text", alert)
 		}
 		if seen[alert] > 0 {
@@ -38,13 +28,24 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-func compareFile(t *testing.T, file string, seen map[string]int) {
-	u := ruleplay.Read(t, file)
-	dir := filepath.Dir(filepath.Dir(file))
-	var names []string
-	for _, f := range u.RuleFiles {
-		names = append(names, strings.TrimPrefix(f, "../"))
+// eachFile runs a test of each file of tests, or of those of FILES. It reports whether it was all of them.
+func eachFile(t *testing.T, play func(t *testing.T, name string, u *ruleplay.File)) (all bool) {
+	t.Helper()
+	files, err := filepath.Glob("../../rules/tests/*.test.yml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no tests of rules: ", err)
 	}
+	only := os.Getenv("FILES")
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".test.yml")
+		if only == "" || slices.Contains(strings.Split(only, ","), name) {
+			t.Run(name, func(t *testing.T) { play(t, name, ruleplay.Read(t, file)) })
+		}
+	}
+	return only == ""
+}
+
+func compareFile(t *testing.T, u *ruleplay.File, seen map[string]int) {
 	for i := range u.Tests {
 		c := &u.Tests[i]
 		var want []wanted
@@ -63,21 +64,12 @@ func compareFile(t *testing.T, file string, seen map[string]int) {
 			continue
 		}
 		slices.SortStableFunc(want, func(a, b wanted) int { return int(a.at - b.at) })
-		p := ruleplay.New(t, os.DirFS(dir), names, ruleplay.Duration(t, u.Interval), c)
-		p.Sort(u.Order)
-		held := map[string]time.Duration{} // when the condition of an alert was last met: its texts are of that time
+		p := u.Play(t, c)
 		for _, w := range want {
-			err := p.Until(t.Context(), w.at, func() {
-				for _, a := range p.Alerts() {
-					if a.KeepFiringSince.IsZero() {
-						held[a.Labels.String()] = p.Now
-					}
-				}
-			})
-			if err != nil {
+			if err := p.Until(t.Context(), w.at, func() {}); err != nil {
 				t.Fatal(err)
 			}
-			compare(t, p, w, held)
+			compare(t, p, w)
 			seen[w.name]++
 		}
 	}
@@ -97,14 +89,14 @@ func ofWholeHost(name string, l map[string]string) bool {
 		l["device"] == "" && l["gpu"] == "" && l["port"] == ""
 }
 
-func compare(t *testing.T, p *ruleplay.Play, w wanted, held map[string]time.Duration) {
+func compare(t *testing.T, p *ruleplay.Play, w wanted) {
 	t.Helper()
 	value, ok, at := 0., false, time.Duration(0)
 	for _, a := range p.Alerts() {
 		l := a.Labels.Map()
 		delete(l, "alertname")
 		if a.Labels.Get("alertname") == w.name && maps.Equal(l, w.labels) {
-			value, ok, at = a.Value, true, held[a.Labels.String()]
+			value, ok, at = a.Value, true, p.Met(a)
 		}
 	}
 	if !ok {

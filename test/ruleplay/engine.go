@@ -1,0 +1,201 @@
+package ruleplay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	promrules "github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/tsdb"
+)
+
+// Rules are rule files, in their order.
+type Rules struct {
+	parser.Parser
+	names  []string
+	parsed map[string]*rulefmt.RuleGroups
+}
+
+// NewRules has no rules.
+func NewRules() *Rules {
+	return &Rules{Parser: parser.NewParser(parser.Options{}), parsed: map[string]*rulefmt.RuleGroups{}}
+}
+
+// Read adds rule files.
+func (r *Rules) Read(t testing.TB, files fs.FS, names []string) {
+	t.Helper()
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		groups, errs := rulefmt.Parse(text, false, model.LegacyValidation, r.Parser, slog.New(slog.DiscardHandler))
+		if len(errs) > 0 {
+			t.Fatalf("read rules %s: %v", name, errors.Join(errs...))
+		}
+		r.names, r.parsed[name] = append(r.names, name), groups
+	}
+}
+
+// Load has the rules of a file that was read, for a manager of rules.
+func (r *Rules) Load(name string, _ bool, _ model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
+	return r.parsed[name], nil
+}
+
+// Parse parses an expression, for a manager of rules.
+func (r *Rules) Parse(query string) (parser.Expr, error) { return r.ParseExpr(query) }
+
+// Prune removes what costs time and changes no result where these metrics are known: annotations, and rules that cannot
+// have one. Recording rules read what others record, those of later files too.
+func (r *Rules) Prune(t testing.TB, known map[string]bool) {
+	t.Helper()
+	known["ALERTS"], known["ALERTS_FOR_STATE"] = true, true
+	for before := -1; before != len(known); {
+		before = len(known)
+		r.Each(t, func(rule *rulefmt.Rule, expr parser.Expr) bool {
+			if rule.Record != "" && possible(expr, known) {
+				known[rule.Record] = true
+			}
+			return true
+		})
+	}
+	r.Each(t, func(rule *rulefmt.Rule, expr parser.Expr) bool {
+		rule.Annotations = nil
+		return possible(expr, known)
+	})
+}
+
+// Each calls a function with each rule, and keeps those for which it returns true.
+func (r *Rules) Each(t testing.TB, keep func(*rulefmt.Rule, parser.Expr) bool) {
+	t.Helper()
+	for _, name := range r.names {
+		for i := range r.parsed[name].Groups {
+			g := &r.parsed[name].Groups[i]
+			kept := g.Rules[:0]
+			for _, rule := range g.Rules {
+				expr, err := r.ParseExpr(rule.Expr)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if keep(&rule, expr) {
+					kept = append(kept, rule)
+				}
+			}
+			g.Rules = kept
+		}
+	}
+}
+
+// possible reports whether an expression can have a result where these metrics are known.
+func possible(expr parser.Expr, known map[string]bool) bool {
+	switch e := expr.(type) {
+	case *parser.VectorSelector:
+		return e.Name == "" || known[e.Name]
+	case *parser.MatrixSelector:
+		return possible(e.VectorSelector, known)
+	case *parser.BinaryExpr:
+		left, right := possible(e.LHS, known), possible(e.RHS, known)
+		switch e.Op {
+		case parser.LUNLESS:
+			return left
+		case parser.LOR:
+			return left || right
+		}
+		return left && right
+	case *parser.Call:
+		if slices.Contains([]string{"absent", "absent_over_time", "scalar", "vector"}, e.Func.Name) {
+			return true
+		}
+		for _, arg := range e.Args {
+			if !possible(arg, known) {
+				return false
+			}
+		}
+		return true
+	case *parser.AggregateExpr:
+		return possible(e.Expr, known)
+	case *parser.SubqueryExpr:
+		return possible(e.Expr, known)
+	case *parser.ParenExpr:
+		return possible(e.Expr, known)
+	case *parser.UnaryExpr:
+		return possible(e.Expr, known)
+	}
+	return true
+}
+
+// Engine is a Prometheus without scrapes and notifications: an empty store, and rules that the caller evaluates.
+type Engine struct {
+	DB     *tsdb.DB
+	Groups []*promrules.Group // in the order of the files, and of each file from above
+	Query  promrules.QueryFunc
+}
+
+// Start starts an engine on rules, until the end of the test.
+func Start(t testing.TB, r *Rules, interval time.Duration, external map[string]string) *Engine {
+	t.Helper()
+	opts := tsdb.DefaultOptions()
+	opts.WALSegmentSize = -1 // no log
+	opts.MinBlockDuration = int64(60 * 24 * time.Hour / time.Millisecond)
+	opts.MaxBlockDuration = opts.MinBlockDuration
+	opts.StripeSize = 512
+	db, err := tsdb.Open(t.TempDir(), nil, nil, opts, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.DisableCompactions()
+	engine := promql.NewEngine(promql.EngineOpts{
+		MaxSamples: 50_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: r.Parser,
+		EnableAtModifier: true, EnableNegativeOffset: true,
+		NoStepSubqueryIntervalFn: func(int64) int64 { return interval.Milliseconds() },
+	})
+	t.Cleanup(func() {
+		if err := errors.Join(engine.Close(), db.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	e := &Engine{DB: db, Query: promrules.EngineQueryFunc(engine, db)}
+	m := promrules.NewManager(&promrules.ManagerOptions{
+		NameValidationScheme: model.LegacyValidation, Appendable: db, Queryable: db, Parser: r.Parser, GroupLoader: r,
+		QueryFunc: e.Query, Logger: slog.New(slog.DiscardHandler),
+		NotifyFunc: func(context.Context, string, ...*promrules.Alert) {},
+	})
+	for _, name := range r.names {
+		groups, errs := m.LoadGroups(interval, labels.FromMap(external), "", nil, false, name)
+		if len(errs) > 0 {
+			t.Fatalf("load rules %s: %v", name, errors.Join(errs...))
+		}
+		for _, g := range r.parsed[name].Groups {
+			e.Groups = append(e.Groups, groups[promrules.GroupKey(name, g.Name)])
+		}
+	}
+	for _, g := range e.Groups {
+		for _, rule := range g.AlertingRules() {
+			rule.SetRestored(true) // else its ALERTS series are not written
+		}
+	}
+	return e
+}
+
+// Eval evaluates all rules. It fails at the first that has failed.
+func (e *Engine) Eval(ctx context.Context, at time.Time) error {
+	for _, g := range e.Groups {
+		g.Eval(ctx, at)
+		for _, r := range g.Rules() {
+			if r.Health() == promrules.HealthBad {
+				return fmt.Errorf("evaluate rule %s of %s: %w", r.Name(), g.File(), r.LastError())
+			}
+		}
+	}
+	return nil
+}
