@@ -26,7 +26,7 @@ CC_HERE   := $(if $(shell command -v $$($(GO) env CC)),1,0)
 RACED     := collector|internal/(fabric|host|lazy|mad|maintenance|nccl|reading|state|workers)|test/(fabric/.*|noise|pipes|program)
 PLAYS     := OfReplays$$|^Test(BaselinesOutlive|Clock$$|ClockAfterBoot|InjectedErrno|OneFileCostsOneSample|PortDownOfAStuckDevice|ReadStuckAlert|SeriesAreThose|ShortStorms|Suspend$$)
 SERVED    := ^Test(Books|CheckAsks|CheckWith|Formats|GPUMode$$|GPUReleaseOverHTTP|Lifecycle|ModulesAreNotRead|NothingWithoutPassword|Oversized|RoutePrefix|ServedRunbooks|Surface|VerdictOfTheDaemon)
-LINTS     := ^Test(AlertsAreTested|AlertsLeaveOut|ClusterIsKept|CopyOfExpressions|Docs|NeedsOfAllRules|OneAlertForManyPorts|ReplayOutlasts|RuleStyle|Suspects|UnevaluatedRules$$)|OfMachines$$
+LINTS     := ^Test(AlertsAreTested|AlertsLeaveOut|ClusterIsKept|CopyOfExpressions|Docs|NeedsOfAllRules|Explained|ReplayOutlasts|RuleStyle|UnevaluatedRules$$)|OfMachines$$
 SINGLE    := $(PLAYS)|$(SERVED)|$(LINTS)
 # Tests of whole commands on many machines, and of fleets: make proofs.
 PROOFS    := test/(commands|foreign|incidents|kill|ruleplay|scripts)
@@ -90,7 +90,6 @@ race: ## the packages with goroutines that make test runs without the race detec
 .PHONY: update
 update: ## regenerate generated files and goldens; review the diff
 	$(GO) run ./fixtures/gen -dir fixtures/sysfs
-	$(GO) run ./rules/gen
 	$(GO) test -timeout 30m -run '^Test(GoldenOfMachines|Job|Optics|Page|PageNode|Topo|Render)$$' ./internal/cli ./internal/check ./test/commands ./test/machines -update
 	$(GO) run ./docs/gen
 	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md
@@ -135,7 +134,6 @@ check-code: $(BIN)/actionlint
 
 check-generated:
 	$(GO) run ./fixtures/gen -check
-	$(GO) run ./rules/gen -check
 	$(GO) run ./docs/gen -check
 	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md -check
 	$(GO) run ./packaging/changelog

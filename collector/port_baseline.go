@@ -316,7 +316,7 @@ func (of *portParts) farErrors() (out []baselineOf) {
 	return out
 }
 
-// darkLane is the power in dBm at which a lane receives nothing, as in RDMATransceiverLaneDark.
+// darkLane is the power in dBm at which a lane receives nothing, as in RDMATransceiverOutOfRange.
 const darkLane = -30
 
 // lanes are the readings of the lanes in use of the transceivers of a port.

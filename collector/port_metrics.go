@@ -21,9 +21,9 @@ var (
 		"ports/N/state over time; the state directory"))
 	portPinnedActive = beside("rdma_port_state_id", portDesc("rdma_port_pinned_active",
 		"1 for a port pinned ACTIVE in --config.file. Absent for others.", "--config.file, active"))
-	portAdminUp = portDesc("rdma_port_admin_up",
+	portAdminUp = beside("rdma_port_state_id", asks(host.SourceNetdev, portDesc("rdma_port_admin_up",
 		"Whether the netdev of the port is administratively up (IFF_UP). For InfiniBand ports see rdma_port_ipoib_state_id.",
-		"/sys/class/net/NETDEV/flags", "netdev")
+		"/sys/class/net/NETDEV/flags", "netdev")))
 	portIPoIBState = of(infinibandPorts, beside("rdma_port_state_id", asks(host.SourceNetdev,
 		portDesc("rdma_port_ipoib_state_id",
 			"State of the IPoIB interface of an InfiniBand port: 0 administratively down, 1 up but not operational (broadcast group of its partition not joined), 2 operational. Absent without IPoIB; child interfaces of further P_Keys are not included.",
@@ -31,14 +31,14 @@ var (
 	portCarrierChanges = portDesc("rdma_port_carrier_changes_total",
 		"Carrier changes of the port's netdev since it was created, administrative ones included.",
 		"/sys/class/net/NETDEV/carrier_up_count, carrier_down_count", "netdev")
-	portTransitions = portDesc("rdma_port_link_transitions_total",
+	portTransitions = beside("rdma_port_state_id", asks(host.SourceNetdev, portDesc("rdma_port_link_transitions_total",
 		"Link transitions since the exporter first read the port, however short. Administrative changes are not counted; a carrier loss by reconfiguration in the driver (mlx5: MTU, ring size) is. to: up, down. netdev is empty for InfiniBand ports, counted from readings of the port state.",
 		"/sys/class/net/NETDEV/carrier_up_count, carrier_down_count; rtnetlink RTNLGRP_LINK, flags; RDMA netlink PORT_GET, ports/N/state",
-		"netdev", "to")
-	portDownEvents = portDesc("rdma_port_link_down_events_total",
+		"netdev", "to")))
+	portDownEvents = beside("rdma_port_state_id", asks(host.SourceNetdev, portDesc("rdma_port_link_down_events_total",
 		"Link-down events of the physical link counted by the driver. LINKSTATE_GET is read each minute and when the link changes. On InfiniBand ports only from 255 on, where link_downed saturates.",
 		"ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12); else ethtool -S, link_down_events_phy of mlx5, link_down_events of bnxt_en",
-		"netdev")
+		"netdev")))
 	portRate = of("rdma_port_rate_bytes_per_second", asks(host.SourcePortFiles,
 		portDesc("rdma_port_rate_bytes_per_second",
 			"Data rate of the link. Absent while the link is down, and where the driver reports no valid rate.",

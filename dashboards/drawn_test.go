@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"rdma_exporter/internal/tune"
+	"rdma_exporter/rules"
 )
 
 // TestDrawn holds the panels to what Grafana's own frontend makes of them: it draws merged states by thresholds as one
@@ -299,12 +299,12 @@ func TestCounts(t *testing.T) {
 // lines are the limits of rules that panels draw, by dashboard and panel, as thresholds of the rules and what they are
 // multiplied by.
 var lines = map[string]map[string][]line{
-	"fabric.json": {"Congestion notifications": {{"congestion-ratio", 1e6}}, "Retransmissions": {{"retransmission-ratio", 1e6}}},
+	"fabric.json": {"Congestion notifications": {{"0.01", 1e6}}, "Retransmissions": {{"retransmission-ratio", 1e6}}},
 	"node.json":   {"Time paused": {{"slow-receiver-ratio", 1}, {"storm-source-ratio", 1}}},
 	"roce.json": {
 		"Ports that send pause frames":    {{"slow-receiver-ratio", 1}, {"storm-source-ratio", 1}},
 		"Ports that receive pause frames": {{"paused-ratio", 1}},
-		"Time in stalls of seconds":       {{"short-storms-ratio", 1}}, "CNPs handled": {{"congestion-ratio", 1e6}},
+		"Time in stalls of seconds":       {{"short-storms-ratio", 1}}, "CNPs handled": {{"0.01", 1e6}},
 	},
 	"optics.json": {
 		"Spread of received power": {{"3", 1}}, "Spread of transmitted power": {{"3", 1}},
@@ -332,10 +332,10 @@ func TestLines(t *testing.T) {
 				continue
 			}
 			for j, w := range want {
-				k := slices.IndexFunc(tune.Thresholds(), func(x tune.Threshold) bool { return x.Name == w.threshold })
+				k := slices.IndexFunc(rules.Thresholds(), func(x rules.Threshold) bool { return x.Name == w.threshold })
 				text := w.threshold
 				if k >= 0 {
-					text = tune.Thresholds()[k].Default
+					text = strconv.FormatFloat(rules.Thresholds()[k].Default, 'f', -1, 64)
 				}
 				limit, err := strconv.ParseFloat(text, 64)
 				if err != nil || steps[1+j].Value == nil || math.Abs(*steps[1+j].Value/(limit*w.times)-1) > 1e-9 {

@@ -34,14 +34,13 @@ func set(folder string) (fs.FS, []string, error) {
 	return files, names, nil
 }
 
-// order sorts the rules for expected ports first (most files read them), and last those that read all records: cause
-// chains, alerts of a whole host, symptoms, faults, their alerts, and the verdict.
+// order sorts the rules for expected ports first (most files read them), and last those that read all records:
+// symptoms, faults, their alerts, and the verdict.
 func order(name string) int {
 	if name == "node/link.rules.yml" {
 		return -2
 	}
 	return slices.Index([]string{
-		"node/chains.rules.yml", "node/whole_host.rules.yml", "node/symptoms.rules.yml", "node/faults.rules.yml",
-		"node/alerts.rules.yml", "node/verdict.rules.yml",
+		"node/symptoms.rules.yml", "node/faults.rules.yml", "node/alerts.rules.yml", "node/verdict.rules.yml",
 	}, name)
 }

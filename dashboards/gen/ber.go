@@ -31,7 +31,7 @@ func ofEnd(s scope, record string) string { return maxBy(perEnd, s.of(record)) }
 // berOfPorts draws the rates of a host with the lowest of their limits.
 func berOfPorts(s scope, width uint32) panel {
 	p := graph("Raw bit error rate", "Bit errors before FEC, as a share of the bits of the link, over 10m. own: received here; neighbour: received by the far end. "+
-		"The limit is the lowest of the ports, of RDMALinkBERHigh; each decade nearer to it is ten times the errors. A link without errors in 10m has no line.", scientific, width,
+		"The limit is the lowest of the ports, of RDMALinkErrors; each decade nearer to it is ten times the errors. A link without errors in 10m has no line.", scientific, width,
 		query{ofEnd(s, rawBER) + " > 0", short + " {{end}}"},
 		query{"min(" + s.of(rawBERLimit) + ")", "lowest limit"}).or(noBER)
 	p.decades = true
@@ -46,7 +46,7 @@ func worstBER(s scope) panel {
 	return panel{
 		title: "Links nearest to their limit", unit: "percentunit", width: 14, height: 10, view: table,
 		sort: "Of limit", noValue: noBER,
-		text: "Raw bit error rate (before FEC) over 10m as a share of the limit of RDMALinkBERHigh for this speed, FEC and medium; the 20 highest ends of links. " +
+		text: "Raw bit error rate (before FEC) over 10m as a share of the limit of RDMALinkErrors for this speed, FEC and medium; the 20 highest ends of links. " +
 			"end: own is received here, neighbour by the far end. FEC corrects these errors; from the limit on its reserve is used up.",
 		queries: []query{
 			{expr: worst},
@@ -67,7 +67,7 @@ func worstBER(s scope) panel {
 
 // highestBER draws the highest rates of a fleet.
 func highestBER(s scope) panel {
-	p := graph("Highest raw bit error rates", "Bit errors before FEC as a share of the bits of the link, over 10m, of the ten ends of links with the most. The limit is the lowest of RDMALinkBERHigh among all links. "+
+	p := graph("Highest raw bit error rates", "Bit errors before FEC as a share of the bits of the link, over 10m, of the ten ends of links with the most. The limit is the lowest of RDMALinkErrors among all links. "+
 		"A rate that rises over days is a transceiver that ages or a connector that gets dirty.", scientific, 10,
 		query{highest(10, perEnd, ofEnd(s, rawBER)+" > 0"), portName + " {{end}}"},
 		query{"min(" + s.of(rawBERLimit) + ")", "lowest limit"}).or(noBER)
@@ -80,7 +80,7 @@ func fabricBER() []panel {
 	rate, limit := maxBy(perLink, fabricOf.of(fabricRawBER)), maxBy(perLink, fabricOf.of(fabricRawBERLimit))
 	worst := top(20, byPort(rate+" / "+limit+" > 0"))
 	of := func(expr string) string { return byPort(expr) + " and on (" + perLink + ") " + worst }
-	lines := graph("Highest raw bit error rates", "Bit errors before FEC that a switch port receives, as a share of the bits of the link, over 10m; the ten highest. The limit is the lowest of RDMAFabricBERHigh among all ports. "+
+	lines := graph("Highest raw bit error rates", "Bit errors before FEC that a switch port receives, as a share of the bits of the link, over 10m; the ten highest. The limit is the lowest of RDMAFabricLinkErrors among all ports. "+
 		"The far end transmitted them.", scientific, 10,
 		query{highest(10, perLink, byPort(rate+" > 0")), linkName},
 		query{"min(" + fabricOf.of(fabricRawBERLimit) + ")", "lowest limit"}).or(noFabricBER)
@@ -89,7 +89,7 @@ func fabricBER() []panel {
 		{
 			title: "Ports nearest to their limit", unit: "percentunit", width: 14, height: 10, view: table, sort: "Of limit",
 			noValue: noFabricBER,
-			text: "Raw bit error rate (before FEC) that a switch port receives, over 10m, as a share of the limit of RDMAFabricBERHigh for this speed, FEC and medium; the 20 highest. " +
+			text: "Raw bit error rate (before FEC) that a switch port receives, over 10m, as a share of the limit of RDMAFabricLinkErrors for this speed, FEC and medium; the 20 highest. " +
 				"FEC corrects these errors; from the limit on its reserve is used up. The far end transmitted them.",
 			queries: []query{{expr: worst}, {expr: of(rate)}, {expr: of(limit)}},
 			columns: append(append([]column{}, linkColumns...),

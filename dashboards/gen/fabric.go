@@ -177,7 +177,7 @@ func fabricCongestion() []panel {
 		paused("Hosts that receive pause frames", "Share of the time in which the switch paused the worst port and priority of a host (PFC received), the ten highest. "+
 			"Many hosts at the same time are victims of a source elsewhere. The line is the limit of RDMAPFCStormVictim.",
 			"receive", step{limitPaused, warning}),
-		ppm("Congestion notifications", "CNPs that a host's RDMA ports received and handled, for each million packets that they sent; the ten highest. The line is the limit of RDMACongestion for a port. "+
+		ppm("Congestion notifications", "CNPs that a host's RDMA ports received and handled, for each million packets that they sent; the ten highest. The line is one per 100 packets. "+
 			"Hosts that send fewer than 1000 packets a second are left out.", limitCongestion,
 			sumBy(perHost, hosts.rate("rdma_port_cnp_handled_total"))),
 		ppm("Retransmissions", "Events that made a host's RDMA ports retransmit (sequence and implied NAKs, ACK timeouts, adaptive retransmissions), for each million packets sent; the ten highest. "+

@@ -89,7 +89,7 @@ func darkLanes() panel {
 	return panel{
 		title: "Lanes without light", unit: "none", width: grid, height: 6, view: table, sort: "Host",
 		noValue: "none, or no readings of lanes",
-		text: "Lanes below the limit of RDMATransceiverLaneDark of ports that are ACTIVE, at most 100. receive: the other end, the fibre or its end face; transmit: this transceiver. " +
+		text: "Lanes below the limit of RDMATransceiverOutOfRange of ports that are ACTIVE, at most 100. receive: the other end, the fibre or its end face; transmit: this transceiver. " +
 			"The next panels leave these lanes out.",
 		queries: []query{{expr: bottom(100, "("+dark("receive")+" or "+dark("transmit")+") and on ("+perPort+") "+
 			maxBy(perPort, devices.of("rdma_port_state_id"))+" == 4")}},

@@ -7,7 +7,7 @@ func roce() board {
 	return board{
 		name: "roce", title: "RDMA / RoCE congestion", from: "now-3h", refresh: "1m",
 		events: devices.began("critical|warning",
-			`alertname=~"RDMAPFC.+|RDMASlowReceiver|RDMACongestion.*|RDMAGlobalPause.+|RDMALossless.+|RDMATrafficOnLossyPriority|RDMARetr.+|RDMAReceiverNotReady"`),
+			`alertname=~"RDMAPFC.+|RDMASlowReceiver|RDMADiscards|RDMATrafficOnLossyPriority|RDMARetr.+"`),
 		text:    "Which host or port congests the RoCE fabric, and which ones are its victims?",
 		choices: []choice{clusters, jobs, allHosts, hcas(hosts)},
 		rows: []row{
@@ -108,7 +108,7 @@ func roceStorms() []panel {
 		perNetdev + ") group_left () (" +
 		maxBy(perNetdev, devices.rate("rdma_port_pfc_sampled_seconds_total")) + " > 0)"
 	stalls := graph("Time in stalls of seconds",
-		"Share of the sampled time in which a priority was paused for more than half of a sample of about a second, the ten highest. The line is the limit of RDMAPFCShortStorms.", "percentunit", 8,
+		"Share of the sampled time in which a priority was paused for more than half of a sample of about a second, the ten highest. The line is the limit of RDMAPFCStormSource.", "percentunit", 8,
 		query{above("0", 10, perPriority+", direction", atMostAll(stalled)), priorityName + " {{direction}}"})
 	stalls.ways, stalls.points, stalls.max, stalls.colours = ofHost, few, share,
 		thresholds("transparent", step{limitShortStorms, warning})
@@ -130,7 +130,7 @@ func roceNotification() []panel {
 		p.ways, p.points = ofHost, few
 		return p
 	}
-	handled := ppm("CNPs handled", "CNPs received on which a port reduced its rate, for each million packets sent, the ten highest: it sends into congestion. The line is the limit of RDMACongestion.",
+	handled := ppm("CNPs handled", "CNPs received on which a port reduced its rate, for each million packets sent, the ten highest: it sends into congestion. The line is one per 100 packets.",
 		"rdma_port_cnp_handled_total", "rdma_port_transmit_packets_total")
 	handled.colours = thresholds("transparent", step{limitCongestion, warning})
 	return []panel{

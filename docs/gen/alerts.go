@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -14,7 +15,6 @@ import (
 
 	"rdma_exporter/docs/runbooks"
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/tune"
 	"rdma_exporter/rules"
 )
 
@@ -57,11 +57,13 @@ The combined verdict of a host's firing alerts is recorded as ` + "`instance:rdm
 
 Sections show the summary with labels in capitals, ` + "`N`" + ` for numbers, ` + "`[optional]`" + ` parts, ` + "`A|B`" + ` for alternatives and ` + "`...`" + ` after what is repeated.
 
-Grouping:
+One alert is one cause, at its place (labels ` + "`scope`" + ` and ` + "`where`" + `):
 
-- Faults with a common cause are one alert, the most severe of the object. ` + "`check`" + `, its JSON and the page list the consequences below it; the
-  rules record them as ` + "`…:suspect`" + `.
-- The same fault on more than half of a host's ports of one role, or of its devices, is one alert of the host.
+- [symptoms](../rules/node/symptoms.rules.yml): what is wrong with a part of a host, one row for each reason.
+- [faults](../rules/node/faults.rules.yml): a table says which symptom explains which; what is left and began together is one fault of the
+  smallest place that holds it: port, device, card, PCIe switch, host; for a central Prometheus also leaf, rack, rail, subnet, cluster.
+- [alerts](../rules/node/alerts.rules.yml) on these faults. ` + "`check`" + `, its JSON and the page list what a fault explains below it.
+- Drain: ` + "`evict`" + ` is for what is wrong with the host itself, for 5m and still; until then, and for the hosts of a leaf or wider, ` + "`cordon`" + `.
 
 ## Node alerts
 
@@ -81,10 +83,12 @@ const withoutAlert = `## Conditions without an alert
 | --- | --- |
 | link below the capability of its chip (` + "`source=\"capability\"`" + `) | capability ignores switch and cable; a pin, the neighbour, sibling ports or the port's own history define the expected rate |
 | corrected FEC bits | normal on PAM4; only uncorrectable blocks count |
-| CNPs, ECN marks, out-of-sequence packets | normal with congestion control and adaptive routing; RDMACongestion is informational |
+| CNPs, ECN marks, out-of-sequence packets | normal with congestion control and adaptive routing; the dashboards show them |
+| credit waits, receivers that are not ready, counters at their maximum, messages of a stuck kernel | nobody acts on one: metrics and panels |
+| uneven load of uplinks, suspected credit loops, nodes without a name, settings that differ at the ends of a link | the page of the fabric and its dashboard show them |
 | rnr_nak_retry_err and local_ack_timeout_err alone | they count retries that succeeded |
 | pause time of bnxt_en and ice | no pause duration counters: source and victim cannot be distinguished |
-| credit waits (xmit_wait) of a saturated counter | the counter has 32 bits on mlx5 and saturates; RDMACounterSaturated leaves it out because busy ports fill it |
+| credit waits (xmit_wait) of a saturated counter | the counter has 32 bits on mlx5 and saturates |
 | lane power of transceivers on InfiniBand ports | not exposed by the kernel; ` + "`check`" + ` and rdma_detection_unavailable report it |
 | latched flags of transceivers | cleared on read, for every other reader |
 | speed of GPU PCIe links | idle GPUs reduce it; their width is evaluated |
@@ -96,9 +100,20 @@ const withoutAlert = `## Conditions without an alert
 
 const thresholdsHead = `## Thresholds
 
-Set with ` + "`rdma_exporter rules --tune.threshold=NAME=VALUE`" + `, the chart or the mixin: [Tuning](../packaging/prometheus/README.md#tuning). The
-expression and the text of the alert change together. Runbooks state the defaults. Limits reported by a transceiver or a sensor cannot be
-tuned. A ratio can be given as a percentage.
+Limits in which sites differ; limits of standards and of the hardware are constants. The rules read them as ` + "`rdma:threshold{name=\"NAME\"}`" + ` and have the
+default where nothing records one. One small file has those of a site, for Prometheus and for ` + "`--alerting.rule-files`" + ` of the exporter, whose evidence
+names them as well:
+
+` + "```yaml" + `
+groups:
+  - name: rdma-thresholds
+    rules:
+      - record: rdma:threshold
+        labels: {name: flaps-per-hour}
+        expr: vector(5)
+` + "```" + `
+
+` + "`rdma_exporter rules --tune.threshold=NAME=VALUE`" + `, the chart and the mixin write it: [Tuning](../packaging/prometheus/README.md#tuning).
 
 `
 
@@ -162,8 +177,9 @@ func alertsPage(docs fs.FS) ([]byte, error) {
 	d.WriteString(withoutAlert)
 	d.WriteString(thresholdsHead)
 	var limits [][]string
-	for _, th := range tune.Thresholds() {
-		limits = append(limits, []string{code(th.Name), section(th.Alert), code(th.Default), string(th.Unit), plain(th.Why)})
+	for _, th := range rules.Thresholds() {
+		value := strconv.FormatFloat(th.Default, 'f', -1, 64)
+		limits = append(limits, []string{code(th.Name), section(th.Alert), code(value), string(th.Unit), plain(th.Why)})
 	}
 	d.table([]string{"name", "alert", "default", "unit", "reason"}, limits)
 	d.WriteString(formerHead)
@@ -243,7 +259,7 @@ func (d *document) alert(a alert, meaning string) error {
 		line += " Permission: " + plain(strings.Join(a.needs.permissions, "; ")) + "."
 	}
 	var names []string
-	for _, th := range tune.Thresholds() {
+	for _, th := range rules.Thresholds() {
 		if th.Alert == a.name {
 			names = append(names, th.Name)
 		}

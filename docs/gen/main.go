@@ -10,6 +10,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 
 	"rdma_exporter/internal/rulefiles"
 	"rdma_exporter/internal/site"
-	"rdma_exporter/internal/tune"
+	"rdma_exporter/rules"
 )
 
 func main() {
@@ -47,20 +48,20 @@ func run(dir string, check bool) error {
 	if err != nil {
 		return err
 	}
-	thresholds, err := tune.ThresholdsJSON()
+	thresholds, err := json.MarshalIndent(rules.Thresholds(), "", "  ")
+	if err != nil {
+		return fmt.Errorf("write thresholds: %w", err)
+	}
+	files, err := rulefiles.Read(nil, "")
 	if err != nil {
 		return err
 	}
-	rules, err := rulefiles.Read(nil, "")
-	if err != nil {
-		return err
-	}
-	read, err := rules.Metrics()
+	read, err := files.Metrics()
 	if err != nil {
 		return err
 	}
 	pages := []page{
-		{"../rules/thresholds.json", thresholds},
+		{"../rules/thresholds.json", append(thresholds, '\n')},
 		{"detection-matrix.md", matrix},
 		{"metrics.md", metricsPage(read)},
 		{"alerts.md", alerts},

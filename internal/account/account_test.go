@@ -53,7 +53,7 @@ func TestObjects(t *testing.T) {
 		},
 		"an alert on the device is one on its port": {
 			ports("AA", nil), nil,
-			[]Fault{{"RDMADeviceFirmwareError", map[string]string{"device": "mlx5_1"}}},
+			[]Fault{{"RDMADeviceFailed", map[string]string{"device": "mlx5_1"}}},
 			"1 NIC, 1 compute port faulty; 1 NIC, 1 compute port healthy", nil,
 		},
 		"an alert on the host explains what is unknown": {

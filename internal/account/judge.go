@@ -31,7 +31,7 @@ func Judge(objects []Object, faults []Fault) []Object {
 
 // ofStates are the alerts about the state of ports that a host has for several of them in one.
 var ofStates = map[string]bool{
-	"RDMAPortDown": true, "RDMAPortNoSubnetManager": true, "RDMAReadStuck": true,
+	"RDMAPortDown": true, "RDMANoSubnetManager": true, "RDMADeviceFailed": true,
 }
 
 // concerns reports whether a fault is of an object, or of one above it.

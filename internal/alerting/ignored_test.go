@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"rdma_exporter/internal/alerting"
 	"rdma_exporter/rules"
 )
 
@@ -55,24 +56,38 @@ func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, result := guarded(expr, guards), resultLabels(expr, labels)
-		switch {
-		case slices.Contains(result, "port"):
-			if !g.ports {
-				t.Errorf("%s: ignored ports may come out of it; its last line has to be: unless on (cluster, instance, job, device, port) rdma_port_ignored\n%s", r.Name, r.Expr)
-			}
-		case slices.Contains(result, "device"):
-			if !g.ports && !g.devices {
-				t.Errorf("%s: ignored devices may come out of it; its last line has to be: unless on (cluster, instance, job, device) rdma_device_ignored\n%s", r.Name, r.Expr)
-			}
-		case slices.Contains(result, "gpu"):
-			if !g.gpus {
-				t.Errorf("%s: ignored GPUs may come out of it; its last line has to be: unless on (cluster, instance, job, gpu, UUID) rdma_gpu_ignored\n%s", r.Name, r.Expr)
-			}
-		case slices.ContainsFunc(r.Metrics, func(m string) bool { return !ofHost(m) }):
-			if !g.ports && !g.devices {
-				t.Errorf("%s: counts ignored ports or devices; what it counts has to leave them out\n%s", r.Name, r.Expr)
-			}
+		for _, part := range alternatives(expr) {
+			leavesOut(t, r, guarded(part, guards), resultLabels(part, labels))
+		}
+	}
+}
+
+// alternatives are the operands of an or.
+func alternatives(expr parser.Expr) []parser.Expr {
+	if or, ok := expr.(*parser.BinaryExpr); ok && or.Op == parser.LOR {
+		return append(alternatives(or.LHS), alternatives(or.RHS)...)
+	}
+	return []parser.Expr{expr}
+}
+
+func leavesOut(t *testing.T, r alerting.Rule, g guard, result []string) {
+	t.Helper()
+	switch {
+	case slices.Contains(result, "port"):
+		if !g.ports {
+			t.Errorf("%s: ignored ports may come out of it; its last line has to be: unless on (cluster, instance, job, device, port) rdma_port_ignored\n%s", r.Name, r.Expr)
+		}
+	case slices.Contains(result, "device"):
+		if !g.ports && !g.devices {
+			t.Errorf("%s: ignored devices may come out of it; its last line has to be: unless on (cluster, instance, job, device) rdma_device_ignored\n%s", r.Name, r.Expr)
+		}
+	case slices.Contains(result, "gpu"):
+		if !g.gpus {
+			t.Errorf("%s: ignored GPUs may come out of it; its last line has to be: unless on (cluster, instance, job, gpu, UUID) rdma_gpu_ignored\n%s", r.Name, r.Expr)
+		}
+	case slices.ContainsFunc(r.Metrics, func(m string) bool { return !ofHost(m) }):
+		if !g.ports && !g.devices {
+			t.Errorf("%s: counts ignored ports or devices; what it counts has to leave them out\n%s", r.Name, r.Expr)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package alerting_test
 
 import (
 	"bufio"
-	"cmp"
 	"io/fs"
 	"maps"
 	"os"
@@ -13,11 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/rules"
-	kinds "rdma_exporter/rules/identity"
 )
 
 // sets are the rule files and the labels that their alerts may have.
@@ -29,9 +28,6 @@ var sets = []struct {
 	{"node", rules.Node, strings.Fields("cluster instance job device port netdev gpu UUID pci_bus_id lane priority direction kind")},
 	{"central", rules.Central, strings.Fields("cluster instance job system node_guid device port kind scheduler job_id namespace pod")},
 }
-
-// ofCentral are records of central rules that node rules read: a node has no such series.
-var ofCentral = []string{"port:rdma_port_down:switch", "instance:rdma_pfc_storm:elsewhere"}
 
 // ofAlerts is the file that reads alerts, of which it learns at most one evaluation later. In another rule the result
 // would depend on the order of evaluation.
@@ -75,7 +71,7 @@ func TestRuleStyle(t *testing.T) {
 				checkAlert(t, r, recorded, set.labels)
 				for _, m := range r.Metrics {
 					if strings.Contains(m, ":") &&
-						(set.folder == "central" && recorded[m] == nil || set.folder == "node" && !slices.Contains(ofCentral, m)) {
+						(set.folder == "node" || recorded[m] == nil) {
 						t.Errorf("%s reads %s, which no rule records", r.Name, m)
 					}
 				}
@@ -173,6 +169,8 @@ func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, all
 	if ofFault(r) {
 		want = []string{"drain", "reason", "severity", "symptom"}
 		labels = append(labels, "reason", "scope", "symptom", "where")
+	} else if r.Labels["reason"] != "" {
+		want = []string{"drain", "reason", "severity"}
 	}
 	if !slices.Equal(slices.Sorted(maps.Keys(r.Labels)), want) ||
 		!slices.Contains([]string{"critical", "warning", "info", "none"}, r.Labels["severity"]) ||
@@ -189,30 +187,7 @@ func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, all
 		t.Errorf("%s: a page is kept for %s, less than Alertmanager may be away", r.Name, r.KeepFiringFor)
 	}
 	checkRunbook(t, r)
-	checkCommand(t, r)
 	checkText(t, r, append(labels, "severity", "drain"))
-}
-
-// actions are those of templates.
-var actions = regexp.MustCompile(`\{\{-? *(.*?) *-?\}\}`)
-
-// written matches the actions of commands that a shell takes as one word, whatever a label holds. Labels without
-// urlquery are numbers, or addresses that the readers have compared with pci.IsAddress (collector/pcie.go, device.go,
-// device_inventory.go) or have written as a GUID (package fabric); promtool's queries are in single quotes.
-var written = regexp.MustCompile(`^(?:urlquery \S+|\. \| first \| label "\w+" \| urlquery|"\{"|` +
-	`(?:\$labels|\.Labels)\.(?:gpu|port|priority|pci_address|upstream)|\.|\. \| first \| label "(?:pci_address|port)"|` +
-	`reReplaceAll ":" "" \$labels\.node_guid|reReplaceAll "\[\^0-9a-fA-F:\.\]" "" \$labels\.\w+|` +
-	`printf "%q" \$labels\.\w+ \| reReplaceAll "'" "'\\\\''"|` +
-	`(?:if|else|end|range|with|\$\w+ :?=).*)$`)
-
-// checkCommand wants each label of a command for a shell quoted.
-func checkCommand(t *testing.T, r alerting.Rule) {
-	t.Helper()
-	for _, a := range actions.FindAllStringSubmatch(r.Annotations["diagnose"], -1) {
-		if !written.MatchString(a[1]) {
-			t.Errorf("%s: a shell may execute what {{ %s }} writes", r.Name, a[1])
-		}
-	}
 }
 
 func checkRunbook(t *testing.T, r alerting.Rule) {
@@ -231,223 +206,66 @@ func checkRunbook(t *testing.T, r alerting.Rule) {
 
 var labelInText = regexp.MustCompile(`\$labels\.([A-Za-z_]+)`)
 
-// annotations are those of every alert, for people and programs; measured and limit for a comparison with a limit.
-var annotations = strings.Fields("summary description evidence diagnose action drain_reason runbook_url")
-
-var identityOf = regexp.MustCompile(`(?m)^\{\{- /\* identity of (\w+) \*/ -\}\}$`)
-
-// checkText requires what the person on call needs: the fault and its location, its start, its impact, a command that
-// shows it, the remedy, whether to drain and why; and no label that the alert lacks, which would be empty.
+// checkText requires the habits of monitoring mixins: a headline, what is measured, what to do first, the runbook; each
+// with at most one query, and no label that the alert lacks, which would be empty. Evidence is that of the exporter.
 func checkText(t *testing.T, r alerting.Rule, labels []string) {
 	t.Helper()
+	want := []string{"action", "description", "runbook_url", "summary"}
+	if r.Labels["severity"] == "none" {
+		want = want[1:]
+	}
+	if got := slices.Sorted(maps.Keys(r.Annotations)); !slices.Equal(got, want) {
+		t.Errorf("%s: annotations %v", r.Name, got)
+	}
+	if ofFault(r) && !strings.Contains(r.Annotations["summary"], "{{ $labels.where }}") {
+		t.Errorf("%s: the summary does not say where", r.Name)
+	}
+	size, queries := 0, 0
 	for name, text := range r.Annotations {
-		if !slices.Contains(annotations, name) && name != "measured" && name != "limit" {
-			t.Errorf("%s: annotation %s", r.Name, name)
-		}
+		size, queries = size+len(text), queries+strings.Count(text, "query (")
 		for _, m := range labelInText.FindAllStringSubmatch(text, -1) {
 			if !slices.Contains(labels, m[1]) {
 				t.Errorf("%s: annotation %s has $labels.%s, the alert has %v", r.Name, name, m[1], labels)
 			}
 		}
 	}
-	if (r.Annotations["measured"] == "") != (r.Annotations["limit"] == "") {
-		t.Errorf("%s: measured and limit belong together", r.Name)
+	if size > 1500 || queries > 1 {
+		t.Errorf("%s: texts of %d bytes with %d queries", r.Name, size, queries)
 	}
 	checkPasted(t, r)
-	if r.Labels["severity"] == "none" {
-		return
-	}
-	if ofFault(r) {
-		checkFaultText(t, r)
-		return
-	}
-	for _, name := range annotations {
-		if r.Annotations[name] == "" {
-			t.Errorf("%s: no annotation %s", r.Name, name)
-		}
-	}
-	object := kinds.Of(map[string]string{})
-	if m := identityOf.FindStringSubmatch(r.Annotations["evidence"]); m == nil {
-		t.Errorf("%s: the evidence lacks the identity of its object", r.Name)
-	} else if i := slices.IndexFunc(kinds.Objects, func(o kinds.Object) bool { return o.Name == m[1] }); i >= 0 {
-		object = kinds.Objects[i]
-	}
-	if object.OfHost() && !summaryOfHost.MatchString(r.Annotations["summary"]) {
-		t.Errorf("%s: the summary does not begin with {{ stripPort $labels.instance }}", r.Name)
-	}
 }
 
-// checkFaultText requires short texts: what a central Prometheus can say. One query at most, and no evidence.
-func checkFaultText(t *testing.T, r alerting.Rule) {
-	t.Helper()
-	want := []string{"action", "description", "runbook_url", "summary"}
-	if got := slices.Sorted(maps.Keys(r.Annotations)); !slices.Equal(got, want) {
-		t.Errorf("%s: annotations %v", r.Name, got)
-	}
-	if !strings.HasPrefix(r.Annotations["summary"], "{{ $labels.where }}") {
-		t.Errorf("%s: the summary does not begin with {{ $labels.where }}", r.Name)
-	}
-	size := 0
-	for name, text := range r.Annotations {
-		size += len(text)
-		if n := strings.Count(text, "query"); n > 1 {
-			t.Errorf("%s: %d queries in %s", r.Name, n, name)
-		}
-	}
-	if size > 1500 {
-		t.Errorf("%s: texts of %d bytes", r.Name, size)
-	}
-}
-
-// summaryOfHost begins with the host, after definitions.
-var summaryOfHost = regexp.MustCompile(`^(\{\{- [^\n]* -?\}\}\s*)*\{\{ stripPort \$labels\.instance \}\}`)
-
-// noHostAlert in the comment of an alert states that several of its alerts are separate tasks.
-const noHostAlert = "# No alert for the whole host:"
-
-// single are the alerts on a port or device with that comment, by name.
-func single(t *testing.T, files fs.FS, names []string) map[string]bool {
-	t.Helper()
-	out := map[string]bool{}
-	for _, name := range names {
-		said := false
-		for _, line := range lines(t, files, name) {
-			line = strings.TrimSpace(line)
-			if alert, ok := strings.CutPrefix(line, "- alert: "); ok && said {
-				out[alert] = true
+// TestExplained: each row of the order of explanation names symptoms that there are.
+func TestExplained(t *testing.T) {
+	var rows []alerting.Recording
+	for _, set := range sets {
+		for _, r := range shipped(t, set.load).RecordingRules() {
+			if r.Name == "rdma:symptom" {
+				rows = append(rows, r)
 			}
-			said = strings.HasPrefix(line, noHostAlert) || said && strings.HasPrefix(line, "#")
 		}
 	}
-	return out
-}
-
-var many = regexp.MustCompile(`unless on \(cluster, instance, job\) (host:rdma_[a-z_]+:many)`)
-
-// The count of faulty ports or devices of a host, and its condition: more than half of the expected ones (ports per
-// role), at least two.
-const (
-	countPorts   = "count by (cluster, instance, job) (count by (cluster, instance, job, device, port) (FAULT))"
-	ofRole       = "count by (cluster, instance, job, role) (port:rdma_port:expected and on (cluster, instance, job, device, port) FAULT)"
-	manyPorts    = countPorts + " and on (cluster, instance, job) (" + ofRole + " >= 2 > host:rdma_port:expected / 2)"
-	countDevices = "count by (cluster, instance, job) (count by (cluster, instance, job, device) (FAULT))"
-	manyDevices  = countDevices + " and on (cluster, instance, job) (" + countDevices +
-		" >= 2 > host:rdma_device:expected / 2)"
-)
-
-// countsHalf reports whether an expression counts the ports or devices of a host with one fault, if more than half have
-// it.
-func countsHalf(t *testing.T, text string) bool {
-	t.Helper()
-	expr := parse(t, text)
-	both, ok := expr.(*parser.BinaryExpr)
-	if !ok {
-		return false
-	}
-	host, ok := both.LHS.(*parser.AggregateExpr)
-	if !ok {
-		return false
-	}
-	each, ok := host.Expr.(*parser.AggregateExpr)
-	if !ok {
-		return false
-	}
-	want := manyDevices
-	if slices.Contains(each.Grouping, "port") {
-		want = manyPorts
-	}
-	return expr.String() == parse(t, strings.ReplaceAll(want, "FAULT", each.Expr.String())).String()
-}
-
-// TestOneAlertForManyPorts: if more than half of the ports of a role or of the devices of a host have a fault, there is
-// one alert for the host and none for each.
-func TestOneAlertForManyPorts(t *testing.T) {
-	files, names, err := rules.Node()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := shipped(t, rules.Node)
-	recorded, counted := map[string][]string{}, map[string]bool{}
-	addRecorded(t, e, recorded)
-	for _, r := range e.RecordingRules() {
-		if strings.HasSuffix(r.Name, ":many") {
-			counted[r.Name] = countsHalf(t, r.Expr)
-		}
-	}
-	single := single(t, files, names)
-	ofHost := map[string]bool{} // alert and record
-	for _, r := range e.Rules() {
-		if record := strings.Fields(r.Expr)[0]; strings.HasSuffix(record, ":many") {
-			ofHost[r.Name+" "+record] = true
-		}
-	}
-	for _, r := range e.Rules() {
-		loud := r.Labels["severity"] == "critical" || r.Labels["severity"] == "warning"
-		if !loud || ofFault(r) || !slices.Contains(resultLabels(parse(t, r.Expr), recorded), "device") || single[r.Name] {
+	found := false
+	for _, r := range shipped(t, rules.Node).RecordingRules() {
+		if r.Name != "rdma:explained" {
 			continue
 		}
-		m := many.FindStringSubmatch(r.Expr)
-		switch {
-		case r.Name == "RDMADeviceFirmwareError" && r.Labels["severity"] == "warning": // each recovered automatically
-		case m == nil:
-			t.Errorf("%s, %s: is silenced by no host:…:many, and its comment does not say %q",
-				r.Name, r.Labels["severity"], noHostAlert)
-		case !counted[m[1]] || !ofHost[cmp.Or(hostAlerts[r.Name], r.Name)+" "+m[1]]:
-			t.Errorf("%s: %s does not count above half, or has no alert of the host", r.Name, m[1])
-		}
+		found = true
+		parser.Inspect(parse(t, r.Expr), func(node parser.Node, _ []parser.Node) error {
+			s, ok := node.(*parser.VectorSelector)
+			if ok && s.Name == "rdma:symptom" && !slices.ContainsFunc(rows, func(row alerting.Recording) bool {
+				return !slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool {
+					v := row.Labels[m.Name]
+					return v != "" && !m.Matches(v)
+				})
+			}) {
+				t.Errorf("no symptom matches %s", s)
+			}
+			return nil
+		})
 	}
-}
-
-// hostAlerts are the alerts of a host that stand for those of another name.
-var hostAlerts = map[string]string{"RDMALinkSymbolErrors": "RDMALinkErrors"}
-
-func TestCountsHalf(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want bool
-	}{
-		{strings.ReplaceAll(manyPorts, "FAULT", "a"), true},
-		{strings.ReplaceAll(manyPorts, "FAULT", "(a and b)"), true},
-		{strings.ReplaceAll(manyDevices, "FAULT", "a"), true},
-		{strings.ReplaceAll(countPorts, "FAULT", "a") + " > 5", false},
-		{strings.ReplaceAll(strings.Replace(manyPorts, "FAULT", "a", 1), "FAULT", "b"), false},
-		{strings.ReplaceAll(strings.Replace(manyPorts, ">= 2 ", "", 1), "FAULT", "a"), false},
-		{strings.ReplaceAll(strings.Replace(manyPorts, ", role", "", 1), "FAULT", "a"), false},
-		{strings.ReplaceAll(strings.Replace(manyPorts, "/ 2", "/ 4", 1), "FAULT", "a"), false},
-		{"a", false},
-	} {
-		if got := countsHalf(t, c.text); got != c.want {
-			t.Errorf("%s: %t", c.text, got)
-		}
-	}
-}
-
-// TestSuspects: each suspect in a cause chain has an alert of its name, explained or not, and each fault that an alert
-// omits because it is explained is a suspect.
-func TestSuspects(t *testing.T) {
-	e := shipped(t, rules.Node)
-	alerts, suspects := map[string]bool{}, map[string]bool{}
-	for _, r := range e.Rules() {
-		if r.File == "node/chains.rules.yml" {
-			alerts[strings.ToLower(r.Name)] = true
-		}
-	}
-	for _, r := range e.RecordingRules() {
-		fault, ok := strings.CutSuffix(r.Name, ":suspect")
-		if !ok {
-			continue
-		}
-		_, fault, _ = strings.Cut(fault, ":")
-		suspects[strings.ReplaceAll(fault, "_", "")] = true
-		if !alerts[strings.ReplaceAll(fault, "_", "")] {
-			t.Errorf("%s of %s: the chains have no alert of that name", r.Name, r.File)
-		}
-	}
-	delete(alerts, "rdmalinkunstable") // past flaps
-	for a := range alerts {
-		if !suspects[a] {
-			t.Errorf("%s: nothing of that name is suspected", a)
-		}
+	if !found {
+		t.Error("no rule rdma:explained")
 	}
 }
 

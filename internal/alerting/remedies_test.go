@@ -50,10 +50,8 @@ const (
 		"transceiver, then the switch port." + accept
 	manager = "The link is up, so that no cable is at fault. Check the subnet manager (sminfo, its log) and whether " +
 		"it manages this port: partition, GUID, policy." + accept
-	linkShow = "rdma link show ; dmesg -T | grep -iE 'mlx|bnxt|irdma|ionic|efa|link' | tail -40"
-	uncabled = "These ports have no cables of their own: on the hypervisor check the state of their functions (ip link " +
-		"show, devlink port show) and the ports of the physical functions. In a cloud, drain the host, stop and start " +
-		"the instance, which moves it to other hardware, and report the ports to the provider."
+	shared = "Look first for what they share, before you replace parts: the driver and firmware of the host (dmesg), " +
+		"power and switches of the rack, the last change. If it is each for itself: "
 	instances = "Compare with the other instances of the job. If only this one retransmits, stop and start it, which " +
 		"moves it to other hardware; if all do, report the path to the provider."
 	start = "tart the subnet manager (opensm, UFM, or that of a managed switch), or let its standby take over."
@@ -180,13 +178,6 @@ var remedies = []remedy{
 		action:   "Insert a transceiver or cable into the cage." + accept,
 	},
 	{
-		name: "switch down for several hosts",
-		series: down("d0", "mlx5_core", "physical", "Ethernet", "eth0", 1, 3,
-			gauge("port:rdma_port_down:switch", 1, "device", "d0", "port", "1")),
-		diagnose: ethernet + kernelLog,
-		action:   "Repair the switch first: ports of other hosts on it are down as well. Then check this port again." + accept,
-	},
-	{
 		name: "link layer differs from that of the siblings",
 		series: down("d0", "mlx5_core", "physical", "Ethernet", "eth0", 1, 3,
 			gauge("port:rdma_port_link_layer:alike", 1, "device", "d0", "port", "1", "link_layer", "Ethernet"),
@@ -197,14 +188,14 @@ var remedies = []remedy{
 	},
 	{
 		name:   "INIT, LinkUp",
-		series: down("d0", "mlx5_core", "physical", "InfiniBand", "ib0", 2, 5), alert: "RDMAPortNoSubnetManager",
+		series: down("d0", "mlx5_core", "physical", "InfiniBand", "ib0", 2, 5), alert: "RDMANoSubnetManager",
 		diagnose: "sminfo -C d0 -P 1 ; ibstat d0 # as root", action: "S" + start,
 	},
 	{
 		name: "INIT, LinkUp, LID of a subnet manager",
 		series: down("d0", "mlx5_core", "physical", "InfiniBand", "ib0", 2, 5,
 			gauge("rdma_port_sm_lid", 7, "device", "d0", "port", "1")),
-		alert: "RDMAPortNoSubnetManager", diagnose: "sminfo -C d0 -P 1 ; ibstat d0 # as root",
+		alert: "RDMANoSubnetManager", diagnose: "sminfo -C d0 -P 1 ; ibstat d0 # as root",
 		action: "Check that the subnet manager that has configured the port before (LID 7) runs and sweeps (sminfo, " +
 			"its log). If not, s" + start,
 	},
@@ -212,13 +203,13 @@ var remedies = []remedy{
 		name: "INIT, LinkUp beside ACTIVE",
 		series: append(down("d0", "mlx5_core", "physical", "InfiniBand", "ib0", 2, 5),
 			down("d1", "mlx5_core", "physical", "InfiniBand", "ib1", 4, 5)...),
-		alert: "RDMAPortNoSubnetManager", diagnose: "sminfo -C d0 -P 1 ; ibstat d0 # as root",
+		alert: "RDMANoSubnetManager", diagnose: "sminfo -C d0 -P 1 ; ibstat d0 # as root",
 		action: "If other ports of the same subnet are ACTIVE, check switch, switch port and partitions of these ports. " +
 			"Else s" + start,
 	},
 	{
 		name:   "INIT, LinkUp, virtual function",
-		series: down("d0", "mlx5_core", "virtual", "InfiniBand", "ib0", 2, 5), alert: "RDMAPortNoSubnetManager",
+		series: down("d0", "mlx5_core", "virtual", "InfiniBand", "ib0", 2, 5), alert: "RDMANoSubnetManager",
 		diagnose: "sminfo -C d0 -P 1 ; ibstat d0 # as root",
 		action: "The ports are those of virtual functions: on the hypervisor check their GUIDs and link state policy " +
 			"(ip link show), and that the subnet manager runs and supports virtual ports (opensm: virt_enabled 2). In a " +
@@ -228,30 +219,21 @@ var remedies = []remedy{
 		name: "whole host",
 		series: append(down("d0", "mlx5_core", "physical", "InfiniBand", "ib0", 1, 2),
 			down("d1", "mlx5_core", "physical", "InfiniBand", "ib1", 1, 5)...),
-		diagnose: linkShow,
-		action: "Find the common cause before you replace cables: power and switches of the rack, driver and firmware " +
-			"of the host (dmesg), the last change.",
-		cable: true,
+		diagnose: infini + kernelLog, action: shared + reseat, cable: true,
 	},
 	{
 		name: "whole host, LinkUp",
 		series: append(down("d0", "mlx5_core", "physical", "InfiniBand", "ib0", 1, 5),
 			down("d1", "mlx5_core", "physical", "InfiniBand", "ib1", 3, 5)...),
-		diagnose: linkShow,
-		action: "The links are up, so that no cable is at fault. Check the subnet manager (sminfo, its log) and whether " +
-			"it manages these ports: partition, GUID, policy.",
-	},
-	{
-		name: "whole host, guest",
-		series: append(down("d0", "mlx5_core", "virtual", "Ethernet", "eth0", 1, 3),
-			down("d1", "mlx5_core", "virtual", "InfiniBand", "ib1", 1, 5)...),
-		diagnose: linkShow, action: uncabled,
+		diagnose: infini + " ; sminfo -C d0 -P 1" + kernelLog, action: manager,
 	},
 	{
 		name: "whole host, EFA",
 		series: append(down("d0", "efa", "physical", "Unknown", "", 1, 3),
 			down("d1", "efa", "physical", "Unknown", "", 1, 3)...),
-		diagnose: linkShow, action: uncabled,
+		diagnose: infini + kernelLog,
+		action: "The device has no cable: drain the host, stop and start the instance, which moves it to other " +
+			"hardware, and report the device to the provider." + accept,
 	},
 	{
 		name: "EFA retransmits",
@@ -265,10 +247,7 @@ var remedies = []remedy{
 			gauge("port:rdma_retransmissions:warning", 0.03, "device", "d0", "port", "1")),
 			down("d1", "efa", "physical", "Unknown", "", 4, 5,
 				gauge("port:rdma_retransmissions:warning", 0.03, "device", "d1", "port", "1"))...),
-		alert: "RDMARetransmissions",
-		diagnose: "rdma statistic show ; for d in /sys/class/infiniband/*/device/net/*; do echo ${d##*/}; " +
-			"ethtool -S ${d##*/} | grep -E 'discard|crc|symbol|prio._pause'; done",
-		action: instances,
+		alert: "RDMARetransmissions", diagnose: "rdma statistic show link d0/1", action: instances,
 	},
 }
 
@@ -280,7 +259,9 @@ func TestRemedies(t *testing.T) {
 		t.Fatal(err)
 	}
 	names = slices.DeleteFunc(names, func(n string) bool {
-		return !slices.Contains([]string{"node/link.rules.yml", "node/chains.rules.yml", "node/whole_host.rules.yml"}, n)
+		return !slices.Contains([]string{
+			"node/link.rules.yml", "node/symptoms.rules.yml", "node/faults.rules.yml", "node/alerts.rules.yml",
+		}, n)
 	})
 	for _, c := range remedies {
 		t.Run(c.name, func(t *testing.T) {

@@ -138,7 +138,10 @@ func (e *Engine) observed() time.Duration { return min(e.to.Sub(e.from), e.opts.
 func (e *Engine) History() time.Duration { return e.opts.Retention }
 
 // Recording is one recording rule.
-type Recording struct{ Name, File, Group, Expr string }
+type Recording struct {
+	Name, File, Group, Expr string
+	Labels                  map[string]string // that it sets
+}
 
 // RecordingRules lists the recording rules in file order.
 func (e *Engine) RecordingRules() []Recording {
@@ -148,7 +151,7 @@ func (e *Engine) RecordingRules() []Recording {
 	for _, g := range e.groups {
 		for _, r := range g.Rules() {
 			if rec, ok := r.(*rules.RecordingRule); ok {
-				out = append(out, Recording{Name: rec.Name(), File: g.File(), Group: g.Name(), Expr: rec.Query().String()})
+				out = append(out, Recording{rec.Name(), g.File(), g.Name(), rec.Query().String(), rec.Labels().Map()})
 			}
 		}
 	}

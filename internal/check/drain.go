@@ -55,7 +55,7 @@ type Recorded struct {
 }
 
 // setHostVerdict takes what is recorded. A one-off evaluation (no interval) cannot wait: a pending rule on the present
-// state counts as firing.
+// state counts as firing, and cordons. It evicts nobody: whether a leaf has just restarted is not known at once.
 func (r *Report) setHostVerdict(in Input) {
 	alerts := map[string]float64{}
 	maps.Copy(alerts, in.Recorded.Draining)
@@ -72,12 +72,12 @@ func (r *Report) setHostVerdict(in Input) {
 	}
 	if in.Interval == 0 && r.Drain != drainUnknown {
 		for _, f := range r.Findings {
-			level := slices.Index(drains, f.Drain)
-			if f.State != string(alerting.StatePending) || f.Waits || level <= 0 {
+			if f.State != string(alerting.StatePending) || f.Waits || slices.Index(drains, f.Drain) <= 0 {
 				continue
 			}
-			alerts[f.Alert] = max(alerts[f.Alert], float64(level))
-			r.Drain = drains[max(level, slices.Index(drains, r.Drain))]
+			cordon := slices.Index(drains, DrainCordon)
+			alerts[f.Alert] = max(alerts[f.Alert], float64(cordon))
+			r.Drain = drains[max(cordon, slices.Index(drains, r.Drain))]
 			r.Fit = new(bool)
 		}
 	}
@@ -154,7 +154,7 @@ func legendOf(rows [][]string) string {
 	return strings.Join(out, " ")
 }
 
-// DrainNote is a sentence on a host to drain: "To be drained (cordon): RDMALinkDownshifted."; empty for others.
+// DrainNote is a sentence on a host to drain: "To be drained (cordon): RDMALinkDegraded."; empty for others.
 func (v HostVerdict) DrainNote() string {
 	if v.Drain != DrainCordon && v.Drain != DrainEvict {
 		return ""

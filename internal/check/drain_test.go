@@ -120,10 +120,6 @@ func TestHostVerdict(t *testing.T) {
 		"unknown <nil> []", "cordon false [{RDMAAlert cordon}]",
 		"cordon false [{RDMAAlert cordon} {RDMARecorded cordon}]", "evict false [{RDMAAlert cordon} {RDMARecorded evict}]",
 	}
-	pendingEvict := []string{
-		"unknown <nil> []", "evict false [{RDMAAlert evict}]",
-		"evict false [{RDMAAlert evict} {RDMARecorded cordon}]", "evict false [{RDMAAlert evict} {RDMARecorded evict}]",
-	}
 	codes := map[string]int{"no": check.ExitOK, "cordon": check.ExitCritical, "evict": check.ExitCritical, "unknown": 3}
 	for name, c := range map[string]struct {
 		interval time.Duration
@@ -133,7 +129,7 @@ func TestHostVerdict(t *testing.T) {
 		want     []string
 	}{
 		"one-off, pending cordon":           {0, alerting.StatePending, 0, "cordon", pendingCordon},
-		"one-off, pending evict":            {0, alerting.StatePending, 0, "evict", pendingEvict},
+		"one-off, pending evict":            {0, alerting.StatePending, 0, "evict", pendingCordon},
 		"one-off, pending, no drain":        {0, alerting.StatePending, 0, "no", recorded},
 		"one-off, pending, without a label": {0, alerting.StatePending, 0, "", recorded},
 		"one-off, pending, not long enough": {0, alerting.StatePending, 6 * time.Minute, "cordon", pendingCordon},
@@ -195,9 +191,9 @@ func TestRecordedVerdict(t *testing.T) {
 			recorded(1, 1), nil,
 			`{"fit":false,"drain":"cordon","drain_alerts":[{"alert":"RDMAAlert","drain":"cordon"}],"links_clean_seconds":90}`,
 		},
-		"gets worse": {
-			recorded(1, 1), pending("evict"),
-			`{"fit":false,"drain":"evict","drain_alerts":[{"alert":"RDMAAlert","drain":"evict"}],"links_clean_seconds":90}`,
+		"pending for an evict": {
+			recorded(0, 0), pending("evict"),
+			`{"fit":false,"drain":"cordon","drain_alerts":[{"alert":"RDMAAlert","drain":"cordon"}],"links_clean_seconds":90}`,
 		},
 		"has been worse": {
 			recorded(2, 2), pending("cordon"),

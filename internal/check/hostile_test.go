@@ -37,7 +37,7 @@ func FuzzTable(f *testing.F) {
 			}
 			rows := len(r.Findings) + len(r.Pending)
 			for _, f := range r.Findings {
-				rows += len(f.Suspects)
+				rows += len(f.Explains)
 			}
 			// A row has three lines below it, each reason two.
 			if n := strings.Count(out.String(), "\n"); n > 24+4*rows+3*len(r.NotEvaluated) {

@@ -67,16 +67,16 @@ func Table(w io.Writer, r Report, s Style) error {
 	return writeText(w, text.String(), "report")
 }
 
-// table has a row for each finding, each suppressed fault and each pending alert, and the advice below.
+// table has a row for each finding, each symptom that one explains and each pending alert, and the advice below.
 func (r *Report) table(s Style) string {
 	rows := [][]string{{"SEVERITY", "STATE", "FOR", "ALERT", "OBJECT", "SUMMARY"}}
 	advice := map[int][]string{} // by the row above it
 	action := ""                 // of the finding before: printed once
 	for i, f := range slices.Concat(r.Findings, r.Pending) {
 		rows = append(rows, []string{f.Severity, f.State, f.lasted(r.Time), f.Alert, Where(f.Labels), f.Summary})
-		for _, s := range f.Suspects {
-			why := "consequence of " + f.Alert + ", not alerted while it fires"
-			rows = append(rows, []string{"", "suppressed", "", s.Alert, Where(s.Labels), why})
+		for _, e := range f.Explains {
+			why := words.Spaced(e.Reason) + ": consequence of " + f.Alert + ", no alert of its own"
+			rows = append(rows, []string{"", "explained", "", e.Alert, Where(e.Labels), why})
 		}
 		if !s.Short {
 			advice[len(rows)-1] = f.advice(f.waiting(i < len(r.Findings)), action)

@@ -16,7 +16,6 @@ import (
 	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/coverage"
-	"rdma_exporter/internal/words"
 )
 
 // Version of the JSON schema. It changes when a field is removed or changes its meaning, not when one is added.
@@ -86,16 +85,15 @@ type Finding struct {
 	Labels   map[string]string `json:"labels"`
 	Identity Identity          `json:"identity,omitempty"` // of the object, by kind
 	// That use the object: workloads of the host, the busiest of the port.
-	Jobs        []Job     `json:"jobs,omitempty"`
-	Summary     string    `json:"summary"`
-	Description string    `json:"description"` // measurement and impact
-	Evidence    []Fact    `json:"evidence"`
-	Diagnose    string    `json:"diagnose"` // a read-only command
-	Action      string    `json:"action"`
-	DrainReason string    `json:"drain_reason"`
-	RunbookURL  string    `json:"runbook_url,omitempty"`
-	Suspects    []Suspect `json:"suspects,omitempty"` // faults that it explains, whose alerts are suppressed
-	chained     bool      // its alert is in a cause chain
+	Jobs        []Job       `json:"jobs,omitempty"`
+	Summary     string      `json:"summary"`
+	Description string      `json:"description"` // measurement and impact
+	Evidence    []Fact      `json:"evidence"`
+	Diagnose    string      `json:"diagnose"` // a read-only command
+	Action      string      `json:"action"`
+	DrainReason string      `json:"drain_reason"`
+	RunbookURL  string      `json:"runbook_url,omitempty"`
+	Explains    []Explained `json:"explains,omitempty"`
 }
 
 // Fact is a line of evidence.
@@ -119,7 +117,7 @@ type Input struct {
 	Coverage coverage.Report
 	Seen
 	Recorded
-	Suspects
+	Symptoms
 	Identities []Identity        // of the alerts, in their order; none: unknown
 	Needs      map[string]string // required permission by source that cannot be read
 	NCCL       map[string]string // what NCCL itself reports, by job: slurm/77
@@ -180,7 +178,7 @@ func New(in Input) Report {
 		r.unknown()
 	}
 	r.setHostVerdict(in)
-	r.fold(in)
+	r.explain(in)
 	return r
 }
 
@@ -237,7 +235,7 @@ func (r *Report) conclude() {
 	}
 }
 
-// faults are the findings and pending alerts of severity critical and warning, and the conditions that they suppress.
+// faults are the findings and pending alerts of severity critical and warning, and the symptoms on their parts.
 // The worst comes last: it is the reason of its object.
 func (r *Report) faults(in Input) (out []account.Fault) {
 	for _, f := range slices.Concat(r.Findings, r.Pending) {
@@ -248,16 +246,10 @@ func (r *Report) faults(in Input) (out []account.Fault) {
 	if len(out) == 0 {
 		return nil
 	}
-	names, ofSymptom := words.Of(in.Rules, func(r alerting.Rule) string { return r.Name }), map[string]string{}
-	for _, rule := range in.Rules {
-		ofSymptom[rule.Labels["symptom"]] = rule.Name
-	}
-	for _, labels := range in.Suspects.Series {
-		record, alert := labels["__name__"], ofSymptom[labels["symptom"]]
-		switch {
-		case labels["symptom"] == "":
-			out = append(out, account.Fault{Alert: cmp.Or(alertOf(record, names), record), Labels: labels})
-		case alert != "" && (labels["severity"] == severityCritical || labels["severity"] == severityWarning):
+	names := alertsOf(in.Rules)
+	for _, labels := range slices.Concat(in.Symptoms.Explained, in.Symptoms.Faulty) {
+		alert := names[labels["symptom"]]
+		if alert != "" && (labels["severity"] == severityCritical || labels["severity"] == severityWarning) {
 			out = append(out, account.Fault{Alert: alert, Labels: labels})
 		}
 	}

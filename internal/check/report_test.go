@@ -219,14 +219,14 @@ func TestFilter(t *testing.T) {
 func TestRender(t *testing.T) {
 	rules := []alerting.Rule{
 		rule("RDMACounterSaturated", "info"), rule("RDMAPortDown", "critical"), rule("RDMAPortDown", "warning"),
-		rule("RDMACollectorFailing", "warning"), rule("RDMAReadStuck", "critical"),
+		rule("RDMACollectorFailing", "warning"), rule("RDMADeviceFailed", "critical"),
 	}
 	for _, name := range []string{"RDMALinkErrors", "RDMALinkFlapping"} {
 		short := rule(name, "warning")
 		short.Evaluated, short.Reason, short.Range = false, alerting.ReasonTooShort, 70*time.Minute
 		rules = append(rules, short)
 	}
-	long := rule("RDMALinkUnstable", "warning")
+	long := rule("RDMALinkFlapping", "warning")
 	long.Evaluated, long.Reason, long.Range = false, alerting.ReasonTooShort, 25*time.Hour
 	congested := rule("RDMACongested", "warning")
 	congested.Range, congested.For = 5*time.Minute, 15*time.Minute
@@ -239,7 +239,7 @@ func TestRender(t *testing.T) {
 		Needs:     map[string]string{"module_eeprom": "CAP_NET_ADMIN"},
 		Coverage: coverage.Report{
 			Gaps: []coverage.Gap{
-				{Alert: "RDMAReadStuck", Reason: coverage.Failed, Metrics: []string{"rdma_scrape_collector_stuck"}, Collector: "infiniband"},
+				{Alert: "RDMADeviceFailed", Reason: coverage.Failed, Metrics: []string{"rdma_scrape_collector_stuck"}, Collector: "infiniband"},
 				{Alert: "RDMAPCIeErrors", Reason: coverage.NotSupported, Metrics: []string{"rdma_pcie_aer_errors_total"}},
 				{Alert: "RDMATransceiverHot", Reason: coverage.Permission, Metrics: []string{"rdma_transceiver_state"}, Source: "module_eeprom"},
 				{Alert: "RDMAPCIeDegraded", Reason: coverage.CollectorDisabled, Metrics: []string{"rdma_pcie_link_width_lanes"}, Collector: "pcie"},
@@ -353,7 +353,7 @@ func TestHeadline(t *testing.T) {
 func TestNoDevice(t *testing.T) {
 	gpu := rule("RDMAGPUXid", "warning")
 	gpu.Metrics = []string{"rdma_gpu_xid_errors_total"}
-	rules := []alerting.Rule{rule("RDMAReadStuck", "critical"), gpu, rule("I", "info")}
+	rules := []alerting.Rule{rule("RDMADeviceFailed", "critical"), gpu, rule("I", "info")}
 	for name, c := range map[string]struct {
 		firing []int
 		filter check.Filter
@@ -363,7 +363,7 @@ func TestNoDevice(t *testing.T) {
 		"no finding":         {nil, check.Filter{}, 3, "h: unknown: no RDMA device on this host\n"},
 		"info":               {[]int{2}, check.Filter{}, 3, "h: unknown: no RDMA device on this host, 1 info\n"},
 		"of a GPU":           {[]int{1}, check.Filter{}, 1, "h: warning: 1 warning, no RDMA device on this host\n"},
-		"of a GPU, left out": {[]int{1}, check.Filter{Only: []string{"RDMAReadStuck"}}, 3, "h: unknown: no RDMA device on this host\n"},
+		"of a GPU, left out": {[]int{1}, check.Filter{Only: []string{"RDMADeviceFailed"}}, 3, "h: unknown: no RDMA device on this host\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := check.Input{
@@ -487,11 +487,11 @@ func TestNotes(t *testing.T) {
 		rates = "Rates of 8 ports are inferred (the NIC supports 400 Gb/s): no alert if slow from the start. Pin them: rdma_exporter expect list"
 	)
 	for only, want := range map[string]string{
-		"":                    port + "|" + stack + "|" + rates,
-		"RDMAPortDown":        port,
-		"RDMAStackNotLoaded":  stack,
-		"RDMALinkDownshifted": rates,
-		"RDMAPCIeErrors":      "",
+		"":                  port + "|" + stack + "|" + rates,
+		"RDMAPortDown":      port,
+		"RDMADeviceMissing": stack,
+		"RDMALinkDegraded":  rates,
+		"RDMAPCIeErrors":    "",
 	} {
 		t.Run(only, func(t *testing.T) {
 			r := check.New(check.Input{

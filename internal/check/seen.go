@@ -62,8 +62,8 @@ type Functions struct {
 // Alerts of the notes: a report without the alert has no note.
 const (
 	portDown     = "RDMAPortDown"
-	stackMissing = "RDMAStackNotLoaded"
-	downshifted  = "RDMALinkDownshifted"
+	stackMissing = "RDMADeviceMissing"
+	downshifted  = "RDMALinkDegraded"
 )
 
 // of removes what belongs to other alerts than those named.
@@ -121,7 +121,7 @@ func (s *Seen) what() string {
 
 const noDeviceText = "no RDMA device on this host"
 
-// noDevice explains a host without devices. Where the kernel could use PCI functions for RDMA, RDMAStackNotLoaded or
+// noDevice explains a host without devices. Where the kernel could use PCI functions for RDMA, RDMADeviceMissing or
 // the note on the stack does.
 func noDevice(n *snapshot.NoDevice) string {
 	switch {

@@ -56,7 +56,7 @@ func TestMaintenance(t *testing.T) {
 		if got := metric(t, s, "rdma_host_maintenance_end_timestamp_seconds"); got == "" {
 			t.Error("no end")
 		}
-		s.await(t, "/api/v1/alerts", "RDMAHostMaintenance")
+		s.await(t, "/api/v1/alerts", "RDMAMaintenance")
 		s.await(t, "/", "UTC: firmware &lt;b&gt;")
 		s.await(t, "/api/v1/node", `"reason": "firmware \u003cb\u003e"`)
 		_, body, _ := s.get(t, "/api/v1/findings")

@@ -13,14 +13,14 @@ import (
 // TestServePage: the page, its JSON and its files, with a prefix, for those who may ask.
 func TestServePage(t *testing.T) {
 	s := start(t, "--replay="+machines.Fixture("downshift-one"), "--web.route-prefix=/rdma")
-	s.await(t, "/rdma/", "RDMALinkDownshifted")
+	s.await(t, "/rdma/", "RDMALinkDegraded")
 	for _, c := range []struct{ path, contentType, want string }{
 		{"/rdma/", "text/html; charset=utf-8", "mlx5_5"},
 		{"/rdma/static/page.css", "text/css; charset=utf-8", "prefers-color-scheme"},
 		{"/rdma/static/page.js", "text/javascript; charset=utf-8", "refresh"},
 		{"/rdma/static/icon.svg", "image/svg+xml", "<svg"},
-		{"/rdma/runbooks/RDMALinkDownshifted", "text/html; charset=utf-8", "<h2>Meaning</h2>"},
-		{"/rdma/runbooks/", "text/html; charset=utf-8", `<a href="RDMALinkDownshifted">`},
+		{"/rdma/runbooks/RDMALinkDegraded", "text/html; charset=utf-8", "<h2>Meaning</h2>"},
+		{"/rdma/runbooks/", "text/html; charset=utf-8", `<a href="RDMALinkDegraded">`},
 		{"/rdma/runbooks/RDMAExporterDegraded", "text/html; charset=utf-8", `<h3 id="gpus_paused">gpus_paused</h3>`},
 		{"/rdma/runbooks/RDMAExporterDegraded", "text/html; charset=utf-8", `<a href="#gpus_paused">`},
 		{"/rdma/api/v1/node", "application/json", `"expected_rate_source": "siblings"`},

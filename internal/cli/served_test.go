@@ -13,12 +13,12 @@ import (
 // of all pages.
 func TestServedRunbooks(t *testing.T) {
 	s := start(t, "--replay="+machines.Fixture("downshift-one"), "--web.external-url=https://proxy.example/gpu-1/")
-	body := s.await(t, "/gpu-1/api/v1/alerts", "RDMALinkDownshifted")
-	if !strings.Contains(body, `"runbook_url":"https://proxy.example/gpu-1/runbooks/RDMALinkDownshifted"`) {
+	body := s.await(t, "/gpu-1/api/v1/alerts", "RDMALinkDegraded")
+	if !strings.Contains(body, `"runbook_url":"https://proxy.example/gpu-1/runbooks/RDMALinkDegraded"`) {
 		t.Errorf("%s", body)
 	}
 	_, first, _ := s.get(t, "/gpu-1/")
-	if !strings.Contains(first, `href="runbooks/RDMALinkDownshifted"`) || strings.Contains(first, "proxy.example") {
+	if !strings.Contains(first, `href="runbooks/RDMALinkDegraded"`) || strings.Contains(first, "proxy.example") {
 		t.Error("the page does not link relatively")
 	}
 	for _, name := range runbooks.Names() {
@@ -42,7 +42,7 @@ func TestServedRunbooks(t *testing.T) {
 func TestModulesAreNotRead(t *testing.T) {
 	s := start(t, "--replay="+machines.Fixture("optics-hot"), "--transceiver.interval=0s")
 	_, body, _ := s.get(t, "/metrics")
-	if !strings.Contains(body, `{alert="RDMATransceiverHot",reason="collector_disabled"} 1`) ||
+	if !strings.Contains(body, `{alert="RDMATransceiverHot",fault="alarm",reason="collector_disabled"} 1`) ||
 		strings.Contains(body, "\nrdma_transceiver_") {
 		t.Errorf("%.2000s", body)
 	}

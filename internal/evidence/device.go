@@ -10,20 +10,22 @@ import (
 
 // deviceTexts are those of devices and PCIe.
 var deviceTexts = map[string]func(*Fault) Text{
-	"RDMACommandTimeouts":        commandTimeouts,
-	"RDMADeviceFirmwareError":    deviceFirmwareError,
-	"device_hot/critical_limit":  deviceHot,
-	"RDMADeviceMissing":          deviceMissing,
-	"host_misconfigured/renamed": deviceRenamed,
-	"host_misconfigured/driver":  driverMismatch,
-	"RDMAIOMMUFault":             iommuFault,
-	"RDMAPCIeDegraded":           pcieDegraded,
-	"RDMAPCIeErrors":             pcieErrors,
-	"RDMAPCIeLimitsPort":         pcieLimitsPort,
-	"RDMAReadStuck":              readStuck,
-	"RDMAStackNotLoaded":         stackNotLoaded,
-	"RDMATransmitTimeout":        transmitTimeout,
-	"RDMAVerbsNodeMissing":       verbsNodeMissing,
+	"device_failed/command_timeout":  commandTimeouts,
+	"device_failed/firmware":         deviceFirmwareError,
+	"device_failed/recovered":        firmwareErrorRecovered,
+	"device_hot/critical_limit":      deviceHot,
+	"device_missing/gone":            deviceMissing,
+	"host_misconfigured/renamed":     deviceRenamed,
+	"host_misconfigured/driver":      driverMismatch,
+	"pcie_errors/iommu":              iommuFault,
+	"pcie_degraded/link":             pcieDegraded,
+	"pcie_errors/fatal":              pcieErrors,
+	"pcie_errors/recovered":          pcieErrors,
+	"pcie_degraded/slot":             pcieLimitsPort,
+	"device_failed/unresponsive":     readStuck,
+	"device_missing/stack":           stackNotLoaded,
+	"device_failed/transmit_timeout": transmitTimeout,
+	"device_missing/verbs_node":      verbsNodeMissing,
 }
 
 const (
@@ -33,9 +35,6 @@ const (
 )
 
 func deviceFirmwareError(f *Fault) Text {
-	if f.Labels["severity"] == "warning" {
-		return firmwareErrorRecovered(f)
-	}
 	reporters := f.labels(firmwareReporters, "reporter")
 	dump := ""
 	if address := f.functionOfDevice(); address != "" {
@@ -132,6 +131,9 @@ var lastSeen = map[string]string{
 }
 
 func deviceMissing(f *Fault) Text {
+	if f.Labels["gpu"] != "" {
+		return gpuLost(f)
+	}
 	summary := f.hostDevice() + ": RDMA device missing"
 	var e lines
 	for _, r := range f.rows(`max by (pci_address, node_guid, reason, seen) (rdma_device_missing_info{$device})`) {

@@ -9,13 +9,15 @@ import (
 
 // errorsTexts are those of bit errors, symbol errors and discards.
 var errorsTexts = map[string]func(*Fault) Text{
-	"RDMALinkBERHigh":      linkBERHigh,
-	"RDMALaneBERHigh":      laneBERHigh,
-	"link_wearing/ber":     linkBERRising,
-	"RDMALinkSymbolErrors": linkSymbolErrors,
-	"RDMALinkErrors":       linkErrors,
-	"RDMALinkIntegrity":    linkIntegrity,
-	"RDMATransmitDiscards": transmitDiscards,
+	"link_errors/ber":           linkBERHigh,
+	"link_errors/lane":          laneBERHigh,
+	"link_wearing/ber":          linkBERRising,
+	"link_errors/symbols":       linkSymbolErrors,
+	"link_errors/symbols_again": linkSymbolErrors,
+	"link_errors/errors":        linkErrors,
+	"link_errors/elsewhere":     damagedElsewhere,
+	"link_errors/integrity":     linkIntegrity,
+	"discards/transmit":         transmitDiscards,
 }
 
 const (
@@ -107,16 +109,13 @@ const (
 
 // linkErrorKinds are the errors that RDMALinkErrors may have as its value, the foremost first.
 var linkErrorKinds = []struct{ expr, headline, limit string }{
-	{symbolErrors1h + ` > 120 unless port:rdma_link_fec:rs`, "%.0f symbol errors in 1h (limit 120)", "120"},
-	{recoveries1h + ` >= 2`, "%.0f link error recoveries in 1h (limit 1)", "1"},
-	{receiveErrors1h + ` > 120`, "%.0f receive errors in 1h (limit 120)", "120"},
+	{symbolErrors1h + ` > {symbol-errors} unless port:rdma_link_fec:rs`, "%.0f symbol errors in 1h (limit {symbol-errors})", "{symbol-errors}"},
+	{recoveries1h + ` >= {link-error-recoveries}`, "%.0f link error recoveries in 1h (limit {link-error-recoveries-1})", "{link-error-recoveries-1}"},
+	{receiveErrors1h + ` > {receive-errors}`, "%.0f receive errors in 1h (limit {receive-errors})", "{receive-errors}"},
 	{badFECWindows + ` >= 2`, "uncorrectable FEC blocks in %.0f of the last three 10m windows (limit 1)", "1"},
 }
 
 func linkErrors(f *Fault) Text {
-	if f.Labels["severity"] == "info" {
-		return damagedElsewhere(f)
-	}
 	headline, limit := "%.1e of received packets damaged in 1h (limit 1.0e-09)", "1e-09"
 	for _, kind := range linkErrorKinds {
 		if f.has(kind.expr) {
@@ -147,9 +146,9 @@ func linkErrors(f *Fault) Text {
 }
 
 func (f *Fault) evidenceOfLinkErrors() (e lines) {
-	e.add("Symbol errors", f.text(symbolErrors1h, "%.0f", "unknown")+" in 1h (limit 120).")
-	e.add("Link error recoveries", f.text(recoveries1h, "%.0f", "unknown")+" in 1h (limit 1).")
-	e.add("Receive errors", f.text(receiveErrors1h, "%.0f", "unknown")+" in 1h, of this link (limit 120).")
+	e.add("Symbol errors", f.text(symbolErrors1h, "%.0f", "unknown")+" in 1h (limit {symbol-errors}).")
+	e.add("Link error recoveries", f.text(recoveries1h, "%.0f", "unknown")+" in 1h (limit {link-error-recoveries-1}).")
+	e.add("Receive errors", f.text(receiveErrors1h, "%.0f", "unknown")+" in 1h, of this link (limit {receive-errors}).")
 	e.add("Remote errors", f.text(`port:rdma_port_receive_remote_physical_errors:sum1h{$port} > 0`,
 		"%.0f packets arrived already marked bad in 1h, not counted above.", ""))
 	for _, r := range f.rows(`sum by (error) (increase(rdma_port_neighbour_errors_total{`+
@@ -236,19 +235,20 @@ func linkIntegrity(f *Fault) Text {
 func transmitDiscards(f *Fault) Text {
 	count := whole(f.Value)
 	var e lines
-	e.add("Discarded", count+" packets in the last hour (limit 120).")
+	e.add("Discarded", count+" packets in the last hour (limit {transmit-discards}).")
 	e.add("Transmitted", f.text(`sum(increase(rdma_port_transmit_packets_total{$port}[1h]))`,
 		"%.0f packets in the last hour.", ""))
 	e.add("Credit wait", f.text(`max(rate(rdma_port_transmit_wait_ticks_total{$port}[10m]))`, "%.0f ticks/s.", ""))
 	e.add("Not evaluated", "path of the packets, discards within 5m of link-up.")
 	return Text{
-		Summary: f.whereAll() + ": " + count + " packets discarded on transmit in 1h (limit 120)",
-		Description: "The InfiniBand port discarded " + count + " packets that it had to transmit in 1h (limit 120): " +
+		Summary: f.whereAll() + ": " + count + " packets discarded on transmit in 1h (limit {transmit-discards})",
+		Description: "The InfiniBand port discarded " + count +
+			" packets that it had to transmit in 1h (limit {transmit-discards}): " +
 			"in most cases the switch port gave no credits for longer than the packets may wait. They are " +
 			"retransmitted after a timeout, and the job stalls for that long; where the retries are exceeded, it ends.",
 		Evidence: e,
 		Measured: count + " packets",
-		Limit:    "120 packets",
+		Limit:    "{transmit-discards} packets",
 		Diagnose: f.perfquery("-x") + " ; ibqueryerrors --details # as root",
 		Action: "Follow the ports with a high PortXmitWait from the switch port to the slow receiver or link, and " +
 			"repair that. If the routing was changed, check it for credit loops. The counter stops at 65535: clear " +

@@ -11,7 +11,9 @@ import (
 	"strconv"
 	"strings"
 
+	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/words"
+	"rdma_exporter/rules"
 )
 
 // Sample is a series with its value.
@@ -34,6 +36,7 @@ type Text struct {
 	Diagnose    string // read-only commands
 	Action      string
 	DrainReason string // why jobs are to leave the host, or need not
+	Elsewhere   bool   // the action is not on the part: where several have the fault, nothing that they share comes first
 }
 
 // Line is a line of evidence: "Rate: 200 Gb/s on 4 lanes.".
@@ -46,33 +49,24 @@ type Fault struct {
 	query  Query
 }
 
-// writers make the texts, by alert, or by symptom and reason of a fault.
+// writers make the texts, by symptom and reason of a fault.
 var writers = merge(linkTexts, errorsTexts, opticsTexts, deviceTexts, roceTexts, hostTexts)
 
 func merge(tables ...map[string]func(*Fault) Text) map[string]func(*Fault) Text {
 	out := map[string]func(*Fault) Text{}
 	for _, table := range tables {
-		for alert, write := range table {
-			if out[alert] != nil {
-				panic("two texts of " + alert)
+		for fault, write := range table {
+			if out[fault] != nil {
+				panic("two texts of " + fault)
 			}
-			out[alert] = write
+			out[fault] = write
 		}
 	}
 	return out
 }
 
-// Alerts lists the alerts that have texts here, and the faults: "exporter_degraded/state".
-func Alerts() []string { return slices.Sorted(maps.Keys(writers)) }
-
-// Of makes the text of an alert; false: there is none in Go.
-func Of(alert string, labels map[string]string, value float64, query Query) (Text, bool) {
-	write := writers[alert]
-	if write == nil {
-		return Text{}, false
-	}
-	return write(&Fault{labels, value, query}), true
-}
+// Faults lists the faults that have texts here, by symptom and reason: "exporter_degraded/state".
+func Faults() []string { return slices.Sorted(maps.Keys(writers)) }
 
 // Annotations are the texts of an alert on a fault, by annotation: those of its part, or of the first of several, with
 // all of them named. nil: there are none. labels are those of the alert (rules/node/faults.rules.yml).
@@ -99,6 +93,9 @@ func Annotations(labels map[string]string, value float64, query Query) map[strin
 		"limit": t.Limit, "diagnose": t.Diagnose, "action": t.Action, "drain_reason": t.DrainReason,
 	}
 	maps.DeleteFunc(out, func(_, text string) bool { return text == "" })
+	for name, text := range out {
+		out[name] = whole.limits(text)
+	}
 	return out
 }
 
@@ -107,6 +104,7 @@ var ofHost = map[string]bool{
 	"host_misconfigured/acs": true, "host_misconfigured/iommu": true, "host_misconfigured/numa": true,
 	"host_misconfigured/renamed": true, "host_misconfigured/subnet_manager": true, "port_misconfigured/job_gid": true,
 	"subnet_manager_unstable/changing": true, "gpu_direct_unavailable/no_mechanism": true,
+	"no_subnet_manager/port": true, "retries_exceeded/requests": true,
 	"gpu_direct_staging/staging": true, "gpu_direct_staging/sockets": true,
 }
 
@@ -123,7 +121,24 @@ var measures = map[string]string{
 		`or port:rdma_transceiver_power_high:info{$port}`,
 	"transceiver_out_of_range/lane_imbalance": `port:rdma_transceiver_lane_imbalance:info{$port}`,
 	"link_wearing/optics":                     `port:rdma_optics_drift:info{$port}`,
-	"port_miscabled/neighbour":                `port:rdma_port_miscabled:warning{$port}`,
+	"transceiver_out_of_range/lane_dark":      `port:rdma_transceiver_lane_dark:warning{$port}`,
+	"transceiver_hot/errors":                  `port:rdma_transceiver_temperature:errors{$port} or port:rdma_transceiver_temperature:alarm{$port}`,
+	"transceiver_hot/alarm":                   `port:rdma_transceiver_hot:warning{$port}`,
+	"transceiver_hot/no_limit":                `max by (netdev) (rdma_transceiver_temperature_celsius{$port}) > 70`,
+	"device_missing/gone":                     `rdma_gpu_lost_info{$gpu}`,
+	"port_down/bond_member":                   `max by (netdev) (rdma_bond_member_up{$port}) == 0`,
+	"link_degraded/bond_member": `max by (netdev) (rdma_bond_member_rate_bytes_per_second{$port}) ` +
+		`/ max by (netdev) (rdma_bond_member_expected_rate_bytes_per_second{$port}) < 0.99`,
+	"link_errors/lane":                   `max by (lane) (port:rdma_link_lane_raw_ber:high{$port})`,
+	"pfc_storm_source/storm":             `port:rdma_pfc_storm_source:critical{$port}`,
+	"pfc_storm_source/watchdog":          `port:rdma_pfc_watchdog_fired:critical{$port}`,
+	"pfc_storm_source/short_storms":      `port:rdma_pfc_short_storms:warning{$port}`,
+	"pfc_storm_victim/paused":            `port:rdma_pfc_storm_victim:critical{$port}`,
+	"pfc_storm_victim/slowed":            `port:rdma_pfc_storm_victim:info{$port}`,
+	"slow_receiver/pauses":               `port:rdma_slow_receiver:warning{$port}`,
+	"discards/lossless_priority":         `port:rdma_lossless_priority_discards:warning{$port}`,
+	"traffic_on_lossy_priority/priority": `port:rdma_traffic_on_lossy_priority:warning{$port}`,
+	"port_miscabled/neighbour":           `port:rdma_port_miscabled:warning{$port}`,
 	"port_misconfigured/global_pause": `port:rdma_global_pause_instead_of_pfc:warning{$port} ` +
 		`or port:rdma_global_pause_instead_of_pfc:info{$port}`,
 	"port_misconfigured/congestion_notification": `port:rdma_congestion_notification_off:warning{$port} ` +
@@ -135,11 +150,12 @@ func (f *Fault) measured(key string) *Fault {
 	if measures[key] == "" {
 		return f
 	}
-	rows := f.rows(measures[key], "netdev", "direction", "priority")
+	rows := f.rows(measures[key], "netdev", "direction", "priority", "lane")
 	if len(rows) == 0 {
 		return f
 	}
-	l := maps.Clone(rows[0].Labels)
+	l := maps.Clone(f.Labels)
+	maps.Copy(l, rows[0].Labels)
 	for _, name := range []string{"severity", "reason", "symptom"} {
 		l[name] = f.Labels[name]
 	}
@@ -157,7 +173,7 @@ func text(evidence []Line) string {
 // parts are the parts of a fault that have its symptom now, each with the value of that; at least one.
 func (f *Fault) parts() (out []*Fault) {
 	kind := fmt.Sprintf("symptom=%q,reason=%q,severity=%q,$host",
-		f.Labels["symptom"], f.Labels["reason"], f.Labels["severity"])
+		f.Labels["symptom"], f.Labels["reason"], cmp.Or(f.Labels["default_severity"], f.Labels["severity"]))
 	members := map[string]bool{}
 	for _, p := range f.rows("rdma:part{scope=\"host\"," + kind + "}") {
 		if among(p.Labels, f.Labels, "card", "pcie_switch") {
@@ -207,10 +223,28 @@ func (f *Fault) several(write func(*Fault) Text, key string, parts []*Fault) Tex
 		each.add("More", words.Count(more, "part")+".")
 	}
 	first := when(!alike, parts[0].name()+": ")
+	ofParts := !t.Elsewhere && !slices.Contains(settings, f.Labels["symptom"])
+	if shared := sharedBy[f.Labels["scope"]]; shared != "" && ofParts {
+		t.Action = shared + " " + t.Action
+	}
 	t.Summary = fmt.Sprintf("%s: %s, %s", f.Labels["where"], words.Count(len(parts), parts[0].noun()), first+t.Summary)
 	t.Measured, t.Limit = "", ""
 	t.Evidence = append(each, t.Evidence...)
 	return t
+}
+
+// sharedBy is what to look at first, by what the parts of a fault have in common.
+var sharedBy = map[string]string{
+	"card":        "All are functions of one card: check the card, its slot and its riser first.",
+	"pcie_switch": "All are below one PCIe switch: check that board and its riser first.",
+	"host": "Look first for what they share, before you replace parts: the driver and firmware of the host (dmesg), power " +
+		"and switches of the rack, the last change. If it is each for itself:",
+}
+
+// settings are the symptoms that no part causes.
+var settings = []string{
+	"port_misconfigured", "host_misconfigured", "traffic_on_lossy_priority", "gpu_direct_unavailable",
+	"gpu_direct_staging", "retries_exceeded", "retransmissions", "pfc_storm_victim",
 }
 
 // shownParts is how many parts of a fault have a line of their own.
@@ -249,8 +283,54 @@ var selectors = []struct {
 	{"$gpu", []string{"cluster", "instance", "job", "gpu", "UUID"}},
 }
 
-// expand replaces $host, $device, $port, $netdev and $gpu in an expression by the matchers of the object.
+// limit is a threshold: the value that the site records, or the default.
+func (f *Fault) limit(name string) float64 {
+	v, ok := f.limitNamed(name)
+	if !ok {
+		panic("no threshold " + name)
+	}
+	return v
+}
+
+// limitNamed is a threshold, if there is one of that name.
+func (f *Fault) limitNamed(name string) (float64, bool) {
+	all := rules.Thresholds()
+	i := slices.IndexFunc(all, func(t rules.Threshold) bool { return t.Name == name })
+	if i < 0 {
+		return 0, false
+	}
+	if r := f.query("max(" + rules.ThresholdMetric + "{name=" + strconv.Quote(name) + "})"); len(r) > 0 {
+		return r[0].Value, true
+	}
+	return all[i].Default, true
+}
+
+// threshold is a threshold in a text: {flaps-per-hour}, {paused-ratio%} as a percentage, {flaps-per-hour-1} less one: a
+// limit that is reached, not exceeded.
+var threshold = lazy.Regexp(`\{([a-z]+(?:-[a-z]+)+)(%|-1)?\}`)
+
+// limits replaces the thresholds in a text or an expression. Braces of others, in the name of a device, stay.
+func (f *Fault) limits(text string) string {
+	return threshold().ReplaceAllStringFunc(text, func(s string) string {
+		m := threshold().FindStringSubmatch(s)
+		v, ok := f.limitNamed(m[1])
+		switch {
+		case !ok:
+			return s
+		case m[2] == "%":
+			return strconv.FormatFloat(v*100, 'g', 6, 64) + "%"
+		case m[2] == "-1":
+			return strconv.FormatFloat(v-1, 'g', 6, 64)
+		default:
+			return strconv.FormatFloat(v, 'g', 6, 64)
+		}
+	})
+}
+
+// expand replaces thresholds in an expression, and $host, $device, $port, $netdev and $gpu by the matchers of the
+// object.
 func (f *Fault) expand(expr string) string {
+	expr = f.limits(expr)
 	for _, s := range selectors {
 		if !strings.Contains(expr, s.name) {
 			continue

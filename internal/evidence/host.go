@@ -10,7 +10,6 @@ import (
 // hostTexts are those of GPUs, GPUDirect, subnet managers and the exporter.
 var hostTexts = map[string]func(*Fault) Text{
 	"gpu_fabric_degraded/nvlink": gpuFabricDegraded,
-	"RDMAGPULost":                gpuLost,
 	"gpu_xid/recovery_action":    gpuXid,
 
 	"host_misconfigured/acs":              acsRedirect,
@@ -24,7 +23,7 @@ var hostTexts = map[string]func(*Fault) Text{
 	"host_misconfigured/pcie_settings":    pcieSettings,
 	"gpu_direct_staging/sockets":          transportFallback,
 
-	"RDMAPortNoSubnetManager":           portNoSubnetManager,
+	"no_subnet_manager/port":            portNoSubnetManager,
 	"host_misconfigured/subnet_manager": subnetManagerOnComputeHost,
 	"subnet_manager_unstable/changing":  subnetManagerChanging,
 
@@ -38,9 +37,6 @@ var hostTexts = map[string]func(*Fault) Text{
 	"exporter_degraded/port":          portUnreadable,
 	"exporter_degraded/reload":        reloadFailed,
 	"exporter_degraded/state":         stateNotWritten,
-	"RDMAWatchdog":                    watchdog,
-
-	"RDMAHostMaintenance": hostMaintenance,
 }
 
 func portNoSubnetManager(f *Fault) Text {
@@ -63,11 +59,10 @@ func portNoSubnetManager(f *Fault) Text {
 			"manager has configured " + f.one("it", "them") + " since the link came up. The " +
 			f.one("port carries", "ports carry") + " no traffic. Without a subnet manager, connections of ACTIVE ports " +
 			"continue, but no port that joins, reboots or fails over becomes ACTIVE.",
-		Evidence: e,
-		Diagnose: "ibstat # as root",
-		Action:   f.startSubnetManager(len(ports) > 0, hasActive),
-		DrainReason: "New jobs cannot use the ports. The fault is in the subnet, not in this host: evicting its jobs " +
-			"repairs nothing.",
+		Evidence:    e,
+		Diagnose:    "ibstat # as root",
+		Action:      f.startSubnetManager(len(ports) > 0, hasActive),
+		DrainReason: "Jobs cannot use these ports until a subnet manager has configured them.",
 	}
 	if len(ports) > 0 {
 		t.Diagnose = sminfo(ports[0]) + " ; ibstat " + pasted(ports[0].Labels["device"]) + " # as root"
@@ -241,14 +236,6 @@ func portUnreadable(f *Fault) Text {
 	}
 }
 
-func watchdog(f *Fault) Text {
-	return Text{
-		Summary: f.host() + ": RDMA rules are evaluated (always firing)",
-		Description: "This alert always fires. Route it to a dead-man switch, which pages when it stops: then no fault " +
-			"of the RDMA fabric is reported.",
-	}
-}
-
 func alertStoreDegraded(f *Fault) Text {
 	var e lines
 	e.add("Store", "degraded, directory alerting of the state directory.")
@@ -390,32 +377,6 @@ func stateNotWritten(f *Fault) Text {
 		Action: "Free space on the disk, end a second exporter with the same --state.dir, or make the directory writable " +
 			"for the user of the exporter and restart it.",
 		DrainReason: "The fabric is evaluated, and no fault of the host is known.",
-	}
-}
-
-func hostMaintenance(f *Fault) Text {
-	until := ""
-	if end, ok := f.number(`instance:rdma_host_maintenance_end:kept{$host}`); ok {
-		until = utc(end)
-	}
-	var e lines
-	e.add("End", when(until != "", until+"."))
-	if f.has(`instance:rdma_host_maintenance_end:kept{$host} ` +
-		`unless on (cluster, instance, job) rdma_host_maintenance{$host}`) {
-		e.add("Exporter", "no data at present, the end is the one announced before.")
-	}
-	return Text{
-		Summary: f.host() + ": maintenance announced" + when(until != "", " until "+until),
-		Description: "Maintenance of the host is announced. Rules are evaluated as usual, and rdma_exporter check and " +
-			"the page show all findings. The shipped configuration of Alertmanager (alertmanager.yml) inhibits all other " +
-			"alerts of the host except RDMAWatchdog, and with the rules of rules/central the alerts of fabric mode on its " +
-			"links: no notification is sent for them until the maintenance ends.",
-		Evidence: e,
-		Diagnose: "rdma_exporter maintenance status",
-		Action: "Do nothing: the maintenance ends by itself at the announced time. If the work is done earlier, run " +
-			"rdma_exporter maintenance end. If it takes longer, run rdma_exporter maintenance start --for 1h, which " +
-			"replaces the announced end.",
-		DrainReason: "Announced work is no fault, and whether the host is drained is part of the plan.",
 	}
 }
 

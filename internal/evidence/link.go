@@ -11,14 +11,16 @@ import (
 
 // linkTexts are those of links: rate, width, errors, losses.
 var linkTexts = map[string]func(*Fault) Text{
-	"RDMALinkDownshifted":       linkDownshifted,
-	"RDMALinkWidthDegraded":     linkWidthDegraded,
-	"RDMABondMemberDown":        bondMemberDown,
-	"RDMABondMemberDownshifted": bondMemberDownshifted,
-	"RDMAPortDown":              portDown,
-	"RDMAPlaneDegraded":         planeDegraded,
-	"RDMALinkFlapping":          linkFlapping,
-	"RDMALinkUnstable":          linkUnstable,
+	"link_degraded/rate":        linkDownshifted,
+	"link_degraded/width":       linkWidthDegraded,
+	"port_down/bond_member":     bondMemberDown,
+	"link_degraded/bond_member": bondMemberDownshifted,
+	"port_down/port":            portDown,
+	"port_down/administrative":  portSetDown,
+	"port_down/plane":           planeDegraded,
+	"link_flapping/hour":        linkFlapping,
+	"link_flapping/once":        linkLost,
+	"link_flapping/day":         linkUnstable,
 }
 
 const (
@@ -191,12 +193,9 @@ func bondMemberDownshifted(f *Fault) Text {
 }
 
 func linkFlapping(f *Fault) Text {
-	if f.Labels["severity"] == "info" {
-		return linkLost(f)
-	}
 	in1h, known := f.number(lossesIn1h)
 	lost, often := " or more in 24h, last within 2h", " or more in the last 24h, and has not been stable for 2h since"
-	if in1h >= 3 {
+	if in1h >= f.limit("flaps-per-hour") {
 		lost, often = " in 1h", " in the last hour"
 	}
 	var e lines
@@ -205,15 +204,16 @@ func linkFlapping(f *Fault) Text {
 		e.add("Last loss", time.Unix(int64(last), 0).UTC().Format("2006-01-02 15:04:05 MST")+".")
 	}
 	f.addActive(&e)
-	e.add("Host ports", f.text(`count(port:rdma_port_link_losses:count1h{$host} >= 3)`, "%v above the limit in 1h.", ""))
+	e.add("Host ports", f.text(`count(port:rdma_port_link_losses:count1h{$host} >= {flaps-per-hour})`,
+		"%v above the limit in 1h.", ""))
 	e.add("Not evaluated", lossesNotCounted)
 	return Text{
-		Summary: f.where() + ": link flapping, lost " + whole(f.Value) + " times" + lost + " (limit 2)",
-		Description: "The link was lost " + whole(f.Value) + " times" + often + " (limit 2). Each loss breaks the " +
-			"connections of this port: jobs fail, or hang until their timeouts.",
+		Summary: f.where() + ": link flapping, lost " + whole(f.Value) + " times" + lost + " (limit {flaps-per-hour-1})",
+		Description: "The link was lost " + whole(f.Value) + " times" + often + " (limit {flaps-per-hour-1}). Each loss " +
+			"breaks the connections of this port: jobs fail, or hang until their timeouts.",
 		Evidence: e,
 		Measured: whole(f.Value),
-		Limit:    "2",
+		Limit:    "{flaps-per-hour-1}",
 		Diagnose: f.diagnoseLosses(),
 		Action: "Drain the host, reseat and clean the cable or transceiver, then swap it, then move to another switch " +
 			"port. If several ports of one switch flap at once, repair the switch.",
@@ -245,16 +245,16 @@ func linkLost(f *Fault) Text {
 func linkUnstable(f *Fault) Text {
 	lost := whole(f.Value)
 	var e lines
-	e.add("Link losses", lost+" in 24h (limit 9), administrative ones excluded.")
+	e.add("Link losses", lost+" in 24h (limit {flaps-per-day-1}), administrative ones excluded.")
 	e.add("Last hour", f.text(lossesIn1h, "%.0f losses.", ""))
 	e.add("Not evaluated", "losses within 10m of boot or of the first reading of the port, the current hour.")
 	return Text{
-		Summary: f.where() + ": link flapping, lost " + lost + " times in 24h (limit 9)",
-		Description: "The link was lost " + lost + " times in the last 24 full hours (limit 9). Each loss breaks the " +
+		Summary: f.where() + ": link flapping, lost " + lost + " times in 24h (limit {flaps-per-day-1})",
+		Description: "The link was lost " + lost + " times in the last 24 full hours (limit {flaps-per-day-1}). Each loss breaks the " +
 			"connections of this port: a job of many hours meets at least one, and fails or hangs.",
 		Evidence: e,
 		Measured: lost,
-		Limit:    "9",
+		Limit:    "{flaps-per-day-1}",
 		Diagnose: f.showLink() + " ; journalctl -k --since -1d | grep -iE 'link (up|down)' | tail -40 # as root",
 		Action: "Reseat and clean the cable or transceiver, then swap it, at the next opportunity and before long jobs. " +
 			"If several ports of one switch flap, repair the switch.",

@@ -152,9 +152,9 @@ func transceiverLaneDark(f *Fault) Text {
 	}
 	t := Text{
 		Summary: f.atNetdev() + ": transceiver " + direction + "s no light on " + lanes +
-			when(darkest != "", ", "+darkest+" (limit -30 dBm)"),
+			when(darkest != "", ", "+darkest+" (limit {lane-dark-dbm} dBm)"),
 		Description: "The " + direction + " power of " + lanes + " is" + when(darkest != "", " "+darkest) +
-			" (limit -30 dBm) while the port is ACTIVE. The link runs on fewer lanes or with errors, or is about to go " +
+			" (limit {lane-dark-dbm} dBm) while the port is ACTIVE. The link runs on fewer lanes or with errors, or is about to go " +
 			"down.",
 		Evidence:    f.evidenceOfDarkLanes(),
 		Diagnose:    "ethtool -m " + pasted(f.Labels["netdev"]) + " # as root",
@@ -162,7 +162,7 @@ func transceiverLaneDark(f *Fault) Text {
 		DrainReason: "The link is up and carries the traffic of its jobs; repair it at the next opportunity.",
 	}
 	if darkest != "" {
-		t.Measured, t.Limit = darkest, "-30 dBm"
+		t.Measured, t.Limit = darkest, "{lane-dark-dbm} dBm"
 	}
 	return t
 }

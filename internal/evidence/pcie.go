@@ -17,7 +17,7 @@ const (
 )
 
 // aerCorrectableLimit is how many correctable errors in 15m are no fault.
-const aerCorrectableLimit = "150"
+const aerCorrectableLimit = "{aer-correctable}"
 
 // pcieLink is a link on the path to a device or a GPU. NaN: the figure is unknown.
 type pcieLink struct {

@@ -47,14 +47,12 @@ const (
 )
 
 func portDown(f *Fault) Text {
-	if f.Labels["severity"] == "info" {
-		return portSetDown(f)
-	}
 	setDown := f.has(`port:rdma_port_down:administrative{$port}`)
 	name, physical := stateOf(portStates, f.Value).name, ""
 	if id, ok := f.number(physicalState); ok {
 		physical = ", physical state " + stateOf(physicalStates, id).name
 	}
+	action, elsewhere := f.actionOfDown(setDown)
 	t := Text{
 		Summary: f.where() + ": port state " + name + ", expected ACTIVE" + physical +
 			when(setDown, ", netdev administratively down"),
@@ -63,8 +61,9 @@ func portDown(f *Fault) Text {
 			"start, or run without the bandwidth of this port.",
 		Evidence: f.evidenceOfDown(setDown),
 		Diagnose: f.diagnoseDown(),
-		Action: f.actionOfDown(setDown) + " If the port is to stay without a link, run rdma_exporter accept " +
+		Action: action + " If the port is to stay without a link, run rdma_exporter accept " +
 			pasted(f.Labels["device"]) + ".",
+		Elsewhere: elsewhere,
 	}
 	switch {
 	case setDown:
@@ -184,25 +183,21 @@ func (f *Fault) diagnoseDown() string {
 		" ; dmesg -T | grep -iE 'mlx|bnxt|irdma|ionic|efa|link' | tail -20 # as root"
 }
 
-func (f *Fault) actionOfDown(setDown bool) string {
+func (f *Fault) actionOfDown(setDown bool) (action string, elsewhere bool) {
 	if setDown {
-		return f.setUp()
+		return f.setUp(), true
 	}
 	for _, c := range causesOfDown {
 		if f.has(c.found) {
-			return strings.ReplaceAll(c.action, "$device", pasted(f.Labels["device"]))
+			return strings.ReplaceAll(c.action, "$device", pasted(f.Labels["device"])), true
 		}
 	}
 	return "Check that the switch port is enabled. Reseat the cable at both ends, then swap it, then the transceiver, " +
-		"then the switch port."
+		"then the switch port.", false
 }
 
 // causesOfDown are causes of a port that is down, with what to do; $device is its name. The first one found counts.
 var causesOfDown = []struct{ found, action string }{
-	{
-		`port:rdma_port_down:switch{$port}`,
-		"Repair the switch first: ports of other hosts on it are down as well. Then check this port again.",
-	},
 	{
 		`port:rdma_port_link_layer:alike{$port} and on (cluster, instance, job, port, link_layer, board_id, function) ` +
 			`port:rdma_port_link_layer:odd`,

@@ -10,16 +10,20 @@ import (
 
 // roceTexts are those of RoCE, its transport, and ports that differ from their siblings.
 var roceTexts = map[string]func(*Fault) Text{
-	"RDMAPFCShortStorms":                         pfcShortStorms,
-	"RDMAPFCStormSource":                         pfcStormSource,
-	"RDMAPFCStormVictim":                         pfcStormVictim,
-	"RDMAPFCWatchdogFired":                       pfcWatchdogFired,
-	"RDMASlowReceiver":                           slowReceiver,
-	"RDMARetransmissions":                        retransmissions,
-	"RDMARetriesExceeded":                        retriesExceeded,
+	"pfc_storm_source/short_storms":              pfcShortStorms,
+	"pfc_storm_source/storm":                     pfcStormSource,
+	"pfc_storm_victim/paused":                    pfcStormVictim,
+	"pfc_storm_victim/slowed":                    pfcStormVictim,
+	"pfc_storm_source/watchdog":                  pfcWatchdogFired,
+	"slow_receiver/pauses":                       slowReceiver,
+	"retransmissions/packets":                    retransmissions,
+	"retries_exceeded/link_trouble":              retriesWithLinkFault,
+	"retries_exceeded/lasting":                   retriesWithoutLinkFault,
+	"retries_exceeded/requests":                  requestsFailOnEFA,
+	"retries_exceeded/once":                      retriesOnce,
 	"port_misconfigured/global_pause":            globalPauseInsteadOfPFC,
-	"RDMALosslessPriorityDiscards":               losslessPriorityDiscards,
-	"RDMATrafficOnLossyPriority":                 trafficOnLossyPriority,
+	"discards/lossless_priority":                 losslessPriorityDiscards,
+	"traffic_on_lossy_priority/priority":         trafficOnLossyPriority,
 	"port_misconfigured/congestion_notification": congestionNotificationOff,
 
 	"port_misconfigured/address":     addressConflict,
@@ -36,7 +40,7 @@ var roceTexts = map[string]func(*Fault) Text{
 const (
 	// How many ports of the host send, and receive, pause.
 	portsPausing = `count(max by (device, port, netdev) ` +
-		`(port:rdma_port_pfc_paused:ratio{direction="transmit",$host}) > 0.1)`
+		`(port:rdma_port_pfc_paused:ratio{direction="transmit",$host}) > {slow-receiver-ratio})`
 	portsPaused = `count(max by (device, port, netdev) ` +
 		`(port:rdma_port_pfc_paused:ratio{direction="receive",$host}) > 0.3)`
 
@@ -54,14 +58,14 @@ var shortStorms = map[string]struct{ headline, sentence, line, action string }{
 	},
 	"receive": {
 		"stalled by its switch", "The switch pauses this port in bursts", "the switch pauses this port",
-		"Find the port that pauses the switch: another host on the same path with this alert in direction transmit, " +
+		"Find the port that pauses the switch: another host on the same path whose alert says that it sends pauses, " +
 			"RDMAPFCStormSource or RDMASlowReceiver.",
 	},
 }
 
 func pfcShortStorms(f *Fault) Text {
 	priority, texts := f.Labels["priority"], shortStorms[f.Labels["direction"]]
-	stalled := roughly(f.Value) + " of last 5m (limit 5%)"
+	stalled := roughly(f.Value) + " of last 5m (limit {short-storms-ratio%})"
 	var e lines
 	e.add("Stalled", stalled+" on priority "+priority+".")
 	e.add("Direction", texts.line+".")
@@ -76,7 +80,7 @@ func pfcShortStorms(f *Fault) Text {
 			priority + " was paused for more than half. Each collective waits for such a second, on all hosts of the job.",
 		Evidence: e,
 		Measured: percent(f.Value),
-		Limit:    "5%",
+		Limit:    "{short-storms-ratio%}",
 		Diagnose: "for i in 1 2 3 4 5 ; do ethtool -S " + pasted(f.Labels["netdev"]) +
 			" | grep pause_duration ; sleep 1 ; done",
 		Action:      texts.action,
@@ -85,7 +89,7 @@ func pfcShortStorms(f *Fault) Text {
 }
 
 func pfcStormSource(f *Fault) Text {
-	sent := f.paused("50%")
+	sent := f.paused("{storm-source-ratio%}")
 	var e lines
 	e.add("Pause sent", sent+".")
 	e.addKnown("Received", f.received(), " of line rate (limit 1%) on priority "+f.Labels["priority"]+".")
@@ -100,7 +104,7 @@ func pfcStormSource(f *Fault) Text {
 			"hosts stall.",
 		Evidence: e,
 		Measured: percent(f.Value),
-		Limit:    "50%",
+		Limit:    "{storm-source-ratio%}",
 		Diagnose: f.diagnosePauses() + " ; dmesg -T | grep -iE 'mlx5|bnxt|pcieport|aer' | tail -20 # as root",
 		Action: "Shut the switch port or set the interface down (ip link set " + pasted(f.Labels["netdev"]) + " down) to " +
 			"end the storm: jobs on this port stall already. Drain the host, then reset the device or reboot. Check dmesg " +
@@ -112,11 +116,11 @@ func pfcStormSource(f *Fault) Text {
 // stormVictims are the texts that depend on the share of time in which the port is paused, by severity.
 var stormVictims = map[string]struct{ limit, headline, impact string }{
 	"critical": {
-		"90%", "PFC storm victim, paused by its switch ",
+		"{storm-victim-ratio%}", "PFC storm victim, paused by its switch ",
 		"It transmits almost nothing, and jobs on this port stall.",
 	},
 	"info": {
-		"30%", "paused by its switch (PFC) ",
+		"{paused-ratio%}", "paused by its switch (PFC) ",
 		"What this host sends waits, and collectives are slower.",
 	},
 }
@@ -126,7 +130,7 @@ func pfcStormVictim(f *Fault) Text {
 	received := f.paused(texts.limit)
 	var e lines
 	e.add("Pause received", received+".")
-	e.addKnown("Pause sent", f.share(`max(port:rdma_port_pfc_paused:ratio{direction="transmit",$netdev}) > 0.1`),
+	e.addKnown("Pause sent", f.share(`max(port:rdma_port_pfc_paused:ratio{direction="transmit",$netdev}) > {slow-receiver-ratio}`),
 		" of last 90s; which direction came first is not known here.")
 	f.addPausingPorts(&e)
 	e.add("Not evaluated", "which port pauses the switch.")
@@ -145,7 +149,7 @@ func pfcStormVictim(f *Fault) Text {
 }
 
 func slowReceiver(f *Fault) Text {
-	sent, received := f.paused("10%"), f.received()
+	sent, received := f.paused("{slow-receiver-ratio%}"), f.received()
 	var e lines
 	e.add("Pause sent", sent+".")
 	e.addKnown("Received", received, " of line rate on priority "+f.Labels["priority"]+".")
@@ -169,7 +173,7 @@ func slowReceiver(f *Fault) Text {
 			"arrive. Senders and their collectives wait, and the pauses reach other flows that cross the same switch ports.",
 		Evidence: e,
 		Measured: percent(f.Value),
-		Limit:    "10%",
+		Limit:    "{slow-receiver-ratio%}",
 		Diagnose: diagnose + " # as root",
 		Action: "Compare the PCIe link, MaxReadReq, the NUMA node of the memory of the job, and the IOMMU with those of " +
 			"a port without pauses. Repair the slot or the settings at the next drain.",
@@ -277,10 +281,10 @@ func trafficOnLossyPriority(f *Fault) Text {
 	if f.Value > 0 {
 		share := roughly(f.Value)
 		t.Summary = f.atNetdev() + ": RDMA traffic on priority " + priority + " without PFC, " + share +
-			" of line rate (limit 5%)"
+			" of line rate (limit {lossy-traffic-ratio%})"
 		t.Description = share + " of line rate is sent on priority " + priority + ", which has no PFC" +
 			when(lossy != "", ", and at least "+lossy+" of line rate is RDMA on such priorities") +
-			" (limit 5%), although the port is expected to be lossless."
+			" (limit {lossy-traffic-ratio%}), although the port is expected to be lossless."
 		t.Measured, t.Limit = percent(f.Value), "5%"
 	}
 	t.Description += " Under congestion these packets are dropped instead of paused. Each drop costs the " +
@@ -291,10 +295,11 @@ func trafficOnLossyPriority(f *Fault) Text {
 func (f *Fault) evidenceOfLossyTraffic(lossy string) (e lines) {
 	priority, traffic := f.Labels["priority"], "below the limit, or not counted by priority."
 	if f.Value > 0 {
-		traffic = roughly(f.Value) + " of line rate on priority " + priority + " without PFC (limit 5%)."
+		traffic = roughly(f.Value) + " of line rate on priority " + priority + " without PFC (limit {lossy-traffic-ratio%})."
 	}
 	e.add("Traffic", traffic)
-	e.add("RDMA", "at least "+cmp.Or(lossy, "an unknown share")+" of line rate on priorities without PFC (limit 5%).")
+	e.add("RDMA", "at least "+cmp.Or(lossy, "an unknown share")+
+		" of line rate on priorities without PFC (limit {lossy-traffic-ratio%}).")
 	e.add("PFC", "on this port "+cmp.Or(strings.Join(f.labels(pfcOfPort, "priority"), " "), "none")+
 		", on this host "+cmp.Or(strings.Join(f.labels(pfcOfHost, "priority"), " "), "none")+".")
 	e.add("Expected", "RDMA on a priority with PFC"+f.whyLossless("by the ports of this role")+".")

@@ -5,8 +5,8 @@ import "rdma_exporter/internal/words"
 func retransmissions(f *Fault) Text {
 	limit := "1%"
 	meaning := "). The device counts the packets themselves."
-	if f.has(`port:rdma_port_retransmissions:ratio{$port} > 0.0001`) {
-		limit = "0.01%"
+	if f.has(`port:rdma_port_retransmissions:ratio{$port} > {retransmission-ratio}`) {
+		limit = "{retransmission-ratio%}"
 		meaning = "). Each loss retransmits a window: at 0.01% the loss of rate is measurable, at 0.1% a link runs at a " +
 			"fraction of its rate."
 	}
@@ -65,20 +65,8 @@ func (f *Fault) evidenceOfRetransmissions(limit string) (e lines) {
 	return e
 }
 
-func retriesExceeded(f *Fault) Text {
-	switch {
-	case f.Labels["device"] == "":
-		return requestsFailOnEFA(f)
-	case f.Labels["severity"] == "critical":
-		return retriesWithLinkFault(f)
-	case f.Labels["severity"] == "warning":
-		return retriesWithoutLinkFault(f)
-	}
-	return retriesOnce(f)
-}
-
 func retriesWithLinkFault(f *Fault) Text {
-	windows := plain(f.Value) + " of the last six 5m windows (limit 2)"
+	windows := plain(f.Value) + " of the last six 5m windows (limit {retries-windows-1})"
 	var e lines
 	e.add("Retries", "exceeded in "+windows+".")
 	f.addPortsWithRetries(&e)
@@ -105,7 +93,7 @@ func retriesWithLinkFault(f *Fault) Text {
 			"ends, or restarts from its checkpoint.",
 		Evidence: e,
 		Measured: plain(f.Value),
-		Limit:    "2",
+		Limit:    "{retries-windows-1}",
 		Diagnose: diagnose + " ; dmesg -T | grep -i link | tail -20 # as root",
 		Action: "Drain the host and repair its link: reseat and clean the cable or transceiver, then swap it, then move " +
 			"to another switch port. If only discards or the pause watchdog count, check PFC on the path.",
@@ -114,7 +102,7 @@ func retriesWithLinkFault(f *Fault) Text {
 }
 
 func retriesWithoutLinkFault(f *Fault) Text {
-	windows := plain(f.Value) + " of the last six 5m windows (limit 2)"
+	windows := plain(f.Value) + " of the last six 5m windows (limit {retries-windows-1})"
 	var e lines
 	e.add("Retries", "exceeded in "+windows+".")
 	f.addPortsWithRetries(&e)
@@ -126,7 +114,7 @@ func retriesWithoutLinkFault(f *Fault) Text {
 			"losses or errors of this port. Each breaks its queue pair: the job ends, or restarts from its checkpoint.",
 		Evidence: e,
 		Measured: plain(f.Value),
-		Limit:    "2",
+		Limit:    "{retries-windows-1}",
 		Diagnose: f.showStatistics() + " ; rdma resource show qp link " + f.pastedPort() + " # as root",
 		Action: "Find the peers of the broken connections in the log of the job. If all hosts lose the same peer, repair " +
 			"that peer. If this port loses all of its peers, swap its cable, then move to another switch port.",

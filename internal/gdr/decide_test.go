@@ -257,7 +257,7 @@ var inWords = map[Reason]string{
 	CoupledFar:     "the nearest eligible NIC is on another CPU than the one coupled to the GPU: use a NIC on the CPU of the GPU: check NCCL_IB_HCA and ports that are down",
 	LevelSet:       "the distance exceeds NCCL_NET_GDR_LEVEL: remove NCCL_NET_GDR_LEVEL from the environment of the job and from nccl.conf, or raise it",
 	ReadOff:        "NCCL_NET_GDR_READ=0 disables GPUDirect RDMA for sending: remove NCCL_NET_GDR_READ from the environment of the job and from nccl.conf",
-	NearestDown:    "the nearest NIC has no ACTIVE port, and the next one is too far away: bring up the port of the nearest NIC: see RDMAPortDown, RDMAPortNoSubnetManager",
+	NearestDown:    "the nearest NIC has no ACTIVE port, and the next one is too far away: bring up the port of the nearest NIC: see RDMAPortDown, RDMANoSubnetManager",
 	PreAmpere:      "NCCL sends through host memory from GPUs before Ampere without NVLink; receiving is direct: no fault; NCCL_NET_GDR_READ=1 makes NCCL try it",
 
 	NoNIC:            "no RDMA device on this host",

@@ -73,7 +73,7 @@ var advices = map[Reason]advice{
 	GPUUnsupported: {"this GPU does not support GPUDirect RDMA", "use a data center or professional GPU"},
 	FarHostBridge:  {"the nearest eligible NIC is below a different host bridge or root port", "put GPU and NIC below one PCIe switch; NCCL_NET_GDR_LEVEL=PHB makes NCCL try it anyway"},
 	FarNode:        {"the nearest eligible NIC is on another NUMA node", "move the NIC to a slot on the socket of the GPU, best below the same PCIe switch"},
-	NearestDown:    {"the nearest NIC has no ACTIVE port, and the next one is too far away", "bring up the port of the nearest NIC: see RDMAPortDown, RDMAPortNoSubnetManager"},
+	NearestDown:    {"the nearest NIC has no ACTIVE port, and the next one is too far away", "bring up the port of the nearest NIC: see RDMAPortDown, RDMANoSubnetManager"},
 	CoupledOff:     {"NCCL 2.27 and newer uses the path through the coupled CPU (NVLink-C2C), unless NCCL_NET_GDR_C2C=0", "use NCCL 2.27 or newer; on 2.26 set NCCL_NET_GDR_C2C=1"},
 	CoupledFar:     {"the nearest eligible NIC is on another CPU than the one coupled to the GPU", "use a NIC on the CPU of the GPU: check NCCL_IB_HCA and ports that are down"},
 	LevelSet:       {"the distance exceeds NCCL_NET_GDR_LEVEL", "remove NCCL_NET_GDR_LEVEL from the environment of the job and from nccl.conf, or raise it"},

@@ -7,39 +7,40 @@ import (
 	"strconv"
 
 	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/evidence"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
 )
 
 // facts are the findings of a sweep, the worst first, each by the alert that fires for it after a while.
-func (v *fabricView) facts() error {
-	var failed error
-	add := func(h Health, alert, where, summary string, labels map[string]string) {
-		x := finding{
-			Finding: check.Finding{Alert: alert, Summary: summary}, Row: h, Health: h, Where: where, Runbook: runbookPath(alert),
+func (v *fabricView) facts() {
+	add := func(h Health, fault, where, summary string, at evidence.FabricObject) {
+		at.Host = v.Host
+		f := evidence.OfFabric(fault, at)
+		x := check.Finding{
+			Alert: f.Alert, Summary: summary, Drain: check.DrainNo, Diagnose: short(f.Diagnose, maxText),
+			Action: short(f.Action, maxText), DrainReason: f.DrainReason,
 		}
-		if err := v.advise(&x, labels); err != nil {
-			failed = err
-		}
-		v.Facts = append(v.Facts, x)
+		v.Facts = append(v.Facts, finding{Finding: x, Row: h, Health: h, Where: where, Runbook: runbookPath(f.Alert)})
 	}
+	whole := evidence.FabricObject{}
 	if v.Failed != "" {
-		add(Warning, "RDMAFabricUnseen", "", "Sweep failed: "+v.Failed, nil)
+		add(Warning, "unseen", "", "Sweep failed: "+v.Failed, whole)
 	}
 	if v.Time.IsZero() {
-		return failed
+		return
 	}
 	if len(v.Managers) == 0 || v.Managers[0].State != smStates[mad.SMMaster] {
-		add(Critical, "RDMAFabricNoSubnetManager", "", "No master subnet manager answers.", nil)
+		add(Critical, "no_subnet_manager", "", "No master subnet manager answers.", whole)
 	}
 	if lost := v.unreachable(); len(lost) > 0 {
-		add(Critical, "RDMAFabricSwitchUnreachable", andMore(lost[0].Node, len(lost)),
+		add(Critical, "switch_unreachable", andMore(lost[0].Node, len(lost)),
 			either(len(lost), "1 switch is unreachable.", "%d switches are unreachable."),
-			map[string]string{"node_guid": lost[0].GUID})
+			evidence.FabricObject{GUID: lost[0].GUID})
 	}
 	if n := v.silent(); n > 0 {
-		add(Warning, "RDMAFabricPartlySeen", "", either(n, "1 request of the last sweep without an answer.",
-			"%d requests of the last sweep without an answer."), nil)
+		add(Warning, "partly_seen", "", either(n, "1 request of the last sweep without an answer.",
+			"%d requests of the last sweep without an answer."), whole)
 	}
 	for _, p := range problems {
 		links := v.with(p.name)
@@ -47,25 +48,24 @@ func (v *fabricView) facts() error {
 			continue
 		}
 		e := links[0].worseEnd()
-		add(p.health, p.alert, andMore(links[0].name(), len(links)),
+		add(p.health, p.name, andMore(links[0].name(), len(links)),
 			either(len(links), "1 link "+p.text+".", "%d links "+p.text+"."),
-			map[string]string{"node_guid": e.GUID, "port": strconv.Itoa(e.Port)})
+			evidence.FabricObject{GUID: e.GUID, Port: strconv.Itoa(e.Port)})
 	}
 	if n := len(v.picture.Loops); n > 0 {
 		e := v.picture.Loops[0][0]
-		add(Info, "RDMAFabricCreditLoopSuspected",
+		add(Info, "credit_loop",
 			andMore(fmt.Sprintf("%s/%d", v.names[e.GUID], e.Port), len(v.picture.Loops[0])),
-			either(n, "1 credit loop suspected.", "%d credit loops suspected."), nil)
+			either(n, "1 credit loop suspected.", "%d credit loops suspected."), whole)
 	}
 	if leaves := v.oversubscribed(); len(leaves) > 0 {
-		add(Info, "RDMAFabricOversubscribed", andMore(leaves[0].Node, len(leaves)), either(len(leaves),
+		add(Info, "oversubscribed", andMore(leaves[0].Node, len(leaves)), either(len(leaves),
 			"1 leaf switch has lost uplinks and is oversubscribed.",
 			"%d leaf switches have lost uplinks and are oversubscribed."),
-			map[string]string{"node_guid": leaves[0].GUID})
+			evidence.FabricObject{GUID: leaves[0].GUID})
 	}
 	slices.SortStableFunc(v.Facts,
 		func(a, b finding) int { return slices.Index(healths, a.Health) - slices.Index(healths, b.Health) })
-	return failed
 }
 
 // with are the links that have a problem, those with the most errors first.

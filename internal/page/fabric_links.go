@@ -63,25 +63,24 @@ func lanes(l mad.Link) *Lanes {
 	return &Lanes{8 * l.Rate(), l.Widths.Lanes(), l.Speeds.Name()}
 }
 
-// problem is a fault of a link, with the alert that fires for it after a while.
+// problem is a fault of a link.
 type problem struct {
-	name   string
+	name   string // of evidence.OfFabric
 	health Health
-	alert  string
 	text   string // "1 link …"; empty: it is no finding
 	brief  string // "1 …"
 }
 
 // problems, the worst first. Links of an unreachable switch have no finding of their own: the switch has.
 var problems = []problem{
-	{"gone", Warning, "RDMAFabricLinkGone", "gone", "gone"},
-	{"flapping", Warning, "RDMAFabricLinkFlapping", "flapping", "flapping"},
-	{"degraded", Warning, "RDMAFabricLinkDegraded", "degraded: lower rate or fewer lanes than enabled at both ends", "degraded"},
-	{"link_errors", Warning, "RDMAFabricLinkErrors", "with link errors above the limit", "with link errors above the limit"},
-	{"receive_errors", Warning, "RDMAFabricReceiveErrors", "with packet errors above the limit", "with packet errors above the limit"},
-	{"settings_differ", Info, "RDMAFabricLinkSettingsDiffer", "with lower settings at one end", "with lower settings at one end"},
-	{"errors", Info, "", "with errors or discards below the limits of the alerts", "with errors or discards"},
-	{unreachableSwitch, NotEvaluated, "", "", "to an unreachable switch"},
+	{"gone", Warning, "gone", "gone"},
+	{"flapping", Warning, "flapping", "flapping"},
+	{"degraded", Warning, "degraded: lower rate or fewer lanes than enabled at both ends", "degraded"},
+	{"link_errors", Warning, "with link errors above the limit", "with link errors above the limit"},
+	{"receive_errors", Warning, "with packet errors above the limit", "with packet errors above the limit"},
+	{"settings_differ", Info, "with lower settings at one end", "with lower settings at one end"},
+	{"errors", Info, "with errors or discards below the limits of the alerts", "with errors or discards"},
+	{unreachableSwitch, NotEvaluated, "", "to an unreachable switch"},
 }
 
 // unreachableSwitch is the problem of a link whose switch has the finding.

@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/words"
 )
 
 // finding is an alert. The template cuts its texts.
@@ -38,8 +39,8 @@ func findingOf(in Input, f check.Finding) finding {
 	if out.Pending {
 		out.Row = pendingRow(out.Health)
 	}
-	for _, s := range f.Suspects[:min(len(f.Suspects), maxFindings)] {
-		out.Follows = append(out.Follows, short(s.Alert+" "+check.Where(s.Labels), maxText))
+	for _, e := range f.Explains[:min(len(f.Explains), maxFindings)] {
+		out.Follows = append(out.Follows, short(e.Alert+" "+check.Where(e.Labels)+", "+words.Spaced(e.Reason), maxText))
 	}
 	return out
 }

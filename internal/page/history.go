@@ -81,7 +81,7 @@ type Recent struct {
 	PausedBySwitch *float64     `json:"paused_by_switch_ratio,omitempty"`
 	RawBER         *float64     `json:"raw_bit_error_ratio,omitempty"`           // before FEC, over 10m
 	FarRawBER      *float64     `json:"neighbour_raw_bit_error_ratio,omitempty"` // received by the far end
-	RawBERLimit    *float64     `json:"raw_bit_error_ratio_limit,omitempty"`     // of RDMALinkBERHigh
+	RawBERLimit    *float64     `json:"raw_bit_error_ratio_limit,omitempty"`     // of RDMALinkErrors
 	ErrorSeconds   float64      `json:"errors_observed_seconds"`
 	Errors         []ErrorCount `json:"errors"` // those that grew, the most first
 }

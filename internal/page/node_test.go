@@ -65,13 +65,13 @@ func TestPending(t *testing.T) {
 		{Alert: "RDMAPortDown", Severity: "warning", State: "pending", Labels: of("mlx5_0")},
 	}
 	in.Report.Findings = []check.Finding{
-		{Alert: "RDMALinkDownshifted", Severity: "warning", State: "pending", Labels: of("mlx5_1")},
+		{Alert: "RDMALinkDegraded", Severity: "warning", State: "pending", Labels: of("mlx5_1")},
 		{Alert: "RDMALinkErrors", Severity: "warning", State: "firing", Labels: of("mlx5_1"), Diagnose: "perfquery"},
 	}
 	in.Alerts = []alerting.Alert{{Name: "RDMAPortDown", State: alerting.StatePending, Labels: of("mlx5_0")}}
 	holds(t, "node", render(t, in), []string{
 		`<header class="verdict watching">`, `<tr id="port-0" class="watching">`,
-		"<li class=\"watching\">\n" + `<h3><svg class="i watching" width="20" height="20" aria-hidden="true"><use href="#i-watching"/></svg> <span class="sev">pending warning</span> RDMALinkDownshifted`,
+		"<li class=\"watching\">\n" + `<h3><svg class="i watching" width="20" height="20" aria-hidden="true"><use href="#i-watching"/></svg> <span class="sev">pending warning</span> RDMALinkDegraded`,
 		"<li class=\"warning\">\n" + `<h3><svg class="i warning" width="20" height="20" aria-hidden="true"><use href="#i-warning"/></svg> <span class="sev">warning</span> RDMALinkErrors`,
 		`<li class="watching"><svg class="i watching" width="20" height="20" aria-hidden="true"><use href="#i-watching"/></svg> <span class="sev">pending warning</span> <strong>RDMAPortDown`,
 		`<a href="runbooks/RDMALinkErrors">Runbook</a>`, "<dt>Diagnose</dt><dd><pre><code>perfquery</code></pre></dd>",

@@ -209,7 +209,7 @@ func (s *scale) throughput() string { return "max " + bits(s.rate) }
 const (
 	rawBER    = "raw_ber"       // received by the port
 	farRawBER = "far_raw_ber"   // received by the far end
-	limitBER  = "raw_ber_limit" // of RDMALinkBERHigh, the lower of both ends
+	limitBER  = "raw_ber_limit" // of RDMALinkErrors, the lower of both ends
 )
 
 // decades are the logarithms of what is above 0: without an error in its window a rate has none.

@@ -191,12 +191,12 @@ func TestReadStuckAlert(t *testing.T) {
 		must(t, j.Round(t.Context(), at))
 	}
 	for _, a := range j.Engine.Alerts() {
-		if a.Name == "RDMAReadStuck" && a.State == alerting.StateFiring && a.Labels["device"] == "mlx5_0" &&
+		if a.Name == "RDMADeviceFailed" && a.State == alerting.StateFiring && a.Labels["device"] == "mlx5_0" &&
 			a.Labels["severity"] == "critical" {
 			return
 		}
 	}
-	t.Errorf("no critical RDMAReadStuck of mlx5_0: %v", j.Engine.Alerts())
+	t.Errorf("no critical RDMADeviceFailed of mlx5_0: %v", j.Engine.Alerts())
 }
 
 // TestDeviceComesAndGoes removes, renames and brings back a device between collections.

@@ -134,7 +134,7 @@ func TestPortDownOfAStuckDevice(t *testing.T) {
 	defer func() { must(t, j.Close()) }()
 	fires := func() bool {
 		for _, a := range j.Engine.Alerts() {
-			if (a.Name == "RDMAPortDown" || a.Name == "RDMAReadStuck") && a.Labels["device"] == "mlx5_5" &&
+			if (a.Name == "RDMAPortDown" || a.Name == "RDMADeviceFailed") && a.Labels["device"] == "mlx5_5" &&
 				a.State == alerting.StateFiring {
 				return true
 			}

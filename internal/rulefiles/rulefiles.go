@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/tune"
 	"rdma_exporter/rules"
 )
 
@@ -38,8 +39,8 @@ func (r *Files) ReadFile(name string) ([]byte, error) {
 // maxRuleFile limits a rule file.
 const maxRuleFile = 4 << 20
 
-// Read returns all rule files: the built-in ones, each replaced by a file of the same base name if there is one, then
-// the additional ones. Their alerts link to runbooks at books.
+// Read returns all rule files: the thresholds of the site, the built-in ones, each replaced by a file of the same base
+// name if there is one, then the additional ones. Their alerts link to runbooks at books.
 func Read(globs []string, books RunbookURL) (*Files, error) {
 	fsys, names, err := rules.Node()
 	if err != nil {
@@ -63,6 +64,8 @@ func Read(globs []string, books RunbookURL) (*Files, error) {
 			}
 			at := slices.IndexFunc(r.Names, func(n string) bool { return path.Base(n) == filepath.Base(name) })
 			switch {
+			case at < 0 && filepath.Base(name) == tune.ThresholdsFile: // before the rules that read them
+				r.Names = slices.Insert(r.Names, 0, name)
 			case at < 0:
 				r.Names = append(r.Names, name)
 			case r.Texts[r.Names[at]] != nil:

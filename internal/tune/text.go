@@ -31,6 +31,7 @@ type rule struct {
 var (
 	ruleLine     = lazy.Regexp(`^      - (alert|record): (\S+)\n$`)
 	severityLine = lazy.Regexp(`(?m)^          severity: (\S+)$`)
+	forLine      = lazy.Regexp(`(?m)^        for: \S+\n`)
 	drainLine    = lazy.Regexp(`(?m)^          drain: \S+$`)
 	// an annotation, and all annotations of a rule
 	anchored = []func() *regexp.Regexp{
@@ -103,12 +104,7 @@ func (t *text) join() string {
 func (c *changes) apply(t *text) error {
 	for _, p := range t.pieces {
 		if r := p.rule; r != nil {
-			for _, ch := range c.thresholds {
-				ch.apply(r)
-			}
-			if err := c.readers(r); err != nil {
-				return fmt.Errorf("rule %s: %w", r.name, err)
-			}
+			c.wait(r)
 			if err := c.selects(r); err != nil {
 				return fmt.Errorf("rule %s: %w", r.name, err)
 			}
@@ -181,36 +177,12 @@ func (c *changes) leaveOut(t *text) {
 	}
 }
 
-// ALERTS and ALERTS_FOR_STATE, in expressions and in the queries of templates.
-var alertsSelector = lazy.Regexp(`\bALERTS(?:_FOR_STATE)?\{([^}]*)\}`)
-
-var matcher = lazy.Regexp(`\b(\w+)(=~|!~|!=|=)(?:"([^"]*)"|'([^']*)')`)
-
-// readers changes the rules that select alerts by severity to the shipped severity.
-func (c *changes) readers(r *rule) (err error) {
-	if len(c.severities) == 0 {
-		return nil
+// wait sets the `for` of an alert. Without one it stands before keep_firing_for, which each alert has.
+func (c *changes) wait(r *rule) {
+	v := c.Waits[r.name]
+	if !r.alert || v == "" {
+		return
 	}
-	r.text = alertsSelector().ReplaceAllStringFunc(r.text, func(s string) string {
-		var names []string
-		bySeverity := false
-		for _, m := range matcher().FindAllStringSubmatch(s, -1) {
-			switch m[1] {
-			case "alertname":
-				names = strings.Split(m[3]+m[4], "|")
-			case "severity":
-				bySeverity = true
-			}
-		}
-		changed := func(name string) bool { return c.severities[name] != nil }
-		switch {
-		case !bySeverity || !slices.ContainsFunc(names, changed):
-			return s
-		case slices.ContainsFunc(names, func(name string) bool { return !changed(name) }):
-			err = fmt.Errorf("it selects %s: change the severities of all these alerts or of none", s)
-			return s
-		}
-		return regexp.MustCompile(`\bseverity(=~|!~|!=|=)`).ReplaceAllString(s, DefaultSeverity+"$1")
-	})
-	return err
+	r.text = forLine().ReplaceAllString(r.text, "")
+	r.text = strings.Replace(r.text, "\n        keep_firing_for:", "\n        for: "+v+"\n        keep_firing_for:", 1)
 }

@@ -22,13 +22,13 @@ import (
 type Tuning struct {
 	LeaveOut   []string          `yaml:"leave_out"`  // alerts, in all their severities
 	Severities map[string]string `yaml:"severities"` // by ALERT or ALERT:SEVERITY
-	Thresholds map[string]string `yaml:"thresholds"` // by the names in Thresholds
+	Waits      map[string]string `yaml:"waits"`      // `for`, by ALERT
+	Thresholds map[string]string `yaml:"thresholds"` // by the names in rules.Thresholds
 	Labels     map[string]string `yaml:"labels"`     // of every alert
 	Selector   string            `yaml:"selector"`   // label matchers for every series of the exporter
 }
 
-// DefaultSeverity is the label with the shipped severity of an alert whose severity is changed. Rules that select such
-// an alert by severity use this label instead, so that they select the same alerts as before.
+// DefaultSeverity is the label with the shipped severity of an alert whose severity is changed: that of its symptom.
 const DefaultSeverity = "default_severity"
 
 // Severities that an alert can be given, the worst first.
@@ -61,8 +61,8 @@ func Parse(text []byte) (t Tuning, err error) {
 // Merge adds o to t. Values in o take precedence.
 func (t Tuning) Merge(o Tuning) Tuning {
 	t.LeaveOut = slices.Concat(t.LeaveOut, o.LeaveOut)
-	t.Severities, t.Thresholds, t.Labels = merge(t.Severities, o.Severities), merge(t.Thresholds, o.Thresholds),
-		merge(t.Labels, o.Labels)
+	t.Severities, t.Waits = merge(t.Severities, o.Severities), merge(t.Waits, o.Waits)
+	t.Thresholds, t.Labels = merge(t.Thresholds, o.Thresholds), merge(t.Labels, o.Labels)
 	if o.Selector != "" {
 		t.Selector = o.Selector
 	}
@@ -80,10 +80,11 @@ func merge(a, b map[string]string) map[string]string {
 
 // isZero reports whether the tuning changes nothing.
 func (t Tuning) isZero() bool {
-	return len(t.LeaveOut)+len(t.Severities)+len(t.Thresholds)+len(t.Labels) == 0 && t.Selector == ""
+	return len(t.LeaveOut)+len(t.Severities)+len(t.Waits)+len(t.Thresholds)+len(t.Labels) == 0 && t.Selector == ""
 }
 
-// Apply returns the tuned files. Names are checked against all shipped sets, the files may be one of these.
+// Apply returns the tuned files, after the file of thresholds if there are any. Names are checked against all shipped
+// sets, the files may be one of these.
 func (t Tuning) Apply(files []File) ([]File, error) {
 	if t.isZero() {
 		return files, nil
@@ -97,6 +98,9 @@ func (t Tuning) Apply(files []File) ([]File, error) {
 		return nil, err
 	}
 	var out []File
+	if len(c.limits) > 0 {
+		out = append(out, recorded(c.limits))
+	}
 	for _, f := range files {
 		parsed := split(string(f.Text))
 		if err := c.apply(parsed); err != nil {
@@ -133,7 +137,7 @@ func shippedRules() (out []*rule, err error) {
 type changes struct {
 	Tuning
 	severities map[string]map[string]string // by alert: new severity by shipped severity
-	thresholds []change
+	limits     map[string]string            // thresholds, as in PromQL
 	matchers   matchers
 }
 
@@ -173,16 +177,11 @@ func (t Tuning) check(shipped []*rule) (*changes, error) {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.Thresholds)) {
-		ch, err := changeOf(name, t.Thresholds[name])
-		if err != nil {
-			errs = append(errs, err)
-		}
-		c.thresholds = append(c.thresholds, ch)
-	}
+	var err error
+	c.limits, err = t.thresholds()
+	errs = append(errs, err, t.checkWaits(known))
 	errs = append(errs, checkLabels(t.Labels, shipped))
 	if t.Selector != "" {
-		var err error
 		if c.matchers, err = parseMatchers(t.Selector); err != nil {
 			errs = append(errs, err)
 		}

@@ -2,6 +2,7 @@ package tune
 
 import (
 	"errors"
+	"io/fs"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/rules"
 )
 
 // loaded is a rule as Prometheus reads it.
@@ -24,6 +26,24 @@ type loaded struct {
 
 // known are the rules of texts: a tuning leaves most files as they are.
 var known = map[string][]loaded{}
+
+func shippedFiles(t *testing.T) (out []File) {
+	t.Helper()
+	for _, set := range []func() (fs.FS, []string, error){rules.Node, rules.Central} {
+		fsys, names, err := set()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := fs.ReadFile(fsys, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, File{name, text})
+		}
+	}
+	return out
+}
 
 func load(t *testing.T, files []File) (out []loaded) {
 	t.Helper()
@@ -200,23 +220,69 @@ func TestSeverities(t *testing.T) {
 				t.Errorf("%s: %v, want %v", r.Alert, r.Labels, was[i].Labels)
 			}
 		} else if r.Labels["severity"] != want[shipped] || r.Labels[DefaultSeverity] != shipped ||
-			r.Labels["severity"] == "info" && r.Labels["drain"] != "no" {
+			r.Labels["severity"] == "info" && shipped != "info" && r.Labels["drain"] != "no" {
 			t.Errorf("%s, %s: %v", r.Alert, shipped, r.Labels)
 		}
 	}
 }
 
-// TestSeverityReaders: an expression that reads several alerts by severity cannot do so for some of them only.
-func TestSeverityReaders(t *testing.T) {
-	reader := File{"r.yml", []byte("groups:\n  - name: g\n    rules:\n      - record: a:b:c\n        expr: ALERTS{alertname=~\"RDMAPortDown|RDMALinkErrors\",severity=\"warning\"}\n")}
-	if _, err := (Tuning{Severities: map[string]string{"RDMAPortDown": "info"}}).Apply([]File{reader}); err == nil ||
-		!strings.Contains(err.Error(), "all these alerts or of none") {
-		t.Error(err)
+// TestWaits: each rule of the alert waits so long, with or without a wait before.
+func TestWaits(t *testing.T) {
+	files := shippedFiles(t)
+	got := apply(t, Tuning{Waits: map[string]string{"RDMAPortDown": "7m", "RDMAPCIeErrors": "1m"}}, files)
+	valid(t, got)
+	was := load(t, files)
+	for i, r := range load(t, got) {
+		want := map[string]string{"RDMAPortDown": "7m", "RDMAPCIeErrors": "1m"}[r.Alert]
+		if want == "" {
+			want = was[i].For
+		}
+		if r.For != want || r.Keep != was[i].Keep || r.Expr != was[i].Expr {
+			t.Errorf("%s%s: for %q, want %q", r.Alert, r.Record, r.For, want)
+		}
 	}
-	got := apply(t,
-		Tuning{Severities: map[string]string{"RDMAPortDown": "info", "RDMALinkErrors": "info"}}, []File{reader})
-	if !strings.Contains(string(got[0].Text), `RDMALinkErrors",default_severity="warning"}`) {
-		t.Errorf("%s", got[0].Text)
+	for name, want := range map[string]string{"RDMAPortDown=90": "duration such as", "RDMAPortDown=": "duration such as"} {
+		alert, value, _ := strings.Cut(name, "=")
+		if _, err := (Tuning{Waits: map[string]string{alert: value}}).Apply(files); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestThresholds: they are a file of their own, before the others, which stay as they are.
+func TestThresholds(t *testing.T) {
+	files := shippedFiles(t)
+	got := apply(t, Tuning{Thresholds: map[string]string{
+		"storm-source-ratio": "40%", "flaps-per-hour": "6", "lane-dark-dbm": "-28.5",
+	}}, files)
+	valid(t, got)
+	if got[0].Name != ThresholdsFile || !reflect.DeepEqual(got[1:], files) {
+		t.Errorf("%s, and other files", got[0].Name)
+	}
+	want := []loaded{
+		{Record: "rdma:threshold", Expr: "vector(6)", Labels: map[string]string{"name": "flaps-per-hour"}},
+		{Record: "rdma:threshold", Expr: "vector(-28.5)", Labels: map[string]string{"name": "lane-dark-dbm"}},
+		{Record: "rdma:threshold", Expr: "vector(0.4)", Labels: map[string]string{"name": "storm-source-ratio"}},
+	}
+	if recorded := load(t, got[:1]); !reflect.DeepEqual(recorded, want) {
+		t.Errorf("%+v", recorded)
+	}
+	for _, c := range []struct {
+		name, value, want string
+	}{
+		{"flaps-per-hour", "0", "integer"},
+		{"flaps-per-hour", "2.5", "integer"},
+		{"storm-source-ratio", "50", "at most 1"},
+		{"storm-source-ratio", "x", "must be a number"},
+		{"storm-source-ratio", "x%", "must be a number"},
+		{"lane-dark-dbm", "NaN", "must be a number"},
+		{"lane-dark", "2", "unknown threshold lane-dark"},
+	} {
+		if _, err := (Tuning{Thresholds: map[string]string{c.name: c.value}}).Apply(nil); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s=%s: %v, want %s", c.name, c.value, err, c.want)
+		}
 	}
 }
 
@@ -266,10 +332,9 @@ func TestSelector(t *testing.T) {
 		`(up{job="rdma",cluster=~"a|b%\\d"}) == 0`,
 		`max by (cluster, instance, job, device, port) (rdma_port_info{job="rdma",cluster=~"a|b%\\d",role="compute"})`,
 		`offset 10m`,
-		`query (printf "max by (device, port, netdev, link_layer, role) (rdma_port_info{job='rdma',cluster=~'a|b%%\\\\d',%s})" $port)`,
-		`query (printf "port:rdma_port_symbol_errors:sum1h{%s}" $port)`,
+		`query (printf "rdma_fabric_link_info{job='rdma',cluster=~'a|b%%\\\\d',cluster=%q,instance=%q,job=%q,node_guid=%q,port=%q}"`,
 		`count_over_time(rdma_gdr_gpu_transport{job="rdma",cluster=~"a|b%\\d",state="staging"}[5m])`,
-		`avg_over_time(DCGM_FI_DEV_GPU_UTIL[10m])`,
+		`label_replace(DCGM_FI_DEV_GPU_UTIL{UUID!=""}`,
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%s is missing", want)
@@ -292,7 +357,8 @@ func TestUnknown(t *testing.T) {
 		{LeaveOut: []string{"RDMAPortDwon"}},
 		{Severities: map[string]string{"RDMAPortDwon": "info"}},
 		{Severities: map[string]string{"RDMALinkErrors:critical": "info"}},
-		{Thresholds: map[string]string{"port-down": "1m"}},
+		{Thresholds: map[string]string{"port-down": "1"}},
+		{Waits: map[string]string{"RDMAPortDwon": "1m"}},
 	} {
 		var u *Unknown
 		if _, err := c.Apply(files); !errors.As(err, &u) || len(u.Known) == 0 {
@@ -306,10 +372,11 @@ func TestUnknown(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	got, err := Parse([]byte("leave_out: [A]\nseverities: {B: info}\nthresholds: {flaps-per-hour: 5}\nlabels: {team: x}\nselector: job=\"rdma\"\n"))
+	got, err := Parse([]byte("leave_out: [A]\nseverities: {B: info}\nwaits: {B: 3m}\nthresholds: {flaps-per-hour: 5}\nlabels: {team: x}\nselector: job=\"rdma\"\n"))
 	want := Tuning{
 		[]string{"A"},
 		map[string]string{"B": "info"},
+		map[string]string{"B": "3m"},
 		map[string]string{"flaps-per-hour": "5"},
 		map[string]string{"team": "x"},
 		`job="rdma"`,

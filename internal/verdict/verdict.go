@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -56,7 +55,7 @@ func byClock(then, now time.Time, age time.Duration) time.Time {
 type Conclusion struct {
 	alerting.Judgement
 	check.Recorded
-	check.Suspects
+	check.Symptoms
 }
 
 // Conclude reads the result of an engine between evaluations. What cannot be read is left out.
@@ -65,15 +64,15 @@ func Conclude(engine *alerting.Engine) (c Conclusion, err error) {
 	if c.To.IsZero() {
 		return c, nil
 	}
-	var recorded, suspects error
+	var recorded, symptoms error
 	c.Recorded, recorded = recordedBy(engine, c.To)
-	c.Suspects, suspects = suspectsOf(engine, c.To)
-	return c, errors.Join(recorded, suspects)
+	c.Symptoms, symptoms = symptomsOf(engine, c.To)
+	return c, errors.Join(recorded, symptoms)
 }
 
 // Into adds the result to the input of a report.
 func (c Conclusion) Into(in check.Input) check.Input {
-	in.Judgement, in.Recorded, in.Suspects = c.Judgement, c.Recorded, c.Suspects
+	in.Judgement, in.Recorded, in.Symptoms = c.Judgement, c.Recorded, c.Symptoms
 	return in
 }
 
@@ -107,16 +106,15 @@ func recordedBy(engine *alerting.Engine, at time.Time) (r check.Recorded, err er
 	return r, err
 }
 
-// suspectsOf reads the conditions of alerts in cause chains, and the parts of faults.
-func suspectsOf(engine *alerting.Engine, at time.Time) (s check.Suspects, err error) {
-	for _, r := range engine.RecordingRules() {
-		if strings.HasSuffix(r.Name, ":suspect") {
-			s.Records = append(s.Records, r.Name)
-		}
-	}
-	values, err := engine.Query(context.Background(), `{__name__=~".+:suspect|rdma:part"}`, at)
+// symptomsOf reads the symptoms with and without an alert. None: they cannot be read.
+func symptomsOf(engine *alerting.Engine, at time.Time) (s check.Symptoms, err error) {
+	values, err := engine.Query(context.Background(), `{__name__=~"rdma:part|rdma:explained"}`, at)
 	for _, v := range values {
-		s.Series = append(s.Series, v.Labels)
+		if v.Labels["__name__"] == "rdma:part" {
+			s.Faulty = append(s.Faulty, v.Labels)
+		} else {
+			s.Explained = append(s.Explained, v.Labels)
+		}
 	}
 	return s, err
 }

@@ -65,9 +65,9 @@ func TestMaintenanceInhibits(t *testing.T) {
 	}
 	must(t, yaml.Unmarshal(text, &config))
 	const (
-		host   = "RDMAHostMaintenance cluster=c instance=gpu-1:10879 job=rdma_exporter severity=info drain=no"
-		single = "RDMAHostMaintenance instance=gpu-1:10879 job=rdma_exporter severity=info drain=no"
-		link   = "RDMAFabricLinkMaintenance cluster=c instance=mgmt:10880 job=rdma_fabric node_guid=0:1 port=7 severity=info drain=no"
+		host   = "RDMAMaintenance reason=host cluster=c instance=gpu-1:10879 job=rdma_exporter severity=info drain=no"
+		single = "RDMAMaintenance reason=host instance=gpu-1:10879 job=rdma_exporter severity=info drain=no"
+		link   = "RDMAMaintenance reason=link cluster=c instance=mgmt:10880 job=rdma_fabric node_guid=0:1 port=7 severity=info drain=no"
 	)
 	for _, c := range []struct {
 		source, target string
@@ -84,10 +84,10 @@ func TestMaintenanceInhibits(t *testing.T) {
 		{host, "RDMAWatchdog cluster=c instance=gpu-1:10879 job=rdma_exporter severity=none drain=no", false},
 		{single, "RDMAWatchdog severity=none drain=no", false},
 		{host, host, false},
-		{host, "RDMASwitchPortsDown cluster=c system=leaf1 severity=critical drain=no", false},
-		{link, "RDMAFabricLinkGone cluster=c instance=mgmt:10880 job=rdma_fabric node_guid=0:1 port=7 severity=warning drain=no", true},
-		{link, "RDMAFabricLinkGone cluster=c instance=mgmt:10880 job=rdma_fabric node_guid=0:1 port=8 severity=warning drain=no", false},
-		{link, "RDMAFabricLinkGone cluster=d instance=mgmt:10880 job=rdma_fabric node_guid=0:1 port=7 severity=warning drain=no", false},
+		{host, "RDMAPortDown cluster=c leaf=leaf1 scope=leaf severity=critical drain=cordon", false},
+		{link, "RDMAFabricLinkDegraded cluster=c instance=mgmt:10880 job=rdma_fabric node_guid=0:1 port=7 severity=warning drain=no", true},
+		{link, "RDMAFabricLinkDegraded cluster=c instance=mgmt:10880 job=rdma_fabric node_guid=0:1 port=8 severity=warning drain=no", false},
+		{link, "RDMAFabricLinkDegraded cluster=d instance=mgmt:10880 job=rdma_fabric node_guid=0:1 port=7 severity=warning drain=no", false},
 		{link, "RDMAFabricSwitchUnreachable cluster=c instance=mgmt:10880 job=rdma_fabric node_guid=0:1 severity=critical drain=no", false},
 		{link, link, false},
 	} {

@@ -4,7 +4,6 @@ local tuning = import 'tuning.libsonnet';
 local files = {
   node: [
     importstr '../../rules/node/link.rules.yml',
-    importstr '../../rules/node/backpressure.rules.yml',
     importstr '../../rules/node/device.rules.yml',
     importstr '../../rules/node/exporter.rules.yml',
     importstr '../../rules/node/exporter_state.rules.yml',
@@ -28,8 +27,6 @@ local files = {
     importstr '../../rules/node/roce_lossless.rules.yml',
     importstr '../../rules/node/roce_transport.rules.yml',
     importstr '../../rules/node/siblings.rules.yml',
-    importstr '../../rules/node/chains.rules.yml',
-    importstr '../../rules/node/whole_host.rules.yml',
     importstr '../../rules/node/symptoms.rules.yml',
     importstr '../../rules/node/faults.rules.yml',
     importstr '../../rules/node/alerts.rules.yml',
@@ -37,16 +34,15 @@ local files = {
   ],
   central: [
     importstr '../../rules/central/dcgm.rules.yml',
-    importstr '../../rules/central/exporter_down.rules.yml',
     importstr '../../rules/central/fabric.rules.yml',
     importstr '../../rules/central/fabric_ber.rules.yml',
     importstr '../../rules/central/fabric_congestion.rules.yml',
     importstr '../../rules/central/fabric_maintenance.rules.yml',
     importstr '../../rules/central/fleet.rules.yml',
+    importstr '../../rules/central/fleet_alerts.rules.yml',
     importstr '../../rules/central/fleet_symptoms.rules.yml',
     importstr '../../rules/central/hosts.rules.yml',
     importstr '../../rules/central/jobs.rules.yml',
-    importstr '../../rules/central/switch.rules.yml',
     importstr '../../rules/central/targets.rules.yml',
   ],
 };
@@ -64,7 +60,9 @@ local files = {
     leaveOut: [],
     // By ALERT or ALERT:SEVERITY: { RDMAPortDown: 'warning', 'RDMALinkErrors:warning': 'info' }.
     severities: {},
-    // By the names of docs/alerts.md: { 'port-down-for': '5m', 'storm-source-ratio': '40%' }.
+    // How long alerts wait before they fire: { RDMAPortDown: '5m' }.
+    waits: {},
+    // By the names of docs/alerts.md: { 'flaps-per-hour': 5, 'storm-source-ratio': '40%' }.
     thresholds: {},
     // Added to every alert: { team: 'fabric' }.
     labels: {},

@@ -22,7 +22,7 @@ import (
 // faults are recorded machines and their expected alerts. The rules are the embedded ones; wait replaces a `for` that
 // is too long for a test, in both set-ups.
 var faults = []struct{ machine, alert, wait string }{
-	{"downshift-one", "RDMALinkDownshifted", "1m"}, // instead of 5m
+	{"downshift-one", "RDMALinkDegraded", "1m"}, // instead of 5m
 	{"hgx-h200-roce-storm", "RDMAPFCStormSource", ""},
 	{"gdr-staging-live", "RDMAGPUDirectStaging", "1m"}, // instead of 15m
 }
@@ -74,10 +74,10 @@ func TestAlertmanagerGone(t *testing.T) {
 	// The recording is longer than the `for` of the alert: it fires when the exporter starts.
 	node := start(t, port.Any, exporter, "--replay="+fixture("downshift-one"), "--alerting.interval=5s",
 		"--alerting.alertmanager-url=http://"+pager.address, "--replay.send-alerts")
-	eventually(t, 30*time.Second, func() error { return has(t, node.address, "RDMALinkDownshifted", "firing") })
+	eventually(t, 30*time.Second, func() error { return has(t, node.address, "RDMALinkDegraded", "firing") })
 	time.Sleep(time.Minute)
 	pager.start()
-	pager.one(t, "RDMALinkDownshifted", 15*time.Second, 30*time.Second)
+	pager.one(t, "RDMALinkDegraded", 15*time.Second, 30*time.Second)
 }
 
 // TestKilled: after a kill, the pending time of an alert continues, and a firing alert is neither resolved nor notified

@@ -48,7 +48,7 @@ func alerts(t *testing.T, alertmanager, name, instance string) (out []held, err 
 // exporter in replay are inhibited except RDMAReplay, and none on another exporter.
 func TestReplayIsInhibited(t *testing.T) {
 	t.Parallel()
-	const recorded, live, alert = "replay:10879", "live:10879", "RDMALinkDownshifted"
+	const recorded, live, alert = "replay:10879", "live:10879", "RDMALinkDegraded"
 	exporter := program.Exporter(t)
 	config := filepath.Join(repository, "packaging/alertmanager/alertmanager.yml")
 	alertmanager := start(t, port.Any, program.Installed(t, "prometheus-alertmanager", "test/alerting/packages.sh"),

@@ -52,11 +52,11 @@ func write(w *bufio.Writer, days int, rules string) {
 	fmt.Fprintf(w,
 		"# Written by go run ./test/ber -days %d. 64 healthy links, sampled each 5m: none has an alert.\n", days)
 	var files []string
-	for _, f := range []string{"link", "link_ber", "link_errors", "chains", "whole_host"} {
+	for _, f := range []string{"link", "link_ber", "link_errors", "symptoms", "faults", "alerts"} {
 		files = append(files, rules+"/"+f+".rules.yml")
 	}
 	fmt.Fprintf(w, "rule_files: [%s]\n", strings.Join(files, ", "))
-	fmt.Fprintln(w, "group_eval_order: [rdma-link, rdma-link-ber, rdma-link-errors, rdma-chains, rdma-whole-host]\nevaluation_interval: 5m\ntests:")
+	fmt.Fprintln(w, "group_eval_order: [rdma-link, rdma-link-ber, rdma-link-errors, rdma-symptoms, rdma-faults, rdma-alerts]\nevaluation_interval: 5m\ntests:")
 	fmt.Fprintf(w, "  - name: healthy links over %dd\n    interval: 5m\n    input_series:\n", days)
 	series := func(values, format string, args ...any) {
 		fmt.Fprintf(w, "      - series: "+format+"\n        values: %s\n", append(args, values)...)

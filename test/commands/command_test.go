@@ -234,8 +234,8 @@ func TestCheckJSONOfReplays(t *testing.T) {
 		code  int
 		alert string
 	}{
-		"dgx-h100-ib": {0, ""}, "port-down": {2, "RDMAPortDown"}, "no-sm": {2, "RDMAPortNoSubnetManager"},
-		"saturated": {0, "RDMACounterSaturated"}, "no-rdma": {3, ""}, "h200-vm": {3, ""}, "stack-ethernet-ok": {3, ""},
+		"dgx-h100-ib": {0, ""}, "port-down": {2, "RDMAPortDown"}, "no-sm": {2, "RDMANoSubnetManager"},
+		"gen4-slot": {0, "RDMAPCIeDegraded"}, "no-rdma": {3, ""}, "h200-vm": {3, ""}, "stack-ethernet-ok": {3, ""},
 	} {
 		code, out, errs := run(t, "--replay="+machines.Fixture(name), "check", "--json")
 		var report check.Report
@@ -257,15 +257,15 @@ func TestCheckJSONOfReplays(t *testing.T) {
 // TestCheckFiltersOfReplays: exit codes of what is asked for, of a machine with a critical finding and two others.
 func TestCheckFiltersOfReplays(t *testing.T) {
 	for args, want := range map[string]int{
-		"--only=RDMACounterSaturated":         0,
-		"--only=RDMAPortDown":                 2,
-		"--severity=critical":                 2,
-		"--strict":                            2,
-		"--only=RDMALinkDownshifted":          0,
-		"--only=RDMALinkDownshifted --strict": 0,
-		"--only=RDMALinkFlapping":             3, // it looks back further than the recording
-		"--only=RDMAPCIeErrors":               3, // the recording has none
-		"--only=RDMAGPUFabricDegraded":        3, // its GPUs have no NVLinks
+		"--only=RDMALinkErrors":            1,
+		"--only=RDMAPortDown":              2,
+		"--severity=critical":              2,
+		"--strict":                         2,
+		"--only=RDMALinkDegraded":          0,
+		"--only=RDMALinkDegraded --strict": 0,
+		"--only=RDMALinkFlapping":          3, // it looks back further than the recording
+		"--only=RDMADeviceHot":             3, // the recording has no temperatures of NICs
+		"--only=RDMAGPUFabricDegraded":     3, // its GPUs have no NVLinks
 	} {
 		code, out, errs := run(t, append([]string{"--replay=demo", "check", "--verbose"}, strings.Fields(args)...)...)
 		if code != want || errs != "" {
@@ -322,7 +322,7 @@ func TestExcludedDeviceIsNeverOpened(t *testing.T) {
 // TestCollectorOffIsGap: what a collector that is off would bring, where it applies.
 func TestCollectorOffIsGap(t *testing.T) {
 	for off, want := range map[string][]string{
-		"--no-collector.pcie":       {"RDMAPCIeDegraded", "RDMAPCIeErrors", "RDMAPCIeLimitsPort"},
+		"--no-collector.pcie":       {"RDMAPCIeDegraded", "RDMAPCIeErrors"},
 		"--no-collector.gpu":        {"RDMAGPUFabricDegraded"},
 		"--no-collector.infiniband": {"RDMAPortDown", "RDMALinkErrors", "RDMADeviceHot"}, // what the devices and ports are is not known
 	} {

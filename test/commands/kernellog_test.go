@@ -13,7 +13,7 @@ import (
 // TestKernelLogInCheck: a finding has the last messages of its device, with the time since boot of the recording.
 func TestKernelLogInCheck(t *testing.T) {
 	_, out, errs := run(t, "--replay="+machines.Fixture("command-timeouts"), "check", "--json",
-		"--only=RDMACommandTimeouts")
+		"--only=RDMADeviceFailed")
 	var r check.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Findings) != 1 {
 		t.Fatalf("%v, %d findings\n%s\n%s", err, len(r.Findings), out, errs)

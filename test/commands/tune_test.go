@@ -12,22 +12,23 @@ import (
 // TestRulesTuned: flags and file change what is written, and flags win.
 func TestRulesTuned(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tune.yml")
-	must(t, os.WriteFile(file, []byte("leave_out: [RDMACongestion]\nseverities: {RDMAPortDown: warning}\nthresholds: {port-down-for: 4m, flaps-per-hour: 5}\nlabels: {team: fabric}\n"), 0o644))
+	must(t, os.WriteFile(file, []byte("leave_out: [RDMADiscards]\nseverities: {RDMAPortDown: warning}\nwaits: {RDMAPortDown: 4m}\nthresholds: {flaps-per-hour: 5, aer-correctable: 100}\nlabels: {team: fabric}\n"), 0o644))
 	code, out, errs := run(t, "rules", "--set=node", "--tune.file="+file, "--tune.leave-out=RDMADeviceHot",
-		"--tune.severity=RDMALinkErrors:warning=info",
-		"--tune.threshold=port-down-for=9m", "--tune.label=site=a", `--tune.selector=job="rdma"`)
+		"--tune.severity=RDMALinkErrors:warning=info", "--tune.wait=RDMAPortDown=9m",
+		"--tune.threshold=aer-correctable=200", "--tune.label=site=a", `--tune.selector=job="rdma"`)
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	for _, want := range []string{
-		"port-down-for is 9m, default 2m", "flaps-per-hour is 5", `team: "fabric"`, `site: "a"`,
+		"for: 9m", "name: aer-correctable}\n        expr: vector(200)", "name: flaps-per-hour}\n        expr: vector(5)",
+		`team: "fabric"`, `site: "a"`,
 		`rdma_port_state_id{job="rdma"}`, "default_severity: critical",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%s is missing", want)
 		}
 	}
-	for _, gone := range []string{"alert: RDMACongestion\n", "alert: RDMADeviceHot\n"} {
+	for _, gone := range []string{"alert: RDMADiscards\n", "alert: RDMADeviceHot\n"} {
 		if strings.Contains(out, gone) {
 			t.Errorf("%s is there", gone)
 		}
@@ -78,7 +79,7 @@ func TestRulesAsObjects(t *testing.T) {
 		}
 		names, got = append(names, o.Metadata.Name), append(got, o.Spec.Groups...)
 	}
-	if strings.Join(names, " ") != "rdma-exporter-central-dcgm rdma-exporter-central-fabric rdma-exporter-central-fabric-ber rdma-exporter-central-fabric-congestion rdma-exporter-central-fabric-maintenance rdma-exporter-central-fleet rdma-exporter-central-fleet-symptoms rdma-exporter-central-hosts rdma-exporter-central-jobs rdma-exporter-central-switch rdma-exporter-central-targets" ||
+	if strings.Join(names, " ") != "rdma-exporter-central-dcgm rdma-exporter-central-fabric rdma-exporter-central-fabric-ber rdma-exporter-central-fabric-congestion rdma-exporter-central-fabric-maintenance rdma-exporter-central-fleet rdma-exporter-central-fleet-alerts rdma-exporter-central-fleet-symptoms rdma-exporter-central-hosts rdma-exporter-central-jobs rdma-exporter-central-targets" ||
 		len(got) != len(want.Groups) {
 		t.Errorf("%v, %d groups, want %d", names, len(got), len(want.Groups))
 	}

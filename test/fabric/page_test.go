@@ -26,7 +26,7 @@ func TestPage(t *testing.T) {
 	url := "http://" + e.address + "/"
 	s.do(t, "Unlink %q[2]", leafName(0))
 	s.active(t, 2*s.links()-2)
-	s.set(t, "leaf001", "5", "width", "1") // opensm stays stopped: RDMAFabricNoSubnetManager is right
+	s.set(t, "leaf001", "5", "width", "1") // opensm stays stopped: RDMANoSubnetManager is right
 	s.do(t, "PerformanceSet %q[1] PortCounters.SymbolErrorCounter=77", leafName(2))
 	s.do(t, "PerformanceSet %q[2] PortCounters.PortXmitDiscards=4321", leafName(3))
 	eventually(t, "the faults", func() string {

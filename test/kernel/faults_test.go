@@ -37,13 +37,13 @@ var faults = []fault{
 	{"mlx5_0", "echo 1 >state; echo 2 >phys_state", "echo 4 >state; echo 5 >phys_state", "RDMAPortDown", "critical", samples{
 		`rdma_port_state_id{device="mlx5_0",port="1"}`: 1, `rdma_port_physical_state_id{device="mlx5_0",port="1"}`: 2,
 	}},
-	{"mlx5_0", "echo 1 >fw_fatal", "", "RDMADeviceFirmwareError", "warning", samples{
+	{"mlx5_0", "echo 1 >fw_fatal", "", "RDMADeviceFailed", "warning", samples{
 		`rdma_device_health_errors_total{device="mlx5_0",reporter="fw_fatal"}`:        1,
 		`rdma_device_health_recoveries_total{device="mlx5_0",reporter="fw_fatal"}`:    1,
 		`rdma_device_health_state{device="mlx5_0",reporter="fw_fatal",state="error"}`: 0,
 		`rdma_device_health_errors_total{device="mlx5_0",reporter="fw"}`:              0,
 	}},
-	{"mlx5_1", "echo 64 >active_speed", "echo 128 >active_speed", "RDMALinkDownshifted", "warning", samples{ // HDR instead of NDR
+	{"mlx5_1", "echo 64 >active_speed", "echo 128 >active_speed", "RDMALinkDegraded", "warning", samples{ // HDR instead of NDR
 		`rdma_port_rate_bytes_per_second{device="mlx5_1",port="1"}`:          25e9,
 		`rdma_port_expected_rate_bytes_per_second{device="mlx5_1",port="1"}`: 50e9,
 	}},
@@ -51,7 +51,7 @@ var faults = []fault{
 		`rdma_device_temperature_celsius{device="mlx5_1",sensor="asic"}`: 110,
 	}},
 	{"mlx5_1", aerOf(2, completionTimeout, 0), "", "RDMAPCIeErrors", "warning", samples{aer("0000:02:00.0", "nonfatal"): 1}},
-	{"mlx5_2", "echo $((500 * n)) >counters/symbol_error", "", "RDMALinkSymbolErrors", "warning", samples{
+	{"mlx5_2", "echo $((500 * n)) >counters/symbol_error", "", "RDMALinkErrors", "warning", samples{
 		`rdma_port_symbol_errors_total{device="mlx5_2",port="1"}`: 500,
 	}},
 	// The link may be down: then the kernel cannot read the status of the function, and counts only at the root port.
@@ -59,10 +59,10 @@ var faults = []fault{
 	{"mlx5_3", "echo $((3 * n)) >counters/link_downed", "", "RDMALinkFlapping", "warning", samples{
 		`rdma_port_link_downed_total{device="mlx5_3",port="1"}`: 3,
 	}},
-	{"mlx5_3", "echo 1 >active_width", "echo 2 >active_width", "RDMALinkWidthDegraded", "warning", samples{
+	{"mlx5_3", "echo 1 >active_width", "echo 2 >active_width", "RDMALinkDegraded", "warning", samples{
 		`rdma_port_width_lanes{device="mlx5_3",port="1"}`: 1, `rdma_port_expected_width_lanes{device="mlx5_3",port="1"}`: 4,
 	}},
-	{"mlx5_4", "echo 1 >stuck", "echo 0 >stuck", "RDMAReadStuck", "critical", samples{
+	{"mlx5_4", "echo 1 >stuck", "echo 0 >stuck", "RDMADeviceFailed", "critical", samples{
 		`rdma_scrape_collector_stuck{collector="infiniband",device="mlx5_4"}`: 1,
 	}},
 	{"mlx5_5", "echo 1 >/sys/bus/pci/devices/0000:06:00.0/remove", "echo 1 >/sys/bus/pci/rescan", "RDMADeviceMissing", "critical", samples{
@@ -74,7 +74,7 @@ var faults = []fault{
 		"(while read up _ </proc/uptime; do echo ${up%.*}${up#*.}0000; usleep 200000; done >ethtool/tx_prio3_pause_duration) & echo $! >/tmp/pauses",
 		"kill $(cat /tmp/pauses)", "RDMAPFCStormSource", "critical", nil,
 	},
-	{"mlx5_6", "echo 1 >fw_error", "echo 0 >fw_error", "RDMADeviceFirmwareError", "critical", samples{
+	{"mlx5_6", "echo 1 >fw_error", "echo 0 >fw_error", "RDMADeviceFailed", "critical", samples{
 		`rdma_device_health_state{device="mlx5_6",reporter="fw",state="error"}`: 1,
 		`rdma_device_health_errors_total{device="mlx5_6",reporter="fw"}`:        1,
 	}},

@@ -75,8 +75,8 @@ func testCapture(t *testing.T, g *guest, exporter string) {
 	if !json.Valid(out) {
 		t.Errorf("check --json: %s", out)
 	}
-	if !bytes.Contains(out, []byte("RDMACounterSaturated")) || !bytes.Contains(out, []byte("mlx5_0")) {
-		t.Errorf("check does not name the saturated counter of mlx5_0: %s", out)
+	if !bytes.Contains(out, []byte("mlx5_0")) {
+		t.Errorf("check does not name mlx5_0: %s", out)
 	}
 }
 

@@ -31,8 +31,8 @@ func TestCountersThatStartAgain(t *testing.T) {
 	}{
 		"mlx5_0": {"wrapped at 32 bits", []uint64{1<<32 - 2, 1<<32 - 1, 0, 1}, nil},
 		"mlx5_3": {"wrapped at 64 bits", []uint64{1<<64 - 2, 1<<64 - 2, 0, 1}, nil},
-		"mlx5_4": {"saturated", []uint64{1<<16 - 1}, nil}, // the host's
-		"mlx5_5": {"reset, then in real need", rising, []string{"RDMALinkSymbolErrors"}},
+		"mlx5_4": {"saturated", []uint64{1<<16 - 1}, nil},
+		"mlx5_5": {"reset, then in real need", rising, []string{"RDMALinkErrors"}},
 	}
 	dir := machines.Tree(t, "dgx-h100-ib")
 	s := machines.Live(t, dir, 10*time.Second)
@@ -65,9 +65,6 @@ func TestCountersThatStartAgain(t *testing.T) {
 				fired[device] = append(fired[device], a.Name)
 			}
 		}
-	}
-	if !slices.Contains(fired[""], "RDMACounterSaturated") {
-		t.Errorf("%v fires of the host", fired[""])
 	}
 	for device, c := range cases {
 		if !slices.Equal(fired[device], c.want) {

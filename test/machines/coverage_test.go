@@ -111,31 +111,36 @@ func TestHealthyIsSeen(t *testing.T) {
 		// The kernel of the recording has no sensors of the HCAs and shows no modules of InfiniBand ports, its GPU driver
 		// reports no recovery action, its firmware keeps AER for itself, and it has no links of udev in /dev/char.
 		"RDMADeviceHot/critical_limit not_supported",
+		"RDMADeviceMissing/verbs_node not_supported",
 		"RDMAGPUXid/recovery_action not_supported",
-		"RDMAPCIeErrors not_supported",
+		"RDMAPCIeErrors/fatal not_supported",
+		"RDMAPCIeErrors/recovered not_supported",
 		"RDMATransceiverFault/fault not_supported",
 		"RDMATransceiverFault/unreadable not_supported",
-		"RDMATransceiverHot not_supported",
-		"RDMATransceiverLaneDark not_supported",
+		"RDMATransceiverHot/alarm not_supported",
+		"RDMATransceiverHot/errors not_supported",
+		"RDMATransceiverHot/no_limit not_supported",
 		"RDMATransceiverOutOfRange/bias not_supported",
 		"RDMATransceiverOutOfRange/cold not_supported",
+		"RDMATransceiverOutOfRange/lane_dark not_supported",
 		"RDMATransceiverOutOfRange/lane_imbalance not_supported",
 		"RDMATransceiverOutOfRange/power_high not_supported",
 		"RDMATransceiverOutOfRange/power_low not_supported",
 		"RDMATransceiverOutOfRange/voltage not_supported",
-		"RDMAVerbsNodeMissing not_supported",
 	}
 	slices.Sort(gaps)
 	if !slices.Equal(gaps, want) {
 		t.Errorf("not evaluated:\n%s\nwant\n%s", strings.Join(gaps, "\n"), strings.Join(want, "\n"))
 	}
 	// It has no priority with flow control.
-	for _, name := range []string{"RDMAPFCStormSource", "RDMAPFCStormVictim", "RDMASlowReceiver"} {
+	for _, name := range []string{
+		"RDMAPFCStormSource/storm", "RDMAPFCStormVictim/paused", "RDMASlowReceiver/pauses", "RDMARetriesExceeded/requests",
+	} {
 		if !slices.Contains(idle, name) {
 			t.Errorf("%s applies to a host without PFC", name)
 		}
 	}
-	if gaps, idle := gapsOf(t, machines.Fixture("no-rdma")); len(gaps) > 0 || !slices.Contains(idle, "RDMAPortDown") {
+	if gaps, idle := gapsOf(t, machines.Fixture("no-rdma")); len(gaps) > 0 || !slices.Contains(idle, "RDMAPortDown/port") {
 		t.Errorf("a host without RDMA: not evaluated: %v, does not apply %v", gaps, idle)
 	}
 }
@@ -177,10 +182,12 @@ func TestRefusedIsGap(t *testing.T) {
 		"modules": {"optics-hot", `^ethtool/[^/]+/eeprom/`, refuse, "module_eeprom", []string{
 			"RDMATransceiverFault/fault",
 			"RDMATransceiverFault/unreadable",
-			"RDMATransceiverHot",
-			"RDMATransceiverLaneDark",
+			"RDMATransceiverHot/alarm",
+			"RDMATransceiverHot/errors",
+			"RDMATransceiverHot/no_limit",
 			"RDMATransceiverOutOfRange/bias",
 			"RDMATransceiverOutOfRange/cold",
+			"RDMATransceiverOutOfRange/lane_dark",
 			"RDMATransceiverOutOfRange/lane_imbalance",
 			"RDMATransceiverOutOfRange/power_high",
 			"RDMATransceiverOutOfRange/power_low",
@@ -191,15 +198,17 @@ func TestRefusedIsGap(t *testing.T) {
 			"RDMAHostMisconfigured/pcie_settings",
 		}},
 		"counters": {"dgx-h100-ib", `/ports/1/counters/(symbol_error|port_xmit_wait|link_downed|port_rcv_[er].*|link_error_recovery)$`, refuse, "pma", []string{
-			"RDMACounterSaturated", "RDMAIBBackpressure",
+			"RDMALinkErrors/elsewhere",
 		}},
-		"kernel log": {"dgx-h100-ib", `^kernel/log$`, refuse, "kernel_log", []string{"RDMACommandTimeouts", "RDMAIOMMUFault", "RDMAKernelStuck", "RDMATransmitTimeout"}},
+		"kernel log": {"dgx-h100-ib", `^kernel/log$`, refuse, "kernel_log", []string{
+			"RDMADeviceFailed/command_timeout", "RDMADeviceFailed/transmit_timeout", "RDMAPCIeErrors/iommu",
+		}},
 		"flow control": {"hgx-h200-roce", `^dcb/`, refuse, "dcb", []string{
-			"RDMALosslessPriorityDiscards",
-			"RDMAPFCShortStorms",
+			"RDMADiscards/lossless_priority",
+			"RDMAPFCStormSource/short_storms",
 			"RDMAPortMisconfigured/global_pause",
 			"RDMAPortMisconfigured/roce_mtu",
-			"RDMATrafficOnLossyPriority",
+			"RDMATrafficOnLossyPriority/priority",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

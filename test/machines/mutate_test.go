@@ -41,7 +41,7 @@ var kinds = []struct {
 }
 
 // ofReading are the alerts that a file that cannot be read warrants.
-var ofReading = regexp.MustCompile(`RDMA(CollectorFailing|ReadStuck|PortUnreadable)`)
+var ofReading = regexp.MustCompile(`RDMA(ExporterDegraded/(collector|port)|DeviceFailed/unresponsive)`)
 
 type mutation struct {
 	file    string

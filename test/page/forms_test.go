@@ -89,7 +89,7 @@ func TestCopy(t *testing.T) {
 	if !b.Await(25*time.Second, "!document.getElementById('live').dataset.old") {
 		t.Fatal("is not refreshed")
 	}
-	for _, path := range []string{"", "runbooks/RDMALinkDownshifted"} {
+	for _, path := range []string{"", "runbooks/RDMALinkDegraded"} {
 		if path != "" {
 			b.Open(url + path)
 		}

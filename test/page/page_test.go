@@ -79,7 +79,7 @@ func TestPages(t *testing.T) {
 			machine: "demo", verdict: "Critical",
 			has: []string{"RDMAPFCStormSource", "RDMAPortDown", "staging to mlx5_6 (NODE)", "Runbook"},
 			counts: map[string]string{
-				".findings > li": "4", ".findings > li.critical": "2", "tr.critical": "2", ".nic.critical": "2",
+				".findings > li": "3", ".findings > li.critical": "2", "tr.critical": "2", ".nic.critical": "2",
 			},
 		},
 		{
@@ -92,7 +92,7 @@ func TestPages(t *testing.T) {
 		},
 		{
 			machine: "command-timeouts", verdict: "Warning",
-			has: []string{"RDMACommandTimeouts", "Kernel log", "mlx5_core command timeout, DESTROY_MKEY"},
+			has: []string{"RDMADeviceFailed", "Kernel log", "mlx5_core command timeout, DESTROY_MKEY"},
 		},
 		{
 			machine: "nccl-ib-disabled", verdict: "Watching", has: []string{"job: tcp", "Watching: 1 pending warning."},
@@ -100,7 +100,7 @@ func TestPages(t *testing.T) {
 		},
 		{
 			machine: "downshift-one", verdict: "Critical",
-			has:    []string{"RDMALinkDownshifted", "▼ 200 Gb/s", "expected 400 Gb/s by siblings"},
+			has:    []string{"RDMALinkDegraded", "▼ 200 Gb/s", "expected 400 Gb/s by siblings"},
 			counts: map[string]string{"td.slow": "1", ".nic.critical": "1"},
 		},
 		{

@@ -69,7 +69,7 @@ func TestSlurm(t *testing.T) {
 		line                string // "": none
 	}{
 		{"evict", waits, replay("port-down", "--drain"), 1, "drain required: evict RDMAPortDown mlx5_5/1 "},
-		{"cordon", waits, replay("downshift-one", "--drain"), 1, "drain required: cordon RDMALinkDownshifted mlx5_5/1 "},
+		{"cordon", waits, replay("downshift-one", "--drain"), 1, "drain required: cordon RDMALinkDegraded mlx5_5/1 "},
 		{"ok", waits, replay("qdr-switch-ok", "--drain"), 0, ""},
 		{"warning", waits, replay("link-errors", "--drain"), 0, ""},
 		{"dry run", waits, replay("port-down", "--drain", "--dry-run"), 0, ""},

@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rulefiles"
+	"rdma_exporter/internal/tune"
 	"rdma_exporter/rules"
 )
 
@@ -75,6 +76,9 @@ func (r *Config) Run(_ context.Context, _ *machine.Config, std command.Streams) 
 	}
 	if files, err = r.tune.Apply(files); err != nil {
 		return command.Usage(err)
+	}
+	if r.set != "node" { // whose rules the others need
+		files = slices.DeleteFunc(files, func(f command.File) bool { return f.Name == tune.ThresholdsFile })
 	}
 	joined := oneFile
 	if r.format == formatPrometheusRule {

@@ -14,23 +14,25 @@ import (
 
 // Flags holds the changes of the shipped rules: a file, and flags, which take precedence.
 type Flags struct {
-	file                           string
-	leaveOut                       []string
-	severities, thresholds, labels []string // NAME=VALUE
-	selector                       string
+	file                                  string
+	leaveOut                              []string
+	severities, waits, thresholds, labels []string // NAME=VALUE
+	selector                              string
 }
 
 // Add adds the flags.
 func (t *Flags) Add(a *kingpin.CmdClause) {
 	a.Flag("tune.file",
-		"File with rule tuning, YAML, keys leave_out, severities, thresholds, labels and selector. Flags take precedence.").
+		"File with rule tuning, YAML, keys leave_out, severities, waits, thresholds, labels and selector. Flags take precedence.").
 		PlaceHolder("FILE").StringVar(&t.file)
 	a.Flag("tune.leave-out", "Alert to remove, with all its severities. Repeatable.").
 		PlaceHolder("ALERT").StringsVar(&t.leaveOut)
 	a.Flag("tune.severity",
 		"Severity of an alert, or of its rules with one severity, such as RDMAPortDown=warning or RDMALinkErrors:warning=info. Repeatable.").
 		PlaceHolder("ALERT=SEVERITY").StringsVar(&t.severities)
-	a.Flag("tune.threshold", "Value of a threshold. Names are in docs/alerts.md. Repeatable.").
+	a.Flag("tune.wait", "How long an alert waits before it fires (for), such as RDMAPortDown=5m. Repeatable.").
+		PlaceHolder("ALERT=DURATION").StringsVar(&t.waits)
+	a.Flag("tune.threshold", "Value of a threshold, recorded by a file of the set node. Names are in docs/alerts.md. Repeatable.").
 		PlaceHolder("NAME=VALUE").StringsVar(&t.thresholds)
 	a.Flag("tune.label", "Label added to all alerts. Repeatable.").PlaceHolder("NAME=VALUE").StringsVar(&t.labels)
 	a.Flag("tune.selector", "Label matchers added to all series of the exporter and to up, such as cluster=\"a\".").
@@ -56,8 +58,9 @@ func (t *Flags) Read() (out tune.Tuning, err error) {
 		given []string
 		into  *map[string]string
 	}{
-		"tune.severity": {t.severities, &set.Severities}, "tune.threshold": {t.thresholds, &set.Thresholds},
-		"tune.label": {t.labels, &set.Labels},
+		"tune.severity": {t.severities, &set.Severities}, "tune.wait": {t.waits, &set.Waits},
+		"tune.threshold": {t.thresholds, &set.Thresholds},
+		"tune.label":     {t.labels, &set.Labels},
 	} {
 		if *to.into, err = Pairs(flag, to.given); err != nil {
 			return out, err

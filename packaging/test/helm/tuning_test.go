@@ -20,13 +20,15 @@ func TestTuning(t *testing.T) {
 	c, program := load(t), tool.Program(t)
 	for name, set := range map[string]struct{ values, tuning string }{
 		"all but selector": {
-			`leaveOut: [RDMACongestion, RDMAExporterDown]
+			`leaveOut: [RDMASlowReceiver, RDMAExporterDown]
 severities: {RDMARetriesExceeded: warning, "RDMALinkErrors:warning": info}
-thresholds: {port-down-for: 9m, storm-source-ratio: 40%, flaps-per-hour: 5, retransmission-ratio: "1e-3", lane-dark-dbm: -32.5, peers-unreachable-hosts: 20}
+waits: {RDMAPortDown: 9m, RDMAPCIeErrors: 1m}
+thresholds: {storm-source-ratio: 40%, flaps-per-hour: 5, retransmission-ratio: "1e-3", lane-dark-dbm: -32.5, peers-unreachable-hosts: 20}
 labels: {team: fabric}`,
-			`leave_out: [RDMACongestion, RDMAExporterDown]
+			`leave_out: [RDMASlowReceiver, RDMAExporterDown]
 severities: {RDMARetriesExceeded: warning, "RDMALinkErrors:warning": info}
-thresholds: {port-down-for: 9m, storm-source-ratio: 40%, flaps-per-hour: 5, retransmission-ratio: "1e-3", lane-dark-dbm: -32.5, peers-unreachable-hosts: 20}
+waits: {RDMAPortDown: 9m, RDMAPCIeErrors: 1m}
+thresholds: {storm-source-ratio: 40%, flaps-per-hour: 5, retransmission-ratio: "1e-3", lane-dark-dbm: -32.5, peers-unreachable-hosts: 20}
 labels: {team: fabric}`,
 		},
 		"selector": {`selector: 'job="rdma",cluster=~"a|b$"'`, `selector: 'job="rdma",cluster=~"a|b$"'`},
@@ -77,8 +79,8 @@ func TestTuningRefused(t *testing.T) {
 		"{leaveOut: [RDMAPortDwon]}":             "there is no alert RDMAPortDwon",
 		"{severities: {RDMAPortDwon: info}}":     "there is no alert RDMAPortDwon",
 		"{severities: {RDMAPortDown: page}}":     "RDMAPortDown",
-		"{thresholds: {port-down: 2m}}":          "there is no threshold port-down",
-		"{thresholds: {port-down-for: 90}}":      "no duration",
+		"{thresholds: {port-down: 2}}":           "there is no threshold port-down",
+		"{waits: {RDMAPortDown: 90}}":            "waits",
 		"{thresholds: {flaps-per-hour: 2.5}}":    "no whole number",
 		"{thresholds: {storm-source-ratio: 50}}": "at most 1",
 		"{thresholds: {lane-dark-dbm: low}}":     "no number",

@@ -47,10 +47,12 @@ func TestRules(t *testing.T) {
 	for _, c := range []struct{ config, tuning string }{
 		{"{}", "{}"},
 		{
-			`{ leaveOut: ['RDMACongestion', 'RDMAExporterDown'], severities: { RDMARetriesExceeded: 'warning', 'RDMALinkErrors:warning': 'info' }, labels: { team: 'fabric' },
-			  thresholds: { 'port-down-for': '9m', 'storm-source-ratio': '40%', 'flaps-per-hour': 5, 'retransmission-ratio': '1e-3', 'lane-dark-dbm': -32.5, 'peers-unreachable-hosts': 20 } }`,
-			`{leave_out: [RDMACongestion, RDMAExporterDown], severities: {RDMARetriesExceeded: warning, "RDMALinkErrors:warning": info}, labels: {team: fabric},
-			  thresholds: {port-down-for: 9m, storm-source-ratio: 40%, flaps-per-hour: 5, retransmission-ratio: 1e-3, lane-dark-dbm: -32.5, peers-unreachable-hosts: 20}}`,
+			`{ leaveOut: ['RDMASlowReceiver', 'RDMAExporterDown'], severities: { RDMARetriesExceeded: 'warning', 'RDMALinkErrors:warning': 'info' }, labels: { team: 'fabric' },
+			  waits: { RDMAPortDown: '9m', RDMAPCIeErrors: '1m' },
+			  thresholds: { 'storm-source-ratio': '40%', 'flaps-per-hour': 5, 'retransmission-ratio': '1e-3', 'lane-dark-dbm': -32.5, 'peers-unreachable-hosts': 20 } }`,
+			`{leave_out: [RDMASlowReceiver, RDMAExporterDown], severities: {RDMARetriesExceeded: warning, "RDMALinkErrors:warning": info}, labels: {team: fabric},
+			  waits: {RDMAPortDown: 9m, RDMAPCIeErrors: 1m},
+			  thresholds: {storm-source-ratio: 40%, flaps-per-hour: 5, retransmission-ratio: 1e-3, lane-dark-dbm: -32.5, peers-unreachable-hosts: 20}}`,
 		},
 		{`{ selector: 'job="rdma",cluster=~"a|b"' }`, `{selector: 'job="rdma",cluster=~"a|b"'}`},
 		{`{ selector: 'cluster="a"' }`, `{selector: 'cluster="a"'}`},
@@ -200,8 +202,8 @@ func TestRefused(t *testing.T) {
 		"{ leaveOut: ['RDMAPortDwon'] }":               "RDMAPortDwon",
 		"{ severities: { RDMAPortDwon: 'info' } }":     "RDMAPortDwon",
 		"{ severities: { RDMAPortDown: 'page' } }":     "page",
-		"{ thresholds: { 'port-down': '2m' } }":        "port-down",
-		"{ thresholds: { 'port-down-for': 90 } }":      "no duration",
+		"{ thresholds: { 'port-down': 2 } }":           "port-down",
+		"{ waits: { RDMAPortDown: 'soon' } }":          "no duration",
 		"{ thresholds: { 'flaps-per-hour': 2.5 } }":    "no whole number",
 		"{ thresholds: { 'storm-source-ratio': 50 } }": "at most 1",
 	} {
