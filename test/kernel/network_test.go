@@ -94,8 +94,8 @@ func fewer(host, away samples) error {
 		}
 	}
 	want := samples{
-		`rdma_detection_unavailable{alert="RDMAPFCStormSource",reason="permission"}`: 1,
-		`rdma_detection_unavailable{alert="RDMADeviceFailed",reason="permission"}`:   1,
+		`rdma_detection_unavailable{alert="RDMAPFCStormSource",fault="storm",reason="permission"}`:  1,
+		`rdma_detection_unavailable{alert="RDMADeviceFailed",fault="firmware",reason="permission"}`: 1,
 	}
 	for source := range hostNetwork {
 		want[fmt.Sprintf("rdma_scrape_permission_denied{source=%q}", source)] = 1
