@@ -124,7 +124,7 @@ var measures = map[string]string{
 	"transceiver_out_of_range/lane_dark":      `port:rdma_transceiver_lane_dark:warning{$port}`,
 	"transceiver_hot/errors":                  `port:rdma_transceiver_temperature:errors{$port} or port:rdma_transceiver_temperature:alarm{$port}`,
 	"transceiver_hot/alarm":                   `port:rdma_transceiver_hot:warning{$port}`,
-	"transceiver_hot/no_limit":                `max by (netdev) (rdma_transceiver_temperature_celsius{$port}) > 70`,
+	"transceiver_hot/no_limit":                `max by (netdev) (rdma_transceiver_temperature_celsius{$port}) > {transceiver-hot-celsius}`,
 	"device_missing/gone":                     `rdma_gpu_lost_info{$gpu}`,
 	"port_down/bond_member":                   `max by (netdev) (rdma_bond_member_up{$port}) == 0`,
 	"link_degraded/bond_member": `max by (netdev) (rdma_bond_member_rate_bytes_per_second{$port}) ` +
@@ -283,17 +283,8 @@ var selectors = []struct {
 	{"$gpu", []string{"cluster", "instance", "job", "gpu", "UUID"}},
 }
 
-// limit is a threshold: the value that the site records, or the default.
-func (f *Fault) limit(name string) float64 {
-	v, ok := f.limitNamed(name)
-	if !ok {
-		panic("no threshold " + name)
-	}
-	return v
-}
-
-// limitNamed is a threshold, if there is one of that name.
-func (f *Fault) limitNamed(name string) (float64, bool) {
+// limit is a threshold, if there is one of that name: the value that the site records, or the default.
+func (f *Fault) limit(name string) (float64, bool) {
 	all := rules.Thresholds()
 	i := slices.IndexFunc(all, func(t rules.Threshold) bool { return t.Name == name })
 	if i < 0 {
@@ -313,7 +304,7 @@ var threshold = lazy.Regexp(`\{([a-z]+(?:-[a-z]+)+)(%|-1)?\}`)
 func (f *Fault) limits(text string) string {
 	return threshold().ReplaceAllStringFunc(text, func(s string) string {
 		m := threshold().FindStringSubmatch(s)
-		v, ok := f.limitNamed(m[1])
+		v, ok := f.limit(m[1])
 		switch {
 		case !ok:
 			return s

@@ -193,13 +193,12 @@ func bondMemberDownshifted(f *Fault) Text {
 }
 
 func linkFlapping(f *Fault) Text {
-	in1h, known := f.number(lossesIn1h)
 	lost, often := " or more in 24h, last within 2h", " or more in the last 24h, and has not been stable for 2h since"
-	if in1h >= f.limit("flaps-per-hour") {
+	if f.has(lossesIn1h + ` >= {flaps-per-hour}`) {
 		lost, often = " in 1h", " in the last hour"
 	}
 	var e lines
-	e.add("Link losses", cmp.Or(when(known, whole(in1h)), "unknown")+" in 1h, administrative ones excluded.")
+	e.add("Link losses", f.text(lossesIn1h, "%.0f", "unknown")+" in 1h, administrative ones excluded.")
 	if last, ok := f.number(`max(port:rdma_port_link_loss:last_time{$port})`); ok {
 		e.add("Last loss", time.Unix(int64(last), 0).UTC().Format("2006-01-02 15:04:05 MST")+".")
 	}

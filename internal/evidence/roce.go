@@ -42,7 +42,7 @@ const (
 	portsPausing = `count(max by (device, port, netdev) ` +
 		`(port:rdma_port_pfc_paused:ratio{direction="transmit",$host}) > {slow-receiver-ratio})`
 	portsPaused = `count(max by (device, port, netdev) ` +
-		`(port:rdma_port_pfc_paused:ratio{direction="receive",$host}) > 0.3)`
+		`(port:rdma_port_pfc_paused:ratio{direction="receive",$host}) > {paused-ratio})`
 
 	pfcOfPort = `max by (priority) (rdma_port_pfc_enabled{$netdev}) == 1`
 	pfcOfHost = `max by (priority) (rdma_port_pfc_enabled{$host}) == 1`
@@ -285,7 +285,7 @@ func trafficOnLossyPriority(f *Fault) Text {
 		t.Description = share + " of line rate is sent on priority " + priority + ", which has no PFC" +
 			when(lossy != "", ", and at least "+lossy+" of line rate is RDMA on such priorities") +
 			" (limit {lossy-traffic-ratio%}), although the port is expected to be lossless."
-		t.Measured, t.Limit = percent(f.Value), "5%"
+		t.Measured, t.Limit = percent(f.Value), "{lossy-traffic-ratio%}"
 	}
 	t.Description += " Under congestion these packets are dropped instead of paused. Each drop costs the " +
 		"retransmission of a window."
@@ -409,8 +409,8 @@ func (f *Fault) received() string {
 }
 
 func (f *Fault) addPausingPorts(e *lines) {
-	e.add("Ports pausing", f.text(portsPausing, "%v", "0")+" (send pause > 10% of last 90s).")
-	e.add("Ports paused", f.text(portsPaused, "%v", "0")+" (receive pause > 30% of last 90s).")
+	e.add("Ports pausing", f.text(portsPausing, "%v", "0")+" (send pause > {slow-receiver-ratio%} of last 90s).")
+	e.add("Ports paused", f.text(portsPaused, "%v", "0")+" (receive pause > {paused-ratio%} of last 90s).")
 }
 
 // diagnosePauses is a command that shows counters of the priority of the alert.
