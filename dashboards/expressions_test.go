@@ -69,26 +69,24 @@ func metrics(t *testing.T) map[string]metric {
 func records(t *testing.T) map[string]metric {
 	t.Helper()
 	exprs := map[string][]string{}
-	for _, set := range []func() (fs.FS, []string, error){rules.Node, rules.Central} {
-		files, names, err := set()
+	files, names, err := rules.Both()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range names {
-			text, err := fs.ReadFile(files, name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			parsed, errs := rulefmt.Parse(text, false, model.LegacyValidation, parser.NewParser(parser.Options{}),
-				promslog.NewNopLogger())
-			if len(errs) > 0 {
-				t.Fatalf("%s: %v", name, errs)
-			}
-			for _, g := range parsed.Groups {
-				for _, r := range g.Rules {
-					if r.Record != "" {
-						exprs[r.Record] = append(exprs[r.Record], r.Expr)
-					}
+		parsed, errs := rulefmt.Parse(text, false, model.LegacyValidation, parser.NewParser(parser.Options{}),
+			promslog.NewNopLogger())
+		if len(errs) > 0 {
+			t.Fatalf("%s: %v", name, errs)
+		}
+		for _, g := range parsed.Groups {
+			for _, r := range g.Rules {
+				if r.Record != "" {
+					exprs[r.Record] = append(exprs[r.Record], r.Expr)
 				}
 			}
 		}

@@ -21,17 +21,24 @@ func Node() (fs.FS, []string, error) { return set("node") }
 // rules.
 func Central() (fs.FS, []string, error) { return set("central") }
 
+// Both returns the Node rules and after them the Central rules, as a central Prometheus evaluates them.
+func Both() (fs.FS, []string, error) { return set("node", "central") }
+
 // Compat returns recording rules for existing dashboards: series of this exporter under the names of other exporters.
 // No rule here reads them.
 func Compat() (fs.FS, []string, error) { return set("compat") }
 
-func set(folder string) (fs.FS, []string, error) {
-	names, err := fs.Glob(files, folder+"/*.rules.yml")
-	if err != nil {
-		return nil, nil, fmt.Errorf("list embedded rules: %w", err)
+func set(folders ...string) (fs.FS, []string, error) {
+	var all []string
+	for _, folder := range folders {
+		names, err := fs.Glob(files, folder+"/*.rules.yml")
+		if err != nil {
+			return nil, nil, fmt.Errorf("list embedded rules: %w", err)
+		}
+		slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(a, b)) })
+		all = append(all, names...)
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(a, b)) })
-	return files, names, nil
+	return files, all, nil
 }
 
 // order sorts the rules for expected ports first (most files read them), and last those that read all records:

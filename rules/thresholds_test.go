@@ -18,27 +18,25 @@ func TestThresholds(t *testing.T) {
 	}
 	whole := regexp.MustCompile(`scalar\(max\(rdma:threshold\{name="([a-z-]+)"\}\) or vector\(([-0-9.]+)\)\)`)
 	any := regexp.MustCompile(ThresholdMetric)
-	for _, set := range []func() (fs.FS, []string, error){Node, Central} {
-		files, names, err := set()
+	files, names, err := Both()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range names {
-			text, err := fs.ReadFile(files, name)
-			if err != nil {
-				t.Fatal(err)
+		found := whole.FindAllSubmatch(text, -1)
+		if n := len(any.FindAll(text, -1)); n != len(found) {
+			t.Errorf("%s: %d of %d without a default", name, n-len(found), n)
+		}
+		for _, m := range found {
+			v, err := strconv.ParseFloat(string(m[2]), 64)
+			if want, ok := table[string(m[1])]; !ok || err != nil || v != want {
+				t.Errorf("%s: %s, the table has %v", name, m[0], want)
 			}
-			found := whole.FindAllSubmatch(text, -1)
-			if n := len(any.FindAll(text, -1)); n != len(found) {
-				t.Errorf("%s: %d of %d without a default", name, n-len(found), n)
-			}
-			for _, m := range found {
-				v, err := strconv.ParseFloat(string(m[2]), 64)
-				if want, ok := table[string(m[1])]; !ok || err != nil || v != want {
-					t.Errorf("%s: %s, the table has %v", name, m[0], want)
-				}
-				read[string(m[1])] = true
-			}
+			read[string(m[1])] = true
 		}
 	}
 	for name := range table {

@@ -130,15 +130,11 @@ func engine(t *testing.T, fsys fs.FS, files []string) *alerting.Engine {
 // all are the files of both sets.
 func all(t *testing.T) (fs.FS, []string) {
 	t.Helper()
-	fsys, node, err := rules.Node()
+	fsys, names, err := rules.Both()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, central, err := rules.Central()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fsys, slices.Concat(node, central)
+	return fsys, names
 }
 
 // server is a Prometheus with the history of the fleet: its PromQL and its database, behind the paths that are asked.

@@ -165,15 +165,13 @@ func TestDocsNames(t *testing.T) {
 		metrics[d.Name] = true
 	}
 	alertName := regexp.MustCompile(`(?m)^ *- alert: (\S+)$`)
-	for _, set := range []func() (fs.FS, []string, error){rules.Node, rules.Central} {
-		fsys, names, err := set()
+	fsys, files, err := rules.Both()
+	must(t, err)
+	for _, file := range files {
+		b, err := fs.ReadFile(fsys, file)
 		must(t, err)
-		for _, name := range names {
-			b, err := fs.ReadFile(fsys, name)
-			must(t, err)
-			for _, m := range alertName.FindAllSubmatch(b, -1) {
-				alerts[string(m[1])] = true
-			}
+		for _, m := range alertName.FindAllSubmatch(b, -1) {
+			alerts[string(m[1])] = true
 		}
 	}
 	metrics["rdma_port_neighbour_info"] = true // the rules on switches read it where something else exports it

@@ -113,20 +113,18 @@ func (t Tuning) Apply(files []File) ([]File, error) {
 
 // shippedRules are all rules of the sets node and central.
 func shippedRules() (out []*rule, err error) {
-	for _, set := range []func() (fs.FS, []string, error){rules.Node, rules.Central} {
-		fsys, names, err := set()
+	files, names, err := rules.Both()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read rules: %w", err)
 		}
-		for _, name := range names {
-			text, err := fs.ReadFile(fsys, name)
-			if err != nil {
-				return nil, fmt.Errorf("read rules: %w", err)
-			}
-			for _, p := range split(string(text)).pieces {
-				if p.rule != nil {
-					out = append(out, p.rule)
-				}
+		for _, p := range split(string(text)).pieces {
+			if p.rule != nil {
+				out = append(out, p.rule)
 			}
 		}
 	}

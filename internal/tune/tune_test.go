@@ -29,18 +29,16 @@ var known = map[string][]loaded{}
 
 func shippedFiles(t *testing.T) (out []File) {
 	t.Helper()
-	for _, set := range []func() (fs.FS, []string, error){rules.Node, rules.Central} {
-		fsys, names, err := set()
+	fsys, names, err := rules.Both()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(fsys, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range names {
-			text, err := fs.ReadFile(fsys, name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out = append(out, File{name, text})
-		}
+		out = append(out, File{name, text})
 	}
 	return out
 }

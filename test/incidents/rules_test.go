@@ -3,7 +3,6 @@ package incidents
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"slices"
 	"testing"
 	"time"
@@ -41,13 +40,11 @@ func newServer(t *testing.T, f *fleet) *server {
 func allRules(t *testing.T) *ruleplay.Rules {
 	t.Helper()
 	r := ruleplay.NewRules()
-	for _, set := range []func() (fs.FS, []string, error){rules.Node, rules.Central} {
-		files, names, err := set()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Read(t, files, names)
+	files, names, err := rules.Both()
+	if err != nil {
+		t.Fatal(err)
 	}
+	r.Read(t, files, names)
 	return r
 }
 

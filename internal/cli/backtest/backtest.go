@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -145,15 +144,10 @@ func (b *Config) Run(ctx context.Context, _ *machine.Config, std command.Streams
 
 // rules are the node rules, then the central ones, tuned by the flags.
 func (b *Config) rules() (fs.FS, []string, error) {
-	fsys, node, err := rules.Node()
+	fsys, names, err := rules.Both()
 	if err != nil {
 		return nil, nil, err
 	}
-	_, central, err := rules.Central()
-	if err != nil {
-		return nil, nil, err
-	}
-	names := slices.Concat(node, central)
 	files, err := command.ReadEmbedded(fsys, names)
 	if err != nil {
 		return nil, nil, err
