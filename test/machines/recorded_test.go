@@ -97,7 +97,10 @@ func baseSeries(t *testing.T, name string, variant *capture.Archive) []string {
 	t.Helper()
 	key := fmt.Sprint(variant.Meta.Base, variant.Meta.Rounds)
 	series := shared(&bases, key, func() []string {
-		empty := &capture.Archive{Meta: variant.Meta}
+		// Of the variant it has the rounds alone: other variants share it.
+		empty := &capture.Archive{Meta: capture.Meta{
+			Version: variant.Meta.Version, Base: variant.Meta.Base, Rounds: variant.Meta.Rounds,
+		}}
 		for _, r := range variant.Rounds {
 			empty.Rounds = append(empty.Rounds, capture.Round{At: r.At})
 		}
