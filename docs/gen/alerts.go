@@ -106,11 +106,11 @@ names them as well:
 
 ` + "```yaml" + `
 groups:
-  - name: rdma-thresholds
-    rules:
-      - record: rdma:threshold
-        labels: {name: flaps-per-hour}
-        expr: vector(5)
+- name: rdma-thresholds
+  rules:
+  - record: rdma:threshold
+    labels: {name: flaps-per-hour}
+    expr: vector(5)
 ` + "```" + `
 
 ` + "`rdma_exporter rules --tune.threshold=NAME=VALUE`" + `, the chart and the mixin write it: [Tuning](../packaging/prometheus/README.md#tuning).

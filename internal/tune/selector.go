@@ -31,7 +31,7 @@ func parseMatchers(s string) (matchers, error) {
 }
 
 var (
-	exprText = lazy.Regexp(`(?m)^        expr: (?:\|\n((?:(?: {10}.*)?\n)+)|(.*)\n)`)
+	exprText = lazy.Regexp(`(?m)^    expr: (?:\|\n((?:(?: {6}.*)?\n)+)|(.*)\n)`)
 	// A template's query, as text or as the format of printf.
 	templateQuery = lazy.Regexp(`\bquery (\(printf )?"((?:[^"\\]|\\.)*)"`)
 	series        = lazy.Regexp(`(^|[^:\w'=])(rdma_\w+)(\{)?`)
@@ -54,7 +54,7 @@ func (c *changes) selects(r *rule) (err error) {
 			return s
 		}
 		if parts[2] != "" && selected != expr { // as a block: a value may contain the end of a plain scalar
-			return "        expr: |\n          " + selected + "\n"
+			return "    expr: |\n      " + selected + "\n"
 		}
 		return strings.Replace(s, expr, selected, 1)
 	})

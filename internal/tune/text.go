@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/lazy"
 )
 
-// text is a rule file as a sequence of pieces. The shipped files have a fixed indentation: groups 2, rules 6, keys of a
-// rule 8, labels and annotations 10 spaces.
+// text is a rule file as a sequence of pieces. The shipped files have a fixed indentation: groups 0, rules 2, keys of a
+// rule 4, labels and annotations 6 spaces.
 type text struct{ pieces []piece }
 
 // piece is a rule, or the text before a group's rules.
@@ -29,14 +29,14 @@ type rule struct {
 }
 
 var (
-	ruleLine     = lazy.Regexp(`^      - (alert|record): (\S+)\n$`)
-	severityLine = lazy.Regexp(`(?m)^          severity: (\S+)$`)
-	forLine      = lazy.Regexp(`(?m)^        for: \S+\n`)
-	drainLine    = lazy.Regexp(`(?m)^          drain: \S+$`)
+	ruleLine     = lazy.Regexp(`^  - (alert|record): (\S+)\n$`)
+	severityLine = lazy.Regexp(`(?m)^      severity: (\S+)$`)
+	forLine      = lazy.Regexp(`(?m)^    for: \S+\n`)
+	drainLine    = lazy.Regexp(`(?m)^      drain: \S+$`)
 	// an annotation, and all annotations of a rule
 	anchored = []func() *regexp.Regexp{
-		lazy.Regexp(`(?m)^          \w+: &(\w+)( .*(?:\n(?: {11}.*)?)*)`),
-		lazy.Regexp(`(?m)^        annotations: &(\w+)((?:\n(?: {9}.*)?)*)`),
+		lazy.Regexp(`(?m)^      \w+: &(\w+)( .*(?:\n(?: {7}.*)?)*)`),
+		lazy.Regexp(`(?m)^    annotations: &(\w+)((?:\n(?: {5}.*)?)*)`),
 	}
 )
 
@@ -65,9 +65,9 @@ func split(s string) *text {
 			current = &rule{alert: m[1] == "alert", name: m[2], lead: pending, text: line}
 			t.pieces = append(t.pieces, piece{rule: current})
 			pending = ""
-		case trimmed == "" || strings.HasPrefix(trimmed, "#") && indent <= 6:
+		case trimmed == "" || strings.HasPrefix(trimmed, "#") && indent <= 2:
 			pending += line
-		case current != nil && indent > 6:
+		case current != nil && indent > 2:
 			current.text += pending + line
 			pending = ""
 		default:
@@ -126,10 +126,10 @@ func (c *changes) label(r *rule) {
 		shipped := r.severity()
 		add = append(add, DefaultSeverity+": "+shipped)
 		if to := by[shipped]; to != "" {
-			r.text = severityLine().ReplaceAllString(r.text, "          severity: "+to)
+			r.text = severityLine().ReplaceAllString(r.text, "      severity: "+to)
 			switch {
 			case to == "info" && drainLine().MatchString(r.text):
-				r.text = drainLine().ReplaceAllString(r.text, `          drain: "no"`)
+				r.text = drainLine().ReplaceAllString(r.text, `      drain: "no"`)
 			case to == "info" && shipped != "info": // the label of its fault
 				add = append(add, `drain: "no"`)
 			}
@@ -139,7 +139,7 @@ func (c *changes) label(r *rule) {
 		add = append(add, name+": "+strconv.Quote(c.Labels[name]))
 	}
 	for _, line := range slices.Backward(add) {
-		r.text = strings.Replace(r.text, "\n        labels:\n", "\n        labels:\n          "+line+"\n", 1)
+		r.text = strings.Replace(r.text, "\n    labels:\n", "\n    labels:\n      "+line+"\n", 1)
 	}
 }
 
@@ -171,7 +171,7 @@ func (c *changes) leaveOut(t *text) {
 	}
 	for i := len(t.pieces) - 1; i >= 0; i-- {
 		last := i+1 == len(t.pieces) || t.pieces[i+1].rule == nil
-		if file, _, group := strings.Cut(t.pieces[i].head, "  - name:"); last && group {
+		if file, _, group := strings.Cut(t.pieces[i].head, "- name:"); last && group {
 			t.pieces[i].head = file
 		}
 	}
@@ -184,5 +184,5 @@ func (c *changes) wait(r *rule) {
 		return
 	}
 	r.text = forLine().ReplaceAllString(r.text, "")
-	r.text = strings.Replace(r.text, "\n        keep_firing_for:", "\n        for: "+v+"\n        keep_firing_for:", 1)
+	r.text = strings.Replace(r.text, "\n    keep_firing_for:", "\n    for: "+v+"\n    keep_firing_for:", 1)
 }

@@ -43,9 +43,9 @@ func (t Tuning) thresholds() (map[string]string, error) {
 // recorded is the rule file of thresholds.
 func recorded(thresholds map[string]string) File {
 	var b strings.Builder
-	b.WriteString("# Limits of this site, in place of the defaults of the rules.\ngroups:\n  - name: rdma-thresholds\n    rules:\n")
+	b.WriteString("# Limits of this site, in place of the defaults of the rules.\ngroups:\n- name: rdma-thresholds\n  rules:\n")
 	for _, name := range slices.Sorted(maps.Keys(thresholds)) {
-		fmt.Fprintf(&b, "      - record: %s\n        labels: {name: %s}\n        expr: vector(%s)\n",
+		fmt.Fprintf(&b, "  - record: %s\n    labels: {name: %s}\n    expr: vector(%s)\n",
 			rules.ThresholdMetric, name, thresholds[name])
 	}
 	return File{ThresholdsFile, []byte(b.String())}

@@ -155,36 +155,36 @@ func TestLeaveOutAnchor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const gone = `      # Reason.
-      - alert: RDMAPortDown
-        expr: a
-        annotations:
-          summary: &s >-
-            One.
-          description: &d |-
-            First.
+	const gone = `  # Reason.
+  - alert: RDMAPortDown
+    expr: a
+    annotations:
+      summary: &s >-
+        One.
+      description: &d |-
+        First.
 
-            Second.
-          runbook_url: x
+        Second.
+      runbook_url: x
 `
-	const kept = `      # Another.
-      - alert: B
-        expr: b
-        annotations:
-          summary: *s
-          description: *d
-          runbook_url: y
+	const kept = `  # Another.
+  - alert: B
+    expr: b
+    annotations:
+      summary: *s
+      description: *d
+      runbook_url: y
 
-      - alert: C
-        expr: c
-        annotations:
-          summary: *s
+  - alert: C
+    expr: c
+    annotations:
+      summary: *s
 `
-	parsed := split("groups:\n  - name: g\n    rules:\n" + gone + "\n" + kept)
+	parsed := split("groups:\n- name: g\n  rules:\n" + gone + "\n" + kept)
 	c.leaveOut(parsed)
-	want := "groups:\n  - name: g\n    rules:\n\n" + strings.Replace(
-		strings.Replace(kept, "*s", "&s >-\n            One.", 1), "*d",
-		"&d |-\n            First.\n\n            Second.", 1)
+	want := "groups:\n- name: g\n  rules:\n\n" + strings.Replace(
+		strings.Replace(kept, "*s", "&s >-\n        One.", 1), "*d",
+		"&d |-\n        First.\n\n        Second.", 1)
 	if got := parsed.join(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
