@@ -101,15 +101,15 @@ func (f *Fault) evidenceOfSymbolErrors() (e lines) {
 }
 
 const (
-	symbolErrors1h  = `port:rdma_port_symbol_errors:sum1h{$port}`
-	recoveries1h    = `port:rdma_port_link_error_recoveries:sum1h{$port}`
+	symbolErrors1h  = `port:rdma_port_errors:sum1h{counter="symbol_error",$port}`
+	recoveries1h    = `port:rdma_port_errors:sum1h{counter="link_error_recovery",$port}`
 	receiveErrors1h = `port:rdma_port_receive_errors_local:sum1h{$port}`
 	badFECWindows   = `port:rdma_port_fec_uncorrectable_blocks:windows30m{$port}`
 )
 
 // linkErrorKinds are the errors that RDMALinkErrors may have as its value, the foremost first.
 var linkErrorKinds = []struct{ expr, headline, limit string }{
-	{symbolErrors1h + ` > {symbol-errors} unless port:rdma_link_fec:rs`, "%.0f symbol errors in 1h (limit {symbol-errors})", "{symbol-errors}"},
+	{symbolErrors1h + ` > {symbol-errors} unless on (cluster, instance, job, device, port) port:rdma_link_fec:rs`, "%.0f symbol errors in 1h (limit {symbol-errors})", "{symbol-errors}"},
 	{recoveries1h + ` >= {link-error-recoveries}`, "%.0f link error recoveries in 1h (limit {link-error-recoveries-1})", "{link-error-recoveries-1}"},
 	{receiveErrors1h + ` > {receive-errors}`, "%.0f receive errors in 1h (limit {receive-errors})", "{receive-errors}"},
 	{badFECWindows + ` >= 2`, "uncorrectable FEC blocks in %.0f of the last three 10m windows (limit 1)", "1"},
@@ -149,19 +149,19 @@ func (f *Fault) evidenceOfLinkErrors() (e lines) {
 	e.add("Symbol errors", f.text(symbolErrors1h, "%.0f", "unknown")+" in 1h (limit {symbol-errors}).")
 	e.add("Link error recoveries", f.text(recoveries1h, "%.0f", "unknown")+" in 1h (limit {link-error-recoveries-1}).")
 	e.add("Receive errors", f.text(receiveErrors1h, "%.0f", "unknown")+" in 1h, of this link (limit {receive-errors}).")
-	e.add("Remote errors", f.text(`port:rdma_port_receive_remote_physical_errors:sum1h{$port} > 0`,
+	e.add("Remote errors", f.text(`port:rdma_port_errors:sum1h{counter="port_rcv_remote_physical_errors",$port} > 0`,
 		"%.0f packets arrived already marked bad in 1h, not counted above.", ""))
 	for _, r := range f.rows(`sum by (error) (increase(rdma_port_neighbour_errors_total{`+
 		`error=~"link_error_recoveries|receive_errors|symbol_errors",$port}[1h]))`, "error") {
 		e.add("Far end", whole(r.Value)+" "+words.Spaced(r.Labels["error"])+" in 1h, of what this port sends.")
 	}
-	if crc, ok := f.number(`port:rdma_port_crc_errors:sum1h{$port}`); ok {
+	if crc, ok := f.number(`port:rdma_port_errors:sum1h{counter="crc_errors",$port}`); ok {
 		e.add("FEC", "uncorrectable blocks in "+f.text(badFECWindows, "%.0f", "0")+
 			" of the last three 10m windows (limit 1).")
 		e.add("CRC errors", whole(crc)+" in 1h, of "+
 			f.text(`port:rdma_port_received_packets:increase1h{$port}`, "%.0f", "unknown")+
 			" packets received (limit 1.0e-09 of them).")
-		e.add("PCS symbol errors", f.text(`port:rdma_port_pcs_symbol_errors:sum1h{$port}`, "%.0f", "unknown")+
+		e.add("PCS symbol errors", f.text(`port:rdma_port_errors:sum1h{counter="pcs_symbol_errors",$port}`, "%.0f", "unknown")+
 			" in 1h (limit 1.0e-09 of the packets).")
 	}
 	for _, r := range f.rows(`max by (netdev) (rdma_transceiver_temperature_celsius{$port})`, "netdev") {
@@ -195,7 +195,7 @@ func damagedElsewhere(f *Fault) Text {
 	}
 }
 
-const integrityErrors1h = `port:rdma_port_local_link_integrity_errors:sum1h{$port}`
+const integrityErrors1h = `port:rdma_port_errors:sum1h{counter="local_link_integrity_errors",$port}`
 
 func linkIntegrity(f *Fault) Text {
 	count := whole(f.Value)
@@ -220,7 +220,7 @@ func linkIntegrity(f *Fault) Text {
 	t.Action += " If it continues, move to another switch port."
 	var e lines
 	e.add("Integrity errors", f.text(integrityErrors1h, "%.0f", "unknown")+" in 1h (limit 1).")
-	e.add("Buffer overruns", f.text(`port:rdma_port_excessive_buffer_overrun_errors:sum1h{$port}`, "%.0f", "unknown")+
+	e.add("Buffer overruns", f.text(`port:rdma_port_errors:sum1h{counter="excessive_buffer_overrun_errors",$port}`, "%.0f", "unknown")+
 		" in 1h (limit 1).")
 	for _, counter := range f.labels(`max by (counter) (rdma_port_counter_saturated{`+
 		`counter=~"local_link_integrity_errors|excessive_buffer_overrun_errors",$port}) == 1`, "counter") {
