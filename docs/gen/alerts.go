@@ -1,10 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"path"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,8 +56,6 @@ The combined verdict of a host's firing alerts is recorded as ` + "`instance:rdm
 | measured, limit | measured value and its limit, with unit; only where there is a limit |
 | runbook_url | address of the runbook, if configured |
 
-Sections show the summary with labels in capitals, ` + "`N`" + ` for numbers, ` + "`[optional]`" + ` parts, ` + "`A|B`" + ` for alternatives and ` + "`...`" + ` after what is repeated.
-
 One alert is one cause, at its place (labels ` + "`scope`" + ` and ` + "`where`" + `):
 
 - [symptoms](../rules/node/symptoms.rules.yml): what is wrong with a part of a host, one row for each reason.
@@ -65,15 +64,12 @@ One alert is one cause, at its place (labels ` + "`scope`" + ` and ` + "`where`"
 - [alerts](../rules/node/alerts.rules.yml) on these faults. ` + "`check`" + `, its JSON and the page list what a fault explains below it.
 - Drain: ` + "`evict`" + ` is for what is wrong with the host itself, for 5m and still; until then, and for the hosts of a leaf or wider, ` + "`cordon`" + `.
 
-## Node alerts
+## The alerts
 
-From ` + "`rules/node`" + `.
-
-`
-
-const centralHead = `## Central alerts
-
-From ` + "`rules/central`" + `, for a central Prometheus only: they need metrics of several hosts or of other exporters.
+Each leads to its runbook, with what to do first and what each reason is. The waiting time of a reason, and why it is that, are in
+[alerts.rules.yml](../rules/node/alerts.rules.yml) and in ` + "`rules/central`" + ` for those that only a central Prometheus evaluates (central): they need several
+hosts, other exporters or a sweep of the fabric. Without one of its collectors an alert, or a reason of it, is not evaluated;
+[permissions.md](permissions.md) has what those need. By host: by its exporter, and by a central Prometheus.
 
 `
 
@@ -137,21 +133,16 @@ func formerNames() (rows [][]string) {
 	return rows
 }
 
-// alert is the rules of one name.
+// alert is the rules of one name, an alert on faults once for each symptom.
 type alert struct {
-	name  string
-	rules []commented
-	needs needs
+	name       string
+	rules      []rule
+	collectors []string
 }
 
-// commented is a rule with its file, and its comment there: the reasons.
-type commented struct {
-	rulefmt.Rule
-	file    string
-	comment string
-}
+type rule = rulefmt.Rule
 
-func (r commented) label(name string) string { return r.Labels[name] }
+func label(r rule, name string) string { return r.Labels[name] }
 
 func alertsPage(docs fs.FS) ([]byte, error) {
 	alerts, err := load(rules.Node())
@@ -171,9 +162,11 @@ func alertsPage(docs fs.FS) ([]byte, error) {
 	}
 	var d document
 	d.WriteString(alertsHead)
-	d.list(alerts)
-	d.WriteString(centralHead)
-	d.list(central)
+	rows, err := rowsOf(docs, alerts, central)
+	if err != nil {
+		return nil, err
+	}
+	d.table([]string{"alert", "what", "severity", "drain", "reasons", "by", "collectors"}, rows)
 	d.WriteString(withoutAlert)
 	d.WriteString(thresholdsHead)
 	var limits [][]string
@@ -184,111 +177,105 @@ func alertsPage(docs fs.FS) ([]byte, error) {
 	d.table([]string{"name", "alert", "default", "unit", "reason"}, limits)
 	d.WriteString(formerHead)
 	d.table([]string{"former name", "alert", "reason"}, formerNames())
-	for _, a := range append(alerts, central...) {
-		meaning, err := meaning(docs, a.name)
-		if err == nil {
-			err = d.alert(a, sentence(meaning))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("alert %s: %w", a.name, err)
-		}
-	}
 	return trimmed(d), nil
 }
 
-// section links to the section of an alert.
-func section(name string) string { return fmt.Sprintf("[%s](#%s)", name, strings.ToLower(name)) }
+// section links to the runbook of an alert.
+func section(name string) string { return fmt.Sprintf("[%s](%s)", name, runbook(name)) }
 
-// list writes a row for each alert.
-func (d *document) list(alerts []alert) {
-	var rows [][]string
-	for _, a := range alerts {
-		rows = append(rows, []string{section(a.name), a.values(severity), a.values(drain), a.values(waits)})
+// rowsOf has a row for each alert, of both sets where it is in both; what wakes someone comes first.
+func rowsOf(docs fs.FS, node, central []alert) (rows [][]string, err error) {
+	by := map[string]string{}
+	all := slices.Clone(node)
+	for _, a := range node {
+		by[a.name] = "host"
 	}
-	d.table([]string{"alert", "severity", "drain", "for"}, rows)
+	for _, a := range central {
+		if i := slices.IndexFunc(all, func(n alert) bool { return n.name == a.name }); i >= 0 {
+			all[i].rules, by[a.name] = append(all[i].rules, a.rules...), "host, central"
+			continue
+		}
+		all, by[a.name] = append(all, a), "central"
+	}
+	rank := func(a alert) int {
+		return slices.IndexFunc([]string{"critical", "warning", "info", ""}, func(s string) bool {
+			return s == "" || slices.ContainsFunc(a.rules, func(r rule) bool { return severity(r) == s })
+		})
+	}
+	slices.SortStableFunc(all, func(a, b alert) int { return rank(a) - rank(b) })
+	for _, a := range all {
+		text, err := meaning(docs, a.name)
+		if err != nil {
+			return nil, err
+		}
+		what := strings.NewReplacer("\n", " ", "|", `\|`).Replace(strings.TrimSuffix(sentence(text), "."))
+		rows = append(rows, []string{
+			section(a.name), what, a.values(severity), a.values(drain), a.values(reason), by[a.name], codes(a.collectors),
+		})
+	}
+	return rows, nil
 }
 
-func severity(r commented) string { return r.Labels["severity"] }
-func drain(r commented) string    { return r.Labels["drain"] }
-func waits(r commented) string    { return r.For.String() }
+func severity(r rule) string { return r.Labels["severity"] }
+func drain(r rule) string    { return r.Labels["drain"] }
+func reason(r rule) string   { return r.Labels["reason"] }
 
 // values are the different values of the rules of an alert.
-func (a alert) values(of func(commented) string) string {
+func (a alert) values(of func(rule) string) string {
 	var out []string
 	for _, r := range a.rules {
-		if v := of(r); !slices.Contains(out, v) {
+		if v := of(r); v != "" && !slices.Contains(out, v) {
 			out = append(out, v)
 		}
 	}
 	return strings.Join(out, ", ")
 }
 
-func (d *document) alert(a alert, meaning string) error {
-	d.line("## %s\n", a.name)
-	d.line("%s\n", meaning)
-	links := []string{fmt.Sprintf("[Runbook](%s)", runbook(a.name))}
-	var summaries []string
-	var rows [][]string
-	scoped, faulted := false, false
-	for _, r := range a.rules {
-		link := fmt.Sprintf("[%s](../rules/%s)", path.Base(r.file), r.file)
-		if !slices.Contains(links, link) {
-			links = append(links, link)
-		}
-		whole := ""
-		if strings.HasPrefix(r.Expr, "host:") && len(a.rules) > 1 {
-			whole, scoped = "whole host", true
-		}
-		if r.Labels["reason"] != "" {
-			whole, faulted = code(r.Labels["reason"]), true
-		}
-		rows = append(rows, []string{severity(r), drain(r), waits(r), r.KeepFiringFor.String(), plain(r.comment), whole})
-		s, err := readable(r.Annotations["summary"])
-		if err != nil {
-			return err
-		}
-		if !slices.Contains(summaries, s) {
-			summaries = append(summaries, s)
-		}
-	}
-	line := strings.Join(links, ", ") + "."
-	if len(a.needs.collectors) > 0 {
-		line += " Collectors: " + codes(a.needs.collectors) + "."
-	}
-	if len(a.needs.permissions) > 0 {
-		line += " Permission: " + plain(strings.Join(a.needs.permissions, "; ")) + "."
-	}
-	var names []string
-	for _, th := range rules.Thresholds() {
-		if th.Alert == a.name {
-			names = append(names, th.Name)
-		}
-	}
-	if len(names) > 0 {
-		line += " [Thresholds](#thresholds): " + codes(names) + "."
-	}
-	d.line("%s\n", line)
-	head := []string{"severity", "drain", "for", "keep_firing_for", "why", "scope"}
-	switch {
-	case faulted:
-		head[5] = "reason"
-	case !scoped:
-		head = head[:5]
-		for i := range rows {
-			rows[i] = rows[i][:5]
-		}
-	}
-	d.table(head, rows)
-	d.block("text", strings.Join(summaries, "\n"))
-	return nil
-}
-
-// load reads the alerts of a set of rules by name, in the order of the files.
+// load reads the alerts of a set of rules by name, in the order of the files. Their symptoms may be in the other set.
 func load(files fs.FS, names []string, err error) (alerts []alert, _ error) {
 	if err != nil {
 		return nil, err
 	}
-	var symptoms []commented
+	all, err := read(files, names)
+	if err != nil {
+		return nil, err
+	}
+	symptoms, err := read(rules.Both())
+	if err != nil {
+		return nil, err
+	}
+	symptoms = slices.DeleteFunc(symptoms, func(r rule) bool { return r.Record != "rdma:symptom" })
+	for _, r := range all {
+		if r.Alert == "" {
+			continue
+		}
+		i := slices.IndexFunc(alerts, func(a alert) bool { return a.name == r.Alert })
+		if i < 0 {
+			i, alerts = len(alerts), append(alerts, alert{name: r.Alert})
+		}
+		expr, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr)
+		if err != nil {
+			return nil, fmt.Errorf("rule %s: %w", r.Alert, err)
+		}
+		of := alerting.SymptomsOf(expr, symptoms, label)
+		for _, symptom := range of {
+			each := r
+			each.Labels = maps.Clone(symptom.Labels)
+			maps.Copy(each.Labels, r.Labels)
+			alerts[i].rules = append(alerts[i].rules, each)
+		}
+		if of == nil {
+			alerts[i].rules = append(alerts[i].rules, r)
+		}
+	}
+	return alerts, nil
+}
+
+// read reads the rules of files, in their order.
+func read(files fs.FS, names []string, errs ...error) (all []rule, _ error) {
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
 	for _, name := range names {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
@@ -299,62 +286,11 @@ func load(files fs.FS, names []string, err error) (alerts []alert, _ error) {
 		if len(errs) > 0 {
 			return nil, fmt.Errorf("read rules: %s: %w", name, errs[0])
 		}
-		reasons := comments(string(text))
 		for _, g := range groups.Groups {
-			for _, rule := range g.Rules {
-				r := commented{rule, name, reasons[0]}
-				reasons = reasons[1:]
-				if r.Record == "rdma:symptom" {
-					symptoms = append(symptoms, r)
-				}
-				if r.Alert == "" {
-					continue
-				}
-				i := slices.IndexFunc(alerts, func(a alert) bool { return a.name == r.Alert })
-				if i < 0 {
-					i, alerts = len(alerts), append(alerts, alert{name: r.Alert})
-				}
-				alerts[i].rules = append(alerts[i].rules, ofSymptoms(r, symptoms)...)
-			}
+			all = append(all, g.Rules...)
 		}
 	}
-	return alerts, nil
-}
-
-// ofSymptoms is an alert on faults, once for each symptom; another alert is itself.
-func ofSymptoms(r commented, symptoms []commented) (out []commented) {
-	expr, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr)
-	if err != nil {
-		panic(err)
-	}
-	for _, s := range alerting.SymptomsOf(expr, symptoms, commented.label) {
-		each := r
-		each.Labels = s.Labels
-		each.comment = strings.TrimSpace(s.comment + " " + r.comment)
-		out = append(out, each)
-	}
-	if out == nil {
-		return []commented{r}
-	}
-	return out
-}
-
-// comments are those right above the rules of a file, each as one paragraph, in the order of the rules.
-func comments(text string) (out []string) {
-	var before []string
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		comment, ok := strings.CutPrefix(line, "#")
-		switch {
-		case ok:
-			before = append(before, strings.TrimSpace(comment))
-			continue
-		case strings.HasPrefix(line, "- alert:"), strings.HasPrefix(line, "- record:"):
-			out = append(out, strings.Join(before, " "))
-		}
-		before = nil
-	}
-	return out
+	return all, nil
 }
 
 func runbook(name string) string { return "runbooks/" + name + ".md" }

@@ -57,44 +57,6 @@ func TestMeaning(t *testing.T) {
 	}
 }
 
-func TestComments(t *testing.T) {
-	got := comments(`# The file.
-groups:
-  - name: g
-    rules:
-      # One. 5m: it
-      # lasts.
-      - record: a
-        expr: 1 # no comment of a rule
-      - alert: B
-        expr: 1
-      # Not of the next one.
-
-      # Of this.
-      - alert: C
-`)
-	if want := []string{"One. 5m: it lasts.", "", "Of this."}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestReadable(t *testing.T) {
-	for in, want := range map[string]string{
-		`{{- $d := printf "%s" $labels.device -}} {{ stripPort $labels.instance }} {{ $d }}: {{ $value | printf "%.1f" }} °C`:                                  "HOST N: N °C",
-		`{{ $labels.device }}{{ with query "x" }} ({{ . | first | label "netdev" }}){{ end }}: port {{ if eq $value 1.0 }}DOWN{{ else }}{{ $value }}{{ end }}`: "DEVICE[ (NETDEV)]: port DOWN|N",
-		`{{ if eq $value 1.0 }}one port{{ else if eq $value 2.0 }}two ports{{ else }}ports{{ end }}`:                                                           "{one port|two ports|ports}",
-		`ports:{{ range $i, $p := query "x" }}{{ if $i }},{{ end }} {{ .Labels.port }}{{ end }}`:                                                               "ports: PORT ...",
-		`{{ if query "x" }}{{ with query "y" }}, limit {{ . | first | value }}{{ end }}{{ end }}`:                                                              "[, limit N]",
-	} {
-		if got, err := readable(in); got != want || err != nil {
-			t.Errorf("%s: got %q, %v, want %q", in, got, err, want)
-		}
-	}
-	if _, err := readable("{{ if }}"); err == nil {
-		t.Error("a broken template: no error")
-	}
-}
-
 func TestSentence(t *testing.T) {
 	for in, want := range map[string]string{
 		"Of `a.b` (c. d) e.\nF.": "Of `a.b` (c. d) e.",
@@ -107,16 +69,12 @@ func TestSentence(t *testing.T) {
 	}
 }
 
-// TestNeedsOf: collectors, and permissions that an unprivileged process lacks.
-func TestNeedsOf(t *testing.T) {
-	got := needsOf([]coverage.Need{
-		{Metric: "rdma_port_state_id"},
-		{Metric: "rdma_transceiver_state"},
-		{Metric: "rdma_device_pcie_settings_info", Labels: []string{"iommu"}},
+func TestCollectorsOf(t *testing.T) {
+	got := collectorsOf([]coverage.Need{
+		{Metric: "rdma_port_state_id"}, {Metric: "rdma_transceiver_state"}, {Metric: "rdma_device_pcie_settings_info"},
 	})
-	if !slices.Equal(got.collectors, []string{"infiniband", "transceiver", "gdr"}) ||
-		!slices.Equal(got.permissions, []string{"CAP_NET_ADMIN"}) {
-		t.Errorf("%+v", got)
+	if !slices.Equal(got, []string{"infiniband", "transceiver", "gdr"}) {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -7,16 +7,9 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/coverage"
-	"rdma_exporter/internal/host"
 )
 
-// needs is what the evaluation of an alert requires.
-type needs struct {
-	collectors  []string
-	permissions []string // that an unprivileged process lacks
-}
-
-// need sets the needs of the alerts of rule files.
+// need sets the collectors of the alerts of rule files.
 func need(alerts []alert, files fs.FS, names []string) error {
 	all, err := alerting.Needs(files, names)
 	if err != nil {
@@ -24,16 +17,9 @@ func need(alerts []alert, files fs.FS, names []string) error {
 	}
 	for _, n := range all {
 		i := slices.IndexFunc(alerts, func(a alert) bool { return a.name == n.Name })
-		of := needsOf(n.Need.Leaves())
-		alerts[i].needs.add(of)
+		alerts[i].collectors = unique(append(alerts[i].collectors, collectorsOf(n.Need.Leaves())...))
 	}
 	return nil
-}
-
-// add adds the needs of another fault of the alert.
-func (n *needs) add(o needs) {
-	n.collectors = unique(append(n.collectors, o.collectors...))
-	n.permissions = unique(append(n.permissions, o.permissions...))
 }
 
 func unique(list []string) []string {
@@ -41,19 +27,14 @@ func unique(list []string) []string {
 	return slices.Compact(list)
 }
 
-func needsOf(leaves []coverage.Need) (n needs) {
+// collectorsOf are the collectors of the metrics that an evaluation needs.
+func collectorsOf(leaves []coverage.Need) (names []string) {
 	for _, c := range collector.All(collector.Options{}) {
 		for _, d := range c.Descs {
-			for _, leaf := range leaves {
-				if leaf.Metric != d.Name {
-					continue
-				}
-				n.collectors = append(n.collectors, c.Name)
-				if s, ok := host.SourceNamed(leaf.Asks(d)); ok && s.Guarded() {
-					n.permissions = append(n.permissions, s.Needs())
-				}
+			if slices.ContainsFunc(leaves, func(leaf coverage.Need) bool { return leaf.Metric == d.Name }) {
+				names = append(names, c.Name)
 			}
 		}
 	}
-	return n
+	return names
 }

@@ -31,7 +31,7 @@ func permissionTable() (string, error) {
 			for _, n := range needs {
 				for _, leaf := range n.Need.Leaves() {
 					if leaf.Metric == desc.Name && leaf.Asks(desc) == source.Name() {
-						alerts = append(alerts, "["+n.Name+"](alerts.md#"+strings.ToLower(n.Name)+")")
+						alerts = append(alerts, section(n.Name))
 					}
 				}
 			}

@@ -42,7 +42,7 @@ count by (domain, hash) (rdma_setup_hash_info)
 Settings are read each hour and evaluated each minute; ` + "`check --setup`" + ` reads them when it runs.
 
 Of an InfiniBand fabric, ` + "`rdma_exporter fabric`" + ` evaluates oversubscription of leaf switches (against the uplinks of [the configuration](configuration.md#switches), else the links that it remembers) and uneven load of their
-uplinks: [RDMAFabricOversubscribed](alerts.md#rdmafabricoversubscribed), and the fabric page.
+uplinks: [RDMAFabricOversubscribed](runbooks/RDMAFabricOversubscribed.md), and the fabric page.
 
 ## Settings
 
