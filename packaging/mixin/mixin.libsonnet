@@ -35,6 +35,7 @@ local files = {
   central: [
     importstr '../../rules/central/dcgm.rules.yml',
     importstr '../../rules/central/fabric.rules.yml',
+    importstr '../../rules/central/fabric_alerts.rules.yml',
     importstr '../../rules/central/fabric_ber.rules.yml',
     importstr '../../rules/central/fabric_congestion.rules.yml',
     importstr '../../rules/central/fabric_maintenance.rules.yml',
