@@ -244,7 +244,7 @@ func load(files fs.FS, names []string, err error) (alerts []alert, _ error) {
 	if err != nil {
 		return nil, err
 	}
-	symptoms = slices.DeleteFunc(symptoms, func(r rule) bool { return r.Record != "rdma:symptom" })
+	symptoms = slices.DeleteFunc(symptoms, func(r rule) bool { return r.Record != "rdma:finding" })
 	for _, r := range all {
 		if r.Alert == "" {
 			continue

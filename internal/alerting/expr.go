@@ -18,11 +18,11 @@ const alertsMetric = "ALERTS"
 // upMetric is added by each scrape, and by Append.
 const upMetric = "up"
 
-// A fault is what an alert is on, a symptom what is wrong with a part (rules/node/faults.rules.yml). The rules of
-// symptoms have these labels.
+// A fault is what an alert is on, a finding what is wrong with a part (rules/node/symptoms.rules.yml, faults.rules.yml).
+// The rules of findings have the labels symptom and reason.
 const (
 	faultMetric   = "rdma:fault"
-	symptomMetric = "rdma:symptom"
+	findingMetric = "rdma:finding"
 )
 
 // ruleMeta is a detection: an alerting rule, or one of the symptoms whose faults it alerts on, and what its expression
@@ -74,7 +74,7 @@ func describe(groups []*rules.Group) []ruleMeta {
 				continue
 			}
 			known.exprs[r.Name()] = append(known.exprs[r.Name()], exprOf(r))
-			if r.Name() == symptomMetric {
+			if r.Name() == findingMetric {
 				symptoms = append(symptoms, r)
 			}
 		}

@@ -48,7 +48,7 @@ func (s symptomNeed) label(name string) string { return s.labels[name] }
 // add adds one rule.
 func (n *recordedNeeds) add(alerts []coverage.Alert, r rulefmt.Rule, expr parser.Expr) []coverage.Alert {
 	need, ok := needOf(expr, n.needs)
-	if r.Record == symptomMetric {
+	if r.Record == findingMetric {
 		n.symptoms = append(n.symptoms, symptomNeed{r.Labels, need, ok})
 	}
 	switch {

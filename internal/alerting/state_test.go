@@ -89,9 +89,9 @@ func TestAlertOnFaultsWithoutTheirLabels(t *testing.T) {
 groups:
   - name: g
     rules:
-      - {record: 'rdma:symptom', expr: 'a == 1', labels: {symptom: s, reason: one, severity: info}}
-      - {record: 'rdma:symptom', expr: 'a == 2', labels: {symptom: s, reason: two, severity: info}}
-      - {record: 'rdma:fault', expr: 'rdma:symptom'}
+      - {record: 'rdma:finding', expr: 'a == 1', labels: {symptom: s, reason: one, severity: info}}
+      - {record: 'rdma:finding', expr: 'a == 2', labels: {symptom: s, reason: two, severity: info}}
+      - {record: 'rdma:fault', expr: 'rdma:finding'}
       - {alert: Faults, expr: 'count(rdma:fault{symptom="s"}) > 0'}
       - {alert: Fault, expr: 'rdma:fault{symptom="s"}'}
 `)

@@ -136,7 +136,6 @@ type changes struct {
 	Tuning
 	severities map[string]map[string]string // by alert: new severity by shipped severity
 	limits     map[string]string            // thresholds, as in PromQL
-	matchers   matchers
 }
 
 func (t Tuning) check(shipped []*rule) (*changes, error) {
@@ -180,7 +179,7 @@ func (t Tuning) check(shipped []*rule) (*changes, error) {
 	errs = append(errs, err, t.checkWaits(known))
 	errs = append(errs, checkLabels(t.Labels, shipped))
 	if t.Selector != "" {
-		if c.matchers, err = parseMatchers(t.Selector); err != nil {
+		if err := checkMatchers(t.Selector); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -330,9 +330,8 @@ func TestSelector(t *testing.T) {
 		`(up{job="rdma",cluster=~"a|b%\\d"}) == 0`,
 		`max by (cluster, instance, job, device, port) (rdma_port_info{job="rdma",cluster=~"a|b%\\d",role="compute"})`,
 		`offset 10m`,
-		`query (printf "rdma_fabric_link_info{job='rdma',cluster=~'a|b%%\\\\d',cluster=%q,instance=%q,job=%q,node_guid=%q,port=%q}"`,
 		`count_over_time(rdma_gdr_gpu_transport{job="rdma",cluster=~"a|b%\\d",state="staging"}[5m])`,
-		`label_replace(DCGM_FI_DEV_GPU_UTIL{UUID!=""}`,
+		`DCGM_FI_DEV_GPU_UTIL{UUID!=""}`,
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%s is missing", want)
