@@ -18,8 +18,8 @@ const alertsMetric = "ALERTS"
 // upMetric is added by each scrape, and by Append.
 const upMetric = "up"
 
-// A fault is what an alert is on, a finding what is wrong with a part (rules/node/symptoms.rules.yml, faults.rules.yml).
-// The rules of findings have the labels symptom and reason.
+// A fault is what an alert is on (rules/node/faults.rules.yml), a finding what is wrong with a part
+// (symptoms.rules.yml). The rules of findings have the labels symptom and reason.
 const (
 	faultMetric   = "rdma:fault"
 	findingMetric = "rdma:finding"

@@ -104,6 +104,7 @@ const (
 	symbolErrors1h  = `port:rdma_port_errors:sum1h{counter="symbol_error",$port}`
 	recoveries1h    = `port:rdma_port_errors:sum1h{counter="link_error_recovery",$port}`
 	receiveErrors1h = `port:rdma_port_receive_errors_local:sum1h{$port}`
+	pcsErrors1h     = `port:rdma_port_errors:sum1h{counter="pcs_symbol_errors",$port}`
 	badFECWindows   = `port:rdma_port_fec_uncorrectable_blocks:windows30m{$port}`
 )
 
@@ -161,8 +162,7 @@ func (f *Fault) evidenceOfLinkErrors() (e lines) {
 		e.add("CRC errors", whole(crc)+" in 1h, of "+
 			f.text(`port:rdma_port_received_packets:increase1h{$port}`, "%.0f", "unknown")+
 			" packets received (limit 1.0e-09 of them).")
-		e.add("PCS symbol errors", f.text(`port:rdma_port_errors:sum1h{counter="pcs_symbol_errors",$port}`, "%.0f", "unknown")+
-			" in 1h (limit 1.0e-09 of the packets).")
+		e.add("PCS symbol errors", f.text(pcsErrors1h, "%.0f", "unknown")+" in 1h (limit 1.0e-09 of the packets).")
 	}
 	for _, r := range f.rows(`max by (netdev) (rdma_transceiver_temperature_celsius{$port})`, "netdev") {
 		e.add("Temperature", fmt.Sprintf("%.1f °C, transceiver in %s.", r.Value, r.Labels["netdev"]))
@@ -195,7 +195,10 @@ func damagedElsewhere(f *Fault) Text {
 	}
 }
 
-const integrityErrors1h = `port:rdma_port_errors:sum1h{counter="local_link_integrity_errors",$port}`
+const (
+	integrityErrors1h = `port:rdma_port_errors:sum1h{counter="local_link_integrity_errors",$port}`
+	overruns1h        = `port:rdma_port_errors:sum1h{counter="excessive_buffer_overrun_errors",$port}`
+)
 
 func linkIntegrity(f *Fault) Text {
 	count := whole(f.Value)
@@ -220,8 +223,7 @@ func linkIntegrity(f *Fault) Text {
 	t.Action += " If it continues, move to another switch port."
 	var e lines
 	e.add("Integrity errors", f.text(integrityErrors1h, "%.0f", "unknown")+" in 1h (limit 1).")
-	e.add("Buffer overruns", f.text(`port:rdma_port_errors:sum1h{counter="excessive_buffer_overrun_errors",$port}`, "%.0f", "unknown")+
-		" in 1h (limit 1).")
+	e.add("Buffer overruns", f.text(overruns1h, "%.0f", "unknown")+" in 1h (limit 1).")
 	for _, counter := range f.labels(`max by (counter) (rdma_port_counter_saturated{`+
 		`counter=~"local_link_integrity_errors|excessive_buffer_overrun_errors",$port}) == 1`, "counter") {
 		e.add("Saturated", counter+" is at its maximum of 15, further events are not counted.")

@@ -345,17 +345,15 @@ func TestFabricAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := fs.ReadFile(files, "central/fabric.rules.yml")
+	text, err := fs.ReadFile(files, "central/fabric_alerts.rules.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"fabric_congestion", "fleet_alerts"} {
-		more, err := fs.ReadFile(files, "central/"+name+".rules.yml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		text = append(text, more...)
+	more, err := fs.ReadFile(files, "central/fleet_alerts.rules.yml")
+	if err != nil {
+		t.Fatal(err)
 	}
+	text = append(text, more...)
 	p := large2048()
 	p.Loops = [][]fabric.End{{{GUID: 0x2004, Port: 33}, {GUID: 0x3000, Port: 1}}}
 	p.Leaves = []fabric.Leaf{{GUID: 0x2005, Down: 10, Up: 7.9, Expected: 10, Missing: 2}}
@@ -397,7 +395,7 @@ func TestFabricAlerts(t *testing.T) {
 			continue
 		}
 		// An alert may have several reasons, of different severities.
-		rule := regexp.MustCompile(`alert: ` + x.Alert + `\n(?:  .*\n)*?          severity: ` + string(x.Health) + `\n`)
+		rule := regexp.MustCompile(`alert: ` + x.Alert + `\n(?:    .*\n)*?      severity: ` + string(x.Health) + `\n`)
 		if !rule.Match(text) {
 			t.Errorf("%s: no rule of severity %s", x.Alert, x.Health)
 		}

@@ -147,7 +147,7 @@ func TestSets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want += strings.Count(string(b), "\n  - name: ")
+			want += strings.Count(string(b), "\n- name: ")
 		}
 		if len(got.Groups) != want || want == 0 {
 			t.Errorf("%s: %d groups, want %d", config, len(got.Groups), want)
