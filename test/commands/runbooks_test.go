@@ -24,7 +24,7 @@ func TestRunbookURL(t *testing.T) {
 		if code != 0 || strings.Contains(out, "docs/runbooks/") {
 			t.Errorf("%q: exit %d, %s", base, code, errs)
 		}
-		if has := strings.Contains(out, "\n          runbook_url: "+want+"\n"); has != (base != "") ||
+		if has := strings.Contains(out, "\n      runbook_url: "+want+"\n"); has != (base != "") ||
 			!has && strings.Contains(out, "runbook_url") {
 			t.Errorf("%q: no %s in\n%s", base, want, out)
 		}

@@ -106,11 +106,7 @@ func oneFile(files []command.File) []byte {
 	b := bytes.NewBufferString(key)
 	for _, f := range files {
 		head, groups, _ := strings.Cut(string(f.Text), "\n"+key)
-		fmt.Fprintf(b, "\n  # %s\n  #\n", f.Name)
-		for line := range strings.Lines(head + "\n") {
-			b.WriteString("  " + line)
-		}
-		b.WriteString(groups)
+		fmt.Fprintf(b, "\n# %s\n#\n%s\n%s", f.Name, head, groups)
 	}
 	return b.Bytes()
 }
@@ -118,7 +114,7 @@ func oneFile(files []command.File) []byte {
 // objects makes a PrometheusRule of each file that has rules.
 func objects(set string, labels map[string]string, files []command.File) (out []command.File) {
 	for _, f := range files {
-		if !bytes.Contains(f.Text, []byte("\n  - name: ")) {
+		if !bytes.Contains(f.Text, []byte("\n- name: ")) {
 			continue
 		}
 		var b bytes.Buffer
