@@ -30,11 +30,6 @@ func (d *document) table(head []string, rows [][]string) {
 
 func (d *document) row(cells []string) { d.line("| %s |", strings.Join(cells, " | ")) }
 
-// block writes preformatted text.
-func (d *document) block(language, text string) {
-	d.line("```%s\n%s\n```\n", language, strings.TrimSpace(text))
-}
-
 var special = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "<", `\<`, "[", `\[`, "`", "\\`")
 
 // plain escapes text, also for tables.

@@ -262,7 +262,7 @@ var incidents = []incident{
 	},
 	{
 		name: "job killed", fleet: roceRails, bar: noPage, lasts: 12 * time.Minute,
-		must:   &must{"info RDMARetriesExceeded", "", 8 * time.Minute}, alone: true, // of the cluster
+		must: &must{"info RDMARetriesExceeded", "", 8 * time.Minute}, alone: true, // of the cluster
 		events: []event{{0, func(f *fleet) { f.clusters[0].job.fail(f.now) }}},
 	},
 	{name: "none, RoCE", fleet: losslessRoCE, bar: noPage, lasts: 10 * time.Minute, silent: true},
