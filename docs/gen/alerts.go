@@ -1,11 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,16 +140,16 @@ type alert struct {
 	collectors []string
 }
 
-type rule = rulefmt.Rule
+// rule is one of a set: node or central.
+type rule struct {
+	rulefmt.Rule
+	set string
+}
 
-func label(r rule, name string) string { return r.Labels[name] }
+func (r rule) label(name string) string { return r.Labels[name] }
 
 func alertsPage(docs fs.FS) ([]byte, error) {
-	alerts, err := load(rules.Node())
-	if err != nil {
-		return nil, err
-	}
-	central, err := load(rules.Central())
+	alerts, err := load(rules.Both())
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func alertsPage(docs fs.FS) ([]byte, error) {
 	}
 	var d document
 	d.WriteString(alertsHead)
-	rows, err := rowsOf(docs, alerts, central)
+	rows, err := rowsOf(docs, alerts)
 	if err != nil {
 		return nil, err
 	}
@@ -183,34 +183,22 @@ func alertsPage(docs fs.FS) ([]byte, error) {
 // section links to the runbook of an alert.
 func section(name string) string { return fmt.Sprintf("[%s](%s)", name, runbook(name)) }
 
-// rowsOf has a row for each alert, of both sets where it is in both; what wakes someone comes first.
-func rowsOf(docs fs.FS, node, central []alert) (rows [][]string, err error) {
-	by := map[string]string{}
-	all := slices.Clone(node)
-	for _, a := range node {
-		by[a.name] = "host"
-	}
-	for _, a := range central {
-		if i := slices.IndexFunc(all, func(n alert) bool { return n.name == a.name }); i >= 0 {
-			all[i].rules, by[a.name] = append(all[i].rules, a.rules...), "host, central"
-			continue
-		}
-		all, by[a.name] = append(all, a), "central"
-	}
+// rowsOf has a row for each alert; what wakes someone comes first.
+func rowsOf(docs fs.FS, alerts []alert) (rows [][]string, err error) {
 	rank := func(a alert) int {
 		return slices.IndexFunc([]string{"critical", "warning", "info", ""}, func(s string) bool {
 			return s == "" || slices.ContainsFunc(a.rules, func(r rule) bool { return severity(r) == s })
 		})
 	}
-	slices.SortStableFunc(all, func(a, b alert) int { return rank(a) - rank(b) })
-	for _, a := range all {
+	slices.SortStableFunc(alerts, func(a, b alert) int { return rank(a) - rank(b) })
+	for _, a := range alerts {
 		text, err := meaning(docs, a.name)
 		if err != nil {
 			return nil, err
 		}
 		what := strings.NewReplacer("\n", " ", "|", `\|`).Replace(strings.TrimSuffix(sentence(text), "."))
 		rows = append(rows, []string{
-			section(a.name), what, a.values(severity), a.values(drain), a.values(reason), by[a.name], codes(a.collectors),
+			section(a.name), what, a.values(severity), a.values(drain), a.values(reason), a.values(by), codes(a.collectors),
 		})
 	}
 	return rows, nil
@@ -219,6 +207,14 @@ func rowsOf(docs fs.FS, node, central []alert) (rows [][]string, err error) {
 func severity(r rule) string { return r.Labels["severity"] }
 func drain(r rule) string    { return r.Labels["drain"] }
 func reason(r rule) string   { return r.Labels["reason"] }
+
+// by says who evaluates a rule: a central Prometheus evaluates those of hosts as well.
+func by(r rule) string {
+	if r.set == "node" {
+		return "host"
+	}
+	return r.set
+}
 
 // values are the different values of the rules of an alert.
 func (a alert) values(of func(rule) string) string {
@@ -231,51 +227,12 @@ func (a alert) values(of func(rule) string) string {
 	return strings.Join(out, ", ")
 }
 
-// load reads the alerts of a set of rules by name, in the order of the files. Their symptoms may be in the other set.
+// load reads the alerts of rule files by name, in the order of the files.
 func load(files fs.FS, names []string, err error) (alerts []alert, _ error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := read(files, names)
-	if err != nil {
-		return nil, err
-	}
-	symptoms, err := read(rules.Both())
-	if err != nil {
-		return nil, err
-	}
-	symptoms = slices.DeleteFunc(symptoms, func(r rule) bool { return r.Record != "rdma:finding" })
-	for _, r := range all {
-		if r.Alert == "" {
-			continue
-		}
-		i := slices.IndexFunc(alerts, func(a alert) bool { return a.name == r.Alert })
-		if i < 0 {
-			i, alerts = len(alerts), append(alerts, alert{name: r.Alert})
-		}
-		expr, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr)
-		if err != nil {
-			return nil, fmt.Errorf("rule %s: %w", r.Alert, err)
-		}
-		of := alerting.SymptomsOf(expr, symptoms, label)
-		for _, symptom := range of {
-			each := r
-			each.Labels = maps.Clone(symptom.Labels)
-			maps.Copy(each.Labels, r.Labels)
-			alerts[i].rules = append(alerts[i].rules, each)
-		}
-		if of == nil {
-			alerts[i].rules = append(alerts[i].rules, r)
-		}
-	}
-	return alerts, nil
-}
-
-// read reads the rules of files, in their order.
-func read(files fs.FS, names []string, errs ...error) (all []rule, _ error) {
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
+	var all, symptoms []rule
 	for _, name := range names {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
@@ -287,10 +244,37 @@ func read(files fs.FS, names []string, errs ...error) (all []rule, _ error) {
 			return nil, fmt.Errorf("read rules: %s: %w", name, errs[0])
 		}
 		for _, g := range groups.Groups {
-			all = append(all, g.Rules...)
+			for _, r := range g.Rules {
+				switch r := (rule{r, path.Dir(name)}); {
+				case r.Alert != "":
+					all = append(all, r)
+				case r.Record == "rdma:finding":
+					symptoms = append(symptoms, r)
+				}
+			}
 		}
 	}
-	return all, nil
+	for _, r := range all {
+		i := slices.IndexFunc(alerts, func(a alert) bool { return a.name == r.Alert })
+		if i < 0 {
+			i, alerts = len(alerts), append(alerts, alert{name: r.Alert})
+		}
+		expr, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr)
+		if err != nil {
+			return nil, fmt.Errorf("rule %s: %w", r.Alert, err)
+		}
+		of := alerting.SymptomsOf(expr, symptoms, rule.label)
+		for _, symptom := range of {
+			each := r
+			each.Labels = maps.Clone(symptom.Labels)
+			maps.Copy(each.Labels, r.Labels)
+			alerts[i].rules = append(alerts[i].rules, each)
+		}
+		if of == nil {
+			alerts[i].rules = append(alerts[i].rules, r)
+		}
+	}
+	return alerts, nil
 }
 
 func runbook(name string) string { return "runbooks/" + name + ".md" }

@@ -8,6 +8,9 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
+// Operand is the vector of an expression of one vector.
+var Operand = operand
+
 // EvaluateAll makes an engine evaluate all of each rule. It calls of with each result, that without the parts that need
 // not be evaluated, and whether these are all.
 func (e *Engine) EvaluateAll(of func(text string, got, want promql.Vector, all bool)) {

@@ -331,14 +331,6 @@ func resultLabels(expr parser.Expr, recorded map[string][]string) []string {
 			return without(resultLabels(e.Expr, recorded), e.Grouping)
 		}
 		return e.Grouping
-	case *parser.ParenExpr:
-		return resultLabels(e.Expr, recorded)
-	case *parser.UnaryExpr:
-		return resultLabels(e.Expr, recorded)
-	case *parser.MatrixSelector:
-		return resultLabels(e.VectorSelector, recorded)
-	case *parser.SubqueryExpr:
-		return resultLabels(e.Expr, recorded)
 	case *parser.BinaryExpr:
 		switch {
 		case e.LHS.Type() == parser.ValueTypeScalar:
@@ -367,6 +359,9 @@ func resultLabels(expr parser.Expr, recorded map[string][]string) []string {
 		case len(e.Args) > 0:
 			return resultLabels(e.Args[0], recorded)
 		}
+	}
+	if inner := alerting.Operand(expr); inner != nil {
+		return resultLabels(inner, recorded)
 	}
 	return []string{"*"}
 }
