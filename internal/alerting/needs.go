@@ -74,6 +74,7 @@ func (n *recordedNeeds) add(alerts []coverage.Alert, r rulefmt.Rule, expr parser
 }
 
 func addNeed(alerts []coverage.Alert, a coverage.Alert) []coverage.Alert {
+	a.Need = a.Need.WithoutGiven(noLabel)
 	i := slices.IndexFunc(alerts, func(b coverage.Alert) bool { return a.String() == b.String() })
 	if i < 0 {
 		return append(alerts, a)
@@ -92,7 +93,7 @@ func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need,
 		need, ok := recorded[name]
 		switch {
 		case ok:
-			return need, true
+			return selected(need, e)
 		case name == "" || name == upMetric || name == alertsMetric: // those are ours, or no requirement
 			return coverage.Need{}, true
 		case isRecord(name): // not recorded so far: the rule's own record, or one of another set of rules
@@ -105,6 +106,13 @@ func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need,
 			return left, leftOK
 		}
 		right, rightOK := of(e.RHS)
+		if e.Op != parser.LOR { // the labels of a result are those of its left side, or by group_right of its right side
+			if e.VectorMatching != nil && e.VectorMatching.Card == parser.CardOneToMany {
+				left = left.WithoutGiven(noLabel)
+			} else {
+				right = right.WithoutGiven(noLabel)
+			}
+		}
 		switch {
 		case e.Op != parser.LOR:
 			return coverage.All(left, right), leftOK && rightOK
@@ -114,6 +122,9 @@ func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need,
 			return left, true
 		}
 		return right, rightOK
+	case *parser.AggregateExpr:
+		need, ok := of(e.Expr)
+		return need.WithoutGiven(func(label string) bool { return slices.Contains(e.Grouping, label) != e.Without }), ok
 	case *parser.Call:
 		if slices.Contains([]string{"absent", "absent_over_time", "scalar"}, e.Func.Name) {
 			return coverage.Need{}, true
@@ -123,12 +134,44 @@ func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need,
 			need, ok := of(arg)
 			all, allOK = coverage.All(all, need), allOK && ok
 		}
+		if name, value, ok := givenLabel(e); ok {
+			all = all.WithLabel(name, value)
+		}
 		return all, allOK
 	}
 	if inner := operand(expr); inner != nil {
 		return of(inner)
 	}
 	return coverage.Need{}, true
+}
+
+func noLabel(string) bool { return false }
+
+// selected is what a selector of a record requires, of what the record requires.
+func selected(need coverage.Need, s *parser.VectorSelector) (coverage.Need, bool) {
+	ok := true
+	for _, m := range s.LabelMatchers {
+		if m.Name != model.MetricNameLabel && ok {
+			need, ok = need.Matching(m.Name, m.Matches)
+		}
+	}
+	return need, ok
+}
+
+// givenLabel is the label and the value that a call gives all samples: label_replace(v, name, value, "", "").
+func givenLabel(call *parser.Call) (name, value string, _ bool) {
+	if call.Func.Name != "label_replace" || textOf(call.Args[3]) != "" || textOf(call.Args[4]) != "" {
+		return "", "", false
+	}
+	return textOf(call.Args[1]), textOf(call.Args[2]), true
+}
+
+func textOf(e parser.Expr) string {
+	s, _ := e.(*parser.StringLiteral)
+	if s == nil {
+		return "?"
+	}
+	return s.Val
 }
 
 // operand is the vector of an expression of one vector; nil for other expressions.

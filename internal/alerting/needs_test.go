@@ -19,6 +19,13 @@ func TestNeeds(t *testing.T) {
       - {alert: Ours, expr: 'up == 0 and ALERTS{alertname="And"} and a'}
       - {alert: None, expr: 'a', labels: {severity: none}}
       - {alert: And, expr: 'b'}
+      - record: 'r:errors'
+        expr: label_replace(a, "counter", "a", "", "") or label_replace(b, "counter", "b", "", "") and c
+      - {record: 'r:sum', expr: 'sum_over_time(r:errors[5m]) and d'}
+      - {alert: OneOfSet, expr: 'r:sum{counter="b"}'}
+      - {alert: AnotherOfSet, expr: 'r:sum{counter!="b"}'}
+      - {alert: AllOfSet, expr: 'r:sum'}
+      - {alert: NoneOfSet, expr: 'r:sum{counter="x"}'}
 `
 	alerts, err := alerting.Needs(
 		fstest.MapFS{"r.yml": {Data: []byte(strings.TrimSuffix(manyRules, "\n") + more)}}, []string{"r.yml"})
@@ -40,6 +47,7 @@ func TestNeeds(t *testing.T) {
 		"Nested": "(a & b)",
 		"Twice":  "(a | c)",
 		"Labels": "a{v,x,y}", "Ours": "a",
+		"OneOfSet": "(b & c & d)", "AnotherOfSet": "(a & d)", "AllOfSet": "(((b & c) | a) & d)",
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)

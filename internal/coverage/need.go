@@ -15,6 +15,7 @@ type Need struct {
 	Metric string   // requires a sample
 	Labels []string // with a value for each of these, sorted,
 	State  string   // and this one for the label state, or one of these, separated by |, for the label reason; empty: any
+	Given  []string // as name=value, sorted: labels that rules give its samples, by which other rules select them
 
 	All []Need // all are required
 	Any []Need // one is required
@@ -135,9 +136,13 @@ func (n Need) parts() []Need {
 	return []Need{n}
 }
 
-// key is the need as text: metric{label,…}, (a & b), (a | b).
+// key is the need as text: metric{label,…}[name=value], (a & b), (a | b).
 func (n Need) key() string {
 	switch {
+	case len(n.Given) > 0:
+		given := n.Given
+		n.Given = nil
+		return n.key() + "[" + strings.Join(given, ",") + "]"
 	case n.State != "":
 		return n.Metric + "{" + strings.Join(n.Labels, ",") + "=" + n.State + "}"
 	case len(n.Labels) > 0:
