@@ -455,6 +455,18 @@ func nodeDevices() []panel {
 			columns: append([]column{ownHCA, portOf, {from: "counter", title: "Counter"}, hidden("A")}, ownHost...),
 		},
 		{
+			title: "Kernel messages", unit: "none", width: 8, height: 8, view: table, sort: "-Kind",
+			noValue: "none, or the kernel log is not read",
+			text:    "Messages of the kernel log in the last 15 minutes about RDMA devices, the PCIe ports above them and GPUs, by kind. A stuck task is of the driver on its stack.",
+			queries: []query{{expr: maxBy(perHost+", device, pci_address, kind", host.of("rdma_kernel_log_recent_events"))}},
+			columns: append([]column{
+				{from: "kind", title: "Kind"},
+				ownHCA,
+				{from: "pci_address", title: "PCI address"},
+				{from: "A", title: "Messages", unit: whole, width: 85},
+			}, ownHost...),
+		},
+		{
 			title: "Ignored and pinned", unit: "none", width: 8, height: 8, view: table, sort: "-Device",
 			noValue: "none in the site configuration",
 			text:    "Devices and ports whose faults raise no alert, and ports that are expected to be ACTIVE, by the site configuration.",

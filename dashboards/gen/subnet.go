@@ -14,7 +14,7 @@ func subnet() board {
 			{"Faults and alerts", append(subnetCounts(), subnetAlerts(), wrongLinks()), false},
 			{"Traffic", append(subnetTraffic(), leafTable(), waitingPorts(), creditLoops()), false},
 			{"Switches", append([]panel{switchTable()}, switchLines()...), false},
-			{"Links", []panel{linkTable(), linkErrors(), linkStates()}, false},
+			{"Links", []panel{linkTable(), linkErrors(), linkStates(), saturatedCounters()}, false},
 			{"Bit errors", fabricBER(), false},
 			{"Subnet managers and sweeps", subnetSelf(), true},
 		},
@@ -191,6 +191,18 @@ func creditLoops() panel {
 		},
 		columns: append(append([]column{}, linkColumns...),
 			column{from: "loop", title: "Loop", width: 60}, column{from: "step", title: "Step", width: 60}, hidden("A"), aGUID,
+			hidden("instance"), cluster, job),
+	}
+}
+
+func saturatedCounters() panel {
+	return panel{
+		title: "Saturated counters", unit: "none", width: grid, height: 5, view: table, sort: "-Switch", noValue: "none",
+		text: "Counters of 32 bits or fewer at their maximum, which no longer count until they are cleared: their alerts are not evaluated.",
+		queries: []query{
+			{expr: byEnds(maxBy(perLink+", counter", fabricOf.of("rdma_fabric_port_counter_saturated")), chosenPorts)},
+		},
+		columns: append(append([]column{}, linkColumns...), column{from: "counter", title: "Counter"}, hidden("A"), aGUID,
 			hidden("instance"), cluster, job),
 	}
 }
