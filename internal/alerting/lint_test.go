@@ -170,8 +170,15 @@ func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, all
 	if ofFault(r) {
 		want = []string{"drain", "reason", "severity", "symptom"}
 		labels = append(labels, "reason", "scope", "symptom", "where")
-	} else if r.Labels["reason"] != "" {
-		want = []string{"drain", "reason", "severity"}
+	} else {
+		if r.Labels["reason"] != "" {
+			want = append(want, "reason")
+		}
+		notifies := r.Labels["severity"] == "critical" || r.Labels["severity"] == "warning"
+		if notifies || r.Labels["where"] != "" { // Alertmanager groups by it
+			want = append(want, "where")
+		}
+		slices.Sort(want)
 	}
 	if !slices.Equal(slices.Sorted(maps.Keys(r.Labels)), want) ||
 		!slices.Contains([]string{"critical", "warning", "info", "none"}, r.Labels["severity"]) ||
