@@ -1,11 +1,70 @@
 package incidents
 
-// rack is the hosts of the first rack.
-var rack = []int{0, 1, 2, 3, 4, 5, 6, 7}
+import "time"
 
-// unplug pulls the cable of a port, plug connects it again.
-func unplug(host, rail int) func(*fleet) {
-	return func(f *fleet) { f.host(host).ports[rail].unplugged = true }
+// rack is the hosts of the first rack.
+var rack = hosts(0, rackSize)
+
+// hosts are those of an interval.
+func hosts(from, to int) (all []int) {
+	for n := from; n < to; n++ {
+		all = append(all, n)
+	}
+	return all
+}
+
+// oneByOne does something to host after host.
+func oneByOne(n int, start, apart time.Duration, do func(host int) func(*fleet)) (events []event) {
+	for i := range n {
+		events = append(events, event{start + time.Duration(i)*apart, do(i)})
+	}
+	return events
+}
+
+// rolling restarts the exporter of host after host.
+func rolling(n int, apart, takes time.Duration) (events []event) {
+	for i := range n {
+		at := time.Duration(i) * apart
+		events = append(events, event{at, stop(i)}, event{at + takes, run(i)})
+	}
+	return events
+}
+
+// ports does something to ports of a host.
+func ports(do func(*port), host int, rails ...int) func(*fleet) {
+	return func(f *fleet) {
+		for _, r := range rails {
+			do(f.host(host).ports[r])
+		}
+	}
+}
+
+// unplug pulls the cables of ports, plug connects one again.
+func unplug(host int, rails ...int) func(*fleet) {
+	return ports(func(p *port) { p.unplugged = true }, host, rails...)
+}
+
+func unplugOn(rail int) func(int) func(*fleet) {
+	return func(host int) func(*fleet) { return unplug(host, rail) }
+}
+
+func plugOn(rail int) func(int) func(*fleet) {
+	return func(host int) func(*fleet) { return plug(host, rail) }
+}
+
+// unplugRail pulls the cables of as many hosts.
+func unplugRail(rail, n int) func(*fleet) {
+	return each(func(_ *fleet, h *host) { h.ports[rail].unplugged = true }, hosts(0, n)...)
+}
+
+// lose takes adapters off PCIe.
+func lose(host int, rails ...int) func(*fleet) {
+	return ports(func(p *port) { p.missing = true }, host, rails...)
+}
+
+// overheat heats the transceiver of a port above its alarm limit.
+func overheat(host, rail int) func(*fleet) {
+	return ports(func(p *port) { p.hot = true }, host, rail)
 }
 
 func plug(host, rail int) func(*fleet) {
@@ -20,6 +79,11 @@ func crash(host, rail int) func(*fleet) {
 		p.crashed, p.stuck = true, true
 		p.crashes++
 	}
+}
+
+// recoverFirmware ends a crash.
+func recoverFirmware(host, rail int) func(*fleet) {
+	return ports(func(p *port) { p.crashed, p.stuck = false, false }, host, rail)
 }
 
 // loseGPU takes a GPU off PCIe (XID 79), which ends the job.
@@ -54,6 +118,20 @@ func powerOff(hosts ...int) func(*fleet) {
 func boot(hosts ...int) func(*fleet) {
 	return each(func(f *fleet, h *host) { h.boot(f.now) }, hosts...)
 }
+
+// stop ends the exporters of hosts, run starts them.
+func stop(hosts ...int) func(*fleet) {
+	return each(func(_ *fleet, h *host) { h.closed = true }, hosts...)
+}
+
+func run(hosts ...int) func(*fleet) {
+	return each(func(_ *fleet, h *host) { h.closed = false }, hosts...)
+}
+
+// unwatch stops the Prometheus, watch starts it.
+func unwatch(f *fleet) { f.unwatched = true }
+
+func watch(f *fleet) { f.unwatched = false }
 
 func unload(hosts ...int) func(*fleet) {
 	return each(func(_ *fleet, h *host) { h.unloaded = true }, hosts...)
@@ -111,10 +189,13 @@ func calm(f *fleet) {
 func managers(states ...float64) func(*fleet) {
 	return func(f *fleet) {
 		c := f.clusters[0]
+		c.unmanaged = true
 		for n, state := range states {
-			c.sweeper.managers[n].state = state
+			if c.sweeper != nil {
+				c.sweeper.managers[n].state = state
+			}
 			if state == master {
-				c.subnetManager = float64(n + 1)
+				c.subnetManager, c.unmanaged = float64(n+1), false
 			}
 		}
 	}

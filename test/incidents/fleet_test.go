@@ -41,11 +41,16 @@ type spec struct {
 	pfc     bool // RoCE is lossless
 	gpus    bool // one for each port
 	fabric  bool // an exporter in fabric mode watches the InfiniBand subnet
+	dual    bool // an adapter has two functions, each with a port
+	optics  bool // each port has a transceiver
+	// blind: no port knows its leaf (no LLDP). unplaced: an exporter without rdma_place_info.
+	blind, unplaced bool
 }
 
 type fleet struct {
-	now      time.Duration // since the incident; negative before it
-	clusters []*cluster
+	now       time.Duration // since the incident; negative before it
+	clusters  []*cluster
+	unwatched bool // the Prometheus does not run
 }
 
 // cluster is one cluster with the job that all its hosts run.
@@ -58,6 +63,7 @@ type cluster struct {
 	job     job
 	// subnetManager is the LID of the master, which configures the ports.
 	subnetManager float64
+	unmanaged     bool // there is no master
 }
 
 // netSwitch is a leaf or a spine.
@@ -89,7 +95,7 @@ type gpu struct {
 	lastXID float64
 }
 
-// port is the only port of an adapter.
+// port is the only port of a function.
 type port struct {
 	host   *host
 	rail   int
@@ -104,8 +110,11 @@ type port struct {
 	pausing   float64 // part of the time for which it pauses its switch
 	paused    float64 // part of the time for which its switch pauses it
 
+	hot bool // its transceiver is above its alarm limit
+
 	up      bool
 	changed time.Duration // when up last changed
+	managed bool          // the subnet manager has configured it since
 	couldBe bool          // up: both ends and the cable allow it
 	ready   time.Duration // when the link has been trained
 	crashes float64
@@ -167,7 +176,7 @@ func newCluster(s spec, number int) *cluster {
 			} else {
 				p.leaf = c.leaves[r]
 			}
-			p.up, p.couldBe, p.ready, p.changed = true, true, h.booted, h.booted
+			p.up, p.managed, p.couldBe, p.ready, p.changed = true, true, true, h.booted, h.booted
 			h.ports = append(h.ports, p)
 			if s.gpus {
 				h.gpus = append(h.gpus, &gpu{index: r, uuid: fmt.Sprintf("GPU-%04x%04x-%04x", number, n, r)})
@@ -234,6 +243,7 @@ func (p *port) step(now time.Duration) {
 		p.counts[symbolErrors] += 200 // until the receivers have settled
 		p.counts[carrierChanges]++
 	}
+	p.managed = p.up && (p.managed || now >= p.changed+initTime && !p.host.cluster.unmanaged)
 	seconds := tick.Seconds()
 	if p.up {
 		p.counts[pauseTransmit] += max(p.pausing, 0.001) * seconds
@@ -256,9 +266,7 @@ func (p *port) lose(now time.Duration) {
 }
 
 // active reports whether the port is ACTIVE.
-func (p *port) active(now time.Duration) bool {
-	return p.up && (p.host.cluster.layer == ethernet || now >= p.changed+initTime)
-}
+func (p *port) active() bool { return p.up && (p.host.cluster.layer == ethernet || p.managed) }
 
 // carry counts what a job transmits and receives in a tick. Data waits while the link partner pauses the port.
 func (p *port) carry() {

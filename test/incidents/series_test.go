@@ -39,18 +39,19 @@ type sample struct {
 // target is what a Prometheus keeps of an exporter: whether it answers, and its samples.
 type target struct {
 	down    bool
+	closed  bool // its exporter does not run
 	up      *sample
 	samples []*sample
 }
 
 // scrape appends what the samples are at a time, with staleness markers for those that are gone.
 func (t *target) scrape(app storage.Appender, at int64, now time.Duration) error {
-	if err := t.up.append(app, at, where(!t.down)); err != nil {
+	if err := t.up.append(app, at, where(!t.down && !t.closed)); err != nil {
 		return err
 	}
 	for _, s := range t.samples {
 		v := absent
-		if !t.down {
+		if !t.down && !t.closed {
 			v = s.value(now)
 		}
 		if err := s.append(app, at, v); err != nil {
@@ -101,7 +102,12 @@ func (h *host) bind() {
 	i := identity{h.cluster.cluster, h.name, "rdma_exporter"}
 	h.target = target{up: i.sample("up", nil, nil), samples: bind(i, hostSeries, h)}
 	for _, p := range h.ports {
-		h.samples = append(h.samples, bind(i, placeSeries, p)...)
+		if !h.cluster.unplaced {
+			h.samples = append(h.samples, bind(i, placeSeries, p)...)
+		}
+		if h.cluster.optics {
+			h.samples = append(h.samples, bind(i, opticsSeries, p)...)
+		}
 		h.samples = append(h.samples, bind(i, deviceSeries, p)...)
 		h.samples = append(h.samples, bind(i, portSeries, p)...)
 		if h.cluster.layer == infiniBand {
@@ -182,7 +188,13 @@ func (p *port) netdev() string {
 	return fmt.Sprintf("ibp%ds0", 24+16*p.rail)
 }
 
-func (p *port) pciAddress() string { return fmt.Sprintf("0000:%02x:00.0", 24+16*p.rail) }
+// pciAddress is that of the function. Two adapters, or four functions, are below a PCIe switch.
+func (p *port) pciAddress() string {
+	if p.host.cluster.dual {
+		return fmt.Sprintf("0000:%02x:00.%d", 24+16*(p.rail/2), p.rail%2)
+	}
+	return fmt.Sprintf("0000:%02x:00.0", 24+16*p.rail)
+}
 
 // registered reports whether the kernel has the device.
 func (p *port) registered() bool { return !p.missing && !p.host.unloaded }
@@ -196,7 +208,7 @@ func ofDevice(pairs ...string) func(*port) []string {
 // gone.
 func (p *port) place(number string) []string {
 	leaf, subnet := "", ""
-	if number != "" {
+	if number != "" && !p.host.cluster.blind {
 		leaf = p.leaf.name
 	}
 	if number != "" && p.host.cluster.layer == infiniBand {
@@ -278,13 +290,13 @@ func linked(v float64) func(*port, time.Duration) float64 {
 	return func(p *port, _ time.Duration) float64 { return only(p.registered() && p.up, v) }
 }
 
-func (p *port) stateID(now time.Duration) float64 {
+func (p *port) stateID(time.Duration) float64 {
 	switch {
 	case !p.registered():
 		return absent
 	case !p.up:
 		return 1
-	case !p.active(now):
+	case !p.active():
 		return 2
 	}
 	return 4
@@ -303,14 +315,14 @@ func (p *port) physicalStateID(time.Duration) float64 {
 }
 
 // peersActive is 1 where more than half of the host's ports are ACTIVE, at least three, and this one is not.
-func (p *port) peersActive(now time.Duration) float64 {
+func (p *port) peersActive(time.Duration) float64 {
 	n := 0
 	for _, o := range p.host.ports {
-		if o.registered() && o.active(now) {
+		if o.registered() && o.active() {
 			n++
 		}
 	}
-	return only(p.registered() && !p.active(now) && n >= 3 && 2*n > len(p.host.ports), 1)
+	return only(p.registered() && !p.active() && n >= 3 && 2*n > len(p.host.ports), 1)
 }
 
 var portSeries = []series[*port]{
@@ -332,7 +344,7 @@ var portSeries = []series[*port]{
 			source = "lldp"
 		}
 		return ofNetdev("system", p.leaf.name, "port_id", strconv.Itoa(p.host.index+1), "source", source)(p)
-	}, linked(1)},
+	}, func(p *port, now time.Duration) float64 { return only(!p.host.cluster.blind, linked(1)(p, now)) }},
 	{"rdma_port_link_downed_total", ofPort(), hardware(linkDowned)},
 	{"rdma_port_symbol_errors_total", ofPort(), hardware(symbolErrors)},
 	{"rdma_port_transmit_bytes_total", ofPort(), hardware(transmitBytes)},
@@ -341,6 +353,12 @@ var portSeries = []series[*port]{
 	{"rdma_port_ack_timeouts_total", ofPort(), hardware(ackTimeouts)},
 	{"rdma_port_transport_retries_exceeded_total", ofPort(), hardware(retriesExceeded)},
 	{"rdma_port_carrier_changes_total", ofNetdev(), count(carrierChanges)},
+}
+
+var opticsSeries = []series[*port]{
+	{"rdma_transceiver_info", ofNetdev("vendor", "NVIDIA", "part_number", "MMA4Z00-NS400", "form_factor", "OSFP"), always(1)},
+	{"rdma_transceiver_temperature_celsius", ofNetdev(), func(p *port, _ time.Duration) float64 { return only(p.registered(), 50+30*where(p.hot)) }},
+	{"rdma_transceiver_temperature_threshold_celsius", ofNetdev("level", "high_alarm"), always(75)},
 }
 
 var infiniBandSeries = []series[*port]{
