@@ -165,8 +165,8 @@ func TestPrometheus(t *testing.T) {
 	if err != nil || len(node) == 0 || len(central) == 0 || strings.Count(string(out), "rules found") != len(files) {
 		t.Errorf("%v, %d rule files\n%s", err, len(files), out)
 	}
-	port, err := os.ReadFile(filepath.Join(rules, "chains.rules.yml"))
-	if want := "\n          runbook_url: http://" + flagOf(t, p.Services["exporter"], "--alerting.instance") +
+	port, err := os.ReadFile(filepath.Join(rules, "alerts.rules.yml"))
+	if want := "\n      runbook_url: http://" + flagOf(t, p.Services["exporter"], "--alerting.instance") +
 		"/runbooks/RDMAPortDown\n"; err != nil || !strings.Contains(string(port), want) {
 		t.Errorf("%v, no%s", err, want)
 	}
