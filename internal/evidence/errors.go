@@ -101,17 +101,34 @@ func (f *Fault) evidenceOfSymbolErrors() (e lines) {
 }
 
 const (
-	symbolErrors1h  = `port:rdma_port_errors:sum1h{counter="symbol_error",$port}`
-	recoveries1h    = `port:rdma_port_errors:sum1h{counter="link_error_recovery",$port}`
 	receiveErrors1h = `port:rdma_port_receive_errors_local:sum1h{$port}`
-	pcsErrors1h     = `port:rdma_port_errors:sum1h{counter="pcs_symbol_errors",$port}`
 	badFECWindows   = `port:rdma_port_fec_uncorrectable_blocks:windows30m{$port}`
 )
 
+// errors1h selects the errors of a counter within 1h.
+func errors1h(counter string) string {
+	return `port:rdma_port_errors:sum1h{counter="` + counter + `",$port}`
+}
+
+// within1h is the number that a record has of a counter, in words. It has none where there was no error.
+func (f *Fault) within1h(record, counter string) string {
+	if n, ok := f.number(record); ok {
+		return whole(n)
+	}
+	if f.has(`last_over_time(port:rdma_port_errors:last{counter="` + counter + `",$port}[1h]) ` +
+		`unless on (cluster, instance, job, device, port, counter) rdma_port_counter_saturated == 1`) {
+		return "0"
+	}
+	return "unknown"
+}
+
+// counted1h is the errors of a counter within 1h, in words.
+func (f *Fault) counted1h(counter string) string { return f.within1h(errors1h(counter), counter) }
+
 // linkErrorKinds are the errors that RDMALinkErrors may have as its value, the foremost first.
 var linkErrorKinds = []struct{ expr, headline, limit string }{
-	{symbolErrors1h + ` > {symbol-errors} unless on (cluster, instance, job, device, port) port:rdma_link_fec:rs`, "%.0f symbol errors in 1h (limit {symbol-errors})", "{symbol-errors}"},
-	{recoveries1h + ` >= {link-error-recoveries}`, "%.0f link error recoveries in 1h (limit {link-error-recoveries-1})", "{link-error-recoveries-1}"},
+	{errors1h("symbol_error") + ` > {symbol-errors} unless on (cluster, instance, job, device, port) port:rdma_link_fec:rs`, "%.0f symbol errors in 1h (limit {symbol-errors})", "{symbol-errors}"},
+	{errors1h("link_error_recovery") + ` >= {link-error-recoveries}`, "%.0f link error recoveries in 1h (limit {link-error-recoveries-1})", "{link-error-recoveries-1}"},
 	{receiveErrors1h + ` > {receive-errors}`, "%.0f receive errors in 1h (limit {receive-errors})", "{receive-errors}"},
 	{badFECWindows + ` >= 2`, "uncorrectable FEC blocks in %.0f of the last three 10m windows (limit 1)", "1"},
 }
@@ -147,22 +164,23 @@ func linkErrors(f *Fault) Text {
 }
 
 func (f *Fault) evidenceOfLinkErrors() (e lines) {
-	e.add("Symbol errors", f.text(symbolErrors1h, "%.0f", "unknown")+" in 1h (limit {symbol-errors}).")
-	e.add("Link error recoveries", f.text(recoveries1h, "%.0f", "unknown")+" in 1h (limit {link-error-recoveries-1}).")
-	e.add("Receive errors", f.text(receiveErrors1h, "%.0f", "unknown")+" in 1h, of this link (limit {receive-errors}).")
-	e.add("Remote errors", f.text(`port:rdma_port_errors:sum1h{counter="port_rcv_remote_physical_errors",$port} > 0`,
+	e.add("Symbol errors", f.counted1h("symbol_error")+" in 1h (limit {symbol-errors}).")
+	e.add("Link error recoveries", f.counted1h("link_error_recovery")+" in 1h (limit {link-error-recoveries-1}).")
+	e.add("Receive errors",
+		f.within1h(receiveErrors1h, "port_rcv_errors")+" in 1h, of this link (limit {receive-errors}).")
+	e.add("Remote errors", f.text(errors1h("port_rcv_remote_physical_errors")+` > 0`,
 		"%.0f packets arrived already marked bad in 1h, not counted above.", ""))
 	for _, r := range f.rows(`sum by (error) (increase(rdma_port_neighbour_errors_total{`+
 		`error=~"link_error_recoveries|receive_errors|symbol_errors",$port}[1h]))`, "error") {
 		e.add("Far end", whole(r.Value)+" "+words.Spaced(r.Labels["error"])+" in 1h, of what this port sends.")
 	}
-	if crc, ok := f.number(`port:rdma_port_errors:sum1h{counter="crc_errors",$port}`); ok {
+	if crc := f.counted1h("crc_errors"); crc != "unknown" {
 		e.add("FEC", "uncorrectable blocks in "+f.text(badFECWindows, "%.0f", "0")+
 			" of the last three 10m windows (limit 1).")
-		e.add("CRC errors", whole(crc)+" in 1h, of "+
+		e.add("CRC errors", crc+" in 1h, of "+
 			f.text(`port:rdma_port_received_packets:increase1h{$port}`, "%.0f", "unknown")+
 			" packets received (limit 1.0e-09 of them).")
-		e.add("PCS symbol errors", f.text(pcsErrors1h, "%.0f", "unknown")+" in 1h (limit 1.0e-09 of the packets).")
+		e.add("PCS symbol errors", f.counted1h("pcs_symbol_errors")+" in 1h (limit 1.0e-09 of the packets).")
 	}
 	for _, r := range f.rows(`max by (netdev) (rdma_transceiver_temperature_celsius{$port})`, "netdev") {
 		e.add("Temperature", fmt.Sprintf("%.1f °C, transceiver in %s.", r.Value, r.Labels["netdev"]))
@@ -195,11 +213,6 @@ func damagedElsewhere(f *Fault) Text {
 	}
 }
 
-const (
-	integrityErrors1h = `port:rdma_port_errors:sum1h{counter="local_link_integrity_errors",$port}`
-	overruns1h        = `port:rdma_port_errors:sum1h{counter="excessive_buffer_overrun_errors",$port}`
-)
-
 func linkIntegrity(f *Fault) Text {
 	count := whole(f.Value)
 	t := Text{
@@ -213,7 +226,7 @@ func linkIntegrity(f *Fault) Text {
 			"more than its credits allow.",
 		DrainReason: "The link is up, and jobs continue with retransmissions; repair it at the next opportunity.",
 	}
-	if f.has(integrityErrors1h + ` >= 2`) {
+	if f.has(errors1h("local_link_integrity_errors") + ` >= 2`) {
 		t.Summary = f.where() + ": receives too many bit errors, " + count + " local link integrity errors in 1h (limit 1)"
 		t.Description = "The local physical errors of the port exceeded its LocalPhyErrors threshold " + count +
 			" times in 1h (limit 1). Packets are lost and retransmitted; such a link retrains, and goes down later."
@@ -222,13 +235,13 @@ func linkIntegrity(f *Fault) Text {
 	}
 	t.Action += " If it continues, move to another switch port."
 	var e lines
-	e.add("Integrity errors", f.text(integrityErrors1h, "%.0f", "unknown")+" in 1h (limit 1).")
-	e.add("Buffer overruns", f.text(overruns1h, "%.0f", "unknown")+" in 1h (limit 1).")
+	e.add("Integrity errors", f.counted1h("local_link_integrity_errors")+" in 1h (limit 1).")
+	e.add("Buffer overruns", f.counted1h("excessive_buffer_overrun_errors")+" in 1h (limit 1).")
 	for _, counter := range f.labels(`max by (counter) (rdma_port_counter_saturated{`+
 		`counter=~"local_link_integrity_errors|excessive_buffer_overrun_errors",$port}) == 1`, "counter") {
 		e.add("Saturated", counter+" is at its maximum of 15, further events are not counted.")
 	}
-	e.add("Symbol errors", f.text(symbolErrors1h, "%.0f", "unknown")+" in 1h.")
+	e.add("Symbol errors", f.counted1h("symbol_error")+" in 1h.")
 	e.add("Not evaluated", "events within 5m of link-up, counters of the far end.")
 	t.Evidence = e
 	return t
