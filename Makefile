@@ -192,7 +192,7 @@ e2e-servers:
 	$(GO) test -tags e2e -count=1 -timeout 15m ./test/quickstart
 	$(GO) test -tags e2e -count=1 -timeout 6m ./test/fabric
 	$(GO) test -tags e2e -count=1 -timeout 5m ./test/sandbox
-	$(GO) test -tags e2e -count=1 -timeout 5m ./test/dashboards
+	$(GO) test -tags e2e -count=1 -timeout 8m ./test/dashboards
 
 e2e-kernel:
 	$(GO) test -tags e2e -count=1 -timeout 30m ./test/kernel

@@ -53,6 +53,7 @@ var fleet = []struct{ fixture, cluster string }{
 	{"locked-memory-low", ""},
 	{"idle-gpu-gen1-ok", ""},
 	{"global-pause", ""},
+	{"kernel-stuck", ""},
 	{"odd-files", ""},
 	{"transmit-discards", ""},
 	{"gdr-staging-live", ""},
