@@ -32,8 +32,8 @@ type metric struct {
 var ofScrape = []string{"job", "instance", "cluster"}
 
 var ofAlert = []string{
-	"alertname", "alertstate", "severity", "drain", "device", "port", "netdev", "gpu", "UUID", "lane", "priority",
-	"direction", "node_guid",
+	"alertname", "alertstate", "severity", "drain", "symptom", "reason", "scope", "where", "device", "port", "gpu", "UUID",
+	"node_guid",
 }
 
 // foreign are metrics that are not the exporter's own.

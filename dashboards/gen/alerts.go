@@ -26,33 +26,26 @@ func alertTable(s scope, exporter string, of []column, device column, rest ...co
 		noValue: "none firing or pending, or the rules are not loaded",
 		text: "Alerts of the product that are firing or pending, the most severe first, from the series ALERTS of the Prometheus that evaluates the rules. The name links to the runbook, " +
 			"the host to its dashboard and to the exporter's page, which has figures, command and action of each finding.",
-		queries: []query{{expr: object(maxBy(labels, rank))}, {expr: object(maxBy(labels, since))}},
+		queries: []query{{expr: withMeaning(maxBy(labels, rank))}, {expr: withMeaning(maxBy(labels, since))}},
 		columns: slices.Concat([]column{
 			{from: "A", title: "Severity", words: severities, width: 76},
 		}, of, []column{
 			{from: "alertname", title: "Alert", width: 205, ways: []way{toRunbook(exporter)}},
-		}, []column{
 			device,
-			{from: "object", title: "Object", width: 200},
+			{from: "where", title: "Where", width: 200},
+			{from: "reason", title: "Reason", width: 130},
 			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 110},
 			{from: "drain", title: "Drain", words: drains, width: 65},
 			{from: "alertstate", title: "State", words: alertStates, width: 70},
-			{from: "what", title: "Meaning", words: meanings, width: 465},
+			{from: "what", title: "Meaning", words: meanings, width: 335},
 		}, rest, []column{
-			hidden("port"), hidden("netdev"), hidden("priority"), hidden("direction"), hidden("gpu"),
-			hidden("lane"), hidden("UUID"),
 			cluster, job,
 		}),
 	}
 }
 
-// object adds to alerts what they are of, besides the device, and their name once more for its meaning.
-func object(expr string) string {
-	for _, l := range []string{"port", "priority", "lane"} {
-		expr = fmt.Sprintf(`label_replace(%s, "%s", "%s $1", "%s", "(.+)")`, expr, l, l, l)
-	}
-	expr = fmt.Sprintf(`label_replace(%s, "gpu", "GPU $1", "gpu", "(.+)")`, expr)
-	expr = fmt.Sprintf(`label_join(%s, "object", " ", "port", "priority", "direction", "gpu", "lane", "netdev")`, expr)
+// withMeaning adds the name of an alert once more, for its meaning. Alerts without a device have no link to one.
+func withMeaning(expr string) string {
 	expr = fmt.Sprintf(`label_replace(%s, "device", "$$__all", "device", "")`, expr)
 	return fmt.Sprintf(`label_replace(%s, "what", "$1", "alertname", "(.*)")`, expr)
 }

@@ -457,7 +457,7 @@ func nodeDevices() []panel {
 		{
 			title: "Kernel messages", unit: "none", width: 8, height: 8, view: table, sort: "-Kind",
 			noValue: "none, or the kernel log is not read",
-			text:    "Messages of the kernel log in the last 15 minutes about RDMA devices, the PCIe ports above them and GPUs, by kind. A stuck task is of the driver on its stack.",
+			text:    "Messages of the kernel log in the last 15 minutes about RDMA devices, the PCIe ports above them and GPUs, by kind.",
 			queries: []query{{expr: maxBy(perHost+", device, pci_address, kind", host.of("rdma_kernel_log_recent_events"))}},
 			columns: append([]column{
 				{from: "kind", title: "Kind"},

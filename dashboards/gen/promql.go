@@ -15,7 +15,7 @@ const (
 	perNetdev = perPort + ", netdev"
 	perLane   = perNetdev + ", lane"
 	perGPU    = perHost + ", gpu, UUID"
-	perAlert  = perHost + ", alertname, drain, device, port, netdev, gpu, UUID, lane, priority, direction, alertstate"
+	perAlert  = perHost + ", alertname, drain, device, where, reason, alertstate"
 )
 
 // Legends of one series each.
