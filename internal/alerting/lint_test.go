@@ -240,7 +240,7 @@ func checkText(t *testing.T, r alerting.Rule, labels []string) {
 			}
 		}
 	}
-	if size > 1500 || queries > 1 {
+	if size > 1300 || queries > 1 {
 		t.Errorf("%s: texts of %d bytes with %d queries", r.Name, size, queries)
 	}
 	checkPasted(t, r)
