@@ -106,7 +106,7 @@ func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need,
 			return left, leftOK
 		}
 		right, rightOK := of(e.RHS)
-		if e.Op != parser.LOR { // the labels of a result are those of its left side, or of its right side: group_right, a scalar
+		if e.Op != parser.LOR { // the labels are those of the left side; of the right by group_right and after a scalar
 			if e.LHS.Type() == parser.ValueTypeScalar ||
 				e.VectorMatching != nil && e.VectorMatching.Card == parser.CardOneToMany {
 				left = left.WithoutGiven(noLabel)
