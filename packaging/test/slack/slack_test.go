@@ -26,6 +26,14 @@ func notice(status, cluster string, summaries ...string) *template.Data {
 	return d
 }
 
+// from has all alerts of a notification on the exporter of one host.
+func from(d *template.Data, instance string) *template.Data {
+	for i := range d.Alerts {
+		d.Alerts[i].Labels = template.KV{"instance": instance}
+	}
+	return d
+}
+
 // TestSlack: Slack mentions nobody and links nothing because of a name that is in an alert, and gets other texts as
 // they are.
 func TestSlack(t *testing.T) {
@@ -51,6 +59,10 @@ func TestSlack(t *testing.T) {
 			"Critical: RDMAPortDown on 2 objects (a &amp; b)",
 			"job &lt;!channel&gt;: *x*\n    Reseat the cable.\n" +
 				"leaf &lt;https://example.com|gpu-2&gt; &amp;lt;@U1&gt;\n    Reseat the cable.",
+		},
+		{
+			from(notice("firing", "", "gpu-1: x"), "gpu-1:10879"), "Critical: RDMAPortDown",
+			"gpu-1: x\n    Reseat the cable.\n    Evidence: http://gpu-1:10879/",
 		},
 		{notice("resolved", "", "gpu-1: x"), "Resolved: RDMAPortDown", "gpu-1: x"},
 		{
