@@ -122,7 +122,7 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint $(BIN)/crane 
 	@$(MAKE) --no-print-directory -j2 -Otarget check-code check-rules check-packaging check-generated
 
 # One compilation, as in make test; what needs cgo is in internal/host.
-check e2e: export CGO_ENABLED = 0
+check e2e kernel-proofs: export CGO_ENABLED = 0
 
 check-code: $(BIN)/actionlint
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
@@ -169,9 +169,9 @@ fuzz: ## fuzz every parser for FUZZTIME (3000x executions; or 60s) each, startin
 fuzz-corpus: ## store the corpus found by make fuzz on this machine
 	tar -C $(CORPUS) --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mtime=@0 -c . | gzip -9n >test/fuzz/corpus.tar.gz
 
-.PHONY: e2e e2e-programs e2e-page e2e-servers e2e-quickstart kernel-proofs
+.PHONY: e2e e2e-programs e2e-kernel e2e-servers e2e-quickstart kernel-proofs
 e2e: e2e-programs ## tests with a real kernel (namespaces, virtual machine), a simulated fabric, Prometheus, Alertmanager and a browser; installs Debian packages as root
-	@$(MAKE) --no-print-directory -j3 -Oline e2e-page e2e-servers e2e-quickstart
+	@$(MAKE) --no-print-directory -j3 -Oline e2e-kernel e2e-servers e2e-quickstart
 
 # Parts that run at the same time cannot both install packages.
 e2e-programs:
@@ -180,10 +180,10 @@ e2e-programs:
 	$(GO) test -c -tags e2e -o $(BIN)/host-e2e ./internal/host
 
 # Parts that mostly wait, each for others. A browser starves the guest's emulated processors: test/kernel comes after test/page.
-e2e-page e2e-servers e2e-quickstart kernel-proofs: export RDMA_EXPORTER = $(CURDIR)/$(BIN)/rdma_exporter-e2e
-e2e-page kernel-proofs: export RDMA_HOST_TEST = $(CURDIR)/$(BIN)/host-e2e
+e2e-kernel e2e-servers e2e-quickstart kernel-proofs: export RDMA_EXPORTER = $(CURDIR)/$(BIN)/rdma_exporter-e2e
+e2e-kernel kernel-proofs: export RDMA_HOST_TEST = $(CURDIR)/$(BIN)/host-e2e
 
-e2e-page:
+e2e-kernel:
 	$(GO) test -tags e2e -count=1 -timeout 8m ./test/page
 	$(GO) test -tags e2e -count=1 -timeout 30m -run '^TestKernel$$' ./test/kernel
 
@@ -198,7 +198,6 @@ e2e-quickstart:
 	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m ./test/netns
 	$(GO) test -tags e2e -count=1 -timeout 15m ./test/quickstart
 
-kernel-proofs: export CGO_ENABLED = 0
 kernel-proofs: e2e-programs ## eBPF programs, and alerts of faults, in a virtual machine with a real kernel; eight minutes, installs Debian packages as root
 	$(GO) test -tags e2e -count=1 -timeout 30m -skip '^TestKernel$$' ./test/kernel
 

@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // subnet is an InfiniBand fabric as an exporter in fabric mode sweeps it: switches, the links between them and to
 // hosts, subnet managers.
@@ -189,10 +192,14 @@ func creditLoops() panel {
 		queries: []query{
 			{expr: byEnds(maxBy(perLink+", loop, step", fabricOf.of("rdma_fabric_credit_loop_suspect")), chosenPorts)},
 		},
-		columns: append(append([]column{}, linkColumns...),
-			column{from: "loop", title: "Loop", width: 60}, column{from: "step", title: "Step", width: 60}, hidden("A"), aGUID,
-			hidden("instance"), cluster, job),
+		columns: ofLinks(
+			column{from: "loop", title: "Loop", width: 60}, column{from: "step", title: "Step", width: 60}),
 	}
+}
+
+// ofLinks are the columns of a table of links that has no value.
+func ofLinks(more ...column) []column {
+	return slices.Concat(linkColumns, more, []column{hidden("A"), aGUID, hidden("instance"), cluster, job})
 }
 
 func saturatedCounters() panel {
@@ -202,8 +209,7 @@ func saturatedCounters() panel {
 		queries: []query{
 			{expr: byEnds(maxBy(perLink+", counter", fabricOf.of("rdma_fabric_port_counter_saturated")), chosenPorts)},
 		},
-		columns: append(append([]column{}, linkColumns...), column{from: "counter", title: "Counter"}, hidden("A"), aGUID,
-			hidden("instance"), cluster, job),
+		columns: ofLinks(column{from: "counter", title: "Counter"}),
 	}
 }
 

@@ -44,6 +44,10 @@ func unplug(host int, rails ...int) func(*fleet) {
 	return ports(func(p *port) { p.unplugged = true }, host, rails...)
 }
 
+func plug(host int, rails ...int) func(*fleet) {
+	return ports(func(p *port) { p.unplugged = false }, host, rails...)
+}
+
 func unplugOn(rail int) func(int) func(*fleet) {
 	return func(host int) func(*fleet) { return unplug(host, rail) }
 }
@@ -65,10 +69,6 @@ func lose(host int, rails ...int) func(*fleet) {
 // overheat heats the transceiver of a port above its alarm limit.
 func overheat(host, rail int) func(*fleet) {
 	return ports(func(p *port) { p.hot = true }, host, rail)
-}
-
-func plug(host, rail int) func(*fleet) {
-	return func(f *fleet) { f.host(host).ports[rail].unplugged = false }
 }
 
 // crash ends the firmware of an adapter: its health reporters are in error, its link is down, and commands to it do not

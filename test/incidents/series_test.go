@@ -44,14 +44,17 @@ type target struct {
 	samples []*sample
 }
 
+// answers reports whether a scrape gets samples.
+func (t *target) answers() bool { return !t.down && !t.closed }
+
 // scrape appends what the samples are at a time, with staleness markers for those that are gone.
 func (t *target) scrape(app storage.Appender, at int64, now time.Duration) error {
-	if err := t.up.append(app, at, where(!t.down && !t.closed)); err != nil {
+	if err := t.up.append(app, at, where(t.answers())); err != nil {
 		return err
 	}
 	for _, s := range t.samples {
 		v := absent
-		if !t.down && !t.closed {
+		if t.answers() {
 			v = s.value(now)
 		}
 		if err := s.append(app, at, v); err != nil {
