@@ -39,12 +39,9 @@ func eachField(of reflect.Type, visit func(name string, t reflect.Type)) {
 	if of.Kind() != reflect.Struct || of == timeType {
 		return
 	}
-	for i := range of.NumField() {
-		f := of.Field(i)
-		if _, ok := f.Tag.Lookup("capture"); ok {
-			visit(ruleName(of, f), f.Type)
-			eachField(f.Type, visit)
-		}
+	for _, f := range recordedFields(of) {
+		visit(ruleName(of, f.StructField), f.Type)
+		eachField(f.Type, visit)
 	}
 }
 

@@ -51,7 +51,7 @@ func isSubnet(name string) bool {
 }
 
 // answers is the requests to a machine. They are passed on and recorded, or answered from a recording: an answer is one
-// entry, which encode writes by the tags of its type.
+// entry, which encode writes by the form of its type.
 type answers struct {
 	recorder *Recorder // of the machine
 	player   *Player   // if there is no machine
@@ -215,8 +215,8 @@ func (a answers) Pods(ctx context.Context) ([]snapshot.Pod, error) {
 
 // launcherSearch is the services that start jobs. A line of its own marks a search that was not completed.
 type launcherSearch struct {
-	Found []snapshot.Launcher `capture:""`
-	Cut   bool                `capture:"...,bare"`
+	Found []snapshot.Launcher
+	Cut   bool
 }
 
 // Launchers is the services that start jobs. Captures of earlier versions have none.

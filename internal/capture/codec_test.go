@@ -210,59 +210,36 @@ func rewrite[T any](path string, b []byte) ([]byte, error) {
 	return encode(v), err
 }
 
-// TestTags: a misspelt option would be ignored.
-func TestTags(t *testing.T) {
+// TestTypeForms: a field without a line would be lost, a misspelt option ignored.
+func TestTypeForms(t *testing.T) {
 	known := strings.Fields("hex max len enum micros escaped omitempty counter open word any bare after set name none value columns note" +
 		" group each lanes has")
-	seen := map[reflect.Type]bool{}
-	var walk func(of reflect.Type)
-	walk = func(of reflect.Type) {
-		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
-			of = of.Elem()
+	for of, form := range typeForms() {
+		var named []string
+		for line := range strings.Lines(strings.TrimSpace(form)) {
+			named = append(named, strings.Fields(line)[0])
 		}
-		if of.Kind() != reflect.Struct || of == timeType || seen[of] {
-			return
-		}
-		seen[of] = true
 		for i := range of.NumField() {
-			tag, ok := of.Field(i).Tag.Lookup("capture")
-			if !ok {
-				continue
+			if f := of.Field(i).Name; !slices.Contains(named, f) {
+				t.Errorf("%s.%s has no form: what is not recorded is %q", of, f, notRecorded)
 			}
-			for _, option := range strings.Split(tag, ",")[1:] {
+		}
+		if len(named) != of.NumField() {
+			t.Errorf("%s: %d fields, %d in its form", of, of.NumField(), len(named))
+		}
+		for _, f := range recordedFields(of) {
+			for _, option := range strings.Split(f.form, ",")[1:] {
 				if name, _, _ := strings.Cut(option, "="); !slices.Contains(known, name) {
-					t.Errorf("%s.%s: unknown option %q", of, of.Field(i).Name, name)
+					t.Errorf("%s.%s: unknown option %q", of, f.Name, name)
 				}
 			}
-			walk(of.Field(i).Type)
+			inner := f.Type
+			for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
+				inner = inner.Elem()
+			}
+			if inner.Kind() == reflect.Struct && inner != timeType && typeForms()[inner] == "" {
+				t.Errorf("%s.%s: %s has no form", of, f.Name, inner)
+			}
 		}
-	}
-	for _, v := range []any{
-		host.RDMAPort{},
-		host.RDMASystem{},
-		host.RDMAHolder{},
-		host.LinkState{},
-		host.LinkModes{},
-		host.Pause{},
-		host.FEC{},
-		host.HealthReporter{},
-		host.DCBConfig{},
-		host.IBLink{},
-		host.IBCounters{},
-		host.IBManager{},
-		host.IBFEC{},
-		host.IBPortSettings{},
-		host.KernelLogReading{},
-		snapshot.NVML{},
-		snapshot.GPU{},
-		snapshot.Process{},
-		snapshot.Pod{},
-		launcherSearch{},
-		snapshot.Trace{},
-	} {
-		walk(reflect.TypeOf(v))
-	}
-	if len(seen) < 30 {
-		t.Errorf("%d types", len(seen))
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// encode writes a host type by its tags.
+// encode writes an answer by the form of its type.
 func encode(v any) []byte { return encodeAt(v, time.Time{}) }
 
 // encodeAt writes times as ages at start.

@@ -12,45 +12,6 @@ import (
 	"rdma_exporter/internal/linkmode"
 )
 
-// Answers of the kernel and of libraries are stored as lines "KEY: VALUE", to be read and edited like files. Tags of
-// the host types name the keys: `capture:"KEY,OPTION,OPTION=VALUE"`. A field without a tag is not recorded. The order
-// of the lines is that of the fields. Nil and the empty string have no line; the key of a nested struct is the prefix
-// of its keys, that of a map or of a list the prefix of its names.
-//
-// Numbers and texts:
-//
-//	hex          written as 0x…
-//	max=N        the highest number
-//	len=N        the number of words
-//	enum=NAME    names of numbers, of enums
-//	micros       a duration in microseconds; others are in seconds
-//	escaped      escaped like a path
-//	omitempty    zero has no line either
-//	counter      increases: a replay continues it
-//	open         of any field: unknown keys of the type are ignored, which a later kernel or version may add
-//
-// Fields that share a key are alternatives: the first that has a value is written.
-//
-//	word=WORD    a bool: the value is WORD
-//	any          a bool that is also true with another value
-//	bare         a bool: if true a line without a value
-//	after=TEXT   a text after TEXT; also if it is empty
-//	set=WORD     a bool: the value lists the words of those that are true
-//
-// Lists. An element of a list is a line "KEYNAME: VALUE", where VALUE is "key=value key=value", or "KEY: VALUE" if it
-// has no name:
-//
-//	name         part of the name, after KEY
-//	none=N       the number that stands for a part that is absent, as nil does for a pointer
-//	value        the only value of an element
-//	columns      VALUE has values only, "-" if empty; the last one has the rest
-//	note         a line of its own below an element, for people: a replay ignores it
-//	group        elements with one name share a line
-//	each         a list of texts, one per line
-//	lanes        a list of numbers, in lines "KEY/laneN"
-//	has=KEY      a line that marks a list or map that is not nil, with the number of elements
-//	has=KEY TEXT the same with a text
-
 // enums are the names of numbers. Others are written as numbers.
 var enums = map[string]map[string]uint64{
 	"dcb": { // selectors of the APP table
@@ -59,7 +20,7 @@ var enums = map[string]map[string]uint64{
 	},
 }
 
-// table is the fields of a type by its tags, those of nested structs included.
+// table is the fields of a type by its form, those of nested structs included.
 type table struct {
 	fields   []*field          // in the order of the lines, alternatives with their first
 	keys     map[string]*field // with this key; of lanes up to their number
@@ -125,14 +86,9 @@ func tableOf(t reflect.Type) *table {
 }
 
 func (t *table) walk(of reflect.Type, prefix string, index []int) {
-	for i := range of.NumField() {
-		sf := of.Field(i)
-		tag, ok := sf.Tag.Lookup("capture")
-		if !ok {
-			continue
-		}
-		options := strings.Split(tag, ",")
-		f := &field{key: prefix + options[0], index: append(slices.Clip(index), i), options: map[string]string{}}
+	for _, sf := range recordedFields(of) {
+		options := strings.Split(sf.form, ",")
+		f := &field{key: prefix + options[0], index: slices.Concat(index, sf.Index), options: map[string]string{}}
 		for _, o := range options[1:] {
 			name, value, _ := strings.Cut(o, "=")
 			f.options[name] = value
