@@ -69,13 +69,13 @@ const (
 
 // DCBConfig is the answer to IEEE_GET; nil: not sent by the driver.
 type DCBConfig struct {
-	DCBX   *uint64    `capture:"dcbx,open"` // flags DCBX*
-	PFC    *DCBPFC    `capture:"pfc_"`
-	ETS    *DCBETS    `capture:"ets_"`
-	Buffer *DCBBuffer `capture:"buffer_"`
+	DCBX   *uint64 // flags DCBX*
+	PFC    *DCBPFC
+	ETS    *DCBETS
+	Buffer *DCBBuffer
 	// Trusted selectors, the first has precedence; empty but not nil: none.
-	Trust []uint8  `capture:"trust,enum=dcb"`
-	Apps  []DCBApp `capture:"app_,group,has=apps"` // sorted; empty but not nil: empty table
+	Trust []uint8
+	Apps  []DCBApp // sorted; empty but not nil: empty table
 }
 
 // PerPriority is one value per priority or traffic class.
@@ -83,37 +83,37 @@ type PerPriority [DCBPriorities]uint64
 
 // DCBETS is struct ieee_ets without the recommendation of the peer.
 type DCBETS struct {
-	Willing      uint64      `capture:"willing"`
-	Capability   uint64      `capture:"capability"` // number of traffic classes
-	CreditBased  uint64      `capture:"cbs"`
-	Bandwidth    PerPriority `capture:"bandwidth"`      // tc_tx_bw: percent by traffic class
-	Algorithm    PerPriority `capture:"algorithm"`      // tc_tsa by traffic class
-	TrafficClass PerPriority `capture:"priority_class"` // prio_tc by priority
+	Willing      uint64
+	Capability   uint64 // number of traffic classes
+	CreditBased  uint64
+	Bandwidth    PerPriority // tc_tx_bw: percent by traffic class
+	Algorithm    PerPriority // tc_tsa by traffic class
+	TrafficClass PerPriority // prio_tc by priority
 }
 
 // DCBPFC is struct ieee_pfc.
 type DCBPFC struct {
-	Capability uint64 `capture:"capability"`  // number of traffic classes that may use PFC simultaneously
-	Enabled    uint64 `capture:"enabled,hex"` // bit P: priority P
-	MBC        uint64 `capture:"mbc"`         // MACsec bypass capability
-	Delay      uint64 `capture:"delay"`       // of the link; mlx5: length of the cable in metres
+	Capability uint64 // number of traffic classes that may use PFC simultaneously
+	Enabled    uint64 // bit P: priority P
+	MBC        uint64 // MACsec bypass capability
+	Delay      uint64 // of the link; mlx5: length of the cable in metres
 	// Frames sent and received per priority. mlx5 reports them as of its last reading of all statistics.
-	Requests    PerPriority `capture:"requests"`
-	Indications PerPriority `capture:"indications"`
+	Requests    PerPriority
+	Indications PerPriority
 }
 
 // DCBBuffer is struct dcbnl_buffer: the receive buffers of the port.
 type DCBBuffer struct {
-	Total  uint64      `capture:"total"`    // bytes
-	Sizes  PerPriority `capture:"sizes"`    // bytes by buffer
-	Buffer PerPriority `capture:"priority"` // by priority
+	Total  uint64      // bytes
+	Sizes  PerPriority // bytes by buffer
+	Buffer PerPriority // by priority
 }
 
 // DCBApp is struct dcb_app: the priority of a protocol.
 type DCBApp struct {
-	Selector uint8  `capture:",name,enum=dcb"`
-	Priority uint8  `capture:"_,name,max=7"`
-	Protocol uint16 `capture:",value"`
+	Selector uint8
+	Priority uint8
+	Protocol uint16
 }
 
 // dcbClient queries DCB by rtnetlink.

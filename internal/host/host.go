@@ -216,21 +216,21 @@ type RDMA interface {
 
 // RDMAPort is the answer to PORT_GET; nil: not sent by the kernel.
 type RDMAPort struct {
-	State         *uint64 `capture:"state,open"`           // RDMA_NLDEV_ATTR_PORT_STATE, enum ib_port_state
-	PhysicalState *uint64 `capture:"physical_state"`       // RDMA_NLDEV_ATTR_PORT_PHYS_STATE
-	LID           *uint64 `capture:"lid"`                  // RDMA_NLDEV_ATTR_LID, InfiniBand only
-	SMLID         *uint64 `capture:"sm_lid"`               // RDMA_NLDEV_ATTR_SM_LID, InfiniBand only
-	LMC           *uint64 `capture:"lmc"`                  // RDMA_NLDEV_ATTR_LMC, InfiniBand only
-	Capabilities  *uint64 `capture:"capability_flags,hex"` // RDMA_NLDEV_ATTR_CAP_FLAGS
+	State         *uint64 // RDMA_NLDEV_ATTR_PORT_STATE, enum ib_port_state
+	PhysicalState *uint64 // RDMA_NLDEV_ATTR_PORT_PHYS_STATE
+	LID           *uint64 // RDMA_NLDEV_ATTR_LID, InfiniBand only
+	SMLID         *uint64 // RDMA_NLDEV_ATTR_SM_LID, InfiniBand only
+	LMC           *uint64 // RDMA_NLDEV_ATTR_LMC, InfiniBand only
+	Capabilities  *uint64 // RDMA_NLDEV_ATTR_CAP_FLAGS
 	// RDMA_NLDEV_ATTR_NDEV_NAME, empty if none or in another network namespace.
-	Netdev string `capture:"netdev"`
+	Netdev string
 }
 
 // RDMASystem is the answer to SYS_GET; nil: not sent by the kernel.
 type RDMASystem struct {
 	// NetnsMode is RDMA_NLDEV_SYS_ATTR_NETNS_MODE: 1: devices are shared by all network namespaces; 0: each belongs to
 	// one.
-	NetnsMode *uint64 `capture:"netns_mode,open"`
+	NetnsMode *uint64
 }
 
 // Stat is one counter as the kernel names it.
@@ -262,24 +262,24 @@ type Ethtool interface {
 // LinkState is the answer to LINKSTATE_GET; nil: not sent. Drivers report the extended states only while the link is
 // down.
 type LinkState struct {
-	Link *uint64 `capture:"link,open"` // ETHTOOL_A_LINKSTATE_LINK, 0 or 1
+	Link *uint64 // ETHTOOL_A_LINKSTATE_LINK, 0 or 1
 	// ETHTOOL_A_LINKSTATE_EXT_STATE, enum ethtool_link_ext_state; 0 is a state.
-	ExtState    *uint64 `capture:"ext_state"`
-	ExtSubstate *uint64 `capture:"ext_substate"` // numbered per state
+	ExtState    *uint64
+	ExtSubstate *uint64 // numbered per state
 	// ExtDownCount is ETHTOOL_A_LINKSTATE_EXT_DOWN_CNT: times that the physical link went down, as counted by the driver.
-	ExtDownCount *uint64 `capture:"ext_down_cnt"`
+	ExtDownCount *uint64
 }
 
 // LinkModes is the answer to LINKMODES_GET; nil: unknown or not sent.
 type LinkModes struct {
-	Speed   *uint64 `capture:"speed,open"` // ETHTOOL_A_LINKMODES_SPEED, Mb/s
-	Lanes   *uint64 `capture:"lanes"`      // ETHTOOL_A_LINKMODES_LANES
-	Autoneg *uint64 `capture:"autoneg"`    // ETHTOOL_A_LINKMODES_AUTONEG, 0 or 1
-	Duplex  *uint64 `capture:"duplex"`     // ETHTOOL_A_LINKMODES_DUPLEX, 0 half, 1 full
+	Speed   *uint64 // ETHTOOL_A_LINKMODES_SPEED, Mb/s
+	Lanes   *uint64 // ETHTOOL_A_LINKMODES_LANES
+	Autoneg *uint64 // ETHTOOL_A_LINKMODES_AUTONEG, 0 or 1
+	Duplex  *uint64 // ETHTOOL_A_LINKMODES_DUPLEX, 0 half, 1 full
 	// ETHTOOL_A_LINKMODES_OURS, and ETHTOOL_A_LINKMODES_PEER if the link partner has advertised modes.
-	Advertised linkmode.Set `capture:"advertised"`
-	Peer       linkmode.Set `capture:"peer"`
-	Supported  linkmode.Set `capture:"supported"`
+	Advertised linkmode.Set
+	Peer       linkmode.Set
+	Supported  linkmode.Set
 }
 
 // Devlink answers devlink requests (include/uapi/linux/devlink.h). The kernel takes the lock of each device in turn. A
@@ -292,13 +292,13 @@ type Devlink interface {
 
 // HealthReporter is the answer to HEALTH_REPORTER_GET; nil: not sent by the kernel.
 type HealthReporter struct {
-	Bus        string  `capture:",name,open"` // DEVLINK_ATTR_BUS_NAME: pci, auxiliary
-	Device     string  `capture:"/,name"`     // DEVLINK_ATTR_DEV_NAME: DDDD:BB:DD.F on pci, mlx5_core.sf.N on auxiliary
-	Port       *uint64 `capture:"/,name"`     // DEVLINK_ATTR_PORT_INDEX, only of a reporter of a devlink port
-	Name       string  `capture:"/,name"`     // DEVLINK_ATTR_HEALTH_REPORTER_NAME
-	State      *uint64 `capture:"state"`      // DEVLINK_ATTR_HEALTH_REPORTER_STATE: 0 healthy, 1 error
-	Errors     *uint64 `capture:"errors"`     // DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT
-	Recoveries *uint64 `capture:"recoveries"` // DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT
+	Bus        string  // DEVLINK_ATTR_BUS_NAME: pci, auxiliary
+	Device     string  // DEVLINK_ATTR_DEV_NAME: DDDD:BB:DD.F on pci, mlx5_core.sf.N on auxiliary
+	Port       *uint64 // DEVLINK_ATTR_PORT_INDEX, only of a reporter of a devlink port
+	Name       string  // DEVLINK_ATTR_HEALTH_REPORTER_NAME
+	State      *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_STATE: 0 healthy, 1 error
+	Errors     *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT
+	Recoveries *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT
 }
 
 // DCB answers requests on data center bridging (include/uapi/linux/dcbnl.h). The kernel takes rtnl for each.

@@ -28,19 +28,19 @@ const MaxKernelEvents = 4000
 // KernelLogReading is the state of the log.
 type KernelLogReading struct {
 	// Records that were overwritten before they were read, since the start of the program.
-	Lost    uint64 `capture:"lost"`
-	Dropped uint64 `capture:"dropped"` // older events that are not kept, since the start of the program
+	Lost    uint64
+	Dropped uint64 // older events that are not kept, since the start of the program
 	// Records not examined, of more than 100 a second, since the start of the program.
-	Skipped uint64        `capture:"skipped"`
-	Events  []KernelEvent `capture:",columns"` // in order
+	Skipped uint64
+	Events  []KernelEvent // in order
 }
 
 // KernelEvent is an event with its place in the log.
 type KernelEvent struct {
-	Seq             uint64        `capture:",name"`     // number of the record
-	At              time.Duration `capture:"at,micros"` // since boot, without the time in suspend
-	kernellog.Event `capture:""`
-	Line            string `capture:"line,note"` // as printed, for bug reports only; empty in a replay
+	Seq uint64        // number of the record
+	At  time.Duration // since boot, without the time in suspend
+	kernellog.Event
+	Line string // as printed, for bug reports only; empty in a replay
 }
 
 const (

@@ -14,11 +14,11 @@ import (
 // RDMAHolder is a process that uses a device, and its resources there, as listed by RDMA netlink.
 type RDMAHolder struct {
 	// PID is in this process's PID namespace; 0 stands for all processes that are not visible there or have ended.
-	PID         int     `capture:",name"`
-	Contexts    uint64  `capture:"contexts"`
-	Regions     uint64  `capture:"regions"` // memory regions
-	RegionBytes uint64  `capture:"bytes"`
-	QPs         *uint64 `capture:"qps"` // queue pairs; nil: not requested
+	PID         int
+	Contexts    uint64
+	Regions     uint64 // memory regions
+	RegionBytes uint64
+	QPs         *uint64 // queue pairs; nil: not requested
 }
 
 // Holders makes two queries. The core answers from its own lists: no in-tree driver makes a firmware call for a context

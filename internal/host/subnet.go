@@ -33,28 +33,28 @@ type Subnet interface {
 
 // IBLink is the answers of both ends of a link; nil or empty without a far end.
 type IBLink struct {
-	Own            IBEnd   `capture:"own_,open"`
-	SMLID          *uint64 `capture:"sm_lid"` // of the master subnet manager, PortInfo of the local port
-	Far            IBEnd   `capture:"far_"`
-	FarType        *uint64 `capture:"far_type"`                // NodeInfo.NodeType: 1 channel adapter, 2 switch, 3 router
-	FarPort        *uint64 `capture:"far_port"`                // NodeInfo.LocalPortNum
-	FarLID         *uint64 `capture:"far_lid"`                 // PortInfo.LID; of a switch, that of its port 0
-	FarGUID        string  `capture:"far_guid"`                // NodeInfo.NodeGUID, xxxx:xxxx:xxxx:xxxx
-	FarDescription string  `capture:"far_description,escaped"` // NodeDescription
+	Own            IBEnd
+	SMLID          *uint64 // of the master subnet manager, PortInfo of the local port
+	Far            IBEnd
+	FarType        *uint64 // NodeInfo.NodeType: 1 channel adapter, 2 switch, 3 router
+	FarPort        *uint64 // NodeInfo.LocalPortNum
+	FarLID         *uint64 // PortInfo.LID; of a switch, that of its port 0
+	FarGUID        string  // NodeInfo.NodeGUID, xxxx:xxxx:xxxx:xxxx
+	FarDescription string  // NodeDescription
 	Requests       int     // datagrams sent, answered or not
 }
 
 // IBEnd is the link as in the PortInfo of one end.
 type IBEnd struct {
-	Enabled   IBSets `capture:""`
-	Supported IBSets `capture:"supported_"`
-	Active    IBSets `capture:"active_"` // nil if the link is down
+	Enabled   IBSets
+	Supported IBSets
+	Active    IBSets // nil if the link is down
 }
 
 // IBSets are sets of mad.Widths and mad.Speeds; nil: unknown.
 type IBSets struct {
-	Widths *uint64 `capture:"widths,hex"`
-	Speeds *uint64 `capture:"speeds,hex"`
+	Widths *uint64
+	Speeds *uint64
 }
 
 // Link is empty if one of them is unknown.

@@ -41,8 +41,8 @@ func (a *Agent) Requests() int {
 
 // IBCounters are the counters of a port that an agent has. Others are absent.
 type IBCounters struct {
-	Stats []Stat `capture:""`            // by their names in sysfs, ports/N/counters
-	Wide  bool   `capture:"wide,word=1"` // errors and transmit wait are 64-bit and do not saturate
+	Stats []Stat // by their names in sysfs, ports/N/counters
+	Wide  bool   // errors and transmit wait are 64-bit and do not saturate
 }
 
 // counterFiles are the names of the counters in ports/N/counters (drivers/infiniband/core/sysfs.c).
@@ -109,10 +109,10 @@ func queryCounters(ctx context.Context, c *mad.Client, a *Agent) (out IBCounters
 
 // IBManager is a subnet manager, as in its SMInfo (IBA 14.2.5.13).
 type IBManager struct {
-	State    *uint64 `capture:"state,open"`       // 0 not active, 1 discovering, 2 standby, 3 master
-	Priority *uint64 `capture:"priority"`         // 0 to 15: the highest becomes the master
-	Activity *uint64 `capture:"activity,counter"` // increases with each datagram sent, answers included
-	GUID     string  `capture:"guid"`             // of its port, xxxx:xxxx:xxxx:xxxx
+	State    *uint64 // 0 not active, 1 discovering, 2 standby, 3 master
+	Priority *uint64 // 0 to 15: the highest becomes the master
+	Activity *uint64 // increases with each datagram sent, answers included
+	GUID     string  // of its port, xxxx:xxxx:xxxx:xxxx
 }
 
 // Manager queries a subnet manager.

@@ -11,12 +11,12 @@ import (
 
 // Event is a recognised line, or several that belong together.
 type Event struct {
-	Kind       Kind   `capture:"kind"`
-	Driver     string `capture:"driver"` // that printed it, or whose function is on the stack; empty: unknown
-	PCIAddress string `capture:"pci"`    // of the function: 0000:4d:00.0; empty: unknown
-	Netdev     string `capture:"netdev"`
-	Device     string `capture:"device"` // RDMA device
-	Detail     string `capture:"detail"` // captured fields: "module 0, Cable error, High Temperature"; empty: none
+	Kind       Kind
+	Driver     string // that printed it, or whose function is on the stack; empty: unknown
+	PCIAddress string // of the function: 0000:4d:00.0; empty: unknown
+	Netdev     string
+	Device     string // RDMA device
+	Detail     string // captured fields: "module 0, Cable error, High Temperature"; empty: none
 }
 
 // maxDetail limits Event.Detail, in bytes.

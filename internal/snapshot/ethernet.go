@@ -108,37 +108,37 @@ const (
 // Pause is the answer to ethtool netlink PAUSE_GET; nil: not sent. It is link-level flow control (802.3x), unrelated to
 // PFC.
 type Pause struct {
-	Autoneg *uint64 `capture:"autoneg,open"` // ETHTOOL_A_PAUSE_AUTONEG, 0 or 1
-	RX      *uint64 `capture:"rx"`           // received pause frames are honoured
-	TX      *uint64 `capture:"tx"`           // ETHTOOL_A_PAUSE_TX: pause frames are sent
+	Autoneg *uint64 // ETHTOOL_A_PAUSE_AUTONEG, 0 or 1
+	RX      *uint64 // received pause frames are honoured
+	TX      *uint64 // ETHTOOL_A_PAUSE_TX: pause frames are sent
 	// ETHTOOL_A_PAUSE_STATS: frames, and times that the device stopped sending them after a pause storm (Linux 7.3).
-	TXFrames      *uint64 `capture:"tx_frames,counter"`
-	RXFrames      *uint64 `capture:"rx_frames,counter"`
-	TXStormEvents *uint64 `capture:"tx_pause_storm_events,counter"`
+	TXFrames      *uint64
+	RXFrames      *uint64
+	TXStormEvents *uint64
 }
 
 // FEC is the answer to ethtool netlink FEC_GET; nil: not sent. Statistics are those of the port, those of Lanes are in
 // the order of lanes.
 type FEC struct {
 	// ETHTOOL_A_FEC_ACTIVE, bit of its link mode; not sent if no FEC is in use.
-	Active        *uint64 `capture:"active,open"`
-	Corrected     *uint64 `capture:"corrected,counter"`      // ETHTOOL_A_FEC_STAT_CORRECTED, blocks
-	Uncorrectable *uint64 `capture:"uncorrectable,counter"`  // ETHTOOL_A_FEC_STAT_UNCORR, blocks
-	CorrectedBits *uint64 `capture:"corrected_bits,counter"` // ETHTOOL_A_FEC_STAT_CORR_BITS
+	Active        *uint64
+	Corrected     *uint64 // ETHTOOL_A_FEC_STAT_CORRECTED, blocks
+	Uncorrectable *uint64 // ETHTOOL_A_FEC_STAT_UNCORR, blocks
+	CorrectedBits *uint64 // ETHTOOL_A_FEC_STAT_CORR_BITS
 
-	LaneCorrected     []uint64 `capture:"corrected,lanes,counter"`
-	LaneCorrectedBits []uint64 `capture:"corrected_bits,lanes,counter"`
-	LaneUncorrectable []uint64 `capture:"uncorrectable,lanes,counter"`
+	LaneCorrected     []uint64
+	LaneCorrectedBits []uint64
+	LaneUncorrectable []uint64
 
-	Histogram []FECBin `capture:"bin/,counter"` // ETHTOOL_A_FEC_STAT_HIST, since Linux 6.18
+	Histogram []FECBin // ETHTOOL_A_FEC_STAT_HIST, since Linux 6.18
 }
 
 // FECBin is a bin of the histogram: blocks with Low to High symbols in error that FEC corrected.
 type FECBin struct {
-	Low    uint64   `capture:",name"`
-	High   uint64   `capture:"-,name"`
-	Blocks uint64   `capture:",value"`
-	Lanes  []uint64 `capture:",lanes"` // blocks by lane; nil: not reported
+	Low    uint64
+	High   uint64
+	Blocks uint64
+	Lanes  []uint64 // blocks by lane; nil: not reported
 }
 
 // PFCSamples is the short samples of a netdev's pause times since it was first seen.

@@ -74,11 +74,11 @@ const (
 
 // NVML is one reading of NVML.
 type NVML struct {
-	Driver string `capture:"driver,open"` // nvmlSystemGetDriverVersion: 570.86.15
-	CUDA   string `capture:"cuda"`        // nvmlSystemGetCudaDriverVersion_v2, newest supported version: 12.8
+	Driver string // nvmlSystemGetDriverVersion: 570.86.15
+	CUDA   string // nvmlSystemGetCudaDriverVersion_v2, newest supported version: 12.8
 	GPUs   []GPU  // by index
 	// Count is nvmlDeviceGetCount_v2, which includes GPUs that cannot be opened; nil: the reading is not complete.
-	Count *uint64 `capture:"count"`
+	Count *uint64
 }
 
 // GPU is a GPU in NVML; nil or empty: not reported by the driver or the GPU.
@@ -86,68 +86,68 @@ type GPU struct {
 	Index    int    // NVML index, in the order of PCI addresses: the label gpu of the DCGM exporter
 	NUMANode string // numa_node of the PCI function; empty if -1
 
-	UUID       string `capture:"uuid,open"`   // nvmlDeviceGetUUID: GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx
-	PCIAddress string `capture:"pci_address"` // nvmlDeviceGetPciInfo, as in sysfs: DDDD:BB:DD.F
-	Model      string `capture:"model"`       // nvmlDeviceGetName
-	Serial     string `capture:"serial"`      // nvmlDeviceGetSerial: of the board
+	UUID       string // nvmlDeviceGetUUID: GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx
+	PCIAddress string // nvmlDeviceGetPciInfo, as in sysfs: DDDD:BB:DD.F
+	Model      string // nvmlDeviceGetName
+	Serial     string // nvmlDeviceGetSerial: of the board
 	// Capability is the CUDA compute capability, nvmlDeviceGetCudaComputeCapability: 9.0; Ampere is 8.0 and up.
-	Capability string `capture:"compute_capability"`
+	Capability string
 
-	PCIeGeneration    *uint64 `capture:"pcie_generation"` // nvmlDeviceGet{Curr,Max}PcieLinkGeneration; an idle GPU is at 1
-	PCIeMaxGeneration *uint64 `capture:"pcie_max_generation"`
-	PCIeWidth         *uint64 `capture:"pcie_width"` // lanes: nvmlDeviceGet{Curr,Max}PcieLinkWidth
-	PCIeMaxWidth      *uint64 `capture:"pcie_max_width"`
-	NVLinks           *uint64 `capture:"nvlinks"`    // NVML_FI_DEV_NVLINK_LINK_COUNT: number of links
-	NVLinksUp         *uint64 `capture:"nvlinks_up"` // links in the state active
-	C2CLinks          *uint64 `capture:"c2c_links"`  // NVML_FI_DEV_C2C_LINK_COUNT: links to a Grace processor
+	PCIeGeneration    *uint64 // nvmlDeviceGet{Curr,Max}PcieLinkGeneration; an idle GPU is at 1
+	PCIeMaxGeneration *uint64
+	PCIeWidth         *uint64 // lanes: nvmlDeviceGet{Curr,Max}PcieLinkWidth
+	PCIeMaxWidth      *uint64
+	NVLinks           *uint64 // NVML_FI_DEV_NVLINK_LINK_COUNT: number of links
+	NVLinksUp         *uint64 // links in the state active
+	C2CLinks          *uint64 // NVML_FI_DEV_C2C_LINK_COUNT: links to a Grace processor
 
 	// Processes are the compute processes, by PID in this process's PID namespace if the driver reports it:
 	// nvmlDeviceGetComputeRunningProcesses. Nil: unknown.
-	Processes []int `capture:"processes"`
+	Processes []int
 
-	LastXID *uint64 `capture:"last_xid"` // code of the last of XIDs
+	LastXID *uint64 // code of the last of XIDs
 	// NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, enum nvmlDeviceGpuRecoveryAction_t: 0 none.
-	RecoveryAction *uint64 `capture:"recovery_action"`
+	RecoveryAction *uint64
 
-	Temperature *float64 `capture:"temperature"` // degrees Celsius: nvmlDeviceGetTemperature
-	Power       *float64 `capture:"power"`       // watts: nvmlDeviceGetPowerUsage
+	Temperature *float64 // degrees Celsius: nvmlDeviceGetTemperature
+	Power       *float64 // watts: nvmlDeviceGetPowerUsage
 	// Share of time with a kernel running, 0 to 1: nvmlDeviceGetUtilizationRates.
-	Utilization *float64 `capture:"utilization"`
-	MemoryUsed  *uint64  `capture:"memory_used"`  // bytes: nvmlDeviceGetMemoryInfo
-	MemoryTotal *uint64  `capture:"memory_total"` // bytes
-	BAR1Used    *uint64  `capture:"bar1_used"`    // bytes: nvmlDeviceGetBAR1MemoryInfo
-	BAR1Total   *uint64  `capture:"bar1_total"`   // bytes
-	Throttle    *uint64  `capture:"throttle"`     // bits nvmlClocksEventReason*: nvmlDeviceGetCurrentClocksEventReasons
+	Utilization *float64
+	MemoryUsed  *uint64 // bytes: nvmlDeviceGetMemoryInfo
+	MemoryTotal *uint64 // bytes
+	BAR1Used    *uint64 // bytes: nvmlDeviceGetBAR1MemoryInfo
+	BAR1Total   *uint64 // bytes
+	Throttle    *uint64 // bits nvmlClocksEventReason*: nvmlDeviceGetCurrentClocksEventReasons
 
 	// bytes: NVML_GPM_METRIC_PCIE_{TX,RX}_PER_SEC, accumulated.
-	PCIeTransmit *uint64 `capture:"pcie_transmit_bytes,counter"`
-	PCIeReceive  *uint64 `capture:"pcie_receive_bytes,counter"`
-	PCIeReplays  *uint64 `capture:"pcie_replays,counter"` // NVML_FI_DEV_PCIE_REPLAY_COUNTER
+	PCIeTransmit *uint64
+	PCIeReceive  *uint64
+	PCIeReplays  *uint64 // NVML_FI_DEV_PCIE_REPLAY_COUNTER
 	// Bytes of data on all NVLinks: NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_{TX,RX}, which are in KiB.
-	NVLinkTransmit *uint64 `capture:"nvlink_transmit_bytes,counter"`
-	NVLinkReceive  *uint64 `capture:"nvlink_receive_bytes,counter"`
+	NVLinkTransmit *uint64
+	NVLinkReceive  *uint64
 	// XIDs counts the XID errors since the exporter started listening: events nvmlEventTypeXidCriticalError.
-	XIDs         *uint64 `capture:"xid_events,counter"`
-	NVLinkErrors []Stat  `capture:"nvlink_errors_,counter"` // of all NVLinks, by kind
+	XIDs         *uint64
+	NVLinkErrors []Stat // of all NVLinks, by kind
 
-	Fabric       *GPUFabric    `capture:"fabric_"` // nil if the GPU is not on an NVSwitch fabric
-	RemappedRows *RemappedRows `capture:"rows_"`
+	Fabric       *GPUFabric // nil if the GPU is not on an NVSwitch fabric
+	RemappedRows *RemappedRows
 }
 
 // GPUFabric is the registration of a GPU with its NVSwitch fabric: nvmlDeviceGetGpuFabricInfoV.
 type GPUFabric struct {
-	State   uint64  `capture:"state"`   // NVML_GPU_FABRIC_STATE_*: 1 not started, 2 in progress, 3 completed
-	Status  uint64  `capture:"status"`  // nvmlReturn_t of a completed registration: 0 success
-	Health  *uint64 `capture:"health"`  // NVML_GPU_FABRIC_HEALTH_MASK_*
-	Summary *uint64 `capture:"summary"` // NVML_GPU_FABRIC_HEALTH_SUMMARY_*: 1 healthy
-	Cluster string  `capture:"cluster"` // UUID of the NVLink domain; empty for a single host
-	Clique  uint64  `capture:"clique"`  // GPUs of one clique in a cluster reach each other by NVLink
+	State   uint64  // NVML_GPU_FABRIC_STATE_*: 1 not started, 2 in progress, 3 completed
+	Status  uint64  // nvmlReturn_t of a completed registration: 0 success
+	Health  *uint64 // NVML_GPU_FABRIC_HEALTH_MASK_*
+	Summary *uint64 // NVML_GPU_FABRIC_HEALTH_SUMMARY_*: 1 healthy
+	Cluster string  // UUID of the NVLink domain; empty for a single host
+	Clique  uint64  // GPUs of one clique in a cluster reach each other by NVLink
 }
 
 // RemappedRows is the state of row remapping: nvmlDeviceGetRemappedRows.
 type RemappedRows struct {
-	Correctable   uint64 `capture:"correctable"` // rows remapped because of such errors
-	Uncorrectable uint64 `capture:"uncorrectable"`
-	Pending       bool   `capture:"pending"` // a remapping takes effect at the next reset of the GPU
-	Failed        bool   `capture:"failed"`  // a remapping has failed: no spare row is left
+	Correctable   uint64 // rows remapped because of such errors
+	Uncorrectable uint64
+	Pending       bool // a remapping takes effect at the next reset of the GPU
+	Failed        bool // a remapping has failed: no spare row is left
 }

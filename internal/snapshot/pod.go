@@ -7,9 +7,9 @@ import (
 
 // Pod is a pod with devices that the kubelet has allocated to it. The kubelet's PodResources API has no UID of the pod.
 type Pod struct {
-	Namespace string   `capture:",name"`
-	Name      string   `capture:"/,name"`
-	Devices   []string `capture:",value"` // as DeviceOfPod returns them, sorted
+	Namespace string
+	Name      string
+	Devices   []string // as DeviceOfPod returns them, sorted
 }
 
 // Device IDs of device plugins. A suffix ::N is a replica of a GPU shared by time slicing or MPS. An older MIG ID names

@@ -9,47 +9,47 @@ import (
 // fields are empty.
 type Process struct {
 	PID     int
-	Command string `capture:"command"` // name in /proc/PID/stat
+	Command string // name in /proc/PID/stat
 	// Started is the time of its start since boot (CLOCK_BOOTTIME), in steps of 10 ms; 0: unknown.
-	Started time.Duration `capture:"started,omitempty"`
-	GPUs    []int         `capture:"gpus,omitempty"`   // minor numbers of held GPUs: /dev/nvidiaN
-	Verbs   []string      `capture:"verbs,omitempty"`  // held nodes of RDMA devices: uverbs0
-	Cut     bool          `capture:"files_cut,word=1"` // more files are open than are checked: it may hold more
+	Started time.Duration
+	GPUs    []int    // minor numbers of held GPUs: /dev/nvidiaN
+	Verbs   []string // held nodes of RDMA devices: uverbs0
+	Cut     bool     // more files are open than are checked: it may hold more
 	// Its open files are not readable: it has only a name, a job and a start time.
-	Hidden bool `capture:"hidden,word=1"`
+	Hidden bool
 	// Version of the mapped NCCL: libnccl.so.2.22.3; empty if the file has none.
-	NCCL    string `capture:"nccl"`
-	HasNCCL bool   `capture:"nccl,word=unknown,any"` // NCCL is mapped
-	Plugin  bool   `capture:"net_plugin,word=1"`     // a net plugin of NCCL is mapped: libnccl-net*.so
-	Mover   bool   `capture:"cache_mover,word=1"`    // a library that transfers caches by RDMA is mapped: NIXL, Mooncake
+	NCCL    string
+	HasNCCL bool // NCCL is mapped
+	Plugin  bool // a net plugin of NCCL is mapped: libnccl-net*.so
+	Mover   bool // a library that transfers caches by RDMA is mapped: NIXL, Mooncake
 	// DMABUFs are the DMA-BUFs of GPU memory that it keeps open, by exporter. Empty also where its fdinfo cannot be read.
-	DMABUFs []DMABUFs `capture:"dmabuf_"`
+	DMABUFs []DMABUFs
 	// LockedMemory is the soft limit "Max locked memory" in bytes. Nil: unlimited or unreadable.
-	LockedMemory *uint64 `capture:"locked_memory"`
-	Unlimited    bool    `capture:"locked_memory,word=unlimited"` // the soft limit of locked memory is "unlimited"
-	Job          string  `capture:"job"`                          // slurm/123, or kubernetes/UID of the pod
+	LockedMemory *uint64
+	Unlimited    bool   // the soft limit of locked memory is "unlimited"
+	Job          string // slurm/123, or kubernetes/UID of the pod
 	// Step, Container and Unit are of its control group. Step: of a Slurm job, 0, batch, extern. Container: the first 12
 	// digits of its ID. Unit: systemd's, only without job and container: ganesha.service, session-3.scope; user.slice for
 	// units of a user's own manager.
-	Step      string `capture:"step"`
-	Container string `capture:"container"`
-	Unit      string `capture:"unit"`
+	Step      string
+	Container string
+	Unit      string
 	// Network is the number of its network namespace if that is not the one of process 1, and Netdevs the names of the
 	// netdevs there but lo, separated by spaces: eth0 net1. Empty: the network of the host, or unknown.
-	Network string `capture:"network"`
-	Netdevs string `capture:"netdevs"`
+	Network string
+	Netdevs string
 	// JobName and User are SLURM_JOB_NAME and the real user ID. Empty unless permitted (--collector.gdr.job-names).
-	JobName string `capture:"job_name"`
-	User    string `capture:"user"`
+	JobName string
+	User    string
 	// Env is the job-related part of its environment, without secrets: NCCL_*, UCX_IB_*, SLURM_JOB_ID,
 	// SLURM_JOB_NUM_NODES, WORLD_SIZE, LOCAL_WORLD_SIZE, and the rank (RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK), as of
 	// the start of the program.
-	Env map[string]string `capture:"env_"`
+	Env map[string]string
 	// Conf is NCCL's settings in files below the root directory of the process: NCCL_CONF_FILE or ~/.nccl.conf, then
 	// /etc/nccl.conf. Nil: these or Env could not be read completely, or there is no NCCL.
-	Conf map[string]string `capture:"conf_,has=settings read"`
+	Conf map[string]string
 	// Topology is the functions and NUMA nodes of its own NCCL_TOPO_FILE, as <system><cpu numaid><pci busid>; empty: none.
-	Topology string `capture:"topology" foreign:"parsed"`
+	Topology string `foreign:"parsed"`
 
 	// Regions are the memory regions registered with RDMA devices, and their bytes: RDMA netlink RES_MR_GET. Nil: unknown.
 	Regions, RegionBytes *uint64
@@ -121,9 +121,9 @@ type DeviceJobs struct {
 // DMABUFs are DMA-BUFs of one exporter that a process keeps open. A library that closes the descriptor after
 // registering it with a NIC (NCCL) leaves none.
 type DMABUFs struct {
-	Exporter string `capture:",name"`
-	Buffers  int    `capture:"buffers"` // two descriptors of one buffer count once
-	Bytes    uint64 `capture:"bytes"`   // their sizes
+	Exporter string
+	Buffers  int    // two descriptors of one buffer count once
+	Bytes    uint64 // their sizes
 }
 
 // Exporters of GPU memory, exp_name of /proc/PID/fdinfo: nvidia (nv-dmabuf.c), and amdgpu, which exports by the DRM

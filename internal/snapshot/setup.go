@@ -33,11 +33,11 @@ type DeviceInterrupts struct {
 
 // Launcher is a service that starts jobs. They inherit its limits, unless it sets others.
 type Launcher struct {
-	Name string `capture:",name"` // of the process: slurmd, containerd
+	Name string // of the process: slurmd, containerd
 	// LockedMemory is the soft limit "Max locked memory" of /proc/PID/limits, bytes; nil: unlimited or unknown.
-	LockedMemory *uint64 `capture:",value"`
-	Unlimited    bool    `capture:",value,word=unlimited"`
-	Unread       string  `capture:",value,after=!"` // why the limits could not be read: host.Reason; empty: they were
+	LockedMemory *uint64
+	Unlimited    bool
+	Unread       string // why the limits could not be read: host.Reason; empty: they were
 }
 
 // SetupState is the result of the comparison of a setting.

@@ -369,31 +369,31 @@ type GIDFamily struct {
 // IBPortSettings is what the subnet manager has set in an InfiniBand port: PortInfo (IBA 14.2.5.6), SLtoVLMappingTable
 // (IBA 14.2.5.9).
 type IBPortSettings struct {
-	MTU     *uint64 `capture:"mtu,open"` // NeighborMTU, bytes
-	DataVLs *uint64 `capture:"data_vls"` // OperationalVLs: number of virtual lanes for data
+	MTU     *uint64 // NeighborMTU, bytes
+	DataVLs *uint64 // OperationalVLs: number of virtual lanes for data
 	// Virtual lane of each service level; 15: discarded. nil: the port does not have the table.
-	VLs []uint8 `capture:"vls,max=15,len=16"`
+	VLs []uint8
 }
 
 // IBFEC is the FEC of an InfiniBand port and its errors: PortInfoExtended (IBA 14.2.5.19), PortExtendedSpeedsCounters
 // (IBA 16.1.4.12).
 type IBFEC struct {
-	Mode   string     `capture:"mode"` // none, FC, RS(544,514) …; empty: unknown
-	Counts []FECCount `capture:",counter"`
+	Mode   string // none, FC, RS(544,514) …; empty: unknown
+	Counts []FECCount
 }
 
 // FECCount is a counter of the port, or of a lane. It stops at its highest value.
 type FECCount struct {
 	// Name: sync_header_errors, unknown_blocks, corrected_symbols, corrected_blocks, uncorrectable_blocks.
-	Name  string `capture:",name"`
-	Lane  int    `capture:"/lane,name,none=-1,max=255"` // -1: of the port
-	Value uint64 `capture:",value"`
+	Name  string
+	Lane  int // -1: of the port
+	Value uint64
 }
 
 // Stat is one counter as the kernel names it.
 type Stat struct {
-	Name  string `capture:",name"`
-	Value uint64 `capture:",value"`
+	Name  string
+	Value uint64
 }
 
 // HWCounters is hw_counters of devices and ports.
