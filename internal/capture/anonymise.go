@@ -134,15 +134,6 @@ func (s set) numbered(format string) map[string]string {
 	return out
 }
 
-// each calls visit with the entries of all rounds.
-func (a *Archive) each(visit func(e *Entry)) {
-	for i := range a.Rounds {
-		for j := range a.Rounds[i].Entries {
-			visit(&a.Rounds[i].Entries[j])
-		}
-	}
-}
-
 // collect assigns a pseudonym to each name and address, in order.
 func (p *pseudonyms) collect(a *Archive) {
 	p.vendors = vendors(a)

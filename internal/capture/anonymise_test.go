@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/internal/snapshot"
 )
 
 const relations = `-- proc/sys/kernel/hostname --
@@ -345,11 +347,11 @@ var siteLine = regexp.MustCompile(`(?m)^(env_NCCL_TOPO_FILE|job_name|user|contai
 // checkAnonymousGPU: UUID and serial number have pseudonyms where they exist, and nothing else changes.
 func checkAnonymousGPU(t *testing.T, name, before, after string) {
 	t.Helper()
-	b, err := decodeGPU(name, []byte(before))
+	b, err := decode[snapshot.GPU](name, []byte(before))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := decodeGPU(name, []byte(after))
+	a, err := decode[snapshot.GPU](name, []byte(after))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +365,7 @@ func checkAnonymousGPU(t *testing.T, name, before, after string) {
 		}
 		a.Fabric.Cluster = b.Fabric.Cluster
 	}
-	if !bytes.Equal(encodeGPU(a), encodeGPU(b)) {
+	if !bytes.Equal(encode(a), encode(b)) {
 		t.Errorf("%s: %q became %q", name, before, after)
 	}
 }

@@ -15,29 +15,29 @@ import (
 
 // answerKinds are the recorded answers. Their texts have a rule for each field, in fieldRules.
 var answerKinds = []answerKind{
-	answer[host.RDMAPort](`rdma/[^/]+/[0-9]+/port`),
-	answer[[]host.Stat](`rdma/[^/]+/[0-9]+/stats`),
-	answer[host.RDMASystem](systemPath),
-	answer[[]host.RDMAHolder](`rdma/[^/]+/holders`),
-	answer[host.LinkState](`ethtool/[^/]+/linkstate`),
-	answer[host.LinkModes](`ethtool/[^/]+/linkmodes`),
-	answer[host.Pause](`ethtool/[^/]+/pause`),
-	answer[host.FEC](`ethtool/[^/]+/fec`),
-	answer[[]host.Stat](`ethtool/[^/]+/(?:stats|standard)`),
-	answer[[]host.HealthReporter](healthPath),
-	answer[host.DCBConfig](`dcb/[^/]+/ieee`),
-	answer[host.IBLink](`subnet/[^/]+/[0-9]+/link`),
-	answer[host.IBCounters](`subnet/[^/]+/[0-9]+/agent/[0-9]+-[0-9]+`),
-	answer[host.IBFEC](`subnet/[^/]+/[0-9]+/fec/[0-9]+-[0-9]+`),
-	answer[host.IBPortSettings](`subnet/[^/]+/[0-9]+/settings`),
-	answer[host.IBManager](`subnet/[^/]+/[0-9]+/manager/[0-9]+`),
-	answer[snapshot.NVML](nvmlSystemPath),
-	answer[snapshot.GPU](nvmlGPUDir + `/[0-9]+`),
-	answer[snapshot.Process](processDir + `/[0-9]+`),
-	answer[[]snapshot.Pod](podsPath),
-	answer[launcherSearch](launchersPath),
-	answer[host.KernelLogReading](kernelLogPath),
-	answer[snapshot.Trace](tracePath),
+	kindOf[host.RDMAPort](`rdma/[^/]+/[0-9]+/port`),
+	kindOf[[]host.Stat](`rdma/[^/]+/[0-9]+/stats`),
+	kindOf[host.RDMASystem](systemPath),
+	kindOf[[]host.RDMAHolder](`rdma/[^/]+/holders`),
+	kindOf[host.LinkState](`ethtool/[^/]+/linkstate`),
+	kindOf[host.LinkModes](`ethtool/[^/]+/linkmodes`),
+	kindOf[host.Pause](`ethtool/[^/]+/pause`),
+	kindOf[host.FEC](`ethtool/[^/]+/fec`),
+	kindOf[[]host.Stat](`ethtool/[^/]+/(?:stats|standard)`),
+	kindOf[[]host.HealthReporter](healthPath),
+	kindOf[host.DCBConfig](`dcb/[^/]+/ieee`),
+	kindOf[host.IBLink](`subnet/[^/]+/[0-9]+/link`),
+	kindOf[host.IBCounters](`subnet/[^/]+/[0-9]+/agent/[0-9]+-[0-9]+`),
+	kindOf[host.IBFEC](`subnet/[^/]+/[0-9]+/fec/[0-9]+-[0-9]+`),
+	kindOf[host.IBPortSettings](`subnet/[^/]+/[0-9]+/settings`),
+	kindOf[host.IBManager](`subnet/[^/]+/[0-9]+/manager/[0-9]+`),
+	kindOf[snapshot.NVML](nvmlSystemPath),
+	kindOf[snapshot.GPU](nvmlGPUDir + `/[0-9]+`),
+	kindOf[snapshot.Process](processDir + `/[0-9]+`),
+	kindOf[[]snapshot.Pod](podsPath),
+	kindOf[launcherSearch](launchersPath),
+	kindOf[host.KernelLogReading](kernelLogPath),
+	kindOf[snapshot.Trace](tracePath),
 }
 
 type answerKind struct {
@@ -46,7 +46,7 @@ type answerKind struct {
 	reduce func(p *pseudonyms, name string, data []byte) []byte
 }
 
-func answer[T any](paths string) answerKind {
+func kindOf[T any](paths string) answerKind {
 	return answerKind{wholly(paths), reflect.TypeFor[T](), reduced[T]}
 }
 

@@ -5,23 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/snapshot"
-)
-
-const (
-	systemPath     = "rdma/system"
-	healthPath     = "devlink/health"
-	podsPath       = "pods"       // pods with devices; empty if there are none
-	launchersPath  = "launchers"  // services that start jobs, with their limit of locked memory
-	kernelLogPath  = "kernel/log" // events
-	tracePath      = "ebpf/trace" // what eBPF programs have observed
-	processDir     = "processes"
-	nvmlSystemPath = "nvml/system"
-	nvmlGPUDir     = "nvml/gpu"
 )
 
 func rdmaPath(device string, port int, what string) string {
@@ -45,11 +32,6 @@ func managerPath(device string, port int, lid uint16) string {
 	return subnetPath(device, port, fmt.Sprintf("manager/%d", lid))
 }
 
-// isSubnet reports whether a path is the entry of both ends of a link.
-func isSubnet(name string) bool {
-	return strings.HasPrefix(name, "subnet/") && strings.HasSuffix(name, "/link")
-}
-
 // answers is the requests to a machine. They are passed on and recorded, or answered from a recording: an answer is one
 // entry, which encode writes by the form of its type.
 type answers struct {
@@ -60,18 +42,18 @@ type answers struct {
 // query returns the answer with a name: the recorded one, or that of the machine, which is recorded.
 func query[T any](a answers, name string, of func(h *host.Host) (T, error)) (T, error) {
 	if a.player != nil {
-		return replay[T](a.player, name)
+		return recorded[T](a.player, name)
 	}
-	answer, err := of(a.recorder.inner)
-	a.recorder.answer(name, encodeAt(answer, a.recorder.start(false)), err)
-	return answer, err
+	got, err := of(a.recorder.inner)
+	a.recorder.answer(name, encodeAt(got, a.recorder.start(false)), err)
+	return got, err
 }
 
-// replay is a recorded answer.
-func replay[T any](p *Player, name string) (answer T, err error) {
+// recorded returns a recorded answer.
+func recorded[T any](p *Player, name string) (got T, err error) {
 	b, err := p.Read(name, nil)
 	if err != nil {
-		return answer, err
+		return got, err
 	}
 	return decodeAt[T](name, b, p.base)
 }
@@ -211,12 +193,6 @@ func (a answers) Pods(ctx context.Context) ([]snapshot.Pod, error) {
 		return nil, nil
 	}
 	return pods, err
-}
-
-// launcherSearch is the services that start jobs. A line of its own marks a search that was not completed.
-type launcherSearch struct {
-	Found []snapshot.Launcher
-	Cut   bool
 }
 
 // Launchers is the services that start jobs. Captures of earlier versions have none.

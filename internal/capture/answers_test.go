@@ -27,10 +27,10 @@ func TestAnswersOfPorts(t *testing.T) {
 		{"nothing", host.RDMAPort{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := string(encodePort(c.port)); got != c.text {
+			if got := string(encode(c.port)); got != c.text {
 				t.Errorf("%q, want %q", got, c.text)
 			}
-			if got, err := decodePort("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.port) {
+			if got, err := decode[host.RDMAPort]("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.port) {
 				t.Errorf("%q: %+v, %v", c.text, got, err)
 			}
 		})
@@ -53,10 +53,10 @@ func TestAnswersOfLinkModes(t *testing.T) {
 		{"nothing", host.LinkModes{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := string(encodeLinkModes(c.modes)); got != c.text {
+			if got := string(encode(c.modes)); got != c.text {
 				t.Errorf("%q, want %q", got, c.text)
 			}
-			if got, err := decodeLinkModes("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.modes) {
+			if got, err := decode[host.LinkModes]("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.modes) {
 				t.Errorf("%q: %+v, %v", c.text, got, err)
 			}
 		})
@@ -78,10 +78,10 @@ func TestAnswersOfLinkStates(t *testing.T) {
 		{"nothing", host.LinkState{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := string(encodeLinkState(c.state)); got != c.text {
+			if got := string(encode(c.state)); got != c.text {
 				t.Errorf("%q, want %q", got, c.text)
 			}
-			if got, err := decodeLinkState("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.state) {
+			if got, err := decode[host.LinkState]("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.state) {
 				t.Errorf("%q: %+v, %v", c.text, got, err)
 			}
 		})
@@ -91,10 +91,10 @@ func TestAnswersOfLinkStates(t *testing.T) {
 func TestAnswersOfPauseAndFEC(t *testing.T) {
 	pause := host.Pause{Autoneg: num(0), RX: num(1), TX: num(0), TXFrames: num(7), RXFrames: num(8), TXStormEvents: num(9)}
 	text := "autoneg: 0\nrx: 1\ntx: 0\ntx_frames: 7\nrx_frames: 8\ntx_pause_storm_events: 9\n"
-	if got := string(encodePause(pause)); got != text {
+	if got := string(encode(pause)); got != text {
 		t.Errorf("%q", got)
 	}
-	if got, err := decodePause("x", []byte(text)); err != nil || !reflect.DeepEqual(got, pause) {
+	if got, err := decode[host.Pause]("x", []byte(text)); err != nil || !reflect.DeepEqual(got, pause) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	fec := host.FEC{
@@ -105,10 +105,10 @@ func TestAnswersOfPauseAndFEC(t *testing.T) {
 	text = "active: 50\ncorrected: 18446744073709551614\nuncorrectable: 0\ncorrected_bits: 5\n" +
 		"corrected/lane0: 4\ncorrected/lane1: 6\ncorrected_bits/lane0: 5\n" +
 		"bin/0-0: 9\nbin/0-0/lane0: 4\nbin/0-0/lane1: 5\nbin/1-3: 2\n"
-	if got := string(encodeFEC(fec)); got != text {
+	if got := string(encode(fec)); got != text {
 		t.Errorf("%q", got)
 	}
-	if got, err := decodeFEC("x", []byte(text)); err != nil || !reflect.DeepEqual(got, fec) {
+	if got, err := decode[host.FEC]("x", []byte(text)); err != nil || !reflect.DeepEqual(got, fec) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -118,10 +118,10 @@ func TestAnswersOfStats(t *testing.T) {
 		{Name: "rx_write_requests", Value: 0}, {Name: "RNR sent", Value: 5}, {Name: "a: b", Value: 1<<64 - 1},
 	}
 	text := "rx_write_requests: 0\nRNR sent: 5\na: b: 18446744073709551615\n"
-	if got := string(encodeStats(stats)); got != text {
+	if got := string(encode(stats)); got != text {
 		t.Errorf("%q", got)
 	}
-	if got, err := decodeStats("x", []byte(text), nil); err != nil || !slices.Equal(got, stats) {
+	if got, err := decode[[]host.Stat]("x", []byte(text)); err != nil || !slices.Equal(got, stats) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -133,13 +133,13 @@ func TestAnswersOfHealth(t *testing.T) {
 		{Bus: "auxiliary", Device: "mlx5_core.sf.4", Name: "vnic"},
 	}
 	text := "pci/0000:18:00.0/fw: state=0 errors=2 recoveries=0\npci/0000:18:00.0/65535/tx: state=1 errors=1 recoveries=1\nauxiliary/mlx5_core.sf.4/vnic: \n"
-	if got := string(encodeHealth(reporters)); got != text {
+	if got := string(encode(reporters)); got != text {
 		t.Errorf("%q", got)
 	}
-	if got, err := decodeHealth("x", []byte(text)); err != nil || !reflect.DeepEqual(got, reporters) {
+	if got, err := decode[[]host.HealthReporter]("x", []byte(text)); err != nil || !reflect.DeepEqual(got, reporters) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := decodeHealth("x", []byte("pci/0000:18:00.0/fw: later=7 state=1\n")); err != nil || len(got) != 1 ||
+	if got, err := decode[[]host.HealthReporter]("x", []byte("pci/0000:18:00.0/fw: later=7 state=1\n")); err != nil || len(got) != 1 ||
 		*got[0].State != 1 {
 		t.Errorf("a value that this program does not know: %+v, %v", got, err)
 	}
@@ -147,7 +147,7 @@ func TestAnswersOfHealth(t *testing.T) {
 		"fw: state=0\n", "pci/0000:18:00.0/: state=0\n", "pci/0000:18:00.0/1/: state=0\n", "pci/a/fw: state=bad\n",
 		"pci/a/fw: errors\n", "pci/a/fw\n",
 	} {
-		if _, err := decodeHealth("devlink/health", []byte(text)); host.ReasonOf(err) != host.Malformed {
+		if _, err := decode[[]host.HealthReporter]("devlink/health", []byte(text)); host.ReasonOf(err) != host.Malformed {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -157,17 +157,17 @@ func TestGarbledAnswersAreMalformed(t *testing.T) {
 	for _, text := range []string{
 		"state\n", "state: up\n", "state: -1\n", "state: 4\n\n", "state: 99999999999999999999\n",
 	} {
-		if _, err := decodePort("rdma/a/1/port", []byte(text)); host.ReasonOf(err) != host.Malformed {
+		if _, err := decode[host.RDMAPort]("rdma/a/1/port", []byte(text)); host.ReasonOf(err) != host.Malformed {
 			t.Errorf("port %q: %v", text, err)
 		}
-		if _, err := decodeStats("rdma/a/1/stats", []byte(text), nil); host.ReasonOf(err) != host.Malformed {
+		if _, err := decode[[]host.Stat]("rdma/a/1/stats", []byte(text)); host.ReasonOf(err) != host.Malformed {
 			t.Errorf("stats %q: %v", text, err)
 		}
 	}
-	if _, err := decodeLinkModes("ethtool/a/linkmodes", []byte("speed: fast\n")); host.ReasonOf(err) != host.Malformed {
+	if _, err := decode[host.LinkModes]("ethtool/a/linkmodes", []byte("speed: fast\n")); host.ReasonOf(err) != host.Malformed {
 		t.Errorf("link modes: %v", err)
 	}
-	if p, err := decodePort("x", []byte("state: 4\nlater: 7\n")); err != nil || *p.State != 4 {
+	if p, err := decode[host.RDMAPort]("x", []byte("state: 4\nlater: 7\n")); err != nil || *p.State != 4 {
 		t.Errorf("a line that this program does not know: %+v, %v", p, err)
 	}
 }
@@ -186,58 +186,58 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("%+v became %+v, %v", c, again, err)
 			}
 		}
-		if m, err := decodeManager("x", data); err == nil {
-			if again, err := decodeManager("x", encodeManager(m)); err != nil || !reflect.DeepEqual(again, m) {
+		if m, err := decode[host.IBManager]("x", data); err == nil {
+			if again, err := decode[host.IBManager]("x", encode(m)); err != nil || !reflect.DeepEqual(again, m) {
 				t.Errorf("%+v became %+v, %v", m, again, err)
 			}
 		}
-		if a, err := decodeHolders("x", data); err == nil {
-			if again, err := decodeHolders("x", encodeHolders(a)); err != nil || !reflect.DeepEqual(again, a) {
+		if a, err := decode[[]host.RDMAHolder]("x", data); err == nil {
+			if again, err := decode[[]host.RDMAHolder]("x", encode(a)); err != nil || !reflect.DeepEqual(again, a) {
 				t.Errorf("%+v became %+v, %v", a, again, err)
 			}
 		}
-		if p, err := decodePort("x", data); err == nil {
-			if again, err := decodePort("x", encodePort(p)); err != nil || !reflect.DeepEqual(again, p) {
+		if p, err := decode[host.RDMAPort]("x", data); err == nil {
+			if again, err := decode[host.RDMAPort]("x", encode(p)); err != nil || !reflect.DeepEqual(again, p) {
 				t.Errorf("%+v became %+v, %v", p, again, err)
 			}
 		}
-		if m, err := decodeLinkModes("x", data); err == nil {
-			if again, err := decodeLinkModes("x", encodeLinkModes(m)); err != nil || !reflect.DeepEqual(again, m) {
+		if m, err := decode[host.LinkModes]("x", data); err == nil {
+			if again, err := decode[host.LinkModes]("x", encode(m)); err != nil || !reflect.DeepEqual(again, m) {
 				t.Errorf("%+v became %+v, %v", m, again, err)
 			}
 		}
-		if a, err := decodePause("x", data); err == nil {
-			if again, err := decodePause("x", encodePause(a)); err != nil || !reflect.DeepEqual(again, a) {
+		if a, err := decode[host.Pause]("x", data); err == nil {
+			if again, err := decode[host.Pause]("x", encode(a)); err != nil || !reflect.DeepEqual(again, a) {
 				t.Fatalf("%+v became %+v, %v", a, again, err)
 			}
 		}
-		if a, err := decodeFEC("x", data); err == nil {
-			if again, err := decodeFEC("x", encodeFEC(a)); err != nil || !reflect.DeepEqual(again, a) {
+		if a, err := decode[host.FEC]("x", data); err == nil {
+			if again, err := decode[host.FEC]("x", encode(a)); err != nil || !reflect.DeepEqual(again, a) {
 				t.Fatalf("%+v became %+v, %v", a, again, err)
 			}
 		}
-		if a, err := decodePortFEC("x", data); err == nil {
-			if again, err := decodePortFEC("x", encodePortFEC(a)); err != nil || !reflect.DeepEqual(again, a) {
+		if a, err := decode[host.IBFEC]("x", data); err == nil {
+			if again, err := decode[host.IBFEC]("x", encode(a)); err != nil || !reflect.DeepEqual(again, a) {
 				t.Fatalf("%+v became %+v, %v", a, again, err)
 			}
 		}
-		if s, err := decodeSettings("x", data); err == nil {
-			if again, err := decodeSettings("x", encodeSettings(s)); err != nil || !reflect.DeepEqual(again, s) {
+		if s, err := decode[host.IBPortSettings]("x", data); err == nil {
+			if again, err := decode[host.IBPortSettings]("x", encode(s)); err != nil || !reflect.DeepEqual(again, s) {
 				t.Errorf("%+v became %+v, %v", s, again, err)
 			}
 		}
-		if l, err := decodeLinkState("x", data); err == nil {
-			if again, err := decodeLinkState("x", encodeLinkState(l)); err != nil || !reflect.DeepEqual(again, l) {
+		if l, err := decode[host.LinkState]("x", data); err == nil {
+			if again, err := decode[host.LinkState]("x", encode(l)); err != nil || !reflect.DeepEqual(again, l) {
 				t.Errorf("%+v became %+v, %v", l, again, err)
 			}
 		}
-		if h, err := decodeHealth("x", data); err == nil {
-			if again, err := decodeHealth("x", encodeHealth(h)); err != nil || !reflect.DeepEqual(again, h) {
+		if h, err := decode[[]host.HealthReporter]("x", data); err == nil {
+			if again, err := decode[[]host.HealthReporter]("x", encode(h)); err != nil || !reflect.DeepEqual(again, h) {
 				t.Errorf("%+v became %+v, %v", h, again, err)
 			}
 		}
-		if s, err := decodeStats("x", data, nil); err == nil {
-			if again, err := decodeStats("x", encodeStats(s), nil); err != nil || !slices.Equal(again, s) {
+		if s, err := decode[[]host.Stat]("x", data); err == nil {
+			if again, err := decode[[]host.Stat]("x", encode(s)); err != nil || !slices.Equal(again, s) {
 				t.Errorf("%+v became %+v, %v", s, again, err)
 			}
 		}

@@ -57,6 +57,30 @@ type Round struct {
 	Entries []Entry // sorted by path
 }
 
+// each calls visit with the entries of all rounds.
+func (a *Archive) each(visit func(e *Entry)) {
+	for i := range a.Rounds {
+		for j := range a.Rounds[i].Entries {
+			visit(&a.Rounds[i].Entries[j])
+		}
+	}
+}
+
+// InPart follows the path of a file that is not left out as a whole.
+const InPart = " (in part)"
+
+// LeftOutCount is the number of files that an anonymised capture lacks, and of those that it has in part.
+func (m Meta) LeftOutCount() (whole, partly int) {
+	for _, s := range m.LeftOut {
+		if strings.HasSuffix(s, InPart) {
+			partly++
+		} else {
+			whole++
+		}
+	}
+	return whole, partly
+}
+
 // configPath is the entry of the exporter's configuration file. It is not a path of the machine.
 const configPath = "exporter/config.yml"
 

@@ -16,80 +16,6 @@ import (
 
 // What the tests of single types call. The types are written by their tags.
 
-func encodePort(p host.RDMAPort) []byte           { return encode(p) }
-func encodeLinkModes(m host.LinkModes) []byte     { return encode(m) }
-func encodeLinkState(s host.LinkState) []byte     { return encode(s) }
-func encodePause(p host.Pause) []byte             { return encode(p) }
-func encodeFEC(f host.FEC) []byte                 { return encode(f) }
-func encodeStats(s []host.Stat) []byte            { return encode(s) }
-func encodeHealth(h []host.HealthReporter) []byte { return encode(h) }
-func encodeDCB(c host.DCBConfig) []byte           { return encode(c) }
-func encodeLink(l host.IBLink) []byte             { return encode(l) }
-func encodeManager(m host.IBManager) []byte       { return encode(m) }
-func encodePortFEC(f host.IBFEC) []byte           { return encode(f) }
-func encodeSettings(s host.IBPortSettings) []byte { return encode(s) }
-func encodeHolders(h []host.RDMAHolder) []byte    { return encode(h) }
-func encodeGPU(g snapshot.GPU) []byte             { return encode(g) }
-func encodePods(p []snapshot.Pod) []byte          { return encode(p) }
-
-func encodeProcess(p snapshot.Process) []byte { return encode(p) }
-
-func decodePort(path string, b []byte) (host.RDMAPort, error) { return decode[host.RDMAPort](path, b) }
-
-func decodeLinkModes(path string, b []byte) (host.LinkModes, error) {
-	return decode[host.LinkModes](path, b)
-}
-
-func decodeLinkState(path string, b []byte) (host.LinkState, error) {
-	return decode[host.LinkState](path, b)
-}
-
-func decodePause(path string, b []byte) (host.Pause, error) { return decode[host.Pause](path, b) }
-func decodeFEC(path string, b []byte) (host.FEC, error)     { return decode[host.FEC](path, b) }
-
-func decodeStats(path string, b []byte, _ []host.Stat) ([]host.Stat, error) {
-	return decode[[]host.Stat](path, b)
-}
-
-func decodeHealth(path string, b []byte) ([]host.HealthReporter, error) {
-	return decode[[]host.HealthReporter](path, b)
-}
-
-func decodeDCB(path string, b []byte) (host.DCBConfig, error) { return decode[host.DCBConfig](path, b) }
-
-func decodeLink(path string, b []byte) (host.IBLink, error) { return decode[host.IBLink](path, b) }
-
-func decodeManager(path string, b []byte) (host.IBManager, error) {
-	return decode[host.IBManager](path, b)
-}
-
-func decodePortFEC(path string, b []byte) (host.IBFEC, error) { return decode[host.IBFEC](path, b) }
-
-func decodeSettings(path string, b []byte) (host.IBPortSettings, error) {
-	return decode[host.IBPortSettings](path, b)
-}
-
-func decodeHolders(path string, b []byte) ([]host.RDMAHolder, error) {
-	return decode[[]host.RDMAHolder](path, b)
-}
-
-func decodeGPU(path string, b []byte) (snapshot.GPU, error) { return decode[snapshot.GPU](path, b) }
-func decodePods(b []byte) ([]snapshot.Pod, error)           { return decode[[]snapshot.Pod](podsPath, b) }
-
-func decodeProcess(path string, b []byte) (snapshot.Process, error) {
-	return decode[snapshot.Process](path, b)
-}
-
-func encodeKernelLog(r host.KernelLogReading) []byte { return encode(r) }
-
-func decodeKernelLog(path string, b []byte) (host.KernelLogReading, error) {
-	return decode[host.KernelLogReading](path, b)
-}
-
-func decodeTrace(b []byte, start time.Time) (snapshot.Trace, error) {
-	return decodeAt[snapshot.Trace](tracePath, b, start)
-}
-
 // TestErrorsOfEntries: an error names the entry, the line, the key and the reason.
 func TestErrorsOfEntries(t *testing.T) {
 	of := func(_ any, err error) error { return err }
@@ -98,51 +24,51 @@ func TestErrorsOfEntries(t *testing.T) {
 		want string
 	}{
 		{
-			of(decodePort("rdma/a/1/port", []byte("state: 4\nlid: x\n"))),
+			of(decode[host.RDMAPort]("rdma/a/1/port", []byte("state: 4\nlid: x\n"))),
 			`parse rdma/a/1/port: malformed: line 2: "lid": "x" is not a number`,
 		},
 		{
-			of(decodePort("rdma/a/1/port", []byte("state\n"))),
+			of(decode[host.RDMAPort]("rdma/a/1/port", []byte("state\n"))),
 			`parse rdma/a/1/port: malformed: line 1: "state": not KEY: VALUE`,
 		},
 		{
-			of(decodeStats("rdma/a/1/stats", []byte("a: b: -1\n"), nil)),
+			of(decode[[]host.Stat]("rdma/a/1/stats", []byte("a: b: -1\n"))),
 			`parse rdma/a/1/stats: malformed: line 1: "a: b": "-1" is not a number`,
 		},
 		{
-			of(decodeHolders("rdma/a/holders", []byte("1: contexts=1 queues=1\n"))),
+			of(decode[[]host.RDMAHolder]("rdma/a/holders", []byte("1: contexts=1 queues=1\n"))),
 			`parse rdma/a/holders: malformed: line 1: "1": "queues": unknown key`,
 		},
 		{
-			of(decodeHealth("devlink/health", []byte("pci/a: state=0\n"))),
+			of(decode[[]host.HealthReporter]("devlink/health", []byte("pci/a: state=0\n"))),
 			`parse devlink/health: malformed: line 1: "pci/a": incomplete name`,
 		},
 		{
-			of(decodeProcess("processes/1", []byte("gpus: 0\nother: 1\n"))),
+			of(decode[snapshot.Process]("processes/1", []byte("gpus: 0\nother: 1\n"))),
 			`parse processes/1: malformed: line 2: "other": unknown key`,
 		},
 		{
-			of(decodeProcess("processes/1", []byte("conf_NCCL_A: 1\n"))),
+			of(decode[snapshot.Process]("processes/1", []byte("conf_NCCL_A: 1\n"))),
 			`parse processes/1: malformed: line 1: "conf_NCCL_A": the line that announces it is missing`,
 		},
 		{
-			of(decodeProcess("processes/1", []byte("hidden: yes\n"))),
+			of(decode[snapshot.Process]("processes/1", []byte("hidden: yes\n"))),
 			`parse processes/1: malformed: line 1: "hidden": "yes" is not a flag`,
 		},
 		{
-			of(decodeSettings("x", []byte("vls: 0 1\n"))),
+			of(decode[host.IBPortSettings]("x", []byte("vls: 0 1\n"))),
 			`parse x: malformed: line 1: "vls": 2 values, want 16`,
 		},
 		{
-			of(decodeDCB("x", []byte("apps: 1\napp_dscp_8: 1\n"))),
+			of(decode[host.DCBConfig]("x", []byte("apps: 1\napp_dscp_8: 1\n"))),
 			`parse x: malformed: line 2: "app_dscp_8": 8 exceeds 7`,
 		},
 		{
-			of(decodeKernelLog("x", []byte("11: 5 module_error\n"))),
+			of(decode[host.KernelLogReading]("x", []byte("11: 5 module_error\n"))),
 			`parse x: malformed: line 1: "11": 2 values, want 7`,
 		},
 		{
-			of(decodeTrace([]byte("age: soon\n"), time.Time{})),
+			of(decodeAt[snapshot.Trace](tracePath, []byte("age: soon\n"), time.Time{})),
 			`parse ebpf/trace: malformed: line 1: "age": "soon" is not a number of seconds`,
 		},
 	} {

@@ -5,15 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/lazy"
-	"rdma_exporter/internal/snapshot"
 )
 
 // counters are the monotonic values of a machine. After the last round a replay continues them at the rate of their
@@ -138,36 +134,4 @@ func mapHundredths(data []byte, f func(name string, n uint64) uint64) []byte {
 	return []byte(strings.Join(words, " ") + "\n")
 }
 
-var (
-	counterFile   = lazy.Regexp(`/(counters|hw_counters|statistics)/[^/]+$`)
-	countedAnswer = lazy.Regexp(`^(?:rdma|ethtool)/.*/(stats|pause|fec)$|^subnet/.*/(agent|fec|manager)/`)
-)
-
-var readings = []string{"lifespan", "outbound_pci_stalled_rd", "outbound_pci_stalled_wr"}
-
-// isReading reports whether a value among counters is not one: the lifetime of the kernel's counter cache, the
-// percentage of PCIe stalls of mlx5.
-func isReading(name string) bool { return slices.Contains(readings, name) }
-
-// countedLines returns which lines of an entry are counters; nil for an entry without any.
-func countedLines(p string) func(name string) bool {
-	if isGPU(p) {
-		return tableOf(reflect.TypeFor[snapshot.GPU]()).counts
-	}
-	m := countedAnswer().FindStringSubmatch(p)
-	if m == nil {
-		return nil
-	}
-	switch m[1] + m[2] {
-	case "pause":
-		return tableOf(reflect.TypeFor[host.Pause]()).counts
-	case "manager":
-		return tableOf(reflect.TypeFor[host.IBManager]()).counts
-	case "fec":
-		if m[1] != "" {
-			return tableOf(reflect.TypeFor[host.FEC]()).counts
-		}
-		return tableOf(reflect.TypeFor[host.IBFEC]()).counts
-	}
-	return func(name string) bool { return !isReading(path.Base(name)) }
-}
+var counterFile = lazy.Regexp(`/(counters|hw_counters|statistics)/[^/]+$`)

@@ -66,10 +66,10 @@ func TestAnswersOfDCB(t *testing.T) {
 		{"nothing", host.DCBConfig{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := string(encodeDCB(c.config)); got != c.text {
+			if got := string(encode(c.config)); got != c.text {
 				t.Errorf("%s\nwant\n%s", got, c.text)
 			}
-			if got, err := decodeDCB("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.config) {
+			if got, err := decode[host.DCBConfig]("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.config) {
 				t.Errorf("%q: %+v, %v", c.text, got, err)
 			}
 		})
@@ -79,7 +79,7 @@ func TestAnswersOfDCB(t *testing.T) {
 	if got, err := p.IEEE(t.Context(), "eth0"); err != nil || !reflect.DeepEqual(got.Apps, want) {
 		t.Errorf("not in order: %+v, %v", got.Apps, err)
 	}
-	if got, err := decodeDCB("x", []byte("of_a_later_version: 3\npfc_more: x\ndcbx: 1\n")); err != nil || got.DCBX == nil {
+	if got, err := decode[host.DCBConfig]("x", []byte("of_a_later_version: 3\npfc_more: x\ndcbx: 1\n")); err != nil || got.DCBX == nil {
 		t.Errorf("unknown line: %+v, %v", got, err)
 	}
 }
@@ -90,7 +90,7 @@ func TestGarbledAnswersOfDCB(t *testing.T) {
 		"ets_bandwidth: 1 2 3 4 5 6 7 x\n",
 		"app_dscp: 26\n", "app_dscp_8: 26\n", "app_what_3: 26\n", "app_dscp_3: 65536\n", "trust: 256\n",
 	} {
-		if got, err := decodeDCB("dcb/eth0/ieee", []byte(text)); host.ReasonOf(err) != host.Malformed ||
+		if got, err := decode[host.DCBConfig]("dcb/eth0/ieee", []byte(text)); host.ReasonOf(err) != host.Malformed ||
 			!reflect.DeepEqual(got, host.DCBConfig{}) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
@@ -136,11 +136,11 @@ func FuzzDecodeDCB(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := decodeDCB("x", data)
+		c, err := decode[host.DCBConfig]("x", data)
 		if err != nil {
 			return
 		}
-		if again, err := decodeDCB("x", encodeDCB(c)); err != nil || !reflect.DeepEqual(again, c) {
+		if again, err := decode[host.DCBConfig]("x", encode(c)); err != nil || !reflect.DeepEqual(again, c) {
 			t.Errorf("%+v became %+v, %v", c, again, err)
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -141,28 +140,4 @@ func decodeBase64(b []byte) ([]byte, error) {
 
 func decodeHex(b []byte) ([]byte, error) {
 	return hex.DecodeString(strings.Join(strings.Fields(string(b)), ""))
-}
-
-// escape writes a path so that framing and modes stay unambiguous: %XX for bytes outside printable ASCII, for '%', for
-// a leading '+', and for blanks at an end or before a possible mode.
-func escape(p string) string {
-	var b strings.Builder
-	for i := range len(p) {
-		c := p[i]
-		blank := c == ' ' && (i == 0 || i == len(p)-1 || strings.IndexByte("!@- ", p[i+1]) >= 0)
-		if c < ' ' || c > '~' || c == '%' || blank || c == '+' && i == 0 {
-			fmt.Fprintf(&b, "%%%02X", c)
-			continue
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
-}
-
-func unescape(p string) (string, error) {
-	plain, err := url.PathUnescape(p)
-	if err != nil {
-		return "", fmt.Errorf("%q: a %% has to be followed by two hexadecimal digits", p)
-	}
-	return plain, nil
 }

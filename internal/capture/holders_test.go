@@ -14,7 +14,7 @@ func TestHolders(t *testing.T) {
 	want := []host.RDMAHolder{
 		{PID: 0, Contexts: 1}, {PID: 4711, Contexts: 2, Regions: 212, RegionBytes: 868220928}, {PID: 4712, QPs: &queues},
 	}
-	text := encodeHolders(want)
+	text := encode(want)
 	if got := string(text); got != "0: contexts=1 regions=0 bytes=0\n4711: contexts=2 regions=212 bytes=868220928\n4712: contexts=0 regions=0 bytes=0 qps=8\n" {
 		t.Errorf("%q", got)
 	}
@@ -43,7 +43,7 @@ func TestHolders(t *testing.T) {
 	for _, bad := range []string{
 		"x: contexts=1\n", "1: contexts=x\n", "1: queues=1\n", "1: qps=x\n", "1\n", "-1: contexts=1\n",
 	} {
-		if _, err := decodeHolders("x", []byte(bad)); !errors.Is(err, host.ErrMalformed) {
+		if _, err := decode[[]host.RDMAHolder]("x", []byte(bad)); !errors.Is(err, host.ErrMalformed) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

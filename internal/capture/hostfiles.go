@@ -29,7 +29,7 @@ func reduce(a *Archive, p *pseudonyms) {
 	}
 	for i := range a.Rounds {
 		a.Rounds[i].Entries = slices.DeleteFunc(a.Rounds[i].Entries, func(e Entry) bool {
-			unknown := !e.known(of)
+			unknown := !known(e, of)
 			if unknown {
 				left.add(e.Path)
 			}
@@ -68,25 +68,10 @@ func plainPath(name string) string {
 	return name
 }
 
-// InPart follows the path of a file that is not left out as a whole.
-const InPart = " (in part)"
-
-// LeftOutCount is the number of files that an anonymised capture lacks, and of those that it has in part.
-func (m Meta) LeftOutCount() (whole, partly int) {
-	for _, s := range m.LeftOut {
-		if strings.HasSuffix(s, InPart) {
-			partly++
-		} else {
-			whole++
-		}
-	}
-	return whole, partly
-}
-
 const hostNamePath = "proc/sys/kernel/hostname"
 
 // known reports whether an entry is of a known file or place. A link has to lead to one too.
-func (e Entry) known(of func(string) keep) bool {
+func known(e Entry, of func(string) keep) bool {
 	isKnown := func(name string) bool { return places().MatchString(name) || of(name) != nil }
 	switch e.Kind {
 	case File:

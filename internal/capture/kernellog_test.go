@@ -15,14 +15,14 @@ func TestKernelLog(t *testing.T) {
 		{Seq: 11, At: 2 * time.Second, Event: kernellog.Event{Kind: kernellog.ModuleError, Driver: "mlx5_core", PCIAddress: "0000:4d:00.0", Detail: "0, Cable error, High Temperature"}},
 		{Seq: 40, At: 9 * time.Second, Event: kernellog.Event{Kind: kernellog.TransmitTimeout, Netdev: "eth1"}},
 	}}
-	got, err := decodeKernelLog("x", encodeKernelLog(want))
+	got, err := decode[host.KernelLogReading]("x", encode(want))
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, text := range []string{
 		"11: 5 module_error\n", "x: 5 a b c d e f\n", "11: x a b c d e f\n", "lost: x\n", "skipped: perhaps\n",
 	} {
-		if _, err := decodeKernelLog("x", []byte(text)); err == nil {
+		if _, err := decode[host.KernelLogReading]("x", []byte(text)); err == nil {
 			t.Errorf("%q is accepted", text)
 		}
 	}
@@ -77,7 +77,7 @@ func TestLongKernelLog(t *testing.T) {
 			Seq: uint64(i), Event: kernellog.Event{Kind: kernellog.TransmitTimeout, Netdev: "eth1"},
 		})
 	}
-	a := parse(t, header+"-- "+kernelLogPath+" --\n"+string(encodeKernelLog(log)))
+	a := parse(t, header+"-- "+kernelLogPath+" --\n"+string(encode(log)))
 	got, err := play(t, a).KernelLog(t.Context())
 	if err != nil || !reflect.DeepEqual(got.Events, log.Events[1:]) {
 		t.Errorf("%d events, %v", len(got.Events), err)
@@ -88,11 +88,11 @@ func TestLongKernelLog(t *testing.T) {
 func FuzzKernelLog(f *testing.F) {
 	f.Add([]byte("lost: 3\ndropped: 1\nskipped: 7\n11: 2000000 module_error mlx5_core 0000:4d:00.0 - - module 0, Cable error, High Temperature\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := decodeKernelLog("x", data)
+		r, err := decode[host.KernelLogReading]("x", data)
 		if err != nil {
 			return
 		}
-		if again, err := decodeKernelLog("x", encodeKernelLog(r)); err != nil || !reflect.DeepEqual(again, r) {
+		if again, err := decode[host.KernelLogReading]("x", encode(r)); err != nil || !reflect.DeepEqual(again, r) {
 			t.Errorf("%+v, %v; was %+v", again, err, r)
 		}
 	})

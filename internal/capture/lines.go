@@ -194,12 +194,3 @@ func patched(e Entry, lines []byte) []byte {
 	}
 	return out
 }
-
-// splitLine splits "NAME: VALUE". A name may contain ": ", a value does not.
-func splitLine(line string) (name, value string, ok bool) {
-	i := strings.LastIndex(line, ": ")
-	if i < 0 {
-		return "", "", false
-	}
-	return line[:i], line[i+2:], true
-}

@@ -1,32 +1,15 @@
 package capture
 
 import (
-	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"net"
-	"strconv"
 	"strings"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/lldp"
 )
-
-// lldpDir has the neighbours of systemd-networkd by interface index: frames, each preceded by its length.
-const lldpDir = "run/systemd/netif/lldp/"
-
-func isLLDP(name string) bool { return strings.HasPrefix(name, lldpDir) }
-
-// LLDPNeighbours records an answer of systemd-networkd as the file that earlier versions have: a replay has no socket.
-// Without an answer there is no entry, and the collector reads the file.
-func (r *Recorder) LLDPNeighbours(ctx context.Context, netdev string, index uint64) ([]byte, error) {
-	frames, err := r.inner.Networkd.LLDPNeighbours(ctx, netdev, index)
-	if !host.NoNetworkd(err) {
-		r.put(r.canonical(lldpDir+strconv.FormatUint(index, 10)), Entry{Data: frames}, err)
-	}
-	return frames, err
-}
 
 // neighbours are the readable neighbours of a file.
 func neighbours(b []byte) (out []lldp.Neighbour) {

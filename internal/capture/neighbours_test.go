@@ -146,13 +146,13 @@ func TestLinkAnswers(t *testing.T) {
 		{FarPort: n(1), FarGUID: "b83f:d203:00a1:c0de", FarDescription: "a: b%\n-- c --\x00\xff"},
 		{FarPort: n(1), FarGUID: "b83f:d203:00a1:c0de"},
 	} {
-		got, err := decodeLink("x", encodeLink(l))
+		got, err := decode[host.IBLink]("x", encode(l))
 		if err != nil || !reflect.DeepEqual(got, l) {
 			t.Errorf("%+v, %v, want %+v", got, err, l)
 		}
 	}
 	for _, text := range []string{"far_port: x\n", "far_description: %zz\n", "far_port\n"} {
-		if l, err := decodeLink("x", []byte(text)); err == nil {
+		if l, err := decode[host.IBLink]("x", []byte(text)); err == nil {
 			t.Errorf("%q: %+v", text, l)
 		}
 	}
@@ -165,7 +165,7 @@ func TestAnonymiseLink(t *testing.T) {
 		Data: []byte("far_port: 31\nfar_guid: b83f:d203:007a:7b70\nfar_description: MF0;secret-leaf:MQM9700/U1\n"),
 	}}}}}
 	Anonymise(a, "secret-leaf.secret.com", "another")
-	l, err := decodeLink("x", a.Rounds[0].Entries[0].Data)
+	l, err := decode[host.IBLink]("x", a.Rounds[0].Entries[0].Data)
 	if err != nil || l.System() != "switch-2" || *l.FarPort != 31 || strings.Contains(l.FarGUID, "7a:7b") {
 		t.Errorf("%+v, %v", l, err)
 	}

@@ -37,7 +37,7 @@ func replayNumbered[T any](p *Player, dir string, number func(*T) *int) (all []T
 	}
 	for _, name := range names {
 		path := dir + "/" + name
-		one, err := replay[T](p, path)
+		one, err := recorded[T](p, path)
 		if err == nil {
 			if *number(&one), err = strconv.Atoi(name); err != nil {
 				err = host.ErrGarbled(path, []byte(name))
@@ -86,7 +86,7 @@ func (r *Recorder) ReadGPUs(ctx context.Context, _ bool) (snapshot.NVML, []error
 
 // ReadGPUs returns the recorded answers.
 func (p *Player) ReadGPUs(context.Context, bool) (v snapshot.NVML, errs []error, err error) {
-	if v, err = replay[snapshot.NVML](p, nvmlSystemPath); err == nil {
+	if v, err = recorded[snapshot.NVML](p, nvmlSystemPath); err == nil {
 		v.GPUs, errs, err = replayNumbered(p, nvmlGPUDir, func(g *snapshot.GPU) *int { return &g.Index })
 	}
 	return v, errs, err

@@ -59,11 +59,11 @@ rows_failed: false
 `
 
 func TestAnswersOfNVML(t *testing.T) {
-	g, err := decodeGPU("x", []byte(gpuText))
+	g, err := decode[snapshot.GPU]("x", []byte(gpuText))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := string(encodeGPU(g)); got != gpuText {
+	if got := string(encode(g)); got != gpuText {
 		differ(t, got, gpuText)
 	}
 	v := reflect.ValueOf(g)
@@ -76,8 +76,8 @@ func TestAnswersOfNVML(t *testing.T) {
 	for _, text := range []string{
 		"", "uuid: GPU-1\n", "processes: \n", "fabric_state: 1\nfabric_status: 0\nfabric_clique: 0\n",
 	} {
-		g, err := decodeGPU("x", []byte(text))
-		if got := string(encodeGPU(g)); err != nil || got != text {
+		g, err := decode[snapshot.GPU]("x", []byte(text))
+		if got := string(encode(g)); err != nil || got != text {
 			t.Errorf("%q: %q %v", text, got, err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestAnswersOfNVML(t *testing.T) {
 		"nvlinks", "nvlinks: many\n", "processes: 1 x\n", "power: \n", "rows_pending: 2\n",
 		"nvlink_errors_x: -1\n", "fabric_state: x\n",
 	} {
-		if _, err := decodeGPU("x", []byte(text)); host.ReasonOf(err) != host.Malformed {
+		if _, err := decode[snapshot.GPU]("x", []byte(text)); host.ReasonOf(err) != host.Malformed {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -95,14 +95,14 @@ func FuzzGPU(f *testing.F) {
 	f.Add([]byte(gpuText))
 	f.Add([]byte("nvlinks: many\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		g, err := decodeGPU("x", data)
+		g, err := decode[snapshot.GPU]("x", data)
 		if err != nil {
 			return
 		}
-		text := encodeGPU(g)
-		again, err := decodeGPU("x", text)
-		if err != nil || !bytes.Equal(encodeGPU(again), text) {
-			t.Errorf("%q is written as %q, and then as %q (%v)", data, text, encodeGPU(again), err)
+		text := encode(g)
+		again, err := decode[snapshot.GPU]("x", text)
+		if err != nil || !bytes.Equal(encode(again), text) {
+			t.Errorf("%q is written as %q, and then as %q (%v)", data, text, encode(again), err)
 		}
 	})
 }
@@ -242,11 +242,11 @@ func TestAnonymiseGPUs(t *testing.T) {
 			t.Errorf("%s is there still", private)
 		}
 	}
-	first, err := decodeGPU("x", []byte(got["0s nvml/gpu/0"]))
+	first, err := decode[snapshot.GPU]("x", []byte(got["0s nvml/gpu/0"]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := decodeGPU("x", []byte(got["0s nvml/gpu/1"]))
+	second, err := decode[snapshot.GPU]("x", []byte(got["0s nvml/gpu/1"]))
 	if err != nil {
 		t.Fatal(err)
 	}

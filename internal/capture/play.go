@@ -66,16 +66,6 @@ func Play(a *Archive, base time.Time) (*Player, error) {
 	return p, nil
 }
 
-// Scratch is the directory for temporary files: TMPDIR if set, otherwise a tmpfs if there is one, since thousands of
-// small files are slow on a disk.
-func Scratch() string {
-	const memory = "/dev/shm"
-	if os.Getenv("TMPDIR") == "" && unix.Access(memory, unix.W_OK) == nil {
-		return memory
-	}
-	return os.TempDir()
-}
-
 func (p *Player) unpack() (err error) {
 	for _, d := range []string{"sys", "proc", "dev"} {
 		if err := os.Mkdir(path.Join(p.folder, d), 0o755); err != nil {
@@ -124,7 +114,7 @@ func (p *Player) Host() *host.Host {
 		// The time of a read is that of this machine.
 		Turns: host.NewTurns(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.Unlimited(),
 	}
-	if p.archive.hasPods() { // else the exporter did not ask
+	if hasPods(p.archive) { // else the exporter did not ask
 		h.Pods = p
 	}
 	return h
@@ -161,7 +151,17 @@ func (p *Player) Seek(t time.Time) error {
 }
 
 // hasPods reports whether the kubelet was queried.
-func (a *Archive) hasPods() (has bool) {
+func hasPods(a *Archive) (has bool) {
 	a.each(func(e *Entry) { has = has || e.Path == podsPath })
 	return has
+}
+
+// Scratch is the directory for temporary files: TMPDIR if set, otherwise a tmpfs if there is one, since thousands of
+// small files are slow on a disk.
+func Scratch() string {
+	const memory = "/dev/shm"
+	if os.Getenv("TMPDIR") == "" && unix.Access(memory, unix.W_OK) == nil {
+		return memory
+	}
+	return os.TempDir()
 }

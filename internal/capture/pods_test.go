@@ -41,7 +41,7 @@ func TestPodsRoundTrip(t *testing.T) {
 	if NewRecorder(&host.Host{}).Host().Pods != nil {
 		t.Error("a host without the socket is asked")
 	}
-	if _, err := decodePods([]byte("nameonly: x\n")); !errors.Is(err, host.ErrMalformed) {
+	if _, err := decode[[]snapshot.Pod](podsPath, []byte("nameonly: x\n")); !errors.Is(err, host.ErrMalformed) {
 		t.Error(err)
 	}
 }
@@ -66,14 +66,14 @@ func TestAnonymisePods(t *testing.T) {
 func FuzzPods(f *testing.F) {
 	f.Add([]byte("ml/train-0: 0000:3b:02.1 GPU-8f6e0a1b-2c3d-4e5f-8a9b-0c1d2e3f4a5b\na/b: \n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		found, err := decodePods(b)
+		found, err := decode[[]snapshot.Pod](podsPath, b)
 		if err != nil {
 			if !errors.Is(err, host.ErrMalformed) {
 				t.Error(err)
 			}
 			return
 		}
-		again, err := decodePods(encodePods(found))
+		again, err := decode[[]snapshot.Pod](podsPath, encode(found))
 		if err != nil || len(again) != len(found) {
 			t.Errorf("%+v became %+v, %v", found, again, err)
 		}

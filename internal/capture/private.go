@@ -34,14 +34,9 @@ func (p *pseudonyms) process(one *snapshot.Process) {
 	one.Container = p.containers[one.Container]
 }
 
-var (
-	nvmlGPUEntry = lazy.Regexp(`^` + nvmlGPUDir + `/[0-9]+$`)
-	// gpuUUIDPattern matches a UUID of a GPU or MIG instance in any file, for example
-	// /proc/driver/nvidia/gpus/ADDRESS/information.
-	gpuUUIDPattern = lazy.Regexp(`\b(?:GPU|MIG)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
-)
-
-func isGPU(name string) bool { return nvmlGPUEntry().MatchString(name) }
+// gpuUUIDPattern matches a UUID of a GPU or MIG instance in any file, for example
+// /proc/driver/nvidia/gpus/ADDRESS/information.
+var gpuUUIDPattern = lazy.Regexp(`\b(?:GPU|MIG)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
 
 // gpu replaces the UUIDs and the serial number of a GPU.
 func (p *pseudonyms) gpu(g *snapshot.GPU) {

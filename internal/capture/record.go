@@ -2,11 +2,13 @@ package capture
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -330,9 +332,6 @@ func (r *Recorder) Readable(p string) error {
 	return err
 }
 
-// modesDir has the permission bits of files, by path.
-const modesDir = "modes"
-
 // Mode records the permission bits.
 func (r *Recorder) Mode(p string) (uint32, error) {
 	mode, err := r.inner.Files.Mode(p)
@@ -349,4 +348,14 @@ func (r *Recorder) answer(p string, data []byte, err error) {
 		err = &host.Error{Op: "query", Path: p, Err: syscall.ENOENT}
 	}
 	r.put(p, Entry{Data: data}, err)
+}
+
+// LLDPNeighbours records an answer of systemd-networkd as the file that earlier versions have: a replay has no socket.
+// Without an answer there is no entry, and the collector reads the file.
+func (r *Recorder) LLDPNeighbours(ctx context.Context, netdev string, index uint64) ([]byte, error) {
+	frames, err := r.inner.Networkd.LLDPNeighbours(ctx, netdev, index)
+	if !host.NoNetworkd(err) {
+		r.put(r.canonical(lldpDir+strconv.FormatUint(index, 10)), Entry{Data: frames}, err)
+	}
+	return frames, err
 }

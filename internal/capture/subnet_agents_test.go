@@ -80,16 +80,16 @@ func TestAnswersOfPortFEC(t *testing.T) {
 		{Name: "corrected_symbols", Lane: -1, Value: 1<<32 - 1},
 	}}
 	const text = "mode: RS(544,514) PLR\nsync_header_errors: 0\ncorrected_symbols/lane11: 7\ncorrected_symbols: 4294967295\n"
-	if got := string(encodePortFEC(f)); got != text {
+	if got := string(encode(f)); got != text {
 		t.Errorf("%q", got)
 	}
-	if got, err := decodePortFEC("x", []byte(text)); err != nil || !reflect.DeepEqual(got, f) {
+	if got, err := decode[host.IBFEC]("x", []byte(text)); err != nil || !reflect.DeepEqual(got, f) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, bad := range []string{
 		"corrected_symbols: x\n", "corrected_symbols/lane: 1\n", "corrected_symbols/lane999: 1\n", "none\n",
 	} {
-		if got, err := decodePortFEC("x", []byte(bad)); err == nil {
+		if got, err := decode[host.IBFEC]("x", []byte(bad)); err == nil {
 			t.Errorf("%q: %+v", bad, got)
 		}
 	}
@@ -109,11 +109,11 @@ func TestAnswersOfPortSettings(t *testing.T) {
 	if _, err := p.PortSettings(t.Context(), "mlx5_1", 1); !host.IsAbsent(err) {
 		t.Error(err)
 	}
-	if got := string(encodeSettings(got)); got != text {
+	if got := string(encode(got)); got != text {
 		t.Errorf("%q", got)
 	}
 	for _, bad := range []string{"mtu: x\n", "vls: 0 1\n", "vls: 0 1 2 3 0 1 2 3 0 1 2 3 0 1 2 16\n"} {
-		if got, err := decodeSettings("x", []byte(bad)); err == nil {
+		if got, err := decode[host.IBPortSettings]("x", []byte(bad)); err == nil {
 			t.Errorf("%q: %+v", bad, got)
 		}
 	}

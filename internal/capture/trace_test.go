@@ -94,7 +94,7 @@ func TestTraceGarbled(t *testing.T) {
 		"x", "lost: many\n", "complete: 1e300\n", "age: x\n", "registration: pid=x\n", "registration: size=1\n",
 		"event: age=x\n", "new: 1\n",
 	} {
-		if _, err := decodeTrace([]byte(text), time.Time{}); host.ReasonOf(err) != host.Malformed {
+		if _, err := decodeAt[snapshot.Trace](tracePath, []byte(text), time.Time{}); host.ReasonOf(err) != host.Malformed {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
