@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
@@ -48,13 +47,10 @@ func TestPodsRoundTrip(t *testing.T) {
 
 func TestAnonymisePods(t *testing.T) {
 	const gpu = "GPU-8f6e0a1b-2c3d-4e5f-8a9b-0c1d2e3f4a5b"
-	rec := NewRecorder(&host.Host{Pods: podList{
+	a := &Archive{Rounds: []Round{{Entries: []Entry{{Path: podsPath, Data: encode([]snapshot.Pod{
 		{Namespace: "secret-team", Name: "llama-0", Devices: []string{"0000:3b:02.1", gpu}},
 		{Namespace: "secret-team", Name: "llama-1", Devices: []string{"0000:3b:02.2"}},
-	}})
-	_, _ = rec.Host().Pods.Pods(t.Context())
-	rec.EndRound(0)
-	a := rec.Archive(Meta{Time: time.Unix(0, 0)})
+	})}}}}}
 	Anonymise(a)
 	text, err := Format(a)
 	const want = "namespace-1/pod-1: 0000:3b:02.1 GPU-00000001-0000-4000-8000-000000000000\nnamespace-1/pod-2: 0000:3b:02.2\n"

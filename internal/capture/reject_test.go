@@ -8,6 +8,9 @@ import (
 )
 
 // files is n empty files.
+// Limits of Parse.
+const entryLimit, pathLimit = 1 << 20, 1 << 18
+
 func files(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -22,7 +25,7 @@ func TestBadArchivesAreRejected(t *testing.T) {
 		leads   = "the link target is outside the captured tree"
 		below   = "is not a directory"
 	)
-	large := strings.Repeat("x", maxEntry)
+	large := strings.Repeat("x", entryLimit)
 	variant := func(base string) string {
 		return fmt.Sprintf("capture.json: base %q: a variant requires version 2 and a base name of lower case letters, digits, '-' and '.'", base)
 	}
@@ -69,7 +72,7 @@ func TestBadArchivesAreRejected(t *testing.T) {
 		{header + "-- a --\n-- +30s/a/c --\n", `entry "a/c": "a" ` + below},
 		{header + "-- a --\n-- +15s/a !ENOENT --\n-- +15s/a/b --\n-- +30s/a/b/c --\n", `entry "a/b/c": "a/b" ` + below},
 
-		{header + files(maxPaths) + "-- b --\n", `entry "b": too many files and directories (limit 262144)`},
+		{header + files(pathLimit) + "-- b --\n", `entry "b": too many files and directories (limit 262144)`},
 		{header + "-- " + strings.Repeat("x", 5000) + " --\n", `entry "` + strings.Repeat("x", 5000) + `": the path exceeds PATH_MAX (4096 bytes)`},
 		{header + "-- a --\n-- a --\n", `entry "a": duplicate path`},
 		{header + "-- a --\n-- a !EIO --\n", `entry "a !EIO": duplicate path`},
@@ -80,7 +83,7 @@ func TestBadArchivesAreRejected(t *testing.T) {
 
 		{header + "-- a --\n" + large + "\n", `entry "a": 1048577 bytes exceed the limit of 1048576`},
 		{header + "-- a @base64 --\n" + base64.StdEncoding.EncodeToString([]byte(large+"x")) + "\n", `entry "a @base64": 1048577 bytes exceed the limit of 1048576`},
-		{header + "-- a @hex --\n" + strings.Repeat("00", maxEntry+1) + "\n", `entry "a @hex": 1048577 bytes exceed the limit of 1048576`},
+		{header + "-- a @hex --\n" + strings.Repeat("00", entryLimit+1) + "\n", `entry "a @hex": 1048577 bytes exceed the limit of 1048576`},
 
 		{header + "-- a @zip --\n", `entry "a @zip": unknown mode "@zip": use @base64, @hex, @nonl, @unread, @dir, @lines or @files`},
 		{header + "-- a @Hex --\n", `entry "a @Hex": unknown mode "@Hex": use @base64, @hex, @nonl, @unread, @dir, @lines or @files`},
@@ -148,7 +151,7 @@ func TestWhatTakesAnothersPlaceIsNoFault(t *testing.T) {
 		"-- a @dir --\n-- +15s/a/b --\n",
 		"-- a !EISDIR --\n-- a/b --\n",
 		"-- a/b --\n-- +15s/a !EIO --\n-- +30s/a/b --\n",
-		"-- a --\n" + strings.Repeat("x", maxEntry-1) + "\n",
+		"-- a --\n" + strings.Repeat("x", entryLimit-1) + "\n",
 	} {
 		if _, err := Parse([]byte(header + text)); err != nil {
 			t.Error(err)

@@ -87,7 +87,7 @@ func TestKindsOfEntries(t *testing.T) {
 }
 
 func TestLongBase64IsFoldedAndRead(t *testing.T) {
-	data := make([]byte, maxEntry)
+	data := make([]byte, entryLimit)
 	for i := range data {
 		data[i] = byte(i * 7)
 	}

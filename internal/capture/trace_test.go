@@ -103,8 +103,11 @@ func TestTraceGarbled(t *testing.T) {
 // TestProcessesAreNumbered: a process has one pseudonym in all entries, and archives that are anonymous already stay
 // the same.
 func TestProcessesAreNumbered(t *testing.T) {
+	const traced = "complete: 5234.5\nage: 3600\nbegun: 812\nlost: 2\nobserves: host events\n" +
+		"registration: pid=90211 device=mlx5_0 mechanism=dmabuf regions=35 bytes=146800640\n" +
+		"event: age=12.5 device=mlx5_0 kind=qp_fatal pid=90211\n"
 	a := &Archive{Rounds: []Round{{Entries: []Entry{
-		{Path: tracePath, Data: []byte(traceText)},
+		{Path: tracePath, Data: []byte(traced)},
 		{Path: "nvml/gpu/0", Data: []byte("uuid: GPU-114bfe49-de9f-d3f5-a17d-2e541a43fa27\nprocesses: 90211 90212\n")},
 		{Path: processDir + "/4022", Data: []byte("command: wekanode\n")},
 		{Path: processDir + "/90211", Data: []byte("command: python3\n")},
@@ -112,7 +115,7 @@ func TestProcessesAreNumbered(t *testing.T) {
 	}}}}
 	Anonymise(a)
 	for i, want := range map[int]string{
-		0: strings.ReplaceAll(traceText, "90211", "1002"),
+		0: strings.ReplaceAll(traced, "90211", "1002"),
 		4: "1001: contexts=1 regions=2 bytes=8192\n0: contexts=1 regions=0 bytes=0\n",
 	} {
 		if got := string(a.Rounds[0].Entries[i].Data); got != want {

@@ -3,6 +3,7 @@ package capture
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,13 +172,13 @@ func TestBasesAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := play(t, a); read(t, p, "sys/d/rate") != "2\n" {
+	if !slices.ContainsFunc(a.Rounds[0].Entries, func(e Entry) bool { return e.Path == "sys/d/rate" && string(e.Data) == "2\n" }) {
 		t.Error("the newest variant does not count")
 	}
 }
 
 func TestVariantIsNotPlayedAlone(t *testing.T) {
-	if p, err := Play(parse(t, variantHead), time.Now()); err == nil {
+	if p, err := Play(parse(t, strings.Replace(header, "{", `{"base": "base",`, 1)), time.Now()); err == nil {
 		p.Close()
 		t.Error("it is")
 	}
