@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
@@ -20,7 +21,7 @@ func rounds(t *testing.T, entries string, more int, o Options) (*snapshot.GDR, [
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := capture.Play(a, time.Unix(1000, 0))
+	p, err := replay.Play(a, time.Unix(1000, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

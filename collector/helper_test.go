@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/reading"
 )
@@ -17,7 +18,7 @@ func machine(t testing.TB, entries string) *host.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := capture.Play(a, time.Unix(0, 0))
+	p, err := replay.Play(a, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

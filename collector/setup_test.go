@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
@@ -122,7 +123,7 @@ func TestSetupIsRecorded(t *testing.T) {
 				return n
 			}
 			played := func(a *capture.Archive) *host.Host {
-				p, err := capture.Play(a, time.Unix(0, 0))
+				p, err := replay.Play(a, time.Unix(0, 0))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -131,7 +132,7 @@ func TestSetupIsRecorded(t *testing.T) {
 			}
 			first := played(a)
 			want := read(first)
-			rec := capture.NewRecorder(first)
+			rec := replay.NewRecorder(first)
 			read(rec.Host())
 			rec.EndRound(0)
 			got := read(played(rec.Archive(capture.Meta{Time: time.Unix(0, 0)})))

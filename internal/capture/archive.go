@@ -1,5 +1,5 @@
 // Package capture is the capture format: everything that the collectors read on a machine, as one text file that can be
-// read and diffed. The package records captures, replays them in place of a machine, and replaces names and addresses.
+// read and diffed. A variant is a capture that holds only what differs from another one, its base.
 package capture
 
 import (
@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/tools/txtar"
 
+	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/lazy"
 )
@@ -57,8 +58,8 @@ type Round struct {
 	Entries []Entry // sorted by path
 }
 
-// each calls visit with the entries of all rounds.
-func (a *Archive) each(visit func(e *Entry)) {
+// Each calls visit with the entries of all rounds.
+func (a *Archive) Each(visit func(e *Entry)) {
 	for i := range a.Rounds {
 		for j := range a.Rounds[i].Entries {
 			visit(&a.Rounds[i].Entries[j])
@@ -81,13 +82,13 @@ func (m Meta) LeftOutCount() (whole, partly int) {
 	return whole, partly
 }
 
-// configPath is the entry of the exporter's configuration file. It is not a path of the machine.
-const configPath = "exporter/config.yml"
+// ConfigPath is the entry of the exporter's configuration file. It is not a path of the machine.
+const ConfigPath = "exporter/config.yml"
 
 // Config is the configuration file in use on the machine; nil if there was none.
 func (a *Archive) Config() []byte {
 	for _, e := range a.Rounds[0].Entries {
-		if e.Path == configPath && e.Kind == File {
+		if e.Path == ConfigPath && e.Kind == File {
 			return e.Data
 		}
 	}
@@ -96,7 +97,7 @@ func (a *Archive) Config() []byte {
 
 // SetConfig adds or replaces the configuration file; nil removes it.
 func (a *Archive) SetConfig(b []byte) {
-	a.Put(configPath, b)
+	a.Put(ConfigPath, b)
 }
 
 // Put adds or replaces an entry of the exporter's own data in the first round; nil removes it.
@@ -131,14 +132,14 @@ type Entry struct {
 	Errno  syscall.Errno
 }
 
-func (e Entry) equal(o Entry) bool {
+func (e Entry) Equal(o Entry) bool {
 	return e.Kind == o.Kind && e.Target == o.Target && e.Errno == o.Errno && bytes.Equal(e.Data, o.Data)
 }
 
 func goneEntry(p string) Entry { return Entry{Path: p, Kind: Error, Errno: syscall.ENOENT} }
 
 // isGone reports whether the entry marks a path as removed, with everything below it.
-func (e Entry) isGone() bool { return e.Kind == Error && e.Errno == syscall.ENOENT }
+func (e Entry) IsGone() bool { return e.Kind == Error && e.Errno == syscall.ENOENT }
 
 // Parse parses an archive. An error names the entry and its fault; no archive is returned with it.
 func Parse(data []byte) (*Archive, error) {
@@ -230,8 +231,8 @@ func (a *Archive) parseMeta(data []byte) error {
 	return nil
 }
 
-// leadsOutside reports whether a replay cannot follow a link at p.
-func leadsOutside(p, target string) bool {
+// LeadsOutside reports whether a replay cannot follow a link at p.
+func LeadsOutside(p, target string) bool {
 	to := path.Join(path.Dir(p), target)
 	return path.IsAbs(target) || to == ".." || strings.HasPrefix(to, "../")
 }
@@ -255,10 +256,10 @@ func parseEntry(name string, data []byte) (at time.Duration, e Entry, err error)
 	} else {
 		e.Path = name
 	}
-	if e.Path, err = unescape(e.Path); err != nil {
+	if e.Path, err = answer.Unescape(e.Path); err != nil {
 		return 0, e, err
 	}
-	if e.Target, err = unescape(e.Target); err != nil {
+	if e.Target, err = answer.Unescape(e.Target); err != nil {
 		return 0, e, err
 	}
 	if !host.Clean(e.Path) {
@@ -268,7 +269,7 @@ func parseEntry(name string, data []byte) (at time.Duration, e Entry, err error)
 		return 0, e, fmt.Errorf("the path exceeds PATH_MAX (%d bytes)", unix.PathMax)
 	}
 	if e.Kind == Link {
-		if leadsOutside(e.Path, e.Target) {
+		if LeadsOutside(e.Path, e.Target) {
 			return 0, e, errors.New("the link target is outside the captured tree")
 		}
 	} else if err := e.setMode(mode, data); err != nil {
@@ -322,7 +323,7 @@ func checkTree(rounds []Round) error {
 		for _, e := range r.Entries {
 			now++
 			switch {
-			case e.isGone():
+			case e.IsGone():
 				gone[e.Path] = now
 				continue
 			case e.Kind == Dir, e.Kind == Error:
@@ -332,7 +333,7 @@ func checkTree(rounds []Round) error {
 			}
 		}
 		for _, e := range r.Entries {
-			if p := notDirectory(e.Path, set, gone); p != "" && !e.isGone() {
+			if p := notDirectory(e.Path, set, gone); p != "" && !e.IsGone() {
 				return fmt.Errorf("entry %q: %q is not a directory", e.Path, p)
 			}
 		}

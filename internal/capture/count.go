@@ -9,12 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/lazy"
 )
 
-// counters are the monotonic values of a machine. After the last round a replay continues them at the rate of their
+// Counters are the monotonic values of a machine. After the last round a replay continues them at the rate of their
 // last step, and a variant continues those of its base.
-type counters struct {
+type Counters struct {
 	last  map[string]values // by path
 	steps map[string]values // increase in the newest round, by path
 }
@@ -22,13 +23,13 @@ type counters struct {
 // values are the counters of one entry by line name; "" in a file that is one number.
 type values map[string]uint64
 
-func newCounters() counters { return counters{map[string]values{}, map[string]values{}} }
+func NewCounters() Counters { return Counters{map[string]values{}, map[string]values{}} }
 
 // nextRound discards the steps of the previous round.
-func (c counters) nextRound() { clear(c.steps) }
+func (c Counters) NextRound() { clear(c.steps) }
 
-// count records the values of an entry in a new round.
-func (c counters) count(e Entry) {
+// Count records the values of an entry in a new round.
+func (c Counters) Count(e Entry) {
 	before, now, steps := c.last[e.Path], values{}, values{}
 	mapCounters(e.Path, e.Data, func(name string, n uint64) uint64 {
 		if old, ok := before[name]; ok && n > old {
@@ -45,16 +46,16 @@ func (c counters) count(e Entry) {
 	}
 }
 
-// forget discards a path and everything below it.
-func (c counters) forget(name string) {
-	maps.DeleteFunc(c.last, func(p string, _ values) bool { return isBelow(p, name) })
+// Forget discards a path and everything below it.
+func (c Counters) Forget(name string) {
+	maps.DeleteFunc(c.last, func(p string, _ values) bool { return IsBelow(p, name) })
 }
 
-// isBelow reports whether p is a path or is below it.
-func isBelow(p, above string) bool { return p == above || strings.HasPrefix(p, above+"/") }
+// IsBelow reports whether p is a path or is below it.
+func IsBelow(p, above string) bool { return p == above || strings.HasPrefix(p, above+"/") }
 
-// after returns the content of an entry a number of intervals after the newest round.
-func (c counters) after(intervals uint64, name string, data []byte) []byte {
+// After returns the content of an entry a number of intervals after the newest round.
+func (c Counters) After(intervals uint64, name string, data []byte) []byte {
 	steps := c.steps[name]
 	if intervals == 0 || steps == nil {
 		return data
@@ -62,9 +63,9 @@ func (c counters) after(intervals uint64, name string, data []byte) []byte {
 	return mapCounters(name, data, func(value string, n uint64) uint64 { return n + steps[value]*intervals })
 }
 
-// intervals is how often the step between the last two rounds fits into the time since the last one. A single round has
+// Intervals is how often the step between the last two rounds fits into the time since the last one. A single round has
 // no step.
-func intervals(rounds []Round, at time.Duration) uint64 {
+func Intervals(rounds []Round, at time.Duration) uint64 {
 	n := len(rounds)
 	if n < 2 || at < rounds[n-1].At {
 		return 0
@@ -80,7 +81,7 @@ func mapCounters(p string, data []byte, f func(name string, n uint64) uint64) []
 		return mapHundredths(data, f)
 	case counterFile().MatchString(p):
 		n, err := strconv.ParseUint(string(bytes.TrimSpace(data)), 10, 64)
-		if err != nil || isReading(path.Base(p)) {
+		if err != nil || answer.IsReading(path.Base(p)) {
 			return data
 		}
 		if now := f("", n); now != n {
@@ -88,7 +89,7 @@ func mapCounters(p string, data []byte, f func(name string, n uint64) uint64) []
 		}
 		return data
 	}
-	if is := countedLines(p); is != nil {
+	if is := answer.CounterLines(p); is != nil {
 		return mapLines(data, is, f)
 	}
 	return data
@@ -98,7 +99,7 @@ func mapLines(data []byte, is func(name string) bool, f func(name string, n uint
 	var out []byte
 	changed := false
 	for line := range strings.Lines(string(data)) {
-		name, value, ok := splitLine(strings.TrimSuffix(line, "\n"))
+		name, value, ok := answer.SplitLine(strings.TrimSuffix(line, "\n"))
 		n, err := strconv.ParseUint(value, 10, 64)
 		if ok && err == nil && is(name) {
 			if now := f(name, n); now != n {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/words"
 )
 
@@ -97,10 +98,10 @@ func visible(json []byte) string {
 var modes = map[Kind]string{Unread: "@unread", Dir: "@dir", Lines: "@lines", oneLiners: "@files"}
 
 func formatEntry(e Entry) (name string, data []byte) {
-	name = escape(e.Path)
+	name = answer.Escape(e.Path)
 	switch e.Kind {
 	case Link:
-		return name + " -> " + escape(e.Target), nil
+		return name + " -> " + answer.Escape(e.Target), nil
 	case Error:
 		return name + " !" + errnoName(e.Errno), nil
 	}

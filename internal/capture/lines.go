@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"rdma_exporter/internal/capture/answer"
 )
 
 // The text is kept short. Files of one line are combined by directory, and of a file with named lines only changed
@@ -79,7 +81,7 @@ func shortened(before map[string]Entry, entries []Entry) []Entry {
 		out[i] = shortest(before[e.Path], e)
 	}
 	for _, e := range entries {
-		advance(before, e)
+		Advance(before, e)
 	}
 	return out
 }
@@ -99,7 +101,7 @@ func lengthen(rounds []Round) error {
 			}
 		}
 		for _, e := range r.Entries {
-			advance(before, e)
+			Advance(before, e)
 		}
 	}
 	return nil
@@ -107,13 +109,13 @@ func lengthen(rounds []Round) error {
 
 var errNoFile = errors.New("@lines requires a file in the previous round")
 
-// advance applies an entry to a machine.
-func advance(machine map[string]Entry, e Entry) {
-	if !e.isGone() {
+// Advance applies an entry to a machine.
+func Advance(machine map[string]Entry, e Entry) {
+	if !e.IsGone() {
 		machine[e.Path] = e
 		return
 	}
-	maps.DeleteFunc(machine, func(p string, _ Entry) bool { return isBelow(p, e.Path) })
+	maps.DeleteFunc(machine, func(p string, _ Entry) bool { return IsBelow(p, e.Path) })
 }
 
 // lineGone ends a line of a Lines entry if the variant lacks a line of its base.
@@ -157,7 +159,7 @@ func lineName(line string) string {
 	if name, ok := strings.CutSuffix(line, lineGone); ok {
 		return name
 	}
-	name, _, _ := splitLine(line)
+	name, _, _ := answer.SplitLine(line)
 	return name
 }
 

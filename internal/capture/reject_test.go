@@ -1,10 +1,13 @@
-package capture
+package capture_test
 
 import (
 	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
+
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/test/archives"
 )
 
 // files is n empty files.
@@ -33,7 +36,7 @@ func TestBadArchivesAreRejected(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", `not a capture: the first entry is not "-- capture.json --"`},
 		{"some text\n", `not a capture: the first entry is not "-- capture.json --"`},
-		{"-- a --\n" + header, `not a capture: the first entry is not "-- capture.json --"`},
+		{"-- a --\n" + archives.Header, `not a capture: the first entry is not "-- capture.json --"`},
 		{meta(`{`), "capture.json: unexpected end of JSON input"},
 		{meta(`{"rounds":["0s"]}`), "capture.json: version 0 is not supported, only 1 to 2"},
 		{meta(`{"version":3,"rounds":["0s"]}`), "capture.json: version 3 is not supported, only 1 to 2"},
@@ -43,93 +46,93 @@ func TestBadArchivesAreRejected(t *testing.T) {
 		{meta(`{"version":1,"rounds":["0s","-1s"]}`), "capture.json: rounds: -1s: offsets have to start at 0s and increase"},
 		{meta(`{"version":1,"rounds":["0s","soon"]}`), `capture.json: rounds: time: invalid duration "soon"`},
 
-		{header + "-- ../x --\n", `entry "../x": ` + outside},
-		{header + "-- a/../../x --\n", `entry "a/../../x": ` + outside},
-		{header + "-- /etc/passwd --\n", `entry "/etc/passwd": ` + outside},
-		{header + "-- .. --\n", `entry "..": ` + outside},
-		{header + "-- . --\n", `entry ".": ` + outside},
-		{header + "-- a//b --\n", `entry "a//b": ` + outside},
-		{header + "-- a/ --\n", `entry "a/": ` + outside},
-		{header + "-- %2e%2e/x --\n", `entry "%2e%2e/x": ` + outside},
-		{header + "-- a%00b --\n", `entry "a%00b": ` + outside},
-		{header + "-- +15s/../x --\n", `entry "+15s/../x": ` + outside},
-		{header + "-- +15s//x --\n", `entry "+15s//x": ` + outside},
-		{header + "-- ../x !EIO --\n", `entry "../x !EIO": ` + outside},
-		{header + "-- ../x -> y --\n", `entry "../x -> y": ` + outside},
+		{archives.Header + "-- ../x --\n", `entry "../x": ` + outside},
+		{archives.Header + "-- a/../../x --\n", `entry "a/../../x": ` + outside},
+		{archives.Header + "-- /etc/passwd --\n", `entry "/etc/passwd": ` + outside},
+		{archives.Header + "-- .. --\n", `entry "..": ` + outside},
+		{archives.Header + "-- . --\n", `entry ".": ` + outside},
+		{archives.Header + "-- a//b --\n", `entry "a//b": ` + outside},
+		{archives.Header + "-- a/ --\n", `entry "a/": ` + outside},
+		{archives.Header + "-- %2e%2e/x --\n", `entry "%2e%2e/x": ` + outside},
+		{archives.Header + "-- a%00b --\n", `entry "a%00b": ` + outside},
+		{archives.Header + "-- +15s/../x --\n", `entry "+15s/../x": ` + outside},
+		{archives.Header + "-- +15s//x --\n", `entry "+15s//x": ` + outside},
+		{archives.Header + "-- ../x !EIO --\n", `entry "../x !EIO": ` + outside},
+		{archives.Header + "-- ../x -> y --\n", `entry "../x -> y": ` + outside},
 
-		{header + "-- a -> /etc --\n", `entry "a -> /etc": ` + leads},
-		{header + "-- a -> .. --\n", `entry "a -> ..": ` + leads},
-		{header + "-- a -> ../b --\n", `entry "a -> ../b": ` + leads},
-		{header + "-- a/b -> ../../c --\n", `entry "a/b -> ../../c": ` + leads},
-		{header + "-- a/b -> c/../../../d --\n", `entry "a/b -> c/../../../d": ` + leads},
-		{header + "-- a -> %2e%2e/b --\n", `entry "a -> %2e%2e/b": ` + leads},
+		{archives.Header + "-- a -> /etc --\n", `entry "a -> /etc": ` + leads},
+		{archives.Header + "-- a -> .. --\n", `entry "a -> ..": ` + leads},
+		{archives.Header + "-- a -> ../b --\n", `entry "a -> ../b": ` + leads},
+		{archives.Header + "-- a/b -> ../../c --\n", `entry "a/b -> ../../c": ` + leads},
+		{archives.Header + "-- a/b -> c/../../../d --\n", `entry "a/b -> c/../../../d": ` + leads},
+		{archives.Header + "-- a -> %2e%2e/b --\n", `entry "a -> %2e%2e/b": ` + leads},
 
-		{header + "-- a -> b --\n-- a/c --\n", `entry "a/c": "a" ` + below},
-		{header + "-- a/c --\n-- a -> b --\n", `entry "a/c": "a" ` + below},
-		{header + "-- a --\n-- a/b/c -> d --\n", `entry "a/b/c": "a" ` + below},
-		{header + "-- a @unread --\n-- a/b @dir --\n", `entry "a/b": "a" ` + below},
-		{header + "-- a -> b --\n-- +15s/a/c --\n", `entry "a/c": "a" ` + below},
-		{header + "-- a --\n-- +30s/a/c --\n", `entry "a/c": "a" ` + below},
-		{header + "-- a --\n-- +15s/a !ENOENT --\n-- +15s/a/b --\n-- +30s/a/b/c --\n", `entry "a/b/c": "a/b" ` + below},
+		{archives.Header + "-- a -> b --\n-- a/c --\n", `entry "a/c": "a" ` + below},
+		{archives.Header + "-- a/c --\n-- a -> b --\n", `entry "a/c": "a" ` + below},
+		{archives.Header + "-- a --\n-- a/b/c -> d --\n", `entry "a/b/c": "a" ` + below},
+		{archives.Header + "-- a @unread --\n-- a/b @dir --\n", `entry "a/b": "a" ` + below},
+		{archives.Header + "-- a -> b --\n-- +15s/a/c --\n", `entry "a/c": "a" ` + below},
+		{archives.Header + "-- a --\n-- +30s/a/c --\n", `entry "a/c": "a" ` + below},
+		{archives.Header + "-- a --\n-- +15s/a !ENOENT --\n-- +15s/a/b --\n-- +30s/a/b/c --\n", `entry "a/b/c": "a/b" ` + below},
 
-		{header + files(pathLimit) + "-- b --\n", `entry "b": too many files and directories (limit 262144)`},
-		{header + "-- " + strings.Repeat("x", 5000) + " --\n", `entry "` + strings.Repeat("x", 5000) + `": the path exceeds PATH_MAX (4096 bytes)`},
-		{header + "-- a --\n-- a --\n", `entry "a": duplicate path`},
-		{header + "-- a --\n-- a !EIO --\n", `entry "a !EIO": duplicate path`},
-		{header + "-- a -> b --\n-- a -> c --\n", `entry "a -> c": duplicate path`},
-		{header + "-- a --\n-- %61 --\n", `entry "%61": duplicate path`},
-		{header + "-- a --\n-- +0s/a --\n", `entry "+0s/a": duplicate path`},
-		{header + "-- +30s/a --\n-- +0.5m/a --\n", `entry "+0.5m/a": duplicate path`},
+		{archives.Header + files(pathLimit) + "-- b --\n", `entry "b": too many files and directories (limit 262144)`},
+		{archives.Header + "-- " + strings.Repeat("x", 5000) + " --\n", `entry "` + strings.Repeat("x", 5000) + `": the path exceeds PATH_MAX (4096 bytes)`},
+		{archives.Header + "-- a --\n-- a --\n", `entry "a": duplicate path`},
+		{archives.Header + "-- a --\n-- a !EIO --\n", `entry "a !EIO": duplicate path`},
+		{archives.Header + "-- a -> b --\n-- a -> c --\n", `entry "a -> c": duplicate path`},
+		{archives.Header + "-- a --\n-- %61 --\n", `entry "%61": duplicate path`},
+		{archives.Header + "-- a --\n-- +0s/a --\n", `entry "+0s/a": duplicate path`},
+		{archives.Header + "-- +30s/a --\n-- +0.5m/a --\n", `entry "+0.5m/a": duplicate path`},
 
-		{header + "-- a --\n" + large + "\n", `entry "a": 1048577 bytes exceed the limit of 1048576`},
-		{header + "-- a @base64 --\n" + base64.StdEncoding.EncodeToString([]byte(large+"x")) + "\n", `entry "a @base64": 1048577 bytes exceed the limit of 1048576`},
-		{header + "-- a @hex --\n" + strings.Repeat("00", entryLimit+1) + "\n", `entry "a @hex": 1048577 bytes exceed the limit of 1048576`},
+		{archives.Header + "-- a --\n" + large + "\n", `entry "a": 1048577 bytes exceed the limit of 1048576`},
+		{archives.Header + "-- a @base64 --\n" + base64.StdEncoding.EncodeToString([]byte(large+"x")) + "\n", `entry "a @base64": 1048577 bytes exceed the limit of 1048576`},
+		{archives.Header + "-- a @hex --\n" + strings.Repeat("00", entryLimit+1) + "\n", `entry "a @hex": 1048577 bytes exceed the limit of 1048576`},
 
-		{header + "-- a @zip --\n", `entry "a @zip": unknown mode "@zip": use @base64, @hex, @nonl, @unread, @dir, @lines or @files`},
-		{header + "-- a @Hex --\n", `entry "a @Hex": unknown mode "@Hex": use @base64, @hex, @nonl, @unread, @dir, @lines or @files`},
-		{header + "-- a @ --\n", `entry "a @": unknown mode "@": use @base64, @hex, @nonl, @unread, @dir, @lines or @files`},
-		{header + "-- a !EFOO --\n", `entry "a !EFOO": "EFOO" is not an errno`},
-		{header + "-- a ! --\n", `entry "a !": "" is not an errno`},
-		{header + "-- a !0 --\n", `entry "a !0": "0" is not an errno`},
-		{header + "-- a !4096 --\n", `entry "a !4096": "4096" is not an errno`},
-		{header + "-- a !einval --\n", `entry "a !einval": "einval" is not an errno`},
-		{header + "-- a @base64 --\n!\n", `entry "a @base64": illegal base64 data at input byte 0`},
-		{header + "-- a @hex --\n0\n", `entry "a @hex": encoding/hex: odd length hex string`},
-		{header + "-- a @hex --\nzz\n", `entry "a @hex": encoding/hex: invalid byte: U+007A 'z'`},
-		{header + "-- a% --\n", `entry "a%": "a%": a % has to be followed by two hexadecimal digits`},
-		{header + "-- a%2 --\n", `entry "a%2": "a%2": a % has to be followed by two hexadecimal digits`},
-		{header + "-- a%zz --\n", `entry "a%zz": "a%zz": a % has to be followed by two hexadecimal digits`},
-		{header + "-- a%+1 --\n", `entry "a%+1": "a%+1": a % has to be followed by two hexadecimal digits`},
-		{header + "-- a -> %zz --\n", `entry "a -> %zz": "%zz": a % has to be followed by two hexadecimal digits`},
+		{archives.Header + "-- a @zip --\n", `entry "a @zip": unknown mode "@zip": use @base64, @hex, @nonl, @unread, @dir, @lines or @files`},
+		{archives.Header + "-- a @Hex --\n", `entry "a @Hex": unknown mode "@Hex": use @base64, @hex, @nonl, @unread, @dir, @lines or @files`},
+		{archives.Header + "-- a @ --\n", `entry "a @": unknown mode "@": use @base64, @hex, @nonl, @unread, @dir, @lines or @files`},
+		{archives.Header + "-- a !EFOO --\n", `entry "a !EFOO": "EFOO" is not an errno`},
+		{archives.Header + "-- a ! --\n", `entry "a !": "" is not an errno`},
+		{archives.Header + "-- a !0 --\n", `entry "a !0": "0" is not an errno`},
+		{archives.Header + "-- a !4096 --\n", `entry "a !4096": "4096" is not an errno`},
+		{archives.Header + "-- a !einval --\n", `entry "a !einval": "einval" is not an errno`},
+		{archives.Header + "-- a @base64 --\n!\n", `entry "a @base64": illegal base64 data at input byte 0`},
+		{archives.Header + "-- a @hex --\n0\n", `entry "a @hex": encoding/hex: odd length hex string`},
+		{archives.Header + "-- a @hex --\nzz\n", `entry "a @hex": encoding/hex: invalid byte: U+007A 'z'`},
+		{archives.Header + "-- a% --\n", `entry "a%": "a%": a % has to be followed by two hexadecimal digits`},
+		{archives.Header + "-- a%2 --\n", `entry "a%2": "a%2": a % has to be followed by two hexadecimal digits`},
+		{archives.Header + "-- a%zz --\n", `entry "a%zz": "a%zz": a % has to be followed by two hexadecimal digits`},
+		{archives.Header + "-- a%+1 --\n", `entry "a%+1": "a%+1": a % has to be followed by two hexadecimal digits`},
+		{archives.Header + "-- a -> %zz --\n", `entry "a -> %zz": "%zz": a % has to be followed by two hexadecimal digits`},
 
-		{header + "-- a -> b --\ntext\n", `entry "a -> b": this kind of entry has no content`},
-		{header + "-- a !EIO --\ntext\n", `entry "a !EIO": this kind of entry has no content`},
-		{header + "-- a @dir --\ntext\n", `entry "a @dir": this kind of entry has no content`},
-		{header + "-- a @unread --\ntext\n", `entry "a @unread": this kind of entry has no content`},
+		{archives.Header + "-- a -> b --\ntext\n", `entry "a -> b": this kind of entry has no content`},
+		{archives.Header + "-- a !EIO --\ntext\n", `entry "a !EIO": this kind of entry has no content`},
+		{archives.Header + "-- a @dir --\ntext\n", `entry "a @dir": this kind of entry has no content`},
+		{archives.Header + "-- a @unread --\ntext\n", `entry "a @unread": this kind of entry has no content`},
 
-		{header + "-- a @files --\nb 1\n", `entry "a @files": "b 1\n": files are written as NAME: LINE`},
-		{header + "-- a @files --\n../b: 1\n", `entry "a @files": "../b: 1\n": files are written as NAME: LINE`},
-		{header + "-- a @files --\n..: 1\n", `entry "a @files": "..: 1\n": files are written as NAME: LINE`},
-		{header + "-- a @files --\nb: 1\n-- a/b --\n", `entry "a/b": duplicate path`},
-		{header + "-- a @files --\nb: 1\nb: 2\n", `entry "a @files": duplicate path`},
-		{header + "-- ../a @files --\nb: 1\n", `entry "../a @files": ` + outside},
-		{header + "-- a --\n-- a @files --\nb: 1\n", `entry "a/b": "a" ` + below},
-		{header + "-- a @lines --\nb: 1\n", `entry "a": @lines requires a file in the previous round`},
-		{header + "-- a -> b --\n-- +15s/a @lines --\nb: 1\n", `entry "a": @lines requires a file in the previous round`},
-		{header + "-- a --\nb: 1\n-- +15s/a !ENOENT --\n-- +30s/a @lines --\nb: 1\n", `entry "a": @lines requires a file in the previous round`},
+		{archives.Header + "-- a @files --\nb 1\n", `entry "a @files": "b 1\n": files are written as NAME: LINE`},
+		{archives.Header + "-- a @files --\n../b: 1\n", `entry "a @files": "../b: 1\n": files are written as NAME: LINE`},
+		{archives.Header + "-- a @files --\n..: 1\n", `entry "a @files": "..: 1\n": files are written as NAME: LINE`},
+		{archives.Header + "-- a @files --\nb: 1\n-- a/b --\n", `entry "a/b": duplicate path`},
+		{archives.Header + "-- a @files --\nb: 1\nb: 2\n", `entry "a @files": duplicate path`},
+		{archives.Header + "-- ../a @files --\nb: 1\n", `entry "../a @files": ` + outside},
+		{archives.Header + "-- a --\n-- a @files --\nb: 1\n", `entry "a/b": "a" ` + below},
+		{archives.Header + "-- a @lines --\nb: 1\n", `entry "a": @lines requires a file in the previous round`},
+		{archives.Header + "-- a -> b --\n-- +15s/a @lines --\nb: 1\n", `entry "a": @lines requires a file in the previous round`},
+		{archives.Header + "-- a --\nb: 1\n-- +15s/a !ENOENT --\n-- +30s/a @lines --\nb: 1\n", `entry "a": @lines requires a file in the previous round`},
 
 		{meta(`{"version":1,"base":"b","rounds":["0s"]}`), variant("b")},
 		{meta(`{"version":2,"base":"../b","rounds":["0s"]}`), variant("../b")},
 		{meta(`{"version":2,"base":".","rounds":["0s"]}`), variant(".")},
 
-		{header + "-- +15s --\n", `entry "+15s": the entry of a round has to be +DURATION/PATH`},
-		{header + "-- +15x/a --\n", `entry "+15x/a": time: unknown unit "x" in duration "15x"`},
-		{header + "-- +/a --\n", `entry "+/a": time: invalid duration ""`},
-		{header + "-- +45s/a --\n", `entry "+45s/a": 45s is not one of the rounds in capture.json`},
-		{header + "-- +-15s/a --\n", `entry "+-15s/a": -15s is not one of the rounds in capture.json`},
+		{archives.Header + "-- +15s --\n", `entry "+15s": the entry of a round has to be +DURATION/PATH`},
+		{archives.Header + "-- +15x/a --\n", `entry "+15x/a": time: unknown unit "x" in duration "15x"`},
+		{archives.Header + "-- +/a --\n", `entry "+/a": time: invalid duration ""`},
+		{archives.Header + "-- +45s/a --\n", `entry "+45s/a": 45s is not one of the rounds in capture.json`},
+		{archives.Header + "-- +-15s/a --\n", `entry "+-15s/a": -15s is not one of the rounds in capture.json`},
 	} {
-		a, err := Parse([]byte(c.text))
-		name := strings.TrimPrefix(c.text, header)
+		a, err := capture.Parse([]byte(c.text))
+		name := strings.TrimPrefix(c.text, archives.Header)
 		name = name[:min(len(name), 80)]
 		switch {
 		case err == nil:
@@ -153,7 +156,7 @@ func TestWhatTakesAnothersPlaceIsNoFault(t *testing.T) {
 		"-- a/b --\n-- +15s/a !EIO --\n-- +30s/a/b --\n",
 		"-- a --\n" + strings.Repeat("x", entryLimit-1) + "\n",
 	} {
-		if _, err := Parse([]byte(header + text)); err != nil {
+		if _, err := capture.Parse([]byte(archives.Header + text)); err != nil {
 			t.Error(err)
 		}
 	}

@@ -122,17 +122,17 @@ type timeline struct {
 	rounds   []Round
 	next     int // first round that at has not reached
 	entries  map[string]Entry
-	counters counters
+	counters Counters
 }
 
 func newTimeline(a *Archive) *timeline {
-	return &timeline{rounds: a.Rounds, entries: map[string]Entry{}, counters: newCounters()}
+	return &timeline{rounds: a.Rounds, entries: map[string]Entry{}, counters: NewCounters()}
 }
 
 // at returns the machine at a time not earlier than that of the previous call. The caller owns the map.
 func (l *timeline) at(t time.Duration) map[string]Entry {
 	for ; l.next < len(l.rounds) && l.rounds[l.next].At <= t; l.next++ {
-		l.counters.nextRound()
+		l.counters.NextRound()
 		for _, e := range l.rounds[l.next].Entries {
 			l.apply(e)
 		}
@@ -141,22 +141,22 @@ func (l *timeline) at(t time.Duration) map[string]Entry {
 	if l.next < len(l.rounds) {
 		return now
 	}
-	n := intervals(l.rounds, t)
+	n := Intervals(l.rounds, t)
 	for p := range l.counters.steps {
 		e := now[p]
-		e.Data = l.counters.after(n, p, e.Data)
+		e.Data = l.counters.After(n, p, e.Data)
 		now[p] = e
 	}
 	return now
 }
 
 func (l *timeline) apply(e Entry) {
-	advance(l.entries, e)
+	Advance(l.entries, e)
 	switch {
-	case e.isGone():
-		l.counters.forget(e.Path)
+	case e.IsGone():
+		l.counters.Forget(e.Path)
 	case e.Kind == File:
-		l.counters.count(e)
+		l.counters.Count(e)
 	}
 }
 
@@ -170,8 +170,8 @@ func newOverlay() overlay { return overlay{map[string]Entry{}, map[string]bool{}
 
 func (o overlay) apply(entries []Entry) {
 	for _, e := range entries {
-		if e.isGone() {
-			maps.DeleteFunc(o.entries, func(p string, _ Entry) bool { return isBelow(p, e.Path) })
+		if e.IsGone() {
+			maps.DeleteFunc(o.entries, func(p string, _ Entry) bool { return IsBelow(p, e.Path) })
 			o.gone[e.Path] = true
 			continue
 		}
@@ -217,7 +217,7 @@ func difference(before, now map[string]Entry) []Entry {
 	var change []Entry
 	alive := map[string]bool{}
 	for p, e := range now {
-		if old, had := before[p]; !had || !old.equal(e) {
+		if old, had := before[p]; !had || !old.Equal(e) {
 			change = append(change, e)
 		}
 		for ; p != "" && !alive[p]; p = parent(p) {

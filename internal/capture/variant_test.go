@@ -1,4 +1,4 @@
-package capture
+package capture_test
 
 import (
 	"os"
@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/test/archives"
 )
 
 // variantBase has counters that increase by 10 and 3 in 15 s, an answer of lines, and a device.
@@ -49,11 +51,11 @@ const variantHead = `-- capture.json --
 `
 
 func TestVariantShowsItsBaseInItsOwnRounds(t *testing.T) {
-	whole, err := parse(t, variantHead).On(parse(t, variantBase))
+	whole, err := archives.Parse(t, variantHead).On(archives.Parse(t, variantBase))
 	if err != nil {
 		t.Fatal(err)
 	}
-	differ(t, format(t, whole), format(t, parse(t, strings.Replace(variantBase, `"15s"]`, `"15s","45s"]`, 1)+`-- +45s/ethtool/eth0/stats --
+	archives.Differ(t, archives.Format(t, whole), archives.Format(t, archives.Parse(t, strings.Replace(variantBase, `"15s"]`, `"15s","45s"]`, 1)+`-- +45s/ethtool/eth0/stats --
 rx_bytes: 109
 rx_crc_errors_phy: 0
 tx_bytes: 50
@@ -96,8 +98,8 @@ func TestVariantSaysWhatDiffers(t *testing.T) {
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			base := parse(t, variantBase)
-			whole, err := parse(t, variantHead+c.variant).On(base)
+			base := archives.Parse(t, variantBase)
+			whole, err := archives.Parse(t, variantHead+c.variant).On(base)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,19 +107,19 @@ func TestVariantSaysWhatDiffers(t *testing.T) {
 			for _, r := range whole.Rounds {
 				for _, e := range r.Entries {
 					text := strings.ReplaceAll(string(e.Data), "\n", "|")
-					if e.isGone() {
+					if e.IsGone() {
 						text = "!ENOENT"
 					}
 					got += r.At.String() + " " + e.Path + " " + text + "\n"
 				}
 			}
-			differ(t, got, c.want)
-			again, err := VariantOf("base", base, whole)
+			archives.Differ(t, got, c.want)
+			again, err := capture.VariantOf("base", base, whole)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if b, err := again.On(base); err != nil || !same(b, whole) {
-				t.Errorf("made again: %v\n%s", err, format(t, again))
+				t.Errorf("made again: %v\n%s", err, archives.Format(t, again))
 			}
 			if m := whole.Meta; m.Hostname != "gpu-1" || m.Base != "" || len(m.Capabilities) != 1 {
 				t.Errorf("%+v", m)
@@ -160,7 +162,7 @@ func TestBasesAreFound(t *testing.T) {
 		{filepath.Join(dir, "absent.txtar"), "no such file or directory"},
 		{dir, "not a regular file of at most 512 MiB"},
 	} {
-		a, err := Load(c.file, builtin)
+		a, err := capture.Load(c.file, builtin)
 		switch {
 		case c.want == "" && err != nil, c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v, want %q", filepath.Base(c.file), err, c.want)
@@ -168,19 +170,13 @@ func TestBasesAreFound(t *testing.T) {
 			t.Errorf("%s: %+v", filepath.Base(c.file), a.Meta)
 		}
 	}
-	a, err := Load(filepath.Join(dir, "second.txtar"), builtin)
+	a, err := capture.Load(filepath.Join(dir, "second.txtar"), builtin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(a.Rounds[0].Entries, func(e Entry) bool { return e.Path == "sys/d/rate" && string(e.Data) == "2\n" }) {
+	newest := func(e capture.Entry) bool { return e.Path == "sys/d/rate" && string(e.Data) == "2\n" }
+	if !slices.ContainsFunc(a.Rounds[0].Entries, newest) {
 		t.Error("the newest variant does not count")
-	}
-}
-
-func TestVariantIsNotPlayedAlone(t *testing.T) {
-	if p, err := Play(parse(t, strings.Replace(header, "{", `{"base": "base",`, 1)), time.Now()); err == nil {
-		p.Close()
-		t.Error("it is")
 	}
 }
 
@@ -193,8 +189,8 @@ func FuzzVariant(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		base := parse(t, variantBase)
-		v, err := Parse(append([]byte(variantHead), body...))
+		base := archives.Parse(t, variantBase)
+		v, err := capture.Parse(append([]byte(variantHead), body...))
 		if err != nil || !v.IsVariant() {
 			return
 		}
@@ -202,12 +198,12 @@ func FuzzVariant(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := VariantOf("base", base, whole)
+		again, err := capture.VariantOf("base", base, whole)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b, err := parse(t, format(t, again)).On(base); err != nil || !same(b, whole) {
-			t.Fatalf("%v\n%s", err, format(t, again))
+		if b, err := archives.Parse(t, archives.Format(t, again)).On(base); err != nil || !same(b, whole) {
+			t.Fatalf("%v\n%s", err, archives.Format(t, again))
 		}
 	})
 }

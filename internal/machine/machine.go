@@ -15,6 +15,7 @@ import (
 
 	"rdma_exporter/fixtures"
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/maintenance"
 	"rdma_exporter/internal/rounds"
@@ -47,10 +48,10 @@ func (m *Machine) FirstLine(path string) string {
 // Machine is the host that a command reads: this one, or a replay.
 type Machine struct {
 	*host.Host
-	Player *capture.Player // nil for a live host
-	Meta   capture.Meta    // of the replay
-	Site   []byte          // of the replay: the configuration file in force there; nil: none
-	past   time.Time       // time of the earlier round of a replay that is being played; zero: now
+	Player *replay.Player // nil for a live host
+	Meta   capture.Meta   // of the replay
+	Site   []byte         // of the replay: the configuration file in force there; nil: none
+	past   time.Time      // time of the earlier round of a replay that is being played; zero: now
 	Close  func() error
 }
 
@@ -88,7 +89,7 @@ func (c *Config) openMachine(last time.Time) (*Machine, error) {
 	if last.IsZero() {
 		last = a.Meta.Time.Add(a.Rounds[len(a.Rounds)-1].At)
 	}
-	p, err := capture.Play(a, last.Add(-a.Rounds[len(a.Rounds)-1].At))
+	p, err := replay.Play(a, last.Add(-a.Rounds[len(a.Rounds)-1].At))
 	if err != nil {
 		return nil, fmt.Errorf("--replay=%s: %w", c.Replay, err)
 	}

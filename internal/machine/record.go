@@ -12,13 +12,14 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/rounds"
 )
 
 // Recording reads a machine with its own collectors and records what they read.
 type Recording struct {
-	Recorder *capture.Recorder
+	Recorder *replay.Recorder
 	sched    *rounds.Scheduler
 	Meta     capture.Meta
 	known    *expect.Data // known links and devices; nil once recorded
@@ -28,7 +29,7 @@ type Recording struct {
 func (c *Config) Record(
 	ctx context.Context, m *Machine, on []*collector.Collector, known expect.Data, log *slog.Logger,
 ) *Recording {
-	r := &Recording{Recorder: capture.NewRecorder(m.Host), Meta: m.Meta, known: &known}
+	r := &Recording{Recorder: replay.NewRecorder(m.Host), Meta: m.Meta, known: &known}
 	r.sched = rounds.New(ctx, rounds.Options{
 		Host: r.Recorder.Host(), Collectors: on, Timeout: c.Timeout, Limits: c.Limits, Now: m.Now, Logger: log,
 	})

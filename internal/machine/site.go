@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/anonymise"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/site"
 )
@@ -77,15 +78,15 @@ func ParseSite(name string) ([]byte, *site.Config, error) {
 }
 
 // Record adds the configuration in force to a capture. An anonymised one has no entries of other hosts.
-func (f *SiteFile) Record(a *capture.Archive, anonymise bool) error {
+func (f *SiteFile) Record(a *capture.Archive, anonymised bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	text := f.text
-	if anonymise && text != nil {
+	if anonymised && text != nil {
 		var err error
-		systems := capture.Systems(a, f.Store.Current().Systems()...)
-		if text, err = site.OfHost(text, a.Meta.Hostname, capture.HostPseudonym, func(name string) string {
-			return capture.SystemIn(systems, name)
+		systems := anonymise.Systems(a, f.Store.Current().Systems()...)
+		if text, err = site.OfHost(text, a.Meta.Hostname, anonymise.Host, func(name string) string {
+			return anonymise.SystemIn(systems, name)
 		}); err != nil {
 			return fmt.Errorf("cannot anonymise the configuration: %w", err)
 		}

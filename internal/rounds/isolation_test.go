@@ -19,6 +19,7 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
@@ -411,7 +412,7 @@ func TestFailingDeviceIsLeftAlone(t *testing.T) {
 	gone.Entries = append(gone.Entries, capture.Entry{Path: home, Kind: capture.Error, Errno: syscall.ENOENT})
 	a.Rounds = []capture.Round{a.Rounds[0], broken, gone, back}
 	start := a.Meta.Time
-	p, err := capture.Play(a, start)
+	p, err := replay.Play(a, start)
 	must(t, err)
 	defer func() { must(t, p.Close()) }()
 	h := p.Host()

@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/rounds"
@@ -32,7 +33,7 @@ func replayed(t *testing.T, name string, change func(*capture.Archive)) *host.Ho
 	if change != nil {
 		change(a)
 	}
-	p, err := capture.Play(a, time.Now())
+	p, err := replay.Play(a, time.Now())
 	must(t, err)
 	t.Cleanup(func() { must(t, p.Close()) })
 	h := p.Host()

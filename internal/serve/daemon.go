@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/host"
@@ -58,7 +58,7 @@ func (s *Config) daemon(
 		return nil, err
 	}
 	o := alerting.Options{
-		Scratch: capture.Scratch(), Rules: files, Files: files.Names, Job: a.job, Instance: instance,
+		Scratch: replay.Scratch(), Rules: files, Files: files.Names, Job: a.job, Instance: instance,
 		ExternalLabels: a.externalLabels, ExternalURL: external,
 		Interval: a.interval, Notifier: d.notifier, Logger: log, Context: ctx,
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/machine"
@@ -134,7 +134,7 @@ func New(
 ) (j *Evaluator, err error) {
 	j = &Evaluator{m: m, rounds: sched, host: m.Instance(nil)}
 	j.Engine, err = alerting.New(alerting.Options{
-		Scratch: capture.Scratch(), Rules: files, Files: files.Names, Instance: j.host, Logger: log,
+		Scratch: replay.Scratch(), Rules: files, Files: files.Names, Instance: j.host, Logger: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot load the rules: %w", err)

@@ -17,6 +17,7 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/mad"
@@ -61,7 +62,7 @@ func (s *subnet) node(t *testing.T, i int, symbolErrors int) *node {
 	b.WriteString("-- sys/devices/pci0000:00/0000:18:00.0/vendor --\n0x15b3\n-- sys/devices/pci0000:00/0000:18:00.0/device --\n0x1021\n")
 	a, err := capture.Parse([]byte(b.String()))
 	must(t, err)
-	p, err := capture.Play(a, time.Now())
+	p, err := replay.Play(a, time.Now())
 	must(t, err)
 	t.Cleanup(func() { must(t, p.Close()) })
 	n := &node{Host: p.Host()}

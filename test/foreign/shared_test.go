@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/anonymise"
 	"rdma_exporter/internal/cli"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/test/machines"
@@ -220,7 +221,7 @@ func shared(t *testing.T, m *marks, held map[string]bool, file, identity string,
 	if seed%8 == 0 { // the command does no more than the function
 		a = run("--anonymise")
 	} else {
-		capture.Anonymise(a)
+		anonymise.Archive(a)
 	}
 	for _, e := range a.Rounds[0].Entries {
 		if identity != decimal || !ofNumbers.MatchString(e.Path) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/anonymise"
 	"rdma_exporter/internal/rounds"
 )
 
@@ -25,7 +25,7 @@ func TestFindingsOfAnonymisedMachines(t *testing.T) {
 			t.Parallel()
 			want := played(t, name)
 			a := Load(t, name)
-			capture.Anonymise(a)
+			anonymise.Archive(a)
 			m, sched := openIn(t, Written(t, a), gpuModeOf(name))
 			firing, _, _ := evaluated(t, m, sched, func(time.Time, *rounds.Picture) {})
 			var got []string

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/page"
@@ -28,7 +28,7 @@ func inputOf(t testing.TB, name string) page.Input {
 	files, err := rulefiles.Read(nil, "")
 	must(t, err)
 	engine, err := alerting.New(alerting.Options{
-		Scratch: capture.Scratch(), Rules: files, Files: files.Names, Instance: m.Hostname() + ":10879",
+		Scratch: replay.Scratch(), Rules: files, Files: files.Names, Instance: m.Hostname() + ":10879",
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	must(t, err)
@@ -126,7 +126,7 @@ func BenchmarkHistory(b *testing.B) {
 	fsys, files, err := rules.Node()
 	must(b, err)
 	engine, err := alerting.New(alerting.Options{
-		Scratch: capture.Scratch(), Rules: fsys, Files: files, Instance: "gpu-1:10879",
+		Scratch: replay.Scratch(), Rules: fsys, Files: files, Instance: "gpu-1:10879",
 	})
 	must(b, err)
 	b.Cleanup(func() { must(b, engine.Close()) })

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/rounds"
@@ -19,7 +19,7 @@ import (
 // Tree unpacks the first round of a fixture into real files, which a test may then spoil.
 func Tree(t *testing.T, name string) string {
 	t.Helper()
-	return TreeIn(t, capture.Scratch(), name)
+	return TreeIn(t, replay.Scratch(), name)
 }
 
 // TreeIn is tree in a folder of scratch, which says what file system the files have.

@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/anonymise"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/machine"
@@ -77,7 +78,7 @@ func (p *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 		return command.Usage(fmt.Errorf("capture failed: %w", err))
 	}
 	if p.anonymise {
-		capture.Anonymise(a, c.Site.Store.Current().Systems()...)
+		anonymise.Archive(a, c.Site.Store.Current().Systems()...)
 		if whole, partly := a.Meta.LeftOutCount(); whole+partly > 0 {
 			std.Log.Warn("files left out of the anonymised capture, or fields of them: they are not known or not public; "+
 				"capture.json names the files", "files", whole, "in_part", partly)
