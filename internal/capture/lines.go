@@ -78,7 +78,7 @@ func oneFile(name string) bool {
 func shortened(before map[string]Entry, entries []Entry) []Entry {
 	out := make([]Entry, len(entries))
 	for i, e := range entries {
-		out[i] = shortest(before[e.Path], e)
+		out[i] = Shortest(before[e.Path], e)
 	}
 	for _, e := range entries {
 		Advance(before, e)
@@ -121,8 +121,8 @@ func Advance(machine map[string]Entry, e Entry) {
 // lineGone ends a line of a Lines entry if the variant lacks a line of its base.
 const lineGone = " !ENOENT"
 
-// shortest is the entry, or only its changed lines if that is shorter and restores the same content.
-func shortest(have, e Entry) Entry {
+// Shortest is the entry, or only its changed lines if that is shorter and restores the same content.
+func Shortest(have, e Entry) Entry {
 	if e.Kind != File || have.Kind != File || !isText(e.Data) {
 		return e
 	}

@@ -22,68 +22,20 @@ func (a *Archive) On(base *Archive) (*Archive, error) {
 		return nil, fmt.Errorf("base %q is a variant: a whole capture is required", a.Meta.Base)
 	}
 	whole := &Archive{Meta: a.Meta.on(base.Meta)}
-	under, over, before := newTimeline(base), newOverlay(), map[string]Entry{}
+	under, over, before := NewTimeline(base), NewOverlay(), map[string]Entry{}
 	for _, r := range a.Rounds {
-		over.apply(r.Entries)
-		now, err := over.on(under.at(r.At))
+		over.Apply(r.Entries)
+		now, err := over.On(under.At(r.At))
 		if err != nil {
 			return nil, err
 		}
-		whole.Rounds = append(whole.Rounds, Round{At: r.At, Entries: difference(before, now)})
+		whole.Rounds = append(whole.Rounds, Round{At: r.At, Entries: Difference(before, now)})
 		before = now
 	}
 	if err := checkTree(whole.Rounds); err != nil {
 		return nil, err
 	}
 	return whole, nil
-}
-
-// VariantOf returns whole as a variant of base. Both are whole.
-func VariantOf(name string, base, whole *Archive) (*Archive, error) {
-	v := &Archive{Meta: whole.Meta.without(base.Meta)}
-	v.Meta.Base = name
-	under, over, wanted := newTimeline(base), newOverlay(), newTimeline(whole)
-	for _, r := range whole.Rounds {
-		have, err := over.on(under.at(r.At))
-		if err != nil {
-			return nil, err
-		}
-		want := wanted.at(r.At)
-		entries := difference(have, want)
-		for i, e := range entries {
-			entries[i] = shortest(have[e.Path], e)
-		}
-		over.apply(entries)
-		v.Rounds = append(v.Rounds, Round{At: r.At, Entries: entries})
-	}
-	again, err := v.On(base)
-	if err != nil {
-		return nil, err
-	}
-	return v, sameMachine(again, whole)
-}
-
-// Of returns the archive of a machine from its state at each moment, by path.
-func Of(m Meta, offsets []time.Duration, moments []map[string]Entry) *Archive {
-	a := &Archive{Meta: m}
-	a.Meta.Version = Version
-	before := map[string]Entry{}
-	for i, now := range moments {
-		a.Rounds = append(a.Rounds, Round{At: offsets[i], Entries: difference(before, now)})
-		before = now
-	}
-	return a
-}
-
-// sameMachine returns an error that names the first path in which two whole archives differ.
-func sameMachine(a, b *Archive) error {
-	x, y := newTimeline(a), newTimeline(b)
-	for _, r := range b.Rounds {
-		if d := difference(x.at(r.At), y.at(r.At)); len(d) > 0 {
-			return fmt.Errorf("round %s, entry %q: differs", r.At, d[0].Path)
-		}
-	}
-	return nil
 }
 
 // on completes the description of a variant from that of its base.
@@ -100,37 +52,21 @@ func (m Meta) on(base Meta) Meta {
 	return m
 }
 
-// without removes from the description what a variant takes from its base.
-func (m Meta) without(base Meta) Meta {
-	if m.Hostname == base.Hostname {
-		m.Hostname = ""
-	}
-	if m.Kernel == base.Kernel {
-		m.Kernel = ""
-	}
-	if m.Time.Equal(base.Time) {
-		m.Time = time.Time{}
-	}
-	if slices.Equal(m.Capabilities, base.Capabilities) {
-		m.Capabilities = nil
-	}
-	return m
-}
-
-// timeline is a whole archive over time, each path with its entry.
-type timeline struct {
+// Timeline is a whole archive over time, each path with its entry.
+type Timeline struct {
 	rounds   []Round
 	next     int // first round that at has not reached
 	entries  map[string]Entry
 	counters Counters
 }
 
-func newTimeline(a *Archive) *timeline {
-	return &timeline{rounds: a.Rounds, entries: map[string]Entry{}, counters: NewCounters()}
+// NewTimeline returns the timeline of an archive.
+func NewTimeline(a *Archive) *Timeline {
+	return &Timeline{rounds: a.Rounds, entries: map[string]Entry{}, counters: NewCounters()}
 }
 
-// at returns the machine at a time not earlier than that of the previous call. The caller owns the map.
-func (l *timeline) at(t time.Duration) map[string]Entry {
+// At returns the machine at a time not earlier than that of the previous call. The caller owns the map.
+func (l *Timeline) At(t time.Duration) map[string]Entry {
 	for ; l.next < len(l.rounds) && l.rounds[l.next].At <= t; l.next++ {
 		l.counters.NextRound()
 		for _, e := range l.rounds[l.next].Entries {
@@ -150,7 +86,7 @@ func (l *timeline) at(t time.Duration) map[string]Entry {
 	return now
 }
 
-func (l *timeline) apply(e Entry) {
+func (l *Timeline) apply(e Entry) {
 	Advance(l.entries, e)
 	switch {
 	case e.IsGone():
@@ -160,15 +96,17 @@ func (l *timeline) apply(e Entry) {
 	}
 }
 
-// overlay is the entries of a variant up to a round.
-type overlay struct {
+// Overlay is the entries of a variant up to a round.
+type Overlay struct {
 	entries map[string]Entry
 	gone    map[string]bool // hidden paths of the base, with everything below
 }
 
-func newOverlay() overlay { return overlay{map[string]Entry{}, map[string]bool{}} }
+// NewOverlay returns an overlay without entries.
+func NewOverlay() Overlay { return Overlay{map[string]Entry{}, map[string]bool{}} }
 
-func (o overlay) apply(entries []Entry) {
+// Apply adds the entries of a round.
+func (o Overlay) Apply(entries []Entry) {
 	for _, e := range entries {
 		if e.IsGone() {
 			maps.DeleteFunc(o.entries, func(p string, _ Entry) bool { return IsBelow(p, e.Path) })
@@ -182,8 +120,8 @@ func (o overlay) apply(entries []Entry) {
 	}
 }
 
-// on applies the variant to its base, in place.
-func (o overlay) on(base map[string]Entry) (map[string]Entry, error) {
+// On applies the variant to its base, in place.
+func (o Overlay) On(base map[string]Entry) (map[string]Entry, error) {
 	if len(o.gone) > 0 {
 		maps.DeleteFunc(base, func(p string, _ Entry) bool { return o.hides(p) })
 	}
@@ -200,7 +138,7 @@ func (o overlay) on(base map[string]Entry) (map[string]Entry, error) {
 	return base, nil
 }
 
-func (o overlay) hides(p string) bool {
+func (o Overlay) hides(p string) bool {
 	for ; p != ""; p = parent(p) {
 		if o.gone[p] {
 			return true
@@ -212,8 +150,8 @@ func (o overlay) hides(p string) bool {
 // parent is the path above; empty above the first element.
 func parent(p string) string { return p[:max(0, strings.LastIndexByte(p, '/'))] }
 
-// difference is the new and changed entries of now, and one ENOENT per removed subtree, sorted by path.
-func difference(before, now map[string]Entry) []Entry {
+// Difference is the new and changed entries of now, and one ENOENT per removed subtree, sorted by path.
+func Difference(before, now map[string]Entry) []Entry {
 	var change []Entry
 	alive := map[string]bool{}
 	for p, e := range now {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"rdma_exporter/fixtures/archive"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/test/archives"
 )
@@ -114,7 +115,7 @@ func TestVariantSaysWhatDiffers(t *testing.T) {
 				}
 			}
 			archives.Differ(t, got, c.want)
-			again, err := capture.VariantOf("base", base, whole)
+			again, err := archive.Variant("base", base, whole)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +199,7 @@ func FuzzVariant(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := capture.VariantOf("base", base, whole)
+		again, err := archive.Variant("base", base, whole)
 		if err != nil {
 			t.Fatal(err)
 		}

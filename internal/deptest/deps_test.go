@@ -66,7 +66,7 @@ func imports(t *testing.T) map[string][]string {
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
 		name := strings.TrimPrefix(f[0], "rdma_exporter/")
-		if strings.HasSuffix(name, "/gen") || name == "fixtures/variant" || strings.HasPrefix(name, "test/") ||
+		if strings.HasSuffix(name, "/gen") || strings.HasPrefix(name, "fixtures/") || strings.HasPrefix(name, "test/") ||
 			strings.HasPrefix(name, "packaging/") || name == "internal/deptest" {
 			continue
 		}

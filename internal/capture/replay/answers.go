@@ -34,7 +34,7 @@ func managerPath(device string, port int, lid uint16) string {
 }
 
 // answers is the requests to a machine. They are passed on and recorded, or answered from a recording: an answer is one
-// entry, which encode writes by the form of its type.
+// entry, which answer.Encode writes by the form of its type.
 type answers struct {
 	recorder *Recorder // of the machine
 	player   *Player   // if there is no machine
