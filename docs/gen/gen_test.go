@@ -78,17 +78,14 @@ func TestCollectorsOf(t *testing.T) {
 	}
 }
 
-// TestRoff: text is not interpreted as a request, and lines are short.
+// TestRoff: text is not interpreted as a request or an escape, and lines are short.
 func TestRoff(t *testing.T) {
-	var r roff
-	r.text(".conf is read. It's \\x, -v " + strings.Repeat("word ", 20))
-	got := r.String()
-	if want := "\\&.conf is read.\nIt's \\ex, \\-v word"; !strings.HasPrefix(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	for line := range strings.Lines(got) {
-		if len(line) > 81 {
-			t.Errorf("%d characters: %q", len(line), line)
+	for in, want := range map[string]string{
+		".conf, -v": `\&.conf, \-v`, "'x'": `\&'x'`, `a\b`: `a\eb`,
+		strings.Repeat("word ", 17): strings.Repeat("word ", 15) + "word\nword",
+	} {
+		if got := roff(in); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

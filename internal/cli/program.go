@@ -22,6 +22,7 @@ type program struct {
 	config machine.Config
 	logs   *promslog.Config
 	runs   map[string]runner
+	named  *kingpin.CmdModel // on the command line that is parsed
 }
 
 // runner runs a command whose flags are parsed.
@@ -36,8 +37,9 @@ func newProgram(o Outside) *program {
 	p := &program{
 		Application: kingpin.New("rdma_exporter",
 			"Prometheus exporter and alerting daemon for RDMA fabrics under GPU clusters: InfiniBand, RoCEv2, iWARP and cloud adapters. Read-only."),
-		logs: &promslog.Config{},
-		runs: map[string]runner{},
+		logs:  &promslog.Config{},
+		runs:  map[string]runner{},
+		named: &kingpin.CmdModel{},
 	}
 	p.Version(versionText())
 	p.UsageTemplate(usageTemplate)

@@ -47,12 +47,12 @@ func (r *Rules) Flags(a *kingpin.CmdClause) {
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&r.force)
 	a.Flag("runbook-url", "Runbooks for the annotation runbook_url. Default: no such annotation."+
 		rulefiles.RunbookURLHelp).PlaceHolder("URL").StringVar((*string)(&r.books))
-	r.tune.add(a)
 	a.Flag("format", "Output format: prometheus (files for rule_files), or prometheusrule (objects of prometheus-operator, one per file).").Default(formatPrometheus).
 		PlaceHolder("prometheus|prometheusrule").EnumVar(&r.format, formatPrometheus, formatPrometheusRule)
 	a.Flag("object-label",
 		"Label of each PrometheusRule, for the ruleSelector of the Prometheus, such as release=kube-prometheus-stack. Repeatable.").
 		PlaceHolder("NAME=VALUE").StringsVar(&r.labels)
+	r.tune.add(a)
 }
 
 // Run runs the command.
