@@ -98,12 +98,12 @@ func TestOptions(t *testing.T) {
 	a.Flag("secret", "None.").Hidden().Bool()
 	got := map[string]option{}
 	for _, o := range options(a.Model().Flags) {
-		got[o.name] = o
+		got[o.Name] = o
 	}
 	want := map[string]option{
-		"on": {name: "on", help: "Is on"}, "no-on": {name: "no-on", help: "Disable: Is on"},
-		"file": {name: "file", help: "A file", short: "f", value: "FILE", files: true},
-		"set":  {name: "set", help: "One", value: "x|y", choices: []string{"x", "y"}},
+		"on": {Name: "on", Help: "Is on"}, "no-on": {Name: "no-on", Help: "Disable: Is on"},
+		"file": {Name: "file", Help: "A file", Short: "f", Value: "FILE", Files: true},
+		"set":  {Name: "set", Help: "One", Value: "x|y", Choices: "x y"},
 	}
 	for name, o := range want {
 		if !reflect.DeepEqual(got[name], o) {

@@ -83,9 +83,11 @@ func run(dir string, check bool) error {
 		}
 		pages = append(pages, p)
 	}
-	for _, c := range completions() {
-		pages = append(pages, page{"../packaging/completions/" + c.name, c.text})
+	shells, err := completionPages()
+	if err != nil {
+		return err
 	}
+	pages = append(pages, shells...)
 	if check {
 		return compare(dir, pages)
 	}
