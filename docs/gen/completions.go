@@ -159,7 +159,7 @@ func commandsOf(commands []*kingpin.CmdModel) (out []option) {
 }
 
 // fileValue matches placeholders of files and directories, and defaults that are paths.
-var fileValue = regexp.MustCompile(`^(FILE|DIR|GLOB|"/.*")$|/`)
+var fileValue = regexp.MustCompile(`^(FILE|DIR|GLOB)$|/`)
 
 func options(flags []*kingpin.FlagModel) (out []option) {
 	for _, f := range cli.Visible(flags) {
