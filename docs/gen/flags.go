@@ -27,23 +27,21 @@ func flagTables() (string, error) {
 
 func (d *document) flags(flags []*kingpin.FlagModel) {
 	var rows [][]string
-	for _, g := range cli.FlagGroups(flags) {
-		for _, f := range g.Flags {
-			usage, _, _ := strings.Cut(cli.FlagUsage(f), "=")
-			if !f.IsBoolFlag() && len(f.Default) == 0 {
-				usage += "=" + f.PlaceHolder
-			}
-			if f.Short != 0 {
-				usage = "-" + string(f.Short) + ", " + usage
-			}
-			standard := strings.Join(f.Default, ", ")
-			if f.IsBoolFlag() {
-				standard = map[bool]string{true: "on", false: "off"}[standard == "true"]
-			} else {
-				standard = code(standard)
-			}
-			rows = append(rows, []string{code(usage), standard, plain(f.HelpWithEnvar())})
+	for _, f := range cli.Visible(flags) {
+		usage, _, _ := strings.Cut(cli.FlagUsage(f), "=")
+		if !f.IsBoolFlag() && len(f.Default) == 0 {
+			usage += "=" + f.PlaceHolder
 		}
+		if f.Short != 0 {
+			usage = "-" + string(f.Short) + ", " + usage
+		}
+		standard := strings.Join(f.Default, ", ")
+		if f.IsBoolFlag() {
+			standard = map[bool]string{true: "on", false: "off"}[standard == "true"]
+		} else {
+			standard = code(standard)
+		}
+		rows = append(rows, []string{code(usage), standard, plain(f.HelpWithEnvar())})
 	}
 	d.table([]string{"flag", "default", "meaning"}, rows)
 }

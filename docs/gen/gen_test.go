@@ -78,17 +78,14 @@ func TestCollectorsOf(t *testing.T) {
 	}
 }
 
-// TestRoff: text is not interpreted as a request, and lines are short.
+// TestRoff: text is not interpreted as a request or an escape, and lines are short.
 func TestRoff(t *testing.T) {
-	var r roff
-	r.text(".conf is read. It's \\x, -v " + strings.Repeat("word ", 20))
-	got := r.String()
-	if want := "\\&.conf is read.\nIt's \\ex, \\-v word"; !strings.HasPrefix(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	for line := range strings.Lines(got) {
-		if len(line) > 81 {
-			t.Errorf("%d characters: %q", len(line), line)
+	for in, want := range map[string]string{
+		".conf, -v": `\&.conf, \-v`, "'x'": `\&'x'`, `a\b`: `a\eb`,
+		strings.Repeat("word ", 17): strings.Repeat("word ", 15) + "word\nword",
+	} {
+		if got := roff(in); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
@@ -101,12 +98,12 @@ func TestOptions(t *testing.T) {
 	a.Flag("secret", "None.").Hidden().Bool()
 	got := map[string]option{}
 	for _, o := range options(a.Model().Flags) {
-		got[o.name] = o
+		got[o.Name] = o
 	}
 	want := map[string]option{
-		"on": {name: "on", help: "Is on"}, "no-on": {name: "no-on", help: "Disable: Is on"},
-		"file": {name: "file", help: "A file", short: "f", value: "FILE", files: true},
-		"set":  {name: "set", help: "One", value: "x|y", choices: []string{"x", "y"}},
+		"on": {Name: "on", Help: "Is on"}, "no-on": {Name: "no-on", Help: "Disable: Is on"},
+		"file": {Name: "file", Help: "A file", Short: "f", Value: "FILE", Files: true},
+		"set":  {Name: "set", Help: "One", Value: "x|y", Choices: "x y"},
 	}
 	for name, o := range want {
 		if !reflect.DeepEqual(got[name], o) {

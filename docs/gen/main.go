@@ -60,6 +60,10 @@ func run(dir string, check bool) error {
 	if err != nil {
 		return err
 	}
+	man, err := manPage()
+	if err != nil {
+		return err
+	}
 	pages := []page{
 		{"../rules/thresholds.json", append(thresholds, '\n')},
 		{"detection-matrix.md", matrix},
@@ -67,7 +71,7 @@ func run(dir string, check bool) error {
 		{"alerts.md", alerts},
 		{"gpudirect.md", gpuDirectPage()},
 		{"setup.md", setupPage()},
-		{"../packaging/man/rdma_exporter.1", manPage()},
+		{"../packaging/man/rdma_exporter.1", man},
 	}
 	for name, parts := range map[string]map[string]func() (string, error){
 		"configuration.md": {"flags": flagTables, "match": keyTable(site.MatchKeys), "pins": keyTable(site.PinKeys), "cabling": keyTable(site.CablingKeys), "setup": keyTable(site.SetupKeys), "switches": keyTable(site.SwitchKeys), "racks": keyTable(site.RackKeys)},
@@ -79,9 +83,11 @@ func run(dir string, check bool) error {
 		}
 		pages = append(pages, p)
 	}
-	for _, c := range completions() {
-		pages = append(pages, page{"../packaging/completions/" + c.name, c.text})
+	shells, err := completionPages()
+	if err != nil {
+		return err
 	}
+	pages = append(pages, shells...)
 	if check {
 		return compare(dir, pages)
 	}

@@ -2,142 +2,120 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
-
-	"github.com/alecthomas/kingpin/v2"
+	"text/template"
 
 	"rdma_exporter/internal/cli"
 )
 
-// manPage is rdma_exporter(1), in the man macros.
-func manPage() []byte {
-	m := cli.CommandLine()
-	var r roff
-	r.macro(".TH RDMA_EXPORTER 1 \"\" rdma_exporter \"User Commands\"")
-	r.macro(".SH NAME")
-	r.text("rdma_exporter - Prometheus exporter and alerting daemon for RDMA fabrics")
-	r.macro(".SH SYNOPSIS")
-	r.macro(`\fBrdma_exporter\fR [\fICOMMAND\fR] [\fIFLAG\fR ...] [\fIARGUMENT\fR ...]`)
-	r.macro(".SH DESCRIPTION")
-	for i, p := range manDescription {
-		if i > 0 {
-			r.macro(".PP")
-		}
-		r.text(p)
+// manTemplate is rdma_exporter(1), in the man macros. kingpin's has neither exit status nor examples, and its dashes
+// cannot be copied.
+const manTemplate = `{{define "flags"}}{{range visible .}}.TP
+\fB{{if .Short}}\-{{printf "%c" .Short}}, {{end}}{{usage . | roff}}\fR
+{{roff .Help}}
+{{end}}{{end -}}
+.TH RDMA_EXPORTER 1 "" rdma_exporter "User Commands"
+.SH NAME
+rdma_exporter \- Prometheus exporter and alerting daemon for RDMA fabrics
+.SH SYNOPSIS
+\fBrdma_exporter\fR [\fICOMMAND\fR] [\fIFLAG\fR ...] [\fIARGUMENT\fR ...]
+.SH DESCRIPTION
+Exports metrics of the RDMA devices of this host: InfiniBand, RoCEv2, iWARP and
+cloud adapters: ports, links, transceivers, PCIe links, and GPUDirect RDMA
+between GPUs and NICs.
+Evaluates built\-in alerting rules, which a central Prometheus can load as well.
+Without a command it runs serve.
+.PP
+It is read\-only: it changes nothing on the host and runs no other program.
+It works unprivileged, and reports what it cannot read.
+.SH COMMANDS
+{{range .FlattenedCommands}}{{if ne .Name "help"}}.TP
+\fB{{roff .FullCommand}}{{with .FlagSummary}} {{roff .}}{{end}}{{range .Args}} {{if .Required}}{{.Name}}{{else}}[{{.Name}}]{{end}}{{end}}\fR
+{{roff .Help}}
+{{range .Args}}{{printf "%s: %s" .Name .Help | roff}}
+{{end}}{{if .Flags}}.RS
+{{template "flags" .Flags}}.RE
+{{end}}{{end}}{{end -}}
+.SH OPTIONS
+Flags of all commands. They may stand before or after the command.
+{{template "flags" .Flags -}}
+.SH EXIT STATUS
+.TP
+\fB0\fR
+Success. check: no finding of severity warning or above.
+.TP
+\fB1\fR
+healthy: not healthy. check: warning.
+.TP
+\fB2\fR
+Error, such as an invalid flag, argument or file. check: critical.
+.TP
+\fB3\fR
+check: unknown, or an error of the command line.
+.SH SIGNALS
+.TP
+\fBSIGHUP\fR
+Reloads \-\-config.file, \-\-alerting.rule\-files and
+\-\-alerting.alertmanager\-config\-file.
+An invalid file changes nothing and is logged.
+.TP
+\fBSIGTERM, SIGINT\fR
+Finishes scrapes in progress and exits, within 5s.
+.SH FILES
+.TP
+\fB/var/lib/rdma_exporter\fR
+State directory (\-\-state.dir): known links and devices, alert state, incident
+captures.
+.SH EXAMPLES
+.TP
+\fBrdma_exporter \-\-replay=demo\fR
+Serves the built\-in demo node. Requires no RDMA device.
+.TP
+\fBrdma_exporter check \-\-severity=critical\fR
+Reports critical faults of this host.
+.TP
+\fBrdma_exporter capture \-\-anonymise \-o node.txtar\fR
+Writes everything read on this host to one file, with pseudonyms, for a bug
+report.
+.SH SEE ALSO
+.TP
+\fBhttp://localhost:10879/\fR
+Page of the running exporter: verdict, findings, runbooks.
+`
+
+// manPage returns rdma_exporter(1).
+func manPage() ([]byte, error) {
+	t, err := template.New("").
+		Funcs(template.FuncMap{"roff": roff, "usage": cli.FlagUsage, "visible": cli.Visible}).Parse(manTemplate)
+	if err != nil {
+		return nil, err
 	}
-	r.macro(".SH COMMANDS")
-	for _, c := range m.FlattenedCommands() {
-		if c.Name == "help" {
-			continue
-		}
-		r.item(cli.CommandUsage(c))
-		r.text(c.Help)
-		for _, a := range c.Args {
-			r.text(a.Name + ": " + a.Help)
-		}
-		if len(c.Flags) > 0 {
-			r.macro(".RS")
-			r.groups(c.Flags, len(cli.FlagGroups(c.Flags)) > 1, ".PP\n.I %s")
-			r.macro(".RE")
-		}
-	}
-	r.macro(".SH OPTIONS")
-	r.text("Flags of all commands. They may stand before or after the command.")
-	r.groups(m.Flags, true, ".SS %s")
-	for _, s := range manRest {
-		r.macro(".SH " + s.title)
-		for _, item := range s.items {
-			r.item(item[0])
-			r.text(item[1])
-		}
-	}
-	return r.Bytes()
-}
-
-var manDescription = []string{
-	"Exports metrics of the RDMA devices of this host: InfiniBand, RoCEv2, iWARP and cloud adapters: ports, links, transceivers, PCIe links, and GPUDirect RDMA between GPUs and NICs. Evaluates built-in alerting rules, which a central Prometheus can load as well. Without a command it runs serve.",
-	"It is read-only: it changes nothing on the host and runs no other program. It works unprivileged, and reports what it cannot read.",
-}
-
-// manRest are the sections after the options.
-var manRest = []struct {
-	title string
-	items [][2]string
-}{
-	{"EXIT STATUS", [][2]string{
-		{"0", "Success. check: no finding of severity warning or above."},
-		{"1", "healthy: not healthy. check: warning."},
-		{"2", "Error, such as an invalid flag, argument or file. check: critical."},
-		{"3", "check: unknown, or an error of the command line."},
-	}},
-	{"SIGNALS", [][2]string{
-		{"SIGHUP", "Reloads --config.file, --alerting.rule-files and --alerting.alertmanager-config-file. An invalid file changes nothing and is logged."},
-		{"SIGTERM, SIGINT", "Finishes scrapes in progress and exits, within 5s."},
-	}},
-	{"FILES", [][2]string{
-		{"/var/lib/rdma_exporter", "State directory (--state.dir): known links and devices, alert state, incident captures."},
-	}},
-	{"EXAMPLES", [][2]string{
-		{"rdma_exporter --replay=demo", "Serves the built-in demo node. Requires no RDMA device."},
-		{"rdma_exporter check --severity=critical", "Reports critical faults of this host."},
-		{"rdma_exporter capture --anonymise -o node.txtar", "Writes everything read on this host to one file, with pseudonyms, for a bug report."},
-	}},
-	{"SEE ALSO", [][2]string{
-		{"http://localhost:10879/", "Page of the running exporter: verdict, findings, runbooks."},
-	}},
-}
-
-// roff builds a man page.
-type roff struct{ bytes.Buffer }
-
-func (r *roff) macro(line string) { fmt.Fprintln(r, line) }
-
-// text writes a paragraph: each sentence begins a line, as is usual in roff, and lines have up to 80 characters.
-func (r *roff) text(s string) {
-	for _, sentence := range strings.Split(strings.ReplaceAll(s, ". ", ".\n"), "\n") {
-		line := ""
-		for _, word := range strings.Fields(sentence) {
-			word = escape(word)
-			if line != "" && len(line)+1+len(word) > 80 {
-				fmt.Fprintln(r, line)
-				line = ""
-			}
-			line = strings.TrimPrefix(line+" "+word, " ")
-		}
-		fmt.Fprintln(r, line)
-	}
-}
-
-// item starts a list entry.
-func (r *roff) item(head string) {
-	fmt.Fprintf(r, ".TP\n\\fB%s\\fR\n", escape(head))
-}
-
-// groups lists flags by group, with or without titles.
-func (r *roff) groups(flags []*kingpin.FlagModel, titles bool, form string) {
-	for _, g := range cli.FlagGroups(flags) {
-		if titles {
-			r.macro(fmt.Sprintf(form, `"`+escape(g.Title)+`"`))
-		}
-		for _, f := range g.Flags {
-			head := cli.FlagUsage(f)
-			if f.Short != 0 {
-				head = "-" + string(f.Short) + ", " + head
-			}
-			r.item(head)
-			r.text(f.Help)
-		}
-	}
+	var b bytes.Buffer
+	err = t.Execute(&b, cli.CommandLine())
+	return b.Bytes(), err
 }
 
 var roffSpecial = strings.NewReplacer(`\`, `\e`, "-", `\-`)
 
-// escape escapes text for roff.
-func escape(s string) string {
-	s = roffSpecial.Replace(s)
-	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
-		s = `\&` + s
+// roff returns text for roff, in lines of up to 80 bytes. What looks like a request is none.
+func roff(s string) string {
+	var b strings.Builder
+	column := 0
+	for _, word := range strings.Fields(s) {
+		word = roffSpecial.Replace(word)
+		if word[0] == '.' || word[0] == '\'' {
+			word = `\&` + word
+		}
+		switch {
+		case column > 0 && column+1+len(word) > 80:
+			b.WriteByte('\n')
+			column = 0
+		case column > 0:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
 	}
-	return s
+	return b.String()
 }

@@ -40,7 +40,7 @@ func RunOn(ctx context.Context, o Outside, args []string, stdout, stderr io.Writ
 	p.config.Around = o.Host
 	code, err := p.run(ctx, args, stdout, stderr)
 	if err != nil {
-		fmt.Fprintf(stderr, "%s: %s\n", p.prefix(args), command.OneLine(err))
+		fmt.Fprintf(stderr, "%s: %s\n", p.prefix(), command.OneLine(err))
 	}
 	return code
 }

@@ -1,163 +1,199 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/internal/command"
-	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/words"
 )
 
 // parse parses a command line. Errors name the flag or argument, and the help that applies.
 func (p *program) parse(args []string) (name string, err error) {
 	args = normal(args)
-	if name, err = p.Parse(args); err == nil {
-		return name, nil
+	ctx, err := p.ParseContext(args)
+	if ctx == nil {
+		return "", err
 	}
-	ctx, _ := p.ParseContext(args)
-	of := commandIn(ctx, args)
-	help := words.Join(" ", p.Name, fullCommand(of), "--help")
-	return "", fmt.Errorf("%w; see %s", p.reworded(ctx, of, args, err), help)
+	p.named = p.commandIn(ctx, args)
+	if err = p.valueMissing(args); err == nil {
+		if name, err = p.Parse(args); err == nil {
+			return name, nil
+		}
+		err = p.rejected(ctx, args, err)
+	}
+	return "", fmt.Errorf("%w; see %s --help", err, p.prefix())
 }
 
-// normal rewrites what kingpin does not handle well: "help COMMAND", whose errors it prints itself, and "-o -".
+// normal rewrites what kingpin does not handle well: "help COMMAND", whose errors it prints itself, and "-o -", whose
+// dash it takes for an empty value.
 func normal(args []string) []string {
 	if len(args) > 1 && args[0] == "help" {
 		args = append(slices.Clone(args[1:]), "--help")
 	}
-	return joinDash(args)
+	args = slices.Clone(args)
+	for i := len(args) - 1; i > 0; i-- {
+		if args[i] == "-" && (args[i-1] == "-o" || args[i-1] == "--output") {
+			args = slices.Replace(args, i-1, i+1, "--output=-")
+		}
+	}
+	return args
 }
 
-// joinDash makes "-o -" one argument: kingpin takes a lone dash for an empty one.
-func joinDash(args []string) []string {
-	var out []string
-	for _, arg := range args {
-		if n := len(out); arg == "-" && n > 0 && (out[n-1] == "-o" || out[n-1] == "--output") {
-			out[n-1] = "--output=-"
+// prefix returns the beginning of errors: the program, and the command if one is named.
+func (p *program) prefix() string { return words.Join(" ", p.Name, p.named.FullCommand) }
+
+// commandIn returns the command that the arguments name. Without one it has no name, the flags of the default command,
+// and all commands below it.
+func (p *program) commandIn(ctx *kingpin.ParseContext, args []string) *kingpin.CmdModel {
+	if c := ctx.SelectedCommand; c != nil {
+		if first, _, _ := strings.Cut(c.FullCommand(), " "); slices.Contains(args, first) {
+			return c.Model()
+		}
+	}
+	m := p.Model()
+	none := &kingpin.CmdModel{ArgGroupModel: m.ArgGroupModel, CmdGroupModel: m.CmdGroupModel}
+	for _, c := range m.Commands {
+		if c.Default {
+			none.FlagGroupModel = c.FlagGroupModel
+		}
+	}
+	return none
+}
+
+// flags returns the flags that may be given: those of all commands and of the one that is named.
+func (p *program) flags() []*kingpin.FlagModel { return slices.Concat(p.Model().Flags, p.named.Flags) }
+
+// valueMissing returns the error of a flag whose value is missing. kingpin names the next flag, and ignores the last
+// one without a command.
+func (p *program) valueMissing(args []string) error {
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			return nil
+		case i < len(args)-1 && !isFlag(args[i+1]):
 			continue
 		}
-		out = append(out, arg)
-	}
-	return out
-}
-
-// prefix begins the errors of a command line: the program, and the command if one is named.
-func (p *program) prefix(args []string) string {
-	args = normal(args)
-	ctx, _ := p.ParseContext(args)
-	return words.Join(" ", p.Name, fullCommand(commandIn(ctx, args)))
-}
-
-// commandIn is the command that the arguments name; nil for the default one.
-func commandIn(ctx *kingpin.ParseContext, args []string) *kingpin.CmdClause {
-	if ctx == nil || ctx.SelectedCommand == nil {
-		return nil
-	}
-	first, _, _ := strings.Cut(ctx.SelectedCommand.FullCommand(), " ")
-	if !slices.Contains(args, first) {
-		return nil
-	}
-	return ctx.SelectedCommand
-}
-
-func fullCommand(c *kingpin.CmdClause) string {
-	if c == nil {
-		return ""
-	}
-	return c.FullCommand()
-}
-
-// Errors of kingpin, which has no types for them (v2, app.go, flags.go, parser.go).
-var (
-	unknownFlag     = lazy.Regexp(`^unknown (?:long|short) flag '(.+)'$`)
-	valueMissing    = lazy.Regexp(`^expected argument for flag '(.+)'$`)
-	flagRepeated    = lazy.Regexp(`^flag '(.+)' cannot be repeated$`)
-	flagsMissing    = lazy.Regexp(`^required flag\(s\) (.+) not provided$`)
-	argumentMissing = lazy.Regexp(`^required argument '(.+)' not provided$`)
-	unexpectedWord  = lazy.Regexp(`^(?:unexpected(?: argument)?|expected command but got) ['"]?(.+?)['"]?$`)
-	subcommandOf    = lazy.Regexp(`^must select a subcommand of '(.+)'$`)
-	oneOf           = lazy.Regexp(`One of: \[(.+)\]`)
-	notInEnum       = lazy.Regexp(`^enum value must be one of (.+), got '.*'$`)
-)
-
-// reworded is an error of kingpin as the other errors are worded. of is the command that is named, if any.
-func (p *program) reworded(ctx *kingpin.ParseContext, of *kingpin.CmdClause, args []string, err error) error {
-	for _, known := range []struct {
-		form     func() *regexp.Regexp
-		reworded func(what string) error
-	}{
-		{unknownFlag, func(name string) error { return p.unknownFlag(of, args, name) }},
-		{valueMissing, func(name string) error { return fmt.Errorf("%s: value missing", withoutValue(args, name)) }},
-		{flagRepeated, func(name string) error { return fmt.Errorf("--%s: given more than once", name) }},
-		{flagsMissing, func(names string) error {
-			return fmt.Errorf("required flag missing: %s", p.usages(of, strings.ReplaceAll(names, "'", "")))
-		}},
-		{argumentMissing, func(name string) error { return fmt.Errorf("required argument missing: %s", name) }},
-		{subcommandOf, func(name string) error {
-			return fmt.Errorf("subcommand missing: %s", strings.Join(p.below(name), ", "))
-		}},
-		{unexpectedWord, func(word string) error { return p.unexpected(of, word) }},
-	} {
-		if m := known.form().FindStringSubmatch(err.Error()); m != nil {
-			return known.reworded(m[1])
+		for _, f := range p.flags() {
+			if !f.IsBoolFlag() && (arg == "--"+f.Name || f.Short != 0 && arg == "-"+string(f.Short)) {
+				return fmt.Errorf("%s: value missing", arg)
+			}
 		}
 	}
-	if flag, given, wrong := wrongValue(ctx); wrong != nil {
-		return fmt.Errorf("--%s=%s: %w", flag, given, wrong)
+	return nil
+}
+
+func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' && arg != "--" }
+
+// rejected returns why kingpin rejects a command line, from where it stopped and what the command has: its errors have
+// no types.
+func (p *program) rejected(ctx *kingpin.ParseContext, args []string, err error) error {
+	switch stop := ctx.Peek(); {
+	case ctx.Error():
+		return err
+	case stop.IsFlag():
+		given := stop.String()
+		if i := stop.Index - 1; i < len(args) && strings.HasPrefix(args[i], given) { // -severity for -s
+			given, _, _ = strings.Cut(args[i], "=")
+		}
+		return p.unknownFlag(given)
+	case stop.Type == kingpin.TokenArg:
+		return p.unexpected(stop.Value)
+	case p.named.FullCommand != "" && len(p.named.Commands) > 0:
+		return fmt.Errorf("subcommand missing: %s", strings.Join(words.Of(p.named.Commands, commandName), ", "))
+	}
+	return cmp.Or(p.wrongFlag(ctx), p.required(ctx), err)
+}
+
+// wrongFlag returns the error of the first flag that does not accept its value, or is repeated.
+func (p *program) wrongFlag(ctx *kingpin.ParseContext) error {
+	given := map[string]bool{}
+	for _, e := range ctx.Elements {
+		c, ok := e.Clause.(*kingpin.FlagClause)
+		if !ok {
+			continue
+		}
+		f := c.Model()
+		if err := p.wrongValue(ctx.SelectedCommand, f, *e.Value); err != nil {
+			return fmt.Errorf("--%s=%s: %w", f.Name, *e.Value, err)
+		}
+		if given[f.Name] && !isRepeatable(f.Value) {
+			return fmt.Errorf("--%s: given more than once", f.Name)
+		}
+		given[f.Name] = true
+	}
+	return nil
+}
+
+// required returns the error of the first required flag or argument that is not given.
+func (p *program) required(ctx *kingpin.ParseContext) error {
+	given := map[string]bool{}
+	for _, e := range ctx.Elements {
+		switch c := e.Clause.(type) {
+		case *kingpin.FlagClause:
+			given["--"+c.Model().Name] = true
+		case *kingpin.ArgClause:
+			given[c.Model().Name] = true
+		}
+	}
+	for _, f := range p.flags() {
+		if f.Required && !given["--"+f.Name] {
+			return fmt.Errorf("%s is required", FlagUsage(f))
+		}
+	}
+	for _, a := range p.named.Args {
+		if a.Required && !given[a.Name] {
+			return fmt.Errorf("%s is required", a.Name)
+		}
+	}
+	return nil
+}
+
+// wrongValue returns why a flag does not accept a value, nil if it does.
+func (p *program) wrongValue(of *kingpin.CmdClause, f *kingpin.FlagModel, value string) error {
+	err := f.Value.Set(value)
+	if err == nil {
+		return nil
+	}
+	if v, ok := f.Value.(kingpin.Getter); ok {
+		switch v.Get().(type) {
+		case time.Duration:
+			return errors.New("must be a duration such as 30s or 5m")
+		case int:
+			return errors.New("must be a number")
+		}
+	}
+	choices, ofAll, _ := p.FlagCompletion(f.Name, "")
+	if !ofAll && of != nil {
+		choices, _, _ = of.FlagCompletion(f.Name, "")
+	}
+	if len(choices) > 0 {
+		return fmt.Errorf("must be one of %s", strings.Join(choices, ", "))
 	}
 	return err
 }
 
-// withoutValue is the flag whose value is missing: where the next flag has its value after a =, kingpin names that one
-// (flags.go, parse).
-func withoutValue(args []string, named string) string {
-	for i, a := range args {
-		if i > 0 && strings.HasPrefix(a, named+"=") {
-			return args[i-1]
-		}
-	}
-	return named
-}
-
-// flagsOf are the flags that a command has, with those of all commands. Without a command they are those of the default
-// one.
-func (p *program) flagsOf(c *kingpin.CmdClause) (out []*kingpin.FlagModel) {
-	m := p.Model()
-	out = slices.Clone(m.Flags)
-	for _, x := range m.FlattenedCommands() {
-		if x.FullCommand == fullCommand(c) || c == nil && x.Default {
-			out = append(out, x.Flags...)
-		}
-	}
-	return slices.DeleteFunc(out, func(f *kingpin.FlagModel) bool { return f.Hidden })
-}
-
-func (p *program) unknownFlag(of *kingpin.CmdClause, args []string, given string) error {
-	for _, arg := range args { // -severity=critical
-		if rest, ok := strings.CutPrefix(arg, given); ok && !strings.HasPrefix(given, "--") && rest != "" {
-			given, _, _ = strings.Cut(arg, "=")
-			break
-		}
-	}
-	name := strings.TrimPrefix(strings.TrimLeft(given, "-"), "no-")
+// unknownFlag returns the error of a flag that the command does not have.
+func (p *program) unknownFlag(given string) error {
+	name := strings.TrimLeft(given, "-")
+	known := namesOf(p.flags())
 	var others []string
 	for _, c := range p.Model().FlattenedCommands() {
-		if c.FullCommand != fullCommand(of) &&
-			slices.ContainsFunc(c.Flags, func(f *kingpin.FlagModel) bool { return f.Name == name }) {
+		if !slices.Contains(known, name) && slices.Contains(namesOf(c.Flags), name) {
 			others = append(others, c.FullCommand)
 		}
 	}
-	near := command.Closest(name, words.Of(p.flagsOf(of), func(f *kingpin.FlagModel) string { return f.Name }))
-	switch whole := strings.TrimLeft(given, "-") == name; {
-	case whole && len(others) > 0 && of == nil:
+	near := command.Closest(strings.TrimPrefix(name, "no-"), known)
+	switch {
+	case len(others) > 0 && p.named.FullCommand == "":
 		return fmt.Errorf("--%s is a flag of %s and must follow that command", name, strings.Join(others, ", "))
-	case whole && len(others) > 0:
+	case len(others) > 0:
 		return fmt.Errorf("--%s is a flag of %s", name, strings.Join(others, ", "))
 	case len(near) > 0 && len(name) > 1:
 		return fmt.Errorf("unknown flag %s (did you mean --%s?)", given, near[0])
@@ -165,70 +201,21 @@ func (p *program) unknownFlag(of *kingpin.CmdClause, args []string, given string
 	return fmt.Errorf("unknown flag %s", given)
 }
 
-// usages writes flags, which are separated by commas, with their values.
-func (p *program) usages(of *kingpin.CmdClause, flags string) string {
-	var out []string
-	for flag := range strings.SplitSeq(flags, ", ") {
-		for _, f := range p.flagsOf(of) {
-			if "--"+f.Name == flag {
-				out = append(out, FlagUsage(f))
-			}
-		}
-	}
-	return strings.Join(out, ", ")
-}
+// namesOf returns the names of flags, without hidden ones.
+func namesOf(flags []*kingpin.FlagModel) []string { return words.Of(Visible(flags), flagName) }
 
-// below lists the commands of a group, or all without one.
-func (p *program) below(group string) (out []string) {
-	for _, c := range p.Model().FlattenedCommands() {
-		if group == "" || strings.HasPrefix(c.FullCommand, group+" ") {
-			out = append(out, c.FullCommand)
-		}
-	}
-	return out
-}
+func flagName(f *kingpin.FlagModel) string { return f.Name }
 
-// unexpected is the error of a word that is neither a command nor an argument.
-func (p *program) unexpected(of *kingpin.CmdClause, word string) error {
-	group := fullCommand(of)
-	candidates := p.below(group)
-	switch {
-	case of == nil:
-		candidates = append(candidates, "expect", "gpu", "inventory", "maintenance")
-	case len(candidates) == 0 && slices.Contains(p.below(""), word):
-		return fmt.Errorf("unexpected argument %s: only one command can be given", word)
-	case len(candidates) == 0:
+// unexpected returns the error of a word that is neither a command nor an argument.
+func (p *program) unexpected(word string) error {
+	if len(p.named.Commands) == 0 {
 		return fmt.Errorf("unexpected argument %s", word)
 	}
-	whole := words.Join(" ", group, word)
-	if near := command.Closest(whole, candidates); len(near) > 0 {
+	whole := words.Join(" ", p.named.FullCommand, word)
+	if near := command.Closest(whole, words.Of(p.named.Commands, commandName)); len(near) > 0 {
 		return fmt.Errorf("unknown command %s (did you mean %s?)", whole, near[0])
 	}
 	return fmt.Errorf("unknown command %s", whole)
 }
 
-// wrongValue finds the flag whose value is the cause of an error, which kingpin does not name.
-func wrongValue(ctx *kingpin.ParseContext) (flag, given string, err error) {
-	for _, e := range ctx.Elements {
-		f, ok := e.Clause.(*kingpin.FlagClause)
-		if !ok || e.Value == nil {
-			continue
-		}
-		m := f.Model()
-		if err = m.Value.Set(*e.Value); err == nil {
-			continue
-		}
-		switch text := err.Error(); {
-		case notInEnum().MatchString(text):
-			err = fmt.Errorf("must be one of %s", strings.ReplaceAll(notInEnum().FindStringSubmatch(text)[1], ",", ", "))
-		case strings.HasPrefix(text, "time: "):
-			err = errors.New("must be a duration such as 30s or 5m")
-		case strings.HasPrefix(text, "strconv."):
-			err = errors.New("must be a number")
-		case oneOf().MatchString(m.Help): // of promslog
-			err = fmt.Errorf("must be one of %s", oneOf().FindStringSubmatch(m.Help)[1])
-		}
-		return m.Name, *e.Value, err
-	}
-	return "", "", nil
-}
+func commandName(c *kingpin.CmdModel) string { return c.FullCommand }

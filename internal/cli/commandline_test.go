@@ -24,17 +24,23 @@ func TestCommandLineErrors(t *testing.T) {
 		"check --severity=bad":         "rdma_exporter check: --severity=bad: must be one of critical, warning, info; see rdma_exporter check --help",
 		"check --timeout=5":            "rdma_exporter check: --timeout=5: must be a duration such as 30s or 5m; see rdma_exporter check --help",
 		"check --timeout=0s":           "rdma_exporter check: --timeout=0s: must be greater than 0",
+		"--replay=demo --state.dir":    "rdma_exporter: --state.dir: value missing; see rdma_exporter --help",
+		"check --no-severity":          "rdma_exporter check: unknown flag --no-severity (did you mean --severity?); see rdma_exporter check --help",
+		"--collector.gpu.mode=all":     "rdma_exporter: --collector.gpu.mode=all: must be one of fabric, full; see rdma_exporter --help",
+		"rules --set=none":             "rdma_exporter rules: --set=none: must be one of node, central, compat; see rdma_exporter rules --help",
+		"expect list --js":             "rdma_exporter expect list: unknown flag --js (did you mean --json?); see rdma_exporter expect list --help",
+		"check --daemon-timeout":       "rdma_exporter check: --daemon-timeout: value missing; see rdma_exporter check --help",
 		"check --log.level=loud":       "rdma_exporter check: --log.level=loud: must be one of debug, info, warn, error; see rdma_exporter check --help",
 		"--runtime.gomaxprocs=x":       "rdma_exporter: --runtime.gomaxprocs=x: must be a number; see rdma_exporter --help",
 		"check --json --json":          "rdma_exporter check: --json: given more than once; see rdma_exporter check --help",
 		"check --device.include=(":     "rdma_exporter check: --device.include=(: error parsing regexp: missing closing ): `(`",
-		"capture":                      "rdma_exporter capture: required flag missing: --output=FILE; see rdma_exporter capture --help",
-		"check-config":                 "rdma_exporter check-config: required argument missing: FILE; see rdma_exporter check-config --help",
+		"capture":                      "rdma_exporter capture: --output=FILE is required; see rdma_exporter capture --help",
+		"check-config":                 "rdma_exporter check-config: FILE is required; see rdma_exporter check-config --help",
 		"chek":                         "rdma_exporter: unknown command chek (did you mean check?); see rdma_exporter --help",
 		"help chek":                    "rdma_exporter: unknown command chek (did you mean check?); see rdma_exporter --help",
 		"expect lst":                   "rdma_exporter expect: unknown command expect lst (did you mean expect list?); see rdma_exporter expect --help",
 		"expect":                       "rdma_exporter expect: subcommand missing: expect list; see rdma_exporter expect --help",
-		"check topo":                   "rdma_exporter check: unexpected argument topo: only one command can be given; see rdma_exporter check --help",
+		"check topo":                   "rdma_exporter check: unexpected argument topo; see rdma_exporter check --help",
 		"check mlx5_0":                 "rdma_exporter check: unexpected argument mlx5_0; see rdma_exporter check --help",
 		"check --config.file=/nowhere": "rdma_exporter check: --config.file=/nowhere: no such file or directory",
 	} {
@@ -54,14 +60,14 @@ func TestHelpOfServe(t *testing.T) {
 	_, out, _ := run(t, "--help")
 	for _, want := range []string{
 		"\nFlags of serve, which runs if no command is given:\n", "--web.listen-address=:10879",
-		"\nFlags of another command: rdma_exporter COMMAND --help\n",
+		"\nFlags of another command: rdma_exporter <command> --help\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}
 	}
 	if code, out, _ := run(t, "help", "maintenance", "start"); code != command.OK ||
-		!strings.HasPrefix(out, "usage: rdma_exporter maintenance start --for=DURATION") {
+		!strings.HasPrefix(out, "usage: rdma_exporter maintenance start --for=DURATION [<flags>]\n") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 }

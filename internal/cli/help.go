@@ -2,21 +2,15 @@ package cli
 
 import (
 	"slices"
-	"strings"
 	"text/template"
 
 	"github.com/alecthomas/kingpin/v2"
-
-	"rdma_exporter/internal/words"
 )
 
-// usageTemplate prints the commands first, then the flags of the command, then those of all commands. Without a command
-// it has the flags of the default one, since these are the flags that most users look for.
-const usageTemplate = `{{define "flags"}}{{range groups .}}
-{{.Title}}:
-{{rows .Flags|FormatTwoColumns}}{{end}}{{end -}}
-{{with .Context.SelectedCommand -}}
-usage: {{$.App.Name}} {{usage .}}
+// usageTemplate prints the help of a command with its own flags; without one the commands, the flags of all commands
+// and those of the default one, since these are the flags that most users look for.
+const usageTemplate = `{{with .Context.SelectedCommand -}}
+usage: {{FormatCommandUsage $.App .}}{{if .Commands}} <command>{{end}}
 
 {{.Help|Wrap 0 -}}
 {{if .Commands}}
@@ -24,12 +18,13 @@ Commands:
 {{commands .Commands|FormatTwoColumns}}{{end -}}
 {{if .Args}}
 Arguments:
-{{args .Args|FormatTwoColumns}}{{end -}}
-{{if .Flags}}{{template "flags" .Flags}}{{end}}
-Flags of all commands:
-{{template "flags" $.App.Flags}}
+{{.Args|ArgsToTwoColumns|FormatTwoColumns}}{{end -}}
+{{if .Flags}}
+Flags:
+{{flags .Flags|FormatTwoColumns}}{{end}}
+Flags of all commands (host, devices, collectors, log): {{$.App.Name}} --help
 {{- else -}}
-usage: {{.App.Name}} [COMMAND] [FLAG ...] [ARGUMENT ...]
+usage: {{.App.Name}} [<command>] [<flags>] [<args> ...]
 
 {{.App.Help|Wrap 0}}
 Try it without an RDMA device: {{.App.Name}} --replay=demo
@@ -37,37 +32,21 @@ Try it without an RDMA device: {{.App.Name}} --replay=demo
 Commands:
 {{commands .App.Commands|FormatTwoColumns}}
 Flags of all commands:
-{{template "flags" .App.Flags}}
-{{with default .App.Commands}}Flags of {{.Name}}, which runs if no command is given:
-{{template "flags" .Flags}}{{end}}
-Flags of another command: {{.App.Name}} COMMAND --help
-{{end -}}
+{{flags .App.Flags|FormatTwoColumns}}
+{{range .App.Commands}}{{if .Default}}Flags of {{.Name}}, which runs if no command is given:
+{{flags .Flags|FormatTwoColumns}}{{end}}{{end}}
+Flags of another command: {{.App.Name}} <command> --help
+{{- end}}
 `
 
 var usageFuncs = template.FuncMap{
-	"groups": FlagGroups,
-	"default": func(commands []*kingpin.CmdModel) *kingpin.CmdModel {
-		for _, c := range commands {
-			if c.Default {
-				return c
-			}
-		}
-		return nil
-	},
-	"usage": CommandUsage,
-	"rows": func(flags []*kingpin.FlagModel) (rows [][2]string) {
-		for _, f := range flags {
+	"flags": func(flags []*kingpin.FlagModel) (rows [][2]string) {
+		for _, f := range Visible(flags) {
 			short := "    "
 			if f.Short != 0 {
 				short = "-" + string(f.Short) + ", "
 			}
 			rows = append(rows, [2]string{short + FlagUsage(f), f.HelpWithEnvar()})
-		}
-		return rows
-	},
-	"args": func(args []*kingpin.ArgModel) (rows [][2]string) {
-		for _, a := range args {
-			rows = append(rows, [2]string{a.Name, a.Help})
 		}
 		return rows
 	},
@@ -82,96 +61,26 @@ var usageFuncs = template.FuncMap{
 	},
 }
 
-// FlagGroup is a group of flags in --help and the man page.
-type FlagGroup struct {
-	Title string
-	Flags []*kingpin.FlagModel
+// Visible returns the flags that are not hidden.
+func Visible(flags []*kingpin.FlagModel) []*kingpin.FlagModel {
+	return slices.DeleteFunc(slices.Clone(flags), func(f *kingpin.FlagModel) bool { return f.Hidden })
 }
 
-// flagGroups are the groups by prefix of the flag name; the longest prefix decides.
-var flagGroups = []struct {
-	title    string
-	prefixes []string
-}{
-	{"Options", []string{""}},
-	{"Host and devices", []string{"path.", "helper.", "device.", "limit.", "replay", "config.file", "state.dir"}},
-	{"Collectors, enabled unless noted", []string{"collector.", "collect.", "runtime."}},
-	{"Serving", []string{"web.", "collect.min-interval"}},
-	{"Alerting", []string{"alerting", "replay.send-alerts", "runbook-url"}},
-	{"Background reads", []string{"pfc.", "transceiver.", "collector.gpu.interval"}},
-	{"Rule tuning", []string{"tune."}},
-	{"Logging", []string{"log."}},
-}
-
-// FlagGroups groups the visible flags.
-func FlagGroups(flags []*kingpin.FlagModel) (out []FlagGroup) {
-	by := make([][]*kingpin.FlagModel, len(flagGroups))
-	for _, f := range flags {
-		if !f.Hidden {
-			i := groupOf(f.Name)
-			by[i] = append(by[i], f)
-		}
-	}
-	for i, flags := range by {
-		if flags != nil {
-			out = append(out, FlagGroup{flagGroups[i].title, flags})
-		}
-	}
-	return out
-}
-
-func groupOf(name string) (group int) {
-	longest := -1
-	for i, g := range flagGroups {
-		for _, p := range g.prefixes {
-			if strings.HasPrefix(name, p) && len(p) > longest {
-				longest, group = len(p), i
-			}
-		}
-	}
-	return group
-}
-
-// FlagUsage is a flag as typed on the command line. A switch that is enabled by default has its negation.
+// FlagUsage returns a flag as typed on the command line. Only a switch that is enabled by default has its negation,
+// which kingpin writes for each.
 func FlagUsage(f *kingpin.FlagModel) string {
 	switch {
-	case !f.IsBoolFlag():
-		s := "--" + f.Name + "=" + f.FormatPlaceHolder()
-		if v, ok := f.Value.(interface{ IsCumulative() bool }); ok && v.IsCumulative() {
-			s += " ..."
-		}
-		return s
-	case slices.Equal(f.Default, []string{"true"}):
+	case f.IsBoolFlag() && slices.Equal(f.Default, []string{"true"}):
 		return "--[no-]" + f.Name
-	default:
+	case f.IsBoolFlag():
 		return "--" + f.Name
+	case isRepeatable(f.Value):
+		return "--" + f.Name + "=" + f.FormatPlaceHolder() + " ..."
 	}
+	return "--" + f.Name + "=" + f.FormatPlaceHolder()
 }
 
-// CommandUsage is a command as typed on the command line.
-func CommandUsage(c *kingpin.CmdModel) string {
-	parts := []string{c.FullCommand}
-	for _, f := range c.Flags {
-		if f.Required {
-			parts = append(parts, FlagUsage(f))
-		}
-	}
-	if len(c.Flags) > 0 {
-		parts = append(parts, "[FLAG ...]")
-	}
-	if len(c.Commands) > 0 {
-		parts = append(parts, "COMMAND")
-	}
-	return strings.Join(append(parts, words.Of(c.Args, argUsage)...), " ")
-}
-
-func argUsage(a *kingpin.ArgModel) string {
-	s := a.Name
-	if v, ok := a.Value.(interface{ IsCumulative() bool }); ok && v.IsCumulative() {
-		s += " ..."
-	}
-	if !a.Required {
-		s = "[" + s + "]"
-	}
-	return s
+func isRepeatable(v kingpin.Value) bool {
+	r, ok := v.(interface{ IsCumulative() bool })
+	return ok && r.IsCumulative()
 }

@@ -8,20 +8,9 @@ import (
 	"github.com/prometheus/common/promslog"
 	promslogflag "github.com/prometheus/common/promslog/flag"
 
-	"rdma_exporter/internal/cli/backtest"
-	"rdma_exporter/internal/cli/capture"
-	"rdma_exporter/internal/cli/check"
-	"rdma_exporter/internal/cli/checkconfig"
-	"rdma_exporter/internal/cli/control"
-	"rdma_exporter/internal/cli/dashboards"
-	"rdma_exporter/internal/cli/expect"
-	"rdma_exporter/internal/cli/healthy"
-	"rdma_exporter/internal/cli/helper"
-	"rdma_exporter/internal/cli/job"
-	"rdma_exporter/internal/cli/optics"
-	"rdma_exporter/internal/cli/rules"
-	"rdma_exporter/internal/cli/runbook"
-	"rdma_exporter/internal/cli/topo"
+	"rdma_exporter/internal/cli/author"
+	"rdma_exporter/internal/cli/operate"
+	"rdma_exporter/internal/cli/report"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/serve"
@@ -33,6 +22,7 @@ type program struct {
 	config machine.Config
 	logs   *promslog.Config
 	runs   map[string]runner
+	named  *kingpin.CmdModel // on the command line that is parsed
 }
 
 // runner runs a command whose flags are parsed.
@@ -47,8 +37,9 @@ func newProgram(o Outside) *program {
 	p := &program{
 		Application: kingpin.New("rdma_exporter",
 			"Prometheus exporter and alerting daemon for RDMA fabrics under GPU clusters: InfiniBand, RoCEv2, iWARP and cloud adapters. Read-only."),
-		logs: &promslog.Config{},
-		runs: map[string]runner{},
+		logs:  &promslog.Config{},
+		runs:  map[string]runner{},
+		named: &kingpin.CmdModel{},
 	}
 	p.Version(versionText())
 	p.UsageTemplate(usageTemplate)
@@ -65,22 +56,22 @@ func newProgram(o Outside) *program {
 func (p *program) commands(out Outside) {
 	s, f := serve.Config{Serve: out.Serve}, serve.Fabric{Open: out.MAD}
 	var (
-		k check.Config
-		h healthy.Config
-		t topo.Config
-		j job.Config
-		o optics.Config
-		l expect.Links
-		i expect.Inventory
-		a control.Accept
-		m control.Maintenance
-		g control.GPURelease
-		w capture.Config
-		v checkconfig.Config
-		r rules.Config
-		b backtest.Config
-		n runbook.Config
-		d dashboards.Config
+		k report.Check
+		h operate.Healthy
+		t report.Topo
+		j report.Job
+		o report.Optics
+		l report.Links
+		i report.Inventory
+		a operate.Accept
+		m operate.Maintenance
+		g operate.GPURelease
+		w report.Capture
+		v author.CheckConfig
+		r author.Rules
+		b author.Backtest
+		n author.Runbook
+		d author.Dashboards
 	)
 	groups := map[string]*kingpin.CmdClause{}
 	for _, c := range []struct {
@@ -90,7 +81,7 @@ func (p *program) commands(out Outside) {
 	}{
 		{serve.Command, "Serve metrics, evaluate the alerting rules, send alerts (default).", s.Flags, s.Run},
 		{serve.FabricCommand, "Serve metrics of a whole InfiniBand subnet, swept from a port of this host. Run it once per subnet.", f.Flags, f.Run},
-		{helperCommand, "Read for serve what requires CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH: processes, vital product data, DMA-BUFs. Listens on --helper.socket or a systemd socket.", nil, helper.Run},
+		{helperCommand, "Read for serve what requires CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH: processes, vital product data, DMA-BUFs. Listens on --helper.socket or a systemd socket.", nil, operate.RunHelper},
 		{"check", "Report the faults of this host. Exit code: 0 ok, 1 warning, 2 critical, 3 unknown.", k.Flags, k.Run},
 		{"healthy", "Health check of the exporter in this container or on this host. Exit code: 0 healthy, 1 not.", h.Flags, h.Run},
 		{"topo", "Draw GPUs and NICs in the PCI tree, with their distances and whether GPUDirect RDMA works between them.", t.Flags, t.Run},
@@ -103,13 +94,13 @@ func (p *program) commands(out Outside) {
 		{"accept", "Accept a planned change: the running exporters discard the earlier state of devices and links, of this host and of the fabric. Without NAME and --all, list what there is to accept.", a.Flags, a.Run},
 		{"maintenance", "Announce planned work on this host. The shipped Alertmanager configuration then inhibits its other alerts.", nil, nil},
 		{"maintenance start", "Start maintenance, replacing the current one. It ends after --for.", m.Flags, m.Run},
-		{"maintenance end", "End maintenance.", nil, control.RunMaintenanceEnd},
-		{"maintenance status", "Show the current maintenance.", nil, control.RunMaintenanceStatus},
+		{"maintenance end", "End maintenance.", nil, operate.RunMaintenanceEnd},
+		{"maintenance status", "Show the current maintenance.", nil, operate.RunMaintenanceStatus},
 		{"gpu", "Release the GPUs that the running exporter reads, before a GPU reset or a driver update.", nil, nil},
 		{"gpu release", "Pause GPU monitoring and close all GPU handles. GPUs are read again after --for.", g.Flags, g.Run},
-		{"gpu resume", "End the pause of GPU monitoring.", nil, control.RunGPUResume},
-		{"gpu status", "Show whether GPU monitoring is paused, until when, and by whom.", nil, control.RunGPUStatus},
-		{"reload", "Reload the files of the running exporter: site configuration, rules, Alertmanager configuration. Exit code: 0 reloaded, 2 not, with the error.", nil, control.RunReload},
+		{"gpu resume", "End the pause of GPU monitoring.", nil, operate.RunGPUResume},
+		{"gpu status", "Show whether GPU monitoring is paused, until when, and by whom.", nil, operate.RunGPUStatus},
+		{"reload", "Reload the files of the running exporter: site configuration, rules, Alertmanager configuration. Exit code: 0 reloaded, 2 not, with the error.", nil, operate.RunReload},
 		{"capture", "Write everything that the collectors read on this host to one text archive.", w.Flags, w.Run},
 		{"check-config", "Validate a file for --config.file. Exit code: 0 valid, 2 invalid.", v.Flags, v.Run},
 		{"rules", "Write the built-in alerting rules, for a Prometheus.", r.Flags, r.Run},

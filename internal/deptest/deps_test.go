@@ -12,8 +12,8 @@ import (
 var layers = [][]string{
 	{"cmd/rdma_exporter"},
 	{"internal/cli"},
-	{"internal/cli/"}, // a command each
-	{"internal/cli/check", "internal/cli/tuning", "internal/serve"},
+	{"internal/cli/author", "internal/cli/operate", "internal/cli/report"}, // commands
+	{"internal/serve"},
 	{"internal/job"},
 	{"internal/verdict"},
 	{"internal/machine"},
@@ -47,7 +47,7 @@ var bans = []struct {
 	{"github.com/safchain/", []string{"internal/host"}, "internal/host is the only access to the kernel"},
 	{"google.golang.org/grpc", []string{"internal/host"}, "internal/host is the only access to the kubelet"},
 	{"k8s.io/", []string{"internal/host"}, "internal/host is the only access to the kubelet"},
-	{"golang.org/x/sys/unix", []string{"internal/host", "internal/capture", "internal/capture/replay", "internal/command", "internal/machine", "internal/serve", "internal/cli/check"}, "internal/host is the only access to the kernel; the others use errnos, names of capabilities and signals, and ask for a terminal"},
+	{"golang.org/x/sys/unix", []string{"internal/host", "internal/capture", "internal/capture/replay", "internal/command", "internal/machine", "internal/serve", "internal/cli/report"}, "internal/host is the only access to the kernel; the others use errnos, names of capabilities and signals, and ask for a terminal"},
 	{"syscall", []string{"internal/host", "internal/capture", "internal/capture/replay", "internal/state", "internal/alerting", "cmd/rdma_exporter"}, "internal/host is the only access to the kernel; captures and replays use errnos, state locks its directory, alerting checks the owner of a directory, the command handles signals"},
 	{"os", []string{"internal/host", "internal/capture", "internal/capture/replay", "internal/state", "internal/command", "internal/control", "internal/serve", "internal/cli/", "internal/alerting", "cmd/rdma_exporter"}, "internal/host opens files of the machine; the others open their own"},
 	{"os/exec", nil, "the program runs no other program"},

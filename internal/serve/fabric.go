@@ -53,7 +53,6 @@ type Fabric struct {
 
 // Flags adds the flags.
 func (f *Fabric) Flags(a *kingpin.CmdClause) {
-	f.Web.flags(a, fabricPort)
 	a.Flag("fabric.device",
 		"InfiniBand device to sweep from. Default: the device of the earlier sweeps, at the first start one with an ACTIVE port.").
 		PlaceHolder("DEVICE").StringVar(&f.device)
@@ -70,6 +69,7 @@ func (f *Fabric) Flags(a *kingpin.CmdClause) {
 	a.Flag("fabric.pkey-index", "P_Key of counter requests, as an index into the P_Key table of the port.").
 		Default("0").IntVar(&f.pkeyIndex)
 	a.Flag("fabric.adapter-counters", "Read the counters of adapters too. Exporters on their hosts expose the same counters.").BoolVar(&f.adapters)
+	f.Web.flags(a, fabricPort)
 }
 
 func (f *Fabric) check(c *machine.Config) error {

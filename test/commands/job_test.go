@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/cli/job"
+	"rdma_exporter/internal/cli/report"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/test/machines"
 	"rdma_exporter/test/ras"
@@ -32,7 +32,7 @@ func TestJob(t *testing.T) {
 }
 
 // reported is what job --json prints.
-func reported(t *testing.T, args ...string) (r job.Report) {
+func reported(t *testing.T, args ...string) (r report.JobReport) {
 	t.Helper()
 	code, out, errs := run(t, args...)
 	if code != command.OK {

@@ -150,11 +150,8 @@ count "a collector"
 
 step "a command: the kernel modules that RDMA requires"
 add command
-after internal/cli/program.go '"rdma_exporter/internal/cli/job"' <<'X'
-	"rdma_exporter/internal/cli/modules"
-X
-after internal/cli/program.go '		o optics.Config' <<'X'
-		u modules.Config
+after internal/cli/program.go '		o report.Optics' <<'X'
+		u report.Modules
 X
 after internal/cli/program.go '		{"optics", "Show' <<'X'
 		{"modules", "List the kernel modules that RDMA requires, with their versions.", u.Flags, u.Run},

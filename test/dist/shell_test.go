@@ -47,6 +47,8 @@ var completed = []struct {
 	{"rdma_exporter maintenance ", []string{"start", "end", "status"}, "serve"},
 	{"rdma_exporter check --s", []string{"--severity", "--strict", "--state.dir"}, "--set"},
 	{"rdma_exporter accept --a", []string{"--all"}, "--alerting"},
+	{"rdma_exporter accept mlx5_0 --d", []string{"--dry-run"}, "--drain"},
+	{"rdma_exporter gpu release --f", []string{"--for"}, "--fabric.port"},
 	{"rdma_exporter --alerting.j", []string{"--alerting.job"}, "--alerting.interval"},
 	{"rdma_exporter rules --set=", []string{"central", "node"}, "critical"},
 }

@@ -1,0 +1,150 @@
+// Package author has the commands for those who write rules, dashboards and configuration: rules, backtest, runbook,
+// dashboards, check-config.
+package author
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"rdma_exporter/internal/command"
+	"rdma_exporter/internal/machine"
+	"rdma_exporter/internal/rulefiles"
+	"rdma_exporter/internal/tune"
+	"rdma_exporter/rules"
+)
+
+// Rules is the command rules, with its flags.
+type Rules struct {
+	set   string
+	dir   string // empty: standard output
+	force bool
+	books rulefiles.RunbookURL
+
+	tune   tuneFlags
+	format string
+	labels []string // of the objects, NAME=VALUE
+}
+
+// Output formats: files of Prometheus, or objects of prometheus-operator.
+const (
+	formatPrometheus     = "prometheus"
+	formatPrometheusRule = "prometheusrule"
+)
+
+// Flags adds the flags.
+func (r *Rules) Flags(a *kingpin.CmdClause) {
+	a.Flag("set", "Rule set: node (rules on the metrics of one host), central (rules across hosts, in addition to node), or compat (recording rules with the metric names of node_exporter).").
+		Required().PlaceHolder("node|central|compat").EnumVar(&r.set, "node", "central", "compat")
+	a.Flag("output", "Output directory, one file per rule file. Default: standard output, as one file.").
+		Short('o').PlaceHolder("DIR").StringVar(&r.dir)
+	a.Flag("force", "Overwrite files that differ.").BoolVar(&r.force)
+	a.Flag("runbook-url", "Runbooks for the annotation runbook_url. Default: no such annotation."+
+		rulefiles.RunbookURLHelp).PlaceHolder("URL").StringVar((*string)(&r.books))
+	a.Flag("format", "Output format: prometheus (files for rule_files), or prometheusrule (objects of prometheus-operator, one per file).").Default(formatPrometheus).
+		PlaceHolder("prometheus|prometheusrule").EnumVar(&r.format, formatPrometheus, formatPrometheusRule)
+	a.Flag("object-label",
+		"Label of each PrometheusRule, for the ruleSelector of the Prometheus, such as release=kube-prometheus-stack. Repeatable.").
+		PlaceHolder("NAME=VALUE").StringsVar(&r.labels)
+	r.tune.add(a)
+}
+
+// Run runs the command.
+func (r *Rules) Run(_ context.Context, _ *machine.Config, std command.Streams) (int, error) {
+	if err := r.books.Check(); err != nil {
+		return command.Usage(err)
+	}
+	set := map[string]func() (fs.FS, []string, error){
+		"node": rules.Node, "central": rules.Central, "compat": rules.Compat,
+	}[r.set]
+	fsys, names, err := set()
+	if err != nil {
+		return command.UsageError, err
+	}
+	files, err := command.ReadEmbedded(fsys, names)
+	if err != nil {
+		return command.UsageError, err
+	}
+	for i := range files {
+		files[i].Text = r.books.InRules(files[i].Text)
+	}
+	if files, err = r.tune.apply(files); err != nil {
+		return command.Usage(err)
+	}
+	if r.set != "node" { // whose rules the others need
+		files = slices.DeleteFunc(files, func(f command.File) bool { return f.Name == tune.ThresholdsFile })
+	}
+	joined := oneFile
+	if r.format == formatPrometheusRule {
+		labels, err := pairs("object-label", r.labels)
+		if err != nil {
+			return command.Usage(err)
+		}
+		files, joined = objects(r.set, labels, files), manyDocuments
+	} else if len(r.labels) > 0 {
+		return command.Usage(fmt.Errorf("--object-label: has no effect without --format=%s", formatPrometheusRule))
+	}
+	if r.dir == "" || r.dir == "-" {
+		_, err := std.Out.Write(joined(files))
+		return command.OK, err
+	}
+	if err := command.WriteFiles(r.dir, r.force, files); err != nil {
+		return command.Usage(fmt.Errorf("--output=%s: %w", r.dir, err))
+	}
+	return command.OK, nil
+}
+
+// oneFile joins files into one that Prometheus loads: all groups below one key, each file's comments before its groups.
+func oneFile(files []command.File) []byte {
+	const key = "groups:\n"
+	b := bytes.NewBufferString(key)
+	for _, f := range files {
+		head, groups, _ := strings.Cut(string(f.Text), "\n"+key)
+		fmt.Fprintf(b, "\n# %s\n#\n%s\n%s", f.Name, head, groups)
+	}
+	return b.Bytes()
+}
+
+// objects makes a PrometheusRule of each file that has rules.
+func objects(set string, labels map[string]string, files []command.File) (out []command.File) {
+	for _, f := range files {
+		if !bytes.Contains(f.Text, []byte("\n- name: ")) {
+			continue
+		}
+		var b bytes.Buffer
+		base := strings.ReplaceAll(strings.TrimSuffix(f.Name, ".rules.yml"), "_", "-")
+		fmt.Fprintf(&b,
+			"apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: rdma-exporter-%s-%s\n", set, base)
+		if len(labels) > 0 {
+			b.WriteString("  labels:\n")
+		}
+		for _, name := range slices.Sorted(maps.Keys(labels)) {
+			fmt.Fprintf(&b, "    %s: %q\n", name, labels[name])
+		}
+		b.WriteString("spec:\n")
+		for line := range bytes.Lines(f.Text) {
+			if len(bytes.TrimSpace(line)) > 0 {
+				b.WriteString("  ")
+			}
+			b.Write(line)
+		}
+		out = append(out, command.File{Name: f.Name, Text: b.Bytes()})
+	}
+	return out
+}
+
+// manyDocuments joins objects into one file.
+func manyDocuments(files []command.File) []byte {
+	var b bytes.Buffer
+	for _, f := range files {
+		b.WriteString("---\n")
+		b.Write(f.Text)
+	}
+	return b.Bytes()
+}
