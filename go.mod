@@ -20,7 +20,6 @@ require (
 	github.com/vishvananda/netlink v1.3.1 // netlink sockets and attributes: RDMA, ethtool, devlink, DCB, links
 	github.com/yuin/goldmark v1.8.7 // Markdown runbooks as HTML
 	go.yaml.in/yaml/v3 v3.0.5 // configuration file and rule tuning, errors with line numbers
-	golang.org/x/crypto v0.57.0 // bcrypt, in tests of basic authentication
 	golang.org/x/sys v0.49.0 // system calls and constants of Linux that the standard library lacks
 	golang.org/x/tools v0.49.0 // txtar, the format of captures
 	google.golang.org/grpc v1.83.2 // the client of the PodResources API
@@ -119,6 +118,7 @@ require (
 	go.uber.org/atomic v1.11.0 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
+	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/exp v0.0.0-20260709172345-9ea1abe57597 // indirect
 	golang.org/x/net v0.59.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
