@@ -2,9 +2,7 @@ package capture
 
 import (
 	"errors"
-	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -150,64 +148,6 @@ func TestErrorsOfEntries(t *testing.T) {
 			t.Errorf("%v, want %s", c.err, c.want)
 		}
 	}
-}
-
-// TestEntriesOfMachines: what is read from the recorded machines is written again byte for byte, but for a few entries
-// edited by hand.
-func TestEntriesOfMachines(t *testing.T) {
-	again := map[*regexp.Regexp]func(path string, b []byte) ([]byte, error){
-		regexp.MustCompile(`^rdma/.*/port$`):                rewrite[host.RDMAPort],
-		regexp.MustCompile(`^rdma/.*/stats$`):               rewrite[[]host.Stat],
-		regexp.MustCompile(`^rdma/.*/holders$`):             rewrite[[]host.RDMAHolder],
-		regexp.MustCompile(`^ethtool/.*/linkstate$`):        rewrite[host.LinkState],
-		regexp.MustCompile(`^ethtool/.*/linkmodes$`):        rewrite[host.LinkModes],
-		regexp.MustCompile(`^ethtool/.*/pause$`):            rewrite[host.Pause],
-		regexp.MustCompile(`^ethtool/.*/fec$`):              rewrite[host.FEC],
-		regexp.MustCompile(`^ethtool/.*/(stats|standard)$`): rewrite[[]host.Stat],
-		regexp.MustCompile(`^devlink/health$`):              rewrite[[]host.HealthReporter],
-		regexp.MustCompile(`^dcb/`):                         rewrite[host.DCBConfig],
-		regexp.MustCompile(`^subnet/.*/link$`):              rewrite[host.IBLink],
-		regexp.MustCompile(`^subnet/.*/agent/`):             rewrite[host.IBCounters],
-		regexp.MustCompile(`^subnet/.*/manager/`):           rewrite[host.IBManager],
-		regexp.MustCompile(`^subnet/.*/fec/`):               rewrite[host.IBFEC],
-		regexp.MustCompile(`^subnet/.*/settings$`):          rewrite[host.IBPortSettings],
-		regexp.MustCompile(`^nvml/system$`):                 rewrite[snapshot.NVML],
-		regexp.MustCompile(`^nvml/gpu/`):                    rewrite[snapshot.GPU],
-		regexp.MustCompile(`^processes/`):                   rewrite[snapshot.Process],
-		regexp.MustCompile(`^pods$`):                        rewrite[[]snapshot.Pod],
-		regexp.MustCompile(`^launchers$`):                   rewrite[launcherSearch],
-		regexp.MustCompile(`^ebpf/trace$`):                  rewrite[snapshot.Trace],
-	}
-	seen, same := map[string]bool{}, 0
-	eachFile(t, func(t *testing.T, file string) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parse(t, string(text)).each(func(e *Entry) {
-			for pattern, rewrite := range again {
-				if e.Kind != File || seen[e.Path+string(e.Data)] || !pattern.MatchString(e.Path) {
-					continue
-				}
-				seen[e.Path+string(e.Data)] = true
-				b, err := rewrite(e.Path, e.Data)
-				if string(b) == string(e.Data) {
-					same++
-				}
-				if twice, again := rewrite(e.Path, b); err != nil || again != nil || string(twice) != string(b) {
-					t.Errorf("%s: %v %v\n%s\nis written as\n%s\nand as\n%s", e.Path, err, again, e.Data, b, twice)
-				}
-			}
-		})
-	})
-	if same < 1000 || same*100 < len(seen)*99 {
-		t.Errorf("%d of %d entries are the same", same, len(seen))
-	}
-}
-
-func rewrite[T any](path string, b []byte) ([]byte, error) {
-	v, err := decode[T](path, b)
-	return encode(v), err
 }
 
 // TestTags: a misspelt option would be ignored.

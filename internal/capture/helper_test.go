@@ -1,12 +1,10 @@
 package capture
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"rdma_exporter/fixtures"
 	"rdma_exporter/internal/host"
 )
 
@@ -77,27 +75,6 @@ func list(t testing.TB, f host.Files, name string) string {
 		t.Fatal(err)
 	}
 	return strings.Join(names, " ")
-}
-
-// eachFixture runs a test on every recorded machine; variants are whole.
-func eachFixture(t *testing.T, test func(t *testing.T, a *Archive)) {
-	eachFile(t, func(t *testing.T, file string) {
-		a, err := Load(file, fixtures.Builtin)
-		if err != nil {
-			t.Fatal(err)
-		}
-		test(t, a)
-	})
-}
-
-func eachFile(t *testing.T, test func(t *testing.T, file string)) {
-	files, err := filepath.Glob("../../fixtures/sysfs/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { test(t, file) })
-	}
 }
 
 // differ reports the first line in which two texts differ.

@@ -2,7 +2,6 @@ package capture
 
 import (
 	"bytes"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -13,16 +12,6 @@ import (
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/words"
 )
-
-func TestFixturesAreWrittenAgainByteForByteOfMachines(t *testing.T) {
-	eachFile(t, func(t *testing.T, file string) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		differ(t, format(t, parse(t, string(text))), string(text))
-	})
-}
 
 func TestKindsOfEntries(t *testing.T) {
 	for _, c := range []struct {
