@@ -183,7 +183,7 @@ e2e-kernel e2e-servers e2e-quickstart kernel-proofs: export RDMA_EXPORTER = $(CU
 e2e-kernel kernel-proofs: export RDMA_HOST_TEST = $(CURDIR)/$(BIN)/host-e2e
 
 e2e-kernel:
-	$(GO) test -tags e2e -count=1 -timeout 8m ./test/page
+	$(GO) test -tags e2e -count=1 -timeout 8m ./test/browser ./test/page
 	$(GO) test -tags e2e -count=1 -timeout 30m -run '^TestKernel$$' ./test/kernel
 
 e2e-servers:

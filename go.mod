@@ -5,8 +5,6 @@ go 1.26.0
 require (
 	github.com/NVIDIA/go-nvml v0.13.4-0 // NVML's functions by dlopen: GPUs, NVLinks, XID errors
 	github.com/alecthomas/kingpin/v2 v2.4.0 // flags and commands
-	github.com/chromedp/cdproto v0.159.0 // events of the browser, in tests of the pages
-	github.com/chromedp/chromedp v0.23.0 // the browser in tests of the pages
 	github.com/cilium/ebpf v0.22.0 // eBPF programs, types of the kernel: registrations of memory with RDMA devices
 	github.com/coreos/go-systemd/v22 v22.7.0 // systemd sockets
 	github.com/klauspost/compress v1.20.1 // gzip of responses in less than half the time; 190 kB of the binary
@@ -59,7 +57,6 @@ require (
 	github.com/facette/natsort v0.0.0-20181210072756-2cd4dd1e2dcb // indirect
 	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
-	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-openapi/analysis v0.25.5 // indirect
