@@ -19,18 +19,14 @@ NODES     ?= 1000
 CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
 # A C compiler: the race detector and NVML need one.
 CC_HERE   := $(if $(shell command -v $$($(GO) env CC)),1,0)
-# make test and check compile everything once, without cgo. With the race detector run the packages with goroutines that do not link
-# Prometheus (RACED), the others in make race: without packages whose tests play recorded machines or run a command to its end (PURE), and
-# such tests of other packages (SINGLE). With one client a served recording has no goroutine that TestReload, TestManyScrapes and
-# TestManyDevices do not have.
-RACED     := collector|internal/(fabric|host|lazy|mad|maintenance|nccl|reading|state|workers)|test/(fabric/.*|noise|pipes|program)
-PLAYS     := OfReplays$$|^Test(BaselinesOutlive|Clock$$|ClockAfterBoot|InjectedErrno|OneFileCostsOneSample|PortDownOfAStuckDevice|ReadStuckAlert|SeriesAreThose|ShortStorms|Suspend$$)
-SERVED    := ^Test(Books|CheckAsks|CheckWith|Formats|GPUMode$$|GPUReleaseOverHTTP|Lifecycle|ModulesAreNotRead|NothingWithoutPassword|Oversized|RoutePrefix|ServedRunbooks|Surface|VerdictOfTheDaemon)
-LINTS     := ^Test(AlertsAreTested|AlertsLeaveOut|ClusterIsKept|CopyOfExpressions|Docs|NeedsOfAllRules|Explained|ReplayOutlasts|RuleStyle|UnevaluatedRules$$)|OfMachines$$
-SINGLE    := $(PLAYS)|$(SERVED)|$(LINTS)
 # Tests of whole commands on many machines, and of fleets: make proofs.
 PROOFS    := test/(commands|foreign|incidents|kill|ruleplay|scripts)
-PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(backtest|check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|setup|site|snapshot|topo|transceiver.*|tune)|packaging/.*|rules|test/machines|$(PROOFS)
+PACKAGES   = $(GO) list $(RACE) ./... | grep -vxE 'rdma_exporter/($(PROOFS))'
+# The packages that make test runs without the race detector: their tests link Prometheus, which takes minutes to compile with it, or they have
+# test files that say //go:build !race. make race runs them with it, without these files: a test that plays a recording or reads files in one
+# goroutine would take ten times as long for nothing.
+UNRACED    = $(GO) list -test -f '{{$$p := .ImportPath}}{{range .Deps}}{{if eq . "github.com/prometheus/prometheus/promql"}}{{$$p}}{{"\n"}}{{end}}{{end}}' ./... | sed '/ /d; s/\.test$$//'; \
+             grep -rlx --include='*_test.go' '//go:build !race' . | sed 's|^\.|rdma_exporter|; s|/[^/]*$$||'
 ADDRESS   ?= :10879
 
 # Suppresses deprecation warnings of go-nvml.
@@ -75,17 +71,20 @@ test-raced test-others proofs race: export GOGC = 400
 test-raced: export CGO_ENABLED = $(CC_HERE)
 test-others proofs: export CGO_ENABLED = 0
 
+test-raced: RACE = $(if $(filter 1,$(CC_HERE)),-race)
+race: RACE = -race
+
 test-raced:
-	$(GO) test -vet=off $(if $(filter 1,$(CC_HERE)),-race) -timeout 10m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(RACED))')
+	$(GO) test -vet=off $(RACE) -timeout 10m $$($(PACKAGES) | grep -vxF "$$($(UNRACED))")
 
 test-others:
-	$(GO) test -vet=off -timeout 10m $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(RACED)|$(PROOFS))')
+	$(GO) test -vet=off -timeout 10m $$($(PACKAGES) | grep -xF "$$($(UNRACED))")
 
 proofs: ## incidents of fleets, the series of the tests of rules, commands and scripts on recorded machines, hostile text, a sample of make kill; four minutes, no root, no network
 	$(GO) test -vet=off -timeout 20m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(PROOFS))')
 
-race: ## the packages with goroutines that make test runs without the race detector; ten minutes
-	$(GO) test -vet=off -race -timeout 20m -skip '$(SINGLE)' $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(RACED)|$(PURE))')
+race: ## the packages that make test runs without the race detector; ten minutes
+	$(GO) test -vet=off -race -timeout 20m $$($(PACKAGES) | grep -xF "$$($(UNRACED))")
 
 .PHONY: update
 update: ## regenerate generated files and goldens; review the diff
@@ -184,7 +183,7 @@ e2e-kernel e2e-servers e2e-quickstart kernel-proofs: export RDMA_EXPORTER = $(CU
 e2e-kernel kernel-proofs: export RDMA_HOST_TEST = $(CURDIR)/$(BIN)/host-e2e
 
 e2e-kernel:
-	$(GO) test -tags e2e -count=1 -timeout 8m ./test/page
+	$(GO) test -tags e2e -count=1 -timeout 8m ./test/browser ./test/page
 	$(GO) test -tags e2e -count=1 -timeout 30m -run '^TestKernel$$' ./test/kernel
 
 e2e-servers:

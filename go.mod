@@ -5,8 +5,6 @@ go 1.26.0
 require (
 	github.com/NVIDIA/go-nvml v0.13.4-0 // NVML's functions by dlopen: GPUs, NVLinks, XID errors
 	github.com/alecthomas/kingpin/v2 v2.4.0 // flags and commands
-	github.com/chromedp/cdproto v0.159.0 // events of the browser, in tests of the pages
-	github.com/chromedp/chromedp v0.23.0 // the browser in tests of the pages
 	github.com/cilium/ebpf v0.22.0 // eBPF programs, types of the kernel: registrations of memory with RDMA devices
 	github.com/coreos/go-systemd/v22 v22.7.0 // systemd sockets
 	github.com/klauspost/compress v1.20.1 // gzip of responses in less than half the time; 190 kB of the binary
@@ -20,7 +18,6 @@ require (
 	github.com/vishvananda/netlink v1.3.1 // netlink sockets and attributes: RDMA, ethtool, devlink, DCB, links
 	github.com/yuin/goldmark v1.8.7 // Markdown runbooks as HTML
 	go.yaml.in/yaml/v3 v3.0.5 // configuration file and rule tuning, errors with line numbers
-	golang.org/x/crypto v0.57.0 // bcrypt, in tests of basic authentication
 	golang.org/x/sys v0.49.0 // system calls and constants of Linux that the standard library lacks
 	golang.org/x/tools v0.49.0 // txtar, the format of captures
 	google.golang.org/grpc v1.83.2 // the client of the PodResources API
@@ -60,7 +57,6 @@ require (
 	github.com/facette/natsort v0.0.0-20181210072756-2cd4dd1e2dcb // indirect
 	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
-	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-openapi/analysis v0.25.5 // indirect
@@ -119,6 +115,7 @@ require (
 	go.uber.org/atomic v1.11.0 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
+	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/exp v0.0.0-20260709172345-9ea1abe57597 // indirect
 	golang.org/x/net v0.59.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect

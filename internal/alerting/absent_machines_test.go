@@ -1,3 +1,5 @@
+//go:build !race
+
 package alerting_test
 
 import (

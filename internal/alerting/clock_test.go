@@ -1,3 +1,5 @@
+//go:build !race
+
 package alerting_test
 
 import (
@@ -15,29 +17,6 @@ import (
 
 	"rdma_exporter/internal/alerting"
 )
-
-// hostClock are the clocks of a host.
-type hostClock struct{ alerting.Clock }
-
-func newHostClock() *hostClock {
-	return &hostClock{alerting.Clock{Wall: at(0), Boot: "first", Up: 100 * time.Hour, Ran: 90 * time.Hour}}
-}
-
-func (c *hostClock) read() alerting.Clock { return c.Clock }
-
-func (c *hostClock) run(d time.Duration) {
-	c.suspend(d)
-	c.Ran += d
-}
-
-func (c *hostClock) suspend(d time.Duration) {
-	c.set(d)
-	c.Up += d
-}
-
-func (c *hostClock) set(d time.Duration) { c.Wall = c.Wall.Add(d) }
-
-func (c *hostClock) boot() { c.Boot, c.Up, c.Ran = "second", time.Minute, time.Minute }
 
 // clockRules are the ways in which rules depend on time: pending, kept, history, times as values, and the time of the
 // evaluation.

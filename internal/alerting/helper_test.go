@@ -84,3 +84,26 @@ func query(t testing.TB, e *alerting.Engine, q string, ts time.Time) []alerting.
 	}
 	return out
 }
+
+// hostClock are the clocks of a host.
+type hostClock struct{ alerting.Clock }
+
+func newHostClock() *hostClock {
+	return &hostClock{alerting.Clock{Wall: at(0), Boot: "first", Up: 100 * time.Hour, Ran: 90 * time.Hour}}
+}
+
+func (c *hostClock) read() alerting.Clock { return c.Clock }
+
+func (c *hostClock) run(d time.Duration) {
+	c.suspend(d)
+	c.Ran += d
+}
+
+func (c *hostClock) suspend(d time.Duration) {
+	c.set(d)
+	c.Up += d
+}
+
+func (c *hostClock) set(d time.Duration) { c.Wall = c.Wall.Add(d) }
+
+func (c *hostClock) boot() { c.Boot, c.Up, c.Ran = "second", time.Minute, time.Minute }

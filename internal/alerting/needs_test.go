@@ -7,7 +7,6 @@ import (
 	"testing/fstest"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/rules"
 )
 
 func TestNeeds(t *testing.T) {
@@ -56,27 +55,5 @@ func TestNeeds(t *testing.T) {
 		fstest.MapFS{"r.yml": {Data: []byte("groups: [{name: g, rules: [{alert: A, expr: 'a +'}]}]")}}, []string{"r.yml"},
 	); err == nil {
 		t.Error("no error of a rule that is none")
-	}
-}
-
-// TestNeedsOfAllRules: every alert requires a metric of this host.
-func TestNeedsOfAllRules(t *testing.T) {
-	files, names, err := rules.Node()
-	if err != nil {
-		t.Fatal(err)
-	}
-	alerts, err := alerting.Needs(files, names)
-	if err != nil || len(alerts) < 50 {
-		t.Fatalf("%d alerts, %v", len(alerts), err)
-	}
-	for _, a := range alerts {
-		if len(a.Need.Metrics()) == 0 {
-			t.Errorf("%s needs nothing", a.Name)
-		}
-		for _, m := range a.Need.Metrics() {
-			if strings.Contains(m, ":") {
-				t.Errorf("%s needs %s, which no exporter has: a rule records it", a.Name, m)
-			}
-		}
 	}
 }

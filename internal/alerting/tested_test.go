@@ -1,3 +1,5 @@
+//go:build !race
+
 package alerting_test
 
 import (
@@ -9,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/rules"
 )
 
 // promtoolTests is the part of a file in rules/tests that is checked.
@@ -119,4 +122,26 @@ func label(series, name string) string {
 	}
 	value, _, _ := strings.Cut(rest, `"`)
 	return value
+}
+
+// TestNeedsOfAllRules: every alert requires a metric of this host.
+func TestNeedsOfAllRules(t *testing.T) {
+	files, names, err := rules.Node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	alerts, err := alerting.Needs(files, names)
+	if err != nil || len(alerts) < 50 {
+		t.Fatalf("%d alerts, %v", len(alerts), err)
+	}
+	for _, a := range alerts {
+		if len(a.Need.Metrics()) == 0 {
+			t.Errorf("%s needs nothing", a.Name)
+		}
+		for _, m := range a.Need.Metrics() {
+			if strings.Contains(m, ":") {
+				t.Errorf("%s needs %s, which no exporter has: a rule records it", a.Name, m)
+			}
+		}
+	}
 }

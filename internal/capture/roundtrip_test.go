@@ -2,7 +2,6 @@ package capture_test
 
 import (
 	"bytes"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,16 +14,6 @@ import (
 	"rdma_exporter/internal/words"
 	"rdma_exporter/test/archives"
 )
-
-func TestFixturesAreWrittenAgainByteForByteOfMachines(t *testing.T) {
-	archives.EachFile(t, func(t *testing.T, file string) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		archives.Differ(t, archives.Format(t, archives.Parse(t, string(text))), string(text))
-	})
-}
 
 func TestKindsOfEntries(t *testing.T) {
 	for _, c := range []struct {

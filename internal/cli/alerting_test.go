@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
-	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,13 +16,9 @@ import (
 
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/prometheus/model/labels"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/state"
-	"rdma_exporter/internal/verdict"
 	"rdma_exporter/test/machines"
 )
 
@@ -231,57 +224,6 @@ func TestReloadRules(t *testing.T) {
 	s.firing(t, "Two")
 	if _, body, _ := s.get(t, "/api/v1/alerts"); strings.Contains(body, "One") {
 		t.Error("the rule that went fires")
-	}
-}
-
-// TestSeriesAreThoseOfAScrape: the rules see each series with the labels, byte for byte, that a central Prometheus
-// gives it.
-func TestSeriesAreThoseOfAScrape(t *testing.T) {
-	m, sched := machines.Open(t, machines.Fixture(storm))
-	j, err := verdict.New(m, sched, machines.Builtin(t), slog.New(slog.DiscardHandler))
-	must(t, err)
-	defer j.Close()
-	at := m.Player.Times()[0]
-	must(t, j.Round(t.Context(), at))
-	p, err := sched.Collect(t.Context(), nil)
-	must(t, err)
-	want := map[string]bool{
-		labels.FromStrings("__name__", "up", "instance", m.Instance(nil), "job", "rdma_exporter").String(): true,
-	}
-	text := expfmt.NewDecoder(bytes.NewReader(exposition.AppendText(nil, p.Families)),
-		expfmt.NewFormat(expfmt.TypeTextPlain))
-	scraped, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, decodeAll(t, text)...)
-	must(t, err)
-	for _, series := range scraped {
-		// As scrape.mutateSampleLabels, where the target has labels that no series has.
-		b := labels.NewBuilder(labels.EmptyLabels())
-		for name, value := range series.Metric {
-			b.Set(string(name), string(value))
-		}
-		b.Set("instance", m.Instance(nil))
-		b.Set("job", "rdma_exporter")
-		want[b.Labels().String()] = true
-	}
-	samples, err := j.Engine.Query(t.Context(), `{__name__=~"up|rdma_.*",__name__!~"rdma_.*:.*"}`, at)
-	must(t, err)
-	got := map[string]bool{}
-	for _, s := range samples {
-		got[labels.FromMap(s.Labels).String()] = true
-	}
-	for _, x := range []struct {
-		what string
-		a, b map[string]bool
-	}{{"the rules lack", want, got}, {"only the rules have", got, want}} {
-		for _, series := range slices.Sorted(maps.Keys(x.a)) {
-			// Those begin with their first request.
-			if !x.b[series] && !strings.HasPrefix(series, `{__name__="rdma_scrape_source`) &&
-				!strings.HasPrefix(series, `{__name__="rdma_scrape_device`) {
-				t.Errorf("%s %s", x.what, series)
-			}
-		}
-	}
-	if len(got) < 1000 {
-		t.Errorf("%d series", len(got))
 	}
 }
 

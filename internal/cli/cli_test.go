@@ -2,15 +2,10 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"io"
 	"os"
 	"syscall"
 	"testing"
 	"time"
-
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
 
 	"rdma_exporter/test/locked"
 )
@@ -41,20 +36,6 @@ func must(t testing.TB, err error) {
 func mkfifo(t *testing.T, path string) {
 	t.Helper()
 	must(t, syscall.Mkfifo(path, 0o644))
-}
-
-func decodeAll(t *testing.T, d expfmt.Decoder) (out []*dto.MetricFamily) {
-	t.Helper()
-	for {
-		var mf dto.MetricFamily
-		switch err := d.Decode(&mf); {
-		case errors.Is(err, io.EOF):
-			return out
-		case err != nil:
-			t.Fatal(err)
-		}
-		out = append(out, &mf)
-	}
 }
 
 const port0 = "sys/class/infiniband/mlx5_0/ports/1/"

@@ -1,27 +1,18 @@
 package cli
 
 import (
-	"compress/gzip"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
-
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"rdma_exporter/test/locked"
 	"rdma_exporter/test/machines"
@@ -121,67 +112,6 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// TestFormats: what the text writers serve is what Prometheus' own parser and encoder make of it, with gzip and
-// without.
-func TestFormats(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("hgx-h200-roce"))
-	for accept, contentType := range map[string]string{
-		"": "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
-		"application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5":                  "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores",
-		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited": "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited; escaping=underscores",
-	} {
-		t.Run(strings.Split(contentType, ";")[0], func(t *testing.T) {
-			status, body, h := s.get(t, "/metrics", "Accept", accept)
-			if status != 200 || h.Get("Content-Type") != contentType {
-				t.Errorf("Accept %q: status %d, Content-Type %q, want %q", accept, status, h.Get("Content-Type"), contentType)
-			}
-			if strings.Contains(contentType, "openmetrics") {
-				if !strings.HasSuffix(body, "\n# EOF\n") || strings.Count(body, "# EOF") != 1 {
-					t.Error("OpenMetrics does not end with one # EOF")
-				}
-			} else {
-				families := 0
-				d := expfmt.NewDecoder(strings.NewReader(body), expfmt.ResponseFormat(h))
-				samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{Timestamp: model.Now()}, decodeAll(t, d)...)
-				must(t, err)
-				for range samples {
-					families++
-				}
-				if families < 700 {
-					t.Errorf("Accept %q: %d samples", accept, families)
-				}
-			}
-			_, packed, h := s.get(t, "/metrics", "Accept", accept, "Accept-Encoding", "gzip")
-			if h.Get("Content-Encoding") != "gzip" {
-				t.Fatalf("not compressed: %v", h)
-			}
-			z, err := gzip.NewReader(strings.NewReader(packed))
-			must(t, err)
-			plain, err := io.ReadAll(z)
-			must(t, err)
-			if len(plain) < len(body)/2 || len(packed) > len(plain)/3 {
-				t.Errorf("%d bytes packed, %d unpacked, %d plain", len(packed), len(plain), len(body))
-			}
-		})
-	}
-}
-
-func TestRoutePrefix(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("no-rdma"), "--web.external-url=http://example.org/rdma/",
-		"--web.telemetry-path=/m", "--web.pprof", "--no-web.exporter-metrics")
-	for path, want := range map[string]int{
-		"/rdma/m": 200, "/rdma/": 200, "/rdma/-/healthy": 200, "/rdma/debug/pprof/": 200, "/rdma/debug/pprof/nothing": 404,
-		"/metrics": 404, "/m": 404,
-	} {
-		if status, _, _ := s.get(t, path); status != want {
-			t.Errorf("%s: status %d, want %d", path, status, want)
-		}
-	}
-	if _, body, _ := s.get(t, "/rdma/m"); strings.Contains(body, "process_") {
-		t.Error("--no-web.exporter-metrics serves process_*")
-	}
-}
-
 // TestScrapeDeadline: the scraper's own time-out bounds the answer while a device hangs.
 func TestScrapeDeadline(t *testing.T) {
 	dir := machines.Tree(t, "dgx-h100-ib")
@@ -223,24 +153,97 @@ func TestNoRDMAIsWatched(t *testing.T) {
 	}
 }
 
-// certificate writes a self-signed one for 127.0.0.1.
-func certificate(t *testing.T, dir string) *x509.CertPool {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true,
+// TestManyScrapes: each of a thousand at once gets all metrics, or 503.
+func TestManyScrapes(t *testing.T) {
+	s := start(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--no-alerting", "--web.max-requests=100",
+		"--web.max-connections=0", "--web.max-connections-per-address=0")
+	_, whole, _ := s.get(t, "/metrics?collect[]=infiniband")
+	lines := strings.Count(whole, "\nrdma_port_")
+	var limit syscall.Rlimit
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	clients := int(min(1000, limit.Cur/3)) // both ends of a connection are files of this process
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	count := map[int]int{}
+	begin := make(chan struct{})
+	for range clients {
+		wg.Go(func() {
+			<-begin
+			start := time.Now()
+			resp, err := once().Get(s.url + "/metrics?collect[]=infiniband")
+			var body []byte
+			if err == nil {
+				body, err = io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil && time.Since(start) > time.Second: // not taken within a second, with others waiting: ended
+				count[0]++
+			case err != nil:
+				t.Error(err)
+			default:
+				count[resp.StatusCode]++
+				if n := strings.Count(string(body), "\nrdma_port_"); resp.StatusCode == http.StatusOK && n != lines {
+					t.Errorf("%d of %d series", n, lines)
+				}
+			}
+		})
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	close(begin)
+	wg.Wait()
+	if count[http.StatusOK] < 100 || count[http.StatusOK]+count[http.StatusServiceUnavailable]+count[0] != clients {
+		t.Errorf("by status: %v", count)
+	}
+	if status, _, _ := s.get(t, "/metrics"); status != http.StatusOK {
+		t.Errorf("afterwards: %d", status)
+	}
+}
+
+// ask makes a request of which the path goes out as it is written.
+func (s *server) ask(
+	t *testing.T, client *http.Client, method, path string, body io.Reader, header ...string,
+) (status int, text string, h http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url, body)
 	must(t, err)
-	keyDER, err := x509.MarshalECPrivateKey(key)
+	r.URL.Opaque = path
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := client.Do(r)
 	must(t, err)
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	must(t, os.WriteFile(filepath.Join(dir, "cert.pem"), cert, 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "key.pem"),
-		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600))
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(cert)
-	return pool
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	must(t, err)
+	return resp.StatusCode, string(b), resp.Header
+}
+
+// once is a client that keeps no connection and follows nothing.
+func once() *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// servesNoFiles: no path leads to a file of the host or of the program, nor to another site.
+func servesNoFiles(t *testing.T, s *server, prefix string) {
+	t.Helper()
+	for _, path := range []string{
+		"/static/../../../../etc/passwd", "/static/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/static/..%2fpage.go",
+		"/static/%00", "/static/page.html",
+		"/runbooks/..%2f..%2frules%2frules.go", "/runbooks/%2fetc%2fpasswd", "//etc/passwd", "/metrics/../../etc/passwd",
+		"/metrics/", "/-/", "/debug/pprof/cmdline",
+		"/static/..\\..\\etc\\passwd", "/%2e%2e/%2e%2e/etc/passwd",
+	} {
+		status, body, h := s.ask(t, once(), "GET", prefix+path, nil)
+		if status == http.StatusOK || strings.Contains(body, "root:") || strings.Contains(body, "package ") {
+			t.Errorf("%s: %d, %.100q", path, status, body)
+		}
+		if to := h.Get("Location"); strings.HasPrefix(to, "//") || strings.Contains(to, ":") {
+			t.Errorf("%s leads to %s", path, to)
+		}
+	}
 }

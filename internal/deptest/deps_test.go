@@ -1,3 +1,5 @@
+//go:build !race
+
 // Package deptest enforces the direction of imports: each ban with its reason.
 package deptest
 

@@ -15,13 +15,11 @@ import (
 	"time"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/rounds"
-	"rdma_exporter/internal/verdict"
 	"rdma_exporter/test/machines"
 )
 
@@ -119,43 +117,6 @@ func TestLastStateIsServed(t *testing.T) {
 			t.Errorf("afterwards: age %q, lost %v", got[age], machines.Lost(whole, got))
 		}
 	})
-}
-
-// TestPortDownOfAStuckDevice: the alert goes on while the device of the port does not answer, until the one on the
-// device, which explains it, fires.
-func TestPortDownOfAStuckDevice(t *testing.T) {
-	m, _ := machines.Open(t, machines.Fixture("port-down"))
-	m.RDMA = host.NoNetlink()
-	files := &hanging{Files: m.Files, prefix: "sys/class/infiniband/mlx5_5/ports/1"}
-	m.Files = files
-	s := rounds.New(context.WithoutCancel(t.Context()),
-		rounds.Options{Host: m.Host, Collectors: collector.All(collector.Options{}), Timeout: 2 * time.Second, Now: m.Now})
-	j, err := verdict.New(m, s, machines.Builtin(t), slog.New(slog.DiscardHandler))
-	must(t, err)
-	defer func() { must(t, j.Close()) }()
-	fires := func() bool {
-		for _, a := range j.Engine.Alerts() {
-			if (a.Name == "RDMAPortDown" || a.Name == "RDMADeviceFailed") && a.Labels["device"] == "mlx5_5" &&
-				a.State == alerting.StateFiring {
-				return true
-			}
-		}
-		return false
-	}
-	for _, at := range m.Player.Times() {
-		must(t, j.Round(t.Context(), at))
-	}
-	if !fires() {
-		t.Fatal("it does not fire before")
-	}
-	defer files.hang()()
-	for at := m.Player.Last(); at.Before(m.Player.Last().Add(9 * time.Minute)); {
-		at = at.Add(15 * time.Second)
-		must(t, j.Round(t.Context(), at))
-		if !fires() {
-			t.Fatalf("nothing fires %s after the device has gone silent", at.Sub(m.Player.Last()))
-		}
-	}
 }
 
 // slowPort answers for one device after half a minute, once it is set.

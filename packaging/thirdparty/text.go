@@ -130,6 +130,21 @@ copied tree to the outside (--path.rootfs), where ` + "`internal/host`" + ` reso
 
 github.com/prometheus/client_golang/api, for ` + "`backtest`" + `: reads a response without a limit of its size. Its errors
 do not name the path, nor a server that is not a Prometheus ("invalid character '<'" for a login page).
+
+## Compiled in and not called
+
+177 packages of the binary without cgo are clients of AWS, Azure, Google and Kubernetes that the program does not call. They are imported by
+packages of Prometheus (v0.315.0) that ` + "`internal/alerting`" + ` needs:
+
+| imported | by | brings |
+| --- | --- | --- |
+| config | tsdb | service discovery and the authentication of remote write: the clients of AWS, Azure and Google |
+| k8s.io/client-go/rest | util/logging, which promql imports | the client of Kubernetes |
+| notifier | rules | the alert as it is sent, and 42 packages: the API of Alertmanager and go-openapi |
+
+` + "`internal/alerting`" + ` uses notifier.Alert too. A type of its own would drop no package, since rules imports notifier. A copy of
+rules without that import drops the 42, and 1.3 of the 40.6 MB of the binary; tsdb still imports config. The linker drops what is
+unreachable: code and data of AWS, Azure and Google are 0.2 MB of the binary, those of Kubernetes 0.7 MB.
 `
 
 // page is docs/dependencies.md.

@@ -4,22 +4,13 @@
 package browser
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/chromedp/cdproto/audits"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/runtime"
-	"github.com/chromedp/chromedp"
-
-	"rdma_exporter/test/program"
 )
 
 // Timeout is the time limit of browser operations, apart from waits of the page.
@@ -27,30 +18,28 @@ const Timeout = 30 * time.Second
 
 // Tab is a page in a headless Chromium.
 type Tab struct {
-	t   *testing.T
-	ctx context.Context // of the tab
+	t       *testing.T
+	browser *devtools
+	session string // of the tab
 
-	mu    sync.Mutex
-	asked []string // URLs
-	wrong []string // console errors and warnings, policy violations
+	mu     sync.Mutex
+	asked  []string                 // URLs
+	wrong  []string                 // console errors and warnings, policy violations
+	loaded map[string]chan struct{} // by loader: closed when its page is loaded
 }
 
 // Start starts a browser with an empty tab.
 func Start(t *testing.T) *Tab {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program.Installed(t, "chromium", "test/page/packages.sh")),
-		chromedp.NoSandbox, chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-component-update", true))
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	b := &Tab{t: t}
-	b.ctx, _ = chromedp.NewContext(ctx, chromedp.WithListener(b.event)) // closed by Cancel
-	t.Cleanup(func() {
-		must(t, chromedp.Cancel(b.ctx))
-		stop()
-	})
-	_, err := chromedp.Run(b.ctx, chromedp.Navigate("about:blank"))
-	must(t, err)
-	b.Ask("Audits.enable", nil)
+	b := &Tab{t: t, loaded: map[string]chan struct{}{}}
+	b.browser = launch(t, b.event)
+	target := call[struct{ TargetID string }](b, "Target.createTarget", map[string]any{"url": "about:blank"})
+	b.session = call[struct{ SessionID string }](b, "Target.attachToTarget",
+		map[string]any{"targetId": target.TargetID, "flatten": true}).SessionID
+	for _, domain := range []string{"Page", "Network", "Runtime", "Log", "Audits"} {
+		b.Ask(domain+".enable", nil)
+	}
+	b.Ask("Page.setLifecycleEventsEnabled", map[string]any{"enabled": true})
 	return b
 }
 
@@ -61,40 +50,89 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// event records requests and faults of the page.
-func (b *Tab) event(event any) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch e := event.(type) {
-	case *network.EventRequestWillBeSent:
-		b.asked = append(b.asked, e.Request.URL)
-	case *runtime.EventExceptionThrown, *runtime.EventConsoleAPICalled, *log.EventEntryAdded, *audits.EventIssueAdded:
-		text, err := json.Marshal(e)
-		b.wrong = append(b.wrong, fmt.Sprint(string(text), err))
+// event records requests and faults of the page, and what is loaded.
+func (b *Tab) event(method string, params json.RawMessage) {
+	switch method {
+	case "Network.requestWillBeSent":
+		var e struct{ Request struct{ URL string } }
+		if b.parse(params, &e) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.asked = append(b.asked, e.Request.URL)
+		}
+	case "Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Audits.issueAdded":
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.wrong = append(b.wrong, string(params))
+	case "Page.lifecycleEvent":
+		var e struct{ LoaderID, Name string }
+		if b.parse(params, &e) && e.Name == "load" {
+			select {
+			case <-b.loading(e.LoaderID):
+			default:
+				close(b.loading(e.LoaderID))
+			}
+		}
 	}
 }
 
-// run runs an action of the tab, at most for Timeout.
-func run[T any](b *Tab, action chromedp.Action[T]) (T, error) {
-	ctx, cancel := context.WithTimeout(b.ctx, Timeout)
-	defer cancel()
-	return chromedp.Run(ctx, action)
+func (b *Tab) parse(params json.RawMessage, into any) bool {
+	err := json.Unmarshal(params, into)
+	if err != nil {
+		b.t.Errorf("event %s: %v", params, err)
+	}
+	return err == nil
+}
+
+// loading is closed when the page of a loader is loaded.
+func (b *Tab) loading(loader string) chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.loaded[loader] == nil {
+		b.loaded[loader] = make(chan struct{})
+	}
+	return b.loaded[loader]
+}
+
+// ask sends a command of the DevTools protocol and returns its result.
+func ask[T any](b *Tab, method string, params any) (result T, err error) {
+	text, err := b.browser.call(b.session, method, params)
+	if err == nil {
+		err = json.Unmarshal(text, &result)
+	}
+	return result, err
+}
+
+// call is ask; an error ends the test.
+func call[T any](b *Tab, method string, params any) T {
+	b.t.Helper()
+	result, err := ask[T](b, method, params)
+	if err != nil {
+		b.t.Fatalf("%s: %s", method, err)
+	}
+	return result
 }
 
 // Ask sends a command of the DevTools protocol and waits for its answer.
 func (b *Tab) Ask(method string, params any) {
 	b.t.Helper()
-	call := chromedp.Func(func(ctx context.Context, t *chromedp.Target) error { return t.Call(ctx, method, params, nil) })
-	if _, err := run(b, call); err != nil {
-		b.t.Fatalf("%s: %s", method, err)
-	}
+	call[struct{}](b, method, params)
 }
 
 // Open loads a page.
 func (b *Tab) Open(url string) {
 	b.t.Helper()
-	if _, err := run(b, chromedp.Navigate(url)); err != nil {
-		b.t.Fatalf("%s does not load: %s", url, err)
+	page := call[struct{ LoaderID, ErrorText string }](b, "Page.navigate", map[string]any{"url": url})
+	if page.ErrorText != "" {
+		b.t.Fatalf("%s does not load: %s", url, page.ErrorText)
+	}
+	if page.LoaderID == "" { // a place in the same page
+		return
+	}
+	select {
+	case <-b.loading(page.LoaderID):
+	case <-time.After(Timeout):
+		b.t.Fatalf("%s is not loaded in %s", url, Timeout)
 	}
 }
 
@@ -125,8 +163,17 @@ func (b *Tab) Eval(format string, args ...any) string {
 
 // eval is Eval, with an error if the tab leaves its page meanwhile.
 func (b *Tab) eval(expression string) (string, error) {
-	value, err := run(b, chromedp.Evaluate[any](expression, chromedp.EvalAwaitPromise))
-	return fmt.Sprint(value), err
+	got, err := ask[struct {
+		Result           struct{ Value any }
+		ExceptionDetails *struct {
+			Text      string
+			Exception struct{ Description string }
+		}
+	}](b, "Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true})
+	if e := got.ExceptionDetails; err == nil && e != nil {
+		err = errors.New(e.Text + " " + e.Exception.Description)
+	}
+	return fmt.Sprint(got.Result.Value), err
 }
 
 // Await waits until an expression is true, also on the next page, and reports whether it became true.
@@ -157,15 +204,11 @@ func (b *Tab) Faults() []string {
 // Shot is a PNG screenshot of the top of the page, of the size of the window.
 func (b *Tab) Shot() []byte {
 	b.t.Helper()
-	picture, err := run(b, chromedp.CaptureScreenshot())
-	must(b.t, err)
-	return picture
+	return call[struct{ Data []byte }](b, "Page.captureScreenshot", map[string]any{"fromSurface": true}).Data
 }
 
 // Print is the page as PDF.
 func (b *Tab) Print() []byte {
 	b.t.Helper()
-	pdf, err := run(b, chromedp.PrintToPDF(func(p *page.PrintToPDFParams) { p.PreferCSSPageSize = new(true) }))
-	must(b.t, err)
-	return pdf
+	return call[struct{ Data []byte }](b, "Page.printToPDF", map[string]any{"preferCSSPageSize": true}).Data
 }

@@ -1,3 +1,5 @@
+//go:build !race
+
 package capture_test
 
 import (
@@ -63,6 +65,16 @@ func TestEntriesOfMachines(t *testing.T) {
 	if same < 1000 || same*100 < len(seen)*99 {
 		t.Errorf("%d of %d entries are the same", same, len(seen))
 	}
+}
+
+func TestFixturesAreWrittenAgainByteForByteOfMachines(t *testing.T) {
+	archives.EachFile(t, func(t *testing.T, file string) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		archives.Differ(t, archives.Format(t, archives.Parse(t, string(text))), string(text))
+	})
 }
 
 func rewrite[T any](path string, b []byte) ([]byte, error) {
