@@ -10,7 +10,6 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/internal/command"
-	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/words"
 )
 
@@ -75,21 +74,21 @@ func fullCommand(c *kingpin.CmdClause) string {
 
 // Errors of kingpin, which has no types for them (v2, app.go, flags.go, parser.go).
 var (
-	unknownFlag     = lazy.Regexp(`^unknown (?:long|short) flag '(.+)'$`)
-	valueMissing    = lazy.Regexp(`^expected argument for flag '(.+)'$`)
-	flagRepeated    = lazy.Regexp(`^flag '(.+)' cannot be repeated$`)
-	flagsMissing    = lazy.Regexp(`^required flag\(s\) (.+) not provided$`)
-	argumentMissing = lazy.Regexp(`^required argument '(.+)' not provided$`)
-	unexpectedWord  = lazy.Regexp(`^(?:unexpected(?: argument)?|expected command but got) ['"]?(.+?)['"]?$`)
-	subcommandOf    = lazy.Regexp(`^must select a subcommand of '(.+)'$`)
-	oneOf           = lazy.Regexp(`One of: \[(.+)\]`)
-	notInEnum       = lazy.Regexp(`^enum value must be one of (.+), got '.*'$`)
+	unknownFlag     = regexp.MustCompile(`^unknown (?:long|short) flag '(.+)'$`)
+	valueMissing    = regexp.MustCompile(`^expected argument for flag '(.+)'$`)
+	flagRepeated    = regexp.MustCompile(`^flag '(.+)' cannot be repeated$`)
+	flagsMissing    = regexp.MustCompile(`^required flag\(s\) (.+) not provided$`)
+	argumentMissing = regexp.MustCompile(`^required argument '(.+)' not provided$`)
+	unexpectedWord  = regexp.MustCompile(`^(?:unexpected(?: argument)?|expected command but got) ['"]?(.+?)['"]?$`)
+	subcommandOf    = regexp.MustCompile(`^must select a subcommand of '(.+)'$`)
+	oneOf           = regexp.MustCompile(`One of: \[(.+)\]`)
+	notInEnum       = regexp.MustCompile(`^enum value must be one of (.+), got '.*'$`)
 )
 
 // reworded is an error of kingpin as the other errors are worded. of is the command that is named, if any.
 func (p *program) reworded(ctx *kingpin.ParseContext, of *kingpin.CmdClause, args []string, err error) error {
 	for _, known := range []struct {
-		form     func() *regexp.Regexp
+		form     *regexp.Regexp
 		reworded func(what string) error
 	}{
 		{unknownFlag, func(name string) error { return p.unknownFlag(of, args, name) }},
@@ -104,7 +103,7 @@ func (p *program) reworded(ctx *kingpin.ParseContext, of *kingpin.CmdClause, arg
 		}},
 		{unexpectedWord, func(word string) error { return p.unexpected(of, word) }},
 	} {
-		if m := known.form().FindStringSubmatch(err.Error()); m != nil {
+		if m := known.form.FindStringSubmatch(err.Error()); m != nil {
 			return known.reworded(m[1])
 		}
 	}
@@ -219,14 +218,14 @@ func wrongValue(ctx *kingpin.ParseContext) (flag, given string, err error) {
 			continue
 		}
 		switch text := err.Error(); {
-		case notInEnum().MatchString(text):
-			err = fmt.Errorf("must be one of %s", strings.ReplaceAll(notInEnum().FindStringSubmatch(text)[1], ",", ", "))
+		case notInEnum.MatchString(text):
+			err = fmt.Errorf("must be one of %s", strings.ReplaceAll(notInEnum.FindStringSubmatch(text)[1], ",", ", "))
 		case strings.HasPrefix(text, "time: "):
 			err = errors.New("must be a duration such as 30s or 5m")
 		case strings.HasPrefix(text, "strconv."):
 			err = errors.New("must be a number")
-		case oneOf().MatchString(m.Help): // of promslog
-			err = fmt.Errorf("must be one of %s", oneOf().FindStringSubmatch(m.Help)[1])
+		case oneOf.MatchString(m.Help): // of promslog
+			err = fmt.Errorf("must be one of %s", oneOf.FindStringSubmatch(m.Help)[1])
 		}
 		return m.Name, *e.Value, err
 	}
