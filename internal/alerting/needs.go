@@ -21,7 +21,7 @@ const severityNone = "none"
 func Needs(fsys fs.FS, files []string) (alerts []coverage.Alert, _ error) {
 	recorded := recordedNeeds{needs: map[string]coverage.Need{}}
 	err := eachRule(fsys, files, func(file string, r rulefmt.Rule) error {
-		expr, err := recent.ParseExpr(r.Expr)
+		expr, err := expressions.ParseExpr(r.Expr)
 		if err != nil {
 			return fmt.Errorf("read rule %s%s in %s: %w", r.Record, r.Alert, file, err)
 		}

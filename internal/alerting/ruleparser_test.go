@@ -52,7 +52,7 @@ func TestCopyOfExpressions(t *testing.T) {
 			}
 			for _, g := range loaded.Groups {
 				for _, r := range g.Rules {
-					expr, err := recent.Parser.ParseExpr(r.Expr)
+					expr, err := expressions.Parser.ParseExpr(r.Expr)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -51,7 +51,7 @@ func TestLazyExpressions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(expressions) < 5 {
+	if len(expressions) < 4 {
 		t.Fatalf("lazy.Regexp is found in %d packages", len(expressions))
 	}
 	for dir, list := range expressions {

@@ -7,11 +7,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/words"
 	"rdma_exporter/rules"
 )
@@ -298,12 +298,12 @@ func (f *Fault) limit(name string) (float64, bool) {
 
 // threshold is a threshold in a text: {flaps-per-hour}, {paused-ratio%} as a percentage, {flaps-per-hour-1} less one: a
 // limit that is reached, not exceeded.
-var threshold = lazy.Regexp(`\{([a-z]+(?:-[a-z]+)+)(%|-1)?\}`)
+var threshold = regexp.MustCompile(`\{([a-z]+(?:-[a-z]+)+)(%|-1)?\}`)
 
 // limits replaces the thresholds in a text or an expression. Braces of others, in the name of a device, stay.
 func (f *Fault) limits(text string) string {
-	return threshold().ReplaceAllStringFunc(text, func(s string) string {
-		m := threshold().FindStringSubmatch(s)
+	return threshold.ReplaceAllStringFunc(text, func(s string) string {
+		m := threshold.FindStringSubmatch(s)
 		v, ok := f.limit(m[1])
 		switch {
 		case !ok:

@@ -69,8 +69,7 @@ type Pattern struct {
 	form    form            // of the text; groups pci, netdev, device, driver are the object, all others the detail
 }
 
-// form is an expression that is compiled at its first use. All together are 1 MiB, and a healthy host prints few of the
-// messages.
+// form is an expression that is compiled at its first use: a healthy host prints few of the messages.
 type form func() *regexp.Regexp
 
 func of(drivers ...string) map[string]bool {

@@ -15,7 +15,6 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
 
-	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/job"
 	"rdma_exporter/internal/machine"
@@ -73,21 +72,14 @@ func (s *Config) check() error {
 	}.First(), s.Web.check(), s.alerting.check())
 }
 
-const (
-	// alertingGC is GOGC with alerting: each round leaves several MiB of garbage. Compared with 50 it saves 2 MiB and
-	// costs 1 ms of CPU in 15 s.
-	alertingGC = 25
-	// exportingGC is GOGC without alerting: a scrape leaves little. Compared with 100 it saves a tenth of the CPU and
-	// costs 4 MiB.
-	exportingGC = 200
-)
+// alertingGC is GOGC with alerting, where each round leaves several MiB of garbage. Without alerting GOGC is 100, the
+// default of Go.
+const alertingGC = 25
 
-// setGC sets GOGC, and returns the memory of the start to the system: reading the rules takes some 10 MiB, which a
-// process without rounds may not need again. A GOGC of the environment leaves both to the runtime.
+// setGC sets GOGC, unless the environment does.
 func setGC(percent int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
-		time.AfterFunc(alerting.ParsedKept+time.Second, debug.FreeOSMemory)
 	}
 }
 
@@ -99,8 +91,6 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err := cmp.Or(s.check(), s.checkFile(), s.checkDescriptors()); err != nil {
 		return command.Usage(err)
 	}
-	// Before the rules are read: what that leaves between objects that stay is not returned to the system.
-	setGC(alertingGC)
 	if !s.pprof {
 		sampleNothing()
 	}
@@ -151,8 +141,8 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 		return command.Usage(err)
 	}
 	runtime.GOMAXPROCS(c.MaxProcs)
-	if d == nil {
-		setGC(exportingGC)
+	if d != nil {
+		setGC(alertingGC)
 	}
 	std.Log.Info("starting rdma_exporter, reading "+m.Describe(c), "version", version.Version,
 		"revision", version.GetRevision())

@@ -22,7 +22,6 @@ import (
 
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/control"
-	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/web"
@@ -149,7 +148,6 @@ func Until(
 	failed, out := make(chan error, 1), make(chan error, 1)
 	go func() { failed <- toolkit.ListenAndServe(server, flags, log) }()
 	go func() { out <- exhausted(ctx) }()
-	go unmapUnused(ctx, log)
 	select {
 	case <-listening:
 		begin()
@@ -173,25 +171,6 @@ func Until(
 		command.LogError(log, "shutdown: scrapes in progress interrupted", server.Close())
 	}
 	return command.OK, nil
-}
-
-// startTime is how long the program may use what it needs only at its start.
-const startTime = 30 * time.Second
-
-// unmapUnused unmaps the pages of the program file that only the start needed, and hourly those that are seldom used:
-// half of the program.
-func unmapUnused(ctx context.Context, log *slog.Logger) {
-	for wait := startTime; ; wait = time.Hour {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
-		if err := host.UnmapProgram(); err != nil {
-			log.Debug("cannot unmap unused pages of the program file", "err", err)
-			return
-		}
-	}
 }
 
 // Served parses a command line of this program; an error for one that is neither serve nor fabric.

@@ -1,11 +1,11 @@
 package setup
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -52,10 +52,10 @@ var storageChecks = []Check{
 // Parts of /proc/driver/nvidia-fs/stats (gds-nvidia-fs, src/nvfs-stat.c, statistics version 4). Reads and writes are
 // counted only with IO statistics enabled.
 var (
-	gdsDriver    = lazy.Regexp(`(?m)^NVFS Driver\(version: ([0-9.]+)\)`)
-	gdsProcesses = lazy.Regexp(`(?m)^Active Process: ([0-9]+)`)
-	gdsCounted   = lazy.Regexp(`(?m)^IO stats: (Enabled|Disabled)`)
-	gdsCount     = lazy.Regexp(`(?m)^(?:Reads|Writes)\s*: n=([0-9]+)`)
+	gdsDriver    = regexp.MustCompile(`(?m)^NVFS Driver\(version: ([0-9.]+)\)`)
+	gdsProcesses = regexp.MustCompile(`(?m)^Active Process: ([0-9]+)`)
+	gdsCounted   = regexp.MustCompile(`(?m)^IO stats: (Enabled|Disabled)`)
+	gdsCount     = regexp.MustCompile(`(?m)^(?:Reads|Writes)\s*: n=([0-9]+)`)
 )
 
 func findGDSLoaded(m *machine) []finding {
@@ -98,7 +98,7 @@ func findGDSVersion(m *machine) []finding {
 	if !read && f.unknown == "" { // not loaded
 		return nil
 	}
-	if v := gdsDriver().FindStringSubmatch(stats); v != nil {
+	if v := gdsDriver.FindStringSubmatch(stats); v != nil {
 		f.found = v[1]
 	} else if f.unknown == "" {
 		f.unknown = "/" + gdsStats + " has no line NVFS Driver"
@@ -129,18 +129,18 @@ func findGDSReads(m *machine) []finding {
 	if !read {
 		return nil
 	}
-	processes := gdsProcesses().FindStringSubmatch(stats)
+	processes := gdsProcesses.FindStringSubmatch(stats)
 	if processes == nil || processes[1] == "0" {
 		return nil
 	}
 	f := finding{object: object{name: gdsModule}, want: "direct", basis: snapshot.SetupMachine}
-	if counted := gdsCounted().FindStringSubmatch(stats); counted == nil || counted[1] == "Disabled" {
+	if counted := gdsCounted.FindStringSubmatch(stats); counted == nil || counted[1] == "Disabled" {
 		f.unknown = "IO statistics of the driver are disabled (/sys/module/nvidia_fs/parameters/rw_stats_enabled)"
 		return []finding{f}
 	}
 	f.found, f.evidence = "none",
 		processes[1]+" processes have opened the driver, 0 reads and 0 writes since it was loaded"
-	for _, c := range gdsCount().FindAllStringSubmatch(stats, -1) {
+	for _, c := range gdsCount.FindAllStringSubmatch(stats, -1) {
 		if c[1] != "0" {
 			f.found, f.meets, f.evidence = "direct", true, ""
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +14,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/words"
 )
@@ -94,7 +94,7 @@ func isControl(r rune) bool {
 }
 
 // parserError matches the errors of the library with lines from 0. Others have lines from 1, and none for line 1.
-var parserError = lazy.Regexp("^did not find expected (<|node content|key|'-'|',')|^found (duplicate|incompatible|undefined) ")
+var parserError = regexp.MustCompile("^did not find expected (<|node content|key|'-'|',')|^found (duplicate|incompatible|undefined) ")
 
 // problemsOf extracts the line of an error of the YAML library.
 func problemsOf(b []byte, err error) Problems {
@@ -103,7 +103,7 @@ func problemsOf(b []byte, err error) Problems {
 		return known
 	}
 	line, text := cutLine(strings.TrimPrefix(err.Error(), "yaml: "))
-	if line == 0 || parserError().MatchString(text) {
+	if line == 0 || parserError.MatchString(text) {
 		line = min(line+1, max(1, bytes.Count(b, []byte("\n"))))
 	}
 	if rest, ok := strings.CutPrefix(text, "unknown anchor '"); ok { // reported without a line
@@ -138,10 +138,10 @@ func (p *Problems) decode(b []byte, c *Config) {
 	}
 	for _, text := range wrong.Errors {
 		line, reason := cutLine(text)
-		if field := unknownField().FindStringSubmatch(reason); field != nil {
+		if field := unknownField.FindStringSubmatch(reason); field != nil {
 			reason = fmt.Sprintf("%s: unknown key %q, known keys: %s",
 				mappings[field[2]].name, clip(field[1]), mappings[field[2]].keys)
-		} else if kind := wrongKind().FindStringSubmatch(reason); kind != nil {
+		} else if kind := wrongKind.FindStringSubmatch(reason); kind != nil {
 			if slices.ContainsFunc(*p, func(known Problem) bool { return known.Line == line }) {
 				continue // the value is reported with its key
 			}
@@ -153,8 +153,8 @@ func (p *Problems) decode(b []byte, c *Config) {
 
 // Errors of the library that name a Go type.
 var (
-	unknownField = lazy.Regexp(`(?s)^field (.*) not found in type (\S+)$`)
-	wrongKind    = lazy.Regexp(`(?s)^cannot unmarshal .* into (\S+)$`)
+	unknownField = regexp.MustCompile(`(?s)^field (.*) not found in type (\S+)$`)
+	wrongKind    = regexp.MustCompile(`(?s)^cannot unmarshal .* into (\S+)$`)
 )
 
 // mappings of the file by their Go types.
@@ -292,12 +292,12 @@ var checks = map[string]func(*yaml.Node) string{
 	"uplinks":            integer(1, 1024), // exceeds the ports of any switch
 	"rack":               wrongLabel,
 
-	"pci_address": exact(func(s string) bool { return pciAddress().MatchString(s) }, `a PCI address such as "0000:18:00.0", or a glob such as "*:18:00.?"`),
+	"pci_address": exact(func(s string) bool { return pciAddress.MatchString(s) }, `a PCI address such as "0000:18:00.0", or a glob such as "*:18:00.?"`),
 	"port":        exact(func(s string) bool { n, err := strconv.ParseUint(s, 10, 31); return err == nil && n > 0 }, "a port number from 1"),
 	"link_layer":  exact(func(s string) bool { return slices.Contains([]string{"infiniband", "ethernet"}, strings.ToLower(s)) }, "InfiniBand or Ethernet"),
 }
 
-var pciAddress = lazy.Regexp(`^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\.[0-7]$`)
+var pciAddress = regexp.MustCompile(`^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\.[0-7]$`)
 
 // wrongText accepts strings and integers. YAML may convert other unquoted texts.
 func wrongText(n *yaml.Node) string {
@@ -369,11 +369,11 @@ func integer(low, high uint64) func(*yaml.Node) string {
 	}
 }
 
-var rateForm = lazy.Regexp(`^([0-9]{1,5}(?:\.[0-9]{1,3})?)G(?:b(?:/s)?)?$`)
+var rateForm = regexp.MustCompile(`^([0-9]{1,5}(?:\.[0-9]{1,3})?)G(?:b(?:/s)?)?$`)
 
 // rateOf is a rate in bits per second; 0 if it is none, or zero.
 func rateOf(text string) float64 {
-	m := rateForm().FindStringSubmatch(text)
+	m := rateForm.FindStringSubmatch(text)
 	if m == nil {
 		return 0
 	}
@@ -386,7 +386,7 @@ func wrongRate(n *yaml.Node) string {
 	switch {
 	case rateOf(n.Value) > 0:
 		return ""
-	case rateForm().MatchString(n.Value):
+	case rateForm.MatchString(n.Value):
 		return fmt.Sprintf("%q: must be greater than 0: remove the key, or set active: false", clip(n.Value))
 	case err == nil:
 		return fmt.Sprintf("%q: unit missing: write %[1]sGb/s", clip(n.Value))

@@ -2,10 +2,10 @@ package tune
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/lazy"
 )
 
 // checkMatchers refuses what would end the text of a rule.
@@ -22,7 +22,7 @@ func checkMatchers(s string) error {
 	return nil
 }
 
-var exprText = lazy.Regexp(`(?m)^    expr: (?:\|\n((?:(?: {6}.*)?\n)+)|(.*)\n)`)
+var exprText = regexp.MustCompile(`(?m)^    expr: (?:\|\n((?:(?: {6}.*)?\n)+)|(.*)\n)`)
 
 // selects adds the matchers to every selector of series of the exporter. Recorded series are derived from these and
 // need none, and texts query no others.
@@ -30,8 +30,8 @@ func (c *changes) selects(r *rule) (err error) {
 	if c.Selector == "" {
 		return nil
 	}
-	r.text = exprText().ReplaceAllStringFunc(r.text, func(s string) string {
-		parts := exprText().FindStringSubmatch(s)
+	r.text = exprText.ReplaceAllStringFunc(r.text, func(s string) string {
+		parts := exprText.FindStringSubmatch(s)
 		expr := parts[1] + parts[2]
 		selected, failed := alerting.Select(expr, c.Selector,
 			func(name string) bool { return name == "up" || strings.HasPrefix(name, "rdma_") })

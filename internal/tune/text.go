@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"rdma_exporter/internal/lazy"
 )
 
 // text is a rule file as a sequence of pieces. The shipped files have a fixed indentation: groups 0, rules 2, keys of a
@@ -29,19 +27,19 @@ type rule struct {
 }
 
 var (
-	ruleLine     = lazy.Regexp(`^  - (alert|record): (\S+)\n$`)
-	severityLine = lazy.Regexp(`(?m)^      severity: (\S+)$`)
-	forLine      = lazy.Regexp(`(?m)^    for: \S+\n`)
-	drainLine    = lazy.Regexp(`(?m)^      drain: \S+$`)
+	ruleLine     = regexp.MustCompile(`^  - (alert|record): (\S+)\n$`)
+	severityLine = regexp.MustCompile(`(?m)^      severity: (\S+)$`)
+	forLine      = regexp.MustCompile(`(?m)^    for: \S+\n`)
+	drainLine    = regexp.MustCompile(`(?m)^      drain: \S+$`)
 	// an annotation, and all annotations of a rule
-	anchored = []func() *regexp.Regexp{
-		lazy.Regexp(`(?m)^      \w+: &(\w+)( .*(?:\n(?: {7}.*)?)*)`),
-		lazy.Regexp(`(?m)^    annotations: &(\w+)((?:\n(?: {5}.*)?)*)`),
+	anchored = []*regexp.Regexp{
+		regexp.MustCompile(`(?m)^      \w+: &(\w+)( .*(?:\n(?: {7}.*)?)*)`),
+		regexp.MustCompile(`(?m)^    annotations: &(\w+)((?:\n(?: {5}.*)?)*)`),
 	}
 )
 
 func (r *rule) severity() string {
-	if m := severityLine().FindStringSubmatch(r.text); m != nil {
+	if m := severityLine.FindStringSubmatch(r.text); m != nil {
 		return m[1]
 	}
 	return ""
@@ -55,7 +53,7 @@ func split(s string) *text {
 	for line := range strings.Lines(s) {
 		trimmed := strings.TrimSpace(line)
 		indent := len(line) - len(strings.TrimLeft(line, " "))
-		m := ruleLine().FindStringSubmatch(line)
+		m := ruleLine.FindStringSubmatch(line)
 		switch {
 		case m != nil:
 			if head != "" {
@@ -126,10 +124,10 @@ func (c *changes) label(r *rule) {
 		shipped := r.severity()
 		add = append(add, DefaultSeverity+": "+shipped)
 		if to := by[shipped]; to != "" {
-			r.text = severityLine().ReplaceAllString(r.text, "      severity: "+to)
+			r.text = severityLine.ReplaceAllString(r.text, "      severity: "+to)
 			switch {
-			case to == "info" && drainLine().MatchString(r.text):
-				r.text = drainLine().ReplaceAllString(r.text, `      drain: "no"`)
+			case to == "info" && drainLine.MatchString(r.text):
+				r.text = drainLine.ReplaceAllString(r.text, `      drain: "no"`)
 			case to == "info" && shipped != "info": // the label of its fault
 				add = append(add, `drain: "no"`)
 			}
@@ -159,7 +157,7 @@ func (c *changes) leaveOut(t *text) {
 	})
 	for _, r := range gone {
 		for _, form := range anchored {
-			for _, m := range form().FindAllStringSubmatch(r.text, -1) {
+			for _, m := range form.FindAllStringSubmatch(r.text, -1) {
 				for _, p := range t.pieces {
 					if p.rule != nil && strings.Contains(p.rule.text, ": *"+m[1]+"\n") {
 						p.rule.text = strings.Replace(p.rule.text, ": *"+m[1]+"\n", ": &"+m[1]+strings.TrimRight(m[2], "\n")+"\n", 1)
@@ -183,6 +181,6 @@ func (c *changes) wait(r *rule) {
 	if !r.alert || v == "" {
 		return
 	}
-	r.text = forLine().ReplaceAllString(r.text, "")
+	r.text = forLine.ReplaceAllString(r.text, "")
 	r.text = strings.Replace(r.text, "\n    keep_firing_for:", "\n    for: "+v+"\n    keep_firing_for:", 1)
 }

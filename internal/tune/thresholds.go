@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/lazy"
 	"rdma_exporter/rules"
 )
 
@@ -69,7 +69,7 @@ func parse(unit rules.Unit, s string) (string, error) {
 	return strconv.FormatFloat(v, 'g', 6, 64), nil
 }
 
-var duration = lazy.Regexp(`^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$`)
+var duration = regexp.MustCompile(`^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$`)
 
 // checkWaits rejects what is no duration, or of no alert.
 func (t Tuning) checkWaits(known []string) error {
@@ -78,7 +78,7 @@ func (t Tuning) checkWaits(known []string) error {
 		switch v := t.Waits[name]; {
 		case !slices.Contains(known, name):
 			errs = append(errs, &Unknown{"alert", name, known})
-		case v == "" || !duration().MatchString(v):
+		case v == "" || !duration.MatchString(v):
 			errs = append(errs, fmt.Errorf("wait %s=%s: must be a duration such as 2m or 1h30m", name, v))
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
-	"rdma_exporter/internal/lazy"
 	"rdma_exporter/rules"
 )
 
@@ -187,8 +187,8 @@ func (t Tuning) check(shipped []*rule) (*changes, error) {
 }
 
 var (
-	labelName = lazy.Regexp(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
-	grouping  = lazy.Regexp(`\b(?:by|on|group_left) \(([^)]*)\)`)
+	labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+	grouping  = regexp.MustCompile(`\b(?:by|on|group_left) \(([^)]*)\)`)
 )
 
 // checkLabels rejects labels that alerts have, and labels that rules join on: ALERTS would no longer join with the
@@ -201,7 +201,7 @@ func checkLabels(labels map[string]string, shipped []*rule) error {
 		"alertname": true, "alertstate": true, "severity": true, "drain": true, DefaultSeverity: true, "replay": true,
 	}
 	for _, r := range shipped {
-		for _, m := range grouping().FindAllStringSubmatch(r.text, -1) {
+		for _, m := range grouping.FindAllStringSubmatch(r.text, -1) {
 			for name := range strings.SplitSeq(m[1], ",") {
 				own[strings.TrimSpace(name)] = true
 			}
@@ -210,7 +210,7 @@ func checkLabels(labels map[string]string, shipped []*rule) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		switch {
-		case !labelName().MatchString(name):
+		case !labelName.MatchString(name):
 			errs = append(errs, fmt.Errorf("label %s: invalid name: must match [a-zA-Z_][a-zA-Z0-9_]*", name))
 		case name == "cluster":
 			errs = append(errs,

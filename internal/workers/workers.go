@@ -4,7 +4,6 @@ package workers
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"time"
 )
@@ -30,24 +29,8 @@ type group struct {
 // Go is Do in a separate goroutine. The channel is closed when all tasks have ended or ctx has.
 func Go(ctx context.Context, n int, task func(i int)) <-chan struct{} {
 	done := make(chan struct{})
-	go func() {
-		reserve(false)
-		Do(ctx, n, task, func() { close(done) })
-	}()
+	go Do(ctx, n, task, func() { close(done) })
 	return done
-}
-
-// reserve grows the stack of a new goroutine once, while it is empty: a task would have it grown, and its frames
-// copied, two to three times. A function grows the stack for its whole frame when it is called, also if fill is false.
-// 12 KiB are enough for a collector of InfiniBand ports, 6 KiB are not.
-//
-//go:noinline
-func reserve(fill bool) {
-	if fill {
-		var stack [12 << 10]byte
-		clear(stack[:])
-		runtime.KeepAlive(&stack)
-	}
 }
 
 // Do runs tasks 0 to n-1 in order, none after ctx has ended, and calls finally once: when all have ended or ctx has.
