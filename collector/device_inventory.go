@@ -13,8 +13,6 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-const pciDir = "sys/bus/pci/devices/"
-
 // absent is the part of the inventory that was missing in the last round, or renamed.
 type absent struct {
 	hour      time.Time

@@ -7,10 +7,6 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// lastStateTime is how long the last state of a device or port that cannot be read is served: an alert on it must not
-// resolve during the incident. Old counters are not served.
-const lastStateTime = 10 * time.Minute
-
 // lastDevice is a device at its last read.
 type lastDevice struct {
 	at     time.Time

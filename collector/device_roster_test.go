@@ -102,7 +102,7 @@ func countersOf(c *Collector, n *snapshot.Node) map[string][]string {
 func TestFilesOfParts(t *testing.T) {
 	h := machine(t, manyFunctions)
 	metrics := func() map[string]bool { return map[string]bool{"rdma_port_out_of_sequence_total": true} }
-	c := collectorOf(Options{PartMetrics: metrics}, "hwcounters")
+	c := newHWCounters(newState(Options{PartMetrics: metrics}))
 	n, err := readOnce(t.Context(), c, h)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestLeftOutIsNotMissing(t *testing.T) {
 	store := &site.Store{}
 	store.Replace(c)
 	o := Options{MaxDevices: 2, Site: store, Hostname: "gpu-1"}
-	n, err := readOnce(t.Context(), collectorOf(o, "infiniband"), machine(t, manyFunctions))
+	n, err := readOnce(t.Context(), newInfiniBand(newState(o)), machine(t, manyFunctions))
 	if err != nil || len(n.InfiniBand.Devices) != 2 || len(n.InfiniBand.Missing) != 0 {
 		t.Errorf("%d devices, missing %v, %v", len(n.InfiniBand.Devices), n.InfiniBand.Missing, err)
 	}

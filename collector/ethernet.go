@@ -16,8 +16,6 @@ const (
 	// cheapRead is the duration of a read that is permitted even if the time budget of the device is spent: below a tenth
 	// of its budget. A device that was stuck for long has spent the budget of half an hour.
 	cheapRead = statsInterval / 1000
-	// statsRetention is how long statistics are served without a new read. Older counters would stop and then jump.
-	statsRetention = time.Minute
 	// settingsRetention is the same for pause and FEC, read each slowInterval.
 	settingsRetention = 3 * slowInterval
 )
@@ -49,18 +47,18 @@ type ethNetdev struct {
 	carrier   *uint64 // carrier changes at the last failure
 }
 
-func newEthernet(samples time.Duration, devices *roster, nvlink *nvlink, stats *netdevStats) *Collector {
+func newEthernet(with *state) *Collector {
 	c := &ethernet{
-		nvlink: nvlink, stats: stats,
+		nvlink: with.NVLink, stats: with.Stats,
 		devices: reading.Devices[ethState, []snapshot.NetdevCounters]{Collector: "ethernet", Quarantines: true},
 	}
-	c.samples = newPFCSampler(samples, c.readPauses)
+	c.samples = newPFCSampler(with.SampleInterval, c.readPauses)
 	return &Collector{
 		Name:  "ethernet",
 		Help:  "netdev statistics of RDMA ports: PFC and pause, priorities, discards, FEC, link errors, PCIe stalls",
 		Descs: append(netdevDescs(), pfcSampleDescs...),
 		Run:   c.samples.run,
-		Read:  devices.read(c.read),
+		Read:  with.Devices.read(c.read),
 		Emit:  emitSection(func(n *snapshot.Node) *snapshot.Ethernet { return n.Ethernet }, emitEthernet),
 	}
 }
@@ -162,12 +160,6 @@ func (t *timedRead) due(r *reading.Reader, interval time.Duration) bool {
 		return t.DueOf(r, interval)
 	}
 	return t.Due(r.Now(), interval)
-}
-
-// blocked reports whether rtnl is unavailable. The read is then tried again in the next round, at no cost.
-func blocked(err error) bool {
-	reason := host.ReasonOf(err)
-	return err != nil && (reason == host.BackedOff || reason == host.Stuck || reason == host.Late)
 }
 
 // readSettings reads pause and FEC, which InfiniBand does not have.

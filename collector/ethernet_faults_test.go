@@ -16,7 +16,7 @@ import (
 
 // sampled starts the sampling of a rig, with a sample a second. It ends with the test.
 func (r *ethRig) sampled() (stop func()) {
-	r.c = newEthernet(time.Second, newRoster(Options{}), newNVLink(noSettings), r.stats)
+	r.c = newEthernet(withStats(Options{SampleInterval: time.Second}, r.stats))
 	ctx, cancel := context.WithCancel(r.t.Context())
 	ended := make(chan error)
 	go func() { ended <- r.c.Run(ctx, r.h) }()

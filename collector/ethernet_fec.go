@@ -9,26 +9,6 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-const sourceFEC = "ethtool netlink FEC_GET"
-
-// FEC statistics of a port. Those by lane are separate metrics, so that a sum over a port counts nothing twice.
-var (
-	fecCorrectedBits       = netdevDesc("rdma_port_fec_corrected_bits_total", "Bits corrected by FEC: errors before FEC. Normal on links of 50 Gb/s per lane and above.", statsSource+"; "+sourceFEC+", corrected bits")
-	fecCorrectedSymbols    = netdevDesc("rdma_port_fec_corrected_symbols_total", "Symbols corrected by FEC (10 bits with RS-FEC). On Ethernet from the histogram of blocks; a bin of several numbers counts with its lowest.", sourceFEC+", histogram (since Linux 6.18)")
-	fecCorrectedBlocks     = netdevDesc("rdma_port_fec_corrected_blocks_total", "Blocks (codewords) corrected by FEC.", statsSource+"; "+sourceFEC+", corrected blocks")
-	fecUncorrectableBlocks = netdevDesc("rdma_port_fec_uncorrectable_blocks_total", "Blocks (codewords) that FEC could not correct: packets are lost.", statsSource+"; "+sourceFEC+", uncorrectable blocks")
-	fecBlocks              = netdevDesc("rdma_port_fec_blocks_total", "Blocks (codewords) received, by the number of symbols that FEC corrected in them: 0, 1, or a range such as 2-3. RS(544,514) corrects up to 15, RS(528,514) and RS(272,257) up to 7: blocks close to that indicate a link that is about to lose packets."+absentWhenZero, sourceFEC+", histogram (since Linux 6.18)", "symbols")
-
-	fecLaneCorrectedBits       = netdevDesc("rdma_port_fec_lane_corrected_bits_total", "Bits corrected by FEC, by lane. Absent where the driver has a total only.", sourceFEC+", corrected bits", "lane")
-	fecLaneCorrectedSymbols    = netdevDesc("rdma_port_fec_lane_corrected_symbols_total", "Symbols corrected by FEC, by lane. Absent where the driver has a total only.", sourceFEC+", histogram (since Linux 6.18)", "lane")
-	fecLaneCorrectedBlocks     = netdevDesc("rdma_port_fec_lane_corrected_blocks_total", "Blocks (codewords) corrected by FEC, by lane. Absent where the driver has a total only, as with RS-FEC of mlx5, whose blocks span all lanes.", sourceFEC+", corrected blocks", "lane")
-	fecLaneUncorrectableBlocks = netdevDesc("rdma_port_fec_lane_uncorrectable_blocks_total", "Blocks (codewords) that FEC could not correct, by lane. Absent where the driver has a total only.", sourceFEC+", uncorrectable blocks", "lane")
-
-	fecInfo = asks(host.SourceNetdevStats, portDesc("rdma_port_fec_info",
-		"Forward error correction (FEC) in use, always 1. mode: none, FC (Fire code, BASE-R), RS(528,514), RS(544,514), RS(272,257), or RS where the rate of a lane is unknown. Absent where the driver does not report it.",
-		sourceFEC+", active; the code of RS-FEC from LINKMODES_GET, speed and lanes", "netdev", "mode"))
-)
-
 var fecDescs = []*Desc{
 	fecInfo, fecCorrectedSymbols, fecBlocks,
 	fecLaneCorrectedBits, fecLaneCorrectedSymbols, fecLaneCorrectedBlocks, fecLaneUncorrectableBlocks,
@@ -118,22 +98,6 @@ func emitLanes(s Sink, d *Desc, lanes []uint64, at []string) {
 	for i, n := range lanes {
 		s.Emit(d, float64(n), append(at, strconv.Itoa(i))...)
 	}
-}
-
-// correctedSymbols are the symbols corrected in the blocks of a histogram: of the port, and by lane where each bin with
-// blocks has the same lanes.
-func correctedSymbols(bins []snapshot.FECBin) (total uint64, lanes []uint64) {
-	lanes = make([]uint64, len(bins[0].Lanes))
-	for _, b := range bins {
-		total += b.Low * b.Blocks
-		if len(b.Lanes) != len(lanes) {
-			lanes = nil
-		}
-		for i := range lanes {
-			lanes[i] += b.Low * b.Lanes[i]
-		}
-	}
-	return total, lanes
 }
 
 // binName is the label of a bin: "3", or "4-7".

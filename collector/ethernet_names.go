@@ -16,8 +16,6 @@ func netdevDesc(name, help, source string, labels ...string) *Desc {
 		portDesc(name, help, source, append([]string{"netdev"}, labels...)...)))
 }
 
-const absentWhenZero = " Absent while 0."
-
 // whereLossless is for statistics that exist, or are used by rules, only for priorities with flow control.
 func whereLossless(d *Desc) *Desc {
 	d.Of = "rdma_port_pfc_enabled"

@@ -20,13 +20,6 @@ type netdevStats struct {
 	netdevs map[string]*netdevState
 }
 
-// netdevTarget is a netdev that can be read.
-type netdevTarget struct {
-	device         string
-	port           int
-	netdev, driver string
-}
-
 // netdevState is the newest read of a netdev.
 type netdevState struct {
 	netdevTarget
@@ -177,3 +170,6 @@ func (st *netdevState) show(counts []snapshot.NetdevCount) {
 		}
 	}
 }
+
+// statsRetention is how long statistics are served without a new read. Older counters would stop and then jump.
+const statsRetention = time.Minute

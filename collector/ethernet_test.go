@@ -315,7 +315,7 @@ type ethRig struct {
 func newEthRig(t *testing.T, tree string) *ethRig {
 	r := &ethRig{t: t, h: machine(t, tree), driver: &ethDriver{}, stats: newNetdevStats()}
 	r.h.Ethtool, r.h.Now, r.h.Budget = r.driver, time.Now, host.NewBudget(time.Now)
-	r.c = newEthernet(0, newRoster(Options{}), newNVLink(noSettings), r.stats)
+	r.c = newEthernet(withStats(Options{}, r.stats))
 	return r
 }
 
@@ -481,4 +481,11 @@ func BenchmarkNetdevCounts(b *testing.B) {
 	for b.Loop() {
 		netdevCounts(table, stats)
 	}
+}
+
+// withStats returns the state of collectors that share these statistics.
+func withStats(o Options, stats *netdevStats) *state {
+	with := newState(o)
+	with.Stats = stats
+	return with
 }

@@ -73,10 +73,10 @@ type gdrState struct {
 	gidsAt time.Time // of the process list that gids belong to
 }
 
-func newGDR(o Options, devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
+func newGDR(with *state) *Collector {
 	c := &gpuDirect{
-		nccl: o.NCCL, ebpf: o.EBPF, lastRound: last, gpus: gpus,
-		use: gdrUse{ports: meters{}, others: meters{}, bufinfo: bufinfo{on: o.Bufinfo}},
+		nccl: with.NCCL, ebpf: with.EBPF, lastRound: with.Last, gpus: with.GPUs,
+		use: gdrUse{ports: meters{}, others: meters{}, bufinfo: bufinfo{on: with.Bufinfo}},
 	}
 	c.devices.Collector = "gdr"
 	return &Collector{
@@ -88,7 +88,7 @@ func newGDR(o Options, devices *roster, last *lastRound, gpus *gpuReadings) *Col
 			asyncEvents, qpFatalEvents, portJobInfo, portJobs, gpuJobInfo, jobInfo, gpuAffinity,
 		},
 		Run:  c.run,
-		Read: devices.read(c.read),
+		Read: with.Devices.read(c.read),
 		Emit: emitSection(func(n *snapshot.Node) *snapshot.GDR { return n.GDR }, emitGDR),
 	}
 }

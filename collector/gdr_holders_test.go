@@ -96,7 +96,7 @@ func TestPortJobs(t *testing.T) {
 }
 
 func gdrSamples(n *snapshot.Node) []string {
-	c := collectorOf(Options{}, "gdr")
+	c := newGDR(newState(Options{}))
 	return samples(c.Descs, func(s Sink) { c.Emit(n, s) })
 }
 

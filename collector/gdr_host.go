@@ -60,16 +60,6 @@ func (f *gdrHost) update(r *reading.Reader, job gdr.Job, amd bool) {
 	f.registrations = readRegistrations(r, f.facts.Peermem)
 }
 
-// readNCCLConf reads the settings of NCCL on this machine.
-func readNCCLConf(r *reading.Reader) gdr.Env {
-	b, err := r.Host.Files.Read("etc/nccl.conf", nil)
-	if err != nil {
-		r.IssueUnless(err, host.Absent)
-		return gdr.Env{}
-	}
-	return gdr.ParseConf(string(b))
-}
-
 // readSymbols searches the kernel's symbol list, which takes 50 ms of CPU time. Names are visible without permission to
 // see addresses.
 func readSymbols(r *reading.Reader) (dmabuf, peers, amdPeer *bool) {
@@ -130,28 +120,4 @@ func readPeermem(r *reading.Reader, supported *bool) (p gdr.Peermem) {
 		p.Supported = new(true)
 	}
 	return p
-}
-
-// readTopology reads the topology file configured for NCCL, or the default one of virtual machines.
-func readTopology(r *reading.Reader, file string) *gdr.Topology {
-	files := []string{"var/run/nvidia-topologyd/virtualTopology.xml", "run/nvidia-topologyd/virtualTopology.xml"}
-	if file != "" {
-		files = []string{strings.TrimPrefix(file, "/")}
-	}
-	for _, name := range files {
-		b, err := r.Host.Files.Read(name, nil)
-		if err != nil {
-			if file != "" {
-				r.Issue(err)
-			}
-			continue
-		}
-		t, err := gdr.ParseTopology(bytes.NewReader(b))
-		if err != nil {
-			r.Issue(host.ErrGarbled(name, nil))
-			return nil
-		}
-		return t
-	}
-	return nil
 }

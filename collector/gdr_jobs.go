@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"rdma_exporter/internal/gdr"
@@ -206,18 +205,6 @@ func evaluateJobs(out *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env
 			out.Pairs[i*len(m.NICs)+k] = pairOf(result.Pairs[i*len(m.NICs)+k])
 		}
 	}
-}
-
-// topologyOf is the topology of a process's own file; nil where it has none.
-func topologyOf(p *snapshot.Process) *gdr.Topology {
-	if p.Topology == "" {
-		return nil
-	}
-	t, err := gdr.ParseTopology(strings.NewReader(p.Topology))
-	if err != nil { // not a topology file of NCCL
-		return nil
-	}
-	return t
 }
 
 // lowestLimit is the lowest locked memory limit; nil where there is none.

@@ -13,16 +13,6 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// EBPF is whether registrations of memory are observed by eBPF programs.
-type EBPF string
-
-// The modes.
-const (
-	EBPFAuto EBPF = "auto" // with CAP_BPF and CAP_PERFMON
-	EBPFOn   EBPF = "on"   // a failure for lack of them is reported
-	EBPFOff  EBPF = "off"
-)
-
 var (
 	gdrTraceSince = hostDesc("rdma_gdr_trace_start_time_seconds",
 		"Time since which eBPF programs have observed all registrations of memory with RDMA devices: of their attachment, or of the last loss of events. Processes that are older may have registered memory before. Absent where no programs are attached.",

@@ -23,9 +23,6 @@ type branch struct {
 	cut     bool                  // only the unprivileged part of configuration space was readable
 }
 
-// openConfig is the size of configuration space readable by every process (pci_read_config, drivers/pci/pci-sysfs.c).
-const openConfig = 64
-
 // gdrGPU is a GPU with its path to the root.
 type gdrGPU struct {
 	gdr.GPU
@@ -92,28 +89,6 @@ func readGDRGPU(r *reading.Reader, dir string, index int) gdrGPU {
 	return g
 }
 
-// gpuInformation is what NVIDIA's driver exposes of a GPU without NVML.
-func gpuInformation(r *reading.Reader, address string) map[string]string {
-	out := map[string]string{}
-	for line := range strings.Lines(r.Optional("proc/driver/nvidia/gpus/" + address + "/information")) {
-		key, value, _ := strings.Cut(line, ":")
-		out[key] = strings.TrimSpace(value)
-	}
-	return out
-}
-
-// readGPUPlace reads the place of a GPU, whether it is coupled to its CPU, and whether its place is virtual, by the
-// vendor of its root port: a real GPU has a port above it.
-func readGPUPlace(r *reading.Reader, dir string) (g gdr.GPU, emulated bool) {
-	g = gdr.GPU{Address: path.Base(dir), Place: readPlace(r, dir)}
-	root := ""
-	if g.Place.Bridged() {
-		root = r.Optional(pciDir + g.Place.Chain[0] + "/vendor")
-	}
-	g.Coupled = pci.Coupled(r.Optional(dir+"/vendor"), root)
-	return g, !g.Place.Bridged() || pci.Emulated(root)
-}
-
 // applyNVML applies the NVML data of the GPU.
 func (g *gdrGPU) applyNVML(gpus []snapshot.GPU) {
 	i := slices.IndexFunc(gpus, func(o snapshot.GPU) bool { return o.PCIAddress == g.Address })
@@ -137,15 +112,6 @@ func (g *gdrGPU) applyNVML(gpus []snapshot.GPU) {
 	}
 }
 
-// decimal is a number; 0 where there is none.
-func decimal(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 // readGDRNIC reads a device; a device that is no PCI function has no address.
 func readGDRNIC(r *reading.Reader, device string) gdrNIC {
 	r.Begin(host.SourcePCILink)
@@ -157,14 +123,6 @@ func readGDRNIC(r *reading.Reader, device string) gdrNIC {
 		NIC: gdr.NIC{Device: device, Driver: boundDriver(r, dir), Place: readPlace(r, dir)}, branch: readBranch(r, dir),
 		PCIAddress: path.Base(dir), at: r.Now(),
 	}
-}
-
-func readPlace(r *reading.Reader, dir string) pci.Place {
-	numa, err := strconv.Atoi(r.Optional(dir + "/numa_node"))
-	if err != nil {
-		numa = -1
-	}
-	return pci.PlaceOf(dir, numa)
 }
 
 // readBranch reads the path to a function.
@@ -188,36 +146,6 @@ func readBranch(r *reading.Reader, dir string) branch {
 		f.iommu = r.Optional(group + "/type")
 	}
 	return f
-}
-
-// readBridge reads the model of a bridge.
-func readBridge(r *reading.Reader, at string) pci.Bridge {
-	return pci.Bridge{
-		Vendor: hexValue(r.Optional(at + "/vendor")), Device: hexValue(r.Optional(at + "/device")),
-		SubVendor: hexValue(r.Optional(at + "/subsystem_vendor")), SubDevice: hexValue(r.Optional(at + "/subsystem_device")),
-	}
-}
-
-// readConfig reads configuration space, and returns its readable size. It costs the kernel some hundred register reads,
-// once an hour.
-func readConfig(r *reading.Reader, dir string) (c pci.Config, size int, ok bool) {
-	r.Ask(1)
-	b, err := r.Host.Files.ReadIn(dir, "config", nil)
-	if err != nil {
-		r.IssueUnless(err, host.Absent)
-		return c, 0, false
-	}
-	c, ok = pci.ParseConfig(b)
-	return c, len(b), ok
-}
-
-// hexValue parses the number in files such as vendor and device; 0 where there is none.
-func hexValue(text string) uint64 {
-	n, err := strconv.ParseUint(text, 0, 32)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // applyPorts applies the device's state of the last round.

@@ -26,13 +26,13 @@ type gpu struct {
 	memory *expect.Memory
 }
 
-func newGPU(conf *siteConfig, gpus *gpuReadings, memory *expect.Memory) *Collector {
-	c := &gpu{conf: conf, gpus: gpus, memory: memory}
+func newGPU(with *state) *Collector {
+	c := &gpu{conf: with.Site, gpus: with.GPUs, memory: with.Memory}
 	return &Collector{
 		Name:  "gpu",
 		Help:  "NVIDIA GPUs from NVML: NVLinks, fabric, PCIe, XID errors",
 		Descs: gpuDescs(),
-		Run:   gpus.run,
+		Run:   with.GPUs.run,
 		Read:  c.read,
 		Emit:  emitSection(func(n *snapshot.Node) *snapshot.GPUs { return n.GPUs }, emitGPUs),
 	}
@@ -97,17 +97,6 @@ func nameOf(g expect.GPURecord) snapshot.GPUName {
 		return snapshot.GPUName{UUID: g.UUID}
 	}
 	return snapshot.GPUName{Index: strconv.Itoa(g.Index), UUID: g.UUID}
-}
-
-// issues are the errors of a reading. A host without NVIDIA driver, and NVML released on request, are none.
-func (r *gpuReading) issues(released bool) (out []snapshot.Issue) {
-	for _, err := range append(slices.Clone(r.errs), r.err) {
-		if err == nil || released || r.err != nil && host.IsAbsent(err) {
-			continue
-		}
-		out = append(out, reading.IssueOf(host.SourceNVML, err))
-	}
-	return out
 }
 
 // errHidden is the error of a GPU that NVML does not list.

@@ -3,10 +3,12 @@ package collector
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -110,3 +112,14 @@ func (g *gpuReadings) kept() *gpuReading {
 
 // failed is all errors of the reading; nil: none.
 func (r *gpuReading) failed() error { return errors.Join(append(r.errs, r.err)...) }
+
+// issues are the errors of a reading. A host without NVIDIA driver, and NVML released on request, are none.
+func (r *gpuReading) issues(released bool) (out []snapshot.Issue) {
+	for _, err := range append(slices.Clone(r.errs), r.err) {
+		if err == nil || released || r.err != nil && host.IsAbsent(err) {
+			continue
+		}
+		out = append(out, reading.IssueOf(host.SourceNVML, err))
+	}
+	return out
+}

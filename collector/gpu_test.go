@@ -81,7 +81,7 @@ func gpuRounds(t *testing.T, o Options, f *fakeGPUs, functions ...string) (*Coll
 	h := machine(t, entries.String())
 	h.GPUs, h.Now = f, time.Now
 	gpus := newGPUReadings(o)
-	return newGPU(&siteConfig{store: o.Site}, gpus, expect.NewMemory(expect.Data{})), h, gpus
+	return newGPU(&state{Site: &siteConfig{store: o.Site}, GPUs: gpus, Options: Options{Memory: expect.NewMemory(expect.Data{})}}), h, gpus
 }
 
 // collect makes a round and returns its section and samples.

@@ -41,13 +41,13 @@ type devlinkDevice struct {
 	bus, name    string
 }
 
-func newHealth(devices *roster, nvlink *nvlink) *Collector {
-	c := &health{nvlink: nvlink, devices: map[string]devlinkDevice{}}
+func newHealth(with *state) *Collector {
+	c := &health{nvlink: with.NVLink, devices: map[string]devlinkDevice{}}
 	return &Collector{
 		Name:  "health",
 		Help:  "firmware and driver health from devlink health reporters",
 		Descs: []*Desc{healthState, healthErrors, healthRecoveries},
-		Read:  devices.read(c.read),
+		Read:  with.Devices.read(c.read),
 		Emit:  emitSection(func(n *snapshot.Node) *snapshot.Health { return n.Health }, emitHealth),
 	}
 }

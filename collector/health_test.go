@@ -69,7 +69,7 @@ func TestHealthOfTheFunctionsOfRDMADevices(t *testing.T) {
 	h := machine(t, nodeWithReporters)
 	for name, want := range of {
 		t.Run(name, func(t *testing.T) {
-			c := collectorOf(Options{Include: regexp.MustCompile("^" + name + "$")}, "health")
+			c := newHealth(newState(Options{Include: regexp.MustCompile("^" + name + "$")}))
 			n, err := readOnce(t.Context(), c, h)
 			if err != nil || len(n.Issues) != 0 {
 				t.Errorf("%v, %v", err, n.Issues)
@@ -81,7 +81,7 @@ func TestHealthOfTheFunctionsOfRDMADevices(t *testing.T) {
 			}
 		})
 	}
-	n, err := readOnce(t.Context(), collectorOf(Options{Exclude: regexp.MustCompile("^mlx5_[0-2]$")}, "health"), h)
+	n, err := readOnce(t.Context(), newHealth(newState(Options{Exclude: regexp.MustCompile("^mlx5_[0-2]$")})), h)
 	if err != nil || len(n.Health.Reporters) != 1 || n.Health.Reporters[0].Device != "mlx5_4" {
 		t.Errorf("%+v, %v", n.Health, err)
 	}
@@ -100,7 +100,7 @@ func TestHealthThatIsNotToBeHad(t *testing.T) {
 		{"no RDMA device", "-- devlink/health !EIO --\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n, err := readOnce(t.Context(), collectorOf(Options{}, "health"), machine(t, c.tree))
+			n, err := readOnce(t.Context(), newHealth(newState(Options{})), machine(t, c.tree))
 			if err != nil || n.Health == nil || len(n.Health.Reporters) != 0 {
 				t.Errorf("%+v, %v", n.Health, err)
 			}
@@ -133,7 +133,7 @@ func TestStuckDevlinkCostsTheHealthOnly(t *testing.T) {
 		d := stuckDevlink{make(chan struct{}, 1), make(chan struct{})}
 		playing := h.Devlink
 		h.Devlink = d
-		c := collectorOf(Options{}, "health")
+		c := newHealth(newState(Options{}))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		for range 2 { // the second one is not started
@@ -151,7 +151,7 @@ func TestStuckDevlinkCostsTheHealthOnly(t *testing.T) {
 		if <-d.asked; len(d.asked) != 0 {
 			t.Error("asked again while the first request has not returned")
 		}
-		if n, err := readOnce(t.Context(), collectorOf(Options{}, "modules"), h); err != nil || n.Modules == nil {
+		if n, err := readOnce(t.Context(), newModules(newState(Options{})), h); err != nil || n.Modules == nil {
 			t.Errorf("another collector: %v", err)
 		}
 		h.Devlink = playing

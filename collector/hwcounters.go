@@ -48,13 +48,13 @@ type hwDir struct {
 	listed, ordered []string
 }
 
-func newHWCounters(devices *roster, nvlink *nvlink) *Collector {
+func newHWCounters(with *state) *Collector {
 	return &Collector{
 		Name:  "hwcounters",
 		Help:  "RDMA transport counters: retransmissions, congestion notification, request errors",
 		Descs: slices.Concat(transportDescs, trafficDescs, []*Desc{portHWStat, deviceHWStat}),
-		Read: readDevices(devices, "hwcounters", nil, func(r *reading.Reader, st *hwState) (snapshot.DeviceCounters, bool) {
-			return st.readDevice(r, nvlink)
+		Read: readDevices(with.Devices, "hwcounters", nil, func(r *reading.Reader, st *hwState) (snapshot.DeviceCounters, bool) {
+			return st.readDevice(r, with.NVLink)
 		}, func(n *snapshot.Node, devices []snapshot.DeviceCounters) {
 			n.HWCounters = &snapshot.HWCounters{Devices: devices}
 		}),

@@ -16,7 +16,7 @@ var drivers = map[string][]string{
 
 // emitted are the metrics of a driver's port counters.
 func emitted(driver string, traffic bool, stats ...snapshot.Stat) []string {
-	c := collectorOf(Options{}, "hwcounters")
+	c := newHWCounters(newState(Options{}))
 	return samples(c.Descs, func(s Sink) {
 		c.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{
 			Name: "d", Driver: driver, Ports: []snapshot.PortCounters{{Number: 1, Traffic: traffic, Stats: stats}},
@@ -210,7 +210,7 @@ func TestCountersOfTheDevice(t *testing.T) {
 		{"no name of its own", "mana", snapshot.Stat{Name: "qp_congested_events", Value: 3}, []snapshot.PortCounters{{Number: 1}}, `rdma_device_hw_stat{device="d",stat="qp_congested_events"} 3`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			col := collectorOf(Options{}, "hwcounters")
+			col := newHWCounters(newState(Options{}))
 			got := samples(col.Descs, func(s Sink) {
 				col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{
 					{Name: "d", Driver: c.driver, Stats: []snapshot.Stat{c.device}, Ports: c.ports},
@@ -221,7 +221,7 @@ func TestCountersOfTheDevice(t *testing.T) {
 			}
 		})
 	}
-	col := collectorOf(Options{}, "hwcounters")
+	col := newHWCounters(newState(Options{}))
 	got := samples(col.Descs, func(s Sink) {
 		col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{
 			Name: "d", Driver: "mlx5_core", Stats: []snapshot.Stat{{Name: "np_cnp_sent", Value: 9}},
@@ -261,7 +261,7 @@ func TestSeldomCountersOnInfiniBand(t *testing.T) {
 		{"Ethernet, zero", false, []snapshot.Stat{marks(0)}, []string{`rdma_port_ecn_marked_packets_total{device="d",port="1"} 0`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			col := collectorOf(Options{}, "hwcounters")
+			col := newHWCounters(newState(Options{}))
 			port := snapshot.PortCounters{Number: 1, InfiniBand: c.infiniBand, Stats: c.stats}
 			got := samples(col.Descs, func(s Sink) {
 				col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{
@@ -284,7 +284,7 @@ func TestCountersThatCouldNotBeDecodedAreNotExported(t *testing.T) {
 }
 
 func TestEveryMappedDescIsDeclared(t *testing.T) {
-	declared := collectorOf(Options{}, "hwcounters").Descs
+	declared := newHWCounters(newState(Options{})).Descs
 	used := map[*Desc]bool{}
 	for family, names := range transportNames {
 		for name, d := range names {

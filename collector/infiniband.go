@@ -80,21 +80,16 @@ type deviceState struct {
 	ports   map[int]*portState
 }
 
-func newInfiniBand(
-	o Options, devices *roster, conf *siteConfig, nvlink *nvlink, stats *netdevStats, common *commonLinks, last *lastRound,
-) *Collector {
+func newInfiniBand(with *state) *Collector {
 	c := &infiniBand{
-		agents: o.MADCounters, memory: o.Memory, nccl: o.NCCL, roster: devices, conf: conf, nvlink: nvlink, stats: stats,
-		common: common, lastRound: last,
+		agents: with.MADCounters, memory: with.Memory, nccl: with.NCCL, roster: with.Devices, conf: with.Site,
+		nvlink: with.NVLink, stats: with.Stats, common: with.Links, lastRound: with.Last,
 		ports: map[deviceKey]map[int]*portHistory{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{},
 		links: newLinkWatch(), registered: newDeviceWatch(), roles: roles{ports: map[roleKey]*roleState{}},
 	}
 	c.devices = reading.Devices[deviceState, snapshot.Device]{
 		Collector: "infiniband", New: func() *deviceState { return &deviceState{ports: map[int]*portState{}} },
 		Quarantines: true, Changed: c.deviceChanged,
-	}
-	if c.memory == nil {
-		c.memory = expect.NewMemory(expect.Data{})
 	}
 	return &Collector{
 		Name: "infiniband",
@@ -130,7 +125,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		markSubDevices(devices)
 		same := c.remember(now, devices)
 		c.count(devices, now)
-		c.conf.comparePKeys(devices)
+		comparePKeys(c.conf, devices)
 		missing := c.missing(ctx, h, boot.ID, slices.Concat(roster.Names, n.Reduced.LeftOut), devices, same)
 		ignored := c.ignored(roster.Names, devices, missing)
 		devices, ages := c.withLast(n.Devices, devices, now)

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"strconv"
 	"strings"
 
 	"rdma_exporter/internal/host"
@@ -33,15 +32,4 @@ func (c *infiniBand) readBoot(h *host.Host) snapshot.Boot {
 		c.boot.uptime.Keep(uptime, now)
 	}
 	return snapshot.Boot{Uptime: new(c.boot.uptime.Value + now.Sub(c.boot.uptime.Time()).Seconds()), ID: c.boot.id}
-}
-
-// readUptime reads the first number of /proc/uptime.
-func readUptime(h *host.Host) (float64, bool) {
-	text, err := h.Files.Read("proc/uptime", nil)
-	if err != nil {
-		return 0, false
-	}
-	first, _, _ := strings.Cut(string(text), " ")
-	seconds, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
-	return seconds, err == nil && seconds >= 0 && seconds < 1e12
 }

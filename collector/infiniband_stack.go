@@ -37,12 +37,6 @@ var (
 // stackDescs are those of the stack.
 var stackDescs = []*Desc{stackLoaded, stackInfo, stackSettled, stackFunction, verbsNode}
 
-const verbsDir = "sys/class/infiniband_verbs"
-
-// passthroughDrivers are drivers of functions that this kernel does not use: passed through to a virtual machine or a
-// process.
-var passthroughDrivers = []string{"vfio-pci", "mlx5_vfio_pci", "pci-stub", "pciback", "uio_pci_generic", "igb_uio"}
-
 // stack is the state of the RDMA stack, read each minute and when devices are added or removed.
 type stack struct {
 	last    reading.Last

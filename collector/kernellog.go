@@ -56,8 +56,8 @@ type kernelLog struct {
 	functions map[string]string
 }
 
-func newKernelLog(last *lastRound) *Collector {
-	c := &kernelLog{lastRound: last, counts: map[snapshot.KernelLogKey]*kernelLogCount{}, functions: map[string]string{}}
+func newKernelLog(with *state) *Collector {
+	c := &kernelLog{lastRound: with.Last, counts: map[snapshot.KernelLogKey]*kernelLogCount{}, functions: map[string]string{}}
 	return &Collector{
 		Name:  "kernellog",
 		Help:  "messages of the kernel log that tell of faults of RDMA devices, PCIe and GPUs",

@@ -224,7 +224,7 @@ func emittedKernelLog(n *snapshot.Node) string {
 		kernelLogEvents, kernelLogRecent, kernelLogTime, kernelLogLost, kernelLogSkipped,
 	})
 	s.Begin()
-	collectorOf(Options{}, "kernellog").Emit(n, s)
+	newKernelLog(newState(Options{})).Emit(n, s)
 	return string(exposition.AppendText(nil, s.End()))
 }
 

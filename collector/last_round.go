@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,3 +108,19 @@ func (f *lastRound) jobTopology() *gdr.Topology {
 	defer f.mu.Unlock()
 	return f.job
 }
+
+// topologyOf is the topology of a process's own file; nil where it has none.
+func topologyOf(p *snapshot.Process) *gdr.Topology {
+	if p.Topology == "" {
+		return nil
+	}
+	t, err := gdr.ParseTopology(strings.NewReader(p.Topology))
+	if err != nil { // not a topology file of NCCL
+		return nil
+	}
+	return t
+}
+
+// lastStateTime is how long the last state of a device or port that cannot be read is served: an alert on it must not
+// resolve during the incident. Old counters are not served.
+const lastStateTime = 10 * time.Minute

@@ -40,7 +40,7 @@ var (
 // nodeClasses are the kinds of device nodes: the name without its number.
 var nodeClasses = []string{"rdma_cm", "uverbs", "umad"}
 
-func newModules(conf *siteConfig) *Collector {
+func newModules(with *state) *Collector {
 	return &Collector{
 		Name:  "modules",
 		Help:  "kernel modules, driver flavour and version, device nodes in /dev/infiniband",
@@ -48,7 +48,7 @@ func newModules(conf *siteConfig) *Collector {
 		Read: readHost("modules", host.SourceModules, func(r *reading.Reader) snapshot.Modules {
 			return snapshot.Modules{Modules: readModules(r), Nodes: readNodes(r)}
 		}, func(n *snapshot.Node, m snapshot.Modules) {
-			m.DriverPin = conf.driverPin(m.Modules)
+			m.DriverPin = driverPin(with.Site, m.Modules)
 			n.Modules = &m
 		}),
 		Emit: emitSection(func(n *snapshot.Node) *snapshot.Modules { return n.Modules }, emitModules),

@@ -67,9 +67,9 @@ type etherLink struct {
 	saved   []farEnd // received by systemd-networkd
 }
 
-func newNeighbours(o Options, devices *roster, conf *siteConfig, nvlink *nvlink, common *commonLinks) *Collector {
+func newNeighbours(with *state) *Collector {
 	c := &neighbours{
-		listen: o.ListenLLDP, askSubnet: o.AskSubnet, conf: conf, nvlink: nvlink, common: common,
+		listen: with.ListenLLDP, askSubnet: with.AskSubnet, conf: with.Site, nvlink: with.NVLink, common: with.Links,
 		lldp: newLLDPNeighbours(),
 	}
 	c.devices.Collector, c.devices.Quarantines = "neighbour", true
@@ -78,7 +78,7 @@ func newNeighbours(o Options, devices *roster, conf *siteConfig, nvlink *nvlink,
 		Help:  "switch and port at the far end of each link: from systemd-networkd, LLDP (--collector.neighbour.listen), the subnet (--collector.neighbour.subnet) and --config.file",
 		Descs: slices.Concat([]*Desc{neighbourInfo, neighboursAnnounced, cablingInfo, portMiscabled}, subnetDescs),
 		Run:   c.run,
-		Read:  devices.read(c.read),
+		Read:  with.Devices.read(c.read),
 		Emit:  emitSection(func(n *snapshot.Node) *snapshot.Neighbours { return n.Neighbours }, emitNeighbours),
 	}
 }

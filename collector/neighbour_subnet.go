@@ -3,14 +3,10 @@ package collector
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"rdma_exporter/internal/host"
-	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -64,8 +60,6 @@ func (c *neighbours) subnetEnds(r *reading.Reader, port int, last subnetAnswer) 
 	}
 	return out
 }
-
-func isLID(v uint64) bool { return v >= firstLID && v <= lastLID }
 
 func askFar(r *reading.Reader, port int, a *host.Agent) []snapshot.Stat {
 	r.Ask(a.Requests())
@@ -131,71 +125,4 @@ func settingsOf(l *host.IBLink) (out []snapshot.LinkSetting) {
 		}
 	}
 	return out
-}
-
-// commonLink is the rate and width enabled at both ends of a link.
-type commonLink struct {
-	bits    float64 // per second; 0: unknown
-	lanes   uint64
-	limited bool // by the card: bits at the fastest speed with these lanes, or at a slower one with more
-}
-
-// commonOf is l, limited by the card: an HDR100 card has four lanes and HDR enabled, and never runs at both. 0 is no
-// limit.
-func commonOf(l mad.Link, limit float64) commonLink {
-	c := commonLink{bits: 8 * l.Rate(), lanes: uint64(l.Widths.Lanes())}
-	if limit == 0 || c.bits <= limit {
-		return c
-	}
-	for bit := range 8 {
-		one := mad.Link{Widths: l.Widths & (1 << bit), Speeds: l.Speeds}
-		if 8*one.Rate() >= limit {
-			c.lanes = min(c.lanes, uint64(one.Widths.Lanes()))
-		}
-	}
-	c.bits, c.limited = limit, true
-	return c
-}
-
-// commonLinks holds the rates and widths enabled at both ends of InfiniBand links. The collector neighbour queries
-// them, infiniband uses them.
-type commonLinks struct {
-	mu    sync.Mutex
-	links map[snapshot.PortID]commonLink
-}
-
-func newCommonLinks() *commonLinks { return &commonLinks{links: map[snapshot.PortID]commonLink{}} }
-
-func (c *commonLinks) set(device string, port int, l commonLink) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	id := snapshot.PortID{Device: device, Number: port}
-	if l.bits == 0 {
-		delete(c.links, id)
-		return
-	}
-	c.links[id] = l
-}
-
-// drop removes the links of devices that are gone.
-func (c *commonLinks) drop(names []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.links, func(id snapshot.PortID, _ commonLink) bool { return !slices.Contains(names, id.Device) })
-}
-
-// of sets them in the ports of devices.
-func (c *commonLinks) of(devices []snapshot.Device) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for d, p := range snapshot.PortsOf(devices) {
-		l, ok := c.links[snapshot.PortID{Device: d.Name, Number: p.Number}]
-		p.CommonRate, p.CommonLanes = nil, nil
-		if ok {
-			p.CommonRate = &l.bits
-		}
-		if ok && !(l.limited && p.Rate != nil && *p.Rate >= l.bits) { // it may run on other lanes without being degraded
-			p.CommonLanes = &l.lanes
-		}
-	}
 }

@@ -129,7 +129,7 @@ func TestHalfRateCards(t *testing.T) {
 			answers := fmt.Sprintf("-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: %#x\nfar_widths: %#x\nfar_speeds: %#x\nfar_type: 2\nfar_port: 31\n",
 				c.own, c.widths, c.speeds)
 			links := newCommonLinks()
-			far(t, newNeighbours(Options{AskSubnet: true}, newRoster(Options{}), &siteConfig{}, newNVLink(noSettings), links),
+			far(t, newNeighbours(linked(Options{AskSubnet: true}, links)),
 				machine(t, infinibandPort(answers)+c.card))
 			bits := c.active * 1e9
 			d := &snapshot.Device{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, Rate: &bits}}}

@@ -55,7 +55,14 @@ const (
 	station = lldp.CapabilityStation
 )
 
-func neighboursOf(o Options) *Collector { return collectorOf(o, "neighbour") }
+// linked returns the state of collectors that share these links.
+func linked(o Options, links *commonLinks) *state {
+	with := newState(o)
+	with.Links = links
+	return with
+}
+
+func neighboursOf(o Options) *Collector { return newNeighbours(newState(o)) }
 
 // far reads a machine once and returns its samples.
 func far(t *testing.T, c *Collector, h *host.Host) []string {
@@ -245,7 +252,7 @@ func TestSubnet(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			links := newCommonLinks()
-			n := newNeighbours(Options{AskSubnet: c.ask}, newRoster(Options{}), &siteConfig{}, newNVLink(noSettings), links)
+			n := newNeighbours(linked(Options{AskSubnet: c.ask}, links))
 			h := machine(t, port+c.files)
 			slices.Sort(c.want)
 			for range 2 { // a failure is reported until the next query

@@ -34,7 +34,7 @@ func TestPanicsOfGoroutines(t *testing.T) {
 		t.Errorf("VPD: %v", vpd.Issues)
 	}
 	// Without lastRound, the source of GPUs.
-	n, _ := collect(t, newPCIe(newRoster(Options{}), nil, nil), machine(t, pcieTree("")))
+	n, _ := collect(t, newPCIe(&state{Devices: newRoster(Options{})}), machine(t, pcieTree("")))
 	if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Panic) || len(n.PCIe.Devices) == 0 {
 		t.Errorf("GPUs: %v", n.Issues)
 	}

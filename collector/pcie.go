@@ -2,7 +2,6 @@ package collector
 
 import (
 	"context"
-	"path"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/pci"
@@ -52,9 +51,9 @@ type pcie struct {
 	ways      gpuWays
 }
 
-func newPCIe(devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
+func newPCIe(with *state) *Collector {
 	c := &pcie{
-		lastRound: last, gpus: gpus,
+		lastRound: with.Last, gpus: with.GPUs,
 		devices: reading.Devices[reading.Kept[snapshot.PCIePath], snapshot.PCIePath]{Collector: "pcie"},
 	}
 	return &Collector{
@@ -64,7 +63,7 @@ func newPCIe(devices *roster, last *lastRound, gpus *gpuReadings) *Collector {
 			pcieSpeed, pcieMaxSpeed, pcieWidth, pcieMaxWidth, pcieLinkInfo, gpuLinkInfo, pcieErrors, pcieAvailable,
 			pcieCapable, pciePathInfo,
 		},
-		Read: devices.read(c.read),
+		Read: with.Devices.read(c.read),
 		Emit: emitSection(func(n *snapshot.Node) *snapshot.PCIe { return n.PCIe }, emitPCIe),
 	}
 }
@@ -121,16 +120,6 @@ func readPCIeHops(r *reading.Reader, function string) (out []snapshot.PCIeHop) {
 		out = append(out, hop)
 	}
 	return out
-}
-
-func readPCIeHop(r *reading.Reader, dir, address string) snapshot.PCIeHop {
-	return snapshot.PCIeHop{
-		Address:  path.Base(address),
-		Speed:    pci.ParseSpeed(r.Optional(dir + "/current_link_speed")),
-		MaxSpeed: pci.ParseSpeed(r.Optional(dir + "/max_link_speed")),
-		Width:    pci.ParseWidth(r.Optional(dir + "/current_link_width")),
-		MaxWidth: pci.ParseWidth(r.Optional(dir + "/max_link_width")),
-	}
 }
 
 func readAER(r *reading.Reader, file string) *uint64 {

@@ -40,7 +40,7 @@ func TestLinksOfGPUs(t *testing.T) {
 	last := &lastRound{}
 	last.begin()
 	last.publish(time.Time{}, nil, []string{coupled, alone, beside})
-	n, samples := collect(t, newPCIe(newRoster(Options{}), last, &gpuReadings{}), h)
+	n, samples := collect(t, newPCIe(&state{Devices: newRoster(Options{}), Last: last, GPUs: &gpuReadings{}}), h)
 	if len(n.Issues) > 0 {
 		t.Error(n.Issues)
 	}
@@ -85,7 +85,7 @@ func TestStuckGPU(t *testing.T) {
 		last := &lastRound{}
 		last.begin()
 		last.publish(time.Time{}, nil, []string{"sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0"})
-		n, samples := collect(t, newPCIe(newRoster(Options{}), last, &gpuReadings{}), h)
+		n, samples := collect(t, newPCIe(&state{Devices: newRoster(Options{}), Last: last, GPUs: &gpuReadings{}}), h)
 		if !slices.Contains(samples, `rdma_pcie_link_width_lanes{pci_address="0000:18:00.0"} 16`) ||
 			slices.ContainsFunc(n.Devices, func(d snapshot.DeviceRead) bool { return d.Stuck }) {
 			t.Errorf("%+v %q", n.Devices, samples)

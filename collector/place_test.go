@@ -201,7 +201,7 @@ func TestRacks(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			store := &site.Store{}
-			c := collectorOf(Options{Site: store, Hostname: x.hostname}, "infiniband")
+			c := newInfiniBand(newState(Options{Site: store, Hostname: x.hostname}))
 			places := func(config string) []string {
 				conf, err := site.Parse([]byte(config))
 				if err != nil {

@@ -9,9 +9,7 @@ import (
 )
 
 const (
-	stateActive      = 4
-	stateActiveDefer = 5
-	physicalLinkUp   = 5
+	physicalLinkUp = 5
 )
 
 // portState is the state of one port that outlives a round.
@@ -29,10 +27,6 @@ type portState struct {
 	carriers uint64 // carrier changes of its netdevs
 
 	last reading.Kept[snapshot.Port] // of its state
-}
-
-func isActive(p *snapshot.Port) bool {
-	return p.State != nil && (*p.State == stateActive || *p.State == stateActiveDefer)
 }
 
 // read reads one port of d.

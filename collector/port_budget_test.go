@@ -56,7 +56,7 @@ func TestSlowDeviceKeepsItsBudget(t *testing.T) {
 		slow := &slowFiles{Files: h.Files, device: "mlx5_0", each: 100 * time.Millisecond, reads: map[string]int{}}
 		quick := &slowFiles{Files: slow, device: "mlx5_1", reads: map[string]int{}}
 		h.Files, h.Now, h.Budget = quick, time.Now, host.NewBudget(time.Now)
-		c := collectorOf(Options{}, "infiniband")
+		c := newInfiniBand(newState(Options{}))
 		const hours, interval = 4, 30 * time.Second
 		start := time.Now()
 		var last snapshot.Node

@@ -18,9 +18,6 @@ type pmaCounter struct {
 	bits  uint    // width in the MAD; the counter saturates at all ones
 }
 
-// wordBytes: PortXmitData and PortRcvData count in units of 4 octets.
-const wordBytes = 4
-
 func pma(file, name, help string, scale float64, bits uint) pmaCounter {
 	return pmaCounter{file, asks(host.SourcePMA, functionDesc(name, help, "ports/N/counters/"+file)), scale, bits}
 }
@@ -131,10 +128,6 @@ func (d *pmaDir) files(r *reading.Reader, layer string) []string {
 	})
 }
 
-// allOnes is the value read from a device that is gone: no 64-bit counter reaches its maximum within the life of a
-// machine.
-const allOnes = 1<<64 - 1
-
 // wraps reports whether a driver wraps the narrow counters, so that all ones is a normal value.
 func wraps(driver string) bool { return driver == "bnxt_en" }
 
@@ -150,6 +143,3 @@ func emitPMA(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		}
 	}
 }
-
-// hasTraffic reports whether counters/ has the port's traffic and hw_counters is not needed for it.
-func hasTraffic(names []string) bool { return slices.Contains(names, "port_rcv_data") }

@@ -2,17 +2,10 @@ package collector
 
 import (
 	"context"
-	"strconv"
 
 	"rdma_exporter/internal/host"
-	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
-)
-
-const (
-	sourceSpeeds   = "PortExtendedSpeedsCounters, IBA 16.1.4.12"
-	sourceExtended = "PortInfoExtended, IBA 14.2.5.19"
 )
 
 // speedsDesc is a Desc of an InfiniBand port that only PortExtendedSpeedsCounters has.
@@ -24,12 +17,6 @@ var (
 	syncHeaderErrors = speedsDesc("rdma_port_fec_sync_header_errors_total", "Blocks of 64b/66b received with an invalid sync header, on all lanes of an InfiniBand port. Saturates at 65535.")
 	unknownBlocks    = speedsDesc("rdma_port_fec_unknown_blocks_total", "Blocks of 64b/66b received with a valid sync header and an unknown type, on all lanes of an InfiniBand port. Saturates at 65535.")
 )
-
-// fecMetric are the metrics of a counter of PortExtendedSpeedsCounters: of the port, and of a lane.
-type fecMetric struct {
-	port, lane *Desc
-	sparse     bool // left out while 0
-}
 
 var fecMetrics = map[string]fecMetric{
 	"corrected_symbols":    {port: fecCorrectedSymbols, lane: fecLaneCorrectedSymbols},
@@ -43,28 +30,6 @@ var fecMetrics = map[string]fecMetric{
 var ibFECDescs = []*Desc{
 	fecInfo, fecCorrectedSymbols, fecCorrectedBlocks, fecUncorrectableBlocks, fecLaneCorrectedSymbols,
 	fecLaneCorrectedBlocks, fecLaneUncorrectableBlocks, syncHeaderErrors, unknownBlocks,
-}
-
-// eachFEC calls emit for each counter that counts, with its lane if it has one, and full for each that has stopped at
-// its highest value. Lanes beyond the width of the link are left out.
-func eachFEC(
-	metrics map[string]fecMetric, f *snapshot.IBFEC, lanes *uint64, emit func(d *Desc, v float64, lane ...string),
-	full func(name string),
-) {
-	for _, c := range f.Counts {
-		m := metrics[c.Name]
-		d, lane := m.port, []string(nil)
-		if c.Lane >= 0 {
-			d, lane = m.lane, []string{strconv.Itoa(c.Lane)}
-		}
-		switch {
-		case d == nil || c.Lane >= 0 && (lanes == nil || uint64(c.Lane) >= *lanes) || m.sparse && c.Value == 0:
-		case mad.FECCount(c).AtEnd():
-			full(c.Name)
-		default:
-			emit(d, float64(c.Value), lane...)
-		}
-	}
 }
 
 // emitIBFEC emits the FEC of an InfiniBand port. Its netdev is empty: the counters are those of the port.

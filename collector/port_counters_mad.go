@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,28 +9,6 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
-)
-
-// MADCounters selects whether the counters of InfiniBand ports are read by management datagrams.
-type MADCounters int
-
-// The values.
-const (
-	CountersOfFiles MADCounters = iota // ports/N/counters only
-	CountersByMAD                      // agents of the host's own ports; a failure is reported
-	// The same; files without a report where the agent does not answer or is not permitted.
-	CountersIfPermitted
-	CountersRecorded // as recorded; files where no datagram was recorded
-)
-
-const (
-	// agentTimeout bounds all answers of an agent. An agent of the host's own ports answers within 1 ms.
-	agentTimeout = 300 * time.Millisecond
-	// agentRetryAfter is how long the files are used after a failure of the agent, unless the link changes.
-	agentRetryAfter = 5 * time.Minute
-
-	// LIDs of ports (IBA 4.1.3); those above are multicast.
-	firstLID, lastLID = 1, 0xbfff
 )
 
 // ownAgent is the performance management agent of a local port, queried instead of the files of ports/N/counters: one
@@ -129,27 +106,6 @@ func askOwn[T any](a *ownAgent, r *reading.Reader, port, requests int, query age
 	return askAgent(r, fmt.Sprintf("mad/%s/%d", r.Device, port), agentTimeout, port, &a.agent, query)
 }
 
-// agentQuery is a method of host.Subnet. It may learn the capabilities of the agent.
-type agentQuery[T any] = func(s host.Subnet, ctx context.Context, device string, port int, a *host.Agent) (T, error)
-
-// askAgent runs a query through a port in its own turn with a time limit: a hung driver call costs only this query.
-func askAgent[T any](
-	r *reading.Reader, turn string, timeout time.Duration, port int, a *host.Agent, query agentQuery[T],
-) (T, error) {
-	ctx, cancel := context.WithTimeout(r.Ctx, timeout)
-	defer cancel()
-	agent, subnet, device := *a, r.Host.Subnet, r.Device
-	var got, none T
-	var err error
-	if late := r.Host.Turns.Do(ctx, turn, func() { got, err = query(subnet, ctx, device, port, &agent) }); late != nil {
-		return none, late // got and agent may still be written to
-	}
-	if err == nil {
-		*a = agent
-	}
-	return got, err
-}
-
 func (a *ownAgent) report(r *reading.Reader) {
 	if a.mode == CountersIfPermitted { // the files have all but the upper bits
 		return
@@ -193,14 +149,6 @@ func namesOf(stats []snapshot.Stat) (names []string) {
 		names = append(names, s.Name)
 	}
 	return names
-}
-
-func statOf(stats []snapshot.Stat, name string) (uint64, bool) {
-	i := slices.IndexFunc(stats, func(s snapshot.Stat) bool { return s.Name == name })
-	if i < 0 {
-		return 0, false
-	}
-	return stats[i].Value, true
 }
 
 // atEnd reports whether a counter of the files is saturated.

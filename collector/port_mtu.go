@@ -29,15 +29,6 @@ func readMTUs(r *reading.Reader, netdevs []snapshot.Netdev) {
 	}
 }
 
-// isRoCE reports whether a port carries RoCE: an Ethernet port of a channel adapter. iWARP devices are RNICs, and EFA
-// has a link layer of its own.
-func isRoCE(d *snapshot.Device, p *snapshot.Port) bool {
-	return p.LinkLayer == "Ethernet" && d.NodeType != nil && *d.NodeType == nodeCA
-}
-
-// nodeCA is RDMA_NODE_IB_CA of enum rdma_node_type.
-const nodeCA = 1
-
 // emitMTU emits the MTUs. The members of a bond have its MTU.
 func emitMTU(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	if p.Settings != nil {

@@ -1,10 +1,6 @@
 package collector
 
 import (
-	"context"
-	"strconv"
-	"time"
-
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
@@ -63,27 +59,4 @@ func (st *portState) portGet(r *reading.Reader, name string, n int, rtnl bool) (
 	}
 	noteNetlink(r, dir, "port", now, err)
 	return a, err == nil, true
-}
-
-// noteNetlink records the outcome of a request that has a fallback. A denied permission is reported.
-func noteNetlink(r *reading.Reader, dir, name string, now time.Time, err error) {
-	r.Quarantine.Note(dir, name, now, err)
-	if err != nil && host.NotPermitted(err) {
-		r.Issue(err)
-	}
-}
-
-// ethtoolDir names the requests for a netdev, as captures do.
-func ethtoolDir(netdev string) string { return "ethtool/" + netdev }
-
-// netlinkDir names the requests for a port, as captures do.
-func netlinkDir(name string, n int) string { return "rdma/" + name + "/" + strconv.Itoa(n) }
-
-// askEthtool makes an ethtool request for a netdev, which takes rtnl. made is false if an earlier request is slow or
-// has not returned, or if the item is quarantined; an unsupported request returns the zero answer.
-func askEthtool[T any](
-	r *reading.Reader, s host.Source, ask func(context.Context, string) (T, error), netdev string,
-) (answer T, made bool) {
-	got, made := reading.Ask(r, s, ethtoolDir(netdev), s.Name(), netdev, ask)
-	return valueOf(got), made
 }

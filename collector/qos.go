@@ -1,8 +1,6 @@
 package collector
 
 import (
-	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -33,13 +31,13 @@ type qosReading struct {
 	ports   []snapshot.PortQoS
 }
 
-func newQoS(devices *roster, conf *siteConfig) *Collector {
+func newQoS(with *state) *Collector {
 	return &Collector{
 		Name:  "qos",
 		Help:  "lossless configuration of RDMA ports: priority flow control, priorities, traffic classes, congestion notification",
 		Descs: qosDescs,
-		Read: readDevices(devices, "qos", newQoSDevice, readQoS, func(n *snapshot.Node, readings []qosReading) {
-			n.QoS = qosSection(conf, readings)
+		Read: readDevices(with.Devices, "qos", newQoSDevice, readQoS, func(n *snapshot.Node, readings []qosReading) {
+			n.QoS = qosSection(with.Site, readings)
 		}),
 		Emit: emitSection(func(n *snapshot.Node) *snapshot.QoS { return n.QoS }, emitQoS),
 	}
@@ -84,33 +82,6 @@ func readQoS(r *reading.Reader, st *qosDevice) (out qosReading, ok bool) {
 	return out, true
 }
 
-// portIdentity reads the names of a device and those of its ports with one of the link layers, with the names of their
-// netdevs; none if the function is of another kind. whole is false while the kernel is still creating the ports.
-func portIdentity(r *reading.Reader, kinds []snapshot.FunctionType, layers ...string) (d snapshot.Device, whole bool) {
-	name := r.Device
-	d.Name = name
-	kind, function := pciFunction(r, classDir+"/"+name)
-	if !slices.Contains(kinds, kind) {
-		return d, true
-	}
-	d.FunctionType, d.BoardID = kind, r.Optional(classDir+"/"+name+"/board_id")
-	if function != "" {
-		d.PCIAddress = path.Base(function)
-	}
-	numbers := portNumbers(r, name)
-	for _, n := range numbers {
-		r.Begin(host.SourceIdentity)
-		p := snapshot.Port{Number: n, LinkLayer: r.Optional(portDir(name, n) + "/link_layer")}
-		if !slices.Contains(layers, p.LinkLayer) {
-			continue
-		}
-		r.Begin(host.SourceNetdev)
-		p.Netdev = netdevsOf(r, &d, n, p.LinkLayer, "")
-		d.Ports = append(d.Ports, p)
-	}
-	return d, len(numbers) > 0
-}
-
 // readPort reads the MLNX_OFED setting for all RoCE packets of a port.
 func (st *qosDevice) readPort(r *reading.Reader, n int) snapshot.PortQoS {
 	p := entry(st.ports, n)
@@ -141,14 +112,6 @@ func (st *qosDevice) readNetdev(r *reading.Reader, n int, netdev string) snapsho
 		nd.link = link
 	}
 	return nd.last.Value
-}
-
-// carrierChanges returns the carrier changes, without a lock.
-func carrierChanges(r *reading.Reader, netdev string) (n uint64) {
-	for _, name := range []string{"carrier_up_count", "carrier_down_count"} {
-		n += valueOf(r.Count(netDir + netdev + "/" + name))
-	}
-	return n
 }
 
 // dcbDir names the requests for a netdev, as captures do.

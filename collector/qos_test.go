@@ -100,14 +100,14 @@ func qosSamples(t *testing.T, c *Collector, h *host.Host) ([]string, snapshot.No
 }
 
 func TestPrioritiesOfPhysicalEthernetPorts(t *testing.T) {
-	got, n := qosSamples(t, collectorOf(Options{}, "qos"), machine(t, nodeWithPriorities))
+	got, n := qosSamples(t, newQoS(newState(Options{})), machine(t, nodeWithPriorities))
 	if !slices.Equal(got, prioritiesOf) || len(n.Issues) != 0 {
 		t.Errorf("%s\nissues %v", strings.Join(got, "\n"), n.Issues)
 	}
-	if got, _ := qosSamples(t, collectorOf(Options{}, "qos"), machine(t, "")); got != nil {
+	if got, _ := qosSamples(t, newQoS(newState(Options{})), machine(t, "")); got != nil {
 		t.Errorf("a host without RDMA: %q", got)
 	}
-	collectorOf(Options{}, "qos").Emit(&snapshot.Node{}, nil) // before the first reading
+	newQoS(newState(Options{})).Emit(&snapshot.Node{}, nil) // before the first reading
 }
 
 func TestOperatorsWordOnRoCE(t *testing.T) {
@@ -116,7 +116,7 @@ func TestOperatorsWordOnRoCE(t *testing.T) {
 		t.Fatal(err)
 	}
 	var store site.Store
-	c, h := collectorOf(Options{Site: &store}, "qos"), machine(t, nodeWithPriorities)
+	c, h := newQoS(newState(Options{Site: &store})), machine(t, nodeWithPriorities)
 	pins := func() (out []string) {
 		got, _ := qosSamples(t, c, h)
 		return slices.DeleteFunc(got, func(s string) bool { return !strings.HasPrefix(s, "rdma_port_roce_pin_info") })
@@ -173,7 +173,7 @@ func slowNode(t *testing.T) (*host.Host, *countedDCB, *carrierFiles) {
 func TestPrioritiesAreAskedForEachMinuteAndWhenTheLinkChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, d, f := slowNode(t)
-		c := collectorOf(Options{}, "qos")
+		c := newQoS(newState(Options{}))
 		rounds := func(n int) int {
 			d.asked.Store(0)
 			for range n {
@@ -204,7 +204,7 @@ func TestDriverWithoutDCB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, d, f := slowNode(t)
 		d.err = &host.Error{Op: "ask", Path: "dcb/eth0/ieee", Err: syscall.EOPNOTSUPP}
-		c := collectorOf(Options{Include: regexp.MustCompile("^mlx5_0$")}, "qos")
+		c := newQoS(newState(Options{Include: regexp.MustCompile("^mlx5_0$")}))
 		rounds := func() {
 			for range 10 {
 				got, n := qosSamples(t, c, h)
@@ -231,7 +231,7 @@ func TestRefusedPrioritiesAreReported(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			h := machine(t, nodeWithPriorities)
 			h.DCB = &countedDCB{err: &host.Error{Op: "ask", Path: "dcb/eth0/ieee", Err: errno}}
-			got, n := qosSamples(t, collectorOf(Options{}, "qos"), h)
+			got, n := qosSamples(t, newQoS(newState(Options{})), h)
 			if got != nil || len(n.Issues) != 1 || n.Issues[0].Reason != reason || n.Issues[0].Source != "dcb" ||
 				n.Issues[0].Device != "mlx5_0" {
 				t.Errorf("%s: %q, %+v", errno, got, n.Issues)
@@ -244,7 +244,7 @@ func TestRefusedPrioritiesAreReported(t *testing.T) {
 func TestPrioritiesWhileRTNLIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, d, _ := slowNode(t)
-		c := collectorOf(Options{}, "qos")
+		c := newQoS(newState(Options{}))
 		qosSamples(t, c, h)
 		h.Budget = nil
 		d.wait.Store(int64(3 * time.Minute))
@@ -283,7 +283,7 @@ func TestPortsThatComeAfterTheirDevice(t *testing.T) {
 	h := machine(t, nodeWithPriorities)
 	f := &noPorts{h.Files, true}
 	h.Files = f
-	c := collectorOf(Options{}, "qos")
+	c := newQoS(newState(Options{}))
 	if got, n := qosSamples(t, c, h); got != nil || len(n.Issues) != 0 {
 		t.Errorf("%q, issues %v", got, n.Issues)
 	}
@@ -313,7 +313,7 @@ Global tclass=106
 
 // TestOFEDFiles: an empty file is a firmware error, and no value.
 func TestOFEDFiles(t *testing.T) {
-	got, n := qosSamples(t, collectorOf(Options{}, "qos"), machine(t, nodeWithPriorities+ofedFiles))
+	got, n := qosSamples(t, newQoS(newState(Options{})), machine(t, nodeWithPriorities+ofedFiles))
 	want := append(slices.Clone(prioritiesOf[:5]),
 		`rdma_port_qos_info{dcbx="host,cee,ieee",device="mlx5_0",netdev="eth0",port="1",trust="pcp"} 1`,
 		`rdma_port_congestion_notification_enabled{device="mlx5_0",netdev="eth0",point="notification",port="1",priority="3"} 1`,

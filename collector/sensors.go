@@ -31,12 +31,12 @@ type sensorState struct {
 	last     reading.Kept[snapshot.DeviceSensors]
 }
 
-func newSensors(devices *roster) *Collector {
+func newSensors(with *state) *Collector {
 	return &Collector{
 		Name:  "sensors",
 		Help:  "temperature sensors of adapters",
 		Descs: []*Desc{deviceTemperature, deviceTemperatureThreshold},
-		Read: readDevices(devices, "sensors", nil, readSensors, func(n *snapshot.Node, devices []snapshot.DeviceSensors) {
+		Read: readDevices(with.Devices, "sensors", nil, readSensors, func(n *snapshot.Node, devices []snapshot.DeviceSensors) {
 			n.Sensors = &snapshot.Sensors{Devices: devices}
 		}),
 		Emit: emitSection(func(n *snapshot.Node) *snapshot.Sensors { return n.Sensors }, emitSensors),

@@ -60,8 +60,8 @@ type setupState struct {
 	hashes    map[setup.Domain]string
 }
 
-func newSetup(conf *siteConfig) *Collector {
-	c := &setupState{conf: conf}
+func newSetup(with *state) *Collector {
+	c := &setupState{conf: with.Site}
 	return &Collector{
 		Name:   "setup",
 		Help:   "settings of the host for RDMA training, compared with what is wanted: docs/setup.md",

@@ -112,7 +112,7 @@ func TestSetupIsRecorded(t *testing.T) {
 			}
 			read := func(h *host.Host) *snapshot.Node {
 				n := &snapshot.Node{}
-				for _, c := range []*Collector{collectorOf(Options{}, "modules"), collectorOf(Options{}, "setup")} {
+				for _, c := range []*Collector{newModules(newState(Options{})), newSetup(newState(Options{}))} {
 					c.Read(t.Context(), h, n, func(err error) {
 						if err != nil {
 							t.Error(err)

@@ -102,7 +102,7 @@ func TestPKeysArePinnedByPort(t *testing.T) {
 		{Name: "mlx5_2", Ports: []snapshot.Port{{Number: 1}}}, // not read
 		{Name: "mlx5_3", Ports: []snapshot.Port{{Number: 1, PKeyTable: []uint16{0x8001}}}},
 	}
-	o.comparePKeys(devices)
+	comparePKeys(o, devices)
 	for i, want := range []any{uint64(1), nil, nil, uint64(0)} {
 		if got := value(devices[i].Ports[0].PKeysMissing); got != want {
 			t.Errorf("%s: %v, want %v", devices[i].Name, got, want)
@@ -111,7 +111,7 @@ func TestPKeysArePinnedByPort(t *testing.T) {
 	if devices[0].Ports[1].PKeysMissing != nil {
 		t.Error("a port for which none is pinned lacks some")
 	}
-	(&siteConfig{}).comparePKeys(devices)
+	comparePKeys(&siteConfig{}, devices)
 }
 
 func TestDriverPin(t *testing.T) {
@@ -129,7 +129,7 @@ func TestDriverPin(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := "nothing"
-			if p := o.driverPin([]snapshot.Module{c.module}); p != nil {
+			if p := driverPin(o, []snapshot.Module{c.module}); p != nil {
 				if got = "not met"; p.Met {
 					got = "met"
 				}
@@ -139,7 +139,7 @@ func TestDriverPin(t *testing.T) {
 			}
 		})
 	}
-	if (&siteConfig{}).driverPin([]snapshot.Module{{Name: "mlx5_core", Loaded: true}}) != nil {
+	if driverPin(&siteConfig{}, []snapshot.Module{{Name: "mlx5_core", Loaded: true}}) != nil {
 		t.Error("a pin without a file")
 	}
 }

@@ -44,9 +44,9 @@ type opticsState struct {
 	cages []*cage      // in the order of their ports
 }
 
-func newTransceivers(interval time.Duration, devices *roster, nvlink *nvlink) *Collector {
+func newTransceivers(with *state) *Collector {
 	c := &transceivers{
-		interval: interval, nvlink: nvlink, cages: map[netdevTarget]*cage{}, woken: make(chan struct{}, 1),
+		interval: with.ModuleInterval, nvlink: with.NVLink, cages: map[netdevTarget]*cage{}, woken: make(chan struct{}, 1),
 	}
 	c.devices.Collector, c.devices.Quarantines = "transceiver", true
 	return &Collector{
@@ -54,7 +54,7 @@ func newTransceivers(interval time.Duration, devices *roster, nvlink *nvlink) *C
 		Help:  "transceivers and cables of Ethernet ports: identity, temperature, optical power, thresholds",
 		Descs: transceiverDescs,
 		Run:   c.run,
-		Read:  devices.read(c.read),
+		Read:  with.Devices.read(c.read),
 		Emit:  emitSection(func(n *snapshot.Node) *snapshot.Optics { return n.Optics }, emitTransceivers),
 	}
 }
@@ -118,10 +118,6 @@ func (c *transceivers) learn(r *reading.Reader, name string, st *opticsState) {
 		}
 		st.cages = append(st.cages, c.cages[t])
 	}
-}
-
-func (n portNetdev) target(device string) netdevTarget {
-	return netdevTarget{device, n.port, n.name, n.driver}
 }
 
 // drop removes the cages of devices that are gone.

@@ -3,19 +3,11 @@ package collector
 import (
 	"strconv"
 
-	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/transceiver"
 )
 
 const eepromSource = "ethtool netlink MODULE_EEPROM_GET: "
-
-// opticsDesc is a Desc of the transceiver in the cage of a port; labels are those beside device, port and netdev.
-func opticsDesc(name, help, source string, labels ...string) *Desc {
-	d := asks(host.SourceModuleEEPROM, portDesc(name, help, source, append([]string{"netdev"}, labels...)...))
-	d.Never = infinibandPorts
-	return of(ethernetPorts, d)
-}
 
 var (
 	transceiverInfo  = of(`rdma_transceiver_state{state="present"}`, opticsDesc("rdma_transceiver_info", "Transceiver or cable in the cage of a port, always 1. media: passive_copper, active_copper, active_optical (cable with transceivers at both ends), multi_mode, single_mode, twisted_pair; empty where not reported.", eepromSource+"identity (SFF-8472, SFF-8636, CMIS)", "form_factor", "vendor", "part_number", "serial_number", "media"))
@@ -53,13 +45,6 @@ func thresholdDesc(reading, name string) *Desc {
 func besideInfo(d *Desc) *Desc {
 	return of(`rdma_transceiver_state{state="present"}`, beside("rdma_transceiver_info", d))
 }
-
-func besideAge(d *Desc) *Desc {
-	return beside("rdma_transceiver_age_seconds", ofReadings(d))
-}
-
-// ofReadings is for metrics of transceivers with readings.
-func ofReadings(d *Desc) *Desc { return of("rdma_transceiver_age_seconds", d) }
 
 // ofLanes is for readings of the lanes of such transceivers. Passive copper has none, whatever else it reports.
 func ofLanes(d *Desc) *Desc {

@@ -129,7 +129,7 @@ func newOpticsRig(t *testing.T, interval time.Duration, entries string) *opticsR
 	r := &opticsRig{t: t, h: machine(t, ethTree("mlx5_0", "eth0")+entries)}
 	r.bus, r.link = &moduleBus{Ethtool: r.h.Ethtool}, &carriers{Files: r.h.Files}
 	r.h.Ethtool, r.h.Files, r.h.Now, r.h.Budget = r.bus, r.link, time.Now, host.NewBudget(time.Now)
-	r.c = newTransceivers(interval, newRoster(Options{}), newNVLink(noSettings))
+	r.c = newTransceivers(newState(Options{ModuleInterval: interval}))
 	return r
 }
 
