@@ -125,3 +125,6 @@ const (
 	CountersIfPermitted
 	CountersRecorded // as recorded; files where no datagram was recorded
 )
+
+// settingsRetention is the same for pause and FEC, read each slowInterval.
+const settingsRetention = 3 * slowInterval

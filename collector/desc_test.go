@@ -11,22 +11,6 @@ import (
 	"rdma_exporter/internal/exposition"
 )
 
-// samples are the lines of the emitted samples, families in the order of descs.
-func samples(descs []*Desc, emit func(Sink)) (out []string) {
-	s := exposition.NewSink(descs)
-	s.Begin()
-	emit(s)
-	for l := range strings.Lines(string(exposition.AppendText(nil, s.End()))) {
-		if !strings.HasPrefix(l, "#") {
-			out = append(out, strings.TrimSuffix(l, "\n"))
-		}
-	}
-	for reason, n := range s.Dropped() {
-		out = append(out, "dropped "+reason+strings.Repeat("!", n))
-	}
-	return out
-}
-
 // allDescs are those of all collectors; the traffic of a port has two sources.
 func allDescs() (out []*Desc) {
 	for _, c := range All(Options{}) {

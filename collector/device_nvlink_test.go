@@ -108,3 +108,28 @@ func TestVPDOfARegistration(t *testing.T) {
 		t.Errorf("after it was gone: read %d times", files.vpd)
 	}
 }
+
+// panickingFiles are files of which one causes a panic.
+type panickingFiles struct {
+	host.Files
+	name string
+}
+
+func (f panickingFiles) Read(path string, buf []byte) ([]byte, error) {
+	if strings.HasSuffix(path, f.name) {
+		panic("odd bytes")
+	}
+	return f.Files.Read(path, buf)
+}
+
+// Identity distinguishes devices of the same name.
+func (f panickingFiles) Identity(string) (uint64, error) { return 1, nil }
+
+// TestPanicOfVPD: a panic beside the reading of devices ends neither the program nor the reading.
+func TestPanicOfVPD(t *testing.T) {
+	vpd := readerOf(t, nvlinkTree("0x15b3", "0x020700", "@hex --\n78\n"))
+	vpd.Host.Files = panickingFiles{vpd.Host.Files, "/vpd"}
+	if newNVLink(noSettings).manages(vpd, "mlx5_0") || len(vpd.Issues) != 1 || vpd.Issues[0].Reason != string(host.Panic) {
+		t.Errorf("%v", vpd.Issues)
+	}
+}

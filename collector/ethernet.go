@@ -16,8 +16,6 @@ const (
 	// cheapRead is the duration of a read that is permitted even if the time budget of the device is spent: below a tenth
 	// of its budget. A device that was stuck for long has spent the budget of half an hour.
 	cheapRead = statsInterval / 1000
-	// settingsRetention is the same for pause and FEC, read each slowInterval.
-	settingsRetention = 3 * slowInterval
 )
 
 // ethernet reads the statistics of the netdevs of RDMA ports.

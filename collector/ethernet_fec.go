@@ -9,11 +9,6 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-var fecDescs = []*Desc{
-	fecInfo, fecCorrectedSymbols, fecBlocks,
-	fecLaneCorrectedBits, fecLaneCorrectedSymbols, fecLaneCorrectedBlocks, fecLaneUncorrectableBlocks,
-}
-
 // Codes of rdma_port_fec_info.
 const (
 	fecNone  = "none"

@@ -173,3 +173,21 @@ func (st *netdevState) show(counts []snapshot.NetdevCount) {
 
 // statsRetention is how long statistics are served without a new read. Older counters would stop and then jump.
 const statsRetention = time.Minute
+
+// portNetdev is a netdev of a physical port: that of an RDMA port, or a member of its bond.
+type portNetdev struct {
+	port         int
+	layer        string // link_layer of the port
+	name, driver string
+}
+
+// netdevTarget is a netdev that can be read.
+type netdevTarget struct {
+	device         string
+	port           int
+	netdev, driver string
+}
+
+func (n portNetdev) target(device string) netdevTarget {
+	return netdevTarget{device, n.port, n.name, n.driver}
+}

@@ -76,3 +76,8 @@ const (
 	sourceSpeeds   = "PortExtendedSpeedsCounters, IBA 16.1.4.12"
 	sourceExtended = "PortInfoExtended, IBA 14.2.5.19"
 )
+
+var fecDescs = []*Desc{
+	fecInfo, fecCorrectedSymbols, fecBlocks,
+	fecLaneCorrectedBits, fecLaneCorrectedSymbols, fecLaneCorrectedBlocks, fecLaneUncorrectableBlocks,
+}

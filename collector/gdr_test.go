@@ -13,15 +13,6 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// files are entries of a capture.
-func files(pairs ...string) string {
-	var b strings.Builder
-	for i := 0; i < len(pairs); i += 2 {
-		fmt.Fprintf(&b, "-- %s --\n%s\n", pairs[i], pairs[i+1])
-	}
-	return b.String()
-}
-
 func TestGPUDriver(t *testing.T) {
 	const open, closed = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build  (dvs-builder@U22)",
 		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.06  Wed Jun 26 06:46:07 UTC 2024"

@@ -7,54 +7,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"rdma_exporter/internal/expect"
-	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
-
-// fakeGPUs is a host access to GPUs.
-type fakeGPUs struct {
-	host.NoNVML
-	nvml     snapshot.NVML
-	errs     []error
-	err      error
-	takes    atomic.Int64 // nanoseconds, a reading
-	released *snapshot.GPURelease
-	watchErr error
-	reads    atomic.Int64
-	full     atomic.Bool
-}
-
-func slowGPUs(takes time.Duration) *fakeGPUs {
-	f := &fakeGPUs{}
-	f.takes.Store(int64(takes))
-	return f
-}
-
-func (f *fakeGPUs) ReadGPUs(_ context.Context, full bool) (snapshot.NVML, []error, error) {
-	f.reads.Add(1)
-	f.full.Store(full)
-	time.Sleep(time.Duration(f.takes.Load()))
-	return f.nvml, f.errs, f.err
-}
-
-func (f *fakeGPUs) WatchGPUs(ctx context.Context) error {
-	if f.watchErr != nil {
-		return f.watchErr
-	}
-	<-ctx.Done()
-	return nil
-}
-
-func (f *fakeGPUs) GPUsReleased() *snapshot.GPURelease { return f.released }
 
 func number(n uint64) *uint64 { return &n }
 
@@ -84,38 +46,6 @@ func gpuRounds(t *testing.T, o Options, f *fakeGPUs, functions ...string) (*Coll
 	return newGPU(&state{Site: &siteConfig{store: o.Site}, GPUs: gpus, Options: Options{Memory: expect.NewMemory(expect.Data{})}}), h, gpus
 }
 
-// collect makes a round and returns its section and samples.
-func collect(t *testing.T, c *Collector, h *host.Host) (snapshot.Node, []string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	var n snapshot.Node
-	ended := 0
-	c.Read(ctx, h, &n, func(err error) {
-		ended++
-		if err != nil {
-			t.Error(err)
-		}
-	})
-	if ended != 1 {
-		t.Fatalf("done %d times", ended)
-	}
-	sink := exposition.NewSink(c.Descs)
-	sink.Begin()
-	c.Emit(&n, sink)
-	families := sink.End()
-	if len(sink.Dropped()) > 0 {
-		t.Errorf("dropped: %v", sink.Dropped())
-	}
-	var samples []string
-	for line := range strings.Lines(string(exposition.AppendText(nil, families))) {
-		if line[0] != '#' {
-			samples = append(samples, strings.TrimSpace(line))
-		}
-	}
-	return n, samples
-}
-
 func TestGPUModes(t *testing.T) {
 	f := &fakeGPUs{nvml: snapshot.NVML{Driver: "580.95.05", CUDA: "13.0", GPUs: []snapshot.GPU{h200(0)}}}
 	fabric := []string{
@@ -138,7 +68,7 @@ func TestGPUModes(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		t.Run(fmt.Sprintf("full=%v", full), func(t *testing.T) {
 			c, h, _ := gpuRounds(t, Options{GPUFull: full}, f, "0000:1b:00.0")
-			n, samples := collect(t, c, h)
+			n, samples := collect(t, h, c.Descs, c.Read, c.Emit)
 			if len(n.Issues) > 0 || f.full.Load() != full {
 				t.Errorf("%v, asked for all: %v", n.Issues, f.full.Load())
 			}
@@ -184,7 +114,7 @@ func TestGPUIsRead(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x, h, _ := gpuRounds(t, Options{}, c.f, "0000:1b:00.0", "0000:1c:00.0")
-				n, samples := collect(t, x, h)
+				n, samples := collect(t, h, x.Descs, x.Read, x.Emit)
 				reasons := []string{}
 				for _, i := range n.Issues {
 					reasons = append(reasons, i.Reason)
@@ -208,7 +138,7 @@ func TestGPUIsRead(t *testing.T) {
 func TestGPUHidden(t *testing.T) {
 	f := &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}}
 	c, h, _ := gpuRounds(t, Options{}, f, "0000:1b:00.0", "0000:43:00.0")
-	n, samples := collect(t, c, h)
+	n, samples := collect(t, h, c.Descs, c.Read, c.Emit)
 	if !slices.Contains(samples, `rdma_gpu_hidden{pci_bus_id="0000:43:00.0"} 1`) || len(n.Issues) != 1 ||
 		!strings.Contains(n.Issues[0].Err.Error(), "0000:43:00.0") {
 		t.Errorf("%q %v", samples, n.Issues)
@@ -235,7 +165,7 @@ func TestGPUIgnored(t *testing.T) {
 	} {
 		change()
 		g.last = nil
-		_, samples := collect(t, c, h)
+		_, samples := collect(t, h, c.Descs, c.Read, c.Emit)
 		var got []string
 		for _, s := range samples {
 			if strings.HasPrefix(s, "rdma_gpu_ignored") {
@@ -288,7 +218,7 @@ func TestGPUsAreReadInTheBackground(t *testing.T) {
 		})
 		quick := func() []string {
 			start := time.Now()
-			_, samples := collect(t, c, h)
+			_, samples := collect(t, h, c.Descs, c.Read, c.Emit)
 			if took := time.Since(start); took != 0 {
 				t.Errorf("a round waits %v", took)
 			}

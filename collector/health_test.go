@@ -37,12 +37,6 @@ eth0
 -- sys/devices/pci/0000:19:00.0/infiniband/mlx5_4/device -> ../.. --
 `
 
-// readOnce reads with a collector that has returned before done is called.
-func readOnce(ctx context.Context, c *Collector, h *host.Host) (n snapshot.Node, err error) {
-	c.Read(ctx, h, &n, func(e error) { err = e })
-	return n, err
-}
-
 func TestHealthOfTheFunctionsOfRDMADevices(t *testing.T) {
 	of := map[string][]string{
 		"mlx5_0": {
@@ -70,7 +64,7 @@ func TestHealthOfTheFunctionsOfRDMADevices(t *testing.T) {
 	for name, want := range of {
 		t.Run(name, func(t *testing.T) {
 			c := newHealth(newState(Options{Include: regexp.MustCompile("^" + name + "$")}))
-			n, err := readOnce(t.Context(), c, h)
+			n, err := readOnce(t.Context(), c.Read, h)
 			if err != nil || len(n.Issues) != 0 {
 				t.Errorf("%v, %v", err, n.Issues)
 			}
@@ -81,7 +75,7 @@ func TestHealthOfTheFunctionsOfRDMADevices(t *testing.T) {
 			}
 		})
 	}
-	n, err := readOnce(t.Context(), newHealth(newState(Options{Exclude: regexp.MustCompile("^mlx5_[0-2]$")})), h)
+	n, err := readOnce(t.Context(), newHealth(newState(Options{Exclude: regexp.MustCompile("^mlx5_[0-2]$")})).Read, h)
 	if err != nil || len(n.Health.Reporters) != 1 || n.Health.Reporters[0].Device != "mlx5_4" {
 		t.Errorf("%+v, %v", n.Health, err)
 	}
@@ -100,7 +94,7 @@ func TestHealthThatIsNotToBeHad(t *testing.T) {
 		{"no RDMA device", "-- devlink/health !EIO --\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n, err := readOnce(t.Context(), newHealth(newState(Options{})), machine(t, c.tree))
+			n, err := readOnce(t.Context(), newHealth(newState(Options{})).Read, machine(t, c.tree))
 			if err != nil || n.Health == nil || len(n.Health.Reporters) != 0 {
 				t.Errorf("%+v, %v", n.Health, err)
 			}
@@ -137,7 +131,7 @@ func TestStuckDevlinkCostsTheHealthOnly(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		for range 2 { // the second one is not started
-			n, err := readOnce(ctx, c, h)
+			n, err := readOnce(ctx, c.Read, h)
 			if !errors.Is(err, host.ErrStuck) || n.Health != nil {
 				t.Errorf("%+v, %v", n.Health, err)
 			}
@@ -151,13 +145,13 @@ func TestStuckDevlinkCostsTheHealthOnly(t *testing.T) {
 		if <-d.asked; len(d.asked) != 0 {
 			t.Error("asked again while the first request has not returned")
 		}
-		if n, err := readOnce(t.Context(), newModules(newState(Options{})), h); err != nil || n.Modules == nil {
+		if n, err := readOnce(t.Context(), newModules(newState(Options{})).Read, h); err != nil || n.Modules == nil {
 			t.Errorf("another collector: %v", err)
 		}
 		h.Devlink = playing
 		close(d.release)
 		synctest.Wait() // until the late request has ended
-		n, err := readOnce(t.Context(), c, h)
+		n, err := readOnce(t.Context(), c.Read, h)
 		if err != nil || len(n.Health.Reporters) == 0 || !slices.Equal(n.Devices, []snapshot.DeviceRead{{}}) {
 			t.Errorf("after it returned: %+v, %v, %v", n.Health, n.Devices, err)
 		}

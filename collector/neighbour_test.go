@@ -388,11 +388,11 @@ func TestNotHeardNeeds(t *testing.T) {
 			h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5))
 			h.LLDP = &tape{err: &host.Error{Op: "listen to", Path: "LLDP", Err: c.err}}
 			n := neighboursOf(Options{ListenLLDP: true})
-			collect(t, n, h) // the netdevs to hear
+			collect(t, h, n.Descs, n.Read, n.Emit) // the netdevs to hear
 			if err := n.Run(t.Context(), h); !errors.Is(err, c.err) {
 				t.Error(err)
 			}
-			if got, _ := collect(t, n, h); len(got.Issues) != 1 || got.Issues[0].Reason != string(host.Permission) ||
+			if got, _ := collect(t, h, n.Descs, n.Read, n.Emit); len(got.Issues) != 1 || got.Issues[0].Reason != string(host.Permission) ||
 				!strings.Contains(got.Issues[0].Needs, c.needs) {
 				t.Errorf("%v: %+v", c.err, got.Issues)
 			}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -40,7 +41,8 @@ func TestLinksOfGPUs(t *testing.T) {
 	last := &lastRound{}
 	last.begin()
 	last.publish(time.Time{}, nil, []string{coupled, alone, beside})
-	n, samples := collect(t, newPCIe(&state{Devices: newRoster(Options{}), Last: last, GPUs: &gpuReadings{}}), h)
+	c := newPCIe(&state{Devices: newRoster(Options{}), Last: last, GPUs: &gpuReadings{}})
+	n, samples := collect(t, h, c.Descs, c.Read, c.Emit)
 	if len(n.Issues) > 0 {
 		t.Error(n.Issues)
 	}
@@ -85,11 +87,21 @@ func TestStuckGPU(t *testing.T) {
 		last := &lastRound{}
 		last.begin()
 		last.publish(time.Time{}, nil, []string{"sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0"})
-		n, samples := collect(t, newPCIe(&state{Devices: newRoster(Options{}), Last: last, GPUs: &gpuReadings{}}), h)
+		c := newPCIe(&state{Devices: newRoster(Options{}), Last: last, GPUs: &gpuReadings{}})
+		n, samples := collect(t, h, c.Descs, c.Read, c.Emit)
 		if !slices.Contains(samples, `rdma_pcie_link_width_lanes{pci_address="0000:18:00.0"} 16`) ||
 			slices.ContainsFunc(n.Devices, func(d snapshot.DeviceRead) bool { return d.Stuck }) {
 			t.Errorf("%+v %q", n.Devices, samples)
 		}
 		time.Sleep(2 * time.Minute)
 	})
+}
+
+// TestPanicOfGPUPaths: without lastRound there is no source of GPUs.
+func TestPanicOfGPUPaths(t *testing.T) {
+	c := newPCIe(&state{Devices: newRoster(Options{})})
+	n, _ := collect(t, machine(t, pcieTree("")), c.Descs, c.Read, c.Emit)
+	if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Panic) || len(n.PCIe.Devices) == 0 {
+		t.Errorf("%v", n.Issues)
+	}
 }

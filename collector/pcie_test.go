@@ -2,37 +2,8 @@ package collector
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 )
-
-// pcieTree is a device behind one switch. extra adds or replaces files.
-func pcieTree(extra string) string {
-	return pcieChain(extra, "0000:15:01.0", "0000:16:00.0", "0000:17:00.0", "0000:18:00.0")
-}
-
-// pcieChain is a device at the end of a chain of functions.
-func pcieChain(extra string, chain ...string) string {
-	var b strings.Builder
-	dir := "sys/devices/pci0000:15"
-	for _, address := range chain {
-		dir += "/" + address
-		fmt.Fprintf(&b, "-- sys/bus/pci/devices/%s -> ../../../devices/%s --\n",
-			address, strings.TrimPrefix(dir, "sys/devices/"))
-		for name, value := range map[string]string{
-			"current_link_speed": "32.0 GT/s PCIe", "max_link_speed": "32.0 GT/s PCIe", "current_link_width": "16",
-			"max_link_width": "16",
-		} {
-			if !strings.Contains(extra, dir+"/"+name+" ") {
-				fmt.Fprintf(&b, "-- %s/%s --\n%s\n", dir, name, value)
-			}
-		}
-	}
-	fmt.Fprintf(&b, "-- sys/class/infiniband/mlx5_0 -> ../../devices/%s/infiniband/mlx5_0 --\n",
-		strings.TrimPrefix(dir, "sys/devices/"))
-	fmt.Fprintf(&b, "-- %s/infiniband/mlx5_0/device -> ../.. --\n", dir)
-	return b.String() + extra
-}
 
 func TestPCIePath(t *testing.T) {
 	const nic = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0"

@@ -29,24 +29,6 @@ func physicalNetdevs(r *reading.Reader, nvlink *nvlink, device string) (out []po
 	return out, len(numbers) > 0
 }
 
-// portNetdev is a netdev of a physical port: that of an RDMA port, or a member of its bond.
-type portNetdev struct {
-	port         int
-	layer        string // link_layer of the port
-	name, driver string
-}
-
 // exposesPhysicalPort are drivers whose virtual functions expose the physical port behind them: mana has no other
 // functions.
 var exposesPhysicalPort = map[string]bool{"mana": true}
-
-func (n portNetdev) target(device string) netdevTarget {
-	return netdevTarget{device, n.port, n.name, n.driver}
-}
-
-// netdevTarget is a netdev that can be read.
-type netdevTarget struct {
-	device         string
-	port           int
-	netdev, driver string
-}

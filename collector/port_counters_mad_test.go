@@ -1,11 +1,9 @@
 package collector
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -15,58 +13,6 @@ import (
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
-
-// agents is a subnet with the agents and subnet managers of a test.
-type agents struct {
-	host.Subnet
-	mu                             sync.Mutex
-	counters                       func(device string, a *host.Agent) (host.IBCounters, error)
-	fec                            func(device string, a *host.Agent) (host.IBFEC, error) // nil: not supported
-	settings                       func() (host.IBPortSettings, error)                    // nil: nothing is known
-	asked, askedFEC, askedSettings int
-}
-
-func (s *agents) PortFEC(_ context.Context, device string, _ int, a *host.Agent) (host.IBFEC, error) {
-	s.mu.Lock()
-	s.askedFEC++
-	answer := s.fec
-	s.mu.Unlock()
-	if answer == nil {
-		return host.IBFEC{}, nil
-	}
-	return answer(device, a)
-}
-
-func (s *agents) PortSettings(context.Context, string, int) (host.IBPortSettings, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.askedSettings++
-	if s.settings == nil {
-		return host.IBPortSettings{}, nil
-	}
-	return s.settings()
-}
-
-func (s *agents) Counters(_ context.Context, device string, _ int, a *host.Agent) (host.IBCounters, error) {
-	s.mu.Lock()
-	s.asked++
-	answer := s.counters
-	s.mu.Unlock()
-	return answer(device, a)
-}
-
-// answer replaces an answer.
-func (s *agents) answer(counters func(device string, a *host.Agent) (host.IBCounters, error)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.counters = counters
-}
-
-func (s *agents) times() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.asked
-}
 
 // tells is an agent with these counters.
 func tells(wide bool, stats ...snapshot.Stat) func(string, *host.Agent) (host.IBCounters, error) {

@@ -313,3 +313,17 @@ func TestListening(t *testing.T) {
 		})
 	}
 }
+
+// TestPanicOfDeviceEvents: a panic of the listener ends the listening with an error.
+func TestPanicOfDeviceEvents(t *testing.T) {
+	ib := &infiniBand{links: newLinkWatch(), registered: newDeviceWatch()}
+	if err := ib.run(t.Context(), &host.Host{Events: panickingEvents{}}); !errors.Is(err, host.ErrPanic) {
+		t.Errorf("%v", err)
+	}
+}
+
+type panickingEvents struct{ quiet }
+
+func (panickingEvents) Devices(context.Context, func(), func(host.DeviceEvent)) error {
+	panic("odd event")
+}

@@ -92,7 +92,7 @@ var prioritiesOf = []string{
 // qosSamples reads once and emits.
 func qosSamples(t *testing.T, c *Collector, h *host.Host) ([]string, snapshot.Node) {
 	t.Helper()
-	n, err := readOnce(t.Context(), c, h)
+	n, err := readOnce(t.Context(), c.Read, h)
 	if err != nil {
 		t.Fatal(err)
 	}

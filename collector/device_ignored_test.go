@@ -8,15 +8,6 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-func conf(t *testing.T, ignores string) *site.Config {
-	t.Helper()
-	c, err := site.Parse([]byte("ignore:\n" + ignores))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 // TestIgnored: an ignored object stays ignored while it cannot be read or is missing, until the configuration changes.
 func TestIgnored(t *testing.T) {
 	store := &site.Store{}
@@ -62,17 +53,6 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-func pinned(t *testing.T, config string) *siteConfig {
-	t.Helper()
-	c, err := site.Parse([]byte(config))
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := &site.Store{}
-	store.Replace(c)
-	return &siteConfig{store, "gpu-1"}
-}
-
 func TestMissingPKeys(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -94,8 +74,8 @@ func TestMissingPKeys(t *testing.T) {
 }
 
 func TestPKeysArePinnedByPort(t *testing.T) {
-	o := pinned(t,
-		"pins:\n- {match: {device: mlx5_*, port: 1}, pkeys: [0x8001]}\n- {match: {device: mlx5_1}, pkeys: []}\n")
+	o := &siteConfig{pinned(t,
+		"pins:\n- {match: {device: mlx5_*, port: 1}, pkeys: [0x8001]}\n- {match: {device: mlx5_1}, pkeys: []}\n"), "gpu-1"}
 	devices := []snapshot.Device{
 		{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, PKeyTable: []uint16{0xffff}}, {Number: 2, PKeyTable: []uint16{0xffff}}}},
 		{Name: "mlx5_1", Ports: []snapshot.Port{{Number: 1, PKeyTable: []uint16{0xffff}}}},
@@ -112,34 +92,4 @@ func TestPKeysArePinnedByPort(t *testing.T) {
 		t.Error("a port for which none is pinned lacks some")
 	}
 	comparePKeys(&siteConfig{}, devices)
-}
-
-func TestDriverPin(t *testing.T) {
-	o := pinned(t, "pins:\n- {match: {hostname: gpu-*}, ofed: \"25.10-*\"}\n")
-	for _, c := range []struct {
-		name   string
-		module snapshot.Module
-		want   string
-	}{
-		{"as pinned", snapshot.Module{Name: "mlx5_core", Loaded: true, Flavour: "ofed", Version: "25.10-1.7.1"}, "met"},
-		{"another version", snapshot.Module{Name: "mlx5_core", Loaded: true, Flavour: "ofed", Version: "24.10-1.1.4"}, "not met"},
-		{"the kernel's own", snapshot.Module{Name: "mlx5_core", Loaded: true, Flavour: "in-tree", Version: "25.10-1.7.1"}, "not met"},
-		{"not loaded", snapshot.Module{Name: "mlx5_core", Version: "25.10-1.7.1"}, "nothing"},
-		{"another driver", snapshot.Module{Name: "bnxt_en", Loaded: true}, "nothing"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got := "nothing"
-			if p := driverPin(o, []snapshot.Module{c.module}); p != nil {
-				if got = "not met"; p.Met {
-					got = "met"
-				}
-			}
-			if got != c.want {
-				t.Errorf("%s, want %s", got, c.want)
-			}
-		})
-	}
-	if driverPin(&siteConfig{}, []snapshot.Module{{Name: "mlx5_core", Loaded: true}}) != nil {
-		t.Error("a pin without a file")
-	}
 }
