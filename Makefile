@@ -23,7 +23,7 @@ CC_HERE   := $(if $(shell command -v $$($(GO) env CC)),1,0)
 # Prometheus (RACED), the others in make race: without packages whose tests play recorded machines or run a command to its end (PURE), and
 # such tests of other packages (SINGLE). With one client a served recording has no goroutine that TestReload, TestManyScrapes and
 # TestManyDevices do not have.
-RACED     := collector|internal/(fabric|host|lazy|mad|maintenance|nccl|reading|state|workers)|test/(fabric/.*|noise|pipes|program)
+RACED     := collector.*|internal/(fabric|host|lazy|mad|maintenance|nccl|reading|state|workers)|test/(fabric/.*|noise|pipes|program)
 PLAYS     := OfReplays$$|^Test(BaselinesOutlive|Clock$$|ClockAfterBoot|InjectedErrno|OneFileCostsOneSample|PortDownOfAStuckDevice|ReadStuckAlert|SeriesAreThose|ShortStorms|Suspend$$)
 SERVED    := ^Test(Books|CheckAsks|CheckWith|Formats|GPUMode$$|GPUReleaseOverHTTP|Lifecycle|ModulesAreNotRead|NothingWithoutPassword|Oversized|RoutePrefix|ServedRunbooks|Surface|VerdictOfTheDaemon)
 LINTS     := ^Test(AlertsAreTested|AlertsLeaveOut|ClusterIsKept|CopyOfExpressions|Docs|NeedsOfAllRules|Explained|ReplayOutlasts|RuleStyle|UnevaluatedRules$$)|OfMachines$$

@@ -2,10 +2,12 @@ package collector
 
 import (
 	"slices"
+
+	"rdma_exporter/collector/shared"
 )
 
 // collectorOf is one of the collectors of All.
-func collectorOf(o Options, name string) *Collector {
+func collectorOf(o shared.Options, name string) *shared.Collector {
 	all := All(o)
-	return all[slices.IndexFunc(all, func(c *Collector) bool { return c.Name == name })]
+	return all[slices.IndexFunc(all, func(c *shared.Collector) bool { return c.Name == name })]
 }

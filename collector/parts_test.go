@@ -5,6 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"rdma_exporter/collector/collectortest"
+	"rdma_exporter/collector/hwcounters"
+	"rdma_exporter/collector/infiniband"
+	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
@@ -12,10 +16,10 @@ import (
 
 // TestFilesOfParts: files of metrics that are left out are not read; counter 0 is, since other reads depend on it.
 func TestFilesOfParts(t *testing.T) {
-	h := machine(t, manyFunctions)
+	h := collectortest.Machine(t, collectortest.ManyFunctions)
 	metrics := func() map[string]bool { return map[string]bool{"rdma_port_out_of_sequence_total": true} }
-	c := newHWCounters(newState(Options{PartMetrics: metrics}))
-	n, err := readOnce(t.Context(), c.Read, h)
+	c := hwcounters.New(shared.NewState(shared.Options{PartMetrics: metrics}))
+	n, err := collectortest.ReadOnce(t.Context(), c.Read, h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +42,12 @@ func TestLeftOutIsNotMissing(t *testing.T) {
 	}
 	store := &site.Store{}
 	store.Replace(c)
-	o := Options{MaxDevices: 2, Site: store, Hostname: "gpu-1"}
-	n, err := readOnce(t.Context(), newInfiniBand(newState(o)).Read, machine(t, manyFunctions))
+	o := shared.Options{MaxDevices: 2, Site: store, Hostname: "gpu-1"}
+	n, err := collectortest.ReadOnce(
+		t.Context(),
+		infiniband.New(shared.NewState(o)).Read,
+		collectortest.Machine(t, collectortest.ManyFunctions),
+	)
 	if err != nil || len(n.InfiniBand.Devices) != 2 || len(n.InfiniBand.Missing) != 0 {
 		t.Errorf("%d devices, missing %v, %v", len(n.InfiniBand.Devices), n.InfiniBand.Missing, err)
 	}
@@ -61,10 +69,10 @@ func TestMetricsOfParts(t *testing.T) {
 		parts   string
 	}{"rules": {ofRules, some}, "all": {nil, all}} {
 		t.Run(name, func(t *testing.T) {
-			h := machine(t, manyFunctions)
+			h := collectortest.Machine(t, collectortest.ManyFunctions)
 			got := map[string][]string{}
-			for _, c := range All(Options{PartMetrics: tc.metrics})[:2] {
-				n, err := readOnce(t.Context(), c.Read, h)
+			for _, c := range All(shared.Options{PartMetrics: tc.metrics})[:2] {
+				n, err := collectortest.ReadOnce(t.Context(), c.Read, h)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -84,7 +92,7 @@ func TestMetricsOfParts(t *testing.T) {
 }
 
 // countersOf are the counters that a collector exposes, by device.
-func countersOf(c *Collector, n *snapshot.Node) map[string][]string {
+func countersOf(c *shared.Collector, n *snapshot.Node) map[string][]string {
 	s := exposition.NewSink(c.Descs)
 	s.Begin()
 	s.Omit(n.Reduced.LeavesOut)
