@@ -8,28 +8,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"rdma_exporter/collector/metric"
+	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/exposition"
 )
 
-// samples are the lines of the emitted samples, families in the order of descs.
-func samples(descs []*Desc, emit func(Sink)) (out []string) {
-	s := exposition.NewSink(descs)
-	s.Begin()
-	emit(s)
-	for l := range strings.Lines(string(exposition.AppendText(nil, s.End()))) {
-		if !strings.HasPrefix(l, "#") {
-			out = append(out, strings.TrimSuffix(l, "\n"))
-		}
-	}
-	for reason, n := range s.Dropped() {
-		out = append(out, "dropped "+reason+strings.Repeat("!", n))
-	}
-	return out
-}
-
 // allDescs are those of all collectors; the traffic of a port has two sources.
-func allDescs() (out []*Desc) {
-	for _, c := range All(Options{}) {
+func allDescs() (out []*metric.Desc) {
+	for _, c := range All(shared.Options{}) {
 		for _, d := range c.Descs {
 			if !slices.Contains(out, d) {
 				out = append(out, d)
@@ -58,7 +44,7 @@ func TestDescs(t *testing.T) {
 		if !legacyName.MatchString(d.Name) || strings.Contains(d.Name, "__") {
 			t.Errorf("%s: not a name for every Prometheus", d.Name)
 		}
-		if (d.Type == counter) != strings.HasSuffix(d.Name, "_total") {
+		if (d.Type == metric.Counter) != strings.HasSuffix(d.Name, "_total") {
 			t.Errorf("%s: %s", d.Name, d.Type)
 		}
 		if d.Help == "" || !strings.HasSuffix(d.Help, ".") || d.Source == "" || d.Scope == "" {

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"rdma_exporter/collector/counters"
+	"rdma_exporter/collector/hwcounters"
+	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
@@ -55,10 +58,10 @@ func BenchmarkRound(b *testing.B) {
 		} {
 			put(port+name, text)
 		}
-		for i := range pmaCounters {
-			put(port+"counters/"+pmaCounters[i].file, "123456789")
+		for i := range counters.PMACounters {
+			put(port+"counters/"+counters.PMACounters[i].File, "123456789")
 		}
-		for name := range common {
+		for name := range hwcounters.Common {
 			put(port+"hw_counters/"+name, "123456")
 		}
 	}
@@ -72,7 +75,7 @@ func BenchmarkRound(b *testing.B) {
 			b.Error(err)
 		}
 	}()
-	all := All(Options{})
+	all := All(shared.Options{})
 	b.ReportAllocs()
 	for b.Loop() {
 		h := live.ForRound()

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/collector/hwcounters"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/rounds"
@@ -107,7 +108,7 @@ func metricsPage(read map[string]bool) []byte {
 
 	d.WriteString(driverHead)
 	var rows [][]string
-	for _, n := range collector.Names() {
+	for _, n := range hwcounters.Names() {
 		var cells []string
 		for _, x := range n.Drivers {
 			cells = append(cells, plain(x.Driver)+" "+codes(x.Names))

@@ -24,6 +24,11 @@ var layers = [][]string{
 	{"internal/web", "internal/check", "internal/topo", "internal/tune", "internal/backtest"},
 	{"internal/alerting", "internal/rounds"},
 	{"collector", "internal/fabric"},
+	{"collector/"}, // a domain each
+	{"collector/infiniband/pma"},
+	{"collector/shared"},
+	{"collector/counters"},
+	{"collector/metric", "collector/sysfs"},
 	{"internal/expect", "internal/coverage", "internal/reading", "internal/account", "internal/evidence", "internal/capture/replay", "internal/capture/anonymise"},
 	{"internal/capture", "internal/exposition", "internal/workers", "internal/role", "internal/site", "internal/state"},
 	{"internal/setup", "internal/capture/answer"},

@@ -85,10 +85,10 @@ step "a counter: tx_fifo_underruns of bnxt_en (drivers/net/ethernet/broadcom/bnx
 after internal/snapshot/ethernet.go 'PCIeBufferOverflows // packets' <<'X'
 	FIFOUnderruns
 X
-after collector/ethernet_names.go 'snapshot.PCIeBufferOverflows:' <<'X'
-	snapshot.FIFOUnderruns: {desc: netdevDesc("rdma_port_transmit_fifo_underruns_total", "Frames cut off because the host did not deliver their data in time.", statsSource+", tx_fifo_underruns of bnxt_en")},
+after collector/counters/netdev_names.go 'snapshot.PCIeBufferOverflows:' <<'X'
+	snapshot.FIFOUnderruns: {desc: NetdevDesc("rdma_port_transmit_fifo_underruns_total", "Frames cut off because the host did not deliver their data in time.", statsSource+", tx_fifo_underruns of bnxt_en")},
 X
-after collector/ethernet_names.go '{"[rt]x_stat_discard", snapshot.Discards' <<'X'
+after collector/counters/netdev_names.go '{"[rt]x_stat_discard", snapshot.Discards' <<'X'
 		{"tx_fifo_underruns", snapshot.FIFOUnderruns, "", 0},
 X
 before fixtures/gen/statistics.go 'each("tx_pfc_ena_frames_pri%d"' <<'X'
@@ -127,8 +127,8 @@ X
 before internal/snapshot/snapshot.go '	n.Issues = append(n.Issues, o.Issues...)' <<'X'
 	n.Tuning = cmp.Or(o.Tuning, n.Tuning)
 X
-after collector/collector.go '		newGDR(o, ' <<'X'
-		newTuning(),
+after collector/collector.go '		gpudirect.New(with),' <<'X'
+		tuning.New(with),
 X
 before internal/host/source.go '	numSources' <<'X'
 	SourceTuning

@@ -1,0 +1,24 @@
+package counters
+
+import (
+	"strconv"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// LabelOf is the value of a label beside the netdev.
+func LabelOf(c *snapshot.NetdevCount, name string) string {
+	switch name {
+	case "priority", "lane", "queue":
+		return Index(c.Index)
+	}
+	return c.Label
+}
+
+// Index is the label of a priority, a lane or a queue; empty for a total.
+func Index(i int) string {
+	if i < 0 {
+		return ""
+	}
+	return strconv.Itoa(i)
+}

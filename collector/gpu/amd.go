@@ -1,0 +1,74 @@
+package gpu
+
+import (
+	"fmt"
+	"path"
+	"slices"
+
+	"rdma_exporter/collector/sysfs"
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/reading"
+	"rdma_exporter/internal/snapshot"
+)
+
+// readAMD lists the GPUs of AMD among those of the PCI tree; nil if it was not read.
+func readAMD(r *reading.Reader, functions []string) []snapshot.AMDGPU {
+	if functions == nil {
+		return nil
+	}
+	out := []snapshot.AMDGPU{}
+	var nodes []sysfs.KFDNode
+	for _, function := range functions {
+		if r.Optional(function+"/vendor") != fmt.Sprintf("0x%04x", sysfs.VendorAMD) {
+			continue
+		}
+		if nodes == nil {
+			nodes = sysfs.ReadKFDNodes(r)
+		}
+		g := snapshot.AMDGPU{PCIAddress: path.Base(function), Driver: sysfs.BoundDriver(r, function)}
+		if i := slices.IndexFunc(nodes, func(n sysfs.KFDNode) bool { return n.Address == g.PCIAddress }); i >= 0 {
+			g.UUID = nodes[i].Uuid()
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// recordsOf are the GPUs of AMD that are remembered: those with a driver, and an ID that no other one has at their
+// place.
+func recordsOf(amd []snapshot.AMDGPU) (out []expect.GPURecord) {
+	for _, g := range amd {
+		if g.Driver == snapshot.DriverAMD && g.UUID != "" {
+			out = append(out, expect.GPURecord{UUID: g.UUID, PCIAddress: g.PCIAddress, Driver: snapshot.DriverAMD})
+		}
+	}
+	return out
+}
+
+// lostAMD finds GPUs of AMD that had a driver and are not in the PCI tree, and those without a driver that others have,
+// or that they had before. amd is nil if the tree was not read.
+func lostAMD(known []expect.GPURecord, amd []snapshot.AMDGPU) (out []snapshot.LostGPU) {
+	if amd == nil {
+		return nil
+	}
+	bound := slices.ContainsFunc(amd, func(g snapshot.AMDGPU) bool { return g.Driver == snapshot.DriverAMD })
+	for _, g := range amd {
+		l := snapshot.LostGPU{PCIAddress: g.PCIAddress, Reason: snapshot.GPUNoDriver}
+		i := slices.IndexFunc(known, func(k expect.GPURecord) bool {
+			return k.Driver == snapshot.DriverAMD && k.PCIAddress == g.PCIAddress
+		})
+		if i >= 0 {
+			l.GPUName = nameOf(known[i])
+		}
+		if g.Driver == "" && (bound || i >= 0) {
+			out = append(out, l)
+		}
+	}
+	for _, k := range known {
+		is := func(g snapshot.AMDGPU) bool { return g.PCIAddress == k.PCIAddress || g.UUID == k.UUID }
+		if k.Driver == snapshot.DriverAMD && !slices.ContainsFunc(amd, is) {
+			out = append(out, snapshot.LostGPU{GPUName: nameOf(k), PCIAddress: k.PCIAddress, Reason: snapshot.GPUOffBus})
+		}
+	}
+	return out
+}

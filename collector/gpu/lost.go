@@ -1,0 +1,79 @@
+package gpu
+
+import (
+	"slices"
+
+	"rdma_exporter/collector/metric"
+	"rdma_exporter/collector/shared"
+	"rdma_exporter/collector/sysfs"
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+var gpuLost = metric.Of("rdma_gpu_info", metric.Beside("rdma_gpu_info", metric.Host("rdma_gpu_lost_info",
+	"GPU that is lost, always 1; absent for others. reason: off_bus (listed by NVML or bound to amdgpu before, missing in the PCI tree), "+
+		"hidden (listed by NVML before or by its driver, now not), no_handle (counted by NVML, which cannot open it), no_driver (no driver "+
+		"bound, unlike other GPUs). gpu is empty for GPUs of AMD, gpu and UUID where NVML has never listed it.",
+	"nvmlDeviceGetCount, nvmlDeviceGetPciInfo, /sys/bus/pci/devices/ADDRESS/driver, /sys/class/kfd/kfd/topology/nodes/N/properties",
+	"gpu", "UUID", "pci_bus_id", "reason")))
+
+// lostNVIDIA finds GPUs that NVML has listed before, or that its driver lists, and that it does not list now, GPUs
+// that it counts and cannot open, and GPUs of the PCI tree without a driver where others have one. A GPU that is bound
+// to another driver, or is not in this container, is none. Nothing is lost after a reading that is not complete.
+func lostNVIDIA(
+	known []expect.GPURecord, r *shared.GPUReading, functions []snapshot.GPUFunction,
+) (out []snapshot.LostGPU) {
+	if r.Nvml.Count == nil && len(r.Errs) > 0 || host.Unanswered(r.Failed()) {
+		return nil
+	}
+	listed, before := map[string]bool{}, map[string]bool{}
+	for i := range r.Nvml.GPUs {
+		listed[r.Nvml.GPUs[i].PCIAddress] = true
+	}
+	onBus := map[string]snapshot.GPUFunction{}
+	for _, f := range functions {
+		onBus[f.PCIAddress] = f
+	}
+	drives := slices.ContainsFunc(functions, func(f snapshot.GPUFunction) bool { return f.OfDriver })
+	for _, g := range known {
+		if g.Driver == snapshot.DriverAMD {
+			continue
+		}
+		f, there := onBus[g.PCIAddress]
+		elsewhere := f.Driver == driverNVIDIA && drives && !f.OfDriver // not of this container
+		before[g.PCIAddress] = true
+		if listed[g.PCIAddress] || slices.Contains(sysfs.PassthroughDrivers, f.Driver) || elsewhere {
+			continue
+		}
+		reason := snapshot.GPUHidden
+		if !there && len(functions) > 0 {
+			reason = snapshot.GPUOffBus
+		}
+		out = append(out, snapshot.LostGPU{
+			GPUName: nameOf(g), PCIAddress: g.PCIAddress, Reason: reason,
+		})
+	}
+	counted := r.Nvml.Count != nil && *r.Nvml.Count > uint64(len(r.Nvml.GPUs))
+	bound := slices.ContainsFunc(functions, func(f snapshot.GPUFunction) bool { return f.Driver == driverNVIDIA })
+	for _, f := range functions {
+		l := snapshot.LostGPU{PCIAddress: f.PCIAddress}
+		switch {
+		case f.Visible || before[f.PCIAddress]:
+			continue
+		case f.Driver == "" && bound:
+			l.Reason = snapshot.GPUNoDriver
+		case f.Driver == driverNVIDIA && counted:
+			l.Reason = snapshot.GPUNoHandle
+		case f.Driver == driverNVIDIA && f.OfDriver && len(listed) > 0:
+			l.Reason = snapshot.GPUHidden
+		default:
+			continue
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// driverNVIDIA is the driver of GPUs that NVML lists.
+const driverNVIDIA = "nvidia"

@@ -1,0 +1,184 @@
+// Package health reads the devlink health reporters of devices.
+package health
+
+import (
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"time"
+
+	"rdma_exporter/collector/metric"
+	"rdma_exporter/collector/shared"
+	"rdma_exporter/collector/sysfs"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	healthState = metric.Of(
+		metric.PhysicalFunctions,
+		metric.Asks(host.SourceDevlinkHealth, metric.Device(
+			"rdma_device_health_state",
+			"Whether a devlink health reporter of the device's driver is in a state. state: error, from a report until the driver has recovered. A reporter without recovery (fw of mlx5) stays in error until the driver is reloaded.",
+			"devlink HEALTH_REPORTER_GET, state",
+			"reporter",
+			"state",
+		)),
+	)
+	healthErrors = metric.Of(
+		metric.PhysicalFunctions,
+		metric.Asks(host.SourceDevlinkHealth, metric.Device(
+			"rdma_device_health_errors_total",
+			"Errors reported to a devlink health reporter since the driver was loaded. An error of fw or fw_fatal is a fault of the firmware or of the hardware.",
+			"devlink HEALTH_REPORTER_GET, error count",
+			"reporter",
+		)),
+	)
+	healthRecoveries = metric.Beside(
+		"rdma_device_health_errors_total",
+		metric.Device(
+			"rdma_device_health_recoveries_total",
+			"Successful recoveries of a devlink health reporter. Fewer recoveries than errors: some errors were not recovered, or need no recovery. Absent while there are no errors.",
+			"devlink HEALTH_REPORTER_GET, recover count",
+			"reporter",
+		),
+	)
+)
+
+// healthError is the last state of a health reporter, enum devlink_health_reporter_state.
+const healthError = 1 // 0 is healthy
+
+// health keeps the devlink device of each RDMA device.
+type health struct {
+	nvlink  *shared.NVLink
+	devices map[string]devlinkDevice // belongs to the lane devlink
+	last    reading.Kept[*snapshot.Health]
+}
+
+// devlinkDevice is a devlink device, with time and registration of its RDMA device at the lookup.
+type devlinkDevice struct {
+	read         reading.Last
+	registration uint64
+	bus, name    string
+}
+
+func New(with *shared.State) *shared.Collector {
+	c := &health{nvlink: with.NVLink, devices: map[string]devlinkDevice{}}
+	return &shared.Collector{
+		Name:  "health",
+		Help:  "firmware and driver health from devlink health reporters",
+		Descs: []*metric.Desc{healthState, healthErrors, healthRecoveries},
+		Read:  with.Devices.Read(c.read),
+		Emit:  metric.EmitSection(func(n *snapshot.Node) *snapshot.Health { return n.Health }, emitHealth),
+	}
+}
+
+// read requests all reporters in one dump. The kernel takes the lock of each devlink device, which a driver holds while
+// it recovers or reloads: one at a time: no second request while one waits, and keeps it from blocking others.
+func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error)) {
+	if len(roster.Names) == 0 {
+		n.Health = &snapshot.Health{}
+		done(nil)
+		return
+	}
+	var section *snapshot.Health
+	issues, err := reading.OfHost(ctx, h, "devlink", host.SourceDevlinkHealth,
+		func(r *reading.Reader) { section = c.readDevlink(r, roster.Names) })
+	n.Devices = append(n.Devices, reading.Ended("", err))
+	if err != nil {
+		n.Health = c.lastStates(h.Now(), roster.Names)
+		n.Issues = append(n.Issues, snapshot.Issue{Reason: string(host.ReasonOf(err)), Err: err})
+		done(err)
+		return
+	}
+	c.last.Keep(section, h.Now())
+	n.Health, n.Issues = section, append(n.Issues, issues...)
+	done(nil)
+}
+
+// lastStates are the last states of the reporters of present devices while a request is stuck: a device in error
+// recovers while holding the lock that the request waits for. Old counts are not served.
+func (c *health) lastStates(now time.Time, names []string) *snapshot.Health {
+	if !c.last.Within(now, shared.LastStateTime) {
+		return nil
+	}
+	out := &snapshot.Health{}
+	for _, reporter := range c.last.Value.Reporters {
+		if slices.Contains(names, reporter.Device) {
+			reporter.Errors, reporter.Recoveries = nil, nil
+			out.Reporters = append(out.Reporters, reporter)
+		}
+	}
+	return out
+}
+
+func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health {
+	out := &snapshot.Health{}
+	r.Ask(1)
+	reporters, err := r.Host.Devlink.Health(r.Ctx)
+	r.IssueUnless(err, host.Absent, host.Unsupported) // kernels before 5.1
+	r.Begin(host.SourceIdentity)
+	c.findDevlinks(r, names)
+	for _, name := range names {
+		if c.nvlink.Known(name) {
+			continue
+		}
+		on := c.devices[name]
+		for _, h := range reporters {
+			// Reporters of ports (tx, rx) cover the queues of a netdev, which RDMA does not use.
+			if h.Port == nil && h.Bus == on.bus && h.Device == on.name {
+				out.Reporters = append(out.Reporters, snapshot.HealthReporter{
+					Device: name, Name: h.Name, State: h.State, Errors: h.Errors, Recoveries: h.Recoveries,
+				})
+			}
+		}
+	}
+	return out
+}
+
+// findDevlinks finds the devlink device of each RDMA device, once in SlowInterval.
+func (c *health) findDevlinks(r *reading.Reader, names []string) {
+	now := r.Now()
+	maps.DeleteFunc(c.devices, func(name string, _ devlinkDevice) bool { return !slices.Contains(names, name) })
+	for _, name := range names {
+		registration := r.Host.Registration(name)
+		if d, ok := c.devices[name]; !ok || d.read.Due(now, shared.SlowInterval) || d.registration != registration {
+			bus, device := devlinkOf(r, name)
+			d = devlinkDevice{registration: registration, bus: bus, name: device}
+			d.read.Read(now)
+			c.devices[name] = d
+		}
+	}
+}
+
+// devlinkOf returns the devlink device of an RDMA device: its own PCI function, virtual ones included, or the auxiliary
+// device of a sub-function, whose reporters are not those of its parent. Software devices have none.
+func devlinkOf(r *reading.Reader, device string) (bus, name string) {
+	dir := sysfs.ClassDir + "/" + device
+	kind, function := sysfs.PCIFunction(r, dir)
+	if kind == snapshot.SubFunction {
+		real, err := r.Host.Files.Resolve(dir + "/device")
+		if err != nil {
+			return "", ""
+		}
+		return "auxiliary", path.Base(real)
+	}
+	if function == "" {
+		return "", ""
+	}
+	return "pci", path.Base(function)
+}
+
+func emitHealth(health *snapshot.Health, s metric.Sink) {
+	for _, h := range health.Reporters {
+		if h.State != nil && *h.State <= healthError {
+			s.Emit(healthState, float64(*h.State), h.Device, h.Name, "error")
+		}
+		metric.EmitNumber(s, healthErrors, h.Errors, h.Device, h.Name)
+		if h.Errors == nil || *h.Errors > 0 {
+			metric.EmitNumber(s, healthRecoveries, h.Recoveries, h.Device, h.Name)
+		}
+	}
+}

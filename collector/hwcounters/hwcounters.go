@@ -1,0 +1,301 @@
+// Package hwcounters reads transport counters of RDMA devices.
+package hwcounters
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/collector/counters"
+	"rdma_exporter/collector/metric"
+	"rdma_exporter/collector/shared"
+	"rdma_exporter/collector/sysfs"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	portHWStat = &metric.Desc{
+		Name: "rdma_port_hw_stat", Type: metric.Untyped, Scope: metric.ScopeFunction,
+		Help:   "Port counter or value of the driver without a metric of its own.",
+		Labels: []string{"device", "port", "stat"}, Source: "RDMA netlink STAT_GET, ports/N/hw_counters/STAT",
+	}
+	deviceHWStat = &metric.Desc{
+		Name: "rdma_device_hw_stat", Type: metric.Untyped, Scope: metric.ScopeDevice,
+		Help:   "Device counter or value of the driver without a metric of its own.",
+		Labels: []string{"device", "stat"}, Source: "/sys/class/infiniband/DEV/hw_counters/STAT",
+	}
+)
+
+// hwState belongs to the reader of its device, one at a time.
+type hwState struct {
+	read   reading.Last // of the following
+	driver string
+	own    bool     // the device has counters beside those of its ports
+	dir    hwDir    // with these
+	ports  []hwPort // none while the kernel is still making them
+	nvlink bool     // it manages NVLink switches: not read
+}
+
+// hwPort is a port of a device.
+type hwPort struct {
+	number     int
+	netlink    string // names its requests
+	dir        hwDir
+	traffic    bool // is in counters/
+	infiniBand bool // by its link layer
+}
+
+// hwDir is a directory hw_counters, with its files in listed order and in read order.
+type hwDir struct {
+	path            string
+	listed, ordered []string
+}
+
+func New(with *shared.State) *shared.Collector {
+	return &shared.Collector{
+		Name:  "hwcounters",
+		Help:  "RDMA transport counters: retransmissions, congestion notification, request errors",
+		Descs: slices.Concat(transportDescs, trafficDescs, []*metric.Desc{portHWStat, deviceHWStat}),
+		Read: shared.ReadDevices(
+			with.Devices,
+			"hwcounters",
+			nil,
+			func(r *reading.Reader, st *hwState) (snapshot.DeviceCounters, bool) {
+				return st.readDevice(r, with.NVLink)
+			},
+			func(n *snapshot.Node, devices []snapshot.DeviceCounters) {
+				n.HWCounters = &snapshot.HWCounters{Devices: devices}
+			},
+		),
+		Emit: emitHWCounters,
+	}
+}
+
+func (st *hwState) readDevice(r *reading.Reader, nvlink *shared.NVLink) (snapshot.DeviceCounters, bool) {
+	name := r.Device
+	r.Begin(host.SourceIdentity)
+	dir := sysfs.ClassDir + "/" + name
+	if len(st.ports) == 0 || st.read.DueOf(r, shared.SlowInterval) {
+		names, err := r.Host.Files.List(dir)
+		if err != nil {
+			if !host.IsAbsent(err) {
+				r.Issue(err)
+			}
+			return snapshot.DeviceCounters{}, false
+		}
+		st.driver, st.own, st.dir = sysfs.DriverOf(r, name), slices.Contains(names, "hw_counters"),
+			hwDir{path: dir + "/hw_counters"}
+		numbers := sysfs.PortNumbers(r, name)
+		st.read.Read(r.Now())
+		st.nvlink = nvlink.Manages(r, name)
+		st.ports = nil
+		for _, n := range numbers {
+			dir := sysfs.PortDir(name, n)
+			files, _ := r.Host.Files.List(dir + "/counters") // absent: no traffic there
+			st.ports = append(st.ports, hwPort{
+				number: n, netlink: sysfs.NetlinkDir(name, n), dir: hwDir{path: dir + "/hw_counters"},
+				traffic: counters.HasTraffic(files), infiniBand: r.Optional(dir+"/link_layer") == "InfiniBand",
+			})
+		}
+	}
+	d := snapshot.DeviceCounters{Name: name, Driver: st.driver}
+	if st.nvlink {
+		return d, true
+	}
+	if st.own {
+		r.Begin(host.SourceHWCounters)
+		d.Stats = st.files(r, &st.dir)
+	}
+	d.Ports = slices.Grow(d.Ports, len(st.ports))
+	for i := range st.ports {
+		p := &st.ports[i]
+		stats, ok := p.statGet(r)
+		stats = slices.DeleteFunc(stats, func(s snapshot.Stat) bool { return st.leavesOut(r, s.Name) })
+		if !ok { // no netlink, or no statistics for this port: use sysfs
+			stats = st.files(r, &p.dir)
+		}
+		d.Ports = append(d.Ports,
+			snapshot.PortCounters{Number: p.number, Traffic: p.traffic, InfiniBand: p.infiniBand, Stats: stats})
+	}
+	return d, true
+}
+
+// statGet requests the statistics of a port by netlink.
+func (p *hwPort) statGet(r *reading.Reader) ([]snapshot.Stat, bool) {
+	now := r.Now()
+	if r.Quarantine.Held(p.netlink, "stats", now) {
+		return nil, false
+	}
+	r.Begin(host.SourceHWCounters)
+	var stats []snapshot.Stat
+	err := r.Try(func() (err error) { stats, err = r.Host.RDMA.Stats(r.Ctx, r.Device, p.number, nil); return err })
+	shared.NoteNetlink(r, p.netlink, "stats", now, err)
+	return stats, err == nil
+}
+
+// files reads a hw_counters directory.
+func (st *hwState) files(r *reading.Reader, d *hwDir) []snapshot.Stat {
+	names, err := r.Host.Files.Attributes(d.path)
+	if err != nil {
+		if !host.IsAbsent(err) {
+			r.Issue(err)
+		}
+		return nil
+	}
+	if !slices.Equal(d.listed, names) {
+		d.listed = names
+		d.ordered = slices.DeleteFunc(hwOrder(names),
+			func(name string) bool { return !isFirst(name) && st.leavesOut(r, name) })
+	}
+	return r.Stats(d.path, d.ordered)
+}
+
+// leavesOut reports whether a counter of the device is not read.
+func (st *hwState) leavesOut(r *reading.Reader, name string) bool {
+	return r.Reduced() && !shared.Reads(r, transportDesc(transportNames[family(st.driver)], name))
+}
+
+// hwOrder puts counter 0 first and leaves out lifespan (a setting). The kernel caches a read for 10 ms if counter 0 was
+// read; on mlx5 that is rx_write_requests, and any other order costs up to three firmware commands per file.
+func hwOrder(names []string) []string {
+	out := make([]string, 0, len(names))
+	for _, name := range names {
+		if isFirst(name) {
+			out = append(out, name)
+		}
+	}
+	for _, name := range names {
+		if !isFirst(name) && name != "lifespan" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// isFirst reports whether a counter of mlx5 is counter 0.
+func isFirst(name string) bool {
+	return name == "rx_write_requests" || name == "vport_rx_write_requests"
+}
+
+// notDecoded is the value of a counter that the driver could not decode (ionic).
+const notDecoded = counters.AllOnes
+
+func emitHWCounters(n *snapshot.Node, s metric.Sink) {
+	if n.HWCounters == nil {
+		return
+	}
+	var emitted []*metric.Desc // of a port
+	var descs statDescs
+	for i := range n.HWCounters.Devices {
+		d := &n.HWCounters.Devices[i]
+		names := descs.ofDriver(d.Driver)
+		emitDeviceStats(s, d, names)
+		for j := range d.Ports {
+			p := &d.Ports[j]
+			port := strconv.Itoa(p.Number)
+			emitted = emitted[:0]
+			for k, st := range p.Stats {
+				desc := descs.at(k, st.Name)
+				if slices.Contains(emitted, desc) { // a driver with an old name and a new one
+					desc = nil
+				}
+				if st.Value == notDecoded || p.InfiniBand && st.Value == 0 && slices.Contains(sparseDescs, desc) {
+					continue
+				}
+				if desc != nil && !(p.Traffic && isTraffic(desc)) {
+					s.Emit(desc, float64(st.Value), d.Name, port)
+					emitted = append(emitted, desc)
+				} else if wanted(d.Driver, st.Name) {
+					s.Emit(portHWStat, float64(st.Value), d.Name, port, statName(st.Name))
+				}
+			}
+		}
+	}
+}
+
+// emitDeviceStats emits the counters of a device. Counters that a driver has only there (congestion counters of mana,
+// all of mlx5 in switchdev mode and of mlx4 with old firmware) are those of its port if it has exactly one.
+func emitDeviceStats(s metric.Sink, d *snapshot.DeviceCounters, names map[string]*metric.Desc) {
+	for _, st := range d.Stats {
+		desc := transportDesc(names, st.Name)
+		switch {
+		case st.Value == notDecoded:
+		case desc != nil && len(d.Ports) == 1 && !counts(d.Ports[0].Stats, names, desc) &&
+			!(d.Ports[0].Traffic && isTraffic(desc)):
+			s.Emit(desc, float64(st.Value), d.Name, strconv.Itoa(d.Ports[0].Number))
+		case wanted(d.Driver, st.Name):
+			s.Emit(deviceHWStat, float64(st.Value), d.Name, statName(st.Name))
+		}
+	}
+}
+
+// counts reports whether one of the counters has the metric.
+func counts(stats []snapshot.Stat, names map[string]*metric.Desc, d *metric.Desc) bool {
+	return slices.ContainsFunc(stats, func(st snapshot.Stat) bool { return transportDesc(names, st.Name) == d })
+}
+
+// transportDesc is the metric of a driver's counter; mlx5 prefixes those of a representor with vport_.
+func transportDesc(names map[string]*metric.Desc, stat string) *metric.Desc {
+	stat = strings.TrimPrefix(stat, "vport_")
+	if d := names[stat]; d != nil {
+		return d
+	}
+	return Common[stat]
+}
+
+// statDescs finds the metrics of the counters of ports. Ports of a driver mostly have the same counters in the same
+// order, so that those of the first are looked up.
+type statDescs struct {
+	family string
+	names  map[string]*metric.Desc // of the family
+	found  []statDesc              // by position in a port
+}
+
+type statDesc struct {
+	stat string
+	desc *metric.Desc
+}
+
+// ofDriver returns the names of a driver's counters. at is of this driver until the next call.
+func (s *statDescs) ofDriver(driver string) map[string]*metric.Desc {
+	if f := family(driver); f != s.family {
+		*s = statDescs{family: f, names: transportNames[f], found: s.found[:0]}
+	}
+	return s.names
+}
+
+// at is transportDesc of the counter at a position. Each position of a port is asked for, in order.
+func (s *statDescs) at(position int, stat string) *metric.Desc {
+	if position == len(s.found) {
+		s.found = append(s.found, statDesc{})
+	}
+	f := &s.found[position]
+	if f.stat != stat {
+		*f = statDesc{stat, transportDesc(s.names, stat)}
+	}
+	return f.desc
+}
+
+// statName turns a counter's name into a label value: hfi1 appends ",32" for 32-bit counters, irdma has blanks.
+func statName(name string) string {
+	name, _, _ = strings.Cut(name, ",")
+	return strings.ReplaceAll(name, " ", "_")
+}
+
+// wanted reports whether to emit a counter: hfi1 has hundreds of per-lane, per-context and chip counters.
+func wanted(driver, name string) bool {
+	if driver != "hfi1" {
+		return true
+	}
+	switch name, _, _ = strings.Cut(name, ","); name {
+	case "TxPkt", "TxWords", "TxWait", "TxDropped", "TxUnsupVL", "RxPkt", "RxWords", "RxVL15Dropped", "SwLinkDown",
+		"SwLinkUp", "UnknownFrame",
+		"XmitDscd", "LinkWidthDowngrade", "LinkDown", "LinkUp", "RcResend", "RcAck", "RnrNak", "SeqNak", "RcTimeOut",
+		"RdmaSeq", "OtherNaks", "LoopPkts",
+		"DmaWait", "PioWait", "TxFlowStall", "RxFlowStall", "TxCpErr", "LcbCrc", "LcbSeqCrc", "LcbRxCrc":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,233 @@
+package infiniband
+
+import (
+	"context"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/collector/metric"
+	"rdma_exporter/collector/shared"
+	"rdma_exporter/collector/sysfs"
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/reading"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	stackLoaded = metric.Unknown(map[string][]string{"": {`rdma_stack_info{expected="unknown"}`}},
+		metric.Of("rdma_stack_info", metric.Asks(host.SourcePCI, metric.Host("rdma_stack_loaded",
+			"Whether the kernel's RDMA stack is loaded: an RDMA device is registered, and ib_uverbs is available to applications. Absent on hosts without an RDMA-capable PCI function, and where it is unknown whether the Ethernet controllers are meant for RDMA.",
+			"/sys/class/infiniband, /sys/class/infiniband_verbs, /sys/bus/pci/devices/ADDRESS/{vendor,device,class}",
+		))))
+	stackInfo = metric.Of(
+		"rdma_stack_info",
+		metric.Beside("rdma_stack_loaded", metric.Asks(host.SourcePCI, metric.Host(
+			"rdma_stack_info",
+			"Missing part of an RDMA stack that is not loaded, always 1. state: no_device, no_uverbs. expected: reason why the stack is expected: configuration, inventory, compute, rdma_function (InfiniBand, Omni-Path, EFA), device; unknown where the only candidates are RDMA-capable Ethernet controllers.",
+			"/sys/class/infiniband, /sys/class/infiniband_verbs; the inventory in the state directory",
+			"state",
+			"expected",
+		))),
+	)
+	stackSettled = metric.Beside("rdma_stack_loaded", metric.Host(
+		"rdma_stack_settled_seconds",
+		"Time since the host booted, or since the exporter observed a kernel module being loaded or removed. Only for an RDMA stack that is not loaded.",
+		"/proc/uptime, entries of /sys/module"))
+	stackFunction = metric.Beside("rdma_stack_loaded", metric.Host("rdma_stack_function_info",
+		"RDMA-capable PCI function of a host without an RDMA device, always 1. kind: rdma (RDMA adapter), ethernet (Ethernet controller with RDMA support). driver is empty where none is bound. Functions passed through to a virtual machine (vfio-pci) are not included.",
+		"/sys/bus/pci/devices/ADDRESS/{vendor,device,class,driver}", "pci_address", "kind", "driver"))
+	verbsNode = metric.Asks(host.SourcePCI, metric.Device("rdma_device_verbs_node_present",
+		"Whether the uverbs node of the device exists in /dev/infiniband, as applications need to open it. Absent where /dev belongs to a container.",
+		"/sys/class/infiniband_verbs/uverbsN/ibdev, /dev/infiniband", "node"))
+)
+
+// stackDescs are those of the stack.
+var stackDescs = []*metric.Desc{stackLoaded, stackInfo, stackSettled, stackFunction, verbsNode}
+
+// stack is the state of the RDMA stack, read each minute and when devices are added or removed.
+type stack struct {
+	last    reading.Last
+	devices []string
+	nodes   []snapshot.VerbsNode
+	state   snapshot.StackState // empty: no RDMA-capable function, or unknown
+	ready   []snapshot.StackFunction
+	bare    []snapshot.BareFunction // without an RDMA device, beside others that have one
+	apart   bool                    // network namespaces have their own devices
+	modules uint64                  // hash of the names of those that are loaded
+	changed time.Time               // of the last change; zero: none observed
+}
+
+// readStack reads whether the RDMA stack is loaded.
+func (c *infiniBand) readStack(ctx context.Context, h *host.Host) {
+	now := h.Now()
+	names, err := h.Devices() // including excluded ones
+	if err != nil && !host.IsAbsent(err) {
+		c.stack.state = ""
+		return
+	}
+	if !c.stack.last.Due(now, shared.SlowInterval) && slices.Equal(names, c.stack.devices) {
+		return
+	}
+	s := c.stack
+	if _, err := reading.OfHost(ctx, h, "pci", host.SourcePCI, func(r *reading.Reader) { s.read(r, names) }); err == nil {
+		c.stack = s
+	}
+}
+
+func (s *stack) read(r *reading.Reader, names []string) {
+	s.last.Read(r.Now())
+	s.devices, s.state, s.apart = slices.Clone(names), "", namespacesExclusive(r)
+	all := functionsOfNICs(r)
+	s.ready, s.nodes, s.bare = nil, nil, nil
+	if len(names) > 0 {
+		s.nodes = verbsNodes(r)
+		s.bare = withoutDevice(all, s.apart)
+		if verbsLoaded(r) {
+			s.state = snapshot.StackLoaded
+			return
+		}
+		s.state = snapshot.StackNoVerbs
+	} else if s.ready = functionsForRDMA(all); len(s.ready) > 0 && !s.apart {
+		s.state = snapshot.StackNoDevice
+	}
+	if loaded, ok := loadedModules(r); ok && s.state != "" {
+		if s.modules != 0 && s.modules != loaded {
+			s.changed = s.last.Time()
+		}
+		s.modules = loaded
+	}
+}
+
+// verbsLoaded reports whether ib_uverbs is loaded, true where unknown: it creates its class when it is loaded
+// (ib_uverbs_init, drivers/infiniband/core/uverbs_main.c).
+func verbsLoaded(r *reading.Reader) bool {
+	for _, dir := range []string{sysfs.VerbsDir, "sys/module/ib_uverbs"} {
+		if _, err := r.Host.Files.List(dir); !host.IsAbsent(err) {
+			return true
+		}
+	}
+	_, err := r.Host.Files.List("sys/module/ib_core") // a tree without modules is no evidence
+	return err != nil
+}
+
+// namespacesExclusive reports whether RDMA devices belong to network namespaces: another one may have those that are
+// not visible.
+func namespacesExclusive(r *reading.Reader) bool {
+	s, err := r.Host.RDMA.System(r.Ctx)
+	return err == nil && s.NetnsMode != nil && *s.NetnsMode == 0
+}
+
+// loadedModules is a hash of the names of modules.
+func loadedModules(r *reading.Reader) (uint64, bool) {
+	names, err := r.Host.Files.List("sys/module")
+	if err != nil {
+		return 0, false
+	}
+	sum := fnv.New64a()
+	for _, n := range names {
+		sum.Write([]byte(n + "\n"))
+	}
+	return sum.Sum64(), true
+}
+
+// verbsNodes compares the nodes in /dev/infiniband with the class; nil where /dev is not the host's. Only udev links
+// each character device in /dev/char, a container runtime does not.
+func verbsNodes(r *reading.Reader) (out []snapshot.VerbsNode) {
+	if links, err := r.Host.Files.List("dev/char"); err != nil || len(links) == 0 {
+		return nil
+	}
+	there, err := r.Host.Files.List("dev/infiniband")
+	if err != nil && !host.IsAbsent(err) {
+		return nil
+	}
+	names, _ := r.Host.Files.List(sysfs.VerbsDir)
+	for _, n := range names {
+		if !strings.HasPrefix(n, "uverbs") {
+			continue
+		}
+		if device := r.Optional(sysfs.VerbsDir + "/" + n + "/ibdev"); device != "" {
+			out = append(out, snapshot.VerbsNode{Device: device, Name: n, Present: slices.Contains(there, n)})
+		}
+	}
+	return out
+}
+
+// noDevice is nil if the kernel has an RDMA device, or unknown.
+func (c *infiniBand) noDevice(h *host.Host) *snapshot.NoDevice {
+	names, err := h.Devices() // including excluded ones
+	if len(names) > 0 || err != nil && !host.IsAbsent(err) || !c.stack.last.Known() {
+		return nil
+	}
+	return &snapshot.NoDevice{Functions: len(c.stack.ready), Namespaced: c.stack.apart && len(c.stack.ready) > 0}
+}
+
+// stackOf returns the expectation of the stack, and its reason.
+func (c *infiniBand) stackOf(now time.Time, boot snapshot.Boot, devices []snapshot.Device) *snapshot.Stack {
+	s := &c.stack
+	if s.state == "" {
+		return nil
+	}
+	out := &snapshot.Stack{State: s.state, Nodes: slices.DeleteFunc(slices.Clone(s.nodes),
+		func(n snapshot.VerbsNode) bool { return !c.roster.Wanted(n.Device) })}
+	if s.state == snapshot.StackLoaded {
+		return out
+	}
+	out.Functions = s.ready[:min(len(s.ready), snapshot.StackFunctions)]
+	if boot.Uptime != nil {
+		out.Settled = time.Duration(min(*boot.Uptime, 1e9) * float64(time.Second)) // 30 years
+	}
+	if since := now.Sub(s.changed); !s.changed.IsZero() && (out.Settled == 0 || since < out.Settled) {
+		out.Settled = since
+	}
+	out.Expected = c.stackExpected(devices)
+	return out
+}
+
+func (c *infiniBand) stackExpected(devices []snapshot.Device) snapshot.StackExpected {
+	compute := func(d snapshot.Device) bool {
+		return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.Role == string(pci.Compute) })
+	}
+	switch {
+	case len(c.conf.Current().Required(c.conf.Hostname)) > 0:
+		return snapshot.ExpectedConfiguration
+	case slices.ContainsFunc(c.stack.ready, func(f snapshot.StackFunction) bool {
+		return slices.ContainsFunc(c.absent.functions,
+			func(known expect.FunctionRecord) bool { return known.PCIAddress == f.PCIAddress })
+	}):
+		return snapshot.ExpectedInventory
+	case slices.ContainsFunc(devices, compute):
+		return snapshot.ExpectedCompute
+	case len(devices) > 0:
+		return snapshot.ExpectedDevice
+	case slices.ContainsFunc(c.stack.ready, func(f snapshot.StackFunction) bool { return f.Kind == string(pci.RDMAOnly) }):
+		return snapshot.ExpectedFunction
+	}
+	return snapshot.ExpectedUnknown
+}
+
+func emitStack(s metric.Sink, st *snapshot.Stack) {
+	if st == nil {
+		return
+	}
+	for _, n := range st.Nodes {
+		s.Emit(verbsNode, metric.BoolValue(n.Present), n.Device, n.Name)
+	}
+	if st.State == snapshot.StackLoaded {
+		s.Emit(stackLoaded, 1)
+		return
+	}
+	if st.Expected != snapshot.ExpectedUnknown {
+		s.Emit(stackLoaded, 0)
+	}
+	s.Emit(stackInfo, 1, string(st.State), string(st.Expected))
+	if st.Settled > 0 {
+		s.Emit(stackSettled, st.Settled.Seconds())
+	}
+	for _, f := range st.Functions {
+		s.Emit(stackFunction, 1, f.PCIAddress, f.Kind, f.Driver)
+	}
+}

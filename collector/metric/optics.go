@@ -1,0 +1,17 @@
+package metric
+
+import "rdma_exporter/internal/host"
+
+// Optics is a Desc of the transceiver in the cage of a port; labels are those beside device, port and netdev.
+func Optics(name, help, source string, labels ...string) *Desc {
+	d := Asks(host.SourceModuleEEPROM, Port(name, help, source, append([]string{"netdev"}, labels...)...))
+	d.Never = InfinibandPorts
+	return Of(EthernetPorts, d)
+}
+
+func BesideAge(d *Desc) *Desc {
+	return Beside("rdma_transceiver_age_seconds", OfReadings(d))
+}
+
+// OfReadings is for metrics of transceivers with readings.
+func OfReadings(d *Desc) *Desc { return Of("rdma_transceiver_age_seconds", d) }

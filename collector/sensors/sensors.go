@@ -1,0 +1,145 @@
+// Package sensors reads the temperatures of adapters.
+package sensors
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdma_exporter/collector/metric"
+	"rdma_exporter/collector/shared"
+	"rdma_exporter/collector/sysfs"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	deviceTemperature = metric.Of(
+		metric.PhysicalFunctions,
+		metric.Asks(host.SourceSensors, metric.Device(
+			"rdma_device_temperature_celsius",
+			"Temperature of a sensor of the adapter: its chip (asic), or the transceiver where the driver exposes it. Read every 30 s.",
+			"hwmon of the PCI function, tempN_input and tempN_label (mlx5 since Linux 6.7, bnxt_en, ice)",
+			"sensor",
+		)),
+	)
+	deviceTemperatureThreshold = metric.Of("rdma_device_temperature_celsius", metric.Asks(host.SourceSensors,
+		metric.Device("rdma_device_temperature_threshold_celsius", "Temperature limit of the sensor. level: critical.",
+			"hwmon of the PCI function, tempN_crit", "sensor", "level")))
+)
+
+// sensorInterval is the interval of readings: each is a firmware command, and temperature changes slowly.
+const sensorInterval = 30 * time.Second
+
+// sensorState belongs to the reader of its device, one at a time.
+type sensorState struct {
+	found    reading.Last // of dir and channels
+	dir      string       // of hwmon; empty where there is none
+	channels []string     // temp1, temp2, …
+	last     reading.Kept[snapshot.DeviceSensors]
+}
+
+func New(with *shared.State) *shared.Collector {
+	return &shared.Collector{
+		Name:  "sensors",
+		Help:  "temperature sensors of adapters",
+		Descs: []*metric.Desc{deviceTemperature, deviceTemperatureThreshold},
+		Read: shared.ReadDevices(
+			with.Devices,
+			"sensors",
+			nil,
+			readSensors,
+			func(n *snapshot.Node, devices []snapshot.DeviceSensors) {
+				n.Sensors = &snapshot.Sensors{Devices: devices}
+			},
+		),
+		Emit: metric.EmitSection(func(n *snapshot.Node) *snapshot.Sensors { return n.Sensors }, emitSensors),
+	}
+}
+
+func readSensors(r *reading.Reader, st *sensorState) (snapshot.DeviceSensors, bool) {
+	st.read(r, r.Device)
+	return st.last.Value, len(st.last.Value.Sensors) > 0
+}
+
+func (st *sensorState) read(r *reading.Reader, device string) {
+	now := r.Now()
+	if st.found.Due(now, shared.SlowInterval) {
+		st.find(r, device)
+		st.found.Read(now)
+	}
+	if st.dir == "" || !st.last.DueOf(r, sensorInterval) {
+		return
+	}
+	out := snapshot.DeviceSensors{Device: device}
+	r.Begin(host.SourceSensors)
+	for _, channel := range st.channels {
+		s := snapshot.Sensor{
+			Name: cmp.Or(r.Optional(st.dir+"/"+channel+"_label"), channel), Value: readCelsius(r, st.dir, channel+"_input"),
+		}
+		if critical := readCelsius(r, st.dir, channel+"_crit"); critical != nil && *critical > 0 {
+			s.Critical = critical
+		}
+		out.Sensors = append(out.Sensors, s)
+	}
+	st.last.Keep(out, now)
+}
+
+// find finds the hwmon device of a function. A virtual function has none.
+func (st *sensorState) find(r *reading.Reader, device string) {
+	r.Begin(host.SourceIdentity)
+	st.dir, st.channels = "", nil
+	kind, function := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+device)
+	if function == "" || kind != snapshot.Physical {
+		return
+	}
+	names, err := r.Host.Files.List(function + "/hwmon")
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		files, err := r.Host.Files.List(function + "/hwmon/" + name)
+		if err != nil {
+			continue
+		}
+		for _, f := range files {
+			if channel, ok := strings.CutSuffix(f, "_input"); ok && strings.HasPrefix(channel, "temp") {
+				st.dir = function + "/hwmon/" + name
+				st.channels = append(st.channels, channel)
+			}
+		}
+		if st.dir != "" {
+			return
+		}
+	}
+}
+
+// Valid range of an adapter's sensor: mlx5 prints a negative temperature as about 8190 °C.
+const (
+	minCelsius = -40
+	maxCelsius = 150
+)
+
+// readCelsius reads thousandths of a degree; nil where absent or invalid.
+func readCelsius(r *reading.Reader, dir, name string) *float64 {
+	c := reading.Parsed(r, dir+"/"+name, func(text string) (float64, bool) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		return float64(n) / 1000, err == nil
+	})
+	if c == nil || *c < minCelsius || *c > maxCelsius {
+		return nil
+	}
+	return c
+}
+
+func emitSensors(sensors *snapshot.Sensors, s metric.Sink) {
+	for i := range sensors.Devices {
+		d := &sensors.Devices[i]
+		for _, t := range d.Sensors {
+			metric.EmitNumber(s, deviceTemperature, t.Value, d.Device, t.Name)
+			metric.EmitNumber(s, deviceTemperatureThreshold, t.Critical, d.Device, t.Name, "critical")
+		}
+	}
+}

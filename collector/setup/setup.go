@@ -1,0 +1,261 @@
+// Package setup compares settings of the host with what RDMA training wants.
+package setup
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"rdma_exporter/collector/metric"
+	"rdma_exporter/collector/shared"
+	"rdma_exporter/collector/sysfs"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/reading"
+	"rdma_exporter/internal/setup"
+	"rdma_exporter/internal/site"
+	"rdma_exporter/internal/snapshot"
+)
+
+// ofSetup is for metrics of settings that differ.
+func ofSetup(d *metric.Desc) *metric.Desc {
+	return metric.Beside("rdma_setup_hash_info", metric.Asks(host.SourceSetup, d))
+}
+
+var (
+	setupInfo = metric.Of("rdma_device_info", ofSetup(metric.Host("rdma_setup_info",
+		"Setting that differs from what is wanted of it, always 1; those of jobs are left out. The wanted value and the remedy are in check --setup. object: a device, port or netdev, several joined by commas, all for every object that has the setting, host. Absent for settings that are as wanted or unknown.",
+		"docs/setup.md", "domain", "setting", "object", "value")))
+	lossyClass = metric.Of("rdma_port_pfc_enabled", ofSetup(metric.Port("rdma_port_lossy_class_info",
+		"Traffic class of a running job, or of the port, that leads to a priority without PFC on a lossless port, always 1. workload: the job, empty for the class of the port. setting: the variable or file. Absent where there is none.",
+		"docs/setup.md, job_traffic_class and default_traffic_class", "netdev", "priority", "workload",
+		"setting", "class")))
+	jobSetting = metric.Of("rdma_device_info", ofSetup(metric.Host("rdma_job_setting_info",
+		"Setting of NCCL in a running job that differs from what is wanted of it, always 1; check --setup and topo have the wanted value. value is empty for nccl_topo_file, a path. Absent for settings that are as wanted or unknown.",
+		"docs/setup.md, job", "workload", "setting", "value")))
+	addressConflicts = metric.Of("rdma_device_info", ofSetup(metric.Host("rdma_host_address_conflicts",
+		"IPv4 neighbours with different MAC addresses on RDMA netdevs of one subnet whose arp_ignore or arp_announce permits that any port answers; 0 where the settings do not. The neighbours are read each hour. Absent where no two RDMA netdevs are in one subnet.",
+		"docs/setup.md, arp_of_shared_subnets")))
+	setupHash = metric.Host("rdma_setup_hash_info",
+		"Hash of the known settings of a domain, always 1: equal on hosts that are set up alike. Names of objects are not part of it.",
+		"docs/setup.md", "domain", "hash")
+)
+
+// setupInterval is how long settings are kept: they change by hand.
+const setupInterval = time.Hour
+
+// maxSetupFiles limits the paths that a pattern of setup.Files expands to.
+const maxSetupFiles = 512
+
+// setupState keeps the files of settings, and the rows of the last evaluation.
+type setupState struct {
+	conf *shared.SiteConfig
+	kept reading.Kept[snapshot.Setup]  // without rows
+	last reading.Kept[*snapshot.Setup] // a copy, renewed each minute
+
+	mu        sync.Mutex
+	evaluated *snapshot.Setup // last with its rows
+	of        *snapshot.Setup // last without them
+	differ    []setup.Deviation
+	lossy     []snapshot.LossyClass
+	jobs      [][]string // labels of the settings of jobs that differ
+	conflicts *float64   // addresses; nil: no netdevs in one subnet
+	hashes    map[setup.Domain]string
+}
+
+func New(with *shared.State) *shared.Collector {
+	c := &setupState{conf: with.Site}
+	return &shared.Collector{
+		Name:   "setup",
+		Help:   "settings of the host for RDMA training, compared with what is wanted: docs/setup.md",
+		Descs:  []*metric.Desc{setupInfo, setupHash, lossyClass, jobSetting, addressConflicts},
+		Read:   c.read,
+		Emit:   func(*snapshot.Node, metric.Sink) {},
+		Derive: c.derive,
+	}
+}
+
+func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
+	now := h.Now()
+	if c.kept.Due(now, setupInterval) {
+		var kept snapshot.Setup
+		_, err := reading.OfHost(ctx, h, "setup", host.SourceSetup, func(r *reading.Reader) {
+			kept.Files = map[string]snapshot.SetupFile{}
+			for _, pattern := range setup.Files {
+				readSetupFiles(r, pattern, kept.Files)
+			}
+			kept.Interrupts = readInterrupts(r)
+			readLaunchers(r, &kept)
+		})
+		if err != nil {
+			done(err)
+			return
+		}
+		c.kept.Keep(kept, now)
+		c.last.Expire()
+	}
+	if c.last.Due(now, shared.SlowInterval) {
+		c.last.Keep(new(c.kept.Value), now)
+	}
+	n.Setup = c.last.Value
+	done(nil)
+}
+
+// readLaunchers searches for services that start jobs, on hosts with RDMA devices.
+func readLaunchers(r *reading.Reader, out *snapshot.Setup) {
+	if devices, err := r.Host.Devices(); r.Host.Launchers == nil || err != nil || len(devices) == 0 {
+		return
+	}
+	r.Begin(host.SourceProcesses)
+	r.Ask(1)
+	found, whole, err := r.Host.Launchers.Launchers(r.Ctx, setup.Launchers)
+	switch {
+	case err == nil && whole:
+		out.Launchers = found
+	case err == nil:
+		out.Launchers, out.LaunchersUnread = found, "not completed"
+	case !host.IsAbsent(err):
+		out.LaunchersUnread = string(host.ReasonOf(err))
+	}
+}
+
+// readSetupFiles reads the files and directories that a pattern of setup.Files stands for.
+func readSetupFiles(r *reading.Reader, pattern string, out map[string]snapshot.SetupFile) {
+	for _, p := range setupPaths(r, pattern, out) {
+		r.Ask(1)
+		if strings.HasSuffix(pattern, "/") {
+			names, err := r.Host.Files.List(p)
+			addSetupFile(p, strings.Join(names, "\n"), err, out)
+			continue
+		}
+		b, err := r.Host.Files.Read(p, nil)
+		addSetupFile(p, strings.TrimSpace(string(b)), err, out)
+	}
+}
+
+// setupPaths expands a pattern. Directories that could not be read are added to out.
+func setupPaths(r *reading.Reader, pattern string, out map[string]snapshot.SetupFile) []string {
+	paths := []string{""}
+	for element := range strings.SplitSeq(pattern, "/") {
+		var next []string
+		for _, p := range paths {
+			switch element {
+			case "*":
+				r.Ask(1)
+				names, err := r.Host.Files.List(p)
+				if err != nil && !host.IsAbsent(err) {
+					out[p] = snapshot.SetupFile{Unread: string(host.ReasonOf(err))}
+				}
+				for _, name := range names {
+					next = append(next, path.Join(p, name))
+				}
+			case "@":
+				for _, n := range setupPaths(r, sysfs.ClassDir+"/*/device/net/*", out) {
+					if name := path.Join(p, path.Base(n)); !slices.Contains(next, name) {
+						next = append(next, name)
+					}
+				}
+			default:
+				next = append(next, path.Join(p, element))
+			}
+		}
+		paths = next[:min(len(next), maxSetupFiles)]
+	}
+	return paths
+}
+
+func addSetupFile(p, text string, err error, out map[string]snapshot.SetupFile) {
+	switch {
+	case err == nil:
+		out[p] = snapshot.SetupFile{Text: text}
+	case !host.IsAbsent(err) && host.ReasonOf(err) != host.Invalid && host.ReasonOf(err) != host.Unsupported:
+		out[p] = snapshot.SetupFile{Unread: string(host.ReasonOf(err))}
+	}
+}
+
+// derive evaluates the settings on the complete node, each minute.
+func (c *setupState) derive(n *snapshot.Node, s metric.Sink) {
+	if n.Setup == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of != n.Setup {
+		evaluated := *n.Setup
+		evaluated.Rows = setup.Evaluate(n, c.wants(n))
+		c.evaluated, c.of = &evaluated, n.Setup
+		c.lossy = setup.LossyClasses(evaluated.Rows)
+		c.jobs = jobSettings(evaluated.Rows)
+		c.conflicts = nil
+		if addresses, ok := setup.Conflicts(evaluated.Rows); ok {
+			c.conflicts = new(float64(len(addresses)))
+		}
+		c.differ, c.hashes = setup.Deviations(setup.OfHost(evaluated.Rows), snapshot.SetupDiffers),
+			setup.Hashes(evaluated.Rows)
+	}
+	n.Setup = c.evaluated
+	for _, d := range c.differ {
+		s.Emit(setupInfo, 1, d.Row.Domain, d.Row.Setting, d.Object, d.Row.Found)
+	}
+	for _, l := range c.lossy {
+		s.Emit(lossyClass, 1, l.Device, strconv.Itoa(l.Port), l.Netdev, strconv.Itoa(l.Priority), l.Job, l.Setting,
+			strconv.Itoa(l.Class))
+	}
+	for _, labels := range c.jobs {
+		s.Emit(jobSetting, 1, labels...)
+	}
+	if c.conflicts != nil {
+		s.Emit(addressConflicts, *c.conflicts)
+	}
+	for _, d := range setup.Domains() {
+		if hash, ok := c.hashes[d]; ok {
+			s.Emit(setupHash, 1, string(d), hash)
+		}
+	}
+}
+
+// jobSettings are the labels of the settings of jobs that differ, each once.
+func jobSettings(rows []snapshot.SetupRow) (out [][]string) {
+	for _, r := range setup.OfJobs(rows) {
+		if r.State != snapshot.SetupDiffers {
+			continue
+		}
+		value := r.Found
+		if r.Setting == "nccl_topo_file" { // may contain the name of a user
+			value = ""
+		}
+		labels := []string{r.Object, r.Setting, value}
+		if !slices.ContainsFunc(out, func(o []string) bool { return slices.Equal(o, labels) }) {
+			out = append(out, labels)
+		}
+	}
+	return out
+}
+
+// wants has the values of settings in the site configuration.
+func (c *setupState) wants(n *snapshot.Node) setup.Wants {
+	conf := c.conf.Current()
+	if conf == nil || len(conf.Setup) == 0 {
+		return nil
+	}
+	subjects := []site.Subject{}
+	if n.InfiniBand != nil {
+		for i := range n.InfiniBand.Devices {
+			subjects = append(subjects, c.conf.Subjects(&n.InfiniBand.Devices[i])...)
+		}
+	}
+	return func(setting, device string, port int, netdev string) string {
+		i := slices.IndexFunc(subjects, func(s site.Subject) bool { return s.Device == device && s.Port == port })
+		subject := site.Subject{Hostname: c.conf.Hostname, Device: device, Port: port}
+		if i >= 0 {
+			subject = subjects[i]
+		}
+		if netdev != "" && port != 0 {
+			subject.Netdevs = []string{netdev}
+		}
+		return conf.Want(setting, subject)
+	}
+}

@@ -1,0 +1,19 @@
+package sysfs
+
+import (
+	"path"
+
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/reading"
+	"rdma_exporter/internal/snapshot"
+)
+
+func ReadPCIeHop(r *reading.Reader, dir, address string) snapshot.PCIeHop {
+	return snapshot.PCIeHop{
+		Address:  path.Base(address),
+		Speed:    pci.ParseSpeed(r.Optional(dir + "/current_link_speed")),
+		MaxSpeed: pci.ParseSpeed(r.Optional(dir + "/max_link_speed")),
+		Width:    pci.ParseWidth(r.Optional(dir + "/current_link_width")),
+		MaxWidth: pci.ParseWidth(r.Optional(dir + "/max_link_width")),
+	}
+}
