@@ -12,9 +12,9 @@ import (
 const StatsSource = "ethtool -S (ETHTOOL_GSTATS)"
 
 // NetdevDesc is a Desc of a netdev statistic; labels are those beside device, port and netdev.
-func NetdevDesc(name, help, source string, labels ...string) *metric.Desc {
+func NetdevDesc(name, help, origin string, labels ...string) *metric.Desc {
 	return metric.Of(metric.EthernetPorts, metric.Asks(host.SourceNetdevStats,
-		metric.Port(name, help, source, append([]string{"netdev"}, labels...)...)))
+		metric.Port(name, help, origin, append([]string{"netdev"}, labels...)...)))
 }
 
 // WhereLossless is for statistics that exist, or are used by rules, only for priorities with flow control.

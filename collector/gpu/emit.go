@@ -123,8 +123,8 @@ func needed(f gpuFigure) gpuFigure {
 	return f
 }
 
-func gpuUint(name string, full bool, help, source string, value func(*snapshot.GPU) *uint64) gpuFigure {
-	d := metric.Beside("rdma_gpu_info", metric.Asks(host.SourceNVML, metric.GPU(name, help, source)))
+func gpuUint(name string, full bool, help, origin string, value func(*snapshot.GPU) *uint64) gpuFigure {
+	d := metric.Beside("rdma_gpu_info", metric.Asks(host.SourceNVML, metric.GPU(name, help, origin)))
 	return gpuFigure{d, full, func(g *snapshot.GPU) *float64 {
 		n := value(g)
 		if n == nil {

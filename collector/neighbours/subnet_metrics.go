@@ -11,10 +11,10 @@ import (
 )
 
 // ofSubnet is a Desc of data queried over an InfiniBand port.
-func ofSubnet(name, source, help string, labels ...string) *metric.Desc {
+func ofSubnet(name, origin, help string, labels ...string) *metric.Desc {
 	return metric.Of(
-		neighbourInfo.Name+`{source="subnet"}`,
-		metric.Asks(host.SourceSubnet, metric.Port(name, help, source, labels...)),
+		neighbourInfo.Name+`{origin="subnet"}`,
+		metric.Asks(host.SourceSubnet, metric.Port(name, help, origin, labels...)),
 	)
 }
 

@@ -100,14 +100,6 @@ func (c *CPUWait) Moment() Moment {
 	return m
 }
 
-// MeasureCPU sets the measurement that tells a stuck read from a late one. It is called before the first read.
-func (h *Host) MeasureCPU(c *CPUWait) {
-	h.CPU, h.Turns.CPU, h.RTNL.turns.CPU = c, c, c
-	if n, ok := h.GPUs.(*nvmlGPUs); ok {
-		n.turns.CPU = c
-	}
-}
-
 // CPUOfProcess returns the source of CPUTimes of this process.
 func CPUOfProcess() func() (CPUTimes, error) {
 	return cpuTimes(procfs.DefaultMountPoint, "/sys/fs/cgroup")

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -36,85 +35,6 @@ const (
 	sizeofBuffer = 44
 	sizeofApp    = 4
 )
-
-// DCBPriorities is the number of priorities and of traffic classes, IEEE_8021QAZ_MAX_TCS.
-const DCBPriorities = 8
-
-// Selectors of the APP table, IEEE 802.1Q table D-9 and include/uapi/linux/dcbnl.h.
-const (
-	DCBSelectorEthertype = 1
-	DCBSelectorStream    = 2 // TCP or SCTP port
-	DCBSelectorDatagram  = 3 // UDP or DCCP port
-	DCBSelectorPort      = 4
-	DCBSelectorDSCP      = 5
-	DCBSelectorPCP       = 255
-)
-
-// Transmission selection algorithms, IEEE_8021QAZ_TSA_*.
-const (
-	DCBStrict      = 0
-	DCBCreditBased = 1
-	DCBEnhanced    = 2
-	DCBVendor      = 255
-)
-
-// Flags of DCBX, DCB_CAP_DCBX_*.
-const (
-	DCBXHost       = 1
-	DCBXLLDManaged = 2
-	DCBXCEE        = 4
-	DCBXIEEE       = 8
-	DCBXStatic     = 16
-)
-
-// DCBConfig is the answer to IEEE_GET; nil: not sent by the driver.
-type DCBConfig struct {
-	DCBX   *uint64    `capture:"dcbx,open"` // flags DCBX*
-	PFC    *DCBPFC    `capture:"pfc_"`
-	ETS    *DCBETS    `capture:"ets_"`
-	Buffer *DCBBuffer `capture:"buffer_"`
-	// Trusted selectors, the first has precedence; empty but not nil: none.
-	Trust []uint8  `capture:"trust,enum=dcb"`
-	Apps  []DCBApp `capture:"app_,group,has=apps"` // sorted; empty but not nil: empty table
-}
-
-// PerPriority is one value per priority or traffic class.
-type PerPriority [DCBPriorities]uint64
-
-// DCBETS is struct ieee_ets without the recommendation of the peer.
-type DCBETS struct {
-	Willing      uint64      `capture:"willing"`
-	Capability   uint64      `capture:"capability"` // number of traffic classes
-	CreditBased  uint64      `capture:"cbs"`
-	Bandwidth    PerPriority `capture:"bandwidth"`      // tc_tx_bw: percent by traffic class
-	Algorithm    PerPriority `capture:"algorithm"`      // tc_tsa by traffic class
-	TrafficClass PerPriority `capture:"priority_class"` // prio_tc by priority
-}
-
-// DCBPFC is struct ieee_pfc.
-type DCBPFC struct {
-	Capability uint64 `capture:"capability"`  // number of traffic classes that may use PFC simultaneously
-	Enabled    uint64 `capture:"enabled,hex"` // bit P: priority P
-	MBC        uint64 `capture:"mbc"`         // MACsec bypass capability
-	Delay      uint64 `capture:"delay"`       // of the link; mlx5: length of the cable in metres
-	// Frames sent and received per priority. mlx5 reports them as of its last reading of all statistics.
-	Requests    PerPriority `capture:"requests"`
-	Indications PerPriority `capture:"indications"`
-}
-
-// DCBBuffer is struct dcbnl_buffer: the receive buffers of the port.
-type DCBBuffer struct {
-	Total  uint64      `capture:"total"`    // bytes
-	Sizes  PerPriority `capture:"sizes"`    // bytes by buffer
-	Buffer PerPriority `capture:"priority"` // by priority
-}
-
-// DCBApp is struct dcb_app: the priority of a protocol.
-type DCBApp struct {
-	Selector uint8  `capture:",name,enum=dcb"`
-	Priority uint8  `capture:"_,name,max=7"`
-	Protocol uint16 `capture:",value"`
-}
 
 // dcbClient queries DCB by rtnetlink.
 type dcbClient struct{ here *network }
@@ -231,14 +151,6 @@ func parseApps(b []byte) []DCBApp {
 	}
 	SortDCBApps(out)
 	return slices.Compact(out)
-}
-
-// SortDCBApps sorts by selector, priority and protocol.
-func SortDCBApps(apps []DCBApp) {
-	slices.SortFunc(apps, func(a, b DCBApp) int {
-		return cmp.Or(cmp.Compare(a.Selector, b.Selector), cmp.Compare(a.Priority, b.Priority),
-			cmp.Compare(a.Protocol, b.Protocol))
-	})
 }
 
 // parseTrust parses the trusted selectors, each a u8 with the type of its APP table entries (dcbnl_getapptrust).

@@ -142,3 +142,23 @@ func Clean(path string) bool {
 	}
 	return true
 }
+
+// ErrNoHelper is wrapped by errors of reads by a helper that is not running. It is a permission error: this process may
+// not read the source itself. That is not a fault of a device, and lasts until the helper is started.
+var ErrNoHelper error = noHelper{}
+
+type noHelper struct{}
+
+func (noHelper) Error() string { return "helper does not answer" }
+
+func (noHelper) Is(target error) bool { return target == syscall.EPERM }
+
+// runningHelper is the remedy for ErrNoHelper.
+const runningHelper = "a running helper: systemctl status rdma_exporter-helper.socket rdma_exporter-helper.service"
+
+// ErrOtherNetwork is wrapped by errors of queries that were not made because the answer would be about another network
+// namespace. It is a permission error: not a fault of a device, and permanent until the exporter is run differently.
+var ErrOtherNetwork = fmt.Errorf("%w: not in the network namespace of the host", syscall.EPERM)
+
+// hostNetwork is the remedy for ErrOtherNetwork.
+const hostNetwork = "the network namespace of the host (--network host, hostNetwork)"

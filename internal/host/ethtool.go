@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/linkmode"
-	"rdma_exporter/internal/snapshot"
 )
 
 // ethtoolHeader is ETHTOOL_A_*_HEADER of all requests but STATS_GET.
@@ -135,21 +134,6 @@ func bitset(msg []byte, which uint16) linkmode.Set {
 	return nil
 }
 
-// Known removes values that the kernel marks as unknown: SPEED_UNKNOWN and DUPLEX_UNKNOWN (all ones), speed 0 and lanes
-// 0.
-func (m LinkModes) Known() LinkModes {
-	if m.Speed != nil && (*m.Speed == math.MaxUint32 || *m.Speed == 0) {
-		m.Speed = nil
-	}
-	if m.Duplex != nil && *m.Duplex == math.MaxUint8 {
-		m.Duplex = nil
-	}
-	if m.Lanes != nil && *m.Lanes == 0 {
-		m.Lanes = nil
-	}
-	return m
-}
-
 // Numbers of PAUSE_GET and FEC_GET that x/sys lacks, include/uapi/linux/ethtool_netlink.h.
 const (
 	pauseStatTXStorms = 4
@@ -170,13 +154,6 @@ const (
 	// maxFECLanes and maxFECBins limit an answer: Linux has ETHTOOL_MAX_LANES 8 and ETHTOOL_FEC_HIST_MAX 17.
 	maxFECLanes = 16
 	maxFECBins  = 32
-)
-
-// Answers to PAUSE_GET and FEC_GET.
-type (
-	Pause  = snapshot.Pause
-	FEC    = snapshot.FEC
-	FECBin = snapshot.FECBin
 )
 
 func (c *ethtoolClient) Pause(_ context.Context, netdev string) (Pause, error) {

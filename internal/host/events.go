@@ -1,69 +1,16 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"os"
-	"strings"
 	"sync/atomic"
 	"syscall"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
-
-// Events reports events of the kernel. Listening takes no lock and makes no driver call.
-type Events interface {
-	// Links calls each for every event of a network interface (rtnetlink, RTNLGRP_LINK) until ctx ends, which is not an
-	// error. listening is called once events arrive.
-	//
-	// Carrier changes are reported within a second, several at once: only the counts in an event give their number.
-	// Administrative changes are reported immediately, before rtnl is released, so that an event never shows an
-	// intermediate state (net/core/link_watch.c, net/core/dev.c).
-	Links(ctx context.Context, listening func(), each func(LinkEvent)) error
-	// Devices does the same for RDMA devices (RDMA netlink, RDMA_NL_GROUP_NOTIFY, since Linux 6.12). The error has reason
-	// Unsupported if the kernel reports no events.
-	Devices(ctx context.Context, listening func(), each func(DeviceEvent)) error
-	// Overruns counts overflows of the receive buffer. Each loses events.
-	Overruns() uint64
-}
-
-// LinkEvent is RTM_NEWLINK or RTM_DELLINK.
-type LinkEvent struct {
-	Index   uint64
-	Name    string // IFLA_IFNAME
-	Up      bool   // IFF_UP: administratively up
-	Carrier bool   // IFF_LOWER_UP
-	// Carrier changes of the interface since its creation; nil on kernels before 4.16.
-	CarrierUpCount   *uint64 // IFLA_CARRIER_UP_COUNT
-	CarrierDownCount *uint64 // IFLA_CARRIER_DOWN_COUNT
-	Deleted          bool
-}
-
-// DeviceEventType is enum rdma_nl_notify_event_type of include/uapi/rdma/rdma_netlink.h.
-type DeviceEventType uint64
-
-// Events of an RDMA device.
-const (
-	DeviceRegistered DeviceEventType = iota
-	DeviceUnregistered
-	NetdevAttached
-	NetdevDetached
-	DeviceRenamed
-	NetdevRenamed
-)
-
-// DeviceEvent is RDMA_NLDEV_CMD_MONITOR.
-type DeviceEvent struct {
-	Type   DeviceEventType
-	Index  uint64 // RDMA_NLDEV_ATTR_DEV_INDEX, changes with each registration
-	Device string // RDMA_NLDEV_ATTR_DEV_NAME
-}
-
-// EventBuffer is the receive buffer for events: some thousand of a few KiB each.
-const EventBuffer = 4 << 20
 
 type events struct {
 	here     *network
@@ -137,16 +84,6 @@ func netdevsOf(files Files, own string) (listed, shown []string, err error) {
 	}
 	shown, err = files.List("sys/class/net")
 	return parseNetdevs(text), shown, err
-}
-
-// parseNetdevs parses the names in /proc/net/dev: two header lines, then lines that begin with the name and a colon.
-func parseNetdevs(b []byte) (out []string) {
-	for line := range bytes.Lines(b) {
-		if name, _, ok := strings.Cut(string(line), ":"); ok {
-			out = append(out, strings.TrimSpace(name))
-		}
-	}
-	return out
 }
 
 // listen receives the messages of a multicast group until ctx ends.

@@ -232,3 +232,6 @@ func (NoNVML) ReleaseGPUs(context.Context, time.Duration, string) error {
 
 // GPUsReleased is always nil.
 func (NoNVML) GPUsReleased() *snapshot.GPURelease { return nil }
+
+// MeasureCPU sets the measurement that tells a stuck call from a late one.
+func (n *nvmlGPUs) MeasureCPU(c *CPUWait) { n.turns.CPU = c }

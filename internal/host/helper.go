@@ -54,13 +54,6 @@ const (
 	vpdSize = 32 << 10
 )
 
-// BufinfoFile is the list of DMA-BUFs, of which BufinfoSize bytes are read. The kernel formats the whole text before it
-// returns the first byte.
-const (
-	BufinfoFile = "sys/kernel/debug/dma_buf/bufinfo"
-	BufinfoSize = 64 << 10
-)
-
 // Helper reads processes and files for an exporter that may not read them itself.
 type Helper struct {
 	tree  *tree

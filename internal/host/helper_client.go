@@ -19,18 +19,6 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// ErrNoHelper is wrapped by errors of reads by a helper that is not running. It is a permission error: this process may
-// not read the source itself. That is not a fault of a device, and lasts until the helper is started.
-var ErrNoHelper error = noHelper{}
-
-type noHelper struct{}
-
-func (noHelper) Error() string        { return "helper does not answer" }
-func (noHelper) Is(target error) bool { return target == syscall.EPERM }
-
-// runningHelper is the remedy for ErrNoHelper.
-const runningHelper = "a running helper: systemctl status rdma_exporter-helper.socket rdma_exporter-helper.service"
-
 // helperClient reads by a helper.
 type helperClient struct {
 	socket string

@@ -8,6 +8,7 @@ package host
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -326,3 +327,48 @@ type GPUs interface {
 
 // MaxFile limits the size of one file: sysfs attributes are one page, AER and DCB texts a few.
 const MaxFile = 1 << 20
+
+// Answers to PAUSE_GET and FEC_GET.
+type (
+	Pause  = snapshot.Pause
+	FEC    = snapshot.FEC
+	FECBin = snapshot.FECBin
+)
+
+// Known removes values that the kernel marks as unknown: SPEED_UNKNOWN and DUPLEX_UNKNOWN (all ones), speed 0 and lanes
+// 0.
+func (m LinkModes) Known() LinkModes {
+	if m.Speed != nil && (*m.Speed == math.MaxUint32 || *m.Speed == 0) {
+		m.Speed = nil
+	}
+	if m.Duplex != nil && *m.Duplex == math.MaxUint8 {
+		m.Duplex = nil
+	}
+	if m.Lanes != nil && *m.Lanes == 0 {
+		m.Lanes = nil
+	}
+	return m
+}
+
+// MeasureCPU sets the measurement that tells a stuck read from a late one. It is called before the first read.
+func (h *Host) MeasureCPU(c *CPUWait) {
+	h.CPU, h.Turns.CPU, h.RTNL.turns.CPU = c, c, c
+	if n, ok := h.GPUs.(interface{ MeasureCPU(c *CPUWait) }); ok {
+		n.MeasureCPU(c)
+	}
+}
+
+// UnderRTNL makes n requests of a source that take rtnl, for a device or none; see RTNL.Do. After an error the results
+// of f must not be read, because f may still be running.
+func (h *Host) UnderRTNL(ctx context.Context, s Source, device string, n int, f func()) error {
+	return h.RTNL.Do(ctx, func() {
+		h.Meter.Begin(s, LockRTNL, n)
+		start := time.Now()
+		defer func() {
+			took := time.Since(start)
+			h.Meter.Spend(s, LockRTNL, took)
+			h.Budget.Spend(device, took)
+		}()
+		f()
+	})
+}

@@ -16,33 +16,6 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// KernelLog reads the kernel log.
-type KernelLog interface {
-	// KernelLog returns the recognised events since boot, the newest MaxKernelEvents of them.
-	KernelLog(context.Context) (KernelLogReading, error)
-}
-
-// MaxKernelEvents limits the events that are kept: more than a reading examines, but for the first.
-const MaxKernelEvents = 4000
-
-// KernelLogReading is the state of the log.
-type KernelLogReading struct {
-	// Records that were overwritten before they were read, since the start of the program.
-	Lost    uint64 `capture:"lost"`
-	Dropped uint64 `capture:"dropped"` // older events that are not kept, since the start of the program
-	// Records not examined, of more than 100 a second, since the start of the program.
-	Skipped uint64        `capture:"skipped"`
-	Events  []KernelEvent `capture:",columns"` // in order
-}
-
-// KernelEvent is an event with its place in the log.
-type KernelEvent struct {
-	Seq             uint64        `capture:",name"`     // number of the record
-	At              time.Duration `capture:"at,micros"` // since boot, without the time in suspend
-	kernellog.Event `capture:""`
-	Line            string `capture:"line,note"` // as printed, for bug reports only; empty in a replay
-}
-
 const (
 	kmsgFile = "dev/kmsg"
 	// kmsgRecord is the size limit of a record: PRINTK_MESSAGE_MAX of kernel/printk/internal.h.

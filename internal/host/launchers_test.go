@@ -32,7 +32,7 @@ func TestLaunchers(t *testing.T) {
 	want := []snapshot.Launcher{
 		{Name: "slurmd", Unlimited: true}, {Name: "sshd", LockedMemory: &memlock}, {Name: "containerd"},
 	}
-	got, whole, err := table.tree.Launchers(t.Context(), []string{"slurmd", "sshd", "containerd", "dockerd"})
+	got, whole, err := launchers{table.tree}.Launchers(t.Context(), []string{"slurmd", "sshd", "containerd", "dockerd"})
 	if err != nil || !whole || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v %v %v", got, whole, err)
 	}

@@ -29,7 +29,7 @@ func OpenLive(p Paths) (*Live, error) {
 	here.copied = !t.isSysfs()
 	l := &Live{tree: t, eth: &ethtoolClient{here: here}, Host: Host{
 		Files: t, RDMA: NoNetlink(), GPUs: NoNVML{},
-		Processes: newProcessTable(t, p.JobNames), Launchers: t, Now: time.Now,
+		Processes: newProcessTable(t, p.JobNames), Launchers: launchers{t}, Now: time.Now,
 		Turns: NewTurns(), RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now),
 	}}
 	l.Ethtool, l.Devlink, l.DCB = l.eth, &devlinkClient{here: here}, dcbClient{here}

@@ -12,20 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LLDP receives the LLDP frames of neighbours. It sends nothing.
-type LLDP interface {
-	// Receive calls each for every LLDP frame received on one of the netdevs until ctx ends, which is not an error.
-	// listening is called once frames are received; frame is valid until each returns.
-	//
-	// Joining adds three addresses to the multicast filter of each NIC. The kernel removes them when the socket is closed,
-	// also if the process is killed. It requires CAP_NET_RAW and takes rtnl: it runs through under, with its number of
-	// requests.
-	Receive(
-		ctx context.Context, netdevs []string, under func(n int, f func()) error, listening func(),
-		each func(netdev string, frame []byte),
-	) error
-}
-
 // lldpGroups are the destination addresses of LLDP, IEEE 802.1AB-2016 table 7-1: nearest bridge, nearest non-TPMR
 // bridge, nearest customer bridge.
 var lldpGroups = [][6]byte{

@@ -17,18 +17,6 @@ import (
 	"rdma_exporter/internal/lldp"
 )
 
-// Networkd queries systemd-networkd, version 256 and later.
-type Networkd interface {
-	// LLDPNeighbours is the neighbours that networkd has received on a netdev, which has an index: GetLLDPNeighbors of its
-	// Varlink interface, as frames in the form of the files of earlier versions (lldp.Save). It takes at most
-	// networkdTime. There are none of an interface that networkd does not have: its network namespace may be another one.
-	//
-	// The socket is open to all users. From systemd 258 on it is a socket unit, and a connection starts a networkd that is
-	// stopped, which would configure interfaces. The error is therefore ENOENT unless the service is active. It is also
-	// ENOENT without the socket, and EOPNOTSUPP from a networkd without the method.
-	LLDPNeighbours(ctx context.Context, netdev string, index uint64) ([]byte, error)
-}
-
 const (
 	networkdSocket = "run/systemd/netif/io.systemd.Network"
 	// networkdActive is a link of the service manager for journald: unit_export_state_files. It is removed when the unit
@@ -42,10 +30,6 @@ const (
 	networkdTime   = time.Second
 	networkdAnswer = 4 << 20
 )
-
-// NoNetworkd reports whether the error of a query means that the files of earlier versions apply: networkd does not
-// run, or has no such query.
-func NoNetworkd(err error) bool { return IsAbsent(err) || errors.Is(err, syscall.EOPNOTSUPP) }
 
 // networkdClient makes one connection with one request. Nothing remains open between requests.
 type networkdClient struct{ files *tree }

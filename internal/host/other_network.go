@@ -13,13 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrOtherNetwork is wrapped by errors of queries that were not made because the answer would be about another network
-// namespace. It is a permission error: not a fault of a device, and permanent until the exporter is run differently.
-var ErrOtherNetwork = fmt.Errorf("%w: not in the network namespace of the host", syscall.EPERM)
-
-// hostNetwork is the remedy for ErrOtherNetwork.
-const hostNetwork = "the network namespace of the host (--network host, hostNetwork)"
-
 // networkInterval is the interval of checks of the network namespace; doubtInterval that after a mismatch: an interface
 // that is being removed leaves /proc/net/dev before sysfs.
 const (

@@ -21,16 +21,6 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// Pods lists the devices that the kubelet has allocated to pods.
-type Pods interface {
-	// Pods is List of the kubelet's PodResources API (v1, since Kubernetes 1.20): the pods with devices that their IDs
-	// identify, sorted by namespace and name. Kubelets before 1.34 may list pods that have ended beside the current ones.
-	// It takes at most podsTime. The error is ENOENT without the socket, EACCES without permission to write to it,
-	// EOPNOTSUPP from a kubelet without the API. There is no incomplete list: a pod that is left out might have a device
-	// that another one seems to have alone.
-	Pods(ctx context.Context) ([]snapshot.Pod, error)
-}
-
 // Limits of an answer: a kubelet runs 110 pods by default, and each has some 100 bytes for each device, CPU set and
 // NUMA node.
 const (

@@ -67,7 +67,7 @@ func readJobFiles(root int, j job) (*jobFiles, error) {
 
 // rootOf opens the root directory of a process, a magic link that only the kernel can follow. In a copied tree it has
 // to be inside.
-func (t *tree) rootOf(pid int) (fd int, err error) {
+func rootOf(t *tree, pid int) (fd int, err error) {
 	r, rel := t.at(fmt.Sprintf("proc/%d/root", pid))
 	if !t.isSysfs() {
 		return r.open(rel, unix.O_DIRECTORY)

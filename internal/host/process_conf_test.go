@@ -47,7 +47,7 @@ func TestJobFiles(t *testing.T) {
 				files["root/"+name] = text
 			}
 			p.process(42, nil, files)
-			got, err := table.tree.jobFiles(job{pid: 42, env: c.env, who: credentials{uid: c.uid}, home: c.home})
+			got, err := openJobFiles(table.tree, job{pid: 42, env: c.env, who: credentials{uid: c.uid}, home: c.home})
 			if !errors.Is(err, c.err) {
 				t.Error(err)
 				return
@@ -82,12 +82,12 @@ func TestJobFilesStayInside(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int{"/inside": 1, "/outside": 0, "/../../../secret": 0} {
-		got, err := table.tree.jobFiles(job{pid: 42, env: map[string]string{"NCCL_CONF_FILE": name}})
+		got, err := openJobFiles(table.tree, job{pid: 42, env: map[string]string{"NCCL_CONF_FILE": name}})
 		if err != nil || len(got.conf) != want {
 			t.Errorf("%s: %+v %v", name, got, err)
 		}
 	}
-	if _, err := table.tree.jobFiles(job{
+	if _, err := openJobFiles(table.tree, job{
 		pid: 42, env: map[string]string{"NCCL_CONF_FILE": "/pipe"},
 	}); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("a pipe: %v", err)
@@ -98,7 +98,7 @@ func TestJobFilesStayInside(t *testing.T) {
 	if err := os.Symlink("/", filepath.Join(p.dir, "root")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := table.tree.rootOf(43); err == nil {
+	if _, err := rootOf(table.tree, 43); err == nil {
 		t.Error("a copied tree leads to the root of this machine")
 	}
 }
@@ -117,7 +117,7 @@ func TestJobFilesOfThisProcess(t *testing.T) {
 	if err := os.WriteFile(file, []byte("NCCL_DEBUG=WARN\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := tr.jobFiles(job{pid: os.Getpid(), env: map[string]string{"NCCL_CONF_FILE": file}, who: ownCredentials(t)})
+	got, err := openJobFiles(tr, job{pid: os.Getpid(), env: map[string]string{"NCCL_CONF_FILE": file}, who: ownCredentials(t)})
 	if err != nil || got.conf["NCCL_DEBUG"] != "WARN" {
 		t.Errorf("%+v %v", got, err)
 	}

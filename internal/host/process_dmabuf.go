@@ -23,7 +23,7 @@ const (
 // dmabufs sums up descriptors of DMA-BUFs by exporter of GPU memory: /proc/PID/fdinfo, which has the permission of
 // /proc/PID/fd since Linux 5.15. What cannot be read is left out: it may have been closed meanwhile. kfd: the process
 // holds /dev/kfd.
-func (t *tree) dmabufs(pid int, descriptors []string, kfd bool) []snapshot.DMABUFs {
+func dmabufsOf(t *tree, pid int, descriptors []string, kfd bool) []snapshot.DMABUFs {
 	r, rel := t.at("proc/" + strconv.Itoa(pid) + "/fdinfo")
 	dir, err := r.open(rel, unix.O_DIRECTORY)
 	if err != nil {

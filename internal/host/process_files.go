@@ -113,16 +113,6 @@ func uidOf(b []byte) string {
 	return uid
 }
 
-// statusField is the trimmed value of a line of /proc/PID/status; empty if missing.
-func statusField(b []byte, name string) string {
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, name+":"); ok {
-			return strings.TrimSpace(rest)
-		}
-	}
-	return ""
-}
-
 // variable is a variable of /proc/PID/environ.
 func variable(b []byte, name string) string {
 	for entry := range bytes.SplitSeq(b, []byte{0}) {

@@ -53,7 +53,7 @@ func (p *processTable) holds(pid int) (out snapshot.Process, err error) {
 		kfd = kfd || target == "/dev/kfd"
 	}
 	if len(out.Verbs) > 0 && len(dmabufs) > 0 {
-		out.DMABUFs = p.tree.dmabufs(pid, dmabufs, kfd)
+		out.DMABUFs = dmabufsOf(p.tree, pid, dmabufs, kfd)
 	}
 	slices.Sort(out.GPUs)
 	slices.Sort(out.Verbs)

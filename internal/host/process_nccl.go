@@ -52,7 +52,7 @@ type jobResult struct {
 }
 
 func newJobReader(t *tree) jobReader {
-	return jobReader{files: t.jobFiles, timeout: jobFilesTime, mu: &sync.Mutex{}, done: map[int]jobResult{}}
+	return jobReader{files: func(j job) (*jobFiles, error) { return openJobFiles(t, j) }, timeout: jobFilesTime, mu: &sync.Mutex{}, done: map[int]jobResult{}}
 }
 
 // request requests the files of a job, unless they have been read. Failed reads are retried.
@@ -155,8 +155,8 @@ func (r *jobReader) turn(j job) {
 }
 
 // jobFiles reads the files of a job below the root directory of its process.
-func (t *tree) jobFiles(j job) (*jobFiles, error) {
-	root, err := t.rootOf(j.pid)
+func openJobFiles(t *tree, j job) (*jobFiles, error) {
+	root, err := rootOf(t, j.pid)
 	if err != nil {
 		return nil, err
 	}

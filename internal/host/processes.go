@@ -4,24 +4,12 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/snapshot"
 )
-
-// Processes finds the processes that use RDMA devices.
-type Processes interface {
-	// Processes checks which files processes have open, for at most scanTime: first those in first, then the others,
-	// continuing at the next call where this one has stopped. only means that no others need to be checked; it is ignored
-	// if one of first is not visible. The result is the processes that hold an RDMA device, or a GPU with NCCL. It waits a
-	// little longer for their configuration files; late ones are in the result of the next call. Processes of other users
-	// require CAP_SYS_PTRACE. Without it refused is true, and they are left out but for those in first, which are Hidden.
-	// A process blocked in the kernel may block the call: it has to be made in a turn.
-	Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error)
-}
 
 // scanTime limits one scan: a link of /proc/PID/fd takes a microsecond.
 const scanTime = 100 * time.Millisecond
@@ -148,24 +136,3 @@ func (p *processTable) scan(pid int, named bool) (refused bool) {
 }
 
 func denied(err error) bool { return err == unix.EACCES || err == unix.EPERM }
-
-// pids lists the processes, sorted.
-func (t *tree) pids() ([]int, error) {
-	fd, err := t.proc.open(".", unix.O_DIRECTORY)
-	if err != nil {
-		return nil, &Error{"list", "proc", err}
-	}
-	defer unix.Close(fd)
-	names, err := readNames(fd)
-	if err != nil {
-		return nil, &Error{"list", "proc", err}
-	}
-	var out []int
-	for _, n := range names {
-		if pid, err := strconv.Atoi(n); err == nil {
-			out = append(out, pid)
-		}
-	}
-	slices.Sort(out)
-	return out, nil
-}

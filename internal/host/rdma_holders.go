@@ -5,21 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
-
-// RDMAHolder is a process that uses a device, and its resources there, as listed by RDMA netlink.
-type RDMAHolder struct {
-	// PID is in this process's PID namespace; 0 stands for all processes that are not visible there or have ended.
-	PID         int     `capture:",name"`
-	Contexts    uint64  `capture:"contexts"`
-	Regions     uint64  `capture:"regions"` // memory regions
-	RegionBytes uint64  `capture:"bytes"`
-	QPs         *uint64 `capture:"qps"` // queue pairs; nil: not requested
-}
 
 // Holders makes two queries. The core answers from its own lists: no in-tree driver makes a firmware call for a context
 // or a region. With qps it makes a third one, for which the core calls query_qp of the driver once per queue pair
@@ -151,16 +140,4 @@ func parseResource(b []byte) (r resource, user bool) {
 		}
 	}
 	return r, user
-}
-
-// leader is the process of a thread, from /proc/TID/status; the thread itself if that is not readable.
-func (t *tree) leader(tid int) int {
-	b, err := t.Read("proc/"+strconv.Itoa(tid)+"/status", nil)
-	if err != nil {
-		return tid
-	}
-	if pid, err := strconv.Atoi(statusField(b, "Tgid")); err == nil && pid > 0 {
-		return pid
-	}
-	return tid
 }

@@ -6,7 +6,6 @@ import (
 	"iter"
 
 	"github.com/vishvananda/netlink/nl"
-	"golang.org/x/sys/unix"
 )
 
 // attrs yields the attributes of a netlink message body: type without its flag bits, and payload. It stops at the first
@@ -62,9 +61,6 @@ func (to attributes) decode(msg []byte) {
 		}
 	}
 }
-
-// text parses a string attribute up to its NUL.
-func text(b []byte) string { return unix.ByteSliceToString(b) }
 
 func parseDevice(msg []byte) (name string, index uint32, err error) {
 	var number *uint64

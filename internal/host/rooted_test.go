@@ -171,12 +171,12 @@ func TestCirclesOfLinksEnd(t *testing.T) {
 }
 
 func TestSysAndProcAreMountsWhereverTheyAre(t *testing.T) {
-	rest, sys, proc := t.TempDir(), t.TempDir(), t.TempDir()
+	rest, sys, procDir := t.TempDir(), t.TempDir(), t.TempDir()
 	put(t, rest, "etc/hostname", "rest")
 	put(t, sys, "class/x", "sys")
-	put(t, proc, "version", "proc")
+	put(t, procDir, "version", "proc")
 	symlink(t, "elsewhere", rest, "sys")
-	l, err := OpenLive(Paths{RootFS: rest, Sys: sys, Proc: proc})
+	l, err := OpenLive(Paths{RootFS: rest, Sys: sys, Proc: procDir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -238,19 +237,4 @@ func (c *cost) list(out []Cost, s Source, l Lock) []Cost {
 		return out
 	}
 	return append(out, Cost{s, l, n, time.Duration(c.nanos.Load())})
-}
-
-// UnderRTNL makes n requests of a source that take rtnl, for a device or none; see RTNL.Do. After an error the results
-// of f must not be read, because f may still be running.
-func (h *Host) UnderRTNL(ctx context.Context, s Source, device string, n int, f func()) error {
-	return h.RTNL.Do(ctx, func() {
-		h.Meter.Begin(s, LockRTNL, n)
-		start := time.Now()
-		defer func() {
-			took := time.Since(start)
-			h.Meter.Spend(s, LockRTNL, took)
-			h.Budget.Spend(device, took)
-		}()
-		f()
-	})
 }

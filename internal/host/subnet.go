@@ -4,84 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/mad"
 )
-
-// Subnet sends management datagrams through an InfiniBand port. All have the method Get. The port's umad is accessible
-// by root only.
-type Subnet interface {
-	// Ends queries both ends of a port's link for attributes of subnet management (IBA 14.2.5), at most one directed hop
-	// away: four datagrams, and one more for a switch. If the link is down the result has no far end, which is not an
-	// error.
-	Ends(ctx context.Context, device string, port int) (IBLink, error)
-	// Counters queries an agent of performance management (IBA 16.1): one datagram if all counters are 64-bit, otherwise
-	// two, and one more the first time.
-	Counters(ctx context.Context, device string, port int, a *Agent) (IBCounters, error)
-	// PortFEC queries a port for the FEC in use, and its agent for the errors before and after FEC, if both have the
-	// capability: up to two datagrams, and up to two more the first time. Without link and without capability the answer
-	// is empty.
-	PortFEC(ctx context.Context, device string, port int, a *Agent) (IBFEC, error)
-	// PortSettings queries a local port for what the subnet manager has set (IBA 14.2.5.6, 14.2.5.9): two datagrams.
-	PortSettings(ctx context.Context, device string, port int) (IBPortSettings, error)
-	// Manager queries the subnet manager at a LID for SMInfo (IBA 14.2.5.13): one datagram.
-	Manager(ctx context.Context, device string, port int, lid uint16) (IBManager, error)
-}
-
-// IBLink is the answers of both ends of a link; nil or empty without a far end.
-type IBLink struct {
-	Own            IBEnd   `capture:"own_,open"`
-	SMLID          *uint64 `capture:"sm_lid"` // of the master subnet manager, PortInfo of the local port
-	Far            IBEnd   `capture:"far_"`
-	FarType        *uint64 `capture:"far_type"`                // NodeInfo.NodeType: 1 channel adapter, 2 switch, 3 router
-	FarPort        *uint64 `capture:"far_port"`                // NodeInfo.LocalPortNum
-	FarLID         *uint64 `capture:"far_lid"`                 // PortInfo.LID; of a switch, that of its port 0
-	FarGUID        string  `capture:"far_guid"`                // NodeInfo.NodeGUID, xxxx:xxxx:xxxx:xxxx
-	FarDescription string  `capture:"far_description,escaped"` // NodeDescription
-	Requests       int     // datagrams sent, answered or not
-}
-
-// IBEnd is the link as in the PortInfo of one end.
-type IBEnd struct {
-	Enabled   IBSets `capture:""`
-	Supported IBSets `capture:"supported_"`
-	Active    IBSets `capture:"active_"` // nil if the link is down
-}
-
-// IBSets are sets of mad.Widths and mad.Speeds; nil: unknown.
-type IBSets struct {
-	Widths *uint64 `capture:"widths,hex"`
-	Speeds *uint64 `capture:"speeds,hex"`
-}
-
-// Link is empty if one of them is unknown.
-func (s IBSets) Link() mad.Link {
-	if s.Widths == nil || s.Speeds == nil {
-		return mad.Link{}
-	}
-	return mad.Link{Widths: mad.Widths(*s.Widths), Speeds: mad.Speeds(*s.Speeds)}
-}
-
-// managed matches the description of a managed NVIDIA switch: MF0;NAME:MODEL/UNIT.
-var managed = lazy.Regexp(`^MF0;([^:]+):`)
-
-// System is the name of the far node. Unmanaged switches of a model all have the same description: their name includes
-// the GUID.
-func (l *IBLink) System() string {
-	if m := managed().FindStringSubmatch(l.FarDescription); m != nil {
-		return m[1]
-	}
-	if l.FarDescription == "" || strings.HasSuffix(l.FarDescription, "Mellanox Technologies") {
-		return strings.TrimSpace(l.FarDescription + " " + l.FarGUID)
-	}
-	return l.FarDescription
-}
-
-// Common is what both ends have enabled.
-func (l *IBLink) Common() mad.Link { return l.Own.Enabled.Link().And(l.Far.Enabled.Link()) }
 
 // subnetTimeout is the timeout of one answer: a switch answers in microseconds, with a busy processor in milliseconds.
 const subnetTimeout = 200 * time.Millisecond

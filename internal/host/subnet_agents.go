@@ -7,43 +7,11 @@ import (
 	"time"
 
 	"rdma_exporter/internal/mad"
-	"rdma_exporter/internal/snapshot"
 )
 
 // agentTimeout is the timeout of one answer of an agent of performance management or a subnet manager. The local port's
 // takes a firmware command, and a round waits for its counters.
 const agentTimeout = 100 * time.Millisecond
-
-// Agent is an agent of performance management, and a port of its node.
-type Agent struct {
-	LID  uint16 // address of the agent
-	Port int    // port whose counters are queried
-	// TransmitWait: PortCounters has it although the agent does not announce it.
-	TransmitWait bool
-
-	// Far: it is at the far end of the link of the local port, not the local port.
-	Far bool
-
-	info *mad.PerformanceInfo // which counters it has; nil until it is queried
-	fec  *bool                // the port has PortInfoExtended; nil until it is queried
-}
-
-// Requests is the maximum number of datagrams of a query without losses.
-func (a *Agent) Requests() int {
-	switch {
-	case a.info == nil:
-		return 3
-	case a.info.Extended && !a.info.ExtendedErrors:
-		return 2
-	}
-	return 1
-}
-
-// IBCounters are the counters of a port that an agent has. Others are absent.
-type IBCounters struct {
-	Stats []Stat `capture:""`            // by their names in sysfs, ports/N/counters
-	Wide  bool   `capture:"wide,word=1"` // errors and transmit wait are 64-bit and do not saturate
-}
 
 // counterFiles are the names of the counters in ports/N/counters (drivers/infiniband/core/sysfs.c).
 var counterFiles = [mad.NumCounters]string{
@@ -71,7 +39,7 @@ var counterFiles = [mad.NumCounters]string{
 }
 
 // queryInfo queries for the counters that the agent has, the first time.
-func (a *Agent) queryInfo(ctx context.Context, c *mad.Client) error {
+func queryInfo(ctx context.Context, a *Agent, c *mad.Client) error {
 	if a.info != nil {
 		return nil
 	}
@@ -91,7 +59,7 @@ func (s subnetClient) Counters(ctx context.Context, device string, port int, a *
 }
 
 func queryCounters(ctx context.Context, c *mad.Client, a *Agent) (out IBCounters, err error) {
-	if err := a.queryInfo(ctx, c); err != nil {
+	if err := queryInfo(ctx, a, c); err != nil {
 		return out, err
 	}
 	counters, err := c.Counters(ctx, mad.ToLID(a.LID), a.Port, *a.info)
@@ -105,14 +73,6 @@ func queryCounters(ctx context.Context, c *mad.Client, a *Agent) (out IBCounters
 		}
 	}
 	return out, nil
-}
-
-// IBManager is a subnet manager, as in its SMInfo (IBA 14.2.5.13).
-type IBManager struct {
-	State    *uint64 `capture:"state,open"`       // 0 not active, 1 discovering, 2 standby, 3 master
-	Priority *uint64 `capture:"priority"`         // 0 to 15: the highest becomes the master
-	Activity *uint64 `capture:"activity,counter"` // increases with each datagram sent, answers included
-	GUID     string  `capture:"guid"`             // of its port, xxxx:xxxx:xxxx:xxxx
 }
 
 // Manager queries a subnet manager.
@@ -148,31 +108,6 @@ func querySubnet[T any](
 
 func guidText(g uint64) string {
 	return fmt.Sprintf("%04x:%04x:%04x:%04x", g>>48, g>>32&0xffff, g>>16&0xffff, g&0xffff)
-}
-
-// IBFEC is the answer to Subnet.PortFEC.
-type (
-	IBFEC    = snapshot.IBFEC
-	FECCount = snapshot.FECCount
-)
-
-// FECRequests is the maximum number of datagrams of a query without losses.
-func (a *Agent) FECRequests() (n int) {
-	switch {
-	case a.fec == nil:
-		n = 2
-	case !*a.fec:
-		return 0
-	default:
-		n = 1
-	}
-	switch {
-	case a.info == nil:
-		n += 2
-	case a.info.FEC:
-		n++
-	}
-	return n
 }
 
 // PortFEC queries subnet management by a directed route, which needs no LID, and the agent by its LID.
@@ -212,7 +147,7 @@ func queryFEC(ctx context.Context, c *mad.Client, port int, a *Agent) (out IBFEC
 		return out, nil // the layout of the counters is unknown too
 	}
 	out.Mode = extended.FEC.String()
-	if err := a.queryInfo(ctx, c); err != nil {
+	if err := queryInfo(ctx, a, c); err != nil {
 		return out, err
 	}
 	if !a.info.FEC {
@@ -233,12 +168,6 @@ func hasPortInfoExtended(ctx context.Context, c *mad.Client, route mad.Route, po
 	}
 	return p.Extended, err
 }
-
-// IBPortSettings is the answer to Subnet.PortSettings.
-type IBPortSettings = snapshot.IBPortSettings
-
-// PortSettingsRequests is the number of datagrams of PortSettings without losses.
-const PortSettingsRequests = 2
 
 // PortSettings queries the local port by a directed route, which needs no LID.
 func (s subnetClient) PortSettings(ctx context.Context, device string, port int) (IBPortSettings, error) {

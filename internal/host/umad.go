@@ -204,11 +204,6 @@ func madRank(files Files, p MADPort) int {
 	return 2
 }
 
-func readText(files Files, dir, name string) (string, error) {
-	b, err := files.ReadIn(dir, name, nil)
-	return strings.TrimSpace(string(b)), err
-}
-
 // register registers an agent per class: answers are delivered to the agent that sent the request.
 func (u *umad) register(classes ...uint8) error {
 	raw, err := u.file.SyscallConn()

@@ -105,20 +105,20 @@ func (r *runner) unread() coverage.Reason {
 }
 
 // failure is how reading a source failed in this round. Unsupported and absent data is not a failure. Empty: none.
-func failure(results []*result, source string) (why coverage.Reason) {
+func failure(results []*result, origin string) (why coverage.Reason) {
 	for _, res := range results {
 		if res == nil {
 			continue
 		}
-		if source == host.SourceNVML.Name() && res.node.GPUs != nil && res.node.GPUs.Released != nil {
+		if origin == host.SourceNVML.Name() && res.node.GPUs != nil && res.node.GPUs.Released != nil {
 			return coverage.Paused
 		}
 		for _, i := range res.node.Issues {
-			if i.Source == source {
+			if i.Source == origin {
 				why = cmp.Or(reasonOf(i), why)
 			}
 		}
-		if slices.Contains(res.node.Pending, source) {
+		if slices.Contains(res.node.Pending, origin) {
 			return coverage.NotReadYet
 		}
 	}

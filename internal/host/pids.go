@@ -1,0 +1,63 @@
+package host
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// pids lists the processes, sorted.
+func (t *tree) pids() ([]int, error) {
+	fd, err := t.proc.open(".", unix.O_DIRECTORY)
+	if err != nil {
+		return nil, &Error{"list", "proc", err}
+	}
+	defer unix.Close(fd)
+	names, err := readNames(fd)
+	if err != nil {
+		return nil, &Error{"list", "proc", err}
+	}
+	var out []int
+	for _, n := range names {
+		if pid, err := strconv.Atoi(n); err == nil {
+			out = append(out, pid)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// leader is the process of a thread, from /proc/TID/status; the thread itself if that is not readable.
+func (t *tree) leader(tid int) int {
+	b, err := t.Read("proc/"+strconv.Itoa(tid)+"/status", nil)
+	if err != nil {
+		return tid
+	}
+	if pid, err := strconv.Atoi(statusField(b, "Tgid")); err == nil && pid > 0 {
+		return pid
+	}
+	return tid
+}
+
+// statusField is the trimmed value of a line of /proc/PID/status; empty if missing.
+func statusField(b []byte, name string) string {
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
+}
+
+// parseNetdevs parses the names in /proc/net/dev: two header lines, then lines that begin with the name and a colon.
+func parseNetdevs(b []byte) (out []string) {
+	for line := range bytes.Lines(b) {
+		if name, _, ok := strings.Cut(string(line), ":"); ok {
+			out = append(out, strings.TrimSpace(name))
+		}
+	}
+	return out
+}
