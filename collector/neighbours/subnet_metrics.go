@@ -6,7 +6,7 @@ import (
 
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/metric"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -14,7 +14,7 @@ import (
 func ofSubnet(name, origin, help string, labels ...string) *metric.Desc {
 	return metric.Of(
 		neighbourInfo.Name+`{origin="subnet"}`,
-		metric.Asks(host.SourceSubnet, metric.Port(name, help, origin, labels...)),
+		metric.Asks(source.Subnet, metric.Port(name, help, origin, labels...)),
 	)
 }
 

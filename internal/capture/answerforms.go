@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/snapshot"
 )
@@ -25,7 +26,7 @@ var answerKinds = []answerKind{
 	answer[host.FEC](`ethtool/[^/]+/fec`),
 	answer[[]host.Stat](`ethtool/[^/]+/(?:stats|standard)`),
 	answer[[]host.HealthReporter](healthPath),
-	answer[host.DCBConfig](`dcb/[^/]+/ieee`),
+	answer[dcb.Config](`dcb/[^/]+/ieee`),
 	answer[host.IBLink](`subnet/[^/]+/[0-9]+/link`),
 	answer[host.IBCounters](`subnet/[^/]+/[0-9]+/agent/[0-9]+-[0-9]+`),
 	answer[host.IBFEC](`subnet/[^/]+/[0-9]+/fec/[0-9]+-[0-9]+`),

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/linkmode"
 )
 
@@ -147,7 +148,7 @@ func TestAnswersOfHealth(t *testing.T) {
 		"fw: state=0\n", "pci/0000:18:00.0/: state=0\n", "pci/0000:18:00.0/1/: state=0\n", "pci/a/fw: state=bad\n",
 		"pci/a/fw: errors\n", "pci/a/fw\n",
 	} {
-		if _, err := decodeHealth("devlink/health", []byte(text)); host.ReasonOf(err) != host.Malformed {
+		if _, err := decodeHealth("devlink/health", []byte(text)); access.ReasonOf(err) != access.Malformed {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -157,14 +158,14 @@ func TestGarbledAnswersAreMalformed(t *testing.T) {
 	for _, text := range []string{
 		"state\n", "state: up\n", "state: -1\n", "state: 4\n\n", "state: 99999999999999999999\n",
 	} {
-		if _, err := decodePort("rdma/a/1/port", []byte(text)); host.ReasonOf(err) != host.Malformed {
+		if _, err := decodePort("rdma/a/1/port", []byte(text)); access.ReasonOf(err) != access.Malformed {
 			t.Errorf("port %q: %v", text, err)
 		}
-		if _, err := decodeStats("rdma/a/1/stats", []byte(text), nil); host.ReasonOf(err) != host.Malformed {
+		if _, err := decodeStats("rdma/a/1/stats", []byte(text), nil); access.ReasonOf(err) != access.Malformed {
 			t.Errorf("stats %q: %v", text, err)
 		}
 	}
-	if _, err := decodeLinkModes("ethtool/a/linkmodes", []byte("speed: fast\n")); host.ReasonOf(err) != host.Malformed {
+	if _, err := decodeLinkModes("ethtool/a/linkmodes", []byte("speed: fast\n")); access.ReasonOf(err) != access.Malformed {
 		t.Errorf("link modes: %v", err)
 	}
 	if p, err := decodePort("x", []byte("state: 4\nlater: 7\n")); err != nil || *p.State != 4 {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -23,7 +25,7 @@ func encodePause(p host.Pause) []byte             { return encode(p) }
 func encodeFEC(f host.FEC) []byte                 { return encode(f) }
 func encodeStats(s []host.Stat) []byte            { return encode(s) }
 func encodeHealth(h []host.HealthReporter) []byte { return encode(h) }
-func encodeDCB(c host.DCBConfig) []byte           { return encode(c) }
+func encodeDCB(c dcb.Config) []byte               { return encode(c) }
 func encodeLink(l host.IBLink) []byte             { return encode(l) }
 func encodeManager(m host.IBManager) []byte       { return encode(m) }
 func encodePortFEC(f host.IBFEC) []byte           { return encode(f) }
@@ -55,7 +57,7 @@ func decodeHealth(path string, b []byte) ([]host.HealthReporter, error) {
 	return decode[[]host.HealthReporter](path, b)
 }
 
-func decodeDCB(path string, b []byte) (host.DCBConfig, error) { return decode[host.DCBConfig](path, b) }
+func decodeDCB(path string, b []byte) (dcb.Config, error) { return decode[dcb.Config](path, b) }
 
 func decodeLink(path string, b []byte) (host.IBLink, error) { return decode[host.IBLink](path, b) }
 
@@ -146,7 +148,7 @@ func TestErrorsOfEntries(t *testing.T) {
 			`parse ebpf/trace: malformed: line 1: "age": "soon" is not a number of seconds`,
 		},
 	} {
-		if c.err == nil || c.err.Error() != c.want || !errors.Is(c.err, host.ErrMalformed) {
+		if c.err == nil || c.err.Error() != c.want || !errors.Is(c.err, access.ErrMalformed) {
 			t.Errorf("%v, want %s", c.err, c.want)
 		}
 	}
@@ -165,7 +167,7 @@ func TestEntriesOfMachines(t *testing.T) {
 		regexp.MustCompile(`^ethtool/.*/fec$`):              rewrite[host.FEC],
 		regexp.MustCompile(`^ethtool/.*/(stats|standard)$`): rewrite[[]host.Stat],
 		regexp.MustCompile(`^devlink/health$`):              rewrite[[]host.HealthReporter],
-		regexp.MustCompile(`^dcb/`):                         rewrite[host.DCBConfig],
+		regexp.MustCompile(`^dcb/`):                         rewrite[dcb.Config],
 		regexp.MustCompile(`^subnet/.*/link$`):              rewrite[host.IBLink],
 		regexp.MustCompile(`^subnet/.*/agent/`):             rewrite[host.IBCounters],
 		regexp.MustCompile(`^subnet/.*/manager/`):           rewrite[host.IBManager],
@@ -246,7 +248,7 @@ func TestTags(t *testing.T) {
 		host.Pause{},
 		host.FEC{},
 		host.HealthReporter{},
-		host.DCBConfig{},
+		dcb.Config{},
 		host.IBLink{},
 		host.IBCounters{},
 		host.IBManager{},

@@ -7,7 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/dcb"
 )
 
 // dcbText is a configuration as stored in captures.
@@ -36,19 +37,19 @@ app_pcp_7: 7
 `
 
 func TestAnswersOfDCB(t *testing.T) {
-	whole := host.DCBConfig{
+	whole := dcb.Config{
 		DCBX: num(13),
-		PFC: &host.DCBPFC{
-			Capability: 8, Enabled: 0x28, MBC: 1, Delay: 7, Requests: host.PerPriority{3: 12, 5: 1<<64 - 1},
-			Indications: host.PerPriority{3: 3},
+		PFC: &dcb.PFC{
+			Capability: 8, Enabled: 0x28, MBC: 1, Delay: 7, Requests: dcb.PerPriority{3: 12, 5: 1<<64 - 1},
+			Indications: dcb.PerPriority{3: 3},
 		},
-		ETS: &host.DCBETS{
-			Willing: 1, Capability: 8, Bandwidth: host.PerPriority{40, 60}, Algorithm: host.PerPriority{2, 2, 0, 255},
-			TrafficClass: host.PerPriority{0: 1, 3: 1, 7: 2},
+		ETS: &dcb.ETS{
+			Willing: 1, Capability: 8, Bandwidth: dcb.PerPriority{40, 60}, Algorithm: dcb.PerPriority{2, 2, 0, 255},
+			TrafficClass: dcb.PerPriority{0: 1, 3: 1, 7: 2},
 		},
-		Buffer: &host.DCBBuffer{Buffer: host.PerPriority{3: 1, 5: 1}, Sizes: host.PerPriority{20016, 156096}, Total: 1027728},
+		Buffer: &dcb.Buffer{Buffer: dcb.PerPriority{3: 1, 5: 1}, Sizes: dcb.PerPriority{20016, 156096}, Total: 1027728},
 		Trust:  []uint8{5, 255, 9},
-		Apps: []host.DCBApp{
+		Apps: []dcb.App{
 			{Selector: 1, Priority: 3, Protocol: 35093},
 			{Selector: 5, Priority: 3, Protocol: 24},
 			{Selector: 5, Priority: 3, Protocol: 26},
@@ -58,12 +59,12 @@ func TestAnswersOfDCB(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		config host.DCBConfig
+		config dcb.Config
 		text   string
 	}{
 		{"all", whole, dcbText},
-		{"no application entry", host.DCBConfig{Apps: []host.DCBApp{}}, "apps: 0\n"},
-		{"nothing", host.DCBConfig{}, ""},
+		{"no application entry", dcb.Config{Apps: []dcb.App{}}, "apps: 0\n"},
+		{"nothing", dcb.Config{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := string(encodeDCB(c.config)); got != c.text {
@@ -75,7 +76,7 @@ func TestAnswersOfDCB(t *testing.T) {
 		})
 	}
 	p := play(t, parse(t, header+"-- dcb/eth0/ieee --\napps: 2\napp_dscp_3: 26 24\n"))
-	want := []host.DCBApp{{Selector: 5, Priority: 3, Protocol: 24}, {Selector: 5, Priority: 3, Protocol: 26}}
+	want := []dcb.App{{Selector: 5, Priority: 3, Protocol: 24}, {Selector: 5, Priority: 3, Protocol: 26}}
 	if got, err := p.IEEE(t.Context(), "eth0"); err != nil || !reflect.DeepEqual(got.Apps, want) {
 		t.Errorf("not in order: %+v, %v", got.Apps, err)
 	}
@@ -90,8 +91,8 @@ func TestGarbledAnswersOfDCB(t *testing.T) {
 		"ets_bandwidth: 1 2 3 4 5 6 7 x\n",
 		"app_dscp: 26\n", "app_dscp_8: 26\n", "app_what_3: 26\n", "app_dscp_3: 65536\n", "trust: 256\n",
 	} {
-		if got, err := decodeDCB("dcb/eth0/ieee", []byte(text)); host.ReasonOf(err) != host.Malformed ||
-			!reflect.DeepEqual(got, host.DCBConfig{}) {
+		if got, err := decodeDCB("dcb/eth0/ieee", []byte(text)); access.ReasonOf(err) != access.Malformed ||
+			!reflect.DeepEqual(got, dcb.Config{}) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
@@ -105,10 +106,10 @@ func TestDCBIsPlayedAndRecorded(t *testing.T) {
 	if c, err := h.DCB.IEEE(t.Context(), "eth0"); err != nil || c.PFC.Enabled != 0x28 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if _, err := h.DCB.IEEE(t.Context(), "eth1"); host.ReasonOf(err) != host.Unsupported {
+	if _, err := h.DCB.IEEE(t.Context(), "eth1"); access.ReasonOf(err) != access.Unsupported {
 		t.Error(err)
 	}
-	if _, err := h.DCB.IEEE(t.Context(), "eth2"); !host.IsAbsent(err) {
+	if _, err := h.DCB.IEEE(t.Context(), "eth2"); !access.IsAbsent(err) {
 		t.Error(err)
 	}
 	rec.EndRound(0)

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"syscall"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/netlink"
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/transceiver"
 )
@@ -48,7 +49,7 @@ func decodeEEPROM(path string, data []byte) (*eeprom, error) {
 		at, err := strconv.ParseUint(name, 10, 8)
 		b, notHex := decodeHex([]byte(value))
 		if !ok || err != nil || notHex != nil || int(at)+len(b) > len(e.data) {
-			return e, host.ErrGarbled(path, []byte(line))
+			return e, access.ErrGarbled(path, []byte(line))
 		}
 		e.put(int(at), b)
 	}
@@ -74,7 +75,7 @@ func (e *eeprom) get(at, n int) []byte {
 // in the replay.
 func (r *Recorder) ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
 	b, err := r.inner.Ethtool.ModuleEEPROM(ctx, netdev, ref)
-	name := host.EEPROMName(netdev, ref)
+	name := netlink.EEPROMName(netdev, ref)
 	page, now := r.eeprom(name)
 	if err == nil {
 		page.put(int(ref.Offset), b)
@@ -102,7 +103,7 @@ func (r *Recorder) eeprom(name string) (page *eeprom, now bool) {
 
 // ModuleEEPROM returns the recorded bytes. Bytes that were not recorded are EIO, as for a module that does not answer.
 func (p *Player) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
-	name := host.EEPROMName(netdev, ref)
+	name := netlink.EEPROMName(netdev, ref)
 	b, err := p.Read(name, nil)
 	if err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func (p *Player) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.
 	}
 	out := page.get(int(ref.Offset), int(ref.Length))
 	if len(out) == 0 {
-		return nil, &host.Error{Op: "query", Path: name, Err: syscall.EIO}
+		return nil, &access.Error{Op: "query", Path: name, Err: syscall.EIO}
 	}
 	return out, nil
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/netlink"
 	"rdma_exporter/internal/transceiver"
 )
 
@@ -43,7 +45,7 @@ func TestAnswersOfEEPROMs(t *testing.T) {
 		})
 	}
 	for _, bad := range []string{"0\n", "256: 00\n", "255: 00 00\n", "0: 0\n", "0: xy\n", "-1: 00\n", "a: 00\n"} {
-		if _, err := decodeEEPROM("ethtool/eth0/eeprom/50-00-0", []byte(bad)); host.ReasonOf(err) != host.Malformed {
+		if _, err := decodeEEPROM("ethtool/eth0/eeprom/50-00-0", []byte(bad)); access.ReasonOf(err) != access.Malformed {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -72,11 +74,11 @@ type modules struct {
 }
 
 func (m modules) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
-	name := host.EEPROMName(netdev, ref)
+	name := netlink.EEPROMName(netdev, ref)
 	if e := m.pages[name]; e != nil {
 		return e.get(int(ref.Offset), int(ref.Length)), nil
 	}
-	return nil, &host.Error{Op: "query", Path: name, Err: syscall.EIO}
+	return nil, &access.Error{Op: "query", Path: name, Err: syscall.EIO}
 }
 
 func TestModulesAreRecordedPageByPage(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -23,8 +24,8 @@ func (l launchers) Launchers(context.Context, []string) ([]snapshot.Launcher, bo
 type modeFiles struct{ host.Files }
 
 func (modeFiles) Mode(string) (uint32, error)     { return 0o660, nil }
-func (modeFiles) Link(string) (string, error)     { return "", host.Denied("") }
-func (modeFiles) List(string) ([]string, error)   { return nil, host.Denied("") }
+func (modeFiles) Link(string) (string, error)     { return "", access.Denied("") }
+func (modeFiles) List(string) ([]string, error)   { return nil, access.Denied("") }
 func (modeFiles) Readable(string) error           { return nil }
 func (modeFiles) Identity(string) (uint64, error) { return 1, nil }
 
@@ -75,7 +76,7 @@ func TestModeRoundTrip(t *testing.T) {
 	if mode, err := p.Mode("dev/infiniband/uverbs0"); err != nil || mode != 0o660 {
 		t.Errorf("%04o %v", mode, err)
 	}
-	if _, err := p.Mode("dev/infiniband/uverbs1"); !host.IsAbsent(err) {
+	if _, err := p.Mode("dev/infiniband/uverbs1"); !access.IsAbsent(err) {
 		t.Errorf("a path that was not read: %v", err)
 	}
 }
@@ -85,7 +86,7 @@ func FuzzLaunchers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l, err := decode[launcherSearch](launchersPath, b)
 		if err != nil {
-			if !errors.Is(err, host.ErrMalformed) {
+			if !errors.Is(err, access.ErrMalformed) {
 				t.Error(err)
 			}
 			return

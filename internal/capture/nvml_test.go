@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/nvml"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -85,7 +87,7 @@ func TestAnswersOfNVML(t *testing.T) {
 		"nvlinks", "nvlinks: many\n", "processes: 1 x\n", "power: \n", "rows_pending: 2\n",
 		"nvlink_errors_x: -1\n", "fabric_state: x\n",
 	} {
-		if _, err := decodeGPU("x", []byte(text)); host.ReasonOf(err) != host.Malformed {
+		if _, err := decodeGPU("x", []byte(text)); access.ReasonOf(err) != access.Malformed {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -165,16 +167,16 @@ nvlink_errors_replay: 4
 	if got, want := gpus(t, risen.Host()), "580.95.05 13.0 0:7975 19 [{replay 6}] 1:0975"; got != want {
 		t.Errorf("counters do not continue: %s, want %s", got, want)
 	}
-	if err := p.ReleaseGPUs(t.Context(), time.Minute, "root"); host.ReasonOf(err) != host.Unsupported {
+	if err := p.ReleaseGPUs(t.Context(), time.Minute, "root"); access.ReasonOf(err) != access.Unsupported {
 		t.Error(err)
 	}
 }
 
 func TestGPUsOfAMachineWithoutAre(t *testing.T) {
-	for text, want := range map[string]host.Reason{
-		"": host.Absent, "-- nvml/system !EBUSY --\n": host.IO, "-- nvml/system !ELIBACC --\n": host.IO,
+	for text, want := range map[string]access.Reason{
+		"": access.Absent, "-- nvml/system !EBUSY --\n": access.IO, "-- nvml/system !ELIBACC --\n": access.IO,
 	} {
-		if _, _, err := play(t, parse(t, header+text)).Host().GPUs.ReadGPUs(t.Context(), true); host.ReasonOf(err) != want {
+		if _, _, err := play(t, parse(t, header+text)).Host().GPUs.ReadGPUs(t.Context(), true); access.ReasonOf(err) != want {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -224,7 +226,7 @@ func TestGPUsAreRecorded(t *testing.T) {
 	}
 }
 
-type failing struct{ host.NoNVML }
+type failing struct{ nvml.NoNVML }
 
 func (failing) ReadGPUs(context.Context, bool) (snapshot.NVML, []error, error) {
 	return snapshot.NVML{}, nil, fmt.Errorf("cannot load: %w", syscall.ELIBACC)

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"syscall"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/rooted"
 )
 
 // canonical is the path of the entry for a path.
@@ -18,7 +19,7 @@ func (p *Player) canonical(name string) string {
 	if real, ok := p.dirs.Load(dir); ok {
 		return path.Join(real.(string), base)
 	}
-	real, err := host.ResolveBy(p.target, dir)
+	real, err := rooted.ResolveBy(p.target, dir)
 	if err != nil {
 		return name
 	}
@@ -30,7 +31,7 @@ func (p *Player) canonical(name string) string {
 func (p *Player) real(name string) string {
 	c := p.canonical(name)
 	if p.present[c].kind == Link {
-		if real, err := host.ResolveBy(p.target, c); err == nil {
+		if real, err := rooted.ResolveBy(p.target, c); err == nil {
 			return real
 		}
 	}
@@ -40,7 +41,7 @@ func (p *Player) real(name string) string {
 // injected is the recorded error of a canonical path.
 func (p *Player) injected(op, name, real string) error {
 	if s := p.present[real]; s.kind == Error {
-		return &host.Error{Op: op, Path: name, Err: s.errno}
+		return &access.Error{Op: op, Path: name, Err: s.errno}
 	}
 	return nil
 }
@@ -54,7 +55,7 @@ func (p *Player) Read(name string, buf []byte) ([]byte, error) {
 		return nil, err
 	}
 	if p.present[real].kind == Unread {
-		return nil, &host.Error{Op: "read", Path: name, Err: syscall.ENOENT}
+		return nil, &access.Error{Op: "read", Path: name, Err: syscall.ENOENT}
 	}
 	b, err := p.live.Files.Read(name, buf)
 	if err != nil || p.next < len(p.archive.Rounds) {
@@ -159,7 +160,7 @@ func (p *Player) target(name string) (string, error) {
 	if s := p.present[name]; s.kind == Link {
 		return s.target, nil
 	}
-	return "", &host.Error{Op: "readlink", Path: name, Err: syscall.EINVAL}
+	return "", &access.Error{Op: "readlink", Path: name, Err: syscall.EINVAL}
 }
 
 // follow is target of any path, or the recorded error.
@@ -181,7 +182,7 @@ func (p *Player) there(name string) error {
 func (p *Player) Resolve(name string) (string, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	real, err := host.ResolveBy(p.follow, name)
+	real, err := rooted.ResolveBy(p.follow, name)
 	if err == nil {
 		err = p.there(real)
 	}
@@ -200,7 +201,7 @@ func (p *Player) Mode(name string) (uint32, error) {
 	}
 	mode, err := strconv.ParseUint(strings.TrimSpace(string(b)), 8, 32)
 	if err != nil {
-		return 0, host.ErrGarbled(recorded, b)
+		return 0, access.ErrGarbled(recorded, b)
 	}
 	return uint32(mode), nil
 }

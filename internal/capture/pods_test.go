@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -31,8 +32,8 @@ func TestPodsRoundTrip(t *testing.T) {
 			t.Errorf("%v, %v, want %v", err, got, want)
 		}
 	}
-	if _, err := replayed(t, &host.Host{Pods: noPods{host.Denied("kubelet.sock")}}, ask).
-		Pods(t.Context()); !host.NotPermitted(err) {
+	if _, err := replayed(t, &host.Host{Pods: noPods{access.Denied("kubelet.sock")}}, ask).
+		Pods(t.Context()); !access.NotPermitted(err) {
 		t.Error(err)
 	}
 	if got, err := replayed(t, &host.Host{}, func(*host.Host) {}).Pods(t.Context()); got != nil || err != nil {
@@ -41,7 +42,7 @@ func TestPodsRoundTrip(t *testing.T) {
 	if NewRecorder(&host.Host{}).Host().Pods != nil {
 		t.Error("a host without the socket is asked")
 	}
-	if _, err := decodePods([]byte("nameonly: x\n")); !errors.Is(err, host.ErrMalformed) {
+	if _, err := decodePods([]byte("nameonly: x\n")); !errors.Is(err, access.ErrMalformed) {
 		t.Error(err)
 	}
 }
@@ -68,7 +69,7 @@ func FuzzPods(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		found, err := decodePods(b)
 		if err != nil {
-			if !errors.Is(err, host.ErrMalformed) {
+			if !errors.Is(err, access.ErrMalformed) {
 				t.Error(err)
 			}
 			return

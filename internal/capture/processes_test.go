@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -69,7 +70,7 @@ func TestProcessesRoundTrip(t *testing.T) {
 
 func TestProcessesGarbled(t *testing.T) {
 	for _, text := range []string{"gpus: x\n", "nonsense\n", "locked_memory: -1\n", "other: 1\n", "conf_NCCL_A: 1\n"} {
-		if _, err := decodeProcess("processes/1", []byte(text)); !errors.Is(err, host.ErrMalformed) {
+		if _, err := decodeProcess("processes/1", []byte(text)); !errors.Is(err, access.ErrMalformed) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/rooted"
 )
 
 // reader reads a machine as collectors do. They distinguish directories and files that must not be opened: it lists,
@@ -192,7 +195,7 @@ func TestLinksThatLeadOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	live, err := host.OpenLive(host.Paths{Sys: dir, Proc: dir, RootFS: dir})
+	live, err := live.OpenLive(rooted.Paths{Sys: dir, Proc: dir, RootFS: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +208,7 @@ func TestLinksThatLeadOutside(t *testing.T) {
 	}
 	rec.EndRound(0)
 	got := format(t, rec.Archive(Meta{}))
-	if _, err := play(t, parse(t, got)).Host().Files.Read("var/run/x", nil); host.ReasonOf(err) != host.ReasonOf(failed) {
+	if _, err := play(t, parse(t, got)).Host().Files.Read("var/run/x", nil); access.ReasonOf(err) != access.ReasonOf(failed) {
 		t.Errorf("%v, on the machine %v\n%s", err, failed, got)
 	}
 }
@@ -239,11 +242,11 @@ func TestErrorsAreRecordedAsFarAsTheMachineGaveThem(t *testing.T) {
 	rec := NewRecorder(p.Host())
 	h := rec.Host()
 	for name, want := range map[string]error{"sys/a": syscall.ETIMEDOUT, "sys/no-such": syscall.ENOENT} {
-		if _, err := h.Files.Read(name, nil); host.ReasonOf(err) != host.ReasonOf(want) {
+		if _, err := h.Files.Read(name, nil); access.ReasonOf(err) != access.ReasonOf(want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := h.RDMA.Port(t.Context(), "mlx5_0", 1); host.ReasonOf(err) != host.Malformed {
+	if _, err := h.RDMA.Port(t.Context(), "mlx5_0", 1); access.ReasonOf(err) != access.Malformed {
 		t.Errorf("%v", err)
 	}
 	rec.EndRound(0)

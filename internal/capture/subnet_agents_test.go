@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 )
 
 // TestAgentsArePlayedAndRecorded: answers of agents and subnet managers are restored and continue, and are recorded
@@ -65,7 +66,7 @@ guid: b83f:d203:00a1:c0de
 			recorder.EndRound(c.after)
 		}
 	}
-	if _, err := asked.Counters(t.Context(), "mlx5_0", 1, &host.Agent{LID: 18, Port: 1}); !host.IsAbsent(err) {
+	if _, err := asked.Counters(t.Context(), "mlx5_0", 1, &host.Agent{LID: 18, Port: 1}); !access.IsAbsent(err) {
 		t.Error(err)
 	}
 	if got, want := format(t, recorder.Archive(a.Meta)), format(t, a); got != want {
@@ -106,7 +107,7 @@ func TestAnswersOfPortSettings(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := p.PortSettings(t.Context(), "mlx5_1", 1); !host.IsAbsent(err) {
+	if _, err := p.PortSettings(t.Context(), "mlx5_1", 1); !access.IsAbsent(err) {
 		t.Error(err)
 	}
 	if got := string(encodeSettings(got)); got != text {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/nvml"
 	"rdma_exporter/internal/serve"
 )
 
@@ -104,7 +104,7 @@ func TestFlagUsage(t *testing.T) {
 func TestVersionText(t *testing.T) {
 	got := versionText()
 	linked := "NVML:         no: built without cgo"
-	if host.NVML {
+	if nvml.NVML {
 		linked = "NVML:         yes,"
 	}
 	for _, want := range []string{

@@ -13,6 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/dcb"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/linkmode"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/transceiver"
@@ -45,14 +48,14 @@ type Host struct {
 	// Subnet is nil in a copied tree.
 	Subnet Subnet
 	// Turns allows one reader at a time per device, and tracks devices that do not answer.
-	Turns *Turns
+	Turns *access.Turns
 	// CPU is how long this process waited for a CPU; nil: not measured.
-	CPU *CPUWait
+	CPU *access.CPUWait
 	// RTNL serialises all requests that take rtnl.
-	RTNL *RTNL
+	RTNL *access.RTNL
 	// Meter counts the cost of requests, Budget limits deferrable ones.
-	Meter  *Meter
-	Budget *Budget
+	Meter  *source.Meter
+	Budget *access.Budget
 	// Now is the time of a reading: the wall clock on a live host, the recorded time in a replay.
 	Now func() time.Time
 
@@ -83,8 +86,8 @@ func (h *Host) ForRound() *Host {
 // InRound reports whether this is a host of ForRound.
 func (h *Host) InRound() bool { return h.listing != nil }
 
-// classDir has an entry for each RDMA device.
-const classDir = "sys/class/infiniband"
+// ClassDir has an entry for each RDMA device.
+const ClassDir = "sys/class/infiniband"
 
 // Devices lists the RDMA devices by name, sorted. The list is shared and must not be modified.
 func (h *Host) Devices() ([]string, error) {
@@ -105,10 +108,10 @@ func (l *listing) read(f Files, netdevs *netdevNames) {
 		l.netdevs = netdevs.ofDevices(f, known)
 	}
 	l.opened = f.Opened()
-	l.names, l.registrations, l.err = f.Identities(classDir)
+	l.names, l.registrations, l.err = f.Identities(ClassDir)
 	switch {
 	case netdevs == nil:
-	case IsAbsent(l.err):
+	case access.IsAbsent(l.err):
 		netdevs.keep(nil)
 	case l.err == nil && !slices.Equal(l.names, known):
 		l.netdevs = netdevs.ofDevices(f, l.names)
@@ -126,7 +129,7 @@ func (h *Host) Registration(name string) uint64 {
 		}
 		return 0
 	}
-	id, err := h.Files.Identity(classDir + "/" + name)
+	id, err := h.Files.Identity(ClassDir + "/" + name)
 	if err != nil {
 		return 0
 	}
@@ -145,9 +148,9 @@ func (h *Host) NetdevChanges(name string) uint64 {
 
 // Replaced reports whether a device was removed or replaced since the start of the round.
 func (h *Host) Replaced(name string) bool {
-	id, err := h.Files.Identity(classDir + "/" + name)
+	id, err := h.Files.Identity(ClassDir + "/" + name)
 	if err != nil {
-		return IsAbsent(err)
+		return access.IsAbsent(err)
 	}
 	began := h.Registration(name)
 	return began != 0 && id != began
@@ -306,7 +309,7 @@ type HealthReporter struct {
 type DCB interface {
 	// IEEE is DCB_CMD_IEEE_GET: the driver may issue one firmware command per priority. Drivers without DCB, virtual
 	// functions and IPoIB netdevs return EOPNOTSUPP.
-	IEEE(ctx context.Context, netdev string) (DCBConfig, error)
+	IEEE(ctx context.Context, netdev string) (dcb.Config, error)
 }
 
 // GPUs reads GPUs by NVML, the library of the NVIDIA driver. A call delays other users of the same GPU. A GPU that has
@@ -351,22 +354,22 @@ func (m LinkModes) Known() LinkModes {
 }
 
 // MeasureCPU sets the measurement that tells a stuck read from a late one. It is called before the first read.
-func (h *Host) MeasureCPU(c *CPUWait) {
-	h.CPU, h.Turns.CPU, h.RTNL.turns.CPU = c, c, c
-	if n, ok := h.GPUs.(interface{ MeasureCPU(c *CPUWait) }); ok {
+func (h *Host) MeasureCPU(c *access.CPUWait) {
+	h.CPU, h.Turns.CPU, h.RTNL.Turns.CPU = c, c, c
+	if n, ok := h.GPUs.(interface{ MeasureCPU(c *access.CPUWait) }); ok {
 		n.MeasureCPU(c)
 	}
 }
 
 // UnderRTNL makes n requests of a source that take rtnl, for a device or none; see RTNL.Do. After an error the results
 // of f must not be read, because f may still be running.
-func (h *Host) UnderRTNL(ctx context.Context, s Source, device string, n int, f func()) error {
+func (h *Host) UnderRTNL(ctx context.Context, s source.Source, device string, n int, f func()) error {
 	return h.RTNL.Do(ctx, func() {
-		h.Meter.Begin(s, LockRTNL, n)
+		h.Meter.Begin(s, source.LockRTNL, n)
 		start := time.Now()
 		defer func() {
 			took := time.Since(start)
-			h.Meter.Spend(s, LockRTNL, took)
+			h.Meter.Spend(s, source.LockRTNL, took)
 			h.Budget.Spend(device, took)
 		}()
 		f()

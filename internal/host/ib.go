@@ -65,8 +65,8 @@ type Agent struct {
 	// Far: it is at the far end of the link of the local port, not the local port.
 	Far bool
 
-	info *mad.PerformanceInfo // which counters it has; nil until it is queried
-	fec  *bool                // the port has PortInfoExtended; nil until it is queried
+	Info *mad.PerformanceInfo // which counters it has; nil until it is queried
+	Fec  *bool                // the port has PortInfoExtended; nil until it is queried
 }
 
 // IBCounters are the counters of a port that an agent has. Others are absent.
@@ -121,9 +121,9 @@ func (l *IBLink) Common() mad.Link { return l.Own.Enabled.Link().And(l.Far.Enabl
 // Requests is the maximum number of datagrams of a query without losses.
 func (a *Agent) Requests() int {
 	switch {
-	case a.info == nil:
+	case a.Info == nil:
 		return 3
-	case a.info.Extended && !a.info.ExtendedErrors:
+	case a.Info.Extended && !a.Info.ExtendedErrors:
 		return 2
 	}
 	return 1
@@ -132,17 +132,17 @@ func (a *Agent) Requests() int {
 // FECRequests is the maximum number of datagrams of a query without losses.
 func (a *Agent) FECRequests() (n int) {
 	switch {
-	case a.fec == nil:
+	case a.Fec == nil:
 		n = 2
-	case !*a.fec:
+	case !*a.Fec:
 		return 0
 	default:
 		n = 1
 	}
 	switch {
-	case a.info == nil:
+	case a.Info == nil:
 		n += 2
-	case a.info.FEC:
+	case a.Info.FEC:
 		n++
 	}
 	return n

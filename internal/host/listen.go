@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/kernellog"
 )
 
@@ -88,7 +89,7 @@ type Networkd interface {
 
 // NoNetworkd reports whether the error of a query means that the files of earlier versions apply: networkd does not
 // run, or has no such query.
-func NoNetworkd(err error) bool { return IsAbsent(err) || errors.Is(err, syscall.EOPNOTSUPP) }
+func NoNetworkd(err error) bool { return access.IsAbsent(err) || errors.Is(err, syscall.EOPNOTSUPP) }
 
 // KernelLog reads the kernel log.
 type KernelLog interface {

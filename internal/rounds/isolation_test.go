@@ -20,6 +20,7 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/live"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/verdict"
@@ -91,7 +92,7 @@ func TestInjectedErrno(t *testing.T) {
 					}
 				}
 			})
-			h.RDMA = host.NoNetlink() // files have it all
+			h.RDMA = live.NoNetlink() // files have it all
 			samples = machines.Collect(t, scheduleOf(t, h, nil))
 		})
 		return samples

@@ -19,6 +19,8 @@ import (
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/live"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/verdict"
 	"rdma_exporter/test/machines"
@@ -36,7 +38,7 @@ func replayed(t *testing.T, name string, change func(*capture.Archive)) *host.Ho
 	must(t, err)
 	t.Cleanup(func() { must(t, p.Close()) })
 	h := p.Host()
-	h.Now, h.Budget = time.Now, host.NewBudget(time.Now)
+	h.Now, h.Budget = time.Now, access.NewBudget(time.Now)
 	return h
 }
 
@@ -124,7 +126,7 @@ func TestLastStateIsServed(t *testing.T) {
 // device, which explains it, fires.
 func TestPortDownOfAStuckDevice(t *testing.T) {
 	m, _ := machines.Open(t, machines.Fixture("port-down"))
-	m.RDMA = host.NoNetlink()
+	m.RDMA = live.NoNetlink()
 	files := &hanging{Files: m.Files, prefix: "sys/class/infiniband/mlx5_5/ports/1"}
 	m.Files = files
 	s := rounds.New(context.WithoutCancel(t.Context()),

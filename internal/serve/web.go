@@ -22,7 +22,7 @@ import (
 
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/control"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/own"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/web"
@@ -187,7 +187,7 @@ func unmapUnused(ctx context.Context, log *slog.Logger) {
 			return
 		case <-time.After(wait):
 		}
-		if err := host.UnmapProgram(); err != nil {
+		if err := own.UnmapProgram(); err != nil {
 			log.Debug("cannot unmap unused pages of the program file", "err", err)
 			return
 		}

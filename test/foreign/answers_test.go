@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/transceiver"
 )
@@ -218,8 +219,8 @@ type dcbAnswers struct {
 	m  *marks
 }
 
-func (x dcbAnswers) IEEE(ctx context.Context, netdev string) (host.DCBConfig, error) {
-	return spoil[host.DCBConfig](x.m, "DCB.IEEE")(x.of.IEEE(ctx, netdev))
+func (x dcbAnswers) IEEE(ctx context.Context, netdev string) (dcb.Config, error) {
+	return spoil[dcb.Config](x.m, "DCB.IEEE")(x.of.IEEE(ctx, netdev))
 }
 
 type gpus struct {

@@ -16,6 +16,9 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/netlink"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/rounds"
 )
 
@@ -120,12 +123,12 @@ type watch struct {
 
 func newWatch(t *testing.T, netdev string, buffer int, gate chan struct{}) *watch {
 	t.Helper()
-	live, err := host.OpenLive(host.Paths{RootFS: tree(t, netdev)})
+	live, err := live.OpenLive(rooted.Paths{RootFS: tree(t, netdev)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &watch{
-		t: t, events: &heard{Events: host.NewEvents(live.Files, buffer), listening: make(chan struct{}), gate: gate},
+		t: t, events: &heard{Events: netlink.NewEvents(live.Files, buffer), listening: make(chan struct{}), gate: gate},
 	}
 	h := live.Host
 	h.Events = w.events
