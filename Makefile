@@ -120,14 +120,14 @@ compare: build ## compare metrics and findings of every recorded machine with re
 check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint $(BIN)/crane ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
 	@$(MAKE) --no-print-directory -j2 -Otarget check-code check-rules check-packaging check-generated
 
-# One compilation, as in make test; what needs cgo is in internal/host.
+# One compilation, as in make test; what needs cgo is in internal/host/nvml.
 check e2e kernel-proofs: export CGO_ENABLED = 0
 
 check-code: $(BIN)/actionlint
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	$(GO) build -o /dev/null ./cmd/rdma_exporter
-	$(GO) vet ./... && CGO_ENABLED=$(CC_HERE) $(GO) vet ./internal/host && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale && $(GO) vet -tags soak ./test/soak && CGO_ENABLED=$(CC_HERE) $(GO) vet -tags gpu ./test/gpu
-	$(TOOL) staticcheck ./... && CGO_ENABLED=$(CC_HERE) $(TOOL) staticcheck ./internal/host
+	$(GO) vet ./... && CGO_ENABLED=$(CC_HERE) $(GO) vet ./internal/host/nvml && $(GO) vet -tags e2e ./test/... ./internal/host/... && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale && $(GO) vet -tags soak ./test/soak && CGO_ENABLED=$(CC_HERE) $(GO) vet -tags gpu ./test/gpu
+	$(TOOL) staticcheck ./... && CGO_ENABLED=$(CC_HERE) $(TOOL) staticcheck ./internal/host/nvml
 	$(GO) mod tidy -diff
 	$(BIN)/actionlint -shellcheck= -pyflakes=
 
@@ -176,7 +176,7 @@ e2e: e2e-programs ## tests with a real kernel (namespaces, virtual machine), a s
 e2e-programs:
 	set -e; for p in alerting page fabric sandbox kernel; do test/$$p/packages.sh; done
 	$(GO) build -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
-	$(GO) test -c -tags e2e -o $(BIN)/host-e2e ./internal/host
+	$(GO) test -c -tags e2e -o $(BIN)/host-e2e/ ./internal/host/live ./internal/host/netlink ./internal/host/umad
 
 # Parts that mostly wait, each for others. A browser starves the guest's emulated processors: test/kernel comes after test/page.
 e2e-kernel e2e-servers e2e-quickstart kernel-proofs: export RDMA_EXPORTER = $(CURDIR)/$(BIN)/rdma_exporter-e2e

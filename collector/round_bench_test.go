@@ -9,7 +9,8 @@ import (
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/hwcounters"
 	"rdma_exporter/collector/shared"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -66,7 +67,7 @@ func BenchmarkRound(b *testing.B) {
 		}
 	}
 	put("proc/uptime", "1000.00 2000.00")
-	live, err := host.OpenLive(host.Paths{RootFS: dir, Sys: filepath.Join(dir, "sys"), Proc: filepath.Join(dir, "proc")})
+	live, err := live.OpenLive(rooted.Paths{RootFS: dir, Sys: filepath.Join(dir, "sys"), Proc: filepath.Join(dir, "proc")})
 	if err != nil {
 		b.Fatal(err)
 	}

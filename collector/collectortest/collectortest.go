@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/nvml"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
@@ -105,7 +106,7 @@ func Collect(
 
 // FakeGPUs is a host access to GPUs.
 type FakeGPUs struct {
-	host.NoNVML
+	nvml.NoNVML
 	Nvml     snapshot.NVML
 	Errs     []error
 	Err      error

@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"rdma_exporter/collector/metric"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/snapshot"
 )
@@ -22,7 +22,7 @@ var (
 	FECLaneCorrectedBlocks     = NetdevDesc("rdma_port_fec_lane_corrected_blocks_total", "Blocks (codewords) corrected by FEC, by lane. Absent where the driver has a total only, as with RS-FEC of mlx5, whose blocks span all lanes.", sourceFEC+", corrected blocks", "lane")
 	FECLaneUncorrectableBlocks = NetdevDesc("rdma_port_fec_lane_uncorrectable_blocks_total", "Blocks (codewords) that FEC could not correct, by lane. Absent where the driver has a total only.", sourceFEC+", uncorrectable blocks", "lane")
 
-	FECInfo = metric.Asks(host.SourceNetdevStats, metric.Port("rdma_port_fec_info",
+	FECInfo = metric.Asks(source.NetdevStats, metric.Port("rdma_port_fec_info",
 		"Forward error correction (FEC) in use, always 1. mode: none, FC (Fire code, BASE-R), RS(528,514), RS(544,514), RS(272,257), or RS where the rate of a lane is unknown. Absent where the driver does not report it.",
 		sourceFEC+", active; the code of RS-FEC from LINKMODES_GET, speed and lanes", "netdev", "mode"))
 )

@@ -5,16 +5,16 @@ import (
 	"strings"
 
 	"rdma_exporter/collector/metric"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 )
 
 const StatsSource = "ethtool -S (ETHTOOL_GSTATS)"
 
 // NetdevDesc is a Desc of a netdev statistic; labels are those beside device, port and netdev.
-func NetdevDesc(name, help, source string, labels ...string) *metric.Desc {
-	return metric.Of(metric.EthernetPorts, metric.Asks(host.SourceNetdevStats,
-		metric.Port(name, help, source, append([]string{"netdev"}, labels...)...)))
+func NetdevDesc(name, help, origin string, labels ...string) *metric.Desc {
+	return metric.Of(metric.EthernetPorts, metric.Asks(source.NetdevStats,
+		metric.Port(name, help, origin, append([]string{"netdev"}, labels...)...)))
 }
 
 // WhereLossless is for statistics that exist, or are used by rules, only for priorities with flow control.
@@ -25,7 +25,7 @@ func WhereLossless(d *metric.Desc) *metric.Desc {
 
 var GlobalPauseEnabled = metric.Of(
 	metric.EthernetPorts,
-	metric.Asks(host.SourcePause, metric.Port(
+	metric.Asks(source.Pause, metric.Port(
 		"rdma_port_global_pause_enabled",
 		"Whether link-level flow control (802.3x pause) is enabled: receive honours pause frames of the link partner, transmit sends pause frames. Excludes PFC.",
 		"ethtool netlink PAUSE_GET, rx and tx",

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -51,7 +53,7 @@ func (w *NetdevStats) Read(ctx context.Context, h *host.Host, of NetdevTarget) (
 		return nil, refused // stats may still be written to
 	}
 	if err != nil {
-		if host.ReasonOf(err) == host.Gone {
+		if access.ReasonOf(err) == access.Gone {
 			w.drop(of.Netdev)
 		}
 		return nil, err
@@ -98,11 +100,11 @@ func (w *NetdevStats) LinkDowns(device string, port int, netdev string, now time
 }
 
 // Source is the source of a driver's statistics.
-func (w *NetdevStats) Source(driver string) host.Source {
+func (w *NetdevStats) Source(driver string) source.Source {
 	if w.tables[driver] == nil {
-		return host.SourceStandardStats
+		return source.StandardStats
 	}
-	return host.SourceNetdevStats
+	return source.NetdevStats
 }
 
 // Keep drops the netdevs of all devices except these.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"rdma_exporter/collector/metric"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 )
 
 // pmaCounter is a file of ports/N/counters: an attribute of the InfiniBand performance management agent (IBA 16.1).
@@ -18,7 +18,7 @@ type pmaCounter struct {
 func pma(file, name, help string, scale float64, bits uint) pmaCounter {
 	return pmaCounter{
 		file,
-		metric.Asks(host.SourcePMA, metric.Function(name, help, "ports/N/counters/"+file)),
+		metric.Asks(source.PMA, metric.Function(name, help, "ports/N/counters/"+file)),
 		scale,
 		bits,
 	}

@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -77,7 +78,7 @@ func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, ros
 
 func (c *ethernet) readDevice(r *reading.Reader, st *ethState) ([]snapshot.NetdevCounters, bool) {
 	name := r.Device
-	r.Begin(host.SourceIdentity)
+	r.Begin(source.Identity)
 	if st.read.DueOf(r, shared.SlowInterval) {
 		c.learn(r, name, st)
 	}
@@ -116,7 +117,7 @@ func (nd *ethNetdev) release(r *reading.Reader) {
 		nd.carrier = nil
 		return
 	}
-	r.Begin(host.SourceNetdev)
+	r.Begin(source.Netdev)
 	n := r.Count(sysfs.NetDir + nd.Name + "/carrier_changes")
 	if n != nil && nd.carrier != nil && *n != *nd.carrier {
 		r.Quarantine.Release(nd.dir())
@@ -173,14 +174,14 @@ func (nd *ethNetdev) readSettings(r *reading.Reader) {
 		return
 	}
 	begun := time.Now()
-	pause, made := reading.Ask(r, host.SourcePause, nd.dir(), "pause", nd.Name, r.Host.Ethtool.Pause)
+	pause, made := reading.Ask(r, source.Pause, nd.dir(), "pause", nd.Name, r.Host.Ethtool.Pause)
 	if !made {
 		return // nor would the other be
 	}
 	if pause != nil {
 		nd.pause.Keep(pause, now)
 	}
-	fec, made := reading.Ask(r, host.SourceFEC, nd.dir(), "fec", nd.Name, r.Host.Ethtool.FEC)
+	fec, made := reading.Ask(r, source.FEC, nd.dir(), "fec", nd.Name, r.Host.Ethtool.FEC)
 	if !made {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -70,7 +71,7 @@ type ethRig struct {
 
 func newEthRig(t *testing.T, tree string) *ethRig {
 	r := &ethRig{t: t, h: collectortest.Machine(t, tree), driver: &ethDriver{}, stats: counters.NewNetdevStats()}
-	r.h.Ethtool, r.h.Now, r.h.Budget = r.driver, time.Now, host.NewBudget(time.Now)
+	r.h.Ethtool, r.h.Now, r.h.Budget = r.driver, time.Now, access.NewBudget(time.Now)
 	r.c = New(withStats(shared.Options{}, r.stats))
 	return r
 }
@@ -157,7 +158,7 @@ func TestEthernetLeavesFailuresAlone(t *testing.T) {
 		r := newEthRig(t, collectortest.EthTree("mlx5_0", "eth0"))
 		r.driver.stats, r.driver.pauseErr = []host.Stat{{Name: "rx_discards_phy", Value: 1}}, syscall.EOPNOTSUPP
 		r.round()
-		r.driver.err = &host.Error{Op: "ask", Path: "ethtool/eth0/stats", Err: syscall.EIO}
+		r.driver.err = &access.Error{Op: "ask", Path: "ethtool/eth0/stats", Err: syscall.EIO}
 		issues := 0
 		for range 20 {
 			time.Sleep(15 * time.Second)
@@ -186,7 +187,7 @@ func TestEthernetWhileRTNLIsHeld(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		for range 3 {
-			if n := r.round(); len(n.Issues) == 0 || n.Issues[0].Reason != string(host.BackedOff) {
+			if n := r.round(); len(n.Issues) == 0 || n.Issues[0].Reason != string(access.BackedOff) {
 				t.Errorf("%+v", n.Issues)
 			}
 			time.Sleep(15 * time.Second)

@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -31,7 +32,7 @@ func (r *ethRig) sampled() (stop func()) {
 }
 
 func eio(netdev string) error {
-	return &host.Error{Op: "ask", Path: "ethtool/" + netdev + "/stats", Err: syscall.EIO}
+	return &access.Error{Op: "ask", Path: "ethtool/" + netdev + "/stats", Err: syscall.EIO}
 }
 
 // TestSamplingEndsWithRefusals: an item in quarantine is not read between rounds either.
@@ -227,7 +228,7 @@ func TestStandardStats(t *testing.T) {
 		if got := r.lines(); !slices.Equal(got, want) {
 			t.Errorf("%s", fmt.Sprint(got))
 		}
-		r.driver.err = &host.Error{Op: "ask", Path: "ethtool/eth0/standard", Err: syscall.EOPNOTSUPP}
+		r.driver.err = &access.Error{Op: "ask", Path: "ethtool/eth0/standard", Err: syscall.EOPNOTSUPP}
 		r.driver.asked = 0
 		for range 20 {
 			time.Sleep(15 * time.Second)

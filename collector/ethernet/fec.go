@@ -8,6 +8,7 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -60,7 +61,7 @@ func (nd *ethNetdev) readCode(r *reading.Reader, now time.Time) {
 	}
 	nd.fecCode.Keep(fecCode(active, nil), now)
 	if nd.fecCode.Value == fecRS {
-		if modes, _ := reading.Ask(r, host.SourceLinkModes, nd.dir(), "linkmodes", nd.Name,
+		if modes, _ := reading.Ask(r, source.LinkModes, nd.dir(), "linkmodes", nd.Name,
 			r.Host.Ethtool.LinkModes); modes != nil {
 			nd.fecCode.Value = fecCode(active, modes)
 		}

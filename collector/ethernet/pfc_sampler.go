@@ -12,6 +12,7 @@ import (
 
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -190,16 +191,16 @@ func (s *pfcSampler) sample(ctx context.Context, h *host.Host, n *sampledNetdev)
 	defer s.mu.Unlock()
 	now := time.Now()
 	switch {
-	case errors.Is(err, host.ErrStuck):
+	case errors.Is(err, access.ErrStuck):
 		n.refuse(refusedRTNL)
 		n.suspend(now.Add(slowRest))
-	case errors.Is(err, host.ErrBackOff), errors.Is(err, host.ErrLate):
+	case errors.Is(err, access.ErrBackOff), errors.Is(err, access.ErrLate):
 		n.stretch(refusedRTNL, now)
-	case err != nil && host.Refused(err) && n.failed:
+	case err != nil && access.Refused(err) && n.failed:
 		n.refuse(refusedError)
 		n.stop() // until a round reads it successfully, and it is paused
 	case err != nil:
-		n.failed = host.Refused(err)
+		n.failed = access.Refused(err)
 		n.stretch(refusedError, now)
 	case took > slowSample:
 		n.pauses.noteSample(r)

@@ -13,6 +13,8 @@ import (
 
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -59,7 +61,7 @@ func (w *pausedPort) read(
 		took time.Duration
 		err  error
 	}
-	if refused := h.UnderRTNL(ctx, host.SourceNetdevStats, n.Device, 1, func() {
+	if refused := h.UnderRTNL(ctx, source.NetdevStats, n.Device, 1, func() {
 		start := time.Now()
 		late.seconds, late.err = w.ask()
 		late.at, late.took = time.Now(), time.Since(start)
@@ -72,7 +74,8 @@ func (w *pausedPort) read(
 // bubbleHost is a host without files.
 func bubbleHost() *host.Host {
 	return &host.Host{
-		Turns: host.NewTurns(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(time.Now), Now: time.Now,
+		Turns: access.NewTurns(), RTNL: access.NewRTNL(), Meter: &source.Meter{},
+		Budget: access.NewBudget(time.Now), Now: time.Now,
 	}
 }
 

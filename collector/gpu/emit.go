@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"rdma_exporter/collector/metric"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -24,7 +24,7 @@ var (
 	gpuHidden = metric.Beside("rdma_gpu_driver_info", metric.Host("rdma_gpu_hidden",
 		"1 for a GPU in the PCI tree that NVML does not list: fallen off the bus, bound to another driver, or not in the exporter's container. Absent for others.",
 		"/sys/bus/pci/devices, nvmlDeviceGetPciInfo", "pci_bus_id"))
-	gpuInfo = metric.Of("rdma_gpu_info", metric.Asks(host.SourceNVML, metric.GPU("rdma_gpu_info",
+	gpuInfo = metric.Of("rdma_gpu_info", metric.Asks(source.NVML, metric.GPU("rdma_gpu_info",
 		"NVIDIA GPU, always 1. gpu and UUID: as in the DCGM exporter. pci_bus_id: PCI address as in sysfs.",
 		"nvmlDeviceGetPciInfo, nvmlDeviceGetName, nvmlDeviceGetSerial; /sys/bus/pci/devices/ADDRESS/numa_node",
 		"pci_bus_id", "model", "serial_number", "numa_node")))
@@ -34,7 +34,7 @@ var (
 	gpuNVLinkErrors = metric.Beside("rdma_gpu_nvlinks_up", metric.GPU("rdma_gpu_nvlink_errors_total",
 		"NVLink errors of a GPU. error: recovery (link retrained, traffic interrupted), recovery_failed (link went down); full mode adds replay, crc (before Hopper crc_flit and crc_data), receive. Absent for errors that the GPU does not count (Blackwell counts receive and recovery_failed).",
 		"NVML_FI_DEV_NVLINK_ERROR_DL_*, NVML_FI_DEV_NVLINK_*_ERROR_COUNT_TOTAL, NVML_FI_DEV_NVLINK_COUNT_*", "error"))
-	gpuFabricState = metric.Beside("rdma_gpu_nvlinks_up", metric.Asks(host.SourceNVML, metric.GPU("rdma_gpu_fabric_state",
+	gpuFabricState = metric.Beside("rdma_gpu_nvlinks_up", metric.Asks(source.NVML, metric.GPU("rdma_gpu_fabric_state",
 		"Registration of a GPU with its NVLink fabric (NVSwitches), 1 for the state it is in. state: completed; degraded (completed with an error, or health degraded or limited in NVML); pending (not started or in progress, no NVLink peers). Absent for GPUs without an NVLink fabric.",
 		"nvmlDeviceGetGpuFabricInfoV: state, status, health", "state")))
 	gpuThrottle = metric.GPU("rdma_gpu_throttle",
@@ -119,12 +119,12 @@ func gpuFloat(name, help, source string, value func(*snapshot.GPU) *float64) gpu
 
 // needed is a value that a rule uses and that some drivers do not report.
 func needed(f gpuFigure) gpuFigure {
-	f.Beside, f.Of, f.Asks = "", "rdma_gpu_info", host.SourceNVML.Name()
+	f.Beside, f.Of, f.Asks = "", "rdma_gpu_info", source.NVML.Name()
 	return f
 }
 
-func gpuUint(name string, full bool, help, source string, value func(*snapshot.GPU) *uint64) gpuFigure {
-	d := metric.Beside("rdma_gpu_info", metric.Asks(host.SourceNVML, metric.GPU(name, help, source)))
+func gpuUint(name string, full bool, help, origin string, value func(*snapshot.GPU) *uint64) gpuFigure {
+	d := metric.Beside("rdma_gpu_info", metric.Asks(source.NVML, metric.GPU(name, help, origin)))
 	return gpuFigure{d, full, func(g *snapshot.GPU) *float64 {
 		n := value(g)
 		if n == nil {

@@ -15,6 +15,8 @@ import (
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
@@ -46,7 +48,7 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 	r := c.gpus.Latest(ctx, h)
 	section := &snapshot.GPUs{Full: c.gpus.Full, Released: h.GPUs.GPUsReleased()}
 	if r == nil { // the first reading is under way
-		n.GPUs, n.Pending = section, []string{host.SourceNVML.Name()}
+		n.GPUs, n.Pending = section, []string{source.NVML.Name()}
 		done(nil)
 		return
 	}
@@ -124,7 +126,7 @@ func (c *gpu) compare(section *snapshot.GPUs) (issues []snapshot.Issue) {
 			PCIAddress: address, Driver: c.nodes[address].driver, Visible: shown[address], OfDriver: c.nodes[address].ofDriver,
 		})
 		if !shown[address] {
-			issues = append(issues, snapshot.Issue{Reason: string(host.Gone), Err: fmt.Errorf("%s: %w", address, errHidden)})
+			issues = append(issues, snapshot.Issue{Reason: string(access.Gone), Err: fmt.Errorf("%s: %w", address, errHidden)})
 		}
 	}
 	return issues
@@ -137,7 +139,7 @@ func (c *gpu) find(ctx context.Context, h *host.Host) []snapshot.Issue {
 		return nil
 	}
 	nodes, amd := map[string]gpuPlace{}, []snapshot.AMDGPU(nil)
-	issues, err := reading.OfHost(ctx, h, "pci/gpu", host.SourcePCI, func(r *reading.Reader) {
+	issues, err := reading.OfHost(ctx, h, "pci/gpu", source.PCI, func(r *reading.Reader) {
 		driven, _ := r.Host.Files.List("proc/driver/nvidia/gpus") // absent: the driver is not loaded, or is not NVIDIA's
 		functions := sysfs.GPUs(h, r)
 		amd = readAMD(r, functions)
@@ -155,7 +157,7 @@ func (c *gpu) find(ctx context.Context, h *host.Host) []snapshot.Issue {
 		}
 	})
 	if err != nil {
-		return []snapshot.Issue{{Source: host.SourcePCI.Name(), Reason: string(host.ReasonOf(err)), Err: err}}
+		return []snapshot.Issue{{Source: source.PCI.Name(), Reason: string(access.ReasonOf(err)), Err: err}}
 	}
 	c.found.Read(now)
 	c.nodes, c.amd = nodes, amd

@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
@@ -108,7 +109,7 @@ func TestGPUModes(t *testing.T) {
 
 // TestGPUIsRead: each failure costs its own values, and is reported.
 func TestGPUIsRead(t *testing.T) {
-	absent := &host.Error{Op: "read", Path: "dev/nvidiactl", Err: syscall.ENOENT}
+	absent := &access.Error{Op: "read", Path: "dev/nvidiactl", Err: syscall.ENOENT}
 	for _, c := range []struct {
 		what    string
 		f       *collectortest.FakeGPUs
@@ -121,7 +122,7 @@ func TestGPUIsRead(t *testing.T) {
 		{"built without cgo", &collectortest.FakeGPUs{Err: syscall.EOPNOTSUPP}, "[unsupported]", 0, false},
 		{"released", &collectortest.FakeGPUs{Err: syscall.EBUSY, Released: &snapshot.GPURelease{Left: time.Minute}}, "[]", 2, false},
 		{"a GPU that is lost", &collectortest.FakeGPUs{Nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}, Errs: []error{syscall.ENODEV}}, "[gone gone]", 1 + 1 + 1 + 8, false},
-		{"a call that does not return", &collectortest.FakeGPUs{Nvml: snapshot.NVML{Driver: "1"}, Errs: []error{host.ErrStuck}}, "[stuck gone gone]", 4, true},
+		{"a call that does not return", &collectortest.FakeGPUs{Nvml: snapshot.NVML{Driver: "1"}, Errs: []error{access.ErrStuck}}, "[stuck gone gone]", 4, true},
 		{"a reading that does not return", collectortest.SlowGPUs(time.Minute), "[stuck]", 0, true},
 	} {
 		t.Run(c.what, func(t *testing.T) {

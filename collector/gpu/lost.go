@@ -7,7 +7,7 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/expect"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -24,7 +24,7 @@ var gpuLost = metric.Of("rdma_gpu_info", metric.Beside("rdma_gpu_info", metric.H
 func lostNVIDIA(
 	known []expect.GPURecord, r *shared.GPUReading, functions []snapshot.GPUFunction,
 ) (out []snapshot.LostGPU) {
-	if r.Nvml.Count == nil && len(r.Errs) > 0 || host.Unanswered(r.Failed()) {
+	if r.Nvml.Count == nil && len(r.Errs) > 0 || access.Unanswered(r.Failed()) {
 		return nil
 	}
 	listed, before := map[string]bool{}, map[string]bool{}

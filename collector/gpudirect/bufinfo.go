@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -43,11 +44,11 @@ func (b *bufinfo) read(ctx context.Context, h *host.Host) {
 	defer cancel()
 	var text []byte
 	var whole bool
-	if err := reading.Request(ctx, h, "bufinfo", host.SourceBufinfo, func() (err error) {
+	if err := reading.Request(ctx, h, "bufinfo", source.Bufinfo, func() (err error) {
 		text, whole, err = h.Files.Head(host.BufinfoFile, host.BufinfoSize)
 		return err
 	}); err != nil {
-		b.failed = []snapshot.Issue{reading.IssueOf(host.SourceBufinfo, err)}
+		b.failed = []snapshot.Issue{reading.IssueOf(source.Bufinfo, err)}
 		return
 	}
 	found, complete := parseBufinfo(text)

@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/collector/collectortest"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -75,7 +76,7 @@ func TestBufinfoIsAskedSeldom(t *testing.T) {
 	h.Now = func() time.Time { return now }
 	asked := func() uint64 {
 		for _, c := range h.Meter.Costs() {
-			if c.Source == host.SourceBufinfo {
+			if c.Source == source.Bufinfo {
 				return c.Requests
 			}
 		}

@@ -7,13 +7,14 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/gdr"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
 var (
-	gdrJobGIDMismatch = metric.Of("rdma_gdr_gpu_info", metric.Beside("rdma_gdr_gpu_info", metric.Asks(host.SourceProcesses,
+	gdrJobGIDMismatch = metric.Of("rdma_gdr_gpu_info", metric.Beside("rdma_gdr_gpu_info", metric.Asks(source.Processes,
 		metric.Port("rdma_gdr_job_gid_mismatch",
 			"Whether the GID table entry selected by NCCL_IB_GID_INDEX of a job is not RoCE v2, on a RoCE port available to the job. Absent without such a job.",
 			"/proc/PID/environ, nccl.conf, ports/N/gid_attrs/types"))))
@@ -52,7 +53,7 @@ func readGIDTypes(r *reading.Reader, device string, devices []snapshot.Device, i
 		return nil
 	}
 	out := map[gidKey]string{}
-	r.Begin(host.SourcePortTables)
+	r.Begin(source.PortTables)
 	for j := range devices[i].Ports {
 		p := &devices[i].Ports[j]
 		if !sysfs.IsRoCE(&devices[i], p) || !sysfs.IsActive(p) {
@@ -61,13 +62,13 @@ func readGIDTypes(r *reading.Reader, device string, devices []snapshot.Device, i
 		for _, index := range indices {
 			r.Ask(1)
 			b, err := r.Host.Files.ReadIn(sysfs.PortDir(device, p.Number)+"/gid_attrs/types", strconv.Itoa(index), nil)
-			reason := host.ReasonOf(err)
+			reason := access.ReasonOf(err)
 			switch {
 			case err == nil && string(b) == "RoCE v2\n":
 				out[gidKey{p.Number, index}] = "roce_v2"
 			case err == nil:
 				out[gidKey{p.Number, index}] = "roce_v1"
-			case reason == host.Invalid || reason == host.Absent:
+			case reason == access.Invalid || reason == access.Absent:
 				out[gidKey{p.Number, index}] = "empty"
 			default:
 				r.Issue(err)

@@ -13,6 +13,8 @@ import (
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
@@ -35,7 +37,7 @@ var (
 	))
 	gdrInfo = metric.Of(
 		"rdma_gdr_gpu_info",
-		metric.Asks(host.SourcePCI, metric.Unknown(infoUnknown, metric.Host(
+		metric.Asks(source.PCI, metric.Unknown(infoUnknown, metric.Host(
 			"rdma_gdr_gpu_info",
 			"Best eligible NIC (device) of a GPU, always 1. distance: PIX, PXB, P2C, PHB, SYS (terms of NCCL). mechanism: peermem, dmabuf, none. reason: why the path is not direct, explained in docs/gpudirect.md.",
 			"as rdma_gdr_gpu_direct",
@@ -49,7 +51,7 @@ var (
 	)
 	pcieSettings = metric.Of(
 		metric.PhysicalFunctions,
-		metric.Asks(host.SourcePCIConfig, metric.Device(
+		metric.Asks(source.PCIConfig, metric.Device(
 			"rdma_device_pcie_settings_info",
 			"PCIe settings of an RDMA device, always 1. max_payload and max_read_request: bytes; relaxed_ordering: true, false; all empty where configuration space cannot be read. acs_redirect: whether ACS at a port between the device and a GPU below the same switch redirects their traffic to the root; empty without such a GPU. iommu: type of the IOMMU group, empty without IOMMU. virtual: true in a virtual machine.",
 			"/sys/bus/pci/devices/ADDRESS/config (needs CAP_SYS_ADMIN), iommu_group/type",
@@ -126,7 +128,7 @@ func (c *gpuDirect) read(
 	ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error),
 ) {
 	devices, paths, at := c.lastRound.Last(ctx)
-	issues, err := reading.OfHost(ctx, h, "gdr", host.SourceModules, func(r *reading.Reader) {
+	issues, err := reading.OfHost(ctx, h, "gdr", source.Modules, func(r *reading.Reader) {
 		c.tree.update(r, paths)
 		if len(paths) > 0 {
 			c.machine.update(r, c.nccl, hasAMD(c.tree.found))
@@ -157,8 +159,8 @@ func (c *gpuDirect) read(
 			st.read.Read(r.Now())
 		}
 		if st.nic.cut {
-			r.Begin(host.SourcePCIConfig)
-			r.Issue(host.Denied(sysfs.PCIDir + st.nic.PCIAddress + "/config"))
+			r.Begin(source.PCIConfig)
+			r.Issue(access.Denied(sysfs.PCIDir + st.nic.PCIAddress + "/config"))
 		}
 		if !st.gidsAt.Equal(searched) {
 			st.nic.gids, st.gidsAt = readGIDTypes(r, r.Device, devices, indices), searched

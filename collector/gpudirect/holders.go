@@ -12,18 +12,19 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 )
 
 var (
-	portJobInfo = metric.Of("rdma_port_job_info", metric.Asks(host.SourceProcesses, metric.Port("rdma_port_job_info",
+	portJobInfo = metric.Of("rdma_port_job_info", metric.Asks(source.Processes, metric.Port("rdma_port_job_info",
 		"Workload that uses the port, always 1: a process of it has memory registered with the RDMA device, or a queue pair on it. A port of a physical function has those of its virtual functions and subfunctions too. At most 16 for each port, those with the most registered memory; rdma_port_jobs counts all. scheduler and job_id: slurm and the job, kubernetes and the UID of the pod, container and the first digits of its ID, systemd and the unit, session and the login session, none, unknown (a process that is not visible). namespace and pod: names of the pod, only with --collector.gdr.pod-resources, and empty if its devices do not identify it. Where RDMA netlink does not list memory regions: workloads that have the device open.",
 		"RDMA netlink RES_CTX_GET, RES_MR_GET, RES_QP_GET of drivers without a firmware command for it; /proc/PID/cgroup; the kubelet's PodResources API",
 		"scheduler", "job_id", "namespace", "pod")))
-	portJobs = metric.Of("rdma_port_job_info", metric.Beside("rdma_port_job_info", metric.Asks(host.SourceProcesses,
+	portJobs = metric.Of("rdma_port_job_info", metric.Beside("rdma_port_job_info", metric.Asks(source.Processes,
 		metric.Port("rdma_port_jobs", "Workloads that use the port; absent if there are none. See rdma_port_job_info.",
 			"as rdma_port_job_info"))))
-	gpuJobInfo = metric.Of("rdma_port_job_info", metric.Beside("rdma_port_job_info", metric.Asks(host.SourceProcesses,
+	gpuJobInfo = metric.Of("rdma_port_job_info", metric.Beside("rdma_port_job_info", metric.Asks(source.Processes,
 		metric.GPU("rdma_gpu_job_info",
 			"Workload with a process that has the GPU open, and NCCL or an RDMA device, always 1. Labels as in rdma_port_job_info; at most 16 for each GPU.",
 			"/proc/PID/fd, /proc/PID/cgroup", "scheduler", "job_id", "namespace", "pod"))))

@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/gdr"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
@@ -69,7 +69,7 @@ func readSymbols(r *reading.Reader) (dmabuf, peers, amdPeer *bool) {
 	b, err := r.Host.Files.Lines("proc/kallsyms", []string{symbolDMABUF, symbolPeermem, sysfs.PeerSymbol})
 	if err != nil {
 		// Not permitted in a hardened unit: the kernel version is used instead.
-		r.IssueUnless(err, host.Absent, host.Permission)
+		r.IssueUnless(err, access.Absent, access.Permission)
 		return nil, nil, nil
 	}
 	words := bytes.Fields(b)

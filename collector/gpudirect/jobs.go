@@ -10,6 +10,8 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -23,7 +25,7 @@ var (
 		"Memory currently registered with an RDMA device. mechanism: dmabuf and peermem (GPU memory), dmabuf_host (DMA-BUFs of host memory), dmabuf_other (DMA-BUFs of an unknown exporter), host (host memory, including queues). gpu and UUID are those of the registering process if it holds one GPU only, else empty. By eBPF programs: exact for what was registered since rdma_gdr_trace_start_time_seconds. Without them, the total of peermem only, with an empty device (MLNX_OFED up to 23.10).",
 		"eBPF programs at dma_buf_dynamic_attach, ib_umem_get and functions of peer memory clients; /sys/kernel/mm/memory_peers/CLIENT/{num_reg_bytes,num_dereg_bytes}",
 		"device", "gpu", "UUID", "mechanism")
-	gdrLockedMemory = metric.Of("rdma_gdr_gpu_info", metric.Beside("rdma_gdr_gpu_info", metric.Asks(host.SourceProcesses,
+	gdrLockedMemory = metric.Of("rdma_gdr_gpu_info", metric.Beside("rdma_gdr_gpu_info", metric.Asks(source.Processes,
 		metric.Host("rdma_gdr_locked_memory_limit_bytes",
 			"Lowest locked memory limit (RLIMIT_MEMLOCK) of the processes that hold an RDMA device, on hosts with GPUs. Absent where no process has a limit, and where processes are not visible.",
 			"/proc/PID/fd, /proc/PID/limits (needs CAP_SYS_PTRACE)"))))
@@ -70,7 +72,7 @@ func (j *gdrJobs) update(
 	named = slices.Compact(named)
 	var found []snapshot.Process
 	var refused bool
-	err := reading.Request(ctx, h, "processes", host.SourceProcesses, func() (err error) {
+	err := reading.Request(ctx, h, "processes", source.Processes, func() (err error) {
 		found, refused, err = h.Processes.Processes(ctx, named, only)
 		return err
 	})
@@ -80,14 +82,14 @@ func (j *gdrJobs) update(
 		j.seen, j.ports, j.all = j.read.Time(), holders.jobs(h, found, names, devices), jobsOn(found, gpus)
 		j.found = slices.DeleteFunc(found, func(p snapshot.Process) bool { return p.Hidden })
 		if refused {
-			err = host.Denied("proc/PID/fd")
+			err = access.Denied("proc/PID/fd")
 		}
 	}
 	if j.read.Time().Sub(j.seen) > processRetention {
 		j.found, j.ports, j.all = nil, nil, nil
 	}
 	if err != nil {
-		n.Issues = append(n.Issues, reading.IssueOf(host.SourceProcesses, err))
+		n.Issues = append(n.Issues, reading.IssueOf(source.Processes, err))
 	}
 }
 
@@ -110,14 +112,15 @@ func readHolders(
 	for _, device := range names {
 		qps := listsQPs(device, devices)
 		var found []host.RDMAHolder
-		err := reading.Request(ctx, h, "holders/"+device, host.SourceHolders, func() (err error) {
+		err := reading.Request(ctx, h, "holders/"+device, source.Holders, func() (err error) {
 			found, err = h.RDMA.Holders(ctx, device, qps)
 			return err
 		})
 		if err != nil {
 			out.whole, out.named = false, false
-			if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported && reason != host.Invalid {
-				issue := reading.IssueOf(host.SourceHolders, err)
+			if reason := access.ReasonOf(err); reason != access.Absent && reason != access.Unsupported &&
+				reason != access.Invalid {
+				issue := reading.IssueOf(source.Holders, err)
 				issue.Device = device
 				n.Issues = append(n.Issues, issue)
 			}

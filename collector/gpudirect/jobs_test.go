@@ -15,6 +15,8 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -187,7 +189,7 @@ func TestHoldersThatAreStuck(t *testing.T) {
 					d.hang = hang
 				}
 				h := &host.Host{
-					RDMA: stuckHolders{hang: hang}, Processes: d, Turns: host.NewTurns(), Meter: &host.Meter{}, Now: time.Now,
+					RDMA: stuckHolders{hang: hang}, Processes: d, Turns: access.NewTurns(), Meter: &source.Meter{}, Now: time.Now,
 				}
 				var j gdrJobs
 				start := time.Now()
@@ -209,7 +211,7 @@ func TestHoldersThatAreStuck(t *testing.T) {
 func TestProcessThatIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeProcesses{found: []snapshot.Process{{PID: 1}}, refused: true}
-		h := &host.Host{Processes: d, Turns: host.NewTurns(), Meter: &host.Meter{}, Now: time.Now}
+		h := &host.Host{Processes: d, Turns: access.NewTurns(), Meter: &source.Meter{}, Now: time.Now}
 		var j gdrJobs
 		var n snapshot.Node
 		j.update(t.Context(), h, &n, nil, nil, nil)
@@ -223,7 +225,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 			n = snapshot.Node{}
 			j.update(t.Context(), h, &n, nil, nil, nil)
 			if took := time.Since(start); len(j.found) != 1 || took > processTimeout ||
-				!slices.ContainsFunc(n.Issues, func(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }) {
+				!slices.ContainsFunc(n.Issues, func(i snapshot.Issue) bool { return i.Reason == string(access.Stuck) }) {
 				t.Errorf("after %s: %+v %+v", took, j.found, n.Issues)
 			}
 		}

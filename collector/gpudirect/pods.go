@@ -11,6 +11,8 @@ import (
 
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -40,17 +42,17 @@ func (p *podNames) list(ctx context.Context, h *host.Host) (pods []snapshot.Pod,
 	p.failed = nil
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
-	err := reading.Request(ctx, h, "pods", host.SourcePods, func() (err error) {
+	err := reading.Request(ctx, h, "pods", source.Pods, func() (err error) {
 		pods, err = h.Pods.Pods(ctx)
 		return err
 	})
 	if err == nil {
 		return pods, true
 	}
-	if host.Unanswered(err) {
+	if access.Unanswered(err) {
 		p.after = h.Now().Add(podsBackOff)
 	}
-	p.failed = []snapshot.Issue{reading.IssueOf(host.SourcePods, err)}
+	p.failed = []snapshot.Issue{reading.IssueOf(source.Pods, err)}
 	return nil, false
 }
 

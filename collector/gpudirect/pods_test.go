@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -140,7 +141,7 @@ func (p *podAnswer) Pods(context.Context) ([]snapshot.Pod, error) {
 func TestPodNames(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	answer := &podAnswer{pods: []snapshot.Pod{{Namespace: "ml", Name: "a", Devices: []string{gpuA}}}}
-	h := &host.Host{Pods: answer, Turns: host.NewTurns(), Now: func() time.Time { return now }}
+	h := &host.Host{Pods: answer, Turns: access.NewTurns(), Now: func() time.Time { return now }}
 	var names podNames
 	round := func(uid string, issues int) string {
 		t.Helper()
@@ -170,7 +171,7 @@ func TestPodNames(t *testing.T) {
 	if got := round(uidB, 1); got != "/" {
 		t.Errorf("%q of another pod", got)
 	}
-	answer.err = host.ErrStuck
+	answer.err = access.ErrStuck
 	round(uidA, 1)
 	asked := answer.asked
 	if now = now.Add(podsBackOff - time.Second); round(uidA, 1) != "/" || answer.asked != asked {

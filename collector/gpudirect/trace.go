@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -68,10 +69,10 @@ func (t *gdrTrace) read(ctx context.Context, h *host.Host, n *snapshot.Node, pro
 	if h.Tracer == nil {
 		return
 	}
-	h.Meter.Begin(host.SourceEBPF, host.SourceEBPF.Lock(), 1)
+	h.Meter.Begin(source.EBPF, source.EBPF.Lock(), 1)
 	start := time.Now()
 	found, err := h.Tracer.Traced(ctx)
-	h.Meter.Spend(host.SourceEBPF, host.SourceEBPF.Lock(), time.Since(start))
+	h.Meter.Spend(source.EBPF, source.EBPF.Lock(), time.Since(start))
 	switch {
 	case err == nil:
 		t.remember(processes, found.Recent)
@@ -80,7 +81,7 @@ func (t *gdrTrace) read(ctx context.Context, h *host.Host, n *snapshot.Node, pro
 		}
 		t.found = &found
 	case !errors.Is(err, host.ErrNotTracing):
-		n.Issues = append(n.Issues, reading.IssueOf(host.SourceEBPF, err))
+		n.Issues = append(n.Issues, reading.IssueOf(source.EBPF, err))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/gdr"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
@@ -115,7 +115,7 @@ func (g *gdrGPU) applyNVML(gpus []snapshot.GPU) {
 
 // readGDRNIC reads a device; a device that is no PCI function has no address.
 func readGDRNIC(r *reading.Reader, device string) gdrNIC {
-	r.Begin(host.SourcePCILink)
+	r.Begin(source.PCILink)
 	_, dir := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+device)
 	if dir == "" {
 		return gdrNIC{}

@@ -12,12 +12,13 @@ import (
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
 var (
-	gdrTransport = metric.Of("rdma_gdr_gpu_transport", metric.Asks(host.SourceProcesses, metric.Unknown(transportUnknown,
+	gdrTransport = metric.Of("rdma_gdr_gpu_transport", metric.Asks(source.Processes, metric.Unknown(transportUnknown,
 		metric.Host("rdma_gdr_gpu_transport",
 			"Current path of a GPU's data to other hosts, 1 for the state it is in; other states have no series. gdr: NICs access GPU memory. staging: NICs use host memory although NCCL selected GPU memory. tcp: sockets between nodes that are connected by RDMA. host_only: the process moves host memory only, or stays on this host. unknown: often so where DMA-BUFs are in use. Absent for GPUs whose process has neither NCCL nor an RDMA device.",
 			"docs/gpudirect.md has the conditions", "gpu", "UUID", "state"))))
@@ -53,7 +54,7 @@ func (u *gdrUse) read(
 	if slices.ContainsFunc(jobs.found, overSockets) {
 		var bytes map[string]uint64
 		var now time.Time
-		if issues, err := reading.OfHost(ctx, h, "other interfaces", host.SourceNetdev, func(r *reading.Reader) {
+		if issues, err := reading.OfHost(ctx, h, "other interfaces", source.Netdev, func(r *reading.Reader) {
 			bytes, now = readOtherNetdevs(r, devices), r.Now()
 		}); err == nil {
 			n.Issues = append(n.Issues, issues...)

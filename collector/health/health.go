@@ -12,6 +12,8 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -19,7 +21,7 @@ import (
 var (
 	healthState = metric.Of(
 		metric.PhysicalFunctions,
-		metric.Asks(host.SourceDevlinkHealth, metric.Device(
+		metric.Asks(source.DevlinkHealth, metric.Device(
 			"rdma_device_health_state",
 			"Whether a devlink health reporter of the device's driver is in a state. state: error, from a report until the driver has recovered. A reporter without recovery (fw of mlx5) stays in error until the driver is reloaded.",
 			"devlink HEALTH_REPORTER_GET, state",
@@ -29,7 +31,7 @@ var (
 	)
 	healthErrors = metric.Of(
 		metric.PhysicalFunctions,
-		metric.Asks(host.SourceDevlinkHealth, metric.Device(
+		metric.Asks(source.DevlinkHealth, metric.Device(
 			"rdma_device_health_errors_total",
 			"Errors reported to a devlink health reporter since the driver was loaded. An error of fw or fw_fatal is a fault of the firmware or of the hardware.",
 			"devlink HEALTH_REPORTER_GET, error count",
@@ -84,12 +86,12 @@ func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, roste
 		return
 	}
 	var section *snapshot.Health
-	issues, err := reading.OfHost(ctx, h, "devlink", host.SourceDevlinkHealth,
+	issues, err := reading.OfHost(ctx, h, "devlink", source.DevlinkHealth,
 		func(r *reading.Reader) { section = c.readDevlink(r, roster.Names) })
 	n.Devices = append(n.Devices, reading.Ended("", err))
 	if err != nil {
 		n.Health = c.lastStates(h.Now(), roster.Names)
-		n.Issues = append(n.Issues, snapshot.Issue{Reason: string(host.ReasonOf(err)), Err: err})
+		n.Issues = append(n.Issues, snapshot.Issue{Reason: string(access.ReasonOf(err)), Err: err})
 		done(err)
 		return
 	}
@@ -118,8 +120,8 @@ func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health
 	out := &snapshot.Health{}
 	r.Ask(1)
 	reporters, err := r.Host.Devlink.Health(r.Ctx)
-	r.IssueUnless(err, host.Absent, host.Unsupported) // kernels before 5.1
-	r.Begin(host.SourceIdentity)
+	r.IssueUnless(err, access.Absent, access.Unsupported) // kernels before 5.1
+	r.Begin(source.Identity)
 	c.findDevlinks(r, names)
 	for _, name := range names {
 		if c.nvlink.Known(name) {

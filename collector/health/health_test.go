@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/collector/modules"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -144,10 +145,10 @@ func TestStuckDevlinkCostsTheHealthOnly(t *testing.T) {
 		defer cancel()
 		for range 2 { // the second one is not started
 			n, err := collectortest.ReadOnce(ctx, c.Read, h)
-			if !errors.Is(err, host.ErrStuck) || n.Health != nil {
+			if !errors.Is(err, access.ErrStuck) || n.Health != nil {
 				t.Errorf("%+v, %v", n.Health, err)
 			}
-			if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Stuck) || n.Issues[0].Device != "" {
+			if len(n.Issues) != 1 || n.Issues[0].Reason != string(access.Stuck) || n.Issues[0].Device != "" {
 				t.Errorf("%v", n.Issues)
 			}
 			if !slices.Equal(n.Devices, []snapshot.DeviceRead{{Stuck: true}}) {

@@ -10,7 +10,8 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -75,12 +76,12 @@ func New(with *shared.State) *shared.Collector {
 
 func (st *hwState) readDevice(r *reading.Reader, nvlink *shared.NVLink) (snapshot.DeviceCounters, bool) {
 	name := r.Device
-	r.Begin(host.SourceIdentity)
+	r.Begin(source.Identity)
 	dir := sysfs.ClassDir + "/" + name
 	if len(st.ports) == 0 || st.read.DueOf(r, shared.SlowInterval) {
 		names, err := r.Host.Files.List(dir)
 		if err != nil {
-			if !host.IsAbsent(err) {
+			if !access.IsAbsent(err) {
 				r.Issue(err)
 			}
 			return snapshot.DeviceCounters{}, false
@@ -105,7 +106,7 @@ func (st *hwState) readDevice(r *reading.Reader, nvlink *shared.NVLink) (snapsho
 		return d, true
 	}
 	if st.own {
-		r.Begin(host.SourceHWCounters)
+		r.Begin(source.HWCounters)
 		d.Stats = st.files(r, &st.dir)
 	}
 	d.Ports = slices.Grow(d.Ports, len(st.ports))
@@ -128,7 +129,7 @@ func (p *hwPort) statGet(r *reading.Reader) ([]snapshot.Stat, bool) {
 	if r.Quarantine.Held(p.netlink, "stats", now) {
 		return nil, false
 	}
-	r.Begin(host.SourceHWCounters)
+	r.Begin(source.HWCounters)
 	var stats []snapshot.Stat
 	err := r.Try(func() (err error) { stats, err = r.Host.RDMA.Stats(r.Ctx, r.Device, p.number, nil); return err })
 	shared.NoteNetlink(r, p.netlink, "stats", now, err)
@@ -139,7 +140,7 @@ func (p *hwPort) statGet(r *reading.Reader) ([]snapshot.Stat, bool) {
 func (st *hwState) files(r *reading.Reader, d *hwDir) []snapshot.Stat {
 	names, err := r.Host.Files.Attributes(d.path)
 	if err != nil {
-		if !host.IsAbsent(err) {
+		if !access.IsAbsent(err) {
 			r.Issue(err)
 		}
 		return nil

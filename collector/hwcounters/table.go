@@ -8,11 +8,11 @@ import (
 
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/metric"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 )
 
 func transport(name, help string) *metric.Desc {
-	return metric.Asks(host.SourceHWCounters, metric.Function(name, help, "RDMA netlink STAT_GET, ports/N/hw_counters"))
+	return metric.Asks(source.HWCounters, metric.Function(name, help, "RDMA netlink STAT_GET, ports/N/hw_counters"))
 }
 
 // bondWide is for counters shared by the RoCE ports of a bond.

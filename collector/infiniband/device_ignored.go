@@ -7,7 +7,7 @@ import (
 
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
@@ -68,7 +68,7 @@ func emitIgnored(s metric.Sink, ignored []snapshot.PortID) {
 
 var portPKeysMissing = metric.Beside(
 	"rdma_port_pkey_entries",
-	metric.Asks(host.SourcePortTables, metric.Port(
+	metric.Asks(source.PortTables, metric.Port(
 		"rdma_port_pkeys_missing",
 		"P_Keys pinned in --config.file that are missing from the port's table. A pinned key with bit 15 set requires full membership, one without matches either. Absent where none is pinned, and where part of the table cannot be read.",
 		"--config.file; ports/N/pkeys",

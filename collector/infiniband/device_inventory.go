@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
@@ -129,7 +130,7 @@ func functionsOf(devices []snapshot.Device) (out []expect.FunctionRecord) {
 func presence(r *reading.Reader, address string) (p expect.Presence) {
 	names, err := r.Host.Files.List(sysfs.PCIDir + address)
 	if err != nil {
-		p.Unknown = !host.IsAbsent(err)
+		p.Unknown = !access.IsAbsent(err)
 		if _, err := r.Host.Files.List("sys/bus/pci/devices"); err != nil {
 			p.Unknown = true // a tree without PCI is no evidence
 		}

@@ -14,17 +14,19 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
 
 var (
-	deviceInfo = metric.Of("rdma_device_info", metric.Asks(host.SourceIdentity, metric.Device("rdma_device_info",
+	deviceInfo = metric.Of("rdma_device_info", metric.Asks(source.Identity, metric.Device("rdma_device_info",
 		"Identity of an RDMA device, always 1. function_type: physical, virtual, subfunction or software. function_type and driver are empty where unknown.",
 		"/sys/class/infiniband/DEV/{hca_type,board_id,fw_ver,node_guid}, device/driver, device/numa_node", "driver",
 		"hca_type", "board_id", "firmware_version", "node_guid", "pci_address", "numa_node", "function_type")))
-	devicePresent = metric.Asks(host.SourceIdentity, metric.Device("rdma_device_present",
+	devicePresent = metric.Asks(source.Identity, metric.Device("rdma_device_present",
 		"1 for an RDMA device that is present, 0 for one that is missing although the inventory or --config.file lists it. A device that was renamed, or moved to a container or a virtual machine, is not missing. device is the PCI address where another device has the name now.",
 		"entries of /sys/class/infiniband; the inventory in the state directory", "pci_address"))
 	deviceMissing = metric.Beside("rdma_device_present", metric.Device("rdma_device_missing_info",
@@ -38,7 +40,7 @@ var (
 	deviceDataAge = metric.Device("rdma_device_data_age_seconds",
 		"Age of the device state served, 0 while it is read in each round. For a device that cannot be read, the last state is served for 10m, without counters.",
 		"the exporter")
-	deviceNodeType = metric.Asks(host.SourceIdentity, metric.Device("rdma_device_node_type_id",
+	deviceNodeType = metric.Asks(source.Identity, metric.Device("rdma_device_node_type_id",
 		"Node type: 1 CA, 2 switch, 3 router, 4 RNIC (iWARP), 5 and 6 usNIC, 7 unspecified (EFA).",
 		"/sys/class/infiniband/DEV/node_type, enum rdma_node_type"))
 	deviceRegistrations = metric.Device("rdma_device_registrations_total",
@@ -167,10 +169,10 @@ func keyOf(d *snapshot.Device) deviceKey {
 // readDevice reads one device. A device that is listed but has no directory has just been removed.
 func (c *infiniBand) readDevice(r *reading.Reader, st *deviceState) (snapshot.Device, bool) {
 	name := r.Device
-	r.Begin(host.SourceIdentity)
+	r.Begin(source.Identity)
 	if len(st.numbers) == 0 || st.read.DueOf(r, shared.SlowInterval) {
 		if _, err := r.Host.Files.List(sysfs.ClassDir + "/" + name); err != nil {
-			if !host.IsAbsent(err) {
+			if !access.IsAbsent(err) {
 				r.Issue(err)
 			}
 			return snapshot.Device{}, false

@@ -12,6 +12,8 @@ import (
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
@@ -19,13 +21,13 @@ import (
 
 var (
 	stackLoaded = metric.Unknown(map[string][]string{"": {`rdma_stack_info{expected="unknown"}`}},
-		metric.Of("rdma_stack_info", metric.Asks(host.SourcePCI, metric.Host("rdma_stack_loaded",
+		metric.Of("rdma_stack_info", metric.Asks(source.PCI, metric.Host("rdma_stack_loaded",
 			"Whether the kernel's RDMA stack is loaded: an RDMA device is registered, and ib_uverbs is available to applications. Absent on hosts without an RDMA-capable PCI function, and where it is unknown whether the Ethernet controllers are meant for RDMA.",
 			"/sys/class/infiniband, /sys/class/infiniband_verbs, /sys/bus/pci/devices/ADDRESS/{vendor,device,class}",
 		))))
 	stackInfo = metric.Of(
 		"rdma_stack_info",
-		metric.Beside("rdma_stack_loaded", metric.Asks(host.SourcePCI, metric.Host(
+		metric.Beside("rdma_stack_loaded", metric.Asks(source.PCI, metric.Host(
 			"rdma_stack_info",
 			"Missing part of an RDMA stack that is not loaded, always 1. state: no_device, no_uverbs. expected: reason why the stack is expected: configuration, inventory, compute, rdma_function (InfiniBand, Omni-Path, EFA), device; unknown where the only candidates are RDMA-capable Ethernet controllers.",
 			"/sys/class/infiniband, /sys/class/infiniband_verbs; the inventory in the state directory",
@@ -40,7 +42,7 @@ var (
 	stackFunction = metric.Beside("rdma_stack_loaded", metric.Host("rdma_stack_function_info",
 		"RDMA-capable PCI function of a host without an RDMA device, always 1. kind: rdma (RDMA adapter), ethernet (Ethernet controller with RDMA support). driver is empty where none is bound. Functions passed through to a virtual machine (vfio-pci) are not included.",
 		"/sys/bus/pci/devices/ADDRESS/{vendor,device,class,driver}", "pci_address", "kind", "driver"))
-	verbsNode = metric.Asks(host.SourcePCI, metric.Device("rdma_device_verbs_node_present",
+	verbsNode = metric.Asks(source.PCI, metric.Device("rdma_device_verbs_node_present",
 		"Whether the uverbs node of the device exists in /dev/infiniband, as applications need to open it. Absent where /dev belongs to a container.",
 		"/sys/class/infiniband_verbs/uverbsN/ibdev, /dev/infiniband", "node"))
 )
@@ -65,7 +67,7 @@ type stack struct {
 func (c *infiniBand) readStack(ctx context.Context, h *host.Host) {
 	now := h.Now()
 	names, err := h.Devices() // including excluded ones
-	if err != nil && !host.IsAbsent(err) {
+	if err != nil && !access.IsAbsent(err) {
 		c.stack.state = ""
 		return
 	}
@@ -73,7 +75,7 @@ func (c *infiniBand) readStack(ctx context.Context, h *host.Host) {
 		return
 	}
 	s := c.stack
-	if _, err := reading.OfHost(ctx, h, "pci", host.SourcePCI, func(r *reading.Reader) { s.read(r, names) }); err == nil {
+	if _, err := reading.OfHost(ctx, h, "pci", source.PCI, func(r *reading.Reader) { s.read(r, names) }); err == nil {
 		c.stack = s
 	}
 }
@@ -106,7 +108,7 @@ func (s *stack) read(r *reading.Reader, names []string) {
 // (ib_uverbs_init, drivers/infiniband/core/uverbs_main.c).
 func verbsLoaded(r *reading.Reader) bool {
 	for _, dir := range []string{sysfs.VerbsDir, "sys/module/ib_uverbs"} {
-		if _, err := r.Host.Files.List(dir); !host.IsAbsent(err) {
+		if _, err := r.Host.Files.List(dir); !access.IsAbsent(err) {
 			return true
 		}
 	}
@@ -141,7 +143,7 @@ func verbsNodes(r *reading.Reader) (out []snapshot.VerbsNode) {
 		return nil
 	}
 	there, err := r.Host.Files.List("dev/infiniband")
-	if err != nil && !host.IsAbsent(err) {
+	if err != nil && !access.IsAbsent(err) {
 		return nil
 	}
 	names, _ := r.Host.Files.List(sysfs.VerbsDir)
@@ -159,7 +161,7 @@ func verbsNodes(r *reading.Reader) (out []snapshot.VerbsNode) {
 // noDevice is nil if the kernel has an RDMA device, or unknown.
 func (c *infiniBand) noDevice(h *host.Host) *snapshot.NoDevice {
 	names, err := h.Devices() // including excluded ones
-	if len(names) > 0 || err != nil && !host.IsAbsent(err) || !c.stack.last.Known() {
+	if len(names) > 0 || err != nil && !access.IsAbsent(err) || !c.stack.last.Known() {
 		return nil
 	}
 	return &snapshot.NoDevice{Functions: len(c.stack.ready), Namespaced: c.stack.apart && len(c.stack.ready) > 0}

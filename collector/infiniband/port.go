@@ -7,6 +7,8 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -35,7 +37,7 @@ type portState struct {
 // read reads one port of d.
 func (st *portState) read(r *reading.Reader, d *snapshot.Device, n int) snapshot.Port {
 	dir := st.dir
-	r.Begin(host.SourceIdentity)
+	r.Begin(source.Identity)
 	names, err := r.Host.Files.Attributes(dir)
 	if err != nil {
 		r.Issue(err)
@@ -159,7 +161,7 @@ func (st *portState) kept(r *reading.Reader, d *snapshot.Device, n int) snapshot
 // readSlow reads data that changes only with the link or the configuration.
 func (st *portState) readSlow(r *reading.Reader, d *snapshot.Device, p *snapshot.Port, complete bool, netdev string) {
 	dir := st.dir
-	r.Begin(host.SourceIdentity)
+	r.Begin(source.Identity)
 	layer := st.slow.Value.LinkLayer
 	if st.slow.Known() {
 		layer = r.Text(dir, "link_layer")
@@ -167,16 +169,16 @@ func (st *portState) readSlow(r *reading.Reader, d *snapshot.Device, p *snapshot
 	st.slow.Value = snapshot.Port{LinkLayer: layer}
 	// Each is another query like the state's, and generic ports have none.
 	if !complete && p.State != nil && !st.takesRTNL(d) {
-		r.Begin(host.SourcePortFiles)
+		r.Begin(source.PortFiles)
 		st.slow.Value.LID, st.slow.Value.SMLID = r.Number(dir, "lid"), r.Number(dir, "sm_lid")
 		st.slow.Value.LMC, st.slow.Value.Capabilities = r.Number(dir, "lid_mask_count"), r.Number(dir, "cap_mask")
 		inRange(r, dir, &st.slow.Value)
 	}
-	r.Begin(host.SourcePortTables)
+	r.Begin(source.PortTables)
 	st.slow.Value.GIDs, st.slow.Value.RoCEv2 = readGIDs(r, dir, st.slow.Value.LinkLayer)
 	st.slow.Value.PKeys, st.slow.Value.PKeyTable = readPKeys(r, dir)
 	st.slow.Value.Subnet = readSubnet(r, dir, st.slow.Value.LinkLayer)
-	r.Begin(host.SourceNetdev)
+	r.Begin(source.Netdev)
 	st.slow.Value.Netdev = sysfs.WithLink(r, sysfs.NetdevsOf(r, d, p.Number, st.slow.Value.LinkLayer, netdev))
 	readMTUs(r, st.slow.Value.Netdev)
 	st.wires.read(r, d, p.Number, &st.slow.Value, !p.Unread)
@@ -192,7 +194,7 @@ func (st *portState) askLinkModes(r *reading.Reader) {
 	kept := st.ethtool
 	st.ethtool = map[string]host.LinkModes{}
 	for _, nd := range st.slow.Value.Netdev {
-		m, made := shared.AskEthtool(r, host.SourceLinkModes, r.Host.Ethtool.LinkModes, nd.Name)
+		m, made := shared.AskEthtool(r, source.LinkModes, r.Host.Ethtool.LinkModes, nd.Name)
 		if !made {
 			m = kept[nd.Name]
 		}
@@ -218,14 +220,14 @@ func (st *portState) readRate(r *reading.Reader, d *snapshot.Device, p *snapshot
 		return
 	}
 	dir := st.dir
-	r.Begin(host.SourcePortFiles)
+	r.Begin(source.PortFiles)
 	b, ok := r.Bytes(dir, "rate")
 	if !ok {
 		return
 	}
 	rate, ok := parseRate(string(b))
 	if !ok {
-		r.Issue(host.ErrGarbled(dir+"/rate", b))
+		r.Issue(access.ErrGarbled(dir+"/rate", b))
 		return
 	}
 	if printsUnknown(d.HCAType, p.LinkLayer, rate) {

@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -58,7 +59,7 @@ func TestSlowDeviceKeepsItsBudget(t *testing.T) {
 		h := collectortest.Machine(t, portTree("mlx5_0")+portTree("mlx5_1"))
 		slow := &slowFiles{Files: h.Files, device: "mlx5_0", each: 100 * time.Millisecond, reads: map[string]int{}}
 		quick := &slowFiles{Files: slow, device: "mlx5_1", reads: map[string]int{}}
-		h.Files, h.Now, h.Budget = quick, time.Now, host.NewBudget(time.Now)
+		h.Files, h.Now, h.Budget = quick, time.Now, access.NewBudget(time.Now)
 		c := New(shared.NewState(shared.Options{}))
 		const hours, interval = 4, 30 * time.Second
 		start := time.Now()

@@ -6,6 +6,7 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -61,7 +62,7 @@ func downReason(s host.LinkState) (reason, detail string) {
 func readLinkStates(r *reading.Reader, netdevs []snapshot.Netdev, up bool) {
 	for i := range netdevs {
 		nd := &netdevs[i]
-		s, made := shared.AskEthtool(r, host.SourceLinkState, r.Host.Ethtool.LinkState, nd.Name)
+		s, made := shared.AskEthtool(r, source.LinkState, r.Host.Ethtool.LinkState, nd.Name)
 		if !made {
 			continue
 		}

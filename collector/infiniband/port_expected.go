@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
@@ -41,16 +42,16 @@ var (
 	portCapableRate = metric.Port("rdma_port_capable_rate_bytes_per_second",
 		"Data rate of the fastest link mode that the device supports, regardless of switch and cable. Not evaluated.",
 		"ethtool netlink LINKMODES_GET ours, supported")
-	memberUp = metric.Beside("rdma_port_info", metric.Asks(host.SourceNetdev, metric.Port("rdma_bond_member_up",
+	memberUp = metric.Beside("rdma_port_info", metric.Asks(source.Netdev, metric.Port("rdma_bond_member_up",
 		"Whether the bonding driver reports a link on the member.", "/sys/class/net/NETDEV/bonding_slave/mii_status",
 		"netdev")))
 	memberRate = metric.Of(
 		"rdma_bond_member_up",
-		metric.Asks(host.SourceLinkModes, metric.Port("rdma_bond_member_rate_bytes_per_second",
+		metric.Asks(source.LinkModes, metric.Port("rdma_bond_member_rate_bytes_per_second",
 			"Data rate of the link of a bond member. Absent while the link is down.", "ethtool netlink LINKMODES_GET speed",
 			"netdev")),
 	)
-	memberExpectedRate = metric.Of("rdma_bond_member_up", metric.Asks(host.SourceLinkModes,
+	memberExpectedRate = metric.Of("rdma_bond_member_up", metric.Asks(source.LinkModes,
 		metric.Port("rdma_bond_member_expected_rate_bytes_per_second",
 			"Expected data rate of the link of a bond member. Absent where there is no expectation.",
 			"see rdma_bond_member_expected_rate_info", "netdev")))

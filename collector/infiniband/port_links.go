@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -188,8 +189,8 @@ func newDeviceWatch() *deviceWatch {
 // error.
 func (w *deviceWatch) run(ctx context.Context, events host.Events) error {
 	err := events.Devices(ctx, func() { w.listening.Store(true) }, w.note)
-	switch host.ReasonOf(err) {
-	case host.Unsupported, host.Absent, host.Invalid, host.Permission:
+	switch access.ReasonOf(err) {
+	case access.Unsupported, access.Absent, access.Invalid, access.Permission:
 		return nil
 	}
 	return err
@@ -241,7 +242,7 @@ func (c *infiniBand) run(ctx context.Context, h *host.Host) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	devices := make(chan error, 1)
-	go func() { devices <- host.Guard(func() error { return c.registered.run(ctx, h.Events) }) }()
+	go func() { devices <- access.Guard(func() error { return c.registered.run(ctx, h.Events) }) }()
 	err := c.links.run(ctx, h.Events)
 	cancel()
 	return errors.Join(err, <-devices)

@@ -10,6 +10,7 @@ import (
 
 	"rdma_exporter/collector/collectortest"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -298,7 +299,7 @@ func TestListening(t *testing.T) {
 		want   error
 	}{
 		{"nothing to listen to", nil, nil},
-		{"an old kernel", quiet{devices: &host.Error{Op: "listen to", Path: "devices", Err: syscall.EOPNOTSUPP}}, nil},
+		{"an old kernel", quiet{devices: &access.Error{Op: "listen to", Path: "devices", Err: syscall.EOPNOTSUPP}}, nil},
 		{"not permitted", quiet{devices: syscall.EPERM}, nil},
 		{"links fail", quiet{links: broken, wait: true}, broken},
 		{"devices fail", quiet{devices: broken}, broken},
@@ -318,7 +319,7 @@ func TestListening(t *testing.T) {
 // TestPanicOfDeviceEvents: a panic of the listener ends the listening with an error.
 func TestPanicOfDeviceEvents(t *testing.T) {
 	ib := &infiniBand{links: newLinkWatch(), registered: newDeviceWatch()}
-	if err := ib.run(t.Context(), &host.Host{Events: panickingEvents{}}); !errors.Is(err, host.ErrPanic) {
+	if err := ib.run(t.Context(), &host.Host{Events: panickingEvents{}}); !errors.Is(err, access.ErrPanic) {
 		t.Errorf("%v", err)
 	}
 }

@@ -2,30 +2,30 @@ package infiniband
 
 import (
 	"rdma_exporter/collector/metric"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 )
 
 var (
-	portInfo = metric.Asks(host.SourceIdentity, metric.Port("rdma_port_info",
+	portInfo = metric.Asks(source.Identity, metric.Port("rdma_port_info",
 		"Port of an RDMA device, always 1; one series for each member of a bond. role: compute, other (storage, management), nvlink_management (no further metrics), unknown. role_source, strongest evidence first: site (configuration), topology_file (of NCCL), gpudirect (nearest NIC of a GPU), pcie_switch (shared with a GPU), siblings (most ports of the same board ACTIVE), vpd (nvlink_management only); empty where the role is unknown. The state of the port itself is no evidence. A compute role is kept in the state directory.",
 		"ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs; --config.file; NCCL_TOPO_FILE, virtualTopology.xml; the PCI tree, /proc/1/net/route, PCI vpd",
 		"netdev", "link_layer", "role", "role_source"))
-	portLogicalState = metric.Asks(host.SourcePortFiles, metric.Port("rdma_port_state_id",
+	portLogicalState = metric.Asks(source.PortFiles, metric.Port("rdma_port_state_id",
 		"Logical state of the port: 1 DOWN, 2 INIT, 3 ARMED, 4 ACTIVE, 5 ACTIVE_DEFER.",
 		"RDMA netlink PORT_GET, ports/N/state; enum ib_port_state"))
-	portPhysicalState = metric.Asks(host.SourcePortFiles, metric.Port("rdma_port_physical_state_id",
+	portPhysicalState = metric.Asks(source.PortFiles, metric.Port("rdma_port_physical_state_id",
 		"Physical state of the port: 1 Sleep, 2 Polling, 3 Disabled (RoCE drivers report it for any port that is down), 4 PortConfigurationTraining, 5 LinkUp, 6 LinkErrorRecovery, 7 PhyTest; Omni-Path: 9 offline, 11 test.",
 		"RDMA netlink PORT_GET, ports/N/phys_state; enum ib_port_phys_state"))
-	portWasActive = metric.Asks(host.SourcePortFiles, metric.Port("rdma_port_was_active",
+	portWasActive = metric.Asks(source.PortFiles, metric.Port("rdma_port_was_active",
 		"Whether the port has been ACTIVE at any reading, in this run or in an earlier one recorded in the state directory.",
 		"ports/N/state over time; the state directory"))
 	portPinnedActive = metric.Beside("rdma_port_state_id", metric.Port("rdma_port_pinned_active",
 		"1 for a port pinned ACTIVE in --config.file. Absent for others.", "--config.file, active"))
-	portAdminUp = metric.Beside("rdma_port_state_id", metric.Asks(host.SourceNetdev, metric.Port("rdma_port_admin_up",
+	portAdminUp = metric.Beside("rdma_port_state_id", metric.Asks(source.Netdev, metric.Port("rdma_port_admin_up",
 		"Whether the netdev of the port is administratively up (IFF_UP). For InfiniBand ports see rdma_port_ipoib_state_id.",
 		"/sys/class/net/NETDEV/flags", "netdev")))
-	portIPoIBState = metric.Of(metric.InfinibandPorts, metric.Beside("rdma_port_state_id", metric.Asks(host.SourceNetdev,
+	portIPoIBState = metric.Of(metric.InfinibandPorts, metric.Beside("rdma_port_state_id", metric.Asks(source.Netdev,
 		metric.Port("rdma_port_ipoib_state_id",
 			"State of the IPoIB interface of an InfiniBand port: 0 administratively down, 1 up but not operational (broadcast group of its partition not joined), 2 operational. Absent without IPoIB; child interfaces of further P_Keys are not included.",
 			"/sys/class/net/NETDEV/flags, operstate", "netdev"))))
@@ -34,7 +34,7 @@ var (
 		"/sys/class/net/NETDEV/carrier_up_count, carrier_down_count", "netdev")
 	portTransitions = metric.Beside(
 		"rdma_port_state_id",
-		metric.Asks(host.SourceNetdev, metric.Port(
+		metric.Asks(source.Netdev, metric.Port(
 			"rdma_port_link_transitions_total",
 			"Link transitions since the exporter first read the port, however short. Administrative changes are not counted; a carrier loss by reconfiguration in the driver (mlx5: MTU, ring size) is. to: up, down. netdev is empty for InfiniBand ports, counted from readings of the port state.",
 			"/sys/class/net/NETDEV/carrier_up_count, carrier_down_count; rtnetlink RTNLGRP_LINK, flags; RDMA netlink PORT_GET, ports/N/state",
@@ -44,34 +44,34 @@ var (
 	)
 	portDownEvents = metric.Beside(
 		"rdma_port_state_id",
-		metric.Asks(host.SourceNetdev, metric.Port(
+		metric.Asks(source.Netdev, metric.Port(
 			"rdma_port_link_down_events_total",
 			"Link-down events of the physical link counted by the driver. LINKSTATE_GET is read each minute and when the link changes. On InfiniBand ports only from 255 on, where link_downed saturates.",
 			"ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12); else ethtool -S, link_down_events_phy of mlx5, link_down_events of bnxt_en",
 			"netdev",
 		)),
 	)
-	portRate = metric.Of("rdma_port_rate_bytes_per_second", metric.Asks(host.SourcePortFiles,
+	portRate = metric.Of("rdma_port_rate_bytes_per_second", metric.Asks(source.PortFiles,
 		metric.Port("rdma_port_rate_bytes_per_second",
 			"Data rate of the link. Absent while the link is down, and where the driver reports no valid rate.",
 			"ports/N/rate; ethtool netlink LINKMODES speed on Ethernet")))
 	portWidth = metric.Of(
 		"rdma_port_rate_bytes_per_second",
-		metric.Asks(host.SourcePortFiles, metric.Port("rdma_port_width_lanes",
+		metric.Asks(source.PortFiles, metric.Port("rdma_port_width_lanes",
 			"Lanes in use by the link. Absent while the link is down, and where the driver does not report lanes.",
 			"ports/N/rate; ethtool netlink LINKMODES lanes on Ethernet")),
 	)
 	portLID = metric.Port("rdma_port_lid",
 		"Local identifier (LID) of an InfiniBand port; 0 or 65535 while none is assigned.",
 		"RDMA netlink PORT_GET, ports/N/lid")
-	portSMLID = metric.Of(metric.InfinibandPorts, metric.Asks(host.SourcePortFiles, metric.Port("rdma_port_sm_lid",
+	portSMLID = metric.Of(metric.InfinibandPorts, metric.Asks(source.PortFiles, metric.Port("rdma_port_sm_lid",
 		"LID of the subnet manager that configured an InfiniBand port.", "RDMA netlink PORT_GET, ports/N/sm_lid")))
 	portLMC = metric.Port("rdma_port_lid_mask_control",
 		"LID mask control (LMC) of an InfiniBand port, 0 to 7: the port has 2^LMC LIDs.",
 		"RDMA netlink PORT_GET, ports/N/lid_mask_count")
 	portIsSM = metric.Of(
 		metric.InfinibandPorts,
-		metric.Asks(host.SourcePortFiles, metric.Port("rdma_port_is_subnet_manager",
+		metric.Asks(source.PortFiles, metric.Port("rdma_port_is_subnet_manager",
 			"Whether a subnet manager runs on this InfiniBand port.",
 			"RDMA netlink PORT_GET, ports/N/cap_mask bit 1 (IsSM), IBA PortInfo CapabilityMask")),
 	)
@@ -83,7 +83,7 @@ var (
 	)
 	portGIDs = metric.Port("rdma_port_gid_entries",
 		"GID table entries in use, by type: ib, roce_v1, roce_v2.", "ports/N/gid_attrs/types", "type")
-	portPKeys = metric.Asks(host.SourcePortTables, metric.Port("rdma_port_pkey_entries",
+	portPKeys = metric.Asks(source.PortTables, metric.Port("rdma_port_pkey_entries",
 		"P_Key table entries in use, counted up to the eighth consecutive empty entry.", "ports/N/pkeys"))
 
 	portDescs = []*metric.Desc{

@@ -5,19 +5,19 @@ import (
 
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/sysfs"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot"
 )
 
 var (
-	portMTU = metric.Of(metric.EthernetPorts, metric.Asks(host.SourceNetdev, metric.Port("rdma_port_mtu_bytes",
+	portMTU = metric.Of(metric.EthernetPorts, metric.Asks(source.Netdev, metric.Port("rdma_port_mtu_bytes",
 		"MTU of the port's netdev.", "/sys/class/net/NETDEV/mtu", "netdev")))
 	// portActiveMTU asks the netdev; of InfiniBand ports only management datagrams report it.
 	portActiveMTU = metric.Of(
 		metric.EthernetPorts,
-		metric.Asks(host.SourceNetdev, metric.Port(
+		metric.Asks(source.Netdev, metric.Port(
 			"rdma_port_active_mtu_bytes",
 			"MTU of RDMA in use: 256, 512, 1024, 2048 or 4096. RoCE: the largest payload that fits into the netdev's MTU; absent where 256 does not fit, and on Ethernet ports without RoCE. InfiniBand: read each minute where umad can be opened (--collector.infiniband.mad); absent elsewhere, and while the link is down.",
 			"/sys/class/net/NETDEV/mtu, iboe_get_mtu of include/rdma/ib_addr.h; PortInfo, IBA 14.2.5.6, NeighborMTU",

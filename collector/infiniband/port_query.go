@@ -3,6 +3,7 @@ package infiniband
 import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -27,12 +28,12 @@ func (st *portState) query(
 	}
 	if st.takesRTNL(d) {
 		var both []*uint64
-		if both, ok = r.NumbersUnderRTNL(host.SourcePortFiles, dir, "state", "phys_state"); !ok {
+		if both, ok = r.NumbersUnderRTNL(source.PortFiles, dir, "state", "phys_state"); !ok {
 			return p, false, "", false
 		}
 		p.State, p.PhysicalState = both[0], both[1]
 	} else {
-		r.Begin(host.SourcePortFiles)
+		r.Begin(source.PortFiles)
 		p.State, p.PhysicalState = r.Number(dir, "state"), r.Number(dir, "phys_state")
 	}
 	inRange(r, dir, &p)
@@ -50,12 +51,12 @@ func (st *portState) portGet(r *reading.Reader, name string, n int, rtnl bool) (
 		ctx, rdma := r.Ctx, r.Host.RDMA
 		var late host.RDMAPort // may still be written to after a refusal
 		var lateErr error
-		if r.UnderRTNL(host.SourcePortState, 1, func() { late, lateErr = rdma.Port(ctx, name, n) }) != nil {
+		if r.UnderRTNL(source.PortState, 1, func() { late, lateErr = rdma.Port(ctx, name, n) }) != nil {
 			return a, false, false
 		}
 		a, err = late, lateErr
 	} else {
-		r.Begin(host.SourcePortState)
+		r.Begin(source.PortState)
 		err = r.Try(func() (err error) { a, err = r.Host.RDMA.Port(r.Ctx, name, n); return err })
 	}
 	shared.NoteNetlink(r, dir, "port", now, err)

@@ -9,6 +9,8 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 )
 
@@ -20,7 +22,7 @@ type refusing struct {
 
 func (r *refusing) LinkModes(context.Context, string) (host.LinkModes, error) {
 	r.asked++
-	return host.LinkModes{}, &host.Error{Op: "ask", Path: "ethtool/eth0/linkmodes", Err: syscall.EIO}
+	return host.LinkModes{}, &access.Error{Op: "ask", Path: "ethtool/eth0/linkmodes", Err: syscall.EIO}
 }
 
 // TestRefusedEthtool: a request that failed twice is not repeated until the link changes, because each takes rtnl.
@@ -33,7 +35,7 @@ func TestRefusedEthtool(t *testing.T) {
 	ask := func(times, want int) {
 		t.Helper()
 		for range times {
-			shared.AskEthtool(r, host.SourceLinkModes, r.Host.Ethtool.LinkModes, "eth0")
+			shared.AskEthtool(r, source.LinkModes, r.Host.Ethtool.LinkModes, "eth0")
 		}
 		if driver.asked != want {
 			t.Errorf("asked %d times, want %d", driver.asked, want)

@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -30,7 +30,7 @@ var (
 // within returns a number if it is in its range, else nil.
 func within(r *reading.Reader, dir, name string, n *uint64, s span) *uint64 {
 	if n != nil && (*n < s.lowest || *n > s.highest) {
-		r.Issue(host.ErrGarbled(dir+"/"+name, fmt.Append(nil, *n)))
+		r.Issue(access.ErrGarbled(dir+"/"+name, fmt.Append(nil, *n)))
 		return nil
 	}
 	return n
@@ -50,7 +50,7 @@ func inRange(r *reading.Reader, dir string, p *snapshot.Port) {
 // from a device that is gone.
 func capabilities(r *reading.Reader, dir, name string, n *uint64) *uint64 {
 	if n != nil && uint32(*n) == math.MaxUint32 {
-		r.Issue(host.ErrGarbled(dir+"/"+name, fmt.Appendf(nil, "%#x", *n)))
+		r.Issue(access.ErrGarbled(dir+"/"+name, fmt.Appendf(nil, "%#x", *n)))
 		return nil
 	}
 	return within(r, dir, name, n, span{0, 1<<48 - 1})
@@ -78,7 +78,7 @@ func identityText(r *reading.Reader, path string, length int, form *regexp.Regex
 		printable = printable && unicode.IsPrint(c)
 	}
 	if !printable || len(text) > length || form != nil && !form.MatchString(text) {
-		r.Issue(host.ErrGarbled(path, []byte(text)))
+		r.Issue(access.ErrGarbled(path, []byte(text)))
 		return ""
 	}
 	return text

@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/role"
@@ -278,7 +279,7 @@ func (c *infiniBand) readMachine(ctx context.Context, h *host.Host) {
 	now, before := h.Now(), c.machine
 	if c.machine.last.Due(now, shared.SlowInterval) {
 		facts := c.machine
-		if _, err := reading.OfHost(ctx, h, "pci", host.SourcePCI, func(r *reading.Reader) {
+		if _, err := reading.OfHost(ctx, h, "pci", source.PCI, func(r *reading.Reader) {
 			facts.read(r, c.nccl)
 		}); err == nil {
 			c.machine = facts

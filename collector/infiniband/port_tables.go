@@ -10,7 +10,8 @@ import (
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/sysfs"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -18,7 +19,7 @@ import (
 var (
 	portRoCEv2GIDs = metric.Of(
 		metric.EthernetPorts,
-		metric.Asks(host.SourcePortTables, metric.Port(
+		metric.Asks(source.PortTables, metric.Port(
 			"rdma_port_roce_v2_gid_entries",
 			"RoCE v2 entries in the GID table, by address family: ipv4 (IPv4-mapped), ipv6 (global or unique local), link_local (created by the kernel for every netdev, not routed).",
 			"ports/N/gids, ports/N/gid_attrs/types",
@@ -59,7 +60,7 @@ func roceV2GIDs(r *reading.Reader, dir string, names []string) map[string]snapsh
 		index, err := strconv.ParseUint(name, 10, 32)
 		family := gidFamily(gid)
 		if err != nil || family == "" {
-			r.Issue(host.ErrGarbled(dir+"/gids/"+name, []byte(gid)))
+			r.Issue(access.ErrGarbled(dir+"/gids/"+name, []byte(gid)))
 			return nil
 		}
 		f := out[family]
@@ -116,7 +117,7 @@ func readGIDs(r *reading.Reader, dir, linkLayer string) (map[string]uint64, map[
 		case t == "IB/RoCE v1":
 			count["roce_v1"]++
 		default: // gid_type_str of drivers/infiniband/core/cache.c has no others
-			r.Issue(host.ErrGarbled(dir+"/gid_attrs/types/"+n, []byte(t)))
+			r.Issue(access.ErrGarbled(dir+"/gid_attrs/types/"+n, []byte(t)))
 			return nil, nil
 		}
 	}
@@ -135,7 +136,7 @@ func readSubnet(r *reading.Reader, dir, linkLayer string) string {
 	}
 	gid, err := netip.ParseAddr(text)
 	if err != nil || !gid.Is6() || gid.Zone() != "" {
-		r.Issue(host.ErrGarbled(dir+"/gids/0", []byte(text)))
+		r.Issue(access.ErrGarbled(dir+"/gids/0", []byte(text)))
 		return ""
 	}
 	return gid.StringExpanded()[:len("fe80:0000:0000:0000")]
@@ -158,7 +159,7 @@ func readPKeys(r *reading.Reader, dir string) (*uint64, []uint16) {
 	for _, name := range names {
 		v := r.Number(dir+"/pkeys", name)
 		if v != nil && *v > math.MaxUint16 { // a P_Key has 16 bits (IBA 10.9.1.1)
-			r.Issue(host.ErrGarbled(dir+"/pkeys/"+name, fmt.Appendf(nil, "%#x", *v)))
+			r.Issue(access.ErrGarbled(dir+"/pkeys/"+name, fmt.Appendf(nil, "%#x", *v)))
 			v = nil
 		}
 		if v == nil {

@@ -12,7 +12,7 @@ import (
 
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/sysfs"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
@@ -142,7 +142,7 @@ func readPhysicalPort(r *reading.Reader, netdev string) (p physicalPort, asked b
 		name string
 		to   *string
 	}{{"phys_port_id", &got.id}, {"phys_switch_id", &got.switchID}, {"phys_port_name", &got.name}}
-	if r.UnderRTNL(host.SourcePortNames, len(names), func() {
+	if r.UnderRTNL(source.PortNames, len(names), func() {
 		for _, f := range names {
 			if b, err := files.Read(dir+f.name, nil); err == nil {
 				*f.to = string(bytes.TrimSpace(b))
@@ -151,7 +151,7 @@ func readPhysicalPort(r *reading.Reader, netdev string) (p physicalPort, asked b
 	}) != nil {
 		return physicalPort{}, false // got may still be written to
 	}
-	r.Begin(host.SourceNetdev)
+	r.Begin(source.Netdev)
 	return got, true
 }
 

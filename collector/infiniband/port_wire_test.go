@@ -9,6 +9,8 @@ import (
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -48,7 +50,7 @@ func TestNetdevStatsAreKept(t *testing.T) {
 		"-- sys/class/net/eth0/phys_port_id !EOPNOTSUPP --\n-- sys/class/net/eth0/phys_switch_id !EOPNOTSUPP --\n-- sys/class/net/eth0/phys_port_name --\np0\n")
 	now := time.Unix(0, 0)
 	h := *r.Host
-	h.Now, h.RTNL, h.Meter = func() time.Time { return now }, host.NewRTNL(), &host.Meter{}
+	h.Now, h.RTNL, h.Meter = func() time.Time { return now }, access.NewRTNL(), &source.Meter{}
 	asked := func() (n uint64) {
 		for _, c := range h.Meter.Costs() {
 			n += c.Requests

@@ -15,6 +15,8 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/kernellog"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
@@ -28,7 +30,7 @@ func ofMessages(d *metric.Desc) *metric.Desc {
 
 // ofKernelLog is for metrics of the kernel log of a host with RDMA devices.
 func ofKernelLog(d *metric.Desc) *metric.Desc {
-	return metric.Of("rdma_device_info", metric.Asks(host.SourceKernelLog, d))
+	return metric.Of("rdma_device_info", metric.Asks(source.KernelLog, d))
 }
 
 var (
@@ -84,18 +86,18 @@ func (c *kernelLog) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		done(nil)
 		return
 	}
-	issues, err := reading.OfHost(ctx, h, "kernellog", host.SourceKernelLog, func(r *reading.Reader) {
+	issues, err := reading.OfHost(ctx, h, "kernellog", source.KernelLog, func(r *reading.Reader) {
 		r.Ask(1)
 		log, err := h.KernelLog.KernelLog(ctx)
 		if err != nil {
-			r.IssueUnless(err, host.Absent, host.Unsupported)
+			r.IssueUnless(err, access.Absent, access.Unsupported)
 			return
 		}
 		c.count(r, &log)
 		n.KernelLog = c.section(&log)
 	})
 	if err != nil {
-		n.Issues = append(n.Issues, snapshot.Issue{Reason: string(host.ReasonOf(err)), Err: err})
+		n.Issues = append(n.Issues, snapshot.Issue{Reason: string(access.ReasonOf(err)), Err: err})
 	}
 	n.Issues = append(n.Issues, issues...)
 	done(err)

@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/kernellog"
 	"rdma_exporter/internal/snapshot"
 )
@@ -203,7 +204,7 @@ func TestKernelLogThatIsNotReadable(t *testing.T) {
 		{syscall.ENOENT, ""},
 		{syscall.EIO, "io"},
 	} {
-		_, read := kernelLogOf(&written{err: &host.Error{Op: "open", Path: "dev/kmsg", Err: c.err}})
+		_, read := kernelLogOf(&written{err: &access.Error{Op: "open", Path: "dev/kmsg", Err: c.err}})
 		n := read(t)
 		var got string
 		for _, i := range n.Issues {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 )
 
 // units are the base units in which a metric's name may end, the longer ones first.
@@ -68,7 +68,7 @@ func Beside(metric string, d *Desc) *Desc {
 }
 
 // Asks sets Desc.Asks, and Desc.AskedLabels if only some labels require the source.
-func Asks(s host.Source, d *Desc, labels ...string) *Desc {
+func Asks(s source.Source, d *Desc, labels ...string) *Desc {
 	d.Asks, d.AskedLabels = s.Name(), labels
 	return d
 }

@@ -1,10 +1,10 @@
 package metric
 
-import "rdma_exporter/internal/host"
+import "rdma_exporter/internal/host/source"
 
 // Optics is a Desc of the transceiver in the cage of a port; labels are those beside device, port and netdev.
-func Optics(name, help, source string, labels ...string) *Desc {
-	d := Asks(host.SourceModuleEEPROM, Port(name, help, source, append([]string{"netdev"}, labels...)...))
+func Optics(name, help, origin string, labels ...string) *Desc {
+	d := Asks(source.ModuleEEPROM, Port(name, help, origin, append([]string{"netdev"}, labels...)...))
 	d.Never = InfinibandPorts
 	return Of(EthernetPorts, d)
 }

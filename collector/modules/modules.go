@@ -10,7 +10,8 @@ import (
 
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -48,7 +49,7 @@ func New(with *shared.State) *shared.Collector {
 		Name:  "modules",
 		Help:  "kernel modules, driver flavour and version, device nodes in /dev/infiniband",
 		Descs: []*metric.Desc{moduleLoaded, driverInfo, driverAsPinned, driverPinInfo, devNodes, devNodesReadable},
-		Read: shared.ReadHost("modules", host.SourceModules, func(r *reading.Reader) snapshot.Modules {
+		Read: shared.ReadHost("modules", source.Modules, func(r *reading.Reader) snapshot.Modules {
 			return snapshot.Modules{Modules: readModules(r), Nodes: ReadNodes(r)}
 		}, func(n *snapshot.Node, m snapshot.Modules) {
 			m.DriverPin = driverPin(with.Site, m.Modules)
@@ -123,7 +124,7 @@ func flavour(name, taint string, ofed bool) string {
 func ReadNodes(r *reading.Reader) []snapshot.NodeClass {
 	names, err := r.Host.Files.List("dev/infiniband")
 	if err != nil { // a container without /dev, or no driver with nodes
-		r.IssueUnless(err, host.Absent)
+		r.IssueUnless(err, access.Absent)
 		return nil
 	}
 	out := make([]snapshot.NodeClass, len(nodeClasses))

@@ -5,12 +5,12 @@ import (
 
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
 
-var driverAsPinned = metric.Of("rdma_device_info", metric.Beside("rdma_device_info", metric.Asks(host.SourceModules,
+var driverAsPinned = metric.Of("rdma_device_info", metric.Beside("rdma_device_info", metric.Asks(source.Modules,
 	metric.Host("rdma_driver_as_pinned",
 		"Whether a loaded driver is out-of-tree and of the version pinned in --config.file. Absent where no version is pinned, and where the driver is not loaded.",
 		"--config.file; /sys/module/MODULE/{version,taint}", "module"))))

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/lldp"
 	"rdma_exporter/internal/reading"
 )
@@ -116,7 +118,7 @@ func (t *lldpNeighbours) listen(ctx context.Context, h *host.Host, netdevs []str
 		case <-ctx.Done():
 		}
 	}()
-	err := h.LLDP.Receive(ctx, netdevs, func(n int, f func()) error { return h.UnderRTNL(ctx, host.SourceLLDP, "", n, f) },
+	err := h.LLDP.Receive(ctx, netdevs, func(n int, f func()) error { return h.UnderRTNL(ctx, source.LLDP, "", n, f) },
 		func() { t.begin(h.Now()) }, func(netdev string, frame []byte) { t.note(netdev, frame, h.Now()) })
 	if ctx.Err() != nil {
 		return nil
@@ -208,11 +210,11 @@ const mostNeighbours = 128
 // savedNeighbours reads the neighbours of an interface that networkd has received. It removes expired ones while it
 // runs.
 func savedNeighbours(r *reading.Reader, netdev string, index uint64) (out []farEnd) {
-	r.Begin(host.SourceLLDP)
+	r.Begin(source.LLDP)
 	path := savedDir + strconv.FormatUint(index, 10)
 	b, err := readSaved(r, path, netdev, index)
 	if err != nil {
-		r.IssueUnless(err, host.Absent)
+		r.IssueUnless(err, access.Absent)
 		return nil
 	}
 	frames, whole := savedFrames(b)
@@ -227,7 +229,7 @@ func savedNeighbours(r *reading.Reader, netdev string, index uint64) (out []farE
 		}
 	}
 	if !whole {
-		r.Issue(host.ErrGarbled(path, b))
+		r.Issue(access.ErrGarbled(path, b))
 	}
 	slices.SortStableFunc(out, byLikelihood)
 	return out

@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -18,7 +19,7 @@ import (
 const ofCabling = "rdma_port_cabling_info"
 
 var (
-	neighbourInfo = metric.Asks(host.SourceLLDP, metric.Port("rdma_port_neighbour_info",
+	neighbourInfo = metric.Asks(source.LLDP, metric.Port("rdma_port_neighbour_info",
 		"Neighbour at the far end of a port's link, or of the link of a bond member, always 1. system: announced system name, else chassis ID. port_id: port ID, or the port description where the ID is an address or a number. source: lldp (received by systemd-networkd or the exporter), subnet (answers of the link's ends, with --collector.neighbour.subnet), cabling (--config.file, where no other source has data). Absent where no source has data: NICs whose firmware consumes LLDP hide the switch.",
 		"/run/systemd/netif: io.systemd.Network (Varlink, GetLLDPNeighbors), lldp/IFINDEX; AF_PACKET, ETH_P_LLDP (IEEE 802.1AB); NodeInfo, NodeDescription (IBA 14.2.5); --config.file",
 		"netdev",
@@ -28,7 +29,7 @@ var (
 	))
 	neighboursAnnounced = metric.Of(
 		metric.EthernetPorts,
-		metric.Asks(host.SourceLLDP, metric.Port(
+		metric.Asks(source.LLDP, metric.Port(
 			"rdma_port_lldp_neighbours",
 			"LLDP neighbours on a port's link. More than one: a hub, a virtual switch, or a NIC that announces itself beside the switch; rdma_port_neighbour_info then has the most recent one that forwards packets. Absent without LLDP neighbours.",
 			"as rdma_port_neighbour_info",
@@ -39,7 +40,7 @@ var (
 		ofCabling,
 		"Far end of the cable of a port according to --config.file, always 1. Absent where --config.file has no cabling for the port.",
 		"--config.file", "netdev", "system", "port_id"))
-	portMiscabled = metric.Of(ofCabling, metric.Asks(host.SourceLLDP, metric.Port("rdma_port_miscabled",
+	portMiscabled = metric.Of(ofCabling, metric.Asks(source.LLDP, metric.Port("rdma_port_miscabled",
 		"Whether the neighbour of a port (LLDP or subnet) differs from the cabling in --config.file. Absent where either is unknown.",
 		"as rdma_port_neighbour_info; --config.file", "netdev")))
 )
@@ -118,10 +119,10 @@ func (c *neighbours) read(
 			}
 		}
 		if err := c.lldp.failure(); err != nil {
-			n.Issues = append(n.Issues, reading.IssueOf(host.SourceLLDP, err))
+			n.Issues = append(n.Issues, reading.IssueOf(source.LLDP, err))
 		}
 		if c.listen && h.LLDP != nil && c.lldp.tooEarly(h.Now()) {
-			n.Pending = []string{host.SourceLLDP.Name()}
+			n.Pending = []string{source.LLDP.Name()}
 		}
 		n.Neighbours = c.section(readings, h.Now())
 	}, done)
@@ -130,7 +131,7 @@ func (c *neighbours) read(
 // readDevice reads one device, each minute; failures are repeated until then. Virtual functions and sub-functions have
 // no link of their own, and functions that manage NVLink switches none to a switch of the network.
 func (c *neighbours) readDevice(r *reading.Reader, st *neighbourDevice) (out neighbourReading, ok bool) {
-	r.Begin(host.SourceIdentity)
+	r.Begin(source.Identity)
 	if !st.last.DueOf(r, shared.SlowInterval) {
 		r.Issues = st.issues
 		return st.last.Value, st.last.Value.links != nil
@@ -163,7 +164,7 @@ func (c *neighbours) readDevice(r *reading.Reader, st *neighbourDevice) (out nei
 }
 
 func readEtherLink(r *reading.Reader, netdev string) (out etherLink) {
-	r.Begin(host.SourceNetdev)
+	r.Begin(source.Netdev)
 	index := r.Count(sysfs.NetDir + netdev + "/ifindex")
 	out.address = r.Optional(sysfs.NetDir + netdev + "/address")
 	if index != nil {

@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/lldp"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
@@ -180,7 +181,7 @@ func TestNetworkdAnswers(t *testing.T) {
 			`rdma_port_lldp_neighbours` + at("") + "1",
 		}
 	}
-	query := func(err error) error { return &host.Error{Op: "query", Path: "socket", Err: err} }
+	query := func(err error) error { return &access.Error{Op: "query", Path: "socket", Err: err} }
 	for _, c := range []struct {
 		name string
 		networkd
@@ -191,8 +192,8 @@ func TestNetworkdAnswers(t *testing.T) {
 		{"not active", networkd{err: query(syscall.ENOENT)}, info("old")},
 		{"an earlier version", networkd{err: query(syscall.EOPNOTSUPP)}, info("old")},
 		{"no permission", networkd{err: query(syscall.EACCES)}, []string{"lldp permission"}},
-		{"no answer", networkd{err: query(host.ErrLate)}, []string{"lldp late"}},
-		{"a malformed answer", networkd{err: query(host.ErrMalformed)}, []string{"lldp malformed"}},
+		{"no answer", networkd{err: query(access.ErrLate)}, []string{"lldp late"}},
+		{"a malformed answer", networkd{err: query(access.ErrMalformed)}, []string{"lldp malformed"}},
 		{
 			"a neighbour without an ID",
 			networkd{frames: lldp.Save(lldp.Save(nil, lldp.Frame([6]byte{})), says("leaf-1", "swp1", 120, bridge))},
@@ -310,7 +311,7 @@ func TestHeard(t *testing.T) {
 	)
 	synctest.Test(t, func(t *testing.T) {
 		h := *h
-		h.RTNL, h.Turns, h.Now = host.NewRTNL(), host.NewTurns(), time.Now
+		h.RTNL, h.Turns, h.Now = access.NewRTNL(), access.NewTurns(), time.Now
 		p := &tape{joined: make(chan []string)}
 		h.LLDP = p
 		c := neighboursOf(shared.Options{ListenLLDP: true})
@@ -393,17 +394,17 @@ func TestNotHeardNeeds(t *testing.T) {
 	for _, c := range []struct {
 		err   error
 		needs string
-	}{{syscall.EPERM, "CAP_NET_RAW"}, {host.ErrOtherNetwork, "network namespace of the host"}} {
+	}{{syscall.EPERM, "CAP_NET_RAW"}, {access.ErrOtherNetwork, "network namespace of the host"}} {
 		t.Run(c.needs, func(t *testing.T) {
 			h := collectortest.Machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5))
-			h.LLDP = &tape{err: &host.Error{Op: "listen to", Path: "LLDP", Err: c.err}}
+			h.LLDP = &tape{err: &access.Error{Op: "listen to", Path: "LLDP", Err: c.err}}
 			n := neighboursOf(shared.Options{ListenLLDP: true})
 			collectortest.Collect(t, h, n.Descs, n.Read, n.Emit) // the netdevs to hear
 			if err := n.Run(t.Context(), h); !errors.Is(err, c.err) {
 				t.Error(err)
 			}
 			if got, _ := collectortest.Collect(t, h, n.Descs, n.Read, n.Emit); len(got.Issues) != 1 ||
-				got.Issues[0].Reason != string(host.Permission) ||
+				got.Issues[0].Reason != string(access.Permission) ||
 				!strings.Contains(got.Issues[0].Needs, c.needs) {
 				t.Errorf("%v: %+v", c.err, got.Issues)
 			}
@@ -414,7 +415,7 @@ func TestNotHeardNeeds(t *testing.T) {
 // TestNotHeard: a denied permission is reported in each round, and reception resumes once permitted.
 func TestNotHeard(t *testing.T) {
 	h := collectortest.Machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5))
-	p := &tape{joined: make(chan []string, 1), err: &host.Error{Op: "listen to", Path: "LLDP", Err: syscall.EPERM}}
+	p := &tape{joined: make(chan []string, 1), err: &access.Error{Op: "listen to", Path: "LLDP", Err: syscall.EPERM}}
 	h.LLDP = p
 	c := neighboursOf(shared.Options{ListenLLDP: true})
 	if got := far(t, c, h); !slices.Equal(got, []string{"lldp pending"}) {

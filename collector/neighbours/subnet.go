@@ -8,6 +8,8 @@ import (
 
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -30,7 +32,7 @@ func (c *neighbours) subnetEnds(r *reading.Reader, port int, last subnetAnswer) 
 	if !c.askSubnet || r.Host.Subnet == nil {
 		return out
 	}
-	r.Begin(host.SourceSubnet)
+	r.Begin(source.Subnet)
 	l, err := overSubnet(r, port,
 		&host.Agent{}, func(s host.Subnet, ctx context.Context, device string, port int, _ *host.Agent) (host.IBLink, error) {
 			return s.Ends(ctx, device, port)
@@ -96,7 +98,7 @@ const subnetTimeout = time.Second
 // overSubnet queries over a port, and records failures, except that no node is there.
 func overSubnet[T any](r *reading.Reader, port int, a *host.Agent, query shared.AgentQuery[T]) (T, error) {
 	got, err := shared.AskAgent(r, fmt.Sprintf("subnet/%s/%d", r.Device, port), subnetTimeout, port, a, query)
-	r.IssueUnless(err, host.Absent)
+	r.IssueUnless(err, access.Absent)
 	return got, err
 }
 

@@ -6,15 +6,15 @@ import (
 
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/metric"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 )
 
 // ofSubnet is a Desc of data queried over an InfiniBand port.
-func ofSubnet(name, source, help string, labels ...string) *metric.Desc {
+func ofSubnet(name, origin, help string, labels ...string) *metric.Desc {
 	return metric.Of(
-		neighbourInfo.Name+`{source="subnet"}`,
-		metric.Asks(host.SourceSubnet, metric.Port(name, help, source, labels...)),
+		neighbourInfo.Name+`{origin="subnet"}`,
+		metric.Asks(source.Subnet, metric.Port(name, help, origin, labels...)),
 	)
 }
 

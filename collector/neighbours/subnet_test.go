@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
@@ -218,11 +219,11 @@ func TestDatagramsAreCounted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := collectortest.Machine(t, c.files)
-			h.Meter = &host.Meter{}
+			h.Meter = &source.Meter{}
 			far(t, neighboursOf(shared.Options{AskSubnet: true}), h)
 			var got uint64
 			for _, cost := range h.Meter.Costs() {
-				if cost.Source == host.SourceSubnet {
+				if cost.Source == source.Subnet {
 					got += cost.Requests
 				}
 			}

@@ -12,6 +12,8 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
@@ -19,7 +21,7 @@ import (
 
 var gpuLinkInfo = metric.Of(
 	"rdma_gpu_pcie_link_info",
-	metric.Beside("rdma_device_pcie_link_info", metric.Asks(host.SourcePCILink,
+	metric.Beside("rdma_device_pcie_link_info", metric.Asks(source.PCILink,
 		metric.GPU(
 			"rdma_gpu_pcie_link_info",
 			"PCIe link on the path from a root port to a GPU, always 1, except links on the path to an RDMA device. pci_address: downstream end. upstream: upstream end. Absent for GPUs coupled to their CPU by NVLink-C2C.",
@@ -48,7 +50,7 @@ func (c *pcie) gpuPaths(ctx context.Context, h *host.Host) (out gpuPaths) {
 	if len(functions) == 0 {
 		return out
 	}
-	issues, err := reading.OfHost(ctx, h, "pcie/gpu", host.SourcePCILink, func(r *reading.Reader) {
+	issues, err := reading.OfHost(ctx, h, "pcie/gpu", source.PCILink, func(r *reading.Reader) {
 		if c.ways.read.Due(r.Now(), shared.SlowInterval) || !slices.Equal(functions, c.ways.functions) {
 			c.ways = gpuWays{functions: functions, found: readGPUPaths(r, functions)}
 			c.ways.read.Read(r.Now())
@@ -68,7 +70,7 @@ func (c *pcie) gpuPaths(ctx context.Context, h *host.Host) (out gpuPaths) {
 
 func unreadGPUPaths(err error) gpuPaths {
 	return gpuPaths{
-		issues: []snapshot.Issue{{Source: host.SourcePCILink.Name(), Reason: string(host.ReasonOf(err)), Err: err}},
+		issues: []snapshot.Issue{{Source: source.PCILink.Name(), Reason: string(access.ReasonOf(err)), Err: err}},
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"rdma_exporter/collector/collectortest"
 	"rdma_exporter/collector/shared"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -105,7 +105,7 @@ func TestStuckGPU(t *testing.T) {
 func TestPanicOfGPUPaths(t *testing.T) {
 	c := New(&shared.State{Devices: shared.NewRoster(shared.Options{})})
 	n, _ := collectortest.Collect(t, collectortest.Machine(t, collectortest.PcieTree("")), c.Descs, c.Read, c.Emit)
-	if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Panic) || len(n.PCIe.Devices) == 0 {
+	if len(n.Issues) != 1 || n.Issues[0].Reason != string(access.Panic) || len(n.PCIe.Devices) == 0 {
 		t.Errorf("%v", n.Issues)
 	}
 }

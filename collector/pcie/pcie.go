@@ -8,6 +8,8 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
@@ -15,7 +17,7 @@ import (
 
 // ofPCIeLinks is for metrics of the links on the path to a physical function.
 func ofPCIeLinks(d *metric.Desc) *metric.Desc {
-	return metric.Of(metric.PhysicalFunctions, metric.Asks(host.SourcePCILink, d))
+	return metric.Of(metric.PhysicalFunctions, metric.Asks(source.PCILink, d))
 }
 
 var (
@@ -78,7 +80,7 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, roster 
 	gpus := make(chan gpuPaths, 1)
 	go func() { // a GPU that has fallen off its bus must not delay the devices
 		var out gpuPaths
-		if err := host.Guard(func() error { out = c.gpuPaths(ctx, h); return nil }); err != nil {
+		if err := access.Guard(func() error { out = c.gpuPaths(ctx, h); return nil }); err != nil {
 			out = unreadGPUPaths(err)
 		}
 		gpus <- out
@@ -101,7 +103,7 @@ func readPCIe(r *reading.Reader, kept *reading.Kept[snapshot.PCIePath]) (snapsho
 // readPCIePath reads the path to a device. Virtual functions have no link of their own: their path is that of the
 // physical function, a device of this host or invisible to a guest.
 func readPCIePath(r *reading.Reader, device string) (snapshot.PCIePath, bool) {
-	r.Begin(host.SourcePCILink)
+	r.Begin(source.PCILink)
 	kind, function := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+device)
 	if function == "" || kind != snapshot.Physical {
 		return snapshot.PCIePath{}, false

@@ -3,7 +3,8 @@ package qos
 import (
 	"slices"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/dcb"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -18,17 +19,17 @@ func readDCB(r *reading.Reader, q *snapshot.NetdevQoS) {
 	if r.Quarantine.Held(dir, dcbItem, r.Now()) {
 		return
 	}
-	c, made := reading.Ask(r, host.SourceDCB, dir, dcbItem, q.Name, r.Host.DCB.IEEE)
+	c, made := reading.Ask(r, source.DCB, dir, dcbItem, q.Name, r.Host.DCB.IEEE)
 	switch {
 	case c != nil:
 		bridging(q, c)
 	case made:
-		bridging(q, &host.DCBConfig{})
+		bridging(q, &dcb.Config{})
 	}
 }
 
 // bridging stores a configuration in q, an empty one if the query failed.
-func bridging(q *snapshot.NetdevQoS, c *host.DCBConfig) {
+func bridging(q *snapshot.NetdevQoS, c *dcb.Config) {
 	q.PFC, q.Classes, q.Buffers = nil, nil, nil
 	if p := c.PFC; p != nil {
 		q.PFC = &snapshot.PFC{Capable: p.Capability, Sent: p.Requests, Received: p.Indications}
@@ -50,10 +51,10 @@ const maxDSCP = 63
 
 // dscps groups the DSCPs of an APP table by priority. The highest priority of a DSCP counts (users of
 // dcb_ieee_getapp_mask take the last bit).
-func dscps(apps []host.DCBApp) *[snapshot.Priorities][]uint8 {
+func dscps(apps []dcb.App) *[snapshot.Priorities][]uint8 {
 	leadsTo := map[uint8]uint8{}
 	for _, a := range apps {
-		if a.Selector == host.DCBSelectorDSCP && a.Protocol <= maxDSCP {
+		if a.Selector == dcb.SelectorDSCP && a.Protocol <= maxDSCP {
 			d := uint8(a.Protocol)
 			leadsTo[d] = max(leadsTo[d], a.Priority)
 		}
@@ -75,17 +76,17 @@ const byDSCP = "dscp"
 
 // trust selects the priority of a received packet. If the driver does not report it, it is the DSCP while the APP table
 // has a DSCP entry, as in mlx5 (mlx5e_dcbnl_ieee_setapp).
-func trust(c *host.DCBConfig) string {
+func trust(c *dcb.Config) string {
 	by := func(selector uint8) bool {
 		if c.Trust != nil {
 			return slices.Contains(c.Trust, selector)
 		}
-		return slices.ContainsFunc(c.Apps, func(a host.DCBApp) bool { return a.Selector == selector })
+		return slices.ContainsFunc(c.Apps, func(a dcb.App) bool { return a.Selector == selector })
 	}
 	switch {
-	case by(host.DCBSelectorDSCP):
+	case by(dcb.SelectorDSCP):
 		return byDSCP
-	case by(host.DCBSelectorPCP), c.Trust == nil && c.Apps != nil:
+	case by(dcb.SelectorPCP), c.Trust == nil && c.Apps != nil:
 		return "pcp"
 	}
 	return ""
@@ -100,11 +101,11 @@ func dcbxFlags(flags *uint64) (out []string) {
 		bit  uint64
 		name string
 	}{
-		{host.DCBXHost, "host"},
-		{host.DCBXLLDManaged, "lld_managed"},
-		{host.DCBXCEE, "cee"},
-		{host.DCBXIEEE, "ieee"},
-		{host.DCBXStatic, "static"},
+		{dcb.DCBXHost, "host"},
+		{dcb.DCBXLLDManaged, "lld_managed"},
+		{dcb.DCBXCEE, "cee"},
+		{dcb.DCBXIEEE, "ieee"},
+		{dcb.DCBXStatic, "static"},
 	} {
 		if *flags&f.bit != 0 {
 			out = append(out, f.name)

@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"rdma_exporter/collector/metric"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/dcb"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -16,7 +17,7 @@ const fromDCB = "rtnetlink RTM_GETDCB, DCB_CMD_IEEE_GET"
 var (
 	pfcEnabled = metric.Of(
 		metric.EthernetPorts,
-		metric.Beside("rdma_port_pfc_enabled_priorities", metric.Asks(host.SourceDCB,
+		metric.Beside("rdma_port_pfc_enabled_priorities", metric.Asks(source.DCB,
 			metric.Port(
 				"rdma_port_pfc_enabled",
 				"1 for each priority with PFC enabled, absent for others. Where PFC is known but disabled, rdma_port_pfc_enabled_priorities is 0.",
@@ -27,7 +28,7 @@ var (
 	)
 	pfcEnabledPriorities = metric.Of(
 		metric.EthernetPorts,
-		metric.Asks(host.SourceDCB, metric.Port("rdma_port_pfc_enabled_priorities",
+		metric.Asks(source.DCB, metric.Port("rdma_port_pfc_enabled_priorities",
 			"Number of priorities with PFC enabled. Absent where the driver does not report PFC.", fromDCB+", pfc_en",
 			"netdev")),
 	)
@@ -57,7 +58,7 @@ var (
 	priorityBuffer = metric.Port("rdma_port_priority_buffer",
 		"Number of the receive buffer of a priority with PFC enabled.", fromDCB+", DCB_ATTR_DCB_BUFFER", "netdev",
 		"priority")
-	notificationEnabled = metric.Of("rdma_port_pfc_enabled", metric.Asks(host.SourceRoCEConfig,
+	notificationEnabled = metric.Of("rdma_port_pfc_enabled", metric.Asks(source.RoCEConfig,
 		metric.Port("rdma_port_congestion_notification_enabled",
 			"Whether congestion notification (DCQCN) is enabled for a priority. point: notification (answers marked packets with CNPs), reaction (reduces the rate). Only priorities with PFC enabled, and any where it is disabled.",
 			"MLNX_OFED /sys/class/net/NETDEV/ecn/roce_{np,rp}/enable", "netdev", "priority", "point")))
@@ -197,11 +198,11 @@ func ranges(numbers []uint8) string {
 // algorithmName names a transmission selection algorithm other than ETS.
 func algorithmName(n uint64) string {
 	switch n {
-	case host.DCBStrict:
+	case dcb.Strict:
 		return "strict"
-	case host.DCBCreditBased:
+	case dcb.CreditBased:
 		return "cbs"
-	case host.DCBVendor:
+	case dcb.Vendor:
 		return "vendor"
 	}
 	return strconv.FormatUint(n, 10)
@@ -233,9 +234,9 @@ func (e *qosEmitter) classes() {
 	for i, algorithm := range c.Algorithm {
 		class := strconv.Itoa(i)
 		switch {
-		case algorithm == host.DCBEnhanced && marked[i]:
+		case algorithm == dcb.Enhanced && marked[i]:
 			e.put(classBandwidth, float64(c.Bandwidth[i])/100, class)
-		case algorithm != host.DCBEnhanced && used[i]:
+		case algorithm != dcb.Enhanced && used[i]:
 			e.put(classSelection, 1, class, algorithmName(algorithm))
 		}
 	}
@@ -244,7 +245,7 @@ func (e *qosEmitter) classes() {
 // sharing reports whether a class has a part of the bandwidth.
 func sharing(c *snapshot.Classes) bool {
 	for i, algorithm := range c.Algorithm {
-		if b := c.Bandwidth[i]; algorithm == host.DCBEnhanced && b > 0 && b < 100 {
+		if b := c.Bandwidth[i]; algorithm == dcb.Enhanced && b > 0 && b < 100 {
 			return true
 		}
 	}

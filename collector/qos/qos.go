@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -70,7 +70,7 @@ func qosSection(conf *shared.SiteConfig, readings []qosReading) *snapshot.QoS {
 
 // readQoS reads one device. Virtual functions and sub-functions have the configuration of their port and are left out.
 func readQoS(r *reading.Reader, st *qosDevice) (out qosReading, ok bool) {
-	r.Begin(host.SourceIdentity)
+	r.Begin(source.Identity)
 	if st.read.DueOf(r, shared.SlowInterval) {
 		var whole bool
 		st.id, whole = shared.PortIdentity(r, []snapshot.FunctionType{snapshot.Physical}, "Ethernet")
@@ -91,7 +91,7 @@ func readQoS(r *reading.Reader, st *qosDevice) (out qosReading, ok bool) {
 func (st *qosDevice) readPort(r *reading.Reader, n int) snapshot.PortQoS {
 	p := counters.Entry(st.ports, n)
 	if p.DueOf(r, shared.SlowInterval) {
-		r.Begin(host.SourceRoCEConfig)
+		r.Begin(source.RoCEConfig)
 		p.Keep(readTrafficClass(r, r.Device, n), r.Now())
 	}
 	return snapshot.PortQoS{Device: r.Device, Port: n, TrafficClass: p.Value}
@@ -101,7 +101,7 @@ func (st *qosDevice) readPort(r *reading.Reader, n int) snapshot.PortQoS {
 // another one.
 func (st *qosDevice) readNetdev(r *reading.Reader, n int, netdev string) snapshot.NetdevQoS {
 	nd := counters.Entry(st.state, netdev)
-	r.Begin(host.SourceNetdev)
+	r.Begin(source.Netdev)
 	link := shared.CarrierChanges(r, netdev)
 	changed := link != nd.link
 	if changed {
@@ -124,7 +124,7 @@ func dcbDir(netdev string) string { return "dcb/" + netdev }
 
 // readOFED reads the netdev files of MLNX_OFED. A firmware error shows as an empty file.
 func readOFED(r *reading.Reader, q *snapshot.NetdevQoS) {
-	r.Begin(host.SourceRoCEConfig)
+	r.Begin(source.RoCEConfig)
 	dir := sysfs.NetDir + q.Name
 	if t := r.Optional(dir + "/qos/trust"); t != "" {
 		q.Trust = t

@@ -17,6 +17,8 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
@@ -143,11 +145,11 @@ type countedDCB struct {
 	err   error
 }
 
-func (d *countedDCB) IEEE(ctx context.Context, netdev string) (host.DCBConfig, error) {
+func (d *countedDCB) IEEE(ctx context.Context, netdev string) (dcb.Config, error) {
 	d.asked.Add(1)
 	time.Sleep(time.Duration(d.wait.Load()))
 	if d.err != nil {
-		return host.DCBConfig{}, d.err
+		return dcb.Config{}, d.err
 	}
 	return d.DCB.IEEE(ctx, netdev)
 }
@@ -169,7 +171,7 @@ func (f *carrierFiles) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 func slowNode(t *testing.T) (*host.Host, *countedDCB, *carrierFiles) {
 	h := collectortest.Machine(t, nodeWithPriorities)
 	d, f := &countedDCB{DCB: h.DCB}, &carrierFiles{h.Files, 1}
-	h.DCB, h.Files, h.Now, h.Budget = d, f, time.Now, host.NewBudget(time.Now)
+	h.DCB, h.Files, h.Now, h.Budget = d, f, time.Now, access.NewBudget(time.Now)
 	return h, d, f
 }
 
@@ -206,7 +208,7 @@ func TestPrioritiesAreAskedForEachMinuteAndWhenTheLinkChanges(t *testing.T) {
 func TestDriverWithoutDCB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, d, f := slowNode(t)
-		d.err = &host.Error{Op: "ask", Path: "dcb/eth0/ieee", Err: syscall.EOPNOTSUPP}
+		d.err = &access.Error{Op: "ask", Path: "dcb/eth0/ieee", Err: syscall.EOPNOTSUPP}
 		c := New(shared.NewState(shared.Options{Include: regexp.MustCompile("^mlx5_0$")}))
 		rounds := func() {
 			for range 10 {
@@ -233,7 +235,7 @@ func TestRefusedPrioritiesAreReported(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			h := collectortest.Machine(t, nodeWithPriorities)
-			h.DCB = &countedDCB{err: &host.Error{Op: "ask", Path: "dcb/eth0/ieee", Err: errno}}
+			h.DCB = &countedDCB{err: &access.Error{Op: "ask", Path: "dcb/eth0/ieee", Err: errno}}
 			got, n := qosSamples(t, New(shared.NewState(shared.Options{})), h)
 			if got != nil || len(n.Issues) != 1 || n.Issues[0].Reason != reason || n.Issues[0].Source != "dcb" ||
 				n.Issues[0].Device != "mlx5_0" {
@@ -277,7 +279,7 @@ type noPorts struct {
 
 func (f *noPorts) List(dir string) ([]string, error) {
 	if f.hidden && strings.HasSuffix(dir, "/ports") {
-		return nil, &host.Error{Op: "list", Path: dir, Err: syscall.ENOENT}
+		return nil, &access.Error{Op: "list", Path: dir, Err: syscall.ENOENT}
 	}
 	return f.Files.List(dir)
 }
@@ -343,45 +345,45 @@ func TestGlobalTrafficClass(t *testing.T) {
 	}
 }
 
-func dscpApps(leadsTo func(d int) int) (out []host.DCBApp) {
+func dscpApps(leadsTo func(d int) int) (out []dcb.App) {
 	for d := range allDSCPs {
 		if p := leadsTo(d); p >= 0 {
-			out = append(out, host.DCBApp{Selector: host.DCBSelectorDSCP, Priority: uint8(p), Protocol: uint16(d)})
+			out = append(out, dcb.App{Selector: dcb.SelectorDSCP, Priority: uint8(p), Protocol: uint16(d)})
 		}
 	}
 	return out
 }
 
 func TestPriorityInfo(t *testing.T) {
-	app := func(selector, priority uint8, protocol uint16) host.DCBApp {
-		return host.DCBApp{Selector: selector, Priority: priority, Protocol: protocol}
+	app := func(selector, priority uint8, protocol uint16) dcb.App {
+		return dcb.App{Selector: selector, Priority: priority, Protocol: protocol}
 	}
-	pfc := &host.DCBPFC{Enabled: 1 << 3}
+	pfc := &dcb.PFC{Enabled: 1 << 3}
 	for _, c := range []struct {
 		name   string
-		config host.DCBConfig
+		config dcb.Config
 		trust  string
 		want   []string // priority and its DSCPs
 	}{
-		{"nothing reported", host.DCBConfig{}, "", nil},
-		{"no entry", host.DCBConfig{Apps: []host.DCBApp{}, PFC: pfc}, "pcp", nil},
-		{"other entries", host.DCBConfig{Apps: []host.DCBApp{app(host.DCBSelectorEthertype, 3, 0x8915)}}, "pcp", nil},
-		{"default of all 64", host.DCBConfig{Apps: dscpApps(func(d int) int { return d >> 3 })}, "dscp", nil},
-		{"default, with flow control", host.DCBConfig{Apps: dscpApps(func(d int) int { return d >> 3 }), PFC: pfc}, "dscp", []string{"3 24-31"}},
-		{"one of 64 elsewhere", host.DCBConfig{Apps: dscpApps(func(d int) int {
+		{"nothing reported", dcb.Config{}, "", nil},
+		{"no entry", dcb.Config{Apps: []dcb.App{}, PFC: pfc}, "pcp", nil},
+		{"other entries", dcb.Config{Apps: []dcb.App{app(dcb.SelectorEthertype, 3, 0x8915)}}, "pcp", nil},
+		{"default of all 64", dcb.Config{Apps: dscpApps(func(d int) int { return d >> 3 })}, "dscp", nil},
+		{"default, with flow control", dcb.Config{Apps: dscpApps(func(d int) int { return d >> 3 }), PFC: pfc}, "dscp", []string{"3 24-31"}},
+		{"one of 64 elsewhere", dcb.Config{Apps: dscpApps(func(d int) int {
 			if d == 26 {
 				return 5
 			}
 			return d >> 3
 		}), PFC: pfc}, "dscp", []string{"3 24-25,27-31", "5 26,40-47"}},
-		{"some, the rest by default in priority 0", host.DCBConfig{Apps: []host.DCBApp{app(5, 0, 8), app(5, 3, 26), app(5, 6, 48), app(5, 6, 46)}}, "dscp", []string{"3 26", "6 46,48"}},
-		{"none leads to the lossless priority", host.DCBConfig{Apps: []host.DCBApp{app(5, 5, 26)}, PFC: pfc}, "dscp", []string{"3 ", "5 26"}},
-		{"trust in the DSCP, and no entry", host.DCBConfig{Trust: []uint8{host.DCBSelectorDSCP}, PFC: pfc}, "dscp", nil},
-		{"of two priorities the higher", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26), app(5, 5, 26)}}, "dscp", []string{"5 26"}},
-		{"no DSCP", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 64)}}, "dscp", nil},
-		{"the driver trusts the tag", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26)}, Trust: []uint8{host.DCBSelectorPCP}, PFC: pfc}, "pcp", nil},
-		{"the driver trusts nothing", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26)}, Trust: []uint8{}}, "", nil},
-		{"the driver trusts both", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26)}, Trust: []uint8{host.DCBSelectorDSCP, host.DCBSelectorPCP}}, "dscp", []string{"3 26"}},
+		{"some, the rest by default in priority 0", dcb.Config{Apps: []dcb.App{app(5, 0, 8), app(5, 3, 26), app(5, 6, 48), app(5, 6, 46)}}, "dscp", []string{"3 26", "6 46,48"}},
+		{"none leads to the lossless priority", dcb.Config{Apps: []dcb.App{app(5, 5, 26)}, PFC: pfc}, "dscp", []string{"3 ", "5 26"}},
+		{"trust in the DSCP, and no entry", dcb.Config{Trust: []uint8{dcb.SelectorDSCP}, PFC: pfc}, "dscp", nil},
+		{"of two priorities the higher", dcb.Config{Apps: []dcb.App{app(5, 3, 26), app(5, 5, 26)}}, "dscp", []string{"5 26"}},
+		{"no DSCP", dcb.Config{Apps: []dcb.App{app(5, 3, 64)}}, "dscp", nil},
+		{"the driver trusts the tag", dcb.Config{Apps: []dcb.App{app(5, 3, 26)}, Trust: []uint8{dcb.SelectorPCP}, PFC: pfc}, "pcp", nil},
+		{"the driver trusts nothing", dcb.Config{Apps: []dcb.App{app(5, 3, 26)}, Trust: []uint8{}}, "", nil},
+		{"the driver trusts both", dcb.Config{Apps: []dcb.App{app(5, 3, 26)}, Trust: []uint8{dcb.SelectorDSCP, dcb.SelectorPCP}}, "dscp", []string{"3 26"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q := snapshot.NetdevQoS{Device: "d", Port: 1, Name: "n"}
@@ -407,7 +409,7 @@ func TestPriorityInfo(t *testing.T) {
 }
 
 func TestTrafficClasses(t *testing.T) {
-	const ets, strict, cbs, vendor = host.DCBEnhanced, host.DCBStrict, host.DCBCreditBased, host.DCBVendor
+	const ets, strict, cbs, vendor = dcb.Enhanced, dcb.Strict, dcb.CreditBased, dcb.Vendor
 	identity := [snapshot.Priorities]uint64{0, 1, 2, 3, 4, 5, 6, 7}
 	for _, c := range []struct {
 		name string

@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -18,14 +18,14 @@ import (
 var (
 	deviceTemperature = metric.Of(
 		metric.PhysicalFunctions,
-		metric.Asks(host.SourceSensors, metric.Device(
+		metric.Asks(source.Sensors, metric.Device(
 			"rdma_device_temperature_celsius",
 			"Temperature of a sensor of the adapter: its chip (asic), or the transceiver where the driver exposes it. Read every 30 s.",
 			"hwmon of the PCI function, tempN_input and tempN_label (mlx5 since Linux 6.7, bnxt_en, ice)",
 			"sensor",
 		)),
 	)
-	deviceTemperatureThreshold = metric.Of("rdma_device_temperature_celsius", metric.Asks(host.SourceSensors,
+	deviceTemperatureThreshold = metric.Of("rdma_device_temperature_celsius", metric.Asks(source.Sensors,
 		metric.Device("rdma_device_temperature_threshold_celsius", "Temperature limit of the sensor. level: critical.",
 			"hwmon of the PCI function, tempN_crit", "sensor", "level")))
 )
@@ -74,7 +74,7 @@ func (st *sensorState) read(r *reading.Reader, device string) {
 		return
 	}
 	out := snapshot.DeviceSensors{Device: device}
-	r.Begin(host.SourceSensors)
+	r.Begin(source.Sensors)
 	for _, channel := range st.channels {
 		s := snapshot.Sensor{
 			Name: cmp.Or(r.Optional(st.dir+"/"+channel+"_label"), channel), Value: readCelsius(r, st.dir, channel+"_input"),
@@ -89,7 +89,7 @@ func (st *sensorState) read(r *reading.Reader, device string) {
 
 // find finds the hwmon device of a function. A virtual function has none.
 func (st *sensorState) find(r *reading.Reader, device string) {
-	r.Begin(host.SourceIdentity)
+	r.Begin(source.Identity)
 	st.dir, st.channels = "", nil
 	kind, function := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+device)
 	if function == "" || kind != snapshot.Physical {

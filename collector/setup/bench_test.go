@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot"
@@ -39,7 +40,7 @@ func BenchmarkReadSetup(b *testing.B) {
 			put(fmt.Sprintf("sys/kernel/irq/%d/per_cpu_count", 64*d+i), counts)
 		}
 	}
-	live, err := host.OpenLive(host.Paths{RootFS: dir, Sys: filepath.Join(dir, "sys"), Proc: filepath.Join(dir, "proc")})
+	live, err := live.OpenLive(rooted.Paths{RootFS: dir, Sys: filepath.Join(dir, "sys"), Proc: filepath.Join(dir, "proc")})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"rdma_exporter/collector/sysfs"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -50,8 +50,8 @@ func readInterrupts(r *reading.Reader) (out []snapshot.DeviceInterrupts) {
 			switch {
 			case err == nil && whole:
 				addCounts(&d, string(b), local)
-			case err != nil && !host.IsAbsent(err):
-				d.Unread = string(host.ReasonOf(err))
+			case err != nil && !access.IsAbsent(err):
+				d.Unread = string(access.ReasonOf(err))
 			}
 		}
 		out = append(out, d)

@@ -14,6 +14,8 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/site"
@@ -22,7 +24,7 @@ import (
 
 // ofSetup is for metrics of settings that differ.
 func ofSetup(d *metric.Desc) *metric.Desc {
-	return metric.Beside("rdma_setup_hash_info", metric.Asks(host.SourceSetup, d))
+	return metric.Beside("rdma_setup_hash_info", metric.Asks(source.Setup, d))
 }
 
 var (
@@ -82,7 +84,7 @@ func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	now := h.Now()
 	if c.kept.Due(now, setupInterval) {
 		var kept snapshot.Setup
-		_, err := reading.OfHost(ctx, h, "setup", host.SourceSetup, func(r *reading.Reader) {
+		_, err := reading.OfHost(ctx, h, "setup", source.Setup, func(r *reading.Reader) {
 			kept.Files = map[string]snapshot.SetupFile{}
 			for _, pattern := range setup.Files {
 				readSetupFiles(r, pattern, kept.Files)
@@ -109,7 +111,7 @@ func readLaunchers(r *reading.Reader, out *snapshot.Setup) {
 	if devices, err := r.Host.Devices(); r.Host.Launchers == nil || err != nil || len(devices) == 0 {
 		return
 	}
-	r.Begin(host.SourceProcesses)
+	r.Begin(source.Processes)
 	r.Ask(1)
 	found, whole, err := r.Host.Launchers.Launchers(r.Ctx, setup.Launchers)
 	switch {
@@ -117,8 +119,8 @@ func readLaunchers(r *reading.Reader, out *snapshot.Setup) {
 		out.Launchers = found
 	case err == nil:
 		out.Launchers, out.LaunchersUnread = found, "not completed"
-	case !host.IsAbsent(err):
-		out.LaunchersUnread = string(host.ReasonOf(err))
+	case !access.IsAbsent(err):
+		out.LaunchersUnread = string(access.ReasonOf(err))
 	}
 }
 
@@ -146,8 +148,8 @@ func setupPaths(r *reading.Reader, pattern string, out map[string]snapshot.Setup
 			case "*":
 				r.Ask(1)
 				names, err := r.Host.Files.List(p)
-				if err != nil && !host.IsAbsent(err) {
-					out[p] = snapshot.SetupFile{Unread: string(host.ReasonOf(err))}
+				if err != nil && !access.IsAbsent(err) {
+					out[p] = snapshot.SetupFile{Unread: string(access.ReasonOf(err))}
 				}
 				for _, name := range names {
 					next = append(next, path.Join(p, name))
@@ -171,8 +173,8 @@ func addSetupFile(p, text string, err error, out map[string]snapshot.SetupFile) 
 	switch {
 	case err == nil:
 		out[p] = snapshot.SetupFile{Text: text}
-	case !host.IsAbsent(err) && host.ReasonOf(err) != host.Invalid && host.ReasonOf(err) != host.Unsupported:
-		out[p] = snapshot.SetupFile{Unread: string(host.ReasonOf(err))}
+	case !access.IsAbsent(err) && access.ReasonOf(err) != access.Invalid && access.ReasonOf(err) != access.Unsupported:
+		out[p] = snapshot.SetupFile{Unread: string(access.ReasonOf(err))}
 	}
 }
 

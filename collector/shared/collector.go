@@ -11,6 +11,7 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
@@ -85,7 +86,7 @@ func ReadDevices[S, T any](
 }
 
 // ReadHost is the Read of a collector that reads data of the host each SlowInterval, one at a time.
-func ReadHost[T any](name string, s host.Source, read func(*reading.Reader) T, use func(*snapshot.Node, T)) readFunc {
+func ReadHost[T any](name string, s source.Source, read func(*reading.Reader) T, use func(*snapshot.Node, T)) readFunc {
 	var last reading.Kept[T]
 	return func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
 		if now := h.Now(); last.Due(now, SlowInterval) {

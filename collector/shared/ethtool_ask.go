@@ -6,14 +6,15 @@ import (
 
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/sysfs"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 )
 
 // AskEthtool makes an ethtool request for a netdev, which takes rtnl. made is false if an earlier request is slow or
 // has not returned, or if the item is quarantined; an unsupported request returns the zero answer.
 func AskEthtool[T any](
-	r *reading.Reader, s host.Source, ask func(context.Context, string) (T, error), netdev string,
+	r *reading.Reader, s source.Source, ask func(context.Context, string) (T, error), netdev string,
 ) (answer T, made bool) {
 	got, made := reading.Ask(r, s, sysfs.EthtoolDir(netdev), s.Name(), netdev, ask)
 	return counters.ValueOf(got), made
@@ -22,15 +23,15 @@ func AskEthtool[T any](
 // NoteNetlink records the outcome of a request that has a fallback. A denied permission is reported.
 func NoteNetlink(r *reading.Reader, dir, name string, now time.Time, err error) {
 	r.Quarantine.Note(dir, name, now, err)
-	if err != nil && host.NotPermitted(err) {
+	if err != nil && access.NotPermitted(err) {
 		r.Issue(err)
 	}
 }
 
 // Blocked reports whether rtnl is unavailable. The read is then tried again in the next round, at no cost.
 func Blocked(err error) bool {
-	reason := host.ReasonOf(err)
-	return err != nil && (reason == host.BackedOff || reason == host.Stuck || reason == host.Late)
+	reason := access.ReasonOf(err)
+	return err != nil && (reason == access.BackedOff || reason == access.Stuck || reason == access.Late)
 }
 
 // CarrierChanges returns the carrier changes, without a lock.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -51,7 +53,7 @@ func (g *GPUReadings) Run(ctx context.Context, h *host.Host) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	failed := make(chan error, 1)
-	watch.Go(func() { failed <- host.Guard(func() error { return h.GPUs.WatchGPUs(ctx) }) })
+	watch.Go(func() { failed <- access.Guard(func() error { return h.GPUs.WatchGPUs(ctx) }) })
 	tick := time.NewTicker(g.interval)
 	defer tick.Stop()
 	for {
@@ -77,8 +79,8 @@ func (g *GPUReadings) read(ctx context.Context, h *host.Host) *GPUReading {
 	r := &GPUReading{}
 	r.Nvml, r.Errs, r.Err = h.GPUs.ReadGPUs(ctx, g.Full)
 	if r.Err == nil { // else nothing was asked
-		h.Meter.Begin(host.SourceNVML, host.SourceNVML.Lock(), 1)
-		h.Meter.Spend(host.SourceNVML, host.SourceNVML.Lock(), time.Since(start))
+		h.Meter.Begin(source.NVML, source.NVML.Lock(), 1)
+		h.Meter.Spend(source.NVML, source.NVML.Lock(), time.Since(start))
 	}
 	r.At = h.Now()
 	g.mu.Lock()
@@ -116,10 +118,10 @@ func (r *GPUReading) Failed() error { return errors.Join(append(r.Errs, r.Err)..
 // Issues are the errors of a reading. A host without NVIDIA driver, and NVML released on request, are none.
 func (r *GPUReading) Issues(released bool) (out []snapshot.Issue) {
 	for _, err := range append(slices.Clone(r.Errs), r.Err) {
-		if err == nil || released || r.Err != nil && host.IsAbsent(err) {
+		if err == nil || released || r.Err != nil && access.IsAbsent(err) {
 			continue
 		}
-		out = append(out, reading.IssueOf(host.SourceNVML, err))
+		out = append(out, reading.IssueOf(source.NVML, err))
 	}
 	return out
 }

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"rdma_exporter/collector/collectortest"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 )
 
 // TestPanicOfGPUEvents: a panic beside the reading of GPUs ends the reading with an error.
 func TestPanicOfGPUEvents(t *testing.T) {
 	h := collectortest.Machine(t, "")
 	h.GPUs, h.Now = &panickingGPUs{}, time.Now
-	if err := (&GPUReadings{interval: time.Second}).Run(t.Context(), h); !errors.Is(err, host.ErrPanic) {
+	if err := (&GPUReadings{interval: time.Second}).Run(t.Context(), h); !errors.Is(err, access.ErrPanic) {
 		t.Errorf("%v", err)
 	}
 }

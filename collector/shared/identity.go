@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"rdma_exporter/collector/sysfs"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -25,12 +25,12 @@ func PortIdentity(r *reading.Reader, kinds []snapshot.FunctionType, layers ...st
 	}
 	numbers := sysfs.PortNumbers(r, name)
 	for _, n := range numbers {
-		r.Begin(host.SourceIdentity)
+		r.Begin(source.Identity)
 		p := snapshot.Port{Number: n, LinkLayer: r.Optional(sysfs.PortDir(name, n) + "/link_layer")}
 		if !slices.Contains(layers, p.LinkLayer) {
 			continue
 		}
-		r.Begin(host.SourceNetdev)
+		r.Begin(source.Netdev)
 		p.Netdev = sysfs.NetdevsOf(r, &d, n, p.LinkLayer, "")
 		d.Ports = append(d.Ports, p)
 	}

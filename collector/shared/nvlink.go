@@ -11,6 +11,8 @@ import (
 
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
@@ -80,8 +82,8 @@ func (v *NVLink) Manages(r *reading.Reader, name string) bool {
 	if start {
 		go d.read(r.Host, name, function)
 	}
-	defer r.Begin(host.SourceIdentity)
-	r.Apart(host.SourceVPD, func() { // the wait is not charged to this reader
+	defer r.Begin(source.Identity)
+	r.Apart(source.VPD, func() { // the wait is not charged to this reader
 		timer := time.NewTimer(vpdTimeout - time.Since(d.began))
 		defer timer.Stop()
 		select {
@@ -105,7 +107,7 @@ func (v *NVLink) pin(name string, inode uint64, manages bool) bool {
 
 func (d *vpdRead) read(h *host.Host, name, function string) {
 	defer close(d.done)
-	d.err = host.Guard(func() error { return d.ask(h, name, function) })
+	d.err = access.Guard(func() error { return d.ask(h, name, function) })
 }
 
 // ask uses a lane of its own: a hung read is not started twice.
@@ -115,11 +117,11 @@ func (d *vpdRead) ask(h *host.Host, name, function string) error {
 		return err
 	}
 	defer leave()
-	h.Meter.Begin(host.SourceVPD, host.LockDevice, 1)
+	h.Meter.Begin(source.VPD, source.LockDevice, 1)
 	start := time.Now()
 	b, err := h.Files.Read(function+"/vpd", nil)
 	took := time.Since(start)
-	h.Meter.Spend(host.SourceVPD, host.LockDevice, took)
+	h.Meter.Spend(source.VPD, source.LockDevice, took)
 	h.Budget.Spend(name, took)
 	if err != nil {
 		return err
@@ -131,7 +133,7 @@ func (d *vpdRead) ask(h *host.Host, name, function string) error {
 
 // retry reports whether a read has failed for want of the helper, which may be running now.
 func (d *vpdRead) retry() bool {
-	return d.ended() && errors.Is(d.err, host.ErrNoHelper)
+	return d.ended() && errors.Is(d.err, access.ErrNoHelper)
 }
 
 // ended reports whether the read has returned.
@@ -150,7 +152,7 @@ func (d *vpdRead) result(r *reading.Reader, first bool) bool {
 	if !d.ended() {
 		return false
 	}
-	if d.err != nil && !host.IsAbsent(d.err) && (first || host.NotPermitted(d.err)) {
+	if d.err != nil && !access.IsAbsent(d.err) && (first || access.NotPermitted(d.err)) {
 		r.Issue(d.err)
 	}
 	return d.found

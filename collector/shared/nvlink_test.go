@@ -8,6 +8,7 @@ import (
 	"rdma_exporter/collector/collectortest"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/site"
 )
 
@@ -131,7 +132,8 @@ func (f panickingFiles) Identity(string) (uint64, error) { return 1, nil }
 func TestPanicOfVPD(t *testing.T) {
 	vpd := collectortest.ReaderOf(t, nvlinkTree("0x15b3", "0x020700", "@hex --\n78\n"))
 	vpd.Host.Files = panickingFiles{vpd.Host.Files, "/vpd"}
-	if newNVLink(noSettings).Manages(vpd, "mlx5_0") || len(vpd.Issues) != 1 || vpd.Issues[0].Reason != string(host.Panic) {
+	if newNVLink(noSettings).Manages(vpd, "mlx5_0") || len(vpd.Issues) != 1 ||
+		vpd.Issues[0].Reason != string(access.Panic) {
 		t.Errorf("%v", vpd.Issues)
 	}
 }

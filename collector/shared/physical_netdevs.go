@@ -3,7 +3,7 @@ package shared
 import (
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/sysfs"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -21,9 +21,9 @@ func PhysicalNetdevs(r *reading.Reader, nvlink *NVLink, device string) (out []co
 	numbers := sysfs.PortNumbers(r, device)
 	d := &snapshot.Device{Name: device}
 	for _, n := range numbers {
-		r.Begin(host.SourceIdentity)
+		r.Begin(source.Identity)
 		layer := r.Optional(sysfs.PortDir(device, n) + "/link_layer")
-		r.Begin(host.SourceNetdev)
+		r.Begin(source.Netdev)
 		for _, nd := range sysfs.NetdevsOf(r, d, n, layer, "") {
 			out = append(out, counters.PortNetdev{
 				Port: n, Layer: layer, Name: nd.Name, Driver: sysfs.BoundDriver(r, sysfs.NetDir+nd.Name+"/device"),

@@ -10,6 +10,7 @@ import (
 
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -41,7 +42,7 @@ var noDevices = &reading.Roster{Reduced: &snapshot.Reduced{}}
 func (ro *Roster) Of(h *host.Host, n *snapshot.Node) (*reading.Roster, error) {
 	n.Reduced = noDevices.Reduced
 	names, err := h.Devices()
-	if host.IsAbsent(err) {
+	if access.IsAbsent(err) {
 		return noDevices, nil
 	}
 	if err != nil {

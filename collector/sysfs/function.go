@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
@@ -140,7 +141,7 @@ func BoundDriver(r *reading.Reader, dir string) string {
 func PortNumbers(r *reading.Reader, dev string) []int {
 	names, err := r.Host.Files.List(ClassDir + "/" + dev + "/ports")
 	if err != nil {
-		r.IssueUnless(err, host.Absent)
+		r.IssueUnless(err, access.Absent)
 		return nil
 	}
 	var out []int

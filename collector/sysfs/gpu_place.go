@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/gdr"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 )
@@ -38,7 +38,7 @@ func ReadConfig(r *reading.Reader, dir string) (c pci.Config, size int, ok bool)
 	r.Ask(1)
 	b, err := r.Host.Files.ReadIn(dir, "config", nil)
 	if err != nil {
-		r.IssueUnless(err, host.Absent)
+		r.IssueUnless(err, access.Absent)
 		return c, 0, false
 	}
 	c, ok = pci.ParseConfig(b)
@@ -88,7 +88,7 @@ func Decimal(text string) int {
 func ReadNCCLConf(r *reading.Reader) gdr.Env {
 	b, err := r.Host.Files.Read("etc/nccl.conf", nil)
 	if err != nil {
-		r.IssueUnless(err, host.Absent)
+		r.IssueUnless(err, access.Absent)
 		return gdr.Env{}
 	}
 	return gdr.ParseConf(string(b))
@@ -110,7 +110,7 @@ func ReadTopology(r *reading.Reader, file string) *gdr.Topology {
 		}
 		t, err := gdr.ParseTopology(bytes.NewReader(b))
 		if err != nil {
-			r.Issue(host.ErrGarbled(name, nil))
+			r.Issue(access.ErrGarbled(name, nil))
 			return nil
 		}
 		return t

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/reading"
 )
 
@@ -109,7 +109,7 @@ func ReadPermitted(r *reading.Reader, file string) string {
 	r.Ask(1)
 	b, err := r.Host.Files.Read(file, nil)
 	if err != nil {
-		r.IssueUnless(err, host.Absent, host.Permission)
+		r.IssueUnless(err, access.Absent, access.Permission)
 		return ""
 	}
 	return string(b)

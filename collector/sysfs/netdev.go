@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -92,7 +92,7 @@ func isChild(r *reading.Reader, dir, name string) bool {
 func uplinkOf(r *reading.Reader, dir string, names []string) string {
 	files := r.Host.Files
 	ports := make([]string, len(names)) // empty: no name
-	if r.UnderRTNL(host.SourcePortNames, len(names), func() {
+	if r.UnderRTNL(source.PortNames, len(names), func() {
 		for i, name := range names {
 			if b, err := files.Read(dir+"/"+name+"/phys_port_name", nil); err == nil {
 				ports[i] = string(bytes.TrimSpace(b))
@@ -101,7 +101,7 @@ func uplinkOf(r *reading.Reader, dir string, names []string) string {
 	}) != nil {
 		return ""
 	}
-	r.Begin(host.SourceNetdev)
+	r.Begin(source.Netdev)
 	for i, port := range ports {
 		if port == "" || uplink.MatchString(port) {
 			return names[i]
@@ -156,7 +156,7 @@ func WithLink(r *reading.Reader, netdevs []snapshot.Netdev) []snapshot.Netdev {
 	if len(netdevs) == 0 {
 		return nil
 	}
-	r.Begin(host.SourceNetdev)
+	r.Begin(source.Netdev)
 	out := slices.Clone(netdevs)
 	for i := range out {
 		nd := &out[i]

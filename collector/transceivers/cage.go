@@ -9,7 +9,9 @@ import (
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/netlink"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/transceiver"
@@ -103,7 +105,7 @@ func (g *cage) update(r *reading.Reader) cageSeen {
 // reports whether it may be another one.
 func (g *cage) detectChange(r *reading.Reader) (another bool) {
 	now := r.Now()
-	r.Begin(host.SourceNetdev)
+	r.Begin(source.Netdev)
 	link := cageLink{carrier: shared.CarrierChanges(r, g.Netdev)}
 	link.inode, _ = r.Host.Files.Identity(sysfs.NetDir + g.Netdev)
 	if another = link != g.link; another {
@@ -143,7 +145,7 @@ func (g *cage) read(r *reading.Reader) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: module memory map has no end", host.ErrMalformed)
+	return fmt.Errorf("%w: module memory map has no end", access.ErrMalformed)
 }
 
 // fetch makes requests. A page that returns an error is missing or unavailable; the lower memory always exists.
@@ -173,7 +175,7 @@ func inLowerMemory(ref transceiver.Ref) bool {
 var errNotAsked = errors.New("not requested")
 
 // isRefusal reports whether err is an answer, not a failure to query.
-func isRefusal(err error) bool { return host.Refused(err) || host.IsAbsent(err) }
+func isRefusal(err error) bool { return access.Refused(err) || access.IsAbsent(err) }
 
 // request reads some bytes. mlx5 ignores the bank and would read the first one
 // (drivers/net/ethernet/mellanox/mlx5/core/port.c).
@@ -186,7 +188,7 @@ func (g *cage) request(r *reading.Reader, ref transceiver.Ref) ([]byte, error) {
 	var b []byte
 	var err error
 	var took time.Duration
-	if refused := r.UnderRTNL(host.SourceModuleEEPROM, 1, func() {
+	if refused := r.UnderRTNL(source.ModuleEEPROM, 1, func() {
 		start := time.Now()
 		b, err = eth.ModuleEEPROM(ctx, netdev, ref)
 		took = time.Since(start)
@@ -195,7 +197,7 @@ func (g *cage) request(r *reading.Reader, ref transceiver.Ref) ([]byte, error) {
 	}
 	g.took += took
 	g.quarantine.Note(dir, item(ref), now, err)
-	if err != nil && !inLowerMemory(ref) && !host.IsAbsent(err) {
+	if err != nil && !inLowerMemory(ref) && !access.IsAbsent(err) {
 		r.Issue(err)
 	}
 	return b, err
@@ -225,13 +227,13 @@ func (g *cage) outcome(r *reading.Reader, seen *cageSeen, err error) {
 			seen.readAt = r.Host.Now()
 		}
 		for _, what := range m.Garbled {
-			r.Issue(host.ErrGarbled(eepromDir(g.Netdev)+": "+what, []byte{0xff, 0xff}))
+			r.Issue(access.ErrGarbled(eepromDir(g.Netdev)+": "+what, []byte{0xff, 0xff}))
 		}
 		return
-	case host.Busy(err):
+	case netlink.Busy(err):
 		seen.State = snapshot.CageBusy
 		return
-	case host.NotPermitted(err):
+	case access.NotPermitted(err):
 		seen.State, seen.Module = snapshot.CageUnread, nil
 		r.Issue(err)
 		return
@@ -247,25 +249,25 @@ func (g *cage) outcome(r *reading.Reader, seen *cageSeen, err error) {
 // gone reports whether the netdev was renamed or removed: its cage is unknown under that name.
 func (g *cage) gone(r *reading.Reader) bool {
 	_, err := r.Host.Files.Identity(sysfs.NetDir + g.Netdev)
-	return err != nil && host.IsAbsent(err)
+	return err != nil && access.IsAbsent(err)
 }
 
 // failed interprets a module that does not respond. mlx5 returns EINVAL for an identifier that it does not support
 // (mlx5_query_module_id).
 func (g *cage) failed(r *reading.Reader, err error) snapshot.CageState {
-	reason := host.ReasonOf(err)
-	if reason == host.Absent {
+	reason := access.ReasonOf(err)
+	if reason == access.Absent {
 		return snapshot.CageUnsupported
 	}
 	g.askDriver(r)
 	switch {
 	case g.noResponse == snapshot.CageEmpty:
 		return snapshot.CageEmpty
-	case reason == host.Unsupported:
+	case reason == access.Unsupported:
 		return snapshot.CageUnsupported
-	case reason == host.Invalid && g.Driver == "mlx5_core":
+	case reason == access.Invalid && g.Driver == "mlx5_core":
 		return snapshot.CageUnknown
-	case reason == host.Gone && g.noResponse == snapshot.CageNoAnswer:
+	case reason == access.Gone && g.noResponse == snapshot.CageNoAnswer:
 		return snapshot.CageEmpty
 	}
 	return g.noResponse
@@ -277,7 +279,7 @@ const noCable = 4
 // askDriver reads the driver's link state for a cage whose module does not respond. The driver reports a reason only
 // for interfaces that are administratively up.
 func (g *cage) askDriver(r *reading.Reader) {
-	s, made := shared.AskEthtool(r, host.SourceLinkState, r.Host.Ethtool.LinkState, g.Netdev)
+	s, made := shared.AskEthtool(r, source.LinkState, r.Host.Ethtool.LinkState, g.Netdev)
 	switch {
 	case !made:
 	case s.ExtState != nil && *s.ExtState == noCable:

@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -76,14 +77,14 @@ func (c *transceivers) read(
 		markShared(n.Optics.Cages)
 		if c.background() &&
 			slices.ContainsFunc(n.Optics.Cages, func(c snapshot.Cage) bool { return c.State == snapshot.CageUnread }) {
-			n.Pending = []string{host.SourceModuleEEPROM.Name()}
+			n.Pending = []string{source.ModuleEEPROM.Name()}
 		}
 	}, done)
 }
 
 func (c *transceivers) readDevice(r *reading.Reader, st *opticsState) ([]snapshot.Cage, bool) {
 	name := r.Device
-	r.Begin(host.SourceIdentity)
+	r.Begin(source.Identity)
 	if st.read.DueOf(r, shared.SlowInterval) {
 		c.learn(r, name, st)
 	}

@@ -20,6 +20,8 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/netlink"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/transceiver"
@@ -65,7 +67,7 @@ func (b *moduleBus) ModuleEEPROM(ctx context.Context, netdev string, ref transce
 	time.Sleep(takes)
 	if fails != nil {
 		if err := fails(ref); err != nil {
-			return nil, &host.Error{Op: "ask", Path: host.EEPROMName(netdev, ref), Err: err}
+			return nil, &access.Error{Op: "ask", Path: netlink.EEPROMName(netdev, ref), Err: err}
 		}
 	}
 	return b.Ethtool.ModuleEEPROM(ctx, netdev, ref)
@@ -132,7 +134,7 @@ type opticsRig struct {
 func newOpticsRig(t *testing.T, interval time.Duration, entries string) *opticsRig {
 	r := &opticsRig{t: t, h: collectortest.Machine(t, collectortest.EthTree("mlx5_0", "eth0")+entries)}
 	r.bus, r.link = &moduleBus{Ethtool: r.h.Ethtool}, &carriers{Files: r.h.Files}
-	r.h.Ethtool, r.h.Files, r.h.Now, r.h.Budget = r.bus, r.link, time.Now, host.NewBudget(time.Now)
+	r.h.Ethtool, r.h.Files, r.h.Now, r.h.Budget = r.bus, r.link, time.Now, access.NewBudget(time.Now)
 	r.c = New(shared.NewState(shared.Options{ModuleInterval: interval}))
 	return r
 }
@@ -230,7 +232,7 @@ func TestModulesAsServed(t *testing.T) {
 func TestGarbledLight(t *testing.T) {
 	r := newOpticsRig(t, 0, moduleEntries(t, "eth0", "qsfp28-sr4", "34: 27 10 00 00", "34: 27 10 ff ff"))
 	n, text := r.round()
-	if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Malformed) ||
+	if len(n.Issues) != 1 || n.Issues[0].Reason != string(access.Malformed) ||
 		!strings.Contains(n.Issues[0].Err.Error(), "rx_power of lane 2") {
 		t.Errorf("%+v", n.Issues)
 	}
@@ -296,7 +298,7 @@ func TestReadingsGrowOld(t *testing.T) {
 			states(text) != "present ready" {
 			t.Errorf("after 80 s:\n%s", text)
 		}
-		if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Stuck) {
+		if len(n.Issues) != 1 || n.Issues[0].Reason != string(access.Stuck) {
 			t.Errorf("%+v", n.Issues)
 		}
 		time.Sleep(2 * time.Minute)

@@ -7,7 +7,7 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/rules"
 )
 
@@ -44,8 +44,8 @@ func permissionTable() (string, error) {
 	return d.String(), nil
 }
 
-func guarded() (out []host.Source) {
-	for _, s := range host.Sources() {
+func guarded() (out []source.Source) {
+	for _, s := range source.All() {
 		if s.Guarded() {
 			out = append(out, s)
 		}
@@ -54,7 +54,7 @@ func guarded() (out []host.Source) {
 }
 
 // asking lists the metrics of a source.
-func asking(s host.Source) (out []*exposition.Desc) {
+func asking(s source.Source) (out []*exposition.Desc) {
 	for _, c := range collector.All(collector.Options{}) {
 		for _, d := range c.Descs {
 			if d.Asks == s.Name() && !slices.Contains(out, d) {

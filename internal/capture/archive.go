@@ -14,11 +14,12 @@ import (
 	"syscall"
 	"time"
 
+	"rdma_exporter/internal/host/access"
+
 	"golang.org/x/sys/unix"
 	"golang.org/x/tools/txtar"
 
 	"rdma_exporter/internal/capture/answer"
-	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/lazy"
 )
 
@@ -262,7 +263,7 @@ func parseEntry(name string, data []byte) (at time.Duration, e Entry, err error)
 	if e.Target, err = answer.Unescape(e.Target); err != nil {
 		return 0, e, err
 	}
-	if !host.Clean(e.Path) {
+	if !access.Clean(e.Path) {
 		return 0, e, errors.New("the path must be relative, without empty, \".\" and \"..\" elements")
 	}
 	if len(e.Path) > unix.PathMax {

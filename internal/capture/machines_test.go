@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"testing"
 
+	"rdma_exporter/internal/host/dcb"
+
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
@@ -27,7 +29,7 @@ func TestEntriesOfMachines(t *testing.T) {
 		regexp.MustCompile(`^ethtool/.*/fec$`):              rewrite[host.FEC],
 		regexp.MustCompile(`^ethtool/.*/(stats|standard)$`): rewrite[[]host.Stat],
 		regexp.MustCompile(`^devlink/health$`):              rewrite[[]host.HealthReporter],
-		regexp.MustCompile(`^dcb/`):                         rewrite[host.DCBConfig],
+		regexp.MustCompile(`^dcb/`):                         rewrite[dcb.Config],
 		regexp.MustCompile(`^subnet/.*/link$`):              rewrite[host.IBLink],
 		regexp.MustCompile(`^subnet/.*/agent/`):             rewrite[host.IBCounters],
 		regexp.MustCompile(`^subnet/.*/manager/`):           rewrite[host.IBManager],

@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/umad"
 	"rdma_exporter/internal/serve"
 )
 
@@ -31,7 +32,7 @@ type Outside struct {
 // RunOn is Run with another Outside: a simulated fabric, or clients without a socket.
 func RunOn(ctx context.Context, o Outside, args []string, stdout, stderr io.Writer) int {
 	if o.MAD == nil {
-		o.MAD = host.OpenMAD
+		o.MAD = umad.OpenMAD
 	}
 	if o.Serve == nil {
 		o.Serve = serve.Until

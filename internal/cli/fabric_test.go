@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/umad"
 	"rdma_exporter/internal/state"
 )
 
@@ -108,7 +108,7 @@ func TestFabricPortKept(t *testing.T) {
 	dir := t.TempDir()
 	store, err := state.Open(filepath.Join(dir, "fabric"))
 	must(t, err)
-	must(t, store.Write(map[string]any{"from": host.MADPort{Device: "mlx5_7", Port: 1, GUID: "0:7"}}))
+	must(t, store.Write(map[string]any{"from": umad.MADPort{Device: "mlx5_7", Port: 1, GUID: "0:7"}}))
 	must(t, store.Close())
 	s := start(t, "fabric", "--path.rootfs="+madRoot(t, "4: ACTIVE"), "--state.dir="+dir)
 	const want = "mlx5_7/1 of node 0:7, the port of earlier sweeps, does not exist: there are [mlx5_0/1]; another port may be in another fabric: select the port"

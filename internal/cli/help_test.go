@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/nvml"
 )
 
 // TestEachCommand: a command runs something, is listed by --help, and its own help shows its flags and arguments, and
@@ -75,13 +75,13 @@ func TestFlagUsage(t *testing.T) {
 
 func TestVersionText(t *testing.T) {
 	got := versionText()
-	nvml := "NVML:         no: built without cgo"
-	if host.NVML {
-		nvml = "NVML:         yes,"
+	linked := "NVML:         no: built without cgo"
+	if nvml.NVML {
+		linked = "NVML:         yes,"
 	}
 	for _, want := range []string{
 		"rdma_exporter, version unreleased (revision: ", "\n  go version:   " + runtime.Version() + "\n",
-		"\n  platform:     linux/" + runtime.GOARCH + "\n", nvml,
+		"\n  platform:     linux/" + runtime.GOARCH + "\n", linked,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing:\n%s", want, got)

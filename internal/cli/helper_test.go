@@ -16,7 +16,8 @@ import (
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/test/locked"
 	"rdma_exporter/test/machines"
@@ -38,9 +39,9 @@ func withJob(t *testing.T) string {
 const permissionDenied = "rdma_scrape_permission_denied{source="
 
 // minutes are the metrics of a host whose clock is a minute later in each collection.
-func minutes(t *testing.T, paths host.Paths) (after func(minutes int) map[string]string) {
+func minutes(t *testing.T, paths rooted.Paths) (after func(minutes int) map[string]string) {
 	t.Helper()
-	l, err := host.OpenLive(paths)
+	l, err := live.OpenLive(paths)
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
 	now := time.Now()
@@ -110,11 +111,11 @@ func runHelperAt(t *testing.T, dir, socket string) (stop func()) {
 // permitted and its alerts are not evaluated; when it is back, they are.
 func TestHelperCommand(t *testing.T) {
 	dir, socket := withJob(t), filepath.Join(t.TempDir(), "helper.sock")
-	direct := minutes(t, host.Paths{RootFS: dir})(1)
+	direct := minutes(t, rooted.Paths{RootFS: dir})(1)
 	if direct["rdma_gdr_locked_memory_limit_bytes"] == "" {
 		t.Fatal("the limit of the process is not in the metrics")
 	}
-	after := minutes(t, host.Paths{RootFS: dir, Helper: socket})
+	after := minutes(t, rooted.Paths{RootFS: dir, Helper: socket})
 	for _, denied := range [][]string{{"processes", "vpd"}, {"processes"}} { // vital product data is read once
 		without := after(12) // processes are valid for ten minutes
 		for _, source := range denied {

@@ -21,6 +21,7 @@ import (
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/transceiver"
 	"rdma_exporter/internal/transceiver/dump"
@@ -105,7 +106,7 @@ func TestNoScrapeWaitsForAModule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := machines.Open(t, file)
 		h := *m.Host
-		h.Now, h.Turns, h.RTNL, h.Budget = time.Now, host.NewTurns(), host.NewRTNL(), host.NewBudget(time.Now)
+		h.Now, h.Turns, h.RTNL, h.Budget = time.Now, access.NewTurns(), access.NewRTNL(), access.NewBudget(time.Now)
 		modules := &slowModules{Ethtool: m.Ethtool}
 		h.Ethtool = modules
 		ctx, cancel := context.WithCancel(t.Context())

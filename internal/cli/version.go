@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/common/version"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/nvml"
 )
 
 // nameVersion sets the version of a build without one, once: tests run the program concurrently.
@@ -18,7 +18,7 @@ var nameVersion = sync.OnceFunc(func() { version.Version = cmp.Or(version.Versio
 func versionText() string {
 	nameVersion()
 	gpus := "no: built without cgo"
-	if host.NVML {
+	if nvml.NVML {
 		gpus = "yes, where the host has libnvidia-ml.so.1"
 	}
 	var b strings.Builder

@@ -31,7 +31,7 @@ type Gap struct {
 	Reason  Reason
 	Metrics []string // missing metrics, or selectors of the samples which mean unknown; sorted
 	Partly  bool     // evaluated for a part of the host
-	Source  string   // source that is not read (a host.Source by name), for Permission, or for NotReadYet of one source
+	Source  string   // source that is not read (a source.Source by name), for Permission, or for NotReadYet of one source
 	// Collector is the one without a result, for CollectorDisabled, NotReadYet or Failed; empty if it has one.
 	Collector string
 }

@@ -106,7 +106,7 @@ func (n Need) Leaves() (out []Need) {
 	return out
 }
 
-// Asks is the source of a single metric (a host.Source by name); empty if the Desc has none, or only for labels that
+// Asks is the source of a single metric (a source.Source by name); empty if the Desc has none, or only for labels that
 // are not required.
 func (n Need) Asks(d *exposition.Desc) string {
 	needed := func(label string) bool { return slices.Contains(n.Labels, label) }

@@ -23,7 +23,7 @@ type Desc struct {
 	// Unknown are selectors of samples which mean that the value could not be read, by the requested value of the label
 	// state or reason; the empty key applies to all.
 	Unknown map[string][]string
-	// Asks is the source of the metric (a host.Source by name), to explain its absence.
+	// Asks is the source of the metric (a source.Source by name), to explain its absence.
 	Asks string
 	// AskedLabels are the labels that require Asks, if the others are available without it.
 	AskedLabels []string

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/site"
 )
@@ -63,7 +63,7 @@ func (m *Monitor) Run(ctx context.Context, schedule func(sweep func())) {
 func (m *Monitor) round(ctx context.Context) {
 	m.turn.Lock()
 	defer m.turn.Unlock()
-	err := host.Guard(func() error { return m.sweep(ctx) })
+	err := access.Guard(func() error { return m.sweep(ctx) })
 	if ctx.Err() != nil {
 		return
 	}

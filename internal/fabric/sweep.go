@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/mad"
 )
 
@@ -135,7 +135,7 @@ func parallel(n int, f func(int)) {
 	var fault atomic.Pointer[error]
 	for range min(n, workers) {
 		all.Go(func() {
-			err := host.Guard(func() error {
+			err := access.Guard(func() error {
 				for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 					f(i)
 				}

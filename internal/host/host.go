@@ -1,17 +1,20 @@
-// Package host is the only access to the monitored machine: files below a root, RDMA netlink, ethtool netlink, devlink,
-// DCB, kernel events, LLDP frames, systemd-networkd, management datagrams and NVML, live or replayed. No other package
-// opens a kernel file, a kernel socket or a driver library. Recording, replay, rate limits and the confinement to the
-// root are therefore in one place.
+// Package host is the only access to the monitored machine: its types and interfaces are here, each source is a package
+// below, and live assembles them. No package beside these opens a kernel file, a kernel socket or a driver library.
+// Recording, replay, rate limits and the confinement to the root are therefore in one place.
 //
 // Paths are logical, slash separated and without a leading slash: sys/…, proc/…, dev/…, lib/…. Access is read-only.
 package host
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/dcb"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/linkmode"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/transceiver"
@@ -44,14 +47,14 @@ type Host struct {
 	// Subnet is nil in a copied tree.
 	Subnet Subnet
 	// Turns allows one reader at a time per device, and tracks devices that do not answer.
-	Turns *Turns
+	Turns *access.Turns
 	// CPU is how long this process waited for a CPU; nil: not measured.
-	CPU *CPUWait
+	CPU *access.CPUWait
 	// RTNL serialises all requests that take rtnl.
-	RTNL *RTNL
+	RTNL *access.RTNL
 	// Meter counts the cost of requests, Budget limits deferrable ones.
-	Meter  *Meter
-	Budget *Budget
+	Meter  *source.Meter
+	Budget *access.Budget
 	// Now is the time of a reading: the wall clock on a live host, the recorded time in a replay.
 	Now func() time.Time
 
@@ -82,8 +85,8 @@ func (h *Host) ForRound() *Host {
 // InRound reports whether this is a host of ForRound.
 func (h *Host) InRound() bool { return h.listing != nil }
 
-// classDir has an entry for each RDMA device.
-const classDir = "sys/class/infiniband"
+// ClassDir has an entry for each RDMA device.
+const ClassDir = "sys/class/infiniband"
 
 // Devices lists the RDMA devices by name, sorted. The list is shared and must not be modified.
 func (h *Host) Devices() ([]string, error) {
@@ -104,10 +107,10 @@ func (l *listing) read(f Files, netdevs *netdevNames) {
 		l.netdevs = netdevs.ofDevices(f, known)
 	}
 	l.opened = f.Opened()
-	l.names, l.registrations, l.err = f.Identities(classDir)
+	l.names, l.registrations, l.err = f.Identities(ClassDir)
 	switch {
 	case netdevs == nil:
-	case IsAbsent(l.err):
+	case access.IsAbsent(l.err):
 		netdevs.keep(nil)
 	case l.err == nil && !slices.Equal(l.names, known):
 		l.netdevs = netdevs.ofDevices(f, l.names)
@@ -125,7 +128,7 @@ func (h *Host) Registration(name string) uint64 {
 		}
 		return 0
 	}
-	id, err := h.Files.Identity(classDir + "/" + name)
+	id, err := h.Files.Identity(ClassDir + "/" + name)
 	if err != nil {
 		return 0
 	}
@@ -144,9 +147,9 @@ func (h *Host) NetdevChanges(name string) uint64 {
 
 // Replaced reports whether a device was removed or replaced since the start of the round.
 func (h *Host) Replaced(name string) bool {
-	id, err := h.Files.Identity(classDir + "/" + name)
+	id, err := h.Files.Identity(ClassDir + "/" + name)
 	if err != nil {
-		return IsAbsent(err)
+		return access.IsAbsent(err)
 	}
 	began := h.Registration(name)
 	return began != 0 && id != began
@@ -305,7 +308,7 @@ type HealthReporter struct {
 type DCB interface {
 	// IEEE is DCB_CMD_IEEE_GET: the driver may issue one firmware command per priority. Drivers without DCB, virtual
 	// functions and IPoIB netdevs return EOPNOTSUPP.
-	IEEE(ctx context.Context, netdev string) (DCBConfig, error)
+	IEEE(ctx context.Context, netdev string) (dcb.Config, error)
 }
 
 // GPUs reads GPUs by NVML, the library of the NVIDIA driver. A call delays other users of the same GPU. A GPU that has
@@ -326,3 +329,48 @@ type GPUs interface {
 
 // MaxFile limits the size of one file: sysfs attributes are one page, AER and DCB texts a few.
 const MaxFile = 1 << 20
+
+// Answers to PAUSE_GET and FEC_GET.
+type (
+	Pause  = snapshot.Pause
+	FEC    = snapshot.FEC
+	FECBin = snapshot.FECBin
+)
+
+// Known removes values that the kernel marks as unknown: SPEED_UNKNOWN and DUPLEX_UNKNOWN (all ones), speed 0 and lanes
+// 0.
+func (m LinkModes) Known() LinkModes {
+	if m.Speed != nil && (*m.Speed == math.MaxUint32 || *m.Speed == 0) {
+		m.Speed = nil
+	}
+	if m.Duplex != nil && *m.Duplex == math.MaxUint8 {
+		m.Duplex = nil
+	}
+	if m.Lanes != nil && *m.Lanes == 0 {
+		m.Lanes = nil
+	}
+	return m
+}
+
+// MeasureCPU sets the measurement that tells a stuck read from a late one. It is called before the first read.
+func (h *Host) MeasureCPU(c *access.CPUWait) {
+	h.CPU, h.Turns.CPU, h.RTNL.Turns.CPU = c, c, c
+	if n, ok := h.GPUs.(interface{ MeasureCPU(c *access.CPUWait) }); ok {
+		n.MeasureCPU(c)
+	}
+}
+
+// UnderRTNL makes n requests of a source that take rtnl, for a device or none; see RTNL.Do. After an error the results
+// of f must not be read, because f may still be running.
+func (h *Host) UnderRTNL(ctx context.Context, s source.Source, device string, n int, f func()) error {
+	return h.RTNL.Do(ctx, func() {
+		h.Meter.Begin(s, source.LockRTNL, n)
+		start := time.Now()
+		defer func() {
+			took := time.Since(start)
+			h.Meter.Spend(s, source.LockRTNL, took)
+			h.Budget.Spend(device, took)
+		}()
+		f()
+	})
+}

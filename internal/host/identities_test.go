@@ -1,29 +1,34 @@
-package host
+package host_test
 
 import (
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/hosttest"
+	"rdma_exporter/internal/host/rooted"
 )
 
 // TestIdentities: a device whose link was made again is another one, also if the link has the same inode. A link that
 // leads nowhere is followed again in each call. What is the same opens no path.
 func TestIdentities(t *testing.T) {
-	bothWays(t, func(t *testing.T, dir string, l *Live) {
+	hosttest.BothWays(t, func(t *testing.T, dir string, l *rooted.Tree) {
 		made := func(device, place string) {
-			put(t, dir, "sys/devices/"+place+"/node_type", "1: CA\n")
-			link := filepath.Join(dir, classDir, device)
+			hosttest.Put(t, dir, "sys/devices/"+place+"/node_type", "1: CA\n")
+			link := filepath.Join(dir, host.ClassDir, device)
 			if _, err := os.Stat(filepath.Dir(link)); err == nil {
-				age(t, filepath.Dir(link))
-				if _, _, err := l.Files.Identities(classDir); err != nil {
+				hosttest.Age(t, filepath.Dir(link))
+				if _, _, err := l.Identities(host.ClassDir); err != nil {
 					t.Error(err)
 				}
 			}
 			if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
 				t.Fatal(err)
 			}
-			symlink(t, "../../devices/"+place, dir, classDir+"/"+device)
+			hosttest.Symlink(t, "../../devices/"+place, dir, host.ClassDir+"/"+device)
 		}
 		removed := func(place string) {
 			if err := os.RemoveAll(filepath.Join(dir, "sys/devices", place)); err != nil {
@@ -31,7 +36,7 @@ func TestIdentities(t *testing.T) {
 			}
 		}
 		id := func(place string) uint64 {
-			id, err := l.Files.Identity("sys/devices/" + place)
+			id, err := l.Identity("sys/devices/" + place)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -39,15 +44,15 @@ func TestIdentities(t *testing.T) {
 		}
 		check := func(what string, names []string, want ...uint64) {
 			t.Helper()
-			opened := l.Files.Opened()
+			opened := l.Opened()
 			for range 3 {
-				got, ids, err := l.Files.Identities(classDir)
-				if err != nil || !slices.Equal(got, names) || !slices.Equal(ids, want) || l.Files.Opened() != opened {
-					t.Errorf("%s: %v %v %v, want %v; %d paths opened", what, got, ids, err, want, l.Files.Opened()-opened)
+				got, ids, err := l.Identities(host.ClassDir)
+				if err != nil || !slices.Equal(got, names) || !slices.Equal(ids, want) || l.Opened() != opened {
+					t.Errorf("%s: %v %v %v, want %v; %d paths opened", what, got, ids, err, want, l.Opened()-opened)
 				}
 			}
 		}
-		if _, _, err := l.Files.Identities(classDir); !IsAbsent(err) {
+		if _, _, err := l.Identities(host.ClassDir); !access.IsAbsent(err) {
 			t.Errorf("without the class: %v", err)
 		}
 		made("mlx5_0", "a")
@@ -60,7 +65,7 @@ func TestIdentities(t *testing.T) {
 		made("mlx5_1", "nowhere")
 		removed("nowhere")
 		check("without a directory", both, id("c"), 0)
-		put(t, dir, "sys/devices/nowhere/node_type", "1: CA\n")
+		hosttest.Put(t, dir, "sys/devices/nowhere/node_type", "1: CA\n")
 		check("with its directory again", both, id("c"), id("nowhere"))
 	})
 }

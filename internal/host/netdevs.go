@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"rdma_exporter/internal/host/access"
 )
 
 // netdevNames detects that the netdevs of RDMA devices were renamed, recreated or removed. It is kept across rounds.
@@ -55,7 +57,7 @@ func (k *netdevNames) changes(f Files, device string, buf *[]byte) uint64 {
 	k.mu.Lock()
 	d := k.devices[device]
 	k.mu.Unlock()
-	dir := classDir + "/" + device + "/device/net"
+	dir := ClassDir + "/" + device + "/device/net"
 	if same := f.Same(dir); same && d != nil && d.whole {
 		return d.changes
 	}
@@ -79,7 +81,7 @@ func (k *netdevNames) changes(f Files, device string, buf *[]byte) uint64 {
 // something could not be read.
 func uplinksOf(f Files, dir string, buf *[]byte) (uplinks map[string]netdevID, whole bool, err error) {
 	names, err := f.List(dir)
-	if err != nil && !IsAbsent(err) {
+	if err != nil && !access.IsAbsent(err) {
 		return nil, false, err
 	}
 	uplinks, whole = map[string]netdevID{}, true

@@ -1,21 +1,25 @@
-package host
+package host_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/hosttest"
+	"rdma_exporter/internal/host/rooted"
 )
 
 // TestNetdevChanges: each change is found, also in a directory that stays open and is not listed while it is the same.
 func TestNetdevChanges(t *testing.T) {
-	for name, before := range map[string]func(t *testing.T, l *Live, net string){
-		"listed": func(_ *testing.T, l *Live, _ string) { l.Forget() },
-		"open": func(t *testing.T, l *Live, net string) {
-			age(t, net)
+	for name, before := range map[string]func(t *testing.T, h *host.Host, net string){
+		"listed": func(_ *testing.T, h *host.Host, _ string) { h.Files.(*rooted.Tree).ForgetAll() },
+		"open": func(t *testing.T, h *host.Host, net string) {
+			hosttest.Age(t, net)
 			for range 2 {
-				l.ForRound().NetdevChanges("mlx5_0")
+				h.ForRound().NetdevChanges("mlx5_0")
 			}
-			if !l.Files.Same(classDir + "/mlx5_0/device/net") {
+			if !h.Files.Same(host.ClassDir + "/mlx5_0/device/net") {
 				t.Error("not the same")
 			}
 		},
@@ -24,12 +28,13 @@ func TestNetdevChanges(t *testing.T) {
 	}
 }
 
-func netdevsChange(t *testing.T, prepare func(t *testing.T, l *Live, net string)) {
-	bothWays(t, func(t *testing.T, dir string, l *Live) {
-		const net = classDir + "/mlx5_0/device/net"
+func netdevsChange(t *testing.T, prepare func(t *testing.T, h *host.Host, net string)) {
+	hosttest.BothWays(t, func(t *testing.T, dir string, files *rooted.Tree) {
+		machine := &host.Host{Files: files}
+		const net = host.ClassDir + "/mlx5_0/device/net"
 		add := func(name, index, port string) {
-			put(t, dir, net+"/"+name+"/ifindex", index+"\n")
-			put(t, dir, net+"/"+name+"/dev_port", port+"\n")
+			hosttest.Put(t, dir, net+"/"+name+"/ifindex", index+"\n")
+			hosttest.Put(t, dir, net+"/"+name+"/dev_port", port+"\n")
 		}
 		remove := func(name string) {
 			if err := os.RemoveAll(filepath.Join(dir, net, name)); err != nil {
@@ -41,7 +46,7 @@ func netdevsChange(t *testing.T, prepare func(t *testing.T, l *Live, net string)
 				t.Fatal(err)
 			}
 		}
-		put(t, dir, classDir+"/mlx5_0/node_type", "1: CA\n")
+		hosttest.Put(t, dir, host.ClassDir+"/mlx5_0/node_type", "1: CA\n")
 		add("eth0", "7", "0")
 		var before uint64
 		for _, c := range []struct {
@@ -63,16 +68,16 @@ func netdevsChange(t *testing.T, prepare func(t *testing.T, l *Live, net string)
 			{"and back", func() { add("rail1", "7", "0") }, true},
 			{"the directory goes", func() { remove("../net") }, true},
 		} {
-			prepare(t, l, filepath.Join(dir, net))
+			prepare(t, machine, filepath.Join(dir, net))
 			c.do()
-			h := l.ForRound()
+			h := machine.ForRound()
 			n := h.NetdevChanges("mlx5_0")
 			if (n != before) != c.changed || h.NetdevChanges("mlx5_0") != n || h.NetdevChanges("mlx5_9") != 0 {
 				t.Errorf("%s: %d changes, %d before", c.name, n, before)
 			}
 			before = n
 		}
-		if l.NetdevChanges("mlx5_0") != 0 {
+		if machine.NetdevChanges("mlx5_0") != 0 {
 			t.Error("not 0 outside of a round")
 		}
 	})

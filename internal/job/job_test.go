@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -25,7 +26,7 @@ func TestWhetherNCCLIsAsked(t *testing.T) {
 		must(t, os.Symlink(target, filepath.Join(dir, "proc", path, "ns/net")))
 	}
 	must(t, os.MkdirAll(filepath.Join(dir, "sys"), 0o755))
-	l, err := host.OpenLive(host.Paths{RootFS: dir})
+	l, err := live.OpenLive(rooted.Paths{RootFS: dir})
 	must(t, err)
 	defer l.Close()
 	type process = snapshot.Process

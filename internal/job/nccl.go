@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/netlink"
+	"rdma_exporter/internal/host/proc"
 	"rdma_exporter/internal/nccl"
 )
 
@@ -30,7 +32,7 @@ type ncclQuery = func(ctx context.Context, address string, job nccl.Local) (*ncc
 // Ask sends the query, and adds the users that listen on the port.
 func (w *NCCL) Ask(ctx context.Context, query ncclQuery, f host.Files, job nccl.Local) {
 	if _, port, err := net.SplitHostPort(w.Address); err == nil {
-		w.Users = host.ListenerUIDs(f, port)
+		w.Users = netlink.ListenerUIDs(f, port)
 		slices.Sort(w.Users)
 		w.Users = slices.Compact(w.Users)
 	}
@@ -54,7 +56,7 @@ func (r *Row) Plan(f host.Files, given string, addresses []netip.Addr) *NCCL {
 			continue
 		}
 		reason, address := "", p.process.Env["NCCL_RAS_ADDR"]
-		switch same, known := host.SameNetwork(f, p.PID); {
+		switch same, known := proc.SameNetwork(f, p.PID); {
 		case p.NCCL != "" && !nccl.HasRAS(p.NCCL):
 			reason = "NCCL " + p.NCCL + " has no RAS service (2.24 and later)"
 		case p.process.Env["NCCL_RAS_ENABLE"] == "0":
@@ -85,7 +87,7 @@ func (r *Row) Plan(f host.Files, given string, addresses []netip.Addr) *NCCL {
 func (r *Row) PIDs(f host.Files) (out []int) {
 	for _, p := range r.Processes {
 		if p.process.HasNCCL {
-			out = append(out, host.InnerPID(f, p.PID))
+			out = append(out, proc.InnerPID(f, p.PID))
 		}
 	}
 	return out

@@ -14,7 +14,9 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/words"
@@ -29,7 +31,7 @@ const (
 // hosts would get the same answer. It asks in the background, about one job at a time: a round does not wait for it.
 // Nil: disabled.
 type Watch struct {
-	paths host.Paths
+	paths rooted.Paths
 	query ncclQuery
 	log   *slog.Logger
 	all   sync.WaitGroup
@@ -47,7 +49,7 @@ type answer struct {
 }
 
 // NewWatch asks the services of the jobs on this host.
-func NewWatch(paths host.Paths, log *slog.Logger) *Watch {
+func NewWatch(paths rooted.Paths, log *slog.Logger) *Watch {
 	return &Watch{paths: paths, query: nccl.Query, log: log, asked: map[string]time.Time{}, answers: map[string]answer{}}
 }
 
@@ -72,7 +74,7 @@ func (w *Watch) Note(ctx context.Context, n *snapshot.Node, alerts []alerting.Al
 		w.busy, w.asked[r.Key()] = true, now
 		w.all.Go(func() {
 			text := ""
-			err := host.Guard(func() error { // the answer is foreign data
+			err := access.Guard(func() error { // the answer is foreign data
 				text = w.ask(ctx, r)
 				return nil
 			})
@@ -89,7 +91,7 @@ func (w *Watch) Note(ctx context.Context, n *snapshot.Node, alerts []alerting.Al
 
 // ask is empty without an answer, which is logged.
 func (w *Watch) ask(ctx context.Context, r *Row) string {
-	live, err := host.OpenLive(w.paths)
+	live, err := live.OpenLive(w.paths)
 	if err != nil {
 		w.log.Warn("cannot ask NCCL", "job", r.Key(), "err", err)
 		return ""

@@ -9,7 +9,7 @@ import (
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/test/machines"
@@ -40,7 +40,7 @@ func alertOn(device, severity string) []alerting.Alert {
 // watched is a watch over an empty tree, and the number of its queries.
 func watched(t *testing.T) (w *Watch, queries *int) {
 	t.Helper()
-	w, queries = NewWatch(host.Paths{RootFS: machines.Tree(t, "no-rdma")}, slog.New(slog.DiscardHandler)), new(int)
+	w, queries = NewWatch(rooted.Paths{RootFS: machines.Tree(t, "no-rdma")}, slog.New(slog.DiscardHandler)), new(int)
 	w.query = func(ctx context.Context, address string, job nccl.Local) (*nccl.Answer, error) {
 		*queries++
 		return nccl.Query(ctx, address, job)

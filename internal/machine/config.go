@@ -16,13 +16,14 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/rulefiles"
 )
 
 // Config holds the flags of all commands: host, devices, collectors.
 type Config struct {
-	Paths            host.Paths
+	Paths            rooted.Paths
 	Replay           string
 	StateDir         string
 	includeText      string

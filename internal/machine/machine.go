@@ -17,6 +17,8 @@ import (
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/live"
 	"rdma_exporter/internal/maintenance"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/words"
@@ -64,7 +66,7 @@ func (c *Config) Open(last time.Time) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.MeasureCPU(host.NewCPUWait(host.CPUOfProcess()))
+	m.MeasureCPU(access.NewCPUWait(access.CPUOfProcess()))
 	if c.Around != nil {
 		c.Around(m.Host)
 	}
@@ -76,7 +78,7 @@ func (c *Config) Open(last time.Time) (*Machine, error) {
 
 func (c *Config) openMachine(last time.Time) (*Machine, error) {
 	if c.Replay == "" {
-		l, err := host.OpenLive(c.Paths)
+		l, err := live.OpenLive(c.Paths)
 		if err != nil {
 			return nil, err
 		}

@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/expect"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/maintenance"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/state"
@@ -55,7 +55,7 @@ func (c *Config) Remembered(ctx context.Context, m *Machine) (d expect.Data, err
 	}
 	b, err := m.Files.Read(stateEntry, nil)
 	if err != nil {
-		if host.IsAbsent(err) {
+		if access.IsAbsent(err) {
 			err = nil
 		}
 		return d, err

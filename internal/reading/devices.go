@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/workers"
 )
@@ -45,7 +46,7 @@ func NewRoster(names []string, reduced *snapshot.Reduced, identity func(string) 
 // Devices is the state S that a collector keeps of each device between rounds. It is discarded with the device and when
 // the names of its netdevs change: names are reused. The result of reading a device is a T.
 type Devices[S, T any] struct {
-	// Collector is the name of the collector. With the name of a device it names a turn (host.Turns).
+	// Collector is the name of the collector. With the name of a device it names a turn (access.Turns).
 	Collector string
 	// Quarantines keeps a Quarantine with the state of each device.
 	Quarantines bool
@@ -127,7 +128,7 @@ type result[T any] struct {
 // Ended is how the read of a device ended, or of all together (empty).
 func Ended(device string, err error) snapshot.DeviceRead {
 	return snapshot.DeviceRead{
-		Device: device, Stuck: errors.Is(err, host.ErrStuck), Late: errors.Is(err, host.ErrLate),
+		Device: device, Stuck: errors.Is(err, access.ErrStuck), Late: errors.Is(err, access.ErrLate),
 	}
 }
 
@@ -171,15 +172,15 @@ func (d *Devices[S, T]) ReadAll(
 	}
 	workers.Do(ctx, len(devices), func(i int) {
 		var res result[T]
-		if err := host.Guard(func() error { res = one(&devices[i]); return nil }); err != nil {
-			res.issues = []snapshot.Issue{{Device: devices[i].name, Reason: string(host.ReasonOf(err)), Err: err}}
+		if err := access.Guard(func() error { res = one(&devices[i]); return nil }); err != nil {
+			res.issues = []snapshot.Issue{{Device: devices[i].name, Reason: string(access.ReasonOf(err)), Err: err}}
 		}
 		res.ended = true
 		mu.Lock()
 		defer mu.Unlock()
 		results[i] = res
 	}, func() {
-		done(host.Guard(func() error {
+		done(access.Guard(func() error {
 			mu.Lock()
 			defer mu.Unlock()
 			out := make([]T, 0, len(devices))
@@ -193,7 +194,7 @@ func (d *Devices[S, T]) ReadAll(
 				read.Quarantined, read.Discarded = res.held, res.mixed
 				n.Devices = append(n.Devices, read)
 				if res.err != nil {
-					n.Issues = append(n.Issues, snapshot.Issue{Device: name, Reason: string(host.ReasonOf(res.err)), Err: res.err})
+					n.Issues = append(n.Issues, snapshot.Issue{Device: name, Reason: string(access.ReasonOf(res.err)), Err: res.err})
 					continue
 				}
 				n.Issues = append(n.Issues, res.issues...)

@@ -12,6 +12,10 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/rooted"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/workers"
 )
@@ -73,8 +77,8 @@ func TestPanicOfOneDevice(t *testing.T) {
 		if !slices.Equal(got, []string{"a", "z"}) {
 			t.Errorf("read %v", got)
 		}
-		if len(n.Issues) != 1 || n.Issues[0].Device != "odd" || n.Issues[0].Reason != string(host.Panic) ||
-			!errors.Is(n.Issues[0].Err, host.ErrPanic) {
+		if len(n.Issues) != 1 || n.Issues[0].Device != "odd" || n.Issues[0].Reason != string(access.Panic) ||
+			!errors.Is(n.Issues[0].Err, access.ErrPanic) {
 			t.Errorf("%+v", n.Issues)
 		}
 	}
@@ -97,7 +101,7 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 		{"a failed read", func(r *Reader) { r.Text(dir, "none") }, true},
 		{"a request", func(r *Reader) { r.Ask(1) }, true},
 		{"a request with an answer", func(r *Reader) { _ = r.Try(func() error { return nil }) }, true},
-		{"an unanswered request", func(r *Reader) { _ = r.Try(func() error { return host.ErrMalformed }) }, false},
+		{"an unanswered request", func(r *Reader) { _ = r.Try(func() error { return access.ErrMalformed }) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := t.TempDir()
@@ -114,7 +118,7 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(root, "proc"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			live, err := host.OpenLive(host.Paths{RootFS: root})
+			live, err := live.OpenLive(rooted.Paths{RootFS: root})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +134,7 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 				roster := NewRoster(names, &snapshot.Reduced{}, identity)
 				var n snapshot.Node
 				d.ReadAll(t.Context(), h, &n, roster, func(r *Reader, _ *int) (string, bool) {
-					r.Begin(host.SourceIdentity)
+					r.Begin(source.Identity)
 					if _, err := r.Host.Files.Attributes(dir); err != nil {
 						t.Error(err)
 					}
@@ -181,7 +185,7 @@ func TestPanicOutsideTheRead(t *testing.T) {
 					time.Sleep(takes[r.Device])
 					return r.Device, true
 				}, func([]string) { panic("odd names") }, func(err error) { done <- err })
-				if err := <-done; !errors.Is(err, host.ErrPanic) {
+				if err := <-done; !errors.Is(err, access.ErrPanic) {
 					t.Errorf("error %v", err)
 				}
 				time.Sleep(time.Hour) // until all have returned

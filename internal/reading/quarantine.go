@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 )
 
 // quarantineTime is how long an item that keeps failing is not read, unless its device registers again or its link
@@ -90,7 +90,7 @@ func (q *Quarantine) Note(dir, name string, now time.Time, err error) {
 		delete(g.failed, name)
 		return
 	}
-	if !host.Refused(err) || host.Passing(dir, err) {
+	if !access.Refused(err) || access.Passing(dir, err) {
 		return
 	}
 	if g == nil {

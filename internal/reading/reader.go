@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -30,7 +32,7 @@ type Reader struct {
 	buf     []byte
 	clock   time.Time // of the host, at the start of the device; zero until used
 	// The present source, number of requests of this group of reads, its start, and the time of earlier groups.
-	source host.Source
+	source source.Source
 	asked  int
 	used   bool // at least one request was made
 	beside bool // of those, one that was not the read of a file
@@ -56,7 +58,7 @@ func New(ctx context.Context, h *host.Host, device string) *Reader {
 // OfHost calls read with a reader of the host, which has begun with a source, in a turn. The issues are those of the
 // reader. After an error the results of read must not be used: it has not returned, or panicked.
 func OfHost(
-	ctx context.Context, h *host.Host, turn string, s host.Source, read func(*Reader),
+	ctx context.Context, h *host.Host, turn string, s source.Source, read func(*Reader),
 ) ([]snapshot.Issue, error) {
 	r := New(ctx, h, "")
 	if err := h.Turns.Do(ctx, turn, func() {
@@ -71,7 +73,7 @@ func OfHost(
 
 // Request makes one request of a source in a turn, and charges it to the source. After an error the results of ask must
 // not be used: it has failed, has not returned, or panicked.
-func Request(ctx context.Context, h *host.Host, turn string, s host.Source, ask func() error) error {
+func Request(ctx context.Context, h *host.Host, turn string, s source.Source, ask func() error) error {
 	var failed error
 	if err := h.Turns.Do(ctx, turn, func() {
 		h.Meter.Begin(s, s.Lock(), 1)
@@ -85,8 +87,8 @@ func Request(ctx context.Context, h *host.Host, turn string, s host.Source, ask 
 }
 
 // IssueOf is a failed read of a source of the host.
-func IssueOf(s host.Source, err error) snapshot.Issue {
-	return snapshot.Issue{Source: s.Name(), Needs: s.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err}
+func IssueOf(s source.Source, err error) snapshot.Issue {
+	return snapshot.Issue{Source: s.Name(), Needs: s.NeedsAfter(err), Reason: string(access.ReasonOf(err)), Err: err}
 }
 
 // Reduced reports whether some metrics of the device are not read.
@@ -97,7 +99,7 @@ func (r *Reader) Reads(metric string) bool { return !r.reduced.LeavesOut(r.Devic
 
 // Begin starts a group of reads of one source. The clock is read once per group with requests: it costs a tenth of
 // reading a file.
-func (r *Reader) Begin(s host.Source) {
+func (r *Reader) Begin(s source.Source) {
 	if r.source != s {
 		r.settle()
 	}
@@ -145,7 +147,7 @@ func (r *Reader) settle() {
 }
 
 // Apart runs f, which charges the device and the source itself, or only waits.
-func (r *Reader) Apart(s host.Source, f func()) {
+func (r *Reader) Apart(s source.Source, f func()) {
 	r.settle()
 	r.source, r.used, r.beside = s, true, true
 	f()
@@ -154,7 +156,7 @@ func (r *Reader) Apart(s host.Source, f func()) {
 
 // UnderRTNL makes n requests of a source that take rtnl. After an error, which is recorded, the results of f must not
 // be used, because f may still be running. For the same reason f must not use the reader.
-func (r *Reader) UnderRTNL(s host.Source, n int, f func()) (err error) {
+func (r *Reader) UnderRTNL(s source.Source, n int, f func()) (err error) {
 	r.Apart(s, func() { err = r.Host.UnderRTNL(r.Ctx, s, r.Device, n, f) })
 	if err != nil {
 		r.Issue(err)
@@ -189,8 +191,8 @@ func (r *Reader) Issue(err error) {
 }
 
 // IssueUnless records a failed read as Issue does, if there is an error for a reason other than the expected ones.
-func (r *Reader) IssueUnless(err error, expected ...host.Reason) {
-	if err != nil && !slices.Contains(expected, host.ReasonOf(err)) {
+func (r *Reader) IssueUnless(err error, expected ...access.Reason) {
+	if err != nil && !slices.Contains(expected, access.ReasonOf(err)) {
 		r.Issue(err)
 	}
 }
@@ -198,14 +200,14 @@ func (r *Reader) IssueUnless(err error, expected ...host.Reason) {
 // Outcome records the outcome of a request that drivers may not support: that is no failure.
 func (r *Reader) Outcome(dir, item string, err error) {
 	r.Quarantine.Note(dir, item, r.Now(), err)
-	r.IssueUnless(err, host.Absent, host.Unsupported)
+	r.IssueUnless(err, access.Absent, access.Unsupported)
 }
 
 // Ask makes a request that takes rtnl and that drivers may not support. dir and item name it in the quarantine. The
 // answer is nil where it is unsupported, failed (which is recorded) or is quarantined. made is false if rtnl is
 // unavailable.
 func Ask[T any](
-	r *Reader, s host.Source, dir, item, object string, ask func(context.Context, string) (T, error),
+	r *Reader, s source.Source, dir, item, object string, ask func(context.Context, string) (T, error),
 ) (answer *T, made bool) {
 	if r.Quarantine.Held(dir, item, r.Now()) {
 		return nil, true
@@ -253,7 +255,7 @@ func (r *Reader) Bytes(dir, name string) ([]byte, bool) {
 func (r *Reader) Text(dir, name string) string {
 	b, ok := r.Bytes(dir, name)
 	if ok && len(b) == 0 {
-		r.Issue(host.ErrGarbled(dir+"/"+name, b))
+		r.Issue(access.ErrGarbled(dir+"/"+name, b))
 	}
 	return string(b)
 }
@@ -271,7 +273,7 @@ func (r *Reader) optional(dir, name string) []byte {
 		return nil
 	}
 	r.Quarantine.Note(dir, name, r.Now(), err)
-	if err != nil && !host.IsAbsent(err) {
+	if err != nil && !access.IsAbsent(err) {
 		r.Issue(err)
 	}
 	return b
@@ -288,7 +290,7 @@ func (r *Reader) Optionals(dir string, names []string, use func(name string, tex
 		switch {
 		case err == nil:
 			use(name, bytes.TrimSpace(b))
-		case !host.IsAbsent(err):
+		case !access.IsAbsent(err):
 			r.Issue(err)
 		}
 	})
@@ -302,7 +304,7 @@ func Parsed[T any](r *Reader, path string, parse func(string) (T, bool)) *T {
 	}
 	v, ok := parse(text)
 	if !ok {
-		r.Issue(host.ErrGarbled(path, []byte(text)))
+		r.Issue(access.ErrGarbled(path, []byte(text)))
 		return nil
 	}
 	return &v
@@ -344,11 +346,11 @@ func (r *Reader) TableEntry(dir, name string) (string, Entry) {
 	if held {
 		return "", EntryUnread
 	}
-	switch reason := host.ReasonOf(err); {
+	switch reason := access.ReasonOf(err); {
 	case err == nil:
-	case reason == host.Invalid:
+	case reason == access.Invalid:
 		return "", EntryEmpty
-	case reason == host.Absent: // removed with its netdev
+	case reason == access.Absent: // removed with its netdev
 		return "", EntryUnread
 	}
 	r.Quarantine.Note(dir, name, r.Now(), err)
@@ -367,14 +369,14 @@ func (r *Reader) Number(dir, name string) *uint64 {
 	}
 	n, ok := parseNumber(b)
 	if !ok {
-		r.Issue(host.ErrGarbled(dir+"/"+name, b))
+		r.Issue(access.ErrGarbled(dir+"/"+name, b))
 		return nil
 	}
 	return &n
 }
 
 // NumbersUnderRTNL is Number for files that take rtnl. ok is false if rtnl is unavailable.
-func (r *Reader) NumbersUnderRTNL(s host.Source, dir string, names ...string) (numbers []*uint64, ok bool) {
+func (r *Reader) NumbersUnderRTNL(s source.Source, dir string, names ...string) (numbers []*uint64, ok bool) {
 	now, files := r.Now(), r.Host.Files
 	numbers = make([]*uint64, len(names))
 	rest := r.Quarantine.allowed(dir, names, now)
@@ -394,7 +396,7 @@ func (r *Reader) NumbersUnderRTNL(s host.Source, dir string, names ...string) (n
 		r.Quarantine.Note(dir, name, now, err)
 		n, ok := parseNumber(bytes.TrimSpace(contents[i]))
 		if err == nil && !ok {
-			err = host.ErrGarbled(dir+"/"+name, contents[i])
+			err = access.ErrGarbled(dir+"/"+name, contents[i])
 		}
 		if err != nil {
 			r.Issue(err)
@@ -418,7 +420,7 @@ func (r *Reader) Stats(dir string, names []string) []snapshot.Stat {
 	r.buf = r.Host.Files.ReadEach(dir, names, r.buf, func(name string, b []byte, err error) {
 		b = bytes.TrimSpace(b)
 		if err == nil && string(b) == noPMA {
-			err = host.NotSupported(dir + "/" + name)
+			err = access.NotSupported(dir + "/" + name)
 		}
 		r.Quarantine.Note(dir, name, now, err)
 		if err != nil {
@@ -427,7 +429,7 @@ func (r *Reader) Stats(dir string, names []string) []snapshot.Stat {
 		}
 		n, ok := parseDecimal(b)
 		if !ok {
-			r.Issue(host.ErrGarbled(dir+"/"+name, b))
+			r.Issue(access.ErrGarbled(dir+"/"+name, b))
 			return
 		}
 		out = append(out, snapshot.Stat{Name: name, Value: n})

@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 )
 
 // machine replays entries of a capture: a real tree of files, with driver errors.
@@ -95,14 +96,14 @@ func TestReaderTellsAbsentFromFaulty(t *testing.T) {
 		name   string
 		number any
 		text   string
-		issues []host.Reason // of number, text and optional
+		issues []access.Reason // of number, text and optional
 	}{
 		{"n", uint64(17), "0x11", nil},
 		{"padded", uint64(7), "7", nil},
-		{"words", nil, "up", []host.Reason{host.Malformed}},
-		{"empty", nil, "", []host.Reason{host.Malformed, host.Malformed}}, // an empty optional file is no fault
-		{"missing", nil, "", []host.Reason{host.Absent, host.Absent}},     // nor is a missing one
-		{"bad", nil, "", []host.Reason{host.Invalid, host.Invalid, host.Invalid}},
+		{"words", nil, "up", []access.Reason{access.Malformed}},
+		{"empty", nil, "", []access.Reason{access.Malformed, access.Malformed}}, // an empty optional file is no fault
+		{"missing", nil, "", []access.Reason{access.Absent, access.Absent}},     // nor is a missing one
+		{"bad", nil, "", []access.Reason{access.Invalid, access.Invalid, access.Invalid}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r.Issues = nil

@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -19,7 +20,7 @@ func TestDevicesOverTheirBudget(t *testing.T) {
 			n.Devices = []snapshot.DeviceRead{{Device: "slow"}, {Device: "fast"}}
 			return nil
 		}}
-		h := &host.Host{Now: time.Now, Budget: host.NewBudget(time.Now)}
+		h := &host.Host{Now: time.Now, Budget: access.NewBudget(time.Now)}
 		s := New(context.WithoutCancel(t.Context()),
 			Options{Host: h, Collectors: []*collector.Collector{c.collector("reads")}, Timeout: 10 * time.Second})
 		h.Budget.Spend("slow", 5*time.Second)

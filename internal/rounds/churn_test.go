@@ -18,6 +18,8 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/test/machines"
 )
@@ -136,8 +138,8 @@ func (b *bay) exchange(t *testing.T, between func()) {
 }
 
 // scheduler reads the machine as the program does; files may be in the way.
-func (b *bay) scheduler(t *testing.T, files func(host.Files) host.Files) (*rounds.Scheduler, *host.Live) {
-	l, err := host.OpenLive(host.Paths{RootFS: b.dir})
+func (b *bay) scheduler(t *testing.T, files func(host.Files) host.Files) (*rounds.Scheduler, *live.Live) {
+	l, err := live.OpenLive(rooted.Paths{RootFS: b.dir})
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
 	l.Host.Files = files(l.Host.Files)
@@ -307,7 +309,7 @@ func less(a, b []string) (out []string) {
 // netdev that takes the name of another one has no figure of that.
 func TestNetdevRenamed(t *testing.T) {
 	dir := machines.TreeIn(t, "/dev/shm", "hgx-h200-roce")
-	l, err := host.OpenLive(host.Paths{RootFS: dir})
+	l, err := live.OpenLive(rooted.Paths{RootFS: dir})
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
 	s := rounds.New(context.WithoutCancel(t.Context()), rounds.Options{

@@ -6,7 +6,8 @@ import (
 
 	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -105,20 +106,20 @@ func (r *runner) unread() coverage.Reason {
 }
 
 // failure is how reading a source failed in this round. Unsupported and absent data is not a failure. Empty: none.
-func failure(results []*result, source string) (why coverage.Reason) {
+func failure(results []*result, origin string) (why coverage.Reason) {
 	for _, res := range results {
 		if res == nil {
 			continue
 		}
-		if source == host.SourceNVML.Name() && res.node.GPUs != nil && res.node.GPUs.Released != nil {
+		if origin == source.NVML.Name() && res.node.GPUs != nil && res.node.GPUs.Released != nil {
 			return coverage.Paused
 		}
 		for _, i := range res.node.Issues {
-			if i.Source == source {
+			if i.Source == origin {
 				why = cmp.Or(reasonOf(i), why)
 			}
 		}
-		if slices.Contains(res.node.Pending, source) {
+		if slices.Contains(res.node.Pending, origin) {
 			return coverage.NotReadYet
 		}
 	}
@@ -135,8 +136,8 @@ func reasonOf(i snapshot.Issue) coverage.Reason {
 // isFailure reports whether a reason means that data which may exist was not read. Drivers answer EINVAL for what the
 // firmware lacks.
 func isFailure(reason string) bool {
-	switch host.Reason(reason) {
-	case host.Absent, host.Unsupported, host.Invalid:
+	switch access.Reason(reason) {
+	case access.Absent, access.Unsupported, access.Invalid:
 		return false
 	}
 	return true

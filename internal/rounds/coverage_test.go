@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -23,7 +23,7 @@ var ofGPUs = &exposition.Desc{Name: "of_gpus", Of: "of_gpus", Asks: "nvml"}
 
 // TestUnavailable: missing metrics in a round become series, with the reason from the collector's result and issues.
 func TestUnavailable(t *testing.T) {
-	issue := func(reason host.Reason) func(context.Context, *snapshot.Node) error {
+	issue := func(reason access.Reason) func(context.Context, *snapshot.Node) error {
 		return func(_ context.Context, n *snapshot.Node) error {
 			n.Issues = []snapshot.Issue{{Source: "pma", Reason: string(reason), Err: errors.New("x")}}
 			return nil
@@ -38,10 +38,10 @@ func TestUnavailable(t *testing.T) {
 		"off":           {nil, true, "collector_disabled"},
 		"fails":         {func(context.Context, *snapshot.Node) error { return errors.New("x") }, false, "failed"},
 		"does not end":  {func(ctx context.Context, _ *snapshot.Node) error { time.Sleep(time.Hour); return nil }, false, "not_read_yet"},
-		"not permitted": {issue(host.Permission), false, "permission"},
-		"stuck":         {issue(host.Stuck), false, "failed"},
-		"I/O":           {issue(host.IO), false, "failed"},
-		"unsupported":   {issue(host.Unsupported), false, "not_supported"},
+		"not permitted": {issue(access.Permission), false, "permission"},
+		"stuck":         {issue(access.Stuck), false, "failed"},
+		"I/O":           {issue(access.IO), false, "failed"},
+		"unsupported":   {issue(access.Unsupported), false, "not_supported"},
 		"background":    {func(_ context.Context, n *snapshot.Node) error { n.Pending = []string{"pma"}; return nil }, false, "not_read_yet"},
 	} {
 		t.Run(name, func(t *testing.T) {

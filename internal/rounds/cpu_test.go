@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -43,15 +43,15 @@ func TestCPUWaitIsNotAStuckDevice(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				turns := host.NewTurns()
-				turns.CPU = host.NewCPUWait(func() (host.CPUTimes, error) {
+				turns := access.NewTurns()
+				turns.CPU = access.NewCPUWait(func() (access.CPUTimes, error) {
 					waited := time.Duration(c.share * float64(time.Since(start)))
-					return host.CPUTimes{Threads: map[int]time.Duration{1: waited}}, nil
+					return access.CPUTimes{Threads: map[int]time.Duration{1: waited}}, nil
 				})
 				s := scheduler(t, 0, (&counting{do: func(ctx context.Context, n *snapshot.Node) error {
 					err := turns.Do(ctx, "c/mlx5_0", func() { time.Sleep(time.Minute) })
 					n.Devices = append(n.Devices, reading.Ended("mlx5_0", err))
-					n.Issues = append(n.Issues, snapshot.Issue{Device: "mlx5_0", Reason: string(host.ReasonOf(err)), Err: err})
+					n.Issues = append(n.Issues, snapshot.Issue{Device: "mlx5_0", Reason: string(access.ReasonOf(err)), Err: err})
 					return nil
 				}}).collector("c"))
 				s.Host.CPU = turns.CPU
@@ -81,10 +81,10 @@ func TestCancelledCollectionIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
-		turns := host.NewTurns()
+		turns := access.NewTurns()
 		c := (&counting{do: func(ctx context.Context, n *snapshot.Node) error {
 			err := turns.Do(ctx, "c/mlx5_0", func() { time.Sleep(time.Minute) })
-			n.Issues = append(n.Issues, snapshot.Issue{Device: "mlx5_0", Reason: string(host.ReasonOf(err)), Err: err})
+			n.Issues = append(n.Issues, snapshot.Issue{Device: "mlx5_0", Reason: string(access.ReasonOf(err)), Err: err})
 			return err
 		}}).collector("c")
 		s := scheduler(t, 0, c)

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -57,7 +57,7 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 	defer f.mu.Unlock()
 	now := map[fault]error{}
 	for _, i := range res.node.Issues {
-		if i.Reason == string(host.Permission) {
+		if i.Reason == string(access.Permission) {
 			f.deny(collector, i, res.at)
 			continue
 		}
@@ -88,12 +88,12 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 		}
 	}
 	for _, k := range sortedFaults(now) {
-		if _, lasts := before[k]; !lasts && k.reason != string(host.Late) {
+		if _, lasts := before[k]; !lasts && k.reason != string(access.Late) {
 			f.log.Warn("read failed", "collector", k.collector, "device", k.device, "reason", k.reason, "first", now[k])
 		}
 	}
 	for _, k := range sortedFaults(ended) {
-		if ended[k] != "" && k.reason != string(host.Late) {
+		if ended[k] != "" && k.reason != string(access.Late) {
 			f.log.Info(ended[k], "collector", k.collector, "device", k.device, "reason", k.reason)
 		}
 	}
@@ -190,12 +190,12 @@ func (f *faults) failures() (out []Failure) {
 // panicked counts a panic in add itself, possibly in logging.
 func (f *faults) panicked(collector string, err error) {
 	f.mu.Lock()
-	k := fault{collector: collector, reason: string(host.Panic)}
+	k := fault{collector: collector, reason: string(access.Panic)}
 	f.total[k]++
 	first := f.total[k] == 1
 	f.mu.Unlock()
 	if first {
-		_ = host.Guard(func() error {
+		_ = access.Guard(func() error {
 			f.log.Error("accounting for a collection failed", "collector", collector, "err", err)
 			return nil
 		})
@@ -271,7 +271,7 @@ func (f *faults) logLate(collector string) {
 	var first error
 	for of, lasting := range f.lasting {
 		for k, err := range lasting {
-			if k.reason == string(host.Late) && (first == nil || of == collector) {
+			if k.reason == string(access.Late) && (first == nil || of == collector) {
 				first = err
 			}
 		}

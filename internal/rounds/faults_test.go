@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -22,8 +22,8 @@ func TestLastingFaultIsLoggedTwice(t *testing.T) {
 	c := &counting{do: func(_ context.Context, n *snapshot.Node) error {
 		if broken {
 			n.Issues = []snapshot.Issue{
-				{Device: "mlx5_0", Reason: string(host.Invalid), Err: errors.New("read symbol_error")},
-				{Device: "mlx5_0", Reason: string(host.Invalid), Err: errors.New("read link_downed")},
+				{Device: "mlx5_0", Reason: string(access.Invalid), Err: errors.New("read symbol_error")},
+				{Device: "mlx5_0", Reason: string(access.Invalid), Err: errors.New("read link_downed")},
 			}
 		}
 		return nil
@@ -55,10 +55,10 @@ func TestLastingFaultIsLoggedTwice(t *testing.T) {
 func TestFailures(t *testing.T) {
 	c := &counting{do: func(_ context.Context, n *snapshot.Node) error {
 		n.Issues = []snapshot.Issue{
-			{Device: "mlx5_1", Reason: string(host.IO), Err: errors.New("read state")},
-			{Device: "mlx5_1", Reason: string(host.IO), Err: errors.New("read rate")},
-			{Device: "mlx5_0", Reason: string(host.Invalid), Err: errors.New("read link_downed")},
-			{Device: "mlx5_0", Reason: string(host.Permission), Source: "vpd", Err: errors.New("read vpd")},
+			{Device: "mlx5_1", Reason: string(access.IO), Err: errors.New("read state")},
+			{Device: "mlx5_1", Reason: string(access.IO), Err: errors.New("read rate")},
+			{Device: "mlx5_0", Reason: string(access.Invalid), Err: errors.New("read link_downed")},
+			{Device: "mlx5_0", Reason: string(access.Permission), Source: "vpd", Err: errors.New("read vpd")},
 		}
 		return nil
 	}}
@@ -93,8 +93,8 @@ func TestDenialEnds(t *testing.T) {
 		c := &counting{do: func(_ context.Context, n *snapshot.Node) error {
 			if round < 20 && round%4 == 0 {
 				n.Issues = []snapshot.Issue{
-					{Device: "mlx5_0", Source: "vpd", Needs: "root", Reason: string(host.Permission), Err: errors.New("read 0000:18:00.0/vpd")},
-					{Device: "mlx5_1", Source: "vpd", Needs: "root", Reason: string(host.Permission), Err: errors.New("read 0000:40:00.0/vpd")},
+					{Device: "mlx5_0", Source: "vpd", Needs: "root", Reason: string(access.Permission), Err: errors.New("read 0000:18:00.0/vpd")},
+					{Device: "mlx5_1", Source: "vpd", Needs: "root", Reason: string(access.Permission), Err: errors.New("read 0000:40:00.0/vpd")},
 				}
 			}
 			return nil

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/ebpf"
 )
 
 // A collector whose Run fails is restarted after one second, then two, up to five minutes. If it has run longer than
-// that, the delay starts at one second again. An error that will recur (host.Lasting) ends it.
+// that, the delay starts at one second again. An error that will recur (ebpf.Lasting) ends it.
 const (
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
@@ -32,14 +33,14 @@ func (s *Scheduler) listen(ctx context.Context, c *collector.Collector) {
 	pause := firstPause
 	for failed := false; ; failed = true {
 		start := time.Now()
-		err := host.Guard(func() error { return c.Run(ctx, s.Host) })
+		err := access.Guard(func() error { return c.Run(ctx, s.Host) })
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		if time.Since(start) > lastPause {
 			failed, pause = false, firstPause
 		}
-		if host.Lasting(err) { // the collector reports it
+		if ebpf.Lasting(err) { // the collector reports it
 			return
 		}
 		if !failed {

@@ -11,6 +11,7 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -75,7 +76,7 @@ func TestPanicOfThePicture(t *testing.T) {
 	s := scheduler(t, 0, (&counting{}).collector("c"))
 	s.State = func() (FileState, bool) { panic("odd file") }
 	for range 2 {
-		if _, err := s.Collect(t.Context(), nil); !errors.Is(err, host.ErrPanic) {
+		if _, err := s.Collect(t.Context(), nil); !errors.Is(err, access.ErrPanic) {
 			t.Errorf("error %v", err)
 		}
 	}

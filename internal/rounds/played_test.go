@@ -16,10 +16,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rdma_exporter/internal/host/live"
+
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
-	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/verdict"
@@ -89,7 +90,7 @@ func TestInjectedErrno(t *testing.T) {
 					}
 				}
 			})
-			h.RDMA = host.NoNetlink() // files have it all
+			h.RDMA = live.NoNetlink() // files have it all
 			samples = machines.Collect(t, scheduleOf(t, h, nil))
 		})
 		return samples
@@ -154,7 +155,7 @@ func TestReadStuckAlert(t *testing.T) {
 // device, which explains it, fires.
 func TestPortDownOfAStuckDevice(t *testing.T) {
 	m, _ := machines.Open(t, machines.Fixture("port-down"))
-	m.RDMA = host.NoNetlink()
+	m.RDMA = live.NoNetlink()
 	files := &hanging{Files: m.Files, prefix: "sys/class/infiniband/mlx5_5/ports/1"}
 	m.Files = files
 	s := rounds.New(context.WithoutCancel(t.Context()),

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rdma_exporter/internal/host/access"
+
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/replay"
@@ -35,7 +37,7 @@ func replayed(t *testing.T, name string, change func(*capture.Archive)) *host.Ho
 	must(t, err)
 	t.Cleanup(func() { must(t, p.Close()) })
 	h := p.Host()
-	h.Now, h.Budget = time.Now, host.NewBudget(time.Now)
+	h.Now, h.Budget = time.Now, access.NewBudget(time.Now)
 	return h
 }
 

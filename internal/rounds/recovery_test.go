@@ -8,16 +8,16 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
 // TestReadWorksAgain: an item has recovered only if it was read. What fails as a whole, is stuck or pending, is not
 // read or was discarded has recovered nothing; the errors of a device that is gone end, without a claim that it works.
 func TestReadWorksAgain(t *testing.T) {
-	invalid := snapshot.Issue{Device: "mlx5_0", Reason: string(host.Invalid), Err: errors.New("read state")}
-	stuck := snapshot.Issue{Device: "mlx5_0", Reason: string(host.Stuck), Err: errors.New("no answer")}
-	class := snapshot.Issue{Reason: string(host.IO), Err: errors.New("read class")}
+	invalid := snapshot.Issue{Device: "mlx5_0", Reason: string(access.Invalid), Err: errors.New("read state")}
+	stuck := snapshot.Issue{Device: "mlx5_0", Reason: string(access.Stuck), Err: errors.New("no answer")}
+	class := snapshot.Issue{Reason: string(access.IO), Err: errors.New("read class")}
 	of := func(reads []snapshot.DeviceRead, issues ...snapshot.Issue) *result {
 		return &result{node: snapshot.Node{Devices: reads, Issues: issues}}
 	}

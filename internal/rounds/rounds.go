@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/maintenance"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/words"
@@ -188,7 +189,7 @@ func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, erro
 
 // CollectWithin is Collect, reusing results younger than young.
 func (s *Scheduler) CollectWithin(ctx context.Context, names []string, young time.Duration) (p *Picture, err error) {
-	err = host.Guard(func() (err error) { p, err = s.collectWithin(ctx, names, young); return err })
+	err = access.Guard(func() (err error) { p, err = s.collectWithin(ctx, names, young); return err })
 	return p, err
 }
 
@@ -231,7 +232,7 @@ func (s *Scheduler) collectWithin(ctx context.Context, names []string, young tim
 // cancelled is the error after the program was stopped, or its start given up: what was not read then is no failure. A
 // deadline of the program has partial results.
 func (s *Scheduler) cancelled() error {
-	if host.Cancelled(s.ctx) {
+	if access.Cancelled(s.ctx) {
 		return fmt.Errorf("collection cancelled: %w", context.Cause(s.ctx))
 	}
 	return nil
@@ -318,7 +319,7 @@ func (s *Scheduler) collect(h *host.Host, r *runner, done func()) {
 			done()
 		})
 	}
-	if err := host.Guard(func() error { r.c.Read(ctx, h, &res.node, end); return nil }); err != nil {
+	if err := access.Guard(func() error { r.c.Read(ctx, h, &res.node, end); return nil }); err != nil {
 		end(err)
 	}
 }
@@ -337,7 +338,7 @@ func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 
 // account converts a result to metrics, counts its failures, and publishes it.
 func (s *Scheduler) account(r *runner, res *result, start time.Time) {
-	err := host.Guard(func() error {
+	err := access.Guard(func() error {
 		r.sink.Begin()
 		if res.node.Reduced.Reduces() {
 			r.sink.Omit(res.node.Reduced.LeavesOut)
@@ -348,7 +349,7 @@ func (s *Scheduler) account(r *runner, res *result, start time.Time) {
 	})
 	res.err = errors.Join(res.err, err)
 	res.duration = time.Since(start)
-	if err := host.Guard(func() error { s.faults.add(r.c.Name, res, r.sink.Dropped()); return nil }); err != nil {
+	if err := access.Guard(func() error { s.faults.add(r.c.Name, res, r.sink.Dropped()); return nil }); err != nil {
 		res.err = errors.Join(res.err, err)
 		s.faults.panicked(r.c.Name, err)
 	}
@@ -361,7 +362,7 @@ func (s *Scheduler) account(r *runner, res *result, start time.Time) {
 func (s *Scheduler) derive(r *runner, n *snapshot.Node) (families []exposition.Family) {
 	r.derivedMu.Lock()
 	defer r.derivedMu.Unlock()
-	err := host.Guard(func() error {
+	err := access.Guard(func() error {
 		r.derived.Begin()
 		defer func() { families = r.derived.End() }()
 		r.c.Derive(n, r.derived)
@@ -390,7 +391,7 @@ func unreadMetrics(runners []*runner, results []*result) (out map[string]bool) {
 }
 
 func isStuck(i snapshot.Issue) bool {
-	return i.Reason == string(host.Stuck) || i.Reason == string(host.Late)
+	return i.Reason == string(access.Stuck) || i.Reason == string(access.Late)
 }
 
 func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {

@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/verdict"
@@ -55,7 +56,7 @@ func TestShortStorms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := machines.Open(t, machines.Fixture("bursty-pause-ok"))
 		h := *m.Host
-		h.Now, h.Turns, h.RTNL, h.Budget = time.Now, host.NewTurns(), host.NewRTNL(), host.NewBudget(time.Now)
+		h.Now, h.Turns, h.RTNL, h.Budget = time.Now, access.NewTurns(), access.NewRTNL(), access.NewBudget(time.Now)
 		h.Ethtool = stormy{m.Ethtool, time.Now()}
 		m.Host, m.Player = &h, nil
 

@@ -19,6 +19,7 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/transceiver"
@@ -67,7 +68,7 @@ type baselineRun struct {
 func startBaselines(t *testing.T, modules *swappable, stateDir string) *baselineRun {
 	m, _ := machines.Open(t, machines.Fixture("three-optics-ok"))
 	h := *m.Host
-	h.Now, h.Turns, h.RTNL, h.Budget = time.Now, host.NewTurns(), host.NewRTNL(), host.NewBudget(time.Now)
+	h.Now, h.Turns, h.RTNL, h.Budget = time.Now, access.NewTurns(), access.NewRTNL(), access.NewBudget(time.Now)
 	modules.Ethtool = m.Ethtool
 	h.Ethtool = modules
 	m.Host, m.Player = &h, nil

@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/job"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
@@ -77,7 +77,7 @@ func (s *Config) daemon(
 
 // alertingClock reads the clocks of the host.
 func alertingClock(m *machine.Machine) func() alerting.Clock {
-	boot, clocks := m.FirstLine("proc/sys/kernel/random/boot_id"), host.NewClocks()
+	boot, clocks := m.FirstLine("proc/sys/kernel/random/boot_id"), access.NewClocks()
 	return func() alerting.Clock {
 		wall, up, ran := clocks.Read()
 		return alerting.Clock{Wall: wall, Boot: boot, Up: up, Ran: ran}
@@ -98,7 +98,7 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 		d.memory.resume(d.engine)
 	}
 	var p *rounds.Picture
-	err := host.Guard(func() (err error) { // a panic of the evaluation does not affect scrapes
+	err := access.Guard(func() (err error) { // a panic of the evaluation does not affect scrapes
 		p, err = verdict.Round(ctx, d.rounds, d.engine, young)
 		return err
 	})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/test/locked"
 	"rdma_exporter/test/machines"
@@ -53,7 +53,7 @@ func TestFaultOfARound(t *testing.T) {
 	d := &daemon{config: &alertingConfig{}, engine: e, log: slog.New(slog.NewTextHandler(&log, nil))} // without rounds
 	defer d.close()
 	for range 2 {
-		if err := d.round(t.Context(), 0); !errors.Is(err, host.ErrPanic) {
+		if err := d.round(t.Context(), 0); !errors.Is(err, access.ErrPanic) {
 			t.Error(err)
 		}
 	}

@@ -19,7 +19,8 @@ import (
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/control"
 	"rdma_exporter/internal/fabric"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/rooted"
+	"rdma_exporter/internal/host/umad"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/rounds"
@@ -35,7 +36,7 @@ const fabricPort = "10880"
 const fabricGC = 25
 
 // OpenMAD opens a port of an InfiniBand device for management datagrams; empty and 0 are any.
-type OpenMAD func(p host.Paths, device string, port int) (mad.Transport, host.MADPort, error)
+type OpenMAD func(p rooted.Paths, device string, port int) (mad.Transport, umad.MADPort, error)
 
 // Fabric is the command fabric, with its flags.
 type Fabric struct {
@@ -90,18 +91,18 @@ func (f *Fabric) check(c *machine.Config) error {
 // fabricKept is the saved state of a fabric.
 type fabricKept struct {
 	fabric.Data
-	From host.MADPort `json:"from,omitzero"` // the port of the sweeps
+	From umad.MADPort `json:"from,omitzero"` // the port of the sweeps
 }
 
 // openPort opens the port to sweep from. Without --fabric.device it is the port of the earlier sweeps and no other:
 // another port may be in another fabric, and the saved state of this one would be lost.
-func (f *Fabric) openPort(p host.Paths, before host.MADPort) (mad.Transport, host.MADPort, error) {
+func (f *Fabric) openPort(p rooted.Paths, before umad.MADPort) (mad.Transport, umad.MADPort, error) {
 	device, port := f.device, f.port
 	if device == "" && before.Device != "" {
 		before.Port = cmp.Or(f.port, before.Port)
-		found, err := host.FindMAD(p, before)
+		found, err := umad.FindMAD(p, before)
 		if err != nil {
-			return nil, host.MADPort{}, fmt.Errorf("%w; another port may be in another fabric: select the port to sweep from with --fabric.device", err)
+			return nil, umad.MADPort{}, fmt.Errorf("%w; another port may be in another fabric: select the port to sweep from with --fabric.device", err)
 		}
 		device, port = found.Device, found.Port
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"rdma_exporter/internal/fabric"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/umad"
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/web"
 )
@@ -23,7 +23,7 @@ type fabricShown struct {
 	monitor  *fabric.Monitor
 	host     string
 	interval time.Duration
-	port     atomic.Pointer[host.MADPort] // of the sweeps; nil: none was opened
+	port     atomic.Pointer[umad.MADPort] // of the sweeps; nil: none was opened
 
 	mu   sync.Mutex // one makes it for all
 	kept *page.Fabric

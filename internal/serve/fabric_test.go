@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"rdma_exporter/internal/fabric"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/rooted"
+	"rdma_exporter/internal/host/umad"
 	"rdma_exporter/internal/mad"
 )
 
@@ -71,15 +72,15 @@ func madRoot(t *testing.T, states ...string) string {
 // TestFabricPort: a subnet is swept from the port of the earlier sweeps, or from the selected one.
 func TestFabricPort(t *testing.T) {
 	const active, down = "4: ACTIVE", "1: DOWN"
-	first := host.MADPort{Device: "mlx5_0", Port: 1, GUID: "0:0"}
+	first := umad.MADPort{Device: "mlx5_0", Port: 1, GUID: "0:0"}
 	for _, tt := range []struct {
 		name   string
 		states []string
-		before host.MADPort
+		before umad.MADPort
 		device string
 		want   string // that is asked for, or the error
 	}{
-		{"nothing was seen", []string{active, active}, host.MADPort{}, "", "/0"},
+		{"nothing was seen", []string{active, active}, umad.MADPort{}, "", "/0"},
 		{"as before", []string{active, active}, first, "", "mlx5_0/1"},
 		{"another is better", []string{"2: INIT", active}, first, "", "mlx5_0/1"},
 		{"another has a link", []string{down, active}, first, "", "mlx5_0/1 of node 0:0, the port of earlier sweeps, has no link; another port may be in another fabric: select the port to sweep from with --fabric.device"},
@@ -88,12 +89,12 @@ func TestFabricPort(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
 			f := Fabric{
-				device: tt.device, Open: func(_ host.Paths, device string, port int) (mad.Transport, host.MADPort, error) {
+				device: tt.device, Open: func(_ rooted.Paths, device string, port int) (mad.Transport, umad.MADPort, error) {
 					got = fmt.Sprintf("%s/%d", device, port)
-					return nil, host.MADPort{}, nil
+					return nil, umad.MADPort{}, nil
 				},
 			}
-			if _, _, err := f.openPort(host.Paths{RootFS: madRoot(t, tt.states...)}, tt.before); err != nil {
+			if _, _, err := f.openPort(rooted.Paths{RootFS: madRoot(t, tt.states...)}, tt.before); err != nil {
 				got = err.Error()
 			}
 			if got != tt.want {

@@ -19,7 +19,8 @@ import (
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/expect"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/live"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/rounds"
@@ -110,7 +111,7 @@ func newFlightRecorder(
 	}
 	f.begin = func(ctx context.Context) (*machine.Recording, error) {
 		if own == nil {
-			live, err := host.OpenLive(c.Paths)
+			live, err := live.OpenLive(c.Paths)
 			if err != nil {
 				return nil, err
 			}
@@ -237,7 +238,7 @@ func (f *flightRecorder) step(ctx context.Context) {
 		return
 	}
 	var file string
-	err := host.Guard(func() (err error) {
+	err := access.Guard(func() (err error) {
 		if err := f.round(ctx); err != nil || len(due) == 0 {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/control"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/nvml"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -32,7 +33,7 @@ func (g gpuRelease) release(ctx context.Context, d time.Duration, by string) err
 	defer cancel()
 	err := g.gpus.ReleaseGPUs(ctx, d, by)
 	switch r := g.gpus.GPUsReleased(); {
-	case errors.Is(err, host.ErrReleaseTooLong):
+	case errors.Is(err, nvml.ErrReleaseTooLong):
 		return err
 	case err != nil && r == nil:
 		return fmt.Errorf("cannot release the GPUs: %w", err)
@@ -78,7 +79,7 @@ func requester(r *http.Request) string {
 }
 
 func checkRelease(d time.Duration) error {
-	if d <= 0 || d > host.LongestRelease {
+	if d <= 0 || d > nvml.LongestRelease {
 		return errors.New("--for: must be a duration up to 24h, such as 30m")
 	}
 	return nil

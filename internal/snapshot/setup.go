@@ -7,7 +7,7 @@ type Setup struct {
 	Files map[string]SetupFile `foreign:"parsed"`
 	// Launchers are the services that start jobs; nil: not searched.
 	Launchers []Launcher
-	// LaunchersUnread is why there may be others: host.Reason, or not completed; empty: there are none.
+	// LaunchersUnread is why there may be others: access.Reason, or not completed; empty: there are none.
 	LaunchersUnread string
 	// Interrupts are those of the functions of RDMA devices.
 	Interrupts []DeviceInterrupts
@@ -18,7 +18,7 @@ type Setup struct {
 // SetupFile is a file, or a directory.
 type SetupFile struct {
 	Text   string
-	Unread string // why it could not be read: host.Reason; empty: it was
+	Unread string // why it could not be read: access.Reason; empty: it was
 }
 
 // DeviceInterrupts are the interrupts of the PCI function of an RDMA device since its driver has requested them.
@@ -28,7 +28,7 @@ type DeviceInterrupts struct {
 	Local     uint64 // served by these
 	Total     uint64
 	Elsewhere bool   // the host has other CPUs
-	Unread    string // why some could not be read: host.Reason; empty: all were
+	Unread    string // why some could not be read: access.Reason; empty: all were
 }
 
 // Launcher is a service that starts jobs. They inherit its limits, unless it sets others.
@@ -37,7 +37,7 @@ type Launcher struct {
 	// LockedMemory is the soft limit "Max locked memory" of /proc/PID/limits, bytes; nil: unlimited or unknown.
 	LockedMemory *uint64
 	Unlimited    bool
-	Unread       string // why the limits could not be read: host.Reason; empty: they were
+	Unread       string // why the limits could not be read: access.Reason; empty: they were
 }
 
 // SetupState is the result of the comparison of a setting.

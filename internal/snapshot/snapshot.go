@@ -30,7 +30,7 @@ type Node struct {
 	Issues []Issue
 	// Devices is whether the read of each RDMA device has returned.
 	Devices []DeviceRead
-	// Pending are the sources (host.Source by name) that are read in the background and have no result yet.
+	// Pending are the sources (source.Source by name) that are read in the background and have no result yet.
 	Pending []string
 	// Reduced is what is left out of the data; nil: nothing.
 	Reduced *Reduced
@@ -68,9 +68,9 @@ func (r *Reduced) Compare(a, b string) int {
 // Issue is one item that could not be read.
 type Issue struct {
 	Device string // RDMA device; empty: none
-	Source string // host.Source of the item; empty: none
+	Source string // source.Source of the item; empty: none
 	Needs  string // permission required by the source
-	Reason string // host.Reason
+	Reason string // access.Reason
 	Err    error
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/nvml"
 )
 
 // lifecycle refuses requests that control the exporter unless they are enabled. command does the same on the host.
@@ -40,7 +40,7 @@ func (h *Handler) releaseGPUs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch err := h.ReleaseGPUs(r.Context(), d, "HTTP client "+client(r)); {
-	case errors.Is(err, host.ErrReleaseTooLong):
+	case errors.Is(err, nvml.ErrReleaseTooLong):
 		http.Error(w, fmt.Sprintf("for=%s: %v", text, err), http.StatusBadRequest)
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)

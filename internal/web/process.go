@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/own"
 )
 
 // process is the exporter's own go_* and process_* metrics. The latter are those of client_golang's process collector,
@@ -43,7 +43,7 @@ func (p *process) families() []exposition.Family {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sink.Begin()
-	host.ReadSelf(p.buf, func(metric string, value float64) {
+	own.ReadSelf(p.buf, func(metric string, value float64) {
 		for _, d := range processDescs {
 			if d.Name == metric {
 				p.sink.Emit(d, value)

@@ -130,11 +130,11 @@ X
 after collector/collector.go '		gpudirect.New(with),' <<'X'
 		tuning.New(with),
 X
-before internal/host/source.go '	numSources' <<'X'
-	SourceTuning
+before internal/host/source/source.go '	numSources' <<'X'
+	Tuning
 X
-after internal/host/source.go '	SourceModules:       {' <<'X'
-	SourceTuning:        {"tuning", LockNone, needsFiles},               // proc/sys/kernel: kept by the kernel
+after internal/host/source/source.go '	Modules:       {' <<'X'
+	Tuning:        {"tuning", LockNone, needsFiles},               // proc/sys/kernel: kept by the kernel
 X
 if [ DESIGN.md != "$without" ]; then sed -i 's/^| none | nothing | \(.*\) |$/| none | nothing | \1, kernel settings |/' DESIGN.md; fi
 after README.md '| `modules` | ' <<'X'

@@ -20,6 +20,7 @@ import (
 	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/umad"
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/test/fabric/ibsim"
@@ -67,7 +68,7 @@ func (s *subnet) node(t *testing.T, i int, symbolErrors int) *node {
 	t.Cleanup(func() { must(t, p.Close()) })
 	n := &node{Host: p.Host()}
 	n.Now, n.Budget = time.Now, nil
-	n.Subnet = host.NewSubnet(func(string, int, ...uint8) (mad.Transport, error) {
+	n.Subnet = umad.NewSubnet(func(string, int, ...uint8) (mad.Transport, error) {
 		t, err := ibsim.Dial(s.socket, hostName(i))
 		return counted{t, &n.asked}, err
 	})

@@ -16,7 +16,8 @@ import (
 	"time"
 
 	"rdma_exporter/internal/cli"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/rooted"
+	"rdma_exporter/internal/host/umad"
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/test/fabric/ibsim"
 	"rdma_exporter/test/sandbox"
@@ -56,12 +57,12 @@ func TestMain(m *testing.M) {
 var underFilter string
 
 // simulated opens the node named as the device, in the simulator of the environment.
-func simulated(_ host.Paths, device string, port int) (mad.Transport, host.MADPort, error) {
+func simulated(_ rooted.Paths, device string, port int) (mad.Transport, umad.MADPort, error) {
 	p, err := ibsim.Dial(os.Getenv("IBSIM_SOCKNAME"), device)
 	if err != nil {
-		return nil, host.MADPort{}, err
+		return nil, umad.MADPort{}, err
 	}
-	return p, host.MADPort{Device: device, Port: cmp.Or(port, 1)}, nil
+	return p, umad.MADPort{Device: device, Port: cmp.Or(port, 1)}, nil
 }
 
 func must(t *testing.T, err error) {

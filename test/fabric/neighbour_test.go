@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/umad"
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/test/fabric/ibsim"
 )
@@ -15,7 +15,7 @@ import (
 // ends queries both ends of each host's link and formats the answers.
 func (s *subnet) ends(t *testing.T) (out []string) {
 	t.Helper()
-	asker := host.NewSubnet(func(device string, _ int, _ ...uint8) (mad.Transport, error) {
+	asker := umad.NewSubnet(func(device string, _ int, _ ...uint8) (mad.Transport, error) {
 		return ibsim.Dial(s.socket, device)
 	})
 	for i := range s.leaves * s.hosts {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/transceiver"
 )
@@ -130,7 +131,19 @@ func answerName(source, method string) string {
 // around replaces the answers of a host. The types do not embed what they wrap, so that a new request does not compile
 // until it is spoiled.
 func (m *marks) around(h *host.Host) {
-	h.RDMA, h.Ethtool, h.Devlink, h.DCB = rdma{h.RDMA, m}, ethtool{h.Ethtool, m}, devlink{h.Devlink, m}, dcb{h.DCB, m}
+	h.RDMA, h.Ethtool, h.Devlink, h.DCB = rdma{
+		h.RDMA,
+		m,
+	}, ethtool{
+		h.Ethtool,
+		m,
+	}, devlink{
+		h.Devlink,
+		m,
+	}, dcbAnswers{
+		h.DCB,
+		m,
+	}
 	h.GPUs, h.Processes, h.Launchers = gpus{h.GPUs, m}, processes{h.Processes, m}, launchers{h.Launchers, m}
 	h.Tracer, h.KernelLog, h.Subnet = tracer{h.Tracer, m}, kernelLog{h.KernelLog, m}, subnet{h.Subnet, m}
 	if h.Pods != nil {
@@ -213,13 +226,13 @@ func (x devlink) Health(ctx context.Context) ([]host.HealthReporter, error) {
 	return spoil[[]host.HealthReporter](x.m, "Devlink.Health")(x.of.Health(ctx))
 }
 
-type dcb struct {
+type dcbAnswers struct {
 	of host.DCB
 	m  *marks
 }
 
-func (x dcb) IEEE(ctx context.Context, netdev string) (host.DCBConfig, error) {
-	return spoil[host.DCBConfig](x.m, "DCB.IEEE")(x.of.IEEE(ctx, netdev))
+func (x dcbAnswers) IEEE(ctx context.Context, netdev string) (dcb.Config, error) {
+	return spoil[dcb.Config](x.m, "DCB.IEEE")(x.of.IEEE(ctx, netdev))
 }
 
 type gpus struct {

@@ -75,7 +75,7 @@ func (g *guest) shareRegistrar(t *testing.T) {
 func (g *guest) programs(t *testing.T, want string) {
 	t.Helper()
 	eventually(t, func() error {
-		out, err := g.run("RDMA_PROGRAMS=" + want + " " + shareMount + "/host.test -test.v -test.run ProgramsInGuest")
+		out, err := g.run("RDMA_PROGRAMS=" + want + " " + shareMount + "/live.test -test.v -test.run ProgramsInGuest")
 		if err == nil {
 			t.Log(out)
 		}

@@ -113,7 +113,7 @@ func testHolders(t *testing.T, g *guest) {
 	defer g.must(t, "kill $(cat /tmp/holder.pid)")
 	eventually(t, func() error { // it takes a moment to create its resources
 		return okWith(g.run("RDMA_HOLDER_DEVICE=rxe0 RDMA_HOLDER_PID=$(cat /tmp/holder.pid) " + shareMount +
-			"/host.test -test.run TestHoldersInGuest"))
+			"/live.test -test.run TestHoldersInGuest"))
 	})
 }
 
@@ -123,7 +123,7 @@ func testMAD(t *testing.T, g *guest) {
 	g.shareHostTest(t)
 	g.must(t, "modprobe ib_umad")
 	eventually(t, func() error { return okWith(g.run("test -c /dev/infiniband/umad0 -a -c /dev/infiniband/umad1")) })
-	g.must(t, shareMount+"/host.test -test.v -test.run TestUMAD.*InGuest")
+	g.must(t, shareMount+"/umad.test -test.v -test.run TestUMAD.*InGuest")
 	g.must(t, "/tmp/rdma_exporter fabric --state.dir=/tmp/fabric --fabric.interval=1s --fabric.timeout=200ms --web.listen-address=:"+modulesPort+
 		" >"+shareMount+"/fabric.log 2>&1 & echo $! >/tmp/fabric.pid")
 	defer g.must(t, "kill $(cat /tmp/fabric.pid)")

@@ -46,16 +46,18 @@ func (g *guest) plug(t *testing.T, device, name string) {
 	g.must(t, "cat "+shareMount+"/module >/sys/kernel/debug/fakerdma/"+device+"/eeprom")
 }
 
-// shareHostTest copies the tests of internal/host to the guest.
+// shareHostTest copies the tests of the packages below internal/host to the guest: live.test, netlink.test, umad.test.
 func (g *guest) shareHostTest(t *testing.T) {
 	t.Helper()
-	test, err := os.ReadFile(program.Built(t,
-		cmp.Or(os.Getenv("RDMA_HOST_TEST"), filepath.Join(repository, "bin/host-e2e")), "make e2e builds it"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(g.share, "host.test"), test, 0o755); err != nil {
-		t.Fatal(err)
+	dir := cmp.Or(os.Getenv("RDMA_HOST_TEST"), filepath.Join(repository, "bin/host-e2e"))
+	for _, name := range []string{"live.test", "netlink.test", "umad.test"} {
+		test, err := os.ReadFile(program.Built(t, filepath.Join(dir, name), "make e2e builds it"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(g.share, name), test, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -96,7 +98,7 @@ func testModule(t *testing.T, g *guest) {
 	modules.expectGone(t, name("receive_power_dbm", `lane="5",`, ""))
 
 	g.shareHostTest(t)
-	g.must(t, "RDMA_MODULE_NETDEV=ens0f0np0 "+shareMount+"/host.test -test.run ByIoctlInGuest")
+	g.must(t, "RDMA_MODULE_NETDEV=ens0f0np0 "+shareMount+"/netlink.test -test.run ByIoctlInGuest")
 
 	const busy, io = 16, 5 // EBUSY, EIO
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": busy})

@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/rulefiles"
 	"rdma_exporter/rules"
 	"rdma_exporter/test/machines"
@@ -51,7 +51,7 @@ func TestDescsNameMetrics(t *testing.T) {
 			metric, _, _ := strings.Cut(of.Of, "{")
 			of = descs[metric]
 		}
-		if _, ok := host.SourceNamed(d.Asks); d.Asks != "" && !ok {
+		if _, ok := source.Named(d.Asks); d.Asks != "" && !ok {
 			t.Errorf("%s: there is no source %s", name, d.Asks)
 		}
 		for _, l := range d.AskedLabels {

@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/rulefiles"
@@ -57,8 +57,8 @@ func OpenWith(t testing.TB, c *machine.Config) (*machine.Machine, *rounds.Schedu
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.MeasureCPU(host.NewCPUWait(func() (host.CPUTimes, error) { // not that of the machine that runs the tests
-		return host.CPUTimes{Threads: map[int]time.Duration{1: 0}}, nil
+	m.MeasureCPU(access.NewCPUWait(func() (access.CPUTimes, error) { // not that of the machine that runs the tests
+		return access.CPUTimes{Threads: map[int]time.Duration{1: 0}}, nil
 	}))
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {

@@ -11,7 +11,8 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/rounds"
 	testmachine "rdma_exporter/test/machine"
 )
@@ -35,7 +36,7 @@ func TreeIn(t *testing.T, scratch, name string) string {
 // Live is a scheduler over a real tree.
 func Live(t *testing.T, dir string, timeout time.Duration) *rounds.Scheduler {
 	t.Helper()
-	l, err := host.OpenLive(host.Paths{RootFS: dir})
+	l, err := live.OpenLive(rooted.Paths{RootFS: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

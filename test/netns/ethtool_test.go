@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/rooted"
 )
 
 const (
@@ -18,10 +21,10 @@ const (
 )
 
 // ethtoolHost uses the kernel of this namespace.
-func ethtoolHost(t *testing.T) *host.Live {
+func ethtoolHost(t *testing.T) *live.Live {
 	t.Helper()
 	root := tree(t, "lo")
-	live, err := host.OpenLive(host.Paths{RootFS: root, Sys: filepath.Join(root, "sysfs")})
+	live, err := live.OpenLive(rooted.Paths{RootFS: root, Sys: filepath.Join(root, "sysfs")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,21 +104,23 @@ func TestNetdevStats(t *testing.T) {
 // TestNetdevStatsOfOthers: netdevs without statistics, and no netdev.
 func TestNetdevStatsOfOthers(t *testing.T) {
 	live := ethtoolHost(t)
-	if got, err := live.Ethtool.NetdevStats(context.Background(), "lo"); host.ReasonOf(err) != host.Unsupported {
+	if got, err := live.Ethtool.NetdevStats(context.Background(), "lo"); access.ReasonOf(err) != access.Unsupported {
 		t.Errorf("lo: %v, %v", got, err)
 	}
-	if got, err := live.Ethtool.NetdevStats(context.Background(), "none0"); host.ReasonOf(err) != host.Gone {
+	if got, err := live.Ethtool.NetdevStats(context.Background(), "none0"); access.ReasonOf(err) != access.Gone {
 		t.Errorf("none0: %v, %v", got, err)
 	}
 	newLink(t, "veth-eo")
-	if _, err := live.Ethtool.Pause(context.Background(), "veth-eo"); host.ReasonOf(err) != host.Unsupported {
+	if _, err := live.Ethtool.Pause(context.Background(), "veth-eo"); access.ReasonOf(err) != access.Unsupported {
 		t.Errorf("pause of a veth: %v", err)
 	}
 	// The kernel accepts the request and has no statistics of a veth; a malformed request would be EINVAL.
-	if got, err := live.Ethtool.StandardStats(context.Background(), "veth-eo"); host.ReasonOf(err) != host.Unsupported {
+	if got, err := live.Ethtool.StandardStats(context.Background(), "veth-eo"); access.ReasonOf(
+		err,
+	) != access.Unsupported {
 		t.Errorf("standard statistics of a veth: %v, %v", got, err)
 	}
-	if _, err := live.Ethtool.FEC(context.Background(), "veth-eo"); host.ReasonOf(err) != host.Unsupported {
+	if _, err := live.Ethtool.FEC(context.Background(), "veth-eo"); access.ReasonOf(err) != access.Unsupported {
 		t.Errorf("FEC of a veth: %v", err)
 	}
 }

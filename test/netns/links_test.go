@@ -11,11 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
+	vnl "github.com/vishvananda/netlink"
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/netlink"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/rounds"
 )
 
@@ -33,7 +36,7 @@ const (
 // link is a veth pair: our end has a carrier while both ends are up.
 type link struct {
 	t         *testing.T
-	own, peer netlink.Link
+	own, peer vnl.Link
 }
 
 func newLink(t *testing.T, name string) *link {
@@ -47,17 +50,17 @@ func newLink(t *testing.T, name string) *link {
 func (l *link) add(name string) {
 	l.t.Helper()
 	peer := name + "-peer"
-	l.must(netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: peer}))
+	l.must(vnl.LinkAdd(&vnl.Veth{LinkAttrs: vnl.LinkAttrs{Name: name}, PeerName: peer}))
 	var err error
-	if l.own, err = netlink.LinkByName(name); err == nil {
-		l.peer, err = netlink.LinkByName(peer)
+	if l.own, err = vnl.LinkByName(name); err == nil {
+		l.peer, err = vnl.LinkByName(peer)
 	}
 	l.must(err)
-	l.must(netlink.LinkSetUp(l.own))
-	l.must(netlink.LinkSetUp(l.peer))
+	l.must(vnl.LinkSetUp(l.own))
+	l.must(vnl.LinkSetUp(l.peer))
 }
 
-func (l *link) remove() { l.must(netlink.LinkDel(l.own)) }
+func (l *link) remove() { l.must(vnl.LinkDel(l.own)) }
 
 func (l *link) must(err error) {
 	l.t.Helper()
@@ -68,14 +71,14 @@ func (l *link) must(err error) {
 
 // lose removes and restores the carrier from the other end.
 func (l *link) lose() {
-	l.must(netlink.LinkSetDown(l.peer))
-	l.must(netlink.LinkSetUp(l.peer))
+	l.must(vnl.LinkSetDown(l.peer))
+	l.must(vnl.LinkSetUp(l.peer))
 }
 
 // toggle sets our end down and up.
 func (l *link) toggle() {
-	l.must(netlink.LinkSetDown(l.own))
-	l.must(netlink.LinkSetUp(l.own))
+	l.must(vnl.LinkSetDown(l.own))
+	l.must(vnl.LinkSetUp(l.own))
 }
 
 // times repeats an action, during rounds.
@@ -120,12 +123,12 @@ type watch struct {
 
 func newWatch(t *testing.T, netdev string, buffer int, gate chan struct{}) *watch {
 	t.Helper()
-	live, err := host.OpenLive(host.Paths{RootFS: tree(t, netdev)})
+	live, err := live.OpenLive(rooted.Paths{RootFS: tree(t, netdev)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &watch{
-		t: t, events: &heard{Events: host.NewEvents(live.Files, buffer), listening: make(chan struct{}), gate: gate},
+		t: t, events: &heard{Events: netlink.NewEvents(live.Files, buffer), listening: make(chan struct{}), gate: gate},
 	}
 	h := live.Host
 	h.Events = w.events

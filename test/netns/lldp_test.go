@@ -17,6 +17,9 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/netlink"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/lldp"
 	"rdma_exporter/internal/rounds"
 )
@@ -94,11 +97,11 @@ type listener struct {
 
 func newListener(t *testing.T, netdev string) *listener {
 	t.Helper()
-	live, err := host.OpenLive(host.Paths{RootFS: tree(t, netdev)})
+	live, err := live.OpenLive(rooted.Paths{RootFS: tree(t, netdev)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &listener{t: t, netdev: netdev, ear: &ear{LLDP: host.NewLLDP(live.Files), listening: make(chan struct{}, 16)}}
+	e := &listener{t: t, netdev: netdev, ear: &ear{LLDP: netlink.NewLLDP(live.Files), listening: make(chan struct{}, 16)}}
 	h := live.Host
 	h.LLDP = e.ear
 	ctx, cancel := context.WithCancel(context.Background())

@@ -10,6 +10,8 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -44,7 +46,7 @@ func (a *Agent) Counters(r *reading.Reader, d *snapshot.Device, p *snapshot.Port
 		}
 		got, err := askOwn(a, r, p.Number, a.agent.Requests(), host.Subnet.Counters)
 		if err == nil && files != nil {
-			r.Begin(host.SourcePMA)
+			r.Begin(source.PMA)
 			err = differ(a.Files.Path, got.Stats, files, r.Stats(a.Files.Path, namesOf(files)))
 		}
 		if a.note(r, err); err == nil {
@@ -92,7 +94,7 @@ func fillsTransmitWait(driver string) bool { return driver == "mlx5_core" }
 // note stores the outcome of a query. A missing recording is no failure.
 func (a *Agent) note(r *reading.Reader, err error) {
 	a.err = err
-	if err == nil || a.Mode == shared.CountersRecorded && host.IsAbsent(err) {
+	if err == nil || a.Mode == shared.CountersRecorded && access.IsAbsent(err) {
 		a.err = nil
 		return
 	}
@@ -102,7 +104,7 @@ func (a *Agent) note(r *reading.Reader, err error) {
 
 // askOwn queries the agent of the reader's device, or the port itself, with a number of requests.
 func askOwn[T any](a *Agent, r *reading.Reader, port, requests int, query shared.AgentQuery[T]) (T, error) {
-	r.Begin(host.SourceSubnet)
+	r.Begin(source.Subnet)
 	if a.Mode != shared.CountersRecorded {
 		r.Ask(requests)
 	}
@@ -113,7 +115,7 @@ func (a *Agent) report(r *reading.Reader) {
 	if a.Mode == shared.CountersIfPermitted { // the files have all but the upper bits
 		return
 	}
-	r.Begin(host.SourceSubnet)
+	r.Begin(source.Subnet)
 	r.Issue(a.err)
 }
 
@@ -139,7 +141,7 @@ func differ(dir string, got, before, after []snapshot.Stat) error {
 			continue
 		}
 		err := fmt.Errorf("%w: MAD %d, file %d before and %d after it", errCountersDiffer, s.Value, low, high)
-		return &host.Error{Op: "verify", Path: dir + "/" + s.Name, Err: err}
+		return &access.Error{Op: "verify", Path: dir + "/" + s.Name, Err: err}
 	}
 	return nil
 }

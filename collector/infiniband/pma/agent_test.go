@@ -14,6 +14,8 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -27,7 +29,7 @@ func tells(wide bool, stats ...snapshot.Stat) func(string, *host.Agent) (host.IB
 
 func fails(errno syscall.Errno) func(string, *host.Agent) (host.IBCounters, error) {
 	return func(string, *host.Agent) (host.IBCounters, error) {
-		return host.IBCounters{}, &host.Error{Op: "ask", Path: "LID 17", Err: errno}
+		return host.IBCounters{}, &access.Error{Op: "ask", Path: "LID 17", Err: errno}
 	}
 }
 
@@ -59,14 +61,14 @@ func newAgentPort(t *testing.T, symbolErrors int) *agentPort {
 				"7", agentDir+"/counters/port_xmit_data", "1000"),
 		),
 	}
-	a.h.Subnet, a.h.Now, a.h.Turns, a.h.Meter = a.answers, time.Now, host.NewTurns(), &host.Meter{}
+	a.h.Subnet, a.h.Now, a.h.Turns, a.h.Meter = a.answers, time.Now, access.NewTurns(), &source.Meter{}
 	return a
 }
 
 // read reads a round: samples, failures, and numbers of file reads and agent queries.
 func (a *agentPort) read(t *testing.T) string {
 	t.Helper()
-	requests := func(s host.Source) (n uint64) {
+	requests := func(s source.Source) (n uint64) {
 		for _, c := range a.h.Meter.Costs() {
 			if c.Source == s {
 				n = c.Requests
@@ -74,7 +76,7 @@ func (a *agentPort) read(t *testing.T) string {
 		}
 		return n
 	}
-	files, asked := requests(host.SourcePMA), a.answers.Times()
+	files, asked := requests(source.PMA), a.answers.Times()
 	r := reading.New(t.Context(), a.h, "mlx5_0")
 	p, start := a.p, time.Now()
 	a.Counters(r, &a.d, &p)
@@ -92,7 +94,7 @@ func (a *agentPort) read(t *testing.T) string {
 		out = append(out, i.Source+" "+i.Reason)
 	}
 	return fmt.Sprintf("%s; %d files, asked %d",
-		strings.Join(out, ", "), requests(host.SourcePMA)-files, a.answers.Times()-asked)
+		strings.Join(out, ", "), requests(source.PMA)-files, a.answers.Times()-asked)
 }
 
 func (a *agentPort) is(t *testing.T, when, want string) {
@@ -223,7 +225,7 @@ func TestAgentIfPermitted(t *testing.T) {
 func TestOwnAgentHangs(t *testing.T) {
 	a := newAgentPort(t, 5)
 	synctest.Test(t, func(t *testing.T) {
-		a.h.Turns = host.NewTurns()
+		a.h.Turns = access.NewTurns()
 		free := make(chan struct{})
 		good := tells(false, stat("symbol_error", 5), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000))
 		a.answers.Answer(func(device string, agent *host.Agent) (host.IBCounters, error) {

@@ -7,6 +7,8 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -15,7 +17,7 @@ import (
 func speedsDesc(name, help string) *metric.Desc {
 	return metric.Of(
 		metric.InfinibandPorts,
-		metric.Asks(host.SourceSubnet, metric.Port(name, help+counters.AbsentWhenZero, counters.SourceSpeeds)),
+		metric.Asks(source.Subnet, metric.Port(name, help+counters.AbsentWhenZero, counters.SourceSpeeds)),
 	)
 }
 
@@ -79,12 +81,12 @@ func (q *polled[T]) value(r *reading.Reader, mode shared.MADCounters, query func
 		switch q.err = err; {
 		case err == nil:
 			q.last.Keep(&got, now)
-		case mode == shared.CountersRecorded && host.IsAbsent(err):
+		case mode == shared.CountersRecorded && access.IsAbsent(err):
 			q.err = nil
 		}
 	}
 	if q.err != nil && !q.silent {
-		r.Begin(host.SourceSubnet)
+		r.Begin(source.Subnet)
 		r.Issue(q.err)
 	}
 	if !q.last.Within(now, shared.SettingsRetention) {

@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -60,7 +61,7 @@ func TestOwnFEC(t *testing.T) {
 			}, nil
 		}
 		broken := func(string, *host.Agent) (host.IBFEC, error) {
-			return host.IBFEC{}, &host.Error{Op: "query", Path: "LID 17", Err: syscall.EIO}
+			return host.IBFEC{}, &access.Error{Op: "query", Path: "LID 17", Err: syscall.EIO}
 		}
 		a.answers.Fec = works
 		for i, step := range []struct {
@@ -119,7 +120,7 @@ func TestOwnSettings(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		a.answers.Settings = func() (host.IBPortSettings, error) {
-			return host.IBPortSettings{}, &host.Error{Op: "query", Path: "port 1", Err: syscall.EIO}
+			return host.IBPortSettings{}, &access.Error{Op: "query", Path: "port 1", Err: syscall.EIO}
 		}
 		if out := a.read(t); !strings.Contains(out, "symbol_error") && a.last.Counters == nil ||
 			!strings.Contains(out, "subnet io") {

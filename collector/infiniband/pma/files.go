@@ -8,14 +8,15 @@ import (
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
 var counterSaturated = metric.Beside(
 	"rdma_port_state_id",
-	metric.Asks(host.SourcePMA, metric.Function(
+	metric.Asks(source.PMA, metric.Function(
 		"rdma_port_counter_saturated",
 		"1 for a counter of 32 bits or fewer that has reached its maximum and no longer counts until it is cleared. Absent while it counts, and for drivers whose counters wrap.",
 		"ports/N/counters/COUNTER; widths of PortCounters, IBA 16.1.3.5",
@@ -47,14 +48,14 @@ func (d *Files) stats(r *reading.Reader, layer string) []snapshot.Stat {
 		if st.Value != counters.AllOnes {
 			return false
 		}
-		r.Issue(host.ErrGarbled(d.Path+"/"+st.Name, strconv.AppendUint(nil, st.Value, 10)))
+		r.Issue(access.ErrGarbled(d.Path+"/"+st.Name, strconv.AppendUint(nil, st.Value, 10)))
 		return true
 	})
 }
 
 // files are the files to be read.
 func (d *Files) files(r *reading.Reader, layer string) []string {
-	r.Begin(host.SourcePMA)
+	r.Begin(source.PMA)
 	names, err := r.Host.Files.Attributes(d.Path)
 	if err != nil {
 		r.Issue(err)

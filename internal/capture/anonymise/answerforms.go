@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"rdma_exporter/internal/host/dcb"
+
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/lazy"
@@ -26,7 +28,7 @@ var answerKinds = []answerKind{
 	kindOf[host.FEC](`ethtool/[^/]+/fec`),
 	kindOf[[]host.Stat](`ethtool/[^/]+/(?:stats|standard)`),
 	kindOf[[]host.HealthReporter](answer.HealthPath),
-	kindOf[host.DCBConfig](`dcb/[^/]+/ieee`),
+	kindOf[dcb.Config](`dcb/[^/]+/ieee`),
 	kindOf[host.IBLink](`subnet/[^/]+/[0-9]+/link`),
 	kindOf[host.IBCounters](`subnet/[^/]+/[0-9]+/agent/[0-9]+-[0-9]+`),
 	kindOf[host.IBFEC](`subnet/[^/]+/[0-9]+/fec/[0-9]+-[0-9]+`),

@@ -8,7 +8,7 @@ import (
 	"path"
 	"strings"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/proc"
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/pci"
 )
@@ -197,7 +197,7 @@ func kernelConfig(_ *pseudonyms, _, text string) string {
 
 // topology keeps the places of PCI functions. It is not a topology file if it was none.
 func topology(_ *pseudonyms, _, text string) string {
-	kept, err := host.ReducedTopology([]byte(text))
+	kept, err := proc.ReducedTopology([]byte(text))
 	if err != nil {
 		return unknown
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"rdma_exporter/internal/host/access"
+
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/linkmode"
 )
@@ -143,7 +145,7 @@ func TestAnswersOfHealth(t *testing.T) {
 		"fw: state=0\n", "pci/0000:18:00.0/: state=0\n", "pci/0000:18:00.0/1/: state=0\n", "pci/a/fw: state=bad\n",
 		"pci/a/fw: errors\n", "pci/a/fw\n",
 	} {
-		if _, err := Decode[[]host.HealthReporter]("devlink/health", []byte(text)); host.ReasonOf(err) != host.Malformed {
+		if _, err := Decode[[]host.HealthReporter]("devlink/health", []byte(text)); access.ReasonOf(err) != access.Malformed {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -153,15 +155,15 @@ func TestGarbledAnswersAreMalformed(t *testing.T) {
 	for _, text := range []string{
 		"state\n", "state: up\n", "state: -1\n", "state: 4\n\n", "state: 99999999999999999999\n",
 	} {
-		if _, err := Decode[host.RDMAPort]("rdma/a/1/port", []byte(text)); host.ReasonOf(err) != host.Malformed {
+		if _, err := Decode[host.RDMAPort]("rdma/a/1/port", []byte(text)); access.ReasonOf(err) != access.Malformed {
 			t.Errorf("port %q: %v", text, err)
 		}
-		if _, err := Decode[[]host.Stat]("rdma/a/1/stats", []byte(text)); host.ReasonOf(err) != host.Malformed {
+		if _, err := Decode[[]host.Stat]("rdma/a/1/stats", []byte(text)); access.ReasonOf(err) != access.Malformed {
 			t.Errorf("stats %q: %v", text, err)
 		}
 	}
 	_, err := Decode[host.LinkModes]("ethtool/a/linkmodes", []byte("speed: fast\n"))
-	if host.ReasonOf(err) != host.Malformed {
+	if access.ReasonOf(err) != access.Malformed {
 		t.Errorf("link modes: %v", err)
 	}
 	if p, err := Decode[host.RDMAPort]("x", []byte("state: 4\nlater: 7\n")); err != nil || *p.State != 4 {

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/dcb"
+
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
@@ -58,7 +61,7 @@ func TestErrorsOfEntries(t *testing.T) {
 			`parse x: malformed: line 1: "vls": 2 values, want 16`,
 		},
 		{
-			of(Decode[host.DCBConfig]("x", []byte("apps: 1\napp_dscp_8: 1\n"))),
+			of(Decode[dcb.Config]("x", []byte("apps: 1\napp_dscp_8: 1\n"))),
 			`parse x: malformed: line 2: "app_dscp_8": 8 exceeds 7`,
 		},
 		{
@@ -70,7 +73,7 @@ func TestErrorsOfEntries(t *testing.T) {
 			`parse ebpf/trace: malformed: line 1: "age": "soon" is not a number of seconds`,
 		},
 	} {
-		if c.err == nil || c.err.Error() != c.want || !errors.Is(c.err, host.ErrMalformed) {
+		if c.err == nil || c.err.Error() != c.want || !errors.Is(c.err, access.ErrMalformed) {
 			t.Errorf("%v, want %s", c.err, c.want)
 		}
 	}

@@ -4,7 +4,8 @@ import (
 	"reflect"
 	"testing"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/dcb"
 )
 
 // dcbText is a configuration as stored in captures.
@@ -33,19 +34,19 @@ app_pcp_7: 7
 `
 
 func TestAnswersOfDCB(t *testing.T) {
-	whole := host.DCBConfig{
+	whole := dcb.Config{
 		DCBX: num(13),
-		PFC: &host.DCBPFC{
-			Capability: 8, Enabled: 0x28, MBC: 1, Delay: 7, Requests: host.PerPriority{3: 12, 5: 1<<64 - 1},
-			Indications: host.PerPriority{3: 3},
+		PFC: &dcb.PFC{
+			Capability: 8, Enabled: 0x28, MBC: 1, Delay: 7, Requests: dcb.PerPriority{3: 12, 5: 1<<64 - 1},
+			Indications: dcb.PerPriority{3: 3},
 		},
-		ETS: &host.DCBETS{
-			Willing: 1, Capability: 8, Bandwidth: host.PerPriority{40, 60}, Algorithm: host.PerPriority{2, 2, 0, 255},
-			TrafficClass: host.PerPriority{0: 1, 3: 1, 7: 2},
+		ETS: &dcb.ETS{
+			Willing: 1, Capability: 8, Bandwidth: dcb.PerPriority{40, 60}, Algorithm: dcb.PerPriority{2, 2, 0, 255},
+			TrafficClass: dcb.PerPriority{0: 1, 3: 1, 7: 2},
 		},
-		Buffer: &host.DCBBuffer{Buffer: host.PerPriority{3: 1, 5: 1}, Sizes: host.PerPriority{20016, 156096}, Total: 1027728},
+		Buffer: &dcb.Buffer{Buffer: dcb.PerPriority{3: 1, 5: 1}, Sizes: dcb.PerPriority{20016, 156096}, Total: 1027728},
 		Trust:  []uint8{5, 255, 9},
-		Apps: []host.DCBApp{
+		Apps: []dcb.App{
 			{Selector: 1, Priority: 3, Protocol: 35093},
 			{Selector: 5, Priority: 3, Protocol: 24},
 			{Selector: 5, Priority: 3, Protocol: 26},
@@ -55,23 +56,23 @@ func TestAnswersOfDCB(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		config host.DCBConfig
+		config dcb.Config
 		text   string
 	}{
 		{"all", whole, dcbText},
-		{"no application entry", host.DCBConfig{Apps: []host.DCBApp{}}, "apps: 0\n"},
-		{"nothing", host.DCBConfig{}, ""},
+		{"no application entry", dcb.Config{Apps: []dcb.App{}}, "apps: 0\n"},
+		{"nothing", dcb.Config{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := string(Encode(c.config)); got != c.text {
 				t.Errorf("%s\nwant\n%s", got, c.text)
 			}
-			if got, err := Decode[host.DCBConfig]("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.config) {
+			if got, err := Decode[dcb.Config]("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.config) {
 				t.Errorf("%q: %+v, %v", c.text, got, err)
 			}
 		})
 	}
-	got, err := Decode[host.DCBConfig]("x", []byte("of_a_later_version: 3\npfc_more: x\ndcbx: 1\n"))
+	got, err := Decode[dcb.Config]("x", []byte("of_a_later_version: 3\npfc_more: x\ndcbx: 1\n"))
 	if err != nil || got.DCBX == nil {
 		t.Errorf("unknown line: %+v, %v", got, err)
 	}
@@ -83,8 +84,8 @@ func TestGarbledAnswersOfDCB(t *testing.T) {
 		"ets_bandwidth: 1 2 3 4 5 6 7 x\n",
 		"app_dscp: 26\n", "app_dscp_8: 26\n", "app_what_3: 26\n", "app_dscp_3: 65536\n", "trust: 256\n",
 	} {
-		if got, err := Decode[host.DCBConfig]("dcb/eth0/ieee", []byte(text)); host.ReasonOf(err) != host.Malformed ||
-			!reflect.DeepEqual(got, host.DCBConfig{}) {
+		if got, err := Decode[dcb.Config]("dcb/eth0/ieee", []byte(text)); access.ReasonOf(err) != access.Malformed ||
+			!reflect.DeepEqual(got, dcb.Config{}) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
@@ -93,11 +94,11 @@ func TestGarbledAnswersOfDCB(t *testing.T) {
 func FuzzDecodeDCB(f *testing.F) {
 	f.Add([]byte(dcbText))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := Decode[host.DCBConfig]("x", data)
+		c, err := Decode[dcb.Config]("x", data)
 		if err != nil {
 			return
 		}
-		if again, err := Decode[host.DCBConfig]("x", Encode(c)); err != nil || !reflect.DeepEqual(again, c) {
+		if again, err := Decode[dcb.Config]("x", Encode(c)); err != nil || !reflect.DeepEqual(again, c) {
 			t.Errorf("%+v became %+v, %v", c, again, err)
 		}
 	})

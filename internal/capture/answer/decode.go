@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/linkmode"
 )
 
@@ -57,8 +57,8 @@ func (d decoder) lines(path string, data []byte, t *table, v reflect.Value) erro
 
 // garbled quotes the beginning of a key, or of a line without one.
 func garbled(path string, line int, key string, reason error) error {
-	return &host.Error{
-		Op: "parse", Path: path, Err: fmt.Errorf("%w: line %d: %.32q: %w", host.ErrMalformed, line, key, reason),
+	return &access.Error{
+		Op: "parse", Path: path, Err: fmt.Errorf("%w: line %d: %.32q: %w", access.ErrMalformed, line, key, reason),
 	}
 }
 
@@ -313,7 +313,7 @@ func (d decoder) value(f *field, x reflect.Value, s string) error {
 	case reflect.Slice, reflect.Array:
 		return d.words(f, x, strings.Fields(s))
 	}
-	return host.ErrMalformed
+	return access.ErrMalformed
 }
 
 func (d decoder) words(f *field, x reflect.Value, words []string) error {

@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/transceiver"
 )
@@ -51,7 +52,7 @@ func DecodeEEPROM(path string, data []byte) (*EEPROM, error) {
 		at, err := strconv.ParseUint(name, 10, 8)
 		b, notHex := hex.DecodeString(strings.Join(strings.Fields(value), ""))
 		if !ok || err != nil || notHex != nil || int(at)+len(b) > len(e.data) {
-			return e, host.ErrGarbled(path, []byte(line))
+			return e, access.ErrGarbled(path, []byte(line))
 		}
 		e.Put(int(at), b)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 )
 
 func TestAnswersOfEEPROMs(t *testing.T) {
@@ -38,7 +38,7 @@ func TestAnswersOfEEPROMs(t *testing.T) {
 		})
 	}
 	for _, bad := range []string{"0\n", "256: 00\n", "255: 00 00\n", "0: 0\n", "0: xy\n", "-1: 00\n", "a: 00\n"} {
-		if _, err := DecodeEEPROM("ethtool/eth0/eeprom/50-00-0", []byte(bad)); host.ReasonOf(err) != host.Malformed {
+		if _, err := DecodeEEPROM("ethtool/eth0/eeprom/50-00-0", []byte(bad)); access.ReasonOf(err) != access.Malformed {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 )
 
 func FuzzLaunchers(f *testing.F) {
@@ -13,7 +13,7 @@ func FuzzLaunchers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l, err := Decode[LauncherSearch](LaunchersPath, b)
 		if err != nil {
-			if !errors.Is(err, host.ErrMalformed) {
+			if !errors.Is(err, access.ErrMalformed) {
 				t.Error(err)
 			}
 			return

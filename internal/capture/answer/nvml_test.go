@@ -5,7 +5,8 @@ import (
 	"reflect"
 	"testing"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -80,7 +81,7 @@ func TestAnswersOfNVML(t *testing.T) {
 		"nvlinks", "nvlinks: many\n", "processes: 1 x\n", "power: \n", "rows_pending: 2\n",
 		"nvlink_errors_x: -1\n", "fabric_state: x\n",
 	} {
-		if _, err := Decode[snapshot.GPU]("x", []byte(text)); host.ReasonOf(err) != host.Malformed {
+		if _, err := Decode[snapshot.GPU]("x", []byte(text)); access.ReasonOf(err) != access.Malformed {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -13,7 +14,7 @@ func FuzzPods(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		found, err := Decode[[]snapshot.Pod](PodsPath, b)
 		if err != nil {
-			if !errors.Is(err, host.ErrMalformed) {
+			if !errors.Is(err, access.ErrMalformed) {
 				t.Error(err)
 			}
 			return

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"unicode"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+
 	"rdma_exporter/internal/snapshot"
 )
 
 func TestProcessesGarbled(t *testing.T) {
 	for _, text := range []string{"gpus: x\n", "nonsense\n", "locked_memory: -1\n", "other: 1\n", "conf_NCCL_A: 1\n"} {
-		if _, err := Decode[snapshot.Process]("processes/1", []byte(text)); !errors.Is(err, host.ErrMalformed) {
+		if _, err := Decode[snapshot.Process]("processes/1", []byte(text)); !errors.Is(err, access.ErrMalformed) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

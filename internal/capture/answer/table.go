@@ -8,15 +8,15 @@ import (
 	"sync"
 	"time"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/linkmode"
 )
 
 // enums are the names of numbers. Others are written as numbers.
 var enums = map[string]map[string]uint64{
 	"dcb": { // selectors of the APP table
-		"ethertype": host.DCBSelectorEthertype, "stream": host.DCBSelectorStream, "datagram": host.DCBSelectorDatagram,
-		"port": host.DCBSelectorPort, "dscp": host.DCBSelectorDSCP, "pcp": host.DCBSelectorPCP,
+		"ethertype": dcb.SelectorEthertype, "stream": dcb.SelectorStream, "datagram": dcb.SelectorDatagram,
+		"port": dcb.SelectorPort, "dscp": dcb.SelectorDSCP, "pcp": dcb.SelectorPCP,
 	},
 }
 

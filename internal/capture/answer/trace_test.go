@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -13,7 +14,9 @@ func TestTraceGarbled(t *testing.T) {
 		"x", "lost: many\n", "complete: 1e300\n", "age: x\n", "registration: pid=x\n", "registration: size=1\n",
 		"event: age=x\n", "new: 1\n",
 	} {
-		if _, err := DecodeAt[snapshot.Trace](TracePath, []byte(text), time.Time{}); host.ReasonOf(err) != host.Malformed {
+		if _, err := DecodeAt[snapshot.Trace](TracePath, []byte(text), time.Time{}); access.ReasonOf(
+			err,
+		) != access.Malformed {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

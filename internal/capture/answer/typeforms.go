@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"rdma_exporter/internal/host/dcb"
+
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/kernellog"
 	"rdma_exporter/internal/snapshot"
@@ -113,32 +115,32 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			State      state
 			Errors     errors
 			Recoveries recoveries`,
-		reflect.TypeFor[host.DCBConfig](): `
+		reflect.TypeFor[dcb.Config](): `
 			DCBX   dcbx,open
 			PFC    pfc_
 			ETS    ets_
 			Buffer buffer_
 			Trust  trust,enum=dcb
 			Apps   app_,group,has=apps`,
-		reflect.TypeFor[host.DCBPFC](): `
+		reflect.TypeFor[dcb.PFC](): `
 			Capability  capability
 			Enabled     enabled,hex
 			MBC         mbc
 			Delay       delay
 			Requests    requests
 			Indications indications`,
-		reflect.TypeFor[host.DCBETS](): `
+		reflect.TypeFor[dcb.ETS](): `
 			Willing      willing
 			Capability   capability
 			CreditBased  cbs
 			Bandwidth    bandwidth
 			Algorithm    algorithm
 			TrafficClass priority_class`,
-		reflect.TypeFor[host.DCBBuffer](): `
+		reflect.TypeFor[dcb.Buffer](): `
 			Total  total
 			Sizes  sizes
 			Buffer priority`,
-		reflect.TypeFor[host.DCBApp](): `
+		reflect.TypeFor[dcb.App](): `
 			Selector ,name,enum=dcb
 			Priority _,name,max=7
 			Protocol ,value`,

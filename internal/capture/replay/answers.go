@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/dcb"
+
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/mad"
@@ -135,9 +138,9 @@ func (a answers) Health(ctx context.Context) ([]host.HealthReporter, error) {
 }
 
 // IEEE is DCB IEEE_GET.
-func (a answers) IEEE(ctx context.Context, netdev string) (host.DCBConfig, error) {
-	c, err := query(a, dcbPath(netdev), func(h *host.Host) (host.DCBConfig, error) { return h.DCB.IEEE(ctx, netdev) })
-	host.SortDCBApps(c.Apps)
+func (a answers) IEEE(ctx context.Context, netdev string) (dcb.Config, error) {
+	c, err := query(a, dcbPath(netdev), func(h *host.Host) (dcb.Config, error) { return h.DCB.IEEE(ctx, netdev) })
+	dcb.SortApps(c.Apps)
 	return c, err
 }
 
@@ -190,7 +193,7 @@ func (a answers) Manager(ctx context.Context, device string, port int, lid uint1
 // Pods is the kubelet's answer; none in a round of a replay without it.
 func (a answers) Pods(ctx context.Context) ([]snapshot.Pod, error) {
 	pods, err := query(a, answer.PodsPath, func(h *host.Host) ([]snapshot.Pod, error) { return h.Pods.Pods(ctx) })
-	if a.player != nil && host.IsAbsent(err) {
+	if a.player != nil && access.IsAbsent(err) {
 		return nil, nil
 	}
 	return pods, err
@@ -237,7 +240,7 @@ func (a answers) Traced(ctx context.Context) (snapshot.Trace, error) {
 		a.recorder.start(true)
 		return t, err
 	})
-	if a.player != nil && host.IsAbsent(err) {
+	if a.player != nil && access.IsAbsent(err) {
 		err = host.ErrNotTracing
 	}
 	return t, err

@@ -6,14 +6,16 @@ import (
 	"syscall"
 	"testing"
 
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/dcb"
+
 	"rdma_exporter/internal/capture"
-	"rdma_exporter/internal/host"
 	"rdma_exporter/test/archives"
 )
 
 func TestDCBAppsArePlayedInOrder(t *testing.T) {
 	p := play(t, archives.Parse(t, archives.Header+"-- dcb/eth0/ieee --\napps: 2\napp_dscp_3: 26 24\n"))
-	want := []host.DCBApp{{Selector: 5, Priority: 3, Protocol: 24}, {Selector: 5, Priority: 3, Protocol: 26}}
+	want := []dcb.App{{Selector: 5, Priority: 3, Protocol: 24}, {Selector: 5, Priority: 3, Protocol: 26}}
 	if got, err := p.IEEE(t.Context(), "eth0"); err != nil || !reflect.DeepEqual(got.Apps, want) {
 		t.Errorf("not in order: %+v, %v", got.Apps, err)
 	}
@@ -29,10 +31,10 @@ func TestDCBIsPlayedAndRecorded(t *testing.T) {
 	if c, err := h.DCB.IEEE(t.Context(), "eth0"); err != nil || c.PFC.Enabled != 0x28 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if _, err := h.DCB.IEEE(t.Context(), "eth1"); host.ReasonOf(err) != host.Unsupported {
+	if _, err := h.DCB.IEEE(t.Context(), "eth1"); access.ReasonOf(err) != access.Unsupported {
 		t.Error(err)
 	}
-	if _, err := h.DCB.IEEE(t.Context(), "eth2"); !host.IsAbsent(err) {
+	if _, err := h.DCB.IEEE(t.Context(), "eth2"); !access.IsAbsent(err) {
 		t.Error(err)
 	}
 	rec.EndRound(0)

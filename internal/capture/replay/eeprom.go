@@ -4,9 +4,11 @@ import (
 	"context"
 	"syscall"
 
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/netlink"
+
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
-	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/transceiver"
 )
 
@@ -14,7 +16,7 @@ import (
 // in the replay.
 func (r *Recorder) ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
 	b, err := r.inner.Ethtool.ModuleEEPROM(ctx, netdev, ref)
-	name := host.EEPROMName(netdev, ref)
+	name := netlink.EEPROMName(netdev, ref)
 	page, now := r.eeprom(name)
 	if err == nil {
 		page.Put(int(ref.Offset), b)
@@ -42,7 +44,7 @@ func (r *Recorder) eeprom(name string) (page *answer.EEPROM, now bool) {
 
 // ModuleEEPROM returns the recorded bytes. Bytes that were not recorded are EIO, as for a module that does not answer.
 func (p *Player) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
-	name := host.EEPROMName(netdev, ref)
+	name := netlink.EEPROMName(netdev, ref)
 	b, err := p.Read(name, nil)
 	if err != nil {
 		return nil, err
@@ -53,7 +55,7 @@ func (p *Player) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.
 	}
 	out := page.Get(int(ref.Offset), int(ref.Length))
 	if len(out) == 0 {
-		return nil, &host.Error{Op: "query", Path: name, Err: syscall.EIO}
+		return nil, &access.Error{Op: "query", Path: name, Err: syscall.EIO}
 	}
 	return out, nil
 }

@@ -8,6 +8,9 @@ import (
 	"syscall"
 	"testing"
 
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/netlink"
+
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
@@ -22,11 +25,11 @@ type modules struct {
 }
 
 func (m modules) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
-	name := host.EEPROMName(netdev, ref)
+	name := netlink.EEPROMName(netdev, ref)
 	if e := m.pages[name]; e != nil {
 		return e.Get(int(ref.Offset), int(ref.Length)), nil
 	}
-	return nil, &host.Error{Op: "query", Path: name, Err: syscall.EIO}
+	return nil, &access.Error{Op: "query", Path: name, Err: syscall.EIO}
 }
 
 func TestModulesAreRecordedPageByPage(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/host/access"
+
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
@@ -34,7 +36,7 @@ func TestHolders(t *testing.T) {
 	if got, err := rec.Host().RDMA.Holders(t.Context(), "mlx5_0", false); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v %v", got, err)
 	}
-	if _, err := rec.Host().RDMA.Holders(t.Context(), "mlx5_1", false); host.ReasonOf(err) != host.Invalid {
+	if _, err := rec.Host().RDMA.Holders(t.Context(), "mlx5_1", false); access.ReasonOf(err) != access.Invalid {
 		t.Errorf("%v", err)
 	}
 	rec.EndRound(0)
@@ -45,7 +47,7 @@ func TestHolders(t *testing.T) {
 	for _, bad := range []string{
 		"x: contexts=1\n", "1: contexts=x\n", "1: queues=1\n", "1: qps=x\n", "1\n", "-1: contexts=1\n",
 	} {
-		if _, err := answer.Decode[[]host.RDMAHolder]("x", []byte(bad)); !errors.Is(err, host.ErrMalformed) {
+		if _, err := answer.Decode[[]host.RDMAHolder]("x", []byte(bad)); !errors.Is(err, access.ErrMalformed) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

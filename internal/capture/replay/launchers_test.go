@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/host/access"
+
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
@@ -23,8 +25,8 @@ func (l launchers) Launchers(context.Context, []string) ([]snapshot.Launcher, bo
 type modeFiles struct{ host.Files }
 
 func (modeFiles) Mode(string) (uint32, error)     { return 0o660, nil }
-func (modeFiles) Link(string) (string, error)     { return "", host.Denied("") }
-func (modeFiles) List(string) ([]string, error)   { return nil, host.Denied("") }
+func (modeFiles) Link(string) (string, error)     { return "", access.Denied("") }
+func (modeFiles) List(string) ([]string, error)   { return nil, access.Denied("") }
 func (modeFiles) Readable(string) error           { return nil }
 func (modeFiles) Identity(string) (uint64, error) { return 1, nil }
 
@@ -75,7 +77,7 @@ func TestModeRoundTrip(t *testing.T) {
 	if mode, err := p.Mode("dev/infiniband/uverbs0"); err != nil || mode != 0o660 {
 		t.Errorf("%04o %v", mode, err)
 	}
-	if _, err := p.Mode("dev/infiniband/uverbs1"); !host.IsAbsent(err) {
+	if _, err := p.Mode("dev/infiniband/uverbs1"); !access.IsAbsent(err) {
 		t.Errorf("a path that was not read: %v", err)
 	}
 }

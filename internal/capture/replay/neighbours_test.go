@@ -9,6 +9,10 @@ import (
 	"syscall"
 	"testing"
 
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/rooted"
+
 	"rdma_exporter/internal/host"
 )
 
@@ -33,7 +37,7 @@ func TestNetworkdRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	machine, err := host.OpenLive(host.Paths{RootFS: dir})
+	machine, err := live.OpenLive(rooted.Paths{RootFS: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,10 +50,10 @@ func TestNetworkdRecorded(t *testing.T) {
 	}{
 		{"an answer", networkd{frames: frames}, frames, nil},
 		{"no neighbours", networkd{}, nil, nil},
-		{"no permission", networkd{err: host.Denied("socket")}, nil, syscall.EACCES},
-		{"not active", networkd{err: &host.Error{Op: "query", Path: "socket", Err: syscall.ENOENT}}, nil, syscall.ENOENT},
-		{"an earlier version", networkd{err: &host.Error{Op: "query", Path: "socket", Err: syscall.EOPNOTSUPP}}, nil, syscall.ENOENT},
-		{"no answer", networkd{err: host.ErrLate}, nil, syscall.ENOENT},
+		{"no permission", networkd{err: access.Denied("socket")}, nil, syscall.EACCES},
+		{"not active", networkd{err: &access.Error{Op: "query", Path: "socket", Err: syscall.ENOENT}}, nil, syscall.ENOENT},
+		{"an earlier version", networkd{err: &access.Error{Op: "query", Path: "socket", Err: syscall.EOPNOTSUPP}}, nil, syscall.ENOENT},
+		{"no answer", networkd{err: access.ErrLate}, nil, syscall.ENOENT},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inner := &host.Host{Files: machine.Files, Networkd: c.networkd}

@@ -9,8 +9,9 @@ import (
 	"syscall"
 	"time"
 
+	"rdma_exporter/internal/host/access"
+
 	"rdma_exporter/internal/capture/answer"
-	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -33,7 +34,7 @@ func recordNumbered[T any](r *Recorder, dir string, all []T, number func(T) int)
 // replayNumbered returns all of a directory in order of their numbers, and the errors of those that cannot be decoded.
 func replayNumbered[T any](p *Player, dir string, number func(*T) *int) (all []T, errs []error, err error) {
 	names, err := p.List(dir)
-	if err != nil && !host.IsAbsent(err) {
+	if err != nil && !access.IsAbsent(err) {
 		return nil, nil, err
 	}
 	for _, name := range names {
@@ -41,7 +42,7 @@ func replayNumbered[T any](p *Player, dir string, number func(*T) *int) (all []T
 		one, err := recorded[T](p, path)
 		if err == nil {
 			if *number(&one), err = strconv.Atoi(name); err != nil {
-				err = host.ErrGarbled(path, []byte(name))
+				err = access.ErrGarbled(path, []byte(name))
 			}
 		}
 		if err != nil {

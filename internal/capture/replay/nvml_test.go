@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/nvml"
+
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/test/archives"
@@ -71,17 +74,17 @@ nvlink_errors_replay: 4
 	if got, want := gpus(t, risen.Host()), "580.95.05 13.0 0:7975 19 [{replay 6}] 1:0975"; got != want {
 		t.Errorf("counters do not continue: %s, want %s", got, want)
 	}
-	if err := p.ReleaseGPUs(t.Context(), time.Minute, "root"); host.ReasonOf(err) != host.Unsupported {
+	if err := p.ReleaseGPUs(t.Context(), time.Minute, "root"); access.ReasonOf(err) != access.Unsupported {
 		t.Error(err)
 	}
 }
 
 func TestGPUsOfAMachineWithoutAre(t *testing.T) {
-	for text, want := range map[string]host.Reason{
-		"": host.Absent, "-- nvml/system !EBUSY --\n": host.IO, "-- nvml/system !ELIBACC --\n": host.IO,
+	for text, want := range map[string]access.Reason{
+		"": access.Absent, "-- nvml/system !EBUSY --\n": access.IO, "-- nvml/system !ELIBACC --\n": access.IO,
 	} {
 		h := play(t, archives.Parse(t, archives.Header+text)).Host()
-		if _, _, err := h.GPUs.ReadGPUs(t.Context(), true); host.ReasonOf(err) != want {
+		if _, _, err := h.GPUs.ReadGPUs(t.Context(), true); access.ReasonOf(err) != want {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -132,7 +135,7 @@ func TestGPUsAreRecorded(t *testing.T) {
 	}
 }
 
-type failing struct{ host.NoNVML }
+type failing struct{ nvml.NoNVML }
 
 func (failing) ReadGPUs(context.Context, bool) (snapshot.NVML, []error, error) {
 	return snapshot.NVML{}, nil, fmt.Errorf("cannot load: %w", syscall.ELIBACC)

@@ -14,6 +14,10 @@ import (
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/rooted"
+	"rdma_exporter/internal/host/source"
 )
 
 // Player replays an archive as a machine. It unpacks into a temporary directory and reads that with the file code of a
@@ -26,7 +30,7 @@ type Player struct {
 	base    time.Time // time of the first round
 	folder  string
 	root    *os.Root
-	live    *host.Live
+	live    *live.Live
 
 	mu       sync.RWMutex // Seek writes, reads of the machine read
 	now      time.Time
@@ -77,7 +81,7 @@ func (p *Player) unpack() (err error) {
 	if p.root, err = os.OpenRoot(p.folder); err != nil {
 		return err
 	}
-	if p.live, err = host.OpenLive(host.Paths{RootFS: p.folder}); err != nil {
+	if p.live, err = live.OpenLive(rooted.Paths{RootFS: p.folder}); err != nil {
 		return err
 	}
 	return p.Seek(p.base)
@@ -114,7 +118,7 @@ func (p *Player) Host() *host.Host {
 		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, GPUs: p, Processes: p, Launchers: p, Subnet: p, Tracer: p,
 		KernelLog: p, Now: p.Now,
 		// The time of a read is that of this machine.
-		Turns: host.NewTurns(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.Unlimited(),
+		Turns: access.NewTurns(), RTNL: access.NewRTNL(), Meter: &source.Meter{}, Budget: access.Unlimited(),
 	}
 	if hasPods(p.archive) { // else the exporter did not ask
 		h.Pods = p

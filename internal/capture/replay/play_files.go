@@ -8,9 +8,11 @@ import (
 	"strings"
 	"syscall"
 
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/rooted"
+
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
-	"rdma_exporter/internal/host"
 )
 
 // canonical is the path of the entry for a path.
@@ -20,7 +22,7 @@ func (p *Player) canonical(name string) string {
 	if real, ok := p.dirs.Load(dir); ok {
 		return path.Join(real.(string), base)
 	}
-	real, err := host.ResolveBy(p.target, dir)
+	real, err := rooted.ResolveBy(p.target, dir)
 	if err != nil {
 		return name
 	}
@@ -32,7 +34,7 @@ func (p *Player) canonical(name string) string {
 func (p *Player) real(name string) string {
 	c := p.canonical(name)
 	if p.present[c].kind == capture.Link {
-		if real, err := host.ResolveBy(p.target, c); err == nil {
+		if real, err := rooted.ResolveBy(p.target, c); err == nil {
 			return real
 		}
 	}
@@ -42,7 +44,7 @@ func (p *Player) real(name string) string {
 // injected is the recorded error of a canonical path.
 func (p *Player) injected(op, name, real string) error {
 	if s := p.present[real]; s.kind == capture.Error {
-		return &host.Error{Op: op, Path: name, Err: s.errno}
+		return &access.Error{Op: op, Path: name, Err: s.errno}
 	}
 	return nil
 }
@@ -56,7 +58,7 @@ func (p *Player) Read(name string, buf []byte) ([]byte, error) {
 		return nil, err
 	}
 	if p.present[real].kind == capture.Unread {
-		return nil, &host.Error{Op: "read", Path: name, Err: syscall.ENOENT}
+		return nil, &access.Error{Op: "read", Path: name, Err: syscall.ENOENT}
 	}
 	b, err := p.live.Files.Read(name, buf)
 	if err != nil || p.next < len(p.archive.Rounds) {
@@ -161,7 +163,7 @@ func (p *Player) target(name string) (string, error) {
 	if s := p.present[name]; s.kind == capture.Link {
 		return s.target, nil
 	}
-	return "", &host.Error{Op: "readlink", Path: name, Err: syscall.EINVAL}
+	return "", &access.Error{Op: "readlink", Path: name, Err: syscall.EINVAL}
 }
 
 // follow is target of any path, or the recorded error.
@@ -183,7 +185,7 @@ func (p *Player) there(name string) error {
 func (p *Player) Resolve(name string) (string, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	real, err := host.ResolveBy(p.follow, name)
+	real, err := rooted.ResolveBy(p.follow, name)
 	if err == nil {
 		err = p.there(real)
 	}
@@ -202,7 +204,7 @@ func (p *Player) Mode(name string) (uint32, error) {
 	}
 	mode, err := strconv.ParseUint(strings.TrimSpace(string(b)), 8, 32)
 	if err != nil {
-		return 0, host.ErrGarbled(recorded, b)
+		return 0, access.ErrGarbled(recorded, b)
 	}
 	return uint32(mode), nil
 }

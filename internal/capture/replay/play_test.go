@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/host/access"
+
 	"rdma_exporter/internal/host"
 	"rdma_exporter/test/archives"
 )
@@ -51,7 +53,7 @@ func TestRoundsArePlayedInOrder(t *testing.T) {
 			if got := list(t, f, "sys/d"); got != step.d {
 				t.Errorf("after %v: d has %q, want %q", step.after, got, step.d)
 			}
-		} else if _, err := f.List("sys/d"); !host.IsAbsent(err) {
+		} else if _, err := f.List("sys/d"); !access.IsAbsent(err) {
 			t.Errorf("after %v: d is there: %v", step.after, err)
 		}
 		if now := p.Now(); !now.Equal(archives.Start.Add(step.after)) {
@@ -135,7 +137,7 @@ func TestRecordedErrors(t *testing.T) {
 		var readEach error
 		p.ReadEach(dir, []string{base}, nil, func(_ string, _ []byte, err error) { readEach = err })
 		for op, err := range map[string]error{"Read": read, "ReadIn": readIn, "ReadEach": readEach} {
-			var e *host.Error
+			var e *access.Error
 			if !errors.Is(err, want) || want != nil && (!errors.As(err, &e) || e.Path != name) {
 				t.Errorf("%s(%s): %v, want %v", op, name, err, want)
 			}
@@ -280,7 +282,7 @@ func TestWhatIsReadLaterIsThere(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	seek(t, p, 30*time.Second)
-	if b, err := p.Read("sys/x", nil); !host.IsAbsent(err) {
+	if b, err := p.Read("sys/x", nil); !access.IsAbsent(err) {
 		t.Errorf("%q, %v", b, err)
 	}
 }
@@ -421,10 +423,10 @@ func TestPlayedAnswers(t *testing.T) {
 	if _, err := h.RDMA.Stats(t.Context(), "mlx5_0", 1, nil); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("stats: %v", err)
 	}
-	if _, err := h.Ethtool.LinkModes(t.Context(), "eth0"); host.ReasonOf(err) != host.Malformed {
+	if _, err := h.Ethtool.LinkModes(t.Context(), "eth0"); access.ReasonOf(err) != access.Malformed {
 		t.Errorf("link modes: %v", err)
 	}
-	if _, err := h.RDMA.Port(t.Context(), "mlx5_0", 2); !host.IsAbsent(err) {
+	if _, err := h.RDMA.Port(t.Context(), "mlx5_0", 2); !access.IsAbsent(err) {
 		t.Errorf("a port that was not recorded: %v", err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 
+	"rdma_exporter/internal/host/access"
+
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
@@ -30,8 +32,8 @@ func TestPodsRoundTrip(t *testing.T) {
 			t.Errorf("%v, %v, want %v", err, got, want)
 		}
 	}
-	if _, err := replayed(t, &host.Host{Pods: noPods{host.Denied("kubelet.sock")}}, ask).
-		Pods(t.Context()); !host.NotPermitted(err) {
+	if _, err := replayed(t, &host.Host{Pods: noPods{access.Denied("kubelet.sock")}}, ask).
+		Pods(t.Context()); !access.NotPermitted(err) {
 		t.Error(err)
 	}
 	if got, err := replayed(t, &host.Host{}, func(*host.Host) {}).Pods(t.Context()); got != nil || err != nil {
@@ -41,7 +43,7 @@ func TestPodsRoundTrip(t *testing.T) {
 		t.Error("a host without the socket is asked")
 	}
 	_, err := answer.Decode[[]snapshot.Pod](answer.PodsPath, []byte("nameonly: x\n"))
-	if !errors.Is(err, host.ErrMalformed) {
+	if !errors.Is(err, access.ErrMalformed) {
 		t.Error(err)
 	}
 }

@@ -14,6 +14,9 @@ import (
 	"syscall"
 	"time"
 
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/rooted"
+
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
@@ -303,7 +306,7 @@ func (r *Recorder) Link(p string) (string, error) {
 	switch {
 	case err == nil:
 		r.putLink(r.canonical(p), target)
-	case host.IsAbsent(err):
+	case access.IsAbsent(err):
 		r.put(r.canonical(p), capture.Entry{}, err)
 	}
 	return target, err
@@ -318,7 +321,7 @@ func (r *Recorder) putLink(p, target string) {
 }
 
 // Resolve records the links of the path.
-func (r *Recorder) Resolve(p string) (string, error) { return host.ResolveBy(r.plainLink, p) }
+func (r *Recorder) Resolve(p string) (string, error) { return rooted.ResolveBy(r.plainLink, p) }
 
 // plainLink is Link for a path whose directory is canonical.
 func (r *Recorder) plainLink(p string) (string, error) {
@@ -348,8 +351,8 @@ func (r *Recorder) Put(p string, data []byte) { r.put(p, capture.Entry{Data: dat
 
 // answer records a netlink answer. A missing netlink family is recorded by the absence of its entries.
 func (r *Recorder) answer(p string, data []byte, err error) {
-	if err != nil && host.IsAbsent(err) {
-		err = &host.Error{Op: "query", Path: p, Err: syscall.ENOENT}
+	if err != nil && access.IsAbsent(err) {
+		err = &access.Error{Op: "query", Path: p, Err: syscall.ENOENT}
 	}
 	r.put(p, capture.Entry{Data: data}, err)
 }

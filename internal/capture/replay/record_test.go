@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/rooted"
+
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/test/archives"
@@ -180,7 +184,7 @@ func TestLinksThatLeadOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	live, err := host.OpenLive(host.Paths{Sys: dir, Proc: dir, RootFS: dir})
+	live, err := live.OpenLive(rooted.Paths{Sys: dir, Proc: dir, RootFS: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +198,7 @@ func TestLinksThatLeadOutside(t *testing.T) {
 	rec.EndRound(0)
 	got := archives.Format(t, rec.Archive(capture.Meta{}))
 	_, err = play(t, archives.Parse(t, got)).Host().Files.Read("var/run/x", nil)
-	if host.ReasonOf(err) != host.ReasonOf(failed) {
+	if access.ReasonOf(err) != access.ReasonOf(failed) {
 		t.Errorf("%v, on the machine %v\n%s", err, failed, got)
 	}
 }
@@ -228,11 +232,11 @@ func TestErrorsAreRecordedAsFarAsTheMachineGaveThem(t *testing.T) {
 	rec := NewRecorder(p.Host())
 	h := rec.Host()
 	for name, want := range map[string]error{"sys/a": syscall.ETIMEDOUT, "sys/no-such": syscall.ENOENT} {
-		if _, err := h.Files.Read(name, nil); host.ReasonOf(err) != host.ReasonOf(want) {
+		if _, err := h.Files.Read(name, nil); access.ReasonOf(err) != access.ReasonOf(want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := h.RDMA.Port(t.Context(), "mlx5_0", 1); host.ReasonOf(err) != host.Malformed {
+	if _, err := h.RDMA.Port(t.Context(), "mlx5_0", 1); access.ReasonOf(err) != access.Malformed {
 		t.Errorf("%v", err)
 	}
 	rec.EndRound(0)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/host/access"
+
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/test/archives"
@@ -67,7 +69,7 @@ guid: b83f:d203:00a1:c0de
 			recorder.EndRound(c.after)
 		}
 	}
-	if _, err := asked.Counters(t.Context(), "mlx5_0", 1, &host.Agent{LID: 18, Port: 1}); !host.IsAbsent(err) {
+	if _, err := asked.Counters(t.Context(), "mlx5_0", 1, &host.Agent{LID: 18, Port: 1}); !access.IsAbsent(err) {
 		t.Error(err)
 	}
 	if got, want := archives.Format(t, recorder.Archive(a.Meta)), archives.Format(t, a); got != want {
@@ -86,7 +88,7 @@ func TestAnswersOfPortSettings(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := p.PortSettings(t.Context(), "mlx5_1", 1); !host.IsAbsent(err) {
+	if _, err := p.PortSettings(t.Context(), "mlx5_1", 1); !access.IsAbsent(err) {
 		t.Error(err)
 	}
 	if got := string(answer.Encode(got)); got != text {

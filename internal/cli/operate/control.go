@@ -16,7 +16,7 @@ import (
 
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/control"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/nvml"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/maintenance"
 	"rdma_exporter/internal/snapshot"
@@ -108,7 +108,7 @@ func (p *GPURelease) Flags(a *kingpin.CmdClause) {
 // Run runs the command.
 func (p *GPURelease) Run(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
 	length, err := model.ParseDuration(p.length)
-	if err != nil || length <= 0 || time.Duration(length) > host.LongestRelease {
+	if err != nil || length <= 0 || time.Duration(length) > nvml.LongestRelease {
 		return command.Usage(fmt.Errorf("--for=%s: must be a duration up to 24h, such as 30m", p.length))
 	}
 	q := url.Values{"for": {time.Duration(length).String()}, "by": {operator()}}

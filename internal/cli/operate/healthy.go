@@ -14,7 +14,7 @@ import (
 
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/control"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/own"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/serve"
 	"rdma_exporter/internal/words"
@@ -72,7 +72,7 @@ func (h *Healthy) base() (*url.URL, error) {
 		return u, nil
 	}
 	var other *serve.Web // in fabric mode
-	for _, args := range host.Siblings() {
+	for _, args := range own.Siblings() {
 		switch w, command, err := serve.Served(args); {
 		case err != nil:
 		case command == serve.Command:

@@ -8,10 +8,11 @@ import (
 	"net"
 	"os"
 
+	"rdma_exporter/internal/host/proc"
+
 	"github.com/coreos/go-systemd/v22/activation"
 
 	"rdma_exporter/internal/command"
-	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/machine"
 )
 
@@ -20,7 +21,7 @@ const helperMode = 0o600
 
 // RunHelper answers the exporter until ctx ends.
 func RunHelper(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
-	h, err := host.OpenHelper(c.Paths)
+	h, err := proc.OpenHelper(c.Paths)
 	if err != nil {
 		return command.Usage(err)
 	}

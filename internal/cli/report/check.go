@@ -15,7 +15,7 @@ import (
 
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/machine"
 )
 
@@ -34,7 +34,7 @@ type Check struct {
 	daemonSet bool
 	// daemonTimeout is short: the running exporter has its findings in memory.
 	daemonTimeout time.Duration
-	listeners     host.Paths    // to read the user of the exporter from; zero: those of this host
+	listeners     rooted.Paths  // to read the user of the exporter from; zero: those of this host
 	length        time.Duration // 0: a single round
 	timeout       time.Duration
 }

@@ -16,7 +16,9 @@ import (
 
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/control"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/netlink"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/verdict"
 	"rdma_exporter/internal/words"
@@ -77,14 +79,14 @@ func (k *Check) source() check.Source {
 func isOfService(uid int) bool { return uid < 1000 || 61184 <= uid && uid <= 65534 }
 
 // trusted returns why the listener on the exporter's port cannot be trusted.
-func trusted(paths host.Paths) error {
-	live, err := host.OpenLive(paths)
+func trusted(paths rooted.Paths) error {
+	live, err := live.OpenLive(paths)
 	if err != nil {
 		return err
 	}
 	defer live.Close()
 	// One on another address may not be the one that responds.
-	for _, uid := range host.ListenerUIDs(live.Files, machine.DefaultPort) {
+	for _, uid := range netlink.ListenerUIDs(live.Files, machine.DefaultPort) {
 		if uid != os.Geteuid() && !isOfService(uid) {
 			return fmt.Errorf("not trusted: the listener on port %[2]s belongs to user %[1]d; set --daemon if that is the exporter",
 				uid, machine.DefaultPort)

@@ -17,13 +17,13 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/internal/check"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/verdict"
 )
 
 // listener is a host where a user listens on the exporter's port.
-func listener(t *testing.T, uid int) host.Paths {
+func listener(t *testing.T, uid int) rooted.Paths {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -35,7 +35,7 @@ func listener(t *testing.T, uid int) host.Paths {
 			t.Fatal(err)
 		}
 	}
-	return host.Paths{RootFS: dir}
+	return rooted.Paths{RootFS: dir}
 }
 
 // TestSourceWithoutDaemonFlag: the exporter of this host is used if its answer is usable and it belongs to a service.

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/live"
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/job"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/nccl"
@@ -19,7 +20,7 @@ func (j *Job) readDumps(ctx context.Context, c *machine.Config, out *JobReport) 
 	if j.dumps == "" {
 		return nil
 	}
-	live, err := host.OpenLive(c.Paths)
+	live, err := live.OpenLive(c.Paths)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ const dumpsTimeout = 5 * time.Second
 func ratesIn(ctx context.Context, dir string, pids []int, hosts []string) ([]nccl.Rates, error) {
 	ctx, cancel := context.WithTimeout(ctx, dumpsTimeout)
 	defer cancel()
-	files, err := host.Tails(ctx, dir,
+	files, err := rooted.Tails(ctx, dir,
 		func(name string) bool { return slices.Contains(pids, nccl.PIDOfDump(name, hosts)) })
 	if err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/live"
 	"rdma_exporter/internal/job"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/nccl"
@@ -29,7 +29,7 @@ func (j *Job) askNCCL(ctx context.Context, c *machine.Config, out *JobReport) er
 		}
 		return nil
 	}
-	live, err := host.OpenLive(c.Paths)
+	live, err := live.OpenLive(c.Paths)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/umad"
 	"rdma_exporter/internal/mad"
 )
 
@@ -248,7 +249,7 @@ func TestHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
 		a := New(2)
-		subnet := host.NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return a.Open(), nil })
+		subnet := umad.NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return a.Open(), nil })
 		for _, mode := range []uint16{0, 1, 2, 4, 13} {
 			for end, at := range map[string]Place{"own": Host(1), "far": {SwitchGUID, 1}} {
 				p := a.Ports[at]

@@ -4,12 +4,12 @@ package tuning
 import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
-	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
-var numaBalancing = metric.Asks(host.SourceTuning, metric.Host("rdma_kernel_numa_balancing_enabled",
+var numaBalancing = metric.Asks(source.Tuning, metric.Host("rdma_kernel_numa_balancing_enabled",
 	"Whether the kernel moves pages to the NUMA node of the CPU that uses them. It unmaps pages to find out, and faults of the CPU delay the threads that post work requests.",
 	"/proc/sys/kernel/numa_balancing, bit 0 (NUMA_BALANCING_NORMAL)"))
 
@@ -19,7 +19,7 @@ func New(*shared.State) *shared.Collector {
 		Name:  "tuning",
 		Help:  "kernel settings that delay RDMA",
 		Descs: []*metric.Desc{numaBalancing},
-		Read: shared.ReadHost("tuning", host.SourceTuning, readTuning,
+		Read: shared.ReadHost("tuning", source.Tuning, readTuning,
 			func(n *snapshot.Node, t *snapshot.Tuning) { n.Tuning = t }),
 		Emit: metric.EmitSection(func(n *snapshot.Node) *snapshot.Tuning { return n.Tuning }, emitTuning),
 	}

@@ -1,0 +1,114 @@
+package proc
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/rooted"
+	"rdma_exporter/internal/snapshot"
+)
+
+// maxOpenFiles limits the open files that are checked per process and scan. The kernel's own limit is half a million;
+// ranks of a job have some hundred.
+const maxOpenFiles = 4096
+
+// holds returns the GPUs and RDMA devices that a process has open.
+func (p *processTable) holds(pid int) (out snapshot.Process, err error) {
+	out.PID = pid
+	r, rel := p.Tree.At("proc/" + strconv.Itoa(pid) + "/fd")
+	fd, err := r.Open(rel, unix.O_DIRECTORY)
+	if err != nil {
+		return out, err
+	}
+	defer unix.Close(fd)
+	names, whole, err := rooted.SomeNames(fd, maxOpenFiles)
+	if err != nil {
+		return out, err
+	}
+	out.Cut = !whole
+	buf := make([]byte, 128)
+	var dmabufs []string
+	kfd := false
+	for _, name := range names {
+		n, err := unix.Readlinkat(fd, name, buf)
+		if err != nil || n < 5 || buf[1] != 'd' { // most are sockets, pipes and files
+			continue
+		}
+		target := string(buf[:n])
+		if rest, ok := strings.CutPrefix(target, "/dev/infiniband/uverbs"); ok {
+			if _, err := strconv.Atoi(rest); err == nil && !slices.Contains(out.Verbs, "uverbs"+rest) {
+				out.Verbs = append(out.Verbs, "uverbs"+rest)
+			}
+		} else if rest, ok := strings.CutPrefix(target, "/dev/nvidia"); ok {
+			if minor, err := strconv.Atoi(rest); err == nil && !slices.Contains(out.GPUs, minor) {
+				out.GPUs = append(out.GPUs, minor)
+			}
+		} else if strings.HasPrefix(target, dmabufLink) {
+			dmabufs = append(dmabufs, name)
+		}
+		kfd = kfd || target == "/dev/kfd"
+	}
+	if len(out.Verbs) > 0 && len(dmabufs) > 0 {
+		out.DMABUFs = dmabufsOf(p.Tree, pid, dmabufs, kfd)
+	}
+	slices.Sort(out.GPUs)
+	slices.Sort(out.Verbs)
+	return out, nil
+}
+
+// describe reads more of a process: its libraries only if it uses GPUs, and its NCCL configuration files only if it
+// uses NCCL.
+func (p *processTable) describe(out *snapshot.Process) {
+	dir := "proc/" + strconv.Itoa(out.PID) + "/"
+	read := func(name string) []byte {
+		b, err := p.Tree.Read(dir+name, nil)
+		if err != nil { // it has ended, or belongs to another user
+			return nil
+		}
+		return b
+	}
+	// The environment and the user are read before the program file and the libraries: a program with other permissions
+	// that the process executes (set-user-ID) has no NCCL.
+	environ, err := p.Tree.Read(dir+"environ", nil)
+	known := err == nil || access.IsAbsent(err) || errors.Is(err, unix.ESRCH)
+	stat, status := read("stat"), read("status")
+	out.Command = commandOf(stat)
+	out.LockedMemory, out.Unlimited = lockedMemory(read("limits"))
+	var whole bool
+	out.Env, whole = environment(environ)
+	p.place(out, read("cgroup"), environ, status)
+	p.network(out)
+	start := statField(stat, statStart)
+	out.Started = sinceBootOf(start)
+	if len(out.GPUs) == 0 {
+		return
+	}
+	exe, _ := p.Tree.Link(dir + "exe")
+	lib, ok := p.lib[out.PID]
+	if !ok || lib.start != start || lib.exe != exe || !lib.hasNCCL {
+		lib = libraries{start: start, exe: exe}
+		if maps, err := p.Tree.Lines(dir+"maps", mappedWords); err == nil {
+			lib.version, lib.hasNCCL, lib.plugin, lib.mover = mapped(maps)
+		}
+	}
+	p.lib[out.PID] = lib
+	out.NCCL, out.HasNCCL, out.Plugin, out.Mover = lib.version, lib.hasNCCL, lib.plugin, lib.mover
+	who, certain := credentialsOf(status)
+	who.all = certain && who.uid == 0 && readsAll(p.Tree, out.PID, status)
+	switch {
+	case !lib.hasNCCL:
+	case known && whole && certain:
+		p.jobs.request(job{
+			pid: out.PID, start: start, of: cmp.Or(out.Job, out.Container, out.Unit, strconv.Itoa(out.PID)), env: out.Env,
+			who: who, home: variable(environ, "HOME"),
+		})
+	default: // a setting that could not be read may disable GPUDirect
+		p.jobs.drop(out.PID)
+	}
+}
