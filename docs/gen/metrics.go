@@ -15,21 +15,15 @@ const metricsHead = `# Metrics
 
 <!-- Written by go run ./docs/gen from the Descs in collector/, internal/rounds, internal/web and internal/fabric. -->
 
-Unavailable values are absent, never 0. Empty labels are left out. Counters have the hardware's values: they reset when a driver is reloaded or the
-counters are cleared, which ` + "`rate`" + ` and ` + "`increase`" + ` handle. Series only have identifying labels (` + "`device`, `port`" + `); join descriptions from
-the ` + "`*_info`" + ` metrics with ` + "`max by (…)`" + `.
+Unavailable values are absent, never 0. Empty labels are left out. Names ending in ` + "`_total`" + ` are counters, the others are gauges unless noted; names
+contain the unit. Counters have the hardware's values: they reset when a driver is reloaded or the counters are cleared, which ` + "`rate`" + ` and ` + "`increase`" + `
+handle. Series only have identifying labels (` + "`device`, `port`" + `); join descriptions from the ` + "`*_info`" + ` metrics with ` + "`max by (…)`" + `.
 
-Sources beginning with ` + "`ports/N`" + ` are below ` + "`/sys/class/infiniband/DEV`" + `.
+A value belongs to what its labels identify (device, port, GPU, node), else to the host or to the exporter. (function): traffic of one PCI
+function; functions on one link are counted separately, other traffic of the link is not included. (bond): all members of a RoCE LAG, the
+function on a port without a bond.
 
-| scope | object of the value |
-| --- | --- |
-| exporter | this process |
-| host | the node |
-| device | an RDMA device |
-| port | a port of an RDMA device |
-| function | traffic of one PCI function: functions on one link are counted separately, other traffic of the link is not included |
-| fabric | InfiniBand subnet, or a node or port in it, from fabric mode |
-| bond | all members of a RoCE LAG; the function on a port without a bond |
+All collectors are on by default. Sources beginning with ` + "`ports/N`" + ` are below ` + "`/sys/class/infiniband/DEV`" + `. Without a source, the exporter itself is the source.
 
 `
 
@@ -86,7 +80,7 @@ func metricsPage(read map[string]bool) []byte {
 	declared := map[string]bool{}
 	for _, c := range collector.All(collector.Options{}) {
 		d.line("## Collector `%s`\n", c.Name)
-		d.line("%s. On by default.\n", upperFirst(plain(c.Help)))
+		d.line("%s.\n", upperFirst(plain(c.Help)))
 		d.metrics(c.Descs, declared)
 	}
 	d.WriteString(fecHead)
@@ -141,12 +135,32 @@ func (d *document) metrics(descs []*exposition.Desc, declared map[string]bool) {
 			continue
 		}
 		declared[x.Name] = true
-		rows = append(rows, []string{
-			code(x.Name), x.Type.String(), plain(x.Unit), codes(x.Labels), plain(string(x.Scope)),
-			plain(x.Help), plain(x.Source),
-		})
+		source := x.Source
+		if source == "the exporter" {
+			source = ""
+		}
+		rows = append(rows, []string{signature(x), plain(x.Help), plain(source)})
 	}
-	d.table([]string{"metric", "type", "unit", "labels", "scope", "meaning", "source"}, rows)
+	d.table([]string{"metric", "meaning", "source"}, rows)
+}
+
+// signature is name{labels} of a metric, with its type and scope unless name and labels imply them.
+func signature(x *exposition.Desc) string {
+	text := x.Name
+	if len(x.Labels) > 0 {
+		text += "{" + strings.Join(x.Labels, ",") + "}"
+	}
+	var notes []string
+	if !slices.Contains([]string{"gauge", "counter"}, x.Type.String()) {
+		notes = append(notes, x.Type.String())
+	}
+	if x.Scope == exposition.ScopeFunction || x.Scope == exposition.ScopeBond {
+		notes = append(notes, string(x.Scope))
+	}
+	if notes == nil {
+		return code(text)
+	}
+	return code(text) + " (" + strings.Join(notes, ", ") + ")"
 }
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
