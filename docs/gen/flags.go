@@ -1,6 +1,9 @@
 package main
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -9,43 +12,56 @@ import (
 	"rdma_exporter/internal/site"
 )
 
-// flagTables lists every flag: global flags, then those of each command.
+// flagTables lists every flag: global flags, then those of each command. A flag of several commands is described where
+// it comes first, and named with the others.
 func flagTables() (string, error) {
 	var d document
 	m := cli.CommandLine()
 	d.line("### Global flags\n")
-	d.flags(m.Flags)
+	first := map[string]string{} // command by row
+	d.flags("", m.Flags, first)
 	for _, c := range m.FlattenedCommands() {
 		if len(c.Flags) == 0 || c.Name == "help" {
 			continue
 		}
 		d.line("### `%s`\n", c.FullCommand)
-		d.flags(c.Flags)
+		d.flags(c.FullCommand, c.Flags, first)
 	}
 	return d.String(), nil
 }
 
-func (d *document) flags(flags []*kingpin.FlagModel) {
+func (d *document) flags(command string, flags []*kingpin.FlagModel, first map[string]string) {
 	var rows [][]string
+	shared := map[string][]string{}
 	for _, g := range cli.FlagGroups(flags) {
 		for _, f := range g.Flags {
-			usage, _, _ := strings.Cut(cli.FlagUsage(f), "=")
-			if !f.IsBoolFlag() && len(f.Default) == 0 {
-				usage += "=" + f.PlaceHolder
+			row := []string{code(flagUsage(f)), plain(f.HelpWithEnvar())}
+			if of, twice := first[strings.Join(row, " ")]; twice {
+				shared[of] = append(shared[of], code("--"+f.Name))
+				continue
 			}
-			if f.Short != 0 {
-				usage = "-" + string(f.Short) + ", " + usage
-			}
-			standard := strings.Join(f.Default, ", ")
-			if f.IsBoolFlag() {
-				standard = map[bool]string{true: "on", false: "off"}[standard == "true"]
-			} else {
-				standard = code(standard)
-			}
-			rows = append(rows, []string{code(usage), standard, plain(f.HelpWithEnvar())})
+			first[strings.Join(row, " ")] = command
+			rows = append(rows, row)
 		}
 	}
-	d.table([]string{"flag", "default", "meaning"}, rows)
+	if rows != nil {
+		d.table([]string{"flag", "meaning"}, rows)
+	}
+	for _, of := range slices.Sorted(maps.Keys(shared)) {
+		d.line("Shared with `%s`: %s.\n", of, strings.Join(shared[of], ", "))
+	}
+}
+
+// flagUsage returns a flag with its default or the placeholder of its value.
+func flagUsage(f *kingpin.FlagModel) string {
+	usage, _, _ := strings.Cut(cli.FlagUsage(f), "=")
+	if value := cmp.Or(strings.Join(f.Default, ","), f.PlaceHolder); value != "" && !f.IsBoolFlag() {
+		usage += "=" + value
+	}
+	if f.Short != 0 {
+		usage = "-" + string(f.Short) + ", " + usage
+	}
+	return usage
 }
 
 // keyTable lists the keys of a section of the configuration file.
