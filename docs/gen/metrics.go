@@ -23,7 +23,9 @@ A value belongs to what its labels identify (device, port, GPU, node), else to t
 function; functions on one link are counted separately, other traffic of the link is not included. (bond): all members of a RoCE LAG, the
 function on a port without a bond.
 
-All collectors are on by default. Sources beginning with ` + "`ports/N`" + ` are below ` + "`/sys/class/infiniband/DEV`" + `. Without a source, the exporter itself is the source.
+All collectors are on by default. Sources beginning with ` + "`ports/N`" + ` are below ` + "`/sys/class/infiniband/DEV`" + `. Without a source, the
+exporter itself is the source. hw_counters: RDMA netlink STAT_GET, else ` + "`ports/N/hw_counters`" + `. Management datagrams are those of the InfiniBand specification (IBA): PortInfo
+14.2.5.6, SMInfo 14.2.5.13, PortCounters 16.1.3.5 with PortCountersExtended 16.1.4.11, PortExtendedSpeedsCounters 16.1.4.12.
 
 `
 
@@ -135,7 +137,7 @@ func (d *document) metrics(descs []*exposition.Desc, declared map[string]bool) {
 			continue
 		}
 		declared[x.Name] = true
-		source := x.Source
+		source := shortSource.Replace(x.Source)
 		if source == "the exporter" {
 			source = ""
 		}
@@ -143,6 +145,16 @@ func (d *document) metrics(descs []*exposition.Desc, declared map[string]bool) {
 	}
 	d.table([]string{"metric", "meaning", "source"}, rows)
 }
+
+// shortSource shortens the sources that most metrics have; the head of the page has them in full.
+var shortSource = strings.NewReplacer(
+	"RDMA netlink STAT_GET, ports/N/hw_counters", "hw_counters",
+	"ethtool -S (ETHTOOL_GSTATS)", "ethtool -S",
+	"PortCounters, IBA 16.1.3.5; PortCountersExtended, IBA 16.1.4.11", "PortCounters",
+	"PortExtendedSpeedsCounters, IBA 16.1.4.12", "PortExtendedSpeedsCounters",
+	"PortInfo, IBA 14.2.5.6", "PortInfo",
+	"SMInfo, IBA 14.2.5.13", "SMInfo",
+)
 
 // signature is name{labels} of a metric, with its type and scope unless name and labels imply them.
 func signature(x *exposition.Desc) string {

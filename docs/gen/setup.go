@@ -13,7 +13,7 @@ func setupPage() []byte {
 	b.WriteString(`# Setup
 
 ` + "`rdma_exporter check --setup`" + ` compares the settings of a host with what RDMA training needs: each with what was found, what is wanted and why, the
-command that sets it, and the source of the wanted value. The section Setup of the node's page and ` + "`setup` of `/api/v1/node`" + ` have the same.
+command that sets it, and the source of the wanted value (vendor's guide, specification, kernel). The section Setup of the node's page and ` + "`setup` of `/api/v1/node`" + ` have the same.
 The exporter changes none of them.
 
 What is wanted comes from the first of:
@@ -46,7 +46,6 @@ the switch port alike; where they differ, packets are dropped or paused.
 	cell := strings.NewReplacer("|", `\|`,
 		" in the environment of the job, NCCL_CONF_FILE or ~/.nccl.conf, /etc/nccl.conf", " of the job",
 		" # of the job, or in nccl.conf", "",
-		"NVIDIA, NCCL: environment variables, ", "NCCL: ",
 		"Before: drain the host, and configure the switch port alike: where they differ, packets are dropped or paused", "(1)")
 	for _, d := range setup.Domains() {
 		heading := false
@@ -55,7 +54,7 @@ the switch port alike; where they differ, packets are dropped or paused.
 				continue
 			}
 			if !heading {
-				fmt.Fprintf(&b, "\n### %s\n\n| setting | read from | wanted | otherwise | command | source |\n|---|---|---|---|---|---|\n", d)
+				fmt.Fprintf(&b, "\n### %s\n\n| setting | read from | wanted | otherwise | command |\n|---|---|---|---|---|\n", d)
 				heading = true
 			}
 			why := c.Why
@@ -66,8 +65,8 @@ the switch port alike; where they differ, packets are dropped or paused.
 			if c.Before != "" {
 				command += ". Before: " + c.Before
 			}
-			fmt.Fprintf(&b, "| `%s`: %s | %s | %s | %s | %s | %s |\n", c.ID, c.Name, cell.Replace(c.Read),
-				cell.Replace(c.Wanted), cell.Replace(why), cell.Replace(command), cell.Replace(c.Source))
+			fmt.Fprintf(&b, "| `%s`: %s | %s | %s | %s | %s |\n", c.ID, c.Name, cell.Replace(c.Read),
+				cell.Replace(c.Wanted), cell.Replace(why), cell.Replace(command))
 		}
 	}
 	return []byte(b.String())
