@@ -23,9 +23,10 @@ A value belongs to what its labels identify (device, port, GPU, node), else to t
 function; functions on one link are counted separately, other traffic of the link is not included. (bond): all members of a RoCE LAG, the
 function on a port without a bond.
 
-All collectors are on by default. Sources beginning with ` + "`ports/N`" + ` are below ` + "`/sys/class/infiniband/DEV`" + `. Without a source, the
-exporter itself is the source. hw_counters: RDMA netlink STAT_GET, else ` + "`ports/N/hw_counters`" + `. Management datagrams are those of the InfiniBand specification (IBA): PortInfo
-14.2.5.6, SMInfo 14.2.5.13, PortCounters 16.1.3.5 with PortCountersExtended 16.1.4.11, PortExtendedSpeedsCounters 16.1.4.12.
+All collectors are on by default. The source of a metric follows its meaning in italics; without one, it is the exporter itself. Sources beginning
+with ` + "`ports/N`" + ` are below ` + "`/sys/class/infiniband/DEV`" + `. hw_counters: RDMA netlink STAT_GET, else ` + "`ports/N/hw_counters`" + `. Management datagrams are those
+of the InfiniBand specification (IBA): PortInfo 14.2.5.6, SMInfo 14.2.5.13, PortCounters 16.1.3.5 with PortCountersExtended 16.1.4.11,
+PortExtendedSpeedsCounters 16.1.4.12.
 
 `
 
@@ -131,19 +132,18 @@ func ofDevices(chosen func(name string) bool) (out []string) {
 
 // metrics lists the metrics that are not declared yet: collectors may share a Desc.
 func (d *document) metrics(descs []*exposition.Desc, declared map[string]bool) {
-	var rows [][]string
 	for _, x := range descs {
 		if declared[x.Name] {
 			continue
 		}
 		declared[x.Name] = true
-		source := shortSource.Replace(x.Source)
-		if source == "the exporter" {
-			source = ""
+		source := ""
+		if x.Source != "" && x.Source != "the exporter" {
+			source = " *" + plain(shortSource.Replace(x.Source)) + "*"
 		}
-		rows = append(rows, []string{signature(x), plain(x.Help), plain(source)})
+		d.line("- %s: %s%s", signature(x), plain(x.Help), source)
 	}
-	d.table([]string{"metric", "meaning", "source"}, rows)
+	d.line("")
 }
 
 // shortSource shortens the sources that most metrics have; the head of the page has them in full.
