@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ func flagTables() (string, error) {
 	var d document
 	m := cli.CommandLine()
 	d.line("### Global flags\n")
-	first := map[string]string{} // command by row
+	first := map[string]string{} // command by line
 	d.flags("", m.Flags, first)
 	for _, c := range m.FlattenedCommands() {
 		if len(c.Flags) == 0 || c.Name == "help" {
@@ -31,21 +32,22 @@ func flagTables() (string, error) {
 }
 
 func (d *document) flags(command string, flags []*kingpin.FlagModel, first map[string]string) {
-	var rows [][]string
+	rows := 0
 	shared := map[string][]string{}
 	for _, g := range cli.FlagGroups(flags) {
 		for _, f := range g.Flags {
-			row := []string{code(flagUsage(f)), plain(f.HelpWithEnvar())}
-			if of, twice := first[strings.Join(row, " ")]; twice {
+			row := fmt.Sprintf("- %s: %s", code(flagUsage(f)), plain(f.HelpWithEnvar()))
+			if of, twice := first[row]; twice {
 				shared[of] = append(shared[of], code("--"+f.Name))
 				continue
 			}
-			first[strings.Join(row, " ")] = command
-			rows = append(rows, row)
+			first[row] = command
+			d.line("%s", row)
+			rows++
 		}
 	}
-	if rows != nil {
-		d.table([]string{"flag", "meaning"}, rows)
+	if rows > 0 {
+		d.line("")
 	}
 	for _, of := range slices.Sorted(maps.Keys(shared)) {
 		d.line("Shared with `%s`: %s.\n", of, strings.Join(shared[of], ", "))

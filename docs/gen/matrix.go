@@ -44,9 +44,9 @@ func matrixPage(repository fs.FS) ([]byte, error) {
 			fires[name] = append(fires[name], f.String())
 		}
 	}
-	b := bytes.NewBufferString(matrixHead + "## Machines\n\n| machine | alerts |\n| --- | --- |\n")
+	b := bytes.NewBufferString(matrixHead + "## Machines\n\n")
 	for _, m := range machines {
-		fmt.Fprintf(b, "| %s | %s |\n", m, strings.Join(fires[m], "<br>"))
+		fmt.Fprintf(b, "- %s: %s\n", m, strings.Join(fires[m], "; "))
 	}
 	fmt.Fprintf(b, "\n## Machines without alerts\n\n%s.\n", strings.Join(silent, ", "))
 	return b.Bytes(), nil
