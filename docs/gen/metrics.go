@@ -103,15 +103,13 @@ func metricsPage(read map[string]bool) []byte {
 	d.metrics(fabric.Descs(), declared)
 
 	d.WriteString(driverHead)
-	var rows [][]string
 	for _, n := range collector.Names() {
-		var cells []string
+		var drivers []string
 		for _, x := range n.Drivers {
-			cells = append(cells, plain(x.Driver)+" "+codes(x.Names))
+			drivers = append(drivers, plain(x.Driver)+" "+codes(x.Names))
 		}
-		rows = append(rows, []string{code(n.Metric), strings.Join(cells, "<br>")})
+		d.line("- %s: %s", code(n.Metric), strings.Join(drivers, "; "))
 	}
-	d.table([]string{"metric", "counters by driver"}, rows)
 	return trimmed(d)
 }
 
