@@ -72,11 +72,11 @@ the switch port alike; where they differ, packets are dropped or paused.
 	return []byte(b.String())
 }
 
-// alertLink links ALERT/REASON to the section of the reason in the runbook.
-func alertLink(alert string) string {
-	name, reason, found := strings.Cut(alert, "/")
+// alertLink links place, ALERT or ALERT/REASON, to the section of the reason in the runbook.
+func alertLink(place string) string {
+	name, reason, found := strings.Cut(place, "/")
 	if found {
 		reason = "#" + reason
 	}
-	return fmt.Sprintf("[%s](%s%s)", alert, runbook(name), reason)
+	return fmt.Sprintf("[%s](%s%s)", place, runbook(name), reason)
 }
