@@ -41,7 +41,7 @@ An alert is not evaluated if its collector is disabled, the kernel or driver doe
 | label | meaning |
 | --- | --- |
 | ` + "`severity`" + ` | critical: page. warning: ticket. info: information. none: heartbeat for a dead man's switch |
-| ` + "`drain`" + ` | action for the host. no: none, jobs continue or the cause is elsewhere. cordon: no new jobs. evict: a job on this host cannot progress; for a fault of the host itself after 5m, ` + "`cordon`" + ` before, and for hosts of a leaf or wider |
+| ` + "`drain`" + ` | action for the host. no: none, jobs continue or the cause is elsewhere. cordon: no new jobs. evict: a job on this host cannot progress; it is ` + "`cordon`" + ` in the first 5m, and for hosts of a leaf or wider |
 
 The combined verdict of a host is recorded as ` + "`instance:rdma_host_drain:state`" + ` and ` + "`instance:rdma_host_fit:state`" + `
 ([check --drain](check.md#drain-and-return-to-service)).
