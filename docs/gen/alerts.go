@@ -23,53 +23,42 @@ const alertsHead = `# Alerts
 
 <!-- Written by go run ./docs/gen from rules/ and docs/runbooks/. -->
 
-Alerting rules decide what is wrong. A central Prometheus and ` + "`rdma_exporter check`" + ` evaluate the same files. Rules of one name are one alert at
-several severities. ` + "`rdma_exporter rules`" + ` prints the files.
+Alerting rules decide what is a fault. A central Prometheus, the exporter and ` + "`rdma_exporter check`" + ` evaluate the same files.
+` + "`rdma_exporter rules`" + ` prints them.
 
-An alert is not evaluated if its collector is off, the kernel or driver does not report the data, or a permission is missing.
-` + "`rdma_detection_unavailable{alert,fault,reason}`" + ` is 1 then, and ` + "`check`" + ` lists the alert.
+One alert is one cause, at its place (labels ` + "`scope`" + ` and ` + "`where`" + `). The label ` + "`reason`" + ` names the symptom, which has a section in the runbook:
 
-| severity | meaning |
+- [symptoms](../rules/node/symptoms.rules.yml): a part of a host and what is wrong with it.
+- [faults](../rules/node/faults.rules.yml): a table of which symptom explains which. Symptoms that are not explained and began together are one
+  fault of the smallest place that holds them: port, device, card, PCIe switch, host; in a central Prometheus also leaf, rack, rail, subnet,
+  cluster.
+- [alerts](../rules/node/alerts.rules.yml) on these faults, with the waiting time of each. ` + "`check`" + `, its JSON and the page list the symptoms that a
+  fault explains.
+
+An alert is not evaluated if its collector is disabled, the kernel or driver does not report the data, or a permission is missing
+([permissions.md](permissions.md)). ` + "`rdma_detection_unavailable{alert,fault,reason}`" + ` is then 1, and ` + "`check`" + ` lists the alert.
+
+| label | meaning |
 | --- | --- |
-| critical | page |
-| warning | ticket |
-| info | information |
-| none | heartbeat for a dead man's switch |
+| ` + "`severity`" + ` | critical: page. warning: ticket. info: information. none: heartbeat for a dead man's switch |
+| ` + "`drain`" + ` | action for the host. no: none, jobs continue or the cause is elsewhere. cordon: no new jobs. evict: a job on this host cannot progress; it is ` + "`cordon`" + ` in the first 5m, and for hosts of a leaf or wider |
 
-| drain | action for the host |
-| --- | --- |
-| no | none: jobs continue, or the cause is elsewhere |
-| cordon | no new jobs; running jobs may finish |
-| evict | a job on this host cannot progress |
-
-The combined verdict of a host's firing alerts is recorded as ` + "`instance:rdma_host_drain:state`" + ` and ` + "`instance:rdma_host_fit:state`" + `.
-[check --drain](check.md#drain-and-return-to-service), scripts and dashboards read it.
+The combined verdict of a host is recorded as ` + "`instance:rdma_host_drain:state`" + ` and ` + "`instance:rdma_host_fit:state`" + `
+([check --drain](check.md#drain-and-return-to-service)).
 
 | annotation | content |
 | --- | --- |
 | summary | one line: host, object, fault, measured value, limit. A count fires above its limit: 3 in 1h (limit 2) fires, 2 does not |
 | description | measurement, expected value, impact |
-| evidence | lines "Name: value.": identity of the object, readings, what was not evaluated |
-| diagnose | one read-only command |
-| action | remedy |
+| evidence | lines "Name: value.": identity of the object, readings, data not evaluated |
+| diagnose, action | one read-only command; the remedy |
 | drain_reason | reason for the label ` + "`drain`" + ` |
-| measured, limit | measured value and its limit, with unit; only where there is a limit |
+| measured, limit | value and limit, with unit; only where there is a limit |
 | runbook_url | address of the runbook, if configured |
-
-One alert is one cause, at its place (labels ` + "`scope`" + ` and ` + "`where`" + `):
-
-- [symptoms](../rules/node/symptoms.rules.yml): what is wrong with a part of a host, one row for each reason.
-- [faults](../rules/node/faults.rules.yml): a table says which symptom explains which; what is left and began together is one fault of the
-  smallest place that holds it: port, device, card, PCIe switch, host; for a central Prometheus also leaf, rack, rail, subnet, cluster.
-- [alerts](../rules/node/alerts.rules.yml) on these faults. ` + "`check`" + `, its JSON and the page list what a fault explains below it.
-- Drain: ` + "`evict`" + ` is for what is wrong with the host itself, for 5m and still; until then, and for the hosts of a leaf or wider, ` + "`cordon`" + `.
 
 ## The alerts
 
-Each leads to its runbook, with what to do first and what each reason is. The waiting time of a reason, and why it is that, are in
-[alerts.rules.yml](../rules/node/alerts.rules.yml) and in ` + "`rules/central`" + ` for those that only a central Prometheus evaluates (central): they need several
-hosts, other exporters or a sweep of the fabric. Without one of its collectors an alert, or a reason of it, is not evaluated;
-[permissions.md](permissions.md) has what those need. By host: by its exporter, and by a central Prometheus.
+Rules marked central are evaluated only by a central Prometheus (` + "`rules/central`" + `): they need several hosts, other exporters or a sweep of the fabric.
 
 `
 
@@ -120,15 +109,18 @@ replace it by one of the alert with its label ` + "`reason`" + `.
 
 `
 
-// formerNames has a row for each name that an alert no longer has.
+// formerNames has a row for each alert that has taken over others, with their names and reasons.
 func formerNames() (rows [][]string) {
+	of := map[string][]string{}
 	for _, name := range runbooks.FormerNames() {
 		now, _ := runbooks.Former(name)
-		reason := ""
 		if now.Reason != "" {
-			reason = fmt.Sprintf("[%s](%s%s)", now.Reason, runbook(now.Alert), now.Anchor())
+			name = fmt.Sprintf("%s (%s)", name, now.Reason)
 		}
-		rows = append(rows, []string{name, section(now.Alert), reason})
+		of[now.Alert] = append(of[now.Alert], name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		rows = append(rows, []string{section(name), strings.Join(of[name], ", ")})
 	}
 	return rows
 }
@@ -148,7 +140,7 @@ type rule struct {
 
 func (r rule) label(name string) string { return r.Labels[name] }
 
-func alertsPage(docs fs.FS) ([]byte, error) {
+func alertsPage() ([]byte, error) {
 	alerts, err := load(rules.Both())
 	if err != nil {
 		return nil, err
@@ -162,29 +154,29 @@ func alertsPage(docs fs.FS) ([]byte, error) {
 	}
 	var d document
 	d.WriteString(alertsHead)
-	rows, err := rowsOf(docs, alerts)
+	rows, err := rowsOf(alerts)
 	if err != nil {
 		return nil, err
 	}
-	d.table([]string{"alert", "what", "severity", "drain", "reasons", "by", "collectors"}, rows)
+	d.table([]string{"alert", "meaning", "severity", "drain", "collectors"}, rows)
 	d.WriteString(withoutAlert)
 	d.WriteString(thresholdsHead)
 	var limits [][]string
 	for _, th := range rules.Thresholds() {
 		value := strconv.FormatFloat(th.Default, 'f', -1, 64)
-		limits = append(limits, []string{code(th.Name), section(th.Alert), code(value), string(th.Unit), plain(th.Why)})
+		limits = append(limits, []string{code(th.Name), th.Alert, value, plain(th.Why)})
 	}
-	d.table([]string{"name", "alert", "default", "unit", "reason"}, limits)
+	d.table([]string{"name", "alert", "default", "reason"}, limits)
 	d.WriteString(formerHead)
-	d.table([]string{"former name", "alert", "reason"}, formerNames())
+	d.table([]string{"alert", "former names (reason)"}, formerNames())
 	return trimmed(d), nil
 }
 
 // section links to the runbook of an alert.
 func section(name string) string { return fmt.Sprintf("[%s](%s)", name, runbook(name)) }
 
-// rowsOf has a row for each alert; what wakes someone comes first.
-func rowsOf(docs fs.FS, alerts []alert) (rows [][]string, err error) {
+// rowsOf has a row for each alert; what pages comes first.
+func rowsOf(alerts []alert) (rows [][]string, err error) {
 	rank := func(a alert) int {
 		return slices.IndexFunc([]string{"critical", "warning", "info", ""}, func(s string) bool {
 			return s == "" || slices.ContainsFunc(a.rules, func(r rule) bool { return severity(r) == s })
@@ -192,28 +184,25 @@ func rowsOf(docs fs.FS, alerts []alert) (rows [][]string, err error) {
 	}
 	slices.SortStableFunc(alerts, func(a, b alert) int { return rank(a) - rank(b) })
 	for _, a := range alerts {
-		text, err := meaning(docs, a.name)
-		if err != nil {
-			return nil, err
+		meaning, ok := runbooks.Meaning(a.name)
+		if !ok {
+			return nil, fmt.Errorf("alert %s has no runbook", a.name)
 		}
-		what := strings.NewReplacer("\n", " ", "|", `\|`).Replace(strings.TrimSuffix(sentence(text), "."))
-		rows = append(rows, []string{
-			section(a.name), what, a.values(severity), a.values(drain), a.values(reason), a.values(by), codes(a.collectors),
-		})
+		needs := codes(a.collectors)
+		if a.central() {
+			needs = strings.TrimPrefix(needs+", central", ", ")
+		}
+		rows = append(rows, []string{section(a.name), plain(meaning), a.values(severity), a.values(drain), needs})
 	}
 	return rows, nil
 }
 
 func severity(r rule) string { return r.Labels["severity"] }
 func drain(r rule) string    { return r.Labels["drain"] }
-func reason(r rule) string   { return r.Labels["reason"] }
 
-// by says who evaluates a rule: a central Prometheus evaluates those of hosts as well.
-func by(r rule) string {
-	if r.set == "node" {
-		return "host"
-	}
-	return r.set
+// central reports whether only a central Prometheus evaluates one of the rules.
+func (a alert) central() bool {
+	return slices.ContainsFunc(a.rules, func(r rule) bool { return r.set != "node" })
 }
 
 // values are the different values of the rules of an alert.
@@ -278,35 +267,3 @@ func load(files fs.FS, names []string, err error) (alerts []alert, _ error) {
 }
 
 func runbook(name string) string { return "runbooks/" + name + ".md" }
-
-// meaning is the section of that name of an alert's runbook, as one paragraph with links that lead from here.
-func meaning(docs fs.FS, name string) (string, error) {
-	b, err := fs.ReadFile(docs, runbook(name))
-	if err != nil {
-		return "", fmt.Errorf("alert %s has no runbook: %w", name, err)
-	}
-	_, text, ok := strings.Cut(string(b), "## Meaning\n")
-	if !ok {
-		return "", fmt.Errorf("%s: no section Meaning", runbook(name))
-	}
-	text, _, _ = strings.Cut(text, "\n## ")
-	return strings.NewReplacer("](RDMA", "](runbooks/RDMA", "](../", "](").Replace(strings.TrimSpace(text)), nil
-}
-
-// sentence is the first of a text. It ends where a full stop, outside of parentheses, ends a word.
-func sentence(text string) string {
-	depth := 0
-	for i, c := range text {
-		switch c {
-		case '(':
-			depth++
-		case ')':
-			depth--
-		case '.':
-			if depth == 0 && (i+1 == len(text) || text[i+1] == ' ' || text[i+1] == '\n') {
-				return text[:i+1]
-			}
-		}
-	}
-	return text
-}

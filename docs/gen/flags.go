@@ -1,6 +1,10 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -9,41 +13,55 @@ import (
 	"rdma_exporter/internal/site"
 )
 
-// flagTables lists every flag: global flags, then those of each command.
+// flagTables lists every flag: global flags, then those of each command. A flag of several commands is described where
+// it comes first, and named with the others.
 func flagTables() (string, error) {
 	var d document
 	m := cli.CommandLine()
 	d.line("### Global flags\n")
-	d.flags(m.Flags)
+	first := map[string]string{} // command by line
+	d.flags("", m.Flags, first)
 	for _, c := range m.FlattenedCommands() {
 		if len(c.Flags) == 0 || c.Name == "help" {
 			continue
 		}
 		d.line("### `%s`\n", c.FullCommand)
-		d.flags(c.Flags)
+		d.flags(c.FullCommand, c.Flags, first)
 	}
 	return d.String(), nil
 }
 
-func (d *document) flags(flags []*kingpin.FlagModel) {
-	var rows [][]string
+func (d *document) flags(command string, flags []*kingpin.FlagModel, first map[string]string) {
+	rows := 0
+	shared := map[string][]string{}
 	for _, f := range cli.Visible(flags) {
-		usage, _, _ := strings.Cut(cli.FlagUsage(f), "=")
-		if !f.IsBoolFlag() && len(f.Default) == 0 {
-			usage += "=" + f.PlaceHolder
+		row := fmt.Sprintf("- %s: %s", code(flagUsage(f)), plain(f.HelpWithEnvar()))
+		if of, twice := first[row]; twice {
+			shared[of] = append(shared[of], code("--"+f.Name))
+			continue
 		}
-		if f.Short != 0 {
-			usage = "-" + string(f.Short) + ", " + usage
-		}
-		standard := strings.Join(f.Default, ", ")
-		if f.IsBoolFlag() {
-			standard = map[bool]string{true: "on", false: "off"}[standard == "true"]
-		} else {
-			standard = code(standard)
-		}
-		rows = append(rows, []string{code(usage), standard, plain(f.HelpWithEnvar())})
+		first[row] = command
+		d.line("%s", row)
+		rows++
 	}
-	d.table([]string{"flag", "default", "meaning"}, rows)
+	if rows > 0 {
+		d.line("")
+	}
+	for _, of := range slices.Sorted(maps.Keys(shared)) {
+		d.line("Shared with `%s`: %s.\n", of, strings.Join(shared[of], ", "))
+	}
+}
+
+// flagUsage returns a flag with its default or the placeholder of its value.
+func flagUsage(f *kingpin.FlagModel) string {
+	usage, _, _ := strings.Cut(cli.FlagUsage(f), "=")
+	if value := cmp.Or(strings.Join(f.Default, ","), f.PlaceHolder); value != "" && !f.IsBoolFlag() {
+		usage += "=" + value
+	}
+	if f.Short != 0 {
+		usage = "-" + string(f.Short) + ", " + usage
+	}
+	return usage
 }
 
 // keyTable lists the keys of a section of the configuration file.

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/internal/coverage"
+	"rdma_exporter/internal/exposition"
 )
 
 func TestPagesAreCurrent(t *testing.T) {
@@ -43,30 +43,15 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-func TestMeaning(t *testing.T) {
-	docs := fstest.MapFS{
-		"runbooks/A.md": {Data: []byte("# A\n\n## Meaning\n\nNot [B](RDMAB.md), [C](../c.md).\n\n## Impact\n\nNone.\n")},
-		"runbooks/C.md": {Data: []byte("# C\n")},
-	}
-	got, err := meaning(docs, "A")
-	if want := "Not [B](runbooks/RDMAB.md), [C](c.md)."; got != want || err != nil {
-		t.Errorf("got %q, %v, want %q", got, err, want)
-	}
-	for _, name := range []string{"C", "D"} {
-		if _, err := meaning(docs, name); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
-func TestSentence(t *testing.T) {
-	for in, want := range map[string]string{
-		"Of `a.b` (c. d) e.\nF.": "Of `a.b` (c. d) e.",
-		"A:\n\n- b;\n- c.":       "A:\n\n- b;\n- c.",
-		"Nothing ends":           "Nothing ends",
+func TestSignature(t *testing.T) {
+	for want, d := range map[string]exposition.Desc{
+		"`a`":                     {Name: "a", Type: exposition.Gauge},
+		"`a_total{b,c}`":          {Name: "a_total", Type: exposition.Counter, Labels: []string{"b", "c"}, Scope: exposition.ScopePort},
+		"`a_total{b}` (bond)":     {Name: "a_total", Type: exposition.Counter, Labels: []string{"b"}, Scope: exposition.ScopeBond},
+		"`a` (untyped, function)": {Name: "a", Type: exposition.Untyped, Scope: exposition.ScopeFunction},
 	} {
-		if got := sentence(in); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
+		if got := signature(&d); got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -43,17 +42,23 @@ The transport in use is not evaluated for AMD GPUs: a ROCm process opens all GPU
 
 ## Reasons
 
-| reason | description | remedy |
-|---|---|---|
 `)
 	for _, r := range gdr.Reasons() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r, r.Words(), cmp.Or(r.Remedy(), "–"))
+		b.WriteString(reasonLine(string(r), r.Words(), r.Remedy()))
 	}
 	b.WriteString(inUse)
 	for _, r := range gdr.UseReasons() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r, r.Words(), cmp.Or(r.Remedy(), "–"))
+		b.WriteString(reasonLine(string(r), r.Words(), r.Remedy()))
 	}
 	return []byte(b.String())
+}
+
+// reasonLine is a reason with its description, and its remedy if there is one.
+func reasonLine(reason, words, remedy string) string {
+	if remedy != "" {
+		remedy = " Remedy: " + remedy + "."
+	}
+	return fmt.Sprintf("- `%s`: %s.%s\n", reason, words, remedy)
 }
 
 const inUse = `
@@ -87,8 +92,7 @@ In addition, DMA-BUFs of GPU memory that a process with an RDMA device keeps ope
 are in ` + "`/proc/PID/fdinfo`" + ` (` + "`nv_dmabuf`" + `; amdgpu has ` + "`drm`" + `), which needs the permission of the process list only. NCCL closes the descriptors after
 registering, so that none is no evidence. ` + "`rdma_exporter topo`" + ` lists them.
 
-Rates are averages over the last minute. A variable missing in the environment is no evidence. Neither record identifies the owner of the memory, registrations observed do.
+Rates are averages over the last minute. A variable missing in the environment is no evidence. Neither record identifies the owner of the memory,
+registrations observed do.
 
-| reason | description | remedy |
-|---|---|---|
 `

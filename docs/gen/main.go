@@ -40,7 +40,7 @@ type page struct {
 }
 
 func run(dir string, check bool) error {
-	alerts, err := alertsPage(os.DirFS(dir))
+	alerts, err := alertsPage()
 	if err != nil {
 		return err
 	}

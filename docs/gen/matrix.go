@@ -5,9 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -22,14 +20,14 @@ Alerts that fire on the recorded machines (` + "`fixtures/sysfs`" + `). The last
 
 `
 
-// matrixPage lists the alerts of each machine and the machines of each alert.
+// matrixPage lists the alerts of each machine.
 func matrixPage(repository fs.FS) ([]byte, error) {
 	entries, err := fs.ReadDir(repository, goldenDir)
 	if err != nil {
 		return nil, err
 	}
 	var machines, silent []string
-	fires, on := map[string][]string{}, map[string][]string{}
+	fires := map[string][]string{}
 	for _, e := range entries {
 		text, err := fs.ReadFile(repository, path.Join(goldenDir, e.Name()))
 		if err != nil {
@@ -44,19 +42,11 @@ func matrixPage(repository fs.FS) ([]byte, error) {
 		machines = append(machines, name)
 		for _, f := range found {
 			fires[name] = append(fires[name], f.String())
-			if !slices.Contains(on[f.alert], name) {
-				on[f.alert] = append(on[f.alert], name)
-			}
 		}
 	}
-	b := bytes.NewBufferString(matrixHead + "## Machines\n\n| machine | alerts |\n| --- | --- |\n")
+	b := bytes.NewBufferString(matrixHead + "## Machines\n\n")
 	for _, m := range machines {
-		fmt.Fprintf(b, "| %s | %s |\n", m, strings.Join(fires[m], "<br>"))
-	}
-	b.WriteString("\n## Alerts\n\n| alert | machines |\n| --- | --- |\n")
-	for _, a := range slices.Sorted(maps.Keys(on)) {
-		name, _, _ := strings.Cut(a, "/")
-		fmt.Fprintf(b, "| [%s](runbooks/%s.md) | %s |\n", a, name, strings.Join(on[a], ", "))
+		fmt.Fprintf(b, "- %s: %s\n", m, strings.Join(fires[m], "; "))
 	}
 	fmt.Fprintf(b, "\n## Machines without alerts\n\n%s.\n", strings.Join(silent, ", "))
 	return b.Bytes(), nil

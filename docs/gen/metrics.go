@@ -16,21 +16,18 @@ const metricsHead = `# Metrics
 
 <!-- Written by go run ./docs/gen from the Descs in collector/, internal/rounds, internal/web and internal/fabric. -->
 
-Unavailable values are absent, never 0. Empty labels are left out. Counters have the hardware's values: they reset when a driver is reloaded or the
-counters are cleared, which ` + "`rate`" + ` and ` + "`increase`" + ` handle. Series only have identifying labels (` + "`device`, `port`" + `); join descriptions from
-the ` + "`*_info`" + ` metrics with ` + "`max by (…)`" + `.
+Unavailable values are absent, never 0. Empty labels are left out. Names ending in ` + "`_total`" + ` are counters, the others are gauges unless noted; names
+contain the unit. Counters have the hardware's values: they reset when a driver is reloaded or the counters are cleared, which ` + "`rate`" + ` and ` + "`increase`" + `
+handle. Series only have identifying labels (` + "`device`, `port`" + `); join descriptions from the ` + "`*_info`" + ` metrics with ` + "`max by (…)`" + `.
 
-Sources beginning with ` + "`ports/N`" + ` are below ` + "`/sys/class/infiniband/DEV`" + `.
+A value belongs to what its labels identify (device, port, GPU, node), else to the host or to the exporter. (function): traffic of one PCI
+function; functions on one link are counted separately, other traffic of the link is not included. (bond): all members of a RoCE LAG, the
+function on a port without a bond.
 
-| scope | object of the value |
-| --- | --- |
-| exporter | this process |
-| host | the node |
-| device | an RDMA device |
-| port | a port of an RDMA device |
-| function | traffic of one PCI function: functions on one link are counted separately, other traffic of the link is not included |
-| fabric | InfiniBand subnet, or a node or port in it, from fabric mode |
-| bond | all members of a RoCE LAG; the function on a port without a bond |
+All collectors are on by default. The source of a metric follows its meaning in italics; without one, it is the exporter itself. Sources beginning
+with ` + "`ports/N`" + ` are below ` + "`/sys/class/infiniband/DEV`" + `. hw_counters: RDMA netlink STAT_GET, else ` + "`ports/N/hw_counters`" + `. Management datagrams are those
+of the InfiniBand specification (IBA): PortInfo 14.2.5.6, SMInfo 14.2.5.13, PortCounters 16.1.3.5 with PortCountersExtended 16.1.4.11,
+PortExtendedSpeedsCounters 16.1.4.12.
 
 `
 
@@ -87,7 +84,7 @@ func metricsPage(read map[string]bool) []byte {
 	declared := map[string]bool{}
 	for _, c := range collector.All(collector.Options{}) {
 		d.line("## Collector `%s`\n", c.Name)
-		d.line("%s. On by default.\n", upperFirst(plain(c.Help)))
+		d.line("%s.\n", upperFirst(plain(c.Help)))
 		d.metrics(c.Descs, declared)
 	}
 	d.WriteString(fecHead)
@@ -107,15 +104,13 @@ func metricsPage(read map[string]bool) []byte {
 	d.metrics(fabric.Descs(), declared)
 
 	d.WriteString(driverHead)
-	var rows [][]string
 	for _, n := range hwcounters.Names() {
-		var cells []string
+		var drivers []string
 		for _, x := range n.Drivers {
-			cells = append(cells, plain(x.Driver)+" "+codes(x.Names))
+			drivers = append(drivers, plain(x.Driver)+" "+codes(x.Names))
 		}
-		rows = append(rows, []string{code(n.Metric), strings.Join(cells, "<br>")})
+		d.line("- %s: %s", code(n.Metric), strings.Join(drivers, "; "))
 	}
-	d.table([]string{"metric", "counters by driver"}, rows)
 	return trimmed(d)
 }
 
@@ -136,18 +131,47 @@ func ofDevices(chosen func(name string) bool) (out []string) {
 
 // metrics lists the metrics that are not declared yet: collectors may share a Desc.
 func (d *document) metrics(descs []*exposition.Desc, declared map[string]bool) {
-	var rows [][]string
 	for _, x := range descs {
 		if declared[x.Name] {
 			continue
 		}
 		declared[x.Name] = true
-		rows = append(rows, []string{
-			code(x.Name), x.Type.String(), plain(x.Unit), codes(x.Labels), plain(string(x.Scope)),
-			plain(x.Help), plain(x.Source),
-		})
+		source := ""
+		if x.Source != "" && x.Source != "the exporter" {
+			source = " *" + plain(shortSource.Replace(x.Source)) + "*"
+		}
+		d.line("- %s: %s%s", signature(x), plain(x.Help), source)
 	}
-	d.table([]string{"metric", "type", "unit", "labels", "scope", "meaning", "source"}, rows)
+	d.line("")
+}
+
+// shortSource shortens the sources that most metrics have; the head of the page has them in full.
+var shortSource = strings.NewReplacer(
+	"RDMA netlink STAT_GET, ports/N/hw_counters", "hw_counters",
+	"ethtool -S (ETHTOOL_GSTATS)", "ethtool -S",
+	"PortCounters, IBA 16.1.3.5; PortCountersExtended, IBA 16.1.4.11", "PortCounters",
+	"PortExtendedSpeedsCounters, IBA 16.1.4.12", "PortExtendedSpeedsCounters",
+	"PortInfo, IBA 14.2.5.6", "PortInfo",
+	"SMInfo, IBA 14.2.5.13", "SMInfo",
+)
+
+// signature is name{labels} of a metric, with its type and scope unless name and labels imply them.
+func signature(x *exposition.Desc) string {
+	text := x.Name
+	if len(x.Labels) > 0 {
+		text += "{" + strings.Join(x.Labels, ",") + "}"
+	}
+	var notes []string
+	if !slices.Contains([]string{"gauge", "counter"}, x.Type.String()) {
+		notes = append(notes, x.Type.String())
+	}
+	if x.Scope == exposition.ScopeFunction || x.Scope == exposition.ScopeBond {
+		notes = append(notes, string(x.Scope))
+	}
+	if notes == nil {
+		return code(text)
+	}
+	return code(text) + " (" + strings.Join(notes, ", ") + ")"
 }
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
