@@ -13,7 +13,7 @@ import (
 // ofSubnet is a Desc of data queried over an InfiniBand port.
 func ofSubnet(name, origin, help string, labels ...string) *metric.Desc {
 	return metric.Of(
-		neighbourInfo.Name+`{origin="subnet"}`,
+		neighbourInfo.Name+`{source="subnet"}`,
 		metric.Asks(source.Subnet, metric.Port(name, help, origin, labels...)),
 	)
 }
