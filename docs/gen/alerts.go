@@ -67,8 +67,8 @@ One alert is one cause, at its place (labels ` + "`scope`" + ` and ` + "`where`"
 ## The alerts
 
 Each leads to its runbook, with what to do first and what each reason is. The waiting time of a reason, and why it is that, are in
-[alerts.rules.yml](../rules/node/alerts.rules.yml) and in ` + "`rules/central`" + ` for those that only a central Prometheus evaluates (central): they need several
-hosts, other exporters or a sweep of the fabric. Without one of its collectors an alert, or a reason of it, is not evaluated;
+[alerts.rules.yml](../rules/node/alerts.rules.yml) and in ` + "`rules/central`" + ` for those that an exporter of a host cannot evaluate (central): they need
+several hosts, other exporters or a sweep of the fabric, of which [fabric mode](fabric.md) evaluates its own. Without one of its collectors an alert, or a reason of it, is not evaluated;
 [permissions.md](permissions.md) has what those need. By host: by its exporter, and by a central Prometheus.
 
 `

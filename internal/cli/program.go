@@ -63,9 +63,9 @@ func newProgram(o Outside) *program {
 
 // commands adds the commands, in the order of --help.
 func (p *program) commands(out Outside) {
-	s, f := serve.Config{Serve: out.Serve}, serve.Fabric{Open: out.MAD}
+	s, f := serve.Config{Serve: out.Serve}, serve.Fabric{FabricConfig: machine.FabricConfig{Open: out.MAD}}
 	var (
-		k check.Config
+		k = check.Config{Sweep: machine.FabricConfig{Open: out.MAD}}
 		h healthy.Config
 		t topo.Config
 		j job.Config
@@ -75,7 +75,7 @@ func (p *program) commands(out Outside) {
 		a control.Accept
 		m control.Maintenance
 		g control.GPURelease
-		w capture.Config
+		w = capture.Config{Sweep: machine.FabricConfig{Open: out.MAD}}
 		v checkconfig.Config
 		r rules.Config
 		b backtest.Config
