@@ -24,6 +24,15 @@ func Central() (fs.FS, []string, error) { return set("central") }
 // Both returns the Node rules and after them the Central rules, as a central Prometheus evaluates them.
 func Both() (fs.FS, []string, error) { return set("node", "central") }
 
+// Fabric returns the rules on the metrics of a swept fabric, in the order of evaluation: those of Central that need
+// nothing else, with the file that places faults.
+func Fabric() (fs.FS, []string, error) {
+	return files, []string{
+		"central/fabric.rules.yml", "central/fabric_ber.rules.yml", "central/fabric_congestion.rules.yml",
+		"node/faults.rules.yml", "central/fabric_alerts.rules.yml",
+	}, nil
+}
+
 // Compat returns recording rules for existing dashboards: series of this exporter under the names of other exporters.
 // No rule here reads them.
 func Compat() (fs.FS, []string, error) { return set("compat") }

@@ -58,7 +58,10 @@ The combined verdict of a host is recorded as ` + "`instance:rdma_host_drain:sta
 
 ## The alerts
 
-Rules marked central are evaluated only by a central Prometheus (` + "`rules/central`" + `): they need several hosts, other exporters or a sweep of the fabric.
+Each leads to its runbook, with what to do first and what each reason is. The waiting time of a reason, and why it is that, are in
+[alerts.rules.yml](../rules/node/alerts.rules.yml) and in ` + "`rules/central`" + ` for those that an exporter of a host cannot evaluate (central): they need
+several hosts, other exporters or a sweep of the fabric, of which [fabric mode](fabric.md) evaluates its own. Without one of its collectors an alert, or a reason of it, is not evaluated;
+[permissions.md](permissions.md) has what those need. By host: by its exporter, and by a central Prometheus.
 
 `
 

@@ -241,6 +241,8 @@ func (r *Report) conclusion() string {
 		return "no finding of severity " + strings.Join(Severities()[:rank(r.Severity)+1], " or ")
 	case word == verdictOK && len(r.Objects) > 0:
 		return word + ": " + words.Join(", ", account.Line(r.Objects), counts)
+	case word == verdictOK && r.Fabric != nil:
+		return word + ": " + words.Join(", ", r.Fabric.what(), counts)
 	case word == verdictOK:
 		return words.Join(", ", word, counts)
 	}
@@ -265,6 +267,12 @@ func (r *Report) counts() string {
 // Where names the object on the host, from the most general label to the narrowest.
 func Where(labels map[string]string) string {
 	var parts []string
+	switch ofFabric := strings.HasPrefix(labels["symptom"], "fabric_"); {
+	case ofFabric && labels["scope"] != "fabric":
+		parts = append(parts, labels["where"])
+	case ofFabric, labels["symptom"] == "no_subnet_manager" && labels["reason"] == "fabric":
+		parts = append(parts, "fabric")
+	}
 	if device := labels["device"]; device != "" {
 		if port := labels["port"]; port != "" {
 			device += "/" + port

@@ -27,6 +27,8 @@ type Seen struct {
 	Functions *Functions `json:"functions,omitempty"`
 	// Maintenance is set while it is announced for the host.
 	Maintenance *maintenance.Notice `json:"maintenance,omitempty"`
+	// Fabric is set in the report on a swept fabric.
+	Fabric *Fabric `json:"fabric,omitempty"`
 	// GPUsReleased is set while the exporter reads no GPU, on request.
 	GPUsReleased *snapshot.GPURelease `json:"gpus_released,omitempty"`
 }
@@ -50,6 +52,43 @@ type Rates struct {
 	// Capable is the highest rate in bits per second that the NIC of one of these ports supports but that is not in use;
 	// 0: unknown.
 	Capable float64 `json:"capable_bits_per_second,omitempty"`
+}
+
+// Fabric is a fabric as of its last sweep.
+type Fabric struct {
+	Switches int `json:"switches"`
+	Adapters int `json:"adapters"`
+	Links    int `json:"links"`
+	// SlowerEnd are the links of which one end is set lower than the other.
+	SlowerEnd []string `json:"settings_differ"`
+	// CreditLoops are the ports of suspected credit loops, in order.
+	CreditLoops [][]string `json:"credit_loops_suspected"`
+	Failed      string     `json:"failed,omitempty"` // why the sweep after that has failed
+}
+
+// what is the size of the fabric: "6 switches, 15 adapters, 24 links".
+func (f *Fabric) what() string {
+	return fmt.Sprintf("%s, %s, %s", words.Count(f.Switches, "switch"), words.Count(f.Adapters, "adapter"),
+		words.Count(f.Links, "link"))
+}
+
+// notes are what a sweep has found that no rule evaluates.
+func (f *Fabric) notes() (out []string) {
+	if f == nil {
+		return nil
+	}
+	if f.Failed != "" {
+		out = append(out, "Sweep failed: "+strings.TrimSuffix(f.Failed, "."))
+	}
+	if len(f.SlowerEnd) > 0 {
+		out = append(out, fmt.Sprintf("Lower settings at one end of %s: %s. Set both ends alike and reset the link",
+			words.Count(len(f.SlowerEnd), "link"), listed(f.SlowerEnd)))
+	}
+	for _, ports := range f.CreditLoops {
+		out = append(out, fmt.Sprintf("Credit loop suspected: %s. Check the routing (engine and root GUIDs of the subnet manager): ibdiagnet -r --skip_plugin all",
+			listed(ports)))
+	}
+	return out
 }
 
 // Functions is what is not read of a host with many functions.
@@ -105,7 +144,7 @@ func (s *Seen) Notes() (out []string) {
 			out = append(out, note)
 		}
 	}
-	return out
+	return append(out, s.Fabric.notes()...)
 }
 
 // what is the state in a headline: "no RDMA device on this host", "reads of 2 devices failed".

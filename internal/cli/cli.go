@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/umad"
+	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/serve"
 )
 
@@ -24,7 +25,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // Outside is the access to what is outside of this host. Tests replace it; nil fields are the real ones.
 type Outside struct {
-	MAD   serve.OpenMAD    // access to an InfiniBand subnet
+	MAD   machine.OpenMAD  // access to an InfiniBand subnet
 	Serve serve.Serve      // listener of serve
 	Host  func(*host.Host) // replaces sources of the host that is read
 }

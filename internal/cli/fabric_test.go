@@ -1,14 +1,29 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"rdma_exporter/internal/capture/replay"
+
+	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/host/umad"
+
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/state"
 )
 
@@ -16,7 +31,7 @@ import (
 // the one that runs.
 func TestServeFabric(t *testing.T) {
 	dir := t.TempDir()
-	s := start(t, "fabric", "--path.rootfs="+t.TempDir(), "--state.dir="+dir, "--web.route-prefix=/ib", "--web.pprof")
+	s := start(t, "fabric", "--path.rootfs="+madRoot(t), "--state.dir="+dir, "--web.route-prefix=/ib", "--web.pprof")
 	s.await(t, "/ib/", "Unseen")
 	for _, c := range []struct {
 		name, path string
@@ -118,4 +133,201 @@ func TestFabricPortKept(t *testing.T) {
 	if l := s.log.String(); !strings.Contains(l, want) {
 		t.Errorf("log: %s", l)
 	}
+}
+
+// The recordings are of fabrics that test/fabric has simulated: three sweeps in a minute, the last two with a link that
+// is gone, symbol errors, a link with a lower setting at one end and a stopped subnet manager, or without.
+const (
+	healthyFabric = "testdata/fabric-ok.txtar"
+	faultyFabric  = "testdata/fabric-faults.txtar"
+)
+
+// TestFabricReplay: the rules decide on a replay of a fabric, and nothing is found on a healthy one. Page and check
+// show the same.
+func TestFabricReplay(t *testing.T) {
+	for _, c := range []struct {
+		file   string
+		code   int
+		text   string
+		found  []string
+		page   []string
+		silent []string
+	}{
+		{
+			healthyFabric, 0, ": ok: 5 switches, 9 adapters, 15 links\n", nil,
+			[]string{`<span class="word">OK<`, "No finding on this fabric"},
+			[]string{"RDMAFabricLinkErrors</", "lower settings"},
+		},
+		{
+			faultyFabric, 2, ": critical: 1 critical, 1 warning, 1 pending warning\n",
+			[]string{"RDMANoSubnetManager fabric", "RDMAFabricLinkDegraded leaf000/2 to node0001 mlx5_0/1"},
+			[]string{
+				`<span class="word">Critical<`, "RDMANoSubnetManager", "leaf000/2 to node0001 mlx5_0/1", "<dt>Diagnose</dt>",
+				"the port named first answers and is DOWN", "Lower settings at one end of 1 link: leaf001/4 to spine000/2",
+				"<strong>RDMAFabricLinkErrors</strong>", `href="runbooks/RDMANoSubnetManager"`, "host to leaf: 9 links, 1 gone",
+			},
+			nil,
+		},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			code, out, errs := run(t, "check", "--fabric", "--replay="+c.file)
+			if code != c.code || !strings.Contains(out, c.text) {
+				t.Errorf("%d, want %d and %q: %s%s", code, c.code, c.text, out, errs)
+			}
+			_, text, _ := run(t, "check", "--fabric", "--replay="+c.file, "--json")
+			var r check.Report
+			must(t, json.Unmarshal([]byte(text), &r))
+			var found []string
+			for _, f := range r.Findings {
+				found = append(found, f.Alert+" "+check.Where(f.Labels))
+				if f.Action == "" || f.Diagnose == "" || f.DrainReason == "" || f.Description == "" ||
+					len(f.Evidence) == 0 && f.Alert != "RDMANoSubnetManager" { // none answers
+					t.Errorf("%+v", f)
+				}
+				if f.Labels["job"] != "rdma_exporter_fabric" || !strings.HasSuffix(f.Labels["instance"], ":10880") {
+					t.Errorf("labels of a central Prometheus are others: %v", f.Labels)
+				}
+			}
+			if !slices.Equal(found, c.found) {
+				t.Errorf("found %q, want %q", found, c.found)
+			}
+			s := start(t, "fabric", "--replay="+c.file)
+			html := s.await(t, "/", c.page[0])
+			for _, want := range c.page {
+				if !strings.Contains(html, want) {
+					t.Errorf("the page is without %q", want)
+				}
+			}
+			for _, other := range c.silent {
+				if strings.Contains(html, other) {
+					t.Errorf("the page has %q", other)
+				}
+			}
+			var served check.Report
+			must(t, json.Unmarshal(s.findings(t), &served))
+			if served.Verdict != r.Verdict || len(served.Findings) != len(r.Findings) {
+				t.Errorf("the daemon has %s, %+v", served.Verdict, served.Findings)
+			}
+		})
+	}
+	for _, c := range []struct{ args, want string }{
+		{"fabric --replay=demo", "not a capture of a fabric, which rdma_exporter capture --fabric writes"},
+		{"check --fabric --replay=demo", "not a capture of a fabric"},
+		{"check --fabric --drain", "--fabric: cannot be combined with --drain"},
+		{"capture --fabric --anonymise -o -", "--fabric: cannot be combined with --anonymise"},
+	} {
+		if _, _, errs := run(t, strings.Fields(c.args)...); !strings.Contains(errs, c.want) {
+			t.Errorf("%s: %s", c.args, errs)
+		}
+	}
+}
+
+// TestFabricCaptured: a capture of a replay is the capture.
+func TestFabricCaptured(t *testing.T) {
+	want, err := os.ReadFile(faultyFabric)
+	must(t, err)
+	code, out, errs := run(t, "capture", "--fabric", "--replay="+faultyFabric, "-o", "-")
+	if code != 0 || out != string(want) {
+		t.Errorf("%d: %d bytes, want %d: %s", code, len(out), len(want), errs)
+	}
+}
+
+// recorded is the fabric of a recording as it was at its end, in place of a port.
+func recorded(t *testing.T, file string) Outside {
+	t.Helper()
+	a, err := capture.Load(file, nil)
+	must(t, err)
+	p, err := replay.Play(a, time.Unix(0, 0))
+	must(t, err)
+	t.Cleanup(func() { must(t, p.Close()) })
+	must(t, p.Seek(p.Last()))
+	return Outside{MAD: func(rooted.Paths, string, int) (mad.Transport, umad.MADPort, error) {
+		t := mad.NewPlayer(func(file string) ([]byte, error) { return p.Read(file, nil) })
+		return t, umad.MADPort{Device: "mlx5_0", Port: 1}, nil
+	}}
+}
+
+// alertmanager takes alerts: the labels of the last one of a name.
+func alertmanager(t *testing.T, name string) (url string, last func() map[string]string) {
+	t.Helper()
+	var mu sync.Mutex
+	var got map[string]string
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var alerts []struct{ Labels map[string]string }
+		if json.NewDecoder(r.Body).Decode(&alerts) != nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, a := range alerts {
+			if a.Labels["alertname"] == name {
+				got = a.Labels
+			}
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, func() map[string]string {
+		mu.Lock()
+		defer mu.Unlock()
+		return got
+	}
+}
+
+// TestFabricAlerts: alerts on a fabric reach an Alertmanager without a Prometheus, with the labels that a Prometheus
+// gives them. A restart continues those that are pending, and the sweep of a healthy fabric sends none.
+func TestFabricAlerts(t *testing.T) {
+	rules, dir, root := filepath.Join(t.TempDir(), "at-once.rules.yml"), t.TempDir(), madRoot(t)
+	must(t, os.WriteFile(rules, []byte(`groups: [{name: g, rules: [{alert: AtOnce, expr: 'rdma:fault{symptom="no_subnet_manager"}', labels: {severity: info}}]}]`), 0o644))
+	args := func(url, state string) []string {
+		return []string{
+			"fabric", "--fabric.device=mlx5_0", "--path.rootfs=" + root, "--state.dir=" + state,
+			"--alerting.alertmanager-url=" + url, "--alerting.rule-files=" + rules, "--alerting.interval=1s",
+			"--fabric.interval=1s", "--alerting.instance=mgmt:10880", "--alerting.external-labels=cluster=a",
+		}
+	}
+	pending := func(s *server) (since time.Time) {
+		until(func() bool {
+			alerts, err := s.prometheus(t).Alerts(t.Context())
+			must(t, err)
+			for _, a := range alerts.Alerts {
+				if a.Labels["alertname"] == "RDMANoSubnetManager" && a.State == v1.AlertStatePending {
+					since = a.ActiveAt
+				}
+			}
+			return !since.IsZero()
+		})
+		return since
+	}
+	url, sent := alertmanager(t, "AtOnce")
+	t.Run("before", func(t *testing.T) {
+		s := startOn(t, recorded(t, faultyFabric), args(url, dir)...)
+		until(func() bool { return sent() != nil })
+		want := map[string]string{
+			"alertname": "AtOnce", "cluster": "a", "job": "rdma_exporter_fabric", "instance": "mgmt:10880", "where": "mgmt",
+			"symptom": "no_subnet_manager", "reason": "fabric", "scope": "host", "severity": "info", "drain": "no",
+		}
+		if got := sent(); !maps.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		pending(s)
+		s.rounds(t, 3)
+		s.waitFor(t, "rdma_alerting_alertmanagers 1")
+	})
+	stopped := time.Now()
+	t.Run("after", func(t *testing.T) {
+		s := startOn(t, recorded(t, faultyFabric), args(url, dir)...)
+		if since := pending(s); since.After(stopped) {
+			t.Errorf("pending since %s, after the restart", since)
+		}
+	})
+	t.Run("healthy", func(t *testing.T) {
+		url, sent := alertmanager(t, "AtOnce")
+		s := startOn(t, recorded(t, healthyFabric), args(url, t.TempDir())...)
+		s.rounds(t, 3)
+		alerts, err := s.prometheus(t).Alerts(t.Context())
+		must(t, err)
+		if len(alerts.Alerts) > 0 || sent() != nil {
+			t.Errorf("%+v, %v", alerts.Alerts, sent())
+		}
+	})
 }

@@ -54,9 +54,9 @@ func newProgram(o Outside) *program {
 
 // commands adds the commands, in the order of --help.
 func (p *program) commands(out Outside) {
-	s, f := serve.Config{Serve: out.Serve}, serve.Fabric{Open: out.MAD}
+	s, f := serve.Config{Serve: out.Serve}, serve.Fabric{FabricConfig: machine.FabricConfig{Open: out.MAD}}
 	var (
-		k report.Check
+		k = report.Check{Sweep: machine.FabricConfig{Open: out.MAD}}
 		h operate.Healthy
 		t report.Topo
 		j report.Job
@@ -66,7 +66,7 @@ func (p *program) commands(out Outside) {
 		a operate.Accept
 		m operate.Maintenance
 		g operate.GPURelease
-		w report.Capture
+		w = report.Capture{Sweep: machine.FabricConfig{Open: out.MAD}}
 		v author.CheckConfig
 		r author.Rules
 		b author.Backtest

@@ -31,6 +31,12 @@ var listeningOn = regexp.MustCompile(`msg="Listening on" address=(\S+)`)
 // start starts the program and waits until it accepts connections.
 func start(t *testing.T, args ...string) *server {
 	t.Helper()
+	return startOn(t, Outside{}, args...)
+}
+
+// startOn is start with another Outside.
+func startOn(t *testing.T, o Outside, args ...string) *server {
+	t.Helper()
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--state.dir") }) {
 		args = append(args, "--state.dir="+t.TempDir())
 	}
@@ -38,7 +44,7 @@ func start(t *testing.T, args ...string) *server {
 	s := &server{log: &locked.Buffer{}}
 	ended := make(chan int, 1)
 	go func() {
-		ended <- Run(ctx, append(args, "--web.listen-address="+port.Any), io.Discard, s.log)
+		ended <- RunOn(ctx, o, append(args, "--web.listen-address="+port.Any), io.Discard, s.log)
 	}()
 	t.Cleanup(func() {
 		stop()

@@ -50,7 +50,7 @@ type Fault struct {
 }
 
 // writers make the texts, by symptom and reason of a fault.
-var writers = merge(linkTexts, errorsTexts, opticsTexts, deviceTexts, roceTexts, hostTexts)
+var writers = merge(linkTexts, errorsTexts, opticsTexts, deviceTexts, roceTexts, hostTexts, fabricTexts)
 
 func merge(tables ...map[string]func(*Fault) Text) map[string]func(*Fault) Text {
 	out := map[string]func(*Fault) Text{}
@@ -280,6 +280,8 @@ var selectors = []struct {
 	{"$device", []string{"cluster", "instance", "job", "device"}},
 	{"$port", []string{"cluster", "instance", "job", "device", "port"}},
 	{"$netdev", []string{"cluster", "instance", "job", "device", "port", "netdev"}},
+	{"$link", []string{"cluster", "instance", "job", "node_guid", "port"}},
+	{"$switch", []string{"cluster", "instance", "job", "node_guid"}},
 	{"$gpu", []string{"cluster", "instance", "job", "gpu", "UUID"}},
 }
 

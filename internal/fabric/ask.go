@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"rdma_exporter/internal/mad"
 )
@@ -17,7 +16,7 @@ const maxSilent = 2
 func (s *sweep) counters(ctx context.Context) {
 	if s.o.Within > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, s.f.At.Add(s.o.Within))
+		ctx, cancel = context.WithTimeout(ctx, s.o.Within-s.o.Now().Sub(s.f.At))
 		defer cancel()
 	}
 	nodes := sortedNodes(s.f.Nodes)
@@ -112,7 +111,7 @@ func (s *sweep) count(ctx context.Context, n *Node, number int) error {
 		return err
 	}
 	p := n.Ports[number]
-	p.Counters, p.Read = &c, time.Now()
+	p.Counters, p.Read = &c, s.o.Now()
 	s.details(ctx, n, number)
 	s.fec(ctx, n, number)
 	return nil

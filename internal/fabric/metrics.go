@@ -18,6 +18,12 @@ func desc(name string, kind exposition.Type, unit, source, help string, labels .
 	}
 }
 
+// absentBeside is a Desc that is absent where another metric has nothing to add: that is no gap.
+func absentBeside(d *exposition.Desc, metric *exposition.Desc) *exposition.Desc {
+	d.Beside = metric.Name
+	return d
+}
+
 func ofPort(name, unit, source, help string) *exposition.Desc {
 	return desc("port_"+name, exposition.Gauge, unit, source, help, "node_guid", "port")
 }
@@ -45,13 +51,13 @@ var (
 	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3",
 		"1 for each switch port that has or had a link, with the names of both ends. Ports of adapters have it where no switch is at the far end, and where their counters are queried. Series with end=\"1\" count each link once.",
 		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "end")
-	missing = ofLink("missing", "", "PortInfo, and remembered links", "1 for a port whose remembered link is gone. Absent while the link is up, and while neither end answers.")
+	missing = absentBeside(ofLink("missing", "", "PortInfo, and remembered links", "1 for a port whose remembered link is gone. Absent while the link is up, and while neither end answers."), links)
 
 	state     = ofPort("state_id", "", fromPort, "Logical state: 1 Down, 2 Init, 3 Armed, 4 Active.")
 	physical  = ofPort("physical_state_id", "", fromPort, "Physical state: 1 Sleep, 2 Polling, 3 Disabled, 4 Training, 5 LinkUp, 6 LinkErrorRecovery, 7 Phy Test.")
 	rate      = ofPort("rate_bytes_per_second", "bytes", fromPort, "Data rate of the link. Absent while it is down. FDR10 is reported with the rate of QDR, as the kernel does.")
 	width     = ofPort("width_lanes", "lanes", fromPort, "Link width in lanes. Absent while the link is down.")
-	fdr10     = ofPort("fdr10", "", "Mellanox ExtendedPortInfo", "1 for a link at FDR10; 0 for a link at QDR with FDR10 enabled at both ends. Absent for all other links.")
+	fdr10     = absentBeside(ofPort("fdr10", "", "Mellanox ExtendedPortInfo", "1 for a link at FDR10; 0 for a link at QDR with FDR10 enabled at both ends. Absent for all other links."), links)
 	enRate    = ofLink("enabled_rate_bytes_per_second", "bytes", fromPort, "Expected data rate: the highest that both ends support and have enabled. Limits of the cable are not included.")
 	enWidth   = ofLink("enabled_width_lanes", "lanes", fromPort, "Expected width: the most lanes that both ends support and have enabled.")
 	supRate   = ofLink("supported_rate_bytes_per_second", "bytes", fromPort, "Highest data rate that both ends support.")
@@ -67,9 +73,9 @@ var (
 	leafLost = ofLeaf("uplinks_missing", "", "Expected links to switches that are down or connected elsewhere: those of the site configuration, or else the remembered ones.")
 
 	managers  = desc("subnet_managers", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "Subnet managers that answer, by state.", "state")
-	smState   = desc("subnet_manager_state_id", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "State of the subnet manager at a node: 0 not active, 1 discovering, 2 standby, 3 master.", "node_guid")
-	smRank    = desc("subnet_manager_priority", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "Priority of the subnet manager at a node. The highest priority becomes master; among equals, the lowest GUID.", "node_guid")
-	smActs    = desc("subnet_manager_activity_total", exposition.Counter, "", "SMInfo, IBA 14.2.5.13", "Activity count (ActCount) of the subnet manager at a node. opensm counts every datagram that it sends: each query raises the count.", "node_guid")
+	smState   = absentBeside(desc("subnet_manager_state_id", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "State of the subnet manager at a node: 0 not active, 1 discovering, 2 standby, 3 master.", "node_guid"), managers)
+	smRank    = absentBeside(desc("subnet_manager_priority", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "Priority of the subnet manager at a node. The highest priority becomes master; among equals, the lowest GUID.", "node_guid"), managers)
+	smActs    = absentBeside(desc("subnet_manager_activity_total", exposition.Counter, "", "SMInfo, IBA 14.2.5.13", "Activity count (ActCount) of the subnet manager at a node. opensm counts every datagram that it sends: each query raises the count.", "node_guid"), managers)
 	unanswers = desc("unanswered", exposition.Gauge, "", "timeouts", "Queries of the last sweep without an answer. node: NodeInfo or the description behind a port with a link; port: PortInfo of a node that answers; counters: those of a port; subnet_manager: SMInfo at a port that announces one.", "request")
 
 	nodes    = desc("nodes", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "Nodes that the last sweep reached.", "node_type")

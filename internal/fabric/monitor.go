@@ -24,6 +24,8 @@ type Monitor struct {
 	Forget   time.Duration // retention of nodes and links that are gone
 	Memory   *Memory
 	Site     *site.Config // expected uplinks of leaf switches; nil: none
+	// Now is the clock. nil: that of this host.
+	Now func() time.Time
 	// Save stores the memory for the next start; nil: not stored.
 	Save   func(Data) error
 	Logger *slog.Logger
@@ -90,11 +92,11 @@ func (m *Monitor) sweep(ctx context.Context) error {
 		m.client = mad.NewClient(t, m.Client)
 	}
 	known := m.last
-	if time.Since(m.full) >= m.Full {
+	if m.now().Sub(m.full) >= m.Full {
 		known = nil
 	}
 	f, err := Sweep(ctx, m.client, known,
-		Options{Adapters: m.Adapters, Also: m.Memory.Had, Within: max(m.Interval, minWithin)})
+		Options{Adapters: m.Adapters, Also: m.Memory.Had, Within: max(m.Interval, minWithin), Now: m.now})
 	if err != nil {
 		return err
 	}
@@ -113,6 +115,13 @@ func (m *Monitor) sweep(ctx context.Context) error {
 	m.picture.Loops = f.Loops(m.picture.Waits, m.picture.Traffic)
 	m.picture.Leaves = m.Memory.leaves(f, m.Site)
 	return nil
+}
+
+func (m *Monitor) now() time.Time {
+	if m.Now == nil {
+		return time.Now()
+	}
+	return m.Now()
 }
 
 // clockStep is by how much the wall clock was set between two times with monotonic readings; 0 if the earlier one is

@@ -1,9 +1,12 @@
 package fabric
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
+	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/mad"
 )
 
@@ -24,6 +27,15 @@ type Picture struct {
 	Loops  [][]End // suspected credit loops (Loops)
 	Leaves []Leaf
 	Stats  mad.Stats // of all sweeps
+}
+
+// Names returns a function that names a port by the name of its node, else by its GUID: leaf001/5.
+func (p *Picture) Names() func(End) string {
+	names := map[GUID]string{}
+	for _, n := range p.Known.Nodes {
+		names[n.GUID] = exposition.ValidLabel(n.Description)
+	}
+	return func(e End) string { return fmt.Sprintf("%s/%d", cmp.Or(names[e.GUID], e.GUID.String()), e.Port) }
 }
 
 // CounterName is the metric of a counter without rdma_fabric_port_ and _total; empty if there is none.

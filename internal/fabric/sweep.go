@@ -27,7 +27,10 @@ var errCableMoved = errors.New("cable moved")
 // changed. nil queries everything. Each sweep finds its routes anew, so that a lost link hides no node that has another
 // route. The error means that there is no result: the local port does not answer or does not lead into a subnet.
 func Sweep(ctx context.Context, c *mad.Client, known *Fabric, o Options) (*Fabric, error) {
-	start := time.Now()
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	start := o.Now()
 	s := &sweep{client: c, known: known, o: o, f: newFabric(start), tries: map[End]int{}}
 	err := s.run(ctx)
 	if errors.Is(err, errCableMoved) {
@@ -37,7 +40,7 @@ func Sweep(ctx context.Context, c *mad.Client, known *Fabric, o Options) (*Fabri
 		return nil, err
 	}
 	s.f.Full = known == nil
-	s.f.Took = time.Since(start)
+	s.f.Took = o.Now().Sub(start)
 	return s.f, nil
 }
 
@@ -52,6 +55,8 @@ type Options struct {
 	// MaxPorts limits the number of switch ports, since answers may be wrong. 0: 500,000. A subnet has 49,151 unicast
 	// addresses (IBA 4.1.3), and three levels of switches for that many hosts have 250,000 ports.
 	MaxPorts int
+	// Now is the clock. nil: that of this host.
+	Now func() time.Time
 }
 
 const (

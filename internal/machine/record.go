@@ -29,13 +29,10 @@ type Recording struct {
 func (c *Config) Record(
 	ctx context.Context, m *Machine, on []*collector.Collector, known expect.Data, log *slog.Logger,
 ) *Recording {
-	r := &Recording{Recorder: replay.NewRecorder(m.Host), Meta: m.Meta, known: &known}
+	r := &Recording{Recorder: replay.NewRecorder(m.Host), Meta: m.NewMeta(), known: &known}
 	r.sched = rounds.New(ctx, rounds.Options{
 		Host: r.Recorder.Host(), Collectors: on, Timeout: c.Timeout, Limits: c.Limits, Now: m.Now, Logger: log,
 	})
-	if m.Player == nil {
-		r.Meta = liveMeta(m)
-	}
 	return r
 }
 
@@ -54,6 +51,14 @@ func (r *Recording) Round(ctx context.Context, offset time.Duration) error {
 	r.known = nil
 	r.Recorder.EndRound(offset)
 	return nil
+}
+
+// NewMeta describes a capture of the machine that begins now; that of a replay is as recorded.
+func (m *Machine) NewMeta() capture.Meta {
+	if m.Player != nil {
+		return m.Meta
+	}
+	return liveMeta(m)
 }
 
 func liveMeta(m *Machine) capture.Meta {

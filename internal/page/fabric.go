@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
@@ -19,6 +21,11 @@ type FabricInput struct {
 	Port     string        // local port of the sweeps: "mlx5_0/1"
 	Interval time.Duration // between sweeps
 	Picture  *fabric.Picture
+
+	Rules     bool             // they are evaluated
+	Report    *check.Report    // of the last evaluation; nil: there is none
+	Alerts    []alerting.Alert // of that evaluation
+	Evaluated time.Time
 }
 
 // Fabric is what the pages of a fabric show, and what GET /api/v1/fabric answers: docs/api.md. It does not change.
@@ -40,7 +47,12 @@ type Fabric struct {
 	Requests    uint64          `json:"requests_total"`
 	Timeouts    uint64          `json:"request_timeouts_total"`
 
-	interval time.Duration // between sweeps
+	Report  *check.Report `json:"report"`  // null with --no-alerting, and before the first evaluation
+	Waiting []Waiting     `json:"waiting"` // alerts that are pending and not among the findings
+
+	in       FabricInput
+	findings map[fabric.End][]check.Finding // byPort
+	pending  map[fabric.End][]check.Finding
 	picture  *fabric.Picture
 	names    map[fabric.GUID]string
 }
@@ -69,6 +81,8 @@ type Switch struct {
 	Reachable bool           `json:"reachable"`
 	Ports     int            `json:"ports"`
 	Active    int            `json:"ports_active"`
+	Health    Health         `json:"health"` // the worst of its findings and of those on its links
+	Alerts    []string       `json:"alerts,omitempty"`
 	Problems  map[string]int `json:"problems,omitempty"` // links that have it
 	Errors    uint64         `json:"errors"`             // of links, at its ports, since counters_since
 	Discards  uint64         `json:"discards"`           // at its ports, since counters_since
@@ -76,8 +90,6 @@ type Switch struct {
 	// Oversubscription is the data rate of its links to hosts, to that of its links to switches that are up; of a leaf.
 	Oversubscription *float64 `json:"oversubscription_ratio,omitempty"`
 	UplinksMissing   int      `json:"uplinks_missing,omitempty"` // links to switches that are remembered
-
-	oversubscribed bool // by loss
 }
 
 // smStates are states of subnet managers in words, by the number that SMInfo has.
@@ -93,7 +105,11 @@ func NewFabric(in FabricInput) *Fabric {
 		Since:   p.Since.UTC(),
 		Reached: map[string]int{}, Unanswered: map[string]int{}, Managers: []SubnetManager{}, Unreachable: []FabricNode{},
 		Switches: []Switch{}, Links: []FabricLink{},
-		Requests: p.Stats.Sent, Timeouts: p.Stats.Timeouts, interval: in.Interval, picture: p, names: names(p.Known.Nodes),
+		Requests: p.Stats.Sent, Timeouts: p.Stats.Timeouts, in: in, picture: p, names: names(p.Known.Nodes),
+		Report: in.Report, Waiting: waiting(in.Alerts, in.Report),
+	}
+	if in.Report != nil {
+		f.findings, f.pending = byPort(in.Report.Findings), byPort(in.Report.Pending)
 	}
 	if p.Failed != nil {
 		f.Failed = short(p.Failed.Error(), maxText)
@@ -167,17 +183,19 @@ func (f *Fabric) managers() {
 	})
 }
 
-// leastUplinks is the share of its uplinks below which a leaf is oversubscribed: that of RDMAFabricOversubscribed.
-const leastUplinks = 0.8
-
 func (f *Fabric) switches() {
 	at := map[fabric.GUID]*Switch{}
 	for _, n := range f.picture.Known.Nodes {
 		if n.Type == mad.Switch {
-			at[n.GUID] = &Switch{
+			s := &Switch{
 				GUID: n.GUID.String(), Node: f.names[n.GUID], Reachable: f.reached(n.GUID), Ports: n.Ports,
 				Problems: map[string]int{},
 			}
+			s.Health, s.Alerts = f.found(fabric.End{GUID: n.GUID})
+			if s.Health == OK && (!s.Reachable || !evaluated(f.in.Report)) {
+				s.Health = NotEvaluated
+			}
+			at[n.GUID] = s
 		}
 	}
 	for _, l := range f.Links {
@@ -192,6 +210,9 @@ func (f *Fabric) switches() {
 			if l.Problem != "" {
 				s.Problems[l.Problem]++
 			}
+			if l.Problem != unreachableSwitch {
+				s.Health = worst(s.Health, l.Health)
+			}
 			s.Errors += e.rose(linkErrors)
 			s.Discards += e.rose(discards)
 		}
@@ -199,8 +220,7 @@ func (f *Fabric) switches() {
 	for _, l := range f.picture.Leaves {
 		if s := at[l.GUID]; s != nil && l.Up > 0 && s.Reachable {
 			ratio := l.Ratio()
-			s.Oversubscription, s.UplinksMissing, s.oversubscribed = &ratio, l.Missing,
-				ratio > 1 && l.Up < leastUplinks*l.Expected
+			s.Oversubscription, s.UplinksMissing = &ratio, l.Missing
 		}
 	}
 	tiers := f.tiers()

@@ -14,13 +14,7 @@ type bundle struct {
 	a, b     *Switch
 	links, n int // n: with the worst problem
 	problem  string
-}
-
-func (b *bundle) health() Health {
-	if p := problemNamed(b.problem); p != nil {
-		return p.health
-	}
-	return OK
+	health   Health // the worst
 }
 
 // bundles are the links between switches, those with the worst problems first.
@@ -45,7 +39,7 @@ func (f *Fabric) bundles() []bundle {
 		if !ok {
 			n = len(out)
 			index[key] = n
-			out = append(out, bundle{a: key[0], b: key[1]})
+			out = append(out, bundle{a: key[0], b: key[1], health: OK})
 		}
 		out[n].add(l)
 	}
@@ -57,6 +51,7 @@ func (f *Fabric) bundles() []bundle {
 
 func (b *bundle) add(l *FabricLink) {
 	b.links++
+	b.health = worst(b.health, l.Health)
 	switch {
 	case l.Problem == "":
 	case l.Problem == b.problem:
@@ -76,6 +71,7 @@ func (f *Fabric) pairs() []mapPair {
 		links    int
 		problems map[string]int
 		busiest  *float64
+		health   Health
 	}
 	sums := map[[2]int]*sum{}
 	for i := range f.Links {
@@ -86,11 +82,12 @@ func (f *Fabric) pairs() []mapPair {
 		}
 		s := sums[key]
 		if s == nil {
-			s = &sum{problems: map[string]int{}}
+			s = &sum{problems: map[string]int{}, health: OK}
 			sums[key] = s
 		}
 		s.links++
 		s.problems[l.Problem]++
+		s.health = worst(s.health, l.Health)
 		for j := range l.Ends {
 			if u := l.Ends[j].Utilisation; u != nil && (s.busiest == nil || *u > *s.busiest) {
 				s.busiest = u
@@ -101,12 +98,11 @@ func (f *Fabric) pairs() []mapPair {
 	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
 		s := sums[k]
 		p := mapPair{
-			Health: OK, Text: fmt.Sprintf("%s to %s: %s", sideName(k[0]), sideName(k[1]), words.Count(s.links, "link")),
+			Health: s.health, Text: fmt.Sprintf("%s to %s: %s", sideName(k[0]), sideName(k[1]), words.Count(s.links, "link")),
 		}
 		for _, x := range problems {
 			if n := s.problems[x.name]; n > 0 {
 				p.Text += fmt.Sprintf(", %d %s", n, x.brief)
-				p.Health = worst(p.Health, x.health)
 			}
 		}
 		if s.busiest != nil {

@@ -26,19 +26,6 @@ var discards = []mad.Counter{
 // noErrors are counters that rise in good order.
 var noErrors = []mad.Counter{mad.TransmitWait, mad.TransmitData, mad.ReceiveData, mad.ReceiveSwitchRelayErrors}
 
-// errorLimits are those of the alerts (rules/central/fabric.rules.yml), the worst first: from there on a link has a
-// problem of that name. The alerts count an hour, the page half an hour to an hour.
-var errorLimits = []struct {
-	counter mad.Counter
-	least   uint64
-	problem string
-}{
-	{mad.LinkDowned, 3, "flapping"},
-	{mad.SymbolErrors, 121, "link_errors"},
-	{mad.LinkErrorRecoveries, 2, "link_errors"},
-	{mad.ReceiveErrors, 121, "receive_errors"},
-}
-
 // rose is the sum of some counters.
 func (e *LinkEnd) rose(counters []mad.Counter) (n uint64) {
 	for _, k := range counters {
@@ -49,31 +36,6 @@ func (e *LinkEnd) rose(counters []mad.Counter) (n uint64) {
 
 func (l *FabricLink) rose(counters []mad.Counter) uint64 {
 	return l.Ends[0].rose(counters) + l.Ends[1].rose(counters)
-}
-
-// ofLink is by how much a counter rose because of this link: packets that an earlier hop marked bad are no receive
-// errors of it.
-func (e *LinkEnd) ofLink(k mad.Counter) uint64 {
-	n := e.Risen[fabric.CounterName(k)]
-	if k == mad.ReceiveErrors {
-		return n - min(n, e.Risen[fabric.CounterName(mad.ReceiveRemotePhysicalErrors)])
-	}
-	return n
-}
-
-// errorProblem is that of the counters of both ends; empty where none rose.
-func (l *FabricLink) errorProblem() string {
-	for _, limit := range errorLimits {
-		for i := range l.Ends {
-			if l.Ends[i].ofLink(limit.counter) >= limit.least {
-				return limit.problem
-			}
-		}
-	}
-	if l.rose(linkErrors)+l.rose(discards) > 0 {
-		return "errors"
-	}
-	return ""
 }
 
 // risen are the counters of errors that rose.

@@ -12,7 +12,9 @@ import (
 
 // FabricLink is a link that is up, or was. Unknown fields are left out.
 type FabricLink struct {
-	Ends    [2]LinkEnd `json:"ends"`              // a switch first
+	Ends    [2]LinkEnd `json:"ends"` // a switch first
+	Health  Health     `json:"health"`
+	Alerts  []string   `json:"alerts,omitempty"`  // of the findings on it
 	Problem string     `json:"problem,omitempty"` // the worst: problems
 	Does    *Lanes     `json:"does,omitempty"`
 	Both    *Lanes     `json:"both_enabled,omitempty"` // what both ends have enabled, and support
@@ -63,45 +65,6 @@ func lanes(l mad.Link) *Lanes {
 	return &Lanes{8 * l.Rate(), l.Widths.Lanes(), l.Speeds.Name()}
 }
 
-// problem is a fault of a link.
-type problem struct {
-	name   string // of evidence.OfFabric
-	health Health
-	text   string // "1 link …"; empty: it is no finding
-	brief  string // "1 …"
-}
-
-// problems, the worst first. Links of an unreachable switch have no finding of their own: the switch has.
-var problems = []problem{
-	{"gone", Warning, "gone", "gone"},
-	{"flapping", Warning, "flapping", "flapping"},
-	{"degraded", Warning, "degraded: lower rate or fewer lanes than enabled at both ends", "degraded"},
-	{"link_errors", Warning, "with link errors above the limit", "with link errors above the limit"},
-	{"receive_errors", Warning, "with packet errors above the limit", "with packet errors above the limit"},
-	{"settings_differ", Info, "with lower settings at one end", "with lower settings at one end"},
-	{"errors", Info, "with errors or discards below the limits of the alerts", "with errors or discards"},
-	{unreachableSwitch, NotEvaluated, "", "to an unreachable switch"},
-}
-
-// unreachableSwitch is the problem of a link whose switch has the finding.
-const unreachableSwitch = "switch_unreachable"
-
-func problemNamed(name string) *problem {
-	i := slices.IndexFunc(problems, func(p problem) bool { return p.name == name })
-	if i < 0 {
-		return nil
-	}
-	return &problems[i]
-}
-
-// problemRank orders problems, the worst first, and none last.
-func problemRank(name string) int {
-	if i := slices.IndexFunc(problems, func(p problem) bool { return p.name == name }); i >= 0 {
-		return i
-	}
-	return len(problems)
-}
-
 // utilise sets what each end transmits, from its own counters, else from those of the other end.
 func (l *FabricLink) utilise(traffic map[fabric.End]fabric.Traffic) {
 	if l.Does == nil || l.Does.Rate <= 0 {
@@ -137,8 +100,12 @@ func (f *Fabric) links() {
 			a, b = b, a
 		}
 		l := FabricLink{Ends: [2]LinkEnd{f.linkEnd(a, types), f.linkEnd(b, types)}}
+		l.Health = NotEvaluated
 		if f.picture.Fabric != nil {
-			f.evaluate(&l, a, missing[a], types)
+			f.measure(&l, a)
+			lost := slices.ContainsFunc(l.Ends[:],
+				func(x LinkEnd) bool { return types[x.end.GUID] == mad.Switch && !f.reached(x.end.GUID) })
+			l.evaluate(f, missing[a], f.picture.Fabric.Differs(a), lost)
 		}
 		f.Links = append(f.Links, l)
 	}
@@ -168,8 +135,8 @@ func (f *Fabric) linkEnd(e fabric.End, types map[fabric.GUID]mad.NodeType) LinkE
 	return out
 }
 
-// evaluate sets the rates of a link, its problem and its utilisation.
-func (f *Fabric) evaluate(l *FabricLink, e fabric.End, gone bool, types map[fabric.GUID]mad.NodeType) {
+// measure sets the rates of a link and its utilisation.
+func (f *Fabric) measure(l *FabricLink, e fabric.End) {
 	g := f.picture.Fabric
 	p := cmp.Or(g.Port(e), g.Port(l.Ends[1].end))
 	if p != nil && p.Info.Up() {
@@ -177,21 +144,6 @@ func (f *Fabric) evaluate(l *FabricLink, e fabric.End, gone bool, types map[fabr
 	}
 	if supported, enabled, ok := g.Common(e); ok {
 		l.Both, l.Could = lanes(enabled), lanes(supported)
-	}
-	lost := slices.ContainsFunc(l.Ends[:],
-		func(x LinkEnd) bool { return types[x.end.GUID] == mad.Switch && !f.reached(x.end.GUID) })
-	switch {
-	case lost:
-		l.Problem = unreachableSwitch
-	case gone:
-		l.Problem = "gone"
-	case g.Degraded(e):
-		l.Problem = "degraded"
-	case g.Differs(e):
-		l.Problem = "settings_differ"
-	}
-	if of := l.errorProblem(); problemRank(of) < problemRank(l.Problem) && !lost {
-		l.Problem = of
 	}
 	l.utilise(f.picture.Traffic)
 }

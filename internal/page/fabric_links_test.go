@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
 )
@@ -56,7 +57,8 @@ func TestUtilisation(t *testing.T) {
 func TestFilter(t *testing.T) {
 	p := tree(2, 2, 4)
 	unplug(p, 0, 2)
-	f := NewFabric(inputOf(p))
+	in := inputOf(p, degraded("gone", leaf0, "2"))
+	f := NewFabric(in)
 	for query, want := range map[string]int{
 		"": 12, "node=LEAF000": 6, "node=mlx5_1": 1, "node=0000:0000:0000:3001": 2, "node=+spine001+": 2, "faulty=1": 1,
 		"node=spine&faulty=1": 0, "node=none": 0, "other=x": 12,
@@ -83,36 +85,36 @@ func TestFilter(t *testing.T) {
 			}
 		})
 	}
-	holds(t, "links", shown(t, views("")["links"], inputOf(p)),
+	holds(t, "links", shown(t, views("")["links"], in),
 		[]string{"This page is not refreshed without JavaScript.", "<title>Warning: Links of mlx5_0/1 on mgmt</title>"})
-	holds(t, "first", shown(t, views("")["first"], inputOf(p)), []string{
+	holds(t, "first", shown(t, views("")["first"], in), []string{
 		`<noscript><meta http-equiv="refresh" content="60">`,
 		`<form class="filter" action="links" method="get" role="search">`, `name="node"`, `name="faulty"`,
 	})
 }
 
-// TestDiscards: a link whose only fault is discards is on all pages with its count and rate, and its switch is not ok.
+// TestDiscards: discards are on all pages with their count and rate. Only a finding makes them a fault.
 func TestDiscards(t *testing.T) {
 	p := tree(2, 2, 4)
 	e := fabric.End{GUID: 0x2000, Port: 1}
 	p.Risen[e] = rose(map[mad.Counter]uint64{mad.TransmitDiscards: 4321})
-	in := inputOf(p)
 	const want = "4\u202f321 transmit discards (1.8/s)"
-	for name, view := range views(leaf0) {
-		html := shown(t, view, in)
-		holds(t, name, html, []string{want})
-		if name == "switch" {
-			holds(t, name, html, []string{`<span class="word">Info<`, "discards: 4\u202f321."})
+	for word, in := range map[string]FabricInput{
+		"OK":   inputOf(p),
+		"Info": inputOf(p, on("info", "RDMAFabricLinkErrors", "fabric_link_errors", "counters", "node_guid", leaf0, "port", "1")),
+	} {
+		for name, view := range views(leaf0) {
+			html := shown(t, view, in)
+			holds(t, name, html, []string{want})
+			if name == "switch" {
+				holds(t, name, html, []string{`<span class="word">` + word + "<", "discards: 4\u202f321."})
+			}
 		}
-	}
-	first := shown(t, views("")["first"], in)
-	holds(t, "first", first, []string{
-		"1 link with errors or discards below the limits of the alerts.", "leaf000/1 to gpu-0000 mlx5_0/1",
-		`data-label="Discards">4` + "\u202f321<",
-	})
-	for _, s := range NewFabric(in).Switches {
-		if r := s.row(); (r.Health == OK) != (s.GUID != leaf0) {
-			t.Errorf("%s is %s", s.Node, r.Health)
+		holds(t, "first", shown(t, views("")["first"], in), []string{`data-label="Discards">4` + "\u202f321<"})
+		for _, s := range NewFabric(in).Switches {
+			if faulty := word == "Info" && s.GUID == leaf0; (s.Health == OK) == faulty {
+				t.Errorf("%s: %s is %s", word, s.Node, s.Health)
+			}
 		}
 	}
 	// What stood before the first sweep is on the page of the switch.
@@ -123,84 +125,27 @@ func TestDiscards(t *testing.T) {
 		[]string{"<small>not risen: 99 transmit discards</small>"})
 }
 
-// TestErrorLimits: from the limits of the alerts on, a switch with errors on its ports warns; below it is not ok
-// either.
-func TestErrorLimits(t *testing.T) {
-	for name, c := range map[string]struct {
-		rises map[mad.Counter]uint64
-		want  Health
-		alert string
-	}{
-		"a symbol error":    {map[mad.Counter]uint64{mad.SymbolErrors: 1}, Info, ""},
-		"symbol errors":     {map[mad.Counter]uint64{mad.SymbolErrors: 121}, Warning, "RDMAFabricLinkErrors"},
-		"a recovery":        {map[mad.Counter]uint64{mad.LinkErrorRecoveries: 1}, Info, ""},
-		"recoveries":        {map[mad.Counter]uint64{mad.LinkErrorRecoveries: 2}, Warning, "RDMAFabricLinkErrors"},
-		"receive errors":    {map[mad.Counter]uint64{mad.ReceiveErrors: 121}, Warning, "RDMAFabricLinkErrors"},
-		"a few of them":     {map[mad.Counter]uint64{mad.ReceiveErrors: 120}, Info, ""},
-		"of an earlier hop": {map[mad.Counter]uint64{mad.ReceiveErrors: 500, mad.ReceiveRemotePhysicalErrors: 380}, Info, ""},
-		"flapping":          {map[mad.Counter]uint64{mad.LinkDowned: 3, mad.SymbolErrors: 999}, Warning, "RDMAFabricLinkDegraded"},
-		"traffic":           {map[mad.Counter]uint64{mad.TransmitData: 9, mad.TransmitWait: 9}, OK, ""},
-		"with lower limits": {map[mad.Counter]uint64{mad.LinkDowned: 2}, Info, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := tree(2, 2, 4)
-			p.Risen[fabric.End{GUID: 0x2000, Port: 1}] = rose(c.rises)
-			f := NewFabric(inputOf(p))
-			for _, s := range f.Switches {
-				if s.GUID == leaf0 && s.row().Health != c.want {
-					t.Errorf("switch is %s, want %s", s.row().Health, c.want)
-				}
-			}
-			v := fabricView{Fabric: f}
-			v.facts()
-			if c.want != OK && (len(v.Facts) != 1 || v.Facts[0].Alert != c.alert || v.Facts[0].Health != c.want) ||
-				c.want == OK && v.Facts != nil {
-				t.Errorf("%+v", v.Facts)
-			}
-		})
-	}
-}
-
-// TestAdvice: a finding has the command, the action and the drain of its rule, for the first of its links.
-func TestAdvice(t *testing.T) {
-	p := tree(2, 2, 4)
-	unplug(p, 0, 2)
-	holds(t, "first", shown(t, views("")["first"], inputOf(p)), []string{
-		`<span class="where">leaf000/2 to gpu-0000 mlx5_1/1</span>`,
-		"<dt>Diagnose</dt><dd><pre><code>lid=$(ibnetdiscover | awk -v RS= &#39;/-0000000000002000&#34;",
-		` ; smpquery portinfo &#34;$lid&#34; 2 | grep Link</code></pre></dd>`,
-		"<dt>Action</dt><dd>Check that the host at the other end is up.",
-		"rdma_exporter accept 0000:0000:0000:2000/2 on mgmt", "<dt>Drain</dt><dd>no. A host that has lost a port",
-		`<a href="runbooks/RDMAFabricLinkDegraded">Runbook</a>`,
-	})
-}
-
-// TestOversubscription: a leaf shows its ratio, and is a finding where it has lost a fifth of its uplinks and its hosts
-// no longer fit. A suspected credit loop is one.
+// TestOversubscription: a leaf shows its ratio; only a finding makes it a fault. The share of waiting is in the JSON.
 func TestOversubscription(t *testing.T) {
 	p := tree(2, 3, 4)
 	p.Leaves = []fabric.Leaf{
-		{GUID: 0x2000, Down: 4, Up: 3.2, Expected: 4}, // not less than 80%
+		{GUID: 0x2000, Down: 4, Up: 3.2, Expected: 4},
 		{GUID: 0x2001, Down: 3, Up: 3.1, Expected: 4, Missing: 1},
 		{GUID: 0x2002, Down: 4, Up: 0, Missing: 4}, // unknown
 	}
-	const finding = "RDMAFabricOversubscribed"
-	first := shown(t, views("")["first"], inputOf(p))
-	holds(t, "first", first, []string{`<td data-label="Oversubscription"><small>1.2:1</small>`, `<small>1.0:1</small>`})
-	if strings.Contains(first, finding) || strings.Contains(first, "credit loop") {
-		t.Error("a finding")
-	}
-	p.Leaves[1].Down = 3.2
-	p.Loops = [][]fabric.End{
-		{{GUID: 0x2000, Port: 5}, {GUID: 0x3000, Port: 2}, {GUID: 0x2001, Port: 6}, {GUID: 0x3001, Port: 1}},
-	}
 	p.Waits = map[fabric.End]float64{{GUID: 0x2000, Port: 5}: 0.75}
-	holds(t, "first", shown(t, views("")["first"], inputOf(p)), []string{
-		`<span class="where">leaf001</span>`, "1 leaf switch has lost uplinks and is oversubscribed.",
-		"iblinkinfo -S 0x0000000000002001", "runbooks/" + finding,
-		`<span class="where">leaf000/5 and 3 more</span>`, "1 credit loop suspected.",
+	in := inputOf(p,
+		on("info", "RDMAFabricOversubscribed", "fabric_oversubscribed", "uplinks", "scope", "switch", "node_guid", leaf0))
+	holds(t, "first", shown(t, views("")["first"], in), []string{
+		`<td data-label="Oversubscription"><small>1.2:1</small>`, `<small>1.0:1</small>`, "runbooks/RDMAFabricOversubscribed",
 	})
-	for _, l := range NewFabric(inputOf(p)).Links {
+	f := NewFabric(in)
+	for _, s := range f.Switches {
+		if (s.Health == Info) != (s.GUID == leaf0) {
+			t.Errorf("%s is %s", s.Node, s.Health)
+		}
+	}
+	for _, l := range f.Links {
 		for _, e := range l.Ends {
 			if is := e.Wait != nil && *e.Wait == 0.75; is != (e.Node == "leaf000" && e.Port == 5) {
 				t.Errorf("%s/%d waits %v", e.Node, e.Port, e.Wait)
@@ -230,14 +175,15 @@ func TestMap(t *testing.T) {
 			p.Known.Nodes[i].Description = "MF0;leaf-a:MQM9700/U1"
 		}
 	}
-	f := NewFabric(inputOf(p))
+	in := inputOf(p, degraded("rate", "0000:0000:0000:2001", "5"))
+	f := NewFabric(in)
 	for _, s := range f.Switches {
 		want := map[string]int{"M": 1, "l": 1, "s": 2, "c": 3}[s.Node[:1]]
 		if s.Tier != want {
 			t.Errorf("%s has tier %d, want %d", s.Node, s.Tier, want)
 		}
 	}
-	html := shown(t, views("")["first"], inputOf(p))
+	html := shown(t, views("")["first"], in)
 	_, drawing, _ := strings.Cut(html, `<svg class="map wide"`)
 	drawing, _, _ = strings.Cut(drawing, "</svg>")
 	holds(t, "map", drawing, []string{
@@ -257,7 +203,8 @@ func TestMap(t *testing.T) {
 func TestMapLarge(t *testing.T) {
 	p := tree(72, 128, 16)
 	p.Fabric.Port(fabric.End{GUID: 0x2001, Port: 17}).Info.Active.Widths = 1
-	m := NewFabric(inputOf(p)).drawMap()
+	narrow := func(port string) check.Finding { return degraded("rate", "0000:0000:0000:2001", port) }
+	m := NewFabric(inputOf(p, narrow("17"))).drawMap()
 	for _, d := range m.Drawings {
 		boxes := 0
 		for _, tier := range d.Tiers {
@@ -278,12 +225,12 @@ func TestMapLarge(t *testing.T) {
 			t.Errorf("%d high", d.Height)
 		}
 	}
-	if html := shown(t, views("")["first"], inputOf(p)); len(html) > 250<<10 {
+	if html := shown(t, views("")["first"], inputOf(p, narrow("17"))); len(html) > 250<<10 {
 		t.Errorf("%d bytes", len(html))
 	}
 	p = tree(100, 200, 1)
 	p.Fabric.Port(fabric.End{GUID: 0x2001, Port: 2}).Info.Active.Widths = 1
-	if m := NewFabric(inputOf(p)).drawMap(); m.NotDrawn != 298 || len(m.Drawings[0].Tiers) != 2 {
+	if m := NewFabric(inputOf(p, narrow("2"))).drawMap(); m.NotDrawn != 298 || len(m.Drawings[0].Tiers) != 2 {
 		t.Errorf("%d of 300 not drawn", m.NotDrawn)
 	}
 	names := regexp.MustCompile(`^.{3}….{6}$`)

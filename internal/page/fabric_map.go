@@ -187,7 +187,7 @@ func (d *mapDrawing) way(b bundle, boxes map[*Switch]mapBox) {
 		x, y = y, x
 	}
 	w := mapWay{
-		Health: b.health(), Width: 1, Whole: fmt.Sprintf("%s to %s: %s", b.a.Node, b.b.Node, words.Count(b.links, "link")),
+		Health: b.health, Width: 1, Whole: fmt.Sprintf("%s to %s: %s", b.a.Node, b.b.Node, words.Count(b.links, "link")),
 	}
 	if b.problem != "" {
 		w.Width, w.Whole = 3, w.Whole+fmt.Sprintf(", %d %s", b.n, problemNamed(b.problem).brief)

@@ -18,7 +18,7 @@ type linksView struct {
 
 type switchView struct {
 	frame
-	*Switch
+	Switch   *Switch
 	Rows     []fabricPort
 	ErrorsOf string
 }
@@ -41,16 +41,14 @@ func (p *Page) RenderLinks(w io.Writer, f *Fabric, now time.Time, filter Filter)
 	return p.write(w, "links.html", v)
 }
 
-// healthOf is the worst problem of some links.
+// healthOf is the worst health of some links.
 func (f *Fabric) healthOf(links []*FabricLink) Health {
 	if f.Time.IsZero() {
 		return NotEvaluated
 	}
 	out := OK
 	for _, l := range links {
-		if p := problemNamed(l.Problem); p != nil {
-			out = worst(out, p.health)
-		}
+		out = worst(out, l.Health)
 	}
 	return out
 }

@@ -32,16 +32,14 @@ type endText struct{ Text, Href, State string }
 // row is of a link, from one of its ends; base is the way from the page to the prefix of all paths.
 func (f *Fabric) row(l *FabricLink, near, far *LinkEnd, base string) linkRow {
 	out := linkRow{
-		Health: OK, Near: near.text(base), Far: far.text(base), Does: l.rateText(), Use: f.utilisation(l, near, far),
+		Health: l.Health, Near: near.text(base), Far: far.text(base), Does: l.rateText(), Use: f.utilisation(l, near, far),
 		Errors: errorText(f.window(), near.Risen, far.Risen),
 	}
-	if p := problemNamed(l.Problem); p != nil {
-		out.Health, out.What = p.health, words.Spaced(p.name)
-	}
+	out.What = words.Spaced(l.Problem)
 	if l.Both != nil && (l.Does == nil || *l.Both != *l.Does) {
 		out.Both = l.Both.text()
 	}
-	if l.Problem == "settings_differ" && l.Ends[0].Enabled != nil && l.Ends[1].Enabled != nil {
+	if l.Problem == settingsDiffer && l.Ends[0].Enabled != nil && l.Ends[1].Enabled != nil {
 		out.Both = l.Ends[0].Enabled.text() + " and " + l.Ends[1].Enabled.text()
 	}
 	return out

@@ -8,14 +8,16 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 
+	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
-	"rdma_exporter/rules"
 )
 
 // edr is 4X EDR.
@@ -81,8 +83,33 @@ func unplug(p *fabric.Picture, leaf, port int) {
 	p.Missing = append(p.Missing, e, to)
 }
 
-func inputOf(p *fabric.Picture) FabricInput {
-	return FabricInput{Exporter: "test", Host: "mgmt", Port: "mlx5_0/1", Interval: time.Minute, Picture: p}
+// inputOf is a fabric of which the rules have found something.
+func inputOf(p *fabric.Picture, found ...check.Finding) FabricInput {
+	r := &check.Report{Verdict: "ok", Headline: "ok", Findings: found, Seen: check.Seen{Fabric: &check.Fabric{}}}
+	for _, f := range slices.Backward(found) {
+		r.Verdict, r.Headline = f.Severity, f.Severity
+	}
+	return FabricInput{
+		Exporter: "test", Host: "mgmt", Port: "mlx5_0/1", Interval: time.Minute, Picture: p, Rules: true, Report: r,
+		Evaluated: now(),
+	}
+}
+
+// on is a finding of an alert, with labels as names and values in turn.
+func on(severity, alert, symptom, reason string, labels ...string) check.Finding {
+	f := check.Finding{
+		Alert: alert, Severity: severity, State: "firing", Since: now(), Summary: alert + " " + reason, Drain: check.DrainNo,
+		Labels: map[string]string{"symptom": symptom, "reason": reason, "scope": "link", "where": "there"},
+	}
+	for i := 0; i < len(labels); i += 2 {
+		f.Labels[labels[i]] = labels[i+1]
+	}
+	return f
+}
+
+// degraded is a finding on a link.
+func degraded(reason, guid, port string) check.Finding {
+	return on("warning", "RDMAFabricLinkDegraded", "fabric_link_degraded", reason, "node_guid", guid, "port", port)
 }
 
 // views are the pages of a fabric.
@@ -116,25 +143,40 @@ func shown(t testing.TB, view func(*Page, io.Writer, FabricInput) error, in Fabr
 // TestFabricPage: each fault is shown on the first page with both ends of its link, on that of the switch, and in the
 // list of all links.
 func TestFabricPage(t *testing.T) {
-	const leaf0 = "0000:0000:0000:2000"
 	port := func(p *fabric.Picture, number int) *mad.PortInfo {
 		return &p.Fabric.Port(fabric.End{GUID: 0x2000, Port: number}).Info
 	}
 	for name, c := range map[string]struct {
 		change func(*fabric.Picture)
+		found  []check.Finding
 		word   string
 		first  []string
 		others []string // on the other pages
 	}{
-		"well": {func(*fabric.Picture) {}, "OK", []string{"No finding in the last sweep.", "Last sweep: started 5s ago, took 2s.", "4 switches, 8 adapters, 0 routers, 12 links.", "100 Gb/s 4X EDR</th><td data-label=\"Links\">12<", "master</th><td data-label=\"Node\">gpu-0000 mlx5_0<"}, []string{"gpu-0000 mlx5_0/1", "100 Gb/s 4X EDR"}},
+		"well": {
+			func(*fabric.Picture) {}, nil, "OK",
+			[]string{"No finding on this fabric, as far as rules are evaluated.", "Last sweep: started 5s ago, took 2s.", "4 switches, 8 adapters, 0 routers, 12 links.", "100 Gb/s 4X EDR</th><td data-label=\"Links\">12<", "master</th><td data-label=\"Node\">gpu-0000 mlx5_0<"},
+			[]string{"gpu-0000 mlx5_0/1", "100 Gb/s 4X EDR"},
+		},
 		"gone": {
-			func(p *fabric.Picture) { unplug(p, 0, 2) }, "Warning",
-			[]string{"RDMAFabricLinkDegraded", "1 link gone.", "leaf000/2</a><small>DOWN, Polling", "gpu-0000 mlx5_1/1", "Unreachable nodes", "channel adapter gpu-0000 mlx5_1"},
+			func(p *fabric.Picture) { unplug(p, 0, 2) },
+			[]check.Finding{degraded("gone", leaf0, "2")},
+			"Warning",
+			[]string{"RDMAFabricLinkDegraded", "1 warning finding.", `<span class="where">there</span>`, "leaf000/2</a><small>DOWN, Polling", "gpu-0000 mlx5_1/1", "Unreachable nodes", "channel adapter gpu-0000 mlx5_1", "host to leaf: 8 links, 1 gone"},
 			[]string{"gone", "DOWN, Polling"},
 		},
+		"gone with a host": {
+			func(p *fabric.Picture) { unplug(p, 0, 1); unplug(p, 0, 2) },
+			[]check.Finding{on("warning", "RDMAFabricLinkDegraded", "fabric_link_degraded", "gone", "scope", "host", "system", "gpu-0000")},
+			"Warning",
+			[]string{"host to leaf: 8 links, 2 gone", `<li class="warning">`},
+			[]string{"gone"},
+		},
 		"narrow": {
-			func(p *fabric.Picture) { port(p, 1).Active.Widths = 1 }, "Warning",
-			[]string{"RDMAFabricLinkDegraded", "1 link degraded: lower rate or fewer lanes than enabled at both ends.", `<td data-label="Rate">25 Gb/s 1X EDR</td><td data-label="Enabled">100 Gb/s 4X EDR</td>`},
+			func(p *fabric.Picture) { port(p, 1).Active.Widths = 1 },
+			[]check.Finding{degraded("rate", leaf0, "1")},
+			"Warning",
+			[]string{"RDMAFabricLinkDegraded", `<td data-label="Rate">25 Gb/s 1X EDR</td><td data-label="Enabled">100 Gb/s 4X EDR</td>`},
 			[]string{"degraded"},
 		},
 		"set apart": {
@@ -144,24 +186,25 @@ func TestFabricPage(t *testing.T) {
 						p.Fabric.Port(e).Info.Enabled.Widths, p.Fabric.Port(e).Info.Active.Widths = 3, 3, 1
 				}
 				port(p, 1).Enabled.Widths = 1
-			}, "Info",
-			[]string{"1 link with lower settings at one end.", "25 Gb/s 1X EDR and 100 Gb/s 4X EDR"},
+			}, nil, "OK",
+			[]string{"host to leaf: 8 links, 1 with lower settings at one end", "25 Gb/s 1X EDR and 100 Gb/s 4X EDR"},
 			[]string{"settings differ"},
 		},
 		"a switch": {
 			func(p *fabric.Picture) {
 				delete(p.Fabric.Nodes, 0x3000)
 				p.Missing = append(p.Missing, fabric.End{GUID: 0x2000, Port: 5}, fabric.End{GUID: 0x3000, Port: 1})
-			}, "Critical",
-			[]string{"RDMAFabricSwitchUnreachable", "1 switch is unreachable.", "switch spine000, last seen", `<a href="switches/0000:0000:0000:3000">spine000</a>`},
+			},
+			[]check.Finding{on("critical", "RDMAFabricSwitchUnreachable", "fabric_switch_unreachable", "switch", "scope", "switch", "node_guid", "0000:0000:0000:3000")},
+			"Critical",
+			[]string{"RDMAFabricSwitchUnreachable", "switch spine000, last seen", `<a href="switches/0000:0000:0000:3000">spine000</a>`},
 			[]string{"switch unreachable"},
 		},
-		"no manager": {func(p *fabric.Picture) { p.Fabric.Managers = p.Fabric.Managers[:1] }, "Critical", []string{"RDMANoSubnetManager", "standby"}, nil},
-		"silent": {
-			func(p *fabric.Picture) {
-				p.Fabric.Unanswered[fabric.AskCounters], p.Fabric.Unanswered[fabric.AskManager] = 3, 1
-			}, "Warning",
-			[]string{"RDMAFabricUnseen", "3 requests of the last sweep without an answer.", "3 counters, 1 subnet manager"},
+		"no manager": {
+			func(p *fabric.Picture) { p.Fabric.Managers = p.Fabric.Managers[:1] },
+			[]check.Finding{on("critical", "RDMANoSubnetManager", "no_subnet_manager", "fabric", "scope", "host")},
+			"Critical",
+			[]string{"RDMANoSubnetManager", "standby", `<span class="where">fabric</span>`},
 			nil,
 		},
 		"errors": {
@@ -169,12 +212,16 @@ func TestFabricPage(t *testing.T) {
 				p.Risen[fabric.End{GUID: 0x2000, Port: 1}] = rose(map[mad.Counter]uint64{
 					mad.SymbolErrors: 1234, mad.LinkErrorRecoveries: 2, mad.TransmitWait: 9, mad.TransmitData: 3e12,
 				})
-			}, "Warning",
-			[]string{"RDMAFabricLinkErrors", "1 link with link errors above the limit.", "1\u202f234 symbol errors (30.9/min)", "2 link error recoveries (3/h)", "in the last 40m"},
+			},
+			[]check.Finding{on("warning", "RDMAFabricLinkErrors", "fabric_link_errors", "errors", "node_guid", leaf0, "port", "1")},
+			"Warning",
+			[]string{"RDMAFabricLinkErrors", "1 with link errors", "1\u202f234 symbol errors (30.9/min)", "2 link error recoveries (3/h)", "in the last 40m"},
 			[]string{"1\u202f234 symbol errors", "link errors"},
 		},
 		"a sweep failed": {
-			func(p *fabric.Picture) { p.Failed = errors.New("no such device") }, "Warning",
+			func(p *fabric.Picture) { p.Failed = errors.New("no such device") },
+			[]check.Finding{on("warning", "RDMAFabricUnseen", "fabric_unseen", "all", "scope", "fabric")},
+			"Warning",
 			[]string{"RDMAFabricUnseen", "no such device", "<strong>STALE 5s:</strong> no such device", "<title>STALE 5s – Fabric of"},
 			nil,
 		},
@@ -182,7 +229,7 @@ func TestFabricPage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := tree(2, 2, 4)
 			c.change(p)
-			in := inputOf(p)
+			in := inputOf(p, c.found...)
 			pages := views(leaf0)
 			html := shown(t, pages["first"], in)
 			if !strings.Contains(html, `<span class="word">`+c.word+"<") {
@@ -223,12 +270,15 @@ func rose(values map[mad.Counter]uint64) (out mad.Counters) {
 func TestFabricWords(t *testing.T) {
 	p := tree(2, 2, 4)
 	delete(p.Fabric.Nodes, 0x3000)
+	in := inputOf(p, on("critical", "RDMAFabricSwitchUnreachable", "fabric_switch_unreachable", "switch",
+		"node_guid", "0000:0000:0000:3000"))
+	p.Fabric.Unanswered[fabric.AskNode] = 1
 	for guid, word := range map[string]string{
-		"0000:0000:0000:2000": "Not evaluated", "0000:0000:0000:3000": "Critical", "0000:0000:0000:3001": "OK",
+		"0000:0000:0000:2000": "OK", "0000:0000:0000:3000": "Critical", "0000:0000:0000:3001": "OK",
 	} {
 		t.Run(word, func(t *testing.T) {
 			for name, view := range views(guid) {
-				html := shown(t, view, inputOf(p))
+				html := shown(t, view, in)
 				if name == "switch" {
 					holds(t, guid, html, []string{"<title>" + word + ": ", `<span class="word">` + word + "<"})
 				}
@@ -238,7 +288,10 @@ func TestFabricWords(t *testing.T) {
 			}
 		})
 	}
-	holds(t, "first", shown(t, views("")["first"], inputOf(p)), []string{`<span class="h">not evaluated</span>`})
+	in.Rules, in.Report = false, nil
+	holds(t, "first", shown(t, views("")["first"], in), []string{
+		`<span class="h">not evaluated</span>`, `<span class="word">Not evaluated<`, "No rules are evaluated (--no-alerting)",
+	})
 }
 
 // TestFabricStarting: before the first sweep there is what is remembered, and nothing is said to be well or missing.
@@ -253,7 +306,7 @@ func TestFabricStarting(t *testing.T) {
 		"nothing":  {fabric.Picture{}, []string{"Starting", "No switch."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := FabricInput{Host: "mgmt", Interval: time.Minute, Picture: &c.picture}
+			in := FabricInput{Host: "mgmt", Interval: time.Minute, Picture: &c.picture, Rules: true}
 			html := shown(t, views("")["first"], in)
 			holds(t, name, html, c.want)
 			if strings.Contains(html, "0001") || strings.Contains(html, "Subnet manager does") ||
@@ -274,7 +327,9 @@ func TestFabricHostile(t *testing.T) {
 		}
 		unplug(p, 0, 1)
 		p.Failed = errors.New(evil)
-		in := inputOf(p)
+		f := degraded("gone", evil, "1")
+		f.Labels["where"] = evil
+		in := inputOf(p, f)
 		in.Host, in.Port = evil, evil
 		for name, view := range views("0000:0000:0000:2000") {
 			html := shown(t, view, in)
@@ -309,10 +364,22 @@ func large2048() *fabric.Picture {
 	return p
 }
 
+// inputLarge has a finding on each end of a switch in large2048.
+func inputLarge() FabricInput {
+	p := large2048()
+	var found []check.Finding
+	for e := range p.Fabric.Links {
+		if n := p.Fabric.Nodes[e.GUID]; n != nil && n.Type == mad.Switch {
+			found = append(found, degraded("rate", e.GUID.String(), strconv.Itoa(e.Port)))
+		}
+	}
+	return inputOf(p, found...)
+}
+
 // TestFabricLarge: the page of 2,048 hosts of which all is wrong is bounded, and so is that of a switch.
 func TestFabricLarge(t *testing.T) {
-	in := inputOf(large2048())
-	for name, limit := range map[string]int{"first": 200 << 10, "switch": 100 << 10, "links": 4 << 20} {
+	in := inputLarge()
+	for name, limit := range map[string]int{"first": 250 << 10, "switch": 100 << 10, "links": 4 << 20} {
 		t.Run(name, func(t *testing.T) {
 			if html := shown(t, views("0000:0000:0000:2000")[name], in); len(html) > limit {
 				t.Errorf("%d bytes", len(html))
@@ -329,75 +396,12 @@ func TestFabricLarge(t *testing.T) {
 }
 
 func BenchmarkFabric(b *testing.B) {
-	in := inputOf(large2048())
+	in := inputLarge()
 	for name, view := range views("0000:0000:0000:2000") {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				shown(b, view, in)
 			}
 		})
-	}
-}
-
-// TestFabricAlerts: what the page names are alerts that there are, of the severity that it shows.
-func TestFabricAlerts(t *testing.T) {
-	files, _, err := rules.Central()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := fs.ReadFile(files, "central/fabric_alerts.rules.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	more, err := fs.ReadFile(files, "central/fleet_alerts.rules.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text = append(text, more...)
-	p := large2048()
-	p.Loops = [][]fabric.End{{{GUID: 0x2004, Port: 33}, {GUID: 0x3000, Port: 1}}}
-	p.Leaves = []fabric.Leaf{{GUID: 0x2005, Down: 10, Up: 7.9, Expected: 10, Missing: 2}}
-	unplug(p, 1, 1)
-	e := fabric.End{GUID: 0x2002, Port: 1}
-	to := &p.Fabric.Port(p.Fabric.Links[e]).Info
-	p.Fabric.Port(e).Info.Supported.Widths,
-		p.Fabric.Port(e).Info.Enabled.Widths, to.Supported.Widths, to.Enabled.Widths = 3, 1, 3, 3
-	for port, rises := range map[int]map[mad.Counter]uint64{
-		1: {mad.SymbolErrors: 1000}, 2: {mad.LinkDowned: 3}, 3: {mad.TransmitDiscards: 1},
-	} {
-		e := fabric.End{GUID: 0x2003, Port: port}
-		p.Fabric.Port(e).Info.Active, p.Risen[e] = edr, rose(rises)
-	}
-	delete(p.Risen, e) // errors are worse
-	p.Fabric.Managers, p.Failed, p.Fabric.Unanswered[fabric.AskNode] = nil, errors.New("no port"), 1
-	v := fabricView{Fabric: NewFabric(inputOf(p))}
-	v.facts()
-	if len(v.Facts) != 12 {
-		t.Errorf("%d facts, want one of each kind: %+v", len(v.Facts), v.Facts)
-	}
-	// errorLimits
-	for _, limit := range []string{
-		"symbol_errors_total[1h])) > 120", "link_error_recoveries_total[1h])) >= 2", "link_downed_total[1h])) >= 3",
-	} {
-		if !strings.Contains(string(text), limit) {
-			t.Errorf("no rule has the limit %q", limit)
-		}
-	}
-	for _, x := range v.Facts {
-		for name, text := range map[string]string{
-			"diagnose": x.Diagnose, "action": x.Action, "drain": x.Drain, "reason": x.DrainReason,
-		} {
-			if text == "" || strings.Contains(text, "{{") || strings.Contains(text, "no value") {
-				t.Errorf("%s: %s is %q", x.Alert, name, text)
-			}
-		}
-		if x.Alert == "" { // errors below the limits
-			continue
-		}
-		// An alert may have several reasons, of different severities.
-		rule := regexp.MustCompile(`alert: ` + x.Alert + `\n(?:    .*\n)*?      severity: ` + string(x.Health) + `\n`)
-		if !rule.Match(text) {
-			t.Errorf("%s: no rule of severity %s", x.Alert, x.Health)
-		}
 	}
 }

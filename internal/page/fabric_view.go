@@ -25,7 +25,9 @@ const (
 type fabricView struct {
 	*Fabric
 	frame
-	Facts        []finding
+	Findings     []finding
+	Holds        []held
+	Gaps         []gap
 	Map          fabricMap
 	Filter       Filter // the empty one, for the form
 	Wrong        linkTable
@@ -59,8 +61,8 @@ type switchRow struct {
 // RenderFabric writes the first page of a fabric.
 func (p *Page) RenderFabric(w io.Writer, f *Fabric, now time.Time) error {
 	v := fabricView{Fabric: f, frame: f.frame(now, p.links, "", "Fabric of "+f.Port+" on "+f.Host)}
-	v.facts()
 	v.verdict()
+	v.Findings, v.Holds, v.Gaps = listed(f.in.Report, f.Waiting, f.in.Evaluated)
 	v.Map = v.drawMap()
 	v.wrong()
 	v.lost()
@@ -87,38 +89,32 @@ func (f *Fabric) frame(now time.Time, links []Link, base, name string) frame {
 // Stale is the reason why the data is old; empty where it is not.
 func (f *Fabric) Stale(now time.Time) string {
 	age := now.Sub(f.Time)
-	if f.Time.IsZero() || f.Failed == "" && !tooOld(age, f.interval) {
+	if f.Time.IsZero() || f.Failed == "" && !tooOld(age, f.in.Interval) {
 		return ""
 	}
 	return cmp.Or(f.Failed, "No sweep has finished since.")
 }
 
+// verdict is the headline of the fabric.
 func (v *fabricView) verdict() {
-	v.Health = OK
-	for _, x := range v.Facts {
-		v.Health = worst(v.Health, x.Health)
-	}
-	v.Word, v.Coverage = v.Health.Heading(), "Prometheus evaluates the alerts, which wait some minutes before they fire."
+	starting := ""
 	switch {
-	case v.Time.IsZero() && v.Failed != "":
-		v.Health, v.Word, v.Lead = NotEvaluated, "Unknown", v.Facts[0].Summary
-	case v.Time.IsZero():
-		v.Health, v.Word, v.Lead = NotEvaluated, "Starting", "The first sweep has not finished."
-	case v.Health == OK:
-		v.Lead = "No finding in the last sweep."
-	default:
-		v.Lead = strings.Join(words.Of(v.Facts, func(x finding) string { return x.Summary }), " ")
+	case v.Time.IsZero() && v.Failed == "":
+		starting = "The first sweep has not finished."
+	case v.in.Rules && v.in.Report == nil:
+		starting = "The first evaluation of the rules has not finished."
+	}
+	v.conclude(v.in.Report, starting, "fabric", len(v.Waiting))
+	if v.Time.IsZero() && v.Failed != "" {
+		v.Health, v.Word, v.Lead = NotEvaluated, "Unknown", "Sweep failed: "+v.Failed
 	}
 	v.title(v.Word + ": " + v.Name)
 }
 
 // wrong lists links with problems, the worst first.
 func (v *fabricView) wrong() {
-	all := v.linksThat(func(l *FabricLink) bool {
-		// errors have a table of their own, an unreachable switch has a finding.
-		p := problemNamed(l.Problem)
-		return p != nil && p.text != "" && p.name != "errors"
-	})
+	// An unreachable switch has a finding.
+	all := v.linksThat(func(l *FabricLink) bool { return l.Problem != "" && l.Problem != unreachableSwitch })
 	byProblem(all)
 	v.Wrong = v.table("Links with problems",
 		"Worst first. Enabled at both ends: shown where it differs from the rate", all, maxLinks)
@@ -206,25 +202,14 @@ func (v *fabricView) switches() {
 
 func (s *Switch) row() switchRow {
 	out := switchRow{
-		Name: s.Node, Href: switchHref(s.GUID), Health: OK, Ports: s.Ports, Up: s.Active,
-		Gone: s.Problems["gone"] + s.Problems["switch_unreachable"], Slow: s.Problems["degraded"],
-		Set: s.Problems["settings_differ"], Errors: large(float64(s.Errors)), Discards: large(float64(s.Discards)),
+		Name: s.Node, Href: switchHref(s.GUID), Health: s.Health, Ports: s.Ports, Up: s.Active,
+		Gone: s.Problems[linkGone] + s.Problems[unreachableSwitch], Slow: s.Problems["degraded"],
+		Set: s.Problems[settingsDiffer], Errors: large(float64(s.Errors)), Discards: large(float64(s.Discards)),
 		Tier: tierName(s.Tier),
 	}
 	out.Over = notApplicable
 	if s.Oversubscription != nil {
 		out.Over = value{Text: fmt.Sprintf("%.1f:1", *s.Oversubscription)}
-	}
-	if s.oversubscribed {
-		out.Health = Info
-	}
-	for _, p := range problems {
-		if s.Problems[p.name] > 0 {
-			out.Health = worst(out.Health, p.health)
-		}
-	}
-	if !s.Reachable {
-		out.Health = Critical
 	}
 	return out
 }

@@ -30,10 +30,28 @@ type held struct {
 	Alert, Where, Since, Summary string
 }
 
-func findingOf(in Input, f check.Finding) finding {
+// listed are the findings of a report, the alerts that are pending and no findings, and the rules that are not
+// evaluated, as of the time of a round.
+func listed(r *check.Report, pending []Waiting, at time.Time) (findings []finding, holds []held, gaps []gap) {
+	if r != nil {
+		for _, f := range r.Findings[:min(len(r.Findings), maxFindings)] {
+			findings = append(findings, findingOf(at, f))
+		}
+		for _, g := range r.Gaps() {
+			gaps = append(gaps, gapOf(g))
+		}
+	}
+	for _, w := range pending[:min(len(pending), maxFindings)] {
+		holds = append(holds,
+			held{pendingRow(Health(w.Severity)), Health(w.Severity), w.Alert, w.Where, ago(at.Sub(w.Since)), w.Summary})
+	}
+	return findings, holds, gaps
+}
+
+func findingOf(at time.Time, f check.Finding) finding {
 	out := finding{
 		Finding: f, ID: findingID(f), Health: Health(f.Severity), Where: short(check.Where(f.Labels), maxText),
-		Since: ago(in.Read.Sub(f.Since)), Runbook: cmp.Or(runbookPath(f.Alert), short(f.RunbookURL, maxText)),
+		Since: ago(at.Sub(f.Since)), Runbook: cmp.Or(runbookPath(f.Alert), short(f.RunbookURL, maxText)),
 	}
 	out.Row, out.Pending = out.Health, f.State == string(alerting.StatePending)
 	if out.Pending {

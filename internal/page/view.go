@@ -49,6 +49,7 @@ type frame struct {
 	Health   Health // of all that is shown
 	Word     string
 	Name     string // of the node, the fabric or the switch
+	Subject  string // of the report: node, fabric
 	Lead     string // what there is
 	Coverage string // of the rules
 	When     string
@@ -119,20 +120,11 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 	for _, g := range m.GPUs {
 		v.Paths = append(v.Paths, pathOf(m, g))
 	}
+	v.Findings, v.Holds, v.Gaps = listed(in.Report, n.Waiting, in.Read)
 	if in.Report != nil {
-		for _, f := range in.Report.Findings[:min(len(in.Report.Findings), maxFindings)] {
-			v.Findings = append(v.Findings, findingOf(in, f))
-		}
 		for _, g := range account.Groups(in.Report.Objects) {
 			v.Objects = append(v.Objects, groupOf(g))
 		}
-		for _, g := range in.Report.Gaps() {
-			v.Gaps = append(v.Gaps, gapOf(g))
-		}
-	}
-	for _, w := range n.Waiting[:min(len(n.Waiting), maxFindings)] {
-		v.Holds = append(v.Holds,
-			held{pendingRow(Health(w.Severity)), Health(w.Severity), w.Alert, w.Where, ago(in.Read.Sub(w.Since)), w.Summary})
 	}
 	v.ports(in)
 	if in.NoHistory != nil {
@@ -146,10 +138,20 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 
 // verdict is the headline of the node.
 func (v *view) verdict(in Input) {
-	r := in.Report
+	starting := ""
+	if in.Read.IsZero() {
+		starting = "The first round of readings has not finished."
+	}
+	v.conclude(in.Report, starting, "node", len(v.Waiting))
+}
+
+// conclude is the headline of the report on a node or a fabric, with the number of alerts that are pending and no
+// findings. starting is why there is no report yet; empty: there is one, or no rules are evaluated.
+func (v *frame) conclude(r *check.Report, starting, of string, pending int) {
+	v.Subject = of
 	switch {
-	case in.Read.IsZero():
-		v.Health, v.Word, v.Lead = NotEvaluated, "Starting", "The first round of readings has not finished."
+	case starting != "":
+		v.Health, v.Word, v.Lead = NotEvaluated, "Starting", starting
 	case r == nil:
 		v.Health, v.Word = NotEvaluated, NotEvaluated.Heading()
 		v.Lead = "No rules are evaluated (--no-alerting): state as read, without a verdict or a history."
@@ -157,18 +159,18 @@ func (v *view) verdict(in Input) {
 		v.Health, v.Word, v.Lead = NotEvaluated, "Unknown", cmp.Or(r.Error, unknownText(r))
 	default:
 		v.Health = Health(cmp.Or(r.Headline, r.Verdict))
-		v.Word, v.Lead = v.Health.Heading(), "No finding on this node, as far as rules are evaluated."
+		v.Word, v.Lead = v.Health.Heading(), "No finding on this "+of+", as far as rules are evaluated."
 		switch {
 		case len(r.Findings) > 0:
 			v.Lead = words.Join(" ", tally(r), r.Watching())
 		case r.Watching() != "":
 			v.Lead = r.Watching() + " No finding."
-		case len(v.Waiting) > 0:
+		case pending > 0:
 			v.Lead = "No finding. Pending alerts are listed below."
 		}
 		v.Lead = words.Join(" ", v.Lead, r.DrainNote())
 	}
-	if r != nil && !in.Read.IsZero() {
+	if r != nil && starting == "" {
 		for _, note := range r.Notes() {
 			v.Lead = short(v.Lead+" "+note+".", maxText)
 		}

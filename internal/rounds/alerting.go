@@ -120,16 +120,33 @@ func (s *Scheduler) emitAlerting() {
 	if !ok {
 		return
 	}
+	emitEngine(s.self, a)
+	s.emitObjects(a.Objects)
+}
+
+// emitEngine emits the metrics of the alerting engine and its Alertmanagers.
+func emitEngine(sink *exposition.Sink, a AlertingState) {
 	for _, d := range alertingDescs {
-		s.self.Emit(d.desc, d.value(a))
+		sink.Emit(d.desc, d.value(a))
 	}
 	for _, am := range a.Alertmanagers {
 		for _, d := range notificationDescs {
-			s.self.Emit(d.desc, d.value(am), am.URL)
+			sink.Emit(d.desc, d.value(am), am.URL)
 		}
 	}
 	if len(a.Alertmanagers) > 0 {
-		s.self.Emit(queueCapacity, a.QueueCapacity)
+		sink.Emit(queueCapacity, a.QueueCapacity)
 	}
-	s.emitObjects(a.Objects)
+}
+
+// AlertingFamilies are the metrics of an alerting engine without a Scheduler, sorted by name; none before its first
+// round.
+func AlertingFamilies(a AlertingState, ok bool) []exposition.Family {
+	if !ok {
+		return nil
+	}
+	sink := exposition.NewSink(alertingList())
+	sink.Begin()
+	emitEngine(sink, a)
+	return exposition.Merge(sink.End())
 }

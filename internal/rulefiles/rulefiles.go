@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/tune"
 	"rdma_exporter/rules"
@@ -25,6 +26,8 @@ type Files struct {
 	Names []string          // in the order of evaluation
 	Texts map[string][]byte // of --alerting.rule-files, by path
 	books RunbookURL        // of the alerts
+	// readable are the metrics that the rules may read.
+	readable []coverage.Metric
 }
 
 // ReadFile is called by the engine.
@@ -42,11 +45,22 @@ const maxRuleFile = 4 << 20
 // Read returns all rule files: the thresholds of the site, the built-in ones, each replaced by a file of the same base
 // name if there is one, then the additional ones. Their alerts link to runbooks at books.
 func Read(globs []string, books RunbookURL) (*Files, error) {
-	fsys, names, err := rules.Node()
+	return read(rules.Node, globs, books, Readable())
+}
+
+// ReadFabric is Read of the rules of a swept fabric.
+func ReadFabric(globs []string, books RunbookURL) (*Files, error) {
+	return read(rules.Fabric, globs, books, fabricMetrics())
+}
+
+func read(
+	builtIn func() (fs.FS, []string, error), globs []string, books RunbookURL, readable []coverage.Metric,
+) (*Files, error) {
+	fsys, names, err := builtIn()
 	if err != nil {
 		return nil, err
 	}
-	r := &Files{FS: fsys, Names: names, Texts: map[string][]byte{}, books: books}
+	r := &Files{FS: fsys, Names: names, Texts: map[string][]byte{}, books: books, readable: readable}
 	for _, glob := range globs {
 		found, err := filepath.Glob(glob)
 		if err != nil {
@@ -78,9 +92,12 @@ func Read(globs []string, books RunbookURL) (*Files, error) {
 	return r, nil
 }
 
+// Own are the metrics that the rules read.
+func (r *Files) Own() (map[string]bool, error) { return alerting.Reads(r, r.Names, "rdma_") }
+
 // Metrics are the metrics that the rules read, and those of a central Prometheus.
 func (r *Files) Metrics() (map[string]bool, error) {
-	read, err := alerting.Reads(r, r.Names, "rdma_")
+	read, err := r.Own()
 	if err != nil {
 		return nil, err
 	}
@@ -93,13 +110,13 @@ func (r *Files) Metrics() (map[string]bool, error) {
 	return read, err
 }
 
-// Detector finds the alerts of the rules that cannot be evaluated on a host.
+// Detector finds the alerts of the rules that cannot be evaluated.
 func (r *Files) Detector() (*coverage.Detector, error) {
 	alerts, err := alerting.Needs(r, r.Names)
 	if err != nil {
 		return nil, err
 	}
-	return coverage.New(alerts, Readable()), nil
+	return coverage.New(alerts, r.readable), nil
 }
 
 // Readable are the metrics that rules may read.
@@ -113,6 +130,17 @@ func Readable() []coverage.Metric {
 	add(rounds.Descs)
 	for _, c := range collector.All(collector.Options{}) {
 		add(c.Descs, c.Name)
+	}
+	return out
+}
+
+// FabricCollector is the name of the sweep where the collectors of a host have theirs.
+const FabricCollector = "fabric"
+
+// fabricMetrics are the metrics that the rules of a swept fabric may read.
+func fabricMetrics() (out []coverage.Metric) {
+	for _, d := range fabric.Descs() {
+		out = append(out, coverage.Metric{Desc: d, Collectors: []string{FabricCollector}})
 	}
 	return out
 }

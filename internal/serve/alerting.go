@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,12 +29,12 @@ type alertingConfig struct {
 	runbooks       rulefiles.RunbookURL // of the operator
 }
 
-func (a *alertingConfig) flags(c *kingpin.CmdClause) {
+func (a *alertingConfig) flags(c *kingpin.CmdClause, job, interval string) {
 	c.Flag("alerting", "Evaluate the alerting rules. With --no-alerting, serve metrics only.").
 		Default("true").BoolVar(&a.on)
 	c.Flag("alerting.interval",
 		"Rule evaluation interval, from 1s to 2m. A collection younger than half of it is reused.").
-		Default("15s").DurationVar(&a.interval)
+		Default(interval).DurationVar(&a.interval)
 	c.Flag("alerting.alertmanager-url",
 		"Alertmanager to send alerts to. Repeatable; each gets all alerts. Without one, no alerts are sent.").
 		PlaceHolder("URL").StringsVar(&a.alertmanagers)
@@ -46,7 +45,7 @@ func (a *alertingConfig) flags(c *kingpin.CmdClause) {
 		"Additional rule files, as a glob. A file replaces the built-in one of the same name. Repeatable.").
 		PlaceHolder("GLOB").StringsVar(&a.ruleFiles)
 	c.Flag("alerting.job", "Label job of alerts, as set by a central Prometheus.").
-		Default("rdma_exporter").StringVar(&a.job)
+		Default(job).StringVar(&a.job)
 	c.Flag("alerting.instance",
 		"Label instance of alerts: the address scraped by a central Prometheus. Default: HOSTNAME:PORT.").
 		PlaceHolder("HOST:PORT").StringVar(&a.instance)
@@ -87,11 +86,6 @@ func (a *alertingConfig) check() (err error) {
 		return fmt.Errorf("--alerting.external-labels: %w", err)
 	}
 	return nil
-}
-
-// instanceOf is the label instance.
-func (a *alertingConfig) instanceOf(m *machine.Machine, listen []string) string {
-	return cmp.Or(a.instance, m.Instance(listen))
 }
 
 // notifier is nil if no alerts are sent.

@@ -27,7 +27,7 @@ type daemon struct {
 	engine   *alerting.Engine
 	notifier *alerting.Notifier // nil: no alerts are sent
 	memory   *alertMemory       // nil for a replay
-	rounds   *rounds.Scheduler
+	rounds   verdict.Collector
 	log      *slog.Logger
 	phase    time.Duration // of the host within the interval
 	failed   bool          // the last round
@@ -37,19 +37,18 @@ type daemon struct {
 	seen     seenLast
 }
 
-// storeFolder is the directory of samples and alert state below the state directory.
+// storeFolder is the directory of samples and alert state below the state directory, or below that of the fabric.
 const storeFolder = "alerting"
 
-// daemon makes the engine; nil without alerting. A replay saves nothing.
-func (s *Config) daemon(
-	ctx context.Context, c *machine.Config, m *machine.Machine, files *rulefiles.Files, log *slog.Logger,
+// daemon makes the engine; nil without alerting. Samples and alert state are saved in dir, but for a replay.
+func (at address) daemon(
+	ctx context.Context, c *machine.Config, dir string, files *rulefiles.Files, log *slog.Logger,
 ) (*daemon, error) {
-	a := &s.alerting
+	a, m := at.alerting, at.machine
 	if !a.on {
 		return nil, nil
 	}
-	instance := a.instanceOf(m, *s.toolkit.WebListenAddresses)
-	external := s.own(m)
+	instance, external := at.instance(), at.own()
 	d := &daemon{
 		config: a, phase: phase(m.Hostname(), a.interval), log: log, seen: seenLast{host: instance, replay: m.Recording(c)},
 	}
@@ -64,7 +63,7 @@ func (s *Config) daemon(
 	}
 	if m.Player == nil {
 		o.Clock = alertingClock(m)
-		if d.memory = openAlertMemory(ctx, filepath.Join(c.StateDir, storeFolder), log); d.memory.file.IsOpen() {
+		if d.memory = openAlertMemory(ctx, filepath.Join(dir, storeFolder), log); d.memory.file.IsOpen() {
 			o.Dir, o.Known = d.memory.samples(), d.memory.known
 		}
 	}

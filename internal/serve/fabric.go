@@ -3,11 +3,10 @@ package serve
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"math"
-	"os"
-	"path/filepath"
+	"log/slog"
+	"maps"
+	"net/http"
 	"runtime"
 	"sync"
 	"time"
@@ -17,195 +16,276 @@ import (
 	"github.com/prometheus/common/version"
 
 	"rdma_exporter/internal/command"
-	"rdma_exporter/internal/control"
+	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/fabric"
-	"rdma_exporter/internal/host/rooted"
-	"rdma_exporter/internal/host/umad"
 	"rdma_exporter/internal/machine"
-	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/rulefiles"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/web"
 )
-
-// fabricPort differs from defaultPort, since serve and fabric may run on one host.
-const fabricPort = "10880"
 
 // fabricGC is GOGC in fabric mode, where most of the memory is the text of series: with 2,048 hosts it saves some 40
 // MiB.
 const fabricGC = 25
 
-// OpenMAD opens a port of an InfiniBand device for management datagrams; empty and 0 are any.
-type OpenMAD func(p rooted.Paths, device string, port int) (mad.Transport, umad.MADPort, error)
-
 // Fabric is the command fabric, with its flags.
 type Fabric struct {
 	Web
-	Open      OpenMAD
-	device    string
-	port      int
-	client    mad.Options
-	pkeyIndex int
-	adapters  bool
-	interval  time.Duration
-	full      time.Duration
-	forget    time.Duration
+	machine.FabricConfig
+	alerting alertingConfig
+	interval time.Duration
+	full     time.Duration
+	forget   time.Duration
 }
 
 // Flags adds the flags.
 func (f *Fabric) Flags(a *kingpin.CmdClause) {
-	a.Flag("fabric.device",
-		"InfiniBand device to sweep from. Default: the device of the earlier sweeps, at the first start one with an ACTIVE port.").
-		PlaceHolder("DEVICE").StringVar(&f.device)
-	a.Flag("fabric.port", "Port of the device. 0 selects any.").Default("0").IntVar(&f.port)
+	f.Web.flags(a, machine.FabricPort)
+	f.alerting.flags(a, machine.FabricJob, "1m")
+	f.FabricConfig.Flags(a)
 	a.Flag("fabric.interval", "Sweep interval; at least 1s.").Default("1m").DurationVar(&f.interval)
 	a.Flag("fabric.full-interval",
 		"Interval of querying the identity of all nodes, not only of those with changed links.").
 		Default("10m").DurationVar(&f.full)
 	a.Flag("fabric.forget-after", "Retention of nodes and links that are gone.").Default("168h").DurationVar(&f.forget)
-	a.Flag("fabric.rate", "Maximum number of requests per second.").Default("10000").IntVar(&f.client.Rate)
-	a.Flag("fabric.in-flight", "Maximum number of outstanding requests.").Default("8").IntVar(&f.client.InFlight)
-	a.Flag("fabric.timeout", "Timeout of a request.").Default("500ms").DurationVar(&f.client.Timeout)
-	a.Flag("fabric.retries", "Number of retries of a request that timed out.").Default("2").IntVar(&f.client.Retries)
-	a.Flag("fabric.pkey-index", "P_Key of counter requests, as an index into the P_Key table of the port.").
-		Default("0").IntVar(&f.pkeyIndex)
-	a.Flag("fabric.adapter-counters", "Read the counters of adapters too. Exporters on their hosts expose the same counters.").BoolVar(&f.adapters)
-	f.Web.flags(a, fabricPort)
 }
 
-func (f *Fabric) check(c *machine.Config) error {
+func (f *Fabric) check() error {
 	return cmp.Or(command.Checks{
-		{c.Replay != "", errors.New("--replay: not supported by fabric, which sweeps a live subnet")},
 		{f.interval < time.Second, fmt.Errorf("--fabric.interval=%s: must be 1s or more: each sweep queries every port of every switch", f.interval)},
 		{f.full < f.interval, fmt.Errorf("--fabric.full-interval=%s: must be --fabric.interval (%s) or more", f.full, model.Duration(f.interval))},
 		{f.forget < f.full, fmt.Errorf("--fabric.forget-after=%s: must be --fabric.full-interval (%s) or more", f.forget, model.Duration(f.full))},
-		{f.port < 0 || f.port > 254, fmt.Errorf("--fabric.port=%d: must be from 1 to 254, or 0 for any", f.port)},
-		{f.client.Rate < 1 || f.client.Rate > 1e6, fmt.Errorf("--fabric.rate=%d: must be from 1 to 1000000", f.client.Rate)},
-		{f.client.InFlight < 1 || f.client.InFlight > 64, fmt.Errorf("--fabric.in-flight=%d: must be from 1 to 64: subnet management has no flow control, more requests are dropped", f.client.InFlight)},
-		{f.client.Timeout < 10*time.Millisecond, fmt.Errorf("--fabric.timeout=%s: must be 10ms or more", f.client.Timeout)},
-		{f.client.Retries < 0 || f.client.Retries > 10, fmt.Errorf("--fabric.retries=%d: must be from 0 to 10", f.client.Retries)},
-		{f.pkeyIndex < 0 || f.pkeyIndex > math.MaxUint16, fmt.Errorf("--fabric.pkey-index=%d: must be from 0 to 65535", f.pkeyIndex)},
-	}.First(), f.Web.check())
-}
-
-// fabricKept is the saved state of a fabric.
-type fabricKept struct {
-	fabric.Data
-	From umad.MADPort `json:"from,omitzero"` // the port of the sweeps
-}
-
-// openPort opens the port to sweep from. Without --fabric.device it is the port of the earlier sweeps and no other:
-// another port may be in another fabric, and the saved state of this one would be lost.
-func (f *Fabric) openPort(p rooted.Paths, before umad.MADPort) (mad.Transport, umad.MADPort, error) {
-	device, port := f.device, f.port
-	if device == "" && before.Device != "" {
-		before.Port = cmp.Or(f.port, before.Port)
-		found, err := umad.FindMAD(p, before)
-		if err != nil {
-			return nil, umad.MADPort{}, fmt.Errorf("%w; another port may be in another fabric: select the port to sweep from with --fabric.device", err)
-		}
-		device, port = found.Device, found.Port
-	}
-	return f.Open(p, device, port)
+	}.First(), f.FabricConfig.Check(), f.Web.check(), f.alerting.check())
 }
 
 // Run runs the command.
 func (f *Fabric) Run(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
-	if err := cmp.Or(f.check(c), f.checkFile(), f.checkDescriptors()); err != nil {
+	if err := cmp.Or(f.check(), f.checkFile(), f.checkDescriptors()); err != nil {
 		return command.Usage(err)
 	}
-	if err := c.Site.Read(); err != nil {
-		return command.Usage(err)
-	}
-	f.client.PKeyIndex = uint16(f.pkeyIndex)
 	runtime.GOMAXPROCS(c.MaxProcs)
 	setGC(fabricGC)
-	m := &fabric.Monitor{
-		Client: f.client, Adapters: f.adapters, Interval: f.interval, Full: f.full, Forget: f.forget,
-		Site: c.Site.Store.Current(), Logger: std.Log,
-	}
-	shown, pages, err := f.page(m)
+	m, err := c.Open(time.Now())
 	if err != nil {
 		return command.Usage(err)
 	}
-	h, err := f.handler(web.Options{Rounds: fabricRounds{m}, Page: pages, Logger: std.Log})
+	defer func() { command.LogError(std.Log, "cannot release the host files", m.Close()) }()
+	kept, known, err := f.keeper(ctx, c, m, std.Log)
 	if err != nil {
 		return command.Usage(err)
 	}
-	dir := filepath.Join(c.StateDir, control.FabricFolder)
-	file := &state.File[fabricKept]{Dir: dir, Log: std.Log}
-	known, err := file.Open()
-	command.LogError(std.Log, "cannot use the state directory, the state of the fabric is lost at the next restart", err)
-	from := known.From
-	m.Open = func() (mad.Transport, error) {
-		t, port, err := f.openPort(c.Paths, from)
-		if err == nil {
-			std.Log.Info("sweeping the InfiniBand subnet", "device", port.Device, "port", port.Port)
-			shown.port.Store(&port)
-		}
-		return t, err
+	defer kept.close()
+	x := c.NewFabric(&f.FabricConfig, m, known, m.Clock, std.Log)
+	x.Monitor.Interval, x.Monitor.Full, x.Monitor.Forget = f.interval, f.full, f.forget
+	if m.Player != nil {
+		x.Monitor.Full = 0 // a recording has the answers to full sweeps
 	}
-	// Open and Save are called in turn, Save after each first sweep through a port that has not failed.
-	m.Save = func(d fabric.Data) error {
-		from = *shown.port.Load()
-		if !file.IsOpen() {
-			return nil
-		}
-		return file.Write(fabricKept{d, from})
+	kept.keep(x)
+	j, err := f.judge(ctx, c, x, std.Log)
+	if err != nil {
+		return command.Usage(err)
 	}
-	m.Memory = fabric.NewMemory(known.Data)
-	if file.IsOpen() {
-		defer func() { command.LogError(std.Log, "cannot close the state directory", file.Close()) }()
-		control, err := fabricControl(dir, m, std.Log)
-		if err != nil {
-			std.Log.Warn("cannot serve the control socket, rdma_exporter accept cannot reach this exporter", "err", err)
-		} else {
-			defer func() { command.LogError(std.Log, "cannot close the control socket", control.Close()) }()
-		}
+	defer j.close()
+	shown, pages, err := f.page(x, j.daemon)
+	if err != nil {
+		return command.Usage(err)
 	}
-	std.Log.Info("starting rdma_exporter fabric", "version", version.Version, "revision", version.GetRevision())
+	o := web.Options{Rounds: x, Page: pages, Logger: std.Log, Findings: j.daemon.findings()}
+	if j.daemon != nil {
+		o.Alerting = j.engine
+	}
+	h, err := f.handler(o)
+	if err != nil {
+		return command.Usage(err)
+	}
+	kept.listen(x.Monitor)
+	std.Log.Info("starting rdma_exporter fabric, sweeping from "+m.Describe(c), "version", version.Version,
+		"revision", version.GetRevision())
 	ctx, cancel := context.WithCancel(ctx)
-	var sweeps sync.WaitGroup
-	defer sweeps.Wait()
 	defer cancel()
+	j.reload.onHangup(ctx)
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer cancel()
+	s := sweeps{
+		phase: phase(cmp.Or(m.Hostname(), f.Device), f.interval), interval: f.interval, log: std.Log,
+		played: make(chan error, 1), begin: make(chan struct{}), swept: make(chan struct{}),
+		done: func() {
+			shown.forget()
+			h.Ready()
+		},
+	}
+	parts.Go(func() { x.Run(ctx, func(sweep func() error) { s.run(ctx, m, j.daemon, sweep) }) })
+	if err := <-s.played; err != nil {
+		return command.Usage(err)
+	}
 	return Until(ctx, h, f.toolkit, std.Log, func() {
-		sweeps.Go(func() {
-			m.Run(ctx, f.schedule(ctx, func() {
-				shown.forget()
-				h.Ready()
-			}))
-		})
+		close(s.begin)
+		if j.daemon != nil {
+			parts.Go(func() { j.run(ctx, s.swept) })
+		}
 	})
 }
 
-// schedule sweeps immediately and then at this host's phase of the interval, so that two exporters of one fabric do not
-// sweep at the same time. It calls done after each sweep.
-func (f *Fabric) schedule(ctx context.Context, done func()) func(sweep func()) {
-	own := phase(cmp.Or(hostname(), f.device), f.interval)
-	return func(sweep func()) {
-		tick(ctx, f.interval, own, func() {
-			sweep()
-			done()
-		})
-	}
+// sweeps are the times of the sweeps of a daemon.
+type sweeps struct {
+	phase, interval time.Duration
+	played          chan error    // of the recorded sweeps of a replay
+	begin           chan struct{} // closed once the program serves
+	swept           chan struct{} // closed after the first sweep
+	done            func()        // called after each sweep
+	log             *slog.Logger
 }
 
-// hostname is empty if the host has none.
-func hostname() string {
-	name, err := os.Hostname()
+// run plays the rounds of a replay, with their evaluation. Once the program serves, it sweeps immediately and at this
+// host's phase of the interval, so that two exporters of one fabric do not sweep at the same time.
+func (s *sweeps) run(ctx context.Context, m *machine.Machine, d *daemon, sweep func() error) {
+	s.played <- m.PlayRounds(func() error {
+		err := sweep()
+		if err == nil && d != nil {
+			err = d.round(ctx, 0)
+		}
+		return err
+	})
+	select {
+	case <-s.begin:
+	case <-ctx.Done():
+		return
+	}
+	first := sync.OnceFunc(func() { close(s.swept) })
+	tick(ctx, s.interval, s.phase, func() {
+		command.LogError(s.log, "cannot replay the sweep", sweep())
+		s.done()
+		first()
+	})
+}
+
+// fabricJudge evaluates the rules of a fabric on its sweeps.
+type fabricJudge struct {
+	*daemon // nil: no rules are evaluated
+	reload  *reloader
+}
+
+// judge loads the rules.
+func (f *Fabric) judge(
+	ctx context.Context, c *machine.Config, x *machine.Fabric, log *slog.Logger,
+) (j fabricJudge, err error) {
+	at := address{&f.Web, &f.alerting, x.Machine}
+	if f.alerting.on {
+		f.alerting.runbooks = at.books()
+	}
+	read := func(globs []string, books rulefiles.RunbookURL) (*rulefiles.Files, error) {
+		return readFabric(x, globs, books)
+	}
+	files, err := read(f.alerting.ruleFiles, f.alerting.runbooks)
 	if err != nil {
-		return ""
+		return j, err
 	}
-	return name
+	if j.daemon, err = at.daemon(ctx, c, c.FabricDir(), files, log); err != nil {
+		return j, err
+	}
+	j.reload = &reloader{
+		site: &c.Site, daemon: j.daemon, ruleFiles: f.alerting.ruleFiles, read: read, rules: files,
+		books: f.alerting.runbooks, log: log, state: rounds.FileState{At: time.Now()},
+	}
+	if err := j.reload.begin(); err != nil {
+		j.close()
+		return j, err
+	}
+	x.Coverage = j.reload.coverage.Load
+	if j.daemon != nil {
+		j.phase += f.alerting.interval / 4 // after the sweep, where both have one interval
+		j.rounds, j.seen.of = x, x.Seen
+		x.Alerting = func() []exposition.Family { return rounds.AlertingFamilies(j.daemon.current()) }
+	}
+	return j, nil
 }
 
-// fabricRounds serves the result of the last sweep.
-type fabricRounds struct{ *fabric.Monitor }
-
-// Collect does not wait: sweeps are independent of scrapes.
-func (r fabricRounds) Collect(_ context.Context, names []string) (*rounds.Picture, error) {
-	if len(names) > 0 {
-		return nil, &rounds.UnknownCollectorError{Name: names[0]}
+// readFabric reads the rules, and adds what they read to the metrics of the rounds of a fabric.
+func readFabric(x *machine.Fabric, globs []string, books rulefiles.RunbookURL) (*rulefiles.Files, error) {
+	files, err := rulefiles.ReadFabric(globs, books)
+	if err != nil {
+		return nil, err
 	}
-	return &rounds.Picture{Families: r.Families()}, nil
+	own, err := files.Own()
+	if before := x.Reads.Load(); before != nil {
+		maps.Copy(own, *before) // a reload may fail
+	}
+	x.Reads.Store(&own)
+	return files, err
+}
+
+// run evaluates the rules from the first sweep on, or from an interval later: a sweep that does not end is a fault.
+func (j fabricJudge) run(ctx context.Context, swept <-chan struct{}) {
+	select {
+	case <-swept:
+	case <-time.After(j.config.interval):
+	case <-ctx.Done():
+		return
+	}
+	j.daemon.run(ctx)
+}
+
+func (j fabricJudge) close() {
+	if j.daemon != nil {
+		j.daemon.close()
+	}
+}
+
+// fabricKeeper saves what is known of a live fabric in the state directory.
+type fabricKeeper struct {
+	file   *state.File[machine.FabricKept] // nil for a replay: nothing is saved
+	server *http.Server                    // of the control socket
+	log    *slog.Logger
+}
+
+// keeper starts with the saved state. If the directory cannot be used, only the state of earlier runs is missing.
+func (f *Fabric) keeper(
+	ctx context.Context, c *machine.Config, m *machine.Machine, log *slog.Logger,
+) (k *fabricKeeper, known machine.FabricKept, err error) {
+	k = &fabricKeeper{log: log}
+	if m.Player != nil {
+		known, err = c.RememberedFabric(ctx, m)
+		return k, known, err
+	}
+	k.file = &state.File[machine.FabricKept]{Dir: c.FabricDir(), Log: log}
+	known, err = k.file.Open()
+	command.LogError(log, "cannot use the state directory, the state of the fabric is lost at the next restart", err)
+	return k, known, nil
+}
+
+// keep saves the state after each first sweep through a port that has not failed.
+func (k *fabricKeeper) keep(x *machine.Fabric) {
+	if k.file == nil {
+		return
+	}
+	x.Monitor.Save = func(d fabric.Data) error {
+		if !k.file.IsOpen() {
+			return nil
+		}
+		return k.file.Write(machine.FabricKept{Data: d, From: *x.From.Load()})
+	}
+}
+
+// listen serves the control socket.
+func (k *fabricKeeper) listen(m *fabric.Monitor) {
+	if k.file == nil || !k.file.IsOpen() {
+		return
+	}
+	server, err := fabricControl(k.file.Dir, m, k.log)
+	if err != nil {
+		k.log.Warn("cannot serve the control socket, rdma_exporter accept cannot reach this exporter", "err", err)
+		return
+	}
+	k.server = server
+}
+
+func (k *fabricKeeper) close() {
+	if k.server != nil {
+		command.LogError(k.log, "cannot close the control socket", k.server.Close())
+	}
+	if k.file != nil && k.file.IsOpen() {
+		command.LogError(k.log, "cannot close the state directory", k.file.Close())
+	}
 }

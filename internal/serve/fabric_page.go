@@ -6,38 +6,54 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 	"weak"
 
 	"github.com/prometheus/common/version"
 
+	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/fabric"
-	"rdma_exporter/internal/host/umad"
+	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/page"
+	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/web"
 )
 
-// fabricShown makes the pages of fabric mode from the last sweep. Requests for pages send nothing to the fabric.
+// fabricShown makes the pages of fabric mode from the last sweep and the last evaluation. Requests for pages send
+// nothing to the fabric.
 type fabricShown struct {
-	monitor  *fabric.Monitor
+	swept    *machine.Fabric
+	daemon   *daemon // nil: no rules are evaluated
 	host     string
 	interval time.Duration
-	port     atomic.Pointer[umad.MADPort] // of the sweeps; nil: none was opened
 
 	mu   sync.Mutex // one makes it for all
 	kept *page.Fabric
-	of   page.FabricInput // that it was made from
+	of   fabricMoment // that it was made from
+}
+
+// fabricMoment identifies what a page is made from.
+type fabricMoment struct {
+	picture *fabric.Picture
+	round   *rounds.Picture // that was evaluated; nil: none
+	port    string
 }
 
 // page is the handler of the pages of a fabric.
-func (f *Fabric) page(m *fabric.Monitor) (*fabricShown, *web.Page, error) {
-	p, err := page.NewPage(f.links(page.Link{Href: "", Text: "Fabric"}, page.Link{Href: "links", Text: "All links"},
-		page.Link{Href: "api/v1/fabric", Text: "The fabric as JSON"}))
+func (f *Fabric) page(swept *machine.Fabric, d *daemon) (*fabricShown, *web.Page, error) {
+	links := []page.Link{
+		{Href: "", Text: "Fabric"}, {Href: "links", Text: "All links"}, {Href: "api/v1/fabric", Text: "The fabric as JSON"},
+	}
+	if d != nil {
+		links = append(links, page.Link{Href: "api/v1/findings", Text: "Findings as JSON"})
+	}
+	p, err := page.NewPage(f.links(links...))
 	if err != nil {
 		return nil, nil, err
 	}
-	x := &fabricShown{monitor: m, host: hostname(), interval: f.interval}
+	x := &fabricShown{
+		swept: swept, daemon: d, host: cmp.Or(swept.Hostname(), "this host"), interval: f.interval,
+	}
 	return x, &web.Page{Views: withRunbooks(p, map[string]web.View{
 		"{$}": {ContentType: web.HTML, Write: func(_ *http.Request, w io.Writer) error { return p.RenderFabric(w, x.fabric(), time.Now()) }},
 		"links": {ContentType: web.HTML, Of: x.moment, Queries: true, Write: func(r *http.Request, w io.Writer) error {
@@ -50,13 +66,16 @@ func (f *Fabric) page(m *fabric.Monitor) (*fabricShown, *web.Page, error) {
 	}), Static: page.Static()}, nil
 }
 
-// fabric is made once per sweep, for all requests.
+// fabric is made once per sweep and evaluation, for all requests.
 func (x *fabricShown) fabric() *page.Fabric {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	in := x.input()
-	if in != x.of {
-		x.kept, x.of = page.NewFabric(in), in
+	now := fabricMoment{picture: x.swept.Monitor.Picture(), port: x.swept.PortName()}
+	if x.daemon != nil {
+		now.round = x.daemon.seen.last()
+	}
+	if now != x.of {
+		x.kept, x.of = page.NewFabric(x.input(now)), now
 	}
 	return x.kept
 }
@@ -74,18 +93,22 @@ func (x *fabricShown) moment() any {
 func (x *fabricShown) forget() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.of.Picture != x.monitor.Picture() {
-		x.kept, x.of = nil, page.FabricInput{}
+	if x.of.picture != x.swept.Monitor.Picture() {
+		x.kept, x.of = nil, fabricMoment{}
 	}
 }
 
-func (x *fabricShown) input() page.FabricInput {
+func (x *fabricShown) input(now fabricMoment) page.FabricInput {
 	in := page.FabricInput{
-		Exporter: version.Version, Host: x.host, Port: "no port", Interval: x.interval, Picture: x.monitor.Picture(),
+		Exporter: version.Version, Host: x.host, Port: now.port, Interval: x.interval, Picture: now.picture,
+		Rules: x.daemon != nil,
 	}
-	if p := x.port.Load(); p != nil {
-		in.Port = p.String()
+	if now.round == nil {
+		return in
 	}
-	in.Host = cmp.Or(in.Host, "this host")
+	if findings, ok := x.daemon.input(); ok {
+		report := check.New(findings)
+		in.Report, in.Alerts, in.Evaluated = &report, findings.Alerts, now.round.Read
+	}
 	return in
 }

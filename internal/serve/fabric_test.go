@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/fabric"
+	"rdma_exporter/internal/host/live"
 	"rdma_exporter/internal/host/rooted"
-	"rdma_exporter/internal/host/umad"
+
+	"rdma_exporter/internal/fabric"
+	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/mad"
 )
 
@@ -21,8 +23,11 @@ func TestFabricShown(t *testing.T) {
 		Open:   func() (mad.Transport, error) { return nil, errors.New("no device") },
 		Memory: fabric.NewMemory(fabric.Data{}), Logger: slog.New(slog.DiscardHandler),
 	}
+	live, err := live.OpenLive(rooted.Paths{RootFS: madRoot(t)})
+	must(t, err)
+	defer live.Close()
 	c := Fabric{interval: time.Minute}
-	x, pages, err := c.page(m)
+	x, pages, err := c.page(&machine.Fabric{Machine: &machine.Machine{Host: &live.Host}, Monitor: m}, nil)
 	must(t, err)
 	m.Run(t.Context(), func(sweep func()) {
 		for range 2 {
@@ -40,7 +45,7 @@ func TestFabricShown(t *testing.T) {
 			}
 			sweep()
 			x.forget()
-			if x.kept != nil || x.of.Picture != nil {
+			if x.kept != nil || x.of.picture != nil {
 				t.Error("keeps a sweep that is not the last")
 			}
 		}
@@ -67,39 +72,4 @@ func madRoot(t *testing.T, states ...string) string {
 		put("sys/class/infiniband/"+device+"/ports/1/state", state)
 	}
 	return dir
-}
-
-// TestFabricPort: a subnet is swept from the port of the earlier sweeps, or from the selected one.
-func TestFabricPort(t *testing.T) {
-	const active, down = "4: ACTIVE", "1: DOWN"
-	first := umad.MADPort{Device: "mlx5_0", Port: 1, GUID: "0:0"}
-	for _, tt := range []struct {
-		name   string
-		states []string
-		before umad.MADPort
-		device string
-		want   string // that is asked for, or the error
-	}{
-		{"nothing was seen", []string{active, active}, umad.MADPort{}, "", "/0"},
-		{"as before", []string{active, active}, first, "", "mlx5_0/1"},
-		{"another is better", []string{"2: INIT", active}, first, "", "mlx5_0/1"},
-		{"another has a link", []string{down, active}, first, "", "mlx5_0/1 of node 0:0, the port of earlier sweeps, has no link; another port may be in another fabric: select the port to sweep from with --fabric.device"},
-		{"a device is named", []string{down, active}, first, "mlx5_1", "mlx5_1/0"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got := ""
-			f := Fabric{
-				device: tt.device, Open: func(_ rooted.Paths, device string, port int) (mad.Transport, umad.MADPort, error) {
-					got = fmt.Sprintf("%s/%d", device, port)
-					return nil, umad.MADPort{}, nil
-				},
-			}
-			if _, _, err := f.openPort(rooted.Paths{RootFS: madRoot(t, tt.states...)}, tt.before); err != nil {
-				got = err.Error()
-			}
-			if got != tt.want {
-				t.Errorf("%s, want %s", got, tt.want)
-			}
-		})
-	}
 }

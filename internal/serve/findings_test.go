@@ -29,15 +29,16 @@ func TestFindingsAfterRestart(t *testing.T) {
 		full := errors.New("disk full")
 		now := time.Unix(1_700_000_000+15*int64(run), 0)
 		d := &daemon{config: &alertingConfig{}, engine: e, log: slog.New(slog.DiscardHandler)}
-		d.rounds = rounds.New(t.Context(), rounds.Options{
+		sched := rounds.New(t.Context(), rounds.Options{
 			Host: &host.Host{}, Timeout: time.Second, Now: func() time.Time { return now },
 			Before: func(time.Time) error { return full },
 		})
+		d.rounds = sched
 		ask := func() error { return d.findings()(new(bytes.Buffer)) }
 		if d.round(t.Context(), 0) == nil || ask() == nil {
 			t.Errorf("run %d: there are findings before a round is evaluated", run)
 		}
-		d.rounds.Before = nil
+		sched.Before = nil
 		must(t, d.round(t.Context(), 0))
 		must(t, ask())
 		must(t, e.Close())

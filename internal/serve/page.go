@@ -43,7 +43,7 @@ type shown struct {
 }
 
 // page registers the pages of the node.
-func (s *Config) page(c *machine.Config, m *machine.Machine, sched *rounds.Scheduler, d *daemon) (*web.Page, error) {
+func (s *Config) page(c *machine.Config, at address, sched *rounds.Scheduler, d *daemon) (*web.Page, error) {
 	views := []page.Link{
 		{Href: "api/v1/node", Text: "This page as JSON"}, {Href: "api/v1/topology", Text: "Topology as JSON"},
 	}
@@ -54,8 +54,10 @@ func (s *Config) page(c *machine.Config, m *machine.Machine, sched *rounds.Sched
 	if err != nil {
 		return nil, err
 	}
-	host := words.HostName(s.alerting.instanceOf(m, *s.toolkit.WebListenAddresses))
-	x := &shown{daemon: d, sched: sched, young: max(s.minInterval, pageYoung), machine: m.Describe(c), host: host, page: p}
+	host := words.HostName(at.instance())
+	x := &shown{
+		daemon: d, sched: sched, young: max(s.minInterval, pageYoung), machine: at.machine.Describe(c), host: host, page: p,
+	}
 	return &web.Page{Views: withRunbooks(p, map[string]web.View{
 		"{$}":             {ContentType: web.HTML, Write: x.shared("html", x.html)},
 		"api/v1/node":     {ContentType: web.JSON, Write: x.shared("node", node)},

@@ -29,7 +29,8 @@ type reloader struct {
 	daemon *daemon // nil: no alerting
 	log    *slog.Logger
 
-	ruleFiles []string         // globs
+	ruleFiles []string // globs
+	read      func(globs []string, books rulefiles.RunbookURL) (*rulefiles.Files, error)
 	rules     *rulefiles.Files // at the start
 	books     rulefiles.RunbookURL
 	coverage  atomic.Pointer[coverage.Detector]
@@ -58,7 +59,7 @@ func (r *reloader) prepareRules() (apply func(), err error) {
 	if len(r.ruleFiles) == 0 {
 		return r.daemon.prepare(r.rules)
 	}
-	files, err := rulefiles.Read(r.ruleFiles, r.books)
+	files, err := r.read(r.ruleFiles, r.books)
 	if err != nil {
 		return nil, err
 	}

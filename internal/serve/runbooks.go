@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"io"
 	"net"
 	"net/http"
@@ -13,39 +14,52 @@ import (
 	"rdma_exporter/internal/web"
 )
 
+// address is where a daemon is reached.
+type address struct {
+	web      *Web
+	alerting *alertingConfig
+	machine  *machine.Machine
+}
+
+// instance is the label instance.
+func (at address) instance() string {
+	return cmp.Or(at.alerting.instance, at.machine.Instance(*at.web.toolkit.WebListenAddresses))
+}
+
 // books is the base URL of runbooks of the daemon: --runbook-url, else its own pages if their address is known.
-func (s *Config) books(m *machine.Machine) rulefiles.RunbookURL {
+func (at address) books() rulefiles.RunbookURL {
 	switch {
-	case s.alerting.runbooks != "":
-		return s.alerting.runbooks
-	case s.metricsPath == "/" || !s.addressKnown(m): // no page, or its address is unknown
+	case at.alerting.runbooks != "":
+		return at.alerting.runbooks
+	case at.web.metricsPath == "/" || !at.known(): // no page, or its address is unknown
 		return ""
 	}
-	return rulefiles.RunbookURL(strings.TrimSuffix(s.own(m), "/") + "/runbooks")
+	return rulefiles.RunbookURL(strings.TrimSuffix(at.own(), "/") + "/runbooks")
 }
 
 // own is the URL of the exporter, as far as it is known.
-func (s *Config) own(m *machine.Machine) string {
-	if s.externalURL != "" {
-		return s.externalURL
+func (at address) own() string {
+	if at.web.externalURL != "" {
+		return at.web.externalURL
 	}
-	return "http://" + s.alerting.instanceOf(m, *s.toolkit.WebListenAddresses) + s.routePrefix
+	return "http://" + at.instance() + at.web.routePrefix
 }
 
-// addressKnown reports whether own is reachable from other hosts: it was configured, or this host has a name and the
-// listener is not on loopback only. With --web.config.file it is not known whether the scheme is https.
-func (s *Config) addressKnown(m *machine.Machine) bool {
+// known reports whether own is reachable from other hosts: it was configured, or this host has a name and the listener
+// is not on loopback only. With --web.config.file it is not known whether the scheme is https.
+func (at address) known() bool {
+	m, flags := at.machine, at.web.toolkit
 	switch {
-	case s.externalURL != "":
+	case at.web.externalURL != "":
 		return true
-	case *s.toolkit.WebConfigFile != "":
+	case *flags.WebConfigFile != "":
 		return false
-	case s.alerting.instance != "":
+	case at.alerting.instance != "":
 		return true
-	case m.Player != nil || m.Hostname() == "" || *s.toolkit.WebSystemdSocket || len(*s.toolkit.WebListenAddresses) == 0:
+	case m.Player != nil || m.Hostname() == "" || *flags.WebSystemdSocket || len(*flags.WebListenAddresses) == 0:
 		return false
 	}
-	name, port, err := net.SplitHostPort((*s.toolkit.WebListenAddresses)[0])
+	name, port, err := net.SplitHostPort((*flags.WebListenAddresses)[0])
 	return err == nil && port != "0" && name != "localhost" && !net.ParseIP(name).IsLoopback()
 }
 

@@ -47,7 +47,7 @@ func TestBooks(t *testing.T) {
 		must(t, s.Web.check())
 		m, err := cfg.Open(time.Time{})
 		must(t, err)
-		if got := s.books(m); string(got) != c.want {
+		if got := (address{&s.Web, &s.alerting, m}).books(); string(got) != c.want {
 			t.Errorf("%q: %q, want %q", c.args, got, c.want)
 		}
 		must(t, m.Close())

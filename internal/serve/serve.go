@@ -48,7 +48,7 @@ const (
 func (s *Config) Flags(a *kingpin.CmdClause) {
 	s.Web.flags(a, machine.DefaultPort)
 	a.Flag("web.enable-lifecycle", "Accept reload and release of the GPUs over HTTP (POST /-/reload, /-/gpu/release), from every client that can scrape.").BoolVar(&s.lifecycle)
-	s.alerting.flags(a)
+	s.alerting.flags(a, "rdma_exporter", "15s")
 	a.Flag("pfc.sample-interval",
 		"Interval of reading the pause times of ports that are paused or send pause; at least 1s. 0s disables.").
 		Default("1s").DurationVar(&s.sampleInterval)
@@ -116,13 +116,14 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err != nil {
 		return command.Usage(err)
 	}
+	at := address{&s.Web, &s.alerting, m}
 	if s.alerting.on {
-		s.alerting.runbooks = s.books(m)
+		s.alerting.runbooks = at.books()
 	}
 	if c.Rules, err = rulefiles.Read(s.alerting.ruleFiles, s.alerting.runbooks); err != nil {
 		return command.Usage(err)
 	}
-	d, err := s.daemon(ctx, c, m, c.Rules, std.Log)
+	d, err := at.daemon(ctx, c, c.StateDir, c.Rules, std.Log)
 	if err != nil {
 		return command.Usage(err)
 	}
@@ -134,8 +135,8 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 		}
 	}
 	reload := &reloader{
-		site: &c.Site, daemon: d, ruleFiles: s.alerting.ruleFiles, rules: c.Rules, books: s.alerting.runbooks, log: std.Log,
-		state: rounds.FileState{At: time.Now()},
+		site: &c.Site, daemon: d, ruleFiles: s.alerting.ruleFiles, read: rulefiles.Read, rules: c.Rules,
+		books: s.alerting.runbooks, log: std.Log, state: rounds.FileState{At: time.Now()},
 	}
 	if err := reload.begin(); err != nil {
 		return command.Usage(err)
@@ -169,7 +170,7 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err != nil {
 		return command.Usage(err)
 	}
-	shown, err := s.page(c, m, sched, d)
+	shown, err := s.page(c, at, sched, d)
 	if err != nil {
 		return command.Usage(err)
 	}

@@ -23,9 +23,14 @@ import (
 // Build is the version in reports: another version may have other rules.
 func Build() string { return version.Version + " " + version.GetRevision() }
 
+// Collector collects the samples of a round: rounds.Scheduler those of a machine.
+type Collector interface {
+	CollectWithin(ctx context.Context, names []string, young time.Duration) (*rounds.Picture, error)
+}
+
 // Round collects and evaluates. Collections younger than young are reused; their time is the time of the round.
 func Round(
-	ctx context.Context, sched *rounds.Scheduler, engine *alerting.Engine, young time.Duration,
+	ctx context.Context, sched Collector, engine *alerting.Engine, young time.Duration,
 ) (*rounds.Picture, error) {
 	p, err := sched.CollectWithin(ctx, nil, young)
 	if err != nil {
@@ -122,20 +127,29 @@ func symptomsOf(engine *alerting.Engine, at time.Time) (s check.Symptoms, err er
 // Evaluator evaluates the rules on the rounds of a machine, in its own store.
 type Evaluator struct {
 	m      *machine.Machine
-	rounds *rounds.Scheduler
+	rounds Collector
+	seen   func(*rounds.Picture) check.Seen
 	Engine *alerting.Engine
 	host   string
 	last   check.Input // of the last round: Coverage, Seen, Needs
 }
 
-// New loads the rules for a machine. The scheduler reads the machine.
+// New loads the rules for a machine, which the scheduler reads.
 func New(
 	m *machine.Machine, sched *rounds.Scheduler, files *rulefiles.Files, log *slog.Logger,
 ) (j *Evaluator, err error) {
-	j = &Evaluator{m: m, rounds: sched, host: m.Instance(nil)}
-	j.Engine, err = alerting.New(alerting.Options{
-		Scratch: replay.Scratch(), Rules: files, Files: files.Names, Instance: j.host, Logger: log,
+	return NewOf(m, sched, Seen, alerting.Options{
+		Rules: files, Files: files.Names, Instance: m.Instance(nil), Logger: log,
 	})
+}
+
+// NewOf loads the rules of o for what a collector reads. seen returns what is reported of a round without an alert.
+func NewOf(
+	m *machine.Machine, c Collector, seen func(*rounds.Picture) check.Seen, o alerting.Options,
+) (j *Evaluator, err error) {
+	j = &Evaluator{m: m, rounds: c, seen: seen, host: o.Instance}
+	o.Scratch = replay.Scratch()
+	j.Engine, err = alerting.New(o)
 	if err != nil {
 		return nil, fmt.Errorf("cannot load the rules: %w", err)
 	}
@@ -149,7 +163,7 @@ func (j *Evaluator) Round(ctx context.Context, t time.Time) error {
 	}
 	p, err := Round(ctx, j.rounds, j.Engine, 0)
 	if p != nil {
-		j.last = check.Input{Coverage: p.Coverage, Needs: p.Needs, Seen: Seen(p)}
+		j.last = check.Input{Coverage: p.Coverage, Needs: p.Needs, Seen: j.seen(p)}
 	}
 	return err
 }

@@ -14,7 +14,7 @@ func Count(n int, one string) string {
 	switch {
 	case n == 1:
 		return "1 " + one
-	case strings.HasSuffix(one, "s"):
+	case strings.HasSuffix(one, "s"), strings.HasSuffix(one, "ch"):
 		return fmt.Sprintf("%d %ses", n, one)
 	}
 	return fmt.Sprintf("%d %ss", n, one)

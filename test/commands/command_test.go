@@ -101,7 +101,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{quick, "--alerting.rule-files=" + dir + "/*.rules"}, dir + "/*.rules: no file matches"},
 		{[]string{quick, "--no-alerting", "--alerting.alertmanager-url=http://am"}, "--alerting.alertmanager-url=http://am: has no effect with --no-alerting"},
 		{[]string{quick, "--alerting.rule-files=" + badRules}, badRules + ": "},
-		{[]string{quick, "fabric"}, "--replay: not supported by fabric"},
+		{[]string{quick, "fabric"}, "not a capture of a fabric"},
 		{[]string{"fabric", "--fabric.interval=100ms"}, "--fabric.interval=100ms: must be 1s or more"},
 		{[]string{"fabric", "--fabric.full-interval=10s"}, "--fabric.full-interval"},
 		{[]string{"fabric", "--fabric.forget-after=1m"}, "--fabric.forget-after"},

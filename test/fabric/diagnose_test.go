@@ -21,13 +21,15 @@ func TestDiagnose(t *testing.T) {
 	for name, port := range map[string]string{"leaf001": "2", "node0002 mlx5_0": "1"} {
 		guid := regexp.MustCompile(`-([0-9a-f]{16})"\t\t# "` + name + `"`).FindStringSubmatch(nodes)[1]
 		for fault, want := range map[string]string{
-			"link_errors":     fmt.Sprintf("Lid %s port %s ", s.lid(t, name), port),
-			"flapping":        "LinkDownedCounter:",
-			"gone":            "PhysLinkState:...................LinkUp",
-			"degraded":        "LinkWidthActive:.................4X",
-			"settings_differ": "LinkWidthEnabled:",
+			"fabric_link_errors/symbols":    fmt.Sprintf("Lid %s port %s ", s.lid(t, name), port),
+			"fabric_link_degraded/flapping": "LinkDownedCounter:",
+			"fabric_link_degraded/gone":     "PhysLinkState:...................LinkUp",
+			"fabric_link_degraded/rate":     "LinkWidthActive:.................4X",
 		} {
-			command := evidence.OfFabric(fault, evidence.FabricObject{GUID: guid, Port: port}).Diagnose
+			symptom, reason, _ := strings.Cut(fault, "/")
+			command := evidence.Annotations(map[string]string{
+				"symptom": symptom, "reason": reason, "node_guid": guid, "port": port,
+			}, 0, func(string) []evidence.Sample { return nil })["diagnose"]
 			if got, _ := s.tool("sh", "-c", command); !strings.Contains(got, want) {
 				t.Errorf("%s of %s: got %q, want %q", fault, name, got, want)
 			}

@@ -274,7 +274,9 @@ func playPlaces(t *testing.T, input map[string]string, want map[int][]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"central/fleet_symptoms.rules.yml", "node/symptoms.rules.yml", "node/faults.rules.yml"}
+	names := []string{
+		"central/fleet_symptoms.rules.yml", "central/fabric.rules.yml", "node/symptoms.rules.yml", "node/faults.rules.yml",
+	}
 	p := ruleplay.New(t, files, names, 30*time.Second, test)
 	last := 0
 	for minute := range want {

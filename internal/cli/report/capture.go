@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type Capture struct {
 	every     time.Duration
 	anonymise bool
 	kernelLog bool
+	fabric    bool
+	Sweep     machine.FabricConfig
 }
 
 // Flags adds the flags.
@@ -30,12 +33,15 @@ func (p *Capture) Flags(a *kingpin.CmdClause) {
 	a.Flag("for", "Duration of the capture. 0s captures one round.").Default("0s").DurationVar(&p.length)
 	a.Flag("every", "Interval between rounds.").Default("15s").DurationVar(&p.every)
 	a.Flag("anonymise", "Replace host names, addresses, UUIDs and serial numbers with consistent pseudonyms. Files, answers and fields whose form is not known are left out; capture.json names them.").BoolVar(&p.anonymise)
+	a.Flag("fabric", "Capture an InfiniBand fabric in place of this host: the answers to sweeps, each of all nodes, for fabric --replay.").BoolVar(&p.fabric)
+	p.Sweep.PortFlags(a)
 	a.Flag("kernel-log", "Include the lines of the kernel log that are recognised as they were printed, for bug reports. Not with --anonymise.").BoolVar(&p.kernelLog)
 }
 
 func (p *Capture) check() error {
 	return command.Checks{
 		{p.out == "", errors.New("--output: must be a file, or - for standard output")},
+		{p.fabric && (p.anonymise || p.kernelLog), errors.New("--fabric: cannot be combined with --anonymise or --kernel-log")},
 		{p.kernelLog && p.anonymise, errors.New("--kernel-log: not with --anonymise: lines of the kernel log are not anonymised")},
 		{p.length < 0 || p.every <= 0, fmt.Errorf("--for=%s --every=%s: --for must be 0s or more, --every greater than 0s", p.length, p.every)},
 		{p.length/max(p.every, 1) > 10000, fmt.Errorf("--for=%s --every=%s: more than 10000 rounds", p.length, p.every)},
@@ -44,7 +50,7 @@ func (p *Capture) check() error {
 
 // Run runs the command.
 func (p *Capture) Run(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
-	if err := p.check(); err != nil {
+	if err := cmp.Or(p.check(), p.Sweep.Check()); err != nil {
 		return command.Usage(err)
 	}
 	m, err := c.Open(time.Time{})
@@ -52,6 +58,9 @@ func (p *Capture) Run(ctx context.Context, c *machine.Config, std command.Stream
 		return command.Usage(err)
 	}
 	defer func() { command.LogError(std.Log, "cannot release the host files", m.Close()) }()
+	if p.fabric {
+		return p.runFabric(ctx, c, m, std)
+	}
 	known, err := c.Remembered(ctx, m)
 	command.LogError(std.Log, "cannot read the state directory, known links and devices are missing in the capture", err)
 	on, err := c.Collectors(m, expect.NewMemory(known))
@@ -83,6 +92,31 @@ func (p *Capture) Run(ctx context.Context, c *machine.Config, std command.Stream
 				"capture.json names the files", "files", whole, "in_part", partly)
 		}
 	}
+	return p.write(a, std)
+}
+
+// runFabric captures a fabric.
+func (p *Capture) runFabric(
+	ctx context.Context, c *machine.Config, m *machine.Machine, std command.Streams,
+) (int, error) {
+	known, err := c.RememberedFabric(ctx, m)
+	if err != nil {
+		return command.Usage(err)
+	}
+	meta := m.NewMeta()
+	r, err := c.NewFabric(&p.Sweep, m, known, m.Now, std.Log).Record(ctx, &p.Sweep, p.offsets(m),
+		func(offset time.Duration) error { return m.Reach(ctx, meta.Time.Add(offset)) })
+	if err != nil {
+		return command.Usage(fmt.Errorf("capture failed, nothing was written: %w", err))
+	}
+	a := r.Archive(meta)
+	if err := c.Site.Record(a, false); err != nil {
+		return command.Usage(fmt.Errorf("capture failed: %w", err))
+	}
+	return p.write(a, std)
+}
+
+func (p *Capture) write(a *capture.Archive, std command.Streams) (int, error) {
 	b, err := capture.Format(a)
 	if err != nil {
 		return command.Usage(fmt.Errorf("capture failed: %w", err))

@@ -34,7 +34,9 @@ type Check struct {
 	daemonSet bool
 	// daemonTimeout is short: the running exporter has its findings in memory.
 	daemonTimeout time.Duration
-	listeners     rooted.Paths  // to read the user of the exporter from; zero: those of this host
+	listeners     rooted.Paths // to read the user of the exporter from; zero: those of this host
+	fabric        bool
+	Sweep         machine.FabricConfig
 	length        time.Duration // 0: a single round
 	timeout       time.Duration
 }
@@ -56,6 +58,8 @@ func (k *Check) Flags(a *kingpin.CmdClause) {
 		model.Duration(check.CleanFor).String()+". Exit code: 0 yes, 2 no (with the reasons), 3 unknown.").BoolVar(&k.back)
 	a.Flag("setup", "Report the settings of this host that differ from what RDMA training needs, with the command that sets each: docs/setup.md. Exit code: 0 none contradicts the traffic, 1 some do, 3 unknown.").BoolVar(&k.setup)
 	k.sourceFlags(a)
+	a.Flag("fabric", "Report on the InfiniBand fabric: the findings of rdma_exporter fabric on this host, else of one sweep from a port of this host.").BoolVar(&k.fabric)
+	k.Sweep.PortFlags(a)
 	a.Flag("for", "Run a one-off evaluation for this long, one round every 15s. Rules over a time range need it.").
 		PlaceHolder("DURATION").DurationVar(&k.length)
 	a.Flag("timeout", "Timeout of a one-off evaluation, without --for.").Default("10s").DurationVar(&k.timeout)
@@ -75,9 +79,13 @@ func (k *Check) sourceFlags(a *kingpin.CmdClause) {
 func (k *Check) check(c *machine.Config) error {
 	_, wrongURL := findingsURL(k.daemonURL)
 	local := k.local(c)
-	return command.Checks{
+	if k.fabric && !k.daemonSet {
+		k.daemonURL = "http://127.0.0.1:" + k.port()
+	}
+	err := command.Checks{
 		{k.drain && k.back, errors.New("--drain and --return-to-service are mutually exclusive")},
 		{k.setup && (k.drain || k.back || k.length > 0 || len(k.filter.Only) > 0 || k.filter.Severity != ""), errors.New("--setup: can be combined with --json, --verbose, --short and --strict only")},
+		{k.fabric && (k.drain || k.back || k.setup), errors.New("--fabric: cannot be combined with --drain, --return-to-service and --setup, which are about a host")},
 		{k.dryRun && !k.drain, errors.New("--dry-run: has no effect without --drain")},
 		{k.timeout <= 0, fmt.Errorf("--timeout=%s: must be greater than 0", k.timeout)},
 		{k.length < 0, fmt.Errorf("--for=%s: must be 0s or more", k.length)},
@@ -85,6 +93,10 @@ func (k *Check) check(c *machine.Config) error {
 		{wrongURL != nil, fmt.Errorf("--daemon=%s: %w", k.daemonURL, wrongURL)},
 		{k.daemonSet && local != "", fmt.Errorf("--daemon=%s: cannot be combined with %s, whose result would not be that of the exporter", k.daemonURL, local)},
 	}.First()
+	if err == nil && k.fabric {
+		err = k.Sweep.Check()
+	}
+	return err
 }
 
 // local is a flag by which this command reads the host or a replay itself; empty: none.
@@ -96,6 +108,8 @@ func (k *Check) local(c *machine.Config) string {
 		return "--for"
 	case k.setup:
 		return "--setup"
+	case k.Sweep.Device != "":
+		return "--fabric.device"
 	}
 	return c.Selects()
 }
@@ -140,7 +154,11 @@ func (k *Check) findings(
 	case reason != nil:
 		log.Warn("cannot use the running exporter, running a one-off evaluation", "err", reason)
 	}
-	report, err := k.evaluateOnce(ctx, c, stderr, log)
+	evaluate := k.evaluateOnce
+	if k.fabric {
+		evaluate = k.evaluateFabric
+	}
+	report, err := evaluate(ctx, c, stderr, log)
 	source = check.Source{Kind: check.SourceOneOff}
 	if reason != nil {
 		source.Reason = reason.Error()

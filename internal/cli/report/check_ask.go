@@ -35,12 +35,12 @@ const (
 // ask queries the running exporter. Without a report the reason says why; it is nil where none is to be asked, or where
 // the one of this host is not running.
 func (k *Check) ask(ctx context.Context, c *machine.Config) (report *check.Report, reason error) {
-	if k.noDaemon || k.length > 0 || c.Selects() != "" {
+	if k.local(c) != "" {
 		return nil, nil
 	}
 	r, err := k.fetch(ctx)
 	if err == nil && !k.daemonSet {
-		err = trusted(cmp.Or(k.listeners, c.Paths))
+		err = trusted(cmp.Or(k.listeners, c.Paths), k.port())
 	}
 	if err != nil {
 		if !k.daemonSet && errors.Is(err, unix.ECONNREFUSED) {
@@ -78,18 +78,26 @@ func (k *Check) source() check.Source {
 // also one of a directory, can listen on a port that no exporter holds.
 func isOfService(uid int) bool { return uid < 1000 || 61184 <= uid && uid <= 65534 }
 
+// port is that of the exporter on this host.
+func (k *Check) port() string {
+	if k.fabric {
+		return machine.FabricPort
+	}
+	return machine.DefaultPort
+}
+
 // trusted returns why the listener on the exporter's port cannot be trusted.
-func trusted(paths rooted.Paths) error {
+func trusted(paths rooted.Paths, port string) error {
 	live, err := live.OpenLive(paths)
 	if err != nil {
 		return err
 	}
 	defer live.Close()
 	// One on another address may not be the one that responds.
-	for _, uid := range netlink.ListenerUIDs(live.Files, machine.DefaultPort) {
+	for _, uid := range netlink.ListenerUIDs(live.Files, port) {
 		if uid != os.Geteuid() && !isOfService(uid) {
 			return fmt.Errorf("not trusted: the listener on port %[2]s belongs to user %[1]d; set --daemon if that is the exporter",
-				uid, machine.DefaultPort)
+				uid, port)
 		}
 	}
 	return nil

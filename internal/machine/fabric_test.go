@@ -1,0 +1,77 @@
+package machine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"rdma_exporter/internal/host/rooted"
+	"rdma_exporter/internal/host/umad"
+
+	"rdma_exporter/internal/mad"
+)
+
+// madRoot is a host with two InfiniBand ports, each of a fabric of its own, in some states.
+func madRoot(t *testing.T, states ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	put := func(name, content string) {
+		name = filepath.Join(dir, name)
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must(t, os.WriteFile(name, []byte(content+"\n"), 0o644))
+	}
+	put("proc/version", "")
+	put("sys/class/infiniband_mad/abi_version", "5")
+	for i, state := range states {
+		umad, device := fmt.Sprintf("sys/class/infiniband_mad/umad%d/", i), fmt.Sprintf("mlx5_%d", i)
+		put(umad+"ibdev", device)
+		put(umad+"port", "1")
+		put("sys/class/infiniband/"+device+"/node_guid", fmt.Sprintf("0:%d", i))
+		put("sys/class/infiniband/"+device+"/ports/1/link_layer", "InfiniBand")
+		put("sys/class/infiniband/"+device+"/ports/1/state", state)
+	}
+	return dir
+}
+
+// TestFabricPort: a subnet is swept from the port of the earlier sweeps, or from the selected one.
+func TestFabricPort(t *testing.T) {
+	const active, down = "4: ACTIVE", "1: DOWN"
+	first := umad.MADPort{Device: "mlx5_0", Port: 1, GUID: "0:0"}
+	for _, tt := range []struct {
+		name   string
+		states []string
+		before umad.MADPort
+		device string
+		want   string // that is asked for, or the error
+	}{
+		{"nothing was seen", []string{active, active}, umad.MADPort{}, "", "/0"},
+		{"as before", []string{active, active}, first, "", "mlx5_0/1"},
+		{"another is better", []string{"2: INIT", active}, first, "", "mlx5_0/1"},
+		{"another has a link", []string{down, active}, first, "", "mlx5_0/1 of node 0:0, the port of earlier sweeps, has no link; another port may be in another fabric: select the port to sweep from with --fabric.device"},
+		{"a device is named", []string{down, active}, first, "mlx5_1", "mlx5_1/0"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ""
+			f := FabricConfig{
+				Device: tt.device, Open: func(_ rooted.Paths, device string, port int) (mad.Transport, umad.MADPort, error) {
+					got = fmt.Sprintf("%s/%d", device, port)
+					return nil, umad.MADPort{}, nil
+				},
+			}
+			if _, _, err := f.openPort(rooted.Paths{RootFS: madRoot(t, tt.states...)}, tt.before); err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
