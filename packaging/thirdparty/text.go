@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"regexp"
@@ -104,10 +105,7 @@ permissive licence; THIRD_PARTY of each release contains the texts. Build and te
 const restHead = `
 ## Indirect dependencies
 
-Modules compiled in because the modules above import them.
-
-| module | licence |
-| --- | --- |
+Modules compiled in because the modules above import them, by licence.
 `
 
 const notUsed = `
@@ -163,10 +161,38 @@ func page(direct []dependency, modules []module) []byte {
 	}
 	b.WriteString(notUsed)
 	b.WriteString(restHead)
+	rest := map[string][]string{} // paths by licences
 	for _, m := range modules {
 		if !slices.ContainsFunc(direct, func(d dependency) bool { return d.path == m.path }) {
-			fmt.Fprintf(&b, "| %s | %s |\n", m.path, strings.Join(m.licences(), ", "))
+			licences := strings.Join(m.licences(), ", ")
+			rest[licences] = append(rest[licences], m.path)
 		}
 	}
+	for _, licences := range slices.Sorted(maps.Keys(rest)) {
+		fmt.Fprintf(&b, "\n%s:\n\n%s\n", licences, wrapped(rest[licences]))
+	}
 	return b.Bytes()
+}
+
+// wrapped returns a list in lines of at most 140 columns.
+func wrapped(list []string) string {
+	var b strings.Builder
+	width := 0
+	for i, item := range list {
+		if i < len(list)-1 {
+			item += ","
+		}
+		switch {
+		case i == 0:
+		case width+1+len(item) > 140:
+			b.WriteString("\n")
+			width = 0
+		default:
+			b.WriteString(" ")
+			width++
+		}
+		b.WriteString(item)
+		width += len(item)
+	}
+	return b.String()
 }
