@@ -146,7 +146,7 @@ X
 changelog <<'X'
 - collector/tuning: `rdma_kernel_numa_balancing_enabled`.
 X
-count "a collector"
+count "a collector" tuning
 
 step "a command: the kernel modules that RDMA requires"
 add command
