@@ -86,7 +86,7 @@ after internal/snapshot/ethernet.go 'PCIeBufferOverflows // packets' <<'X'
 	FIFOUnderruns
 X
 after collector/counters/netdev_names.go 'snapshot.PCIeBufferOverflows:' <<'X'
-	snapshot.FIFOUnderruns: {desc: NetdevDesc("rdma_port_transmit_fifo_underruns_total", "Frames cut off because the host did not deliver their data in time.", statsSource+", tx_fifo_underruns of bnxt_en")},
+	snapshot.FIFOUnderruns: {Desc: NetdevDesc("rdma_port_transmit_fifo_underruns_total", "Frames cut off because the host did not deliver their data in time.", StatsSource+", tx_fifo_underruns of bnxt_en")},
 X
 after collector/counters/netdev_names.go '{"[rt]x_stat_discard", snapshot.Discards' <<'X'
 		{"tx_fifo_underruns", snapshot.FIFOUnderruns, "", 0},
