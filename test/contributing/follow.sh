@@ -127,6 +127,9 @@ X
 before internal/snapshot/snapshot.go '	n.Issues = append(n.Issues, o.Issues...)' <<'X'
 	n.Tuning = cmp.Or(o.Tuning, n.Tuning)
 X
+after collector/collector.go '"rdma_exporter/collector/transceivers"' <<'X'
+	"rdma_exporter/collector/tuning"
+X
 after collector/collector.go '		gpudirect.New(with),' <<'X'
 		tuning.New(with),
 X
