@@ -378,9 +378,22 @@ func TestHelperPeer(t *testing.T) {
 // as runs f in a thread of another user. The thread ends with it.
 func as(t *testing.T, uid int, f func()) {
 	t.Helper()
+	if err := inThread(uid, f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inThread runs f in a thread with an effective user of its own. The first thread of the process, whose user
+// /proc/PID/status shows, does not end and is left alone.
+func inThread(uid int, f func()) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked
+		runtime.LockOSThread() // unlocked only in the first thread
+		if unix.Gettid() == os.Getpid() {
+			done <- inThread(uid, f)
+			runtime.UnlockOSThread()
+			return
+		}
 		if uid != os.Getuid() {
 			// Of this thread only.
 			if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); e != 0 {
@@ -391,9 +404,7 @@ func as(t *testing.T, uid int, f func()) {
 		f()
 		done <- nil
 	}()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	return <-done
 }
 
 // reader reads the files and processes of a tree, itself or by a helper.
