@@ -202,7 +202,7 @@ func emitHWCounters(n *snapshot.Node, s metric.Sink) {
 				if slices.Contains(emitted, desc) { // a driver with an old name and a new one
 					desc = nil
 				}
-				if st.Value == notDecoded || p.InfiniBand && st.Value == 0 && slices.Contains(sparseDescs, desc) {
+				if st.Value == notDecoded || p.InfiniBand && st.Value == 0 && desc != nil && desc.Sparse {
 					continue
 				}
 				if desc != nil && !(p.Traffic && isTraffic(desc)) {

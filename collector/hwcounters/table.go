@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/metric"
@@ -21,13 +20,11 @@ func bondWide(d *metric.Desc) *metric.Desc {
 	return d
 }
 
-const absentWhileZero = " Absent on InfiniBand while 0."
-
-// sparse is a counter that is left out on InfiniBand while 0. mlx5 lists those of RoCE there as well, by firmware
+// sparse marks a counter that is left out on InfiniBand while 0. mlx5 lists those of RoCE there as well, by firmware
 // capability (mlx5_ib_alloc_counters, drivers/infiniband/hw/mlx5/counters.c); the others count requests that few
 // programs make.
 func sparse(d *metric.Desc) *metric.Desc {
-	d.Help += absentWhileZero
+	d.Sparse, d.Help = true, d.Help+" Absent on InfiniBand while 0."
 	return d
 }
 
@@ -88,10 +85,6 @@ var (
 		respCQEErrors, respCQEFlush, respLocalLength, respRemoteAccess,
 	}
 )
-
-// sparseDescs are the counters that are left out on InfiniBand while 0.
-var sparseDescs = slices.DeleteFunc(slices.Clone(transportDescs),
-	func(d *metric.Desc) bool { return !strings.HasSuffix(d.Help, absentWhileZero) })
 
 // isTraffic reports whether a counter is also in counters/, which is more accurate.
 func isTraffic(d *metric.Desc) bool { return slices.Contains(trafficDescs, d) }

@@ -27,6 +27,8 @@ type Desc struct {
 	Asks string
 	// AskedLabels are the labels that require Asks, if the others are available without it.
 	AskedLabels []string
+	// Sparse metrics are left out on InfiniBand ports while 0.
+	Sparse bool
 }
 
 // Type is a metric type of the exposition format.
