@@ -179,13 +179,13 @@ changed | sed 's/^/        /'
 git commit -qm "generated"
 
 step "gates"
-go vet ./collector ./internal/... ./fixtures/... ./docs/gen ./rules
+go vet ./collector/... ./internal/... ./fixtures/... ./docs/gen ./rules
 go vet -tags e2e ./test/sandbox
 go run ./fixtures/gen -check
 go run ./docs/gen -check
 go run ./packaging/changelog -since "$base"
-go test ./collector ./internal/reading ./internal/snapshot ./internal/coverage ./internal/deptest ./rules ./docs/gen ./fixtures/gen ./dashboards
-go test -run 'Source' ./internal/host
+go test ./collector/... ./internal/reading ./internal/snapshot ./internal/coverage ./internal/deptest ./rules ./docs/gen ./fixtures/gen ./dashboards
+go test -run 'Source' ./internal/host/source
 go test -run 'TestRuleStyle|TestAlertsAreTested|Ignored|Needs' ./internal/alerting
 go test ./internal/cli ./test/machines -run "Test(Golden|Findings|Descs)OfMachines/^($touched)\$|TestEvery|TestGoldensHaveMachines|TestRulesReadMetricsThatExist|TestDocs|TestHelp|TestModules"
 [ -x bin/promtool ] || make -s bin/promtool
