@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +15,7 @@ import (
 
 	"rdma_exporter/internal/capture/replay"
 
+	"rdma_exporter/internal/host/hosttest"
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/host/umad"
 
@@ -31,7 +31,7 @@ import (
 // the one that runs.
 func TestServeFabric(t *testing.T) {
 	dir := t.TempDir()
-	s := start(t, "fabric", "--path.rootfs="+madRoot(t), "--state.dir="+dir, "--web.route-prefix=/ib", "--web.pprof")
+	s := start(t, "fabric", "--path.rootfs="+hosttest.InfiniBandPorts(t), "--state.dir="+dir, "--web.route-prefix=/ib", "--web.pprof")
 	s.await(t, "/ib/", "Unseen")
 	for _, c := range []struct {
 		name, path string
@@ -96,28 +96,6 @@ func TestServeFabric(t *testing.T) {
 	}
 }
 
-// madRoot is a host with two InfiniBand ports, each of a fabric of its own, in some states.
-func madRoot(t *testing.T, states ...string) string {
-	t.Helper()
-	dir := t.TempDir()
-	put := func(name, content string) {
-		name = filepath.Join(dir, name)
-		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
-		must(t, os.WriteFile(name, []byte(content+"\n"), 0o644))
-	}
-	put("proc/version", "")
-	put("sys/class/infiniband_mad/abi_version", "5")
-	for i, state := range states {
-		umad, device := fmt.Sprintf("sys/class/infiniband_mad/umad%d/", i), fmt.Sprintf("mlx5_%d", i)
-		put(umad+"ibdev", device)
-		put(umad+"port", "1")
-		put("sys/class/infiniband/"+device+"/node_guid", fmt.Sprintf("0:%d", i))
-		put("sys/class/infiniband/"+device+"/ports/1/link_layer", "InfiniBand")
-		put("sys/class/infiniband/"+device+"/ports/1/state", state)
-	}
-	return dir
-}
-
 // TestFabricPortKept: a restarted exporter does not sweep another subnet than before.
 func TestFabricPortKept(t *testing.T) {
 	dir := t.TempDir()
@@ -125,7 +103,7 @@ func TestFabricPortKept(t *testing.T) {
 	must(t, err)
 	must(t, store.Write(map[string]any{"from": umad.MADPort{Device: "mlx5_7", Port: 1, GUID: "0:7"}}))
 	must(t, store.Close())
-	s := start(t, "fabric", "--path.rootfs="+madRoot(t, "4: ACTIVE"), "--state.dir="+dir)
+	s := start(t, "fabric", "--path.rootfs="+hosttest.InfiniBandPorts(t, "4: ACTIVE"), "--state.dir="+dir)
 	const want = "mlx5_7/1 of node 0:7, the port of earlier sweeps, does not exist: there are [mlx5_0/1]; another port may be in another fabric: select the port"
 	if body := s.await(t, "/", "RDMAFabricUnseen"); !strings.Contains(body, want) {
 		t.Errorf("the page has %.2000s", body)
@@ -276,7 +254,7 @@ func alertmanager(t *testing.T, name string) (url string, last func() map[string
 // TestFabricAlerts: alerts on a fabric reach an Alertmanager without a Prometheus, with the labels that a Prometheus
 // gives them. A restart continues those that are pending, and the sweep of a healthy fabric sends none.
 func TestFabricAlerts(t *testing.T) {
-	rules, dir, root := filepath.Join(t.TempDir(), "at-once.rules.yml"), t.TempDir(), madRoot(t)
+	rules, dir, root := filepath.Join(t.TempDir(), "at-once.rules.yml"), t.TempDir(), hosttest.InfiniBandPorts(t)
 	must(t, os.WriteFile(rules, []byte(`groups: [{name: g, rules: [{alert: AtOnce, expr: 'rdma:fault{symptom="no_subnet_manager"}', labels: {severity: info}}]}]`), 0o644))
 	args := func(url, state string) []string {
 		return []string{

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/command"
+	"rdma_exporter/internal/host/hosttest"
 	"rdma_exporter/test/machines"
 )
 
@@ -177,7 +178,7 @@ func TestNothingWithoutPassword(t *testing.T) {
 		fmt.Appendf(nil, "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\nbasic_auth_users:\n  prom: %s\n", secretHash), 0o600))
 	for name, args := range map[string][]string{
 		"serve":  {"--replay=" + machines.Fixture("no-rdma")},
-		"fabric": {"fabric", "--path.rootfs=" + madRoot(t), "--state.dir=" + t.TempDir()},
+		"fabric": {"fabric", "--path.rootfs=" + hosttest.InfiniBandPorts(t), "--state.dir=" + t.TempDir()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, append(args, "--web.config.file="+config, "--web.pprof")...)

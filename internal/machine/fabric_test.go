@@ -2,37 +2,14 @@ package machine
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
+	"rdma_exporter/internal/host/hosttest"
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/host/umad"
 
 	"rdma_exporter/internal/mad"
 )
-
-// madRoot is a host with two InfiniBand ports, each of a fabric of its own, in some states.
-func madRoot(t *testing.T, states ...string) string {
-	t.Helper()
-	dir := t.TempDir()
-	put := func(name, content string) {
-		name = filepath.Join(dir, name)
-		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
-		must(t, os.WriteFile(name, []byte(content+"\n"), 0o644))
-	}
-	put("proc/version", "")
-	put("sys/class/infiniband_mad/abi_version", "5")
-	for i, state := range states {
-		umad, device := fmt.Sprintf("sys/class/infiniband_mad/umad%d/", i), fmt.Sprintf("mlx5_%d", i)
-		put(umad+"ibdev", device)
-		put(umad+"port", "1")
-		put("sys/class/infiniband/"+device+"/node_guid", fmt.Sprintf("0:%d", i))
-		put("sys/class/infiniband/"+device+"/ports/1/link_layer", "InfiniBand")
-		put("sys/class/infiniband/"+device+"/ports/1/state", state)
-	}
-	return dir
-}
 
 // TestFabricPort: a subnet is swept from the port of the earlier sweeps, or from the selected one.
 func TestFabricPort(t *testing.T) {
@@ -59,7 +36,7 @@ func TestFabricPort(t *testing.T) {
 					return nil, umad.MADPort{}, nil
 				},
 			}
-			if _, _, err := f.openPort(rooted.Paths{RootFS: madRoot(t, tt.states...)}, tt.before); err != nil {
+			if _, _, err := f.openPort(rooted.Paths{RootFS: hosttest.InfiniBandPorts(t, tt.states...)}, tt.before); err != nil {
 				got = err.Error()
 			}
 			if got != tt.want {

@@ -2,13 +2,11 @@ package serve
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/host/hosttest"
 	"rdma_exporter/internal/host/live"
 	"rdma_exporter/internal/host/rooted"
 
@@ -23,7 +21,7 @@ func TestFabricShown(t *testing.T) {
 		Open:   func() (mad.Transport, error) { return nil, errors.New("no device") },
 		Memory: fabric.NewMemory(fabric.Data{}), Logger: slog.New(slog.DiscardHandler),
 	}
-	live, err := live.OpenLive(rooted.Paths{RootFS: madRoot(t)})
+	live, err := live.OpenLive(rooted.Paths{RootFS: hosttest.InfiniBandPorts(t)})
 	must(t, err)
 	defer live.Close()
 	c := Fabric{interval: time.Minute}
@@ -50,26 +48,4 @@ func TestFabricShown(t *testing.T) {
 			}
 		}
 	})
-}
-
-// madRoot is a host with two InfiniBand ports, each of a fabric of its own, in some states.
-func madRoot(t *testing.T, states ...string) string {
-	t.Helper()
-	dir := t.TempDir()
-	put := func(name, content string) {
-		name = filepath.Join(dir, name)
-		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
-		must(t, os.WriteFile(name, []byte(content+"\n"), 0o644))
-	}
-	put("proc/version", "")
-	put("sys/class/infiniband_mad/abi_version", "5")
-	for i, state := range states {
-		umad, device := fmt.Sprintf("sys/class/infiniband_mad/umad%d/", i), fmt.Sprintf("mlx5_%d", i)
-		put(umad+"ibdev", device)
-		put(umad+"port", "1")
-		put("sys/class/infiniband/"+device+"/node_guid", fmt.Sprintf("0:%d", i))
-		put("sys/class/infiniband/"+device+"/ports/1/link_layer", "InfiniBand")
-		put("sys/class/infiniband/"+device+"/ports/1/state", state)
-	}
-	return dir
 }

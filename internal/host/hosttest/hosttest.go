@@ -2,6 +2,7 @@
 package hosttest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,4 +121,23 @@ func BothWays(t *testing.T, test func(t *testing.T, dir string, l *rooted.Tree))
 		WithoutOpenat2(l)
 		test(t, dir, l)
 	})
+}
+
+// InfiniBandPorts makes a host with InfiniBand devices of one port each, in these states ("4: ACTIVE"), and returns its
+// root. Each device has its own node GUID and umad file.
+func InfiniBandPorts(t testing.TB, states ...string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	put := func(name, content string) { Put(t, dir, name, content+"\n") }
+	put("proc/version", "")
+	put("sys/class/infiniband_mad/abi_version", "5")
+	for i, state := range states {
+		umad, device := fmt.Sprintf("sys/class/infiniband_mad/umad%d/", i), fmt.Sprintf("mlx5_%d", i)
+		put(umad+"ibdev", device)
+		put(umad+"port", "1")
+		put("sys/class/infiniband/"+device+"/node_guid", fmt.Sprintf("0:%d", i))
+		put("sys/class/infiniband/"+device+"/ports/1/link_layer", "InfiniBand")
+		put("sys/class/infiniband/"+device+"/ports/1/state", state)
+	}
+	return dir
 }
