@@ -57,18 +57,27 @@ func (k *Check) evaluateOnce(
 	})
 	j, err := verdict.New(m, sched, c.Rules, log)
 	if err != nil {
-		return failed(m, err), nil
+		return failed(m.Instance(nil), err), nil
 	}
 	defer func() { command.LogError(log, "cannot close the alerting engine", j.Close()) }()
 	if err := command.AreAlerts(k.filter.Only, j.Alerts()); err != nil {
 		return check.Report{}, err
 	}
+	return k.evaluateRounds(ctx, c, m, j, stderr, j.Round), nil
+}
+
+// evaluateRounds evaluates the rounds of a machine, each by round, and returns the report of the last one.
+func (k *Check) evaluateRounds(
+	ctx context.Context, c *machine.Config, m *machine.Machine, j *verdict.Evaluator, stderr io.Writer,
+	round func(context.Context, time.Time) error,
+) check.Report {
+	var err error
 	shown := newProgress(stderr, k.length)
 	defer shown.end()
 	for _, t := range k.times(m) {
 		reached := m.Reach(ctx, t)
 		if reached == nil {
-			reached = j.Round(ctx, t)
+			reached = round(ctx, t)
 		}
 		err = errors.Join(err, reached)
 		if ctx.Err() != nil {
@@ -77,7 +86,7 @@ func (k *Check) evaluateOnce(
 		}
 		shown.show(t, len(j.Report(m.Recording(c), nil).Findings))
 	}
-	return j.Report(m.Recording(c), err), nil
+	return j.Report(m.Recording(c), err)
 }
 
 // times adds the rounds of --for.
@@ -90,8 +99,8 @@ func (k *Check) times(m *machine.Machine) []time.Time {
 }
 
 // failed is the report of an evaluation that could not start.
-func failed(m *machine.Machine, err error) check.Report {
-	return check.New(check.Input{Exporter: verdict.Build(), Host: m.Instance(nil), Err: err})
+func failed(instance string, err error) check.Report {
+	return check.New(check.Input{Exporter: verdict.Build(), Host: instance, Err: err})
 }
 
 // progress is a progress line on a terminal during check --for.

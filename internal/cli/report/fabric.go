@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -52,7 +51,7 @@ func (k *Check) evaluateFabric(
 		Rules: files, Files: files.Names, Job: machine.FabricJob, Instance: instance, Logger: log,
 	})
 	if err != nil {
-		return check.New(check.Input{Exporter: verdict.Build(), Host: instance, Err: err}), nil
+		return failed(instance, err), nil
 	}
 	defer func() { command.LogError(log, "cannot close the alerting engine", j.Close()) }()
 	if err := command.AreAlerts(k.filter.Only, j.Alerts()); err != nil {
@@ -63,24 +62,14 @@ func (k *Check) evaluateFabric(
 		ctx, cancel = context.WithTimeoutCause(ctx, k.length+sweepTime, fmt.Errorf("the sweep took more than %s", sweepTime))
 		defer cancel()
 	}
-	shown := newProgress(stderr, k.length)
-	defer shown.end()
+	var report check.Report
 	x.Run(ctx, func(sweep func() error) {
-		for _, t := range k.times(m) {
-			reached := m.Reach(ctx, t)
-			if reached == nil {
-				reached = sweep()
+		report = k.evaluateRounds(ctx, c, m, j, stderr, func(ctx context.Context, t time.Time) error {
+			if err := sweep(); err != nil {
+				return err
 			}
-			if reached == nil {
-				reached = j.Round(ctx, t)
-			}
-			err = errors.Join(err, reached)
-			if ctx.Err() != nil {
-				err = context.Cause(ctx)
-				return
-			}
-			shown.show(t, len(j.Report(m.Recording(c), nil).Findings))
-		}
+			return j.Round(ctx, t)
+		})
 	})
-	return j.Report(m.Recording(c), err), nil
+	return report, nil
 }
