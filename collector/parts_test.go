@@ -12,11 +12,12 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // TestFilesOfParts: files of metrics that are left out are not read; counter 0 is, since other reads depend on it.
 func TestFilesOfParts(t *testing.T) {
-	h := collectortest.Machine(t, collectortest.ManyFunctions)
+	h := played.Machine(t, collectortest.ManyFunctions)
 	metrics := func() map[string]bool { return map[string]bool{"rdma_port_out_of_sequence_total": true} }
 	c := hwcounters.New(shared.NewState(shared.Options{PartMetrics: metrics}))
 	n, err := collectortest.ReadOnce(t.Context(), c.Read, h)
@@ -46,7 +47,7 @@ func TestLeftOutIsNotMissing(t *testing.T) {
 	n, err := collectortest.ReadOnce(
 		t.Context(),
 		infiniband.New(shared.NewState(o)).Read,
-		collectortest.Machine(t, collectortest.ManyFunctions),
+		played.Machine(t, collectortest.ManyFunctions),
 	)
 	if err != nil || len(n.InfiniBand.Devices) != 2 || len(n.InfiniBand.Missing) != 0 {
 		t.Errorf("%d devices, missing %v, %v", len(n.InfiniBand.Devices), n.InfiniBand.Missing, err)
@@ -69,7 +70,7 @@ func TestMetricsOfParts(t *testing.T) {
 		parts   string
 	}{"rules": {ofRules, some}, "all": {nil, all}} {
 		t.Run(name, func(t *testing.T) {
-			h := collectortest.Machine(t, collectortest.ManyFunctions)
+			h := played.Machine(t, collectortest.ManyFunctions)
 			got := map[string][]string{}
 			for _, c := range All(shared.Options{PartMetrics: tc.metrics})[:2] {
 				n, err := collectortest.ReadOnce(t.Context(), c.Read, h)

@@ -12,38 +12,18 @@ import (
 	"time"
 
 	"rdma_exporter/collector/metric"
-	"rdma_exporter/internal/capture"
-	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/nvml"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
-
-// Machine replays entries of a capture: a real tree of files, with driver errors.
-func Machine(t testing.TB, entries string) *host.Host {
-	t.Helper()
-	a, err := capture.Parse([]byte("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\"]}\n" + entries))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := replay.Play(a, time.Unix(0, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p.Host()
-}
 
 func ReaderOf(t testing.TB, entries string) *reading.Reader {
 	t.Helper()
-	return reading.New(t.Context(), Machine(t, entries), "mlx5_0")
+	return reading.New(t.Context(), played.Machine(t, entries), "mlx5_0")
 }
 
 func Value(v *uint64) any {

@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // ethDriver is a driver that counts its requests.
@@ -70,7 +71,7 @@ type ethRig struct {
 }
 
 func newEthRig(t *testing.T, tree string) *ethRig {
-	r := &ethRig{t: t, h: collectortest.Machine(t, tree), driver: &ethDriver{}, stats: counters.NewNetdevStats()}
+	r := &ethRig{t: t, h: played.Machine(t, tree), driver: &ethDriver{}, stats: counters.NewNetdevStats()}
 	r.h.Ethtool, r.h.Now, r.h.Budget = r.driver, time.Now, access.NewBudget(time.Now)
 	r.c = New(withStats(shared.Options{}, r.stats))
 	return r

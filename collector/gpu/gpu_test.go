@@ -19,6 +19,7 @@ import (
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 func number(n uint64) *uint64 { return &n }
@@ -48,7 +49,7 @@ func gpuRounds(
 	for i, address := range functions {
 		fmt.Fprintf(&entries, "-- sys/bus/pci/devices/%[1]s/vendor --\n0x10de\n-- sys/bus/pci/devices/%[1]s/class --\n0x030200\n-- sys/bus/pci/devices/%[1]s/numa_node --\n%[2]d\n", address, i-1)
 	}
-	h := collectortest.Machine(t, entries.String())
+	h := played.Machine(t, entries.String())
 	h.GPUs, h.Now = f, time.Now
 	gpus := shared.NewGPUReadings(o)
 	return New(

@@ -11,6 +11,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // buffers is bufinfo of Linux 6.12: a buffer of the GPU driver with a NIC and a GPU attached, one without attachments,
@@ -71,7 +72,7 @@ func FuzzParseBufinfo(f *testing.F) {
 
 // TestBufinfoIsAskedSeldom: only if permitted, while a job is suspected, and at most every 10m.
 func TestBufinfoIsAskedSeldom(t *testing.T) {
-	h := collectortest.Machine(t, "-- "+host.BufinfoFile+" --\n"+buffers)
+	h := played.Machine(t, "-- "+host.BufinfoFile+" --\n"+buffers)
 	now := time.Unix(5000, 0)
 	h.Now = func() time.Time { return now }
 	asked := func() uint64 {
@@ -127,7 +128,7 @@ func TestBufinfoThatTellsNothing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := bufinfo{on: true}
 			var n snapshot.Node
-			h := collectortest.Machine(t, c.entries)
+			h := played.Machine(t, c.entries)
 			b.refresh(t.Context(), h, &snapshot.Node{}, true)
 			if b.refresh(t.Context(), h, &n, true); b.of(h.Now(), nil) != nil || len(n.Issues) != c.issues {
 				t.Errorf("%v %+v", collectortest.Value(b.of(h.Now(), nil)), n.Issues)

@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 func TestGPUDriver(t *testing.T) {
@@ -129,7 +130,7 @@ func board(acs bool, extra string) string {
 // section is the section of a machine, with its issues.
 func section(t *testing.T, entries string, job gdr.Job) (*snapshot.GDR, []snapshot.Issue) {
 	t.Helper()
-	h := collectortest.Machine(t, entries)
+	h := played.Machine(t, entries)
 	with := shared.NewState(shared.Options{NCCL: job})
 	var n snapshot.Node
 	for _, c := range []*shared.Collector{infiniband.New(with), New(with)} {

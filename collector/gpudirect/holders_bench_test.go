@@ -7,6 +7,7 @@ import (
 	"rdma_exporter/collector/collectortest"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // BenchmarkJobsOfPorts finds the workloads of eight ports, of 200 processes in 25 jobs with memory on each.
@@ -27,7 +28,7 @@ func BenchmarkJobsOfPorts(b *testing.B) {
 				host.RDMAHolder{PID: p.PID, Contexts: 1, Regions: 200, RegionBytes: 1 << 30})
 		}
 	}
-	h := collectortest.Machine(b, collectortest.Files("proc/uptime", "1 1"))
+	h := played.Machine(b, collectortest.Files("proc/uptime", "1 1"))
 	b.ReportAllocs()
 	for b.Loop() {
 		if got := o.jobs(h, found, names, devices); len(got) != 8 || len(got[0].Jobs) != 25 {

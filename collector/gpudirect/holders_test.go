@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // TestPortJobs: the workloads of each device, the busiest first.
@@ -73,7 +74,7 @@ func TestPortJobs(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := collectortest.Machine(t, c.entries)
+			h := played.Machine(t, c.entries)
 			devices := []snapshot.Device{
 				{Name: "a", PCIAddress: "0000:15:01.0", Ports: []snapshot.Port{{Number: 1}}},
 				{Name: "b", PCIAddress: "0000:15:01.1", Ports: []snapshot.Port{{Number: 1}}},

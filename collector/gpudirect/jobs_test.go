@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // jobOn is a process on the GPU of board.
@@ -106,7 +107,7 @@ func TestHolders(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var n snapshot.Node
-			got := readHolders(t.Context(), collectortest.Machine(t, c.entries), &n, []string{"a", "b"}, nil)
+			got := readHolders(t.Context(), played.Machine(t, c.entries), &n, []string{"a", "b"}, nil)
 			found := []snapshot.Process{{PID: 7}, {PID: 8}, {PID: 9}}
 			got.addMemory(found)
 			if !slices.Equal(got.pids(), c.pids) || len(n.Issues) != c.issues {
@@ -137,7 +138,7 @@ func TestProcessesThatAreNamed(t *testing.T) {
 		{"a context of another process", holders + "0: contexts=1 regions=0 bytes=0\n", []gdrGPU{{processes: []int{9}}}, []int{7, 9}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := collectortest.Machine(t, c.entries)
+			h := played.Machine(t, c.entries)
 			d := &fakeProcesses{}
 			h.Processes = d
 			var j gdrJobs

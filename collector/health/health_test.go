@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // nodeWithReporters has RDMA devices on physical functions, a virtual one, sub-functions and in software.
@@ -65,7 +66,7 @@ func TestHealthOfTheFunctionsOfRDMADevices(t *testing.T) {
 		},
 		"rxe0": nil,
 	}
-	h := collectortest.Machine(t, nodeWithReporters)
+	h := played.Machine(t, nodeWithReporters)
 	for name, want := range of {
 		t.Run(name, func(t *testing.T) {
 			c := New(shared.NewState(shared.Options{Include: regexp.MustCompile("^" + name + "$")}))
@@ -106,7 +107,7 @@ func TestHealthThatIsNotToBeHad(t *testing.T) {
 			n, err := collectortest.ReadOnce(
 				t.Context(),
 				New(shared.NewState(shared.Options{})).Read,
-				collectortest.Machine(t, c.tree),
+				played.Machine(t, c.tree),
 			)
 			if err != nil || n.Health == nil || len(n.Health.Reporters) != 0 {
 				t.Errorf("%+v, %v", n.Health, err)
@@ -136,7 +137,7 @@ func (d stuckDevlink) Health(context.Context) ([]host.HealthReporter, error) {
 
 func TestStuckDevlinkCostsTheHealthOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := collectortest.Machine(t, nodeWithReporters)
+		h := played.Machine(t, nodeWithReporters)
 		d := stuckDevlink{make(chan struct{}, 1), make(chan struct{})}
 		playing := h.Devlink
 		h.Devlink = d

@@ -3,7 +3,7 @@ package infiniband
 import (
 	"testing"
 
-	"rdma_exporter/collector/collectortest"
+	"rdma_exporter/test/played"
 )
 
 func TestBoot(t *testing.T) {
@@ -23,7 +23,7 @@ func TestBoot(t *testing.T) {
 		{"empty", "-- proc/uptime --\n\n", -1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b, got := (&infiniBand{}).readBoot(collectortest.Machine(t, c.tree)), -1.0
+			b, got := (&infiniBand{}).readBoot(played.Machine(t, c.tree)), -1.0
 			if b.Uptime != nil {
 				got = *b.Uptime
 			}

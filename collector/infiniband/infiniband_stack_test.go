@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // TestStack: the missing part of the stack, the reason for the expectation, and the exclusions.
@@ -49,7 +50,7 @@ func TestStack(t *testing.T) {
 		"class not permitted": {core + ipoib + "-- sys/class/infiniband_verbs !EACCES --\n", expect.Data{}, "loaded  []", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := collectortest.Machine(t, c.machine)
+			h := played.Machine(t, c.machine)
 			col := &infiniBand{
 				memory: expect.NewMemory(c.memory),
 				conf:   &shared.SiteConfig{},

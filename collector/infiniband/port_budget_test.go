@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // slowFiles delays each file of one device.
@@ -56,7 +57,7 @@ func portTree(device string) string {
 // stay below 1% of the time plus those of its state; those of another device are read each minute.
 func TestSlowDeviceKeepsItsBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := collectortest.Machine(t, portTree("mlx5_0")+portTree("mlx5_1"))
+		h := played.Machine(t, portTree("mlx5_0")+portTree("mlx5_1"))
 		slow := &slowFiles{Files: h.Files, device: "mlx5_0", each: 100 * time.Millisecond, reads: map[string]int{}}
 		quick := &slowFiles{Files: slow, device: "mlx5_1", reads: map[string]int{}}
 		h.Files, h.Now, h.Budget = quick, time.Now, access.NewBudget(time.Now)

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/collector/collectortest"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/kernellog"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // written is a kernel log of lines that are recognised as the live reader does.
@@ -57,7 +57,7 @@ func kernelLogOf(log *written) (*kernelLog, func(t *testing.T) *snapshot.Node) {
 	last.PublishJob([]snapshot.Process{{PID: 4242, Verbs: []string{"uverbs0"}}, {PID: 77}}, time.Unix(0, 0))
 	c := &kernelLog{lastRound: last, counts: map[snapshot.KernelLogKey]*kernelLogCount{}, functions: map[string]string{}}
 	return c, func(t *testing.T) *snapshot.Node {
-		h, n := collectortest.Machine(t, kernelLogFiles), &snapshot.Node{}
+		h, n := played.Machine(t, kernelLogFiles), &snapshot.Node{}
 		h.KernelLog = log
 		c.read(t.Context(), h, n, func(err error) {
 			if err != nil {

@@ -22,6 +22,7 @@ import (
 	"rdma_exporter/internal/lldp"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // says is a frame of a system with this name.
@@ -151,7 +152,7 @@ func TestNeighbours(t *testing.T) {
 				}
 				store.Replace(conf)
 			}
-			h := collectortest.Machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+c.files)
+			h := played.Machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+c.files)
 			got := far(t, neighboursOf(shared.Options{Hostname: "gpu-1", Site: store}), h)
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
@@ -201,7 +202,7 @@ func TestNetworkdAnswers(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := collectortest.Machine(
+			h := played.Machine(
 				t,
 				etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+saved(5, says("old", "swp1", 120, bridge)),
 			)
@@ -225,7 +226,7 @@ func TestOwnCable(t *testing.T) {
 		lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x04\x02\x00\x00\x00\x00\x06")},
 		lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x03\x02\x00\x00\x00\x00\x06")},
 		lldp.TLV{Type: lldp.TypeTTL, Value: []byte{0, 120}})
-	h := collectortest.Machine(t,
+	h := played.Machine(t,
 		etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+etherPort("mlx5_1", "0000:19:00.0", "eth1", 6)+saved(5, own))
 	if got := far(t, neighboursOf(shared.Options{}), h); got != nil {
 		t.Error(got)
@@ -261,7 +262,7 @@ func TestSubnet(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			links := shared.NewCommonLinks()
 			n := New(linked(shared.Options{AskSubnet: c.ask}, links))
-			h := collectortest.Machine(t, port+c.files)
+			h := played.Machine(t, port+c.files)
 			slices.Sort(c.want)
 			for range 2 { // a failure is reported until the next query
 				if got := farSorted(t, n, h); !slices.Equal(got, c.want) {
@@ -305,7 +306,7 @@ func (p *tape) Receive(
 // TestHeard: received frames take precedence over those saved by networkd, the most recent switch over others, and
 // nothing outlives its TTL.
 func TestHeard(t *testing.T) {
-	h := collectortest.Machine(
+	h := played.Machine(
 		t,
 		etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+saved(5, says("old", "swp1", 120, bridge)),
 	)
@@ -396,7 +397,7 @@ func TestNotHeardNeeds(t *testing.T) {
 		needs string
 	}{{syscall.EPERM, "CAP_NET_RAW"}, {access.ErrOtherNetwork, "network namespace of the host"}} {
 		t.Run(c.needs, func(t *testing.T) {
-			h := collectortest.Machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5))
+			h := played.Machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5))
 			h.LLDP = &tape{err: &access.Error{Op: "listen to", Path: "LLDP", Err: c.err}}
 			n := neighboursOf(shared.Options{ListenLLDP: true})
 			collectortest.Collect(t, h, n.Descs, n.Read, n.Emit) // the netdevs to hear
@@ -414,7 +415,7 @@ func TestNotHeardNeeds(t *testing.T) {
 
 // TestNotHeard: a denied permission is reported in each round, and reception resumes once permitted.
 func TestNotHeard(t *testing.T) {
-	h := collectortest.Machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5))
+	h := played.Machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5))
 	p := &tape{joined: make(chan []string, 1), err: &access.Error{Op: "listen to", Path: "LLDP", Err: syscall.EPERM}}
 	h.LLDP = p
 	c := neighboursOf(shared.Options{ListenLLDP: true})

@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // infinibandPort is an RDMA device with one InfiniBand port, and the answers received over it.
@@ -63,7 +64,7 @@ func TestEnds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := farSorted(t, neighboursOf(shared.Options{AskSubnet: true}),
-				collectortest.Machine(t, infinibandPort("-- subnet/mlx5_0/1/link --\n"+c.answers)))
+				played.Machine(t, infinibandPort("-- subnet/mlx5_0/1/link --\n"+c.answers)))
 			slices.Sort(c.want)
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
@@ -88,7 +89,7 @@ func TestFarFEC(t *testing.T) {
 	got := farSorted(
 		t,
 		neighboursOf(shared.Options{AskSubnet: true}),
-		collectortest.Machine(t, infinibandPort(link, farAgent, fec)),
+		played.Machine(t, infinibandPort(link, farAgent, fec)),
 	)
 	got = slices.DeleteFunc(got, func(l string) bool { return !strings.Contains(l, "_fec_") })
 	if !slices.Equal(got, want) {
@@ -138,7 +139,7 @@ func TestHalfRateCards(t *testing.T) {
 				c.own, c.widths, c.speeds)
 			links := shared.NewCommonLinks()
 			far(t, New(linked(shared.Options{AskSubnet: true}, links)),
-				collectortest.Machine(t, infinibandPort(answers)+c.card))
+				played.Machine(t, infinibandPort(answers)+c.card))
 			bits := c.active * 1e9
 			d := &snapshot.Device{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, Rate: &bits}}}
 			links.Of([]snapshot.Device{*d})
@@ -188,7 +189,7 @@ func TestAskedOverTheSubnet(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := neighboursOf(shared.Options{AskSubnet: !c.off})
-			got := farSorted(t, n, collectortest.Machine(t, c.files))
+			got := farSorted(t, n, played.Machine(t, c.files))
 			slices.Sort(c.want)
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
@@ -218,7 +219,7 @@ func TestDatagramsAreCounted(t *testing.T) {
 		{"the far end does not answer", infinibandPort("-- subnet/mlx5_0/1/link !ETIMEDOUT --\n"), 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := collectortest.Machine(t, c.files)
+			h := played.Machine(t, c.files)
 			h.Meter = &source.Meter{}
 			far(t, neighboursOf(shared.Options{AskSubnet: true}), h)
 			var got uint64
@@ -237,7 +238,7 @@ func TestDatagramsAreCounted(t *testing.T) {
 // TestSubnetIsAskedEachMinute: queries are made each minute, and the capabilities of an agent are kept while the switch
 // is the same.
 func TestSubnetIsAskedEachMinute(t *testing.T) {
-	h := collectortest.Machine(t, infinibandPort(farLink, master))
+	h := played.Machine(t, infinibandPort(farLink, master))
 	now := time.Now()
 	h.Now, h.Budget = func() time.Time { return now }, nil
 	answers := &collectortest.Agents{Subnet: h.Subnet}
@@ -275,7 +276,7 @@ func (s hanging) Ends(ctx context.Context, device string, port int) (host.IBLink
 
 // TestSubnetHangs: a hung umad costs only the queries over it, and the others wait for it once, briefly.
 func TestSubnetHangs(t *testing.T) {
-	h := collectortest.Machine(
+	h := played.Machine(
 		t,
 		infinibandPort(farLink, farAgent, master)+etherPort("mlx5_1", "0000:19:00.0", "eth1", 6)+saved(6,
 			says("leaf-9", "swp1", 120, bridge)),

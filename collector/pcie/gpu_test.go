@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // pcieFunction is a function of the PCI tree with a given width and one correctable error.
@@ -38,7 +39,7 @@ func TestLinksOfGPUs(t *testing.T) {
 	}
 	entries += "-- sys/devices/pci0009:00/0009:00:00.0/vendor --\n0x10de\n"
 	entries += "-- proc/driver/nvidia/gpus/0000:21:00.0/information --\nModel: \t\t NVIDIA H200\nGPU UUID: \t GPU-b\n"
-	h := collectortest.Machine(t, entries)
+	h := played.Machine(t, entries)
 	h.GPUs = &collectortest.FakeGPUs{
 		Nvml: snapshot.NVML{GPUs: []snapshot.GPU{{Index: 7, UUID: "GPU-a", PCIAddress: "0000:19:00.0"}}},
 	}
@@ -86,7 +87,7 @@ func TestLinksOfGPUs(t *testing.T) {
 // TestStuckGPU: a hung NVML costs no device its links.
 func TestStuckGPU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := collectortest.Machine(t, collectortest.PcieTree(""))
+		h := played.Machine(t, collectortest.PcieTree(""))
 		h.GPUs, h.Now = collectortest.SlowGPUs(time.Minute), time.Now
 		last := &shared.LastRound{}
 		last.Begin()
@@ -104,7 +105,7 @@ func TestStuckGPU(t *testing.T) {
 // TestPanicOfGPUPaths: without LastRound there is no source of GPUs.
 func TestPanicOfGPUPaths(t *testing.T) {
 	c := New(&shared.State{Devices: shared.NewRoster(shared.Options{})})
-	n, _ := collectortest.Collect(t, collectortest.Machine(t, collectortest.PcieTree("")), c.Descs, c.Read, c.Emit)
+	n, _ := collectortest.Collect(t, played.Machine(t, collectortest.PcieTree("")), c.Descs, c.Read, c.Emit)
 	if len(n.Issues) != 1 || n.Issues[0].Reason != string(access.Panic) || len(n.PCIe.Devices) == 0 {
 		t.Errorf("%v", n.Issues)
 	}

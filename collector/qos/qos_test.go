@@ -21,6 +21,7 @@ import (
 	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // nodeWithPriorities has a RoCE device, a virtual function of it, a sub-function, an InfiniBand device and one in
@@ -105,11 +106,11 @@ func qosSamples(t *testing.T, c *shared.Collector, h *host.Host) ([]string, snap
 }
 
 func TestPrioritiesOfPhysicalEthernetPorts(t *testing.T) {
-	got, n := qosSamples(t, New(shared.NewState(shared.Options{})), collectortest.Machine(t, nodeWithPriorities))
+	got, n := qosSamples(t, New(shared.NewState(shared.Options{})), played.Machine(t, nodeWithPriorities))
 	if !slices.Equal(got, prioritiesOf) || len(n.Issues) != 0 {
 		t.Errorf("%s\nissues %v", strings.Join(got, "\n"), n.Issues)
 	}
-	if got, _ := qosSamples(t, New(shared.NewState(shared.Options{})), collectortest.Machine(t, "")); got != nil {
+	if got, _ := qosSamples(t, New(shared.NewState(shared.Options{})), played.Machine(t, "")); got != nil {
 		t.Errorf("a host without RDMA: %q", got)
 	}
 	New(shared.NewState(shared.Options{})).Emit(&snapshot.Node{}, nil) // before the first reading
@@ -121,7 +122,7 @@ func TestOperatorsWordOnRoCE(t *testing.T) {
 		t.Fatal(err)
 	}
 	var store site.Store
-	c, h := New(shared.NewState(shared.Options{Site: &store})), collectortest.Machine(t, nodeWithPriorities)
+	c, h := New(shared.NewState(shared.Options{Site: &store})), played.Machine(t, nodeWithPriorities)
 	pins := func() (out []string) {
 		got, _ := qosSamples(t, c, h)
 		return slices.DeleteFunc(got, func(s string) bool { return !strings.HasPrefix(s, "rdma_port_roce_pin_info") })
@@ -169,7 +170,7 @@ func (f *carrierFiles) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 
 // slowNode is nodeWithPriorities with the test's clock.
 func slowNode(t *testing.T) (*host.Host, *countedDCB, *carrierFiles) {
-	h := collectortest.Machine(t, nodeWithPriorities)
+	h := played.Machine(t, nodeWithPriorities)
 	d, f := &countedDCB{DCB: h.DCB}, &carrierFiles{h.Files, 1}
 	h.DCB, h.Files, h.Now, h.Budget = d, f, time.Now, access.NewBudget(time.Now)
 	return h, d, f
@@ -234,7 +235,7 @@ func TestRefusedPrioritiesAreReported(t *testing.T) {
 		syscall.EINVAL: "invalid", syscall.EPERM: "permission", syscall.EIO: "io",
 	} {
 		t.Run(reason, func(t *testing.T) {
-			h := collectortest.Machine(t, nodeWithPriorities)
+			h := played.Machine(t, nodeWithPriorities)
 			h.DCB = &countedDCB{err: &access.Error{Op: "ask", Path: "dcb/eth0/ieee", Err: errno}}
 			got, n := qosSamples(t, New(shared.NewState(shared.Options{})), h)
 			if got != nil || len(n.Issues) != 1 || n.Issues[0].Reason != reason || n.Issues[0].Source != "dcb" ||
@@ -285,7 +286,7 @@ func (f *noPorts) List(dir string) ([]string, error) {
 }
 
 func TestPortsThatComeAfterTheirDevice(t *testing.T) {
-	h := collectortest.Machine(t, nodeWithPriorities)
+	h := played.Machine(t, nodeWithPriorities)
 	f := &noPorts{h.Files, true}
 	h.Files = f
 	c := New(shared.NewState(shared.Options{}))
@@ -318,7 +319,7 @@ Global tclass=106
 
 // TestOFEDFiles: an empty file is a firmware error, and no value.
 func TestOFEDFiles(t *testing.T) {
-	got, n := qosSamples(t, New(shared.NewState(shared.Options{})), collectortest.Machine(t, nodeWithPriorities+ofedFiles))
+	got, n := qosSamples(t, New(shared.NewState(shared.Options{})), played.Machine(t, nodeWithPriorities+ofedFiles))
 	want := append(slices.Clone(prioritiesOf[:5]),
 		`rdma_port_qos_info{dcbx="host,cee,ieee",device="mlx5_0",netdev="eth0",port="1",trust="pcp"} 1`,
 		`rdma_port_congestion_notification_enabled{device="mlx5_0",netdev="eth0",point="notification",port="1",priority="3"} 1`,

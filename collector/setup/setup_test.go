@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // TestSetupFiles: a pattern stands for the files and directories that exist, and for the ones that could not be read.
@@ -83,7 +84,7 @@ func TestNodeModes(t *testing.T) {
 
 // TestSetupFilesOfNetdevs: a * is each name of a directory, an @ each netdev of an RDMA device, once.
 func TestSetupFilesOfNetdevs(t *testing.T) {
-	h := collectortest.Machine(t, collectortest.APort("pci/0000:18:00.0", "mlx5_0")+collectortest.APort("pci/0000:18:00.1", "mlx5_1")+`-- sys/devices/pci/0000:18:00.0/net/eth0 @files --
+	h := played.Machine(t, collectortest.APort("pci/0000:18:00.0", "mlx5_0")+collectortest.APort("pci/0000:18:00.1", "mlx5_1")+`-- sys/devices/pci/0000:18:00.0/net/eth0 @files --
 mtu: 9000
 -- sys/devices/pci/0000:18:00.1/net/ib0 @files --
 mode: datagram

@@ -8,11 +8,12 @@ import (
 
 	"rdma_exporter/collector/collectortest"
 	"rdma_exporter/internal/host/access"
+	"rdma_exporter/test/played"
 )
 
 // TestPanicOfGPUEvents: a panic beside the reading of GPUs ends the reading with an error.
 func TestPanicOfGPUEvents(t *testing.T) {
-	h := collectortest.Machine(t, "")
+	h := played.Machine(t, "")
 	h.GPUs, h.Now = &panickingGPUs{}, time.Now
 	if err := (&GPUReadings{interval: time.Second}).Run(t.Context(), h); !errors.Is(err, access.ErrPanic) {
 		t.Errorf("%v", err)

@@ -26,6 +26,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/transceiver"
 	"rdma_exporter/internal/transceiver/dump"
+	"rdma_exporter/test/played"
 )
 
 // moduleEntries are the entries of a capture with a module of internal/transceiver/testdata, with replacements in its
@@ -132,7 +133,7 @@ type opticsRig struct {
 }
 
 func newOpticsRig(t *testing.T, interval time.Duration, entries string) *opticsRig {
-	r := &opticsRig{t: t, h: collectortest.Machine(t, collectortest.EthTree("mlx5_0", "eth0")+entries)}
+	r := &opticsRig{t: t, h: played.Machine(t, collectortest.EthTree("mlx5_0", "eth0")+entries)}
 	r.bus, r.link = &moduleBus{Ethtool: r.h.Ethtool}, &carriers{Files: r.h.Files}
 	r.h.Ethtool, r.h.Files, r.h.Now, r.h.Budget = r.bus, r.link, time.Now, access.NewBudget(time.Now)
 	r.c = New(shared.NewState(shared.Options{ModuleInterval: interval}))
@@ -376,7 +377,7 @@ func TestModulePulledAndPlugged(t *testing.T) {
 		if n, _ := r.round(); n.Devices[0].Quarantined != 1 {
 			t.Errorf("%+v", n.Devices)
 		}
-		other := collectortest.Machine(t, moduleEntries(t, "eth0", "qsfp28-sr4"))
+		other := played.Machine(t, moduleEntries(t, "eth0", "qsfp28-sr4"))
 		r.bus.set(func() {
 			r.bus.Ethtool, r.bus.fails, r.bus.link = other.Ethtool, nil, &host.LinkState{
 				Link:     collectortest.N64(0),
@@ -398,7 +399,7 @@ func TestModuleExchanged(t *testing.T) {
 		defer r.start()()
 		r.round()
 		synctest.Wait()
-		other := collectortest.Machine(t, moduleEntries(t, "eth0", "qsfpdd-dr4"))
+		other := played.Machine(t, moduleEntries(t, "eth0", "qsfpdd-dr4"))
 		r.bus.set(func() { r.bus.Ethtool = other.Ethtool })
 		r.link.change()
 		time.Sleep(34 * time.Second)

@@ -31,7 +31,8 @@ import (
 // the one that runs.
 func TestServeFabric(t *testing.T) {
 	dir := t.TempDir()
-	s := start(t, "fabric", "--path.rootfs="+hosttest.InfiniBandPorts(t), "--state.dir="+dir, "--web.route-prefix=/ib", "--web.pprof")
+	s := start(t, "fabric", "--path.rootfs="+hosttest.InfiniBandPorts(t), "--state.dir="+dir,
+		"--web.route-prefix=/ib", "--web.pprof")
 	s.await(t, "/ib/", "Unseen")
 	for _, c := range []struct {
 		name, path string

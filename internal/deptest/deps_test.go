@@ -79,7 +79,7 @@ func imports(t *testing.T) map[string][]string {
 		f := strings.Fields(line)
 		name := strings.TrimPrefix(f[0], "rdma_exporter/")
 		if strings.HasSuffix(name, "/gen") || strings.HasPrefix(name, "fixtures/") || strings.HasPrefix(name, "test/") ||
-			strings.HasPrefix(name, "packaging/") || name == "internal/deptest" {
+			strings.HasPrefix(name, "packaging/") || forTests(name) {
 			continue
 		}
 		m[name] = f[1:]
@@ -87,8 +87,16 @@ func imports(t *testing.T) map[string][]string {
 	return m
 }
 
-// layer is the layer of a package, or else that of the packages below a name with a final /.
+// forTests reports whether a package beside those it serves is for tests only.
+func forTests(name string) bool {
+	return slices.Contains([]string{"collector/collectortest", "internal/deptest", "internal/host/hosttest"}, name)
+}
+
+// layer is the layer of a package, or else that of the packages below a name with a final /; -1: not of the program.
 func layer(name string) int {
+	if forTests(name) {
+		return -1
+	}
 	in := func(name string) int {
 		return slices.IndexFunc(layers, func(l []string) bool { return slices.Contains(l, name) })
 	}

@@ -45,10 +45,3 @@ func TestFabricPort(t *testing.T) {
 		})
 	}
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

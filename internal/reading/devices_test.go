@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/workers"
+	"rdma_exporter/test/played"
 )
 
 // rosterOf is a roster of devices that are the same in each round.
@@ -59,7 +60,7 @@ func TestStatesBelongToADevice(t *testing.T) {
 
 // TestPanicOfOneDevice: a panic caused by one device costs no other device its data, and its turn is free again.
 func TestPanicOfOneDevice(t *testing.T) {
-	h := machine(t, "")
+	h := played.Machine(t, "")
 	d, roster := Devices[int, string]{Collector: "c"}, rosterOf("a", "odd", "z")
 	for range 2 {
 		var n snapshot.Node
@@ -178,7 +179,7 @@ func TestPanicOutsideTheRead(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				var n snapshot.Node
-				h := machine(t, "")
+				h := played.Machine(t, "")
 				done := make(chan error, 1)
 				d := Devices[int, string]{Collector: "c"}
 				go d.ReadAll(ctx, h, &n, rosterOf("a", "m", "z"), func(r *Reader, _ *int) (string, bool) {

@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/test/played"
 )
 
 // tells is an agent with these counters.
@@ -55,7 +56,7 @@ func newAgentPort(t *testing.T, symbolErrors int) *agentPort {
 		}, answers: &collectortest.Agents{},
 		d: snapshot.Device{Name: "mlx5_0", Driver: "mlx5_core", FunctionType: snapshot.Physical},
 		p: snapshot.Port{Number: 1, LinkLayer: "InfiniBand", State: n(sysfs.StateActive), LID: n(17)},
-		h: collectortest.Machine(
+		h: played.Machine(
 			t,
 			collectortest.Files(agentDir+"/counters/symbol_error", fmt.Sprint(symbolErrors), agentDir+"/counters/port_xmit_wait",
 				"7", agentDir+"/counters/port_xmit_data", "1000"),
@@ -286,7 +287,7 @@ func TestNotAsked(t *testing.T) {
 // TestRecordedAgent: a replay has the recorded counters, and files where none were recorded.
 func TestRecordedAgent(t *testing.T) {
 	a := newAgentPort(t, 5)
-	a.h.Subnet = collectortest.Machine(t,
+	a.h.Subnet = played.Machine(t,
 		"-- subnet/mlx5_0/1/agent/17-1 --\nsymbol_error: 4\nport_xmit_wait: 6\nport_xmit_data: 900\n").Subnet
 	a.Mode = shared.CountersRecorded
 	a.is(t, "recorded", "symbol_errors_total 4, transmit_bytes_total 3600, transmit_wait_ticks_total 6; 0 files, asked 0")
