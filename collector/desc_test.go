@@ -44,7 +44,7 @@ func TestDescs(t *testing.T) {
 		if !legacyName.MatchString(d.Name) || strings.Contains(d.Name, "__") {
 			t.Errorf("%s: not a name for every Prometheus", d.Name)
 		}
-		if (d.Type == metric.Counter) != strings.HasSuffix(d.Name, "_total") {
+		if (d.Type == exposition.Counter) != strings.HasSuffix(d.Name, "_total") {
 			t.Errorf("%s: %s", d.Name, d.Type)
 		}
 		if d.Help == "" || !strings.HasSuffix(d.Help, ".") || d.Source == "" || d.Scope == "" {

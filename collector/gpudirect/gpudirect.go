@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"rdma_exporter/internal/exposition"
+
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
@@ -21,7 +23,7 @@ import (
 )
 
 var (
-	gdrMechanism = metric.New(metric.ScopeDevice, "rdma_gdr_mechanism_available",
+	gdrMechanism = metric.New(exposition.ScopeDevice, "rdma_gdr_mechanism_available",
 		"Whether a mechanism for access of NICs to GPU memory is available. mechanism: dmabuf (per RDMA device; by its driver, the kernel and the GPU driver), peermem (kernel module, or peer memory client of amdgpu, for all devices; device is empty). Absent where unknown, and on hosts without GPUs.",
 		"/sys/module/{nvidia_peermem,nv_peer_mem}, /proc/kallsyms, /proc/driver/nvidia/version; AMD: memory_peers/amdkfd, /boot/config-RELEASE, /proc/config.gz",
 		"mechanism", "device")

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"rdma_exporter/internal/exposition"
+
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
@@ -18,12 +20,12 @@ import (
 
 var (
 	portHWStat = &metric.Desc{
-		Name: "rdma_port_hw_stat", Type: metric.Untyped, Scope: metric.ScopeFunction,
+		Name: "rdma_port_hw_stat", Type: exposition.Untyped, Scope: exposition.ScopeFunction,
 		Help:   "Port counter or value of the driver without a metric of its own.",
 		Labels: []string{"device", "port", "stat"}, Source: "RDMA netlink STAT_GET, ports/N/hw_counters/STAT",
 	}
 	deviceHWStat = &metric.Desc{
-		Name: "rdma_device_hw_stat", Type: metric.Untyped, Scope: metric.ScopeDevice,
+		Name: "rdma_device_hw_stat", Type: exposition.Untyped, Scope: exposition.ScopeDevice,
 		Help:   "Device counter or value of the driver without a metric of its own.",
 		Labels: []string{"device", "stat"}, Source: "/sys/class/infiniband/DEV/hw_counters/STAT",
 	}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"rdma_exporter/internal/exposition"
+
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/internal/host/source"
@@ -16,7 +18,7 @@ func transport(name, help string) *metric.Desc {
 
 // bondWide is for counters shared by the RoCE ports of a bond.
 func bondWide(d *metric.Desc) *metric.Desc {
-	d.Scope, d.Of = metric.ScopeBond, metric.EthernetPorts
+	d.Scope, d.Of = exposition.ScopeBond, metric.EthernetPorts
 	return d
 }
 

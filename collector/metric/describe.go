@@ -18,10 +18,10 @@ var units = []string{
 // New describes a metric. Its type and unit follow from its name (https://prometheus.io/docs/practices/naming): a
 // counter ends in _total, and before that the name ends in the unit.
 func New(scope exposition.Scope, name, help, source string, labels ...string) *Desc {
-	d := &Desc{Name: name, Type: gauge, Scope: scope, Help: help, Labels: labels, Source: source}
+	d := &Desc{Name: name, Type: exposition.Gauge, Scope: scope, Help: help, Labels: labels, Source: source}
 	base, counts := strings.CutSuffix(name, "_total")
 	if counts {
-		d.Type = Counter
+		d.Type = exposition.Counter
 	}
 	if i := slices.IndexFunc(units, func(unit string) bool { return strings.HasSuffix(base, "_"+unit) }); i >= 0 {
 		d.Unit = strings.ReplaceAll(units[i], "_", " ")
@@ -31,28 +31,28 @@ func New(scope exposition.Scope, name, help, source string, labels ...string) *D
 
 // Host describes a metric of the host.
 func Host(name, help, source string, labels ...string) *Desc {
-	return New(scopeHost, name, help, source, labels...)
+	return New(exposition.ScopeHost, name, help, source, labels...)
 }
 
 // Device describes a metric of a device, with the label device before the given ones.
 func Device(name, help, source string, labels ...string) *Desc {
-	return New(ScopeDevice, name, help, source, append([]string{"device"}, labels...)...)
+	return New(exposition.ScopeDevice, name, help, source, append([]string{"device"}, labels...)...)
 }
 
 // Port describes a metric of a port, with the labels device and port before the given ones.
 func Port(name, help, source string, labels ...string) *Desc {
-	return New(scopePort, name, help, source, append([]string{"device", "port"}, labels...)...)
+	return New(exposition.ScopePort, name, help, source, append([]string{"device", "port"}, labels...)...)
 }
 
 // Function describes a metric of the traffic of one function, with the labels of Port.
 func Function(name, help, source string, labels ...string) *Desc {
-	return New(ScopeFunction, name, help, source, append([]string{"device", "port"}, labels...)...)
+	return New(exposition.ScopeFunction, name, help, source, append([]string{"device", "port"}, labels...)...)
 }
 
 // GPU describes a metric of a GPU, with the labels gpu and UUID before the given ones: the names of the DCGM
 // exporter for NVML index and UUID.
 func GPU(name, help, source string, labels ...string) *Desc {
-	return New(scopeGPU, name, help, source, append([]string{"gpu", "UUID"}, labels...)...)
+	return New(exposition.ScopeGPU, name, help, source, append([]string{"gpu", "UUID"}, labels...)...)
 }
 
 // Of sets Desc.Of.

@@ -5,19 +5,6 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-const (
-	gauge   = exposition.Gauge
-	Counter = exposition.Counter
-	Untyped = exposition.Untyped
-
-	scopeHost     = exposition.ScopeHost
-	ScopeDevice   = exposition.ScopeDevice
-	scopePort     = exposition.ScopePort
-	ScopeFunction = exposition.ScopeFunction
-	ScopeBond     = exposition.ScopeBond
-	scopeGPU      = exposition.ScopeGPU
-)
-
 // Short names for the metric types of exposition.
 type (
 	// Desc describes a metric family.

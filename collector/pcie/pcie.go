@@ -4,6 +4,8 @@ package pcie
 import (
 	"context"
 
+	"rdma_exporter/internal/exposition"
+
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
@@ -21,22 +23,22 @@ func ofPCIeLinks(d *metric.Desc) *metric.Desc {
 }
 
 var (
-	pcieSpeed = ofPCIeLinks(metric.New(metric.ScopeDevice, "rdma_pcie_link_speed_transfers_per_second",
+	pcieSpeed = ofPCIeLinks(metric.New(exposition.ScopeDevice, "rdma_pcie_link_speed_transfers_per_second",
 		"Current speed of a PCIe link on the path to an RDMA device, in transfers per second and lane. pci_address: downstream end. Absent for links that lead only to GPUs (an idle GPU reduces the link speed).",
 		"/sys/bus/pci/devices/ADDRESS/current_link_speed", "pci_address"))
-	pcieMaxSpeed = ofPCIeLinks(metric.New(metric.ScopeDevice, "rdma_pcie_link_max_speed_transfers_per_second",
+	pcieMaxSpeed = ofPCIeLinks(metric.New(exposition.ScopeDevice, "rdma_pcie_link_max_speed_transfers_per_second",
 		"Highest speed that both ends of the PCIe link support, in transfers per second and lane.",
 		"max_link_speed of both ends", "pci_address"))
-	pcieWidth = ofPCIeLinks(metric.New(metric.ScopeDevice, "rdma_pcie_link_width_lanes",
+	pcieWidth = ofPCIeLinks(metric.New(exposition.ScopeDevice, "rdma_pcie_link_width_lanes",
 		"Lanes in use by a PCIe link on the path to an RDMA device or a GPU.",
 		"/sys/bus/pci/devices/ADDRESS/current_link_width", "pci_address"))
-	pcieMaxWidth = ofPCIeLinks(metric.New(metric.ScopeDevice, "rdma_pcie_link_max_width_lanes",
+	pcieMaxWidth = ofPCIeLinks(metric.New(exposition.ScopeDevice, "rdma_pcie_link_max_width_lanes",
 		"Most lanes that both ends of the PCIe link support: 8 for any card in an x8 slot.",
 		"max_link_width of both ends", "pci_address"))
 	pcieLinkInfo = ofPCIeLinks(metric.Device("rdma_device_pcie_link_info",
 		"PCIe link on the path from a root port to an RDMA device, always 1. pci_address: downstream end. upstream: upstream end.",
 		"the path below /sys/devices", "pci_address", "upstream"))
-	pcieErrors = ofPCIeLinks(metric.New(metric.ScopeDevice, "rdma_pcie_aer_errors_total",
+	pcieErrors = ofPCIeLinks(metric.New(exposition.ScopeDevice, "rdma_pcie_aer_errors_total",
 		"PCIe advanced error reporting (AER) errors of RDMA devices, GPUs and the bridges above them, since the function was enumerated. severity: correctable, nonfatal, fatal. fatal of a root port with a single device below it includes those of the device, which the kernel does not count (its link may be down).",
 		"/sys/bus/pci/devices/ADDRESS/aer_dev_{correctable,nonfatal,fatal}, aer_rootport_total_err_fatal of root ports",
 		"pci_address", "severity"))

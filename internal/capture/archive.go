@@ -14,12 +14,11 @@ import (
 	"syscall"
 	"time"
 
-	"rdma_exporter/internal/host/access"
-
 	"golang.org/x/sys/unix"
 	"golang.org/x/tools/txtar"
 
 	"rdma_exporter/internal/capture/answer"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/lazy"
 )
 

@@ -7,11 +7,10 @@ import (
 	"regexp"
 	"testing"
 
-	"rdma_exporter/internal/host/dcb"
-
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/test/archives"
 )

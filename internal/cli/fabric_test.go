@@ -13,16 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/capture/replay"
-
-	"rdma_exporter/internal/host/hosttest"
-	"rdma_exporter/internal/host/rooted"
-	"rdma_exporter/internal/host/umad"
-
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/host/hosttest"
+	"rdma_exporter/internal/host/rooted"
+	"rdma_exporter/internal/host/umad"
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/state"
 )

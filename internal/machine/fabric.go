@@ -14,19 +14,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rdma_exporter/internal/capture/replay"
-
-	"rdma_exporter/internal/host/rooted"
-	"rdma_exporter/internal/host/umad"
-
 	"github.com/alecthomas/kingpin/v2"
 
+	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/control"
 	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/fabric"
+	"rdma_exporter/internal/host/rooted"
+	"rdma_exporter/internal/host/umad"
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/state"

@@ -7,7 +7,6 @@ import (
 	"rdma_exporter/internal/host/hosttest"
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/host/umad"
-
 	"rdma_exporter/internal/mad"
 )
 

@@ -16,11 +16,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"rdma_exporter/internal/host/live"
-
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/host/live"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/verdict"

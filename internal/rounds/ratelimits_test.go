@@ -14,13 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"rdma_exporter/internal/host/access"
-
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/test/machines"
 )

@@ -6,11 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/host/hosttest"
 	"rdma_exporter/internal/host/live"
 	"rdma_exporter/internal/host/rooted"
-
-	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/mad"
 )

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"rdma_exporter/internal/host/dcb"
-
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/snapshot"
 )

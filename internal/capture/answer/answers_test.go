@@ -5,9 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"rdma_exporter/internal/host/access"
-
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/linkmode"
 )
 

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/dcb"
-
-	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/host/access"
-
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/transceiver"
 )

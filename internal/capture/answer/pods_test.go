@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/host/access"
-
 	"rdma_exporter/internal/snapshot"
 )
 

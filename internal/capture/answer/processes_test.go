@@ -7,7 +7,6 @@ import (
 	"unicode"
 
 	"rdma_exporter/internal/host/access"
-
 	"rdma_exporter/internal/snapshot"
 )
 

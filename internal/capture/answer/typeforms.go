@@ -7,9 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"rdma_exporter/internal/host/dcb"
-
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/kernellog"
 	"rdma_exporter/internal/snapshot"
 )

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/host/dcb"
-
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/snapshot"
 )

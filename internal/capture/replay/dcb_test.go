@@ -6,10 +6,9 @@ import (
 	"syscall"
 	"testing"
 
+	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/dcb"
-
-	"rdma_exporter/internal/capture"
 	"rdma_exporter/test/archives"
 )
 

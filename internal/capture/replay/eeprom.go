@@ -4,11 +4,10 @@ import (
 	"context"
 	"syscall"
 
-	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/host/netlink"
-
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/netlink"
 	"rdma_exporter/internal/transceiver"
 )
 

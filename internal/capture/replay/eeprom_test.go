@@ -8,12 +8,11 @@ import (
 	"syscall"
 	"testing"
 
-	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/host/netlink"
-
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/netlink"
 	"rdma_exporter/internal/transceiver"
 	"rdma_exporter/test/archives"
 )

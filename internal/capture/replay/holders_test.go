@@ -6,11 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/host/access"
-
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 )
 
 func TestHolders(t *testing.T) {

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/host/access"
-
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 

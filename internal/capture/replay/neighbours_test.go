@@ -9,11 +9,10 @@ import (
 	"syscall"
 	"testing"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/live"
 	"rdma_exporter/internal/host/rooted"
-
-	"rdma_exporter/internal/host"
 )
 
 // networkd answers with frames or an error.

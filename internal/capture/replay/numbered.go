@@ -9,9 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"rdma_exporter/internal/host/access"
-
 	"rdma_exporter/internal/capture/answer"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 

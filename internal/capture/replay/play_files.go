@@ -8,11 +8,10 @@ import (
 	"strings"
 	"syscall"
 
-	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/host/rooted"
-
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/rooted"
 )
 
 // canonical is the path of the entry for a path.

@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/host/access"
-
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/test/archives"
 )
 

@@ -6,10 +6,9 @@ import (
 	"reflect"
 	"testing"
 
-	"rdma_exporter/internal/host/access"
-
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
 )
 

@@ -14,12 +14,11 @@ import (
 	"syscall"
 	"time"
 
-	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/host/rooted"
-
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/rooted"
 )
 
 // Recorder records everything that is read through it.

@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/live"
 	"rdma_exporter/internal/host/rooted"
-
-	"rdma_exporter/internal/capture"
-	"rdma_exporter/internal/host"
 	"rdma_exporter/test/archives"
 )
 

@@ -8,11 +8,10 @@ import (
 	"net"
 	"os"
 
-	"rdma_exporter/internal/host/proc"
-
 	"github.com/coreos/go-systemd/v22/activation"
 
 	"rdma_exporter/internal/command"
+	"rdma_exporter/internal/host/proc"
 	"rdma_exporter/internal/machine"
 )
 
