@@ -21,11 +21,13 @@ import (
 	"rdma_exporter/test/played"
 )
 
+// ReaderOf returns a reader of mlx5_0 on a machine of these entries.
 func ReaderOf(t testing.TB, entries string) *reading.Reader {
 	t.Helper()
 	return reading.New(t.Context(), played.Machine(t, entries), "mlx5_0")
 }
 
+// Value returns the value behind p, nil if there is none.
 func Value(v *uint64) any {
 	if v == nil {
 		return nil
@@ -97,6 +99,7 @@ type FakeGPUs struct {
 	Full     atomic.Bool
 }
 
+// SlowGPUs returns GPUs of which a read takes so long.
 func SlowGPUs(takes time.Duration) *FakeGPUs {
 	f := &FakeGPUs{}
 	f.Takes.Store(int64(takes))
@@ -137,6 +140,7 @@ func Files(pairs ...string) string {
 	return b.String()
 }
 
+// N64 returns a pointer to n.
 func N64(v uint64) *uint64 { return &v }
 
 // EthTree is a RoCE device of a physical function and its netdev.
@@ -271,6 +275,7 @@ func (s *Agents) Times() int {
 	return s.asked
 }
 
+// Conf returns a site configuration that ignores what is listed.
 func Conf(t *testing.T, ignores string) *site.Config {
 	t.Helper()
 	c, err := site.Parse([]byte("ignore:\n" + ignores))

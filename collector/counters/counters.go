@@ -20,6 +20,7 @@ const WordBytes = 4
 // HasTraffic reports whether counters/ has the port's traffic and hw_counters is not needed for it.
 func HasTraffic(names []string) bool { return slices.Contains(names, "port_rcv_data") }
 
+// StatOf returns the value of a counter by name.
 func StatOf(stats []snapshot.Stat, name string) (uint64, bool) {
 	i := slices.IndexFunc(stats, func(s snapshot.Stat) bool { return s.Name == name })
 	if i < 0 {
@@ -46,6 +47,7 @@ func ValueOf[T any](p *T) (v T) {
 	return v
 }
 
+// ByNumber compares names as numbers, or as texts if one is no number.
 func ByNumber(a, b string) int {
 	x, errX := strconv.Atoi(a)
 	y, errY := strconv.Atoi(b)
@@ -55,4 +57,5 @@ func ByNumber(a, b string) int {
 	return x - y
 }
 
+// AbsentWhenZero ends the help of a metric that is left out while it is 0.
 const AbsentWhenZero = " Absent while 0."

@@ -78,6 +78,7 @@ const (
 	SourceExtended = "PortInfoExtended, IBA 14.2.5.19"
 )
 
+// FECDescs are the metrics of FEC on netdevs.
 var FECDescs = []*metric.Desc{
 	FECInfo, FECCorrectedSymbols, FECBlocks,
 	FECLaneCorrectedBits, FECLaneCorrectedSymbols, FECLaneCorrectedBlocks, FECLaneUncorrectableBlocks,

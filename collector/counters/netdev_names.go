@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
+// StatsSource is the source of statistics in the help of their metrics.
 const StatsSource = "ethtool -S (ETHTOOL_GSTATS)"
 
 // NetdevDesc is a Desc of a netdev statistic; labels are those beside device, port and netdev.
@@ -23,6 +24,7 @@ func WhereLossless(d *metric.Desc) *metric.Desc {
 	return d
 }
 
+// GlobalPauseEnabled is whether global pause is enabled, by direction.
 var GlobalPauseEnabled = metric.Of(
 	metric.EthernetPorts,
 	metric.Asks(source.Pause, metric.Port(
@@ -83,6 +85,7 @@ var NetdevMetrics = [snapshot.NumNetdevStats]netdevMetric{
 	snapshot.ModuleEvents:        {Desc: NetdevDesc("rdma_module_events_total", "Transceiver events in the cage of the port since the driver was loaded. event: unplugged, bus_stuck (management bus does not respond), high_temperature, shorted (bad or shorted cable).", StatsSource+", module_* of mlx5", "event")},
 }
 
+// NetdevDescs returns the metrics of netdevs.
 func NetdevDescs() []*metric.Desc {
 	out := append([]*metric.Desc{GlobalPauseEnabled}, FECDescs...)
 	for _, m := range NetdevMetrics {

@@ -29,6 +29,7 @@ type NetdevState struct {
 	shown  uint8 // see snapshot.NetdevReading
 }
 
+// NewNetdevStats returns statistics of no netdev.
 func NewNetdevStats() *NetdevStats {
 	return &NetdevStats{tables: NetdevTables(), Netdevs: map[string]*NetdevState{}}
 }
@@ -82,7 +83,7 @@ func (w *NetdevStats) Last(of NetdevTarget) *snapshot.NetdevReading {
 	return nil
 }
 
-// linkDowns is the link-down count of a netdev in the driver's own statistics; nil where no read is fresh enough, or
+// LinkDowns is the link-down count of a netdev in the driver's own statistics; nil where no read is fresh enough, or
 // the driver has no such count.
 func (w *NetdevStats) LinkDowns(device string, port int, netdev string, now time.Time) *uint64 {
 	w.mu.Lock()
@@ -114,7 +115,7 @@ func (w *NetdevStats) Keep(devices []string) {
 	maps.DeleteFunc(w.Netdevs, func(_ string, st *NetdevState) bool { return !slices.Contains(devices, st.Device) })
 }
 
-// keepOf drops the netdevs of a device except these.
+// KeepOf drops the netdevs of a device except these.
 func (w *NetdevStats) KeepOf(device string, netdevs []PortNetdev) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -36,6 +36,7 @@ func unknownWhenSaturated(c pmaCounter) pmaCounter {
 	return c
 }
 
+// PMACounters are the counters of the performance management agent.
 var PMACounters = []pmaCounter{
 	pma("port_xmit_data", "rdma_port_transmit_bytes_total", "RDMA bytes sent, from the port counters or, where the driver has none, from hw_counters. On RoCE, other traffic of the link is not included.", WordBytes, 64),
 	pma("port_rcv_data", "rdma_port_receive_bytes_total", "RDMA bytes received, from the port counters or, where the driver has none, from hw_counters. On RoCE, other traffic of the link is not included.", WordBytes, 64),
@@ -68,6 +69,7 @@ func pmaByFile() map[string]*pmaCounter {
 	return m
 }
 
+// PMAIndex finds a counter by its file.
 var PMAIndex = pmaByFile()
 
 // UnusedOnInfiniBand have no information on InfiniBand: packets include unicast and multicast (IBA 16.1.4.5), and only

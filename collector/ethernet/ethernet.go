@@ -52,6 +52,7 @@ type ethNetdev struct {
 	carrier   *uint64 // carrier changes at the last failure
 }
 
+// New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &ethernet{
 		nvlink: with.NVLink, stats: with.Stats,

@@ -32,6 +32,7 @@ type gpu struct {
 	memory *expect.Memory
 }
 
+// New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &gpu{conf: with.Site, gpus: with.GPUs, memory: with.Memory}
 	return &shared.Collector{

@@ -106,6 +106,7 @@ type gdrState struct {
 	gidsAt time.Time // of the process list that gids belong to
 }
 
+// New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &gpuDirect{
 		nccl: with.NCCL, ebpf: with.EBPF, lastRound: with.Last, gpus: with.GPUs,

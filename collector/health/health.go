@@ -66,6 +66,7 @@ type devlinkDevice struct {
 	bus, name    string
 }
 
+// New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &health{nvlink: with.NVLink, devices: map[string]devlinkDevice{}}
 	return &shared.Collector{

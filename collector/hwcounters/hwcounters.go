@@ -56,6 +56,7 @@ type hwDir struct {
 	listed, ordered []string
 }
 
+// New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	return &shared.Collector{
 		Name:  "hwcounters",

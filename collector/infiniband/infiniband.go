@@ -88,6 +88,7 @@ type deviceState struct {
 	ports   map[int]*portState
 }
 
+// New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &infiniBand{
 		agents: with.MADCounters, memory: with.Memory, nccl: with.NCCL, roster: with.Devices, conf: with.Site,

@@ -66,6 +66,7 @@ type kernelLog struct {
 	functions map[string]string
 }
 
+// New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &kernelLog{
 		lastRound: with.Last,

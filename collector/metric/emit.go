@@ -13,6 +13,7 @@ type (
 	Sink = *exposition.Sink
 )
 
+// BoolValue returns 1 for true and 0 for false.
 func BoolValue(b bool) float64 {
 	if b {
 		return 1

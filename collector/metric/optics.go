@@ -9,6 +9,7 @@ func Optics(name, help, origin string, labels ...string) *Desc {
 	return Of(EthernetPorts, d)
 }
 
+// BesideAge is for metrics beside the age of the readings of a transceiver.
 func BesideAge(d *Desc) *Desc {
 	return Beside("rdma_transceiver_age_seconds", OfReadings(d))
 }

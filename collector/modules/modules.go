@@ -44,6 +44,7 @@ var (
 // nodeClasses are the kinds of device nodes: the name without its number.
 var nodeClasses = []string{"rdma_cm", "uverbs", "umad"}
 
+// New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	return &shared.Collector{
 		Name:  "modules",
@@ -121,6 +122,7 @@ func flavour(name, taint string, ofed bool) string {
 	return "out-of-tree"
 }
 
+// ReadNodes reads the permissions of the device nodes for applications.
 func ReadNodes(r *reading.Reader) []snapshot.NodeClass {
 	names, err := r.Host.Files.List("dev/infiniband")
 	if err != nil { // a container without /dev, or no driver with nodes

@@ -83,6 +83,7 @@ type etherLink struct {
 	saved   []farEnd // received by systemd-networkd
 }
 
+// New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &neighbours{
 		listen: with.ListenLLDP, askSubnet: with.AskSubnet, conf: with.Site, nvlink: with.NVLink, common: with.Links,

@@ -61,6 +61,7 @@ type pcie struct {
 	ways      gpuWays
 }
 
+// New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &pcie{
 		lastRound: with.Last, gpus: with.GPUs,

@@ -36,6 +36,7 @@ type qosReading struct {
 	ports   []snapshot.PortQoS
 }
 
+// New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	return &shared.Collector{
 		Name:  "qos",

@@ -41,6 +41,7 @@ type sensorState struct {
 	last     reading.Kept[snapshot.DeviceSensors]
 }
 
+// New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	return &shared.Collector{
 		Name:  "sensors",

@@ -68,6 +68,7 @@ type setupState struct {
 	hashes    map[setup.Domain]string
 }
 
+// New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &setupState{conf: with.Site}
 	return &shared.Collector{

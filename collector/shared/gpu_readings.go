@@ -39,6 +39,7 @@ type GPUReadings struct {
 	Last *GPUReading
 }
 
+// NewGPUReadings returns readings of which none is made yet.
 func NewGPUReadings(o Options) *GPUReadings {
 	return &GPUReadings{interval: o.GPUInterval, Full: o.GPUFull}
 }

@@ -73,7 +73,7 @@ func (f *LastRound) Last(ctx context.Context) (devices []snapshot.Device, gpus [
 // holderRetention is how long a process that has ended stays known as a holder of RDMA devices.
 const holderRetention = 10 * time.Minute
 
-// publishJob publishes the processes that hold RDMA devices, and the topology file of a running job.
+// PublishJob publishes the processes that hold RDMA devices, and the topology file of a running job.
 func (f *LastRound) PublishJob(processes []snapshot.Process, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func (f *LastRound) Holds(pid int) bool {
 	return !f.holders[pid].IsZero()
 }
 
-// jobTopology is the topology published by publishJob; nil: none.
+// JobTopology is the topology published by PublishJob; nil: none.
 func (f *LastRound) JobTopology() *gdr.Topology {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -30,6 +30,7 @@ type Roster struct {
 	parts      map[string]bool // virtual functions and subfunctions beside their physical function
 }
 
+// NewRoster returns a roster for the devices that the options select.
 func NewRoster(o Options) *Roster {
 	return &Roster{include: o.Include, exclude: o.Exclude, limit: o.MaxDevices, metrics: o.PartMetrics}
 }

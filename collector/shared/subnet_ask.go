@@ -44,6 +44,7 @@ const (
 	firstLID, lastLID = 1, 0xbfff
 )
 
+// IsLID reports whether a number is a unicast LID.
 func IsLID(v uint64) bool { return v >= firstLID && v <= lastLID }
 
 // CommonLink is the rate and width enabled at both ends of a link.
@@ -77,6 +78,7 @@ type CommonLinks struct {
 	links map[snapshot.PortID]CommonLink
 }
 
+// NewCommonLinks returns the modes of no link.
 func NewCommonLinks() *CommonLinks { return &CommonLinks{links: map[snapshot.PortID]CommonLink{}} }
 
 func (c *CommonLinks) Set(device string, port int, l CommonLink) {

@@ -45,6 +45,7 @@ func ReadConfig(r *reading.Reader, dir string) (c pci.Config, size int, ok bool)
 	return c, len(b), ok
 }
 
+// ReadPlace reads the place of a PCI function: its host bridge, the functions above it, its NUMA node.
 func ReadPlace(r *reading.Reader, dir string) pci.Place {
 	numa, err := strconv.Atoi(r.Optional(dir + "/numa_node"))
 	if err != nil {

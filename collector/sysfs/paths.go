@@ -3,16 +3,21 @@ package sysfs
 
 import "strconv"
 
+// ClassDir has an entry for each RDMA device.
 const ClassDir = "sys/class/infiniband"
 
+// NetDir has an entry for each netdev.
 const NetDir = "sys/class/net/"
 
+// PortDir returns the directory of a port of a device.
 func PortDir(device string, n int) string {
 	return ClassDir + "/" + device + "/ports/" + strconv.Itoa(n)
 }
 
+// PCIDir has an entry for each PCI function.
 const PCIDir = "sys/bus/pci/devices/"
 
+// VerbsDir has an entry for each verbs device.
 const VerbsDir = "sys/class/infiniband_verbs"
 
 // PassthroughDrivers are drivers of functions that this kernel does not use: passed through to a virtual machine or a

@@ -8,6 +8,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
+// ReadPCIeHop reads the link of a PCI function with the one above it.
 func ReadPCIeHop(r *reading.Reader, dir, address string) snapshot.PCIeHop {
 	return snapshot.PCIeHop{
 		Address:  path.Base(address),

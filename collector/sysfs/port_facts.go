@@ -8,6 +8,7 @@ const (
 	stateActiveDefer = 5
 )
 
+// IsActive reports whether a port carries traffic.
 func IsActive(p *snapshot.Port) bool {
 	return p.State != nil && (*p.State == StateActive || *p.State == stateActiveDefer)
 }

@@ -49,6 +49,7 @@ type opticsState struct {
 	cages []*cage      // in the order of their ports
 }
 
+// New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &transceivers{
 		interval: with.ModuleInterval, nvlink: with.NVLink,

@@ -138,7 +138,7 @@ func (e Entry) Equal(o Entry) bool {
 
 func goneEntry(p string) Entry { return Entry{Path: p, Kind: Error, Errno: syscall.ENOENT} }
 
-// isGone reports whether the entry marks a path as removed, with everything below it.
+// IsGone reports whether the entry marks a path as removed, with everything below it.
 func (e Entry) IsGone() bool { return e.Kind == Error && e.Errno == syscall.ENOENT }
 
 // Parse parses an archive. An error names the entry and its fault; no archive is returned with it.

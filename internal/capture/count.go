@@ -25,7 +25,7 @@ type values map[string]uint64
 
 func NewCounters() Counters { return Counters{map[string]values{}, map[string]values{}} }
 
-// nextRound discards the steps of the previous round.
+// NextRound discards the steps of the previous round.
 func (c Counters) NextRound() { clear(c.steps) }
 
 // Count records the values of an entry in a new round.

@@ -82,7 +82,7 @@ func (f *Fabric) Run(ctx context.Context, c *machine.Config, std command.Streams
 		x.Monitor.Full = 0 // a recording has the answers to full sweeps
 	}
 	kept.keep(x)
-	j, err := f.judge(ctx, c, x, std.Log)
+	j, err := f.loadRules(ctx, c, x, std.Log)
 	if err != nil {
 		return command.Usage(err)
 	}
@@ -161,16 +161,16 @@ func (s *sweeps) run(ctx context.Context, m *machine.Machine, d *daemon, sweep f
 	})
 }
 
-// fabricJudge evaluates the rules of a fabric on its sweeps.
-type fabricJudge struct {
+// fabricRules evaluates the rules of a fabric on its sweeps.
+type fabricRules struct {
 	*daemon // nil: no rules are evaluated
 	reload  *reloader
 }
 
-// judge loads the rules.
-func (f *Fabric) judge(
+// loadRules loads the rules of a fabric.
+func (f *Fabric) loadRules(
 	ctx context.Context, c *machine.Config, x *machine.Fabric, log *slog.Logger,
-) (j fabricJudge, err error) {
+) (j fabricRules, err error) {
 	at := address{&f.Web, &f.alerting, x.Machine}
 	if f.alerting.on {
 		f.alerting.runbooks = at.books()
@@ -217,7 +217,7 @@ func readFabric(x *machine.Fabric, globs []string, books rulefiles.RunbookURL) (
 }
 
 // run evaluates the rules from the first sweep on, or from an interval later: a sweep that does not end is a fault.
-func (j fabricJudge) run(ctx context.Context, swept <-chan struct{}) {
+func (j fabricRules) run(ctx context.Context, swept <-chan struct{}) {
 	select {
 	case <-swept:
 	case <-time.After(j.config.interval):
@@ -227,7 +227,7 @@ func (j fabricJudge) run(ctx context.Context, swept <-chan struct{}) {
 	j.daemon.run(ctx)
 }
 
-func (j fabricJudge) close() {
+func (j fabricRules) close() {
 	if j.daemon != nil {
 		j.daemon.close()
 	}

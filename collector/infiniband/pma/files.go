@@ -27,6 +27,7 @@ var counterSaturated = metric.Beside(
 // saturatingBits: wider counters do not fill within the life of a machine.
 const saturatingBits = 32
 
+// Descs returns the metrics of the counters.
 func Descs() []*metric.Desc {
 	descs := []*metric.Desc{counterSaturated}
 	for _, c := range counters.PMACounters {
@@ -79,6 +80,7 @@ func (d *Files) files(r *reading.Reader, layer string) []string {
 // wraps reports whether a driver wraps the narrow counters, so that all ones is a normal value.
 func wraps(driver string) bool { return driver == "bnxt_en" }
 
+// Emit emits the counters of a port.
 func Emit(s metric.Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	for _, st := range p.Counters {
 		c := counters.PMAIndex[st.Name]

@@ -57,6 +57,7 @@ type tracer struct {
 	drain   func()
 }
 
+// NewTracer returns a tracer that has attached nothing yet.
 func NewTracer(t *rooted.Tree) *tracer {
 	return &tracer{tree: t, now: time.Now, maxRate: maxTraceRate, err: host.ErrNotTracing}
 }

@@ -25,6 +25,7 @@ func Put(t testing.TB, dir, name, content string) {
 	}
 }
 
+// Symlink makes a link below dir, with the directories above it.
 func Symlink(t testing.TB, target, dir, name string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
@@ -57,6 +58,7 @@ func Machine(t testing.TB) (dir string, l *rooted.Tree) {
 	return dir, Open(t, dir)
 }
 
+// Open opens a tree until the end of the test.
 func Open(t testing.TB, dir string) *rooted.Tree {
 	t.Helper()
 	l, err := rooted.Open(rooted.Paths{RootFS: dir})
@@ -89,6 +91,7 @@ func Descriptors(t testing.TB, dir string) (n int) {
 	return n
 }
 
+// Content reads a file that has to be there.
 func Content(t testing.TB, f host.Files, name string) string {
 	t.Helper()
 	b, err := f.Read(name, nil)
@@ -98,6 +101,7 @@ func Content(t testing.TB, f host.Files, name string) string {
 	return string(b)
 }
 
+// List lists a directory that has to be there.
 func List(t testing.TB, f host.Files, name string) []string {
 	t.Helper()
 	names, err := f.List(name)

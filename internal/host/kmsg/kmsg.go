@@ -51,6 +51,7 @@ type Kmsg struct {
 	buf     []byte
 }
 
+// NewKmsg returns the kernel log of a tree, which is opened at the first read.
 func NewKmsg(t *rooted.Tree) *Kmsg {
 	return &Kmsg{fd: -1, open: func() (int, error) { return t.Open(kmsgFile, unix.O_RDONLY|unix.O_NONBLOCK) }}
 }

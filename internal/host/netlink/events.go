@@ -29,6 +29,7 @@ func NewEvents(files host.Files, buffer int) host.Events {
 	return OpenEvents(NewNetwork(files), buffer)
 }
 
+// OpenEvents returns the events of a network namespace, with a receive buffer of this size in bytes.
 func OpenEvents(here *network, buffer int) host.Events {
 	return &events{here: here, rdma: NewRDMAClient(), buffer: buffer}
 }

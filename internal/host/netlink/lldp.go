@@ -43,10 +43,10 @@ const (
 
 type lldpSocket struct{ *network }
 
-// NewLLDP receives frames in this network namespace. files is the tree that shows the host's interfaces.
 // LLDPOf returns the LLDP frames of a network namespace.
 func LLDPOf(here *network) host.LLDP { return lldpSocket{here} }
 
+// NewLLDP receives frames in this network namespace. files is the tree that shows the host's interfaces.
 func NewLLDP(files host.Files) host.LLDP { return lldpSocket{NewNetwork(files)} }
 
 func (l lldpSocket) Receive(

@@ -37,6 +37,7 @@ type network struct {
 	err error
 }
 
+// NewNetwork returns the network namespace of the host that a tree shows.
 func NewNetwork(files host.Files) *network {
 	return &network{files: files, own: ownNetdevs, address: hardwareAddress}
 }

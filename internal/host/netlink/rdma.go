@@ -56,6 +56,7 @@ type RDMAClient struct {
 	Exchange func(cmd, flags int, attrs ...*nl.RtAttr) ([][]byte, error)
 }
 
+// NewRDMAClient returns a client that opens its socket at the first request.
 func NewRDMAClient() *RDMAClient {
 	c := &RDMAClient{indices: map[string]uint32{}}
 	c.Exchange = c.do

@@ -41,6 +41,7 @@ type libraries struct {
 	hasNCCL, plugin, mover bool
 }
 
+// NewProcessTable returns the processes of a tree, with the names of jobs and users if names is set.
 func NewProcessTable(t *rooted.Tree, names bool) *processTable {
 	return &processTable{
 		Tree: t, now: time.Now, held: map[int]snapshot.Process{}, lib: map[int]libraries{},

@@ -109,7 +109,7 @@ func (t *Tree) Close() error {
 	return errors.Join(errs...)
 }
 
-// forgetAll discards all cached directories and files.
+// ForgetAll discards all cached directories and files.
 func (t *Tree) ForgetAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -396,7 +396,7 @@ func (t *Tree) Mode(p string) (uint32, error) {
 	return st.Mode & 0o777, nil
 }
 
-// isSysfs reports whether the sys tree is a kernel's sysfs and not a copy.
+// IsSysfs reports whether the sys tree is a kernel's sysfs and not a copy.
 func (t *Tree) IsSysfs() bool {
 	var st unix.Statfs_t
 	err := t.Sys.Use(func(fd int) error { return unix.Fstatfs(fd, &st) })
