@@ -34,7 +34,7 @@ var recordings = map[string]struct {
 	},
 }
 
-// TestReplay: what a capture of a fabric has recorded is judged as the fabric was.
+// TestReplay: what a capture of a fabric has recorded has the findings that the fabric had.
 func TestReplay(t *testing.T) {
 	for name, r := range recordings {
 		t.Run(name, func(t *testing.T) {
