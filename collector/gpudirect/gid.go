@@ -6,9 +6,9 @@ import (
 
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/sysfs"
-	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/source"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -28,7 +28,7 @@ type gidKey struct{ port, index int }
 
 // gidIndex is the GID index selected by a process with NCCL and RDMA devices. NCCL selects one itself if it is negative
 // (ncclParamIbGidIndex, src/transport/net_ib).
-func gidIndex(p *snapshot.Process, conf gdr.Env) (int, bool) {
+func gidIndex(p *snapshot.Process, conf nccl.Env) (int, bool) {
 	if !p.HasNCCL || len(p.Verbs) == 0 {
 		return 0, false
 	}
@@ -36,7 +36,7 @@ func gidIndex(p *snapshot.Process, conf gdr.Env) (int, bool) {
 	return int(n), err == nil
 }
 
-func gidIndices(processes []snapshot.Process, conf gdr.Env) (out []int) {
+func gidIndices(processes []snapshot.Process, conf nccl.Env) (out []int) {
 	for i := range processes {
 		if n, ok := gidIndex(&processes[i], conf); ok && !slices.Contains(out, n) {
 			out = append(out, n)
@@ -79,7 +79,7 @@ func readGIDTypes(r *reading.Reader, device string, devices []snapshot.Device, i
 }
 
 // jobGIDs are the entries selected by jobs, on the ports available to them, each once.
-func jobGIDs(d *snapshot.GDR, nics []gdrNIC, conf gdr.Env) (out []snapshot.GDRJobGID) {
+func jobGIDs(d *snapshot.GDR, nics []gdrNIC, conf nccl.Env) (out []snapshot.GDRJobGID) {
 	for g := range d.GPUs {
 		p := d.GPUs[g].Process
 		if p == nil {

@@ -8,6 +8,7 @@ import (
 	"rdma_exporter/collector/collectortest"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -29,7 +30,7 @@ func TestGIDIndices(t *testing.T) {
 		{"no NCCL", snapshot.Process{Verbs: verbs, Env: of("3")}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := gidIndices([]snapshot.Process{c.process, c.process}, gdr.Env(of("5"))); !slices.Equal(got, c.want) {
+			if got := gidIndices([]snapshot.Process{c.process, c.process}, nccl.Env(of("5"))); !slices.Equal(got, c.want) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/collector/infiniband"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/test/played"
 )
@@ -161,10 +162,10 @@ func TestGDRSection(t *testing.T) {
 		{"direct", board(false, ""), gdr.Job{}, "false", "direct", "direct"},
 		{"a port redirects", board(true, ""), gdr.Job{}, "true", "direct", "direct"},
 		{"nccl.conf of the machine", board(false, collectortest.Files("etc/nccl.conf", "NCCL_NET_GDR_LEVEL=LOC")), gdr.Job{}, "false", "staging", "gdr_level_set"},
-		{"a job's own setting stands above it", board(false, collectortest.Files("etc/nccl.conf", "NCCL_NET_GDR_LEVEL=LOC")), gdr.Job{Env: gdr.Env{"NCCL_NET_GDR_LEVEL": "PIX"}}, "false", "direct", "direct"},
+		{"a job's own setting stands above it", board(false, collectortest.Files("etc/nccl.conf", "NCCL_NET_GDR_LEVEL=LOC")), gdr.Job{Env: nccl.Env{"NCCL_NET_GDR_LEVEL": "PIX"}}, "false", "direct", "direct"},
 		{"a virtual machine", board(false, collectortest.Files("sys/class/dmi/id/sys_vendor", "QEMU", "sys/class/dmi/id/product_name", "Standard PC")), gdr.Job{}, "false", "unknown", "vm_topology"},
 		{"one with its topology", board(false, collectortest.Files("sys/class/dmi/id/sys_vendor", "QEMU", "var/run/nvidia-topologyd/virtualTopology.xml", `<system><cpu numaid="0"><pci busid="ffff:ff:01.0"><pci busid="0000:18:00.0"/><pci busid="0000:19:00.0"/></pci></cpu></system>`)), gdr.Job{}, "false", "direct", "direct"},
-		{"one that the job names", board(false, collectortest.Files("sys/class/dmi/id/sys_vendor", "QEMU", "opt/topo.xml", `<system><cpu numaid="0"><pci busid="0000:18:00.0"/><pci busid="0000:19:00.0"/></cpu></system>`)), gdr.Job{Env: gdr.Env{"NCCL_TOPO_FILE": "/opt/topo.xml"}}, "false", "staging", "beyond_host_bridge"},
+		{"one that the job names", board(false, collectortest.Files("sys/class/dmi/id/sys_vendor", "QEMU", "opt/topo.xml", `<system><cpu numaid="0"><pci busid="0000:18:00.0"/><pci busid="0000:19:00.0"/></cpu></system>`)), gdr.Job{Env: nccl.Env{"NCCL_TOPO_FILE": "/opt/topo.xml"}}, "false", "staging", "beyond_host_bridge"},
 		{"without the driver's files", strings.Replace(board(false, ""), nvidia, "proc/driver/other", 1), gdr.Job{}, "false", "unknown", "gpu_driver_unknown"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -238,7 +239,7 @@ func TestGDRCannotRead(t *testing.T) {
 			false,
 			"-- etc/nccl.conf !EACCES --\n"+collectortest.Files("run/nvidia-topologyd/virtualTopology.xml", "no XML"),
 		),
-		gdr.Job{Env: gdr.Env{}},
+		gdr.Job{Env: nccl.Env{}},
 	)
 	if len(issues) != 2 {
 		t.Errorf("%+v", issues)

@@ -11,6 +11,7 @@ import (
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
@@ -21,7 +22,7 @@ type gdrHost struct {
 	read          reading.Last // of all but the symbols
 	symbolsRead   reading.Last
 	facts         gdr.Machine
-	conf          gdr.Env       // /etc/nccl.conf
+	conf          nccl.Env      // /etc/nccl.conf
 	dmabuf, peers *bool         // kernel symbols; nil where unknown
 	amdPeer       *bool         // of ib_core and amdgpu together
 	uptime        time.Duration // at the last read; 0: unknown

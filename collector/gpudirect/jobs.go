@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/source"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -152,11 +153,11 @@ func (h holders) addMemory(found []snapshot.Process) {
 }
 
 // settings are the NCCL settings of a process, or those of /etc/nccl.conf if its own files cannot be read.
-func settings(p *snapshot.Process, machine gdr.Env) gdr.Env {
+func settings(p *snapshot.Process, machine nccl.Env) nccl.Env {
 	if p.Conf != nil {
-		return gdr.Env(p.Env).With(p.Conf)
+		return nccl.Env(p.Env).With(p.Conf)
 	}
-	return gdr.Env(p.Env).With(machine)
+	return nccl.Env(p.Env).With(machine)
 }
 
 // holderOf is the process by which a GPU is evaluated: one with NCCL, else one with an RDMA device. Nil: there is none.
@@ -182,7 +183,7 @@ type jobKey struct {
 	plugin                                        bool
 }
 
-func keyOfJob(p *snapshot.Process, e gdr.Env) jobKey {
+func keyOfJob(p *snapshot.Process, e nccl.Env) jobKey {
 	return jobKey{
 		p.NCCL, e["NCCL_NET_GDR_LEVEL"], e["NCCL_NET_GDR_READ"], e["NCCL_DMABUF_ENABLE"], e["NCCL_NET_GDR_C2C"],
 		e["NCCL_IB_HCA"], p.Topology, p.Plugin,
@@ -190,7 +191,7 @@ func keyOfJob(p *snapshot.Process, e gdr.Env) jobKey {
 }
 
 // evaluateJobs evaluates GPUs held by a process with NCCL again, with its version, settings and topology.
-func evaluateJobs(out *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, processes []snapshot.Process) {
+func evaluateJobs(out *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf nccl.Env, processes []snapshot.Process) {
 	results := map[jobKey]gdr.Result{}
 	for i := range out.GPUs {
 		p := holderOf(&gpus[i], processes)

@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
-	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/gdr/transport"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
@@ -177,7 +177,7 @@ func mechanismOf(r *snapshot.Registration, amd bool) string {
 }
 
 // traced sets what eBPF programs have observed of a process, on its GPU's best NIC if it holds several GPUs.
-func traced(use *gdr.Use, d *snapshot.GDR, p *snapshot.Process, device string) {
+func traced(use *transport.Process, d *snapshot.GDR, p *snapshot.Process, device string) {
 	if d.Trace == nil {
 		return
 	}
@@ -197,7 +197,7 @@ func traced(use *gdr.Use, d *snapshot.GDR, p *snapshot.Process, device string) {
 		}
 	}
 	use.Trace = traceOf(d.Trace, p)
-	whole := use.Trace == gdr.TraceWhole
+	whole := use.Trace == transport.TraceWhole
 	if whole || dmabuf > 0 {
 		use.DMABUF = &dmabuf
 	}
@@ -206,14 +206,14 @@ func traced(use *gdr.Use, d *snapshot.GDR, p *snapshot.Process, device string) {
 	}
 }
 
-func traceOf(t *snapshot.Trace, p *snapshot.Process) gdr.Trace {
+func traceOf(t *snapshot.Trace, p *snapshot.Process) transport.Trace {
 	switch {
 	case p.Started > t.Complete:
-		return gdr.TraceWhole
+		return transport.TraceWhole
 	case t.Lost > 0:
-		return gdr.TraceLost
+		return transport.TraceLost
 	}
-	return gdr.TraceOlder
+	return transport.TraceOlder
 }
 
 // registeredKey is the labels of a series.

@@ -11,8 +11,10 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/gdr/transport"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/source"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
@@ -103,7 +105,7 @@ func (u *gdrUse) busy(nic *gdr.NIC) *bool {
 		for _, c := range trafficCounters {
 			names = append(names, portKey(nic.Device, p.Number, c))
 		}
-		if b := u.ports.above(gdr.BusyShare*rate/8, names...); b != nil && (any == nil || *b) {
+		if b := u.ports.above(transport.BusyShare*rate/8, names...); b != nil && (any == nil || *b) {
 			any = b
 		}
 	}
@@ -149,7 +151,7 @@ func has(d *snapshot.Device, address, netdev string) bool {
 
 // evaluate sets the transport state of each GPU in use.
 func (u *gdrUse) evaluate(
-	d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, uptime time.Duration, now time.Time,
+	d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf nccl.Env, uptime time.Duration, now time.Time,
 ) {
 	u.suspected = false
 	var attached *uint64
@@ -171,11 +173,11 @@ func (u *gdrUse) evaluate(
 			continue
 		}
 		env := settings(p, conf)
-		use := gdr.Use{
+		use := transport.Process{
 			NCCL: p.HasNCCL, Plugin: p.Plugin, Mover: p.Mover, Verbs: len(p.Verbs) > 0, Cut: p.Cut, Settings: p.Conf != nil,
 			Env: env, Memory: p.Regions,
 			Ready: gdr.State(g.Best.Receive), Peermem: peermem, Kept: len(p.DMABUFs) > 0, Young: isYoung(p, uptime),
-			Domain: gpus[i].domain, Other: u.others.above(gdr.OtherBits/8, others...),
+			Domain: gpus[i].domain, Other: u.others.above(transport.OtherBits/8, others...),
 		}
 		if g.Best.NIC >= 0 {
 			nic := &m.NICs[g.Best.NIC]
@@ -193,7 +195,7 @@ func (u *gdrUse) evaluate(
 
 // isYoung reports whether a process is known to be younger than gdr.YoungAge.
 func isYoung(p *snapshot.Process, uptime time.Duration) bool {
-	return p.Started > 0 && uptime > p.Started && uptime-p.Started < gdr.YoungAge
+	return p.Started > 0 && uptime > p.Started && uptime-p.Started < transport.YoungAge
 }
 
 // peermemInUse is the number of registrations of the peer memory module: none where it is not loaded, nil where one
@@ -221,12 +223,12 @@ func emitTransport(s metric.Sink, g *snapshot.GDRGPU) {
 
 // transportUnknown are the reasons for which a state of a GPU is unknown, because something could not be read.
 var transportUnknown = map[string][]string{
-	string(gdr.OverStaging): reasonSelectors("rdma_gdr_gpu_transport_info", gdr.SettingsUnknown, gdr.BusyUnknown, gdr.PeermemUnseen, gdr.DMABUFUnseen, gdr.StartedBefore, gdr.EventsLost, gdr.ExporterUnknown),
-	string(gdr.OverTCP):     reasonSelectors("rdma_gdr_gpu_transport_info", gdr.FilesCut, gdr.DomainUnknown, gdr.OtherUnknown),
+	string(transport.OverStaging): reasonSelectors("rdma_gdr_gpu_transport_info", transport.SettingsUnknown, transport.BusyUnknown, transport.PeermemUnseen, transport.DMABUFUnseen, transport.StartedBefore, transport.EventsLost, transport.ExporterUnknown),
+	string(transport.OverTCP):     reasonSelectors("rdma_gdr_gpu_transport_info", transport.FilesCut, transport.DomainUnknown, transport.OtherUnknown),
 }
 
 // reasonSelectors are selectors of an info metric by its reason.
-func reasonSelectors(metric string, reasons ...gdr.Reason) (out []string) {
+func reasonSelectors[R gdr.Reason | transport.Reason](metric string, reasons ...R) (out []string) {
 	for _, r := range reasons {
 		out = append(out, metric+`{reason="`+string(r)+`"}`)
 	}

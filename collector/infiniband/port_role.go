@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/source"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/role"
@@ -35,9 +36,9 @@ const roleAfter = 10 * time.Minute
 // machineFacts are the inputs of roles other than the NICs, read each minute.
 type machineFacts struct {
 	last   reading.Last
-	gpus   []string      // paths of their functions
-	routed []string      // netdevs below the interface of the default route
-	own    *gdr.Topology // of the host; nil: none
+	gpus   []string       // paths of their functions
+	routed []string       // netdevs below the interface of the default route
+	own    *nccl.Topology // of the host; nil: none
 	tree   role.Machine
 
 	version uint64 // counts changes

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -22,7 +22,7 @@ type LastRound struct {
 	first     chan struct{} // closed when the first round is over; nil before it has begun
 	published bool
 
-	job     *gdr.Topology // from the topology file of a running job; nil: none
+	job     *nccl.Topology // from the topology file of a running job; nil: none
 	jobText string
 
 	holders map[int]time.Time // processes with RDMA devices, and when they were last seen
@@ -103,18 +103,18 @@ func (f *LastRound) Holds(pid int) bool {
 }
 
 // JobTopology is the topology published by PublishJob; nil: none.
-func (f *LastRound) JobTopology() *gdr.Topology {
+func (f *LastRound) JobTopology() *nccl.Topology {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.job
 }
 
 // TopologyOf is the topology of a process's own file; nil where it has none.
-func TopologyOf(p *snapshot.Process) *gdr.Topology {
+func TopologyOf(p *snapshot.Process) *nccl.Topology {
 	if p.Topology == "" {
 		return nil
 	}
-	t, err := gdr.ParseTopology(strings.NewReader(p.Topology))
+	t, err := nccl.ParseTopology(strings.NewReader(p.Topology))
 	if err != nil { // not a topology file of NCCL
 		return nil
 	}

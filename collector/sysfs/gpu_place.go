@@ -8,6 +8,7 @@ import (
 
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 )
@@ -86,17 +87,17 @@ func Decimal(text string) int {
 }
 
 // ReadNCCLConf reads the settings of NCCL on this machine.
-func ReadNCCLConf(r *reading.Reader) gdr.Env {
+func ReadNCCLConf(r *reading.Reader) nccl.Env {
 	b, err := r.Host.Files.Read("etc/nccl.conf", nil)
 	if err != nil {
 		r.IssueUnless(err, access.Absent)
-		return gdr.Env{}
+		return nccl.Env{}
 	}
-	return gdr.ParseConf(string(b))
+	return nccl.ParseConf(string(b))
 }
 
 // ReadTopology reads the topology file configured for NCCL, or the default one of virtual machines.
-func ReadTopology(r *reading.Reader, file string) *gdr.Topology {
+func ReadTopology(r *reading.Reader, file string) *nccl.Topology {
 	files := []string{"var/run/nvidia-topologyd/virtualTopology.xml", "run/nvidia-topologyd/virtualTopology.xml"}
 	if file != "" {
 		files = []string{strings.TrimPrefix(file, "/")}
@@ -109,7 +110,7 @@ func ReadTopology(r *reading.Reader, file string) *gdr.Topology {
 			}
 			continue
 		}
-		t, err := gdr.ParseTopology(bytes.NewReader(b))
+		t, err := nccl.ParseTopology(bytes.NewReader(b))
 		if err != nil {
 			r.Issue(access.ErrGarbled(name, nil))
 			return nil

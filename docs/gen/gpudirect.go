@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/gdr/transport"
 )
 
 // gpuDirectPage lists the reasons of verdicts on GPUDirect RDMA.
@@ -47,7 +48,7 @@ The transport in use is not evaluated for AMD GPUs: a ROCm process opens all GPU
 		b.WriteString(reasonLine(string(r), r.Words(), r.Remedy()))
 	}
 	b.WriteString(inUse)
-	for _, r := range gdr.UseReasons() {
+	for _, r := range transport.Reasons() {
 		b.WriteString(reasonLine(string(r), r.Words(), r.Remedy()))
 	}
 	return []byte(b.String())

@@ -9,7 +9,7 @@ import (
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/coverage"
-	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/gdr/transport"
 )
 
 // Evaluated is an alert whose rules were evaluated.
@@ -233,13 +233,13 @@ func short(d time.Duration) string {
 	return s
 }
 
-// remedyOf is the remedy of the first selector with a reason of package gdr that has one:
+// remedyOf is the remedy of the first selector whose reason (package transport) has one:
 // metric{reason="dmabuf_unseen"}.
 func remedyOf(selectors []string) string {
 	for _, s := range selectors {
 		_, after, _ := strings.Cut(s, `reason="`)
 		reason, _, _ := strings.Cut(after, `"`)
-		if remedy := gdr.Reason(reason).Remedy(); remedy != "" {
+		if remedy := transport.Reason(reason).Remedy(); remedy != "" {
 			return remedy
 		}
 	}

@@ -35,10 +35,12 @@ var layers = [][]string{
 	{"internal/host/live"},
 	{"internal/host/"}, // a source each
 	{"internal/host/rooted"},
-	{"internal/host", "internal/gdr"},
+	{"internal/host", "internal/gdr/transport"},
+	{"internal/gdr"},
 	{"internal/host/source", "internal/host/own"},
 	{"internal/host/access", "internal/host/dcb"},
-	{"internal/kernellog", "internal/linkmode", "internal/lldp", "internal/mad", "internal/maintenance", "internal/nccl", "internal/pci", "internal/snapshot", "rules", "rules/identity", "fixtures", "dashboards", "docs/runbooks"},
+	{"internal/nccl"},
+	{"internal/kernellog", "internal/linkmode", "internal/lldp", "internal/mad", "internal/maintenance", "internal/pci", "internal/snapshot", "rules", "rules/identity", "fixtures", "dashboards", "docs/runbooks"},
 	{"internal/transceiver", "internal/transceiver/dump"},
 	{"internal/lazy", "internal/words"},
 }

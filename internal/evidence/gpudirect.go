@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/gdr/transport"
 	"rdma_exporter/internal/words"
 )
 
@@ -179,7 +179,7 @@ func transportFallback(f *Fault) Text {
 // reasons are lines for the numbers of GPUs by reason, and the remedies.
 func (f *Fault) reasons(expr string) (e lines, remedies string) {
 	for _, r := range f.rows(expr, "reason") {
-		reason := gdr.Reason(r.Labels["reason"])
+		reason := transport.Reason(r.Labels["reason"])
 		e.add("Reason", reason.Words()+" ("+string(reason)+", "+words.Count(int(r.Value), "GPU")+").")
 		if remedy := reason.Remedy(); remedy != "" {
 			remedies = words.Join(" ", remedies, strings.ToUpper(remedy[:1])+remedy[1:]+".")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/pci"
 )
 
@@ -106,7 +107,7 @@ func (m *Machine) Distance(g *GPU, n *NIC) (distance pci.Distance, file bool) {
 // machine.
 func (d *decision) place(address string, p pci.Place) *pci.NCCLPlace {
 	if t := cmp.Or(d.job.Topology, d.Topology); t.Has(address) {
-		return new(t.places[address])
+		return new(t.Places[address])
 	}
 	if d.Virtual {
 		return nil
@@ -162,7 +163,7 @@ func (d *decision) receive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdic
 		return Verdict{Unknown, EFA}
 	case distance == "":
 		return Verdict{Unknown, VirtualTopology}
-	case Level(distance) > d.limit:
+	case nccl.Level(distance) > d.limit:
 		return Verdict{Staging, d.tooFar(distance, gpu.Coupled)}
 	case !known:
 		return Verdict{Unknown, ModelUnknown}
@@ -179,7 +180,7 @@ func (d *decision) receive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdic
 // tooFar is the reason why a distance exceeds the limit.
 func (d *decision) tooFar(distance pci.Distance, coupled bool) Reason {
 	switch {
-	case d.set && Level(distance) <= Level(pci.PXB), d.set && distance == pci.P2C && d.job.usesC2C():
+	case d.set && nccl.Level(distance) <= nccl.Level(pci.PXB), d.set && distance == pci.P2C && d.job.usesC2C():
 		return LevelSet
 	case distance == pci.P2C:
 		return CoupledOff

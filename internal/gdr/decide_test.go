@@ -1,11 +1,13 @@
 package gdr
 
 import (
+	"bytes"
 	"maps"
+	"os"
 	"slices"
-	"strings"
 	"testing"
 
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/pci"
 )
 
@@ -17,16 +19,14 @@ func plane(i, numa int) (gpu, nic pci.Place) {
 		pci.PlaceOf(up+"0000:"+bus+"2:01.0/0000:"+bus+"4:00.0", numa)
 }
 
-func ptr[T any](v T) *T { return &v }
-
 // hopper is a machine with two planes, one on each NUMA node, an open GPU driver and Linux 6.12.
 func hopper() *Machine {
-	m := &Machine{Kernel: "6.12.48+deb13-amd64", Driver: Driver{"570.133.20", ptr(true)}, DMABUF: ptr(true)}
+	m := &Machine{Kernel: "6.12.48+deb13-amd64", Driver: Driver{"570.133.20", new(true)}, DMABUF: new(true)}
 	for i := range 2 {
 		gpu, nic := plane(i+1, i)
 		m.GPUs = append(m.GPUs, GPU{
 			Index: string("01"[i]), Address: gpu.Chain[3], Place: gpu, Vendor: vendorNVIDIA, Device: 0x2330,
-			Model: "NVIDIA H100 80GB HBM3", Compute: 90, Linked: ptr(true),
+			Model: "NVIDIA H100 80GB HBM3", Compute: 90, Linked: new(true),
 		})
 		m.NICs = append(m.NICs,
 			NIC{Device: "mlx5_" + string("01"[i]), Driver: "mlx5_core", Role: pci.Compute, Place: nic, Ports: []Port{{1, true}}})
@@ -49,21 +49,12 @@ func grace() *Machine {
 // instinct is hopper with AMD GPUs and both mechanisms.
 func instinct() *Machine {
 	m := hopper()
-	m.Driver, m.ROCm = Driver{}, ROCm{ptr(true), ptr(true)}
+	m.Driver, m.ROCm = Driver{}, ROCm{new(true), new(true)}
 	for i := range m.GPUs {
 		g := &m.GPUs[i]
 		g.Vendor, g.Device, g.Model, g.Compute, g.Linked = vendorAMD, 0x74a1, "AMD Instinct MI300X OAM", 0, nil
 	}
 	return m
-}
-
-func env(pairs ...string) Env {
-	e := Env{}
-	for _, p := range pairs {
-		k, v, _ := strings.Cut(p, "=")
-		e[k] = v
-	}
-	return e
 }
 
 // cases are what becomes of the first GPU, by its best NIC.
@@ -84,35 +75,35 @@ var cases = []struct {
 	{"a NIC for storage is near", hopper, func(m *Machine) { m.NICs[0].Role = pci.Other }, Job{}, "mlx5_1", "SYS", DMABUF, Staging, Staging, FarNode},
 	{"no NIC is for computing", hopper, func(m *Machine) { m.NICs[0].Role, m.NICs[1].Role = pci.Other, pci.Unknown }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
 	{"no NIC", hopper, func(m *Machine) { m.NICs = nil }, Job{}, "", "", "", Unknown, Unknown, NoNIC},
-	{"no NIC, though one is asked for", hopper, func(m *Machine) { m.NICs = nil }, Job{Env: env("NCCL_IB_HCA=mlx5")}, "", "", "", Unknown, Unknown, NoNIC},
+	{"no NIC, though one is asked for", hopper, func(m *Machine) { m.NICs = nil }, Job{Env: nccl.Env{"NCCL_IB_HCA": "mlx5"}}, "", "", "", Unknown, Unknown, NoNIC},
 	{"NICs that cannot be read", hopper, func(m *Machine) { m.NICs, m.Devices = nil, 2 }, Job{}, "", "", "", Unknown, Unknown, NoActiveNIC},
 	{"what manages NVLink is no NIC", hopper, func(m *Machine) { m.NICs[0].Role, m.NICs[1].Role = pci.NVLinkManagement, pci.NVLinkManagement }, Job{}, "", "", "", Unknown, Unknown, NoActiveNIC},
 	{"another host bridge of the node", hopper, func(m *Machine) { m.NICs = m.NICs[1:]; m.NICs[0].Place.NUMA = 0 }, Job{}, "mlx5_1", "PHB", DMABUF, Staging, Staging, FarHostBridge},
-	{"the same, level PHB", hopper, func(m *Machine) { m.NICs = m.NICs[1:]; m.NICs[0].Place.NUMA = 0 }, Job{Env: env("NCCL_NET_GDR_LEVEL=PHB")}, "mlx5_1", "PHB", DMABUF, Direct, Direct, IsDirect},
+	{"the same, level PHB", hopper, func(m *Machine) { m.NICs = m.NICs[1:]; m.NICs[0].Place.NUMA = 0 }, Job{Env: nccl.Env{"NCCL_NET_GDR_LEVEL": "PHB"}}, "mlx5_1", "PHB", DMABUF, Direct, Direct, IsDirect},
 
-	{"level LOC", hopper, nil, Job{Env: env("NCCL_NET_GDR_LEVEL=LOC")}, "mlx5_0", "PIX", DMABUF, Staging, Staging, LevelSet},
-	{"level LOC by its old number", hopper, nil, Job{Env: env("NCCL_NET_GDR_LEVEL=0")}, "mlx5_0", "PIX", DMABUF, Staging, Staging, LevelSet},
-	{"level SYS by an old number", hopper, func(m *Machine) { m.NICs = m.NICs[1:] }, Job{Env: env("NCCL_NET_GDR_LEVEL=7")}, "mlx5_1", "SYS", DMABUF, Direct, Direct, IsDirect},
-	{"an unknown level", hopper, nil, Job{Env: env("NCCL_NET_GDR_LEVEL=near")}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
-	{"NCCL_IB_HCA takes the far one", hopper, nil, Job{Env: env("NCCL_IB_HCA==mlx5_1")}, "mlx5_1", "SYS", DMABUF, Staging, Staging, FarNode},
-	{"NCCL_IB_HCA takes none", hopper, nil, Job{Env: env("NCCL_IB_HCA=bnxt_re")}, "", "", "", Unknown, Unknown, NoChosenNIC},
-	{"NCCL_IB_HCA takes a NIC for storage", hopper, func(m *Machine) { m.NICs[0].Role = pci.Other }, Job{Env: env("NCCL_IB_HCA=mlx5_0:1")}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
-	{"reading is switched off", hopper, nil, Job{Env: env("NCCL_NET_GDR_READ=0")}, "mlx5_0", "PIX", DMABUF, Staging, Direct, ReadOff},
+	{"level LOC", hopper, nil, Job{Env: nccl.Env{"NCCL_NET_GDR_LEVEL": "LOC"}}, "mlx5_0", "PIX", DMABUF, Staging, Staging, LevelSet},
+	{"level LOC by its old number", hopper, nil, Job{Env: nccl.Env{"NCCL_NET_GDR_LEVEL": "0"}}, "mlx5_0", "PIX", DMABUF, Staging, Staging, LevelSet},
+	{"level SYS by an old number", hopper, func(m *Machine) { m.NICs = m.NICs[1:] }, Job{Env: nccl.Env{"NCCL_NET_GDR_LEVEL": "7"}}, "mlx5_1", "SYS", DMABUF, Direct, Direct, IsDirect},
+	{"an unknown level", hopper, nil, Job{Env: nccl.Env{"NCCL_NET_GDR_LEVEL": "near"}}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"NCCL_IB_HCA takes the far one", hopper, nil, Job{Env: nccl.Env{"NCCL_IB_HCA": "=mlx5_1"}}, "mlx5_1", "SYS", DMABUF, Staging, Staging, FarNode},
+	{"NCCL_IB_HCA takes none", hopper, nil, Job{Env: nccl.Env{"NCCL_IB_HCA": "bnxt_re"}}, "", "", "", Unknown, Unknown, NoChosenNIC},
+	{"NCCL_IB_HCA takes a NIC for storage", hopper, func(m *Machine) { m.NICs[0].Role = pci.Other }, Job{Env: nccl.Env{"NCCL_IB_HCA": "mlx5_0:1"}}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"reading is switched off", hopper, nil, Job{Env: nccl.Env{"NCCL_NET_GDR_READ": "0"}}, "mlx5_0", "PIX", DMABUF, Staging, Direct, ReadOff},
 
-	{"proprietary driver", hopper, func(m *Machine) { m.Driver.Open = ptr(false) }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, DriverProprietary},
-	{"proprietary driver, MLNX_OFED without the module", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Supported = ptr(false), ptr(true) }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, PeermemNotLoaded},
-	{"proprietary driver and peermem", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Module = ptr(false), "nvidia_peermem" }, Job{}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
+	{"proprietary driver", hopper, func(m *Machine) { m.Driver.Open = new(false) }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, DriverProprietary},
+	{"proprietary driver, MLNX_OFED without the module", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Supported = new(false), new(true) }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, PeermemNotLoaded},
+	{"proprietary driver and peermem", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Module = new(false), "nvidia_peermem" }, Job{}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
 	{"both mechanisms", hopper, func(m *Machine) { m.Peermem.Module = "nvidia_peermem" }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
-	{"both, DMA-BUF switched off", hopper, func(m *Machine) { m.Peermem.Module = "nvidia_peermem" }, Job{Env: env("NCCL_DMABUF_ENABLE=0")}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
-	{"DMA-BUF switched off", hopper, nil, Job{Env: env("NCCL_DMABUF_ENABLE=0")}, "mlx5_0", "PIX", None, Staging, Staging, DMABUFDisabled},
-	{"peermem, and NCCL 2.22 with a new MLNX_OFED", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Module = ptr(false), "nvidia_peermem" }, Job{NCCL: "2.22.3"}, "mlx5_0", "PIX", None, Staging, Staging, PeermemInvisible},
-	{"peermem, and NCCL 2.23.4", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Module = ptr(false), "nvidia_peermem" }, Job{NCCL: "2.23.4"}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
+	{"both, DMA-BUF switched off", hopper, func(m *Machine) { m.Peermem.Module = "nvidia_peermem" }, Job{Env: nccl.Env{"NCCL_DMABUF_ENABLE": "0"}}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
+	{"DMA-BUF switched off", hopper, nil, Job{Env: nccl.Env{"NCCL_DMABUF_ENABLE": "0"}}, "mlx5_0", "PIX", None, Staging, Staging, DMABUFDisabled},
+	{"peermem, and NCCL 2.22 with a new MLNX_OFED", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Module = new(false), "nvidia_peermem" }, Job{NCCL: "2.22.3"}, "mlx5_0", "PIX", None, Staging, Staging, PeermemInvisible},
+	{"peermem, and NCCL 2.23.4", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Module = new(false), "nvidia_peermem" }, Job{NCCL: "2.23.4"}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
 	{"peermem, and NCCL 2.22 with an old MLNX_OFED", hopper, func(m *Machine) {
-		m.Driver.Open, m.Peermem = ptr(false), Peermem{"nvidia_peermem", []string{"nv_mem"}, ptr(true)}
+		m.Driver.Open, m.Peermem = new(false), Peermem{"nvidia_peermem", []string{"nv_mem"}, new(true)}
 	}, Job{NCCL: "2.22.3"}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
-	{"the older module without a list of clients", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Module = ptr(false), "nv_peer_mem" }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, PeermemInvisible},
+	{"the older module without a list of clients", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Module = new(false), "nv_peer_mem" }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, PeermemInvisible},
 	{"an old GPU driver", hopper, func(m *Machine) { m.Driver.Version = "470.256.02" }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, DriverOld},
-	{"a kernel without DMA-BUF", hopper, func(m *Machine) { m.DMABUF = ptr(false) }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelOld},
+	{"a kernel without DMA-BUF", hopper, func(m *Machine) { m.DMABUF = new(false) }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelOld},
 	{"a kernel that does not tell", hopper, func(m *Machine) { m.DMABUF, m.Kernel = nil, "5.15.0-139-generic" }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, KernelUnknown},
 	{"a kernel that does not tell, and peermem", hopper, func(m *Machine) { m.DMABUF, m.Kernel, m.Peermem.Module = nil, "", "nvidia_peermem" }, Job{}, "mlx5_0", "PIX", "", Direct, Direct, IsDirect},
 	{"a new kernel that does not tell", hopper, func(m *Machine) { m.DMABUF = nil }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
@@ -127,32 +118,32 @@ var cases = []struct {
 	{"a display controller without a name", hopper, func(m *Machine) { m.GPUs[0].Model, m.GPUs[0].Display = "", true }, Job{}, "mlx5_0", "PIX", DMABUF, Unknown, Unknown, ModelUnknown},
 	{"a 3D controller without a name", hopper, func(m *Machine) { m.GPUs[0].Model = "" }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
 	{"Habana", hopper, func(m *Machine) { m.GPUs[0].Vendor = 0x1da3 }, Job{}, "mlx5_0", "PIX", DMABUF, Unknown, Unknown, NotNVIDIA},
-	{"V100 without NVLink", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Linked = 70, ptr(false) }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Direct, PreAmpere},
+	{"V100 without NVLink", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Linked = 70, new(false) }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Direct, PreAmpere},
 	{"V100 with NVLink", hopper, func(m *Machine) { m.GPUs[0].Compute = 70 }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
 	{"V100 without NVLink data, known by its device ID", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Device, m.GPUs[0].Linked = 0, 0x1db6, nil }, Job{}, "mlx5_0", "PIX", DMABUF, Unknown, Direct, LinksUnknown},
-	{"V100, NCCL_NET_GDR_READ=1", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Linked = 70, ptr(false) }, Job{Env: env("NCCL_NET_GDR_READ=1")}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
-	{"a single T4", hopper, func(m *Machine) { m.GPUs = m.GPUs[:1]; m.GPUs[0].Compute, m.GPUs[0].Linked = 75, ptr(false) }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"V100, NCCL_NET_GDR_READ=1", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Linked = 70, new(false) }, Job{Env: nccl.Env{"NCCL_NET_GDR_READ": "1"}}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"a single T4", hopper, func(m *Machine) { m.GPUs = m.GPUs[:1]; m.GPUs[0].Compute, m.GPUs[0].Linked = 75, new(false) }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
 
 	{"AMD, peer memory client", instinct, nil, Job{}, "mlx5_0", "PIX", "", Direct, Direct, IsDirect},
-	{"AMD, peer memory client, DMA-BUF enabled", instinct, nil, Job{Env: env("NCCL_DMABUF_ENABLE=1")}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
-	{"AMD, peer memory client, DMA-BUF disabled", instinct, nil, Job{Env: env("NCCL_DMABUF_ENABLE=0")}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
-	{"AMD, peer memory client, kernel without P2PDMA", instinct, func(m *Machine) { m.ROCm.P2P = ptr(false) }, Job{}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
-	{"AMD, peer memory client, kernel options not readable", instinct, func(m *Machine) { m.ROCm.P2P = nil }, Job{Env: env("NCCL_DMABUF_ENABLE=1")}, "mlx5_0", "PIX", "", Direct, Direct, IsDirect},
-	{"AMD, DMA-BUF only", instinct, func(m *Machine) { m.ROCm.Peer = ptr(false) }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
-	{"AMD, DMA-BUF only, disabled", instinct, func(m *Machine) { m.ROCm.Peer = ptr(false) }, Job{Env: env("NCCL_DMABUF_ENABLE=0")}, "mlx5_0", "PIX", None, Staging, Staging, DMABUFDisabled},
-	{"AMD, no mechanism", instinct, func(m *Machine) { m.ROCm = ROCm{ptr(false), ptr(false)} }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelWithoutP2P},
-	{"AMD, no mechanism, another NIC below another host bridge", instinct, func(m *Machine) { m.ROCm, m.NICs[1].Place.NUMA = ROCm{ptr(false), ptr(false)}, 0 }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelWithoutP2P},
-	{"AMD, old ib_core", instinct, func(m *Machine) { m.ROCm.Peer, m.DMABUF = ptr(false), ptr(false) }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelWithoutP2P},
-	{"AMD, ib_core unknown", instinct, func(m *Machine) { m.ROCm.Peer, m.DMABUF, m.Kernel = ptr(false), nil, "5.15.0-139-generic" }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, KernelUnknown},
-	{"AMD, kernel options not readable", instinct, func(m *Machine) { m.ROCm = ROCm{Peer: ptr(false)} }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, KernelConfigUnknown},
-	{"AMD, symbols not readable", instinct, func(m *Machine) { m.ROCm = ROCm{P2P: ptr(false)} }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, ROCmPeerUnknown},
-	{"AMD, ionic of 6.12 without the client", instinct, func(m *Machine) { m.ROCm.Peer, m.NICs[0].Driver = ptr(false), "ionic" }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, NICDriverLacks},
-	{"AMD, ionic of 7.3 without the client", instinct, func(m *Machine) { m.ROCm.Peer, m.NICs[0].Driver, m.Kernel = ptr(false), "ionic", "7.3.0" }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
-	{"AMD, small BAR", instinct, func(m *Machine) { m.GPUs[0].SmallBAR = ptr(true) }, Job{}, "mlx5_0", "PIX", "", Staging, Staging, SmallBAR},
+	{"AMD, peer memory client, DMA-BUF enabled", instinct, nil, Job{Env: nccl.Env{"NCCL_DMABUF_ENABLE": "1"}}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"AMD, peer memory client, DMA-BUF disabled", instinct, nil, Job{Env: nccl.Env{"NCCL_DMABUF_ENABLE": "0"}}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
+	{"AMD, peer memory client, kernel without P2PDMA", instinct, func(m *Machine) { m.ROCm.P2P = new(false) }, Job{}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
+	{"AMD, peer memory client, kernel options not readable", instinct, func(m *Machine) { m.ROCm.P2P = nil }, Job{Env: nccl.Env{"NCCL_DMABUF_ENABLE": "1"}}, "mlx5_0", "PIX", "", Direct, Direct, IsDirect},
+	{"AMD, DMA-BUF only", instinct, func(m *Machine) { m.ROCm.Peer = new(false) }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"AMD, DMA-BUF only, disabled", instinct, func(m *Machine) { m.ROCm.Peer = new(false) }, Job{Env: nccl.Env{"NCCL_DMABUF_ENABLE": "0"}}, "mlx5_0", "PIX", None, Staging, Staging, DMABUFDisabled},
+	{"AMD, no mechanism", instinct, func(m *Machine) { m.ROCm = ROCm{new(false), new(false)} }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelWithoutP2P},
+	{"AMD, no mechanism, another NIC below another host bridge", instinct, func(m *Machine) { m.ROCm, m.NICs[1].Place.NUMA = ROCm{new(false), new(false)}, 0 }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelWithoutP2P},
+	{"AMD, old ib_core", instinct, func(m *Machine) { m.ROCm.Peer, m.DMABUF = new(false), new(false) }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelWithoutP2P},
+	{"AMD, ib_core unknown", instinct, func(m *Machine) { m.ROCm.Peer, m.DMABUF, m.Kernel = new(false), nil, "5.15.0-139-generic" }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, KernelUnknown},
+	{"AMD, kernel options not readable", instinct, func(m *Machine) { m.ROCm = ROCm{Peer: new(false)} }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, KernelConfigUnknown},
+	{"AMD, symbols not readable", instinct, func(m *Machine) { m.ROCm = ROCm{P2P: new(false)} }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, ROCmPeerUnknown},
+	{"AMD, ionic of 6.12 without the client", instinct, func(m *Machine) { m.ROCm.Peer, m.NICs[0].Driver = new(false), "ionic" }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, NICDriverLacks},
+	{"AMD, ionic of 7.3 without the client", instinct, func(m *Machine) { m.ROCm.Peer, m.NICs[0].Driver, m.Kernel = new(false), "ionic", "7.3.0" }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"AMD, small BAR", instinct, func(m *Machine) { m.GPUs[0].SmallBAR = new(true) }, Job{}, "mlx5_0", "PIX", "", Staging, Staging, SmallBAR},
 	{"AMD, other socket", instinct, func(m *Machine) { m.NICs = m.NICs[1:] }, Job{}, "mlx5_1", "SYS", "", Staging, Staging, FarNode},
 	{"AMD, other host bridge", instinct, func(m *Machine) { m.NICs = m.NICs[1:]; m.NICs[0].Place.NUMA = 0 }, Job{}, "mlx5_1", "PHB", "", Unknown, Unknown, RCCLHostBridge},
-	{"AMD, other host bridge, level set", instinct, func(m *Machine) { m.NICs = m.NICs[1:]; m.NICs[0].Place.NUMA = 0 }, Job{Env: env("NCCL_NET_GDR_LEVEL=PHB")}, "mlx5_1", "PHB", "", Direct, Direct, IsDirect},
-	{"AMD, sending disabled", instinct, nil, Job{Env: env("NCCL_NET_GDR_READ=0")}, "mlx5_0", "PIX", "", Staging, Direct, ReadOff},
+	{"AMD, other host bridge, level set", instinct, func(m *Machine) { m.NICs = m.NICs[1:]; m.NICs[0].Place.NUMA = 0 }, Job{Env: nccl.Env{"NCCL_NET_GDR_LEVEL": "PHB"}}, "mlx5_1", "PHB", "", Direct, Direct, IsDirect},
+	{"AMD, sending disabled", instinct, nil, Job{Env: nccl.Env{"NCCL_NET_GDR_READ": "0"}}, "mlx5_0", "PIX", "", Staging, Direct, ReadOff},
 	{"AMD, net plugin", instinct, nil, Job{Plugin: true}, "mlx5_0", "PIX", "", Unknown, Unknown, NetPlugin},
 	{"AMD, EFA", instinct, func(m *Machine) { m.NICs[0].Driver, m.NICs[1].Driver = "efa", "efa" }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, EFA},
 	{"AMD, virtual machine", instinct, func(m *Machine) { m.Virtual = true }, Job{}, "mlx5_0", "", "", Unknown, Unknown, VirtualTopology},
@@ -163,23 +154,28 @@ var cases = []struct {
 	{"a virtual machine with a topology file", hopper, func(m *Machine) { m.Virtual, m.Topology = true, virtualTopology() }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
 	{"one that leaves the NIC out", hopper, func(m *Machine) {
 		m.Virtual, m.Topology = true, virtualTopology()
-		delete(m.Topology.places, "0000:14:00.0")
+		delete(m.Topology.Places, "0000:14:00.0")
 	}, Job{}, "mlx5_0", "", DMABUF, Unknown, Unknown, VirtualTopology},
 
 	{"Grace", grace, nil, Job{}, "mlx5_0", "P2C", DMABUF, Direct, Direct, DirectCoupled},
 	{"Grace, NCCL 2.25", grace, nil, Job{NCCL: "2.25.1"}, "mlx5_0", "P2C", DMABUF, Staging, Staging, CoupledOff},
-	{"Grace, NCCL 2.25 with NCCL_NET_GDR_C2C=1", grace, nil, Job{NCCL: "2.25.1", Env: env("NCCL_NET_GDR_C2C=1")}, "mlx5_0", "P2C", DMABUF, Staging, Staging, CoupledOff},
+	{"Grace, NCCL 2.25 with NCCL_NET_GDR_C2C=1", grace, nil, Job{NCCL: "2.25.1", Env: nccl.Env{"NCCL_NET_GDR_C2C": "1"}}, "mlx5_0", "P2C", DMABUF, Staging, Staging, CoupledOff},
 	{"Grace, NCCL 2.26", grace, nil, Job{NCCL: "2.26.2"}, "mlx5_0", "P2C", DMABUF, Staging, Staging, CoupledOff},
-	{"Grace, NCCL 2.26 with NCCL_NET_GDR_C2C=1", grace, nil, Job{NCCL: "2.26.2", Env: env("NCCL_NET_GDR_C2C=1")}, "mlx5_0", "P2C", DMABUF, Direct, Direct, DirectCoupled},
+	{"Grace, NCCL 2.26 with NCCL_NET_GDR_C2C=1", grace, nil, Job{NCCL: "2.26.2", Env: nccl.Env{"NCCL_NET_GDR_C2C": "1"}}, "mlx5_0", "P2C", DMABUF, Direct, Direct, DirectCoupled},
 	{"Grace, NCCL 2.27", grace, nil, Job{NCCL: "2.27.3"}, "mlx5_0", "P2C", DMABUF, Direct, Direct, DirectCoupled},
-	{"Grace, switched off", grace, nil, Job{Env: env("NCCL_NET_GDR_C2C=0")}, "mlx5_0", "P2C", DMABUF, Staging, Staging, CoupledOff},
-	{"Grace, a level below", grace, nil, Job{Env: env("NCCL_NET_GDR_LEVEL=PXB")}, "mlx5_0", "P2C", DMABUF, Staging, Staging, LevelSet},
+	{"Grace, switched off", grace, nil, Job{Env: nccl.Env{"NCCL_NET_GDR_C2C": "0"}}, "mlx5_0", "P2C", DMABUF, Staging, Staging, CoupledOff},
+	{"Grace, a level below", grace, nil, Job{Env: nccl.Env{"NCCL_NET_GDR_LEVEL": "PXB"}}, "mlx5_0", "P2C", DMABUF, Staging, Staging, LevelSet},
 	{"Grace, the other one's NIC", grace, func(m *Machine) { m.NICs = m.NICs[1:] }, Job{}, "mlx5_1", "SYS", DMABUF, Staging, Staging, CoupledFar},
 	{"Grace, GPU and NIC behind one switch", hopper, func(m *Machine) { m.GPUs[0].Coupled = true }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, DirectForcedPCI},
 }
 
-func virtualTopology() *Topology {
-	t, err := ParseTopology(strings.NewReader(virtualXML))
+// virtualTopology returns what a cloud gives its virtual machines with two of the planes of hopper.
+func virtualTopology() *nccl.Topology {
+	text, err := os.ReadFile("../nccl/testdata/virtual_topology.xml")
+	if err != nil {
+		panic(err)
+	}
+	t, err := nccl.ParseTopology(bytes.NewReader(text))
 	if err != nil {
 		panic(err)
 	}

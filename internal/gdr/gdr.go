@@ -9,6 +9,7 @@ package gdr
 import (
 	"cmp"
 
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/pci"
 )
 
@@ -22,7 +23,7 @@ type Machine struct {
 	// DMABUF reports whether ib_core can register DMA-BUFs: the symbol ib_umem_dmabuf_get in /proc/kallsyms. Nil: unknown.
 	DMABUF   *bool
 	Bridges  map[string]pci.Bridge // models of switches by address
-	Topology *Topology             // NCCL's topology file; nil: none
+	Topology *nccl.Topology        // NCCL's topology file; nil: none
 	GPUs     []GPU
 	NICs     []NIC
 	Devices  int // RDMA devices, including those missing in NICs because their PCI address cannot be read
@@ -166,7 +167,7 @@ func (m *Machine) Decide(j Job) Result {
 // over equal NICs.
 func (p Pair) compare(o Pair) int {
 	return cmp.Or(ranks[p.Receive.State]-ranks[o.Receive.State], ranks[p.Send.State]-ranks[o.Send.State],
-		Level(o.Distance)-Level(p.Distance))
+		nccl.Level(o.Distance)-nccl.Level(p.Distance))
 }
 
 // ranks puts unknown above staging, so that unknown is not reported as staging.

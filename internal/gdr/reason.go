@@ -101,15 +101,8 @@ var advices = map[Reason]advice{
 // Reasons are those of verdicts, by name.
 func Reasons() []Reason { return slices.Sorted(maps.Keys(advices)) }
 
-// Words is the reason as a sentence without a full stop.
-func (r Reason) Words() string { return r.advice().words }
+// Words is the reason as a sentence without a full stop, empty if it is none of Reasons.
+func (r Reason) Words() string { return advices[r].words }
 
 // Remedy is the remedy, empty if there is none.
-func (r Reason) Remedy() string { return r.advice().remedy }
-
-func (r Reason) advice() advice {
-	if a, ok := advices[r]; ok {
-		return a
-	}
-	return useAdvices[r]
-}
+func (r Reason) Remedy() string { return advices[r].remedy }

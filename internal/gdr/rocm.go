@@ -3,6 +3,7 @@ package gdr
 import (
 	"slices"
 
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/pci"
 )
 
@@ -74,7 +75,7 @@ func (d *decision) rocmReceive(gpu *GPU, nic *NIC, distance pci.Distance, way Ve
 		return Verdict{Unknown, EFA}
 	case distance == "":
 		return Verdict{Unknown, VirtualTopology}
-	case Level(distance) > d.limit && (distance != pci.PHB || d.set):
+	case nccl.Level(distance) > d.limit && (distance != pci.PHB || d.set):
 		return Verdict{Staging, d.tooFar(distance, false)}
 	case is(gpu.SmallBAR):
 		return Verdict{Staging, SmallBAR}
@@ -83,3 +84,6 @@ func (d *decision) rocmReceive(gpu *GPU, nic *NIC, distance pci.Distance, way Ve
 	}
 	return way
 }
+
+// is reports whether b is known to be true.
+func is(b *bool) bool { return b != nil && *b }

@@ -1,6 +1,6 @@
-// Package nccl queries the RAS service of NCCL 2.24 and later: what the library reports about a job that runs. It sends
-// commands for protocol, timeout, format and status only. Source of protocol and texts: github.com/NVIDIA/nccl,
-// src/ras/client_support.cc.
+// Package nccl reads what NCCL says: its settings and topology files, the dumps of its inspector, and its RAS service
+// (2.24 and later). It sends the commands for protocol, timeout, format and status only. Source of protocol and texts:
+// github.com/NVIDIA/nccl, src/ras/client_support.cc.
 package nccl
 
 import (

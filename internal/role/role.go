@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
 )
@@ -131,17 +132,17 @@ type choice struct {
 func (m *Machine) nearest(nics []NIC) map[int]Source {
 	boards := boardsOf(nics)
 	var choices []choice
-	far := gdr.Level(pci.SYS)
+	far := nccl.Level(pci.SYS)
 	for g := range m.GPUs {
-		c := choice{level: gdr.Level("")}
+		c := choice{level: nccl.Level("")}
 		for i := range nics {
 			n := &nics[i]
 			if n.Path == "" || n.Role == pci.NVLinkManagement {
 				continue
 			}
 			d, file := m.Distance(&m.GPUs[g], &n.NIC)
-			level := gdr.Level(d)
-			beyond := level > gdr.Level(pci.PXB)
+			level := nccl.Level(d)
+			beyond := level > nccl.Level(pci.PXB)
 			if d == "" || beyond && (n.DefaultRoute || boards.slow(n)) || level > c.level {
 				continue
 			}
@@ -150,7 +151,7 @@ func (m *Machine) nearest(nics []NIC) map[int]Source {
 			}
 			c.nics, c.file = append(c.nics, i), file
 		}
-		if c.level > gdr.Level(pci.PXB) {
+		if c.level > nccl.Level(pci.PXB) {
 			c.nics = boards.most(nics, c.nics)
 		}
 		if len(c.nics) > 0 {
@@ -159,7 +160,7 @@ func (m *Machine) nearest(nics []NIC) map[int]Source {
 	}
 	out := map[int]Source{}
 	for _, c := range choices {
-		if c.level == gdr.Level(pci.SYS) && far < c.level { // near another GPU, across the sockets
+		if c.level == nccl.Level(pci.SYS) && far < c.level { // near another GPU, across the sockets
 			continue
 		}
 		for _, i := range c.nics {

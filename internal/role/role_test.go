@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/pci"
 )
 
@@ -61,7 +62,7 @@ func TestOf(t *testing.T) {
 	routed := func(n NIC) NIC { n.DefaultRoute = true; return n }
 	emulated := func(n NIC) NIC { n.Emulated = true; return n }
 	flat := func(i int) string { return fmt.Sprintf("sys/devices/pci0000:00/0000:00:%02x.0", i) }
-	file, err := gdr.ParseTopology(strings.NewReader(`<system version="1"><cpu numaid="0">
+	file, err := nccl.ParseTopology(strings.NewReader(`<system version="1"><cpu numaid="0">
 		<pci busid="0000:00:aa.0"><pci busid="0000:00:01.0"/><pci busid="0000:00:11.0"/></pci></cpu><cpu numaid="1"><pci busid="0000:00:12.0"/></cpu></system>`))
 	if err != nil {
 		t.Fatal(err)

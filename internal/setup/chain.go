@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -170,7 +170,7 @@ func (m *machine) allClasses() (out []jobClass) {
 	}
 	for i := range m.GDR.Processes {
 		p := &m.GDR.Processes[i]
-		if len(p.Verbs) == 0 || gdr.Env(p.Env).Nodes() == 1 {
+		if len(p.Verbs) == 0 || nccl.Env(p.Env).Nodes() == 1 {
 			continue
 		}
 		for _, c := range []*jobClass{m.ncclClass(p), ucxClass(p)} {

@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/gdr/transport"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
 )
@@ -30,7 +31,7 @@ func (m *machine) hcas(j job, _ string) finding {
 	v := finding{want: "=" + strings.Join(compute, ","), basis: snapshot.SetupMachine}
 	var problems, others []string
 	for _, item := range items {
-		name, number := gdr.HCA(item)
+		name, number := nccl.HCA(item)
 		any, up := false, false
 		for d, p := range snapshot.PortsOf(m.InfiniBand.Devices) {
 			if (d.Name == name || !exact && strings.HasPrefix(d.Name, name)) &&
@@ -92,7 +93,7 @@ func (m *machine) nearest(j job) (out []near) {
 				continue
 			}
 			device := m.GDR.NICs[p.NIC].Device
-			switch distance := gdr.Level(pci.Distance(p.Distance)) - gdr.Level(pci.Distance(one.level)); {
+			switch distance := nccl.Level(pci.Distance(p.Distance)) - nccl.Level(pci.Distance(one.level)); {
 			case one.level == "" || distance < 0:
 				one.level, one.devices = p.Distance, []string{device}
 			case distance == 0:
@@ -146,7 +147,7 @@ func findLevel(m *machine) (out []finding) {
 		}
 		for _, n := range m.nearest(j) {
 			// By default NCCL uses GPUDirect RDMA below a PCIe switch, and not across a host bridge.
-			if level := gdr.Level(pci.Distance(n.level)); ok && level > limit && level <= gdr.Level(pci.PXB) {
+			if level := nccl.Level(pci.Distance(n.level)); ok && level > limit && level <= nccl.Level(pci.PXB) {
 				v.meets, v.want, v.evidence = false, n.level, fmt.Sprintf("GPU %s and %s are at %s",
 					n.gpu, strings.Join(n.devices, ", "), n.level)
 				break
@@ -169,7 +170,7 @@ func (m *machine) ibDisabled(j job, _ string) finding {
 	// In an NVLink domain of several hosts the data may take NVLink.
 	inDomain := slices.ContainsFunc(m.GDR.GPUs, func(g snapshot.GDRGPU) bool {
 		return g.Transport != nil &&
-			(g.Transport.Reason == string(gdr.InDomain) || g.Transport.Reason == string(gdr.DomainUnknown))
+			(g.Transport.Reason == string(transport.InDomain) || g.Transport.Reason == string(transport.DomainUnknown))
 	})
 	v.contradicts, v.evidence = !inDomain, "the job spans several nodes, and this host has ACTIVE compute ports"
 	return v
@@ -193,7 +194,7 @@ func (m *machine) topologyFile(j job, value string) finding {
 		v.evidence = value + " does not exist as the job sees it"
 		return v
 	}
-	t, err := gdr.ParseTopology(strings.NewReader(j.Topology))
+	t, err := nccl.ParseTopology(strings.NewReader(j.Topology))
 	if err != nil {
 		v.evidence = value + " is not a topology file of NCCL"
 		return v

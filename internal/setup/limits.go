@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -145,7 +145,7 @@ func findLaunchers(m *machine) (out []finding) {
 type job struct {
 	*snapshot.Process
 	name string
-	env  gdr.Env // settings of NCCL in force
+	env  nccl.Env // settings of NCCL in force
 }
 
 // ncclConf has the settings of NCCL of the host. Those of Process.Conf include it, if the files of the process could be
@@ -158,14 +158,14 @@ func (m *machine) allJobs() (out []job) {
 		return nil
 	}
 	text, _ := m.text(ncclConf)
-	host := gdr.ParseConf(text)
+	host := nccl.ParseConf(text)
 	for i := range m.GDR.Processes {
 		p := &m.GDR.Processes[i]
-		lower := gdr.Env(p.Conf)
+		lower := nccl.Env(p.Conf)
 		if p.Conf == nil {
 			lower = host
 		}
-		out = append(out, job{p, cmp.Or(p.Job, p.Command, "process "+strconv.Itoa(p.PID)), gdr.Env(p.Env).With(lower)})
+		out = append(out, job{p, cmp.Or(p.Job, p.Command, "process "+strconv.Itoa(p.PID)), nccl.Env(p.Env).With(lower)})
 	}
 	return out
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/gdr/transport"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/words"
 )
@@ -110,7 +110,7 @@ func transportOf(g *snapshot.GDRGPU) *Transport {
 		return nil
 	}
 	words, remedy := t.Words, t.Remedy
-	if t.Reason == string(gdr.NotReady) {
+	if t.Reason == string(transport.NotReady) {
 		words, remedy = "GPUDirect RDMA is not possible, or unknown: "+g.Best.Words, g.Best.Remedy
 	}
 	return &Transport{t.State, t.Reason, words, remedy, t.Process.PID}

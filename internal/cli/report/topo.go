@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/machine"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/topo"
 )
 
@@ -36,7 +37,7 @@ var ncclVersion = regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`)
 
 // job holds the NCCL flags.
 func (p *Topo) job() (gdr.Job, error) {
-	j := gdr.Job{NCCL: p.nccl, Env: gdr.Env{}}
+	j := gdr.Job{NCCL: p.nccl, Env: nccl.Env{}}
 	if p.nccl != "" && !ncclVersion.MatchString(p.nccl) {
 		return j, fmt.Errorf("--nccl-version=%s: must be a version such as 2.27.3", p.nccl)
 	}

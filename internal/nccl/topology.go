@@ -1,4 +1,4 @@
-package gdr
+package nccl
 
 import (
 	"encoding/xml"
@@ -15,7 +15,7 @@ import (
 // Topology is a NCCL topology file with the PCI functions of a machine: NCCL_TOPO_FILE, or that of a virtual machine,
 // /var/run/nvidia-topologyd/virtualTopology.xml.
 type Topology struct {
-	places map[string]pci.NCCLPlace // by address
+	Places map[string]pci.NCCLPlace // by address
 }
 
 // Has reports whether the file has a PCI address.
@@ -23,7 +23,7 @@ func (t *Topology) Has(address string) bool {
 	if t == nil {
 		return false
 	}
-	_, ok := t.places[address]
+	_, ok := t.Places[address]
 	return ok
 }
 
@@ -33,7 +33,7 @@ var ErrTopology = errors.New("not a NCCL topology file")
 // ParseTopology parses a topology file: <system> with a <cpu numaid> for each NUMA node, and nested <pci busid> for
 // switches and functions (src/graph/xml.cc).
 func ParseTopology(r io.Reader) (*Topology, error) {
-	t := &Topology{places: map[string]pci.NCCLPlace{}}
+	t := &Topology{Places: map[string]pci.NCCLPlace{}}
 	var open []string // open elements
 	var above []string
 	numa, system := 0, false
@@ -48,7 +48,7 @@ func ParseTopology(r io.Reader) (*Topology, error) {
 			}
 		case "pci":
 			address := strings.ToLower(pci.TopologyAttribute(e, "busid"))
-			t.places[address] = pci.NCCLPlace{Switches: slices.Clone(above), NUMA: numa}
+			t.Places[address] = pci.NCCLPlace{Switches: slices.Clone(above), NUMA: numa}
 			above = slices.Insert(above, 0, address)
 		}
 	}, func() {

@@ -1,9 +1,8 @@
-package gdr
+package nccl
 
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 )
 
@@ -31,7 +30,7 @@ func TestHCAs(t *testing.T) {
 		{",", "mlx5_1", 1, true},
 	} {
 		t.Run(fmt.Sprintf("%q %s:%d", c.text, c.device, c.port), func(t *testing.T) {
-			if got := env("NCCL_IB_HCA="+c.text).AllowsPort(c.device, c.port); got != c.want {
+			if got := (Env{"NCCL_IB_HCA": c.text}).AllowsPort(c.device, c.port); got != c.want {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})
@@ -40,13 +39,14 @@ func TestHCAs(t *testing.T) {
 
 func TestConf(t *testing.T) {
 	got := ParseConf("# NCCL_IB_HCA=no\nNCCL_IB_HCA=mlx5_0,mlx5_1\r\n\nNCCL_NET_GDR_LEVEL=PIX\nNCCL_NET_GDR_LEVEL=SYS\nnonsense\n")
-	if want := env("NCCL_IB_HCA=mlx5_0,mlx5_1", "NCCL_NET_GDR_LEVEL=PIX"); !maps.Equal(got, want) {
+	if want := (Env{"NCCL_IB_HCA": "mlx5_0,mlx5_1", "NCCL_NET_GDR_LEVEL": "PIX"}); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if both := env("NCCL_NET_GDR_LEVEL=PHB").With(got); both["NCCL_NET_GDR_LEVEL"] != "PHB" || both["NCCL_IB_HCA"] == "" {
+	if both := (Env{"NCCL_NET_GDR_LEVEL": "PHB"}).With(got); both["NCCL_NET_GDR_LEVEL"] != "PHB" ||
+		both["NCCL_IB_HCA"] == "" {
 		t.Errorf("%v", both)
 	}
-	if n := env("A=0x10", "B=ten").Integer("B", 7) + env("A=0x10").Integer("A", 0); n != 23 {
+	if n := (Env{"A": "0x10", "B": "ten"}).Integer("B", 7) + (Env{"A": "0x10"}).Integer("A", 0); n != 23 {
 		t.Errorf("%d", n)
 	}
 }
@@ -54,18 +54,7 @@ func TestConf(t *testing.T) {
 func FuzzParseConf(f *testing.F) {
 	f.Add("NCCL_DEBUG=INFO\n#x\n=\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		Job{Env: ParseConf(text)}.limit()
+		ParseConf(text).GDRLevel()
 		ParseConf(text).AllowsPort("mlx5_0", 1)
 	})
-}
-
-func TestParseVersion(t *testing.T) {
-	for text, want := range map[string]version{
-		"6.12.48+deb13-amd64": {6, 12, 48}, "5.14.0-503.el9": {5, 14, 0}, "2.22.3": {2, 22, 3}, "7.3-rc1": {7, 3}, "": nil,
-		"x": nil, "6.x": {6},
-	} {
-		if got := parseVersion(text); !slices.Equal(got, want) {
-			t.Errorf("%q: %v, want %v", text, got, want)
-		}
-	}
 }

@@ -1,6 +1,7 @@
-package gdr
+package nccl
 
 import (
+	_ "embed"
 	"errors"
 	"strings"
 	"testing"
@@ -8,19 +9,10 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// virtualXML is what a cloud gives its virtual machines with two of the planes of hopper.
-const virtualXML = `<?xml version="1.0" encoding="UTF-8"?>
-<system version="1">
-  <cpu numaid="0" affinity="0000ffff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
-    <pci busid="ffff:ff:01.0" class="0x060400" link_speed="32 GT/s" link_width="16">
-      <pci busid="0000:13:00.0" class="0x030200" link_speed="32 GT/s" link_width="16"/>
-      <pci busid="0000:14:00.0" class="0x020700" link_speed="32 GT/s" link_width="16"/>
-    </pci>
-  </cpu>
-  <cpu numaid="1">
-    <pci busid="FFFF:FF:02.0"><pci busid="ffff:ff:03.0"><pci busid="0000:23:00.0"/></pci><pci busid="0000:24:00.0"/></pci>
-  </cpu>
-</system>`
+// virtualXML is what a cloud gives its virtual machines with two of the planes of a board.
+//
+//go:embed testdata/virtual_topology.xml
+var virtualXML string
 
 func TestTopology(t *testing.T) {
 	top, err := ParseTopology(strings.NewReader(virtualXML))
@@ -36,7 +28,7 @@ func TestTopology(t *testing.T) {
 		{"0000:13:00.0", "0000:24:00.0", pci.SYS},
 	} {
 		t.Run(string(c.want), func(t *testing.T) {
-			if got := top.places[c.gpu].DistanceTo(top.places[c.nic], false); got != c.want {
+			if got := top.Places[c.gpu].DistanceTo(top.Places[c.nic], false); got != c.want {
 				t.Errorf("%s, %s: %s, want %s", c.gpu, c.nic, got, c.want)
 			}
 		})

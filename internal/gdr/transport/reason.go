@@ -1,11 +1,20 @@
-package gdr
+package transport
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+
+	"rdma_exporter/internal/gdr"
 )
 
-// Reasons of transports, in addition to NetPlugin.
+// Reason is the reason of a transport.
+type Reason string
+
+// NetPlugin is the only reason that verdicts have too.
+const NetPlugin = Reason(gdr.NetPlugin)
+
+// The other reasons: of gdr, of staging, of tcp and host_only, of unknown.
 const (
 	Registered    Reason = "registered"
 	KeepsDMABUF   Reason = "dmabuf_open"
@@ -38,7 +47,7 @@ const (
 	OtherQuiet      Reason = "other_quiet"
 )
 
-var useAdvices = map[Reason]advice{
+var advices = map[Reason]struct{ words, remedy string }{
 	Registered:     {"GPU memory is registered with NICs", ""},
 	KeepsDMABUF:    {"the process has memory registered with NICs and keeps DMA-BUFs of GPU memory open, which indicates that NICs access GPU memory", ""},
 	NotRegistered:  {"the NIC is busy, but no GPU memory is registered with any NIC: data goes through host memory, although GPUDirect RDMA is possible", "run the job with NCCL_DEBUG=INFO: channels with GPUDirect RDMA have GDRDMA in their lines; check that the container has /dev/infiniband and the version file of the peer memory module"},
@@ -70,5 +79,11 @@ var useAdvices = map[Reason]advice{
 	OtherQuiet:      {"the process has no RDMA device open, and no interface without RDMA is busy", ""},
 }
 
-// UseReasons are the reasons of transports, sorted.
-func UseReasons() []Reason { return slices.Sorted(maps.Keys(useAdvices)) }
+// Reasons returns those of transports only, sorted.
+func Reasons() []Reason { return slices.Sorted(maps.Keys(advices)) }
+
+// Words returns the reason as a sentence without a full stop. r may also be the reason of a verdict, gdr.Reason.
+func (r Reason) Words() string { return cmp.Or(advices[r].words, gdr.Reason(r).Words()) }
+
+// Remedy returns the remedy, empty if there is none. r may also be the reason of a verdict, gdr.Reason.
+func (r Reason) Remedy() string { return cmp.Or(advices[r].remedy, gdr.Reason(r).Remedy()) }
