@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/mad/perf"
 )
 
 // maxSilent is how many counter requests a node may leave unanswered before it is skipped: each costs all timeouts.
@@ -121,7 +122,7 @@ func (s *sweep) count(ctx context.Context, n *Node, number int) error {
 // again.
 func (s *sweep) details(ctx context.Context, n *Node, number int) {
 	p := n.Ports[number]
-	if v, _ := p.Counters.Get(mad.ReceiveErrors); v == 0 || n.plain {
+	if v, _ := p.Counters.Get(perf.ReceiveErrors); v == 0 || n.plain {
 		return
 	}
 	d, err := s.client.ReceiveErrorDetails(ctx, mad.ToLID(n.lid(number)), number)
@@ -173,8 +174,8 @@ func (s *sweep) lastFEC(e End, p *Port) (mad.FECMode, bool) {
 	if before == nil || before.FEC == nil || before.Counters == nil || before.Info.Active != p.Info.Active {
 		return 0, false
 	}
-	then, _ := before.Counters.Get(mad.LinkDowned)
-	now, ok := p.Counters.Get(mad.LinkDowned)
+	then, _ := before.Counters.Get(perf.LinkDowned)
+	now, ok := p.Counters.Get(perf.LinkDowned)
 	return before.FEC.Mode, ok && then == now
 }
 

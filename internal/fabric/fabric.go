@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/mad/perf"
 )
 
 // GUID identifies a node (IBA 14.2.5.3, NodeGUID).
@@ -75,20 +76,20 @@ type Node struct {
 	named       bool // NodeDescription has answered
 	changed     bool // SwitchInfo: the state of a port has changed
 	vendor      bool // its ports may be queried for the vendor's attribute
-	performance *mad.PerformanceInfo
+	performance *perf.Info
 	plain       bool // its ports have no PortRcvErrorDetails
-	tick        mad.Tick
+	tick        perf.Tick
 	ticked      bool // queried for it
 }
 
 // Port is a port that has answered.
 type Port struct {
 	Info     mad.PortInfo
-	Counters *mad.Counters // nil: not read, or no response
-	Read     time.Time     // of Counters
-	FEC      *FEC          // nil: not read, or not supported
+	Counters *perf.Counters // nil: not read, or no response
+	Read     time.Time      // of Counters
+	FEC      *FEC           // nil: not read, or not supported
 	// Details are the receive errors by cause; nil: there are none, or not supported.
-	Details *mad.ReceiveErrorDetails
+	Details *perf.ReceiveErrorDetails
 	// TickBytes is the data that the port can send in a tick of TransmitWait; 0: unknown.
 	TickBytes float64
 }

@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/mad/perf"
 )
 
 func desc(name string, kind exposition.Type, unit, source, help string, labels ...string) *exposition.Desc {
@@ -89,25 +90,25 @@ var (
 )
 
 // countedBy has the metric of each counter and its scale to the unit. Packet counters have no metric.
-var countedBy = [mad.NumCounters]struct {
+var countedBy = [perf.NumCounters]struct {
 	desc  *exposition.Desc
 	scale float64
 }{
-	mad.SymbolErrors:                 {counted("symbol_errors", "", "Minor link errors on one or more lanes. Saturates at 65535 on switches without 64-bit counters."), 1},
-	mad.LinkErrorRecoveries:          {counted("link_error_recoveries", "", "Times the link recovered from an error by retraining."), 1},
-	mad.LinkDowned:                   {counted("link_downed", "", "Times the link failed to recover and went down."), 1},
-	mad.ReceiveErrors:                {counted("receive_errors", "", "Packets received with an error."), 1},
-	mad.ReceiveRemotePhysicalErrors:  {counted("receive_remote_physical_errors", "", "Packets received with the end-bad-packet delimiter (EBP). The fault is upstream of the neighbour."), 1},
-	mad.ReceiveSwitchRelayErrors:     {counted("receive_switch_relay_errors", "", "Packets that the switch could not forward, including multicast that returns to its source."), 1},
-	mad.TransmitDiscards:             {counted("transmit_discards", "", "Packets dropped before sending: port down or congested."), 1},
-	mad.TransmitConstraintErrors:     {counted("transmit_constraint_errors", "", "Packets not sent because of P_Key or raw filters."), 1},
-	mad.ReceiveConstraintErrors:      {counted("receive_constraint_errors", "", "Packets received and dropped because of P_Key or raw filters."), 1},
-	mad.LocalLinkIntegrityErrors:     {counted("local_link_integrity_errors", "", "Times the count of local physical errors exceeded its threshold."), 1},
-	mad.ExcessiveBufferOverrunErrors: {counted("excessive_buffer_overrun_errors", "", "Times buffer overruns persisted over several flow control periods."), 1},
-	mad.VL15Dropped:                  {counted("vl15_dropped", "", "Subnet management packets (VL15) dropped because of a lack of buffers."), 1},
-	mad.TransmitWait:                 {counted("transmit_wait_ticks", "ticks", "Ticks during which data was waiting without flow control credit. The device defines the length of a tick."), 1},
-	mad.TransmitData:                 {counted("transmit_bytes", "bytes", "Data sent. Absent on devices with 32-bit data counters, which saturate within seconds."), 4},
-	mad.ReceiveData:                  {counted("receive_bytes", "bytes", "Data received. Absent on devices with 32-bit data counters, which saturate within seconds."), 4},
+	perf.SymbolErrors:                 {counted("symbol_errors", "", "Minor link errors on one or more lanes. Saturates at 65535 on switches without 64-bit counters."), 1},
+	perf.LinkErrorRecoveries:          {counted("link_error_recoveries", "", "Times the link recovered from an error by retraining."), 1},
+	perf.LinkDowned:                   {counted("link_downed", "", "Times the link failed to recover and went down."), 1},
+	perf.ReceiveErrors:                {counted("receive_errors", "", "Packets received with an error."), 1},
+	perf.ReceiveRemotePhysicalErrors:  {counted("receive_remote_physical_errors", "", "Packets received with the end-bad-packet delimiter (EBP). The fault is upstream of the neighbour."), 1},
+	perf.ReceiveSwitchRelayErrors:     {counted("receive_switch_relay_errors", "", "Packets that the switch could not forward, including multicast that returns to its source."), 1},
+	perf.TransmitDiscards:             {counted("transmit_discards", "", "Packets dropped before sending: port down or congested."), 1},
+	perf.TransmitConstraintErrors:     {counted("transmit_constraint_errors", "", "Packets not sent because of P_Key or raw filters."), 1},
+	perf.ReceiveConstraintErrors:      {counted("receive_constraint_errors", "", "Packets received and dropped because of P_Key or raw filters."), 1},
+	perf.LocalLinkIntegrityErrors:     {counted("local_link_integrity_errors", "", "Times the count of local physical errors exceeded its threshold."), 1},
+	perf.ExcessiveBufferOverrunErrors: {counted("excessive_buffer_overrun_errors", "", "Times buffer overruns persisted over several flow control periods."), 1},
+	perf.VL15Dropped:                  {counted("vl15_dropped", "", "Subnet management packets (VL15) dropped because of a lack of buffers."), 1},
+	perf.TransmitWait:                 {counted("transmit_wait_ticks", "ticks", "Ticks during which data was waiting without flow control credit. The device defines the length of a tick."), 1},
+	perf.TransmitData:                 {counted("transmit_bytes", "bytes", "Data sent. Absent on devices with 32-bit data counters, which saturate within seconds."), 4},
+	perf.ReceiveData:                  {counted("receive_bytes", "bytes", "Data received. Absent on devices with 32-bit data counters, which saturate within seconds."), 4},
 }
 
 // speeds is a Desc of a counter of PortExtendedSpeedsCounters.
@@ -316,18 +317,18 @@ func (s *emitter) counters(p *Port, guid, number string) {
 		return
 	}
 	for k, c := range countedBy {
-		v, ok := p.Counters.Get(mad.Counter(k))
+		v, ok := p.Counters.Get(perf.Counter(k))
 		if !ok || c.desc == nil {
 			continue
 		}
 		s.Emit(c.desc, float64(v)*c.scale, guid, number)
-		if p.Counters.Saturated(mad.Counter(k)) {
+		if p.Counters.Saturated(perf.Counter(k)) {
 			s.saturated(c.desc, guid, number)
 		}
 	}
 	if p.Details != nil {
 		for i, n := range p.Details {
-			s.Emit(details, float64(n), guid, number, mad.ReceiveErrorCauses[i])
+			s.Emit(details, float64(n), guid, number, perf.ReceiveErrorCauses[i])
 		}
 	}
 	if p.FEC != nil {

@@ -8,6 +8,7 @@ import (
 
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/mad/perf"
 )
 
 // Picture is the state of a fabric after a sweep. It does not change.
@@ -17,7 +18,7 @@ type Picture struct {
 	Known   Data    // nodes and links that are remembered, those of Fabric among them
 	Missing []End   // ends of links that are gone
 	// Risen are the counters that rose since a sweep of up to an hour ago, of ports that were ACTIVE at both times.
-	Risen map[End]mad.Counters
+	Risen map[End]perf.Counters
 	Since time.Time // of that sweep
 	// Traffic is between the last two sweeps that did not fail, of ports that were ACTIVE at both times.
 	Traffic map[End]Traffic
@@ -39,7 +40,7 @@ func (p *Picture) Names() func(End) string {
 }
 
 // CounterName is the metric of a counter without rdma_fabric_port_ and _total; empty if there is none.
-func CounterName(k mad.Counter) string {
+func CounterName(k perf.Counter) string {
 	if countedBy[k].desc == nil {
 		return ""
 	}
@@ -72,7 +73,7 @@ type readings struct{ older, newer, last reading }
 
 // note takes a sweep, and returns the counters that rose, the time since when, and traffic and waits since the sweep
 // before.
-func (r *readings) note(f *Fabric) (map[End]mad.Counters, time.Time, map[End]Traffic, map[End]float64) {
+func (r *readings) note(f *Fabric) (map[End]perf.Counters, time.Time, map[End]Traffic, map[End]float64) {
 	now := readingOf(f)
 	traffic, waits := now.traffic(r.last), now.waits(r.last)
 	r.last = now
@@ -82,7 +83,7 @@ func (r *readings) note(f *Fabric) (map[End]mad.Counters, time.Time, map[End]Tra
 	case now.at.Sub(r.newer.at) >= window:
 		r.older, r.newer = r.newer, now
 	}
-	risen := map[End]mad.Counters{}
+	risen := map[End]perf.Counters{}
 	for e, c := range now.counters {
 		if before := r.older.counters[e]; before != nil {
 			if rise := c.Counters.Since(before.Counters); !rise.Empty() {
@@ -109,8 +110,8 @@ func (r reading) traffic(before reading) map[End]Traffic {
 			continue
 		}
 		seconds := now.Read.Sub(then.Read).Seconds()
-		sent, ok := rise(now, then, mad.TransmitData)
-		received, also := rise(now, then, mad.ReceiveData)
+		sent, ok := rise(now, then, perf.TransmitData)
+		received, also := rise(now, then, perf.ReceiveData)
 		if ok && also && seconds > 0 {
 			out[e] = Traffic{wordBits * sent / seconds, wordBits * received / seconds}
 		}
@@ -125,10 +126,10 @@ func (r reading) waits(before reading) map[End]float64 {
 	out := map[End]float64{}
 	for e, now := range r.counters {
 		then := before.counters[e]
-		if then == nil || now.TickBytes == 0 || now.Counters.Saturated(mad.TransmitWait) {
+		if then == nil || now.TickBytes == 0 || now.Counters.Saturated(perf.TransmitWait) {
 			continue
 		}
-		ticks, ok := rise(now, then, mad.TransmitWait)
+		ticks, ok := rise(now, then, perf.TransmitWait)
 		could := now.Info.Active.Rate() * now.Read.Sub(then.Read).Seconds()
 		if ok && could > 0 {
 			out[e] = min(1, ticks*now.TickBytes/could)
@@ -138,7 +139,7 @@ func (r reading) waits(before reading) map[End]float64 {
 }
 
 // rise is by how much a counter is higher than before; false where it is missing or lower.
-func rise(now, then *Port, k mad.Counter) (float64, bool) {
+func rise(now, then *Port, k perf.Counter) (float64, bool) {
 	a, before := then.Counters.Get(k)
 	b, after := now.Counters.Get(k)
 	return float64(b - a), before && after && b >= a

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/mad/perf"
 )
 
 // TestPicture: missing links and counter increases are shown, and stay while sweeps fail. Increases are counted over
@@ -33,7 +33,7 @@ func TestPicture(t *testing.T) {
 		e := End{1, 1}
 		downed := func() uint64 {
 			c := m.Picture().Risen[e]
-			n, _ := c.Get(mad.LinkDowned)
+			n, _ := c.Get(perf.LinkDowned)
 			return n
 		}
 		change(func() { s.nodes[1].ports[1].downed = 3 })

@@ -12,6 +12,7 @@ import (
 
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/mad/perf"
 )
 
 // workers is the number of concurrent requests. The client limits those in flight.
@@ -393,8 +394,8 @@ func (s *sweep) wasDown(e End) bool {
 	if a == nil || b == nil || a.Counters == nil || b.Counters == nil {
 		return true
 	}
-	before, _ := a.Counters.Get(mad.LinkDowned)
-	after, _ := b.Counters.Get(mad.LinkDowned)
+	before, _ := a.Counters.Get(perf.LinkDowned)
+	after, _ := b.Counters.Get(perf.LinkDowned)
 	return before != after || after == math.MaxUint8
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/mad/perf"
 )
 
 // TestTraffic: the average between two readings, 0 where nothing was sent; none without a reading before, without the
@@ -13,9 +14,9 @@ func TestTraffic(t *testing.T) {
 	start := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	e := End{1, 1}
 	at := func(seconds int, words ...uint64) reading {
-		c := &mad.Counters{}
+		c := &perf.Counters{}
 		for i, w := range words {
-			c.Set([]mad.Counter{mad.TransmitData, mad.ReceiveData}[i], w)
+			c.Set([]perf.Counter{perf.TransmitData, perf.ReceiveData}[i], w)
 		}
 		return reading{counters: map[End]*Port{e: {Counters: c, Read: start.Add(time.Duration(seconds) * time.Second)}}}
 	}
@@ -46,10 +47,10 @@ func TestWaits(t *testing.T) {
 	start := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	e := End{1, 1}
 	ndr, edr := mad.Link{Widths: 2, Speeds: 1 << 6}, mad.Link{Widths: 2, Speeds: 1 << 4}
-	at := func(seconds int, l mad.Link, tick mad.Tick, ticks ...uint64) reading {
-		c := &mad.Counters{}
+	at := func(seconds int, l mad.Link, tick perf.Tick, ticks ...uint64) reading {
+		c := &perf.Counters{}
 		for _, w := range ticks {
-			c.Set(mad.TransmitWait, w)
+			c.Set(perf.TransmitWait, w)
 		}
 		p := &Port{
 			Counters: c, Read: start.Add(time.Duration(seconds) * time.Second), TickBytes: tick.Bytes(l.Widths.Lanes()),

@@ -6,6 +6,7 @@ import (
 
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/mad/perf"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -65,7 +66,7 @@ type Agent struct {
 	// Far: it is at the far end of the link of the local port, not the local port.
 	Far bool
 
-	Info *mad.PerformanceInfo // which counters it has; nil until it is queried
+	Info *perf.Info // which counters it has; nil until it is queried
 	Fec  *bool                // the port has PortInfoExtended; nil until it is queried
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"rdma_exporter/internal/mad/perf"
 )
 
 // Options limit the load of a client on the subnet. The zero value is the default.
@@ -297,28 +299,28 @@ func performance[T any](
 func undecoded(b []byte) []byte { return b }
 
 // PerformanceInfo returns which counters a node has.
-func (c *Client) PerformanceInfo(ctx context.Context, r Route) (PerformanceInfo, error) {
-	return performance(ctx, c, r, attrClassPortInfo, 0, "ClassPortInfo", decodePerformanceInfo)
+func (c *Client) PerformanceInfo(ctx context.Context, r Route) (perf.Info, error) {
+	return performance(ctx, c, r, perf.AttrClassPortInfo, 0, "ClassPortInfo", perf.DecodeInfo)
 }
 
 // Counters reads the counters of a port: one datagram if all are 64-bit, otherwise up to two.
-func (c *Client) Counters(ctx context.Context, r Route, port int, info PerformanceInfo) (Counters, error) {
-	var out Counters
+func (c *Client) Counters(ctx context.Context, r Route, port int, info perf.Info) (perf.Counters, error) {
+	var out perf.Counters
 	if info.Extended {
-		b, err := performance(ctx, c, r, attrPortCountersExtended, port, "PortCountersExtended", undecoded)
+		b, err := performance(ctx, c, r, perf.AttrPortCountersExtended, port, "PortCountersExtended", undecoded)
 		if err != nil {
 			return out, err
 		}
-		out.readExtended(b, info)
+		out.ReadExtended(b, info)
 	}
 	if info.ExtendedErrors {
 		return out, nil
 	}
-	b, err := performance(ctx, c, r, attrPortCounters, port, "PortCounters", undecoded)
+	b, err := performance(ctx, c, r, perf.AttrPortCounters, port, "PortCounters", undecoded)
 	if err != nil {
 		return out, err
 	}
-	out.readShort(b, info)
+	out.ReadShort(b, info)
 	return out, nil
 }
 
@@ -332,11 +334,19 @@ func (c *Client) FECCounts(ctx context.Context, r Route, port int, mode FECMode)
 }
 
 // ReceiveErrorDetails reads the receive errors of a port by cause: one datagram. The attribute is optional.
-func (c *Client) ReceiveErrorDetails(ctx context.Context, r Route, port int) (ReceiveErrorDetails, error) {
-	return performance(ctx, c, r, attrReceiveErrorDetails, port, "PortRcvErrorDetails", decodeReceiveErrorDetails)
+func (c *Client) ReceiveErrorDetails(ctx context.Context, r Route, port int) (perf.ReceiveErrorDetails, error) {
+	return performance(
+		ctx,
+		c,
+		r,
+		perf.AttrReceiveErrorDetails,
+		port,
+		"PortRcvErrorDetails",
+		perf.DecodeReceiveErrorDetails,
+	)
 }
 
 // Tick reads the length of a tick of a node's TransmitWait: one datagram.
-func (c *Client) Tick(ctx context.Context, r Route, port int) (Tick, error) {
-	return performance(ctx, c, r, attrPortSamplesControl, port, "PortSamplesControl", decodeTick)
+func (c *Client) Tick(ctx context.Context, r Route, port int) (perf.Tick, error) {
+	return performance(ctx, c, r, perf.AttrPortSamplesControl, port, "PortSamplesControl", perf.DecodeTick)
 }

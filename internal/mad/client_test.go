@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"rdma_exporter/internal/mad/perf"
 )
 
 // fakeTransport is a transport whose far end is a function. Its result is the answer; nil is lost.
@@ -297,12 +299,12 @@ func TestClientCounters(t *testing.T) {
 		}), Options{})
 		defer c.Close()
 		for _, tt := range []struct {
-			info PerformanceInfo
+			info perf.Info
 			want string
 		}{
-			{PerformanceInfo{}, "\x12"},
-			{PerformanceInfo{Extended: true}, "\x1d\x12"},
-			{PerformanceInfo{Extended: true, ExtendedErrors: true}, "\x1d"},
+			{perf.Info{}, "\x12"},
+			{perf.Info{Extended: true}, "\x1d\x12"},
+			{perf.Info{Extended: true, ExtendedErrors: true}, "\x1d"},
 		} {
 			asked = nil
 			if _, err := c.Counters(t.Context(), ToLID(1), 3, tt.info); err != nil || string(asked) != tt.want {

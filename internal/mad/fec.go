@@ -16,32 +16,32 @@ type FECMode uint16
 
 // The modes: those of the specification, and from 8 on those of NVIDIA (ibdm, IBFECMode).
 const (
-	NoFEC        FECMode = 0
-	FireCode     FECMode = 1
-	RS528        FECMode = 2
-	RS271        FECMode = 3
-	RS544        FECMode = 4
-	RS277        FECMode = 8
-	RS163        FECMode = 9
-	AdaptiveRS   FECMode = 10
-	OnDemandRS   FECMode = 11
-	RS544WithPLR FECMode = 13
-	RS271WithPLR FECMode = 14
+	noFEC        FECMode = 0
+	fireCode     FECMode = 1
+	rs528        FECMode = 2
+	rs271        FECMode = 3
+	rs544        FECMode = 4
+	rs277        FECMode = 8
+	rs163        FECMode = 9
+	adaptiveRS   FECMode = 10
+	onDemandRS   FECMode = 11
+	rs544WithPLR FECMode = 13
+	rs271WithPLR FECMode = 14
 )
 
 // fecNames are the codes of modes; PLR is retransmission by the physical layer.
 var fecNames = map[FECMode]string{
-	NoFEC: "none", FireCode: "FC", RS528: "RS(528,514)", RS271: "RS(271,257)", RS544: "RS(544,514)", RS277: "RS(277,257)",
-	RS163:      "RS(163,155)",
-	AdaptiveRS: "RS adaptive", OnDemandRS: "RS on demand", RS544WithPLR: "RS(544,514) PLR",
-	RS271WithPLR: "RS(271,257) PLR",
+	noFEC: "none", fireCode: "FC", rs528: "RS(528,514)", rs271: "RS(271,257)", rs544: "RS(544,514)", rs277: "RS(277,257)",
+	rs163:      "RS(163,155)",
+	adaptiveRS: "RS adaptive", onDemandRS: "RS on demand", rs544WithPLR: "RS(544,514) PLR",
+	rs271WithPLR: "RS(271,257) PLR",
 }
 
 // String is the code; empty: unknown.
 func (m FECMode) String() string { return fecNames[m] }
 
 // IsRS reports whether PortExtendedSpeedsCounters has the layout of RS-FEC.
-func (m FECMode) IsRS() bool { return m >= RS528 && fecNames[m] != "" }
+func (m FECMode) IsRS() bool { return m >= rs528 && fecNames[m] != "" }
 
 // PortInfoExtended is part of the attribute of that name: the FEC in use.
 type PortInfoExtended struct {
@@ -97,7 +97,7 @@ var fecPlaces = []struct {
 }
 
 func anyFEC(FECMode) bool       { return true }
-func isFireCode(m FECMode) bool { return m == FireCode }
+func isFireCode(m FECMode) bool { return m == fireCode }
 
 // decodeFECCounts parses PortExtendedSpeedsCounters. Its layout depends on the FEC in use, which it does not contain.
 // Lanes beyond the width of the link are 0.

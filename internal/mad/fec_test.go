@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"rdma_exporter/internal/mad/perf"
 )
 
 // pesc is PortExtendedSpeedsCounters with the first numbers at some bytes, of 16 bits below byte 44.
@@ -43,11 +45,11 @@ func TestDecodeFECCounts(t *testing.T) {
 		mode FECMode
 		want []FECCount
 	}{
-		{"no FEC", NoFEC, headers},
-		{"Fire code", FireCode, slices.Concat(headers,
+		{"no FEC", noFEC, headers},
+		{"Fire code", fireCode, slices.Concat(headers,
 			lanes("corrected_blocks", 30, 31, 0, 33, 0, 0, 0, 0, 0, 0, 0, 41),
 			lanes("uncorrectable_blocks", 50, 51, 0, 0, 0, 0, 0, 0, 0, 0, 0, 61))},
-		{"RS(544,514) with PLR", RS544WithPLR, slices.Concat(headers,
+		{"RS(544,514) with PLR", rs544WithPLR, slices.Concat(headers,
 			lanes("corrected_symbols", 30, 31, 0, 33, 0, 0, 0, 0, 0, 0, 0, 41),
 			[]FECCount{
 				{"corrected_blocks", port, 70}, {"uncorrectable_blocks", port, 71}, {"corrected_symbols", port, 1<<32 - 1},
@@ -65,9 +67,9 @@ func TestDecodeFECCounts(t *testing.T) {
 		b    []byte
 		mode FECMode
 	}{
-		{"short", b[:len(b)-1], RS544},
-		{"long", append(slices.Clone(b), 0), RS544},
-		{"empty", nil, NoFEC},
+		{"short", b[:len(b)-1], rs544},
+		{"long", append(slices.Clone(b), 0), rs544},
+		{"empty", nil, noFEC},
 		{"mode that is reserved", b, 5},
 		{"mode that is not available", b, 0xff},
 	} {
@@ -99,10 +101,10 @@ func TestDecodePortInfoExtended(t *testing.T) {
 		want PortInfoExtended
 		text string
 	}{
-		{"RS(544,514)", map[int]byte{3: 1, 5: 4}, PortInfoExtended{true, RS544}, "RS(544,514)"},
-		{"with PLR", map[int]byte{3: 1, 5: 13}, PortInfoExtended{true, RS544WithPLR}, "RS(544,514) PLR"},
-		{"off", map[int]byte{3: 1}, PortInfoExtended{true, NoFEC}, "none"},
-		{"FEC mode not supported", map[int]byte{3: 2, 5: 2}, PortInfoExtended{false, RS528}, "RS(528,514)"},
+		{"RS(544,514)", map[int]byte{3: 1, 5: 4}, PortInfoExtended{true, rs544}, "RS(544,514)"},
+		{"with PLR", map[int]byte{3: 1, 5: 13}, PortInfoExtended{true, rs544WithPLR}, "RS(544,514) PLR"},
+		{"off", map[int]byte{3: 1}, PortInfoExtended{true, noFEC}, "none"},
+		{"FEC mode not supported", map[int]byte{3: 2, 5: 2}, PortInfoExtended{false, rs528}, "RS(528,514)"},
 		{"not available", map[int]byte{3: 1, 5: 0xff}, PortInfoExtended{true, 0xff}, ""},
 	} {
 		if got := decodePortInfoExtended(sparse(64, c.at)); got != c.want || got.FEC.String() != c.text {
@@ -113,7 +115,7 @@ func TestDecodePortInfoExtended(t *testing.T) {
 
 // TestFECCapabilities: without the bits the attributes are not queried.
 func TestFECCapabilities(t *testing.T) {
-	if i := decodePerformanceInfo(sparse(72, map[int]byte{2: 0x40})); !reflect.DeepEqual(i, PerformanceInfo{FEC: true}) {
+	if i := perf.DecodeInfo(sparse(72, map[int]byte{2: 0x40})); !reflect.DeepEqual(i, perf.Info{FEC: true}) {
 		t.Errorf("%+v", i)
 	}
 	for _, c := range []struct {
@@ -130,35 +132,9 @@ func TestFECCapabilities(t *testing.T) {
 	}
 }
 
-func TestSaturated(t *testing.T) {
-	var c Counters
-	c.readShort(sparse(64, map[int]byte{4: 0xff, 5: 0xff, 6: 0xff, 7: 0xfe, 19: 0xf0}), PerformanceInfo{})
-	for k, want := range map[Counter]bool{
-		SymbolErrors: true, LinkErrorRecoveries: true, LinkDowned: false, LocalLinkIntegrityErrors: true,
-		VL15Dropped: false, ReceiveData: false,
-	} {
-		if c.Saturated(k) != want {
-			t.Errorf("%d: %v", k, !want)
-		}
-	}
-	c = Counters{}
-	c.readExtended(sparse(192, map[int]byte{78: 0xff, 79: 0xff}), PerformanceInfo{Extended: true, ExtendedErrors: true})
-	if v, _ := c.Get(SymbolErrors); v != 0xffff || c.Saturated(SymbolErrors) {
-		t.Errorf("%d of 64 bits", v)
-	}
-}
-
-func TestReceiveErrorDetails(t *testing.T) {
-	// libibmad, fields.c, IB_PC_RCV_*: bits 32, 48, … by 8
-	got := decodeReceiveErrorDetails(sparse(192, map[int]byte{4: 1, 5: 2, 6: 3, 8: 4, 11: 5, 13: 6, 14: 7, 16: 99}))
-	if want := (ReceiveErrorDetails{0x102, 0x300, 0x400, 5, 6, 0x700}); got != want {
-		t.Errorf("%v", got)
-	}
-}
-
 func FuzzFEC(f *testing.F) {
-	f.Add(pesc(map[int]uint64{44: 7, 148: 9}), uint16(RS544))
-	f.Add([]byte("short"), uint16(FireCode))
+	f.Add(pesc(map[int]uint64{44: 7, 148: 9}), uint16(rs544))
+	f.Add([]byte("short"), uint16(fireCode))
 	f.Add(pesc(nil), uint16(5))
 	f.Fuzz(func(t *testing.T, b []byte, mode uint16) {
 		got, err := decodeFECCounts(b, FECMode(mode))

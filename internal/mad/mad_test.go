@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/internal/mad/perf"
 )
 
 // answerTo makes the answer of an agent.
@@ -46,8 +48,9 @@ func TestEncode(t *testing.T) {
 			header: "\x01\x01\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x2a\x00\x20\x00\x00\x00\x00\x00\x00",
 		},
 		{
-			name: "performance", q: request{class: ClassPerformance, attribute: attrPortCounters, port: 9, route: ToLID(17)},
-			lid: 17, qp: 1, pkey: 2,
+			name: "performance",
+			q:    request{class: ClassPerformance, attribute: perf.AttrPortCounters, port: 9, route: ToLID(17)},
+			lid:  17, qp: 1, pkey: 2,
 			header: "\x01\x04\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x2a\x00\x12\x00\x00\x00\x00\x00\x00",
 			at:     map[int]byte{65: 9},
 		},
@@ -273,76 +276,6 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-func TestCounters(t *testing.T) {
-	short := sparse(192, map[int]byte{
-		4: 1, 5: 2, 6: 3, 7: 4, 8: 5, 9: 6, 10: 7, 11: 8, 12: 9, 13: 10, 14: 11, 15: 12, 16: 13, 17: 14, 19: 0xab, 22: 15,
-		23: 16, 24: 0xff, 40: 17, 41: 18, 42: 19, 43: 20,
-	})
-	want := []uint64{0x102, 3, 4, 0x506, 0x708, 0x90a, 0xb0c, 13, 14, 0xa, 0xb, 0xf10, 0x11121314, 0, 0}
-	check := func(name string, c Counters, known int, want []uint64) {
-		t.Helper()
-		for k, w := range want {
-			v, ok := c.Get(Counter(k))
-			if ok != (known&(1<<k) != 0) || ok && v != w {
-				t.Errorf("%s: counter %d: %#x %v, want %#x", name, k, v, ok, w)
-			}
-		}
-	}
-	var c Counters
-	c.readShort(short, PerformanceInfo{TransmitWait: true})
-	check("short", c, 1<<TransmitData-1, want)
-	c = Counters{}
-	c.readShort(short, PerformanceInfo{})
-	check("without transmit wait", c, 1<<TransmitWait-1, want)
-
-	long := make([]byte, 192)
-	for i := range 24 {
-		binary.BigEndian.PutUint64(long[8*i:], uint64(i)<<40)
-	}
-	var wide []uint64
-	for i := range uint64(13) {
-		wide = append(wide, (9+i)<<40)
-	}
-	for i := range uint64(8) {
-		wide = append(wide, (1+i)<<40)
-	}
-	const errors, casts = 1<<TransmitData - 1, 1<<NumCounters - 1<<TransmitUnicast
-	for name, x := range map[string]struct {
-		info  PerformanceInfo
-		known int
-	}{
-		"extended":                          {PerformanceInfo{Extended: true, Casts: true, ExtendedErrors: true}, 1<<NumCounters - 1},
-		"extended without errors":           {PerformanceInfo{Extended: true, Casts: true}, 1<<NumCounters - 1 - errors},
-		"without unicast and multicast":     {PerformanceInfo{Extended: true}, 1<<NumCounters - 1 - errors - casts},
-		"errors without unicast, multicast": {PerformanceInfo{Extended: true, ExtendedErrors: true}, 1<<NumCounters - 1 - casts},
-	} {
-		c = Counters{}
-		c.readExtended(long, x.info)
-		check(name, c, x.known, wide)
-	}
-}
-
-func TestPerformanceInfo(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		at   map[int]byte
-		want PerformanceInfo
-	}{
-		{"no capability", nil, PerformanceInfo{}},
-		{"mlx5", map[int]byte{2: 0x02}, PerformanceInfo{Extended: true, Casts: true}}, // mlx5 (drivers/infiniband/hw/mlx5/mad.c)
-		{"transmit wait", map[int]byte{2: 0x14}, PerformanceInfo{Extended: true, TransmitWait: true}},
-		{"extended errors", map[int]byte{2: 0x02, 7: 0x52}, PerformanceInfo{Extended: true, Casts: true, ExtendedErrors: true}}, // 0x12 below it is RespTimeValue
-		{"response time only", map[int]byte{2: 0x02, 7: 0x3f}, PerformanceInfo{Extended: true, Casts: true}},
-		{"extended errors without extended counters", map[int]byte{7: 0x40}, PerformanceInfo{}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := decodePerformanceInfo(sparse(192, tt.at)); got != tt.want {
-				t.Errorf("%v: %+v, want %+v", tt.at, got, tt.want)
-			}
-		})
-	}
-}
-
 // FuzzDecode: any answer results in an error or a sensible value.
 func FuzzDecode(f *testing.F) {
 	queries := []request{
@@ -351,9 +284,9 @@ func FuzzDecode(f *testing.F) {
 		{class: ClassSubnetDirected, attribute: attrNodeDescription},
 		{class: ClassSubnetLID, attribute: attrSMInfo, route: ToLID(1)},
 		{class: ClassSubnetLID, attribute: attrSwitchInfo, route: ToLID(1)},
-		{class: ClassPerformance, attribute: attrClassPortInfo, route: ToLID(1)},
-		{class: ClassPerformance, attribute: attrPortCounters, port: 4, route: ToLID(1)},
-		{class: ClassPerformance, attribute: attrPortCountersExtended, route: ToLID(1)},
+		{class: ClassPerformance, attribute: perf.AttrClassPortInfo, route: ToLID(1)},
+		{class: ClassPerformance, attribute: perf.AttrPortCounters, port: 4, route: ToLID(1)},
+		{class: ClassPerformance, attribute: perf.AttrPortCountersExtended, route: ToLID(1)},
 	}
 	for i := range queries {
 		var d Datagram
@@ -390,38 +323,17 @@ func FuzzDecode(f *testing.F) {
 		if q.class != ClassPerformance {
 			return
 		}
-		var short, long Counters
-		info := decodePerformanceInfo(data)
-		short.readShort(data, info)
-		long.readExtended(data, info)
-		if v, _ := short.Get(LocalLinkIntegrityErrors); v > 15 {
+		var short, long perf.Counters
+		info := perf.DecodeInfo(data)
+		short.ReadShort(data, info)
+		long.ReadExtended(data, info)
+		if v, _ := short.Get(perf.LocalLinkIntegrityErrors); v > 15 {
 			t.Fatal("4 bits, and", v)
 		}
-		for k := range NumCounters {
-			if _, ok := long.Get(k); ok != info.extends(k) {
+		for k := range perf.NumCounters {
+			if _, ok := long.Get(k); ok != info.Extends(k) {
 				t.Fatalf("%+v: counter %d: %v", info, k, ok)
 			}
 		}
 	})
-}
-
-// TestSince: increases are returned, a cleared counter counts from 0, and one that is in only one of the readings is
-// left out.
-func TestSince(t *testing.T) {
-	counters := func(values map[Counter]uint64) *Counters {
-		c := &Counters{}
-		for k, v := range values {
-			c.Set(k, v)
-		}
-		return c
-	}
-	before := counters(map[Counter]uint64{SymbolErrors: 5, LinkDowned: 7, ReceiveErrors: 3, VL15Dropped: 1})
-	after := counters(map[Counter]uint64{SymbolErrors: 8, LinkDowned: 2, ReceiveErrors: 3, TransmitWait: 9})
-	rise := after.Since(before)
-	if want := *counters(map[Counter]uint64{SymbolErrors: 3, LinkDowned: 2}); rise != want {
-		t.Errorf("%+v, want %+v", rise, want)
-	}
-	if rise = after.Since(after); !rise.Empty() {
-		t.Errorf("%+v since itself", rise)
-	}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"rdma_exporter/internal/mad/perf"
 )
 
 // A recording has a file for each node and way to it, "mad/direct/0-1-18" or "mad/lid/5", with a line for each request:
@@ -32,9 +34,9 @@ var attributeNames = map[bool]map[uint16]string{
 		attrPortInfoExtended: "PortInfoExtended", attrMellanoxPort: "MellanoxExtendedPortInfo",
 	},
 	true: {
-		attrClassPortInfo: "ClassPortInfo", attrPortCounters: "PortCounters",
-		attrPortCountersExtended: "PortCountersExtended", attrPortSamplesControl: "PortSamplesControl",
-		attrPortExtendedSpeedsCounters: "PortExtendedSpeedsCounters", attrReceiveErrorDetails: "PortRcvErrorDetails",
+		perf.AttrClassPortInfo: "ClassPortInfo", perf.AttrPortCounters: "PortCounters",
+		perf.AttrPortCountersExtended: "PortCountersExtended", perf.AttrPortSamplesControl: "PortSamplesControl",
+		attrPortExtendedSpeedsCounters: "PortExtendedSpeedsCounters", perf.AttrReceiveErrorDetails: "PortRcvErrorDetails",
 	},
 }
 

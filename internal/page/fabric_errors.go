@@ -8,33 +8,33 @@ import (
 	"time"
 
 	"rdma_exporter/internal/fabric"
-	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/mad/perf"
 	"rdma_exporter/internal/words"
 )
 
 // linkErrors are the counters of a bad link; of the others some rise in good order, or for what happens elsewhere.
-var linkErrors = []mad.Counter{
-	mad.SymbolErrors, mad.LinkErrorRecoveries, mad.LinkDowned, mad.ReceiveErrors, mad.LocalLinkIntegrityErrors,
-	mad.ExcessiveBufferOverrunErrors,
+var linkErrors = []perf.Counter{
+	perf.SymbolErrors, perf.LinkErrorRecoveries, perf.LinkDowned, perf.ReceiveErrors, perf.LocalLinkIntegrityErrors,
+	perf.ExcessiveBufferOverrunErrors,
 }
 
 // discards are the counters of packets that a port dropped for another reason.
-var discards = []mad.Counter{
-	mad.TransmitDiscards, mad.TransmitConstraintErrors, mad.ReceiveConstraintErrors, mad.ReceiveRemotePhysicalErrors,
+var discards = []perf.Counter{
+	perf.TransmitDiscards, perf.TransmitConstraintErrors, perf.ReceiveConstraintErrors, perf.ReceiveRemotePhysicalErrors,
 }
 
 // noErrors are counters that rise in good order.
-var noErrors = []mad.Counter{mad.TransmitWait, mad.TransmitData, mad.ReceiveData, mad.ReceiveSwitchRelayErrors}
+var noErrors = []perf.Counter{perf.TransmitWait, perf.TransmitData, perf.ReceiveData, perf.ReceiveSwitchRelayErrors}
 
 // rose is the sum of some counters.
-func (e *LinkEnd) rose(counters []mad.Counter) (n uint64) {
+func (e *LinkEnd) rose(counters []perf.Counter) (n uint64) {
 	for _, k := range counters {
 		n += e.Risen[fabric.CounterName(k)]
 	}
 	return n
 }
 
-func (l *FabricLink) rose(counters []mad.Counter) uint64 {
+func (l *FabricLink) rose(counters []perf.Counter) uint64 {
 	return l.Ends[0].rose(counters) + l.Ends[1].rose(counters)
 }
 
@@ -48,9 +48,9 @@ func risen(p *fabric.Picture, e fabric.End) map[string]uint64 {
 }
 
 // errorCounts are the counters of errors that are not 0, by name.
-func errorCounts(c *mad.Counters) map[string]uint64 {
+func errorCounts(c *perf.Counters) map[string]uint64 {
 	out := map[string]uint64{}
-	for k := range mad.NumCounters {
+	for k := range perf.NumCounters {
 		if v, ok := c.Get(k); ok && v > 0 && fabric.CounterName(k) != "" && !slices.Contains(noErrors, k) {
 			out[fabric.CounterName(k)] = v
 		}
@@ -89,7 +89,7 @@ func perTime(n uint64, over time.Duration) string {
 }
 
 // standing are counters that did not rise, with the value that they have had since they were cleared.
-func standing(c *mad.Counters, risen map[string]uint64) string {
+func standing(c *perf.Counters, risen map[string]uint64) string {
 	if c == nil {
 		return ""
 	}

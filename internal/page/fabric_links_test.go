@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/mad/perf"
 )
 
 const leaf0 = "0000:0000:0000:2000"
@@ -97,7 +98,7 @@ func TestFilter(t *testing.T) {
 func TestDiscards(t *testing.T) {
 	p := tree(2, 2, 4)
 	e := fabric.End{GUID: 0x2000, Port: 1}
-	p.Risen[e] = rose(map[mad.Counter]uint64{mad.TransmitDiscards: 4321})
+	p.Risen[e] = rose(map[perf.Counter]uint64{perf.TransmitDiscards: 4321})
 	const want = "4\u202f321 transmit discards (1.8/s)"
 	for word, in := range map[string]FabricInput{
 		"OK":   inputOf(p),
@@ -118,8 +119,8 @@ func TestDiscards(t *testing.T) {
 		}
 	}
 	// What stood before the first sweep is on the page of the switch.
-	c := &mad.Counters{}
-	c.Set(mad.TransmitDiscards, 99)
+	c := &perf.Counters{}
+	c.Set(perf.TransmitDiscards, 99)
 	p.Fabric.Port(fabric.End{GUID: 0x2000, Port: 2}).Counters = c
 	holds(t, "switch", shown(t, views(leaf0)["switch"], inputOf(p)),
 		[]string{"<small>not risen: 99 transmit discards</small>"})

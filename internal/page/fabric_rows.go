@@ -5,6 +5,7 @@ import (
 
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/mad/perf"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/words"
 )
@@ -156,8 +157,8 @@ func (f *Fabric) traffic(e fabric.End) string {
 	if !ok || seconds <= 0 {
 		return ""
 	}
-	sent, known := c.Get(mad.TransmitData)
-	received, also := c.Get(mad.ReceiveData)
+	sent, known := c.Get(perf.TransmitData)
+	received, also := c.Get(perf.ReceiveData)
 	if !known && !also {
 		return ""
 	}

@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/mad/perf"
 )
 
 // edr is 4X EDR.
@@ -30,7 +31,7 @@ func tree(spines, leaves, hosts int) *fabric.Picture {
 		At: now(), Took: 2 * time.Second, Nodes: map[fabric.GUID]*fabric.Node{}, Links: map[fabric.End]fabric.End{},
 		Unanswered: map[fabric.Question]int{},
 	}
-	p := &fabric.Picture{Fabric: f, Since: now().Add(-40 * time.Minute), Risen: map[fabric.End]mad.Counters{}}
+	p := &fabric.Picture{Fabric: f, Since: now().Add(-40 * time.Minute), Risen: map[fabric.End]perf.Counters{}}
 	node := func(guid int, kind mad.NodeType, name string, ports int) {
 		n := &fabric.Node{
 			GUID: fabric.GUID(guid), Type: kind, Description: name, NumPorts: ports, Ports: map[int]*fabric.Port{},
@@ -209,8 +210,8 @@ func TestFabricPage(t *testing.T) {
 		},
 		"errors": {
 			func(p *fabric.Picture) {
-				p.Risen[fabric.End{GUID: 0x2000, Port: 1}] = rose(map[mad.Counter]uint64{
-					mad.SymbolErrors: 1234, mad.LinkErrorRecoveries: 2, mad.TransmitWait: 9, mad.TransmitData: 3e12,
+				p.Risen[fabric.End{GUID: 0x2000, Port: 1}] = rose(map[perf.Counter]uint64{
+					perf.SymbolErrors: 1234, perf.LinkErrorRecoveries: 2, perf.TransmitWait: 9, perf.TransmitData: 3e12,
 				})
 			},
 			[]check.Finding{on("warning", "RDMAFabricLinkErrors", "fabric_link_errors", "errors", "node_guid", leaf0, "port", "1")},
@@ -257,8 +258,8 @@ func holds(t *testing.T, page, html string, want []string) {
 }
 
 // rose are counters that were 0.
-func rose(values map[mad.Counter]uint64) (out mad.Counters) {
-	zero := mad.Counters{}
+func rose(values map[perf.Counter]uint64) (out perf.Counters) {
+	zero := perf.Counters{}
 	for k, v := range values {
 		zero.Set(k, 0)
 		out.Set(k, v)
@@ -355,8 +356,8 @@ func large2048() *fabric.Picture {
 	for e := range p.Fabric.Links {
 		if p.Fabric.Nodes[e.GUID].Type == mad.Switch {
 			p.Fabric.Port(e).Info.Active.Widths = 1
-			p.Risen[e] = rose(map[mad.Counter]uint64{
-				mad.SymbolErrors: 65535, mad.LinkErrorRecoveries: 255, mad.ReceiveErrors: 65535, mad.TransmitData: 1 << 40,
+			p.Risen[e] = rose(map[perf.Counter]uint64{
+				perf.SymbolErrors: 65535, perf.LinkErrorRecoveries: 255, perf.ReceiveErrors: 65535, perf.TransmitData: 1 << 40,
 			})
 		}
 	}

@@ -12,8 +12,9 @@ import (
 // another one.
 func job(change func(*Process)) *Process {
 	u := &Process{
-		NCCL: true, Verbs: true, Settings: true, Env: nccl.Env{"SLURM_JOB_NUM_NODES": "4"}, Memory: new(uint64(212)), Ready: gdr.Direct,
-		Peermem: new(uint64(0)), DMABUF: new(uint64(0)), Busy: new(true), Domain: new(false), Other: new(false),
+		NCCL: true, Verbs: true, Settings: true, Env: nccl.Env{"SLURM_JOB_NUM_NODES": "4"}, Memory: new(uint64(212)),
+		Ready: gdr.Direct, Peermem: new(uint64(0)), DMABUF: new(uint64(0)), Busy: new(true),
+		Domain: new(false), Other: new(false),
 	}
 	change(u)
 	return u

@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/mad/perf"
 )
 
 // agentTimeout is the timeout of one answer of an agent of performance management or a subnet manager. The local port's
@@ -16,28 +17,28 @@ import (
 const agentTimeout = 100 * time.Millisecond
 
 // counterFiles are the names of the counters in ports/N/counters (drivers/infiniband/core/sysfs.c).
-var counterFiles = [mad.NumCounters]string{
-	mad.SymbolErrors:                 "symbol_error",
-	mad.LinkErrorRecoveries:          "link_error_recovery",
-	mad.LinkDowned:                   "link_downed",
-	mad.ReceiveErrors:                "port_rcv_errors",
-	mad.ReceiveRemotePhysicalErrors:  "port_rcv_remote_physical_errors",
-	mad.ReceiveSwitchRelayErrors:     "port_rcv_switch_relay_errors",
-	mad.TransmitDiscards:             "port_xmit_discards",
-	mad.TransmitConstraintErrors:     "port_xmit_constraint_errors",
-	mad.ReceiveConstraintErrors:      "port_rcv_constraint_errors",
-	mad.LocalLinkIntegrityErrors:     "local_link_integrity_errors",
-	mad.ExcessiveBufferOverrunErrors: "excessive_buffer_overrun_errors",
-	mad.VL15Dropped:                  "VL15_dropped",
-	mad.TransmitWait:                 "port_xmit_wait",
-	mad.TransmitData:                 "port_xmit_data",
-	mad.ReceiveData:                  "port_rcv_data",
-	mad.TransmitPackets:              "port_xmit_packets",
-	mad.ReceivePackets:               "port_rcv_packets",
-	mad.TransmitUnicast:              "unicast_xmit_packets",
-	mad.ReceiveUnicast:               "unicast_rcv_packets",
-	mad.TransmitMulticast:            "multicast_xmit_packets",
-	mad.ReceiveMulticast:             "multicast_rcv_packets",
+var counterFiles = [perf.NumCounters]string{
+	perf.SymbolErrors:                 "symbol_error",
+	perf.LinkErrorRecoveries:          "link_error_recovery",
+	perf.LinkDowned:                   "link_downed",
+	perf.ReceiveErrors:                "port_rcv_errors",
+	perf.ReceiveRemotePhysicalErrors:  "port_rcv_remote_physical_errors",
+	perf.ReceiveSwitchRelayErrors:     "port_rcv_switch_relay_errors",
+	perf.TransmitDiscards:             "port_xmit_discards",
+	perf.TransmitConstraintErrors:     "port_xmit_constraint_errors",
+	perf.ReceiveConstraintErrors:      "port_rcv_constraint_errors",
+	perf.LocalLinkIntegrityErrors:     "local_link_integrity_errors",
+	perf.ExcessiveBufferOverrunErrors: "excessive_buffer_overrun_errors",
+	perf.VL15Dropped:                  "VL15_dropped",
+	perf.TransmitWait:                 "port_xmit_wait",
+	perf.TransmitData:                 "port_xmit_data",
+	perf.ReceiveData:                  "port_rcv_data",
+	perf.TransmitPackets:              "port_xmit_packets",
+	perf.ReceivePackets:               "port_rcv_packets",
+	perf.TransmitUnicast:              "unicast_xmit_packets",
+	perf.ReceiveUnicast:               "unicast_rcv_packets",
+	perf.TransmitMulticast:            "multicast_xmit_packets",
+	perf.ReceiveMulticast:             "multicast_rcv_packets",
 }
 
 // queryInfo queries for the counters that the agent has, the first time.
@@ -70,7 +71,7 @@ func queryCounters(ctx context.Context, c *mad.Client, a *host.Agent) (out host.
 	}
 	out.Wide = a.Info.ExtendedErrors
 	for k, file := range counterFiles {
-		if v, ok := counters.Get(mad.Counter(k)); ok {
+		if v, ok := counters.Get(perf.Counter(k)); ok {
 			out.Stats = append(out.Stats, host.Stat{Name: file, Value: v})
 		}
 	}

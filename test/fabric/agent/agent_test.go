@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/umad"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/mad/perf"
 )
 
 // names of FEC modes, as the label mode has them.
@@ -138,7 +139,7 @@ func TestMissing(t *testing.T) {
 				whole := name == "longer than the specification"
 				for at := range a.Ports {
 					p := f.Port(endOf(at))
-					if v, ok := p.Counters.Get(mad.SymbolErrors); v != 7 || !ok || (p.FEC != nil) != whole {
+					if v, ok := p.Counters.Get(perf.SymbolErrors); v != 7 || !ok || (p.FEC != nil) != whole {
 						t.Errorf("%v: %d symbol errors, FEC %+v", at, v, p.FEC)
 					}
 				}

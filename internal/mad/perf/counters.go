@@ -1,14 +1,16 @@
-package mad
+// Package perf decodes the attributes of performance management (IBA 16.1): the counters of a port and which of them an
+// agent has.
+package perf
 
 import "encoding/binary"
 
 // Attributes of performance management (IBA 16.1).
 const (
-	attrClassPortInfo        = 0x0001
-	attrPortSamplesControl   = 0x0010
-	attrPortCounters         = 0x0012
-	attrReceiveErrorDetails  = 0x0015
-	attrPortCountersExtended = 0x001d
+	AttrClassPortInfo        = 0x0001
+	AttrPortSamplesControl   = 0x0010
+	AttrPortCounters         = 0x0012
+	AttrReceiveErrorDetails  = 0x0015
+	AttrPortCountersExtended = 0x001d
 )
 
 // Counter is a counter of a port, named as in PortCounters (IBA 16.1.3.5).
@@ -80,8 +82,8 @@ const (
 	cap2ExtendedErrors     = 1 << 1  // 64-bit errors in PortCountersExtended
 )
 
-// PerformanceInfo is which counters an agent of performance management has: ClassPortInfo (IBA 13.4.8.1).
-type PerformanceInfo struct {
+// Info is which counters an agent of performance management has: ClassPortInfo (IBA 13.4.8.1).
+type Info struct {
 	Extended       bool // PortCountersExtended: 64-bit data and packets
 	Casts          bool // with unicast and multicast
 	ExtendedErrors bool // with 64-bit errors and transmit wait
@@ -89,18 +91,18 @@ type PerformanceInfo struct {
 	FEC            bool // PortExtendedSpeedsCounters, whatever FEC is in use
 }
 
-func decodePerformanceInfo(b []byte) PerformanceInfo {
+func DecodeInfo(b []byte) Info {
 	mask, mask2 := binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])>>5
 	extended := mask&(capExtendedWidth|capExtendedWidthNoIETF) != 0
-	return PerformanceInfo{
+	return Info{
 		Extended: extended, Casts: mask&capExtendedWidth != 0,
 		ExtendedErrors: extended && mask2&cap2ExtendedErrors != 0, TransmitWait: mask&capTransmitWait != 0,
 		FEC: mask&capRSFECCounters != 0,
 	}
 }
 
-// extends reports whether the agent has a counter in PortCountersExtended.
-func (i *PerformanceInfo) extends(k Counter) bool {
+// Extends reports whether the agent has a counter in PortCountersExtended.
+func (i *Info) Extends(k Counter) bool {
 	switch {
 	case places[k].width > 0:
 		return i.ExtendedErrors
@@ -151,7 +153,7 @@ func (c *Counters) Set(k Counter, v uint64) {
 }
 
 // readShort reads PortCounters. Its counters saturate.
-func (c *Counters) readShort(b []byte, info PerformanceInfo) {
+func (c *Counters) ReadShort(b []byte, info Info) {
 	for k, at := range places {
 		if at.width == 0 || Counter(k) == TransmitWait && !info.TransmitWait {
 			continue
@@ -163,9 +165,9 @@ func (c *Counters) readShort(b []byte, info PerformanceInfo) {
 }
 
 // readExtended reads PortCountersExtended.
-func (c *Counters) readExtended(b []byte, info PerformanceInfo) {
+func (c *Counters) ReadExtended(b []byte, info Info) {
 	for k, at := range places {
-		if info.extends(Counter(k)) {
+		if info.Extends(Counter(k)) {
 			c.Set(Counter(k), binary.BigEndian.Uint64(b[at.extended:]))
 		}
 	}
@@ -175,7 +177,7 @@ func (c *Counters) readExtended(b []byte, info PerformanceInfo) {
 // PortSamplesControl + 1 (IBA 16.1.3.2). 0: unknown.
 type Tick int
 
-func decodeTick(b []byte) Tick { return Tick(b[2]) + 1 }
+func DecodeTick(b []byte) Tick { return Tick(b[2]) + 1 }
 
 // Bytes is the data that a port with some lanes can send in a tick. Switches with a tick of 8 (Quantum and later) count
 // 8 bytes of the port, whatever its width (NVIDIA, ibdiagnet user manual, Congestion Assessment on InfiniBand Links).
@@ -194,7 +196,7 @@ var ReceiveErrorCauses = [...]string{
 	"local_physical", "malformed_packet", "buffer_overrun", "dlid_mapping", "vl_mapping", "looping",
 }
 
-func decodeReceiveErrorDetails(b []byte) (d ReceiveErrorDetails) {
+func DecodeReceiveErrorDetails(b []byte) (d ReceiveErrorDetails) {
 	for i := range d {
 		d[i] = binary.BigEndian.Uint16(b[4+2*i:])
 	}
