@@ -9,13 +9,13 @@ import (
 )
 
 //go:embed *.json
-var files embed.FS
+var boardFiles embed.FS
 
 // All gives the dashboards: the files, and their names.
 func All() (fs.FS, []string, error) {
-	names, err := fs.Glob(files, "*.json")
+	names, err := fs.Glob(boardFiles, "*.json")
 	if err != nil {
 		return nil, nil, fmt.Errorf("list embedded dashboards: %w", err)
 	}
-	return files, names, nil
+	return boardFiles, names, nil
 }

@@ -78,7 +78,7 @@ type panel struct {
 		} `json:"legend"`
 	} `json:"options"`
 	GridPos         place            `json:"gridPos"`
-	Targets         []target         `json:"targets"`
+	Targets         []panelTarget    `json:"targets"`
 	Transformations []transformation `json:"transformations"`
 }
 
@@ -109,7 +109,7 @@ func (a place) overlaps(b place) bool {
 	return a.X < b.X+b.W && b.X < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H
 }
 
-type target struct {
+type panelTarget struct {
 	RefID        string     `json:"refId"`
 	Expr         string     `json:"expr"`
 	LegendFormat string     `json:"legendFormat"`

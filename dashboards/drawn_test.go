@@ -283,7 +283,7 @@ func TestCounts(t *testing.T) {
 		for _, p := range d.Panels {
 			u, decimals := p.FieldConfig.Defaults.Unit, p.FieldConfig.Defaults.Decimals
 			rose := p.Type == "timeseries" &&
-				slices.ContainsFunc(p.Targets, func(q target) bool { return strings.Contains(q.Expr, "increase(") })
+				slices.ContainsFunc(p.Targets, func(q panelTarget) bool { return strings.Contains(q.Expr, "increase(") })
 			if (p.Type == "stat" || rose) && (decimals == nil || *decimals != 0) || rose && u != "locale" {
 				t.Errorf("%s, %s: counts of unit %s, with decimals", name, p.Title, u)
 			}

@@ -15,14 +15,14 @@ var files embed.FS
 
 // Node returns the rules that require only one node's own metrics: the files, and their names in the order of
 // evaluation.
-func Node() (fs.FS, []string, error) { return set("node") }
+func Node() (fs.FS, []string, error) { return readSet("node") }
 
 // Central returns the rules that require metrics of many nodes, or of other exporters. They read records of the Node
 // rules.
-func Central() (fs.FS, []string, error) { return set("central") }
+func Central() (fs.FS, []string, error) { return readSet("central") }
 
 // Both returns the Node rules and after them the Central rules, as a central Prometheus evaluates them.
-func Both() (fs.FS, []string, error) { return set("node", "central") }
+func Both() (fs.FS, []string, error) { return readSet("node", "central") }
 
 // Fabric returns the rules on the metrics of a swept fabric, in the order of evaluation: those of Central that need
 // nothing else, with the file that places faults.
@@ -35,9 +35,9 @@ func Fabric() (fs.FS, []string, error) {
 
 // Compat returns recording rules for existing dashboards: series of this exporter under the names of other exporters.
 // No rule here reads them.
-func Compat() (fs.FS, []string, error) { return set("compat") }
+func Compat() (fs.FS, []string, error) { return readSet("compat") }
 
-func set(folders ...string) (fs.FS, []string, error) {
+func readSet(folders ...string) (fs.FS, []string, error) {
 	var all []string
 	for _, folder := range folders {
 		names, err := fs.Glob(files, folder+"/*.rules.yml")

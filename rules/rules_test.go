@@ -95,11 +95,11 @@ func TestMixinImportsEachFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, set := range []string{"node", "central"} {
-		files, err := filepath.Glob(set + "/*.rules.yml")
-		if err != nil || len(files) == 0 {
-			t.Fatal(files, err)
+		paths, err := filepath.Glob(set + "/*.rules.yml")
+		if err != nil || len(paths) == 0 {
+			t.Fatal(paths, err)
 		}
-		for _, file := range files {
+		for _, file := range paths {
 			if !strings.Contains(string(mixin), "importstr '../../rules/"+file+"'") {
 				t.Errorf("packaging/mixin/mixin.libsonnet does not import rules/%s", file)
 			}

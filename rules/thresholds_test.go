@@ -18,12 +18,12 @@ func TestThresholds(t *testing.T) {
 	}
 	whole := regexp.MustCompile(`scalar\(max\(rdma:threshold\{name="([a-z-]+)"\}\) or vector\(([-0-9.]+)\)\)`)
 	any := regexp.MustCompile(ThresholdMetric)
-	files, names, err := Both()
+	paths, names, err := Both()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		text, err := fs.ReadFile(files, name)
+		text, err := fs.ReadFile(paths, name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 
 // alertTable lists alerts, the most severe first. exporter is the address of theirs in a link. On a phone the first
 // three columns are seen: severity, of what, alert.
-func alertTable(s scope, exporter string, of []column, device column, rest ...column) panel {
+func alertTable(s scope, exporter string, of []column, labelOfDevice column, rest ...column) panel {
 	rank := "3 * " + s.alerts(`severity="critical"`) + " or 2 * " + s.alerts(`severity="warning"`) + " or " +
 		s.alerts(`severity="info"`)
 	since := "1000 * " + s.alerts() + " * ignoring (alertstate) group_left () " + s.of("ALERTS_FOR_STATE")
@@ -31,7 +31,7 @@ func alertTable(s scope, exporter string, of []column, device column, rest ...co
 			{from: "A", title: "Severity", words: severities, width: 76},
 		}, of, []column{
 			{from: "alertname", title: "Alert", width: 205, ways: []way{toRunbook(exporter)}},
-			device,
+			labelOfDevice,
 			{from: "where", title: "Where", width: 200},
 			{from: "reason", title: "Reason", width: 130},
 			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 110},

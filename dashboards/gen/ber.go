@@ -80,11 +80,11 @@ func fabricBER() []panel {
 	rate, limit := maxBy(perLink, fabricOf.of(fabricRawBER)), maxBy(perLink, fabricOf.of(fabricRawBERLimit))
 	worst := top(20, byPort(rate+" / "+limit+" > 0"))
 	of := func(expr string) string { return byPort(expr) + " and on (" + perLink + ") " + worst }
-	lines := graph("Highest raw bit error rates", "Bit errors before FEC that a switch port receives, as a share of the bits of the link, over 10m; the ten highest. The limit is the lowest of RDMAFabricLinkErrors among all ports. "+
+	ten := graph("Highest raw bit error rates", "Bit errors before FEC that a switch port receives, as a share of the bits of the link, over 10m; the ten highest. The limit is the lowest of RDMAFabricLinkErrors among all ports. "+
 		"The far end transmitted them.", scientific, 10,
 		query{highest(10, perLink, byPort(rate+" > 0")), linkName},
 		query{"min(" + fabricOf.of(fabricRawBERLimit) + ")", "lowest limit"}).or(noFabricBER)
-	lines.height, lines.decades, lines.points, lines.ways = 10, true, few, ofSwitch
+	ten.height, ten.decades, ten.points, ten.ways = 10, true, few, ofSwitch
 	return []panel{
 		{
 			title: "Ports nearest to their limit", unit: "percentunit", width: 14, height: 10, view: table, sort: "Of limit",
@@ -97,6 +97,6 @@ func fabricBER() []panel {
 				column{from: "C", title: "Limit", unit: scientific, width: 90},
 				aGUID, hidden("instance"), cluster, job),
 		},
-		lines,
+		ten,
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 )
 
-// fabric is the whole fleet, up to a thousand hosts: counts, what is worst, and what differs from its expectation. No
-// panel has a line for each port.
-func fabric() board {
+// fabricBoard is the whole fleet, up to a thousand hosts: counts, what is worst, and what differs from its expectation.
+// No panel has a line for each port.
+func fabricBoard() board {
 	return board{
 		name: "fabric", title: "RDMA / Fabric overview", from: "now-6h", refresh: "1m", events: hosts.began("critical"),
 		text:    "Is anything wrong with the RDMA fabric now, and do jobs move data?",
@@ -96,15 +96,15 @@ func fabricTraffic() []panel {
 	traffic := graph("RDMA throughput of all hosts",
 		"RDMA traffic of all ports of the chosen hosts. A step down at one moment is a job that ended or hangs.", "bps", 12,
 		query{bits("transmit"), "transmit"}, query{bits("receive"), "receive"})
-	jobs := graph("Hosts that move data", "Hosts that transmit more than 1% of the rate of their ports by RDMA, beside all hosts with RDMA ports and those whose GPUs a process with an RDMA device holds. "+
+	movers := graph("Hosts that move data", "Hosts that transmit more than 1% of the rate of their ports by RDMA, beside all hosts with RDMA ports and those whose GPUs a process with an RDMA device holds. "+
 		"Hosts with a job that move nothing for minutes: the job computes, waits or hangs.", "none", 12,
 		query{"count(" + moving + ") or 0 * count(" + sent + ")", "move data"},
 		query{"count(" + busy + ")", "GPUs in use"},
 		query{"count(" + countBy(perHost, hosts.of("rdma_port_rate_bytes_per_second")) + ")", "all with a link"})
-	for _, p := range []*panel{&traffic, &jobs} {
+	for _, p := range []*panel{&traffic, &movers} {
 		p.height, p.points = 7, few
 	}
-	return []panel{traffic, jobs}
+	return []panel{traffic, movers}
 }
 
 func fabricAlerts() []panel {

@@ -18,8 +18,8 @@ func (w way) link() dashboard.DashboardLink {
 	}
 }
 
-// links are those of ways; none: nil.
-func links(ways ...way) (out []dashboard.DashboardLink) {
+// linksOf are those of ways; none: nil.
+func linksOf(ways ...way) (out []dashboard.DashboardLink) {
 	for _, w := range ways {
 		out = append(out, w.link())
 	}
@@ -38,19 +38,22 @@ func chosenOr(name, value string) string {
 }
 
 // toNode is a link to the dashboard of a host, and of one device if it is given.
-func toNode(job, host, device string) way {
-	w := way{"Host " + host, "/d/rdma-node?${datasource:queryparam}&${cluster:queryparam}" + chosenOr("job", job) +
-		"&var-host=" + host + "&${__url_time_range}"}
-	if device != "" {
-		w = way{"Device " + device + " of " + host, w.url + "&var-device=" + device}
+func toNode(jobLabel, hostLabel, deviceLabel string) way {
+	w := way{
+		"Host " + hostLabel,
+		"/d/rdma-node?${datasource:queryparam}&${cluster:queryparam}" + chosenOr("job", jobLabel) +
+			"&var-host=" + hostLabel + "&${__url_time_range}",
+	}
+	if deviceLabel != "" {
+		w = way{"Device " + deviceLabel + " of " + hostLabel, w.url + "&var-device=" + deviceLabel}
 	}
 	return w
 }
 
 // toSwitch is a link to the dashboard of a fabric, and of one switch if it is given.
-func toSwitch(job, fabric, node string) way {
+func toSwitch(jobLabel, fabric, node string) way {
 	w := way{"Fabric of " + fabric, "/d/rdma-subnet?${datasource:queryparam}&${cluster:queryparam}" +
-		chosenOr("fabric_job", job) + "&var-fabric=" + fabric + "&${__url_time_range}"}
+		chosenOr("fabric_job", jobLabel) + "&var-fabric=" + fabric + "&${__url_time_range}"}
 	if node != "" {
 		w = way{"Switch " + node, w.url + "&var-switch=" + node}
 	}
@@ -126,7 +129,7 @@ func (b board) passed(to board) []string {
 func marks(alerts string) dashboard.AnnotationQuery {
 	return dashboard.AnnotationQuery{
 		Name: "Alerts", Enable: false, IconColor: warning, Datasource: &source,
-		Expr:        cog.ToPtr(named(alerts)),
+		Expr:        cog.ToPtr(withHost(alerts)),
 		Step:        cog.ToPtr("60s"),
 		TitleFormat: cog.ToPtr("{{alertname}}"),
 		TextFormat:  cog.ToPtr(`<a href="d/rdma-node?var-job={{job}}&var-host={{instance}}">{{host}}</a> {{device}} {{port}} {{gpu}}`),

@@ -34,7 +34,9 @@ func main() {
 	}
 }
 
-func boards() []board { return []board{fabric(), node(), roce(), optics(), gpudirect(), subnet()} }
+func boards() []board {
+	return []board{fabricBoard(), nodeBoard(), roce(), optics(), gpudirect(), subnet()}
+}
 
 // build makes every dashboard, by file name.
 func build() (map[string][]byte, error) {

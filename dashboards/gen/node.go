@@ -2,9 +2,9 @@ package main
 
 import "strings"
 
-// node is one host. Its first row answers what is wrong, since when, and what else changed; the others are collapsed
-// but traffic.
-func node() board {
+// nodeBoard is one host. Its first row answers what is wrong, since when, and what else changed; the others are
+// collapsed but traffic.
+func nodeBoard() board {
 	return board{
 		name: "node", title: "RDMA / Node", from: "now-3h", refresh: "1m", events: host.began("critical|warning"),
 		text:    "What is wrong with this host, since when, and what else changed at that time?",
@@ -52,7 +52,7 @@ func nodeState() []panel {
 	about := func(labels, metric string) string {
 		return maxBy(labels, device.of(metric)) + " and on (" + perPort + ") " + maxBy(perPort, state)
 	}
-	verdict := counts("Verdict", "What do the firing alerts mean for jobs, and can the host take one?", 3, count{
+	counted := counts("Verdict", "What do the firing alerts mean for jobs, and can the host take one?", 3, count{
 		"Fit for jobs",
 		"whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
 		"max(" + host.of("instance:rdma_host_fit:state") + ")", good,
@@ -61,15 +61,15 @@ func nodeState() []panel {
 		"what the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
 		"max(" + host.of("instance:rdma_host_drain:state") + ")", bad,
 	})
-	verdict.height = 8
-	verdict.values = [][]word{
+	counted.height = 8
+	counted.values = [][]word{
 		{unknown, {"1", "fit", good}, {"0", "not fit", warning}},
 		{unknown, {"0", "no", good}, {"1", "cordon", warning}, {"2", "evict", bad}},
 	}
 	alerts := alertTable(host, "${host}", nil, ownHCA, hidden("instance"))
 	alerts.width, alerts.height = 21, 8
 	return []panel{
-		verdict,
+		counted,
 		alerts,
 		{
 			title: "Port state", unit: "none", width: 12, height: 9, view: timeline, words: portStates,

@@ -130,9 +130,9 @@ func opticsLanes() []panel {
 // ages are how far back a reading is compared, the time range first: the first of which there is history.
 var ages = []string{"$__range", "7d", "1d", "6h", "1h", "10m"}
 
-// since is the change of a reading to now, by how far back there is history: change puts the expressions of now and
-// then together.
-func since(metric string, change func(now, then string) string) string {
+// changeSince is the change of a reading to now, by how far back there is history: change puts the expressions of now
+// and then together.
+func changeSince(metric string, change func(now, then string) string) string {
 	now := maxBy(perLane, devices.of(metric))
 	var parts []string
 	for _, age := range ages {
@@ -175,9 +175,10 @@ func opticsAgeing() []panel {
 		p.points = weeks
 		return p
 	}
-	grown := since("rdma_transceiver_bias_amperes",
+	grown := changeSince("rdma_transceiver_bias_amperes",
 		func(now, then string) string { return now + " / (" + then + " > 0) - 1" })
-	fallen := since("rdma_transceiver_receive_power_dbm", func(now, then string) string { return now + " - " + then })
+	fallen := changeSince("rdma_transceiver_receive_power_dbm",
+		func(now, then string) string { return now + " - " + then })
 	return []panel{
 		aged("Highest rise of bias", "Change of a laser's bias current, the 20 largest. A laser that needs a third more current for the same power is near its end.", "percentunit", top(20, grown), "Change"),
 		aged("Highest loss of received power", "Change of the received power in dB, the 20 largest losses. 3 dB is half of the light.", "dB", bottom(20, fallen), "-Change"),

@@ -83,7 +83,7 @@ func (p panel) build(id uint32, at dashboard.GridPos) (dashboard.Panel, error) {
 	if p.points > 0 {
 		out.MaxDataPoints = &p.points
 	}
-	f.Links = links(p.ways...)
+	f.Links = linksOf(p.ways...)
 	return out, nil
 }
 
@@ -97,7 +97,7 @@ func (p *panel) nameHosts() {
 	p.queries = slices.Clone(p.queries)
 	for i, q := range p.queries {
 		if shown || strings.Contains(q.legend, "{{host}}") {
-			p.queries[i].expr = named(q.expr)
+			p.queries[i].expr = withHost(q.expr)
 		}
 	}
 }

@@ -99,8 +99,8 @@ func orZero(expr, there string) string { return "count(" + expr + ") or 0 * coun
 // panel.
 func orUnknown(expr string) string { return expr + " or vector(-1)" }
 
-// named adds the host name of each target as the label host: instance has the port of the exporter, too.
-func named(expr string) string {
+// withHost adds the host name of each target as the label host: instance has the port of the exporter, too.
+func withHost(expr string) string {
 	return fmt.Sprintf(`label_replace(%s, "host", "$1", "instance", "(.+?)(:[0-9]+)?")`, expr)
 }
 
@@ -144,13 +144,13 @@ func (s scope) alerts(more ...string) string {
 }
 
 // firing are the alerts of some severities.
-func (s scope) firing(severities string, topic ...string) string {
-	return s.alerts(append([]string{`alertstate="firing"`, `severity=~"` + severities + `"`}, topic...)...)
+func (s scope) firing(levels string, topic ...string) string {
+	return s.alerts(append([]string{`alertstate="firing"`, `severity=~"` + levels + `"`}, topic...)...)
 }
 
 // began are the alerts that fire and did not a minute before: a point in time, and no time that graphs would be filled
 // with.
-func (s scope) began(severities string, topic ...string) string {
-	alerts := s.firing(severities, topic...)
+func (s scope) began(levels string, topic ...string) string {
+	alerts := s.firing(levels, topic...)
 	return alerts + " unless " + alerts + " offset 1m"
 }

@@ -25,15 +25,15 @@ const (
 	priorityName = portName + " priority {{priority}}"
 )
 
-// paused is the share of the time in which a priority was paused, by either end.
-func paused(direction string) string {
+// pausedShare is the share of the time in which a priority was paused, by either end.
+func pausedShare(direction string) string {
 	return atMostAll(maxBy(perPriority, devices.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
 }
 
 // verdict of a port and priority: 2 for pausing its switch, 1 for being paused, from the limits of RDMASlowReceiver and
 // RDMAPFCStormVictim on.
 var (
-	verdict = fmt.Sprintf("2 * (%s > bool %v) + (%s > bool %v)", paused("transmit"), limitSlowReceiver, paused("receive"), limitPaused)
+	verdict = fmt.Sprintf("2 * (%s > bool %v) + (%s > bool %v)", pausedShare("transmit"), limitSlowReceiver, pausedShare("receive"), limitPaused)
 
 	verdictWords = []word{
 		{"3", "both", bad}, {"2", "source", bad}, {"1", "victim", warning}, {"0", "neither", "transparent"},
@@ -43,17 +43,17 @@ var (
 func rocePauses() []panel {
 	worst := top(50, maxBy(perPriority, devices.rate("rdma_port_pfc_pause_seconds_total"))+" > 0.01")
 	of := func(expr string) string { return expr + " and on (" + perPriority + ") " + worst }
-	sources := graph("Ports that send pause frames", "Share of the time in which a port paused its switch (PFC transmitted), the ten highest. The host does not drain what it receives. "+
+	pausing := graph("Ports that send pause frames", "Share of the time in which a port paused its switch (PFC transmitted), the ten highest. The host does not drain what it receives. "+
 		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource.", "percentunit", 12,
-		query{above("0.001", 10, perPriority, paused("transmit")), priorityName})
+		query{above("0.001", 10, perPriority, pausedShare("transmit")), priorityName})
 	victims := graph("Ports that receive pause frames", "Share of the time in which the switch paused a port (PFC received), the ten highest. Something behind the switch does not drain what it receives. "+
 		"The line is the limit of RDMAPFCStormVictim.", "percentunit", 12,
-		query{above("0.001", 10, perPriority, paused("receive")), priorityName})
-	for _, p := range []*panel{&sources, &victims} {
+		query{above("0.001", 10, perPriority, pausedShare("receive")), priorityName})
+	for _, p := range []*panel{&pausing, &victims} {
 		p.max, p.ways, p.points, p.noValue = share, ofHost, few,
 			"none above 0.1% of the time range, or no PFC durations from these drivers"
 	}
-	sources.colours = thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
+	pausing.colours = thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
 	victims.colours = thresholds("transparent", step{limitPaused, warning})
 	return []panel{
 		{
@@ -64,8 +64,8 @@ func rocePauses() []panel {
 				"Ports of drivers without pause durations are left out: see the pause frames on the dashboard of the host.",
 			queries: []query{
 				{expr: of("(" + verdict + ")")},
-				{expr: of(paused("transmit"))},
-				{expr: of(paused("receive"))},
+				{expr: of(pausedShare("transmit"))},
+				{expr: of(pausedShare("receive"))},
 				{expr: of("(" + received() + ")")},
 			},
 			columns: []column{
@@ -79,13 +79,13 @@ func rocePauses() []panel {
 				cluster, job,
 			},
 		},
-		sources, victims,
+		pausing, victims,
 	}
 }
 
 // received is the RDMA traffic that a port receives as a share of its rate, for each priority with pauses.
 func received() string {
-	return "0 * " + paused("transmit") + " + on (" + perPort + ") group_left () " +
+	return "0 * " + pausedShare("transmit") + " + on (" + perPort + ") group_left () " +
 		atMostAll(sumBy(perPort, devices.rate("rdma_port_receive_bytes_total"))+" / "+
 			maxBy(perPort, devices.of("rdma_port_rate_bytes_per_second")))
 }
@@ -122,10 +122,10 @@ func roceStorms() []panel {
 }
 
 func roceNotification() []panel {
-	ppm := func(title, text, counter, packets string) panel {
+	ppm := func(title, text, marked, packets string) panel {
 		p := graph(title, text, "ppm", 8,
 			query{
-				highest(10, perPort, perMillion(perPort, sumBy(perPort, devices.rate(counter)), devices.rate(packets))), portName,
+				highest(10, perPort, perMillion(perPort, sumBy(perPort, devices.rate(marked)), devices.rate(packets))), portName,
 			})
 		p.ways, p.points = ofHost, few
 		return p
@@ -191,11 +191,11 @@ func rocePriorities() []panel {
 var onOff = []word{{"1", "enabled", neutral}, {"0", "disabled", neutral}}
 
 // setting counts the ports by the value of a setting.
-func setting(title, text, labels, selector string, columns ...column) panel {
+func setting(title, text, labels, matchers string, columns ...column) panel {
 	return panel{
 		title: title, text: text, unit: "none", width: 8, height: 9, view: table, sort: "Ports", noValue: notHere,
 		queries: []query{
-			{expr: `count_values by (` + labels + `) ("setting", ` + maxBy(perNetdev+", "+labels, selector) + ")"},
+			{expr: `count_values by (` + labels + `) ("setting", ` + maxBy(perNetdev+", "+labels, matchers) + ")"},
 		},
 		columns: append(columns, column{from: "A", title: "Ports"}),
 	}

@@ -148,7 +148,7 @@ func (c column) properties() []dashboard.DynamicConfigValue {
 		set("custom.cellOptions", map[string]any{"type": common.TableCellDisplayModeColorBackground, "mode": "basic"})
 	}
 	if c.ways != nil {
-		set("links", links(c.ways...))
+		set("links", linksOf(c.ways...))
 	}
 	return out
 }

@@ -15,15 +15,15 @@ import (
 // lines are values over time. Each query has its colour, its series shades of that.
 var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p panel) cog.Builder[dashboard.Panel] {
 	// The legend begins with the worst.
-	calc, column, lowest := "max", "Max", strings.Contains(p.queries[0].expr, "bottomk(")
-	if lowest {
-		calc, column = "min", "Min"
+	calc, statistic, low := "max", "Max", strings.Contains(p.queries[0].expr, "bottomk(")
+	if low {
+		calc, statistic = "min", "Min"
 	}
 	b := timeseries.NewPanelBuilder().
 		DrawStyle(common.GraphDrawStyleLine).LineWidth(1).FillOpacity(0).ShowPoints(common.VisibilityModeAuto).PointSize(4).
 		AxisPlacement(common.AxisPlacementAuto).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeTable).
-			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", calc}).SortBy(column).SortDesc(!lowest)).
+			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", calc}).SortBy(statistic).SortDesc(!low)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
 	if p.unit == "none" || p.unit == whole {
 		b.Decimals(0)

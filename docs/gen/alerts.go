@@ -131,17 +131,17 @@ func formerNames() (rows [][]string) {
 // alert is the rules of one name, an alert on faults once for each symptom.
 type alert struct {
 	name       string
-	rules      []rule
+	rules      []ruleOfSet
 	collectors []string
 }
 
-// rule is one of a set: node or central.
-type rule struct {
+// ruleOfSet is one of a set: node or central.
+type ruleOfSet struct {
 	rulefmt.Rule
 	set string
 }
 
-func (r rule) label(name string) string { return r.Labels[name] }
+func (r ruleOfSet) label(name string) string { return r.Labels[name] }
 
 func alertsPage() ([]byte, error) {
 	alerts, err := load(rules.Both())
@@ -182,7 +182,7 @@ func section(name string) string { return fmt.Sprintf("[%s](%s)", name, runbook(
 func rowsOf(alerts []alert) (rows [][]string, err error) {
 	rank := func(a alert) int {
 		return slices.IndexFunc([]string{"critical", "warning", "info", ""}, func(s string) bool {
-			return s == "" || slices.ContainsFunc(a.rules, func(r rule) bool { return severity(r) == s })
+			return s == "" || slices.ContainsFunc(a.rules, func(r ruleOfSet) bool { return severity(r) == s })
 		})
 	}
 	slices.SortStableFunc(alerts, func(a, b alert) int { return rank(a) - rank(b) })
@@ -200,16 +200,16 @@ func rowsOf(alerts []alert) (rows [][]string, err error) {
 	return rows, nil
 }
 
-func severity(r rule) string { return r.Labels["severity"] }
-func drain(r rule) string    { return r.Labels["drain"] }
+func severity(r ruleOfSet) string { return r.Labels["severity"] }
+func drain(r ruleOfSet) string    { return r.Labels["drain"] }
 
 // central reports whether only a central Prometheus evaluates one of the rules.
 func (a alert) central() bool {
-	return slices.ContainsFunc(a.rules, func(r rule) bool { return r.set != "node" })
+	return slices.ContainsFunc(a.rules, func(r ruleOfSet) bool { return r.set != "node" })
 }
 
 // values are the different values of the rules of an alert.
-func (a alert) values(of func(rule) string) string {
+func (a alert) values(of func(ruleOfSet) string) string {
 	var out []string
 	for _, r := range a.rules {
 		if v := of(r); v != "" && !slices.Contains(out, v) {
@@ -224,7 +224,7 @@ func load(files fs.FS, names []string, err error) (alerts []alert, _ error) {
 	if err != nil {
 		return nil, err
 	}
-	var all, symptoms []rule
+	var all, symptoms []ruleOfSet
 	for _, name := range names {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
@@ -237,7 +237,7 @@ func load(files fs.FS, names []string, err error) (alerts []alert, _ error) {
 		}
 		for _, g := range groups.Groups {
 			for _, r := range g.Rules {
-				switch r := (rule{r, path.Dir(name)}); {
+				switch r := (ruleOfSet{r, path.Dir(name)}); {
 				case r.Alert != "":
 					all = append(all, r)
 				case r.Record == "rdma:finding":
@@ -255,7 +255,7 @@ func load(files fs.FS, names []string, err error) (alerts []alert, _ error) {
 		if err != nil {
 			return nil, fmt.Errorf("rule %s: %w", r.Alert, err)
 		}
-		of := alerting.SymptomsOf(expr, symptoms, rule.label)
+		of := alerting.SymptomsOf(expr, symptoms, ruleOfSet.label)
 		for _, symptom := range of {
 			each := r
 			each.Labels = maps.Clone(symptom.Labels)

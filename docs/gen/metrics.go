@@ -136,11 +136,11 @@ func (d *document) metrics(descs []*exposition.Desc, declared map[string]bool) {
 			continue
 		}
 		declared[x.Name] = true
-		source := ""
+		guardedSource := ""
 		if x.Source != "" && x.Source != "the exporter" {
-			source = " *" + plain(shortSource.Replace(x.Source)) + "*"
+			guardedSource = " *" + plain(shortSource.Replace(x.Source)) + "*"
 		}
-		d.line("- %s: %s%s", signature(x), plain(x.Help), source)
+		d.line("- %s: %s%s", signature(x), plain(x.Help), guardedSource)
 	}
 	d.line("")
 }

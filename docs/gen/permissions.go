@@ -24,13 +24,13 @@ func permissionTable() (string, error) {
 	}
 	var d document
 	var rows [][]string
-	for _, source := range guarded() {
+	for _, guardedSource := range guarded() {
 		var metrics, alerts []string
-		for _, desc := range asking(source) {
+		for _, desc := range asking(guardedSource) {
 			metrics = append(metrics, labelled(desc))
 			for _, n := range needs {
 				for _, leaf := range n.Need.Leaves() {
-					if leaf.Metric == desc.Name && leaf.Asks(desc) == source.Name() {
+					if leaf.Metric == desc.Name && leaf.Asks(desc) == guardedSource.Name() {
 						alerts = append(alerts, section(n.Name))
 					}
 				}
@@ -38,7 +38,7 @@ func permissionTable() (string, error) {
 		}
 		slices.Sort(alerts)
 		rows = append(rows,
-			[]string{code(source.Name()), plain(source.Needs()), orNone(metrics), orNone(slices.Compact(alerts))})
+			[]string{code(guardedSource.Name()), plain(guardedSource.Needs()), orNone(metrics), orNone(slices.Compact(alerts))})
 	}
 	d.table([]string{"source", "permission", "metrics", "alerts not evaluated without it"}, rows)
 	return d.String(), nil

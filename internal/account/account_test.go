@@ -8,8 +8,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// ports makes devices of one port each, by their states: A ACTIVE, D DOWN, I INIT, ? not read.
-func ports(states string, change func(i int, d *snapshot.Device, p *snapshot.Port)) *snapshot.Node {
+// portsIn makes devices of one port each, by their states: A ACTIVE, D DOWN, I INIT, ? not read.
+func portsIn(states string, change func(i int, d *snapshot.Device, p *snapshot.Port)) *snapshot.Node {
 	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}}
 	number := map[rune]*uint64{'A': new(uint64(4)), 'D': new(uint64(1)), 'I': new(uint64(2)), '?': nil}
 	for i, s := range states {
@@ -35,89 +35,89 @@ func TestObjects(t *testing.T) {
 		unknown  []string
 	}{
 		"nothing was read": {&snapshot.Node{}, nil, nil, "", nil},
-		"healthy":          {ports("AA", nil), nil, nil, "2 NICs, 2 compute ports healthy", nil},
+		"healthy":          {portsIn("AA", nil), nil, nil, "2 NICs, 2 compute ports healthy", nil},
 		"a compute port that was never ACTIVE": {
-			ports("AD", nil), nil, nil,
+			portsIn("AD", nil), nil, nil,
 			"1 compute port unknown (DOWN, never ACTIVE); 2 NICs, 1 compute port healthy",
 			[]string{"mlx5_1/1"},
 		},
 		"in INIT": {
-			ports("AI", nil), nil, nil,
+			portsIn("AI", nil), nil, nil,
 			"1 compute port unknown (INIT, never ACTIVE); 2 NICs, 1 compute port healthy",
 			[]string{"mlx5_1/1"},
 		},
 		"with an alert": {
-			ports("AD", nil), nil,
+			portsIn("AD", nil), nil,
 			[]Fault{{"RDMAPortDown", map[string]string{"device": "mlx5_1", "port": "1"}}},
 			"1 compute port faulty; 2 NICs, 1 compute port healthy", nil,
 		},
 		"an alert on the device is one on its port": {
-			ports("AA", nil), nil,
+			portsIn("AA", nil), nil,
 			[]Fault{{"RDMADeviceFailed", map[string]string{"device": "mlx5_1"}}},
 			"1 NIC, 1 compute port faulty; 1 NIC, 1 compute port healthy", nil,
 		},
 		"an alert on the host explains what is unknown": {
-			ports("AD", nil), nil,
+			portsIn("AD", nil), nil,
 			[]Fault{{"RDMAPortDown", map[string]string{"role": "compute"}}},
 			"1 compute port faulty; 2 NICs, 1 compute port healthy", nil,
 		},
 		"another alert on the host explains nothing": {
-			ports("AD", nil), nil,
+			portsIn("AD", nil), nil,
 			[]Fault{{"RDMATrafficOnLossyPriority", nil}},
 			"1 compute port unknown (DOWN, never ACTIVE); 2 NICs, 1 compute port healthy",
 			[]string{"mlx5_1/1"},
 		},
 		"slower than another of its board": {
-			ports("AA", func(i int, d *snapshot.Device, p *snapshot.Port) {
+			portsIn("AA", func(i int, d *snapshot.Device, p *snapshot.Port) {
 				d.BoardID, p.Rate = "MT_0838", new(float64(1+i)*200e9)
 			}), nil, nil,
 			"1 compute port unknown (slower than others of its board, and nothing says which rate is right); 2 NICs, 1 compute port healthy",
 			[]string{"mlx5_0/1"},
 		},
 		"slower than another, as both ends say": {
-			ports("AA", func(i int, d *snapshot.Device, p *snapshot.Port) {
+			portsIn("AA", func(i int, d *snapshot.Device, p *snapshot.Port) {
 				d.BoardID, p.Rate, p.ExpectedRateSource = "MT_0838", new(float64(1+i)*200e9), "link_modes"
 			}), nil, nil,
 			"2 NICs, 2 compute ports healthy", nil,
 		},
 		"slower than one of another board": {
-			ports("AA", func(i int, d *snapshot.Device, p *snapshot.Port) {
+			portsIn("AA", func(i int, d *snapshot.Device, p *snapshot.Port) {
 				d.BoardID, p.Rate = fmt.Sprint("MT_083", i), new(float64(1+i)*200e9)
 			}), nil, nil,
 			"2 NICs, 2 compute ports healthy", nil,
 		},
 		"state not readable": {
-			ports("A?", nil),
+			portsIn("A?", nil),
 			[]Failure{{Device: "mlx5_1", Text: "mlx5_1: EIO"}},
 			nil,
 			"1 compute port unknown (state could not be read: mlx5_1: EIO); 2 NICs, 1 compute port healthy",
 			[]string{"mlx5_1/1"},
 		},
 		"pinned as ACTIVE": {
-			ports("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.PinnedActive = true }), nil, nil,
+			portsIn("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.PinnedActive = true }), nil, nil,
 			"1 compute port faulty; 2 NICs, 1 compute port healthy", nil,
 		},
 		"was ACTIVE": {
-			ports("ADI", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.WasActive = true }), nil, nil,
+			portsIn("ADI", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.WasActive = true }), nil, nil,
 			"2 compute ports faulty; 3 NICs, 1 compute port healthy", nil,
 		},
 		"ports like it are ACTIVE": {
-			ports("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.PeersActive = true }), nil, nil,
+			portsIn("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.PeersActive = true }), nil, nil,
 			"1 compute port faulty; 2 NICs, 1 compute port healthy", nil,
 		},
 		"was ACTIVE, for storage": {
-			ports("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.WasActive, p.Role = true, "other" }), nil, nil,
+			portsIn("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.WasActive, p.Role = true, "other" }), nil, nil,
 			"1 port faulty; 2 NICs, 1 port healthy", nil,
 		},
 		"was ACTIVE, interface administratively down": {
-			ports("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) {
+			portsIn("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) {
 				p.WasActive, p.PeersActive = true, true
 				p.LinkLayer, p.Netdev = "Ethernet", []snapshot.Netdev{{Name: "eth0", Admin: new(false)}}
 			}), nil, nil,
 			"2 NICs, 1 compute port healthy; 1 compute port not expected (interface administratively down)", nil,
 		},
 		"an alert on the host explains no port for storage": {
-			ports("A??", func(i int, _ *snapshot.Device, p *snapshot.Port) {
+			portsIn("A??", func(i int, _ *snapshot.Device, p *snapshot.Port) {
 				if i == 1 {
 					p.Role = "other"
 				}
@@ -127,7 +127,7 @@ func TestObjects(t *testing.T) {
 		},
 		"an alert on the host explains no device": {
 			func() *snapshot.Node {
-				n := ports("AD", nil)
+				n := portsIn("AD", nil)
 				n.Devices = []snapshot.DeviceRead{{Device: "mlx5_0", Stuck: true}}
 				return n
 			}(), nil,
@@ -136,19 +136,19 @@ func TestObjects(t *testing.T) {
 			[]string{"mlx5_0"},
 		},
 		"accepted": {
-			ports("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.Idle = snapshot.IdleAccepted }), nil, nil,
+			portsIn("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) { p.Idle = snapshot.IdleAccepted }), nil, nil,
 			"2 NICs, 1 compute port healthy; 1 compute port not expected (accepted as not in use)", nil,
 		},
 		"ignored": {
 			func() *snapshot.Node {
-				n := ports("AD", nil)
+				n := portsIn("AD", nil)
 				n.InfiniBand.Ignored = []snapshot.PortID{{Device: "mlx5_1"}}
 				return n
 			}(), nil, nil,
 			"1 NIC, 1 compute port healthy; 1 NIC, 1 compute port not expected (ignored by the configuration)", nil,
 		},
 		"for storage": {
-			ports("AD", func(i int, _ *snapshot.Device, p *snapshot.Port) {
+			portsIn("AD", func(i int, _ *snapshot.Device, p *snapshot.Port) {
 				if i == 1 {
 					p.Role = "other"
 				}
@@ -156,26 +156,26 @@ func TestObjects(t *testing.T) {
 			"2 NICs, 1 compute port healthy; 1 port not expected (not a compute port, never ACTIVE)", nil,
 		},
 		"second port of a card": {
-			ports("AD", func(i int, d *snapshot.Device, _ *snapshot.Port) {
+			portsIn("AD", func(i int, d *snapshot.Device, _ *snapshot.Port) {
 				d.PCIAddress = "0000:1b:00." + string(rune('0'+i))
 			}), nil, nil,
 			"2 NICs, 1 compute port healthy; 1 compute port not expected (second port, none of its kind has a link)", nil,
 		},
 		"second port, of which others have a link": {
-			ports("AADA", func(i int, d *snapshot.Device, _ *snapshot.Port) {
+			portsIn("AADA", func(i int, d *snapshot.Device, _ *snapshot.Port) {
 				d.PCIAddress = "0000:" + string(rune('1'+i%2)) + "b:00." + string(rune('0'+i/2))
 			}), nil, nil,
 			"1 compute port unknown (DOWN, never ACTIVE); 4 NICs, 3 compute ports healthy",
 			[]string{"mlx5_2/1"},
 		},
 		"interface administratively down": {
-			ports("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) {
+			portsIn("AD", func(_ int, _ *snapshot.Device, p *snapshot.Port) {
 				p.LinkLayer, p.Netdev = "Ethernet", []snapshot.Netdev{{Name: "eth0", Admin: new(false)}}
 			}), nil, nil,
 			"2 NICs, 1 compute port healthy; 1 compute port not expected (interface administratively down)", nil,
 		},
 		"virtual function": {
-			ports("AD", func(i int, d *snapshot.Device, _ *snapshot.Port) {
+			portsIn("AD", func(i int, d *snapshot.Device, _ *snapshot.Port) {
 				if i == 1 {
 					d.FunctionType, d.PhysicalFunction = snapshot.Virtual, "0000:1b:00.0"
 				}
@@ -184,7 +184,7 @@ func TestObjects(t *testing.T) {
 		},
 		"a read that has not returned": {
 			func() *snapshot.Node {
-				n := ports("AA", nil)
+				n := portsIn("AA", nil)
 				n.Devices = []snapshot.DeviceRead{{Device: "mlx5_1", Stuck: true}}
 				return n
 			}(), nil, nil,
@@ -193,7 +193,7 @@ func TestObjects(t *testing.T) {
 		},
 		"a function without its device": {
 			func() *snapshot.Node {
-				n := ports("A", nil)
+				n := portsIn("A", nil)
 				const address = "0000:2b:00.0"
 				n.InfiniBand.Missing = []snapshot.MissingDevice{{Name: address, PCIAddress: address, Reason: "no_driver"}}
 				return n
@@ -216,7 +216,7 @@ func TestObjects(t *testing.T) {
 		},
 		"a bond with one member that lost its link, one unread, one set down": {
 			func() *snapshot.Node {
-				n := ports("A", nil)
+				n := portsIn("A", nil)
 				yes, no := true, false
 				n.InfiniBand.Devices[0].Ports[0].Netdev = []snapshot.Netdev{
 					{Name: "eth0", Member: true, Up: &yes},
@@ -232,7 +232,7 @@ func TestObjects(t *testing.T) {
 		},
 		"cages: a fault of a module, none of a port; what the driver does not read has no object": {
 			func() *snapshot.Node {
-				n := ports("A", nil)
+				n := portsIn("A", nil)
 				cage := func(netdev string, state snapshot.CageState) snapshot.Cage {
 					return snapshot.Cage{Device: "mlx5_0", Port: 1, Netdev: netdev, State: state}
 				}
@@ -249,7 +249,7 @@ func TestObjects(t *testing.T) {
 		},
 		"functions that support RDMA, without a device and unlike others": {
 			func() *snapshot.Node {
-				n := ports("A", nil)
+				n := portsIn("A", nil)
 				n.InfiniBand.Bare = []snapshot.BareFunction{
 					{PCIAddress: "0000:2b:00.0"},
 					{PCIAddress: "0000:3b:00.0", Driver: "mlx5_core"},
@@ -285,7 +285,7 @@ func TestPlanes(t *testing.T) {
 		4: "1 NIC, 4 planes healthy; 8 planes not expected (plane not in use, DOWN)",
 		0: "12 planes unknown (DOWN, never ACTIVE); 1 NIC healthy",
 	} {
-		n := ports("A", func(_ int, d *snapshot.Device, _ *snapshot.Port) {
+		n := portsIn("A", func(_ int, d *snapshot.Device, _ *snapshot.Port) {
 			d.Ports = nil
 			for i := range 12 {
 				state := uint64(snapshot.PortDown)

@@ -80,23 +80,23 @@ func (h *host) port(d *snapshot.Device, p *snapshot.Port, why string) Object {
 	case p.Idle != "":
 		o.set(NotExpected, "%s as not in use", p.Idle)
 	case p.PinnedActive:
-		o.set(Faulty, "%s, pinned as ACTIVE", state(p))
+		o.set(Faulty, "%s, pinned as ACTIVE", stateName(p))
 	case part:
-		o.set(NotExpected, "virtual function or subfunction, %s", state(p))
+		o.set(NotExpected, "virtual function or subfunction, %s", stateName(p))
 	case isDisabled(p):
 		o.set(NotExpected, "interface administratively down")
 	case p.WasActive:
-		o.set(Faulty, "%s, was ACTIVE", state(p))
+		o.set(Faulty, "%s, was ACTIVE", stateName(p))
 	case p.PeersActive:
-		o.set(Faulty, "%s, ACTIVE on most ports like it", state(p))
+		o.set(Faulty, "%s, ACTIVE on most ports like it", stateName(p))
 	case o.Kind == Plane && isWhole(d):
-		o.set(NotExpected, "plane not in use, %s", state(p))
+		o.set(NotExpected, "plane not in use, %s", stateName(p))
 	case o.Kind == Port && placeOf(d, p).port > 1 && !h.linked[placeOf(d, p)]:
 		o.set(NotExpected, "second port, none of its kind has a link")
 	case p.Role == string(pci.Other):
 		o.set(NotExpected, "not a compute port, never ACTIVE")
 	default:
-		o.set(Unknown, "%s, never ACTIVE", state(p))
+		o.set(Unknown, "%s, never ACTIVE", stateName(p))
 		o.Unused = true
 	}
 	return o
@@ -132,8 +132,8 @@ func isDisabled(p *snapshot.Port) bool {
 	return true
 }
 
-// state is the state of a port by its name in the kernel: "DOWN".
-func state(p *snapshot.Port) string {
+// stateName is the state of a port by its name in the kernel: "DOWN".
+func stateName(p *snapshot.Port) string {
 	if n := *p.State; n > 0 && n < uint64(len(snapshot.PortStates)) {
 		return snapshot.PortStates[n]
 	}

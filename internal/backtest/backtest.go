@@ -183,7 +183,7 @@ func (b *backtest) chunk(ctx context.Context, from time.Time, steps int) error {
 	of := make([]*past, len(all))
 	now := map[*past]bool{}
 	for i, s := range all {
-		key := key(s.labels)
+		key := keyOf(s.labels)
 		if b.known[key] == nil {
 			b.known[key] = &past{PastSeries: alerting.NewPastSeries(s.labels)}
 			b.seen[s.labels["__name__"]] = true
@@ -231,7 +231,7 @@ func (b *backtest) chunk(ctx context.Context, from time.Time, steps int) error {
 
 // fires extends an episode, or starts one.
 func (b *backtest) fires(rule int, labels map[string]string, at time.Time) {
-	key := fmt.Sprint(rule) + key(labels)
+	key := fmt.Sprint(rule) + keyOf(labels)
 	e := b.firing[key]
 	if e == nil || at.Sub(e.to) > b.Step {
 		e = &episode{rule: rule, labels: labels, from: at}
@@ -241,8 +241,8 @@ func (b *backtest) fires(rule int, labels map[string]string, at time.Time) {
 	e.to = at
 }
 
-// key is a set of labels as text.
-func key(labels map[string]string) string {
+// keyOf is a set of labels as text.
+func keyOf(labels map[string]string) string {
 	var s strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		s.WriteString(name + "\xff" + labels[name] + "\xff")

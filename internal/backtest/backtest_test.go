@@ -24,7 +24,7 @@ import (
 	"rdma_exporter/rules"
 )
 
-const step = time.Minute
+const testStep = time.Minute
 
 // begin is within what the stub says that it keeps, at a multiple of the step, and one time for all.
 var begin = time.Now().Add(-4 * time.Hour).Truncate(time.Hour)
@@ -37,7 +37,7 @@ type sample struct {
 	at     func(minute int) float64
 }
 
-func metric(name, instance string, at func(int) float64, pairs ...string) sample {
+func sampleOf(name, instance string, at func(int) float64, pairs ...string) sample {
 	l := map[string]string{"__name__": name, "instance": instance, "job": "rdma_exporter"}
 	for i := 0; i < len(pairs); i += 2 {
 		l[pairs[i]] = pairs[i+1]
@@ -73,13 +73,13 @@ func fleet() (out []sample) {
 		}
 		port := []string{"device", "mlx5_0", "port", "1"}
 		out = append(out,
-			metric("up", host, up),
-			metric("rdma_exporter_build_info", host, gone(always(1)), "version", "1"),
-			metric("rdma_scrape_collector_success", host, gone(always(1)), "collector", "infiniband"),
-			metric("rdma_port_state_id", host, gone(state), port...),
-			metric("rdma_port_physical_state_id", host, gone(always(5)), port...),
-			metric("rdma_port_was_active", host, gone(always(1)), port...),
-			metric("rdma_port_info", host, gone(always(1)), append(port, "role", "compute", "link_layer", "InfiniBand")...),
+			sampleOf("up", host, up),
+			sampleOf("rdma_exporter_build_info", host, gone(always(1)), "version", "1"),
+			sampleOf("rdma_scrape_collector_success", host, gone(always(1)), "collector", "infiniband"),
+			sampleOf("rdma_port_state_id", host, gone(state), port...),
+			sampleOf("rdma_port_physical_state_id", host, gone(always(5)), port...),
+			sampleOf("rdma_port_was_active", host, gone(always(1)), port...),
+			sampleOf("rdma_port_info", host, gone(always(1)), append(port, "role", "compute", "link_layer", "InfiniBand")...),
 		)
 	}
 	return out
@@ -91,9 +91,9 @@ const minutes = 180
 func play(t *testing.T, e *alerting.Engine, each func(time.Time)) {
 	t.Helper()
 	all := fleet()
-	series := make([]*alerting.PastSeries, len(all))
+	old := make([]*alerting.PastSeries, len(all))
 	for i, s := range all {
-		series[i] = alerting.NewPastSeries(s.labels)
+		old[i] = alerting.NewPastSeries(s.labels)
 	}
 	here := make([]bool, len(all))
 	for m := range minutes {
@@ -101,11 +101,11 @@ func play(t *testing.T, e *alerting.Engine, each func(time.Time)) {
 		for i, s := range all {
 			v := s.at(m)
 			if gone := math.IsNaN(v); !gone || here[i] {
-				samples = append(samples, alerting.PastSample{Series: series[i], Value: v, Gone: gone})
+				samples = append(samples, alerting.PastSample{Series: old[i], Value: v, Gone: gone})
 				here[i] = !gone
 			}
 		}
-		at := start().Add(time.Duration(m) * step)
+		at := start().Add(time.Duration(m) * testStep)
 		if err := e.AppendPast(at, samples); err != nil {
 			t.Fatal(err)
 		}
@@ -113,10 +113,11 @@ func play(t *testing.T, e *alerting.Engine, each func(time.Time)) {
 	}
 }
 
-func engine(t *testing.T, fsys fs.FS, files []string) *alerting.Engine {
+func newEngine(t *testing.T, fsys fs.FS, files []string) *alerting.Engine {
 	t.Helper()
 	e, err := alerting.New(alerting.Options{
-		Dir: t.TempDir(), Instance: "x", Rules: fsys, Files: files, Interval: step, Retention: 12 * time.Hour, Fleet: true,
+		Dir: t.TempDir(), Instance: "x", Rules: fsys, Files: files, Interval: testStep, Retention: 12 * time.Hour,
+		Fleet: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -129,8 +130,8 @@ func engine(t *testing.T, fsys fs.FS, files []string) *alerting.Engine {
 	return e
 }
 
-// all are the files of both sets.
-func all(t *testing.T) (fs.FS, []string) {
+// bothSets are the files of both sets.
+func bothSets(t *testing.T) (fs.FS, []string) {
 	t.Helper()
 	fsys, names, err := rules.Both()
 	if err != nil {
@@ -142,7 +143,7 @@ func all(t *testing.T) (fs.FS, []string) {
 // server is a Prometheus with the history of the fleet: its PromQL and its database, behind the paths that are asked.
 func server(t *testing.T, retention string) *httptest.Server {
 	t.Helper()
-	e := engine(t, fstest.MapFS{"r.yml": {Data: []byte("groups:\n")}}, []string{"r.yml"})
+	e := newEngine(t, fstest.MapFS{"r.yml": {Data: []byte("groups:\n")}}, []string{"r.yml"})
 	play(t, e, func(time.Time) {})
 	reply := func(w http.ResponseWriter, data any) {
 		if err := json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": data}); err != nil {
@@ -159,7 +160,7 @@ func server(t *testing.T, retention string) *httptest.Server {
 		}
 		var out []map[string]string
 		for _, match := range r.Form["match[]"] {
-			found, err := e.Range(r.Context(), match, start(), start().Add(minutes*step), step)
+			found, err := e.Range(r.Context(), match, start(), start().Add(minutes*testStep), testStep)
 			if err != nil {
 				t.Error(err)
 			}
@@ -201,10 +202,10 @@ func server(t *testing.T, retention string) *httptest.Server {
 }
 
 func options(t *testing.T, url string) backtest.Options {
-	fsys, files := all(t)
+	fsys, files := bothSets(t)
 	return backtest.Options{
 		Prometheus: &backtest.Prometheus{URL: url, Client: http.DefaultClient}, Rules: fsys, Files: files, Dir: t.TempDir(),
-		From: start(), To: start().Add((minutes - 1) * step), Step: step,
+		From: start(), To: start().Add((minutes - 1) * testStep), Step: testStep,
 	}
 }
 
@@ -225,8 +226,8 @@ func (s *sometimes) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // TestRun: what fires is what the same rules fire on when they see each minute as it comes.
 func TestRun(t *testing.T) {
-	fsys, files := all(t)
-	e := engine(t, fsys, files)
+	fsys, files := bothSets(t)
+	e := newEngine(t, fsys, files)
 	want := map[string]int{} // minutes
 	play(t, e, func(at time.Time) {
 		if err := e.Eval(t.Context(), at); err != nil {
@@ -254,12 +255,12 @@ func TestRun(t *testing.T) {
 	got := map[string]int{}
 	for _, x := range r.Alerts {
 		if x.Fired == 1 {
-			got[x.Alert+" "+x.Severity] = int(time.Duration(x.Longest*float64(time.Second)) / step)
+			got[x.Alert+" "+x.Severity] = int(time.Duration(x.Longest*float64(time.Second)) / testStep)
 		}
 	}
-	for alert, minutes := range got {
-		if minutes != want[alert] {
-			t.Errorf("%s fired for %d minutes, want %d", alert, minutes, want[alert])
+	for alert, after := range got {
+		if after != want[alert] {
+			t.Errorf("%s fired for %d minutes, want %d", alert, after, want[alert])
 		}
 	}
 	if got["RDMAPortDown critical"] < 20 || got["RDMAExporterDown warning"] < 20 {
@@ -270,7 +271,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%+v", r.Alerts)
 	}
 	if x := r.Alerts[i]; x.Fired != 1 || x.Hosts != 1 || x.Drain != "evict" || x.Firing != 0 ||
-		x.Example.Labels["instance"] != "a:10879" || !x.Example.From.Equal(start().Add(47*step)) {
+		x.Example.Labels["instance"] != "a:10879" || !x.Example.From.Equal(start().Add(47*testStep)) {
 		t.Errorf("%+v", x)
 	}
 	delete(want, "RDMAWatchdog none")

@@ -55,7 +55,7 @@ func (b *backtest) report(hosts int) *Report {
 	}
 	all := b.all
 	slices.SortFunc(all, func(a, b *episode) int {
-		return cmp.Or(a.from.Compare(b.from), strings.Compare(key(a.labels), key(b.labels)))
+		return cmp.Or(a.from.Compare(b.from), strings.Compare(keyOf(a.labels), keyOf(b.labels)))
 	})
 	on := map[int]map[string]bool{} // hosts by row
 	fired := map[string]bool{}

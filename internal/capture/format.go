@@ -80,9 +80,9 @@ func formatMeta(m Meta) ([]byte, error) {
 }
 
 // visible is JSON in which \u stands for what a terminal would interpret. Marshal escapes only what is below 0x20.
-func visible(json []byte) string {
+func visible(text []byte) string {
 	var b strings.Builder
-	for _, r := range string(json) {
+	for _, r := range string(text) {
 		if !words.IsHidden(r) {
 			b.WriteRune(r)
 			continue

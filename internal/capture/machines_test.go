@@ -19,27 +19,27 @@ import (
 // edited by hand.
 func TestEntriesOfMachines(t *testing.T) {
 	again := map[*regexp.Regexp]func(path string, b []byte) ([]byte, error){
-		regexp.MustCompile(`^rdma/.*/port$`):                rewrite[host.RDMAPort],
-		regexp.MustCompile(`^rdma/.*/stats$`):               rewrite[[]host.Stat],
-		regexp.MustCompile(`^rdma/.*/holders$`):             rewrite[[]host.RDMAHolder],
-		regexp.MustCompile(`^ethtool/.*/linkstate$`):        rewrite[host.LinkState],
-		regexp.MustCompile(`^ethtool/.*/linkmodes$`):        rewrite[host.LinkModes],
-		regexp.MustCompile(`^ethtool/.*/pause$`):            rewrite[host.Pause],
-		regexp.MustCompile(`^ethtool/.*/fec$`):              rewrite[host.FEC],
-		regexp.MustCompile(`^ethtool/.*/(stats|standard)$`): rewrite[[]host.Stat],
-		regexp.MustCompile(`^devlink/health$`):              rewrite[[]host.HealthReporter],
-		regexp.MustCompile(`^dcb/`):                         rewrite[dcb.Config],
-		regexp.MustCompile(`^subnet/.*/link$`):              rewrite[host.IBLink],
-		regexp.MustCompile(`^subnet/.*/agent/`):             rewrite[host.IBCounters],
-		regexp.MustCompile(`^subnet/.*/manager/`):           rewrite[host.IBManager],
-		regexp.MustCompile(`^subnet/.*/fec/`):               rewrite[host.IBFEC],
-		regexp.MustCompile(`^subnet/.*/settings$`):          rewrite[host.IBPortSettings],
-		regexp.MustCompile(`^nvml/system$`):                 rewrite[snapshot.NVML],
-		regexp.MustCompile(`^nvml/gpu/`):                    rewrite[snapshot.GPU],
-		regexp.MustCompile(`^processes/`):                   rewrite[snapshot.Process],
-		regexp.MustCompile(`^pods$`):                        rewrite[[]snapshot.Pod],
-		regexp.MustCompile(`^launchers$`):                   rewrite[answer.LauncherSearch],
-		regexp.MustCompile(`^ebpf/trace$`):                  rewrite[snapshot.Trace],
+		regexp.MustCompile(`^rdma/.*/port$`):                rewriteForm[host.RDMAPort],
+		regexp.MustCompile(`^rdma/.*/stats$`):               rewriteForm[[]host.Stat],
+		regexp.MustCompile(`^rdma/.*/holders$`):             rewriteForm[[]host.RDMAHolder],
+		regexp.MustCompile(`^ethtool/.*/linkstate$`):        rewriteForm[host.LinkState],
+		regexp.MustCompile(`^ethtool/.*/linkmodes$`):        rewriteForm[host.LinkModes],
+		regexp.MustCompile(`^ethtool/.*/pause$`):            rewriteForm[host.Pause],
+		regexp.MustCompile(`^ethtool/.*/fec$`):              rewriteForm[host.FEC],
+		regexp.MustCompile(`^ethtool/.*/(stats|standard)$`): rewriteForm[[]host.Stat],
+		regexp.MustCompile(`^devlink/health$`):              rewriteForm[[]host.HealthReporter],
+		regexp.MustCompile(`^dcb/`):                         rewriteForm[dcb.Config],
+		regexp.MustCompile(`^subnet/.*/link$`):              rewriteForm[host.IBLink],
+		regexp.MustCompile(`^subnet/.*/agent/`):             rewriteForm[host.IBCounters],
+		regexp.MustCompile(`^subnet/.*/manager/`):           rewriteForm[host.IBManager],
+		regexp.MustCompile(`^subnet/.*/fec/`):               rewriteForm[host.IBFEC],
+		regexp.MustCompile(`^subnet/.*/settings$`):          rewriteForm[host.IBPortSettings],
+		regexp.MustCompile(`^nvml/system$`):                 rewriteForm[snapshot.NVML],
+		regexp.MustCompile(`^nvml/gpu/`):                    rewriteForm[snapshot.GPU],
+		regexp.MustCompile(`^processes/`):                   rewriteForm[snapshot.Process],
+		regexp.MustCompile(`^pods$`):                        rewriteForm[[]snapshot.Pod],
+		regexp.MustCompile(`^launchers$`):                   rewriteForm[answer.LauncherSearch],
+		regexp.MustCompile(`^ebpf/trace$`):                  rewriteForm[snapshot.Trace],
 	}
 	seen, same := map[string]bool{}, 0
 	archives.EachFile(t, func(t *testing.T, file string) {
@@ -78,7 +78,7 @@ func TestFixturesAreWrittenAgainByteForByteOfMachines(t *testing.T) {
 	})
 }
 
-func rewrite[T any](path string, b []byte) ([]byte, error) {
+func rewriteForm[T any](path string, b []byte) ([]byte, error) {
 	v, err := answer.Decode[T](path, b)
 	return answer.Encode(v), err
 }

@@ -32,7 +32,7 @@ func TestBadArchivesAreRejected(t *testing.T) {
 	variant := func(base string) string {
 		return fmt.Sprintf("capture.json: base %q: a variant requires version 2 and a base name of lower case letters, digits, '-' and '.'", base)
 	}
-	meta := func(json string) string { return "-- capture.json --\n" + json + "\n" }
+	meta := func(text string) string { return "-- capture.json --\n" + text + "\n" }
 	for _, c := range []struct{ text, want string }{
 		{"", `not a capture: the first entry is not "-- capture.json --"`},
 		{"some text\n", `not a capture: the first entry is not "-- capture.json --"`},

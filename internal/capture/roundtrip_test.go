@@ -150,12 +150,12 @@ func TestNothingIsObeyedOfArchives(t *testing.T) {
 		}
 	}
 	b := archives.Parse(t, text)
-	if !same(a, b) || b.Meta.LeftOut[0] != evil {
+	if !sameArchive(a, b) || b.Meta.LeftOut[0] != evil {
 		t.Errorf("%+v\nbecame\n%+v", a, b)
 	}
 }
 
-func same(a, b *capture.Archive) bool {
+func sameArchive(a, b *capture.Archive) bool {
 	return slices.EqualFunc(a.Rounds, b.Rounds, func(x, y capture.Round) bool {
 		return x.At == y.At &&
 			slices.EqualFunc(x.Entries, y.Entries, func(e, f capture.Entry) bool { return e.Path == f.Path && e.Equal(f) })
@@ -188,7 +188,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		if !same(a, b) {
+		if !sameArchive(a, b) {
 			t.Fatalf("%+v\nbecame\n%+v", a, b)
 		}
 		archives.Differ(t, archives.Format(t, b), text)

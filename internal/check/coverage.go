@@ -125,9 +125,9 @@ func (d detection) waiting(in Input) (n NotEvaluated, ok bool) {
 	for _, a := range in.Alerts {
 		if rule := in.Rules[a.Rule]; d.is(a.Name, a.Labels) && a.State == alerting.StatePending && rule.Range > 0 {
 			return NotEvaluated{
-				Alert: d.name, Fault: d.fault, Severity: d.severity, Reason: reasonPending, Needs: short(rule.For),
+				Alert: d.name, Fault: d.fault, Severity: d.severity, Reason: reasonPending, Needs: shortDuration(rule.For),
 				Detail: fmt.Sprintf("pending (see pending[]): condition true for %s, fires when true for %s",
-					short(in.To.Sub(a.ActiveAt)), short(rule.For)),
+					shortDuration(in.To.Sub(a.ActiveAt)), shortDuration(rule.For)),
 			}, true
 		}
 	}
@@ -196,8 +196,12 @@ func (d detection) notEvaluated(in Input) (NotEvaluated, bool) {
 	n := NotEvaluated{Alert: d.name, Fault: d.fault, Severity: d.severity, Reason: string(worst.Reason)}
 	switch worst.Reason {
 	case alerting.ReasonTooShort:
-		n.Detail = fmt.Sprintf("requires %s of history, observed %s", short(worst.Range), short(in.To.Sub(in.From)))
-		n.Needs = short(worst.Range)
+		n.Detail = fmt.Sprintf(
+			"requires %s of history, observed %s",
+			shortDuration(worst.Range),
+			shortDuration(in.To.Sub(in.From)),
+		)
+		n.Needs = shortDuration(worst.Range)
 		if in.History > 0 && worst.Range > in.History {
 			n.Reason = reasonHistory
 		}
@@ -218,8 +222,8 @@ func urgency(r alerting.Rule) int {
 		[]alerting.Reason{alerting.ReasonFailed, alerting.ReasonNotEvaluated, alerting.ReasonTooShort}, r.Reason)
 }
 
-// short writes a duration without the units that are zero: 5m, 1h30m, 45s.
-func short(d time.Duration) string {
+// shortDuration writes a duration without the units that are zero: 5m, 1h30m, 45s.
+func shortDuration(d time.Duration) string {
 	if d < time.Second {
 		return "0s"
 	}

@@ -200,7 +200,7 @@ func (r *Report) Why() string {
 func Return(w io.Writer, r Report) (code int, err error) {
 	reasons, code := r.unfit()
 	text := fmt.Sprintf("%s: fit for service: no alert drains it, links without errors for %s\n",
-		words.OneLine(words.HostName(r.Host)), short(r.clean()))
+		words.OneLine(words.HostName(r.Host)), shortDuration(r.clean()))
 	if len(reasons) > 0 {
 		text = fmt.Sprintf("%s: not fit for service\n", words.OneLine(words.HostName(r.Host)))
 		for _, m := range reasons {
@@ -237,7 +237,8 @@ func (r *Report) unfit() (out []string, code int) {
 	if r.CleanSeconds == nil {
 		out = append(out, "links not observed: no port of this host is in use")
 	} else if r.clean() < CleanFor {
-		out = append(out, fmt.Sprintf("links without errors for %s, required %s", short(r.clean()), short(CleanFor)))
+		out = append(out, fmt.Sprintf("links without errors for %s, required %s",
+			shortDuration(r.clean()), shortDuration(CleanFor)))
 	}
 	if len(out) > 0 {
 		return out, ExitCritical

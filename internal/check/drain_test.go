@@ -92,7 +92,7 @@ func TestReturn(t *testing.T) {
 			unfit + "state unknown: cannot load the rules\n", 3,
 		},
 		"nothing recorded": {
-			check.New(check.Input{Judgement: alerting.Judgement{To: now(), Rules: []alerting.Rule{rule("C", "critical")}}}),
+			check.New(check.Input{Judgement: alerting.Judgement{To: testTime(), Rules: []alerting.Rule{newRule("C", "critical")}}}),
 			unfit + "state unknown: no verdict is recorded for these alerts\n", 3,
 		},
 	} {
@@ -141,12 +141,12 @@ func TestHostVerdict(t *testing.T) {
 		"daemon, firing":                    {15 * time.Second, alerting.StateFiring, 0, "evict", recorded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rules := []alerting.Rule{rule("RDMAAlert", "critical")}
+			rules := []alerting.Rule{newRule("RDMAAlert", "critical")}
 			rules[0].For = c.wait
 			for i, want := range c.want {
 				in := check.Input{Interval: c.interval, Judgement: alerting.Judgement{
-					From: now().Add(-5 * time.Minute), To: now(), Rules: rules,
-					Alerts: []alerting.Alert{alert(rules, 0, c.state, map[string]string{"drain": c.drain})},
+					From: testTime().Add(-5 * time.Minute), To: testTime(), Rules: rules,
+					Alerts: []alerting.Alert{newAlert(rules, 0, c.state, map[string]string{"drain": c.drain})},
 				}}
 				if i > 0 {
 					in.Recorded = check.Recorded{Drain: new(float64(i - 1)), Fit: new(0.0)}
@@ -173,9 +173,9 @@ func TestHostVerdict(t *testing.T) {
 // TestRecordedVerdict: as JSON, with an alert that is both recorded and pending, and states that this version does not
 // know.
 func TestRecordedVerdict(t *testing.T) {
-	rules := []alerting.Rule{rule("RDMAAlert", "critical")}
+	rules := []alerting.Rule{newRule("RDMAAlert", "critical")}
 	pending := func(drain string) []alerting.Alert {
-		return []alerting.Alert{alert(rules, 0, alerting.StatePending, map[string]string{"drain": drain})}
+		return []alerting.Alert{newAlert(rules, 0, alerting.StatePending, map[string]string{"drain": drain})}
 	}
 	recorded := func(drain float64, alert float64) check.Recorded {
 		return check.Recorded{
@@ -210,7 +210,12 @@ func TestRecordedVerdict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := check.New(check.Input{
-				Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: c.alerts}, Recorded: c.recorded,
+				Judgement: alerting.Judgement{
+					From:   testTime(),
+					To:     testTime(),
+					Rules:  rules,
+					Alerts: c.alerts,
+				}, Recorded: c.recorded,
 			})
 			got, err := json.Marshal(r.HostVerdict)
 			if err != nil || string(got) != c.want {

@@ -13,7 +13,7 @@ import (
 
 // ofSymptom is a rule with an alert on a symptom.
 func ofSymptom(name, symptom, severity string) alerting.Rule {
-	r := rule(name, severity)
+	r := newRule(name, severity)
 	r.Labels["symptom"] = symptom
 	return r
 }
@@ -31,10 +31,18 @@ func TestExplains(t *testing.T) {
 	explained := func(symptom, device string) map[string]string {
 		return map[string]string{"symptom": symptom, "reason": "r", "severity": "warning", "device": device, "port": "1"}
 	}
-	in := check.Input{Host: "gpu-1:10879", Judgement: alerting.Judgement{To: now(), Rules: rules, Alerts: []alerting.Alert{
-		alert(rules, 0, alerting.StateFiring, of("hot")), alert(rules, 1, alerting.StateFiring, of("down")),
-		alert(rules, 3, alerting.StateFiring, map[string]string{"symptom": "pfc_storm_source", "device": "storm", "port": "1"}),
-	}}}
+	in := check.Input{
+		Host: "gpu-1:10879",
+		Judgement: alerting.Judgement{To: testTime(), Rules: rules, Alerts: []alerting.Alert{
+			newAlert(rules, 0, alerting.StateFiring, of("hot")), newAlert(rules, 1, alerting.StateFiring, of("down")),
+			newAlert(
+				rules,
+				3,
+				alerting.StateFiring,
+				map[string]string{"symptom": "pfc_storm_source", "device": "storm", "port": "1"},
+			),
+		}},
+	}
 	in.Symptoms = check.Symptoms{Explained: []map[string]string{
 		explained("link_errors", "hot"), explained("link_errors", "down"), explained("link_errors", "other"),
 		explained("pfc_storm_victim", "victim"),
@@ -61,12 +69,12 @@ func TestFaultExplains(t *testing.T) {
 		Ports: []snapshot.Port{{Number: 1, State: new(uint64(1)), Role: "compute"}},
 	}}}}
 	rules := []alerting.Rule{
-		ofSymptom("RDMAPortDown", "port_down", "critical"), rule("RDMASlow", "warning"), rule("RDMANote", "info"),
-		rule("RDMAWorse", "critical"),
+		ofSymptom("RDMAPortDown", "port_down", "critical"), newRule("RDMASlow", "warning"), newRule("RDMANote", "info"),
+		newRule("RDMAWorse", "critical"),
 	}
 	at := func(device string) map[string]string { return map[string]string{"device": device, "port": "1"} }
 	firing := func(rule int, device string) alerting.Alert {
-		return alert(rules, rule, alerting.StateFiring, at(device))
+		return newAlert(rules, rule, alerting.StateFiring, at(device))
 	}
 	symptom := map[string]string{"symptom": "port_down", "severity": "critical", "device": "mlx5_0", "port": "1"}
 	const never = "DOWN, never ACTIVE"
@@ -85,7 +93,7 @@ func TestFaultExplains(t *testing.T) {
 		},
 	} {
 		r := check.New(check.Input{
-			Judgement: alerting.Judgement{To: now(), Rules: rules, Alerts: c.alerts},
+			Judgement: alerting.Judgement{To: testTime(), Rules: rules, Alerts: c.alerts},
 			Seen:      check.Seen{Objects: account.Objects(node, nil)},
 			Symptoms:  check.Symptoms{Explained: []map[string]string{symptom}},
 		})

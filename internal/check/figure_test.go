@@ -32,7 +32,7 @@ func TestComparedValue(t *testing.T) {
 		{"200 Gb/s", "", `0.5 ""`},
 		{"unknown", "400 Gb/s", `0.5 ""`},
 	} {
-		f := finding(alerting.Alert{Value: 0.5, Annotations: map[string]string{"measured": c.measured, "limit": c.limit}})
+		f := findingOf(alerting.Alert{Value: 0.5, Annotations: map[string]string{"measured": c.measured, "limit": c.limit}})
 		got := fmt.Sprintf("%v %q", *f.Value, f.Unit)
 		if f.Limit != nil {
 			got = fmt.Sprintf("%v of %v %q", *f.Value, *f.Limit, f.Unit)

@@ -146,7 +146,7 @@ func longest(group []NotEvaluated) string {
 			out = max(out, d)
 		}
 	}
-	return short(out)
+	return shortDuration(out)
 }
 
 // Coverage is what the verdict is based on: "49 of 81 rules evaluated over 2h by the running exporter (6 in
@@ -190,15 +190,15 @@ func (r *Report) basis() string {
 	d := time.Duration(r.ObservedSeconds * float64(time.Second))
 	switch past := d >= time.Second; {
 	case r.Replay != "" && past:
-		return "over " + short(d) + " of the capture"
+		return "over " + shortDuration(d) + " of the capture"
 	case r.Replay != "":
 		return "on the capture"
 	case r.IntervalSeconds > 0 && past:
-		return "over " + short(d) + " by the running exporter"
+		return "over " + shortDuration(d) + " by the running exporter"
 	case r.IntervalSeconds > 0:
 		return "by the running exporter"
 	case past:
-		return "over " + short(d) + " by a one-off evaluation"
+		return "over " + shortDuration(d) + " by a one-off evaluation"
 	}
 	return "on the present state by a one-off evaluation"
 }

@@ -97,9 +97,9 @@ func (r *Report) table(s Style) string {
 
 // lasted is how long the condition is true: "4m15s", or of a pending alert "30s of 15m", its `for`.
 func (f Finding) lasted(now time.Time) string {
-	s := short(now.Sub(f.Since))
+	s := shortDuration(now.Sub(f.Since))
 	if f.ForSeconds > 0 {
-		s += " of " + short(f.wait())
+		s += " of " + shortDuration(f.wait())
 	}
 	return s
 }
@@ -119,7 +119,7 @@ func (f Finding) waiting(finding bool) string {
 	case f.Waits:
 		counts = "Counts as a finding already."
 	}
-	return fmt.Sprintf("fires once the condition is true for %s. %s", short(f.wait()), counts)
+	return fmt.Sprintf("fires once the condition is true for %s. %s", shortDuration(f.wait()), counts)
 }
 
 // advice are the lines pending, impact, diagnose and action of a finding. An action equal to the one before is left

@@ -20,7 +20,7 @@ func tableOf(t *testing.T, r check.Report, s check.Style) string {
 
 // TestPending: a pending alert has a row with its time and what it counts for, and is no rule that was not evaluated.
 func TestPending(t *testing.T) {
-	ranged, waiting := rule("RDMARanged", "warning"), rule("RDMAWaiting", "critical")
+	ranged, waiting := newRule("RDMARanged", "warning"), newRule("RDMAWaiting", "critical")
 	ranged.Range, ranged.For = time.Minute, 15*time.Minute
 	waiting.For = 5 * time.Minute
 	rules := []alerting.Rule{ranged, waiting}
@@ -38,8 +38,8 @@ func TestPending(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := check.New(check.Input{Host: "gpu-1:10879", Judgement: alerting.Judgement{
-				From: now().Add(-c.observed), To: now(), Rules: append(rules, rule("RDMAOther", "info")),
-				Alerts: []alerting.Alert{alert(rules, c.rule, alerting.StatePending, nil)},
+				From: testTime().Add(-c.observed), To: testTime(), Rules: append(rules, newRule("RDMAOther", "info")),
+				Alerts: []alerting.Alert{newAlert(rules, c.rule, alerting.StatePending, nil)},
 			}})
 			got := tableOf(t, r, check.Style{Verbose: true})
 			if r.ExitCode != c.code || !strings.HasPrefix(got, c.headline) || !strings.Contains(got, "\n"+c.row) ||
@@ -57,16 +57,16 @@ func TestPending(t *testing.T) {
 func TestBasis(t *testing.T) {
 	for want, in := range map[string]check.Input{
 		"1 of 1 rule evaluated on the present state by a one-off evaluation.\n": {},
-		"1 of 1 rule evaluated over 5m by a one-off evaluation.\n":              {Judgement: alerting.Judgement{From: now().Add(-5 * time.Minute)}},
-		"1 of 1 rule evaluated over 2h by the running exporter.\n":              {Interval: time.Minute, Judgement: alerting.Judgement{From: now().Add(-2 * time.Hour)}},
+		"1 of 1 rule evaluated over 5m by a one-off evaluation.\n":              {Judgement: alerting.Judgement{From: testTime().Add(-5 * time.Minute)}},
+		"1 of 1 rule evaluated over 2h by the running exporter.\n":              {Interval: time.Minute, Judgement: alerting.Judgement{From: testTime().Add(-2 * time.Hour)}},
 		"1 of 1 rule evaluated by the running exporter.\n":                      {Interval: time.Minute},
-		"1 of 1 rule evaluated over 10m of the capture.\n":                      {Replay: "demo", Judgement: alerting.Judgement{From: now().Add(-10 * time.Minute)}},
+		"1 of 1 rule evaluated over 10m of the capture.\n":                      {Replay: "demo", Judgement: alerting.Judgement{From: testTime().Add(-10 * time.Minute)}},
 		"1 of 1 rule evaluated on the capture.\n":                               {Replay: "demo", Interval: time.Minute},
 	} {
 		t.Run(want, func(t *testing.T) {
-			in.To, in.Rules = now(), []alerting.Rule{rule("C", "critical")}
+			in.To, in.Rules = testTime(), []alerting.Rule{newRule("C", "critical")}
 			if in.From.IsZero() {
-				in.From = now()
+				in.From = testTime()
 			}
 			if _, got, _ := strings.Cut(tableOf(t, check.New(in), check.Style{}), "\n"); got != want {
 				t.Errorf("%q", got)
@@ -77,8 +77,8 @@ func TestBasis(t *testing.T) {
 
 // TestCounts: findings are counted by severity, and what is reported only is named.
 func TestCounts(t *testing.T) {
-	rules := []alerting.Rule{rule("C", "critical"), rule("W", "warning"), rule("I", "info")}
-	firing := func(i int) alerting.Alert { return alert(rules, i, alerting.StateFiring, nil) }
+	rules := []alerting.Rule{newRule("C", "critical"), newRule("W", "warning"), newRule("I", "info")}
+	firing := func(i int) alerting.Alert { return newAlert(rules, i, alerting.StateFiring, nil) }
 	for name, c := range map[string]struct {
 		alerts []alerting.Alert
 		filter check.Filter
@@ -92,7 +92,7 @@ func TestCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := c.filter.Apply(check.New(check.Input{
-				Host: "h", Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: c.alerts},
+				Host: "h", Judgement: alerting.Judgement{From: testTime(), To: testTime(), Rules: rules, Alerts: c.alerts},
 			}))
 			if got := tableOf(t, r, check.Style{}); !strings.HasPrefix(got, c.want) {
 				t.Errorf("want %q\n%s", c.want, got)
@@ -103,7 +103,7 @@ func TestCounts(t *testing.T) {
 
 // TestRemedyOfShortHistory: it depends on who evaluates.
 func TestRemedyOfShortHistory(t *testing.T) {
-	long := rule("RDMALong", "warning")
+	long := newRule("RDMALong", "warning")
 	long.Evaluated, long.Reason, long.Range = false, alerting.ReasonTooShort, time.Hour
 	for want, in := range map[string]check.Input{
 		"1 rule not evaluated: 1h of history required. Run the exporter, which keeps a history, or observe for longer: check --for 1h.\n": {},
@@ -111,7 +111,10 @@ func TestRemedyOfShortHistory(t *testing.T) {
 		"1 rule not evaluated: 1h of history required.\n":                                                                                 {Replay: "demo"},
 	} {
 		t.Run(want, func(t *testing.T) {
-			in.History, in.To, in.From, in.Rules = 2*time.Hour, now(), now(), []alerting.Rule{rule("C", "critical"), long}
+			in.History, in.To, in.From, in.Rules = 2*time.Hour, testTime(), testTime(), []alerting.Rule{
+				newRule("C", "critical"),
+				long,
+			}
 			if got := tableOf(t, check.New(in), check.Style{}); !strings.Contains(got,
 				"\n\n"+want+"Details: rdma_exporter check --verbose.\n") {
 				t.Error(got)

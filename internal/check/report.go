@@ -149,7 +149,7 @@ func New(in Input) Report {
 		if a.Labels["severity"] == severityNone || a.Name == alertReplay { // the report names the replay itself
 			continue
 		}
-		f := finding(a)
+		f := findingOf(a)
 		if i < len(in.Identities) {
 			f.Identity, f.Jobs = in.Identities[i].withoutJobs()
 			f.addNCCL(in.NCCL)
@@ -262,7 +262,7 @@ func (r *Report) unknown() {
 	r.Headline = r.Verdict
 }
 
-func finding(a alerting.Alert) Finding {
+func findingOf(a alerting.Alert) Finding {
 	text := a.Annotations
 	f := Finding{
 		Alert: a.Name, Severity: a.Labels["severity"], Drain: a.Labels["drain"], State: string(a.State),

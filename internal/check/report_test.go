@@ -23,15 +23,15 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+func testTime() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-func rule(name, severity string) alerting.Rule {
+func newRule(name, severity string) alerting.Rule {
 	return alerting.Rule{
 		Name: name, Labels: map[string]string{"severity": severity}, Evaluated: true, Metrics: []string{"rdma_port_state_id"},
 	}
 }
 
-func alert(rules []alerting.Rule, i int, state alerting.State, labels map[string]string) alerting.Alert {
+func newAlert(rules []alerting.Rule, i int, state alerting.State, labels map[string]string) alerting.Alert {
 	all := map[string]string{
 		"alertname": rules[i].Name, "severity": rules[i].Labels["severity"], "instance": "gpu-1:10879",
 		"job": "rdma_exporter",
@@ -40,7 +40,7 @@ func alert(rules []alerting.Rule, i int, state alerting.State, labels map[string
 		all[name] = value
 	}
 	return alerting.Alert{
-		Name: rules[i].Name, Rule: i, State: state, Labels: all, Value: 1, ActiveAt: now().Add(-90 * time.Second),
+		Name: rules[i].Name, Rule: i, State: state, Labels: all, Value: 1, ActiveAt: testTime().Add(-90 * time.Second),
 		Annotations: map[string]string{
 			"summary": "gpu-1 <b>:\nport down", "description": "The link is down.",
 			"evidence": "Host: gpu-1.\nDevice: mlx5_0, PCI 0000:0c:00.0.\nalone", "measured": "200 Gb/s", "limit": "400 Gb/s",
@@ -51,17 +51,29 @@ func alert(rules []alerting.Rule, i int, state alerting.State, labels map[string
 }
 
 func TestVerdict(t *testing.T) {
-	critical, warning, info, none := rule("C", "critical"), rule("W", "warning"), rule("I", "info"), rule("N", "none")
-	ranged := rule("R", "critical")
+	critical, warning, info, none := newRule(
+		"C",
+		"critical",
+	), newRule(
+		"W",
+		"warning",
+	), newRule(
+		"I",
+		"info",
+	), newRule(
+		"N",
+		"none",
+	)
+	ranged := newRule("R", "critical")
 	ranged.Range = time.Hour
-	waiting := rule("L", "critical")
+	waiting := newRule("L", "critical")
 	waiting.For = 5 * time.Minute
 	short := ranged
 	short.Evaluated, short.Reason = false, alerting.ReasonTooShort
 	unseen := coverage.Report{
 		Gaps: []coverage.Gap{{Alert: "B", Reason: coverage.NotSupported, Metrics: []string{"rdma_x"}}}, Idle: []string{"G"},
 	}
-	gap, idle := rule("B", "critical"), rule("G", "critical")
+	gap, idle := newRule("B", "critical"), newRule("G", "critical")
 	firing, pending := alerting.StateFiring, alerting.StatePending
 
 	tests := map[string]struct {
@@ -93,12 +105,13 @@ func TestVerdict(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			in := check.Input{
-				Host: "gpu-1:10879", Judgement: alerting.Judgement{From: now().Add(-10 * time.Minute), To: now(), Rules: tc.rules},
-				Coverage: unseen, Err: tc.err,
+				Host:      "gpu-1:10879",
+				Judgement: alerting.Judgement{From: testTime().Add(-10 * time.Minute), To: testTime(), Rules: tc.rules},
+				Coverage:  unseen, Err: tc.err,
 			}
 			for i := range tc.rules {
 				if state, ok := tc.states[i]; ok {
-					in.Alerts = append(in.Alerts, alert(tc.rules, i, state, nil))
+					in.Alerts = append(in.Alerts, newAlert(tc.rules, i, state, nil))
 				}
 			}
 			r := check.New(in)
@@ -111,28 +124,31 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestCoverage(t *testing.T) {
-	ok, short := rule("RDMATwo", "critical"), rule("RDMATwo", "warning")
+	ok, short := newRule("RDMATwo", "critical"), newRule("RDMATwo", "warning")
 	short.Evaluated, short.Reason, short.Range = false, alerting.ReasonTooShort, 90*time.Minute
-	fires := rule("RDMAFires", "info")
+	fires := newRule("RDMAFires", "info")
 	fires.Evaluated, fires.Reason, fires.Range = false, alerting.ReasonTooShort, time.Hour
-	long := rule("RDMALong", "warning")
+	long := newRule("RDMALong", "warning")
 	long.Evaluated, long.Reason, long.Range = false, alerting.ReasonTooShort, 25*time.Hour
-	failed := rule("RDMAFailed", "warning")
+	failed := newRule("RDMAFailed", "warning")
 	failed.Evaluated, failed.Reason, failed.Err = false, alerting.ReasonFailed, errors.New("many matches")
-	fresh := rule("RDMAFresh", "warning")
+	fresh := newRule("RDMAFresh", "warning")
 	fresh.Evaluated, fresh.Reason = false, alerting.ReasonNotEvaluated
-	watchdog := rule("RDMAWatchdog", "none")
+	watchdog := newRule("RDMAWatchdog", "none")
 	watchdog.Evaluated, watchdog.Reason = false, alerting.ReasonNotEvaluated
 	rules := []alerting.Rule{
 		ok, short, fires, long, failed, fresh, watchdog,
-		rule("RDMAOff", "info"), rule("RDMADenied", "warning"), rule("RDMADenied", "critical"), rule("RDMAPart", "warning"),
-		rule("RDMAIdle", "warning"),
+		newRule(
+			"RDMAOff",
+			"info",
+		), newRule("RDMADenied", "warning"), newRule("RDMADenied", "critical"), newRule("RDMAPart", "warning"),
+		newRule("RDMAIdle", "warning"),
 	}
 
 	r := check.New(check.Input{
 		Judgement: alerting.Judgement{
-			From: now().Add(-75 * time.Second), To: now(), Rules: rules,
-			Alerts: []alerting.Alert{alert(rules, 2, alerting.StateFiring, nil)},
+			From: testTime().Add(-75 * time.Second), To: testTime(), Rules: rules,
+			Alerts: []alerting.Alert{newAlert(rules, 2, alerting.StateFiring, nil)},
 		},
 		History: 2 * time.Hour,
 		Needs:   map[string]string{"module_eeprom": "the network namespace of the host"},
@@ -169,13 +185,13 @@ func TestCoverage(t *testing.T) {
 
 // TestFilter: what is asked for, and the exit code of that.
 func TestFilter(t *testing.T) {
-	short := rule("RDMAShort", "critical")
+	short := newRule("RDMAShort", "critical")
 	short.Evaluated, short.Reason, short.Range = false, alerting.ReasonTooShort, time.Hour
 	rules := []alerting.Rule{
-		rule("RDMAPortDown", "critical"), rule("RDMALinkErrors", "warning"), rule("RDMAInfo", "info"), short,
-		rule("RDMADeviceHot", "warning"),
+		newRule("RDMAPortDown", "critical"), newRule("RDMALinkErrors", "warning"), newRule("RDMAInfo", "info"), short,
+		newRule("RDMADeviceHot", "warning"),
 	}
-	firing := alert(rules, 1, alerting.StateFiring, nil)
+	firing := newAlert(rules, 1, alerting.StateFiring, nil)
 	hot := coverage.Report{Gaps: []coverage.Gap{{Alert: "RDMADeviceHot", Reason: coverage.NotSupported}}}
 
 	tests := map[string]struct {
@@ -199,7 +215,12 @@ func TestFilter(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			whole := check.New(check.Input{
-				Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: tc.alerts}, Coverage: hot, Err: tc.err,
+				Judgement: alerting.Judgement{
+					From:   testTime(),
+					To:     testTime(),
+					Rules:  rules,
+					Alerts: tc.alerts,
+				}, Coverage: hot, Err: tc.err,
 			})
 			r := tc.filter.Apply(whole)
 			if r.ExitCode != tc.code || len(r.Evaluated) != tc.evaluated || len(r.NotEvaluated) != tc.notEvaluated {
@@ -218,24 +239,24 @@ func TestFilter(t *testing.T) {
 
 func TestRender(t *testing.T) {
 	rules := []alerting.Rule{
-		rule("RDMACounterSaturated", "info"), rule("RDMAPortDown", "critical"), rule("RDMAPortDown", "warning"),
-		rule("RDMACollectorFailing", "warning"), rule("RDMADeviceFailed", "critical"),
+		newRule("RDMACounterSaturated", "info"), newRule("RDMAPortDown", "critical"), newRule("RDMAPortDown", "warning"),
+		newRule("RDMACollectorFailing", "warning"), newRule("RDMADeviceFailed", "critical"),
 	}
 	for _, name := range []string{"RDMALinkErrors", "RDMALinkFlapping"} {
-		short := rule(name, "warning")
+		short := newRule(name, "warning")
 		short.Evaluated, short.Reason, short.Range = false, alerting.ReasonTooShort, 70*time.Minute
 		rules = append(rules, short)
 	}
-	long := rule("RDMALinkFlapping", "warning")
+	long := newRule("RDMALinkFlapping", "warning")
 	long.Evaluated, long.Reason, long.Range = false, alerting.ReasonTooShort, 25*time.Hour
-	congested := rule("RDMACongested", "warning")
+	congested := newRule("RDMACongested", "warning")
 	congested.Range, congested.For = 5*time.Minute, 15*time.Minute
-	rules = append(rules, long, rule("RDMAPCIeErrors", "critical"), rule("RDMATransceiverHot", "critical"),
-		rule("RDMAPCIeDegraded", "critical"), rule("RDMAGPUFabricDegraded", "warning"), congested)
+	rules = append(rules, long, newRule("RDMAPCIeErrors", "critical"), newRule("RDMATransceiverHot", "critical"),
+		newRule("RDMAPCIeDegraded", "critical"), newRule("RDMAGPUFabricDegraded", "warning"), congested)
 	rules[0].For, rules[1].For = 15*time.Minute, 2*time.Minute
 	in := check.Input{
 		Exporter: "1.0.0 abc", Host: "gpu-1:10879", History: 2 * time.Hour,
-		Judgement: alerting.Judgement{From: now().Add(-2 * time.Minute), To: now(), Rules: rules},
+		Judgement: alerting.Judgement{From: testTime().Add(-2 * time.Minute), To: testTime(), Rules: rules},
 		Needs:     map[string]string{"module_eeprom": "CAP_NET_ADMIN"},
 		Coverage: coverage.Report{
 			Gaps: []coverage.Gap{
@@ -250,16 +271,16 @@ func TestRender(t *testing.T) {
 	ok := check.New(in)
 	port := func(device string) map[string]string { return map[string]string{"device": device, "port": "1"} }
 	in.Alerts = []alerting.Alert{
-		alert(rules, 0, alerting.StatePending, port("mlx5_3")),
-		alert(rules, 3, alerting.StateFiring, nil),
-		alert(rules, 1, alerting.StatePending, port("mlx5_2")),
-		alert(rules, 1, alerting.StateFiring, port("mlx5_1")),
-		alert(rules, 1, alerting.StateFiring, port("mlx5_0")),
-		alert(rules, 2, alerting.StateFiring, map[string]string{"device": "mlx5_8", "port": "1", "netdev": "eth8", "lane": "2"}),
-		alert(rules, len(rules)-1, alerting.StatePending, port("mlx5_4")),
+		newAlert(rules, 0, alerting.StatePending, port("mlx5_3")),
+		newAlert(rules, 3, alerting.StateFiring, nil),
+		newAlert(rules, 1, alerting.StatePending, port("mlx5_2")),
+		newAlert(rules, 1, alerting.StateFiring, port("mlx5_1")),
+		newAlert(rules, 1, alerting.StateFiring, port("mlx5_0")),
+		newAlert(rules, 2, alerting.StateFiring, map[string]string{"device": "mlx5_8", "port": "1", "netdev": "eth8", "lane": "2"}),
+		newAlert(rules, len(rules)-1, alerting.StatePending, port("mlx5_4")),
 	}
 	in.Alerts[1].Value = math.NaN()
-	in.Alerts[5].ActiveAt = now()
+	in.Alerts[5].ActiveAt = testTime()
 	in.Alerts[4].Annotations["summary"] = "gpu-1 mlx5_0/1: 200 of 400 Gb/s (expected by siblings)"
 	faulty := check.New(in)
 	in.Err = errors.New("collect: no answer by the deadline")
@@ -315,13 +336,28 @@ func TestRenderErrors(t *testing.T) {
 
 // TestHeadline: what is pending is watched, and changes neither verdict nor exit code.
 func TestHeadline(t *testing.T) {
-	rules := []alerting.Rule{rule("C", "critical"), rule("W", "warning"), rule("I", "info")}
+	rules := []alerting.Rule{newRule("C", "critical"), newRule("W", "warning"), newRule("I", "info")}
 	for i := range rules {
 		rules[i].Range, rules[i].For = time.Minute, time.Minute
 	}
-	critical, warning, info := alert(rules, 0, alerting.StatePending, nil), alert(rules, 1, alerting.StatePending, nil),
-		alert(rules, 2, alerting.StatePending, nil)
-	other := alert(rules, 1, alerting.StatePending, map[string]string{"device": "mlx5_1"})
+	critical, warning, info := newAlert(
+		rules,
+		0,
+		alerting.StatePending,
+		nil,
+	), newAlert(
+		rules,
+		1,
+		alerting.StatePending,
+		nil,
+	),
+		newAlert(
+			rules,
+			2,
+			alerting.StatePending,
+			nil,
+		)
+	other := newAlert(rules, 1, alerting.StatePending, map[string]string{"device": "mlx5_1"})
 	for _, c := range []struct {
 		name     string
 		alerts   []alerting.Alert
@@ -335,7 +371,7 @@ func TestHeadline(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := check.New(check.Input{
-				Host: "h", Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: c.alerts},
+				Host: "h", Judgement: alerting.Judgement{From: testTime(), To: testTime(), Rules: rules, Alerts: c.alerts},
 			})
 			if r.Headline != c.headline || r.Verdict != "ok" || r.ExitCode != 0 || len(r.Findings) != 0 ||
 				len(r.Pending) != len(c.alerts) {
@@ -351,9 +387,9 @@ func TestHeadline(t *testing.T) {
 
 // TestNoDevice: rules that are evaluated without RDMA devices do not make a host ok; findings keep their exit code.
 func TestNoDevice(t *testing.T) {
-	gpu := rule("RDMAGPUXid", "warning")
+	gpu := newRule("RDMAGPUXid", "warning")
 	gpu.Metrics = []string{"rdma_gpu_xid_errors_total"}
-	rules := []alerting.Rule{rule("RDMADeviceFailed", "critical"), gpu, rule("I", "info")}
+	rules := []alerting.Rule{newRule("RDMADeviceFailed", "critical"), gpu, newRule("I", "info")}
 	for name, c := range map[string]struct {
 		firing []int
 		filter check.Filter
@@ -368,10 +404,10 @@ func TestNoDevice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := check.Input{
 				Host: "h", Seen: check.Seen{NoDevice: &snapshot.NoDevice{}},
-				Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules},
+				Judgement: alerting.Judgement{From: testTime(), To: testTime(), Rules: rules},
 			}
 			for _, i := range c.firing {
-				in.Alerts = append(in.Alerts, alert(rules, i, alerting.StateFiring, nil))
+				in.Alerts = append(in.Alerts, newAlert(rules, i, alerting.StateFiring, nil))
 			}
 			r := c.filter.Apply(check.New(in))
 			if got := tableOf(t, r, check.Style{}); r.ExitCode != c.code || !strings.HasPrefix(got, c.want) ||
@@ -397,7 +433,7 @@ func TestFailedReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := check.Input{
 				Host: "h", Seen: check.Seen{Failed: &c.failed},
-				Judgement: alerting.Judgement{From: now(), To: now(), Rules: []alerting.Rule{rule("C", "critical")}},
+				Judgement: alerting.Judgement{From: testTime(), To: testTime(), Rules: []alerting.Rule{newRule("C", "critical")}},
 			}
 			r := c.filter.Apply(check.New(in))
 			if got := tableOf(t, r, check.Style{}); r.ExitCode != c.code || !strings.HasPrefix(got, c.want) {
@@ -444,7 +480,7 @@ func TestUnknownObjects(t *testing.T) {
 			}
 			r := check.New(check.Input{
 				Host: "h", Seen: check.Seen{Objects: objects},
-				Judgement: alerting.Judgement{To: now(), Rules: []alerting.Rule{rule("C", "critical")}},
+				Judgement: alerting.Judgement{To: testTime(), Rules: []alerting.Rule{newRule("C", "critical")}},
 				Recorded:  check.Recorded{Fit: new(1.0), Drain: new(0.0)}, // an unknown port has no rule
 			})
 			text := tableOf(t, r, check.Style{})
@@ -495,7 +531,8 @@ func TestNotes(t *testing.T) {
 	} {
 		t.Run(only, func(t *testing.T) {
 			r := check.New(check.Input{
-				Host: "h", Seen: seen, Judgement: alerting.Judgement{To: now(), Rules: []alerting.Rule{rule("C", "critical")}},
+				Host: "h", Seen: seen,
+				Judgement: alerting.Judgement{To: testTime(), Rules: []alerting.Rule{newRule("C", "critical")}},
 			})
 			if only != "" {
 				r = check.Filter{Only: []string{only}}.Apply(r)
@@ -536,12 +573,12 @@ func TestNotes(t *testing.T) {
 
 // TestOneFindingOfAnObject: an alert that fires at two severities on one object is one finding, the worst.
 func TestOneFindingOfAnObject(t *testing.T) {
-	rules := []alerting.Rule{rule("F", "info"), rule("F", "warning")}
+	rules := []alerting.Rule{newRule("F", "info"), newRule("F", "warning")}
 	of := func(device string) map[string]string { return map[string]string{"device": device} }
 	r := check.New(check.Input{
-		Host: "gpu-1:10879", Judgement: alerting.Judgement{To: now(), Rules: rules, Alerts: []alerting.Alert{
-			alert(rules, 0, alerting.StateFiring, of("a")), alert(rules, 1, alerting.StateFiring, of("a")),
-			alert(rules, 0, alerting.StateFiring, of("b")),
+		Host: "gpu-1:10879", Judgement: alerting.Judgement{To: testTime(), Rules: rules, Alerts: []alerting.Alert{
+			newAlert(rules, 0, alerting.StateFiring, of("a")), newAlert(rules, 1, alerting.StateFiring, of("a")),
+			newAlert(rules, 0, alerting.StateFiring, of("b")),
 		}},
 	})
 	if len(r.Findings) != 2 || r.Findings[0].Severity != "warning" || r.Findings[0].Labels["device"] != "a" ||

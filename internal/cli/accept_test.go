@@ -91,7 +91,7 @@ func TestAccept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
 			node, fabric := remembers(t, dir, "mlx5_0", "both"), remembers(t, filepath.Join(dir, "fabric"), "leaf1/1", "both")
-			code, out, errs := run(t, append([]string{"accept", "--state.dir=" + dir}, c.args...)...)
+			code, out, errs := runProgram(t, append([]string{"accept", "--state.dir=" + dir}, c.args...)...)
 			if code != c.code || out+errs != c.want {
 				t.Errorf("exit %d\n%s%swant\n%s", code, out, errs, c.want)
 			}

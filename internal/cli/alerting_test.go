@@ -64,7 +64,7 @@ func (s *server) rounds(t *testing.T, n float64) {
 
 // TestAPI: what clients of Prometheus' API read.
 func TestAPI(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture(storm), "--alerting.job=rdma", "--alerting.instance=gpu-1:9",
+	s := startProgram(t, "--replay="+machines.Fixture(storm), "--alerting.job=rdma", "--alerting.instance=gpu-1:9",
 		"--alerting.interval=20s")
 	a := s.firing(t, "RDMAWatchdog")
 	if a.Labels["instance"] != "gpu-1:9" || a.Labels["job"] != "rdma" || a.Annotations["summary"] == "" ||
@@ -135,7 +135,7 @@ func TestAPI(t *testing.T) {
 // TestNoAlerting: a plain exporter.
 func TestNoAlerting(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	s := start(t, "--replay="+machines.Fixture("no-rdma"), "--no-alerting")
+	s := startProgram(t, "--replay="+machines.Fixture("no-rdma"), "--no-alerting")
 	if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, "rdma_alerting_") {
 		t.Error("tells of an engine")
 	}
@@ -159,14 +159,19 @@ func TestReplaySends(t *testing.T) {
 		came <- b
 	}))
 	defer am.Close()
-	state := t.TempDir()
-	quiet := start(t, "--replay="+machines.Fixture(storm), "--alerting.alertmanager-url="+am.URL, "--state.dir="+state)
+	keep := t.TempDir()
+	quiet := startProgram(
+		t,
+		"--replay="+machines.Fixture(storm),
+		"--alerting.alertmanager-url="+am.URL,
+		"--state.dir="+keep,
+	)
 	quiet.firing(t, "RDMAWatchdog")
 	if !strings.Contains(quiet.log.String(), "--replay.send-alerts") || len(came) > 0 {
 		t.Errorf("%d requests\n%s", len(came), quiet.log)
 	}
-	start(t, "--replay="+machines.Fixture(storm), "--alerting.alertmanager-url="+am.URL, "--replay.send-alerts",
-		"--state.dir="+state, "--alerting.external-labels=cluster=a")
+	startProgram(t, "--replay="+machines.Fixture(storm), "--alerting.alertmanager-url="+am.URL, "--replay.send-alerts",
+		"--state.dir="+keep, "--alerting.external-labels=cluster=a")
 	var alerts []struct{ Labels map[string]string }
 	must(t, json.Unmarshal(<-came, &alerts))
 	for _, a := range alerts {
@@ -174,7 +179,7 @@ func TestReplaySends(t *testing.T) {
 			t.Errorf("%v", a.Labels)
 		}
 	}
-	if left, err := os.ReadDir(state); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(keep); err != nil || len(left) > 0 {
 		t.Errorf("in the state directory: %v, %v", left, err)
 	}
 }
@@ -182,12 +187,12 @@ func TestReplaySends(t *testing.T) {
 // TestReplayFires: a served replay is marked in its metrics and by an alert, which begins with the others; a host does
 // not.
 func TestReplayFires(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("no-rdma"))
+	s := startProgram(t, "--replay="+machines.Fixture("no-rdma"))
 	s.firing(t, "RDMAReplay")
 	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body, "\nrdma_exporter_replay_info{hostname=\"") {
 		t.Errorf("%s", body)
 	}
-	s = start(t, "--path.rootfs="+machines.Tree(t, "no-rdma"), "--state.dir="+t.TempDir())
+	s = startProgram(t, "--path.rootfs="+machines.Tree(t, "no-rdma"), "--state.dir="+t.TempDir())
 	s.firing(t, "RDMAWatchdog")
 	_, body, _ := s.get(t, "/metrics")
 	_, alerts, _ := s.get(t, "/api/v1/alerts")
@@ -205,7 +210,7 @@ func TestReloadRules(t *testing.T) {
 	}
 	put(t, site, validConfig)
 	put(t, rules, always("One"))
-	s := start(t, "--replay="+machines.Fixture("no-rdma"), "--config.file="+site,
+	s := startProgram(t, "--replay="+machines.Fixture("no-rdma"), "--config.file="+site,
 		"--alerting.rule-files="+dir+"/*.rules.yml", "--alerting.interval=1s", "--web.enable-lifecycle")
 	s.firing(t, "One")
 	put(t, rules, "groups: [{name: site, rules: [{alert: Two, expr: 'up{'}]}]\n")
@@ -229,14 +234,14 @@ func TestReloadRules(t *testing.T) {
 
 // TestStateDirectoryTaken: the second exporter of a state directory leaves the first one's samples alone.
 func TestStateDirectoryTaken(t *testing.T) {
-	dir, state := machines.Tree(t, "dgx-h100-ib"), t.TempDir()
-	args := []string{"--path.rootfs=" + dir, "--state.dir=" + state}
-	first := start(t, args...)
+	dir, keep := machines.Tree(t, "dgx-h100-ib"), t.TempDir()
+	args := []string{"--path.rootfs=" + dir, "--state.dir=" + keep}
+	first := startProgram(t, args...)
 	first.waitFor(t, "rdma_alerting_store_degraded 0")
-	second := start(t, args...)
+	second := startProgram(t, args...)
 	second.waitFor(t, "rdma_alerting_store_degraded 1")
 	first.waitFor(t, "rdma_alerting_store_degraded 0")
-	if found, err := filepath.Glob(state + "/alerting/*"); err != nil || len(found) != 2 {
+	if found, err := filepath.Glob(keep + "/alerting/*"); err != nil || len(found) != 2 {
 		t.Errorf("%q, %v", found, err)
 	}
 	if !strings.Contains(second.log.String(), "in use by another rdma_exporter") {
@@ -247,11 +252,11 @@ func TestStateDirectoryTaken(t *testing.T) {
 // TestOverlappingRestart: an exporter that begins before the one before has ended has its samples and its alerts when
 // that has ended.
 func TestOverlappingRestart(t *testing.T) {
-	dir, state := machines.Tree(t, "dgx-h100-ib"), t.TempDir()
+	dir, keep := machines.Tree(t, "dgx-h100-ib"), t.TempDir()
 	rules := filepath.Join(t.TempDir(), "x.yml")
 	put(t, rules, "groups: [{name: x, rules: [{alert: X, expr: vector(1), for: 1h}]}]\n")
 	args := []string{
-		"--path.rootfs=" + dir, "--state.dir=" + state, "--alerting.interval=1s", "--alerting.rule-files=" + rules,
+		"--path.rootfs=" + dir, "--state.dir=" + keep, "--alerting.interval=1s", "--alerting.rule-files=" + rules,
 	}
 	evaluations := func(s *server) (began, evaluated time.Time) {
 		rules, err := s.prometheus(t).Rules(t.Context(), nil)
@@ -269,9 +274,9 @@ func TestOverlappingRestart(t *testing.T) {
 	var second *server
 	var began, until time.Time // of the first
 	t.Run("first", func(t *testing.T) {
-		first := start(t, args...)
+		first := startProgram(t, args...)
 		first.rounds(t, 7) // five seconds and more
-		second = start(outer, args...)
+		second = startProgram(outer, args...)
 		second.waitFor(t, "rdma_alerting_store_degraded 1")
 		second.rounds(t, 4)
 		began, until = evaluations(first)
@@ -313,7 +318,7 @@ func TestRestartKeepsWaiting(t *testing.T) {
 		return at
 	}
 	t.Run("first", func(t *testing.T) {
-		s := start(t, args...)
+		s := startProgram(t, args...)
 		s.rounds(t, 5)
 		until(func() bool { return time.Since(since(s)) >= 4*time.Second })
 	})
@@ -324,7 +329,7 @@ func TestRestartKeepsWaiting(t *testing.T) {
 	if len(known) != 1 || known[0].SeenAt.Sub(known[0].ActiveAt) < 2*time.Second { // rounds are late on a busy machine
 		t.Fatalf("kept: %+v", known)
 	}
-	s := start(t, args...)
+	s := startProgram(t, args...)
 	again, now := since(s), time.Now()
 	// Prometheus restores whole seconds.
 	if waited := known[0].SeenAt.Sub(known[0].ActiveAt); now.Sub(again) < waited-time.Second {
@@ -346,7 +351,7 @@ func TestServeLeaksNothing(t *testing.T) {
 	}
 	life := func() {
 		t.Run("life", func(t *testing.T) {
-			s := start(t, "--replay="+machines.Fixture("no-rdma"), "--alerting.interval=1s",
+			s := startProgram(t, "--replay="+machines.Fixture("no-rdma"), "--alerting.interval=1s",
 				"--alerting.alertmanager-url="+am.URL, "--replay.send-alerts")
 			s.rounds(t, 3)
 		})

@@ -43,7 +43,7 @@ func (s *server) findings(t *testing.T) []byte {
 // TestCheckAsksTheDaemon: what the running exporter found, through its own handler, in the form in which check prints
 // it.
 func TestCheckAsksTheDaemon(t *testing.T) {
-	s := start(t, "--path.rootfs="+machines.Tree(t, "no-sm"), "--alerting.interval=5s")
+	s := startProgram(t, "--path.rootfs="+machines.Tree(t, "no-sm"), "--alerting.interval=5s")
 	var served check.Report
 	must(t, json.Unmarshal(s.findings(t), &served))
 	r, errs := checked(t, s.url, patient)
@@ -70,14 +70,14 @@ func TestCheckAsksTheDaemon(t *testing.T) {
 // TestVerdictOfTheDaemon: what the running exporter reports on drain and fitness is what the rules have recorded, and
 // check --drain goes by it.
 func TestVerdictOfTheDaemon(t *testing.T) {
-	well := start(t, "--path.rootfs="+machines.Tree(t, "dgx-h100-ib"), "--alerting.interval=5s")
+	well := startProgram(t, "--path.rootfs="+machines.Tree(t, "dgx-h100-ib"), "--alerting.interval=5s")
 	var r check.Report
 	must(t, json.Unmarshal(well.findings(t), &r))
-	code, out, errs := run(t, "--state.dir="+t.TempDir(), "check", "--drain", patient, "--daemon="+well.url)
+	code, out, errs := runProgram(t, "--state.dir="+t.TempDir(), "check", "--drain", patient, "--daemon="+well.url)
 	if r.Drain != check.DrainNo || code != check.ExitOK {
 		t.Errorf("drain %s, exit %d: %s%s", r.Drain, code, out, errs)
 	}
-	ill := start(t, "--replay="+machines.Fixture("port-down"))
+	ill := startProgram(t, "--replay="+machines.Fixture("port-down"))
 	for deadline := time.Now().Add(time.Minute); r.Drain != check.DrainCordon && // evict follows after 5m
 		time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		must(t, json.Unmarshal(ill.findings(t), &r))
@@ -89,7 +89,7 @@ func TestVerdictOfTheDaemon(t *testing.T) {
 
 // TestCheckWithoutEngine: an exporter that evaluates nothing has no findings, and reports what cannot be evaluated.
 func TestCheckWithoutEngine(t *testing.T) {
-	s := start(t, "--path.rootfs="+machines.Tree(t, "port-down"), "--no-alerting")
+	s := startProgram(t, "--path.rootfs="+machines.Tree(t, "port-down"), "--no-alerting")
 	if status, _, _ := s.get(t, "/api/v1/findings"); status != http.StatusNotFound {
 		t.Errorf("status %d", status)
 	}
@@ -103,7 +103,7 @@ func TestCheckWithoutEngine(t *testing.T) {
 
 // TestCheckAsksAReplay: what is replayed is not that host.
 func TestCheckAsksAReplay(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("port-down"))
+	s := startProgram(t, "--replay="+machines.Fixture("port-down"))
 	s.findings(t)
 	r, errs := checked(t, s.url, patient)
 	unanswered(t, r, errs, s.url, "it evaluates a replay")

@@ -10,8 +10,8 @@ import (
 	"rdma_exporter/test/locked"
 )
 
-// run runs the program to its end.
-func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// runProgram runs the program to its end.
+func runProgram(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs locked.Buffer // a collection may outlive a program that cannot serve
 	code = Run(context.Background(), args, &out, &errs)

@@ -44,7 +44,7 @@ func TestCommandLineErrors(t *testing.T) {
 		"check mlx5_0":                 "rdma_exporter check: unexpected argument mlx5_0; see rdma_exporter check --help",
 		"check --config.file=/nowhere": "rdma_exporter check: --config.file=/nowhere: no such file or directory",
 	} {
-		code, out, errs := run(t, strings.Fields(args)...)
+		code, out, errs := runProgram(t, strings.Fields(args)...)
 		wantCode := command.UsageError
 		if strings.Contains(" "+args+" ", " check ") {
 			wantCode = 3
@@ -57,7 +57,7 @@ func TestCommandLineErrors(t *testing.T) {
 
 // TestHelpOfServe: --help lists the flags of the command that runs by default.
 func TestHelpOfServe(t *testing.T) {
-	_, out, _ := run(t, "--help")
+	_, out, _ := runProgram(t, "--help")
 	for _, want := range []string{
 		"\nFlags of serve, which runs if no command is given:\n", "--web.listen-address=:10879",
 		"\nFlags of another command: rdma_exporter <command> --help\n",
@@ -66,7 +66,7 @@ func TestHelpOfServe(t *testing.T) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}
 	}
-	if code, out, _ := run(t, "help", "maintenance", "start"); code != command.OK ||
+	if code, out, _ := runProgram(t, "help", "maintenance", "start"); code != command.OK ||
 		!strings.HasPrefix(out, "usage: rdma_exporter maintenance start --for=DURATION [<flags>]\n") {
 		t.Errorf("exit %d, %s", code, out)
 	}

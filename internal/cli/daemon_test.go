@@ -16,7 +16,7 @@ import (
 // checked is what check prints with the URL of a daemon.
 func checked(t *testing.T, daemon string, args ...string) (r check.Report, errs string) {
 	t.Helper()
-	code, out, errs := run(t,
+	code, out, errs := runProgram(t,
 		append([]string{"--state.dir=" + t.TempDir(), "check", "--json", "--daemon=" + daemon}, args...)...)
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r.ExitCode != code {
 		t.Fatalf("exit %d, %v: %s\n%s", code, err, out, errs)
@@ -56,12 +56,12 @@ func TestNoDaemon(t *testing.T) {
 		"check --drain":             "127.0.0.1: drain unknown, do not drain: " + reason,
 		"check --return-to-service": "127.0.0.1: not fit for service\nreason: state unknown: " + reason,
 	} {
-		code, out, errs := run(t, append(strings.Fields(args), "--state.dir="+t.TempDir(), "--daemon="+s.URL)...)
+		code, out, errs := runProgram(t, append(strings.Fields(args), "--state.dir="+t.TempDir(), "--daemon="+s.URL)...)
 		if code != check.ExitUnknown || out != want || errs != "" {
 			t.Errorf("%s: exit %d\n%q\nwant\n%q\n%s", args, code, out, want, errs)
 		}
 	}
-	code, out, errs := run(t, "--state.dir="+t.TempDir(), "job", "--no-nccl", "--daemon="+s.URL)
+	code, out, errs := runProgram(t, "--state.dir="+t.TempDir(), "job", "--no-nccl", "--daemon="+s.URL)
 	want := "\nFindings are unknown or incomplete: " + reason
 	if code != check.ExitUnknown || !strings.HasSuffix(out, want) || errs != "" {
 		t.Errorf("job: exit %d: %s%s", code, out, errs)
@@ -83,7 +83,7 @@ func TestDaemonContradicted(t *testing.T) {
 		for _, flag := range append(c.flags, "--no-daemon", "--replay=demo", "--path.rootfs=/x", "--path.sysfs=/x",
 			"--path.procfs=/x", "--config.file=/x", "--device.include=mlx5_0",
 			"--device.exclude=mlx5_0", "--collector.disable-defaults", "--collector.gpu", "--no-collector.gpu") {
-			code, out, errs := run(t, command, flag, "--daemon="+s.URL)
+			code, out, errs := runProgram(t, command, flag, "--daemon="+s.URL)
 			name, _, _ := strings.Cut(strings.Replace(flag, "--no-c", "--c", 1), "=")
 			if want := "rdma_exporter " + command + ": --daemon=" + s.URL + ": cannot be combined with " + name +
 				", whose result would not be that of the exporter\n"; code != c.exit || out != "" || errs != want {

@@ -23,7 +23,12 @@ func TestServeOnAFullDisk(t *testing.T) {
 	if !alone.Test(t) {
 		return
 	}
-	s := start(t, "--path.rootfs="+machines.Tree(t, "dgx-h100-ib"), "--collect.min-interval=0s", "--alerting.interval=1s")
+	s := startProgram(
+		t,
+		"--path.rootfs="+machines.Tree(t, "dgx-h100-ib"),
+		"--collect.min-interval=0s",
+		"--alerting.interval=1s",
+	)
 	s.await(t, "/api/v1/alerts", "RDMAWatchdog")
 	s.await(t, "/metrics", "\nrdma_state_last_write_successful 1")
 	whole := strings.Count(s.await(t, "/metrics", "\nrdma_alerting_store_degraded 0"), "\nrdma_port_")

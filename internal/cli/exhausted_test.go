@@ -19,7 +19,12 @@ func TestOutOfFiles(t *testing.T) {
 	if !alone.Test(t) {
 		return
 	}
-	s := start(t, "--path.rootfs="+machines.Tree(t, "dgx-h100-ib"), "--collect.min-interval=0s", "--alerting.interval=1s")
+	s := startProgram(
+		t,
+		"--path.rootfs="+machines.Tree(t, "dgx-h100-ib"),
+		"--collect.min-interval=0s",
+		"--alerting.interval=1s",
+	)
 	client := &http.Client{} // keeps its connection
 	get := func() (body string) {
 		t.Helper()
@@ -34,10 +39,10 @@ func TestOutOfFiles(t *testing.T) {
 		return string(b)
 	}
 	failed := regexp.MustCompile(`rdma_scrape_errors_total{collector="[a-z]+",(device="[^"]*",)?reason="(failed|io)"} [1-9]`)
-	const state = `rdma_port_state_id{device="mlx5_3",port="1"} 4`
+	const keep = `rdma_port_state_id{device="mlx5_3",port="1"} 4`
 	get()
 	whole := get()
-	if !strings.Contains(whole, state) || failed.MatchString(whole) {
+	if !strings.Contains(whole, keep) || failed.MatchString(whole) {
 		t.Fatalf("before: %.2000s", whole)
 	}
 	var limit syscall.Rlimit
@@ -67,7 +72,7 @@ func TestOutOfFiles(t *testing.T) {
 	get()
 	body := get()
 	series := func(body string) int { return strings.Count(body, "\nrdma_port_") }
-	if !strings.Contains(body, state) || series(body) < series(whole) {
+	if !strings.Contains(body, keep) || series(body) < series(whole) {
 		t.Errorf("afterwards: %d series of ports, %d before", series(body), series(whole))
 	}
 	if status, _, _ := s.get(t, "/"); status != http.StatusOK { // a new connection

@@ -29,7 +29,7 @@ import (
 // the one that runs.
 func TestServeFabric(t *testing.T) {
 	dir := t.TempDir()
-	s := start(t, "fabric", "--path.rootfs="+hosttest.InfiniBandPorts(t), "--state.dir="+dir,
+	s := startProgram(t, "fabric", "--path.rootfs="+hosttest.InfiniBandPorts(t), "--state.dir="+dir,
 		"--web.route-prefix=/ib", "--web.pprof")
 	s.await(t, "/ib/", "Unseen")
 	for _, c := range []struct {
@@ -83,13 +83,13 @@ func TestServeFabric(t *testing.T) {
 		{"all and a link", []string{"--all", "leaf1/1"}, "rdma_exporter accept: NAME and --all are mutually exclusive\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if code, _, errs := run(t, append([]string{"accept", "--state.dir=" + dir}, c.args...)...); code != 2 ||
+			if code, _, errs := runProgram(t, append([]string{"accept", "--state.dir=" + dir}, c.args...)...); code != 2 ||
 				errs != c.want {
 				t.Errorf("%q: %d %s", c.args, code, errs)
 			}
 		})
 	}
-	if code, _, errs := run(t, "accept", "--state.dir="+t.TempDir(), "--all"); code != 2 ||
+	if code, _, errs := runProgram(t, "accept", "--state.dir="+t.TempDir(), "--all"); code != 2 ||
 		!strings.Contains(errs, "no running rdma_exporter in --state.dir=") {
 		t.Errorf("without an exporter: %d %s", code, errs)
 	}
@@ -102,7 +102,7 @@ func TestFabricPortKept(t *testing.T) {
 	must(t, err)
 	must(t, store.Write(map[string]any{"from": umad.MADPort{Device: "mlx5_7", Port: 1, GUID: "0:7"}}))
 	must(t, store.Close())
-	s := start(t, "fabric", "--path.rootfs="+hosttest.InfiniBandPorts(t, "4: ACTIVE"), "--state.dir="+dir)
+	s := startProgram(t, "fabric", "--path.rootfs="+hosttest.InfiniBandPorts(t, "4: ACTIVE"), "--state.dir="+dir)
 	const want = "mlx5_7/1 of node 0:7, the port of earlier sweeps, does not exist: there are [mlx5_0/1]; another port may be in another fabric: select the port"
 	if body := s.await(t, "/", "RDMAFabricUnseen"); !strings.Contains(body, want) {
 		t.Errorf("the page has %.2000s", body)
@@ -147,11 +147,11 @@ func TestFabricReplay(t *testing.T) {
 		},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			code, out, errs := run(t, "check", "--fabric", "--replay="+c.file)
+			code, out, errs := runProgram(t, "check", "--fabric", "--replay="+c.file)
 			if code != c.code || !strings.Contains(out, c.text) {
 				t.Errorf("%d, want %d and %q: %s%s", code, c.code, c.text, out, errs)
 			}
-			_, text, _ := run(t, "check", "--fabric", "--replay="+c.file, "--json")
+			_, text, _ := runProgram(t, "check", "--fabric", "--replay="+c.file, "--json")
 			var r check.Report
 			must(t, json.Unmarshal([]byte(text), &r))
 			var found []string
@@ -168,7 +168,7 @@ func TestFabricReplay(t *testing.T) {
 			if !slices.Equal(found, c.found) {
 				t.Errorf("found %q, want %q", found, c.found)
 			}
-			s := start(t, "fabric", "--replay="+c.file)
+			s := startProgram(t, "fabric", "--replay="+c.file)
 			html := s.await(t, "/", c.page[0])
 			for _, want := range c.page {
 				if !strings.Contains(html, want) {
@@ -193,7 +193,7 @@ func TestFabricReplay(t *testing.T) {
 		{"check --fabric --drain", "--fabric: cannot be combined with --drain"},
 		{"capture --fabric --anonymise -o -", "--fabric: cannot be combined with --anonymise"},
 	} {
-		if _, _, errs := run(t, strings.Fields(c.args)...); !strings.Contains(errs, c.want) {
+		if _, _, errs := runProgram(t, strings.Fields(c.args)...); !strings.Contains(errs, c.want) {
 			t.Errorf("%s: %s", c.args, errs)
 		}
 	}
@@ -203,7 +203,7 @@ func TestFabricReplay(t *testing.T) {
 func TestFabricCaptured(t *testing.T) {
 	want, err := os.ReadFile(faultyFabric)
 	must(t, err)
-	code, out, errs := run(t, "capture", "--fabric", "--replay="+faultyFabric, "-o", "-")
+	code, out, errs := runProgram(t, "capture", "--fabric", "--replay="+faultyFabric, "-o", "-")
 	if code != 0 || out != string(want) {
 		t.Errorf("%d: %d bytes, want %d: %s", code, len(out), len(want), errs)
 	}
@@ -255,9 +255,9 @@ func alertmanager(t *testing.T, name string) (url string, last func() map[string
 func TestFabricAlerts(t *testing.T) {
 	rules, dir, root := filepath.Join(t.TempDir(), "at-once.rules.yml"), t.TempDir(), hosttest.InfiniBandPorts(t)
 	must(t, os.WriteFile(rules, []byte(`groups: [{name: g, rules: [{alert: AtOnce, expr: 'rdma:fault{symptom="no_subnet_manager"}', labels: {severity: info}}]}]`), 0o644))
-	args := func(url, state string) []string {
+	args := func(url, keep string) []string {
 		return []string{
-			"fabric", "--fabric.device=mlx5_0", "--path.rootfs=" + root, "--state.dir=" + state,
+			"fabric", "--fabric.device=mlx5_0", "--path.rootfs=" + root, "--state.dir=" + keep,
 			"--alerting.alertmanager-url=" + url, "--alerting.rule-files=" + rules, "--alerting.interval=1s",
 			"--fabric.interval=1s", "--alerting.instance=mgmt:10880", "--alerting.external-labels=cluster=a",
 		}

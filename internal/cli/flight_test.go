@@ -32,9 +32,9 @@ func TestFlightRecorder(t *testing.T) {
 		return node.Incidents
 	}
 	t.Run("recorded", func(t *testing.T) {
-		s := start(t, args...)
+		s := startProgram(t, args...)
 		s.await(t, "/api/v1/alerts", "RDMAWatchdog")
-		if got := metric(t, s, "rdma_incident_last_capture_successful"); got != "" || len(incidents(t, s)) > 0 {
+		if got := valueOf(t, s, "rdma_incident_last_capture_successful"); got != "" || len(incidents(t, s)) > 0 {
 			t.Errorf("before: %q, %v", got, node.Incidents)
 		}
 		put(t, filepath.Join(dir, "sys/class/infiniband/mlx5_0/ports/1/state"), "1: DOWN\n")
@@ -59,20 +59,20 @@ func TestFlightRecorder(t *testing.T) {
 			t.Errorf("%s%s%s",
 				entries["exporter/incident.json"], entries["exporter/history.txt"], entries["exporter/state.json"])
 		}
-		code, out, errs := run(t, "--replay="+known[0].File, "check", "--only=RDMAPortDown")
+		code, out, errs := runProgram(t, "--replay="+known[0].File, "check", "--only=RDMAPortDown")
 		if !strings.Contains(out, "RDMAPortDown") || code != 2 {
 			t.Errorf("the capture, replayed: exit %d\n%s%s", code, out, errs)
 		}
 	})
 	kept := node.Incidents
 	t.Run("kept", func(t *testing.T) {
-		s := start(t, args...)
+		s := startProgram(t, args...)
 		s.await(t, "/api/v1/alerts", `"alertname":"SiteDown"`)
 		s.firing(t, "SiteDown")
 		if got := incidents(t, s); len(got) != 1 || got[0].File != kept[0].File {
 			t.Errorf("after a restart: %+v, before %+v", got, kept)
 		}
-		if got := metric(t, s, "rdma_incident_last_capture_successful"); got != "" {
+		if got := valueOf(t, s, "rdma_incident_last_capture_successful"); got != "" {
 			t.Errorf("captured again: %q", got)
 		}
 	})
@@ -86,9 +86,9 @@ func TestFlightRecorderNeedsState(t *testing.T) {
 	dir, stateDir, rules := machines.Tree(t, "hdr100-ok"), t.TempDir(), filepath.Join(t.TempDir(), "site.rules.yml")
 	put(t, rules, strings.Replace(siteRule, "== 1", "== 4", 1))
 	put(t, filepath.Join(stateDir, "incidents"), "")
-	s := start(t, append(liveArgs(dir, stateDir), "--alerting.interval=1s", "--alerting.rule-files="+rules)...)
+	s := startProgram(t, append(liveArgs(dir, stateDir), "--alerting.interval=1s", "--alerting.rule-files="+rules)...)
 	s.firing(t, "SiteDown")
-	if got := metric(t, s, "rdma_incident_last_capture_successful"); got != "" ||
+	if got := valueOf(t, s, "rdma_incident_last_capture_successful"); got != "" ||
 		!strings.Contains(s.log.String(), "cannot use the incident directory, no incident captures are kept") {
 		t.Errorf("%q\n%s", got, s.log)
 	}

@@ -17,7 +17,7 @@ func TestGPURelease(t *testing.T) {
 	stateDir := filepath.Join(t.TempDir(), "state")
 	runs := func(t *testing.T, want string, code int, args ...string) {
 		t.Helper()
-		got, out, errs := run(t, append([]string{"--state.dir=" + stateDir}, args...)...)
+		got, out, errs := runProgram(t, append([]string{"--state.dir=" + stateDir}, args...)...)
 		if got != code || !strings.HasPrefix(out+errs, want) {
 			t.Errorf("%v: exit %d\n%s%swant\n%s", args, got, out, errs, want)
 		}
@@ -26,14 +26,14 @@ func TestGPURelease(t *testing.T) {
 	runs(t, "rdma_exporter gpu release: no running rdma_exporter in --state.dir="+stateDir, 2, "gpu",
 		"release", "--for=30m")
 	runs(t, "rdma_exporter gpu status: --replay: a replay has no running exporter\n", 2, "--replay=demo", "gpu", "status")
-	s := start(t, "--state.dir="+stateDir, "--collect.min-interval=0s", "--alerting.interval=1s")
+	s := startProgram(t, "--state.dir="+stateDir, "--collect.min-interval=0s", "--alerting.interval=1s")
 	runs(t, "The GPUs are not released.\n", 0, "gpu", "status")
 	runs(t, "The GPUs are not released.\n", 0, "gpu", "resume")
 	for _, bad := range []string{"soon", "0s", "25h", "2d"} {
 		runs(t, "rdma_exporter gpu release: --for="+bad+": must be a duration up to 24h, such as 30m\n", 2, "gpu",
 			"release", "--for="+bad)
 	}
-	if got := metric(t, s, "rdma_gpu_released_seconds"); got != "" {
+	if got := valueOf(t, s, "rdma_gpu_released_seconds"); got != "" {
 		t.Errorf("after what was refused: %q", got)
 	}
 	s.await(t, "/api/v1/findings", `RDMAGPUXid`)
@@ -42,7 +42,7 @@ func TestGPURelease(t *testing.T) {
 		"release", "--for=1d")
 	runs(t, lasts, 0, "gpu", "status")
 	for _, name := range []string{"rdma_gpu_released_seconds", "rdma_gpu_release_start_timestamp_seconds"} {
-		if metric(t, s, name) == "" {
+		if valueOf(t, s, name) == "" {
 			t.Errorf("no %s", name)
 		}
 	}
@@ -55,12 +55,12 @@ func TestGPURelease(t *testing.T) {
 	if r.GPUsReleased == nil || r.GPUsReleased.By != "ada <b>" || time.Until(r.GPUsReleased.Until) < 23*time.Hour {
 		t.Errorf("findings: %+v", r.GPUsReleased)
 	}
-	_, table, _ := run(t, "--state.dir="+stateDir, "check", "--daemon="+s.url)
+	_, table, _ := runProgram(t, "--state.dir="+stateDir, "check", "--daemon="+s.url)
 	if n := strings.Count(table, lasts); n != 2 || !strings.Contains(table, "UTC (released by ada <b>)") {
 		t.Errorf("check names it %d times, want above the findings and below \"Not evaluated\":\n%s", n, table)
 	}
 	runs(t, "Ended: "+lasts, 0, "gpu", "resume")
-	if got := metric(t, s, "rdma_gpu_released_seconds"); got != "" {
+	if got := valueOf(t, s, "rdma_gpu_released_seconds"); got != "" {
 		t.Errorf("after its end: %q", got)
 	}
 	if log := s.log.String(); !strings.Contains(log, `msg="GPUs released"`) ||

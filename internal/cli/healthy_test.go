@@ -15,9 +15,9 @@ import (
 
 // TestHealthy asks servers of all kinds.
 func TestHealthy(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("no-rdma"), "--web.route-prefix=/rdma")
+	s := startProgram(t, "--replay="+machines.Fixture("no-rdma"), "--web.route-prefix=/rdma")
 	for path, want := range map[string]int{"/rdma": command.OK, "/rdma/": command.OK, "": command.Failed} {
-		if code, out, errs := run(t, "healthy", "--url="+s.url+path); code != want {
+		if code, out, errs := runProgram(t, "healthy", "--url="+s.url+path); code != want {
 			t.Errorf("%q: exit %d, %s%s", path, code, out, errs)
 		}
 	}
@@ -56,7 +56,7 @@ func TestHealthy(t *testing.T) {
 			if len(tc.args) > 0 && tc.args[0] == "--url=https" {
 				u, tc.args = strings.Replace(u, "http:", "https:", 1), nil
 			}
-			code, out, errs := run(t, append([]string{"healthy", "--url=" + u}, tc.args...)...)
+			code, out, errs := runProgram(t, append([]string{"healthy", "--url=" + u}, tc.args...)...)
 			if code != tc.code || !strings.Contains(out+errs, tc.want) {
 				t.Errorf("exit %d, %s%s", code, out, errs)
 			}

@@ -13,7 +13,7 @@ import (
 // where those of all commands are.
 func TestEachCommand(t *testing.T) {
 	p := newProgram(Outside{})
-	_, help, _ := run(t, "--help")
+	_, help, _ := runProgram(t, "--help")
 	n := 0
 	for _, c := range p.Model().FlattenedCommands() {
 		if c.Name == "help" {
@@ -27,7 +27,7 @@ func TestEachCommand(t *testing.T) {
 			if !regexp.MustCompile(`(?m)^  ` + c.FullCommand + `  +\S`).MatchString(help) {
 				t.Errorf("not listed:\n%s", help)
 			}
-			code, out, errs := run(t, append(strings.Fields(c.FullCommand), "--help")...)
+			code, out, errs := runProgram(t, append(strings.Fields(c.FullCommand), "--help")...)
 			const shared = "\nFlags of all commands (host, devices, collectors, log): rdma_exporter --help\n"
 			own, ok := strings.CutSuffix(out, shared)
 			if code != 0 || errs != "" || !ok || !strings.HasPrefix(own, "usage: rdma_exporter "+c.FullCommand) ||

@@ -78,7 +78,7 @@ func TestNothingIsObeyedOfReplays(t *testing.T) {
 			if args[0] != "check-config" {
 				args = append([]string{"--replay=" + c.file}, args...)
 			}
-			_, out, errs := run(t, args...)
+			_, out, errs := runProgram(t, args...)
 			if !strings.Contains(out, c.want) {
 				t.Errorf("%v: without %q:\n%s\n%s", c.args, c.want, out, errs)
 			}
@@ -103,7 +103,7 @@ func TestNamesInOutputOfReplays(t *testing.T) {
 		came <- b
 	}))
 	defer am.Close()
-	s := start(t, "--replay="+renamed(t, "port-down", "mlx5_5", "hgx-h200-07"), "--replay.send-alerts",
+	s := startProgram(t, "--replay="+renamed(t, "port-down", "mlx5_5", "hgx-h200-07"), "--replay.send-alerts",
 		"--alerting.alertmanager-url="+am.URL)
 	s.await(t, "/", "RDMAPortDown")
 	for _, path := range []string{

@@ -31,7 +31,7 @@ func waitState(t *testing.T, dir string, want func(expect.Data) error) {
 	})
 }
 
-func known(links, functions int) func(expect.Data) error {
+func checkKnown(links, functions int) func(expect.Data) error {
 	return func(d expect.Data) error {
 		if len(d.Links) != links || len(d.Functions) != functions {
 			return fmt.Errorf("%d links, %d functions: %+v", len(d.Links), len(d.Functions), d)
@@ -46,9 +46,9 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 	dir, stateDir := machines.Tree(t, "hdr100-ok"), filepath.Join(t.TempDir(), "state")
 	live := liveArgs(dir, stateDir)
 	t.Run("first run", func(t *testing.T) {
-		s := start(t, append(live, "--collect.min-interval=0s")...)
-		waitState(t, stateDir, known(4, 4))
-		if n := metric(t, s, "rdma_state_last_write_successful"); n != "1" {
+		s := startProgram(t, append(live, "--collect.min-interval=0s")...)
+		waitState(t, stateDir, checkKnown(4, 4))
+		if n := valueOf(t, s, "rdma_state_last_write_successful"); n != "1" {
 			t.Errorf("state written: %q", n)
 		}
 	})
@@ -60,20 +60,20 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 	must(t, os.Remove(filepath.Join(dir, "sys/class/infiniband/mlx5_3")))
 	must(t, os.Remove(filepath.Join(bus, "0000:5e:00.0")))
 	t.Run("second run", func(t *testing.T) {
-		s := start(t, append(live, "--collect.min-interval=0s")...)
+		s := startProgram(t, append(live, "--collect.min-interval=0s")...)
 		const expected, missing = `rdma_port_expected_rate_bytes_per_second{device="mlx5_0",port="1"}`,
 			`rdma_device_present{device="mlx5_3",pci_address="0000:5e:00.0"}`
-		if got := metric(t, s, expected); got != "1.25e+10" {
+		if got := valueOf(t, s, expected); got != "1.25e+10" {
 			t.Errorf("expected rate %q", got)
 		}
-		if got := metric(t, s, missing); got != "0" {
+		if got := valueOf(t, s, missing); got != "0" {
 			t.Errorf("missing device: %q", got)
 		}
-		_, list, _ := run(t, append(live, "expect", "list")...)
+		_, list, _ := runProgram(t, append(live, "expect", "list")...)
 		if !strings.Contains(list, "mlx5_0  1     ibp24s0f0  compute  50 Gb/s 1X  100 Gb/s 2X  high_water_mark  100 Gb/s") {
 			t.Errorf("expect list:\n%s", list)
 		}
-		_, list, _ = run(t, append(live, "inventory", "list")...)
+		_, list, _ = runProgram(t, append(live, "inventory", "list")...)
 		if !strings.Contains(list, "0000:5e:00.0  mlx5_3  b83f:d203:005a:0040  mlx5_core  MT_0000000223  missing: not_on_pci") {
 			t.Errorf("inventory list:\n%s", list)
 		}
@@ -98,39 +98,39 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 			{[]string{"accept", "mlx5_1/1"}, 0, "Accepting:\n" + slower[1] + forgotten},
 			{[]string{"accept", "--all"}, 0, "Accepting:\n" + slower[2] + forgotten},
 		} {
-			if code, out, errs := run(t, append(live, c.args...)...); code != c.code || out+errs != c.want {
+			if code, out, errs := runProgram(t, append(live, c.args...)...); code != c.code || out+errs != c.want {
 				t.Errorf("%v: exit %d\n%s%swant\n%s", c.args, code, out, errs, c.want)
 			}
 		}
-		if code, out, errs := run(t, append(live, "accept")...); code != 0 ||
+		if code, out, errs := runProgram(t, append(live, "accept")...); code != 0 ||
 			out != "Nothing to accept: no device or link differs from the recorded state.\n" {
 			t.Errorf("once all is accepted: exit %d\n%s%s", code, out, errs)
 		}
-		if got := metric(t, s, expected); got != "6.25e+09" {
+		if got := valueOf(t, s, expected); got != "6.25e+09" {
 			t.Errorf("expected rate once accepted: %q", got)
 		}
-		if got := metric(t, s, missing); got != "" {
+		if got := valueOf(t, s, missing); got != "" {
 			t.Errorf("missing device once accepted: %q", got)
 		}
 	})
 	var d expect.Data // written at the end; the link of mlx5_3 went with it
 	must(t, state.Read(t.Context(), stateDir, &d))
-	must(t, known(3, 3)(d))
+	must(t, checkKnown(3, 3)(d))
 }
 
 // TestTwoExporters: the second one serves, writes nothing, and reports it.
 func TestTwoExporters(t *testing.T) {
 	dir, stateDir := machines.Tree(t, "hdr100-ok"), t.TempDir()
-	start(t, liveArgs(dir, stateDir)...)
-	waitState(t, stateDir, known(4, 4))
-	second := start(t, liveArgs(dir, stateDir)...)
-	if n := metric(t, second, "rdma_state_last_write_successful"); n != "0" {
+	startProgram(t, liveArgs(dir, stateDir)...)
+	waitState(t, stateDir, checkKnown(4, 4))
+	second := startProgram(t, liveArgs(dir, stateDir)...)
+	if n := valueOf(t, second, "rdma_state_last_write_successful"); n != "0" {
 		t.Errorf("state written: %q", n)
 	}
 	if log := second.log.String(); !strings.Contains(log, "in use by another rdma_exporter") {
 		t.Errorf("the log does not say so:\n%s", log)
 	}
-	if n := metric(t, second, `rdma_port_was_active{device="mlx5_0",port="1"}`); n != "1" {
+	if n := valueOf(t, second, `rdma_port_was_active{device="mlx5_0",port="1"}`); n != "1" {
 		t.Errorf("was active: %q", n)
 	}
 }
@@ -138,20 +138,20 @@ func TestTwoExporters(t *testing.T) {
 // TestReplayKeepsNothing: a replay has what its capture remembers, and touches no state directory.
 func TestReplayKeepsNothing(t *testing.T) {
 	stateDir := filepath.Join(t.TempDir(), "state")
-	s := start(t, "--replay="+machines.Fixture("device-missing"), "--state.dir="+stateDir)
-	if n := metric(t, s, `rdma_device_present{device="mlx5_11",pci_address="0000:dc:00.0"}`); n != "0" {
+	s := startProgram(t, "--replay="+machines.Fixture("device-missing"), "--state.dir="+stateDir)
+	if n := valueOf(t, s, `rdma_device_present{device="mlx5_11",pci_address="0000:dc:00.0"}`); n != "0" {
 		t.Errorf("missing device: %q", n)
 	}
 	if _, err := os.Stat(stateDir); err == nil {
 		t.Error("a replay made a state directory")
 	}
-	if n := metric(t, s, "rdma_state_last_write_successful"); n != "" {
+	if n := valueOf(t, s, "rdma_state_last_write_successful"); n != "" {
 		t.Errorf("state written: %q", n)
 	}
 }
 
-// metric is the value of a series as it is served; empty where there is none.
-func metric(t *testing.T, s *server, series string) string {
+// valueOf is the value of a series as it is served; empty where there is none.
+func valueOf(t *testing.T, s *server, series string) string {
 	t.Helper()
 	_, body, _ := s.get(t, "/metrics")
 	for line := range strings.Lines(body) {

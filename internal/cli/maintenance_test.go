@@ -22,18 +22,18 @@ func TestMaintenance(t *testing.T) {
 	live := liveArgs(machines.Tree(t, "hdr100-ok"), stateDir)
 	runs := func(t *testing.T, want string, code int, args ...string) {
 		t.Helper()
-		got, out, errs := run(t, append(live, args...)...)
+		got, out, errs := runProgram(t, append(live, args...)...)
 		if got != code || !strings.HasPrefix(out+errs, want) {
 			t.Errorf("%v: exit %d\n%s%swant\n%s", args, got, out, errs, want)
 		}
 	}
 	t.Run("announced", func(t *testing.T) {
 		runs(t, "rdma_exporter maintenance status: no running rdma_exporter in --state.dir=", 2, "maintenance", "status")
-		s := start(t, append(live, "--collect.min-interval=0s", "--alerting.interval=1s")...)
-		if got := metric(t, s, "rdma_host_maintenance"); got != "0" {
+		s := startProgram(t, append(live, "--collect.min-interval=0s", "--alerting.interval=1s")...)
+		if got := valueOf(t, s, "rdma_host_maintenance"); got != "0" {
 			t.Errorf("before: %q", got)
 		}
-		if got := metric(t, s, "rdma_host_maintenance_end_timestamp_seconds"); got != "" {
+		if got := valueOf(t, s, "rdma_host_maintenance_end_timestamp_seconds"); got != "" {
 			t.Errorf("end before: %q", got)
 		}
 		runs(t, "No maintenance is announced.\n", 0, "maintenance", "status")
@@ -46,14 +46,14 @@ func TestMaintenance(t *testing.T) {
 			"maintenance", "start", "--for=1h", "--reason=a\nb")
 		runs(t, "rdma_exporter maintenance status: --replay: a replay has no running exporter\n",
 			2, "--replay=demo", "maintenance", "status")
-		if got := metric(t, s, "rdma_host_maintenance"); got != "0" {
+		if got := valueOf(t, s, "rdma_host_maintenance"); got != "0" {
 			t.Errorf("after what was refused: %q", got)
 		}
 		runs(t, "Maintenance until ", 0, "maintenance", "start", "--for=1d", "--reason=firmware <b>")
-		if got := metric(t, s, "rdma_host_maintenance"); got != "1" {
+		if got := valueOf(t, s, "rdma_host_maintenance"); got != "1" {
 			t.Errorf("announced: %q", got)
 		}
-		if got := metric(t, s, "rdma_host_maintenance_end_timestamp_seconds"); got == "" {
+		if got := valueOf(t, s, "rdma_host_maintenance_end_timestamp_seconds"); got == "" {
 			t.Error("no end")
 		}
 		s.await(t, "/api/v1/alerts", "RDMAMaintenance")
@@ -67,11 +67,11 @@ func TestMaintenance(t *testing.T) {
 		}
 	})
 	t.Run("kept", func(t *testing.T) {
-		s := start(t, append(live, "--collect.min-interval=0s")...)
-		if got := metric(t, s, "rdma_host_maintenance"); got != "1" {
+		s := startProgram(t, append(live, "--collect.min-interval=0s")...)
+		if got := valueOf(t, s, "rdma_host_maintenance"); got != "1" {
 			t.Errorf("after a restart: %q", got)
 		}
-		_, table, _ := run(t, append(live, "check", "--no-daemon")...)
+		_, table, _ := runProgram(t, append(live, "check", "--no-daemon")...)
 		if lines := strings.Split(table, "\n"); !strings.HasPrefix(lines[1], "Maintenance until ") ||
 			!strings.HasSuffix(lines[1], "UTC: firmware <b>") {
 			t.Errorf("check:\n%s", table)
@@ -83,11 +83,11 @@ func TestMaintenance(t *testing.T) {
 		}
 		runs(t, "Maintenance until ", 0, "maintenance", "start", "--for=1d")
 		runs(t, "Ended: Maintenance until ", 0, "maintenance", "end")
-		if got := metric(t, s, "rdma_host_maintenance"); got != "0" {
+		if got := valueOf(t, s, "rdma_host_maintenance"); got != "0" {
 			t.Errorf("ended: %q", got)
 		}
 	})
-	_, table, _ := run(t, append(live, "check", "--no-daemon")...)
+	_, table, _ := runProgram(t, append(live, "check", "--no-daemon")...)
 	if strings.Contains(table, "Maintenance") {
 		t.Errorf("check after the end:\n%s", table)
 	}
@@ -100,8 +100,8 @@ func TestMaintenanceOfBefore(t *testing.T) {
 	must(t, err)
 	must(t, store.Write(maintenance.Announcement{Until: time.Now().Add(-time.Second), Left: 3600}))
 	must(t, store.Close())
-	s := start(t, liveArgs(machines.Tree(t, "hdr100-ok"), stateDir)...)
-	if got := metric(t, s, "rdma_host_maintenance"); got != "0" {
+	s := startProgram(t, liveArgs(machines.Tree(t, "hdr100-ok"), stateDir)...)
+	if got := valueOf(t, s, "rdma_host_maintenance"); got != "0" {
 		t.Errorf("after its end: %q", got)
 	}
 }
@@ -111,11 +111,11 @@ func TestMaintenanceNeedsState(t *testing.T) {
 	stateDir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(stateDir, "maintenance"), nil, 0o600)) // no folder can be there
 	live := liveArgs(machines.Tree(t, "hdr100-ok"), stateDir)
-	s := start(t, live...)
-	if got := metric(t, s, "rdma_host_maintenance"); got != "" {
+	s := startProgram(t, live...)
+	if got := valueOf(t, s, "rdma_host_maintenance"); got != "" {
 		t.Errorf("without state: %q", got)
 	}
-	code, _, errs := run(t, append(live, "maintenance", "start", "--for=1h")...)
+	code, _, errs := runProgram(t, append(live, "maintenance", "start", "--for=1h")...)
 	if want := "rdma_exporter maintenance start: cannot announce maintenance: the exporter cannot use its state directory, see its log\n"; code != 2 || errs != want {
 		t.Errorf("exit %d %s", code, errs)
 	}
@@ -123,8 +123,8 @@ func TestMaintenanceNeedsState(t *testing.T) {
 
 // TestMaintenanceOfReplay: a recording has none.
 func TestMaintenanceOfReplay(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("no-rdma"))
-	if got := metric(t, s, "rdma_host_maintenance"); got != "" {
+	s := startProgram(t, "--replay="+machines.Fixture("no-rdma"))
+	if got := valueOf(t, s, "rdma_host_maintenance"); got != "" {
 		t.Errorf("of a replay: %q", got)
 	}
 }

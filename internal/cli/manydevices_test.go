@@ -126,8 +126,8 @@ var (
 	gidsLine   = regexp.MustCompile(`(?m)^rdma_port_gid_entries{device="(mlx5_\d+)",port="\d",type="\w+"} (\d+)$`)
 )
 
-// wrong returns what a scrape has of another device, and of how many devices and GID tables it has something.
-func wrong(body string) (mixed []string, devices, tables int) {
+// findMixed returns what a scrape has of another device, and of how many devices and GID tables it has something.
+func findMixed(body string) (mixed []string, devices, tables int) {
 	slots := map[string]int{}
 	for _, m := range guidLine.FindAllStringSubmatch(body, -1) {
 		var n int
@@ -153,12 +153,18 @@ func wrong(body string) (mixed []string, devices, tables int) {
 // of another device, and afterwards all is there.
 func TestManyDevices(t *testing.T) {
 	x := newTwoPorts(t)
-	s := start(t, "--path.rootfs="+x.dir, "--alerting.interval=1s", "--collect.min-interval=0s", "--collect.no-budget")
+	s := startProgram(
+		t,
+		"--path.rootfs="+x.dir,
+		"--alerting.interval=1s",
+		"--collect.min-interval=0s",
+		"--collect.no-budget",
+	)
 	whole := func(when string) {
 		t.Helper()
 		for end := time.Now().Add(3 * time.Minute); ; runtime.Gosched() {
 			_, body, _ := s.get(t, "/metrics")
-			mixed, devices, tables := wrong(body)
+			mixed, devices, tables := findMixed(body)
 			if len(mixed) == 0 && devices == manyDevices && tables == 4*manyDevices &&
 				strings.Count(body, "\nrdma_port_link_downed_total{") == 2*manyDevices {
 				return
@@ -195,7 +201,7 @@ func TestManyDevices(t *testing.T) {
 		began := time.Now()
 		status, body, _ := s.get(t, "/metrics")
 		slowest = max(slowest, time.Since(began))
-		if mixed, _, _ := wrong(body); status != http.StatusOK || len(mixed) > 0 {
+		if mixed, _, _ := findMixed(body); status != http.StatusOK || len(mixed) > 0 {
 			t.Fatalf("scrape %d: status %d, mixed %q", scrapes, status, mixed)
 		}
 	}

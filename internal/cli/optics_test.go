@@ -168,7 +168,7 @@ func TestCaptureOfModules(t *testing.T) {
 	dir := t.TempDir()
 	first, again := filepath.Join(dir, "first.txtar"), filepath.Join(dir, "again.txtar")
 	for _, step := range [][2]string{{opticsFile(t), first}, {first, again}} {
-		if code, _, errs := run(t, "capture", "--replay", step[0], "-o", step[1]); code != command.OK {
+		if code, _, errs := runProgram(t, "capture", "--replay", step[0], "-o", step[1]); code != command.OK {
 			t.Fatal(errs)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // TestServePage: the page, its JSON and its files, with a prefix, for those who may ask.
 func TestServePage(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("downshift-one"), "--web.route-prefix=/rdma")
+	s := startProgram(t, "--replay="+machines.Fixture("downshift-one"), "--web.route-prefix=/rdma")
 	s.await(t, "/rdma/", "RDMALinkDegraded")
 	for _, c := range []struct{ path, contentType, want string }{
 		{"/rdma/", "text/html; charset=utf-8", "mlx5_5"},
@@ -68,7 +68,7 @@ func TestServePage(t *testing.T) {
 
 // TestFormerRunbooks: the page of a former name leads to the section of the current alert, which is there.
 func TestFormerRunbooks(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("no-rdma"), "--web.route-prefix=/rdma")
+	s := startProgram(t, "--replay="+machines.Fixture("no-rdma"), "--web.route-prefix=/rdma")
 	for _, name := range runbooks.FormerNames() {
 		now, _ := runbooks.Former(name)
 		status, _, h := s.ask(t, once(), http.MethodGet, "/rdma/runbooks/"+name, nil)
@@ -105,7 +105,7 @@ func (s *server) await(t *testing.T, path, text string) (body string) {
 // TestPageWithoutAlerting: the state, no verdict and no history; requests do not cause more reads of the machine than
 // for a scrape.
 func TestPageWithoutAlerting(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("downshift-one"), "--no-alerting", "--collect.min-interval=0s")
+	s := startProgram(t, "--replay="+machines.Fixture("downshift-one"), "--no-alerting", "--collect.min-interval=0s")
 	_, body, _ := s.get(t, "/")
 	for _, want := range []string{
 		"Not evaluated", "--no-alerting", "mlx5_5", "200 Gb/s", "without a history", "All rules (--no-alerting).",

@@ -28,8 +28,8 @@ type server struct {
 // listeningOn is what the program logs of the port that the kernel has chosen.
 var listeningOn = regexp.MustCompile(`msg="Listening on" address=(\S+)`)
 
-// start starts the program and waits until it accepts connections.
-func start(t *testing.T, args ...string) *server {
+// startProgram starts the program and waits until it accepts connections.
+func startProgram(t *testing.T, args ...string) *server {
 	t.Helper()
 	return startOn(t, Outside{}, args...)
 }
@@ -84,7 +84,7 @@ func (s *server) get(t *testing.T, path string, header ...string) (status int, b
 }
 
 func TestServe(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("dgx-h100-ib"))
+	s := startProgram(t, "--replay="+machines.Fixture("dgx-h100-ib"))
 	if first, _, _ := strings.Cut(s.log.String(), "\n"); !strings.Contains(first, "a replay of") ||
 		!strings.Contains(first, "dgx-h100-01") {
 		t.Errorf("the first line does not say that this is a replay: %s", first)
@@ -127,7 +127,7 @@ func TestScrapeDeadline(t *testing.T) {
 	defer release(t, fifo)
 	var took time.Duration
 	for range 3 { // a busy machine may be late, once
-		s := start(t, "--path.rootfs="+dir, "--collect.timeout=1h", "--collect.min-interval=0s")
+		s := startProgram(t, "--path.rootfs="+dir, "--collect.timeout=1h", "--collect.min-interval=0s")
 		start := time.Now()
 		_, body, _ := s.get(t, "/metrics", "X-Prometheus-Scrape-Timeout-Seconds", "5")
 		if !strings.Contains(body, `rdma_port_state_id{device="mlx5_3",port="1"} 4`) {
@@ -145,7 +145,7 @@ func TestNoRDMAIsWatched(t *testing.T) {
 	dir := machines.Tree(t, "dgx-h100-ib")
 	class := filepath.Join(dir, "sys/class/infiniband")
 	must(t, os.Rename(class, class+".later"))
-	s := start(t, "--path.rootfs="+dir, "--collect.min-interval=0s")
+	s := startProgram(t, "--path.rootfs="+dir, "--collect.min-interval=0s")
 	if status, body, _ := s.get(t, "/metrics"); status != 200 || strings.Contains(body, "rdma_port_") ||
 		!strings.Contains(body, `rdma_scrape_collector_success{collector="infiniband"} 1`) {
 		t.Errorf("status %d\n%.500s", status, body)
@@ -161,7 +161,7 @@ func TestNoRDMAIsWatched(t *testing.T) {
 
 // TestManyScrapes: each of a thousand at once gets all metrics, or 503.
 func TestManyScrapes(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--no-alerting", "--web.max-requests=100",
+	s := startProgram(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--no-alerting", "--web.max-requests=100",
 		"--web.max-connections=0", "--web.max-connections-per-address=0")
 	_, whole, _ := s.get(t, "/metrics?collect[]=infiniband")
 	lines := strings.Count(whole, "\nrdma_port_")

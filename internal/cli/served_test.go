@@ -28,7 +28,7 @@ import (
 // TestServedRunbooks: alerts of the API link to the page of the daemon, which is there, leads back, and has the policy
 // of all pages.
 func TestServedRunbooks(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("downshift-one"), "--web.external-url=https://proxy.example/gpu-1/")
+	s := startProgram(t, "--replay="+machines.Fixture("downshift-one"), "--web.external-url=https://proxy.example/gpu-1/")
 	body := s.await(t, "/gpu-1/api/v1/alerts", "RDMALinkDegraded")
 	if !strings.Contains(body, `"runbook_url":"https://proxy.example/gpu-1/runbooks/RDMALinkDegraded"`) {
 		t.Errorf("%s", body)
@@ -56,7 +56,7 @@ func TestServedRunbooks(t *testing.T) {
 
 // TestModulesAreNotRead: an interval of 0s switches their collector off, which is reported.
 func TestModulesAreNotRead(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("optics-hot"), "--transceiver.interval=0s")
+	s := startProgram(t, "--replay="+machines.Fixture("optics-hot"), "--transceiver.interval=0s")
 	_, body, _ := s.get(t, "/metrics")
 	if !strings.Contains(body, `{alert="RDMATransceiverHot",fault="alarm",reason="collector_disabled"} 1`) ||
 		strings.Contains(body, "\nrdma_transceiver_") {
@@ -67,7 +67,7 @@ func TestModulesAreNotRead(t *testing.T) {
 // TestFormats: what the text writers serve is what Prometheus' own parser and encoder make of it, with gzip and
 // without.
 func TestFormats(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("hgx-h200-roce"))
+	s := startProgram(t, "--replay="+machines.Fixture("hgx-h200-roce"))
 	for accept, contentType := range map[string]string{
 		"": "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
 		"application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5":                  "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores",
@@ -110,7 +110,7 @@ func TestFormats(t *testing.T) {
 }
 
 func TestRoutePrefix(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("no-rdma"), "--web.external-url=http://example.org/rdma/",
+	s := startProgram(t, "--replay="+machines.Fixture("no-rdma"), "--web.external-url=http://example.org/rdma/",
 		"--web.telemetry-path=/m", "--web.pprof", "--no-web.exporter-metrics")
 	for path, want := range map[string]int{
 		"/rdma/m": 200, "/rdma/": 200, "/rdma/-/healthy": 200, "/rdma/debug/pprof/": 200, "/rdma/debug/pprof/nothing": 404,
@@ -127,8 +127,8 @@ func TestRoutePrefix(t *testing.T) {
 
 // TestGPUReleaseOverHTTP: with --web.enable-lifecycle the request says what it did, or why it did nothing.
 func TestGPUReleaseOverHTTP(t *testing.T) {
-	live := start(t, "--no-alerting", "--web.enable-lifecycle")
-	replay := start(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--web.enable-lifecycle")
+	live := startProgram(t, "--no-alerting", "--web.enable-lifecycle")
+	replay := startProgram(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--web.enable-lifecycle")
 	for _, c := range []struct {
 		name   string
 		s      *server
@@ -163,17 +163,18 @@ func TestGPUMode(t *testing.T) {
 	const power = `rdma_gpu_power_watts{`
 	for mode, want := range map[string]bool{"fabric": false, "full": true} {
 		t.Run(mode, func(t *testing.T) {
-			s := start(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--collector.gpu.mode="+mode)
+			s := startProgram(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--collector.gpu.mode="+mode)
 			if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, power) != want ||
 				!strings.Contains(body, "rdma_gpu_pcie_width_lanes{") {
 				t.Errorf("power: %v", !want)
 			}
 		})
 	}
-	if code, _, errs := run(t, "--collector.gpu.mode=all", "check"); code != 3 || !strings.Contains(errs, "fabric, full") {
+	if code, _, errs := runProgram(t, "--collector.gpu.mode=all", "check"); code != 3 ||
+		!strings.Contains(errs, "fabric, full") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
-	if code, _, errs := run(t, "--collector.gpu.interval=0s"); code != 2 ||
+	if code, _, errs := runProgram(t, "--collector.gpu.interval=0s"); code != 2 ||
 		!strings.Contains(errs, "--collector.gpu.interval=0s: must be") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}

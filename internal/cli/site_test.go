@@ -58,7 +58,7 @@ const (
 func TestReload(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "site.yml")
 	put(t, file, validConfig)
-	s := start(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--config.file="+file, "--collect.min-interval=0s",
+	s := startProgram(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--config.file="+file, "--collect.min-interval=0s",
 		"--web.enable-lifecycle")
 	s.waitFor(t, reloaded)
 	s.waitFor(t, ignored3)
@@ -103,19 +103,19 @@ func TestReloadCommand(t *testing.T) {
 	live := liveArgs(machines.Tree(t, "hdr100-ok"), stateDir)
 	runs := func(t *testing.T, want string, code int) {
 		t.Helper()
-		got, out, errs := run(t, append(live, "reload")...)
+		got, out, errs := runProgram(t, append(live, "reload")...)
 		if got != code || !strings.HasPrefix(out+errs, want) {
 			t.Errorf("exit %d\n%s%swant\n%s", got, out, errs, want)
 		}
 	}
 	runs(t, "rdma_exporter reload: no running rdma_exporter in --state.dir="+stateDir, 2)
 	t.Run("without files", func(t *testing.T) {
-		start(t, live...)
+		startProgram(t, live...)
 		runs(t, "rdma_exporter reload: nothing to reload: none of --config.file", 2)
 	})
 	file := filepath.Join(t.TempDir(), "site.yml")
 	put(t, file, validConfig)
-	s := start(t, append(live, "--config.file="+file, "--collect.min-interval=0s")...)
+	s := startProgram(t, append(live, "--config.file="+file, "--collect.min-interval=0s")...)
 	s.waitFor(t, reloaded)
 	put(t, file, invalidConfig)
 	runs(t,
@@ -127,7 +127,7 @@ func TestReloadCommand(t *testing.T) {
 	if status, _ := s.post(t, "/-/reload"); status != 403 {
 		t.Errorf("over HTTP: %d", status)
 	}
-	if code, _, errs := run(t, "--replay=demo", "reload"); code != 2 ||
+	if code, _, errs := runProgram(t, "--replay=demo", "reload"); code != 2 ||
 		!strings.Contains(errs, "--replay: a replay has no running exporter") {
 		t.Errorf("replay: %d %s", code, errs)
 	}
@@ -138,7 +138,7 @@ func TestReloadWithoutState(t *testing.T) {
 	stateDir := filepath.Join(t.TempDir(), "state")
 	put(t, stateDir, "") // no folder can be there
 	live := liveArgs(machines.Tree(t, "hdr100-ok"), stateDir)
-	s := start(t, live...)
+	s := startProgram(t, live...)
 	if want := "rdma_exporter accept, gpu, maintenance and reload cannot reach this exporter"; !strings.Contains(
 		s.log.String(), want,
 	) {
@@ -148,7 +148,7 @@ func TestReloadWithoutState(t *testing.T) {
 		"an exporter without a usable state directory reloads on SIGHUP\n":                                              {"reload"},
 		"an exporter without a usable state directory takes POST /-/gpu/release?for=30m, with --web.enable-lifecycle\n": {"gpu", "release", "--for=30m"},
 	} {
-		if code, _, errs := run(t, append(live, args...)...); code != 2 || !strings.HasSuffix(errs, want) {
+		if code, _, errs := runProgram(t, append(live, args...)...); code != 2 || !strings.HasSuffix(errs, want) {
 			t.Errorf("%v: exit %d %s", args, code, errs)
 		}
 	}
@@ -178,7 +178,7 @@ func (s *server) scrapeUntil(t *testing.T) (stop func()) {
 
 // TestNoConfigFile: there is nothing to read again, no metric says so, and SIGHUP does not end the program.
 func TestNoConfigFile(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("no-rdma"), "--web.enable-lifecycle")
+	s := startProgram(t, "--replay="+machines.Fixture("no-rdma"), "--web.enable-lifecycle")
 	if status, body := s.post(t, "/-/reload"); status != 400 || !strings.Contains(body, "none of --config.file") {
 		t.Errorf("status %d, %q", status, body)
 	}

@@ -30,7 +30,7 @@ import (
 
 // TestSurface: what a client may ask for, and what it gets of all else.
 func TestSurface(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("no-rdma"))
+	s := startProgram(t, "--replay="+machines.Fixture("no-rdma"))
 	for _, path := range []string{
 		"/", "/metrics", "/-/healthy", "/api/v1/alerts", "/api/v1/rules", "/api/v1/findings", "/api/v1/node",
 		"/api/v1/topology", "/static/page.css", "/runbooks/RDMAPortDown", "/runbooks/",
@@ -81,7 +81,7 @@ func TestLifecycle(t *testing.T) {
 		"enabled, with passwords": {flags: []string{"--web.enable-lifecycle", "--web.config.file=" + file}, header: login, enabled: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, append(c.flags, "--replay="+machines.Fixture("no-rdma"))...)
+			s := startProgram(t, append(c.flags, "--replay="+machines.Fixture("no-rdma"))...)
 			if status, _, _ := s.ask(t, once(), "GET", "/metrics", nil, c.header...); status != http.StatusOK {
 				t.Fatalf("scrape: %d", status)
 			}
@@ -131,7 +131,7 @@ func (e *endless) Read(b []byte) (int, error) {
 
 // TestOversized: what is too large is refused, or not read.
 func TestOversized(t *testing.T) {
-	s := start(t, "--replay="+machines.Fixture("no-rdma"), "--web.enable-lifecycle")
+	s := startProgram(t, "--replay="+machines.Fixture("no-rdma"), "--web.enable-lifecycle")
 	long := strings.Repeat("x", 128<<10)
 	for name, c := range map[string]struct {
 		path   string
@@ -181,7 +181,7 @@ func TestNothingWithoutPassword(t *testing.T) {
 		"fabric": {"fabric", "--path.rootfs=" + hosttest.InfiniBandPorts(t), "--state.dir=" + t.TempDir()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, append(args, "--web.config.file="+config, "--web.pprof")...)
+			s := startProgram(t, append(args, "--web.config.file="+config, "--web.pprof")...)
 			plain := s.url
 			s.url = strings.Replace(s.url, "http:", "https:", 1)
 			client := once()
@@ -210,7 +210,7 @@ func TestNothingWithoutPassword(t *testing.T) {
 				"Basic cHJvbTpzZWNyZXQ="); status != http.StatusOK {
 				t.Errorf("with the password: %d", status)
 			}
-			if code, out, errs := run(t, "healthy", "--url="+s.url); code != command.OK ||
+			if code, out, errs := runProgram(t, "healthy", "--url="+s.url); code != command.OK ||
 				!strings.Contains(out, "requires a password") {
 				t.Errorf("healthy: exit %d, %s%s", code, out, errs)
 			}

@@ -20,8 +20,8 @@ type tree struct {
 	all, any []tree
 }
 
-// leaf is a required metric, with or without labels.
-type leaf struct {
+// required is a required metric, with or without labels.
+type required struct {
 	metric int
 	labels []string
 	state  string
@@ -113,14 +113,14 @@ func (d *Detector) tree(n Need, descs map[string]*exposition.Desc) tree {
 }
 
 // leaf finds a leaf, or adds it.
-func (d *Detector) leaf(metric int, desc *exposition.Desc, labels []string, state string) int {
+func (d *Detector) leaf(group int, desc *exposition.Desc, labels []string, state string) int {
 	i := slices.IndexFunc(d.leaves,
-		func(l leaf) bool { return l.metric == metric && l.state == state && slices.Equal(l.labels, labels) })
+		func(l required) bool { return l.metric == group && l.state == state && slices.Equal(l.labels, labels) })
 	if i >= 0 {
 		return i
 	}
 	states := slices.Compact(append([]string{""}, strings.Split(state, "|")...))
-	d.leaves = append(d.leaves, leaf{metric, labels, state, states, Need{Labels: labels}.Asks(desc)})
+	d.leaves = append(d.leaves, required{group, labels, state, states, Need{Labels: labels}.Asks(desc)})
 	return len(d.leaves) - 1
 }
 

@@ -57,7 +57,7 @@ type Round struct {
 type Detector struct {
 	alerts  []Alert
 	trees   []tree // of the alerts
-	leaves  []leaf
+	leaves  []required
 	metrics []metric // sorted by name
 	needed  int      // number of metrics in all trees
 }

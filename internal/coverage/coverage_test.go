@@ -47,7 +47,7 @@ func detector(more ...coverage.Alert) *coverage.Detector {
 	} {
 		metrics = append(metrics, coverage.Metric{Desc: d, Collectors: []string{"c"}})
 		if len(more) == 0 {
-			alerts = append(alerts, coverage.Alert{Name: d.Name, Need: m(d.Name)})
+			alerts = append(alerts, coverage.Alert{Name: d.Name, Need: needOf(d.Name)})
 		}
 	}
 	metrics = append(metrics, coverage.Metric{Desc: counter, Collectors: []string{"second"}})
@@ -162,17 +162,17 @@ func TestNeedsMeet(t *testing.T) {
 		sources: map[string]coverage.Reason{"config": coverage.Permission, "eeprom": coverage.Permission},
 	}
 	for want, need := range map[string]coverage.Need{
-		"":                  coverage.All(m("counter"), m("rdma_port_info")),
-		"x:not_supported":   coverage.All(m("counter"), m("ethernet")),
-		"-x":                coverage.All(m("ethernet"), m("links")),       // no GPU, whatever else is missing
-		" ":                 coverage.Any(m("links"), m("counter")),        // one suffices
-		"-x ":               coverage.Any(m("links"), m("rdma_gpu_info")),  // neither applies
-		"x:permission":      coverage.Any(m("module"), m("ethernet")),      // a permission would be sufficient
-		"x:not_supported ":  coverage.All(m("module"), m("ethernet")),      // a permission alone would not be sufficient
-		"x:permission ":     m("settings", "size"),                         // present, without the required label
-		"  ":                m("settings", "group"),                        // the label needs no permission
-		"   ":               m("settings", "size-that-is-no-label-at-all"), // no label, and no permission for it
-		"x:not_supported  ": m("unknown"),
+		"":                  coverage.All(needOf("counter"), needOf("rdma_port_info")),
+		"x:not_supported":   coverage.All(needOf("counter"), needOf("ethernet")),
+		"-x":                coverage.All(needOf("ethernet"), needOf("links")),      // no GPU, whatever else is missing
+		" ":                 coverage.Any(needOf("links"), needOf("counter")),       // one suffices
+		"-x ":               coverage.Any(needOf("links"), needOf("rdma_gpu_info")), // neither applies
+		"x:permission":      coverage.Any(needOf("module"), needOf("ethernet")),     // a permission would be sufficient
+		"x:not_supported ":  coverage.All(needOf("module"), needOf("ethernet")),     // a permission alone would not be sufficient
+		"x:permission ":     needOf("settings", "size"),                             // present, without the required label
+		"  ":                needOf("settings", "group"),                            // the label needs no permission
+		"   ":               needOf("settings", "size-that-is-no-label-at-all"),     // no label, and no permission for it
+		"x:not_supported  ": needOf("unknown"),
 	} {
 		t.Run(need.String(), func(t *testing.T) {
 			r := detector(coverage.Alert{Name: "x", Need: need}).Evaluate(h.round())
@@ -181,12 +181,12 @@ func TestNeedsMeet(t *testing.T) {
 			}
 		})
 	}
-	r := detector(coverage.Alert{Name: "x", Need: coverage.All(m("module"), m("light"))}).Evaluate(h.round())
+	r := detector(coverage.Alert{Name: "x", Need: coverage.All(needOf("module"), needOf("light"))}).Evaluate(h.round())
 	if g := r.Gaps[0]; g.Source != "eeprom" || !slices.Equal(g.Metrics, []string{"module"}) {
 		t.Errorf("%+v", g)
 	}
 	h.collectors = map[string]coverage.Reason{"c": coverage.Failed}
-	r = detector(coverage.Alert{Name: "x", Need: m("ethernet")}).Evaluate(h.round())
+	r = detector(coverage.Alert{Name: "x", Need: needOf("ethernet")}).Evaluate(h.round())
 	if g := r.Gaps[0]; g.Reason != coverage.Failed || g.Collector != "c" {
 		t.Errorf("%+v", g)
 	}
@@ -201,14 +201,14 @@ func BenchmarkJudge(b *testing.B) {
 
 // TestUnknownCounter: for a saturated counter, alerts on its rate are not evaluated on that part of the host.
 func TestUnknownCounter(t *testing.T) {
-	full := &exposition.Desc{Name: "full", Scope: exposition.ScopePort, Labels: []string{"port", "counter"}}
+	desc := &exposition.Desc{Name: "full", Scope: exposition.ScopePort, Labels: []string{"port", "counter"}}
 	waits := &exposition.Desc{
 		Name: "waits", Scope: exposition.ScopePort, Labels: []string{"port"}, Of: "waits",
 		Unknown: map[string][]string{"": {`full{counter="wait"}`}},
 	}
-	descs := []*exposition.Desc{full, waits}
+	descs := []*exposition.Desc{desc, waits}
 	d := coverage.New([]coverage.Alert{{Name: "backpressure", Need: coverage.Need{Metric: "waits"}}},
-		[]coverage.Metric{{Desc: full}, {Desc: waits}})
+		[]coverage.Metric{{Desc: desc}, {Desc: waits}})
 	for _, c := range []struct {
 		name    string
 		samples []string
@@ -292,8 +292,8 @@ func TestUnknownReasons(t *testing.T) {
 		Name: "way_info", Scope: exposition.ScopeHost, Labels: []string{"gpu", "reason"}, Of: "way_info",
 		Unknown: map[string][]string{"old": {`way_info{reason="unread"}`}},
 	}
-	need := func(reasons string) coverage.Need {
-		return coverage.Need{Metric: "way_info", Labels: []string{"reason"}, State: reasons}
+	need := func(given string) coverage.Need {
+		return coverage.Need{Metric: "way_info", Labels: []string{"reason"}, State: given}
 	}
 	d := coverage.New([]coverage.Alert{
 		{Name: "none", Need: need("absent|old")}, {Name: "far", Need: need("far")}, {Name: "any", Need: need("")},

@@ -7,17 +7,17 @@ import (
 	"rdma_exporter/internal/exposition"
 )
 
-type state uint8
+type needState uint8
 
 const (
-	stateSeen    state = iota
-	stateMissing       // it applies and is missing
-	stateIdle          // it does not apply
+	stateSeen    needState = iota
+	stateMissing           // it applies and is missing
+	stateIdle              // it does not apply
 )
 
 // verdict is the state of a requirement.
 type verdict struct {
-	state  state
+	state  needState
 	reason Reason // why it is missing
 	partly bool   // present for a part of the host
 }
@@ -106,7 +106,7 @@ func (l *evaluation) leaf(i int) verdict {
 }
 
 // evaluate determines whether a metric is present, and otherwise why it is missing.
-func (l *evaluation) evaluate(n *leaf) verdict {
+func (l *evaluation) evaluate(n *required) verdict {
 	m, f := &l.metrics[n.metric], l.families[n.metric]
 	exposed := f != nil && (len(n.labels) == 0 || f.HasLabels(n.labels...))
 	if l.unknown(n) != "" {
@@ -143,7 +143,7 @@ func (l *evaluation) evaluate(n *leaf) verdict {
 }
 
 // unknown is the selector of a sample which means that the fact of a leaf could not be read; empty: none.
-func (l *evaluation) unknown(n *leaf) string {
+func (l *evaluation) unknown(n *required) string {
 	for _, state := range n.states {
 		of := l.metrics[n.metric].unknown[state]
 		if i := slices.IndexFunc(of, l.has); i >= 0 {
@@ -155,7 +155,7 @@ func (l *evaluation) unknown(n *leaf) string {
 
 // knownInPart reports whether a family has information besides the unknown part: another state, or without a state more
 // samples than unknown ones.
-func (l *evaluation) knownInPart(n *leaf, f *exposition.Family) bool {
+func (l *evaluation) knownInPart(n *required, f *exposition.Family) bool {
 	if slices.Contains(f.Head.Desc.Labels, "state") {
 		return f.HasOther("state", "unknown")
 	}
@@ -184,7 +184,7 @@ func (l *evaluation) explain(t *tree, g *Gap) {
 }
 
 // explainLeaf does so for a metric, or for the metric that it is about if that is the missing one.
-func (l *evaluation) explainLeaf(n *leaf, v verdict, g *Gap) {
+func (l *evaluation) explainLeaf(n *required, v verdict, g *Gap) {
 	m := &l.metrics[n.metric]
 	if m.ofLeaf >= 0 && !l.has(m.never) && !l.has(m.of) {
 		l.explainLeaf(&l.leaves[m.ofLeaf], v, g)

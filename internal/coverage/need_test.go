@@ -7,12 +7,12 @@ import (
 	"rdma_exporter/internal/coverage"
 )
 
-func m(name string, labels ...string) coverage.Need {
+func needOf(name string, labels ...string) coverage.Need {
 	return coverage.Need{Metric: name, Labels: labels}
 }
 
 func TestNeedsAreSimple(t *testing.T) {
-	a, b, c := m("a"), m("b"), m("c")
+	a, b, c := needOf("a"), needOf("b"), needOf("c")
 	for name, tc := range map[string]struct {
 		need coverage.Need
 		want string
@@ -29,7 +29,7 @@ func TestNeedsAreSimple(t *testing.T) {
 		"any with more than another":      {coverage.Any(a, coverage.All(a, b)), "a"},
 		"any with much more than another": {coverage.Any(coverage.All(a, b), coverage.All(a, b, c)), "(a & b)"},
 		"any with other things":           {coverage.Any(coverage.All(a, b), c), "((a & b) | c)"},
-		"labels are another thing":        {coverage.All(a, m("a", "x", "y")), "(a & a{x,y})"},
+		"labels are another thing":        {coverage.All(a, needOf("a", "x", "y")), "(a & a{x,y})"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.need.String(); got != tc.want {
@@ -37,8 +37,10 @@ func TestNeedsAreSimple(t *testing.T) {
 			}
 		})
 	}
-	if got := coverage.All(coverage.Any(m("c"), m("a", "x")), m("b"), m("a")).Metrics(); !slices.Equal(got,
-		[]string{"a", "b", "c"}) {
+	if got := coverage.All(coverage.Any(needOf("c"), needOf("a", "x")), needOf("b"), needOf("a")).Metrics(); !slices.Equal(
+		got,
+		[]string{"a", "b", "c"},
+	) {
 		t.Errorf("metrics %v", got)
 	}
 }

@@ -40,7 +40,7 @@ func TestLazyExpressions(t *testing.T) {
 					}
 				}
 			case *ast.CallExpr:
-				if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Regexp" && name(f.X) == "lazy" {
+				if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Regexp" && nameOf(f.X) == "lazy" {
 					expressions[dir] = append(expressions[dir], n.Args[0])
 				}
 			}
@@ -66,7 +66,7 @@ func TestLazyExpressions(t *testing.T) {
 	}
 }
 
-func name(e ast.Expr) string {
+func nameOf(e ast.Expr) string {
 	if id, ok := e.(*ast.Ident); ok {
 		return id.Name
 	}

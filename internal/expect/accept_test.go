@@ -31,7 +31,7 @@ func acceptable() *Memory {
 	var links []NamedLink
 	for i := range 6 {
 		f := function(i, fmt.Sprintf("mlx5_%d", i))
-		before, links = append(before, f), append(links, of(f, link(400, 4)))
+		before, links = append(before, f), append(links, of(f, usualLink(400, 4)))
 		m.Learn(f.key()+"/1", RoleRecord{Device: f.Device, Port: 1, Verdict: role.Verdict{Role: pci.Compute}})
 	}
 	m.See(t0, "one", before)
@@ -40,7 +40,10 @@ func acceptable() *Memory {
 	now[3].Device, now[4].Device = "mlx5_5", "mlx5_4"
 	links = nil
 	for i, f := range now {
-		links = append(links, of(f, [...]Link{link(400, 4), link(200, 2), {}, link(400, 4), link(400, 4)}[i]))
+		links = append(
+			links,
+			of(f, [...]Link{usualLink(400, 4), usualLink(200, 2), {}, usualLink(400, 4), usualLink(400, 4)}[i]),
+		)
 	}
 	m.See(t0.Add(time.Hour), "two", now)
 	m.Observe(t0.Add(time.Hour), links)

@@ -99,8 +99,8 @@ func Of(links []Link, mark func(id string) Mark) []Expectation {
 	return out
 }
 
-// votes are the rates and widths of the ACTIVE physical links of each kind, each counted once.
-type votes map[Kind][]vote
+// tally are the rates and widths of the ACTIVE physical links of each kind, each counted once.
+type tally map[Kind][]vote
 
 type vote struct {
 	link int    // link of the vote
@@ -108,8 +108,8 @@ type vote struct {
 	has  Mark
 }
 
-func count(links []Link) votes {
-	v := votes{}
+func count(links []Link) tally {
+	v := tally{}
 	for i := range links {
 		l := &links[i]
 		if !l.Active || l.Rate == nil || l.Kind.Board == "" {
@@ -132,7 +132,7 @@ func (l *Link) now() Mark {
 
 // without returns the rate of more than half of the other physical links of a link's kind, and their width if a
 // majority agrees on it. It is zero if there are too few or they do not agree.
-func (v votes) without(i int, l *Link) (most Mark) {
+func (v tally) without(i int, l *Link) (most Mark) {
 	others, byRate, byMark := 0, map[float64]int{}, map[Mark]int{}
 	for _, o := range v[l.Kind] {
 		if o.link == i || o.wire != "" && o.wire == l.Wire {

@@ -6,8 +6,8 @@ func num[T any](v T) *T { return &v }
 
 const gb = 1e9
 
-// link is an ACTIVE link of the usual kind.
-func link(rate float64, lanes uint64) Link {
+// usualLink is an ACTIVE link of the usual kind.
+func usualLink(rate float64, lanes uint64) Link {
 	return Link{
 		ID: "x", Active: true, Rate: num(rate * gb), Lanes: &lanes, Kind: Kind{"board", "InfiniBand", 1, "compute"},
 	}
@@ -38,7 +38,7 @@ func TestOf(t *testing.T) {
 			}
 		}
 	}
-	ndr, slow := link(400, 4), link(200, 4)
+	ndr, slow := usualLink(400, 4), usualLink(200, 4)
 	for _, c := range []struct {
 		name  string
 		first Link // the link under test
@@ -53,8 +53,8 @@ func TestOf(t *testing.T) {
 		{"the others of that eight", ndr, append(times(6, ndr), slow), none, Expectation{400 * gb, Siblings, 4, Siblings}},
 		{"two siblings are too few", slow, times(2, ndr), none, Expectation{}},
 		{"half of the siblings is no majority", slow, append(times(2, ndr), times(2, slow)...), none, Expectation{}},
-		{"it lost lanes", link(100, 1), times(3, ndr), none, Expectation{400 * gb, Siblings, 4, Siblings}},
-		{"siblings that do not agree on lanes", link(100, 1), append(times(2, link(100, 4)), times(2, link(100, 2))...), none, Expectation{100 * gb, Siblings, 0, ""}},
+		{"it lost lanes", usualLink(100, 1), times(3, ndr), none, Expectation{400 * gb, Siblings, 4, Siblings}},
+		{"siblings that do not agree on lanes", usualLink(100, 1), append(times(2, usualLink(100, 4)), times(2, usualLink(100, 2))...), none, Expectation{100 * gb, Siblings, 0, ""}},
 		{"all slow, without marks", slow, times(7, slow), none, Expectation{200 * gb, Siblings, 4, Siblings}},
 		{"all slow, with marks", slow, times(7, slow), marked(400, 4), Expectation{400 * gb, HighWater, 4, HighWater}},
 		{"a mark below the siblings", slow, times(7, ndr), marked(200, 4), Expectation{400 * gb, Siblings, 4, Siblings}},

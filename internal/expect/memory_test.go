@@ -30,12 +30,12 @@ func TestObserve(t *testing.T) {
 	}{
 		{"down: never was ACTIVE", Link{ID: "a"}, false, Mark{}, false},
 		{"ACTIVE without a rate", Link{ID: "a", Active: true}, true, Mark{}, true},
-		{"its rate", with(link(200, 2), func(l *Link) { l.ID = "a" }), true, Mark{200 * gb, 2}, true},
-		{"the same again", with(link(200, 2), func(l *Link) { l.ID = "a" }), false, Mark{200 * gb, 2}, true},
-		{"higher", with(link(400, 4), func(l *Link) { l.ID = "a" }), true, Mark{400 * gb, 4}, true},
-		{"lower", with(link(100, 8), func(l *Link) { l.ID = "a" }), false, Mark{400 * gb, 4}, true},
+		{"its rate", with(usualLink(200, 2), func(l *Link) { l.ID = "a" }), true, Mark{200 * gb, 2}, true},
+		{"the same again", with(usualLink(200, 2), func(l *Link) { l.ID = "a" }), false, Mark{200 * gb, 2}, true},
+		{"higher", with(usualLink(400, 4), func(l *Link) { l.ID = "a" }), true, Mark{400 * gb, 4}, true},
+		{"lower", with(usualLink(100, 8), func(l *Link) { l.ID = "a" }), false, Mark{400 * gb, 4}, true},
 		{"down again", Link{ID: "a"}, false, Mark{400 * gb, 4}, true},
-		{"one that is not remembered", with(link(800, 8), func(l *Link) { l.ID = "" }), false, Mark{400 * gb, 4}, true},
+		{"one that is not remembered", with(usualLink(800, 8), func(l *Link) { l.ID = "" }), false, Mark{400 * gb, 4}, true},
 	} {
 		m.Observe(t0.Add(time.Duration(i)*time.Minute), []NamedLink{{Link: c.link, Device: "mlx5_0", Port: 1}})
 		if got := changed(m); got != c.changed {
@@ -200,7 +200,7 @@ func TestRenamed(t *testing.T) {
 func TestDataIsKept(t *testing.T) {
 	m := NewMemory(Data{})
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
-	m.Observe(now, []NamedLink{{Link: link(400, 4), Device: "mlx5_0", Port: 1, Netdev: "eth0"}})
+	m.Observe(now, []NamedLink{{Link: usualLink(400, 4), Device: "mlx5_0", Port: 1, Netdev: "eth0"}})
 	m.See(now, "one", []FunctionRecord{
 		{Device: "mlx5_0", PCIAddress: "0000:18:00.0", NodeGUID: "b83f:d203:0050:a1c0", Driver: "mlx5_core", Netdev: true},
 	})

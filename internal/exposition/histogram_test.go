@@ -24,7 +24,7 @@ func TestTextOfHistogramsIsThatOfPrometheus(t *testing.T) {
 			s := NewSink([]*Desc{d})
 			for round := range uint64(3) { // with new and cached series
 				s.Begin()
-				for i, v := range values() {
+				for i, v := range testValues() {
 					counts := make([]uint64, len(bounds)+1)
 					for j := range counts {
 						counts[j] = (round + 1) * uint64(i*j)

@@ -184,7 +184,7 @@ func TestLabelValuesDoNotRunTogether(t *testing.T) {
 func TestSeriesThatAreGoneAreForgotten(t *testing.T) {
 	g := descOf(Gauge, "device")
 	s := NewSink([]*Desc{g})
-	table := s.descs[g]
+	named := s.descs[g]
 	for round := range 100 {
 		lines(s, func() {
 			for i := range 10 {
@@ -193,12 +193,12 @@ func TestSeriesThatAreGoneAreForgotten(t *testing.T) {
 			}
 			s.Emit(g, 1, "garbled"+strings.Repeat("\x00", round))
 		})
-		if n, m := len(table.series), len(table.texts); n > 11 || m > 11 {
+		if n, m := len(named.series), len(named.texts); n > 11 || m > 11 {
 			t.Fatalf("round %d: %d label sets and %d texts are kept", round, n, m)
 		}
 	}
 	lines(s, func() {})
-	if n, m := len(table.series), len(table.texts); n != 0 || m != 0 {
+	if n, m := len(named.series), len(named.texts); n != 0 || m != 0 {
 		t.Errorf("%d label sets and %d texts are kept of nothing", n, m)
 	}
 }

@@ -53,7 +53,7 @@ func compare(t testing.TB, families []Family) {
 	}
 }
 
-func values() []float64 {
+func testValues() []float64 {
 	return []float64{
 		0, math.Copysign(0, -1), 1, -1, 2, 10, 42, 0.1, -0.1, 0.5, 1.5, 123456.789, 1e-3, 1e-4, 9.99e-5, 1e-5, 1e-7,
 		5e-324, math.MaxFloat64,
@@ -69,7 +69,7 @@ func TestTextIsThatOfPrometheus(t *testing.T) {
 		d.Help = `Bits "quoted", a \ backslash, \n as text,` + "\na line, é."
 		s := NewSink([]*Desc{d})
 		s.Begin()
-		for i, v := range values() {
+		for i, v := range testValues() {
 			s.Emit(d, v, strings.Repeat("i", i), "plain")
 		}
 		for i, l := range []string{"", `quote "`, `back \ slash`, `\n`, "é日本", "a{b}=c,d", "two words", "\xff", "%s", "#"} {

@@ -39,7 +39,7 @@ func TestAccept(t *testing.T) {
 	} {
 		t.Run(cmp.Or(strings.Join(tt.names, " "), "--all"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := leaves()
+				s := leafSpine()
 				s.nodes[21].name, s.nodes[22].name = "twin", "twin"
 				m := s.monitor()
 				if _, err := m.Accept(t.Context(), nil, true); err == nil {
@@ -47,7 +47,7 @@ func TestAccept(t *testing.T) {
 				}
 				saved := 0
 				m.Save = func(Data) error { saved++; return nil }
-				start(t, m)
+				startMonitor(t, m)
 				s.mu.Lock()
 				s.unplug(End{1, 1})
 				for _, port := range []int{1, 2} {
@@ -138,12 +138,12 @@ func TestAcceptBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := leaves()
+				s := leafSpine()
 				if strings.HasPrefix(name, "a host of two leaves") {
 					s.connect(End{12, 2}, End{2, 5})
 				}
 				m := s.monitor()
-				start(t, m)
+				startMonitor(t, m)
 				s.mu.Lock()
 				tt.change(s)
 				s.mu.Unlock()

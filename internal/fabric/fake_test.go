@@ -76,9 +76,9 @@ func (s *subnet) exchange() {
 	s.connect(End{1, 4}, End{3, 1})
 }
 
-// leaves are two leaf switches 1 and 2, two spines 3 and 4, and hosts 11, 12 at leaf 1 and 21, 22 at leaf 2. Host 9 at
-// leaf 1 runs the subnet manager and is the one that sweeps.
-func leaves() *subnet {
+// leafSpine are two leaf switches 1 and 2, two spines 3 and 4, and hosts 11, 12 at leaf 1 and 21, 22 at leaf 2. Host 9
+// at leaf 1 runs the subnet manager and is the one that sweeps.
+func leafSpine() *subnet {
 	s := &subnet{nodes: map[GUID]*device{}, asked: map[uint16]int{}, start: End{9, 1}}
 	for guid, name := range map[GUID]string{1: "leaf1", 2: "leaf2", 3: "spine1", 4: "spine2"} {
 		s.nodes[guid] = &device{kind: mad.Switch, name: name, ports: map[int]*plug{}, lid: uint16(guid)}
@@ -294,22 +294,22 @@ func performance(data []byte, n *device, attribute uint16) bool {
 	return p != nil && !p.mute
 }
 
-// line is a transport into a subnet.
-type line struct {
+// sampleLine is a transport into a subnet.
+type sampleLine struct {
 	*subnet
 	back chan *mad.Datagram
 	gone chan struct{}
 	once sync.Once
 }
 
-func (l *line) Send(d *mad.Datagram, _ time.Duration) error {
+func (l *sampleLine) Send(d *mad.Datagram, _ time.Duration) error {
 	if a := l.answer(d); a != nil {
 		l.back <- a
 	}
 	return nil
 }
 
-func (l *line) Receive(d *mad.Datagram) error {
+func (l *sampleLine) Receive(d *mad.Datagram) error {
 	select {
 	case a := <-l.back:
 		*d = *a
@@ -319,13 +319,13 @@ func (l *line) Receive(d *mad.Datagram) error {
 	}
 }
 
-func (l *line) Close() error {
+func (l *sampleLine) Close() error {
 	l.once.Do(func() { close(l.gone) })
 	return nil
 }
 
-func (s *subnet) open() *line {
-	return &line{subnet: s, back: make(chan *mad.Datagram, 1000), gone: make(chan struct{})}
+func (s *subnet) open() *sampleLine {
+	return &sampleLine{subnet: s, back: make(chan *mad.Datagram, 1000), gone: make(chan struct{})}
 }
 
 // sweep sweeps and counts the queries.
@@ -343,7 +343,7 @@ func (s *subnet) sweep(t *testing.T, known *Fabric, o Options) *Fabric {
 
 // endless is a subnet in which each port leads to another new switch.
 type endless struct {
-	*line
+	*sampleLine
 	ports byte // of each
 	seen  atomic.Uint64
 }

@@ -14,8 +14,8 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// names are those of ends, "1/3".
-func names(ends []End) (out []string) {
+// namesOf are those of ends, "1/3".
+func namesOf(ends []End) (out []string) {
 	for _, e := range ends {
 		out = append(out, fmt.Sprintf("%d/%d", e.GUID, e.Port))
 	}
@@ -46,7 +46,7 @@ func TestMissing(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := leaves()
+				s := leafSpine()
 				f := s.sweep(t, nil, Options{})
 				m := NewMemory(Data{})
 				if !m.Note(f, f.At.Add(-time.Hour)) || m.Note(f, f.At.Add(-time.Hour)) {
@@ -64,7 +64,7 @@ func TestMissing(t *testing.T) {
 				tt.change(s)
 				f = s.sweep(t, f, Options{})
 				m.Note(f, f.At.Add(-time.Hour))
-				if got := names(m.missing(f)); !slices.Equal(got, tt.want) {
+				if got := namesOf(m.missing(f)); !slices.Equal(got, tt.want) {
 					t.Errorf("missing %v, want %v", got, tt.want)
 				}
 			})
@@ -75,14 +75,14 @@ func TestMissing(t *testing.T) {
 // TestNameUnanswered: a node whose NodeDescription does not answer in a full sweep keeps its remembered name.
 func TestNameUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := leaves()
+		s := leafSpine()
 		m := s.monitor()
 		var kept Data
 		m.Save = func(d Data) error {
 			kept = d
 			return nil
 		}
-		start(t, m)
+		startMonitor(t, m)
 		s.mu.Lock()
 		s.lost = func(d *mad.Datagram, _ *device, at End) bool {
 			return at.GUID == 3 && binary.BigEndian.Uint16(d.MAD[16:]) == 0x10
@@ -115,7 +115,7 @@ func TestNameUnanswered(t *testing.T) {
 
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := leaves()
+		s := leafSpine()
 		m := NewMemory(Data{})
 		f := s.sweep(t, nil, Options{})
 		m.Note(f, f.At.Add(-time.Hour))
@@ -142,7 +142,7 @@ func TestForget(t *testing.T) {
 func TestClockSet(t *testing.T) {
 	for _, by := range []time.Duration{8 * 24 * time.Hour, -8 * 24 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			s := leaves()
+			s := leafSpine()
 			m := NewMemory(Data{})
 			f := s.sweep(t, nil, Options{})
 			m.Note(f, f.At.Add(-time.Hour))

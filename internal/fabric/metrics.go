@@ -52,26 +52,26 @@ var (
 	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3",
 		"1 for each switch port that has or had a link, with the names of both ends. Ports of adapters have it where no switch is at the far end, and where their counters are queried. Series with end=\"1\" count each link once.",
 		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "end")
-	missing = absentBeside(ofLink("missing", "", "PortInfo, and remembered links", "1 for a port whose remembered link is gone. Absent while the link is up, and while neither end answers."), links)
+	missing = absentBeside(ofLink("missing", "", "PortInfo, and remembered links", "1 for a port whose remembered link is gone. Absent while the link is up, and while neither end answers."), linkCount)
 
-	state     = ofPort("state_id", "", fromPort, "Logical state: 1 Down, 2 Init, 3 Armed, 4 Active.")
-	physical  = ofPort("physical_state_id", "", fromPort, "Physical state: 1 Sleep, 2 Polling, 3 Disabled, 4 Training, 5 LinkUp, 6 LinkErrorRecovery, 7 Phy Test.")
-	rate      = ofPort("rate_bytes_per_second", "bytes", fromPort, "Data rate of the link. Absent while it is down. FDR10 is reported with the rate of QDR, as the kernel does.")
-	width     = ofPort("width_lanes", "lanes", fromPort, "Link width in lanes. Absent while the link is down.")
-	fdr10     = absentBeside(ofPort("fdr10", "", "Mellanox ExtendedPortInfo", "1 for a link at FDR10; 0 for a link at QDR with FDR10 enabled at both ends. Absent for all other links."), links)
-	enRate    = ofLink("enabled_rate_bytes_per_second", "bytes", fromPort, "Expected data rate: the highest that both ends support and have enabled. Limits of the cable are not included.")
-	enWidth   = ofLink("enabled_width_lanes", "lanes", fromPort, "Expected width: the most lanes that both ends support and have enabled.")
-	supRate   = ofLink("supported_rate_bytes_per_second", "bytes", fromPort, "Highest data rate that both ends support.")
-	supWidth  = ofLink("supported_width_lanes", "lanes", fromPort, "Most lanes that both ends support.")
-	differing = ofLink("settings_differ", "", fromPort, "1 for a link with a lower speed or width enabled at one end than at the other, although both support more. Absent for all other links.")
+	stateID    = ofPort("state_id", "", fromPort, "Logical state: 1 Down, 2 Init, 3 Armed, 4 Active.")
+	physical   = ofPort("physical_state_id", "", fromPort, "Physical state: 1 Sleep, 2 Polling, 3 Disabled, 4 Training, 5 LinkUp, 6 LinkErrorRecovery, 7 Phy Test.")
+	rateBytes  = ofPort("rate_bytes_per_second", "bytes", fromPort, "Data rate of the link. Absent while it is down. FDR10 is reported with the rate of QDR, as the kernel does.")
+	widthLanes = ofPort("width_lanes", "lanes", fromPort, "Link width in lanes. Absent while the link is down.")
+	fdr10      = absentBeside(ofPort("fdr10", "", "Mellanox ExtendedPortInfo", "1 for a link at FDR10; 0 for a link at QDR with FDR10 enabled at both ends. Absent for all other links."), linkCount)
+	enRate     = ofLink("enabled_rate_bytes_per_second", "bytes", fromPort, "Expected data rate: the highest that both ends support and have enabled. Limits of the cable are not included.")
+	enWidth    = ofLink("enabled_width_lanes", "lanes", fromPort, "Expected width: the most lanes that both ends support and have enabled.")
+	supRate    = ofLink("supported_rate_bytes_per_second", "bytes", fromPort, "Highest data rate that both ends support.")
+	supWidth   = ofLink("supported_width_lanes", "lanes", fromPort, "Most lanes that both ends support.")
+	differing  = ofLink("settings_differ", "", fromPort, "1 for a link with a lower speed or width enabled at one end than at the other, although both support more. Absent for all other links.")
 
-	waits    = ofPort("transmit_wait_ratio", "", "PortXmitWait, PortSamplesControl (tick), IBA 16.1.3.2", "Share of the time between the last two sweeps in which a switch port had data to send and sent none, for lack of credits or of its turn (0 to 1). Absent where the length of a tick is unknown.")
-	loop     = desc("credit_loop_suspect", exposition.Gauge, "", "rdma_fabric_port_transmit_wait_ratio and the links", "1 for each port of a suspected credit loop: links between switches in a cycle, each waiting for more than half of the time, without a slow receiver or a full link behind them. loop: number of the cycle in this sweep; step: place in it.", "node_guid", "port", "loop", "step")
-	loops    = desc("credit_loops_suspected", exposition.Gauge, "", "rdma_fabric_port_transmit_wait_ratio and the links", "Suspected credit loops between the last two sweeps. Absent where no port has rdma_fabric_port_transmit_wait_ratio.")
-	leafDown = ofLeaf("downlink_bytes_per_second", "bytes", "Data rate of the links to hosts that are up.")
-	leafUp   = ofLeaf("uplink_bytes_per_second", "bytes", "Data rate of the links to switches that are up.")
-	leafAll  = ofLeaf("uplink_expected_bytes_per_second", "bytes", "Data rate of all expected links to switches, those of the site configuration or else the remembered ones, at the rate that both ends have enabled. A missing link counts as the average of those that are up.")
-	leafLost = ofLeaf("uplinks_missing", "", "Expected links to switches that are down or connected elsewhere: those of the site configuration, or else the remembered ones.")
+	waitRatio = ofPort("transmit_wait_ratio", "", "PortXmitWait, PortSamplesControl (tick), IBA 16.1.3.2", "Share of the time between the last two sweeps in which a switch port had data to send and sent none, for lack of credits or of its turn (0 to 1). Absent where the length of a tick is unknown.")
+	loop      = desc("credit_loop_suspect", exposition.Gauge, "", "rdma_fabric_port_transmit_wait_ratio and the links", "1 for each port of a suspected credit loop: links between switches in a cycle, each waiting for more than half of the time, without a slow receiver or a full link behind them. loop: number of the cycle in this sweep; step: place in it.", "node_guid", "port", "loop", "step")
+	loopCount = desc("credit_loops_suspected", exposition.Gauge, "", "rdma_fabric_port_transmit_wait_ratio and the links", "Suspected credit loops between the last two sweeps. Absent where no port has rdma_fabric_port_transmit_wait_ratio.")
+	leafDown  = ofLeaf("downlink_bytes_per_second", "bytes", "Data rate of the links to hosts that are up.")
+	leafUp    = ofLeaf("uplink_bytes_per_second", "bytes", "Data rate of the links to switches that are up.")
+	leafAll   = ofLeaf("uplink_expected_bytes_per_second", "bytes", "Data rate of all expected links to switches, those of the site configuration or else the remembered ones, at the rate that both ends have enabled. A missing link counts as the average of those that are up.")
+	leafLost  = ofLeaf("uplinks_missing", "", "Expected links to switches that are down or connected elsewhere: those of the site configuration, or else the remembered ones.")
 
 	managers  = desc("subnet_managers", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "Subnet managers that answer, by state.", "state")
 	smState   = absentBeside(desc("subnet_manager_state_id", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "State of the subnet manager at a node: 0 not active, 1 discovering, 2 standby, 3 master.", "node_guid"), managers)
@@ -79,14 +79,14 @@ var (
 	smActs    = absentBeside(desc("subnet_manager_activity_total", exposition.Counter, "", "SMInfo, IBA 14.2.5.13", "Activity count (ActCount) of the subnet manager at a node. opensm counts every datagram that it sends: each query raises the count.", "node_guid"), managers)
 	unanswers = desc("unanswered", exposition.Gauge, "", "timeouts", "Queries of the last sweep without an answer. node: NodeInfo or the description behind a port with a link; port: PortInfo of a node that answers; counters: those of a port; subnet_manager: SMInfo at a port that announces one.", "request")
 
-	nodes    = desc("nodes", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "Nodes that the last sweep reached.", "node_type")
-	links    = desc("links", exposition.Gauge, "", fromPort, "Links that the last sweep found.")
-	began    = desc("sweep_timestamp_seconds", exposition.Gauge, "seconds", "", "Start of the last successful sweep.")
-	took     = desc("sweep_duration_seconds", exposition.Gauge, "seconds", "", "Duration of the last successful sweep.")
-	every    = desc("sweep_interval_seconds", exposition.Gauge, "seconds", "", "Interval between sweeps: --fabric.interval.")
-	failed   = desc("sweep_failed", exposition.Gauge, "", "", "1 if the latest sweep failed: the local port cannot be opened, does not answer, has no link, or the node behind it does not answer.")
-	sent     = desc("requests_total", exposition.Counter, "", "", "Management datagrams sent, including retries.")
-	timeouts = desc("request_timeouts_total", exposition.Counter, "", "", "Management datagrams without an answer.")
+	nodeCount     = desc("nodes", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "Nodes that the last sweep reached.", "node_type")
+	linkCount     = desc("links", exposition.Gauge, "", fromPort, "Links that the last sweep found.")
+	began         = desc("sweep_timestamp_seconds", exposition.Gauge, "seconds", "", "Start of the last successful sweep.")
+	sweepDuration = desc("sweep_duration_seconds", exposition.Gauge, "seconds", "", "Duration of the last successful sweep.")
+	every         = desc("sweep_interval_seconds", exposition.Gauge, "seconds", "", "Interval between sweeps: --fabric.interval.")
+	failed        = desc("sweep_failed", exposition.Gauge, "", "", "1 if the latest sweep failed: the local port cannot be opened, does not answer, has no link, or the node behind it does not answer.")
+	requestsSent  = desc("requests_total", exposition.Counter, "", "", "Management datagrams sent, including retries.")
+	timeouts      = desc("request_timeouts_total", exposition.Counter, "", "", "Management datagrams without an answer.")
 )
 
 // countedBy has the metric of each counter and its scale to the unit. Packet counters have no metric.
@@ -117,7 +117,7 @@ func speeds(name, help string, labels ...string) *exposition.Desc {
 		append([]string{"node_guid", "port"}, labels...)...)
 }
 
-const ends = " Absent once the counter has reached its end (32 bits)."
+const endsText = " Absent once the counter has reached its end (32 bits)."
 
 var (
 	fecInfo = desc("port_fec_info", exposition.Gauge, "", "PortInfoExtended, IBA 14.2.5.19", "Forward error correction (FEC) in use, always 1. mode: none, FC, RS(528,514), RS(544,514) …; PLR is retransmission by the physical layer. Absent on nodes without the capability.", "node_guid", "port", "mode")
@@ -127,8 +127,8 @@ var (
 
 // fecBy has the metrics of each counter of PortExtendedSpeedsCounters: of the port, and of a lane.
 var fecBy = map[string]struct{ port, lane *exposition.Desc }{
-	"corrected_symbols":    {speeds("corrected_symbols", "Symbols (10 bits) received in error and corrected by RS-FEC."+ends), speeds("lane_corrected_symbols", "Symbols (10 bits) received in error and corrected by RS-FEC, by lane."+ends, "lane")},
-	"corrected_blocks":     {speeds("corrected_blocks", "Blocks (codewords) received in error and corrected by FEC."+ends), speeds("lane_corrected_blocks", "Blocks (codewords) received in error and corrected by FEC, by lane, with Fire code."+ends, "lane")},
+	"corrected_symbols":    {speeds("corrected_symbols", "Symbols (10 bits) received in error and corrected by RS-FEC."+endsText), speeds("lane_corrected_symbols", "Symbols (10 bits) received in error and corrected by RS-FEC, by lane."+endsText, "lane")},
+	"corrected_blocks":     {speeds("corrected_blocks", "Blocks (codewords) received in error and corrected by FEC."+endsText), speeds("lane_corrected_blocks", "Blocks (codewords) received in error and corrected by FEC, by lane, with Fire code."+endsText, "lane")},
 	"uncorrectable_blocks": {speeds("uncorrectable_blocks", "Blocks (codewords) received that FEC could not correct: packets are lost."), speeds("lane_uncorrectable_blocks", "Blocks (codewords) received that FEC could not correct, by lane, with Fire code.", "lane")},
 	"sync_header_errors":   {port: speeds("sync_header_errors", "Blocks of 64b/66b received with an invalid sync header. Saturates at 65535.")},
 	"unknown_blocks":       {port: speeds("unknown_blocks", "Blocks of 64b/66b received with a valid sync header and an unknown type. Saturates at 65535.")},
@@ -137,9 +137,11 @@ var fecBy = map[string]struct{ port, lane *exposition.Desc }{
 // Descs are all metrics of fabric mode.
 func Descs() []*exposition.Desc {
 	out := []*exposition.Desc{
-		nodeInfo, reached, linkInfo, missing, state, physical, rate, width, fdr10, enRate, enWidth, supRate, supWidth,
-		differing, managers, smState, smRank, smActs, unanswers, nodes, links, began, took, every, failed, sent, timeouts,
-		fecInfo, details, full, chip, waits, loop, loops, leafDown, leafUp, leafAll, leafLost,
+		nodeInfo, reached, linkInfo, missing, stateID, physical, rateBytes, widthLanes, fdr10, enRate, enWidth,
+		supRate, supWidth,
+		differing, managers, smState, smRank, smActs, unanswers, nodeCount, linkCount, began, sweepDuration, every,
+		failed, requestsSent, timeouts,
+		fecInfo, details, full, chip, waitRatio, loop, loopCount, leafDown, leafUp, leafAll, leafLost,
 	}
 	for _, name := range slices.Sorted(maps.Keys(fecBy)) {
 		out = append(out, fecBy[name].port)
@@ -211,8 +213,8 @@ func (s *emitter) found() {
 	for _, q := range questions {
 		s.Emit(unanswers, float64(s.f.Unanswered[q]), string(q))
 	}
-	s.Emit(links, float64(len(s.f.Links)/2))
-	s.Emit(took, s.f.Took.Seconds())
+	s.Emit(linkCount, float64(len(s.f.Links)/2))
+	s.Emit(sweepDuration, s.f.Took.Seconds())
 }
 
 func (s *emitter) nodes() {
@@ -221,7 +223,7 @@ func (s *emitter) nodes() {
 		counts[n.Type]++
 	}
 	for _, t := range []mad.NodeType{mad.Switch, mad.ChannelAdapter, mad.Router} {
-		s.Emit(nodes, float64(counts[t]), t.String())
+		s.Emit(nodeCount, float64(counts[t]), t.String())
 	}
 	for _, guid := range sortedNodes(s.m.nodes) {
 		there := 0.
@@ -272,14 +274,14 @@ func (s *emitter) port(n *Node, e End) {
 	guid, number := e.GUID.String(), strconv.Itoa(e.Port)
 	s.counters(p, guid, number)
 	if share, ok := s.p.Waits[e]; ok {
-		s.Emit(waits, share, guid, number)
+		s.Emit(waitRatio, share, guid, number)
 	}
 	reported := s.reported(e)
 	if reported || s.counts(e) {
-		s.Emit(state, float64(p.Info.State), guid, number)
+		s.Emit(stateID, float64(p.Info.State), guid, number)
 		if p.Info.Up() {
-			s.positive(rate, p.Info.Active.Rate(), guid, number)
-			s.positive(width, float64(p.Info.Active.Widths.Lanes()), guid, number)
+			s.positive(rateBytes, p.Info.Active.Rate(), guid, number)
+			s.positive(widthLanes, float64(p.Info.Active.Widths.Lanes()), guid, number)
 		}
 	}
 	if !reported {
@@ -366,7 +368,7 @@ func (s *emitter) loops() {
 	if len(s.p.Waits) == 0 {
 		return
 	}
-	s.Emit(loops, float64(len(s.p.Loops)))
+	s.Emit(loopCount, float64(len(s.p.Loops)))
 	for i, ends := range s.p.Loops {
 		for step, e := range ends {
 			s.Emit(loop, 1, e.GUID.String(), strconv.Itoa(e.Port), strconv.Itoa(i+1), strconv.Itoa(step+1))

@@ -45,11 +45,11 @@ func TestAdapters(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("adapters=%v", tt.adapters), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := leaves()
+				s := leafSpine()
 				s.nodes[22].ports[1].mute = true
 				m := s.monitor()
 				m.Adapters = tt.adapters
-				start(t, m)
+				startMonitor(t, m)
 				time.Sleep(time.Second)
 				synctest.Wait()
 				var got []string

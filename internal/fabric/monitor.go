@@ -52,7 +52,7 @@ type Monitor struct {
 const minWithin = 30 * time.Second
 
 // Run sweeps whenever schedule calls, until it returns. The caller's schedule staggers the sweeps of several exporters.
-func (m *Monitor) Run(ctx context.Context, schedule func(sweep func())) {
+func (m *Monitor) Run(ctx context.Context, schedule func(once func())) {
 	defer func() {
 		m.turn.Lock()
 		defer m.turn.Unlock()
@@ -224,7 +224,7 @@ func (m *Monitor) publish() {
 		stats.Sent += now.Sent
 		stats.Timeouts += now.Timeouts
 	}
-	m.sink.Emit(sent, float64(stats.Sent))
+	m.sink.Emit(requestsSent, float64(stats.Sent))
 	m.sink.Emit(timeouts, float64(stats.Timeouts))
 	m.sink.Emit(every, m.Interval.Seconds())
 	if !m.began.IsZero() {

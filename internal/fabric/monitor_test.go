@@ -21,15 +21,15 @@ var update = flag.Bool("update", false, "write goldens again")
 
 func (m *Monitor) text() string { return string(exposition.AppendText(nil, m.Families())) }
 
-// start runs a monitor, a sweep a minute, until the test ends, and returns when the first one has ended.
-func start(t *testing.T, m *Monitor) {
+// startMonitor runs a monitor, a sweep a minute, until the test ends, and returns when the first one has ended.
+func startMonitor(t *testing.T, m *Monitor) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		m.Run(ctx, func(sweep func()) {
+		m.Run(ctx, func(once func()) {
 			for tick := time.Tick(time.Minute); ctx.Err() == nil; {
-				sweep()
+				once()
 				select {
 				case <-tick:
 				case <-ctx.Done():
@@ -55,7 +55,7 @@ func (s *subnet) monitor() *Monitor {
 // TestMetrics holds all metrics of a fabric with a fault of each kind.
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := leaves()
+		s := leafSpine()
 		s.nodes[3].wide = true
 		s.nodes[2].vendor, s.nodes[3].vendor, s.nodes[4].vendor = true, true, true
 		s.nodes[2].ports[4].fdr10, s.nodes[4].ports[2].fdr10 = 3, 3
@@ -68,7 +68,7 @@ func TestMetrics(t *testing.T) {
 			s.nodes[e.GUID].tick, s.nodes[e.GUID].chip = 255, 0xd2f2
 		}
 		m := s.monitor()
-		start(t, m)
+		startMonitor(t, m)
 		s.mu.Lock()
 		for _, e := range []End{{1, 4}, {4, 2}, {2, 3}, {3, 1}} { // a credit loop
 			s.nodes[e.GUID].ports[e.Port].wait = 1 << 31
@@ -106,7 +106,7 @@ func TestMetrics(t *testing.T) {
 // results of the last sweep, and they return without a restart.
 func TestMonitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := leaves()
+		s := leafSpine()
 		f := s.sweep(t, nil, Options{})
 		known := NewMemory(Data{})
 		known.Note(f, f.At.Add(-time.Hour))
@@ -140,7 +140,7 @@ func TestMonitor(t *testing.T) {
 				}
 			}
 		}
-		start(t, m)
+		startMonitor(t, m)
 		const name, up = `rdma_fabric_link_info{end="1",neighbour="gpu-11"`, "rdma_fabric_node_reachable{"
 		has("cannot be opened", name, "!"+up, "rdma_fabric_sweep_failed 1", "!rdma_fabric_sweep_timestamp_seconds")
 		there.Store(true)
@@ -186,11 +186,11 @@ func TestSlowAgents(t *testing.T) {
 	for interval, took := range map[time.Duration]string{time.Second: "30", 2 * time.Minute: "120"} {
 		t.Run(interval.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := leaves()
+				s := leafSpine()
 				s.lost = func(d *mad.Datagram, _ *device, _ End) bool { return d.Class() == mad.ClassPerformance }
 				m := s.monitor()
 				m.Interval, m.Client = interval, mad.Options{Timeout: time.Minute, Retries: 5}
-				start(t, m)
+				startMonitor(t, m)
 				time.Sleep(2*time.Minute + time.Second)
 				synctest.Wait()
 				for _, want := range []string{
@@ -223,13 +223,13 @@ func (f *faulty) Send(d *mad.Datagram, timeout time.Duration) error {
 // TestFaultOfTheProgram: a panic in any goroutine fails the sweep, not the process.
 func TestFaultOfTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := leaves()
+		s := leafSpine()
 		var on atomic.Bool
 		var log bytes.Buffer
 		m := s.monitor()
 		m.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		m.Open = func() (mad.Transport, error) { return &faulty{Transport: s.open(), on: &on}, nil }
-		start(t, m)
+		startMonitor(t, m)
 		for _, state := range []string{"0", "1", "0"} {
 			on.Store(state == "1")
 			time.Sleep(time.Minute)

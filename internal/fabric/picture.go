@@ -110,8 +110,8 @@ func (r reading) traffic(before reading) map[End]Traffic {
 			continue
 		}
 		seconds := now.Read.Sub(then.Read).Seconds()
-		sent, ok := rise(now, then, perf.TransmitData)
-		received, also := rise(now, then, perf.ReceiveData)
+		sent, ok := increase(now, then, perf.TransmitData)
+		received, also := increase(now, then, perf.ReceiveData)
 		if ok && also && seconds > 0 {
 			out[e] = Traffic{wordBits * sent / seconds, wordBits * received / seconds}
 		}
@@ -129,7 +129,7 @@ func (r reading) waits(before reading) map[End]float64 {
 		if then == nil || now.TickBytes == 0 || now.Counters.Saturated(perf.TransmitWait) {
 			continue
 		}
-		ticks, ok := rise(now, then, perf.TransmitWait)
+		ticks, ok := increase(now, then, perf.TransmitWait)
 		could := now.Info.Active.Rate() * now.Read.Sub(then.Read).Seconds()
 		if ok && could > 0 {
 			out[e] = min(1, ticks*now.TickBytes/could)
@@ -138,8 +138,8 @@ func (r reading) waits(before reading) map[End]float64 {
 	return out
 }
 
-// rise is by how much a counter is higher than before; false where it is missing or lower.
-func rise(now, then *Port, k perf.Counter) (float64, bool) {
+// increase is by how much a counter is higher than before; false where it is missing or lower.
+func increase(now, then *Port, k perf.Counter) (float64, bool) {
 	a, before := then.Counters.Get(k)
 	b, after := now.Counters.Get(k)
 	return float64(b - a), before && after && b >= a

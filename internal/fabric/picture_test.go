@@ -12,12 +12,12 @@ import (
 // half an hour to one hour.
 func TestPicture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := leaves()
+		s := leafSpine()
 		m := s.monitor()
 		if p := m.Picture(); p.Fabric != nil || p.Missing != nil {
 			t.Errorf("before it runs: %+v", p)
 		}
-		start(t, m)
+		startMonitor(t, m)
 		first := m.Picture()
 		if first.Fabric == nil || len(first.Missing) != 0 || len(first.Risen) != 0 || len(first.Known.Links) != 9 ||
 			first.Stats.Sent == 0 {
@@ -65,7 +65,7 @@ func TestPicture(t *testing.T) {
 
 // TestDegraded: fewer lanes than both ends have enabled. Lanes that only one end has enabled do not count.
 func TestDegraded(t *testing.T) {
-	s := leaves()
+	s := leafSpine()
 	s.nodes[1].ports[1].active = 1
 	s.nodes[1].ports[2].enabled, s.nodes[1].ports[2].active, s.nodes[12].ports[1].active = 1, 1, 1
 	f := s.sweep(t, nil, Options{})

@@ -51,7 +51,7 @@ const (
 
 func TestSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := leaves()
+		s := leafSpine()
 		first := s.sweep(t, nil, Options{})
 		if got := first.text(); got != allNodes+allLinks || !first.Full {
 			t.Error(got)
@@ -129,7 +129,7 @@ func TestSweepFaults(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := leaves()
+				s := leafSpine()
 				s.nodes[1].ports[3].downed, s.nodes[1].ports[4].downed = 255, 255
 				before := s.sweep(t, nil, Options{})
 				tt.change(s)
@@ -146,7 +146,7 @@ func TestSweepFaults(t *testing.T) {
 
 // dying is a transport that fails after some datagrams: it receives nothing more, or sends nothing more.
 type dying struct {
-	*line
+	*sampleLine
 	left  atomic.Int64
 	sends bool
 }
@@ -154,7 +154,7 @@ type dying struct {
 func (d *dying) Send(m *mad.Datagram, timeout time.Duration) error {
 	switch {
 	case d.left.Add(-1) >= 0:
-		return d.line.Send(m, timeout)
+		return d.sampleLine.Send(m, timeout)
 	case d.sends:
 		return io.ErrShortWrite
 	}
@@ -179,11 +179,11 @@ func TestSweepFails(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := leaves()
+				s := leafSpine()
 				before := s.sweep(t, nil, Options{})
 				tt.change(s)
 				for _, known := range []*Fabric{before, nil} {
-					d := &dying{line: s.open(), sends: tt.sends}
+					d := &dying{sampleLine: s.open(), sends: tt.sends}
 					d.left.Store(tt.left)
 					c := mad.NewClient(d, mad.Options{Timeout: time.Second})
 					if f, err := Sweep(t.Context(), c, known, Options{}); f != nil || fmt.Sprint(err) != tt.want {
@@ -206,7 +206,7 @@ func TestSweepEnds(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e.line = leaves().open()
+				e.sampleLine = leafSpine().open()
 				c := mad.NewClient(e, mad.Options{})
 				defer c.Close()
 				if f, err := Sweep(t.Context(), c, nil, Options{MaxPorts: 5000}); f != nil || fmt.Sprint(err) != want ||
@@ -269,7 +269,7 @@ func TestSweepOfDeadAgents(t *testing.T) {
 // TestCountersByLID: an adapter port without a LID is not used to reach the agent.
 func TestCountersByLID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := leaves()
+		s := leafSpine()
 		s.connect(End{22, 2}, End{1, 5})
 		s.nodes[22].ports[1].lid = 0
 		for range 20 { // the ports are in a map
@@ -322,7 +322,7 @@ func TestLink(t *testing.T) {
 // TestFDR10: nodes of the vendor are queried for FDR10 on links at QDR in each sweep, and those that reject it in full
 // sweeps only.
 func TestFDR10(t *testing.T) {
-	s := leaves()
+	s := leafSpine()
 	s.nodes[1].vendor, s.nodes[3].vendor = true, true
 	s.nodes[4].vendor, s.nodes[4].refuses = true, true
 	s.nodes[1].ports[3].fdr10, s.nodes[3].ports[1].fdr10 = 3, 3
@@ -361,7 +361,7 @@ func TestFDR10(t *testing.T) {
 // TestFECRequests: the FEC in use is queried again only after the link was down or runs at another rate, and a node
 // that rejects PortRcvErrorDetails is not queried again.
 func TestFECRequests(t *testing.T) {
-	s := leaves()
+	s := leafSpine()
 	s.nodes[1].fec, s.nodes[1].ports[3].errors = true, 1
 	s.nodes[1].ports[3].fec = 4
 	const extended, counts, causes = mad.ClassSubnetDirected<<8 |

@@ -46,7 +46,7 @@ func TestTraffic(t *testing.T) {
 func TestWaits(t *testing.T) {
 	start := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	e := End{1, 1}
-	ndr, edr := mad.Link{Widths: 2, Speeds: 1 << 6}, mad.Link{Widths: 2, Speeds: 1 << 4}
+	rate400, edr := mad.Link{Widths: 2, Speeds: 1 << 6}, mad.Link{Widths: 2, Speeds: 1 << 4}
 	at := func(seconds int, l mad.Link, tick perf.Tick, ticks ...uint64) reading {
 		c := &perf.Counters{}
 		for _, w := range ticks {
@@ -63,15 +63,15 @@ func TestWaits(t *testing.T) {
 		want        float64
 		none        bool
 	}{
-		"Quantum-2, half":  {at(0, ndr, 8, 1000), at(60, ndr, 8, 1000+60*50e9/8/2), 0.5, false},
+		"Quantum-2, half":  {at(0, rate400, 8, 1000), at(60, rate400, 8, 1000+60*50e9/8/2), 0.5, false},
 		"Switch-IB, all":   {at(0, edr, 32, 0), at(60, edr, 32, 60*12.5e9/128), 1, false},
 		"more than all":    {at(0, edr, 32, 0), at(60, edr, 32, 60*12.5e9/100), 1, false},
-		"does not wait":    {at(0, ndr, 8, 7), at(60, ndr, 8, 7), 0, false},
-		"tick unknown":     {at(0, ndr, 0, 0), at(60, ndr, 0, 1e9), 0, true},
-		"first":            {reading{}, at(60, ndr, 8, 7), 0, true},
-		"cleared":          {at(0, ndr, 8, 9), at(60, ndr, 8, 7), 0, true},
-		"no counter":       {at(0, ndr, 8), at(60, ndr, 8), 0, true},
-		"same time":        {at(0, ndr, 8, 1), at(0, ndr, 8, 2), 0, true},
+		"does not wait":    {at(0, rate400, 8, 7), at(60, rate400, 8, 7), 0, false},
+		"tick unknown":     {at(0, rate400, 0, 0), at(60, rate400, 0, 1e9), 0, true},
+		"first":            {reading{}, at(60, rate400, 8, 7), 0, true},
+		"cleared":          {at(0, rate400, 8, 9), at(60, rate400, 8, 7), 0, true},
+		"no counter":       {at(0, rate400, 8), at(60, rate400, 8), 0, true},
+		"same time":        {at(0, rate400, 8, 1), at(0, rate400, 8, 2), 0, true},
 		"rate is unknown ": {at(0, mad.Link{}, 8, 1), at(60, mad.Link{}, 8, 2), 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -67,7 +67,7 @@ type Agent struct {
 	Far bool
 
 	Info *perf.Info // which counters it has; nil until it is queried
-	Fec  *bool                // the port has PortInfoExtended; nil until it is queried
+	Fec  *bool      // the port has PortInfoExtended; nil until it is queried
 }
 
 // IBCounters are the counters of a port that an agent has. Others are absent.

@@ -91,16 +91,16 @@ func (w *Watch) Note(ctx context.Context, n *snapshot.Node, alerts []alerting.Al
 
 // ask is empty without an answer, which is logged.
 func (w *Watch) ask(ctx context.Context, r *Row) string {
-	live, err := live.OpenLive(w.paths)
+	opened, err := live.OpenLive(w.paths)
 	if err != nil {
 		w.log.Warn("cannot ask NCCL", "job", r.Key(), "err", err)
 		return ""
 	}
-	defer live.Close()
+	defer opened.Close()
 	addresses := HostAddresses()
-	word := r.Plan(live.Files, "", addresses)
+	word := r.Plan(opened.Files, "", addresses)
 	if word.Asked {
-		word.Ask(ctx, w.query, live.Files, nccl.Local{PIDs: r.PIDs(live.Files), Addresses: addresses})
+		word.Ask(ctx, w.query, opened.Files, nccl.Local{PIDs: r.PIDs(opened.Files), Addresses: addresses})
 	}
 	if word.Answer == nil {
 		w.log.Debug("no answer of NCCL", "job", r.Key(), "reason", word.Why)

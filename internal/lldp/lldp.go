@@ -151,9 +151,9 @@ func (n *Neighbour) take(kind byte, v []byte) error {
 		}
 		n.TTL = time.Duration(binary.BigEndian.Uint16(v)) * time.Second
 	case TypePortDescription:
-		n.PortDescription = text(v)
+		n.PortDescription = printable(v)
 	case TypeSystemName:
-		n.SystemName = text(v)
+		n.SystemName = printable(v)
 	case TypeCapabilities:
 		if len(v) >= 4 {
 			n.Enabled = binary.BigEndian.Uint16(v[2:])

@@ -14,7 +14,7 @@ import (
 
 var sender = [6]byte{0x0c, 0x42, 0xa1, 0x10, 0x20, 0x30}
 
-func id(subtype byte, value string) []byte { return append([]byte{subtype}, value...) }
+func withSubtype(subtype byte, value string) []byte { return append([]byte{subtype}, value...) }
 
 // announcement is a frame of the mandatory TLVs, and more.
 func announcement(chassis, port []byte, more ...TLV) []byte {
@@ -23,8 +23,8 @@ func announcement(chassis, port []byte, more ...TLV) []byte {
 }
 
 var (
-	leaf = id(4, "\x0c\x42\xa1\x10\x20\x00")
-	name = TLV{TypeSystemName, []byte("leaf-1")}
+	leaf       = withSubtype(4, "\x0c\x42\xa1\x10\x20\x00")
+	systemName = TLV{TypeSystemName, []byte("leaf-1")}
 )
 
 // switches are frames as network operating systems send them.
@@ -36,7 +36,7 @@ var switches = []struct {
 }{
 	{
 		"SONiC: the alias, locally assigned, and the port's own name as description",
-		announcement(leaf, id(7, "etp4a"), TLV{TypePortDescription, []byte("Ethernet12")}, name,
+		announcement(leaf, withSubtype(7, "etp4a"), TLV{TypePortDescription, []byte("Ethernet12")}, systemName,
 			TLV{TypeSystemDescription, []byte("SONiC Software Version: SONiC.202311 - HwSku: ACS-SN5600")},
 			TLV{TypeManagementAddress, []byte{5, 1, 10, 1, 2, 3, 2, 0, 0, 0, 1, 0}},
 			TLV{TypeCapabilities, []byte{0, 0x14, 0, 0x14}}),
@@ -48,37 +48,41 @@ var switches = []struct {
 	},
 	{
 		"Cumulus: an interface name",
-		announcement(leaf, id(5, "swp12"), TLV{TypePortDescription, []byte("to gpu-1")}, name, TLV{TypeCapabilities, []byte{0, 0x94, 0, 0x14}}),
+		announcement(leaf, withSubtype(5, "swp12"), TLV{TypePortDescription, []byte("to gpu-1")}, systemName, TLV{TypeCapabilities, []byte{0, 0x94, 0, 0x14}}),
 		Neighbour{ChassisID: "0c:42:a1:10:20:00", PortID: "swp12", PortDescription: "to gpu-1", SystemName: "leaf-1", Enabled: 0x14, TTL: 2 * time.Minute, portIsName: true},
 		"swp12",
 	},
 	{
 		"Junos: an index",
-		announcement(leaf, id(7, "516"), TLV{TypePortDescription, []byte("et-0/0/4")}, name),
+		announcement(leaf, withSubtype(7, "516"), TLV{TypePortDescription, []byte("et-0/0/4")}, systemName),
 		Neighbour{ChassisID: "0c:42:a1:10:20:00", PortID: "516", PortDescription: "et-0/0/4", SystemName: "leaf-1", TTL: 2 * time.Minute},
 		"et-0/0/4",
 	},
 	{
 		"a port with an address, and no name of the system",
-		announcement(id(5, "\x02\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01"), id(3, "\x0c\x42\xa1\x10\x20\x30")),
+		announcement(withSubtype(5, "\x02\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01"), withSubtype(3, "\x0c\x42\xa1\x10\x20\x30")),
 		Neighbour{ChassisID: "2001:db8::1", PortID: "0c:42:a1:10:20:30", TTL: 2 * time.Minute},
 		"0c:42:a1:10:20:30",
 	},
 	{
 		"IDs that are no text, and one that is no address",
-		announcement(id(7, "\x00\x01\xff"), id(4, "\x09nonsense")),
+		announcement(withSubtype(7, "\x00\x01\xff"), withSubtype(4, "\x09nonsense")),
 		Neighbour{ChassisID: "0001ff", PortID: "096e6f6e73656e7365", TTL: 2 * time.Minute},
 		"096e6f6e73656e7365",
 	},
 	{
 		"hostile texts",
-		announcement(id(7, "c"), id(7, "p"), TLV{TypeSystemName, []byte("a\n\x1b[31m\xff\"b\x00\x00")}, TLV{TypePortDescription, bytes.Repeat([]byte("é"), 200)}),
+		announcement(withSubtype(7, "c"), withSubtype(7, "p"), TLV{TypeSystemName, []byte("a\n\x1b[31m\xff\"b\x00\x00")}, TLV{TypePortDescription, bytes.Repeat([]byte("é"), 200)}),
 		Neighbour{ChassisID: "c", PortID: "p", SystemName: "a��[31m�\"b", PortDescription: strings.Repeat("é", 127), TTL: 2 * time.Minute, portIsName: true},
 		"p",
 	},
 	{
 		"optional TLVs that are garbled, and those of an organisation",
-		announcement(id(7, "c"), id(7, "p"), TLV{TypeCapabilities, []byte{1}}, TLV{TypeManagementAddress, []byte{9, 1}},
+		announcement(
+			withSubtype(7, "c"),
+			withSubtype(7, "p"),
+			TLV{TypeCapabilities, []byte{1}},
+			TLV{TypeManagementAddress, []byte{9, 1}},
 			TLV{TypeManagementAddress, nil},
 			TLV{TypeManagementAddress, []byte{4, 1, 1, 2, 3}}, TLV{TypeManagementAddress, []byte{1, 1}},
 			TLV{127, []byte{0, 0x80, 0xc2, 1, 0, 1}}),
@@ -87,7 +91,7 @@ var switches = []struct {
 	},
 	{
 		"farewell",
-		Frame(sender, TLV{TypeChassisID, id(7, "c")}, TLV{TypePortID, id(7, "p")}, TLV{TypeTTL, []byte{0, 0}}),
+		Frame(sender, TLV{TypeChassisID, withSubtype(7, "c")}, TLV{TypePortID, withSubtype(7, "p")}, TLV{TypeTTL, []byte{0, 0}}),
 		Neighbour{ChassisID: "c", PortID: "p", portIsName: true},
 		"p",
 	},
@@ -135,8 +139,8 @@ func TestSystem(t *testing.T) {
 
 // TestRefused: 9.2.7.7.1.
 func TestRefused(t *testing.T) {
-	chassis, port, ttl := TLV{TypeChassisID, leaf}, TLV{TypePortID, id(5, "swp1")}, TLV{TypeTTL, []byte{0, 120}}
-	whole := Frame(sender, chassis, port, ttl, name)
+	chassis, port, ttl := TLV{TypeChassisID, leaf}, TLV{TypePortID, withSubtype(5, "swp1")}, TLV{TypeTTL, []byte{0, 120}}
+	whole := Frame(sender, chassis, port, ttl, systemName)
 	other := slices.Clone(whole)
 	other[13] = 0xcd
 	long := slices.Clone(whole)
@@ -177,7 +181,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(wild)
 	// A management address of 255 bytes: with the preceding field, its length does not fit into 8 bits.
-	f.Add(Frame(sender, TLV{TypeChassisID, leaf}, TLV{TypePortID, id(5, "swp1")}, TLV{TypeTTL, []byte{0, 120}},
+	f.Add(Frame(sender, TLV{TypeChassisID, leaf}, TLV{TypePortID, withSubtype(5, "swp1")}, TLV{TypeTTL, []byte{0, 120}},
 		TLV{TypeManagementAddress, bytes.Repeat([]byte{255}, 300)}))
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		n, err := Parse(frame)

@@ -14,8 +14,8 @@ import (
 // maxText limits a text in bytes, as in 8.5.5 to 8.5.7. A TLV has room for twice as much.
 const maxText = 255
 
-// text makes received text printable: other characters become U+FFFD. Some neighbours append a NUL, or add blanks.
-func text(b []byte) string {
+// printable makes received text printable: other characters become U+FFFD. Some neighbours append a NUL, or add blanks.
+func printable(b []byte) string {
 	valid := strings.ToValidUTF8(string(bytes.TrimRight(b, "\x00")), string(utf8.RuneError))
 	s := words.Replace(valid, func(r rune) bool { return !unicode.IsPrint(r) }, utf8.RuneError)
 	return strings.TrimSpace(words.Cut(s, maxText))
@@ -48,7 +48,7 @@ func render(kind idKind, v []byte) (id string, isName bool) {
 			return a, false
 		}
 	case idText:
-		if s := text(v); s != "" && !strings.ContainsRune(s, utf8.RuneError) {
+		if s := printable(v); s != "" && !strings.ContainsRune(s, utf8.RuneError) {
 			return s, strings.Trim(s, "0123456789") != ""
 		}
 	}

@@ -139,7 +139,7 @@ func (c *Config) isOn(x *collector.Collector) bool {
 }
 
 // Disable disables a collector.
-func (c *Config) Disable(collector string) { *c.chosen[collector] = choice{set: true} }
+func (c *Config) Disable(name string) { *c.chosen[name] = choice{set: true} }
 
 // Selects is a flag that selects another machine, or other parts of it, than the running exporter reads; empty: none.
 func (c *Config) Selects() string {

@@ -85,11 +85,11 @@ func answerText(d *Datagram) string {
 }
 
 // answered writes a recorded answer to a request; ErrTimeout where none came.
-func answered(request *Datagram, text string) (*Datagram, error) {
+func answered(asked *Datagram, text string) (*Datagram, error) {
 	if text == noAnswer {
 		return nil, ErrTimeout
 	}
-	d := *request
+	d := *asked
 	m := &d.MAD
 	m[atMethod] = methodAnswer
 	clear(payload(m))

@@ -101,7 +101,7 @@ func (a *Answer) check(job Local) error {
 	}
 	var here []int
 	for p := range a.listed {
-		if p.PID > 0 && (len(job.Addresses) == 0 || slices.Contains(job.Addresses, address(p.Host))) {
+		if p.PID > 0 && (len(job.Addresses) == 0 || slices.Contains(job.Addresses, parseAddress(p.Host))) {
 			here = append(here, p.PID)
 		}
 	}
@@ -118,7 +118,7 @@ func (a *Answer) check(job Local) error {
 	return fmt.Errorf("%w: its processes on this host are %s, this job's are %s", ErrForeign, pids(here), pids(job.PIDs))
 }
 
-func address(text string) netip.Addr {
+func parseAddress(text string) netip.Addr {
 	a, _ := netip.ParseAddr(text)
 	return a.Unmap().WithZone("")
 }
@@ -141,7 +141,7 @@ func pids(all []int) string {
 
 // host is an address in an answer; empty if it is none.
 func host(text string) string {
-	a := address(text)
+	a := parseAddress(text)
 	if !a.IsValid() {
 		return ""
 	}
@@ -186,7 +186,10 @@ type groupKey struct {
 func (g groups) sorted() []Group {
 	out := []Group{}
 	for k, n := range g {
-		out = append(out, Group{Communicators: n, Nodes: k.nodes, Ranks: k.ranks, Status: k.status, Errors: kinds(k.errors)})
+		out = append(
+			out,
+			Group{Communicators: n, Nodes: k.nodes, Ranks: k.ranks, Status: k.status, Errors: splitKinds(k.errors)},
+		)
 	}
 	slices.SortFunc(out, func(x, y Group) int {
 		return cmp.Or(cmp.Compare(y.Ranks, x.Ranks), cmp.Compare(y.Nodes, x.Nodes), cmp.Compare(x.Status, y.Status),
@@ -195,8 +198,8 @@ func (g groups) sorted() []Group {
 	return out
 }
 
-// kinds splits the errors of a communicator.
-func kinds(text string) []string {
+// splitKinds splits the errors of a communicator.
+func splitKinds(text string) []string {
 	if text == "" || text == "OK" {
 		return []string{}
 	}

@@ -23,15 +23,15 @@ func answer(t testing.TB, name string) []byte {
 	return b
 }
 
-func parse(name string, b []byte) (*Answer, error) {
+func parseAnswer(name string, b []byte) (*Answer, error) {
 	if strings.HasSuffix(name, ".json") {
 		return parseJSON(b)
 	}
 	return parseText(b)
 }
 
-// short is an answer in a few lines.
-func short(a *Answer) string {
+// summaryOf is an answer in a few lines.
+func summaryOf(a *Answer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s cuda %d/%d: %d nodes, %d processes, %d GPUs; %d timeouts, %.3fs, %d lines\n", a.Format, a.NCCL,
 		a.CUDARuntime, a.CUDADriver, a.Nodes, a.Processes, a.GPUs, a.Timeouts, a.Seconds, a.NotUnderstood)
@@ -129,11 +129,11 @@ INCOMPLETE a4c2badbad8ed2e6 no data received: 1 | 1 gpu 1 pid 623 on 192.0.2.2
 func TestAnswers(t *testing.T) {
 	for name, want := range answers {
 		t.Run(name, func(t *testing.T) {
-			a, err := parse(name, answer(t, name))
+			a, err := parseAnswer(name, answer(t, name))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := short(a); got != want {
+			if got := summaryOf(a); got != want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, want)
 			}
 			if a.Raw != string(answer(t, name)) {
@@ -174,8 +174,8 @@ func TestHalfAnswers(t *testing.T) {
 			end = strings.Index(string(whole), "Warnings")
 		}
 		for n := range end {
-			if a, err := parse(name, whole[:n]); err == nil {
-				t.Fatalf("%s: %d bytes are an answer:\n%s", name, n, short(a))
+			if a, err := parseAnswer(name, whole[:n]); err == nil {
+				t.Fatalf("%s: %d bytes are an answer:\n%s", name, n, summaryOf(a))
 			}
 		}
 	}
@@ -202,7 +202,7 @@ func TestGarbage(t *testing.T) {
 		"text of another kind":  {Text, ok + strings.Repeat("lorem ipsum\n", 5000), "is not understood"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, err := parse("."+strings.Replace(c.format, Text, "txt", 1), []byte(c.answer))
+			a, err := parseAnswer("."+strings.Replace(c.format, Text, "txt", 1), []byte(c.answer))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%+v, %v, want %s", a, err, c.want)
 			}
@@ -268,7 +268,7 @@ func TestWhoseAnswer(t *testing.T) {
 		"a link-local address with scope": {"v2.26.2-error.txt", Local{[]int{602}, []netip.Addr{netip.MustParseAddr("fe80::1a2b:3cff:fe4d:5e6f")}}, "[602]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, err := parse(c.answer, answer(t, c.answer))
+			a, err := parseAnswer(c.answer, answer(t, c.answer))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -300,7 +300,7 @@ func FuzzAnswer(f *testing.F) {
 			if len(a.Problems) > maxProblems || len(a.Communicators) > maxGroups || a.NCCL == "" {
 				t.Fatalf("%+v", a)
 			}
-			if text := strings.ReplaceAll(short(a), "\n", ""); strings.ContainsFunc(text, func(r rune) bool {
+			if text := strings.ReplaceAll(summaryOf(a), "\n", ""); strings.ContainsFunc(text, func(r rune) bool {
 				return !unicode.IsGraphic(r)
 			}) {
 				t.Fatalf("%q", text)

@@ -60,7 +60,7 @@ func PIDOfDump(name string, hosts []string) int {
 // RatesOfDumps parses JSON dumps, by the PID of their process: a line for each operation. Lines that are no record are
 // left out.
 func RatesOfDumps(dumps map[int][]byte) []Rates {
-	var all []done
+	var all []finished
 	for pid, text := range dumps {
 		all = append(all, recordsOf(text, pid)...)
 	}
@@ -91,8 +91,8 @@ type record struct {
 	} `json:"p2p_perf"`
 }
 
-// done is an operation that a rank has completed.
-type done struct {
+// finished is an operation that a rank has completed.
+type finished struct {
 	id, name    string // of the communicator
 	rank, ranks int
 	at          time.Time
@@ -102,7 +102,7 @@ type done struct {
 }
 
 // recordsOf parses lines. The last one may be incomplete; others than records of the process are left out.
-func recordsOf(text []byte, pid int) (out []done) {
+func recordsOf(text []byte, pid int) (out []finished) {
 	for line := range bytes.Lines(text) {
 		var r record
 		if json.Unmarshal(line, &r) != nil || r.Metadata.PID != pid || r.Header.ID == "" || r.Header.Rank < 0 ||
@@ -113,7 +113,7 @@ func recordsOf(text []byte, pid int) (out []done) {
 		if name == "unknown" {
 			name = r.Header.ID
 		}
-		one := done{
+		one := finished{
 			r.Header.ID, plain(name), r.Header.Rank, r.Header.Ranks, time.UnixMicro(r.Metadata.Time).UTC(),
 			plain(r.Collective.Name), r.Collective.Bytes, r.Collective.Rate,
 		}
@@ -133,8 +133,8 @@ func plain(text string) string {
 }
 
 // ratesOf are the rates of each communicator, sorted by name.
-func ratesOf(all []done) (out []Rates) {
-	byID := map[string][]done{}
+func ratesOf(all []finished) (out []Rates) {
+	byID := map[string][]finished{}
 	for _, d := range all {
 		byID[d.id] = append(byID[d.id], d)
 	}
@@ -149,12 +149,12 @@ func ratesOf(all []done) (out []Rates) {
 }
 
 // ratesIn are the rates of a communicator with records.
-func ratesIn(of []done) Rates {
+func ratesIn(of []finished) Rates {
 	type kind struct {
 		operation string
 		bytes     uint64
 	}
-	last := slices.MaxFunc(of, func(a, b done) int { return a.at.Compare(b.at) }).at
+	last := slices.MaxFunc(of, func(a, b finished) int { return a.at.Compare(b.at) }).at
 	ranks, moved := map[kind]map[int][]float64{}, map[kind]float64{}
 	for _, d := range of {
 		if last.Sub(d.at) > dumpWindow {

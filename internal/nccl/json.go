@@ -170,7 +170,7 @@ func (a *Answer) communicator(c *comm, all groups) error {
 			found.each(Mismatch, byText)
 		}
 	}
-	all[groupKey{len(hosts), c.Size, last(statuses), strings.Join(found.kinds, ",")}]++
+	all[groupKey{len(hosts), c.Size, lastStatus(statuses), strings.Join(found.kinds, ",")}]++
 	return nil
 }
 
@@ -208,8 +208,8 @@ func (r *commRank) status() string {
 	return "INIT"
 }
 
-// last is the last status of the order that a rank has.
-func last(statuses map[string][]Member) string {
+// lastStatus is the last status of the order that a rank has.
+func lastStatus(statuses map[string][]Member) string {
 	for _, s := range slices.Backward(statusOrder) {
 		if len(statuses[s]) > 0 {
 			return s

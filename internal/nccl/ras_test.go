@@ -65,7 +65,7 @@ func (p *peer) say(text string) { _, _ = p.Write([]byte(text)) }
 
 // serve is the service of a version: rasClientEventLoop, src/ras/client_support.cc. Answers are by format; without one
 // for JSON it has no SET FORMAT, as before v2.28.7.
-func (p *peer) serve(answers map[string]string) {
+func (p *peer) serve(texts map[string]string) {
 	format := Text
 	for p.lines.Scan() {
 		line := p.lines.Text()
@@ -75,11 +75,11 @@ func (p *peer) serve(answers map[string]string) {
 			p.say("SERVER PROTOCOL 2\n")
 		case strings.HasPrefix(line, "TIMEOUT "):
 			p.say("OK\n")
-		case line == "SET FORMAT json" && answers[JSON] != "":
+		case line == "SET FORMAT json" && texts[JSON] != "":
 			format = JSON
 			p.say("OK\n")
 		case line == "STATUS", line == "VERBOSE STATUS":
-			p.say(answers[format])
+			p.say(texts[format])
 			return
 		default:
 			p.say("ERROR: Unknown command " + line + "\n")
@@ -109,7 +109,7 @@ func TestQuery(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := short(a); got != answers[c.want] {
+			if got := summaryOf(a); got != answers[c.want] {
 				t.Errorf("got:\n%s\nwant:\n%s", got, answers[c.want])
 			}
 			if got, want := received(), append(slices.Clone(hello), c.last); !slices.Equal(got, want) {

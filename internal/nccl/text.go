@@ -211,7 +211,7 @@ func (p *textParser) summary(m []string) {
 
 func (p *textParser) group(m []string) {
 	p.a.Communicators = append(p.a.Communicators, Group{
-		Communicators: p.number(m[1]), Nodes: p.number(m[2]), Ranks: p.number(m[3]), Status: m[4], Errors: kinds(m[5]),
+		Communicators: p.number(m[1]), Nodes: p.number(m[2]), Ranks: p.number(m[3]), Status: m[4], Errors: splitKinds(m[5]),
 	})
 }
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-func hop(address string, speed float64, width uint64, maxSpeed float64, maxWidth uint64) Hop {
-	return Hop{address, Link{speed * 1e9, width, maxSpeed * 1e9, maxWidth}}
+func hop(function string, speed float64, width uint64, maxSpeed float64, maxWidth uint64) Hop {
+	return Hop{function, Link{speed * 1e9, width, maxSpeed * 1e9, maxWidth}}
 }
 
 func TestParseLink(t *testing.T) {

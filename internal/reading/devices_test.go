@@ -119,14 +119,14 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(root, "proc"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			live, err := live.OpenLive(rooted.Paths{RootFS: root})
+			opened, err := live.OpenLive(rooted.Paths{RootFS: root})
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer live.Close()
+			defer opened.Close()
 			d := Devices[int, string]{Collector: "c"}
 			read := func(then func(*Reader)) (got []string) {
-				h := live.ForRound()
+				h := opened.ForRound()
 				names, err := h.Devices()
 				if err != nil {
 					t.Fatal(err)

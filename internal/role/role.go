@@ -130,7 +130,7 @@ type choice struct {
 // GPU's switch several NICs may be equally near, including storage NICs: NICs of half the rate, and boards of which the
 // host has fewer, are excluded.
 func (m *Machine) nearest(nics []NIC) map[int]Source {
-	boards := boardsOf(nics)
+	all := boardsOf(nics)
 	var choices []choice
 	far := nccl.Level(pci.SYS)
 	for g := range m.GPUs {
@@ -143,7 +143,7 @@ func (m *Machine) nearest(nics []NIC) map[int]Source {
 			d, file := m.Distance(&m.GPUs[g], &n.NIC)
 			level := nccl.Level(d)
 			beyond := level > nccl.Level(pci.PXB)
-			if d == "" || beyond && (n.DefaultRoute || boards.slow(n)) || level > c.level {
+			if d == "" || beyond && (n.DefaultRoute || all.slow(n)) || level > c.level {
 				continue
 			}
 			if level < c.level {
@@ -152,7 +152,7 @@ func (m *Machine) nearest(nics []NIC) map[int]Source {
 			c.nics, c.file = append(c.nics, i), file
 		}
 		if c.level > nccl.Level(pci.PXB) {
-			c.nics = boards.most(nics, c.nics)
+			c.nics = all.most(nics, c.nics)
 		}
 		if len(c.nics) > 0 {
 			choices, far = append(choices, c), min(far, c.level)

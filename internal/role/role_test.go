@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// at is a function below its own root port.
-func at(root, bus string) string {
+// belowPort is a function below its own root port.
+func belowPort(root, bus string) string {
 	return fmt.Sprintf("sys/devices/pci%s:%s/%s:%s:00.0/%s:%s:00.0", root, bus, root, bus, root, bus[:1]+"f")
 }
 
@@ -52,12 +52,12 @@ func words(roles [][]Verdict) string {
 	return strings.Join(out, " ")
 }
 
-const g = 1e9
+const gigabit = 1e9
 
 func TestOf(t *testing.T) {
 	const gpuPath = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0"
 	const onSwitch = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:19:00.0"
-	apart := func(i int) string { return at(fmt.Sprintf("%04x", i+1), "20") }
+	apart := func(i int) string { return belowPort(fmt.Sprintf("%04x", i+1), "20") }
 	second := func(n NIC) NIC { n.Function = "1"; return n }
 	routed := func(n NIC) NIC { n.DefaultRoute = true; return n }
 	emulated := func(n NIC) NIC { n.Emulated = true; return n }
@@ -75,24 +75,24 @@ func TestOf(t *testing.T) {
 		nics []NIC
 		want string
 	}{
-		{"one switch", machine(false, gpuPath), []NIC{nic("a", onSwitch, 0, "X", 400*g, true), nic("b", apart(0), 0, "X", 400*g, true)}, "compute/gpudirect other/gpudirect"},
-		{"a dead port is what it was", machine(false, gpuPath), []NIC{nic("a", onSwitch, 0, "X", 0, false), nic("b", apart(0), 0, "X", 400*g, true)}, "compute/gpudirect other/gpudirect"},
-		{"NODE, all alike", machine(false, apart(9)), []NIC{nic("a", apart(0), 0, "X", 0, false), nic("b", apart(1), 0, "X", 200*g, true)}, "compute/gpudirect compute/gpudirect"},
-		{"NODE, one slower board", machine(false, apart(9)), []NIC{nic("a", apart(0), 0, "X", 400*g, true), nic("b", apart(1), 0, "Y", 100*g, true)}, "compute/gpudirect other/gpudirect"},
-		{"NODE, a board never ACTIVE", machine(false, apart(9)), []NIC{nic("a", apart(0), 0, "X", 400*g, true), nic("b", apart(1), 0, "Y", 0, false)}, "compute/gpudirect other/gpudirect"},
+		{"one switch", machine(false, gpuPath), []NIC{nic("a", onSwitch, 0, "X", 400*gigabit, true), nic("b", apart(0), 0, "X", 400*gigabit, true)}, "compute/gpudirect other/gpudirect"},
+		{"a dead port is what it was", machine(false, gpuPath), []NIC{nic("a", onSwitch, 0, "X", 0, false), nic("b", apart(0), 0, "X", 400*gigabit, true)}, "compute/gpudirect other/gpudirect"},
+		{"NODE, all alike", machine(false, apart(9)), []NIC{nic("a", apart(0), 0, "X", 0, false), nic("b", apart(1), 0, "X", 200*gigabit, true)}, "compute/gpudirect compute/gpudirect"},
+		{"NODE, one slower board", machine(false, apart(9)), []NIC{nic("a", apart(0), 0, "X", 400*gigabit, true), nic("b", apart(1), 0, "Y", 100*gigabit, true)}, "compute/gpudirect other/gpudirect"},
+		{"NODE, a board never ACTIVE", machine(false, apart(9)), []NIC{nic("a", apart(0), 0, "X", 400*gigabit, true), nic("b", apart(1), 0, "Y", 0, false)}, "compute/gpudirect other/gpudirect"},
 		{
 			"NODE, all of the larger board DOWN", machine(false, apart(9)),
-			[]NIC{nic("a", apart(0), 0, "X", 0, false), nic("b", apart(1), 0, "X", 0, false), nic("c", apart(2), 0, "Y", 25*g, true)},
+			[]NIC{nic("a", apart(0), 0, "X", 0, false), nic("b", apart(1), 0, "X", 0, false), nic("c", apart(2), 0, "Y", 25*gigabit, true)},
 			"compute/gpudirect compute/gpudirect other/gpudirect",
 		},
 		{
 			"NODE, a smaller board of the same rate", machine(false, apart(9)),
-			[]NIC{nic("a", apart(0), 0, "X", 400*g, true), nic("b", apart(1), 0, "X", 0, false), nic("c", apart(2), 0, "Y", 400*g, true)},
+			[]NIC{nic("a", apart(0), 0, "X", 400*gigabit, true), nic("b", apart(1), 0, "X", 0, false), nic("c", apart(2), 0, "Y", 400*gigabit, true)},
 			"compute/gpudirect compute/gpudirect other/gpudirect",
 		},
-		{"NODE, the default route", machine(false, apart(9)), []NIC{routed(nic("a", apart(0), 0, "X", 400*g, true)), nic("b", apart(1), 0, "X", 400*g, true)}, "other/gpudirect compute/gpudirect"},
-		{"SYS where another GPU has a nearer one", machine(false, gpuPath), []NIC{nic("a", onSwitch, 0, "X", 400*g, true), nic("b", apart(0), 1, "X", 400*g, true)}, "compute/gpudirect other/gpudirect"},
-		{"SYS alone", machine(false, gpuPath), []NIC{nic("b", apart(0), 1, "X", 400*g, true)}, "compute/gpudirect"},
+		{"NODE, the default route", machine(false, apart(9)), []NIC{routed(nic("a", apart(0), 0, "X", 400*gigabit, true)), nic("b", apart(1), 0, "X", 400*gigabit, true)}, "other/gpudirect compute/gpudirect"},
+		{"SYS where another GPU has a nearer one", machine(false, gpuPath), []NIC{nic("a", onSwitch, 0, "X", 400*gigabit, true), nic("b", apart(0), 1, "X", 400*gigabit, true)}, "compute/gpudirect other/gpudirect"},
+		{"SYS alone", machine(false, gpuPath), []NIC{nic("b", apart(0), 1, "X", 400*gigabit, true)}, "compute/gpudirect"},
 		{"a flat virtual machine", machine(true, flat(1)), []NIC{nic("a", flat(2), 0, "X", 0, true)}, "unknown"},
 		{
 			"a flat virtual machine, by siblings", machine(true, flat(1)),
@@ -100,18 +100,19 @@ func TestOf(t *testing.T) {
 			"compute/siblings compute/siblings compute/siblings unknown",
 		},
 		{"a topology file", withFile, []NIC{nic("a", flat(0x11), 0, "X", 0, false), nic("b", flat(0x12), 0, "Y", 0, true)}, "compute/topology_file other/topology_file"},
-		{"two of four", machine(false), []NIC{nic("a", apart(0), 0, "X", g, true), nic("b", apart(1), 0, "X", g, true), nic("c", apart(2), 0, "X", 0, false), nic("d", apart(3), 0, "X", 0, false)}, "unknown unknown unknown unknown"},
-		{"three of four", machine(false), []NIC{nic("a", apart(0), 0, "X", g, true), nic("b", apart(1), 0, "X", g, true), nic("c", apart(2), 0, "X", g, true), nic("d", apart(3), 0, "X", 0, false)}, "compute/siblings compute/siblings compute/siblings compute/siblings"},
+		{"two of four", machine(false), []NIC{nic("a", apart(0), 0, "X", gigabit, true), nic("b", apart(1), 0, "X", gigabit, true), nic("c", apart(2), 0, "X", 0, false), nic("d", apart(3), 0, "X", 0, false)}, "unknown unknown unknown unknown"},
+		{"three of four", machine(false), []NIC{nic("a", apart(0), 0, "X", gigabit, true), nic("b", apart(1), 0, "X", gigabit, true), nic("c", apart(2), 0, "X", gigabit, true), nic("d", apart(3), 0, "X", 0, false)}, "compute/siblings compute/siblings compute/siblings compute/siblings"},
 		{
 			"second ports without a cable", machine(false),
 			[]NIC{
-				nic("a", apart(0), 0, "X", g, true), nic("b", apart(1), 0, "X", g, true), nic("c", apart(2), 0, "X", g, false),
+				nic("a", apart(0), 0, "X", gigabit, true), nic("b", apart(1), 0, "X", gigabit, true),
+				nic("c", apart(2), 0, "X", gigabit, false),
 				second(nic("d", apart(0), 0, "X", 0, false)), second(nic("e", apart(1), 0, "X", 0, false)),
 				second(nic("f", apart(2), 0, "X", 0, false)),
 			},
 			"compute/siblings compute/siblings compute/siblings unknown unknown unknown",
 		},
-		{"no board", machine(false), []NIC{nic("a", "", 0, "", g, true), nic("b", "", 0, "", g, true), nic("c", "", 0, "", g, true)}, "unknown unknown unknown"},
+		{"no board", machine(false), []NIC{nic("a", "", 0, "", gigabit, true), nic("b", "", 0, "", gigabit, true), nic("c", "", 0, "", gigabit, true)}, "unknown unknown unknown"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := words(Of(c.m, c.nics)); got != c.want {
@@ -123,10 +124,10 @@ func TestOf(t *testing.T) {
 
 func TestCoupledGPUs(t *testing.T) {
 	m := machine(false)
-	m.GPUs = []gdr.GPU{gpuAt(at("0008", "00"), 0, true), gpuAt(at("0018", "00"), 1, true)}
+	m.GPUs = []gdr.GPU{gpuAt(belowPort("0008", "00"), 0, true), gpuAt(belowPort("0018", "00"), 1, true)}
 	nics := []NIC{
-		nic("a", at("0000", "00"), 0, "X", 0, false), nic("b", at("0002", "00"), 0, "X", 400*g, true),
-		nic("c", at("0010", "00"), 1, "X", 400*g, true),
+		nic("a", belowPort("0000", "00"), 0, "X", 0, false), nic("b", belowPort("0002", "00"), 0, "X", 400*gigabit, true),
+		nic("c", belowPort("0010", "00"), 1, "X", 400*gigabit, true),
 	}
 	if got := words(Of(m, nics)); got != "compute/gpudirect compute/gpudirect compute/gpudirect" {
 		t.Error(got)

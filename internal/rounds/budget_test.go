@@ -29,7 +29,7 @@ func TestDevicesOverTheirBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := text(p)
+		got := textOf(p)
 		if !strings.Contains(got, `rdma_scrape_over_budget{device="slow"} 1`) ||
 			strings.Contains(got, `rdma_scrape_over_budget{device="fast"}`) {
 			t.Error(got)

@@ -24,15 +24,15 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// slot is a NIC of which each figure names it: serial numbers and counters are its own.
-type slot struct {
+// pciSlot is a NIC of which each figure names it: serial numbers and counters are its own.
+type pciSlot struct {
 	dir    string // of its PCI function, in which the driver makes infiniband/NAME
 	number int    // what its counters have
 	guid   string
 }
 
 // plug makes a device as a driver does: its directory is there with all that is in it, then the class has it.
-func (p *slot) plug(t *testing.T, tree, template, name string) {
+func (p *pciSlot) plug(t *testing.T, tree, template, name string) {
 	t.Helper()
 	staged := filepath.Join(tree, fmt.Sprintf("staged%d", p.number))
 	must(t, os.CopyFS(staged, os.DirFS(template)))
@@ -52,7 +52,7 @@ func (p *slot) plug(t *testing.T, tree, template, name string) {
 	must(t, os.Symlink(target, filepath.Join(class, name)))
 }
 
-func (p *slot) unplug(t *testing.T, tree, name string) {
+func (p *pciSlot) unplug(t *testing.T, tree, name string) {
 	t.Helper()
 	must(t, os.Remove(filepath.Join(tree, "sys/class/infiniband", name)))
 	must(t, os.RemoveAll(filepath.Join(p.dir, "infiniband", name)))
@@ -65,7 +65,7 @@ var (
 
 // mixed says which counters of a picture are not those of the device that has them. What two collectors say of a name
 // is not of one moment.
-func mixed(samples map[string]string, slots []*slot) (out []string) {
+func mixed(samples map[string]string, slots []*pciSlot) (out []string) {
 	owner := map[string]string{} // by collector and name: the number that all its figures have
 	for key := range samples {
 		if m := guidOf.FindStringSubmatch(key); m != nil {
@@ -98,7 +98,7 @@ func mixed(samples map[string]string, slots []*slot) (out []string) {
 // bay is a machine of which two NICs can be exchanged.
 type bay struct {
 	dir, template string
-	slots         []*slot
+	slots         []*pciSlot
 	names         []string // of the devices in the slots
 }
 
@@ -109,8 +109,14 @@ func newBay(t *testing.T) *bay {
 	for i, name := range b.names {
 		real, err := filepath.EvalSymlinks(filepath.Join(dir, "sys/class/infiniband", name))
 		must(t, err)
-		b.slots = append(b.slots,
-			&slot{dir: filepath.Dir(filepath.Dir(real)), number: 1000 * (i + 1), guid: fmt.Sprintf("0000:0000:0000:000%d", i)})
+		b.slots = append(
+			b.slots,
+			&pciSlot{
+				dir:    filepath.Dir(filepath.Dir(real)),
+				number: 1000 * (i + 1),
+				guid:   fmt.Sprintf("0000:0000:0000:000%d", i),
+			},
+		)
 		if i == 0 {
 			must(t, os.CopyFS(b.template, os.DirFS(real)))
 			must(t, os.Remove(filepath.Join(b.template, "device")))
@@ -244,8 +250,8 @@ func TestDevicesExchanged(t *testing.T) {
 			b.exchange(t, func() {})
 		}
 	})
-	rounds := 0
-	for running := true; running; rounds++ {
+	n := 0
+	for running := true; running; n++ {
 		select {
 		case <-done:
 			running = false
@@ -253,15 +259,15 @@ func TestDevicesExchanged(t *testing.T) {
 		}
 		got := machines.Collect(t, s)
 		if m := mixed(got, b.slots); m != nil {
-			t.Fatalf("round %d: %q", rounds, m)
+			t.Fatalf("round %d: %q", n, m)
 		}
 		if got[`rdma_port_state_id{device="mlx5_3",port="1"}`] != "4" {
-			t.Fatalf("round %d: another device is lost", rounds)
+			t.Fatalf("round %d: another device is lost", n)
 		}
 	}
 	wg.Wait()
-	if rounds < 5 {
-		t.Errorf("%d rounds only", rounds)
+	if n < 5 {
+		t.Errorf("%d rounds only", n)
 	}
 	if l := machines.Lost(whole, machines.Collect(t, s)); len(l) != 0 {
 		t.Errorf("afterwards lost %v", l)

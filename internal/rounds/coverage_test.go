@@ -59,12 +59,12 @@ func TestUnavailable(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := `rdma_detection_unavailable{alert="A",reason="` + tc.want + `"} 1`; !strings.Contains(text(p), want) ||
+				if want := `rdma_detection_unavailable{alert="A",reason="` + tc.want + `"} 1`; !strings.Contains(textOf(p), want) ||
 					len(p.Coverage.Gaps) != 1 {
-					t.Errorf("lacks %s\n%v\n%s", want, p.Coverage, text(p))
+					t.Errorf("lacks %s\n%v\n%s", want, p.Coverage, textOf(p))
 				}
 				if p, err = s.Collect(t.Context(), []string{"other"}); err != nil ||
-					!tc.off && strings.Contains(text(p), "rdma_detection_unavailable{") {
+					!tc.off && strings.Contains(textOf(p), "rdma_detection_unavailable{") {
 					t.Errorf("a part of the collectors emits alerts that are not evaluated: %v", err)
 				}
 				time.Sleep(2 * time.Hour) // all background tasks end
@@ -90,8 +90,8 @@ func TestPaused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(text(p), want) || len(p.Coverage.Idle) == 0 == (want == "") {
-			t.Errorf("released %v: %+v\n%s", released, p.Coverage, text(p))
+		if !strings.Contains(textOf(p), want) || len(p.Coverage.Idle) == 0 == (want == "") {
+			t.Errorf("released %v: %+v\n%s", released, p.Coverage, textOf(p))
 		}
 	}
 }

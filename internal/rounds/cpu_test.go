@@ -59,7 +59,7 @@ func TestCPUWaitIsNotAStuckDevice(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := text(p)
+				got := textOf(p)
 				for _, want := range c.has {
 					if !strings.Contains(got, want) {
 						t.Errorf("lacks %s\n%s", want, got)

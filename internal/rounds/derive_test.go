@@ -27,22 +27,22 @@ func TestDerive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := `probe{device="derived"} 3`; !strings.Contains(text(p), want) || len(p.Node().Setup.Rows) != 3 {
-			t.Errorf("lacks %s, %d rows\n%s", want, len(p.Node().Setup.Rows), text(p))
+		if want := `probe{device="derived"} 3`; !strings.Contains(textOf(p), want) || len(p.Node().Setup.Rows) != 3 {
+			t.Errorf("lacks %s, %d rows\n%s", want, len(p.Node().Setup.Rows), textOf(p))
 		}
 	}
 	p, err := s.Collect(t.Context(), []string{"derives"}) // without the section that it needs
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text(p), `probe{device="derives"} 1`) || strings.Contains(text(p), `"derived"`) {
-		t.Errorf("%s", text(p))
+	if !strings.Contains(textOf(p), `probe{device="derives"} 1`) || strings.Contains(textOf(p), `"derived"`) {
+		t.Errorf("%s", textOf(p))
 	}
 	p, err = s.Collect(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `rdma_scrape_errors_total{collector="derives",reason="panic"} 1`; !strings.Contains(text(p), want) {
-		t.Errorf("lacks %s\n%s", want, text(p))
+	if want := `rdma_scrape_errors_total{collector="derives",reason="panic"} 1`; !strings.Contains(textOf(p), want) {
+		t.Errorf("lacks %s\n%s", want, textOf(p))
 	}
 }

@@ -44,9 +44,9 @@ func TestLastingFaultIsLoggedTwice(t *testing.T) {
 		t.Errorf("logged %d lines:\n%s", len(lines), logged.String())
 	}
 	if want := `rdma_scrape_errors_total{collector="c",device="mlx5_0",reason="invalid"} 6`; !strings.Contains(
-		text(last), want,
+		textOf(last), want,
 	) {
-		t.Errorf("lacks %s\n%s", want, text(last))
+		t.Errorf("lacks %s\n%s", want, textOf(last))
 	}
 }
 
@@ -113,11 +113,11 @@ func TestDenialEnds(t *testing.T) {
 			if p.Needs["vpd"] != needs {
 				t.Errorf("round %d: needs %q, want %q", round, p.Needs["vpd"], needs)
 			}
-			if line := `rdma_scrape_permission_denied{source="vpd"} ` + want; !strings.Contains(text(p), line) {
+			if line := `rdma_scrape_permission_denied{source="vpd"} ` + want; !strings.Contains(textOf(p), line) {
 				t.Errorf("round %d lacks %s", round, line)
 			}
 			if line := `rdma_scrape_errors_total{collector="c",device="mlx5_1",reason="permission"} 1`; !strings.Contains(
-				text(p), line,
+				textOf(p), line,
 			) {
 				t.Errorf("round %d lacks %s", round, line)
 			}
@@ -143,8 +143,8 @@ func TestFailedCollector(t *testing.T) {
 		`rdma_scrape_collector_success{collector="bad"} 0`, `rdma_scrape_collector_success{collector="good"} 1`,
 		`rdma_scrape_errors_total{collector="bad",reason="failed"} 1`,
 	} {
-		if !strings.Contains(text(p), want) {
-			t.Errorf("lacks %s\n%s", want, text(p))
+		if !strings.Contains(textOf(p), want) {
+			t.Errorf("lacks %s\n%s", want, textOf(p))
 		}
 	}
 }

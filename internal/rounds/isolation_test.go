@@ -64,7 +64,7 @@ func TestStuckReadCostsItsDevice(t *testing.T) {
 	if n := files.take(); n != 1 {
 		t.Errorf("%d reads were started, want 1", n)
 	}
-	release(t, fifo)
+	unblock(t, fifo)
 	for machines.Collect(t, s)[stuck] != "" { // ends with the test's deadline if the device does not come back
 	}
 }
@@ -303,8 +303,8 @@ func TestFailingDeviceIsLeftAlone(t *testing.T) {
 	}
 }
 
-// release lets a blocked reader of a FIFO go, and puts a counter in its place.
-func release(t *testing.T, fifo string) {
+// unblock lets a blocked reader of a FIFO go, and puts a counter in its place.
+func unblock(t *testing.T, fifo string) {
 	t.Helper()
 	w, err := os.OpenFile(fifo, os.O_WRONLY, 0)
 	must(t, err)

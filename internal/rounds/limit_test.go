@@ -99,16 +99,16 @@ func TestLimits(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				exceeded := limitsIn(text(p))
+				exceeded := limitsIn(textOf(p))
 				got, again := devicesIn(p, "probe"), devicesIn(p, "port_probe")
-				if got != tc.devices || again != tc.devices || !strings.Contains(text(p), "host_probe 1") {
+				if got != tc.devices || again != tc.devices || !strings.Contains(textOf(p), "host_probe 1") {
 					t.Errorf("devices %s and %s, want %s", got, again, tc.devices)
 				}
 				if exceeded != tc.exceeded {
 					t.Errorf("limits %s, want %s", exceeded, tc.exceeded)
 				}
-				limited := strings.Contains(text(p), `rdma_detection_unavailable{alert="A",reason="limit"} 1`)
-				if limited != tc.limited || strings.Contains(text(p), `alert="B"`) {
+				limited := strings.Contains(textOf(p), `rdma_detection_unavailable{alert="A",reason="limit"} 1`)
+				if limited != tc.limited || strings.Contains(textOf(p), `alert="B"`) {
 					t.Errorf("not evaluated: %v", p.Coverage)
 				}
 			}
@@ -120,6 +120,6 @@ func TestLimits(t *testing.T) {
 func TestMetricsOfParts(t *testing.T) {
 	p, err := withParts(t, Limits{}, map[string]bool{"probe": true}).Collect(t.Context(), nil)
 	if err != nil || devicesIn(p, "probe") != "0123456789" || devicesIn(p, "port_probe") != "09" {
-		t.Errorf("%v\n%s", err, text(p))
+		t.Errorf("%v\n%s", err, textOf(p))
 	}
 }

@@ -35,8 +35,8 @@ func TestPanics(t *testing.T) {
 			`rdma_scrape_errors_total{collector="reads",reason="failed"} ` + n,
 			`rdma_scrape_errors_total{collector="tells",reason="failed"} ` + n,
 		} {
-			if !strings.Contains(text(p), want+"\n") {
-				t.Errorf("lacks %s\n%s", want, text(p))
+			if !strings.Contains(textOf(p), want+"\n") {
+				t.Errorf("lacks %s\n%s", want, textOf(p))
 			}
 		}
 	}
@@ -63,8 +63,8 @@ func TestPanicOutsideTheCollector(t *testing.T) {
 			for _, want := range []string{
 				`rdma_scrape_collector_success{collector="c"} 0`, `rdma_scrape_errors_total{collector="c",reason="panic"} ` + n,
 			} {
-				if !strings.Contains(text(p), want+"\n") {
-					t.Errorf("lacks %s\n%s", want, text(p))
+				if !strings.Contains(textOf(p), want+"\n") {
+					t.Errorf("lacks %s\n%s", want, textOf(p))
 				}
 			}
 		}
@@ -82,7 +82,7 @@ func TestPanicOfThePicture(t *testing.T) {
 	}
 	s.State = nil
 	if p, err := s.Collect(t.Context(), nil); err != nil ||
-		!strings.Contains(text(p), `rdma_scrape_collector_success{collector="c"} 1`) {
+		!strings.Contains(textOf(p), `rdma_scrape_collector_success{collector="c"} 1`) {
 		t.Error(err)
 	}
 }

@@ -69,9 +69,9 @@ func TestOneFileCostsOneSample(t *testing.T) {
 			if d := machines.Lost(whole, got); !sameStrings(d, c.lost) {
 				t.Errorf("lost %v, want %v", d, c.lost)
 			}
-			counted := fmt.Sprintf(`rdma_scrape_errors_total{collector="infiniband",device="mlx5_0",reason=%q}`, c.reason)
-			if got[counted] != "1" {
-				t.Errorf("%s is %q, want 1", counted, got[counted])
+			series := fmt.Sprintf(`rdma_scrape_errors_total{collector="infiniband",device="mlx5_0",reason=%q}`, c.reason)
+			if got[series] != "1" {
+				t.Errorf("%s is %q, want 1", series, got[series])
 			}
 		})
 	}
@@ -136,7 +136,7 @@ func TestReadStuckAlert(t *testing.T) {
 	fifo := filepath.Join(dir, port0+"state")
 	must(t, os.Remove(fifo))
 	must(t, syscall.Mkfifo(fifo, 0o644))
-	defer release(t, fifo)
+	defer unblock(t, fifo)
 	for at := start.Add(15 * time.Second); at.Before(start.Add(3 * time.Minute)); at = at.Add(15 * time.Second) {
 		ahead.Store(int64(time.Until(at)))
 		must(t, j.Round(t.Context(), at))

@@ -54,7 +54,7 @@ func scheduler(t *testing.T, min time.Duration, cs ...*collector.Collector) *Sch
 		Options{Host: &host.Host{Now: time.Now}, Collectors: cs, Timeout: 10 * time.Second, MinInterval: min})
 }
 
-func text(p *Picture) string { return string(exposition.AppendText(nil, p.Families)) }
+func textOf(p *Picture) string { return string(exposition.AppendText(nil, p.Families)) }
 
 // TestTenScrapesStartOneCollection: requests during a collection get its result.
 func TestTenScrapesStartOneCollection(t *testing.T) {
@@ -66,8 +66,8 @@ func TestTenScrapesStartOneCollection(t *testing.T) {
 		for range 10 {
 			wg.Go(func() {
 				p, err := s.Collect(t.Context(), nil)
-				if err != nil || !strings.Contains(text(p), `probe{device="slow"} 1`) {
-					t.Errorf("err %v, got %s", err, text(p))
+				if err != nil || !strings.Contains(textOf(p), `probe{device="slow"} 1`) {
+					t.Errorf("err %v, got %s", err, textOf(p))
 				}
 			})
 		}
@@ -96,16 +96,16 @@ func TestClientThatGoesAwayCancelsNothing(t *testing.T) {
 		ctx, goAway := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if p, err := s.Collect(ctx, nil); err != nil || !strings.Contains(text(p), `success{collector="slow"} 0`) {
-				t.Errorf("the client that went: err %v, got %s", err, text(p))
+			if p, err := s.Collect(ctx, nil); err != nil || !strings.Contains(textOf(p), `success{collector="slow"} 0`) {
+				t.Errorf("the client that went: err %v, got %s", err, textOf(p))
 			}
 		})
 		synctest.Wait()
 		goAway()
 		synctest.Wait()
 		wg.Go(func() {
-			if p, err := s.Collect(t.Context(), nil); err != nil || !strings.Contains(text(p), `success{collector="slow"} 1`) {
-				t.Errorf("the client that stayed: err %v, got %s", err, text(p))
+			if p, err := s.Collect(t.Context(), nil); err != nil || !strings.Contains(textOf(p), `success{collector="slow"} 1`) {
+				t.Errorf("the client that stayed: err %v, got %s", err, textOf(p))
 			}
 		})
 		synctest.Wait()
@@ -146,8 +146,8 @@ func TestDeadline(t *testing.T) {
 			`rdma_scrape_collector_success{collector="quick"} 1`,
 			`rdma_scrape_collector_stuck{collector="polite",device="mlx5_0"} 1`,
 		} {
-			if !strings.Contains(text(p), want) {
-				t.Errorf("lacks %s\n%s", want, text(p))
+			if !strings.Contains(textOf(p), want) {
+				t.Errorf("lacks %s\n%s", want, textOf(p))
 			}
 		}
 		if _, err := s.Collect(ctx, []string{"deaf"}); err != nil {
@@ -172,8 +172,8 @@ func TestMinInterval(t *testing.T) {
 				t.Fatal(err)
 			}
 			age := map[int]string{0: "0", 1: "0.5", 2: "0.9", 3: "0"}[i]
-			if want := `rdma_scrape_collector_age_seconds{collector="c"} ` + age + "\n"; !strings.Contains(text(p), want) {
-				t.Errorf("request %d lacks %s\n%s", i, want, text(p))
+			if want := `rdma_scrape_collector_age_seconds{collector="c"} ` + age + "\n"; !strings.Contains(textOf(p), want) {
+				t.Errorf("request %d lacks %s\n%s", i, want, textOf(p))
 			}
 		}
 		if n := c.collections(); n != 2 {
@@ -190,8 +190,8 @@ func TestSelection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.collections() != 0 || b.collections() != 1 || strings.Contains(text(p), `collector="a"`) {
-		t.Errorf("a ran %d times, b %d\n%s", a.collections(), b.collections(), text(p))
+	if a.collections() != 0 || b.collections() != 1 || strings.Contains(textOf(p), `collector="a"`) {
+		t.Errorf("a ran %d times, b %d\n%s", a.collections(), b.collections(), textOf(p))
 	}
 	var unknown *UnknownCollectorError
 	if _, err := s.Collect(t.Context(), []string{"b", "c"}); !errors.As(err, &unknown) || unknown.Name != "c" ||
@@ -213,8 +213,8 @@ func TestDeviceThatHangsLeavesTimeForTheAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(start); took >= 2*time.Second || !strings.Contains(text(p), `success{collector="polite"} 1`) {
-			t.Errorf("answered after %s\n%s", took, text(p))
+		if took := time.Since(start); took >= 2*time.Second || !strings.Contains(textOf(p), `success{collector="polite"} 1`) {
+			t.Errorf("answered after %s\n%s", took, textOf(p))
 		}
 	})
 }

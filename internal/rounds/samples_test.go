@@ -93,12 +93,12 @@ func TestShortStorms(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := string(exposition.AppendText(nil, p.Families))
-		const stormy = `{device="mlx5_1",direction="receive",netdev="enp64s0np0",port="1",priority="3"`
+		const labels = `{device="mlx5_1",direction="receive",netdev="enp64s0np0",port="1",priority="3"`
 		for _, want := range []string{
-			"rdma_port_pfc_stalled_seconds_total" + stormy + "} 4",
+			"rdma_port_pfc_stalled_seconds_total" + labels + "} 4",
 			`rdma_port_pfc_stalled_seconds_total{device="mlx5_0",direction="receive",netdev="enp24s0np0",port="1",priority="3"} 0`,
-			"rdma_port_pfc_paused_sample_ratio_bucket" + stormy + `,le="0.9"} 5`,
-			"rdma_port_pfc_paused_sample_ratio_count" + stormy + "} 5",
+			"rdma_port_pfc_paused_sample_ratio_bucket" + labels + `,le="0.9"} 5`,
+			"rdma_port_pfc_paused_sample_ratio_count" + labels + "} 5",
 			`rdma_port_pfc_sampled_seconds_total{device="mlx5_1",netdev="enp64s0np0",port="1"} 5`,
 			`rdma_port_pfc_sample_interval_seconds{device="mlx5_1",netdev="enp64s0np0",port="1"} 1`,
 		} {

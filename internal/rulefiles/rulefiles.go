@@ -45,15 +45,15 @@ const maxRuleFile = 4 << 20
 // Read returns all rule files: the thresholds of the site, the built-in ones, each replaced by a file of the same base
 // name if there is one, then the additional ones. Their alerts link to runbooks at books.
 func Read(globs []string, books RunbookURL) (*Files, error) {
-	return read(rules.Node, globs, books, Readable())
+	return readSet(rules.Node, globs, books, Readable())
 }
 
 // ReadFabric is Read of the rules of a swept fabric.
 func ReadFabric(globs []string, books RunbookURL) (*Files, error) {
-	return read(rules.Fabric, globs, books, fabricMetrics())
+	return readSet(rules.Fabric, globs, books, fabricMetrics())
 }
 
-func read(
+func readSet(
 	builtIn func() (fs.FS, []string, error), globs []string, books RunbookURL, readable []coverage.Metric,
 ) (*Files, error) {
 	fsys, names, err := builtIn()

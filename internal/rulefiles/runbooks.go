@@ -63,6 +63,6 @@ func (u RunbookURL) InDashboard(text []byte) []byte {
 	if u == "" {
 		return text
 	}
-	url := []byte(`"` + u.of("${__value.raw}") + `"`) // check permits nothing that JSON escapes
-	return ofExporter.ReplaceAllFunc(text, func([]byte) []byte { return url })
+	address := []byte(`"` + u.of("${__value.raw}") + `"`) // check permits nothing that JSON escapes
+	return ofExporter.ReplaceAllFunc(text, func([]byte) []byte { return address })
 }

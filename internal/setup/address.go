@@ -70,7 +70,7 @@ var addressChecks = []Check{
 	},
 }
 
-func findGIDType(m *machine, p port) (f finding, ok bool) {
+func findGIDType(m *machine, p physicalPort) (f finding, ok bool) {
 	file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_mode", p.Name, p.Number)
 	text, ok := m.text(file)
 	return finding{
@@ -121,7 +121,7 @@ func findNCCLGID(m *machine) (out []finding) {
 }
 
 // forNCCL reports whether a port is a RoCE port for jobs, and ACTIVE.
-func (p port) forNCCL() bool { return p.isRoCE() && p.Role == "compute" && active(p.Port) }
+func (p physicalPort) forNCCL() bool { return p.isRoCE() && p.Role == "compute" && active(p.Port) }
 
 func addAddress(p *snapshot.Port) string {
 	if len(p.Netdev) == 0 || p.Netdev[0].Member {

@@ -13,7 +13,7 @@ import (
 
 // roce is an Ethernet port that carries RoCE, with its priorities.
 type roce struct {
-	port
+	physicalPort
 	traffic  *uint64 // class of all packets of the port: MLNX_OFED; nil: not set
 	control  string  // pinned congestion control
 	netdevs  []*snapshot.NetdevQoS
@@ -25,7 +25,7 @@ type roce struct {
 const nodeCA = 1
 
 // isRoCE reports whether a port carries RoCE.
-func (p port) isRoCE() bool {
+func (p physicalPort) isRoCE() bool {
 	return p.LinkLayer == "Ethernet" && p.NodeType != nil && *p.NodeType == nodeCA
 }
 
@@ -36,7 +36,7 @@ func (m *machine) roces() (out []*roce) {
 	}
 	intended := m.intendedLossless()
 	for _, p := range m.ports() {
-		r := &roce{port: p, lossless: intended[p.Role]}
+		r := &roce{physicalPort: p, lossless: intended[p.Role]}
 		for j := range m.QoS.Netdevs {
 			if q := &m.QoS.Netdevs[j]; q.Device == p.Name && q.Port == p.Number {
 				r.netdevs = append(r.netdevs, q)
@@ -146,7 +146,7 @@ func (c *chain) String() string {
 	}
 	enabled := "none"
 	if list := priorities(c.q.PFC); len(list) > 0 {
-		enabled = numbers(list)
+		enabled = numbersText(list)
 	}
 	return fmt.Sprintf("%s has priority %d on %s; PFC is enabled on %s", selected, c.priority, c.q.Name, enabled)
 }
@@ -326,14 +326,14 @@ func (m *machine) rdmaPriority(r *roce, q *snapshot.NetdevQoS, chains []chain) i
 	return -1
 }
 
-// numbers is a list of numbers.
-func numbers(list []int) string {
+// numbersText is a list of numbers.
+func numbersText(list []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]")
 }
 
 // lossy is a chain that certainly leads to a priority without PFC on a lossless port that is ACTIVE; ok is false if it
 // does not.
-func (l *lane) lossy(c *chain) (x snapshot.LossyClass, ok bool) {
+func (l *trafficLane) lossy(c *chain) (x snapshot.LossyClass, ok bool) {
 	if !l.lossless || !active(l.Port) || !c.known() || l.q.Trust != byDSCP || l.q.PFC == nil || hasPFC(l.q, c.priority) {
 		return x, false
 	}

@@ -96,7 +96,7 @@ var jobChecks = []Check{
 }
 
 // ncclSetting completes a check of a setting of NCCL: Read and Source follow what all have in common.
-func ncclSetting(variable string, evaluate func(m *machine, j job, value string) finding, c Check) Check {
+func ncclSetting(variable string, evaluate func(m *machine, j jobProcess, value string) finding, c Check) Check {
 	c.Domain, c.find = Job, settingOf(variable, evaluate)
 	c.Read, c.Source = variable+jobRead+c.Read, ncclManual+variable+c.Source
 	c.Remedy = cmp.Or(c.Remedy, "unset "+variable+" # of the job, or in nccl.conf")
@@ -104,7 +104,7 @@ func ncclSetting(variable string, evaluate func(m *machine, j job, value string)
 }
 
 // settingOf finds the jobs that have a setting, and evaluates each: where nothing is wanted, it has no row.
-func settingOf(name string, evaluate func(m *machine, j job, value string) finding) func(*machine) []finding {
+func settingOf(name string, evaluate func(m *machine, j jobProcess, value string) finding) func(*machine) []finding {
 	return func(m *machine) (out []finding) {
 		for _, j := range m.jobs {
 			value := j.env[name]
@@ -120,7 +120,7 @@ func settingOf(name string, evaluate func(m *machine, j job, value string) findi
 }
 
 // ofJob is the finding of a value of a job.
-func (f finding) ofJob(j job, value string) finding {
+func (f finding) ofJob(j jobProcess, value string) finding {
 	f.object, f.basis = object{name: j.name}, cmp.Or(f.basis, snapshot.SetupGuide)
 	if f.unknown == "" {
 		f.found = value
@@ -129,12 +129,12 @@ func (f finding) ofJob(j job, value string) finding {
 }
 
 // within accepts the integers of a range.
-func within(low, high int64) func(*machine, job, string) finding {
+func within(low, high int64) func(*machine, jobProcess, string) finding {
 	want := strconv.FormatInt(low, 10)
 	if high > low {
 		want += " to " + strconv.FormatInt(high, 10)
 	}
-	return func(_ *machine, _ job, value string) finding {
+	return func(_ *machine, _ jobProcess, value string) finding {
 		n, err := strconv.ParseInt(value, 0, 64)
 		return finding{want: want, meets: err == nil && n >= low && n <= high}
 	}
@@ -143,7 +143,7 @@ func within(low, high int64) func(*machine, job, string) finding {
 // active reports whether a port is ACTIVE, of enum ib_port_state.
 func active(p *snapshot.Port) bool { return p.State != nil && *p.State == portActive }
 
-func (m *machine) serviceLevel(j job, value string) finding {
+func (m *machine) serviceLevel(j jobProcess, value string) finding {
 	high := int64(15)
 	if m.layer("Ethernet") {
 		high = 7
@@ -162,7 +162,7 @@ func (m *machine) serviceLevel(j job, value string) finding {
 	return v
 }
 
-func (m *machine) adaptiveRouting(j job, _ string) finding {
+func (m *machine) adaptiveRouting(j jobProcess, _ string) finding {
 	if !m.layer("InfiniBand") {
 		return finding{}
 	}

@@ -10,9 +10,9 @@ import (
 )
 
 // ownInterfaces reports whether a job has network interfaces of its own: those of a pod are not the host's.
-func (j job) ownInterfaces() bool { return strings.HasPrefix(j.Job, "kubernetes/") }
+func (j jobProcess) ownInterfaces() bool { return strings.HasPrefix(j.Job, "kubernetes/") }
 
-func (m *machine) socketInterfaces(j job, value string) finding {
+func (m *machine) socketInterfaces(j jobProcess, value string) finding {
 	v := finding{want: "interfaces that are up", basis: snapshot.SetupMachine}
 	names := m.names(netDir)
 	switch {
@@ -73,7 +73,7 @@ func (m *machine) withoutAddress(netdev string) string {
 	return ""
 }
 
-func (m *machine) gidIndex(j job, value string) finding {
+func (m *machine) gidIndex(j jobProcess, value string) finding {
 	if j.env.Integer("NCCL_IB_GID_INDEX", -1) < 0 {
 		return finding{want: "-1", meets: true}
 	}

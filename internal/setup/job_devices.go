@@ -22,7 +22,7 @@ func (m *machine) computeDevices() (out []string) {
 	return out
 }
 
-func (m *machine) hcas(j job, _ string) finding {
+func (m *machine) hcas(j jobProcess, _ string) finding {
 	compute := m.computeDevices()
 	if m.InfiniBand == nil || len(m.InfiniBand.Devices) == 0 {
 		return finding{}
@@ -80,7 +80,7 @@ type near struct {
 }
 
 // nearest are those of the GPUs of a process.
-func (m *machine) nearest(j job) (out []near) {
+func (m *machine) nearest(j jobProcess) (out []near) {
 	compute := m.computeDevices()
 	for g := range m.GDR.GPUs {
 		if p := m.GDR.GPUs[g].Process; p == nil || p.PID != j.PID {
@@ -108,7 +108,7 @@ func (m *machine) nearest(j job) (out []near) {
 }
 
 // leftOut are the GPUs of a job none of whose nearest devices it may use.
-func (m *machine) leftOut(j job) string {
+func (m *machine) leftOut(j jobProcess) string {
 	var out []string
 	for _, n := range m.nearest(j) {
 		if !slices.ContainsFunc(n.devices, func(d string) bool { return m.allowed(j, d) }) {
@@ -119,7 +119,7 @@ func (m *machine) leftOut(j job) string {
 }
 
 // allowed reports whether a job may use a port of a device.
-func (m *machine) allowed(j job, device string) bool {
+func (m *machine) allowed(j jobProcess, device string) bool {
 	return slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool {
 		return d.Name == device &&
 			slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return j.env.AllowsPort(d.Name, p.Number) })
@@ -158,7 +158,7 @@ func findLevel(m *machine) (out []finding) {
 	return joined(out)
 }
 
-func (m *machine) ibDisabled(j job, _ string) finding {
+func (m *machine) ibDisabled(j jobProcess, _ string) finding {
 	if len(m.computeDevices()) == 0 {
 		return finding{}
 	}
@@ -184,7 +184,7 @@ func (m *machine) layer(name string) bool {
 	})
 }
 
-func (m *machine) topologyFile(j job, value string) finding {
+func (m *machine) topologyFile(j jobProcess, value string) finding {
 	v := finding{want: "a topology of this host", basis: snapshot.SetupMachine}
 	if j.Conf == nil {
 		v.unknown = "the files of the job are not readable"

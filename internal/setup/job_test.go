@@ -53,8 +53,8 @@ func jobNode() *snapshot.Node {
 	return n
 }
 
-// env sets a variable of both processes.
-func env(name, value string) func(*snapshot.Node) {
+// setEnv sets a variable of both processes.
+func setEnv(name, value string) func(*snapshot.Node) {
 	return func(n *snapshot.Node) {
 		for i := range n.GDR.Processes {
 			n.GDR.Processes[i].Env[name] = value
@@ -73,13 +73,13 @@ func noProcesses(n *snapshot.Node) { n.GDR.Processes = nil }
 func TestJobInterfaces(t *testing.T) {
 	const want = ` want "interfaces that are up" by machine`
 	const remedy = `; set: export NCCL_SOCKET_IFNAME=INTERFACE # of the job: the management interface`
-	set := func(value string) func(*snapshot.Node) { return env("NCCL_SOCKET_IFNAME", value) }
+	set := func(value string) func(*snapshot.Node) { return setEnv("NCCL_SOCKET_IFNAME", value) }
 	checkRows(t, "nccl_socket_ifname", jobNode, []rowCase{
 		{name: "not set"},
 		{name: "no jobs", node: both(set("eno9"), noProcesses)},
 		{name: "excluded ones", node: set("^docker")},
 		{name: "as wanted", node: set("eno1"), want: []string{`slurm/7 ok "eno1"` + want}},
-		{name: "in the file of the host", node: both(files("etc/nccl.conf", "# x\nNCCL_SOCKET_IFNAME=eno9"), func(n *snapshot.Node) { n.GDR.Processes[0].Conf, n.GDR.Processes[1].Conf = nil, nil }), want: []string{
+		{name: "in the file of the host", node: both(addFiles("etc/nccl.conf", "# x\nNCCL_SOCKET_IFNAME=eno9"), func(n *snapshot.Node) { n.GDR.Processes[0].Conf, n.GDR.Processes[1].Conf = nil, nil }), want: []string{
 			`slurm/7 differs/info "eno9"` + want + `; no interface eno9` + remedy,
 		}},
 		{name: "prefix", node: set("eno,eth"), want: []string{`slurm/7 ok "eno,eth"` + want}},
@@ -89,7 +89,7 @@ func TestJobInterfaces(t *testing.T) {
 			`slurm/7 differs/info "eth0"` + want + `; eth0 of mlx5_0/1 has no IP address` + remedy,
 		}},
 		{name: "of a container", node: both(set("eth9"), pod), want: []string{`kubernetes/1 unknown ""` + want + `; the interfaces of the container are not visible`}},
-		{name: "not visible", node: both(set("eno1"), files(netDir, "!permission")), want: []string{`slurm/7 unknown ""` + want + `; /sys/class/net of the host is not readable`}},
+		{name: "not visible", node: both(set("eno1"), addFiles(netDir, "!permission")), want: []string{`slurm/7 unknown ""` + want + `; /sys/class/net of the host is not readable`}},
 		{name: "site", node: set("stor0"), site: "stor*", want: []string{`slurm/7 ok "stor0" want "stor*" by site; stor0 is down`}},
 	})
 }
@@ -97,7 +97,7 @@ func TestJobInterfaces(t *testing.T) {
 func TestJobHCA(t *testing.T) {
 	const want = ` want "=mlx5_0,mlx5_1" by machine`
 	const remedy = `; set: export NCCL_IB_HCA==mlx5_0,mlx5_1 # of the job, or in nccl.conf; = before the list: exact names`
-	set := func(value string) func(*snapshot.Node) { return env("NCCL_IB_HCA", value) }
+	set := func(value string) func(*snapshot.Node) { return setEnv("NCCL_IB_HCA", value) }
 	checkRows(t, "nccl_ib_hca", jobNode, []rowCase{
 		{name: "not set"},
 		{name: "as wanted", node: set("mlx5_0,mlx5_1:1"), want: []string{`slurm/7 ok "mlx5_0,mlx5_1:1"` + want}},
@@ -121,7 +121,7 @@ func TestJobHCA(t *testing.T) {
 
 func TestJobLevel(t *testing.T) {
 	const remedy = `; set: unset NCCL_NET_GDR_LEVEL NCCL_IB_GDR_LEVEL # of the job, or in nccl.conf`
-	set := func(value string) func(*snapshot.Node) { return env("NCCL_NET_GDR_LEVEL", value) }
+	set := func(value string) func(*snapshot.Node) { return setEnv("NCCL_NET_GDR_LEVEL", value) }
 	checkRows(t, "nccl_gdr_level", jobNode, []rowCase{
 		{name: "not set"},
 		{name: "as wanted", node: set("PHB"), want: []string{`slurm/7 ok "PHB" want "not set" by machine`}},
@@ -129,7 +129,7 @@ func TestJobLevel(t *testing.T) {
 			`slurm/7 differs/info "PIX" want "PXB" by machine; GPU 0 and mlx5_0 are at PXB; GPU 1 and mlx5_1 are at PXB` + remedy,
 		}},
 		{name: "no level", node: set("near"), want: []string{`slurm/7 differs/info "near" want "not set" by machine; no distance of NCCL: the setting has no effect` + remedy}},
-		{name: "former name", node: env("NCCL_IB_GDR_LEVEL", "5"), want: []string{
+		{name: "former name", node: setEnv("NCCL_IB_GDR_LEVEL", "5"), want: []string{
 			`slurm/7 differs/info "NCCL_IB_GDR_LEVEL=5" want "not set" by guide; NCCL_IB_GDR_LEVEL has no effect since NCCL 2.4` + remedy,
 		}},
 		{name: "site", node: set("PIX"), site: "PIX|PXB", want: []string{
@@ -140,7 +140,7 @@ func TestJobLevel(t *testing.T) {
 
 func TestJobDisabled(t *testing.T) {
 	const remedy = `; set: unset NCCL_IB_DISABLE # of the job, or in nccl.conf`
-	set := func(value string) func(*snapshot.Node) { return env("NCCL_IB_DISABLE", value) }
+	set := func(value string) func(*snapshot.Node) { return setEnv("NCCL_IB_DISABLE", value) }
 	transport := func(reason string) func(*snapshot.Node) {
 		return func(n *snapshot.Node) { n.GDR.GPUs[0].Transport = &snapshot.GDRTransport{Reason: reason} }
 	}
@@ -150,7 +150,7 @@ func TestJobDisabled(t *testing.T) {
 		{name: "as wanted", node: set("0"), want: []string{`slurm/7 ok "0" want "0" by machine` + several}},
 		{name: "differs", node: set("1"), want: []string{`slurm/7 differs/warning/RDMAGPUDirectStaging/sockets "1" want "0" by machine` + several + remedy}},
 		{name: "in an NVLink domain", node: both(set("1"), transport("nvlink_domain")), want: []string{`slurm/7 differs/info "1" want "0" by machine` + several + remedy}},
-		{name: "one node", node: both(set("1"), env("SLURM_JOB_NUM_NODES", "1")), want: []string{
+		{name: "one node", node: both(set("1"), setEnv("SLURM_JOB_NUM_NODES", "1")), want: []string{
 			`slurm/7 differs/info "1" want "0" by machine; the job runs on one node, or on an unknown number` + remedy,
 		}},
 		{name: "no compute port", node: both(set("1"), func(n *snapshot.Node) { n.InfiniBand.Devices = n.InfiniBand.Devices[2:] })},
@@ -159,7 +159,7 @@ func TestJobDisabled(t *testing.T) {
 }
 
 func TestJobGID(t *testing.T) {
-	set := func(value string) func(*snapshot.Node) { return env("NCCL_IB_GID_INDEX", value) }
+	set := func(value string) func(*snapshot.Node) { return setEnv("NCCL_IB_GID_INDEX", value) }
 	entry := func(kind string) func(*snapshot.Node) {
 		return func(n *snapshot.Node) {
 			n.GDR.JobGIDs = []snapshot.GDRJobGID{{Device: "mlx5_0", Port: 1, Index: 0, Type: kind, Process: &n.GDR.Processes[0]}}
@@ -199,10 +199,10 @@ func TestJobNumbers(t *testing.T) {
 		}
 		checkRows(t, c.setting, jobNode, []rowCase{
 			{name: "not set"},
-			{name: "no NCCL", node: both(env(c.variable, c.bad), func(n *snapshot.Node) { n.GDR.Processes[0].HasNCCL, n.GDR.Processes[1].HasNCCL = false, false })},
-			{name: "as wanted " + c.ok, node: env(c.variable, c.ok), want: []string{`slurm/7 ok "` + c.ok + `" want "` + c.want + `" by guide`}},
-			{name: "differs " + c.bad, node: env(c.variable, c.bad), want: []string{`slurm/7 differs/info "` + c.bad + `" want "` + c.want + `" by guide; set: ` + remedy}},
-			{name: "site " + c.bad, node: env(c.variable, c.bad), site: c.bad, want: []string{`slurm/7 ok "` + c.bad + `" want "` + c.bad + `" by site`}},
+			{name: "no NCCL", node: both(setEnv(c.variable, c.bad), func(n *snapshot.Node) { n.GDR.Processes[0].HasNCCL, n.GDR.Processes[1].HasNCCL = false, false })},
+			{name: "as wanted " + c.ok, node: setEnv(c.variable, c.ok), want: []string{`slurm/7 ok "` + c.ok + `" want "` + c.want + `" by guide`}},
+			{name: "differs " + c.bad, node: setEnv(c.variable, c.bad), want: []string{`slurm/7 differs/info "` + c.bad + `" want "` + c.want + `" by guide; set: ` + remedy}},
+			{name: "site " + c.bad, node: setEnv(c.variable, c.bad), site: c.bad, want: []string{`slurm/7 ok "` + c.bad + `" want "` + c.bad + `" by site`}},
 		})
 	}
 	infiniband := func(n *snapshot.Node) {
@@ -211,20 +211,20 @@ func TestJobNumbers(t *testing.T) {
 		}
 	}
 	checkRows(t, "nccl_adaptive_routing", jobNode, []rowCase{
-		{name: "RoCE", node: env("NCCL_IB_ADAPTIVE_ROUTING", "1")},
-		{name: "as wanted", node: both(infiniband, env("NCCL_IB_ADAPTIVE_ROUTING", "1")), want: []string{`slurm/7 ok "1" want "1" by guide`}},
-		{name: "differs", node: both(infiniband, env("NCCL_IB_ADAPTIVE_ROUTING", "0")), want: []string{
+		{name: "RoCE", node: setEnv("NCCL_IB_ADAPTIVE_ROUTING", "1")},
+		{name: "as wanted", node: both(infiniband, setEnv("NCCL_IB_ADAPTIVE_ROUTING", "1")), want: []string{`slurm/7 ok "1" want "1" by guide`}},
+		{name: "differs", node: both(infiniband, setEnv("NCCL_IB_ADAPTIVE_ROUTING", "0")), want: []string{
 			`slurm/7 differs/info "0" want "1" by guide; set: unset NCCL_IB_ADAPTIVE_ROUTING # of the job, or in nccl.conf`,
 		}},
 	})
 	checkRows(t, "nccl_sl", jobNode, []rowCase{
-		{name: "InfiniBand", node: both(infiniband, env("NCCL_IB_SL", "12")), want: []string{`slurm/7 ok "12" want "0 to 15" by guide`}},
-		{name: "a virtual lane in use", node: both(infiniband, virtualLanes(1), env("NCCL_IB_SL", "1")), want: []string{`slurm/7 ok "1" want "0 to 15" by guide`}},
-		{name: "discarded", node: both(infiniband, virtualLanes(15), env("NCCL_IB_SL", "1")), want: []string{
+		{name: "InfiniBand", node: both(infiniband, setEnv("NCCL_IB_SL", "12")), want: []string{`slurm/7 ok "12" want "0 to 15" by guide`}},
+		{name: "a virtual lane in use", node: both(infiniband, virtualLanes(1), setEnv("NCCL_IB_SL", "1")), want: []string{`slurm/7 ok "1" want "0 to 15" by guide`}},
+		{name: "discarded", node: both(infiniband, virtualLanes(15), setEnv("NCCL_IB_SL", "1")), want: []string{
 			`slurm/7 differs/info "1" want "a service level with a virtual lane in use" by machine; ` +
 				`mlx5_1/1 discards packets of service level 1: virtual lane 15; set: unset NCCL_IB_SL # of the job, or in nccl.conf`,
 		}},
-		{name: "discarded by a port that the job does not use", node: both(infiniband, virtualLanes(15), env("NCCL_IB_SL", "1"), env("NCCL_IB_HCA", "=mlx5_0")), want: []string{
+		{name: "discarded by a port that the job does not use", node: both(infiniband, virtualLanes(15), setEnv("NCCL_IB_SL", "1"), setEnv("NCCL_IB_HCA", "=mlx5_0")), want: []string{
 			`slurm/7 ok "1" want "0 to 15" by guide`,
 		}},
 	})
@@ -247,7 +247,7 @@ func TestJobTopology(t *testing.T) {
 		whole  = `<system><cpu numaid="0"><pci busid="0000:10:00.0"></pci><pci busid="0000:11:00.0"></pci><pci busid="0000:20:00.0"></pci><pci busid="0000:21:00.0"></pci></cpu></system>`
 		other  = `<system><cpu numaid="0"><pci busid="0000:10:00.0"></pci><pci busid="0000:11:00.0"></pci></cpu></system>`
 	)
-	set := env("NCCL_TOPO_FILE", "/opt/t.xml")
+	set := setEnv("NCCL_TOPO_FILE", "/opt/t.xml")
 	topology := func(text string) func(*snapshot.Node) {
 		return func(n *snapshot.Node) { n.GDR.Processes[0].Topology, n.GDR.Processes[1].Topology = text, text }
 	}

@@ -61,8 +61,8 @@ func findPermissions(m *machine) []finding {
 	return []finding{{found: mode, want: "0666", meets: mode == "0666", basis: snapshot.SetupGuide}}
 }
 
-// limit is a limit of locked memory as a value: bytes, or unlimited; empty: unknown.
-func limit(bytes *uint64, none bool) string {
+// limitText is a limit of locked memory as a value: bytes, or unlimited; empty: unknown.
+func limitText(bytes *uint64, none bool) string {
 	if bytes != nil {
 		return strconv.FormatUint(*bytes, 10)
 	}
@@ -88,7 +88,7 @@ func binary(n uint64) string {
 // limited is the finding of a limit.
 func limited(name string, bytes *uint64, none bool) finding {
 	f := finding{
-		object: object{name: name}, found: limit(bytes, none), want: unlimited, meets: none, basis: snapshot.SetupGuide,
+		object: object{name: name}, found: limitText(bytes, none), want: unlimited, meets: none, basis: snapshot.SetupGuide,
 	}
 	if bytes != nil {
 		f.evidence = f.found + " bytes are " + binary(*bytes)
@@ -126,7 +126,8 @@ func findLaunchers(m *machine) (out []finding) {
 	}
 	for _, l := range m.Setup.Launchers {
 		// The limit of sshd is that of sessions only: it counts where jobs are started by ssh.
-		if l.Name == "sshd" && !slices.ContainsFunc(m.jobs, func(j job) bool { return j.Job == "" && len(j.Verbs) > 0 }) {
+		if l.Name == "sshd" &&
+			!slices.ContainsFunc(m.jobs, func(j jobProcess) bool { return j.Job == "" && len(j.Verbs) > 0 }) {
 			continue
 		}
 		f := limited(l.Name, l.LockedMemory, l.Unlimited)
@@ -141,8 +142,8 @@ func findLaunchers(m *machine) (out []finding) {
 	return out
 }
 
-// job is a process of a job.
-type job struct {
+// jobProcess is a process of a job.
+type jobProcess struct {
 	*snapshot.Process
 	name string
 	env  nccl.Env // settings of NCCL in force
@@ -153,7 +154,7 @@ type job struct {
 const ncclConf = "etc/nccl.conf"
 
 // allJobs are the processes on this host with NCCL or an RDMA device.
-func (m *machine) allJobs() (out []job) {
+func (m *machine) allJobs() (out []jobProcess) {
 	if m.GDR == nil {
 		return nil
 	}
@@ -165,7 +166,10 @@ func (m *machine) allJobs() (out []job) {
 		if p.Conf == nil {
 			lower = host
 		}
-		out = append(out, job{p, cmp.Or(p.Job, p.Command, "process "+strconv.Itoa(p.PID)), nccl.Env(p.Env).With(lower)})
+		out = append(
+			out,
+			jobProcess{p, cmp.Or(p.Job, p.Command, "process "+strconv.Itoa(p.PID)), nccl.Env(p.Env).With(lower)},
+		)
 	}
 	return out
 }

@@ -71,7 +71,7 @@ func RoCEMTU(netdev uint64) (bytes uint64, ok bool) {
 
 // ether is an ACTIVE RoCE port with its netdev. The members of a bond have its MTU: the first stands for them.
 type ether struct {
-	port
+	physicalPort
 	nd *snapshot.Netdev
 }
 
@@ -120,15 +120,15 @@ func findRoCEMTU(_ *machine, e ether) (f finding, ok bool) {
 const onlyByMAD = "only subnet management reports it: umad cannot be opened, or --collector.infiniband.mad is off"
 
 // allInfiniBands are the ACTIVE InfiniBand ports for jobs.
-func (m *machine) allInfiniBands() []port {
-	return slices.DeleteFunc(m.ports(), func(p port) bool {
+func (m *machine) allInfiniBands() []physicalPort {
+	return slices.DeleteFunc(m.ports(), func(p physicalPort) bool {
 		return p.LinkLayer != "InfiniBand" || p.Role != "compute" || !active(p.Port)
 	})
 }
 
 // findInfiniBandMTU: the subnet manager sets the smaller of the MTUs that both ends of the link support, unless it is
 // configured otherwise.
-func findInfiniBandMTU(_ *machine, p port) (f finding, ok bool) {
+func findInfiniBandMTU(_ *machine, p physicalPort) (f finding, ok bool) {
 	f = finding{object: p.object(), unknown: onlyByMAD, basis: snapshot.SetupGuide, want: "4096"}
 	f.remedy = "raise the MTU of the switch port and of the partition in the subnet manager (opensm: mtu=5 in partitions.conf)"
 	if s := p.Settings; s != nil && s.MTU != nil {

@@ -22,8 +22,9 @@ func interfaces(modes map[string]uint64, order ...string) *snapshot.Node {
 	return n
 }
 
-// lanes are InfiniBand ports with a number of virtual lanes, and those of the service levels, repeated, in hexadecimal.
-func lanes(count uint64, tables ...string) func() *snapshot.Node {
+// withLanes are InfiniBand ports with a number of virtual lanes, and those of the service levels, repeated, in
+// hexadecimal.
+func withLanes(count uint64, tables ...string) func() *snapshot.Node {
 	return func() *snapshot.Node {
 		n := interfaces(nil, make([]string, len(tables))...)
 		for i, table := range tables {
@@ -71,22 +72,22 @@ func TestMTU(t *testing.T) {
 		{"down", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { portOf(n, 0).State = pointer(uint64(1)) }), "", ""},
 		{"slow", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { portOf(n, 0).Rate = pointer(25e9) }), "", ""},
 		{"for storage", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { portOf(n, 0).Role = "other" }), "", ""},
-		{"InfiniBand", "rdma_active_mtu", lanes(4, "01230123"), "", `mlx5_0/1 ok "4096" want "4096" guide`},
-		{"InfiniBand, 2048", "rdma_active_mtu", changed(lanes(4, "01230123"), func(n *snapshot.Node) { portOf(n, 0).Settings.MTU = pointer(uint64(2048)) }), "", `
+		{"InfiniBand", "rdma_active_mtu", withLanes(4, "01230123"), "", `mlx5_0/1 ok "4096" want "4096" guide`},
+		{"InfiniBand, 2048", "rdma_active_mtu", changed(withLanes(4, "01230123"), func(n *snapshot.Node) { portOf(n, 0).Settings.MTU = pointer(uint64(2048)) }), "", `
 			mlx5_0/1 differs "2048" want "4096" guide`},
 		{"InfiniBand, not queried", "rdma_active_mtu", ib("datagram"), "", `mlx5_0/1 unknown "" want "4096" guide`},
 		{"InfiniBand, down", "rdma_active_mtu", changed(ib("datagram"), func(n *snapshot.Node) { portOf(n, 0).State = pointer(uint64(1)) }), "", ""},
 
-		{"as on all", "sl_to_vl", lanes(4, "0123", "0123"), "", `
+		{"as on all", "sl_to_vl", withLanes(4, "0123", "0123"), "", `
 			mlx5_0/1 ok "0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3 of 4" want "0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3 of 4" guide
 			mlx5_1/1 ok "0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3 of 4" want "0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3 of 4" guide`},
-		{"one of three", "sl_to_vl", lanes(4, "0123", "0123", "0000"), "", `
+		{"one of three", "sl_to_vl", withLanes(4, "0123", "0123", "0000"), "", `
 			mlx5_0/1 ok "0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3 of 4" want "0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3 of 4" guide
 			mlx5_1/1 ok "0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3 of 4" want "0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3 of 4" guide
 			mlx5_2/1 differs "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0 of 4" want "0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3 of 4" machine`},
-		{"discarded", "sl_to_vl", lanes(4, "f000"), "", `mlx5_0/1 differs "15,0,0,0,15,0,0,0,15,0,0,0,15,0,0,0 of 4" want "0 in use" guide`},
-		{"a lane that is not in use", "sl_to_vl", lanes(2, "3000"), "", `mlx5_0/1 differs "3,0,0,0,3,0,0,0,3,0,0,0,3,0,0,0 of 2" want "0 in use" guide`},
-		{"one virtual lane", "sl_to_vl", lanes(1, ""), "", ""},
+		{"discarded", "sl_to_vl", withLanes(4, "f000"), "", `mlx5_0/1 differs "15,0,0,0,15,0,0,0,15,0,0,0,15,0,0,0 of 4" want "0 in use" guide`},
+		{"a lane that is not in use", "sl_to_vl", withLanes(2, "3000"), "", `mlx5_0/1 differs "3,0,0,0,3,0,0,0,3,0,0,0,3,0,0,0 of 2" want "0 in use" guide`},
+		{"one virtual lane", "sl_to_vl", withLanes(1, ""), "", ""},
 		{"not queried", "sl_to_vl", ib("datagram"), "", `mlx5_0/1 unknown "" want "0 in use" guide`},
 
 		{"the site wants 1024", "rdma_active_mtu", with(1500), "1024", `eth0 ok "1024" want "1024" site`},

@@ -32,7 +32,7 @@ var partitionChecks = []Check{
 // fullMember is bit 15 of a P_Key.
 const fullMember = 0x8000
 
-func findMembership(m *machine, p port) (f finding, ok bool) {
+func findMembership(m *machine, p physicalPort) (f finding, ok bool) {
 	f = finding{object: p.object(), want: "full", basis: snapshot.SetupGuide}
 	f.unknown = "the P_Key table could not be read"
 	switch {
@@ -81,7 +81,7 @@ func lanesText(s *snapshot.IBPortSettings) string {
 	return fmt.Sprintf("%s of %d", strings.ReplaceAll(strings.Trim(fmt.Sprint(s.VLs), "[]"), " ", ","), *s.DataVLs)
 }
 
-func findLanes(m *machine, p port) (f finding, ok bool) {
+func findLanes(m *machine, p physicalPort) (f finding, ok bool) {
 	var alike []string
 	for _, o := range m.infinibands {
 		if text := lanesText(o.Settings); text != "" {

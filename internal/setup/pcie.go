@@ -25,7 +25,7 @@ var pcieChecks = []Check{
 		Why:    "Small read requests limit the transmit throughput of the device.",
 		Remedy: "setpci -s {address} CAP_EXP+8.w=5000:7000",
 		Source: "NVIDIA, performance tuning for Mellanox adapters: PCIe max read request",
-		find:   setting(func(s *snapshot.PCIeSettings) int { return s.MaxReadRequest }, 4096, setReadRequest),
+		find:   checkControl(func(s *snapshot.PCIeSettings) int { return s.MaxReadRequest }, 4096, setReadRequest),
 	},
 	{
 		ID: "max_payload", Domain: PCIe, Name: "PCIe maximum payload",
@@ -34,7 +34,7 @@ var pcieChecks = []Check{
 		Why:    "Small payloads cost PCIe throughput by headers.",
 		Remedy: "set the maximum payload size in the firmware setup of the host, or boot with pci=pcie_bus_perf",
 		Source: "NVIDIA, performance tuning: PCIe max payload size",
-		find:   setting(func(s *snapshot.PCIeSettings) int { return s.MaxPayload }, 256, func(int) string { return "" }),
+		find:   checkControl(func(s *snapshot.PCIeSettings) int { return s.MaxPayload }, 256, func(int) string { return "" }),
 	},
 	{
 		ID: "relaxed_ordering", Domain: PCIe, Name: "PCIe relaxed ordering",
@@ -43,7 +43,7 @@ var pcieChecks = []Check{
 		Why:    "Without relaxed ordering writes of the device to memory wait for each other; on AMD hosts throughput drops.",
 		Remedy: "setpci -s {address} CAP_EXP+8.w=0010:0010",
 		Source: "NVIDIA, NCCL: NCCL_IB_PCI_RELAXED_ORDERING; AMD, tuning guide for GPU servers",
-		find:   each(nics, findRelaxedOrdering),
+		find:   each(nicsOf, findRelaxedOrdering),
 	},
 	{
 		ID: "acs", Domain: PCIe, Name: "ACS redirect between device and GPU",
@@ -53,7 +53,7 @@ var pcieChecks = []Check{
 		Remedy: "setpci -s {bridge} ECAP_ACS+6.w=0000",
 		Before: "not on hosts that pass devices to virtual machines, which ACS isolates; setpci lasts until the next boot, the firmware setup of the host has it for good",
 		Source: "NVIDIA, NCCL troubleshooting: PCI Access Control Services", Alert: "RDMAHostMisconfigured/acs",
-		find: each(nics, findACS),
+		find: each(nicsOf, findACS),
 	},
 	{
 		ID: "iommu_mode", Domain: PCIe, Name: "IOMMU mode",
@@ -63,7 +63,7 @@ var pcieChecks = []Check{
 		Remedy: "add iommu=pt to the kernel command line, and restart the host",
 		Before: "containers and bare metal need no translation; hosts that pass devices to virtual machines keep it for these only",
 		Source: "NVIDIA, GPUDirect RDMA: supported systems; AMD, tuning guide", Alert: "RDMAHostMisconfigured/iommu",
-		find: each(nics, findIOMMU),
+		find: each(nicsOf, findIOMMU),
 	},
 	{
 		ID: "ats", Domain: PCIe, Name: "PCIe address translation services (ATS)",
@@ -73,7 +73,7 @@ var pcieChecks = []Check{
 		Before: "not needed once iommu_mode is identity: correct that first where no virtual machine needs translation",
 		Remedy: "mlxconfig -d {address} set ATS_ENABLED=true # NVIDIA; also ATS in the firmware setup of the host (VT-d, AMD-Vi), and no pci=noats at boot",
 		Source: "NVIDIA, AI Enterprise: ATS and ACS configuration; NVIDIA, NCCL: troubleshooting, PCI Access Control Services; PCI Express Base Specification, 10.5.1; Documentation/admin-guide/kernel-parameters.txt of the kernel, pci=noats",
-		find:   each(nics, findATS),
+		find:   each(nicsOf, findATS),
 	},
 	{
 		ID: "aspm_on_path", Domain: PCIe, Name: "PCIe power saving (ASPM)",
@@ -82,31 +82,31 @@ var pcieChecks = []Check{
 		Why:    "Leaving a power-saving state of the link delays messages by microseconds.",
 		Remedy: "echo 0 > /sys/bus/pci/devices/{address}/link/l1_aspm; echo 0 > /sys/bus/pci/devices/{address}/link/l0s_aspm",
 		Source: "NVIDIA, performance tuning: BIOS settings",
-		find:   each(nics, findASPM),
+		find:   each(nicsOf, findASPM),
 	},
 }
 
-// nic is the position of a device in the PCI tree.
-type nic struct {
+// placedNIC is the position of a device in the PCI tree.
+type placedNIC struct {
 	*snapshot.Device
 	*snapshot.GDRNIC
 }
 
 // allNICs are the physical devices on bare metal with their positions: the tree of a virtual machine is emulated.
-func (m *machine) allNICs() (out []nic) {
+func (m *machine) allNICs() (out []placedNIC) {
 	if m.GDR == nil || m.GDR.Virtual {
 		return nil
 	}
 	for _, d := range m.devices {
 		if i := slices.IndexFunc(m.GDR.NICs, func(n snapshot.GDRNIC) bool { return n.Device == d.Name }); i >= 0 &&
 			d.PCIAddress != "" {
-			out = append(out, nic{d, &m.GDR.NICs[i]})
+			out = append(out, placedNIC{d, &m.GDR.NICs[i]})
 		}
 	}
 	return out
 }
 
-func (n *nic) object() object { return object{device: n.Name, address: n.Device.PCIAddress} }
+func (n *placedNIC) object() object { return object{device: n.Name, address: n.Device.PCIAddress} }
 
 const needsConfig = "configuration space is readable with CAP_SYS_ADMIN only"
 
@@ -115,11 +115,12 @@ func fast(d *snapshot.Device) bool {
 	return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.Rate != nil && *p.Rate >= 100e9 })
 }
 
-// setting is a check of a number of Device Control of a fast device, compared with that of its siblings of one model.
-func setting(
+// checkControl is a check of a number of Device Control of a fast device, compared with that of its siblings of one
+// model.
+func checkControl(
 	of func(*snapshot.PCIeSettings) int, guide int, remedy func(want int) string,
 ) func(*machine) []finding {
-	return each(nics, func(m *machine, n nic) (f finding, ok bool) {
+	return each(nicsOf, func(m *machine, n placedNIC) (f finding, ok bool) {
 		f = finding{object: n.object(), unknown: needsConfig, basis: snapshot.SetupGuide}
 		most, sibling := guide, ""
 		for _, o := range m.nics {
@@ -148,7 +149,7 @@ func setReadRequest(want int) string {
 	return fmt.Sprintf("setpci -s {address} CAP_EXP+8.w=%x000:7000", value)
 }
 
-func findRelaxedOrdering(m *machine, n nic) (f finding, ok bool) {
+func findRelaxedOrdering(m *machine, n placedNIC) (f finding, ok bool) {
 	f = finding{object: n.object(), unknown: needsConfig, want: "on", basis: snapshot.SetupGuide}
 	if n.Settings != nil {
 		f.found, f.meets = onOff(n.Settings.RelaxedOrdering), n.Settings.RelaxedOrdering
@@ -158,7 +159,7 @@ func findRelaxedOrdering(m *machine, n nic) (f finding, ok bool) {
 
 // findATS: the kernel enables ATS of a device that has the capability with its IOMMU domain (pci_enable_ats,
 // drivers/pci/ats.c).
-func findATS(_ *machine, n nic) (f finding, ok bool) {
+func findATS(_ *machine, n placedNIC) (f finding, ok bool) {
 	if n.Settings == nil || !n.Settings.HasATS {
 		return f, false
 	}
@@ -172,7 +173,7 @@ func findATS(_ *machine, n nic) (f finding, ok bool) {
 // translates reports whether a type of an IOMMU group (since Linux 4.20) is one with translation.
 func translates(group string) bool { return group == "DMA" || group == "DMA-FQ" }
 
-func findACS(m *machine, n nic) (f finding, ok bool) {
+func findACS(m *machine, n placedNIC) (f finding, ok bool) {
 	f = finding{object: n.object(), want: "off", basis: snapshot.SetupMachine}
 	if n.Redirect == nil {
 		f.unknown = needsConfig
@@ -189,12 +190,12 @@ func findACS(m *machine, n nic) (f finding, ok bool) {
 }
 
 // below reports whether a GPU is below the same root port as a device.
-func (m *machine) below(n *nic) bool {
+func (m *machine) below(n *placedNIC) bool {
 	return len(n.GDRNIC.Path) > 1 && slices.ContainsFunc(m.GDR.GPUs,
 		func(g snapshot.GDRGPU) bool { return len(g.Hops) > 1 && g.Hops[0].Address == n.GDRNIC.Path[0] })
 }
 
-func findIOMMU(m *machine, n nic) (f finding, ok bool) {
+func findIOMMU(m *machine, n placedNIC) (f finding, ok bool) {
 	if slices.ContainsFunc(m.GDR.GPUs, func(g snapshot.GDRGPU) bool { return g.Coupled }) { // Grace translates by design
 		return f, false
 	}
@@ -206,7 +207,7 @@ func findIOMMU(m *machine, n nic) (f finding, ok bool) {
 	return f, true
 }
 
-func findASPM(m *machine, n nic) (f finding, ok bool) {
+func findASPM(m *machine, n placedNIC) (f finding, ok bool) {
 	var on []string
 	known, unread := false, ""
 	for _, state := range []string{"l0s", "l1"} {

@@ -7,8 +7,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// host is two devices of one model at 400 Gb/s, a GPU beside the first, set by the book.
-func host(change func(n *snapshot.Node)) *snapshot.Node {
+// newHost is two devices of one model at 400 Gb/s, a GPU beside the first, set by the book.
+func newHost(change func(n *snapshot.Node)) *snapshot.Node {
 	rate, off := 400e9, false
 	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}, GDR: &snapshot.GDR{
 		GPUs: []snapshot.GDRGPU{{Hops: []snapshot.PCIeHop{{Address: "0000:00:01.0"}, {Address: "0000:02:00.0"}}}},
@@ -104,7 +104,7 @@ func TestPCIe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, r := range Evaluate(host(k.change), nil) {
+			for _, r := range Evaluate(newHost(k.change), nil) {
 				if r.State != snapshot.SetupOK {
 					got = append(got,
 						strings.Join([]string{r.Setting, r.Object, string(r.State), r.Severity, r.Found, r.Wanted, r.Remedy}, " "))

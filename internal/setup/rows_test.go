@@ -76,7 +76,7 @@ func withFiles(n *snapshot.Node, files map[string]string) {
 	}
 }
 
-func files(pairs ...string) func(*snapshot.Node) {
+func addFiles(pairs ...string) func(*snapshot.Node) {
 	return func(n *snapshot.Node) {
 		m := map[string]string{}
 		for i := 0; i < len(pairs); i += 2 {

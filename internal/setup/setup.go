@@ -108,20 +108,20 @@ type machine struct {
 	*snapshot.Node
 	files       map[string]snapshot.SetupFile
 	devices     []*snapshot.Device // physical RDMA devices that are read
-	jobs        []job
+	jobs        []jobProcess
 	classes     []jobClass
-	lanes       []*lane
+	lanes       []*trafficLane
 	ethers      []ether
 	ipoibs      []ipoib
-	infinibands []port
-	nics        []nic
+	infinibands []physicalPort
+	nics        []placedNIC
 }
 
 // The objects of checks, for each.
-func etherPorts(m *machine) []ether      { return m.ethers }
-func ipoibInterfaces(m *machine) []ipoib { return m.ipoibs }
-func infiniBandPorts(m *machine) []port  { return m.infinibands }
-func nics(m *machine) []nic              { return m.nics }
+func etherPorts(m *machine) []ether             { return m.ethers }
+func ipoibInterfaces(m *machine) []ipoib        { return m.ipoibs }
+func infiniBandPorts(m *machine) []physicalPort { return m.infinibands }
+func nicsOf(m *machine) []placedNIC             { return m.nics }
 
 func newMachine(n *snapshot.Node) *machine {
 	m := &machine{Node: n, files: n.Setup.Files}
@@ -241,19 +241,19 @@ func (m *machine) physical() (out []*snapshot.Device) {
 	return out
 }
 
-// port is a port of a physical device.
-type port struct {
+// physicalPort is a port of a physical device.
+type physicalPort struct {
 	*snapshot.Device
 	*snapshot.Port
 }
 
-func (p port) object() object { return object{device: p.Name, port: p.Number} }
+func (p physicalPort) object() object { return object{device: p.Name, port: p.Number} }
 
 // ports are those of the physical devices.
-func (m *machine) ports() (out []port) {
+func (m *machine) ports() (out []physicalPort) {
 	for _, d := range m.devices {
 		for i := range d.Ports {
-			out = append(out, port{d, &d.Ports[i]})
+			out = append(out, physicalPort{d, &d.Ports[i]})
 		}
 	}
 	return out

@@ -95,8 +95,8 @@ func TestRow(t *testing.T) {
 
 // TestDeviations: objects with the same value are one deviation, and its remedies are all kept.
 func TestDeviations(t *testing.T) {
-	row := func(object, found string, state snapshot.SetupState) snapshot.SetupRow {
-		return snapshot.SetupRow{Setting: "x", Object: object, Found: found, State: state, Remedy: "set " + object}
+	row := func(thing, found string, state snapshot.SetupState) snapshot.SetupRow {
+		return snapshot.SetupRow{Setting: "x", Object: thing, Found: found, State: state, Remedy: "set " + thing}
 	}
 	for name, k := range map[string]struct {
 		rows []snapshot.SetupRow

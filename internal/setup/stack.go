@@ -331,7 +331,7 @@ func findIPoIBAtBoot(m *machine) []finding {
 	}) {
 		return nil
 	}
-	if ipoib := m.module("ib_ipoib"); ipoib == nil || !ipoib.Loaded || ipoib.BuiltIn {
+	if m0 := m.module("ib_ipoib"); m0 == nil || !m0.Loaded || m0.BuiltIn {
 		return nil
 	}
 	by := ""

@@ -35,59 +35,59 @@ func TestStack(t *testing.T) {
 	)
 	checkRows(t, "ofed_not_in_use", stackNode, []rowCase{
 		{name: "not installed"},
-		{name: "no mlx5", node: both(files(dkms, dkmsDirs), func(n *snapshot.Node) { n.Modules.Modules[0].Loaded = false })},
-		{name: "modules not read", node: both(files(dkms, dkmsDirs), func(n *snapshot.Node) { n.Modules = nil })},
-		{name: "in use", node: both(files(dkms, dkmsDirs, here, "mlx5_core.ko.zst"), flavour("ofed")), want: []string{
+		{name: "no mlx5", node: both(addFiles(dkms, dkmsDirs), func(n *snapshot.Node) { n.Modules.Modules[0].Loaded = false })},
+		{name: "modules not read", node: both(addFiles(dkms, dkmsDirs), func(n *snapshot.Node) { n.Modules = nil })},
+		{name: "in use", node: both(addFiles(dkms, dkmsDirs, here, "mlx5_core.ko.zst"), flavour("ofed")), want: []string{
 			`mlx5_core ok "ofed" want "ofed" by machine; /lib/modules/6.8.0-49-generic has the modules of MLNX_OFED`,
 		}},
 		{name: "in use, without its packages visible", node: flavour("ofed")},
-		{name: "build failed", node: files(dkms, dkmsDirs, other, "mlx5_core.ko"), want: []string{
+		{name: "build failed", node: addFiles(dkms, dkmsDirs, other, "mlx5_core.ko"), want: []string{
 			`mlx5_core differs/warning/RDMAHostMisconfigured/driver "in-tree" want "ofed" by machine; /var/lib/dkms/mlnx-ofed-kernel/24.10.OFED.24.10.1.1.4 is not built for 6.8.0-49-generic; set: dkms install mlnx-ofed-kernel/24.10.OFED.24.10.1.1.4 -k 6.8.0-49-generic; update-initramfs -u || dracut -f; reboot`,
 		}},
-		{name: "package for another kernel", node: files("lib/modules/5.14.0-427.el9.x86_64/extra", "mlnx-ofa_kernel"), want: []string{
+		{name: "package for another kernel", node: addFiles("lib/modules/5.14.0-427.el9.x86_64/extra", "mlnx-ofa_kernel"), want: []string{
 			`mlx5_core differs/warning/RDMAHostMisconfigured/driver "in-tree" want "ofed" by machine; /lib/modules/5.14.0-427.el9.x86_64 has the modules of MLNX_OFED, /lib/modules/6.8.0-49-generic has not; set: mlnxofedinstall --add-kernel-support; reboot`,
 		}},
-		{name: "built, and the initramfs has the other one", node: files(here, "mlx5_core.ko.xz\nmlx5_ib.ko.xz"), want: []string{
+		{name: "built, and the initramfs has the other one", node: addFiles(here, "mlx5_core.ko.xz\nmlx5_ib.ko.xz"), want: []string{
 			`mlx5_core differs/warning/RDMAHostMisconfigured/driver "in-tree" want "ofed" by machine; /lib/modules/6.8.0-49-generic has the modules of MLNX_OFED; set: update-initramfs -u || dracut -f; reboot`,
 		}},
-		{name: "only its headers", node: files("usr/src/ofa_kernel", "default")},
-		{name: "unreadable", node: files(dkms, "!permission"), want: []string{
+		{name: "only its headers", node: addFiles("usr/src/ofa_kernel", "default")},
+		{name: "unreadable", node: addFiles(dkms, "!permission"), want: []string{
 			`mlx5_core unknown "" want "ofed" by machine; /var/lib/dkms/mlnx-ofed-kernel: permission`,
 		}},
-		{name: "accepted by the site", node: files(dkms, dkmsDirs), site: "in-tree", want: []string{
+		{name: "accepted by the site", node: addFiles(dkms, dkmsDirs), site: "in-tree", want: []string{
 			`mlx5_core ok "in-tree" want "in-tree" by site; /var/lib/dkms/mlnx-ofed-kernel/24.10.OFED.24.10.1.1.4 is not built for 6.8.0-49-generic`,
 		}},
 	})
 	checkRows(t, "modules_of_other_kernel", stackNode, []rowCase{
 		{name: "none built"},
-		{name: "as wanted", node: files(here, "nvidia.ko.zst\nnvidia-fs.ko", other, "nvidia.ko.zst"), want: []string{
+		{name: "as wanted", node: addFiles(here, "nvidia.ko.zst\nnvidia-fs.ko", other, "nvidia.ko.zst"), want: []string{
 			`nvidia ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,
 			`nvidia_fs ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,
 		}},
-		{name: "by weak-updates", node: files("lib/modules/6.8.0-49-generic/weak-updates", "gdrdrv.ko.xz", "lib/modules/6.8.0-45-generic/extra", "gdrdrv.ko.xz"), want: []string{
+		{name: "by weak-updates", node: addFiles("lib/modules/6.8.0-49-generic/weak-updates", "gdrdrv.ko.xz", "lib/modules/6.8.0-45-generic/extra", "gdrdrv.ko.xz"), want: []string{
 			`gdrdrv ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,
 		}},
-		{name: "differs", node: files(here, "nvidia.ko", other, "nvidia.ko\nnvidia-fs.ko"), want: []string{
+		{name: "differs", node: addFiles(here, "nvidia.ko", other, "nvidia.ko\nnvidia-fs.ko"), want: []string{
 			`nvidia ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,
 			`nvidia_fs differs/info "6.8.0-45-generic" want "6.8.0-49-generic" by machine; not in /lib/modules/6.8.0-49-generic, and not loaded; set: dkms autoinstall -k 6.8.0-49-generic`,
 		}},
-		{name: "loaded from the kernel's package", node: files(other, "nvidia.ko", "sys/module/nvidia/taint", "POE"), want: []string{
+		{name: "loaded from the kernel's package", node: addFiles(other, "nvidia.ko", "sys/module/nvidia/taint", "POE"), want: []string{
 			`nvidia ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,
 		}},
-		{name: "the kernel's own is loaded", node: files(other, "bnxt_re.ko", "sys/module/bnxt_re/taint", ""), want: []string{
+		{name: "the kernel's own is loaded", node: addFiles(other, "bnxt_re.ko", "sys/module/bnxt_re/taint", ""), want: []string{
 			`bnxt_re differs/info "6.8.0-45-generic" want "6.8.0-49-generic" by machine; not in /lib/modules/6.8.0-49-generic, and the kernel's own is loaded; set: dkms autoinstall -k 6.8.0-49-generic`,
 		}},
-		{name: "unreadable", node: files(other, "nvidia.ko", here, "!permission"), want: []string{
+		{name: "unreadable", node: addFiles(other, "nvidia.ko", here, "!permission"), want: []string{
 			`nvidia unknown "" want "6.8.0-49-generic" by machine; /lib/modules/6.8.0-49-generic/updates/dkms: permission`,
 		}},
-		{name: "kernel unknown", node: both(files(other, "nvidia.ko"), func(n *snapshot.Node) { delete(n.Setup.Files, "proc/sys/kernel/osrelease") })},
-		{name: "accepted by the site", node: files(other, "nvidia.ko"), site: Any},
+		{name: "kernel unknown", node: both(addFiles(other, "nvidia.ko"), func(n *snapshot.Node) { delete(n.Setup.Files, "proc/sys/kernel/osrelease") })},
+		{name: "accepted by the site", node: addFiles(other, "nvidia.ko"), site: Any},
 	})
 }
 
 func TestStackAtBoot(t *testing.T) {
 	peermem := func(n *snapshot.Node) { n.GDR.Peermem = "nvidia_peermem" }
-	entry := func(pairs ...string) func(*snapshot.Node) { return both(peermem, files(pairs...)) }
+	entry := func(pairs ...string) func(*snapshot.Node) { return both(peermem, addFiles(pairs...)) }
 	checkRows(t, "peermem_persistent", stackNode, []rowCase{
 		{name: "not loaded"},
 		{name: "differs", node: entry("etc/modules-load.d/a.conf", "# nvidia_peermem\nmsr\n"), want: []string{
@@ -116,23 +116,23 @@ func TestStackAtBoot(t *testing.T) {
 		}},
 		{name: "accepted by the site", node: peermem, site: "no", want: []string{`nvidia_peermem ok "no" want "no" by site; the module is loaded`}},
 	})
-	ipoib := func(n *snapshot.Node) { n.InfiniBand.Devices[0].Ports[0].Netdev = []snapshot.Netdev{{Name: "ib0"}} }
+	m0 := func(n *snapshot.Node) { n.InfiniBand.Devices[0].Ports[0].Netdev = []snapshot.Netdev{{Name: "ib0"}} }
 	checkRows(t, "modules_persistent", stackNode, []rowCase{
 		{name: "no interface"},
-		{name: "built in", node: both(ipoib, func(n *snapshot.Node) { n.Modules.Modules[1].BuiltIn = true })},
-		{name: "differs", node: ipoib, want: []string{
+		{name: "built in", node: both(m0, func(n *snapshot.Node) { n.Modules.Modules[1].BuiltIn = true })},
+		{name: "differs", node: m0, want: []string{
 			`ib_ipoib differs/info "no" want "yes" by machine; the module is loaded; set: echo ib_ipoib > /etc/modules-load.d/ib_ipoib.conf`,
 		}},
-		{name: "by rdma-core", node: both(ipoib, files("etc/rdma/modules/infiniband.conf", "# comment\nib_ipoib\nib_umad\n")), want: []string{
+		{name: "by rdma-core", node: both(m0, addFiles("etc/rdma/modules/infiniband.conf", "# comment\nib_ipoib\nib_umad\n")), want: []string{
 			`ib_ipoib ok "yes" want "yes" by machine; /etc/rdma/modules/infiniband.conf`,
 		}},
-		{name: "by openibd", node: both(ipoib, files("etc/infiniband/openib.conf", "ONBOOT=yes\nIPOIB_LOAD=yes\n")), want: []string{
+		{name: "by openibd", node: both(m0, addFiles("etc/infiniband/openib.conf", "ONBOOT=yes\nIPOIB_LOAD=yes\n")), want: []string{
 			`ib_ipoib ok "yes" want "yes" by machine; /etc/infiniband/openib.conf`,
 		}},
-		{name: "not by openibd", node: both(ipoib, files("etc/infiniband/openib.conf", "IPOIB_LOAD=no\n")), want: []string{
+		{name: "not by openibd", node: both(m0, addFiles("etc/infiniband/openib.conf", "IPOIB_LOAD=no\n")), want: []string{
 			`ib_ipoib differs/info "no" want "yes" by machine; the module is loaded; set: echo ib_ipoib > /etc/modules-load.d/ib_ipoib.conf`,
 		}},
-		{name: "unreadable", node: both(ipoib, files("etc/rdma/modules", "!permission")), want: []string{
+		{name: "unreadable", node: both(m0, addFiles("etc/rdma/modules", "!permission")), want: []string{
 			`ib_ipoib unknown "" want "yes" by machine; /etc/rdma/modules: permission`,
 		}},
 	})

@@ -34,35 +34,35 @@ func TestStorage(t *testing.T) {
 		}
 	}
 	text := func(change ...string) func(*snapshot.Node) {
-		return files(gdsState, "live", gdsStats, strings.NewReplacer(change...).Replace(gdsText))
+		return addFiles(gdsState, "live", gdsStats, strings.NewReplacer(change...).Replace(gdsText))
 	}
 	const here = "lib/modules/6.8.0-49-generic/updates/dkms"
 	checkRows(t, "gds_loaded", base, []rowCase{
 		{name: "not installed"},
-		{name: "no GPUs", node: both(files(here, "nvidia-fs.ko"), func(n *snapshot.Node) { n.GDR.GPUs = nil })},
+		{name: "no GPUs", node: both(addFiles(here, "nvidia-fs.ko"), func(n *snapshot.Node) { n.GDR.GPUs = nil })},
 		{name: "as wanted", node: text(), want: []string{`nvidia_fs ok "yes" want "yes" by machine`}},
-		{name: "differs", node: files(here, "nvidia-fs.ko.zst"), want: []string{
+		{name: "differs", node: addFiles(here, "nvidia-fs.ko.zst"), want: []string{
 			`nvidia_fs differs/info "no" want "yes" by machine; the driver is installed; set: modprobe nvidia_fs; echo nvidia_fs > /etc/modules-load.d/nvidia-fs.conf`,
 		}},
-		{name: "built for another kernel", node: files("lib/modules/6.8.0-31-generic/updates/dkms", "nvidia-fs.ko.zst"), want: []string{
+		{name: "built for another kernel", node: addFiles("lib/modules/6.8.0-31-generic/updates/dkms", "nvidia-fs.ko.zst"), want: []string{
 			`nvidia_fs differs/info "no" want "yes" by machine; the driver is installed, but not built for the running kernel; ` +
 				`set: dkms autoinstall -k 6.8.0-49-generic; modprobe nvidia_fs; echo nvidia_fs > /etc/modules-load.d/nvidia-fs.conf`,
 		}},
-		{name: "unreadable", node: files(here, "nvidia-fs.ko.zst", gdsState, "!io"), want: []string{`nvidia_fs unknown "" want "yes" by machine; /sys/module/nvidia_fs/initstate: io`}},
-		{name: "not used on this site", node: files(gdsTree, "2.25.7"), site: "no", want: []string{`nvidia_fs ok "no" want "no" by site; the driver is installed`}},
+		{name: "unreadable", node: addFiles(here, "nvidia-fs.ko.zst", gdsState, "!io"), want: []string{`nvidia_fs unknown "" want "yes" by machine; /sys/module/nvidia_fs/initstate: io`}},
+		{name: "not used on this site", node: addFiles(gdsTree, "2.25.7"), site: "no", want: []string{`nvidia_fs ok "no" want "no" by site; the driver is installed`}},
 	})
 	checkRows(t, "gds_version", base, []rowCase{
-		{name: "not loaded", node: files(gdsTree, "2.25.7")},
+		{name: "not loaded", node: addFiles(gdsTree, "2.25.7")},
 		{name: "nothing to compare with", node: text()},
-		{name: "as wanted", node: both(text(), files(gdsTree, "2.9.1\n2.25.7\nkernel-6.8.0-49-generic-x86_64")), want: []string{
+		{name: "as wanted", node: both(text(), addFiles(gdsTree, "2.9.1\n2.25.7\nkernel-6.8.0-49-generic-x86_64")), want: []string{
 			`nvidia_fs ok "2.25.7" want "2.25.7" by machine; /var/lib/dkms/nvidia-fs/2.25.7`,
 		}},
-		{name: "differs", node: both(text(), files(gdsTree, "2.28.4")), want: []string{
+		{name: "differs", node: both(text(), addFiles(gdsTree, "2.28.4")), want: []string{
 			`nvidia_fs differs/info "2.25.7" want "2.28.4" by machine; /var/lib/dkms/nvidia-fs/2.28.4; set: once no process has a file open by GPUDirect Storage ` +
 				`(Active Process: 0 in /proc/driver/nvidia-fs/stats): modprobe -r nvidia_fs; modprobe nvidia_fs`,
 		}},
-		{name: "unreadable", node: files(gdsStats, "!permission"), want: []string{`nvidia_fs unknown "" want "" by machine; /proc/driver/nvidia-fs/stats: permission`}},
-		{name: "garbled", node: both(files(gdsStats, "x"), files(gdsTree, "2.28.4")), want: []string{`nvidia_fs unknown "" want "2.28.4" by machine; /proc/driver/nvidia-fs/stats has no line NVFS Driver`}},
+		{name: "unreadable", node: addFiles(gdsStats, "!permission"), want: []string{`nvidia_fs unknown "" want "" by machine; /proc/driver/nvidia-fs/stats: permission`}},
+		{name: "garbled", node: both(addFiles(gdsStats, "x"), addFiles(gdsTree, "2.28.4")), want: []string{`nvidia_fs unknown "" want "2.28.4" by machine; /proc/driver/nvidia-fs/stats has no line NVFS Driver`}},
 		{name: "of the site", node: text(), site: "2.2[5-9].*", want: []string{`nvidia_fs ok "2.25.7" want "2.2[5-9].*" by site`}},
 	})
 	checkRows(t, "gds_compat_reads", base, []rowCase{

@@ -90,23 +90,23 @@ var trafficChecks = []Check{
 	},
 }
 
-// lane is a netdev of a RoCE port, with the ways of its packets.
-type lane struct {
+// trafficLane is a netdev of a RoCE port, with the ways of its packets.
+type trafficLane struct {
 	*roce
 	q        *snapshot.NetdevQoS
 	chains   []chain
 	priority int // of RDMA; -1: unknown
 }
 
-func (l *lane) object() object {
+func (l *trafficLane) object() object {
 	return object{device: l.Name, port: l.Number, netdev: l.q.Name}
 }
 
 // allLanes are the netdevs of RoCE ports.
-func (m *machine) allLanes() (out []*lane) {
+func (m *machine) allLanes() (out []*trafficLane) {
 	for _, r := range m.roces() {
 		for _, q := range r.netdevs {
-			l := &lane{roce: r, q: q, chains: m.chains(r, q, m.classes)}
+			l := &trafficLane{roce: r, q: q, chains: m.chains(r, q, m.classes)}
 			l.priority = m.rdmaPriority(r, q, l.chains)
 			out = append(out, l)
 		}
@@ -115,13 +115,13 @@ func (m *machine) allLanes() (out []*lane) {
 }
 
 // perLane is a check of each netdev of a RoCE port.
-func perLane(find func(*machine, *lane) (finding, bool)) func(*machine) []finding {
-	return each(func(m *machine) []*lane { return m.lanes }, find)
+func perLane(find func(*machine, *trafficLane) (finding, bool)) func(*machine) []finding {
+	return each(func(m *machine) []*trafficLane { return m.lanes }, find)
 }
 
-// usual is the value of more than half, at least two, of the lanes of a role; empty: none. value is empty where it is
+// usualOf is the value of more than half, at least two, of the lanes of a role; empty: none. value is empty where it is
 // unknown.
-func usual(lanes []*lane, role string, value func(*lane) string) string {
+func usualOf(lanes []*trafficLane, role string, value func(*trafficLane) string) string {
 	var values []string
 	for _, l := range lanes {
 		if v := value(l); l.Role == role && v != "" {
@@ -134,12 +134,12 @@ func usual(lanes []*lane, role string, value func(*lane) string) string {
 // portActive is ACTIVE of enum ib_port_state.
 const portActive = 4
 
-func findTrust(m *machine, l *lane) (f finding, ok bool) {
-	value := func(l *lane) string { return l.q.Trust }
+func findTrust(m *machine, l *trafficLane) (f finding, ok bool) {
+	value := func(l *trafficLane) string { return l.q.Trust }
 	f = finding{
 		object: l.object(), found: l.q.Trust, unknown: "the driver does not report it", basis: snapshot.SetupMachine,
 	}
-	switch f.want = usual(m.lanes, l.Role, value); {
+	switch f.want = usualOf(m.lanes, l.Role, value); {
 	case l.lossless && f.want != byDSCP:
 		f.want, f.basis = byDSCP, snapshot.SetupGuide
 	case f.want != "":
@@ -157,13 +157,13 @@ func findTrust(m *machine, l *lane) (f finding, ok bool) {
 
 // findDSCPMap checks the DSCP of the class of the port; without one, whether a DSCP leads to a priority with PFC. That
 // of a job is the job's setting.
-func findDSCPMap(m *machine, l *lane) (f finding, ok bool) {
+func findDSCPMap(m *machine, l *trafficLane) (f finding, ok bool) {
 	enabled := priorities(l.q.PFC)
 	if !l.lossless || l.q.Trust != byDSCP || len(enabled) == 0 {
 		return f, false
 	}
 	f = finding{object: l.object(), basis: snapshot.SetupMachine, unknown: "the driver does not report it"}
-	f.evidence = "PFC is enabled on " + numbers(enabled)
+	f.evidence = "PFC is enabled on " + numbersText(enabled)
 	dscp := losslessClass(l.q, l.Driver) >> 2
 	if l.traffic != nil && *l.traffic>>2 != 0 { // DSCP 0 is that of all other traffic
 		dscp = int(*l.traffic >> 2)

@@ -28,8 +28,8 @@ const guideClass = 106
 
 // wantedClass is that of a lossless port: by its own PFC, else by that of another port of its role; without PFC on any,
 // that of the guides.
-func wantedClass(lanes []*lane, l *lane) (class string, basis snapshot.SetupBasis) {
-	for _, o := range append([]*lane{l}, lanes...) {
+func wantedClass(lanes []*trafficLane, l *trafficLane) (class string, basis snapshot.SetupBasis) {
+	for _, o := range append([]*trafficLane{l}, lanes...) {
 		if want := losslessClass(o.q, o.Driver); want != 0 && o.Role == l.Role {
 			return strconv.Itoa(want), snapshot.SetupMachine
 		}
@@ -109,8 +109,8 @@ func more(n int) string {
 
 // findPortClass compares the class that MLNX_OFED sets for all packets of a port. That of the connection manager
 // applies only to its connections.
-func findPortClass(m *machine, l *lane) (f finding, ok bool) {
-	value := func(l *lane) string {
+func findPortClass(m *machine, l *trafficLane) (f finding, ok bool) {
+	value := func(l *trafficLane) string {
 		if l.traffic == nil {
 			return ""
 		}
@@ -119,7 +119,7 @@ func findPortClass(m *machine, l *lane) (f finding, ok bool) {
 	file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_tos", l.Name, l.Number)
 	tos, exists := m.text(file)
 	f = finding{
-		object: l.roce.object(), found: value(l), want: usual(m.lanes, l.Role, value), basis: snapshot.SetupMachine,
+		object: l.roce.object(), found: value(l), want: usualOf(m.lanes, l.Role, value), basis: snapshot.SetupMachine,
 	}
 	if f.want != "" {
 		f.evidence = "that of most ports of this role"
@@ -166,7 +166,7 @@ func findPortClass(m *machine, l *lane) (f finding, ok bool) {
 }
 
 // lossyOf are the lossy chains of the netdevs of a port.
-func lossyOf(lanes []*lane, r *roce) (out []snapshot.LossyClass) {
+func lossyOf(lanes []*trafficLane, r *roce) (out []snapshot.LossyClass) {
 	for _, l := range lanes {
 		for i := range l.chains {
 			if x, ok := l.lossy(&l.chains[i]); ok && l.roce == r && l.chains[i].job == nil {

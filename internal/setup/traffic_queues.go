@@ -9,17 +9,17 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-func pfcText(l *lane) string {
+func pfcText(l *trafficLane) string {
 	if l.q.PFC == nil {
 		return ""
 	}
 	if list := priorities(l.q.PFC); len(list) > 0 {
-		return numbers(list)
+		return numbersText(list)
 	}
 	return "none"
 }
 
-func findPFC(m *machine, l *lane) (f finding, ok bool) {
+func findPFC(m *machine, l *trafficLane) (f finding, ok bool) {
 	f = finding{
 		object: l.object(), found: pfcText(l), unknown: "the driver does not report it", basis: snapshot.SetupMachine,
 	}
@@ -27,7 +27,7 @@ func findPFC(m *machine, l *lane) (f finding, ok bool) {
 	if !l.lossless {
 		return f, f.found != ""
 	}
-	if f.want = usual(m.lanes, l.Role, pfcText); f.want != "" && f.want != "none" {
+	if f.want = usualOf(m.lanes, l.Role, pfcText); f.want != "" && f.want != "none" {
 		f.evidence = "that of most ports of this role"
 	} else if f.want = f.found; f.found == "none" || f.found == "" { // pinned as lossless
 		f.want, f.basis = "3", snapshot.SetupGuide
@@ -58,7 +58,7 @@ func setPFC(want string) string {
 }
 
 // findNotification: the in-tree driver of mlx5 has the settings in debugfs only, where each read is a firmware command.
-func findNotification(m *machine, l *lane) (f finding, ok bool) {
+func findNotification(m *machine, l *trafficLane) (f finding, ok bool) {
 	p := l.priority
 	if p < 0 || l.Driver != "mlx5_core" || l.control == "zerotouch_rtt" || l.control == "off" {
 		return f, false
@@ -97,7 +97,7 @@ func findNotification(m *machine, l *lane) (f finding, ok bool) {
 	return f, true
 }
 
-func findCNP(m *machine, l *lane) (f finding, ok bool) {
+func findCNP(m *machine, l *trafficLane) (f finding, ok bool) {
 	if l.priority < 0 || l.q.CNPPriority == nil || l.control == "zerotouch_rtt" || l.control == "off" {
 		return f, false
 	}
@@ -128,7 +128,7 @@ func setCNP(want string) string {
 // algorithms of traffic classes: IEEE_8021QAZ_TSA_* of include/uapi/linux/dcbnl.h.
 var algorithms = map[uint64]string{0: "strict", 1: "cbs", 2: "ets", 255: "vendor"}
 
-func findETS(m *machine, l *lane) (f finding, ok bool) {
+func findETS(m *machine, l *trafficLane) (f finding, ok bool) {
 	p, classes := l.priority, l.q.Classes
 	if !l.lossless || p <= 0 || classes == nil { // priority 0 has the class of TCP
 		return f, false

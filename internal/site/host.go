@@ -46,15 +46,15 @@ func OfHost(text []byte, hostname, pseudonym string, system func(string) string)
 
 // rename replaces globs that match the host by the pseudonym, and reports whether they match.
 func rename(entry *yaml.Node, hostname, pseudonym string) bool {
-	globs := valueOf(valueOf(entry, "match"), "hostname")
-	if globs == nil {
+	patterns := valueOf(valueOf(entry, "match"), "hostname")
+	if patterns == nil {
 		return true
 	}
 	var names Globs
-	if globs.Decode(&names) != nil { // valid in a valid file
+	if patterns.Decode(&names) != nil { // valid in a valid file
 		return false
 	}
-	*globs = yaml.Node{Kind: yaml.ScalarNode, Value: pseudonym}
+	*patterns = yaml.Node{Kind: yaml.ScalarNode, Value: pseudonym}
 	return names.allow(hostname, exactly)
 }
 

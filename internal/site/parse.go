@@ -160,17 +160,17 @@ var (
 // mappings of the file by their Go types.
 var mappings = map[string]struct{ name, keys string }{
 	"site.Config": {"the file", "cabling, ignore, pins, racks, setup, switches"},
-	"site.Pin":    {"pins", names(PinKeys, "match")},
+	"site.Pin":    {"pins", namesOf(PinKeys, "match")},
 	"site.Ignore": {"ignore", "match"},
-	"site.Cable":  {"cabling", names(CablingKeys, "match")},
-	"site.Setup":  {"setup", names(SetupKeys, "match")},
-	"site.Switch": {"switches", names(SwitchKeys)},
-	"site.Rack":   {"racks", names(RackKeys, "match")},
-	"site.Match":  {"match", names(MatchKeys)},
+	"site.Cable":  {"cabling", namesOf(CablingKeys, "match")},
+	"site.Setup":  {"setup", namesOf(SetupKeys, "match")},
+	"site.Switch": {"switches", namesOf(SwitchKeys)},
+	"site.Rack":   {"racks", namesOf(RackKeys, "match")},
+	"site.Match":  {"match", namesOf(MatchKeys)},
 }
 
-// names lists keys in the order of the alphabet.
-func names(keys []Key, more ...string) string {
+// namesOf lists keys in the order of the alphabet.
+func namesOf(keys []Key, more ...string) string {
 	more = append(more, words.Of(keys, func(k Key) string { return k.Name })...)
 	slices.Sort(more)
 	return strings.Join(more, ", ")

@@ -80,8 +80,8 @@ ignore:
 	}
 }
 
-// entry is a file with one pin that matches all devices; what is added to it begins in line 3.
-func entry(lines string) string { return "pins:\n- match: {device: \"*\"}\n  " + lines }
+// pinFile is a file with one pin that matches all devices; what is added to it begins in line 3.
+func pinFile(lines string) string { return "pins:\n- match: {device: \"*\"}\n  " + lines }
 
 // settingIDs are the known keys of want.
 func settingIDs() string {
@@ -120,31 +120,31 @@ func TestErrors(t *testing.T) {
 		"[a]: b":             `line 1: unknown key "": keys are names`,
 		"a: &x []\npins: *x": "line 2: pins: alias *x not supported: write the value",
 
-		entry("rate: 400"):               `line 3: rate: "400": unit missing: write 400Gb/s`,
-		entry("rate: 0x10"):              `line 3: rate: "0x10": must be in gigabits per second: 400Gb/s, 400Gb or 400G`,
-		entry("rate: 50GB/s"):            `line 3: rate: "50GB/s": must be in gigabits per second: 400Gb/s, 400Gb or 400G`,
-		entry("rate: 0G"):                `line 3: rate: "0G": must be greater than 0: remove the key, or set active: false`,
-		entry("rate: [1G]"):              "line 3: rate: must be a single value",
-		entry("lanes: 0"):                `line 3: lanes: "0": must be an integer from 1 to 16`,
-		entry("lanes: 4x"):               `line 3: lanes: "4x": must be an integer from 1 to 16`,
-		entry("lanes: 4.0"):              `line 3: lanes: "4.0": must be an integer from 1 to 16`,
-		entry("lanes: {}"):               "line 3: lanes: must be a single value",
-		entry("role: storage"):           `line 3: role: "storage": must be one of compute, other, nvlink_management`,
-		entry("role:"):                   `line 3: role: "": must be one of compute, other, nvlink_management`,
-		entry("role: []"):                "line 3: role: must be a single value",
-		entry("active: yes"):             `line 3: active: "yes": must be true or false`,
-		entry("active: []"):              "line 3: active: must be a single value",
-		entry("roce: lossles"):           `line 3: roce: "lossles": must be one of lossless, lossy, auto`,
-		entry("ofed: '*'"):               "line 2: ofed: applies to the host: use a separate pin whose match has only hostname",
-		entry("pkeys: 0x8001"):           "line 3: pkeys: must be a list",
-		entry("pkeys: [0]"):              `line 3: pkeys: "0": must be an integer from 1 to 65535`,
-		entry("pkeys: [[1]]"):            "line 3: pkeys: list within a list: write all values in one list",
-		entry("pkeys: [65536]"):          `line 3: pkeys: "65536": must be an integer from 1 to 65535`,
-		entry("speed: 400Gb/s"):          `line 3: pins: unknown key "speed", known keys: active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role, subnet_manager`,
-		entry("congestion_control: ecn"): `line 3: congestion_control: "ecn": must be one of dcqcn, zerotouch_rtt, off`,
-		entry("present: true"):           "line 2: present: match must name the device: set device or pci_address without a glob",
-		entry(""):                        "line 2: pin: no expectation: add rate, active or another key besides match",
-		entry("lanes: 17\n  roce: x"): `line 3: lanes: "17": must be an integer from 1 to 16` + "\n" +
+		pinFile("rate: 400"):               `line 3: rate: "400": unit missing: write 400Gb/s`,
+		pinFile("rate: 0x10"):              `line 3: rate: "0x10": must be in gigabits per second: 400Gb/s, 400Gb or 400G`,
+		pinFile("rate: 50GB/s"):            `line 3: rate: "50GB/s": must be in gigabits per second: 400Gb/s, 400Gb or 400G`,
+		pinFile("rate: 0G"):                `line 3: rate: "0G": must be greater than 0: remove the key, or set active: false`,
+		pinFile("rate: [1G]"):              "line 3: rate: must be a single value",
+		pinFile("lanes: 0"):                `line 3: lanes: "0": must be an integer from 1 to 16`,
+		pinFile("lanes: 4x"):               `line 3: lanes: "4x": must be an integer from 1 to 16`,
+		pinFile("lanes: 4.0"):              `line 3: lanes: "4.0": must be an integer from 1 to 16`,
+		pinFile("lanes: {}"):               "line 3: lanes: must be a single value",
+		pinFile("role: storage"):           `line 3: role: "storage": must be one of compute, other, nvlink_management`,
+		pinFile("role:"):                   `line 3: role: "": must be one of compute, other, nvlink_management`,
+		pinFile("role: []"):                "line 3: role: must be a single value",
+		pinFile("active: yes"):             `line 3: active: "yes": must be true or false`,
+		pinFile("active: []"):              "line 3: active: must be a single value",
+		pinFile("roce: lossles"):           `line 3: roce: "lossles": must be one of lossless, lossy, auto`,
+		pinFile("ofed: '*'"):               "line 2: ofed: applies to the host: use a separate pin whose match has only hostname",
+		pinFile("pkeys: 0x8001"):           "line 3: pkeys: must be a list",
+		pinFile("pkeys: [0]"):              `line 3: pkeys: "0": must be an integer from 1 to 65535`,
+		pinFile("pkeys: [[1]]"):            "line 3: pkeys: list within a list: write all values in one list",
+		pinFile("pkeys: [65536]"):          `line 3: pkeys: "65536": must be an integer from 1 to 65535`,
+		pinFile("speed: 400Gb/s"):          `line 3: pins: unknown key "speed", known keys: active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role, subnet_manager`,
+		pinFile("congestion_control: ecn"): `line 3: congestion_control: "ecn": must be one of dcqcn, zerotouch_rtt, off`,
+		pinFile("present: true"):           "line 2: present: match must name the device: set device or pci_address without a glob",
+		pinFile(""):                        "line 2: pin: no expectation: add rate, active or another key besides match",
+		pinFile("lanes: 17\n  roce: x"): `line 3: lanes: "17": must be an integer from 1 to 16` + "\n" +
 			`line 4: roce: "x": must be one of lossless, lossy, auto`,
 
 		"pins:\n- match: {device: [b,\n  [a]]}\n  lanes: 4":                                "line 3: device: list within a list: write all values in one list",
@@ -219,7 +219,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestProblemsInFile(t *testing.T) {
-	_, err := Parse([]byte(entry("lanes: 17\n  roce: x")))
+	_, err := Parse([]byte(pinFile("lanes: 17\n  roce: x")))
 	var p Problems
 	if !errors.As(err, &p) || len(p) != 2 {
 		t.Fatalf("%v", err)
@@ -304,7 +304,7 @@ func FuzzParse(f *testing.F) {
 	if b, err := os.ReadFile("../../packaging/rdma_exporter.yml"); err == nil {
 		f.Add(b)
 	}
-	f.Add([]byte(entry("rate: 2.5G")))
+	f.Add([]byte(pinFile("rate: 2.5G")))
 	f.Add([]byte("a: &x [*x]"))
 	f.Add([]byte("cabling: [{match: {device: mlx5_0}, system: leaf-1, port_id: 7}]"))
 	f.Add([]byte("racks: [{match: {hostname: gpu-*}, rack: r1}, {match: {hostname: [gpu-1]}, rack: 2}]"))

@@ -24,7 +24,7 @@ type File[T any] struct {
 	Limit   time.Duration
 
 	open func(dir string) (*Store, error) // nil: Open; another one in tests
-	late Late[opened[T]]
+	late Late[openedFile[T]]
 
 	mu     sync.Mutex
 	store  *Store // nil: not open
@@ -32,15 +32,15 @@ type File[T any] struct {
 	failed bool
 }
 
-// opened is an open directory with its value.
-type opened[T any] struct {
+// openedFile is an open directory with its value.
+type openedFile[T any] struct {
 	store *Store
 	value T
 }
 
 // Open locks the directory and loads the value, the zero value if there is none. It must not be called concurrently.
 func (k *File[T]) Open() (value T, err error) {
-	o, err := k.late.Open(k.Context, k.Limit, k.load, func(o opened[T], err error) {
+	o, err := k.late.Open(k.Context, k.Limit, k.load, func(o openedFile[T], err error) {
 		if err == nil {
 			_ = o.store.Close() // nothing was written to it
 		}
@@ -59,7 +59,7 @@ func (k *File[T]) Open() (value T, err error) {
 }
 
 // load opens the directory. It closes it if the value cannot be read and must stay.
-func (k *File[T]) load() (o opened[T], err error) {
+func (k *File[T]) load() (o openedFile[T], err error) {
 	open := k.open
 	if open == nil {
 		open = Open

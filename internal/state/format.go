@@ -75,8 +75,8 @@ func decode(b []byte) ([]byte, error) {
 	return e.Value, nil
 }
 
-// newest is the value of the newest complete generation.
-func newest(dir string) ([]byte, error) {
+// readNewest is the value of the newest complete generation.
+func readNewest(dir string) ([]byte, error) {
 	value, err := load(filepath.Join(dir, currentName))
 	if err == nil || !isBroken(err) && !errors.Is(err, fs.ErrNotExist) {
 		return value, err

@@ -93,11 +93,11 @@ func TestKilled(t *testing.T) {
 			}
 		}
 		_ = c.Wait() // killed
-		var v value
+		var v testValue
 		if err := Read(t.Context(), dir, &v); err != nil || v != valueOf(v.N) || v.N < said {
 			t.Fatalf("%d: read %d, %v, after %d was said to be written", i, v.N, err, said)
 		}
-		s := open(t, dir)
+		s := openStore(t, dir)
 		if s.SetAside() != "" {
 			t.Fatalf("%d: %s", i, s.SetAside())
 		}
@@ -132,14 +132,14 @@ func TestKilledAtEachStep(t *testing.T) {
 	} {
 		t.Run(step, func(t *testing.T) {
 			dir := t.TempDir()
-			must(t, open(t, dir).Close())
+			must(t, openStore(t, dir).Close())
 			out, err := process(t, dir, "killed-at "+step).CombinedOutput()
 			var ended *exec.ExitError
 			if !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 				t.Fatalf("not killed: %v %s", err, out)
 			}
 			reads(t, dir, want)
-			s := open(t, dir)
+			s := openStore(t, dir)
 			reads(t, dir, want)
 			must(t, s.Write(valueOf(4)))
 			reads(t, dir, 4)
@@ -162,7 +162,7 @@ func writeFullRole(dir, _ string) error {
 
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := openStore(t, dir)
 	must(t, s.Write(valueOf(1)))
 	must(t, s.Write(valueOf(2)))
 	must(t, s.Close())
@@ -192,7 +192,7 @@ func addRole(dir, times string) error {
 		if err != nil {
 			return err
 		}
-		var v value
+		var v testValue
 		if err := s.Read(&v); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -229,7 +229,7 @@ func TestTwoProcesses(t *testing.T) {
 			must(t, err)
 			left--
 		default:
-			var v value
+			var v testValue
 			if err := Read(t.Context(), dir, &v); err != nil && !errors.Is(err, fs.ErrNotExist) || v != valueOf(v.N) {
 				t.Fatalf("%d, %v", v.N, err)
 			}
@@ -264,7 +264,7 @@ func readOnlyRole(dir, _ string) error {
 		return err
 	}
 	fmt.Println(s.Write(valueOf(2)))
-	var v value
+	var v testValue
 	if err := s.Read(&v); err != nil || v != valueOf(1) {
 		return fmt.Errorf("read %d, %w", v.N, err)
 	}

@@ -36,7 +36,7 @@ var ErrLocked = errors.New("in use by another rdma_exporter")
 
 // Read reads the newest complete generation without a lock, for read-only commands. The error is fs.ErrNotExist if
 // there is none, and ErrLate if the directory does not answer before ctx ends.
-func Read(ctx context.Context, dir string, v any) error { return read(ctx, dir, v, newest) }
+func Read(ctx context.Context, dir string, v any) error { return read(ctx, dir, v, readNewest) }
 
 func read(ctx context.Context, dir string, v any, newest func(dir string) ([]byte, error)) error {
 	var late Late[[]byte]

@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// value is what the tests keep: what is wrong with a mix of two of them shows.
-type value struct {
+// testValue is what the tests keep: what is wrong with a mix of two of them shows.
+type testValue struct {
 	N    int
 	Fill string
 }
 
-func valueOf(n int) value {
-	return value{N: n, Fill: strings.Repeat(fmt.Sprintf("%d <&>   ", n), n%400)}
+func valueOf(n int) testValue {
+	return testValue{N: n, Fill: strings.Repeat(fmt.Sprintf("%d <&>   ", n), n%400)}
 }
 
 func must(t *testing.T, err error) {
@@ -34,7 +34,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func open(t *testing.T, dir string) *Store {
+func openStore(t *testing.T, dir string) *Store {
 	t.Helper()
 	s, err := Open(dir)
 	must(t, err)
@@ -45,7 +45,7 @@ func open(t *testing.T, dir string) *Store {
 // reads fails the test unless the directory holds the value of n.
 func reads(t *testing.T, dir string, n int) {
 	t.Helper()
-	var v value
+	var v testValue
 	if err := Read(t.Context(), dir, &v); err != nil || v != valueOf(n) {
 		t.Errorf("read %d, %v, want %d", v.N, err, n)
 	}
@@ -64,11 +64,11 @@ func names(t *testing.T, dir string) []string {
 
 func TestWriteAndRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "var", "lib", "state")
-	var v value
+	var v testValue
 	if err := Read(t.Context(), dir, &v); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("no directory: %v", err)
 	}
-	s := open(t, dir)
+	s := openStore(t, dir)
 	if err := s.Read(&v); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("nothing written: %v", err)
 	}
@@ -82,7 +82,7 @@ func TestWriteAndRead(t *testing.T) {
 		t.Errorf("a closed store: %v", err)
 	}
 	reads(t, dir, 3)
-	reads(t, open(t, dir).dir, 3)
+	reads(t, openStore(t, dir).dir, 3)
 	must(t, os.Remove(filepath.Join(dir, currentName)))
 	reads(t, dir, 2)
 	if want := []string{lockName, oldName}; !slices.Equal(names(t, dir), want) {
@@ -98,7 +98,7 @@ func TestWriteAndRead(t *testing.T) {
 func TestModes(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "parent")
 	dir := filepath.Join(parent, "state")
-	s := open(t, dir)
+	s := openStore(t, dir)
 	must(t, s.Write(valueOf(1)))
 	mask := fs.FileMode(umask(t))
 	for name, want := range map[string]fs.FileMode{
@@ -125,7 +125,7 @@ func umask(t *testing.T) (mask uint32) {
 
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := openStore(t, dir)
 	_, err := Open(dir)
 	if want := "state directory " + dir +
 		": in use by another rdma_exporter: stop that one, or set another --state.dir"; !errors.Is(err, ErrLocked) ||
@@ -133,13 +133,13 @@ func TestLock(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	must(t, s.Close())
-	open(t, dir)
+	openStore(t, dir)
 }
 
 // TestTorn: a file that is cut off anywhere is known, and the generation before it is read.
 func TestTorn(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := openStore(t, dir)
 	must(t, s.Write(valueOf(1)))
 	must(t, s.Write(valueOf(2)))
 	must(t, s.Close())
@@ -148,7 +148,7 @@ func TestTorn(t *testing.T) {
 	spoil := func(what string, b []byte) {
 		t.Helper()
 		must(t, os.WriteFile(s.path(currentName), b, fileMode))
-		var v value
+		var v testValue
 		if err := Read(t.Context(), dir, &v); err != nil || v != valueOf(1) && v != valueOf(2) {
 			t.Fatalf("%s: %d, %v", what, v.N, err)
 		}
@@ -172,12 +172,12 @@ func TestTorn(t *testing.T) {
 func TestBrokenIsSetAside(t *testing.T) {
 	dir := t.TempDir()
 	for _, text := range []string{"first", "second"} {
-		s := open(t, dir)
+		s := openStore(t, dir)
 		must(t, s.Write(valueOf(1)))
 		must(t, s.Write(valueOf(2)))
 		must(t, s.Close())
 		must(t, os.WriteFile(s.path(currentName), []byte(text), fileMode))
-		s = open(t, dir)
+		s = openStore(t, dir)
 		if got := s.SetAside(); !strings.HasPrefix(got, s.path(brokenName)+": ") ||
 			!strings.Contains(got, "incomplete or damaged") {
 			t.Errorf("SetAside: %q", got)
@@ -197,7 +197,7 @@ func TestBrokenIsSetAside(t *testing.T) {
 	}
 	must(t, os.WriteFile(filepath.Join(dir, currentName), nil, fileMode))
 	must(t, os.WriteFile(filepath.Join(dir, oldName), nil, fileMode))
-	var v value
+	var v testValue
 	err := Read(t.Context(), dir, &v)
 	if err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), currentName) {
 		t.Errorf("both broken: %v", err)
@@ -219,7 +219,7 @@ func TestNotOurs(t *testing.T) {
 			must(t, put(filepath.Join(dir, currentName)))
 			must(t, put(filepath.Join(dir, tempName)))
 			must(t, os.WriteFile(filepath.Join(dir, "state.v2.json"), []byte("newer"), 0o600))
-			s := open(t, dir)
+			s := openStore(t, dir)
 			must(t, s.Write(valueOf(1)))
 			reads(t, dir, 1)
 			for name, want := range map[string]string{outside: "outside", filepath.Join(dir, "state.v2.json"): "newer"} {
@@ -244,13 +244,13 @@ func TestFIFO(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			s := open(t, dir)
+			s := openStore(t, dir)
 			must(t, s.Write(valueOf(1)))
 			must(t, s.Write(valueOf(2)))
 			must(t, s.Close())
 			must(t, remove(s.path(name)))
 			must(t, syscall.Mkfifo(s.path(name), 0o600))
-			k := &File[value]{Dir: dir, Log: slog.New(slog.DiscardHandler)}
+			k := &File[testValue]{Dir: dir, Log: slog.New(slog.DiscardHandler)}
 			if v, err := k.Open(); err != nil || v != valueOf(want) {
 				t.Errorf("%d, %v, want %d", v.N, err, want)
 			}
@@ -266,7 +266,7 @@ func TestFIFO(t *testing.T) {
 func TestHungDirectory(t *testing.T) {
 	dir, gate := t.TempDir(), filepath.Join(t.TempDir(), "gate")
 	must(t, syscall.Mkfifo(gate, 0o600))
-	k := &File[value]{Dir: dir, Log: slog.New(slog.DiscardHandler), Limit: time.Nanosecond}
+	k := &File[testValue]{Dir: dir, Log: slog.New(slog.DiscardHandler), Limit: time.Nanosecond}
 	opened := 0
 	k.open = func(dir string) (*Store, error) {
 		opened++
@@ -304,7 +304,7 @@ func TestHungDirectory(t *testing.T) {
 // TestCannotWrite: the value before stays, and nothing half done.
 func TestCannotWrite(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := openStore(t, dir)
 	must(t, s.Write(valueOf(1)))
 	for what, v := range map[string]any{"too large": strings.Repeat("x", maxSize), "no JSON": func() {}} {
 		t.Run(what, func(t *testing.T) {
@@ -330,7 +330,7 @@ func TestCannotWrite(t *testing.T) {
 
 func TestConcurrentWrites(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := openStore(t, dir)
 	must(t, s.Write(valueOf(0)))
 	var wg sync.WaitGroup
 	for n := range 8 {
@@ -340,7 +340,7 @@ func TestConcurrentWrites(t *testing.T) {
 			}
 		})
 		wg.Go(func() {
-			var v value
+			var v testValue
 			if err := Read(t.Context(), dir, &v); err != nil || v != valueOf(v.N) {
 				t.Errorf("%d, %v", v.N, err)
 			}
@@ -381,11 +381,11 @@ func (r rawValue) MarshalJSON() ([]byte, error) { return r, nil }
 // is written once closed.
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := openStore(t, dir)
 	must(t, s.Write([]string{"of another kind"}))
 	must(t, s.Close())
 	var log bytes.Buffer
-	k := &File[value]{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	k := &File[testValue]{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))}
 	if _, err := k.Open(); err == nil || k.IsOpen() || k.Write(valueOf(1)) == nil {
 		t.Errorf("open: %v, %v", k.IsOpen(), err)
 	}
@@ -393,7 +393,7 @@ func TestFile(t *testing.T) {
 		t.Error("no failure")
 	}
 	k.Unread = "cannot read"
-	if v, err := k.Open(); err != nil || v != (value{}) || !strings.Contains(log.String(), `msg="cannot read"`) {
+	if v, err := k.Open(); err != nil || v != (testValue{}) || !strings.Contains(log.String(), `msg="cannot read"`) {
 		t.Errorf("%v, %v\n%s", v, err, &log)
 	}
 	must(t, k.Save(valueOf(1)))

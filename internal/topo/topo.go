@@ -217,7 +217,7 @@ func pairOf(d *snapshot.GDR, p snapshot.GDRPair) Pair {
 		GPU: d.GPUs[p.GPU].Index, Device: d.NICs[p.NIC].Device, Topology: p.Topology, Distance: p.Distance,
 		Mechanism: p.Mechanism,
 		Eligible:  p.Eligible, Send: p.Send, Receive: p.Receive, Reason: p.Reason, Words: p.Words, Remedy: p.Remedy,
-		Detour: detour(d, &p),
+		Detour: detourOf(d, &p),
 	}
 }
 
@@ -229,9 +229,9 @@ func (g *GPU) detour() string {
 	return g.Best.Detour
 }
 
-// detour returns why data between a GPU and a NIC below one switch passes the root complex; empty if it does not, or if
-// that is unknown.
-func detour(d *snapshot.GDR, p *snapshot.GDRPair) string {
+// detourOf returns why data between a GPU and a NIC below one switch passes the root complex; empty if it does not, or
+// if that is unknown.
+func detourOf(d *snapshot.GDR, p *snapshot.GDRPair) string {
 	nic, gpu := &d.NICs[p.NIC], &d.GPUs[p.GPU]
 	translates, _ := pci.Translates(nic.IOMMU)
 	if p.Receive != "direct" || p.Topology != "PIX" && p.Topology != "PXB" || d.Virtual {

@@ -9,8 +9,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-func u(v uint64) *uint64   { return &v }
-func f(v float64) *float64 { return &v }
+func u(v uint64) *uint64           { return &v }
+func pointerTo(v float64) *float64 { return &v }
 
 func hop(address string, speed float64, width, maxWidth uint64) snapshot.PCIeHop {
 	return snapshot.PCIeHop{Address: address, Speed: speed * 1e9, MaxSpeed: 32e9, Width: width, MaxWidth: maxWidth}
@@ -41,8 +41,8 @@ func nested() *snapshot.Node {
 			Pairs: []snapshot.GDRPair{pair},
 		},
 		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{
-			{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, State: u(4), Rate: f(400e9), Netdev: []snapshot.Netdev{{Name: "e0", Wire: "w"}}}, {Number: 2, State: u(4), Rate: f(400e9)}}},
-			{Name: "rxe0", Ports: []snapshot.Port{{Number: 1, State: u(4), Rate: f(1e9)}}},
+			{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, State: u(4), Rate: pointerTo(400e9), Netdev: []snapshot.Netdev{{Name: "e0", Wire: "w"}}}, {Number: 2, State: u(4), Rate: pointerTo(400e9)}}},
+			{Name: "rxe0", Ports: []snapshot.Port{{Number: 1, State: u(4), Rate: pointerTo(1e9)}}},
 		}},
 	}
 }
@@ -108,10 +108,10 @@ func TestRateOf(t *testing.T) {
 		port snapshot.Port
 		want float64
 	}{
-		"of the port":                 {snapshot.Port{Rate: f(400e9), Netdev: []snapshot.Netdev{{Rate: f(1e9)}}}, 400e9},
-		"of the members of a bond":    {snapshot.Port{Rate: f(100e9), Netdev: []snapshot.Netdev{member(f(100e9), true), member(f(100e9), true)}}, 200e9},
-		"of those with link":          {snapshot.Port{Rate: f(100e9), Netdev: []snapshot.Netdev{member(f(100e9), true), member(f(100e9), false)}}, 100e9},
-		"of the port, if theirs fail": {snapshot.Port{Rate: f(100e9), Netdev: []snapshot.Netdev{member(nil, true), member(nil, true)}}, 100e9},
+		"of the port":                 {snapshot.Port{Rate: pointerTo(400e9), Netdev: []snapshot.Netdev{{Rate: pointerTo(1e9)}}}, 400e9},
+		"of the members of a bond":    {snapshot.Port{Rate: pointerTo(100e9), Netdev: []snapshot.Netdev{member(pointerTo(100e9), true), member(pointerTo(100e9), true)}}, 200e9},
+		"of those with link":          {snapshot.Port{Rate: pointerTo(100e9), Netdev: []snapshot.Netdev{member(pointerTo(100e9), true), member(pointerTo(100e9), false)}}, 100e9},
+		"of the port, if theirs fail": {snapshot.Port{Rate: pointerTo(100e9), Netdev: []snapshot.Netdev{member(nil, true), member(nil, true)}}, 100e9},
 		"unknown":                     {snapshot.Port{}, 0},
 	} {
 		if got := rateOf(&c.port); got != c.want {

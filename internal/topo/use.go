@@ -109,11 +109,11 @@ func transportOf(g *snapshot.GDRGPU) *Transport {
 	if t == nil {
 		return nil
 	}
-	words, remedy := t.Words, t.Remedy
+	why, remedy := t.Words, t.Remedy
 	if t.Reason == string(transport.NotReady) {
-		words, remedy = "GPUDirect RDMA is not possible, or unknown: "+g.Best.Words, g.Best.Remedy
+		why, remedy = "GPUDirect RDMA is not possible, or unknown: "+g.Best.Words, g.Best.Remedy
 	}
-	return &Transport{t.State, t.Reason, words, remedy, t.Process.PID}
+	return &Transport{t.State, t.Reason, why, remedy, t.Process.PID}
 }
 
 // transports are the states in words, before the GPUs.

@@ -254,7 +254,7 @@ func cmisMonitors(p *Pages, m *Module) {
 	general, ok := p.words(lower(14), 2)
 	if ok && !allSame(general) {
 		m.DOM = true
-		m.Temperature, m.Voltage = celsius(rawCelsius(general[0])), rawVolts(general[1])
+		m.Temperature, m.Voltage = inCelsius(rawCelsius(general[0])), rawVolts(general[1])
 	}
 	has, _ := p.byteAt(upper(0, 1, 160))
 	multiplier := float64(int(1) << min(has>>3&3, 2)) // bits 4–3: 1, 2, 4; 3 is reserved

@@ -38,7 +38,7 @@ var (
 	page11 = block{address: AddressA0, upper: true, page: 0x11}
 )
 
-func decode(t *testing.T, d module) Module {
+func decodeModule(t *testing.T, d module) Module {
 	t.Helper()
 	p, _ := d.read(t)
 	return Decode(p)
@@ -60,7 +60,7 @@ func TestWhatIsNotToBeHad(t *testing.T) {
 		{"no A2h", sfp.without(a2half), func(m Module) bool { return m.DOM && m.Temperature == nil && m.Lanes == nil && m.Vendor == "Mellanox" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if m := decode(t, c.d); !c.want(m) {
+			if m := decodeModule(t, c.d); !c.want(m) {
 				t.Errorf("%s", written(m))
 			}
 		})
@@ -100,7 +100,7 @@ func TestReadingsWithoutMeaning(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if m := decode(t, c.d); !c.want(m) {
+			if m := decodeModule(t, c.d); !c.want(m) {
 				t.Errorf("%s", written(m))
 			}
 		})
@@ -163,7 +163,7 @@ func TestThresholds(t *testing.T) {
 func TestApplicationsOfManyPorts(t *testing.T) {
 	four := load(t, "qsfpdd-dr4").changed(page11, 206, 0x20, 0x20, 0x24, 0x24, 0x28, 0x28, 0, 0).
 		changed(page11, 128, 0x44, 0x44, 0x14, 0x11)
-	m := decode(t, four)
+	m := decodeModule(t, four)
 	want := []DataPath{
 		{Application: 2, HostLanes: []int{1, 2}, MediaLanes: []int{1}, Activated: true},
 		{Application: 2, HostLanes: []int{3, 4}, MediaLanes: []int{2}, Activated: true, path: 2},
@@ -183,12 +183,12 @@ func TestApplicationsOfManyPorts(t *testing.T) {
 
 func TestMediaLanesNotReported(t *testing.T) {
 	old := load(t, "qsfpdd-dr4").changed(page1, 176, 0, 0)
-	if m := decode(t, old); len(m.DataPaths) != 1 || !slices.Equal(m.DataPaths[0].MediaLanes, []int{1, 2, 3, 4}) {
+	if m := decodeModule(t, old); len(m.DataPaths) != 1 || !slices.Equal(m.DataPaths[0].MediaLanes, []int{1, 2, 3, 4}) {
 		t.Errorf("from the first: %+v", m.DataPaths)
 	}
 	// An application that is not advertised.
 	odd := load(t, "qsfpdd-dr4").changed(page11, 206, slices.Repeat([]byte{0x70}, 8)...)
-	m := decode(t, odd)
+	m := decodeModule(t, odd)
 	if len(m.DataPaths) != 1 || m.DataPaths[0].MediaLanes != nil || m.Lanes[0].Active != nil {
 		t.Errorf("an application without a descriptor: %+v, %v", m.DataPaths, m.Lanes[0].Active)
 	}
@@ -198,7 +198,7 @@ func TestBanks(t *testing.T) {
 	wide := load(t, "osfp-2xdr4").changed(a0, 0, 0x21).changed(page1, 142, 1)
 	second := block{address: AddressA0, upper: true, page: 0x11, bank: 1}
 	wide.halves[second] = wide.halves[page11]
-	m := decode(t, wide)
+	m := decodeModule(t, wide)
 	if len(m.Lanes) != 16 || m.Lanes[15].Number != 16 || !*m.Lanes[8].Active || *m.Lanes[12].Active ||
 		len(m.DataPaths) != 4 {
 		t.Errorf("%s", written(m))
@@ -207,7 +207,7 @@ func TestBanks(t *testing.T) {
 		!slices.Equal(m.DataPaths[3].MediaLanes, want) {
 		t.Errorf("%+v", m.DataPaths)
 	}
-	if m := decode(t, wide.without(second)); len(m.Lanes) != 8 { // a driver that ignores the bank
+	if m := decodeModule(t, wide.without(second)); len(m.Lanes) != 8 { // a driver that ignores the bank
 		t.Errorf("%d lanes without the second bank", len(m.Lanes))
 	}
 }
@@ -228,16 +228,16 @@ func TestStates(t *testing.T) {
 		{"fault without cause", 5 << 1, 0, "fault", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := decode(t, d.changed(a0, 3, c.state).changed(a0, 41, c.cause))
+			m := decodeModule(t, d.changed(a0, 3, c.state).changed(a0, 41, c.cause))
 			if m.State != c.want || m.Fault != c.fault || *m.LowPower != c.low {
 				t.Errorf("%#x, %d: %q, %q, %v", c.state, c.cause, m.State, m.Fault, *m.LowPower)
 			}
 		})
 	}
-	if m := decode(t, d.changed(a0, 3, 0)); m.State != "" || m.LowPower != nil {
+	if m := decodeModule(t, d.changed(a0, 3, 0)); m.State != "" || m.LowPower != nil {
 		t.Errorf("a state that is reserved: %q, %v", m.State, m.LowPower)
 	}
-	if m := decode(t, load(t, "qsfp28-sr4").changed(a0, 93, 3)); m.LowPower == nil || !*m.LowPower {
+	if m := decodeModule(t, load(t, "qsfp28-sr4").changed(a0, 93, 3)); m.LowPower == nil || !*m.LowPower {
 		t.Error("a QSFP in software-controlled low power mode")
 	}
 }
@@ -268,7 +268,7 @@ func TestMedia(t *testing.T) {
 		{"by its reach", sfp.changed(a0, 14, 10).changed(a0, 36, 0), SingleMode},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if m := decode(t, c.d); m.Media != c.want {
+			if m := decodeModule(t, c.d); m.Media != c.want {
 				t.Errorf("%q", m.Media)
 			}
 		})
@@ -289,7 +289,7 @@ func TestCopperHasNoLight(t *testing.T) {
 		{"a QSFP ACC", qsfp.changed(page0, 147, 0xC0), 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := decode(t, c.d)
+			m := decodeModule(t, c.d)
 			if len(m.Lanes) != c.lanes || m.Temperature == nil || m.Thresholds.RxPower != (Levels{}) || m.Garbled != nil {
 				t.Errorf("%+v", m)
 			}
@@ -317,7 +317,7 @@ func TestGarbledLight(t *testing.T) {
 		{"nothing is wrong", osfp, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if m := decode(t, c.d); !slices.Equal(m.Garbled, c.want) {
+			if m := decodeModule(t, c.d); !slices.Equal(m.Garbled, c.want) {
 				t.Errorf("%q", m.Garbled)
 			}
 		})
@@ -340,12 +340,12 @@ func TestFormFactors(t *testing.T) {
 		"unknown": cmis.changed(a0, 0, 0xEE),
 	} {
 		t.Run(want, func(t *testing.T) {
-			if m := decode(t, d); m.FormFactor != want || m.Unknown != (want == "unknown" || want == "SFP-DD") {
+			if m := decodeModule(t, d); m.FormFactor != want || m.Unknown != (want == "unknown" || want == "SFP-DD") {
 				t.Errorf("%q, want %q", m.FormFactor, want)
 			}
 		})
 	}
-	if m := decode(t, load(t, "unknown").changed(page0, 222, 1)); m.Vendor != "" {
+	if m := decodeModule(t, load(t, "unknown").changed(page0, 222, 1)); m.Vendor != "" {
 		t.Errorf("an identity that its checksum does not vouch for: %q", m.Vendor)
 	}
 }

@@ -177,7 +177,7 @@ func sff8472Monitors(p *Pages, m *Module) {
 	}
 	wait := p.bit(a2(110), 1) // Data_Ready_Bar
 	if m.NotReady = wait != nil && *wait; ok && !m.NotReady {
-		m.Temperature, m.Voltage = celsius(c.celsius(raw[0])), c.volts(raw[1])
+		m.Temperature, m.Voltage = inCelsius(c.celsius(raw[0])), c.volts(raw[1])
 		lane.Bias = c.amperes(raw[2])
 		lane.TxPower, lane.RxPower = m.light(c.txPower, raw[3], txPower, lane.Number),
 			m.light(c.rxPower, raw[4], rxPower, lane.Number)
@@ -219,12 +219,12 @@ func externalCalibration(p *Pages) (c calibration, ok bool) {
 		slope, offset := p.word(a2(at)), p.word(a2(at+2))
 		return func(raw float64) float64 { return raw*float64(slope)/256 + float64(int16(offset)) }
 	}
-	bias, txPower, temperature, voltage := linear(76), linear(80), linear(84), linear(88)
+	bias, tx, temperature, voltage := linear(76), linear(80), linear(84), linear(88)
 	return calibration{
 		celsius: func(raw uint16) float64 { return temperature(float64(int16(raw))) / bitsPerCelsius },
 		volts:   calibrated(voltage, func(v float64) *float64 { return positive(v / bitsPerVolt) }),
 		amperes: calibrated(bias, func(v float64) *float64 { return new(max(0, v/bitsPerAmpere)) }),
-		txPower: calibrated(txPower, func(v float64) *float64 { return dBm(v / bitsPerMW) }),
+		txPower: calibrated(tx, func(v float64) *float64 { return dBm(v / bitsPerMW) }),
 		rxPower: calibrated(func(raw float64) (v float64) {
 			for _, k := range poly {
 				v = v*raw + k

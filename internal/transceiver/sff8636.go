@@ -155,7 +155,7 @@ func sff8636Monitors(p *Pages, m *Module) {
 		m.NotReady = true
 		return
 	}
-	m.Temperature, m.Voltage = celsius(rawCelsius(general[0])), rawVolts(general[2])
+	m.Temperature, m.Voltage = inCelsius(rawCelsius(general[0])), rawVolts(general[2])
 	m.Lanes = sff8636LaneReadings(p, m, kind)
 }
 

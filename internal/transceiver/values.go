@@ -43,8 +43,8 @@ func oui(b []byte, ok bool) string {
 	return fmt.Sprintf("%02x:%02x:%02x", b[0], b[1], b[2])
 }
 
-// celsius is a temperature; nil if out of range.
-func celsius(v float64) *float64 {
+// inCelsius is a temperature; nil if out of range.
+func inCelsius(v float64) *float64 {
 	if v < minCelsius || v > maxCelsius || math.IsNaN(v) {
 		return nil
 	}
@@ -133,11 +133,11 @@ func internalCalibration(multiplier float64) calibration {
 }
 
 // thresholds decodes the thresholds of each reading.
-func (c calibration) thresholds(p *Pages, celsius, volts, amperes, txPower, rxPower Ref) Thresholds {
+func (c calibration) thresholds(p *Pages, celsius, volts, amperes, tx, rx Ref) Thresholds {
 	return Thresholds{
 		Temperature: p.thresholds(celsius, func(raw uint16) *float64 { return new(c.celsius(raw)) }, false),
 		Voltage:     p.thresholds(volts, c.volts, false), Bias: p.thresholds(amperes, c.amperes, false),
-		TxPower: p.thresholds(txPower, c.txPower, true), RxPower: p.thresholds(rxPower, c.rxPower, true),
+		TxPower: p.thresholds(tx, c.txPower, true), RxPower: p.thresholds(rx, c.rxPower, true),
 	}
 }
 
@@ -156,12 +156,12 @@ func (p *Pages) thresholds(at Ref, of scale, power bool) (l Levels) {
 	if !ok {
 		return l
 	}
-	l.HighAlarm, l.LowAlarm = pair(raw[0], raw[1], of, power)
-	l.HighWarning, l.LowWarning = pair(raw[2], raw[3], of, power)
+	l.HighAlarm, l.LowAlarm = pairOf(raw[0], raw[1], of, power)
+	l.HighWarning, l.LowWarning = pairOf(raw[2], raw[3], of, power)
 	return l
 }
 
-func pair(rawHigh, rawLow uint16, of scale, power bool) (high, low *float64) {
+func pairOf(rawHigh, rawLow uint16, of scale, power bool) (high, low *float64) {
 	if rawHigh == rawLow {
 		return nil, nil
 	}

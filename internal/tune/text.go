@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// text is a rule file as a sequence of pieces. The shipped files have a fixed indentation: groups 0, rules 2, keys of a
-// rule 4, labels and annotations 6 spaces.
-type text struct{ pieces []piece }
+// editedText is a rule file as a sequence of pieces. The shipped files have a fixed indentation: groups 0, rules 2,
+// keys of a rule 4, labels and annotations 6 spaces.
+type editedText struct{ pieces []piece }
 
 // piece is a rule, or the text before a group's rules.
 type piece struct {
@@ -46,8 +46,8 @@ func (r *rule) severity() string {
 }
 
 // split splits a file into rules. Blank lines and comments before a rule belong to it.
-func split(s string) *text {
-	t := &text{}
+func split(s string) *editedText {
+	t := &editedText{}
 	var current *rule
 	head, pending := "", "" // pending: lines that belong to what the next line starts
 	for line := range strings.Lines(s) {
@@ -88,7 +88,7 @@ func Alerts(file []byte) (out []string) {
 	return out
 }
 
-func (t *text) join() string {
+func (t *editedText) join() string {
 	var b strings.Builder
 	for _, p := range t.pieces {
 		b.WriteString(p.head)
@@ -99,7 +99,7 @@ func (t *text) join() string {
 	return b.String()
 }
 
-func (c *changes) apply(t *text) error {
+func (c *changes) apply(t *editedText) error {
 	for _, p := range t.pieces {
 		if r := p.rule; r != nil {
 			c.wait(r)
@@ -143,7 +143,7 @@ func (c *changes) label(r *rule) {
 
 // leaveOut removes alerts. A YAML anchor in a removed alert moves to its first reference. Groups without rules are
 // removed.
-func (c *changes) leaveOut(t *text) {
+func (c *changes) leaveOut(t *editedText) {
 	if len(c.LeaveOut) == 0 {
 		return
 	}

@@ -40,8 +40,8 @@ func (t Tuning) thresholds() (map[string]string, error) {
 	return out, errors.Join(errs...)
 }
 
-// recorded is the rule file of thresholds.
-func recorded(thresholds map[string]string) File {
+// ruleFile is the rule file of thresholds.
+func ruleFile(thresholds map[string]string) File {
 	var b strings.Builder
 	b.WriteString("# Limits of this site, in place of the defaults of the rules.\ngroups:\n- name: rdma-thresholds\n  rules:\n")
 	for _, name := range slices.Sorted(maps.Keys(thresholds)) {

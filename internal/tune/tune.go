@@ -99,7 +99,7 @@ func (t Tuning) Apply(files []File) ([]File, error) {
 	}
 	var out []File
 	if len(c.limits) > 0 {
-		out = append(out, recorded(c.limits))
+		out = append(out, ruleFile(c.limits))
 	}
 	for _, f := range files {
 		parsed := split(string(f.Text))

@@ -26,8 +26,8 @@ type loaded struct {
 	Labels, Annotations map[string]string
 }
 
-// known are the rules of texts: a tuning leaves most files as they are.
-var known = map[string][]loaded{}
+// loadedKnown are the rules of texts: a tuning leaves most files as they are.
+var loadedKnown = map[string][]loaded{}
 
 func shippedFiles(t *testing.T) (out []File) {
 	t.Helper()
@@ -48,10 +48,10 @@ func shippedFiles(t *testing.T) (out []File) {
 func load(t *testing.T, files []File) (out []loaded) {
 	t.Helper()
 	for _, f := range files {
-		if _, ok := known[string(f.Text)]; !ok {
-			known[string(f.Text)] = loadFile(t, f)
+		if _, ok := loadedKnown[string(f.Text)]; !ok {
+			loadedKnown[string(f.Text)] = loadFile(t, f)
 		}
-		out = append(out, known[string(f.Text)]...)
+		out = append(out, loadedKnown[string(f.Text)]...)
 	}
 	return out
 }

@@ -169,9 +169,9 @@ func (j *Evaluator) Round(ctx context.Context, t time.Time) error {
 }
 
 // Report is the report of the last round; err is why it is incomplete.
-func (j *Evaluator) Report(replay string, err error) check.Report {
+func (j *Evaluator) Report(of string, err error) check.Report {
 	in := j.last
-	in.Replay, in.Host, in.Err = replay, j.host, err
+	in.Replay, in.Host, in.Err = of, j.host, err
 	return Report(j.Engine, in)
 }
 

@@ -114,7 +114,7 @@ func TestConnections(t *testing.T) {
 // TestConnectionInRequest: a connection in a request is kept, and the new one refused, unless the response is not read.
 func TestConnectionInRequest(t *testing.T) {
 	for _, secure := range []bool{false, true} {
-		for path, kept := range map[string]bool{"/long": true, "/unread": false} {
+		for path, left := range map[string]bool{"/long": true, "/unread": false} {
 			t.Run(fmt.Sprint(path, " TLS ", secure), func(t *testing.T) {
 				end, in := make(chan struct{}), make(chan struct{})
 				s, c := limited(t, 1, 1, func(w http.ResponseWriter, r *http.Request) {
@@ -134,11 +134,11 @@ func TestConnectionInRequest(t *testing.T) {
 				<-in
 				time.Sleep(3 * stalled)
 				second := connect(t, s, c, 2)
-				if isOpen(t, second) == kept {
-					t.Errorf("the second: open %v", !kept)
+				if isOpen(t, second) == left {
+					t.Errorf("the second: open %v", !left)
 				}
 				if got, want := c.count(c.refused, byTotal)+c.count(c.refused, byAddress),
-					map[bool]float64{true: 1}[kept]; got != want {
+					map[bool]float64{true: 1}[left]; got != want {
 					t.Errorf("%v refused, want %v", got, want)
 				}
 				if err := first.Close(); err != nil {
@@ -236,7 +236,7 @@ func TestLimitByAddress(t *testing.T) {
 }
 
 // endOldestOf ends what is left.
-func (l *limit) endOldestOf(t *testing.T) {
+func (l *requestLimit) endOldestOf(t *testing.T) {
 	t.Helper()
 	l.mu.Lock()
 	left := append([]*reply(nil), l.leaving...)

@@ -16,10 +16,10 @@ const (
 	retry = 20 * time.Millisecond
 )
 
-// limit limits the concurrent requests of a kind. If the limit is reached, the connection with the slowest response is
-// closed for the next request, so that clients that do not read cannot block others. An address with more requests than
-// others gives way sooner.
-type limit struct {
+// requestLimit limits the concurrent requests of a kind. If the limit is reached, the connection with the slowest
+// response is closed for the next request, so that clients that do not read cannot block others. An address with more
+// requests than others gives way sooner.
+type requestLimit struct {
 	what   string
 	places chan struct{}
 
@@ -28,12 +28,12 @@ type limit struct {
 	leaving []*reply       // being sent, the oldest first
 }
 
-func newLimit(n int, what string) *limit {
-	return &limit{what: what, places: make(chan struct{}, n), held: map[string]int{}}
+func newLimit(n int, what string) *requestLimit {
+	return &requestLimit{what: what, places: make(chan struct{}, n), held: map[string]int{}}
 }
 
 // handle responds with 503 while the limit is reached.
-func (l *limit) handle(next http.HandlerFunc) http.HandlerFunc {
+func (l *requestLimit) handle(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		from, _, _ := net.SplitHostPort(r.RemoteAddr)
 		if !l.enter(from) {
@@ -49,7 +49,7 @@ func (l *limit) handle(next http.HandlerFunc) http.HandlerFunc {
 }
 
 // enter reports whether a request got a place. It waits for one while a response is ended, or can be soon.
-func (l *limit) enter(from string) bool {
+func (l *requestLimit) enter(from string) bool {
 	timer := time.NewTimer(slow)
 	defer timer.Stop()
 	for began := time.Now(); !l.endOldest(from); time.Sleep(retry) {
@@ -70,7 +70,7 @@ func (l *limit) enter(from string) bool {
 	}
 }
 
-func (l *limit) hold(from string, n int) {
+func (l *requestLimit) hold(from string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held[from] += n; l.held[from] == 0 {
@@ -79,7 +79,7 @@ func (l *limit) hold(from string, n int) {
 }
 
 // hasFewer reports whether another address has at least two places more.
-func (l *limit) hasFewer(from string) bool {
+func (l *requestLimit) hasFewer(from string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range l.held {
@@ -91,7 +91,7 @@ func (l *limit) hasFewer(from string) bool {
 }
 
 // endOldest reports whether it has ended the oldest response that its client does not read, if the limit is reached.
-func (l *limit) endOldest(from string) bool {
+func (l *requestLimit) endOldest(from string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.places) < cap(l.places) {
@@ -112,7 +112,7 @@ func (l *limit) endOldest(from string) bool {
 // reply is a response. Each is written in one call.
 type reply struct {
 	http.ResponseWriter
-	limit *limit
+	limit *requestLimit
 	from  string // address
 	left  time.Time
 }

@@ -16,10 +16,10 @@ func BenchmarkPack(b *testing.B) {
 			fmt.Fprintf(&text, "%s{device=\"mlx5_%d\",port=\"1\"} %d\n", metric, device, name*name*device*7919)
 		}
 	}
-	response := []byte(text.String())
+	body := []byte(text.String())
 	b.ReportAllocs()
-	b.SetBytes(int64(len(response)))
+	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		pack(response)
+		pack(body)
 	}
 }

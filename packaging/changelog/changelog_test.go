@@ -110,8 +110,8 @@ func TestSince(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			commit(t, map[string]string{name: entryless}, "first", "init", "-q", "-b", "main")
-			commit(t, c.files, c.message, "checkout", "-q", "-b", "topic")
+			commitFiles(t, map[string]string{name: entryless}, "first", "init", "-q", "-b", "main")
+			commitFiles(t, c.files, c.message, "checkout", "-q", "-b", "topic")
 			if err := run(t.Context(), "", "main"); (err != nil) != c.fails {
 				t.Errorf("got %v, want an error: %v", err, c.fails)
 			}
@@ -119,8 +119,8 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// commit writes files and commits them, after a command of git.
-func commit(t *testing.T, files map[string]string, message string, before ...string) {
+// commitFiles writes files and commits them, after a command of git.
+func commitFiles(t *testing.T, files map[string]string, message string, before ...string) {
 	t.Helper()
 	write := func() {
 		for f, text := range files {

@@ -168,8 +168,8 @@ func filesOf(dir string) (out []file, _ error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		licence := licenceName.MatchString(e.Name())
-		if !e.Type().IsRegular() || source.MatchString(e.Name()) || !licence && !noticeName.MatchString(e.Name()) {
+		isLicence := licenceName.MatchString(e.Name())
+		if !e.Type().IsRegular() || source.MatchString(e.Name()) || !isLicence && !noticeName.MatchString(e.Name()) {
 			continue
 		}
 		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
@@ -177,7 +177,7 @@ func filesOf(dir string) (out []file, _ error) {
 			return nil, err
 		}
 		f := file{name: e.Name(), text: tidy(string(b))}
-		if licence {
+		if isLicence {
 			f.ids = recognise(f.text)
 			if len(f.ids) == 0 {
 				f.ids = []string{unknown}

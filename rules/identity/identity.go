@@ -209,9 +209,9 @@ func pick(names ...string) (out []Fact) {
 }
 
 // workloads are the facts on the workloads of a level.
-func workloads(level string) (out []Fact) {
+func workloads(of string) (out []Fact) {
 	for _, f := range facts {
-		if f.Name == Workloads && f.level == level || f.Name == WorkloadGPUs || f.Name == WorkloadNames {
+		if f.Name == Workloads && f.level == of || f.Name == WorkloadGPUs || f.Name == WorkloadNames {
 			out = append(out, f)
 		}
 	}

@@ -82,7 +82,7 @@ func number(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-func mib(bytes int64) string { return fmt.Sprintf("%.1f", float64(bytes)/(1<<20)) }
+func mib(n int64) string { return fmt.Sprintf("%.1f", float64(n)/(1<<20)) }
 
 // orNone is an empty cell for 0.
 func orNone(n int) string {

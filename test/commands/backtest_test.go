@@ -44,7 +44,7 @@ func TestBacktestRefused(t *testing.T) {
 		{[]string{"--prometheus=http://x", "--tune.leave-out=RDMAPortDwon"}, "did you mean RDMAPortDown"},
 		{[]string{"--prometheus=http://x", "--tune.leave-out=RDMAPortDown", "--only=RDMAPortDown"}, "--only=RDMAPortDown: unknown alert"},
 	} {
-		code, out, errs := run(t, append([]string{"backtest"}, c.args...)...)
+		code, out, errs := runProgram(t, append([]string{"backtest"}, c.args...)...)
 		if code != 2 || out != "" || !strings.Contains(errs, c.want) {
 			t.Errorf("%v: exit %d, %s%s", c.args, code, out, errs)
 		}

@@ -30,7 +30,7 @@ func TestCheckSetup(t *testing.T) {
 		"acs redirects": {[]string{"--replay", machines.Fixture("acs-on")}, check.ExitWarning, "acs", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, out, errs := run(t, append([]string{"check", "--setup"}, k.args...)...)
+			code, out, errs := runProgram(t, append([]string{"check", "--setup"}, k.args...)...)
 			if text := out + errs; code != k.code || !strings.Contains(text, k.want) ||
 				k.not != "" && strings.Contains(text, k.not) {
 				t.Errorf("exit code %d, want %d\n%s", code, k.code, text)

@@ -18,8 +18,8 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// run runs the program to its end.
-func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// runProgram runs the program to its end.
+func runProgram(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
 	code = cli.Run(t.Context(), args, &out, &errs)
@@ -147,7 +147,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{quick, "capture", "-o", dir + "/no/where"}, "--output=" + dir + "/no/where"},
 		{[]string{quick, "capture", "-o", dir + "/x", "--every=0s"}, "--every"},
 	} {
-		code, out, errs := run(t, c.args...)
+		code, out, errs := runProgram(t, c.args...)
 		last := errs[strings.LastIndex(strings.TrimSuffix(errs, "\n"), "\n")+1:]
 		exit := 2
 		if slices.Contains(c.args, "check") {
@@ -166,7 +166,7 @@ func TestBadInput(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	for _, arg := range []string{"--help", "--version", "help"} {
-		if code, out, errs := run(t, arg); code != 0 || !strings.Contains(out, "rdma_exporter") || errs != "" {
+		if code, out, errs := runProgram(t, arg); code != 0 || !strings.Contains(out, "rdma_exporter") || errs != "" {
 			t.Errorf("%s: exit %d, stdout %.100q, stderr %q", arg, code, out, errs)
 		}
 	}
@@ -195,7 +195,7 @@ func TestCaptureOfMachines(t *testing.T) {
 			{"--replay=" + first, "--log.level=error", "capture", "-o", second},
 		} {
 			args = append(args, "--collect.timeout=5m") // of a busy machine
-			if code, out, errs := run(t, args...); code != 0 || out != "" || errs != "" {
+			if code, out, errs := runProgram(t, args...); code != 0 || out != "" || errs != "" {
 				t.Fatalf("%v: exit %d, stdout %q, stderr %q", args, code, out, errs)
 			}
 		}
@@ -217,12 +217,12 @@ func TestCaptureOfMachines(t *testing.T) {
 // TestCaptureToStandardOutput is what a file holds.
 func TestCaptureToStandardOutput(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.txtar")
-	if code, _, errs := run(t, "--replay=demo", "--log.level=error", "capture", "-o", file); code != 0 {
+	if code, _, errs := runProgram(t, "--replay=demo", "--log.level=error", "capture", "-o", file); code != 0 {
 		t.Fatal(errs)
 	}
 	want, err := os.ReadFile(file)
 	must(t, err)
-	if code, out, _ := run(t, "--replay=demo", "--log.level=error", "capture", "-o", "-"); code != 0 ||
+	if code, out, _ := runProgram(t, "--replay=demo", "--log.level=error", "capture", "-o", "-"); code != 0 ||
 		out != string(want) {
 		t.Errorf("exit %d, %d bytes, a file has %d", code, len(out), len(want))
 	}
@@ -237,7 +237,7 @@ func TestCheckJSONOfReplays(t *testing.T) {
 		"dgx-h100-ib": {0, ""}, "port-down": {2, "RDMAPortDown"}, "no-sm": {2, "RDMANoSubnetManager"},
 		"gen4-slot": {0, "RDMAPCIeDegraded"}, "no-rdma": {3, ""}, "h200-vm": {3, ""}, "stack-ethernet-ok": {3, ""},
 	} {
-		code, out, errs := run(t, "--replay="+machines.Fixture(name), "check", "--json")
+		code, out, errs := runProgram(t, "--replay="+machines.Fixture(name), "check", "--json")
 		var report check.Report
 		if err := json.Unmarshal([]byte(out), &report); err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, out)
@@ -267,7 +267,7 @@ func TestCheckFiltersOfReplays(t *testing.T) {
 		"--only=RDMADeviceHot":             3, // the recording has no temperatures of NICs
 		"--only=RDMAGPUFabricDegraded":     3, // its GPUs have no NVLinks
 	} {
-		code, out, errs := run(t, append([]string{"--replay=demo", "check", "--verbose"}, strings.Fields(args)...)...)
+		code, out, errs := runProgram(t, append([]string{"--replay=demo", "check", "--verbose"}, strings.Fields(args)...)...)
 		if code != want || errs != "" {
 			t.Errorf("%s: exit %d, want %d\n%s%s", args, code, want, out, errs)
 		}
@@ -293,7 +293,7 @@ func TestCheckUnknownIsNotOKOfReplays(t *testing.T) {
 		"gdr-ok":             {3, ": unknown: no rule was evaluated\n0 of 1 rule evaluated over 6m of the capture, 1 not applicable"}, // it alone was asked for
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, out, errs := run(t, "--replay="+machines.Fixture(name), "check", "--strict", "--verbose",
+			code, out, errs := runProgram(t, "--replay="+machines.Fixture(name), "check", "--strict", "--verbose",
 				"--only=RDMAGPUDirectStaging/staging")
 			if code != c.code || !strings.Contains(out, c.text) || errs != "" {
 				t.Errorf("exit %d, want %d and %q\n%s%s", code, c.code, c.text, out, errs)
@@ -310,7 +310,7 @@ func TestExcludedDeviceIsNeverOpened(t *testing.T) {
 		must(t, os.Remove(fifo))
 		must(t, syscall.Mkfifo(fifo, 0o644))
 	}
-	code, out, errs := run(t, "--path.rootfs="+dir, "--device.exclude=mlx5_0", "check", "--json")
+	code, out, errs := runProgram(t, "--path.rootfs="+dir, "--device.exclude=mlx5_0", "check", "--json")
 	if code != 0 || strings.Contains(out, "Stuck\"") && strings.Contains(out, "mlx5_0") {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
@@ -327,7 +327,7 @@ func TestCollectorOffIsGap(t *testing.T) {
 		"--no-collector.infiniband": {"RDMAPortDown", "RDMALinkErrors", "RDMADeviceHot"}, // what the devices and ports are is not known
 	} {
 		t.Run(off, func(t *testing.T) {
-			code, out, errs := run(t, "--replay="+machines.Fixture("dgx-h100-ib"), off, "check", "--json")
+			code, out, errs := runProgram(t, "--replay="+machines.Fixture("dgx-h100-ib"), off, "check", "--json")
 			var r check.Report
 			must(t, json.Unmarshal([]byte(out), &r))
 			var got []string
@@ -356,7 +356,7 @@ func TestRemedyOfALinkThatIsUp(t *testing.T) {
 		"guest-vf-down-link-up": {[]string{manager, hypervisor}, []string{cable}},
 		"port-down":             {[]string{cable}, []string{manager, hypervisor}},
 	} {
-		code, out, errs := run(t, "--replay="+machines.Fixture(name), "check", "--only=RDMAPortDown")
+		code, out, errs := runProgram(t, "--replay="+machines.Fixture(name), "check", "--only=RDMAPortDown")
 		if code != 2 || errs != "" {
 			t.Errorf("%s: exit %d\n%s%s", name, code, out, errs)
 		}
@@ -376,7 +376,7 @@ func TestRemedyOfALinkThatIsUp(t *testing.T) {
 // TestCheckOfAHealthyMachineIsShort: check on a healthy node fits 12 lines of a terminal with 100 columns.
 func TestCheckOfAHealthyMachineIsShort(t *testing.T) {
 	const columns, most = 100, 12
-	code, out, errs := run(t, "--replay="+machines.Fixture("dgx-h100-ib"), "check")
+	code, out, errs := runProgram(t, "--replay="+machines.Fixture("dgx-h100-ib"), "check")
 	lines := 0
 	for line := range strings.Lines(out) {
 		lines += max(1, (len([]rune(strings.TrimSuffix(line, "\n")))+columns-1)/columns)

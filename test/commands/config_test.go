@@ -19,21 +19,21 @@ const (
 func TestCheckConfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "site.yml")
 	put(t, file, "pins:\n- match: {device: x}\n  lanes: 4\n"+validConfig)
-	if code, out, errs := run(t, "check-config", file); code != 0 ||
+	if code, out, errs := runProgram(t, "check-config", file); code != 0 ||
 		out != file+": valid, 1 pins, 1 ignores, 0 cables, 0 setups, 0 switches, 0 racks\n" || errs != "" {
 		t.Errorf("exit %d, %q, %q", code, out, errs)
 	}
 	put(t, file, "pins:\n- match: {device: x}\n  lanes: x\n"+invalidConfig)
 	want := file + `:3: lanes: "x": must be an integer from 1 to 16` + "\n" +
 		file + `:5: match: unknown key "dev", known keys: board_id, device, gpu, hostname, link_layer, netdev, pci_address, port` + "\n"
-	if code, out, errs := run(t, "check-config", file); code != 2 || out != "" || errs != want {
+	if code, out, errs := runProgram(t, "check-config", file); code != 2 || out != "" || errs != want {
 		t.Errorf("exit %d, %q, %q, want %q", code, out, errs, want)
 	}
-	if code, out, errs := run(t, "check-config", file+".nope"); code != 2 || out != "" ||
+	if code, out, errs := runProgram(t, "check-config", file+".nope"); code != 2 || out != "" ||
 		errs != file+".nope: no such file or directory\n" {
 		t.Errorf("exit %d, %q, %q", code, out, errs)
 	}
-	if code, _, errs := run(t, "check-config", "../../packaging/rdma_exporter.yml"); code != 0 {
+	if code, _, errs := runProgram(t, "check-config", "../../packaging/rdma_exporter.yml"); code != 0 {
 		t.Errorf("the example: exit %d, %s", code, errs)
 	}
 }
@@ -62,18 +62,19 @@ func TestCaptureKeepsConfig(t *testing.T) {
 		{[]string{"--replay=" + recorded, "--config.file=" + other}, again, otherConfig},
 		{[]string{"--replay=" + machines.Fixture("dgx-h100-ib")}, again, ""},
 	} {
-		if code, _, errs := run(t, append(c.args, "--log.level=error", "capture", "-o", c.out)...); code != 0 {
+		if code, _, errs := runProgram(t, append(c.args, "--log.level=error", "capture", "-o", c.out)...); code != 0 {
 			t.Fatal(errs)
 		}
 		if got := config(c.out); got != c.want {
 			t.Errorf("%v: %q, want %q", c.args, got, c.want)
 		}
 	}
-	if code, _, errs := run(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--config.file="+file, "--log.level=error",
+	if code, _, errs := runProgram(t, "--replay="+machines.Fixture("dgx-h100-ib"),
+		"--config.file="+file, "--log.level=error",
 		"capture", "-o", recorded); code != 0 {
 		t.Fatal(errs)
 	}
-	if code, _, errs := run(t, "--replay="+recorded, "--log.level=error", "capture", "--anonymise", "-o",
+	if code, _, errs := runProgram(t, "--replay="+recorded, "--log.level=error", "capture", "--anonymise", "-o",
 		anonymous); code != 0 {
 		t.Fatal(errs)
 	}

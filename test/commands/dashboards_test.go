@@ -16,7 +16,7 @@ func TestDashboardsToFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dashboards")
 	run := func(want int, args ...string) string {
 		t.Helper()
-		code, out, errs := run(t, append([]string{"dashboards", "-o", dir}, args...)...)
+		code, out, errs := runProgram(t, append([]string{"dashboards", "-o", dir}, args...)...)
 		if code != want || out != "" {
 			t.Fatalf("exit %d: %s%s", code, out, errs)
 		}
@@ -57,7 +57,7 @@ func TestDashboardsToFolder(t *testing.T) {
 // TestDashboardsOfTLS: with --https each link to an exporter is one by https, and Grafana still reads the file.
 func TestDashboardsOfTLS(t *testing.T) {
 	dir := t.TempDir()
-	if code, _, errs := run(t, "dashboards", "-o", dir, "--https"); code != 0 {
+	if code, _, errs := runProgram(t, "dashboards", "-o", dir, "--https"); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	for _, name := range []string{"fabric.json", "node.json", "subnet.json"} {

@@ -22,7 +22,7 @@ func TestJob(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			code, out, errs := run(t, "--replay="+machines.Fixture(name), "job")
+			code, out, errs := runProgram(t, "--replay="+machines.Fixture(name), "job")
 			if code != command.OK {
 				t.Fatalf("exit code %d: %s", code, errs)
 			}
@@ -34,7 +34,7 @@ func TestJob(t *testing.T) {
 // reported is what job --json prints.
 func reported(t *testing.T, args ...string) (r report.JobReport) {
 	t.Helper()
-	code, out, errs := run(t, args...)
+	code, out, errs := runProgram(t, args...)
 	if code != command.OK {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
@@ -57,7 +57,8 @@ func TestJobSelected(t *testing.T) {
 		}
 	}
 	const unknown = "48131: no such job on this host: slurm/48121, slurm/48130"
-	if code, _, errs := run(t, replay, "job", "48131"); code != command.UsageError || !strings.Contains(errs, unknown) {
+	if code, _, errs := runProgram(t, replay, "job", "48131"); code != command.UsageError ||
+		!strings.Contains(errs, unknown) {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
@@ -75,7 +76,7 @@ func TestJobErrors(t *testing.T) {
 		{[]string{"--daemon=x"}, "--daemon=x"},
 	} {
 		args := append([]string{"--replay=" + machines.Fixture("no-rdma"), "job"}, c.args...)
-		if code, _, errs := run(t, args...); code != command.UsageError || !strings.Contains(errs, c.want) {
+		if code, _, errs := runProgram(t, args...); code != command.UsageError || !strings.Contains(errs, c.want) {
 			t.Errorf("%q: exit code %d: %s", c.args, code, errs)
 		}
 	}
@@ -132,7 +133,7 @@ func TestJobAsksNCCL(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 
-	code, out, errs := run(t, append(args, "--raw", "77")...)
+	code, out, errs := runProgram(t, append(args, "--raw", "77")...)
 	if code != command.OK {
 		t.Fatal(errs)
 	}
@@ -167,7 +168,7 @@ func TestJobReadsDumps(t *testing.T) {
 			rank, pid, 400+80*rank), 0o644))
 	}
 	args := []string{"--path.rootfs=" + dir, "--state.dir=" + t.TempDir(), "job", "--no-nccl", "--nccl-dumps=" + dumps}
-	code, out, errs := run(t, args...)
+	code, out, errs := runProgram(t, args...)
 	for _, want := range []string{
 		"    DP Group 0 of 8 ranks, 2 here, AllReduce of 16.0 GiB: 400.0 GB/s, from 400.0 (rank 0) to 480.0 (rank 1); last record 2025-05-23 19:59:37 UTC\n",
 		"  NCCL Inspector: no records of its processes with NCCL in " + dumps + "\n",
@@ -181,8 +182,10 @@ func TestJobReadsDumps(t *testing.T) {
 		r.Jobs[0].Dumps.Rates[0].Highest.Rank != 1 {
 		t.Errorf("%+v", r.Jobs)
 	}
-	if _, out, _ = run(t, append(args[:len(args)-1], "--nccl-dumps="+dumps+"/none", "78")...); !strings.Contains(out,
-		"none: no such file or directory") {
+	if _, out, _ = runProgram(t, append(args[:len(args)-1], "--nccl-dumps="+dumps+"/none", "78")...); !strings.Contains(
+		out,
+		"none: no such file or directory",
+	) {
 		t.Error(out)
 	}
 }
@@ -197,7 +200,7 @@ func TestJobWithoutProcesses(t *testing.T) {
 	if len(r.Jobs) != 0 || r.NCCL == nil || r.NCCL.Answer == nil || r.NCCL.Verified || len(r.NCCL.Answer.Problems) != 0 {
 		t.Errorf("%+v", r)
 	}
-	_, out, _ := run(t, args...)
+	_, out, _ := runProgram(t, args...)
 	if !strings.Contains(out, "Not verified to be this job") ||
 		!strings.Contains(out, "1 communicator of 2 ranks on 1 node: RUNNING, OK") {
 		t.Errorf("%s", out)

@@ -12,7 +12,7 @@ import (
 
 // TestKernelLogInCheck: a finding has the last messages of its device, with the time since boot of the recording.
 func TestKernelLogInCheck(t *testing.T) {
-	_, out, errs := run(t, "--replay="+machines.Fixture("command-timeouts"), "check", "--json",
+	_, out, errs := runProgram(t, "--replay="+machines.Fixture("command-timeouts"), "check", "--json",
 		"--only=RDMADeviceFailed")
 	var r check.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Findings) != 1 {
@@ -36,7 +36,8 @@ func TestKernelLogInCheck(t *testing.T) {
 
 // TestWholeKernelLogIsNotAnonymous: lines of the kernel log name anything.
 func TestWholeKernelLogIsNotAnonymous(t *testing.T) {
-	if code, _, _ := run(t, "--replay="+machines.Fixture("command-timeouts"), "capture", "--output=-", "--kernel-log",
+	if code, _, _ := runProgram(t, "--replay="+machines.Fixture("command-timeouts"),
+		"capture", "--output=-", "--kernel-log",
 		"--anonymise"); code != command.UsageError {
 		t.Errorf("exit %d", code)
 	}

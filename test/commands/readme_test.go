@@ -15,7 +15,7 @@ func TestReadmeOfReplays(t *testing.T) {
 	readme := string(b)
 	_, rest, _ := strings.Cut(readme, "$ bin/rdma_exporter check --replay=demo\n")
 	want, _, found := strings.Cut(rest, "$ echo $?\n2\n")
-	code, out, errs := run(t, "--replay=demo", "check")
+	code, out, errs := runProgram(t, "--replay=demo", "check")
 	if code != 2 || errs != "" || !found || out != want {
 		t.Errorf("exit %d, %s\n%s\nthe README has\n%s", code, errs, out, want)
 	}
@@ -28,7 +28,7 @@ func TestReadmeOfReplays(t *testing.T) {
 		if replay != "demo" {
 			replay = "../../" + replay
 		}
-		if _, out, errs := run(t, "check", "--short", "--replay="+replay); !strings.Contains(out, q[1]+"\n") {
+		if _, out, errs := runProgram(t, "check", "--short", "--replay="+replay); !strings.Contains(out, q[1]+"\n") {
 			t.Errorf("check of %s does not report %q\n%s%s", q[2], q[1], out, errs)
 		}
 	}

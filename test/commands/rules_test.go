@@ -22,7 +22,7 @@ func TestRulesToStdout(t *testing.T) {
 		"node": rules.Node, "central": rules.Central, "compat": rules.Compat,
 	} {
 		t.Run(set, func(t *testing.T) {
-			code, out, errs := run(t, "rules", "--set="+set)
+			code, out, errs := runProgram(t, "rules", "--set="+set)
 			if code != 0 || errs != "" {
 				t.Fatalf("exit %d: %s", code, errs)
 			}
@@ -65,7 +65,7 @@ func TestRulesToFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "rules")
 	run := func(want int, args ...string) string {
 		t.Helper()
-		code, out, errs := run(t, append([]string{"rules", "--set=node", "-o", dir}, args...)...)
+		code, out, errs := runProgram(t, append([]string{"rules", "--set=node", "-o", dir}, args...)...)
 		if code != want || out != "" {
 			t.Fatalf("exit %d: %s%s", code, out, errs)
 		}

@@ -20,7 +20,7 @@ func TestRunbookURL(t *testing.T) {
 		"https://git.example/docs/%s.md?plain=1": "https://git.example/docs/RDMAExporterDown.md?plain=1",
 		"https://wiki.example/index.php?title=%s": "https://wiki.example/index.php?title=RDMAExporterDown",
 	} {
-		code, out, errs := run(t, "rules", "--set=central", "--runbook-url="+base)
+		code, out, errs := runProgram(t, "rules", "--set=central", "--runbook-url="+base)
 		if code != 0 || strings.Contains(out, "docs/runbooks/") {
 			t.Errorf("%q: exit %d, %s", base, code, errs)
 		}
@@ -34,7 +34,7 @@ func TestRunbookURL(t *testing.T) {
 		`https://wiki.example/"`,
 	} {
 		for _, args := range [][]string{{"rules", "--set=central"}, {"dashboards", "-o", t.TempDir()}, {"serve"}} {
-			if code, _, errs := run(t, append(args, "--runbook-url="+base)...); code != 2 ||
+			if code, _, errs := runProgram(t, append(args, "--runbook-url="+base)...); code != 2 ||
 				!strings.Contains(errs, "--runbook-url="+base+": must be http://HOST/…") {
 				t.Errorf("%s %q: exit %d, %s", args[0], base, code, errs)
 			}
@@ -45,7 +45,7 @@ func TestRunbookURL(t *testing.T) {
 // TestRunbookLinksOfDashboards: with an address each table of alerts links to it, and Grafana still reads the file.
 func TestRunbookLinksOfDashboards(t *testing.T) {
 	dir := t.TempDir()
-	if code, _, errs := run(t, "dashboards", "-o", dir, "--runbook-url=https://git.example/docs/%s.md"); code != 0 {
+	if code, _, errs := runProgram(t, "dashboards", "-o", dir, "--runbook-url=https://git.example/docs/%s.md"); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	_, names, err := dashboards.All()
@@ -72,7 +72,7 @@ func TestRunbookLinksOfDashboards(t *testing.T) {
 // TestRunbookCommand prints one, lists all, and says what may have been meant.
 func TestRunbookCommand(t *testing.T) {
 	want, ok := runbooks.Text("RDMAPortDown")
-	if code, out, errs := run(t, "runbook", "RDMAPortDown"); !ok || code != 0 || out != string(want) || errs != "" {
+	if code, out, errs := runProgram(t, "runbook", "RDMAPortDown"); !ok || code != 0 || out != string(want) || errs != "" {
 		t.Errorf("exit %d, %s, %s", code, out, errs)
 	}
 	checkRunbookList(t)
@@ -83,7 +83,7 @@ func TestRunbookCommand(t *testing.T) {
 		"RDMAReloadFailed.": "unknown alert RDMAReloadFailed.: did you mean RDMAReloadFailed",
 		"../runbooks/a.md":  "unknown alert",
 	} {
-		if code, out, errs := run(t, "runbook", name); code != 2 || out != "" || !strings.Contains(errs, want) ||
+		if code, out, errs := runProgram(t, "runbook", name); code != 2 || out != "" || !strings.Contains(errs, want) ||
 			strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q", name, code, errs)
 		}
@@ -96,12 +96,12 @@ func TestRunbookOfFormerName(t *testing.T) {
 		now, _ := runbooks.Former(name)
 		text, ok := runbooks.Text(now.Alert)
 		want := name + " is now " + now.String() + ".\n\n" + string(text)
-		if code, out, errs := run(t, "runbook", name); !ok || code != 0 || out != want || errs != "" {
+		if code, out, errs := runProgram(t, "runbook", name); !ok || code != 0 || out != want || errs != "" {
 			t.Errorf("%s: exit %d, %.200s, %s", name, code, out, errs)
 		}
 	}
 	const first = "RDMAExporterCPUStarved is now RDMAExporterDegraded, reason cpu.\n\n# RDMAExporterDegraded\n"
-	if _, out, _ := run(t, "runbook", "RDMAExporterCPUStarved"); !strings.HasPrefix(out, first) {
+	if _, out, _ := runProgram(t, "runbook", "RDMAExporterCPUStarved"); !strings.HasPrefix(out, first) {
 		t.Errorf("%.200s", out)
 	}
 }
@@ -109,7 +109,7 @@ func TestRunbookOfFormerName(t *testing.T) {
 // checkRunbookList: one line for each alert, the meanings in one column.
 func checkRunbookList(t *testing.T) {
 	t.Helper()
-	code, out, errs := run(t, "runbook")
+	code, out, errs := runProgram(t, "runbook")
 	lines, names := strings.Split(strings.TrimSuffix(out, "\n"), "\n"), runbooks.Names()
 	if code != 0 || errs != "" || len(lines) != len(names) {
 		t.Fatalf("exit %d, %s, %d lines of %d alerts", code, errs, len(lines), len(names))

@@ -42,7 +42,7 @@ var notInBook = map[string]string{
 
 func settingsOf(t *testing.T, machine string) check.Setup {
 	t.Helper()
-	code, out, errs := run(t, "check", "--setup", "--json", "--replay", machines.Fixture(machine))
+	code, out, errs := runProgram(t, "check", "--setup", "--json", "--replay", machines.Fixture(machine))
 	var s check.Setup
 	if err := json.Unmarshal([]byte(out), &s); err != nil || code != s.ExitCode || len(s.Settings) == 0 {
 		t.Fatalf("%s: exit code %d: %v\n%s", machine, code, err, errs)

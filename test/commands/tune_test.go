@@ -13,7 +13,7 @@ import (
 func TestRulesTuned(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tune.yml")
 	must(t, os.WriteFile(file, []byte("leave_out: [RDMADiscards]\nseverities: {RDMAPortDown: warning}\nwaits: {RDMAPortDown: 4m}\nthresholds: {flaps-per-hour: 5, aer-correctable: 100}\nlabels: {team: fabric}\n"), 0o644))
-	code, out, errs := run(t, "rules", "--set=node", "--tune.file="+file, "--tune.leave-out=RDMADeviceHot",
+	code, out, errs := runProgram(t, "rules", "--set=node", "--tune.file="+file, "--tune.leave-out=RDMADeviceHot",
 		"--tune.severity=RDMALinkErrors:warning=info", "--tune.wait=RDMAPortDown=9m",
 		"--tune.threshold=aer-correctable=200", "--tune.label=site=a", `--tune.selector=job="rdma"`)
 	if code != 0 || errs != "" {
@@ -42,7 +42,7 @@ func TestRulesTuned(t *testing.T) {
 		{"--tune.file=/none", "--tune.file=/none: "},
 		{"--object-label=a=b", "has no effect without --format=prometheusrule"},
 	} {
-		if code, _, errs := run(t, "rules", "--set=central", c.flag); code != 2 || !strings.Contains(errs, c.want) {
+		if code, _, errs := runProgram(t, "rules", "--set=central", c.flag); code != 2 || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: exit %d, %s", c.flag, code, errs)
 		}
 	}
@@ -51,8 +51,10 @@ func TestRulesTuned(t *testing.T) {
 // TestRulesAsObjects: each file is a PrometheusRule with the same groups; one without alerts and records is none.
 func TestRulesAsObjects(t *testing.T) {
 	args := []string{"rules", "--set=central", "--tune.leave-out=RDMAExporterDown"}
-	_, plain, _ := run(t, args...)
-	code, out, errs := run(t, append(args, "--format=prometheusrule", "--object-label=release=kube-prometheus-stack")...)
+	_, plain, _ := runProgram(t, args...)
+	code, out, errs := runProgram(
+		t,
+		append(args, "--format=prometheusrule", "--object-label=release=kube-prometheus-stack")...)
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
@@ -84,7 +86,7 @@ func TestRulesAsObjects(t *testing.T) {
 		t.Errorf("%v, %d groups, want %d", names, len(got), len(want.Groups))
 	}
 	dir := t.TempDir()
-	if code, _, errs := run(t, append(args, "--format=prometheusrule", "-o", dir)...); code != 0 {
+	if code, _, errs := runProgram(t, append(args, "--format=prometheusrule", "-o", dir)...); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	if files, _ := filepath.Glob(dir + "/*.rules.yml"); len(files) != 11 {

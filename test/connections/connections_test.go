@@ -247,7 +247,7 @@ func needFiles(t *testing.T) {
 	}
 }
 
-func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+func mib(n int64) float64 { return float64(n) / (1 << 20) }
 
 func must(t *testing.T, err error) {
 	t.Helper()

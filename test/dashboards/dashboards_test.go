@@ -45,7 +45,7 @@ func TestQueriesHaveData(t *testing.T) {
 	machines := targetsOfFleet(t)
 	targets := append(slices.Clone(machines),
 		target{serveText(t, func() string { return between(began) }), "between-rounds", "rdma_exporter", ""})
-	targets = append(targets, target{serveText(t, func() string { return dcgm(uuids(t)) }), "dcgm", "dcgm", ""})
+	targets = append(targets, target{serveText(t, func() string { return dcgm(uuidsOfHost(t)) }), "dcgm", "dcgm", ""})
 	targets = append(targets,
 		target{serveText(t, func() string { return subnet(t, began) }), "subnet", "rdma_exporter", "east"})
 	targets = append(targets, target{port.Held(t), "gone", "rdma_exporter", ""})
@@ -96,8 +96,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// uuids are those of the GPUs of dcgmHost.
-func uuids(t *testing.T) []string {
+// uuidsOfHost are those of the GPUs of dcgmHost.
+func uuidsOfHost(t *testing.T) []string {
 	t.Helper()
 	a, err := machine.Load(recorded(dcgmHost))
 	must(t, err)

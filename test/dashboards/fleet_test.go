@@ -105,9 +105,9 @@ func startFleet(t *testing.T, exporter string, targets []target) {
 		must(t, err)
 		quicker(a)
 		dir := t.TempDir()
-		capture := filepath.Join(dir, m.fixture+".txtar")
-		must(t, machine.Write(a, capture))
-		port.Of(t, start(t, exporter, "serve", "--replay="+capture, "--state.dir="+filepath.Join(dir, "state"),
+		archive := filepath.Join(dir, m.fixture+".txtar")
+		must(t, machine.Write(a, archive))
+		port.Of(t, start(t, exporter, "serve", "--replay="+archive, "--state.dir="+filepath.Join(dir, "state"),
 			"--collector.gpu.mode=full", "--no-alerting", "--web.listen-address="+targets[i].address))
 	}
 }
@@ -122,7 +122,7 @@ func quicker(a *capture.Archive) {
 }
 
 // startPrometheus starts a server that scrapes the targets and evaluates the rules.
-func startPrometheus(t *testing.T, prometheus string, targets []target) string {
+func startPrometheus(t *testing.T, binary string, targets []target) string {
 	t.Helper()
 	rules, err := filepath.Abs(filepath.Join(repository, "rules"))
 	must(t, err)
@@ -143,7 +143,7 @@ func startPrometheus(t *testing.T, prometheus string, targets []target) string {
 	}
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(c.String()), 0o600))
-	return "http://" + port.Of(t, start(t, prometheus, "--config.file="+filepath.Join(dir, "prometheus.yml"),
+	return "http://" + port.Of(t, start(t, binary, "--config.file="+filepath.Join(dir, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=warn", "--web.listen-address="+port.Any))
 }
 

@@ -26,8 +26,8 @@ import (
 	"rdma_exporter/test/fabric/ibsim"
 )
 
-// node is a host of the simulated fabric: files of sysfs, and the simulator instead of umad.
-type node struct {
+// fabricNode is a host of the simulated fabric: files of sysfs, and the simulator instead of umad.
+type fabricNode struct {
 	*host.Host
 	collectors []*collector.Collector
 	asked      atomic.Int64 // datagrams
@@ -45,7 +45,7 @@ func (c counted) Send(d *mad.Datagram, timeout time.Duration) error {
 }
 
 // node has the files of an HCA whose only port is that of a host in the net file. symbol_error is a 16-bit file.
-func (s *subnet) node(t *testing.T, i int, symbolErrors int) *node {
+func (s *subnet) node(t *testing.T, i int, symbolErrors int) *fabricNode {
 	t.Helper()
 	const class = "-- sys/class/infiniband/mlx5_0"
 	var b strings.Builder
@@ -66,7 +66,7 @@ func (s *subnet) node(t *testing.T, i int, symbolErrors int) *node {
 	p, err := replay.Play(a, time.Now())
 	must(t, err)
 	t.Cleanup(func() { must(t, p.Close()) })
-	n := &node{Host: p.Host()}
+	n := &fabricNode{Host: p.Host()}
 	n.Now, n.Budget = time.Now, nil
 	n.Subnet = umad.NewSubnet(func(string, int, ...uint8) (mad.Transport, error) {
 		t, err := ibsim.Dial(s.socket, hostName(i))
@@ -81,7 +81,7 @@ func (s *subnet) node(t *testing.T, i int, symbolErrors int) *node {
 }
 
 // read reads a round, and returns samples and failures.
-func (n *node) read(t *testing.T) (samples, []string) {
+func (n *fabricNode) read(t *testing.T) (samples, []string) {
 	t.Helper()
 	out, failed := samples{}, []string(nil)
 	for _, c := range n.collectors {

@@ -19,8 +19,8 @@ var cluster = tree{spines: 4, leaves: 8, hosts: 16}
 // full is the rate of a link in the cluster: 4X EDR.
 const full = 100e9 / 8
 
-// want compares ends of links, or other lists.
-func want(t *testing.T, what string, got []string, want ...string) {
+// compareLists compares ends of links, or other lists.
+func compareLists(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
@@ -44,14 +44,14 @@ func (m samples) unreachable() (out []string) {
 // healthy fails unless the fabric has no faults.
 func (m samples) healthy(t *testing.T, f tree) {
 	t.Helper()
-	want(t, "gone", m.ends("rdma_fabric_link_missing", positive))
-	want(t, "not ACTIVE", m.ends("rdma_fabric_port_state_id", func(v float64) bool { return v != 4 }))
-	want(t, "slow", m.ends("rdma_fabric_port_rate_bytes_per_second", func(v float64) bool { return v != full }))
-	want(t, "narrow", m.ends("rdma_fabric_port_width_lanes", func(v float64) bool { return v != 4 }))
-	want(t, "ought to be slow",
+	compareLists(t, "gone", m.ends("rdma_fabric_link_missing", positive))
+	compareLists(t, "not ACTIVE", m.ends("rdma_fabric_port_state_id", func(v float64) bool { return v != 4 }))
+	compareLists(t, "slow", m.ends("rdma_fabric_port_rate_bytes_per_second", func(v float64) bool { return v != full }))
+	compareLists(t, "narrow", m.ends("rdma_fabric_port_width_lanes", func(v float64) bool { return v != 4 }))
+	compareLists(t, "ought to be slow",
 		m.ends("rdma_fabric_link_enabled_rate_bytes_per_second", func(v float64) bool { return v != full }))
-	want(t, "set apart", m.ends("rdma_fabric_link_settings_differ", positive))
-	want(t, "unreachable", m.unreachable())
+	compareLists(t, "set apart", m.ends("rdma_fabric_link_settings_differ", positive))
+	compareLists(t, "unreachable", m.unreachable())
 	for sample, number := range map[string]int{
 		"rdma_fabric_links": f.links(), `rdma_fabric_nodes{node_type="switch"}`: f.leaves + f.spines,
 		`rdma_fabric_nodes{node_type="channel_adapter"}`: f.leaves * f.hosts,
@@ -115,9 +115,9 @@ func TestFaults(t *testing.T) {
 		s.do(t, "Unlink %q[3]", leafName(0))
 		s.active(t, 2*cluster.links()-2)
 		m := e.next(t)
-		want(t, "gone", m.ends("rdma_fabric_link_missing", positive), there)
-		want(t, "down", m.ends("rdma_fabric_port_state_id", func(v float64) bool { return v == 1 }), there)
-		want(t, "unreachable", m.unreachable(), "node0002 mlx5_0")
+		compareLists(t, "gone", m.ends("rdma_fabric_link_missing", positive), there)
+		compareLists(t, "down", m.ends("rdma_fabric_port_state_id", func(v float64) bool { return v == 1 }), there)
+		compareLists(t, "unreachable", m.unreachable(), "node0002 mlx5_0")
 		s.do(t, "ReLink %q[3]", leafName(0))
 		s.active(t, 2*cluster.links())
 		e.next(t).healthy(t, cluster)
@@ -127,8 +127,8 @@ func TestFaults(t *testing.T) {
 		s.do(t, "Unlink %q[3]", spineName(1))
 		s.active(t, 2*cluster.links()-2)
 		m := e.next(t)
-		want(t, "gone", m.ends("rdma_fabric_link_missing", positive), ends...)
-		want(t, "unreachable", m.unreachable())
+		compareLists(t, "gone", m.ends("rdma_fabric_link_missing", positive), ends...)
+		compareLists(t, "unreachable", m.unreachable())
 		s.do(t, "ReLink %q[3]", spineName(1))
 		s.active(t, 2*cluster.links())
 		e.next(t).healthy(t, cluster)
@@ -141,8 +141,8 @@ func TestFaults(t *testing.T) {
 		s.do(t, "Unlink %q", spineName(2))
 		s.active(t, 2*(cluster.links()-cluster.leaves))
 		m := e.next(t)
-		want(t, "gone", m.ends("rdma_fabric_link_missing", positive), ends...)
-		want(t, "unreachable", m.unreachable(), "spine002")
+		compareLists(t, "gone", m.ends("rdma_fabric_link_missing", positive), ends...)
+		compareLists(t, "unreachable", m.unreachable(), "spine002")
 		s.do(t, "ReLink %q", spineName(2))
 		s.active(t, 2*cluster.links())
 		e.next(t).healthy(t, cluster)
@@ -151,12 +151,12 @@ func TestFaults(t *testing.T) {
 		ends := []string{"leaf004/17 spine000/5", "spine000/5 leaf004/17"}
 		goOn := s.set(t, "leaf004", "17", "width", "1")
 		m := e.next(t)
-		want(t, "narrow", m.ends("rdma_fabric_port_width_lanes", func(v float64) bool { return v == 1 }), ends...)
-		want(t, "slow",
+		compareLists(t, "narrow", m.ends("rdma_fabric_port_width_lanes", func(v float64) bool { return v == 1 }), ends...)
+		compareLists(t, "slow",
 			m.ends("rdma_fabric_port_rate_bytes_per_second", func(v float64) bool { return v == full/4 }), ends...)
-		want(t, "ought to be narrow",
+		compareLists(t, "ought to be narrow",
 			m.ends("rdma_fabric_link_enabled_width_lanes", func(v float64) bool { return v != 4 }), ends...)
-		want(t, "set apart", m.ends("rdma_fabric_link_settings_differ", positive), ends...)
+		compareLists(t, "set apart", m.ends("rdma_fabric_link_settings_differ", positive), ends...)
 		s.set(t, "leaf004", "17", "width", "3")
 		goOn()
 		e.next(t).healthy(t, cluster)
@@ -165,8 +165,13 @@ func TestFaults(t *testing.T) {
 		const there = "leaf005/9 node0088 mlx5_0/1"
 		goOn := s.set(t, "leaf005", "9", "espeed", "1") // FDR
 		m := e.next(t)
-		want(t, "slow", m.ends("rdma_fabric_port_rate_bytes_per_second", func(v float64) bool { return v == 56e9/8 }), there)
-		want(t, "set apart", m.ends("rdma_fabric_link_settings_differ", positive), there)
+		compareLists(
+			t,
+			"slow",
+			m.ends("rdma_fabric_port_rate_bytes_per_second", func(v float64) bool { return v == 56e9/8 }),
+			there,
+		)
+		compareLists(t, "set apart", m.ends("rdma_fabric_link_settings_differ", positive), there)
 		s.set(t, "leaf005", "9", "espeed", "3")
 		goOn()
 		e.next(t).healthy(t, cluster)
@@ -189,9 +194,9 @@ func TestFaults(t *testing.T) {
 		m := e.next(t)
 		for _, name := range strings.Fields(`symbol_errors link_error_recoveries link_downed receive_errors receive_remote_physical_errors vl15_dropped
 			transmit_constraint_errors local_link_integrity_errors excessive_buffer_overrun_errors transmit_wait_ticks`) {
-			want(t, name, m.ends("rdma_fabric_port_"+name+"_total", func(v float64) bool { return v == 11 }),
+			compareLists(t, name, m.ends("rdma_fabric_port_"+name+"_total", func(v float64) bool { return v == 11 }),
 				"leaf006/7 node0102 mlx5_0/1")
-			want(t, name+" elsewhere",
+			compareLists(t, name+" elsewhere",
 				m.ends("rdma_fabric_port_"+name+"_total", func(v float64) bool { return v != 11 && v != 0 }))
 		}
 	})
@@ -201,7 +206,7 @@ func TestFaults(t *testing.T) {
 		if n, ok := m[`rdma_fabric_subnet_managers{state="master"}`]; !ok || n != 0 {
 			t.Errorf("%v master subnet managers, %v", n, ok)
 		}
-		want(t, "gone", m.ends("rdma_fabric_link_missing", positive))
+		compareLists(t, "gone", m.ends("rdma_fabric_link_missing", positive))
 		s.manage(t)
 		e.next(t).healthy(t, cluster)
 	})
@@ -234,8 +239,8 @@ func TestMemory(t *testing.T) {
 	s.active(t, 2*s.links()-2)
 	e = s.export(t, "--fabric.interval=1s")
 	m := e.next(t)
-	want(t, "gone", m.ends("rdma_fabric_link_missing", positive), "leaf001/2 node0005 mlx5_0/1")
-	want(t, "unreachable", m.unreachable(), "node0005 mlx5_0")
+	compareLists(t, "gone", m.ends("rdma_fabric_link_missing", positive), "leaf001/2 node0005 mlx5_0/1")
+	compareLists(t, "unreachable", m.unreachable(), "node0005 mlx5_0")
 
 	if out, err := s.accept("leaf001/3"); err == nil ||
 		out != "rdma_exporter accept: leaf001/3: the link of this port is not missing\n" {
@@ -244,10 +249,10 @@ func TestMemory(t *testing.T) {
 	if out, err := s.accept("leaf001/2"); err != nil || !strings.Contains(out, "leaf001/2 to node0005 mlx5_0/1\n") {
 		t.Errorf("%v, %s", err, out)
 	}
-	want(t, "gone at once", e.scrape(t).ends("rdma_fabric_link_missing", positive))
+	compareLists(t, "gone at once", e.scrape(t).ends("rdma_fabric_link_missing", positive))
 	m = e.next(t)
-	want(t, "gone", m.ends("rdma_fabric_link_missing", positive))
-	want(t, "unreachable", m.unreachable())
+	compareLists(t, "gone", m.ends("rdma_fabric_link_missing", positive))
+	compareLists(t, "unreachable", m.unreachable())
 }
 
 // TestNoPort: a failed sweep is reported, and so is a recovered one.
@@ -274,7 +279,7 @@ func TestNoPort(t *testing.T) {
 // TestFDR10: links that iblinkinfo shows as FDR10 are reported as FDR10.
 func TestFDR10(t *testing.T) {
 	f := tree{spines: 1, leaves: 2, hosts: 2}
-	file := "devid=0xc738\n" + strings.ReplaceAll(f.netFile(), link, "\tw=3 s=7 e=0 # \"far\" lid 0 4xFDR10\n")
+	file := "devid=0xc738\n" + strings.ReplaceAll(f.netFile(), linkCounters, "\tw=3 s=7 e=0 # \"far\" lid 0 4xFDR10\n")
 	s := simulateFile(t, f, file)
 	s.manage(t)
 	out, err := s.tool("iblinkinfo", "-l")
@@ -287,7 +292,7 @@ func TestFDR10(t *testing.T) {
 	if n := len(m.ends("rdma_fabric_port_fdr10", positive)); n != f.leaves*(f.hosts+2*f.spines) {
 		t.Errorf("%d ends at FDR10", n)
 	}
-	want(t, "slow", m.ends("rdma_fabric_port_rate_bytes_per_second", func(v float64) bool { return v != 40e9/8 }))
+	compareLists(t, "slow", m.ends("rdma_fabric_port_rate_bytes_per_second", func(v float64) bool { return v != 40e9/8 }))
 	if text := get(t, "http://"+e.address+"/"); !strings.Contains(text, "40 Gb/s 4X FDR10") {
 		t.Errorf("the page does not say so: %s", text)
 	}

@@ -21,30 +21,30 @@ func hostName(i int) string  { return fmt.Sprintf("H-%016x", 0x1000000000000+i*1
 func leafName(i int) string  { return fmt.Sprintf("S-%016x", 0x2000000000000+i*16) }
 func spineName(i int) string { return fmt.Sprintf("S-%016x", 0x3000000000000+i*16) }
 
-// link enables 1X and 4X, SDR to EDR: it comes up at 4X EDR.
-const link = "\tw=3\ts=7\te=3\n"
+// linkCounters enables 1X and 4X, SDR to EDR: it comes up at 4X EDR.
+const linkCounters = "\tw=3\ts=7\te=3\n"
 
 // netFile writes the fabric in the format of ibsim. Ports of a leaf are those of its hosts, then one per spine.
 func (f tree) netFile() string {
 	var b strings.Builder
 	for i := range f.leaves * f.hosts {
 		fmt.Fprintf(&b, "Hca\t1 %q # \"node%04d mlx5_0\"\n[1]\t%q[%d]%s\n",
-			hostName(i), i, leafName(i/f.hosts), i%f.hosts+1, link)
+			hostName(i), i, leafName(i/f.hosts), i%f.hosts+1, linkCounters)
 	}
 	for l := range f.leaves {
 		fmt.Fprintf(&b, "Switch\t%d %q # \"leaf%03d\"\n", f.hosts+f.spines, leafName(l), l)
 		for h := range f.hosts {
-			fmt.Fprintf(&b, "[%d]\t%q[1]%s", h+1, hostName(l*f.hosts+h), link)
+			fmt.Fprintf(&b, "[%d]\t%q[1]%s", h+1, hostName(l*f.hosts+h), linkCounters)
 		}
 		for s := range f.spines {
-			fmt.Fprintf(&b, "[%d]\t%q[%d]%s", f.hosts+s+1, spineName(s), l+1, link)
+			fmt.Fprintf(&b, "[%d]\t%q[%d]%s", f.hosts+s+1, spineName(s), l+1, linkCounters)
 		}
 		b.WriteString("\n")
 	}
 	for s := range f.spines {
 		fmt.Fprintf(&b, "Switch\t%d %q # \"spine%03d\"\n", f.leaves, spineName(s), s)
 		for l := range f.leaves {
-			fmt.Fprintf(&b, "[%d]\t%q[%d]%s", l+1, leafName(l), f.hosts+s+1, link)
+			fmt.Fprintf(&b, "[%d]\t%q[%d]%s", l+1, leafName(l), f.hosts+s+1, linkCounters)
 		}
 		b.WriteString("\n")
 	}

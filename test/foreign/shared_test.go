@@ -173,7 +173,7 @@ func TestShared(t *testing.T) {
 		}
 	}
 	for _, name := range answerTexts() {
-		if _, spied := answers.number[name]; !spied && notCaptured[name] == "" {
+		if _, known := answers.number[name]; !known && notCaptured[name] == "" {
 			t.Errorf("%s: no answer had it", name)
 		}
 	}

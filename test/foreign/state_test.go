@@ -44,7 +44,7 @@ func TestState(t *testing.T) {
 			out, errs := m.run(t, append([]string{"--replay=" + file}, strings.Fields(line)...)...)
 			m.scanOutput(t, line, out)
 			m.scan(t, line+", log", errs)
-			if mark := payload(m.of("device of another address"))[:5]; name == "check" && strings.Contains(out, mark) {
+			if sign := payload(m.of("device of another address"))[:5]; name == "check" && strings.Contains(out, sign) {
 				t.Errorf("%s: a device is missing at what is no address:\n%s", line, out)
 			}
 		}

@@ -140,10 +140,10 @@ func (e *exporter) ask(t *testing.T, method, path string) (int, string) {
 // metrics are the samples of a scrape, named as by series.
 type metrics map[string]float64
 
-var label = regexp.MustCompile(`[A-Za-z_]+="(?:[^"\\]|\\.)*"`)
+var labelInText = regexp.MustCompile(`[A-Za-z_]+="(?:[^"\\]|\\.)*"`)
 
-// series is a name with sorted labels.
-func series(name string, labels ...string) string {
+// seriesName is a name with sorted labels.
+func seriesName(name string, labels ...string) string {
 	slices.Sort(labels)
 	if len(labels) == 0 {
 		return name
@@ -177,7 +177,7 @@ func parse(t *testing.T, text string) metrics {
 			t.Fatalf("%s: %v", line, err)
 		}
 		name, _, _ := strings.Cut(line[:i], "{")
-		m[series(name, label.FindAllString(line[:i], -1)...)] = v
+		m[seriesName(name, labelInText.FindAllString(line[:i], -1)...)] = v
 	}
 	return m
 }

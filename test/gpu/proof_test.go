@@ -114,7 +114,7 @@ func compareFigures(t *testing.T, e *exporter, when string) {
 	c := &table{t: t}
 	fmt.Fprintf(&c.b, "%s: driver %s, CUDA %s, %d GPUs\n\n| figure | exporter | nvidia-smi | |\n|---|---|---|---|\n",
 		when, host["driver_version"], host["cuda_version"], len(gpus))
-	if _, ok := m[series("rdma_gpu_driver_info", is("version", host["driver_version"]),
+	if _, ok := m[seriesName("rdma_gpu_driver_info", is("version", host["driver_version"]),
 		is("cuda_version", host["cuda_version"]))]; !ok {
 		t.Errorf("driver %s, CUDA %s is not in %v",
 			host["driver_version"], host["cuda_version"], m.family("rdma_gpu_driver_info"))
@@ -125,7 +125,7 @@ func compareFigures(t *testing.T, e *exporter, when string) {
 	for i, g := range gpus {
 		compareGPU(t, c, m, i, g)
 	}
-	nvml := func(name string) float64 { return m[series(name, is("source", "nvml"), is("lock", "device"))] }
+	nvml := func(name string) float64 { return m[seriesName(name, is("source", "nvml"), is("lock", "device"))] }
 	fmt.Fprintf(&c.b, "\nmemory of the exporter %s, page faults of children %s, %v s in NVML for %v readings\n",
 		e.status(t, "VmRSS"), e.children(t),
 		nvml("rdma_scrape_source_seconds_total"), nvml("rdma_scrape_source_requests_total"))
@@ -136,7 +136,7 @@ func compareFigures(t *testing.T, e *exporter, when string) {
 func compareGPU(t *testing.T, c *table, m metrics, index int, g smiGPU) {
 	t.Helper()
 	id := func(name string, more ...string) string {
-		return series(name, append(more, is("gpu", fmt.Sprint(index)), is("UUID", g["uuid"]))...)
+		return seriesName(name, append(more, is("gpu", fmt.Sprint(index)), is("UUID", g["uuid"]))...)
 	}
 	infos := 0
 	for _, s := range m.family("rdma_gpu_info") {
@@ -192,11 +192,11 @@ func compareGPU(t *testing.T, c *table, m metrics, index int, g smiGPU) {
 }
 
 // identity compares a label without printing what identifies the machine.
-func (c *table) identity(series string, index int, label, want string) {
+func (c *table) identity(id string, index int, label, want string) {
 	verdict := "equal"
-	if !strings.Contains(series, fmt.Sprintf("%s=%q", label, want)) {
+	if !strings.Contains(id, fmt.Sprintf("%s=%q", label, want)) {
 		verdict = "differs"
-		c.t.Errorf("%s: %s is to be %q", series, label, want)
+		c.t.Errorf("%s: %s is to be %q", id, label, want)
 	}
 	c.row(fmt.Sprintf("%d rdma_gpu_info %s", index, label), "", "", verdict)
 }

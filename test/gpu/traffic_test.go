@@ -132,11 +132,11 @@ func TestTrafficIsCounted(t *testing.T) {
 	out(t, "traffic.txt", report.Bytes())
 	fmt.Println(report.String())
 	const want = 200 << 30
-	for what, series := range map[string]string{
+	for what, id := range map[string]string{
 		"in": "rdma_gpu_pcie_receive_bytes_total 0", "out": "rdma_gpu_pcie_transmit_bytes_total 0",
 	} {
-		if v, ok := moved[what+" "+series]; !ok || v < 0.95*want || v > 1.2*want { // including packet headers
-			t.Errorf("%s: %s rose by %.0f for %d", what, series, v, want)
+		if v, ok := moved[what+" "+id]; !ok || v < 0.95*want || v > 1.2*want { // including packet headers
+			t.Errorf("%s: %s rose by %.0f for %d", what, id, v, want)
 		}
 	}
 	if v := moved["peer rdma_gpu_nvlink_transmit_bytes_total 0"]; first[2] == "1" && (v < want || v > 1.01*want) {

@@ -78,7 +78,7 @@ var edges = []incident{
 	{
 		name: "power loss of two racks", fleet: twoRacks, bar: onePage, lasts: 20 * time.Minute,
 		must:   &must{"critical RDMAExporterDown", "", 5 * time.Minute},
-		events: []event{{0, powerOff(hosts(0, 16)...)}},
+		events: []event{{0, powerOff(hostsBetween(0, 16)...)}},
 	},
 	// An order in time.
 	{
@@ -185,7 +185,7 @@ var edges = []incident{
 	{
 		name: "upgrade of the exporter, all at once", fleet: smallIB,
 		bar: noPage, lasts: 15 * time.Minute, silent: true,
-		events: []event{{0, stop(hosts(0, 12)...)}, {2 * time.Minute, run(hosts(0, 12)...)}},
+		events: []event{{0, stop(hostsBetween(0, 12)...)}, {2 * time.Minute, run(hostsBetween(0, 12)...)}},
 	},
 	{
 		name: "firmware update of a drained rack", fleet: rails16, bar: noPage, lasts: 30 * time.Minute,

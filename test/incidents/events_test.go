@@ -3,10 +3,10 @@ package incidents
 import "time"
 
 // rack is the hosts of the first rack.
-var rack = hosts(0, rackSize)
+var rack = hostsBetween(0, rackSize)
 
-// hosts are those of an interval.
-func hosts(from, to int) (all []int) {
+// hostsBetween are those of an interval.
+func hostsBetween(from, to int) (all []int) {
 	for n := from; n < to; n++ {
 		all = append(all, n)
 	}
@@ -30,8 +30,8 @@ func rolling(n int, apart, takes time.Duration) (events []event) {
 	return events
 }
 
-// ports does something to ports of a host.
-func ports(do func(*port), host int, rails ...int) func(*fleet) {
+// onPorts does something to ports of a host.
+func onPorts(do func(*port), host int, rails ...int) func(*fleet) {
 	return func(f *fleet) {
 		for _, r := range rails {
 			do(f.host(host).ports[r])
@@ -41,11 +41,11 @@ func ports(do func(*port), host int, rails ...int) func(*fleet) {
 
 // unplug pulls the cables of ports, plug connects one again.
 func unplug(host int, rails ...int) func(*fleet) {
-	return ports(func(p *port) { p.unplugged = true }, host, rails...)
+	return onPorts(func(p *port) { p.unplugged = true }, host, rails...)
 }
 
 func plug(host int, rails ...int) func(*fleet) {
-	return ports(func(p *port) { p.unplugged = false }, host, rails...)
+	return onPorts(func(p *port) { p.unplugged = false }, host, rails...)
 }
 
 func unplugOn(rail int) func(int) func(*fleet) {
@@ -58,17 +58,17 @@ func plugOn(rail int) func(int) func(*fleet) {
 
 // unplugRail pulls the cables of as many hosts.
 func unplugRail(rail, n int) func(*fleet) {
-	return each(func(_ *fleet, h *host) { h.ports[rail].unplugged = true }, hosts(0, n)...)
+	return each(func(_ *fleet, h *fleetHost) { h.ports[rail].unplugged = true }, hostsBetween(0, n)...)
 }
 
 // lose takes adapters off PCIe.
 func lose(host int, rails ...int) func(*fleet) {
-	return ports(func(p *port) { p.missing = true }, host, rails...)
+	return onPorts(func(p *port) { p.missing = true }, host, rails...)
 }
 
 // overheat heats the transceiver of a port above its alarm limit.
 func overheat(host, rail int) func(*fleet) {
-	return ports(func(p *port) { p.hot = true }, host, rail)
+	return onPorts(func(p *port) { p.hot = true }, host, rail)
 }
 
 // crash ends the firmware of an adapter: its health reporters are in error, its link is down, and commands to it do not
@@ -83,7 +83,7 @@ func crash(host, rail int) func(*fleet) {
 
 // recoverFirmware ends a crash.
 func recoverFirmware(host, rail int) func(*fleet) {
-	return ports(func(p *port) { p.crashed, p.stuck = false, false }, host, rail)
+	return onPorts(func(p *port) { p.crashed, p.stuck = false, false }, host, rail)
 }
 
 // loseGPU takes a GPU off PCIe (XID 79), which ends the job.
@@ -103,7 +103,7 @@ func leafUp(n int) func(*fleet) { return func(f *fleet) { f.clusters[0].leaves[n
 func spineDown(n int) func(*fleet) { return func(f *fleet) { f.clusters[0].spines[n].off = true } }
 
 // each does something to hosts.
-func each(do func(*fleet, *host), hosts ...int) func(*fleet) {
+func each(do func(*fleet, *fleetHost), hosts ...int) func(*fleet) {
 	return func(f *fleet) {
 		for _, n := range hosts {
 			do(f, f.host(n))
@@ -112,20 +112,20 @@ func each(do func(*fleet, *host), hosts ...int) func(*fleet) {
 }
 
 func powerOff(hosts ...int) func(*fleet) {
-	return each(func(_ *fleet, h *host) { h.down = true }, hosts...)
+	return each(func(_ *fleet, h *fleetHost) { h.down = true }, hosts...)
 }
 
 func boot(hosts ...int) func(*fleet) {
-	return each(func(f *fleet, h *host) { h.boot(f.now) }, hosts...)
+	return each(func(f *fleet, h *fleetHost) { h.boot(f.now) }, hosts...)
 }
 
 // stop ends the exporters of hosts, run starts them.
 func stop(hosts ...int) func(*fleet) {
-	return each(func(_ *fleet, h *host) { h.closed = true }, hosts...)
+	return each(func(_ *fleet, h *fleetHost) { h.closed = true }, hosts...)
 }
 
 func run(hosts ...int) func(*fleet) {
-	return each(func(_ *fleet, h *host) { h.closed = false }, hosts...)
+	return each(func(_ *fleet, h *fleetHost) { h.closed = false }, hosts...)
 }
 
 // unwatch stops the Prometheus, watch starts it.
@@ -134,17 +134,17 @@ func unwatch(f *fleet) { f.unwatched = true }
 func watch(f *fleet) { f.unwatched = false }
 
 func unload(hosts ...int) func(*fleet) {
-	return each(func(_ *fleet, h *host) { h.unloaded = true }, hosts...)
+	return each(func(_ *fleet, h *fleetHost) { h.unloaded = true }, hosts...)
 }
 
 func load(hosts ...int) func(*fleet) {
-	return each(func(f *fleet, h *host) { h.load(f.now) }, hosts...)
+	return each(func(f *fleet, h *fleetHost) { h.load(f.now) }, hosts...)
 }
 
 // drain takes the hosts out of the job, which the others go on with.
 func drain(hosts ...int) func(*fleet) {
 	return func(f *fleet) {
-		each(func(_ *fleet, h *host) { h.drained = true }, hosts...)(f)
+		each(func(_ *fleet, h *fleetHost) { h.drained = true }, hosts...)(f)
 		f.clusters[0].job.start(f.clusters[0])
 	}
 }
@@ -152,13 +152,13 @@ func drain(hosts ...int) func(*fleet) {
 // announce drains the hosts and begins their maintenance; endMaintenance ends both.
 func announce(hosts ...int) func(*fleet) {
 	return func(f *fleet) {
-		each(func(_ *fleet, h *host) { h.maintenance = true }, hosts...)(f)
+		each(func(_ *fleet, h *fleetHost) { h.maintenance = true }, hosts...)(f)
 		drain(hosts...)(f)
 	}
 }
 
 func endMaintenance(hosts ...int) func(*fleet) {
-	return each(func(_ *fleet, h *host) { h.maintenance, h.drained = false, false }, hosts...)
+	return each(func(_ *fleet, h *fleetHost) { h.maintenance, h.drained = false, false }, hosts...)
 }
 
 // storm has a port pause its switch, which pauses the same rail of as many other hosts.

@@ -17,7 +17,7 @@ type sweeper struct {
 	nodes    []*node
 	links    []*link
 	managers []*manager
-	target
+	scrapeTarget
 }
 
 // node is a switch or an adapter, as the last sweep has found it.
@@ -129,7 +129,7 @@ func (s *sweeper) subnetManagers(state float64) (n float64) {
 
 func (s *sweeper) bind() {
 	i := identity{s.cluster.cluster, "mgmt-1:10880", "rdma_exporter_fabric"}
-	s.target = target{up: i.sample("up", nil, nil), samples: bind(i, sweepSeries, s)}
+	s.scrapeTarget = scrapeTarget{up: i.sample("up", nil, nil), samples: bind(i, sweepSeries, s)}
 	for _, n := range s.nodes {
 		s.samples = append(s.samples, bind(i, nodeSeries, n)...)
 	}

@@ -56,7 +56,7 @@ type fleet struct {
 // cluster is one cluster with the job that all its hosts run.
 type cluster struct {
 	spec
-	hosts   []*host
+	hosts   []*fleetHost
 	leaves  []*netSwitch
 	spines  []*netSwitch
 	sweeper *sweeper
@@ -72,22 +72,22 @@ type netSwitch struct {
 	off        bool
 }
 
-type host struct {
+type fleetHost struct {
 	cluster     *cluster
 	name        string
 	index       int
 	ports       []*port
-	gpus        []*gpu
+	gpus        []*fleetGPU
 	boots       int
 	booted      time.Duration
 	loaded      time.Duration // when its driver was loaded
 	unloaded    bool          // the driver
 	maintenance bool
 	drained     bool // no job is started on it
-	target
+	scrapeTarget
 }
 
-type gpu struct {
+type fleetGPU struct {
 	index   int
 	uuid    string
 	lost    bool // does not answer on PCIe
@@ -97,7 +97,7 @@ type gpu struct {
 
 // port is the only port of a function.
 type port struct {
-	host   *host
+	host   *fleetHost
 	rail   int
 	leaf   *netSwitch
 	guid   string
@@ -167,7 +167,7 @@ func newCluster(s spec, number int) *cluster {
 			&netSwitch{name: fmt.Sprintf("spine-%d", n+1), guid: fmt.Sprintf("fc6a:1c03:%04x:2%03x", number, n)})
 	}
 	for n := range s.hosts {
-		h := &host{cluster: c, name: fmt.Sprintf("gpu-%02d:10879", n+1), index: n, booted: -40 * 24 * time.Hour}
+		h := &fleetHost{cluster: c, name: fmt.Sprintf("gpu-%02d:10879", n+1), index: n, booted: -40 * 24 * time.Hour}
 		h.loaded = h.booted
 		for r := range s.ports[min(n/rackSize, len(s.ports)-1)] {
 			p := &port{host: h, rail: r, guid: fmt.Sprintf("b83f:d203:%04x:%02x%02x", number, n, r)}
@@ -179,7 +179,7 @@ func newCluster(s spec, number int) *cluster {
 			p.up, p.managed, p.couldBe, p.ready, p.changed = true, true, true, h.booted, h.booted
 			h.ports = append(h.ports, p)
 			if s.gpus {
-				h.gpus = append(h.gpus, &gpu{index: r, uuid: fmt.Sprintf("GPU-%04x%04x-%04x", number, n, r)})
+				h.gpus = append(h.gpus, &fleetGPU{index: r, uuid: fmt.Sprintf("GPU-%04x%04x-%04x", number, n, r)})
 			}
 		}
 		h.bind()
@@ -193,20 +193,20 @@ func newCluster(s spec, number int) *cluster {
 }
 
 // targets lists what is scraped of all clusters.
-func (f *fleet) targets() (all []*target) {
+func (f *fleet) targets() (all []*scrapeTarget) {
 	for _, c := range f.clusters {
 		for _, h := range c.hosts {
-			all = append(all, &h.target)
+			all = append(all, &h.scrapeTarget)
 		}
 		if c.sweeper != nil {
-			all = append(all, &c.sweeper.target)
+			all = append(all, &c.sweeper.scrapeTarget)
 		}
 	}
 	return all
 }
 
 // host n of the first cluster.
-func (f *fleet) host(n int) *host { return f.clusters[0].hosts[n] }
+func (f *fleet) host(n int) *fleetHost { return f.clusters[0].hosts[n] }
 
 // step advances the model by a tick.
 func (f *fleet) step() {
@@ -295,7 +295,7 @@ func (p *port) reset() {
 
 // job is the only job of a cluster: collectives in a ring on each rail.
 type job struct {
-	hosts   []*host
+	hosts   []*fleetHost
 	running bool
 	ended   time.Duration
 }
@@ -310,7 +310,7 @@ func (j *job) start(c *cluster) {
 }
 
 // usable reports whether a scheduler with a health check starts a job on the host.
-func (h *host) usable() bool {
+func (h *fleetHost) usable() bool {
 	ok := !h.down && !h.unloaded && !h.drained && !h.maintenance
 	for _, p := range h.ports {
 		ok = ok && p.up && !p.missing
@@ -367,7 +367,7 @@ func (j *job) fail(now time.Duration) {
 }
 
 // boot starts a host again, with counters that begin at 0.
-func (h *host) boot(now time.Duration) {
+func (h *fleetHost) boot(now time.Duration) {
 	h.down, h.booted = false, now
 	h.boots++
 	h.load(now)
@@ -375,7 +375,7 @@ func (h *host) boot(now time.Duration) {
 }
 
 // load loads the driver, which resets the adapters.
-func (h *host) load(now time.Duration) {
+func (h *fleetHost) load(now time.Duration) {
 	h.unloaded, h.loaded = false, now
 	for _, p := range h.ports {
 		p.reset()

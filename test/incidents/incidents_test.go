@@ -348,7 +348,7 @@ func (r result) add(firing []alert, now time.Duration) {
 			continue
 		}
 		key := a.labels.String()
-		if _, before := r.fired[key]; !before {
+		if _, again := r.fired[key]; !again {
 			r.at[key] = now
 		}
 		r.fired[key], r.central[key] = a.labels, a.central

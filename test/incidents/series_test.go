@@ -36,8 +36,8 @@ type sample struct {
 	there  bool // in the last scrape
 }
 
-// target is what a Prometheus keeps of an exporter: whether it answers, and its samples.
-type target struct {
+// scrapeTarget is what a Prometheus keeps of an exporter: whether it answers, and its samples.
+type scrapeTarget struct {
 	down    bool
 	closed  bool // its exporter does not run
 	up      *sample
@@ -45,10 +45,10 @@ type target struct {
 }
 
 // answers reports whether a scrape gets samples.
-func (t *target) answers() bool { return !t.down && !t.closed }
+func (t *scrapeTarget) answers() bool { return !t.down && !t.closed }
 
 // scrape appends what the samples are at a time, with staleness markers for those that are gone.
-func (t *target) scrape(app storage.Appender, at int64, now time.Duration) error {
+func (t *scrapeTarget) scrape(app storage.Appender, at int64, now time.Duration) error {
 	if err := t.up.append(app, at, where(t.answers())); err != nil {
 		return err
 	}
@@ -83,10 +83,10 @@ func (s *sample) append(app storage.Appender, at int64, v float64) error {
 // identity is the labels of a target.
 type identity struct{ cluster, instance, job string }
 
-func (i identity) sample(name string, pairs []string, value func(time.Duration) float64) *sample {
+func (i identity) sample(name string, pairs []string, at func(time.Duration) float64) *sample {
 	b := labels.NewBuilder(labels.FromStrings(append([]string{model.MetricNameLabel, name}, pairs...)...))
 	return &sample{
-		labels: b.Set("cluster", i.cluster).Set("instance", i.instance).Set("job", i.job).Labels(), value: value,
+		labels: b.Set("cluster", i.cluster).Set("instance", i.instance).Set("job", i.job).Labels(), value: at,
 	}
 }
 
@@ -101,9 +101,9 @@ func bind[T any](i identity, table []series[T], object T) (samples []*sample) {
 
 // bind makes the samples of a host, anew after each boot, whose identifier is a label. Those of an earlier boot ended
 // while the host was down.
-func (h *host) bind() {
+func (h *fleetHost) bind() {
 	i := identity{h.cluster.cluster, h.name, "rdma_exporter"}
-	h.target = target{up: i.sample("up", nil, nil), samples: bind(i, hostSeries, h)}
+	h.scrapeTarget = scrapeTarget{up: i.sample("up", nil, nil), samples: bind(i, hostSeries, h)}
 	for _, p := range h.ports {
 		if !h.cluster.unplaced {
 			h.samples = append(h.samples, bind(i, placeSeries, p)...)
@@ -152,23 +152,23 @@ func only(b bool, v float64) float64 {
 // collectors are those that the incidents concern.
 var collectors = []string{"device", "infiniband", "hwcounters", "ethernet", "gpu"}
 
-var hostSeries = append([]series[*host]{
-	{"rdma_place_info", func(h *host) []string {
+var hostSeries = append([]series[*fleetHost]{
+	{"rdma_place_info", func(h *fleetHost) []string {
 		return []string{"name", h.name, "rack", h.rack()}
-	}, func(*host, time.Duration) float64 { return 1 }},
-	{"rdma_host_uptime_seconds", func(h *host) []string { return []string{"boot_id", fmt.Sprintf("%s-%d", h.name, h.boots)} }, func(h *host, now time.Duration) float64 {
+	}, func(*fleetHost, time.Duration) float64 { return 1 }},
+	{"rdma_host_uptime_seconds", func(h *fleetHost) []string { return []string{"boot_id", fmt.Sprintf("%s-%d", h.name, h.boots)} }, func(h *fleetHost, now time.Duration) float64 {
 		return (now - h.booted).Seconds()
 	}},
-	{"rdma_stack_loaded", with[*host](), func(h *host, _ time.Duration) float64 { return where(!h.unloaded) }},
-	{"rdma_stack_info", with[*host]("state", "no_device", "expected", "inventory"), func(h *host, _ time.Duration) float64 { return only(h.unloaded, 1) }},
-	{"rdma_stack_settled_seconds", with[*host](), func(h *host, _ time.Duration) float64 { return only(h.unloaded, 0) }},
-	{"rdma_host_maintenance", with[*host](), func(h *host, _ time.Duration) float64 { return only(h.maintenance, 1) }},
+	{"rdma_stack_loaded", with[*fleetHost](), func(h *fleetHost, _ time.Duration) float64 { return where(!h.unloaded) }},
+	{"rdma_stack_info", with[*fleetHost]("state", "no_device", "expected", "inventory"), func(h *fleetHost, _ time.Duration) float64 { return only(h.unloaded, 1) }},
+	{"rdma_stack_settled_seconds", with[*fleetHost](), func(h *fleetHost, _ time.Duration) float64 { return only(h.unloaded, 0) }},
+	{"rdma_host_maintenance", with[*fleetHost](), func(h *fleetHost, _ time.Duration) float64 { return only(h.maintenance, 1) }},
 }, collectorSeries()...)
 
-func collectorSeries() (table []series[*host]) {
+func collectorSeries() (table []series[*fleetHost]) {
 	for _, c := range collectors {
-		table = append(table, series[*host]{
-			"rdma_scrape_collector_success", with[*host]("collector", c), func(h *host, _ time.Duration) float64 {
+		table = append(table, series[*fleetHost]{
+			"rdma_scrape_collector_success", with[*fleetHost]("collector", c), func(h *fleetHost, _ time.Duration) float64 {
 				ok := true
 				for _, p := range h.ports {
 					ok = ok && !(p.stuck && c == "hwcounters")
@@ -180,7 +180,7 @@ func collectorSeries() (table []series[*host]) {
 	return table
 }
 
-func (h *host) rack() string { return fmt.Sprintf("rack-%d", h.index/rackSize+1) }
+func (h *fleetHost) rack() string { return fmt.Sprintf("rack-%d", h.index/rackSize+1) }
 
 func (p *port) device() string { return "mlx5_" + strconv.Itoa(p.rail) }
 
@@ -224,11 +224,11 @@ func (p *port) place(number string) []string {
 	}
 }
 
-func known(*port, time.Duration) float64 { return 1 }
+func isKnown(*port, time.Duration) float64 { return 1 }
 
 var placeSeries = []series[*port]{
-	{"rdma_place_info", func(p *port) []string { return p.place("") }, known},
-	{"rdma_place_info", func(p *port) []string { return p.place("1") }, known},
+	{"rdma_place_info", func(p *port) []string { return p.place("") }, isKnown},
+	{"rdma_place_info", func(p *port) []string { return p.place("1") }, isKnown},
 }
 
 var deviceSeries = []series[*port]{
@@ -390,27 +390,29 @@ var pfcSeries = []series[*port]{
 }
 
 // ofGPU gives the labels of a GPU, then more.
-func ofGPU(pairs ...string) func(*gpu) []string {
-	return func(g *gpu) []string { return append([]string{"gpu", strconv.Itoa(g.index), "UUID", g.uuid}, pairs...) }
+func ofGPU(pairs ...string) func(*fleetGPU) []string {
+	return func(g *fleetGPU) []string {
+		return append([]string{"gpu", strconv.Itoa(g.index), "UUID", g.uuid}, pairs...)
+	}
 }
 
-// answers is a figure that NVML reads from the GPU.
-func answers(v float64) func(*gpu, time.Duration) float64 {
-	return func(g *gpu, _ time.Duration) float64 { return only(!g.lost, v) }
+// answer is a figure that NVML reads from the GPU.
+func answer(v float64) func(*fleetGPU, time.Duration) float64 {
+	return func(g *fleetGPU, _ time.Duration) float64 { return only(!g.lost, v) }
 }
 
-var gpuSeries = []series[*gpu]{
-	{"rdma_gpu_info", ofGPU("model", "NVIDIA H200", "numa_node", "0"), answers(1)},
-	{"rdma_gpu_lost_info", ofGPU("pci_bus_id", "0000:1b:00.0", "reason", "off_bus"), func(g *gpu, _ time.Duration) float64 {
+var gpuSeries = []series[*fleetGPU]{
+	{"rdma_gpu_info", ofGPU("model", "NVIDIA H200", "numa_node", "0"), answer(1)},
+	{"rdma_gpu_lost_info", ofGPU("pci_bus_id", "0000:1b:00.0", "reason", "off_bus"), func(g *fleetGPU, _ time.Duration) float64 {
 		return only(g.lost, 1)
 	}},
-	{"rdma_gpu_nvlinks_up", ofGPU(), answers(18)},
-	{"rdma_gpu_fabric_state", ofGPU("state", "completed"), answers(1)},
-	{"rdma_gpu_fabric_state", ofGPU("state", "degraded"), answers(0)},
-	{"rdma_gpu_fabric_state", ofGPU("state", "pending"), answers(0)},
-	{"rdma_gpu_recovery_action_id", ofGPU(), answers(0)},
-	{"rdma_gpu_xid_events_total", ofGPU(), func(g *gpu, _ time.Duration) float64 { return g.xids }},
-	{"rdma_gpu_last_xid", ofGPU(), func(g *gpu, _ time.Duration) float64 { return only(g.xids > 0, g.lastXID) }},
+	{"rdma_gpu_nvlinks_up", ofGPU(), answer(18)},
+	{"rdma_gpu_fabric_state", ofGPU("state", "completed"), answer(1)},
+	{"rdma_gpu_fabric_state", ofGPU("state", "degraded"), answer(0)},
+	{"rdma_gpu_fabric_state", ofGPU("state", "pending"), answer(0)},
+	{"rdma_gpu_recovery_action_id", ofGPU(), answer(0)},
+	{"rdma_gpu_xid_events_total", ofGPU(), func(g *fleetGPU, _ time.Duration) float64 { return g.xids }},
+	{"rdma_gpu_last_xid", ofGPU(), func(g *fleetGPU, _ time.Duration) float64 { return only(g.xids > 0, g.lastXID) }},
 }
 
 // foreign are metrics that a Prometheus adds.

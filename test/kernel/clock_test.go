@@ -67,7 +67,7 @@ func testClock(t *testing.T, g *guest) {
 	defer stop()
 	states := map[string]string{"Pending": "pending", "Firing": "firing", "History": "firing"}
 	var active map[string]float64
-	within(t, 3*patience, func() (err error) {
+	within(t, 3*patienceOfGuest, func() (err error) {
 		active, err = g.activeSince(t, states)
 		return err
 	})
@@ -98,7 +98,7 @@ func testClock(t *testing.T, g *guest) {
 		stop()
 		set(by)
 		start()
-		within(t, patience, func() error {
+		within(t, patienceOfGuest, func() error {
 			return okWith(g.run("wget -q -O /dev/null http://127.0.0.1:" + modulesPort + "/metrics"))
 		})
 		g.moreRounds(t, 2)
@@ -174,7 +174,7 @@ func (g *guest) moreRounds(t *testing.T, n float64) {
 	t.Helper()
 	const rounds = "rdma_alerting_rounds_total{}"
 	before := -1.0
-	within(t, patience, func() error {
+	within(t, patienceOfGuest, func() error {
 		s, err := scrape(t.Context(), g.modules)
 		if err != nil {
 			return err

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	traceSince    = "rdma_gdr_trace_start_time_seconds{}"
-	registrations = "rdma_gdr_trace_registrations_total{}"
-	udmabufSize   = 64 << 10 // of the registrar
-	hostSize      = 8 << 10
+	traceSince          = "rdma_gdr_trace_start_time_seconds{}"
+	registrationsSeries = "rdma_gdr_trace_registrations_total{}"
+	udmabufSize         = 64 << 10 // of the registrar
+	hostSize            = 8 << 10
 )
 
 func registeredBytes(mechanism string) string {
@@ -30,7 +30,7 @@ func registeredBytes(mechanism string) string {
 // TestEBPF: registrations through the kernel's uverbs, counted by eBPF programs.
 func TestEBPF(t *testing.T) {
 	exporter := program.Exporter(t)
-	g := boot(t, 1, 1)
+	g := bootGuest(t, 1, 1)
 	t.Logf("kernel %s", g.must(t, "uname -r"))
 	g.must(t, "modprobe fakerdma ll=i verbs=1")
 	g.shareHostTest(t)
@@ -97,7 +97,7 @@ func (g *guest) startRegistrar(t *testing.T, args string) {
 
 func (g *guest) registrarReady(t *testing.T) {
 	t.Helper()
-	within(t, 20*patience, func() error {
+	within(t, 20*patienceOfGuest, func() error {
 		out, err := g.run("cat /tmp/ready")
 		if err == nil && out == "" {
 			return errors.New("not ready")
@@ -138,7 +138,7 @@ func (g *guest) now(t *testing.T, key string) (v float64) {
 }
 
 func testAttached(t *testing.T, g *guest) {
-	within(t, 4*patience, func() error {
+	within(t, 4*patienceOfGuest, func() error {
 		s, err := scrape(t.Context(), g.url)
 		if err == nil && s[traceSince] == 0 {
 			err = fmt.Errorf("no %s", traceSince)
@@ -146,7 +146,8 @@ func testAttached(t *testing.T, g *guest) {
 		return err
 	})
 	g.expect(t, samples{
-		"rdma_gdr_trace_lost_events_total{}": 0, registrations: 0, `rdma_device_qp_fatal_events_total{device="mlx5_0"}`: 0,
+		"rdma_gdr_trace_lost_events_total{}": 0, registrationsSeries: 0,
+		`rdma_device_qp_fatal_events_total{device="mlx5_0"}`: 0,
 	})
 	g.programs(t, "attached")
 }
@@ -155,7 +156,7 @@ func testRegistrations(t *testing.T, g *guest) {
 	g.registrar(t, "dmabuf=3 host=5 churn=1000 qp=1")
 	g.expect(t, samples{
 		registeredBytes("dmabuf_host"): 3 * udmabufSize, registeredBytes("host"): 5 * hostSize,
-		registrations: 3 + 5 + 1000, "rdma_gdr_trace_lost_events_total{}": 0,
+		registrationsSeries: 3 + 5 + 1000, "rdma_gdr_trace_lost_events_total{}": 0,
 	})
 }
 
@@ -197,9 +198,9 @@ func (g *guest) slower(t *testing.T) float64 {
 
 func testManyRegistrations(t *testing.T, g *guest, alone int) {
 	const n = 100_000
-	before := g.now(t, registrations)
+	before := g.now(t, registrationsSeries)
 	traced := g.churn(t, n, "")
-	g.expect(t, samples{registrations: before + n, "rdma_gdr_trace_lost_events_total{}": 0})
+	g.expect(t, samples{registrationsSeries: before + n, "rdma_gdr_trace_lost_events_total{}": 0})
 	t.Logf("a DMA-BUF registered and released: %d ns without programs, %d ns with them; the guest's processor is %.0f times slower than this machine's",
 		alone, traced, g.slower(t))
 }
@@ -216,7 +217,7 @@ func testExporterKilled(t *testing.T, g *guest) {
 	g.must(t,
 		"/tmp/rdma_exporter --no-alerting --collect.no-budget --collector.ebpf=on --web.listen-address=:"+
 			guestPort+" >"+shareMount+"/exporter.log 2>&1 &")
-	within(t, 4*patience, func() error {
+	within(t, 4*patienceOfGuest, func() error {
 		s, err := scrape(t.Context(), g.url)
 		if err == nil && s[traceSince] <= began {
 			err = fmt.Errorf("%s %f, before %f", traceSince, s[traceSince], began)
@@ -224,7 +225,7 @@ func testExporterKilled(t *testing.T, g *guest) {
 		return err
 	})
 	g.registrarReady(t)
-	counted := g.now(t, registrations)
+	counted := g.now(t, registrationsSeries)
 	if counted == 0 || counted >= n {
 		t.Errorf("%.0f registrations since the start, want some of %d", counted, n)
 	}
@@ -232,7 +233,8 @@ func testExporterKilled(t *testing.T, g *guest) {
 	g.kill(t)
 	g.registrar(t, "dmabuf=4")
 	g.expect(t, samples{
-		registeredBytes("dmabuf_host"): 4 * udmabufSize, registrations: counted + 4, "rdma_gdr_trace_lost_events_total{}": 0,
+		registeredBytes("dmabuf_host"): 4 * udmabufSize, registrationsSeries: counted + 4,
+		"rdma_gdr_trace_lost_events_total{}": 0,
 	})
 	g.kill(t)
 	g.expectGone(t, registeredBytes("dmabuf_host"))
@@ -244,7 +246,7 @@ func testModulesReloaded(t *testing.T, g *guest) {
 	g.must(t, "modprobe ib_uverbs && modprobe fakerdma ll=i verbs=1")
 	g.registrar(t, "host=3 qp=1")
 	g.kill(t)
-	within(t, 8*patience, func() error {
+	within(t, 8*patienceOfGuest, func() error {
 		g.registrar(t, "dmabuf=1 host=2")
 		defer g.kill(t)
 		time.Sleep(2 * time.Second)
@@ -258,10 +260,10 @@ func testTooManyEvents(t *testing.T, g *guest) {
 		g.must(t, "(sleep 3000 | /tmp/registrar mlx5_0 churn=200000 unpaced=1) >/dev/null 2>&1 &")
 	}
 	defer g.must(t, "kill $(pidof registrar)")
-	within(t, 4*patience, func() error {
+	within(t, 4*patienceOfGuest, func() error {
 		s, err := scrape(t.Context(), g.url)
 		if _, attached := s[traceSince]; err == nil && attached {
-			err = fmt.Errorf("still attached: %f registrations", s[registrations])
+			err = fmt.Errorf("still attached: %f registrations", s[registrationsSeries])
 		}
 		return err
 	})
@@ -289,10 +291,10 @@ func testTwoCapabilities(t *testing.T, g *guest) {
 
 	g.must(t, "echo 3 >"+paranoid)
 	g.observer(t, ",+bpf,+perfmon", "observer.log")
-	g.expectWithin(t, 4*patience, samples{registrations: 0})
+	g.expectWithin(t, 4*patienceOfGuest, samples{registrationsSeries: 0})
 	g.registrar(t, "dmabuf=3 host=5 churn=1000")
 	// The RDMA device by its PCI function.
-	g.expect(t, samples{registeredBytes("dmabuf_host"): 3 * udmabufSize, registrations: 3 + 1000})
+	g.expect(t, samples{registeredBytes("dmabuf_host"): 3 * udmabufSize, registrationsSeries: 3 + 1000})
 	testRegistrarKilled(t, g)
 	if topology := g.must(t, "wget -qO- http://127.0.0.1:"+guestPort+"/api/v1/topology"); !strings.Contains(topology,
 		"host memory: kprobes need kernel.perf_event_paranoid of 2 or less") {

@@ -97,7 +97,7 @@ const linkLayers = "iiiiiieee"
 // and resolve them when everything is repaired. It has its own virtual machine.
 func TestFaults(t *testing.T) {
 	exporter := program.Exporter(t)
-	g := boot(t, 2, len(linkLayers))
+	g := bootGuest(t, 2, len(linkLayers))
 	// 16 lanes at 32 GT/s exceed the requirement of a 400 Gb/s port.
 	g.must(t, "modprobe fakerdma ll="+linkLayers+" link_speed=5 link_width=16 && for n in 0 1 2; do ip link set ens${n}f0np0 mtu 9000 up; done")
 	g.plug(t, "mlx5_7", "osfp-2xdr4")
@@ -167,7 +167,7 @@ func testFaulty(t *testing.T, g *guest) {
 	}
 	for _, f := range faults {
 		inject(f, 1)
-		want = append(want, name(f.alert, f.device, f.severity))
+		want = append(want, alertName(f.alert, f.device, f.severity))
 	}
 	// Faults that have ended resolve while others are still expected.
 	seen := map[string]bool{}
@@ -223,10 +223,10 @@ func testFindings(t *testing.T, g *guest) {
 		}
 		found := map[string]bool{}
 		for _, f := range report.Findings {
-			found[name(f.Alert, f.Labels["device"], f.Severity)] = true
+			found[alertName(f.Alert, f.Labels["device"], f.Severity)] = true
 		}
 		for _, f := range faults {
-			if f.mend != "" && !found[name(f.alert, f.device, f.severity)] { // others may have resolved
+			if f.mend != "" && !found[alertName(f.alert, f.device, f.severity)] { // others may have resolved
 				return fmt.Errorf("check does not say %s of %s", f.alert, f.device)
 			}
 		}
@@ -278,13 +278,13 @@ func (g *guest) firing(t *testing.T) (out []string, err error) {
 	}
 	for _, a := range answer.Data.Alerts {
 		if a.State == "firing" && a.Labels["alertname"] != "RDMAWatchdog" {
-			out = append(out, name(a.Labels["alertname"], a.Labels["device"], a.Labels["severity"]))
+			out = append(out, alertName(a.Labels["alertname"], a.Labels["device"], a.Labels["severity"]))
 		}
 	}
 	return out, nil
 }
 
-func name(alert, device, severity string) string { return alert + " " + device + " " + severity }
+func alertName(alert, device, severity string) string { return alert + " " + device + " " + severity }
 
 func aer(address, severity string) string {
 	return fmt.Sprintf("rdma_pcie_aer_errors_total{pci_address=%q,severity=%q}", address, severity)

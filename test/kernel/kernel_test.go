@@ -34,7 +34,7 @@ var (
 
 func TestKernel(t *testing.T) {
 	exporter := program.Exporter(t)
-	g := boot(t, 2, 2)
+	g := bootGuest(t, 2, 2)
 	t.Logf("kernel %s", g.must(t, "uname -r"))
 	g.loadDriver(t)
 	// With a reading per scrape, more readings coincide with the removal of a device.
@@ -246,7 +246,7 @@ func testNetdev(t *testing.T, g *guest) {
 		"rx_pause_frames": 31, "tx_pause_frames": 32, "fec_corrected": 33, "fec_uncorrectable": 34,
 	})
 	const prio3, receive, transmit = `,priority="3"`, `direction="receive",`, `direction="transmit",`
-	g.expectWithin(t, 3*patience, samples{
+	g.expectWithin(t, 3*patienceOfGuest, samples{
 		name("rdma_port_pfc_pause_frames_total", receive, prio3):                                       21,
 		name("rdma_port_pfc_pause_seconds_total", transmit, prio3):                                     2.5,
 		name("rdma_port_priority_discards_total", "", prio3):                                           23,

@@ -99,7 +99,7 @@ func testHungTask(t *testing.T, g *guest) {
 	g.must(t, "echo 5 >"+limit)
 	g.set(t, "mlx5_1", map[string]int{"blocked": 20})
 	g.must(t, "cat /sys/class/infiniband/mlx5_1/ports/1/rate >/dev/null &")
-	within(t, 2*patience, func() error {
+	within(t, 2*patienceOfGuest, func() error {
 		s, err := scrape(t.Context(), g.url)
 		if err == nil && s[`rdma_kernel_log_events_total{driver="ib_core",kind="hung_task"}`] == 0 {
 			err = errors.New("no hung task")

@@ -76,7 +76,7 @@ func testModule(t *testing.T, g *guest) {
 	state := func(s string) string { return name("state", "", fmt.Sprintf(",state=%q", s)) }
 	g.plug(t, "mlx5_1", "osfp-2xdr4")
 	g.flap(t)
-	modules.expectWithin(t, 3*patience, samples{
+	modules.expectWithin(t, 3*patienceOfGuest, samples{
 		state("present"): 1, state("ready"): 1, name("temperature_celsius", "", ""): 60,
 		name("voltage_volts", "", ""):              3.2652,
 		name("receive_power_dbm", `lane="1",`, ""): 0, name("receive_power_dbm", `lane="5",`, ""): -40,
@@ -88,7 +88,7 @@ func testModule(t *testing.T, g *guest) {
 	}
 	g.plug(t, "mlx5_1", "qsfp28-sr4")
 	g.flap(t)
-	modules.expectWithin(t, 3*patience, samples{
+	modules.expectWithin(t, 3*patienceOfGuest, samples{
 		state("present"): 1, name("receive_power_dbm", `lane="1",`, ""): 0, name("receive_power_dbm", `lane="2",`, ""): -40,
 		name("temperature_celsius", "", ""): 34.25, name("voltage_volts", "", ""): 3.3099,
 		name("bias_amperes", `lane="1",`, ""):                            0.007,
@@ -102,11 +102,11 @@ func testModule(t *testing.T, g *guest) {
 
 	const busy, io = 16, 5 // EBUSY, EIO
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": busy})
-	modules.expectWithin(t, 3*patience, samples{state("busy"): 1})
+	modules.expectWithin(t, 3*patienceOfGuest, samples{state("busy"): 1})
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": io})
-	modules.expectWithin(t, 3*patience,
+	modules.expectWithin(t, 3*patienceOfGuest,
 		samples{state("unreadable"): 1, `rdma_scrape_quarantined_items{collector="transceiver",device="mlx5_1"}`: 1})
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": 0})
 	g.flap(t)
-	modules.expectWithin(t, 3*patience, samples{state("present"): 1})
+	modules.expectWithin(t, 3*patienceOfGuest, samples{state("present"): 1})
 }

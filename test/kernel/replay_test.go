@@ -44,7 +44,7 @@ func testCapture(t *testing.T, g *guest, exporter string) {
 		modulesPort+" >"+shareMount+"/captured.log 2>&1 & echo $! >/tmp/captured.pid")
 	defer g.must(t, "kill $(cat /tmp/captured.pid)")
 	capture := filepath.Join(g.share, "guest.txtar")
-	within(t, 3*patience, func() error { // on a busy machine slow reads are not in it
+	within(t, 3*patienceOfGuest, func() error { // on a busy machine slow reads are not in it
 		g.must(t,
 			"/tmp/rdma_exporter capture -o - >"+shareMount+"/guest.txtar 2>/tmp/capture.log || { cat /tmp/capture.log; false; }")
 		original, err := os.ReadFile(capture)

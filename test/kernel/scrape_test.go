@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	patience      = 2 * time.Minute
-	pollInterval  = 100 * time.Millisecond
-	scrapeTimeout = 10 * time.Second // Prometheus' own default
+	patienceOfGuest = 2 * time.Minute
+	pollInterval    = 100 * time.Millisecond
+	scrapeTimeout   = 10 * time.Second // Prometheus' own default
 )
 
 // samples are the values of one scrape by series, in the exporter's notation.
@@ -68,7 +68,7 @@ func parse(text []byte) (samples, error) {
 	s := samples{}
 	for name, family := range families {
 		for _, m := range family.Metric {
-			s[series(name, m.Label)] = value(m)
+			s[series(name, m.Label)] = valueOf(m)
 		}
 	}
 	return s, nil
@@ -83,8 +83,8 @@ func series(name string, labels []*dto.LabelPair) string {
 	return name + "{" + strings.Join(parts, ",") + "}"
 }
 
-// value is the value of a counter, gauge or untyped metric: the one that is not nil.
-func value(m *dto.Metric) float64 {
+// valueOf is the value of a counter, gauge or untyped metric: the one that is not nil.
+func valueOf(m *dto.Metric) float64 {
 	return m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
 }
 
@@ -106,7 +106,7 @@ func (s samples) diff(want samples) string {
 // eventually tries until try returns nil and fails the test with its last error when patience is over.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	within(t, patience, try)
+	within(t, patienceOfGuest, try)
 }
 
 func within(t *testing.T, patience time.Duration, try func() error) {
@@ -130,7 +130,7 @@ func within(t *testing.T, patience time.Duration, try func() error) {
 // expect waits until the exporter exposes the wanted samples.
 func (g *guest) expect(t *testing.T, want samples) {
 	t.Helper()
-	g.expectWithin(t, patience, want)
+	g.expectWithin(t, patienceOfGuest, want)
 }
 
 func (g *guest) expectWithin(t *testing.T, patience time.Duration, want samples) {

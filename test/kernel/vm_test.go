@@ -40,8 +40,8 @@ type guest struct {
 	lastID  int
 }
 
-// images is the directory with the kernel and initramfs, built once for all tests.
-var images = sync.OnceValues(func() (dir string, err error) {
+// guestImages is the directory with the kernel and initramfs, built once for all tests.
+var guestImages = sync.OnceValues(func() (dir string, err error) {
 	for _, script := range []string{"./packages.sh", "./build.sh"} {
 		var stderr bytes.Buffer
 		cmd := exec.Command(script)
@@ -55,14 +55,14 @@ var images = sync.OnceValues(func() (dir string, err error) {
 	return dir, nil
 })
 
-// boot starts a virtual machine with functions for the test driver, and waits until it accepts commands. A guest that
-// fails to boot is replaced: while a kernel with two processors patches its own code (jump labels, eBPF programs:
+// bootGuest starts a virtual machine with functions for the test driver, and waits until it accepts commands. A guest
+// that fails to boot is replaced: while a kernel with two processors patches its own code (jump labels, eBPF programs:
 // text_poke_bp), qemu's software emulation occasionally executes the breakpoint that another processor has just
 // removed, and the kernel dies with "Oops: int3". A test that makes the kernel patch its code later needs a guest with
 // one processor.
-func boot(t *testing.T, processors, functions int) *guest {
+func bootGuest(t *testing.T, processors, functions int) *guest {
 	t.Helper()
-	images, err := images()
+	images, err := guestImages()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ var ways = []struct {
 	{"slow", "port", slow, true},
 	{"state unreadable", "port", stateUnreadable, false},
 	{"without driver", "device", withoutDriver, true},
-	{"gone from PCI", "device", gone, true},
+	{"gone from PCI", "device", leaveBus, true},
 	{"GPU hidden from NVML", "gpu", hidden, true},
 	{"GPU gone", "gpu", goneGPU, true},
 }
@@ -80,10 +80,10 @@ var gaps = map[string]string{
 	"irdma-e810/slow/first":         "the second port of the only card has no sibling",
 }
 
-func isGap(machine, way string, history bool) bool {
+func isGap(host, way string, history bool) bool {
 	for key := range gaps {
 		part := strings.Split(key, "/")
-		if strings.HasPrefix(machine, part[0]) && way == part[1] && (len(part) == 2 || !history) {
+		if strings.HasPrefix(host, part[0]) && way == part[1] && (len(part) == 2 || !history) {
 			return true
 		}
 	}
@@ -152,7 +152,7 @@ func TestNearestNIC(t *testing.T) {
 	healthy := first(a)
 	x := targetsOf(healthy, checked(t, a, healthy, nil), "device")[0]
 	broken := maps.Clone(healthy)
-	gone(broken, x)
+	leaveBus(broken, x)
 	r := checked(t, a, broken, nil)
 	var named []string
 	for _, o := range account.Unknowns(r.Objects) {
@@ -222,8 +222,8 @@ func first(a *capture.Archive) tree {
 }
 
 func (x tree) entries() (out []capture.Entry) {
-	for _, path := range slices.Sorted(maps.Keys(x)) {
-		out = append(out, x[path])
+	for _, name := range slices.Sorted(maps.Keys(x)) {
+		out = append(out, x[name])
 	}
 	return out
 }
@@ -254,11 +254,11 @@ func checked(t *testing.T, a *capture.Archive, before, after tree) (r check.Repo
 	b := capture.Archive{Meta: a.Meta, Rounds: []capture.Round{{Entries: before.entries()}}}
 	if after != nil {
 		later := capture.Round{At: time.Minute}
-		for _, path := range after.missing(before) {
-			later.Entries = append(later.Entries, capture.Entry{Path: path, Kind: capture.Error, Errno: syscall.ENOENT})
+		for _, name := range after.missing(before) {
+			later.Entries = append(later.Entries, capture.Entry{Path: name, Kind: capture.Error, Errno: syscall.ENOENT})
 		}
-		for path, e := range after {
-			was, there := before[path]
+		for name, e := range after {
+			was, there := before[name]
 			if !there || string(was.Data) != string(e.Data) || was.Kind != e.Kind || was.Target != e.Target {
 				later.Entries = append(later.Entries, e)
 			}

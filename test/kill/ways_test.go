@@ -142,8 +142,8 @@ func withoutDriver(x tree, t target) {
 	delete(x, t.folder+"/driver")
 }
 
-// gone is a function that left the bus.
-func gone(x tree, t target) {
+// leaveBus is a function that left the bus.
+func leaveBus(x tree, t target) {
 	withoutDriver(x, t)
 	x.remove(t.folder)
 	x.remove("sys/bus/pci/devices/" + t.address)

@@ -24,16 +24,16 @@ const (
 func ethtoolHost(t *testing.T) *live.Live {
 	t.Helper()
 	root := tree(t, "lo")
-	live, err := live.OpenLive(rooted.Paths{RootFS: root, Sys: filepath.Join(root, "sysfs")})
+	opened, err := live.OpenLive(rooted.Paths{RootFS: root, Sys: filepath.Join(root, "sysfs")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := live.Close(); err != nil {
+		if err := opened.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return live
+	return opened
 }
 
 // deep calls f further down the stack of the goroutine.
@@ -67,9 +67,9 @@ func eachFresh(f func()) {
 // TestNetdevStats: 10,000 readings from goroutines with growing stacks are all complete and correct.
 func TestNetdevStats(t *testing.T) {
 	l := newLink(t, "veth-es")
-	live := ethtoolHost(t)
+	opened := ethtoolHost(t)
 	peer := uint64(l.peer.Attrs().Index)
-	whole, err := live.Ethtool.NetdevStats(context.Background(), "veth-es")
+	whole, err := opened.Ethtool.NetdevStats(context.Background(), "veth-es")
 	if err != nil || len(whole) == 0 {
 		t.Fatal(whole, err)
 	}
@@ -87,7 +87,7 @@ func TestNetdevStats(t *testing.T) {
 		return true
 	}
 	eachFresh(func() {
-		got, err := live.Ethtool.NetdevStats(context.Background(), "veth-es")
+		got, err := opened.Ethtool.NetdevStats(context.Background(), "veth-es")
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil || !right(got) {
@@ -103,24 +103,24 @@ func TestNetdevStats(t *testing.T) {
 
 // TestNetdevStatsOfOthers: netdevs without statistics, and no netdev.
 func TestNetdevStatsOfOthers(t *testing.T) {
-	live := ethtoolHost(t)
-	if got, err := live.Ethtool.NetdevStats(context.Background(), "lo"); access.ReasonOf(err) != access.Unsupported {
+	opened := ethtoolHost(t)
+	if got, err := opened.Ethtool.NetdevStats(context.Background(), "lo"); access.ReasonOf(err) != access.Unsupported {
 		t.Errorf("lo: %v, %v", got, err)
 	}
-	if got, err := live.Ethtool.NetdevStats(context.Background(), "none0"); access.ReasonOf(err) != access.Gone {
+	if got, err := opened.Ethtool.NetdevStats(context.Background(), "none0"); access.ReasonOf(err) != access.Gone {
 		t.Errorf("none0: %v, %v", got, err)
 	}
 	newLink(t, "veth-eo")
-	if _, err := live.Ethtool.Pause(context.Background(), "veth-eo"); access.ReasonOf(err) != access.Unsupported {
+	if _, err := opened.Ethtool.Pause(context.Background(), "veth-eo"); access.ReasonOf(err) != access.Unsupported {
 		t.Errorf("pause of a veth: %v", err)
 	}
 	// The kernel accepts the request and has no statistics of a veth; a malformed request would be EINVAL.
-	if got, err := live.Ethtool.StandardStats(context.Background(), "veth-eo"); access.ReasonOf(
+	if got, err := opened.Ethtool.StandardStats(context.Background(), "veth-eo"); access.ReasonOf(
 		err,
 	) != access.Unsupported {
 		t.Errorf("standard statistics of a veth: %v, %v", got, err)
 	}
-	if _, err := live.Ethtool.FEC(context.Background(), "veth-eo"); access.ReasonOf(err) != access.Unsupported {
+	if _, err := opened.Ethtool.FEC(context.Background(), "veth-eo"); access.ReasonOf(err) != access.Unsupported {
 		t.Errorf("FEC of a veth: %v", err)
 	}
 }

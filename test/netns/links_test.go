@@ -123,14 +123,14 @@ type watch struct {
 
 func newWatch(t *testing.T, netdev string, buffer int, gate chan struct{}) *watch {
 	t.Helper()
-	live, err := live.OpenLive(rooted.Paths{RootFS: tree(t, netdev)})
+	opened, err := live.OpenLive(rooted.Paths{RootFS: tree(t, netdev)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &watch{
-		t: t, events: &heard{Events: netlink.NewEvents(live.Files, buffer), listening: make(chan struct{}), gate: gate},
+		t: t, events: &heard{Events: netlink.NewEvents(opened.Files, buffer), listening: make(chan struct{}), gate: gate},
 	}
-	h := live.Host
+	h := opened.Host
 	h.Events = w.events
 	ctx, cancel := context.WithCancel(context.Background())
 	w.rounds = rounds.New(ctx, rounds.Options{
@@ -143,7 +143,7 @@ func newWatch(t *testing.T, netdev string, buffer int, gate chan struct{}) *watc
 		collecting.Wait() // a round that is cut off waits for its deadline
 		cancel()
 		listening.Wait()
-		if err := live.Close(); err != nil {
+		if err := opened.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -31,9 +31,9 @@ type ear struct {
 }
 
 func (e *ear) Receive(
-	ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte),
+	ctx context.Context, names []string, under func(int, func()) error, listening func(), each func(string, []byte),
 ) error {
-	return e.LLDP.Receive(ctx, netdevs, under, func() {
+	return e.LLDP.Receive(ctx, names, under, func() {
 		listening()
 		e.listening <- struct{}{}
 	}, each)
@@ -97,12 +97,16 @@ type listener struct {
 
 func newListener(t *testing.T, netdev string) *listener {
 	t.Helper()
-	live, err := live.OpenLive(rooted.Paths{RootFS: tree(t, netdev)})
+	opened, err := live.OpenLive(rooted.Paths{RootFS: tree(t, netdev)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &listener{t: t, netdev: netdev, ear: &ear{LLDP: netlink.NewLLDP(live.Files), listening: make(chan struct{}, 16)}}
-	h := live.Host
+	e := &listener{
+		t:      t,
+		netdev: netdev,
+		ear:    &ear{LLDP: netlink.NewLLDP(opened.Files), listening: make(chan struct{}, 16)},
+	}
+	h := opened.Host
 	h.LLDP = e.ear
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -117,7 +121,7 @@ func newListener(t *testing.T, netdev string) *listener {
 	})
 	t.Cleanup(func() {
 		e.stop()
-		if err := live.Close(); err != nil {
+		if err := opened.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -44,8 +44,8 @@ type exporter struct {
 	state  string
 }
 
-// start starts an exporter with rule evaluation, and waits until it is ready.
-func start(ctx context.Context, o *options, root string, every time.Duration) (*exporter, error) {
+// startExporter starts an exporter with rule evaluation, and waits until it is ready.
+func startExporter(ctx context.Context, o *options, root string, every time.Duration) (*exporter, error) {
 	if every == 0 {
 		return nil, nil
 	}

@@ -86,7 +86,7 @@ func run(ctx context.Context, o *options) error {
 	for block := range o.blocks {
 		for i, k := range kinds {
 			fmt.Fprintf(os.Stderr, "block %d of %d: %s\n", block+1, o.blocks, k.name)
-			x, err := start(ctx, o, root, k.scrape)
+			x, err := startExporter(ctx, o, root, k.scrape)
 			if err != nil {
 				return err
 			}

@@ -128,10 +128,10 @@ func testSandbox(t *testing.T, s system, pid string) {
 		capabilitySet(unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH)
 	expectStatus(t, pid,
 		map[string]string{"Uid": uid, "CapEff": own, "CapAmb": own, "CapBnd": own, "NoNewPrivs": "1", "Seccomp": "2"})
-	helper := testHelper(t, s)
-	expectStatus(t, helper,
+	binary := testHelper(t, s)
+	expectStatus(t, binary,
 		map[string]string{"CapEff": strong, "CapAmb": strong, "CapBnd": strong, "NoNewPrivs": "1", "Seccomp": "2"})
-	if got := strings.TrimSpace(field("/proc/"+helper+"/status", "Uid")); strings.HasPrefix(got, uid+"\t") ||
+	if got := strings.TrimSpace(field("/proc/"+binary+"/status", "Uid")); strings.HasPrefix(got, uid+"\t") ||
 		strings.HasPrefix(got, "0\t") {
 		t.Errorf("the helper runs as user %s, the exporter as %s", got, uid)
 	}

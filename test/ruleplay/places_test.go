@@ -134,12 +134,12 @@ func TestPlaces(t *testing.T) {
 			map[int][]string{22: {"port_down host h0 2"}},
 		},
 		{
-			"hosts without a subnet manager", ports(fleet(8, true), "port:rdma_port_init:subnet_manager", 20, 40),
+			"hosts without a subnet manager", onPorts(fleet(8, true), "port:rdma_port_init:subnet_manager", 20, 40),
 			map[int][]string{22: {"no_subnet_manager subnet subnet fe80 8"}},
 		},
 		{
 			"hosts without a subnet manager, and the fabric that says so",
-			with(ports(fleet(8, true), "port:rdma_port_init:subnet_manager", 20, 40),
+			with(onPorts(fleet(8, true), "port:rdma_port_init:subnet_manager", 20, 40),
 				`rdma_fabric_subnet_managers{cluster="a",instance="m:2",job="rdma_fabric",state="master"}`, "1x39 0x39 1x400"),
 			map[int][]string{22: {"no_subnet_manager host m 1"}},
 		},
@@ -167,7 +167,7 @@ func TestPlaces(t *testing.T) {
 		},
 		{
 			"a storm, and its victims",
-			with(ports(fleet(4, true), "port:rdma_pfc_storm_victim:critical", 21, 40),
+			with(onPorts(fleet(4, true), "port:rdma_pfc_storm_victim:critical", 21, 40),
 				of("port:rdma_pfc_storm_source:critical", 0, 0, onPort), lasting(20, 40)),
 			map[int][]string{23: {"pfc_storm_source port h0 d0/1 1"}, 39: {"pfc_storm_source port h0 d0/1 1"}},
 		},
@@ -211,8 +211,8 @@ func rename(s map[string]string, old, new string) map[string]string {
 	return out
 }
 
-// ports gives the first port of each host a series.
-func ports(s map[string]string, metric string, from, to int) map[string]string {
+// onPorts gives the first port of each host a series.
+func onPorts(s map[string]string, metric string, from, to int) map[string]string {
 	for h := range 8 {
 		if up := of("up", h, -1); s[up] != "" {
 			s[of(metric, h, 0, onPort)] = lasting(from, to)

@@ -31,7 +31,7 @@ func Environ(unit string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	number, err := numbers()
+	number, err := callNumbers()
 	if err != nil {
 		return "", err
 	}
@@ -75,12 +75,12 @@ func Calls(unit string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, err := filterGroups()
+	filters, err := filterGroups()
 	if err != nil {
 		return nil, err
 	}
 	permitted := map[string]bool{}
-	groups.each("@default", func(call string) { permitted[call] = true }) // of every list
+	filters.each("@default", func(call string) { permitted[call] = true }) // of every list
 	found := false
 	for line := range strings.Lines(string(b)) {
 		list, ok := strings.CutPrefix(strings.TrimSpace(line), "SystemCallFilter=")
@@ -88,7 +88,7 @@ func Calls(unit string) ([]string, error) {
 		for name := range strings.FieldsSeq(list) {
 			found = found || ok
 			if ok {
-				groups.each(name, func(call string) { permitted[call] = !remove })
+				filters.each(name, func(call string) { permitted[call] = !remove })
 			}
 		}
 	}
@@ -133,8 +133,8 @@ func (g groups) each(name string, f func(call string)) {
 	}
 }
 
-// numbers are those of this architecture, in golang.org/x/sys/unix. Calls of other architectures have none.
-func numbers() (map[string]uint32, error) {
+// callNumbers are those of this architecture, in golang.org/x/sys/unix. Calls of other architectures have none.
+func callNumbers() (map[string]uint32, error) {
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "golang.org/x/sys/unix").Output()
 	if err != nil {
 		return nil, err

@@ -28,14 +28,14 @@ import (
 	"rdma_exporter/test/port"
 )
 
-// program marks the process that is rdma_exporter; forbidden one that makes a call outside the filter.
+// programVariable marks the process that is rdma_exporter; forbidden one that makes a call outside the filter.
 const (
-	program   = "RDMA_EXPORTER_TEST_PROGRAM"
-	forbidden = "forbidden"
+	programVariable = "RDMA_EXPORTER_TEST_PROGRAM"
+	forbidden       = "forbidden"
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(program) == "" {
+	if os.Getenv(programVariable) == "" {
 		cmd := exec.Command("./packages.sh")
 		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 		if err := cmd.Run(); err != nil {
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(100)
 	}
-	if os.Getenv(program) == forbidden {
+	if os.Getenv(programVariable) == forbidden {
 		_, _, e := unix.RawSyscall(unix.SYS_PTRACE, 0, 0, 0)
 		fmt.Println("ptrace:", e)
 		os.Exit(101)
@@ -103,9 +103,9 @@ func start(t *testing.T, unit string, args ...string) process {
 		known, _ = environ.LoadOrStore(unit, entry)
 	}
 	p := process{exec.Command("/proc/self/exe", args...), &buffer{}}
-	p.Env = append(os.Environ(), program+"=1", known.(string), "TMPDIR="+t.TempDir())
+	p.Env = append(os.Environ(), programVariable+"=1", known.(string), "TMPDIR="+t.TempDir())
 	if len(args) == 0 {
-		p.Env = append(p.Env, program+"="+forbidden)
+		p.Env = append(p.Env, programVariable+"="+forbidden)
 	}
 	p.Stdout, p.Stderr = p.out, p.out
 	if err := p.Start(); err != nil {

@@ -117,11 +117,11 @@ func (p prometheus) timed(t *testing.T, path string, form url.Values) answer {
 	return answer{time.Since(began), len(a.Data.Result)}
 }
 
-func (c *cost) add(panel string, a answer) {
+func (c *cost) add(title string, a answer) {
 	c.queries++
 	c.sum += a.took
 	c.series = max(c.series, a.series)
 	if a.took > c.slowest {
-		c.slowest, c.panel = a.took, panel
+		c.slowest, c.panel = a.took, title
 	}
 }

@@ -183,7 +183,7 @@ func (f *fleet) body(ctx context.Context, exporter string) ([]byte, error) {
 type prometheus string
 
 // startPrometheus starts a server with central rules, scraping the fleet and itself.
-func startPrometheus(t *testing.T, fleet string) prometheus {
+func startPrometheus(t *testing.T, name string) prometheus {
 	t.Helper()
 	rules, err := filepath.Abs(filepath.Join(repository, "rules"))
 	must(t, err)
@@ -195,7 +195,7 @@ func startPrometheus(t *testing.T, fleet string) prometheus {
 		i, i, rules+"/node/*.yml", rules+"/central/*.yml")
 	fmt.Fprintf(&c, "- {job_name: self, file_sd_configs: [{files: [%q], refresh_interval: 10s}]}\n- job_name: rdma_exporter\n  static_configs:\n", self)
 	for n := range *nodes {
-		fmt.Fprintf(&c, "  - {targets: [%q], labels: {instance: \"gpu-%04d:10879\", cluster: c, __metrics_path__: /%d/metrics}}\n", fleet, n, n)
+		fmt.Fprintf(&c, "  - {targets: [%q], labels: {instance: \"gpu-%04d:10879\", cluster: c, __metrics_path__: /%d/metrics}}\n", name, n, n)
 	}
 	config := filepath.Join(dir, "prometheus.yml")
 	must(t, os.WriteFile(config, []byte(c.String()), 0o600))

@@ -193,9 +193,9 @@ func TestScriptsOfAlerts(t *testing.T) {
 
 // shell runs a program with a command in the place of rdma_exporter check. Arguments NAME=VALUE at the end are of its
 // environment.
-func shell(t *testing.T, check, name string, args ...string) (code int, said string) {
+func shell(t *testing.T, script, name string, args ...string) (code int, said string) {
 	t.Helper()
-	env := append(os.Environ(), "RDMA_CHECK="+check)
+	env := append(os.Environ(), "RDMA_CHECK="+script)
 	if last := args[len(args)-1]; strings.HasPrefix(last, "RDMA_") {
 		args, env = args[:len(args)-1], append(env, last)
 	}

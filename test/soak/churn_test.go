@@ -24,10 +24,10 @@ type node struct {
 	physical string
 }
 
-func newNode(t *testing.T, recording string) *node {
+func newNode(t *testing.T, archive string) *node {
 	t.Helper()
 	n := &node{dir: t.TempDir()}
-	must(t, machine.Unpack(recording, n.dir))
+	must(t, machine.Unpack(archive, n.dir))
 	var err error
 	n.traffic, err = machine.NewTraffic(n.dir)
 	must(t, err)

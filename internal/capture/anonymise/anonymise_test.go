@@ -53,7 +53,7 @@ a0:88:c2:3c:4e:11
 b8:3f:d2:50:a1:c4
 `
 
-func contents(a *capture.Archive) map[string]string {
+func contentsOf(a *capture.Archive) map[string]string {
 	m := map[string]string{}
 	for _, r := range a.Rounds {
 		for _, e := range r.Entries {
@@ -66,7 +66,7 @@ func contents(a *capture.Archive) map[string]string {
 func TestAnonymiseKeepsRelations(t *testing.T) {
 	a := archives.Parse(t, archives.Header+relations+"-- +15s/sys/devices/pci0000:a0/0000:a0:88.2/net/eth0/address --\nb8:3f:d2:50:a1:c4\n")
 	Archive(a)
-	got := contents(a)
+	got := contentsOf(a)
 	want := map[string]string{
 		"0s proc/sys/kernel/hostname": "host-1\n",
 		"0s rdma/mlx5_0/1/port":       "state: 4\nlid: 17\nnetdev: eth0\n",
@@ -161,7 +161,7 @@ func TestHostNamesThatAreWordsOfPathsAndTexts(t *testing.T) {
 			if !slices.Equal(paths, []string{"dev/infiniband/uverbs0", "rdma/mlx5_0/1/port", "sys/devices/d/node_desc"}) {
 				t.Errorf("%q", paths)
 			}
-			got := contents(a)
+			got := contentsOf(a)
 			if s := got["0s rdma/mlx5_0/1/port"]; s != "physical_state: 5\n" {
 				t.Errorf("%q", s)
 			}
@@ -177,7 +177,7 @@ func TestHostNamesThatAreWordsOfPathsAndTexts(t *testing.T) {
 		a := archives.Parse(t, archives.Header+"-- sys/devices/d/node_desc --\nd\n")
 		a.Meta.Hostname = name
 		Archive(a)
-		if got := contents(a)["0s sys/devices/d/node_desc"]; got != "d\n" {
+		if got := contentsOf(a)["0s sys/devices/d/node_desc"]; got != "d\n" {
 			t.Errorf("%q: %q", name, got)
 		}
 	}
@@ -228,7 +228,7 @@ own text
 b49691c7a158
 `)
 	Archive(a)
-	got := contents(a)
+	got := contentsOf(a)
 	for name, want := range map[string]string{
 		"infiniband/mlx5_0/sys_image_guid": "4cbb:4703:0010:0010\n",
 		"net/a/phys_switch_id":             "100010000347bb4c\n",
@@ -343,7 +343,7 @@ fd12:3456:7890:0001:ba3f:d2ff:feab:cde7
 NCCL_IB_TC=secret
 `)
 	Archive(a)
-	got := contents(a)
+	got := contentsOf(a)
 	for name, want := range map[string]string{
 		"0s etc/nccl.conf": "NCCL_IB_HCA=mlx5_0:1,mlx5_1\nNCCL_IB_TC=106\nNCCL_NET_GDR_LEVEL=PXB\nNCCL_RAS_ADDR=x\n" +
 			"NCCL_SITE_TOKEN=x\nNCCL_PIN=x\nPASSWORD=x\n",

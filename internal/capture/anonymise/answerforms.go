@@ -56,7 +56,7 @@ func kindOf[T any](paths string) answerKind {
 func reduced[T any](p *pseudonyms, name string, data []byte) []byte {
 	v, err := answer.Decode[T](name, data)
 	if err != nil {
-		return []byte(unknown + "\n")
+		return []byte(unknownText + "\n")
 	}
 	before := answer.Encode(v)
 	p.applyRules(reflect.ValueOf(&v).Elem(), fieldRules())
@@ -73,7 +73,7 @@ func knownLines(data, encoded []byte) bool {
 }
 
 // answerForm is the form of an answer or of a page of a module's memory; nil if the entry is neither.
-func answerForm(name string) keep {
+func answerForm(name string) keeping {
 	if answer.IsEEPROM(name) {
 		return func(p *pseudonyms, name, text string) string { return string(p.publicModule(name, []byte(text))) }
 	}
@@ -97,7 +97,7 @@ func matching(expr string) rule {
 		if text == "" || whole().MatchString(text) && !addressLike().MatchString(text) {
 			return text
 		}
-		return unknown
+		return unknownText
 	}
 }
 
@@ -108,7 +108,7 @@ func shaped(expr string) rule {
 		if text == "" || whole().MatchString(text) {
 			return text
 		}
-		return unknown
+		return unknownText
 	}
 }
 
@@ -117,7 +117,7 @@ func nameOf(expr string) rule {
 	whole := shaped(expr)
 	return func(text string) string {
 		if !plainNames(text) {
-			return unknown
+			return unknownText
 		}
 		return whole(text)
 	}
@@ -160,7 +160,7 @@ var fieldRules = sync.OnceValue(func() rulesByField {
 		"Process.Container":     shaped(`[0-9a-f]{12}`),
 		"Process.Unit":          matching(`user\.slice|session-[0-9]{1,8}\.scope|(?:` + commands + `)\.service`),
 		"Process.Network":       matching(`[0-9]{1,11}`),
-		"Process.Netdevs":       nameOf(names),
+		"Process.Netdevs":       nameOf(namesPattern),
 		"Process.JobName":       dropped,
 		"Process.User":          dropped,
 		"Process.Topology":      shaped(`(?:</?(?:system|cpu|pci)(?: (?:numaid="-?[0-9]{1,6}"|busid="` + pciBDF + `"))?>)*`),

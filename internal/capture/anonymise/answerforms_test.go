@@ -111,8 +111,8 @@ func TestRulesOfAnswers(t *testing.T) {
 	}
 	for text, want := range map[string]string{ // words of the kernel, but for the address
 		"cmd_out_of_range":               "cmd_out_of_range",
-		"b8_3f_d2_50_a1_c4":              unknown,
-		"B83FD250A1C4":                   unknown,
+		"b8_3f_d2_50_a1_c4":              unknownText,
+		"B83FD250A1C4":                   unknownText,
 		"module 0, BA3F_D2FF_FE50, 106W": "module 0, x, 106W",
 	} {
 		if got := rules["Event.Detail"](text); got != want {

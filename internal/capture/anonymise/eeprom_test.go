@@ -36,7 +36,7 @@ func TestAnonymiseModules(t *testing.T) {
 		entry("eth5", "50-00-0", "garbled\n"))
 	Archive(a)
 	text := archives.Format(t, a)
-	got := contents(a)
+	got := contentsOf(a)
 	serial, fits := map[string]string{}, map[string]bool{}
 	for _, netdev := range []string{"eth0", "eth1", "eth2"} {
 		e, err := answer.DecodeEEPROM("x", []byte(got["0s ethtool/"+netdev+"/eeprom/50-00-0"]))

@@ -19,7 +19,7 @@ const (
 	// an address.
 	vendor        = `(?:[A-Za-z0-9(](?:[A-Za-z0-9 ,.;()+_&#-]| / ){0,100})?`
 	version       = `[vV]?[0-9][A-Za-z0-9.+_~-]{0,63}`
-	release       = `[0-9]{1,2}\.[A-Za-z0-9.+_~-]{1,62}` // of a kernel
+	kernelRelease = `[0-9]{1,2}\.[A-Za-z0-9.+_~-]{1,62}` // of a kernel
 	driverVersion = `(?:NVRM|GCC) version: [A-Za-z0-9 .,:_()+~-]{0,200}`
 	// gpuInformation is /proc/driver/nvidia/gpus/ADDRESS/information.
 	gpuInformation = `(?:Model|IRQ|Video BIOS|Bus Type|DMA Size|DMA Mask|Bus Location|` +
@@ -47,37 +47,37 @@ const (
 		`Total [0-9]{1,10} devices attached|Total [0-9]{1,10} objects, [0-9]{1,20} bytes`
 )
 
-// unknown stands for content that a form does not know. It is no number, no address and no state.
-const unknown = "x"
+// unknownText stands for content that a form does not know. It is no number, no address and no state.
+const unknownText = "x"
 
-// lines keeps the lines that an expression matches. Others become x: what was malformed stays malformed.
-func lines(expr string) keep {
+// keepLines keeps the lines that an expression matches. Others become x: what was malformed stays malformed.
+func keepLines(expr string) keeping {
 	whole := wholly(expr)
 	return eachLine(func(_ *pseudonyms, _, line string) string {
 		if !whole().MatchString(line) {
-			return unknown
+			return unknownText
 		}
 		return line
 	})
 }
 
 // texts is lines without anything like an address.
-func texts(expr string) keep {
-	whole := lines(expr)
+func texts(expr string) keeping {
+	whole := keepLines(expr)
 	return eachLine(func(p *pseudonyms, name, line string) string {
 		if addressLike().MatchString(gpuUUIDPattern().ReplaceAllString(line, "")) {
-			return unknown
+			return unknownText
 		}
 		return whole(p, name, line)
 	})
 }
 
 // named is lines with names of interfaces and devices, which may have an address as udev writes it.
-func named(expr string) keep {
-	whole := lines(expr)
+func named(expr string) keeping {
+	whole := keepLines(expr)
 	return eachLine(func(p *pseudonyms, name, line string) string {
 		if !plainNames(line) {
-			return unknown
+			return unknownText
 		}
 		return whole(p, name, line)
 	})
@@ -100,7 +100,7 @@ var addressLike = lazy.Regexp(`(?i)[0-9a-f]{12,}|[0-9a-f]{2}(?:[:_-][0-9a-f]{2})
 	`[0-9a-f]{4}(?:[.:_-][0-9a-f]{4}){2}`)
 
 // eachLine applies a form to each line.
-func eachLine(k keep) keep {
+func eachLine(k keeping) keeping {
 	return func(p *pseudonyms, name, text string) string {
 		var out strings.Builder
 		for line := range strings.Lines(text) {
@@ -128,7 +128,7 @@ func nodeDescription(p *pseudonyms, name, text string) string {
 		words := strings.Split(line, " ")
 		for i, w := range words {
 			if w != Host && w != dev && !driverDescriptions().MatchString(w) {
-				words[i] = unknown
+				words[i] = unknownText
 			}
 		}
 		return strings.Join(words, " ")
@@ -148,7 +148,7 @@ var switchIDForm = lazy.Regexp(`^(?:[0-9a-f]{12}|[0-9a-f]{16})\n?$`)
 // switchID keeps an address or a GUID.
 func switchID(_ *pseudonyms, _, text string) string {
 	if !switchIDForm().MatchString(text) {
-		return unknown + "\n"
+		return unknownText + "\n"
 	}
 	return text
 }
@@ -199,7 +199,7 @@ func kernelConfig(_ *pseudonyms, _, text string) string {
 func topology(_ *pseudonyms, _, text string) string {
 	kept, err := proc.ReducedTopology([]byte(text))
 	if err != nil {
-		return unknown
+		return unknownText
 	}
 	return kept
 }

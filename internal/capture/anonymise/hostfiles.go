@@ -21,8 +21,8 @@ func reduce(a *capture.Archive, p *pseudonyms) {
 	for _, s := range a.Meta.LeftOut {
 		left.add(s)
 	}
-	forms := map[string]keep{} // of the paths so far: each round has the same
-	of := func(name string) keep {
+	forms := map[string]keeping{} // of the paths so far: each round has the same
+	of := func(name string) keeping {
 		k, ok := forms[name]
 		if !ok {
 			k = formOf(name)
@@ -69,7 +69,7 @@ func plainPath(name string) string {
 	parts := strings.Split(name, "/")
 	for i, s := range parts {
 		if !isPlainElement(s) || !plainNames(s) {
-			parts[i] = unknown
+			parts[i] = unknownText
 		}
 	}
 	if name = strings.Join(parts, "/"); isPart {
@@ -81,7 +81,7 @@ func plainPath(name string) string {
 const hostNamePath = "proc/sys/kernel/hostname"
 
 // known reports whether an entry is of a known file or place. A link has to lead to one too.
-func known(e capture.Entry, of func(string) keep) bool {
+func known(e capture.Entry, of func(string) keeping) bool {
 	isKnown := func(name string) bool { return places().MatchString(name) || of(name) != nil }
 	switch e.Kind {
 	case capture.File:

@@ -25,7 +25,7 @@ func ipv4(name, text string, net func(digits string) string) string {
 	case m == nil:
 		return text
 	case m[1] == "route":
-		return routes(text, net)
+		return rewriteRoutes(text, net)
 	}
 	return ipv4Pattern().ReplaceAllStringFunc(text, func(address string) string {
 		var digits strings.Builder
@@ -52,8 +52,8 @@ func renamed(digits string, net func(string) string) string {
 	return net(digits[:7]) + digits[7:]
 }
 
-// routes rewrites the destination and the gateway of the lines of /proc/net/route.
-func routes(text string, net func(string) string) string {
+// rewriteRoutes rewrites the destination and the gateway of the lines of /proc/net/route.
+func rewriteRoutes(text string, net func(string) string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
 		fields := strings.Split(line, "\t")

@@ -13,7 +13,7 @@ func TestAnonymiseKFD(t *testing.T) {
 		"1/properties --\nvendor_id 4098\nhive_id 77123\nunique_id 990011\n-- "+
 		node+"2/properties --\nhive_id 77123\nunique_id 88001122\n")
 	Archive(a)
-	got := contents(a)
+	got := contentsOf(a)
 	for name, want := range map[string]string{
 		"0s " + node + "0/properties": "simd_count 0\nhive_id 0\n",
 		"0s " + node + "1/properties": "vendor_id 4098\nhive_id 1\nunique_id 3\n",

@@ -25,22 +25,22 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 			return
 		}
 		replacePIDs(a) // processes have a test of their own
-		original := contents(a)
-		host := a.Meta.Hostname
+		original := contentsOf(a)
+		short := a.Meta.Hostname
 		Archive(a)
 		got := archives.Format(t, a)
-		if host == Host { // of a real machine, anonymised when it was captured
+		if short == Host { // of a real machine, anonymised when it was captured
 			if got != text {
 				t.Error("anonymising twice changes the capture")
 			}
 			return
 		}
-		if host != "" && strings.Contains(got, host) {
-			t.Errorf("the host name %q remains", host)
+		if short != "" && strings.Contains(got, short) {
+			t.Errorf("the host name %q remains", short)
 		}
 		forms := map[string]string{} // forms that must not remain → address
 		for _, content := range original {
-			for _, m := range address.FindAllStringSubmatch(content, -1) {
+			for _, m := range addressInText.FindAllStringSubmatch(content, -1) {
 				d := strings.ReplaceAll(m[1], ":", "")
 				if strings.HasPrefix(d, "00000000000000000000ffff") {
 					forms[":ffff:"+m[1][len(m[1])-9:len(m[1])-1]] = m[1]
@@ -64,7 +64,7 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 		for u := range remaining(got, uuids) {
 			t.Errorf("%s: %s is left", uuids[u], u)
 		}
-		anonymous := withoutUUIDs(contents(a))
+		anonymous := withoutUUIDs(contentsOf(a))
 		original = withoutUUIDs(original)
 		left := 0
 		for name, content := range original {
@@ -135,8 +135,8 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 			}
 			content = siteLine.ReplaceAllString(content, "") // of this site
 			now = siteLine.ReplaceAllString(now, "")
-			if !address.MatchString(content) && !isBareID(name) && host != "" &&
-				!strings.Contains(content, host) && now != content {
+			if !addressInText.MatchString(content) && !isBareID(name) && short != "" &&
+				!strings.Contains(content, short) && now != content {
 				t.Errorf("%s: %q became %q", name, content, now)
 			}
 		}
@@ -149,8 +149,8 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 	})
 }
 
-// address matches MAC addresses, GUIDs and GIDs, independently of the code under test.
-var address = regexp.MustCompile(`(?m)(?:^|[ =/"])((?:[0-9a-f]{2}:){5,19}[0-9a-f]{2}|(?:[0-9a-f]{4}:){3,7}[0-9a-f]{4})(?:$|["/])`)
+// addressInText matches MAC addresses, GUIDs and GIDs, independently of the code under test.
+var addressInText = regexp.MustCompile(`(?m)(?:^|[ =/"])((?:[0-9a-f]{2}:){5,19}[0-9a-f]{2}|(?:[0-9a-f]{4}:){3,7}[0-9a-f]{4})(?:$|["/])`)
 
 // vpdSerial is the serial number of an NVIDIA card.
 var vpdSerial = regexp.MustCompile(`MT\d{4}X\d+`)

@@ -58,8 +58,8 @@ func Systems(a *capture.Archive, more ...string) map[string]string {
 func SystemIn(systems map[string]string, name string) string { return systems[shortName(name)] }
 
 func shortName(s string) string {
-	host, _, _ := strings.Cut(strings.ToLower(s), ".")
-	return host
+	short, _, _ := strings.Cut(strings.ToLower(s), ".")
+	return short
 }
 
 func isMAC(s string) bool {

@@ -10,16 +10,16 @@ import (
 )
 
 func TestAnonymiseGPUs(t *testing.T) {
-	const uuid, cluster = "7975f855-e9d0-915f-3654-32c90a1bfdf8", "0d1e2f30-0000-1111-2222-333344445555"
-	const gpu = "uuid: GPU-" + uuid + "\nserial: 1652823055000\nnvlinks_up: 17\nfabric_state: 3\nfabric_status: 0\nfabric_cluster: " +
+	const domain, cluster = "7975f855-e9d0-915f-3654-32c90a1bfdf8", "0d1e2f30-0000-1111-2222-333344445555"
+	const gpu = "uuid: GPU-" + domain + "\nserial: 1652823055000\nnvlinks_up: 17\nfabric_state: 3\nfabric_status: 0\nfabric_cluster: " +
 		cluster + "\nfabric_clique: 7\n"
 	a := archives.Parse(t, archives.Header+"-- nvml/gpu/0 --\n"+gpu+
 		"-- nvml/gpu/1 --\n"+strings.Replace(gpu, "7975f855", "0175f855", 1)+"-- nvml/gpu/2 --\nserial 17\n"+
-		"-- proc/driver/nvidia/gpus/0000:1b:00.0/information --\nGPU UUID: \tGPU-"+uuid+"\n-- +15s/nvml/gpu/0 --\n"+gpu)
+		"-- proc/driver/nvidia/gpus/0000:1b:00.0/information --\nGPU UUID: \tGPU-"+domain+"\n-- +15s/nvml/gpu/0 --\n"+gpu)
 	Archive(a)
-	got := contents(a)
+	got := contentsOf(a)
 	text := archives.Format(t, a)
-	for _, private := range []string{uuid, cluster, "1652823055000", "0175f855", "serial 17"} {
+	for _, private := range []string{domain, cluster, "1652823055000", "0175f855", "serial 17"} {
 		if strings.Contains(text, private) {
 			t.Errorf("%s is there still", private)
 		}

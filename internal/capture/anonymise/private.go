@@ -64,7 +64,7 @@ func (p *pseudonyms) pods(found *[]snapshot.Pod) {
 // kfdPattern matches the unique ID of an AMD GPU and the ID of its XGMI hive in the topology of amdkfd. Zero is none.
 var kfdPattern = lazy.Regexp(`(?m)^(unique_id|hive_id) ([1-9][0-9]*)$`)
 
-func isKFD(path string) bool { return strings.Contains(path, "kfd/topology/nodes/") }
+func isKFD(file string) bool { return strings.Contains(file, "kfd/topology/nodes/") }
 
 // kfd replaces the IDs in the properties of a node.
 func (p *pseudonyms) kfd(text string) string {

@@ -53,7 +53,7 @@ func ncclSettings(text string) string {
 			continue
 		}
 		if !publicSetting(name, value) {
-			value = unknown
+			value = unknownText
 		}
 		out.WriteString(name + "=" + value + "\n")
 	}

@@ -30,7 +30,7 @@ type decoder struct{ start time.Time }
 
 func (d decoder) lines(path string, data []byte, t *table, v reflect.Value) error {
 	for _, f := range t.prefixed { // the map, and the list of all lines, is never nil
-		switch x := at(v, f.index, true); {
+		switch x := fieldAt(v, f.index, true); {
 		case f.kind == kindMap && f.mark == "":
 			x.Set(reflect.MakeMap(x.Type()))
 		case f.index == nil:
@@ -87,7 +87,7 @@ func (d decoder) set(t *table, v reflect.Value, key, value string) error {
 		if !ok {
 			continue
 		}
-		x := at(v, f.index, true)
+		x := fieldAt(v, f.index, true)
 		if f.mark != "" && x.IsNil() {
 			return errNoMark
 		}
@@ -109,7 +109,7 @@ func (d decoder) field(f *field, v reflect.Value, value string) error {
 	case kindNote:
 		return nil
 	case kindMark:
-		x := at(v, f.index, true)
+		x := fieldAt(v, f.index, true)
 		if x.Kind() == reflect.Map {
 			x.Set(reflect.MakeMap(x.Type()))
 		} else {
@@ -117,14 +117,14 @@ func (d decoder) field(f *field, v reflect.Value, value string) error {
 		}
 		return nil
 	case kindList:
-		return d.element(f, at(v, f.index, true), "", value)
+		return d.element(f, fieldAt(v, f.index, true), "", value)
 	case kindEach, kindLanes:
-		return d.value(f, extended(at(v, f.index, true)), value)
+		return d.value(f, extended(fieldAt(v, f.index, true)), value)
 	case kindSet:
 		for word := range strings.FieldsSeq(value) {
 			for _, a := range f.others {
 				if a.options["set"] == word {
-					at(v, a.index, true).SetBool(true)
+					fieldAt(v, a.index, true).SetBool(true)
 				}
 			}
 		}
@@ -133,7 +133,7 @@ func (d decoder) field(f *field, v reflect.Value, value string) error {
 	var other *field
 	done := false
 	for _, a := range f.others {
-		x := at(v, a.index, true)
+		x := fieldAt(v, a.index, true)
 		after, isAfter := a.options["after"]
 		switch {
 		case a.has("word"):
@@ -155,7 +155,7 @@ func (d decoder) field(f *field, v reflect.Value, value string) error {
 	case other == nil:
 		return notA("flag", value)
 	}
-	return d.value(other, at(v, other.index, true), value)
+	return d.value(other, fieldAt(v, other.index, true), value)
 }
 
 // extended appends an element to a list.
@@ -212,7 +212,7 @@ func (d decoder) one(f *field, x reflect.Value, name, value string) error {
 func (d decoder) name(t *table, v reflect.Value, name string) error {
 	ended := false
 	for i, part := range t.names {
-		x := at(v, part.index, true)
+		x := fieldAt(v, part.index, true)
 		none, optional := part.options["none"]
 		optional = optional || x.Kind() == reflect.Pointer
 		text, rest, more := name, "", false
@@ -242,12 +242,12 @@ func (d decoder) name(t *table, v reflect.Value, name string) error {
 
 // columns sets the fields of an element from values in their order.
 func (d decoder) columns(t *table, v reflect.Value, value string) error {
-	words := strings.SplitN(value, " ", len(t.fields))
-	if len(words) < len(t.fields) {
-		return fmt.Errorf("%d values, want %d", len(words), len(t.fields))
+	out := strings.SplitN(value, " ", len(t.fields))
+	if len(out) < len(t.fields) {
+		return fmt.Errorf("%d values, want %d", len(out), len(t.fields))
 	}
 	for i, f := range t.fields {
-		if word := strings.TrimSpace(words[i]); word != "-" {
+		if word := strings.TrimSpace(out[i]); word != "-" {
 			if err := d.field(f, v, word); err != nil {
 				return err
 			}
@@ -316,17 +316,17 @@ func (d decoder) value(f *field, x reflect.Value, s string) error {
 	return access.ErrMalformed
 }
 
-func (d decoder) words(f *field, x reflect.Value, words []string) error {
+func (d decoder) words(f *field, x reflect.Value, out []string) error {
 	want := f.options["len"]
 	if x.Kind() == reflect.Array {
 		want = strconv.Itoa(x.Len())
 	} else {
-		x.Set(reflect.MakeSlice(x.Type(), len(words), len(words)))
+		x.Set(reflect.MakeSlice(x.Type(), len(out), len(out)))
 	}
-	if want != "" && want != strconv.Itoa(len(words)) {
-		return fmt.Errorf("%d values, want %s", len(words), want)
+	if want != "" && want != strconv.Itoa(len(out)) {
+		return fmt.Errorf("%d values, want %s", len(out), want)
 	}
-	for i, word := range words {
+	for i, word := range out {
 		if err := d.value(f, x.Index(i), word); err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func oneLine(s string) string { return strings.ReplaceAll(s, "\n", " ") }
 
 func (e encoder) table(t *table, v reflect.Value, emit func(key, value string)) {
 	for _, f := range t.fields {
-		x := at(v, f.index, false)
+		x := fieldAt(v, f.index, false)
 		if !x.IsValid() {
 			continue
 		}
@@ -64,13 +64,13 @@ func (e encoder) table(t *table, v reflect.Value, emit func(key, value string)) 
 			}
 		case kindEach:
 			for i := range x.Len() {
-				emit(f.key, plain(x.Index(i).String()))
+				emit(f.key, escape(x.Index(i).String()))
 			}
 		case kindMap:
 			m := x.Interface().(map[string]string)
 			for _, key := range slices.Sorted(maps.Keys(m)) {
 				if m[key] != "" {
-					emit(f.key+plain(key), plain(m[key]))
+					emit(f.key+escape(key), escape(m[key]))
 				}
 			}
 		case kindList:
@@ -82,7 +82,7 @@ func (e encoder) table(t *table, v reflect.Value, emit func(key, value string)) 
 // first is the value of the first alternative that has one.
 func (e encoder) first(f *field, v reflect.Value) (string, bool) {
 	for _, a := range f.others {
-		x := at(v, a.index, false)
+		x := fieldAt(v, a.index, false)
 		if a.has("omitempty") && (x.IsZero() || x.Kind() == reflect.Slice && x.Len() == 0) {
 			continue
 		}
@@ -94,13 +94,13 @@ func (e encoder) first(f *field, v reflect.Value) (string, bool) {
 }
 
 func setText(f *field, v reflect.Value) string {
-	var words []string
+	var out []string
 	for _, a := range f.others {
-		if at(v, a.index, false).Bool() {
-			words = append(words, a.options["set"])
+		if fieldAt(v, a.index, false).Bool() {
+			out = append(out, a.options["set"])
 		}
 	}
-	return strings.Join(words, " ")
+	return strings.Join(out, " ")
 }
 
 func (e encoder) list(f *field, x reflect.Value, emit func(key, value string)) {
@@ -128,7 +128,7 @@ func (e encoder) list(f *field, x reflect.Value, emit func(key, value string)) {
 		default:
 			emit(key, e.record(f, elem))
 			if note := f.elem.note; note != nil {
-				if text, ok := e.value(note, at(elem, note.index, false)); ok {
+				if text, ok := e.value(note, fieldAt(elem, note.index, false)); ok {
 					emit(note.key, text)
 				}
 			}
@@ -143,7 +143,7 @@ func (e encoder) list(f *field, x reflect.Value, emit func(key, value string)) {
 func (e encoder) name(t *table, v reflect.Value) string {
 	var b strings.Builder
 	for _, part := range t.names {
-		x := at(v, part.index, false)
+		x := fieldAt(v, part.index, false)
 		text, ok := e.value(part, x)
 		if none, can := part.options["none"]; can && text == none || !ok && x.Kind() == reflect.Pointer {
 			continue
@@ -155,16 +155,16 @@ func (e encoder) name(t *table, v reflect.Value) string {
 
 // record is the values of an element in one line. Blanks in a value become "_".
 func (e encoder) record(f *field, v reflect.Value) string {
-	var words []string
+	var out []string
 	if f.has("columns") {
 		for _, c := range f.elem.fields {
 			text, _ := e.first(c, v)
-			words = append(words, cmp.Or(text, "-"))
+			out = append(out, cmp.Or(text, "-"))
 		}
-		return strings.Join(words, " ")
+		return strings.Join(out, " ")
 	}
-	e.table(f.elem, v, func(key, value string) { words = append(words, key+"="+strings.ReplaceAll(value, " ", "_")) })
-	return strings.Join(words, " ")
+	e.table(f.elem, v, func(key, value string) { out = append(out, key+"="+strings.ReplaceAll(value, " ", "_")) })
+	return strings.Join(out, " ")
 }
 
 // value is the text of a value; false if it is absent.
@@ -201,12 +201,12 @@ func (e encoder) value(f *field, x reflect.Value) (string, bool) {
 	case reflect.Uint8, reflect.Uint16, reflect.Uint64:
 		return numberText(f, x.Uint()), true
 	case reflect.Slice, reflect.Array:
-		var words []string
+		var out []string
 		for i := range x.Len() {
 			word, _ := e.value(f, x.Index(i))
-			words = append(words, word)
+			out = append(out, word)
 		}
-		return strings.Join(words, " "), x.Kind() == reflect.Array || !x.IsNil()
+		return strings.Join(out, " "), x.Kind() == reflect.Array || !x.IsNil()
 	}
 	panic(fmt.Sprintf("capture: a field of type %s cannot be recorded", x.Type()))
 }
@@ -216,9 +216,9 @@ func stringText(f *field, s string) (string, bool) {
 		return strings.ReplaceAll(Escape(s), ": ", ":%20"), s != ""
 	}
 	if before, ok := f.options["after"]; ok {
-		return before + plain(s), true
+		return before + escape(s), true
 	}
-	return plain(s), s != ""
+	return escape(s), s != ""
 }
 
 func numberText(f *field, n uint64) string {
@@ -238,7 +238,7 @@ func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Round(time.Millisecond).Seconds(), 'f', -1, 64)
 }
 
-// plain replaces what a terminal would interpret, which a job may have put into its names and settings.
-func plain(s string) string {
+// escape replaces what a terminal would interpret, which a job may have put into its names and settings.
+func escape(s string) string {
 	return words.Replace(s, func(r rune) bool { return !unicode.IsGraphic(r) }, ' ')
 }

@@ -180,8 +180,8 @@ func withoutLane(key string) string {
 	return key
 }
 
-// at is a field of a struct. It is not valid if a nested struct is nil and not allocated.
-func at(v reflect.Value, index []int, allocate bool) reflect.Value {
+// fieldAt is a field of a struct. It is not valid if a nested struct is nil and not allocated.
+func fieldAt(v reflect.Value, index []int, allocate bool) reflect.Value {
 	for _, i := range index {
 		if v.Kind() == reflect.Pointer {
 			if v.IsNil() {

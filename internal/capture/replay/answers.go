@@ -45,15 +45,15 @@ type answers struct {
 // query returns the answer with a name: the recorded one, or that of the machine, which is recorded.
 func query[T any](a answers, name string, of func(h *host.Host) (T, error)) (T, error) {
 	if a.player != nil {
-		return recorded[T](a.player, name)
+		return answerOf[T](a.player, name)
 	}
 	got, err := of(a.recorder.inner)
 	a.recorder.answer(name, answer.EncodeAt(got, a.recorder.start(false)), err)
 	return got, err
 }
 
-// recorded returns a recorded answer.
-func recorded[T any](p *Player, name string) (got T, err error) {
+// answerOf returns a recorded answer.
+func answerOf[T any](p *Player, name string) (got T, err error) {
 	b, err := p.Read(name, nil)
 	if err != nil {
 		return got, err

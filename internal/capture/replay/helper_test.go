@@ -31,7 +31,7 @@ func seek(t testing.TB, p *Player, after time.Duration) {
 	}
 }
 
-func read(t testing.TB, f host.Files, name string) string {
+func readFile(t testing.TB, f host.Files, name string) string {
 	t.Helper()
 	b, err := f.Read(name, nil)
 	if err != nil {

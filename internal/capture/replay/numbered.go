@@ -38,7 +38,7 @@ func replayNumbered[T any](p *Player, dir string, number func(*T) *int) (all []T
 	}
 	for _, name := range names {
 		path := dir + "/" + name
-		one, err := recorded[T](p, path)
+		one, err := answerOf[T](p, path)
 		if err == nil {
 			if *number(&one), err = strconv.Atoi(name); err != nil {
 				err = access.ErrGarbled(path, []byte(name))
@@ -87,7 +87,7 @@ func (r *Recorder) ReadGPUs(ctx context.Context, _ bool) (snapshot.NVML, []error
 
 // ReadGPUs returns the recorded answers.
 func (p *Player) ReadGPUs(context.Context, bool) (v snapshot.NVML, errs []error, err error) {
-	if v, err = recorded[snapshot.NVML](p, answer.NVMLSystemPath); err == nil {
+	if v, err = answerOf[snapshot.NVML](p, answer.NVMLSystemPath); err == nil {
 		v.GPUs, errs, err = replayNumbered(p, answer.NVMLGPUDir, func(g *snapshot.GPU) *int { return &g.Index })
 	}
 	return v, errs, err

@@ -45,7 +45,7 @@ func TestRoundsArePlayedInOrder(t *testing.T) {
 		{time.Hour, "2\n", ""},
 	} {
 		seek(t, p, step.after)
-		if got := read(t, f, "sys/a"); got != step.a {
+		if got := readFile(t, f, "sys/a"); got != step.a {
 			t.Errorf("after %v: a is %q, want %q", step.after, got, step.a)
 		}
 		if step.d != "" {
@@ -67,7 +67,7 @@ func TestRoundsThatWereMissedArePlayedAtOnce(t *testing.T) {
 	if got := list(t, p, "sys"); got != "b" {
 		t.Errorf("%q", got)
 	}
-	if got := read(t, p, "sys/b"); got != "2\n" {
+	if got := readFile(t, p, "sys/b"); got != "2\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -91,7 +91,7 @@ func TestSeekBackwardsIsIgnored(t *testing.T) {
 	p := play(t, archives.Parse(t, archives.Header+"-- sys/a --\n0\n-- +15s/sys/a --\n1\n"))
 	seek(t, p, 20*time.Second)
 	seek(t, p, 0)
-	if got := read(t, p, "sys/a"); got != "1\n" || !p.Now().Equal(archives.Start.Add(20*time.Second)) {
+	if got := readFile(t, p, "sys/a"); got != "1\n" || !p.Now().Equal(archives.Start.Add(20*time.Second)) {
 		t.Errorf("%q at %v", got, p.Now())
 	}
 }
@@ -196,7 +196,7 @@ read
 	for name, want := range map[string]string{
 		"bad": "good\n", "counters/c": "50\n", "l/c": "plain\n", "unread": "read\n",
 	} {
-		if got := read(t, p, "sys/d/"+name); got != want {
+		if got := readFile(t, p, "sys/d/"+name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
@@ -211,18 +211,18 @@ func TestADirectoryThatCannotBeListed(t *testing.T) {
 		}
 	}
 	check("sys/always", syscall.EACCES)
-	if got := read(t, p, "sys/always/x/y"); got != "0\n" {
+	if got := readFile(t, p, "sys/always/x/y"); got != "0\n" {
 		t.Errorf("below it: %q", got)
 	}
 	check("sys/later", nil)
 	seek(t, p, 15*time.Second)
 	check("sys/later", syscall.EIO)
-	if got := read(t, p, "sys/later/x"); got != "0\n" {
+	if got := readFile(t, p, "sys/later/x"); got != "0\n" {
 		t.Errorf("below it: %q", got)
 	}
 	seek(t, p, 30*time.Second)
 	check("sys/later", syscall.EIO)
-	if got := read(t, p, "sys/later/x") + read(t, p, "sys/later/y"); got != "2\n2\n" {
+	if got := readFile(t, p, "sys/later/x") + readFile(t, p, "sys/later/y"); got != "2\n2\n" {
 		t.Errorf("below it: %q", got)
 	}
 }
@@ -243,7 +243,7 @@ three
 `))
 	seek(t, p, 15*time.Second)
 	for name, want := range map[string]string{"sys/a": "one\n", "sys/l": "three\n", "sys/m": "two\n"} {
-		if got := read(t, p, name); got != want {
+		if got := readFile(t, p, name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
@@ -254,14 +254,14 @@ three
 		t.Errorf("Link of a file: %v", err)
 	}
 	seek(t, p, 30*time.Second)
-	if got := read(t, p, "sys/m/x"); got != "below\n" {
+	if got := readFile(t, p, "sys/m/x"); got != "below\n" {
 		t.Errorf("through the new link: %q", got)
 	}
 }
 
 func TestErrorsFollowALinkThatLeadsElsewhere(t *testing.T) {
 	p := play(t, archives.Parse(t, archives.Header+"-- sys/bad/x !EIO --\n-- sys/good/x --\n1\n-- sys/l -> good --\n-- +15s/sys/l -> bad --\n-- +30s/sys/l !ENOENT --\n-- +30s/sys/l/x --\n2\n"))
-	if got := read(t, p, "sys/l/x"); got != "1\n" {
+	if got := readFile(t, p, "sys/l/x"); got != "1\n" {
 		t.Errorf("%q", got)
 	}
 	seek(t, p, 15*time.Second)
@@ -269,7 +269,7 @@ func TestErrorsFollowALinkThatLeadsElsewhere(t *testing.T) {
 		t.Errorf("%v, want EIO", err)
 	}
 	seek(t, p, 30*time.Second)
-	if got := read(t, p, "sys/l/x"); got != "2\n" {
+	if got := readFile(t, p, "sys/l/x"); got != "2\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -277,7 +277,7 @@ func TestErrorsFollowALinkThatLeadsElsewhere(t *testing.T) {
 func TestWhatIsReadLaterIsThere(t *testing.T) {
 	p := play(t, archives.Parse(t, archives.Header+"-- sys/x @unread --\n-- +15s/sys/x --\n1\n-- +30s/sys/x @unread --\n"))
 	seek(t, p, 15*time.Second)
-	if got := read(t, p, "sys/x"); got != "1\n" {
+	if got := readFile(t, p, "sys/x"); got != "1\n" {
 		t.Errorf("%q", got)
 	}
 	seek(t, p, 30*time.Second)
@@ -382,7 +382,7 @@ func TestCountersGoOnByTheirLastStep(t *testing.T) {
 	} {
 		seek(t, p, step.after)
 		for name, want := range step.files {
-			if got := read(t, p, name); got != want {
+			if got := readFile(t, p, name); got != want {
 				t.Errorf("after %v: %s is %q, want %q", step.after, name, got, want)
 			}
 		}
@@ -400,7 +400,7 @@ func TestCountersGoOnByTheirLastStep(t *testing.T) {
 func TestCountersOfOneRoundRest(t *testing.T) {
 	p := play(t, archives.Parse(t, "-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\"]}\n"+counting))
 	seek(t, p, time.Hour)
-	if got := read(t, p, "sys/p/counters/moving"); got != "100\n" {
+	if got := readFile(t, p, "sys/p/counters/moving"); got != "100\n" {
 		t.Errorf("%q", got)
 	}
 	if stats, err := p.Stats(t.Context(), "mlx5_0", 1, nil); err != nil || stats[0].Value != 1000 {

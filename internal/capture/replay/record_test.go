@@ -160,8 +160,8 @@ func TestOnlyChangesAreRecorded(t *testing.T) {
 		seek(t, p, at)
 		list(t, f, "sys/d")
 		if at != 15*time.Second { // a round with listings only
-			read(t, f, "sys/d/x")
-			read(t, f, "sys/d/y")
+			readFile(t, f, "sys/d/x")
+			readFile(t, f, "sys/d/y")
 		}
 		rec.EndRound(at)
 	}
@@ -183,12 +183,12 @@ func TestLinksThatLeadOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	live, err := live.OpenLive(rooted.Paths{Sys: dir, Proc: dir, RootFS: dir})
+	files, err := live.OpenLive(rooted.Paths{Sys: dir, Proc: dir, RootFS: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer live.Close()
-	rec := NewRecorder(&live.Host)
+	defer files.Close()
+	rec := NewRecorder(&files.Host)
 	f := rec.Host().Files
 	_, failed := f.Read("var/run/x", nil)
 	if _, err := f.Link("var/run"); failed == nil || err != nil {
@@ -220,7 +220,7 @@ func TestWhatWasAskedInTheWrongWay(t *testing.T) {
 	}
 	again := play(t, archives.Parse(t, archives.Format(t, rec.Archive(capture.Meta{}))))
 	seek(t, again, 15*time.Second)
-	if got := read(t, again, "sys/d/e/x"); got != "2\n" {
+	if got := readFile(t, again, "sys/d/e/x"); got != "2\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -254,14 +254,14 @@ func TestWhatGoesComesBeforeWhatTakesItsPlace(t *testing.T) {
 		f := rec.Host().Files
 		list(t, f, "sys/d")
 		list(t, f, "sys/d/x")
-		read(t, f, "sys/d/x/a")
+		readFile(t, f, "sys/d/x/a")
 		rec.EndRound(0)
 		seek(t, p, 15*time.Second)
 		list(t, f, "sys/d")
 		seek(t, p, 30*time.Second)
-		read(t, f, "sys/d/x/a")
+		readFile(t, f, "sys/d/x/a")
 		rec.EndRound(15 * time.Second)
-		read(t, f, "sys/d/x/a")
+		readFile(t, f, "sys/d/x/a")
 		rec.EndRound(30 * time.Second)
 		got := archives.Format(t, rec.Archive(capture.Meta{}))
 		want := "-- sys/d/x/a --\n1\n-- sys/d/x/b @unread --\n-- sys/d/y @unread --\n-- +15s/sys/d/x !ENOENT --\n-- +15s/sys/d/x/a --\n2\n"

@@ -42,7 +42,7 @@ guid: b83f:d203:00a1:c0de
 	p := play(t, a)
 	h := p.Host()
 	recorder := NewRecorder(h)
-	asked := recorder.Host().Subnet
+	subnet := recorder.Host().Subnet
 	own := &host.Agent{LID: 17, Port: 1}
 	for _, c := range []struct {
 		after    time.Duration
@@ -52,23 +52,23 @@ guid: b83f:d203:00a1:c0de
 		if err := p.Seek(archives.Start.Add(c.after)); err != nil {
 			t.Fatal(err)
 		}
-		got, err := asked.Counters(t.Context(), "mlx5_0", 1, own)
+		got, err := subnet.Counters(t.Context(), "mlx5_0", 1, own)
 		if want := []host.Stat{{Name: "symbol_error", Value: 70000}, {Name: "port_xmit_data", Value: c.data}}; err != nil ||
 			!got.Wide || !slices.Equal(got.Stats, want) {
 			t.Errorf("%s: %+v %v, want %v", c.after, got, err, want)
 		}
-		m, err := asked.Manager(t.Context(), "mlx5_0", 1, 1)
+		m, err := subnet.Manager(t.Context(), "mlx5_0", 1, 1)
 		if err != nil || *m.Activity != c.activity || *m.State != 3 || *m.Priority != 14 || m.GUID != "b83f:d203:00a1:c0de" {
 			t.Errorf("%s: %+v %v", c.after, m, err)
 		}
-		if _, err := asked.Manager(t.Context(), "mlx5_0", 1, 2); !errors.Is(err, syscall.ETIMEDOUT) {
+		if _, err := subnet.Manager(t.Context(), "mlx5_0", 1, 2); !errors.Is(err, syscall.ETIMEDOUT) {
 			t.Error(err)
 		}
 		if c.after <= 15*time.Second {
 			recorder.EndRound(c.after)
 		}
 	}
-	if _, err := asked.Counters(t.Context(), "mlx5_0", 1, &host.Agent{LID: 18, Port: 1}); !access.IsAbsent(err) {
+	if _, err := subnet.Counters(t.Context(), "mlx5_0", 1, &host.Agent{LID: 18, Port: 1}); !access.IsAbsent(err) {
 		t.Error(err)
 	}
 	if got, want := archives.Format(t, recorder.Archive(a.Meta)), archives.Format(t, a); got != want {

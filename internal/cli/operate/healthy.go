@@ -73,9 +73,9 @@ func (h *Healthy) base() (*url.URL, error) {
 	}
 	var other *serve.Web // in fabric mode
 	for _, args := range own.Siblings() {
-		switch w, command, err := serve.Served(args); {
+		switch w, refused, err := serve.Served(args); {
 		case err != nil:
-		case command == serve.Command:
+		case refused == serve.Command:
 			return w.URL()
 		default:
 			other = w

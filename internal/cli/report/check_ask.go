@@ -88,13 +88,13 @@ func (k *Check) port() string {
 
 // trusted returns why the listener on the exporter's port cannot be trusted.
 func trusted(paths rooted.Paths, port string) error {
-	live, err := live.OpenLive(paths)
+	opened, err := live.OpenLive(paths)
 	if err != nil {
 		return err
 	}
-	defer live.Close()
+	defer opened.Close()
 	// One on another address may not be the one that responds.
-	for _, uid := range netlink.ListenerUIDs(live.Files, port) {
+	for _, uid := range netlink.ListenerUIDs(opened.Files, port) {
 		if uid != os.Geteuid() && !isOfService(uid) {
 			return fmt.Errorf("not trusted: the listener on port %[2]s belongs to user %[1]d; set --daemon if that is the exporter",
 				uid, port)

@@ -20,11 +20,11 @@ func (j *Job) readDumps(ctx context.Context, c *machine.Config, out *JobReport) 
 	if j.dumps == "" {
 		return nil
 	}
-	live, err := live.OpenLive(c.Paths)
+	opened, err := live.OpenLive(c.Paths)
 	if err != nil {
 		return err
 	}
-	defer live.Close()
+	defer opened.Close()
 	name, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("cannot read the dumps of NCCL: %w", err)
@@ -33,7 +33,7 @@ func (j *Job) readDumps(ctx context.Context, c *machine.Config, out *JobReport) 
 		r := &out.Jobs[i]
 		hosts := slices.DeleteFunc([]string{name, r.Pod}, func(s string) bool { return s == "" })
 		r.Dumps = &job.Dumps{Rates: []nccl.Rates{}}
-		rates, err := ratesIn(ctx, j.dumps, r.PIDs(live.Files), hosts)
+		rates, err := ratesIn(ctx, j.dumps, r.PIDs(opened.Files), hosts)
 		switch {
 		case err != nil:
 			r.Dumps.Why = err.Error()

@@ -29,17 +29,17 @@ func (j *Job) askNCCL(ctx context.Context, c *machine.Config, out *JobReport) er
 		}
 		return nil
 	}
-	live, err := live.OpenLive(c.Paths)
+	opened, err := live.OpenLive(c.Paths)
 	if err != nil {
 		return err
 	}
-	defer live.Close()
+	defer opened.Close()
 	addresses := job.HostAddresses()
 	var all sync.WaitGroup
 	asked := 0
 	for i := range out.Jobs {
 		row := &out.Jobs[i]
-		row.NCCL = row.Plan(live.Files, j.ras, addresses)
+		row.NCCL = row.Plan(opened.Files, j.ras, addresses)
 		if !row.NCCL.Asked {
 			continue
 		}
@@ -47,13 +47,13 @@ func (j *Job) askNCCL(ctx context.Context, c *machine.Config, out *JobReport) er
 			row.NCCL = &job.NCCL{Why: fmt.Sprintf("only the first %d jobs are asked about: name the job", jobsAsked)}
 			continue
 		}
-		job := nccl.Local{PIDs: row.PIDs(live.Files), Addresses: addresses}
-		all.Go(func() { row.NCCL.Ask(ctx, nccl.Query, live.Files, job) })
+		local := nccl.Local{PIDs: row.PIDs(opened.Files), Addresses: addresses}
+		all.Go(func() { row.NCCL.Ask(ctx, nccl.Query, opened.Files, local) })
 	}
 	if len(out.Jobs) == 0 {
 		at, _ := job.RASAddress(j.ras)
 		out.NCCL = &job.NCCL{Asked: true, Address: at}
-		out.NCCL.Ask(ctx, nccl.Query, live.Files, nccl.Local{Addresses: addresses})
+		out.NCCL.Ask(ctx, nccl.Query, opened.Files, nccl.Local{Addresses: addresses})
 	}
 	all.Wait()
 	return nil

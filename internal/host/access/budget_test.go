@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// clock is a time that a test sets.
-type clock struct{ at time.Time }
+// manualClock is a time that a test sets.
+type manualClock struct{ at time.Time }
 
-func (c *clock) now() time.Time               { return c.at }
-func (c *clock) move(d time.Duration)         { c.at = c.at.Add(d) }
-func newClock() *clock                        { return &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)} }
-func (c *clock) budget() (b *Budget)          { return NewBudget(c.now) }
-func share(d, of time.Duration) float64       { return float64(d) / float64(of) }
+func (c *manualClock) now() time.Time         { return c.at }
+func (c *manualClock) move(d time.Duration)   { c.at = c.at.Add(d) }
+func newClock() *manualClock                  { return &manualClock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)} }
+func (c *manualClock) budget() (b *Budget)    { return NewBudget(c.now) }
+func shareOf(d, of time.Duration) float64     { return float64(d) / float64(of) }
 func spent(b *Budget, d string) time.Duration { return b.Spent(d)[0].Total }
 
 // TestBudgetOfADevice: deferrable reads are allowed within the share.
@@ -33,7 +33,7 @@ func TestBudgetOfADevice(t *testing.T) {
 			t.Fatal("another device is held up")
 		}
 	}
-	if s := share(spent(b, "slow")-deviceBurst, hours*time.Hour); s > deviceShare || s < 0.9*deviceShare {
+	if s := shareOf(spent(b, "slow")-deviceBurst, hours*time.Hour); s > deviceShare || s < 0.9*deviceShare {
 		t.Errorf("%.2f %% of the time", 100*s)
 	}
 	if reads < 100 {
@@ -130,11 +130,11 @@ func TestSpare(t *testing.T) {
 	all := time.Duration(0)
 	for _, d := range []string{"a", "b", "c", "d", "e", "f"} {
 		all += spent(b, d)
-		if s := share(spent(b, d)-deviceBurst/2, minutes*time.Minute); s > deviceShare {
+		if s := shareOf(spent(b, d)-deviceBurst/2, minutes*time.Minute); s > deviceShare {
 			t.Errorf("%s: %.2f %% of the time", d, 100*s)
 		}
 	}
-	if s := share(all-hostBurst/2, minutes*time.Minute); s > 1.01*hostShare || s < 0.9*hostShare {
+	if s := shareOf(all-hostBurst/2, minutes*time.Minute); s > 1.01*hostShare || s < 0.9*hostShare {
 		t.Errorf("%.2f %% of the time", 100*s)
 	}
 	if !(*Budget)(nil).Spare("a") {

@@ -266,8 +266,8 @@ func (r *traceReader) drain() {
 	r.ring.SetDeadline(time.Unix(1, 0)) // what is there, without waiting
 	for r.ring.ReadInto(&r.rec) == nil {
 		r.events++
-		if record, ok := decodeTrace(r.rec.RawSample); ok {
-			r.table.add(record, now)
+		if event, ok := decodeTrace(r.rec.RawSample); ok {
+			r.table.add(event, now)
 		}
 	}
 	if r.table.lost > 0 {

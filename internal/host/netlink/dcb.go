@@ -83,14 +83,14 @@ func parseDCB(msg []byte) (c dcb.Config, err error) {
 		return dcb.Config{}, fmt.Errorf("%w: DCB answer of %d bytes", access.ErrMalformed, len(msg))
 	}
 	sent := false
-	ieee := attributes{
+	ieee := attributeList{
 		dcbIEEEETS:      func(v []byte) { c.ETS = parseETS(v) },
 		dcbIEEEPFC:      func(v []byte) { c.PFC = parsePFC(v) },
 		dcbIEEEBuffer:   func(v []byte) { c.Buffer = parseBuffer(v) },
 		dcbIEEEAppTable: func(v []byte) { c.Apps = parseApps(v) },
 		dcbIEEETrust:    func(v []byte) { c.Trust = ParseTrust(v) },
 	}
-	attributes{
+	attributeList{
 		dcbAttrDCBX: &c.DCBX,
 		dcbAttrIEEE: func(v []byte) { // a nest without the flag for nests
 			sent = true
@@ -147,7 +147,7 @@ func bytesOf(b []byte) (out dcb.PerPriority) {
 
 func parseApps(b []byte) []dcb.App {
 	out := []dcb.App{}
-	for t, v := range attrs(b) {
+	for t, v := range eachAttribute(b) {
 		if (t == DCBApp || t == DCBAppDCB) && len(v) == sizeofApp && v[1] < dcb.Priorities {
 			out = append(out, dcb.App{Selector: v[0], Priority: v[1], Protocol: binary.NativeEndian.Uint16(v[2:])})
 		}
@@ -159,7 +159,7 @@ func parseApps(b []byte) []dcb.App {
 // ParseTrust parses the trusted selectors, each a u8 with the type of its APP table entries (dcbnl_getapptrust).
 func ParseTrust(b []byte) []uint8 {
 	out := []uint8{}
-	for t, v := range attrs(b) {
+	for t, v := range eachAttribute(b) {
 		if (t == DCBApp || t == DCBAppDCB) && len(v) == 1 {
 			out = append(out, v[0])
 		}

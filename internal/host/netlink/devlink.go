@@ -30,7 +30,7 @@ func (c *DevlinkClient) health() ([]host.HealthReporter, error) {
 	}
 	req := nl.NewNetlinkRequest(int(id), unix.NLM_F_DUMP)
 	req.AddData(genlHeader{unix.DEVLINK_CMD_HEALTH_REPORTER_GET, unix.DEVLINK_GENL_VERSION})
-	msgs, err := whole(func() ([][]byte, error) { return req.Execute(unix.NETLINK_GENERIC, 0) })
+	msgs, err := repeatDump(func() ([][]byte, error) { return req.Execute(unix.NETLINK_GENERIC, 0) })
 	if err != nil {
 		return nil, err
 	}
@@ -60,11 +60,11 @@ func ParseHealth(msgs [][]byte) (out []host.HealthReporter, err error) {
 
 // parseHealthReporter parses the body of one DEVLINK_CMD_HEALTH_REPORTER_GET message.
 func parseHealthReporter(msg []byte) (r host.HealthReporter, err error) {
-	attributes{
+	attributeList{
 		unix.DEVLINK_ATTR_BUS_NAME:   &r.Bus,
 		unix.DEVLINK_ATTR_DEV_NAME:   &r.Device,
 		unix.DEVLINK_ATTR_PORT_INDEX: &r.Port,
-		unix.DEVLINK_ATTR_HEALTH_REPORTER: attributes{
+		unix.DEVLINK_ATTR_HEALTH_REPORTER: attributeList{
 			unix.DEVLINK_ATTR_HEALTH_REPORTER_NAME:          &r.Name,
 			unix.DEVLINK_ATTR_HEALTH_REPORTER_STATE:         &r.State,
 			unix.DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT:     &r.Errors,

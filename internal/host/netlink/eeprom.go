@@ -69,7 +69,7 @@ func moduleEEPROMRequest(ref transceiver.Ref) []*nl.RtAttr {
 // requested, never more. None at all is an error on the module's bus: mlx5 returns the bytes that it read before the
 // error (mlx5e_get_module_eeprom_by_page).
 func parseModuleEEPROM(msg []byte, ref transceiver.Ref) ([]byte, error) {
-	for t, v := range attrs(msg) {
+	for t, v := range eachAttribute(msg) {
 		if t != moduleEEPROMData {
 			continue
 		}

@@ -60,7 +60,7 @@ func (c *EthtoolClient) linkState(netdev string) ([]byte, error) {
 
 // ParseLinkState parses the body of ETHTOOL_MSG_LINKSTATE_GET_REPLY.
 func ParseLinkState(msg []byte) (s host.LinkState) {
-	attributes{
+	attributeList{
 		unix.ETHTOOL_A_LINKSTATE_LINK:         &s.Link,
 		unix.ETHTOOL_A_LINKSTATE_EXT_STATE:    &s.ExtState,
 		unix.ETHTOOL_A_LINKSTATE_EXT_SUBSTATE: &s.ExtSubstate,
@@ -104,7 +104,7 @@ func (c *EthtoolClient) queryWith(
 
 // parseLinkModes parses the body of ETHTOOL_MSG_LINKMODES_GET_REPLY.
 func parseLinkModes(msg []byte) (m host.LinkModes) {
-	attributes{
+	attributeList{
 		unix.ETHTOOL_A_LINKMODES_AUTONEG: &m.Autoneg,
 		unix.ETHTOOL_A_LINKMODES_SPEED:   &m.Speed,
 		unix.ETHTOOL_A_LINKMODES_DUPLEX:  &m.Duplex,
@@ -123,7 +123,7 @@ const maxBitset = 128
 
 // bitset parses one set of a compact bitset; nil if it is missing, not a multiple of the word size, or too large.
 func bitset(msg []byte, which uint16) linkmode.Set {
-	for t, v := range attrs(msg) {
+	for t, v := range eachAttribute(msg) {
 		if t != which || len(v)%4 != 0 || len(v) > maxBitset {
 			continue
 		}
@@ -183,11 +183,11 @@ func (c *EthtoolClient) withStats(cmd uint8, netdev string) ([]byte, error) {
 
 // parsePause parses the body of ETHTOOL_MSG_PAUSE_GET_REPLY.
 func parsePause(msg []byte) (p host.Pause) {
-	attributes{
+	attributeList{
 		unix.ETHTOOL_A_PAUSE_AUTONEG: &p.Autoneg,
 		unix.ETHTOOL_A_PAUSE_RX:      &p.RX,
 		unix.ETHTOOL_A_PAUSE_TX:      &p.TX,
-		unix.ETHTOOL_A_PAUSE_STATS: attributes{
+		unix.ETHTOOL_A_PAUSE_STATS: attributeList{
 			unix.ETHTOOL_A_PAUSE_STAT_TX_FRAMES: &p.TXFrames,
 			unix.ETHTOOL_A_PAUSE_STAT_RX_FRAMES: &p.RXFrames,
 			pauseStatTXStorms:                   &p.TXStormEvents,
@@ -198,7 +198,7 @@ func parsePause(msg []byte) (p host.Pause) {
 
 // parseFEC parses the body of ETHTOOL_MSG_FEC_GET_REPLY.
 func parseFEC(msg []byte) (f host.FEC) {
-	attributes{fecActive: &f.Active, fecStats: attributes{
+	attributeList{fecActive: &f.Active, fecStats: attributeList{
 		fecStatCorrected:     func(v []byte) { f.Corrected, f.LaneCorrected = fecCounts(v) },
 		fecStatUncorrectable: func(v []byte) { f.Uncorrectable, f.LaneUncorrectable = fecCounts(v) },
 		fecStatCorrectedBits: func(v []byte) { f.CorrectedBits, f.LaneCorrectedBits = fecCounts(v) },
@@ -250,7 +250,7 @@ func wordsOf(v []byte) []uint64 {
 // parseFECBin parses a bin of the histogram. Its value has 32 or 64 bits.
 func parseFECBin(v []byte) (b host.FECBin, ok bool) {
 	var low, high, value *uint64
-	attributes{
+	attributeList{
 		fecBinLow: &low, fecBinHigh: &high, fecBinValue: &value,
 		fecBinLanes: func(v []byte) { b.Lanes = knownLanes(wordsOf(v)) },
 	}.decode(v)

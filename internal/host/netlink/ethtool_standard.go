@@ -62,14 +62,14 @@ func standardBits() *nl.RtAttr {
 // parseStandardStats parses the body of ETHTOOL_MSG_STATS_GET_REPLY. Each statistic is a nest of one attribute, whose
 // type is its number.
 func parseStandardStats(msg []byte) (out []host.Stat) {
-	attributes{statsGroup: func(group []byte) {
+	attributeList{statsGroup: func(group []byte) {
 		var id *uint64
-		attributes{statsGroupID: &id}.decode(group)
+		attributeList{statsGroupID: &id}.decode(group)
 		if id == nil || *id >= standardGroups {
 			return
 		}
-		attributes{statsGroupStat: func(nest []byte) {
-			for number, v := range attrs(nest) {
+		attributeList{statsGroupStat: func(nest []byte) {
+			for number, v := range eachAttribute(nest) {
 				name := standardNames[*id][number]
 				if name == "" || len(v) != 8 {
 					continue

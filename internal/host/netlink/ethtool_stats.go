@@ -109,8 +109,8 @@ func (s *netdevStats) answer(netdev string) ([]host.Stat, bool) {
 	if n == 0 || n > ethtool.MAX_GSTRINGS || s.count(s.names, "len") != n {
 		return nil, false
 	}
-	names := s.table(netdev, field(s.names, "data").Bytes()[:n*ethtool.ETH_GSTRING_LEN])
-	values := field(s.values, "data")
+	names := s.table(netdev, fieldOf(s.names, "data").Bytes()[:n*ethtool.ETH_GSTRING_LEN])
+	values := fieldOf(s.values, "data")
 	out := make([]host.Stat, n)
 	for i := range out {
 		out[i] = host.Stat{Name: names[i], Value: values.Index(i).Uint()}
@@ -139,10 +139,10 @@ func statNames(raw []byte) []string {
 }
 
 // count is a count in a buffer of the library.
-func (*netdevStats) count(buffer any, name string) int { return int(field(buffer, name).Uint()) }
+func (*netdevStats) count(buffer any, name string) int { return int(fieldOf(buffer, name).Uint()) }
 
-// field is a field of a buffer of the library. The library has no other access to the kernel's answer.
-func field(buffer any, name string) reflect.Value {
+// fieldOf is a field of a buffer of the library. The library has no other access to the kernel's answer.
+func fieldOf(buffer any, name string) reflect.Value {
 	return reflect.ValueOf(buffer).Elem().FieldByName(name)
 }
 

@@ -114,13 +114,13 @@ func FuzzStatNames(f *testing.F) {
 
 // answered fills the buffers as the kernel would.
 func (s *netdevStats) answered(names []byte, counted, written uint32, values ...uint64) {
-	copy(field(s.names, "data").Bytes(), names)
+	copy(fieldOf(s.names, "data").Bytes(), names)
 	set := func(buffer any, name string, to uint32) {
-		*(*uint32)(field(buffer, name).Addr().UnsafePointer()) = to
+		*(*uint32)(fieldOf(buffer, name).Addr().UnsafePointer()) = to
 	}
 	set(s.names, "len", counted)
 	set(s.values, "n_stats", written)
-	data := field(s.values, "data")
+	data := fieldOf(s.values, "data")
 	for i, v := range values {
 		*(*uint64)(data.Index(i).Addr().UnsafePointer()) = v
 	}

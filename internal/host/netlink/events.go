@@ -73,7 +73,7 @@ func (e *events) monitors() error {
 	}
 	for _, m := range msgs {
 		var mode *uint64
-		if (attributes{nldevSysAttrMonitorMode: &mode}).decode(m); mode != nil && *mode != 0 {
+		if (attributeList{nldevSysAttrMonitorMode: &mode}).decode(m); mode != nil && *mode != 0 {
 			return nil
 		}
 	}
@@ -142,7 +142,7 @@ func parseLinkEvent(kind uint16, msg []byte) (e host.LinkEvent, ok bool) {
 		Index: uint64(binary.NativeEndian.Uint32(msg[4:])), Deleted: kind == unix.RTM_DELLINK,
 		Up: flags&unix.IFF_UP != 0, Carrier: flags&unix.IFF_LOWER_UP != 0,
 	}
-	attributes{
+	attributeList{
 		unix.IFLA_IFNAME:             &e.Name,
 		unix.IFLA_CARRIER_UP_COUNT:   &e.CarrierUpCount,
 		unix.IFLA_CARRIER_DOWN_COUNT: &e.CarrierDownCount,
@@ -153,7 +153,7 @@ func parseLinkEvent(kind uint16, msg []byte) (e host.LinkEvent, ok bool) {
 // parseDeviceEvent parses the attributes of RDMA_NLDEV_CMD_MONITOR.
 func parseDeviceEvent(msg []byte) (e host.DeviceEvent, ok bool) {
 	var kind, index *uint64
-	attributes{
+	attributeList{
 		nldevAttrEventType: &kind, nl.RDMA_NLDEV_ATTR_DEV_INDEX: &index,
 		nl.RDMA_NLDEV_ATTR_DEV_NAME: &e.Device,
 	}.decode(msg)

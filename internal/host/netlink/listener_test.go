@@ -19,9 +19,9 @@ func TestListenerUIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tree.Close()
-	for _, network := range []string{"tcp4", "tcp6"} {
-		t.Run(network, func(t *testing.T) {
-			l, err := net.Listen(network, "localhost:0")
+	for _, protocol := range []string{"tcp4", "tcp6"} {
+		t.Run(protocol, func(t *testing.T) {
+			l, err := net.Listen(protocol, "localhost:0")
 			if err != nil {
 				t.Log(err) // a host may have no IPv6
 				return

@@ -110,7 +110,7 @@ func TestInterruptedDump(t *testing.T) {
 	for tries, want := range map[int]bool{0: true, 1: true, dumpTries - 1: true, dumpTries: false, 100: false} {
 		t.Run(fmt.Sprintf("interrupted %d times", tries), func(t *testing.T) {
 			asked := 0
-			msgs, err := whole(func() ([][]byte, error) {
+			msgs, err := repeatDump(func() ([][]byte, error) {
 				if asked++; asked <= tries {
 					return [][]byte{{1}, {1}}, nl.ErrDumpInterrupted
 				}
@@ -122,7 +122,7 @@ func TestInterruptedDump(t *testing.T) {
 			}
 		})
 	}
-	if _, err := whole(func() ([][]byte, error) { return nil, syscall.EPERM }); !errors.Is(err, syscall.EPERM) {
+	if _, err := repeatDump(func() ([][]byte, error) { return nil, syscall.EPERM }); !errors.Is(err, syscall.EPERM) {
 		t.Errorf("another error: %v", err)
 	}
 }

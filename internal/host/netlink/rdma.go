@@ -84,7 +84,7 @@ func (c *RDMAClient) System(context.Context) (s host.RDMASystem, err error) {
 	if err != nil {
 		return s, &access.Error{Op: "query", Path: "rdma/system", Err: err}
 	}
-	attributes{nl.RDMA_NLDEV_SYS_ATTR_NETNS_MODE: &s.NetnsMode}.decode(msgs[0])
+	attributeList{nl.RDMA_NLDEV_SYS_ATTR_NETNS_MODE: &s.NetnsMode}.decode(msgs[0])
 	return s, nil
 }
 
@@ -172,7 +172,7 @@ func (c *RDMAClient) do(cmd, flags int, attrs ...*nl.RtAttr) ([][]byte, error) {
 		req.AddData(a)
 	}
 	req.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_RDMA: {Socket: s}}
-	msgs, err := whole(func() ([][]byte, error) { return req.Execute(unix.NETLINK_RDMA, 0) })
+	msgs, err := repeatDump(func() ([][]byte, error) { return req.Execute(unix.NETLINK_RDMA, 0) })
 	if err != nil && !isKernelAnswer(err) {
 		s.Close() // a late reply must not be taken for that of the next request
 		return nil, err
@@ -186,9 +186,9 @@ func (c *RDMAClient) do(cmd, flags int, attrs ...*nl.RtAttr) ([][]byte, error) {
 // dumpTries limits the attempts to read a list that changes during each dump.
 const dumpTries = 4
 
-// whole repeats a dump until it is consistent: a list that changed during the dump (NLM_F_DUMP_INTR) may lack entries
-// or contain duplicates.
-func whole(get func() ([][]byte, error)) (msgs [][]byte, err error) {
+// repeatDump repeats a dump until it is consistent: a list that changed during the dump (NLM_F_DUMP_INTR) may lack
+// entries or contain duplicates.
+func repeatDump(get func() ([][]byte, error)) (msgs [][]byte, err error) {
 	for range dumpTries {
 		if msgs, err = get(); !errors.Is(err, nl.ErrDumpInterrupted) {
 			return msgs, err

@@ -112,12 +112,12 @@ type resource struct {
 
 // parseResources skips resources of the kernel. They have a name instead of a process.
 func parseResources(msg []byte, table, entry uint16) (found []resource, device string, err error) {
-	for t, v := range attrs(msg) {
+	for t, v := range eachAttribute(msg) {
 		switch t {
 		case nl.RDMA_NLDEV_ATTR_DEV_NAME:
 			device = rooted.Text(v)
 		case table:
-			for t, v := range attrs(v) {
+			for t, v := range eachAttribute(v) {
 				if r, user := parseResource(v); t == entry && user {
 					found = append(found, r)
 				}
@@ -132,8 +132,8 @@ func parseResources(msg []byte, table, entry uint16) (found []resource, device s
 
 func parseResource(b []byte) (r resource, user bool) {
 	user = true
-	for t, v := range attrs(b) {
-		n, ok := number(v)
+	for t, v := range eachAttribute(b) {
+		n, ok := parseNumber(v)
 		switch {
 		case t == nldevAttrResKernName:
 			user = false

@@ -12,9 +12,9 @@ import (
 	"rdma_exporter/internal/host/rooted"
 )
 
-// attrs yields the attributes of a netlink message body: type without its flag bits, and payload. It stops at the first
-// attribute that does not fit, so that a truncated message yields its complete attributes.
-func attrs(b []byte) iter.Seq2[uint16, []byte] {
+// eachAttribute yields the attributes of a netlink message body: type without its flag bits, and payload. It stops at
+// the first attribute that does not fit, so that a truncated message yields its complete attributes.
+func eachAttribute(b []byte) iter.Seq2[uint16, []byte] {
 	return func(yield func(uint16, []byte) bool) {
 		for len(b) >= 4 {
 			n := int(binary.NativeEndian.Uint16(b))
@@ -29,8 +29,8 @@ func attrs(b []byte) iter.Seq2[uint16, []byte] {
 	}
 }
 
-// number parses an integer attribute of 1, 2, 4 or 8 bytes in host byte order.
-func number(b []byte) (uint64, bool) {
+// parseNumber parses an integer attribute of 1, 2, 4 or 8 bytes in host byte order.
+func parseNumber(b []byte) (uint64, bool) {
 	switch len(b) {
 	case 1:
 		return uint64(b[0]), true
@@ -44,21 +44,21 @@ func number(b []byte) (uint64, bool) {
 	return 0, false
 }
 
-// attributes are the places of attributes by type: **uint64 of an integer, *string of a text, attributes of a nest, and
-// func([]byte) takes any other payload.
-type attributes map[uint16]any
+// attributeList are the places of attributes by type: **uint64 of an integer, *string of a text, attributes of a nest,
+// and func([]byte) takes any other payload.
+type attributeList map[uint16]any
 
 // decode stores the attributes of a message in their places. Integers of an odd size are left out.
-func (to attributes) decode(msg []byte) {
-	for t, v := range attrs(msg) {
+func (to attributeList) decode(msg []byte) {
+	for t, v := range eachAttribute(msg) {
 		switch to := to[t].(type) {
 		case **uint64:
-			if n, ok := number(v); ok {
+			if n, ok := parseNumber(v); ok {
 				*to = &n
 			}
 		case *string:
 			*to = rooted.Text(v)
-		case attributes:
+		case attributeList:
 			to.decode(v)
 		case func([]byte):
 			to(v)
@@ -68,7 +68,7 @@ func (to attributes) decode(msg []byte) {
 
 func parseDevice(msg []byte) (name string, index uint32, err error) {
 	var number *uint64
-	attributes{nl.RDMA_NLDEV_ATTR_DEV_INDEX: &number, nl.RDMA_NLDEV_ATTR_DEV_NAME: &name}.decode(msg)
+	attributeList{nl.RDMA_NLDEV_ATTR_DEV_INDEX: &number, nl.RDMA_NLDEV_ATTR_DEV_NAME: &name}.decode(msg)
 	if number == nil || name == "" {
 		return "", 0, fmt.Errorf("%w: device without index or name", access.ErrMalformed)
 	}
@@ -76,7 +76,7 @@ func parseDevice(msg []byte) (name string, index uint32, err error) {
 }
 
 func parsePort(msg []byte) (p host.RDMAPort, device string, err error) {
-	attributes{
+	attributeList{
 		nl.RDMA_NLDEV_ATTR_PORT_STATE: &p.State, nl.RDMA_NLDEV_ATTR_PORT_PHYS_STATE: &p.PhysicalState,
 		nl.RDMA_NLDEV_ATTR_LID:       &p.LID,
 		nl.RDMA_NLDEV_ATTR_SM_LID:    &p.SMLID,
@@ -92,12 +92,12 @@ func parsePort(msg []byte) (p host.RDMAPort, device string, err error) {
 
 func parseStats(msg []byte, buf []host.Stat) (stats []host.Stat, device string, err error) {
 	stats = buf
-	for t, v := range attrs(msg) {
+	for t, v := range eachAttribute(msg) {
 		switch t {
 		case nl.RDMA_NLDEV_ATTR_DEV_NAME:
 			device = rooted.Text(v)
 		case nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTERS:
-			for t, v := range attrs(v) {
+			for t, v := range eachAttribute(v) {
 				if t != nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY {
 					continue
 				}
@@ -114,12 +114,12 @@ func parseStats(msg []byte, buf []host.Stat) (stats []host.Stat, device string, 
 }
 
 func parseStat(b []byte) (s host.Stat, ok bool) {
-	for t, v := range attrs(b) {
+	for t, v := range eachAttribute(b) {
 		switch t {
 		case nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME:
 			s.Name = rooted.Text(v)
 		case nl.RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE:
-			s.Value, ok = number(v)
+			s.Value, ok = parseNumber(v)
 		}
 	}
 	return s, ok && s.Name != ""

@@ -45,7 +45,7 @@ func statsMessage(device string, counters ...[]byte) []byte {
 func TestAttributes(t *testing.T) {
 	whole := slices.Concat(Attr(1, U8(7)), Attr(2|nested, Attr(3)), Attr(4, str("name")))
 	kinds := func(b []byte) (out []uint16) {
-		for kind := range attrs(b) {
+		for kind := range eachAttribute(b) {
 			out = append(out, kind)
 		}
 		return out
@@ -71,7 +71,7 @@ func TestAttributes(t *testing.T) {
 			}
 		})
 	}
-	for range attrs(whole) {
+	for range eachAttribute(whole) {
 		break // a reader that stops early
 	}
 }
@@ -92,7 +92,7 @@ func TestNumber(t *testing.T) {
 		{"16 bytes", make([]byte, 16), 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got, ok := number(c.payload); got != c.want || ok != c.ok {
+			if got, ok := parseNumber(c.payload); got != c.want || ok != c.ok {
 				t.Errorf("% x: %d %v", c.payload, got, ok)
 			}
 		})

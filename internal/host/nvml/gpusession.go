@@ -110,7 +110,7 @@ func (n *nvmlGPUs) beginSession() (*nvmlSession, error) {
 			s.seats, s.errs = append(s.seats, nil), append(s.errs, fmt.Errorf("GPU %d: %w", i, err))
 			continue
 		}
-		at, errs := seat(i, device)
+		at, errs := readSeat(i, device)
 		s.seats, s.errs = append(s.seats, at), append(s.errs, errs...)
 	}
 	s.errs = append(s.errs, r.errs...)

@@ -71,8 +71,8 @@ func (r *nvmlReading) scaled(function string, parts float64) *float64 {
 	return new(float64(*n) / parts)
 }
 
-// seat reads the constant properties of a GPU.
-func seat(index int, device nvmlDevice) (*nvmlSeat, []error) {
+// readSeat reads the constant properties of a GPU.
+func readSeat(index int, device nvmlDevice) (*nvmlSeat, []error) {
 	s := &nvmlSeat{device: device, identity: snapshot.GPU{Index: index}}
 	r := nvmlReading{GPU: &s.identity, device: device}
 	r.UUID = r.text("nvmlDeviceGetUUID")

@@ -149,7 +149,7 @@ func isProcess(p *snapshot.Process) bool {
 		return err == nil && strings.HasPrefix(name, "uverbs")
 	}
 	topology, err := ReducedTopology([]byte(p.Topology))
-	return all(p.GPUs, isMinor) && all(p.Verbs, isNode) && all(p.DMABUFs, isDMABUFs) && len(p.DMABUFs) <= 2 &&
+	return allOf(p.GPUs, isMinor) && allOf(p.Verbs, isNode) && allOf(p.DMABUFs, isDMABUFs) && len(p.DMABUFs) <= 2 &&
 		len(p.Command) <= commandLength && p.Command == printable(p.Command) &&
 		(p.NCCL == "" || ncclLibrary().MatchString("libnccl.so."+p.NCCL)) &&
 		isPlaced(p) &&
@@ -163,7 +163,7 @@ func isDMABUFs(d snapshot.DMABUFs) bool {
 	return exportsGPUMemory(d.Exporter, true) && d.Buffers > 0 && d.Buffers <= maxDMABUFs
 }
 
-func all[T any](list []T, ok func(T) bool) bool {
+func allOf[T any](list []T, ok func(T) bool) bool {
 	return len(list) <= maxOpenFiles && !slices.ContainsFunc(list, func(x T) bool { return !ok(x) })
 }
 

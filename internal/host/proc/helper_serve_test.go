@@ -25,8 +25,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// socket listens on a Unix socket.
-func socket(t testing.TB, name string) *net.UnixListener {
+// listenOn listens on a Unix socket.
+func listenOn(t testing.TB, name string) *net.UnixListener {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
 	if err != nil {
@@ -39,7 +39,7 @@ func socket(t testing.TB, name string) *net.UnixListener {
 // help runs a helper for a tree until stop is called, and collects the rejected requests.
 func help(t *testing.T, dir, name string) (stop func() (rejected []error)) {
 	t.Helper()
-	return helpOn(t, dir, socket(t, name))
+	return helpOn(t, dir, listenOn(t, name))
 }
 
 func helpOn(t testing.TB, dir string, l *net.UnixListener) (stop func() (rejected []error)) {
@@ -67,7 +67,7 @@ func helpOn(t testing.TB, dir string, l *net.UnixListener) (stop func() (rejecte
 // BenchmarkProcesses reads the processes of this machine, itself and by a helper.
 func BenchmarkProcesses(b *testing.B) {
 	name := filepath.Join(b.TempDir(), "helper.sock")
-	stop := helpOn(b, "/", socket(b, name))
+	stop := helpOn(b, "/", listenOn(b, name))
 	defer stop()
 	for what, paths := range map[string]rooted.Paths{"direct": {RootFS: "/"}, "helper": {RootFS: "/", Helper: name}} {
 		b.Run(what, func(b *testing.B) {
@@ -101,10 +101,10 @@ func helped(t *testing.T) (dir, name string, direct, byHelper *reader) {
 	t.Cleanup(func() { _ = direct.Close() })
 	p := processTree{t, dir}
 	p.Process(42, []string{"/dev/nvidia3", "/dev/infiniband/uverbs0"}, map[string]string{
-		"maps": ncclMaps, "limits": limits, "stat": "42 (py\xffthon) S" + strings.Repeat(" 1", 20),
+		"maps": ncclMaps, "limits": limitsText, "stat": "42 (py\xffthon) S" + strings.Repeat(" 1", 20),
 		"cgroup":  "0::/system.slice/slurmstepd.scope/job_77/step_0\n",
 		"environ": "NCCL_IB_HCA=mlx5\x00NCCL_DEBUG_FILE=/tmp/\xff\xfe%h\x00NCCL_TOPO_FILE=/t.xml\x00WORLD_SIZE=16\x00SECRET=1\x00",
-		"status":  statusOf(0), "root/etc/nccl.conf": "NCCL_IB_TC=106\nTOKEN=1\n", "root/etc/passwd": passwd,
+		"status":  statusOf(0), "root/etc/nccl.conf": "NCCL_IB_TC=106\nTOKEN=1\n", "root/etc/passwd": passwdText,
 		"root/t.xml": `<system><cpu numaid="1"><pci busid="0000:15:00.0"/></cpu></system>`,
 	})
 	p.Process(43, []string{"/dev/infiniband/uverbs1"}, map[string]string{"stat": "43 (ib_write_bw) S"})
@@ -239,7 +239,7 @@ func TestHostileHelper(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, name, _, byHelper := helped(t)
-			l := socket(t, name)
+			l := listenOn(t, name)
 			go func() {
 				for {
 					conn, err := l.AcceptUnix()
@@ -259,7 +259,7 @@ func TestHostileHelper(t *testing.T) {
 	}
 	t.Run("large file", func(t *testing.T) {
 		_, name, _, byHelper := helped(t)
-		l := socket(t, name)
+		l := listenOn(t, name)
 		go func() {
 			if conn, err := l.AcceptUnix(); err == nil {
 				_, _ = io.Copy(io.Discard, conn)
@@ -273,7 +273,7 @@ func TestHostileHelper(t *testing.T) {
 	})
 	t.Run("silence", func(t *testing.T) {
 		_, name, _, byHelper := helped(t)
-		socket(t, name) // accepted by the kernel, never answered
+		listenOn(t, name) // accepted by the kernel, never answered
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		_, _, err := byHelper.Processes.Processes(ctx, nil, false)
@@ -353,7 +353,7 @@ func TestHelperPeer(t *testing.T) {
 			continue // make e2e runs as root
 		}
 		dir, name, _, byHelper := helped(t)
-		listening := socket(t, name)
+		listening := listenOn(t, name)
 		for _, err := range []error{
 			os.Chmod(name, 0o666), os.Chown(name, c.owner, -1), os.Chmod(filepath.Dir(name), 0o777),
 			os.Chmod(filepath.Dir(filepath.Dir(name)), 0o777),

@@ -120,8 +120,8 @@ func networkdOf(answer string) func(net.Conn) {
 	}})
 }
 
-// frames are the neighbours of saved frames, by system or chassis.
-func frames(t *testing.T, b []byte) map[string]lldp.Neighbour {
+// framesIn are the neighbours of saved frames, by system or chassis.
+func framesIn(t *testing.T, b []byte) map[string]lldp.Neighbour {
 	t.Helper()
 	out := map[string]lldp.Neighbour{}
 	for len(b) > 0 {
@@ -151,7 +151,7 @@ func TestNetworkd(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := map[string][3]string{}
-			for name, n := range frames(t, b) {
+			for name, n := range framesIn(t, b) {
 				got[name] = [3]string{n.ChassisID, n.Port(), fmt.Sprint(n.Forwards())}
 			}
 			if want := map[string][3]string{

@@ -68,8 +68,8 @@ func listenUnix(t *testing.T) (string, net.Listener) {
 	return socket, l
 }
 
-func pod(namespace, name string, containers ...*podresources.ContainerResources) *podresources.PodResources {
-	return &podresources.PodResources{Namespace: namespace, Name: name, Containers: containers}
+func pod(space, name string, containers ...*podresources.ContainerResources) *podresources.PodResources {
+	return &podresources.PodResources{Namespace: space, Name: name, Containers: containers}
 }
 
 func allocated(resource string, ids ...string) *podresources.ContainerResources {

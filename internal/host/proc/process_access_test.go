@@ -249,7 +249,7 @@ func TestSettingsOfAnotherUser(t *testing.T) {
 	p, table := NewProcessTree(t)
 	environ := "HOME=/home/bob\x00NCCL_CONF_FILE=/home/alice/secret.conf\x00"
 	p.Process(42, []string{"/dev/nvidia3"}, map[string]string{
-		"maps": ncclMaps, "stat": stat, "environ": environ, "status": statusOf(70002),
+		"maps": ncclMaps, "stat": statText, "environ": environ, "status": statusOf(70002),
 		"root/home/alice/secret.conf": "NCCL_SECRET=1\n",
 	})
 	secret := filepath.Join(p.Dir, "proc/42/root/home/alice/secret.conf")

@@ -29,10 +29,10 @@ func TestJobFiles(t *testing.T) {
 		err            error
 	}{
 		{"none", nil, nil, 0, "/root", "", "", nil},
-		{"home of the user, above that of the machine", map[string]string{"etc/passwd": passwd, "home/ann/.nccl.conf": "NCCL_A=1\n", "etc/nccl.conf": "NCCL_A=2\nNCCL_B=3\r\n"}, nil, 1001, "/elsewhere", "NCCL_A=1 NCCL_B=3", "", nil},
-		{"a user of a directory service", map[string]string{"etc/passwd": passwd, "home/bob/.nccl.conf": "NCCL_A=1\n"}, nil, 70001, "/home/bob", "NCCL_A=1", "", nil},
-		{"one without a home", map[string]string{"etc/passwd": passwd}, nil, 70001, "", "", "", syscall.ENOENT},
-		{"a file that the job names, in place of that at home", map[string]string{"etc/passwd": passwd, "home/ann/.nccl.conf": "NCCL_A=1\n", "opt/c": "NCCL_B=2\n"}, map[string]string{"NCCL_CONF_FILE": "/opt/c"}, 1001, "", "NCCL_B=2", "", nil},
+		{"home of the user, above that of the machine", map[string]string{"etc/passwd": passwdText, "home/ann/.nccl.conf": "NCCL_A=1\n", "etc/nccl.conf": "NCCL_A=2\nNCCL_B=3\r\n"}, nil, 1001, "/elsewhere", "NCCL_A=1 NCCL_B=3", "", nil},
+		{"a user of a directory service", map[string]string{"etc/passwd": passwdText, "home/bob/.nccl.conf": "NCCL_A=1\n"}, nil, 70001, "/home/bob", "NCCL_A=1", "", nil},
+		{"one without a home", map[string]string{"etc/passwd": passwdText}, nil, 70001, "", "", "", syscall.ENOENT},
+		{"a file that the job names, in place of that at home", map[string]string{"etc/passwd": passwdText, "home/ann/.nccl.conf": "NCCL_A=1\n", "opt/c": "NCCL_B=2\n"}, map[string]string{"NCCL_CONF_FILE": "/opt/c"}, 1001, "", "NCCL_B=2", "", nil},
 		{"one that is no file of settings", map[string]string{"etc/shadow": "root:$6$x=y:1:\nnccl=1\nNCCL_=1\nNCCL_lower=1\n# NCCL_A=1\n"}, map[string]string{"NCCL_CONF_FILE": "/etc/shadow"}, 0, "", "", "", nil},
 		{"a directory", map[string]string{"opt/c/x": ""}, map[string]string{"NCCL_CONF_FILE": "/opt/c"}, 0, "", "", "", syscall.EINVAL},
 		{"a file where it is", nil, map[string]string{"NCCL_CONF_FILE": "nccl.conf"}, 0, "", "", "", syscall.EINVAL},
@@ -154,7 +154,7 @@ func TestJobFilesOfTheKernel(t *testing.T) {
 
 func FuzzJobFiles(f *testing.F) {
 	f.Add([]byte("NCCL_A=1\n#x\n=\n"), "1001")
-	f.Add([]byte(passwd), "0")
+	f.Add([]byte(passwdText), "0")
 	f.Add([]byte(`<system><cpu numaid="1"><pci busid="0000:15:00.0"/></cpu></system>`), "")
 	f.Fuzz(func(t *testing.T, b []byte, uid string) {
 		homeOf(b, uid)

@@ -20,7 +20,7 @@ func TestJobFilesThatHang(t *testing.T) {
 	p, table := NewProcessTree(t)
 	for pid := 42; pid < 45; pid++ {
 		p.Process(pid, []string{"/dev/nvidia3"}, map[string]string{
-			"maps": ncclMaps, "stat": stat, "environ": "HOME=/root\x00NCCL_DEBUG=INFO\x00",
+			"maps": ncclMaps, "stat": statText, "environ": "HOME=/root\x00NCCL_DEBUG=INFO\x00",
 			"root/etc/nccl.conf": "NCCL_IB_TC=106\n",
 		})
 	}
@@ -131,7 +131,7 @@ func TestReadsAtATime(t *testing.T) {
 // TestJobFilesAreTriedAgain: a failed read is retried in the next scan, and a reused PID has other files.
 func TestJobFilesAreTriedAgain(t *testing.T) {
 	p, table := NewProcessTree(t)
-	p.Process(42, []string{"/dev/nvidia3"}, map[string]string{"maps": ncclMaps, "stat": stat})
+	p.Process(42, []string{"/dev/nvidia3"}, map[string]string{"maps": ncclMaps, "stat": statText})
 	answers := []error{syscall.EACCES, syscall.EIO, nil}
 	table.jobs.files = func(job) (*jobFiles, error) {
 		err := answers[0]
@@ -181,7 +181,7 @@ func TestTruncatedSettings(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p, table := NewProcessTree(t)
 			files := map[string]string{
-				"maps": ncclMaps, "stat": stat, "environ": c.environ, "root/etc/passwd": passwd,
+				"maps": ncclMaps, "stat": statText, "environ": c.environ, "root/etc/passwd": passwdText,
 			}
 			maps.Copy(files, c.files)
 			p.Process(42, []string{"/dev/nvidia3"}, files)

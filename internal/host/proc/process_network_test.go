@@ -22,7 +22,7 @@ func TestNetworkOfProcess(t *testing.T) {
 		44: {"net:[4026532345]", titles},
 		45: {"net:[4026532346]", many}, 46: {"odd", titles}, 47: {"", titles},
 	} {
-		p.Process(pid, []string{"/dev/infiniband/uverbs0"}, map[string]string{"stat": stat, "ns/x": "", "net/dev": c.dev})
+		p.Process(pid, []string{"/dev/infiniband/uverbs0"}, map[string]string{"stat": statText, "ns/x": "", "net/dev": c.dev})
 		if c.network != "" {
 			if err := os.Symlink(c.network, fmt.Sprintf("%s/proc/%d/ns/net", p.Dir, pid)); err != nil {
 				t.Fatal(err)

@@ -22,7 +22,7 @@ func BenchmarkTwoHundredProcesses(b *testing.B) {
 	for i := range 200 {
 		pids = append(pids, 1000+i)
 		p.Process(1000+i, open, map[string]string{
-			"maps": maps, "limits": limits, "stat": fmt.Sprintf("%d (python3) S%s", 1000+i, strings.Repeat(" 1", 20)),
+			"maps": maps, "limits": limitsText, "stat": fmt.Sprintf("%d (python3) S%s", 1000+i, strings.Repeat(" 1", 20)),
 			"status":  statusOf(1001),
 			"cgroup":  fmt.Sprintf("0::/system.slice/slurmstepd.scope/job_%d/step_0/user/task_%d\n", i/8, i%8),
 			"environ": "NCCL_IB_HCA=mlx5\x00WORLD_SIZE=16\x00",

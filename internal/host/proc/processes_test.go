@@ -72,12 +72,12 @@ func NewProcessTree(t testing.TB) (processTree, *processTable) {
 }
 
 const (
-	ncclMaps = "7f00-7f10 r-xp 00000000 fd:00 123 /usr/lib/python3/nvidia/nccl/lib/libnccl.so.2.22.3\n7f10-7f20 r--p 00000000 fd:00 124 /usr/lib/libc.so.6\n"
-	limits   = "Limit                     Soft Limit           Hard Limit           Units\nMax locked memory         8388608              unlimited            bytes\n"
-	stat     = "42 (python (x)) S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 987654 1000 10"
+	ncclMaps   = "7f00-7f10 r-xp 00000000 fd:00 123 /usr/lib/python3/nvidia/nccl/lib/libnccl.so.2.22.3\n7f10-7f20 r--p 00000000 fd:00 124 /usr/lib/libc.so.6\n"
+	limitsText = "Limit                     Soft Limit           Hard Limit           Units\nMax locked memory         8388608              unlimited            bytes\n"
+	statText   = "42 (python (x)) S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 987654 1000 10"
 )
 
-const passwd = "root:x:0:0:root:/root:/bin/sh\nann:x:1001:1001:Ann,,,:/home/ann:/bin/bash\n"
+const passwdText = "root:x:0:0:root:/root:/bin/sh\nann:x:1001:1001:Ann,,,:/home/ann:/bin/bash\n"
 
 func TestProcesses(t *testing.T) {
 	p, table := NewProcessTree(t)
@@ -86,8 +86,9 @@ func TestProcesses(t *testing.T) {
 		"/dev/infiniband/uverbs0", "socket:[1]", "/dev/null",
 	}
 	p.Process(42, devices, map[string]string{
-		"maps": ncclMaps, "limits": limits, "stat": stat, "cgroup": "0::/system.slice/slurmstepd.scope/job_77/step_0\n",
-		"status": statusOf(1001), "root/etc/passwd": passwd,
+		"maps": ncclMaps, "limits": limitsText, "stat": statText,
+		"cgroup": "0::/system.slice/slurmstepd.scope/job_77/step_0\n",
+		"status": statusOf(1001), "root/etc/passwd": passwdText,
 		"root/home/ann/.nccl.conf": "NCCL_IB_GID_INDEX=3\nTOKEN=hidden\n",
 		"root/etc/nccl.conf":       "NCCL_IB_GID_INDEX=1\nNCCL_IB_TC=106\n",
 		"environ":                  "PATH=/bin\x00NCCL_IB_HCA=mlx5\x00AWS_SECRET_ACCESS_KEY=hidden\x00NCCL_NET_GDR_LEVEL=PIX\x00WORLD_SIZE=16\x00MY_NCCL_X=no\x00",
@@ -209,8 +210,8 @@ func TestProcessesNamedContinue(t *testing.T) {
 func TestProcessWithManyFiles(t *testing.T) {
 	p, table := NewProcessTree(t)
 	open := append([]string{"/dev/nvidia3"}, slices.Repeat([]string{"socket:[1]"}, 2*maxOpenFiles)...)
-	p.Process(42, open, map[string]string{"maps": ncclMaps, "stat": stat})
-	p.Process(43, open[:maxOpenFiles], map[string]string{"maps": ncclMaps, "stat": stat})
+	p.Process(42, open, map[string]string{"maps": ncclMaps, "stat": statText})
+	p.Process(43, open[:maxOpenFiles], map[string]string{"maps": ncclMaps, "stat": statText})
 	for _, named := range []string{"42", "43"} { // a copied tree lists names unsorted
 		fd, err := unix.Open(filepath.Join(p.Dir, "proc", named, "fd"), unix.O_DIRECTORY, 0)
 		if err != nil {
@@ -349,7 +350,7 @@ func TestPlaceOf(t *testing.T) {
 func TestNamesOfJobs(t *testing.T) {
 	p, table := NewProcessTree(t)
 	p.Process(42, []string{"/dev/infiniband/uverbs0"}, map[string]string{
-		"stat": stat, "environ": "SLURM_JOB_ID=7\x00SLURM_JOB_NAME=secret " + strings.Repeat("ä", 100) + "\x00",
+		"stat": statText, "environ": "SLURM_JOB_ID=7\x00SLURM_JOB_NAME=secret " + strings.Repeat("ä", 100) + "\x00",
 		"status": "Uid:\t1001\t0\t0\t0\n",
 	})
 	found, _, err := table.Processes(t.Context(), nil, false)
@@ -391,7 +392,7 @@ func TestMapped(t *testing.T) {
 			}
 		})
 	}
-	if got := statField([]byte(stat), statStart); got != "987654" {
+	if got := statField([]byte(statText), statStart); got != "987654" {
 		t.Errorf("start %q", got)
 	}
 	if got := statField(nil, statStart); got != "" {
@@ -400,8 +401,8 @@ func TestMapped(t *testing.T) {
 }
 
 func FuzzProcessFiles(f *testing.F) {
-	f.Add([]byte(stat), []byte(ncclMaps))
-	f.Add([]byte(limits), []byte("A=1\x00NCCL_DEBUG=INFO\x00"))
+	f.Add([]byte(statText), []byte(ncclMaps))
+	f.Add([]byte(limitsText), []byte("A=1\x00NCCL_DEBUG=INFO\x00"))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		statField(a, statStart)
 		mapped(b)

@@ -37,7 +37,7 @@ type Tree struct {
 	Sys, Proc, Rest *Root
 
 	mu     sync.Mutex
-	dirs   map[string]*dir
+	dirs   map[string]*directory
 	inodes map[string]uint64     // of directories, as of the last Identity
 	linked map[string]linkedDirs // as of the last Identities
 	kept   int                   // open descriptors
@@ -45,8 +45,9 @@ type Tree struct {
 	opened atomic.Uint64         // paths of sys
 }
 
-// file is a descriptor that stays open between rounds. It is closed once the cache and all readers have released it.
-type file struct {
+// openFile is a descriptor that stays open between rounds. It is closed once the cache and all readers have released
+// it.
+type openFile struct {
 	fd   int
 	refs int // guarded by tree.mu
 }
@@ -63,7 +64,7 @@ func Open(p Paths) (*Tree, error) {
 		p.Proc = path.Join(p.RootFS, "proc")
 	}
 	t := &Tree{
-		dirs: map[string]*dir{}, inodes: map[string]uint64{}, linked: map[string]linkedDirs{},
+		dirs: map[string]*directory{}, inodes: map[string]uint64{}, linked: map[string]linkedDirs{},
 		max: maxDescriptors(cmp.Or(p.Reserved, 256)),
 	}
 	for _, x := range []struct {
@@ -177,10 +178,10 @@ func (t *Tree) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 func (t *Tree) ReadEach(
 	dir string, names []string, buf []byte, each func(name string, content []byte, err error),
 ) []byte {
-	var few [64]*file
+	var few [64]*openFile
 	open := few[:0]
 	if len(names) > len(few) {
-		open = make([]*file, 0, len(names))
+		open = make([]*openFile, 0, len(names))
 	}
 	open = open[:len(names)]
 	t.mu.Lock()
@@ -216,7 +217,7 @@ func (t *Tree) ReadEach(
 }
 
 // find takes the files that are open.
-func (d *dir) find(names []string, open []*file) {
+func (d *directory) find(names []string, open []*openFile) {
 	if slices.Equal(names, d.each.names) {
 		copy(open, d.each.files)
 		for _, f := range open {
@@ -266,7 +267,7 @@ func Pread(fd int, buf []byte, pieces bool) ([]byte, error) {
 	}
 }
 
-func (t *Tree) acquire(dir, name string) (*file, error) {
+func (t *Tree) acquire(dir, name string) (*openFile, error) {
 	t.mu.Lock()
 	if d := t.dirs[dir]; d != nil {
 		if f := d.files[name]; f != nil {
@@ -280,7 +281,7 @@ func (t *Tree) acquire(dir, name string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &file{fd: fd, refs: 1}
+	f := &openFile{fd: fd, refs: 1}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// Stale descriptors are detected only in directories that are listed each round.
@@ -292,13 +293,13 @@ func (t *Tree) acquire(dir, name string) (*file, error) {
 	return f, nil
 }
 
-func (t *Tree) release(f *file) {
+func (t *Tree) release(f *openFile) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unref(f)
 }
 
-func (t *Tree) unref(f *file) {
+func (t *Tree) unref(f *openFile) {
 	if f.refs--; f.refs == 0 {
 		unix.Close(f.fd)
 	}

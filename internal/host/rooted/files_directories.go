@@ -16,20 +16,20 @@ import (
 // relistInterval is how long a change in an unmodified directory of sysfs may go unnoticed.
 const relistInterval = 30 * time.Second
 
-// dir is a directory as of the last List, with the descriptors of its files.
-type dir struct {
+// directory is a directory as of the last List, with the descriptors of its files.
+type directory struct {
 	id     dirID
 	names  []string
 	listed time.Time
-	files  map[string]*file // by name; "." is the directory itself
-	state  []uint64         // of itself and of its entries, as of the last Same; nil: unknown
-	each   fileSet          // of the last ReadEach, if all were open
+	files  map[string]*openFile // by name; "." is the directory itself
+	state  []uint64             // of itself and of its entries, as of the last Same; nil: unknown
+	each   fileSet              // of the last ReadEach, if all were open
 }
 
 // fileSet is open files of a directory. Looking each up by its name costs a twentieth of reading it.
 type fileSet struct {
 	names []string
-	files []*file
+	files []*openFile
 }
 
 // dirID identifies a directory and its state: it differs if the directory was replaced or its entries changed.
@@ -74,7 +74,7 @@ func (t *Tree) List(p string) ([]string, error) {
 		return d.names, nil
 	}
 	t.leaveLocked(p)
-	t.dirs[p] = &dir{id: idOf(&st), names: names, listed: time.Now(), files: map[string]*file{}}
+	t.dirs[p] = &directory{id: idOf(&st), names: names, listed: time.Now(), files: map[string]*openFile{}}
 	return names, nil
 }
 

@@ -34,7 +34,7 @@ func TestUnderRTNL(t *testing.T) {
 		ask := func(took time.Duration) error {
 			return h.UnderRTNL(t.Context(), source.PortState, "bnxt_re0", 1, func() { time.Sleep(took) })
 		}
-		cost := func() source.Cost {
+		costOf := func() source.Cost {
 			for _, c := range h.Meter.Costs() {
 				if c.Source == source.PortState && c.Lock == source.LockRTNL {
 					return c
@@ -42,21 +42,21 @@ func TestUnderRTNL(t *testing.T) {
 			}
 			return source.Cost{}
 		}
-		if err := ask(10 * time.Millisecond); err != nil || cost().Requests != 1 || cost().Took != 10*time.Millisecond {
-			t.Fatalf("%v, %+v", err, cost())
+		if err := ask(10 * time.Millisecond); err != nil || costOf().Requests != 1 || costOf().Took != 10*time.Millisecond {
+			t.Fatalf("%v, %+v", err, costOf())
 		}
-		if err := ask(30 * time.Second); !errors.Is(err, access.ErrStuck) || cost().Requests != 2 ||
-			cost().Took != 10*time.Millisecond {
-			t.Errorf("stuck: %v, %+v", err, cost())
+		if err := ask(30 * time.Second); !errors.Is(err, access.ErrStuck) || costOf().Requests != 2 ||
+			costOf().Took != 10*time.Millisecond {
+			t.Errorf("stuck: %v, %+v", err, costOf())
 		}
-		if err := ask(0); !errors.Is(err, access.ErrStuck) || cost().Requests != 2 {
-			t.Errorf("while it is inside: %v, %+v", err, cost())
+		if err := ask(0); !errors.Is(err, access.ErrStuck) || costOf().Requests != 2 {
+			t.Errorf("while it is inside: %v, %+v", err, costOf())
 		}
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
-		if err := ask(0); !errors.Is(err, access.ErrBackOff) || cost().Requests != 2 ||
-			cost().Took != 30*time.Second+10*time.Millisecond {
-			t.Errorf("back-off: %v, %+v", err, cost())
+		if err := ask(0); !errors.Is(err, access.ErrBackOff) || costOf().Requests != 2 ||
+			costOf().Took != 30*time.Second+10*time.Millisecond {
+			t.Errorf("back-off: %v, %+v", err, costOf())
 		}
 		if s := h.Budget.Spent("bnxt_re0")[0]; s.Total != 30*time.Second+10*time.Millisecond || !s.Over {
 			t.Errorf("the device was charged %+v", s)

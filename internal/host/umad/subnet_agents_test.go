@@ -15,8 +15,8 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// agent answers for a port at LID 17, or for a subnet manager at LID 1.
-type agent struct {
+// fakeAgent answers for a port at LID 17, or for a subnet manager at LID 1.
+type fakeAgent struct {
 	mask    uint16 // ClassPortInfo.CapabilityMask
 	mask2   uint32
 	status  map[uint16]uint16 // of answers, by attribute
@@ -36,12 +36,12 @@ type agent struct {
 
 const (
 	classPortInfo, portCounters, portCountersExtended, smInfo = 0x01, 0x12, 0x1d, 0x20
-	portInfo, portInfoExtended, extendedSpeeds, slToVL        = 0x15, 0x33, 0x1f, 0x17
+	attrPortInfo, portInfoExtended, extendedSpeeds, slToVL    = 0x15, 0x33, 0x1f, 0x17
 
 	extWidth, extWidthNoIETF, waits, wideErrors, rsFEC = 1 << 9, 1 << 10, 1 << 12, 1 << 1, 1 << 14
 )
 
-func (a *agent) Send(d *mad.Datagram, _ time.Duration) error {
+func (a *fakeAgent) Send(d *mad.Datagram, _ time.Duration) error {
 	if a.broken != nil {
 		return a.broken
 	}
@@ -75,7 +75,7 @@ func (a *agent) Send(d *mad.Datagram, _ time.Duration) error {
 		for at := 8; at < 176; at += 8 {
 			binary.BigEndian.PutUint64(data[at:], uint64(at)<<20)
 		}
-	case portInfo:
+	case attrPortInfo:
 		if mask := a.caps2[m.MAD[23]]; mask != 0 {
 			binary.BigEndian.PutUint32(data[20:], 1<<15)
 			binary.BigEndian.PutUint16(data[60:], mask)
@@ -103,7 +103,7 @@ func (a *agent) Send(d *mad.Datagram, _ time.Duration) error {
 	return nil
 }
 
-func (a *agent) Receive(d *mad.Datagram) error {
+func (a *fakeAgent) Receive(d *mad.Datagram) error {
 	m, ok := <-a.answers
 	if !ok {
 		return errors.New("closed")
@@ -112,13 +112,13 @@ func (a *agent) Receive(d *mad.Datagram) error {
 	return nil
 }
 
-func (a *agent) Close() error {
+func (a *fakeAgent) Close() error {
 	a.closed = true
 	close(a.answers)
 	return nil
 }
 
-func (a *agent) subnet() host.Subnet {
+func (a *fakeAgent) subnet() host.Subnet {
 	return NewSubnet(func(_ string, _ int, classes ...uint8) (mad.Transport, error) {
 		if a.refuses != nil {
 			return nil, a.refuses
@@ -155,7 +155,7 @@ func TestCounters(t *testing.T) {
 		{name: "nothing said", names: without(append(traffic, "port_xmit_wait")...), asked: []string{short}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a := &agent{mask: tt.mask, mask2: tt.mask2}
+			a := &fakeAgent{mask: tt.mask, mask2: tt.mask2}
 			s, at := a.subnet(), &host.Agent{LID: 17, Port: 1, TransmitWait: tt.quirk}
 			for first := range 2 {
 				a.asked = nil
@@ -173,15 +173,15 @@ func TestCounters(t *testing.T) {
 				if !slices.Equal(names, tt.names) || c.Wide != tt.wide {
 					t.Errorf("%v, %v; want %v, %v", names, c.Wide, tt.names, tt.wide)
 				}
-				asked := tt.asked
+				questions := tt.asked
 				if first == 0 {
-					asked = append([]string{"0x1 of 0 at 17 by QP1"}, asked...)
+					questions = append([]string{"0x1 of 0 at 17 by QP1"}, questions...)
 				}
 				if n := at.Requests(); n != len(tt.asked) {
 					t.Errorf("%d requests, want %d", n, len(tt.asked))
 				}
-				if !slices.Equal(a.asked, asked) || !slices.Equal(a.classes, []uint8{mad.ClassPerformance}) || !a.closed {
-					t.Errorf("%v by %v, closed %v; want %v", a.asked, a.classes, a.closed, asked)
+				if !slices.Equal(a.asked, questions) || !slices.Equal(a.classes, []uint8{mad.ClassPerformance}) || !a.closed {
+					t.Errorf("%v by %v, closed %v; want %v", a.asked, a.classes, a.closed, questions)
 				}
 			}
 		})
@@ -192,16 +192,16 @@ func TestCounters(t *testing.T) {
 func TestCountersFail(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		a    agent
+		a    fakeAgent
 		want string
 	}{
-		{"no rights", agent{refuses: errors.New("refused")}, "refused"},
-		{"no agent", agent{silent: classPortInfo}, "query ClassPortInfo of lid 17: no answer"},
-		{"no answer", agent{mask: extWidth, silent: portCountersExtended}, "query PortCountersExtended of lid 17: no answer"},
-		{"no second answer", agent{mask: extWidth, silent: portCounters}, "query PortCounters of lid 17: no answer"},
-		{"refused", agent{status: map[uint16]uint16{classPortInfo: 3 << 2}}, "attribute not supported"},
-		{"redirected", agent{mask: extWidth, status: map[uint16]uint16{portCountersExtended: 2}}, "agent redirects"},
-		{"device gone", agent{broken: errors.New("no such device")}, "no such device"},
+		{"no rights", fakeAgent{refuses: errors.New("refused")}, "refused"},
+		{"no agent", fakeAgent{silent: classPortInfo}, "query ClassPortInfo of lid 17: no answer"},
+		{"no answer", fakeAgent{mask: extWidth, silent: portCountersExtended}, "query PortCountersExtended of lid 17: no answer"},
+		{"no second answer", fakeAgent{mask: extWidth, silent: portCounters}, "query PortCounters of lid 17: no answer"},
+		{"refused", fakeAgent{status: map[uint16]uint16{classPortInfo: 3 << 2}}, "attribute not supported"},
+		{"redirected", fakeAgent{mask: extWidth, status: map[uint16]uint16{portCountersExtended: 2}}, "agent redirects"},
+		{"device gone", fakeAgent{broken: errors.New("no such device")}, "no such device"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestCountersFail(t *testing.T) {
 }
 
 func TestManager(t *testing.T) {
-	a := &agent{}
+	a := &fakeAgent{}
 	m, err := a.subnet().Manager(t.Context(), "mlx5_0", 1, 1)
 	if err != nil || m.GUID != "b83f:d203:00a1:c0de" || *m.State != 3 || *m.Priority != 14 || *m.Activity != 4711 {
 		t.Errorf("%+v, %v", m, err)
@@ -231,7 +231,7 @@ func TestManager(t *testing.T) {
 		!slices.Equal(a.classes, []uint8{mad.ClassSubnetLID}) {
 		t.Errorf("%v by %v", a.asked, a.classes)
 	}
-	a = &agent{silent: smInfo}
+	a = &fakeAgent{silent: smInfo}
 	if _, err := a.subnet().Manager(t.Context(), "mlx5_0", 1, 1); !errors.Is(err, mad.ErrTimeout) {
 		t.Error(err)
 	}

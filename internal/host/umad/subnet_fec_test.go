@@ -16,7 +16,7 @@ func TestPortFEC(t *testing.T) {
 	const extended = 1 << 1
 	for _, tt := range []struct {
 		name  string
-		set   func(*agent)
+		set   func(*fakeAgent)
 		far   bool
 		mode  string
 		has   map[host.FECCount]bool
@@ -24,7 +24,7 @@ func TestPortFEC(t *testing.T) {
 		later []string
 	}{
 		{
-			name: "RS-FEC", set: func(a *agent) { a.mask, a.caps2[7], a.fec = rsFEC, extended, 4 }, mode: "RS(544,514)",
+			name: "RS-FEC", set: func(a *fakeAgent) { a.mask, a.caps2[7], a.fec = rsFEC, extended, 4 }, mode: "RS(544,514)",
 			has: map[host.FECCount]bool{
 				{Name: "corrected_symbols", Lane: 0, Value: 44}: true, {Name: "corrected_symbols", Lane: 3, Value: 56}: true,
 				{Name: "corrected_symbols", Lane: -1, Value: 148}: true,
@@ -36,7 +36,7 @@ func TestPortFEC(t *testing.T) {
 		},
 		{
 			name: "Fire code, of a switch at the far end", far: true,
-			set: func(a *agent) { a.mask, a.caps2[0], a.fec = rsFEC, extended, 1 }, mode: "FC",
+			set: func(a *fakeAgent) { a.mask, a.caps2[0], a.fec = rsFEC, extended, 1 }, mode: "FC",
 			has: map[host.FECCount]bool{
 				{Name: "corrected_blocks", Lane: 1, Value: 48}: true, {Name: "uncorrectable_blocks", Lane: 1, Value: 96}: true,
 				{Name: "corrected_symbols", Lane: -1, Value: 148}: false,
@@ -45,26 +45,26 @@ func TestPortFEC(t *testing.T) {
 			later: []string{pie + "1 hops", counts},
 		},
 		{
-			name: "the driver of mlx5", set: func(a *agent) { a.mask, a.caps2[7], a.fec = extWidth, extended, 13 },
+			name: "the driver of mlx5", set: func(a *fakeAgent) { a.mask, a.caps2[7], a.fec = extWidth, extended, 13 },
 			mode:  "RS(544,514) PLR",
 			first: []string{"0x15 of 7 after 0 hops", pie + "0 hops", "0x1 of 0 at 17 by QP1"}, later: []string{pie + "0 hops"},
 		},
 		{
-			name: "no PortInfoExtended", set: func(a *agent) { a.mask, a.caps2[7] = rsFEC, 1<<4 },
+			name: "no PortInfoExtended", set: func(a *fakeAgent) { a.mask, a.caps2[7] = rsFEC, 1<<4 },
 			first: []string{"0x15 of 7 after 0 hops"},
 		},
 		{
 			name:  "no FEC in PortInfoExtended",
-			set:   func(a *agent) { a.mask, a.caps2[7], a.fec, a.noFEC = rsFEC, extended, 2, true },
+			set:   func(a *fakeAgent) { a.mask, a.caps2[7], a.fec, a.noFEC = rsFEC, extended, 2, true },
 			first: []string{"0x15 of 7 after 0 hops", pie + "0 hops"}, later: []string{pie + "0 hops"},
 		},
 		{
-			name: "a mode that is reserved", set: func(a *agent) { a.mask, a.caps2[7], a.fec = rsFEC, extended, 5 },
+			name: "a mode that is reserved", set: func(a *fakeAgent) { a.mask, a.caps2[7], a.fec = rsFEC, extended, 5 },
 			first: []string{"0x15 of 7 after 0 hops", pie + "0 hops"}, later: []string{pie + "0 hops"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a := &agent{}
+			a := &fakeAgent{}
 			tt.set(a)
 			s, at := a.subnet(), &host.Agent{LID: 17, Port: 7, Far: tt.far}
 			for _, want := range [][]string{tt.first, tt.later} {
@@ -94,8 +94,8 @@ func TestPortFEC(t *testing.T) {
 }
 
 func TestPortFECFailures(t *testing.T) {
-	for _, attribute := range []uint16{portInfo, portInfoExtended, classPortInfo, extendedSpeeds} {
-		a := &agent{mask: rsFEC, fec: 4, status: map[uint16]uint16{attribute: 3 << 2}}
+	for _, attribute := range []uint16{attrPortInfo, portInfoExtended, classPortInfo, extendedSpeeds} {
+		a := &fakeAgent{mask: rsFEC, fec: 4, status: map[uint16]uint16{attribute: 3 << 2}}
 		a.caps2[1] = 1 << 1
 		f, err := a.subnet().PortFEC(t.Context(), "mlx5_0", 1, &host.Agent{LID: 17, Port: 1})
 		if err == nil || !strings.Contains(err.Error(), "attribute not supported") || f.Mode != "" || f.Counts != nil {

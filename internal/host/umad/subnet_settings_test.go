@@ -16,24 +16,25 @@ func TestPortSettings(t *testing.T) {
 	const info, table = "0x15 of 7 after 0 hops", "0x17 of 7 after 0 hops"
 	for _, c := range []struct {
 		name  string
-		agent agent
+		agent fakeAgent
 		want  host.IBPortSettings
 		fails bool
 		asked []string
 	}{
 		{
-			name: "all", agent: agent{up: true}, asked: []string{info, table},
+			name: "all", agent: fakeAgent{up: true}, asked: []string{info, table},
 			want: host.IBPortSettings{
 				MTU: number(4096), DataVLs: number(4), VLs: []uint8{0, 1, 2, 3, 0, 1, 2, 3, 15, 0, 0, 0, 0, 0, 0, 15},
 			},
 		},
 		{
-			name: "no table", agent: agent{up: true, status: map[uint16]uint16{slToVL: 3 << 2}}, asked: []string{info, table},
-			want: host.IBPortSettings{MTU: number(4096), DataVLs: number(4)},
+			name: "no table", agent: fakeAgent{up: true, status: map[uint16]uint16{slToVL: 3 << 2}},
+			asked: []string{info, table},
+			want:  host.IBPortSettings{MTU: number(4096), DataVLs: number(4)},
 		},
 		{name: "link down", asked: []string{info}},
-		{name: "an error", agent: agent{up: true, status: map[uint16]uint16{portInfo: 1}}, fails: true},
-		{name: "umad refuses", agent: agent{refuses: errors.New("permission denied")}, fails: true},
+		{name: "an error", agent: fakeAgent{up: true, status: map[uint16]uint16{attrPortInfo: 1}}, fails: true},
+		{name: "umad refuses", agent: fakeAgent{refuses: errors.New("permission denied")}, fails: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := c.agent.subnet().PortSettings(t.Context(), "mlx5_0", 7)

@@ -123,7 +123,7 @@ func TestLostDatagrams(t *testing.T) {
 	for loses := range 3 {
 		t.Run(fmt.Sprintf("counters, %d lost", loses), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := &agent{mask: extWidth, answers: make(chan *mad.Datagram, 4)}
+				a := &fakeAgent{mask: extWidth, answers: make(chan *mad.Datagram, 4)}
 				s := NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return &lossy{a, loses}, nil })
 				if c, err := s.Counters(t.Context(), "mlx5_0", 1, &host.Agent{LID: 17, Port: 1}); err != nil || c.Stats == nil {
 					t.Errorf("%+v, %v", c, err)
@@ -132,7 +132,7 @@ func TestLostDatagrams(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		a := &agent{answers: make(chan *mad.Datagram, 4)}
+		a := &fakeAgent{answers: make(chan *mad.Datagram, 4)}
 		s := NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return &lossy{a, 0}, nil })
 		if m, err := s.Manager(t.Context(), "mlx5_0", 1, 1); err != nil || m.State == nil {
 			t.Errorf("manager: %+v, %v", m, err)

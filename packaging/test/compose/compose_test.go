@@ -80,8 +80,8 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// build builds the exporter.
-func build(t *testing.T) string {
+// buildExporter builds the exporter.
+func buildExporter(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "rdma_exporter")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/rdma_exporter")
@@ -94,7 +94,7 @@ func build(t *testing.T) string {
 
 // TestExporter: the demo by default, this host when that is asked for, and arguments that the program knows.
 func TestExporter(t *testing.T) {
-	program := build(t)
+	program := buildExporter(t)
 	for want, env := range map[string][]string{"demo": nil, "": {"RDMA_REPLAY="}} {
 		s := load(t, env...).Services["exporter"]
 		if got := flagOf(t, s, "--replay"); got != want {
@@ -145,7 +145,7 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	// What the services write that come before, into the volume that is mounted here.
-	program, rules := build(t), filepath.Join(dir, volume(t, s, "rules").Target)
+	program, rules := buildExporter(t), filepath.Join(dir, volume(t, s, "rules").Target)
 	for name := range s.DependsOn {
 		before := p.Services[name]
 		args := slices.Clone(before.Command)

@@ -79,8 +79,8 @@ type source struct {
 func sources(dirs map[string]string, kind string, of reflect.Type) (out []source) {
 	version, name, _ := strings.Cut(kind, " ")
 	if group, _, _ := strings.Cut(version, "/"); group == "monitoring.coreos.com" {
-		folder := filepath.Join(dirs["github.com/prometheus-operator/prometheus-operator"], "example/prometheus-operator-crd")
-		file := filepath.Join(folder, group+"_"+strings.ToLower(name)+"s.yaml")
+		crds := filepath.Join(dirs["github.com/prometheus-operator/prometheus-operator"], "example/prometheus-operator-crd")
+		file := filepath.Join(crds, group+"_"+strings.ToLower(name)+"s.yaml")
 		return []source{{file, []string{"spec", "versions", "0", "schema"}, "openAPIV3Schema"}}
 	}
 	// Kubernetes names a schema io.k8s.api.apps.v1.DaemonSet after its package k8s.io/api/apps/v1.

@@ -237,8 +237,8 @@ func TestCounterEnds(t *testing.T) {
 
 // samples reports whether a sample has a text.
 func samples(metrics, part string) bool {
-	for line := range strings.Lines(metrics) {
-		if !strings.HasPrefix(line, "#") && strings.Contains(line, part) {
+	for row := range strings.Lines(metrics) {
+		if !strings.HasPrefix(row, "#") && strings.Contains(row, part) {
 			return true
 		}
 	}
