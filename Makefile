@@ -126,7 +126,7 @@ check e2e kernel-proofs: export CGO_ENABLED = 0
 check-code: $(BIN)/actionlint
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	$(GO) build -o /dev/null ./cmd/rdma_exporter
-	$(GO) vet ./... && CGO_ENABLED=$(CC_HERE) $(GO) vet ./internal/host/nvml && $(GO) vet -tags e2e ./test/... ./internal/host/... && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale && $(GO) vet -tags soak ./test/soak && CGO_ENABLED=$(CC_HERE) $(GO) vet -tags gpu ./test/gpu
+	$(GO) vet ./... && CGO_ENABLED=$(CC_HERE) $(GO) vet ./internal/host/nvml && $(GO) vet -tags noebpf ./internal/host/live && $(GO) vet -tags e2e ./test/... ./internal/host/... && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale && $(GO) vet -tags soak ./test/soak && CGO_ENABLED=$(CC_HERE) $(GO) vet -tags gpu ./test/gpu
 	$(TOOL) staticcheck ./... && CGO_ENABLED=$(CC_HERE) $(TOOL) staticcheck ./internal/host/nvml
 	$(GO) mod tidy -diff
 	$(BIN)/actionlint -shellcheck= -pyflakes=

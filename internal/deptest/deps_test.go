@@ -138,3 +138,16 @@ func TestBannedImports(t *testing.T) {
 		}
 	}
 }
+
+// TestBuildWithoutEBPF: the build tag noebpf leaves the library of eBPF out of the program.
+func TestBuildWithoutEBPF(t *testing.T) {
+	for tag, want := range map[string]bool{"": true, "noebpf": false} {
+		out, err := exec.Command("go", "list", "-tags="+tag, "-deps", "rdma_exporter/cmd/rdma_exporter").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(out), "github.com/cilium/ebpf"); got != want {
+			t.Errorf("tag %q: eBPF in the program: %v", tag, got)
+		}
+	}
+}

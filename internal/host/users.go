@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"syscall"
 
 	"rdma_exporter/internal/snapshot"
 )
@@ -40,7 +41,7 @@ type Launchers interface {
 // events of RDMA devices.
 type Tracer interface {
 	// Trace attaches the programs and follows their events until ctx ends, which is not an error. They are detached when
-	// it returns. An error of which Lasting is true will recur.
+	// it returns. A LastingError will recur.
 	Trace(ctx context.Context) error
 	// Traced is what has been seen. The error is ErrNotTracing while no programs are attached, or that of the last Trace.
 	Traced(ctx context.Context) (snapshot.Trace, error)
@@ -50,6 +51,20 @@ type Tracer interface {
 
 // ErrNotTracing is the error of Traced before the programs are attached.
 var ErrNotTracing = errors.New("eBPF programs are not attached")
+
+// LastingError is an error that recurs until the program is started again: repeating the attempt only costs time.
+type LastingError struct {
+	Err   error
+	Errno syscall.Errno // that it counts as
+}
+
+func (e LastingError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e LastingError) Unwrap() error { return e.Err }
+
+// Is reports whether target is its errno.
+func (e LastingError) Is(target error) bool { return target == e.Errno }
 
 // RDMAHolder is a process that uses a device, and its resources there, as listed by RDMA netlink.
 type RDMAHolder struct {

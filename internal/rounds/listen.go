@@ -2,16 +2,17 @@ package rounds
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/host/ebpf"
 )
 
 // A collector whose Run fails is restarted after one second, then two, up to five minutes. If it has run longer than
-// that, the delay starts at one second again. An error that will recur (ebpf.Lasting) ends it.
+// that, the delay starts at one second again. An error that will recur (host.LastingError) ends it.
 const (
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
@@ -40,7 +41,7 @@ func (s *Scheduler) listen(ctx context.Context, c *collector.Collector) {
 		if time.Since(start) > lastPause {
 			failed, pause = false, firstPause
 		}
-		if ebpf.Lasting(err) { // the collector reports it
+		if errors.As(err, &host.LastingError{}) { // the collector reports it
 			return
 		}
 		if !failed {

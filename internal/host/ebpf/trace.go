@@ -21,18 +21,6 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// lastingError is an error that will recur: repeating the attempt only costs time.
-type lastingError struct {
-	error
-	errno syscall.Errno // that it counts as
-}
-
-// Is reports whether target is its errno.
-func (e lastingError) Is(target error) bool { return target == e.errno }
-
-// Lasting reports whether an error will recur until the program is started again.
-func Lasting(err error) bool { return errors.As(err, &lastingError{}) }
-
 const (
 	// traceInterval is the time between two reads of the ring buffer.
 	traceInterval = 500 * time.Millisecond
@@ -89,7 +77,7 @@ func (t *tracer) Trace(ctx context.Context) error {
 			if !t.MayTrace() {
 				errno = syscall.EPERM
 			}
-			err = lastingError{&access.Error{Op: "observe", Path: "registrations by eBPF", Err: err}, errno}
+			err = host.LastingError{Err: &access.Error{Op: "observe", Path: "registrations by eBPF", Err: err}, Errno: errno}
 		}
 		t.mu.Lock()
 		if t.err = err; err == nil {

@@ -10,7 +10,6 @@ import (
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/host/ebpf"
 	"rdma_exporter/internal/host/kmsg"
 	"rdma_exporter/internal/host/netlink"
 	"rdma_exporter/internal/host/nvml"
@@ -61,7 +60,7 @@ func OpenLive(p rooted.Paths) (*Live, error) {
 			return u, err
 		})
 		l.GPUs = nvml.Open()
-		l.Tracer = ebpf.NewTracer(t)
+		l.Tracer = newTracer(t)
 		l.log = kmsg.NewKmsg(t)
 		l.KernelLog = l.log
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	tracing "rdma_exporter/internal/host/ebpf"
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/rooted"
 )
 
@@ -57,7 +57,7 @@ func TestTraceHere(t *testing.T) {
 	go func() { traced <- h.Tracer.Trace(ctx) }()
 	if err := <-traced; err != nil {
 		t.Logf("cannot: %v", err)
-		if !tracing.Lasting(err) || strings.Contains(err.Error(), "\n") {
+		if !errors.As(err, &host.LastingError{}) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("not one lasting reason: %q", err)
 		}
 	}
