@@ -91,7 +91,7 @@ X
 after collector/counters/netdev_names.go '{"[rt]x_stat_discard", snapshot.Discards' <<'X'
 		{"tx_fifo_underruns", snapshot.FIFOUnderruns, "", 0},
 X
-before fixtures/gen/statistics.go 'each("tx_pfc_ena_frames_pri%d"' <<'X'
+before fixtures/gen/driver/bnxt.go 'each("tx_pfc_ena_frames_pri%d"' <<'X'
 		zeros("tx_fifo_underruns"),
 X
 before dashboards/README.md '| driver counters without a common meaning' <<'X'
@@ -184,7 +184,7 @@ go vet -tags e2e ./test/sandbox
 go run ./fixtures/gen -check
 go run ./docs/gen -check
 go run ./packaging/changelog -since "$base"
-go test ./collector/... ./internal/reading ./internal/snapshot ./internal/coverage ./internal/deptest ./rules ./docs/gen ./fixtures/gen ./dashboards
+go test ./collector/... ./internal/reading ./internal/snapshot ./internal/coverage ./internal/deptest ./rules ./docs/gen ./fixtures/gen/... ./dashboards
 go test -run 'Source' ./internal/host/source
 go test -run 'TestRuleStyle|TestAlertsAreTested|Ignored|Needs' ./internal/alerting
 go test ./internal/cli ./test/machines -run "Test(Golden|Findings|Descs)OfMachines/^($touched)\$|TestEvery|TestGoldensHaveMachines|TestRulesReadMetricsThatExist|TestDocs|TestHelp|TestModules"
