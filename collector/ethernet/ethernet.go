@@ -79,7 +79,6 @@ func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, ros
 
 func (c *ethernet) readDevice(r *reading.Reader, st *ethState) ([]snapshot.NetdevCounters, bool) {
 	name := r.Device
-	r.Begin(source.Identity)
 	if st.read.DueOf(r, shared.SlowInterval) {
 		c.learn(r, name, st)
 	}
@@ -118,8 +117,7 @@ func (nd *ethNetdev) release(r *reading.Reader) {
 		nd.carrier = nil
 		return
 	}
-	r.Begin(source.Netdev)
-	n := r.Count(sysfs.NetDir + nd.Name + "/carrier_changes")
+	n := r.From(source.Netdev).Count(sysfs.NetDir + nd.Name + "/carrier_changes")
 	if n != nil && nd.carrier != nil && *n != *nd.carrier {
 		r.Quarantine.Release(nd.dir())
 	}
@@ -146,13 +144,13 @@ func (c *ethernet) readStats(r *reading.Reader, nd *ethNetdev) {
 		return
 	}
 	var err error
-	begun := time.Now()
-	r.Apart(c.stats.Source(nd.Driver), func() { _, err = c.stats.Read(r.Ctx, r.Host, target) })
+	asked, begun := c.stats.Source(nd.Driver), time.Now()
+	r.Apart(asked, func() { _, err = c.stats.Read(r.Ctx, r.Host, target) })
 	nd.statsRead.took = time.Since(begun)
 	if !shared.Blocked(err) {
 		nd.statsRead.Read(now)
 	}
-	r.Outcome(nd.dir(), item, err)
+	r.From(asked).Outcome(nd.dir(), item, err)
 }
 
 // timedRead is a read of which only an expensive one is deferred.

@@ -88,7 +88,7 @@ func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, roste
 	}
 	var section *snapshot.Health
 	issues, err := reading.OfHost(ctx, h, "devlink", source.DevlinkHealth,
-		func(r *reading.Reader) { section = c.readDevlink(r, roster.Names) })
+		func(r reading.Reads) { section = c.readDevlink(r, roster.Names) })
 	n.Devices = append(n.Devices, reading.Ended("", err))
 	if err != nil {
 		n.Health = c.lastStates(h.Now(), roster.Names)
@@ -117,13 +117,12 @@ func (c *health) lastStates(now time.Time, names []string) *snapshot.Health {
 	return out
 }
 
-func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health {
+func (c *health) readDevlink(r reading.Reads, names []string) *snapshot.Health {
 	out := &snapshot.Health{}
 	r.Ask(1)
 	reporters, err := r.Host.Devlink.Health(r.Ctx)
 	r.IssueUnless(err, access.Absent, access.Unsupported) // kernels before 5.1
-	r.Begin(source.Identity)
-	c.findDevlinks(r, names)
+	c.findDevlinks(r.From(source.Identity), names)
 	for _, name := range names {
 		if c.nvlink.Known(name) {
 			continue
@@ -142,7 +141,7 @@ func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health
 }
 
 // findDevlinks finds the devlink device of each RDMA device, once in SlowInterval.
-func (c *health) findDevlinks(r *reading.Reader, names []string) {
+func (c *health) findDevlinks(r reading.Reads, names []string) {
 	now := r.Now()
 	maps.DeleteFunc(c.devices, func(name string, _ devlinkDevice) bool { return !slices.Contains(names, name) })
 	for _, name := range names {
@@ -158,7 +157,7 @@ func (c *health) findDevlinks(r *reading.Reader, names []string) {
 
 // devlinkOf returns the devlink device of an RDMA device: its own PCI function, virtual ones included, or the auxiliary
 // device of a sub-function, whose reporters are not those of its parent. Software devices have none.
-func devlinkOf(r *reading.Reader, device string) (bus, name string) {
+func devlinkOf(r reading.Reads, device string) (bus, name string) {
 	dir := sysfs.ClassDir + "/" + device
 	kind, function := sysfs.PCIFunction(r, dir)
 	if kind == snapshot.SubFunction {

@@ -78,20 +78,19 @@ func New(with *shared.State) *shared.Collector {
 }
 
 func (st *hwState) readDevice(r *reading.Reader, nvlink *shared.NVLink) (snapshot.DeviceCounters, bool) {
-	name := r.Device
-	r.Begin(source.Identity)
+	id, name := r.From(source.Identity), r.Device
 	dir := sysfs.ClassDir + "/" + name
 	if len(st.ports) == 0 || st.read.DueOf(r, shared.SlowInterval) {
 		names, err := r.Host.Files.List(dir)
 		if err != nil {
 			if !access.IsAbsent(err) {
-				r.Issue(err)
+				id.Issue(err)
 			}
 			return snapshot.DeviceCounters{}, false
 		}
-		st.driver, st.own, st.dir = sysfs.DriverOf(r, name), slices.Contains(names, "hw_counters"),
+		st.driver, st.own, st.dir = sysfs.DriverOf(id, name), slices.Contains(names, "hw_counters"),
 			hwDir{path: dir + "/hw_counters"}
-		numbers := sysfs.PortNumbers(r, name)
+		numbers := sysfs.PortNumbers(id, name)
 		st.read.Read(r.Now())
 		st.nvlink = nvlink.Manages(r, name)
 		st.ports = nil
@@ -100,7 +99,7 @@ func (st *hwState) readDevice(r *reading.Reader, nvlink *shared.NVLink) (snapsho
 			files, _ := r.Host.Files.List(dir + "/counters") // absent: no traffic there
 			st.ports = append(st.ports, hwPort{
 				number: n, netlink: sysfs.NetlinkDir(name, n), dir: hwDir{path: dir + "/hw_counters"},
-				traffic: counters.HasTraffic(files), infiniBand: r.Optional(dir+"/link_layer") == "InfiniBand",
+				traffic: counters.HasTraffic(files), infiniBand: id.Optional(dir+"/link_layer") == "InfiniBand",
 			})
 		}
 	}
@@ -109,7 +108,6 @@ func (st *hwState) readDevice(r *reading.Reader, nvlink *shared.NVLink) (snapsho
 		return d, true
 	}
 	if st.own {
-		r.Begin(source.HWCounters)
 		d.Stats = st.files(r, &st.dir)
 	}
 	d.Ports = slices.Grow(d.Ports, len(st.ports))
@@ -132,19 +130,20 @@ func (p *hwPort) statGet(r *reading.Reader) ([]snapshot.Stat, bool) {
 	if r.Quarantine.Held(p.netlink, "stats", now) {
 		return nil, false
 	}
-	r.Begin(source.HWCounters)
 	var stats []snapshot.Stat
-	err := r.Try(func() (err error) { stats, err = r.Host.RDMA.Stats(r.Ctx, r.Device, p.number, nil); return err })
-	shared.NoteNetlink(r, p.netlink, "stats", now, err)
+	asked := r.From(source.HWCounters)
+	err := asked.Try(func() (err error) { stats, err = r.Host.RDMA.Stats(r.Ctx, r.Device, p.number, nil); return err })
+	shared.NoteNetlink(asked, p.netlink, "stats", now, err)
 	return stats, err == nil
 }
 
 // files reads a hw_counters directory.
 func (st *hwState) files(r *reading.Reader, d *hwDir) []snapshot.Stat {
+	files := r.From(source.HWCounters)
 	names, err := r.Host.Files.Attributes(d.path)
 	if err != nil {
 		if !access.IsAbsent(err) {
-			r.Issue(err)
+			files.Issue(err)
 		}
 		return nil
 	}
@@ -153,12 +152,12 @@ func (st *hwState) files(r *reading.Reader, d *hwDir) []snapshot.Stat {
 		d.ordered = slices.DeleteFunc(hwOrder(names),
 			func(name string) bool { return !isFirst(name) && st.leavesOut(r, name) })
 	}
-	return r.Stats(d.path, d.ordered)
+	return files.Stats(d.path, d.ordered)
 }
 
 // leavesOut reports whether a counter of the device is not read.
 func (st *hwState) leavesOut(r *reading.Reader, name string) bool {
-	return r.Reduced() && !shared.Reads(r, transportDesc(transportNames[family(st.driver)], name))
+	return r.Reduced() && !shared.Wants(r, transportDesc(transportNames[family(st.driver)], name))
 }
 
 // hwOrder puts counter 0 first and leaves out lifespan (a setting). The kernel caches a read for 10 ms if counter 0 was

@@ -12,7 +12,7 @@ import (
 )
 
 // readIdentity reads the identity of a device. It changes only when the device registers again.
-func readIdentity(r *reading.Reader, name string) snapshot.Device {
+func readIdentity(r reading.Reads, name string) snapshot.Device {
 	dir := sysfs.ClassDir + "/" + name
 	d := snapshot.Device{
 		Name:       name,
@@ -48,7 +48,7 @@ var deviceVFs = metric.Device("rdma_device_virtual_functions",
 // readVirtualFunctions counts the virtual functions of a PCI function. sriov_numvfs has the number as well, but the
 // kernel takes the device lock to read it, which enabling of functions and recovery of a device hold for minutes
 // (drivers/pci/iov.c).
-func readVirtualFunctions(r *reading.Reader, function string) *uint64 {
+func readVirtualFunctions(r reading.Reads, function string) *uint64 {
 	total, err := strconv.ParseUint(r.Optional(function+"/sriov_totalvfs"), 10, 16)
 	if err != nil {
 		return nil

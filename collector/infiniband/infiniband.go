@@ -169,19 +169,18 @@ func keyOf(d *snapshot.Device) deviceKey {
 
 // readDevice reads one device. A device that is listed but has no directory has just been removed.
 func (c *infiniBand) readDevice(r *reading.Reader, st *deviceState) (snapshot.Device, bool) {
-	name := r.Device
-	r.Begin(source.Identity)
+	id, name := r.From(source.Identity), r.Device
 	if len(st.numbers) == 0 || st.read.DueOf(r, shared.SlowInterval) {
 		if _, err := r.Host.Files.List(sysfs.ClassDir + "/" + name); err != nil {
 			if !access.IsAbsent(err) {
-				r.Issue(err)
+				id.Issue(err)
 			}
 			return snapshot.Device{}, false
 		}
-		st.id, st.numbers = readIdentity(r, name), sysfs.PortNumbers(r, name)
+		st.id, st.numbers = readIdentity(id, name), sysfs.PortNumbers(id, name)
 		st.read.Read(r.Now())
 		if c.nvlink.Manages(r, name) {
-			st.id.ManagesNVLink, st.id.Ports = true, namedPorts(r, name, st.numbers)
+			st.id.ManagesNVLink, st.id.Ports = true, namedPorts(id, name, st.numbers)
 		}
 	}
 	d := st.id
@@ -203,7 +202,7 @@ func (c *infiniBand) readDevice(r *reading.Reader, st *deviceState) (snapshot.De
 }
 
 // namedPorts are ports that are not queried. The link layer comes from the RDMA core.
-func namedPorts(r *reading.Reader, device string, numbers []int) (out []snapshot.Port) {
+func namedPorts(r reading.Reads, device string, numbers []int) (out []snapshot.Port) {
 	for _, n := range numbers {
 		out = append(out, snapshot.Port{Number: n, LinkLayer: r.Optional(sysfs.PortDir(device, n) + "/link_layer")})
 	}

@@ -36,7 +36,7 @@ func TestPortRanges(t *testing.T) {
 		{"17 bits of CapabilityMask2", func(p *snapshot.Port) **uint64 { return &p.Capabilities }, 1 << 48, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, p := collectortest.ReaderOf(t, "-- x --\n"), snapshot.Port{}
+			r, p := collectortest.ReadsOf(t, "-- x --\n"), snapshot.Port{}
 			*c.field(&p) = &c.value
 			inRange(r, portOne, &p)
 			if kept := *c.field(&p) != nil; kept != c.kept || len(r.Issues) != 1 && !kept || len(r.Issues) != 0 && kept {
@@ -60,7 +60,7 @@ func TestIdentityTexts(t *testing.T) {
 		{"hca_type", strings.Repeat("M", 129), ""},
 	} {
 		t.Run(fmt.Sprintf("%s %.12q", c.file, c.text), func(t *testing.T) {
-			r := collectortest.ReaderOf(t, "-- "+dir+"/node_type --\n1: CA\n"+"-- "+dir+"/"+c.file+" --\n"+c.text+"\n")
+			r := collectortest.ReadsOf(t, "-- "+dir+"/node_type --\n1: CA\n"+"-- "+dir+"/"+c.file+" --\n"+c.text+"\n")
 			d := readIdentity(r, "mlx5_0")
 			got := map[string]string{
 				"fw_ver": d.Firmware, "node_guid": d.NodeGUID, "board_id": d.BoardID, "hca_type": d.HCAType,

@@ -132,7 +132,6 @@ func (c *neighbours) read(
 // readDevice reads one device, each minute; failures are repeated until then. Virtual functions and sub-functions have
 // no link of their own, and functions that manage NVLink switches none to a switch of the network.
 func (c *neighbours) readDevice(r *reading.Reader, st *neighbourDevice) (out neighbourReading, ok bool) {
-	r.Begin(source.Identity)
 	if !st.last.DueOf(r, shared.SlowInterval) {
 		r.Issues = st.issues
 		return st.last.Value, st.last.Value.links != nil
@@ -165,9 +164,9 @@ func (c *neighbours) readDevice(r *reading.Reader, st *neighbourDevice) (out nei
 }
 
 func readEtherLink(r *reading.Reader, netdev string) (out etherLink) {
-	r.Begin(source.Netdev)
-	index := r.Count(sysfs.NetDir + netdev + "/ifindex")
-	out.address = r.Optional(sysfs.NetDir + netdev + "/address")
+	files := r.From(source.Netdev)
+	index := files.Count(sysfs.NetDir + netdev + "/ifindex")
+	out.address = files.Optional(sysfs.NetDir + netdev + "/address")
 	if index != nil {
 		out.index = *index
 		out.saved = savedNeighbours(r, netdev, *index)

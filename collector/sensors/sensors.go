@@ -75,12 +75,13 @@ func (st *sensorState) read(r *reading.Reader, device string) {
 		return
 	}
 	out := snapshot.DeviceSensors{Device: device}
-	r.Begin(source.Sensors)
+	sensors := r.From(source.Sensors)
 	for _, channel := range st.channels {
 		s := snapshot.Sensor{
-			Name: cmp.Or(r.Optional(st.dir+"/"+channel+"_label"), channel), Value: readCelsius(r, st.dir, channel+"_input"),
+			Name:  cmp.Or(sensors.Optional(st.dir+"/"+channel+"_label"), channel),
+			Value: readCelsius(sensors, st.dir, channel+"_input"),
 		}
-		if critical := readCelsius(r, st.dir, channel+"_crit"); critical != nil && *critical > 0 {
+		if critical := readCelsius(sensors, st.dir, channel+"_crit"); critical != nil && *critical > 0 {
 			s.Critical = critical
 		}
 		out.Sensors = append(out.Sensors, s)
@@ -89,8 +90,8 @@ func (st *sensorState) read(r *reading.Reader, device string) {
 }
 
 // find finds the hwmon device of a function. A virtual function has none.
-func (st *sensorState) find(r *reading.Reader, device string) {
-	r.Begin(source.Identity)
+func (st *sensorState) find(reader *reading.Reader, device string) {
+	r := reader.From(source.Identity)
 	st.dir, st.channels = "", nil
 	kind, function := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+device)
 	if function == "" || kind != snapshot.Physical {
@@ -124,7 +125,7 @@ const (
 )
 
 // readCelsius reads thousandths of a degree; nil where absent or invalid.
-func readCelsius(r *reading.Reader, dir, name string) *float64 {
+func readCelsius(r reading.Reads, dir, name string) *float64 {
 	c := reading.Parsed(r, dir+"/"+name, func(text string) (float64, bool) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		return float64(n) / 1000, err == nil

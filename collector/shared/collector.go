@@ -86,12 +86,12 @@ func ReadDevices[S, T any](
 }
 
 // ReadHost is the Read of a collector that reads data of the host each SlowInterval, one at a time.
-func ReadHost[T any](name string, s source.Source, read func(*reading.Reader) T, use func(*snapshot.Node, T)) readFunc {
+func ReadHost[T any](name string, s source.Source, read func(reading.Reads) T, use func(*snapshot.Node, T)) readFunc {
 	var last reading.Kept[T]
 	return func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
 		if now := h.Now(); last.Due(now, SlowInterval) {
 			var v T
-			issues, err := reading.OfHost(ctx, h, name, s, func(r *reading.Reader) { v = read(r) })
+			issues, err := reading.OfHost(ctx, h, name, s, func(r reading.Reads) { v = read(r) })
 			if err != nil {
 				done(err)
 				return

@@ -56,9 +56,10 @@ func newNVLink(settings func(site.Subject) site.Settings) *NVLink {
 
 // Manages reports whether a device manages NVLink switches; false where unknown.
 func (v *NVLink) Manages(r *reading.Reader, name string) bool {
-	kind, function := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+name)
-	if function == "" || kind != snapshot.Physical || r.Optional(function+"/vendor") != vendorMellanox ||
-		!strings.HasPrefix(r.Optional(function+"/class"), classInfiniBand) {
+	id := r.From(source.Identity)
+	kind, function := sysfs.PCIFunction(id, sysfs.ClassDir+"/"+name)
+	if function == "" || kind != snapshot.Physical || id.Optional(function+"/vendor") != vendorMellanox ||
+		!strings.HasPrefix(id.Optional(function+"/class"), classInfiniBand) {
 		return false
 	}
 	inode, err := r.Host.Files.Identity(sysfs.ClassDir + "/" + name)
@@ -66,7 +67,7 @@ func (v *NVLink) Manages(r *reading.Reader, name string) bool {
 		return false
 	}
 	pinned := v.siteSettings(site.Subject{
-		Device: name, BoardID: r.Optional(sysfs.ClassDir + "/" + name + "/board_id"), PCIAddress: path.Base(function),
+		Device: name, BoardID: id.Optional(sysfs.ClassDir + "/" + name + "/board_id"), PCIAddress: path.Base(function),
 	}).Role
 	if pinned != "" {
 		return v.pin(name, inode, pinned == string(pci.NVLinkManagement))
@@ -82,7 +83,6 @@ func (v *NVLink) Manages(r *reading.Reader, name string) bool {
 	if start {
 		go d.read(r.Host, name, function)
 	}
-	defer r.Begin(source.Identity)
 	r.Apart(source.VPD, func() { // the wait is not charged to this reader
 		timer := time.NewTimer(vpdTimeout - time.Since(d.began))
 		defer timer.Stop()
@@ -153,7 +153,7 @@ func (d *vpdRead) result(r *reading.Reader, first bool) bool {
 		return false
 	}
 	if d.err != nil && !access.IsAbsent(d.err) && (first || access.NotPermitted(d.err)) {
-		r.Issue(d.err)
+		r.From(source.VPD).Issue(d.err)
 	}
 	return d.found
 }

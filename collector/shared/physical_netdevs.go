@@ -13,20 +13,19 @@ import (
 // manage NVLink switches. Ports appear a moment after the device: whole is false without any, and the next round reads
 // again.
 func PhysicalNetdevs(r *reading.Reader, nvlink *NVLink, device string) (out []counters.PortNetdev, whole bool) {
-	kind, function := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+device)
-	if kind != snapshot.Physical && !(kind == snapshot.Virtual && exposesPhysicalPort[sysfs.BoundDriver(r, function)]) ||
-		nvlink.Manages(r, device) {
+	id, files := r.From(source.Identity), r.Host.Files
+	kind, function := sysfs.PCIFunction(id, sysfs.ClassDir+"/"+device)
+	exposed := kind == snapshot.Virtual && exposesPhysicalPort[sysfs.BoundDriver(files, function)]
+	if kind != snapshot.Physical && !exposed || nvlink.Manages(r, device) {
 		return nil, true
 	}
-	numbers := sysfs.PortNumbers(r, device)
+	numbers := sysfs.PortNumbers(id, device)
 	d := &snapshot.Device{Name: device}
 	for _, n := range numbers {
-		r.Begin(source.Identity)
-		layer := r.Optional(sysfs.PortDir(device, n) + "/link_layer")
-		r.Begin(source.Netdev)
+		layer := id.Optional(sysfs.PortDir(device, n) + "/link_layer")
 		for _, nd := range sysfs.NetdevsOf(r, d, n, layer, "") {
 			out = append(out, counters.PortNetdev{
-				Port: n, Layer: layer, Name: nd.Name, Driver: sysfs.BoundDriver(r, sysfs.NetDir+nd.Name+"/device"),
+				Port: n, Layer: layer, Name: nd.Name, Driver: sysfs.BoundDriver(files, sysfs.NetDir+nd.Name+"/device"),
 			})
 		}
 	}

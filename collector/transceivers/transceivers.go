@@ -85,7 +85,6 @@ func (c *transceivers) read(
 
 func (c *transceivers) readDevice(r *reading.Reader, st *opticsState) ([]snapshot.Cage, bool) {
 	name := r.Device
-	r.Begin(source.Identity)
 	if st.read.DueOf(r, shared.SlowInterval) {
 		c.learn(r, name, st)
 	}
