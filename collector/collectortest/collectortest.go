@@ -34,6 +34,18 @@ func ReadsOf(t testing.TB, entries string) reading.Reads {
 	return ReaderOf(t, entries).From(source.Identity)
 }
 
+// DeviceOf returns what the device of a reader is, by the roster that devices returns (shared.Roster.Of).
+func DeviceOf(
+	t testing.TB, r *reading.Reader, devices func(*host.Host, *snapshot.Node) (*reading.Roster, error),
+) *reading.Device {
+	t.Helper()
+	roster, err := devices(r.Host, &snapshot.Node{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return roster.Device(r, r.Device)
+}
+
 // Value returns the value behind p, nil if there is none.
 func Value(v *uint64) any {
 	if v == nil {

@@ -156,9 +156,9 @@ func (c *gpuDirect) read(
 	}
 	c.trace.read(ctx, h, n, c.jobs.found)
 	indices, searched := gidIndices(c.jobs.found, machine.conf), c.jobs.read.Time()
-	c.devices.ReadAll(ctx, h, n, roster, func(r *reading.Reader, st *gdrState) (gdrNIC, bool) {
+	c.devices.ReadAll(ctx, h, n, roster, func(r *reading.Reader, d *reading.Device, st *gdrState) (gdrNIC, bool) {
 		if st.read.DueOf(r, treeInterval) {
-			st.nic = readGDRNIC(r, r.Device)
+			st.nic = readGDRNIC(r, d)
 			st.read.Read(r.Now())
 		}
 		if st.nic.cut {

@@ -114,19 +114,18 @@ func (g *gdrGPU) applyNVML(gpus []snapshot.GPU) {
 }
 
 // readGDRNIC reads a device; a device that is no PCI function has no address.
-func readGDRNIC(reader *reading.Reader, device string) gdrNIC {
-	r := reader.From(source.PCILink)
-	_, dir := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+device)
-	if dir == "" {
+func readGDRNIC(reader *reading.Reader, d *reading.Device) gdrNIC {
+	if d.Path == "" {
 		return gdrNIC{}
 	}
+	r := reader.From(source.PCILink)
 	return gdrNIC{
 		NIC: gdr.NIC{
-			Device: device,
-			Driver: sysfs.BoundDriver(r.Host.Files, dir),
-			Place:  sysfs.ReadPlace(r, dir),
-		}, branch: readBranch(r, dir),
-		PCIAddress: path.Base(dir), at: r.Now(),
+			Device: d.Name,
+			Driver: d.Driver,
+			Place:  sysfs.ReadPlace(r, d.Path),
+		}, branch: readBranch(r, d.Path),
+		PCIAddress: d.PCIAddress, at: r.Now(),
 	}
 }
 

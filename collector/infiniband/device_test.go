@@ -43,9 +43,10 @@ func TestDriverWithoutFunction(t *testing.T) {
 				strings.ReplaceAll(c.files, "D/", c.at+c.name+"/")+"-- "+sysfs.ClassDir+"/"+c.name+" -> ../../"+
 					strings.TrimPrefix(c.at, "sys/")+c.name+" --\n",
 			)
-			kind, function := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+c.name)
-			if driver := sysfs.DriverOf(r, c.name); driver != c.driver || kind != c.kind || function != "" {
-				t.Errorf("%q on %q, function %q", driver, kind, function)
+			d := snapshot.Device{Name: c.name}
+			d.FunctionType, d.Path = sysfs.PCIFunction(r, sysfs.ClassDir+"/"+c.name)
+			if driver := sysfs.DriverOf(r, &d); driver != c.driver || d.FunctionType != c.kind || d.Path != "" {
+				t.Errorf("%q on %q, function %q", driver, d.FunctionType, d.Path)
 			}
 		})
 	}

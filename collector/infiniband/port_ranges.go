@@ -69,7 +69,11 @@ const (
 
 // identityText reads an identity text that some drivers lack or leave empty.
 func identityText(r reading.Reads, path string, length int, form *regexp.Regexp) string {
-	text := r.Optional(path)
+	return validText(r, path, r.Optional(path), length, form)
+}
+
+// validText is an identity text that was read; empty if it is malformed.
+func validText(r reading.Reads, path, text string, length int, form *regexp.Regexp) string {
 	if text == "" {
 		return ""
 	}

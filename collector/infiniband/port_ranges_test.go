@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rdma_exporter/collector/collectortest"
+	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/snapshot"
 )
@@ -61,7 +62,7 @@ func TestIdentityTexts(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s %.12q", c.file, c.text), func(t *testing.T) {
 			r := collectortest.ReadsOf(t, "-- "+dir+"/node_type --\n1: CA\n"+"-- "+dir+"/"+c.file+" --\n"+c.text+"\n")
-			d := readIdentity(r, "mlx5_0")
+			d := readIdentity(r, collectortest.DeviceOf(t, r.Reader, shared.NewRoster(shared.Options{}).Of))
 			got := map[string]string{
 				"fw_ver": d.Firmware, "node_guid": d.NodeGUID, "board_id": d.BoardID, "hca_type": d.HCAType,
 			}[c.file]

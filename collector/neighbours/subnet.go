@@ -28,7 +28,9 @@ type subnetAnswer struct {
 
 // subnetEnds queries both ends of an InfiniBand link, if permitted: node, supported and enabled modes, counters of the
 // far end, and the subnet manager.
-func (c *neighbours) subnetEnds(reader *reading.Reader, port int, last subnetAnswer) (out subnetAnswer) {
+func (c *neighbours) subnetEnds(
+	reader *reading.Reader, maxRate float64, port int, last subnetAnswer,
+) (out subnetAnswer) {
 	if !c.askSubnet || reader.Host.Subnet == nil {
 		return out
 	}
@@ -49,7 +51,7 @@ func (c *neighbours) subnetEnds(reader *reading.Reader, port int, last subnetAns
 		return out
 	}
 	out.end, out.guid = answeredEnd(&l), l.FarGUID
-	c.common.Set(r.Device, port, shared.CommonOf(l.Common(), c.nvlink.Limit(r.Device)))
+	c.common.Set(r.Device, port, shared.CommonOf(l.Common(), maxRate))
 	if l.FarLID != nil && shared.IsLID(*l.FarLID) {
 		out.agent = host.Agent{LID: uint16(*l.FarLID), Port: int(*l.FarPort), Far: true}
 		if last.guid == out.guid && last.agent.LID == out.agent.LID && last.agent.Port == out.agent.Port {

@@ -95,9 +95,9 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, roster 
 	}, done)
 }
 
-func readPCIe(r *reading.Reader, kept *reading.Kept[snapshot.PCIePath]) (snapshot.PCIePath, bool) {
+func readPCIe(r *reading.Reader, d *reading.Device, kept *reading.Kept[snapshot.PCIePath]) (snapshot.PCIePath, bool) {
 	if kept.DueOf(r, shared.SlowInterval) {
-		p, _ := readPCIePath(r, r.Device)
+		p, _ := readPCIePath(r, d)
 		kept.Keep(p, r.Now())
 	}
 	return kept.Value, kept.Value.Device != ""
@@ -105,13 +105,11 @@ func readPCIe(r *reading.Reader, kept *reading.Kept[snapshot.PCIePath]) (snapsho
 
 // readPCIePath reads the path to a device. Virtual functions have no link of their own: their path is that of the
 // physical function, a device of this host or invisible to a guest.
-func readPCIePath(reader *reading.Reader, device string) (snapshot.PCIePath, bool) {
-	r := reader.From(source.PCILink)
-	kind, function := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+device)
-	if function == "" || kind != snapshot.Physical {
+func readPCIePath(r *reading.Reader, d *reading.Device) (snapshot.PCIePath, bool) {
+	if d.Path == "" || d.FunctionType != snapshot.Physical {
 		return snapshot.PCIePath{}, false
 	}
-	return snapshot.PCIePath{Device: device, Hops: readPCIeHops(r, function)}, true
+	return snapshot.PCIePath{Device: d.Name, Hops: readPCIeHops(r.From(source.PCILink), d.Path)}, true
 }
 
 // readPCIeHops are the functions of a path below /sys/devices, with the errors counted by each: those of a link may be

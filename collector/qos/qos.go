@@ -16,7 +16,7 @@ import (
 
 // qosDevice belongs to the reader of its device, one at a time.
 type qosDevice struct {
-	read reading.Last // of the following
+	of *reading.Device // that the following is of
 	// Name, board, address; the Ethernet ports of a physical function with the names of their netdevs.
 	id    snapshot.Device
 	state map[string]*qosNetdev
@@ -70,11 +70,9 @@ func qosSection(conf *shared.SiteConfig, readings []qosReading) *snapshot.QoS {
 }
 
 // readQoS reads one device. Virtual functions and sub-functions have the configuration of their port and are left out.
-func readQoS(r *reading.Reader, st *qosDevice) (out qosReading, ok bool) {
-	if st.read.DueOf(r, shared.SlowInterval) {
-		var whole bool
-		st.id, whole = shared.PortIdentity(r, []snapshot.FunctionType{snapshot.Physical}, "Ethernet")
-		st.read.ReadIf(whole, r.Now())
+func readQoS(r *reading.Reader, d *reading.Device, st *qosDevice) (out qosReading, ok bool) {
+	if st.of != d {
+		st.of, st.id = d, shared.PortsOf(d, []snapshot.FunctionType{snapshot.Physical}, "Ethernet")
 	}
 	out.device = st.id
 	for i := range st.id.Ports {

@@ -75,7 +75,8 @@ type readFunc = func(ctx context.Context, h *host.Host, n *snapshot.Node, done f
 
 // ReadDevices is the Read of a collector that reads each device and needs nothing else. fresh is Devices.New.
 func ReadDevices[S, T any](
-	ro *Roster, name string, fresh func() *S, read func(*reading.Reader, *S) (T, bool), use func(*snapshot.Node, []T),
+	ro *Roster, name string, fresh func() *S,
+	read func(*reading.Reader, *reading.Device, *S) (T, bool), use func(*snapshot.Node, []T),
 ) readFunc {
 	devices := reading.Devices[S, T]{Collector: name, Quarantines: true, New: fresh}
 	return ro.Read(func(

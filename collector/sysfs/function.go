@@ -47,18 +47,17 @@ func PCIFunction(r reading.Reads, dir string) (snapshot.FunctionType, string) {
 // virtualDevices is the kernel's directory of devices without hardware.
 const virtualDevices = "sys/devices/virtual/"
 
-// DriverOf returns the driver of a device: that of its function, else one deduced from other evidence; empty where
-// there is none.
-func DriverOf(r reading.Reads, name string) string {
-	dir := ClassDir + "/" + name
-	kind, function := PCIFunction(r, dir)
+// DriverOf returns the driver of a device whose function is known: that of its function, else one deduced from other
+// evidence; empty where there is none.
+func DriverOf(r reading.Reads, d *snapshot.Device) string {
+	dir, kind := ClassDir+"/"+d.Name, d.FunctionType
 	switch {
-	case function != "":
-		return BoundDriver(r.Host.Files, function)
+	case d.Path != "":
+		return BoundDriver(r.Host.Files, d.Path)
 	case kind != snapshot.Software && kind != snapshot.FunctionUnknown:
 		return BoundDriver(r.Host.Files, dir+"/device")
 	}
-	return cmp.Or(softwareDriver(r, dir), driverOfType(r.Optional(dir+"/hca_type")), driverNamed(name))
+	return cmp.Or(softwareDriver(r, dir), driverOfType(r.Optional(dir+"/hca_type")), driverNamed(d.Name))
 }
 
 // siwNodeDesc is the node description of siw devices; the user library of siw identifies them by it

@@ -65,7 +65,7 @@ func TestPanicOfOneDevice(t *testing.T) {
 	for range 2 {
 		var n snapshot.Node
 		var got []string
-		d.ReadAll(t.Context(), h, &n, roster, func(r *Reader, _ *int) (string, bool) {
+		d.ReadAll(t.Context(), h, &n, roster, func(r *Reader, _ *Device, _ *int) (string, bool) {
 			if r.Device == "odd" {
 				panic("odd bytes")
 			}
@@ -134,7 +134,7 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 				identity := func(name string) Identity { return IdentityOf(h, name) }
 				roster := NewRoster(names, &snapshot.Reduced{}, identity)
 				var n snapshot.Node
-				d.ReadAll(t.Context(), h, &n, roster, func(reader *Reader, _ *int) (string, bool) {
+				d.ReadAll(t.Context(), h, &n, roster, func(reader *Reader, _ *Device, _ *int) (string, bool) {
 					r := reader.From(source.Identity)
 					if _, err := r.Host.Files.Attributes(dir); err != nil {
 						t.Error(err)
@@ -182,7 +182,7 @@ func TestPanicOutsideTheRead(t *testing.T) {
 				h := played.Machine(t, "")
 				done := make(chan error, 1)
 				d := Devices[int, string]{Collector: "c"}
-				go d.ReadAll(ctx, h, &n, rosterOf("a", "m", "z"), func(r *Reader, _ *int) (string, bool) {
+				go d.ReadAll(ctx, h, &n, rosterOf("a", "m", "z"), func(r *Reader, _ *Device, _ *int) (string, bool) {
 					time.Sleep(takes[r.Device])
 					return r.Device, true
 				}, func([]string) { panic("odd names") }, func(err error) { done <- err })
