@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/nvml"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
@@ -25,6 +26,24 @@ import (
 func ReaderOf(t testing.TB, entries string) *reading.Reader {
 	t.Helper()
 	return reading.New(t.Context(), played.Machine(t, entries), "mlx5_0")
+}
+
+// ReadsOf returns reads of the identity of mlx5_0 on a machine of these entries.
+func ReadsOf(t testing.TB, entries string) reading.Reads {
+	t.Helper()
+	return ReaderOf(t, entries).From(source.Identity)
+}
+
+// DeviceOf returns what the device of a reader is, by the roster that devices returns (shared.Roster.Of).
+func DeviceOf(
+	t testing.TB, r *reading.Reader, devices func(*host.Host, *snapshot.Node) (*reading.Roster, error),
+) *reading.Device {
+	t.Helper()
+	roster, err := devices(r.Host, &snapshot.Node{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return roster.Device(r, r.Device)
 }
 
 // Value returns the value behind p, nil if there is none.

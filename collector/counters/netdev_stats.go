@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/source"
+	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -116,12 +117,12 @@ func (w *NetdevStats) Keep(devices []string) {
 }
 
 // KeepOf drops the netdevs of a device except these.
-func (w *NetdevStats) KeepOf(device string, netdevs []PortNetdev) {
+func (w *NetdevStats) KeepOf(device string, netdevs []reading.PortNetdev) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.Netdevs, func(_ string, st *NetdevState) bool {
 		return st.Device == device &&
-			!slices.ContainsFunc(netdevs, func(n PortNetdev) bool { return n.Target(device) == st.NetdevTarget })
+			!slices.ContainsFunc(netdevs, func(n reading.PortNetdev) bool { return TargetOf(device, n) == st.NetdevTarget })
 	})
 }
 
@@ -177,13 +178,6 @@ func (st *NetdevState) show(counts []snapshot.NetdevCount) {
 // StatsRetention is how long statistics are served without a new read. Older counters would stop and then jump.
 const StatsRetention = time.Minute
 
-// PortNetdev is a netdev of a physical port: that of an RDMA port, or a member of its bond.
-type PortNetdev struct {
-	Port         int
-	Layer        string // link_layer of the port
-	Name, Driver string
-}
-
 // NetdevTarget is a netdev that can be read.
 type NetdevTarget struct {
 	Device         string
@@ -191,6 +185,7 @@ type NetdevTarget struct {
 	Netdev, Driver string
 }
 
-func (n PortNetdev) Target(device string) NetdevTarget {
+// TargetOf returns the target of a netdev of a device.
+func TargetOf(device string, n reading.PortNetdev) NetdevTarget {
 	return NetdevTarget{device, n.Port, n.Name, n.Driver}
 }

@@ -27,7 +27,6 @@ const (
 
 // ethernet reads the statistics of the netdevs of RDMA ports.
 type ethernet struct {
-	nvlink  *shared.NVLink
 	stats   *counters.NetdevStats
 	devices reading.Devices[ethState, []snapshot.NetdevCounters]
 	samples *pfcSampler
@@ -35,13 +34,13 @@ type ethernet struct {
 
 // ethState belongs to the reader of its device, one at a time.
 type ethState struct {
-	read    reading.Last // of the following
+	of      *reading.Device // that the following are of
 	netdevs []*ethNetdev
 }
 
 // ethNetdev is what outlives a round of one netdev.
 type ethNetdev struct {
-	counters.PortNetdev
+	reading.PortNetdev
 
 	statsRead timedRead
 	settings  timedRead // pause and FEC, both
@@ -55,7 +54,7 @@ type ethNetdev struct {
 // New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &ethernet{
-		nvlink: with.NVLink, stats: with.Stats,
+		stats:   with.Stats,
 		devices: reading.Devices[ethState, []snapshot.NetdevCounters]{Collector: "ethernet", Quarantines: true},
 	}
 	c.samples = newPFCSampler(with.SampleInterval, c.readPauses)
@@ -77,11 +76,10 @@ func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, ros
 	}, done)
 }
 
-func (c *ethernet) readDevice(r *reading.Reader, st *ethState) ([]snapshot.NetdevCounters, bool) {
+func (c *ethernet) readDevice(r *reading.Reader, d *reading.Device, st *ethState) ([]snapshot.NetdevCounters, bool) {
 	name := r.Device
-	r.Begin(source.Identity)
-	if st.read.DueOf(r, shared.SlowInterval) {
-		c.learn(r, name, st)
+	if st.of != d {
+		c.learn(d, st)
 	}
 	out := make([]snapshot.NetdevCounters, 0, len(st.netdevs))
 	for _, nd := range st.netdevs {
@@ -94,19 +92,17 @@ func (c *ethernet) readDevice(r *reading.Reader, st *ethState) ([]snapshot.Netde
 }
 
 // learn finds the netdevs of a device.
-func (c *ethernet) learn(r *reading.Reader, name string, st *ethState) {
+func (c *ethernet) learn(d *reading.Device, st *ethState) {
 	before := st.netdevs
-	found, whole := shared.PhysicalNetdevs(r, c.nvlink, name)
-	st.netdevs = nil
-	st.read.ReadIf(whole, r.Now())
-	for _, n := range found {
+	st.of, st.netdevs = d, nil
+	for _, n := range d.Netdevs {
 		nd := &ethNetdev{PortNetdev: n}
 		if i := slices.IndexFunc(before, func(o *ethNetdev) bool { return o.PortNetdev == n }); i >= 0 {
 			nd = before[i]
 		}
 		st.netdevs = append(st.netdevs, nd)
 	}
-	c.stats.KeepOf(name, found)
+	c.stats.KeepOf(d.Name, d.Netdevs)
 }
 
 // dir names the requests for a netdev, as captures do.
@@ -118,8 +114,7 @@ func (nd *ethNetdev) release(r *reading.Reader) {
 		nd.carrier = nil
 		return
 	}
-	r.Begin(source.Netdev)
-	n := r.Count(sysfs.NetDir + nd.Name + "/carrier_changes")
+	n := r.From(source.Netdev).Count(sysfs.NetDir + nd.Name + "/carrier_changes")
 	if n != nil && nd.carrier != nil && *n != *nd.carrier {
 		r.Quarantine.Release(nd.dir())
 	}
@@ -130,7 +125,7 @@ func (nd *ethNetdev) release(r *reading.Reader) {
 // scrape: rules divide its pause time by the time between scrapes.
 func (c *ethernet) readStats(r *reading.Reader, nd *ethNetdev) {
 	const item = "stats"
-	now, target := r.Now(), nd.Target(r.Device)
+	now, target := r.Now(), counters.TargetOf(r.Device, nd.PortNetdev)
 	if r.Quarantine.Held(nd.dir(), item, now) {
 		return
 	}
@@ -146,13 +141,13 @@ func (c *ethernet) readStats(r *reading.Reader, nd *ethNetdev) {
 		return
 	}
 	var err error
-	begun := time.Now()
-	r.Apart(c.stats.Source(nd.Driver), func() { _, err = c.stats.Read(r.Ctx, r.Host, target) })
+	asked, begun := c.stats.Source(nd.Driver), time.Now()
+	r.Apart(asked, func() { _, err = c.stats.Read(r.Ctx, r.Host, target) })
 	nd.statsRead.took = time.Since(begun)
 	if !shared.Blocked(err) {
 		nd.statsRead.Read(now)
 	}
-	r.Outcome(nd.dir(), item, err)
+	r.From(asked).Outcome(nd.dir(), item, err)
 }
 
 // timedRead is a read of which only an expensive one is deferred.
@@ -197,7 +192,7 @@ func (nd *ethNetdev) readSettings(r *reading.Reader) {
 // counters are the values of a netdev that are fresh enough to be served.
 func (c *ethernet) counters(r *reading.Reader, device string, nd *ethNetdev) snapshot.NetdevCounters {
 	out := snapshot.NetdevCounters{Device: device, Port: nd.Port, LinkLayer: nd.Layer, Netdev: nd.Name}
-	now, target := r.Now(), nd.Target(device)
+	now, target := r.Now(), counters.TargetOf(device, nd.PortNetdev)
 	if stats := c.stats.Last(target); stats != nil && now.Sub(stats.At) <= counters.StatsRetention {
 		out.Stats = stats
 		if nd.Layer == "Ethernet" {

@@ -12,7 +12,7 @@ import (
 )
 
 // readAMD lists the GPUs of AMD among those of the PCI tree; nil if it was not read.
-func readAMD(r *reading.Reader, functions []string) []snapshot.AMDGPU {
+func readAMD(r reading.Reads, functions []string) []snapshot.AMDGPU {
 	if functions == nil {
 		return nil
 	}
@@ -25,7 +25,7 @@ func readAMD(r *reading.Reader, functions []string) []snapshot.AMDGPU {
 		if nodes == nil {
 			nodes = sysfs.ReadKFDNodes(r)
 		}
-		g := snapshot.AMDGPU{PCIAddress: path.Base(function), Driver: sysfs.BoundDriver(r, function)}
+		g := snapshot.AMDGPU{PCIAddress: path.Base(function), Driver: sysfs.BoundDriver(r.Host.Files, function)}
 		if i := slices.IndexFunc(nodes, func(n sysfs.KFDNode) bool { return n.Address == g.PCIAddress }); i >= 0 {
 			g.UUID = nodes[i].Uuid()
 		}

@@ -140,7 +140,7 @@ func (c *gpu) find(ctx context.Context, h *host.Host) []snapshot.Issue {
 		return nil
 	}
 	nodes, amd := map[string]gpuPlace{}, []snapshot.AMDGPU(nil)
-	issues, err := reading.OfHost(ctx, h, "pci/gpu", source.PCI, func(r *reading.Reader) {
+	issues, err := reading.OfHost(ctx, h, "pci/gpu", source.PCI, func(r reading.Reads) {
 		driven, _ := r.Host.Files.List("proc/driver/nvidia/gpus") // absent: the driver is not loaded, or is not NVIDIA's
 		functions := sysfs.GPUs(h, r)
 		amd = readAMD(r, functions)
@@ -153,7 +153,7 @@ func (c *gpu) find(ctx context.Context, h *host.Host) []snapshot.Issue {
 				node = ""
 			}
 			nodes[path.Base(function)] = gpuPlace{
-				node, sysfs.BoundDriver(r, function), slices.Contains(driven, path.Base(function)),
+				node, sysfs.BoundDriver(r.Host.Files, function), slices.Contains(driven, path.Base(function)),
 			}
 		}
 	})

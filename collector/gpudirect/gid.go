@@ -47,13 +47,13 @@ func gidIndices(processes []snapshot.Process, conf nccl.Env) (out []int) {
 
 // readGIDTypes reads the types of entries on the RoCE ports of a device. The kernel returns EINVAL for an empty one,
 // and ENOENT beyond the end of the table.
-func readGIDTypes(r *reading.Reader, device string, devices []snapshot.Device, indices []int) map[gidKey]string {
+func readGIDTypes(reader *reading.Reader, device string, devices []snapshot.Device, indices []int) map[gidKey]string {
 	i := slices.IndexFunc(devices, func(d snapshot.Device) bool { return d.Name == device })
 	if i < 0 || len(indices) == 0 {
 		return nil
 	}
 	out := map[gidKey]string{}
-	r.Begin(source.PortTables)
+	r := reader.From(source.PortTables)
 	for j := range devices[i].Ports {
 		p := &devices[i].Ports[j]
 		if !sysfs.IsRoCE(&devices[i], p) || !sysfs.IsActive(p) {

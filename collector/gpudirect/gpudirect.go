@@ -131,7 +131,7 @@ func (c *gpuDirect) read(
 	ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error),
 ) {
 	devices, paths, at := c.lastRound.Last(ctx)
-	issues, err := reading.OfHost(ctx, h, "gdr", source.Modules, func(r *reading.Reader) {
+	issues, err := reading.OfHost(ctx, h, "gdr", source.Modules, func(r reading.Reads) {
 		c.tree.update(r, paths)
 		if len(paths) > 0 {
 			c.machine.update(r, c.nccl, hasAMD(c.tree.found))
@@ -156,14 +156,13 @@ func (c *gpuDirect) read(
 	}
 	c.trace.read(ctx, h, n, c.jobs.found)
 	indices, searched := gidIndices(c.jobs.found, machine.conf), c.jobs.read.Time()
-	c.devices.ReadAll(ctx, h, n, roster, func(r *reading.Reader, st *gdrState) (gdrNIC, bool) {
+	c.devices.ReadAll(ctx, h, n, roster, func(r *reading.Reader, d *reading.Device, st *gdrState) (gdrNIC, bool) {
 		if st.read.DueOf(r, treeInterval) {
-			st.nic = readGDRNIC(r, r.Device)
+			st.nic = readGDRNIC(r, d)
 			st.read.Read(r.Now())
 		}
 		if st.nic.cut {
-			r.Begin(source.PCIConfig)
-			r.Issue(access.Denied(sysfs.PCIDir + st.nic.PCIAddress + "/config"))
+			r.From(source.PCIConfig).Issue(access.Denied(sysfs.PCIDir + st.nic.PCIAddress + "/config"))
 		}
 		if !st.gidsAt.Equal(searched) {
 			st.nic.gids, st.gidsAt = readGIDTypes(r, r.Device, devices, indices), searched

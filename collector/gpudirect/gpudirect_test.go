@@ -32,7 +32,7 @@ func TestGPUDriver(t *testing.T) {
 		{"none", collectortest.Files("proc/uptime", "1 1"), "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := readGPUDriver(collectortest.ReaderOf(t, c.entries))
+			d := readGPUDriver(collectortest.ReadsOf(t, c.entries))
 			if d.Version != c.version || flavourOf(d.Open) != c.flavour {
 				t.Errorf("%s %s, want %s %s", d.Version, flavourOf(d.Open), c.version, c.flavour)
 			}
@@ -55,7 +55,7 @@ func TestPeermem(t *testing.T) {
 		{"nothing reported", collectortest.Files("proc/uptime", "1 1"), "", nil, "none", "none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := collectortest.ReaderOf(t, c.entries)
+			r := collectortest.ReadsOf(t, c.entries)
 			dmabuf, peers, _ := readSymbols(r)
 			p := readPeermem(r, peers)
 			if p.Module != c.module || !slices.Equal(p.Clients, c.clients) || tell(p.Supported) != c.supported ||
@@ -217,7 +217,7 @@ func TestGPUOfVirtualMachine(t *testing.T) {
 		{"Intel", below, gpu(below) + port("0x8086"), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := readGDRGPU(collectortest.ReaderOf(t, c.entries), c.dir, 0); got.emulated != c.want ||
+			if got := readGDRGPU(collectortest.ReadsOf(t, c.entries), c.dir, 0); got.emulated != c.want ||
 				got.Place.NUMA != -1 ||
 				got.Device != 0x2335 {
 				t.Errorf("%v, %+v", got.emulated, got.GPU)

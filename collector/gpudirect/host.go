@@ -36,7 +36,7 @@ const (
 	symbolPeermem = "ib_register_peer_memory_client"
 )
 
-func (f *gdrHost) update(r *reading.Reader, job gdr.Job, amd bool) {
+func (f *gdrHost) update(r reading.Reads, job gdr.Job, amd bool) {
 	if f.symbolsRead.Due(r.Now(), treeInterval) {
 		f.dmabuf, f.peers, f.amdPeer = readSymbols(r)
 		f.symbolsRead.Read(r.Now())
@@ -65,7 +65,7 @@ func (f *gdrHost) update(r *reading.Reader, job gdr.Job, amd bool) {
 
 // readSymbols searches the kernel's symbol list, which takes 50 ms of CPU time. Names are visible without permission to
 // see addresses.
-func readSymbols(r *reading.Reader) (dmabuf, peers, amdPeer *bool) {
+func readSymbols(r reading.Reads) (dmabuf, peers, amdPeer *bool) {
 	r.Ask(1)
 	b, err := r.Host.Files.Lines("proc/kallsyms", []string{symbolDMABUF, symbolPeermem, sysfs.PeerSymbol})
 	if err != nil {
@@ -84,7 +84,7 @@ func readSymbols(r *reading.Reader) (dmabuf, peers, amdPeer *bool) {
 
 // readGPUDriver reads the first line of /proc/driver/nvidia/version, "NVRM version: NVIDIA UNIX Open Kernel Module for
 // x86_64  570.133.20 Release Build", or the files of the module: the proprietary one taints the kernel with P.
-func readGPUDriver(r *reading.Reader) gdr.Driver {
+func readGPUDriver(r reading.Reads) gdr.Driver {
 	line, _, _ := strings.Cut(r.Optional("proc/driver/nvidia/version"), "\n")
 	if version, open, ok := parseNVRM(line); ok {
 		return gdr.Driver{Version: version, Open: &open}
@@ -111,7 +111,7 @@ func parseNVRM(line string) (version string, open, ok bool) {
 
 // readPeermem finds the peer memory module, and the clients listed by MLNX_OFED up to 23.10. All versions of MLNX_OFED
 // have the symbol.
-func readPeermem(r *reading.Reader, supported *bool) (p gdr.Peermem) {
+func readPeermem(r reading.Reads, supported *bool) (p gdr.Peermem) {
 	p.Supported = supported
 	for _, module := range []string{"nvidia_peermem", "nv_peer_mem"} {
 		if p.Module == "" && r.Optional("sys/module/"+module+"/initstate") == "live" {

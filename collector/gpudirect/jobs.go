@@ -224,7 +224,7 @@ func lowestLimit(processes []snapshot.Process) (lowest *uint64) {
 }
 
 // readRegistrations are read from the module and from MLNX_OFED's list of clients.
-func readRegistrations(r *reading.Reader, p gdr.Peermem) (out []snapshot.GDRRegistrations) {
+func readRegistrations(r reading.Reads, p gdr.Peermem) (out []snapshot.GDRRegistrations) {
 	if p.Module != "" {
 		out = append(out, snapshot.GDRRegistrations{Source: p.Module, Live: r.Number("sys/module/"+p.Module, "refcnt")})
 	}

@@ -40,7 +40,7 @@ func hasAMD(gpus []gdrGPU) bool {
 
 // readROCm reads the mechanisms of AMD GPUs. client: amdgpu can register as a peer memory client by the kernel's
 // symbols; nil: unknown.
-func readROCm(r *reading.Reader, kernel string, client *bool) gdr.ROCm {
+func readROCm(r reading.Reads, kernel string, client *bool) gdr.ROCm {
 	out := gdr.ROCm{Peer: client}
 	for _, dir := range peerDirs {
 		if sysfs.ReadPermitted(r, dir+"/amdkfd/version") != "" {
@@ -53,7 +53,7 @@ func readROCm(r *reading.Reader, kernel string, client *bool) gdr.ROCm {
 
 // readKernelOptions reports whether the kernel was built with all of these options. Nil: its configuration cannot be
 // read.
-func readKernelOptions(r *reading.Reader, kernel string, options ...string) *bool {
+func readKernelOptions(r reading.Reads, kernel string, options ...string) *bool {
 	r.Ask(1)
 	text, err := r.Host.Files.Lines("boot/config-"+kernel, options)
 	if err != nil {
@@ -85,7 +85,7 @@ func unzipped(text string) []byte {
 }
 
 // amdDriver is the driver of AMD GPUs: amdgpu with the version of the out-of-tree one. Empty if it is not loaded.
-func amdDriver(r *reading.Reader) string {
+func amdDriver(r reading.Reads) string {
 	if r.Optional("sys/module/amdgpu/initstate") != "live" {
 		return ""
 	}

@@ -51,7 +51,7 @@ type gdrGPUs struct {
 	found []gdrGPU
 }
 
-func (g *gdrGPUs) update(r *reading.Reader, paths []string) {
+func (g *gdrGPUs) update(r reading.Reads, paths []string) {
 	if !g.read.Due(r.Now(), treeInterval) && slices.Equal(paths, g.paths) {
 		return
 	}
@@ -74,7 +74,7 @@ func (g *gdrGPUs) update(r *reading.Reader, paths []string) {
 }
 
 // readGDRGPU reads a GPU. Its index is its position in the order of addresses, as in NVML.
-func readGDRGPU(r *reading.Reader, dir string, index int) gdrGPU {
+func readGDRGPU(r reading.Reads, dir string, index int) gdrGPU {
 	g := gdrGPU{branch: readBranch(r, dir), minor: index}
 	g.GPU, g.emulated = sysfs.ReadGPUPlace(r, dir)
 	g.Index, g.Display = strconv.Itoa(index), strings.HasPrefix(r.Optional(dir+"/class"), "0x0300")
@@ -114,24 +114,23 @@ func (g *gdrGPU) applyNVML(gpus []snapshot.GPU) {
 }
 
 // readGDRNIC reads a device; a device that is no PCI function has no address.
-func readGDRNIC(r *reading.Reader, device string) gdrNIC {
-	r.Begin(source.PCILink)
-	_, dir := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+device)
-	if dir == "" {
+func readGDRNIC(reader *reading.Reader, d *reading.Device) gdrNIC {
+	if d.Path == "" {
 		return gdrNIC{}
 	}
+	r := reader.From(source.PCILink)
 	return gdrNIC{
 		NIC: gdr.NIC{
-			Device: device,
-			Driver: sysfs.BoundDriver(r, dir),
-			Place:  sysfs.ReadPlace(r, dir),
-		}, branch: readBranch(r, dir),
-		PCIAddress: path.Base(dir), at: r.Now(),
+			Device: d.Name,
+			Driver: d.Driver,
+			Place:  sysfs.ReadPlace(r, d.Path),
+		}, branch: readBranch(r, d.Path),
+		PCIAddress: d.PCIAddress, at: r.Now(),
 	}
 }
 
 // readBranch reads the path to a function.
-func readBranch(r *reading.Reader, dir string) branch {
+func readBranch(r reading.Reads, dir string) branch {
 	f := branch{
 		configs: map[string]pci.Config{}, models: map[string]pci.Bridge{}, cpus: r.Optional(dir + "/local_cpulist"),
 	}

@@ -56,7 +56,7 @@ func (u *gdrUse) read(
 	if slices.ContainsFunc(jobs.found, overSockets) {
 		var bytes map[string]uint64
 		var now time.Time
-		if issues, err := reading.OfHost(ctx, h, "other interfaces", source.Netdev, func(r *reading.Reader) {
+		if issues, err := reading.OfHost(ctx, h, "other interfaces", source.Netdev, func(r reading.Reads) {
 			bytes, now = readOtherNetdevs(r, devices), r.Now()
 		}); err == nil {
 			n.Issues = append(n.Issues, issues...)
@@ -114,7 +114,7 @@ func (u *gdrUse) busy(nic *gdr.NIC) *bool {
 
 // readOtherNetdevs reads the bytes of hardware network interfaces that belong to no RDMA device, by name and direction.
 // The kernel sums them up without rtnl.
-func readOtherNetdevs(r *reading.Reader, devices []snapshot.Device) map[string]uint64 {
+func readOtherNetdevs(r reading.Reads, devices []snapshot.Device) map[string]uint64 {
 	names, err := r.Host.Files.List(path.Clean(sysfs.NetDir))
 	if err != nil {
 		r.Issue(err)

@@ -54,21 +54,19 @@ const healthError = 1 // 0 is healthy
 
 // health keeps the devlink device of each RDMA device.
 type health struct {
-	nvlink  *shared.NVLink
 	devices map[string]devlinkDevice // belongs to the lane devlink
 	last    reading.Kept[*snapshot.Health]
 }
 
-// devlinkDevice is a devlink device, with time and registration of its RDMA device at the lookup.
+// devlinkDevice is the devlink device of an RDMA device.
 type devlinkDevice struct {
-	read         reading.Last
-	registration uint64
-	bus, name    string
+	of        *reading.Device
+	bus, name string
 }
 
 // New returns the collector.
 func New(with *shared.State) *shared.Collector {
-	c := &health{nvlink: with.NVLink, devices: map[string]devlinkDevice{}}
+	c := &health{devices: map[string]devlinkDevice{}}
 	return &shared.Collector{
 		Name:  "health",
 		Help:  "firmware and driver health from devlink health reporters",
@@ -88,7 +86,7 @@ func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, roste
 	}
 	var section *snapshot.Health
 	issues, err := reading.OfHost(ctx, h, "devlink", source.DevlinkHealth,
-		func(r *reading.Reader) { section = c.readDevlink(r, roster.Names) })
+		func(r reading.Reads) { section = c.readDevlink(r, roster) })
 	n.Devices = append(n.Devices, reading.Ended("", err))
 	if err != nil {
 		n.Health = c.lastStates(h.Now(), roster.Names)
@@ -117,18 +115,17 @@ func (c *health) lastStates(now time.Time, names []string) *snapshot.Health {
 	return out
 }
 
-func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health {
+func (c *health) readDevlink(r reading.Reads, roster *reading.Roster) *snapshot.Health {
 	out := &snapshot.Health{}
 	r.Ask(1)
 	reporters, err := r.Host.Devlink.Health(r.Ctx)
 	r.IssueUnless(err, access.Absent, access.Unsupported) // kernels before 5.1
-	r.Begin(source.Identity)
-	c.findDevlinks(r, names)
-	for _, name := range names {
-		if c.nvlink.Known(name) {
+	c.findDevlinks(r.Reader, roster)
+	for _, name := range roster.Names {
+		on := c.devices[name]
+		if on.of.ManagesNVLink {
 			continue
 		}
-		on := c.devices[name]
 		for _, h := range reporters {
 			// Reporters of ports (tx, rx) cover the queues of a netdev, which RDMA does not use.
 			if h.Port == nil && h.Bus == on.bus && h.Device == on.name {
@@ -141,37 +138,31 @@ func (c *health) readDevlink(r *reading.Reader, names []string) *snapshot.Health
 	return out
 }
 
-// findDevlinks finds the devlink device of each RDMA device, once in SlowInterval.
-func (c *health) findDevlinks(r *reading.Reader, names []string) {
-	now := r.Now()
-	maps.DeleteFunc(c.devices, func(name string, _ devlinkDevice) bool { return !slices.Contains(names, name) })
-	for _, name := range names {
-		registration := r.Host.Registration(name)
-		if d, ok := c.devices[name]; !ok || d.read.Due(now, shared.SlowInterval) || d.registration != registration {
-			bus, device := devlinkOf(r, name)
-			d = devlinkDevice{registration: registration, bus: bus, name: device}
-			d.read.Read(now)
-			c.devices[name] = d
+// findDevlinks finds the devlink device of each RDMA device.
+func (c *health) findDevlinks(r *reading.Reader, roster *reading.Roster) {
+	maps.DeleteFunc(c.devices, func(name string, _ devlinkDevice) bool { return !slices.Contains(roster.Names, name) })
+	for _, name := range roster.Names {
+		if d := roster.Device(r, name); c.devices[name].of != d {
+			bus, device := devlinkOf(r.Host.Files, d)
+			c.devices[name] = devlinkDevice{d, bus, device}
 		}
 	}
 }
 
 // devlinkOf returns the devlink device of an RDMA device: its own PCI function, virtual ones included, or the auxiliary
 // device of a sub-function, whose reporters are not those of its parent. Software devices have none.
-func devlinkOf(r *reading.Reader, device string) (bus, name string) {
-	dir := sysfs.ClassDir + "/" + device
-	kind, function := sysfs.PCIFunction(r, dir)
-	if kind == snapshot.SubFunction {
-		real, err := r.Host.Files.Resolve(dir + "/device")
+func devlinkOf(files host.Files, d *reading.Device) (bus, name string) {
+	if d.FunctionType == snapshot.SubFunction {
+		real, err := files.Resolve(sysfs.ClassDir + "/" + d.Name + "/device")
 		if err != nil {
 			return "", ""
 		}
 		return "auxiliary", path.Base(real)
 	}
-	if function == "" {
+	if d.Path == "" {
 		return "", ""
 	}
-	return "pci", path.Base(function)
+	return "pci", d.PCIAddress
 }
 
 func emitHealth(health *snapshot.Health, s metric.Sink) {

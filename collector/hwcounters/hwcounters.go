@@ -33,12 +33,10 @@ var (
 
 // hwState belongs to the reader of its device, one at a time.
 type hwState struct {
-	read   reading.Last // of the following
-	driver string
-	own    bool     // the device has counters beside those of its ports
-	dir    hwDir    // with these
-	ports  []hwPort // none while the kernel is still making them
-	nvlink bool     // it manages NVLink switches: not read
+	of    *reading.Device // that the following are of
+	own   bool            // the device has counters beside those of its ports
+	dir   hwDir           // with these
+	ports []hwPort
 }
 
 // hwPort is a port of a device.
@@ -66,9 +64,7 @@ func New(with *shared.State) *shared.Collector {
 			with.Devices,
 			"hwcounters",
 			nil,
-			func(r *reading.Reader, st *hwState) (snapshot.DeviceCounters, bool) {
-				return st.readDevice(r, with.NVLink)
-			},
+			readDevice,
 			func(n *snapshot.Node, devices []snapshot.DeviceCounters) {
 				n.HWCounters = &snapshot.HWCounters{Devices: devices}
 			},
@@ -77,42 +73,36 @@ func New(with *shared.State) *shared.Collector {
 	}
 }
 
-func (st *hwState) readDevice(r *reading.Reader, nvlink *shared.NVLink) (snapshot.DeviceCounters, bool) {
-	name := r.Device
-	r.Begin(source.Identity)
-	dir := sysfs.ClassDir + "/" + name
-	if len(st.ports) == 0 || st.read.DueOf(r, shared.SlowInterval) {
+func readDevice(r *reading.Reader, d *reading.Device, st *hwState) (snapshot.DeviceCounters, bool) {
+	dir := sysfs.ClassDir + "/" + d.Name
+	if st.of != d {
 		names, err := r.Host.Files.List(dir)
 		if err != nil {
 			if !access.IsAbsent(err) {
-				r.Issue(err)
+				r.From(source.Identity).Issue(err)
 			}
 			return snapshot.DeviceCounters{}, false
 		}
-		st.driver, st.own, st.dir = sysfs.DriverOf(r, name), slices.Contains(names, "hw_counters"),
-			hwDir{path: dir + "/hw_counters"}
-		numbers := sysfs.PortNumbers(r, name)
-		st.read.Read(r.Now())
-		st.nvlink = nvlink.Manages(r, name)
+		st.of, st.own, st.dir = d, slices.Contains(names, "hw_counters"), hwDir{path: dir + "/hw_counters"}
 		st.ports = nil
-		for _, n := range numbers {
-			dir := sysfs.PortDir(name, n)
+		for i := range d.Ports {
+			n := d.Ports[i].Number
+			dir := sysfs.PortDir(d.Name, n)
 			files, _ := r.Host.Files.List(dir + "/counters") // absent: no traffic there
 			st.ports = append(st.ports, hwPort{
-				number: n, netlink: sysfs.NetlinkDir(name, n), dir: hwDir{path: dir + "/hw_counters"},
-				traffic: counters.HasTraffic(files), infiniBand: r.Optional(dir+"/link_layer") == "InfiniBand",
+				number: n, netlink: sysfs.NetlinkDir(d.Name, n), dir: hwDir{path: dir + "/hw_counters"},
+				traffic: counters.HasTraffic(files), infiniBand: d.Ports[i].LinkLayer == "InfiniBand",
 			})
 		}
 	}
-	d := snapshot.DeviceCounters{Name: name, Driver: st.driver}
-	if st.nvlink {
-		return d, true
+	out := snapshot.DeviceCounters{Name: d.Name, Driver: d.Driver}
+	if d.ManagesNVLink {
+		return out, true
 	}
 	if st.own {
-		r.Begin(source.HWCounters)
-		d.Stats = st.files(r, &st.dir)
+		out.Stats = st.files(r, &st.dir)
 	}
-	d.Ports = slices.Grow(d.Ports, len(st.ports))
+	out.Ports = slices.Grow(out.Ports, len(st.ports))
 	for i := range st.ports {
 		p := &st.ports[i]
 		stats, ok := p.statGet(r)
@@ -120,10 +110,10 @@ func (st *hwState) readDevice(r *reading.Reader, nvlink *shared.NVLink) (snapsho
 		if !ok { // no netlink, or no statistics for this port: use sysfs
 			stats = st.files(r, &p.dir)
 		}
-		d.Ports = append(d.Ports,
+		out.Ports = append(out.Ports,
 			snapshot.PortCounters{Number: p.number, Traffic: p.traffic, InfiniBand: p.infiniBand, Stats: stats})
 	}
-	return d, true
+	return out, true
 }
 
 // statGet requests the statistics of a port by netlink.
@@ -132,19 +122,20 @@ func (p *hwPort) statGet(r *reading.Reader) ([]snapshot.Stat, bool) {
 	if r.Quarantine.Held(p.netlink, "stats", now) {
 		return nil, false
 	}
-	r.Begin(source.HWCounters)
 	var stats []snapshot.Stat
-	err := r.Try(func() (err error) { stats, err = r.Host.RDMA.Stats(r.Ctx, r.Device, p.number, nil); return err })
-	shared.NoteNetlink(r, p.netlink, "stats", now, err)
+	asked := r.From(source.HWCounters)
+	err := asked.Try(func() (err error) { stats, err = r.Host.RDMA.Stats(r.Ctx, r.Device, p.number, nil); return err })
+	shared.NoteNetlink(asked, p.netlink, "stats", now, err)
 	return stats, err == nil
 }
 
 // files reads a hw_counters directory.
 func (st *hwState) files(r *reading.Reader, d *hwDir) []snapshot.Stat {
+	files := r.From(source.HWCounters)
 	names, err := r.Host.Files.Attributes(d.path)
 	if err != nil {
 		if !access.IsAbsent(err) {
-			r.Issue(err)
+			files.Issue(err)
 		}
 		return nil
 	}
@@ -153,12 +144,12 @@ func (st *hwState) files(r *reading.Reader, d *hwDir) []snapshot.Stat {
 		d.ordered = slices.DeleteFunc(hwOrder(names),
 			func(name string) bool { return !isFirst(name) && st.leavesOut(r, name) })
 	}
-	return r.Stats(d.path, d.ordered)
+	return files.Stats(d.path, d.ordered)
 }
 
 // leavesOut reports whether a counter of the device is not read.
 func (st *hwState) leavesOut(r *reading.Reader, name string) bool {
-	return r.Reduced() && !shared.Reads(r, transportDesc(transportNames[family(st.driver)], name))
+	return r.Reduced() && !shared.Wants(r, transportDesc(transportNames[family(st.of.Driver)], name))
 }
 
 // hwOrder puts counter 0 first and leaves out lifespan (a setting). The kernel caches a read for 10 ms if counter 0 was

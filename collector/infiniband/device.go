@@ -11,25 +11,19 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// readIdentity reads the identity of a device. It changes only when the device registers again.
-func readIdentity(r *reading.Reader, name string) snapshot.Device {
-	dir := sysfs.ClassDir + "/" + name
-	d := snapshot.Device{
-		Name:       name,
-		NodeType:   within(r, dir, "node_type", r.Number(dir, "node_type"), nodeTypes),
-		NodeGUID:   identityText(r, dir+"/node_guid", nameLength, guids),
-		SystemGUID: identityText(r, dir+"/sys_image_guid", nameLength, guids),
-		HCAType:    identityText(r, dir+"/hca_type", nameLength, nil),
-		BoardID:    identityText(r, dir+"/board_id", nameLength, nil),
-		Firmware:   identityText(r, dir+"/fw_ver", firmwareLength, firmwares),
-	}
-	var function string
-	d.FunctionType, function = sysfs.PCIFunction(r, dir)
-	d.Driver = sysfs.DriverOf(r, name)
+// readIdentity reads the rest of the identity of a device. It changes only when the device registers again.
+func readIdentity(r reading.Reads, of *reading.Device) snapshot.Device {
+	d, dir := of.Device, sysfs.ClassDir+"/"+of.Name
+	d.NodeType = within(r, dir, "node_type", r.Number(dir, "node_type"), nodeTypes)
+	d.NodeGUID = identityText(r, dir+"/node_guid", nameLength, guids)
+	d.SystemGUID = identityText(r, dir+"/sys_image_guid", nameLength, guids)
+	d.HCAType = identityText(r, dir+"/hca_type", nameLength, nil)
+	d.BoardID = validText(r, dir+"/board_id", of.BoardID, nameLength, nil)
+	d.Firmware = identityText(r, dir+"/fw_ver", firmwareLength, firmwares)
+	function := of.Path
 	if function == "" {
 		return d
 	}
-	d.PCIAddress, d.Path = path.Base(function), function
 	d.Emulated = pci.Emulated(r.Optional(sysfs.PCIDir + pci.Functions(function)[0] + "/vendor"))
 	if n := r.Optional(function + "/numa_node"); n != "-1" {
 		d.NUMANode = n
@@ -48,7 +42,7 @@ var deviceVFs = metric.Device("rdma_device_virtual_functions",
 // readVirtualFunctions counts the virtual functions of a PCI function. sriov_numvfs has the number as well, but the
 // kernel takes the device lock to read it, which enabling of functions and recovery of a device hold for minutes
 // (drivers/pci/iov.c).
-func readVirtualFunctions(r *reading.Reader, function string) *uint64 {
+func readVirtualFunctions(r reading.Reads, function string) *uint64 {
 	total, err := strconv.ParseUint(r.Optional(function+"/sriov_totalvfs"), 10, 16)
 	if err != nil {
 		return nil

@@ -136,7 +136,7 @@ func presence(r *reading.Reader, address string) (p expect.Presence) {
 		}
 		return p
 	}
-	p.OnBus, p.Driver = true, sysfs.BoundDriver(r, sysfs.PCIDir+address)
+	p.OnBus, p.Driver = true, sysfs.BoundDriver(r.Host.Files, sysfs.PCIDir+address)
 	has := func(class string) bool {
 		if !slices.Contains(names, class) {
 			return false

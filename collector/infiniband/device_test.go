@@ -38,14 +38,15 @@ func TestDriverWithoutFunction(t *testing.T) {
 		{"irdma0", real, "-- D/node_type --\n4: RNIC\n", "", snapshot.FunctionUnknown},
 	} {
 		t.Run(c.name+" "+c.files, func(t *testing.T) {
-			r := collectortest.ReaderOf(
+			r := collectortest.ReadsOf(
 				t,
 				strings.ReplaceAll(c.files, "D/", c.at+c.name+"/")+"-- "+sysfs.ClassDir+"/"+c.name+" -> ../../"+
 					strings.TrimPrefix(c.at, "sys/")+c.name+" --\n",
 			)
-			kind, function := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+c.name)
-			if driver := sysfs.DriverOf(r, c.name); driver != c.driver || kind != c.kind || function != "" {
-				t.Errorf("%q on %q, function %q", driver, kind, function)
+			d := snapshot.Device{Name: c.name}
+			d.FunctionType, d.Path = sysfs.PCIFunction(r, sysfs.ClassDir+"/"+c.name)
+			if driver := sysfs.DriverOf(r, &d); driver != c.driver || d.FunctionType != c.kind || d.Path != "" {
+				t.Errorf("%q on %q, function %q", driver, d.FunctionType, d.Path)
 			}
 		})
 	}
@@ -72,7 +73,7 @@ func TestDefaultRoute(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := routedNetdevs(collectortest.ReaderOf(t, c.files))
+			got := routedNetdevs(collectortest.ReadsOf(t, c.files))
 			slices.Sort(got)
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("%q, want %q", got, c.want)
@@ -94,7 +95,7 @@ func TestVirtualFunctions(t *testing.T) {
 		{"no number", "-- " + pf + "/sriov_totalvfs --\nmany\n", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := collectortest.ReaderOf(t, c.tree)
+			r := collectortest.ReadsOf(t, c.tree)
 			if got := collectortest.Value(readVirtualFunctions(r, pf)); got != c.want {
 				t.Errorf("%v, want %v", got, c.want)
 			}

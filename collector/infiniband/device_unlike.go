@@ -78,7 +78,7 @@ func functionsForRDMA(all []nicFunction) (out []snapshot.StackFunction) {
 
 // functionsOfNICs are the functions of network controllers, and those whose class is not readable, by address, without
 // virtual functions beside their physical one.
-func functionsOfNICs(r *reading.Reader) (out []nicFunction) {
+func functionsOfNICs(r reading.Reads) (out []nicFunction) {
 	names, err := r.Host.Files.List("sys/bus/pci/devices")
 	if err != nil {
 		return nil
@@ -97,7 +97,7 @@ func functionsOfNICs(r *reading.Reader) (out []nicFunction) {
 		for i, file := range []string{"vendor", "device", "subsystem_vendor", "subsystem_device"} {
 			f.ids[1+i] = r.Optional(dir + "/" + file)
 		}
-		f.kind, f.driver = pci.RDMAKindOf(f.ids[1], f.ids[2], class), sysfs.BoundDriver(r, dir)
+		f.kind, f.driver = pci.RDMAKindOf(f.ids[1], f.ids[2], class), sysfs.BoundDriver(r.Host.Files, dir)
 		if real, err := r.Host.Files.Resolve(dir); err == nil {
 			parts := strings.Split(strings.TrimPrefix(real, "sys/devices/"), "/")
 			bridges = append(bridges, parts[:len(parts)-1]...)
@@ -116,7 +116,7 @@ func functionsOfNICs(r *reading.Reader) (out []nicFunction) {
 }
 
 // numaOf is the NUMA node of a function; -1: unknown.
-func numaOf(r *reading.Reader, dir string) int {
+func numaOf(r reading.Reads, dir string) int {
 	n, err := strconv.Atoi(r.Optional(dir + "/numa_node"))
 	if err != nil {
 		return -1
@@ -125,7 +125,7 @@ func numaOf(r *reading.Reader, dir string) int {
 }
 
 // isBonded reports whether an interface of a function is in a bond.
-func isBonded(r *reading.Reader, dir string) bool {
+func isBonded(r reading.Reads, dir string) bool {
 	netdevs, _ := r.Host.Files.List(dir + "/net") // absent: none
 	return slices.ContainsFunc(netdevs, func(name string) bool {
 		_, err := r.Host.Files.Link(dir + "/net/" + name + "/master")

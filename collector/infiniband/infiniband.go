@@ -59,7 +59,6 @@ type infiniBand struct {
 
 	roster    *shared.Roster
 	conf      *shared.SiteConfig
-	nvlink    *shared.NVLink
 	stats     *counters.NetdevStats
 	common    *shared.CommonLinks
 	lastRound *shared.LastRound
@@ -82,17 +81,16 @@ type infiniBand struct {
 
 // deviceState belongs to the reader of its device, one at a time.
 type deviceState struct {
-	read    reading.Last // of the identity
-	id      snapshot.Device
-	numbers []int // of its ports; none while the kernel is still making them
-	ports   map[int]*portState
+	of    *reading.Device // that id is of
+	id    snapshot.Device // without its ports, if they are queried
+	ports map[int]*portState
 }
 
 // New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &infiniBand{
 		agents: with.MADCounters, memory: with.Memory, nccl: with.NCCL, roster: with.Devices, conf: with.Site,
-		nvlink: with.NVLink, stats: with.Stats, common: with.Links, lastRound: with.Last,
+		stats: with.Stats, common: with.Links, lastRound: with.Last,
 		ports: map[deviceKey]map[int]*portHistory{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{},
 		links: newLinkWatch(), registered: newDeviceWatch(), roles: roles{ports: map[roleKey]*roleState{}},
 	}
@@ -125,7 +123,6 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	}
 	c.lastRound.Begin()
 	c.devices.Keep(h, roster)
-	c.nvlink.Drop(roster.Names)
 	c.readMachine(ctx, h)
 	c.readStack(ctx, h)
 	now, boot := h.Now(), c.readBoot(h)
@@ -168,28 +165,25 @@ func keyOf(d *snapshot.Device) deviceKey {
 }
 
 // readDevice reads one device. A device that is listed but has no directory has just been removed.
-func (c *infiniBand) readDevice(r *reading.Reader, st *deviceState) (snapshot.Device, bool) {
-	name := r.Device
-	r.Begin(source.Identity)
-	if len(st.numbers) == 0 || st.read.DueOf(r, shared.SlowInterval) {
+func (c *infiniBand) readDevice(r *reading.Reader, of *reading.Device, st *deviceState) (snapshot.Device, bool) {
+	id, name := r.From(source.Identity), r.Device
+	if st.of != of {
 		if _, err := r.Host.Files.List(sysfs.ClassDir + "/" + name); err != nil {
 			if !access.IsAbsent(err) {
-				r.Issue(err)
+				id.Issue(err)
 			}
 			return snapshot.Device{}, false
 		}
-		st.id, st.numbers = readIdentity(r, name), sysfs.PortNumbers(r, name)
-		st.read.Read(r.Now())
-		if c.nvlink.Manages(r, name) {
-			st.id.ManagesNVLink, st.id.Ports = true, namedPorts(r, name, st.numbers)
-		}
+		st.of, st.id = of, readIdentity(id, of)
 	}
 	d := st.id
 	if d.ManagesNVLink {
 		d.Ports = slices.Clone(d.Ports)
 		return d, true
 	}
-	for _, n := range st.numbers {
+	d.Ports = slices.Grow([]snapshot.Port(nil), len(of.Ports))
+	for i := range of.Ports {
+		n := of.Ports[i].Number
 		p := st.ports[n]
 		if p == nil {
 			dir := sysfs.PortDir(name, n)
@@ -200,14 +194,6 @@ func (c *infiniBand) readDevice(r *reading.Reader, st *deviceState) (snapshot.De
 		d.Ports = append(d.Ports, p.read(r, &d, n))
 	}
 	return d, true
-}
-
-// namedPorts are ports that are not queried. The link layer comes from the RDMA core.
-func namedPorts(r *reading.Reader, device string, numbers []int) (out []snapshot.Port) {
-	for _, n := range numbers {
-		out = append(out, snapshot.Port{Number: n, LinkLayer: r.Optional(sysfs.PortDir(device, n) + "/link_layer")})
-	}
-	return out
 }
 
 func emitInfiniBand(n *snapshot.Node, s metric.Sink) {

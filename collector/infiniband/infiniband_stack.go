@@ -75,12 +75,12 @@ func (c *infiniBand) readStack(ctx context.Context, h *host.Host) {
 		return
 	}
 	s := c.stack
-	if _, err := reading.OfHost(ctx, h, "pci", source.PCI, func(r *reading.Reader) { s.read(r, names) }); err == nil {
+	if _, err := reading.OfHost(ctx, h, "pci", source.PCI, func(r reading.Reads) { s.read(r, names) }); err == nil {
 		c.stack = s
 	}
 }
 
-func (s *stack) read(r *reading.Reader, names []string) {
+func (s *stack) read(r reading.Reads, names []string) {
 	s.last.Read(r.Now())
 	s.devices, s.state, s.apart = slices.Clone(names), "", namespacesExclusive(r)
 	all := functionsOfNICs(r)
@@ -106,7 +106,7 @@ func (s *stack) read(r *reading.Reader, names []string) {
 
 // verbsLoaded reports whether ib_uverbs is loaded, true where unknown: it creates its class when it is loaded
 // (ib_uverbs_init, drivers/infiniband/core/uverbs_main.c).
-func verbsLoaded(r *reading.Reader) bool {
+func verbsLoaded(r reading.Reads) bool {
 	for _, dir := range []string{sysfs.VerbsDir, "sys/module/ib_uverbs"} {
 		if _, err := r.Host.Files.List(dir); !access.IsAbsent(err) {
 			return true
@@ -118,13 +118,13 @@ func verbsLoaded(r *reading.Reader) bool {
 
 // namespacesExclusive reports whether RDMA devices belong to network namespaces: another one may have those that are
 // not visible.
-func namespacesExclusive(r *reading.Reader) bool {
+func namespacesExclusive(r reading.Reads) bool {
 	s, err := r.Host.RDMA.System(r.Ctx)
 	return err == nil && s.NetnsMode != nil && *s.NetnsMode == 0
 }
 
 // loadedModules is a hash of the names of modules.
-func loadedModules(r *reading.Reader) (uint64, bool) {
+func loadedModules(r reading.Reads) (uint64, bool) {
 	names, err := r.Host.Files.List("sys/module")
 	if err != nil {
 		return 0, false
@@ -138,7 +138,7 @@ func loadedModules(r *reading.Reader) (uint64, bool) {
 
 // verbsNodes compares the nodes in /dev/infiniband with the class; nil where /dev is not the host's. Only udev links
 // each character device in /dev/char, a container runtime does not.
-func verbsNodes(r *reading.Reader) (out []snapshot.VerbsNode) {
+func verbsNodes(r reading.Reads) (out []snapshot.VerbsNode) {
 	if links, err := r.Host.Files.List("dev/char"); err != nil || len(links) == 0 {
 		return nil
 	}

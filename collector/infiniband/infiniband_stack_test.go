@@ -103,7 +103,7 @@ func TestStackSettles(t *testing.T) {
 	}
 	s := stack{devices: []string{}}
 	for i, modules := range []string{"ib_core", "ib_core", "mlx5_ib"} {
-		r := collectortest.ReaderOf(t,
+		r := collectortest.ReadsOf(t,
 			"-- sys/module/"+modules+"/initstate --\nlive\n-- sys/bus/pci/devices/0000:18:00.0/class --\n0x020700\n")
 		s.read(r, nil)
 		if s.changed.IsZero() != (i < 2) {
@@ -122,7 +122,7 @@ func TestVerbsNodes(t *testing.T) {
 		"may not be listed": {"-- dev/char/1:3 @unread --\n-- dev/infiniband !EACCES --\n", "[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := fmt.Sprint(verbsNodes(collectortest.ReaderOf(t, class+c.dev))); got != c.want {
+			if got := fmt.Sprint(verbsNodes(collectortest.ReadsOf(t, class+c.dev))); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})

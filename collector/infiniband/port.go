@@ -37,14 +37,14 @@ type portState struct {
 // read reads one port of d.
 func (st *portState) read(r *reading.Reader, d *snapshot.Device, n int) snapshot.Port {
 	dir := st.dir
-	r.Begin(source.Identity)
+	id := r.From(source.Identity)
 	names, err := r.Host.Files.Attributes(dir)
 	if err != nil {
-		r.Issue(err)
+		id.Issue(err)
 		return snapshot.Port{Number: n}
 	}
 	if !st.slow.Known() { // from the RDMA core; it decides which lock the state takes
-		st.slow.Value.LinkLayer = r.Text(dir, "link_layer")
+		st.slow.Value.LinkLayer = id.Text(dir, "link_layer")
 	}
 	p, ok := st.fresh(r, d, n)
 	if !ok {
@@ -161,24 +161,22 @@ func (st *portState) kept(r *reading.Reader, d *snapshot.Device, n int) snapshot
 // readSlow reads data that changes only with the link or the configuration.
 func (st *portState) readSlow(r *reading.Reader, d *snapshot.Device, p *snapshot.Port, complete bool, netdev string) {
 	dir := st.dir
-	r.Begin(source.Identity)
 	layer := st.slow.Value.LinkLayer
 	if st.slow.Known() {
-		layer = r.Text(dir, "link_layer")
+		layer = r.From(source.Identity).Text(dir, "link_layer")
 	}
 	st.slow.Value = snapshot.Port{LinkLayer: layer}
 	// Each is another query like the state's, and generic ports have none.
 	if !complete && p.State != nil && !st.takesRTNL(d) {
-		r.Begin(source.PortFiles)
-		st.slow.Value.LID, st.slow.Value.SMLID = r.Number(dir, "lid"), r.Number(dir, "sm_lid")
-		st.slow.Value.LMC, st.slow.Value.Capabilities = r.Number(dir, "lid_mask_count"), r.Number(dir, "cap_mask")
-		inRange(r, dir, &st.slow.Value)
+		files := r.From(source.PortFiles)
+		st.slow.Value.LID, st.slow.Value.SMLID = files.Number(dir, "lid"), files.Number(dir, "sm_lid")
+		st.slow.Value.LMC, st.slow.Value.Capabilities = files.Number(dir, "lid_mask_count"), files.Number(dir, "cap_mask")
+		inRange(files, dir, &st.slow.Value)
 	}
-	r.Begin(source.PortTables)
-	st.slow.Value.GIDs, st.slow.Value.RoCEv2 = readGIDs(r, dir, st.slow.Value.LinkLayer)
-	st.slow.Value.PKeys, st.slow.Value.PKeyTable = readPKeys(r, dir)
-	st.slow.Value.Subnet = readSubnet(r, dir, st.slow.Value.LinkLayer)
-	r.Begin(source.Netdev)
+	tables := r.From(source.PortTables)
+	st.slow.Value.GIDs, st.slow.Value.RoCEv2 = readGIDs(tables, dir, st.slow.Value.LinkLayer)
+	st.slow.Value.PKeys, st.slow.Value.PKeyTable = readPKeys(tables, dir)
+	st.slow.Value.Subnet = readSubnet(tables, dir, st.slow.Value.LinkLayer)
 	st.slow.Value.Netdev = sysfs.WithLink(r, sysfs.NetdevsOf(r, d, p.Number, st.slow.Value.LinkLayer, netdev))
 	readMTUs(r, st.slow.Value.Netdev)
 	st.wires.read(r, d, p.Number, &st.slow.Value, !p.Unread)
@@ -220,14 +218,14 @@ func (st *portState) readRate(r *reading.Reader, d *snapshot.Device, p *snapshot
 		return
 	}
 	dir := st.dir
-	r.Begin(source.PortFiles)
-	b, ok := r.Bytes(dir, "rate")
+	files := r.From(source.PortFiles)
+	b, ok := files.Bytes(dir, "rate")
 	if !ok {
 		return
 	}
 	rate, ok := parseRate(string(b))
 	if !ok {
-		r.Issue(access.ErrGarbled(dir+"/rate", b))
+		files.Issue(access.ErrGarbled(dir+"/rate", b))
 		return
 	}
 	if printsUnknown(d.HCAType, p.LinkLayer, rate) {

@@ -98,7 +98,7 @@ func (st *portState) withLinks(r *reading.Reader, netdevs []snapshot.Netdev) {
 		}
 		if nd.Member {
 			nd.Up = nil
-			if s := r.Optional(sysfs.NetDir + nd.Name + "/bonding_slave/mii_status"); s != "" {
+			if s := r.From(source.Netdev).Optional(sysfs.NetDir + nd.Name + "/bonding_slave/mii_status"); s != "" {
 				nd.Up = new(s == "up")
 			}
 		}

@@ -27,11 +27,12 @@ var (
 
 // readMTUs reads the MTU of each netdev. The kernel takes no lock for it.
 func readMTUs(r *reading.Reader, netdevs []snapshot.Netdev) {
+	files := r.From(source.Netdev)
 	for i := range netdevs {
 		dir := sysfs.NetDir + netdevs[i].Name
 		netdevs[i].MTU = nil
-		if n, err := strconv.ParseUint(r.Optional(dir+"/mtu"), 10, 64); err == nil {
-			netdevs[i].MTU = within(r, dir, "mtu", &n, mtus)
+		if n, err := strconv.ParseUint(files.Optional(dir+"/mtu"), 10, 64); err == nil {
+			netdevs[i].MTU = within(files, dir, "mtu", &n, mtus)
 		}
 	}
 }

@@ -23,9 +23,10 @@ func (st *portState) query(
 	if complete && a.State != nil && *a.State >= portStates.lowest && *a.State <= portStates.highest {
 		p.State, p.PhysicalState, p.LID, p.SMLID, p.LMC, p.Capabilities = a.State, a.PhysicalState, a.LID, a.SMLID,
 			a.LMC, a.Capabilities
-		inRange(r, dir, &p)
+		inRange(r.From(source.PortState), dir, &p)
 		return p, true, a.Netdev, true
 	}
+	files := r.From(source.PortFiles)
 	if st.takesRTNL(d) {
 		var both []*uint64
 		if both, ok = r.NumbersUnderRTNL(source.PortFiles, dir, "state", "phys_state"); !ok {
@@ -33,10 +34,9 @@ func (st *portState) query(
 		}
 		p.State, p.PhysicalState = both[0], both[1]
 	} else {
-		r.Begin(source.PortFiles)
-		p.State, p.PhysicalState = r.Number(dir, "state"), r.Number(dir, "phys_state")
+		p.State, p.PhysicalState = files.Number(dir, "state"), files.Number(dir, "phys_state")
 	}
-	inRange(r, dir, &p)
+	inRange(files, dir, &p)
 	return p, false, "", true
 }
 
@@ -56,9 +56,8 @@ func (st *portState) portGet(r *reading.Reader, name string, n int, rtnl bool) (
 		}
 		a, err = late, lateErr
 	} else {
-		r.Begin(source.PortState)
-		err = r.Try(func() (err error) { a, err = r.Host.RDMA.Port(r.Ctx, name, n); return err })
+		err = r.From(source.PortState).Try(func() (err error) { a, err = r.Host.RDMA.Port(r.Ctx, name, n); return err })
 	}
-	shared.NoteNetlink(r, dir, "port", now, err)
+	shared.NoteNetlink(r.From(source.PortState), dir, "port", now, err)
 	return a, err == nil, true
 }

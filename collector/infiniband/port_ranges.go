@@ -28,7 +28,7 @@ var (
 )
 
 // within returns a number if it is in its range, else nil.
-func within(r *reading.Reader, dir, name string, n *uint64, s span) *uint64 {
+func within(r reading.Reads, dir, name string, n *uint64, s span) *uint64 {
 	if n != nil && (*n < s.lowest || *n > s.highest) {
 		r.Issue(access.ErrGarbled(dir+"/"+name, fmt.Append(nil, *n)))
 		return nil
@@ -37,7 +37,7 @@ func within(r *reading.Reader, dir, name string, n *uint64, s span) *uint64 {
 }
 
 // inRange drops invalid values of a port.
-func inRange(r *reading.Reader, dir string, p *snapshot.Port) {
+func inRange(r reading.Reads, dir string, p *snapshot.Port) {
 	p.State = within(r, dir, "state", p.State, portStates)
 	p.PhysicalState = within(r, dir, "phys_state", p.PhysicalState, physicalStates)
 	p.LID = within(r, dir, "lid", p.LID, lids)
@@ -48,7 +48,7 @@ func inRange(r *reading.Reader, dir string, p *snapshot.Port) {
 
 // capabilities are CapabilityMask (32 bits) with CapabilityMask2 (16 bits) above it (IBA 14.2.5.6). All ones are read
 // from a device that is gone.
-func capabilities(r *reading.Reader, dir, name string, n *uint64) *uint64 {
+func capabilities(r reading.Reads, dir, name string, n *uint64) *uint64 {
 	if n != nil && uint32(*n) == math.MaxUint32 {
 		r.Issue(access.ErrGarbled(dir+"/"+name, fmt.Appendf(nil, "%#x", *n)))
 		return nil
@@ -68,8 +68,12 @@ const (
 )
 
 // identityText reads an identity text that some drivers lack or leave empty.
-func identityText(r *reading.Reader, path string, length int, form *regexp.Regexp) string {
-	text := r.Optional(path)
+func identityText(r reading.Reads, path string, length int, form *regexp.Regexp) string {
+	return validText(r, path, r.Optional(path), length, form)
+}
+
+// validText is an identity text that was read; empty if it is malformed.
+func validText(r reading.Reads, path, text string, length int, form *regexp.Regexp) string {
 	if text == "" {
 		return ""
 	}

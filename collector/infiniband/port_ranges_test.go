@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rdma_exporter/collector/collectortest"
+	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/snapshot"
 )
@@ -36,7 +37,7 @@ func TestPortRanges(t *testing.T) {
 		{"17 bits of CapabilityMask2", func(p *snapshot.Port) **uint64 { return &p.Capabilities }, 1 << 48, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, p := collectortest.ReaderOf(t, "-- x --\n"), snapshot.Port{}
+			r, p := collectortest.ReadsOf(t, "-- x --\n"), snapshot.Port{}
 			*c.field(&p) = &c.value
 			inRange(r, portOne, &p)
 			if kept := *c.field(&p) != nil; kept != c.kept || len(r.Issues) != 1 && !kept || len(r.Issues) != 0 && kept {
@@ -60,8 +61,8 @@ func TestIdentityTexts(t *testing.T) {
 		{"hca_type", strings.Repeat("M", 129), ""},
 	} {
 		t.Run(fmt.Sprintf("%s %.12q", c.file, c.text), func(t *testing.T) {
-			r := collectortest.ReaderOf(t, "-- "+dir+"/node_type --\n1: CA\n"+"-- "+dir+"/"+c.file+" --\n"+c.text+"\n")
-			d := readIdentity(r, "mlx5_0")
+			r := collectortest.ReadsOf(t, "-- "+dir+"/node_type --\n1: CA\n"+"-- "+dir+"/"+c.file+" --\n"+c.text+"\n")
+			d := readIdentity(r, collectortest.DeviceOf(t, r.Reader, shared.NewRoster(shared.Options{}).Of))
 			got := map[string]string{
 				"fw_ver": d.Firmware, "node_guid": d.NodeGUID, "board_id": d.BoardID, "hca_type": d.HCAType,
 			}[c.file]

@@ -45,7 +45,7 @@ type machineFacts struct {
 }
 
 // read reads the GPUs, the switches, the topology file and the default route.
-func (f *machineFacts) read(r *reading.Reader, job gdr.Job) {
+func (f *machineFacts) read(r reading.Reads, job gdr.Job) {
 	f.last.Read(r.Now())
 	f.gpus, f.routed = sysfs.GPUs(r.Host, r), routedNetdevs(r)
 	models := f.tree.Bridges
@@ -73,7 +73,7 @@ func (f *machineFacts) read(r *reading.Reader, job gdr.Job) {
 
 // routedNetdevs returns the netdevs below the interface of the IPv4 default route, else of the IPv6 one, in the network
 // namespace of the host.
-func routedNetdevs(r *reading.Reader) (netdevs []string) {
+func routedNetdevs(r reading.Reads) (netdevs []string) {
 	for _, parse := range []struct {
 		file  string
 		route func(fields []string) (netdev string, metric uint64, ok bool)
@@ -121,7 +121,7 @@ func ipv6Default(f []string) (netdev string, metric uint64, ok bool) {
 }
 
 // netdevsBelow returns an interface and its lower interfaces: members of a bond or a bridge, the parent of a VLAN.
-func netdevsBelow(r *reading.Reader, netdev string, depth int) []string {
+func netdevsBelow(r reading.Reads, netdev string, depth int) []string {
 	out := []string{netdev}
 	if strings.ContainsRune(netdev, '/') {
 		return nil
@@ -280,7 +280,7 @@ func (c *infiniBand) readMachine(ctx context.Context, h *host.Host) {
 	now, before := h.Now(), c.machine
 	if c.machine.last.Due(now, shared.SlowInterval) {
 		facts := c.machine
-		if _, err := reading.OfHost(ctx, h, "pci", source.PCI, func(r *reading.Reader) {
+		if _, err := reading.OfHost(ctx, h, "pci", source.PCI, func(r reading.Reads) {
 			facts.read(r, c.nccl)
 		}); err == nil {
 			c.machine = facts

@@ -50,7 +50,7 @@ func gidFamily(gid string) string {
 
 // roceV2GIDs groups the named RoCE v2 entries of a GID table by address family; nil if one of them cannot be parsed
 // (its family is unknown). The kernel answers from its own table.
-func roceV2GIDs(r *reading.Reader, dir string, names []string) map[string]snapshot.GIDFamily {
+func roceV2GIDs(r reading.Reads, dir string, names []string) map[string]snapshot.GIDFamily {
 	out := map[string]snapshot.GIDFamily{}
 	for _, name := range names {
 		gid, state := r.TableEntry(dir+"/gids", name)
@@ -88,7 +88,7 @@ func emitRoCEv2GIDs(s metric.Sink, d *snapshot.Device, p *snapshot.Port, port st
 
 // readGIDs counts the GID table entries in use (those with a type), and groups the RoCE v2 ones; nil if not all could
 // be read.
-func readGIDs(r *reading.Reader, dir, linkLayer string) (map[string]uint64, map[string]snapshot.GIDFamily) {
+func readGIDs(r reading.Reads, dir, linkLayer string) (map[string]uint64, map[string]snapshot.GIDFamily) {
 	names, err := r.Host.Files.List(dir + "/gids")
 	if err != nil {
 		return nil, nil
@@ -126,7 +126,7 @@ func readGIDs(r *reading.Reader, dir, linkLayer string) (map[string]uint64, map[
 
 // readSubnet reads the prefix of an InfiniBand port's subnet from its first GID (IBA 4.1.1): "fe80:0000:0000:0000";
 // empty if it is unknown.
-func readSubnet(r *reading.Reader, dir, linkLayer string) string {
+func readSubnet(r reading.Reads, dir, linkLayer string) string {
 	if linkLayer != "InfiniBand" {
 		return ""
 	}
@@ -147,7 +147,7 @@ func readSubnet(r *reading.Reader, dir, linkLayer string) string {
 const emptyPKeys = 8
 
 // readPKeys counts and lists the P_Keys; nil if one cannot be read. iWARP ports have no table.
-func readPKeys(r *reading.Reader, dir string) (*uint64, []uint16) {
+func readPKeys(r reading.Reads, dir string) (*uint64, []uint16) {
 	names, err := r.Host.Files.List(dir + "/pkeys")
 	if err != nil {
 		return nil, nil

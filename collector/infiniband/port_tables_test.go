@@ -68,7 +68,7 @@ func TestRoCEv2GIDs(t *testing.T) {
 				}
 				fmt.Fprintf(&b, "-- %s/gid_attrs/types/%d --\n%s\n", portOne, i, e.kind)
 			}
-			r := collectortest.ReaderOf(t, b.String())
+			r := collectortest.ReadsOf(t, b.String())
 			if _, got := readGIDs(r, portOne, "Ethernet"); !maps.Equal(got, c.want) || (got == nil) != (c.want == nil) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
@@ -122,7 +122,7 @@ func TestGIDs(t *testing.T) {
 		{"EFA", "Unknown", gidTable("IB/RoCE v1"), nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := collectortest.ReaderOf(t, c.tree)
+			r := collectortest.ReadsOf(t, c.tree)
 			if got, _ := readGIDs(r, portOne, c.layer); !maps.Equal(got, c.want) || (got == nil) != (c.want == nil) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
@@ -163,7 +163,7 @@ func TestPKeys(t *testing.T) {
 		{"no table: iWARP", "-- " + portOne + "/state --\n4: ACTIVE\n", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := collectortest.ReaderOf(t, c.tree)
+			r := collectortest.ReadsOf(t, c.tree)
 			count, table := readPKeys(r, portOne)
 			if got := collectortest.Value(count); got != c.want || count != nil && uint64(len(table)) != *count {
 				t.Errorf("%v, want %v", got, c.want)
@@ -178,7 +178,7 @@ func TestPKeys(t *testing.T) {
 // TestGarbledPKeys: an invalid entry leaves neither count nor table.
 func TestGarbledPKeys(t *testing.T) {
 	for _, text := range []string{"0x18001", "0xfffffffff", "x", "-1"} {
-		r := collectortest.ReaderOf(t, pkeyTable(16, map[int]string{0: "0xffff", 1: text}))
+		r := collectortest.ReadsOf(t, pkeyTable(16, map[int]string{0: "0xffff", 1: text}))
 		if n, table := readPKeys(r, portOne); n != nil || table != nil || len(r.Issues) != 1 ||
 			r.Issues[0].Reason != "malformed" {
 			t.Errorf("%q: %v, %v, %v", text, collectortest.Value(n), table, r.Issues)
@@ -187,7 +187,7 @@ func TestGarbledPKeys(t *testing.T) {
 }
 
 func TestPortNumbers(t *testing.T) {
-	r := collectortest.ReaderOf(t, "-- sys/class/infiniband/a/ports/1/state --\n-- sys/class/infiniband/a/ports/2/state --\n-- sys/class/infiniband/a/ports/x --\n-- sys/class/infiniband/a/ports/0/x --\n-- sys/class/infiniband/b/fw_ver --\n")
+	r := collectortest.ReadsOf(t, "-- sys/class/infiniband/a/ports/1/state --\n-- sys/class/infiniband/a/ports/2/state --\n-- sys/class/infiniband/a/ports/x --\n-- sys/class/infiniband/a/ports/0/x --\n-- sys/class/infiniband/b/fw_ver --\n")
 	if got := fmt.Sprint(sysfs.PortNumbers(r, "a")); got != "[1 2]" {
 		t.Error(got)
 	}

@@ -151,7 +151,6 @@ func readPhysicalPort(r *reading.Reader, netdev string) (p physicalPort, asked b
 	}) != nil {
 		return physicalPort{}, false // got may still be written to
 	}
-	r.Begin(source.Netdev)
 	return got, true
 }
 

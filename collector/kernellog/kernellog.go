@@ -87,7 +87,7 @@ func (c *kernelLog) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		done(nil)
 		return
 	}
-	issues, err := reading.OfHost(ctx, h, "kernellog", source.KernelLog, func(r *reading.Reader) {
+	issues, err := reading.OfHost(ctx, h, "kernellog", source.KernelLog, func(r reading.Reads) {
 		r.Ask(1)
 		log, err := h.KernelLog.KernelLog(ctx)
 		if err != nil {
@@ -105,7 +105,7 @@ func (c *kernelLog) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 }
 
 // count counts the events that are new.
-func (c *kernelLog) count(r *reading.Reader, log *host.KernelLogReading) {
+func (c *kernelLog) count(r reading.Reads, log *host.KernelLogReading) {
 	devices, gpus, _ := c.lastRound.Last(r.Ctx)
 	c.learn(devices, gpus)
 	boot, since := time.Time{}, time.Duration(0)
@@ -215,7 +215,7 @@ var hostKinds = []kernellog.Kind{
 }
 
 // key is the object and the kind of an event; ours is false for one of a device that this exporter does not watch.
-func (c *kernelLog) key(r *reading.Reader, e *kernellog.Event) (key snapshot.KernelLogKey, ours bool) {
+func (c *kernelLog) key(r reading.Reads, e *kernellog.Event) (key snapshot.KernelLogKey, ours bool) {
 	key = snapshot.KernelLogKey{Device: e.Device, PCIAddress: e.PCIAddress, Driver: e.Driver, Kind: string(e.Kind)}
 	if e.Kind == kernellog.OOMKill {
 		var pid int
@@ -232,7 +232,7 @@ func (c *kernelLog) key(r *reading.Reader, e *kernellog.Event) (key snapshot.Ker
 
 // functionOfNetdev returns the PCI function of a netdev, or that above its auxiliary device; empty: none, or the netdev
 // is gone.
-func functionOfNetdev(r *reading.Reader, netdev string) string {
+func functionOfNetdev(r reading.Reads, netdev string) string {
 	if strings.Contains(netdev, "/") || netdev == ".." {
 		return ""
 	}

@@ -50,7 +50,7 @@ func New(with *shared.State) *shared.Collector {
 		Name:  "modules",
 		Help:  "kernel modules, driver flavour and version, device nodes in /dev/infiniband",
 		Descs: []*metric.Desc{moduleLoaded, driverInfo, driverAsPinned, driverPinInfo, devNodes, devNodesReadable},
-		Read: shared.ReadHost("modules", source.Modules, func(r *reading.Reader) snapshot.Modules {
+		Read: shared.ReadHost("modules", source.Modules, func(r reading.Reads) snapshot.Modules {
 			return snapshot.Modules{Modules: readModules(r), Nodes: ReadNodes(r)}
 		}, func(n *snapshot.Node, m snapshot.Modules) {
 			m.DriverPin = driverPin(with.Site, m.Modules)
@@ -60,7 +60,7 @@ func New(with *shared.State) *shared.Collector {
 	}
 }
 
-func readModules(r *reading.Reader) []snapshot.Module {
+func readModules(r reading.Reads) []snapshot.Module {
 	builtin, listed := builtinModules(r)
 	ofed := r.Optional("sys/module/mlx_compat/initstate") != ""
 	var out []snapshot.Module
@@ -89,7 +89,7 @@ func readModules(r *reading.Reader) []snapshot.Module {
 
 // builtinModules lists the modules in the kernel image; ok is false without the list, as in a container without
 // /lib/modules.
-func builtinModules(r *reading.Reader) (out map[string]bool, ok bool) {
+func builtinModules(r reading.Reads) (out map[string]bool, ok bool) {
 	release := r.Optional("proc/sys/kernel/osrelease")
 	if release == "" || strings.Contains(release, "/") {
 		return nil, false
@@ -123,7 +123,7 @@ func flavour(name, taint string, ofed bool) string {
 }
 
 // ReadNodes reads the permissions of the device nodes for applications.
-func ReadNodes(r *reading.Reader) []snapshot.NodeClass {
+func ReadNodes(r reading.Reads) []snapshot.NodeClass {
 	names, err := r.Host.Files.List("dev/infiniband")
 	if err != nil { // a container without /dev, or no driver with nodes
 		r.IssueUnless(err, access.Absent)

@@ -209,8 +209,8 @@ const mostNeighbours = 128
 
 // savedNeighbours reads the neighbours of an interface that networkd has received. It removes expired ones while it
 // runs.
-func savedNeighbours(r *reading.Reader, netdev string, index uint64) (out []farEnd) {
-	r.Begin(source.LLDP)
+func savedNeighbours(reader *reading.Reader, netdev string, index uint64) (out []farEnd) {
+	r := reader.From(source.LLDP)
 	path := savedDir + strconv.FormatUint(index, 10)
 	b, err := readSaved(r, path, netdev, index)
 	if err != nil {
@@ -237,7 +237,7 @@ func savedNeighbours(r *reading.Reader, netdev string, index uint64) (out []farE
 
 // readSaved queries networkd, and reads its file if it does not run or has no such query. An answer without neighbours
 // is final: a file of an earlier version remains after an upgrade until the next boot.
-func readSaved(r *reading.Reader, path, netdev string, index uint64) ([]byte, error) {
+func readSaved(r reading.Reads, path, netdev string, index uint64) ([]byte, error) {
 	if r.Host.Networkd != nil {
 		r.Ask(1)
 		frames, err := r.Host.Networkd.LLDPNeighbours(r.Ctx, netdev, index)

@@ -57,7 +57,6 @@ type neighbours struct {
 	listen    bool // receive LLDP frames
 	askSubnet bool // query both ends of InfiniBand links
 	conf      *shared.SiteConfig
-	nvlink    *shared.NVLink
 	common    *shared.CommonLinks
 	devices   reading.Devices[neighbourDevice, neighbourReading]
 	lldp      *lldpNeighbours
@@ -65,7 +64,8 @@ type neighbours struct {
 
 // neighbourDevice belongs to the reader of its device, one at a time.
 type neighbourDevice struct {
-	last   reading.Kept[neighbourReading]
+	of     *reading.Device // that the following are of
+	last   neighbourReading
 	issues []snapshot.Issue
 }
 
@@ -86,7 +86,7 @@ type etherLink struct {
 // New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &neighbours{
-		listen: with.ListenLLDP, askSubnet: with.AskSubnet, conf: with.Site, nvlink: with.NVLink, common: with.Links,
+		listen: with.ListenLLDP, askSubnet: with.AskSubnet, conf: with.Site, common: with.Links,
 		lldp: newLLDPNeighbours(),
 	}
 	c.devices.Collector, c.devices.Quarantines = "neighbour", true
@@ -129,29 +129,24 @@ func (c *neighbours) read(
 	}, done)
 }
 
-// readDevice reads one device, each minute; failures are repeated until then. Virtual functions and sub-functions have
-// no link of their own, and functions that manage NVLink switches none to a switch of the network.
-func (c *neighbours) readDevice(r *reading.Reader, st *neighbourDevice) (out neighbourReading, ok bool) {
-	r.Begin(source.Identity)
-	if !st.last.DueOf(r, shared.SlowInterval) {
+// readDevice reads one device whenever its identity was read; failures are repeated until then. Virtual functions and
+// sub-functions have no link of their own, and functions that manage NVLink switches none to a switch of the network.
+func (c *neighbours) readDevice(
+	r *reading.Reader, d *reading.Device, st *neighbourDevice,
+) (out neighbourReading, ok bool) {
+	if st.of == d {
 		r.Issues = st.issues
-		return st.last.Value, st.last.Value.links != nil
+		return st.last, st.last.links != nil
 	}
-	if c.nvlink.Manages(r, r.Device) {
-		st.last.Keep(neighbourReading{}, r.Now())
-		st.issues = slices.Clone(r.Issues)
-		return st.last.Value, false
+	if st.of = d; d.ManagesNVLink {
+		st.last, st.issues = neighbourReading{}, slices.Clone(r.Issues)
+		return st.last, false
 	}
-	id, whole := shared.PortIdentity(
-		r,
-		[]snapshot.FunctionType{snapshot.Physical, snapshot.Software},
-		"Ethernet",
-		"InfiniBand",
-	)
+	id := shared.PortsOf(d, []snapshot.FunctionType{snapshot.Physical, snapshot.Software}, "Ethernet", "InfiniBand")
 	out = neighbourReading{device: id, links: map[string]etherLink{}, ends: map[int]subnetAnswer{}}
 	for i := range id.Ports {
 		if id.Ports[i].LinkLayer == "InfiniBand" {
-			out.ends[id.Ports[i].Number] = c.subnetEnds(r, id.Ports[i].Number, st.last.Value.ends[id.Ports[i].Number])
+			out.ends[id.Ports[i].Number] = c.subnetEnds(r, d.MaxRate, id.Ports[i].Number, st.last.ends[id.Ports[i].Number])
 		}
 		for _, nd := range id.Ports[i].Netdev {
 			if id.Ports[i].LinkLayer == "Ethernet" {
@@ -159,15 +154,14 @@ func (c *neighbours) readDevice(r *reading.Reader, st *neighbourDevice) (out nei
 			}
 		}
 	}
-	st.last.Value, st.issues = out, slices.Clone(r.Issues)
-	st.last.ReadIf(whole, r.Now())
+	st.last, st.issues = out, slices.Clone(r.Issues)
 	return out, true
 }
 
 func readEtherLink(r *reading.Reader, netdev string) (out etherLink) {
-	r.Begin(source.Netdev)
-	index := r.Count(sysfs.NetDir + netdev + "/ifindex")
-	out.address = r.Optional(sysfs.NetDir + netdev + "/address")
+	files := r.From(source.Netdev)
+	index := files.Count(sysfs.NetDir + netdev + "/ifindex")
+	out.address = files.Optional(sysfs.NetDir + netdev + "/address")
 	if index != nil {
 		out.index = *index
 		out.saved = savedNeighbours(r, netdev, *index)

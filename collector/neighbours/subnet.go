@@ -28,11 +28,13 @@ type subnetAnswer struct {
 
 // subnetEnds queries both ends of an InfiniBand link, if permitted: node, supported and enabled modes, counters of the
 // far end, and the subnet manager.
-func (c *neighbours) subnetEnds(r *reading.Reader, port int, last subnetAnswer) (out subnetAnswer) {
-	if !c.askSubnet || r.Host.Subnet == nil {
+func (c *neighbours) subnetEnds(
+	reader *reading.Reader, maxRate float64, port int, last subnetAnswer,
+) (out subnetAnswer) {
+	if !c.askSubnet || reader.Host.Subnet == nil {
 		return out
 	}
-	r.Begin(source.Subnet)
+	r := reader.From(source.Subnet)
 	l, err := overSubnet(r, port,
 		&host.Agent{}, func(s host.Subnet, ctx context.Context, device string, port int, _ *host.Agent) (host.IBLink, error) {
 			return s.Ends(ctx, device, port)
@@ -49,7 +51,7 @@ func (c *neighbours) subnetEnds(r *reading.Reader, port int, last subnetAnswer) 
 		return out
 	}
 	out.end, out.guid = answeredEnd(&l), l.FarGUID
-	c.common.Set(r.Device, port, shared.CommonOf(l.Common(), c.nvlink.Limit(r.Device)))
+	c.common.Set(r.Device, port, shared.CommonOf(l.Common(), maxRate))
 	if l.FarLID != nil && shared.IsLID(*l.FarLID) {
 		out.agent = host.Agent{LID: uint16(*l.FarLID), Port: int(*l.FarPort), Far: true}
 		if last.guid == out.guid && last.agent.LID == out.agent.LID && last.agent.Port == out.agent.Port {
@@ -64,14 +66,14 @@ func (c *neighbours) subnetEnds(r *reading.Reader, port int, last subnetAnswer) 
 	return out
 }
 
-func askFar(r *reading.Reader, port int, a *host.Agent) []snapshot.Stat {
+func askFar(r reading.Reads, port int, a *host.Agent) []snapshot.Stat {
 	r.Ask(a.Requests())
 	answer, _ := overSubnet(r, port, a, host.Subnet.Counters)
 	return answer.Stats
 }
 
 // askFarFEC queries the FEC at the far end; nil without an answer.
-func askFarFEC(r *reading.Reader, port int, a *host.Agent) *snapshot.IBFEC {
+func askFarFEC(r reading.Reads, port int, a *host.Agent) *snapshot.IBFEC {
 	r.Ask(a.FECRequests())
 	answer, err := overSubnet(r, port, a, host.Subnet.PortFEC)
 	if err != nil {
@@ -80,7 +82,7 @@ func askFarFEC(r *reading.Reader, port int, a *host.Agent) *snapshot.IBFEC {
 	return &answer
 }
 
-func askManager(r *reading.Reader, port int, lid uint16) *snapshot.SubnetManager {
+func askManager(r reading.Reads, port int, lid uint16) *snapshot.SubnetManager {
 	r.Ask(1)
 	m, err := overSubnet(r, port, &host.Agent{},
 		func(s host.Subnet, ctx context.Context, device string, port int, _ *host.Agent) (host.IBManager, error) {
@@ -96,8 +98,8 @@ func askManager(r *reading.Reader, port int, lid uint16) *snapshot.SubnetManager
 const subnetTimeout = time.Second
 
 // overSubnet queries over a port, and records failures, except that no node is there.
-func overSubnet[T any](r *reading.Reader, port int, a *host.Agent, query shared.AgentQuery[T]) (T, error) {
-	got, err := shared.AskAgent(r, fmt.Sprintf("subnet/%s/%d", r.Device, port), subnetTimeout, port, a, query)
+func overSubnet[T any](r reading.Reads, port int, a *host.Agent, query shared.AgentQuery[T]) (T, error) {
+	got, err := shared.AskAgent(r.Reader, fmt.Sprintf("subnet/%s/%d", r.Device, port), subnetTimeout, port, a, query)
 	r.IssueUnless(err, access.Absent)
 	return got, err
 }

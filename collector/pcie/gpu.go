@@ -50,7 +50,7 @@ func (c *pcie) gpuPaths(ctx context.Context, h *host.Host) (out gpuPaths) {
 	if len(functions) == 0 {
 		return out
 	}
-	issues, err := reading.OfHost(ctx, h, "pcie/gpu", source.PCILink, func(r *reading.Reader) {
+	issues, err := reading.OfHost(ctx, h, "pcie/gpu", source.PCILink, func(r reading.Reads) {
 		if c.ways.read.Due(r.Now(), shared.SlowInterval) || !slices.Equal(functions, c.ways.functions) {
 			c.ways = gpuWays{functions: functions, found: readGPUPaths(r, functions)}
 			c.ways.read.Read(r.Now())
@@ -75,7 +75,7 @@ func unreadGPUPaths(err error) gpuPaths {
 }
 
 // readGPUPaths reads the paths to GPUs. GPUs coupled to their CPU are left out: their data takes another path.
-func readGPUPaths(r *reading.Reader, functions []string) (out []snapshot.GPUPath) {
+func readGPUPaths(r reading.Reads, functions []string) (out []snapshot.GPUPath) {
 	sorted := slices.SortedFunc(slices.Values(functions),
 		func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
 	for i, function := range sorted {

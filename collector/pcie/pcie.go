@@ -95,9 +95,9 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, roster 
 	}, done)
 }
 
-func readPCIe(r *reading.Reader, kept *reading.Kept[snapshot.PCIePath]) (snapshot.PCIePath, bool) {
+func readPCIe(r *reading.Reader, d *reading.Device, kept *reading.Kept[snapshot.PCIePath]) (snapshot.PCIePath, bool) {
 	if kept.DueOf(r, shared.SlowInterval) {
-		p, _ := readPCIePath(r, r.Device)
+		p, _ := readPCIePath(r, d)
 		kept.Keep(p, r.Now())
 	}
 	return kept.Value, kept.Value.Device != ""
@@ -105,18 +105,16 @@ func readPCIe(r *reading.Reader, kept *reading.Kept[snapshot.PCIePath]) (snapsho
 
 // readPCIePath reads the path to a device. Virtual functions have no link of their own: their path is that of the
 // physical function, a device of this host or invisible to a guest.
-func readPCIePath(r *reading.Reader, device string) (snapshot.PCIePath, bool) {
-	r.Begin(source.PCILink)
-	kind, function := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+device)
-	if function == "" || kind != snapshot.Physical {
+func readPCIePath(r *reading.Reader, d *reading.Device) (snapshot.PCIePath, bool) {
+	if d.Path == "" || d.FunctionType != snapshot.Physical {
 		return snapshot.PCIePath{}, false
 	}
-	return snapshot.PCIePath{Device: device, Hops: readPCIeHops(r, function)}, true
+	return snapshot.PCIePath{Device: d.Name, Hops: readPCIeHops(r.From(source.PCILink), d.Path)}, true
 }
 
 // readPCIeHops are the functions of a path below /sys/devices, with the errors counted by each: those of a link may be
 // at either end.
-func readPCIeHops(r *reading.Reader, function string) (out []snapshot.PCIeHop) {
+func readPCIeHops(r reading.Reads, function string) (out []snapshot.PCIeHop) {
 	functions := pci.Functions(function)
 	for i, address := range functions {
 		dir := sysfs.PCIDir + address
@@ -133,7 +131,7 @@ func readPCIeHops(r *reading.Reader, function string) (out []snapshot.PCIeHop) {
 	return out
 }
 
-func readAER(r *reading.Reader, file string) *uint64 {
+func readAER(r reading.Reads, file string) *uint64 {
 	return reading.Parsed(r, file, pci.ParseAER)
 }
 
@@ -141,7 +139,7 @@ func readAER(r *reading.Reader, file string) *uint64 {
 // For an endpoint that reports a fatal error the kernel reads no status and counts nothing, because its link may be
 // down (aer_get_device_error_info, drivers/pci/pcie/aer.c). Used only for a root port with a single device below it:
 // below a switch the source of the error is unknown.
-func readFatalBelow(r *reading.Reader, dir string, own *uint64) *uint64 {
+func readFatalBelow(r reading.Reads, dir string, own *uint64) *uint64 {
 	n := r.Decimal(dir + "/aer_rootport_total_err_fatal")
 	if n == nil || own != nil && *own > *n {
 		return own

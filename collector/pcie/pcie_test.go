@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"rdma_exporter/collector/collectortest"
+	"rdma_exporter/collector/shared"
 )
 
 func TestPCIePath(t *testing.T) {
@@ -25,7 +26,7 @@ func TestPCIePath(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := collectortest.ReaderOf(t, collectortest.PcieTree(c.extra))
-			got, ok := readPCIePath(r, "mlx5_0")
+			got, ok := readPCIePath(r, collectortest.DeviceOf(t, r, shared.NewRoster(shared.Options{}).Of))
 			if !ok || len(got.Hops) != 4 {
 				t.Fatalf("%+v %v", got, ok)
 			}
@@ -44,7 +45,8 @@ func TestPCIePath(t *testing.T) {
 		"a software device":  "-- sys/class/infiniband/mlx5_0/parent --\neth0\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, ok := readPCIePath(collectortest.ReaderOf(t, tree), "mlx5_0"); ok {
+			r := collectortest.ReaderOf(t, tree)
+			if got, ok := readPCIePath(r, collectortest.DeviceOf(t, r, shared.NewRoster(shared.Options{}).Of)); ok {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -69,7 +71,7 @@ func TestPCIeFatal(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := collectortest.ReaderOf(t, collectortest.PcieChain(c.extra, "0000:15:01.0", "0000:18:00.0"))
-			got, _ := readPCIePath(r, "mlx5_0")
+			got, _ := readPCIePath(r, collectortest.DeviceOf(t, r, shared.NewRoster(shared.Options{}).Of))
 			fatal := "none"
 			if n := got.Hops[0].AER.Fatal; n != nil {
 				fatal = fmt.Sprint(*n)
@@ -79,7 +81,8 @@ func TestPCIeFatal(t *testing.T) {
 			}
 		})
 	}
-	got, _ := readPCIePath(collectortest.ReaderOf(t, collectortest.PcieTree(reported+"3\n")), "mlx5_0")
+	r := collectortest.ReaderOf(t, collectortest.PcieTree(reported+"3\n"))
+	got, _ := readPCIePath(r, collectortest.DeviceOf(t, r, shared.NewRoster(shared.Options{}).Of))
 	if n := got.Hops[0].AER.Fatal; n != nil {
 		t.Errorf("%d of anything below a switch", *n)
 	}

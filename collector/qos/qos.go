@@ -16,7 +16,7 @@ import (
 
 // qosDevice belongs to the reader of its device, one at a time.
 type qosDevice struct {
-	read reading.Last // of the following
+	of *reading.Device // that the following is of
 	// Name, board, address; the Ethernet ports of a physical function with the names of their netdevs.
 	id    snapshot.Device
 	state map[string]*qosNetdev
@@ -70,12 +70,9 @@ func qosSection(conf *shared.SiteConfig, readings []qosReading) *snapshot.QoS {
 }
 
 // readQoS reads one device. Virtual functions and sub-functions have the configuration of their port and are left out.
-func readQoS(r *reading.Reader, st *qosDevice) (out qosReading, ok bool) {
-	r.Begin(source.Identity)
-	if st.read.DueOf(r, shared.SlowInterval) {
-		var whole bool
-		st.id, whole = shared.PortIdentity(r, []snapshot.FunctionType{snapshot.Physical}, "Ethernet")
-		st.read.ReadIf(whole, r.Now())
+func readQoS(r *reading.Reader, d *reading.Device, st *qosDevice) (out qosReading, ok bool) {
+	if st.of != d {
+		st.of, st.id = d, shared.PortsOf(d, []snapshot.FunctionType{snapshot.Physical}, "Ethernet")
 	}
 	out.device = st.id
 	for i := range st.id.Ports {
@@ -92,8 +89,7 @@ func readQoS(r *reading.Reader, st *qosDevice) (out qosReading, ok bool) {
 func (st *qosDevice) readPort(r *reading.Reader, n int) snapshot.PortQoS {
 	p := counters.Entry(st.ports, n)
 	if p.DueOf(r, shared.SlowInterval) {
-		r.Begin(source.RoCEConfig)
-		p.Keep(readTrafficClass(r, r.Device, n), r.Now())
+		p.Keep(readTrafficClass(r.From(source.RoCEConfig), r.Device, n), r.Now())
 	}
 	return snapshot.PortQoS{Device: r.Device, Port: n, TrafficClass: p.Value}
 }
@@ -102,7 +98,6 @@ func (st *qosDevice) readPort(r *reading.Reader, n int) snapshot.PortQoS {
 // another one.
 func (st *qosDevice) readNetdev(r *reading.Reader, n int, netdev string) snapshot.NetdevQoS {
 	nd := counters.Entry(st.state, netdev)
-	r.Begin(source.Netdev)
 	link := shared.CarrierChanges(r, netdev)
 	changed := link != nd.link
 	if changed {
@@ -124,8 +119,8 @@ func (st *qosDevice) readNetdev(r *reading.Reader, n int, netdev string) snapsho
 func dcbDir(netdev string) string { return "dcb/" + netdev }
 
 // readOFED reads the netdev files of MLNX_OFED. A firmware error shows as an empty file.
-func readOFED(r *reading.Reader, q *snapshot.NetdevQoS) {
-	r.Begin(source.RoCEConfig)
+func readOFED(reader *reading.Reader, q *snapshot.NetdevQoS) {
+	r := reader.From(source.RoCEConfig)
 	dir := sysfs.NetDir + q.Name
 	if t := r.Optional(dir + "/qos/trust"); t != "" {
 		q.Trust = t
@@ -144,7 +139,7 @@ func readOFED(r *reading.Reader, q *snapshot.NetdevQoS) {
 
 // readTrafficClass reads the traffic class set for all RoCE packets of a port; those for single addresses are left out.
 // An empty file: none is set.
-func readTrafficClass(r *reading.Reader, device string, n int) *uint64 {
+func readTrafficClass(r reading.Reads, device string, n int) *uint64 {
 	return globalTrafficClass(r.Optional(sysfs.ClassDir + "/" + device + "/tc/" + strconv.Itoa(n) + "/traffic_class"))
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
-	"rdma_exporter/collector/sysfs"
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
@@ -60,27 +60,28 @@ func New(with *shared.State) *shared.Collector {
 	}
 }
 
-func readSensors(r *reading.Reader, st *sensorState) (snapshot.DeviceSensors, bool) {
-	st.read(r, r.Device)
+func readSensors(r *reading.Reader, d *reading.Device, st *sensorState) (snapshot.DeviceSensors, bool) {
+	st.read(r, d)
 	return st.last.Value, len(st.last.Value.Sensors) > 0
 }
 
-func (st *sensorState) read(r *reading.Reader, device string) {
+func (st *sensorState) read(r *reading.Reader, d *reading.Device) {
 	now := r.Now()
 	if st.found.Due(now, shared.SlowInterval) {
-		st.find(r, device)
+		st.find(r.Host.Files, d)
 		st.found.Read(now)
 	}
 	if st.dir == "" || !st.last.DueOf(r, sensorInterval) {
 		return
 	}
-	out := snapshot.DeviceSensors{Device: device}
-	r.Begin(source.Sensors)
+	out := snapshot.DeviceSensors{Device: d.Name}
+	sensors := r.From(source.Sensors)
 	for _, channel := range st.channels {
 		s := snapshot.Sensor{
-			Name: cmp.Or(r.Optional(st.dir+"/"+channel+"_label"), channel), Value: readCelsius(r, st.dir, channel+"_input"),
+			Name:  cmp.Or(sensors.Optional(st.dir+"/"+channel+"_label"), channel),
+			Value: readCelsius(sensors, st.dir, channel+"_input"),
 		}
-		if critical := readCelsius(r, st.dir, channel+"_crit"); critical != nil && *critical > 0 {
+		if critical := readCelsius(sensors, st.dir, channel+"_crit"); critical != nil && *critical > 0 {
 			s.Critical = critical
 		}
 		out.Sensors = append(out.Sensors, s)
@@ -89,25 +90,23 @@ func (st *sensorState) read(r *reading.Reader, device string) {
 }
 
 // find finds the hwmon device of a function. A virtual function has none.
-func (st *sensorState) find(r *reading.Reader, device string) {
-	r.Begin(source.Identity)
+func (st *sensorState) find(files host.Files, d *reading.Device) {
 	st.dir, st.channels = "", nil
-	kind, function := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+device)
-	if function == "" || kind != snapshot.Physical {
+	if d.Path == "" || d.FunctionType != snapshot.Physical {
 		return
 	}
-	names, err := r.Host.Files.List(function + "/hwmon")
+	names, err := files.List(d.Path + "/hwmon")
 	if err != nil {
 		return
 	}
 	for _, name := range names {
-		files, err := r.Host.Files.List(function + "/hwmon/" + name)
+		channels, err := files.List(d.Path + "/hwmon/" + name)
 		if err != nil {
 			continue
 		}
-		for _, f := range files {
+		for _, f := range channels {
 			if channel, ok := strings.CutSuffix(f, "_input"); ok && strings.HasPrefix(channel, "temp") {
-				st.dir = function + "/hwmon/" + name
+				st.dir = d.Path + "/hwmon/" + name
 				st.channels = append(st.channels, channel)
 			}
 		}
@@ -124,7 +123,7 @@ const (
 )
 
 // readCelsius reads thousandths of a degree; nil where absent or invalid.
-func readCelsius(r *reading.Reader, dir, name string) *float64 {
+func readCelsius(r reading.Reads, dir, name string) *float64 {
 	c := reading.Parsed(r, dir+"/"+name, func(text string) (float64, bool) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		return float64(n) / 1000, err == nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"rdma_exporter/collector/collectortest"
+	"rdma_exporter/collector/shared"
 )
 
 func TestSensors(t *testing.T) {
@@ -29,7 +30,7 @@ func TestSensors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := collectortest.ReaderOf(t, collectortest.PcieTree(c.files))
 			st := &sensorState{}
-			st.read(r, "mlx5_0")
+			st.read(r, collectortest.DeviceOf(t, r, shared.NewRoster(shared.Options{}).Of))
 			var got []string
 			text := func(v *float64) string {
 				if v == nil {

@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/host/live"
 	"rdma_exporter/internal/host/rooted"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot"
@@ -51,7 +52,7 @@ func BenchmarkReadSetup(b *testing.B) {
 	}()
 	b.ReportAllocs()
 	for b.Loop() {
-		r := reading.New(b.Context(), &live.Host, "")
+		r := reading.New(b.Context(), &live.Host, "").From(source.Setup)
 		out := map[string]snapshot.SetupFile{}
 		for _, pattern := range setup.Files {
 			readSetupFiles(r, pattern, out)

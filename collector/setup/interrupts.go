@@ -22,7 +22,7 @@ const (
 // readInterrupts sums the interrupts of the PCI functions of RDMA devices, virtual functions apart: those that CPUs of
 // their own node have served, and all, since the driver has requested them (per_cpu_count, kernel/irq/irqdesc.c, since
 // Linux 4.9). One file for each interrupt; no descriptor is kept.
-func readInterrupts(r *reading.Reader) (out []snapshot.DeviceInterrupts) {
+func readInterrupts(r reading.Reads) (out []snapshot.DeviceInterrupts) {
 	devices, err := r.Host.Devices()
 	if err != nil {
 		return nil

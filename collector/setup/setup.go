@@ -85,13 +85,13 @@ func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	now := h.Now()
 	if c.kept.Due(now, setupInterval) {
 		var kept snapshot.Setup
-		_, err := reading.OfHost(ctx, h, "setup", source.Setup, func(r *reading.Reader) {
+		_, err := reading.OfHost(ctx, h, "setup", source.Setup, func(r reading.Reads) {
 			kept.Files = map[string]snapshot.SetupFile{}
 			for _, pattern := range setup.Files {
 				readSetupFiles(r, pattern, kept.Files)
 			}
 			kept.Interrupts = readInterrupts(r)
-			readLaunchers(r, &kept)
+			readLaunchers(r.Reader, &kept)
 		})
 		if err != nil {
 			done(err)
@@ -112,8 +112,7 @@ func readLaunchers(r *reading.Reader, out *snapshot.Setup) {
 	if devices, err := r.Host.Devices(); r.Host.Launchers == nil || err != nil || len(devices) == 0 {
 		return
 	}
-	r.Begin(source.Processes)
-	r.Ask(1)
+	r.From(source.Processes).Ask(1)
 	found, whole, err := r.Host.Launchers.Launchers(r.Ctx, setup.Launchers)
 	switch {
 	case err == nil && whole:
@@ -126,7 +125,7 @@ func readLaunchers(r *reading.Reader, out *snapshot.Setup) {
 }
 
 // readSetupFiles reads the files and directories that a pattern of setup.Files stands for.
-func readSetupFiles(r *reading.Reader, pattern string, out map[string]snapshot.SetupFile) {
+func readSetupFiles(r reading.Reads, pattern string, out map[string]snapshot.SetupFile) {
 	for _, p := range setupPaths(r, pattern, out) {
 		r.Ask(1)
 		if strings.HasSuffix(pattern, "/") {
@@ -140,7 +139,7 @@ func readSetupFiles(r *reading.Reader, pattern string, out map[string]snapshot.S
 }
 
 // setupPaths expands a pattern. Directories that could not be read are added to out.
-func setupPaths(r *reading.Reader, pattern string, out map[string]snapshot.SetupFile) []string {
+func setupPaths(r reading.Reads, pattern string, out map[string]snapshot.SetupFile) []string {
 	paths := []string{""}
 	for element := range strings.SplitSeq(pattern, "/") {
 		var next []string

@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/test/played"
@@ -20,7 +21,7 @@ import (
 
 // TestSetupFiles: a pattern stands for the files and directories that exist, and for the ones that could not be read.
 func TestSetupFiles(t *testing.T) {
-	r := collectortest.ReaderOf(
+	r := collectortest.ReadsOf(
 		t,
 		collectortest.Files("etc/a.d/x.conf", "one", "etc/a.d/y.conf", "two\nlines", "lib/modules/1/extra/m.ko", "",
 			"lib/modules/2/build", "")+"-- etc/a.d/z.conf !EACCES --\n-- etc/secret !EACCES --\n",
@@ -75,7 +76,7 @@ func TestNodeModes(t *testing.T) {
 		"0666":      nodes + collectortest.Files("modes/dev/infiniband/uverbs0", "0666", "modes/dev/infiniband/uverbs1", "0666", "modes/dev/infiniband/rdma_cm", "0600"),
 		"0600,0666": nodes + collectortest.Files("modes/dev/infiniband/uverbs0", "0666", "modes/dev/infiniband/uverbs1", "0600"),
 	} {
-		got := modules.ReadNodes(collectortest.ReaderOf(t, entries))
+		got := modules.ReadNodes(collectortest.ReadsOf(t, entries))
 		if len(got) != 3 || got[0].Mode != "" || got[1].Class != "uverbs" || got[1].Mode != mode || got[1].Present != 2 {
 			t.Errorf("%+v, want mode %q", got, mode)
 		}
@@ -102,7 +103,7 @@ arp_ignore: 2
 		"proc/sys/net/ipv4/conf/":                  {"proc/sys/net/ipv4/conf"},
 		"proc/sys/net/ipv4/*/none/arp_ignore":      nil,
 	} {
-		r, read := reading.New(t.Context(), h, ""), map[string]snapshot.SetupFile{}
+		r, read := reading.New(t.Context(), h, "").From(source.Setup), map[string]snapshot.SetupFile{}
 		readSetupFiles(r, pattern, read)
 		if got := slices.Sorted(maps.Keys(read)); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", pattern, got, want)
@@ -156,7 +157,7 @@ func TestSetupIsRecorded(t *testing.T) {
 func TestInterrupts(t *testing.T) {
 	const a, b, c = "sys/class/infiniband/mlx5_0/device",
 		"sys/class/infiniband/mlx5_1/device", "sys/class/infiniband/mlx5_2/device"
-	r := collectortest.ReaderOf(t, collectortest.Files(
+	r := collectortest.ReadsOf(t, collectortest.Files(
 		a+"/local_cpulist", "0-1,4", a+"/msi_irqs/20", "msix", a+"/msi_irqs/21", "msix", a+"/msi_irqs/22", "msix",
 		"sys/kernel/irq/20/per_cpu_count", "1,2,4,8,16,32", "sys/kernel/irq/21/per_cpu_count", "100,0,0,0,0,1000",
 		b+"/local_cpulist", "0-5", b+"/msi_irqs/30", "msix", "sys/kernel/irq/30/per_cpu_count", "1,1,1,1,1,1",

@@ -75,7 +75,8 @@ type readFunc = func(ctx context.Context, h *host.Host, n *snapshot.Node, done f
 
 // ReadDevices is the Read of a collector that reads each device and needs nothing else. fresh is Devices.New.
 func ReadDevices[S, T any](
-	ro *Roster, name string, fresh func() *S, read func(*reading.Reader, *S) (T, bool), use func(*snapshot.Node, []T),
+	ro *Roster, name string, fresh func() *S,
+	read func(*reading.Reader, *reading.Device, *S) (T, bool), use func(*snapshot.Node, []T),
 ) readFunc {
 	devices := reading.Devices[S, T]{Collector: name, Quarantines: true, New: fresh}
 	return ro.Read(func(
@@ -86,12 +87,12 @@ func ReadDevices[S, T any](
 }
 
 // ReadHost is the Read of a collector that reads data of the host each SlowInterval, one at a time.
-func ReadHost[T any](name string, s source.Source, read func(*reading.Reader) T, use func(*snapshot.Node, T)) readFunc {
+func ReadHost[T any](name string, s source.Source, read func(reading.Reads) T, use func(*snapshot.Node, T)) readFunc {
 	var last reading.Kept[T]
 	return func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
 		if now := h.Now(); last.Due(now, SlowInterval) {
 			var v T
-			issues, err := reading.OfHost(ctx, h, name, s, func(r *reading.Reader) { v = read(r) })
+			issues, err := reading.OfHost(ctx, h, name, s, func(r reading.Reads) { v = read(r) })
 			if err != nil {
 				done(err)
 				return

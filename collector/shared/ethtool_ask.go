@@ -21,7 +21,7 @@ func AskEthtool[T any](
 }
 
 // NoteNetlink records the outcome of a request that has a fallback. A denied permission is reported.
-func NoteNetlink(r *reading.Reader, dir, name string, now time.Time, err error) {
+func NoteNetlink(r reading.Reads, dir, name string, now time.Time, err error) {
 	r.Quarantine.Note(dir, name, now, err)
 	if err != nil && access.NotPermitted(err) {
 		r.Issue(err)
@@ -35,7 +35,8 @@ func Blocked(err error) bool {
 }
 
 // CarrierChanges returns the carrier changes, without a lock.
-func CarrierChanges(r *reading.Reader, netdev string) (n uint64) {
+func CarrierChanges(reader *reading.Reader, netdev string) (n uint64) {
+	r := reader.From(source.Netdev)
 	for _, name := range []string{"carrier_up_count", "carrier_down_count"} {
 		n += counters.ValueOf(r.Count(sysfs.NetDir + netdev + "/" + name))
 	}

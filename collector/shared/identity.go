@@ -10,29 +10,52 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// PortIdentity reads the names of a device and those of its ports with one of the link layers, with the names of their
-// netdevs; none if the function is of another kind. whole is false while the kernel is still creating the ports.
-func PortIdentity(r *reading.Reader, kinds []snapshot.FunctionType, layers ...string) (d snapshot.Device, whole bool) {
-	name := r.Device
-	d.Name = name
-	kind, function := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+name)
-	if !slices.Contains(kinds, kind) {
-		return d, true
+// identify reads what the device of a reader is. Netdevs of virtual functions and sub-functions show at most the port
+// of their physical function and are left out, as are those of functions that manage NVLink switches.
+func (v *nvlink) identify(r *reading.Reader) *reading.Device {
+	id, files, name := r.From(source.Identity), r.Host.Files, r.Device
+	dir := sysfs.ClassDir + "/" + name
+	d := &reading.Device{Device: snapshot.Device{Name: name}}
+	d.FunctionType, d.Path = sysfs.PCIFunction(id, dir)
+	d.Driver, d.BoardID = sysfs.DriverOf(id, &d.Device), id.Optional(dir+"/board_id")
+	if d.Path != "" {
+		d.PCIAddress = path.Base(d.Path)
 	}
-	d.FunctionType, d.BoardID = kind, r.Optional(sysfs.ClassDir+"/"+name+"/board_id")
-	if function != "" {
-		d.PCIAddress = path.Base(function)
-	}
-	numbers := sysfs.PortNumbers(r, name)
-	for _, n := range numbers {
-		r.Begin(source.Identity)
-		p := snapshot.Port{Number: n, LinkLayer: r.Optional(sysfs.PortDir(name, n) + "/link_layer")}
-		if !slices.Contains(layers, p.LinkLayer) {
-			continue
+	d.ManagesNVLink, d.MaxRate = v.manages(r, &d.Device), v.limit(name)
+	physical := !d.ManagesNVLink &&
+		(d.FunctionType == snapshot.Physical || d.FunctionType == snapshot.Virtual && exposesPhysicalPort[d.Driver])
+	for _, n := range sysfs.PortNumbers(id, name) {
+		p := snapshot.Port{Number: n, LinkLayer: id.Optional(sysfs.PortDir(name, n) + "/link_layer")}
+		if physical || d.FunctionType == snapshot.Software {
+			p.Netdev = sysfs.NetdevsOf(r, &d.Device, n, p.LinkLayer, "")
 		}
-		r.Begin(source.Netdev)
-		p.Netdev = sysfs.NetdevsOf(r, &d, n, p.LinkLayer, "")
+		for i := 0; physical && i < len(p.Netdev); i++ {
+			netdev := p.Netdev[i].Name
+			d.Netdevs = append(d.Netdevs, reading.PortNetdev{
+				Port: n, Layer: p.LinkLayer, Name: netdev, Driver: sysfs.BoundDriver(files, sysfs.NetDir+netdev+"/device"),
+			})
+		}
 		d.Ports = append(d.Ports, p)
 	}
-	return d, len(numbers) > 0
+	return d
+}
+
+// exposesPhysicalPort are drivers whose virtual functions expose the physical port behind them: mana has no other
+// functions.
+var exposesPhysicalPort = map[string]bool{"mana": true}
+
+// PortsOf returns the names of a device and those of its ports with one of the link layers; none if the function is of
+// another kind.
+func PortsOf(d *reading.Device, kinds []snapshot.FunctionType, layers ...string) snapshot.Device {
+	out := snapshot.Device{Name: d.Name}
+	if !slices.Contains(kinds, d.FunctionType) {
+		return out
+	}
+	out.FunctionType, out.BoardID, out.PCIAddress = d.FunctionType, d.BoardID, d.PCIAddress
+	for i := range d.Ports {
+		if slices.Contains(layers, d.Ports[i].LinkLayer) {
+			out.Ports = append(out.Ports, d.Ports[i])
+		}
+	}
+	return out
 }

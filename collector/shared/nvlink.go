@@ -3,7 +3,6 @@ package shared
 import (
 	"errors"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -19,11 +18,11 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// NVLink identifies the RDMA devices that manage NVLink switches (HGX B200, B300). They look like InfiniBand HCAs, have
+// nvlink identifies the RDMA devices that manage NVLink switches (HGX B200, B300). They look like InfiniBand HCAs, have
 // no link of their own, and answer most queries with an error and a kernel log line: only their identity is read. They
 // are identified by vital product data (VPD), unless the configuration pins a role. Reading VPD takes 100 ms and more:
 // once for each registration of a device. VPD also limits the rate of other cards.
-type NVLink struct {
+type nvlink struct {
 	siteSettings func(site.Subject) site.Settings
 
 	mu      sync.Mutex
@@ -50,15 +49,15 @@ const (
 	classInfiniBand = "0x020700"
 )
 
-func newNVLink(settings func(site.Subject) site.Settings) *NVLink {
-	return &NVLink{siteSettings: settings, devices: map[string]*vpdRead{}}
+func newNVLink(settings func(site.Subject) site.Settings) *nvlink {
+	return &nvlink{siteSettings: settings, devices: map[string]*vpdRead{}}
 }
 
-// Manages reports whether a device manages NVLink switches; false where unknown.
-func (v *NVLink) Manages(r *reading.Reader, name string) bool {
-	kind, function := sysfs.PCIFunction(r, sysfs.ClassDir+"/"+name)
-	if function == "" || kind != snapshot.Physical || r.Optional(function+"/vendor") != vendorMellanox ||
-		!strings.HasPrefix(r.Optional(function+"/class"), classInfiniBand) {
+// manages reports whether a device manages NVLink switches; false where unknown. Its names are known.
+func (v *nvlink) manages(r *reading.Reader, of *snapshot.Device) bool {
+	id, name, function := r.From(source.Identity), of.Name, of.Path
+	if function == "" || of.FunctionType != snapshot.Physical || id.Optional(function+"/vendor") != vendorMellanox ||
+		!strings.HasPrefix(id.Optional(function+"/class"), classInfiniBand) {
 		return false
 	}
 	inode, err := r.Host.Files.Identity(sysfs.ClassDir + "/" + name)
@@ -66,7 +65,7 @@ func (v *NVLink) Manages(r *reading.Reader, name string) bool {
 		return false
 	}
 	pinned := v.siteSettings(site.Subject{
-		Device: name, BoardID: r.Optional(sysfs.ClassDir + "/" + name + "/board_id"), PCIAddress: path.Base(function),
+		Device: name, BoardID: of.BoardID, PCIAddress: of.PCIAddress,
 	}).Role
 	if pinned != "" {
 		return v.pin(name, inode, pinned == string(pci.NVLinkManagement))
@@ -82,7 +81,6 @@ func (v *NVLink) Manages(r *reading.Reader, name string) bool {
 	if start {
 		go d.read(r.Host, name, function)
 	}
-	defer r.Begin(source.Identity)
 	r.Apart(source.VPD, func() { // the wait is not charged to this reader
 		timer := time.NewTimer(vpdTimeout - time.Since(d.began))
 		defer timer.Stop()
@@ -96,7 +94,7 @@ func (v *NVLink) Manages(r *reading.Reader, name string) bool {
 }
 
 // pin stores the configured role of a device, and reports whether the device manages NVLink switches.
-func (v *NVLink) pin(name string, inode uint64, manages bool) bool {
+func (v *nvlink) pin(name string, inode uint64, manages bool) bool {
 	d := &vpdRead{inode: inode, done: make(chan struct{}), found: manages, pin: true}
 	close(d.done)
 	v.mu.Lock()
@@ -153,19 +151,13 @@ func (d *vpdRead) result(r *reading.Reader, first bool) bool {
 		return false
 	}
 	if d.err != nil && !access.IsAbsent(d.err) && (first || access.NotPermitted(d.err)) {
-		r.Issue(d.err)
+		r.From(source.VPD).Issue(d.err)
 	}
 	return d.found
 }
 
-// Known reports whether a device manages NVLink switches by the last read, without another.
-func (v *NVLink) Known(name string) bool {
-	d := v.finished(name)
-	return d != nil && d.found
-}
-
-// Limit is the maximum rate of a device's ports in bits per second, from the read of manages; 0 where there is none.
-func (v *NVLink) Limit(name string) float64 {
+// limit is the maximum rate of a device's ports in bits per second, from the read of manages; 0 where there is none.
+func (v *nvlink) limit(name string) float64 {
 	if d := v.finished(name); d != nil {
 		return d.limit
 	}
@@ -173,7 +165,7 @@ func (v *NVLink) Limit(name string) float64 {
 }
 
 // finished returns the read of a device; nil until it has ended.
-func (v *NVLink) finished(name string) *vpdRead {
+func (v *nvlink) finished(name string) *vpdRead {
 	v.mu.Lock()
 	d := v.devices[name]
 	v.mu.Unlock()
@@ -183,8 +175,8 @@ func (v *NVLink) finished(name string) *vpdRead {
 	return d
 }
 
-// Drop removes devices that are gone.
-func (v *NVLink) Drop(names []string) {
+// drop removes devices that are gone.
+func (v *nvlink) drop(names []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	maps.DeleteFunc(v.devices, func(name string, _ *vpdRead) bool { return !slices.Contains(names, name) })

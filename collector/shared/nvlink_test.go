@@ -64,8 +64,8 @@ func TestNVLinkManagement(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := collectortest.ReaderOf(t, c.tree)
 			v := newNVLink(noSettings)
-			if got := v.Manages(r, "mlx5_0"); got != c.want || v.Known("mlx5_0") != c.want || len(r.Issues) != c.issues {
-				t.Errorf("%v, known %v, issues %v", got, v.Known("mlx5_0"), r.Issues)
+			if got := v.identify(r).ManagesNVLink; got != c.want || len(r.Issues) != c.issues {
+				t.Errorf("%v, issues %v", got, r.Issues)
 			}
 		})
 	}
@@ -86,8 +86,8 @@ func TestPinnedRole(t *testing.T) {
 				}
 				return site.Settings{Role: role}
 			})
-			if got := v.Manages(r, "mlx5_0"); got != want || v.Known("mlx5_0") != want || files.vpd != 0 {
-				t.Errorf("%v, known %v, read %d times", got, v.Known("mlx5_0"), files.vpd)
+			if got := v.identify(r).ManagesNVLink; got != want || files.vpd != 0 {
+				t.Errorf("%v, read %d times", got, files.vpd)
 			}
 		})
 	}
@@ -101,13 +101,13 @@ func TestVPDOfARegistration(t *testing.T) {
 	v := newNVLink(noSettings)
 	for i, want := range []int{1, 1, 2, 2} {
 		files.inode = uint64(1 + i/2)
-		v.Manages(r, "mlx5_0")
+		v.identify(r)
 		if files.vpd != want {
 			t.Errorf("call %d: read %d times, want %d", i, files.vpd, want)
 		}
 	}
-	v.Drop(nil)
-	if v.Manages(r, "mlx5_0"); files.vpd != 3 {
+	v.drop(nil)
+	if v.identify(r); files.vpd != 3 {
 		t.Errorf("after it was gone: read %d times", files.vpd)
 	}
 }
@@ -132,7 +132,7 @@ func (f panickingFiles) Identity(string) (uint64, error) { return 1, nil }
 func TestPanicOfVPD(t *testing.T) {
 	vpd := collectortest.ReaderOf(t, nvlinkTree("0x15b3", "0x020700", "@hex --\n78\n"))
 	vpd.Host.Files = panickingFiles{vpd.Host.Files, "/vpd"}
-	if newNVLink(noSettings).Manages(vpd, "mlx5_0") || len(vpd.Issues) != 1 ||
+	if newNVLink(noSettings).identify(vpd).ManagesNVLink || len(vpd.Issues) != 1 ||
 		vpd.Issues[0].Reason != string(access.Panic) {
 		t.Errorf("%v", vpd.Issues)
 	}

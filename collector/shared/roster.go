@@ -27,12 +27,19 @@ type Roster struct {
 	listed     []string   // all devices then
 	identities []reading.Identity
 	devices    *reading.Roster // the result; nil: none yet
+	known      reading.Identities
+	nvlink     *nvlink
 	parts      map[string]bool // virtual functions and subfunctions beside their physical function
 }
 
 // NewRoster returns a roster for the devices that the options select.
 func NewRoster(o Options) *Roster {
-	return &Roster{include: o.Include, exclude: o.Exclude, limit: o.MaxDevices, metrics: o.PartMetrics}
+	conf := SiteConfig{Store: o.Site, Hostname: o.Hostname}
+	v := newNVLink(conf.Settings)
+	return &Roster{
+		include: o.Include, exclude: o.Exclude, limit: o.MaxDevices, metrics: o.PartMetrics, nvlink: v,
+		known: reading.Identities{Read: v.identify, Interval: SlowInterval},
+	}
 }
 
 // noDevices is the roster of a host without RDMA.
@@ -104,13 +111,19 @@ func (ro *Roster) update(h *host.Host, names []string) {
 		}
 	}
 	if !changed { // the names of netdevs are
-		ro.devices = reading.NewRoster(ro.devices.Names, ro.devices.Reduced,
-			func(name string) reading.Identity { return now[name] })
+		ro.give(h, ro.devices.Names, ro.devices.Reduced, now)
 		return
 	}
 	ro.parts = parts
 	chosen, reduced := ro.choose(wanted)
-	ro.devices = reading.NewRoster(chosen, reduced, func(name string) reading.Identity { return now[name] })
+	ro.nvlink.drop(chosen)
+	ro.give(h, chosen, reduced, now)
+}
+
+// give makes the result.
+func (ro *Roster) give(h *host.Host, names []string, reduced *snapshot.Reduced, now map[string]reading.Identity) {
+	ro.devices = reading.NewRoster(names, reduced, func(name string) reading.Identity { return now[name] })
+	ro.known.Give(h, ro.devices)
 }
 
 // same reports whether the devices are those of the last call.

@@ -9,8 +9,7 @@ import (
 type State struct {
 	Options
 	Site    *SiteConfig           // the configuration file, as it concerns this host -> all
-	Devices *Roster               // RDMA devices of a round: the first that reads -> all
-	NVLink  *NVLink               // those that manage NVLink switches: the first that asks -> all
+	Devices *Roster               // RDMA devices of a round, and what they are: the first that reads -> all
 	Stats   *counters.NetdevStats // statistics of netdevs: ethernet -> infiniband
 	Links   *CommonLinks          // modes of both ends of InfiniBand links: neighbour -> infiniband
 	Last    *LastRound            // devices, GPUs: infiniband -> gdr, pcie, kernellog; jobs: gdr -> infiniband, kernellog
@@ -24,7 +23,7 @@ func NewState(o Options) *State {
 	}
 	conf := &SiteConfig{Store: o.Site, Hostname: o.Hostname}
 	return &State{
-		Options: o, Site: conf, Devices: NewRoster(o), NVLink: newNVLink(conf.Settings), Stats: counters.NewNetdevStats(),
+		Options: o, Site: conf, Devices: NewRoster(o), Stats: counters.NewNetdevStats(),
 		Links: NewCommonLinks(), Last: &LastRound{}, GPUs: NewGPUReadings(o),
 	}
 }

@@ -17,7 +17,7 @@ import (
 // PCIFunction returns the kind of function of a device directory and the path of the PCI function, for a sub-function
 // that of its parent; an empty path where there is none. A device without a function is software only with positive
 // evidence.
-func PCIFunction(r *reading.Reader, dir string) (snapshot.FunctionType, string) {
+func PCIFunction(r reading.Reads, dir string) (snapshot.FunctionType, string) {
 	real, err := r.Host.Files.Resolve(dir + "/device")
 	if err != nil {
 		if own, err := r.Host.Files.Resolve(dir); err == nil && strings.HasPrefix(own, virtualDevices) ||
@@ -47,18 +47,17 @@ func PCIFunction(r *reading.Reader, dir string) (snapshot.FunctionType, string) 
 // virtualDevices is the kernel's directory of devices without hardware.
 const virtualDevices = "sys/devices/virtual/"
 
-// DriverOf returns the driver of a device: that of its function, else one deduced from other evidence; empty where
-// there is none.
-func DriverOf(r *reading.Reader, name string) string {
-	dir := ClassDir + "/" + name
-	kind, function := PCIFunction(r, dir)
+// DriverOf returns the driver of a device whose function is known: that of its function, else one deduced from other
+// evidence; empty where there is none.
+func DriverOf(r reading.Reads, d *snapshot.Device) string {
+	dir, kind := ClassDir+"/"+d.Name, d.FunctionType
 	switch {
-	case function != "":
-		return BoundDriver(r, function)
+	case d.Path != "":
+		return BoundDriver(r.Host.Files, d.Path)
 	case kind != snapshot.Software && kind != snapshot.FunctionUnknown:
-		return BoundDriver(r, dir+"/device")
+		return BoundDriver(r.Host.Files, dir+"/device")
 	}
-	return cmp.Or(softwareDriver(r, dir), driverOfType(r.Optional(dir+"/hca_type")), driverNamed(name))
+	return cmp.Or(softwareDriver(r, dir), driverOfType(r.Optional(dir+"/hca_type")), driverNamed(d.Name))
 }
 
 // siwNodeDesc is the node description of siw devices; the user library of siw identifies them by it
@@ -66,7 +65,7 @@ func DriverOf(r *reading.Reader, name string) string {
 const siwNodeDesc = "Software iWARP stack"
 
 // softwareDriver returns the driver of a software device: only rxe has its netdev in the file parent.
-func softwareDriver(r *reading.Reader, dir string) string {
+func softwareDriver(r reading.Reads, dir string) string {
 	switch {
 	case r.Optional(dir+"/parent") != "":
 		return "rxe"
@@ -129,8 +128,8 @@ func driverNamed(name string) string {
 }
 
 // BoundDriver is the name behind the link driver of a device directory.
-func BoundDriver(r *reading.Reader, dir string) string {
-	target, err := r.Host.Files.Link(dir + "/driver")
+func BoundDriver(files host.Files, dir string) string {
+	target, err := files.Link(dir + "/driver")
 	if err != nil {
 		return ""
 	}
@@ -138,7 +137,7 @@ func BoundDriver(r *reading.Reader, dir string) string {
 }
 
 // PortNumbers lists the port numbers of a device. The directory may appear a moment after the device.
-func PortNumbers(r *reading.Reader, dev string) []int {
+func PortNumbers(r reading.Reads, dev string) []int {
 	names, err := r.Host.Files.List(ClassDir + "/" + dev + "/ports")
 	if err != nil {
 		r.IssueUnless(err, access.Absent)
@@ -168,7 +167,7 @@ var virtualIDs = []string{
 func isVirtualID(vendor, device string) bool { return slices.Contains(virtualIDs, vendor+device) }
 
 // GPUs returns the paths of all GPUs in the PCI tree; nil if the tree is empty: it was not read.
-func GPUs(h *host.Host, r *reading.Reader) []string {
+func GPUs(h *host.Host, r reading.Reads) []string {
 	const bus = "sys/bus/pci/devices"
 	names, err := h.Files.List(bus)
 	if err != nil || len(names) == 0 {

@@ -14,7 +14,7 @@ import (
 )
 
 // ReadBridge reads the model of a bridge.
-func ReadBridge(r *reading.Reader, at string) pci.Bridge {
+func ReadBridge(r reading.Reads, at string) pci.Bridge {
 	return pci.Bridge{
 		Vendor: HexValue(r.Optional(at + "/vendor")), Device: HexValue(r.Optional(at + "/device")),
 		SubVendor: HexValue(r.Optional(at + "/subsystem_vendor")), SubDevice: HexValue(r.Optional(at + "/subsystem_device")),
@@ -23,7 +23,7 @@ func ReadBridge(r *reading.Reader, at string) pci.Bridge {
 
 // ReadGPUPlace reads the place of a GPU, whether it is coupled to its CPU, and whether its place is virtual, by the
 // vendor of its root port: a real GPU has a port above it.
-func ReadGPUPlace(r *reading.Reader, dir string) (g gdr.GPU, emulated bool) {
+func ReadGPUPlace(r reading.Reads, dir string) (g gdr.GPU, emulated bool) {
 	g = gdr.GPU{Address: path.Base(dir), Place: ReadPlace(r, dir)}
 	root := ""
 	if g.Place.Bridged() {
@@ -35,7 +35,7 @@ func ReadGPUPlace(r *reading.Reader, dir string) (g gdr.GPU, emulated bool) {
 
 // ReadConfig reads configuration space, and returns its readable size. It costs the kernel some hundred register reads,
 // once an hour.
-func ReadConfig(r *reading.Reader, dir string) (c pci.Config, size int, ok bool) {
+func ReadConfig(r reading.Reads, dir string) (c pci.Config, size int, ok bool) {
 	r.Ask(1)
 	b, err := r.Host.Files.ReadIn(dir, "config", nil)
 	if err != nil {
@@ -47,7 +47,7 @@ func ReadConfig(r *reading.Reader, dir string) (c pci.Config, size int, ok bool)
 }
 
 // ReadPlace reads the place of a PCI function: its host bridge, the functions above it, its NUMA node.
-func ReadPlace(r *reading.Reader, dir string) pci.Place {
+func ReadPlace(r reading.Reads, dir string) pci.Place {
 	numa, err := strconv.Atoi(r.Optional(dir + "/numa_node"))
 	if err != nil {
 		numa = -1
@@ -56,7 +56,7 @@ func ReadPlace(r *reading.Reader, dir string) pci.Place {
 }
 
 // GPUInformation is what NVIDIA's driver exposes of a GPU without NVML.
-func GPUInformation(r *reading.Reader, address string) map[string]string {
+func GPUInformation(r reading.Reads, address string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(r.Optional("proc/driver/nvidia/gpus/" + address + "/information")) {
 		key, value, _ := strings.Cut(line, ":")
@@ -87,7 +87,7 @@ func Decimal(text string) int {
 }
 
 // ReadNCCLConf reads the settings of NCCL on this machine.
-func ReadNCCLConf(r *reading.Reader) nccl.Env {
+func ReadNCCLConf(r reading.Reads) nccl.Env {
 	b, err := r.Host.Files.Read("etc/nccl.conf", nil)
 	if err != nil {
 		r.IssueUnless(err, access.Absent)
@@ -97,7 +97,7 @@ func ReadNCCLConf(r *reading.Reader) nccl.Env {
 }
 
 // ReadTopology reads the topology file configured for NCCL, or the default one of virtual machines.
-func ReadTopology(r *reading.Reader, file string) *nccl.Topology {
+func ReadTopology(r reading.Reads, file string) *nccl.Topology {
 	files := []string{"var/run/nvidia-topologyd/virtualTopology.xml", "run/nvidia-topologyd/virtualTopology.xml"}
 	if file != "" {
 		files = []string{strings.TrimPrefix(file, "/")}

@@ -19,7 +19,7 @@ type KFDNode struct {
 }
 
 // ReadKFDNodes reads the GPUs. What is absent or denied is left out.
-func ReadKFDNodes(r *reading.Reader) (out []KFDNode) {
+func ReadKFDNodes(r reading.Reads) (out []KFDNode) {
 	names, err := r.Host.Files.List(KFDNodesDir)
 	if err != nil {
 		return nil
@@ -73,7 +73,7 @@ func properties(text string) map[string]uint64 {
 }
 
 // readKFDHeaps are the types of a node's memory banks.
-func readKFDHeaps(r *reading.Reader, dir string) (heaps []uint64) {
+func readKFDHeaps(r reading.Reads, dir string) (heaps []uint64) {
 	banks, err := r.Host.Files.List(dir)
 	if err != nil {
 		return nil
@@ -105,7 +105,7 @@ func (n *KFDNode) Uuid() string {
 }
 
 // ReadPermitted reads a file. It is no issue if the file is absent or permission is denied.
-func ReadPermitted(r *reading.Reader, file string) string {
+func ReadPermitted(r reading.Reads, file string) string {
 	r.Ask(1)
 	b, err := r.Host.Files.Read(file, nil)
 	if err != nil {

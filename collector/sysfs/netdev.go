@@ -21,7 +21,8 @@ const (
 
 // NetdevsOf finds the netdev of a port, or the members of its bond: from netlink, else the PCI function's netdev with
 // the port's dev_port, else the netdev of the first GID.
-func NetdevsOf(r *reading.Reader, d *snapshot.Device, n int, linkLayer, fromNetlink string) []snapshot.Netdev {
+func NetdevsOf(reader *reading.Reader, d *snapshot.Device, n int, linkLayer, fromNetlink string) []snapshot.Netdev {
+	r := reader.From(source.Netdev)
 	name := fromNetlink
 	if name == "" {
 		name = netdevOfFunction(r, d, n, linkLayer)
@@ -43,7 +44,7 @@ func NetdevsOf(r *reading.Reader, d *snapshot.Device, n int, linkLayer, fromNetl
 // uplink is the phys_port_name of a physical port; representors of virtual functions have names like pf0vf1.
 var uplink = regexp.MustCompile(`^p\d+$`)
 
-func netdevOfFunction(r *reading.Reader, d *snapshot.Device, n int, linkLayer string) string {
+func netdevOfFunction(r reading.Reads, d *snapshot.Device, n int, linkLayer string) string {
 	dir := ClassDir + "/" + d.Name + "/device/net"
 	names, err := r.Host.Files.List(dir)
 	if err != nil {
@@ -79,7 +80,7 @@ func netdevOfFunction(r *reading.Reader, d *snapshot.Device, n int, linkLayer st
 
 // isChild reports whether an IPoIB interface is that of a further P_Key: ib0.8001, or under any name an interface
 // linked to another. The kernel reads both numbers without a lock.
-func isChild(r *reading.Reader, dir, name string) bool {
+func isChild(r reading.Reads, dir, name string) bool {
 	if strings.Contains(name, ".") {
 		return true
 	}
@@ -89,7 +90,7 @@ func isChild(r *reading.Reader, dir, name string) bool {
 
 // uplinkOf is the first netdev that is no representor. The kernel takes rtnl for a port's name, and restarts the read
 // while the lock is held elsewhere.
-func uplinkOf(r *reading.Reader, dir string, names []string) string {
+func uplinkOf(r reading.Reads, dir string, names []string) string {
 	files := r.Host.Files
 	ports := make([]string, len(names)) // empty: no name
 	if r.UnderRTNL(source.PortNames, len(names), func() {
@@ -101,7 +102,6 @@ func uplinkOf(r *reading.Reader, dir string, names []string) string {
 	}) != nil {
 		return ""
 	}
-	r.Begin(source.Netdev)
 	for i, port := range ports {
 		if port == "" || uplink.MatchString(port) {
 			return names[i]
@@ -110,14 +110,14 @@ func uplinkOf(r *reading.Reader, dir string, names []string) string {
 	return ""
 }
 
-func netdevOfGID(r *reading.Reader, dir string) string {
+func netdevOfGID(r reading.Reads, dir string) string {
 	name, _ := r.TableEntry(dir+"/gid_attrs/ndevs", "0")
 	return name
 }
 
 // bondMembers returns the members of the bond that a netdev is, or belongs to, if the RDMA device represents the bond
 // (RoCE LAG); else the netdev. A member whose PCI function has its own RDMA device belongs to that device.
-func bondMembers(r *reading.Reader, device, netdev string) []string {
+func bondMembers(r reading.Reads, device, netdev string) []string {
 	if strings.Contains(netdev, "/") {
 		return nil
 	}
@@ -152,12 +152,11 @@ const iffUp = 1
 
 // WithLink reads the kernel's own link data of the netdevs, without a lock and without a query to a driver. Flags are
 // read after the counts: a carrier lost administratively is then read together with the netdev down.
-func WithLink(r *reading.Reader, netdevs []snapshot.Netdev) []snapshot.Netdev {
+func WithLink(reader *reading.Reader, netdevs []snapshot.Netdev) []snapshot.Netdev {
 	if len(netdevs) == 0 {
 		return nil
 	}
-	r.Begin(source.Netdev)
-	out := slices.Clone(netdevs)
+	r, out := reader.From(source.Netdev), slices.Clone(netdevs)
 	for i := range out {
 		nd := &out[i]
 		nd.Index, nd.CarrierDowns, nd.CarrierUps, nd.Admin = nil, nil, nil, nil
@@ -186,8 +185,9 @@ var operational = map[string]bool{"up": true, "down": false, "lowerlayerdown": f
 
 // WithIPoIB reads whether the IPoIB interfaces of an InfiniBand port are operationally up.
 func WithIPoIB(r *reading.Reader, netdevs []snapshot.Netdev) {
+	files := r.From(source.Netdev)
 	for i := range netdevs {
-		if up, known := operational[r.Optional(NetDir+netdevs[i].Name+"/operstate")]; known {
+		if up, known := operational[files.Optional(NetDir+netdevs[i].Name+"/operstate")]; known {
 			netdevs[i].Joined = &up
 		}
 	}

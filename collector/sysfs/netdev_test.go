@@ -67,8 +67,9 @@ func TestNetdevOfAPort(t *testing.T) {
 		{"nothing", "-- sys/class/infiniband/mlx5_0/ports/1/state --\n1: DOWN\n", 1, "Ethernet", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := collectortest.ReaderOf(t, c.tree)
-			if got := netdevNames(NetdevsOf(r, &snapshot.Device{Name: "mlx5_0"}, c.port, c.layer, c.netlink)); got != c.want {
+			r := collectortest.ReadsOf(t, c.tree)
+			d := &snapshot.Device{Name: "mlx5_0"}
+			if got := netdevNames(NetdevsOf(r.Reader, d, c.port, c.layer, c.netlink)); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
@@ -98,7 +99,7 @@ func TestMembersOfABond(t *testing.T) {
 		{"a name that is a path", slaves, "../bond0", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := collectortest.ReaderOf(t, c.tree)
+			r := collectortest.ReadsOf(t, c.tree)
 			if got := strings.Join(bondMembers(r, "mlx5_bond_0", c.netdev), " "); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
@@ -107,13 +108,13 @@ func TestMembersOfABond(t *testing.T) {
 }
 
 func TestLinkOfANetdev(t *testing.T) {
-	r := collectortest.ReaderOf(t, "-- sys/class/net/up/flags --\n0x1003\n-- sys/class/net/up/ifindex --\n5\n-- sys/class/net/up/carrier_up_count --\n7\n-- sys/class/net/up/carrier_down_count --\n6\n"+
+	r := collectortest.ReadsOf(t, "-- sys/class/net/up/flags --\n0x1003\n-- sys/class/net/up/ifindex --\n5\n-- sys/class/net/up/carrier_up_count --\n7\n-- sys/class/net/up/carrier_down_count --\n6\n"+
 		"-- sys/class/net/down/flags --\n0x1002\n-- sys/class/net/odd/flags --\nx\n-- sys/class/net/odd/carrier_up_count --\n-1\n")
 	yes, old := true, uint64(9)
 	// Odd's are of an earlier reading.
 	kept := []snapshot.Netdev{{Name: "up"}, {Name: "down"}, {Name: "odd", Admin: &yes, CarrierUps: &old}, {Name: "gone"}}
 	var got []string
-	for _, nd := range WithLink(r, kept) {
+	for _, nd := range WithLink(r.Reader, kept) {
 		admin := "unknown"
 		if nd.Admin != nil {
 			admin = map[bool]string{true: "up", false: "down"}[*nd.Admin]

@@ -9,7 +9,7 @@ import (
 )
 
 // ReadPCIeHop reads the link of a PCI function with the one above it.
-func ReadPCIeHop(r *reading.Reader, dir, address string) snapshot.PCIeHop {
+func ReadPCIeHop(r reading.Reads, dir, address string) snapshot.PCIeHop {
 	return snapshot.PCIeHop{
 		Address:  path.Base(address),
 		Speed:    pci.ParseSpeed(r.Optional(dir + "/current_link_speed")),

@@ -105,7 +105,6 @@ func (g *cage) update(r *reading.Reader) cageSeen {
 // reports whether it may be another one.
 func (g *cage) detectChange(r *reading.Reader) (another bool) {
 	now := r.Now()
-	r.Begin(source.Netdev)
 	link := cageLink{carrier: shared.CarrierChanges(r, g.Netdev)}
 	link.inode, _ = r.Host.Files.Identity(sysfs.NetDir + g.Netdev)
 	if another = link != g.link; another {
@@ -198,7 +197,7 @@ func (g *cage) request(r *reading.Reader, ref transceiver.Ref) ([]byte, error) {
 	g.took += took
 	g.quarantine.Note(dir, item(ref), now, err)
 	if err != nil && !inLowerMemory(ref) && !access.IsAbsent(err) {
-		r.Issue(err)
+		r.From(source.ModuleEEPROM).Issue(err)
 	}
 	return b, err
 }
@@ -212,6 +211,7 @@ func (g *cage) outcome(r *reading.Reader, seen *cageSeen, err error) {
 		seen.Module, seen.State, seen.Err = nil, snapshot.CageUnread, ""
 		return
 	}
+	eeprom := r.From(source.ModuleEEPROM)
 	seen.Err = ""
 	if err != nil {
 		seen.Err = err.Error()
@@ -227,7 +227,7 @@ func (g *cage) outcome(r *reading.Reader, seen *cageSeen, err error) {
 			seen.readAt = r.Host.Now()
 		}
 		for _, what := range m.Garbled {
-			r.Issue(access.ErrGarbled(eepromDir(g.Netdev)+": "+what, []byte{0xff, 0xff}))
+			eeprom.Issue(access.ErrGarbled(eepromDir(g.Netdev)+": "+what, []byte{0xff, 0xff}))
 		}
 		return
 	case netlink.Busy(err):
@@ -235,12 +235,12 @@ func (g *cage) outcome(r *reading.Reader, seen *cageSeen, err error) {
 		return
 	case access.NotPermitted(err):
 		seen.State, seen.Module = snapshot.CageUnread, nil
-		r.Issue(err)
+		eeprom.Issue(err)
 		return
 	}
 	g.pages = transceiver.Pages{}
 	if seen.State = g.failed(r, err); seen.State == snapshot.CageUnreadable {
-		r.Issue(err)
+		eeprom.Issue(err)
 	} else {
 		seen.Module = nil
 	}

@@ -35,7 +35,6 @@ const (
 // transceivers reads transceivers: in Run in a long-running program, so that no round waits for one, otherwise in Read.
 type transceivers struct {
 	interval time.Duration // of readings by Run; 0: Read reads
-	nvlink   *shared.NVLink
 	devices  reading.Devices[opticsState, []snapshot.Cage]
 
 	mu    sync.Mutex
@@ -45,15 +44,15 @@ type transceivers struct {
 
 // opticsState belongs to the reader of its device, one at a time.
 type opticsState struct {
-	read  reading.Last // of the following
-	cages []*cage      // in the order of their ports
+	of    *reading.Device // that the following are of
+	cages []*cage         // in the order of their ports
 }
 
 // New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &transceivers{
-		interval: with.ModuleInterval, nvlink: with.NVLink,
-		cages: map[counters.NetdevTarget]*cage{}, woken: make(chan struct{}, 1),
+		interval: with.ModuleInterval,
+		cages:    map[counters.NetdevTarget]*cage{}, woken: make(chan struct{}, 1),
 	}
 	c.devices.Collector, c.devices.Quarantines = "transceiver", true
 	return &shared.Collector{
@@ -83,11 +82,9 @@ func (c *transceivers) read(
 	}, done)
 }
 
-func (c *transceivers) readDevice(r *reading.Reader, st *opticsState) ([]snapshot.Cage, bool) {
-	name := r.Device
-	r.Begin(source.Identity)
-	if st.read.DueOf(r, shared.SlowInterval) {
-		c.learn(r, name, st)
+func (c *transceivers) readDevice(r *reading.Reader, d *reading.Device, st *opticsState) ([]snapshot.Cage, bool) {
+	if st.of != d {
+		c.learn(d, st)
 	}
 	out := make([]snapshot.Cage, 0, len(st.cages))
 	for _, g := range st.cages {
@@ -102,21 +99,19 @@ func (c *transceivers) readDevice(r *reading.Reader, st *opticsState) ([]snapsho
 
 // learn finds the cages of a device, without those of InfiniBand ports: no driver reads a transceiver through an IPoIB
 // netdev.
-func (c *transceivers) learn(r *reading.Reader, name string, st *opticsState) {
-	found, whole := shared.PhysicalNetdevs(r, c.nvlink, name)
-	st.cages = nil
-	st.read.ReadIf(whole, r.Now())
+func (c *transceivers) learn(d *reading.Device, st *opticsState) {
+	st.of, st.cages = d, nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.cages, func(t counters.NetdevTarget, _ *cage) bool {
-		return t.Device == name &&
-			!slices.ContainsFunc(found, func(n counters.PortNetdev) bool { return n.Target(name) == t })
+		return t.Device == d.Name &&
+			!slices.ContainsFunc(d.Netdevs, func(n reading.PortNetdev) bool { return counters.TargetOf(d.Name, n) == t })
 	})
-	for _, n := range found {
+	for _, n := range d.Netdevs {
 		if n.Layer != "Ethernet" {
 			continue
 		}
-		t := n.Target(name)
+		t := counters.TargetOf(d.Name, n)
 		if c.cages[t] == nil {
 			c.cages[t] = newCage(t)
 			select {

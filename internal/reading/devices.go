@@ -21,6 +21,7 @@ type Roster struct {
 	Reduced *snapshot.Reduced // what is left out
 	// of the devices, in the order of Names
 	identities []Identity
+	identified map[string]*identified // by name; none: nothing is known of a device but its name
 }
 
 // Identity distinguishes a device, and what its netdevs are named, from a later one of the same name.
@@ -132,12 +133,13 @@ func Ended(device string, err error) snapshot.DeviceRead {
 	}
 }
 
-// ReadAll calls read for each device of a roster in its turn, passes all results to use (those for which ok was true),
-// and calls done when all have returned or ctx ends. A device that has not returned by then is reported, costs only its
-// own data, and is not read again until it returns. All of this may run in a goroutine without a recover of its own.
+// ReadAll calls read for each device of a roster, with what it is, in its turn, passes all results to use (those for
+// which ok was true), and calls done when all have returned or ctx ends. A device that has not returned by then is
+// reported, costs only its own data, and is not read again until it returns. All of this may run in a goroutine without
+// a recover of its own.
 func (d *Devices[S, T]) ReadAll(
 	ctx context.Context, h *host.Host, n *snapshot.Node, roster *Roster,
-	read func(*Reader, *S) (result T, ok bool), use func([]T), done func(error),
+	read func(*Reader, *Device, *S) (result T, ok bool), use func([]T), done func(error),
 ) {
 	var mu sync.Mutex
 	var buf []byte // of the reader that has ended, for the next one
@@ -159,7 +161,7 @@ func (d *Devices[S, T]) ReadAll(
 		mu.Unlock()
 		func() {
 			defer r.End()
-			res.value, res.ok = read(r, k.state)
+			res.value, res.ok = read(r, roster.Device(r, k.name), k.state)
 		}()
 		if res.mixed = r.mixed(); res.mixed { // and failures are no fault
 			res.ok, r.Issues = false, nil

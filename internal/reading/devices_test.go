@@ -65,7 +65,7 @@ func TestPanicOfOneDevice(t *testing.T) {
 	for range 2 {
 		var n snapshot.Node
 		var got []string
-		d.ReadAll(t.Context(), h, &n, roster, func(r *Reader, _ *int) (string, bool) {
+		d.ReadAll(t.Context(), h, &n, roster, func(r *Reader, _ *Device, _ *int) (string, bool) {
 			if r.Device == "odd" {
 				panic("odd bytes")
 			}
@@ -91,18 +91,18 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 	const dir = "sys/class/infiniband/a"
 	for _, c := range []struct {
 		name    string
-		then    func(r *Reader)
+		then    func(r Reads)
 		dropped bool
 	}{
-		{"nothing else", func(*Reader) {}, false},
-		{"another open file", func(r *Reader) { r.Text(dir, "kept") }, false},
-		{"a new file", func(r *Reader) { r.Text(dir, "new") }, true},
-		{"a list", func(r *Reader) { _, _ = r.Host.Files.List(dir) }, true},
-		{"a link", func(r *Reader) { _, _ = r.Host.Files.Link(dir + "/device") }, true},
-		{"a failed read", func(r *Reader) { r.Text(dir, "none") }, true},
-		{"a request", func(r *Reader) { r.Ask(1) }, true},
-		{"a request with an answer", func(r *Reader) { _ = r.Try(func() error { return nil }) }, true},
-		{"an unanswered request", func(r *Reader) { _ = r.Try(func() error { return access.ErrMalformed }) }, false},
+		{"nothing else", func(Reads) {}, false},
+		{"another open file", func(r Reads) { r.Text(dir, "kept") }, false},
+		{"a new file", func(r Reads) { r.Text(dir, "new") }, true},
+		{"a list", func(r Reads) { _, _ = r.Host.Files.List(dir) }, true},
+		{"a link", func(r Reads) { _, _ = r.Host.Files.Link(dir + "/device") }, true},
+		{"a failed read", func(r Reads) { r.Text(dir, "none") }, true},
+		{"a request", func(r Reads) { r.Ask(1) }, true},
+		{"a request with an answer", func(r Reads) { _ = r.Try(func() error { return nil }) }, true},
+		{"an unanswered request", func(r Reads) { _ = r.Try(func() error { return access.ErrMalformed }) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := t.TempDir()
@@ -125,7 +125,7 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 			}
 			defer opened.Close()
 			d := Devices[int, string]{Collector: "c"}
-			read := func(then func(*Reader)) (got []string) {
+			read := func(then func(Reads)) (got []string) {
 				h := opened.ForRound()
 				names, err := h.Devices()
 				if err != nil {
@@ -134,8 +134,8 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 				identity := func(name string) Identity { return IdentityOf(h, name) }
 				roster := NewRoster(names, &snapshot.Reduced{}, identity)
 				var n snapshot.Node
-				d.ReadAll(t.Context(), h, &n, roster, func(r *Reader, _ *int) (string, bool) {
-					r.Begin(source.Identity)
+				d.ReadAll(t.Context(), h, &n, roster, func(reader *Reader, _ *Device, _ *int) (string, bool) {
+					r := reader.From(source.Identity)
 					if _, err := r.Host.Files.Attributes(dir); err != nil {
 						t.Error(err)
 					}
@@ -150,11 +150,11 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 				return got
 			}
 			for range 2 {
-				if got := read(func(*Reader) {}); !slices.Equal(got, []string{"1"}) {
+				if got := read(func(Reads) {}); !slices.Equal(got, []string{"1"}) {
 					t.Fatalf("%q", got)
 				}
 			}
-			got := read(func(r *Reader) {
+			got := read(func(r Reads) {
 				if err := os.Rename(filepath.Join(root, dir), filepath.Join(root, "old")); err != nil {
 					t.Error(err)
 				}
@@ -182,7 +182,7 @@ func TestPanicOutsideTheRead(t *testing.T) {
 				h := played.Machine(t, "")
 				done := make(chan error, 1)
 				d := Devices[int, string]{Collector: "c"}
-				go d.ReadAll(ctx, h, &n, rosterOf("a", "m", "z"), func(r *Reader, _ *int) (string, bool) {
+				go d.ReadAll(ctx, h, &n, rosterOf("a", "m", "z"), func(r *Reader, _ *Device, _ *int) (string, bool) {
 					time.Sleep(takes[r.Device])
 					return r.Device, true
 				}, func([]string) { panic("odd names") }, func(err error) { done <- err })

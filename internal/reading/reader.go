@@ -16,8 +16,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// Reader reads the files of one device, or of the host, and records failures. An absent value is a nil pointer or an
-// empty string.
+// Reader reads the files of one device, or of the host, from one source after the other (From), and records failures.
 type Reader struct {
 	Ctx    context.Context
 	Host   *host.Host
@@ -55,16 +54,15 @@ func New(ctx context.Context, h *host.Host, device string) *Reader {
 	return &Reader{Ctx: ctx, Host: h, Device: device, since: time.Now()}
 }
 
-// OfHost calls read with a reader of the host, which has begun with a source, in a turn. The issues are those of the
-// reader. After an error the results of read must not be used: it has not returned, or panicked.
+// OfHost calls read with the reads of a source of the host, in a turn. The issues are those of the reader. After an
+// error the results of read must not be used: it has not returned, or panicked.
 func OfHost(
-	ctx context.Context, h *host.Host, turn string, s source.Source, read func(*Reader),
+	ctx context.Context, h *host.Host, turn string, s source.Source, read func(Reads),
 ) ([]snapshot.Issue, error) {
 	r := New(ctx, h, "")
 	if err := h.Turns.Do(ctx, turn, func() {
 		defer r.End()
-		r.Begin(s)
-		read(r)
+		read(r.From(s))
 	}); err != nil {
 		return nil, err
 	}
@@ -94,24 +92,45 @@ func IssueOf(s source.Source, err error) snapshot.Issue {
 // Reduced reports whether some metrics of the device are not read.
 func (r *Reader) Reduced() bool { return r.reduced.Of(r.Device) }
 
-// Reads reports whether a metric of the device is read.
-func (r *Reader) Reads(metric string) bool { return !r.reduced.LeavesOut(r.Device, metric) }
+// Wants reports whether a metric of the device is read.
+func (r *Reader) Wants(metric string) bool { return !r.reduced.LeavesOut(r.Device, metric) }
 
-// Begin starts a group of reads of one source. The clock is read once per group with requests: it costs a tenth of
-// reading a file.
-func (r *Reader) Begin(s source.Source) {
-	if r.source != s {
-		r.settle()
-	}
-	r.source = s
+// Reads is the reads of one source by a reader. An absent value is a nil pointer or an empty string.
+type Reads struct {
+	*Reader
+	from source.Source
 }
 
-// Ask counts requests that are made without a method of the reader.
-func (r *Reader) Ask(n int) { r.asked, r.beside = r.asked+n, true }
+// From starts a group of reads of one source. The clock is read once per group with requests: it costs a tenth of
+// reading a file.
+func (r *Reader) From(s source.Source) Reads {
+	r.turnTo(s)
+	return Reads{r, s}
+}
+
+// turnTo ends the present group if it is of another source.
+func (r *Reader) turnTo(s source.Source) {
+	if r.source != s {
+		r.settle()
+		r.source = s
+	}
+}
+
+// count counts requests of the source, before they are made.
+func (r Reads) count(n int) {
+	r.turnTo(r.from)
+	r.asked += n
+}
+
+// Ask counts requests that are made without a method of Reads.
+func (r Reads) Ask(n int) {
+	r.count(n)
+	r.beside = true
+}
 
 // Try makes a request of which nothing is used if it fails.
-func (r *Reader) Try(request func() error) error {
-	r.asked++
+func (r Reads) Try(request func() error) error {
+	r.count(1)
 	err := request()
 	r.beside = r.beside || err == nil
 	return err
@@ -159,7 +178,7 @@ func (r *Reader) Apart(s source.Source, f func()) {
 func (r *Reader) UnderRTNL(s source.Source, n int, f func()) (err error) {
 	r.Apart(s, func() { err = r.Host.UnderRTNL(r.Ctx, s, r.Device, n, f) })
 	if err != nil {
-		r.Issue(err)
+		r.From(s).Issue(err)
 	}
 	return err
 }
@@ -183,22 +202,22 @@ func (r *Reader) Deferrable() bool {
 	return r.budget == budgetLeft
 }
 
-// Issue records a failed read of the present source. A cancelled one is reported elsewhere.
-func (r *Reader) Issue(err error) {
-	issue := IssueOf(r.source, err)
+// Issue records a failed read of the source. A cancelled one is reported elsewhere.
+func (r Reads) Issue(err error) {
+	issue := IssueOf(r.from, err)
 	issue.Device = r.Device
 	r.Issues = append(r.Issues, issue)
 }
 
 // IssueUnless records a failed read as Issue does, if there is an error for a reason other than the expected ones.
-func (r *Reader) IssueUnless(err error, expected ...access.Reason) {
+func (r Reads) IssueUnless(err error, expected ...access.Reason) {
 	if err != nil && !slices.Contains(expected, access.ReasonOf(err)) {
 		r.Issue(err)
 	}
 }
 
 // Outcome records the outcome of a request that drivers may not support: that is no failure.
-func (r *Reader) Outcome(dir, item string, err error) {
+func (r Reads) Outcome(dir, item string, err error) {
 	r.Quarantine.Note(dir, item, r.Now(), err)
 	r.IssueUnless(err, access.Absent, access.Unsupported)
 }
@@ -217,18 +236,18 @@ func Ask[T any](
 	if r.UnderRTNL(s, 1, func() { *got, err = ask(ctx, object) }) != nil {
 		return nil, false
 	}
-	if r.Outcome(dir, item, err); err != nil {
+	if r.From(s).Outcome(dir, item, err); err != nil {
 		return nil, true
 	}
 	return got, true
 }
 
 // file reads a file. It is held in quarantine, or has an error, or content that is valid until the next read.
-func (r *Reader) file(dir, name string) (b []byte, held bool, err error) {
+func (r Reads) file(dir, name string) (b []byte, held bool, err error) {
 	if r.Quarantine.Held(dir, name, r.Now()) {
 		return nil, true, nil
 	}
-	r.asked++
+	r.count(1)
 	b, err = r.Host.Files.ReadIn(dir, name, r.buf)
 	if err != nil {
 		return nil, false, err
@@ -238,7 +257,7 @@ func (r *Reader) file(dir, name string) (b []byte, held bool, err error) {
 }
 
 // Bytes reads a mandatory file. The result is valid until the next read.
-func (r *Reader) Bytes(dir, name string) ([]byte, bool) {
+func (r Reads) Bytes(dir, name string) ([]byte, bool) {
 	b, held, err := r.file(dir, name)
 	if held {
 		return nil, false
@@ -252,7 +271,7 @@ func (r *Reader) Bytes(dir, name string) ([]byte, bool) {
 }
 
 // Text reads a mandatory text; an empty file is malformed.
-func (r *Reader) Text(dir, name string) string {
+func (r Reads) Text(dir, name string) string {
 	b, ok := r.Bytes(dir, name)
 	if ok && len(b) == 0 {
 		r.Issue(access.ErrGarbled(dir+"/"+name, b))
@@ -261,13 +280,13 @@ func (r *Reader) Text(dir, name string) string {
 }
 
 // Optional reads a text that some drivers lack or leave empty.
-func (r *Reader) Optional(path string) string {
+func (r Reads) Optional(path string) string {
 	slash := strings.LastIndexByte(path, '/')
 	return string(r.optional(path[:slash], path[slash+1:]))
 }
 
 // optional is Optional of dir/name. The result is valid until the next read.
-func (r *Reader) optional(dir, name string) []byte {
+func (r Reads) optional(dir, name string) []byte {
 	b, held, err := r.file(dir, name)
 	if held {
 		return nil
@@ -281,10 +300,10 @@ func (r *Reader) optional(dir, name string) []byte {
 
 // Optionals reads several texts of a directory as Optional does, and passes those that are there to use. A text is
 // valid until use returns.
-func (r *Reader) Optionals(dir string, names []string, use func(name string, text []byte)) {
+func (r Reads) Optionals(dir string, names []string, use func(name string, text []byte)) {
 	now := r.Now()
 	names = r.Quarantine.allowed(dir, names, now)
-	r.asked += len(names)
+	r.count(len(names))
 	r.buf = r.Host.Files.ReadEach(dir, names, r.buf, func(name string, b []byte, err error) {
 		r.Quarantine.Note(dir, name, now, err)
 		switch {
@@ -297,7 +316,7 @@ func (r *Reader) Optionals(dir string, names []string, use func(name string, tex
 }
 
 // Parsed reads an optional text that some drivers lack or leave empty; one that cannot be parsed is malformed.
-func Parsed[T any](r *Reader, path string, parse func(string) (T, bool)) *T {
+func Parsed[T any](r Reads, path string, parse func(string) (T, bool)) *T {
 	text := r.Optional(path)
 	if text == "" {
 		return nil
@@ -311,12 +330,12 @@ func Parsed[T any](r *Reader, path string, parse func(string) (T, bool)) *T {
 }
 
 // Decimal reads an optional decimal number; anything else is malformed.
-func (r *Reader) Decimal(path string) *uint64 {
+func (r Reads) Decimal(path string) *uint64 {
 	return Parsed(r, path, func(text string) (uint64, bool) { return parseDecimal([]byte(text)) })
 }
 
 // Count is Decimal for files in which some drivers have something else.
-func (r *Reader) Count(path string) *uint64 {
+func (r Reads) Count(path string) *uint64 {
 	slash := strings.LastIndexByte(path, '/')
 	return CountOf(r.optional(path[:slash], path[slash+1:]))
 }
@@ -341,7 +360,7 @@ const (
 )
 
 // TableEntry reads an entry of a table; the kernel returns EINVAL for an empty one.
-func (r *Reader) TableEntry(dir, name string) (string, Entry) {
+func (r Reads) TableEntry(dir, name string) (string, Entry) {
 	b, held, err := r.file(dir, name)
 	if held {
 		return "", EntryUnread
@@ -362,7 +381,7 @@ func (r *Reader) TableEntry(dir, name string) (string, Entry) {
 }
 
 // Number reads an integer: decimal, 0x…, or the number in front of a text as in "4: ACTIVE".
-func (r *Reader) Number(dir, name string) *uint64 {
+func (r Reads) Number(dir, name string) *uint64 {
 	b, ok := r.Bytes(dir, name)
 	if !ok {
 		return nil
@@ -399,7 +418,7 @@ func (r *Reader) NumbersUnderRTNL(s source.Source, dir string, names ...string) 
 			err = access.ErrGarbled(dir+"/"+name, contents[i])
 		}
 		if err != nil {
-			r.Issue(err)
+			r.From(s).Issue(err)
 			continue
 		}
 		numbers[slices.Index(names, name)] = &n
@@ -412,11 +431,11 @@ func (r *Reader) NumbersUnderRTNL(s source.Source, dir string, names ...string) 
 const noPMA = "N/A (no PMA)"
 
 // Stats reads the counters in a directory by name, in the order of names. A counter that cannot be read is left out.
-func (r *Reader) Stats(dir string, names []string) []snapshot.Stat {
+func (r Reads) Stats(dir string, names []string) []snapshot.Stat {
 	now := r.Now()
 	names = r.Quarantine.allowed(dir, names, now)
 	out := make([]snapshot.Stat, 0, len(names))
-	r.asked += len(names)
+	r.count(len(names))
 	r.buf = r.Host.Files.ReadEach(dir, names, r.buf, func(name string, b []byte, err error) {
 		b = bytes.TrimSpace(b)
 		if err == nil && string(b) == noPMA {

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/host/access"
+	"rdma_exporter/internal/host/source"
 	"rdma_exporter/test/played"
 )
 
-func readerOf(t testing.TB, entries string) *Reader {
+func readsOf(t testing.TB, entries string) Reads {
 	t.Helper()
-	return New(t.Context(), played.Machine(t, entries), "mlx5_0")
+	return New(t.Context(), played.Machine(t, entries), "mlx5_0").From(source.Identity)
 }
 
 func value(v *uint64) any {
@@ -68,7 +69,7 @@ func FuzzParseDecimal(f *testing.F) {
 }
 
 func TestReaderTellsAbsentFromFaulty(t *testing.T) {
-	r := readerOf(t,
+	r := readsOf(t,
 		"-- sys/n --\n0x11\n-- sys/padded --\n  7  \n-- sys/words --\nup\n-- sys/empty --\n-- sys/bad !EINVAL --\n")
 	for _, c := range []struct {
 		name   string
@@ -113,7 +114,7 @@ func TestReaderTellsAbsentFromFaulty(t *testing.T) {
 }
 
 func TestStatsLoseFaultyFilesOnly(t *testing.T) {
-	r := readerOf(t, "-- sys/counters/a --\n1\n-- sys/counters/b !EINVAL --\n-- sys/counters/c --\nN/A (no PMA)\n-- sys/counters/d --\n18446744073709551615\n-- sys/counters/e --\n-- sys/counters/f @nonl --\n6\n")
+	r := readsOf(t, "-- sys/counters/a --\n1\n-- sys/counters/b !EINVAL --\n-- sys/counters/c --\nN/A (no PMA)\n-- sys/counters/d --\n18446744073709551615\n-- sys/counters/e --\n-- sys/counters/f @nonl --\n6\n")
 	got := r.Stats("sys/counters", []string{"f", "a", "b", "c", "d", "e", "gone"})
 	if len(got) != 3 || got[0].Name != "f" || got[0].Value != 6 || got[1].Name != "a" || got[1].Value != 1 ||
 		got[2].Value != 1<<64-1 {

@@ -46,8 +46,8 @@ func (a *Agent) Counters(r *reading.Reader, d *snapshot.Device, p *snapshot.Port
 		}
 		got, err := askOwn(a, r, p.Number, a.agent.Requests(), host.Subnet.Counters)
 		if err == nil && files != nil {
-			r.Begin(source.PMA)
-			err = differ(a.Files.Path, got.Stats, files, r.Stats(a.Files.Path, namesOf(files)))
+			again := r.From(source.PMA).Stats(a.Files.Path, namesOf(files))
+			err = differ(a.Files.Path, got.Stats, files, again)
 		}
 		if a.note(r, err); err == nil {
 			a.verified, a.wide = true, got.Wide
@@ -104,9 +104,9 @@ func (a *Agent) note(r *reading.Reader, err error) {
 
 // askOwn queries the agent of the reader's device, or the port itself, with a number of requests.
 func askOwn[T any](a *Agent, r *reading.Reader, port, requests int, query shared.AgentQuery[T]) (T, error) {
-	r.Begin(source.Subnet)
+	own := r.From(source.Subnet)
 	if a.Mode != shared.CountersRecorded {
-		r.Ask(requests)
+		own.Ask(requests)
 	}
 	return shared.AskAgent(r, fmt.Sprintf("mad/%s/%d", r.Device, port), shared.AgentTimeout, port, &a.agent, query)
 }
@@ -115,8 +115,7 @@ func (a *Agent) report(r *reading.Reader) {
 	if a.Mode == shared.CountersIfPermitted { // the files have all but the upper bits
 		return
 	}
-	r.Begin(source.Subnet)
-	r.Issue(a.err)
+	r.From(source.Subnet).Issue(a.err)
 }
 
 // statsBut reads the counters that are not yet known.
@@ -128,7 +127,7 @@ func (d *Files) statsBut(r *reading.Reader, layer string, known []snapshot.Stat)
 	if len(names) == 0 {
 		return nil
 	}
-	return r.Stats(d.Path, names)
+	return r.From(source.PMA).Stats(d.Path, names)
 }
 
 // differ compares the agent's counts with the files before and after: nil where they match. A saturated file may lag

@@ -86,8 +86,7 @@ func (q *polled[T]) value(r *reading.Reader, mode shared.MADCounters, query func
 		}
 	}
 	if q.err != nil && !q.silent {
-		r.Begin(source.Subnet)
-		r.Issue(q.err)
+		r.From(source.Subnet).Issue(q.err)
 	}
 	if !q.last.Within(now, shared.SettingsRetention) {
 		return nil

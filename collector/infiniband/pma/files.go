@@ -45,21 +45,22 @@ type Files struct {
 
 // stats reads the counters. On mlx5 each file is one firmware command.
 func (d *Files) stats(r *reading.Reader, layer string) []snapshot.Stat {
-	return slices.DeleteFunc(r.Stats(d.Path, d.files(r, layer)), func(st snapshot.Stat) bool {
+	names, files := d.files(r, layer), r.From(source.PMA)
+	return slices.DeleteFunc(files.Stats(d.Path, names), func(st snapshot.Stat) bool {
 		if st.Value != counters.AllOnes {
 			return false
 		}
-		r.Issue(access.ErrGarbled(d.Path+"/"+st.Name, strconv.AppendUint(nil, st.Value, 10)))
+		files.Issue(access.ErrGarbled(d.Path+"/"+st.Name, strconv.AppendUint(nil, st.Value, 10)))
 		return true
 	})
 }
 
 // files are the files to be read.
 func (d *Files) files(r *reading.Reader, layer string) []string {
-	r.Begin(source.PMA)
+	files := r.From(source.PMA)
 	names, err := r.Host.Files.Attributes(d.Path)
 	if err != nil {
-		r.Issue(err)
+		files.Issue(err)
 		return nil
 	}
 	if infiniBand := layer == "InfiniBand"; infiniBand != d.infiniBand || !slices.Equal(names, d.listed) {
@@ -73,7 +74,7 @@ func (d *Files) files(r *reading.Reader, layer string) []string {
 	}
 	return slices.DeleteFunc(slices.Clone(d.read), func(name string) bool {
 		c := counters.PMAIndex[name]
-		return c == nil || !shared.Reads(r, c.Desc)
+		return c == nil || !shared.Wants(r, c.Desc)
 	})
 }
 

@@ -26,7 +26,7 @@ func New(*shared.State) *shared.Collector {
 }
 
 // readTuning leaves out what is not in a kernel that is built without CONFIG_NUMA_BALANCING.
-func readTuning(r *reading.Reader) *snapshot.Tuning {
+func readTuning(r reading.Reads) *snapshot.Tuning {
 	return &snapshot.Tuning{NUMABalancing: r.Decimal("proc/sys/kernel/numa_balancing")}
 }
 
