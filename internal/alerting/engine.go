@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"rdma_exporter/internal/alerting/notify"
+
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -68,7 +70,7 @@ type Options struct {
 	// Clock reads the clocks of the host; nil: the times of the rounds are all that is known, as in a replay.
 	Clock    func() Clock
 	Logger   *slog.Logger
-	Notifier *Notifier // receives firing and resolved alerts; nil: none
+	Notifier *notify.Notifier // receives firing and resolved alerts; nil: none
 }
 
 // Engine holds recent samples of this node and the state of its rules. Append and Eval must not run concurrently;
@@ -140,15 +142,15 @@ func New(opts Options) (*Engine, error) {
 	e.parser = &ruleParser{Parser: pql.Parser, has: e.store.has}
 	pql.Parser = e.parser
 	e.ruleEngine = promql.NewEngine(pql)
-	var notify rules.NotifyFunc = func(context.Context, string, ...*rules.Alert) {}
+	var send rules.NotifyFunc = func(context.Context, string, ...*rules.Alert) {}
 	if opts.Notifier != nil {
-		notify = opts.Notifier.notify
+		send = opts.Notifier.Notify
 	}
 	e.ruleOpts = &rules.ManagerOptions{
 		NameValidationScheme: model.LegacyValidation,
 		ExternalURL:          externalURL,
 		QueryFunc:            e.queryRules(),
-		NotifyFunc:           e.notifyTold(notify),
+		NotifyFunc:           e.notifyTold(send),
 		Appendable:           e.store,
 		Queryable:            e.store,
 		Logger:               slog.New(slog.DiscardHandler), // Eval returns what it would log in each round

@@ -23,6 +23,7 @@ var layers = [][]string{
 	{"internal/command"},
 	{"internal/web", "internal/check", "internal/topo", "internal/tune", "internal/backtest"},
 	{"internal/alerting", "internal/rounds"},
+	{"internal/alerting/"},
 	{"collector", "internal/fabric"},
 	{"collector/"}, // a domain each
 	{"collector/infiniband/pma"},
@@ -49,7 +50,7 @@ var bans = []struct {
 	only   []string // packages, or with a final / all below
 	reason string
 }{
-	{"github.com/prometheus/prometheus/", []string{"internal/alerting"}, "rule evaluation is confined to one package"},
+	{"github.com/prometheus/prometheus/", []string{"internal/alerting", "internal/alerting/"}, "rule evaluation is confined to the engine"},
 	{"github.com/prometheus/client_golang/", []string{"internal/web"}, "collectors emit plain samples without a registry"},
 	{"github.com/prometheus/exporter-toolkit/", []string{"internal/serve"}, "only the program listens on sockets"},
 	{"github.com/alecthomas/kingpin/", []string{"internal/machine", "internal/serve", "internal/cli", "internal/cli/"}, "flags belong to commands"},

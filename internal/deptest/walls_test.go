@@ -23,7 +23,7 @@ const (
 
 // beyond are packages that still exceed a limit. A package that no longer does leaves the list.
 var beyond = map[string]bool{
-	"fixtures/gen": true, "internal/alerting": true, "internal/evidence": true, "internal/gdr": true,
+	"fixtures/gen": true, "internal/evidence": true, "internal/gdr": true,
 	"internal/mad": true, "internal/snapshot": true,
 }
 

@@ -1,7 +1,6 @@
-package alerting_test
+package notify_test
 
 import (
-	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -10,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-
-	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/alerting/notify"
 	"rdma_exporter/test/port"
 )
 
@@ -81,10 +78,10 @@ func TestAlertmanagersThatFail(t *testing.T) {
 			bad.Start()
 			defer bad.Close()
 			good := receive(t)
-			e, n := notifying(t, alerting.NotifierOptions{URLs: []string{bad.URL, good.URL}})
+			e, n := notifying(t, notify.Options{URLs: []string{bad.URL, good.URL}})
 			for i := range rounds + 1 {
 				// Would not return if it waited for a request.
-				step(t, e, at(time.Duration(i)*2*time.Minute), gauge("state", 1, "device", "mlx5_0"))
+				step(t, e, at(time.Duration(i)*2*time.Minute), state("mlx5_0", 1))
 				if i > 0 {
 					if a := good.last(t); a.Labels["device"] != "mlx5_0" {
 						t.Errorf("round %d: the other one got %+v", i, a)
@@ -111,65 +108,9 @@ func TestAlertmanagersThatFail(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded: each alert for a hanging Alertmanager waits once, and the oldest are dropped from a limit on,
-// only for that one.
-func TestQueueIsBounded(t *testing.T) {
-	hang := make(chan struct{})
-	bad := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-hang
-	}))
-	defer bad.Close()
-	good := receive(t)
-	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{bad.URL, good.URL}})
-	var devices []*dto.MetricFamily
-	more := func(count int) {
-		for range count {
-			devices = append(devices, gauge("state", 1, "device", fmt.Sprintf("mlx5_%d", len(devices))))
-		}
-	}
-	// The request that hangs holds a batch beside the queue. On a busy machine it is given up after 15s, and what it held
-	// waits again: each alert is queued or dropped all the same.
-	const batch = 256
-	expect := 0
-	for _, c := range []struct {
-		at                  time.Duration
-		more, firing, known int
-	}{
-		{at: 0, more: 1500},
-		{at: 2 * time.Minute, firing: 1500, known: 1500},
-		{at: 4 * time.Minute, firing: 1500, more: 1000, known: 1500},
-		{at: 330 * time.Second, firing: 1500, known: 1500},
-		{at: 6 * time.Minute, firing: 1000, known: 2500},
-	} {
-		more(c.more)
-		step(t, e, at(c.at), devices...)
-		// The queue of the other Alertmanager is empty before the next round.
-		for expect += c.firing; n.Deliveries()[1].Sent < float64(expect); {
-			time.Sleep(time.Millisecond)
-		}
-		d := n.Deliveries()[0]
-		queued, dropped := int(d.Queued), int(d.Dropped)
-		least := min(c.known, alerting.QueueCapacity)
-		if queued+dropped != c.known || queued < least || queued > least+batch || c.known <= least && dropped > 0 {
-			t.Errorf("%s: %+v, want %d to %d queued, the others of %d dropped", c.at, d, least, least+batch, c.known)
-		}
-	}
-	close(hang)
-	n.Close()
-	d := n.Deliveries()
-	if sent, dropped := int(d[0].Sent), int(d[0].Dropped); sent < alerting.QueueCapacity ||
-		sent > alerting.QueueCapacity+batch || sent+dropped < 2500 || dropped > 500 || d[0].Queued != 0 || d[1].Dropped != 0 {
-		t.Errorf("at the end: %+v", d)
-	}
-	if len(good.alerts) != expect {
-		t.Errorf("the other one got %d of %d", len(good.alerts), expect)
-	}
-}
-
 // TestNobodyThere: nothing listens at the address of the Alertmanager.
 func TestNobodyThere(t *testing.T) {
-	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{"http://" + port.Held(t)}})
+	e, n := notifying(t, notify.Options{URLs: []string{"http://" + port.Held(t)}})
 	fire(t, e, 0)
 	n.Close()
 	if d := delivered(n); d.Sent != 0 || d.Errors == 0 || d.Dropped != 1 {

@@ -1,4 +1,4 @@
-package alerting_test
+package notify_test
 
 import (
 	"encoding/json"
@@ -16,12 +16,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
 
-	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/alerting/notify"
 	"rdma_exporter/test/port"
 )
 
@@ -48,11 +47,11 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range alerts {
-		state := " firing"
+		is := " firing"
 		if a.EndsAt.Unix() <= l.now.Load() {
-			state = " resolved"
+			is = " resolved"
 		}
-		l.states[a.Labels["device"]+state]++
+		l.states[a.Labels["device"]+is]++
 	}
 }
 
@@ -80,24 +79,24 @@ func (l *ledger) start(t *testing.T, address string) *httptest.Server {
 }
 
 // outages are how an Alertmanager fails. down and up begin and end it.
-var outages = map[string]func(t *testing.T, l *ledger) (o alerting.NotifierOptions, down, up func()){
-	"connection refused": func(t *testing.T, l *ledger) (o alerting.NotifierOptions, down, up func()) {
+var outages = map[string]func(t *testing.T, l *ledger) (o notify.Options, down, up func()){
+	"connection refused": func(t *testing.T, l *ledger) (o notify.Options, down, up func()) {
 		address := port.Held(t)
 		s := l.start(t, address)
 		s.Start()
 		o.URLs = []string{"http://" + address}
 		return o, s.Close, func() { l.start(t, address).Start() }
 	},
-	"500": func(t *testing.T, l *ledger) (alerting.NotifierOptions, func(), func()) {
+	"500": func(t *testing.T, l *ledger) (notify.Options, func(), func()) {
 		return answering(t, l, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	},
-	"connection closed": func(t *testing.T, l *ledger) (alerting.NotifierOptions, func(), func()) {
+	"connection closed": func(t *testing.T, l *ledger) (notify.Options, func(), func()) {
 		return answering(t, l, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	},
-	"no answer": func(t *testing.T, l *ledger) (alerting.NotifierOptions, func(), func()) {
+	"no answer": func(t *testing.T, l *ledger) (notify.Options, func(), func()) {
 		return answering(t, l, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	},
-	"unknown CA": func(t *testing.T, l *ledger) (o alerting.NotifierOptions, down, up func()) {
+	"unknown CA": func(t *testing.T, l *ledger) (o notify.Options, down, up func()) {
 		s := l.start(t, "127.0.0.1:0")
 		s.StartTLS()
 		ca := filepath.Join(t.TempDir(), "ca.pem")
@@ -111,7 +110,7 @@ var outages = map[string]func(t *testing.T, l *ledger) (o alerting.NotifierOptio
 	},
 }
 
-func answering(t *testing.T, l *ledger, h http.HandlerFunc) (o alerting.NotifierOptions, down, up func()) {
+func answering(t *testing.T, l *ledger, h http.HandlerFunc) (o notify.Options, down, up func()) {
 	s := l.start(t, "127.0.0.1:0")
 	s.Start()
 	o.URLs = []string{s.URL}
@@ -132,11 +131,11 @@ func devices(before bool) (out []*dto.MetricFamily) {
 		before, after bool
 	}{"lasting": {lastingAlerts, true, true}, "ending": {endingAlerts, true, false}, "new": {newAlerts, false, true}} {
 		for i := range c.count {
-			state := 4.0
+			up := 4.0
 			if before && c.before || !before && c.after {
-				state = 1
+				up = 1
 			}
-			out = append(out, gauge("state", state, "device", fmt.Sprint(kind, i)))
+			out = append(out, state(fmt.Sprint(kind, i), up))
 		}
 	}
 	return out
@@ -154,19 +153,7 @@ func TestOutage(t *testing.T) {
 			healthy := good.start(t, "127.0.0.1:0")
 			healthy.Start()
 			o.URLs, o.Logger = append(o.URLs, healthy.URL), slog.New(slog.NewTextHandler(&text, nil))
-			n, err := alerting.NewNotifier(o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rule := "groups: [{name: g, rules: [{alert: Down, expr: 'state != 4'}]}]"
-			e, err := alerting.New(alerting.Options{
-				Scratch: t.TempDir(), Instance: instance, Notifier: n, Rules: fstest.MapFS{"r.yml": {Data: []byte(rule)}},
-				Files: []string{"r.yml"},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer closeEngine(t, e)
+			e, n := evaluating(t, o, "groups: [{name: g, rules: [{alert: Down, expr: 'state != 4'}]}]")
 			round := func(now time.Duration, before bool) {
 				bad.now.Store(at(now).Unix())
 				good.now.Store(at(now).Unix())
@@ -202,9 +189,9 @@ func TestOutage(t *testing.T) {
 			for i := range endingAlerts {
 				want[fmt.Sprint("ending", i, " resolved")], want[fmt.Sprint("new", i, " firing")] = 1, 1
 			}
-			for state, count := range want {
-				if states[state] != count {
-					t.Errorf("%s: %d times", state, states[state])
+			for which, count := range want {
+				if states[which] != count {
+					t.Errorf("%s: %d times", which, states[which])
 				}
 			}
 			if len(states) != len(want) {
@@ -256,7 +243,7 @@ func TestSlowAlertmanager(t *testing.T) {
 	}))
 	defer bad.Close()
 	good := receive(t)
-	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{bad.URL, good.URL}})
+	e, n := notifying(t, notify.Options{URLs: []string{bad.URL, good.URL}})
 	fire(t, e, 0)
 	good.last(t)
 	if d := n.Deliveries()[0]; d.Sent+d.Errors > 0 {

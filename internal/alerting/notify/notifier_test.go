@@ -1,4 +1,4 @@
-package alerting_test
+package notify_test
 
 import (
 	"bytes"
@@ -12,10 +12,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/fstest"
 	"time"
 
-	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/alerting/notify"
 )
 
 // posted is an alert as received by Alertmanager's API v2.
@@ -32,30 +31,26 @@ type receiver struct {
 	alerts []posted
 	paths  []string
 	users  []string
-	status int
 	came   chan struct{}
 }
 
 func receive(t *testing.T) *receiver {
 	t.Helper()
-	r := &receiver{status: http.StatusOK, came: make(chan struct{}, 100)}
+	r := &receiver{came: make(chan struct{}, 100)}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		user, _, _ := q.BasicAuth()
 		r.paths, r.users = append(r.paths, q.URL.Path), append(r.users, user)
-		if r.status == http.StatusOK {
-			var alerts []posted
-			b, err := io.ReadAll(q.Body)
-			if err == nil {
-				err = json.Unmarshal(b, &alerts)
-			}
-			if err != nil {
-				t.Error(err)
-			}
-			r.alerts = append(r.alerts, alerts...)
+		var alerts []posted
+		b, err := io.ReadAll(q.Body)
+		if err == nil {
+			err = json.Unmarshal(b, &alerts)
 		}
-		w.WriteHeader(r.status)
+		if err != nil {
+			t.Error(err)
+		}
+		r.alerts = append(r.alerts, alerts...)
 		r.came <- struct{}{}
 	}))
 	t.Cleanup(r.Close)
@@ -78,14 +73,8 @@ func (r *receiver) last(t *testing.T) posted {
 	return r.alerts[len(r.alerts)-1]
 }
 
-func (r *receiver) answer(status int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.status = status
-}
-
 // delivered sums the counts of all Alertmanagers.
-func delivered(n *alerting.Notifier) (sum alerting.Deliveries) {
+func delivered(n *notify.Notifier) (sum notify.Deliveries) {
 	for _, d := range n.Deliveries() {
 		sum.Queued += d.Queued
 		sum.Sent += d.Sent
@@ -95,41 +84,23 @@ func delivered(n *alerting.Notifier) (sum alerting.Deliveries) {
 	return sum
 }
 
-// notifying is an engine that sends its alerts to these Alertmanagers.
-func notifying(t *testing.T, o alerting.NotifierOptions) (*alerting.Engine, *alerting.Notifier) {
-	t.Helper()
-	n, err := alerting.NewNotifier(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := alerting.New(alerting.Options{
-		Scratch: t.TempDir(), Instance: instance, Notifier: n,
-		Rules: fstest.MapFS{"r.yml": {Data: []byte(downRule)}}, Files: []string{"r.yml"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closeEngine(t, e) })
-	return e, n
-}
-
 // TestNotifies: every Alertmanager receives every alert when it fires, every minute while it fires, and when it
 // resolves.
 func TestNotifies(t *testing.T) {
 	a, b := receive(t), receive(t)
-	e, n := notifying(t, alerting.NotifierOptions{
+	e, n := notifying(t, notify.Options{
 		URLs: []string{a.URL, b.URL + "/am/"}, ExternalLabels: map[string]string{"cluster": "x", "severity": "none"},
 		ExternalURL: "http://gpu-1:10879/",
 	})
 	defer n.Close()
 	sent := map[time.Duration]posted{}
 	for now := time.Duration(0); now <= 9*time.Minute+15*time.Second; now += 15 * time.Second {
-		state := 1.0
+		up := 1.0
 		if now > 4*time.Minute {
-			state = 4
+			up = 4
 		}
 		before := delivered(n).Sent
-		step(t, e, at(now), gauge("state", state, "device", "mlx5_0"))
+		step(t, e, at(now), state("mlx5_0", up))
 		// Fires; ends 5m after 4m15s.
 		if now >= 2*time.Minute && (now-2*time.Minute)%(75*time.Second) == 0 || now == 9*time.Minute+15*time.Second {
 			sent[now] = a.last(t)
@@ -190,7 +161,7 @@ func TestHTTPFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "am.yml")
 	user := func(name string) { write(t, file, "basic_auth: {username: "+name+", password: x}\n") }
 	user("one")
-	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{a.URL}, HTTPFile: file})
+	e, n := notifying(t, notify.Options{URLs: []string{a.URL}, HTTPFile: file})
 	defer n.Close()
 	for i, want := range []string{"one", "one", "two", "two"} {
 		switch i {
@@ -207,7 +178,7 @@ func TestHTTPFile(t *testing.T) {
 			}
 			apply()
 		}
-		step(t, e, at(time.Duration(i)*2*time.Minute), gauge("state", 1, "device", "mlx5_0"))
+		step(t, e, at(time.Duration(i)*2*time.Minute), state("mlx5_0", 1))
 		if i == 0 { // pending
 			continue
 		}
@@ -234,19 +205,11 @@ func TestHTTPFile(t *testing.T) {
 	}
 }
 
-// fire makes the alert of an engine fire: the first of two rounds is at a different hour.
-func fire(t *testing.T, e *alerting.Engine, hour int) {
-	t.Helper()
-	for i := range 2 {
-		step(t, e, at(time.Duration(hour)*time.Hour+time.Duration(i)*2*time.Minute), gauge("state", 1, "device", "mlx5_0"))
-	}
-}
-
 // TestCloseLosesNothing: an alert that has left the queue and is not answered yet arrives.
 func TestCloseLosesNothing(t *testing.T) {
 	a := receive(t)
 	for i := range 50 {
-		e, n := notifying(t, alerting.NotifierOptions{URLs: []string{a.URL}})
+		e, n := notifying(t, notify.Options{URLs: []string{a.URL}})
 		fire(t, e, 0)
 		n.Close()
 		if len(a.came) != 1 {
@@ -276,7 +239,7 @@ func TestReloadDoesNotWait(t *testing.T) {
 	defer s.Close()
 	file := filepath.Join(t.TempDir(), "am.yml")
 	write(t, file, "basic_auth: {username: one, password: x}\n")
-	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{s.URL}, HTTPFile: file})
+	e, n := notifying(t, notify.Options{URLs: []string{s.URL}, HTTPFile: file})
 	start := time.Now()
 	fire(t, e, 0)
 	if user := <-came; user != "one" {
@@ -316,7 +279,7 @@ func TestAlertmanagersOfOneHost(t *testing.T) {
 	}))
 	defer s.Close()
 	var log lockedLog
-	e, n := notifying(t, alerting.NotifierOptions{
+	e, n := notifying(t, notify.Options{
 		URLs: []string{s.URL + "/good", s.URL + "/bad"}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	for hour := range 5 {
@@ -345,9 +308,9 @@ func TestCloseIsBounded(t *testing.T) {
 	}))
 	defer s.Close()
 	defer close(hang)
-	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{s.URL}})
+	e, n := notifying(t, notify.Options{URLs: []string{s.URL}})
 	for i := range 3 {
-		step(t, e, at(time.Duration(i)*2*time.Minute), gauge("state", 1, "device", "mlx5_0"))
+		step(t, e, at(time.Duration(i)*2*time.Minute), state("mlx5_0", 1))
 		if i == 1 { // it fires, and hangs; what comes after waits
 			<-came
 		}
@@ -366,16 +329,16 @@ func FuzzParseLabels(f *testing.F) {
 		f.Add(pair)
 	}
 	f.Fuzz(func(t *testing.T, pair string) {
-		labels, err := alerting.ParseLabels([]string{pair})
+		labels, err := notify.ParseLabels([]string{pair})
 		for name, value := range labels {
 			if err != nil || name+"="+value != pair || strings.HasPrefix(name, "__") {
 				t.Errorf("%q: %v, %v", pair, labels, err)
 			}
 		}
-		if _, twice := alerting.ParseLabels([]string{pair, pair}); twice == nil {
+		if _, twice := notify.ParseLabels([]string{pair, pair}); twice == nil {
 			t.Errorf("%q is taken twice", pair)
 		}
-		if err := alerting.CheckURL(pair); err == nil && !strings.HasPrefix(strings.ToLower(pair), "http") {
+		if err := notify.CheckURL(pair); err == nil && !strings.HasPrefix(strings.ToLower(pair), "http") {
 			t.Errorf("%q is taken for a URL", pair)
 		}
 	})

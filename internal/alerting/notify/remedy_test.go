@@ -1,4 +1,4 @@
-package alerting_test
+package notify_test
 
 import (
 	"crypto/ecdsa"
@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/alerting/notify"
 )
 
 // certified is a self-signed certificate for 127.0.0.1.
@@ -102,7 +102,7 @@ func TestRemedy(t *testing.T) {
 				s.StartTLS()
 			}
 			defer s.Close()
-			o := alerting.NotifierOptions{}
+			o := notify.Options{}
 			if c.file != nil {
 				o.HTTPFile = c.file(t)
 			}

@@ -1,4 +1,4 @@
-package alerting
+package notify
 
 import (
 	"cmp"
@@ -24,8 +24,8 @@ import (
 // four minutes then resolves nothing.
 const validBeyond = 2 * time.Minute
 
-// NotifierOptions are the destinations of alerts.
-type NotifierOptions struct {
+// Options are the destinations of alerts.
+type Options struct {
 	URLs []string // of Alertmanagers; each receives all alerts
 	// HTTPFile configures TLS, authentication and proxies: the contents of `http_config` in Prometheus; empty: none.
 	HTTPFile       string
@@ -36,7 +36,7 @@ type NotifierOptions struct {
 
 // Notifier sends alerts to Alertmanagers.
 type Notifier struct {
-	opts     NotifierOptions
+	opts     Options
 	external labels.Labels
 	senders  []*sender // in the order of the URLs
 
@@ -46,8 +46,8 @@ type Notifier struct {
 	failing map[string]string // URLs of Alertmanagers that did not accept the last request, with the remedy
 }
 
-// NewNotifier reads the configuration and starts. Close ends it.
-func NewNotifier(o NotifierOptions) (*Notifier, error) {
+// New reads the configuration and starts a Notifier. Close ends it.
+func New(o Options) (*Notifier, error) {
 	n := &Notifier{opts: o, external: labels.FromMap(o.ExternalLabels), failing: map[string]string{}}
 	n.opts.Logger = cmp.Or(n.opts.Logger, slog.New(slog.DiscardHandler))
 	for _, u := range o.URLs {
@@ -117,8 +117,9 @@ func (n *Notifier) Prepare() (apply func(), err error) {
 	}, nil
 }
 
-// notify queues alerts: rules.NotifyFunc. rules.SendAlerts would link to a page that this program does not have.
-func (n *Notifier) notify(_ context.Context, _ string, alerts ...*rules.Alert) {
+// Notify queues alerts and does not wait: rules.NotifyFunc. rules.SendAlerts would link to a page that this program
+// does not have.
+func (n *Notifier) Notify(_ context.Context, _ string, alerts ...*rules.Alert) {
 	var out []*notifier.Alert
 	for _, a := range alerts {
 		ends := a.ResolvedAt

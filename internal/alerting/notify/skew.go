@@ -1,4 +1,4 @@
-package alerting
+package notify
 
 import (
 	"time"
@@ -20,7 +20,7 @@ type peerClock struct {
 	again    bool      // alerts were sent again after the last response
 }
 
-// ahead is the difference to the clock of this host; 0 up to maxSkew.
+// ahead returns the difference to the clock of this host; 0 up to maxSkew.
 func (c *peerClock) ahead() time.Duration {
 	if c.date.IsZero() {
 		return 0
@@ -49,7 +49,7 @@ func (c *peerClock) note(date time.Time, used time.Duration) (again bool) {
 	return c.again
 }
 
-// later are alerts whose times are by a clock that is ahead.
+// later returns alerts with their times by a clock that is ahead.
 func later(alerts []*notifier.Alert, ahead time.Duration) []*notifier.Alert {
 	if ahead == 0 {
 		return alerts

@@ -1,4 +1,4 @@
-package alerting_test
+package notify_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/alerting/notify"
 )
 
 // TestAlertmanagerClock: alerts have the times of the clock of the Alertmanager. The first ones are sent again if it
@@ -50,11 +50,11 @@ func TestAlertmanagerClock(t *testing.T) {
 			defer am.Close()
 			var log lockedLog
 			e, n := notifying(t,
-				alerting.NotifierOptions{URLs: []string{am.URL}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				notify.Options{URLs: []string{am.URL}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			empty := func() bool { return n.Deliveries()[0].Queued == 0 }
 			fire(t, e, 0)
 			await(t, 20*time.Second, empty)
-			step(t, e, at(4*time.Minute), gauge("state", 1, "device", "mlx5_0"))
+			step(t, e, at(4*time.Minute), state("mlx5_0", 1))
 			await(t, 20*time.Second, empty)
 			n.Close()
 			mu.Lock()

@@ -1,4 +1,4 @@
-package alerting
+package notify
 
 import (
 	"bytes"
@@ -59,7 +59,7 @@ func post(ctx context.Context, client *http.Client, base string, alerts []*notif
 	return date, nil
 }
 
-// plain is an error of a request without the URL, which the log has beside it.
+// plain returns an error of a request without the URL, which the log has beside it.
 func plain(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %s", requestTimeout)
@@ -115,7 +115,7 @@ const (
 	pathRemedy   = "set the path of the Alertmanager (its --web.route-prefix) in " + urlFlag
 )
 
-// remedy is what to change so that a request succeeds; empty if it is not the configuration.
+// remedy returns what to change so that a request succeeds; empty if it is not the configuration.
 func remedy(err error) string {
 	var (
 		unknown *tls.CertificateVerificationError
