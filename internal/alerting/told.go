@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/template"
 
 	"rdma_exporter/internal/evidence"
+	"rdma_exporter/internal/evidence/fault"
 	"rdma_exporter/rules/identity"
 )
 
@@ -45,13 +46,13 @@ func (e *Engine) tell(ctx context.Context, a *rules.Alert) {
 		return
 	}
 	l := a.Labels.Map()
-	texts := evidence.Annotations(l, a.Value, func(expr string) (out []evidence.Sample) {
+	texts := evidence.Annotations(l, a.Value, func(expr string) (out []fault.Sample) {
 		found, err := e.Query(ctx, expr, e.lastEval)
 		if err != nil {
 			e.logger.Warn("Evidence not read", "err", err)
 		}
 		for _, s := range found {
-			out = append(out, evidence.Sample(s))
+			out = append(out, fault.Sample(s))
 		}
 		return out
 	})

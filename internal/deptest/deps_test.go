@@ -31,6 +31,8 @@ var layers = [][]string{
 	{"collector/counters"},
 	{"collector/metric", "collector/sysfs"},
 	{"internal/expect", "internal/coverage", "internal/reading", "internal/account", "internal/evidence", "internal/capture/replay", "internal/capture/anonymise"},
+	{"internal/evidence/"}, // a domain each
+	{"internal/evidence/fault"},
 	{"internal/capture", "internal/exposition", "internal/workers", "internal/role", "internal/site", "internal/state"},
 	{"internal/setup", "internal/capture/answer"},
 	{"internal/host/live"},

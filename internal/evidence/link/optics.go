@@ -1,28 +1,41 @@
-package evidence
+package link
 
 import (
 	"cmp"
 	"fmt"
 	"strings"
 
+	"rdma_exporter/internal/evidence/fault"
 	"rdma_exporter/internal/words"
 )
 
-// opticsTexts are those of transceivers.
-var opticsTexts = map[string]func(*Fault) Text{
-	"link_wearing/optics":                     opticsDrift,
-	"transceiver_out_of_range/bias":           transceiverBias,
-	"transceiver_out_of_range/cold":           transceiverCold,
-	"transceiver_fault/fault":                 transceiverFault,
-	"transceiver_hot/errors":                  transceiverHot,
-	"transceiver_hot/alarm":                   transceiverHot,
-	"transceiver_hot/no_limit":                transceiverHot,
-	"transceiver_out_of_range/lane_dark":      transceiverLaneDark,
-	"transceiver_out_of_range/lane_imbalance": transceiverLaneImbalance,
-	"transceiver_out_of_range/power_high":     transceiverPowerHigh,
-	"transceiver_out_of_range/power_low":      transceiverPowerLow,
-	"transceiver_fault/unreadable":            transceiverUnreadable,
-	"transceiver_out_of_range/voltage":        transceiverVoltage,
+// opticsFaults are those of transceivers.
+var opticsFaults = fault.Kinds{
+	"transceiver_out_of_range/cold": {
+		Write: transceiverCold,
+		Measure: `port:rdma_transceiver_cold:warning{$port} ` +
+			`or port:rdma_transceiver_cold:info{$port}`,
+	},
+	"transceiver_out_of_range/voltage": {
+		Write: transceiverVoltage,
+		Measure: `port:rdma_transceiver_voltage:alarm{$port} ` +
+			`or port:rdma_transceiver_voltage:warning{$port}`,
+	},
+	"transceiver_fault/fault": {Write: transceiverFault, Measure: `port:rdma_transceiver_state:fault{$port}`},
+	"transceiver_fault/unreadable": {
+		Write:   transceiverUnreadable,
+		Measure: `port:rdma_transceiver_state:unreadable{$port}`,
+	},
+	"transceiver_hot/errors": {
+		Write: transceiverHot,
+		Measure: `port:rdma_transceiver_temperature:errors{$port} ` +
+			`or port:rdma_transceiver_temperature:alarm{$port}`,
+	},
+	"transceiver_hot/alarm": {Write: transceiverHot, Measure: `port:rdma_transceiver_hot:warning{$port}`},
+	"transceiver_hot/no_limit": {
+		Write:   transceiverHot,
+		Measure: `max by (netdev) (rdma_transceiver_temperature_celsius{$port}) > {transceiver-hot-celsius}`,
+	},
 }
 
 // Formats of readings.
@@ -77,8 +90,8 @@ var cold = temperatureTexts{
 		"transceiver of another cage and replace what stays cold, cage or transceiver.",
 }
 
-func transceiverHot(f *Fault) Text {
-	t := f.temperature(&hot)
+func transceiverHot(f *fault.Fault) fault.Text {
+	t := temperature(f, &hot)
 	switch f.Labels["severity"] {
 	case "critical":
 		t.Summary += ", link has errors"
@@ -96,32 +109,32 @@ func transceiverHot(f *Fault) Text {
 	return t
 }
 
-func transceiverCold(f *Fault) Text {
-	t := f.temperature(&cold)
+func transceiverCold(f *fault.Fault) fault.Text {
+	t := temperature(f, &cold)
 	t.Description += ". A cold laser shifts its wavelength and a cold receiver adapts slowly: errors, then links " +
 		"that do not come up. Moisture can condense when warm air reaches the transceiver."
 	t.DrainReason = "The link is up; errors of a cold transceiver have alerts of their own."
 	return t
 }
 
-// temperature are the texts of a transceiver that is too hot or too cold, with the beginning of the description.
+// temperature returns the texts of a transceiver that is too hot or too cold, with the beginning of the description.
 // Severity info is that of transceivers without limits.
-func (f *Fault) temperature(x *temperatureTexts) Text {
+func temperature(f *fault.Fault, x *temperatureTexts) fault.Text {
 	now := fmt.Sprintf(celsius, f.Value)
-	reported := limits{f.rows(`max by (level)
+	reported := limits{f.Rows(`max by (level)
 		(rdma_transceiver_temperature_threshold_celsius{$netdev,level=~"`+x.side+`.*"})`, "level"), celsius}
-	var e lines
-	e.add("Temperature", now+".")
-	e.add("Transceiver limits", cmp.Or(reported.sentence(), "none reported."))
-	e.add(x.extreme, f.text(x.extremeOf30m, celsius+" in the last 30m.", ""))
-	e.add("Other transceivers", f.otherTransceivers("rdma_transceiver_temperature_celsius", celsius))
-	e.add("Not evaluated",
+	var e fault.Lines
+	e.Add("Temperature", now+".")
+	e.Add("Transceiver limits", cmp.Or(reported.sentence(), "none reported."))
+	e.Add(x.extreme, f.Text(x.extremeOf30m, celsius+" in the last 30m.", ""))
+	e.Add("Other transceivers", otherTransceivers(f, "rdma_transceiver_temperature_celsius", celsius))
+	e.Add("Not evaluated",
 		"the transceiver at the far end; transceivers of InfiniBand ports, which the kernel does not read.")
-	t := Text{
-		Summary:     f.atNetdev() + ": transceiver at " + now,
+	t := fault.Text{
+		Summary:     f.AtNetdev() + ": transceiver at " + now,
 		Description: "The transceiver is at " + now,
 		Evidence:    e,
-		Diagnose: "ethtool -m " + pasted(f.Labels["netdev"]) + " ; rdma_exporter optics ; ipmitool sdr type " +
+		Diagnose: "ethtool -m " + fault.Pasted(f.Labels["netdev"]) + " ; rdma_exporter optics ; ipmitool sdr type " +
 			x.sensors + " # as root",
 		Action: x.action,
 	}
@@ -138,22 +151,22 @@ func (f *Fault) temperature(x *temperatureTexts) Text {
 	return t
 }
 
-func transceiverFault(f *Fault) Text {
-	var e lines
-	e.add("State", "ModuleFault (CMIS).")
-	if now := f.text(temperatureNow, celsius, ""); now != "" {
-		e.add("Temperature", now+f.text(
+func transceiverFault(f *fault.Fault) fault.Text {
+	var e fault.Lines
+	e.Add("State", "ModuleFault (CMIS).")
+	if now := f.Text(temperatureNow, celsius, ""); now != "" {
+		e.Add("Temperature", now+f.Text(
 			`max(rdma_transceiver_temperature_threshold_celsius{$netdev,level="high_alarm"})`,
 			" (alarm limit "+celsius+")", "")+".")
 	}
-	reasons := f.rows(`max by (reason, detail) (rdma_port_link_down_reason_info{$netdev})`, "reason", "detail")
+	reasons := f.Rows(`max by (reason, detail) (rdma_port_link_down_reason_info{$netdev})`, "reason", "detail")
 	for _, r := range reasons {
-		e.add("Driver", words.Join(", ", r.Labels["reason"], r.Labels["detail"])+".")
+		e.Add("Driver", words.Join(", ", r.Labels["reason"], r.Labels["detail"])+".")
 	}
-	e.add("Not evaluated", "the fault cause inside the transceiver.")
-	netdev := pasted(f.Labels["netdev"])
-	return Text{
-		Summary: f.atNetdev() + ": transceiver reports ModuleFault (CMIS), its links are down",
+	e.Add("Not evaluated", "the fault cause inside the transceiver.")
+	netdev := fault.Pasted(f.Labels["netdev"])
+	return fault.Text{
+		Summary: f.AtNetdev() + ": transceiver reports ModuleFault (CMIS), its links are down",
 		Description: "The transceiver reports the CMIS state ModuleFault and stays in it until it is reset. All links " +
 			"over it are down: each has the alert RDMAPortDown, and this fault is the cause.",
 		Evidence: e,
@@ -164,27 +177,27 @@ func transceiverFault(f *Fault) Text {
 	}
 }
 
-func transceiverUnreadable(f *Fault) Text {
-	var e lines
-	e.add("State", "unreadable, link up.")
-	if age, ok := f.number(`max(rdma_transceiver_age_seconds{$netdev})`); ok {
-		e.add("Last reading", lasting(age)+" ago.")
+func transceiverUnreadable(f *fault.Fault) fault.Text {
+	var e fault.Lines
+	e.Add("State", "unreadable, link up.")
+	if age, ok := f.Number(`max(rdma_transceiver_age_seconds{$netdev})`); ok {
+		e.Add("Last reading", fault.Lasting(age)+" ago.")
 	}
-	if n, ok := f.number(`count(max by (netdev) (rdma_transceiver_state{$host,state="present"}))`); ok {
+	if n, ok := f.Number(`count(max by (netdev) (rdma_transceiver_state{$host,state="present"}))`); ok {
 		verb := "are"
 		if n == 1 {
 			verb = "is"
 		}
-		e.add("Other transceivers", plain(n)+" of this host "+verb+" readable.")
+		e.Add("Other transceivers", fault.Plain(n)+" of this host "+verb+" readable.")
 	}
-	e.add("Not evaluated", "temperature, optical power and supply voltage of this transceiver.")
-	return Text{
-		Summary: f.atNetdev() + ": transceiver stopped responding, link is up",
+	e.Add("Not evaluated", "temperature, optical power and supply voltage of this transceiver.")
+	return fault.Text{
+		Summary: f.AtNetdev() + ": transceiver stopped responding, link is up",
 		Description: "The transceiver was readable after the exporter started and does not respond on its management " +
 			"bus (I2C) any longer, while its link is up. The link is not affected. Temperature, optical power and supply " +
 			"voltage are not evaluated: alerts on this transceiver cannot fire.",
 		Evidence: e,
-		Diagnose: "ethtool -m " + pasted(f.Labels["netdev"]) +
+		Diagnose: "ethtool -m " + fault.Pasted(f.Labels["netdev"]) +
 			" ; journalctl -k | grep -iE 'module|eeprom|mcia' # as root",
 		Action: "Stop other programs that read the transceiver (vendor agents, mlxlink). If it stays unreadable, " +
 			"reseat it in the next maintenance, then replace it.",
@@ -192,23 +205,23 @@ func transceiverUnreadable(f *Fault) Text {
 	}
 }
 
-func transceiverVoltage(f *Fault) Text {
-	now, level := fmt.Sprintf(volts, f.Value), f.limitLevel()
-	reported := limits{f.rows(`max by (level) (rdma_transceiver_voltage_threshold_volts{$netdev})`, "level"), volts}
+func transceiverVoltage(f *fault.Fault) fault.Text {
+	now, level := fmt.Sprintf(volts, f.Value), limitLevel(f)
+	reported := limits{f.Rows(`max by (level) (rdma_transceiver_voltage_threshold_volts{$netdev})`, "level"), volts}
 	limit := reported.crossed(f.Value, level)
-	var e lines
-	e.add("Voltage", now+".")
-	e.add("Transceiver limits", reported.sentence())
-	e.add("Other transceivers", f.otherTransceivers("rdma_transceiver_voltage_volts", volts))
-	e.add("Not evaluated", "the supply voltage of the NIC.")
-	t := Text{
-		Summary: f.atNetdev() + ": transceiver supply voltage " + now +
-			when(limit != "", " ("+level+" limit "+limit+")"),
+	var e fault.Lines
+	e.Add("Voltage", now+".")
+	e.Add("Transceiver limits", reported.sentence())
+	e.Add("Other transceivers", otherTransceivers(f, "rdma_transceiver_voltage_volts", volts))
+	e.Add("Not evaluated", "the supply voltage of the NIC.")
+	t := fault.Text{
+		Summary: f.AtNetdev() + ": transceiver supply voltage " + now +
+			fault.When(limit != "", " ("+level+" limit "+limit+")"),
 		Description: "The supply voltage of the transceiver is " + now + ", beyond its " + level + " limit" +
-			when(limit != "", " of "+limit) + ". Low voltage impairs lasers and signal processors: errors, then loss of " +
+			fault.When(limit != "", " of "+limit) + ". Low voltage impairs lasers and signal processors: errors, then loss of " +
 			"the link. High voltage shortens their life.",
 		Evidence: e,
-		Diagnose: f.diagnoseOptics(),
+		Diagnose: diagnoseOptics(f),
 		Action: "Drain the host first: the repair takes the link down. Reseat the transceiver. If the fault stays, " +
 			"move it to another cage: if the voltage stays with the cage, replace the NIC. If it goes with the " +
 			"transceiver, replace the transceiver.",
@@ -220,15 +233,15 @@ func transceiverVoltage(f *Fault) Text {
 	return t
 }
 
-// diagnoseOptics are commands that show the readings of the transceiver, and those of all.
-func (f *Fault) diagnoseOptics() string {
-	return "ethtool -m " + pasted(f.Labels["netdev"]) + " ; rdma_exporter optics # as root"
+// diagnoseOptics returns commands that show the readings of the transceiver, and those of all.
+func diagnoseOptics(f *fault.Fault) string {
+	return "ethtool -m " + fault.Pasted(f.Labels["netdev"]) + " ; rdma_exporter optics # as root"
 }
 
-// otherTransceivers are readings of the other transceivers of the host: "ens3f0np0 45.0 °C, ens3f1np1 47.0 °C.".
-func (f *Fault) otherTransceivers(metric, format string) string {
+// otherTransceivers returns readings of the other transceivers of the host: "ens3f0np0 45.0 °C, ens3f1np1 47.0 °C.".
+func otherTransceivers(f *fault.Fault, metric, format string) string {
 	var others []string
-	for _, r := range f.rows(`max by (netdev) (`+metric+`{$host})
+	for _, r := range f.Rows(`max by (netdev) (`+metric+`{$host})
 		unless on (netdev) max by (netdev) (rdma_transceiver_duplicate_info{$host})`, "netdev") {
 		if netdev := r.Labels["netdev"]; netdev != f.Labels["netdev"] {
 			others = append(others, netdev+" "+fmt.Sprintf(format, r.Value))
@@ -237,8 +250,8 @@ func (f *Fault) otherTransceivers(metric, format string) string {
 	return sentenceOf(others)
 }
 
-// limitLevel is the level of limits that the rule compares with, which is reported at its severity.
-func (f *Fault) limitLevel() string {
+// limitLevel returns the level of limits that the rule compares with, which is reported at its severity.
+func limitLevel(f *fault.Fault) string {
 	if f.Labels["severity"] == "info" {
 		return "warning"
 	}
@@ -247,11 +260,11 @@ func (f *Fault) limitLevel() string {
 
 // limits are those that a transceiver reports, with a label level: high_alarm, high_warning, low_alarm, low_warning.
 type limits struct {
-	rows   []Sample // by level
+	rows   []fault.Sample // by level
 	format string
 }
 
-// at is the limit of a level; empty: the transceiver reports none.
+// at returns the limit of a level; empty: the transceiver reports none.
 func (l limits) at(level string) string {
 	for _, r := range l.rows {
 		if r.Labels["level"] == level {
@@ -261,7 +274,7 @@ func (l limits) at(level string) string {
 	return ""
 }
 
-// crossed is the alarm or warning limit that a value is beyond; empty: none.
+// crossed returns the alarm or warning limit that a value is beyond; empty: none.
 func (l limits) crossed(value float64, level string) string {
 	for _, r := range l.rows {
 		at := r.Labels["level"]
@@ -272,12 +285,12 @@ func (l limits) crossed(value float64, level string) string {
 	return ""
 }
 
-// sentence are all limits: "high alarm 75.0 °C, high warning 70.0 °C."; empty: the transceiver reports none.
+// sentence returns all limits: "high alarm 75.0 °C, high warning 70.0 °C."; empty: the transceiver reports none.
 func (l limits) sentence() string {
-	return sentenceOf(words.Of(l.rows, func(r Sample) string {
+	return sentenceOf(words.Of(l.rows, func(r fault.Sample) string {
 		return words.Spaced(r.Labels["level"]) + " " + fmt.Sprintf(l.format, r.Value)
 	}))
 }
 
-// sentenceOf is a list as a sentence; empty: the list is.
-func sentenceOf(list []string) string { return when(len(list) > 0, strings.Join(list, ", ")+".") }
+// sentenceOf returns a list as a sentence; empty: the list is.
+func sentenceOf(list []string) string { return fault.When(len(list) > 0, strings.Join(list, ", ")+".") }

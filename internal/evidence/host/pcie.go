@@ -1,4 +1,4 @@
-package evidence
+package host
 
 import (
 	"fmt"
@@ -6,8 +6,17 @@ import (
 	"slices"
 	"strings"
 
+	"rdma_exporter/internal/evidence/fault"
 	"rdma_exporter/internal/words"
 )
+
+// pcieFaults are those of PCIe links.
+var pcieFaults = fault.Kinds{
+	"pcie_degraded/link":    {Write: pcieDegraded},
+	"pcie_degraded/slot":    {Write: pcieLimitsPort},
+	"pcie_errors/fatal":     {Write: pcieErrors},
+	"pcie_errors/recovered": {Write: pcieErrors},
+}
 
 const (
 	linksOfDevice    = `max by (pci_address, upstream) (rdma_device_pcie_link_info{$device})`
@@ -26,22 +35,22 @@ type pcieLink struct {
 	speed, maxSpeed   float64 // transfers per second and lane
 }
 
-func (f *Fault) pcieLinks(expr string) (out []pcieLink) {
-	for _, r := range f.rows(expr, "pci_address") {
+func pcieLinks(f *fault.Fault, expr string) (out []pcieLink) {
+	for _, r := range f.Rows(expr, "pci_address") {
 		at := r.Labels["pci_address"]
 		out = append(out, pcieLink{
 			upstream: r.Labels["upstream"], address: at,
-			lanes:    f.ofLink("rdma_pcie_link_width_lanes", at),
-			maxLanes: f.ofLink("rdma_pcie_link_max_width_lanes", at),
-			speed:    f.ofLink("rdma_pcie_link_speed_transfers_per_second", at),
-			maxSpeed: f.ofLink("rdma_pcie_link_max_speed_transfers_per_second", at),
+			lanes:    ofLink(f, "rdma_pcie_link_width_lanes", at),
+			maxLanes: ofLink(f, "rdma_pcie_link_max_width_lanes", at),
+			speed:    ofLink(f, "rdma_pcie_link_speed_transfers_per_second", at),
+			maxSpeed: ofLink(f, "rdma_pcie_link_max_speed_transfers_per_second", at),
 		})
 	}
 	return out
 }
 
-func (f *Fault) ofLink(metric, address string) float64 {
-	if v, ok := f.number(fmt.Sprintf(`max(%s{$host,pci_address=%q})`, metric, address)); ok {
+func ofLink(f *fault.Fault, metric, address string) float64 {
+	if v, ok := f.Number(fmt.Sprintf(`max(%s{$host,pci_address=%q})`, metric, address)); ok {
 		return v
 	}
 	return math.NaN()
@@ -55,23 +64,28 @@ func (l pcieLink) narrowOrSlow() bool { return l.narrow() || l.speed < l.maxSpee
 func (l pcieLink) now() string       { return lanesOf(l.lanes) + atSpeed(l.speed) }
 func (l pcieLink) supported() string { return lanesOf(l.maxLanes) + atSpeed(l.maxSpeed) }
 
-func lanesOf(n float64) string { return "x" + when(!math.IsNaN(n), plain(n)) }
-func atSpeed(v float64) string { return when(!math.IsNaN(v), " at "+words.Transfers(v)) }
+func lanesOf(n float64) string { return "x" + fault.When(!math.IsNaN(n), fault.Plain(n)) }
+func atSpeed(v float64) string { return fault.When(!math.IsNaN(v), " at "+words.Transfers(v)) }
 
-// degradedTo is a headline: " to 0000:c1:00.0 degraded, x8 of x16".
+// degradedTo returns a headline: " to 0000:c1:00.0 degraded, x8 of x16".
 func (l pcieLink) degradedTo() string {
 	return " to " + l.address + " degraded, " + lanesOf(l.lanes) + " of " + lanesOf(l.maxLanes)
 }
 
-// speeds are those of a degraded link: ", 16 of 32 GT/s".
+// speeds returns the speeds of a degraded link: ", 16 of 32 GT/s".
 func (l pcieLink) speeds() string {
 	if math.IsNaN(l.speed) {
 		return ""
 	}
-	return ", " + plain(l.speed/1e9) + when(!math.IsNaN(l.maxSpeed), " of "+plain(l.maxSpeed/1e9)) + " GT/s"
+	return ", " + fault.Plain(
+		l.speed/1e9,
+	) + fault.When(
+		!math.IsNaN(l.maxSpeed),
+		" of "+fault.Plain(l.maxSpeed/1e9),
+	) + " GT/s"
 }
 
-// lspciOf is a command that shows both ends of links.
+// lspciOf returns a command that shows both ends of links.
 func lspciOf(links []pcieLink) string {
 	out := "for a in"
 	for _, l := range links {
@@ -80,103 +94,111 @@ func lspciOf(links []pcieLink) string {
 	return out + " ; do lspci -vvs $a | grep -E '^[0-9a-f]|LnkCap:|LnkSta:' ; done # as root"
 }
 
-func pcieDegraded(f *Fault) Text {
+func pcieDegraded(f *fault.Fault) fault.Text {
 	if f.Labels["gpu"] != "" {
 		return pcieDegradedGPU(f)
 	}
-	links := f.pcieLinks(linksOfDevice)
+	links := pcieLinks(f, linksOfDevice)
 	headline := " degraded"
 	if i := slices.IndexFunc(links, pcieLink.narrowOrSlow); i >= 0 {
 		headline = links[i].degradedTo() + links[i].speeds()
 	}
-	var e lines
+	var e fault.Lines
 	for _, l := range links {
-		e.add(l.name(), l.now()+", both ends support "+l.supported()+".")
+		e.Add(l.name(), l.now()+", both ends support "+l.supported()+".")
 	}
-	meaning, rate := "", f.text(rateBesidePCIe, "%v Gb/s", "")
-	if capacity, ok := f.number(`max(rdma_device_pcie_available_bytes_per_second{$device}) * 8 / 1e9`); ok {
-		meaning = ": the PCIe capacity is " + whole(capacity) + " Gb/s" + when(rate != "", ", for a port of "+rate)
-		e.add("Bandwidth", whole(capacity)+" Gb/s to the root port"+when(rate != "", ", port rate "+rate)+".")
+	meaning, rate := "", f.Text(rateBesidePCIe, "%v Gb/s", "")
+	if capacity, ok := f.Number(`max(rdma_device_pcie_available_bytes_per_second{$device}) * 8 / 1e9`); ok {
+		meaning = ": the PCIe capacity is " + fault.Whole(
+			capacity,
+		) + " Gb/s" + fault.When(
+			rate != "",
+			", for a port of "+rate,
+		)
+		e.Add("Bandwidth", fault.Whole(capacity)+" Gb/s to the root port"+fault.When(rate != "", ", port rate "+rate)+".")
 	}
-	e.add("Not evaluated", "cause of the degradation (card, riser, slot, BIOS).")
-	share := roughly(f.Value) + " of what both ends support"
-	return Text{
-		Summary: f.hostDevice() + ": PCIe link" + headline + ", " + share,
+	e.Add("Not evaluated", "cause of the degradation (card, riser, slot, BIOS).")
+	share := fault.Roughly(f.Value) + " of what both ends support"
+	return fault.Text{
+		Summary: f.HostDevice() + ": PCIe link" + headline + ", " + share,
 		Description: "A PCIe link on the way to " + f.Labels["device"] + " runs at " + share + meaning + ". Where the " +
 			"port is faster than the link, buffers of the card fill: it sends PFC pause (RoCE) or withholds credits " +
 			"(InfiniBand), and the fabric slows down with it.",
 		Evidence: e,
-		Measured: percent(f.Value),
+		Measured: fault.Percent(f.Value),
 		Limit:    "100%",
 		Diagnose: lspciOf(links),
 		Action: "Drain the host, then power it off and on. If the link stays degraded, reseat the card, then the riser " +
 			"or its cable. Then replace them one by one.",
-		DrainReason: f.slowdown("card"),
+		DrainReason: slowdown(f, "card"),
 	}
 }
 
-// slowdown is what a degraded link to a card or a GPU does to jobs.
-func (f *Fault) slowdown(what string) string {
+// slowdown returns what a degraded link to a card or a GPU does to jobs.
+func slowdown(f *fault.Fault, what string) string {
 	if f.Labels["severity"] == "warning" {
 		return "More than half of the lanes work, and jobs continue at reduced bandwidth."
 	}
 	return "At half the lanes or less, the " + what + " slows down every job that uses it."
 }
 
-func pcieDegradedGPU(f *Fault) Text {
-	gpu, share := "GPU "+f.Labels["gpu"], roughly(f.Value)
-	links := f.pcieLinks(linksOfGPU)
+func pcieDegradedGPU(f *fault.Fault) fault.Text {
+	gpu, share := "GPU "+f.Labels["gpu"], fault.Roughly(f.Value)
+	links := pcieLinks(f, linksOfGPU)
 	headline := " degraded"
 	if i := slices.IndexFunc(links, pcieLink.narrow); i >= 0 {
 		headline = links[i].degradedTo()
 	}
-	return Text{
-		Summary: f.host() + " " + gpu + ": PCIe link" + headline + ", " + share + " of its lanes",
+	return fault.Text{
+		Summary: f.Host() + " " + gpu + ": PCIe link" + headline + ", " + share + " of its lanes",
 		Description: "A PCIe link on the way to " + gpu + " has " + share + " of the lanes that both ends support. The " +
 			"GPU feeds its NIC and loads its data slower than the others, and the whole job waits for it.",
-		Evidence: f.evidenceOfGPULinks(links),
-		Measured: percent(f.Value),
+		Evidence: evidenceOfGPULinks(f, links),
+		Measured: fault.Percent(f.Value),
 		Limit:    "100%",
 		Diagnose: "nvidia-smi -q -i " + f.Labels["gpu"] + " | grep -A4 'Link Width' ; " + lspciOf(links),
 		Action: "Drain the host, then power it off and on. If the link stays degraded, reseat the GPU, its riser or its " +
 			"board. Then replace them one by one.",
-		DrainReason: f.slowdown("GPU"),
+		DrainReason: slowdown(f, "GPU"),
 	}
 }
 
-func (f *Fault) evidenceOfGPULinks(links []pcieLink) lines {
-	var e lines
+func evidenceOfGPULinks(f *fault.Fault, links []pcieLink) fault.Lines {
+	var e fault.Lines
 	for _, l := range links {
-		e.add(l.name(), lanesOf(l.lanes)+", both ends support "+lanesOf(l.maxLanes)+".")
+		e.Add(l.name(), lanesOf(l.lanes)+", both ends support "+lanesOf(l.maxLanes)+".")
 	}
-	for _, r := range f.rows(`max by (device, distance) (rdma_gdr_gpu_info{device!="",$gpu})`, "device") {
-		e.add("NIC", r.Labels["device"]+" is the nearest ("+r.Labels["distance"]+").")
+	for _, r := range f.Rows(`max by (device, distance) (rdma_gdr_gpu_info{device!="",$gpu})`, "device") {
+		e.Add("NIC", r.Labels["device"]+" is the nearest ("+r.Labels["distance"]+").")
 	}
-	e.add("Last XID", f.text(lastXIDOfPCIeGPU, "%v.", ""))
-	if n, ok := f.number(`count(gpu:rdma_pcie_width:short{$host})`); ok {
-		e.add("Degraded", plain(n)+" of "+f.text(`count(count by (gpu, UUID) (rdma_gpu_pcie_link_info{$host}))`, "%v", "")+
-			" GPUs of this host.")
+	e.Add("Last XID", f.Text(lastXIDOfPCIeGPU, "%v.", ""))
+	if n, ok := f.Number(`count(gpu:rdma_pcie_width:short{$host})`); ok {
+		e.Add(
+			"Degraded",
+			fault.Plain(n)+" of "+f.Text(`count(count by (gpu, UUID) (rdma_gpu_pcie_link_info{$host}))`, "%v", "")+
+				" GPUs of this host.",
+		)
 	}
-	e.add("Not evaluated", "speed of the link (an idle GPU lowers it), cause of the degradation.")
+	e.Add("Not evaluated", "speed of the link (an idle GPU lowers it), cause of the degradation.")
 	return e
 }
 
-func pcieLimitsPort(f *Fault) Text {
-	capacity := whole(f.Value*8/1e9) + " Gb/s"
-	rate, ok := f.number(rateBesidePCIe)
-	slower := capacity + ", below the port rate of " + when(ok, plain(rate)) + " Gb/s"
-	links := f.pcieLinks(linksOfDevice)
-	var e lines
-	for _, r := range f.rows(`max by (bottleneck) (rdma_device_pcie_path_info{$device})`) {
-		e.add("Bottleneck", r.Labels["bottleneck"]+f.text(
+func pcieLimitsPort(f *fault.Fault) fault.Text {
+	capacity := fault.Whole(f.Value*8/1e9) + " Gb/s"
+	rate, ok := f.Number(rateBesidePCIe)
+	slower := capacity + ", below the port rate of " + fault.When(ok, fault.Plain(rate)) + " Gb/s"
+	links := pcieLinks(f, linksOfDevice)
+	var e fault.Lines
+	for _, r := range f.Rows(`max by (bottleneck) (rdma_device_pcie_path_info{$device})`) {
+		e.Add("Bottleneck", r.Labels["bottleneck"]+f.Text(
 			`max(rdma_device_pcie_capable_bytes_per_second{$device}) * 8 / 1e9`, ", the card supports %.0f Gb/s", "")+".")
 	}
 	for _, l := range links {
-		e.add(l.name(), l.now()+".")
+		e.Add(l.name(), l.now()+".")
 	}
-	e.add("Not evaluated", "packet overhead of PCIe (another 5% to 10%).")
-	t := Text{
-		Summary: f.hostDevice() + ": PCIe capacity " + slower,
+	e.Add("Not evaluated", "packet overhead of PCIe (another 5% to 10%).")
+	t := fault.Text{
+		Summary: f.HostDevice() + ": PCIe capacity " + slower,
 		Description: "The PCIe links between the device and its root port have a capacity of " + slower + ". No link is " +
 			"degraded: the slot is of an older generation or has fewer lanes than the card supports. The port never " +
 			"reaches its rate, but nothing is faulty.",
@@ -187,7 +209,7 @@ func pcieLimitsPort(f *Fault) Text {
 		DrainReason: "Nothing is faulty, and jobs run at the bandwidth of the slot.",
 	}
 	if ok {
-		t.Measured, t.Limit = capacity, whole(rate)+" Gb/s"
+		t.Measured, t.Limit = capacity, fault.Whole(rate)+" Gb/s"
 	}
 	return t
 }
@@ -226,30 +248,30 @@ var (
 	}
 )
 
-func pcieErrors(f *Fault) Text {
+func pcieErrors(f *fault.Fault) fault.Text {
 	if f.Labels["gpu"] != "" {
 		return pcieErrorsGPU(f)
 	}
 	errs, reset := deviceCorrectable, ""
 	drain := "None of the errors was fatal: the device is in service, and its jobs continue unless the driver resets it."
 	switch {
-	case f.has(`device:rdma_pcie_errors:critical{$device}`):
+	case f.Has(`device:rdma_pcie_errors:critical{$device}`):
 		errs, reset = deviceFatal, "Reset the device. "
 		drain = "The device is lost until it is reset: new jobs on it fail."
-	case f.has(`device:rdma_pcie_aer_nonfatal:increase15m{$device} > 0`):
+	case f.Has(`device:rdma_pcie_aer_nonfatal:increase15m{$device} > 0`):
 		errs = deviceNonfatal
 	}
-	n := whole(f.Value)
+	n := fault.Whole(f.Value)
 	counted := n + " " + errs.severity + " in 15m (limit " + errs.limit + ")"
-	links := f.rows(linksOfDevice, "pci_address")
-	var e lines
-	for _, c := range f.aerCounts(links) {
-		e.add("Errors", c.severity+" "+c.count+" at "+c.place+".")
+	links := f.Rows(linksOfDevice, "pci_address")
+	var e fault.Lines
+	for _, c := range aerCounts(f, links) {
+		e.Add("Errors", c.severity+" "+c.count+" at "+c.place+".")
 	}
-	e.add("Limits", aerCorrectableLimit+" correctable errors in 15m, no nonfatal or fatal ones.")
-	e.add("Not evaluated", "errors on hosts whose firmware handles AER itself.")
-	return Text{
-		Summary: f.hostDevice() + ": PCIe errors, " + counted,
+	e.Add("Limits", aerCorrectableLimit+" correctable errors in 15m, no nonfatal or fatal ones.")
+	e.Add("Not evaluated", "errors on hosts whose firmware handles AER itself.")
+	return fault.Text{
+		Summary: f.HostDevice() + ": PCIe errors, " + counted,
 		Description: "PCIe advanced error reporting counted errors of the device or of the ports above it: " + counted +
 			". " + errs.effect,
 		Evidence: e,
@@ -262,8 +284,8 @@ func pcieErrors(f *Fault) Text {
 	}
 }
 
-// aerFilesOf is a command that shows the errors of both ends of links.
-func aerFilesOf(links []Sample) string {
+// aerFilesOf returns a command that shows the errors of both ends of links.
+func aerFilesOf(links []fault.Sample) string {
 	var files []string
 	for _, l := range links {
 		files = append(files, "/sys/bus/pci/devices/"+l.Labels["pci_address"]+"/aer_*")
@@ -271,50 +293,50 @@ func aerFilesOf(links []Sample) string {
 			files = append(files, "/sys/bus/pci/devices/"+upstream+"/aer_*")
 		}
 	}
-	return when(len(files) > 0, " ; grep . "+strings.Join(files, " "))
+	return fault.When(len(files) > 0, " ; grep . "+strings.Join(files, " "))
 }
 
 // aerCount is how many errors of a severity an end of a link has had in 15m.
 type aerCount struct{ severity, count, place string }
 
-func (f *Fault) aerCounts(links []Sample) (out []aerCount) {
+func aerCounts(f *fault.Fault, links []fault.Sample) (out []aerCount) {
 	for _, l := range links {
 		upper, lower := l.Labels["upstream"], l.Labels["pci_address"]
-		for _, r := range f.rows(fmt.Sprintf(`increase(rdma_pcie_aer_errors_total{$host,pci_address=~%q}[15m]) > 0`,
+		for _, r := range f.Rows(fmt.Sprintf(`increase(rdma_pcie_aer_errors_total{$host,pci_address=~%q}[15m]) > 0`,
 			upper+"|"+lower), "severity", "pci_address") {
 			place := r.Labels["pci_address"]
 			if place == upper {
 				place += ", the port above " + lower
 			}
-			out = append(out, aerCount{r.Labels["severity"], whole(r.Value), place})
+			out = append(out, aerCount{r.Labels["severity"], fault.Whole(r.Value), place})
 		}
 	}
 	return out
 }
 
-func pcieErrorsGPU(f *Fault) Text {
+func pcieErrorsGPU(f *fault.Fault) fault.Text {
 	errs, drain := gpuFatal, "A fatal error takes the link down, and the GPU is lost until it is reset."
 	if f.Labels["severity"] == "warning" {
 		errs = gpuCorrectable
-		if f.has(`gpu:rdma_pcie_aer_nonfatal:increase15m{$gpu} > 0`) {
+		if f.Has(`gpu:rdma_pcie_aer_nonfatal:increase15m{$gpu} > 0`) {
 			errs = gpuNonfatal
 		}
 		drain = "The link stays up: correctable errors are retransmitted, nonfatal ones fail single transactions."
 	}
-	gpu, n := "GPU "+f.Labels["gpu"], whole(f.Value)
+	gpu, n := "GPU "+f.Labels["gpu"], fault.Whole(f.Value)
 	counted := n + " in 15m (limit " + errs.limit + ")"
-	links := f.rows(linksOfGPU, "pci_address")
-	var e lines
-	for _, c := range f.aerCounts(links) {
-		e.add("Errors", c.count+" "+c.severity+" at "+c.place+".")
+	links := f.Rows(linksOfGPU, "pci_address")
+	var e fault.Lines
+	for _, c := range aerCounts(f, links) {
+		e.Add("Errors", c.count+" "+c.severity+" at "+c.place+".")
 	}
-	e.add("Replays", f.text(`max(increase(rdma_gpu_pcie_replays_total{$gpu}[15m])) > 0`,
+	e.Add("Replays", f.Text(`max(increase(rdma_gpu_pcie_replays_total{$gpu}[15m])) > 0`,
 		"%.0f packets retransmitted by the GPU in 15m.", ""))
-	e.add("Last XID", f.text(lastXIDOfPCIeGPU, "%v.", ""))
-	e.add("Limits", aerCorrectableLimit+" correctable, 0 nonfatal, 0 fatal errors in 15m.")
-	e.add("Not evaluated", "errors that the firmware handles itself (firmware-first AER).")
-	return Text{
-		Summary: f.host() + " " + gpu + ": " + errs.severity + " PCIe errors, " + counted,
+	e.Add("Last XID", f.Text(lastXIDOfPCIeGPU, "%v.", ""))
+	e.Add("Limits", aerCorrectableLimit+" correctable, 0 nonfatal, 0 fatal errors in 15m.")
+	e.Add("Not evaluated", "errors that the firmware handles itself (firmware-first AER).")
+	return fault.Text{
+		Summary: f.Host() + " " + gpu + ": " + errs.severity + " PCIe errors, " + counted,
 		Description: "PCIe advanced error reporting (AER) counted " + errs.severity + " errors of " + gpu + " " + errs.of +
 			", " + counted + ". " + errs.effect,
 		Evidence: e,
@@ -327,8 +349,8 @@ func pcieErrorsGPU(f *Fault) Text {
 	}
 }
 
-// aerFilesOfGPU are the files with errors of both ends of links; without a link, those of all functions.
-func aerFilesOfGPU(links []Sample) string {
+// aerFilesOfGPU returns the files with errors of both ends of links; without a link, those of all functions.
+func aerFilesOfGPU(links []fault.Sample) string {
 	var files []string
 	for _, l := range links {
 		files = append(files, "/sys/bus/pci/devices/"+l.Labels["upstream"]+"/aer_dev_*",

@@ -1,11 +1,19 @@
-package evidence
+package host
 
 import (
 	"cmp"
 	"strings"
 
+	"rdma_exporter/internal/evidence/fault"
 	"rdma_exporter/internal/words"
 )
+
+// stackFaults are those of the RDMA stack of a host.
+var stackFaults = fault.Kinds{
+	"host_misconfigured/driver": {Write: driverMismatch},
+	"device_missing/stack":      {Write: stackNotLoaded},
+	"device_missing/verbs_node": {Write: verbsNodeMissing},
+}
 
 // stackState is what is missing of the RDMA stack of a host.
 type stackState struct{ headline, meaning, evidence, notEvaluated, action string }
@@ -47,17 +55,17 @@ var stackExpected = map[string]string{
 	"":              "RDMA devices, by PCI functions made for RDMA only",
 }
 
-func stackNotLoaded(f *Fault) Text {
+func stackNotLoaded(f *fault.Fault) fault.Text {
 	headline, state := "", stackNoDevice
-	if states := f.labels(`max by (state) (rdma_stack_info{$host})`, "state"); len(states) > 0 {
+	if states := f.LabelsOf(`max by (state) (rdma_stack_info{$host})`, "state"); len(states) > 0 {
 		state = stackStateOf(states[0])
 		headline = ", " + state.headline
 	}
-	t := Text{
-		Summary: f.host() + ": RDMA stack not loaded" + headline,
+	t := fault.Text{
+		Summary: f.Host() + ": RDMA stack not loaded" + headline,
 		Description: state.meaning + " Jobs do not start, or fall back to TCP at about a tenth of the " +
 			"bandwidth.",
-		Evidence: f.evidenceOfStack(state),
+		Evidence: evidenceOfStack(f, state),
 		Diagnose: "lspci -nnk | grep -iA3 -E 'infiniband|mellanox|ethernet' ; " +
 			"lsmod | grep -E 'ib_core|ib_uverbs|_ib|_re|irdma' ; dkms status ; " +
 			"journalctl -k -b | grep -iE 'mlx5|infiniband|bnxt|irdma' # as root",
@@ -71,39 +79,39 @@ func stackNotLoaded(f *Fault) Text {
 	return t
 }
 
-func (f *Fault) evidenceOfStack(state stackState) lines {
-	var e lines
-	for _, r := range f.rows(`max by (state, expected) (rdma_stack_info{$host})`) {
-		e.add("State", stackStateOf(r.Labels["state"]).evidence+".")
-		e.add("Expected", cmp.Or(stackExpected[r.Labels["expected"]], stackExpected[""])+".")
+func evidenceOfStack(f *fault.Fault, state stackState) fault.Lines {
+	var e fault.Lines
+	for _, r := range f.Rows(`max by (state, expected) (rdma_stack_info{$host})`) {
+		e.Add("State", stackStateOf(r.Labels["state"]).evidence+".")
+		e.Add("Expected", cmp.Or(stackExpected[r.Labels["expected"]], stackExpected[""])+".")
 	}
 	var functions []string
-	for _, r := range f.rows(`max by (pci_address, kind, driver) (rdma_stack_function_info{$host})`, "pci_address") {
+	for _, r := range f.Rows(`max by (pci_address, kind, driver) (rdma_stack_function_info{$host})`, "pci_address") {
 		functions = append(functions, r.Labels["pci_address"]+" ("+cmp.Or(r.Labels["driver"], "no driver")+")")
 	}
 	if len(functions) > 0 {
-		e.add("Functions", strings.Join(functions, " ")+".")
+		e.Add("Functions", strings.Join(functions, " ")+".")
 	}
-	if modules := f.labels(`max by (module) (rdma_kernel_module_loaded{$host} == 0)`, "module"); len(modules) > 0 {
-		e.add("Not loaded", strings.Join(modules, " ")+".")
+	if modules := f.LabelsOf(`max by (module) (rdma_kernel_module_loaded{$host} == 0)`, "module"); len(modules) > 0 {
+		e.Add("Not loaded", strings.Join(modules, " ")+".")
 	}
-	if age, ok := f.number(`max(rdma_stack_settled_seconds{$host})`); ok {
-		e.add("Last change", lasting(age)+" ago (boot, or load or removal of a kernel module).")
+	if age, ok := f.Number(`max(rdma_stack_settled_seconds{$host})`); ok {
+		e.Add("Last change", fault.Lasting(age)+" ago (boot, or load or removal of a kernel module).")
 	}
-	e.add("Not evaluated", state.notEvaluated+".")
+	e.Add("Not evaluated", state.notEvaluated+".")
 	return e
 }
 
-func verbsNodeMissing(f *Fault) Text {
+func verbsNodeMissing(f *fault.Fault) fault.Text {
 	var files []string
-	var e lines
-	for _, node := range f.labels(`max by (node) (rdma_device_verbs_node_present{$device} == 0)`, "node") {
+	var e fault.Lines
+	for _, node := range f.LabelsOf(`max by (node) (rdma_device_verbs_node_present{$device} == 0)`, "node") {
 		files = append(files, "/dev/infiniband/"+node)
-		e.add("Missing", "/dev/infiniband/"+node+".")
+		e.Add("Missing", "/dev/infiniband/"+node+".")
 	}
-	e.add("Not evaluated", "permissions of the device files that are present.")
-	return Text{
-		Summary: words.Join(" ", f.hostDevice()+": port ACTIVE, device file missing:", strings.Join(files, ", ")),
+	e.Add("Not evaluated", "permissions of the device files that are present.")
+	return fault.Text{
+		Summary: words.Join(" ", f.HostDevice()+": port ACTIVE, device file missing:", strings.Join(files, ", ")),
 		Description: "A port of " + f.Labels["device"] + " is ACTIVE, but the device file in /dev/infiniband by which " +
 			"applications open the device is missing. A job that opens this device fails, or runs without it at lower " +
 			"bandwidth.",
@@ -117,17 +125,17 @@ func verbsNodeMissing(f *Fault) Text {
 	}
 }
 
-func driverMismatch(f *Fault) Text {
+func driverMismatch(f *fault.Fault) fault.Text {
 	headline := "is in-tree, MLNX_OFED is installed and not in use"
 	meaning := "MLNX_OFED is installed, and the loaded driver is that of the kernel: the build for this kernel failed, " +
 		"or the initramfs has the kernel's own module."
-	if f.has(`rdma_driver_as_pinned{$host} == 0`) {
+	if f.Has(`rdma_driver_as_pinned{$host} == 0`) {
 		headline = "differs from --config.file"
 		meaning = "The loaded driver is not the out-of-tree version that --config.file pins for this host."
 	}
-	drivers, evidence := f.driversAndPins()
-	return Text{
-		Summary: f.host() + ": RDMA driver " + words.Join(", ", append([]string{headline}, drivers...)...),
+	drivers, evidence := driversAndPins(f)
+	return fault.Text{
+		Summary: f.Host() + ": RDMA driver " + words.Join(", ", append([]string{headline}, drivers...)...),
 		Description: meaning + " Jobs may lack features of the installed stack (counters, congestion control, its " +
 			"GPUDirect module), user libraries may not match, and the host may behave differently from the other hosts.",
 		Evidence: evidence,
@@ -138,22 +146,22 @@ func driverMismatch(f *Fault) Text {
 	}
 }
 
-// driversAndPins are the drivers that differ from what is pinned, and the pins, for a headline and as evidence.
-func (f *Fault) driversAndPins() (headline []string, e lines) {
-	for _, r := range f.rows(`max by (module, version, flavour) (rdma_driver_info{$host}) `+
+// driversAndPins returns the drivers that differ from what is pinned, and the pins, for a headline and as evidence.
+func driversAndPins(f *fault.Fault) (headline []string, e fault.Lines) {
+	for _, r := range f.Rows(`max by (module, version, flavour) (rdma_driver_info{$host}) `+
 		`and on (module) rdma_driver_as_pinned{$host} == 0`, "module") {
 		module, version, flavour := r.Labels["module"], r.Labels["version"], r.Labels["flavour"]
 		headline = append(headline, words.Join(" ", module, version, "("+flavour+")"))
-		e.add("Driver", module+", "+flavour+when(version != "", ", version "+version)+".")
+		e.Add("Driver", module+", "+flavour+fault.When(version != "", ", version "+version)+".")
 	}
-	for _, r := range f.rows(`max by (module, pin) (rdma_driver_pin_info{$host})`, "module") {
+	for _, r := range f.Rows(`max by (module, pin) (rdma_driver_pin_info{$host})`, "module") {
 		headline = append(headline, "expected "+r.Labels["pin"])
-		e.add("Expected", r.Labels["module"]+", out-of-tree, version "+r.Labels["pin"]+", by --config.file.")
+		e.Add("Expected", r.Labels["module"]+", out-of-tree, version "+r.Labels["pin"]+", by --config.file.")
 	}
-	for _, object := range f.labels(
+	for _, object := range f.LabelsOf(
 		`max by (object, value) (rdma_setup_info{setting="ofed_not_in_use",value="in-tree",$host})`, "object") {
-		e.add("Loaded", object+" of the kernel. MLNX_OFED is on the disk: rdma_exporter check --setup names its version.")
+		e.Add("Loaded", object+" of the kernel. MLNX_OFED is on the disk: rdma_exporter check --setup names its version.")
 	}
-	e.add("Not evaluated", "other modules of the stack, firmware.")
+	e.Add("Not evaluated", "other modules of the stack, firmware.")
 	return headline, e
 }

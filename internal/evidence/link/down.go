@@ -1,4 +1,4 @@
-package evidence
+package link
 
 import (
 	"fmt"
@@ -6,8 +6,16 @@ import (
 	"slices"
 	"strings"
 
+	"rdma_exporter/internal/evidence/fault"
 	"rdma_exporter/internal/words"
 )
+
+// downFaults are those of ports that are down.
+var downFaults = fault.Kinds{
+	"port_down/port":           {Write: portDown},
+	"port_down/administrative": {Write: portSetDown},
+	"port_down/plane":          {Write: planeDegraded},
+}
 
 // portState is a state of a port with what it means.
 type portState struct{ name, remark string }
@@ -28,16 +36,16 @@ var physicalStates = map[float64]portState{
 	6: {"LinkErrorRecovery", ""},
 }
 
-// stateOf is a state of a table, or else its number.
+// stateOf returns a state of a table, or else its number.
 func stateOf(states map[float64]portState, id float64) portState {
 	if s, ok := states[id]; ok {
 		return s
 	}
-	return portState{plain(id), ""}
+	return portState{fault.Plain(id), ""}
 }
 
-// explained is the name with the remark.
-func (s portState) explained() string { return s.name + when(s.remark != "", " ("+s.remark+")") }
+// explained returns the name with the remark.
+func (s portState) explained() string { return s.name + fault.When(s.remark != "", " ("+s.remark+")") }
 
 const (
 	physicalState = `max(rdma_port_physical_state_id{$port})`
@@ -46,29 +54,29 @@ const (
 	virtualPort   = `rdma_device_info{function_type="virtual",$device}`
 )
 
-func portDown(f *Fault) Text {
-	setDown := f.has(`port:rdma_port_down:administrative{$port}`)
+func portDown(f *fault.Fault) fault.Text {
+	setDown := f.Has(`port:rdma_port_down:administrative{$port}`)
 	name, physical := stateOf(portStates, f.Value).name, ""
-	if id, ok := f.number(physicalState); ok {
+	if id, ok := f.Number(physicalState); ok {
 		physical = ", physical state " + stateOf(physicalStates, id).name
 	}
-	action, elsewhere := f.actionOfDown(setDown)
-	t := Text{
-		Summary: f.where() + ": port state " + name + ", expected ACTIVE" + physical +
-			when(setDown, ", netdev administratively down"),
+	action, elsewhere := actionOfDown(f, setDown)
+	t := fault.Text{
+		Summary: f.Where() + ": port state " + name + ", expected ACTIVE" + physical +
+			fault.When(setDown, ", netdev administratively down"),
 		Description: "The port state is " + name + "; ACTIVE is expected. Connections over the port break after the " +
 			"retries of the transport (NCCL: seconds to minutes), and collective jobs abort or hang. New jobs do not " +
 			"start, or run without the bandwidth of this port.",
-		Evidence: f.evidenceOfDown(setDown),
-		Diagnose: f.diagnoseDown(),
+		Evidence: evidenceOfDown(f, setDown),
+		Diagnose: diagnoseDown(f),
 		Action: action + " If the port is to stay without a link, run rdma_exporter accept " +
-			pasted(f.Labels["device"]) + ".",
+			fault.Pasted(f.Labels["device"]) + ".",
 		Elsewhere: elsewhere,
 	}
 	switch {
 	case setDown:
 		t.DrainReason = noFaultKnown
-	case f.has(`port:rdma_port_role:compute{$port}`):
+	case f.Has(`port:rdma_port_role:compute{$port}`):
 		t.DrainReason = "Jobs that use this port have failed or hang; new ones do not start, or run slower."
 	default:
 		t.DrainReason = "This is not a compute port: jobs keep their compute network."
@@ -78,118 +86,121 @@ func portDown(f *Fault) Text {
 
 const noFaultKnown = "The interface is administratively down: no fault is known."
 
-// portSetDown is about a port that somebody has set down.
-func portSetDown(f *Fault) Text {
-	var e lines
-	e.add("State", stateOf(portStates, f.Value).name+".")
-	f.addNetdevsSetDown(&e)
-	e.add("Not evaluated", "cable, transceiver and switch port.")
-	netdevs := f.labels(adminNetdevs, "netdev")
-	show := func(netdev string) string { return "ip -br link show dev " + pasted(netdev) }
-	return Text{
-		Summary: f.where() + ": port down, netdev administratively down",
+// portSetDown tells of a port that somebody has set down.
+func portSetDown(f *fault.Fault) fault.Text {
+	var e fault.Lines
+	e.Add("State", stateOf(portStates, f.Value).name+".")
+	addNetdevsSetDown(f, &e)
+	e.Add("Not evaluated", "cable, transceiver and switch port.")
+	netdevs := f.LabelsOf(adminNetdevs, "netdev")
+	show := func(netdev string) string { return "ip -br link show dev " + fault.Pasted(netdev) }
+	return fault.Text{
+		Summary: f.Where() + ": port down, netdev administratively down",
 		Description: "The port is not ACTIVE because all of its netdevs are administratively down. Jobs cannot use this " +
 			"port until a netdev is administratively up, and jobs that need all ports do not start.",
 		Evidence:    e,
 		Diagnose:    strings.Join(words.Of(netdevs, show), " ; "),
-		Action:      f.setUp(),
+		Action:      setUp(f),
 		DrainReason: noFaultKnown,
 	}
 }
 
-func (f *Fault) addNetdevsSetDown(e *lines) {
-	for _, netdev := range f.labels(adminNetdevs, "netdev") {
-		e.add("Netdev", netdev+", administratively down.")
+func addNetdevsSetDown(f *fault.Fault, e *fault.Lines) {
+	for _, netdev := range f.LabelsOf(adminNetdevs, "netdev") {
+		e.Add("Netdev", netdev+", administratively down.")
 	}
 }
 
-// setUp is the action that sets the netdevs of the port up.
-func (f *Fault) setUp() string {
-	command := func(netdev string) string { return "ip link set " + pasted(netdev) + " up" }
+// setUp returns the action that sets the netdevs of the port up.
+func setUp(f *fault.Fault) string {
+	command := func(netdev string) string { return "ip link set " + fault.Pasted(netdev) + " up" }
 	return "Set the interface up when the maintenance is finished: " +
-		strings.Join(words.Of(f.labels(adminNetdevs, "netdev"), command), ", ") + "."
+		strings.Join(words.Of(f.LabelsOf(adminNetdevs, "netdev"), command), ", ") + "."
 }
 
-func (f *Fault) evidenceOfDown(setDown bool) lines {
-	var e lines
-	e.add("State", stateOf(portStates, f.Value).explained()+".")
-	if id, ok := f.number(physicalState); ok {
-		e.add("Physical state", stateOf(physicalStates, id).explained()+".")
+func evidenceOfDown(f *fault.Fault, setDown bool) fault.Lines {
+	var e fault.Lines
+	e.Add("State", stateOf(portStates, f.Value).explained()+".")
+	if id, ok := f.Number(physicalState); ok {
+		e.Add("Physical state", stateOf(physicalStates, id).explained()+".")
 	}
 	if setDown {
-		f.addNetdevsSetDown(&e)
+		addNetdevsSetDown(f, &e)
 	}
 	reasons := `max by (netdev, reason, detail) (rdma_port_link_down_reason_info{$port})`
-	for _, r := range f.rows(reasons, "netdev", "reason", "detail") {
-		e.add("Reason", words.Join(", ", r.Labels["reason"], r.Labels["detail"])+
+	for _, r := range f.Rows(reasons, "netdev", "reason", "detail") {
+		e.Add("Reason", words.Join(", ", r.Labels["reason"], r.Labels["detail"])+
 			" (driver-reported, "+r.Labels["netdev"]+").")
 	}
-	f.addTransceivers(&e)
+	addTransceivers(f, &e)
 	switch {
-	case f.has(`max(rdma_port_was_active{$port}) == 1`):
-		e.add("Expected", "ACTIVE, as before.")
-	case f.has(`rdma_port_pinned_active{$port}`):
-		e.add("Expected", "ACTIVE, by the configuration.")
+	case f.Has(`max(rdma_port_was_active{$port}) == 1`):
+		e.Add("Expected", "ACTIVE, as before.")
+	case f.Has(`rdma_port_pinned_active{$port}`):
+		e.Add("Expected", "ACTIVE, by the configuration.")
 	default:
-		e.add("Expected", "ACTIVE, by most compute ports of this host.")
+		e.Add("Expected", "ACTIVE, by most compute ports of this host.")
 	}
-	e.add("Link losses", f.text(lossesIn1h+` > 0`, "%.0f in 1h.", ""))
-	if uptime, ok := f.number(`max(rdma_host_uptime_seconds{$host})`); ok {
-		e.add("Uptime", lasting(uptime)+".")
+	e.Add("Link losses", f.Text(lossesIn1h+` > 0`, "%.0f in 1h.", ""))
+	if uptime, ok := f.Number(`max(rdma_host_uptime_seconds{$host})`); ok {
+		e.Add("Uptime", fault.Lasting(uptime)+".")
 	}
-	if down, ok := f.number(`count(port:rdma_port_down:unexpected{$host})`); ok {
-		ports := f.text(`count(max by (device, port) (rdma_port_state_id{$host}))`, " of %v", "")
-		e.add("Host ports", plain(down)+ports+" not ACTIVE although expected.")
+	if down, ok := f.Number(`count(port:rdma_port_down:unexpected{$host})`); ok {
+		ports := f.Text(`count(max by (device, port) (rdma_port_state_id{$host}))`, " of %v", "")
+		e.Add("Host ports", fault.Plain(down)+ports+" not ACTIVE although expected.")
 	}
-	e.add("Not evaluated", "the switch port"+when(!f.has(`rdma_transceiver_info{$port}`), ", cable and transceiver")+".")
+	e.Add(
+		"Not evaluated",
+		"the switch port"+fault.When(!f.Has(`rdma_transceiver_info{$port}`), ", cable and transceiver")+".",
+	)
 	return e
 }
 
 // addTransceivers adds what the transceivers of the port say.
-func (f *Fault) addTransceivers(e *lines) {
-	for _, netdev := range f.labels(`max by (netdev) (rdma_transceiver_state{state="absent",$port})`, "netdev") {
-		e.add("Cage", netdev+" has no transceiver (driver-reported).")
+func addTransceivers(f *fault.Fault, e *fault.Lines) {
+	for _, netdev := range f.LabelsOf(`max by (netdev) (rdma_transceiver_state{state="absent",$port})`, "netdev") {
+		e.Add("Cage", netdev+" has no transceiver (driver-reported).")
 	}
-	for _, t := range f.rows(`max by (netdev) (rdma_transceiver_temperature_celsius{$port})`, "netdev") {
-		e.add("Temperature", fmt.Sprintf("%.1f °C, transceiver in %s.", t.Value, t.Labels["netdev"]))
+	for _, t := range f.Rows(`max by (netdev) (rdma_transceiver_temperature_celsius{$port})`, "netdev") {
+		e.Add("Temperature", fmt.Sprintf("%.1f °C, transceiver in %s.", t.Value, t.Labels["netdev"]))
 	}
 	powers := map[string][]string{} // by netdev
-	for _, lane := range f.rows(`max by (netdev, lane) (rdma_transceiver_receive_power_dbm{$port})`, "lane") {
+	for _, lane := range f.Rows(`max by (netdev, lane) (rdma_transceiver_receive_power_dbm{$port})`, "lane") {
 		netdev := lane.Labels["netdev"]
 		powers[netdev] = append(powers[netdev], fmt.Sprintf("%.1f", lane.Value))
 	}
 	for _, netdev := range slices.Sorted(maps.Keys(powers)) {
-		e.add("Receive power", strings.Join(powers[netdev], ", ")+" dBm by lane, transceiver in "+netdev+".")
+		e.Add("Receive power", strings.Join(powers[netdev], ", ")+" dBm by lane, transceiver in "+netdev+".")
 	}
 }
 
-func (f *Fault) diagnoseDown() string {
-	out := f.showLink()
-	if f.has(ethernetPort) {
-		for _, netdev := range f.netdevs() {
-			out += " ; ethtool " + pasted(netdev)
+func diagnoseDown(f *fault.Fault) string {
+	out := f.ShowLink()
+	if f.Has(ethernetPort) {
+		for _, netdev := range f.Netdevs() {
+			out += " ; ethtool " + fault.Pasted(netdev)
 		}
 	} else {
-		out += " ; cat " + f.portFiles() + "/phys_state"
+		out += " ; cat " + portFiles(f) + "/phys_state"
 	}
-	if f.has(portLinkUp) && f.has(`rdma_port_info{link_layer="InfiniBand",$port}`) {
-		out += " ; sminfo -C " + pasted(f.Labels["device"]) + " -P " + f.Labels["port"]
+	if f.Has(portLinkUp) && f.Has(`rdma_port_info{link_layer="InfiniBand",$port}`) {
+		out += " ; sminfo -C " + fault.Pasted(f.Labels["device"]) + " -P " + f.Labels["port"]
 	}
 	mlx4 := `max by (pci_address) (rdma_device_info{driver=~"mlx4.*",pci_address!="",$device})`
-	for _, address := range f.labels(mlx4, "pci_address") {
+	for _, address := range f.LabelsOf(mlx4, "pci_address") {
 		out += " ; grep . /sys/bus/pci/devices/" + address + "/mlx4_port*"
 	}
-	return out + when(f.has(`rdma_bond_member_up{$port}`), " ; grep . /proc/net/bonding/*") +
+	return out + fault.When(f.Has(`rdma_bond_member_up{$port}`), " ; grep . /proc/net/bonding/*") +
 		" ; dmesg -T | grep -iE 'mlx|bnxt|irdma|ionic|efa|link' | tail -20 # as root"
 }
 
-func (f *Fault) actionOfDown(setDown bool) (action string, elsewhere bool) {
+func actionOfDown(f *fault.Fault, setDown bool) (action string, elsewhere bool) {
 	if setDown {
-		return f.setUp(), true
+		return setUp(f), true
 	}
 	for _, c := range causesOfDown {
-		if f.has(c.found) {
-			return strings.ReplaceAll(c.action, "$device", pasted(f.Labels["device"])), true
+		if f.Has(c.found) {
+			return strings.ReplaceAll(c.action, "$device", fault.Pasted(f.Labels["device"])), true
 		}
 	}
 	return "Check that the switch port is enabled. Reseat the cable at both ends, then swap it, then the transceiver, " +
@@ -266,40 +277,40 @@ var causesOfDown = []struct{ found, action string }{
 
 const repairIfBothDown = "Repair a cable only if that port is down as well."
 
-// onHypervisor is the action for a port of a virtual function.
+// onHypervisor returns the action for a port of a virtual function.
 func onHypervisor(settings, then string) string {
 	return "The port is that of a virtual function: on the hypervisor check its link state policy" + settings +
 		" (ip link show) and the port of its physical function. " + then + " In a cloud, report the port to the provider."
 }
 
-func planeDegraded(f *Fault) Text {
-	active, some := f.number(`device:rdma_device_planes:active{$device}`)
+func planeDegraded(f *fault.Fault) fault.Text {
+	active, some := f.Number(`device:rdma_device_planes:active{$device}`)
 	expected, of := f.Value, ""
-	if lost, ok := f.number(`device:rdma_device_planes:lost{$device}`); ok {
+	if lost, ok := f.Number(`device:rdma_device_planes:lost{$device}`); ok {
 		expected = lost + active
-		of = " of " + plain(expected)
+		of = " of " + fault.Plain(expected)
 	}
 	link, effect := "degraded", "The link has a part of its bandwidth, and collectives wait for their slowest link."
 	reason := "Jobs continue on the other planes with less bandwidth."
 	if !some {
 		link, effect = "down", "Jobs that use this link fail or hang."
 		reason = "This is not a compute device: jobs keep their compute network."
-		if f.has(`port:rdma_port_role:compute{$device}`) {
+		if f.Has(`port:rdma_port_role:compute{$device}`) {
 			reason = "Jobs that use this link have failed or hang."
 		}
 	}
-	return Text{
-		Summary: f.host() + " " + f.Labels["device"] + ": link " + link + ", " + plain(active) + of +
+	return fault.Text{
+		Summary: f.Host() + " " + f.Labels["device"] + ": link " + link + ", " + fault.Plain(active) + of +
 			" expected planes (ports of this device) ACTIVE",
 		Description: words.Count(int(f.Value), "plane") + " of the link " + isOrAre(f.Value == 1) + " not ACTIVE " +
-			"although expected; " + plain(active) + " " + isOrAre(some && active <= 1) + " ACTIVE. " + effect,
-		Evidence: f.evidenceOfPlanes(),
-		Measured: plain(active),
-		Limit:    plain(expected),
-		Diagnose: "rdma link show | grep -w " + pasted(f.Labels["device"]),
+			"although expected; " + fault.Plain(active) + " " + isOrAre(some && active <= 1) + " ACTIVE. " + effect,
+		Evidence: evidenceOfPlanes(f),
+		Measured: fault.Plain(active),
+		Limit:    fault.Plain(expected),
+		Diagnose: "rdma link show | grep -w " + fault.Pasted(f.Labels["device"]),
 		Action: "If all planes of one cable are lost, reseat the cable, then swap the cable or the transceiver. If one " +
 			"plane is lost on many hosts, repair the switch or the subnet manager of that plane. If the planes were taken " +
-			"out of use on purpose, run rdma_exporter accept " + pasted(f.Labels["device"]) + ".",
+			"out of use on purpose, run rdma_exporter accept " + fault.Pasted(f.Labels["device"]) + ".",
 		DrainReason: reason,
 	}
 }
@@ -311,15 +322,15 @@ func isOrAre(one bool) string {
 	return "are"
 }
 
-func (f *Fault) evidenceOfPlanes() lines {
-	var e lines
+func evidenceOfPlanes(f *fault.Fault) fault.Lines {
+	var e fault.Lines
 	var lost []string
-	for _, port := range f.labels(`port:rdma_port_down:unexpected{$device}`, "port") {
+	for _, port := range f.LabelsOf(`port:rdma_port_down:unexpected{$device}`, "port") {
 		lost = append(lost, f.Labels["device"]+"/"+port)
 	}
-	e.add("Lost planes", strings.Join(lost, ", ")+".")
-	e.add("Planes", f.text(`count(max by (port) (rdma_port_state_id{$device}))`, "%v on this device.", ""))
-	e.add("Expected", "planes that were ACTIVE before or that the configuration pins.")
-	e.add("Not evaluated", "cable, transceiver and switches.")
+	e.Add("Lost planes", strings.Join(lost, ", ")+".")
+	e.Add("Planes", f.Text(`count(max by (port) (rdma_port_state_id{$device}))`, "%v on this device.", ""))
+	e.Add("Expected", "planes that were ACTIVE before or that the configuration pins.")
+	e.Add("Not evaluated", "cable, transceiver and switches.")
 	return e
 }
