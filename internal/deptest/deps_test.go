@@ -63,8 +63,8 @@ var bans = []struct {
 	{"google.golang.org/grpc", []string{"internal/host/"}, "internal/host is the only access to the kubelet"},
 	{"k8s.io/", []string{"internal/host/"}, "internal/host is the only access to the kubelet"},
 	{"golang.org/x/sys/unix", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/command", "internal/machine", "internal/serve", "internal/cli/report"}, "internal/host is the only access to the kernel; the others use errnos, names of capabilities and signals, and ask for a terminal"},
-	{"syscall", []string{"internal/host", "internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/alerting", "cmd/rdma_exporter"}, "internal/host is the only access to the kernel; captures and replays use errnos, state locks its directory, alerting checks the owner of a directory, the command handles signals"},
-	{"os", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/command", "internal/control", "internal/serve", "internal/cli/", "internal/alerting", "cmd/rdma_exporter"}, "internal/host opens files of the machine; the others open their own"},
+	{"syscall", []string{"internal/host", "internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/alerting/store", "cmd/rdma_exporter"}, "internal/host is the only access to the kernel; captures and replays use errnos, state locks its directory, the store of samples checks the owner of a directory, the command handles signals"},
+	{"os", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/command", "internal/control", "internal/serve", "internal/cli/", "internal/alerting/store", "cmd/rdma_exporter"}, "internal/host opens files of the machine; the others open their own"},
 	{"os/exec", nil, "the program runs no other program"},
 	{"unsafe", []string{"internal/host/"}, "for ioctls that libraries lack or implement differently"},
 }

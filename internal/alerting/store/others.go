@@ -1,4 +1,4 @@
-package alerting
+package store
 
 import (
 	"context"
@@ -11,24 +11,24 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// target are the labels of the exporter in each of its series. Samples stored under others are of an exporter with
+// Target are the labels of the exporter in each of its series. Samples stored under others are of an exporter with
 // another name or address, earlier on this host: its alerts would go on beside those of this one.
-type target struct{ job, instance string }
+type Target struct{ Job, Instance string }
 
-// has reports whether a series is of the exporter. Results of rules may lack the labels.
-func (t target) has(s labels.Labels) bool {
+// Has reports whether a series is of the exporter. Results of rules may lack the labels.
+func (t Target) Has(s labels.Labels) bool {
 	job, instance := s.Get("job"), s.Get("instance")
-	return (job == "" || job == t.job) && (instance == "" || instance == t.instance)
+	return (job == "" || job == t.Job) && (instance == "" || instance == t.Instance)
 }
 
 // others lists what other exporters have stored: the values of job and instance that are not those of the target.
-func (t target) others(db *tsdb.DB) (out []string, err error) {
+func (t Target) others(db *tsdb.DB) (out []string, err error) {
 	q, err := db.Querier(math.MinInt64, math.MaxInt64)
 	if err != nil {
 		return nil, err
 	}
 	defer q.Close()
-	for name, own := range map[string]string{"job": t.job, "instance": t.instance} {
+	for name, own := range map[string]string{"job": t.Job, "instance": t.Instance} {
 		values, _, err := q.LabelValues(context.Background(), name, nil)
 		if err != nil {
 			return nil, err
@@ -44,8 +44,8 @@ func (t target) others(db *tsdb.DB) (out []string, err error) {
 }
 
 // exclude leaves out the samples of other exporters, which expire with the retention. A fleet's history is of others.
-func (s *store) exclude(db *tsdb.DB) error {
-	own := target{s.opts.Job, s.opts.Instance}
+func (s *Store) exclude(db *tsdb.DB) error {
+	own := s.opts.Own
 	if s.opts.Fleet {
 		s.own = nil
 		return nil
@@ -60,7 +60,7 @@ func (s *store) exclude(db *tsdb.DB) error {
 	}
 	if len(others) > 0 && !slices.Equal(others, s.others) {
 		s.opts.Logger.Info("the alerting store has samples of another job or instance, which are not evaluated",
-			"stored", others, "job", own.job, "instance", own.instance, "expire", s.opts.Retention)
+			"stored", others, "job", own.Job, "instance", own.Instance, "expire", s.opts.Retention)
 	}
 	s.others = others
 	return nil
@@ -78,12 +78,12 @@ func (q ownQuerier) Select(
 // ownSeries are the series of a target.
 type ownSeries struct {
 	storage.SeriesSet
-	target *target
+	target *Target
 }
 
 func (s ownSeries) Next() bool {
 	for s.SeriesSet.Next() {
-		if s.target.has(s.At().Labels()) {
+		if s.target.Has(s.At().Labels()) {
 			return true
 		}
 	}

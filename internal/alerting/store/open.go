@@ -1,4 +1,4 @@
-package alerting
+package store
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 )
 
 // open opens the database in a place, or in the first usable one after it.
-func (s *store) open(at place, reason error) error {
+func (s *Store) open(at place, reason error) error {
 	reasons := []error{reason}
 	for ; at <= inMemory; at++ {
 		if s.place = at; s.place == anew && (s.blocked ||
@@ -39,11 +39,11 @@ func (s *store) open(at place, reason error) error {
 			break
 		}
 	}
-	return fmt.Errorf("%w: %w", ErrNoStore, errors.Join(reasons...))
+	return fmt.Errorf("%w: %w", ErrUnavailable, errors.Join(reasons...))
 }
 
 // explain logs where the samples are after a failure.
-func (s *store) explain(reason error) {
+func (s *Store) explain(reason error) {
 	if reason == nil {
 		return
 	}
@@ -62,7 +62,7 @@ func (s *store) explain(reason error) {
 	}
 }
 
-func (s *store) openHere() error {
+func (s *Store) openHere() error {
 	if s.place == inMemory {
 		return s.openScratch()
 	}
@@ -94,7 +94,7 @@ func (s *store) openHere() error {
 func isBlocked(err error) bool { return errors.Is(err, errBlocked) || errors.Is(err, state.ErrLate) }
 
 // closeLate closes a database that nobody waits for any more.
-func (s *store) closeLate(db *tsdb.DB) {
+func (s *Store) closeLate(db *tsdb.DB) {
 	if db == nil {
 		return
 	}
@@ -104,7 +104,7 @@ func (s *store) closeLate(db *tsdb.DB) {
 }
 
 // openScratch opens a copy of the data in Options.Dir; if that is damaged, blocked or too large, an empty database.
-func (s *store) openScratch() error {
+func (s *Store) openScratch() error {
 	if s.opts.Dir != "" && !s.blocked && s.openCopy() == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (s *store) openScratch() error {
 }
 
 // openCopy opens a copy of the data in Options.Dir.
-func (s *store) openCopy() error {
+func (s *Store) openCopy() error {
 	made, err := makeScratch(s.opts.Scratch)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (s *store) openCopy() error {
 }
 
 // openDir opens the database in s.dir.
-func (s *store) openDir() error {
+func (s *Store) openDir() error {
 	db, err := s.openDB(s.dir, s.options())
 	if err != nil {
 		return fmt.Errorf("open store %s: %w", s.dir, err)
@@ -161,8 +161,8 @@ func (s *store) openDir() error {
 }
 
 // openDB opens a database and reads all of it. It uses nothing that changes: it may still run when it was given up.
-func (s *store) openDB(dir string, options *tsdb.Options) (*tsdb.DB, error) {
-	db, err := s.library(dir, s.logger, options)
+func (s *Store) openDB(dir string, options *tsdb.Options) (*tsdb.DB, error) {
+	db, err := s.library(dir, s.opts.Library, options)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func openLibrary(dir string, log *slog.Logger, options *tsdb.Options) (*tsdb.DB,
 }
 
 // take makes an opened database that of the store.
-func (s *store) take(db *tsdb.DB) error {
+func (s *Store) take(db *tsdb.DB) error {
 	if err := s.exclude(db); err != nil {
 		return errors.Join(fmt.Errorf("read store %s: %w", s.dir, err), closeDB(db))
 	}
@@ -186,7 +186,7 @@ func (s *store) take(db *tsdb.DB) error {
 	return nil
 }
 
-func (s *store) options() *tsdb.Options {
+func (s *Store) options() *tsdb.Options {
 	o := tsdb.DefaultOptions()
 	o.RetentionDuration = s.opts.Retention.Milliseconds()
 	if !s.opts.Fleet {
@@ -206,8 +206,8 @@ func (s *store) options() *tsdb.Options {
 	return o
 }
 
-// blockLength of a fleet's history is long: results may be as old as half of it.
-func (s *store) blockLength() time.Duration {
+// blockLength returns the length of blocks. That of a fleet's history is long: results may be as old as half of it.
+func (s *Store) blockLength() time.Duration {
 	if s.opts.Fleet {
 		return fleetBlockLength
 	}

@@ -1,4 +1,6 @@
-package alerting
+// Package store keeps the samples of an engine in a database of Prometheus: in a directory, set aside if it is damaged,
+// or in a temporary one until the directory can be used.
+package store
 
 import (
 	"context"
@@ -15,7 +17,6 @@ import (
 )
 
 const (
-	defaultRetention = 2 * time.Hour
 	blockLength      = 30 * time.Minute
 	fleetBlockLength = 4 * time.Hour
 	maxBytes         = 128 << 20
@@ -40,11 +41,14 @@ const (
 	asideSuffix = ".broken"
 )
 
+// Fallbacks is how many places there are after the first one.
+const Fallbacks = int(inMemory)
+
 var (
-	// ErrNoStore: samples cannot be stored anywhere.
-	ErrNoStore = errors.New("alerting store unavailable")
-	// errStore is wrapped by errors of a database that rejects samples.
-	errStore = errors.New("alerting store failed")
+	// ErrUnavailable: samples cannot be stored anywhere.
+	ErrUnavailable = errors.New("alerting store unavailable")
+	// ErrFailed is wrapped by errors of a database that rejects samples.
+	ErrFailed = errors.New("alerting store failed")
 )
 
 // place is the location of the database; each is the fallback of the previous one.
@@ -57,12 +61,25 @@ const (
 	inMemory
 )
 
-// store is the database of samples. A failing database is set aside once; after that, and if nothing can be written to
+// Options are where samples are stored, and whose.
+type Options struct {
+	Dir     string // for exclusive use; created if missing
+	Scratch string // where a temporary directory is created if Dir fails or is empty; empty: the failure is returned
+	// Context ends the waiting for Dir, as OpenLimit does (0: state.OpenLimit). After that samples are kept in Scratch.
+	Context   context.Context
+	OpenLimit time.Duration
+	Own       Target // the exporter whose samples are stored
+	Fleet     bool   // samples are of many hosts, and as many as a Prometheus may have
+	Retention time.Duration
+	Logger    *slog.Logger
+	Library   *slog.Logger // for the reports of Prometheus' library
+}
+
+// Store is the database of samples. A failing database is set aside once; after that, and if nothing can be written to
 // its directory, samples are kept in Options.Scratch until they can be moved back. If that is empty, the caller gets
 // the failure. Only the engine writes and replaces it; reads are concurrent.
-type store struct {
-	opts   Options
-	logger *slog.Logger
+type Store struct {
+	opts Options
 
 	mu      sync.RWMutex // guards the following for readers
 	db      *tsdb.DB     // nil: none
@@ -77,16 +94,19 @@ type store struct {
 	// library is openLibrary; another one in tests.
 	library func(string, *slog.Logger, *tsdb.Options) (*tsdb.DB, error)
 
-	own    *target  // whose samples are read; nil: there are no others
+	own    *Target  // whose samples are read; nil: there are no others
 	others []string // as last logged
 
 	blocks   []*tsdb.Block
 	inBlocks map[labels.Label]bool // whether one of blocks has a series with a label, as far as known
 }
 
-// begin opens the database for the first time. With Options.Scratch a failure is not final: a later round may find
+// New returns a store without a database.
+func New(opts Options) *Store { return &Store{opts: opts, library: openLibrary} }
+
+// Begin opens the database for the first time. With Options.Scratch a failure is not final: a later round may find
 // space.
-func (s *store) begin() error {
+func (s *Store) Begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := asFound
@@ -102,8 +122,8 @@ func (s *store) begin() error {
 	return nil
 }
 
-// next continues in the next place; reason is the failure of this one.
-func (s *store) next(reason error) error {
+// Next continues in the next place; reason is the failure of this one.
+func (s *Store) Next(reason error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.opts.Scratch == "" {
@@ -116,16 +136,16 @@ func (s *store) next(reason error) error {
 	return s.open(s.place+1, reason)
 }
 
-// renew continues with an empty database in the same place.
-func (s *store) renew(reason error) error {
+// Renew continues with an empty database in the same place.
+func (s *Store) Renew(reason error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.close()
 	return s.open(max(s.place, anew), reason)
 }
 
-// moveTo switches to another directory with its data.
-func (s *store) moveTo(dir string) {
+// MoveTo switches to another directory with its data.
+func (s *Store) MoveTo(dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.close(); err != nil {
@@ -137,8 +157,8 @@ func (s *store) moveTo(dir string) {
 	}
 }
 
-// tidy writes full chunks once a minute.
-func (s *store) tidy(ts time.Time) error {
+// Tidy writes full chunks once a minute.
+func (s *Store) Tidy(ts time.Time) error {
 	if d := ts.Sub(s.tidied); d >= 0 && d < tidyInterval {
 		return nil
 	}
@@ -147,23 +167,23 @@ func (s *store) tidy(ts time.Time) error {
 }
 
 // writeChunks writes full chunks, and blocks of data older than the head keeps. The library panics if the disk is full.
-func (s *store) writeChunks(db *tsdb.DB) (err error) {
+func (s *Store) writeChunks(db *tsdb.DB) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: write chunks: %v", errStore, p)
+			err = fmt.Errorf("%w: write chunks: %v", ErrFailed, p)
 		}
 	}()
 	db.ForceHeadMMap()
 	if head := db.Head(); head.MaxTime()-head.MinTime() > s.blockLength().Milliseconds()*3/2 {
 		if err := db.Compact(context.Background()); err != nil {
-			return fmt.Errorf("%w: write a block: %w", errStore, err)
+			return fmt.Errorf("%w: write a block: %w", ErrFailed, err)
 		}
 	}
 	return nil
 }
 
 // close closes the database.
-func (s *store) close() (err error) {
+func (s *Store) close() (err error) {
 	if s.db != nil {
 		if err = closeDB(s.db); err != nil {
 			err = fmt.Errorf("close store %s: %w", s.dir, err)
@@ -184,13 +204,13 @@ func closeDB(db *tsdb.DB) (err error) {
 }
 
 // Close flushes and releases the store.
-func (s *store) Close() error {
+func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.close()
 }
 
-func (s *store) removeScratch() error {
+func (s *Store) removeScratch() error {
 	if s.scratch == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package alerting
+package store
 
 import (
 	"errors"
@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// setDir sets the directory of a store in memory. leaveMemory uses it in the next round.
-func (s *store) setDir(dir string) {
+// SetDir sets the directory of a store in memory. LeaveMemory uses it in the next round.
+func (s *Store) SetDir(dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opts.Dir, s.tried = dir, time.Time{}
 }
 
-// leaveMemory moves a store in memory to its directory, if there is space for it again. It tries once a minute, and
+// LeaveMemory moves a store in memory to its directory, if there is space for it again. It tries once a minute, and
 // reports whether it has opened a database.
-func (s *store) leaveMemory(ts time.Time) bool {
+func (s *Store) LeaveMemory(ts time.Time) bool {
 	if s.place != inMemory || s.opts.Dir == "" {
 		return false
 	}
@@ -45,8 +45,8 @@ func (s *store) leaveMemory(ts time.Time) bool {
 	return true
 }
 
-// used is the size of the files of the database in memory.
-func (s *store) used() (bytes int64, err error) {
+// used returns the size of the files of the database in memory.
+func (s *Store) used() (bytes int64, err error) {
 	if s.db == nil {
 		return 0, nil
 	}
@@ -64,7 +64,7 @@ func (s *store) used() (bytes int64, err error) {
 }
 
 // returnTo closes the database in memory and opens a copy of it. If that fails it opens the database in memory again.
-func (s *store) returnTo(dir string) error {
+func (s *Store) returnTo(dir string) error {
 	if s.db == nil { // not even memory could be written: what was there before remains
 		return s.open(asFound, nil)
 	}
@@ -87,7 +87,7 @@ func (s *store) returnTo(dir string) error {
 }
 
 // reopen opens a database with data.
-func (s *store) reopen() error {
+func (s *Store) reopen() error {
 	if err := hasSpace(s.dir, spaceNeeded); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package alerting
+package store
 
 import (
 	"bytes"
@@ -36,9 +36,9 @@ func TestHungStore(t *testing.T) {
 				t.Fatal(err)
 			}
 			var log bytes.Buffer
-			s := &store{logger: slog.New(slog.DiscardHandler), opts: Options{
+			s := &Store{opts: Options{
 				Dir: dir, Scratch: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
-				Context: c.ctx, OpenLimit: c.limit,
+				Context: c.ctx, OpenLimit: c.limit, Retention: 2 * time.Hour, Library: slog.New(slog.DiscardHandler),
 			}}
 			s.library = func(at string, log *slog.Logger, o *tsdb.Options) (*tsdb.DB, error) {
 				if at == dir { // blocks in the kernel until there is a writer
@@ -50,17 +50,17 @@ func TestHungStore(t *testing.T) {
 				}
 				return openLibrary(at, log, o)
 			}
-			if err := s.begin(); err != nil {
+			if err := s.Begin(); err != nil {
 				t.Fatal(err)
 			}
-			if degraded, _ := s.state(); !degraded || !strings.HasPrefix(s.dir, s.opts.Scratch) {
+			if degraded, _ := s.State(); !degraded || !strings.HasPrefix(s.dir, s.opts.Scratch) {
 				t.Errorf("degraded %v, in %s", degraded, s.dir)
 			}
 			if l := log.String(); strings.Count(l, "\n") != 1 ||
 				!strings.Contains(l, `reason="open alerting store `+dir+`: `+c.want+`"`) {
 				t.Errorf("log:\n%s", l)
 			}
-			if s.leaveMemory(time.Unix(0, 0)) {
+			if s.LeaveMemory(time.Unix(0, 0)) {
 				t.Error("moved to a directory that hangs")
 			}
 
@@ -76,7 +76,7 @@ func TestHungStore(t *testing.T) {
 				t.Error("the late database is still open")
 			}
 			s.library, log = openLibrary, bytes.Buffer{}
-			if !s.leaveMemory(time.Unix(60, 0)) || s.dir != dir {
+			if !s.LeaveMemory(time.Unix(60, 0)) || s.dir != dir {
 				t.Errorf("in %s:\n%s", s.dir, &log)
 			}
 			if _, err := os.Stat(dir + asideSuffix + "/wal"); err != nil {

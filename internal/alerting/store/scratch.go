@@ -1,4 +1,4 @@
-package alerting
+package store
 
 import (
 	"errors"
@@ -45,7 +45,7 @@ func makeScratch(parent string) (*scratch, error) {
 	return nil, fmt.Errorf("create temporary directory for samples in %s: another process removes it each time", parent)
 }
 
-// store is the directory of the database. It is created by the database.
+// store returns the directory of the database. It is created by the database.
 func (s *scratch) store() string { return filepath.Join(s.dir, scratchStore) }
 
 // remove removes the directory before it releases the lock.

@@ -1,4 +1,4 @@
-package alerting
+package store
 
 import (
 	"context"
@@ -16,12 +16,13 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// move replaces the database by a copy whose samples are earlier or later. Two hours of a node take a second or two.
-func (s *store) move(by time.Duration) error {
+// Move replaces the database by a copy whose samples are earlier or later, and with them the values of the metrics that
+// are times. Two hours of a node take a second or two.
+func (s *Store) Move(by time.Duration, isTime func(metric string) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.db == nil {
-		return errStore
+		return ErrFailed
 	}
 	used, err := s.used()
 	if err == nil {
@@ -31,7 +32,7 @@ func (s *store) move(by time.Duration) error {
 		return err
 	}
 	moved := s.dir + copySuffix
-	if err := s.copyMoved(moved, by); err != nil {
+	if err := s.copyMoved(moved, by, isTime); err != nil {
 		return errors.Join(fmt.Errorf("move samples of %s: %w", s.dir, err), os.RemoveAll(moved))
 	}
 	err = closeDB(s.db)
@@ -46,12 +47,12 @@ func (s *store) move(by time.Duration) error {
 }
 
 // copyMoved writes the samples to a new database.
-func (s *store) copyMoved(dir string, by time.Duration) error {
+func (s *Store) copyMoved(dir string, by time.Duration, isTime func(metric string) bool) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
 	first, last := s.bounds()
-	to, err := tsdb.Open(dir, s.logger, nil, s.options(), nil)
+	to, err := tsdb.Open(dir, s.opts.Library, nil, s.options(), nil)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (s *store) copyMoved(dir string, by time.Duration) error {
 	// discarded.
 	length := s.blockLength().Milliseconds() / 2
 	for from := max(first, -by.Milliseconds()); from <= last && err == nil; from += length {
-		if err = copyPart(to, s.db, from, min(from+length-1, last), by); err == nil {
+		if err = copyPart(to, s.db, from, min(from+length-1, last), by, isTime); err == nil {
 			err = s.writeChunks(to)
 		}
 	}
@@ -68,7 +69,7 @@ func (s *store) copyMoved(dir string, by time.Duration) error {
 }
 
 // copyPart copies the samples from a time to another one, inclusive, in milliseconds.
-func copyPart(to, from *tsdb.DB, mint, maxt int64, by time.Duration) error {
+func copyPart(to, from *tsdb.DB, mint, maxt int64, by time.Duration, isTime func(metric string) bool) error {
 	q, err := from.Querier(mint, maxt)
 	if err != nil {
 		return err
@@ -105,8 +106,8 @@ func copyPart(to, from *tsdb.DB, mint, maxt int64, by time.Duration) error {
 	return app.Commit()
 }
 
-// bounds are the times of the first and the last sample, in milliseconds; the first is later if there is none.
-func (s *store) bounds() (first, last int64) {
+// bounds returns the times of the first and the last sample, in milliseconds; the first is later if there is none.
+func (s *Store) bounds() (first, last int64) {
 	first, last = math.MaxInt64, math.MinInt64
 	for _, b := range s.db.Blocks() {
 		first, last = min(first, b.MinTime()), max(last, b.MaxTime()-1) // the end of a block is exclusive
