@@ -88,7 +88,12 @@ func linkGone(f *fault.Fault) fault.Text {
 func linkBelowRate(f *fault.Fault) fault.Text {
 	var e fault.Lines
 	gigabits := func(expr string) string { return f.Text(`max(`+expr+`{$link}) * 8 / 1e9`, "%.4g Gb/s", "") }
-	lanes := func(expr string) string { return f.Text(`max(`+expr+`{$link})`, " on %.0f lanes", "") }
+	lanes := func(expr string) string {
+		if n, ok := f.Number(`max(` + expr + `{$link})`); ok {
+			return " on " + words.Count(int(n), "lane")
+		}
+		return ""
+	}
 	rate := gigabits("rdma_fabric_port_rate_bytes_per_second")
 	enabled := gigabits("rdma_fabric_link_enabled_rate_bytes_per_second")
 	e.AddKnown("Rate", rate, lanes("rdma_fabric_port_width_lanes")+".")
@@ -113,6 +118,20 @@ func linkFlaps(f *fault.Fault) fault.Text {
 	}
 }
 
+// counterNames are the counters of errors of a port, by their metric.
+var counterNames = map[string]string{
+	"excessive_buffer_overrun_errors": "Excessive buffer overrun errors",
+	"fec_corrected_symbols":           "FEC corrected symbols",
+	"fec_uncorrectable_blocks":        "FEC uncorrectable blocks",
+	"link_downed":                     "Link downed",
+	"link_error_recoveries":           "Link error recoveries",
+	"receive_errors":                  "Receive errors",
+	"receive_remote_physical_errors":  "Receive remote physical errors",
+	"symbol_errors":                   "Symbol errors",
+	"transmit_discards":               "Transmit discards",
+	"vl15_dropped":                    "VL15 dropped",
+}
+
 // fabricErrors returns the text of errors that a port has counted, with the command that reads them.
 func fabricErrors(command string, counters ...string) func(*fault.Fault) fault.Text {
 	return func(f *fault.Fault) fault.Text {
@@ -124,7 +143,7 @@ func fabricErrors(command string, counters ...string) func(*fault.Fault) fault.T
 				continue
 			}
 			risen := f.Text("max(increase("+metric+"[1h]))", "%.0f in 1h, ", "")
-			e.Add(strings.ToUpper(c[:1])+words.Spaced(c[1:]), risen+fault.Whole(total)+" since cleared.")
+			e.Add(counterNames[c], risen+fault.Whole(total)+" since cleared.")
 		}
 		return fault.Text{Evidence: e, Diagnose: inFabric(f, lidOfPort+command), DrainReason: retransmitted}
 	}
