@@ -16,7 +16,7 @@ import (
 func (e *Engine) queryRules() rules.QueryFunc {
 	query := rules.EngineQueryFunc(e.ruleEngine, e.store)
 	return func(ctx context.Context, text string, ts time.Time) (promql.Vector, error) {
-		if expr := e.parser.rules[text]; expr != nil && ctx.Err() == nil && isEmpty(expr, e.store.has) {
+		if expr := e.parser.rules[text]; expr != nil && ctx.Err() == nil && isEmpty(expr, e.store.Has) {
 			return promql.Vector{}, nil
 		}
 		return query(ctx, text, ts)

@@ -125,7 +125,7 @@ func TestEachOfNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if said := isEmpty(expr, e.store.has); said != (len(result) == 0) {
+		if said := isEmpty(expr, e.store.Has); said != (len(result) == 0) {
 			t.Errorf("%s: empty: %v, result: %v", text, said, result)
 		}
 		checked++

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
+
+	"rdma_exporter/internal/alerting/store"
 )
 
 // forStateMetric is what Prometheus restores `for` state from: the start of an active alert, in seconds since 1970.
@@ -65,13 +67,13 @@ func (e *Engine) restore(ts time.Time) error {
 	if len(e.opts.Known) == 0 {
 		return nil
 	}
-	app, own := e.store.Appender(context.Background()), target{e.opts.Job, e.opts.Instance}
+	app, own := e.store.Appender(context.Background()), store.Target{Job: e.opts.Job, Instance: e.opts.Instance}
 	for _, a := range e.opts.Known {
 		if ahead := a.SeenAt.Sub(ts); ahead >= 0 {
 			back := -ahead - e.opts.Interval
 			a.SeenAt, a.ActiveAt = a.SeenAt.Add(back), a.ActiveAt.Add(back)
 		}
-		if !a.SeenAt.After(e.to) || ts.Sub(a.SeenAt) > outageTolerance || !own.has(labels.FromMap(a.Labels)) {
+		if !a.SeenAt.After(e.to) || ts.Sub(a.SeenAt) > outageTolerance || !own.Has(labels.FromMap(a.Labels)) {
 			continue
 		}
 		b := labels.NewBuilder(labels.FromMap(a.Labels))
@@ -83,7 +85,7 @@ func (e *Engine) restore(ts time.Time) error {
 		}
 	}
 	if err := app.Commit(); err != nil {
-		return fmt.Errorf("%w: %w", errStore, err)
+		return fmt.Errorf("%w: %w", store.ErrFailed, err)
 	}
 	return nil
 }
@@ -93,7 +95,7 @@ func (e *Engine) restore(ts time.Time) error {
 func (e *Engine) MoveTo(dir string, known []Active) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.store.moveTo(dir)
+	e.store.MoveTo(dir)
 	e.reopened()
 	e.opts.Known, e.restored = known, false
 	for r := range e.alertingRules() {
@@ -110,7 +112,7 @@ func (e *Engine) MoveTo(dir string, known []Active) {
 func (e *Engine) SetDir(dir string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.store.setDir(dir)
+	e.store.SetDir(dir)
 }
 
 // unseen is a group with the same rules and no known series. Otherwise it would mark series as stale that are about to

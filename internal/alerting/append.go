@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+
+	"rdma_exporter/internal/alerting/store"
 )
 
 // Append stores one round as a scrape of this exporter at ts would: job and instance on every series, up=1, classic
@@ -36,15 +38,15 @@ func (e *Engine) AppendPart(ts time.Time, families iter.Seq[*dto.MetricFamily], 
 	if gap := ts.Sub(e.to); !e.to.IsZero() && gap > lookback {
 		e.skip(max(0, gap-e.opts.Interval-suspended))
 	}
-	if e.store.leaveMemory(ts) {
+	if e.store.LeaveMemory(ts) {
 		e.reopened()
 	}
 	err := e.appendRound(ts, families, unread)
-	for range inMemory {
-		if !errors.Is(err, errStore) {
+	for range store.Fallbacks {
+		if !errors.Is(err, store.ErrFailed) {
 			break
 		}
-		if err = e.store.next(err); err != nil {
+		if err = e.store.Next(err); err != nil {
 			return err
 		}
 		e.reopened()
@@ -76,15 +78,15 @@ func (e *Engine) forget() {
 // reopened continues with the data of a replaced database.
 func (e *Engine) reopened() {
 	e.forget()
-	e.from, e.to = e.store.span()
+	e.from, e.to = e.storedSpan()
 }
 
-// appendRound is Append into the open database. The error wraps errStore if the database failed.
+// appendRound is Append into the open database. The error wraps ErrFailed if the database failed.
 func (e *Engine) appendRound(
 	ts time.Time, families iter.Seq[*dto.MetricFamily], unread map[string]bool,
 ) error {
-	if e.store.db == nil {
-		return errStore
+	if !e.store.IsOpen() {
+		return store.ErrFailed
 	}
 	if err := errors.Join(e.restore(ts), e.resume(ts)); err != nil {
 		return err
@@ -111,7 +113,7 @@ func (e *Engine) appendRound(
 		return fmt.Errorf("append round of %s: %w", stamp(ts), errors.Join(err, round.app.Rollback()))
 	}
 	if err := round.app.Commit(); err != nil {
-		return fmt.Errorf("commit round of %s: %w: %w", stamp(ts), errStore, err)
+		return fmt.Errorf("commit round of %s: %w: %w", stamp(ts), store.ErrFailed, err)
 	}
 	round.forgetGone()
 	e.earlier.exporter = left
@@ -123,7 +125,7 @@ func (e *Engine) appendRound(
 		e.from = ts
 	}
 	e.to = ts
-	return e.store.tidy(ts)
+	return e.store.Tidy(ts)
 }
 
 // seriesCache caches the store's reference of each series, so that a round without new series builds no label set.

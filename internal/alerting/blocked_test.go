@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/alerting/store"
 )
 
 // tree is the content of a directory: type, mode and a digest of each entry.
@@ -136,7 +137,7 @@ func TestFIFOWithoutScratch(t *testing.T) {
 	_, err := alerting.New(alerting.Options{Dir: dir, Instance: instance, Logger: slog.New(slog.DiscardHandler)})
 	want := "alerting store unavailable: open alerting store " + dir + ": store not touched: " + dir +
 		"/wal/00000000 is a FIFO, not a regular file: remove it"
-	if !errors.Is(err, alerting.ErrNoStore) || err.Error() != want {
+	if !errors.Is(err, store.ErrUnavailable) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -1,15 +1,12 @@
 package alerting
 
 import (
-	"context"
-	"math"
 	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
 const (
@@ -73,7 +70,7 @@ func (e *Engine) storedClock() Clock {
 	if e.now.Boot == "" || e.to.IsZero() {
 		return e.now
 	}
-	up, ok := e.store.last(e.to, labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, uptimeMetric),
+	up, ok := e.store.Last(e.to, labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, uptimeMetric),
 		labels.MustNewMatcher(labels.MatchEqual, bootLabel, e.now.Boot))
 	if !ok {
 		return e.now
@@ -106,14 +103,14 @@ func (e *Engine) move(by time.Duration) {
 	if by.Abs() <= e.opts.Interval || e.to.IsZero() {
 		return
 	}
-	if err := e.store.move(by); err != nil {
+	if err := e.store.Move(by, isTime); err != nil {
 		e.opts.Logger.Warn("moving the samples failed", "err", err)
-		if e.store.renew(err) != nil { // the caller finds no database
+		if e.store.Renew(err) != nil { // the caller finds no database
 			return
 		}
 	}
 	e.series.renumber()
-	e.from, e.to = e.store.span()
+	e.from, e.to = e.storedSpan()
 }
 
 // isTime reports whether the values of a series are times of the wall clock: those of ALERTS_FOR_STATE, and of
@@ -121,22 +118,4 @@ func (e *Engine) move(by time.Duration) {
 func isTime(name string) bool {
 	return name == forStateMetric ||
 		strings.Contains(name, ":") && (strings.HasSuffix(name, "_time") || strings.HasSuffix(name, ":since"))
-}
-
-// last is the value of a series at a time, of any instance.
-func (s *store) last(at time.Time, matchers ...*labels.Matcher) (v float64, ok bool) {
-	q, err := s.querier(at.UnixMilli(), at.UnixMilli())
-	if err != nil {
-		return 0, false
-	}
-	defer q.Close()
-	set := q.Select(context.Background(), false, nil, matchers...)
-	for set.Next() {
-		it := set.At().Iterator(nil)
-		for it.Next() == chunkenc.ValFloat {
-			_, v = it.At()
-			ok = !math.IsNaN(v)
-		}
-	}
-	return v, ok && set.Err() == nil
 }

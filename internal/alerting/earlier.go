@@ -10,11 +10,11 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"rdma_exporter/internal/alerting/store"
 )
 
 // earlier are the series in the store that had not ended when an earlier run did. Without a restart the next round
@@ -30,9 +30,9 @@ func (e *Engine) resume(ts time.Time) error {
 	if e.resumed {
 		return nil
 	}
-	live, err := e.store.live(ts.Add(-lookback), ts)
+	live, err := e.store.Live(ts.Add(-lookback), ts)
 	if err != nil {
-		return fmt.Errorf("read series of the earlier run: %w: %w", errStore, err)
+		return fmt.Errorf("read series of the earlier run: %w: %w", store.ErrFailed, err)
 	}
 	if e.from.Equal(e.to) { // none of this instance
 		e.from = ts
@@ -54,33 +54,6 @@ func (e *Engine) resume(ts time.Time) error {
 	}
 	e.resumed = true
 	return nil
-}
-
-// live lists the series with a sample after from, until to, that have not ended.
-func (s *store) live(from, to time.Time) (out []labels.Labels, err error) {
-	q, err := s.Querier(from.UnixMilli()+1, to.UnixMilli())
-	if err != nil {
-		return nil, err
-	}
-	defer q.Close()
-	set := q.Select(context.Background(), false, nil,
-		labels.MustNewMatcher(labels.MatchNotEqual, model.MetricNameLabel, ""))
-	var it chunkenc.Iterator
-	for set.Next() {
-		it = set.At().Iterator(it)
-		ended := true
-		for it.Next() == chunkenc.ValFloat {
-			_, v := it.At()
-			ended = value.IsStaleNaN(v)
-		}
-		if err := it.Err(); err != nil {
-			return nil, err
-		}
-		if !ended {
-			out = append(out, set.At().Labels().Copy()) // the data may be mapped from a file
-		}
-	}
-	return out, set.Err()
 }
 
 // owners returns the function that finds the rule of a stored series; nil: it is of the exporter. Of several rules the
@@ -175,7 +148,7 @@ func (e *Engine) endAlerts(g *rules.Group, ts time.Time) error {
 		e.earlier.rules[r] = left
 	}
 	if err := app.Commit(); err != nil {
-		return fmt.Errorf("end alerts of the earlier run: %w: %w", errStore, err)
+		return fmt.Errorf("end alerts of the earlier run: %w: %w", store.ErrFailed, err)
 	}
 	e.seed(g, true)
 	return nil

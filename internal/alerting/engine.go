@@ -15,11 +15,15 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
+
+	"rdma_exporter/internal/alerting/notify"
+	"rdma_exporter/internal/alerting/store"
 )
 
 const (
-	defaultJob      = "rdma_exporter"
-	defaultInterval = 15 * time.Second
+	defaultJob       = "rdma_exporter"
+	defaultInterval  = 15 * time.Second
+	defaultRetention = 2 * time.Hour
 
 	// lookback is Prometheus' default: a series without a sample for longer is stale. Therefore a longer pause between
 	// rounds starts a new observation span.
@@ -68,7 +72,7 @@ type Options struct {
 	// Clock reads the clocks of the host; nil: the times of the rounds are all that is known, as in a replay.
 	Clock    func() Clock
 	Logger   *slog.Logger
-	Notifier *Notifier // receives firing and resolved alerts; nil: none
+	Notifier *notify.Notifier // receives firing and resolved alerts; nil: none
 }
 
 // Engine holds recent samples of this node and the state of its rules. Append and Eval must not run concurrently;
@@ -76,7 +80,7 @@ type Options struct {
 type Engine struct {
 	opts       Options
 	logger     *slog.Logger
-	store      *store
+	store      *store.Store
 	engine     *promql.Engine
 	ruleEngine *promql.Engine // with parser; for the goroutine that evaluates
 	manager    *rules.Manager
@@ -136,19 +140,23 @@ func New(opts Options) (*Engine, error) {
 		Parser:                   parser.NewParser(parser.Options{}),
 	}
 	e.engine = promql.NewEngine(pql)
-	e.store = &store{opts: opts, logger: e.logger, library: openLibrary}
-	e.parser = &ruleParser{Parser: pql.Parser, has: e.store.has}
+	e.store = store.New(store.Options{
+		Dir: opts.Dir, Scratch: opts.Scratch, Context: opts.Context, OpenLimit: opts.OpenLimit,
+		Own: store.Target{Job: opts.Job, Instance: opts.Instance}, Fleet: opts.Fleet, Retention: opts.Retention,
+		Logger: opts.Logger, Library: e.logger,
+	})
+	e.parser = &ruleParser{Parser: pql.Parser, has: e.store.Has}
 	pql.Parser = e.parser
 	e.ruleEngine = promql.NewEngine(pql)
-	var notify rules.NotifyFunc = func(context.Context, string, ...*rules.Alert) {}
+	var send rules.NotifyFunc = func(context.Context, string, ...*rules.Alert) {}
 	if opts.Notifier != nil {
-		notify = opts.Notifier.notify
+		send = opts.Notifier.Notify
 	}
 	e.ruleOpts = &rules.ManagerOptions{
 		NameValidationScheme: model.LegacyValidation,
 		ExternalURL:          externalURL,
 		QueryFunc:            e.queryRules(),
-		NotifyFunc:           e.notifyTold(notify),
+		NotifyFunc:           e.notifyTold(send),
 		Appendable:           e.store,
 		Queryable:            e.store,
 		Logger:               slog.New(slog.DiscardHandler), // Eval returns what it would log in each round
@@ -166,10 +174,10 @@ func New(opts Options) (*Engine, error) {
 	}
 	e.meta = describe(e.groups)
 	e.parser.keep(e.groups)
-	if err := e.store.begin(); err != nil {
+	if err := e.store.Begin(); err != nil {
 		return nil, errors.Join(err, e.engine.Close())
 	}
-	e.from, e.to = e.store.span()
+	e.from, e.to = e.storedSpan()
 	return e, nil
 }
 
@@ -222,7 +230,7 @@ func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := Stats{Rounds: e.rounds, Failures: e.failures}
-	s.Degraded, s.Series = e.store.state()
+	s.Degraded, s.Series = e.store.State()
 	return s
 }
 

@@ -22,7 +22,7 @@ func (e *Engine) EvaluateAll(of func(text string, got, want promql.Vector, all b
 		}
 		got, err := query(ctx, text, ts)
 		expr := e.parser.rules[text]
-		of(text, got, want, expr != nil && isEmpty(expr, e.store.has))
+		of(text, got, want, expr != nil && isEmpty(expr, e.store.Has))
 		return want, err
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/alerting/store"
 	"rdma_exporter/test/alone"
 )
 
@@ -223,10 +224,10 @@ func TestNoSpaceAnywhere(t *testing.T) {
 	write(t, parent, "in the way")
 	restore := noFileBeyond(t, uint64(wal.Size()))
 	for range 4 {
-		if err := e.Append(at(now), slices.Values(wide(1))); !errors.Is(err, alerting.ErrNoStore) {
+		if err := e.Append(at(now), slices.Values(wide(1))); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("%s: %v", now, err)
 		}
-		if _, err := e.Query(t.Context(), "state", at(now)); !errors.Is(err, alerting.ErrNoStore) {
+		if _, err := e.Query(t.Context(), "state", at(now)); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("%s: query: %v", now, err)
 		}
 		now += 15 * time.Second

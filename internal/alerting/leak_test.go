@@ -1,15 +1,19 @@
 package alerting_test
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/alerting/notify"
 )
 
 // held counts the resources of the process.
@@ -27,10 +31,15 @@ func held(t *testing.T) (goroutines, files int) {
 func TestNothingLeaks(t *testing.T) {
 	down := gauge("state", 1, "device", "mlx5_0")
 	life := func() {
-		am := receive(t)
+		var status atomic.Int64
+		status.Store(http.StatusOK)
+		am := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.WriteHeader(int(status.Load()))
+		}))
 		file, dir := filepath.Join(t.TempDir(), "am.yml"), filepath.Join(t.TempDir(), "store")
 		write(t, file, "basic_auth: {username: a, password: x}\n")
-		n, err := alerting.NewNotifier(alerting.NotifierOptions{URLs: []string{am.URL}, HTTPFile: file})
+		n, err := notify.New(notify.Options{URLs: []string{am.URL}, HTTPFile: file})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +77,7 @@ func TestNothingLeaks(t *testing.T) {
 			now = now.Add(-time.Hour)
 			rounds(4)
 		}
-		am.answer(http.StatusInternalServerError)
+		status.Store(http.StatusInternalServerError)
 		rounds(10)
 		// Two files per block; and for each of three clients an idle connection, with both ends in this process.
 		const blocks, connections = 4 * 2, 3

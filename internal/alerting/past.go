@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
+
+	"rdma_exporter/internal/alerting/store"
 )
 
 // PastSeries is a series of another Prometheus, with all its labels.
@@ -41,8 +43,8 @@ type PastSample struct {
 func (e *Engine) AppendPast(ts time.Time, samples []PastSample) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.store.db == nil {
-		return errStore
+	if !e.store.IsOpen() {
+		return store.ErrFailed
 	}
 	app := e.store.Appender(context.Background())
 	for _, s := range samples {
@@ -55,13 +57,13 @@ func (e *Engine) AppendPast(ts time.Time, samples []PastSample) error {
 		}
 	}
 	if err := app.Commit(); err != nil {
-		return fmt.Errorf("commit samples of %s: %w: %w", stamp(ts), errStore, err)
+		return fmt.Errorf("commit samples of %s: %w: %w", stamp(ts), store.ErrFailed, err)
 	}
 	if e.to.IsZero() || ts.Sub(e.to) > max(lookback, 2*e.opts.Interval) {
 		e.from = ts
 	}
 	e.to = ts
-	return e.store.tidy(ts)
+	return e.store.Tidy(ts)
 }
 
 // Past evaluates the rules over history. Each rule is evaluated for all times at once by a range query, at a tenth of
@@ -189,7 +191,7 @@ func (p *Past) Eval(ctx context.Context, from time.Time, times int, firing Firin
 				switch {
 				case ctx.Err() != nil:
 					return nil, ctx.Err()
-				case errors.Is(err, errStore):
+				case errors.Is(err, store.ErrFailed):
 					return nil, err
 				case err != nil:
 					failed[r.rule.Name()] = err
@@ -221,7 +223,7 @@ func (p *Past) evalRule(ctx context.Context, r *pastRule, from time.Time, times 
 		return errors.Join(err, app.Rollback())
 	}
 	if err := app.Commit(); err != nil {
-		return fmt.Errorf("commit results of %s: %w: %w", r.rule.Name(), errStore, err)
+		return fmt.Errorf("commit results of %s: %w: %w", r.rule.Name(), store.ErrFailed, err)
 	}
 	return nil
 }

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/alerting/store"
 )
 
-// TestQueriesWhileTheStoreIsReplaced: concurrent queries are answered or return ErrNoStore, whatever happens to the
+// TestQueriesWhileTheStoreIsReplaced: concurrent queries are answered or return ErrUnavailable, whatever happens to the
 // store.
 func TestQueriesWhileTheStoreIsReplaced(t *testing.T) {
 	e, _ := lasting(t, filepath.Join(t.TempDir(), "store"))
@@ -27,7 +27,7 @@ func TestQueriesWhileTheStoreIsReplaced(t *testing.T) {
 				default:
 				}
 				if _, err := e.Query(t.Context(), "sum_over_time(state[2h])", at(0)); err != nil &&
-					!errors.Is(err, alerting.ErrNoStore) {
+					!errors.Is(err, store.ErrUnavailable) {
 					t.Error(err)
 				}
 				e.Alerts()

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/template"
 
 	"rdma_exporter/internal/evidence"
+	"rdma_exporter/internal/evidence/fault"
 	"rdma_exporter/rules/identity"
 )
 
@@ -24,7 +25,7 @@ type told struct {
 	texts map[string]string
 }
 
-// annotations are those of an alert, with the texts that are told. e.mu is held.
+// annotations returns those of an alert, with the texts that are told. e.mu is held.
 func (e *Engine) annotations(a *rules.Alert) labels.Labels {
 	texts := e.told[a.Labels.Hash()].texts
 	if len(texts) == 0 {
@@ -45,13 +46,13 @@ func (e *Engine) tell(ctx context.Context, a *rules.Alert) {
 		return
 	}
 	l := a.Labels.Map()
-	texts := evidence.Annotations(l, a.Value, func(expr string) (out []evidence.Sample) {
+	texts := evidence.Annotations(l, a.Value, func(expr string) (out []fault.Sample) {
 		found, err := e.Query(ctx, expr, e.lastEval)
 		if err != nil {
 			e.logger.Warn("Evidence not read", "err", err)
 		}
 		for _, s := range found {
-			out = append(out, evidence.Sample(s))
+			out = append(out, fault.Sample(s))
 		}
 		return out
 	})

@@ -23,6 +23,7 @@ var layers = [][]string{
 	{"internal/command"},
 	{"internal/web", "internal/check", "internal/topo", "internal/tune", "internal/backtest"},
 	{"internal/alerting", "internal/rounds"},
+	{"internal/alerting/"},
 	{"collector", "internal/fabric"},
 	{"collector/"}, // a domain each
 	{"collector/infiniband/pma"},
@@ -30,6 +31,8 @@ var layers = [][]string{
 	{"collector/counters"},
 	{"collector/metric", "collector/sysfs"},
 	{"internal/expect", "internal/coverage", "internal/reading", "internal/account", "internal/evidence", "internal/capture/replay", "internal/capture/anonymise"},
+	{"internal/evidence/"}, // a domain each
+	{"internal/evidence/fault"},
 	{"internal/capture", "internal/exposition", "internal/workers", "internal/role", "internal/site", "internal/state"},
 	{"internal/setup", "internal/capture/answer"},
 	{"internal/host/live"},
@@ -51,7 +54,7 @@ var bans = []struct {
 	only   []string // packages, or with a final / all below
 	reason string
 }{
-	{"github.com/prometheus/prometheus/", []string{"internal/alerting"}, "rule evaluation is confined to one package"},
+	{"github.com/prometheus/prometheus/", []string{"internal/alerting", "internal/alerting/"}, "rule evaluation is confined to the engine"},
 	{"github.com/prometheus/client_golang/", []string{"internal/web"}, "collectors emit plain samples without a registry"},
 	{"github.com/prometheus/exporter-toolkit/", []string{"internal/serve"}, "only the program listens on sockets"},
 	{"github.com/alecthomas/kingpin/", []string{"internal/machine", "internal/serve", "internal/cli", "internal/cli/"}, "flags belong to commands"},
@@ -62,8 +65,8 @@ var bans = []struct {
 	{"google.golang.org/grpc", []string{"internal/host/"}, "internal/host is the only access to the kubelet"},
 	{"k8s.io/", []string{"internal/host/"}, "internal/host is the only access to the kubelet"},
 	{"golang.org/x/sys/unix", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/command", "internal/machine", "internal/serve", "internal/cli/report"}, "internal/host is the only access to the kernel; the others use errnos, names of capabilities and signals, and ask for a terminal"},
-	{"syscall", []string{"internal/host", "internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/alerting", "cmd/rdma_exporter"}, "internal/host is the only access to the kernel; captures and replays use errnos, state locks its directory, alerting checks the owner of a directory, the command handles signals"},
-	{"os", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/command", "internal/control", "internal/serve", "internal/cli/", "internal/alerting", "cmd/rdma_exporter"}, "internal/host opens files of the machine; the others open their own"},
+	{"syscall", []string{"internal/host", "internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/alerting/store", "cmd/rdma_exporter"}, "internal/host is the only access to the kernel; captures and replays use errnos, state locks its directory, the store of samples checks the owner of a directory, the command handles signals"},
+	{"os", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/command", "internal/control", "internal/serve", "internal/cli/", "internal/alerting/store", "cmd/rdma_exporter"}, "internal/host opens files of the machine; the others open their own"},
 	{"os/exec", nil, "the program runs no other program"},
 	{"unsafe", []string{"internal/host/"}, "for ioctls that libraries lack or implement differently"},
 }

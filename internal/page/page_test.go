@@ -14,6 +14,7 @@ import (
 
 	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/alerting/store"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/transceiver"
@@ -291,11 +292,11 @@ type noSource struct{ to time.Time }
 func (s noSource) Observed() (from, to time.Time) { return s.to, s.to }
 
 func (s noSource) Range(context.Context, string, time.Time, time.Time, time.Duration) ([]alerting.Series, error) {
-	return nil, alerting.ErrNoStore
+	return nil, store.ErrUnavailable
 }
 
 func (s noSource) Query(context.Context, string, time.Time) ([]alerting.Sample, error) {
-	return nil, alerting.ErrNoStore
+	return nil, store.ErrUnavailable
 }
 
 func TestNoHistory(t *testing.T) {
@@ -306,7 +307,7 @@ func TestNoHistory(t *testing.T) {
 		t.Error("no store, no error")
 	}
 	in := node("mlx5_0")
-	in.History, in.NoHistory = nil, alerting.ErrNoStore
+	in.History, in.NoHistory = nil, store.ErrUnavailable
 	if html := render(t, in); !strings.Contains(html, "without a history: alerting store unavailable") ||
 		!strings.Contains(html, "mlx5_0/1") {
 		t.Error("a store that fails takes the page with it, or is not reported")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/alerting/notify"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rulefiles"
@@ -73,7 +73,7 @@ func (a *alertingConfig) check() (err error) {
 		return err
 	}
 	for i, u := range a.alertmanagers {
-		wrong := alerting.CheckURL(u)
+		wrong := notify.CheckURL(u)
 		if err := (command.Checks{
 			{!a.on, fmt.Errorf("--alerting.alertmanager-url=%s: has no effect with --no-alerting, which sends no alerts", u)},
 			{wrong != nil, fmt.Errorf("--alerting.alertmanager-url=%w", wrong)},
@@ -82,14 +82,14 @@ func (a *alertingConfig) check() (err error) {
 			return err
 		}
 	}
-	if a.externalLabels, err = alerting.ParseLabels(a.externalPairs); err != nil {
+	if a.externalLabels, err = notify.ParseLabels(a.externalPairs); err != nil {
 		return fmt.Errorf("--alerting.external-labels: %w", err)
 	}
 	return nil
 }
 
 // notifier is nil if no alerts are sent.
-func (a *alertingConfig) notifier(m *machine.Machine, o alerting.NotifierOptions) (*alerting.Notifier, error) {
+func (a *alertingConfig) notifier(m *machine.Machine, o notify.Options) (*notify.Notifier, error) {
 	if len(a.alertmanagers) == 0 {
 		return nil, nil
 	}
@@ -101,7 +101,7 @@ func (a *alertingConfig) notifier(m *machine.Machine, o alerting.NotifierOptions
 		}
 		o.ExternalLabels["replay"] = "true"
 	}
-	n, err := alerting.NewNotifier(o)
+	n, err := notify.New(o)
 	if err != nil {
 		return nil, fmt.Errorf("--alerting.alertmanager-config-file=%s: %w", a.httpFile, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/alerting/notify"
 	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
@@ -25,8 +26,8 @@ import (
 type daemon struct {
 	config   *alertingConfig
 	engine   *alerting.Engine
-	notifier *alerting.Notifier // nil: no alerts are sent
-	memory   *alertMemory       // nil for a replay
+	notifier *notify.Notifier // nil: no alerts are sent
+	memory   *alertMemory     // nil for a replay
 	rounds   verdict.Collector
 	log      *slog.Logger
 	phase    time.Duration // of the host within the interval
@@ -53,7 +54,7 @@ func (at address) daemon(
 		config: a, phase: phase(m.Hostname(), a.interval), log: log, seen: seenLast{host: instance, replay: m.Recording(c)},
 	}
 	var err error
-	if d.notifier, err = a.notifier(m, alerting.NotifierOptions{ExternalURL: external, Logger: log}); err != nil {
+	if d.notifier, err = a.notifier(m, notify.Options{ExternalURL: external, Logger: log}); err != nil {
 		return nil, err
 	}
 	o := alerting.Options{
@@ -167,7 +168,7 @@ func (s *daemonStats) note(d *daemon, took time.Duration) {
 		Degraded: e.Degraded || d.memory != nil && !d.memory.file.IsOpen(),
 	}
 	if d.notifier != nil {
-		x.QueueCapacity = alerting.QueueCapacity
+		x.QueueCapacity = notify.QueueCapacity
 		for _, a := range d.notifier.Deliveries() {
 			x.Alertmanagers = append(x.Alertmanagers, rounds.AlertmanagerState{
 				URL: a.Alertmanager, Queued: a.Queued, Sent: a.Sent, Errors: a.Errors, Dropped: a.Dropped,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/evidence"
+	"rdma_exporter/internal/evidence/fault"
 	"rdma_exporter/test/ruleplay"
 )
 
@@ -102,14 +103,14 @@ func textsOf(t *testing.T, u *ruleplay.File, told map[string]bool) string {
 }
 
 // asked evaluates the queries of texts at a time.
-func asked(t *testing.T, p *ruleplay.Play, at time.Duration) evidence.Query {
-	return func(expr string) (out []evidence.Sample) {
+func asked(t *testing.T, p *ruleplay.Play, at time.Duration) fault.Query {
+	return func(expr string) (out []fault.Sample) {
 		v, err := p.Ask(t.Context(), expr, at)
 		if err != nil {
 			t.Errorf("%s: %v", expr, err)
 		}
 		for _, s := range v {
-			out = append(out, evidence.Sample{Labels: s.Metric.Map(), Value: s.F})
+			out = append(out, fault.Sample{Labels: s.Metric.Map(), Value: s.F})
 		}
 		return out
 	}
