@@ -19,6 +19,7 @@ var layers = [][]string{
 	{"internal/job"},
 	{"internal/verdict"},
 	{"internal/machine"},
+	{"internal/page/"}, // of a node, of a fabric
 	{"internal/page", "internal/rulefiles", "internal/control"},
 	{"internal/command"},
 	{"internal/web", "internal/check", "internal/topo", "internal/tune", "internal/backtest"},
@@ -89,7 +90,10 @@ func imports(t *testing.T) map[string][]string {
 
 // forTests reports whether a package beside those it serves is for tests only.
 func forTests(name string) bool {
-	return slices.Contains([]string{"collector/collectortest", "internal/deptest", "internal/host/hosttest"}, name)
+	return slices.Contains(
+		[]string{"collector/collectortest", "internal/deptest", "internal/host/hosttest", "internal/page/pagetest"},
+		name,
+	)
 }
 
 // layer is the layer of a package, or else that of the packages below a name with a final /; -1: not of the program.

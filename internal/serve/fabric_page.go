@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/page"
+	"rdma_exporter/internal/page/fabricpage"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/web"
 )
@@ -28,7 +29,7 @@ type fabricShown struct {
 	interval time.Duration
 
 	mu   sync.Mutex // one makes it for all
-	kept *page.Fabric
+	kept *fabricpage.Fabric
 	of   fabricMoment // that it was made from
 }
 
@@ -47,17 +48,17 @@ func (f *Fabric) page(swept *machine.Fabric, d *daemon) (*fabricShown, *web.Page
 	if d != nil {
 		links = append(links, page.Link{Href: "api/v1/findings", Text: "Findings as JSON"})
 	}
-	p, err := page.NewPage(f.links(links...))
+	p, err := fabricpage.NewPage(f.links(links...))
 	if err != nil {
 		return nil, nil, err
 	}
 	x := &fabricShown{
 		swept: swept, daemon: d, host: cmp.Or(swept.Hostname(), "this host"), interval: f.interval,
 	}
-	return x, &web.Page{Views: withRunbooks(p, map[string]web.View{
-		"{$}": {ContentType: web.HTML, Write: func(_ *http.Request, w io.Writer) error { return p.RenderFabric(w, x.fabric(), time.Now()) }},
+	return x, &web.Page{Views: withRunbooks(p.Renderer, map[string]web.View{
+		"{$}": {ContentType: web.HTML, Write: func(_ *http.Request, w io.Writer) error { return p.Render(w, x.fabric(), time.Now()) }},
 		"links": {ContentType: web.HTML, Of: x.moment, Queries: true, Write: func(r *http.Request, w io.Writer) error {
-			return p.RenderLinks(w, x.fabric(), time.Now(), page.FilterOf(r.URL.Query()))
+			return p.RenderLinks(w, x.fabric(), time.Now(), fabricpage.ParseFilter(r.URL.Query()))
 		}},
 		"switches/{guid}": {ContentType: web.HTML, Write: func(r *http.Request, w io.Writer) error {
 			return p.RenderSwitch(w, x.fabric(), time.Now(), r.PathValue("guid"))
@@ -67,7 +68,7 @@ func (f *Fabric) page(swept *machine.Fabric, d *daemon) (*fabricShown, *web.Page
 }
 
 // fabric is made once per sweep and evaluation, for all requests.
-func (x *fabricShown) fabric() *page.Fabric {
+func (x *fabricShown) fabric() *fabricpage.Fabric {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := fabricMoment{picture: x.swept.Monitor.Picture(), port: x.swept.PortName()}
@@ -75,7 +76,7 @@ func (x *fabricShown) fabric() *page.Fabric {
 		now.round = x.daemon.seen.last()
 	}
 	if now != x.of {
-		x.kept, x.of = page.NewFabric(x.input(now)), now
+		x.kept, x.of = fabricpage.New(x.input(now)), now
 	}
 	return x.kept
 }
@@ -84,7 +85,7 @@ func (x *fabricShown) fabric() *page.Fabric {
 func (x *fabricShown) moment() any {
 	f := x.fabric()
 	return struct {
-		of    weak.Pointer[page.Fabric]
+		of    weak.Pointer[fabricpage.Fabric]
 		stale string
 	}{weak.Make(f), f.Stale(time.Now())}
 }
@@ -98,8 +99,8 @@ func (x *fabricShown) forget() {
 	}
 }
 
-func (x *fabricShown) input(now fabricMoment) page.FabricInput {
-	in := page.FabricInput{
+func (x *fabricShown) input(now fabricMoment) fabricpage.Input {
+	in := fabricpage.Input{
 		Exporter: version.Version, Host: x.host, Port: now.port, Interval: x.interval, Picture: now.picture,
 		Rules: x.daemon != nil,
 	}

@@ -22,7 +22,7 @@ import (
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/live"
 	"rdma_exporter/internal/machine"
-	"rdma_exporter/internal/page"
+	"rdma_exporter/internal/page/nodepage"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/state"
 )
@@ -72,7 +72,7 @@ type flightRecorder struct {
 	armed  bool                  // an alert is pending
 	due    []alerting.Alert      // that have fired and are in no capture
 	firing map[string]seenFiring // by labels
-	kept   []page.Incident       // the newest first
+	kept   []nodepage.Incident   // the newest first
 	state  rounds.FileState
 	tried  bool
 }
@@ -85,8 +85,8 @@ type seenFiring struct {
 
 // flightKept is the content of the state file beside the captures.
 type flightKept struct {
-	Incidents []page.Incident `json:"incidents"`
-	Firing    []seenFiring    `json:"firing"`
+	Incidents []nodepage.Incident `json:"incidents"`
+	Firing    []seenFiring        `json:"firing"`
 }
 
 // newFlightRecorder is nil for a replay, and without a usable directory.
@@ -301,14 +301,14 @@ func (f *flightRecorder) keep(ctx context.Context, at time.Time, due []alerting.
 
 // finish records the result, and removes the oldest captures.
 func (f *flightRecorder) finish(at time.Time, file string, due []alerting.Alert, err error) {
-	i := page.Incident{Time: at.UTC(), File: file}
+	i := nodepage.Incident{Time: at.UTC(), File: file}
 	for _, a := range due {
 		i.Alerts = append(i.Alerts, strings.TrimSuffix(a.Name+" "+check.Where(a.Labels), " host"))
 	}
 	f.mu.Lock()
 	f.due = f.due[len(due):]
 	f.tried, f.state.Failed = true, err != nil
-	var old []page.Incident
+	var old []nodepage.Incident
 	if err == nil {
 		f.state.At = at
 		f.kept = slices.Insert(f.kept, 0, i)
@@ -354,7 +354,7 @@ func (f *flightRecorder) save(at time.Time) {
 }
 
 // incidents are the captures that are kept, the newest first.
-func (f *flightRecorder) incidents() []page.Incident {
+func (f *flightRecorder) incidents() []nodepage.Incident {
 	if f == nil {
 		return nil
 	}

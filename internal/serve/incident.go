@@ -17,7 +17,7 @@ import (
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/machine"
-	"rdma_exporter/internal/page"
+	"rdma_exporter/internal/page/nodepage"
 )
 
 // Entries of a capture of an incident.
@@ -80,14 +80,14 @@ func (f *flightRecorder) name(at time.Time, alert string) string {
 }
 
 // list returns the captures in the directory, with their alerts.
-func (f *flightRecorder) list(known []page.Incident) ([]page.Incident, error) {
+func (f *flightRecorder) list(known []nodepage.Incident) ([]nodepage.Incident, error) {
 	files, err := filepath.Glob(filepath.Join(f.file.Dir, "*.txtar"))
 	if err != nil {
 		return nil, err
 	}
-	var out []page.Incident
+	var out []nodepage.Incident
 	for _, file := range files {
-		i := slices.IndexFunc(known, func(k page.Incident) bool { return k.File == file })
+		i := slices.IndexFunc(known, func(k nodepage.Incident) bool { return k.File == file })
 		if i >= 0 {
 			out = append(out, known[i])
 			continue
@@ -97,10 +97,12 @@ func (f *flightRecorder) list(known []page.Incident) ([]page.Incident, error) {
 		if err != nil {
 			continue // not an incident capture
 		}
-		out = append(out, page.Incident{Time: at, File: file, Alerts: []string{alert}})
+		out = append(out, nodepage.Incident{Time: at, File: file, Alerts: []string{alert}})
 	}
 	slices.SortFunc(out,
-		func(a, b page.Incident) int { return cmp.Or(b.Time.Compare(a.Time), strings.Compare(b.File, a.File)) })
+		func(a, b nodepage.Incident) int {
+			return cmp.Or(b.Time.Compare(a.Time), strings.Compare(b.File, a.File))
+		})
 	return out, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/page"
+	"rdma_exporter/internal/page/nodepage"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/web"
 	"rdma_exporter/internal/words"
@@ -33,10 +34,10 @@ type shown struct {
 	young   time.Duration
 	machine string
 	host    string
-	page    *page.Page
+	page    *nodepage.Page
 
-	mu       sync.Mutex // one request at a time reads the history and renders
-	kept     page.Input // the last one
+	mu       sync.Mutex     // one request at a time reads the history and renders
+	kept     nodepage.Input // the last one
 	rendered map[string][]byte
 	of       *rounds.Picture
 	at       time.Time
@@ -50,7 +51,7 @@ func (s *Config) page(c *machine.Config, at address, sched *rounds.Scheduler, d 
 	if d != nil {
 		views = append(views, page.Link{Href: "api/v1/findings", Text: "Findings as JSON"})
 	}
-	p, err := page.NewPage(s.links(views...))
+	p, err := nodepage.NewPage(s.links(views...))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (s *Config) page(c *machine.Config, at address, sched *rounds.Scheduler, d 
 	x := &shown{
 		daemon: d, sched: sched, young: max(s.minInterval, pageYoung), machine: at.machine.Describe(c), host: host, page: p,
 	}
-	return &web.Page{Views: withRunbooks(p, map[string]web.View{
+	return &web.Page{Views: withRunbooks(p.Renderer, map[string]web.View{
 		"{$}":             {ContentType: web.HTML, Write: x.shared("html", x.html)},
 		"api/v1/node":     {ContentType: web.JSON, Write: x.shared("node", node)},
 		"api/v1/topology": {ContentType: web.JSON, Write: x.shared("topology", topology)},
@@ -75,7 +76,7 @@ func (x *shown) picture(ctx context.Context) (*rounds.Picture, error) {
 
 // shared renders a view once for all clients.
 func (x *shown) shared(
-	name string, render func(w io.Writer, in page.Input) error,
+	name string, render func(w io.Writer, in nodepage.Input) error,
 ) func(*http.Request, io.Writer) error {
 	return func(r *http.Request, w io.Writer) error {
 		p, err := x.picture(r.Context())
@@ -92,7 +93,7 @@ func (x *shown) shared(
 }
 
 func (x *shown) text(
-	ctx context.Context, p *rounds.Picture, name string, render func(w io.Writer, in page.Input) error,
+	ctx context.Context, p *rounds.Picture, name string, render func(w io.Writer, in nodepage.Input) error,
 ) ([]byte, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -113,8 +114,8 @@ func (x *shown) text(
 	return x.rendered[name], nil
 }
 
-func (x *shown) read(ctx context.Context, p *rounds.Picture) (page.Input, error) {
-	in := page.Input{Exporter: version.Version, Machine: x.machine, Host: x.host, Now: time.Now()}
+func (x *shown) read(ctx context.Context, p *rounds.Picture) (nodepage.Input, error) {
+	in := nodepage.Input{Exporter: version.Version, Machine: x.machine, Host: x.host, Now: time.Now()}
 	if p == nil {
 		return in, nil
 	}
@@ -127,15 +128,17 @@ func (x *shown) read(ctx context.Context, p *rounds.Picture) (page.Input, error)
 	report := check.New(findings)
 	in.Incidents = x.daemon.flight.incidents()
 	in.Report, in.Alerts, in.Interval = &report, findings.Alerts, findings.Interval
-	in.History, in.NoHistory = page.ReadHistory(ctx, x.daemon.engine)
+	in.History, in.NoHistory = nodepage.ReadHistory(ctx, x.daemon.engine)
 	return in, ctx.Err()
 }
 
-func (x *shown) html(w io.Writer, in page.Input) error {
-	n := page.New(in)
-	return x.page.Render(w, in, &n, page.Topology(in))
+func (x *shown) html(w io.Writer, in nodepage.Input) error {
+	n := nodepage.New(in)
+	return x.page.Render(w, in, &n, nodepage.Topology(in))
 }
 
-func node(w io.Writer, in page.Input) error { return command.PrintJSON(w, page.New(in)) }
+func node(w io.Writer, in nodepage.Input) error { return command.PrintJSON(w, nodepage.New(in)) }
 
-func topology(w io.Writer, in page.Input) error { return command.PrintJSON(w, page.Topology(in)) }
+func topology(w io.Writer, in nodepage.Input) error {
+	return command.PrintJSON(w, nodepage.Topology(in))
+}

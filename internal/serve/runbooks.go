@@ -64,7 +64,7 @@ func (at address) known() bool {
 }
 
 // withRunbooks adds the pages of runbooks to others. A former name of an alert leads to the current one.
-func withRunbooks(p *page.Page, views map[string]web.View) map[string]web.View {
+func withRunbooks(p *page.Renderer, views map[string]web.View) map[string]web.View {
 	views["runbooks/{$}"] = web.View{
 		ContentType: web.HTML, Write: func(_ *http.Request, w io.Writer) error { return p.RenderRunbooks(w) },
 	}
