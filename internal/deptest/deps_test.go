@@ -15,6 +15,7 @@ var layers = [][]string{
 	{"cmd/rdma_exporter"},
 	{"internal/cli"},
 	{"internal/cli/author", "internal/cli/operate", "internal/cli/report"}, // commands
+	{"internal/serve/"}, // daemons
 	{"internal/serve"},
 	{"internal/job"},
 	{"internal/verdict"},
@@ -53,7 +54,7 @@ var bans = []struct {
 	{"github.com/prometheus/prometheus/", []string{"internal/alerting"}, "rule evaluation is confined to one package"},
 	{"github.com/prometheus/client_golang/", []string{"internal/web"}, "collectors emit plain samples without a registry"},
 	{"github.com/prometheus/exporter-toolkit/", []string{"internal/serve"}, "only the program listens on sockets"},
-	{"github.com/alecthomas/kingpin/", []string{"internal/machine", "internal/serve", "internal/cli", "internal/cli/"}, "flags belong to commands"},
+	{"github.com/alecthomas/kingpin/", []string{"internal/machine", "internal/serve", "internal/serve/", "internal/cli", "internal/cli/"}, "flags belong to commands"},
 	{"go.yaml.in/yaml/", []string{"internal/site", "internal/tune"}, "the site configuration and the rule tuning are the only YAML files of the program"},
 	{"github.com/vishvananda/", []string{"internal/host/"}, "internal/host is the only access to the kernel"},
 	{"github.com/cilium/", []string{"internal/host/"}, "internal/host is the only access to the kernel"},
@@ -62,7 +63,7 @@ var bans = []struct {
 	{"k8s.io/", []string{"internal/host/"}, "internal/host is the only access to the kubelet"},
 	{"golang.org/x/sys/unix", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/command", "internal/machine", "internal/serve", "internal/cli/report"}, "internal/host is the only access to the kernel; the others use errnos, names of capabilities and signals, and ask for a terminal"},
 	{"syscall", []string{"internal/host", "internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/alerting", "cmd/rdma_exporter"}, "internal/host is the only access to the kernel; captures and replays use errnos, state locks its directory, alerting checks the owner of a directory, the command handles signals"},
-	{"os", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/command", "internal/control", "internal/serve", "internal/cli/", "internal/alerting", "cmd/rdma_exporter"}, "internal/host opens files of the machine; the others open their own"},
+	{"os", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/command", "internal/control", "internal/serve", "internal/serve/", "internal/cli/", "internal/alerting", "cmd/rdma_exporter"}, "internal/host opens files of the machine; the others open their own"},
 	{"os/exec", nil, "the program runs no other program"},
 	{"unsafe", []string{"internal/host/"}, "for ioctls that libraries lack or implement differently"},
 }

@@ -1,5 +1,5 @@
-// Package page writes the web pages of a node, or in fabric mode of the fabric: HTML, and the same facts as JSON. It is
-// pure: plain data in, text out. All text that comes from hardware is hostile input.
+// Package page is what the web pages of a node and of a fabric share: HTML, and the same facts as JSON. It is pure:
+// plain data in, text out. All text that comes from hardware is hostile input.
 package page
 
 import (

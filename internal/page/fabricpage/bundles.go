@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// bundle is the links between two switches.
+// bundle holds the links between two switches.
 type bundle struct {
 	a, b     *Switch
 	links, n int // n: with the worst problem

@@ -1,3 +1,4 @@
+// Package fabricpage is the pages of a fabric.
 package fabricpage
 
 import (

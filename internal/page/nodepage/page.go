@@ -1,3 +1,4 @@
+// Package nodepage is the page of a node.
 package nodepage
 
 import (

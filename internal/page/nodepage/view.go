@@ -51,7 +51,7 @@ type gpuPath struct {
 	Now                                  string // what a job makes of it
 }
 
-// group is the objects of one kind and class.
+// group holds the objects of one kind and class.
 type group struct {
 	Health page.Health
 	What   string // 8 compute ports

@@ -1,4 +1,4 @@
-package serve
+package nodedaemon
 
 import (
 	"context"
@@ -24,6 +24,7 @@ import (
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/page/nodepage"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/serve"
 	"rdma_exporter/internal/state"
 )
 
@@ -89,9 +90,10 @@ type flightKept struct {
 	Firing    []seenFiring        `json:"firing"`
 }
 
-// newFlightRecorder is nil for a replay, and without a usable directory.
+// newFlightRecorder returns a recorder; nil for a replay, and without a usable directory.
 func newFlightRecorder(
-	ctx context.Context, c *machine.Config, m *machine.Machine, memory *expect.Memory, d *daemon, log *slog.Logger,
+	ctx context.Context, c *machine.Config, m *machine.Machine, memory *expect.Memory, d *serve.Daemon,
+	log *slog.Logger,
 ) *flightRecorder {
 	if m.Player != nil {
 		return nil
@@ -101,7 +103,10 @@ func newFlightRecorder(
 		log.Warn("cannot use the incident directory, no incident captures are kept", "err", err)
 		return nil
 	}
-	f.history, f.site = d.history, func(a *capture.Archive) error { return c.Site.Record(a, false) }
+	f.history = func(ctx context.Context, to time.Time) ([]byte, error) {
+		return readHistory(ctx, d.Engine, to, d.Interval())
+	}
+	f.site = func(a *capture.Archive) error { return c.Site.Record(a, false) }
 	var own *machine.Machine // opened once: a read that does not return must not be repeated by the next capture
 	f.end = func() error {
 		if own == nil {
@@ -111,11 +116,11 @@ func newFlightRecorder(
 	}
 	f.begin = func(ctx context.Context) (*machine.Recording, error) {
 		if own == nil {
-			live, err := live.OpenLive(c.Paths)
+			opened, err := live.OpenLive(c.Paths)
 			if err != nil {
 				return nil, err
 			}
-			own = &machine.Machine{Host: &live.Host, Close: live.Close}
+			own = &machine.Machine{Host: &opened.Host, Close: opened.Close}
 			own.GPUs, own.RTNL = m.GPUs, m.RTNL // shared: they serialize requests and can be released
 			own.Tracer = m.Tracer               // and it has seen registrations since the start
 		}
@@ -152,7 +157,7 @@ func openFlight(ctx context.Context, dir string, log *slog.Logger) (*flightRecor
 		err = errors.Join(err, os.Remove(name))
 	}
 	if err == nil {
-		f.kept, err = f.list(known.Incidents)
+		f.kept, err = f.listCaptures(known.Incidents)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -165,6 +170,7 @@ func drains(a *alerting.Alert) bool {
 	return a.Labels["drain"] == "cordon" || a.Labels["drain"] == "evict"
 }
 
+// labelsKey returns a key for labels.
 func labelsKey(labels map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
@@ -234,15 +240,15 @@ func (f *flightRecorder) step(ctx context.Context) {
 		}
 		return
 	}
-	if len(due) == 0 && f.session != nil && time.Since(f.last) < f.pace() {
+	if len(due) == 0 && f.session != nil && time.Since(f.last) < f.roundInterval() {
 		return
 	}
 	var file string
 	err := access.Guard(func() (err error) {
-		if err := f.round(ctx); err != nil || len(due) == 0 {
+		if err := f.readRound(ctx); err != nil || len(due) == 0 {
 			return err
 		}
-		file, err = f.keep(ctx, at, due)
+		file, err = f.keepCapture(ctx, at, due)
 		return err
 	})
 	if err != nil {
@@ -253,16 +259,16 @@ func (f *flightRecorder) step(ctx context.Context) {
 	}
 }
 
-// pace is the interval of the rounds of a session: an alert may be pending for hours.
-func (f *flightRecorder) pace() time.Duration {
+// roundInterval returns the interval of the rounds of a session: an alert may be pending for hours.
+func (f *flightRecorder) roundInterval() time.Duration {
 	if f.last.Sub(f.first) >= incidentRounds*incidentEvery {
 		return time.Minute
 	}
 	return incidentEvery
 }
 
-// round reads a round of the session, and starts one if needed.
-func (f *flightRecorder) round(ctx context.Context) (err error) {
+// readRound reads a round of the session, and starts one if needed.
+func (f *flightRecorder) readRound(ctx context.Context) (err error) {
 	now := time.Now()
 	if f.session == nil {
 		if f.session, err = f.begin(ctx); err != nil {
@@ -280,14 +286,14 @@ func (f *flightRecorder) round(ctx context.Context) (err error) {
 	return nil
 }
 
-// keep ends the session and writes the capture.
-func (f *flightRecorder) keep(ctx context.Context, at time.Time, due []alerting.Alert) (string, error) {
+// keepCapture ends the session and writes the capture.
+func (f *flightRecorder) keepCapture(ctx context.Context, at time.Time, due []alerting.Alert) (string, error) {
 	s := f.session
 	f.session = nil
-	text, err := f.text(ctx, s, at, due)
+	text, err := f.formatCapture(ctx, s, at, due)
 	if err == nil && len(text) > incidentMax {
 		s.Meta.Time = s.Meta.Time.Add(s.Recorder.Keep(1))
-		text, err = f.text(ctx, s, at, due)
+		text, err = f.formatCapture(ctx, s, at, due)
 	}
 	switch {
 	case err != nil:
@@ -295,7 +301,7 @@ func (f *flightRecorder) keep(ctx context.Context, at time.Time, due []alerting.
 	case len(text) > incidentMax:
 		return "", fmt.Errorf("capture of %d bytes exceeds the limit of %d", len(text), incidentMax)
 	}
-	name := f.name(at, due[0].Name)
+	name := f.unusedName(at, due[0].Name)
 	return name, command.WriteFile(name, text, nil)
 }
 
@@ -327,6 +333,7 @@ func (f *flightRecorder) finish(at time.Time, file string, due []alerting.Alert,
 	f.save(at)
 }
 
+// isFiring reports whether an alert that drains the host is firing.
 func (f *flightRecorder) isFiring() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -353,8 +360,8 @@ func (f *flightRecorder) save(at time.Time) {
 	f.unsaved = err != nil
 }
 
-// incidents are the captures that are kept, the newest first.
-func (f *flightRecorder) incidents() []nodepage.Incident {
+// listIncidents returns the kept captures, the newest first.
+func (f *flightRecorder) listIncidents() []nodepage.Incident {
 	if f == nil {
 		return nil
 	}
@@ -363,14 +370,14 @@ func (f *flightRecorder) incidents() []nodepage.Incident {
 	return slices.Clone(f.kept)
 }
 
-// incident is the result of the last capture; false before the first.
-func (d *daemon) incident() (rounds.FileState, bool) {
-	if d == nil || d.flight == nil {
+// lastCapture returns the result of the last capture; false before the first.
+func (f *flightRecorder) lastCapture() (rounds.FileState, bool) {
+	if f == nil {
 		return rounds.FileState{}, false
 	}
-	d.flight.mu.Lock()
-	defer d.flight.mu.Unlock()
-	return d.flight.state, d.flight.tried
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state, f.tried
 }
 
 // close unlocks the directory. The context of start has ended.

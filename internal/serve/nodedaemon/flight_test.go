@@ -1,4 +1,4 @@
-package serve
+package nodedaemon
 
 import (
 	"context"
@@ -18,19 +18,21 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/test/alone"
+	"rdma_exporter/test/disk"
 	"rdma_exporter/test/locked"
 	"rdma_exporter/test/machines"
 )
 
-func captures(t *testing.T, dir string) []string {
+// listCaptures returns the files of captures in a folder.
+func listCaptures(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(dir + "/*.txtar")
 	must(t, err)
 	return files
 }
 
-// recorderOf captures a recorded machine into a folder.
-func recorderOf(t *testing.T, dir string) (*flightRecorder, *locked.Buffer) {
+// newRecorder returns a recorder that captures a recorded machine into a folder.
+func newRecorder(t *testing.T, dir string) (*flightRecorder, *locked.Buffer) {
 	t.Helper()
 	log := &locked.Buffer{}
 	f, err := openFlight(t.Context(), dir, slog.New(slog.NewTextHandler(log, nil)))
@@ -45,8 +47,8 @@ func recorderOf(t *testing.T, dir string) (*flightRecorder, *locked.Buffer) {
 	return f, log
 }
 
-// alertNamed is one that drains.
-func alertNamed(name string, s alerting.State) alerting.Alert {
+// newAlert returns an alert that drains the host.
+func newAlert(name string, s alerting.State) alerting.Alert {
 	return alerting.Alert{Name: name, State: s, Labels: map[string]string{"alertname": name, "drain": "evict"}}
 }
 
@@ -54,15 +56,15 @@ func alertNamed(name string, s alerting.State) alerting.Alert {
 // still fires.
 func TestTenIncidents(t *testing.T) {
 	dir, t0 := filepath.Join(t.TempDir(), incidentFolder), time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	f, _ := recorderOf(t, dir)
+	f, _ := newRecorder(t, dir)
 	var firing []alerting.Alert
 	for i := range 11 {
-		firing = append(firing, alertNamed(fmt.Sprintf("Alert%02d", i), alerting.StateFiring))
+		firing = append(firing, newAlert(fmt.Sprintf("Alert%02d", i), alerting.StateFiring))
 		f.note(t0.Add(time.Duration(i)*time.Minute), firing)
 		f.step(t.Context())
 	}
 	names := func(f *flightRecorder) (out []string) {
-		for _, i := range f.incidents() {
+		for _, i := range f.listIncidents() {
 			out = append(out, i.Alerts...)
 			if _, err := capture.Load(i.File, nil); err != nil {
 				t.Error(err)
@@ -73,12 +75,12 @@ func TestTenIncidents(t *testing.T) {
 	want := []string{
 		"Alert10", "Alert09", "Alert08", "Alert07", "Alert06", "Alert05", "Alert04", "Alert03", "Alert02", "Alert01",
 	}
-	if got := names(f); !slices.Equal(got, want) || len(captures(t, dir)) != incidentsKept {
-		t.Errorf("%v, %v", got, captures(t, dir))
+	if got := names(f); !slices.Equal(got, want) || len(listCaptures(t, dir)) != incidentsKept {
+		t.Errorf("%v, %v", got, listCaptures(t, dir))
 	}
 	f.close()
 	put(t, filepath.Join(dir, command.Unfinished+"1"), "half")
-	f, _ = recorderOf(t, dir)
+	f, _ = newRecorder(t, dir)
 	defer f.close()
 	f.note(t0.Add(40*time.Minute), firing)
 	f.step(t.Context())
@@ -93,11 +95,11 @@ func TestTenIncidents(t *testing.T) {
 // TestSameIncident: an alert makes one capture for as long as it fires, another one when it fires again after an hour,
 // and several of one round share theirs.
 func TestSameIncident(t *testing.T) {
-	f, _ := recorderOf(t, filepath.Join(t.TempDir(), incidentFolder))
+	f, _ := newRecorder(t, filepath.Join(t.TempDir(), incidentFolder))
 	defer f.close()
 	t0 := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	a, b := alertNamed("A", alerting.StateFiring), alertNamed("B", alerting.StateFiring)
-	pending, quiet := alertNamed("C", alerting.StatePending), alertNamed("D", alerting.StateFiring)
+	a, b := newAlert("A", alerting.StateFiring), newAlert("B", alerting.StateFiring)
+	pending, quiet := newAlert("C", alerting.StatePending), newAlert("D", alerting.StateFiring)
 	quiet.Labels["drain"] = "no"
 	for _, c := range []struct {
 		after  time.Duration
@@ -117,7 +119,7 @@ func TestSameIncident(t *testing.T) {
 	} {
 		f.note(t0.Add(c.after), c.alerts)
 		f.step(t.Context())
-		if got := len(f.incidents()); got != c.want {
+		if got := len(f.listIncidents()); got != c.want {
 			t.Errorf("after %s: %d captures, want %d", c.after, got, c.want)
 		}
 	}
@@ -130,61 +132,60 @@ func TestIncidentOnAFullDisk(t *testing.T) {
 		return
 	}
 	dir, t0 := filepath.Join(t.TempDir(), incidentFolder), time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	f, log := recorderOf(t, dir)
+	f, log := newRecorder(t, dir)
 	defer f.close()
-	d := &daemon{flight: f}
-	mend := noFiles(t)
+	mend := disk.Full(t)
 	for i := range 3 {
-		f.note(t0.Add(time.Duration(i)*time.Minute), []alerting.Alert{alertNamed("A", alerting.StateFiring)})
+		f.note(t0.Add(time.Duration(i)*time.Minute), []alerting.Alert{newAlert("A", alerting.StateFiring)})
 		f.step(t.Context())
 	}
 	mend()
-	if s, tried := d.incident(); !tried || !s.Failed {
+	if s, tried := f.lastCapture(); !tried || !s.Failed {
 		t.Errorf("%+v, %v", s, tried)
 	}
 	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "incident capture failed") {
 		t.Errorf("log:\n%s", l)
 	}
 	if left, err := filepath.Glob(dir + "/" + command.Unfinished + "*"); err != nil ||
-		len(left)+len(captures(t, dir)) > 0 {
-		t.Errorf("%v %v", left, captures(t, dir))
+		len(left)+len(listCaptures(t, dir)) > 0 {
+		t.Errorf("%v %v", left, listCaptures(t, dir))
 	}
-	f.note(t0.Add(5*time.Minute), []alerting.Alert{alertNamed("B", alerting.StateFiring)})
+	f.note(t0.Add(5*time.Minute), []alerting.Alert{newAlert("B", alerting.StateFiring)})
 	f.step(t.Context())
-	if s, _ := d.incident(); s.Failed || len(captures(t, dir)) != 1 {
-		t.Errorf("%+v, %v", s, captures(t, dir))
+	if s, _ := f.lastCapture(); s.Failed || len(listCaptures(t, dir)) != 1 {
+		t.Errorf("%+v, %v", s, listCaptures(t, dir))
 	}
 }
 
 // TestIncidentThatCannotBeRead: what goes wrong in a capture costs that one.
 func TestIncidentThatCannotBeRead(t *testing.T) {
-	f, log := recorderOf(t, filepath.Join(t.TempDir(), incidentFolder))
+	f, log := newRecorder(t, filepath.Join(t.TempDir(), incidentFolder))
 	defer f.close()
 	begin := f.begin
 	f.begin = func(context.Context) (*machine.Recording, error) { return nil, errors.New("no host access") }
-	f.note(time.Unix(1e9, 0), []alerting.Alert{alertNamed("A", alerting.StatePending)})
+	f.note(time.Unix(1e9, 0), []alerting.Alert{newAlert("A", alerting.StatePending)})
 	f.step(t.Context())
 	if log.String() != "" {
 		t.Errorf("of an alert that has not fired: %s", log)
 	}
-	f.note(time.Unix(1e9+15, 0), []alerting.Alert{alertNamed("A", alerting.StateFiring)})
+	f.note(time.Unix(1e9+15, 0), []alerting.Alert{newAlert("A", alerting.StateFiring)})
 	f.step(t.Context())
-	if !strings.Contains(log.String(), "no host access") || len(f.incidents()) > 0 {
-		t.Errorf("%v\n%s", f.incidents(), log)
+	if !strings.Contains(log.String(), "no host access") || len(f.listIncidents()) > 0 {
+		t.Errorf("%v\n%s", f.listIncidents(), log)
 	}
 	f.begin = begin
 	f.history = func(context.Context, time.Time) ([]byte, error) { panic("history") }
-	f.note(time.Unix(1e9+30, 0), []alerting.Alert{alertNamed("B", alerting.StateFiring)})
+	f.note(time.Unix(1e9+30, 0), []alerting.Alert{newAlert("B", alerting.StateFiring)})
 	f.step(t.Context())
-	if !strings.Contains(log.String(), "history") || len(f.incidents()) > 0 {
-		t.Errorf("%v\n%s", f.incidents(), log)
+	if !strings.Contains(log.String(), "history") || len(f.listIncidents()) > 0 {
+		t.Errorf("%v\n%s", f.listIncidents(), log)
 	}
 }
 
 // TestCaptureHoldsNothingUp: while a capture waits for the machine, rounds, scrapes and the page go on, and the end of
 // the program ends it.
 func TestCaptureHoldsNothingUp(t *testing.T) {
-	f, log := recorderOf(t, filepath.Join(t.TempDir(), incidentFolder))
+	f, log := newRecorder(t, filepath.Join(t.TempDir(), incidentFolder))
 	inside := make(chan struct{})
 	f.begin = func(ctx context.Context) (*machine.Recording, error) {
 		close(inside)
@@ -194,12 +195,12 @@ func TestCaptureHoldsNothingUp(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	f.start(ctx)
 	t0 := time.Unix(1e9, 0)
-	f.note(t0, []alerting.Alert{alertNamed("A", alerting.StateFiring)})
+	f.note(t0, []alerting.Alert{newAlert("A", alerting.StateFiring)})
 	<-inside
 	for i := range 3 {
-		f.note(t0.Add(time.Duration(i)*15*time.Second), []alerting.Alert{alertNamed("A", alerting.StateFiring)})
+		f.note(t0.Add(time.Duration(i)*15*time.Second), []alerting.Alert{newAlert("A", alerting.StateFiring)})
 	}
-	if s, tried := (&daemon{flight: f}).incident(); tried || len(f.incidents()) > 0 {
+	if s, tried := f.lastCapture(); tried || len(f.listIncidents()) > 0 {
 		t.Errorf("%+v", s)
 	}
 	stop()
@@ -207,11 +208,11 @@ func TestCaptureHoldsNothingUp(t *testing.T) {
 	if log.String() != "" {
 		t.Errorf("log:\n%s", log)
 	}
-	f, _ = recorderOf(t, f.file.Dir)
+	f, _ = newRecorder(t, f.file.Dir)
 	defer f.close()
-	f.note(t0.Add(time.Minute), []alerting.Alert{alertNamed("A", alerting.StateFiring)})
+	f.note(t0.Add(time.Minute), []alerting.Alert{newAlert("A", alerting.StateFiring)})
 	f.step(t.Context())
-	if len(f.incidents()) != 1 {
+	if len(f.listIncidents()) != 1 {
 		t.Error("what was interrupted is not captured by the next run")
 	}
 }
@@ -232,11 +233,11 @@ func TestHistoryText(t *testing.T) {
 	}
 	want := "# Samples of the rules that changed, from 2026-07-01T12:00:00Z to 2026-07-01T12:00:30Z, every 15s; - is no sample.\n" +
 		"rdma_a{device=\"mlx5_0\",port=\"1\"} 1 1 2\nrdma_c{} 1 - -\n"
-	if got := string(historyText(series, t0, t0.Add(30*time.Second), 15*time.Second)); got != want {
+	if got := string(formatHistory(series, t0, t0.Add(30*time.Second), 15*time.Second)); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	large := slices.Repeat(series, historyMax/40)
-	if got := historyText(large, t0, t0.Add(30*time.Second), 15*time.Second); len(got) > historyMax+10 ||
+	if got := formatHistory(large, t0, t0.Add(30*time.Second), 15*time.Second); len(got) > historyMax+10 ||
 		!strings.HasSuffix(string(got), "\n# truncated\n") {
 		t.Errorf("%d bytes: %.100s", len(got), got[len(got)-100:])
 	}

@@ -1,4 +1,4 @@
-package serve
+package nodedaemon
 
 import (
 	"cmp"
@@ -14,18 +14,18 @@ import (
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/control"
 	"rdma_exporter/internal/expect"
-	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/serve"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/words"
 )
 
-// control serves the control socket until the listener is closed.
-func (k *keeper) control() (*http.Server, error) {
+// listenControl serves the control socket until the listener is closed.
+func (k *keeper) listenControl() (*http.Server, error) {
 	mux := http.NewServeMux()
 	control.HandleAccept(mux, k.plan, k.accept)
-	k.planned.control(mux)
+	k.planned.addHandlers(mux)
 	for _, add := range k.commands {
 		add(mux)
 	}
@@ -45,7 +45,8 @@ type keeper struct {
 	writes   sync.WaitGroup
 }
 
-// newKeeper starts with the saved state. If the directory cannot be used, only the state of earlier runs is missing.
+// newKeeper returns a keeper with the saved state. If the directory cannot be used, only the state of earlier runs is
+// missing.
 func newKeeper(ctx context.Context, c *machine.Config, m *machine.Machine, log *slog.Logger) *keeper {
 	known, err := c.Remembered(ctx, m)
 	command.LogError(log, "could not restore the known links and devices", err)
@@ -56,7 +57,7 @@ func newKeeper(ctx context.Context, c *machine.Config, m *machine.Machine, log *
 	if m.Player != nil {
 		return k
 	}
-	k.file = stateFile(c.StateDir, log)
+	k.file = newStateFile(c.StateDir, log)
 	k.file.Context, k.planned.file.Context = ctx, ctx
 	if err := k.open(); err != nil {
 		log.Warn("cannot use the state directory, trying again every minute; until then a restart loses the known links and devices, and "+
@@ -65,8 +66,8 @@ func newKeeper(ctx context.Context, c *machine.Config, m *machine.Machine, log *
 	return k
 }
 
-// stateFile is the file of the known links and devices.
-func stateFile(dir string, log *slog.Logger) *state.File[expect.Data] {
+// newStateFile returns the file of the known links and devices.
+func newStateFile(dir string, log *slog.Logger) *state.File[expect.Data] {
 	return &state.File[expect.Data]{
 		Dir: dir, Log: log,
 		Lost: "cannot write the state file, known links and devices are lost at the next restart",
@@ -85,17 +86,14 @@ func (k *keeper) open() error {
 	return nil
 }
 
-// A write is delayed to combine changes, and is retried after a failure.
-const (
-	stateSettles = time.Second
-	stateRetry   = time.Minute
-)
+// stateSettles is the delay of a write, to combine changes.
+const stateSettles = time.Second
 
 // start writes changes until ctx ends.
 func (k *keeper) start(ctx context.Context) {
 	if k.file != nil {
 		k.planned.start(ctx)
-		k.writes.Go(func() { k.run(ctx) })
+		k.writes.Go(func() { k.writeChanges(ctx) })
 	}
 }
 
@@ -105,14 +103,15 @@ func (k *keeper) listen(commands ...func(*http.ServeMux)) {
 	if k.file == nil || !k.file.IsOpen() {
 		return
 	}
-	server, err := k.control()
+	server, err := k.listenControl()
 	command.LogError(k.log, "cannot serve the control socket, "+control.Unreachable+" cannot reach this exporter", err)
 	k.server = server
 }
 
-func (k *keeper) run(ctx context.Context) {
+// writeChanges writes changes until ctx ends.
+func (k *keeper) writeChanges(ctx context.Context) {
 	for !k.file.IsOpen() {
-		if !pause(ctx, stateRetry) {
+		if !serve.Pause(ctx, serve.StateRetry) {
 			return
 		}
 		if k.open() == nil {
@@ -127,34 +126,23 @@ func (k *keeper) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if !pause(ctx, wait) {
+		if !serve.Pause(ctx, wait) {
 			k.memory.Touch() // for close
 			return
 		}
 		wait = stateSettles
 		if k.write() != nil {
 			k.memory.Touch()
-			wait = stateRetry
+			wait = serve.StateRetry
 		}
 	}
 }
 
-// pause reports whether it waited for all of d; ctx may end it earlier.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
+// write writes the known links and devices.
 func (k *keeper) write() error { return k.file.Save(k.memory.Data()) }
 
-// current is the result of the last write; false for a replay.
-func (k *keeper) current() (rounds.FileState, bool) {
+// lastWrite returns the result of the last write; false for a replay.
+func (k *keeper) lastWrite() (rounds.FileState, bool) {
 	if k.file == nil {
 		return rounds.FileState{}, false
 	}
@@ -180,13 +168,14 @@ func (k *keeper) close() {
 	command.LogError(k.log, "cannot close the state directory", k.file.Close())
 }
 
+// plan returns what accept would discard.
 func (k *keeper) plan(_ context.Context, names []string) (control.Accepted, error) {
-	return answerOf(k.memory.Accept(names, true))
+	return newAnswer(k.memory.Accept(names, true))
 }
 
-// accept responds when the change is on disk.
+// accept discards the state of some devices and links. It responds when the change is on disk.
 func (k *keeper) accept(_ context.Context, names []string) (control.Accepted, error) {
-	a, err := answerOf(k.memory.Accept(names, false))
+	a, err := newAnswer(k.memory.Accept(names, false))
 	if err != nil {
 		return a, err
 	}
@@ -197,8 +186,8 @@ func (k *keeper) accept(_ context.Context, names []string) (control.Accepted, er
 	return a, nil
 }
 
-// answerOf is the state that is discarded, a line each.
-func answerOf(what expect.Accepted, unknown []string, err error) (control.Accepted, error) {
+// newAnswer returns the state that is discarded, a line each.
+func newAnswer(what expect.Accepted, unknown []string, err error) (control.Accepted, error) {
 	a := control.Accepted{Unknown: map[string]string{}}
 	for _, l := range what.Links {
 		was := cmp.Or(command.RateText(l.Rate, l.Lanes), "ACTIVE")
@@ -231,21 +220,7 @@ func answerOf(what expect.Accepted, unknown []string, err error) (control.Accept
 	return a, err
 }
 
-// fabricControl serves the control socket of fabric until it is closed.
-func fabricControl(dir string, m *fabric.Monitor, log *slog.Logger) (*http.Server, error) {
-	mux := http.NewServeMux()
-	control.HandleAccept(mux, func(ctx context.Context, names []string) (a control.Accepted, err error) {
-		a.Forgets, a.Unknown, err = m.Plan(ctx, names)
-		return a, err
-	}, func(ctx context.Context, names []string) (a control.Accepted, err error) {
-		if a.Forgets, err = m.Accept(ctx, names, len(names) == 0); err == nil {
-			log.Info("change accepted", "discarded", a.Forgets)
-		}
-		return a, err
-	})
-	return control.Listen(dir, mux, log)
-}
-
+// linkName returns the name of a link, with its netdev.
 func linkName(l expect.LinkRecord) string {
 	s := fmt.Sprintf("%s/%d", l.Device, l.Port)
 	if l.Netdev != "" {

@@ -1,14 +1,12 @@
-// Package serve has the daemons, serve and fabric: HTTP, rule evaluation and alerts, saved state, reload, flight
-// recorder.
-package serve
+// Package nodedaemon is the command serve, the daemon of a node: its page, saved state, maintenance, flight recorder.
+package nodedaemon
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
+	"log/slog"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -20,13 +18,15 @@ import (
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/rulefiles"
+	"rdma_exporter/internal/serve"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/internal/web"
 )
 
-// Config is the command serve, with its flags.
-type Config struct {
-	Serve Serve
-	Web
+// Command is the command serve, with its flags.
+type Command struct {
+	Serve serve.Serve
+	serve.Web
 	minInterval    time.Duration
 	noBudget       bool
 	sampleInterval time.Duration // of ports that are paused or send pause; 0: disabled
@@ -35,20 +35,17 @@ type Config struct {
 	listenLLDP     bool
 	askNCCL        bool
 	lifecycle      bool
-	alerting       alertingConfig
+	alerting       serve.Alerting
 }
 
-// Commands of the daemons; serveCommand is the default.
-const (
-	Command       = "serve"
-	FabricCommand = "fabric"
-)
+// Name is the name of the command, which is the default.
+const Name = "serve"
 
 // Flags adds the flags.
-func (s *Config) Flags(a *kingpin.CmdClause) {
-	s.Web.flags(a, machine.DefaultPort)
+func (s *Command) Flags(a *kingpin.CmdClause) {
+	s.Web.Flags(a, machine.DefaultPort)
 	a.Flag("web.enable-lifecycle", "Accept reload and release of the GPUs over HTTP (POST /-/reload, /-/gpu/release), from every client that can scrape.").BoolVar(&s.lifecycle)
-	s.alerting.flags(a, "rdma_exporter", "15s")
+	s.alerting.Flags(a, "rdma_exporter", "15s")
 	a.Flag("pfc.sample-interval",
 		"Interval of reading the pause times of ports that are paused or send pause; at least 1s. 0s disables.").
 		Default("1s").DurationVar(&s.sampleInterval)
@@ -63,38 +60,32 @@ func (s *Config) Flags(a *kingpin.CmdClause) {
 	a.Flag("collect.no-budget", "No time budget for reads: for tests on emulated CPUs.").Hidden().BoolVar(&s.noBudget)
 }
 
-func (s *Config) check() error {
+// check validates the flags.
+func (s *Command) check() error {
 	return cmp.Or(command.Checks{
 		{s.minInterval < 0, fmt.Errorf("--collect.min-interval=%s: must be 0s or more", s.minInterval)},
 		{s.sampleInterval != 0 && s.sampleInterval < time.Second, fmt.Errorf("--pfc.sample-interval=%s: must be 1s or more, or 0s to disable: each sample blocks network configuration (RTNL)", s.sampleInterval)},
 		{s.moduleInterval != 0 && s.moduleInterval < 5*time.Second, fmt.Errorf("--transceiver.interval=%s: must be 5s or more, or 0s to disable: each read takes milliseconds on the bus of the module and blocks network configuration (RTNL)", s.moduleInterval)},
 		{s.gpuInterval < time.Second, fmt.Errorf("--collector.gpu.interval=%s: must be 1s or more", s.gpuInterval)},
-	}.First(), s.Web.check(), s.alerting.check())
+	}.First(), s.Web.Check(), s.alerting.Check())
 }
 
-// alertingGC is GOGC with alerting, where each round leaves several MiB of garbage. Without alerting GOGC is 100, the
+// gcPercent is GOGC with alerting, where each round leaves several MiB of garbage. Without alerting GOGC is 100, the
 // default of Go.
-const alertingGC = 25
-
-// setGC sets GOGC, unless the environment does.
-func setGC(percent int) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percent)
-	}
-}
+const gcPercent = 25
 
 // sampleNothing ends the sampling of allocations, which only --web.pprof serves. The samples take 1 MiB.
 var sampleNothing = sync.OnceFunc(func() { runtime.MemProfileRate = 0 })
 
 // Run runs the command.
-func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
-	if err := cmp.Or(s.check(), s.checkFile(), s.checkDescriptors()); err != nil {
+func (s *Command) Run(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
+	if err := cmp.Or(s.check(), s.CheckFile(), s.CheckDescriptors()); err != nil {
 		return command.Usage(err)
 	}
-	if !s.pprof {
+	if !s.Pprof {
 		sampleNothing()
 	}
-	c.Paths.Reserved = s.descriptors()
+	c.Paths.Reserved = s.Descriptors()
 	m, err := c.Open(time.Now())
 	if err != nil {
 		return command.Usage(err)
@@ -110,59 +101,53 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if s.noBudget {
 		m.Budget = nil
 	}
-	keeper := newKeeper(ctx, c, m, std.Log)
-	defer keeper.close()
-	on, err := c.Collectors(m, keeper.memory)
+	kept := newKeeper(ctx, c, m, std.Log)
+	defer kept.close()
+	on, err := c.Collectors(m, kept.memory)
 	if err != nil {
 		return command.Usage(err)
 	}
-	at := address{&s.Web, &s.alerting, m}
-	if s.alerting.on {
-		s.alerting.runbooks = at.books()
-	}
-	if c.Rules, err = rulefiles.Read(s.alerting.ruleFiles, s.alerting.runbooks); err != nil {
+	at := serve.Address{Web: &s.Web, Alerting: &s.alerting, Machine: m}
+	at.SetRunbooks()
+	if c.Rules, err = rulefiles.Read(s.alerting.RuleFiles, s.alerting.Runbooks); err != nil {
 		return command.Usage(err)
 	}
-	d, err := at.daemon(ctx, c, c.StateDir, c.Rules, std.Log)
+	d, err := at.NewDaemon(ctx, c, c.StateDir, c.Rules, verdict.Seen, std.Log)
 	if err != nil {
 		return command.Usage(err)
 	}
+	var flight *flightRecorder
 	if d != nil {
-		defer d.close()
-		d.flight = newFlightRecorder(ctx, c, m, keeper.memory, d, std.Log)
-		if s.askNCCL && m.Player == nil { // a recording has no service
-			d.nccl = job.NewWatch(c.Paths, std.Log)
-		}
+		defer d.Close()
+		flight = newFlightRecorder(ctx, c, m, kept.memory, d, std.Log)
+		d.Hooks = s.newHooks(c, m, flight, std.Log)
 	}
-	reload := &reloader{
-		site: &c.Site, daemon: d, ruleFiles: s.alerting.ruleFiles, read: rulefiles.Read, rules: c.Rules,
-		books: s.alerting.runbooks, log: std.Log, state: rounds.FileState{At: time.Now()},
-	}
-	if err := reload.begin(); err != nil {
+	reload, err := serve.NewReloader(&c.Site, &s.alerting, d, c.Rules, rulefiles.Read, std.Log)
+	if err != nil {
 		return command.Usage(err)
 	}
 	runtime.GOMAXPROCS(c.MaxProcs)
 	if d != nil {
-		setGC(alertingGC)
+		serve.SetGC(gcPercent)
 	}
 	std.Log.Info("starting rdma_exporter, reading "+m.Describe(c), "version", version.Version,
 		"revision", version.GetRevision())
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	reload.onHangup(ctx)
+	reload.ReloadOnHangup(ctx)
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Limits: c.Limits, Timeout: c.Timeout, MinInterval: s.minInterval, Before: m.Seek,
 		Now: m.Clock, Logger: std.Log,
-		Config: reload.current, State: keeper.current, Maintenance: keeper.planned.current, Incident: d.incident,
-		Alerting: d.current, Coverage: reload.coverage.Load, Replay: m.Recorded(),
+		Config: reload.State, State: kept.lastWrite, Maintenance: kept.planned.currentNotice, Incident: flight.lastCapture,
+		Alerting: d.State, Coverage: reload.Detector, Replay: m.Recorded(),
 	})
 	if d != nil {
-		d.rounds = sched
+		d.Rounds = sched
 	}
 	err = m.PlayRounds(func() error {
 		if d != nil {
-			return d.round(ctx, 0)
+			return d.Round(ctx, 0)
 		}
 		_, err := sched.Collect(ctx, nil)
 		return err
@@ -170,33 +155,33 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 	if err != nil {
 		return command.Usage(err)
 	}
-	shown, err := s.page(c, at, sched, d)
+	pages, err := s.newPages(c, at, sched, d, flight)
 	if err != nil {
 		return command.Usage(err)
 	}
 	gpus := gpuRelease{m.GPUs, std.Log}
 	o := web.Options{
-		Rounds: sched, Page: shown, Logger: std.Log,
+		Rounds: sched, Page: pages, Logger: std.Log,
 		Lifecycle:   s.lifecycle,
-		Reload:      reload.reload,
+		Reload:      reload.Reload,
 		ReleaseGPUs: gpus.release,
-		Findings:    d.findings(),
+		Findings:    d.FindingsWriter(),
 	}
 	if d != nil {
-		o.Alerting = d.engine
+		o.Alerting = d.Engine
 	}
-	h, err := s.handler(o)
+	h, err := s.NewHandler(o)
 	if err != nil {
 		return command.Usage(err)
 	}
 	var listeners sync.WaitGroup
 	defer listeners.Wait()
 	defer cancel()
-	return s.Serve(ctx, h, s.toolkit, std.Log, func() {
+	return s.Serve(ctx, h, s.Toolkit, std.Log, func() {
 		listeners.Go(func() { sched.Listen(ctx) })
 		if d != nil {
-			listeners.Go(func() { d.run(ctx) })
-			d.flight.start(ctx)
+			listeners.Go(func() { d.Run(ctx) })
+			flight.start(ctx)
 		}
 		// Serving starts before the first collection has finished: a hung device must not hide the others.
 		go func() {
@@ -205,7 +190,28 @@ func (s *Config) Run(ctx context.Context, c *machine.Config, std command.Streams
 			}
 			h.Ready()
 		}()
-		keeper.listen(reload.control, gpus.control)
-		keeper.start(ctx)
+		kept.listen(reload.AddHandlers, gpus.addHandlers)
+		kept.start(ctx)
 	})
+}
+
+// newHooks returns what the daemon of a node adds: captures of incidents, and answers of NCCL.
+func (s *Command) newHooks(
+	c *machine.Config, m *machine.Machine, flight *flightRecorder, log *slog.Logger,
+) serve.Hooks {
+	var nccl *job.Watch
+	if s.askNCCL && m.Player == nil { // a recording has no service
+		nccl = job.NewWatch(c.Paths, log)
+	}
+	return serve.Hooks{
+		Evaluated: func(ctx context.Context, p *rounds.Picture, concluded verdict.Conclusion) {
+			flight.note(concluded.To, concluded.Alerts)
+			nccl.Note(ctx, p.Node(), concluded.Alerts, time.Now())
+		},
+		Input: nccl.Input,
+		Close: func() {
+			flight.close()
+			nccl.Wait()
+		},
+	}
 }

@@ -1,4 +1,4 @@
-package serve
+package nodedaemon
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/control"
 	"rdma_exporter/internal/maintenance"
+	"rdma_exporter/internal/serve"
 	"rdma_exporter/internal/state"
 )
 
@@ -32,6 +33,7 @@ type planned struct {
 	kept maintenance.Announcement // zero: none
 }
 
+// newPlanned returns no maintenance. Nothing can be announced before open.
 func newPlanned(dir string, clock func() maintenance.Clock, log *slog.Logger) *planned {
 	return &planned{clock: clock, log: log, file: &state.File[maintenance.Announcement]{
 		Dir: dir, Log: log, Lost: "cannot write the maintenance state", Well: "writing the maintenance state works again",
@@ -45,12 +47,14 @@ func (p *planned) open() error {
 	return err
 }
 
+// set sets the announcement.
 func (p *planned) set(kept maintenance.Announcement) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.kept = kept
 }
 
+// get returns the announcement.
 func (p *planned) get() maintenance.Announcement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,13 +64,13 @@ func (p *planned) get() maintenance.Announcement {
 // start saves the uptime until ctx ends.
 func (p *planned) start(ctx context.Context) {
 	p.saves.Go(func() {
-		for pause(ctx, maintenanceNoted) {
+		for serve.Pause(ctx, maintenanceNoted) {
 			p.advance()
 		}
 	})
 }
 
-// advance saves what is left of the maintenance.
+// advance saves the time left of the maintenance.
 func (p *planned) advance() {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -79,8 +83,8 @@ func (p *planned) advance() {
 	_ = p.file.Save(kept) // logged
 }
 
-// current returns the announced maintenance; false if none can be announced.
-func (p *planned) current() (*maintenance.Notice, bool) {
+// currentNotice returns the announced maintenance; false if none can be announced.
+func (p *planned) currentNotice() (*maintenance.Notice, bool) {
 	if !p.file.IsOpen() {
 		return nil, false
 	}
@@ -98,7 +102,7 @@ func (p *planned) replace(a maintenance.Announcement) (before *maintenance.Notic
 	if !p.file.IsOpen() {
 		return nil, errors.New("the exporter cannot use its state directory, see its log")
 	}
-	before, _ = p.current()
+	before, _ = p.currentNotice()
 	if err := p.file.Write(a); err != nil {
 		return nil, err
 	}
@@ -114,11 +118,11 @@ func (p *planned) close() {
 	command.LogError(p.log, "cannot close the maintenance directory", p.file.Close())
 }
 
-// control adds the handlers on the socket. They respond with the current maintenance or null; to its end, with what
-// ended.
-func (p *planned) control(mux *http.ServeMux) {
+// addHandlers adds the handlers on the control socket. They respond with the current maintenance or null; to its end,
+// with what ended.
+func (p *planned) addHandlers(mux *http.ServeMux) {
 	control.Handle(mux, "GET "+control.MaintenancePath, func(*http.Request) (*maintenance.Notice, error) {
-		n, _ := p.current()
+		n, _ := p.currentNotice()
 		return n, nil
 	})
 	control.Handle(mux, "POST "+control.MaintenanceStartPath, func(r *http.Request) (*maintenance.Notice, error) {
@@ -133,7 +137,7 @@ func (p *planned) control(mux *http.ServeMux) {
 		if _, err := p.replace(a); err != nil {
 			return nil, fmt.Errorf("cannot announce maintenance: %w", err)
 		}
-		n, _ := p.current()
+		n, _ := p.currentNotice()
 		p.log.Info("maintenance announced", "until", a.Until, "reason", a.Reason)
 		return n, nil
 	})

@@ -1,4 +1,4 @@
-package serve
+package nodedaemon
 
 import (
 	"cmp"
@@ -49,9 +49,9 @@ func (g gpuRelease) release(ctx context.Context, d time.Duration, by string) err
 	return nil
 }
 
-// control adds the handlers on the control socket. They respond with the current release or null; to its end, with what
-// ended.
-func (g gpuRelease) control(mux *http.ServeMux) {
+// addHandlers adds the handlers on the control socket. They respond with the current release or null; to its end, with
+// what ended.
+func (g gpuRelease) addHandlers(mux *http.ServeMux) {
 	control.Handle(mux, "GET "+control.GPUPath,
 		func(*http.Request) (*snapshot.GPURelease, error) { return g.gpus.GPUsReleased(), nil })
 	control.Handle(mux, "POST "+control.GPUReleasePath, func(r *http.Request) (*snapshot.GPURelease, error) {
@@ -60,7 +60,7 @@ func (g gpuRelease) control(mux *http.ServeMux) {
 			err = checkRelease(d)
 		}
 		if err == nil {
-			err = g.release(r.Context(), d, requester(r))
+			err = g.release(r.Context(), d, requesterOf(r))
 		}
 		if err != nil {
 			return nil, control.BadRequest(err)
@@ -69,15 +69,16 @@ func (g gpuRelease) control(mux *http.ServeMux) {
 	})
 	control.Handle(mux, "POST "+control.GPUResumePath, func(r *http.Request) (*snapshot.GPURelease, error) {
 		before := g.gpus.GPUsReleased()
-		return before, g.release(r.Context(), 0, requester(r))
+		return before, g.release(r.Context(), 0, requesterOf(r))
 	})
 }
 
-// requester is the user that a request on the socket names, as untrusted text.
-func requester(r *http.Request) string {
+// requesterOf returns the user that a request on the socket names, as untrusted text.
+func requesterOf(r *http.Request) string {
 	return cmp.Or(exposition.ValidLabel(r.URL.Query().Get("by")), "the control socket")
 }
 
+// checkRelease validates the duration of a release.
 func checkRelease(d time.Duration) error {
 	if d <= 0 || d > nvml.LongestRelease {
 		return errors.New("--for: must be a duration up to 24h, such as 30m")

@@ -40,14 +40,17 @@ func TestBooks(t *testing.T) {
 		a := kingpin.New("rdma_exporter", "").Terminate(nil)
 		var cfg machine.Config
 		cfg.Flags(a)
-		var s Config
-		s.Flags(a.Command(Command, "").Default())
+		var w Web
+		var rules Alerting
+		clause := a.Command("serve", "").Default()
+		w.Flags(clause, machine.DefaultPort)
+		rules.Flags(clause, "rdma_exporter", "15s")
 		_, err := a.Parse(append([]string{"--path.rootfs=" + root}, c.args...))
 		must(t, err)
-		must(t, s.Web.check())
+		must(t, w.Check())
 		m, err := cfg.Open(time.Time{})
 		must(t, err)
-		if got := (address{&s.Web, &s.alerting, m}).books(); string(got) != c.want {
+		if got := (Address{&w, &rules, m}).runbookURL(); string(got) != c.want {
 			t.Errorf("%q: %q, want %q", c.args, got, c.want)
 		}
 		must(t, m.Close())

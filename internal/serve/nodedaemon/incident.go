@@ -1,4 +1,4 @@
-package serve
+package nodedaemon
 
 import (
 	"cmp"
@@ -32,14 +32,16 @@ type incidentJSON struct {
 	Alerts []incidentAlert `json:"alerts"`
 }
 
+// incidentAlert is an alert that caused a capture.
 type incidentAlert struct {
 	Labels  map[string]string `json:"labels"`
 	Summary string            `json:"summary"`
 	Since   time.Time         `json:"since"`
 }
 
-// text is the capture of an incident: a session, with its reason, the samples of the rules and the site configuration.
-func (f *flightRecorder) text(
+// formatCapture returns the capture of an incident: a session, with its reason, the samples of the rules and the site
+// configuration.
+func (f *flightRecorder) formatCapture(
 	ctx context.Context, s *machine.Recording, at time.Time, due []alerting.Alert,
 ) ([]byte, error) {
 	a := s.Recorder.Archive(s.Meta)
@@ -61,13 +63,14 @@ func (f *flightRecorder) text(
 	return capture.Format(a)
 }
 
-// incidentStamp is the time in the name of a file.
+// incidentStamp is the format of the time in the name of a file.
 const incidentStamp = "20060102T150405Z"
 
+// notInNames matches what is replaced in the name of a file.
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 
-// name is an unused file name: the time and the first alert.
-func (f *flightRecorder) name(at time.Time, alert string) string {
+// unusedName returns an unused file name: the time and the first alert.
+func (f *flightRecorder) unusedName(at time.Time, alert string) string {
 	alert = notInNames.ReplaceAllString(alert, "_")
 	stem := filepath.Join(f.file.Dir, at.UTC().Format(incidentStamp)+"-"+alert[:min(len(alert), 64)])
 	name := stem + ".txtar"
@@ -79,8 +82,8 @@ func (f *flightRecorder) name(at time.Time, alert string) string {
 	}
 }
 
-// list returns the captures in the directory, with their alerts.
-func (f *flightRecorder) list(known []nodepage.Incident) ([]nodepage.Incident, error) {
+// listCaptures returns the captures in the directory, with their alerts.
+func (f *flightRecorder) listCaptures(known []nodepage.Incident) ([]nodepage.Incident, error) {
 	files, err := filepath.Glob(filepath.Join(f.file.Dir, "*.txtar"))
 	if err != nil {
 		return nil, err
@@ -106,18 +109,17 @@ func (f *flightRecorder) list(known []nodepage.Incident) ([]nodepage.Incident, e
 	return out, nil
 }
 
-// history are the samples of the rules that changed in the time before to, a line for each series.
-func (d *daemon) history(ctx context.Context, to time.Time) ([]byte, error) {
-	step := d.config.interval
-	series, err := d.engine.Range(ctx, `{__name__=~"rdma_.+|ALERTS"}`, to.Add(-incidentHistory), to, step)
+// readHistory returns the samples of the rules that changed in the time before to, a line for each series.
+func readHistory(ctx context.Context, engine *alerting.Engine, to time.Time, step time.Duration) ([]byte, error) {
+	series, err := engine.Range(ctx, `{__name__=~"rdma_.+|ALERTS"}`, to.Add(-incidentHistory), to, step)
 	if err != nil {
 		return nil, err
 	}
-	return historyText(series, to.Add(-incidentHistory), to, step), nil
+	return formatHistory(series, to.Add(-incidentHistory), to, step), nil
 }
 
-// historyText has the values of each series at the times from, from+step, …, to: "-" for no sample.
-func historyText(series []alerting.Series, from, to time.Time, step time.Duration) []byte {
+// formatHistory returns the values of each series at the times from, from+step, …, to: "-" for no sample.
+func formatHistory(series []alerting.Series, from, to time.Time, step time.Duration) []byte {
 	b := fmt.Appendf(nil, "# Samples of the rules that changed, from %s to %s, every %s; - is no sample.\n",
 		from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339), step)
 	n := int(to.Sub(from)/step) + 1

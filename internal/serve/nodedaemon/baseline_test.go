@@ -1,6 +1,6 @@
 //go:build !race
 
-package serve
+package nodedaemon
 
 import (
 	"bytes"
@@ -33,7 +33,8 @@ type swappable struct {
 	swapped, empty atomic.Value // netdev
 }
 
-// ModuleEEPROM has two digits of the serial number of a replaced transceiver exchanged, which keeps its checksum.
+// ModuleEEPROM returns the memory with two digits of the serial number exchanged if the transceiver was replaced, which
+// keeps its checksum.
 func (s *swappable) ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
 	if netdev == s.empty.Load() {
 		return nil, syscall.EIO
@@ -65,6 +66,7 @@ type baselineRun struct {
 	stop    func()
 }
 
+// startBaselines starts an exporter.
 func startBaselines(t *testing.T, modules *swappable, stateDir string) *baselineRun {
 	m, _ := machines.Open(t, machines.Fixture("three-optics-ok"))
 	h := *m.Host

@@ -1,4 +1,4 @@
-package serve
+package operate
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func TestHealthyFinds(t *testing.T) {
 		"--web.max-requests=0": "!serves nothing",
 	} {
 		t.Run("rdma_exporter "+strings.ReplaceAll(args, web, "web.yml"), func(t *testing.T) {
-			s, _, err := Served(strings.Fields(args))
+			s, _, err := parseServed(strings.Fields(args))
 			if err != nil {
 				if want != "!serves nothing" {
 					t.Error(err)

@@ -1,4 +1,4 @@
-package serve
+package fabricdaemon
 
 import (
 	"errors"
@@ -20,16 +20,16 @@ func TestFabricShown(t *testing.T) {
 		Open:   func() (mad.Transport, error) { return nil, errors.New("no device") },
 		Memory: fabric.NewMemory(fabric.Data{}), Logger: slog.New(slog.DiscardHandler),
 	}
-	live, err := live.OpenLive(rooted.Paths{RootFS: hosttest.InfiniBandPorts(t)})
+	opened, err := live.OpenLive(rooted.Paths{RootFS: hosttest.InfiniBandPorts(t)})
 	must(t, err)
-	defer live.Close()
-	c := Fabric{interval: time.Minute}
-	x, pages, err := c.page(&machine.Fabric{Machine: &machine.Machine{Host: &live.Host}, Monitor: m}, nil)
+	defer opened.Close()
+	c := Command{interval: time.Minute}
+	x, pages, err := c.newPages(&machine.Fabric{Machine: &machine.Machine{Host: &opened.Host}, Monitor: m}, nil)
 	must(t, err)
 	m.Run(t.Context(), func(sweep func()) {
 		for range 2 {
-			shown, links, whole := x.fabric(), pages.Views["links"].Of(), pages.Views["api/v1/fabric"].Of()
-			if x.fabric() != shown || pages.Views["links"].Of() != links || pages.Views["api/v1/fabric"].Of() != whole {
+			shown, links, whole := x.makeFabric(), pages.Views["links"].Of(), pages.Views["api/v1/fabric"].Of()
+			if x.makeFabric() != shown || pages.Views["links"].Of() != links || pages.Views["api/v1/fabric"].Of() != whole {
 				t.Error("is made again without a sweep")
 			}
 			x.forget()
@@ -37,7 +37,7 @@ func TestFabricShown(t *testing.T) {
 				t.Error("the last sweep is forgotten")
 			}
 			sweep()
-			if x.fabric() == shown || pages.Views["links"].Of() == links || pages.Views["api/v1/fabric"].Of() == whole {
+			if x.makeFabric() == shown || pages.Views["links"].Of() == links || pages.Views["api/v1/fabric"].Of() == whole {
 				t.Error("shows the sweep before")
 			}
 			sweep()

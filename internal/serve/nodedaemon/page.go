@@ -1,4 +1,4 @@
-package serve
+package nodedaemon
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/page/nodepage"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/serve"
 	"rdma_exporter/internal/web"
 	"rdma_exporter/internal/words"
 )
@@ -27,9 +28,12 @@ const (
 	pageKept = 2 * time.Second
 )
 
-// shown makes the pages. With alerting it reads nothing from the machine: it shows the last round that was evaluated.
-type shown struct {
-	daemon  *daemon // nil: no alerting
+// pageCache makes the pages. With alerting it reads nothing from the machine: it shows the last round that was
+// evaluated.
+type pageCache struct {
+	daemon  *serve.Daemon // nil: no alerting
+	flight  *flightRecorder
+	last    func() *rounds.Picture // the last round that was evaluated; nil: no alerting
 	sched   *rounds.Scheduler
 	young   time.Duration
 	machine string
@@ -43,47 +47,53 @@ type shown struct {
 	at       time.Time
 }
 
-// page registers the pages of the node.
-func (s *Config) page(c *machine.Config, at address, sched *rounds.Scheduler, d *daemon) (*web.Page, error) {
+// newPages returns the pages of a node.
+func (s *Command) newPages(
+	c *machine.Config, at serve.Address, sched *rounds.Scheduler, d *serve.Daemon, flight *flightRecorder,
+) (*web.Page, error) {
 	views := []page.Link{
 		{Href: "api/v1/node", Text: "This page as JSON"}, {Href: "api/v1/topology", Text: "Topology as JSON"},
 	}
 	if d != nil {
 		views = append(views, page.Link{Href: "api/v1/findings", Text: "Findings as JSON"})
 	}
-	p, err := nodepage.NewPage(s.links(views...))
+	p, err := nodepage.NewPage(s.FooterLinks(views...))
 	if err != nil {
 		return nil, err
 	}
-	host := words.HostName(at.instance())
-	x := &shown{
-		daemon: d, sched: sched, young: max(s.minInterval, pageYoung), machine: at.machine.Describe(c), host: host, page: p,
+	host := words.HostName(at.Instance())
+	x := &pageCache{
+		daemon: d, flight: flight, sched: sched, young: max(s.minInterval, pageYoung), machine: at.Machine.Describe(c),
+		host: host, page: p,
 	}
-	return &web.Page{Views: withRunbooks(p.Renderer, map[string]web.View{
-		"{$}":             {ContentType: web.HTML, Write: x.shared("html", x.html)},
-		"api/v1/node":     {ContentType: web.JSON, Write: x.shared("node", node)},
-		"api/v1/topology": {ContentType: web.JSON, Write: x.shared("topology", topology)},
+	if d != nil {
+		x.last = d.LastRound
+	}
+	return &web.Page{Views: serve.AddRunbooks(p.Renderer, map[string]web.View{
+		"{$}":             {ContentType: web.HTML, Write: x.shareView("html", x.renderHTML)},
+		"api/v1/node":     {ContentType: web.JSON, Write: x.shareView("node", renderNode)},
+		"api/v1/topology": {ContentType: web.JSON, Write: x.shareView("topology", renderTopology)},
 	}), Static: page.Static()}, nil
 }
 
-// picture is the round to show; nil before the first evaluation has finished.
-func (x *shown) picture(ctx context.Context) (*rounds.Picture, error) {
-	if x.daemon != nil {
-		return x.daemon.seen.last(), nil
+// readPicture returns the round to show; nil before the first evaluation has finished.
+func (x *pageCache) readPicture(ctx context.Context) (*rounds.Picture, error) {
+	if x.last != nil {
+		return x.last(), nil
 	}
 	return x.sched.CollectWithin(ctx, nil, x.young)
 }
 
-// shared renders a view once for all clients.
-func (x *shown) shared(
+// shareView returns the function that writes a view, rendered once for all clients.
+func (x *pageCache) shareView(
 	name string, render func(w io.Writer, in nodepage.Input) error,
 ) func(*http.Request, io.Writer) error {
 	return func(r *http.Request, w io.Writer) error {
-		p, err := x.picture(r.Context())
+		p, err := x.readPicture(r.Context())
 		if err != nil {
 			return err
 		}
-		text, err := x.text(r.Context(), p, name, render)
+		text, err := x.renderShared(r.Context(), p, name, render)
 		if err != nil {
 			return err
 		}
@@ -92,13 +102,14 @@ func (x *shown) shared(
 	}
 }
 
-func (x *shown) text(
+// renderShared returns a view of a round, rendered once while the cache is valid.
+func (x *pageCache) renderShared(
 	ctx context.Context, p *rounds.Picture, name string, render func(w io.Writer, in nodepage.Input) error,
 ) ([]byte, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if p == nil || p != x.of || time.Since(x.at) > pageKept {
-		in, err := x.read(ctx, p)
+		in, err := x.readInput(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +125,8 @@ func (x *shown) text(
 	return x.rendered[name], nil
 }
 
-func (x *shown) read(ctx context.Context, p *rounds.Picture) (nodepage.Input, error) {
+// readInput returns the input of the page of a round.
+func (x *pageCache) readInput(ctx context.Context, p *rounds.Picture) (nodepage.Input, error) {
 	in := nodepage.Input{Exporter: version.Version, Machine: x.machine, Host: x.host, Now: time.Now()}
 	if p == nil {
 		return in, nil
@@ -124,21 +136,24 @@ func (x *shown) read(ctx context.Context, p *rounds.Picture) (nodepage.Input, er
 	if x.daemon == nil {
 		return in, nil
 	}
-	findings, _ := x.daemon.input()
+	findings, _ := x.daemon.Input()
 	report := check.New(findings)
-	in.Incidents = x.daemon.flight.incidents()
+	in.Incidents = x.flight.listIncidents()
 	in.Report, in.Alerts, in.Interval = &report, findings.Alerts, findings.Interval
-	in.History, in.NoHistory = nodepage.ReadHistory(ctx, x.daemon.engine)
+	in.History, in.NoHistory = nodepage.ReadHistory(ctx, x.daemon.Engine)
 	return in, ctx.Err()
 }
 
-func (x *shown) html(w io.Writer, in nodepage.Input) error {
+// renderHTML writes the page.
+func (x *pageCache) renderHTML(w io.Writer, in nodepage.Input) error {
 	n := nodepage.New(in)
 	return x.page.Render(w, in, &n, nodepage.Topology(in))
 }
 
-func node(w io.Writer, in nodepage.Input) error { return command.PrintJSON(w, nodepage.New(in)) }
+// renderNode writes the page as JSON.
+func renderNode(w io.Writer, in nodepage.Input) error { return command.PrintJSON(w, nodepage.New(in)) }
 
-func topology(w io.Writer, in nodepage.Input) error {
+// renderTopology writes the topology as JSON.
+func renderTopology(w io.Writer, in nodepage.Input) error {
 	return command.PrintJSON(w, nodepage.Topology(in))
 }
