@@ -16,6 +16,8 @@ import (
 	"rdma_exporter/internal/host/umad"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/serve"
+	"rdma_exporter/internal/serve/fabricdaemon"
+	"rdma_exporter/internal/serve/nodedaemon"
 )
 
 // Run runs the program with its arguments until ctx ends, and returns its exit code.
@@ -36,7 +38,7 @@ func RunOn(ctx context.Context, o Outside, args []string, stdout, stderr io.Writ
 		o.MAD = umad.OpenMAD
 	}
 	if o.Serve == nil {
-		o.Serve = serve.Until
+		o.Serve = serve.ListenAndServe
 	}
 	p := newProgram(o)
 	p.config.Around = o.Host
@@ -67,7 +69,7 @@ func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writ
 	}
 	log := slog.New(plainLog{promslog.New(p.logs).Handler()})
 	// Changes of devices are of interest to a daemon only.
-	if name != serve.Command && name != serve.FabricCommand && name != helperCommand {
+	if name != nodedaemon.Name && name != fabricdaemon.Name && name != helperCommand {
 		log = slog.New(atLeastWarn{log.Handler()})
 	}
 	if err := p.config.Check(); err != nil {

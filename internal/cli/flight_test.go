@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/capture"
-	"rdma_exporter/internal/page"
+	"rdma_exporter/internal/page/nodepage"
 	"rdma_exporter/test/machines"
 )
 
@@ -23,10 +23,10 @@ func TestFlightRecorder(t *testing.T) {
 	put(t, rules, siteRule)
 	args := append(liveArgs(dir, stateDir), "--collect.min-interval=0s", "--alerting.interval=1s",
 		"--alerting.rule-files="+rules)
-	var node page.Node
-	incidents := func(t *testing.T, s *server) []page.Incident {
+	var node nodepage.Node
+	incidents := func(t *testing.T, s *server) []nodepage.Incident {
 		t.Helper()
-		node = page.Node{}
+		node = nodepage.Node{}
 		_, body, _ := s.get(t, "/api/v1/node")
 		must(t, json.Unmarshal([]byte(body), &node))
 		return node.Incidents

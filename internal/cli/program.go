@@ -13,7 +13,8 @@ import (
 	"rdma_exporter/internal/cli/report"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/machine"
-	"rdma_exporter/internal/serve"
+	"rdma_exporter/internal/serve/fabricdaemon"
+	"rdma_exporter/internal/serve/nodedaemon"
 )
 
 // program is the command line: flags, their values, and the functions of the commands.
@@ -54,7 +55,7 @@ func newProgram(o Outside) *program {
 
 // commands adds the commands, in the order of --help.
 func (p *program) commands(out Outside) {
-	s, f := serve.Config{Serve: out.Serve}, serve.Fabric{FabricConfig: machine.FabricConfig{Open: out.MAD}}
+	s, f := nodedaemon.Command{Serve: out.Serve}, fabricdaemon.Command{FabricConfig: machine.FabricConfig{Open: out.MAD}}
 	var (
 		k = report.Check{Sweep: machine.FabricConfig{Open: out.MAD}}
 		h operate.Healthy
@@ -79,8 +80,8 @@ func (p *program) commands(out Outside) {
 		flags      func(*kingpin.CmdClause)
 		run        runner // nil: a group
 	}{
-		{serve.Command, "Serve metrics, evaluate the alerting rules, send alerts (default).", s.Flags, s.Run},
-		{serve.FabricCommand, "Serve metrics of a whole InfiniBand subnet, swept from a port of this host. Run it once per subnet.", f.Flags, f.Run},
+		{nodedaemon.Name, "Serve metrics, evaluate the alerting rules, send alerts (default).", s.Flags, s.Run},
+		{fabricdaemon.Name, "Serve metrics of a whole InfiniBand subnet, swept from a port of this host. Run it once per subnet.", f.Flags, f.Run},
 		{helperCommand, "Read for serve what requires CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH: processes, vital product data, DMA-BUFs. Listens on --helper.socket or a systemd socket.", nil, operate.RunHelper},
 		{"check", "Report the faults of this host. Exit code: 0 ok, 1 warning, 2 critical, 3 unknown.", k.Flags, k.Run},
 		{"healthy", "Health check of the exporter in this container or on this host. Exit code: 0 healthy, 1 not.", h.Flags, h.Run},
@@ -119,7 +120,7 @@ func (p *program) commands(out Outside) {
 		if c.run != nil {
 			p.runs[c.name] = c.run
 		}
-		if name == serve.Command {
+		if name == nodedaemon.Name {
 			clause.Default()
 		}
 	}

@@ -15,10 +15,12 @@ var layers = [][]string{
 	{"cmd/rdma_exporter"},
 	{"internal/cli"},
 	{"internal/cli/author", "internal/cli/operate", "internal/cli/report"}, // commands
+	{"internal/serve/"}, // daemons
 	{"internal/serve"},
 	{"internal/job"},
 	{"internal/verdict"},
 	{"internal/machine"},
+	{"internal/page/"}, // of a node, of a fabric
 	{"internal/page", "internal/rulefiles", "internal/control"},
 	{"internal/command"},
 	{"internal/web", "internal/check", "internal/topo", "internal/tune", "internal/backtest"},
@@ -57,7 +59,7 @@ var bans = []struct {
 	{"github.com/prometheus/prometheus/", []string{"internal/alerting", "internal/alerting/"}, "rule evaluation is confined to the engine"},
 	{"github.com/prometheus/client_golang/", []string{"internal/web"}, "collectors emit plain samples without a registry"},
 	{"github.com/prometheus/exporter-toolkit/", []string{"internal/serve"}, "only the program listens on sockets"},
-	{"github.com/alecthomas/kingpin/", []string{"internal/machine", "internal/serve", "internal/cli", "internal/cli/"}, "flags belong to commands"},
+	{"github.com/alecthomas/kingpin/", []string{"internal/machine", "internal/serve", "internal/serve/", "internal/cli", "internal/cli/"}, "flags belong to commands"},
 	{"go.yaml.in/yaml/", []string{"internal/site", "internal/tune"}, "the site configuration and the rule tuning are the only YAML files of the program"},
 	{"github.com/vishvananda/", []string{"internal/host/"}, "internal/host is the only access to the kernel"},
 	{"github.com/cilium/", []string{"internal/host/"}, "internal/host is the only access to the kernel"},
@@ -65,8 +67,8 @@ var bans = []struct {
 	{"google.golang.org/grpc", []string{"internal/host/"}, "internal/host is the only access to the kubelet"},
 	{"k8s.io/", []string{"internal/host/"}, "internal/host is the only access to the kubelet"},
 	{"golang.org/x/sys/unix", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/command", "internal/machine", "internal/serve", "internal/cli/report"}, "internal/host is the only access to the kernel; the others use errnos, names of capabilities and signals, and ask for a terminal"},
-	{"syscall", []string{"internal/host", "internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/alerting/store", "cmd/rdma_exporter"}, "internal/host is the only access to the kernel; captures and replays use errnos, state locks its directory, the store of samples checks the owner of a directory, the command handles signals"},
-	{"os", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/command", "internal/control", "internal/serve", "internal/cli/", "internal/alerting/store", "cmd/rdma_exporter"}, "internal/host opens files of the machine; the others open their own"},
+	{"syscall", []string{"internal/host", "internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/alerting/store", "cmd/rdma_exporter"}, "internal/host is the only access to the kernel; captures and replays use errnos, state locks its directory, alerting checks the owner of a directory, the command handles signals"},
+	{"os", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/command", "internal/control", "internal/serve", "internal/serve/", "internal/cli/", "internal/alerting/store", "cmd/rdma_exporter"}, "internal/host opens files of the machine; the others open their own"},
 	{"os/exec", nil, "the program runs no other program"},
 	{"unsafe", []string{"internal/host/"}, "for ioctls that libraries lack or implement differently"},
 }
@@ -94,7 +96,10 @@ func imports(t *testing.T) map[string][]string {
 
 // forTests reports whether a package beside those it serves is for tests only.
 func forTests(name string) bool {
-	return slices.Contains([]string{"collector/collectortest", "internal/deptest", "internal/host/hosttest"}, name)
+	return slices.Contains(
+		[]string{"collector/collectortest", "internal/deptest", "internal/host/hosttest", "internal/page/pagetest"},
+		name,
+	)
 }
 
 // layer is the layer of a package, or else that of the packages below a name with a final /; -1: not of the program.

@@ -57,14 +57,14 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-// contrast is that of two colours in hex.
+// contrast returns the contrast of two colours in hex.
 func contrast(t *testing.T, a, b string) float64 {
 	t.Helper()
 	x, y := luminance(t, a), luminance(t, b)
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// luminance is relative, by WCAG 2.2.
+// luminance returns the relative luminance of a colour in hex, by WCAG 2.2.
 func luminance(t *testing.T, hex string) float64 {
 	t.Helper()
 	if len(hex) == 3 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 
 	"rdma_exporter/internal/alerting"
@@ -12,8 +13,8 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// finding is an alert. The template cuts its texts.
-type finding struct {
+// Finding is a finding as the page shows it. The template shortens its texts.
+type Finding struct {
 	check.Finding
 	Row          Health // of the frame: that of a pending finding is amber
 	Health       Health
@@ -24,61 +25,62 @@ type finding struct {
 	Follows      []string // what it explains
 }
 
-// held is an alert that is not yet a finding.
-type held struct {
+// Held is a pending alert that is not among the findings, as the page shows it.
+type Held struct {
 	Row, Health                  Health
 	Alert, Where, Since, Summary string
 }
 
-// listed are the findings of a report, the alerts that are pending and no findings, and the rules that are not
-// evaluated, as of the time of a round.
-func listed(r *check.Report, pending []Waiting, at time.Time) (findings []finding, holds []held, gaps []gap) {
+// ListFindings returns the findings of a report, the pending alerts that are not among them, and the groups of rules
+// that are not evaluated. Ages are as of the time of a round.
+func ListFindings(r *check.Report, pending []Waiting, at time.Time) (findings []Finding, holds []Held, gaps []Gap) {
 	if r != nil {
 		for _, f := range r.Findings[:min(len(r.Findings), maxFindings)] {
-			findings = append(findings, findingOf(at, f))
+			findings = append(findings, newFinding(at, f))
 		}
 		for _, g := range r.Gaps() {
-			gaps = append(gaps, gapOf(g))
+			gaps = append(gaps, newGap(g))
 		}
 	}
 	for _, w := range pending[:min(len(pending), maxFindings)] {
 		holds = append(holds,
-			held{pendingRow(Health(w.Severity)), Health(w.Severity), w.Alert, w.Where, ago(at.Sub(w.Since)), w.Summary})
+			Held{PendingHealth(Health(w.Severity)), Health(w.Severity), w.Alert, w.Where, FormatAge(at.Sub(w.Since)), w.Summary})
 	}
 	return findings, holds, gaps
 }
 
-func findingOf(at time.Time, f check.Finding) finding {
-	out := finding{
-		Finding: f, ID: findingID(f), Health: Health(f.Severity), Where: short(check.Where(f.Labels), maxText),
-		Since: ago(at.Sub(f.Since)), Runbook: cmp.Or(runbookPath(f.Alert), short(f.RunbookURL, maxText)),
+// newFinding returns a finding of a report as the page shows it.
+func newFinding(at time.Time, f check.Finding) Finding {
+	out := Finding{
+		Finding: f, ID: findingID(f), Health: Health(f.Severity), Where: Shorten(check.Where(f.Labels), MaxText),
+		Since: FormatAge(at.Sub(f.Since)), Runbook: cmp.Or(runbookPath(f.Alert), Shorten(f.RunbookURL, MaxText)),
 	}
 	out.Row, out.Pending = out.Health, f.State == string(alerting.StatePending)
 	if out.Pending {
-		out.Row = pendingRow(out.Health)
+		out.Row = PendingHealth(out.Health)
 	}
 	for _, e := range f.Explains[:min(len(f.Explains), maxFindings)] {
-		out.Follows = append(out.Follows, short(e.Alert+" "+check.Where(e.Labels)+", "+words.Spaced(e.Reason), maxText))
+		out.Follows = append(out.Follows, Shorten(e.Alert+" "+check.Where(e.Labels)+", "+words.Spaced(e.Reason), MaxText))
 	}
 	return out
 }
 
-// pendingRow is amber for what may become critical or a warning.
-func pendingRow(severity Health) Health {
+// PendingHealth returns the health shown for a pending alert: amber if it may become critical or a warning.
+func PendingHealth(severity Health) Health {
 	if severity == Critical || severity == Warning {
 		return Watching
 	}
 	return severity
 }
 
-// findingID is the same for the same alert each time, so that the script finds opened details.
+// findingID returns an id that is the same for the same alert each time, so that the script finds opened details.
 func findingID(f check.Finding) string {
 	h := fnv.New64a()
 	fmt.Fprint(h, f.Alert, f.Severity, check.Where(f.Labels))
 	return fmt.Sprintf("d-%x", h.Sum64())
 }
 
-// Waiting is an alert whose condition holds, and not for long enough to be a finding.
+// Waiting is a pending alert that is not among the findings.
 type Waiting struct {
 	Alert    string    `json:"alert"`
 	Severity string    `json:"severity"`
@@ -87,8 +89,8 @@ type Waiting struct {
 	Summary  string    `json:"summary"`
 }
 
-// waiting are the alerts that are pending and not among the findings, the worst first.
-func waiting(alerts []alerting.Alert, r *check.Report) []Waiting {
+// ListWaiting returns the pending alerts that are not among the findings of a report, the worst first.
+func ListWaiting(alerts []alerting.Alert, r *check.Report) []Waiting {
 	out := []Waiting{}
 	for _, a := range alerts {
 		severity, where := a.Labels["severity"], check.Where(a.Labels)
@@ -105,3 +107,23 @@ func waiting(alerts []alerting.Alert, r *check.Report) []Waiting {
 	})
 	return out
 }
+
+// Gap is a group of rules that are not evaluated.
+type Gap struct {
+	Count  int
+	Text   string
+	Alerts string
+}
+
+// newGap returns a group of rules that are not evaluated as the page shows it.
+func newGap(g check.ReasonGroup) Gap {
+	names := words.Of(g.Alerts, check.NotEvaluated.Name)
+	text := g.Reason
+	if g.InPart {
+		text = "evaluated in part: " + text
+	}
+	return Gap{len(g.Alerts), Shorten(text, MaxText), Shorten(strings.Join(names, ", "), 4*MaxText)}
+}
+
+// maxFindings limits the findings on a page.
+const maxFindings = 50

@@ -2,15 +2,12 @@ package page
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/check"
-	"rdma_exporter/internal/snapshot"
 )
 
-// Health of a part of the node: its worst alert, else its state.
+// Health is the state of a part of a node or fabric: its worst alert, else its state.
 type Health string
 
 // The healths, the worst first.
@@ -25,9 +22,10 @@ const (
 	OK           Health = "ok"
 )
 
+// healths are all healths, the worst first.
 var healths = []Health{Critical, Warning, Watching, Info, NotEvaluated, Inactive, Ignored, OK}
 
-// Word is the health for people.
+// Word returns the health in words.
 func (h Health) Word() string {
 	if h == NotEvaluated {
 		return "not evaluated"
@@ -35,7 +33,7 @@ func (h Health) Word() string {
 	return string(h)
 }
 
-// Heading is the health for people, as the first word.
+// Heading returns the health in words, with a capital letter.
 func (h Health) Heading() string {
 	if h == OK {
 		return "OK"
@@ -43,18 +41,27 @@ func (h Health) Heading() string {
 	return strings.ToUpper(string(h[:1])) + h.Word()[1:]
 }
 
-func worst(all ...Health) Health {
+// Healths returns all healths, the worst first.
+func Healths() []Health { return slices.Clone(healths) }
+
+// Compare returns a negative number if h is worse than other, a positive one if it is better, else 0.
+func (h Health) Compare(other Health) int {
+	return slices.Index(healths, h) - slices.Index(healths, other)
+}
+
+// Worst returns the worst of some healths, and OK if there is none.
+func Worst(all ...Health) Health {
 	out := OK
 	for _, h := range all {
-		if slices.Index(healths, h) < slices.Index(healths, out) {
+		if h.Compare(out) < 0 {
 			out = h
 		}
 	}
 	return out
 }
 
-// about reports whether a finding is of a part of the node, whose labels are given as names and values in turn.
-func about(f check.Finding, labels ...string) bool {
+// concerns reports whether a finding has some labels, given as names and values in turn.
+func concerns(f check.Finding, labels ...string) bool {
 	for i := 0; i < len(labels); i += 2 {
 		if f.Labels[labels[i]] != labels[i+1] {
 			return false
@@ -63,20 +70,21 @@ func about(f check.Finding, labels ...string) bool {
 	return true
 }
 
-// found is the worst severity of what is found of a part, and the alerts' names; what is pending is watched.
-func found(r *check.Report, labels ...string) (h Health, alerts []string) {
+// FindHealth returns the worst severity of the findings with some labels, and the names of their alerts. Pending alerts
+// count as Watching.
+func FindHealth(r *check.Report, labels ...string) (h Health, alerts []string) {
 	h = OK
 	if r == nil {
 		return h, nil
 	}
 	for _, f := range r.Pending {
-		if about(f, labels...) && (Health(f.Severity) == Critical || Health(f.Severity) == Warning) {
+		if concerns(f, labels...) && (Health(f.Severity) == Critical || Health(f.Severity) == Warning) {
 			h = Watching
 		}
 	}
 	for _, f := range r.Findings {
-		if about(f, labels...) {
-			h = worst(h, Health(f.Severity))
+		if concerns(f, labels...) {
+			h = Worst(h, Health(f.Severity))
 			if !slices.Contains(alerts, f.Alert) {
 				alerts = append(alerts, f.Alert)
 			}
@@ -85,35 +93,7 @@ func found(r *check.Report, labels ...string) (h Health, alerts []string) {
 	return h, alerts
 }
 
-// evaluated reports whether a part without a finding is ok: it is if only other objects are unknown.
-func evaluated(r *check.Report) bool {
+// IsEvaluated reports whether a part without a finding is ok: rules are evaluated, or only other objects are unknown.
+func IsEvaluated(r *check.Report) bool {
 	return r != nil && (r.ExitCode != check.ExitUnknown || r.Error == "" && r.HasUnknown())
-}
-
-// isUnknown reports whether a port is a compute object that is unknown.
-func isUnknown(r *check.Report, device, port string) bool {
-	return r != nil && slices.ContainsFunc(account.Unknowns(r.Objects), func(o account.Object) bool {
-		return o.Name == device || o.Name == device+"/"+port
-	})
-}
-
-// healthOf is that of a port.
-func healthOf(in Input, device string, p *snapshot.Port) (Health, []string) {
-	number := strconv.Itoa(p.Number)
-	h, alerts := found(in.Report, "device", device, "port", number)
-	ofDevice, more := found(in.Report, "device", device, "port", "")
-	h, alerts = worst(h, ofDevice), append(alerts, more...)
-	switch {
-	case h != OK:
-		return h, alerts
-	case in.Node.InfiniBand.IsIgnored(device, p.Number):
-		return Ignored, nil
-	case p.State == nil, isUnknown(in.Report, device, number), !evaluated(in.Report) && *p.State == snapshot.PortActive:
-		return NotEvaluated, nil
-	case *p.State != snapshot.PortActive:
-		return Inactive, nil
-	case p.Rate != nil && p.ExpectedRate != nil && *p.Rate < *p.ExpectedRate:
-		return Info, nil
-	}
-	return OK, nil
 }

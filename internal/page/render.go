@@ -1,3 +1,5 @@
+// Package page is what the web pages of a node and of a fabric share: HTML, and the same facts as JSON. It is pure:
+// plain data in, text out. All text that comes from hardware is hostile input.
 package page
 
 import (
@@ -8,17 +10,18 @@ import (
 	"io"
 	"io/fs"
 	"unicode"
-
-	"rdma_exporter/internal/topo"
 )
 
+// Version is the version of the JSON schema. It grows when a field changes its meaning or goes, not when one is added.
+const Version = 1
+
 //go:embed html
-var sources embed.FS
+var templates embed.FS
 
 //go:embed static
 var static embed.FS
 
-// Static are the files that the page needs: page.css, page.js, icon.svg.
+// Static returns the files that the pages need: page.css, page.js, copy.js, icon.svg.
 func Static() fs.FS {
 	sub, err := fs.Sub(static, "static")
 	if err != nil { // the name is a constant
@@ -27,39 +30,39 @@ func Static() fs.FS {
 	return sub
 }
 
-// Page writes HTML.
-type Page struct {
+// Renderer renders pages as HTML.
+type Renderer struct {
 	templates *template.Template
-	links     []Link
+	links     []Link // in the footer
 }
 
-// NewPage makes a page that leads to some links.
-func NewPage(links []Link) (*Page, error) {
-	cut := template.FuncMap{"short": func(s string) string { return short(s, maxText) }}
-	t, err := template.New("").Funcs(cut).ParseFS(sources, "html/*.html")
-	if err != nil {
-		return nil, fmt.Errorf("page: %w", err)
+// New returns a Renderer for the templates in html/ of own, which may use the common ones. Its pages have links in the
+// footer.
+func New(own fs.FS, links []Link) (*Renderer, error) {
+	t := template.New("").Funcs(template.FuncMap{"short": func(s string) string { return Shorten(s, MaxText) }})
+	for _, files := range []fs.FS{templates, own} {
+		if _, err := t.ParseFS(files, "html/*.html"); err != nil {
+			return nil, fmt.Errorf("page: %w", err)
+		}
 	}
-	return &Page{t, links}, nil
+	return &Renderer{t, links}, nil
 }
 
-// Render writes the page of a node.
-func (p *Page) Render(w io.Writer, in Input, n *Node, m *topo.Machine) error {
-	return p.write(w, "node.html", newView(in, n, m, p.links))
-}
+// Links returns the links of the footer.
+func (p *Renderer) Links() []Link { return p.links }
 
-// write fills a template. Control characters do not get through, wherever they may have come from.
-func (p *Page) write(w io.Writer, name string, v any) error {
+// Write writes the page of a template. Control characters are left out, wherever they come from.
+func (p *Renderer) Write(w io.Writer, name string, v any) error {
 	var b bytes.Buffer
 	if err := p.templates.ExecuteTemplate(&b, name, v); err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
-	_, err := w.Write(bytes.Map(graphic, b.Bytes()))
+	_, err := w.Write(bytes.Map(keepGraphic, b.Bytes()))
 	return err
 }
 
-// graphic leaves out what is not to be seen. Bytes that are no UTF-8 become U+FFFD.
-func graphic(r rune) rune {
+// keepGraphic returns -1 for control characters, which bytes.Map leaves out. Bytes that are no UTF-8 become U+FFFD.
+func keepGraphic(r rune) rune {
 	if r == '\n' || unicode.IsGraphic(r) {
 		return r
 	}

@@ -25,13 +25,14 @@ var markdown = goldmark.New(
 	goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(runbookLinks{}, 0))),
 )
 
+// runbookView is the data of the template of a runbook.
 type runbookView struct {
 	Title, Base string
 	Text        template.HTML
 	Names       []string // of all runbooks, in the list of them
 }
 
-// runbookPath is the page of a runbook, relative to the first page; empty where there is none.
+// runbookPath returns the path of a runbook, relative to the first page; empty if there is none.
 func runbookPath(alert string) string {
 	if _, ok := runbooks.Text(alert); !ok {
 		return ""
@@ -39,7 +40,7 @@ func runbookPath(alert string) string {
 	return "runbooks/" + alert
 }
 
-// unknownRunbookError is for an alert that has no runbook; it is fs.ErrNotExist.
+// unknownRunbookError is the error for an alert without a runbook; it is fs.ErrNotExist.
 type unknownRunbookError string
 
 func (e unknownRunbookError) Error() string { return "no runbook " + string(e) }
@@ -47,29 +48,30 @@ func (e unknownRunbookError) Error() string { return "no runbook " + string(e) }
 // Is reports whether the error counts as fs.ErrNotExist.
 func (e unknownRunbookError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// RenderRunbook writes the runbook of an alert; fs.ErrNotExist where it has none.
-func (p *Page) RenderRunbook(w io.Writer, alert string) error {
+// RenderRunbook writes the runbook of an alert; the error is fs.ErrNotExist if there is none.
+func (p *Renderer) RenderRunbook(w io.Writer, alert string) error {
 	source, ok := runbooks.Text(alert)
 	if !ok {
-		return unknownRunbookError(short(alert, maxName))
+		return unknownRunbookError(Shorten(alert, MaxName))
 	}
 	var b bytes.Buffer
 	if err := markdown.Convert(source, &b); err != nil {
 		return fmt.Errorf("runbook %s: %w", alert, err)
 	}
 	// #nosec G203: from a file of the program, without raw HTML.
-	return p.write(w, "runbook.html", runbookView{Title: alert, Base: "../", Text: template.HTML(b.String())})
+	return p.Write(w, "runbook.html", runbookView{Title: alert, Base: "../", Text: template.HTML(b.String())})
 }
 
 // RenderRunbooks writes the list of all runbooks.
-func (p *Page) RenderRunbooks(w io.Writer) error {
-	return p.write(w, "runbook.html", runbookView{Title: "Runbooks", Base: "../", Names: runbooks.Names()})
+func (p *Renderer) RenderRunbooks(w io.Writer) error {
+	return p.Write(w, "runbook.html", runbookView{Title: "Runbooks", Base: "../", Names: runbooks.Names()})
 }
 
-// runbookLinks turns links between files into links between pages. Of a link to another file, which is not served, the
-// text stays. Headings of the third level, the reasons of an alert, have their text as id.
+// runbookLinks turns links between files into links between pages. A link to a file that is not served becomes its
+// text. Headings of the third level, the reasons of an alert, get their text as id.
 type runbookLinks struct{}
 
+// Transform changes the links and headings of a document.
 func (runbookLinks) Transform(doc *ast.Document, r text.Reader, _ parser.Context) {
 	var links []*ast.Link
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error

@@ -1,27 +1,32 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// bits writes a rate in bits per second.
-func bits(v float64) string {
+// CharWidth is the width of a letter in drawings, in pixels, on the wide side: text is cut rather than run over its
+// box.
+const CharWidth = 7
+
+// FormatRate formats a rate in bits per second.
+func FormatRate(v float64) string {
 	for _, u := range []struct {
 		size float64
 		name string
 	}{{1e12, "Tb/s"}, {1e9, "Gb/s"}, {1e6, "Mb/s"}, {1e3, "kb/s"}} {
 		if v >= u.size && (u.size != 1e12 || v >= 10e12) {
-			return digits(v/u.size) + " " + u.name
+			return FormatDigits(v/u.size) + " " + u.name
 		}
 	}
-	return digits(v) + " b/s"
+	return FormatDigits(v) + " b/s"
 }
 
-// digits writes three digits at most, but no fewer than the whole part has.
-func digits(v float64) string {
+// FormatDigits formats a number with at most three digits, but never fewer than its whole part has.
+func FormatDigits(v float64) string {
 	for _, n := range []int{0, 1, 2} {
 		limit := []float64{100, 10, 0}[n]
 		if v >= limit {
@@ -35,19 +40,19 @@ func digits(v float64) string {
 	return "0"
 }
 
-// percent writes a ratio; one that is not 0 is not written as 0.
-func percent(v float64) string {
+// FormatPercent formats a ratio as a percentage; a small one is not shown as 0.
+func FormatPercent(v float64) string {
 	switch {
 	case v > 0 && v < 0.001:
 		return "<0.1%"
 	case v < 0.1:
-		return digits(float64(int(v*1000+0.5))/10) + "%"
+		return FormatDigits(float64(int(v*1000+0.5))/10) + "%"
 	}
 	return fmt.Sprintf("%.0f%%", 100*v)
 }
 
-// large writes a count with blanks between thousands.
-func large(v float64) string {
+// FormatCount formats a count with blanks between thousands.
+func FormatCount(v float64) string {
 	s := strconv.FormatFloat(v, 'f', 0, 64)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "\u202f" + s[i:]
@@ -55,8 +60,8 @@ func large(v float64) string {
 	return s
 }
 
-// short cuts a text to n letters.
-func short(s string, n int) string {
+// Shorten cuts a text to n letters.
+func Shorten(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {
 		return s
@@ -64,8 +69,8 @@ func short(s string, n int) string {
 	return strings.TrimSpace(string(r[:max(0, n-1)])) + "…"
 }
 
-// ago writes a duration for people: 12s, 4m, 1h5m, 3d.
-func ago(d time.Duration) string {
+// FormatAge formats a duration in its largest units: 12s, 4m, 1h5m, 3d.
+func FormatAge(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return "0s"
@@ -81,15 +86,38 @@ func ago(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-func clock(t time.Time) string { return t.UTC().Format("15:04:05 UTC, 2 Jan 2006") }
+// FormatTime formats a time for people.
+func FormatTime(t time.Time) string { return t.UTC().Format("15:04:05 UTC, 2 Jan 2006") }
 
-// value is the text of a cell. What is unknown, and what does not apply, has a class of its own.
-type value struct{ Text, Class string }
+// Cell is the text of a table cell. Unknown and inapplicable values have a class of their own.
+type Cell struct{ Text, Class string }
 
+// classUnknown is the class of cells without a value.
 const classUnknown = "unknown"
 
-// unknown has the reason why there is no value.
-func unknown(reason string) value { return value{"unknown: " + reason, classUnknown} }
+// UnknownCell returns a cell with the reason why there is no value.
+func UnknownCell(reason string) Cell { return Cell{"unknown: " + reason, classUnknown} }
 
-// notApplicable is for what a port of its kind or in its state does not have.
-var notApplicable = value{"n/a", classUnknown}
+// NotApplicable is the cell for a value that a port of its kind or in its state does not have.
+var NotApplicable = Cell{"n/a", classUnknown}
+
+// FormatDirections formats what is sent and received, with the unit once if it is the same.
+func FormatDirections(sent, received string) string {
+	number, unit, _ := strings.Cut(sent, " ")
+	if unit != "" && strings.HasSuffix(received, " "+unit) {
+		sent = number
+	}
+	return fmt.Sprintf("↑ %s ↓ %s", sent, received)
+}
+
+// CompareNames orders names by their last number if they are alike before it: mlx5_9, mlx5_10.
+func CompareNames(a, b string) int {
+	front := func(s string) string { return strings.TrimRight(s, "0123456789") }
+	if front(a) != front(b) {
+		return cmp.Compare(a, b)
+	}
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
+
+// MaxName limits a name, in letters: NodeDescription has 64 bytes (IBA 14.2.5.2).
+const MaxName = 64

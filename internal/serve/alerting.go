@@ -15,26 +15,27 @@ import (
 	"rdma_exporter/internal/rulefiles"
 )
 
-// alertingConfig holds the flags of rules and notifications.
-type alertingConfig struct {
+// Alerting holds the flags of rules and notifications.
+type Alerting struct {
 	on             bool
-	interval       time.Duration
+	Interval       time.Duration
 	alertmanagers  []string // URLs
 	httpFile       string
-	ruleFiles      []string // globs
+	RuleFiles      []string // globs
 	job, instance  string
 	externalPairs  []string
 	externalLabels map[string]string
 	sendReplay     bool
-	runbooks       rulefiles.RunbookURL // of the operator
+	Runbooks       rulefiles.RunbookURL // of the operator
 }
 
-func (a *alertingConfig) flags(c *kingpin.CmdClause, job, interval string) {
+// Flags adds the flags, with the defaults of a daemon.
+func (a *Alerting) Flags(c *kingpin.CmdClause, job, interval string) {
 	c.Flag("alerting", "Evaluate the alerting rules. With --no-alerting, serve metrics only.").
 		Default("true").BoolVar(&a.on)
 	c.Flag("alerting.interval",
 		"Rule evaluation interval, from 1s to 2m. A collection younger than half of it is reused.").
-		Default(interval).DurationVar(&a.interval)
+		Default(interval).DurationVar(&a.Interval)
 	c.Flag("alerting.alertmanager-url",
 		"Alertmanager to send alerts to. Repeatable; each gets all alerts. Without one, no alerts are sent.").
 		PlaceHolder("URL").StringsVar(&a.alertmanagers)
@@ -43,7 +44,7 @@ func (a *alertingConfig) flags(c *kingpin.CmdClause, job, interval string) {
 		PlaceHolder("FILE").StringVar(&a.httpFile)
 	c.Flag("alerting.rule-files",
 		"Additional rule files, as a glob. A file replaces the built-in one of the same name. Repeatable.").
-		PlaceHolder("GLOB").StringsVar(&a.ruleFiles)
+		PlaceHolder("GLOB").StringsVar(&a.RuleFiles)
 	c.Flag("alerting.job", "Label job of alerts, as set by a central Prometheus.").
 		Default(job).StringVar(&a.job)
 	c.Flag("alerting.instance",
@@ -53,7 +54,7 @@ func (a *alertingConfig) flags(c *kingpin.CmdClause, job, interval string) {
 		PlaceHolder("NAME=VALUE").StringsVar(&a.externalPairs)
 	c.Flag("replay.send-alerts", "Send the alerts of a replay, with the label replay=\"true\".").BoolVar(&a.sendReplay)
 	c.Flag("runbook-url", "Runbooks for the annotation runbook_url of alerts. Default: the pages of this exporter, if its address is known."+rulefiles.RunbookURLHelp).
-		PlaceHolder("URL").StringVar((*string)(&a.runbooks))
+		PlaceHolder("URL").StringVar((*string)(&a.Runbooks))
 }
 
 // Limits of the evaluation interval: the shortest range of the rules is 5m and must contain several rounds.
@@ -62,10 +63,11 @@ const (
 	maxAlertingInterval = 2 * time.Minute
 )
 
-func (a *alertingConfig) check() (err error) {
-	wrongBooks := a.runbooks.Check()
+// Check validates the flags.
+func (a *Alerting) Check() (err error) {
+	wrongBooks := a.Runbooks.Check()
 	if err := (command.Checks{
-		{a.interval < minAlertingInterval || a.interval > maxAlertingInterval, fmt.Errorf("--alerting.interval=%s: must be from 1s to 2m: the ranges of the rules start at 5m", a.interval)},
+		{a.Interval < minAlertingInterval || a.Interval > maxAlertingInterval, fmt.Errorf("--alerting.interval=%s: must be from 1s to 2m: the ranges of the rules start at 5m", a.Interval)},
 		{wrongBooks != nil, wrongBooks},
 		{a.job == "", errors.New("--alerting.job: must not be empty")},
 		{a.httpFile != "" && len(a.alertmanagers) == 0, fmt.Errorf("--alerting.alertmanager-config-file=%s: has no effect without --alerting.alertmanager-url", a.httpFile)},
@@ -88,8 +90,8 @@ func (a *alertingConfig) check() (err error) {
 	return nil
 }
 
-// notifier is nil if no alerts are sent.
-func (a *alertingConfig) notifier(m *machine.Machine, o notify.Options) (*notify.Notifier, error) {
+// newNotifier returns the notifier; nil if no alerts are sent.
+func (a *Alerting) newNotifier(m *machine.Machine, o notify.Options) (*notify.Notifier, error) {
 	if len(a.alertmanagers) == 0 {
 		return nil, nil
 	}

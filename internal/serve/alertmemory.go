@@ -14,6 +14,9 @@ import (
 	"rdma_exporter/internal/state"
 )
 
+// StateRetry is the interval of trying again to use a state directory.
+const StateRetry = time.Minute
+
 // alertMemory keeps the start times of active alerts, so that a restart does not restart their `for`, even if the
 // samples are lost.
 type alertMemory struct {
@@ -39,6 +42,7 @@ func openAlertMemory(ctx context.Context, dir string, log *slog.Logger) *alertMe
 	return a
 }
 
+// open opens the directory and reads the alerts.
 func (a *alertMemory) open() error {
 	a.tried = time.Now()
 	known, err := a.file.Open()
@@ -53,7 +57,7 @@ func (a *alertMemory) open() error {
 // reopen tries a directory again that could not be used, and reports whether it can be. A lock is tried in each round,
 // so that the alerts of the other process do not pause.
 func (a *alertMemory) reopen() bool {
-	if a.file.IsOpen() || !a.locked && time.Since(a.tried) < stateRetry || a.open() != nil {
+	if a.file.IsOpen() || !a.locked && time.Since(a.tried) < StateRetry || a.open() != nil {
 		return false
 	}
 	a.log.Info("alert state directory is available, alert state and history are saved")
@@ -64,21 +68,21 @@ func (a *alertMemory) reopen() bool {
 // otherwise with those of this process.
 func (a *alertMemory) resume(e *alerting.Engine) {
 	if a.locked {
-		e.MoveTo(a.samples(), a.known)
+		e.MoveTo(a.samplesDir(), a.known)
 		return
 	}
-	e.SetDir(a.samples())
+	e.SetDir(a.samplesDir())
 }
 
-// samples is the folder of the samples. The directory must be open.
-func (a *alertMemory) samples() string { return filepath.Join(a.file.Dir, "store") }
+// samplesDir returns the folder of the samples. The directory must be open.
+func (a *alertMemory) samplesDir() string { return filepath.Join(a.file.Dir, "store") }
 
 // alertsKept is the maximum age of the last-seen times of firing alerts in the file if nothing else changes. Those of
 // pending alerts are written in each round: if the program is killed and the samples are lost, they are the only record
 // of how long an alert was pending.
 const alertsKept = time.Minute
 
-// save writes what has changed.
+// save writes the active alerts if they have changed.
 func (a *alertMemory) save(active []alerting.Active) {
 	a.last = active
 	if _, failed := a.file.Last(); failed || isNews(a.kept, active) {
@@ -86,6 +90,7 @@ func (a *alertMemory) save(active []alerting.Active) {
 	}
 }
 
+// write writes the active alerts of the last round.
 func (a *alertMemory) write() {
 	if a.file.IsOpen() && a.file.Save(a.last) == nil {
 		a.kept = a.last

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -13,6 +14,8 @@ import (
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/alone"
+	"rdma_exporter/test/disk"
 	"rdma_exporter/test/locked"
 )
 
@@ -69,7 +72,7 @@ func TestAlertMemoryWritesNews(t *testing.T) {
 // downRule has a `for` longer than the rounds of the tests.
 const downRule = "groups: [{name: g, rules: [{alert: Down, expr: 'max by (device) (state) != 4', for: 30m}]}]"
 
-// downEngine is an engine with that rule.
+// downEngine returns an engine with downRule.
 func downEngine(t *testing.T, dir string, interval time.Duration, known []alerting.Active) *alerting.Engine {
 	t.Helper()
 	e, err := alerting.New(alerting.Options{
@@ -100,7 +103,7 @@ func TestPendingAfterKill(t *testing.T) {
 				log := slog.New(slog.DiscardHandler)
 				a := openAlertMemory(t.Context(), dir, log)
 				defer a.close()
-				e := downEngine(t, a.samples(), interval, nil)
+				e := downEngine(t, a.samplesDir(), interval, nil)
 				defer func() { must(t, e.Close()) }()
 				begin := time.Unix(1_700_000_000, 0)
 				now := begin
@@ -119,7 +122,7 @@ func TestPendingAfterKill(t *testing.T) {
 				b := openAlertMemory(t.Context(), killed, log)
 				defer b.close()
 				b.save(downEngineBefore(t, b, interval)) // the first round fails
-				after := downEngine(t, b.samples(), interval, b.known)
+				after := downEngine(t, b.samplesDir(), interval, b.known)
 				defer func() { must(t, after.Close()) }()
 				first := kill.Add(10 * time.Second)
 				downRound(t, after, first)
@@ -133,7 +136,7 @@ func TestPendingAfterKill(t *testing.T) {
 	}
 }
 
-// downEngineBefore is what is saved by an engine that has not evaluated a round.
+// downEngineBefore returns what an engine saves that has not evaluated a round.
 func downEngineBefore(t *testing.T, b *alertMemory, interval time.Duration) []alerting.Active {
 	t.Helper()
 	e := downEngine(t, "", interval, b.known)
@@ -160,7 +163,7 @@ func TestAlertDirectoryComesLater(t *testing.T) {
 	if a.reopen() {
 		t.Error("tried again within a minute")
 	}
-	a.tried = a.tried.Add(-stateRetry)
+	a.tried = a.tried.Add(-StateRetry)
 	if !a.reopen() {
 		t.Fatalf("not tried again\n%s", log)
 	}
@@ -173,7 +176,46 @@ func TestAlertDirectoryComesLater(t *testing.T) {
 		samples[0].Value != 21 || e.Stats().Degraded {
 		t.Errorf("%+v, %+v, degraded: %v", active, samples, e.Stats().Degraded)
 	}
-	if _, err := os.Stat(filepath.Join(a.samples(), "wal")); err != nil {
+	if _, err := os.Stat(filepath.Join(a.samplesDir(), "wal")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAlertsThatCannotBeWritten: a failure is logged when it starts and when it ends, and the file is written once it
+// can be.
+func TestAlertsThatCannotBeWritten(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
+	for name, fault := range disk.Faults {
+		t.Run(name, func(t *testing.T) {
+			dir, log := filepath.Join(t.TempDir(), "alerting"), &locked.Buffer{}
+			a := openAlertMemory(t.Context(), dir, slog.New(slog.NewTextHandler(log, nil)))
+			begin := time.Unix(1_700_000_000, 0)
+			round := func(n int) {
+				a.save([]alerting.Active{
+					{Labels: map[string]string{"alertname": "A"}, ActiveAt: begin, SeenAt: begin.Add(time.Duration(n) * time.Minute)},
+				})
+			}
+			round(0)
+			mend := fault(t, dir)
+			for n := 1; n < 6; n++ {
+				round(n)
+			}
+			mend()
+			var kept []alerting.Active
+			if must(t, state.Read(t.Context(), dir, &kept)); len(kept) != 1 || !kept[0].SeenAt.Equal(begin) {
+				t.Errorf("meanwhile: %+v", kept)
+			}
+			round(6)
+			if must(t, state.Read(t.Context(), dir, &kept)); !kept[0].SeenAt.Equal(begin.Add(6 * time.Minute)) {
+				t.Errorf("afterwards: %+v", kept)
+			}
+			a.close()
+			if l := log.String(); strings.Count(l, "\n") != 2 || !strings.Contains(l, "cannot write alert state") ||
+				!strings.Contains(l, "writing alert state works again") {
+				t.Errorf("log:\n%s", l)
+			}
+		})
 	}
 }

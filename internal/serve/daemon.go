@@ -1,3 +1,4 @@
+// Package serve is what the daemons of a node and of a fabric share: HTTP, rule evaluation and alerts, reload.
 package serve
 
 import (
@@ -5,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -15,68 +18,80 @@ import (
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/job"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/rulefiles"
 	"rdma_exporter/internal/verdict"
 )
 
-// daemon evaluates the rules on the rounds of a machine while the program serves.
-type daemon struct {
-	config   *alertingConfig
-	engine   *alerting.Engine
+// Daemon evaluates the rules on the rounds of a machine while the program serves.
+type Daemon struct {
+	Engine *alerting.Engine
+	Rounds verdict.Collector // set before the first round
+	Phase  time.Duration     // of the host within the interval
+	Hooks  Hooks
+
+	config   *Alerting
 	notifier *notify.Notifier // nil: no alerts are sent
 	memory   *alertMemory     // nil for a replay
-	rounds   verdict.Collector
 	log      *slog.Logger
-	phase    time.Duration // of the host within the interval
-	failed   bool          // the last round
+	failed   bool // the last round
 	stats    daemonStats
-	flight   *flightRecorder // nil: no captures of incidents are kept
-	nccl     *job.Watch      // nil: NCCL is not asked
-	seen     seenLast
+	seen     lastResult
+}
+
+// Hooks are what the daemon of a node or a fabric adds. Functions that are nil are not called.
+type Hooks struct {
+	// Evaluated is called after each round.
+	Evaluated func(context.Context, *rounds.Picture, verdict.Conclusion)
+	// Input adds to the result of the last round.
+	Input func(*check.Input)
+	// Close is called after the last round, before the engine is closed.
+	Close func()
 }
 
 // storeFolder is the directory of samples and alert state below the state directory, or below that of the fabric.
 const storeFolder = "alerting"
 
-// daemon makes the engine; nil without alerting. Samples and alert state are saved in dir, but for a replay.
-func (at address) daemon(
-	ctx context.Context, c *machine.Config, dir string, files *rulefiles.Files, log *slog.Logger,
-) (*daemon, error) {
-	a, m := at.alerting, at.machine
+// NewDaemon returns a daemon of the rules in files; nil without alerting. Samples and alert state are saved in dir,
+// except for a replay. report returns what is reported of a round without an alert.
+func (at Address) NewDaemon(
+	ctx context.Context, c *machine.Config, dir string, files *rulefiles.Files,
+	report func(*rounds.Picture) check.Seen, log *slog.Logger,
+) (*Daemon, error) {
+	a, m := at.Alerting, at.Machine
 	if !a.on {
 		return nil, nil
 	}
-	instance, external := at.instance(), at.own()
-	d := &daemon{
-		config: a, phase: phase(m.Hostname(), a.interval), log: log, seen: seenLast{host: instance, replay: m.Recording(c)},
+	instance, external := at.Instance(), at.ownURL()
+	d := &Daemon{
+		config: a, Phase: HostPhase(m.Hostname(), a.Interval), log: log,
+		seen: lastResult{host: instance, replay: m.Recording(c), report: report},
 	}
 	var err error
-	if d.notifier, err = a.notifier(m, notify.Options{ExternalURL: external, Logger: log}); err != nil {
+	if d.notifier, err = a.newNotifier(m, notify.Options{ExternalURL: external, Logger: log}); err != nil {
 		return nil, err
 	}
 	o := alerting.Options{
 		Scratch: replay.Scratch(), Rules: files, Files: files.Names, Job: a.job, Instance: instance,
 		ExternalLabels: a.externalLabels, ExternalURL: external,
-		Interval: a.interval, Notifier: d.notifier, Logger: log, Context: ctx,
+		Interval: a.Interval, Notifier: d.notifier, Logger: log, Context: ctx,
 	}
 	if m.Player == nil {
-		o.Clock = alertingClock(m)
+		o.Clock = newClock(m)
 		if d.memory = openAlertMemory(ctx, filepath.Join(dir, storeFolder), log); d.memory.file.IsOpen() {
-			o.Dir, o.Known = d.memory.samples(), d.memory.known
+			o.Dir, o.Known = d.memory.samplesDir(), d.memory.known
 		}
 	}
-	if d.engine, err = alerting.New(o); err != nil {
-		d.close()
+	if d.Engine, err = alerting.New(o); err != nil {
+		d.Close()
 		return nil, fmt.Errorf("cannot load the rules: %w", err)
 	}
 	return d, nil
 }
 
-// alertingClock reads the clocks of the host.
-func alertingClock(m *machine.Machine) func() alerting.Clock {
+// newClock returns a function that reads the clocks of the host.
+func newClock(m *machine.Machine) func() alerting.Clock {
 	boot, clocks := m.FirstLine("proc/sys/kernel/random/boot_id"), access.NewClocks()
 	return func() alerting.Clock {
 		wall, up, ran := clocks.Read()
@@ -84,27 +99,28 @@ func alertingClock(m *machine.Machine) func() alerting.Clock {
 	}
 }
 
-// run evaluates a round immediately, and then one per interval at the host's phase, until ctx ends.
-func (d *daemon) run(ctx context.Context) {
-	tick(ctx, d.config.interval, d.phase, func() {
-		_ = d.round(ctx, d.config.interval/2) // already logged
+// Run evaluates a round immediately, and then one per interval at the host's phase, until ctx ends.
+func (d *Daemon) Run(ctx context.Context) {
+	Tick(ctx, d.config.Interval, d.Phase, func() {
+		_ = d.Round(ctx, d.config.Interval/2) // already logged
 	})
 }
 
-// round logs the beginning and the end of a persistent failure, and returns why nothing was collected.
-func (d *daemon) round(ctx context.Context, young time.Duration) error {
+// Round evaluates a round, of a collection that is not older than young, and returns the error of the collection. The
+// start and the end of a persistent failure are logged.
+func (d *Daemon) Round(ctx context.Context, young time.Duration) error {
 	start := time.Now()
 	if d.memory != nil && d.memory.reopen() {
-		d.memory.resume(d.engine)
+		d.memory.resume(d.Engine)
 	}
 	var p *rounds.Picture
 	err := access.Guard(func() (err error) { // a panic of the evaluation does not affect scrapes
-		p, err = verdict.Round(ctx, d.rounds, d.engine, young)
+		p, err = verdict.Round(ctx, d.Rounds, d.Engine, young)
 		return err
 	})
-	concluded, unread := verdict.Conclude(d.engine)
+	concluded, unread := verdict.Conclude(d.Engine)
 	command.LogError(d.log, "cannot read the recorded verdict and suppressed conditions", unread)
-	d.seen.note(p, concluded, d.engine.Stats().Rounds > 0)
+	d.seen.keep(p, concluded, d.Engine.Stats().Rounds > 0)
 	var collected error
 	if p == nil {
 		collected = err
@@ -112,11 +128,12 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 	if ctx.Err() != nil || errors.Is(err, alerting.ErrTimeBackwards) { // shutdown, or the clock stepped back
 		return collected
 	}
-	d.stats.note(d, time.Since(start))
-	d.flight.note(concluded.To, concluded.Alerts)
-	d.nccl.Note(ctx, p.Node(), concluded.Alerts, time.Now())
+	d.stats.keep(d, time.Since(start))
+	if d.Hooks.Evaluated != nil {
+		d.Hooks.Evaluated(ctx, p, concluded)
+	}
 	if d.memory != nil {
-		d.memory.save(d.engine.Active())
+		d.memory.save(d.Engine.Active())
 	}
 	switch failed := d.failed; {
 	case err != nil && !failed:
@@ -128,12 +145,15 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 	return collected
 }
 
+// Interval returns the interval of the rounds.
+func (d *Daemon) Interval() time.Duration { return d.config.Interval }
+
 // prepare validates rules and the HTTP client configuration of the Alertmanagers. apply puts both in force.
-func (d *daemon) prepare(files *rulefiles.Files) (apply func(), err error) {
+func (d *Daemon) prepare(files *rulefiles.Files) (apply func(), err error) {
 	if d == nil {
 		return func() {}, nil
 	}
-	applyRules, err := d.engine.Prepare(files, files.Names)
+	applyRules, err := d.Engine.Prepare(files, files.Names)
 	if err != nil || d.notifier == nil {
 		return applyRules, err
 	}
@@ -141,15 +161,16 @@ func (d *daemon) prepare(files *rulefiles.Files) (apply func(), err error) {
 	return func() { applyRules(); applyNotifier() }, err
 }
 
-// close closes all parts. Rounds have ended.
-func (d *daemon) close() {
-	d.flight.close()
-	d.nccl.Wait()
+// Close closes all parts. Rounds have ended.
+func (d *Daemon) Close() {
+	if d.Hooks.Close != nil {
+		d.Hooks.Close()
+	}
 	if d.notifier != nil {
 		d.notifier.Close()
 	}
-	if d.engine != nil {
-		command.LogError(d.log, "cannot close the sample store", d.engine.Close())
+	if d.Engine != nil {
+		command.LogError(d.log, "cannot close the sample store", d.Engine.Close())
 	}
 	if d.memory != nil {
 		d.memory.close()
@@ -161,8 +182,9 @@ type daemonStats struct {
 	last atomic.Pointer[rounds.AlertingState]
 }
 
-func (s *daemonStats) note(d *daemon, took time.Duration) {
-	e := d.engine.Stats()
+// keep keeps the statistics of a round.
+func (s *daemonStats) keep(d *Daemon, took time.Duration) {
+	e := d.Engine.Stats()
 	x := rounds.AlertingState{
 		Rounds: float64(e.Rounds), Failures: float64(e.Failures), Took: took, Series: float64(e.Series),
 		Degraded: e.Degraded || d.memory != nil && !d.memory.file.IsOpen(),
@@ -181,8 +203,8 @@ func (s *daemonStats) note(d *daemon, took time.Duration) {
 	s.last.Store(&x)
 }
 
-// current is the state of the engine; false without one, and before its first round.
-func (d *daemon) current() (x rounds.AlertingState, ok bool) {
+// State returns the state of the engine; false without one, and before its first round.
+func (d *Daemon) State() (x rounds.AlertingState, ok bool) {
 	if d == nil {
 		return x, false
 	}
@@ -190,4 +212,11 @@ func (d *daemon) current() (x rounds.AlertingState, ok bool) {
 		x, ok = *last, true
 	}
 	return x, ok
+}
+
+// SetGC sets GOGC, unless the environment does.
+func SetGC(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
 }

@@ -33,14 +33,15 @@ func TestReplayThatFails(t *testing.T) {
 	})
 	must(t, err)
 	var log locked.Buffer
-	d := &daemon{config: &alertingConfig{}, engine: e, rounds: play(m.Seek), log: slog.New(slog.NewTextHandler(&log, nil))}
-	defer d.close()
-	must(t, m.PlayRounds(func() error { return d.round(t.Context(), 0) }))
+	d := newDaemon(e, slog.New(slog.NewTextHandler(&log, nil)))
+	d.Rounds = play(m.Seek)
+	defer d.Close()
+	must(t, m.PlayRounds(func() error { return d.Round(t.Context(), 0) }))
 	if !strings.Contains(log.String(), "rule Bad") { // which is no reason not to serve
 		t.Error(log.String())
 	}
-	d.rounds = play(func(time.Time) error { return full })
-	if err := m.PlayRounds(func() error { return d.round(t.Context(), 0) }); !errors.Is(err, full) {
+	d.Rounds = play(func(time.Time) error { return full })
+	if err := m.PlayRounds(func() error { return d.Round(t.Context(), 0) }); !errors.Is(err, full) {
 		t.Errorf("%v", err)
 	}
 }
@@ -50,10 +51,10 @@ func TestFaultOfARound(t *testing.T) {
 	e, err := alerting.New(alerting.Options{Scratch: t.TempDir(), Instance: "gpu-1:9", Rules: fstest.MapFS{}})
 	must(t, err)
 	var log locked.Buffer
-	d := &daemon{config: &alertingConfig{}, engine: e, log: slog.New(slog.NewTextHandler(&log, nil))} // without rounds
-	defer d.close()
+	d := newDaemon(e, slog.New(slog.NewTextHandler(&log, nil))) // without rounds
+	defer d.Close()
 	for range 2 {
-		if err := d.round(t.Context(), 0); !errors.Is(err, access.ErrPanic) {
+		if err := d.Round(t.Context(), 0); !errors.Is(err, access.ErrPanic) {
 			t.Error(err)
 		}
 	}

@@ -21,15 +21,17 @@ const (
 	exhaustedProbe = 5 * time.Second
 )
 
-// descriptors are those that the program needs. The runtime has raised the soft limit to the hard limit.
-func (w *Web) descriptors() int { return w.maxConnections + ownDescriptors }
+// Descriptors returns the number of descriptors that the program needs. The runtime has raised the soft limit to the
+// hard limit.
+func (w *Web) Descriptors() int { return w.maxConnections + ownDescriptors }
 
-func (w *Web) checkDescriptors() error {
+// CheckDescriptors checks that the limit of open files is high enough.
+func (w *Web) CheckDescriptors() error {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
 		return fmt.Errorf("cannot read the limit of open files: %w", err)
 	}
-	if need := w.descriptors(); l.Cur < uint64(need) {
+	if need := w.Descriptors(); l.Cur < uint64(need) {
 		return fmt.Errorf("limit of open files (RLIMIT_NOFILE) is %d, need %d for --web.max-connections=%d and %d files: "+
 			"raise it (LimitNOFILE= in the unit, ulimit -n), or lower --web.max-connections",
 			l.Cur, need, w.maxConnections, ownDescriptors)
@@ -37,19 +39,20 @@ func (w *Web) checkDescriptors() error {
 	return nil
 }
 
-// exhausted waits until no file could be opened for exhaustedTime, because this process has used up its descriptors;
-// nil if ctx ended before. Scrapes would go on without samples of files, and new connections would not be accepted.
-func exhausted(ctx context.Context) error {
+// awaitExhaustion waits until no file could be opened for exhaustedTime, because this process has used up its
+// descriptors; nil if ctx ended before. Scrapes would go on without samples of files, and new connections would not be
+// accepted.
+func awaitExhaustion(ctx context.Context) error {
 	since := time.Now()
-	tick := time.NewTicker(exhaustedProbe)
-	defer tick.Stop()
+	ticker := time.NewTicker(exhaustedProbe)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-ticker.C:
 		}
-		if !outOfDescriptors() {
+		if !isExhausted() {
 			since = time.Now()
 		} else if time.Since(since) >= exhaustedTime {
 			return fmt.Errorf("no file could be opened for %s: all descriptors up to the limit of open files (RLIMIT_NOFILE) are in use: "+
@@ -59,8 +62,8 @@ func exhausted(ctx context.Context) error {
 	}
 }
 
-// outOfDescriptors reports whether the limit of this process is reached.
-func outOfDescriptors() bool {
+// isExhausted reports whether the limit of this process is reached.
+func isExhausted() bool {
 	f, err := os.Open(os.DevNull)
 	if err == nil {
 		_ = f.Close()

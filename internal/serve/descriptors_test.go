@@ -24,7 +24,7 @@ func TestExhausted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- exhausted(ctx) }()
+		go func() { ended <- awaitExhaustion(ctx) }()
 		must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few))
 		time.Sleep(exhaustedTime - time.Second)
 		must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
@@ -40,7 +40,7 @@ func TestExhausted(t *testing.T) {
 		}
 		must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few))
 		began := time.Now()
-		err := exhausted(t.Context())
+		err := awaitExhaustion(t.Context())
 		must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "RLIMIT_NOFILE") ||
 			took > exhaustedTime+exhaustedProbe {
@@ -62,7 +62,7 @@ func TestCheckDescriptors(t *testing.T) {
 		most int
 		want string
 	}{{44, ""}, {45, "limit of open files (RLIMIT_NOFILE) is 300, need 301 for --web.max-connections=45 and 256 files"}} {
-		err := (&Web{maxConnections: tt.most}).checkDescriptors()
+		err := (&Web{maxConnections: tt.most}).CheckDescriptors()
 		if got := errorText(err); (err == nil) != (tt.want == "") || !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%d connections: %s", tt.most, got)
 		}

@@ -11,13 +11,13 @@ import (
 	"rdma_exporter/internal/verdict"
 )
 
-// seenLast is the result of the last round. Readers do not wait for the next one, which locks the engine during
+// lastResult is the result of the last round. Readers do not wait for the next one, which locks the engine during
 // evaluation: on a busy machine that is longer than the timeout of check.
-type seenLast struct {
+type lastResult struct {
 	host   string // label instance
 	replay string // the replay that is evaluated; empty for a live host
-	// of returns what is reported of a round without an alert; nil: verdict.Seen.
-	of func(*rounds.Picture) check.Seen
+	// report returns what is reported of a round without an alert.
+	report func(*rounds.Picture) check.Seen
 
 	mu        sync.Mutex
 	picture   *rounds.Picture // nil: none has ended
@@ -25,8 +25,8 @@ type seenLast struct {
 	evaluated bool // a round since the start
 }
 
-// note keeps the result of a round. A nil picture changes nothing.
-func (s *seenLast) note(p *rounds.Picture, c verdict.Conclusion, evaluated bool) {
+// keep keeps the result of a round. A nil picture changes nothing.
+func (s *lastResult) keep(p *rounds.Picture, c verdict.Conclusion, evaluated bool) {
 	if p == nil {
 		return
 	}
@@ -35,34 +35,31 @@ func (s *seenLast) note(p *rounds.Picture, c verdict.Conclusion, evaluated bool)
 	s.picture, s.concluded, s.evaluated = p, c, evaluated
 }
 
-func (s *seenLast) last() *rounds.Picture {
+// lastPicture returns the last round; nil before the first.
+func (s *lastResult) lastPicture() *rounds.Picture {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.picture
 }
 
-// input is not ok before the first evaluation.
-func (s *seenLast) input() (in check.Input, ok bool) {
+// input returns the last result; false before the first evaluation.
+func (s *lastResult) input() (in check.Input, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	in = s.concluded.Into(check.Input{Host: s.host, Replay: s.replay})
 	if s.picture != nil {
-		of := s.of
-		if of == nil {
-			of = verdict.Seen
-		}
-		in.Coverage, in.Needs, in.Seen = s.picture.Coverage, s.picture.Needs, of(s.picture)
+		in.Coverage, in.Needs, in.Seen = s.picture.Coverage, s.picture.Needs, s.report(s.picture)
 	}
 	return in, s.evaluated
 }
 
-// findings writes the response of GET /api/v1/findings; nil without alerting.
-func (d *daemon) findings() func(io.Writer) error {
+// FindingsWriter returns the function that writes the response of GET /api/v1/findings; nil without alerting.
+func (d *Daemon) FindingsWriter() func(io.Writer) error {
 	if d == nil {
 		return nil
 	}
 	return func(w io.Writer) error {
-		in, ok := d.input()
+		in, ok := d.Input()
 		if !ok {
 			return errors.New("no evaluation has finished since the start, retry in a few seconds")
 		}
@@ -70,13 +67,18 @@ func (d *daemon) findings() func(io.Writer) error {
 	}
 }
 
-// input is the result of the last round.
-func (d *daemon) input() (check.Input, bool) {
+// LastRound returns the last round that was evaluated; nil before the first.
+func (d *Daemon) LastRound() *rounds.Picture { return d.seen.lastPicture() }
+
+// Input returns the result of the last round; false before the first evaluation.
+func (d *Daemon) Input() (check.Input, bool) {
 	in, ok := d.seen.input()
-	in.Exporter, in.History, in.Interval = verdict.Build(), d.engine.History(), d.config.interval
+	in.Exporter, in.History, in.Interval = verdict.Build(), d.Engine.History(), d.config.Interval
 	var unidentified error
-	in.Identities, unidentified = verdict.Identities(d.engine, in.Alerts, in.To)
+	in.Identities, unidentified = verdict.Identities(d.Engine, in.Alerts, in.To)
 	command.LogError(d.log, "cannot read what identifies the objects of alerts", unidentified)
-	d.nccl.Input(&in)
+	if d.Hooks.Input != nil {
+		d.Hooks.Input(&in)
+	}
 	return in, ok
 }

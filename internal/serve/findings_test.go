@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/verdict"
 )
 
 // TestFindingsAfterRestart: what an earlier run has left in the store is not evaluated, and nothing is reported before
@@ -28,20 +29,34 @@ func TestFindingsAfterRestart(t *testing.T) {
 		must(t, err)
 		full := errors.New("disk full")
 		now := time.Unix(1_700_000_000+15*int64(run), 0)
-		d := &daemon{config: &alertingConfig{}, engine: e, log: slog.New(slog.DiscardHandler)}
+		d := newDaemon(e, slog.New(slog.DiscardHandler))
 		sched := rounds.New(t.Context(), rounds.Options{
 			Host: &host.Host{}, Timeout: time.Second, Now: func() time.Time { return now },
 			Before: func(time.Time) error { return full },
 		})
-		d.rounds = sched
-		ask := func() error { return d.findings()(new(bytes.Buffer)) }
-		if d.round(t.Context(), 0) == nil || ask() == nil {
+		d.Rounds = sched
+		ask := func() error { return d.FindingsWriter()(new(bytes.Buffer)) }
+		if d.Round(t.Context(), 0) == nil || ask() == nil {
 			t.Errorf("run %d: there are findings before a round is evaluated", run)
 		}
 		sched.Before = nil
-		must(t, d.round(t.Context(), 0))
+		must(t, d.Round(t.Context(), 0))
 		must(t, ask())
 		must(t, e.Close())
+	}
+}
+
+// TestLastRound: a round in which nothing was collected does not replace the one before.
+func TestLastRound(t *testing.T) {
+	d := &Daemon{}
+	if p := d.LastRound(); p != nil {
+		t.Errorf("before the first round: %v", p)
+	}
+	round := &rounds.Picture{}
+	d.seen.keep(round, verdict.Conclusion{}, true)
+	d.seen.keep(nil, verdict.Conclusion{}, false)
+	if p := d.LastRound(); p != round {
+		t.Errorf("%v", p)
 	}
 }
 
@@ -65,18 +80,18 @@ func TestFindingsDuringEvaluation(t *testing.T) {
 	})
 	must(t, err)
 	now := time.Unix(1_700_000_000, 0)
-	d := &daemon{config: &alertingConfig{}, engine: e, log: slog.New(slog.DiscardHandler)}
-	defer d.close()
-	d.rounds = rounds.New(t.Context(),
+	d := newDaemon(e, slog.New(slog.DiscardHandler))
+	defer d.Close()
+	d.Rounds = rounds.New(t.Context(),
 		rounds.Options{Host: &host.Host{}, Timeout: time.Second, Now: func() time.Time { return now }})
-	must(t, d.round(t.Context(), 0))
+	must(t, d.Round(t.Context(), 0))
 	ctx := &held{Context: t.Context(), inside: make(chan struct{}), release: make(chan struct{})}
 	ended := make(chan error)
 	go func() { ended <- e.Eval(ctx, now.Add(15*time.Second)) }()
 	<-ctx.inside
 	answered := make(chan error)
 	var findings bytes.Buffer
-	go func() { answered <- d.findings()(&findings) }()
+	go func() { answered <- d.FindingsWriter()(&findings) }()
 	select {
 	case err := <-answered:
 		must(t, err)

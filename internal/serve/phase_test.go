@@ -13,7 +13,7 @@ func TestPhaseOfFleet(t *testing.T) {
 	const hosts, interval = 10000, 15 * time.Second
 	seconds := map[int]int{}
 	for i := range hosts {
-		next := nextTick(time.Unix(1e9, 0), interval, phase(fmt.Sprintf("gpu-%05d.cluster.example", i), interval))
+		next := nextTick(time.Unix(1e9, 0), interval, HostPhase(fmt.Sprintf("gpu-%05d.cluster.example", i), interval))
 		seconds[int(next.Unix())%int(interval/time.Second)]++
 	}
 	share := hosts / int(interval/time.Second)
@@ -22,7 +22,8 @@ func TestPhaseOfFleet(t *testing.T) {
 			t.Errorf("%d hosts in second %d of the interval, %d are its share", n, second, share)
 		}
 	}
-	if one, two := phase("gpu-1", interval), phase("gpu-2", interval); one == two || one >= interval || two >= interval {
+	one, two := HostPhase("gpu-1", interval), HostPhase("gpu-2", interval)
+	if one == two || one >= interval || two >= interval {
 		t.Errorf("%s and %s are no moments of their own", one, two)
 	}
 }
@@ -48,7 +49,7 @@ func TestTick(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				start := time.Now()
 				var at []time.Time
-				tick(ctx, interval, own, func() {
+				Tick(ctx, interval, own, func() {
 					at = append(at, time.Now())
 					if len(at) == 3 {
 						time.Sleep(c.long)

@@ -22,15 +22,18 @@ import (
 	"rdma_exporter/internal/rulefiles"
 )
 
-// reloader reloads site configuration, rules, and the HTTP client configuration of the Alertmanagers: all of them, or
+// RuleReader reads rule files, given as globs, with links to runbooks.
+type RuleReader func(globs []string, books rulefiles.RunbookURL) (*rulefiles.Files, error)
+
+// Reloader reloads site configuration, rules, and the HTTP client configuration of the Alertmanagers: all of them, or
 // none.
-type reloader struct {
+type Reloader struct {
 	site   *machine.SiteFile
-	daemon *daemon // nil: no alerting
+	daemon *Daemon // nil: no alerting
 	log    *slog.Logger
 
 	ruleFiles []string // globs
-	read      func(globs []string, books rulefiles.RunbookURL) (*rulefiles.Files, error)
+	read      RuleReader
 	rules     *rulefiles.Files // at the start
 	books     rulefiles.RunbookURL
 	coverage  atomic.Pointer[coverage.Detector]
@@ -41,21 +44,33 @@ type reloader struct {
 	state rounds.FileState
 }
 
-// begin makes the detector of the rules at the start.
-func (r *reloader) begin() error {
-	detector, err := r.rules.Detector()
+// NewReloader returns a Reloader of the rules that are in force. read reads them from their files.
+func NewReloader(
+	site *machine.SiteFile, a *Alerting, d *Daemon, rules *rulefiles.Files, read RuleReader, log *slog.Logger,
+) (*Reloader, error) {
+	detector, err := rules.Detector()
+	if err != nil {
+		return nil, err
+	}
+	r := &Reloader{
+		site: site, daemon: d, ruleFiles: a.RuleFiles, read: read, rules: rules, books: a.Runbooks, log: log,
+		state: rounds.FileState{At: time.Now()},
+	}
 	r.coverage.Store(detector)
-	return err
+	return r, nil
 }
 
+// Detector returns the detector of the rules that are in force.
+func (r *Reloader) Detector() *coverage.Detector { return r.coverage.Load() }
+
 // hasFiles reports whether there is a file to reload.
-func (r *reloader) hasFiles() bool {
+func (r *Reloader) hasFiles() bool {
 	return r.site.Name != "" || len(r.ruleFiles) > 0 || r.daemon != nil && r.daemon.config.httpFile != ""
 }
 
 // prepareRules reads the rules, for the engine and for the detector of rules that cannot be evaluated. Built-in ones do
 // not change.
-func (r *reloader) prepareRules() (apply func(), err error) {
+func (r *Reloader) prepareRules() (apply func(), err error) {
 	if len(r.ruleFiles) == 0 {
 		return r.daemon.prepare(r.rules)
 	}
@@ -71,8 +86,8 @@ func (r *reloader) prepareRules() (apply func(), err error) {
 	return func() { applyDaemon(); r.coverage.Store(detector) }, err
 }
 
-// reload reloads the files, and logs the result.
-func (r *reloader) reload() error {
+// Reload reloads the files, and logs the result.
+func (r *Reloader) Reload() error {
 	if !r.hasFiles() {
 		return errors.New("nothing to reload: none of --config.file, --alerting.rule-files and --alerting.alertmanager-config-file is set")
 	}
@@ -81,7 +96,7 @@ func (r *reloader) reload() error {
 	applySite, err := r.site.Prepare()
 	applyRules, rulesErr := r.prepareRules()
 	err = errors.Join(err, rulesErr)
-	r.note(err)
+	r.keep(err)
 	if err != nil {
 		r.log.Error("reload failed, keeping the previous configuration", "err", command.OneLine(err))
 		return fmt.Errorf("reload failed, keeping the previous configuration: %w", err)
@@ -93,7 +108,8 @@ func (r *reloader) reload() error {
 	return nil
 }
 
-func (r *reloader) note(err error) {
+// keep keeps the result of a reload.
+func (r *Reloader) keep(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.state.Failed = err != nil; err == nil {
@@ -101,25 +117,25 @@ func (r *reloader) note(err error) {
 	}
 }
 
-// current is the result of the last reload; false without a file.
-func (r *reloader) current() (rounds.FileState, bool) {
+// State returns the result of the last reload; false without a file.
+func (r *Reloader) State() (rounds.FileState, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.state, r.hasFiles()
 }
 
-// control adds the handler on the control socket. It responds when the files are in force.
-func (r *reloader) control(mux *http.ServeMux) {
+// AddHandlers adds the handler on the control socket. It responds when the files are in force.
+func (r *Reloader) AddHandlers(mux *http.ServeMux) {
 	control.Handle(mux, "POST "+control.ReloadPath, func(*http.Request) (bool, error) {
-		if err := r.reload(); err != nil {
+		if err := r.Reload(); err != nil {
 			return false, control.BadRequest(err)
 		}
 		return true, nil
 	})
 }
 
-// onHangup reloads on each SIGHUP until ctx ends. Once it returns, SIGHUP does not end the program.
-func (r *reloader) onHangup(ctx context.Context) {
+// ReloadOnHangup reloads on each SIGHUP until ctx ends. Once it returns, SIGHUP does not end the program.
+func (r *Reloader) ReloadOnHangup(ctx context.Context) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, unix.SIGHUP)
 	go func() {
@@ -127,7 +143,7 @@ func (r *reloader) onHangup(ctx context.Context) {
 		for {
 			select {
 			case <-hangup:
-				if err := r.reload(); err != nil && !r.hasFiles() {
+				if err := r.Reload(); err != nil && !r.hasFiles() {
 					r.log.Warn("ignoring SIGHUP", "err", err)
 				}
 			case <-ctx.Done():

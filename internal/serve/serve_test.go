@@ -1,8 +1,12 @@
 package serve
 
 import (
+	"log/slog"
 	"os"
 	"testing"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/verdict"
 )
 
 func must(t testing.TB, err error) {
@@ -10,6 +14,11 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// newDaemon returns a daemon without rounds.
+func newDaemon(e *alerting.Engine, log *slog.Logger) *Daemon {
+	return &Daemon{config: &Alerting{}, Engine: e, log: log, seen: lastResult{report: verdict.Seen}}
 }
 
 func put(t *testing.T, name, text string) {

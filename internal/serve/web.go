@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,33 +14,31 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
-	"github.com/prometheus/common/promslog"
-	promslogflag "github.com/prometheus/common/promslog/flag"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/control"
-	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/web"
 )
 
 // Web holds the HTTP flags of serve and fabric.
 type Web struct {
-	toolkit     *toolkit.FlagConfig
+	Toolkit     *toolkit.FlagConfig
 	metricsPath string
 	externalURL string
 	routePrefix string
 	maxRequests int
 	// maxConnections limits open connections, fromAddress those from one address; 0: no limit.
 	maxConnections, fromAddress int
-	pprof                       bool
+	Pprof                       bool
 	process                     bool
 }
 
-func (w *Web) flags(a *kingpin.CmdClause, port string) {
-	w.toolkit = kingpinflag.AddFlags(a, ":"+port)
+// Flags adds the flags.
+func (w *Web) Flags(a *kingpin.CmdClause, port string) {
+	w.Toolkit = kingpinflag.AddFlags(a, ":"+port)
 	a.GetFlag("web.config.file").PlaceHolder("FILE")
 	a.Flag("web.telemetry-path", "Path under which metrics are served.").Default("/metrics").StringVar(&w.metricsPath)
 	a.Flag("web.external-url",
@@ -57,12 +54,13 @@ func (w *Web) flags(a *kingpin.CmdClause, port string) {
 	a.Flag("web.max-connections-per-address",
 		"Maximum number of open connections from one IP address. Raise it behind a reverse proxy. 0 disables.").
 		Default("64").IntVar(&w.fromAddress)
-	a.Flag("web.pprof", "Serve profiles under /debug/pprof.").BoolVar(&w.pprof)
+	a.Flag("web.pprof", "Serve profiles under /debug/pprof.").BoolVar(&w.Pprof)
 	a.Flag("web.exporter-metrics", "Expose the exporter's own process_* and go_* metrics.").
 		Default("true").BoolVar(&w.process)
 }
 
-func (w *Web) check() error {
+// Check validates the flags, and completes the route prefix.
+func (w *Web) Check() error {
 	u, err := url.Parse(w.externalURL)
 	wrongURL := err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == ""
 	if w.externalURL != "" && !wrongURL {
@@ -84,10 +82,10 @@ func (w *Web) check() error {
 // notInPath are the characters with a meaning in URLs or in patterns of http.ServeMux.
 const notInPath = "{}%?#"
 
-// handler is the handler of o with the settings of the flags.
-func (w *Web) handler(o web.Options) (*web.Handler, error) {
+// NewHandler returns the handler of o with the settings of the flags.
+func (w *Web) NewHandler(o web.Options) (*web.Handler, error) {
 	o.Process, o.MetricsPath, o.RoutePrefix, o.MaxRequests, o.Pprof = w.process, w.metricsPath, w.routePrefix,
-		w.maxRequests, w.pprof
+		w.maxRequests, w.Pprof
 	o.Connections = web.NewConnections(w.maxConnections, w.fromAddress)
 	h, err := web.New(o)
 	if err != nil {
@@ -96,19 +94,19 @@ func (w *Web) handler(o web.Options) (*web.Handler, error) {
 	return h, nil
 }
 
-// checkFile validates the file of TLS and authentication.
-func (w *Web) checkFile() error {
-	if err := toolkit.Validate(*w.toolkit.WebConfigFile); err != nil {
-		return fmt.Errorf("--web.config.file=%s: %w", *w.toolkit.WebConfigFile, err)
+// CheckFile validates the file of TLS and authentication.
+func (w *Web) CheckFile() error {
+	if err := toolkit.Validate(*w.Toolkit.WebConfigFile); err != nil {
+		return fmt.Errorf("--web.config.file=%s: %w", *w.Toolkit.WebConfigFile, err)
 	}
 	return nil
 }
 
-// links are those of the page footer: the metrics, those of the command, and the common ones.
-func (w *Web) links(own ...page.Link) []page.Link {
+// FooterLinks returns the links of the page footer: the metrics, those of the command, and the common ones.
+func (w *Web) FooterLinks(own ...page.Link) []page.Link {
 	out := append([]page.Link{{Href: strings.TrimPrefix(w.metricsPath, "/"), Text: "Metrics"}}, own...)
 	out = append(out, page.Link{Href: "-/ready", Text: "Ready"}, page.Link{Href: "-/healthy", Text: "Healthy"})
-	if w.pprof {
+	if w.Pprof {
 		out = append(out, page.Link{Href: "debug/pprof/", Text: "Profiles"})
 	}
 	return out
@@ -117,7 +115,8 @@ func (w *Web) links(own ...page.Link) []page.Link {
 // shutdownTime is the timeout of scrapes in progress at shutdown.
 const shutdownTime = 5 * time.Second
 
-// newServer limits the time and memory of a client, and the number of clients. It calls listening for each listener.
+// newServer returns a server that limits the time and memory of a client, and the number of clients. It calls listening
+// for each listener.
 func newServer(h http.Handler, connections *web.Connections, listening func()) *http.Server {
 	s := &http.Server{
 		Handler:           h,
@@ -138,16 +137,16 @@ type Serve func(
 	ctx context.Context, h *web.Handler, flags *toolkit.FlagConfig, log *slog.Logger, begin func(),
 ) (int, error)
 
-// Until serves until ctx ends or the listener fails, which is an error of the command line: exit code 2. Exit code 1:
-// no descriptors are left. See Serve.
-func Until(
+// ListenAndServe serves until ctx ends or the listener fails, which is an error of the command line: exit code 2. Exit
+// code 1: no descriptors are left. See Serve.
+func ListenAndServe(
 	ctx context.Context, h *web.Handler, flags *toolkit.FlagConfig, log *slog.Logger, begin func(),
 ) (int, error) {
 	listening := make(chan struct{})
 	server := newServer(h, h.Connections, sync.OnceFunc(func() { close(listening) }))
 	failed, out := make(chan error, 1), make(chan error, 1)
 	go func() { failed <- toolkit.ListenAndServe(server, flags, log) }()
-	go func() { out <- exhausted(ctx) }()
+	go func() { out <- awaitExhaustion(ctx) }()
 	select {
 	case <-listening:
 		begin()
@@ -173,30 +172,11 @@ func Until(
 	return command.OK, nil
 }
 
-// Served parses a command line of this program; an error for one that is neither serve nor fabric.
-func Served(args []string) (w *Web, command string, err error) {
-	a := kingpin.New("rdma_exporter", "").Terminate(nil).UsageWriter(io.Discard).ErrorWriter(io.Discard)
-	var c machine.Config
-	c.Flags(a)
-	promslogflag.AddFlags(a, &promslog.Config{})
-	var s Config
-	s.Flags(a.Command(Command, "").Default())
-	var f Fabric
-	f.Flags(a.Command(FabricCommand, ""))
-	if command, err = a.Parse(args); err != nil {
-		return nil, "", err
-	}
-	w = &s.Web
-	if command == FabricCommand {
-		w = &f.Web
-	}
-	return w, command, w.check()
-}
-
-// URL is the URL of an exporter with these flags in its own network namespace. Its scheme is https if it may have TLS.
+// URL returns the URL of an exporter with these flags in its own network namespace. Its scheme is https if it may have
+// TLS.
 func (w *Web) URL() (*url.URL, error) {
-	listen := *w.toolkit.WebListenAddresses
-	if *w.toolkit.WebSystemdSocket || len(listen) == 0 {
+	listen := *w.Toolkit.WebListenAddresses
+	if *w.Toolkit.WebSystemdSocket || len(listen) == 0 {
 		return nil, errors.New("the running exporter uses a systemd socket: set --url")
 	}
 	name, port, err := net.SplitHostPort(listen[0])
@@ -210,7 +190,7 @@ func (w *Web) URL() (*url.URL, error) {
 		name = "::1"
 	}
 	u := &url.URL{Scheme: "http", Host: net.JoinHostPort(name, port), Path: w.routePrefix}
-	if *w.toolkit.WebConfigFile != "" {
+	if *w.Toolkit.WebConfigFile != "" {
 		u.Scheme = "https"
 	}
 	return u, nil

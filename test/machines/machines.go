@@ -18,6 +18,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// fixtureDir is the directory of recorded machines, from a package at the second level.
 const fixtureDir = "../../fixtures/sysfs"
 
 // Names lists all recorded machines by name.
@@ -44,7 +45,14 @@ func Each(t *testing.T, test func(t *testing.T, name string)) {
 	}
 }
 
-func Fixture(name string) string { return filepath.Join(fixtureDir, name+".txtar") }
+// Fixture returns the file of a recorded machine, from a package at the second level or below it.
+func Fixture(name string) string {
+	dir := fixtureDir
+	if _, err := os.Stat(dir); err != nil {
+		dir = filepath.Join("..", dir)
+	}
+	return filepath.Join(dir, name+".txtar")
+}
 
 // Load is a recorded machine, for a test that changes it.
 func Load(t testing.TB, name string) *capture.Archive {

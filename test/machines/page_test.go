@@ -17,14 +17,15 @@ import (
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/page"
+	"rdma_exporter/internal/page/nodepage"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/rulefiles"
 	"rdma_exporter/internal/verdict"
 	"rdma_exporter/rules"
 )
 
-// inputOf is the input of the page of a recorded machine after its last round.
-func inputOf(t testing.TB, name string) page.Input {
+// newInput is the input of the page of a recorded machine after its last round.
+func inputOf(t testing.TB, name string) nodepage.Input {
 	t.Helper()
 	m, sched := Open(t, Fixture(name))
 	files, err := rulefiles.Read(nil, "")
@@ -46,24 +47,24 @@ func inputOf(t testing.TB, name string) page.Input {
 		Needs: p.Needs,
 	})
 	report.Exporter = "test"
-	history, err := page.ReadHistory(t.Context(), engine)
+	history, err := nodepage.ReadHistory(t.Context(), engine)
 	must(t, err)
 	families := slices.DeleteFunc(slices.Clone(p.Families), func(f exposition.Family) bool {
 		return varying.MatchString(f.Head.Desc.Name + "\n")
 	})
-	return page.Input{
+	return nodepage.Input{
 		Exporter: "test", Machine: "a replay", Host: m.Hostname(), Now: p.Read, Read: p.Read, Interval: 15 * time.Second,
 		Node: p.Node(), Families: families, Needs: p.Needs, Report: &report, Alerts: engine.Alerts(), History: history,
 	}
 }
 
-func rendered(t testing.TB, in page.Input) []byte {
+func rendered(t testing.TB, in nodepage.Input) []byte {
 	t.Helper()
-	p, err := page.NewPage([]page.Link{{Href: "metrics", Text: "Metrics"}})
+	p, err := nodepage.NewPage([]page.Link{{Href: "metrics", Text: "Metrics"}})
 	must(t, err)
-	n := page.New(in)
+	n := nodepage.New(in)
 	var b bytes.Buffer
-	must(t, p.Render(&b, in, &n, page.Topology(in)))
+	must(t, p.Render(&b, in, &n, nodepage.Topology(in)))
 	return b.Bytes()
 }
 
@@ -98,7 +99,7 @@ func TestPageIsSmall(t *testing.T) {
 func TestPageDenied(t *testing.T) {
 	in := inputOf(t, "odd-files")
 	text := html.UnescapeString(string(rendered(t, in)))
-	if denied := page.New(in).Denied; len(denied) == 0 {
+	if denied := nodepage.New(in).Denied; len(denied) == 0 {
 		t.Error("nothing is denied")
 	} else if want := "<strong>" + denied[0].Source + "</strong> requires <code>" +
 		denied[0].Needs; denied[0].Needs == "" || !strings.Contains(text, want) {
@@ -110,7 +111,7 @@ func TestPageDenied(t *testing.T) {
 }
 
 func TestPageNode(t *testing.T) {
-	b, err := json.MarshalIndent(page.New(inputOf(t, "downshift-one")), "", "  ")
+	b, err := json.MarshalIndent(nodepage.New(inputOf(t, "downshift-one")), "", "  ")
 	must(t, err)
 	Golden(t, "page/downshift-one.json", append(b, '\n'))
 }
@@ -140,7 +141,7 @@ func BenchmarkHistory(b *testing.B) {
 		must(b, engine.Append(p.Read, exposition.DTO(p.Families)))
 	}
 	for b.Loop() {
-		_, err := page.ReadHistory(b.Context(), engine)
+		_, err := nodepage.ReadHistory(b.Context(), engine)
 		must(b, err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/host/own"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/serve"
+	"rdma_exporter/internal/serve/nodedaemon"
 	"rdma_exporter/internal/words"
 )
 
@@ -73,9 +74,9 @@ func (h *Healthy) base() (*url.URL, error) {
 	}
 	var other *serve.Web // in fabric mode
 	for _, args := range own.Siblings() {
-		switch w, refused, err := serve.Served(args); {
+		switch w, name, err := parseServed(args); {
 		case err != nil:
-		case refused == serve.Command:
+		case name == nodedaemon.Name:
 			return w.URL()
 		default:
 			other = w

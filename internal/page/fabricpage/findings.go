@@ -1,0 +1,161 @@
+package fabricpage
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/fabric"
+	"rdma_exporter/internal/page"
+)
+
+// problem is what is wrong with a link, in a word. Findings decide it; where no rule evaluates a link, a sweep shows
+// whether it is gone, and whether one end is set lower than the other.
+type problem struct {
+	name    string
+	reasons []string // of findings: SYMPTOM/REASON
+	brief   string   // "1 …"
+}
+
+// problems are all problems, the worst first. Links of an unreachable switch have no finding of their own: the switch
+// has.
+var problems = []problem{
+	{linkGone, []string{"fabric_link_degraded/gone"}, "gone"},
+	{"flapping", []string{"fabric_link_degraded/flapping"}, "flapping"},
+	{"degraded", []string{"fabric_link_degraded/rate"}, "degraded"},
+	{"link_errors", []string{"fabric_link_errors/symbols", "fabric_link_errors/errors"}, "with link errors"},
+	{"receive_errors", []string{"fabric_link_errors/receive"}, "with packet errors"},
+	{"bit_errors", []string{"fabric_link_errors/ber"}, "with bit errors"},
+	{"port_counters", []string{"fabric_link_errors/counters"}, "with discards or waiting"},
+	{settingsDiffer, nil, "with lower settings at one end"},
+	{unreachableSwitch, nil, "to an unreachable switch"},
+}
+
+const (
+	linkGone       = "gone"
+	settingsDiffer = "settings_differ"
+	// unreachableSwitch is the problem of a link whose switch has the finding.
+	unreachableSwitch = "switch_unreachable"
+)
+
+// findProblem returns the problem of a name; nil if there is none.
+func findProblem(name string) *problem {
+	i := slices.IndexFunc(problems, func(p problem) bool { return p.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &problems[i]
+}
+
+// problemRank returns the rank of a problem: the worst is 0, none is last.
+func problemRank(name string) int {
+	if i := slices.IndexFunc(problems, func(p problem) bool { return p.name == name }); i >= 0 {
+		return i
+	}
+	return len(problems)
+}
+
+// groupByPort returns the findings on links and switches by the port in their labels, port 0 for a node; those of a
+// host or the whole fabric are at the zero End.
+func groupByPort(findings []check.Finding) map[fabric.End][]check.Finding {
+	out := map[fabric.End][]check.Finding{}
+	for _, f := range findings {
+		guid, err := strconv.ParseUint(strings.ReplaceAll(f.Labels["node_guid"], ":", ""), 16, 64)
+		if err != nil {
+			guid = 0 // of a host, or the whole fabric
+		}
+		port, _ := strconv.Atoi(f.Labels["port"]) // 0: none
+		e := fabric.End{GUID: fabric.GUID(guid), Port: port}
+		out[e] = append(out[e], f)
+	}
+	return out
+}
+
+// findHealth returns the worst severity of the findings on a port or a node, and the names of their alerts. Pending
+// alerts count as Watching.
+func (f *Fabric) findHealth(e fabric.End) (h page.Health, alerts []string) {
+	h = page.OK
+	for _, x := range f.pending[e] {
+		h = page.Worst(h, page.PendingHealth(page.Health(x.Severity)))
+	}
+	for _, x := range f.findings[e] {
+		h = page.Worst(h, page.Health(x.Severity))
+		if !slices.Contains(alerts, x.Alert) {
+			alerts = append(alerts, x.Alert)
+		}
+	}
+	return h, alerts
+}
+
+// evaluate sets health, alerts and problem of a link by the findings on its ends, then by what the sweep shows.
+func (l *Link) evaluate(f *Fabric, gone, differs, lost bool) {
+	l.Health = page.OK
+	if !page.IsEvaluated(f.in.Report) {
+		l.Health = page.NotEvaluated
+	}
+	for i := range l.Ends {
+		h, alerts := f.findHealth(l.Ends[i].end)
+		if h != page.OK {
+			l.Health = page.Worst(l.Health, h)
+		}
+		l.Alerts = append(l.Alerts, alerts...)
+		for _, x := range f.findings[l.Ends[i].end] {
+			l.raiseProblem(problemOf(x))
+		}
+	}
+	slices.Sort(l.Alerts)
+	l.Alerts = slices.Compact(l.Alerts)
+	switch {
+	case lost:
+		l.Problem, l.Health = unreachableSwitch, page.NotEvaluated
+	case gone:
+		l.raiseProblem(linkGone)
+		if wide := f.findWideFinding(l); wide != nil {
+			l.Health, l.Alerts = page.Worst(l.Health, page.Health(wide.Severity)), append(l.Alerts, wide.Alert)
+		} else {
+			l.Health = page.Worst(l.Health, page.Info)
+		}
+	case differs:
+		l.raiseProblem(settingsDiffer)
+		l.Health = page.Worst(l.Health, page.Info)
+	}
+}
+
+// raiseProblem sets a problem, if the link has none that is worse.
+func (l *Link) raiseProblem(name string) {
+	if name != "" && problemRank(name) < problemRank(l.Problem) {
+		l.Problem = name
+	}
+}
+
+// problemOf returns the problem of a finding; empty if it is not on a link.
+func problemOf(x check.Finding) string {
+	reason := x.Labels["symptom"] + "/" + x.Labels["reason"]
+	i := slices.IndexFunc(problems, func(p problem) bool { return slices.Contains(p.reasons, reason) })
+	if i < 0 {
+		return ""
+	}
+	return problems[i].name
+}
+
+// findWideFinding returns the finding on several links, of a switch, a host or the fabric, that covers a link which is
+// gone; nil if there is none, or the link has its own.
+func (f *Fabric) findWideFinding(l *Link) *check.Finding {
+	if slices.Contains(l.Alerts, "RDMAFabricLinkDegraded") {
+		return nil
+	}
+	of := slices.Clone(f.findings[fabric.End{}])
+	for i := range l.Ends {
+		of = append(of, f.findings[fabric.End{GUID: l.Ends[i].end.GUID}]...)
+	}
+	for i := range of {
+		x := &of[i]
+		host := x.Labels["system"]
+		atHost := slices.ContainsFunc(l.Ends[:], func(e LinkEnd) bool { return strings.HasPrefix(e.Node+" ", host+" ") })
+		if problemOf(*x) == linkGone && (host == "" || atHost) {
+			return x
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package nodepage
+
+import (
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/page"
+	"rdma_exporter/internal/setup"
+	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/words"
+)
+
+// setupView is the section on the settings of the host.
+type setupView struct {
+	Differ  []difference
+	OK      int
+	Unknown []difference // with the reason as evidence
+}
+
+// difference is a setting with its objects.
+type difference struct {
+	snapshot.SetupRow
+	Health  page.Health
+	Objects string
+	Sets    []string // commands
+	Basis   string   // where the wanted value comes from, for people
+}
+
+// newSetupView returns the section on the settings; nil if they were not read.
+func newSetupView(n *snapshot.Node) *setupView {
+	if n == nil || n.Setup == nil || len(n.Setup.Rows) == 0 {
+		return nil
+	}
+	rows := n.Setup.Rows
+	v := &setupView{
+		Differ:  listDifferences(rows, snapshot.SetupDiffers),
+		Unknown: listDifferences(rows, snapshot.SetupUnknown),
+	}
+	for _, r := range rows {
+		if r.State == snapshot.SetupOK {
+			v.OK++
+		}
+	}
+	return v
+}
+
+// listDifferences returns the settings in a state, with their objects.
+func listDifferences(rows []snapshot.SetupRow, state snapshot.SetupState) (out []difference) {
+	for _, d := range setup.Deviations(rows, state) {
+		x := difference{
+			SetupRow: check.ShownSetting(d.Row), Health: page.Info, Objects: page.Shorten(check.SetupObjects(d), page.MaxText),
+			Basis: check.SetupBasis(d.Row),
+		}
+		if x.Severity == "warning" {
+			x.Health = page.Warning
+		}
+		x.Sets = words.Of(d.Remedies, func(r string) string { return page.Shorten(r, page.MaxText) })
+		out = append(out, x)
+	}
+	return out
+}
