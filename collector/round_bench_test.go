@@ -67,19 +67,21 @@ func BenchmarkRound(b *testing.B) {
 		}
 	}
 	put("proc/uptime", "1000.00 2000.00")
-	live, err := live.OpenLive(rooted.Paths{RootFS: dir, Sys: filepath.Join(dir, "sys"), Proc: filepath.Join(dir, "proc")})
+	opened, err := live.OpenLive(rooted.Paths{
+		RootFS: dir, Sys: filepath.Join(dir, "sys"), Proc: filepath.Join(dir, "proc"),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer func() {
-		if err := live.Close(); err != nil {
+		if err := opened.Close(); err != nil {
 			b.Error(err)
 		}
 	}()
 	all := All(shared.Options{})
 	b.ReportAllocs()
 	for b.Loop() {
-		h := live.ForRound()
+		h := opened.ForRound()
 		var n snapshot.Node
 		for _, c := range all {
 			switch c.Name {

@@ -100,8 +100,8 @@ type alwaysPaused struct {
 
 func (d *alwaysPaused) NetdevStats(context.Context, string) ([]host.Stat, error) {
 	time.Sleep(d.takes)
-	us := uint64(time.Since(d.since).Microseconds())
-	return []host.Stat{{Name: "rx_prio3_pause_duration", Value: us}, {Name: "rx_prio3_pause", Value: us}}, nil
+	micros := uint64(time.Since(d.since).Microseconds())
+	return []host.Stat{{Name: "rx_prio3_pause_duration", Value: micros}, {Name: "rx_prio3_pause", Value: micros}}, nil
 }
 
 // TestReadingsOfAPausedPortAreFresh: a value that a rule divides by the time between scrapes is of the time of the

@@ -113,8 +113,8 @@ var gpuFigures = []gpuFigure{
 		"nvmlDeviceGetBAR1MemoryInfo", func(g *snapshot.GPU) *uint64 { return g.BAR1Total }),
 }
 
-func gpuFloat(name, help, source string, value func(*snapshot.GPU) *float64) gpuFigure {
-	return gpuFigure{metric.GPU(name, help, source), true, value}
+func gpuFloat(name, help, from string, value func(*snapshot.GPU) *float64) gpuFigure {
+	return gpuFigure{metric.GPU(name, help, from), true, value}
 }
 
 // needed is a value that a rule uses and that some drivers do not report.

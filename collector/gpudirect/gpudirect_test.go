@@ -128,8 +128,8 @@ func board(acs bool, extra string) string {
 	return b.String() + extra
 }
 
-// section is the section of a machine, with its issues.
-func section(t *testing.T, entries string, job gdr.Job) (*snapshot.GDR, []snapshot.Issue) {
+// readSection is the section of a machine, with its issues.
+func readSection(t *testing.T, entries string, job gdr.Job) (*snapshot.GDR, []snapshot.Issue) {
 	t.Helper()
 	h := played.Machine(t, entries)
 	with := shared.NewState(shared.Options{NCCL: job})
@@ -169,7 +169,7 @@ func TestGDRSection(t *testing.T) {
 		{"without the driver's files", strings.Replace(board(false, ""), nvidia, "proc/driver/other", 1), gdr.Job{}, "false", "unknown", "gpu_driver_unknown"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, issues := section(t, c.entries, c.job)
+			got, issues := readSection(t, c.entries, c.job)
 			if len(got.GPUs) != 1 || len(got.NICs) != 1 || len(got.Pairs) != 1 || len(issues) != 0 {
 				t.Fatalf("%+v %v", got, issues)
 			}
@@ -229,11 +229,11 @@ func TestGPUOfVirtualMachine(t *testing.T) {
 func TestGDRCannotRead(t *testing.T) {
 	unprivileged := strings.ReplaceAll(board(true, ""), config(true), config(true)[:4*33])
 	unprivileged = strings.ReplaceAll(unprivileged, config(false), config(false)[:4*33])
-	got, _ := section(t, unprivileged, gdr.Job{})
+	got, _ := readSection(t, unprivileged, gdr.Job{})
 	if n := got.NICs[0]; n.Settings != nil || n.Redirect != nil || n.IOMMU != "DMA-FQ" {
 		t.Errorf("%+v", n)
 	}
-	_, issues := section(
+	_, issues := readSection(
 		t,
 		board(
 			false,
@@ -255,7 +255,7 @@ func TestNoNIC(t *testing.T) {
 		{"none", regexp.MustCompile(`(?m)^-- \S*infiniband/mlx5_0.* --\n(?:[^-].*\n)*`).ReplaceAllString(whole, ""), "no_nic"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, _ := section(t, c.machine, gdr.Job{})
+			got, _ := readSection(t, c.machine, gdr.Job{})
 			if best := got.GPUs[0].Best; best.Reason != c.reason {
 				t.Errorf("%+v", best)
 			}

@@ -50,7 +50,7 @@ func listsQPs(name string, devices []snapshot.Device) bool {
 
 // jobs are the workloads on the ports of each device. A device that RDMA netlink does not answer for has those that
 // have it open.
-func (o holders) jobs(
+func (o holderSearch) jobs(
 	h *host.Host, found []snapshot.Process, names []string, devices []snapshot.Device,
 ) (out []snapshot.DeviceJobs) {
 	byPID := map[int]*snapshot.Process{}
@@ -65,7 +65,7 @@ func (o holders) jobs(
 	sums := map[string]map[snapshot.Workload]*snapshot.PortJob{}
 	for _, name := range names {
 		answer, answered := o.devices[name]
-		uses := listed(answer, byPID)
+		uses := listHolders(answer, byPID)
 		if !answered {
 			uses = opened(found, nodes, name)
 		}
@@ -95,9 +95,9 @@ func (o holders) jobs(
 	return out
 }
 
-// listed are the uses of a device, one of each process that RDMA netlink lists with memory registered or queue pairs.
-// NCCL opens all devices, also those that it does not use.
-func listed(answer []host.RDMAHolder, byPID map[int]*snapshot.Process) (uses []snapshot.PortJob) {
+// listHolders are the uses of a device, one of each process that RDMA netlink lists with memory registered or queue
+// pairs. NCCL opens all devices, also those that it does not use.
+func listHolders(answer []host.RDMAHolder, byPID map[int]*snapshot.Process) (uses []snapshot.PortJob) {
 	uses = make([]snapshot.PortJob, 0, len(answer))
 	for i := range answer {
 		one := &answer[i]

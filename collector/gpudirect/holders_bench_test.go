@@ -12,7 +12,7 @@ import (
 
 // BenchmarkJobsOfPorts finds the workloads of eight ports, of 200 processes in 25 jobs with memory on each.
 func BenchmarkJobsOfPorts(b *testing.B) {
-	o := holders{devices: map[string][]host.RDMAHolder{}}
+	o := holderSearch{devices: map[string][]host.RDMAHolder{}}
 	var found []snapshot.Process
 	var names []string
 	var devices []snapshot.Device

@@ -94,8 +94,8 @@ func (j *gdrJobs) update(
 	}
 }
 
-// holders are the processes listed by RDMA netlink, with their registered memory.
-type holders struct {
+// holderSearch are the processes listed by RDMA netlink, with their registered memory.
+type holderSearch struct {
 	regions map[int]host.RDMAHolder      // by process, of all devices
 	devices map[string][]host.RDMAHolder // of the devices that answered
 	whole   bool                         // all devices answered, each region with its process
@@ -106,8 +106,10 @@ type holders struct {
 // netlink, is no issue.
 func readHolders(
 	ctx context.Context, h *host.Host, n *snapshot.Node, names []string, devices []snapshot.Device,
-) holders {
-	out := holders{regions: map[int]host.RDMAHolder{}, devices: map[string][]host.RDMAHolder{}, whole: true, named: true}
+) holderSearch {
+	out := holderSearch{
+		regions: map[int]host.RDMAHolder{}, devices: map[string][]host.RDMAHolder{}, whole: true, named: true,
+	}
 	ctx, cancel := context.WithTimeout(ctx, processTimeout/2)
 	defer cancel()
 	for _, device := range names {
@@ -141,10 +143,10 @@ func readHolders(
 	return out
 }
 
-func (h holders) pids() []int { return slices.Sorted(maps.Keys(h.regions)) }
+func (h holderSearch) pids() []int { return slices.Sorted(maps.Keys(h.regions)) }
 
 // addMemory adds the registered memory to processes: none at all only if all devices answered.
-func (h holders) addMemory(found []snapshot.Process) {
+func (h holderSearch) addMemory(found []snapshot.Process) {
 	for i := range found {
 		if one, ok := h.regions[found[i].PID]; h.whole || ok && one.Regions > 0 {
 			found[i].Regions, found[i].RegionBytes = &one.Regions, &one.RegionBytes

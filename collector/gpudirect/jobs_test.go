@@ -51,7 +51,7 @@ func TestJobsAreJudged(t *testing.T) {
 			if c.name == "the minor number is the driver's" {
 				machine = strings.Replace(machine, "IRQ:", "Device Minor: \t 3\nIRQ:", 1)
 			}
-			got, issues := section(t, machine, c.job)
+			got, issues := readSection(t, machine, c.job)
 			g := got.GPUs[0]
 			pid := 0
 			if g.Process != nil {
@@ -67,7 +67,7 @@ func TestJobsAreJudged(t *testing.T) {
 
 func TestLiveRegistrations(t *testing.T) {
 	const peers = "sys/kernel/mm/memory_peers/nv_mem/"
-	got, _ := section(t, board(false, collectortest.Files("sys/module/nvidia_peermem/initstate", "live",
+	got, _ := readSection(t, board(false, collectortest.Files("sys/module/nvidia_peermem/initstate", "live",
 		"sys/module/nvidia_peermem/refcnt", "12",
 		peers+"num_alloc_mrs", "900", peers+"num_dealloc_mrs", "840", peers+"num_reg_bytes", "8000", peers+"num_dereg_bytes",
 		"9000")), gdr.Job{})

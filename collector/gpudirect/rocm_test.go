@@ -58,7 +58,7 @@ func TestROCmSection(t *testing.T) {
 		{"small BAR", symbols("ib_umem_dmabuf_get") + both + collectortest.Files(sysfs.KFDNodesDir+"/1/mem_banks/1/properties", "heap_type 2\nsize_in_bytes 1"), "staging", "gpu_bar_small", "", "dmabuf"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, issues := section(t, amdBoard(c.extra), gdr.Job{})
+			got, issues := readSection(t, amdBoard(c.extra), gdr.Job{})
 			if len(got.GPUs) != 1 || len(issues) != 0 {
 				t.Fatalf("%+v %v", got, issues)
 			}
@@ -77,7 +77,7 @@ func TestROCmSection(t *testing.T) {
 // TestROCmFiles: product and driver where they have names, and files that the device cgroup denies.
 func TestROCmFiles(t *testing.T) {
 	const gpu = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:19:00.0"
-	got, issues := section(
+	got, issues := readSection(
 		t,
 		amdBoard(collectortest.Files(gpu+"/product_name", "AMD Instinct MI300X OAM", "sys/module/amdgpu/initstate",
 			"live", "sys/module/amdgpu/version", "6.12.12")),
@@ -88,7 +88,7 @@ func TestROCmFiles(t *testing.T) {
 	}
 	denied := strings.Replace(amdBoard(""), "-- "+sysfs.KFDNodesDir+"/1/properties --",
 		"-- "+sysfs.KFDNodesDir+"/1/properties !EPERM --\n-- sys/other --", 1)
-	got, issues = section(t, denied, gdr.Job{})
+	got, issues = readSection(t, denied, gdr.Job{})
 	if got.GPUs[0].UUID != "" || got.GPUs[0].Model != "" || len(issues) != 0 {
 		t.Errorf("%+v %v", got.GPUs[0], issues)
 	}

@@ -124,7 +124,7 @@ func readOtherNetdevs(r reading.Reads, devices []snapshot.Device) map[string]uin
 	for _, name := range names {
 		function, err := r.Host.Files.Resolve(sysfs.NetDir + name + "/device")
 		if err != nil ||
-			slices.ContainsFunc(devices, func(d snapshot.Device) bool { return has(&d, path.Base(function), name) }) {
+			slices.ContainsFunc(devices, func(d snapshot.Device) bool { return hasNetdev(&d, path.Base(function), name) }) {
 			continue
 		}
 		for _, counter := range []string{"rx_bytes", "tx_bytes"} {
@@ -136,8 +136,8 @@ func readOtherNetdevs(r reading.Reads, devices []snapshot.Device) map[string]uin
 	return out
 }
 
-// has reports whether a network interface belongs to a device: on its function, or a member of its bond.
-func has(d *snapshot.Device, address, netdev string) bool {
+// hasNetdev reports whether a network interface belongs to a device: on its function, or a member of its bond.
+func hasNetdev(d *snapshot.Device, address, netdev string) bool {
 	if d.PCIAddress == address {
 		return true
 	}
@@ -228,9 +228,9 @@ var transportUnknown = map[string][]string{
 }
 
 // reasonSelectors are selectors of an info metric by its reason.
-func reasonSelectors[R gdr.Reason | transport.Reason](metric string, reasons ...R) (out []string) {
+func reasonSelectors[R gdr.Reason | transport.Reason](name string, reasons ...R) (out []string) {
 	for _, r := range reasons {
-		out = append(out, metric+`{reason="`+string(r)+`"}`)
+		out = append(out, name+`{reason="`+string(r)+`"}`)
 	}
 	return out
 }

@@ -180,7 +180,7 @@ func TestTransportOfGPUs(t *testing.T) {
 
 // TestOneRoundKnowsNoRate: a rate needs two rounds.
 func TestOneRoundKnowsNoRate(t *testing.T) {
-	got, _ := section(t,
+	got, _ := readSection(t,
 		strings.Split(busyBoard(0, 40, ""), "-- +30s/")[0]+worker(70, "env_SLURM_JOB_NUM_NODES: 4\n"), shared.Options{}.NCCL)
 	if tr := got.GPUs[0].Transport; tr == nil || tr.Reason != "port_rate_unknown" {
 		t.Errorf("%+v", tr)

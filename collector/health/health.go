@@ -165,8 +165,8 @@ func devlinkOf(files host.Files, d *reading.Device) (bus, name string) {
 	return "pci", d.PCIAddress
 }
 
-func emitHealth(health *snapshot.Health, s metric.Sink) {
-	for _, h := range health.Reporters {
+func emitHealth(section *snapshot.Health, s metric.Sink) {
+	for _, h := range section.Reporters {
 		if h.State != nil && *h.State <= healthError {
 			s.Emit(healthState, float64(*h.State), h.Device, h.Name, "error")
 		}

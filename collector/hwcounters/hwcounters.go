@@ -149,7 +149,7 @@ func (st *hwState) files(r *reading.Reader, d *hwDir) []snapshot.Stat {
 
 // leavesOut reports whether a counter of the device is not read.
 func (st *hwState) leavesOut(r *reading.Reader, name string) bool {
-	return r.Reduced() && !shared.Wants(r, transportDesc(transportNames[family(st.of.Driver)], name))
+	return r.Reduced() && !shared.Wants(r, transportDesc(transportNames[familyOf(st.of.Driver)], name))
 }
 
 // hwOrder puts counter 0 first and leaves out lifespan (a setting). The kernel caches a read for 10 ms if counter 0 was
@@ -255,7 +255,7 @@ type statDesc struct {
 
 // ofDriver returns the names of a driver's counters. at is of this driver until the next call.
 func (s *statDescs) ofDriver(driver string) map[string]*metric.Desc {
-	if f := family(driver); f != s.family {
+	if f := familyOf(driver); f != s.family {
 		*s = statDescs{family: f, names: transportNames[f], found: s.found[:0]}
 	}
 	return s.names

@@ -97,8 +97,8 @@ var families = map[string]string{
 	"hns3": "hns_roce",
 }
 
-// family is the driver whose counter names a device uses.
-func family(driver string) string { return cmp.Or(families[driver], driver) }
+// familyOf is the driver whose counter names a device uses.
+func familyOf(driver string) string { return cmp.Or(families[driver], driver) }
 
 // Common are the names of mlx5, adopted by later drivers: used for names that are not in the driver's own table.
 var Common = map[string]*metric.Desc{

@@ -17,8 +17,8 @@ var drivers = map[string][]string{
 	"mana": {"mana"}, "ionic": {"ionic"}, "rxe": {"rxe"}, "efa": {"efa"}, "erdma": {"erdma"},
 }
 
-// emitted are the metrics of a driver's port counters.
-func emitted(driver string, traffic bool, stats ...snapshot.Stat) []string {
+// emittedBy are the metrics of a driver's port counters.
+func emittedBy(driver string, traffic bool, stats ...snapshot.Stat) []string {
 	c := New(shared.NewState(shared.Options{}))
 	return collectortest.Samples(c.Descs, func(s metric.Sink) {
 		c.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{
@@ -29,7 +29,7 @@ func emitted(driver string, traffic bool, stats ...snapshot.Stat) []string {
 
 // Driver names of the common counters; "|" separates old and new names.
 func TestCanonicalNamesOfEveryDriver(t *testing.T) {
-	for metric, columns := range map[string]map[string]string{
+	for series, columns := range map[string]map[string]string{
 		"rdma_port_ack_timeouts_total": {
 			"mlx5": "local_ack_timeout_err", "bnxt": "local_ack_timeout_err|to_retransmits", "irdma": "RTO",
 			"mana":  "requester_timeout",
@@ -129,12 +129,12 @@ func TestCanonicalNamesOfEveryDriver(t *testing.T) {
 		},
 		"rdma_port_link_downed_total": {"rxe": "link_downed"},
 	} {
-		t.Run(metric, func(t *testing.T) {
+		t.Run(series, func(t *testing.T) {
 			for column, names := range columns {
 				for _, driver := range drivers[column] {
 					for name := range strings.SplitSeq(names, "|") {
-						want := []string{metric + `{device="d",port="1"} 7`}
-						if got := emitted(driver, false, snapshot.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
+						want := []string{series + `{device="d",port="1"} 7`}
+						if got := emittedBy(driver, false, snapshot.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
 							t.Errorf("%s %q: %q, want %q", driver, name, got, want)
 						}
 					}
@@ -148,11 +148,11 @@ func TestCanonicalNamesOfEveryDriver(t *testing.T) {
 func TestCommonNames(t *testing.T) {
 	for _, driver := range []string{"bnxt_en", "efa", "unheardof", ""} {
 		for name, desc := range Common {
-			if names := transportNames[family(driver)]; names[name] != nil {
+			if names := transportNames[familyOf(driver)]; names[name] != nil {
 				continue
 			}
 			want := []string{desc.Name + `{device="d",port="1"} 7`}
-			if got := emitted(driver, false, snapshot.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
+			if got := emittedBy(driver, false, snapshot.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
 				t.Errorf("%s %q: %q, want %q", driver, name, got, want)
 			}
 		}
@@ -161,7 +161,7 @@ func TestCommonNames(t *testing.T) {
 
 // A driver with an old and a new name counts once; the second is passed through.
 func TestTwoNamesOfOneCounter(t *testing.T) {
-	got := emitted("bnxt_en", false, snapshot.Stat{Name: "tx_cnp_pkts", Value: 7},
+	got := emittedBy("bnxt_en", false, snapshot.Stat{Name: "tx_cnp_pkts", Value: 7},
 		snapshot.Stat{Name: "np_cnp_sent", Value: 8})
 	want := []string{
 		`rdma_port_cnp_sent_total{device="d",port="1"} 7`, `rdma_port_hw_stat{device="d",port="1",stat="np_cnp_sent"} 8`,
@@ -188,7 +188,7 @@ func TestNamesThatAreNotCanonical(t *testing.T) {
 		t.Run(driver, func(t *testing.T) {
 			for _, name := range names {
 				want := []string{`rdma_port_hw_stat{device="d",port="1",stat="` + strings.ReplaceAll(name, " ", "_") + `"} 7`}
-				if got := emitted(driver, false, snapshot.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
+				if got := emittedBy(driver, false, snapshot.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
 					t.Errorf("%s %q: %q, want %q", driver, name, got, want)
 				}
 			}
@@ -241,7 +241,7 @@ func TestCountersOfTheDevice(t *testing.T) {
 // If counters/ has the traffic, that of hw_counters is passed through.
 func TestTrafficIsExportedOnce(t *testing.T) {
 	stats := []snapshot.Stat{{Name: "tx_bytes", Value: 1}, {Name: "out_of_buffer", Value: 2}}
-	if got, want := emitted("bnxt_en", true, stats...), []string{
+	if got, want := emittedBy("bnxt_en", true, stats...), []string{
 		`rdma_port_receive_buffer_exhausted_total{device="d",port="1"} 2`,
 		`rdma_port_hw_stat{device="d",port="1",stat="tx_bytes"} 1`,
 	}; !slices.Equal(got, want) {
@@ -279,7 +279,7 @@ func TestSeldomCountersOnInfiniBand(t *testing.T) {
 }
 
 func TestCountersThatCouldNotBeDecodedAreNotExported(t *testing.T) {
-	got := emitted("ionic", false, snapshot.Stat{Name: "tx_rdma_ack_timeout", Value: 1<<64 - 1},
+	got := emittedBy("ionic", false, snapshot.Stat{Name: "tx_rdma_ack_timeout", Value: 1<<64 - 1},
 		snapshot.Stat{Name: "other", Value: 1<<64 - 1}, snapshot.Stat{Name: "req_rx_cqe_err", Value: 1})
 	if !slices.Equal(got, []string{`rdma_port_requester_cqe_errors_total{device="d",port="1"} 1`}) {
 		t.Errorf("%q", got)

@@ -135,11 +135,11 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		missing := c.missing(ctx, h, boot.ID, slices.Concat(roster.Names, n.Reduced.LeftOut), devices, same)
 		ignored := c.ignored(roster.Names, devices, missing)
 		devices, ages := c.withLast(n.Devices, devices, now)
-		stack := c.stackOf(now, boot, devices)
+		found := c.stackOf(now, boot, devices)
 		c.lastRound.Publish(now, devices, c.machine.gpus)
 		n.InfiniBand = &snapshot.InfiniBand{
 			Devices: devices, Missing: missing, Renamed: c.absent.renamed, Ignored: ignored, Ages: ages,
-			Boot: boot, Stack: stack, None: c.noDevice(h), Bare: c.stack.bare,
+			Boot: boot, Stack: found, None: c.noDevice(h), Bare: c.stack.bare,
 		}
 	}, done)
 }

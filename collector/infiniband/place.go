@@ -158,10 +158,10 @@ func missingPlace(d snapshot.MissingDevice, m *expect.Memory) placedDevice {
 	id := expect.FunctionID(d.NodeGUID, d.PCIAddress)
 	p.path = recallPath(m, id, nil)
 	links := m.LinksOf(id)
-	for _, link := range slices.Sorted(maps.Keys(links)) {
-		p.compute = p.compute || m.Role(link).Role == pci.Compute
-		r := m.Place(link, expect.PlaceRecord{})
-		p.ports = append(p.ports, portPlace(d.Name, &snapshot.Port{Number: links[link].Port},
+	for _, name := range slices.Sorted(maps.Keys(links)) {
+		p.compute = p.compute || m.Role(name).Role == pci.Compute
+		r := m.Place(name, expect.PlaceRecord{})
+		p.ports = append(p.ports, portPlace(d.Name, &snapshot.Port{Number: links[name].Port},
 			snapshot.End{System: r.Leaf, Port: r.LeafPort}, nil))
 	}
 	return p

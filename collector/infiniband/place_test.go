@@ -38,8 +38,8 @@ func placedNIC(name, bus string, ports ...snapshot.Port) snapshot.Device {
 	}
 }
 
-func placedPort(role, netdev string) snapshot.Port {
-	return snapshot.Port{Number: 1, Role: role, Netdev: []snapshot.Netdev{{Name: netdev}}}
+func placedPort(job, netdev string) snapshot.Port {
+	return snapshot.Port{Number: 1, Role: job, Netdev: []snapshot.Netdev{{Name: netdev}}}
 }
 
 func checkPlaces(t *testing.T, what string, got []string, want ...string) {
@@ -124,10 +124,10 @@ func TestPlacesAreRemembered(t *testing.T) {
 	const here = "5|0000:1b:00.0|0000:02:01.0|0000:1b:00|0000:01:00.0||||GPU 5 0000:1b:00.0"
 	m := expect.NewMemory(expect.Data{})
 	guid := nic.NodeGUID
-	link := expect.LinkID(guid, nic.PCIAddress, 1, "")
+	name := expect.LinkID(guid, nic.PCIAddress, 1, "")
 	m.See(at, "boot", functionsOf(n.InfiniBand.Devices))
-	m.Observe(at, []expect.NamedLink{{Link: expect.Link{ID: link, Active: true}, Device: "mlx5_0", Port: 1}})
-	m.Learn(link, expect.RoleRecord{Device: "mlx5_0", Port: 1, Verdict: role.Verdict{Role: "compute"}})
+	m.Observe(at, []expect.NamedLink{{Link: expect.Link{ID: name, Active: true}, Device: "mlx5_0", Port: 1}})
+	m.Learn(name, expect.RoleRecord{Device: "mlx5_0", Port: 1, Verdict: role.Verdict{Role: "compute"}})
 	m.SeeGPUs([]expect.GPURecord{{Index: 5, UUID: gpu.UUID, PCIAddress: "0000:1b:00.0"}})
 	const second = "mlx5_1/1|0000:04:00.0|0000:02:00.0|0000:04:00|0000:01:00.0|1|leaf2||mlx5_1/1 eth1 at leaf2 Eth1/1"
 	if got := placeLines(n, m); len(got) != 5 || got[3] != second || got[4] != "/0"+here {
@@ -168,7 +168,7 @@ func TestPlacesAreRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id := range after.Data().Places {
-		if id == link || id == expect.FunctionID(guid, nic.PCIAddress) || id == expect.GPUID(gpu.UUID) {
+		if id == name || id == expect.FunctionID(guid, nic.PCIAddress) || id == expect.GPUID(gpu.UUID) {
 			t.Errorf("%s is remembered after it was accepted", id)
 		}
 	}

@@ -238,9 +238,9 @@ func (of *portParts) serial(netdev string) string {
 
 // measured is what a link of the port has now. kind and last, the last label, name it in the ID.
 func (of *portParts) measured(desc *metric.Desc, netdev, kind, last string, value, rate float64) baselineOf {
-	link := of.link(netdev)
+	name := of.link(netdev)
 	return baselineOf{
-		id: link + kind + last, desc: desc, link: link, serial: of.serial(netdev), value: value, rate: rate,
+		id: name + kind + last, desc: desc, link: name, serial: of.serial(netdev), value: value, rate: rate,
 		labels: []string{of.device.Name, strconv.Itoa(of.port.Number), netdev, last},
 	}
 }

@@ -277,16 +277,16 @@ func emitExpected(s metric.Sink, d *snapshot.Device, p *snapshot.Port, port stri
 	if isPart(d) {
 		return
 	}
-	source := p.ExpectedRateSource
+	from := p.ExpectedRateSource
 	for _, nd := range p.Netdev {
 		if !nd.Member && nd.CapableRate != nil {
 			s.Emit(portCapableRate, *nd.CapableRate/8, d.Name, port)
-			source = cmp.Or(source, "capability")
+			from = cmp.Or(from, "capability")
 		}
 		emitMember(s, d, &nd, port)
 	}
 	metric.EmitRate(s, portExpectedRate, p.ExpectedRate, d.Name, port)
-	metric.EmitIf(s, source != "", portExpectedRateInfo, d.Name, port, source)
+	metric.EmitIf(s, from != "", portExpectedRateInfo, d.Name, port, from)
 	if p.ExpectedLanes != nil {
 		s.Emit(portExpectedWidth, float64(*p.ExpectedLanes), d.Name, port)
 		s.Emit(portExpectedWidthInfo, 1, d.Name, port, p.ExpectedLanesSource)

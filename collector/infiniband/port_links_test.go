@@ -24,11 +24,11 @@ type step struct {
 	after time.Duration // since the step before
 }
 
-func event(admin bool, downs, ups uint64) step {
+func eventStep(admin bool, downs, ups uint64) step {
 	return step{kind: "event", admin: admin, downs: downs, ups: ups}
 }
 
-func read(admin bool, downs, ups uint64) step {
+func readStep(admin bool, downs, ups uint64) step {
 	return step{kind: "read", admin: admin, downs: downs, ups: ups, after: 15 * time.Second}
 }
 
@@ -61,44 +61,44 @@ func (w *linkWatch) play(steps ...step) string {
 
 func TestTransitionsWithEvents(t *testing.T) {
 	const up, down = true, false
-	first := read(up, 1, 1)
+	first := readStep(up, 1, 1)
 	for _, c := range []struct {
 		name  string
 		steps []step
 		want  string // downs and ups
 	}{
 		{"first seen", []step{first}, "0 0"},
-		{"a loss and its end", []step{first, event(up, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "1 1"},
-		{"many between two events", []step{first, event(up, 41, 41), read(up, 41, 41)}, "40 40"},
-		{"by hand", []step{first, event(down, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "0 0"},
-		{"set up while it is read first, and lost", []step{read(down, 1, 1), read(up, 1, 1), read(up, 1, 1), event(up, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "1 1"},
-		{"set up, and set down in the moment of a reading", []step{first, event(down, 1, 1), read(up, 1, 1).soon(), event(down, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "0 0"},
-		{"by hand, and the link trains afterwards", []step{first, event(down, 2, 1), event(up, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "0 0"},
-		{"by hand, and the driver lets go of the link later", []step{first, event(down, 1, 1), event(up, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "0 0"},
-		{"by hand, and the link falls again while it trains", []step{first, event(down, 2, 1), event(up, 2, 2), event(up, 3, 3), read(up, 3, 3)}, "1 1"},
-		{"by hand, where the carrier does not care", []step{first, event(down, 1, 1), event(up, 1, 1), event(up, 2, 2), read(up, 2, 2)}, "1 1"},
-		{"losses, then by hand in the same second", []step{first, event(down, 4, 3), event(up, 4, 4), read(up, 4, 4)}, "2 2"},
-		{"losses, then by hand, where the carrier does not care", []step{first, event(up, 1, 1), event(down, 4, 4), event(up, 4, 4), read(up, 4, 4)}, "3 3"},
-		{"set down without a carrier, after losses", []step{first, event(up, 2, 1), event(down, 3, 2), event(up, 3, 3), read(up, 3, 3)}, "1 1"},
-		{"lost, then set down and up, then back", []step{first, event(up, 2, 1), event(down, 2, 1), event(up, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "1 1"},
-		{"set up without a link, set down again, set up with one", []step{read(down, 1, 0), event(up, 1, 0), event(down, 1, 0), event(up, 1, 1), read(up, 1, 1)}, "0 1"},
-		{"down by hand before it was seen", []step{read(down, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "0 1"},
-		{"toggled by the driver while it opens", []step{first, event(down, 2, 1), event(up, 3, 3), read(up, 3, 3)}, "0 0"},
-		{"set down twice before a reading", []step{first, event(down, 2, 1), event(up, 2, 2), event(down, 3, 2), event(up, 3, 3), read(up, 3, 3)}, "0 0"},
+		{"a loss and its end", []step{first, eventStep(up, 2, 1), eventStep(up, 2, 2), readStep(up, 2, 2)}, "1 1"},
+		{"many between two events", []step{first, eventStep(up, 41, 41), readStep(up, 41, 41)}, "40 40"},
+		{"by hand", []step{first, eventStep(down, 2, 1), eventStep(up, 2, 2), readStep(up, 2, 2)}, "0 0"},
+		{"set up while it is read first, and lost", []step{readStep(down, 1, 1), readStep(up, 1, 1), readStep(up, 1, 1), eventStep(up, 2, 1), eventStep(up, 2, 2), readStep(up, 2, 2)}, "1 1"},
+		{"set up, and set down in the moment of a reading", []step{first, eventStep(down, 1, 1), readStep(up, 1, 1).soon(), eventStep(down, 2, 1), eventStep(up, 2, 2), readStep(up, 2, 2)}, "0 0"},
+		{"by hand, and the link trains afterwards", []step{first, eventStep(down, 2, 1), eventStep(up, 2, 1), eventStep(up, 2, 2), readStep(up, 2, 2)}, "0 0"},
+		{"by hand, and the driver lets go of the link later", []step{first, eventStep(down, 1, 1), eventStep(up, 2, 1), eventStep(up, 2, 2), readStep(up, 2, 2)}, "0 0"},
+		{"by hand, and the link falls again while it trains", []step{first, eventStep(down, 2, 1), eventStep(up, 2, 2), eventStep(up, 3, 3), readStep(up, 3, 3)}, "1 1"},
+		{"by hand, where the carrier does not care", []step{first, eventStep(down, 1, 1), eventStep(up, 1, 1), eventStep(up, 2, 2), readStep(up, 2, 2)}, "1 1"},
+		{"losses, then by hand in the same second", []step{first, eventStep(down, 4, 3), eventStep(up, 4, 4), readStep(up, 4, 4)}, "2 2"},
+		{"losses, then by hand, where the carrier does not care", []step{first, eventStep(up, 1, 1), eventStep(down, 4, 4), eventStep(up, 4, 4), readStep(up, 4, 4)}, "3 3"},
+		{"set down without a carrier, after losses", []step{first, eventStep(up, 2, 1), eventStep(down, 3, 2), eventStep(up, 3, 3), readStep(up, 3, 3)}, "1 1"},
+		{"lost, then set down and up, then back", []step{first, eventStep(up, 2, 1), eventStep(down, 2, 1), eventStep(up, 2, 1), eventStep(up, 2, 2), readStep(up, 2, 2)}, "1 1"},
+		{"set up without a link, set down again, set up with one", []step{readStep(down, 1, 0), eventStep(up, 1, 0), eventStep(down, 1, 0), eventStep(up, 1, 1), readStep(up, 1, 1)}, "0 1"},
+		{"down by hand before it was seen", []step{readStep(down, 2, 1), eventStep(up, 2, 2), readStep(up, 2, 2)}, "0 1"},
+		{"toggled by the driver while it opens", []step{first, eventStep(down, 2, 1), eventStep(up, 3, 3), readStep(up, 3, 3)}, "0 0"},
+		{"set down twice before a reading", []step{first, eventStep(down, 2, 1), eventStep(up, 2, 2), eventStep(down, 3, 2), eventStep(up, 3, 3), readStep(up, 3, 3)}, "0 0"},
 
-		{"a reading in the middle of a change by hand", []step{first, read(up, 2, 1), event(down, 2, 1), event(up, 2, 2), read(up, 2, 2)}, "0 0"},
-		{"a reading ahead of its event tells nothing yet", []step{first, read(up, 2, 1)}, "0 0"},
-		{"nor does another one at once", []step{first, read(up, 2, 1), read(up, 3, 2).soon()}, "0 0"},
-		{"its event was lost", []step{first, read(up, 3, 3), read(up, 3, 3)}, "2 2"},
-		{"all events were lost", []step{first, read(up, 3, 3), read(up, 9, 9), read(up, 9, 9)}, "8 8"},
-		{"events of a change by hand were lost, the readings saw it", []step{first, read(down, 2, 1), read(down, 2, 1), read(up, 2, 2), read(up, 2, 2)}, "0 0"},
-		{"a reading from before an event", []step{first, event(up, 5, 5), read(up, 3, 3), read(up, 5, 5)}, "4 4"},
-		{"readings from before events, again and again", []step{first, event(up, 5, 5), read(up, 3, 3), event(up, 9, 9), read(up, 7, 7), event(up, 12, 12), read(up, 11, 11)}, "11 11"},
-		{"an event from before the first reading", []step{read(up, 5, 5), event(up, 4, 4), event(up, 6, 6), read(up, 6, 6)}, "1 1"},
+		{"a reading in the middle of a change by hand", []step{first, readStep(up, 2, 1), eventStep(down, 2, 1), eventStep(up, 2, 2), readStep(up, 2, 2)}, "0 0"},
+		{"a reading ahead of its event tells nothing yet", []step{first, readStep(up, 2, 1)}, "0 0"},
+		{"nor does another one at once", []step{first, readStep(up, 2, 1), readStep(up, 3, 2).soon()}, "0 0"},
+		{"its event was lost", []step{first, readStep(up, 3, 3), readStep(up, 3, 3)}, "2 2"},
+		{"all events were lost", []step{first, readStep(up, 3, 3), readStep(up, 9, 9), readStep(up, 9, 9)}, "8 8"},
+		{"events of a change by hand were lost, the readings saw it", []step{first, readStep(down, 2, 1), readStep(down, 2, 1), readStep(up, 2, 2), readStep(up, 2, 2)}, "0 0"},
+		{"a reading from before an event", []step{first, eventStep(up, 5, 5), readStep(up, 3, 3), readStep(up, 5, 5)}, "4 4"},
+		{"readings from before events, again and again", []step{first, eventStep(up, 5, 5), readStep(up, 3, 3), eventStep(up, 9, 9), readStep(up, 7, 7), eventStep(up, 12, 12), readStep(up, 11, 11)}, "11 11"},
+		{"an event from before the first reading", []step{readStep(up, 5, 5), eventStep(up, 4, 4), eventStep(up, 6, 6), readStep(up, 6, 6)}, "1 1"},
 
-		{"deleted and made again", []step{first, event(up, 3, 3), event(down, 4, 3), {kind: "deleted", downs: 4, ups: 3}, event(up, 1, 1).of(9), read(up, 1, 1).of(9), event(up, 2, 2).of(9), read(up, 2, 2).of(9)}, "3 3"},
-		{"made again, and events of the old one come late", []step{read(up, 5, 5), event(up, 6, 6), read(up, 1, 1).of(9), event(up, 7, 7), read(up, 2, 2).of(9), event(up, 2, 2).of(9), read(up, 2, 2).of(9)}, "2 2"},
-		{"made again, with more on its counts", []step{read(up, 5, 5), read(up, 50, 50).of(9), event(up, 51, 51).of(9), read(up, 51, 51).of(9)}, "1 1"},
+		{"deleted and made again", []step{first, eventStep(up, 3, 3), eventStep(down, 4, 3), {kind: "deleted", downs: 4, ups: 3}, eventStep(up, 1, 1).of(9), readStep(up, 1, 1).of(9), eventStep(up, 2, 2).of(9), readStep(up, 2, 2).of(9)}, "3 3"},
+		{"made again, and events of the old one come late", []step{readStep(up, 5, 5), eventStep(up, 6, 6), readStep(up, 1, 1).of(9), eventStep(up, 7, 7), readStep(up, 2, 2).of(9), eventStep(up, 2, 2).of(9), readStep(up, 2, 2).of(9)}, "2 2"},
+		{"made again, with more on its counts", []step{readStep(up, 5, 5), readStep(up, 50, 50).of(9), eventStep(up, 51, 51).of(9), readStep(up, 51, 51).of(9)}, "1 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newLinkWatch()
@@ -117,12 +117,12 @@ func TestTransitionsWithoutEvents(t *testing.T) {
 		steps []step
 		want  string
 	}{
-		{"first seen", []step{read(up, 7, 7)}, "0 0"},
-		{"losses", []step{read(up, 1, 1), read(up, 2, 1), read(up, 5, 5)}, "4 4"},
-		{"by hand", []step{read(up, 1, 1), read(down, 2, 1), read(up, 2, 2)}, "0 0"},
-		{"made again", []step{read(up, 5, 5), read(up, 6, 6), read(up, 9, 9).of(9), read(up, 10, 10).of(9)}, "2 2"},
-		{"went backwards", []step{read(up, 5, 5), read(up, 6, 6), read(up, 1, 1), read(up, 2, 2)}, "2 2"},
-		{"one count went backwards", []step{read(up, 5, 5), read(up, 6, 1), read(up, 7, 2)}, "1 1"},
+		{"first seen", []step{readStep(up, 7, 7)}, "0 0"},
+		{"losses", []step{readStep(up, 1, 1), readStep(up, 2, 1), readStep(up, 5, 5)}, "4 4"},
+		{"by hand", []step{readStep(up, 1, 1), readStep(down, 2, 1), readStep(up, 2, 2)}, "0 0"},
+		{"made again", []step{readStep(up, 5, 5), readStep(up, 6, 6), readStep(up, 9, 9).of(9), readStep(up, 10, 10).of(9)}, "2 2"},
+		{"went backwards", []step{readStep(up, 5, 5), readStep(up, 6, 6), readStep(up, 1, 1), readStep(up, 2, 2)}, "2 2"},
+		{"one count went backwards", []step{readStep(up, 5, 5), readStep(up, 6, 1), readStep(up, 7, 2)}, "1 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := newLinkWatch().play(c.steps...); got != c.want {
@@ -170,9 +170,9 @@ func TestEventsThatSayNothing(t *testing.T) {
 	if len(w.links) != 0 {
 		t.Error("a netdev that nobody reads is kept")
 	}
-	w.play(read(true, 1, 1))
+	w.play(readStep(true, 1, 1))
 	w.note(host.LinkEvent{Index: 2, Name: "eth0"}) // a kernel without the counts
-	if got := w.play(read(true, 1, 1)); got != "0 0" {
+	if got := w.play(readStep(true, 1, 1)); got != "0 0" {
 		t.Error(got)
 	}
 	w.drop(time.Unix(0, 0).Add(15*time.Second + linkRetention))

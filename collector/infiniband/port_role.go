@@ -76,7 +76,7 @@ func (f *machineFacts) read(r reading.Reads, job gdr.Job) {
 func routedNetdevs(r reading.Reads) (netdevs []string) {
 	for _, parse := range []struct {
 		file  string
-		route func(fields []string) (netdev string, metric uint64, ok bool)
+		route func(fields []string) (netdev string, sample uint64, ok bool)
 	}{{"route", ipv4Default}, {"ipv6_route", ipv6Default}} {
 		text := r.Optional("proc/1/net/" + parse.file)
 		if text == "" {
@@ -84,8 +84,8 @@ func routedNetdevs(r reading.Reads) (netdevs []string) {
 		}
 		best, lowest := "", uint64(0)
 		for line := range strings.Lines(text) {
-			if netdev, metric, ok := parse.route(strings.Fields(line)); ok && (best == "" || metric < lowest) {
-				best, lowest = netdev, metric
+			if netdev, sample, ok := parse.route(strings.Fields(line)); ok && (best == "" || sample < lowest) {
+				best, lowest = netdev, sample
 			}
 		}
 		if best != "" {
@@ -100,24 +100,24 @@ const routeUp = 1
 
 // ipv4Default parses a line of /proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask …
 // (fib_route_seq_show, net/ipv4/fib_trie.c).
-func ipv4Default(f []string) (netdev string, metric uint64, ok bool) {
+func ipv4Default(f []string) (netdev string, sample uint64, ok bool) {
 	if len(f) < 8 || f[1] != "00000000" || f[7] != "00000000" {
 		return "", 0, false
 	}
 	flags, err := strconv.ParseUint(f[3], 16, 32)
-	metric, err2 := strconv.ParseUint(f[6], 10, 32)
-	return f[0], metric, err == nil && err2 == nil && flags&routeUp != 0
+	sample, err2 := strconv.ParseUint(f[6], 10, 32)
+	return f[0], sample, err == nil && err2 == nil && flags&routeUp != 0
 }
 
 // ipv6Default parses a line of /proc/net/ipv6_route: destination, prefix length, source, prefix length, next hop,
 // metric, references, use, flags, device, numbers in hex (rt6_native_seq_show, net/ipv6/ip6_fib.c). Unreachable ones
 // are on lo.
-func ipv6Default(f []string) (netdev string, metric uint64, ok bool) {
+func ipv6Default(f []string) (netdev string, sample uint64, ok bool) {
 	if len(f) < 10 || strings.Trim(f[0], "0") != "" || f[1] != "00" || f[9] == "lo" {
 		return "", 0, false
 	}
-	metric, err := strconv.ParseUint(f[5], 16, 32)
-	return f[9], metric, err == nil
+	sample, err := strconv.ParseUint(f[5], 16, 32)
+	return f[9], sample, err == nil
 }
 
 // netdevsBelow returns an interface and its lower interfaces: members of a bond or a bridge, the parent of a VLAN.

@@ -17,8 +17,8 @@ var units = []string{
 
 // New describes a metric. Its type and unit follow from its name (https://prometheus.io/docs/practices/naming): a
 // counter ends in _total, and before that the name ends in the unit.
-func New(scope exposition.Scope, name, help, source string, labels ...string) *Desc {
-	d := &Desc{Name: name, Type: exposition.Gauge, Scope: scope, Help: help, Labels: labels, Source: source}
+func New(scope exposition.Scope, name, help, from string, labels ...string) *Desc {
+	d := &Desc{Name: name, Type: exposition.Gauge, Scope: scope, Help: help, Labels: labels, Source: from}
 	base, counts := strings.CutSuffix(name, "_total")
 	if counts {
 		d.Type = exposition.Counter
@@ -30,29 +30,29 @@ func New(scope exposition.Scope, name, help, source string, labels ...string) *D
 }
 
 // Host describes a metric of the host.
-func Host(name, help, source string, labels ...string) *Desc {
-	return New(exposition.ScopeHost, name, help, source, labels...)
+func Host(name, help, from string, labels ...string) *Desc {
+	return New(exposition.ScopeHost, name, help, from, labels...)
 }
 
 // Device describes a metric of a device, with the label device before the given ones.
-func Device(name, help, source string, labels ...string) *Desc {
-	return New(exposition.ScopeDevice, name, help, source, append([]string{"device"}, labels...)...)
+func Device(name, help, from string, labels ...string) *Desc {
+	return New(exposition.ScopeDevice, name, help, from, append([]string{"device"}, labels...)...)
 }
 
 // Port describes a metric of a port, with the labels device and port before the given ones.
-func Port(name, help, source string, labels ...string) *Desc {
-	return New(exposition.ScopePort, name, help, source, append([]string{"device", "port"}, labels...)...)
+func Port(name, help, from string, labels ...string) *Desc {
+	return New(exposition.ScopePort, name, help, from, append([]string{"device", "port"}, labels...)...)
 }
 
 // Function describes a metric of the traffic of one function, with the labels of Port.
-func Function(name, help, source string, labels ...string) *Desc {
-	return New(exposition.ScopeFunction, name, help, source, append([]string{"device", "port"}, labels...)...)
+func Function(name, help, from string, labels ...string) *Desc {
+	return New(exposition.ScopeFunction, name, help, from, append([]string{"device", "port"}, labels...)...)
 }
 
 // GPU describes a metric of a GPU, with the labels gpu and UUID before the given ones: the names of the DCGM
 // exporter for NVML index and UUID.
-func GPU(name, help, source string, labels ...string) *Desc {
-	return New(exposition.ScopeGPU, name, help, source, append([]string{"gpu", "UUID"}, labels...)...)
+func GPU(name, help, from string, labels ...string) *Desc {
+	return New(exposition.ScopeGPU, name, help, from, append([]string{"gpu", "UUID"}, labels...)...)
 }
 
 // Of sets Desc.Of.

@@ -169,9 +169,9 @@ func readEtherLink(r *reading.Reader, netdev string) (out etherLink) {
 	return out
 }
 
-func emitNeighbours(neighbours *snapshot.Neighbours, s metric.Sink) {
-	for i := range neighbours.Ports {
-		p := &neighbours.Ports[i]
+func emitNeighbours(section *snapshot.Neighbours, s metric.Sink) {
+	for i := range section.Ports {
+		p := &section.Ports[i]
 		at := [...]string{p.Device, strconv.Itoa(p.Port), p.Netdev}
 		if p.Source != "" {
 			s.Emit(neighbourInfo, 1, slices.Concat(at[:], []string{p.End.System, p.End.Port, p.Source})...)
@@ -182,5 +182,5 @@ func emitNeighbours(neighbours *snapshot.Neighbours, s metric.Sink) {
 		}
 		metric.EmitBool(s, portMiscabled, p.Miscabled, at[:]...)
 	}
-	emitSubnets(s, neighbours.Subnets)
+	emitSubnets(s, section.Subnets)
 }

@@ -70,8 +70,8 @@ func linked(o shared.Options, links *shared.CommonLinks) *shared.State {
 
 func neighboursOf(o shared.Options) *shared.Collector { return New(shared.NewState(o)) }
 
-// far reads a machine once and returns its samples.
-func far(t *testing.T, c *shared.Collector, h *host.Host) []string {
+// farEnds reads a machine once and returns its samples.
+func farEnds(t *testing.T, c *shared.Collector, h *host.Host) []string {
 	t.Helper()
 	n := &snapshot.Node{}
 	c.Read(t.Context(), h, n, func(err error) {
@@ -89,8 +89,8 @@ func far(t *testing.T, c *shared.Collector, h *host.Host) []string {
 	return out
 }
 
-// at are the labels of a port.
-func at(more string) string { return `{device="mlx5_0",netdev="eth0",port="1"` + more + `} ` }
+// labelsOf are the labels of a port.
+func labelsOf(more string) string { return `{device="mlx5_0",netdev="eth0",port="1"` + more + `} ` }
 
 func TestNeighbours(t *testing.T) {
 	const (
@@ -153,7 +153,7 @@ func TestNeighbours(t *testing.T) {
 				store.Replace(conf)
 			}
 			h := played.Machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+c.files)
-			got := far(t, neighboursOf(shared.Options{Hostname: "gpu-1", Site: store}), h)
+			got := farEnds(t, neighboursOf(shared.Options{Hostname: "gpu-1", Site: store}), h)
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
@@ -178,8 +178,8 @@ func (n *networkd) LLDPNeighbours(_ context.Context, netdev string, index uint64
 func TestNetworkdAnswers(t *testing.T) {
 	info := func(system string) []string {
 		return []string{
-			`rdma_port_neighbour_info` + at(`,port_id="swp1",source="lldp",system="`+system+`"`) + "1",
-			`rdma_port_lldp_neighbours` + at("") + "1",
+			`rdma_port_neighbour_info` + labelsOf(`,port_id="swp1",source="lldp",system="`+system+`"`) + "1",
+			`rdma_port_lldp_neighbours` + labelsOf("") + "1",
 		}
 	}
 	query := func(err error) error { return &access.Error{Op: "query", Path: "socket", Err: err} }
@@ -209,7 +209,7 @@ func TestNetworkdAnswers(t *testing.T) {
 			h.Networkd = &c.networkd
 			n := neighboursOf(shared.Options{})
 			for range 2 { // a failure is reported until the next query
-				if got := far(t, n, h); !slices.Equal(got, c.want) {
+				if got := farEnds(t, n, h); !slices.Equal(got, c.want) {
 					t.Errorf("%q\nwant %q", got, c.want)
 				}
 			}
@@ -228,7 +228,7 @@ func TestOwnCable(t *testing.T) {
 		lldp.TLV{Type: lldp.TypeTTL, Value: []byte{0, 120}})
 	h := played.Machine(t,
 		etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+etherPort("mlx5_1", "0000:19:00.0", "eth1", 6)+saved(5, own))
-	if got := far(t, neighboursOf(shared.Options{}), h); got != nil {
+	if got := farEnds(t, neighboursOf(shared.Options{}), h); got != nil {
 		t.Error(got)
 	}
 }
@@ -323,13 +323,13 @@ func TestHeard(t *testing.T) {
 		is := func(system string, n int) {
 			t.Helper()
 			want := []string{
-				fmt.Sprintf(`rdma_port_neighbour_info%s1`, at(`,port_id="swp1",source="lldp",system="`+system+`"`)),
-				fmt.Sprintf(`rdma_port_lldp_neighbours%s%d`, at(""), n),
+				fmt.Sprintf(`rdma_port_neighbour_info%s1`, labelsOf(`,port_id="swp1",source="lldp",system="`+system+`"`)),
+				fmt.Sprintf(`rdma_port_lldp_neighbours%s%d`, labelsOf(""), n),
 			}
 			if time.Since(begun) < firstFrameTimeout {
 				want = append(want, "lldp pending")
 			}
-			if got := far(t, c, &h); !slices.Equal(got, want) {
+			if got := farEnds(t, c, &h); !slices.Equal(got, want) {
 				t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 		}
@@ -419,13 +419,13 @@ func TestNotHeard(t *testing.T) {
 	p := &tape{joined: make(chan []string, 1), err: &access.Error{Op: "listen to", Path: "LLDP", Err: syscall.EPERM}}
 	h.LLDP = p
 	c := neighboursOf(shared.Options{ListenLLDP: true})
-	if got := far(t, c, h); !slices.Equal(got, []string{"lldp pending"}) {
+	if got := farEnds(t, c, h); !slices.Equal(got, []string{"lldp pending"}) {
 		t.Error(got)
 	}
 	if err := c.Run(t.Context(), h); !errors.Is(err, syscall.EPERM) {
 		t.Error(err)
 	}
-	if got := far(t, c, h); !slices.Equal(got, []string{"lldp permission"}) {
+	if got := farEnds(t, c, h); !slices.Equal(got, []string{"lldp permission"}) {
 		t.Error(got)
 	}
 	p.err = nil
@@ -433,7 +433,7 @@ func TestNotHeard(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- c.Run(ctx, h) }()
 	<-p.joined
-	if got := far(t, c, h); !slices.Equal(got, []string{"lldp pending"}) {
+	if got := farEnds(t, c, h); !slices.Equal(got, []string{"lldp pending"}) {
 		t.Error(got)
 	}
 	cancel()

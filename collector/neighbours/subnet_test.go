@@ -138,7 +138,7 @@ func TestHalfRateCards(t *testing.T) {
 			answers := fmt.Sprintf("-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: %#x\nfar_widths: %#x\nfar_speeds: %#x\nfar_type: 2\nfar_port: 31\n",
 				c.own, c.widths, c.speeds)
 			links := shared.NewCommonLinks()
-			far(t, New(linked(shared.Options{AskSubnet: true}, links)),
+			farEnds(t, New(linked(shared.Options{AskSubnet: true}, links)),
 				played.Machine(t, infinibandPort(answers)+c.card))
 			bits := c.active * 1e9
 			d := &snapshot.Device{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, Rate: &bits}}}
@@ -200,7 +200,7 @@ func TestAskedOverTheSubnet(t *testing.T) {
 
 func farSorted(t *testing.T, n *shared.Collector, h *host.Host) []string {
 	t.Helper()
-	got := far(t, n, h)
+	got := farEnds(t, n, h)
 	slices.Sort(got)
 	return got
 }
@@ -221,7 +221,7 @@ func TestDatagramsAreCounted(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := played.Machine(t, c.files)
 			h.Meter = &source.Meter{}
-			far(t, neighboursOf(shared.Options{AskSubnet: true}), h)
+			farEnds(t, neighboursOf(shared.Options{AskSubnet: true}), h)
 			var got uint64
 			for _, cost := range h.Meter.Costs() {
 				if cost.Source == source.Subnet {
@@ -253,7 +253,7 @@ func TestSubnetIsAskedEachMinute(t *testing.T) {
 	})
 	c := neighboursOf(shared.Options{AskSubnet: true})
 	for range 9 { // each 20 s
-		far(t, c, h)
+		farEnds(t, c, h)
 		now = now.Add(20 * time.Second)
 	}
 	if want := []bool{false, true, true}; !slices.Equal(known, want) || first.LID != 5 || first.Port != 31 {

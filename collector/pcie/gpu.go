@@ -60,9 +60,9 @@ func (c *pcie) gpuPaths(ctx context.Context, h *host.Host) (out gpuPaths) {
 		return unreadGPUPaths(err)
 	}
 	out = gpuPaths{slices.Clone(c.ways.found), issues}
-	if reading := c.gpus.Latest(ctx, h); reading != nil {
+	if last := c.gpus.Latest(ctx, h); last != nil {
 		for i := range out.paths {
-			nameGPU(&out.paths[i], reading.Nvml.GPUs)
+			nameGPU(&out.paths[i], last.Nvml.GPUs)
 		}
 	}
 	return out

@@ -41,18 +41,20 @@ func BenchmarkReadSetup(b *testing.B) {
 			put(fmt.Sprintf("sys/kernel/irq/%d/per_cpu_count", 64*d+i), counts)
 		}
 	}
-	live, err := live.OpenLive(rooted.Paths{RootFS: dir, Sys: filepath.Join(dir, "sys"), Proc: filepath.Join(dir, "proc")})
+	opened, err := live.OpenLive(rooted.Paths{
+		RootFS: dir, Sys: filepath.Join(dir, "sys"), Proc: filepath.Join(dir, "proc"),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer func() {
-		if err := live.Close(); err != nil {
+		if err := opened.Close(); err != nil {
 			b.Error(err)
 		}
 	}()
 	b.ReportAllocs()
 	for b.Loop() {
-		r := reading.New(b.Context(), &live.Host, "").From(source.Setup)
+		r := reading.New(b.Context(), &opened.Host, "").From(source.Setup)
 		out := map[string]snapshot.SetupFile{}
 		for _, pattern := range setup.Files {
 			readSetupFiles(r, pattern, out)

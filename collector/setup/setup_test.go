@@ -131,7 +131,7 @@ func TestSetupIsRecorded(t *testing.T) {
 				}
 				return n
 			}
-			played := func(a *capture.Archive) *host.Host {
+			playedHost := func(a *capture.Archive) *host.Host {
 				p, err := replay.Play(a, time.Unix(0, 0))
 				if err != nil {
 					t.Fatal(err)
@@ -139,12 +139,12 @@ func TestSetupIsRecorded(t *testing.T) {
 				t.Cleanup(func() { _ = p.Close() })
 				return p.Host()
 			}
-			first := played(a)
+			first := playedHost(a)
 			want := read(first)
 			rec := replay.NewRecorder(first)
 			read(rec.Host())
 			rec.EndRound(0)
-			got := read(played(rec.Archive(capture.Meta{Time: time.Unix(0, 0)})))
+			got := read(playedHost(rec.Archive(capture.Meta{Time: time.Unix(0, 0)})))
 			if len(want.Setup.Files) < 8 || !reflect.DeepEqual(got.Setup, want.Setup) ||
 				!reflect.DeepEqual(got.Modules.Nodes, want.Modules.Nodes) {
 				t.Errorf("%+v\nwant %+v", got.Setup, want.Setup)

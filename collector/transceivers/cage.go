@@ -80,7 +80,7 @@ func eepromDir(netdev string) string { return sysfs.EthtoolDir(netdev) + "/eepro
 // identifier is the first request to a module: its kind, and whether it has pages. Every module answers it.
 var identifier = transceiver.Ref{Address: transceiver.AddressA0, Length: 3}
 
-func item(ref transceiver.Ref) string {
+func itemOf(ref transceiver.Ref) string {
 	return fmt.Sprintf("%02x-%02x-%d:%d", ref.Address, ref.Page, ref.Bank, ref.Offset)
 }
 
@@ -120,7 +120,7 @@ func (g *cage) detectChange(r *reading.Reader) (another bool) {
 // mayAnswer reports whether to query the module.
 func (g *cage) mayAnswer(r *reading.Reader) bool {
 	dir, before := eepromDir(g.Netdev), g.noResponse
-	if !g.quarantine.Held(dir, item(identifier), r.Now()) {
+	if !g.quarantine.Held(dir, itemOf(identifier), r.Now()) {
 		return true
 	}
 	if g.askDriver(r); g.noResponse == before {
@@ -180,7 +180,7 @@ func isRefusal(err error) bool { return access.Refused(err) || access.IsAbsent(e
 // (drivers/net/ethernet/mellanox/mlx5/core/port.c).
 func (g *cage) request(r *reading.Reader, ref transceiver.Ref) ([]byte, error) {
 	dir, now := eepromDir(g.Netdev), r.Now()
-	if ref.Bank != 0 && g.Driver == "mlx5_core" || g.quarantine.Held(dir, item(ref), now) {
+	if ref.Bank != 0 && g.Driver == "mlx5_core" || g.quarantine.Held(dir, itemOf(ref), now) {
 		return nil, errNotAsked
 	}
 	ctx, eth, netdev := r.Ctx, r.Host.Ethtool, g.Netdev
@@ -195,7 +195,7 @@ func (g *cage) request(r *reading.Reader, ref transceiver.Ref) ([]byte, error) {
 		return nil, refused // b may still be written to
 	}
 	g.took += took
-	g.quarantine.Note(dir, item(ref), now, err)
+	g.quarantine.Note(dir, itemOf(ref), now, err)
 	if err != nil && !inLowerMemory(ref) && !access.IsAbsent(err) {
 		r.From(source.ModuleEEPROM).Issue(err)
 	}

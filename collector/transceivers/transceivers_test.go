@@ -95,7 +95,7 @@ func (b *moduleBus) taken() (out []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, ref := range b.asked {
-		out = append(out, fmt.Sprintf("%s+%d", item(ref), ref.Length))
+		out = append(out, fmt.Sprintf("%s+%d", itemOf(ref), ref.Length))
 	}
 	b.asked = nil
 	return out

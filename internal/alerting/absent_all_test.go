@@ -15,7 +15,7 @@ import (
 // TestUnevaluatedRules: while series appear and end, alerts and records are those of an engine that
 // evaluates each rule.
 func TestUnevaluatedRules(t *testing.T) {
-	const rules = `
+	const ruleText = `
 groups:
   - name: records
     rules:
@@ -39,7 +39,7 @@ groups:
 `
 	for seed := range uint64(3) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		fast, slow := newEngine(t, rules), newEngine(t, rules)
+		fast, slow := newEngine(t, ruleText), newEngine(t, ruleText)
 		evaluated, unevaluated := 0, 0
 		slow.EvaluateAll(func(_ string, _, _ promql.Vector, all bool) {
 			if all {
@@ -57,8 +57,8 @@ groups:
 				}
 			}
 			at := t1.Add(time.Minute * time.Duration(n))
-			round(t, fast, at, names...)
-			round(t, slow, at, names...)
+			evaluateRound(t, fast, at, names...)
+			evaluateRound(t, slow, at, names...)
 			evaluated += 15
 			if got, want := fast.Alerts(), slow.Alerts(); !reflect.DeepEqual(got, want) {
 				t.Fatalf("seed %d, minute %d, %v:\n%+v\nwant\n%+v", seed, n, names, got, want)

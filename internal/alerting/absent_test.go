@@ -83,7 +83,7 @@ func TestIsEmpty(t *testing.T) {
 // TestEachOfNothing: functions, aggregations and operators of the library are empty without series as isEmpty says.
 func TestEachOfNothing(t *testing.T) {
 	e := newEngine(t, "")
-	round(t, e, t1, "a")
+	evaluateRound(t, e, t1, "a")
 	var texts []string
 	args := map[parser.ValueType]string{
 		parser.ValueTypeVector: "none", parser.ValueTypeMatrix: "none[5m]",
@@ -137,11 +137,11 @@ func TestEachOfNothing(t *testing.T) {
 
 var t1 = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 
-func newEngine(t *testing.T, rules string) *Engine {
+func newEngine(t *testing.T, ruleText string) *Engine {
 	t.Helper()
 	e, err := New(Options{
 		Dir: t.TempDir(), Instance: "x", Interval: time.Minute,
-		Rules: fstest.MapFS{"r.yml": {Data: []byte(rules)}}, Files: []string{"r.yml"},
+		Rules: fstest.MapFS{"r.yml": {Data: []byte(ruleText)}}, Files: []string{"r.yml"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -150,8 +150,8 @@ func newEngine(t *testing.T, rules string) *Engine {
 	return e
 }
 
-// round is a round in which each metric has a series with l="1".
-func round(t *testing.T, e *Engine, at time.Time, names ...string) {
+// evaluateRound is a round in which each metric has a series with l="1".
+func evaluateRound(t *testing.T, e *Engine, at time.Time, names ...string) {
 	t.Helper()
 	var families []*dto.MetricFamily
 	for _, name := range names {

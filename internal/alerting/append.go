@@ -144,9 +144,9 @@ type cachedSeries struct {
 	round  uint64
 }
 
-func newSeriesCache(job, instance string) seriesCache {
+func newSeriesCache(job, address string) seriesCache {
 	return seriesCache{
-		job: job, instance: instance,
+		job: job, instance: address,
 		entries: map[string]*cachedSeries{},
 		builder: labels.NewScratchBuilder(16),
 	}

@@ -15,7 +15,7 @@ type family = dto.MetricFamily
 
 func ptr[T any](v T) *T { return &v }
 
-func text(samples []alerting.Sample) []string {
+func textsOf(samples []alerting.Sample) []string {
 	var out []string
 	for _, s := range samples {
 		delete(s.Labels, "instance")
@@ -26,8 +26,8 @@ func text(samples []alerting.Sample) []string {
 }
 
 func TestAppendKinds(t *testing.T) {
-	e := engine(t, "groups: []")
-	step(t, e, at(0),
+	e := newTestEngine(t, "groups: []")
+	stepTo(t, e, timeAt(0),
 		counter("c_total", 7, "device", "a"),
 		&family{
 			Name: ptr("u"), Type: ptr(dto.MetricType_UNTYPED), Metric: []*dto.Metric{{Untyped: &dto.Untyped{Value: ptr(3.0)}}},
@@ -45,7 +45,7 @@ func TestAppendKinds(t *testing.T) {
 		}}}},
 		gauge("g", 1, "job", "theirs", "empty", ""),
 	)
-	got := text(query(t, e, `{__name__=~".+"}`, at(0)))
+	got := textsOf(queryAt(t, e, `{__name__=~".+"}`, timeAt(0)))
 	want := []string{
 		"map[__name__:c_total device:a] 7",
 		"map[__name__:g exported_job:theirs] 1",
@@ -66,40 +66,42 @@ func TestAppendKinds(t *testing.T) {
 }
 
 func TestStaleness(t *testing.T) {
-	e := engine(t, "groups: []")
+	e := newTestEngine(t, "groups: []")
 	a, b := gauge("g", 1, "device", "a"), gauge("g", 2, "device", "b")
-	step(t, e, at(0), a, b)
-	step(t, e, at(15*time.Second), a)
-	if got := text(query(t, e, "g", at(15*time.Second))); !slices.Equal(got, []string{"map[__name__:g device:a] 1"}) {
+	stepTo(t, e, timeAt(0), a, b)
+	stepTo(t, e, timeAt(15*time.Second), a)
+	got := textsOf(queryAt(t, e, "g", timeAt(15*time.Second)))
+	if !slices.Equal(got, []string{"map[__name__:g device:a] 1"}) {
 		t.Errorf("after b went: %q", got)
 	}
-	step(t, e, at(30*time.Second), a, b)
-	if got := query(t, e, "g", at(30*time.Second)); len(got) != 2 {
+	stepTo(t, e, timeAt(30*time.Second), a, b)
+	if got := queryAt(t, e, "g", timeAt(30*time.Second)); len(got) != 2 {
 		t.Errorf("after b came back: %v", got)
 	}
-	step(t, e, at(45*time.Second))
-	if got := query(t, e, "g", at(45*time.Second)); len(got) != 0 {
+	stepTo(t, e, timeAt(45*time.Second))
+	if got := queryAt(t, e, "g", timeAt(45*time.Second)); len(got) != 0 {
 		t.Errorf("after both went: %v", got)
 	}
 }
 
 func TestDuplicateSampleIsDropped(t *testing.T) {
-	e := engine(t, "groups: []")
+	e := newTestEngine(t, "groups: []")
 	for i := range 3 {
-		step(t, e, at(time.Duration(i)*time.Second), gauge("g", 1, "device", "a"),
+		stepTo(t, e, timeAt(time.Duration(i)*time.Second), gauge("g", 1, "device", "a"),
 			gauge("g", 2, "device", "a"), gauge("g2", 1))
 	}
-	if got := text(query(t, e, "g", at(2*time.Second))); !slices.Equal(got, []string{"map[__name__:g device:a] 1"}) {
+	got := textsOf(queryAt(t, e, "g", timeAt(2*time.Second)))
+	if !slices.Equal(got, []string{"map[__name__:g device:a] 1"}) {
 		t.Errorf("got %q", got)
 	}
-	if got := query(t, e, "g2", at(2*time.Second)); len(got) != 1 {
+	if got := queryAt(t, e, "g2", timeAt(2*time.Second)); len(got) != 1 {
 		t.Errorf("other series of the round: %v", got)
 	}
 }
 
 // A cleared counter is a reset, not a decrease.
 func TestCounterReset(t *testing.T) {
-	e := engine(t, `
+	e := newTestEngine(t, `
 groups:
   - name: g
     rules:
@@ -110,13 +112,13 @@ groups:
 		if i == 30 {
 			value = 0
 		}
-		step(t, e, at(time.Duration(i)*15*time.Second), counter("c_total", value))
+		stepTo(t, e, timeAt(time.Duration(i)*15*time.Second), counter("c_total", value))
 		value += 2
 	}
 	if alerts := e.Alerts(); len(alerts) != 0 {
 		t.Errorf("alerts %+v", alerts)
 	}
-	got := query(t, e, "increase(c_total[5m])", at(10*time.Minute))
+	got := queryAt(t, e, "increase(c_total[5m])", timeAt(10*time.Minute))
 	if len(got) != 1 || got[0].Value < 36 || got[0].Value > 42 {
 		t.Errorf("increase over a reset: %v", got)
 	}
@@ -124,11 +126,11 @@ groups:
 
 // History continues across block boundaries.
 func TestBlocksAndRetention(t *testing.T) {
-	e := engine(t, "groups: []")
+	e := newTestEngine(t, "groups: []")
 	for now := time.Duration(0); now <= 100*time.Minute; now += 30 * time.Second {
-		step(t, e, at(now), gauge("g", now.Minutes()))
+		stepTo(t, e, timeAt(now), gauge("g", now.Minutes()))
 	}
-	got := query(t, e, "min_over_time(g[95m])", at(100*time.Minute))
+	got := queryAt(t, e, "min_over_time(g[95m])", timeAt(100*time.Minute))
 	if len(got) != 1 || got[0].Value > 5.5 {
 		t.Errorf("got %v", got)
 	}

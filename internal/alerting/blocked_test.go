@@ -18,8 +18,8 @@ import (
 	"rdma_exporter/internal/alerting/store"
 )
 
-// tree is the content of a directory: type, mode and a digest of each entry.
-func tree(t *testing.T, dir string) map[string]string {
+// treeOf is the content of a directory: type, mode and a digest of each entry.
+func treeOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
@@ -58,9 +58,9 @@ func fifo(t *testing.T, name string) {
 // TestFIFOInStore: an open of a FIFO waits for its writer. One in place of any file of the store does not stop the
 // start: the history is in memory, pending times continue, and nothing in the directory changes until it is removed.
 func TestFIFOInStore(t *testing.T) {
-	earlier := filepath.Join(t.TempDir(), "store")
-	known, end := longRun(t, earlier)
-	blocks, err := filepath.Glob(earlier + "/01*")
+	before := filepath.Join(t.TempDir(), "store")
+	known, end := longRun(t, before)
+	blocks, err := filepath.Glob(before + "/01*")
 	if err != nil || len(blocks) == 0 {
 		t.Fatal(blocks, err)
 	}
@@ -71,15 +71,15 @@ func TestFIFOInStore(t *testing.T) {
 	} {
 		t.Run(at, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "alerting", "store")
-			if err := os.CopyFS(dir, os.DirFS(earlier)); err != nil {
+			if err := os.CopyFS(dir, os.DirFS(before)); err != nil {
 				t.Fatal(err)
 			}
 			name := filepath.Join(dir, at)
 			fifo(t, name)
-			before := tree(t, filepath.Dir(dir))
+			before := treeOf(t, filepath.Dir(dir))
 			e, log := lasting(t, dir, known...)
-			round(t, e, end+15*time.Second, alerting.StatePending)
-			round(t, e, end+45*time.Second, alerting.StateFiring) // 90 s before, 30 s in this run
+			evaluateRound(t, e, end+15*time.Second, alerting.StatePending)
+			evaluateRound(t, e, end+45*time.Second, alerting.StateFiring) // 90 s before, 30 s in this run
 			if !e.Stats().Degraded {
 				t.Error("not degraded")
 			}
@@ -90,18 +90,18 @@ func TestFIFOInStore(t *testing.T) {
 			if got := withoutPlace(log.String()); got != want {
 				t.Errorf("log:\n%s, want\n%s", got, want)
 			}
-			if got := tree(t, filepath.Dir(dir)); !maps.Equal(got, before) {
+			if got := treeOf(t, filepath.Dir(dir)); !maps.Equal(got, before) {
 				t.Errorf("changed:\n%v, was\n%v", got, before)
 			}
 
 			remove(t, name)
-			before = tree(t, dir)
-			round(t, e, end+2*time.Minute, alerting.StateFiring)
+			before = treeOf(t, dir)
+			evaluateRound(t, e, end+2*time.Minute, alerting.StateFiring)
 			if e.Stats().Degraded {
 				t.Errorf("still in memory:\n%s", log)
 			}
 			closeEngine(t, e)
-			if got := tree(t, dir+".broken"); !maps.Equal(got, before) {
+			if got := treeOf(t, dir+".broken"); !maps.Equal(got, before) {
 				t.Errorf("set aside:\n%v, was\n%v", got, before)
 			}
 		})
@@ -122,9 +122,9 @@ func withoutPlace(log string) string {
 	return out
 }
 
-func round(t *testing.T, e *alerting.Engine, now time.Duration, want alerting.State) {
+func evaluateRound(t *testing.T, e *alerting.Engine, now time.Duration, want alerting.State) {
 	t.Helper()
-	step(t, e, at(now), gauge("state", 1, "device", "mlx5_0"))
+	stepTo(t, e, timeAt(now), gauge("state", 1, "device", "mlx5_0"))
 	if a := e.Alerts(); len(a) != 1 || a[0].State != want {
 		t.Errorf("%s after the start: %+v, want %s", now, a, want)
 	}

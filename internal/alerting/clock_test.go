@@ -100,8 +100,8 @@ func (r *clockRun) round(t *testing.T) {
 	r.seen[r.ran] = lines
 }
 
-// play runs the host; change is what happens to its clock, between two starts or not.
-func play(t *testing.T, restart bool, change func(*hostClock)) *clockRun {
+// playClock runs the host; change is what happens to its clock, between two starts or not.
+func playClock(t *testing.T, restart bool, change func(*hostClock)) *clockRun {
 	t.Helper()
 	r := &clockRun{clock: newHostClock(), dir: filepath.Join(t.TempDir(), "store"), seen: map[time.Duration]string{}}
 	r.start(t)
@@ -127,7 +127,7 @@ func play(t *testing.T, restart bool, change func(*hostClock)) *clockRun {
 func TestClock(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		when := map[bool]string{false: "serving", true: "between starts"}[restart]
-		right := play(t, restart, func(*hostClock) {})
+		right := playClock(t, restart, func(*hostClock) {})
 		for _, name := range []string{
 			"Down always firing", "Down waits firing", "Down ended firing", "Down later pending", "Down later firing",
 			"History  firing", "Lost  firing",
@@ -145,7 +145,7 @@ func TestClock(t *testing.T) {
 			for direction, by := range map[string]time.Duration{"forward": step, "back": -step} {
 				t.Run(when+"/"+direction+"/"+name, func(t *testing.T) {
 					t.Parallel()
-					got := play(t, restart, func(c *hostClock) { c.set(by) })
+					got := playClock(t, restart, func(c *hostClock) { c.set(by) })
 					got.compare(t, right, map[bool]int{true: 1}[by < 0 && step <= 15*time.Second])
 				})
 			}
@@ -176,7 +176,7 @@ func TestSuspend(t *testing.T) {
 			slices.DeleteFunc(strings.SplitAfter(s, "ing"), func(a string) bool { return !strings.HasPrefix(a, " Down") }), "")
 	}
 	for _, restart := range []bool{false, true} {
-		right := play(t, restart, func(*hostClock) {})
+		right := playClock(t, restart, func(*hostClock) {})
 		for name, length := range map[string]time.Duration{
 			"3s": 3 * time.Second, "90s": 90 * time.Second, "10m": 10 * time.Minute, "3h": 3 * time.Hour, "2d": 48 * time.Hour,
 		} {
@@ -185,7 +185,7 @@ func TestSuspend(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(name, map[bool]string{true: " between starts"}[restart]), func(t *testing.T) {
 				t.Parallel()
-				got := play(t, restart, func(c *hostClock) { c.suspend(length) })
+				got := playClock(t, restart, func(c *hostClock) { c.suspend(length) })
 				for at, want := range right.seen {
 					if got := keep(got.seen[at]); got != keep(want) {
 						t.Errorf("%s:%s\nwant:%s", at, got, keep(want))
@@ -199,7 +199,7 @@ func TestSuspend(t *testing.T) {
 // TestClockAfterBoot: a host boots with a clock that is behind, so that all samples are later, and its clock is set
 // right while the exporter serves.
 func TestClockAfterBoot(t *testing.T) {
-	right := play(t, true, func(*hostClock) {})
+	right := playClock(t, true, func(*hostClock) {})
 	for name, behind := range map[string]time.Duration{
 		"5m": 5 * time.Minute, "3h": 3 * time.Hour, "20y": 20 * 365 * 24 * time.Hour,
 	} {

@@ -63,16 +63,16 @@ func clusterKept(t *testing.T, rule, text string) {
 }
 
 // labelled requires cluster next to labels that distinguish exporters, and not among omitted labels.
-func labelled(t *testing.T, rule string, labels []string, left bool) {
+func labelled(t *testing.T, rule string, names []string, left bool) {
 	t.Helper()
-	if has := slices.Contains(labels, "cluster"); has && left || !has && !left && splitsExporters(labels) {
-		t.Errorf("%s: by, on, without or ignoring (%s): cluster %v, left out %v", rule, strings.Join(labels, ", "), has, left)
+	if has := slices.Contains(names, "cluster"); has && left || !has && !left && splitsExporters(names) {
+		t.Errorf("%s: by, on, without or ignoring (%s): cluster %v, left out %v", rule, strings.Join(names, ", "), has, left)
 	}
 }
 
 // splitsExporters reports whether labels distinguish exporters.
-func splitsExporters(labels []string) bool {
-	return slices.ContainsFunc(identity, func(l string) bool { return slices.Contains(labels, l) })
+func splitsExporters(names []string) bool {
+	return slices.ContainsFunc(identity, func(l string) bool { return slices.Contains(names, l) })
 }
 
 // clusterInText checks the queries in summary and description: a query that selects an instance or a job selects the
@@ -86,8 +86,8 @@ func clusterInText(t *testing.T, r alerting.Rule) {
 				t.Errorf("%s: a query selects %v and no cluster: %s", r.Name, found, line)
 			}
 			for _, m := range byInText.FindAllStringSubmatch(line, -1) {
-				labels := strings.Fields(strings.ReplaceAll(m[2], ",", " "))
-				if splitsExporters(labels) && !slices.Contains(labels, "cluster") && !strings.Contains(line, "cluster") {
+				names := strings.Fields(strings.ReplaceAll(m[2], ",", " "))
+				if splitsExporters(names) && !slices.Contains(names, "cluster") && !strings.Contains(line, "cluster") {
 					t.Errorf("%s: %s in a query without a cluster: %s", r.Name, m[0], line)
 				}
 			}

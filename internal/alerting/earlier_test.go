@@ -60,7 +60,7 @@ func activeIn(t *testing.T, e *alerting.Engine, now time.Duration) (out []string
 		out = append(out, fmt.Sprintf("%s %s since %s", a.Name, a.State, a.ActiveAt.Sub(t0())))
 	}
 	for _, q := range []string{`{__name__=~"port:down:.*|instance:.*"}`, "ALERTS", "ALERTS_FOR_STATE"} {
-		for _, s := range query(t, e, q, at(now)) {
+		for _, s := range queryAt(t, e, q, timeAt(now)) {
 			out = append(out, strings.TrimSpace(s.Labels["__name__"]+" "+s.Labels["alertname"]+" "+s.Labels["alertstate"]))
 		}
 	}
@@ -107,7 +107,7 @@ func TestRepairedDuringRestart(t *testing.T) {
 			dir, log := t.TempDir(), &bytes.Buffer{}
 			runAs(t, dir, "", instance, chainRules, log, func(e *alerting.Engine) {
 				for now := time.Duration(0); now <= c.before; now += 15 * time.Second {
-					step(t, e, at(now), broken()...)
+					stepTo(t, e, timeAt(now), broken()...)
 				}
 			})
 			families := well
@@ -116,13 +116,13 @@ func TestRepairedDuringRestart(t *testing.T) {
 			}
 			runAs(t, dir, "", instance, chainRules, log, func(e *alerting.Engine) {
 				now := c.before + c.away
-				step(t, e, at(now), families...)
+				stepTo(t, e, timeAt(now), families...)
 				if got := activeIn(t, e, now); !c.still && len(got) != 0 {
 					t.Errorf("first round: %q", got)
 				}
 				for range 10 {
 					now += 15 * time.Second
-					step(t, e, at(now), families...)
+					stepTo(t, e, timeAt(now), families...)
 					if got := activeIn(t, e, now); now == c.before+c.away+15*time.Second && !slices.Equal(got, c.want) ||
 						!c.still && len(got) != 0 {
 						t.Fatalf("%s after the start: %q, want %q", now-c.before-c.away, got, c.want)
@@ -139,7 +139,7 @@ func TestUnreadAfterRestart(t *testing.T) {
 	dir, log := t.TempDir(), &bytes.Buffer{}
 	runAs(t, dir, "", instance, chainRules, log, func(e *alerting.Engine) {
 		for now := time.Duration(0); now <= 45*time.Second; now += 15 * time.Second {
-			step(t, e, at(now), gauge("state", 1, "device", "mlx5_0"))
+			stepTo(t, e, timeAt(now), gauge("state", 1, "device", "mlx5_0"))
 		}
 	})
 	runAs(t, dir, "", instance, chainRules, log, func(e *alerting.Engine) {
@@ -153,10 +153,10 @@ func TestUnreadAfterRestart(t *testing.T) {
 			{time.Minute, unread, map[string]bool{"state": true}, []string{"Down pending since 15s"}},
 			{75 * time.Second, []*dto.MetricFamily{gauge("state", 4, "device", "mlx5_1")}, nil, nil}, // mlx5_0 is gone
 		} {
-			if err := e.AppendPart(at(r.now), slices.Values(r.round), r.part); err != nil {
+			if err := e.AppendPart(timeAt(r.now), slices.Values(r.round), r.part); err != nil {
 				t.Fatal(err)
 			}
-			if err := e.Eval(t.Context(), at(r.now)); err != nil {
+			if err := e.Eval(t.Context(), timeAt(r.now)); err != nil {
 				t.Fatal(err)
 			}
 			var got []string
@@ -182,7 +182,7 @@ func TestOtherInstance(t *testing.T) {
 			dir, log := t.TempDir(), &bytes.Buffer{}
 			runAs(t, dir, "", instance, chainRules, log, func(e *alerting.Engine) {
 				for now := time.Duration(0); now <= 10*time.Minute; now += 15 * time.Second {
-					step(t, e, at(now), down...)
+					stepTo(t, e, timeAt(now), down...)
 				}
 			})
 			if log.Len() > 0 {
@@ -190,7 +190,7 @@ func TestOtherInstance(t *testing.T) {
 			}
 			runAs(t, dir, other[0], other[1], chainRules, log, func(e *alerting.Engine) {
 				for now := 10*time.Minute + 10*time.Second; now < 14*time.Minute; now += 15 * time.Second {
-					step(t, e, at(now), well...)
+					stepTo(t, e, timeAt(now), well...)
 					if got := activeIn(t, e, now); len(got) != 0 {
 						t.Fatalf("at %s: %q", now, got)
 					}
@@ -205,8 +205,8 @@ func TestOtherInstance(t *testing.T) {
 			}
 			runAs(t, dir, "", instance, chainRules, log, func(e *alerting.Engine) {
 				now := 14*time.Minute + 10*time.Second
-				step(t, e, at(now), down...)
-				step(t, e, at(now+15*time.Second), down...)
+				stepTo(t, e, timeAt(now), down...)
+				stepTo(t, e, timeAt(now+15*time.Second), down...)
 				if a := e.Alerts(); len(a) != 1 || a[0].State != alerting.StateFiring || !a[0].ActiveAt.Equal(t0()) {
 					t.Errorf("back under its name: %+v", a)
 				}

@@ -28,14 +28,14 @@ groups:
 `
 
 func TestAlertLifecycle(t *testing.T) {
-	e := engine(t, downRule)
+	e := newTestEngine(t, downRule)
 	for i := range 60 {
 		now := time.Duration(i) * 15 * time.Second
 		state := 4.0
 		if now >= time.Minute && now < 6*time.Minute {
 			state = 1
 		}
-		step(t, e, at(now), gauge("state", state, "device", "mlx5_0"))
+		stepTo(t, e, timeAt(now), gauge("state", state, "device", "mlx5_0"))
 		got := "none"
 		if alerts := e.Alerts(); len(alerts) > 0 {
 			a := alerts[0]
@@ -43,10 +43,10 @@ func TestAlertLifecycle(t *testing.T) {
 			if !a.KeepFiringSince.IsZero() {
 				got = "kept"
 			}
-			if !a.ActiveAt.Equal(at(time.Minute)) {
+			if !a.ActiveAt.Equal(timeAt(time.Minute)) {
 				t.Fatalf("at %s: active since %s", now, a.ActiveAt)
 			}
-			if a.State == alerting.StateFiring && !a.FiredAt.Equal(at(3*time.Minute)) {
+			if a.State == alerting.StateFiring && !a.FiredAt.Equal(timeAt(3*time.Minute)) {
 				t.Fatalf("at %s: fired at %s", now, a.FiredAt)
 			}
 		}
@@ -67,12 +67,12 @@ func TestAlertLifecycle(t *testing.T) {
 }
 
 func TestAlertContent(t *testing.T) {
-	e := engine(t, downRule)
-	step(t, e, at(0), gauge("state", 1, "device", "mlx5_0"))
+	e := newTestEngine(t, downRule)
+	stepTo(t, e, timeAt(0), gauge("state", 1, "device", "mlx5_0"))
 	if got, want := e.Alerts()[0].Annotations["summary"], "mlx5_0 is 1, PCI unknown"; got != want {
 		t.Errorf("summary %q, want %q", got, want)
 	}
-	step(t, e, at(15*time.Second), gauge("state", 2, "device", "mlx5_0"), gauge("info", 1, "pci", "0000:18:00.0"))
+	stepTo(t, e, timeAt(15*time.Second), gauge("state", 2, "device", "mlx5_0"), gauge("info", 1, "pci", "0000:18:00.0"))
 	a := e.Alerts()[0]
 	if got, want := a.Annotations["summary"], "mlx5_0 is 2, PCI 0000:18:00.0"; got != want {
 		t.Errorf("summary %q, want %q", got, want)
@@ -92,24 +92,24 @@ func TestAlertContent(t *testing.T) {
 func TestRestartKeepsPending(t *testing.T) {
 	dir := t.TempDir()
 	down := gauge("state", 1, "device", "mlx5_0")
-	e := open(t, dir, downRule)
+	e := openEngine(t, dir, downRule)
 	for now := time.Duration(0); now <= 90*time.Second; now += 15 * time.Second {
-		step(t, e, at(now), down)
+		stepTo(t, e, timeAt(now), down)
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	e = open(t, dir, downRule)
+	e = openEngine(t, dir, downRule)
 	defer e.Close()
-	if from, to := e.Observed(); !from.Equal(at(0)) || !to.Equal(at(90*time.Second)) {
+	if from, to := e.Observed(); !from.Equal(timeAt(0)) || !to.Equal(timeAt(90*time.Second)) {
 		t.Errorf("observed from %s to %s", from, to)
 	}
-	step(t, e, at(3*time.Minute), down)
-	step(t, e, at(3*time.Minute+15*time.Second), down)
+	stepTo(t, e, timeAt(3*time.Minute), down)
+	stepTo(t, e, timeAt(3*time.Minute+15*time.Second), down)
 	if got := e.Alerts()[0].State; got != alerting.StatePending {
 		t.Errorf("%s right after the restart", got)
 	}
-	step(t, e, at(3*time.Minute+30*time.Second), down)
+	stepTo(t, e, timeAt(3*time.Minute+30*time.Second), down)
 	if got := e.Alerts()[0].State; got != alerting.StateFiring {
 		t.Errorf("%s after 90 s and 30 s of waiting", got)
 	}
@@ -125,11 +125,11 @@ func TestObservedOverRestarts(t *testing.T) {
 		{158 * time.Minute, 158 * time.Minute, 150 * time.Minute},
 		{164 * time.Minute, 165 * time.Minute, 164 * time.Minute},
 	} {
-		e := open(t, dir, downRule)
+		e := openEngine(t, dir, downRule)
 		for now := run.begin; now <= run.end; now += 15 * time.Second {
-			step(t, e, at(now))
+			stepTo(t, e, timeAt(now))
 		}
-		if from, to := e.Observed(); !from.Equal(at(run.from)) || !to.Equal(at(run.end)) {
+		if from, to := e.Observed(); !from.Equal(timeAt(run.from)) || !to.Equal(timeAt(run.end)) {
 			t.Errorf("observed from %s to %s, want from %s to %s", from.Sub(t0()), to.Sub(t0()), run.from, run.end)
 		}
 		closeEngine(t, e)
@@ -139,38 +139,38 @@ func TestObservedOverRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeEngine(t, e)
-	if from, to := e.Observed(); !from.Equal(to) || !to.Equal(at(165*time.Minute)) {
+	if from, to := e.Observed(); !from.Equal(to) || !to.Equal(timeAt(165*time.Minute)) {
 		t.Errorf("another instance: observed from %s to %s", from, to)
 	}
 }
 
 func TestTimeBackwards(t *testing.T) {
 	dir := t.TempDir()
-	e := open(t, dir, downRule)
-	step(t, e, at(time.Minute))
+	e := openEngine(t, dir, downRule)
+	stepTo(t, e, timeAt(time.Minute))
 	for _, ts := range []time.Duration{0, time.Minute} {
-		if err := e.Append(at(ts), slices.Values([]*family(nil))); !errors.Is(err, alerting.ErrTimeBackwards) {
+		if err := e.Append(timeAt(ts), slices.Values([]*family(nil))); !errors.Is(err, alerting.ErrTimeBackwards) {
 			t.Errorf("append at %s: %v", ts, err)
 		}
 	}
-	err := e.Eval(t.Context(), at(0))
+	err := e.Eval(t.Context(), timeAt(0))
 	if !errors.Is(err, alerting.ErrTimeBackwards) || !strings.Contains(err.Error(), "2026-01-02T03:00:00Z") {
 		t.Errorf("eval: %v", err)
 	}
-	step(t, e, at(2*time.Minute))
+	stepTo(t, e, timeAt(2*time.Minute))
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	e = open(t, dir, downRule)
+	e = openEngine(t, dir, downRule)
 	defer e.Close()
-	if err := e.Append(at(time.Minute), slices.Values([]*family(nil))); !errors.Is(err, alerting.ErrTimeBackwards) {
+	if err := e.Append(timeAt(time.Minute), slices.Values([]*family(nil))); !errors.Is(err, alerting.ErrTimeBackwards) {
 		t.Errorf("append after a restart: %v", err)
 	}
 }
 
 // A rule that cannot be evaluated is reported and does not affect others.
 func TestRuleErrors(t *testing.T) {
-	e := engine(t, `
+	e := newTestEngine(t, `
 groups:
   - name: g
     rules:
@@ -179,10 +179,10 @@ groups:
 `)
 	a := gauge("a", 1, "x", "1")
 	a.Metric = append(a.Metric, gauge("a", 1, "x", "2").Metric...)
-	if err := e.Append(at(0), slices.Values([]*family{a, gauge("b", 1)})); err != nil {
+	if err := e.Append(timeAt(0), slices.Values([]*family{a, gauge("b", 1)})); err != nil {
 		t.Fatal(err)
 	}
-	err := e.Eval(t.Context(), at(0))
+	err := e.Eval(t.Context(), timeAt(0))
 	if err == nil || !strings.Contains(err.Error(), "evaluate rule Broken in r.yml") ||
 		strings.Contains(err.Error(), "Fine") {
 		t.Errorf("error %v", err)
@@ -219,7 +219,7 @@ func TestNewRefuses(t *testing.T) {
 func TestNodeRules(t *testing.T) {
 	e := shipped(t, rules.Node)
 	for now := time.Duration(0); now <= 150*time.Second; now += 15 * time.Second {
-		step(t, e, at(now),
+		stepTo(t, e, timeAt(now),
 			gauge("rdma_port_state_id", 1, "device", "mlx5_0", "port", "1"),
 			gauge("rdma_port_physical_state_id", 2, "device", "mlx5_0", "port", "1"),
 			gauge("rdma_port_was_active", 1, "device", "mlx5_0", "port", "1"),

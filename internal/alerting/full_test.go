@@ -104,7 +104,7 @@ func TestFullDisk(t *testing.T) {
 			defer closeEngine(t, e)
 			now := time.Duration(0)
 			for ; now < 20*time.Minute; now += 15 * time.Second { // no chunk is full
-				step(t, e, at(now), c.round...)
+				stepTo(t, e, timeAt(now), c.round...)
 			}
 			wal, err := os.Stat(dir + "/wal/00000000")
 			if err != nil {
@@ -112,7 +112,7 @@ func TestFullDisk(t *testing.T) {
 			}
 			restore, degraded := noFileBeyond(t, c.limit(wal.Size())), 0
 			for end := now + time.Hour; now < end; now += 15 * time.Second {
-				step(t, e, at(now), c.round...)
+				stepTo(t, e, timeAt(now), c.round...)
 				if log.Len() > 0 {
 					restore() // there is space again
 				}
@@ -152,10 +152,10 @@ func TestFullFileSystem(t *testing.T) {
 			if now >= 5*time.Minute && now < 6*time.Minute || now >= 24*time.Minute { // fires until 11m; pending
 				state = 1
 			}
-			step(t, e, at(now), wide(state)...)
+			stepTo(t, e, timeAt(now), wide(state)...)
 			samples++
 		}
-		if got := query(t, e, "count_over_time(state[2h])", at(now))[0].Value; int(got) != samples {
+		if got := queryAt(t, e, "count_over_time(state[2h])", timeAt(now))[0].Value; int(got) != samples {
 			t.Errorf("%s: %g of %d samples", now, got, samples)
 		}
 	}
@@ -176,7 +176,8 @@ func TestFullFileSystem(t *testing.T) {
 	}
 	rounds(25 * time.Minute)
 	pending := e.Active()
-	if from, _ := e.Observed(); len(pending) != 1 || !pending[0].ActiveAt.Equal(at(24*time.Minute)) || !from.Equal(at(0)) {
+	from, _ := e.Observed()
+	if len(pending) != 1 || !pending[0].ActiveAt.Equal(timeAt(24*time.Minute)) || !from.Equal(timeAt(0)) {
 		t.Errorf("%+v, observed from %s", pending, from)
 	}
 	if l := log.String(); strings.Count(l, "msg=\"alerting store ") != 2 ||
@@ -214,7 +215,7 @@ func TestNoSpaceAnywhere(t *testing.T) {
 	defer closeEngine(t, e)
 	now := time.Duration(0)
 	for ; now < 10*time.Minute; now += 15 * time.Second {
-		step(t, e, at(now), wide(1)...)
+		stepTo(t, e, timeAt(now), wide(1)...)
 	}
 	wal, err := os.Stat(filepath.Join(parent, "store/wal/00000000"))
 	if err != nil {
@@ -224,10 +225,10 @@ func TestNoSpaceAnywhere(t *testing.T) {
 	write(t, parent, "in the way")
 	restore := noFileBeyond(t, uint64(wal.Size()))
 	for range 4 {
-		if err := e.Append(at(now), slices.Values(wide(1))); !errors.Is(err, store.ErrUnavailable) {
+		if err := e.Append(timeAt(now), slices.Values(wide(1))); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("%s: %v", now, err)
 		}
-		if _, err := e.Query(t.Context(), "state", at(now)); !errors.Is(err, store.ErrUnavailable) {
+		if _, err := e.Query(t.Context(), "state", timeAt(now)); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("%s: query: %v", now, err)
 		}
 		now += 15 * time.Second
@@ -239,7 +240,7 @@ func TestNoSpaceAnywhere(t *testing.T) {
 	if err := os.Mkdir(scratch, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	step(t, e, at(now), wide(1)...)
+	stepTo(t, e, timeAt(now), wide(1)...)
 	if a := e.Alerts(); len(a) != 1 || a[0].State != alerting.StateFiring {
 		t.Errorf("afterwards: %+v", a)
 	}
@@ -258,7 +259,7 @@ func TestKilledThenFull(t *testing.T) {
 		noFileBeyond(t, 70<<10) // a file of chunks has 128 KiB from the beginning
 		e, log := lasting(t, dir)
 		defer closeEngine(t, e)
-		step(t, e, at(time.Hour), wide(1)...)
+		stepTo(t, e, timeAt(time.Hour), wide(1)...)
 		fmt.Printf("%d alerts\n%s", len(e.Alerts()), log)
 		return
 	}
@@ -266,7 +267,7 @@ func TestKilledThenFull(t *testing.T) {
 	e, _ := lasting(t, dir)
 	defer closeEngine(t, e)
 	for i := range 131 {
-		step(t, e, at(time.Duration(i)*15*time.Second), wide(1)...)
+		stepTo(t, e, timeAt(time.Duration(i)*15*time.Second), wide(1)...)
 	}
 	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil { // the state left by a killed process
 		t.Fatal(err)
@@ -297,7 +298,7 @@ func TestScratchAfterKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		step(t, e, at(0), wide(1)...)
+		stepTo(t, e, timeAt(0), wide(1)...)
 		fmt.Println("ready")
 		time.Sleep(time.Hour)
 		runtime.KeepAlive(e) // it holds the lock

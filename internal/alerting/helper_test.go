@@ -16,10 +16,10 @@ const instance = "gpu-1:10879"
 // t0 is the time of the first round; nothing depends on the wall clock.
 func t0() time.Time { return time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC) }
 
-func at(d time.Duration) time.Time { return t0().Add(d) }
+func timeAt(d time.Duration) time.Time { return t0().Add(d) }
 
-// open starts an engine on one rule file with this text.
-func open(t testing.TB, dir, text string) *alerting.Engine {
+// openEngine starts an engine on one rule file with this text.
+func openEngine(t testing.TB, dir, text string) *alerting.Engine {
 	t.Helper()
 	e, err := alerting.New(alerting.Options{
 		Dir: dir, Instance: instance,
@@ -31,9 +31,9 @@ func open(t testing.TB, dir, text string) *alerting.Engine {
 	return e
 }
 
-func engine(t testing.TB, text string) *alerting.Engine {
+func newTestEngine(t testing.TB, text string) *alerting.Engine {
 	t.Helper()
-	e := open(t, t.TempDir(), text)
+	e := openEngine(t, t.TempDir(), text)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -42,8 +42,8 @@ func engine(t testing.TB, text string) *alerting.Engine {
 	return e
 }
 
-// step appends and evaluates one round.
-func step(t testing.TB, e *alerting.Engine, ts time.Time, families ...*dto.MetricFamily) {
+// stepTo appends and evaluates one round.
+func stepTo(t testing.TB, e *alerting.Engine, ts time.Time, families ...*dto.MetricFamily) {
 	t.Helper()
 	if err := e.Append(ts, slices.Values(families)); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func labelPairs(pairs []string) []*dto.LabelPair {
 	return out
 }
 
-func query(t testing.TB, e *alerting.Engine, q string, ts time.Time) []alerting.Sample {
+func queryAt(t testing.TB, e *alerting.Engine, q string, ts time.Time) []alerting.Sample {
 	t.Helper()
 	out, err := e.Query(t.Context(), q, ts)
 	if err != nil {
@@ -89,7 +89,7 @@ func query(t testing.TB, e *alerting.Engine, q string, ts time.Time) []alerting.
 type hostClock struct{ alerting.Clock }
 
 func newHostClock() *hostClock {
-	return &hostClock{alerting.Clock{Wall: at(0), Boot: "first", Up: 100 * time.Hour, Ran: 90 * time.Hour}}
+	return &hostClock{alerting.Clock{Wall: timeAt(0), Boot: "first", Up: 100 * time.Hour, Ran: 90 * time.Hour}}
 }
 
 func (c *hostClock) read() alerting.Clock { return c.Clock }

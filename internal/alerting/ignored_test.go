@@ -39,7 +39,7 @@ var ignoring = map[string]struct {
 func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 	e := shipped(t, rules.Node)
 	pql := parser.NewParser(parser.Options{})
-	labels, guards := map[string][]string{}, map[string]guard{}
+	names, guards := map[string][]string{}, map[string]guard{}
 	for _, r := range e.RecordingRules() {
 		expr, err := pql.ParseExpr(r.Expr)
 		if err != nil {
@@ -49,7 +49,7 @@ func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 		if before, ok := guards[r.Name]; ok {
 			g = g.and(before)
 		}
-		labels[r.Name], guards[r.Name] = resultLabels(expr, labels), g
+		names[r.Name], guards[r.Name] = resultLabels(expr, names), g
 	}
 	ofSymptoms := guards["rdma:symptom"]
 	if ofSymptoms != (guard{true, true, true}) {
@@ -61,7 +61,7 @@ func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, part := range alternatives(expr) {
-			g, result := guarded(part, guards), resultLabels(part, labels)
+			g, result := guarded(part, guards), resultLabels(part, names)
 			if ofFault(r) && (slices.Contains(result, "device") || slices.Contains(result, "gpu")) {
 				g = g.or(ofSymptoms)
 			}
@@ -165,8 +165,8 @@ func guardedBinary(e *parser.BinaryExpr, recorded map[string]guard) guard {
 }
 
 // matched reports whether both sides of an operator match on these labels.
-func matched(m *parser.VectorMatching, labels ...string) bool {
-	for _, l := range labels {
+func matched(m *parser.VectorMatching, names ...string) bool {
+	for _, l := range names {
 		if slices.Contains(m.MatchingLabels, l) != m.On {
 			return false
 		}

@@ -50,11 +50,11 @@ func TestNothingLeaks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		now := at(0)
+		now := timeAt(0)
 		rounds := func(n int) {
 			for range n {
 				now = now.Add(15 * time.Second)
-				step(t, e, now, down)
+				stepTo(t, e, now, down)
 			}
 		}
 		rounds(60)

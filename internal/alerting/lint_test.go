@@ -48,7 +48,7 @@ func TestRuleStyle(t *testing.T) {
 				t.Errorf("embedded %v, on disk %v (%v)", names, onDisk, err)
 			}
 			for _, name := range names {
-				for _, line := range lines(t, files, name) {
+				for _, line := range linesOf(t, files, name) {
 					if strings.HasPrefix(strings.TrimSpace(line), "interval:") {
 						t.Errorf("%s sets an interval", name)
 					}
@@ -160,8 +160,8 @@ func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, all
 	t.Helper()
 	expr := parse(t, r.Expr)
 	checkPromQL(t, r.Name, expr)
-	labels := resultLabels(expr, recorded)
-	for _, label := range labels {
+	names := resultLabels(expr, recorded)
+	for _, label := range names {
 		if !slices.Contains(allowed, label) {
 			t.Errorf("%s: label %q may come out of %s", r.Name, label, r.Expr)
 		}
@@ -169,7 +169,7 @@ func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, all
 	want := []string{"drain", "severity"}
 	if ofFault(r) {
 		want = []string{"drain", "reason", "severity", "symptom"}
-		labels = append(labels, "reason", "scope", "symptom", "where")
+		names = append(names, "reason", "scope", "symptom", "where")
 	} else {
 		if r.Labels["reason"] != "" {
 			want = append(want, "reason")
@@ -195,7 +195,7 @@ func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, all
 		t.Errorf("%s: a page is kept for %s, less than Alertmanager may be away", r.Name, r.KeepFiringFor)
 	}
 	checkRunbook(t, r)
-	checkText(t, r, append(labels, "severity", "drain"))
+	checkText(t, r, append(names, "severity", "drain"))
 }
 
 func checkRunbook(t *testing.T, r alerting.Rule) {
@@ -216,7 +216,7 @@ var labelInText = regexp.MustCompile(`\$labels\.([A-Za-z_]+)`)
 
 // checkText requires the habits of monitoring mixins: a headline, what is measured, what to do first, the runbook; each
 // with at most one query, and no label that the alert lacks, which would be empty. Evidence is that of the exporter.
-func checkText(t *testing.T, r alerting.Rule, labels []string) {
+func checkText(t *testing.T, r alerting.Rule, names []string) {
 	t.Helper()
 	want := []string{"action", "description", "runbook_url", "summary"}
 	if r.Labels["severity"] == "none" {
@@ -235,8 +235,8 @@ func checkText(t *testing.T, r alerting.Rule, labels []string) {
 			t.Errorf("%s: annotation %s queries series of the exporter, which --tune.selector does not reach", r.Name, name)
 		}
 		for _, m := range labelInText.FindAllStringSubmatch(text, -1) {
-			if !slices.Contains(labels, m[1]) {
-				t.Errorf("%s: annotation %s has $labels.%s, the alert has %v", r.Name, name, m[1], labels)
+			if !slices.Contains(names, m[1]) {
+				t.Errorf("%s: annotation %s has $labels.%s, the alert has %v", r.Name, name, m[1], names)
 			}
 		}
 	}
@@ -280,7 +280,7 @@ func TestExplained(t *testing.T) {
 	}
 }
 
-func lines(t *testing.T, files fs.FS, name string) []string {
+func linesOf(t *testing.T, files fs.FS, name string) []string {
 	t.Helper()
 	f, err := files.Open(name)
 	if err != nil {
@@ -374,8 +374,8 @@ func resultLabels(expr parser.Expr, recorded map[string][]string) []string {
 }
 
 // without are labels less others.
-func without(labels, others []string) []string {
-	return slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return slices.Contains(others, l) })
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(l string) bool { return slices.Contains(others, l) })
 }
 
 // namedByOthers are labels chosen by others: a container owner names its netdev, a node of a subnet itself.

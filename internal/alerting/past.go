@@ -101,7 +101,7 @@ type activePast struct {
 }
 
 // Firing is called for each time at which an alert fires, in order of time for each label set.
-type Firing func(rule int, labels map[string]string, at time.Time)
+type Firing func(rule int, names map[string]string, at time.Time)
 
 // Past prepares an evaluation with the given step.
 func (e *Engine) Past(step time.Duration) *Past {

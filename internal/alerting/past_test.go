@@ -82,7 +82,7 @@ func TestPast(t *testing.T) {
 			}
 			here[i] = !gone
 		}
-		ts := at(time.Duration(n) * step)
+		ts := timeAt(time.Duration(n) * step)
 		for k, e := range []*alerting.Engine{rounds, past} {
 			if err := e.AppendPast(ts, samples[k]); err != nil {
 				t.Fatal(err)
@@ -97,8 +97,8 @@ func TestPast(t *testing.T) {
 			}
 		}
 		if n%20 == 19 {
-			failed, err := p.Eval(t.Context(), ts.Add(-19*step), 20, func(rule int, labels map[string]string, at time.Time) {
-				got[fired{rule, labels["instance"], at.UTC()}] = true
+			failed, err := p.Eval(t.Context(), ts.Add(-19*step), 20, func(rule int, names map[string]string, at time.Time) {
+				got[fired{rule, names["instance"], at.UTC()}] = true
 			})
 			if err != nil || len(failed) > 0 {
 				t.Fatal(err, failed)
@@ -111,7 +111,7 @@ func TestPast(t *testing.T) {
 	for _, metric := range []string{"ALERTS", "a:x:kept", "b:x:sum", "b:x:late", "c:x:many"} {
 		var both [2][]alerting.Series
 		for k, e := range []*alerting.Engine{rounds, past} {
-			found, err := e.Range(t.Context(), metric, t0(), at(times*step), step)
+			found, err := e.Range(t.Context(), metric, t0(), timeAt(times*step), step)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +125,7 @@ func TestPast(t *testing.T) {
 
 // TestPastFails: a failed rule is named, the others are evaluated.
 func TestPastFails(t *testing.T) {
-	e := engine(t, "groups:\n  - name: g\n    rules:\n      - record: a:x:y\n        expr: x + on (a) x\n      - record: b:x:y\n        expr: x * 2\n")
+	e := newTestEngine(t, "groups:\n  - name: g\n    rules:\n      - record: a:x:y\n        expr: x + on (a) x\n      - record: b:x:y\n        expr: x * 2\n")
 	for _, b := range []string{"1", "2"} {
 		series := alerting.NewPastSeries(map[string]string{"__name__": "x", "a": "1", "b": b})
 		if err := e.AppendPast(t0(), []alerting.PastSample{{Series: series, Value: 1}}); err != nil {
@@ -136,7 +136,7 @@ func TestPastFails(t *testing.T) {
 	if err != nil || len(failed) != 1 || failed["a:x:y"] == nil {
 		t.Error(err, failed)
 	}
-	if got := query(t, e, "b:x:y", t0()); len(got) != 2 {
+	if got := queryAt(t, e, "b:x:y", t0()); len(got) != 2 {
 		t.Errorf("%v", got)
 	}
 }

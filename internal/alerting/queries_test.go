@@ -15,7 +15,7 @@ import (
 func TestQueriesWhileTheStoreIsReplaced(t *testing.T) {
 	e, _ := lasting(t, filepath.Join(t.TempDir(), "store"))
 	defer closeEngine(t, e)
-	now := at(0)
+	now := timeAt(0)
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 4 {
@@ -26,7 +26,7 @@ func TestQueriesWhileTheStoreIsReplaced(t *testing.T) {
 					return
 				default:
 				}
-				if _, err := e.Query(t.Context(), "sum_over_time(state[2h])", at(0)); err != nil &&
+				if _, err := e.Query(t.Context(), "sum_over_time(state[2h])", timeAt(0)); err != nil &&
 					!errors.Is(err, store.ErrUnavailable) {
 					t.Error(err)
 				}
@@ -40,7 +40,7 @@ func TestQueriesWhileTheStoreIsReplaced(t *testing.T) {
 	for range 10 {
 		for range 20 {
 			now = now.Add(15 * time.Second)
-			step(t, e, now, gauge("state", 1, "device", "mlx5_0"))
+			stepTo(t, e, now, gauge("state", 1, "device", "mlx5_0"))
 		}
 		now = now.Add(-time.Hour) // an empty one
 	}

@@ -30,7 +30,7 @@ groups:
 `
 
 func TestRules(t *testing.T) {
-	e := engine(t, manyRules)
+	e := newTestEngine(t, manyRules)
 	want := func(when string, lines ...string) {
 		t.Helper()
 		for i, r := range e.Rules() {
@@ -44,7 +44,7 @@ func TestRules(t *testing.T) {
 	if r := e.Rules()[0]; r.Evaluated || r.Reason != alerting.ReasonNotEvaluated {
 		t.Errorf("before the first evaluation: %+v", r)
 	}
-	step(t, e, at(0), gauge("a", 1), counter("c_total", 0))
+	stepTo(t, e, timeAt(0), gauge("a", 1), counter("c_total", 0))
 	want("one evaluation",
 		"Present 0s [a] evaluated",
 		"Range 1h0m0s [c_total] observed_too_short",
@@ -60,7 +60,7 @@ func TestRules(t *testing.T) {
 		"Nested 0s [a b c_total] evaluated",
 	)
 	for now := time.Minute; now <= 50*time.Minute; now += time.Minute {
-		step(t, e, at(now), gauge("b", 1), counter("c_total", 0))
+		stepTo(t, e, timeAt(now), gauge("b", 1), counter("c_total", 0))
 	}
 	want("50 minutes",
 		"Present 0s [a] evaluated",
@@ -77,15 +77,15 @@ func TestRules(t *testing.T) {
 		"Nested 0s [a b c_total] evaluated",
 	)
 	// A pause longer than the lookback starts a new span.
-	step(t, e, at(56*time.Minute), gauge("b", 1), counter("c_total", 0))
-	if from, _ := e.Observed(); !from.Equal(at(56 * time.Minute)) {
+	stepTo(t, e, timeAt(56*time.Minute), gauge("b", 1), counter("c_total", 0))
+	if from, _ := e.Observed(); !from.Equal(timeAt(56 * time.Minute)) {
 		t.Errorf("observed from %s", from)
 	}
 }
 
 // TestAlertOnFaultsWithoutTheirLabels: an alert on faults without severity and reason is listed, as one of its rule.
 func TestAlertOnFaultsWithoutTheirLabels(t *testing.T) {
-	e := engine(t, `
+	e := newTestEngine(t, `
 groups:
   - name: g
     rules:
@@ -95,7 +95,7 @@ groups:
       - {alert: Faults, expr: 'count(rdma:fault{symptom="s"}) > 0'}
       - {alert: Fault, expr: 'rdma:fault{symptom="s"}'}
 `)
-	step(t, e, at(0), gauge("a", 2))
+	stepTo(t, e, timeAt(0), gauge("a", 2))
 	var got []string
 	for _, a := range e.Alerts() {
 		got = append(got, fmt.Sprintf("%s %d %s", a.Name, a.Rule, e.Rules()[a.Rule].Labels["reason"]))

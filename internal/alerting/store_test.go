@@ -51,11 +51,11 @@ func longRun(t *testing.T, dir string) (active []alerting.Active, end time.Durat
 		if now >= end-90*time.Second {
 			state = 1
 		}
-		step(t, e, at(now), gauge("state", state, "device", "mlx5_0"))
+		stepTo(t, e, timeAt(now), gauge("state", state, "device", "mlx5_0"))
 	}
 	active = e.Active()
 	closeEngine(t, e)
-	if len(active) != 1 || !active[0].SeenAt.Equal(at(end)) || !active[0].ActiveAt.Equal(at(end-90*time.Second)) {
+	if len(active) != 1 || !active[0].SeenAt.Equal(timeAt(end)) || !active[0].ActiveAt.Equal(timeAt(end-90*time.Second)) {
 		t.Fatalf("active: %+v", active)
 	}
 	return active, end
@@ -84,8 +84,8 @@ func damage(t *testing.T, pattern string) {
 
 // TestBrokenStore: whatever the damage to the store of an earlier run, rules are evaluated and pending times continue.
 func TestBrokenStore(t *testing.T) {
-	earlier := filepath.Join(t.TempDir(), "store")
-	known, end := longRun(t, earlier)
+	before := filepath.Join(t.TempDir(), "store")
+	known, end := longRun(t, before)
 	for _, c := range []struct {
 		name   string
 		damage func(t *testing.T, dir string)
@@ -104,7 +104,7 @@ func TestBrokenStore(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "alerting", "store")
-			if err := os.CopyFS(dir, os.DirFS(earlier)); err != nil {
+			if err := os.CopyFS(dir, os.DirFS(before)); err != nil {
 				t.Fatal(err)
 			}
 			write(t, dir+".broken", "the one before")
@@ -112,7 +112,7 @@ func TestBrokenStore(t *testing.T) {
 			e, log := lasting(t, dir, known...)
 			defer closeEngine(t, e)
 			for now := 15 * time.Second; now <= 45*time.Second; now += 15 * time.Second {
-				step(t, e, at(end+now), gauge("state", 1, "device", "mlx5_0"))
+				stepTo(t, e, timeAt(end+now), gauge("state", 1, "device", "mlx5_0"))
 				want := alerting.StatePending
 				if now >= 45*time.Second { // 90 s before, 30 s in this run
 					want = alerting.StateFiring
@@ -142,7 +142,7 @@ func TestMoveTo(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "store")
 			first, _ := lasting(t, dir)
 			for now := time.Duration(0); now <= time.Minute; now += 15 * time.Second {
-				step(t, first, at(now), down)
+				stepTo(t, first, timeAt(now), down)
 			}
 			known := first.Active()
 			closeEngine(t, first)
@@ -152,11 +152,11 @@ func TestMoveTo(t *testing.T) {
 			second, _ := lasting(t, "")
 			defer closeEngine(t, second)
 			for now := 40 * time.Second; now <= 70*time.Second; now += 15 * time.Second {
-				step(t, second, at(now), down)
+				stepTo(t, second, timeAt(now), down)
 			}
 			second.MoveTo(dir, known)
 			for now := 85 * time.Second; now <= 150*time.Second; now += 15 * time.Second {
-				step(t, second, at(now), down)
+				stepTo(t, second, timeAt(now), down)
 				want := alerting.StatePending
 				if now >= 2*time.Minute+25*time.Second {
 					want = alerting.StateFiring
@@ -192,13 +192,13 @@ func TestClockSetBack(t *testing.T) {
 	e, _ := lasting(t, dir)
 	year := -365 * 24 * time.Hour
 	for now := time.Duration(0); now <= time.Minute; now += 15 * time.Second {
-		step(t, e, at(now), down)
+		stepTo(t, e, timeAt(now), down)
 	}
-	if err := e.Append(at(50*time.Second), slices.Values([]*family(nil))); err == nil {
+	if err := e.Append(timeAt(50*time.Second), slices.Values([]*family(nil))); err == nil {
 		t.Error("a clock that goes back by less than a round: no error")
 	}
 	for now := 15 * time.Second; now <= 75*time.Second; now += 15 * time.Second {
-		step(t, e, at(year+now), down)
+		stepTo(t, e, timeAt(year+now), down)
 		if want := map[bool]alerting.State{
 			true: alerting.StateFiring, false: alerting.StatePending,
 		}[now >= time.Minute]; state(e) != want {
@@ -211,7 +211,7 @@ func TestClockSetBack(t *testing.T) {
 	e, _ = lasting(t, dir, known...)
 	defer closeEngine(t, e)
 	for now := 15 * time.Second; now <= 30*time.Second; now += 15 * time.Second {
-		step(t, e, at(2*year+now), down)
+		stepTo(t, e, timeAt(2*year+now), down)
 	}
 	if state(e) != alerting.StateFiring {
 		t.Errorf("after a restart in the past: %s", state(e))
@@ -238,10 +238,10 @@ func TestClockSetForward(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, _ := lasting(t, filepath.Join(t.TempDir(), "store"))
 			defer closeEngine(t, e)
-			now := at(0)
+			now := timeAt(0)
 			round := func(f *family) {
 				now = now.Add(15 * time.Second)
-				step(t, e, now, f)
+				stepTo(t, e, now, f)
 			}
 			for _, f := range c.before {
 				round(f)

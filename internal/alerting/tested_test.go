@@ -64,7 +64,7 @@ func TestAlertsAreTested(t *testing.T) {
 			}
 			for _, e := range test.Exprs {
 				for _, s := range e.Samples {
-					if name, severity := label(s.Labels, "alertname"), label(s.Labels, "severity"); name != "" {
+					if name, severity := labelOf(s.Labels, "alertname"), labelOf(s.Labels, "severity"); name != "" {
 						fires[name+" "+severity], seen[name] = true, true
 					}
 				}
@@ -76,11 +76,11 @@ func TestAlertsAreTested(t *testing.T) {
 				}
 				there := map[string]bool{}
 				for _, s := range e.Samples {
-					there[label(s.Labels, "alertname")] = true
+					there[labelOf(s.Labels, "alertname")] = true
 				}
 				for name := range seen {
 					silent[name] = silent[name] ||
-						!there[name] && (label(e.Expr, "alertname") == "" || label(e.Expr, "alertname") == name)
+						!there[name] && (labelOf(e.Expr, "alertname") == "" || labelOf(e.Expr, "alertname") == name)
 				}
 			}
 		}
@@ -114,8 +114,8 @@ func TestAlertsAreTested(t *testing.T) {
 	}
 }
 
-// label is the value of a label in {name="value",…}.
-func label(series, name string) string {
+// labelOf is the value of a label in {name="value",…}.
+func labelOf(series, name string) string {
 	_, rest, found := strings.Cut(series, name+`="`)
 	if !found {
 		return ""

@@ -36,7 +36,7 @@ func (s *server) prometheus(t *testing.T) v1.API {
 // firing waits for an alert.
 func (s *server) firing(t *testing.T, name string) (a v1.Alert) {
 	t.Helper()
-	until(func() bool {
+	waitUntil(func() bool {
 		alerts, err := s.prometheus(t).Alerts(t.Context())
 		must(t, err)
 		i := slices.IndexFunc(alerts.Alerts, func(a v1.Alert) bool {
@@ -53,7 +53,7 @@ func (s *server) firing(t *testing.T, name string) (a v1.Alert) {
 // rounds waits until so many have been evaluated.
 func (s *server) rounds(t *testing.T, n float64) {
 	t.Helper()
-	until(func() bool {
+	waitUntil(func() bool {
 		_, body, _ := s.get(t, "/metrics")
 		_, rest, _ := strings.Cut(body, "\nrdma_alerting_rounds_total ")
 		text, _, _ := strings.Cut(rest, "\n")
@@ -73,7 +73,7 @@ func TestAPI(t *testing.T) {
 	}
 	rules, err := s.prometheus(t).Rules(t.Context(), nil)
 	must(t, err)
-	alerting, recording := 0, 0
+	alerts, recording := 0, 0
 	for _, g := range rules.Groups {
 		if g.Name == "" || !strings.HasPrefix(g.File, "node/") || g.Interval != 20 {
 			t.Errorf("%s of %s, %g", g.Name, g.File, g.Interval)
@@ -81,7 +81,7 @@ func TestAPI(t *testing.T) {
 		for _, r := range g.Rules {
 			switch r := r.(type) {
 			case v1.AlertingRule:
-				alerting++
+				alerts++
 				if r.Health != v1.RuleHealthGood || r.Query == "" || r.Labels["severity"] == "" ||
 					r.Annotations["summary"] == "" || r.LastEvaluation.IsZero() || r.EvaluationTime == 0 {
 					t.Errorf("%+v", r)
@@ -94,11 +94,11 @@ func TestAPI(t *testing.T) {
 			}
 		}
 	}
-	if alerting < 50 || recording < 5 {
-		t.Errorf("%d alerting rules, %d recording rules", alerting, recording)
+	if alerts < 50 || recording < 5 {
+		t.Errorf("%d alerting rules, %d recording rules", alerts, recording)
 	}
 	for query, want := range map[string]int{
-		"type=alert": alerting, "type=record": recording, "rule_name[]=RDMAWatchdog": 1, "file[]=x": 0,
+		"type=alert": alerts, "type=record": recording, "rule_name[]=RDMAWatchdog": 1, "file[]=x": 0,
 	} {
 		t.Run(query, func(t *testing.T) {
 			_, body, _ := s.get(t, "/api/v1/rules?"+query)
@@ -305,7 +305,7 @@ func TestRestartKeepsWaiting(t *testing.T) {
 		"--path.rootfs=" + dir, "--state.dir=" + kept, "--alerting.rule-files=" + rules, "--alerting.interval=1s",
 	}
 	since := func(s *server) (at time.Time) {
-		until(func() bool {
+		waitUntil(func() bool {
 			alerts, err := s.prometheus(t).Alerts(t.Context())
 			must(t, err)
 			for _, a := range alerts.Alerts {
@@ -320,7 +320,7 @@ func TestRestartKeepsWaiting(t *testing.T) {
 	t.Run("first", func(t *testing.T) {
 		s := startProgram(t, args...)
 		s.rounds(t, 5)
-		until(func() bool { return time.Since(since(s)) >= 4*time.Second })
+		waitUntil(func() bool { return time.Since(since(s)) >= 4*time.Second })
 	})
 	must(t, os.RemoveAll(filepath.Join(kept, "alerting", "store")))
 	var known []alerting.Active

@@ -24,7 +24,7 @@ const patient = "--daemon-timeout=1m"
 func (s *server) findings(t *testing.T) []byte {
 	t.Helper()
 	var body string
-	until(func() bool {
+	waitUntil(func() bool {
 		status, text, h := s.get(t, "/api/v1/findings")
 		switch {
 		case status == http.StatusServiceUnavailable: // no round has been evaluated yet

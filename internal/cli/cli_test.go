@@ -18,9 +18,9 @@ func runProgram(t *testing.T, args ...string) (code int, stdout, stderr string) 
 	return code, out.String(), errs.String()
 }
 
-// until waits until something holds. Asking the program is work for it: a test that asks all the time takes the CPU
+// waitUntil waits until something holds. Asking the program is work for it: a test that asks all the time takes the CPU
 // from what it waits for.
-func until(holds func() bool) {
+func waitUntil(holds func() bool) {
 	for !holds() {
 		time.Sleep(50 * time.Millisecond)
 	}

@@ -263,7 +263,7 @@ func TestFabricAlerts(t *testing.T) {
 		}
 	}
 	pending := func(s *server) (since time.Time) {
-		until(func() bool {
+		waitUntil(func() bool {
 			alerts, err := s.prometheus(t).Alerts(t.Context())
 			must(t, err)
 			for _, a := range alerts.Alerts {
@@ -278,7 +278,7 @@ func TestFabricAlerts(t *testing.T) {
 	url, sent := alertmanager(t, "AtOnce")
 	t.Run("before", func(t *testing.T) {
 		s := startOn(t, recorded(t, faultyFabric), args(url, dir)...)
-		until(func() bool { return sent() != nil })
+		waitUntil(func() bool { return sent() != nil })
 		want := map[string]string{
 			"alertname": "AtOnce", "cluster": "a", "job": "rdma_exporter_fabric", "instance": "mgmt:10880", "where": "mgmt",
 			"symptom": "no_subnet_manager", "reason": "fabric", "scope": "host", "severity": "info", "drain": "no",

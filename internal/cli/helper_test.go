@@ -86,7 +86,7 @@ func runHelperAt(t *testing.T, dir, socket string) (stop func()) {
 	go func() {
 		ended <- Run(ctx, []string{"helper", "--path.rootfs=" + dir, "--helper.socket=" + socket}, &log, &log)
 	}()
-	until(func() bool {
+	waitUntil(func() bool {
 		select {
 		case code := <-ended:
 			t.Fatalf("exit code %d: %s", code, log.String())

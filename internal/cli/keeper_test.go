@@ -25,7 +25,7 @@ func liveArgs(dir, stateDir string) []string {
 // waitState waits until what is kept in a directory is as wanted.
 func waitState(t *testing.T, dir string, want func(expect.Data) error) {
 	t.Helper()
-	until(func() bool {
+	waitUntil(func() bool {
 		var d expect.Data
 		return state.Read(t.Context(), dir, &d) == nil && want(d) == nil
 	})

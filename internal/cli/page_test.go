@@ -95,7 +95,7 @@ func TestFormerRunbooks(t *testing.T) {
 // await asks until an answer has a text.
 func (s *server) await(t *testing.T, path, text string) (body string) {
 	t.Helper()
-	until(func() bool {
+	waitUntil(func() bool {
 		_, body, _ = s.get(t, path)
 		return strings.Contains(body, text)
 	})

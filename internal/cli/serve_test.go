@@ -52,7 +52,7 @@ func startOn(t *testing.T, o Outside, args ...string) *server {
 			t.Errorf("exit code %d\n%s", code, s.log)
 		}
 	})
-	until(func() bool {
+	waitUntil(func() bool {
 		select {
 		case code := <-ended:
 			ended <- code
@@ -112,7 +112,7 @@ func TestServe(t *testing.T) {
 	if _, body, _ := s.get(t, "/metrics?collect[]=modules"); strings.Contains(body, "rdma_port_") {
 		t.Error("collect[]=modules serves ports")
 	}
-	until(func() bool {
+	waitUntil(func() bool {
 		status, _, _ := s.get(t, "/-/ready")
 		return status == 200
 	})

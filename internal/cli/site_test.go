@@ -40,7 +40,7 @@ func (s *server) post(t *testing.T, path string) (status int, body string) {
 // waitFor scrapes until the metrics have a line.
 func (s *server) waitFor(t *testing.T, line string) {
 	t.Helper()
-	until(func() bool {
+	waitUntil(func() bool {
 		_, body, _ := s.get(t, "/metrics")
 		return strings.Contains(body, "\n"+line+"\n")
 	})
@@ -183,7 +183,7 @@ func TestNoConfigFile(t *testing.T) {
 		t.Errorf("status %d, %q", status, body)
 	}
 	must(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
-	until(func() bool {
+	waitUntil(func() bool {
 		if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, "rdma_config_") {
 			t.Fatal("a reading is reported")
 		}

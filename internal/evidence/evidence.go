@@ -44,7 +44,7 @@ func Annotations(labels map[string]string, value float64, query fault.Query) map
 		t = kind.Write(measured(parts[0], kind.Measure))
 	}
 	out := map[string]string{
-		"summary": t.Summary, "description": t.Description, "evidence": text(t.Evidence), "measured": t.Measured,
+		"summary": t.Summary, "description": t.Description, "evidence": linesText(t.Evidence), "measured": t.Measured,
 		"limit": t.Limit, "diagnose": t.Diagnose, "action": t.Action, "drain_reason": t.DrainReason,
 	}
 	maps.DeleteFunc(out, func(_, text string) bool { return text == "" })
@@ -71,8 +71,8 @@ func measured(part *fault.Fault, measure string) *fault.Fault {
 	return part.With(l, rows[0].Value)
 }
 
-// text returns evidence as it is in an annotation, a line each.
-func text(evidence []fault.Line) string {
+// linesText returns evidence as it is in an annotation, a line each.
+func linesText(evidence []fault.Line) string {
 	var b strings.Builder
 	for _, l := range evidence {
 		b.WriteString(l.Name + ": " + l.Text + "\n")

@@ -37,7 +37,7 @@ func TestOneNotification(t *testing.T) {
 		t.Run(f.machine, func(t *testing.T) {
 			t.Parallel()
 			const instance = "node:10879" // the same in both set-ups
-			central, own, files := newPager(t, port.Any), newPager(t, port.Any), ruleFiles(t, f.alert, f.wait)
+			central, own, files := newPager(t, port.Any), newPager(t, port.Any), writeRules(t, f.alert, f.wait)
 			central.start()
 			own.start()
 			node := start(t, port.Any, exporter, "--replay="+fixture(f.machine), "--alerting.instance="+instance,
@@ -70,14 +70,14 @@ func TestOneNotification(t *testing.T) {
 func TestAlertmanagerGone(t *testing.T) {
 	t.Parallel()
 	exporter := program.Exporter(t)
-	pager := newPager(t, port.Held(t)) // rejects connections until the Alertmanager starts
+	p := newPager(t, port.Held(t)) // rejects connections until the Alertmanager starts
 	// The recording is longer than the `for` of the alert: it fires when the exporter starts.
 	node := start(t, port.Any, exporter, "--replay="+fixture("downshift-one"), "--alerting.interval=5s",
-		"--alerting.alertmanager-url=http://"+pager.address, "--replay.send-alerts")
+		"--alerting.alertmanager-url=http://"+p.address, "--replay.send-alerts")
 	eventually(t, 30*time.Second, func() error { return has(t, node.address, "RDMALinkDegraded", "firing") })
 	time.Sleep(time.Minute)
-	pager.start()
-	pager.one(t, "RDMALinkDegraded", 15*time.Second, 30*time.Second)
+	p.start()
+	p.one(t, "RDMALinkDegraded", 15*time.Second, 30*time.Second)
 }
 
 // TestKilled: after a kill, the pending time of an alert continues, and a firing alert is neither resolved nor notified
@@ -86,16 +86,16 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	exporter := program.Exporter(t)
 	// The address is reserved: the restarted exporter is the same instance.
-	pager, address, state, machine := newPager(t, port.Any), port.Held(t), t.TempDir(), unpack(t, "dgx-h100-ib")
-	pager.start()
+	p, address, state, host := newPager(t, port.Any), port.Held(t), t.TempDir(), unpack(t, "dgx-h100-ib")
+	p.start()
 	run := func() *process {
-		return start(t, address, exporter, "--path.rootfs="+machine, "--state.dir="+state, "--alerting.interval=5s",
-			"--alerting.alertmanager-url=http://"+pager.address)
+		return start(t, address, exporter, "--path.rootfs="+host, "--state.dir="+state, "--alerting.interval=5s",
+			"--alerting.alertmanager-url=http://"+p.address)
 	}
 	const alert, wait = "RDMAPortDown", 2 * time.Minute
 	first := run()
 	eventually(t, 30*time.Second, func() error { return has(t, address, "RDMAWatchdog", "firing") })
-	files := filepath.Join(machine, "sys/class/infiniband/mlx5_0/ports/1")
+	files := filepath.Join(host, "sys/class/infiniband/mlx5_0/ports/1")
 	must(t, os.WriteFile(filepath.Join(files, "state"), []byte("1: DOWN\n"), 0o600))
 	must(t, os.WriteFile(filepath.Join(files, "phys_state"), []byte("2: Polling\n"), 0o600))
 	eventually(t, 30*time.Second, func() error { return has(t, address, alert, "pending") })
@@ -105,7 +105,7 @@ func TestKilled(t *testing.T) {
 	time.Sleep(5 * time.Second)
 	restarted := time.Now()
 	second := run()
-	n := pager.one(t, alert, wait, 5*time.Second)
+	n := p.one(t, alert, wait, 5*time.Second)
 	if took := n.came.Sub(restarted); took < wait-waited-20*time.Second || took > wait-waited+20*time.Second {
 		t.Errorf("notified %s after the restart, want about %s", took, wait-waited)
 	}
@@ -113,7 +113,7 @@ func TestKilled(t *testing.T) {
 	second.end(syscall.SIGKILL)
 	time.Sleep(75 * time.Second)
 	run()
-	pager.one(t, alert, 0, 30*time.Second)
+	p.one(t, alert, 0, 30*time.Second)
 	must(t, has(t, address, alert, "firing"))
 }
 

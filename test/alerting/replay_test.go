@@ -56,7 +56,7 @@ func TestReplayIsInhibited(t *testing.T) {
 	replay := start(t, port.Any, exporter, "--replay="+fixture("downshift-one"), "--no-alerting")
 	host := start(t, port.Any, exporter, "--path.rootfs="+unpack(t, "dgx-h100-ib"),
 		"--state.dir="+t.TempDir(), "--no-alerting")
-	prometheus(t, alertmanager, ruleFiles(t, alert, "30s"), target{replay.address, recorded}, target{host.address, live})
+	prometheus(t, alertmanager, writeRules(t, alert, "30s"), target{replay.address, recorded}, target{host.address, live})
 
 	for _, c := range []struct {
 		name, instance string

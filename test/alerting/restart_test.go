@@ -18,18 +18,18 @@ import (
 // what it has notified: its log is written at the end.)
 func TestAlertmanagerRestarted(t *testing.T) {
 	t.Parallel()
-	exporter, machine := program.Exporter(t), unpack(t, "dgx-h100-ib")
+	exporter, host := program.Exporter(t), unpack(t, "dgx-h100-ib")
 	rules := filepath.Join(t.TempDir(), "x.yml")
 	const alert = "Down"
 	must(t, os.WriteFile(rules, []byte("groups: [{name: x, rules: [{alert: Down, expr: 'rdma_port_state_id{device=\"mlx5_0\"} != 4', labels: {severity: none, drain: \"no\"}}]}]\n"), 0o600))
 	first, second := newPager(t, port.Held(t)), newPager(t, port.Any)
 	running := first.start()
 	second.start()
-	node := start(t, port.Any, exporter, "--path.rootfs="+machine, "--state.dir="+t.TempDir(), "--alerting.interval=1s",
+	node := start(t, port.Any, exporter, "--path.rootfs="+host, "--state.dir="+t.TempDir(), "--alerting.interval=1s",
 		"--alerting.rule-files="+rules,
 		"--alerting.alertmanager-url=http://"+first.address, "--alerting.alertmanager-url=http://"+second.address)
 	state := func(text string) {
-		must(t, os.WriteFile(filepath.Join(machine, "sys/class/infiniband/mlx5_0/ports/1/state"), []byte(text+"\n"), 0o600))
+		must(t, os.WriteFile(filepath.Join(host, "sys/class/infiniband/mlx5_0/ports/1/state"), []byte(text+"\n"), 0o600))
 	}
 	changes := func(n int, limit time.Duration) time.Duration {
 		t.Helper()

@@ -142,9 +142,9 @@ scrape_configs:
 		"--storage.tsdb.path="+dir)
 }
 
-// ruleFiles writes the embedded rules into a directory, with a shorter `for` of one alert unless wait is empty, and
+// writeRules writes the embedded rules into a directory, with a shorter `for` of one alert unless wait is empty, and
 // returns a glob.
-func ruleFiles(t *testing.T, alert, wait string) string {
+func writeRules(t *testing.T, alert, wait string) string {
 	t.Helper()
 	dir := t.TempDir()
 	files, names, err := rules.Node()

@@ -58,8 +58,8 @@ func evaluating(t *testing.T, o notify.Options, rules string) (*alerting.Engine,
 	return e, n
 }
 
-// at is a time after the first round; nothing depends on the wall clock.
-func at(d time.Duration) time.Time { return time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC).Add(d) }
+// timeAt is a time after the first round; nothing depends on the wall clock.
+func timeAt(d time.Duration) time.Time { return time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC).Add(d) }
 
 // step appends and evaluates one round.
 func step(t *testing.T, e *alerting.Engine, ts time.Time, families ...*dto.MetricFamily) {
@@ -84,7 +84,7 @@ func state(device string, value float64) *dto.MetricFamily {
 func fire(t *testing.T, e *alerting.Engine, hour int) {
 	t.Helper()
 	for i := range 2 {
-		step(t, e, at(time.Duration(hour)*time.Hour+time.Duration(i)*2*time.Minute), state("mlx5_0", 1))
+		step(t, e, timeAt(time.Duration(hour)*time.Hour+time.Duration(i)*2*time.Minute), state("mlx5_0", 1))
 	}
 }
 

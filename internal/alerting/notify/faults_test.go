@@ -81,7 +81,7 @@ func TestAlertmanagersThatFail(t *testing.T) {
 			e, n := notifying(t, notify.Options{URLs: []string{bad.URL, good.URL}})
 			for i := range rounds + 1 {
 				// Would not return if it waited for a request.
-				step(t, e, at(time.Duration(i)*2*time.Minute), state("mlx5_0", 1))
+				step(t, e, timeAt(time.Duration(i)*2*time.Minute), state("mlx5_0", 1))
 				if i > 0 {
 					if a := good.last(t); a.Labels["device"] != "mlx5_0" {
 						t.Errorf("round %d: the other one got %+v", i, a)

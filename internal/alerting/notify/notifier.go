@@ -150,7 +150,7 @@ func (n *Notifier) labeled(of labels.Labels) labels.Labels {
 
 // answered logs when an Alertmanager starts to fail, when the remedy is another one, and when it recovers.
 func (n *Notifier) answered(at string, reason error) {
-	cause := remedy(reason)
+	cause := remedyOf(reason)
 	n.mu.Lock()
 	before, failed := n.failing[at]
 	if n.failing[at] = cause; reason == nil {

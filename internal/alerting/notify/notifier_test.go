@@ -100,7 +100,7 @@ func TestNotifies(t *testing.T) {
 			up = 4
 		}
 		before := delivered(n).Sent
-		step(t, e, at(now), state("mlx5_0", up))
+		step(t, e, timeAt(now), state("mlx5_0", up))
 		// Fires; ends 5m after 4m15s.
 		if now >= 2*time.Minute && (now-2*time.Minute)%(75*time.Second) == 0 || now == 9*time.Minute+15*time.Second {
 			sent[now] = a.last(t)
@@ -122,15 +122,15 @@ func TestNotifies(t *testing.T) {
 		}
 	}
 	if first.Annotations["summary"] == "" || first.GeneratorURL != "http://gpu-1:10879/" ||
-		!first.StartsAt.Equal(at(2*time.Minute)) {
+		!first.StartsAt.Equal(timeAt(2*time.Minute)) {
 		t.Errorf("first: %+v", first)
 	}
 	// The alert is sent at 4m30s at the latest. An exporter that ends right before 5m45s and restarts within four minutes
 	// sends again at 10m at the latest.
-	if ends := sent[270*time.Second].EndsAt; ends.Before(at(10 * time.Minute)) {
+	if ends := sent[270*time.Second].EndsAt; ends.Before(timeAt(10 * time.Minute)) {
 		t.Errorf("valid until %s", ends)
 	}
-	if end := sent[9*time.Minute+15*time.Second]; !end.EndsAt.Equal(at(9*time.Minute + 15*time.Second)) {
+	if end := sent[9*time.Minute+15*time.Second]; !end.EndsAt.Equal(timeAt(9*time.Minute + 15*time.Second)) {
 		t.Errorf("end: %+v", end)
 	}
 	if a.paths[0] != "/api/v2/alerts" || b.paths[0] != "/am/api/v2/alerts" {
@@ -178,7 +178,7 @@ func TestHTTPFile(t *testing.T) {
 			}
 			apply()
 		}
-		step(t, e, at(time.Duration(i)*2*time.Minute), state("mlx5_0", 1))
+		step(t, e, timeAt(time.Duration(i)*2*time.Minute), state("mlx5_0", 1))
 		if i == 0 { // pending
 			continue
 		}
@@ -310,7 +310,7 @@ func TestCloseIsBounded(t *testing.T) {
 	defer close(hang)
 	e, n := notifying(t, notify.Options{URLs: []string{s.URL}})
 	for i := range 3 {
-		step(t, e, at(time.Duration(i)*2*time.Minute), state("mlx5_0", 1))
+		step(t, e, timeAt(time.Duration(i)*2*time.Minute), state("mlx5_0", 1))
 		if i == 1 { // it fires, and hangs; what comes after waits
 			<-came
 		}

@@ -155,9 +155,9 @@ func TestOutage(t *testing.T) {
 			o.URLs, o.Logger = append(o.URLs, healthy.URL), slog.New(slog.NewTextHandler(&text, nil))
 			e, n := evaluating(t, o, "groups: [{name: g, rules: [{alert: Down, expr: 'state != 4'}]}]")
 			round := func(now time.Duration, before bool) {
-				bad.now.Store(at(now).Unix())
-				good.now.Store(at(now).Unix())
-				step(t, e, at(now), devices(before)...)
+				bad.now.Store(timeAt(now).Unix())
+				good.now.Store(timeAt(now).Unix())
+				step(t, e, timeAt(now), devices(before)...)
 			}
 			empty := func(which int) bool { return n.Deliveries()[which].Queued == 0 }
 			round(0, true)

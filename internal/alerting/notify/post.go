@@ -115,8 +115,8 @@ const (
 	pathRemedy   = "set the path of the Alertmanager (its --web.route-prefix) in " + urlFlag
 )
 
-// remedy returns what to change so that a request succeeds; empty if it is not the configuration.
-func remedy(err error) string {
+// remedyOf returns what to change so that a request succeeds; empty if it is not the configuration.
+func remedyOf(err error) string {
 	var (
 		unknown *tls.CertificateVerificationError
 		name    x509.HostnameError

@@ -45,7 +45,7 @@ func TestAlertmanagerClock(t *testing.T) {
 					t.Errorf("lasts %s", lasts)
 				}
 				w.Header().Set("Date", time.Now().Add(c.ahead[min(len(starts), len(c.ahead)-1)]).UTC().Format(http.TimeFormat))
-				starts = append(starts, alerts[0].StartsAt.Sub(at(2*time.Minute)))
+				starts = append(starts, alerts[0].StartsAt.Sub(timeAt(2*time.Minute)))
 			}))
 			defer am.Close()
 			var log lockedLog
@@ -54,7 +54,7 @@ func TestAlertmanagerClock(t *testing.T) {
 			empty := func() bool { return n.Deliveries()[0].Queued == 0 }
 			fire(t, e, 0)
 			await(t, 20*time.Second, empty)
-			step(t, e, at(4*time.Minute), state("mlx5_0", 1))
+			step(t, e, timeAt(4*time.Minute), state("mlx5_0", 1))
 			await(t, 20*time.Second, empty)
 			n.Close()
 			mu.Lock()

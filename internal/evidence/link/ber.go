@@ -154,10 +154,10 @@ func evidenceOfRise(f *fault.Fault) (e fault.Lines) {
 }
 
 // addBER adds the bit error ratios that each end receives.
-func addBER(f *fault.Fault, e *fault.Lines, limits bool) {
+func addBER(f *fault.Fault, e *fault.Lines, withLimits bool) {
 	for _, r := range f.Rows(`max by (end) (port:rdma_link_raw_ber:ratio10m{$port})`, "end") {
 		end, more := r.Labels["end"], ""
-		if limits {
+		if withLimits {
 			more = " (limits " + f.Text(atEnd(`max(port:rdma_link_raw_ber:warning_limit{$end})`, end), "%.1e", "unknown") +
 				" info, " + f.Text(atEnd(`max(port:rdma_link_raw_ber:error_limit{$end})`, end), "%.1e warning",
 				"no warning for this kind of link") + ")"
@@ -169,7 +169,7 @@ func addBER(f *fault.Fault, e *fault.Lines, limits bool) {
 	}
 	for _, r := range f.Rows(`max by (end) (port:rdma_link_effective_ber:ratio1h{$port})`, "end") {
 		end, more := r.Labels["end"], ""
-		if limits {
+		if withLimits {
 			more = f.Text(atEnd(`max(port:rdma_link_effective_ber:error_limit{$end})`, end), " (limits "+
 				f.Text(`0.5 * max(port:rdma_link_effective_ber:error_limit{$port})`, "%.1e", "")+" info, %.1e warning)", "")
 		}

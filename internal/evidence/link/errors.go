@@ -79,7 +79,7 @@ func symbolErrorsFrom(f *fault.Fault, ends linkEnds) string {
 }
 
 func evidenceOfSymbolErrors(f *fault.Fault) (e fault.Lines) {
-	limits := " (limits " + f.Text(symbolLimit12m, "%.0f", "unknown") + " and " +
+	withLimits := " (limits " + f.Text(symbolLimit12m, "%.0f", "unknown") + " and " +
 		f.Text(symbolLimit125m, "%.0f", "unknown") + ")."
 	for _, r := range f.Rows(`max by (end) (port:rdma_link_symbol_errors:sum125m{$port})`, "end") {
 		name, end := "Far end", r.Labels["end"]
@@ -87,7 +87,7 @@ func evidenceOfSymbolErrors(f *fault.Fault) (e fault.Lines) {
 			name = "This end"
 		}
 		recent := f.Text(atEnd(`max(port:rdma_link_symbol_errors:increase12m{$end})`, end), "%.0f", "unknown")
-		e.Add(name, recent+" symbol errors in 12m, "+fault.Whole(r.Value)+" in 125m"+limits)
+		e.Add(name, recent+" symbol errors in 12m, "+fault.Whole(r.Value)+" in 125m"+withLimits)
 	}
 	if at, ok := f.Number(`max(port:rdma_link_symbol_errors:repeat_time{$port})`); ok {
 		e.Add("Repeated", "second burst within 24h at "+fault.UTC(at)+".")
