@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/exposition"
 )
 
-// allDescs are those of all collectors; the traffic of a port has two sources.
+// allDescs returns those of all collectors; the traffic of a port has two sources.
 func allDescs() (out []*metric.Desc) {
 	for _, c := range All(shared.Options{}) {
 		for _, d := range c.Descs {

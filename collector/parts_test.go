@@ -92,7 +92,7 @@ func TestMetricsOfParts(t *testing.T) {
 	}
 }
 
-// countersOf are the counters that a collector exposes, by device.
+// countersOf returns the counters that a collector exposes, by device.
 func countersOf(c *shared.Collector, n *snapshot.Node) map[string][]string {
 	s := exposition.NewSink(c.Descs)
 	s.Begin()

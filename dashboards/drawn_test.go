@@ -56,7 +56,7 @@ func TestDrawn(t *testing.T) {
 	}
 }
 
-// override is a property of some fields.
+// override returns a property of some fields.
 func (p panel) override(matcher, of, property string) (string, bool) {
 	for _, o := range p.FieldConfig.Overrides {
 		for _, x := range o.Properties {

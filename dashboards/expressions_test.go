@@ -44,7 +44,7 @@ var foreign = map[string]metric{
 	"DCGM_FI_DEV_GPU_UTIL": {labels: []string{"gpu", "UUID"}},
 }
 
-// metrics are all that expressions may read: of the collectors, of the exporter itself, of others.
+// metrics returns all that expressions may read: of the collectors, of the exporter itself, of others.
 func metrics(t *testing.T) map[string]metric {
 	t.Helper()
 	out := maps.Clone(foreign)
@@ -64,8 +64,8 @@ func metrics(t *testing.T) map[string]metric {
 	return out
 }
 
-// records are what the rules record. Their labels are those by which anything is aggregated in them, or in the records
-// that they read.
+// records returns what the rules record. Their labels are those by which anything is aggregated in them, or in the
+// records that they read.
 func records(t *testing.T) map[string]metric {
 	t.Helper()
 	exprs := map[string][]string{}
@@ -98,7 +98,7 @@ func records(t *testing.T) map[string]metric {
 	return out
 }
 
-// groupings are the labels by which anything is aggregated in a record, and those that it sets.
+// groupings returns the labels by which anything is aggregated in a record, and those that it sets.
 func groupings(t *testing.T, exprs map[string][]string, record string, seen map[string]bool) (out []string) {
 	t.Helper()
 	if seen[record] {
@@ -138,7 +138,7 @@ func nodes(t *testing.T, expr string) (out []parser.Node) {
 // Stand-ins for what Grafana puts in place of its variables for times.
 var windows = strings.NewReplacer("$__rate_interval", "4242s", "$__range", "2424s")
 
-// queries are all expressions of a dashboard, by where they stand.
+// queries returns all expressions of a dashboard, by where they stand.
 func (d dashboard) queries() map[string]string {
 	out := map[string]string{}
 	for _, p := range d.Panels {
@@ -230,7 +230,7 @@ func missing(clause string, named, there []string) (out []string) {
 	return out
 }
 
-// labels are those that the result of an expression may have.
+// labels returns those that the result of an expression may have.
 func labels(n parser.Node, known map[string]metric) (out []string) {
 	switch n := n.(type) {
 	case *parser.VectorSelector:

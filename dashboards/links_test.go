@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// found are the addresses of all links of a dashboard: in its header, of panels, of columns, of marks.
+// found returns the addresses of all links of a dashboard: in its header, of panels, of columns, of marks.
 func (d dashboard) found() []string {
 	var out []string
 	for _, m := range regexp.MustCompile(`"url": ?"([^"]+)"|href=\\\\?"(d/[^"\\\\]+)`).

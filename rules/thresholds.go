@@ -23,7 +23,7 @@ type Threshold struct {
 	Why     string  `json:"why"`
 }
 
-// Thresholds are all thresholds, in the order of the documentation.
+// Thresholds returns all thresholds, in the order of the documentation.
 func Thresholds() []Threshold {
 	return []Threshold{
 		{"flaps-per-hour", "RDMALinkFlapping", Count, 3, "one link loss is a touched cable or a switch restart, a second one its repair; three are a bad link"},

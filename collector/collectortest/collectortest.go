@@ -54,7 +54,7 @@ func Value(v *uint64) any {
 	return *v
 }
 
-// Samples are the lines of the emitted samples, families in the order of descs.
+// Samples returns the lines of the emitted samples, families in the order of descs.
 func Samples(descs []*metric.Desc, emit func(metric.Sink)) (out []string) {
 	s := exposition.NewSink(descs)
 	s.Begin()
@@ -150,7 +150,7 @@ func ReadOnce(
 	return n, err
 }
 
-// Files are entries of a capture.
+// Files returns entries of a capture.
 func Files(pairs ...string) string {
 	var b strings.Builder
 	for i := 0; i < len(pairs); i += 2 {
@@ -162,7 +162,7 @@ func Files(pairs ...string) string {
 // N64 returns a pointer to n.
 func N64(v uint64) *uint64 { return &v }
 
-// EthTree is a RoCE device of a physical function and its netdev.
+// EthTree returns a RoCE device of a physical function and its netdev.
 func EthTree(device, netdev string) string {
 	var b strings.Builder
 	fn := "sys/devices/pci0000:00/0000:18:00.0"
@@ -184,12 +184,12 @@ func EthTree(device, netdev string) string {
 	return b.String()
 }
 
-// PcieTree is a device behind one switch. extra adds or replaces files.
+// PcieTree returns a device behind one switch. extra adds or replaces files.
 func PcieTree(extra string) string {
 	return PcieChain(extra, "0000:15:01.0", "0000:16:00.0", "0000:17:00.0", "0000:18:00.0")
 }
 
-// PcieChain is a device at the end of a chain of functions.
+// PcieChain returns a device at the end of a chain of functions.
 func PcieChain(extra string, chain ...string) string {
 	var b strings.Builder
 	dir := "sys/devices/pci0000:15"
@@ -212,7 +212,7 @@ func PcieChain(extra string, chain ...string) string {
 	return b.String() + extra
 }
 
-// APort is an RDMA device with one port, with two files of PMA counters and two of hw_counters.
+// APort returns an RDMA device with one port, with two files of PMA counters and two of hw_counters.
 func APort(dir, name string) string {
 	return fmt.Sprintf(`-- sys/class/infiniband/%[2]s -> ../../devices/%[1]s/infiniband/%[2]s --
 -- sys/devices/%[1]s/infiniband/%[2]s/device -> ../.. --

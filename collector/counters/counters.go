@@ -29,7 +29,7 @@ func StatOf(stats []snapshot.Stat, name string) (uint64, bool) {
 	return stats[i].Value, true
 }
 
-// Entry is the value of a key, a new one if there is none.
+// Entry returns the value of a key, a new one if there is none.
 func Entry[K comparable, V any](m map[K]*V, key K) *V {
 	v := m[key]
 	if v == nil {
@@ -39,7 +39,7 @@ func Entry[K comparable, V any](m map[K]*V, key K) *V {
 	return v
 }
 
-// ValueOf is a value that may be absent; the zero value if it is.
+// ValueOf returns a value that may be absent; the zero value if it is.
 func ValueOf[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

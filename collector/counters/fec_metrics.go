@@ -29,8 +29,8 @@ var (
 
 const sourceFEC = "ethtool netlink FEC_GET"
 
-// CorrectedSymbols are the symbols corrected in the blocks of a histogram: of the port, and by lane where each bin with
-// blocks has the same lanes.
+// CorrectedSymbols returns the symbols corrected in the blocks of a histogram: of the port, and by lane where each bin
+// with blocks has the same lanes.
 func CorrectedSymbols(bins []snapshot.FECBin) (total uint64, lanes []uint64) {
 	lanes = make([]uint64, len(bins[0].Lanes))
 	for _, b := range bins {

@@ -6,7 +6,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// LabelOf is the value of a label beside the netdev.
+// LabelOf returns the value of a label beside the netdev.
 func LabelOf(c *snapshot.NetdevCount, name string) string {
 	switch name {
 	case "priority", "lane", "queue":
@@ -15,7 +15,7 @@ func LabelOf(c *snapshot.NetdevCount, name string) string {
 	return c.Label
 }
 
-// Index is the label of a priority, a lane or a queue; empty for a total.
+// Index returns the label of a priority, a lane or a queue; empty for a total.
 func Index(i int) string {
 	if i < 0 {
 		return ""

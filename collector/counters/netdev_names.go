@@ -12,7 +12,7 @@ import (
 // StatsSource is the source of statistics in the help of their metrics.
 const StatsSource = "ethtool -S (ETHTOOL_GSTATS)"
 
-// NetdevDesc is a Desc of a netdev statistic; labels are those beside device, port and netdev.
+// NetdevDesc returns a Desc of a netdev statistic; labels are those beside device, port and netdev.
 func NetdevDesc(name, help, origin string, labels ...string) *metric.Desc {
 	return metric.Of(metric.EthernetPorts, metric.Asks(source.NetdevStats,
 		metric.Port(name, help, origin, append([]string{"netdev"}, labels...)...)))
@@ -342,7 +342,7 @@ type NetdevEntry struct {
 	index int
 }
 
-// NetdevTables are the names of each driver, with {} expanded.
+// NetdevTables returns the names of each driver, with {} expanded.
 func NetdevTables() map[string]map[string]NetdevEntry {
 	tables := map[string]map[string]NetdevEntry{}
 	for driver, names := range netdevStatNames {
@@ -363,7 +363,7 @@ func NetdevTables() map[string]map[string]NetdevEntry {
 	return tables
 }
 
-// directions are the rows for which a row stands.
+// directions returns the rows for which a row stands.
 func (n netdevStatName) directions() []netdevStatName {
 	const both = "[rt]x"
 	if !strings.Contains(n.name, both) {

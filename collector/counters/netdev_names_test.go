@@ -191,7 +191,7 @@ func TestNetdevStatNames(t *testing.T) {
 	}
 }
 
-// directionsOf are the rows for which each row stands.
+// directionsOf returns the rows for which each row stands.
 func directionsOf(rows []netdevStatName) (out [][]netdevStatName) {
 	for _, n := range rows {
 		out = append(out, n.directions())

@@ -74,7 +74,7 @@ func (w *NetdevStats) Read(ctx context.Context, h *host.Host, of NetdevTarget) (
 	return st.Newest, nil
 }
 
-// Last is the newest read of a netdev by any collector; nil if there is none.
+// Last returns the newest read of a netdev by any collector; nil if there is none.
 func (w *NetdevStats) Last(of NetdevTarget) *snapshot.NetdevReading {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,8 +84,8 @@ func (w *NetdevStats) Last(of NetdevTarget) *snapshot.NetdevReading {
 	return nil
 }
 
-// LinkDowns is the link-down count of a netdev in the driver's own statistics; nil where no read is fresh enough, or
-// the driver has no such count.
+// LinkDowns returns the link-down count of a netdev in the driver's own statistics; nil where no read is fresh enough,
+// or the driver has no such count.
 func (w *NetdevStats) LinkDowns(device string, port int, netdev string, now time.Time) *uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,7 +101,7 @@ func (w *NetdevStats) LinkDowns(device string, port int, netdev string, now time
 	return nil
 }
 
-// Source is the source of a driver's statistics.
+// Source returns the source of a driver's statistics.
 func (w *NetdevStats) Source(driver string) source.Source {
 	if w.tables[driver] == nil {
 		return source.StandardStats

@@ -50,7 +50,7 @@ type answer struct {
 	value **uint64
 }
 
-// answers are the counts of ethtool netlink that the driver may have in its own statistics as well.
+// answers returns the counts of ethtool netlink that the driver may have in its own statistics as well.
 func answers(nd *snapshot.NetdevCounters) []answer {
 	out := make([]answer, 0, 6)
 	if p := nd.Pause; p != nil {

@@ -189,7 +189,7 @@ func (nd *ethNetdev) readSettings(r *reading.Reader) {
 	nd.settings.took = time.Since(begun)
 }
 
-// counters are the values of a netdev that are fresh enough to be served.
+// counters returns the values of a netdev that are fresh enough to be served.
 func (c *ethernet) counters(r *reading.Reader, device string, nd *ethNetdev) snapshot.NetdevCounters {
 	out := snapshot.NetdevCounters{Device: device, Port: nd.Port, LinkLayer: nd.Layer, Netdev: nd.Name}
 	now, target := r.Now(), counters.TargetOf(device, nd.PortNetdev)

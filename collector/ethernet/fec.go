@@ -26,9 +26,9 @@ const (
 // fecModes are the link mode bits of FEC, enum ethtool_link_mode_bit_indices. RS stands for both codes of IEEE 802.3.
 var fecModes = map[uint64]string{49: fecNone, 50: fecRS, 51: fecFC, 74: fecRS272}
 
-// fecCode is the code in use on a link of a rate in bits per second and a number of lanes; empty: unknown. RS(528,514)
-// is for 25 Gb/s per lane (IEEE 802.3 clauses 91 and 108), RS(544,514) for 50 Gb/s per lane and above, and for links of
-// 200 Gb/s and above (clauses 119 and 134).
+// fecCode returns the code in use on a link of a rate in bits per second and a number of lanes; empty: unknown.
+// RS(528,514) is for 25 Gb/s per lane (IEEE 802.3 clauses 91 and 108), RS(544,514) for 50 Gb/s per lane and above, and
+// for links of 200 Gb/s and above (clauses 119 and 134).
 func fecCode(active *uint64, m *host.LinkModes) string {
 	if active == nil {
 		return ""
@@ -99,7 +99,7 @@ func emitLanes(s metric.Sink, d *metric.Desc, lanes []uint64, at []string) {
 	}
 }
 
-// binName is the label of a bin: "3", or "4-7".
+// binName returns the label of a bin: "3", or "4-7".
 func binName(b snapshot.FECBin) string {
 	low := strconv.FormatUint(b.Low, 10)
 	if b.Low == b.High {

@@ -28,7 +28,7 @@ type pausedPort struct {
 	reads  atomic.Int64
 }
 
-// now is the pause time, by tenths of a second.
+// now returns the pause time, by tenths of a second.
 func (w *pausedPort) now() map[flow]float64 {
 	sum := 0.0
 	for at := time.Duration(0); at < time.Since(w.since); at += 100 * time.Millisecond {
@@ -71,7 +71,7 @@ func (w *pausedPort) read(
 	return late.pauseReading, late.took, late.err
 }
 
-// bubbleHost is a host without files.
+// bubbleHost returns a host without files.
 func bubbleHost() *host.Host {
 	return &host.Host{
 		Turns: access.NewTurns(), RTNL: access.NewRTNL(), Meter: &source.Meter{},
@@ -112,7 +112,7 @@ func (w *pausedPort) watch(
 	return last
 }
 
-// driverReading is the reading of a driver with these pause times.
+// driverReading returns the reading of a driver with these pause times.
 func driverReading(r pauseReading) *snapshot.NetdevReading {
 	w := &snapshot.NetdevReading{At: r.at, Shown: 1<<counters.Priorities - 1}
 	for f, s := range r.seconds {
@@ -281,7 +281,7 @@ func TestSamplerForgetsNetdevsThatGo(t *testing.T) {
 	}
 }
 
-// us is a reading of one flow at a second.
+// us returns a reading of one flow at a second.
 func us(at float64, transmit3 float64) pauseReading {
 	return reading2(at, map[flow]float64{{"transmit", "3"}: transmit3})
 }

@@ -34,7 +34,7 @@ func readAMD(r reading.Reads, functions []string) []snapshot.AMDGPU {
 	return out
 }
 
-// recordsOf are the GPUs of AMD that are remembered: those with a driver, and an ID that no other one has at their
+// recordsOf returns the GPUs of AMD that are remembered: those with a driver, and an ID that no other one has at their
 // place.
 func recordsOf(amd []snapshot.AMDGPU) (out []expect.GPURecord) {
 	for _, g := range amd {

@@ -117,7 +117,7 @@ func gpuFloat(name, help, from string, value func(*snapshot.GPU) *float64) gpuFi
 	return gpuFigure{metric.GPU(name, help, from), true, value}
 }
 
-// needed is a value that a rule uses and that some drivers do not report.
+// needed returns a value that a rule uses and that some drivers do not report.
 func needed(f gpuFigure) gpuFigure {
 	f.Beside, f.Of, f.Asks = "", "rdma_gpu_info", source.NVML.Name()
 	return f

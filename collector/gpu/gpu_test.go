@@ -24,7 +24,7 @@ import (
 
 func number(n uint64) *uint64 { return &n }
 
-// h200 is a GPU with values of both modes.
+// h200 returns a GPU with values of both modes.
 func h200(index int) snapshot.GPU {
 	watts := 612.5
 	return snapshot.GPU{
@@ -37,7 +37,7 @@ func h200(index int) snapshot.GPU {
 	}
 }
 
-// gpuRounds is a collector of GPUs on a machine with some functions of PCI.
+// gpuRounds returns a collector of GPUs on a machine with some functions of PCI.
 func gpuRounds(
 	t *testing.T,
 	o shared.Options,

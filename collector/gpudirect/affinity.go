@@ -29,7 +29,7 @@ const nearestPorts = 16
 // distances are in order, the nearest first.
 var distances = []pci.Distance{pci.PIX, pci.PXB, pci.P2C, pci.PHB, pci.NODE, pci.SYS}
 
-// affinity are the NICs nearest to a GPU, as indices, and their distance.
+// affinity returns the NICs nearest to a GPU, as indices, and their distance.
 func affinity(d *snapshot.GDR, gpu int) (nics []int, distance string) {
 	if len(d.Pairs) != len(d.GPUs)*len(d.NICs) {
 		return nil, ""
@@ -56,7 +56,7 @@ func affinity(d *snapshot.GDR, gpu int) (nics []int, distance string) {
 	return nics, string(distances[best])
 }
 
-// dcgmBusID is a PCI address as in the DCGM exporter, that of NVML: 00000000:1B:00.0, with a domain of 8 digits.
+// dcgmBusID returns a PCI address as in the DCGM exporter, that of NVML: 00000000:1B:00.0, with a domain of 8 digits.
 func dcgmBusID(address string) string {
 	domain, rest, ok := strings.Cut(address, ":")
 	if !ok || len(domain) > 8 {

@@ -57,7 +57,7 @@ func (b *bufinfo) read(ctx context.Context, h *host.Host) {
 	}
 }
 
-// of is the number of GPU buffers with an attached device other than these GPUs, at the last read. Nil: unknown.
+// of returns the number of GPU buffers with an attached device other than these GPUs, at the last read. Nil: unknown.
 func (b *bufinfo) of(now time.Time, gpus []gdrGPU) *uint64 {
 	if b.attached == nil || b.tried.Due(now, bufinfoInterval+meterSpan) {
 		return nil

@@ -26,8 +26,8 @@ var (
 // gidKey is an entry of the GID table of a port.
 type gidKey struct{ port, index int }
 
-// gidIndex is the GID index selected by a process with NCCL and RDMA devices. NCCL selects one itself if it is negative
-// (ncclParamIbGidIndex, src/transport/net_ib).
+// gidIndex returns the GID index selected by a process with NCCL and RDMA devices. NCCL selects one itself if it is
+// negative (ncclParamIbGidIndex, src/transport/net_ib).
 func gidIndex(p *snapshot.Process, conf nccl.Env) (int, bool) {
 	if !p.HasNCCL || len(p.Verbs) == 0 {
 		return 0, false
@@ -78,7 +78,7 @@ func readGIDTypes(reader *reading.Reader, device string, devices []snapshot.Devi
 	return out
 }
 
-// jobGIDs are the entries selected by jobs, on the ports available to them, each once.
+// jobGIDs returns the entries selected by jobs, on the ports available to them, each once.
 func jobGIDs(d *snapshot.GDR, nics []gdrNIC, conf nccl.Env) (out []snapshot.GDRJobGID) {
 	for g := range d.GPUs {
 		p := d.GPUs[g].Process

@@ -7,7 +7,7 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// eightPlanes are eight GPUs and ten NICs.
+// eightPlanes returns eight GPUs and ten NICs.
 func eightPlanes() (*gdrHost, []gdrGPU, []gdrNIC) {
 	open := true
 	machine := &gdrHost{facts: gdr.Machine{Kernel: "6.12.48", Driver: gdr.Driver{Version: "570.133.20", Open: &open}}}

@@ -128,7 +128,7 @@ func board(acs bool, extra string) string {
 	return b.String() + extra
 }
 
-// readSection is the section of a machine, with its issues.
+// readSection returns the section of a machine, with its issues.
 func readSection(t *testing.T, entries string, job gdr.Job) (*snapshot.GDR, []snapshot.Issue) {
 	t.Helper()
 	h := played.Machine(t, entries)

@@ -48,7 +48,7 @@ func listsQPs(name string, devices []snapshot.Device) bool {
 	return i >= 0 && slices.Contains(memoryQPs, devices[i].Driver)
 }
 
-// jobs are the workloads on the ports of each device. A device that RDMA netlink does not answer for has those that
+// jobs returns the workloads on the ports of each device. A device that RDMA netlink does not answer for has those that
 // have it open.
 func (o holderSearch) jobs(
 	h *host.Host, found []snapshot.Process, names []string, devices []snapshot.Device,
@@ -95,7 +95,7 @@ func (o holderSearch) jobs(
 	return out
 }
 
-// listHolders are the uses of a device, one of each process that RDMA netlink lists with memory registered or queue
+// listHolders returns the uses of a device, one of each process that RDMA netlink lists with memory registered or queue
 // pairs. NCCL opens all devices, also those that it does not use.
 func listHolders(answer []host.RDMAHolder, byPID map[int]*snapshot.Process) (uses []snapshot.PortJob) {
 	uses = make([]snapshot.PortJob, 0, len(answer))
@@ -116,7 +116,7 @@ func listHolders(answer []host.RDMAHolder, byPID map[int]*snapshot.Process) (use
 	return uses
 }
 
-// opened are the uses of a device by processes that have it open.
+// opened returns the uses of a device by processes that have it open.
 func opened(found []snapshot.Process, nodes map[string]string, device string) (uses []snapshot.PortJob) {
 	for i := range found {
 		p := &found[i]
@@ -158,7 +158,7 @@ func busiestFirst(a, b snapshot.PortJob) int {
 		cmp.Compare(a.Scheduler, b.Scheduler), cmp.Compare(a.ID, b.ID))
 }
 
-// verbsDevices are the devices by uverbs node.
+// verbsDevices returns the devices by uverbs node.
 func verbsDevices(h *host.Host) map[string]string {
 	out := map[string]string{}
 	names, _ := h.Files.List(sysfs.VerbsDir)
@@ -173,7 +173,8 @@ func verbsDevices(h *host.Host) map[string]string {
 	return out
 }
 
-// parentDevice is the device of the physical function of a virtual function or subfunction; empty: none on this host.
+// parentDevice returns the device of the physical function of a virtual function or subfunction; empty: none on this
+// host.
 func parentDevice(h *host.Host, name string, devices []snapshot.Device) string {
 	address := shared.PhysicalFunction(h.Files, name)
 	i := slices.IndexFunc(devices,
@@ -184,7 +185,7 @@ func parentDevice(h *host.Host, name string, devices []snapshot.Device) string {
 	return devices[i].Name
 }
 
-// jobsOn are the workloads of the processes, with their GPUs.
+// jobsOn returns the workloads of the processes, with their GPUs.
 func jobsOn(found []snapshot.Process, gpus []gdrGPU) (out []snapshot.JobInfo) {
 	for i := range found {
 		p := &found[i]

@@ -154,7 +154,7 @@ func (h holderSearch) addMemory(found []snapshot.Process) {
 	}
 }
 
-// settings are the NCCL settings of a process, or those of /etc/nccl.conf if its own files cannot be read.
+// settings returns the NCCL settings of a process, or those of /etc/nccl.conf if its own files cannot be read.
 func settings(p *snapshot.Process, machine nccl.Env) nccl.Env {
 	if p.Conf != nil {
 		return nccl.Env(p.Env).With(p.Conf)
@@ -162,7 +162,8 @@ func settings(p *snapshot.Process, machine nccl.Env) nccl.Env {
 	return nccl.Env(p.Env).With(machine)
 }
 
-// holderOf is the process by which a GPU is evaluated: one with NCCL, else one with an RDMA device. Nil: there is none.
+// holderOf returns the process by which a GPU is evaluated: one with NCCL, else one with an RDMA device. Nil: there is
+// none.
 func holderOf(g *gdrGPU, processes []snapshot.Process) (found *snapshot.Process) {
 	for i := range processes {
 		p := &processes[i]
@@ -215,7 +216,7 @@ func evaluateJobs(out *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf nccl.En
 	}
 }
 
-// lowestLimit is the lowest locked memory limit; nil where there is none.
+// lowestLimit returns the lowest locked memory limit; nil where there is none.
 func lowestLimit(processes []snapshot.Process) (lowest *uint64) {
 	for i := range processes {
 		if l := processes[i].LockedMemory; l != nil && len(processes[i].Verbs) > 0 && (lowest == nil || *l < *lowest) {
@@ -241,7 +242,7 @@ func readRegistrations(r reading.Reads, p gdr.Peermem) (out []snapshot.GDRRegist
 	return out
 }
 
-// less is a minus b, of counters read one after the other.
+// less returns a minus b, of counters read one after the other.
 func less(a, b *uint64) *uint64 {
 	if a == nil || b == nil {
 		return nil

@@ -21,7 +21,7 @@ import (
 	"rdma_exporter/test/played"
 )
 
-// jobOn is a process on the GPU of board.
+// jobOn returns a process on the GPU of board.
 func jobOn(lines string) string {
 	return "-- processes/4711 --\ngpus: 0\nverbs: uverbs0\n" + lines
 }

@@ -116,7 +116,7 @@ func namesOfPods(used map[string]podDevices, pods []snapshot.Pod) map[string]pod
 // noOwner stands for the owner of a device that is not allocated.
 const noOwner = -1
 
-// ownersOf are the owners of devices of one kind, each once or more; none if no device has one.
+// ownersOf returns the owners of devices of one kind, each once or more; none if no device has one.
 func ownersOf(devices [][]string, owners map[string][]int) (out []int) {
 	owned := false
 	for _, names := range devices {
@@ -135,8 +135,8 @@ func ownersOf(devices [][]string, owners map[string][]int) (out []int) {
 	return out
 }
 
-// devicesOfPods are the devices that the processes of each pod have open, by UID. gpus are the names of GPUs by minor
-// number, nodes those of RDMA devices by uverbs node.
+// devicesOfPods returns the devices that the processes of each pod have open, by UID. gpus are the names of GPUs by
+// minor number, nodes those of RDMA devices by uverbs node.
 func devicesOfPods(found []snapshot.Process, gpus map[int][]string, nodes map[string][]string) map[string]podDevices {
 	out := map[string]podDevices{}
 	for i := range found {
@@ -157,7 +157,7 @@ func devicesOfPods(found []snapshot.Process, gpus map[int][]string, nodes map[st
 	return out
 }
 
-// podGPUs are the names of GPUs in allocations, by minor number.
+// podGPUs returns the names of GPUs in allocations, by minor number.
 func podGPUs(gpus []gdrGPU) map[int][]string {
 	out := map[int][]string{}
 	for i := range gpus {
@@ -166,7 +166,7 @@ func podGPUs(gpus []gdrGPU) map[int][]string {
 	return out
 }
 
-// verbsFunctions are the functions of the uverbs nodes that pods have open: PCI addresses, or auxiliary devices of
+// verbsFunctions returns the functions of the uverbs nodes that pods have open: PCI addresses, or auxiliary devices of
 // subfunctions. The node of a device in another network namespace is in sysfs too, without its RDMA device.
 func verbsFunctions(h *host.Host, found []snapshot.Process) map[string][]string {
 	out := map[string][]string{}

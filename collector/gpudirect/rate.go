@@ -40,8 +40,8 @@ func (m *meter) add(at time.Time, value float64) {
 	}
 }
 
-// perSecond is the rate over the last minute, or over the last two readings if they are further apart. Nil: not yet
-// known.
+// perSecond returns the rate over the last minute, or over the last two readings if they are further apart. Nil: not
+// yet known.
 func (m *meter) perSecond() *float64 {
 	if len(m.readings) < 2 {
 		return nil

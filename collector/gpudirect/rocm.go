@@ -71,7 +71,7 @@ func readKernelOptions(r reading.Reads, kernel string, options ...string) *bool 
 // configLength limits the unpacked configuration: that of a distribution has 300 kB.
 const configLength = 4 << 20
 
-// unzipped is the content of a compressed file; nil if it is none.
+// unzipped returns the content of a compressed file; nil if it is none.
 func unzipped(text string) []byte {
 	z, err := gzip.NewReader(strings.NewReader(text))
 	if err != nil {
@@ -84,7 +84,7 @@ func unzipped(text string) []byte {
 	return out.Bytes()
 }
 
-// amdDriver is the driver of AMD GPUs: amdgpu with the version of the out-of-tree one. Empty if it is not loaded.
+// amdDriver returns the driver of AMD GPUs: amdgpu with the version of the out-of-tree one. Empty if it is not loaded.
 func amdDriver(r reading.Reads) string {
 	if r.Optional("sys/module/amdgpu/initstate") != "live" {
 		return ""

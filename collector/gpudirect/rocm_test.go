@@ -23,7 +23,7 @@ func amdBoard(extra string) string {
 	) + extra
 }
 
-// kernelConfig is the configuration of the kernel with these lines.
+// kernelConfig returns the configuration of the kernel with these lines.
 func kernelConfig(options ...string) string {
 	return collectortest.Files(
 		"boot/config-6.12.48",

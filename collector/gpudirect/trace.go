@@ -122,7 +122,7 @@ func (t *gdrTrace) addTo(d *snapshot.GDR, gpus []gdrGPU) {
 	}
 }
 
-// deviceOn is the RDMA device on a PCI function; empty if there is none, or several.
+// deviceOn returns the RDMA device on a PCI function; empty if there is none, or several.
 func deviceOn(nics []snapshot.GDRNIC, function string) (device string) {
 	for i := range nics {
 		if nics[i].PCIAddress != function || function == "" {
@@ -136,7 +136,7 @@ func deviceOn(nics []snapshot.GDRNIC, function string) (device string) {
 	return device
 }
 
-// onlyGPU is the GPU that a process holds; nil if it holds none or several, or is not visible.
+// onlyGPU returns the GPU that a process holds; nil if it holds none or several, or is not visible.
 func onlyGPU(d *snapshot.GDR, gpus []gdrGPU, pid int) *snapshot.GDRGPU {
 	i := slices.IndexFunc(d.Processes, func(p snapshot.Process) bool { return p.PID == pid })
 	if pid == 0 || i < 0 || len(d.Processes[i].GPUs) != 1 {

@@ -198,8 +198,8 @@ func isYoung(p *snapshot.Process, uptime time.Duration) bool {
 	return p.Started > 0 && uptime > p.Started && uptime-p.Started < transport.YoungAge
 }
 
-// peermemInUse is the number of registrations of the peer memory module: none where it is not loaded, nil where one
-// count is unknown.
+// peermemInUse returns the number of registrations of the peer memory module: none where it is not loaded, nil where
+// one count is unknown.
 func peermemInUse(d *snapshot.GDR) *uint64 {
 	var sum uint64
 	for _, r := range d.Registrations {

@@ -69,13 +69,13 @@ func busyBoard(registrations int, gigabits float64, extra string) string {
 		collectortest.Files("+30s/"+port+"/counters/port_xmit_data", fmt.Sprintf("%.0f", 1000+gigabits*1e9/32*30)) + extra
 }
 
-// worker is a process with NCCL on the GPU, and its registrations.
+// worker returns a process with NCCL on the GPU, and its registrations.
 func worker(regions int, lines string) string {
 	return jobOn("command: python3\nnccl: 2.27.3\nsettings: read\njob: slurm/77\n"+lines) +
 		fmt.Sprintf("-- rdma/mlx5_0/holders --\n4711: contexts=1 regions=%d bytes=4096\n", regions)
 }
 
-// otherNetdev is an interface without RDMA with some traffic in 30 s.
+// otherNetdev returns an interface without RDMA with some traffic in 30 s.
 func otherNetdev(gigabits float64) string {
 	const dir = "sys/devices/pci0000:00/0000:00:04.0/0000:01:00.0"
 	return "-- sys/class/net/eno1 -> ../../devices/pci0000:00/0000:00:04.0/0000:01:00.0/net/eno1 --\n-- " + dir +

@@ -99,7 +99,7 @@ func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, roste
 	done(nil)
 }
 
-// lastStates are the last states of the reporters of present devices while a request is stuck: a device in error
+// lastStates returns the last states of the reporters of present devices while a request is stuck: a device in error
 // recovers while holding the lock that the request waits for. Old counts are not served.
 func (c *health) lastStates(now time.Time, names []string) *snapshot.Health {
 	if !c.last.Within(now, shared.LastStateTime) {

@@ -30,7 +30,7 @@ func sparse(d *metric.Desc) *metric.Desc {
 	return d
 }
 
-// ofEFA is a counter of EFA alone.
+// ofEFA returns a counter of EFA alone.
 func ofEFA(d *metric.Desc) *metric.Desc { return metric.Of(`rdma_device_info{driver="efa"}`, d) }
 
 // Transport counters that several drivers have, under one name.
@@ -97,7 +97,7 @@ var families = map[string]string{
 	"hns3": "hns_roce",
 }
 
-// familyOf is the driver whose counter names a device uses.
+// familyOf returns the driver whose counter names a device uses.
 func familyOf(driver string) string { return cmp.Or(families[driver], driver) }
 
 // Common are the names of mlx5, adopted by later drivers: used for names that are not in the driver's own table.

@@ -17,7 +17,7 @@ var drivers = map[string][]string{
 	"mana": {"mana"}, "ionic": {"ionic"}, "rxe": {"rxe"}, "efa": {"efa"}, "erdma": {"erdma"},
 }
 
-// emittedBy are the metrics of a driver's port counters.
+// emittedBy returns the metrics of a driver's port counters.
 func emittedBy(driver string, traffic bool, stats ...snapshot.Stat) []string {
 	c := New(shared.NewState(shared.Options{}))
 	return collectortest.Samples(c.Descs, func(s metric.Sink) {

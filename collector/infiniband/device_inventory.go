@@ -75,7 +75,7 @@ func (c *infiniBand) missing(
 	return append(out, c.unlikeOthers(ctx, h, devices, out)...)
 }
 
-// pinnedMissing are devices pinned in the configuration that are missing and not in the inventory.
+// pinnedMissing returns devices pinned in the configuration that are missing and not in the inventory.
 func (c *infiniBand) pinnedMissing(
 	ctx context.Context, h *host.Host, names []string, devices []snapshot.Device, known []snapshot.MissingDevice,
 ) (out []snapshot.MissingDevice) {
@@ -108,7 +108,7 @@ func (c *infiniBand) pinnedMissing(
 	return out
 }
 
-// functionsOf are the physical functions of devices.
+// functionsOf returns the physical functions of devices.
 func functionsOf(devices []snapshot.Device) (out []expect.FunctionRecord) {
 	for i := range devices {
 		d := &devices[i]

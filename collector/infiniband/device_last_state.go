@@ -42,7 +42,7 @@ func (c *infiniBand) withLast(
 	return devices, ages
 }
 
-// ageOf is the age of the oldest port state, if all have been read.
+// ageOf returns the age of the oldest port state, if all have been read.
 func ageOf(d *snapshot.Device) (age time.Duration, ok bool) {
 	for i := range d.Ports {
 		p := &d.Ports[i]
@@ -54,7 +54,7 @@ func ageOf(d *snapshot.Device) (age time.Duration, ok bool) {
 	return age, true
 }
 
-// withoutCounters is a copy without values that must not be served old.
+// withoutCounters returns a copy without values that must not be served old.
 func withoutCounters(d *snapshot.Device) snapshot.Device {
 	out := *d
 	out.Ports = slices.Clone(d.Ports)

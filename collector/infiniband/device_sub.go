@@ -44,7 +44,7 @@ func isParent(d, earlier *snapshot.Device) bool {
 // ibp8s0f1.
 func isNamedSMI(d *snapshot.Device) bool { return strings.HasPrefix(d.Name, "smi") }
 
-// lanesOf is the number of lanes of a device's widest port; 0: unknown.
+// lanesOf returns the number of lanes of a device's widest port; 0: unknown.
 func lanesOf(d *snapshot.Device) (most uint64) {
 	for i := range d.Ports {
 		if n := d.Ports[i].Lanes; n != nil {

@@ -46,7 +46,7 @@ func (f *nicFunction) isLike(others []nicFunction) bool {
 	return n >= minLike
 }
 
-// withoutDevice are the functions without an RDMA device beside others that have one: those like one of them, and
+// withoutDevice returns the functions without an RDMA device beside others that have one: those like one of them, and
 // others that support RDMA and have no driver, or nothing but RDMA to do. The device of the latter may be in another
 // network namespace (apart).
 func withoutDevice(all []nicFunction, apart bool) (out []snapshot.BareFunction) {
@@ -66,7 +66,7 @@ func withoutDevice(all []nicFunction, apart bool) (out []snapshot.BareFunction) 
 	return out
 }
 
-// functionsForRDMA are the RDMA-capable functions in use by this kernel.
+// functionsForRDMA returns the RDMA-capable functions in use by this kernel.
 func functionsForRDMA(all []nicFunction) (out []snapshot.StackFunction) {
 	for i := range all {
 		if f := &all[i]; f.kind != "" && !slices.Contains(sysfs.PassthroughDrivers, f.driver) {
@@ -76,8 +76,8 @@ func functionsForRDMA(all []nicFunction) (out []snapshot.StackFunction) {
 	return out
 }
 
-// functionsOfNICs are the functions of network controllers, and those whose class is not readable, by address, without
-// virtual functions beside their physical one.
+// functionsOfNICs returns the functions of network controllers, and those whose class is not readable, by address,
+// without virtual functions beside their physical one.
 func functionsOfNICs(r reading.Reads) (out []nicFunction) {
 	names, err := r.Host.Files.List("sys/bus/pci/devices")
 	if err != nil {
@@ -115,7 +115,7 @@ func functionsOfNICs(r reading.Reads) (out []nicFunction) {
 	return slices.DeleteFunc(out, func(f nicFunction) bool { return slices.Contains(bridges, f.address) })
 }
 
-// numaOf is the NUMA node of a function; -1: unknown.
+// numaOf returns the NUMA node of a function; -1: unknown.
 func numaOf(r reading.Reads, dir string) int {
 	n, err := strconv.Atoi(r.Optional(dir + "/numa_node"))
 	if err != nil {
@@ -133,7 +133,7 @@ func isBonded(r reading.Reads, dir string) bool {
 	})
 }
 
-// unlikeOthers are the functions without an RDMA device, unlike others, that were never seen with one.
+// unlikeOthers returns the functions without an RDMA device, unlike others, that were never seen with one.
 func (c *infiniBand) unlikeOthers(
 	ctx context.Context, h *host.Host, devices []snapshot.Device, known []snapshot.MissingDevice,
 ) (out []snapshot.MissingDevice) {

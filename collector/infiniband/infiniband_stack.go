@@ -123,7 +123,7 @@ func namespacesExclusive(r reading.Reads) bool {
 	return err == nil && s.NetnsMode != nil && *s.NetnsMode == 0
 }
 
-// loadedModules is a hash of the names of modules.
+// loadedModules returns a hash of the names of modules.
 func loadedModules(r reading.Reads) (uint64, bool) {
 	names, err := r.Host.Files.List("sys/module")
 	if err != nil {

@@ -49,8 +49,8 @@ func (c *infiniBand) derivePlaces(n *snapshot.Node, s metric.Sink) {
 	}
 }
 
-// placesOf are the places of all parts: devices with their ports, those that are there and those that are missing, then
-// GPUs. What is known now is remembered.
+// placesOf returns the places of all parts: devices with their ports, those that are there and those that are missing,
+// then GPUs. What is known now is remembered.
 func placesOf(n *snapshot.Node, m *expect.Memory) []place {
 	devices := locate(n, m)
 	numberPlaces(devices)
@@ -108,14 +108,14 @@ func locate(n *snapshot.Node, m *expect.Memory) (out []placedDevice) {
 	return out
 }
 
-// placeDevice is a device that is no part of another one, at an address.
+// placeDevice returns a device that is no part of another one, at an address.
 func placeDevice(name, address string) placedDevice {
 	return placedDevice{whole: address, place: place{
 		PortID: snapshot.PortID{Device: name}, address: address, name: words.Join(" ", name, address),
 	}}
 }
 
-// recallPath is the path of a function or GPU, remembered where it is unknown now.
+// recallPath returns the path of a function or GPU, remembered where it is unknown now.
 func recallPath(m *expect.Memory, id string, path []string) []string {
 	return strings.Fields(m.Place(id, expect.PlaceRecord{Path: strings.Join(path, " ")}).Path)
 }
@@ -136,7 +136,7 @@ func portPlace(device string, p *snapshot.Port, at snapshot.End, modules map[str
 	return place{PortID: snapshot.PortID{Device: device, Number: p.Number}, leaf: at.System, subnet: p.Subnet, name: name}
 }
 
-// modulesOf are the serial numbers of transceivers and cables, by netdev.
+// modulesOf returns the serial numbers of transceivers and cables, by netdev.
 func modulesOf(n *snapshot.Node) map[string]string {
 	out := map[string]string{}
 	if n.Optics != nil {
@@ -149,7 +149,7 @@ func modulesOf(n *snapshot.Node) map[string]string {
 	return out
 }
 
-// missingPlace is what is remembered of a device, with its links that were ever ACTIVE.
+// missingPlace returns what is remembered of a device, with its links that were ever ACTIVE.
 func missingPlace(d snapshot.MissingDevice, m *expect.Memory) placedDevice {
 	p := placeDevice(d.Name, d.PCIAddress)
 	if d.PCIAddress == "" {
@@ -167,7 +167,7 @@ func missingPlace(d snapshot.MissingDevice, m *expect.Memory) placedDevice {
 	return p
 }
 
-// farEnds are the switches of ports. A bond whose members lead to different ones has all of them.
+// farEnds returns the switches of ports. A bond whose members lead to different ones has all of them.
 func farEnds(n *snapshot.Node) map[snapshot.PortID]snapshot.End {
 	out := map[snapshot.PortID]snapshot.End{}
 	if n.Neighbours == nil {
@@ -213,13 +213,13 @@ func numberPlaces(devices []placedDevice) {
 	}
 }
 
-// slotOf is the slot of a PCI function: its address without the function.
+// slotOf returns the slot of a PCI function: its address without the function.
 func slotOf(address string) string {
 	slot, _, _ := strings.Cut(address, ".")
 	return slot
 }
 
-// upstream is the port above the function.
+// upstream returns the port above the function.
 func (p *place) upstream() string {
 	if len(p.path) < 2 {
 		return ""
@@ -227,8 +227,8 @@ func (p *place) upstream() string {
 	return p.path[len(p.path)-2]
 }
 
-// pcieSwitch is the upstream port of the nearest switch, which has a downstream port above the function, below a root
-// port.
+// pcieSwitch returns the upstream port of the nearest switch, which has a downstream port above the function, below a
+// root port.
 func (p *place) pcieSwitch() string {
 	if len(p.path) < 4 {
 		return ""
@@ -236,14 +236,14 @@ func (p *place) pcieSwitch() string {
 	return p.path[len(p.path)-3]
 }
 
-// gpuPlaces are the places of GPUs, each address once: by the names of NVML, those that are lost, then others in the
-// PCI tree.
+// gpuPlaces returns the places of GPUs, each address once: by the names of NVML, those that are lost, then others in
+// the PCI tree.
 func gpuPlaces(n *snapshot.Node, m *expect.Memory) (out []place) {
 	paths, there := map[string][]string{}, map[string]bool{}
 	if n.PCIe != nil {
 		for i := range n.PCIe.GPUs {
 			hops := n.PCIe.GPUs[i].Hops
-			paths[endOf(hops)] = words.Of(hops, func(h snapshot.PCIeHop) string { return h.Address })
+			paths[endOf(hops)] = words.Map(hops, func(h snapshot.PCIeHop) string { return h.Address })
 		}
 	}
 	add := func(name snapshot.GPUName, address string) {
@@ -278,7 +278,7 @@ func gpuPlaces(n *snapshot.Node, m *expect.Memory) (out []place) {
 	return out
 }
 
-// endOf is the address of the function at the end of a path; empty without one.
+// endOf returns the address of the function at the end of a path; empty without one.
 func endOf(path []snapshot.PCIeHop) string {
 	if len(path) == 0 {
 		return ""

@@ -28,7 +28,7 @@ func placeLines(n *snapshot.Node, m *expect.Memory) (out []string) {
 	return out
 }
 
-// placedNIC is a device behind a PCIe switch of its root port, at the bus of its address.
+// placedNIC returns a device behind a PCIe switch of its root port, at the bus of its address.
 func placedNIC(name, bus string, ports ...snapshot.Port) snapshot.Device {
 	address := "0000:" + bus + ":00.0"
 	return snapshot.Device{

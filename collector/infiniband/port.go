@@ -139,7 +139,7 @@ func (st *portState) carrierEvent(r *reading.Reader, netdevs []snapshot.Netdev) 
 	st.carriers = changes
 }
 
-// kept is the port at its last read, while its state cannot be queried. Data that takes no rtnl is read as usual.
+// kept returns the port at its last read, while its state cannot be queried. Data that takes no rtnl is read as usual.
 func (st *portState) kept(r *reading.Reader, d *snapshot.Device, n int) snapshot.Port {
 	p := snapshot.Port{Number: n, Unread: true}
 	if !st.slow.Known() {

@@ -160,7 +160,7 @@ func (b *baselines) settle(n *snapshot.Node) {
 	b.links = links
 }
 
-// linkDowns is the number of times that the link of a port went down, by any of its counters.
+// linkDowns returns the number of times that the link of a port went down, by any of its counters.
 func linkDowns(p *snapshot.Port) (sum uint64) {
 	for _, c := range p.Counters {
 		if c.Name == "link_downed" {
@@ -173,7 +173,7 @@ func linkDowns(p *snapshot.Port) (sum uint64) {
 	return sum
 }
 
-// portOfLink is the ID of the port of a link that may be the member of a bond.
+// portOfLink returns the ID of the port of a link that may be the member of a bond.
 func portOfLink(id string) string {
 	if parts := strings.Split(id, "/"); len(parts) > 3 {
 		return strings.Join(parts[:3], "/")
@@ -190,7 +190,7 @@ type portParts struct {
 	far     []*snapshot.PortSubnet
 }
 
-// partsOf are the parts of each port with a lasting identity.
+// partsOf returns the parts of each port with a lasting identity.
 func partsOf(n *snapshot.Node) (out []portParts) {
 	for d, p := range snapshot.PortsOf(n.InfiniBand.Devices) {
 		if lastingID(d, p.Number, "") == "" {
@@ -213,7 +213,7 @@ func partsOf(n *snapshot.Node) (out []portParts) {
 	return out
 }
 
-// those are the elements that match.
+// those returns the elements that match.
 func those[T any](all []T, match func(*T) bool) (out []*T) {
 	for i := range all {
 		if match(&all[i]) {
@@ -223,10 +223,10 @@ func those[T any](all []T, match func(*T) bool) (out []*T) {
 	return out
 }
 
-// link is the ID of the link of a netdev; empty netdev: of the port.
+// link returns the ID of the link of a netdev; empty netdev: of the port.
 func (of *portParts) link(netdev string) string { return lastingID(of.device, of.port.Number, netdev) }
 
-// serial is the serial number of the transceiver of a netdev; empty: unknown.
+// serial returns the serial number of the transceiver of a netdev; empty: unknown.
 func (of *portParts) serial(netdev string) string {
 	for _, c := range of.cages {
 		if c.Netdev == netdev && c.Module != nil {
@@ -236,7 +236,7 @@ func (of *portParts) serial(netdev string) string {
 	return ""
 }
 
-// measured is what a link of the port has now. kind and last, the last label, name it in the ID.
+// measured returns what a link of the port has now. kind and last, the last label, name it in the ID.
 func (of *portParts) measured(desc *metric.Desc, netdev, kind, last string, value, rate float64) baselineOf {
 	name := of.link(netdev)
 	return baselineOf{
@@ -245,7 +245,7 @@ func (of *portParts) measured(desc *metric.Desc, netdev, kind, last string, valu
 	}
 }
 
-// baselines is what a port has now of which there are baselines.
+// baselines returns what a port has now of which there are baselines.
 func (of *portParts) baselines() []baselineOf {
 	if !sysfs.IsActive(of.port) {
 		return nil
@@ -253,7 +253,7 @@ func (of *portParts) baselines() []baselineOf {
 	return slices.Concat(of.ownErrors(), of.farErrors(), of.lanes())
 }
 
-// ownErrors are the errors before FEC of a port: corrected bits, else corrected symbols, as in
+// ownErrors returns the errors before FEC of a port: corrected bits, else corrected symbols, as in
 // port:rdma_link_raw_errors:rate10m.
 func (of *portParts) ownErrors() (out []baselineOf) {
 	p := of.port
@@ -297,7 +297,7 @@ func correctedBits(nd *snapshot.NetdevCounters) (float64, bool) {
 	return 0, false
 }
 
-// correctedByPort is the counter of corrected symbols of an InfiniBand port that counts.
+// correctedByPort returns the counter of corrected symbols of an InfiniBand port that counts.
 func correctedByPort(f *snapshot.IBFEC) (float64, bool) {
 	if f == nil {
 		return 0, false
@@ -310,7 +310,7 @@ func correctedByPort(f *snapshot.IBFEC) (float64, bool) {
 	return 0, false
 }
 
-// farErrors are the errors before FEC at the far end of an InfiniBand link. Its transceiver is not readable.
+// farErrors returns the errors before FEC at the far end of an InfiniBand link. Its transceiver is not readable.
 func (of *portParts) farErrors() (out []baselineOf) {
 	for _, far := range of.far {
 		if v, ok := correctedByPort(far.FEC); ok && of.port.Rate != nil {
@@ -323,7 +323,7 @@ func (of *portParts) farErrors() (out []baselineOf) {
 // darkLane is the power in dBm at which a lane receives nothing, as in RDMATransceiverOutOfRange.
 const darkLane = -30
 
-// lanes are the readings of the lanes in use of the transceivers of a port.
+// lanes returns the readings of the lanes in use of the transceivers of a port.
 func (of *portParts) lanes() (out []baselineOf) {
 	for _, c := range of.cages {
 		if c.Module == nil || c.First != "" {

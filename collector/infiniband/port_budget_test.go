@@ -38,7 +38,7 @@ func (s *slowFiles) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	return s.Files.ReadIn(dir, name, buf)
 }
 
-// portTree is a device with one InfiniBand port.
+// portTree returns a device with one InfiniBand port.
 func portTree(device string) string {
 	dir := "-- " + sysfs.ClassDir + "/" + device + "/"
 	var b strings.Builder

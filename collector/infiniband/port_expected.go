@@ -105,8 +105,8 @@ func (st *portState) withLinks(r *reading.Reader, netdevs []snapshot.Netdev) {
 	}
 }
 
-// lastingID is the identifier of a link in the memory; empty for links of devices that are created and removed with
-// jobs.
+// lastingID returns the identifier of a link in the memory; empty for links of devices that are created and removed
+// with jobs.
 func lastingID(d *snapshot.Device, port int, netdev string) string {
 	if d.FunctionType != snapshot.Physical {
 		return ""
@@ -200,7 +200,7 @@ type linkOf struct {
 	expected *snapshot.Expected
 }
 
-// LinksOf are the links of a port: its own, and those of bond members, which are evaluated separately.
+// LinksOf returns the links of a port: its own, and those of bond members, which are evaluated separately.
 func LinksOf(d *snapshot.Device, p *snapshot.Port, kind expect.Kind, pin site.Settings) (out []linkOf) {
 	named := func(netdev, wire string) linkOf {
 		l := linkOf{expect.NamedLink{Device: d.Name, Port: p.Number, Netdev: netdev}, nil}

@@ -34,7 +34,7 @@ func (c carrier) before(o carrier) bool { return c.ups < o.ups || c.downs < o.do
 // after reports whether something has happened since o.
 func (c carrier) after(o carrier) bool { return !c.before(o) && (c.ups > o.ups || c.downs > o.downs) }
 
-// surplus is the number of ups less downs. They alternate: it has two values.
+// surplus returns the number of ups less downs. They alternate: it has two values.
 func (c carrier) surplus() int64 { return int64(c.ups) - int64(c.downs) }
 
 // link is the state of one netdev.

@@ -72,7 +72,7 @@ func identityText(r reading.Reads, path string, length int, form *regexp.Regexp)
 	return validText(r, path, r.Optional(path), length, form)
 }
 
-// validText is an identity text that was read; empty if it is malformed.
+// validText returns an identity text that was read; empty if it is malformed.
 func validText(r reading.Reads, path, text string, length int, form *regexp.Regexp) string {
 	if text == "" {
 		return ""

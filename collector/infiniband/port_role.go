@@ -218,7 +218,7 @@ func (c *infiniBand) learn(now time.Time, d *snapshot.Device, port int, v role.V
 // waiting reports whether a role is to be stored now.
 func (r *roles) waiting(now time.Time) bool { return !r.due.IsZero() && !now.Before(r.due) }
 
-// nics are the devices as inputs of roles.
+// nics returns the devices as inputs of roles.
 func (c *infiniBand) nics(
 	devices []snapshot.Device, configured func(i, j int) (pinned string, ignored bool),
 ) []role.NIC {
@@ -264,7 +264,8 @@ func (c *infiniBand) nics(
 	return out
 }
 
-// rateKnown is the highest known rate of a port in bits per second: that of its link, or the capability of its netdevs.
+// rateKnown returns the highest known rate of a port in bits per second: that of its link, or the capability of its
+// netdevs.
 func rateKnown(p *snapshot.Port) (rate float64) {
 	if sysfs.IsActive(p) {
 		rate = counters.ValueOf(p.Rate)

@@ -47,9 +47,9 @@ type physicalPort struct {
 // physicalName is the phys_port_name of a physical port: p0, or p0s1 where a cage is split.
 var physicalName = regexp.MustCompile(`^p\d+(s\d+)?$`)
 
-// wireOf is the identifier of a physical port: the port's own id, or card and port. The card is the switch id, else the
-// system image GUID. The port is that of the driver, else the number of the PCI function, which all functions of a port
-// share: those for other sockets are on other buses.
+// wireOf returns the identifier of a physical port: the port's own id, or card and port. The card is the switch id,
+// else the system image GUID. The port is that of the driver, else the number of the PCI function, which all functions
+// of a port share: those for other sockets are on other buses.
 func (p physicalPort) wireOf(systemGUID, address string, port int) string {
 	card := knownGUID(systemGUID)
 	if p.switchID != "" && !isSameID(p.switchID, systemGUID) {
@@ -66,7 +66,7 @@ func (p physicalPort) wireOf(systemGUID, address string, port int) string {
 	return systemGUID + "/f" + address[strings.LastIndexByte(address, '.')+1:] + "/" + strconv.Itoa(port)
 }
 
-// knownGUID is a GUID; empty for one that is not set, which is all zeros.
+// knownGUID returns a GUID; empty for one that is not set, which is all zeros.
 func knownGUID(guid string) string {
 	if strings.Trim(guid, "0:") == "" {
 		return ""
@@ -154,8 +154,8 @@ func readPhysicalPort(r *reading.Reader, netdev string) (p physicalPort, asked b
 	return got, true
 }
 
-// addressOf is the PCI address of a netdev's function: the second member of a bond has another function than the RDMA
-// device.
+// addressOf returns the PCI address of a netdev's function: the second member of a bond has another function than the
+// RDMA device.
 func addressOf(r *reading.Reader, netdev string, d *snapshot.Device) string {
 	if real, err := r.Host.Files.Resolve(sysfs.NetDir + netdev + "/device"); err == nil && pci.IsAddress(path.Base(real)) {
 		return path.Base(real)

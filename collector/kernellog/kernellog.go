@@ -214,7 +214,7 @@ var hostKinds = []kernellog.Kind{
 	kernellog.GPUXid, kernellog.GPULost, kernellog.ConnectionError,
 }
 
-// key is the object and the kind of an event; ours is false for one of a device that this exporter does not watch.
+// key returns the object and the kind of an event; ours is false for one of a device that this exporter does not watch.
 func (c *kernelLog) key(r reading.Reads, e *kernellog.Event) (key snapshot.KernelLogKey, ours bool) {
 	key = snapshot.KernelLogKey{Device: e.Device, PCIAddress: e.PCIAddress, Driver: e.Driver, Kind: string(e.Kind)}
 	if e.Kind == kernellog.OOMKill {
@@ -248,7 +248,7 @@ func functionOfNetdev(r reading.Reads, netdev string) string {
 	return ""
 }
 
-// section is the data of the round, sorted.
+// section returns the data of the round, sorted.
 func (c *kernelLog) section(log *host.KernelLogReading) *snapshot.KernelLog {
 	out := &snapshot.KernelLog{Lost: log.Lost, Skipped: log.Skipped}
 	for _, k := range c.counts {

@@ -42,7 +42,8 @@ const kernelLogFiles = `-- proc/uptime --
 -- sys/class/net/ib0/device -> ../../../devices/pci0000:15/0000:15:01.0/0000:4d:00.0 --
 `
 
-// kernelLogOf is a collector that knows mlx5_0 at 4d:00.0 below the port 15:01.0, two devices below 3a:01.0, and a GPU.
+// kernelLogOf returns a collector that knows mlx5_0 at 4d:00.0 below the port 15:01.0, two devices below 3a:01.0, and a
+// GPU.
 func kernelLogOf(log *written) (*kernelLog, func(t *testing.T) *snapshot.Node) {
 	last := &shared.LastRound{}
 	last.Begin()

@@ -49,7 +49,7 @@ func EmitRate(s Sink, d *Desc, bits *float64, labels ...string) {
 	}
 }
 
-// EmitSection is the Emit of a collector: emit of its section of a node, if there is one.
+// EmitSection returns the Emit of a collector: emit of its section of a node, if there is one.
 func EmitSection[T any](of func(*snapshot.Node) *T, emit func(*T, Sink)) func(*snapshot.Node, Sink) {
 	return func(n *snapshot.Node, s Sink) {
 		if section := of(n); section != nil {

@@ -106,7 +106,7 @@ func farEndOf(l portLink, sources []neighbourSource) snapshot.PortNeighbour {
 	return p
 }
 
-// announcedEnd is the far end announced in a frame.
+// announcedEnd returns the far end announced in a frame.
 func announcedEnd(n *lldp.Neighbour, at time.Time) farEnd {
 	return farEnd{
 		End:     snapshot.End{System: n.System(), Port: n.Port()},
@@ -115,7 +115,7 @@ func announcedEnd(n *lldp.Neighbour, at time.Time) farEnd {
 	}
 }
 
-// cabled is the far end in the configuration.
+// cabled returns the far end in the configuration.
 func cabled(c *site.Cable) []farEnd {
 	if c == nil {
 		return nil

@@ -182,8 +182,8 @@ func (t *lldpNeighbours) note(netdev string, frame []byte, now time.Time) {
 	ends[who] = lldpEntry{announcedEnd(&n, now), now.Add(n.TTL)}
 }
 
-// leastRecent is the neighbour with the oldest frame. A switch sends every 30 s, while forged frames may have a TTL of
-// 18 hours: by TTL the switch would be evicted.
+// leastRecent returns the neighbour with the oldest frame. A switch sends every 30 s, while forged frames may have a
+// TTL of 18 hours: by TTL the switch would be evicted.
 func leastRecent(ends map[msapID]lldpEntry) msapID {
 	return slices.MinFunc(slices.Collect(maps.Keys(ends)), func(a, b msapID) int { return ends[a].at.Compare(ends[b].at) })
 }

@@ -25,7 +25,7 @@ import (
 	"rdma_exporter/test/played"
 )
 
-// says is a frame of a system with this name.
+// says returns a frame of a system with this name.
 func says(system, port string, seconds byte, capabilities uint16) []byte {
 	return lldp.Frame([6]byte{2, 0, 0, 0, 0, 9},
 		lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x07" + system + "-chassis")},
@@ -34,7 +34,7 @@ func says(system, port string, seconds byte, capabilities uint16) []byte {
 		lldp.TLV{Type: lldp.TypeCapabilities, Value: binary.BigEndian.AppendUint16([]byte{0, 0xff}, capabilities)})
 }
 
-// saved is a file of networkd.
+// saved returns a file of networkd.
 func saved(index int, frames ...[]byte) string {
 	var b []byte
 	for _, f := range frames {
@@ -43,7 +43,7 @@ func saved(index int, frames ...[]byte) string {
 	return fmt.Sprintf("-- run/systemd/netif/lldp/%d @base64 --\n%s\n", index, base64.StdEncoding.EncodeToString(b))
 }
 
-// etherPort is an RDMA device with one Ethernet port.
+// etherPort returns an RDMA device with one Ethernet port.
 func etherPort(device, address, netdev string, index int) string {
 	function := "sys/devices/pci0000:00/" + address
 	return collectortest.Files("sys/class/infiniband/"+device+"/ports/1/link_layer", "Ethernet",
@@ -89,7 +89,7 @@ func farEnds(t *testing.T, c *shared.Collector, h *host.Host) []string {
 	return out
 }
 
-// labelsOf are the labels of a port.
+// labelsOf returns the labels of a port.
 func labelsOf(more string) string { return `{device="mlx5_0",netdev="eth0",port="1"` + more + `} ` }
 
 func TestNeighbours(t *testing.T) {

@@ -104,7 +104,7 @@ func overSubnet[T any](r reading.Reads, port int, a *host.Agent, query shared.Ag
 	return got, err
 }
 
-// answeredEnd is the far end that has answered.
+// answeredEnd returns the far end that has answered.
 func answeredEnd(l *host.IBLink) *farEnd {
 	number := strconv.FormatUint(*l.FarPort, 10)
 	return &farEnd{

@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// ofSubnet is a Desc of data queried over an InfiniBand port.
+// ofSubnet returns a Desc of data queried over an InfiniBand port.
 func ofSubnet(name, origin, help string, labels ...string) *metric.Desc {
 	return metric.Of(
 		neighbourInfo.Name+`{source="subnet"}`,
@@ -75,7 +75,7 @@ var farCounters = []struct{ file, label string }{
 	{"port_xmit_discards", "transmit_discards"},
 }
 
-// subnets are the answers of a device's ports.
+// subnets returns the answers of a device's ports.
 func (r *neighbourReading) subnets() (out []snapshot.PortSubnet) {
 	for i := range r.device.Ports {
 		number := r.device.Ports[i].Number

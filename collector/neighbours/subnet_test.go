@@ -21,7 +21,7 @@ import (
 	"rdma_exporter/test/played"
 )
 
-// infinibandPort is an RDMA device with one InfiniBand port, and the answers received over it.
+// infinibandPort returns an RDMA device with one InfiniBand port, and the answers received over it.
 func infinibandPort(answers ...string) string {
 	return strings.Replace(etherPort("mlx5_0", "0000:18:00.0", "ib0", 5), "Ethernet", "InfiniBand", 1) +
 		strings.Join(answers, "")
@@ -34,7 +34,7 @@ const (
 	master   = "-- subnet/mlx5_0/1/manager/1 --\nstate: 3\npriority: 14\nactivity: 4711\nguid: b83f:d203:00a1:0001\n"
 )
 
-// enabled are the series of an end without other settings, as in older captures.
+// enabled returns the series of an end without other settings, as in older captures.
 func enabled(end, rate string) []string {
 	at := `{device="mlx5_0",end="` + end + `",port="1",setting="enabled"} `
 	return []string{"rdma_port_link_end_rate_bytes_per_second" + at + rate, "rdma_port_link_end_width_lanes" + at + "4"}

@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/test/played"
 )
 
-// pcieFunction is a function of the PCI tree with a given width and one correctable error.
+// pcieFunction returns a function of the PCI tree with a given width and one correctable error.
 func pcieFunction(dir string, width int) string {
 	address := dir[strings.LastIndexByte(dir, '/')+1:]
 	return fmt.Sprintf("-- sys/bus/pci/devices/%s -> ../../../devices/%s --\n",

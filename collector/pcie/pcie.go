@@ -112,8 +112,8 @@ func readPCIePath(r *reading.Reader, d *reading.Device) (snapshot.PCIePath, bool
 	return snapshot.PCIePath{Device: d.Name, Hops: readPCIeHops(r.From(source.PCILink), d.Path)}, true
 }
 
-// readPCIeHops are the functions of a path below /sys/devices, with the errors counted by each: those of a link may be
-// at either end.
+// readPCIeHops returns the functions of a path below /sys/devices, with the errors counted by each: those of a link may
+// be at either end.
 func readPCIeHops(r reading.Reads, function string) (out []snapshot.PCIeHop) {
 	functions := pci.Functions(function)
 	for i, address := range functions {
@@ -135,10 +135,10 @@ func readAER(r reading.Reads, file string) *uint64 {
 	return reading.Parsed(r, file, pci.ParseAER)
 }
 
-// readFatalBelow is the number of fatal errors reported to a root port, its own included; own where it is not exposed.
-// For an endpoint that reports a fatal error the kernel reads no status and counts nothing, because its link may be
-// down (aer_get_device_error_info, drivers/pci/pcie/aer.c). Used only for a root port with a single device below it:
-// below a switch the source of the error is unknown.
+// readFatalBelow returns the number of fatal errors reported to a root port, its own included; own where it is not
+// exposed. For an endpoint that reports a fatal error the kernel reads no status and counts nothing, because its link
+// may be down (aer_get_device_error_info, drivers/pci/pcie/aer.c). Used only for a root port with a single device below
+// it: below a switch the source of the error is unknown.
 func readFatalBelow(r reading.Reads, dir string, own *uint64) *uint64 {
 	n := r.Decimal(dir + "/aer_rootport_total_err_fatal")
 	if n == nil || own != nil && *own > *n {

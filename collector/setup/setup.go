@@ -219,7 +219,7 @@ func (c *setupState) derive(n *snapshot.Node, s metric.Sink) {
 	}
 }
 
-// jobSettings are the labels of the settings of jobs that differ, each once.
+// jobSettings returns the labels of the settings of jobs that differ, each once.
 func jobSettings(rows []snapshot.SetupRow) (out [][]string) {
 	for _, r := range setup.OfJobs(rows) {
 		if r.State != snapshot.SetupDiffers {

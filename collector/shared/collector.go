@@ -73,7 +73,7 @@ type Options struct {
 // readFunc is Collector.Read.
 type readFunc = func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error))
 
-// ReadDevices is the Read of a collector that reads each device and needs nothing else. fresh is Devices.New.
+// ReadDevices returns the Read of a collector that reads each device and needs nothing else. fresh is Devices.New.
 func ReadDevices[S, T any](
 	ro *Roster, name string, fresh func() *S,
 	read func(*reading.Reader, *reading.Device, *S) (T, bool), use func(*snapshot.Node, []T),
@@ -86,7 +86,7 @@ func ReadDevices[S, T any](
 	})
 }
 
-// ReadHost is the Read of a collector that reads data of the host each SlowInterval, one at a time.
+// ReadHost returns the Read of a collector that reads data of the host each SlowInterval, one at a time.
 func ReadHost[T any](name string, s source.Source, read func(reading.Reads) T, use func(*snapshot.Node, T)) readFunc {
 	var last reading.Kept[T]
 	return func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {

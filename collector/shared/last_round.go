@@ -51,7 +51,7 @@ func (f *LastRound) Publish(at time.Time, devices []snapshot.Device, gpus []stri
 	}
 }
 
-// Last is the result of the last round, and its time. It waits for the first round if that has started.
+// Last returns the result of the last round, and its time. It waits for the first round if that has started.
 func (f *LastRound) Last(ctx context.Context) (devices []snapshot.Device, gpus []string, at time.Time) {
 	f.mu.Lock()
 	first := f.first
@@ -102,14 +102,14 @@ func (f *LastRound) Holds(pid int) bool {
 	return !f.holders[pid].IsZero()
 }
 
-// JobTopology is the topology published by PublishJob; nil: none.
+// JobTopology returns the topology published by PublishJob; nil: none.
 func (f *LastRound) JobTopology() *nccl.Topology {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.job
 }
 
-// TopologyOf is the topology of a process's own file; nil where it has none.
+// TopologyOf returns the topology of a process's own file; nil where it has none.
 func TopologyOf(p *snapshot.Process) *nccl.Topology {
 	if p.Topology == "" {
 		return nil

@@ -156,7 +156,8 @@ func (d *vpdRead) result(r *reading.Reader, first bool) bool {
 	return d.found
 }
 
-// limit is the maximum rate of a device's ports in bits per second, from the read of manages; 0 where there is none.
+// limit returns the maximum rate of a device's ports in bits per second, from the read of manages; 0 where there is
+// none.
 func (v *nvlink) limit(name string) float64 {
 	if d := v.finished(name); d != nil {
 		return d.limit

@@ -65,7 +65,7 @@ func (ro *Roster) Of(h *host.Host, n *snapshot.Node) (*reading.Roster, error) {
 	return ro.devices, nil
 }
 
-// Read is the Read of a collector that needs the devices of the round.
+// Read returns the Read of a collector that needs the devices of the round.
 func (ro *Roster) Read(
 	read func(ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error)),
 ) readFunc {
@@ -139,8 +139,8 @@ func (ro *Roster) same(h *host.Host, names []string) bool {
 	return true
 }
 
-// PhysicalFunction is the PCI address of the physical function of a virtual function or a subfunction; empty: a device
-// is neither, or its physical function is not on this host. In a guest a virtual function has no link physfn.
+// PhysicalFunction returns the PCI address of the physical function of a virtual function or a subfunction; empty: a
+// device is neither, or its physical function is not on this host. In a guest a virtual function has no link physfn.
 func PhysicalFunction(files host.Files, device string) string {
 	dir, err := files.Resolve(sysfs.ClassDir + "/" + device + "/device")
 	if err != nil {

@@ -11,7 +11,7 @@ type SiteConfig struct {
 	Hostname string      // empty if unknown
 }
 
-// Current is the configuration at present; nil: none.
+// Current returns the configuration at present; nil: none.
 func (c *SiteConfig) Current() *site.Config { return c.Store.Current() }
 
 // Settings returns the site configuration of a device or port of this host.
@@ -20,7 +20,7 @@ func (c *SiteConfig) Settings(s site.Subject) site.Settings {
 	return c.Current().Settings(s)
 }
 
-// Subjects are a device and its ports, as arguments of the site configuration.
+// Subjects returns a device and its ports, as arguments of the site configuration.
 func (c *SiteConfig) Subjects(d *snapshot.Device) []site.Subject {
 	device := site.Subject{Hostname: c.Hostname, Device: d.Name, BoardID: d.BoardID, PCIAddress: d.PCIAddress}
 	out := []site.Subject{device}

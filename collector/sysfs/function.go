@@ -86,7 +86,7 @@ var nvidiaIDs = []struct {
 	{0xa2d2, 0xa2ff, "mlx5_core"},
 }
 
-// driverOfType is the driver of a hca_type: that of mlx4 and mlx5 is MT and the PCI device id in decimal.
+// driverOfType returns the driver of a hca_type: that of mlx4 and mlx5 is MT and the PCI device id in decimal.
 func driverOfType(hcaType string) string {
 	id, ok := strings.CutPrefix(hcaType, "MT")
 	n, err := strconv.ParseUint(id, 10, 16)
@@ -117,7 +117,7 @@ var kernelNames = []struct{ prefix, driver string }{
 	{"ocrdma", "be2net"},
 }
 
-// driverNamed is the driver of a device with a kernel name: udev names, such as rocep24s0, contain no driver.
+// driverNamed returns the driver of a device with a kernel name: udev names, such as rocep24s0, contain no driver.
 func driverNamed(name string) string {
 	for _, k := range kernelNames {
 		if number, ok := strings.CutPrefix(name, k.prefix); ok && number != "" && strings.Trim(number, "0123456789") == "" {
@@ -127,7 +127,7 @@ func driverNamed(name string) string {
 	return ""
 }
 
-// BoundDriver is the name behind the link driver of a device directory.
+// BoundDriver returns the name behind the link driver of a device directory.
 func BoundDriver(files host.Files, dir string) string {
 	target, err := files.Link(dir + "/driver")
 	if err != nil {

@@ -72,7 +72,7 @@ func properties(text string) map[string]uint64 {
 	return out
 }
 
-// readKFDHeaps are the types of a node's memory banks.
+// readKFDHeaps returns the types of a node's memory banks.
 func readKFDHeaps(r reading.Reads, dir string) (heaps []uint64) {
 	banks, err := r.Host.Files.List(dir)
 	if err != nil {
@@ -96,7 +96,7 @@ func smallBAR(heaps []uint64) *bool {
 	return new(slices.Contains(heaps, private))
 }
 
-// Uuid is the unique ID as amdgpu writes it; empty if unknown.
+// Uuid returns the unique ID as amdgpu writes it; empty if unknown.
 func (n *KFDNode) Uuid() string {
 	if n.uniqueID == 0 {
 		return ""

@@ -88,8 +88,8 @@ func isChild(r reading.Reads, dir, name string) bool {
 	return link != nil && own != nil && *link != *own
 }
 
-// uplinkOf is the first netdev that is no representor. The kernel takes rtnl for a port's name, and restarts the read
-// while the lock is held elsewhere.
+// uplinkOf returns the first netdev that is no representor. The kernel takes rtnl for a port's name, and restarts the
+// read while the lock is held elsewhere.
 func uplinkOf(r reading.Reads, dir string, names []string) string {
 	files := r.Host.Files
 	ports := make([]string, len(names)) // empty: no name

@@ -58,7 +58,7 @@ func newCage(t counters.NetdevTarget) *cage {
 	}
 }
 
-// at is the part that may be served at a given time.
+// at returns the part that may be served at a given time.
 func (s *cageSeen) at(now time.Time) snapshot.Cage {
 	out := s.Cage
 	if out.Module == nil || s.readAt.IsZero() {

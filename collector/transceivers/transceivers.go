@@ -150,7 +150,7 @@ func (c *transceivers) readCage(r *reading.Reader, g *cage) {
 	g.seen = seen
 }
 
-// view is the present state of a cage. A failure is reported in each round as long as it lasts.
+// view returns the present state of a cage. A failure is reported in each round as long as it lasts.
 func (c *transceivers) view(r *reading.Reader, g *cage) snapshot.Cage {
 	c.mu.Lock()
 	seen := g.seen
@@ -194,7 +194,7 @@ func (c *transceivers) run(ctx context.Context, h *host.Host) error {
 // idleWait is how long run sleeps while there is no cage.
 const idleWait = time.Hour
 
-// due is the next cage to read, and the time until then.
+// due returns the next cage to read, and the time until then.
 func (c *transceivers) due(now time.Time) (next *cage, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

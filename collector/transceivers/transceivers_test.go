@@ -29,8 +29,8 @@ import (
 	"rdma_exporter/test/played"
 )
 
-// moduleEntries are the entries of a capture with a module of internal/transceiver/testdata, with replacements in its
-// text.
+// moduleEntries returns the entries of a capture with a module of internal/transceiver/testdata, with replacements in
+// its text.
 func moduleEntries(t testing.TB, netdev, name string, changes ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "transceiver", "testdata", name+".txt"))
@@ -90,7 +90,7 @@ func (b *moduleBus) set(f func()) {
 	f()
 }
 
-// taken are the requests since the last call, in a text: address, page, bank, offset and length.
+// taken returns the requests since the last call, in a text: address, page, bank, offset and length.
 func (b *moduleBus) taken() (out []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -163,7 +163,7 @@ func (r *opticsRig) round() (*snapshot.Node, string) {
 	return n, served(r.c, n)
 }
 
-// served are the samples without their common labels.
+// served returns the samples without their common labels.
 func served(c *shared.Collector, n *snapshot.Node) string {
 	short := strings.NewReplacer(`device="mlx5_0"`, "", `netdev="eth0"`, "", `port="1"`, "",
 		"rdma_transceiver_", "", ",", "")
@@ -174,7 +174,7 @@ func served(c *shared.Collector, n *snapshot.Node) string {
 	return b.String()
 }
 
-// states are the states in a round.
+// states returns the states in a round.
 func states(text string) string {
 	var out []string
 	for line := range strings.Lines(text) {
@@ -186,7 +186,7 @@ func states(text string) string {
 	return strings.Join(out, " ")
 }
 
-// sample is the value of a sample; empty if absent.
+// sample returns the value of a sample; empty if absent.
 func sample(text, name string) string {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, name+" "); ok {

@@ -25,7 +25,7 @@ var (
 	berNow = column{from: "B", title: "Raw BER", unit: scientific, width: 90}
 )
 
-// ofEnd is a rate or limit of the ends of links.
+// ofEnd returns a rate or limit of the ends of links.
 func ofEnd(s scope, record string) string { return maxBy(perEnd, s.of(record)) }
 
 // berOfPorts draws the rates of a host with the lowest of their limits.

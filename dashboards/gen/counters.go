@@ -77,7 +77,7 @@ var (
 	}
 )
 
-// increases are counters that stand still on a healthy port: only those that rose are drawn.
+// increases returns counters that stand still on a healthy port: only those that rose are drawn.
 func increases(s scope, labels, legend string, counters ...counter) (out []query) {
 	for _, c := range counters {
 		out = append(out, query{sumBy(labels, s.increase(c.metric)) + " > 0", c.text + " " + legend})
@@ -85,7 +85,7 @@ func increases(s scope, labels, legend string, counters ...counter) (out []query
 	return out
 }
 
-// rates are counters that run.
+// rates returns counters that run.
 func rates(s scope, labels, legend string, counters ...counter) (out []query) {
 	for _, c := range counters {
 		out = append(out, query{sumBy(labels, s.rate(c.metric)) + " > 0", c.text + " " + legend})

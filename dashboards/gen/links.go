@@ -18,7 +18,7 @@ func (w way) link() dashboard.DashboardLink {
 	}
 }
 
-// linksOf are those of ways; none: nil.
+// linksOf returns those of ways; none: nil.
 func linksOf(ways ...way) (out []dashboard.DashboardLink) {
 	for _, w := range ways {
 		out = append(out, w.link())
@@ -37,7 +37,7 @@ func chosenOr(name, value string) string {
 	return "&var-" + name + "=" + value
 }
 
-// toNode is a link to the dashboard of a host, and of one device if it is given.
+// toNode returns a link to the dashboard of a host, and of one device if it is given.
 func toNode(jobLabel, hostLabel, deviceLabel string) way {
 	w := way{
 		"Host " + hostLabel,
@@ -50,7 +50,7 @@ func toNode(jobLabel, hostLabel, deviceLabel string) way {
 	return w
 }
 
-// toSwitch is a link to the dashboard of a fabric, and of one switch if it is given.
+// toSwitch returns a link to the dashboard of a fabric, and of one switch if it is given.
 func toSwitch(jobLabel, fabric, node string) way {
 	w := way{"Fabric of " + fabric, "/d/rdma-subnet?${datasource:queryparam}&${cluster:queryparam}" +
 		chosenOr("fabric_job", jobLabel) + "&var-fabric=" + fabric + "&${__url_time_range}"}
@@ -73,19 +73,19 @@ var (
 	ofSwitch = []way{toSwitch(sameJob, "${fabric}", "${__field.labels.node}")}
 )
 
-// toRunbook is the runbook as the exporter of the alert serves it. rdma_exporter dashboards --runbook-url puts another
-// address in its place.
+// toRunbook returns the runbook as the exporter of the alert serves it. rdma_exporter dashboards --runbook-url puts
+// another address in its place.
 func toRunbook(exporter string) way {
 	return way{"Runbook of " + cell, "http://" + exporter + "/runbooks/" + cell}
 }
 
-// toPage is the page of an exporter, which has the finding with its figures, command and action.
+// toPage returns the page of an exporter, which has the finding with its figures, command and action.
 func toPage(exporter string) way {
 	return way{"Findings on the page of " + exporter, "http://" + exporter + "/"}
 }
 
-// header are the links at the top of a dashboard: the product's others with what both can choose, and those of other
-// exporters where they are installed, by their tag.
+// header returns the links at the top of a dashboard: the product's others with what both can choose, and those of
+// other exporters where they are installed, by their tag.
 func (b board) header(all []board) (out []dashboard.DashboardLink) {
 	for _, to := range all {
 		if to.name == b.name {
@@ -106,8 +106,8 @@ func (b board) header(all []board) (out []dashboard.DashboardLink) {
 	return out
 }
 
-// passed are the choices that go along from one dashboard to another: those of the same name, and a host where several
-// may be chosen. A device goes along with its hosts only, since another host may have none of that name.
+// passed returns the choices that go along from one dashboard to another: those of the same name, and a host where
+// several may be chosen. A device goes along with its hosts only, since another host may have none of that name.
 func (b board) passed(to board) []string {
 	has := func(b board, name string) bool {
 		return slices.ContainsFunc(b.choices, func(c choice) bool { return c.name == name })

@@ -27,7 +27,7 @@ func optics() board {
 // lanes.
 const weeks = 60
 
-// margin is the distance of a transceiver from its own temperature alarm.
+// margin returns the distance of a transceiver from its own temperature alarm.
 func margin(s scope) string {
 	return maxBy(perNetdev, s.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)) + " - " +
 		maxBy(perNetdev, s.of("rdma_transceiver_temperature_celsius"))
@@ -71,10 +71,10 @@ func opticsMargins() panel {
 	return p
 }
 
-// lit are the lanes of transceivers that have light: a dark one has no power that could be compared.
+// lit returns the lanes of transceivers that have light: a dark one has no power that could be compared.
 func lit(metric string) string { return fmt.Sprintf("%s > %d", devices.of(metric), limitLaneDark) }
 
-// spread is the difference between the highest and the lowest lane of a transceiver.
+// spread returns the difference between the highest and the lowest lane of a transceiver.
 func spread(metric string) string {
 	return maxBy(perNetdev, lit(metric)) + " - " + minBy(perNetdev, lit(metric))
 }
@@ -130,8 +130,8 @@ func opticsLanes() []panel {
 // ages are how far back a reading is compared, the time range first: the first of which there is history.
 var ages = []string{"$__range", "7d", "1d", "6h", "1h", "10m"}
 
-// changeSince is the change of a reading to now, by how far back there is history: change puts the expressions of now
-// and then together.
+// changeSince returns the change of a reading to now, by how far back there is history: change puts the expressions of
+// now and then together.
 func changeSince(metric string, change func(now, then string) string) string {
 	now := maxBy(perLane, devices.of(metric))
 	var parts []string
@@ -142,7 +142,7 @@ func changeSince(metric string, change func(now, then string) string) string {
 	return strings.Join(parts, " or on ("+perLane+") ")
 }
 
-// byPart are readings of transceivers, one of each, with their part numbers.
+// byPart returns readings of transceivers, one of each, with their part numbers.
 func byPart(reading string) string {
 	return reading + " * on (" + perNetdev + ") group_left (part_number) " +
 		maxBy(perNetdev+", part_number", devices.of("rdma_transceiver_info"))

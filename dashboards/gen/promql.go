@@ -42,7 +42,7 @@ func (s scope) of(metric string, more ...string) string {
 	return metric + "{" + strings.Join(append([]string{string(s)}, more...), ",") + "}"
 }
 
-// rate is a counter's rate. $__rate_interval is four scrapes or more, whatever the interval.
+// rate returns a counter's rate. $__rate_interval is four scrapes or more, whatever the interval.
 func (s scope) rate(metric string, more ...string) string {
 	return "rate(" + s.of(metric, more...) + "[$__rate_interval])"
 }
@@ -79,7 +79,7 @@ func lowest(n int, labels, expr string) string { return ranked("bottomk", n, lab
 // selector ends every selector of a scope.
 var selector = regexp.MustCompile(`"\}(\[\$__rate_interval\])?`)
 
-// overRange is an expression over the whole range, at its end.
+// overRange returns an expression over the whole range, at its end.
 func overRange(expr string) string {
 	return selector.ReplaceAllStringFunc(expr, func(end string) string {
 		if end == `"}` {
@@ -133,23 +133,23 @@ var retransmissions = []string{
 	"rdma_port_ack_timeouts_total", "rdma_port_adaptive_retransmissions_total",
 }
 
-// perMillion is a rate by the million packets of another. Below 1000 packets a second a share says nothing.
+// perMillion returns a rate by the million packets of another. Below 1000 packets a second a share says nothing.
 func perMillion(labels, expr, packets string) string {
 	return fmt.Sprintf("1e6 * %s / (%s > 1000)", expr, sumBy(labels, packets))
 }
 
-// alerts are those of the product, without the one that always fires.
+// alerts returns those of the product, without the one that always fires.
 func (s scope) alerts(more ...string) string {
 	return s.of("ALERTS", append([]string{`alertname=~"RDMA.+",alertname!="RDMAWatchdog"`}, more...)...)
 }
 
-// firing are the alerts of some severities.
+// firing returns the alerts of some severities.
 func (s scope) firing(levels string, topic ...string) string {
 	return s.alerts(append([]string{`alertstate="firing"`, `severity=~"` + levels + `"`}, topic...)...)
 }
 
-// began are the alerts that fire and did not a minute before: a point in time, and no time that graphs would be filled
-// with.
+// began returns the alerts that fire and did not a minute before: a point in time, and no time that graphs would be
+// filled with.
 func (s scope) began(levels string, topic ...string) string {
 	alerts := s.firing(levels, topic...)
 	return alerts + " unless " + alerts + " offset 1m"

@@ -25,7 +25,7 @@ const (
 	priorityName = portName + " priority {{priority}}"
 )
 
-// pausedShare is the share of the time in which a priority was paused, by either end.
+// pausedShare returns the share of the time in which a priority was paused, by either end.
 func pausedShare(direction string) string {
 	return atMostAll(maxBy(perPriority, devices.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
 }
@@ -83,7 +83,7 @@ func rocePauses() []panel {
 	}
 }
 
-// received is the RDMA traffic that a port receives as a share of its rate, for each priority with pauses.
+// received returns the RDMA traffic that a port receives as a share of its rate, for each priority with pauses.
 func received() string {
 	return "0 * " + pausedShare("transmit") + " + on (" + perPort + ") group_left () " +
 		atMostAll(sumBy(perPort, devices.rate("rdma_port_receive_bytes_total"))+" / "+

@@ -197,7 +197,7 @@ func creditLoops() panel {
 	}
 }
 
-// ofLinks are the columns of a table of links that has no value.
+// ofLinks returns the columns of a table of links that has no value.
 func ofLinks(more ...column) []column {
 	return slices.Concat(linkColumns, more, []column{hidden("A"), aGUID, hidden("instance"), cluster, job})
 }

@@ -95,7 +95,7 @@ var table = view{
 	},
 }
 
-// field is what Grafana calls a column: a label by its name, a value by its query where there are several.
+// field returns what Grafana calls a column: a label by its name, a value by its query where there are several.
 func (c column) field(p panel) string {
 	switch {
 	case len(c.from) > 1:

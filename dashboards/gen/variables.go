@@ -96,7 +96,7 @@ var (
 	}
 )
 
-// hcas are the RDMA devices of a scope.
+// hcas returns the RDMA devices of a scope.
 func hcas(s scope) choice {
 	return choice{
 		name: "device", label: "Device", text: "RDMA device.", all: ".*",

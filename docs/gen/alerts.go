@@ -208,7 +208,7 @@ func (a alert) central() bool {
 	return slices.ContainsFunc(a.rules, func(r ruleOfSet) bool { return r.set != "node" })
 }
 
-// values are the different values of the rules of an alert.
+// values returns the different values of the rules of an alert.
 func (a alert) values(of func(ruleOfSet) string) string {
 	var out []string
 	for _, r := range a.rules {

@@ -54,7 +54,7 @@ The transport in use is not evaluated for AMD GPUs: a ROCm process opens all GPU
 	return []byte(b.String())
 }
 
-// reasonLine is a reason with its description, and its remedy if there is one.
+// reasonLine returns a reason with its description, and its remedy if there is one.
 func reasonLine(reason, words, remedy string) string {
 	if remedy != "" {
 		remedy = " Remedy: " + remedy + "."

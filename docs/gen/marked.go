@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// marked is a hand-written page with the parts between <!-- gen:NAME --> and <!-- end --> replaced.
+// marked returns a hand-written page with the parts between <!-- gen:NAME --> and <!-- end --> replaced.
 func marked(docs fs.FS, name string, parts map[string]func() (string, error)) (page, error) {
 	b, err := fs.ReadFile(docs, name)
 	if err != nil {

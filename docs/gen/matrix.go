@@ -58,7 +58,7 @@ func (f finding) String() string {
 	return strings.TrimSpace(f.severity + " " + f.alert + " " + f.where)
 }
 
-// findings are those of a golden.
+// findings returns those of a golden.
 func findings(golden []byte) (out []finding) {
 	s := bufio.NewScanner(bytes.NewReader(golden))
 	for s.Scan() {

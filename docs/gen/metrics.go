@@ -114,8 +114,8 @@ func metricsPage(read map[string]bool) []byte {
 	return trimmed(d)
 }
 
-// ofDevices are the chosen metrics of collectors that read virtual functions and subfunctions, sorted. The others read
-// physical ports.
+// ofDevices returns the chosen metrics of collectors that read virtual functions and subfunctions, sorted. The others
+// read physical ports.
 func ofDevices(chosen func(name string) bool) (out []string) {
 	for _, c := range collector.All(collector.Options{}) {
 		for _, x := range c.Descs {

@@ -27,7 +27,7 @@ func unique(list []string) []string {
 	return slices.Compact(list)
 }
 
-// collectorsOf are the collectors of the metrics that an evaluation needs.
+// collectorsOf returns the collectors of the metrics that an evaluation needs.
 func collectorsOf(leaves []coverage.Need) (names []string) {
 	for _, c := range collector.All(collector.Options{}) {
 		for _, d := range c.Descs {

@@ -110,16 +110,16 @@ var former = map[string]Current{
 	"RDMATransmitDiscards":             {"RDMADiscards", "transmit"},
 }
 
-// FormerNames are the names that alerts no longer have, sorted.
+// FormerNames returns the names that alerts no longer have, sorted.
 func FormerNames() []string { return slices.Sorted(maps.Keys(former)) }
 
-// Former is what the alert of a former name is now; false for any other name.
+// Former returns what the alert of a former name is now; false for any other name.
 func Former(name string) (Current, bool) {
 	c, ok := former[name]
 	return c, ok
 }
 
-// String is "RDMAExporterDegraded, reason cpu".
+// String returns "RDMAExporterDegraded, reason cpu".
 func (c Current) String() string {
 	if c.Reason == "" {
 		return c.Alert
@@ -127,7 +127,8 @@ func (c Current) String() string {
 	return c.Alert + ", reason " + c.Reason
 }
 
-// Anchor is the section of the reason in the runbook, "#cpu"; empty without a reason. The heading is the reason itself.
+// Anchor returns the section of the reason in the runbook, "#cpu"; empty without a reason. The heading is the reason
+// itself.
 func (c Current) Anchor() string {
 	if c.Reason == "" {
 		return ""

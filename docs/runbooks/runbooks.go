@@ -13,7 +13,7 @@ var files embed.FS
 
 const extension = ".md"
 
-// Names are the alerts that have a runbook, sorted.
+// Names returns the alerts that have a runbook, sorted.
 func Names() (out []string) {
 	names, _ := fs.Glob(files, "*"+extension) // the pattern is a constant
 	for _, name := range names {
@@ -22,15 +22,15 @@ func Names() (out []string) {
 	return out
 }
 
-// Text is the runbook of an alert, Markdown; false where there is none.
+// Text returns the runbook of an alert, Markdown; false where there is none.
 func Text(alert string) ([]byte, bool) {
 	text, err := files.ReadFile(alert + extension)
 	return text, err == nil
 }
 
-// Meaning is the meaning of an alert in one sentence: the first paragraph of its runbook, below the title. It names
-// neither host nor port, and has no Markdown and no limit (limits can be tuned). False where runbook or paragraph is
-// missing.
+// Meaning returns the meaning of an alert in one sentence: the first paragraph of its runbook, below the title. It
+// names neither host nor port, and has no Markdown and no limit (limits can be tuned). False where runbook or paragraph
+// is missing.
 func Meaning(name string) (string, bool) {
 	text, ok := Text(name)
 	if !ok {

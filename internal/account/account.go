@@ -87,7 +87,7 @@ func (o *Object) set(c Class, format string, args ...any) {
 	o.Class, o.Reason = c, fmt.Sprintf(format, args...)
 }
 
-// devices are the RDMA devices with their ports.
+// devices returns the RDMA devices with their ports.
 func devices(n *snapshot.Node, failures []Failure) (out []Object) {
 	if n.InfiniBand == nil {
 		return nil
@@ -121,7 +121,7 @@ func devices(n *snapshot.Node, failures []Failure) (out []Object) {
 	return out
 }
 
-// because is the error of a read of a device, after a colon; empty if none fails.
+// because returns the error of a read of a device, after a colon; empty if none fails.
 func because(failures []Failure, device string) string {
 	for _, f := range failures {
 		if f.Device == device {
@@ -131,7 +131,7 @@ func because(failures []Failure, device string) string {
 	return ""
 }
 
-// functions are those without an RDMA device that should have one, and those that might.
+// functions returns those without an RDMA device that should have one, and those that might.
 func functions(n *snapshot.InfiniBand) (out []Object) {
 	if n == nil {
 		return nil

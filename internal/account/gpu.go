@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// gpus are the GPUs of the PCI tree and of NVML.
+// gpus returns the GPUs of the PCI tree and of NVML.
 func gpus(node *snapshot.Node) (out []Object) {
 	n := node.GPUs
 	if n == nil {
@@ -74,8 +74,8 @@ const (
 // atSwitch are the distances of a NIC at the PCIe switch of a GPU, or at the CPU that it is coupled to.
 var atSwitch = []pci.Distance{pci.PIX, pci.PXB, pci.P2C}
 
-// withoutNIC are the GPUs without a NIC at their PCIe switch, by address, where all others have one: the NIC that was
-// meant for it may be gone, and nothing else remembers it. Whether a port is ACTIVE does not count.
+// withoutNIC returns the GPUs without a NIC at their PCIe switch, by address, where all others have one: the NIC that
+// was meant for it may be gone, and nothing else remembers it. Whether a port is ACTIVE does not count.
 func withoutNIC(d *snapshot.GDR) map[string]string {
 	if d == nil || len(d.Pairs) != len(d.GPUs)*len(d.NICs) {
 		return nil

@@ -54,7 +54,7 @@ func (f Fault) concerns(o *Object) bool {
 	return is("port", o.port)
 }
 
-// Unknowns are the compute objects of which it is unknown whether they are in order: a host with one is not ok.
+// Unknowns returns the compute objects of which it is unknown whether they are in order: a host with one is not ok.
 func Unknowns(objects []Object) (out []Object) {
 	for _, o := range objects {
 		if o.Compute && o.Class == Unknown {
@@ -64,7 +64,7 @@ func Unknowns(objects []Object) (out []Object) {
 	return out
 }
 
-// Noun is what an object is, in counts and lists: compute port, NIC, GPU.
+// Noun returns what an object is, in counts and lists: compute port, NIC, GPU.
 func (o *Object) Noun() string {
 	switch {
 	case o.Kind == Port && o.Compute && o.compute:
@@ -88,7 +88,7 @@ type Group struct {
 	Names        []string
 }
 
-// Groups are the objects, those that are out of order first.
+// Groups returns the objects, those that are out of order first.
 func Groups(objects []Object) (out []Group) {
 	for _, class := range []Class{Unknown, Faulty, NotExpected, Healthy} {
 		for i := range objects {
@@ -107,11 +107,11 @@ func Groups(objects []Object) (out []Group) {
 	return out
 }
 
-// Text is a class in words.
+// Text returns a class in words.
 func (c Class) Text() string { return strings.ReplaceAll(string(c), "_", " ") }
 
-// Line is the account in one line: "8 NICs, 8 compute ports, 8 GPUs healthy; 2 ports not expected (second port, none of
-// its kind has a link)". Cages that are in order are left out. It is empty without objects.
+// Line returns the account in one line: "8 NICs, 8 compute ports, 8 GPUs healthy; 2 ports not expected (second port,
+// none of its kind has a link)". Cages that are in order are left out. It is empty without objects.
 func Line(objects []Object) string {
 	var parts []string
 	for _, class := range []Class{Unknown, Faulty, Healthy, NotExpected} {
@@ -132,7 +132,7 @@ func Line(objects []Object) string {
 		if len(nouns) == 0 {
 			continue
 		}
-		what := words.Of(nouns, func(n string) string { return words.Count(counts[n], n) })
+		what := words.Map(nouns, func(n string) string { return words.Count(counts[n], n) })
 		part := strings.Join(what, ", ") + " " + class.Text()
 		if class == Unknown || class == NotExpected {
 			part += fmt.Sprintf(" (%s)", few(slices.Sorted(maps.Keys(reasons))))

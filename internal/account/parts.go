@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// members are the interfaces of a port's bond. port is the object of the port.
+// members returns the interfaces of a port's bond. port is the object of the port.
 func members(p *snapshot.Port, port Object) (out []Object) {
 	for i := range p.Netdev {
 		n := &p.Netdev[i]
@@ -33,7 +33,7 @@ func members(p *snapshot.Port, port Object) (out []Object) {
 	return out
 }
 
-// cages are those whose driver reports modules. No job waits for one: what is wrong with it shows on its port.
+// cages returns those whose driver reports modules. No job waits for one: what is wrong with it shows on its port.
 func cages(n *snapshot.Optics) (out []Object) {
 	if n == nil {
 		return nil

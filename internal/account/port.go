@@ -132,7 +132,7 @@ func isDisabled(p *snapshot.Port) bool {
 	return true
 }
 
-// stateName is the state of a port by its name in the kernel: "DOWN".
+// stateName returns the state of a port by its name in the kernel: "DOWN".
 func stateName(p *snapshot.Port) string {
 	if n := *p.State; n > 0 && n < uint64(len(snapshot.PortStates)) {
 		return snapshot.PortStates[n]

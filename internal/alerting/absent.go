@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// queryRules is the query function of the rules. A rule whose expression has no result for lack of series is not
+// queryRules returns the query function of the rules. A rule whose expression has no result for lack of series is not
 // evaluated: on most hosts these are most rules. An error in another part of such an expression is not found.
 func (e *Engine) queryRules() rules.QueryFunc {
 	query := rules.EngineQueryFunc(e.ruleEngine, e.store)
@@ -48,7 +48,8 @@ func isEmpty(expr parser.Expr, has func(labels.Label) bool) bool {
 	return of != nil && empty(of)
 }
 
-// onlySide is the side of a set operator that has the same result, since the other side is empty; nil if there is none.
+// onlySide returns the side of a set operator that has the same result, since the other side is empty; nil if there is
+// none.
 func onlySide(e *parser.BinaryExpr, has func(labels.Label) bool) parser.Expr {
 	switch {
 	case (e.Op == parser.LOR || e.Op == parser.LUNLESS) && isEmpty(e.RHS, has):

@@ -52,7 +52,7 @@ func TestUnevaluatedRulesOfMachines(t *testing.T) {
 	}
 }
 
-// samplesOf are the samples of a result, sorted.
+// samplesOf returns the samples of a result, sorted.
 func samplesOf(v promql.Vector) (out []string) {
 	for _, s := range v {
 		out = append(out, s.String())

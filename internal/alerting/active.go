@@ -27,7 +27,7 @@ type Active struct {
 	Pending  bool              `json:"pending,omitempty"`
 }
 
-// alertingRules are those of all groups, in file order.
+// alertingRules returns those of all groups, in file order.
 func (e *Engine) alertingRules() iter.Seq[*rules.AlertingRule] {
 	return func(yield func(*rules.AlertingRule) bool) {
 		for _, g := range e.groups {
@@ -115,8 +115,8 @@ func (e *Engine) SetDir(dir string) {
 	e.store.SetDir(dir)
 }
 
-// unseen is a group with the same rules and no known series. Otherwise it would mark series as stale that are about to
-// be restored.
+// unseen returns a group with the same rules and no known series. Otherwise it would mark series as stale that are
+// about to be restored.
 func (e *Engine) unseen(g *rules.Group) *rules.Group {
 	offset := g.QueryOffset()
 	return rules.NewGroup(rules.GroupOptions{

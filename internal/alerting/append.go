@@ -253,7 +253,7 @@ func (r *roundAppender) add(name string, pairs []*dto.LabelPair, extraName, extr
 	return nil
 }
 
-// labelSet is the labels of a series after a scrape: target labels take precedence, and empty values are removed.
+// labelSet returns the labels of a series after a scrape: target labels take precedence, and empty values are removed.
 func (r *roundAppender) labelSet(name string, pairs []*dto.LabelPair, extraName, extraValue string) labels.Labels {
 	b := &r.builder
 	b.Reset()

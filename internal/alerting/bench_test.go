@@ -141,7 +141,7 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// memory is a figure of this process in /proc/self/status, in MiB.
+// memory returns a figure of this process in /proc/self/status, in MiB.
 func memory(b *testing.B, what string) float64 {
 	b.Helper()
 	text, err := os.ReadFile("/proc/self/status")

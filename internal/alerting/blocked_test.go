@@ -18,7 +18,7 @@ import (
 	"rdma_exporter/internal/alerting/store"
 )
 
-// treeOf is the content of a directory: type, mode and a digest of each entry.
+// treeOf returns the content of a directory: type, mode and a digest of each entry.
 func treeOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -108,7 +108,7 @@ func TestFIFOInStore(t *testing.T) {
 	}
 }
 
-// withoutPlace is a log without times, and without the name of the temporary directory.
+// withoutPlace returns a log without times, and without the name of the temporary directory.
 func withoutPlace(log string) string {
 	var out string
 	for line := range strings.Lines(log) {

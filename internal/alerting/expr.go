@@ -46,7 +46,7 @@ func (m *ruleMeta) has(alert labels.Labels) bool {
 	return true
 }
 
-// detection is the index in Rules of an alert of a rule: the first of the rule, if its labels are those of none.
+// detection returns the index in Rules of an alert of a rule: the first of the rule, if its labels are those of none.
 func (e *Engine) detection(rule *rules.AlertingRule, alert labels.Labels) int {
 	first := -1
 	for i, m := range e.meta {
@@ -105,7 +105,7 @@ func describe(groups []*rules.Group) []ruleMeta {
 	return out
 }
 
-// SymptomsOf are the rules of the symptoms whose faults an expression selects; label is a label of such a rule.
+// SymptomsOf returns the rules of the symptoms whose faults an expression selects; label is a label of such a rule.
 func SymptomsOf[T any](expr parser.Expr, symptoms []T, label func(rule T, name string) string) (out []T) {
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		s, ok := node.(*parser.VectorSelector)
@@ -133,7 +133,7 @@ type records struct {
 	read  map[string]ruleMeta
 }
 
-// of is what a recorded metric reads. A rule that reads its own record adds nothing.
+// of returns what a recorded metric reads. A rule that reads its own record adds nothing.
 func (r records) of(name string) ruleMeta {
 	if m, ok := r.read[name]; ok {
 		return m

@@ -13,7 +13,7 @@ import (
 
 const instance = "gpu-1:10879"
 
-// t0 is the time of the first round; nothing depends on the wall clock.
+// t0 returns the time of the first round; nothing depends on the wall clock.
 func t0() time.Time { return time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC) }
 
 func timeAt(d time.Duration) time.Time { return t0().Add(d) }
@@ -53,7 +53,7 @@ func stepTo(t testing.TB, e *alerting.Engine, ts time.Time, families ...*dto.Met
 	}
 }
 
-// gauge is a family with one sample; pairs are label names and values in turn.
+// gauge returns a family with one sample; pairs are label names and values in turn.
 func gauge(name string, value float64, pairs ...string) *dto.MetricFamily {
 	kind := dto.MetricType_GAUGE
 	return &dto.MetricFamily{Name: &name, Type: &kind, Metric: []*dto.Metric{

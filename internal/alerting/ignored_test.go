@@ -70,7 +70,7 @@ func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 	}
 }
 
-// alternatives are the operands of an or.
+// alternatives returns the operands of an or.
 func alternatives(expr parser.Expr) []parser.Expr {
 	if or, ok := expr.(*parser.BinaryExpr); ok && or.Op == parser.LOR {
 		return append(alternatives(or.LHS), alternatives(or.RHS)...)
@@ -114,8 +114,8 @@ var ofHostPrefixes = []string{
 	"rdma_driver_", "rdma_stack_", "rdma_gpu_",
 }
 
-// guarded is what cannot be in the result of an expression at its evaluation time. A range function gives no guard:
-// what is ignored now may not have been at the start of the range.
+// guarded returns what cannot be in the result of an expression at its evaluation time. A range function gives no
+// guard: what is ignored now may not have been at the start of the range.
 func guarded(expr parser.Expr, recorded map[string]guard) guard {
 	switch e := expr.(type) {
 	case *parser.VectorSelector:

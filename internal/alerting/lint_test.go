@@ -119,7 +119,7 @@ func readsAlerts(expr parser.Expr) bool {
 	return found
 }
 
-// shipped is an engine with a set of the rule files in the binary.
+// shipped returns an engine with a set of the rule files in the binary.
 func shipped(t *testing.T, load func() (fs.FS, []string, error)) *alerting.Engine {
 	t.Helper()
 	files, names, err := load()
@@ -129,7 +129,7 @@ func shipped(t *testing.T, load func() (fs.FS, []string, error)) *alerting.Engin
 	return opened(t, alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
 }
 
-// opened is an engine that the test closes at its end.
+// opened returns an engine that the test closes at its end.
 func opened(t *testing.T, o alerting.Options) *alerting.Engine {
 	t.Helper()
 	e, err := alerting.New(o)
@@ -322,7 +322,7 @@ func checkPromQL(t *testing.T, rule string, expr parser.Expr) {
 	})
 }
 
-// metricOf is the name in a selector.
+// metricOf returns the name in a selector.
 func metricOf(e parser.Expr) string {
 	if s, ok := e.(*parser.VectorSelector); ok {
 		return s.Name
@@ -330,7 +330,7 @@ func metricOf(e parser.Expr) string {
 	return ""
 }
 
-// resultLabels are the labels that an expression's result can have; "*" for those that depend on the data.
+// resultLabels returns the labels that an expression's result can have; "*" for those that depend on the data.
 func resultLabels(expr parser.Expr, recorded map[string][]string) []string {
 	switch e := expr.(type) {
 	case *parser.AggregateExpr:

@@ -148,7 +148,7 @@ func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need,
 
 func noLabel(string) bool { return false }
 
-// selected is what a selector of a record requires, of what the record requires.
+// selected returns what a selector of a record requires, of what the record requires.
 func selected(need coverage.Need, s *parser.VectorSelector) (coverage.Need, bool) {
 	ok := true
 	for _, m := range s.LabelMatchers {
@@ -159,7 +159,7 @@ func selected(need coverage.Need, s *parser.VectorSelector) (coverage.Need, bool
 	return need, ok
 }
 
-// givenLabel is the label and the value that a call gives all samples: label_replace(v, name, value, "", "").
+// givenLabel returns the label and the value that a call gives all samples: label_replace(v, name, value, "", "").
 func givenLabel(call *parser.Call) (name, value string, _ bool) {
 	if call.Func.Name != "label_replace" || textOf(call.Args[3]) != "" || textOf(call.Args[4]) != "" {
 		return "", "", false
@@ -175,7 +175,7 @@ func textOf(e parser.Expr) string {
 	return s.Val
 }
 
-// operand is the vector of an expression of one vector; nil for other expressions.
+// operand returns the vector of an expression of one vector; nil for other expressions.
 func operand(expr parser.Expr) parser.Expr {
 	switch e := expr.(type) {
 	case *parser.AggregateExpr:
@@ -203,7 +203,7 @@ func required(s *parser.VectorSelector) (names []string) {
 	return slices.Compact(names)
 }
 
-// stateOf is the value that a selector requires for the label state, or the values, separated by |, of which it
+// stateOf returns the value that a selector requires for the label state, or the values, separated by |, of which it
 // requires one for the label reason; empty if none.
 func stateOf(s *parser.VectorSelector) string {
 	for _, m := range s.LabelMatchers {

@@ -228,7 +228,7 @@ func (p *Past) evalRule(ctx context.Context, r *pastRule, from time.Time, times 
 	return nil
 }
 
-// labelsOf are the labels of a result, with a new name.
+// labelsOf returns the labels of a result, with a new name.
 func (r *pastRule) labelsOf(metric labels.Labels, name, as string) labels.Labels {
 	b := labels.NewBuilder(metric)
 	b.Set(name, as)

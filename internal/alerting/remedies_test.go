@@ -19,7 +19,7 @@ type remedy struct {
 	cable            bool // is the likely fault
 }
 
-// portDown is the port of a device that was ACTIVE before. phys is its physical state; 0: unknown.
+// portDown returns the port of a device that was ACTIVE before. phys is its physical state; 0: unknown.
 func portDown(device, driver, function, layer, netdev string, state, phys float64, more ...*family) []*family {
 	port := []string{"device", device, "port", "1"}
 	out := []*family{
@@ -35,7 +35,7 @@ func portDown(device, driver, function, layer, netdev string, state, phys float6
 	return append(out, more...)
 }
 
-// familyOf is a metric of the port of d0 and netdev eth0.
+// familyOf returns a metric of the port of d0 and netdev eth0.
 func familyOf(name string, value float64, pairs ...string) *family {
 	return gauge(name, value, append([]string{"device", "d0", "port", "1", "netdev", "eth0"}, pairs...)...)
 }

@@ -36,7 +36,7 @@ type ruleExpr struct {
 
 func (e *ruleExpr) String() string { return e.text }
 
-// exprOf is the expression of a rule as it was parsed.
+// exprOf returns the expression of a rule as it was parsed.
 func exprOf(r rules.Rule) parser.Expr { return r.Query().(*ruleExpr).Expr }
 
 // noDependencies leaves out the analysis of the rules of a group, which the library needs if it evaluates them

@@ -64,12 +64,12 @@ func Select(expr, matchers string, wanted func(metric string) bool) (string, err
 			}
 		}
 		name := int(s.PosRange.Start) + len(s.Name)
-		expr = expr[:name] + "{" + strings.Join(words.Of(all, Matcher.String), ",") + "}" + expr[name+braces(expr[name:]):]
+		expr = expr[:name] + "{" + strings.Join(words.Map(all, Matcher.String), ",") + "}" + expr[name+braces(expr[name:]):]
 	}
 	return expr, nil
 }
 
-// braces is the length of the matchers in braces at the start of a text.
+// braces returns the length of the matchers in braces at the start of a text.
 func braces(s string) int {
 	rest := strings.TrimLeft(s, " \n\t")
 	if !strings.HasPrefix(rest, "{") {

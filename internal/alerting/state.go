@@ -131,10 +131,10 @@ func (e *Engine) Judgement() Judgement {
 	return Judgement{From: e.to.Add(-e.observed()), To: e.to, Alerts: e.alerts(), Rules: e.rules()}
 }
 
-// observed is the length of the history without a pause. e.mu is held.
+// observed returns the length of the history without a pause. e.mu is held.
 func (e *Engine) observed() time.Duration { return min(e.to.Sub(e.from), e.opts.Retention) }
 
-// History is the maximum observation span: the retention of the store.
+// History returns the maximum observation span: the retention of the store.
 func (e *Engine) History() time.Duration { return e.opts.Retention }
 
 // Recording is one recording rule.

@@ -114,7 +114,7 @@ func TestAlertsAreTested(t *testing.T) {
 	}
 }
 
-// labelOf is the value of a label in {name="value",…}.
+// labelOf returns the value of a label in {name="value",…}.
 func labelOf(series, name string) string {
 	_, rest, found := strings.Cut(series, name+`="`)
 	if !found {

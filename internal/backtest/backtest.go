@@ -112,7 +112,7 @@ func open(o Options) (*alerting.Engine, error) {
 	return engine("history", min(back, o.To.Sub(o.From))+time.Hour)
 }
 
-// requests are the selectors of all metrics in the rules: of the exporters, some hosts at a time, and of others.
+// requests returns the selectors of all metrics in the rules: of the exporters, some hosts at a time, and of others.
 func requests(rules []alerting.Rule, hosts []origin) (out []string) {
 	read := map[string]bool{}
 	for _, r := range rules {
@@ -241,7 +241,7 @@ func (b *backtest) fires(rule int, labels map[string]string, at time.Time) {
 	e.to = at
 }
 
-// keyOf is a set of labels as text.
+// keyOf returns a set of labels as text.
 func keyOf(labels map[string]string) string {
 	var s strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(labels)) {

@@ -130,7 +130,7 @@ func newEngine(t *testing.T, fsys fs.FS, files []string) *alerting.Engine {
 	return e
 }
 
-// bothSets are the files of both sets.
+// bothSets returns the files of both sets.
 func bothSets(t *testing.T) (fs.FS, []string) {
 	t.Helper()
 	fsys, names, err := rules.Both()
@@ -140,7 +140,8 @@ func bothSets(t *testing.T) (fs.FS, []string) {
 	return fsys, names
 }
 
-// server is a Prometheus with the history of the fleet: its PromQL and its database, behind the paths that are asked.
+// server returns a Prometheus with the history of the fleet: its PromQL and its database, behind the paths that are
+// asked.
 func server(t *testing.T, retention string) *httptest.Server {
 	t.Helper()
 	e := newEngine(t, fstest.MapFS{"r.yml": {Data: []byte("groups:\n")}}, []string{"r.yml"})

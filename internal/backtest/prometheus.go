@@ -103,7 +103,7 @@ func (p *Prometheus) ask(ctx context.Context, path string, form url.Values, into
 	return nil
 }
 
-// retention is the retention of the server; zero if unknown.
+// retention returns the retention of the server; zero if unknown.
 func (p *Prometheus) retention(ctx context.Context) (time.Duration, error) {
 	var info struct{ StorageRetention string }
 	if err := p.ask(ctx, "/api/v1/status/runtimeinfo", nil, &info); errors.Is(err, errNoPath) {
@@ -119,7 +119,7 @@ func (p *Prometheus) retention(ctx context.Context) (time.Duration, error) {
 	return time.Duration(d), nil
 }
 
-// origins are the exporters that have series.
+// origins returns the exporters that have series.
 func (p *Prometheus) origins(ctx context.Context, matchers string, from, to time.Time) ([]origin, error) {
 	form := url.Values{"start": {unix(from)}, "end": {unix(to)}}
 	for _, metric := range []string{"rdma_exporter_build_info", "rdma_fabric_sweep_failed"} {
@@ -140,7 +140,7 @@ func (p *Prometheus) origins(ctx context.Context, matchers string, from, to time
 
 // selector selects metrics of origins that differ only in their instance.
 func selector(metrics []string, of []origin) string {
-	instances := words.Of(of, func(o origin) string { return regexp.QuoteMeta(o.Instance) })
+	instances := words.Map(of, func(o origin) string { return regexp.QuoteMeta(o.Instance) })
 	return fmt.Sprintf("{__name__=~%q,cluster=%q,job=%q,instance=~%q}",
 		strings.Join(metrics, "|"), of[0].Cluster, of[0].Job, strings.Join(instances, "|"))
 }

@@ -187,5 +187,5 @@ func where(labels map[string]string) string {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// short is a duration in the format of Prometheus.
+// short returns a duration in the format of Prometheus.
 func short(d time.Duration) string { return model.Duration(d.Round(time.Second)).String() }

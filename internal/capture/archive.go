@@ -70,7 +70,7 @@ func (a *Archive) Each(visit func(e *Entry)) {
 // InPart follows the path of a file that is not left out as a whole.
 const InPart = " (in part)"
 
-// LeftOutCount is the number of files that an anonymised capture lacks, and of those that it has in part.
+// LeftOutCount returns the number of files that an anonymised capture lacks, and of those that it has in part.
 func (m Meta) LeftOutCount() (whole, partly int) {
 	for _, s := range m.LeftOut {
 		if strings.HasSuffix(s, InPart) {
@@ -85,7 +85,7 @@ func (m Meta) LeftOutCount() (whole, partly int) {
 // ConfigPath is the entry of the exporter's configuration file. It is not a path of the machine.
 const ConfigPath = "exporter/config.yml"
 
-// Config is the configuration file in use on the machine; nil if there was none.
+// Config returns the configuration file in use on the machine; nil if there was none.
 func (a *Archive) Config() []byte {
 	for _, e := range a.Rounds[0].Entries {
 		if e.Path == ConfigPath && e.Kind == File {
@@ -341,7 +341,7 @@ func checkTree(rounds []Round) error {
 	return nil
 }
 
-// notDirectory is the first path above p that is not a directory.
+// notDirectory returns the first path above p that is not a directory.
 func notDirectory(p string, set, gone map[string]int) string {
 	latest := 0
 	for i := range len(p) {
@@ -356,7 +356,8 @@ func notDirectory(p string, set, gone map[string]int) string {
 	return ""
 }
 
-// errnoName is the name of an errno, or its number if Linux has no name for it: drivers return kernel-internal ones.
+// errnoName returns the name of an errno, or its number if Linux has no name for it: drivers return kernel-internal
+// ones.
 func errnoName(e syscall.Errno) string {
 	if name := unix.ErrnoName(e); name != "" {
 		return name

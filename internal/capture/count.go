@@ -63,8 +63,8 @@ func (c Counters) After(intervals uint64, name string, data []byte) []byte {
 	return mapCounters(name, data, func(value string, n uint64) uint64 { return n + steps[value]*intervals })
 }
 
-// Intervals is how often the step between the last two rounds fits into the time since the last one. A single round has
-// no step.
+// Intervals returns how often the step between the last two rounds fits into the time since the last one. A single
+// round has no step.
 func Intervals(rounds []Round, at time.Duration) uint64 {
 	n := len(rounds)
 	if n < 2 || at < rounds[n-1].At {

@@ -79,7 +79,7 @@ func formatMeta(m Meta) ([]byte, error) {
 	return append(b, "\n}\n"...), nil
 }
 
-// visible is JSON in which \u stands for what a terminal would interpret. Marshal escapes only what is below 0x20.
+// visible returns JSON in which \u stands for what a terminal would interpret. Marshal escapes only what is below 0x20.
 func visible(text []byte) string {
 	var b strings.Builder
 	for _, r := range string(text) {

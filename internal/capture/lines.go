@@ -15,7 +15,7 @@ import (
 // The text is kept short. Files of one line are combined by directory, and of a file with named lines only changed
 // lines are repeated.
 
-// unfolded are the files of an @files entry, or the entry itself.
+// unfolded returns the files of an @files entry, or the entry itself.
 func unfolded(e Entry) ([]Entry, error) {
 	if e.Kind != oneLiners {
 		return []Entry{e}, nil
@@ -121,7 +121,7 @@ func Advance(machine map[string]Entry, e Entry) {
 // lineGone ends a line of a Lines entry if the variant lacks a line of its base.
 const lineGone = " !ENOENT"
 
-// Shortest is the entry, or only its changed lines if that is shorter and restores the same content.
+// Shortest returns the entry, or only its changed lines if that is shorter and restores the same content.
 func Shortest(have, e Entry) Entry {
 	if e.Kind != File || have.Kind != File || !isText(e.Data) {
 		return e
@@ -133,7 +133,7 @@ func Shortest(have, e Entry) Entry {
 	return Entry{Path: e.Path, Kind: Lines, Data: lines}
 }
 
-// changedLines are the lines of now that differ from before, and the names of removed ones.
+// changedLines returns the lines of now that differ from before, and the names of removed ones.
 func changedLines(before, now []byte) []byte {
 	old := map[string]string{}
 	for line := range strings.Lines(string(before)) {
@@ -153,7 +153,7 @@ func changedLines(before, now []byte) []byte {
 	return out
 }
 
-// lineName is the part before ": ".
+// lineName returns the part before ": ".
 func lineName(line string) string {
 	line = strings.TrimSuffix(line, "\n")
 	if name, ok := strings.CutSuffix(line, lineGone); ok {
@@ -163,7 +163,7 @@ func lineName(line string) string {
 	return name
 }
 
-// patched is the content of an entry with lines replaced, removed or appended.
+// patched returns the content of an entry with lines replaced, removed or appended.
 func patched(e Entry, lines []byte) []byte {
 	change := map[string]string{}
 	var names []string

@@ -147,10 +147,10 @@ func (o Overlay) hides(p string) bool {
 	return false
 }
 
-// parent is the path above; empty above the first element.
+// parent returns the path above; empty above the first element.
 func parent(p string) string { return p[:max(0, strings.LastIndexByte(p, '/'))] }
 
-// Difference is the new and changed entries of now, and one ENOENT per removed subtree, sorted by path.
+// Difference returns the new and changed entries of now, and one ENOENT per removed subtree, sorted by path.
 func Difference(before, now map[string]Entry) []Entry {
 	var change []Entry
 	alive := map[string]bool{}

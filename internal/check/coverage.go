@@ -120,7 +120,7 @@ func ofRDMA(metric string) bool {
 		func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
 }
 
-// waiting is the entry of an alert that is pending on a rule with a range, which is no finding yet.
+// waiting returns the entry of an alert that is pending on a rule with a range, which is no finding yet.
 func (d detection) waiting(in Input) (n NotEvaluated, ok bool) {
 	for _, a := range in.Alerts {
 		if rule := in.Rules[a.Rule]; d.is(a.Name, a.Labels) && a.State == alerting.StatePending && rule.Range > 0 {
@@ -146,7 +146,7 @@ func (d detection) evaluated() bool {
 	return slices.ContainsFunc(d.rules, func(r alerting.Rule) bool { return r.Evaluated })
 }
 
-// gap is the entry of an alert whose metrics are missing.
+// gap returns the entry of an alert whose metrics are missing.
 func (d detection) gap(g coverage.Gap, in Input) NotEvaluated {
 	n := NotEvaluated{
 		Alert: d.name, Fault: d.fault, Severity: d.severity, Reason: string(g.Reason), Metrics: g.Metrics, Partly: g.Partly,
@@ -185,7 +185,7 @@ func (d detection) gap(g coverage.Gap, in Input) NotEvaluated {
 	return n
 }
 
-// notEvaluated is the entry of the rule with the most urgent reason.
+// notEvaluated returns the entry of the rule with the most urgent reason.
 func (d detection) notEvaluated(in Input) (NotEvaluated, bool) {
 	worst := slices.MinFunc(d.rules, func(a, b alerting.Rule) int {
 		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(b.Range, a.Range))
@@ -237,7 +237,7 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-// remedyOf is the remedy of the first selector whose reason (package transport) has one:
+// remedyOf returns the remedy of the first selector whose reason (package transport) has one:
 // metric{reason="dmabuf_unseen"}.
 func remedyOf(selectors []string) string {
 	for _, s := range selectors {

@@ -94,7 +94,7 @@ func drainOf(state float64) string {
 	return drainUnknown
 }
 
-// of is the verdict by the wanted alerts only.
+// of returns the verdict by the wanted alerts only.
 func (v HostVerdict) of(wanted func(alert string) bool) HostVerdict {
 	v.DrainAlerts = slices.DeleteFunc(slices.Clone(v.DrainAlerts), func(a DrainAlert) bool { return !wanted(a.Alert) })
 	if v.Drain != DrainCordon && v.Drain != DrainEvict {
@@ -108,7 +108,7 @@ func (v HostVerdict) of(wanted func(alert string) bool) HostVerdict {
 	return v
 }
 
-// DrainExitCode is the exit code of check --drain: critical to drain the host. Unknown does not drain it.
+// DrainExitCode returns the exit code of check --drain: critical to drain the host. Unknown does not drain it.
 func (v HostVerdict) DrainExitCode() int {
 	switch v.Drain {
 	case DrainNo:
@@ -154,16 +154,16 @@ func legendOf(rows [][]string) string {
 	return strings.Join(out, " ")
 }
 
-// DrainNote is a sentence on a host to drain: "To be drained (cordon): RDMALinkDegraded."; empty for others.
+// DrainNote returns a sentence on a host to drain: "To be drained (cordon): RDMALinkDegraded."; empty for others.
 func (v HostVerdict) DrainNote() string {
 	if v.Drain != DrainCordon && v.Drain != DrainEvict {
 		return ""
 	}
-	names := words.Of(v.DrainAlerts, func(a DrainAlert) string { return a.Alert })
+	names := words.Map(v.DrainAlerts, func(a DrainAlert) string { return a.Alert })
 	return fmt.Sprintf("To be drained (%s): %s.", v.Drain, strings.Join(names, ", "))
 }
 
-// draining are the findings of the alerts that drain the host, as rows.
+// draining returns the findings of the alerts that drain the host, as rows.
 func (r *Report) draining() (rows [][]string) {
 	for _, a := range r.DrainAlerts {
 		found := false
@@ -179,7 +179,7 @@ func (r *Report) draining() (rows [][]string) {
 	return rows
 }
 
-// Why is the reason of an unknown verdict, in a headline.
+// Why returns the reason of an unknown verdict, in a headline.
 func (r *Report) Why() string {
 	switch {
 	case r.Error != "":
@@ -246,8 +246,8 @@ func (r *Report) unfit() (out []string, code int) {
 	return nil, ExitOK
 }
 
-// undecided is why it is unknown whether a host is fit for jobs, although nothing drains it: alerts that would drain it
-// are pending, or a state could not be read.
+// undecided returns why it is unknown whether a host is fit for jobs, although nothing drains it: alerts that would
+// drain it are pending, or a state could not be read.
 func (r *Report) undecided() (out []string) {
 	for _, f := range slices.Concat(r.Findings, r.Pending) {
 		if f.State == string(alerting.StatePending) && slices.Index(drains, f.Drain) > 0 {

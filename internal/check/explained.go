@@ -23,7 +23,7 @@ type Explained struct {
 // elsewhere are the symptoms caused by a fault of another device of the same host.
 var elsewhere = map[string]string{"pfc_storm_victim": "pfc_storm_source"}
 
-// alertsOf are the names of alerts by symptom.
+// alertsOf returns the names of alerts by symptom.
 func alertsOf(rules []alerting.Rule) map[string]string {
 	out := map[string]string{}
 	for _, r := range rules {
@@ -53,7 +53,7 @@ func (r *Report) explain(in Input) {
 	}
 }
 
-// objectOf are the labels of a symptom that name its object.
+// objectOf returns the labels of a symptom that name its object.
 func objectOf(symptom map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, name := range []string{"device", "port", "gpu", "UUID"} {

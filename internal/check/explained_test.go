@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// ofSymptom is a rule with an alert on a symptom.
+// ofSymptom returns a rule with an alert on a symptom.
 func ofSymptom(name, symptom, severity string) alerting.Rule {
 	r := newRule(name, severity)
 	r.Labels["symptom"] = symptom

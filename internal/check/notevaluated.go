@@ -69,10 +69,10 @@ func (r *Report) isEvaluated(n NotEvaluated) bool {
 	return slices.ContainsFunc(r.Evaluated, func(e Evaluated) bool { return e.Alert == n.Alert && e.Fault == n.Fault })
 }
 
-// Name is that of the alert, or of its fault.
+// Name returns that of the alert, or of its fault.
 func (n NotEvaluated) Name() string { return coverage.Named(n.Alert, n.Fault) }
 
-// sentence is "7 rules not evaluated: collector disabled. Enable it: --collector.pcie".
+// sentence returns "7 rules not evaluated: collector disabled. Enable it: --collector.pcie".
 func (g ReasonGroup) sentence() string {
 	what := "not evaluated"
 	if g.InPart {
@@ -81,7 +81,7 @@ func (g ReasonGroup) sentence() string {
 	return fmt.Sprintf("%s %s: %s", words.Count(len(g.Alerts), "rule"), what, g.Reason)
 }
 
-// rows has a row for each alert.
+// rows returns a row for each alert.
 func (g ReasonGroup) rows() (rows [][]string) {
 	for _, n := range g.Alerts {
 		rows = append(rows, []string{n.Name(), n.Reason, n.Detail})
@@ -92,7 +92,7 @@ func (g ReasonGroup) rows() (rows [][]string) {
 // isTime reports whether time is missing, of which the longest counts.
 func isTime(reason string) bool { return reason == reasonTooShort || reason == reasonHistory }
 
-// order is the position of a reason in reasonWords; an unknown one is last.
+// order returns the position of a reason in reasonWords; an unknown one is last.
 func order(reason string) int {
 	if i := slices.IndexFunc(reasonWords, func(w struct{ reason, text, remedy string }) bool {
 		return w.reason == reason
@@ -102,7 +102,7 @@ func order(reason string) int {
 	return len(reasonWords)
 }
 
-// reason is the reason and the remedy of alerts with one reason.
+// reason returns the reason and the remedy of alerts with one reason.
 func (r *Report) reason(group []NotEvaluated) string {
 	n := group[0]
 	i := order(n.Reason)
@@ -128,7 +128,7 @@ func (r *Report) reason(group []NotEvaluated) string {
 	return strings.ReplaceAll(words.Join(". ", text, remedy), "NEEDS", needs)
 }
 
-// observeLonger is the remedy for a history that is too short; a capture has no other.
+// observeLonger returns the remedy for a history that is too short; a capture has no other.
 func (r *Report) observeLonger() string {
 	switch {
 	case r.Replay != "":
@@ -149,7 +149,7 @@ func longest(group []NotEvaluated) string {
 	return shortDuration(out)
 }
 
-// Coverage is what the verdict is based on: "49 of 81 rules evaluated over 2h by the running exporter (6 in
+// Coverage returns what the verdict is based on: "49 of 81 rules evaluated over 2h by the running exporter (6 in
 // part), 18 not evaluated, 14 not applicable". Each rule of the total is in one of the parts. The rules of
 // one name are counted as one.
 func (r *Report) Coverage() string {
@@ -185,7 +185,7 @@ func (r *Report) Coverage() string {
 	return s
 }
 
-// basis is where the samples are from, and how long.
+// basis returns where the samples are from, and how long.
 func (r *Report) basis() string {
 	d := time.Duration(r.ObservedSeconds * float64(time.Second))
 	switch past := d >= time.Second; {

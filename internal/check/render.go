@@ -67,7 +67,7 @@ func Table(w io.Writer, r Report, s Style) error {
 	return writeText(w, text.String(), "report")
 }
 
-// table has a row for each finding, each symptom that one explains and each pending alert, and the advice below.
+// table returns a row for each finding, each symptom that one explains and each pending alert, and the advice below.
 func (r *Report) table(s Style) string {
 	rows := [][]string{{"SEVERITY", "STATE", "FOR", "ALERT", "OBJECT", "SUMMARY"}}
 	advice := map[int][]string{} // by the row above it
@@ -95,7 +95,7 @@ func (r *Report) table(s Style) string {
 	return text.String()
 }
 
-// lasted is how long the condition is true: "4m15s", or of a pending alert "30s of 15m", its `for`.
+// lasted returns how long the condition is true: "4m15s", or of a pending alert "30s of 15m", its `for`.
 func (f Finding) lasted(now time.Time) string {
 	s := shortDuration(now.Sub(f.Since))
 	if f.ForSeconds > 0 {
@@ -106,7 +106,7 @@ func (f Finding) lasted(now time.Time) string {
 
 func (f Finding) wait() time.Duration { return time.Duration(f.ForSeconds * float64(time.Second)) }
 
-// waiting is what a pending alert counts for; empty for one that fires.
+// waiting returns what a pending alert counts for; empty for one that fires.
 func (f Finding) waiting(finding bool) string {
 	counts := "Reported now, since the host was observed for less than that."
 	switch {
@@ -122,7 +122,7 @@ func (f Finding) waiting(finding bool) string {
 	return fmt.Sprintf("fires once the condition is true for %s. %s", shortDuration(f.wait()), counts)
 }
 
-// advice are the lines pending, impact, diagnose and action of a finding. An action equal to the one before is left
+// advice returns the lines pending, impact, diagnose and action of a finding. An action equal to the one before is left
 // out.
 func (f Finding) advice(pending, before string) (out []string) {
 	for _, line := range []Fact{
@@ -135,7 +135,7 @@ func (f Finding) advice(pending, before string) (out []string) {
 	return out
 }
 
-// impact are the workloads that use the object, as in the evidence.
+// impact returns the workloads that use the object, as in the evidence.
 func (f Finding) impact() string {
 	var out []string
 	for _, line := range f.Evidence {
@@ -146,7 +146,7 @@ func (f Finding) impact() string {
 	return strings.Join(out, " ")
 }
 
-// account has a row for each object; empty without any.
+// account returns a row for each object; empty without any.
 func (r *Report) account() string {
 	if len(r.Objects) == 0 {
 		return ""
@@ -163,7 +163,7 @@ func (r *Report) account() string {
 	return "\n" + columns(rows, "")
 }
 
-// gaps are the sentences on the rules that were not evaluated, with a row for each if verbose.
+// gaps returns the sentences on the rules that were not evaluated, with a row for each if verbose.
 func (r *Report) gaps(verbose bool) string {
 	var text strings.Builder
 	for i, g := range r.Gaps() {
@@ -214,7 +214,7 @@ func coloured(table string, s Style) string {
 	return out.String()
 }
 
-// headline is the verdict with the number of findings and pending alerts: "gpu-1: critical: 2 critical, 1 pending
+// headline returns the verdict with the number of findings and pending alerts: "gpu-1: critical: 2 critical, 1 pending
 // warning".
 func (r *Report) headline() string {
 	host := words.HostName(r.Host)
@@ -249,8 +249,8 @@ func (r *Report) conclusion() string {
 	return words.Join(": ", word, counts)
 }
 
-// counts are the findings and pending alerts by severity: "2 critical, 1 pending warning, 1 info". Of those that count
-// as findings, only the ones that wait to fire are named pending.
+// counts returns the findings and pending alerts by severity: "2 critical, 1 pending warning, 1 info". Of those that
+// count as findings, only the ones that wait to fire are named pending.
 func (r *Report) counts() string {
 	waits := func(f Finding) bool { return f.Waits }
 	counted := slices.DeleteFunc(slices.Clone(r.Findings), waits)
@@ -305,7 +305,7 @@ var terms = []struct{ text, meaning string }{
 	{"by high water mark", "the highest that this link has had"},
 }
 
-// explained are the meanings of the terms in the summaries, each once.
+// explained returns the meanings of the terms in the summaries, each once.
 func (r *Report) explained() (out []string) {
 	for _, t := range terms {
 		if slices.ContainsFunc(slices.Concat(r.Findings, r.Pending), func(f Finding) bool {

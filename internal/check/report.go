@@ -206,7 +206,7 @@ func Tally(findings []Finding, format string, severities ...string) (out []strin
 	return out
 }
 
-// Watching is a sentence on the pending alerts of severity critical and warning; empty if there are none.
+// Watching returns a sentence on the pending alerts of severity critical and warning; empty if there are none.
 func (r *Report) Watching() string {
 	if w := r.watching(); w != "" {
 		return "Watching: " + w + "."
@@ -235,7 +235,7 @@ func (r *Report) conclude() {
 	}
 }
 
-// faults are the findings and pending alerts of severity critical and warning, and the symptoms on their parts.
+// faults returns the findings and pending alerts of severity critical and warning, and the symptoms on their parts.
 // The worst comes last: it is the reason of its object.
 func (r *Report) faults(in Input) (out []account.Fault) {
 	for _, f := range slices.Concat(r.Findings, r.Pending) {
@@ -284,7 +284,7 @@ func findingOf(a alerting.Alert) Finding {
 	return f
 }
 
-// evidence is an annotation of lines "Name: value".
+// evidence returns an annotation of lines "Name: value".
 func evidence(text string) []Fact {
 	out := []Fact{}
 	for line := range strings.Lines(text) {

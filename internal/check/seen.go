@@ -66,13 +66,13 @@ type Fabric struct {
 	Failed      string     `json:"failed,omitempty"` // why the sweep after that has failed
 }
 
-// what is the size of the fabric: "6 switches, 15 adapters, 24 links".
+// what returns the size of the fabric: "6 switches, 15 adapters, 24 links".
 func (f *Fabric) what() string {
 	return fmt.Sprintf("%s, %s, %s", words.Count(f.Switches, "switch"), words.Count(f.Adapters, "adapter"),
 		words.Count(f.Links, "link"))
 }
 
-// notes are what a sweep has found that no rule evaluates.
+// notes returns what a sweep has found that no rule evaluates.
 func (f *Fabric) notes() (out []string) {
 	if f == nil {
 		return nil
@@ -122,7 +122,7 @@ func (s Seen) of(named func(alert string) bool) Seen {
 // most is the number of objects that a note names.
 const most = 16
 
-// Notices are lines on what operators have requested: announced maintenance, released GPUs.
+// Notices returns lines on what operators have requested: announced maintenance, released GPUs.
 func (s *Seen) Notices() (out []string) {
 	if s.Maintenance != nil {
 		out = append(out, s.Maintenance.String())
@@ -133,7 +133,7 @@ func (s *Seen) Notices() (out []string) {
 	return out
 }
 
-// Notes are sentences without a full stop: ports that are down, a stack that is not loaded, rates that are not
+// Notes returns sentences without a full stop: ports that are down, a stack that is not loaded, rates that are not
 // confirmed, functions that are not read completely.
 func (s *Seen) Notes() (out []string) {
 	for _, note := range []string{
@@ -147,7 +147,7 @@ func (s *Seen) Notes() (out []string) {
 	return append(out, s.Fabric.notes()...)
 }
 
-// what is the state in a headline: "no RDMA device on this host", "reads of 2 devices failed".
+// what returns the state in a headline: "no RDMA device on this host", "reads of 2 devices failed".
 func (s *Seen) what() string {
 	switch {
 	case s.NoDevice != nil:
@@ -176,7 +176,7 @@ func noDevice(n *snapshot.NoDevice) string {
 		"To be alerted, pin the devices in --config.file (present: true)"
 }
 
-// what is "reads of 2 devices failed".
+// what returns "reads of 2 devices failed".
 func (f *FailedReads) what() string {
 	if len(f.Devices) == 0 {
 		return "reads failed"
@@ -188,7 +188,7 @@ func (f *FailedReads) note() string {
 	if f == nil {
 		return ""
 	}
-	of := slices.Concat(f.Devices, words.Of(f.Others, func(name string) string { return "collector " + name }))
+	of := slices.Concat(f.Devices, words.Map(f.Others, func(name string) string { return "collector " + name }))
 	return fmt.Sprintf("Reads failed: %s. Rules are not evaluated for what these reads would have returned, and faults there are not reported. First error: %s. All errors: log, \"read failed\"",
 		listed(of), strings.TrimSuffix(f.First, "."))
 }
@@ -212,7 +212,7 @@ func (s *Seen) undecided() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	text := "Unknown: " + strings.Join(words.Of(parts, func(reason string) string {
+	text := "Unknown: " + strings.Join(words.Map(parts, func(reason string) string {
 		return fmt.Sprintf("%s (%s)", listed(byReason[reason]), reason)
 	}), "; ")
 	if never {
@@ -246,7 +246,7 @@ func (r Rates) note() string {
 	return fmt.Sprintf("%s inferred%s: no alert if slow from the start. Pin %s: rdma_exporter expect list", what, able, them)
 }
 
-// left is "984 devices left out (--limit.devices)".
+// left returns "984 devices left out (--limit.devices)".
 func (f *Functions) left() string {
 	var out []string
 	if f != nil && f.Devices > 0 {

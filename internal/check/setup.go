@@ -60,7 +60,7 @@ func NewSetup(rows []snapshot.SetupRow, objects []account.Object, virtual int, s
 	return s
 }
 
-// ShownSetting is a row as shown: only a difference has a severity and an alert.
+// ShownSetting returns a row as shown: only a difference has a severity and an alert.
 func ShownSetting(r snapshot.SetupRow) snapshot.SetupRow {
 	if r.State != snapshot.SetupDiffers {
 		r.Severity, r.Alert = "", ""
@@ -97,7 +97,7 @@ func SetupTable(w io.Writer, s Setup, rows []snapshot.SetupRow, style Style) err
 	return writeText(w, text.String(), "settings")
 }
 
-// setupDifferences has a row for each difference, and its explanation below.
+// setupDifferences returns a row for each difference, and its explanation below.
 func setupDifferences(differ []setup.Deviation, style Style) string {
 	if len(differ) == 0 {
 		return ""
@@ -150,8 +150,8 @@ func SetupBasis(r snapshot.SetupRow) string {
 	return "recommendation"
 }
 
-// headline is the verdict with the number of rows in each state: a setting with one value on several objects is one
-// row, as in the tables below.
+// headline returns the verdict with the number of rows in each state: a setting with one value on several objects is
+// one row, as in the tables below.
 func (s *Setup) headline(rows []snapshot.SetupRow) string {
 	host := s.Host
 	if s.Replay != "" {

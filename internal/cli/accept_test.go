@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/internal/control"
 )
 
-// remembers is an exporter that remembers things by name, behind the socket of a directory.
+// remembers returns an exporter that remembers things by name, behind the socket of a directory.
 func remembers(t *testing.T, dir string, things ...string) (left func() []string) {
 	t.Helper()
 	must(t, os.MkdirAll(dir, 0o700))

@@ -106,7 +106,7 @@ func (p *program) rejected(ctx *kingpin.ParseContext, args []string, err error) 
 	case stop.Type == kingpin.TokenArg:
 		return p.unexpected(stop.Value)
 	case p.named.FullCommand != "" && len(p.named.Commands) > 0:
-		return fmt.Errorf("subcommand missing: %s", strings.Join(words.Of(p.named.Commands, commandName), ", "))
+		return fmt.Errorf("subcommand missing: %s", strings.Join(words.Map(p.named.Commands, commandName), ", "))
 	}
 	return cmp.Or(p.wrongFlag(ctx), p.required(ctx), err)
 }
@@ -202,7 +202,7 @@ func (p *program) unknownFlag(given string) error {
 }
 
 // namesOf returns the names of flags, without hidden ones.
-func namesOf(flags []*kingpin.FlagModel) []string { return words.Of(Visible(flags), flagName) }
+func namesOf(flags []*kingpin.FlagModel) []string { return words.Map(Visible(flags), flagName) }
 
 func flagName(f *kingpin.FlagModel) string { return f.Name }
 
@@ -212,7 +212,7 @@ func (p *program) unexpected(word string) error {
 		return fmt.Errorf("unexpected argument %s", word)
 	}
 	whole := words.Join(" ", p.named.FullCommand, word)
-	if near := command.Closest(whole, words.Of(p.named.Commands, commandName)); len(near) > 0 {
+	if near := command.Closest(whole, words.Map(p.named.Commands, commandName)); len(near) > 0 {
 		return fmt.Errorf("unknown command %s (did you mean %s?)", whole, near[0])
 	}
 	return fmt.Errorf("unknown command %s", whole)

@@ -21,7 +21,7 @@ import (
 	"rdma_exporter/rules"
 )
 
-// documents are the pages that people read, by their path from the root of the sources.
+// documents returns the pages that people read, by their path from the root of the sources.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -58,7 +58,7 @@ var (
 	punctuation = regexp.MustCompile(`[^\p{L}\p{N}_-]`) // of a heading, in its anchor
 )
 
-// anchors are what the headings of a page are reached by, as GitHub makes them.
+// anchors returns what the headings of a page are reached by, as GitHub makes them.
 func anchors(text string) (out []string) {
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 		a := strings.ReplaceAll(strings.ToLower(m[1]), " ", "-")

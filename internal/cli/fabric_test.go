@@ -209,7 +209,7 @@ func TestFabricCaptured(t *testing.T) {
 	}
 }
 
-// recorded is the fabric of a recording as it was at its end, in place of a port.
+// recorded returns the fabric of a recording as it was at its end, in place of a port.
 func recorded(t *testing.T, file string) Outside {
 	t.Helper()
 	a, err := capture.Load(file, nil)

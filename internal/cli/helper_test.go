@@ -23,7 +23,8 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// withJob is the tree of a machine with GPUs, NVLink switches, and a process that holds an RDMA device with a limit.
+// withJob returns the tree of a machine with GPUs, NVLink switches, and a process that holds an RDMA device with a
+// limit.
 func withJob(t *testing.T) string {
 	t.Helper()
 	dir := machines.Tree(t, "hgx-b200-nvlink-functions-ok")
@@ -38,7 +39,7 @@ func withJob(t *testing.T) string {
 // permissionDenied is the metric of the exporter itself that is compared; its costs and times differ.
 const permissionDenied = "rdma_scrape_permission_denied{source="
 
-// minutes are the metrics of a host whose clock is a minute later in each collection.
+// minutes returns the metrics of a host whose clock is a minute later in each collection.
 func minutes(t *testing.T, paths rooted.Paths) (after func(minutes int) map[string]string) {
 	t.Helper()
 	l, err := live.OpenLive(paths)
@@ -167,7 +168,7 @@ func TestHelperSocket(t *testing.T) {
 	runHelperAt(t, emptyTree(t), dir+"/s")() // replaces the socket of one that was killed
 }
 
-// emptyTree is a tree without devices.
+// emptyTree returns a tree without devices.
 func emptyTree(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -47,7 +47,7 @@ func refusedModule(netdev string, errno syscall.Errno) capture.Entry {
 	return capture.Entry{Path: "ethtool/" + netdev + "/eeprom/50-00-0", Kind: capture.Error, Errno: errno}
 }
 
-// opticsFile is a machine with four kinds of modules and three cages without.
+// opticsFile returns a machine with four kinds of modules and three cages without.
 func opticsFile(t *testing.T) string {
 	t.Helper()
 	a := machines.Load(t, "hgx-h200-roce")

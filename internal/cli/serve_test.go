@@ -226,7 +226,7 @@ func (s *server) ask(
 	return resp.StatusCode, string(b), resp.Header
 }
 
-// once is a client that keeps no connection and follows nothing.
+// once returns a client that keeps no connection and follows nothing.
 func once() *http.Client {
 	return &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},

@@ -26,7 +26,7 @@ type Streams struct {
 	Log      *slog.Logger
 }
 
-// Usage is the result for an error that another command line corrects: exit code 2.
+// Usage returns the result for an error that another command line corrects: exit code 2.
 func Usage(err error) (int, error) { return UsageError, err }
 
 // Checks are conditions that a command line must not meet, each with its error: the flag, its value, what is allowed.

@@ -45,10 +45,10 @@ func Closest(name string, all []string) []string {
 	slices.SortFunc(found, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.changes, b.changes), strings.Compare(a.name, b.name))
 	})
-	return words.Of(found[:min(3, len(found))], func(c candidate) string { return c.name })
+	return words.Map(found[:min(3, len(found))], func(c candidate) string { return c.name })
 }
 
-// changes is the Levenshtein distance of a and b in bytes.
+// changes returns the Levenshtein distance of a and b in bytes.
 func changes(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -25,7 +25,7 @@ func IsTerminal(w io.Writer) bool {
 	return err == nil
 }
 
-// Value is what p points to; the zero value for nil.
+// Value returns what p points to; the zero value for nil.
 func Value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -33,7 +33,7 @@ func Value[T any](p *T) (v T) {
 	return v
 }
 
-// RateText is "400 Gb/s 4X"; empty: no rate.
+// RateText returns "400 Gb/s 4X"; empty: no rate.
 func RateText(bits float64, lanes uint64) string {
 	if bits == 0 {
 		return ""

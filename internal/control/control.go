@@ -72,7 +72,7 @@ func newServer(h http.Handler) *http.Server {
 	}
 }
 
-// newClient is a client of a controlServer.
+// newClient returns a client of a controlServer.
 func newClient(dial func(context.Context) (net.Conn, error)) *http.Client {
 	return &http.Client{Timeout: waitTime, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },

@@ -86,7 +86,7 @@ func (d *Detector) compile(given []Metric) {
 	}
 }
 
-// ofWhat is what a metric is about: as in its Desc, otherwise by scope.
+// ofWhat returns what a metric is about: as in its Desc, otherwise by scope.
 func ofWhat(d *exposition.Desc) string {
 	switch d.Scope {
 	case exposition.ScopeDevice, exposition.ScopePort, exposition.ScopeFunction, exposition.ScopeBond:
@@ -131,7 +131,7 @@ func (d *Detector) selector(text string) selector {
 	return selector{d.index(name), label, value, text}
 }
 
-// index is the index of a metric; -1: unknown.
+// index returns the index of a metric; -1: unknown.
 func (d *Detector) index(name string) int {
 	i, ok := slices.BinarySearchFunc(d.metrics, name,
 		func(m metric, name string) int { return strings.Compare(m.name, name) })

@@ -42,8 +42,8 @@ func (l *evaluation) tree(t *tree) verdict {
 	}
 }
 
-// worst is the verdict on a requirement of all parts. If one part does not apply, the whole does not apply; a part that
-// is not supported outranks a missing permission.
+// worst returns the verdict on a requirement of all parts. If one part does not apply, the whole does not apply; a part
+// that is not supported outranks a missing permission.
 func (l *evaluation) worst(all []tree) (out verdict) {
 	for i := range all {
 		switch v := l.tree(&all[i]); {
@@ -59,8 +59,8 @@ func (l *evaluation) worst(all []tree) (out verdict) {
 	return out
 }
 
-// best is the verdict on a requirement of any part. If one is present and reading another failed, the contribution of
-// that one is unknown.
+// best returns the verdict on a requirement of any part. If one is present and reading another failed, the contribution
+// of that one is unknown.
 func (l *evaluation) best(all []tree) verdict {
 	out, seen := verdict{state: stateIdle}, false
 	for i := range all {
@@ -86,7 +86,7 @@ func (l *evaluation) best(all []tree) verdict {
 	return verdict{}
 }
 
-// later is the reason that is harder to remedy.
+// later returns the reason that is harder to remedy.
 func later(a, b Reason) Reason {
 	if slices.Index(reasons[:], b) > slices.Index(reasons[:], a) {
 		return b
@@ -142,7 +142,7 @@ func (l *evaluation) evaluate(n *required) verdict {
 	return verdict{state: stateMissing, reason: NotSupported}
 }
 
-// unknown is the selector of a sample which means that the fact of a leaf could not be read; empty: none.
+// unknown returns the selector of a sample which means that the fact of a leaf could not be read; empty: none.
 func (l *evaluation) unknown(n *required) string {
 	for _, state := range n.states {
 		of := l.metrics[n.metric].unknown[state]

@@ -27,10 +27,10 @@ type Alert struct {
 	Need        Need
 }
 
-// String is "RDMAPortDown", or "RDMAPortDown/plane".
+// String returns "RDMAPortDown", or "RDMAPortDown/plane".
 func (a Alert) String() string { return Named(a.Name, a.Fault) }
 
-// Named is the name of an alert, or of one of its faults.
+// Named returns the name of an alert, or of one of its faults.
 func Named(alert, fault string) string {
 	if fault == "" {
 		return alert
@@ -106,8 +106,8 @@ func (n Need) Leaves() (out []Need) {
 	return out
 }
 
-// Asks is the source of a single metric (a source.Source by name); empty if the Desc has none, or only for labels that
-// are not required.
+// Asks returns the source of a single metric (a source.Source by name); empty if the Desc has none, or only for labels
+// that are not required.
 func (n Need) Asks(d *exposition.Desc) string {
 	needed := func(label string) bool { return slices.Contains(n.Labels, label) }
 	if len(d.AskedLabels) > 0 && !slices.ContainsFunc(d.AskedLabels, needed) {
@@ -128,7 +128,7 @@ func (n Need) includes(less Need) bool {
 	return true
 }
 
-// parts are the needs that have to be met together.
+// parts returns the needs that have to be met together.
 func (n Need) parts() []Need {
 	if len(n.All) > 0 {
 		return n.All
@@ -136,7 +136,7 @@ func (n Need) parts() []Need {
 	return []Need{n}
 }
 
-// key is the need as text: metric{label,…}[name=value], (a & b), (a | b).
+// key returns the need as text: metric{label,…}[name=value], (a & b), (a | b).
 func (n Need) key() string {
 	switch {
 	case len(n.Given) > 0:

@@ -102,7 +102,8 @@ func forTests(name string) bool {
 	)
 }
 
-// layer is the layer of a package, or else that of the packages below a name with a final /; -1: not of the program.
+// layer returns the layer of a package, or else that of the packages below a name with a final /; -1: not of the
+// program.
 func layer(name string) int {
 	if forTests(name) {
 		return -1

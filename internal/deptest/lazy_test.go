@@ -73,7 +73,7 @@ func nameOf(e ast.Expr) string {
 	return ""
 }
 
-// constant is the value of literals and constants of a package, and their sums.
+// constant returns the value of literals and constants of a package, and their sums.
 func constant(e ast.Expr, constants map[string]ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

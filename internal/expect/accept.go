@@ -103,7 +103,7 @@ func (m *Memory) hasMembers(id string) bool {
 	return false
 }
 
-// addressOf is the PCI address of the function of a link; empty: unknown. m.mu is held.
+// addressOf returns the PCI address of the function of a link; empty: unknown. m.mu is held.
 func (m *Memory) addressOf(id string) string {
 	for key, f := range m.data.Functions {
 		if strings.HasPrefix(id, key+"/") {

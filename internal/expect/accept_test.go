@@ -12,8 +12,8 @@ import (
 	"rdma_exporter/internal/role"
 )
 
-// acceptable is a host after a change: mlx5_0 is unchanged, mlx5_1 is slower, mlx5_2 is down, mlx5_3 is missing, mlx5_4
-// and mlx5_5 have exchanged names.
+// acceptable returns a host after a change: mlx5_0 is unchanged, mlx5_1 is slower, mlx5_2 is down, mlx5_3 is missing,
+// mlx5_4 and mlx5_5 have exchanged names.
 func acceptable() *Memory {
 	t0 := time.Date(2026, 3, 2, 8, 30, 0, 0, time.UTC)
 	m := NewMemory(Data{})
@@ -50,7 +50,7 @@ func acceptable() *Memory {
 	return m
 }
 
-// text is what was accepted, for comparison.
+// text returns what was accepted, for comparison.
 func (a Accepted) text() (out []string) {
 	for _, l := range a.Links {
 		out = append(out, fmt.Sprintf("link %s/%d", l.Device, l.Port))

@@ -36,10 +36,11 @@ type Reading struct {
 // Formed reports whether the baseline is complete.
 func (b *Baseline) Formed() bool { return b.Seconds >= BaselineForm.Seconds() && b.Weight > 0 }
 
-// Mean is the baseline of readings.
+// Mean returns the baseline of readings.
 func (b *Baseline) Mean() float64 { return b.Sum / b.Weight }
 
-// Ratio is the baseline of errors per bit. Without an error it is the rate of one error: the time resolves no less.
+// Ratio returns the baseline of errors per bit. Without an error it is the rate of one error: the time resolves no
+// less.
 func (b *Baseline) Ratio() float64 { return max(b.Sum, 1) / b.Weight }
 
 // Add adds a reading to a baseline that forms. Another serial number begins a new one.
@@ -56,7 +57,7 @@ func (b Baseline) Add(now time.Time, r Reading) Baseline {
 	return b
 }
 
-// Baseline is the baseline with an ID, formed or not.
+// Baseline returns the baseline with an ID, formed or not.
 func (m *Memory) Baseline(id string) (Baseline, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,7 +6,7 @@ func num[T any](v T) *T { return &v }
 
 const gb = 1e9
 
-// usualLink is an ACTIVE link of the usual kind.
+// usualLink returns an ACTIVE link of the usual kind.
 func usualLink(rate float64, lanes uint64) Link {
 	return Link{
 		ID: "x", Active: true, Rate: num(rate * gb), Lanes: &lanes, Kind: Kind{"board", "InfiniBand", 1, "compute"},

@@ -36,7 +36,7 @@ func (m *Memory) SeeGPUs(listed []GPURecord) {
 	}
 }
 
-// GPUs are those that were listed, by UUID, without the accepted ones.
+// GPUs returns those that were listed, by UUID, without the accepted ones.
 func (m *Memory) GPUs() []GPURecord {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -57,7 +57,7 @@ type FunctionRecord struct {
 	Earlier string `json:"earlier_device,omitempty"`
 }
 
-// wasNamed is the name in an earlier boot.
+// wasNamed returns the name in an earlier boot.
 func (f *FunctionRecord) wasNamed() string { return cmp.Or(f.Earlier, f.Device) }
 
 // seenEvery is the precision of LastSeen: each change is a write.
@@ -145,7 +145,7 @@ func (m *Memory) Data() Data {
 	return clone(m.data)
 }
 
-// Mark is the high-water mark of a link; zero if none.
+// Mark returns the high-water mark of a link; zero if none.
 func (m *Memory) Mark(id string) Mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,7 +160,7 @@ func (m *Memory) WasActive(id string) bool {
 	return ok
 }
 
-// Role is the learned role of a port; empty if none.
+// Role returns the learned role of a port; empty if none.
 func (m *Memory) Role(id string) role.Verdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -265,7 +265,7 @@ func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 	m.seen = seen
 }
 
-// byAddress are the remembered functions; of several at an address, the last seen one. m.mu is held.
+// byAddress returns the remembered functions; of several at an address, the last seen one. m.mu is held.
 func (m *Memory) byAddress() map[string]FunctionRecord {
 	at := map[string]FunctionRecord{}
 	for _, f := range m.data.Functions {

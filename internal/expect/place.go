@@ -46,7 +46,7 @@ func (m *Memory) forgetPlaces(of string) {
 	})
 }
 
-// LinksOf are the links of a function that were ever ACTIVE, by Link.ID, without those of bond members.
+// LinksOf returns the links of a function that were ever ACTIVE, by Link.ID, without those of bond members.
 func (m *Memory) LinksOf(function string) map[string]LinkRecord {
 	m.mu.Lock()
 	defer m.mu.Unlock()

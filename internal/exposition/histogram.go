@@ -67,7 +67,7 @@ func cumulate(bounds []float64, counts []uint64) *buckets {
 	return &out
 }
 
-// count is the number of all observations.
+// count returns the number of all observations.
 func (b buckets) count() uint64 { return b[len(b)-1].GetCumulativeCount() }
 
 // histogram omits the +Inf bucket, as the client library does.

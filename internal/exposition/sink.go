@@ -68,7 +68,7 @@ type Point struct {
 // buckets are cumulative; the last is +Inf.
 type buckets []*dto.Bucket
 
-// Samples is the number of Prometheus series of the point.
+// Samples returns the number of Prometheus series of the point.
 func (p Point) Samples() int {
 	if p.buckets == nil {
 		return 1
@@ -82,7 +82,7 @@ type Family struct {
 	Points []Point
 }
 
-// Compare is the order of Merge.
+// Compare returns the order of Merge.
 func (f Family) Compare(other Family) int { return f.Head.place - other.Head.place }
 
 // SameSeries reports whether two lists of families have the same series in the same order.
@@ -98,7 +98,7 @@ func (f Family) Has(label, value string) bool {
 	return i >= 0 && slices.ContainsFunc(f.Points, func(p Point) bool { return p.Series.values[i] == value })
 }
 
-// Count is the number of samples that have a label with a value; of all samples if label is empty.
+// Count returns the number of samples that have a label with a value; of all samples if label is empty.
 func (f Family) Count(label, value string) (n int) {
 	i := slices.Index(f.Head.Desc.Labels, label)
 	for _, p := range f.Points {
@@ -124,7 +124,7 @@ func (f Family) CountBy(label string, n map[string]int) {
 	}
 }
 
-// Without is the family without the samples that have one of the values of a label.
+// Without returns the family without the samples that have one of the values of a label.
 func (f Family) Without(label string, values map[string]bool) Family {
 	i := slices.Index(f.Head.Desc.Labels, label)
 	if i < 0 {
@@ -255,7 +255,7 @@ func (s *Sink) Emit(d *Desc, value float64, labels ...string) {
 	s.add(t, Point{Value: value}, labels)
 }
 
-// tableOf is the table of a Desc; nil: undeclared. Successive rounds have the same order.
+// tableOf returns the table of a Desc; nil: undeclared. Successive rounds have the same order.
 func (s *Sink) tableOf(d *Desc) *table {
 	i := s.next
 	if i < len(s.calls) && s.calls[i].head.Desc == d {
@@ -324,7 +324,7 @@ func (t *table) newSeries(labels []string) *Series {
 	return &Series{text: b.String()}
 }
 
-// labels are the valid labels of a series, sorted by name. Empty values are omitted, as in PromQL.
+// labels returns the valid labels of a series, sorted by name. Empty values are omitted, as in PromQL.
 func (h *Head) labels(values []string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, i := range h.sorted {
@@ -335,8 +335,8 @@ func (h *Head) labels(values []string) iter.Seq2[string, string] {
 	}
 }
 
-// ValidLabel is a text through the gate for foreign ones (words.Foreign), without surrounding blanks, at most maxLabel
-// bytes.
+// ValidLabel returns a text through the gate for foreign ones (words.Foreign), without surrounding blanks, at most
+// maxLabel bytes.
 func ValidLabel(s string) string {
 	plain := len(s) <= maxLabel
 	for i := 0; plain && i < len(s); i++ {

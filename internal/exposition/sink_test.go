@@ -18,7 +18,7 @@ func descOf(kind Type, labels ...string) *Desc {
 	return &Desc{Name: name, Help: "Help.", Type: kind, Labels: labels}
 }
 
-// lines are the samples of a sink in one round.
+// lines returns the samples of a sink in one round.
 func lines(s *Sink, emit func()) []string {
 	s.Begin()
 	emit()

@@ -26,7 +26,7 @@ func newHead(d *Desc) *Head {
 	return &Head{Desc: d, sorted: sorted}
 }
 
-// text is the comment lines of a family in the Prometheus text format. Most hosts have samples of a third of the
+// text returns the comment lines of a family in the Prometheus text format. Most hosts have samples of a third of the
 // families.
 func (h *Head) text() string {
 	h.textOnce.Do(func() {
@@ -36,8 +36,8 @@ func (h *Head) text() string {
 	return h.textLines
 }
 
-// openM is the comment lines in OpenMetrics, which names the family of a counter without the suffix of its samples, and
-// whose type untyped is unknown.
+// openM returns the comment lines in OpenMetrics, which names the family of a counter without the suffix of its
+// samples, and whose type untyped is unknown.
 func (h *Head) openM() string {
 	h.openMOnce.Do(func() {
 		name, kind := h.Desc.Name, h.Desc.Type.String()

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// encoded is the output of Prometheus' own encoder.
+// encoded returns the output of Prometheus' own encoder.
 func encoded(t testing.TB, families []Family, format expfmt.Format) string {
 	t.Helper()
 	var b bytes.Buffer

@@ -69,8 +69,8 @@ func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string
 	return forgotten, nil
 }
 
-// held are the nodes that are reached and those that remaining links may lead to through switches. An adapter port that
-// has not answered holds nothing: it is queried from its far end only.
+// held returns the nodes that are reached and those that remaining links may lead to through switches. An adapter port
+// that has not answered holds nothing: it is queried from its far end only.
 func (m *Memory) held(f *Fabric, of map[GUID][]End) map[GUID]bool {
 	held := map[GUID]bool{}
 	queue := slices.Collect(maps.Keys(f.Nodes))
@@ -89,10 +89,10 @@ func (m *Memory) held(f *Fabric, of map[GUID][]End) map[GUID]bool {
 	return held
 }
 
-// name is a port as NODE/PORT.
+// name returns a port as NODE/PORT.
 func (m *Memory) name(e End) string { return fmt.Sprintf("%s/%d", m.nodes[e.GUID].Description, e.Port) }
 
-// endsOf are the ports with a remembered link, by node.
+// endsOf returns the ports with a remembered link, by node.
 func (m *Memory) endsOf() map[GUID][]End {
 	out := map[GUID][]End{}
 	for e := range m.links {
@@ -101,7 +101,7 @@ func (m *Memory) endsOf() map[GUID][]End {
 	return out
 }
 
-// called are the nodes with a name, a GUID, or both. The page shows both where nodes share a name.
+// called returns the nodes with a name, a GUID, or both. The page shows both where nodes share a name.
 func (m *Memory) called(name string) (out []GUID) {
 	for guid, n := range m.nodes {
 		if n.Description == name || guid.String() == name || n.Description+" "+guid.String() == name {

@@ -165,7 +165,7 @@ func (n *Node) extended(number int) bool {
 	return p != nil && p.Info.Extended
 }
 
-// lastFEC is the FEC in use in the previous sweep, if the link has not been down since.
+// lastFEC returns the FEC in use in the previous sweep, if the link has not been down since.
 func (s *sweep) lastFEC(e End, p *Port) (mad.FECMode, bool) {
 	if s.known == nil {
 		return 0, false

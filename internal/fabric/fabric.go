@@ -120,8 +120,8 @@ func (f *Fabric) Port(e End) *Port {
 
 func (f *Fabric) connect(a, b End) { f.Links[a], f.Links[b] = b, a }
 
-// lid is the address of performance management and the subnet manager of a port; 0 before a subnet manager has assigned
-// one.
+// lid returns the address of performance management and the subnet manager of a port; 0 before a subnet manager has
+// assigned one.
 func (n *Node) lid(port int) uint16 {
 	if n.Type == mad.Switch {
 		port = 0

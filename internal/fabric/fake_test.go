@@ -76,8 +76,8 @@ func (s *subnet) exchange() {
 	s.connect(End{1, 4}, End{3, 1})
 }
 
-// leafSpine are two leaf switches 1 and 2, two spines 3 and 4, and hosts 11, 12 at leaf 1 and 21, 22 at leaf 2. Host 9
-// at leaf 1 runs the subnet manager and is the one that sweeps.
+// leafSpine returns two leaf switches 1 and 2, two spines 3 and 4, and hosts 11, 12 at leaf 1 and 21, 22 at leaf 2.
+// Host 9 at leaf 1 runs the subnet manager and is the one that sweeps.
 func leafSpine() *subnet {
 	s := &subnet{nodes: map[GUID]*device{}, asked: map[uint16]int{}, start: End{9, 1}}
 	for guid, name := range map[GUID]string{1: "leaf1", 2: "leaf2", 3: "spine1", 4: "spine2"} {

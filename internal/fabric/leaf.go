@@ -17,7 +17,7 @@ type Leaf struct {
 	Missing  int     // expected links to switches that are down or connected elsewhere
 }
 
-// Ratio is the oversubscription: data rate of the links to hosts to that of the links to switches. 0: no link to a
+// Ratio returns the oversubscription: data rate of the links to hosts to that of the links to switches. 0: no link to a
 // switch is up.
 func (l *Leaf) Ratio() float64 {
 	if l.Up == 0 {
@@ -26,7 +26,7 @@ func (l *Leaf) Ratio() float64 {
 	return l.Down / l.Up
 }
 
-// leaves are the leaf switches that have answered, by GUID. Expected are the uplinks of the site configuration, of
+// leaves returns the leaf switches that have answered, by GUID. Expected are the uplinks of the site configuration, of
 // other switches the remembered ones.
 func (m *Memory) leaves(f *Fabric, c *site.Config) (out []Leaf) {
 	downs, ups := map[GUID][]End{}, map[GUID][]End{}

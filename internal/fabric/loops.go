@@ -13,9 +13,9 @@ const (
 	fullLink = 0.9 // share of its rate: a link that carries more is full, and the cause of what waits before it
 )
 
-// Loops are the suspected credit loops, each as the ports that send, in order: links between switches in a cycle, all
-// of which wait for credits. What waits otherwise leads to a cause: a port to a host that waits (a slow receiver) or a
-// full link. A cycle from which a path of waiting links leads to such a port is none. A port without data does not
+// Loops returns the suspected credit loops, each as the ports that send, in order: links between switches in a cycle,
+// all of which wait for credits. What waits otherwise leads to a cause: a port to a host that waits (a slow receiver)
+// or a full link. A cycle from which a path of waiting links leads to such a port is none. A port without data does not
 // wait.
 func (f *Fabric) Loops(waits map[End]float64, traffic map[End]Traffic) (out [][]End) {
 	g := &waiting{f: f, waits: waits, traffic: traffic, after: map[End][]End{}}
@@ -100,7 +100,7 @@ func (g *waiting) walk(e End) End {
 	return e
 }
 
-// cycle is the shortest through e, from its lowest link on.
+// cycle returns the shortest through e, from its lowest link on.
 func (g *waiting) cycle(e End) []End {
 	from := map[End]End{}
 	queue := []End{e}
@@ -122,7 +122,7 @@ func (g *waiting) cycle(e End) []End {
 	return slices.Concat(out[lowest:], out[:lowest])
 }
 
-// reached are the waiting links that lead on from some, those included. Trimmed ones are among them.
+// reached returns the waiting links that lead on from some, those included. Trimmed ones are among them.
 func (g *waiting) reached(from []End) []End {
 	queue, seen := slices.Clone(from), map[End]bool{}
 	for _, e := range from {
@@ -139,7 +139,7 @@ func (g *waiting) reached(from []End) []End {
 	return queue
 }
 
-// from are the ports of a node with a link.
+// from returns the ports of a node with a link.
 func (g *waiting) from(guid GUID) (out []End) {
 	n := g.f.Nodes[guid]
 	for number := 1; n != nil && number <= n.NumPorts; number++ {

@@ -31,7 +31,7 @@ func ports(links ...[2]End) *Fabric {
 	return f
 }
 
-// ring is switches 1 to 4, each with port 1 to the next, port 2 to the one before and port 3 to a host.
+// ring returns switches 1 to 4, each with port 1 to the next, port 2 to the one before and port 3 to a host.
 func ring() *Fabric {
 	return ports([2]End{{1, 1}, {2, 2}}, [2]End{{2, 1}, {3, 2}}, [2]End{{3, 1}, {4, 2}}, [2]End{{4, 1}, {1, 2}},
 		[2]End{{1, 3}, {101, 1}}, [2]End{{2, 3}, {102, 1}}, [2]End{{3, 3}, {103, 1}}, [2]End{{4, 3}, {104, 1}},

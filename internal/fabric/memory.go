@@ -125,7 +125,7 @@ func (m *Memory) Had(e End) bool {
 	return ok
 }
 
-// other is the far end of the remembered link of a port.
+// other returns the far end of the remembered link of a port.
 func (m *Memory) other(e End) (End, bool) {
 	l, ok := m.links[e]
 	if l.A == e {
@@ -134,8 +134,8 @@ func (m *Memory) other(e End) (End, bool) {
 	return l.A, ok
 }
 
-// missing are the ends of links that are gone: one of their ports has answered and is down or leads elsewhere. A link
-// whose far end does not answer is not missing.
+// missing returns the ends of links that are gone: one of their ports has answered and is down or leads elsewhere. A
+// link whose far end does not answer is not missing.
 func (m *Memory) missing(f *Fabric) (out []End) {
 	for e := range m.links {
 		to, _ := m.other(e)

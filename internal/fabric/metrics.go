@@ -19,7 +19,7 @@ func desc(name string, kind exposition.Type, unit, source, help string, labels .
 	}
 }
 
-// absentBeside is a Desc that is absent where another metric has nothing to add: that is no gap.
+// absentBeside returns a Desc that is absent where another metric has nothing to add: that is no gap.
 func absentBeside(d *exposition.Desc, metric *exposition.Desc) *exposition.Desc {
 	d.Beside = metric.Name
 	return d
@@ -111,7 +111,7 @@ var countedBy = [perf.NumCounters]struct {
 	perf.ReceiveData:                  {counted("receive_bytes", "bytes", "Data received. Absent on devices with 32-bit data counters, which saturate within seconds."), 4},
 }
 
-// speeds is a Desc of a counter of PortExtendedSpeedsCounters.
+// speeds returns a Desc of a counter of PortExtendedSpeedsCounters.
 func speeds(name, help string, labels ...string) *exposition.Desc {
 	return desc("port_fec_"+name+"_total", exposition.Counter, "", "PortExtendedSpeedsCounters, IBA 16.1.4.12", help,
 		append([]string{"node_guid", "port"}, labels...)...)
@@ -134,7 +134,7 @@ var fecBy = map[string]struct{ port, lane *exposition.Desc }{
 	"unknown_blocks":       {port: speeds("unknown_blocks", "Blocks of 64b/66b received with a valid sync header and an unknown type. Saturates at 65535.")},
 }
 
-// Descs are all metrics of fabric mode.
+// Descs returns all metrics of fabric mode.
 func Descs() []*exposition.Desc {
 	out := []*exposition.Desc{
 		nodeInfo, reached, linkInfo, missing, stateID, physical, rateBytes, widthLanes, fdr10, enRate, enWidth,

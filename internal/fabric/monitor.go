@@ -244,7 +244,7 @@ func (m *Monitor) publish() {
 	m.shown = &shown
 }
 
-// Picture is the result of the last sweep; of the last successful one if that failed.
+// Picture returns the result of the last sweep; of the last successful one if that failed.
 func (m *Monitor) Picture() *Picture {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -254,7 +254,7 @@ func (m *Monitor) Picture() *Picture {
 	return m.shown
 }
 
-// Families are the metrics as of the last sweep.
+// Families returns the metrics as of the last sweep.
 func (m *Monitor) Families() []exposition.Family {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -82,7 +82,7 @@ type target struct {
 	node   *Node         // set once it has answered
 }
 
-// key is the unit that a target queries: a whole switch, or one port of another node.
+// key returns the unit that a target queries: a whole switch, or one port of another node.
 func (s *sweep) key(to End, kind mad.NodeType) End {
 	if kind == mad.Switch {
 		to.Port = 0
@@ -230,7 +230,7 @@ func (s *sweep) enter(ctx context.Context, v *target) {
 	}
 }
 
-// cached is what NodeInfo or the previous sweep has reported of a node.
+// cached returns what NodeInfo or the previous sweep has reported of a node.
 func (s *sweep) cached(v *target) *Node {
 	n := &Node{GUID: v.to.GUID, Ports: map[int]*Port{}}
 	if s.known != nil {
@@ -284,7 +284,7 @@ func (s *sweep) explore(ctx context.Context, level []*target) []*target {
 	return next.list
 }
 
-// edges are the links of a node that the sweep follows: those of a switch, and the local one.
+// edges returns the links of a node that the sweep follows: those of a switch, and the local one.
 func (s *sweep) edges(v *target) (out []edge) {
 	for number := range v.node.NumPorts + 1 {
 		from := End{v.node.GUID, number}
@@ -301,7 +301,7 @@ func (s *sweep) edges(v *target) (out []edge) {
 	return out
 }
 
-// remembered is the far end of a link in the previous sweep, unless there is a sign of change.
+// remembered returns the far end of a link in the previous sweep, unless there is a sign of change.
 func (s *sweep) remembered(from End) (End, bool) {
 	if s.known == nil || s.f.Nodes[from.GUID].changed {
 		return End{}, false

@@ -92,8 +92,8 @@ func (d *decision) pair(g, n int) Pair {
 	return p
 }
 
-// Distance is the distance of a GPU and a NIC as seen by NCCL, empty if unknown; file reports whether it is from the
-// topology file.
+// Distance returns the distance of a GPU and a NIC as seen by NCCL, empty if unknown; file reports whether it is from
+// the topology file.
 func (m *Machine) Distance(g *GPU, n *NIC) (distance pci.Distance, file bool) {
 	d := decision{Machine: m}
 	a, b := d.place(g.Address, g.Place), d.place(nicAddress(n), n.Place)
@@ -103,8 +103,8 @@ func (m *Machine) Distance(g *GPU, n *NIC) (distance pci.Distance, file bool) {
 	return a.DistanceTo(*b, g.Coupled), m.Topology.Has(g.Address) && m.Topology.Has(nicAddress(n))
 }
 
-// place is the place of a function as seen by NCCL: a topology file overrides the PCI tree. Nil: unknown, in a virtual
-// machine.
+// place returns the place of a function as seen by NCCL: a topology file overrides the PCI tree. Nil: unknown, in a
+// virtual machine.
 func (d *decision) place(address string, p pci.Place) *pci.NCCLPlace {
 	if t := cmp.Or(d.job.Topology, d.Topology); t.Has(address) {
 		return new(t.Places[address])
@@ -122,7 +122,7 @@ func nicAddress(n *NIC) string {
 	return n.Place.Chain[len(n.Place.Chain)-1]
 }
 
-// mechanism is the one that NCCL would use with a NIC, and its verdict.
+// mechanism returns the one that NCCL would use with a NIC, and its verdict.
 func (d *decision) mechanism(nic *NIC) (Mechanism, Verdict) {
 	state, why := d.HasDMABUF(nic.Driver)
 	if d.job.Env.Integer("NCCL_DMABUF_ENABLE", 1) == 0 && state != Staging {
@@ -146,7 +146,7 @@ func (d *decision) mechanism(nic *NIC) (Mechanism, Verdict) {
 	return None, Verdict{Staging, why}
 }
 
-// receive is the verdict on the NIC's writes to GPU memory. Reasons that do not depend on the mechanism are first:
+// receive returns the verdict on the NIC's writes to GPU memory. Reasons that do not depend on the mechanism are first:
 // loading a module does not help a GPU without a near NIC.
 func (d *decision) receive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdict) Verdict {
 	supported, known := gpu.supportsGDR()
@@ -177,7 +177,7 @@ func (d *decision) receive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdic
 	return way
 }
 
-// tooFar is the reason why a distance exceeds the limit.
+// tooFar returns the reason why a distance exceeds the limit.
 func (d *decision) tooFar(distance pci.Distance, coupled bool) Reason {
 	switch {
 	case d.set && nccl.Level(distance) <= nccl.Level(pci.PXB), d.set && distance == pci.P2C && d.job.usesC2C():
@@ -192,7 +192,7 @@ func (d *decision) tooFar(distance pci.Distance, coupled bool) Reason {
 	return FarHostBridge
 }
 
-// send is the verdict on the NIC's reads of GPU memory, if writes are direct.
+// send returns the verdict on the NIC's reads of GPU memory, if writes are direct.
 func (d *decision) send(gpu *GPU, receive Verdict) Verdict {
 	read := d.job.Env.Integer("NCCL_NET_GDR_READ", -2)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// plane is where a GPU and a NIC behind one switch are; each has a host bridge of its own.
+// plane returns where a GPU and a NIC behind one switch are; each has a host bridge of its own.
 func plane(i, numa int) (gpu, nic pci.Place) {
 	bus := string("0123456789"[i])
 	up := "sys/devices/pci0000:" + bus + "0/0000:" + bus + "0:01.0/0000:" + bus + "1:00.0/"
@@ -19,7 +19,7 @@ func plane(i, numa int) (gpu, nic pci.Place) {
 		pci.PlaceOf(up+"0000:"+bus+"2:01.0/0000:"+bus+"4:00.0", numa)
 }
 
-// hopper is a machine with two planes, one on each NUMA node, an open GPU driver and Linux 6.12.
+// hopper returns a machine with two planes, one on each NUMA node, an open GPU driver and Linux 6.12.
 func hopper() *Machine {
 	m := &Machine{Kernel: "6.12.48+deb13-amd64", Driver: Driver{"570.133.20", new(true)}, DMABUF: new(true)}
 	for i := range 2 {
@@ -34,7 +34,7 @@ func hopper() *Machine {
 	return m
 }
 
-// grace is a machine whose GPUs and NICs hang on root ports of their own, the GPUs coupled to their CPUs.
+// grace returns a machine whose GPUs and NICs hang on root ports of their own, the GPUs coupled to their CPUs.
 func grace() *Machine {
 	m := hopper()
 	for i := range 2 {

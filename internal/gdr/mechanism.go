@@ -142,8 +142,8 @@ func parseVersion(text string) (v version) {
 	return v
 }
 
-// Attachments is the number of attached DMA-BUFs of GPUs that may belong to a process with these settings and a NIC
-// with this driver. It is 0 without reading if DMA-BUF is disabled or unsupported.
+// Attachments returns the number of attached DMA-BUFs of GPUs that may belong to a process with these settings and a
+// NIC with this driver. It is 0 without reading if DMA-BUF is disabled or unsupported.
 func (m *Machine) Attachments(seen *uint64, driver string, e nccl.Env) *uint64 {
 	state, _ := m.HasDMABUF(driver)
 	if state == Staging || e.Integer("NCCL_DMABUF_ENABLE", 1) == 0 {

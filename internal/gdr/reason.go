@@ -98,11 +98,11 @@ var advices = map[Reason]advice{
 	RCCLHostBridge:      {"the nearest eligible NIC is below a different host bridge, through which RCCL uses GPUDirect RDMA on some AMD processors only", "run the job with NCCL_DEBUG=INFO: channels with GPUDirect RDMA have GDRDMA in their lines"},
 }
 
-// Reasons are those of verdicts, by name.
+// Reasons returns those of verdicts, by name.
 func Reasons() []Reason { return slices.Sorted(maps.Keys(advices)) }
 
-// Words is the reason as a sentence without a full stop, empty if it is none of Reasons.
+// Words returns the reason as a sentence without a full stop, empty if it is none of Reasons.
 func (r Reason) Words() string { return advices[r].words }
 
-// Remedy is the remedy, empty if there is none.
+// Remedy returns the remedy, empty if there is none.
 func (r Reason) Remedy() string { return advices[r].remedy }

@@ -40,9 +40,9 @@ func (m *Machine) rocmDMABUF(driver string) (State, Reason) {
 	return Unknown, KernelUnknown
 }
 
-// rocmMechanism is the mechanism that RCCL would use with a NIC, and its verdict. Whether DMA-BUF or the peer memory
-// client has precedence depends on the version of RCCL, which its file name does not have: NCCL_DMABUF_ENABLE is 1 by
-// default in recent versions, 0 before.
+// rocmMechanism returns the mechanism that RCCL would use with a NIC, and its verdict. Whether DMA-BUF or the peer
+// memory client has precedence depends on the version of RCCL, which its file name does not have: NCCL_DMABUF_ENABLE is
+// 1 by default in recent versions, 0 before.
 func (d *decision) rocmMechanism(nic *NIC) (Mechanism, Verdict) {
 	state, why := d.rocmDMABUF(nic.Driver)
 	enabled := d.job.Env.Integer("NCCL_DMABUF_ENABLE", -1)
@@ -65,8 +65,8 @@ func (d *decision) rocmMechanism(nic *NIC) (Mechanism, Verdict) {
 	return None, Verdict{Staging, why}
 }
 
-// rocmReceive is the verdict on the NIC's writes to memory of an AMD GPU. RCCL has the distance limit of NCCL, but goes
-// through a host bridge on some AMD processors (ncclTopoCheckGdr of RCCL).
+// rocmReceive returns the verdict on the NIC's writes to memory of an AMD GPU. RCCL has the distance limit of NCCL, but
+// goes through a host bridge on some AMD processors (ncclTopoCheckGdr of RCCL).
 func (d *decision) rocmReceive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdict) Verdict {
 	switch {
 	case d.job.Plugin:

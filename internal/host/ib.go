@@ -104,8 +104,8 @@ func (s IBSets) Link() mad.Link {
 	return mad.Link{Widths: mad.Widths(*s.Widths), Speeds: mad.Speeds(*s.Speeds)}
 }
 
-// System is the name of the far node. Unmanaged switches of a model all have the same description: their name includes
-// the GUID.
+// System returns the name of the far node. Unmanaged switches of a model all have the same description: their name
+// includes the GUID.
 func (l *IBLink) System() string {
 	if m := managed().FindStringSubmatch(l.FarDescription); m != nil {
 		return m[1]
@@ -116,10 +116,10 @@ func (l *IBLink) System() string {
 	return l.FarDescription
 }
 
-// Common is what both ends have enabled.
+// Common returns what both ends have enabled.
 func (l *IBLink) Common() mad.Link { return l.Own.Enabled.Link().And(l.Far.Enabled.Link()) }
 
-// Requests is the maximum number of datagrams of a query without losses.
+// Requests returns the maximum number of datagrams of a query without losses.
 func (a *Agent) Requests() int {
 	switch {
 	case a.Info == nil:
@@ -130,7 +130,7 @@ func (a *Agent) Requests() int {
 	return 1
 }
 
-// FECRequests is the maximum number of datagrams of a query without losses.
+// FECRequests returns the maximum number of datagrams of a query without losses.
 func (a *Agent) FECRequests() (n int) {
 	switch {
 	case a.Fec == nil:

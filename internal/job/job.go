@@ -65,7 +65,7 @@ type Finding struct {
 	Summary  string            `json:"summary"`
 }
 
-// Rows are the workloads that use RDMA devices, or GPUs with NCCL.
+// Rows returns the workloads that use RDMA devices, or GPUs with NCCL.
 func Rows(n *snapshot.Node) []Row {
 	rows := []Row{}
 	if n.GDR == nil {

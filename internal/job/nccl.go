@@ -83,7 +83,7 @@ func (r *Row) Plan(f host.Files, given string, addresses []netip.Addr) *NCCL {
 	return &NCCL{Why: strings.Join(why, "; ")}
 }
 
-// PIDs are the processes of the job with NCCL, in their own PID namespaces.
+// PIDs returns the processes of the job with NCCL, in their own PID namespaces.
 func (r *Row) PIDs(f host.Files) (out []int) {
 	for _, p := range r.Processes {
 		if p.process.HasNCCL {
@@ -93,7 +93,7 @@ func (r *Row) PIDs(f host.Files) (out []int) {
 	return out
 }
 
-// RASAddress is an address of the service: NCCL's without one.
+// RASAddress returns an address of the service: NCCL's without one.
 func RASAddress(text string) (string, error) {
 	if text == "" {
 		return nccl.DefaultAddress, nil
@@ -116,7 +116,7 @@ func isLocal(text string, addresses []netip.Addr) bool {
 	return name == "localhost" || err == nil && (a.IsLoopback() || slices.Contains(addresses, a.Unmap().WithZone("")))
 }
 
-// HostAddresses are the addresses of the interfaces of this network namespace.
+// HostAddresses returns the addresses of the interfaces of this network namespace.
 func HostAddresses() (out []netip.Addr) {
 	all, _ := net.InterfaceAddrs()
 	for _, one := range all {
@@ -127,7 +127,7 @@ func HostAddresses() (out []netip.Addr) {
 	return out
 }
 
-// Problem is a problem in one line, with up to 8 of its ranks or processes.
+// Problem returns a problem in one line, with up to 8 of its ranks or processes.
 func Problem(p *nccl.Problem) string {
 	const shown = 8
 	of := ""

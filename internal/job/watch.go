@@ -151,7 +151,7 @@ func (r *Row) hasAlert(alerts []alerting.Alert) bool {
 	})
 }
 
-// short is an answer in one line.
+// short returns an answer in one line.
 func (w *NCCL) short(at time.Time) string {
 	const shown = 3 // communicators, and problems
 	a := w.Answer

@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/test/ras"
 )
 
-// jobRound is a round in which a process of a job uses mlx5_0. Its RAS service is at an address.
+// jobRound returns a round in which a process of a job uses mlx5_0. Its RAS service is at an address.
 func jobRound(address, rank string) *snapshot.Node {
 	p := snapshot.Process{PID: 4001, HasNCCL: true, Job: "slurm/77", Env: map[string]string{"NCCL_RAS_ADDR": address}}
 	if name, value, ok := strings.Cut(rank, "="); ok {
@@ -37,7 +37,7 @@ func alertOn(device, severity string) []alerting.Alert {
 	}
 }
 
-// watched is a watch over an empty tree, and the number of its queries.
+// watched returns a watch over an empty tree, and the number of its queries.
 func watched(t *testing.T) (w *Watch, queries *int) {
 	t.Helper()
 	w, queries = NewWatch(rooted.Paths{RootFS: machines.Tree(t, "no-rdma")}, slog.New(slog.DiscardHandler)), new(int)

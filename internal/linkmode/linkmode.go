@@ -99,7 +99,7 @@ func (s Set) Bits() []int {
 	return out
 }
 
-// And is the intersection of two sets.
+// And returns the intersection of two sets.
 func (s Set) And(o Set) Set {
 	out := make(Set, min(len(s), len(o)))
 	for i := range out {

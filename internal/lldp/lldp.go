@@ -51,10 +51,10 @@ type Neighbour struct {
 	portIsName bool // the port ID is a name, not an address or a number
 }
 
-// System is the name of the neighbour, or else its chassis ID.
+// System returns the name of the neighbour, or else its chassis ID.
 func (n *Neighbour) System() string { return cmp.Or(n.SystemName, n.ChassisID) }
 
-// Port is the name of the neighbour's port: the port ID, or if that is an address or an index (Junos), the port
+// Port returns the name of the neighbour's port: the port ID, or if that is an address or an index (Junos), the port
 // description if there is one.
 func (n *Neighbour) Port() string {
 	if !n.portIsName && n.PortDescription != "" {
@@ -104,7 +104,7 @@ func Parse(frame []byte) (n Neighbour, err error) {
 	return n, nil
 }
 
-// payload is the part after the Ethernet header.
+// payload returns the part after the Ethernet header.
 func payload(frame []byte) ([]byte, error) {
 	const addresses, ethertype, tag = 12, 2, 4
 	for at := addresses; at+ethertype <= len(frame); at += tag {

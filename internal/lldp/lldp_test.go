@@ -16,7 +16,7 @@ var sender = [6]byte{0x0c, 0x42, 0xa1, 0x10, 0x20, 0x30}
 
 func withSubtype(subtype byte, value string) []byte { return append([]byte{subtype}, value...) }
 
-// announcement is a frame of the mandatory TLVs, and more.
+// announcement returns a frame of the mandatory TLVs, and more.
 func announcement(chassis, port []byte, more ...TLV) []byte {
 	return Frame(sender,
 		append([]TLV{{TypeChassisID, chassis}, {TypePortID, port}, {TypeTTL, []byte{0, 120}}}, more...)...)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// parsed are the neighbours of saved frames; an error for each that is rejected.
+// parsed returns the neighbours of saved frames; an error for each that is rejected.
 func parsed(t *testing.T, b []byte) (out []Neighbour, rejected int) {
 	t.Helper()
 	for len(b) > 0 {
@@ -27,13 +27,13 @@ func parsed(t *testing.T, b []byte) (out []Neighbour, rejected int) {
 	return out, rejected
 }
 
-// answerOf is an answer for interface 3.
+// answerOf returns an answer for interface 3.
 func answerOf(neighbours ...string) []byte {
 	return fmt.Appendf(nil, `{"Neighbors":[{"InterfaceIndex":3,"InterfaceName":"eth0","Neighbors":[%s]}]}`,
 		strings.Join(neighbours, ","))
 }
 
-// octets is a JSON array of n bytes with a value.
+// octets returns a JSON array of n bytes with a value.
 func octets(n, value int) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(fmt.Sprint(value, ","), n), ",") + "]"
 }

@@ -141,7 +141,8 @@ func (c *Config) isOn(x *collector.Collector) bool {
 // Disable disables a collector.
 func (c *Config) Disable(name string) { *c.chosen[name] = choice{set: true} }
 
-// Selects is a flag that selects another machine, or other parts of it, than the running exporter reads; empty: none.
+// Selects returns a flag that selects another machine, or other parts of it, than the running exporter reads; empty:
+// none.
 func (c *Config) Selects() string {
 	for _, f := range []struct {
 		name string
@@ -198,7 +199,7 @@ func anchored(flag, text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// partMetrics are the metrics of virtual functions and subfunctions beside their physical function: those that the
+// partMetrics returns the metrics of virtual functions and subfunctions beside their physical function: those that the
 // rules read. They are determined once, on a host with such functions: parsing the rules takes longer than a round.
 func (c *Config) partMetrics() func() map[string]bool {
 	if c.Functions == functionsAll {
@@ -236,7 +237,7 @@ func (c *Config) Enabled(all []*collector.Collector) ([]*collector.Collector, er
 	return on, nil
 }
 
-// Options are those of the collectors of a machine.
+// Options returns those of the collectors of a machine.
 func (c *Config) Options(m *Machine, memory *expect.Memory) collector.Options {
 	return collector.Options{
 		Include: c.include, Exclude: c.exclude, Site: &c.Site.Store, Hostname: m.Hostname(), Memory: memory, NCCL: c.NCCL,
@@ -247,7 +248,7 @@ func (c *Config) Options(m *Machine, memory *expect.Memory) collector.Options {
 	}
 }
 
-// madCounters is the source of the counters of InfiniBand ports. A replay has them as recorded.
+// madCounters returns the source of the counters of InfiniBand ports. A replay has them as recorded.
 func (c *Config) madCounters(m *Machine) collector.MADCounters {
 	if m.Player != nil {
 		return collector.CountersRecorded

@@ -92,11 +92,11 @@ type FabricKept struct {
 	From umad.MADPort `json:"from,omitzero"` // the port of the sweeps
 }
 
-// FabricDir is the directory of the saved state of a fabric.
+// FabricDir returns the directory of the saved state of a fabric.
 func (c *Config) FabricDir() string { return filepath.Join(c.StateDir, control.FabricFolder) }
 
-// RememberedFabric is the known nodes and links from earlier runs: from the capture of a replay, else from the state
-// directory if there is one.
+// RememberedFabric returns the known nodes and links from earlier runs: from the capture of a replay, else from the
+// state directory if there is one.
 func (c *Config) RememberedFabric(ctx context.Context, m *Machine) (k FabricKept, err error) {
 	if m.Player == nil {
 		if err = state.Read(ctx, c.FabricDir(), &k); errors.Is(err, fs.ErrNotExist) {
@@ -197,7 +197,7 @@ func (x *Fabric) CollectWithin(context.Context, []string, time.Duration) (*round
 	return p, nil
 }
 
-// unread is why the last sweep has no result; empty if it has one.
+// unread returns why the last sweep has no result; empty if it has one.
 func (x *Fabric) unread() coverage.Reason {
 	switch p := x.Monitor.Picture(); {
 	case p.Failed != nil:
@@ -208,7 +208,7 @@ func (x *Fabric) unread() coverage.Reason {
 	return ""
 }
 
-// Seen is what is reported of the last sweep without an alert.
+// Seen returns what is reported of the last sweep without an alert.
 func (x *Fabric) Seen(*rounds.Picture) check.Seen {
 	p := x.Monitor.Picture()
 	name := p.Names()
@@ -289,7 +289,7 @@ func (x *Fabric) Record(
 	return r, nil
 }
 
-// PortName is the port of the sweeps in words.
+// PortName returns the port of the sweeps in words.
 func (x *Fabric) PortName() string {
 	if p := x.From.Load(); p != nil {
 		return p.String()

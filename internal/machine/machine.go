@@ -37,7 +37,7 @@ func (m *Machine) Reach(ctx context.Context, t time.Time) error {
 	}
 }
 
-// FirstLine is the first line of a file of the machine, as a foreign text; empty if it cannot be read.
+// FirstLine returns the first line of a file of the machine, as a foreign text; empty if it cannot be read.
 func (m *Machine) FirstLine(path string) string {
 	b, err := m.Files.Read(path, nil)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *Config) archive() (*capture.Archive, error) {
 	return capture.Load(c.Replay, fixtures.Builtin)
 }
 
-// Clock is the wall clock, or the time of the earlier round of a replay that is being played.
+// Clock returns the wall clock, or the time of the earlier round of a replay that is being played.
 func (m *Machine) Clock() time.Time {
 	if !m.past.IsZero() {
 		return m.past
@@ -129,7 +129,7 @@ func (m *Machine) Recording(c *Config) string {
 	return fmt.Sprintf("%s, recorded %s", c.Replay, m.Meta.Time.UTC().Format(time.DateOnly))
 }
 
-// Recorded is the replay that is served; nil on a live host.
+// Recorded returns the replay that is served; nil on a live host.
 func (m *Machine) Recorded() *rounds.Recording {
 	if m.Player == nil {
 		return nil
@@ -176,8 +176,8 @@ func (m *Machine) Hostname() string {
 // DefaultPort is the port of the exporter in the port allocations of Prometheus.
 const DefaultPort = "10879"
 
-// Instance is the address that a central Prometheus would scrape, as far as it is known here: the port is that of the
-// first address of listen.
+// Instance returns the address that a central Prometheus would scrape, as far as it is known here: the port is that of
+// the first address of listen.
 func (m *Machine) Instance(listen []string) string {
 	port := DefaultPort
 	if len(listen) > 0 {
@@ -202,7 +202,7 @@ func (m *Machine) MaintenanceClock() maintenance.Clock {
 	return c
 }
 
-// Times are the rounds to evaluate: all rounds of a replay, now on a live host.
+// Times returns the rounds to evaluate: all rounds of a replay, now on a live host.
 func (m *Machine) Times() []time.Time {
 	if m.Player != nil {
 		return m.Player.Times()

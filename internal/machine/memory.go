@@ -40,7 +40,7 @@ func (c *Config) Announced(ctx context.Context, m *Machine) func() (*maintenance
 // stateEntry is the entry of a capture with the known links and devices.
 const stateEntry = "exporter/state.json"
 
-// Remembered is the known links and devices from earlier runs: from the capture of a replay, else from the state
+// Remembered returns the known links and devices from earlier runs: from the capture of a replay, else from the state
 // directory if there is one.
 func (c *Config) Remembered(ctx context.Context, m *Machine) (d expect.Data, err error) {
 	if m.Player == nil {
@@ -66,7 +66,7 @@ func (c *Config) Remembered(ctx context.Context, m *Machine) (d expect.Data, err
 	return d, nil
 }
 
-// encodeState is the content of stateEntry. It has no baselines: they are kept with the serial number of their
+// encodeState returns the content of stateEntry. It has no baselines: they are kept with the serial number of their
 // transceiver.
 func encodeState(d expect.Data) ([]byte, error) {
 	d.Baselines = nil

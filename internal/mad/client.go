@@ -295,7 +295,7 @@ func performance[T any](
 	return query(ctx, c, q, name, decode)
 }
 
-// undecoded is an attribute as it was received.
+// undecoded returns an attribute as it was received.
 func undecoded(b []byte) []byte { return b }
 
 // PerformanceInfo returns which counters a node has.

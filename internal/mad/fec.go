@@ -37,7 +37,7 @@ var fecNames = map[FECMode]string{
 	rs271WithPLR: "RS(271,257) PLR",
 }
 
-// String is the code; empty: unknown.
+// String returns the code; empty: unknown.
 func (m FECMode) String() string { return fecNames[m] }
 
 // IsRS reports whether PortExtendedSpeedsCounters has the layout of RS-FEC.

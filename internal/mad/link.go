@@ -6,7 +6,7 @@ type Widths uint8
 // widthLanes are the lanes of each bit of Widths.
 var widthLanes = [...]int{1, 4, 8, 12, 2}
 
-// Lanes is the lanes of the widest; 0 if there is none.
+// Lanes returns the lanes of the widest; 0 if there is none.
 func (w Widths) Lanes() (most int) {
 	for bit, lanes := range widthLanes {
 		if w&(1<<bit) != 0 {
@@ -54,7 +54,7 @@ var speeds = [...]speed{
 	{1 << 0, "SDR", 2.5},
 }
 
-// fastest is the fastest speed; zero if there is none.
+// fastest returns the fastest speed; zero if there is none.
 func (s Speeds) fastest() (x speed) {
 	for _, x = range speeds {
 		if s&x.bit != 0 {
@@ -64,10 +64,10 @@ func (s Speeds) fastest() (x speed) {
 	return speed{}
 }
 
-// LaneRate is the rate of a lane at the fastest speed in Gb/s, as the kernel reports it; 0 if there is none.
+// LaneRate returns the rate of a lane at the fastest speed in Gb/s, as the kernel reports it; 0 if there is none.
 func (s Speeds) LaneRate() float64 { return s.fastest().rate }
 
-// Name is the name of the fastest speed: SDR … XDR; empty if there is none.
+// Name returns the name of the fastest speed: SDR … XDR; empty if there is none.
 func (s Speeds) Name() string { return s.fastest().name }
 
 // Link is the widths and speeds that a port supports, has enabled or runs at.
@@ -76,8 +76,8 @@ type Link struct {
 	Speeds Speeds
 }
 
-// And is what both ends of a link have.
+// And returns what both ends of a link have.
 func (l Link) And(other Link) Link { return Link{l.Widths & other.Widths, l.Speeds & other.Speeds} }
 
-// Rate is the highest data rate in bytes per second; 0 if there is none.
+// Rate returns the highest data rate in bytes per second; 0 if there is none.
 func (l Link) Rate() float64 { return float64(l.Widths.Lanes()) * l.Speeds.LaneRate() * 1e9 / 8 }

@@ -57,10 +57,10 @@ type Datagram struct {
 	MAD       [Size]byte
 }
 
-// Class is the management class.
+// Class returns the management class.
 func (d *Datagram) Class() uint8 { return d.MAD[atClass] }
 
-// tid is our half of the transaction ID. The kernel and ibsim write the other half.
+// tid returns our half of the transaction ID. The kernel and ibsim write the other half.
 func (d *Datagram) tid() uint32 { return binary.BigEndian.Uint32(d.MAD[atTID+4:]) }
 
 // Transport carries the datagrams of a local port. Send and Receive may be called concurrently.

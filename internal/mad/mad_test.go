@@ -131,7 +131,7 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// sparse is an attribute with some bytes set.
+// sparse returns an attribute with some bytes set.
 func sparse(size int, at map[int]byte) []byte {
 	b := make([]byte, size)
 	for i, v := range at {

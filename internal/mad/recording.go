@@ -43,7 +43,7 @@ var attributeNames = map[bool]map[uint16]string{
 // question is a request as a recording has it: the file of its answer, and the name of the line.
 type question struct{ file, line string }
 
-// questionOf is that of a request.
+// questionOf returns that of a request.
 func questionOf(d *Datagram) question {
 	m := &d.MAD
 	ofPerformance := d.Class() == ClassPerformance
@@ -63,7 +63,7 @@ func questionOf(d *Datagram) question {
 	return out
 }
 
-// payload is the part of a datagram that has the attribute.
+// payload returns the part of a datagram that has the attribute.
 func payload(m *[Size]byte) []byte {
 	if m[atClass] == ClassPerformance {
 		return m[atData:]
@@ -71,7 +71,7 @@ func payload(m *[Size]byte) []byte {
 	return m[atData:atPath]
 }
 
-// answerText is an answer as a recording has it.
+// answerText returns an answer as a recording has it.
 func answerText(d *Datagram) string {
 	status := binary.BigEndian.Uint16(d.MAD[atStatus:])
 	if d.Class() == ClassSubnetDirected {

@@ -14,10 +14,10 @@ type Route struct {
 	path []byte // exit ports, the local one first
 }
 
-// Local is the directed route to the local port.
+// Local returns the directed route to the local port.
 func Local() Route { return Route{} }
 
-// ToLID is the route to a LID through the forwarding tables.
+// ToLID returns the route to a LID through the forwarding tables.
 func ToLID(lid uint16) Route { return Route{lid: lid} }
 
 // Hop extends a directed route through a port of the switch at its end, or of the local node. ok is false if the route
@@ -45,7 +45,7 @@ func (r Route) String() string {
 	return b.String()
 }
 
-// subnetClass is the class of subnet management requests on the route.
+// subnetClass returns the class of subnet management requests on the route.
 func (r Route) subnetClass() uint8 {
 	if r.lid != 0 {
 		return ClassSubnetLID

@@ -109,7 +109,7 @@ func (a Announcement) Advance(c Clock) Announcement {
 	return a
 }
 
-// String is the line on pages and in commands.
+// String returns the line on pages and in commands.
 func (n Notice) String() string {
 	s := "Maintenance until " + n.Until.UTC().Format("2006-01-02 15:04:05 UTC")
 	if n.Reason != "" {

@@ -8,7 +8,7 @@ import (
 
 var start = Clock{Now: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), Boot: "a", Uptime: 1000}
 
-// after is a moment in the same boot, by both clocks.
+// after returns a moment in the same boot, by both clocks.
 func after(wall, up time.Duration) Clock {
 	return Clock{Now: start.Now.Add(wall), Boot: start.Boot, Uptime: start.Uptime + up.Seconds()}
 }

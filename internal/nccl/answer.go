@@ -139,7 +139,7 @@ func pids(all []int) string {
 	return strings.Join(out, ", ")
 }
 
-// host is an address in an answer; empty if it is none.
+// host returns an address in an answer; empty if it is none.
 func host(text string) string {
 	a := parseAddress(text)
 	if !a.IsValid() {

@@ -30,7 +30,7 @@ func parseAnswer(name string, b []byte) (*Answer, error) {
 	return parseText(b)
 }
 
-// summaryOf is an answer in a few lines.
+// summaryOf returns an answer in a few lines.
 func summaryOf(a *Answer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s cuda %d/%d: %d nodes, %d processes, %d GPUs; %d timeouts, %.3fs, %d lines\n", a.Format, a.NCCL,

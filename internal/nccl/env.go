@@ -37,7 +37,7 @@ func ParseConf(text string) Env {
 	return e
 }
 
-// Integer is a setting that NCCL reads with strtoll in base 0; other text counts as unset (ncclLoadParam).
+// Integer returns a setting that NCCL reads with strtoll in base 0; other text counts as unset (ncclLoadParam).
 func (e Env) Integer(name string, unset int64) int64 {
 	if n, err := strconv.ParseInt(e[name], 0, 64); err == nil {
 		return n
@@ -61,8 +61,8 @@ func Level(d pci.Distance) int {
 // oldLevels are the meanings of the earlier numeric values of NCCL_NET_GDR_LEVEL, 0 to 5 and above.
 var oldLevels = []string{"LOC", "PIX", "PXB", "PHB", "SYS", "SYS"}
 
-// GDRLevel is the limit set by NCCL_NET_GDR_LEVEL, as ordered by Level: a name or an old number; other text sets none
-// (ncclGetLevel, src/graph/paths.cc).
+// GDRLevel returns the limit set by NCCL_NET_GDR_LEVEL, as ordered by Level: a name or an old number; other text sets
+// none (ncclGetLevel, src/graph/paths.cc).
 func (e Env) GDRLevel() (limit int, ok bool) {
 	text := e["NCCL_NET_GDR_LEVEL"]
 	if l := Level(pci.Distance(text)); l < len(levels) {
@@ -79,8 +79,8 @@ func (e Env) GDRLevel() (limit int, ok bool) {
 	return Level(pci.Distance(oldLevels[min(n, len(oldLevels)-1)])), true
 }
 
-// HCAs are the items of NCCL_IB_HCA, see HCA: [^][=]NAME[:PORT],… excluded: these are the ones not to use; exact: names
-// are not prefixes (parseStringList and matchIfList, src/misc/socket.cc and utils.cc).
+// HCAs returns the items of NCCL_IB_HCA, see HCA: [^][=]NAME[:PORT],… excluded: these are the ones not to use; exact:
+// names are not prefixes (parseStringList and matchIfList, src/misc/socket.cc and utils.cc).
 func (e Env) HCAs() (items []string, excluded, exact bool) {
 	text, excluded := strings.CutPrefix(e["NCCL_IB_HCA"], "^")
 	text, exact = strings.CutPrefix(text, "=")
@@ -92,7 +92,7 @@ func (e Env) HCAs() (items []string, excluded, exact bool) {
 	return items, excluded, exact
 }
 
-// HCA is the device and the port of an item of NCCL_IB_HCA: NAME, NAME:PORT or, with an NCCL that has rails,
+// HCA returns the device and the port of an item of NCCL_IB_HCA: NAME, NAME:PORT or, with an NCCL that has rails,
 // NAME:PORT:RAIL:PLANE. An empty port is any.
 func HCA(item string) (name, port string) {
 	name, rest, _ := strings.Cut(item, ":")
@@ -113,7 +113,7 @@ func (e Env) AllowsPort(device string, port int) bool {
 	return excluded || len(items) == 0
 }
 
-// Nodes is the number of nodes of the job: 0 is unknown, 2 is two or more. The launcher takes precedence over the
+// Nodes returns the number of nodes of the job: 0 is unknown, 2 is two or more. The launcher takes precedence over the
 // allocation, since torchrun may run separately on each of several nodes. A missing variable proves nothing: the kernel
 // exposes the environment at the start of the program.
 func (e Env) Nodes() int {
@@ -127,7 +127,7 @@ func (e Env) Nodes() int {
 	return min(2, e.count("SLURM_JOB_NUM_NODES"))
 }
 
-// count is a number set by a scheduler; 0: none.
+// count returns a number set by a scheduler; 0: none.
 func (e Env) count(name string) int {
 	n, err := strconv.Atoi(e[name])
 	if err != nil {

@@ -46,8 +46,8 @@ const (
 // inspectorStateDumpJSON).
 var dumpName = lazy.Regexp(`^(.+)-pid([0-9]{1,10})\.log$`)
 
-// PIDOfDump is the process that writes a file, if it runs on one of the hosts: the directory (NCCL_INSPECTOR_DUMP_DIR)
-// may be shared. 0: it is no dump of these.
+// PIDOfDump returns the process that writes a file, if it runs on one of the hosts: the directory
+// (NCCL_INSPECTOR_DUMP_DIR) may be shared. 0: it is no dump of these.
 func PIDOfDump(name string, hosts []string) int {
 	m := dumpName().FindStringSubmatch(name)
 	if m == nil || !slices.Contains(hosts, m[1]) {
@@ -127,12 +127,12 @@ func recordsOf(text []byte, pid int) (out []finished) {
 	return out
 }
 
-// plain is a text of a job on one line, cut at dumpNameSize.
+// plain returns a text of a job on one line, cut at dumpNameSize.
 func plain(text string) string {
 	return words.Cut(words.Replace(text, func(r rune) bool { return !unicode.IsPrint(r) }, ' '), dumpNameSize)
 }
 
-// ratesOf are the rates of each communicator, sorted by name.
+// ratesOf returns the rates of each communicator, sorted by name.
 func ratesOf(all []finished) (out []Rates) {
 	byID := map[string][]finished{}
 	for _, d := range all {
@@ -148,7 +148,7 @@ func ratesOf(all []finished) (out []Rates) {
 	return out[:min(len(out), dumpsNamed)]
 }
 
-// ratesIn are the rates of a communicator with records.
+// ratesIn returns the rates of a communicator with records.
 func ratesIn(of []finished) Rates {
 	type kind struct {
 		operation string
@@ -186,7 +186,7 @@ func ratesIn(of []finished) Rates {
 	}
 }
 
-// median is the lower median of at least one value.
+// median returns the lower median of at least one value.
 func median(values []float64) float64 {
 	slices.Sort(values)
 	return values[(len(values)-1)/2]

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// recordLine is a record as the plugin writes it (inspector_json.cc).
+// recordLine returns a record as the plugin writes it (inspector_json.cc).
 func recordLine(id, name string, rank, pid int, second int64, operation string, bytes, rate int) string {
 	return fmt.Sprintf(`{"header":{"id":"%s","comm_name":"%s","rank":%d,"n_ranks":16,"nnodes":2},"metadata":{"inspector_output_format_version":"v4.0","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%d,"hostname":"gpu-1","pid":%d},`+
 		`"coll_perf":{"coll":"%s","coll_sn":1407,"coll_msg_size_bytes":%d,"coll_exec_time_us":61974,"coll_timing_source":"kernel_gpu","coll_algobw_gbs":277.21,"coll_busbw_gbs":%d.5}}`+"\n",

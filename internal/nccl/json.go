@@ -181,7 +181,7 @@ func launched(n uint64) string {
 	return "launched up to operation " + strconv.FormatUint(n, 10)
 }
 
-// member is a rank, whose process is listed.
+// member returns a rank, whose process is listed.
 func (a *Answer) member(r *commRank) Member {
 	m := Member{Rank: new(r.Rank), GPU: strconv.Itoa(r.CUDA), Process: Process{Host: host(r.Host), PID: max(r.PID, 0)}}
 	if r.NVML != r.CUDA {
@@ -208,7 +208,7 @@ func (r *commRank) status() string {
 	return "INIT"
 }
 
-// lastStatus is the last status of the order that a rank has.
+// lastStatus returns the last status of the order that a rank has.
 func lastStatus(statuses map[string][]Member) string {
 	for _, s := range slices.Backward(statusOrder) {
 		if len(statuses[s]) > 0 {
@@ -224,7 +224,7 @@ const (
 	resultInProgress = 7
 )
 
-// result is the text of an error: ncclErrorToString, src/ras/client_support.cc; ncclTimeout since 2.30.
+// result returns the text of an error: ncclErrorToString, src/ras/client_support.cc; ncclTimeout since 2.30.
 func result(code int) string {
 	texts := map[int]string{
 		1: "Unhandled CUDA error", 2: "System error", 3: "Internal error", 4: "Invalid argument", 5: "Invalid usage",

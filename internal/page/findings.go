@@ -117,7 +117,7 @@ type Gap struct {
 
 // newGap returns a group of rules that are not evaluated as the page shows it.
 func newGap(g check.ReasonGroup) Gap {
-	names := words.Of(g.Alerts, check.NotEvaluated.Name)
+	names := words.Map(g.Alerts, check.NotEvaluated.Name)
 	text := g.Reason
 	if g.InPart {
 		text = "evaluated in part: " + text

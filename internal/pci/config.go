@@ -63,7 +63,7 @@ func capability(b []byte) int {
 	return 0
 }
 
-// capabilities are the offsets of the list. It is at most as long as there is room for entries of 4 bytes.
+// capabilities returns the offsets of the list. It is at most as long as there is room for entries of 4 bytes.
 func capabilities(b []byte) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if len(b) <= firstCapability {
@@ -117,8 +117,8 @@ func extended(b []byte, id uint32) int {
 	return 0
 }
 
-// extendedCapabilities are the offsets and ids of the list: a header has a 16-bit id, a 4-bit version, and the offset
-// of the next one.
+// extendedCapabilities returns the offsets and ids of the list: a header has a 16-bit id, a 4-bit version, and the
+// offset of the next one.
 func extendedCapabilities(b []byte) iter.Seq2[int, uint32] {
 	return func(yield func(int, uint32) bool) {
 		at := extCapBase

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// space is the configuration space of a function: the PCIe capability after power management, ACS after AER.
+// space returns the configuration space of a function: the PCIe capability after power management, ACS after AER.
 func space(devctl uint16, acs int) []byte {
 	b := make([]byte, 4096)
 	b[firstCapability] = 0x40

@@ -45,7 +45,7 @@ const (
 	SYS  Distance = "SYS"  // from one NUMA node to another
 )
 
-// DistanceOf is the distance of two functions as in nvidia-smi.
+// DistanceOf returns the distance of two functions as in nvidia-smi.
 func DistanceOf(a, b Place) Distance {
 	common := shared(a, b)
 	switch {
@@ -62,7 +62,7 @@ func DistanceOf(a, b Place) Distance {
 	return SYS
 }
 
-// shared is the number of functions above both.
+// shared returns the number of functions above both.
 func shared(a, b Place) int {
 	n := 0
 	for a.Root == b.Root && n < min(len(a.Chain), len(b.Chain)) && a.Chain[n] == b.Chain[n] {
@@ -71,7 +71,7 @@ func shared(a, b Place) int {
 	return n
 }
 
-// Between are the bridges that peer-to-peer traffic of two functions passes below their common bridge; none if they
+// Between returns the bridges that peer-to-peer traffic of two functions passes below their common bridge; none if they
 // have no common bridge.
 func Between(a, b Place) []string {
 	n := shared(a, b)
@@ -124,7 +124,7 @@ func flat(switches []string, models map[string]Bridge) []string {
 	return out
 }
 
-// generation is that of a Broadcom PEX switch, 0 for others; Gen5 has its level in the subsystem ID.
+// generation returns that of a Broadcom PEX switch, 0 for others; Gen5 has its level in the subsystem ID.
 func generation(b Bridge, level uint64) int {
 	switch {
 	case b.Vendor != 0x1000 || b.SubVendor != 0x1000:
@@ -137,8 +137,8 @@ func generation(b Bridge, level uint64) int {
 	return 0
 }
 
-// DistanceTo is the distance of a GPU and a NIC as in NCCL (ncclTopoSetPaths, src/graph/paths.cc). A GPU coupled to its
-// CPU (c2c) reaches the NICs of that CPU through it.
+// DistanceTo returns the distance of a GPU and a NIC as in NCCL (ncclTopoSetPaths, src/graph/paths.cc). A GPU coupled
+// to its CPU (c2c) reaches the NICs of that CPU through it.
 func (f NCCLPlace) DistanceTo(nic NCCLPlace, c2c bool) Distance {
 	switch {
 	case len(f.Switches) > 0 && len(nic.Switches) > 0 && f.Switches[0] == nic.Switches[0]:

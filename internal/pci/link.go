@@ -50,8 +50,8 @@ type Hop struct {
 	Link
 }
 
-// Available is the bandwidth of a path, in bits per second, and the limiting function, the one nearest to the root if
-// there are several (pcie_bandwidth_available in drivers/pci/pci.c). ok is false if a hop is unknown.
+// Available returns the bandwidth of a path, in bits per second, and the limiting function, the one nearest to the root
+// if there are several (pcie_bandwidth_available in drivers/pci/pci.c). ok is false if a hop is unknown.
 func Available(path []Hop) (bits float64, limitedBy string, ok bool) {
 	for i := len(path) - 1; i >= 0; i-- {
 		bw := bandwidth(path[i].Speed, path[i].Width)
@@ -65,7 +65,7 @@ func Available(path []Hop) (bits float64, limitedBy string, ok bool) {
 	return bits, limitedBy, limitedBy != ""
 }
 
-// Capable is the bandwidth that a device supports, in bits per second; 0 if unknown.
+// Capable returns the bandwidth that a device supports, in bits per second; 0 if unknown.
 func Capable(device Hop) float64 { return bandwidth(device.MaxSpeed, device.MaxWidth) }
 
 // Pair is both ends of a link, named after the lower one.
@@ -93,5 +93,5 @@ func Pairs(path []Hop) (out []Pair) {
 	return out
 }
 
-// lesser is the smaller of two values, 0 if one is unknown.
+// lesser returns the smaller of two values, 0 if one is unknown.
 func lesser[T float64 | uint64](a, b T) T { return min(a, b) }

@@ -42,7 +42,7 @@ func TopologyElements(r io.Reader, begin func(xml.StartElement), end func()) err
 	}
 }
 
-// TopologyAttribute is an attribute of an element; empty if missing.
+// TopologyAttribute returns an attribute of an element; empty if missing.
 func TopologyAttribute(e xml.StartElement, name string) string {
 	for _, a := range e.Attr {
 		if a.Name.Local == name {

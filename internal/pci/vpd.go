@@ -79,7 +79,7 @@ func vpdText(b []byte) string { return strings.TrimRight(string(b), "\x00 ") }
 // nvlinkMark marks the functions that manage NVLink switches.
 const nvlinkMark = "SW_MNG"
 
-// Public is the part without identifying data: the product, and whether it is a NIC. Serial numbers are left out.
+// Public returns the part without identifying data: the product, and whether it is a NIC. Serial numbers are left out.
 func (v VPD) Public() VPD {
 	out := VPD{Identifier: v.Identifier, Fields: map[string]string{}}
 	for key, text := range v.Fields {
@@ -136,7 +136,7 @@ var infiniBandRates = map[string]struct {
 	"XDR":    {800, false},
 }
 
-// InfiniBandLimit is the highest rate of a port of the card in bits per second, if its supported widths and speeds
+// InfiniBandLimit returns the highest rate of a port of the card in bits per second, if its supported widths and speeds
 // suggest twice as much: the product name contains HDR100 or NDR200, and nothing faster. Otherwise it is 0.
 func (v VPD) InfiniBandLimit() float64 {
 	var most float64

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// resource is a large resource.
+// resource returns a large resource.
 func resource(tag byte, data string) string {
 	return string([]byte{tag, byte(len(data)), byte(len(data) >> 8)}) + data
 }

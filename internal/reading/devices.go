@@ -30,7 +30,7 @@ type Identity struct {
 	NetdevChanges uint64 // host.Host.NetdevChanges
 }
 
-// IdentityOf is the identity of a device as of the start of the round.
+// IdentityOf returns the identity of a device as of the start of the round.
 func IdentityOf(h *host.Host, device string) Identity {
 	return Identity{h.Registration(device), h.NetdevChanges(device)}
 }
@@ -126,7 +126,7 @@ type result[T any] struct {
 	err    error
 }
 
-// Ended is how the read of a device ended, or of all together (empty).
+// Ended returns how the read of a device ended, or of all together (empty).
 func Ended(device string, err error) snapshot.DeviceRead {
 	return snapshot.DeviceRead{
 		Device: device, Stuck: errors.Is(err, access.ErrStuck), Late: errors.Is(err, access.ErrLate),

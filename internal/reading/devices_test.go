@@ -21,7 +21,7 @@ import (
 	"rdma_exporter/test/played"
 )
 
-// rosterOf is a roster of devices that are the same in each round.
+// rosterOf returns a roster of devices that are the same in each round.
 func rosterOf(names ...string) *Roster {
 	return NewRoster(names, &snapshot.Reduced{}, func(string) Identity { return Identity{Registration: 1} })
 }

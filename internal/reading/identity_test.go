@@ -17,7 +17,7 @@ import (
 	"rdma_exporter/test/played"
 )
 
-// identifiedRoster is a roster of devices whose identity read reads.
+// identifiedRoster returns a roster of devices whose identity read reads.
 func identifiedRoster(h *host.Host, read func(*Reader) *Device, names ...string) *Roster {
 	ids, roster := &Identities{Read: read, Interval: time.Minute}, rosterOf(names...)
 	ids.Give(h, roster)

@@ -36,7 +36,7 @@ func (l *Last) ReadIf(complete bool, at time.Time) {
 // Known reports whether the data was read, and has not expired.
 func (l *Last) Known() bool { return !l.at.IsZero() }
 
-// Time is the time of the last read; zero: never, or expired.
+// Time returns the time of the last read; zero: never, or expired.
 func (l *Last) Time() time.Time { return l.at }
 
 // Within reports whether the data was read in the time before now.

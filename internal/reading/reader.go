@@ -84,7 +84,7 @@ func Request(ctx context.Context, h *host.Host, turn string, s source.Source, as
 	return failed
 }
 
-// IssueOf is a failed read of a source of the host.
+// IssueOf returns a failed read of a source of the host.
 func IssueOf(s source.Source, err error) snapshot.Issue {
 	return snapshot.Issue{Source: s.Name(), Needs: s.NeedsAfter(err), Reason: string(access.ReasonOf(err)), Err: err}
 }
@@ -183,7 +183,8 @@ func (r *Reader) UnderRTNL(s source.Source, n int, f func()) (err error) {
 	return err
 }
 
-// Now is the time of the reading, one for all files of a device: reading the clock costs a tenth of reading a file.
+// Now returns the time of the reading, one for all files of a device: reading the clock costs a tenth of reading a
+// file.
 func (r *Reader) Now() time.Time {
 	if r.clock.IsZero() {
 		r.clock = r.Host.Now()
@@ -340,7 +341,7 @@ func (r Reads) Count(path string) *uint64 {
 	return CountOf(r.optional(path[:slash], path[slash+1:]))
 }
 
-// CountOf is a decimal number; nil: the text is something else.
+// CountOf returns a decimal number; nil: the text is something else.
 func CountOf(text []byte) *uint64 {
 	n, ok := parseDecimal(text)
 	if !ok {

@@ -95,7 +95,7 @@ func Of(m *Machine, nics []NIC) [][]Verdict {
 	return out
 }
 
-// byPlace is the verdict from the position of a NIC.
+// byPlace returns the verdict from the position of a NIC.
 func (m *Machine) byPlace(n *NIC, near Source) Verdict {
 	if near != "" {
 		return Verdict{pci.Compute, near}

@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// belowPort is a function below its own root port.
+// belowPort returns a function below its own root port.
 func belowPort(root, bus string) string {
 	return fmt.Sprintf("sys/devices/pci%s:%s/%s:%s:00.0/%s:%s:00.0", root, bus, root, bus, root, bus[:1]+"f")
 }

@@ -139,7 +139,7 @@ func emitEngine(sink *exposition.Sink, a AlertingState) {
 	}
 }
 
-// AlertingFamilies are the metrics of an alerting engine without a Scheduler, sorted by name; none before its first
+// AlertingFamilies returns the metrics of an alerting engine without a Scheduler, sorted by name; none before its first
 // round.
 func AlertingFamilies(a AlertingState, ok bool) []exposition.Family {
 	if !ok {

@@ -69,7 +69,7 @@ func remember(ask func(string) coverage.Reason, answers map[string]coverage.Reas
 	}
 }
 
-// coverageInput is the result of a round, and the reasons for missing data.
+// coverageInput returns the result of a round, and the reasons for missing data.
 func (s *Scheduler) coverageInput(p *Picture, runners []*runner, results []*result) coverage.Round {
 	denials := s.faults.denials()
 	return coverage.Round{
@@ -95,7 +95,7 @@ func (s *Scheduler) coverageInput(p *Picture, runners []*runner, results []*resu
 	}
 }
 
-// unread is why a collector has no result: its first collection is in progress, or it did not end in time.
+// unread returns why a collector has no result: its first collection is in progress, or it did not end in time.
 func (r *runner) unread() coverage.Reason {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +105,7 @@ func (r *runner) unread() coverage.Reason {
 	return coverage.Failed
 }
 
-// failure is how reading a source failed in this round. Unsupported and absent data is not a failure. Empty: none.
+// failure returns how reading a source failed in this round. Unsupported and absent data is not a failure. Empty: none.
 func failure(results []*result, origin string) (why coverage.Reason) {
 	for _, res := range results {
 		if res == nil {

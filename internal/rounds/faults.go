@@ -106,7 +106,7 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 	f.logDevices(res)
 }
 
-// end is what is logged of a fault that a collection has no more; empty: it lasts, since the item was not read.
+// end returns what is logged of a fault that a collection has no more; empty: it lasts, since the item was not read.
 func (f *faults) end(k fault, res *result) string {
 	const recovered, gone = "read works again", "read error ends: the device is not listed any more"
 	reads := res.node.Devices
@@ -141,7 +141,8 @@ func sortedFaults[V any](of map[fault]V) []fault {
 // reasonWhole is the reason of a collector without a result.
 const reasonWhole = "failed"
 
-// droppedError is the error for samples that were left out of a collection, by the reasons of exposition.Sink.Dropped.
+// droppedError returns the error for samples that were left out of a collection, by the reasons of
+// exposition.Sink.Dropped.
 func droppedError(reason string, n int) error {
 	why := map[string]string{
 		"duplicate": "another sample has the same name and labels", "bad_value": "the value is not valid for the metric",
@@ -161,7 +162,7 @@ type Failure struct {
 	Err       error  // the first of this reason
 }
 
-// String is "collector infiniband, mlx5_0: parse …: malformed".
+// String returns "collector infiniband, mlx5_0: parse …: malformed".
 func (f Failure) String() string {
 	of := "collector " + f.Collector
 	if f.Device != "" {

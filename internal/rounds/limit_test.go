@@ -50,7 +50,7 @@ func withParts(t *testing.T, l Limits, metrics map[string]bool, leftOut ...strin
 	return s
 }
 
-// devicesIn are the devices with a series of a metric.
+// devicesIn returns the devices with a series of a metric.
 func devicesIn(p *Picture, metric string) string {
 	var out []string
 	for _, f := range p.Families {
@@ -63,7 +63,7 @@ func devicesIn(p *Picture, metric string) string {
 	return strings.Join(out, "")
 }
 
-// limitsIn are the limits, each with its value and by how much it is exceeded.
+// limitsIn returns the limits, each with its value and by how much it is exceeded.
 func limitsIn(text string) string {
 	var out []string
 	for _, limit := range []string{"devices", "series"} {

@@ -24,7 +24,7 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// replayed is the host of a fixture whose rounds may be changed first, with the time of the test's clock.
+// replayed returns the host of a fixture whose rounds may be changed first, with the time of the test's clock.
 func replayed(t *testing.T, name string, change func(*capture.Archive)) *host.Host {
 	t.Helper()
 	a := machines.Load(t, name)

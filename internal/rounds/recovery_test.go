@@ -106,7 +106,7 @@ func TestReadWorksAgain(t *testing.T) {
 	}
 }
 
-// plainLog is a log by lines, without times and keys of level and message.
+// plainLog returns a log by lines, without times and keys of level and message.
 func plainLog(log string) (out []string) {
 	for line := range strings.Lines(log) {
 		_, line, _ = strings.Cut(strings.TrimSpace(line), " level=")

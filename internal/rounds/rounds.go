@@ -124,7 +124,7 @@ type Picture struct {
 	shown snapshot.Node
 }
 
-// Node is the state of the node for people and programs: its texts have passed the gate (words.AllForeign), at the
+// Node returns the state of the node for people and programs: its texts have passed the gate (words.AllForeign), at the
 // first call, since a scrape needs none of them. It is shared and must not be modified. nil: there is no picture.
 func (p *Picture) Node() *snapshot.Node {
 	if p == nil {
@@ -187,7 +187,7 @@ func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, erro
 	return s.CollectWithin(ctx, names, s.MinInterval)
 }
 
-// CollectWithin is Collect, reusing results younger than young.
+// CollectWithin collects as Collect does, reusing results younger than young.
 func (s *Scheduler) CollectWithin(ctx context.Context, names []string, young time.Duration) (p *Picture, err error) {
 	err = access.Guard(func() (err error) { p, err = s.collectWithin(ctx, names, young); return err })
 	return p, err
@@ -229,8 +229,8 @@ func (s *Scheduler) collectWithin(ctx context.Context, names []string, young tim
 	return s.picture(chosen, results), nil
 }
 
-// cancelled is the error after the program was stopped, or its start given up: what was not read then is no failure. A
-// deadline of the program has partial results.
+// cancelled returns the error after the program was stopped, or its start given up: what was not read then is no
+// failure. A deadline of the program has partial results.
 func (s *Scheduler) cancelled() error {
 	if access.Cancelled(s.ctx) {
 		return fmt.Errorf("collection cancelled: %w", context.Cause(s.ctx))

@@ -255,7 +255,7 @@ func (s *Scheduler) devices(results []*result) {
 	}
 }
 
-// seconds is a duration in seconds, rounded to milliseconds.
+// seconds returns a duration in seconds, rounded to milliseconds.
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1e3 }
 
 func number(b bool) float64 {

@@ -92,10 +92,10 @@ func readSet(
 	return r, nil
 }
 
-// Own are the metrics that the rules read.
+// Own returns the metrics that the rules read.
 func (r *Files) Own() (map[string]bool, error) { return alerting.Reads(r, r.Names, "rdma_") }
 
-// Metrics are the metrics that the rules read, and those of a central Prometheus.
+// Metrics returns the metrics that the rules read, and those of a central Prometheus.
 func (r *Files) Metrics() (map[string]bool, error) {
 	read, err := r.Own()
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *Files) Detector() (*coverage.Detector, error) {
 	return coverage.New(alerts, r.readable), nil
 }
 
-// Readable are the metrics that rules may read.
+// Readable returns the metrics that rules may read.
 func Readable() []coverage.Metric {
 	var out []coverage.Metric
 	add := func(descs []*exposition.Desc, collectors ...string) {
@@ -137,7 +137,7 @@ func Readable() []coverage.Metric {
 // FabricCollector is the name of the sweep where the collectors of a host have theirs.
 const FabricCollector = "fabric"
 
-// fabricMetrics are the metrics that the rules of a swept fabric may read.
+// fabricMetrics returns the metrics that the rules of a swept fabric may read.
 func fabricMetrics() (out []coverage.Metric) {
 	for _, d := range fabric.Descs() {
 		out = append(out, coverage.Metric{Desc: d, Collectors: []string{FabricCollector}})

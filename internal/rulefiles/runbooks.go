@@ -28,7 +28,7 @@ func (u RunbookURL) Check() error {
 	return nil
 }
 
-// of is the URL of a runbook.
+// of returns the URL of a runbook.
 func (u RunbookURL) of(name string) string {
 	if before, after, ok := strings.Cut(string(u), "%s"); ok {
 		return before + name + after

@@ -137,7 +137,8 @@ type place struct {
 	physical string // identifies the physical port; empty: unknown
 }
 
-// places are the IPv4 subnets that netdevs of RDMA ports are connected to: routes without a gateway in the main table.
+// places returns the IPv4 subnets that netdevs of RDMA ports are connected to: routes without a gateway in the main
+// table.
 func (m *machine) places() (out []place) {
 	text, ok := m.text("proc/1/net/route")
 	if !ok {
@@ -193,7 +194,7 @@ func hexAddress(text string) (netip.Addr, bool) {
 	return netip.AddrFromSlice(b)
 }
 
-// shared are the subnets that several netdevs are in, in order.
+// shared returns the subnets that several netdevs are in, in order.
 func shared(places []place) (subnets []netip.Prefix, in map[netip.Prefix][]place) {
 	in = map[netip.Prefix][]place{}
 	for _, p := range places {
@@ -207,9 +208,9 @@ func shared(places []place) (subnets []netip.Prefix, in map[netip.Prefix][]place
 	return subnets, in
 }
 
-// resolved are the IPv4 neighbours of netdevs, as netdev → address → MAC address, from lines of /proc/net/arp: address,
-// hardware type, flags, MAC address, mask, netdev (arp_format_neigh_entry, net/ipv4/arp.c). Entries that an operator
-// has set prove nothing.
+// resolved returns the IPv4 neighbours of netdevs, as netdev → address → MAC address, from lines of /proc/net/arp:
+// address, hardware type, flags, MAC address, mask, netdev (arp_format_neigh_entry, net/ipv4/arp.c). Entries that an
+// operator has set prove nothing.
 func (m *machine) resolved() map[string]map[string]string {
 	const complete, permanent = 2, 4 // ATF_*, include/uapi/linux/if_arp.h
 	text, ok := m.text("proc/1/net/arp")
@@ -234,7 +235,7 @@ func (m *machine) resolved() map[string]map[string]string {
 	return out
 }
 
-// conflicts are the neighbours with one MAC address on a netdev and another one on another netdev of its subnet:
+// conflicts returns the neighbours with one MAC address on a netdev and another one on another netdev of its subnet:
 // several of their ports answer for the address.
 func conflicts(known map[string]map[string]string, netdev string, in []place) (out []string) {
 	for address, mac := range known[netdev] {
@@ -300,8 +301,8 @@ func findARP(m *machine) (out []finding) {
 	return out
 }
 
-// ipv4 is a setting of a netdev: the larger of its own value and that of all (Documentation/networking/ip-sysctl.rst).
-// It adds to f why it is unknown.
+// ipv4 returns a setting of a netdev: the larger of its own value and that of all
+// (Documentation/networking/ip-sysctl.rst). It adds to f why it is unknown.
 func (m *machine) ipv4(netdev, name string, f *finding) (value int) {
 	for _, of := range []string{"all", netdev} {
 		file := "proc/sys/net/ipv4/conf/" + of + "/" + name
@@ -343,7 +344,7 @@ func findMeshSubnets(m *machine) (out []finding) {
 	return out
 }
 
-// Conflicts are the neighbours with several MAC addresses in the rows of netdevs in one subnet; ok is false without
+// Conflicts returns the neighbours with several MAC addresses in the rows of netdevs in one subnet; ok is false without
 // such netdevs, or where their settings are unknown.
 func Conflicts(rows []snapshot.SetupRow) (addresses []string, ok bool) {
 	for i := range rows {

@@ -29,7 +29,7 @@ func (p physicalPort) isRoCE() bool {
 	return p.LinkLayer == "Ethernet" && p.NodeType != nil && *p.NodeType == nodeCA
 }
 
-// roces are the RoCE ports whose priorities were read.
+// roces returns the RoCE ports whose priorities were read.
 func (m *machine) roces() (out []*roce) {
 	if m.QoS == nil || m.InfiniBand == nil {
 		return nil
@@ -56,8 +56,8 @@ func (m *machine) roces() (out []*roce) {
 	return out
 }
 
-// intendedLossless are the roles whose ports are intended to be lossless: PFC is enabled on more than half, at least
-// two, of the Ethernet ports of the role. This is the definition of port:rdma_port_roce:lossless in
+// intendedLossless returns the roles whose ports are intended to be lossless: PFC is enabled on more than half, at
+// least two, of the Ethernet ports of the role. This is the definition of port:rdma_port_roce:lossless in
 // rules/node/roce_lossless.rules.yml, pins apart.
 func (m *machine) intendedLossless() map[string]bool {
 	ports, enabled := map[string]int{}, map[string]int{}
@@ -79,7 +79,7 @@ func (m *machine) intendedLossless() map[string]bool {
 	return out
 }
 
-// priorities are the priorities with PFC.
+// priorities returns the priorities with PFC.
 func priorities(p *snapshot.PFC) (out []int) {
 	for i := range snapshot.Priorities {
 		if p != nil && p.Enabled[i] {
@@ -97,8 +97,8 @@ func hasPFC(q *snapshot.NetdevQoS, priority int) bool {
 // byDSCP is trust in the DSCP of a packet.
 const byDSCP = "dscp"
 
-// priorityOf is the priority of a DSCP; ok is false if the driver does not report what selects it. A table with all
-// DSCPs is that of mlx5, whose default is the upper three bits (mlx5e_trust_initialize,
+// priorityOf returns the priority of a DSCP; ok is false if the driver does not report what selects it. A table with
+// all DSCPs is that of mlx5, whose default is the upper three bits (mlx5e_trust_initialize,
 // drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c); a DSCP that is missing in a smaller one has priority 0, as in
 // dcb_ieee_getapp_mask.
 func priorityOf(q *snapshot.NetdevQoS, driver string, dscp int) (priority int, ok bool) {
@@ -163,7 +163,7 @@ type jobClass struct {
 	devices  func(device string) bool
 }
 
-// allClasses are the traffic classes of the jobs on this host that may send to others, each once.
+// allClasses returns the traffic classes of the jobs on this host that may send to others, each once.
 func (m *machine) allClasses() (out []jobClass) {
 	if m.GDR == nil || m.InfiniBand == nil {
 		return nil
@@ -229,12 +229,12 @@ func ucxClass(p *snapshot.Process) *jobClass {
 	}
 }
 
-// jobSetting is a setting of NCCL: the environment comes before the files.
+// jobSetting returns a setting of NCCL: the environment comes before the files.
 func jobSetting(p *snapshot.Process, name string) string {
 	return cmp.Or(p.Env[name], p.Conf[name])
 }
 
-// cInteger is a number as strtoll reads it in base 0.
+// cInteger returns a number as strtoll reads it in base 0.
 func cInteger(text string, otherwise int) int {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 0, 32)
 	if err != nil {
@@ -243,7 +243,7 @@ func cInteger(text string, otherwise int) int {
 	return int(n)
 }
 
-// ncclVersion is the beginning of a version of NCCL, 2.22.3.
+// ncclVersion returns the beginning of a version of NCCL, 2.22.3.
 func ncclVersion(text string) (major, minor int, ok bool) {
 	_, err := fmt.Sscanf(text, "%d.%d", &major, &minor)
 	return major, minor, err == nil
@@ -292,7 +292,7 @@ func (m *machine) sameDevices(a, b *jobClass) bool {
 	return !slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool { return a.devices(d.Name) != b.devices(d.Name) })
 }
 
-// chains are the ways of the RoCE packets of a netdev. The class that MLNX_OFED sets for all packets of a port
+// chains returns the ways of the RoCE packets of a netdev. The class that MLNX_OFED sets for all packets of a port
 // overrides that of jobs.
 func (m *machine) chains(r *roce, q *snapshot.NetdevQoS, jobs []jobClass) (out []chain) {
 	if r.traffic != nil {
@@ -306,7 +306,7 @@ func (m *machine) chains(r *roce, q *snapshot.NetdevQoS, jobs []jobClass) (out [
 	return out
 }
 
-// rdmaPriority is the priority that RDMA traffic of a netdev has, or on a lossless port should have; -1: unknown.
+// rdmaPriority returns the priority that RDMA traffic of a netdev has, or on a lossless port should have; -1: unknown.
 func (m *machine) rdmaPriority(r *roce, q *snapshot.NetdevQoS, chains []chain) int {
 	used := -1
 	for i := range chains {
@@ -326,13 +326,13 @@ func (m *machine) rdmaPriority(r *roce, q *snapshot.NetdevQoS, chains []chain) i
 	return -1
 }
 
-// numbersText is a list of numbers.
+// numbersText returns a list of numbers.
 func numbersText(list []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]")
 }
 
-// lossy is a chain that certainly leads to a priority without PFC on a lossless port that is ACTIVE; ok is false if it
-// does not.
+// lossy returns a chain that certainly leads to a priority without PFC on a lossless port that is ACTIVE; ok is false
+// if it does not.
 func (l *trafficLane) lossy(c *chain) (x snapshot.LossyClass, ok bool) {
 	if !l.lossless || !active(l.Port) || !c.known() || l.q.Trust != byDSCP || l.q.PFC == nil || hasPFC(l.q, c.priority) {
 		return x, false
@@ -346,7 +346,7 @@ func (l *trafficLane) lossy(c *chain) (x snapshot.LossyClass, ok bool) {
 	return x, true
 }
 
-// LossyClasses are those of the rows, each once: a class that the site accepts is none.
+// LossyClasses returns those of the rows, each once: a class that the site accepts is none.
 func LossyClasses(rows []snapshot.SetupRow) (out []snapshot.LossyClass) {
 	for i := range rows {
 		for _, x := range rows[i].Lossy {

@@ -119,7 +119,7 @@ func settingOf(name string, evaluate func(m *machine, j jobProcess, value string
 	}
 }
 
-// ofJob is the finding of a value of a job.
+// ofJob returns the finding of a value of a job.
 func (f finding) ofJob(j jobProcess, value string) finding {
 	f.object, f.basis = object{name: j.name}, cmp.Or(f.basis, snapshot.SetupGuide)
 	if f.unknown == "" {

@@ -58,8 +58,8 @@ func (m *machine) socketInterfaces(j jobProcess, value string) finding {
 	return v
 }
 
-// withoutAddress is the port of an interface without an IP address: its GID table has no entry of one. Empty: it has
-// one, or the interface is none of an Ethernet port.
+// withoutAddress returns the port of an interface without an IP address: its GID table has no entry of one. Empty: it
+// has one, or the interface is none of an Ethernet port.
 func (m *machine) withoutAddress(netdev string) string {
 	for _, p := range m.ports() {
 		named := slices.ContainsFunc(p.Netdev, func(n snapshot.Netdev) bool { return n.Name == netdev })
@@ -101,7 +101,7 @@ func (m *machine) gidIndex(j jobProcess, value string) finding {
 	return v
 }
 
-// firstV2 is the lowest index of an IPv4 entry of RoCE v2.
+// firstV2 returns the lowest index of an IPv4 entry of RoCE v2.
 func (m *machine) firstV2(device string, port int) (index uint64, ok bool) {
 	for _, p := range m.ports() {
 		if f := p.RoCEv2["ipv4"]; p.Name == device && p.Number == port && f.Entries > 0 {

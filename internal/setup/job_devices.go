@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// computeDevices are the names of the devices with an ACTIVE compute port.
+// computeDevices returns the names of the devices with an ACTIVE compute port.
 func (m *machine) computeDevices() (out []string) {
 	for _, d := range m.devices {
 		if slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.Role == "compute" && active(&p) }) {
@@ -79,7 +79,7 @@ type near struct {
 	devices []string
 }
 
-// nearest are those of the GPUs of a process.
+// nearest returns those of the GPUs of a process.
 func (m *machine) nearest(j jobProcess) (out []near) {
 	compute := m.computeDevices()
 	for g := range m.GDR.GPUs {
@@ -107,7 +107,7 @@ func (m *machine) nearest(j jobProcess) (out []near) {
 	return out
 }
 
-// leftOut are the GPUs of a job none of whose nearest devices it may use.
+// leftOut returns the GPUs of a job none of whose nearest devices it may use.
 func (m *machine) leftOut(j jobProcess) string {
 	var out []string
 	for _, n := range m.nearest(j) {

@@ -6,8 +6,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// jobNode is a host with two compute devices, each below the switch of a GPU, one of storage, and a job over four nodes
-// with a process on each GPU.
+// jobNode returns a host with two compute devices, each below the switch of a GPU, one of storage, and a job over four
+// nodes with a process on each GPU.
 func jobNode() *snapshot.Node {
 	state := uint64(4)
 	device := func(name, role, netdev string) snapshot.Device {
@@ -230,7 +230,7 @@ func TestJobNumbers(t *testing.T) {
 	})
 }
 
-// virtualLanes are settings of both compute ports: that of mlx5_1 has a virtual lane for service level 1.
+// virtualLanes returns settings of both compute ports: that of mlx5_1 has a virtual lane for service level 1.
 func virtualLanes(lane uint8) func(*snapshot.Node) {
 	return func(n *snapshot.Node) {
 		count := uint64(4)

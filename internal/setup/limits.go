@@ -61,7 +61,7 @@ func findPermissions(m *machine) []finding {
 	return []finding{{found: mode, want: "0666", meets: mode == "0666", basis: snapshot.SetupGuide}}
 }
 
-// limitText is a limit of locked memory as a value: bytes, or unlimited; empty: unknown.
+// limitText returns a limit of locked memory as a value: bytes, or unlimited; empty: unknown.
 func limitText(bytes *uint64, none bool) string {
 	if bytes != nil {
 		return strconv.FormatUint(*bytes, 10)
@@ -72,7 +72,7 @@ func limitText(bytes *uint64, none bool) string {
 	return ""
 }
 
-// binary is a number of bytes in binary units.
+// binary returns a number of bytes in binary units.
 func binary(n uint64) string {
 	for _, u := range []struct {
 		shift int
@@ -85,7 +85,7 @@ func binary(n uint64) string {
 	return fmt.Sprintf("%.4g KiB", float64(n)/(1<<10))
 }
 
-// limited is the finding of a limit.
+// limited returns the finding of a limit.
 func limited(name string, bytes *uint64, none bool) finding {
 	f := finding{
 		object: object{name: name}, found: limitText(bytes, none), want: unlimited, meets: none, basis: snapshot.SetupGuide,
@@ -108,7 +108,7 @@ func launcherRemedy(name string) string {
 		"; systemctl daemon-reload; systemctl restart " + shell(name) + caution(name)
 }
 
-// caution is what a restart of a service does to its jobs, as a comment of the command. Those that run keep their
+// caution returns what a restart of a service does to its jobs, as a comment of the command. Those that run keep their
 // limit.
 func caution(name string) string {
 	switch name {
@@ -153,7 +153,7 @@ type jobProcess struct {
 // read.
 const ncclConf = "etc/nccl.conf"
 
-// allJobs are the processes on this host with NCCL or an RDMA device.
+// allJobs returns the processes on this host with NCCL or an RDMA device.
 func (m *machine) allJobs() (out []jobProcess) {
 	if m.GDR == nil {
 		return nil
@@ -174,7 +174,7 @@ func (m *machine) allJobs() (out []jobProcess) {
 	return out
 }
 
-// joined are findings of processes, one for each job and value: it differs if it does for one process.
+// joined returns findings of processes, one for each job and value: it differs if it does for one process.
 func joined(all []finding) (out []finding) {
 	for _, f := range all {
 		i := slices.IndexFunc(out, func(o finding) bool { return o.String() == f.String() && o.found == f.found })

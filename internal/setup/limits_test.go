@@ -6,7 +6,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// limitsNode is a host with one device, and a job that holds it.
+// limitsNode returns a host with one device, and a job that holds it.
 func limitsNode() *snapshot.Node {
 	return &snapshot.Node{
 		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{{Name: "mlx5_0", FunctionType: snapshot.Physical}}},

@@ -59,7 +59,7 @@ var mtuChecks = []Check{
 // 12, XRC 4, AtomicETH 28, ICRC 4 (iboe_get_mtu of include/rdma/ib_addr.h, include/rdma/ib_pack.h).
 const roceHeaders = 40 + 8 + 12 + 4 + 28 + 4
 
-// RoCEMTU is the largest MTU of enum ib_mtu that fits into that of a netdev; none below 256.
+// RoCEMTU returns the largest MTU of enum ib_mtu that fits into that of a netdev; none below 256.
 func RoCEMTU(netdev uint64) (bytes uint64, ok bool) {
 	for _, mtu := range []uint64{4096, 2048, 1024, 512, 256} {
 		if netdev >= mtu+roceHeaders {
@@ -119,7 +119,7 @@ func findRoCEMTU(_ *machine, e ether) (f finding, ok bool) {
 // onlyByMAD is why a setting of the subnet manager is unknown.
 const onlyByMAD = "only subnet management reports it: umad cannot be opened, or --collector.infiniband.mad is off"
 
-// allInfiniBands are the ACTIVE InfiniBand ports for jobs.
+// allInfiniBands returns the ACTIVE InfiniBand ports for jobs.
 func (m *machine) allInfiniBands() []physicalPort {
 	return slices.DeleteFunc(m.ports(), func(p physicalPort) bool {
 		return p.LinkLayer != "InfiniBand" || p.Role != "compute" || !active(p.Port)
@@ -165,7 +165,7 @@ func findNetdevMTU(m *machine, e ether) (f finding, ok bool) {
 	return f, true
 }
 
-// majority is the value of more than half, at least some number, of a list; empty: none.
+// majority returns the value of more than half, at least some number, of a list; empty: none.
 func majority(list []string, least int) string {
 	for _, v := range list {
 		n := 0
@@ -190,7 +190,7 @@ type ipoib struct {
 	mtu    string // empty: unknown
 }
 
-// allIPoIBs are the interfaces, those of partitions (NAME.8001) included.
+// allIPoIBs returns the interfaces, those of partitions (NAME.8001) included.
 func (m *machine) allIPoIBs() (out []ipoib) {
 	for _, p := range m.ports() {
 		for j := range p.Netdev {
@@ -211,7 +211,7 @@ func (m *machine) allIPoIBs() (out []ipoib) {
 	return out
 }
 
-// others is the value of most interfaces of the same role that are like x; empty: none.
+// others returns the value of most interfaces of the same role that are like x; empty: none.
 func (m *machine) others(x ipoib, value func(ipoib) string, like func(ipoib) bool) string {
 	var out []string
 	for _, o := range m.ipoibs {

@@ -7,7 +7,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// interfaces are IPoIB interfaces of ports for jobs, with mode and MTU.
+// interfaces returns IPoIB interfaces of ports for jobs, with mode and MTU.
 func interfaces(modes map[string]uint64, order ...string) *snapshot.Node {
 	n := rails(len(order))
 	for i, mode := range order {
@@ -22,7 +22,7 @@ func interfaces(modes map[string]uint64, order ...string) *snapshot.Node {
 	return n
 }
 
-// withLanes are InfiniBand ports with a number of virtual lanes, and those of the service levels, repeated, in
+// withLanes returns InfiniBand ports with a number of virtual lanes, and those of the service levels, repeated, in
 // hexadecimal.
 func withLanes(count uint64, tables ...string) func() *snapshot.Node {
 	return func() *snapshot.Node {

@@ -63,8 +63,8 @@ func membership(key uint16) string {
 // discards is the virtual lane of service levels whose packets a port discards (IBA 7.6.6).
 const discards = 15
 
-// laneOf is the virtual lane of a service level; ok is false if the port does not send its packets. A port without the
-// table has one virtual lane.
+// laneOf returns the virtual lane of a service level; ok is false if the port does not send its packets. A port without
+// the table has one virtual lane.
 func laneOf(s *snapshot.IBPortSettings, level int) (lane int, ok bool) {
 	if level < 0 || level >= len(s.VLs) {
 		return 0, true
@@ -73,7 +73,7 @@ func laneOf(s *snapshot.IBPortSettings, level int) (lane int, ok bool) {
 	return lane, lane != discards && (s.DataVLs == nil || uint64(lane) < *s.DataVLs)
 }
 
-// lanesText is a table with the number of virtual lanes; empty: unknown.
+// lanesText returns a table with the number of virtual lanes; empty: unknown.
 func lanesText(s *snapshot.IBPortSettings) string {
 	if s == nil || s.VLs == nil || s.DataVLs == nil {
 		return ""

@@ -92,7 +92,7 @@ type placedNIC struct {
 	*snapshot.GDRNIC
 }
 
-// allNICs are the physical devices on bare metal with their positions: the tree of a virtual machine is emulated.
+// allNICs returns the physical devices on bare metal with their positions: the tree of a virtual machine is emulated.
 func (m *machine) allNICs() (out []placedNIC) {
 	if m.GDR == nil || m.GDR.Virtual {
 		return nil
@@ -115,8 +115,8 @@ func fast(d *snapshot.Device) bool {
 	return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.Rate != nil && *p.Rate >= 100e9 })
 }
 
-// checkControl is a check of a number of Device Control of a fast device, compared with that of its siblings of one
-// model.
+// checkControl returns a check of a number of Device Control of a fast device, compared with that of its siblings of
+// one model.
 func checkControl(
 	of func(*snapshot.PCIeSettings) int, guide int, remedy func(want int) string,
 ) func(*machine) []finding {
@@ -182,7 +182,7 @@ func findACS(m *machine, n placedNIC) (f finding, ok bool) {
 	f.found, f.meets = onOff(*n.Redirect), !*n.Redirect
 	f.contradicts, f.evidence = true, "a GPU is below the same switch"
 	if *n.Redirect {
-		f.remedy = strings.Join(words.Of(n.RedirectAt, func(bridge string) string {
+		f.remedy = strings.Join(words.Map(n.RedirectAt, func(bridge string) string {
 			return "setpci -s " + shell(bridge) + " ECAP_ACS+6.w=0000"
 		}), "; ")
 	}

@@ -7,7 +7,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// newHost is two devices of one model at 400 Gb/s, a GPU beside the first, set by the book.
+// newHost returns two devices of one model at 400 Gb/s, a GPU beside the first, set by the book.
 func newHost(change func(n *snapshot.Node)) *snapshot.Node {
 	rate, off := 400e9, false
 	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}, GDR: &snapshot.GDR{

@@ -10,7 +10,8 @@ import (
 
 func pointer[T any](v T) *T { return &v }
 
-// rails is a host with ports of role compute on Ethernet, each with a GPU, PFC on priority 3 and the DSCP map of mlx5.
+// rails returns a host with ports of role compute on Ethernet, each with a GPU, PFC on priority 3 and the DSCP map of
+// mlx5.
 func rails(n int) *snapshot.Node {
 	node := &snapshot.Node{
 		InfiniBand: &snapshot.InfiniBand{}, QoS: &snapshot.QoS{}, GDR: &snapshot.GDR{},
@@ -63,10 +64,10 @@ func startJob(n *snapshot.Node, name string, env map[string]string, nics ...int)
 	return &n.GDR.Processes[len(n.GDR.Processes)-1]
 }
 
-// portOf is the port of a device of rails.
+// portOf returns the port of a device of rails.
 func portOf(n *snapshot.Node, i int) *snapshot.Port { return &n.InfiniBand.Devices[i].Ports[0] }
 
-// rowsOf are the rows of a setting: object state found → wanted basis, with severity and alert of a warning.
+// rowsOf returns the rows of a setting: object state found → wanted basis, with severity and alert of a warning.
 func rowsOf(n *snapshot.Node, id string, wants Wants) (out []string) {
 	for _, r := range Evaluate(n, wants) {
 		if r.Setting != id {

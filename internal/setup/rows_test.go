@@ -45,8 +45,8 @@ func checkRows(t *testing.T, setting string, base func() *snapshot.Node, cases [
 	}
 }
 
-// rowText is a row in one line: object, state with severity and alert, found and wanted value with its basis, evidence,
-// remedy.
+// rowText returns a row in one line: object, state with severity and alert, found and wanted value with its basis,
+// evidence, remedy.
 func rowText(r snapshot.SetupRow) string {
 	s := fmt.Sprintf("%s %s", r.Object, r.State)
 	if r.State == snapshot.SetupDiffers {

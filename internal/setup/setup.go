@@ -227,7 +227,7 @@ func (m *machine) ignored(o object) bool {
 	return m.InfiniBand != nil && o.device != "" && m.InfiniBand.IsIgnored(o.device, o.port)
 }
 
-// physical are the physical RDMA devices that are read.
+// physical returns the physical RDMA devices that are read.
 func (m *machine) physical() (out []*snapshot.Device) {
 	if m.InfiniBand == nil {
 		return nil
@@ -249,7 +249,7 @@ type physicalPort struct {
 
 func (p physicalPort) object() object { return object{device: p.Name, port: p.Number} }
 
-// ports are those of the physical devices.
+// ports returns those of the physical devices.
 func (m *machine) ports() (out []physicalPort) {
 	for _, d := range m.devices {
 		for i := range d.Ports {
@@ -259,7 +259,7 @@ func (m *machine) ports() (out []physicalPort) {
 	return out
 }
 
-// each is a check of objects: each has a finding, unless find returns false.
+// each returns a check of objects: each has a finding, unless find returns false.
 func each[T any](objects func(*machine) []T, find func(*machine, T) (finding, bool)) func(*machine) []finding {
 	return func(m *machine) (out []finding) {
 		for _, x := range objects(m) {
@@ -271,13 +271,13 @@ func each[T any](objects func(*machine) []T, find func(*machine, T) (finding, bo
 	}
 }
 
-// text is a file of Files; ok is false where the host does not have it or it could not be read.
+// text returns a file of Files; ok is false where the host does not have it or it could not be read.
 func (m *machine) text(file string) (text string, ok bool) {
 	f, ok := m.files[file]
 	return f.Text, ok && f.Unread == ""
 }
 
-// unread is why a file could not be read; empty if it was, or does not exist.
+// unread returns why a file could not be read; empty if it was, or does not exist.
 func (m *machine) unread(file string) string {
 	if f := m.files[file]; f.Unread != "" {
 		return "/" + file + ": " + f.Unread
@@ -295,7 +295,7 @@ type Deviation struct {
 	Remedies []string
 }
 
-// Deviations are the settings in a state, joined by setting and value.
+// Deviations returns the settings in a state, joined by setting and value.
 func Deviations(rows []snapshot.SetupRow, state snapshot.SetupState) (out []Deviation) {
 	objects := map[string]int{}
 	for _, r := range rows {
@@ -334,7 +334,7 @@ func Deviations(rows []snapshot.SetupRow, state snapshot.SetupState) (out []Devi
 	return out
 }
 
-// OfHost are the rows without those of jobs, which change with each job: metrics are of these.
+// OfHost returns the rows without those of jobs, which change with each job: metrics are of these.
 func OfHost(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
 	for _, r := range rows {
 		if !slices.ContainsFunc(Checks, func(c Check) bool { return c.ID == r.Setting && (c.ofJob || c.Domain == Job) }) {
@@ -344,7 +344,7 @@ func OfHost(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
 	return out
 }
 
-// OfJobs are the rows of the settings of NCCL.
+// OfJobs returns the rows of the settings of NCCL.
 func OfJobs(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
 	for _, r := range rows {
 		if r.Domain == string(Job) {
@@ -354,9 +354,9 @@ func OfJobs(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
 	return out
 }
 
-// Hashes are a hash of the known settings of each domain: equal on hosts that are set up alike. Objects are left out,
-// because their names differ between equal hosts, as are settings of jobs; values that could not be read are part of
-// it.
+// Hashes returns a hash of the known settings of each domain: equal on hosts that are set up alike. Objects are left
+// out, because their names differ between equal hosts, as are settings of jobs; values that could not be read are part
+// of it.
 func Hashes(rows []snapshot.SetupRow) map[Domain]string {
 	parts := map[Domain][]string{}
 	for _, r := range OfHost(rows) {

@@ -96,7 +96,7 @@ var stackChecks = []Check{
 	},
 }
 
-// release is the running kernel; empty: unknown.
+// release returns the running kernel; empty: unknown.
 func (m *machine) release() string {
 	text, _ := m.text(releaseFile)
 	if strings.Contains(text, "/") {
@@ -105,13 +105,13 @@ func (m *machine) release() string {
 	return text
 }
 
-// names are the entries of a directory of Files.
+// names returns the entries of a directory of Files.
 func (m *machine) names(dir string) []string {
 	text, _ := m.text(dir)
 	return strings.Fields(text)
 }
 
-// module is the state of a kernel module; nil: unknown.
+// module returns the state of a kernel module; nil: unknown.
 func (m *machine) module(name string) *snapshot.Module {
 	if m.Modules == nil {
 		return nil
@@ -122,7 +122,7 @@ func (m *machine) module(name string) *snapshot.Module {
 	return nil
 }
 
-// moduleName is that in /sys/module of a file such as nvidia-peermem.ko.zst, or of the directory of a package.
+// moduleName returns that in /sys/module of a file such as nvidia-peermem.ko.zst, or of the directory of a package.
 func moduleName(file string) string {
 	if file == ofedPackage {
 		return "mlx5_core"
@@ -134,7 +134,7 @@ func moduleName(file string) string {
 	return strings.ReplaceAll(base, "-", "_")
 }
 
-// built are the modules outside of the kernel's package, by kernel.
+// built returns the modules outside of the kernel's package, by kernel.
 func (m *machine) built() map[string][]string {
 	out := map[string][]string{}
 	for dir := range m.files {
@@ -152,7 +152,7 @@ func (m *machine) built() map[string][]string {
 	return out
 }
 
-// builtUnread is why the modules of the running kernel are unknown.
+// builtUnread returns why the modules of the running kernel are unknown.
 func (m *machine) builtUnread() string {
 	for _, dir := range append([]string{modulesRoot}, moduleDirs...) {
 		if dir != modulesRoot {
@@ -250,7 +250,7 @@ func findOtherKernel(m *machine) (out []finding) {
 	return out
 }
 
-// atBoot is what loads a module at boot: the path of a file, empty for none. unknown is why that is not certain.
+// atBoot returns what loads a module at boot: the path of a file, empty for none. unknown is why that is not certain.
 func (m *machine) atBoot(module string) (file, unknown string) {
 	same := func(word string) bool { return strings.ReplaceAll(word, "-", "_") == module }
 	known := false
@@ -288,7 +288,7 @@ func (m *machine) atBoot(module string) (file, unknown string) {
 	return "", unknown
 }
 
-// paths are the files of the reading, sorted.
+// paths returns the files of the reading, sorted.
 func (m *machine) paths() []string { return slices.Sorted(maps.Keys(m.files)) }
 
 // bootFinding is whether a module is loaded at boot: by a file, or by something else.

@@ -6,7 +6,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// stackNode is a host with one device, the kernel's own driver, and an empty modules-load.d.
+// stackNode returns a host with one device, the kernel's own driver, and an empty modules-load.d.
 func stackNode() *snapshot.Node {
 	return &snapshot.Node{
 		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{{

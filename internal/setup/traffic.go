@@ -102,7 +102,7 @@ func (l *trafficLane) object() object {
 	return object{device: l.Name, port: l.Number, netdev: l.q.Name}
 }
 
-// allLanes are the netdevs of RoCE ports.
+// allLanes returns the netdevs of RoCE ports.
 func (m *machine) allLanes() (out []*trafficLane) {
 	for _, r := range m.roces() {
 		for _, q := range r.netdevs {
@@ -114,13 +114,13 @@ func (m *machine) allLanes() (out []*trafficLane) {
 	return out
 }
 
-// perLane is a check of each netdev of a RoCE port.
+// perLane returns a check of each netdev of a RoCE port.
 func perLane(find func(*machine, *trafficLane) (finding, bool)) func(*machine) []finding {
 	return each(func(m *machine) []*trafficLane { return m.lanes }, find)
 }
 
-// usualOf is the value of more than half, at least two, of the lanes of a role; empty: none. value is empty where it is
-// unknown.
+// usualOf returns the value of more than half, at least two, of the lanes of a role; empty: none. value is empty where
+// it is unknown.
 func usualOf(lanes []*trafficLane, role string, value func(*trafficLane) string) string {
 	var values []string
 	for _, l := range lanes {

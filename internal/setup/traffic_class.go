@@ -8,9 +8,9 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// losslessClass is a traffic class whose DSCP leads to a priority with PFC: 106, DSCP 26, where it does, otherwise that
-// of the lowest such DSCP. Its ECN field is ECT(0), 2. Without a DSCP map it follows the default of mlx5; 0: PFC is
-// enabled on no priority.
+// losslessClass returns a traffic class whose DSCP leads to a priority with PFC: 106, DSCP 26, where it does, otherwise
+// that of the lowest such DSCP. Its ECN field is ECT(0), 2. Without a DSCP map it follows the default of mlx5; 0: PFC
+// is enabled on no priority.
 func losslessClass(q *snapshot.NetdevQoS, driver string) int {
 	for _, dscp := range append([]int{26}, sequence(64)...) {
 		if p, ok := priorityOf(q, driver, dscp); ok && hasPFC(q, p) {
@@ -26,8 +26,8 @@ func losslessClass(q *snapshot.NetdevQoS, driver string) int {
 // guideClass is the traffic class of the guides for lossless RoCE: DSCP 26, ECT(0).
 const guideClass = 106
 
-// wantedClass is that of a lossless port: by its own PFC, else by that of another port of its role; without PFC on any,
-// that of the guides.
+// wantedClass returns that of a lossless port: by its own PFC, else by that of another port of its role; without PFC on
+// any, that of the guides.
 func wantedClass(lanes []*trafficLane, l *trafficLane) (class string, basis snapshot.SetupBasis) {
 	for _, o := range append([]*trafficLane{l}, lanes...) {
 		if want := losslessClass(o.q, o.Driver); want != 0 && o.Role == l.Role {
@@ -165,7 +165,7 @@ func findPortClass(m *machine, l *trafficLane) (f finding, ok bool) {
 	return f, true
 }
 
-// lossyOf are the lossy chains of the netdevs of a port.
+// lossyOf returns the lossy chains of the netdevs of a port.
 func lossyOf(lanes []*trafficLane, r *roce) (out []snapshot.LossyClass) {
 	for _, l := range lanes {
 		for i := range l.chains {

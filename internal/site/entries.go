@@ -68,7 +68,7 @@ func (p *Problems) setup(n *yaml.Node, s *Setup) {
 	p.when(len(s.Want) == 0,
 		n, "setup: want missing: add a setting and its value, such as max_read_request: 4096 (docs/setup.md)")
 	p.when(s.Match.GPU != nil, n, "gpu: not supported in setup, only in ignore")
-	known := words.Of(setup.Checks, func(c setup.Check) string { return c.ID })
+	known := words.Map(setup.Checks, func(c setup.Check) string { return c.ID })
 	slices.Sort(known)
 	if want := valueOf(n, "want"); want != nil {
 		for i := 0; i+1 < len(want.Content); i += 2 {

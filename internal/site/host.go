@@ -58,7 +58,7 @@ func rename(entry *yaml.Node, hostname, pseudonym string) bool {
 	return names.allow(hostname, exactly)
 }
 
-// valueOf is the value of a key of a mapping; nil if it is missing.
+// valueOf returns the value of a key of a mapping; nil if it is missing.
 func valueOf(mapping *yaml.Node, key string) *yaml.Node {
 	if mapping == nil {
 		return nil

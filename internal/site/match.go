@@ -18,7 +18,7 @@ type Match struct {
 	GPU        Globs `yaml:"gpu"` // index or UUID; if set, the match selects GPUs
 }
 
-// keys are the keys of a match by their names in the file.
+// keys returns the keys of a match by their names in the file.
 func (m *Match) keys() map[string]*Globs {
 	return map[string]*Globs{
 		"hostname": &m.Hostname, "device": &m.Device, "board_id": &m.BoardID, "pci_address": &m.PCIAddress,
@@ -77,7 +77,7 @@ func isGlob(pattern string) bool {
 	return false
 }
 
-// unquote is the text that a pattern without wildcards matches.
+// unquote returns the text that a pattern without wildcards matches.
 func unquote(pattern string) string {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {

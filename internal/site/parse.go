@@ -52,7 +52,7 @@ func Parse(b []byte) (*Config, error) {
 
 var errSecondDocument = errors.New("more than one YAML document: remove the line ---")
 
-// document is the tree of the only document of a file; nil if there is none. Aliases are not followed.
+// document returns the tree of the only document of a file; nil if there is none. Aliases are not followed.
 func document(b []byte) (*yaml.Node, error) {
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	var doc, second yaml.Node
@@ -171,12 +171,12 @@ var mappings = map[string]struct{ name, keys string }{
 
 // namesOf lists keys in the order of the alphabet.
 func namesOf(keys []Key, more ...string) string {
-	more = append(more, words.Of(keys, func(k Key) string { return k.Name })...)
+	more = append(more, words.Map(keys, func(k Key) string { return k.Name })...)
 	slices.Sort(more)
 	return strings.Join(more, ", ")
 }
 
-// mustBe is the kind of value that a Go type takes.
+// mustBe returns the kind of value that a Go type takes.
 func mustBe(goType string) string {
 	element, list := strings.CutPrefix(goType, "[]")
 	switch m := mappings[element]; {
@@ -262,8 +262,8 @@ func isGlobs(key string) bool {
 	return key == "switch" || slices.ContainsFunc(MatchKeys, func(k Key) bool { return k.Name == key })
 }
 
-// checkOf is the check of the values of a key: what is wrong, and how to correct it; empty: nothing. nil: the key takes
-// no single value.
+// checkOf returns the check of the values of a key: what is wrong, and how to correct it; empty: nothing. nil: the key
+// takes no single value.
 func checkOf(key string) func(*yaml.Node) string {
 	switch {
 	case checks[key] != nil:
@@ -371,7 +371,7 @@ func integer(low, high uint64) func(*yaml.Node) string {
 
 var rateForm = regexp.MustCompile(`^([0-9]{1,5}(?:\.[0-9]{1,3})?)G(?:b(?:/s)?)?$`)
 
-// rateOf is a rate in bits per second; 0 if it is none, or zero.
+// rateOf returns a rate in bits per second; 0 if it is none, or zero.
 func rateOf(text string) float64 {
 	m := rateForm.FindStringSubmatch(text)
 	if m == nil {

@@ -80,10 +80,10 @@ ignore:
 	}
 }
 
-// pinFile is a file with one pin that matches all devices; what is added to it begins in line 3.
+// pinFile returns a file with one pin that matches all devices; what is added to it begins in line 3.
 func pinFile(lines string) string { return "pins:\n- match: {device: \"*\"}\n  " + lines }
 
-// settingIDs are the known keys of want.
+// settingIDs returns the known keys of want.
 func settingIDs() string {
 	var out []string
 	for _, c := range setup.Checks {

@@ -35,9 +35,9 @@ func (e *inFile) Error() string { return e.problems.text(e.file) }
 
 func (e *inFile) Unwrap() error { return e.problems }
 
-// text is a line for each problem.
+// text returns a line for each problem.
 func (p Problems) text(file string) string {
-	out := words.Of(p[:min(len(p), maxProblems)], func(x Problem) string { return x.place(file) + x.Reason })
+	out := words.Map(p[:min(len(p), maxProblems)], func(x Problem) string { return x.place(file) + x.Reason })
 	if more := len(p) - maxProblems; more > 0 {
 		out = append(out, fmt.Sprintf("and %d more", more))
 	}

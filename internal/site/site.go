@@ -145,8 +145,8 @@ func (c *Config) IgnoredGPU(g GPU) bool {
 	})
 }
 
-// Cable is the far end of the cable of a port, or of the netdev of the subject: the last matching entry, nil if there
-// is none.
+// Cable returns the far end of the cable of a port, or of the netdev of the subject: the last matching entry, nil if
+// there is none.
 func (c *Config) Cable(s Subject) *Cable {
 	if c == nil {
 		return nil
@@ -159,8 +159,8 @@ func (c *Config) Cable(s Subject) *Cable {
 	return nil
 }
 
-// Want is what is wanted of a setting of a device, a port or, with an empty Device, a host: of the last matching entry,
-// empty if there is none.
+// Want returns what is wanted of a setting of a device, a port or, with an empty Device, a host: of the last matching
+// entry, empty if there is none.
 func (c *Config) Want(setting string, s Subject) string {
 	if c == nil {
 		return ""
@@ -173,8 +173,8 @@ func (c *Config) Want(setting string, s Subject) string {
 	return ""
 }
 
-// Uplinks is the expected number of links of an InfiniBand switch to other switches: of the last matching entry, 0 if
-// there is none. Names are its node description and its GUID.
+// Uplinks returns the expected number of links of an InfiniBand switch to other switches: of the last matching entry, 0
+// if there is none. Names are its node description and its GUID.
 func (c *Config) Uplinks(names ...string) int {
 	if c == nil {
 		return 0
@@ -189,7 +189,7 @@ func (c *Config) Uplinks(names ...string) int {
 	return 0
 }
 
-// Rack is the rack of a host: of the last matching entry, empty if there is none.
+// Rack returns the rack of a host: of the last matching entry, empty if there is none.
 func (c *Config) Rack(hostname string) string {
 	if c == nil {
 		return ""
@@ -202,7 +202,7 @@ func (c *Config) Rack(hostname string) string {
 	return ""
 }
 
-// Systems are the names of the systems at the far end of cables, unique and sorted.
+// Systems returns the names of the systems at the far end of cables, unique and sorted.
 func (c *Config) Systems() (out []string) {
 	if c == nil {
 		return nil
@@ -214,7 +214,7 @@ func (c *Config) Systems() (out []string) {
 	return slices.Compact(out)
 }
 
-// Required are the devices that must be present on a host, as named in the file: by Device, PCIAddress or both.
+// Required returns the devices that must be present on a host, as named in the file: by Device, PCIAddress or both.
 func (c *Config) Required(hostname string) []Subject {
 	if c == nil {
 		return nil
@@ -238,7 +238,7 @@ func (c *Config) Required(hostname string) []Subject {
 	return out
 }
 
-// devices are the devices named by a match without globs.
+// devices returns the devices named by a match without globs.
 func (m *Match) devices(hostname string) []Subject {
 	if len(m.Device) > 0 && len(m.PCIAddress) > 0 { // then one of each, as ensured by the parser
 		return []Subject{
@@ -255,7 +255,7 @@ func (m *Match) devices(hostname string) []Subject {
 	return out
 }
 
-// OFED is the glob for the version of the out-of-tree stack of a host; empty: no expectation.
+// OFED returns the glob for the version of the out-of-tree stack of a host; empty: no expectation.
 func (c *Config) OFED(hostname string) string { return c.Settings(Subject{Hostname: hostname}).OFED }
 
 // MatchOFED reports whether a version matches a glob of OFED.
@@ -280,7 +280,7 @@ type Store struct {
 	current atomic.Pointer[Config]
 }
 
-// Current is the Config in force, nil if there is none.
+// Current returns the Config in force, nil if there is none.
 func (s *Store) Current() *Config {
 	if s == nil {
 		return nil

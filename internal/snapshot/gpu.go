@@ -27,7 +27,7 @@ type GPURelease struct {
 	Left  time.Duration `json:"-"`            // until its end
 }
 
-// String is the line on pages and in commands.
+// String returns the line on pages and in commands.
 func (r GPURelease) String() string {
 	s := "GPU monitoring paused until " + r.Until.UTC().Format("2006-01-02 15:04:05 UTC")
 	if r.By != "" {

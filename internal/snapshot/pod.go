@@ -27,7 +27,7 @@ var allocated = sync.OnceValue(func() []*regexp.Regexp {
 	}
 })
 
-// DeviceOfPod is the device that an allocated ID of a device plugin names: GPU-UUID or MIG-UUID, the node of a GPU
+// DeviceOfPod returns the device that an allocated ID of a device plugin names: GPU-UUID or MIG-UUID, the node of a GPU
 // (nvidia0), the PCI address of a function (0000:3b:02.1, the plugin for SR-IOV) or the auxiliary device of a
 // subfunction (mlx5_core.sf.4). Empty: it names no device (shared RDMA devices, CPUs).
 func DeviceOfPod(id string) string {

@@ -9,7 +9,7 @@ import (
 // Planes is the maximum number of ports of a device; more are the planes of one link, only some of which are in use.
 const Planes = 2
 
-// PortsOf are the ports of devices, in order.
+// PortsOf returns the ports of devices, in order.
 func PortsOf(devices []Device) iter.Seq2[*Device, *Port] {
 	return func(yield func(*Device, *Port) bool) {
 		for i := range devices {
@@ -58,7 +58,7 @@ func (p *Port) RateConfirmed() bool {
 	return able > 0 && p.Rate != nil && able <= *p.Rate
 }
 
-// able is the highest rate that the NIC supports, bits per second; 0: unknown.
+// able returns the highest rate that the NIC supports, bits per second; 0: unknown.
 func (p *Port) able() (rate float64) {
 	for k := range p.Netdev {
 		if r := p.Netdev[k].CapableRate; r != nil {
@@ -94,7 +94,7 @@ var (
 	}
 )
 
-// NameOf is the name of a number in one of these lists; the number where it has none, empty where it is unknown.
+// NameOf returns the name of a number in one of these lists; the number where it has none, empty where it is unknown.
 func NameOf(names []string, n *uint64) string {
 	switch {
 	case n == nil:

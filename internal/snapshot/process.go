@@ -90,7 +90,7 @@ type Workload struct {
 	Pod       string `json:"pod,omitempty"`
 }
 
-// Key is the workload as one word: slurm/77, none.
+// Key returns the workload as one word: slurm/77, none.
 func (w *Workload) Key() string { return strings.TrimSuffix(w.Scheduler+"/"+w.ID, "/") }
 
 // JobInfo describes a workload on the host.

@@ -104,7 +104,7 @@ type InfiniBand struct {
 	Bare []BareFunction
 }
 
-// OnlyVirtual is the number of devices if all are virtual functions; 0 if one is not, or without any.
+// OnlyVirtual returns the number of devices if all are virtual functions; 0 if one is not, or without any.
 func (n *InfiniBand) OnlyVirtual() int {
 	if n == nil {
 		return 0

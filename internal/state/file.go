@@ -125,7 +125,7 @@ func (k *File[T]) note(err error) (failed bool) {
 	return failed
 }
 
-// Last is the time of the last success of Open or Save, and whether the last call failed.
+// Last returns the time of the last success of Open or Save, and whether the last call failed.
 func (k *File[T]) Last() (at time.Time, failed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -75,7 +75,7 @@ func decode(b []byte) ([]byte, error) {
 	return e.Value, nil
 }
 
-// readNewest is the value of the newest complete generation.
+// readNewest returns the value of the newest complete generation.
 func readNewest(dir string) ([]byte, error) {
 	value, err := load(filepath.Join(dir, currentName))
 	if err == nil || !isBroken(err) && !errors.Is(err, fs.ErrNotExist) {

@@ -128,7 +128,7 @@ func (s *Store) tidy() error {
 	return nil
 }
 
-// SetAside is the broken file that Open renamed, with the error; empty if there was none.
+// SetAside returns the broken file that Open renamed, with the error; empty if there was none.
 func (s *Store) SetAside() string { return s.setAside }
 
 // Read is Read of the directory.

@@ -202,7 +202,7 @@ func (m *Machine) matrix(w io.Writer) {
 	}
 }
 
-// grouped are GPUs by a kind, in the order of their first ones.
+// grouped returns GPUs by a kind, in the order of their first ones.
 func grouped[K comparable](gpus []GPU, kind func(*GPU) K) (groups [][]*GPU) {
 	at := map[K]int{}
 	for i := range gpus {

@@ -97,7 +97,7 @@ func (m *Machine) registrations(w io.Writer) {
 	}
 }
 
-// sums is "mlx5_0 dmabuf 192 MiB, host 22 MiB; mlx5_1 host 4 MiB".
+// sums returns "mlx5_0 dmabuf 192 MiB, host 22 MiB; mlx5_1 host 4 MiB".
 func sums(regions []Registration) string {
 	var b strings.Builder
 	for i, r := range regions {
@@ -115,7 +115,7 @@ func sums(regions []Registration) string {
 	return b.String()
 }
 
-// who is a process by its command, if it is known, and its job.
+// who returns a process by its command, if it is known, and its job.
 func (m *Machine) who(pid int, job string) string {
 	if pid == 0 {
 		return "unknown process"

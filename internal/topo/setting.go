@@ -23,7 +23,7 @@ type Setting struct {
 // jobDomain is the domain of the settings of jobs: setup.Job.
 const jobDomain = "job"
 
-// settingsOf are the settings of jobs that were compared.
+// settingsOf returns the settings of jobs that were compared.
 func settingsOf(s *snapshot.Setup) (out []Setting) {
 	if s == nil {
 		return nil

@@ -184,7 +184,7 @@ func (m *Machine) bare(ib *snapshot.InfiniBand, tree *nodes) {
 	}
 }
 
-// nearby are the indices of devices by NUMA node and address, the order of GPUs.
+// nearby returns the indices of devices by NUMA node and address, the order of GPUs.
 func nearby(nics []snapshot.GDRNIC) []int {
 	order := make([]int, len(nics))
 	for i := range order {
@@ -221,7 +221,7 @@ func pairOf(d *snapshot.GDR, p snapshot.GDRPair) Pair {
 	}
 }
 
-// detour is that of the pair with the best NIC.
+// detour returns that of the pair with the best NIC.
 func (g *GPU) detour() string {
 	if g.Best == nil {
 		return ""
@@ -323,7 +323,7 @@ func (m *Machine) ports(ib *snapshot.InfiniBand) {
 	}
 }
 
-// rateOf is the rate of a port, of a bond that of its members with link together; 0: unknown.
+// rateOf returns the rate of a port, of a bond that of its members with link together; 0: unknown.
 func rateOf(p *snapshot.Port) (bits float64) {
 	for i := range p.Netdev {
 		n := &p.Netdev[i]

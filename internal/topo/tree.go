@@ -53,7 +53,7 @@ type NUMANode struct {
 	Branches []Branch
 }
 
-// Tree is the PCI tree by NUMA node.
+// Tree returns the PCI tree by NUMA node.
 func (m *Machine) Tree() (out []NUMANode) {
 	ids, cpus := m.numas()
 	for _, id := range ids {
@@ -66,7 +66,7 @@ func (m *Machine) Tree() (out []NUMANode) {
 	return out
 }
 
-// branches are the branches below a function or host bridge, by address.
+// branches returns the branches below a function or host bridge, by address.
 func (m *Machine) branches(parent string) (out []Branch) {
 	for _, n := range m.Functions {
 		if n.Parent != parent {
@@ -88,7 +88,7 @@ func (m *Machine) named(address string) bool {
 		slices.ContainsFunc(m.GPUs, func(g GPU) bool { return g.Address == address })
 }
 
-// roots are the host bridges of a NUMA node.
+// roots returns the host bridges of a NUMA node.
 func (m *Machine) roots(numa int) (out []string) {
 	for _, n := range m.Functions {
 		if n.NUMA == numa && !pci.IsAddress(n.Parent) && !slices.Contains(out, n.Parent) {
@@ -98,7 +98,7 @@ func (m *Machine) roots(numa int) (out []string) {
 	return out
 }
 
-// numas are the NUMA nodes, with their CPUs if known.
+// numas returns the NUMA nodes, with their CPUs if known.
 func (m *Machine) numas() (ids []int, cpus map[int]string) {
 	cpus = map[int]string{}
 	for _, n := range m.Functions {
@@ -113,7 +113,7 @@ func (m *Machine) numas() (ids []int, cpus map[int]string) {
 	return ids, cpus
 }
 
-// Short is an address without the domain, if all functions are in domain 0000.
+// Short returns an address without the domain, if all functions are in domain 0000.
 func (m *Machine) Short(address string) string {
 	for _, n := range m.Functions {
 		if !strings.HasPrefix(n.Address, "0000:") {

@@ -90,7 +90,7 @@ func (m *Machine) dmabufs(w io.Writer) {
 	}
 }
 
-// Kept is the DMA-BUFs of GPU memory that a process keeps open, in words; empty: none.
+// Kept returns the DMA-BUFs of GPU memory that a process keeps open, in words; empty: none.
 func (m *Machine) Kept(pid int) string {
 	var parts []string
 	for _, d := range m.process(pid).DMABUFs {

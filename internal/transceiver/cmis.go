@@ -19,7 +19,7 @@ var cmisSums = []sum{
 	sumOf(upper(0, 2, 128), 254, 255, "02h:255"),
 }
 
-// cmisBanks is the number of banks of eight lanes: 01h:142, bits 1–0 (CMIS 5.2, table 8-41).
+// cmisBanks returns the number of banks of eight lanes: 01h:142, bits 1–0 (CMIS 5.2, table 8-41).
 func cmisBanks(p *Pages) int {
 	b, ok := p.byteAt(upper(0, 1, 142))
 	if !ok {
@@ -214,8 +214,8 @@ func cmisDataPaths(m *Module) (out []DataPath) {
 	return out
 }
 
-// mediaLanes are the media lanes of a data path: if it begins at the k-th possible host lane of its application, its
-// media lanes begin at the k-th possible media lane.
+// mediaLanes returns the media lanes of a data path: if it begins at the k-th possible host lane of its application,
+// its media lanes begin at the k-th possible media lane.
 func (m *Module) mediaLanes(d DataPath) (out []int) {
 	bank, first := d.path/cmisBankLanes, d.path%cmisBankLanes
 	for _, a := range m.Applications {
@@ -236,7 +236,7 @@ func (m *Module) mediaLanes(d DataPath) (out []int) {
 	return out
 }
 
-// place is the k-th set bit, from 0.
+// place returns the k-th set bit, from 0.
 func place(mask uint8, k int) (int, bool) {
 	for i := range 8 {
 		if mask&(1<<i) != 0 {
@@ -298,8 +298,8 @@ func cmisBank(p *Pages, m *Module, bank, has uint8, multiplier float64) (lanes [
 	return lanes
 }
 
-// cmisUsable is the media lanes of a bank that exist: those that an application can use, less those marked as missing
-// (00h:210, first bank).
+// cmisUsable returns the media lanes of a bank that exist: those that an application can use, less those marked as
+// missing (00h:210, first bank).
 func cmisUsable(p *Pages, m *Module, bank uint8) (usable uint8) {
 	for _, a := range m.Applications {
 		for start := range cmisBankLanes {

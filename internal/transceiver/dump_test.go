@@ -34,7 +34,7 @@ func load(t testing.TB, name string) module {
 	return d
 }
 
-// answer is the module's answer to a request; empty if it lacks the page.
+// answer returns the module's answer to a request; empty if it lacks the page.
 func (d module) answer(r Ref) []byte {
 	h := d.halves[r.block()]
 	if h == nil {

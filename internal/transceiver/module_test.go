@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// changed is a dump with changed bytes in one of its halves.
+// changed returns a dump with changed bytes in one of its halves.
 func (d module) changed(b block, offset int, bytes ...byte) module {
 	out := module{halves: map[block]*[half]byte{}}
 	for k, h := range d.halves {

@@ -146,7 +146,7 @@ var mediaInterfaces = map[uint8]map[uint8]string{
 	mediaTypeBaseT: {0x01: "1000BASE-T", 0x02: "2.5GBASE-T", 0x03: "5GBASE-T", 0x04: "10GBASE-T"},
 }
 
-// named is a name in a table, or else the number.
+// named returns a name in a table, or else the number.
 func named(name string, id uint8) string {
 	if name == "" {
 		return fmt.Sprintf("0x%02x", id)

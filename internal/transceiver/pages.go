@@ -36,13 +36,13 @@ func upper(bank, page, offset uint8) Ref {
 	return Ref{Address: AddressA0, Bank: bank, Page: page, Offset: offset, Length: 1}
 }
 
-// run is the reference to n bytes from there.
+// run returns the reference to n bytes from there.
 func (r Ref) run(n uint8) Ref {
 	r.Length = n
 	return r
 }
 
-// at is the reference to another byte of the same half.
+// at returns the reference to another byte of the same half.
 func (r Ref) at(offset uint8) Ref {
 	r.Offset, r.Length = offset, 1
 	return r
@@ -102,7 +102,7 @@ func (p *Pages) Has(r Ref) bool {
 	return ok
 }
 
-// open is the part of a reference from the first byte that has neither been read nor rejected.
+// open returns the part of a reference from the first byte that has neither been read nor rejected.
 func (p *Pages) open(r Ref) (rest Ref, ok bool) {
 	c := p.blocks[r.block()]
 	for i := range r.Length {
@@ -137,7 +137,7 @@ func (p *Pages) byteAt(r Ref) (byte, bool) {
 	return 0, false
 }
 
-// word is a number, 0 if it was not read.
+// word returns a number, 0 if it was not read.
 func (p *Pages) word(r Ref) uint16 {
 	if w, ok := p.words(r, 1); ok {
 		return w[0]
@@ -145,7 +145,7 @@ func (p *Pages) word(r Ref) uint16 {
 	return 0
 }
 
-// words are n consecutive numbers: big-endian with 16 bits, as all numbers of modules are.
+// words returns n consecutive numbers: big-endian with 16 bits, as all numbers of modules are.
 func (p *Pages) words(r Ref, n int) ([]uint16, bool) {
 	b, ok := p.read(r.run(uint8(2 * n)))
 	if !ok {
@@ -158,7 +158,7 @@ func (p *Pages) words(r Ref, n int) ([]uint16, bool) {
 	return out, true
 }
 
-// bit is one bit; nil: unknown.
+// bit returns one bit; nil: unknown.
 func (p *Pages) bit(r Ref, mask byte) *bool {
 	b, ok := p.byteAt(r)
 	if !ok {
@@ -177,7 +177,7 @@ func sumOf(first Ref, last, at uint8, name string) sum {
 	return sum{first, first.at(last), first.at(at), name}
 }
 
-// covers is all summed bytes.
+// covers returns all summed bytes.
 func (s sum) covers() Ref { return s.first.run(s.last.Offset - s.first.Offset + 1) }
 
 func (p *Pages) sumFits(s sum) bool {
@@ -193,7 +193,7 @@ func (p *Pages) sumFits(s sum) bool {
 	return got == want
 }
 
-// badSums are the checksums that were read and do not match.
+// badSums returns the checksums that were read and do not match.
 func (p *Pages) badSums(sums []sum) (bad []string) {
 	for _, s := range sums {
 		if p.Has(s.covers()) && p.Has(s.at) && !p.sumFits(s) {

@@ -50,7 +50,8 @@ func decodeSFF8472(p *Pages, m *Module) {
 	}
 }
 
-// nominalRate is the rate of a lane in MBd: a byte in 100 MBd, or if that is at its maximum another one in 250 MBd.
+// nominalRate returns the rate of a lane in MBd: a byte in 100 MBd, or if that is at its maximum another one in 250
+// MBd.
 func (p *Pages) nominalRate(at, more Ref) int {
 	if rate, _ := p.byteAt(at); rate != math.MaxUint8 {
 		return int(rate) * 100
@@ -185,7 +186,7 @@ func sff8472Monitors(p *Pages, m *Module) {
 	}
 }
 
-// sff8472Pin is the state of a pin in A2h:110, if supported according to A0h:93 (SFF-8472, table 8-6).
+// sff8472Pin returns the state of a pin in A2h:110, if supported according to A0h:93 (SFF-8472, table 8-6).
 func sff8472Pin(p *Pages, supported, pin byte) *bool {
 	if b, ok := p.byteAt(lower(93)); !ok || b&supported == 0 {
 		return nil

@@ -43,7 +43,7 @@ func oui(b []byte, ok bool) string {
 	return fmt.Sprintf("%02x:%02x:%02x", b[0], b[1], b[2])
 }
 
-// inCelsius is a temperature; nil if out of range.
+// inCelsius returns a temperature; nil if out of range.
 func inCelsius(v float64) *float64 {
 	if v < minCelsius || v > maxCelsius || math.IsNaN(v) {
 		return nil
@@ -51,7 +51,7 @@ func inCelsius(v float64) *float64 {
 	return &v
 }
 
-// positive is a reading that has to be above 0, such as a supply voltage; nil otherwise.
+// positive returns a reading that has to be above 0, such as a supply voltage; nil otherwise.
 func positive(v float64) *float64 {
 	if v <= 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -93,7 +93,7 @@ func rawPower(raw uint16) *float64 {
 	return dBm(float64(raw) / bitsPerMW)
 }
 
-// light is the optical power of a lane. Electrical media have none. All ones, and values out of range after
+// light returns the optical power of a lane. Electrical media have none. All ones, and values out of range after
 // calibration, are invalid.
 func (m *Module) light(of scale, raw uint16, what string, lane int) *float64 {
 	if m.Media.electrical() {
@@ -124,7 +124,7 @@ type calibration struct {
 	volts, amperes, txPower, rxPower scale
 }
 
-// internalCalibration is that of numbers in the units of the standards; CMIS has a multiplier of the bias.
+// internalCalibration returns that of numbers in the units of the standards; CMIS has a multiplier of the bias.
 func internalCalibration(multiplier float64) calibration {
 	return calibration{
 		celsius: rawCelsius, volts: rawVolts, amperes: func(raw uint16) *float64 { return rawBias(raw, multiplier) },
@@ -188,7 +188,7 @@ const (
 	LowWarning  Level = "low_warning"
 )
 
-// Passed is the most severe threshold that a reading exceeds; empty if none, or without a reading.
+// Passed returns the most severe threshold that a reading exceeds; empty if none, or without a reading.
 func (l *Levels) Passed(v *float64) Level {
 	switch {
 	case v == nil:

@@ -78,7 +78,7 @@ func split(s string) *editedText {
 	return t
 }
 
-// Alerts are the names of the alerts in a rule file, one for each rule.
+// Alerts returns the names of the alerts in a rule file, one for each rule.
 func Alerts(file []byte) (out []string) {
 	for _, p := range split(string(file)).pieces {
 		if p.rule != nil && p.rule.alert {

@@ -17,7 +17,7 @@ import (
 // defaults.
 const ThresholdsFile = "thresholds.rules.yml"
 
-// thresholds are the values of a tuning, as in PromQL.
+// thresholds returns the values of a tuning, as in PromQL.
 func (t Tuning) thresholds() (map[string]string, error) {
 	all, out := rules.Thresholds(), map[string]string{}
 	var errs []error
@@ -40,7 +40,7 @@ func (t Tuning) thresholds() (map[string]string, error) {
 	return out, errors.Join(errs...)
 }
 
-// ruleFile is the rule file of thresholds.
+// ruleFile returns the rule file of thresholds.
 func ruleFile(thresholds map[string]string) File {
 	var b strings.Builder
 	b.WriteString("# Limits of this site, in place of the defaults of the rules.\ngroups:\n- name: rdma-thresholds\n  rules:\n")

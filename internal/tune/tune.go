@@ -111,7 +111,7 @@ func (t Tuning) Apply(files []File) ([]File, error) {
 	return out, nil
 }
 
-// shippedRules are all rules of the sets node and central.
+// shippedRules returns all rules of the sets node and central.
 func shippedRules() (out []*rule, err error) {
 	files, names, err := rules.Both()
 	if err != nil {

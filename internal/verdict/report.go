@@ -67,7 +67,7 @@ func timed(labels map[string]string, value float64, at time.Time, uptime func() 
 	return out
 }
 
-// Seen is the state in a round that has no alert but is reported.
+// Seen returns the state in a round that has no alert but is reported.
 func Seen(p *rounds.Picture) (out check.Seen) {
 	out.Maintenance = p.Maintenance
 	if p.Node().GPUs != nil {
@@ -89,7 +89,7 @@ func Seen(p *rounds.Picture) (out check.Seen) {
 	return out
 }
 
-// objectsIn are the objects of the host, by what was read.
+// objectsIn returns the objects of the host, by what was read.
 func objectsIn(p *rounds.Picture) []account.Object {
 	var failures []account.Failure
 	for _, f := range p.Failures {
@@ -98,7 +98,7 @@ func objectsIn(p *rounds.Picture) []account.Object {
 	return account.Objects(p.Node(), failures)
 }
 
-// failedIn is nil if no read fails.
+// failedIn returns the reads that fail, nil if none does.
 func failedIn(p *rounds.Picture) *check.FailedReads {
 	if len(p.Failures) == 0 {
 		return nil
@@ -118,7 +118,7 @@ func failedIn(p *rounds.Picture) *check.FailedReads {
 	return out
 }
 
-// functionsIn is what is not read; nil: everything is.
+// functionsIn returns what was left out, nil if nothing.
 func functionsIn(p *rounds.Picture) *check.Functions {
 	f := check.Functions{Devices: p.LeftOut.Devices, Series: p.LeftOut.Series}
 	if r := p.Node().Reduced; r.Reduces() {

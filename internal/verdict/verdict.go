@@ -20,7 +20,7 @@ import (
 	"rdma_exporter/internal/rulefiles"
 )
 
-// Build is the version in reports: another version may have other rules.
+// Build returns the version in reports: another version may have other rules.
 func Build() string { return version.Version + " " + version.GetRevision() }
 
 // Collector collects the samples of a round: rounds.Scheduler those of a machine.
@@ -47,8 +47,8 @@ func Round(
 	return p, engine.Eval(ctx, read)
 }
 
-// byClock is the time of a reading by the wall clock as it is now: it may have been set since then. then is the time by
-// the wall clock of the reading, age the time since. Slewing is ignored: rounds keep their exact distances.
+// byClock returns the time of a reading by the wall clock as it is now: it may have been set since then. then is the
+// time by the wall clock of the reading, age the time since. Slewing is ignored: rounds keep their exact distances.
 func byClock(then, now time.Time, age time.Duration) time.Time {
 	if read := now.Add(-age); read.Sub(then).Abs() >= time.Second {
 		return read
@@ -168,7 +168,7 @@ func (j *Evaluator) Round(ctx context.Context, t time.Time) error {
 	return err
 }
 
-// Report is the report of the last round; err is why it is incomplete.
+// Report returns the report of the last round; err is why it is incomplete.
 func (j *Evaluator) Report(of string, err error) check.Report {
 	in := j.last
 	in.Replay, in.Host, in.Err = of, j.host, err

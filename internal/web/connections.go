@@ -108,7 +108,7 @@ func (c *Connections) admit(x *conn) (other *conn, ok bool) {
 	return other, true
 }
 
-// reached is the limit that a connection from an address would exceed.
+// reached returns the limit that a connection from an address would exceed.
 func (c *Connections) reached(from netip.Addr) string {
 	switch {
 	case from.IsValid() && c.most[byAddress] > 0 && c.from[from] >= c.most[byAddress]:
@@ -119,7 +119,7 @@ func (c *Connections) reached(from netip.Addr) string {
 	return ""
 }
 
-// oldest is the connection to close for a new one: of all, or of those from the same address.
+// oldest returns the connection to close for a new one: of all, or of those from the same address.
 func (c *Connections) oldest(limit string, x *conn) (oldest *conn) {
 	now, first, most := time.Now(), time.Time{}, 0
 	for other := range maps.Values(c.open) {
@@ -149,7 +149,7 @@ func (c *Connections) remove(x *conn) {
 	}
 }
 
-// idle is since when the client has been waited for; zero: it is not.
+// idle returns since when the client has been waited for; zero: it is not.
 func (x *conn) idle(now time.Time) time.Time {
 	if x.waiting.IsZero() && now.Sub(x.sending) < stalled {
 		return time.Time{}
@@ -166,7 +166,7 @@ func (x *conn) mark(waiting, sending time.Time) {
 	x.waiting, x.sending = waiting, sending
 }
 
-// below is the connection without TLS, which would wait to send an alert.
+// below returns the connection without TLS, which would wait to send an alert.
 func (x *conn) below() net.Conn {
 	if t, ok := x.Conn.(*tls.Conn); ok {
 		return t.NetConn()

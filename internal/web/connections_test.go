@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// limited is a server with limits, on the loopback interface.
+// limited returns a server with limits, on the loopback interface.
 func limited(t *testing.T, total, address int, h http.HandlerFunc) (*httptest.Server, *Connections) {
 	t.Helper()
 	c := NewConnections(total, address)
@@ -46,7 +46,7 @@ func connect(t *testing.T, s *httptest.Server, c *Connections, from byte) net.Co
 	return n
 }
 
-// accepted is the number of connections that were open, refused or gave way.
+// accepted returns the number of connections that were open, refused or gave way.
 func (c *Connections) accepted() (n float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +200,7 @@ func (c *Connections) snapshot() (all []*conn) {
 	return all
 }
 
-// addressed is a request of a client at an address.
+// addressed returns a request of a client at an address.
 func addressed(ctx context.Context, address string) *http.Request {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	r.RemoteAddr = address + ":1"

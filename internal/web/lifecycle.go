@@ -51,7 +51,7 @@ func (h *Handler) releaseGPUs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// client is the address of a client without its port.
+// client returns the address of a client without its port.
 func client(r *http.Request) string {
 	address, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -24,7 +24,7 @@ var (
 // Descs are the metrics of the server.
 var Descs = []*exposition.Desc{connections, connectionsRefused, connectionsEvicted}
 
-// families are the metrics of the server; none without limits.
+// families returns the metrics of the server; none without limits.
 func (c *Connections) families() []exposition.Family {
 	if c == nil {
 		return nil

@@ -38,7 +38,7 @@ func newProcess() *process {
 	return &process{golang: r, sink: exposition.NewSink(processDescs), buf: make([]byte, 16<<10)}
 }
 
-// families are the process_* metrics, sorted by name.
+// families returns the process_* metrics, sorted by name.
 func (p *process) families() []exposition.Family {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 // maxForeign limits a text from outside the program, in bytes. A setting of a job has up to 4 KiB with its name.
 const maxForeign = 4 << 10
 
-// Foreign is the gate for one text from outside the program: names of devices and processes, settings of jobs, what
-// modules, neighbours and other programs say of themselves. The result is one line of valid UTF-8, at most maxForeign
-// bytes. What is not graphic becomes Unprintable: line breaks, tabs, escapes, marks of text direction, invalid bytes.
-// NULs at the end are padding and are dropped.
+// Foreign gates one text from outside the program: names of devices and processes, settings of jobs,
+// what modules, neighbours and other programs say of themselves. The result is one line of valid UTF-8, at most
+// maxForeign bytes. What is not graphic becomes Unprintable: line breaks, tabs, escapes, marks of text direction,
+// invalid bytes. NULs at the end are padding and are dropped.
 func Foreign(s string) string {
 	if passes(s) {
 		return s
@@ -45,10 +45,10 @@ func passes(s string) bool {
 	return true
 }
 
-// AllForeign is the gate for all texts of a value, keys of maps included. A value whose texts pass is returned as it
-// is. Otherwise the result shares nothing that has texts with the value, which others may be reading. Errors keep what
-// they wrap. Unexported fields, and fields with the tag `foreign:"parsed"` (never shown, only parsed), are left as they
-// are.
+// AllForeign gates all texts of a value, keys of maps included. A value whose texts pass is returned as
+// it is. Otherwise the result shares nothing that has texts with the value, which others may be reading. Errors keep
+// what they wrap. Unexported fields, and fields with the tag `foreign:"parsed"` (never shown, only parsed), are left as
+// they are.
 func AllForeign[T any](v T) T {
 	x := reflect.ValueOf(&v).Elem()
 	if s := shapeOf(x.Type()); s != nil && !s.passes(x) {
@@ -82,7 +82,7 @@ func shapeOf(t reflect.Type) *shape {
 	return s
 }
 
-// newShape is the shape of a type inside of others: one that contains itself has texts.
+// newShape returns the shape of a type. outer has the types around it: one that contains itself has texts.
 func newShape(t reflect.Type, outer map[reflect.Type]*shape) *shape {
 	if s := outer[t]; s != nil {
 		return s
@@ -160,7 +160,7 @@ type foreignError struct{ error }
 func (e foreignError) Error() string { return Foreign(e.error.Error()) }
 func (e foreignError) Unwrap() error { return e.error }
 
-// errorIn is the error in a field of that type.
+// errorIn returns the error that a field of type error holds.
 func errorIn(v reflect.Value) (err error, ok bool) {
 	if v.Type() != errorType || v.IsNil() {
 		return nil, false
@@ -168,7 +168,7 @@ func errorIn(v reflect.Value) (err error, ok bool) {
 	return v.Interface().(error), true
 }
 
-// dynamic is the shape of what an interface has; nil: nothing, or nothing with texts.
+// dynamic returns the shape of the value in an interface; nil if it has no texts.
 func dynamic(v reflect.Value) *shape {
 	if v.IsNil() {
 		return nil
@@ -176,7 +176,7 @@ func dynamic(v reflect.Value) *shape {
 	return shapeOf(v.Elem().Type())
 }
 
-// gated is a copy of a value whose texts pass.
+// gated returns a copy of a value whose texts pass.
 func (s *shape) gated(v reflect.Value) reflect.Value {
 	out := reflect.New(v.Type()).Elem()
 	out.Set(v)
@@ -216,7 +216,7 @@ func (s *shape) gated(v reflect.Value) reflect.Value {
 	return out
 }
 
-// copied is gated; of a part without texts, the value itself.
+// copied returns gate(v), or v itself if it has no texts.
 func (s *shape) copied(v reflect.Value) reflect.Value {
 	if s == nil {
 		return v

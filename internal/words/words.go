@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Count is a number with its noun, in the plural but for 1.
+// Count formats n with its noun, pluralised unless n is 1.
 func Count(n int, one string) string {
 	switch {
 	case n == 1:
@@ -25,23 +25,23 @@ func Join(by string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
 }
 
-// Of are the texts of the items of a list.
-func Of[T any](list []T, text func(T) string) (out []string) {
+// Map returns text of each item.
+func Map[T any](list []T, text func(T) string) (out []string) {
 	for _, x := range list {
 		out = append(out, text(x))
 	}
 	return out
 }
 
-// Spaced is a name with blanks for underscores.
+// Spaced returns name with blanks for underscores.
 func Spaced(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
-// Transfers is a PCIe speed, from transfers per second.
+// Transfers formats a PCIe speed, given in transfers per second.
 func Transfers(perSecond float64) string {
 	return strconv.FormatFloat(perSecond/1e9, 'f', -1, 64) + " GT/s"
 }
 
-// HostName is the host of a label instance, without the port of its exporter.
+// HostName returns the host of a label instance, without the port of its exporter.
 func HostName(instance string) string {
 	if host, _, err := net.SplitHostPort(instance); err == nil {
 		return host
@@ -49,7 +49,7 @@ func HostName(instance string) string {
 	return instance
 }
 
-// Replace replaces each character that is a bad one; negative removes it.
+// Replace replaces each bad character by another one, or removes it if by is negative.
 func Replace(s string, bad func(rune) bool, by rune) string {
 	return strings.Map(func(r rune) rune {
 		if bad(r) {
@@ -59,7 +59,7 @@ func Replace(s string, bad func(rune) bool, by rune) string {
 	}, s)
 }
 
-// Cut is the beginning of a text, without a part of a character.
+// Cut returns at most limit bytes of a text, and no part of a character.
 func Cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -74,5 +74,5 @@ func Plain(s string) string { return Replace(s, IsHidden, Unprintable) }
 // IsHidden reports whether a character of a text of several lines is one that a terminal would interpret.
 func IsHidden(r rune) bool { return notGraphic(r) && r != '\n' && r != '\t' }
 
-// OneLine is a plain text with one blank for each run of blanks and line breaks.
+// OneLine returns s as plain text, each run of blanks and line breaks as one blank.
 func OneLine(s string) string { return Plain(strings.Join(strings.Fields(s), " ")) }

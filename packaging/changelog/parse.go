@@ -95,7 +95,7 @@ func parse(text string) (changelog, error) {
 	return log, errors.Join(errs...)
 }
 
-// release is the section of a version that may be released.
+// release returns the section of a version that may be released.
 func (log changelog) release(version string) (section, error) {
 	for _, s := range log {
 		if s.version == version && version != unreleased {
@@ -106,7 +106,7 @@ func (log changelog) release(version string) (section, error) {
 		version, unreleased, version, time.DateOnly, unreleased)
 }
 
-// markdown is the section without its heading.
+// markdown returns the section without its heading.
 func (s section) markdown() string {
 	var b strings.Builder
 	for _, k := range kinds {

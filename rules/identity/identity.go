@@ -54,10 +54,10 @@ var (
 	fleet  = level{"fleet", []string{"cluster", "job"}, "job"}
 )
 
-// or is a label, or a text for unknown.
+// or returns a label, or a text for unknown.
 func or(label, unknown string) string { return fmt.Sprintf("{{ or .Labels.%s %q }}", label, unknown) }
 
-// with is a label with a prefix, if there is one.
+// with returns a label with a prefix, if there is one.
 func with(word, label string) string {
 	return fmt.Sprintf("{{ with .Labels.%s }}%s{{ . }}{{ end }}", label, word)
 }
@@ -208,7 +208,7 @@ func pick(names ...string) (out []Fact) {
 	return out
 }
 
-// workloads are the facts on the workloads of a level.
+// workloads returns the facts on the workloads of a level.
 func workloads(of string) (out []Fact) {
 	for _, f := range facts {
 		if f.Name == Workloads && f.level == of || f.Name == WorkloadGPUs || f.Name == WorkloadNames {
@@ -238,7 +238,7 @@ type Question struct {
 	Times       bool // the value is a time, in seconds since 1970
 }
 
-// Questions are the queries for the object of an alert with these labels.
+// Questions returns the queries for the object of an alert with these labels.
 func Questions(labels map[string]string) (out []Question) {
 	o := Of(labels)
 	for _, f := range o.facts {
@@ -283,7 +283,7 @@ func (f Fact) query(matchers string) string {
 	return by + "(" + series + ") or on () " + by + "(last_over_time(" + series + "[" + f.last + "]))"
 }
 
-// Lines are the identity of an object as lines of an annotation.
+// Lines returns the identity of an object as lines of an annotation.
 func (o Object) Lines(alert string) (out []string) {
 	wider := ""
 	for _, l := range o.levels {

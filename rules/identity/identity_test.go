@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/template"
 )
 
-// labelsOf are the labels of an alert on an object.
+// labelsOf returns the labels of an alert on an object.
 func labelsOf(o Object) map[string]string {
 	out := map[string]string{"alertname": "RDMAX", "severity": "warning", "first": "no label of an object"}
 	for _, l := range o.levels {

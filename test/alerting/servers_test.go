@@ -81,7 +81,7 @@ receivers:
 	return p
 }
 
-// of are the notifications of an alert.
+// of returns the notifications of an alert.
 func (p *pager) of(alert string) (out []notification) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -163,7 +163,7 @@ func (b budgets) hold(t *testing.T) {
 	}
 }
 
-// sample is the value of a series without labels, and whether there is one.
+// sample returns the value of a series without labels, and whether there is one.
 func sample(body []byte, name string) (v float64, ok bool) {
 	_, rest, found := bytes.Cut(body, []byte("\n"+name+" "))
 	text, _, _ := bytes.Cut(rest, []byte("\n"))

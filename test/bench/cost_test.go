@@ -29,8 +29,8 @@ const (
 	oursRules
 )
 
-// commandsOn are the programs for a tree, in the order of the rows, with the same number of processors. The floor reads
-// the same files as ours.
+// commandsOn returns the programs for a tree, in the order of the rows, with the same number of processors. The floor
+// reads the same files as ours.
 func commandsOn(t *testing.T, x *tree, procs string) ([]command, []figures) {
 	t.Helper()
 	p := "--runtime.gomaxprocs=" + procs
@@ -57,7 +57,7 @@ func commandsOn(t *testing.T, x *tree, procs string) ([]command, []figures) {
 	return c, counted
 }
 
-// measured are the figures of all programs on a tree.
+// measured returns the figures of all programs on a tree.
 func measured(t *testing.T, hca machine.Model, ports int, procs string) (out []figures) {
 	t.Helper()
 	x := newTree(t, hca, ports)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// floor is the lower bound of an exporter in Go: the files of a list are opened once, and each is read with one pread
-// per request. The answer is their content.
+// floor returns the lower bound of an exporter in Go: the files of a list are opened once, and each is read with one
+// pread per request. The answer is their content.
 func floor(list, address string) int {
 	names, err := os.ReadFile(list)
 	if err != nil {

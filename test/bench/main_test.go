@@ -17,7 +17,7 @@ var (
 	write      = flag.Bool("write", true, "write the tables into docs/performance.md")
 )
 
-// file is a path of the checkout.
+// file returns a path of the checkout.
 func file(elem ...string) string { return filepath.Join(append([]string{*repository}, elem...)...) }
 
 // floorVariable marks the process that only reads files, and names their list.

@@ -29,7 +29,7 @@ func median(d []float64) float64 {
 	return d[len(d)/2]
 }
 
-// ratio is the cost of a relative to b: the median over adjacent blocks.
+// ratio returns the cost of a relative to b: the median over adjacent blocks.
 func ratio(a, b []float64) float64 {
 	var r []float64
 	for i := range a {
@@ -38,7 +38,7 @@ func ratio(a, b []float64) float64 {
 	return median(r)
 }
 
-// scrapesOf is the number of scrapes per block, with about the same duration for each size.
+// scrapesOf returns the number of scrapes per block, with about the same duration for each size.
 func scrapesOf(ports int) int { return max(2, min(60, 480/ports)) }
 
 // compare starts programs on a tree and scrapes them in alternating blocks, so that a change in the machine's speed
@@ -114,7 +114,7 @@ func (f *figures) count(t *testing.T, c command) {
 	})
 }
 
-// round is the CPU time of a round of the engine in milliseconds, including collection and evaluation.
+// round returns the CPU time of a round of the engine in milliseconds, including collection and evaluation.
 func round(t *testing.T, x *tree) (cpu float64, m process.Memory) {
 	t.Helper()
 	p := exporter("rules", x, "--alerting.interval=1s").start(t)

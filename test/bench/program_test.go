@@ -120,7 +120,7 @@ func series(body []byte) (n int) {
 	return n
 }
 
-// allocations is the number of objects that a program has allocated, from net/http/pprof.
+// allocations returns the number of objects that a program has allocated, from net/http/pprof.
 func (p *server) allocations(t *testing.T) (n float64) {
 	t.Helper()
 	b, _ := p.get(t, "/debug/pprof/allocs?debug=1")

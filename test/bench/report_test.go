@@ -84,7 +84,7 @@ func number(v float64) string {
 
 func mib(n int64) string { return fmt.Sprintf("%.1f", float64(n)/(1<<20)) }
 
-// orNone is an empty cell for 0.
+// orNone returns an empty cell for 0.
 func orNone(n int) string {
 	if n <= 0 {
 		return ""

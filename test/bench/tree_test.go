@@ -12,8 +12,8 @@ import (
 
 func roce() machine.Model { return machine.RoCE(*repository) }
 
-// infiniBand is a ConnectX-7 of a recorded DGX H100. Neither program reads data of its netdev in each scrape: both read
-// the same files.
+// infiniBand returns a ConnectX-7 of a recorded DGX H100. Neither program reads data of its netdev in each scrape: both
+// read the same files.
 func infiniBand() machine.Model {
 	return machine.Model{
 		File: file("fixtures/sysfs/dgx-h100-ib.txtar"), Root: "/pci0000:15/", Except: "/0000:17:01.0/",

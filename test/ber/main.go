@@ -89,7 +89,7 @@ func write(w *bufio.Writer, days int, rules string) {
 	fmt.Fprintf(w, "      - {expr: 'count(last_over_time(ALERTS[%dd]))', eval_time: %dd, exp_samples: []}\n", days, days)
 }
 
-// symbols is a counter with errors at random.
+// symbols returns a counter with errors at random.
 func symbols(source *rand.Rand, bits float64, n int) string {
 	var out []string
 	count, since := 0, 0

@@ -187,7 +187,7 @@ func (b *Tab) Await(within time.Duration, expression string) bool {
 	return false
 }
 
-// Requests are the URLs requested so far.
+// Requests returns the URLs requested so far.
 func (b *Tab) Requests() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -201,13 +201,13 @@ func (b *Tab) Faults() []string {
 	return slices.Clone(b.wrong)
 }
 
-// Shot is a PNG screenshot of the top of the page, of the size of the window.
+// Shot returns a PNG screenshot of the top of the page, of the size of the window.
 func (b *Tab) Shot() []byte {
 	b.t.Helper()
 	return call[struct{ Data []byte }](b, "Page.captureScreenshot", map[string]any{"fromSurface": true}).Data
 }
 
-// Print is the page as PDF.
+// Print returns the page as PDF.
 func (b *Tab) Print() []byte {
 	b.t.Helper()
 	return call[struct{ Data []byte }](b, "Page.printToPDF", map[string]any{"preferCSSPageSize": true}).Data

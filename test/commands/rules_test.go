@@ -44,7 +44,7 @@ func TestRulesToStdout(t *testing.T) {
 	}
 }
 
-// exprs are the rules of some files as the engine loads them.
+// exprs returns the rules of some files as the engine loads them.
 func exprs(t *testing.T, fsys fs.FS, names []string) (out []string) {
 	t.Helper()
 	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: "x", Rules: fsys, Files: names})

@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// drawn is what topo prints of a recorded machine.
+// drawn returns what topo prints of a recorded machine.
 func drawn(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	var out, errs bytes.Buffer

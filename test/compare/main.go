@@ -130,7 +130,7 @@ func shared(before, after build) (both, one []string, err error) {
 	return both, one, err
 }
 
-// differences are the lines that only one of the builds has.
+// differences returns the lines that only one of the builds has.
 func differences(ctx context.Context, before, after build, name string) (lines []string, err error) {
 	old, err := before.shows(ctx, name)
 	if err != nil {
@@ -157,7 +157,7 @@ func differences(ctx context.Context, before, after build, name string) (lines [
 	return lines, nil
 }
 
-// shows is the output of a build for a machine, by line.
+// shows returns the output of a build for a machine, by line.
 func (b build) shows(ctx context.Context, name string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -176,7 +176,7 @@ var ofTheRun = regexp.MustCompile(`^(#|go_|process_|promhttp_|rdma_exporter_buil
 // valueless is a sample whose value is a time: a recording ends when it is replayed.
 var valueless = regexp.MustCompile(`^([a-z_]+_(?:timestamp|start_time)_seconds(?:\{.*\})?) \S+$`)
 
-// metrics are the samples of a machine.
+// metrics returns the samples of a machine.
 func (b build) metrics(ctx context.Context, file string) ([]string, error) {
 	state, err := os.MkdirTemp("", "compare")
 	if err != nil {
@@ -221,7 +221,7 @@ func (b build) metrics(ctx context.Context, file string) ([]string, error) {
 	return lines, nil
 }
 
-// findings are the lines of the report of check, without times.
+// findings returns the lines of the report of check, without times.
 func (b build) findings(ctx context.Context, file string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, b.binary, "check", "--replay="+file, "--json")
 	var out, errs bytes.Buffer

@@ -216,7 +216,7 @@ func (e exporter) scrape(client *http.Client) ([]byte, time.Duration, error) {
 	return body, time.Since(began), err
 }
 
-// once is a client that connects for each request.
+// once returns a client that connects for each request.
 func once() *http.Client {
 	return &http.Client{Timeout: longest, Transport: &http.Transport{DisableKeepAlives: true}}
 }

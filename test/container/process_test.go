@@ -41,7 +41,7 @@ func waitFor(t *testing.T, address string) (pid int) {
 
 var ids = regexp.MustCompile(`(?m)^[UG]id:\t(\d+)`)
 
-// userOf is the user and group of a process.
+// userOf returns the user and group of a process.
 func userOf(t *testing.T, pid int) string {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

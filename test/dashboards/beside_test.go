@@ -16,7 +16,7 @@ import (
 // dcgmHost is the machine whose GPU utilisation dcgm has. Some of its GPUs have no direct path.
 const dcgmHost = "port-down"
 
-// dcgm is the output of the DCGM exporter 4.3 with its mapping to pods. The real one requires GPUs.
+// dcgm returns the output of the DCGM exporter 4.3 with its mapping to pods. The real one requires GPUs.
 func dcgm(uuids []string) string {
 	var b strings.Builder
 	b.WriteString("# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).\n# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n")
@@ -27,7 +27,7 @@ func dcgm(uuids []string) string {
 	return b.String()
 }
 
-// between is the metrics of samples between rounds. They exist on live hosts, not in a replay.
+// between returns the metrics of samples between rounds. They exist on live hosts, not in a replay.
 func between(since time.Time) string {
 	n := int(time.Since(since).Seconds())
 	port := `device="mlx5_0",port="1",netdev="enp24s0np0"`
@@ -90,7 +90,7 @@ var (
 	}
 )
 
-// subnet is the metrics of fabric mode's golden test, with a fault of each kind. Its counters increase.
+// subnet returns the metrics of fabric mode's golden test, with a fault of each kind. Its counters increase.
 func subnet(t *testing.T, since time.Time) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "internal/fabric/testdata/fabric.prom"))

@@ -18,7 +18,7 @@ import (
 // optics.
 var followed = []string{dcgmHost, "optics-ageing"}
 
-// picked is what a row or a series of each kind has, on a host and in a fabric of this test.
+// picked returns what a row or a series of each kind has, on a host and in a fabric of this test.
 func picked(host string) *strings.Replacer {
 	return strings.NewReplacer(
 		"${__data.fields.Job}", "rdma_exporter", "${__field.labels.job}", "rdma_exporter", "{{job}}", "rdma_exporter",
@@ -64,7 +64,7 @@ func follow(p prometheus) {
 	}
 }
 
-// chosenBy is what a link chooses, of a host.
+// chosenBy returns what a link chooses, of a host.
 func chosenBy(query, host string) map[string]string {
 	// That the link is on.
 	cells := map[string]string{"host": host, "fabric": "subnet", "device": "mlx5_0", "switch": "leaf1"}
@@ -134,7 +134,7 @@ func (p prometheus) land(d landing, chosen map[string]string) string {
 	return ""
 }
 
-// options are the values of a variable.
+// options returns the values of a variable.
 func (p prometheus) options(definition, regex string) (out []string) {
 	p.t.Helper()
 	series, label := "", ""

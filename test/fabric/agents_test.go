@@ -102,7 +102,7 @@ func (n *fabricNode) read(t *testing.T) (samples, []string) {
 	return out, failed
 }
 
-// lidOf is the LID of a host.
+// lidOf returns the LID of a host.
 func (s *subnet) lidOf(t *testing.T, i int) uint16 {
 	t.Helper()
 	p, err := ibsim.Dial(s.socket, hostName(i))

@@ -33,7 +33,7 @@ var (
 	upLine   = regexp.MustCompile(`^0x([0-9a-f]{16}) " *(\S[^"]*)" +\d+ +(\d+)\[ *\] ==\( *(\d+)X +([0-9.]+) Gbps +(\w+)/ *(\w+)\)==> +0x[0-9a-f]{16} +\d+ +(\d+)\[ *\] "([^"]*)" \((.*)\)`)
 )
 
-// linkLines are the lines of iblinkinfo about switches, without LIDs and far GUIDs, with single blanks.
+// linkLines returns the lines of iblinkinfo about switches, without LIDs and far GUIDs, with single blanks.
 func linkLines(out string) (lines []string) {
 	for line := range strings.Lines(out) {
 		if strings.Contains(strings.SplitN(line, "==", 2)[0], " mlx5_") { // an adapter: the same link from its other end
@@ -52,7 +52,7 @@ func linkLines(out string) (lines []string) {
 	return lines
 }
 
-// linkLines are the same from the metrics.
+// linkLines returns the same from the metrics.
 func (m samples) linkLines() (lines []string) {
 	for sample := range m {
 		if !strings.HasPrefix(sample, "rdma_fabric_link_info{") {
@@ -105,7 +105,7 @@ var (
 	oneError   = regexp.MustCompile(`\[(\w+) == (\d+)`)
 )
 
-// errorLines are those of ibqueryerrors, one per counter.
+// errorLines returns those of ibqueryerrors, one per counter.
 func errorLines(out string) (lines []string) {
 	node := ""
 	for line := range strings.Lines(out) {
@@ -121,7 +121,7 @@ func errorLines(out string) (lines []string) {
 	return lines
 }
 
-// errorLines are the same from the metrics.
+// errorLines returns the same from the metrics.
 func (m samples) errorLines() (lines []string) {
 	nodes := map[string]string{}
 	for sample := range m {
@@ -250,7 +250,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// cpu is the processor time of a process in seconds.
+// cpu returns the processor time of a process in seconds.
 func cpu(t *testing.T, pid int) float64 {
 	t.Helper()
 	_, rest, _ := strings.Cut(read(t, fmt.Sprintf("/proc/%d/stat", pid)), ") ")

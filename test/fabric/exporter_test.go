@@ -103,7 +103,7 @@ func labels(sample string) map[string]string {
 	return m
 }
 
-// ends are the ports of a metric's samples for which ok is true, with the names of both ends: "leaf000/3 node0002
+// ends returns the ports of a metric's samples for which ok is true, with the names of both ends: "leaf000/3 node0002
 // mlx5_0/1".
 func (m samples) ends(metric string, ok func(float64) bool) (out []string) {
 	names := map[string]string{}
@@ -126,7 +126,7 @@ func (m samples) ends(metric string, ok func(float64) bool) (out []string) {
 
 func positive(v float64) bool { return v > 0 }
 
-// peak is the maximum resident memory of the program, in MiB.
+// peak returns the maximum resident memory of the program, in MiB.
 func (e *exporter) peak(t *testing.T) int {
 	t.Helper()
 	_, rest, _ := strings.Cut(read(t, fmt.Sprintf("/proc/%d/status", e.pid)), "VmHWM:")

@@ -28,7 +28,7 @@ func compareLists(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// unreachable are the names of nodes that a sweep did not reach.
+// unreachable returns the names of nodes that a sweep did not reach.
 func (m samples) unreachable() (out []string) {
 	for sample, v := range m {
 		if strings.HasPrefix(sample, "rdma_fabric_node_info{") && v == 1 {

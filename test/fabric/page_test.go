@@ -120,7 +120,7 @@ func TestPage(t *testing.T) {
 	must(t, s.sm.Process.Signal(syscall.SIGCONT))
 }
 
-// get is the body of a response; empty on an error.
+// get returns the body of a response; empty on an error.
 func get(t *testing.T, url string) string {
 	t.Helper()
 	r, err := http.Get(url)

@@ -62,8 +62,8 @@ func (m *marks) fillAll(v reflect.Value, name string, kept map[string]string) {
 	}
 }
 
-// instead is a text with the harmless one at its end, or that one alone; a field that is kept has its own text each
-// second time.
+// instead returns a text with the harmless one at its end, or that one alone; a field that is kept has its own text
+// each second time.
 func (m *marks) instead(name, text string, kept map[string]string) string {
 	m.of(name)
 	m.mu.Lock()
@@ -85,7 +85,7 @@ func fieldName(name string, f reflect.StructField) string {
 	return name + "." + f.Name
 }
 
-// textsOf are the names that fill gives to the texts of a type.
+// textsOf returns the names that fill gives to the texts of a type.
 func textsOf(t reflect.Type, name string) (out []string) {
 	switch t.Kind() {
 	case reflect.String:
@@ -106,7 +106,7 @@ func textsOf(t reflect.Type, name string) (out []string) {
 	return out
 }
 
-// answerTexts are the names of all texts in answers of a host, by its interfaces. Files are those of the archive.
+// answerTexts returns the names of all texts in answers of a host, by its interfaces. Files are those of the archive.
 func answerTexts() (out []string) {
 	of := reflect.TypeFor[host.Host]()
 	for i := range of.NumField() {

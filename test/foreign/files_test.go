@@ -17,7 +17,7 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// hostile is a recorded machine with more parts, in which each file of text has a hostile one of its own, and some
+// hostile returns a recorded machine with more parts, in which each file of text has a hostile one of its own, and some
 // names of devices and interfaces are hostile.
 func hostile(t *testing.T, m *marks, base string, parts map[string]string, names []string) *capture.Archive {
 	t.Helper()
@@ -57,7 +57,7 @@ func thin(a *capture.Archive) {
 	a.Rounds = kept
 }
 
-// from is the text of a file of another machine.
+// from returns the text of a file of another machine.
 func from(t *testing.T, base, path string) string {
 	t.Helper()
 	for _, e := range machines.Load(t, base).Rounds[0].Entries {
@@ -106,7 +106,7 @@ func (m *marks) spoilEntry(e *capture.Entry, names []string) {
 	}
 }
 
-// fileName is the path without numbers and names of devices.
+// fileName returns the path without numbers and names of devices.
 func fileName(path string) string {
 	path = deviceNumber.ReplaceAllString(path, "N")
 	if i := strings.LastIndex(path, "/pci"); strings.HasPrefix(path, "sys/devices/") && i >= 0 {
@@ -128,7 +128,7 @@ var (
 		`xmit_hash_policy|initstate|ibdev|ports|arp|route|ipv6_route|kallsyms|stats)$|/gid_attrs/|/gids/|/ndevs/|/types/`)
 )
 
-// frame is an LLDP frame of networkd with hostile texts, with or without names beside the IDs.
+// frame returns an LLDP frame of networkd with hostile texts, with or without names beside the IDs.
 func (m *marks) frame(named bool) []byte {
 	text := func(kind byte, prefix, name string) lldp.TLV {
 		return lldp.TLV{Type: kind, Value: []byte(prefix + m.payload("LLDP "+name))}
@@ -146,7 +146,7 @@ func (m *marks) frame(named bool) []byte {
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(frame))), frame...)
 }
 
-// vpd is vital product data with hostile texts.
+// vpd returns vital product data with hostile texts.
 func (m *marks) vpd() []byte {
 	field := func(key string) string {
 		text := m.payload("VPD " + key)
@@ -157,7 +157,7 @@ func (m *marks) vpd() []byte {
 	return []byte("\x82" + length(name) + name + "\x90" + length(fields) + fields + "\x78")
 }
 
-// config is the exporter's configuration with hostile texts.
+// config returns the exporter's configuration with hostile texts.
 func (m *marks) config() string {
 	text := func(name string) string { return strconv.QuoteToASCII(m.payload("config " + name)) }
 	glob := func(name string) string {

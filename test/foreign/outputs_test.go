@@ -110,7 +110,7 @@ func (m *marks) scanOutput(t *testing.T, where, out string) {
 // proposed begins a command in a text for people.
 var proposed = regexp.MustCompile(`^ *(?:set|diagnose): +`)
 
-// leaves are the names of commands without subcommands.
+// leaves returns the names of commands without subcommands.
 func leaves(g *kingpin.CmdGroupModel, prefix string) (out []string) {
 	for _, c := range g.Commands {
 		if c.CmdGroupModel != nil && len(c.Commands) > 0 {

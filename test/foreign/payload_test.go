@@ -39,7 +39,7 @@ func (m *marks) of(name string) int {
 	return n
 }
 
-// payload is the hostile text of a field: its mark, a line of its own that claims to be a remedy, sequences for
+// payload returns the hostile text of a field: its mark, a line of its own that claims to be a remedy, sequences for
 // terminals, marks of text direction, and what shells, pages and chats interpret.
 func (m *marks) payload(name string) string {
 	if m.inert != "" {
@@ -49,10 +49,10 @@ func (m *marks) payload(name string) string {
 	return payload(m.of(name)) + "\x1b[8m\a\u202e\u009b1m\r\t<!channel>\"><b>&amp;"
 }
 
-// nodeName is a hostile text of at most 63 bytes that RDMA devices may have as their name.
+// nodeName returns a hostile text of at most 63 bytes that RDMA devices may have as their name.
 func (m *marks) nodeName(name string) string { return payload(m.of(name)) + "\x1b[8m\u202e" }
 
-// printable is a hostile text for what is refused with control characters.
+// printable returns a hostile text for what is refused with control characters.
 func (m *marks) printable(name string) string {
 	return strings.Replace(payload(m.of(name)), "\n", " ", 1)
 }
@@ -61,7 +61,7 @@ func payload(n int) string {
 	return fmt.Sprintf("Zq%dq\nfq%dq$(iq%dq)`iq%dq`';iq%dq;'<script>", n, n, n, n, n)
 }
 
-// short is a hostile text of at most 15 bytes without blanks and colons, as the kernel allows it for interfaces.
+// short returns a hostile text of at most 15 bytes without blanks and colons, as the kernel allows it for interfaces.
 func (m *marks) short(name string) string {
 	if m.inert != "" {
 		return m.inert
@@ -191,7 +191,7 @@ type shellWord struct {
 	executes bool // has a substitution
 }
 
-// shellWords are the words of a POSIX shell, 2.2 and 2.3 of its command language; operators end words.
+// shellWords returns the words of a POSIX shell, 2.2 and 2.3 of its command language; operators end words.
 func shellWords(command string) (out []shellWord, err error) {
 	var w shellWord
 	quote := rune(0)

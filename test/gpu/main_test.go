@@ -32,7 +32,7 @@ type exporter struct {
 	state string // directory
 }
 
-// program is the exporter under test: RDMA_EXPORTER, or else in the directory of this test.
+// program returns the exporter under test: RDMA_EXPORTER, or else in the directory of this test.
 func program(t *testing.T) string {
 	t.Helper()
 	p := os.Getenv("RDMA_EXPORTER")
@@ -46,7 +46,7 @@ func program(t *testing.T) string {
 	return programs.Built(t, p, "make gpu-proof builds it beside this test, RDMA_EXPORTER names another one")
 }
 
-// out is a file for reading, below OUT if that is set.
+// out returns a file for reading, below OUT if that is set.
 func out(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	dir := os.Getenv("OUT")
@@ -142,7 +142,7 @@ type metrics map[string]float64
 
 var labelInText = regexp.MustCompile(`[A-Za-z_]+="(?:[^"\\]|\\.)*"`)
 
-// seriesName is a name with sorted labels.
+// seriesName returns a name with sorted labels.
 func seriesName(name string, labels ...string) string {
 	slices.Sort(labels)
 	if len(labels) == 0 {
@@ -151,7 +151,7 @@ func seriesName(name string, labels ...string) string {
 	return name + "{" + strings.Join(labels, ",") + "}"
 }
 
-// is is a label.
+// is returns a label.
 func is(name, value string) string { return fmt.Sprintf("%s=%q", name, value) }
 
 func (e *exporter) scrape(t *testing.T) metrics {
@@ -207,7 +207,7 @@ func (e *exporter) wait(t *testing.T, what string, holds func(metrics) bool) met
 	}
 }
 
-// held are the devices of the driver that the exporter has open.
+// held returns the devices of the driver that the exporter has open.
 func (e *exporter) held(t *testing.T) (devices []string) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", e.pid)
@@ -223,7 +223,7 @@ func (e *exporter) held(t *testing.T) (devices []string) {
 	return devices
 }
 
-// status is a line of /proc/PID/status.
+// status returns a line of /proc/PID/status.
 func (e *exporter) status(t *testing.T, key string) string {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", e.pid))
@@ -238,7 +238,7 @@ func (e *exporter) status(t *testing.T, key string) string {
 	return ""
 }
 
-// children is the number of page faults of the exporter's ended children: 0 if there were none. proc_pid_stat(5),
+// children returns the number of page faults of the exporter's ended children: 0 if there were none. proc_pid_stat(5),
 // cminflt.
 func (e *exporter) children(t *testing.T) string {
 	t.Helper()

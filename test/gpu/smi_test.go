@@ -58,7 +58,7 @@ func smi(t *testing.T) (gpus []smiGPU, host map[string]string, raw []byte) {
 
 var number = regexp.MustCompile(`^-?[0-9]+(?:\.[0-9]+)?`)
 
-// figure is the number at the start of a text, in a base unit; false for N/A and similar.
+// figure returns the number at the start of a text, in a base unit; false for N/A and similar.
 func (g smiGPU) figure(path string) (float64, bool) {
 	text, ok := g[path]
 	if !ok {
@@ -87,7 +87,7 @@ func (g smiGPU) figure(path string) (float64, bool) {
 	return v, true
 }
 
-// first is the figure of the first existing path: names differ between versions.
+// first returns the figure of the first existing path: names differ between versions.
 func (g smiGPU) first(paths ...string) (float64, string, bool) {
 	for _, p := range paths {
 		if v, ok := g.figure(p); ok {

@@ -144,7 +144,7 @@ func TestTrafficIsCounted(t *testing.T) {
 	}
 }
 
-// totals are the byte counters by metric and GPU.
+// totals returns the byte counters by metric and GPU.
 func totals(t *testing.T, e *exporter) map[string]float64 {
 	t.Helper()
 	m, sums := e.scrape(t), map[string]float64{}

@@ -15,7 +15,7 @@ var (
 	twoRacks  = []spec{{cluster: "a", hosts: 32, ports: []int{2}, layer: ethernet}}
 )
 
-// several is n pages.
+// several returns n pages.
 func several(n int) score { return score{daemon: n, central: n} }
 
 // edges are incidents at the edges of what folds into one alert: parts of a host, an order in time, facts that are

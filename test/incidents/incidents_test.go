@@ -379,7 +379,7 @@ func (r result) score() (s score) {
 	return s
 }
 
-// line is the row of an incident in the table of scores.
+// line returns the row of an incident in the table of scores.
 func (r result) line(i incident) string {
 	s := r.score()
 	return fmt.Sprintf("%-68s daemon %d, central %d, warnings %d", i.name, s.daemon, s.central, r.count("warning"))
@@ -405,7 +405,7 @@ func (r result) String() string {
 	return b.String()
 }
 
-// objectOf is the object of an alert: "device=mlx5_2 instance=gpu-04:10879 port=1".
+// objectOf returns the object of an alert: "device=mlx5_2 instance=gpu-04:10879 port=1".
 func objectOf(l labels.Labels) string {
 	var out []string
 	l.Range(func(x labels.Label) {

@@ -36,7 +36,7 @@ func newServer(t *testing.T, f *fleet) *server {
 	return s
 }
 
-// allRules are the embedded rules.
+// allRules returns the embedded rules.
 func allRules(t *testing.T) *ruleplay.Rules {
 	t.Helper()
 	r := ruleplay.NewRules()
@@ -48,7 +48,7 @@ func allRules(t *testing.T) *ruleplay.Rules {
 	return r
 }
 
-// metricsOf are the names of the metrics of a fleet.
+// metricsOf returns the names of the metrics of a fleet.
 func metricsOf(f *fleet) map[string]bool {
 	known := map[string]bool{}
 	for _, target := range f.targets() {

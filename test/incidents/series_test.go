@@ -191,7 +191,7 @@ func (p *port) netdev() string {
 	return fmt.Sprintf("ibp%ds0", 24+16*p.rail)
 }
 
-// pciAddress is that of the function. Two adapters, or four functions, are below a PCIe switch.
+// pciAddress returns that of the function. Two adapters, or four functions, are below a PCIe switch.
 func (p *port) pciAddress() string {
 	if p.host.cluster.dual {
 		return fmt.Sprintf("0000:%02x:00.%d", 24+16*(p.rail/2), p.rail%2)
@@ -273,7 +273,7 @@ func ofNetdev(pairs ...string) func(*port) []string {
 	}
 }
 
-// count is a counter that does not come from the firmware, hardware one that does and is absent while reads of the
+// count returns a counter that does not come from the firmware, hardware one that does and is absent while reads of the
 // device are stuck.
 func count(c counter) func(*port, time.Duration) float64 {
 	return func(p *port, _ time.Duration) float64 { return only(p.registered(), p.counts[c]) }
@@ -283,12 +283,12 @@ func hardware(c counter) func(*port, time.Duration) float64 {
 	return func(p *port, _ time.Duration) float64 { return only(p.registered() && !p.stuck, p.counts[c]) }
 }
 
-// always is a fact of a registered device.
+// always returns a fact of a registered device.
 func always(v float64) func(*port, time.Duration) float64 {
 	return func(p *port, _ time.Duration) float64 { return only(p.registered(), v) }
 }
 
-// linked is a fact of a link that is up.
+// linked returns a fact of a link that is up.
 func linked(v float64) func(*port, time.Duration) float64 {
 	return func(p *port, _ time.Duration) float64 { return only(p.registered() && p.up, v) }
 }
@@ -396,7 +396,7 @@ func ofGPU(pairs ...string) func(*fleetGPU) []string {
 	}
 }
 
-// answer is a figure that NVML reads from the GPU.
+// answer returns a figure that NVML reads from the GPU.
 func answer(v float64) func(*fleetGPU, time.Duration) float64 {
 	return func(g *fleetGPU, _ time.Duration) float64 { return only(!g.lost, v) }
 }

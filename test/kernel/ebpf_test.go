@@ -126,7 +126,7 @@ func (g *guest) churn(t *testing.T, n int, args string) int {
 	return took
 }
 
-// now is the present value of a series, 0 if there is none.
+// now returns the present value of a series, 0 if there is none.
 func (g *guest) now(t *testing.T, key string) (v float64) {
 	t.Helper()
 	eventually(t, func() error {
@@ -182,7 +182,7 @@ func testRegistrarKilled(t *testing.T, g *guest) {
 	g.expectGone(t, registeredBytes("host"))
 }
 
-// slower is how many times longer the guest takes for a calculation.
+// slower returns how many times longer the guest takes for a calculation.
 func (g *guest) slower(t *testing.T) float64 {
 	t.Helper()
 	const sum = "busybox sha256sum "

@@ -309,7 +309,7 @@ func (g *guest) correctable(t *testing.T, bus byte, n int) {
 	}
 }
 
-// aerOf is a command that makes the function of a bus report errors: struct aer_error_inj of
+// aerOf returns a command that makes the function of a bus report errors: struct aer_error_inj of
 // drivers/pci/pcie/aer_inject.c.
 func aerOf(bus byte, uncorrectable, correctable uint32) string {
 	b := []byte{bus, 0, 0, 0}
@@ -322,7 +322,7 @@ func aerOf(bus byte, uncorrectable, correctable uint32) string {
 // lower is the lower half of a module's memory.
 const lower = -1
 
-// poke is a command that writes bytes of a page of the module.
+// poke returns a command that writes bytes of a page of the module.
 func poke(page, at int, text string) string {
 	var b []byte
 	for digits := range strings.FieldsSeq(text) {

@@ -483,7 +483,7 @@ func (g *guest) startExporter(t *testing.T, binary string, flags ...string) {
 		"/exporter.log 2>&1 &")
 }
 
-// number is the content of a file in the guest.
+// number returns the content of a file in the guest.
 func (g *guest) number(t *testing.T, path string) float64 {
 	t.Helper()
 	v, err := strconv.ParseFloat(g.must(t, "cat "+path), 64)

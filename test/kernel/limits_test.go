@@ -149,7 +149,7 @@ func missing(s samples, metric string, devices ...string) (out string) {
 	return out
 }
 
-// rtnlRequests is the number of the exporter's requests that take rtnl.
+// rtnlRequests returns the number of the exporter's requests that take rtnl.
 func rtnlRequests(s samples) (sum float64) {
 	for key, n := range s {
 		if strings.HasPrefix(key, "rdma_scrape_source_requests_total{") && strings.Contains(key, `lock="rtnl"`) {

@@ -80,7 +80,7 @@ func testCapture(t *testing.T, g *guest, exporter string) {
 	}
 }
 
-// firstDifference is the first line in which two texts differ.
+// firstDifference returns the first line in which two texts differ.
 func firstDifference(a, b string) string {
 	lines := strings.Split(b, "\n")
 	for i, line := range strings.Split(a, "\n") {
@@ -94,7 +94,7 @@ func firstDifference(a, b string) string {
 	return ""
 }
 
-// replay is what a replay of a capture serves.
+// replay returns what a replay of a capture serves.
 func replay(t *testing.T, exporter, capture string) (s samples, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), exporter, "serve", "--replay="+capture, "--no-alerting",

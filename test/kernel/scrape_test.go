@@ -83,7 +83,7 @@ func series(name string, labels []*dto.LabelPair) string {
 	return name + "{" + strings.Join(parts, ",") + "}"
 }
 
-// valueOf is the value of a counter, gauge or untyped metric: the one that is not nil.
+// valueOf returns the value of a counter, gauge or untyped metric: the one that is not nil.
 func valueOf(m *dto.Metric) float64 {
 	return m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
 }

@@ -78,7 +78,7 @@ func bootGuest(t *testing.T, processors, functions int) *guest {
 	}
 }
 
-// bootOnce is one attempt of boot; its error has the output of qemu and the console.
+// bootOnce returns one attempt of boot; its error has the output of qemu and the console.
 func bootOnce(t *testing.T, images string, processors, functions int) (*guest, error) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "e2e") // t.TempDir may be too long for a socket name
@@ -262,7 +262,7 @@ func (g *guest) set(t *testing.T, device string, values map[string]int) {
 	}
 }
 
-// content is the content of a file with its name, or the error.
+// content returns the content of a file with its name, or the error.
 func content(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {

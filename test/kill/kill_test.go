@@ -164,7 +164,7 @@ func TestNearestNIC(t *testing.T) {
 	}
 }
 
-// shares are one, half and all of n.
+// shares returns one, half and all of n.
 func shares(n int) []int {
 	return slices.Compact(slices.DeleteFunc([]int{min(1, n), n / 2, n}, func(i int) bool { return i == 0 }))
 }
@@ -210,7 +210,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// first is the first round of a machine, without what the exporter remembers.
+// first returns the first round of a machine, without what the exporter remembers.
 func first(a *capture.Archive) tree {
 	out := tree{}
 	for _, e := range a.Rounds[0].Entries {
@@ -228,7 +228,7 @@ func (x tree) entries() (out []capture.Entry) {
 	return out
 }
 
-// missing are the files and directories that were there before, without those below others.
+// missing returns the files and directories that were there before, without those below others.
 func (x tree) missing(before tree) (out []string) {
 	there := map[string]bool{".": true}
 	for p := range x {
@@ -248,7 +248,7 @@ func (x tree) missing(before tree) (out []string) {
 	return slices.Sorted(maps.Keys(gone))
 }
 
-// checked is the report of rdma_exporter check on a machine, and on what becomes of it after a minute.
+// checked returns the report of rdma_exporter check on a machine, and on what becomes of it after a minute.
 func checked(t *testing.T, a *capture.Archive, before, after tree) (r check.Report) {
 	t.Helper()
 	b := capture.Archive{Meta: a.Meta, Rounds: []capture.Round{{Entries: before.entries()}}}

@@ -14,7 +14,7 @@ func isWell(o account.Object) bool {
 	return o.Class == account.Healthy || o.Class == account.NotExpected
 }
 
-// targetsOf are the compute objects of a kind that are healthy.
+// targetsOf returns the compute objects of a kind that are healthy.
 func targetsOf(x tree, r check.Report, kind string) (out []target) {
 	for _, o := range r.Objects {
 		if string(o.Kind) != kind || o.Class != account.Healthy || !o.Compute {
@@ -73,7 +73,7 @@ func (x tree) replace(name, key, value string) {
 	x.write(name, strings.Join(lines, ""))
 }
 
-// netdevs are the interfaces of a function.
+// netdevs returns the interfaces of a function.
 func (x tree) netdevs(folder string) (out []string) {
 	for p := range x {
 		if name, ok := strings.CutPrefix(p, "sys/class/net/"); ok && !strings.Contains(name, "/") &&

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// RoCE is a ConnectX-7 of a recorded HGX H200: 21 files of PMA counters, 31 of hw_counters, a netdev, a sensor, and
-// four PCIe links.
+// RoCE returns a ConnectX-7 of a recorded HGX H200: 21 files of PMA counters, 31 of hw_counters, a netdev, a sensor,
+// and four PCIe links.
 func RoCE(repository string) Model {
 	return Model{
 		File: filepath.Join(repository, "fixtures/sysfs/hgx-h200-roce.txtar"), Root: "/pci0000:15/", Except: "/0000:17:01.0/",
@@ -106,12 +106,12 @@ func (p physical) virtual(k int, dir, address string) error {
 	return nil
 }
 
-// below is a path relative to sys.
+// below returns a path relative to sys.
 func (p physical) below(dir string) string {
 	return strings.TrimPrefix(dir, p.root+"/sys/")
 }
 
-// up is the way from a directory to the root.
+// up returns the way from a directory to the root.
 func (p physical) up(dir string) string {
 	return strings.TrimSuffix(strings.Repeat("../", strings.Count(dir[len(p.root):], "/")), "/")
 }

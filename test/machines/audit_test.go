@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/rules"
 )
 
-// without is a round of which a metric could not be read.
+// without returns a round of which a metric could not be read.
 func without(r coverage.Round, d *exposition.Desc) coverage.Round {
 	before := r.Source
 	r.Families = slices.DeleteFunc(slices.Clone(r.Families),

@@ -90,7 +90,7 @@ func TestNeedsAreDescs(t *testing.T) {
 	}
 }
 
-// gapsOf are the gaps in the last round of a capture, as "ALERT reason", and the alerts that do not apply.
+// gapsOf returns the gaps in the last round of a capture, as "ALERT reason", and the alerts that do not apply.
 func gapsOf(t *testing.T, file string) (gaps, idle []string) {
 	t.Helper()
 	p := machines.Play(t, file)

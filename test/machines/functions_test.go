@@ -21,7 +21,7 @@ import (
 // sriov is a recorded host with one physical function and four virtual ones.
 const sriov = "sriov-vf"
 
-// collected is the last round of a recorded host, and the report on all of its rounds.
+// collected returns the last round of a recorded host, and the report on all of its rounds.
 func collected(t *testing.T, file string, c *machine.Config) (*rounds.Picture, check.Report) {
 	t.Helper()
 	c.Replay, c.Timeout, c.GPUMode = machines.Fixture(file), 10*time.Second, "fabric"
@@ -35,7 +35,7 @@ func collected(t *testing.T, file string, c *machine.Config) (*rounds.Picture, c
 	return p, j.Report("", nil)
 }
 
-// metricsByDevice are the metrics of each device.
+// metricsByDevice returns the metrics of each device.
 func metricsByDevice(p *rounds.Picture) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	for _, f := range p.Families {

@@ -151,7 +151,7 @@ type goldenFile struct {
 	lines    []string // of series; those of a variant that its base has and it has not are left out
 }
 
-// goldens are the committed ones of all machines.
+// goldens returns the committed ones of all machines.
 func goldens(t *testing.T) (all []goldenFile) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/metrics/*")

@@ -54,7 +54,7 @@ func Fixture(name string) string {
 	return filepath.Join(dir, name+".txtar")
 }
 
-// Load is a recorded machine, for a test that changes it.
+// Load returns a recorded machine, for a test that changes it.
 func Load(t testing.TB, name string) *capture.Archive {
 	t.Helper()
 	a, err := testmachine.Load(Fixture(name))
@@ -62,7 +62,7 @@ func Load(t testing.TB, name string) *capture.Archive {
 	return a
 }
 
-// archive is the file of a machine as it is: of a variant what differs.
+// archive returns the file of a machine as it is: of a variant what differs.
 func archive(t *testing.T, name string) *capture.Archive {
 	t.Helper()
 	text, err := os.ReadFile(Fixture(name))
@@ -74,7 +74,7 @@ func archive(t *testing.T, name string) *capture.Archive {
 
 func IsVariant(t *testing.T, name string) bool { return archive(t, name).IsVariant() }
 
-// Written is the file of a machine that a test has changed.
+// Written returns the file of a machine that a test has changed.
 func Written(t testing.TB, a *capture.Archive) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "changed.txtar")

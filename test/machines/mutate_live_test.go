@@ -64,7 +64,7 @@ func TestFIFOsOfMachines(t *testing.T) {
 	}
 }
 
-// kindsOfFiles is one file of each kind in a tree.
+// kindsOfFiles returns one file of each kind in a tree.
 func kindsOfFiles(t *testing.T, dir string, of *regexp.Regexp) (out []string) {
 	t.Helper()
 	seen := map[string]bool{}

@@ -66,7 +66,7 @@ func (m mutation) String() string {
 // digits are those of devices, ports and entries: files that differ in them alone are one kind of file.
 var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
-// kindOf is the same for files that a sample takes one of.
+// kindOf returns the same for files that a sample takes one of.
 func kindOf(file string) string {
 	if *mutateEvery {
 		return file
@@ -74,8 +74,8 @@ func kindOf(file string) string {
 	return digits.ReplaceAllString(file, "0")
 }
 
-// mutationsOf are all of a machine: one file of each kind, the last of them, spoilt in each way, before the first round
-// and after it.
+// mutationsOf returns all of a machine: one file of each kind, the last of them, spoilt in each way, before the first
+// round and after it.
 func mutationsOf(a *capture.Archive, of *regexp.Regexp) (out []mutation) {
 	last := map[string]string{}
 	for _, e := range a.Rounds[0].Entries {
@@ -96,7 +96,7 @@ func mutationsOf(a *capture.Archive, of *regexp.Regexp) (out []mutation) {
 	return out
 }
 
-// spoilt is a machine with a mutation, all rounds of it from where it begins.
+// spoilt returns a machine with a mutation, all rounds of it from where it begins.
 func (m mutation) spoilt(t *testing.T, name string) *capture.Archive {
 	a := Load(t, name)
 	first := a.Rounds[0].Entries[slices.IndexFunc(a.Rounds[0].Entries,
@@ -178,7 +178,7 @@ var deviceLabel = regexp.MustCompile(`[{,]device="([^"]+)"`)
 
 var devicePath = regexp.MustCompile(`/infiniband/([^/]+)/`)
 
-// deviceOf is the RDMA device that a file is below; empty: none.
+// deviceOf returns the RDMA device that a file is below; empty: none.
 func deviceOf(file string) string {
 	if m := devicePath.FindStringSubmatch(file); m != nil {
 		return m[1]

@@ -13,7 +13,7 @@ import (
 // placed are the labels by which rules join a part with its place.
 var placed = []string{"device", "port", "gpu", "UUID"}
 
-// partsIn are the parts that the series of a metric are on: the values of placed, empty where it has no such label.
+// partsIn returns the parts that the series of a metric are on: the values of placed, empty where it has no such label.
 func partsIn(families []exposition.Family, metric string) (out []string) {
 	for _, f := range families {
 		if f.Head.Desc.Name != metric {

@@ -78,7 +78,7 @@ func OpenWith(t testing.TB, c *machine.Config) (*machine.Machine, *rounds.Schedu
 	})
 }
 
-// Builtin are the built-in rules.
+// Builtin returns the built-in rules.
 func Builtin(t testing.TB) *rulefiles.Files {
 	t.Helper()
 	files, err := rulefiles.Read(nil, "")
@@ -95,7 +95,7 @@ var builtinDetector = sync.OnceValues(func() (*coverage.Detector, error) {
 	return files.Detector()
 })
 
-// MetricsOf is what a capture serves in the end.
+// MetricsOf returns what a capture serves in the end.
 func MetricsOf(t *testing.T, file string) string {
 	t.Helper()
 	return varying.ReplaceAllString(string(exposition.AppendText(nil, Play(t, file).Families)), "")
@@ -104,7 +104,7 @@ func MetricsOf(t *testing.T, file string) string {
 // varying are samples of the run, not of the machine.
 var varying = regexp.MustCompile(`(?m)^(rdma_scrape_collector_duration_seconds|rdma_scrape_source_seconds_total|rdma_scrape_device_seconds_total|rdma_exporter_build_info).*\n`)
 
-// Firing is what fires in the end on a capture, and what was above information in any round.
+// Firing returns what fires in the end on a capture, and what was above information in any round.
 func Firing(t *testing.T, file string) (last []alerting.Alert, loud map[string]bool) {
 	t.Helper()
 	m, sched := Open(t, file)
@@ -115,7 +115,7 @@ func Firing(t *testing.T, file string) (last []alerting.Alert, loud map[string]b
 // settle is how long the last round of a machine is held: longer than any rule waits.
 const settle = 20 * time.Minute
 
-// settleStep is the time between rounds then, so that the rules' ranges of 5m have two samples at least. What was
+// settleStep returns the time between rounds then, so that the rules' ranges of 5m have two samples at least. What was
 // recorded by the minute has ranges of a minute to fill.
 func settleStep(times []time.Time) time.Duration {
 	if n := len(times); n > 1 && times[n-1].Sub(times[n-2]) == time.Minute {
@@ -160,7 +160,7 @@ func rank(severity string) int {
 	return slices.Index([]string{"", "none", "info", "warning", "critical"}, severity)
 }
 
-// Describe is an alert as goldens have it: severity, name, and what it is about.
+// Describe returns an alert as goldens have it: severity, name, and what it is about.
 func Describe(a alerting.Alert) string {
 	about := a.Labels["device"]
 	if a.Labels["gpu"] != "" {
@@ -174,8 +174,8 @@ func Describe(a alerting.Alert) string {
 	return strings.TrimSpace(a.Labels["severity"] + " " + coverage.Named(a.Name, a.Labels["reason"]) + " " + about)
 }
 
-// SeriesOf are the samples of the machine: those of the exporter itself are left out, but for the rules that it cannot
-// evaluate.
+// SeriesOf returns the samples of the machine: those of the exporter itself are left out, but for the rules that it
+// cannot evaluate.
 func SeriesOf(families []exposition.Family) (lines []string) {
 	families = slices.DeleteFunc(slices.Clone(families), func(f exposition.Family) bool {
 		d := f.Head.Desc
@@ -189,7 +189,7 @@ func SeriesOf(families []exposition.Family) (lines []string) {
 	return lines
 }
 
-// OnlyIn are the lines that other does not have.
+// OnlyIn returns the lines that other does not have.
 func OnlyIn(lines, other []string) (out []string) {
 	count := map[string]int{}
 	for _, l := range other {

@@ -55,7 +55,7 @@ type playedOnce[T any] struct {
 	value T
 }
 
-// shared is the value of a key that all tests share.
+// shared returns the value of a key that all tests share.
 func shared[T any](all *sync.Map, key string, value func() T) T {
 	x, _ := all.LoadOrStore(key, &playedOnce[T]{})
 	o := x.(*playedOnce[T])
@@ -93,7 +93,7 @@ func record(t *testing.T, name string) (r recording) {
 // them.
 var bases sync.Map
 
-// baseSeries is what the base of a variant serves in the variant's last round; the base is played at the variant's
+// baseSeries returns what the base of a variant serves in the variant's last round; the base is played at the variant's
 // rounds.
 func baseSeries(t *testing.T, name string, variant *capture.Archive) []string {
 	t.Helper()

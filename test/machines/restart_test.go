@@ -236,7 +236,7 @@ func (e *exporter) round(at time.Time) {
 	}
 }
 
-// alerts are the active alerts by their labels.
+// alerts returns the active alerts by their labels.
 func (e *exporter) alerts() map[string]alerting.Alert {
 	out := map[string]alerting.Alert{}
 	for _, a := range e.engine.Alerts() {

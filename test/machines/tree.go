@@ -33,7 +33,7 @@ func TreeIn(t *testing.T, scratch, name string) string {
 	return dir
 }
 
-// Live is a scheduler over a real tree.
+// Live returns a scheduler over a real tree.
 func Live(t *testing.T, dir string, timeout time.Duration) *rounds.Scheduler {
 	t.Helper()
 	l, err := live.OpenLive(rooted.Paths{RootFS: dir})

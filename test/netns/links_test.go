@@ -191,7 +191,7 @@ func (w *watch) collect() {
 	w.downs, w.ups = downs, ups
 }
 
-// sample is the counter of the only port.
+// sample returns the counter of the only port.
 func sample(p *rounds.Picture, to string) (v float64, ok bool) {
 	for _, line := range strings.Split(string(exposition.AppendText(nil, p.Families)), "\n") {
 		name, value, _ := strings.Cut(line, " ")

@@ -70,7 +70,7 @@ func (a *announcer) say(system string, seconds, group byte) {
 	}
 }
 
-// groups are the multicast addresses in the filter of an interface: /proc/net/dev_mcast.
+// groups returns the multicast addresses in the filter of an interface: /proc/net/dev_mcast.
 func groups(t *testing.T, netdev string) (out []string) {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/net/dev_mcast")
@@ -139,7 +139,7 @@ func (e *listener) joins() {
 	}
 }
 
-// series are those of neighbours.
+// series returns those of neighbours.
 func (e *listener) series() (out []string) {
 	e.t.Helper()
 	p, err := e.rounds.Collect(context.Background(), nil)

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(cmd.ProcessState.ExitCode())
 }
 
-// tree is a machine with the interfaces of this namespace and one RDMA device, on one of them.
+// tree returns a machine with the interfaces of this namespace and one RDMA device, on one of them.
 func tree(t *testing.T, netdev string) string {
 	t.Helper()
 	root := t.TempDir()

@@ -128,7 +128,7 @@ func scrape(url string) error {
 	return nil
 }
 
-// spent is the CPU time of all threads.
+// spent returns the CPU time of all threads.
 func (x *exporter) spent() time.Duration {
 	sum, _ := process.CPU(x.cmd.Process.Pid) // an ended process uses none
 	return sum

@@ -32,7 +32,7 @@ func (g *gaps) note(d time.Duration) {
 	g.count[min(bits.Len64(uint64(d/time.Microsecond)), len(g.count)-1)]++
 }
 
-// atLeast is the number of gaps of 2^n microseconds or more.
+// atLeast returns the number of gaps of 2^n microseconds or more.
 func (g *gaps) atLeast(n int) (sum int) {
 	for _, c := range g.count[n+1:] {
 		sum += c
@@ -75,7 +75,7 @@ func measure(ctx context.Context, cpu int, length time.Duration) (g gaps, err er
 	return g, <-done
 }
 
-// displaced is the number of involuntary context switches of the calling thread (ru_nivcsw).
+// displaced returns the number of involuntary context switches of the calling thread (ru_nivcsw).
 func displaced() int64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_THREAD, &u) != nil {

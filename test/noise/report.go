@@ -16,7 +16,7 @@ type result struct {
 	exporter time.Duration // its CPU time
 }
 
-// report is a table for docs/noise.md, with a description of the machine.
+// report returns a table for docs/noise.md, with a description of the machine.
 func report(o *options, results []result, before, after string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d processors, thread on %d, %d blocks of %s each, exporter on %s, machine %s, load %s at the start, %s at the end.\n\n",
@@ -36,7 +36,7 @@ func report(o *options, results []result, before, after string) string {
 	return b.String()
 }
 
-// load is the load average of the last minute, for readers of the figures.
+// load returns the load average of the last minute, for readers of the figures.
 func load() string {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -302,7 +302,7 @@ func write(t *testing.T, s system, name, text string) {
 	}
 }
 
-// capabilitySet is a set of capabilities as in /proc/PID/status.
+// capabilitySet returns a set of capabilities as in /proc/PID/status.
 func capabilitySet(numbers ...int) string {
 	var set uint64
 	for _, n := range numbers {

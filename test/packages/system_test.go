@@ -70,7 +70,7 @@ func boot(t *testing.T, r tree) system {
 	return s
 }
 
-// firstProcess is the descendant of a process that is process 1 of a PID namespace.
+// firstProcess returns the descendant of a process that is process 1 of a PID namespace.
 func firstProcess(pid int) string {
 	children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, name := range children {
@@ -89,7 +89,7 @@ func firstProcess(pid int) string {
 	return ""
 }
 
-// field is a line of /proc/PID/status without its name.
+// field returns a line of /proc/PID/status without its name.
 func field(file, name string) string {
 	f, err := os.Open(file)
 	if err != nil {

@@ -93,7 +93,7 @@ var unrelated = []string{
 	"/etc/subuid-", "/etc/subgid-", "/root/.nccl.conf",
 }
 
-// files are all others, with mode, owner and content, and dpkg's data about the exporter.
+// files returns all others, with mode, owner and content, and dpkg's data about the exporter.
 func (r tree) files(t *testing.T) []string {
 	t.Helper()
 	var out []string

@@ -94,7 +94,7 @@ func small(t *testing.T, b []byte) []byte {
 	return w.Bytes()
 }
 
-// distance is the squared distance.
+// distance returns the squared distance.
 func distance(a, b color.NRGBA) int {
 	d := func(a, b uint8) int { return (int(a) - int(b)) * (int(a) - int(b)) }
 	return d(a.R, b.R) + d(a.G, b.G) + d(a.B, b.B)

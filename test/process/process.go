@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// CPU is the run time of all live threads, in nanoseconds (proc/PID/task/TID/schedstat: nanoseconds run, waited,
+// CPU returns the run time of all live threads, in nanoseconds (proc/PID/task/TID/schedstat: nanoseconds run, waited,
 // slices).
 func CPU(pid int) (sum time.Duration, err error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
@@ -62,7 +62,7 @@ func Resident(pid int) (m Memory, err error) {
 	return m, s.Err()
 }
 
-// Files is the number of open descriptors of a process.
+// Files returns the number of open descriptors of a process.
 func Files(pid int) (int, error) {
 	d, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	return len(d), err

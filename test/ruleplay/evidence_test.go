@@ -62,7 +62,7 @@ func eachFile(t *testing.T, play func(t *testing.T, name string, u *ruleplay.Fil
 	return only == ""
 }
 
-// textsOf are the texts of the alerts on faults that a file of tests expects, each set of texts once.
+// textsOf returns the texts of the alerts on faults that a file of tests expects, each set of texts once.
 func textsOf(t *testing.T, u *ruleplay.File, told map[string]bool) string {
 	var b strings.Builder
 	for i := range u.Tests {

@@ -15,13 +15,13 @@ import (
 // A fleet of hosts with eight ports and GPUs, two of each below a PCIe switch, two functions a card. Each host has a
 // port on each of eight leaves.
 
-// place is the place of a port of a host.
+// place returns the place of a port of a host.
 func place(host, n int, leaf string) string {
 	return fmt.Sprintf(`rdma_place_info{cluster="a",instance="h%d:1",job="rdma_exporter",device="d%d",port="1",card="c%d",`+
 		`pcie_switch="s%d",rail="%d",leaf="%s",subnet="fe80",name="d%d/1"}`, host, n, n/2, n/4, n, leaf, n)
 }
 
-// of is a series of a port, device (n) or host (-1).
+// of returns a series of a port, device (n) or host (-1).
 func of(metric string, host, n int, more ...string) string {
 	l := []string{`cluster="a"`, fmt.Sprintf(`instance="h%d:1"`, host), `job="rdma_exporter"`}
 	if n >= 0 {
@@ -32,7 +32,7 @@ func of(metric string, host, n int, more ...string) string {
 
 const onPort = `port="1"`
 
-// fleet are hosts with their places, up from the beginning. Their leaves are l0 to l7 by rail, if they are known.
+// fleet returns hosts with their places, up from the beginning. Their leaves are l0 to l7 by rail, if they are known.
 func fleet(hosts int, leaves bool) (out map[string]string) {
 	out = map[string]string{}
 	for h := range hosts {
@@ -48,7 +48,7 @@ func fleet(hosts int, leaves bool) (out map[string]string) {
 	return out
 }
 
-// down is a port that is down, from a minute to another.
+// down returns a port that is down, from a minute to another.
 func down(s map[string]string, from, to int, host int, ports ...int) map[string]string {
 	for _, n := range ports {
 		s[of("port:rdma_port_down:critical", host, n, onPort)] = lasting(from, to)
@@ -56,7 +56,7 @@ func down(s map[string]string, from, to int, host int, ports ...int) map[string]
 	return s
 }
 
-// lasting are the samples, one each 30s, of a series that exists between two minutes.
+// lasting returns the samples, one each 30s, of a series that exists between two minutes.
 func lasting(from, to int) string {
 	return strings.Repeat("_ ", 2*from) + fmt.Sprintf("1x%d _x400", 2*(to-from)-1)
 }
@@ -221,7 +221,7 @@ func onPorts(s map[string]string, metric string, from, to int) map[string]string
 	return s
 }
 
-// targets are exporters that do not answer.
+// targets returns exporters that do not answer.
 func targets(s map[string]string, from, to int, hosts ...int) map[string]string {
 	for _, h := range hosts {
 		s[of("up", h, -1)] = fmt.Sprintf("1x%d 0x%d 1x400", 2*from-1, 2*(to-from)-1)

@@ -173,7 +173,7 @@ func (p *Play) Ask(ctx context.Context, expr string, at time.Duration) (promql.V
 	return v, err
 }
 
-// Alerts are the active alerts, sorted by labels.
+// Alerts returns the active alerts, sorted by labels.
 func (p *Play) Alerts() (out []*promrules.Alert) {
 	for _, g := range p.Groups {
 		for _, r := range g.AlertingRules() {

@@ -25,7 +25,7 @@ import (
 // filter has the numbers of the permitted calls, until the program runs under them.
 const filter = "RDMA_EXPORTER_TEST_SYSCALLS"
 
-// Environ is an entry for the environment of a program that calls Enter: the filter of a unit.
+// Environ returns an entry for the environment of a program that calls Enter: the filter of a unit.
 func Environ(unit string) (string, error) {
 	calls, err := Calls(unit)
 	if err != nil {
@@ -69,7 +69,7 @@ func Enter() error {
 	return syscall.Exec("/proc/self/exe", os.Args, os.Environ())
 }
 
-// Calls are the system calls that a unit permits: SystemCallFilter= in order, "~" removes (systemd.exec).
+// Calls returns the system calls that a unit permits: SystemCallFilter= in order, "~" removes (systemd.exec).
 func Calls(unit string) ([]string, error) {
 	b, err := os.ReadFile(unit)
 	if err != nil {
@@ -133,7 +133,7 @@ func (g groups) each(name string, f func(call string)) {
 	}
 }
 
-// callNumbers are those of this architecture, in golang.org/x/sys/unix. Calls of other architectures have none.
+// callNumbers returns those of this architecture, in golang.org/x/sys/unix. Calls of other architectures have none.
 func callNumbers() (map[string]uint32, error) {
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "golang.org/x/sys/unix").Output()
 	if err != nil {

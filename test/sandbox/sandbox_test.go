@@ -254,7 +254,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// receive is a listener for alerts: it answers every request, and reports the path.
+// receive returns a listener for alerts: it answers every request, and reports the path.
 func receive(t *testing.T, paths chan<- string) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -119,7 +119,7 @@ func measure(t *testing.T, dir string, flags ...string) (f figures) {
 	return f
 }
 
-// highestOf is the most private memory of a process until ctx ends.
+// highestOf returns the most private memory of a process until ctx ends.
 func highestOf(ctx context.Context, pid int) (most int64) {
 	for ctx.Err() == nil {
 		if m, err := process.Resident(pid); err == nil {
@@ -132,7 +132,7 @@ func highestOf(ctx context.Context, pid int) (most int64) {
 
 func middle(d []float64) float64 { return slices.Sorted(slices.Values(d))[len(d)/2] }
 
-// sampleOf is the value of a sample without labels; 0 without one.
+// sampleOf returns the value of a sample without labels; 0 without one.
 func sampleOf(body []byte, name string) float64 {
 	_, rest, _ := strings.Cut(string(body), "\n"+name+" ")
 	line, _, _ := strings.Cut(rest, "\n")

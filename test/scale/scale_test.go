@@ -165,7 +165,7 @@ func (f *fleet) serve(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// body is the response of an exporter, requested once per scrape interval.
+// body returns the response of an exporter, requested once per scrape interval.
 func (f *fleet) body(ctx context.Context, exporter string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -261,7 +261,7 @@ func value(t *testing.T, v [2]any) float64 {
 	return n
 }
 
-// number is the result of a query with one series.
+// number returns the result of a query with one series.
 func (p prometheus) number(t *testing.T, q string) float64 {
 	t.Helper()
 	a := p.query(t, q)
@@ -293,7 +293,7 @@ func (p prometheus) top(t *testing.T) func(func(string, float64) bool) {
 	}
 }
 
-// short is the name of a group without the path of its file.
+// short returns the name of a group without the path of its file.
 func short(group string) string { return filepath.Base(group) }
 
 func get(ctx context.Context, address string) ([]byte, error) {

@@ -36,7 +36,8 @@ func must(t *testing.T, err error) {
 
 const slurm = "../../packaging/slurm/rdma_check.sh"
 
-// patient is a copy of the script of Slurm that waits longer than the check of a recording takes on a busy machine.
+// patient returns a copy of the script of Slurm that waits longer than the check of a recording takes on a busy
+// machine.
 func patient(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(slurm)

@@ -106,7 +106,7 @@ func TestDay(t *testing.T) {
 	}
 }
 
-// own are the figures of this process.
+// own returns the figures of this process.
 func own(t *testing.T, state string) []float64 {
 	t.Helper()
 	runtime.GC()

@@ -23,8 +23,8 @@ type sample struct {
 	values []float64
 }
 
-// growth is the growth of a figure over the second half of a run: the median of the slopes between each two samples
-// (Theil-Sen estimator, robust against outliers) times the length.
+// growth returns the growth of a figure over the second half of a run: the median of the slopes between each two
+// samples (Theil-Sen estimator, robust against outliers) times the length.
 func growth(samples []sample, i int) float64 {
 	half := samples[len(samples)/2:]
 	var slopes []float64

@@ -97,7 +97,7 @@ func (c *child) sample(t *testing.T, at time.Duration, body []byte) {
 	})
 }
 
-// after is the number after a text.
+// after returns the number after a text.
 func after(t *testing.T, body []byte, text string) float64 {
 	t.Helper()
 	_, rest, _ := bytes.Cut(body, []byte(text))

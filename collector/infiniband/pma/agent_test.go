@@ -21,7 +21,7 @@ import (
 	"rdma_exporter/test/played"
 )
 
-// tells is an agent with these counters.
+// tells returns an agent with these counters.
 func tells(wide bool, stats ...snapshot.Stat) func(string, *host.Agent) (host.IBCounters, error) {
 	return func(string, *host.Agent) (host.IBCounters, error) {
 		return host.IBCounters{Stats: slices.Clone(stats), Wide: wide}, nil

@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// speedsDesc is a Desc of an InfiniBand port that only PortExtendedSpeedsCounters has.
+// speedsDesc returns a Desc of an InfiniBand port that only PortExtendedSpeedsCounters has.
 func speedsDesc(name, help string) *metric.Desc {
 	return metric.Of(
 		metric.InfinibandPorts,

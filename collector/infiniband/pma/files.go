@@ -55,7 +55,7 @@ func (d *Files) stats(r *reading.Reader, layer string) []snapshot.Stat {
 	})
 }
 
-// files are the files to be read.
+// files returns the files to be read.
 func (d *Files) files(r *reading.Reader, layer string) []string {
 	files := r.From(source.PMA)
 	names, err := r.Host.Files.Attributes(d.Path)

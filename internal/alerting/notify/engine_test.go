@@ -30,13 +30,13 @@ groups:
 `
 )
 
-// notifying is an engine that sends its alerts to these Alertmanagers.
+// notifying returns an engine that sends its alerts to these Alertmanagers.
 func notifying(t *testing.T, o notify.Options) (*alerting.Engine, *notify.Notifier) {
 	t.Helper()
 	return evaluating(t, o, downRule)
 }
 
-// evaluating is an engine with the text of a rule file.
+// evaluating returns an engine with the text of a rule file.
 func evaluating(t *testing.T, o notify.Options, rules string) (*alerting.Engine, *notify.Notifier) {
 	t.Helper()
 	n, err := notify.New(o)
@@ -58,7 +58,7 @@ func evaluating(t *testing.T, o notify.Options, rules string) (*alerting.Engine,
 	return e, n
 }
 
-// timeAt is a time after the first round; nothing depends on the wall clock.
+// timeAt returns a time after the first round; nothing depends on the wall clock.
 func timeAt(d time.Duration) time.Time { return time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC).Add(d) }
 
 // step appends and evaluates one round.
@@ -72,7 +72,7 @@ func step(t *testing.T, e *alerting.Engine, ts time.Time, families ...*dto.Metri
 	}
 }
 
-// state is the state of the port of a device: its alert is on any but 4.
+// state returns the state of the port of a device: its alert is on any but 4.
 func state(device string, value float64) *dto.MetricFamily {
 	name, label, kind := "state", "device", dto.MetricType_GAUGE
 	return &dto.MetricFamily{Name: &name, Type: &kind, Metric: []*dto.Metric{

@@ -124,7 +124,7 @@ const (
 	newAlerts     = 60
 )
 
-// devices are the series of the three kinds before or after the outage begins.
+// devices returns the series of the three kinds before or after the outage begins.
 func devices(before bool) (out []*dto.MetricFamily) {
 	for kind, c := range map[string]struct {
 		count         int

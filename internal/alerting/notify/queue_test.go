@@ -17,7 +17,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// accepted is the answer of an Alertmanager that takes alerts.
+// accepted returns the answer of an Alertmanager that takes alerts.
 func accepted(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }

@@ -136,7 +136,7 @@ func serving(c certified) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{c.pair}, MinVersion: tls.VersionTLS12}
 }
 
-// demanding is a server that requires a certificate of its client.
+// demanding returns a server that requires a certificate of its client.
 func demanding(c certified) *tls.Config {
 	conf := serving(c)
 	conf.ClientAuth = tls.RequireAnyClientCert

@@ -317,7 +317,7 @@ func (p *pseudonyms) interfaceID(d []byte, low func(string) string) {
 	}
 }
 
-// vendors are those of the devices of an archive.
+// vendors returns those of the devices of an archive.
 func vendors(a *capture.Archive) set {
 	out := set{}
 	a.Each(func(e *capture.Entry) {

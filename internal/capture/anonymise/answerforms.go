@@ -52,7 +52,7 @@ func kindOf[T any](paths string) answerKind {
 	return answerKind{wholly(paths), reflect.TypeFor[T](), reduced[T]}
 }
 
-// reduced is an answer by the rules of its fields. One that cannot be decoded becomes x, which cannot be either.
+// reduced returns an answer by the rules of its fields. One that cannot be decoded becomes x, which cannot be either.
 func reduced[T any](p *pseudonyms, name string, data []byte) []byte {
 	v, err := answer.Decode[T](name, data)
 	if err != nil {
@@ -72,7 +72,7 @@ func knownLines(data, encoded []byte) bool {
 	return slices.Equal(lines(data), lines(encoded))
 }
 
-// answerForm is the form of an answer or of a page of a module's memory; nil if the entry is neither.
+// answerForm returns the form of an answer or of a page of a module's memory; nil if the entry is neither.
 func answerForm(name string) keeping {
 	if answer.IsEEPROM(name) {
 		return func(p *pseudonyms, name, text string) string { return string(p.publicModule(name, []byte(text))) }
@@ -237,8 +237,8 @@ func (p *pseudonyms) applyRule(v reflect.Value, r rule, rules rulesByField) {
 	}
 }
 
-// ruled is a text by its rule, without host names. An encoded text has underscores in place of blanks: they end a host
-// name with a dash, which no device has.
+// ruled returns a text by its rule, without host names. An encoded text has underscores in place of blanks: they end a
+// host name with a dash, which no device has.
 func (p *pseudonyms) ruled(r rule, text string) string {
 	text = r(text)
 	for p.hostInName != nil && p.hostInName.MatchString(text) {

@@ -50,7 +50,7 @@ func eachField(of reflect.Type, visit func(name string, t reflect.Type)) {
 	}
 }
 
-// textFields are the fields that may hold text or bytes.
+// textFields returns the fields that may hold text or bytes.
 func textFields(of reflect.Type) map[string]bool {
 	out := map[string]bool{}
 	eachField(of, func(name string, t reflect.Type) {

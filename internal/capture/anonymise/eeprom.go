@@ -7,7 +7,7 @@ import (
 	"rdma_exporter/internal/capture/answer"
 )
 
-// moduleSerial is the serial number of a transceiver; empty if it is not known.
+// moduleSerial returns the serial number of a transceiver; empty if it is not known.
 func moduleSerial(e *capture.Entry) string {
 	page, err := answer.DecodeEEPROM(e.Path, e.Data)
 	if err != nil {

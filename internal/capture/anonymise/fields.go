@@ -61,7 +61,7 @@ func keepLines(expr string) keeping {
 	})
 }
 
-// texts is lines without anything like an address.
+// texts returns lines without anything like an address.
 func texts(expr string) keeping {
 	whole := keepLines(expr)
 	return eachLine(func(p *pseudonyms, name, line string) string {
@@ -72,7 +72,7 @@ func texts(expr string) keeping {
 	})
 }
 
-// named is lines with names of interfaces and devices, which may have an address as udev writes it.
+// named returns lines with names of interfaces and devices, which may have an address as udev writes it.
 func named(expr string) keeping {
 	whole := keepLines(expr)
 	return eachLine(func(p *pseudonyms, name, line string) string {
@@ -135,7 +135,7 @@ func nodeDescription(p *pseudonyms, name, text string) string {
 	})(p, name, text)
 }
 
-// hostName is the pseudonym, whatever the host is called.
+// hostName returns the pseudonym, whatever the host is called.
 func hostName(_ *pseudonyms, _, text string) string {
 	if strings.TrimSpace(text) == "" {
 		return text
@@ -214,7 +214,7 @@ var stateLine = lazy.Regexp(`^ *(?:[{}]|"(?:links|functions|roles|baselines|idle
 // leafLine is the switch at the far end of a link, or its port, in what the exporter remembers.
 var leafLine = lazy.Regexp(`"leaf(_port)?": *"((?:[^"\\]|\\.)*)"`)
 
-// stateOfLinks is all of the file, or none of it. Switches have the pseudonyms of their frames.
+// stateOfLinks returns all of the file, or none of it. Switches have the pseudonyms of their frames.
 func stateOfLinks(p *pseudonyms, _, text string) string {
 	text = leafLine().ReplaceAllStringFunc(text, func(line string) string {
 		m := leafLine().FindStringSubmatch(line)
@@ -235,7 +235,7 @@ func stateOfLinks(p *pseudonyms, _, text string) string {
 	return text
 }
 
-// knownFrames are frames of LLDP with the parts that are kept.
+// knownFrames returns frames of LLDP with the parts that are kept.
 func knownFrames(_ *pseudonyms, _, text string) string {
 	same := &pseudonyms{systems: map[string]string{}}
 	for _, n := range neighbours([]byte(text)) {

@@ -143,7 +143,7 @@ var places = lazy.Regexp(`^(?:sys|dev)(?:/|$)|^(?:etc|lib|usr|usr/lib|run|var|va
 	`^etc/systemd/system/multi-user\.target\.wants(?:/[^/]+)?$|^(?:usr/)?lib/modules(?:/` + kernelRelease + `(?:/[^/]+){0,4})?$|` +
 	`^var/lib/dkms(?:/[^/]+){0,5}$|^(?:rdma|ethtool|devlink|dcb|subnet|nvml|processes|kernel|ebpf|modes|exporter)(?:/|$)`)
 
-// formOf is the form of a file; nil if it has none.
+// formOf returns the form of a file; nil if it has none.
 func formOf(name string) keeping {
 	inSysfs := strings.HasPrefix(name, "sys/")
 	if k := answerForm(name); !inSysfs && k != nil {
@@ -161,7 +161,7 @@ func formOf(name string) keeping {
 // shortPath is the number of elements of a path below a device that its form depends on.
 const shortPath = 7
 
-// shortPlace is a path in sysfs without the buses above its device, of which there are many.
+// shortPlace returns a path in sysfs without the buses above its device, of which there are many.
 func shortPlace(name string) string {
 	if !strings.HasPrefix(name, "sys/devices/") {
 		return name

@@ -44,7 +44,7 @@ func ipv4(name, text string, net func(digits string) string) string {
 	})
 }
 
-// renamed is an address of 8 hex digits with another network.
+// renamed returns an address of 8 hex digits with another network.
 func renamed(digits string, net func(string) string) string {
 	if digits == "00000000" {
 		return digits

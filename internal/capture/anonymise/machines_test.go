@@ -201,7 +201,7 @@ func checkAnonymousGPU(t *testing.T, name, before, after string) {
 	}
 }
 
-// remaining are the forms that a text has: one pass for all of a length.
+// remaining returns the forms that a text has: one pass for all of a length.
 func remaining(text string, forms map[string]string) map[string]bool {
 	lengths, out := map[int]bool{}, map[string]bool{}
 	for form := range forms {

@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/lldp"
 )
 
-// neighbours are the readable neighbours of a file.
+// neighbours returns the readable neighbours of a file.
 func neighbours(b []byte) (out []lldp.Neighbour) {
 	for len(b) >= 8 {
 		n := binary.LittleEndian.Uint64(b)
@@ -54,7 +54,7 @@ func Systems(a *capture.Archive, more ...string) map[string]string {
 	return names.numbered("switch-%d")
 }
 
-// SystemIn is the pseudonym of a system.
+// SystemIn returns the pseudonym of a system.
 func SystemIn(systems map[string]string, name string) string { return systems[shortName(name)] }
 
 func shortName(s string) string {
@@ -67,7 +67,7 @@ func isMAC(s string) bool {
 	return err == nil && len(a) == 6
 }
 
-// addressesIn are the addresses in a file of neighbours, as text.
+// addressesIn returns the addresses in a file of neighbours, as text.
 func addressesIn(b []byte) string {
 	var out strings.Builder
 	for _, n := range neighbours(b) {
@@ -102,7 +102,7 @@ func (p *pseudonyms) frames(b []byte) (out []byte) {
 	return out
 }
 
-// lldpID is an address with its subtype, or a locally assigned text (7 in tables 8-2 and 8-3).
+// lldpID returns an address with its subtype, or a locally assigned text (7 in tables 8-2 and 8-3).
 func (p *pseudonyms) lldpID(id string, subtype byte, text string) []byte {
 	if isMAC(id) {
 		return append([]byte{subtype}, p.mac(id)...)
@@ -110,7 +110,7 @@ func (p *pseudonyms) lldpID(id string, subtype byte, text string) []byte {
 	return append([]byte{7}, text...)
 }
 
-// mac is the pseudonym of an address.
+// mac returns the pseudonym of an address.
 func (p *pseudonyms) mac(s string) []byte {
 	b, _ := hex.DecodeString(strings.ReplaceAll(p.addresses(s), ":", "")) // of a parsed address
 	return b

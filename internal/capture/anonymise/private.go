@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// changed is the content of an entry with a change; nil if it cannot be decoded: the entry is left out.
+// changed returns the content of an entry with a change; nil if it cannot be decoded: the entry is left out.
 func changed[T any](name string, data []byte, change func(*T)) []byte {
 	v, err := answer.Decode[T](name, data)
 	if err != nil {
@@ -92,7 +92,7 @@ func bareIDOf(content string) bareID {
 	return bareID(d)
 }
 
-// reversed is the id in reverse byte order: mlx5 prints a GUID in memory order.
+// reversed returns the id in reverse byte order: mlx5 prints a GUID in memory order.
 func (b bareID) reversed() bareID {
 	var out strings.Builder
 	for i := len(b); i > 0; i -= 2 {
@@ -101,7 +101,7 @@ func (b bareID) reversed() bareID {
 	return bareID(out.String())
 }
 
-// tail is the digits that are replaced; empty if there are none.
+// tail returns the digits that are replaced; empty if there are none.
 func (b bareID) tail() string {
 	if b == "" || strings.Trim(string(b[len(b)-6:len(b)-1]), "0") == "" {
 		return ""

@@ -44,7 +44,7 @@ func onlyWords(value string) bool {
 	return true
 }
 
-// ncclSettings are the lines NAME=VALUE of nccl.conf, without comments. Values that are not public become x.
+// ncclSettings returns the lines NAME=VALUE of nccl.conf, without comments. Values that are not public become x.
 func ncclSettings(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
@@ -63,7 +63,7 @@ func ncclSettings(text string) string {
 // bootLine matches lines of names of modules, and of softdep in modprobe.d.
 var bootLine = lazy.Regexp(`^(?:[A-Za-z0-9_-]{1,63}|softdep(?:[ \t]+[A-Za-z0-9_:-]{1,63})+|IPOIB_LOAD="?(?:yes|no)"?)$`)
 
-// bootSettings are the lines that name modules to load, without comments, options and commands.
+// bootSettings returns the lines that name modules to load, without comments, options and commands.
 func bootSettings(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {

@@ -12,11 +12,11 @@ import (
 	"rdma_exporter/internal/linkmode"
 )
 
-// Decode is the reverse of Encode. An error names the entry, the line, the key and the reason, and nothing is returned
-// with it.
+// Decode returns the reverse of Encode. An error names the entry, the line, the key and the reason, and nothing is
+// returned with it.
 func Decode[T any](path string, data []byte) (T, error) { return DecodeAt[T](path, data, time.Time{}) }
 
-// DecodeAt is the reverse of EncodeAt.
+// DecodeAt returns the reverse of EncodeAt.
 func DecodeAt[T any](path string, data []byte, start time.Time) (out T, err error) {
 	v := reflect.ValueOf(&out).Elem()
 	if err := (decoder{start}).lines(path, data, tableOf(v.Type()), v); err != nil {

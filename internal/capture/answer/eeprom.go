@@ -43,7 +43,7 @@ func (e *EEPROM) Encode() []byte {
 	return b.Bytes()
 }
 
-// DecodeEEPROM is the reverse of Encode.
+// DecodeEEPROM returns the reverse of Encode.
 func DecodeEEPROM(path string, data []byte) (*EEPROM, error) {
 	e := &EEPROM{}
 	for line := range strings.Lines(string(data)) {
@@ -82,7 +82,7 @@ func IsEEPROM(name string) bool { return eepromEntry().MatchString(name) }
 // IsIdentity reports whether an entry is the page with the module's identity: page 00h of A0h.
 func IsIdentity(name string) bool { return IsEEPROM(name) && strings.HasSuffix(name, "/50-00-0") }
 
-// Private is where the module has identifying data. It depends on the identifier (00h:0 and 00h:128).
+// Private returns where the module has identifying data. It depends on the identifier (00h:0 and 00h:128).
 func (e *EEPROM) Private() (transceiver.Place, bool) {
 	for _, at := range []int{0, 128} {
 		if e.known[at] {
@@ -92,7 +92,7 @@ func (e *EEPROM) Private() (transceiver.Place, bool) {
 	return transceiver.Place{}, false
 }
 
-// Serial is the serial number; empty if missing or incomplete.
+// Serial returns the serial number; empty if missing or incomplete.
 func (e *EEPROM) Serial(at transceiver.Ref) string {
 	b := e.Get(int(at.Offset), int(at.Length))
 	if len(b) < int(at.Length) {

@@ -79,7 +79,7 @@ func (e encoder) table(t *table, v reflect.Value, emit func(key, value string)) 
 	}
 }
 
-// first is the value of the first alternative that has one.
+// first returns the value of the first alternative that has one.
 func (e encoder) first(f *field, v reflect.Value) (string, bool) {
 	for _, a := range f.others {
 		x := fieldAt(v, a.index, false)
@@ -139,7 +139,7 @@ func (e encoder) list(f *field, x reflect.Value, emit func(key, value string)) {
 	}
 }
 
-// name is the name of an element.
+// name returns the name of an element.
 func (e encoder) name(t *table, v reflect.Value) string {
 	var b strings.Builder
 	for _, part := range t.names {
@@ -153,7 +153,7 @@ func (e encoder) name(t *table, v reflect.Value) string {
 	return b.String()
 }
 
-// record is the values of an element in one line. Blanks in a value become "_".
+// record returns the values of an element in one line. Blanks in a value become "_".
 func (e encoder) record(f *field, v reflect.Value) string {
 	var out []string
 	if f.has("columns") {
@@ -167,7 +167,7 @@ func (e encoder) record(f *field, v reflect.Value) string {
 	return strings.Join(out, " ")
 }
 
-// value is the text of a value; false if it is absent.
+// value returns the text of a value; false if it is absent.
 func (e encoder) value(f *field, x reflect.Value) (string, bool) {
 	if x.Kind() == reflect.Pointer {
 		if x.IsNil() {
@@ -233,7 +233,7 @@ func numberText(f *field, n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// seconds is a duration in milliseconds.
+// seconds returns a duration in milliseconds.
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Round(time.Millisecond).Seconds(), 'f', -1, 64)
 }

@@ -69,7 +69,7 @@ var (
 	tables sync.Map // by reflect.Type
 )
 
-// tableOf is the table of a struct, or of a list of structs.
+// tableOf returns the table of a struct, or of a list of structs.
 func tableOf(t reflect.Type) *table {
 	if known, ok := tables.Load(t); ok {
 		return known.(*table)
@@ -180,7 +180,7 @@ func withoutLane(key string) string {
 	return key
 }
 
-// fieldAt is a field of a struct. It is not valid if a nested struct is nil and not allocated.
+// fieldAt returns a field of a struct. It is not valid if a nested struct is nil and not allocated.
 func fieldAt(v reflect.Value, index []int, allocate bool) reflect.Value {
 	for _, i := range index {
 		if v.Kind() == reflect.Pointer {

@@ -31,7 +31,7 @@ func Escape(p string) string {
 	return b.String()
 }
 
-// Unescape is the reverse of Escape.
+// Unescape returns the reverse of Escape.
 func Unescape(p string) (string, error) {
 	plain, err := url.PathUnescape(p)
 	if err != nil {

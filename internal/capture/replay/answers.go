@@ -26,7 +26,7 @@ func subnetPath(device string, port int, what string) string {
 	return fmt.Sprintf("subnet/%s/%d/%s", device, port, what)
 }
 
-// agentPath is the entry of what an agent reports, by its LID and the port.
+// agentPath returns the entry of what an agent reports, by its LID and the port.
 func agentPath(device string, port int, what string, a *host.Agent) string {
 	return subnetPath(device, port, fmt.Sprintf("%s/%d-%d", what, a.LID, a.Port))
 }
@@ -143,8 +143,8 @@ func (a answers) IEEE(ctx context.Context, netdev string) (dcb.Config, error) {
 	return c, err
 }
 
-// Ends is both ends of a link. In a replay it counts the datagrams: one for the local port, three for the far end, one
-// more for a switch.
+// Ends returns both ends of a link. In a replay it counts the datagrams: one for the local port, three for the far end,
+// one more for a switch.
 func (a answers) Ends(ctx context.Context, device string, port int) (host.IBLink, error) {
 	l, err := query(a, subnetPath(device, port, "link"), func(h *host.Host) (host.IBLink, error) {
 		return h.Subnet.Ends(ctx, device, port)
@@ -161,35 +161,35 @@ func (a answers) Ends(ctx context.Context, device string, port int) (host.IBLink
 	return l, err
 }
 
-// Counters is those of a performance management agent.
+// Counters returns those of a performance management agent.
 func (a answers) Counters(ctx context.Context, device string, port int, of *host.Agent) (host.IBCounters, error) {
 	return query(a, agentPath(device, port, "agent", of), func(h *host.Host) (host.IBCounters, error) {
 		return h.Subnet.Counters(ctx, device, port, of)
 	})
 }
 
-// PortFEC is the FEC of an InfiniBand port.
+// PortFEC returns the FEC of an InfiniBand port.
 func (a answers) PortFEC(ctx context.Context, device string, port int, of *host.Agent) (host.IBFEC, error) {
 	return query(a, agentPath(device, port, "fec", of), func(h *host.Host) (host.IBFEC, error) {
 		return h.Subnet.PortFEC(ctx, device, port, of)
 	})
 }
 
-// PortSettings is what the subnet manager has set.
+// PortSettings returns what the subnet manager has set.
 func (a answers) PortSettings(ctx context.Context, device string, port int) (host.IBPortSettings, error) {
 	return query(a, subnetPath(device, port, "settings"), func(h *host.Host) (host.IBPortSettings, error) {
 		return h.Subnet.PortSettings(ctx, device, port)
 	})
 }
 
-// Manager is a subnet manager's answer.
+// Manager returns a subnet manager's answer.
 func (a answers) Manager(ctx context.Context, device string, port int, lid uint16) (host.IBManager, error) {
 	return query(a, managerPath(device, port, lid), func(h *host.Host) (host.IBManager, error) {
 		return h.Subnet.Manager(ctx, device, port, lid)
 	})
 }
 
-// Pods is the kubelet's answer; none in a round of a replay without it.
+// Pods returns the kubelet's answer; none in a round of a replay without it.
 func (a answers) Pods(ctx context.Context) ([]snapshot.Pod, error) {
 	pods, err := query(a, answer.PodsPath, func(h *host.Host) ([]snapshot.Pod, error) { return h.Pods.Pods(ctx) })
 	if a.player != nil && access.IsAbsent(err) {
@@ -198,7 +198,7 @@ func (a answers) Pods(ctx context.Context) ([]snapshot.Pod, error) {
 	return pods, err
 }
 
-// Launchers is the services that start jobs. Captures of earlier versions have none.
+// Launchers returns the services that start jobs. Captures of earlier versions have none.
 func (a answers) Launchers(ctx context.Context, names []string) ([]snapshot.Launcher, bool, error) {
 	l, err := query(a, answer.LaunchersPath, func(h *host.Host) (answer.LauncherSearch, error) {
 		found, whole, err := h.Launchers.Launchers(ctx, names)
@@ -210,7 +210,7 @@ func (a answers) Launchers(ctx context.Context, names []string) ([]snapshot.Laun
 	return l.Found, err == nil && !l.Cut, err
 }
 
-// KernelLog is the events of the kernel log, with their lines as they were printed only if that is wanted.
+// KernelLog returns the events of the kernel log, with their lines as they were printed only if that is wanted.
 func (a answers) KernelLog(ctx context.Context) (host.KernelLogReading, error) {
 	reading, err := query(a, answer.KernelLogPath, func(h *host.Host) (host.KernelLogReading, error) {
 		reading, err := h.KernelLog.KernelLog(ctx)
@@ -231,7 +231,7 @@ func withoutLines(events []host.KernelEvent) []host.KernelEvent {
 	return events
 }
 
-// Traced is what eBPF programs have observed; times are recorded as ages at the first reading. Nothing observed is
+// Traced returns what eBPF programs have observed; times are recorded as ages at the first reading. Nothing observed is
 // recorded by the absence of an entry.
 func (a answers) Traced(ctx context.Context) (snapshot.Trace, error) {
 	t, err := query(a, answer.TracePath, func(h *host.Host) (snapshot.Trace, error) {

@@ -26,7 +26,7 @@ func (r *Recorder) ModuleEEPROM(ctx context.Context, netdev string, ref transcei
 	return b, err
 }
 
-// eeprom is the recorded page, and whether this round has read part of it.
+// eeprom returns the recorded page, and whether this round has read part of it.
 func (r *Recorder) eeprom(name string) (page *answer.EEPROM, now bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -100,10 +100,10 @@ func (p *Player) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(p.folder))...)
 }
 
-// Last is the time of the last recorded round.
+// Last returns the time of the last recorded round.
 func (p *Player) Last() time.Time { return p.base.Add(p.archive.Rounds[len(p.archive.Rounds)-1].At) }
 
-// Times are the times of the recorded rounds.
+// Times returns the times of the recorded rounds.
 func (p *Player) Times() []time.Time {
 	var t []time.Time
 	for _, r := range p.archive.Rounds {
@@ -112,7 +112,7 @@ func (p *Player) Times() []time.Time {
 	return t
 }
 
-// Host is the replayed machine.
+// Host returns the replayed machine.
 func (p *Player) Host() *host.Host {
 	h := &host.Host{
 		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, GPUs: p, Processes: p, Launchers: p, Subnet: p, Tracer: p,
@@ -126,7 +126,7 @@ func (p *Player) Host() *host.Host {
 	return h
 }
 
-// Now is the current time of the machine.
+// Now returns the current time of the machine.
 func (p *Player) Now() time.Time {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -162,8 +162,8 @@ func hasPods(a *capture.Archive) (has bool) {
 	return has
 }
 
-// Scratch is the directory for temporary files: TMPDIR if set, otherwise a tmpfs if there is one, since thousands of
-// small files are slow on a disk.
+// Scratch returns the directory for temporary files: TMPDIR if set, otherwise a tmpfs if there is one, since thousands
+// of small files are slow on a disk.
 func Scratch() string {
 	const memory = "/dev/shm"
 	if os.Getenv("TMPDIR") == "" && unix.Access(memory, unix.W_OK) == nil {

@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/host/rooted"
 )
 
-// canonical is the path of the entry for a path.
+// canonical returns the path of the entry for a path.
 func (p *Player) canonical(name string) string {
 	dir, base := path.Split(name)
 	dir = path.Clean(dir)
@@ -29,7 +29,7 @@ func (p *Player) canonical(name string) string {
 	return path.Join(real, base)
 }
 
-// real is the canonical path with links followed.
+// real returns the canonical path with links followed.
 func (p *Player) real(name string) string {
 	c := p.canonical(name)
 	if p.present[c].kind == capture.Link {
@@ -139,7 +139,7 @@ func (p *Player) List(name string) ([]string, error) {
 // Opened counts paths of the unpacked directory.
 func (p *Player) Opened() uint64 { return p.live.Files.Opened() }
 
-// Identity is that of the unpacked directory.
+// Identity returns that of the unpacked directory.
 func (p *Player) Identity(name string) (uint64, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -157,7 +157,7 @@ func (p *Player) Link(name string) (string, error) {
 	return target, err
 }
 
-// target is the target of a link at a canonical path. All links are in the archive.
+// target returns the target of a link at a canonical path. All links are in the archive.
 func (p *Player) target(name string) (string, error) {
 	if s := p.present[name]; s.kind == capture.Link {
 		return s.target, nil

@@ -50,7 +50,7 @@ func NewRecorder(inner *host.Host) *Recorder {
 	return r
 }
 
-// start is the time that ages count from; with now it is the present one, unless it is set.
+// start returns the time that ages count from; with now it is the present one, unless it is set.
 func (r *Recorder) start(now bool) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +64,7 @@ func (r *Recorder) clear() {
 	r.now, r.listed, r.dirs = map[string]capture.Entry{}, map[string][]string{}, map[string]string{}
 }
 
-// Host is the recorded machine.
+// Host returns the recorded machine.
 func (r *Recorder) Host() *host.Host {
 	h := *r.inner
 	h.Files, h.RDMA, h.Ethtool, h.Devlink, h.DCB, h.GPUs, h.Processes = r, r, r, r, r, r, r

@@ -54,7 +54,7 @@ const (
 	maxBacktestStep = 2 * time.Minute
 )
 
-// span is the requested history.
+// span returns the requested history.
 func (b *Backtest) span(now time.Time) (from, to time.Time, err error) {
 	since, err := model.ParseDuration(b.since)
 	if err != nil || since <= 0 {
@@ -140,7 +140,7 @@ func (b *Backtest) Run(ctx context.Context, _ *machine.Config, std command.Strea
 	return command.OK, print(std.Out)
 }
 
-// rules are the node rules, then the central ones, tuned by the flags.
+// rules returns the node rules, then the central ones, tuned by the flags.
 func (b *Backtest) rules() (fs.FS, []string, error) {
 	fsys, names, err := rules.Both()
 	if err != nil {

@@ -46,7 +46,7 @@ func (r *Runbook) text() ([]byte, error) {
 		command.Hint(r.name, slices.Concat(all, runbooks.FormerNames()), "names: rdma_exporter runbook"))
 }
 
-// listing is a line for each alert: name and meaning, in columns.
+// listing returns a line for each alert: name and meaning, in columns.
 func listing(names []string) (out []byte) {
 	width := 0
 	for _, name := range names {

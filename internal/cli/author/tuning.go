@@ -68,7 +68,7 @@ func (t *tuneFlags) read() (out tune.Tuning, err error) {
 	return out.Merge(set), nil
 }
 
-// pairs are the values of a flag that takes NAME=VALUE.
+// pairs returns the values of a flag that takes NAME=VALUE.
 func pairs(flag string, given []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, g := range given {

@@ -63,7 +63,7 @@ func (h *Healthy) Run(ctx context.Context, _ *machine.Config, std command.Stream
 	return command.OK, nil
 }
 
-// base is the URL of the exporter.
+// base returns the URL of the exporter.
 func (h *Healthy) base() (*url.URL, error) {
 	if h.url != "" {
 		u, err := control.ExporterURL(h.url)

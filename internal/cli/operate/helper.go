@@ -36,7 +36,7 @@ func RunHelper(ctx context.Context, c *machine.Config, std command.Streams) (int
 	return command.OK, nil
 }
 
-// helperListener is the socket that systemd passes, or one at a path.
+// helperListener returns the socket that systemd passes, or one at a path.
 func helperListener(path string) (*net.UnixListener, error) {
 	passed, err := activation.Listeners()
 	if err != nil {

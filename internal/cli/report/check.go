@@ -99,7 +99,7 @@ func (k *Check) check(c *machine.Config) error {
 	return err
 }
 
-// local is a flag by which this command reads the host or a replay itself; empty: none.
+// local returns a flag by which this command reads the host or a replay itself; empty: none.
 func (k *Check) local(c *machine.Config) string {
 	switch {
 	case k.noDaemon:
@@ -139,7 +139,7 @@ func (k *Check) Run(ctx context.Context, c *machine.Config, std command.Streams)
 	return code, nil
 }
 
-// findings is the report of the running exporter. Without one on this host it is that of a one-off evaluation; an
+// findings returns the report of the running exporter. Without one on this host it is that of a one-off evaluation; an
 // exporter that the user has named and that does not answer makes it unknown.
 func (k *Check) findings(
 	ctx context.Context, c *machine.Config, stderr io.Writer, log *slog.Logger,

@@ -51,7 +51,7 @@ func (k *Check) ask(ctx context.Context, c *machine.Config) (report *check.Repor
 	return &r, nil
 }
 
-// unanswered is the report on a host whose exporter does not answer: no evaluation of this host stands for it.
+// unanswered returns the report on a host whose exporter does not answer: no evaluation of this host stands for it.
 func (k *Check) unanswered(reason error) check.Report {
 	r := check.New(check.Input{Exporter: verdict.Build(), Err: reason})
 	r.Time = time.Now().UTC()                           // of the question
@@ -61,7 +61,7 @@ func (k *Check) unanswered(reason error) check.Report {
 	return r
 }
 
-// source is where the report of an exporter is from.
+// source returns where the report of an exporter is from.
 func (k *Check) source() check.Source {
 	out := check.Source{Kind: check.SourceLocalDaemon}
 	if k.daemonSet {
@@ -78,7 +78,7 @@ func (k *Check) source() check.Source {
 // also one of a directory, can listen on a port that no exporter holds.
 func isOfService(uid int) bool { return uid < 1000 || 61184 <= uid && uid <= 65534 }
 
-// port is that of the exporter on this host.
+// port returns that of the exporter on this host.
 func (k *Check) port() string {
 	if k.fabric {
 		return machine.FabricPort
@@ -103,7 +103,7 @@ func trusted(paths rooted.Paths, port string) error {
 	return nil
 }
 
-// findingsURL is the URL of the findings of an exporter.
+// findingsURL returns the URL of the findings of an exporter.
 func findingsURL(daemon string) (*url.URL, error) {
 	u, err := control.ExporterURL(daemon)
 	if err != nil {

@@ -98,7 +98,7 @@ func (k *Check) times(m *machine.Machine) []time.Time {
 	return out
 }
 
-// failed is the report of an evaluation that could not start.
+// failed returns the report of an evaluation that could not start.
 func failed(instance string, err error) check.Report {
 	return check.New(check.Input{Exporter: verdict.Build(), Host: instance, Err: err})
 }

@@ -22,7 +22,7 @@ import (
 	"rdma_exporter/internal/verdict"
 )
 
-// listener is a host where a user listens on the exporter's port.
+// listener returns a host where a user listens on the exporter's port.
 func listener(t *testing.T, uid int) rooted.Paths {
 	t.Helper()
 	dir := t.TempDir()

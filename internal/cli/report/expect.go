@@ -68,7 +68,7 @@ func (l *Links) Run(ctx context.Context, c *machine.Config, std command.Streams)
 	return command.OK, command.Print(std.Out, l.json, rows, t.Print)
 }
 
-// linkRows are the links of a device: ports, and members of bonds.
+// linkRows returns the links of a device: ports, and members of bonds.
 func linkRows(d *snapshot.Device, known map[string]expect.LinkRecord) (out []linkRow) {
 	for i := range d.Ports {
 		p := &d.Ports[i]

@@ -54,7 +54,7 @@ func (l *Inventory) Run(ctx context.Context, c *machine.Config, std command.Stre
 	return command.OK, command.Print(std.Out, l.json, rows, t.Print)
 }
 
-// deviceRows are the known devices, present or not, and pinned ones that were never present.
+// deviceRows returns the known devices, present or not, and pinned ones that were never present.
 func deviceRows(n *snapshot.InfiniBand, known map[string]expect.FunctionRecord) (out []deviceRow) {
 	for _, f := range known {
 		r := deviceRow{FunctionRecord: f, Status: statusElsewhere}

@@ -100,7 +100,7 @@ func (j *Job) check(c *machine.Config) error {
 	}.First())
 }
 
-// selected are the rows of the job with a name; all without one.
+// selected returns the rows of the job with a name; all without one.
 func selected(rows []job.Row, name string) ([]job.Row, error) {
 	if name == "" {
 		return rows, nil

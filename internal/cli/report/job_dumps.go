@@ -49,7 +49,7 @@ func (j *Job) readDumps(ctx context.Context, c *machine.Config, out *JobReport) 
 // dumpsTimeout is that of reading the directory, which may be on a file server.
 const dumpsTimeout = 5 * time.Second
 
-// ratesIn are the records of the processes with these PIDs in their own PID namespaces.
+// ratesIn returns the records of the processes with these PIDs in their own PID namespaces.
 func ratesIn(ctx context.Context, dir string, pids []int, hosts []string) ([]nccl.Rates, error) {
 	ctx, cancel := context.WithTimeout(ctx, dumpsTimeout)
 	defer cancel()

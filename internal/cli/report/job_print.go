@@ -38,7 +38,7 @@ func (t *textOf) list(name string, all []string, n int, none string) {
 	t.line("  %s: %s", name, cmp.Or(text, none))
 }
 
-// sizeOf is a number of bytes in words.
+// sizeOf returns a number of bytes in words.
 func sizeOf(n uint64) string {
 	size, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	i := 0

@@ -57,7 +57,7 @@ func (l *Optics) Run(ctx context.Context, c *machine.Config, std command.Streams
 	return command.OK, command.Print(std.Out, l.json, rows, func(w io.Writer) error { return printOptics(w, rows) })
 }
 
-// opticsRows are the ports of physical functions. Virtual functions have no cage.
+// opticsRows returns the ports of physical functions. Virtual functions have no cage.
 func opticsRows(n *snapshot.Node) []opticsRow {
 	rows := []opticsRow{}
 	for i := range n.InfiniBand.Devices {
@@ -113,7 +113,7 @@ func opticsOf(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port, nd *snapsh
 	return r
 }
 
-// moduleSensor is the sensor of the module that was plugged in when mlx5 was loaded.
+// moduleSensor returns the sensor of the module that was plugged in when mlx5 was loaded.
 func moduleSensor(n *snapshot.Node, device string) *float64 {
 	if n.Sensors == nil {
 		return nil

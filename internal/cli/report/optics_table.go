@@ -124,7 +124,7 @@ func mediaText(m *transceiver.Module) string {
 	return media
 }
 
-// moduleState is the state of the module, with its fault.
+// moduleState returns the state of the module, with its fault.
 func moduleState(r *opticsRow) string {
 	c := snapshot.Cage{State: snapshot.CageState(r.State), Module: r.Module}
 	states := c.States()
@@ -134,7 +134,7 @@ func moduleState(r *opticsRow) string {
 	return ""
 }
 
-// dataPath is the state of the data path that a media lane belongs to; SFF modules have none.
+// dataPath returns the state of the data path that a media lane belongs to; SFF modules have none.
 func dataPath(m *transceiver.Module, l *transceiver.Lane) string {
 	for _, d := range m.DataPaths {
 		if !slices.Contains(d.MediaLanes, l.Number) {
@@ -152,7 +152,7 @@ func dataPath(m *transceiver.Module, l *transceiver.Lane) string {
 	return "-"
 }
 
-// flag is the threshold that a reading exceeds: HIGH ALARM.
+// flag returns the threshold that a reading exceeds: HIGH ALARM.
 func (r *opticsRow) flag(reading string, lane int) string {
 	for _, p := range r.Passed {
 		if p.Reading == reading && p.Lane == lane {

@@ -71,7 +71,7 @@ func linkGone(f *fault.Fault) fault.Text {
 		t.Diagnose = inFabric(f, lidOfPort+`smpquery portinfo "$lid" $PORT | grep Link`)
 		return t
 	}
-	names := words.Of(f.Rows(`rdma_fabric_link_info{end="1",$host} and on (node_guid, port) rdma_fabric_link_missing{$host}`,
+	names := words.Map(f.Rows(`rdma_fabric_link_info{end="1",$host} and on (node_guid, port) rdma_fabric_link_missing{$host}`,
 		"node", "port"), func(s fault.Sample) string {
 		l := s.Labels
 		return fmt.Sprintf("%s/%s to %s/%s", l["node"], l["port"], l["neighbour"], l["neighbour_port"])

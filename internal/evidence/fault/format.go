@@ -71,12 +71,12 @@ func Lasting(seconds float64) string {
 
 // Listed returns values in a format.
 func Listed(rows []Sample, format string) string {
-	return strings.Join(words.Of(rows, func(r Sample) string { return fmt.Sprintf(format, r.Value) }), ", ")
+	return strings.Join(words.Map(rows, func(r Sample) string { return fmt.Sprintf(format, r.Value) }), ", ")
 }
 
 // ListedByLane returns values in a format, each with its lane.
 func ListedByLane(rows []Sample, format string) string {
-	return strings.Join(words.Of(rows, func(r Sample) string {
+	return strings.Join(words.Map(rows, func(r Sample) string {
 		return "lane " + r.Labels["lane"] + " " + fmt.Sprintf(format, r.Value)
 	}), ", ")
 }

@@ -68,7 +68,7 @@ func (f *Fault) Netdevs() []string {
 func PortName(s Sample) string { return s.Labels["device"] + "/" + s.Labels["port"] }
 
 // PortNames lists ports.
-func PortNames(ports []Sample) string { return strings.Join(words.Of(ports, PortName), ", ") }
+func PortNames(ports []Sample) string { return strings.Join(words.Map(ports, PortName), ", ") }
 
 // Pasted returns a name for a command: no character of it has a meaning for a shell.
 func Pasted(name string) string { return url.QueryEscape(name) }

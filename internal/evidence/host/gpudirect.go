@@ -173,7 +173,7 @@ func transportFallback(f *fault.Fault) fault.Text {
 		}
 		processes := f.Of(g).Rows(
 			`max by (workload, command, nccl_version) (rdma_gdr_gpu_transport_info{$gpu})`, "workload", "command")
-		parts = append(parts, words.Of(processes, process)...)
+		parts = append(parts, words.Map(processes, process)...)
 		e.Add("GPU "+g.Labels["gpu"], strings.Join(parts, ", ")+".")
 	}
 	e = append(e, f.JobSettings("nccl_ib_hca|nccl_socket_ifname")...)

@@ -99,7 +99,7 @@ func portSetDown(f *fault.Fault) fault.Text {
 		Description: "The port is not ACTIVE because all of its netdevs are administratively down. Jobs cannot use this " +
 			"port until a netdev is administratively up, and jobs that need all ports do not start.",
 		Evidence:    e,
-		Diagnose:    strings.Join(words.Of(netdevs, show), " ; "),
+		Diagnose:    strings.Join(words.Map(netdevs, show), " ; "),
 		Action:      setUp(f),
 		DrainReason: noFaultKnown,
 	}
@@ -115,7 +115,7 @@ func addNetdevsSetDown(f *fault.Fault, e *fault.Lines) {
 func setUp(f *fault.Fault) string {
 	command := func(netdev string) string { return "ip link set " + fault.Pasted(netdev) + " up" }
 	return "Set the interface up when the maintenance is finished: " +
-		strings.Join(words.Of(f.LabelsOf(adminNetdevs, "netdev"), command), ", ") + "."
+		strings.Join(words.Map(f.LabelsOf(adminNetdevs, "netdev"), command), ", ") + "."
 }
 
 func evidenceOfDown(f *fault.Fault, setDown bool) fault.Lines {

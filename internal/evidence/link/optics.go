@@ -287,7 +287,7 @@ func (l limits) crossed(value float64, level string) string {
 
 // sentence returns all limits: "high alarm 75.0 °C, high warning 70.0 °C."; empty: the transceiver reports none.
 func (l limits) sentence() string {
-	return sentenceOf(words.Of(l.rows, func(r fault.Sample) string {
+	return sentenceOf(words.Map(l.rows, func(r fault.Sample) string {
 		return words.Spaced(r.Labels["level"]) + " " + fmt.Sprintf(l.format, r.Value)
 	}))
 }

@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/internal/nccl"
 )
 
-// job is a process of a job over four nodes whose NIC is busy and has nothing of a GPU registered; change makes it
+// job returns a process of a job over four nodes whose NIC is busy and has nothing of a GPU registered; change makes it
 // another one.
 func job(change func(*Process)) *Process {
 	u := &Process{

@@ -27,7 +27,7 @@ func (c Clocks) Read() (wall time.Time, up, ran time.Duration) {
 	return now.Round(0), ran + suspended, ran
 }
 
-// clockTime is the time of a clock. The clocks used here exist in every supported kernel.
+// clockTime returns the time of a clock. The clocks used here exist in every supported kernel.
 func clockTime(clock int32) time.Duration {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(clock, &ts)

@@ -20,8 +20,8 @@ type CPUTimes struct {
 	Pressure *time.Duration
 }
 
-// waitedSince is how long this process waited since an earlier reading, at most the time in between. Threads wait at
-// the same time, so that it is between the longest wait of a thread and the sum of all. The control group waits
+// waitedSince returns how long this process waited since an earlier reading, at most the time in between. Threads wait
+// at the same time, so that it is between the longest wait of a thread and the sum of all. The control group waits
 // whenever one of its threads does.
 func (now CPUTimes) waitedSince(before CPUTimes, elapsed time.Duration) time.Duration {
 	var sum, longest time.Duration
@@ -73,7 +73,7 @@ func (c *CPUWait) Read() {
 	c.at, c.last = now, times
 }
 
-// Total is the total of the last reading; false: there is none.
+// Total returns the total of the last reading; false: there is none.
 func (c *CPUWait) Total() (time.Duration, bool) {
 	if c == nil {
 		return 0, false
@@ -89,7 +89,7 @@ type Moment struct {
 	waited time.Duration
 }
 
-// Moment is the present one. It takes no reading.
+// Moment returns the present one. It takes no reading.
 func (c *CPUWait) Moment() Moment {
 	m := Moment{at: time.Now()}
 	if c != nil {

@@ -145,7 +145,7 @@ func (t *tracer) incomplete() {
 	t.state.Complete, t.state.Since = sinceBoot(), t.now()
 }
 
-// sinceBoot is the time of the start times of processes.
+// sinceBoot returns the time of the start times of processes.
 func sinceBoot() time.Duration {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {

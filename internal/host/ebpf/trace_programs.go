@@ -205,7 +205,7 @@ func failed(result asm.Register) asm.Instructions {
 	return asm.Instructions{asm.JEq.Imm(result, 0, "exit"), asm.JGT.Imm(result, -4096, "exit")}
 }
 
-// saveArguments is a program at the begin of a function that stores its argument 0 and another one, by thread.
+// saveArguments returns a program at the begin of a function that stores its argument 0 and another one, by thread.
 func saveArguments(m *ebpf.Map, other int) func(hook) asm.Instructions {
 	return func(h hook) asm.Instructions {
 		return program(asm.Instructions{h.load(asm.R6, 0), h.load(asm.R7, other)}, keyOfThread(), asm.Instructions{
@@ -234,7 +234,7 @@ func sequence(parts ...asm.Instructions) (out asm.Instructions) {
 	return out
 }
 
-// attached is the program at the end of dma_buf_dynamic_attach(dmabuf, device): R6, R7 and the attachment R8.
+// attached returns the program at the end of dma_buf_dynamic_attach(dmabuf, device): R6, R7 and the attachment R8.
 func (m *traceMaps) attached(h hook, t *kernelTypes) asm.Instructions {
 	const at = record - beginSize
 	var arguments asm.Instructions
@@ -263,7 +263,7 @@ func labelled(label string, code asm.Instructions) asm.Instructions {
 	return code
 }
 
-// ended is a program at the begin of a function that ends a registration: its identity is an argument.
+// ended returns a program at the begin of a function that ends a registration: its identity is an argument.
 func (m *traceMaps) ended(h hook, mechanism int32, argument int) asm.Instructions {
 	return program(asm.Instructions{h.load(asm.R8, argument)}, m.endRecord(mechanism))
 }
@@ -274,7 +274,7 @@ func (m *traceMaps) endRecord(mechanism int32) asm.Instructions {
 		asm.Instructions{asm.StoreMem(asm.RFP, at+endID, asm.R8, asm.DWord)}, m.output(endSize))
 }
 
-// released is the program at the begin of ib_umem_release(umem). Memory of a DMA-BUF is none of the host.
+// released returns the program at the begin of ib_umem_release(umem). Memory of a DMA-BUF is none of the host.
 func (m *traceMaps) released(h hook, t *rdmaTypes) asm.Instructions {
 	out := asm.Instructions{h.load(asm.R8, 0)}
 	if t.umemDMABUFMask != 0 {
@@ -285,7 +285,7 @@ func (m *traceMaps) released(h hook, t *rdmaTypes) asm.Instructions {
 	return program(out, m.endRecord(traceHost))
 }
 
-// registered is the program at the end of ib_umem_get(device, address, size): R6, R7 and the result R8.
+// registered returns the program at the end of ib_umem_get(device, address, size): R6, R7 and the result R8.
 func (m *traceMaps) registered(h hook, t *kernelTypes) asm.Instructions {
 	const at = record - beginSize
 	return program(
@@ -299,7 +299,7 @@ func (m *traceMaps) registered(h hook, t *kernelTypes) asm.Instructions {
 	)
 }
 
-// mapped is the program at the begin of a peer memory client's dma_map(sg, context, device): its context R8 is the
+// mapped returns the program at the begin of a peer memory client's dma_map(sg, context, device): its context R8 is the
 // identity. It was acquired by the same thread. The registration is not one of host memory.
 func (m *traceMaps) mapped(h hook, t *kernelTypes) asm.Instructions {
 	const at = record - beginSize
@@ -314,8 +314,8 @@ func (m *traceMaps) mapped(h hook, t *kernelTypes) asm.Instructions {
 	)
 }
 
-// dispatched is the program at the begin of a function with an event as argument 0. task is the offset of the pointer
-// to the creating task in the event's element; negative: there is none.
+// dispatched returns the program at the begin of a function with an event as argument 0. task is the offset of the
+// pointer to the creating task in the event's element; negative: there is none.
 func (m *traceMaps) dispatched(h hook, t *rdmaTypes, task int32) asm.Instructions {
 	const at = record - asyncSize
 	out := sequence(

@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// began is a record of a registration as a program writes it.
+// began returns a record of a registration as a program writes it.
 func began(mechanism, pid uint32, id, size uint64, function, exporter, device string) []byte {
 	b := make([]byte, beginSize)
 	binary.NativeEndian.PutUint32(b, recordBegin)

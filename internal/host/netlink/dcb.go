@@ -70,7 +70,7 @@ const sizeofDCBMsg = 4
 // dcbMsg is struct dcbmsg of a command.
 type dcbMsg uint8
 
-// Len is the size of the struct.
+// Len returns the size of the struct.
 func (dcbMsg) Len() int { return sizeofDCBMsg }
 
 // Serialize encodes address family, command and padding.

@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/host/dcb"
 )
 
-// dcbReply is an answer with struct dcbmsg before its attributes.
+// dcbReply returns an answer with struct dcbmsg before its attributes.
 func dcbReply(attributes ...[]byte) []byte {
 	return slices.Concat(append([][]byte{{0, dcbCmdIEEEGet, 0, 0}, Attr(dcbAttrIfname, str("eth0"))}, attributes...)...)
 }

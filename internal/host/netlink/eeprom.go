@@ -25,7 +25,7 @@ const (
 	moduleEEPROMData    = 7
 )
 
-// EEPROMName is the name of a page in errors and captures: ethtool/NETDEV/eeprom/ADDRESS-PAGE-BANK.
+// EEPROMName returns the name of a page in errors and captures: ethtool/NETDEV/eeprom/ADDRESS-PAGE-BANK.
 func EEPROMName(netdev string, ref transceiver.Ref) string {
 	return "ethtool/" + netdev + eepromPage(ref)
 }
@@ -51,7 +51,7 @@ func (c *EthtoolClient) ModuleEEPROM(_ context.Context, netdev string, ref trans
 	})
 }
 
-// moduleEEPROMRequest is the attributes of a request. The bank is optional, and drivers without banks reject it.
+// moduleEEPROMRequest returns the attributes of a request. The bank is optional, and drivers without banks reject it.
 func moduleEEPROMRequest(ref transceiver.Ref) []*nl.RtAttr {
 	attrs := []*nl.RtAttr{
 		nl.NewRtAttr(moduleEEPROMOffset, nl.Uint32Attr(uint32(ref.Offset))),
@@ -134,8 +134,8 @@ func moduleByIoctl(netdev string, ref transceiver.Ref) ([]byte, error) {
 	return image.data[:min(image.length, uint32(ref.Length))], nil
 }
 
-// imageOffset is the offset of a page in the image (net/ethtool/eeprom.c, fallback_set_params). A page that the image
-// lacks is EINVAL, an image of another kind EOPNOTSUPP.
+// imageOffset returns the offset of a page in the image (net/ethtool/eeprom.c, fallback_set_params). A page that the
+// image lacks is EINVAL, an image of another kind EOPNOTSUPP.
 func imageOffset(info *moduleInfo, ref transceiver.Ref) (uint32, error) {
 	offset := uint32(ref.Offset)
 	switch info.kind {

@@ -118,7 +118,7 @@ func (s *netdevStats) answer(netdev string) ([]host.Stat, bool) {
 	return out, true
 }
 
-// table is the names in the kernel's text, cached while the text is the same.
+// table returns the names in the kernel's text, cached while the text is the same.
 func (s *netdevStats) table(netdev string, raw []byte) []string {
 	t := s.tables[netdev]
 	if t == nil || !bytes.Equal(t.raw, raw) {
@@ -138,10 +138,10 @@ func statNames(raw []byte) []string {
 	return names
 }
 
-// count is a count in a buffer of the library.
+// count returns a count in a buffer of the library.
 func (*netdevStats) count(buffer any, name string) int { return int(fieldOf(buffer, name).Uint()) }
 
-// fieldOf is a field of a buffer of the library. The library has no other access to the kernel's answer.
+// fieldOf returns a field of a buffer of the library. The library has no other access to the kernel's answer.
 func fieldOf(buffer any, name string) reflect.Value {
 	return reflect.ValueOf(buffer).Elem().FieldByName(name)
 }

@@ -81,7 +81,7 @@ func TestNetdevStatsAreReadOnAStackThatDoesNotMove(t *testing.T) {
 	}
 }
 
-// padded is a driver's text of names.
+// padded returns a driver's text of names.
 func padded(names ...string) []byte {
 	var raw []byte
 	for _, n := range names {

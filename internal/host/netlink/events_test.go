@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/host/rooted"
 )
 
-// linkMessage is the body of RTM_NEWLINK.
+// linkMessage returns the body of RTM_NEWLINK.
 func linkMessage(family uint8, index, flags uint32, attributes ...[]byte) []byte {
 	head := []byte{family, 0, 1, 0}
 	head = binary.NativeEndian.AppendUint32(head, index)

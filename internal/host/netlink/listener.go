@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// ListenerUIDs are the users of programs that listen on a TCP port of this network namespace, on any address:
+// ListenerUIDs returns the users of programs that listen on a TCP port of this network namespace, on any address:
 // /proc/net/tcp and tcp6, columns local_address, st (0A: LISTEN) and uid. Empty: none, or unknown.
 func ListenerUIDs(f host.Files, port string) (uids []int) {
 	n, err := strconv.ParseUint(port, 10, 16)

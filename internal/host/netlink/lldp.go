@@ -168,7 +168,7 @@ func join(fd int, names map[int]string) error {
 	return nil
 }
 
-// networkOrder is a 16-bit number in network byte order.
+// networkOrder returns a 16-bit number in network byte order.
 func networkOrder(v uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
 }

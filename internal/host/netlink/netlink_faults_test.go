@@ -14,8 +14,8 @@ import (
 	"rdma_exporter/internal/host/access"
 )
 
-// answers is an RDMA client whose kernel returns one reply after the other, the last one repeatedly, except to queries
-// for the list of devices.
+// answers returns an RDMA client whose kernel returns one reply after the other, the last one repeatedly, except to
+// queries for the list of devices.
 func answers(devices map[string]uint32, replies ...func() ([][]byte, error)) (*RDMAClient, *int) {
 	c, asked := NewRDMAClient(), 0
 	c.Exchange = func(cmd, _ int, _ ...*nl.RtAttr) (msgs [][]byte, err error) {

@@ -12,8 +12,8 @@ import (
 	"rdma_exporter/internal/host/access"
 )
 
-// region is an entry of RES_MR_GET as the kernel sends it: length, number, number of the protection domain, then the
-// process.
+// region returns an entry of RES_MR_GET as the kernel sends it: length, number, number of the protection domain, then
+// the process.
 func region(pid uint32, length uint64) []byte {
 	return Attr(nldevAttrResMREntry, Attr(nldevAttrResMRLen, u64(length)), Attr(63, u32(9)), Attr(60, u32(4)),
 		Attr(nldevAttrResPID, u32(pid)))

@@ -25,7 +25,7 @@ type gpuRelease struct {
 	by           string
 }
 
-// next is the release after a request for a time d; 0 ends it.
+// next returns the release after a request for a time d; 0 ends it.
 func (r gpuRelease) next(now time.Time, d time.Duration, by string) (gpuRelease, error) {
 	if d <= 0 {
 		if now.Before(r.until) {
@@ -44,8 +44,8 @@ func (r gpuRelease) next(now time.Time, d time.Duration, by string) (gpuRelease,
 	return next, nil
 }
 
-// at is the release at a point in time; nil if there is none. Its times are by the wall clock of that time, which may
-// have been set since the start.
+// at returns the release at a point in time; nil if there is none. Its times are by the wall clock of that time, which
+// may have been set since the start.
 func (r gpuRelease) at(now time.Time) *snapshot.GPURelease {
 	left := r.until.Sub(now)
 	if left <= 0 {

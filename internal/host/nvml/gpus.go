@@ -198,14 +198,14 @@ func (n *nvmlGPUs) release(d time.Duration, by string) error {
 	return nil
 }
 
-// GPUsReleased is the current release.
+// GPUsReleased returns the current release.
 func (n *nvmlGPUs) GPUsReleased() *snapshot.GPURelease {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.released.at(n.now())
 }
 
-// heldDevices are the devices of the NVIDIA driver that this process has open.
+// heldDevices returns the devices of the NVIDIA driver that this process has open.
 func heldDevices() (held []string) {
 	const fds = "/proc/self/fd"
 	entries, err := os.ReadDir(fds)

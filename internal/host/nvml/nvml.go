@@ -118,8 +118,8 @@ func nvmlError(function string, r uint32) error {
 	return &access.Error{Op: "query", Path: function, Err: nvmlReturn(r)}
 }
 
-// nvmlNumber is a field's value as a number: nvmlValueType_t and nvmlValue_t, in the byte order of the processor. A
-// negative one is invalid.
+// nvmlNumber returns a field's value as a number: nvmlValueType_t and nvmlValue_t, in the byte order of the processor.
+// A negative one is invalid.
 func nvmlNumber(kind uint32, v [8]byte) (uint64, bool) {
 	n := binary.NativeEndian.Uint64(v[:])
 	switch low := binary.NativeEndian.Uint32(v[:]); kind {

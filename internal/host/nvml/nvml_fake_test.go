@@ -61,7 +61,7 @@ func (f *fakeNVML) ready() error {
 	return nil
 }
 
-// sets is the number of event sets.
+// sets returns the number of event sets.
 func (f *fakeNVML) sets() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -235,7 +235,7 @@ func newFakeGPUs(t testing.TB, gpus int) (*nvmlGPUs, *fakeNVML) {
 
 func (n *nvmlGPUs) stop() { close(n.jobs) }
 
-// readGPUsOf is a reading that has to succeed.
+// readGPUsOf returns a reading that has to succeed.
 func readGPUsOf(t testing.TB, n *nvmlGPUs) (snapshot.NVML, []error) {
 	t.Helper()
 	v, errs, err := n.ReadGPUs(t.Context(), true)

@@ -16,7 +16,7 @@ type nvmlGPM struct {
 	refused    error     // not available until NVML is initialised again
 }
 
-// Traffic is the mean rate between two samples, in MiB/s, times the time between them.
+// Traffic returns the mean rate between two samples, in MiB/s, times the time between them.
 func (g nvmlGPU) Traffic() (transmitted, received uint64, err error) {
 	m := g.gpm
 	if m.refused == nil && m.last == nil {

@@ -155,7 +155,7 @@ var nvmlSymbols = map[string]string{
 	"nvmlDeviceGetComputeRunningProcesses": "nvmlDeviceGetComputeRunningProcesses_v3",
 }
 
-// nvmlSome are numbers of the result of a function.
+// nvmlSome returns numbers of the result of a function.
 func nvmlSome[T any](
 	get func(nvml.Device) (T, nvml.Return), numbers func(T) []uint64,
 ) func(nvml.Device) ([]uint64, nvml.Return) {

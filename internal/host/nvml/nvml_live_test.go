@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/internal/host/hosttest"
 )
 
-// compiler is the C compiler of cgo.
+// compiler returns the C compiler of cgo.
 func compiler() string { return cmp.Or(os.Getenv("CC"), "gcc") }
 
 // TestIncompleteLibrary: of an old library without most functions, the available figures are read, and the process

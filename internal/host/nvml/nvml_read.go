@@ -40,7 +40,7 @@ func (r *nvmlReading) text(function string) string {
 	return s
 }
 
-// numbers is the result of the first function that the library has; nil if none.
+// numbers returns the result of the first function that the library has; nil if none.
 func (r *nvmlReading) numbers(functions ...string) []uint64 {
 	for i, f := range functions {
 		n, err := r.device.Numbers(f)
@@ -62,7 +62,7 @@ func (r *nvmlReading) number(functions ...string) *uint64 {
 	return nil
 }
 
-// scaled is a number in a unit of which that of the library is a part.
+// scaled returns a number in a unit of which that of the library is a part.
 func (r *nvmlReading) scaled(function string, parts float64) *float64 {
 	n := r.number(function)
 	if n == nil {
@@ -178,7 +178,7 @@ const (
 	nvmlLinkSleeps = 2
 )
 
-// fields are the field values to query, all in one call: nvmlFields, nvmlLinkErrors, and the states of the NVLinks.
+// fields returns the field values to query, all in one call: nvmlFields, nvmlLinkErrors, and the states of the NVLinks.
 func (s *nvmlSeat) fields() []nvmlField {
 	out := make([]nvmlField, 0, len(nvmlFields)+len(nvmlLinkErrors)+s.links)
 	for _, f := range nvmlFields {

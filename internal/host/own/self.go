@@ -47,7 +47,7 @@ func readSelf(name string, buf []byte) []byte {
 	return buf[:n]
 }
 
-// selfDescriptors is the number of open descriptors.
+// selfDescriptors returns the number of open descriptors.
 func selfDescriptors() (int, bool) {
 	if st, err := os.Stat("/proc/self/fd"); err == nil && st.Size() > 0 { // since Linux 6.2
 		return int(st.Size()), true
@@ -105,8 +105,8 @@ var ownCounters = map[string]string{
 	"InOctets": "process_network_receive_bytes_total", "OutOctets": "process_network_transmit_bytes_total",
 }
 
-// Siblings are the arguments of the other processes that run this executable in this mount namespace, by PID: on a host
-// the exporter that runs there, in a container the container's. Source: /proc/PID/exe, ns/mnt and cmdline of the
+// Siblings returns the arguments of the other processes that run this executable in this mount namespace, by PID: on a
+// host the exporter that runs there, in a container the container's. Source: /proc/PID/exe, ns/mnt and cmdline of the
 // process's own /proc. Processes of other users are left out. Without /proc the result is empty.
 func Siblings() (args [][]string) {
 	self, err := identity("self")
@@ -134,7 +134,7 @@ func Siblings() (args [][]string) {
 	return args
 }
 
-// identity is the executable and mount namespace of a process.
+// identity returns the executable and mount namespace of a process.
 func identity(pid string) (id [2]string, err error) {
 	for i, link := range []string{"exe", "ns/mnt"} {
 		if id[i], err = os.Readlink("/proc/" + pid + "/" + link); err != nil {

@@ -90,7 +90,7 @@ const (
 	vpdContent  = "\x82\x02\x00CX\x00\xff\x78"
 )
 
-// helped is a tree with processes and vital product data, and a host that reads it by a helper at a socket.
+// helped returns a tree with processes and vital product data, and a host that reads it by a helper at a socket.
 func helped(t *testing.T) (dir, name string, direct, byHelper *reader) {
 	t.Helper()
 	dir, _ = hosttest.Machine(t)

@@ -24,8 +24,8 @@ import (
 	"rdma_exporter/internal/lldp"
 )
 
-// networkdHost is a tree with an active networkd, whose connections are served by talk. The connection is closed when
-// talk returns.
+// networkdHost returns a tree with an active networkd, whose connections are served by talk. The connection is closed
+// when talk returns.
 func networkdHost(t *testing.T, talk func(net.Conn)) (dir string, c NetworkdClient, accepted chan struct{}) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "networkd") // the path of a socket has at most 107 bytes
@@ -120,7 +120,7 @@ func networkdOf(answer string) func(net.Conn) {
 	}})
 }
 
-// framesIn are the neighbours of saved frames, by system or chassis.
+// framesIn returns the neighbours of saved frames, by system or chassis.
 func framesIn(t *testing.T, b []byte) map[string]lldp.Neighbour {
 	t.Helper()
 	out := map[string]lldp.Neighbour{}

@@ -115,7 +115,7 @@ func rpcError(ctx context.Context, err error) error {
 	return errors.New(text)
 }
 
-// podsOf are the pods of an answer.
+// podsOf returns the pods of an answer.
 func podsOf(answer *podresources.ListPodResourcesResponse) ([]snapshot.Pod, error) {
 	out, devices := []snapshot.Pod{}, 0
 	for _, p := range answer.GetPodResources() {

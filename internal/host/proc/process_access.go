@@ -22,7 +22,7 @@ type credentials struct {
 	all    bool     // reads every file: root with CAP_DAC_OVERRIDE or CAP_DAC_READ_SEARCH
 }
 
-// credentialsOf are the credentials in /proc/PID/status. ok is false if the process has two users or groups, as a
+// credentialsOf returns the credentials in /proc/PID/status. ok is false if the process has two users or groups, as a
 // set-user-ID program has: its environment is that of the one, and it may read the files of the other.
 func credentialsOf(status []byte) (c credentials, ok bool) {
 	uid, okUser := oneID(rooted.StatusField(status, "Uid"))
@@ -38,7 +38,7 @@ func credentialsOf(status []byte) (c credentials, ok bool) {
 	return c, okUser && okGroup
 }
 
-// oneID is the ID if real, effective, saved and file system ID are the same.
+// oneID returns the ID if real, effective, saved and file system ID are the same.
 func oneID(field string) (uint32, bool) {
 	all := strings.Fields(field)
 	if len(all) != 4 || slices.ContainsFunc(all, func(s string) bool { return s != all[0] }) {
@@ -103,7 +103,7 @@ func (c credentials) may(fd int, want uint32) error {
 	}
 }
 
-// pathOf is the file of a descriptor, for calls that refuse an O_PATH one.
+// pathOf returns the file of a descriptor, for calls that refuse an O_PATH one.
 func pathOf(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 // Limits of a path: of links as in the kernel (MAXSYMLINKS), of its length (PATH_MAX), and of the names in it.
@@ -183,8 +183,8 @@ func (c credentials) walk(root int, name string) (fd int, err error) {
 	return -1, unix.ELOOP
 }
 
-// linkOf is the target of a symbolic link that is open. The kernel's own links (/proc/PID/root) do not lead where their
-// text says: following them is refused.
+// linkOf returns the target of a symbolic link that is open. The kernel's own links (/proc/PID/root) do not lead where
+// their text says: following them is refused.
 func linkOf(fd int) (target string, isLink bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFLNK {

@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/internal/host/rooted"
 )
 
-// ownCredentials are those of this process, by its status.
+// ownCredentials returns those of this process, by its status.
 func ownCredentials(t *testing.T) credentials {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")

@@ -107,7 +107,7 @@ func readBelow(root int, name string, who credentials) ([]byte, error) {
 	return rooted.Pread(fd, nil, true)
 }
 
-// homeOf is the home directory of a user in /etc/passwd: NAME:x:UID:GID:…:HOME:SHELL.
+// homeOf returns the home directory of a user in /etc/passwd: NAME:x:UID:GID:…:HOME:SHELL.
 func homeOf(passwd []byte, uid string) string {
 	for line := range strings.Lines(string(passwd)) {
 		if f := strings.Split(strings.TrimSpace(line), ":"); len(f) >= 7 && f[2] == uid && strings.HasPrefix(f[5], "/") {

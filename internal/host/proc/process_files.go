@@ -79,8 +79,8 @@ func lockedMemory(b []byte) (limit *uint64, unlimited bool) {
 	return nil, false
 }
 
-// commandOf is the name in parentheses in /proc/PID/stat: the first 15 bytes of the program name, or what the program
-// has set.
+// commandOf returns the name in parentheses in /proc/PID/stat: the first 15 bytes of the program name, or what the
+// program has set.
 func commandOf(b []byte) string {
 	from, to := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if from < 0 || to < from {
@@ -95,7 +95,7 @@ const (
 	statStart  = 19 // starttime, the 22nd
 )
 
-// statField is a field of /proc/PID/stat; empty if missing.
+// statField returns a field of /proc/PID/stat; empty if missing.
 func statField(b []byte, n int) string {
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if n >= len(fields) {
@@ -108,13 +108,13 @@ func printable(s string) string {
 	return words.Replace(strings.ToValidUTF8(s, "?"), unicode.IsControl, '?')
 }
 
-// uidOf is the real user of /proc/PID/status, "Uid:  1000  1000  1000  1000"; empty if missing.
+// uidOf returns the real user of /proc/PID/status, "Uid:  1000  1000  1000  1000"; empty if missing.
 func uidOf(b []byte) string {
 	uid, _, _ := strings.Cut(rooted.StatusField(b, "Uid"), "\t")
 	return uid
 }
 
-// variable is a variable of /proc/PID/environ.
+// variable returns a variable of /proc/PID/environ.
 func variable(b []byte, name string) string {
 	for entry := range bytes.SplitSeq(b, []byte{0}) {
 		if value, ok := bytes.CutPrefix(entry, []byte(name+"=")); ok {
@@ -124,8 +124,8 @@ func variable(b []byte, name string) string {
 	return ""
 }
 
-// sinceBootOf is the start time of a process: the kernel reports it in clock ticks, which are hundredths of a second
-// (USER_HZ).
+// sinceBootOf returns the start time of a process: the kernel reports it in clock ticks, which are hundredths of a
+// second (USER_HZ).
 func sinceBootOf(start string) time.Duration {
 	ticks, err := strconv.ParseInt(start, 10, 64)
 	if err != nil || ticks > math.MaxInt64/int64(10*time.Millisecond) {

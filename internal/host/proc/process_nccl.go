@@ -70,7 +70,7 @@ func (r *jobReader) request(j job) {
 	}
 }
 
-// of is the content of a job's files, or the error; both are nil while they have not been read.
+// of returns the content of a job's files, or the error; both are nil while they have not been read.
 func (r *jobReader) of(pid int, start string) (*jobFiles, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

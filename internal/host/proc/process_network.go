@@ -34,7 +34,7 @@ func (p *processTable) network(out *snapshot.Process) {
 	out.Network, out.Netdevs = own, names
 }
 
-// networkNames are the names in /proc/net/dev but lo, sorted (net/core/net-procfs.c).
+// networkNames returns the names in /proc/net/dev but lo, sorted (net/core/net-procfs.c).
 func networkNames(text []byte) string {
 	names := rooted.ParseNetdevs(text)
 	slices.Sort(names)
@@ -54,7 +54,7 @@ func possibleNames(list string) string {
 	return strings.Join(out, " ")
 }
 
-// InnerPID is the PID of a process in its own PID namespace: the last number of NSpid in /proc/PID/status. It
+// InnerPID returns the PID of a process in its own PID namespace: the last number of NSpid in /proc/PID/status. It
 // is the PID itself if that is not readable.
 func InnerPID(f host.Files, pid int) int {
 	b, err := f.Read("proc/"+strconv.Itoa(pid)+"/status", nil)
@@ -84,7 +84,7 @@ func SameNetwork(f host.Files, pid int) (same, known bool) {
 // namespace is the target of /proc/PID/ns/net, net:[4026531840] (nsfs, ns_get_path).
 var namespace = lazy.Regexp(`^net:\[([0-9]{1,20})\]$`)
 
-// networkOf is the number of the network namespace of a process, a PID or self; empty if it is not readable.
+// networkOf returns the number of the network namespace of a process, a PID or self; empty if it is not readable.
 func networkOf(f host.Files, process string) string {
 	target, err := f.Link("proc/" + process + "/ns/net")
 	if err != nil {

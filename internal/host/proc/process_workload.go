@@ -64,8 +64,8 @@ func placeOf(env map[string]string, cgroup []byte) (out cgroupPlace) {
 	return out
 }
 
-// unitOf is the innermost systemd unit of a path. Units of a user's own manager have names that the user chooses: they
-// are user.slice.
+// unitOf returns the innermost systemd unit of a path. Units of a user's own manager have names that the user chooses:
+// they are user.slice.
 func unitOf(path string) string {
 	found := unit().FindAllStringSubmatch(path, -1)
 	switch {
@@ -89,7 +89,7 @@ func (p *processTable) place(out *snapshot.Process, cgroup, environ, status []by
 	}
 }
 
-// withoutNames are processes without the names of jobs and users.
+// withoutNames returns processes without the names of jobs and users.
 func withoutNames(found []snapshot.Process) []snapshot.Process {
 	for i := range found {
 		found[i].JobName, found[i].User = "", ""

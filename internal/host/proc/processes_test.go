@@ -52,7 +52,7 @@ func statusOf(uid int) string {
 	return fmt.Sprintf("Name:\tpython\nUid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\nGid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\nGroups:\t\n", uid)
 }
 
-// NewProcessTree is an empty tree, and a table of it that scans everything: its clock stands still.
+// NewProcessTree returns an empty tree, and a table of it that scans everything: its clock stands still.
 func NewProcessTree(t testing.TB) (processTree, *processTable) {
 	p := processTree{t, t.TempDir()}
 	for _, d := range []string{"sys", "proc/self"} {

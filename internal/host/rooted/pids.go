@@ -32,7 +32,7 @@ func (t *Tree) Pids() ([]int, error) {
 	return out, nil
 }
 
-// Leader is the process of a thread, from /proc/TID/status; the thread itself if that is not readable.
+// Leader returns the process of a thread, from /proc/TID/status; the thread itself if that is not readable.
 func (t *Tree) Leader(tid int) int {
 	b, err := t.Read("proc/"+strconv.Itoa(tid)+"/status", nil)
 	if err != nil {
@@ -44,7 +44,7 @@ func (t *Tree) Leader(tid int) int {
 	return tid
 }
 
-// StatusField is the trimmed value of a line of /proc/PID/status; empty if missing.
+// StatusField returns the trimmed value of a line of /proc/PID/status; empty if missing.
 func StatusField(b []byte, name string) string {
 	for line := range strings.Lines(string(b)) {
 		if rest, ok := strings.CutPrefix(line, name+":"); ok {

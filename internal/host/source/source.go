@@ -125,10 +125,10 @@ var sources = [numSources]sourceInfo{
 	Setup:         {"setup", LockNone, needsFiles},                // settings of the kernel and of the system's configuration files
 }
 
-// Name is the value of the metric label.
+// Name returns the value of the metric label.
 func (s Source) Name() string { return sources[s].name }
 
-// Lock is what the source blocks with every driver.
+// Lock returns what the source blocks with every driver.
 func (s Source) Lock() Lock { return sources[s].lock }
 
 // All lists all sources.
@@ -158,10 +158,10 @@ func (s Source) Guarded() bool {
 	return false
 }
 
-// Needs is what permits reading the source.
+// Needs returns what permits reading the source.
 func (s Source) Needs() string { return sources[s].needs }
 
-// NeedsAfter is what permits reading the source after this error.
+// NeedsAfter returns what permits reading the source after this error.
 func (s Source) NeedsAfter(err error) string {
 	switch {
 	case errors.Is(err, access.ErrOtherNetwork):

@@ -134,7 +134,7 @@ func madError(err error) error {
 	return fmt.Errorf("%w: %s", err, remedy)
 }
 
-// madPorts are the InfiniBand ports with a umad file.
+// madPorts returns the InfiniBand ports with a umad file.
 func madPorts(files host.Files) ([]MADPort, error) {
 	names, err := files.List(umadClass)
 	if err != nil {
@@ -193,7 +193,7 @@ func nodeGUID(files host.Files, p MADPort) string {
 	return guid
 }
 
-// portDir is the directory of a port's attributes.
+// portDir returns the directory of a port's attributes.
 func portDir(p MADPort) string { return fmt.Sprintf("%s/%s/ports/%d", host.ClassDir, p.Device, p.Port) }
 
 // madRank ranks an InfiniBand port: 1 without a link, 2 not yet configured by a subnet manager, 3 ACTIVE.
@@ -232,7 +232,7 @@ func (u *umad) register(classes ...uint8) error {
 	return errors.Join(err, failed)
 }
 
-// qpOf is the queue pair of a class (IBA 13.5.1).
+// qpOf returns the queue pair of a class (IBA 13.5.1).
 func qpOf(class uint8) uint32 {
 	if class == mad.ClassPerformance {
 		return 1

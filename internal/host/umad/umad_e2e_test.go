@@ -17,7 +17,7 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// umadOf is the umad file of a device with one port.
+// umadOf returns the umad file of a device with one port.
 func umadOf(t *testing.T, device string) string {
 	t.Helper()
 	names, err := filepath.Glob("/sys/class/infiniband_mad/umad*")

@@ -179,8 +179,9 @@ type Tick int
 
 func DecodeTick(b []byte) Tick { return Tick(b[2]) + 1 }
 
-// Bytes is the data that a port with some lanes can send in a tick. Switches with a tick of 8 (Quantum and later) count
-// 8 bytes of the port, whatever its width (NVIDIA, ibdiagnet user manual, Congestion Assessment on InfiniBand Links).
+// Bytes returns the data that a port with some lanes can send in a tick. Switches with a tick of 8 (Quantum and later)
+// count 8 bytes of the port, whatever its width (NVIDIA, ibdiagnet user manual, Congestion Assessment on InfiniBand
+// Links).
 func (t Tick) Bytes(lanes int) float64 {
 	if t == 8 {
 		lanes = 1

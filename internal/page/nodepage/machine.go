@@ -131,7 +131,7 @@ func (d *drawing) drawPiece(b topo.Branch) piece {
 	d.drawBranch(&p, b, 0, at)
 	last := p.Rows[len(p.Rows)-1]
 	p.Height = last.Y + last.H + 2
-	p.Name = strings.Join(words.Of(p.Rows, func(r box) string { return r.Title }), ", ")
+	p.Name = strings.Join(words.Map(p.Rows, func(r box) string { return r.Title }), ", ")
 	for i := range d.m.GPUs {
 		g := &d.m.GPUs[i]
 		from, here := at["gpu "+g.Index]

@@ -52,7 +52,7 @@ func listDifferences(rows []snapshot.SetupRow, state snapshot.SetupState) (out [
 		if x.Severity == "warning" {
 			x.Health = page.Warning
 		}
-		x.Sets = words.Of(d.Remedies, func(r string) string { return page.Shorten(r, page.MaxText) })
+		x.Sets = words.Map(d.Remedies, func(r string) string { return page.Shorten(r, page.MaxText) })
 		out = append(out, x)
 	}
 	return out

@@ -196,7 +196,7 @@ func newAnswer(what expect.Accepted, unknown []string, err error) (control.Accep
 	for _, r := range what.Roles {
 		a.Forgets = append(a.Forgets, fmt.Sprintf("port %s/%d: role was %s", r.Device, r.Port, r.Role))
 	}
-	ports := words.Of(what.Baselines, func(b expect.Baseline) string { return fmt.Sprintf("%s/%d", b.Device, b.Port) })
+	ports := words.Map(what.Baselines, func(b expect.Baseline) string { return fmt.Sprintf("%s/%d", b.Device, b.Port) })
 	slices.Sort(ports)
 	for _, port := range slices.Compact(ports) {
 		a.Forgets = append(a.Forgets, "port "+port+": baselines of bit errors and optics")

@@ -100,7 +100,7 @@ func fill(to *[half]byte, at int, bytes string) error {
 	return nil
 }
 
-// Captured is the memory in the format of captures, by ADDRESS-PAGE-BANK: lines "OFFSET: BYTES".
+// Captured returns the memory in the format of captures, by ADDRESS-PAGE-BANK: lines "OFFSET: BYTES".
 func (m Memory) Captured() map[string]string {
 	out := map[string]string{}
 	for _, upper := range []bool{false, true} {

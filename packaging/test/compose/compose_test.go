@@ -34,7 +34,7 @@ func load(t *testing.T, env ...string) *types.Project {
 	return p
 }
 
-// inContainer is where a path of a service lies in the repository.
+// inContainer returns where a path of a service lies in the repository.
 func inContainer(t *testing.T, s types.ServiceConfig, name string) string {
 	t.Helper()
 	for _, v := range s.Volumes {
@@ -46,7 +46,7 @@ func inContainer(t *testing.T, s types.ServiceConfig, name string) string {
 	return ""
 }
 
-// flagOf is the value of a flag of a service.
+// flagOf returns the value of a flag of a service.
 func flagOf(t *testing.T, s types.ServiceConfig, name string) string {
 	t.Helper()
 	for _, arg := range s.Command {
@@ -112,7 +112,7 @@ func TestExporter(t *testing.T) {
 	}
 }
 
-// volume is how a volume is mounted in a service.
+// volume returns how a volume is mounted in a service.
 func volume(t *testing.T, s types.ServiceConfig, source string) types.ServiceVolumeConfig {
 	t.Helper()
 	for _, v := range s.Volumes {
@@ -189,7 +189,7 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-// local is an address of the loopback interface by name.
+// local returns an address of the loopback interface by name.
 func local(address string) string { return strings.Replace(address, "127.0.0.1:", "localhost:", 1) }
 
 // TestGrafana: the files of its provisioning have the keys that it knows, and lead to the Prometheus and to the

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sets are the value sets by name.
+// sets returns the value sets by name.
 func sets(t *testing.T) map[string]chartutil.Values {
 	t.Helper()
 	names, err := filepath.Glob(testdata + "/*.values.yaml")
@@ -77,7 +77,7 @@ func render(c *chart.Chart, values chartutil.Values) (map[string]string, error) 
 // document is one object that the chart renders.
 type document struct{ template, text string }
 
-// documents are all objects of a value set, by template and in their order there.
+// documents returns all objects of a value set, by template and in their order there.
 func documents(t *testing.T, c *chart.Chart, values chartutil.Values) (out []document) {
 	t.Helper()
 	files, err := render(c, values)

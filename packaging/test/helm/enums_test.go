@@ -42,7 +42,7 @@ var enums = sync.OnceValues(func() (map[string][]string, error) {
 	return out, nil
 })
 
-// marked are the types with +enum in their comment.
+// marked returns the types with +enum in their comment.
 func marked(file *ast.File) map[string]bool {
 	out := map[string]bool{}
 	for _, d := range file.Decls {
@@ -54,7 +54,7 @@ func marked(file *ast.File) map[string]bool {
 	return out
 }
 
-// constantsOf are the strings that the file's constants have, by type.
+// constantsOf returns the strings that the file's constants have, by type.
 func constantsOf(file *ast.File) map[string][]string {
 	out := map[string][]string{}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -73,7 +73,7 @@ func constantsOf(file *ast.File) map[string][]string {
 	return out
 }
 
-// enumProblems are the values in v, which is at path, that their type does not allow. An empty one is absent.
+// enumProblems returns the values in v, which is at path, that their type does not allow. An empty one is absent.
 func enumProblems(path string, v reflect.Value) (out []error) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

@@ -149,7 +149,7 @@ func closeSchema(schema any) {
 	}
 }
 
-// schemaProblems are what the schemas of a kind find in an object.
+// schemaProblems returns what the schemas of a kind find in an object.
 func schemaProblems(kind, text string) (out []error) {
 	all, err := schemas()
 	if err != nil {

@@ -24,7 +24,7 @@ func evaluate(config, part string) (string, error) {
 	return vm.EvaluateAnonymousSnippet("test.jsonnet", "((import 'mixin.libsonnet') + { _config+:: "+config+" })."+part)
 }
 
-// mixed are the rules of the mixin, without their runbooks.
+// mixed returns the rules of the mixin, without their runbooks.
 func mixed(t *testing.T, config string) []tool.Rule {
 	t.Helper()
 	text, err := evaluate(config, "prometheusAlerts")

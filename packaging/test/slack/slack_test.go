@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/alertmanager/template"
 )
 
-// notice is a notification of alerts with one summary each, and an action.
+// notice returns a notification of alerts with one summary each, and an action.
 func notice(status, cluster string, summaries ...string) *template.Data {
 	d := &template.Data{
 		Status:       status,

@@ -22,7 +22,7 @@ type Place struct {
 // SwitchGUID is that of the switch, Host that of the adapter at one of its ports. The local port is that of Host(1).
 const SwitchGUID = 1
 
-// Host is the port of the adapter at a port of the switch.
+// Host returns the port of the adapter at a port of the switch.
 func Host(port int) Place { return Place{100 + uint64(port), 1} }
 
 // Port is a port with a link. Counters are by name; those of a lane have "/" and its number.
@@ -122,7 +122,7 @@ func put(b []byte, f field, v uint64) {
 	}
 }
 
-// arrive is the place that a datagram reaches.
+// arrive returns the place that a datagram reaches.
 func (a *Agent) arrive(d *mad.Datagram) (Place, bool) {
 	if d.Class() != mad.ClassSubnetDirected {
 		switch {

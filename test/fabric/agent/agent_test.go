@@ -158,7 +158,7 @@ func setMode(a *Agent, mode uint16) {
 	}
 }
 
-// text are the metrics of ports after a sweep.
+// text returns the metrics of ports after a sweep.
 func text(m *fabric.Monitor) string { return string(exposition.AppendText(nil, m.Families())) }
 
 // TestCounterEnds: counters of 32 bits stand at their end, wrap (firmware that does not saturate) and are cleared; a
