@@ -19,6 +19,7 @@ import (
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/test/played"
 )
 
@@ -108,11 +109,11 @@ func Collect(
 // FakeGPUs is a host access to GPUs.
 type FakeGPUs struct {
 	nvml.NoNVML
-	Nvml     snapshot.NVML
+	Nvml     accel.NVML
 	Errs     []error
 	Err      error
 	Takes    atomic.Int64 // nanoseconds, a reading
-	Released *snapshot.GPURelease
+	Released *accel.GPURelease
 	WatchErr error
 	Reads    atomic.Int64
 	Full     atomic.Bool
@@ -125,7 +126,7 @@ func SlowGPUs(takes time.Duration) *FakeGPUs {
 	return f
 }
 
-func (f *FakeGPUs) ReadGPUs(_ context.Context, full bool) (snapshot.NVML, []error, error) {
+func (f *FakeGPUs) ReadGPUs(_ context.Context, full bool) (accel.NVML, []error, error) {
 	f.Reads.Add(1)
 	f.Full.Store(full)
 	time.Sleep(time.Duration(f.Takes.Load()))
@@ -140,7 +141,7 @@ func (f *FakeGPUs) WatchGPUs(ctx context.Context) error {
 	return nil
 }
 
-func (f *FakeGPUs) GPUsReleased() *snapshot.GPURelease { return f.Released }
+func (f *FakeGPUs) GPUsReleased() *accel.GPURelease { return f.Released }
 
 // ReadOnce reads with a collector that has returned before done is called.
 func ReadOnce(

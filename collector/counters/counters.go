@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // AllOnes is the value read from a device that is gone: no 64-bit counter reaches its maximum within the life of a
@@ -21,8 +21,8 @@ const WordBytes = 4
 func HasTraffic(names []string) bool { return slices.Contains(names, "port_rcv_data") }
 
 // StatOf returns the value of a counter by name.
-func StatOf(stats []snapshot.Stat, name string) (uint64, bool) {
-	i := slices.IndexFunc(stats, func(s snapshot.Stat) bool { return s.Name == name })
+func StatOf(stats []wire.Stat, name string) (uint64, bool) {
+	i := slices.IndexFunc(stats, func(s wire.Stat) bool { return s.Name == name })
 	if i < 0 {
 		return 0, false
 	}

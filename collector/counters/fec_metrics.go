@@ -7,6 +7,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // FEC statistics of a port. Those by lane are separate metrics, so that a sum over a port counts nothing twice.
@@ -31,7 +32,7 @@ const sourceFEC = "ethtool netlink FEC_GET"
 
 // CorrectedSymbols returns the symbols corrected in the blocks of a histogram: of the port, and by lane where each bin
 // with blocks has the same lanes.
-func CorrectedSymbols(bins []snapshot.FECBin) (total uint64, lanes []uint64) {
+func CorrectedSymbols(bins []wire.FECBin) (total uint64, lanes []uint64) {
 	lanes = make([]uint64, len(bins[0].Lanes))
 	for _, b := range bins {
 		total += b.Low * b.Blocks

@@ -3,11 +3,11 @@ package counters
 import (
 	"strconv"
 
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // LabelOf returns the value of a label beside the netdev.
-func LabelOf(c *snapshot.NetdevCount, name string) string {
+func LabelOf(c *wire.NetdevCount, name string) string {
 	switch name {
 	case "priority", "lane", "queue":
 		return Index(c.Index)

@@ -7,7 +7,7 @@ import (
 
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/internal/host"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // TestNetdevStatNames: one statistic of each kind of each driver, by the driver's name, and its metric.
@@ -16,7 +16,7 @@ func TestNetdevStatNames(t *testing.T) {
 	for _, c := range []struct {
 		driver string
 		stats  []host.Stat
-		want   []snapshot.NetdevCount
+		want   []wire.NetdevCount
 	}{
 		{
 			"mlx5_core",
@@ -35,119 +35,119 @@ func TestNetdevStatNames(t *testing.T) {
 				{Name: "rx_symbol_err_phy", Value: 3},
 				{Name: "module_bad_shorted", Value: 6},
 			},
-			[]snapshot.NetdevCount{
-				{What: snapshot.PFCPauseFrames, Label: Receive, Index: 3, Value: 5},
-				{What: snapshot.PFCPauseSeconds, Label: Receive, Index: 3, Value: 2.5},
-				{What: snapshot.PFCPauseTransitions, Label: Receive, Index: 3, Value: 4},
-				{What: snapshot.PauseStormEvents, Label: "error", Index: -1, Value: 1},
-				{What: snapshot.PCIeStallRatio, Label: Receive, Index: -1, Value: 0.37},
-				{What: snapshot.PCIeStallRatio, Label: Transmit, Index: -1, Value: 1},
-				{What: snapshot.LaneErrors, Index: 2, Value: 8},
-				{What: snapshot.FrameErrors, Index: -1, Value: 5},
-				{What: snapshot.ModuleEvents, Label: "shorted", Index: -1, Value: 6},
+			[]wire.NetdevCount{
+				{What: wire.PFCPauseFrames, Label: Receive, Index: 3, Value: 5},
+				{What: wire.PFCPauseSeconds, Label: Receive, Index: 3, Value: 2.5},
+				{What: wire.PFCPauseTransitions, Label: Receive, Index: 3, Value: 4},
+				{What: wire.PauseStormEvents, Label: "error", Index: -1, Value: 1},
+				{What: wire.PCIeStallRatio, Label: Receive, Index: -1, Value: 0.37},
+				{What: wire.PCIeStallRatio, Label: Transmit, Index: -1, Value: 1},
+				{What: wire.LaneErrors, Index: 2, Value: 8},
+				{What: wire.FrameErrors, Index: -1, Value: 5},
+				{What: wire.ModuleEvents, Label: "shorted", Index: -1, Value: 6},
 			},
 		},
 		{
 			"mlx4_core",
 			[]host.Stat{{Name: "rx_pause_prio_5", Value: 5}, {Name: "tx_pause_duration_prio_5", Value: 1e6}, {Name: "tx_pause_transition_prio_5", Value: 3}, {Name: "rx_pause_duration", Value: 5e5}},
-			[]snapshot.NetdevCount{
-				{What: snapshot.PFCPauseFrames, Label: Receive, Index: 5, Value: 5},
-				{What: snapshot.PFCPauseSeconds, Label: Transmit, Index: 5, Value: 1},
-				{What: snapshot.PFCPauseTransitions, Label: Transmit, Index: 5, Value: 3},
-				{What: snapshot.GlobalPauseSeconds, Label: Receive, Index: -1, Value: 0.5},
+			[]wire.NetdevCount{
+				{What: wire.PFCPauseFrames, Label: Receive, Index: 5, Value: 5},
+				{What: wire.PFCPauseSeconds, Label: Transmit, Index: 5, Value: 1},
+				{What: wire.PFCPauseTransitions, Label: Transmit, Index: 5, Value: 3},
+				{What: wire.GlobalPauseSeconds, Label: Receive, Index: -1, Value: 0.5},
 			},
 		},
 		{
 			"bnxt_en",
 			[]host.Stat{{Name: "tx_pfc_ena_frames_pri3", Value: 5}, {Name: "pfc_pri3_tx_duration_us", Value: 3e6}, {Name: "continuous_pause_events", Value: 1}, {Name: "continuous_roce_pause_events", Value: 2}, {Name: "rx_fec_uncorrectable_blocks", Value: 7}},
-			[]snapshot.NetdevCount{
-				{What: snapshot.PFCPauseFrames, Label: Transmit, Index: 3, Value: 5},
-				{What: snapshot.PFCPauseSeconds, Label: Transmit, Index: 3, Value: 3},
-				{What: snapshot.PauseStormEvents, Label: "warning", Index: -1, Value: 3},
-				{What: snapshot.FECUncorrectableBlocks, Index: -1, Value: 7},
+			[]wire.NetdevCount{
+				{What: wire.PFCPauseFrames, Label: Transmit, Index: 3, Value: 5},
+				{What: wire.PFCPauseSeconds, Label: Transmit, Index: 3, Value: 3},
+				{What: wire.PauseStormEvents, Label: "warning", Index: -1, Value: 3},
+				{What: wire.FECUncorrectableBlocks, Index: -1, Value: 7},
 			},
 		},
 		{
 			"ice",
 			[]host.Stat{{Name: "rx_priority_4_xon.nic", Value: 5}, {Name: "rx_priority_4_xoff.nic", Value: 6}, {Name: "link_xoff_tx.nic", Value: 2}, {Name: "rx_crc_errors.nic", Value: 1}, {Name: "rx_crc_errors", Value: 50}},
-			[]snapshot.NetdevCount{
-				{What: snapshot.PFCPauseFrames, Label: Receive, Index: 4, Value: 11},
-				{What: snapshot.GlobalPauseFrames, Label: Transmit, Index: -1, Value: 2},
-				{What: snapshot.CRCErrors, Index: -1, Value: 1},
+			[]wire.NetdevCount{
+				{What: wire.PFCPauseFrames, Label: Receive, Index: 4, Value: 11},
+				{What: wire.GlobalPauseFrames, Label: Transmit, Index: -1, Value: 2},
+				{What: wire.CRCErrors, Index: -1, Value: 1},
 			},
 		},
 		{
 			"i40e",
 			[]host.Stat{{Name: "port.tx_priority_0_xoff_tx", Value: 5}, {Name: "port.rx_priority_0_xon_2_xoff", Value: 2}, {Name: "port.rx_discards", Value: 9}},
-			[]snapshot.NetdevCount{
-				{What: snapshot.PFCPauseFrames, Label: Transmit, Index: 0, Value: 5},
-				{What: snapshot.PFCPauseTransitions, Label: Receive, Index: 0, Value: 2},
-				{What: snapshot.Discards, Label: Receive, Index: -1, Value: 9},
+			[]wire.NetdevCount{
+				{What: wire.PFCPauseFrames, Label: Transmit, Index: 0, Value: 5},
+				{What: wire.PFCPauseTransitions, Label: Receive, Index: 0, Value: 2},
+				{What: wire.Discards, Label: Receive, Index: -1, Value: 9},
 			},
 		},
 		{
 			"i40e",
 			[]host.Stat{{Name: "rx_dropped", Value: 40}, {Name: "port.rx_dropped", Value: 9}, {Name: "port.tx_priority_3_xon", Value: 5}, {Name: "port.tx_priority_3_xoff", Value: 6}, {Name: "port.rx_priority_3_xon", Value: 1}, {Name: "port.rx_priority_3_xoff", Value: 2}},
-			[]snapshot.NetdevCount{
-				{What: snapshot.Discards, Label: Receive, Index: -1, Value: 9},
-				{What: snapshot.PFCPauseFrames, Label: Transmit, Index: 3, Value: 11},
-				{What: snapshot.PFCPauseFrames, Label: Receive, Index: 3, Value: 3},
+			[]wire.NetdevCount{
+				{What: wire.Discards, Label: Receive, Index: -1, Value: 9},
+				{What: wire.PFCPauseFrames, Label: Transmit, Index: 3, Value: 11},
+				{What: wire.PFCPauseFrames, Label: Receive, Index: 3, Value: 3},
 			},
 		},
 		{
 			"mlx5_core",
 			[]host.Stat{{Name: "dev_internal_queue_oob", Value: 1}, {Name: "rx_steer_missed_packets", Value: 2}, {Name: "tx_errors_phy", Value: 3}, {Name: "link_down_events_phy", Value: 4}, {Name: "total_success_recovery_phy", Value: 5}, {Name: "rx_pci_signal_integrity", Value: 6}, {Name: "tx_pci_signal_integrity", Value: 7}},
-			[]snapshot.NetdevCount{
-				{What: snapshot.DeviceQueueExhausted, Index: -1, Value: 1},
-				{What: snapshot.SteeringMisses, Index: -1, Value: 2},
-				{What: snapshot.TransmitErrors, Index: -1, Value: 3},
-				{What: snapshot.LinkDowns, Index: -1, Value: 4},
-				{What: snapshot.LinkRecoveries, Index: -1, Value: 5},
-				{What: snapshot.PCIeRecoveries, Label: Receive, Index: -1, Value: 6},
-				{What: snapshot.PCIeRecoveries, Label: Transmit, Index: -1, Value: 7},
+			[]wire.NetdevCount{
+				{What: wire.DeviceQueueExhausted, Index: -1, Value: 1},
+				{What: wire.SteeringMisses, Index: -1, Value: 2},
+				{What: wire.TransmitErrors, Index: -1, Value: 3},
+				{What: wire.LinkDowns, Index: -1, Value: 4},
+				{What: wire.LinkRecoveries, Index: -1, Value: 5},
+				{What: wire.PCIeRecoveries, Label: Receive, Index: -1, Value: 6},
+				{What: wire.PCIeRecoveries, Label: Transmit, Index: -1, Value: 7},
 			},
 		},
 		{
 			"bnxt_en",
 			[]host.Stat{{Name: "rx_discard_packets_cos4", Value: 5}, {Name: "rx_discard_bytes_cos4", Value: 500}, {Name: "rx_total_ring_discards", Value: 2}, {Name: "link_down_events", Value: 3}},
-			[]snapshot.NetdevCount{{What: snapshot.QueueDiscards, Index: 4, Value: 5}, {What: snapshot.OutOfBuffer, Index: -1, Value: 2}, {What: snapshot.LinkDowns, Index: -1, Value: 3}},
+			[]wire.NetdevCount{{What: wire.QueueDiscards, Index: 4, Value: 5}, {What: wire.OutOfBuffer, Index: -1, Value: 2}, {What: wire.LinkDowns, Index: -1, Value: 3}},
 		},
 		{
 			"be2net",
 			[]host.Stat{{Name: "rx_priority_pause_frames", Value: 5}, {Name: "rx_drops_no_pbuf", Value: 1}, {Name: "pmem_fifo_overflow_drop", Value: 2}, {Name: "rx_address_filtered", Value: 9}},
-			[]snapshot.NetdevCount{{What: snapshot.PFCPauseFrames, Label: Receive, Index: -1, Value: 5}, {What: snapshot.Discards, Label: Receive, Index: -1, Value: 3}},
+			[]wire.NetdevCount{{What: wire.PFCPauseFrames, Label: Receive, Index: -1, Value: 5}, {What: wire.Discards, Label: Receive, Index: -1, Value: 3}},
 		},
 		{
 			"hns3",
 			[]host.Stat{{Name: "mac_tx_pfc_pri7_pkt_num", Value: 5}, {Name: "mac_tx_pfc_pri7_xoff_time", Value: 5}, {Name: "mac_rx_mac_pause_num", Value: 1}},
-			[]snapshot.NetdevCount{{What: snapshot.PFCPauseFrames, Label: Transmit, Index: 7, Value: 5}, {What: snapshot.GlobalPauseFrames, Label: Receive, Index: -1, Value: 1}},
+			[]wire.NetdevCount{{What: wire.PFCPauseFrames, Label: Transmit, Index: 7, Value: 5}, {What: wire.GlobalPauseFrames, Label: Receive, Index: -1, Value: 1}},
 		},
 		{
 			"mana",
 			[]host.Stat{{Name: "hc_tc1_rx_pause_phy", Value: 5}, {Name: "hc_rx_discards_no_wqe", Value: 1}},
-			[]snapshot.NetdevCount{{What: snapshot.PFCPauseFrames, Label: Receive, Index: 1, Value: 5}, {What: snapshot.OutOfBuffer, Index: -1, Value: 1}},
+			[]wire.NetdevCount{{What: wire.PFCPauseFrames, Label: Receive, Index: 1, Value: 5}, {What: wire.OutOfBuffer, Index: -1, Value: 1}},
 		},
 		{
 			"ionic",
 			[]host.Stat{{Name: "frames_rx_pripause", Value: 5}, {Name: "rx_pripause_3_1us_count", Value: 4e6}, {Name: "frames_tx_pri_3", Value: 6}},
-			[]snapshot.NetdevCount{
-				{What: snapshot.PFCPauseFrames, Label: Receive, Index: -1, Value: 5},
-				{What: snapshot.PFCPauseSeconds, Label: Receive, Index: 3, Value: 4},
-				{What: snapshot.PriorityPackets, Label: Transmit, Index: 3, Value: 6},
+			[]wire.NetdevCount{
+				{What: wire.PFCPauseFrames, Label: Receive, Index: -1, Value: 5},
+				{What: wire.PFCPauseSeconds, Label: Receive, Index: 3, Value: 4},
+				{What: wire.PriorityPackets, Label: Transmit, Index: 3, Value: 6},
 			},
 		},
 		{
 			"cxgb4",
 			[]host.Stat{{Name: "tx_ppp2_frames", Value: 5}, {Name: "rx_bg0_frames_dropped", Value: 1}, {Name: "rx_bg3_frames_dropped", Value: 2}},
-			[]snapshot.NetdevCount{{What: snapshot.PFCPauseFrames, Label: Transmit, Index: 2, Value: 5}, {What: snapshot.Discards, Label: Receive, Index: -1, Value: 3}},
+			[]wire.NetdevCount{{What: wire.PFCPauseFrames, Label: Transmit, Index: 2, Value: 5}, {What: wire.Discards, Label: Receive, Index: -1, Value: 3}},
 		},
 		{
 			"qede",
 			[]host.Stat{{Name: "rx_pfc_frames", Value: 5}, {Name: "brb_discards", Value: 1}, {Name: "no_buff_discards", Value: 2}},
-			[]snapshot.NetdevCount{
-				{What: snapshot.PFCPauseFrames, Label: Receive, Index: -1, Value: 5},
-				{What: snapshot.Discards, Label: Receive, Index: -1, Value: 1},
-				{What: snapshot.OutOfBuffer, Index: -1, Value: 2},
+			[]wire.NetdevCount{
+				{What: wire.PFCPauseFrames, Label: Receive, Index: -1, Value: 5},
+				{What: wire.Discards, Label: Receive, Index: -1, Value: 1},
+				{What: wire.OutOfBuffer, Index: -1, Value: 2},
 			},
 		},
 	} {
@@ -161,10 +161,10 @@ func TestNetdevStatNames(t *testing.T) {
 		seen := map[string]bool{}
 		for _, n := range slices.Concat(directionsOf(netdevStatNames[driver])...) {
 			m := NetdevMetrics[n.what]
-			if n.what == snapshot.LinkDowns {
+			if n.what == wire.LinkDowns {
 				m.Desc = &metric.Desc{Labels: []string{"device", "port", "netdev"}} // of infiniband
 			}
-			values := snapshot.NetdevCount{Label: "label", Index: 7}
+			values := wire.NetdevCount{Label: "label", Index: 7}
 			var given []string // values of the labels beside the netdev
 			for _, name := range m.Desc.Labels[3:] {
 				given = append(given, LabelOf(&values, name))

@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // NetdevStats reads the driver statistics of netdevs (ethtool -S), shared by all collectors that use them: on mlx5 a
@@ -26,7 +26,7 @@ type NetdevStats struct {
 // NetdevState is the newest read of a netdev.
 type NetdevState struct {
 	NetdevTarget
-	Newest *snapshot.NetdevReading
+	Newest *wire.NetdevReading
 	shown  uint8 // see snapshot.NetdevReading
 }
 
@@ -39,7 +39,7 @@ func NewNetdevStats() *NetdevStats {
 const statsRequests = 3
 
 // Read reads the statistics of a netdev now and keeps them. The error is that of the driver, or rtnl unavailable.
-func (w *NetdevStats) Read(ctx context.Context, h *host.Host, of NetdevTarget) (*snapshot.NetdevReading, error) {
+func (w *NetdevStats) Read(ctx context.Context, h *host.Host, of NetdevTarget) (*wire.NetdevReading, error) {
 	var stats []host.Stat
 	var err error
 	var took time.Duration
@@ -70,12 +70,12 @@ func (w *NetdevStats) Read(ctx context.Context, h *host.Host, of NetdevTarget) (
 	}
 	counts := NetdevCounts(table, stats)
 	st.show(counts)
-	st.Newest = &snapshot.NetdevReading{At: now, Took: took, Counts: counts, Shown: st.shown}
+	st.Newest = &wire.NetdevReading{At: now, Took: took, Counts: counts, Shown: st.shown}
 	return st.Newest, nil
 }
 
 // Last returns the newest read of a netdev by any collector; nil if there is none.
-func (w *NetdevStats) Last(of NetdevTarget) *snapshot.NetdevReading {
+func (w *NetdevStats) Last(of NetdevTarget) *wire.NetdevReading {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if st := w.Netdevs[of.Netdev]; st != nil && st.NetdevTarget == of {
@@ -94,7 +94,7 @@ func (w *NetdevStats) LinkDowns(device string, port int, netdev string, now time
 		return nil
 	}
 	for i := range st.Newest.Counts {
-		if c := &st.Newest.Counts[i]; c.What == snapshot.LinkDowns {
+		if c := &st.Newest.Counts[i]; c.What == wire.LinkDowns {
 			return new(uint64(c.Value))
 		}
 	}
@@ -134,10 +134,10 @@ func (w *NetdevStats) drop(netdev string) {
 }
 
 // NetdevCounts maps statistics to the metrics common to all drivers, in the order of their first occurrence.
-func NetdevCounts(table map[string]NetdevEntry, stats []host.Stat) []snapshot.NetdevCount {
-	var out []snapshot.NetdevCount
+func NetdevCounts(table map[string]NetdevEntry, stats []host.Stat) []wire.NetdevCount {
+	var out []wire.NetdevCount
 	type key struct {
-		what  snapshot.NetdevStat
+		what  wire.NetdevStat
 		label string
 		index int
 	}
@@ -151,7 +151,7 @@ func NetdevCounts(table map[string]NetdevEntry, stats []host.Stat) []snapshot.Ne
 		if e.per != 0 {
 			v /= e.per
 		}
-		if e.what == snapshot.PCIeStallRatio {
+		if e.what == wire.PCIeStallRatio {
 			v = min(v, 1)
 		}
 		k := key{e.what, e.label, e.index}
@@ -160,16 +160,16 @@ func NetdevCounts(table map[string]NetdevEntry, stats []host.Stat) []snapshot.Ne
 			continue
 		}
 		place[k] = len(out)
-		out = append(out, snapshot.NetdevCount{What: e.what, Label: e.label, Index: e.index, Value: v})
+		out = append(out, wire.NetdevCount{What: e.what, Label: e.label, Index: e.index, Value: v})
 	}
 	return out
 }
 
 // show records the priorities with a count above 0, and those with PFC enabled where the driver lists no others.
-func (st *NetdevState) show(counts []snapshot.NetdevCount) {
+func (st *NetdevState) show(counts []wire.NetdevCount) {
 	for i := range counts {
 		if c := &counts[i]; c.ByPriority() &&
-			(c.Value > 0 || c.What == snapshot.PFCPauseFrames && listsEnabledOnly[st.Driver]) {
+			(c.Value > 0 || c.What == wire.PFCPauseFrames && listsEnabledOnly[st.Driver]) {
 			st.shown |= 1 << c.Index
 		}
 	}

@@ -5,10 +5,10 @@ import (
 
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/metric"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
-func emitEthernet(e *snapshot.Ethernet, s metric.Sink) {
+func emitEthernet(e *wire.Ethernet, s metric.Sink) {
 	for i := range e.Netdevs {
 		nd := &e.Netdevs[i]
 		at := [...]string{nd.Device, strconv.Itoa(nd.Port), nd.Netdev}
@@ -23,7 +23,7 @@ func emitEthernet(e *snapshot.Ethernet, s metric.Sink) {
 	}
 }
 
-func emitNetdevStats(s metric.Sink, nd *snapshot.NetdevCounters, at []string) {
+func emitNetdevStats(s metric.Sink, nd *wire.NetdevCounters, at []string) {
 	if nd.Stats == nil {
 		return
 	}
@@ -45,29 +45,29 @@ func emitNetdevStats(s metric.Sink, nd *snapshot.NetdevCounters, at []string) {
 
 // answer is a count from ethtool netlink.
 type answer struct {
-	what  snapshot.NetdevStat
+	what  wire.NetdevStat
 	label string
 	value **uint64
 }
 
 // answers returns the counts of ethtool netlink that the driver may have in its own statistics as well.
-func answers(nd *snapshot.NetdevCounters) []answer {
+func answers(nd *wire.NetdevCounters) []answer {
 	out := make([]answer, 0, 6)
 	if p := nd.Pause; p != nil {
-		out = append(out, answer{snapshot.GlobalPauseFrames, counters.Receive, &p.RXFrames},
-			answer{snapshot.GlobalPauseFrames, counters.Transmit, &p.TXFrames},
-			answer{snapshot.PauseStormEvents, "error", &p.TXStormEvents})
+		out = append(out, answer{wire.GlobalPauseFrames, counters.Receive, &p.RXFrames},
+			answer{wire.GlobalPauseFrames, counters.Transmit, &p.TXFrames},
+			answer{wire.PauseStormEvents, "error", &p.TXStormEvents})
 	}
 	if f := nd.FEC; f != nil {
-		out = append(out, answer{snapshot.FECCorrectedBits, "", &f.CorrectedBits},
-			answer{snapshot.FECCorrectedBlocks, "", &f.Corrected},
-			answer{snapshot.FECUncorrectableBlocks, "", &f.Uncorrectable})
+		out = append(out, answer{wire.FECCorrectedBits, "", &f.CorrectedBits},
+			answer{wire.FECCorrectedBlocks, "", &f.Corrected},
+			answer{wire.FECUncorrectableBlocks, "", &f.Uncorrectable})
 	}
 	return out
 }
 
 // emitAnswers emits the counts of pause and FEC that are not in the driver's own statistics.
-func emitAnswers(s metric.Sink, nd *snapshot.NetdevCounters, at []string) {
+func emitAnswers(s metric.Sink, nd *wire.NetdevCounters, at []string) {
 	for _, a := range answers(nd) {
 		if *a.value == nil {
 			continue

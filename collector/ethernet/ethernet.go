@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 // ethernet reads the statistics of the netdevs of RDMA ports.
 type ethernet struct {
 	stats   *counters.NetdevStats
-	devices reading.Devices[ethState, []snapshot.NetdevCounters]
+	devices reading.Devices[ethState, []wire.NetdevCounters]
 	samples *pfcSampler
 }
 
@@ -44,8 +45,8 @@ type ethNetdev struct {
 
 	statsRead timedRead
 	settings  timedRead // pause and FEC, both
-	pause     reading.Kept[*snapshot.Pause]
-	fec       reading.Kept[*snapshot.FEC]
+	pause     reading.Kept[*wire.Pause]
+	fec       reading.Kept[*wire.FEC]
 	fecActive *uint64 // of the answer for which the code was determined
 	fecCode   reading.Kept[string]
 	carrier   *uint64 // carrier changes at the last failure
@@ -55,7 +56,7 @@ type ethNetdev struct {
 func New(with *shared.State) *shared.Collector {
 	c := &ethernet{
 		stats:   with.Stats,
-		devices: reading.Devices[ethState, []snapshot.NetdevCounters]{Collector: "ethernet", Quarantines: true},
+		devices: reading.Devices[ethState, []wire.NetdevCounters]{Collector: "ethernet", Quarantines: true},
 	}
 	c.samples = newPFCSampler(with.SampleInterval, c.readPauses)
 	return &shared.Collector{
@@ -64,24 +65,24 @@ func New(with *shared.State) *shared.Collector {
 		Descs: append(counters.NetdevDescs(), pfcSampleDescs...),
 		Run:   c.samples.run,
 		Read:  with.Devices.Read(c.read),
-		Emit:  metric.EmitSection(func(n *snapshot.Node) *snapshot.Ethernet { return n.Ethernet }, emitEthernet),
+		Emit:  metric.EmitSection(func(n *snapshot.Node) *wire.Ethernet { return n.Ethernet }, emitEthernet),
 	}
 }
 
 func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error)) {
-	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(devices [][]snapshot.NetdevCounters) {
-		n.Ethernet = &snapshot.Ethernet{Netdevs: slices.Concat(devices...)}
+	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(devices [][]wire.NetdevCounters) {
+		n.Ethernet = &wire.Ethernet{Netdevs: slices.Concat(devices...)}
 		c.samples.drop(h.Now())
 		c.stats.Keep(roster.Names)
 	}, done)
 }
 
-func (c *ethernet) readDevice(r *reading.Reader, d *reading.Device, st *ethState) ([]snapshot.NetdevCounters, bool) {
+func (c *ethernet) readDevice(r *reading.Reader, d *reading.Device, st *ethState) ([]wire.NetdevCounters, bool) {
 	name := r.Device
 	if st.of != d {
 		c.learn(d, st)
 	}
-	out := make([]snapshot.NetdevCounters, 0, len(st.netdevs))
+	out := make([]wire.NetdevCounters, 0, len(st.netdevs))
 	for _, nd := range st.netdevs {
 		nd.release(r)
 		c.readStats(r, nd)
@@ -190,8 +191,8 @@ func (nd *ethNetdev) readSettings(r *reading.Reader) {
 }
 
 // counters returns the values of a netdev that are fresh enough to be served.
-func (c *ethernet) counters(r *reading.Reader, device string, nd *ethNetdev) snapshot.NetdevCounters {
-	out := snapshot.NetdevCounters{Device: device, Port: nd.Port, LinkLayer: nd.Layer, Netdev: nd.Name}
+func (c *ethernet) counters(r *reading.Reader, device string, nd *ethNetdev) wire.NetdevCounters {
+	out := wire.NetdevCounters{Device: device, Port: nd.Port, LinkLayer: nd.Layer, Netdev: nd.Name}
 	now, target := r.Now(), counters.TargetOf(device, nd.PortNetdev)
 	if stats := c.stats.Last(target); stats != nil && now.Sub(stats.At) <= counters.StatsRetention {
 		out.Stats = stats

@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/test/played"
 )
 
@@ -221,7 +222,7 @@ func FuzzNetdevCounts(f *testing.F) {
 	tables := counters.NetdevTables()
 	f.Fuzz(func(t *testing.T, driver, name string, v uint64) {
 		for _, c := range counters.NetdevCounts(tables[driver], []host.Stat{{Name: name, Value: v}, {Name: name, Value: v}}) {
-			if c.Index < -1 || c.Index >= counters.Priorities || c.Value < 0 || c.What >= snapshot.NumNetdevStats {
+			if c.Index < -1 || c.Index >= counters.Priorities || c.Value < 0 || c.What >= wire.NumNetdevStats {
 				t.Fatalf("%+v", c)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // Codes of rdma_port_fec_info.
@@ -69,7 +69,7 @@ func (nd *ethNetdev) readCode(r *reading.Reader, now time.Time) {
 }
 
 // emitFEC emits what only FEC_GET has: the code, statistics by lane, and the histogram.
-func emitFEC(s metric.Sink, nd *snapshot.NetdevCounters, at []string) {
+func emitFEC(s metric.Sink, nd *wire.NetdevCounters, at []string) {
 	f := nd.FEC
 	if f == nil {
 		return
@@ -100,7 +100,7 @@ func emitLanes(s metric.Sink, d *metric.Desc, lanes []uint64, at []string) {
 }
 
 // binName returns the label of a bin: "3", or "4-7".
-func binName(b snapshot.FECBin) string {
+func binName(b wire.FECBin) string {
 	low := strconv.FormatUint(b.Low, 10)
 	if b.Low == b.High {
 		return low

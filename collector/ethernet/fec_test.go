@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 func TestFECCode(t *testing.T) {
@@ -55,9 +55,9 @@ func TestFECCode(t *testing.T) {
 }
 
 func TestEmitFEC(t *testing.T) {
-	nd := &snapshot.NetdevCounters{FECCode: "RS(544,514)", FEC: &snapshot.FEC{
+	nd := &wire.NetdevCounters{FECCode: "RS(544,514)", FEC: &wire.FEC{
 		LaneCorrected: []uint64{4, 6}, LaneUncorrectable: []uint64{0, 1}, LaneCorrectedBits: []uint64{8},
-		Histogram: []snapshot.FECBin{
+		Histogram: []wire.FECBin{
 			{Blocks: 1000, Lanes: []uint64{400, 600}},
 			{Low: 1, High: 1, Blocks: 30, Lanes: []uint64{10, 20}},
 			{Low: 2, High: 3, Blocks: 5, Lanes: []uint64{1, 4}},

@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // A pause storm of a few seconds is a small part of a round of 15 s or 1m, and stalls all jobs on the port. The pause
@@ -68,7 +68,7 @@ func newPFCSampler(interval time.Duration, read readPauses) *pfcSampler {
 }
 
 // note records the reading of a round, and returns the totals of the samples; nil while this program takes none.
-func (s *pfcSampler) note(n counters.NetdevTarget, w *snapshot.NetdevReading, now time.Time) *snapshot.PFCSamples {
+func (s *pfcSampler) note(n counters.NetdevTarget, w *wire.NetdevReading, now time.Time) *wire.PFCSamples {
 	r := pausesOf(w)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,21 +94,21 @@ func (s *pfcSampler) sampling(netdev string) bool {
 }
 
 // samples returns the totals of the flows in the reading of the round.
-func (n *sampledNetdev) samples(w *snapshot.NetdevReading) *snapshot.PFCSamples {
-	out := &snapshot.PFCSamples{Sampled: n.pauses.sampled, Refused: maps.Clone(n.refused)}
+func (n *sampledNetdev) samples(w *wire.NetdevReading) *wire.PFCSamples {
+	out := &wire.PFCSamples{Sampled: n.pauses.sampled, Refused: maps.Clone(n.refused)}
 	if n.interval > 0 {
 		out.Interval = new(n.interval.Seconds())
 	}
 	var flows []flow
 	for i := range w.Counts {
-		if c := &w.Counts[i]; c.What == snapshot.PFCPauseSeconds && w.Exposes(c) {
+		if c := &w.Counts[i]; c.What == wire.PFCPauseSeconds && w.Exposes(c) {
 			flows = append(flows, flow{c.Label, counters.Index(c.Index)})
 		}
 	}
 	slices.SortFunc(flows, compareFlows)
 	for _, f := range flows {
 		p := counters.Entry(n.pauses.flows, f)
-		out.Flows = append(out.Flows, snapshot.PFCFlow{
+		out.Flows = append(out.Flows, wire.PFCFlow{
 			Direction: f.direction, Priority: f.priority, Stalled: p.stalled, Ratios: slices.Clone(p.ratios[:]), RatioSum: p.sum,
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 const fromSamples = "the exporter, by samples of " + counters.StatsSource
@@ -38,10 +38,10 @@ func ofRatios(d *metric.Desc) *metric.Desc {
 }
 
 // pausesOf extracts the pause times of a read, as of the middle of the call.
-func pausesOf(w *snapshot.NetdevReading) pauseReading {
+func pausesOf(w *wire.NetdevReading) pauseReading {
 	r := pauseReading{at: w.At.Add(-w.Took / 2), seconds: map[flow]float64{}}
 	for i := range w.Counts {
-		if c := &w.Counts[i]; c.What == snapshot.PFCPauseSeconds {
+		if c := &w.Counts[i]; c.What == wire.PFCPauseSeconds {
 			r.seconds[flow{c.Label, counters.Index(c.Index)}] = c.Value
 		}
 	}
@@ -61,7 +61,7 @@ func (c *ethernet) readPauses(
 	return pausesOf(w), w.Took, nil
 }
 
-func emitPFCSamples(s metric.Sink, p *snapshot.PFCSamples, at []string) {
+func emitPFCSamples(s metric.Sink, p *wire.PFCSamples, at []string) {
 	if p == nil {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/source"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // pausedPort is a port with the pause time of a test, in the time of the bubble.
@@ -113,12 +113,12 @@ func (w *pausedPort) watch(
 }
 
 // driverReading returns the reading of a driver with these pause times.
-func driverReading(r pauseReading) *snapshot.NetdevReading {
-	w := &snapshot.NetdevReading{At: r.at, Shown: 1<<counters.Priorities - 1}
+func driverReading(r pauseReading) *wire.NetdevReading {
+	w := &wire.NetdevReading{At: r.at, Shown: 1<<counters.Priorities - 1}
 	for f, s := range r.seconds {
 		i, _ := strconv.Atoi(f.priority)
 		w.Counts = append(w.Counts,
-			snapshot.NetdevCount{What: snapshot.PFCPauseSeconds, Label: f.direction, Index: i, Value: s})
+			wire.NetdevCount{What: wire.PFCPauseSeconds, Label: f.direction, Index: i, Value: s})
 	}
 	return w
 }
@@ -261,7 +261,7 @@ func TestSamplerForgetsNetdevsThatGo(t *testing.T) {
 	s := newPFCSampler(time.Second, nil)
 	s.running.Store(true)
 	n := counters.NetdevTarget{Device: "mlx5_0", Port: 1, Netdev: "eth0", Driver: "mlx5_core"}
-	note := func(r pauseReading) *snapshot.PFCSamples { return s.note(n, driverReading(r), r.at) }
+	note := func(r pauseReading) *wire.PFCSamples { return s.note(n, driverReading(r), r.at) }
 	note(us(0, 0))
 	note(us(15, 1))
 	s.netdevs["eth0"].pauses.noteSample(us(16, 1))

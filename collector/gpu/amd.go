@@ -8,15 +8,15 @@ import (
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/reading"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // readAMD lists the GPUs of AMD among those of the PCI tree; nil if it was not read.
-func readAMD(r reading.Reads, functions []string) []snapshot.AMDGPU {
+func readAMD(r reading.Reads, functions []string) []accel.AMDGPU {
 	if functions == nil {
 		return nil
 	}
-	out := []snapshot.AMDGPU{}
+	out := []accel.AMDGPU{}
 	var nodes []sysfs.KFDNode
 	for _, function := range functions {
 		if r.Optional(function+"/vendor") != fmt.Sprintf("0x%04x", sysfs.VendorAMD) {
@@ -25,7 +25,7 @@ func readAMD(r reading.Reads, functions []string) []snapshot.AMDGPU {
 		if nodes == nil {
 			nodes = sysfs.ReadKFDNodes(r)
 		}
-		g := snapshot.AMDGPU{PCIAddress: path.Base(function), Driver: sysfs.BoundDriver(r.Host.Files, function)}
+		g := accel.AMDGPU{PCIAddress: path.Base(function), Driver: sysfs.BoundDriver(r.Host.Files, function)}
 		if i := slices.IndexFunc(nodes, func(n sysfs.KFDNode) bool { return n.Address == g.PCIAddress }); i >= 0 {
 			g.UUID = nodes[i].Uuid()
 		}
@@ -36,10 +36,10 @@ func readAMD(r reading.Reads, functions []string) []snapshot.AMDGPU {
 
 // recordsOf returns the GPUs of AMD that are remembered: those with a driver, and an ID that no other one has at their
 // place.
-func recordsOf(amd []snapshot.AMDGPU) (out []expect.GPURecord) {
+func recordsOf(amd []accel.AMDGPU) (out []expect.GPURecord) {
 	for _, g := range amd {
-		if g.Driver == snapshot.DriverAMD && g.UUID != "" {
-			out = append(out, expect.GPURecord{UUID: g.UUID, PCIAddress: g.PCIAddress, Driver: snapshot.DriverAMD})
+		if g.Driver == accel.DriverAMD && g.UUID != "" {
+			out = append(out, expect.GPURecord{UUID: g.UUID, PCIAddress: g.PCIAddress, Driver: accel.DriverAMD})
 		}
 	}
 	return out
@@ -47,15 +47,15 @@ func recordsOf(amd []snapshot.AMDGPU) (out []expect.GPURecord) {
 
 // lostAMD finds GPUs of AMD that had a driver and are not in the PCI tree, and those without a driver that others have,
 // or that they had before. amd is nil if the tree was not read.
-func lostAMD(known []expect.GPURecord, amd []snapshot.AMDGPU) (out []snapshot.LostGPU) {
+func lostAMD(known []expect.GPURecord, amd []accel.AMDGPU) (out []accel.LostGPU) {
 	if amd == nil {
 		return nil
 	}
-	bound := slices.ContainsFunc(amd, func(g snapshot.AMDGPU) bool { return g.Driver == snapshot.DriverAMD })
+	bound := slices.ContainsFunc(amd, func(g accel.AMDGPU) bool { return g.Driver == accel.DriverAMD })
 	for _, g := range amd {
-		l := snapshot.LostGPU{PCIAddress: g.PCIAddress, Reason: snapshot.GPUNoDriver}
+		l := accel.LostGPU{PCIAddress: g.PCIAddress, Reason: accel.GPUNoDriver}
 		i := slices.IndexFunc(known, func(k expect.GPURecord) bool {
-			return k.Driver == snapshot.DriverAMD && k.PCIAddress == g.PCIAddress
+			return k.Driver == accel.DriverAMD && k.PCIAddress == g.PCIAddress
 		})
 		if i >= 0 {
 			l.GPUName = nameOf(known[i])
@@ -65,9 +65,9 @@ func lostAMD(known []expect.GPURecord, amd []snapshot.AMDGPU) (out []snapshot.Lo
 		}
 	}
 	for _, k := range known {
-		is := func(g snapshot.AMDGPU) bool { return g.PCIAddress == k.PCIAddress || g.UUID == k.UUID }
-		if k.Driver == snapshot.DriverAMD && !slices.ContainsFunc(amd, is) {
-			out = append(out, snapshot.LostGPU{GPUName: nameOf(k), PCIAddress: k.PCIAddress, Reason: snapshot.GPUOffBus})
+		is := func(g accel.AMDGPU) bool { return g.PCIAddress == k.PCIAddress || g.UUID == k.UUID }
+		if k.Driver == accel.DriverAMD && !slices.ContainsFunc(amd, is) {
+			out = append(out, accel.LostGPU{GPUName: nameOf(k), PCIAddress: k.PCIAddress, Reason: accel.GPUOffBus})
 		}
 	}
 	return out

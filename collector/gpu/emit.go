@@ -6,7 +6,7 @@ import (
 
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/internal/host/source"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 var (
@@ -52,7 +52,7 @@ var (
 type gpuFigure struct {
 	*metric.Desc
 	full  bool // in full mode only
-	value func(*snapshot.GPU) *float64
+	value func(*accel.GPU) *float64
 }
 
 // gpuFigures are the metrics of single values. Outside full mode only NVLinks, PCIe, and whether a GPU is fit to use
@@ -60,60 +60,60 @@ type gpuFigure struct {
 var gpuFigures = []gpuFigure{
 	gpuUint("rdma_gpu_nvlinks_up", false, "NVLinks of a GPU that are up. Absent for GPUs without NVLinks.",
 		"NVML_FI_DEV_NVLINK_GET_STATE or nvmlDeviceGetNvLinkState, of all links",
-		func(g *snapshot.GPU) *uint64 { return g.NVLinksUp }),
+		func(g *accel.GPU) *uint64 { return g.NVLinksUp }),
 	gpuUint("rdma_gpu_xid_events_total", false, "XID errors of a GPU since the exporter started listening.",
-		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.XIDs }),
+		"events nvmlEventTypeXidCriticalError", func(g *accel.GPU) *uint64 { return g.XIDs }),
 	gpuUint("rdma_gpu_last_xid", false,
 		"Code of the last XID error of a GPU since the exporter started listening. Absent before the first.",
-		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.LastXID }),
+		"events nvmlEventTypeXidCriticalError", func(g *accel.GPU) *uint64 { return g.LastXID }),
 	needed(gpuUint("rdma_gpu_recovery_action_id", false,
 		"Recovery action that a GPU requires: 0 none, 1 reset, 2 node reboot, 3 drain of its peer-to-peer jobs, 4 drain and reset, 5 IMEX domain recovery, 6 PCIe bus reset, 7 system reboot.",
-		"NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", func(g *snapshot.GPU) *uint64 { return g.RecoveryAction })),
+		"NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", func(g *accel.GPU) *uint64 { return g.RecoveryAction })),
 	gpuUint("rdma_gpu_pcie_generation", false,
 		"Current PCIe generation of a GPU's link. An idle GPU runs at 1 to save power (no fault).",
-		"nvmlDeviceGetCurrPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeGeneration }),
+		"nvmlDeviceGetCurrPcieLinkGeneration", func(g *accel.GPU) *uint64 { return g.PCIeGeneration }),
 	gpuUint("rdma_gpu_pcie_max_generation", false, "Newest PCIe generation that both GPU and slot support.",
-		"nvmlDeviceGetMaxPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeMaxGeneration }),
+		"nvmlDeviceGetMaxPcieLinkGeneration", func(g *accel.GPU) *uint64 { return g.PCIeMaxGeneration }),
 	gpuUint("rdma_gpu_pcie_width_lanes", false, "PCIe lanes in use by a GPU.",
-		"nvmlDeviceGetCurrPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeWidth }),
+		"nvmlDeviceGetCurrPcieLinkWidth", func(g *accel.GPU) *uint64 { return g.PCIeWidth }),
 	gpuUint("rdma_gpu_pcie_max_width_lanes", false, "Most PCIe lanes that both GPU and slot support.",
-		"nvmlDeviceGetMaxPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeMaxWidth }),
+		"nvmlDeviceGetMaxPcieLinkWidth", func(g *accel.GPU) *uint64 { return g.PCIeMaxWidth }),
 	gpuUint("rdma_gpu_pcie_transmit_bytes_total", false,
 		"Bytes sent by a GPU over PCIe, packet overhead included, since the exporter started reading it. Measured by the driver's performance monitor (Hopper and later), because the hardware counter has 32 bits and wraps within 0.1 s.",
 		"nvmlGpmMetricsGet: NVML_GPM_METRIC_PCIE_TX_PER_SEC; NVML_FI_DEV_PCIE_COUNT_TX_BYTES where it has 64 bits",
-		func(g *snapshot.GPU) *uint64 { return g.PCIeTransmit }),
+		func(g *accel.GPU) *uint64 { return g.PCIeTransmit }),
 	gpuUint("rdma_gpu_pcie_receive_bytes_total", false,
 		"Bytes received by a GPU over PCIe, packet overhead included, since the exporter started reading it. Measured as rdma_gpu_pcie_transmit_bytes_total.",
 		"nvmlGpmMetricsGet: NVML_GPM_METRIC_PCIE_RX_PER_SEC; NVML_FI_DEV_PCIE_COUNT_RX_BYTES where it has 64 bits",
-		func(g *snapshot.GPU) *uint64 { return g.PCIeReceive }),
+		func(g *accel.GPU) *uint64 { return g.PCIeReceive }),
 	gpuUint("rdma_gpu_pcie_replays_total", false, "PCIe packets retransmitted (replayed) by a GPU.",
-		"NVML_FI_DEV_PCIE_REPLAY_COUNTER", func(g *snapshot.GPU) *uint64 { return g.PCIeReplays }),
+		"NVML_FI_DEV_PCIE_REPLAY_COUNTER", func(g *accel.GPU) *uint64 { return g.PCIeReplays }),
 	gpuUint("rdma_gpu_nvlinks", true, "NVLinks of a GPU, unconnected ones included. Full mode only.",
-		"NVML_FI_DEV_NVLINK_LINK_COUNT", func(g *snapshot.GPU) *uint64 { return g.NVLinks }),
+		"NVML_FI_DEV_NVLINK_LINK_COUNT", func(g *accel.GPU) *uint64 { return g.NVLinks }),
 	gpuUint("rdma_gpu_nvlink_transmit_bytes_total", false, "Data bytes sent by a GPU over NVLink.",
-		"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", func(g *snapshot.GPU) *uint64 { return g.NVLinkTransmit }),
+		"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", func(g *accel.GPU) *uint64 { return g.NVLinkTransmit }),
 	gpuUint("rdma_gpu_nvlink_receive_bytes_total", false, "Data bytes received by a GPU over NVLink.",
-		"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", func(g *snapshot.GPU) *uint64 { return g.NVLinkReceive }),
+		"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", func(g *accel.GPU) *uint64 { return g.NVLinkReceive }),
 	gpuFloat("rdma_gpu_temperature_celsius", "Temperature of a GPU. Full mode only.",
-		"nvmlDeviceGetTemperature", func(g *snapshot.GPU) *float64 { return g.Temperature }),
+		"nvmlDeviceGetTemperature", func(g *accel.GPU) *float64 { return g.Temperature }),
 	gpuFloat("rdma_gpu_power_watts", "Power draw of a GPU. Full mode only.",
-		"nvmlDeviceGetPowerUsage", func(g *snapshot.GPU) *float64 { return g.Power }),
+		"nvmlDeviceGetPowerUsage", func(g *accel.GPU) *float64 { return g.Power }),
 	gpuFloat("rdma_gpu_utilization_ratio",
 		"Share of the last sample period (1 s or less) in which a kernel ran on a GPU. Full mode only.",
-		"nvmlDeviceGetUtilizationRates", func(g *snapshot.GPU) *float64 { return g.Utilization }),
+		"nvmlDeviceGetUtilizationRates", func(g *accel.GPU) *float64 { return g.Utilization }),
 	gpuUint("rdma_gpu_memory_used_bytes", true,
 		"GPU memory in use, without memory reserved by the driver. Full mode only.",
-		"nvmlDeviceGetMemoryInfo_v2", func(g *snapshot.GPU) *uint64 { return g.MemoryUsed }),
+		"nvmlDeviceGetMemoryInfo_v2", func(g *accel.GPU) *uint64 { return g.MemoryUsed }),
 	gpuUint("rdma_gpu_memory_total_bytes", true, "Total GPU memory. Full mode only.",
-		"nvmlDeviceGetMemoryInfo_v2", func(g *snapshot.GPU) *uint64 { return g.MemoryTotal }),
+		"nvmlDeviceGetMemoryInfo_v2", func(g *accel.GPU) *uint64 { return g.MemoryTotal }),
 	gpuUint("rdma_gpu_bar1_used_bytes", true,
 		"BAR1 memory of a GPU in use (mapped for the CPU and other PCI devices). Full mode only.",
-		"nvmlDeviceGetBAR1MemoryInfo", func(g *snapshot.GPU) *uint64 { return g.BAR1Used }),
+		"nvmlDeviceGetBAR1MemoryInfo", func(g *accel.GPU) *uint64 { return g.BAR1Used }),
 	gpuUint("rdma_gpu_bar1_total_bytes", true, "Total BAR1 memory of a GPU. Full mode only.",
-		"nvmlDeviceGetBAR1MemoryInfo", func(g *snapshot.GPU) *uint64 { return g.BAR1Total }),
+		"nvmlDeviceGetBAR1MemoryInfo", func(g *accel.GPU) *uint64 { return g.BAR1Total }),
 }
 
-func gpuFloat(name, help, from string, value func(*snapshot.GPU) *float64) gpuFigure {
+func gpuFloat(name, help, from string, value func(*accel.GPU) *float64) gpuFigure {
 	return gpuFigure{metric.GPU(name, help, from), true, value}
 }
 
@@ -123,9 +123,9 @@ func needed(f gpuFigure) gpuFigure {
 	return f
 }
 
-func gpuUint(name string, full bool, help, origin string, value func(*snapshot.GPU) *uint64) gpuFigure {
+func gpuUint(name string, full bool, help, origin string, value func(*accel.GPU) *uint64) gpuFigure {
 	d := metric.Beside("rdma_gpu_info", metric.Asks(source.NVML, metric.GPU(name, help, origin)))
-	return gpuFigure{d, full, func(g *snapshot.GPU) *float64 {
+	return gpuFigure{d, full, func(g *accel.GPU) *float64 {
 		n := value(g)
 		if n == nil {
 			return nil
@@ -163,7 +163,7 @@ var throttleReasons = []struct {
 	{0x400, "reliability"},
 }
 
-func emitGPUs(gpus *snapshot.GPUs, s metric.Sink) {
+func emitGPUs(gpus *accel.GPUs, s metric.Sink) {
 	for _, g := range gpus.Ignored {
 		s.Emit(gpuIgnored, 1, g.Index, g.UUID)
 	}
@@ -187,7 +187,7 @@ func emitGPUs(gpus *snapshot.GPUs, s metric.Sink) {
 	}
 }
 
-func emitGPU(s metric.Sink, g *snapshot.GPU, full bool) {
+func emitGPU(s metric.Sink, g *accel.GPU, full bool) {
 	id := strconv.Itoa(g.Index)
 	s.Emit(gpuInfo, 1, id, g.UUID, g.PCIAddress, g.Model, g.Serial, g.NUMANode)
 	for _, f := range gpuFigures {
@@ -232,7 +232,7 @@ const (
 // gpuFabricStateOf evaluates NVML_GPU_FABRIC_STATE_* and, for a completed registration, status and health: the summary
 // where the driver has one, else bandwidth (bits 0 and 1) and route (4 and 5), 1 each for unhealthy, and configuration
 // (8 to 11, from 2 on).
-func gpuFabricStateOf(f *snapshot.GPUFabric) string {
+func gpuFabricStateOf(f *accel.GPUFabric) string {
 	const completed, unhealthy, limited = 3, 2, 3
 	switch {
 	case f.State != completed:

@@ -20,6 +20,7 @@ import (
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // gpu serves the NVML reading, and compares it with the PCI tree.
@@ -27,7 +28,7 @@ type gpu struct {
 	conf   *shared.SiteConfig
 	gpus   *shared.GPUReadings
 	nodes  map[string]gpuPlace // of the NVIDIA GPUs in the PCI tree, by address
-	amd    []snapshot.AMDGPU   // in the PCI tree, by address; nil: the tree was not read
+	amd    []accel.AMDGPU      // in the PCI tree, by address; nil: the tree was not read
 	found  reading.Last        // of nodes and amd
 	memory *expect.Memory
 }
@@ -41,13 +42,13 @@ func New(with *shared.State) *shared.Collector {
 		Descs: gpuDescs(),
 		Run:   with.GPUs.Run,
 		Read:  c.read,
-		Emit:  metric.EmitSection(func(n *snapshot.Node) *snapshot.GPUs { return n.GPUs }, emitGPUs),
+		Emit:  metric.EmitSection(func(n *snapshot.Node) *accel.GPUs { return n.GPUs }, emitGPUs),
 	}
 }
 
 func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
 	r := c.gpus.Latest(ctx, h)
-	section := &snapshot.GPUs{Full: c.gpus.Full, Released: h.GPUs.GPUsReleased()}
+	section := &accel.GPUs{Full: c.gpus.Full, Released: h.GPUs.GPUsReleased()}
 	if r == nil { // the first reading is under way
 		n.GPUs, n.Pending = section, []string{source.NVML.Name()}
 		done(nil)
@@ -86,7 +87,7 @@ func (c *gpu) see(r *shared.GPUReading) []expect.GPURecord {
 }
 
 // ignored evaluates every GPU listed so far: a GPU that no longer answers is to be ignored as well.
-func (c *gpu) ignored(known []expect.GPURecord) (out []snapshot.GPUName) {
+func (c *gpu) ignored(known []expect.GPURecord) (out []accel.GPUName) {
 	conf := c.conf.Current()
 	for _, g := range known {
 		name := nameOf(g)
@@ -99,11 +100,11 @@ func (c *gpu) ignored(known []expect.GPURecord) (out []snapshot.GPUName) {
 }
 
 // nameOf returns the name of a GPU in metrics: those of AMD have no index.
-func nameOf(g expect.GPURecord) snapshot.GPUName {
-	if g.Driver == snapshot.DriverAMD {
-		return snapshot.GPUName{UUID: g.UUID}
+func nameOf(g expect.GPURecord) accel.GPUName {
+	if g.Driver == accel.DriverAMD {
+		return accel.GPUName{UUID: g.UUID}
 	}
-	return snapshot.GPUName{Index: strconv.Itoa(g.Index), UUID: g.UUID}
+	return accel.GPUName{Index: strconv.Itoa(g.Index), UUID: g.UUID}
 }
 
 // errHidden is the error of a GPU that NVML does not list.
@@ -116,14 +117,14 @@ type gpuPlace struct {
 }
 
 // compare sets the NUMA nodes of the GPUs from the PCI tree, and finds GPUs that NVML does not list.
-func (c *gpu) compare(section *snapshot.GPUs) (issues []snapshot.Issue) {
+func (c *gpu) compare(section *accel.GPUs) (issues []snapshot.Issue) {
 	shown := map[string]bool{}
 	for i := range section.GPUs {
 		g := &section.GPUs[i]
 		g.NUMANode, shown[g.PCIAddress] = c.nodes[g.PCIAddress].numaNode, true
 	}
 	for _, address := range slices.Sorted(maps.Keys(c.nodes)) {
-		section.Functions = append(section.Functions, snapshot.GPUFunction{
+		section.Functions = append(section.Functions, accel.GPUFunction{
 			PCIAddress: address, Driver: c.nodes[address].driver, Visible: shown[address], OfDriver: c.nodes[address].ofDriver,
 		})
 		if !shown[address] {
@@ -139,7 +140,7 @@ func (c *gpu) find(ctx context.Context, h *host.Host) []snapshot.Issue {
 	if !c.found.Due(now, shared.SlowInterval) {
 		return nil
 	}
-	nodes, amd := map[string]gpuPlace{}, []snapshot.AMDGPU(nil)
+	nodes, amd := map[string]gpuPlace{}, []accel.AMDGPU(nil)
 	issues, err := reading.OfHost(ctx, h, "pci/gpu", source.PCI, func(r reading.Reads) {
 		driven, _ := r.Host.Files.List("proc/driver/nvidia/gpus") // absent: the driver is not loaded, or is not NVIDIA's
 		functions := sysfs.GPUs(h, r)

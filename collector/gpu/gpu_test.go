@@ -18,22 +18,23 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/site"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/test/played"
 )
 
 func number(n uint64) *uint64 { return &n }
 
 // h200 returns a GPU with values of both modes.
-func h200(index int) snapshot.GPU {
+func h200(index int) accel.GPU {
 	watts := 612.5
-	return snapshot.GPU{
+	return accel.GPU{
 		Index: index, UUID: fmt.Sprintf("GPU-%d", index), PCIAddress: fmt.Sprintf("0000:%02x:00.0", 0x1b+index),
 		Model:     "NVIDIA H200",
 		NVLinks:   number(18),
-		NVLinksUp: number(17), NVLinkErrors: []snapshot.Stat{{Name: "replay", Value: 1}, {Name: "recovery", Value: 2}},
-		Fabric: &snapshot.GPUFabric{State: 3}, PCIeWidth: number(16), XIDs: number(0), Power: &watts, Throttle: number(0x44),
-		RemappedRows: &snapshot.RemappedRows{Correctable: 3, Pending: true},
+		NVLinksUp: number(17), NVLinkErrors: []wire.Stat{{Name: "replay", Value: 1}, {Name: "recovery", Value: 2}},
+		Fabric: &accel.GPUFabric{State: 3}, PCIeWidth: number(16), XIDs: number(0), Power: &watts, Throttle: number(0x44),
+		RemappedRows: &accel.RemappedRows{Correctable: 3, Pending: true},
 	}
 }
 
@@ -62,7 +63,7 @@ func gpuRounds(
 }
 
 func TestGPUModes(t *testing.T) {
-	f := &collectortest.FakeGPUs{Nvml: snapshot.NVML{Driver: "580.95.05", CUDA: "13.0", GPUs: []snapshot.GPU{h200(0)}}}
+	f := &collectortest.FakeGPUs{Nvml: accel.NVML{Driver: "580.95.05", CUDA: "13.0", GPUs: []accel.GPU{h200(0)}}}
 	fabric := []string{
 		`rdma_gpu_driver_info{cuda_version="13.0",version="580.95.05"} 1`,
 		`rdma_gpu_fabric_state{UUID="GPU-0",gpu="0",state="completed"} 1`,
@@ -121,9 +122,9 @@ func TestGPUIsRead(t *testing.T) {
 		{"no driver", &collectortest.FakeGPUs{Err: absent}, "[]", 0, false},
 		{"a library that cannot be used", &collectortest.FakeGPUs{Err: syscall.ELIBACC}, "[io]", 0, false},
 		{"built without cgo", &collectortest.FakeGPUs{Err: syscall.EOPNOTSUPP}, "[unsupported]", 0, false},
-		{"released", &collectortest.FakeGPUs{Err: syscall.EBUSY, Released: &snapshot.GPURelease{Left: time.Minute}}, "[]", 2, false},
-		{"a GPU that is lost", &collectortest.FakeGPUs{Nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}, Errs: []error{syscall.ENODEV}}, "[gone gone]", 1 + 1 + 1 + 8, false},
-		{"a call that does not return", &collectortest.FakeGPUs{Nvml: snapshot.NVML{Driver: "1"}, Errs: []error{access.ErrStuck}}, "[stuck gone gone]", 4, true},
+		{"released", &collectortest.FakeGPUs{Err: syscall.EBUSY, Released: &accel.GPURelease{Left: time.Minute}}, "[]", 2, false},
+		{"a GPU that is lost", &collectortest.FakeGPUs{Nvml: accel.NVML{Driver: "1", GPUs: []accel.GPU{h200(0)}}, Errs: []error{syscall.ENODEV}}, "[gone gone]", 1 + 1 + 1 + 8, false},
+		{"a call that does not return", &collectortest.FakeGPUs{Nvml: accel.NVML{Driver: "1"}, Errs: []error{access.ErrStuck}}, "[stuck gone gone]", 4, true},
 		{"a reading that does not return", collectortest.SlowGPUs(time.Minute), "[stuck]", 0, true},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -151,7 +152,7 @@ func TestGPUIsRead(t *testing.T) {
 
 // TestGPUHidden: a GPU in the PCI tree that NVML does not list is reported.
 func TestGPUHidden(t *testing.T) {
-	f := &collectortest.FakeGPUs{Nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}}
+	f := &collectortest.FakeGPUs{Nvml: accel.NVML{Driver: "1", GPUs: []accel.GPU{h200(0)}}}
 	c, h, _ := gpuRounds(t, shared.Options{}, f, "0000:1b:00.0", "0000:43:00.0")
 	n, samples := collectortest.Collect(t, h, c.Descs, c.Read, c.Emit)
 	if !slices.Contains(samples, `rdma_gpu_hidden{pci_bus_id="0000:43:00.0"} 1`) || len(n.Issues) != 1 ||
@@ -167,7 +168,7 @@ func TestGPUHidden(t *testing.T) {
 
 // TestGPUIgnored: an ignored GPU stays ignored while it does not answer, and while GPUs are released.
 func TestGPUIgnored(t *testing.T) {
-	f := &collectortest.FakeGPUs{Nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0), h200(1)}}}
+	f := &collectortest.FakeGPUs{Nvml: accel.NVML{Driver: "1", GPUs: []accel.GPU{h200(0), h200(1)}}}
 	conf, err := site.Parse([]byte("ignore: [match: {gpu: GPU-1}]"))
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +177,7 @@ func TestGPUIgnored(t *testing.T) {
 	store.Replace(conf)
 	c, h, g := gpuRounds(t, shared.Options{Site: &store}, f, "0000:1b:00.0", "0000:1c:00.0")
 	for _, change := range []func(){
-		func() {}, func() { f.Nvml.GPUs = f.Nvml.GPUs[:1] }, func() { f.Released = &snapshot.GPURelease{Left: time.Minute} },
+		func() {}, func() { f.Nvml.GPUs = f.Nvml.GPUs[:1] }, func() { f.Released = &accel.GPURelease{Left: time.Minute} },
 	} {
 		change()
 		g.Last = nil
@@ -222,7 +223,7 @@ func TestGPUsAreReadOnceInARound(t *testing.T) {
 func TestGPUsAreReadInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := collectortest.SlowGPUs(2 * time.Second)
-		f.Nvml = snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}
+		f.Nvml = accel.NVML{Driver: "1", GPUs: []accel.GPU{h200(0)}}
 		c, h, _ := gpuRounds(t, shared.Options{GPUInterval: 15 * time.Second}, f, "0000:1b:00.0")
 		ctx, cancel := context.WithCancel(t.Context())
 		var run sync.WaitGroup
@@ -272,22 +273,22 @@ func TestWatchThatFails(t *testing.T) {
 func TestFabricState(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		f    snapshot.GPUFabric
+		f    accel.GPUFabric
 		want string
 	}{
-		{"not started", snapshot.GPUFabric{State: 1}, gpuFabricPending},
-		{"in progress", snapshot.GPUFabric{State: 2}, gpuFabricPending},
-		{"completed", snapshot.GPUFabric{State: 3}, gpuFabricCompleted},
-		{"completed with an error", snapshot.GPUFabric{State: 3, Status: 999}, gpuFabricDegraded},
-		{"health not supported", snapshot.GPUFabric{State: 3, Health: number(0)}, gpuFabricCompleted},
-		{"healthy", snapshot.GPUFabric{State: 3, Health: number(0x2a | 1<<8)}, gpuFabricCompleted},
-		{"degraded bandwidth", snapshot.GPUFabric{State: 3, Health: number(1)}, gpuFabricDegraded},
-		{"unhealthy route", snapshot.GPUFabric{State: 3, Health: number(1 << 4)}, gpuFabricDegraded},
-		{"incorrect configuration", snapshot.GPUFabric{State: 3, Health: number(5 << 8)}, gpuFabricDegraded},
-		{"summary not supported", snapshot.GPUFabric{State: 3, Health: number(1), Summary: number(0)}, gpuFabricDegraded},
-		{"summary healthy", snapshot.GPUFabric{State: 3, Health: number(1), Summary: number(1)}, gpuFabricCompleted},
-		{"summary unhealthy", snapshot.GPUFabric{State: 3, Summary: number(2)}, gpuFabricDegraded},
-		{"summary limited capacity", snapshot.GPUFabric{State: 3, Summary: number(3)}, gpuFabricDegraded},
+		{"not started", accel.GPUFabric{State: 1}, gpuFabricPending},
+		{"in progress", accel.GPUFabric{State: 2}, gpuFabricPending},
+		{"completed", accel.GPUFabric{State: 3}, gpuFabricCompleted},
+		{"completed with an error", accel.GPUFabric{State: 3, Status: 999}, gpuFabricDegraded},
+		{"health not supported", accel.GPUFabric{State: 3, Health: number(0)}, gpuFabricCompleted},
+		{"healthy", accel.GPUFabric{State: 3, Health: number(0x2a | 1<<8)}, gpuFabricCompleted},
+		{"degraded bandwidth", accel.GPUFabric{State: 3, Health: number(1)}, gpuFabricDegraded},
+		{"unhealthy route", accel.GPUFabric{State: 3, Health: number(1 << 4)}, gpuFabricDegraded},
+		{"incorrect configuration", accel.GPUFabric{State: 3, Health: number(5 << 8)}, gpuFabricDegraded},
+		{"summary not supported", accel.GPUFabric{State: 3, Health: number(1), Summary: number(0)}, gpuFabricDegraded},
+		{"summary healthy", accel.GPUFabric{State: 3, Health: number(1), Summary: number(1)}, gpuFabricCompleted},
+		{"summary unhealthy", accel.GPUFabric{State: 3, Summary: number(2)}, gpuFabricDegraded},
+		{"summary limited capacity", accel.GPUFabric{State: 3, Summary: number(3)}, gpuFabricDegraded},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := gpuFabricStateOf(&c.f); got != c.want {

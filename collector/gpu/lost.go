@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 var gpuLost = metric.Of("rdma_gpu_info", metric.Beside("rdma_gpu_info", metric.Host("rdma_gpu_lost_info",
@@ -22,8 +22,8 @@ var gpuLost = metric.Of("rdma_gpu_info", metric.Beside("rdma_gpu_info", metric.H
 // that it counts and cannot open, and GPUs of the PCI tree without a driver where others have one. A GPU that is bound
 // to another driver, or is not in this container, is none. Nothing is lost after a reading that is not complete.
 func lostNVIDIA(
-	known []expect.GPURecord, r *shared.GPUReading, functions []snapshot.GPUFunction,
-) (out []snapshot.LostGPU) {
+	known []expect.GPURecord, r *shared.GPUReading, functions []accel.GPUFunction,
+) (out []accel.LostGPU) {
 	if r.Nvml.Count == nil && len(r.Errs) > 0 || access.Unanswered(r.Failed()) {
 		return nil
 	}
@@ -31,13 +31,13 @@ func lostNVIDIA(
 	for i := range r.Nvml.GPUs {
 		listed[r.Nvml.GPUs[i].PCIAddress] = true
 	}
-	onBus := map[string]snapshot.GPUFunction{}
+	onBus := map[string]accel.GPUFunction{}
 	for _, f := range functions {
 		onBus[f.PCIAddress] = f
 	}
-	drives := slices.ContainsFunc(functions, func(f snapshot.GPUFunction) bool { return f.OfDriver })
+	drives := slices.ContainsFunc(functions, func(f accel.GPUFunction) bool { return f.OfDriver })
 	for _, g := range known {
-		if g.Driver == snapshot.DriverAMD {
+		if g.Driver == accel.DriverAMD {
 			continue
 		}
 		f, there := onBus[g.PCIAddress]
@@ -46,27 +46,27 @@ func lostNVIDIA(
 		if listed[g.PCIAddress] || slices.Contains(sysfs.PassthroughDrivers, f.Driver) || elsewhere {
 			continue
 		}
-		reason := snapshot.GPUHidden
+		reason := accel.GPUHidden
 		if !there && len(functions) > 0 {
-			reason = snapshot.GPUOffBus
+			reason = accel.GPUOffBus
 		}
-		out = append(out, snapshot.LostGPU{
+		out = append(out, accel.LostGPU{
 			GPUName: nameOf(g), PCIAddress: g.PCIAddress, Reason: reason,
 		})
 	}
 	counted := r.Nvml.Count != nil && *r.Nvml.Count > uint64(len(r.Nvml.GPUs))
-	bound := slices.ContainsFunc(functions, func(f snapshot.GPUFunction) bool { return f.Driver == driverNVIDIA })
+	bound := slices.ContainsFunc(functions, func(f accel.GPUFunction) bool { return f.Driver == driverNVIDIA })
 	for _, f := range functions {
-		l := snapshot.LostGPU{PCIAddress: f.PCIAddress}
+		l := accel.LostGPU{PCIAddress: f.PCIAddress}
 		switch {
 		case f.Visible || before[f.PCIAddress]:
 			continue
 		case f.Driver == "" && bound:
-			l.Reason = snapshot.GPUNoDriver
+			l.Reason = accel.GPUNoDriver
 		case f.Driver == driverNVIDIA && counted:
-			l.Reason = snapshot.GPUNoHandle
+			l.Reason = accel.GPUNoHandle
 		case f.Driver == driverNVIDIA && f.OfDriver && len(listed) > 0:
-			l.Reason = snapshot.GPUHidden
+			l.Reason = accel.GPUHidden
 		default:
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/internal/pci"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 var gpuAffinity = metric.Of(
@@ -30,12 +30,12 @@ const nearestPorts = 16
 var distances = []pci.Distance{pci.PIX, pci.PXB, pci.P2C, pci.PHB, pci.NODE, pci.SYS}
 
 // affinity returns the NICs nearest to a GPU, as indices, and their distance.
-func affinity(d *snapshot.GDR, gpu int) (nics []int, distance string) {
+func affinity(d *accel.GDR, gpu int) (nics []int, distance string) {
 	if len(d.Pairs) != len(d.GPUs)*len(d.NICs) {
 		return nil, ""
 	}
 	best, compute := len(distances),
-		slices.ContainsFunc(d.NICs, func(n snapshot.GDRNIC) bool { return n.Role == string(pci.Compute) })
+		slices.ContainsFunc(d.NICs, func(n accel.GDRNIC) bool { return n.Role == string(pci.Compute) })
 	for _, p := range d.Pairs[gpu*len(d.NICs) : (gpu+1)*len(d.NICs)] {
 		nic := &d.NICs[p.NIC]
 		if compute && nic.Role != string(pci.Compute) || nic.Role == string(pci.NVLinkManagement) {
@@ -65,7 +65,7 @@ func dcgmBusID(address string) string {
 	return strings.ToUpper(strings.Repeat("0", 8-len(domain)) + domain + ":" + rest)
 }
 
-func emitAffinity(s metric.Sink, d *snapshot.GDR, gpu int) {
+func emitAffinity(s metric.Sink, d *accel.GDR, gpu int) {
 	g, n := &d.GPUs[gpu], 0
 	nics, distance := affinity(d, gpu)
 	for _, i := range nics {

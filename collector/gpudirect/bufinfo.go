@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 const (
@@ -101,7 +102,7 @@ func parseBufinfo(text []byte) (attached map[string]uint64, complete bool) {
 				attached[words[0]]++
 			}
 		case len(words) >= 6 && line[0] != '\t':
-			gpu, devices = words[4] == "nvidia" || words[4] == snapshot.ExporterNVIDIA, false
+			gpu, devices = words[4] == "nvidia" || words[4] == accel.ExporterNVIDIA, false
 		}
 	}
 	return attached, complete

@@ -8,6 +8,7 @@ import (
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // gdrInput is the input of a decision, by value or by the time of its read: equal inputs have the same answer.
@@ -44,11 +45,11 @@ func (q *gdrInput) equal(o *gdrInput) bool {
 type gdrResult struct {
 	question gdrInput
 	facts    gdr.Machine
-	section  *snapshot.GDR
+	section  *accel.GDR
 }
 
 // evaluate decides again if an input has changed. The GPUs of the section belong to the round.
-func (c *gpuDirect) evaluate(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot.Device) *snapshot.GDR {
+func (c *gpuDirect) evaluate(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot.Device) *accel.GDR {
 	q := gdrInput{
 		tree: c.tree.read.Time(), machine: machine.read.Time(), jobs: c.jobs.read.Time(), devices: machine.facts.Devices,
 		gpus: make([]gpuFacts, len(gpus)), nics: make([]nicFacts, len(nics)),

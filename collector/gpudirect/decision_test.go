@@ -6,6 +6,8 @@ import (
 
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // TestDecidedAgainWhereSomethingChanged, and only there.
@@ -27,7 +29,7 @@ func TestDecidedAgainWhereSomethingChanged(t *testing.T) {
 		{"at first", func() {}, true},
 		{"nothing", func() {}, false},
 		{"a port goes down", func() { devices[3].Ports[0].State = &down }, true},
-		{"a counter rises", func() { devices[3].Ports[0].Counters = []snapshot.Stat{{Name: "port_rcv_data", Value: 1}} }, false},
+		{"a counter rises", func() { devices[3].Ports[0].Counters = []wire.Stat{{Name: "port_rcv_data", Value: 1}} }, false},
 		{"a device has another role", func() { devices[4].Ports[0].Role = "other" }, true},
 		{"a port is made", func() { devices[5].Ports = append(devices[5].Ports, snapshot.Port{Number: 2}) }, true},
 		{"NVML tells of links", func() { gpus[0].Linked = &linked }, true},
@@ -51,7 +53,7 @@ func TestDecidedAgainWhereSomethingChanged(t *testing.T) {
 				t.Errorf("%s: GPU %d: %+v, want %+v", step.name, i, section.GPUs[i].Best, fresh.GPUs[i].Best)
 			}
 		}
-		section.GPUs[0].Transport = &snapshot.GDRTransport{} // a round's own
+		section.GPUs[0].Transport = &accel.GDRTransport{} // a round's own
 		if c.answer.section.GPUs[0].Transport != nil {
 			t.Errorf("%s: rounds share their GPUs", step.name)
 		}

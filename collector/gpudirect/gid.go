@@ -11,6 +11,7 @@ import (
 	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 var (
@@ -28,7 +29,7 @@ type gidKey struct{ port, index int }
 
 // gidIndex returns the GID index selected by a process with NCCL and RDMA devices. NCCL selects one itself if it is
 // negative (ncclParamIbGidIndex, src/transport/net_ib).
-func gidIndex(p *snapshot.Process, conf nccl.Env) (int, bool) {
+func gidIndex(p *accel.Process, conf nccl.Env) (int, bool) {
 	if !p.HasNCCL || len(p.Verbs) == 0 {
 		return 0, false
 	}
@@ -36,7 +37,7 @@ func gidIndex(p *snapshot.Process, conf nccl.Env) (int, bool) {
 	return int(n), err == nil
 }
 
-func gidIndices(processes []snapshot.Process, conf nccl.Env) (out []int) {
+func gidIndices(processes []accel.Process, conf nccl.Env) (out []int) {
 	for i := range processes {
 		if n, ok := gidIndex(&processes[i], conf); ok && !slices.Contains(out, n) {
 			out = append(out, n)
@@ -79,7 +80,7 @@ func readGIDTypes(reader *reading.Reader, device string, devices []snapshot.Devi
 }
 
 // jobGIDs returns the entries selected by jobs, on the ports available to them, each once.
-func jobGIDs(d *snapshot.GDR, nics []gdrNIC, conf nccl.Env) (out []snapshot.GDRJobGID) {
+func jobGIDs(d *accel.GDR, nics []gdrNIC, conf nccl.Env) (out []accel.GDRJobGID) {
 	for g := range d.GPUs {
 		p := d.GPUs[g].Process
 		if p == nil {
@@ -92,8 +93,8 @@ func jobGIDs(d *snapshot.GDR, nics []gdrNIC, conf nccl.Env) (out []snapshot.GDRJ
 			}
 			for _, port := range nics[i].Ports {
 				kind, known := nics[i].gids[gidKey{port.Number, index}]
-				one := snapshot.GDRJobGID{Device: nics[i].Device, Port: port.Number, Index: index, Type: kind, Process: p}
-				if known && !slices.ContainsFunc(out, func(o snapshot.GDRJobGID) bool {
+				one := accel.GDRJobGID{Device: nics[i].Device, Port: port.Number, Index: index, Type: kind, Process: p}
+				if known && !slices.ContainsFunc(out, func(o accel.GDRJobGID) bool {
 					return o.Device == one.Device && o.Port == one.Port && o.Index == one.Index && o.Process.Job == p.Job
 				}) {
 					out = append(out, one)
@@ -104,7 +105,7 @@ func jobGIDs(d *snapshot.GDR, nics []gdrNIC, conf nccl.Env) (out []snapshot.GDRJ
 	return out
 }
 
-func emitJobGIDs(s metric.Sink, d *snapshot.GDR) {
+func emitJobGIDs(s metric.Sink, d *accel.GDR) {
 	wrong := map[snapshot.PortID]bool{}
 	var order []snapshot.PortID
 	for i := range d.JobGIDs {

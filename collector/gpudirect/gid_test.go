@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 func TestGIDIndices(t *testing.T) {
@@ -17,20 +18,20 @@ func TestGIDIndices(t *testing.T) {
 	of := func(index string) map[string]string { return map[string]string{"NCCL_IB_GID_INDEX": index} }
 	for _, c := range []struct {
 		name    string
-		process snapshot.Process
+		process accel.Process
 		want    []int
 	}{
-		{"of its environment", snapshot.Process{HasNCCL: true, Verbs: verbs, Env: of("3"), Conf: of("1")}, []int{3}},
-		{"of its files", snapshot.Process{HasNCCL: true, Verbs: verbs, Conf: of("0x1")}, []int{1}},
-		{"of the machine's file", snapshot.Process{HasNCCL: true, Verbs: verbs}, []int{5}},
-		{"its files say nothing", snapshot.Process{HasNCCL: true, Verbs: verbs, Conf: map[string]string{}}, nil},
-		{"NCCL's own choice", snapshot.Process{HasNCCL: true, Verbs: verbs, Env: of("-1")}, nil},
-		{"no number", snapshot.Process{HasNCCL: true, Verbs: verbs, Env: of("three")}, nil},
-		{"no RDMA device", snapshot.Process{HasNCCL: true, Env: of("3")}, nil},
-		{"no NCCL", snapshot.Process{Verbs: verbs, Env: of("3")}, nil},
+		{"of its environment", accel.Process{HasNCCL: true, Verbs: verbs, Env: of("3"), Conf: of("1")}, []int{3}},
+		{"of its files", accel.Process{HasNCCL: true, Verbs: verbs, Conf: of("0x1")}, []int{1}},
+		{"of the machine's file", accel.Process{HasNCCL: true, Verbs: verbs}, []int{5}},
+		{"its files say nothing", accel.Process{HasNCCL: true, Verbs: verbs, Conf: map[string]string{}}, nil},
+		{"NCCL's own choice", accel.Process{HasNCCL: true, Verbs: verbs, Env: of("-1")}, nil},
+		{"no number", accel.Process{HasNCCL: true, Verbs: verbs, Env: of("three")}, nil},
+		{"no RDMA device", accel.Process{HasNCCL: true, Env: of("3")}, nil},
+		{"no NCCL", accel.Process{Verbs: verbs, Env: of("3")}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := gidIndices([]snapshot.Process{c.process, c.process}, nccl.Env(of("5"))); !slices.Equal(got, c.want) {
+			if got := gidIndices([]accel.Process{c.process, c.process}, nccl.Env(of("5"))); !slices.Equal(got, c.want) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})
@@ -70,7 +71,7 @@ func TestGIDTypes(t *testing.T) {
 
 // TestJobGIDs: each entry once, on the ports available to a job.
 func TestJobGIDs(t *testing.T) {
-	p := &snapshot.Process{
+	p := &accel.Process{
 		HasNCCL: true, Verbs: []string{"uverbs0"}, Env: map[string]string{"NCCL_IB_GID_INDEX": "0"}, Job: "slurm/77",
 	}
 	nic := func(name string, types map[gidKey]string) gdrNIC {
@@ -80,10 +81,10 @@ func TestJobGIDs(t *testing.T) {
 		nic("wrong", map[gidKey]string{{1, 0}: "roce_v1"}), nic("right", map[gidKey]string{{1, 0}: "roce_v2"}),
 		nic("unread", nil), nic("unused", map[gidKey]string{{1, 0}: "roce_v1"}),
 	}
-	d := &snapshot.GDR{GPUs: []snapshot.GDRGPU{{Process: p}, {Process: p}, {}}}
+	d := &accel.GDR{GPUs: []accel.GDRGPU{{Process: p}, {Process: p}, {}}}
 	for range d.GPUs {
 		for i := range nics {
-			d.Pairs = append(d.Pairs, snapshot.GDRPair{Eligible: i < 3})
+			d.Pairs = append(d.Pairs, accel.GDRPair{Eligible: i < 3})
 		}
 	}
 	var got []string

@@ -8,11 +8,10 @@ import (
 	"strconv"
 	"time"
 
-	"rdma_exporter/internal/exposition"
-
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
+	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
@@ -20,6 +19,7 @@ import (
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 var (
@@ -123,7 +123,7 @@ func New(with *shared.State) *shared.Collector {
 		},
 		Run:  c.run,
 		Read: with.Devices.Read(c.read),
-		Emit: metric.EmitSection(func(n *snapshot.Node) *snapshot.GDR { return n.GDR }, emitGDR),
+		Emit: metric.EmitSection(func(n *snapshot.Node) *accel.GDR { return n.GDR }, emitGDR),
 	}
 }
 
@@ -179,11 +179,11 @@ func (c *gpuDirect) read(
 
 // evaluateGDR evaluates the facts, and returns them with the result.
 func evaluateGDR(
-	machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []snapshot.Process, what gdr.Job,
-) (*snapshot.GDR, gdr.Machine) {
+	machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []accel.Process, what gdr.Job,
+) (*accel.GDR, gdr.Machine) {
 	m := machine.facts
 	m.Bridges = map[string]pci.Bridge{}
-	out := &snapshot.GDR{
+	out := &accel.GDR{
 		Virtual: m.Virtual, NCCL: what.NCCL, Driver: m.Driver.Version, Flavour: flavourOf(m.Driver.Open),
 		Peermem:       m.Peermem.Module,
 		Registrations: machine.registrations, Processes: processes,
@@ -208,7 +208,7 @@ func evaluateGDR(
 	asked := what.NCCL != "" || len(what.Env) > 0
 	what.Env = what.Env.With(machine.conf)
 	result := m.Decide(what)
-	out.Pairs = make([]snapshot.GDRPair, 0, len(result.Pairs))
+	out.Pairs = make([]accel.GDRPair, 0, len(result.Pairs))
 	for _, p := range result.Pairs {
 		out.Pairs = append(out.Pairs, pairOf(p))
 	}
@@ -236,9 +236,9 @@ func flavourOf(open *bool) string {
 	return "proprietary"
 }
 
-func pairOf(p gdr.Pair) snapshot.GDRPair {
+func pairOf(p gdr.Pair) accel.GDRPair {
 	v := p.Verdict()
-	return snapshot.GDRPair{
+	return accel.GDRPair{
 		GPU: p.GPU, NIC: p.NIC,
 		Topology: string(p.SMI), Distance: string(p.Distance), Mechanism: string(p.Mechanism), Eligible: p.Eligible,
 		Send: string(p.Send.State), Receive: string(p.Receive.State), Reason: string(v.Reason), Words: v.Reason.Words(),
@@ -247,7 +247,7 @@ func pairOf(p gdr.Pair) snapshot.GDRPair {
 }
 
 // bestOf is pairOf, with the nearer NIC that is down.
-func bestOf(p gdr.Pair, nics []snapshot.GDRNIC) snapshot.GDRPair {
+func bestOf(p gdr.Pair, nics []accel.GDRNIC) accel.GDRPair {
 	out := pairOf(p)
 	if p.Down >= 0 {
 		out.Down = nics[p.Down].Device
@@ -256,7 +256,7 @@ func bestOf(p gdr.Pair, nics []snapshot.GDRNIC) snapshot.GDRPair {
 	return out
 }
 
-func emitGDR(d *snapshot.GDR, s metric.Sink) {
+func emitGDR(d *accel.GDR, s metric.Sink) {
 	for i := range d.GPUs {
 		emitGDRGPU(s, d, i)
 	}
@@ -276,7 +276,7 @@ func emitGDR(d *snapshot.GDR, s metric.Sink) {
 	}
 }
 
-func emitGDRGPU(s metric.Sink, d *snapshot.GDR, i int) {
+func emitGDRGPU(s metric.Sink, d *accel.GDR, i int) {
 	g := &d.GPUs[i]
 	for _, c := range []struct{ direction, state string }{{"transmit", g.Best.Send}, {"receive", g.Best.Receive}} {
 		if c.state != string(gdr.Unknown) {
@@ -294,7 +294,7 @@ func emitGDRGPU(s metric.Sink, d *snapshot.GDR, i int) {
 }
 
 // emitSettings emits nothing for a device without any setting.
-func emitSettings(s metric.Sink, nic *snapshot.GDRNIC, virtual bool) {
+func emitSettings(s metric.Sink, nic *accel.GDRNIC, virtual bool) {
 	if nic.Settings == nil && nic.Redirect == nil && nic.IOMMU == "" {
 		return
 	}

@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/test/played"
 )
 
@@ -129,7 +130,7 @@ func board(acs bool, extra string) string {
 }
 
 // readSection returns the section of a machine, with its issues.
-func readSection(t *testing.T, entries string, job gdr.Job) (*snapshot.GDR, []snapshot.Issue) {
+func readSection(t *testing.T, entries string, job gdr.Job) (*accel.GDR, []snapshot.Issue) {
 	t.Helper()
 	h := played.Machine(t, entries)
 	with := shared.NewState(shared.Options{NCCL: job})
@@ -182,7 +183,7 @@ func TestGDRSection(t *testing.T) {
 				t.Errorf("%+v", g)
 			}
 			if n.Settings == nil ||
-				*n.Settings != (snapshot.PCIeSettings{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true}) ||
+				*n.Settings != (accel.PCIeSettings{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true}) ||
 				n.IOMMU != "DMA-FQ" || n.CPUs != "0-55" || !n.Active {
 				t.Errorf("%+v %+v", n, n.Settings)
 			}

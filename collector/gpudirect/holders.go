@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 var (
@@ -51,18 +52,18 @@ func listsQPs(name string, devices []snapshot.Device) bool {
 // jobs returns the workloads on the ports of each device. A device that RDMA netlink does not answer for has those that
 // have it open.
 func (o holderSearch) jobs(
-	h *host.Host, found []snapshot.Process, names []string, devices []snapshot.Device,
-) (out []snapshot.DeviceJobs) {
-	byPID := map[int]*snapshot.Process{}
+	h *host.Host, found []accel.Process, names []string, devices []snapshot.Device,
+) (out []accel.DeviceJobs) {
+	byPID := map[int]*accel.Process{}
 	for i := range found {
 		byPID[found[i].PID] = &found[i]
 	}
 	nodes := map[string]string{} // of devices that do not answer
 	if len(o.devices) < len(names) &&
-		slices.ContainsFunc(found, func(p snapshot.Process) bool { return len(p.Verbs) > 0 }) {
+		slices.ContainsFunc(found, func(p accel.Process) bool { return len(p.Verbs) > 0 }) {
 		nodes = verbsDevices(h)
 	}
-	sums := map[string]map[snapshot.Workload]*snapshot.PortJob{}
+	sums := map[string]map[accel.Workload]*accel.PortJob{}
 	for _, name := range names {
 		answer, answered := o.devices[name]
 		uses := listHolders(answer, byPID)
@@ -82,7 +83,7 @@ func (o holderSearch) jobs(
 		if i < 0 {
 			continue
 		}
-		one := snapshot.DeviceJobs{Device: name}
+		one := accel.DeviceJobs{Device: name}
 		for j := range devices[i].Ports {
 			one.Ports = append(one.Ports, devices[i].Ports[j].Number)
 		}
@@ -97,18 +98,18 @@ func (o holderSearch) jobs(
 
 // listHolders returns the uses of a device, one of each process that RDMA netlink lists with memory registered or queue
 // pairs. NCCL opens all devices, also those that it does not use.
-func listHolders(answer []host.RDMAHolder, byPID map[int]*snapshot.Process) (uses []snapshot.PortJob) {
-	uses = make([]snapshot.PortJob, 0, len(answer))
+func listHolders(answer []host.RDMAHolder, byPID map[int]*accel.Process) (uses []accel.PortJob) {
+	uses = make([]accel.PortJob, 0, len(answer))
 	for i := range answer {
 		one := &answer[i]
 		if one.Regions == 0 && counters.ValueOf(one.QPs) == 0 {
 			continue
 		}
-		who := snapshot.Workload{Scheduler: "unknown"}
+		who := accel.Workload{Scheduler: "unknown"}
 		if p := byPID[one.PID]; p != nil {
 			who = p.Workload()
 		}
-		uses = append(uses, snapshot.PortJob{
+		uses = append(uses, accel.PortJob{
 			Workload: who, Processes: 1, Contexts: one.Contexts, RegionBytes: one.RegionBytes, Regions: &one.Regions,
 			QPs: one.QPs,
 		})
@@ -117,20 +118,20 @@ func listHolders(answer []host.RDMAHolder, byPID map[int]*snapshot.Process) (use
 }
 
 // opened returns the uses of a device by processes that have it open.
-func opened(found []snapshot.Process, nodes map[string]string, device string) (uses []snapshot.PortJob) {
+func opened(found []accel.Process, nodes map[string]string, device string) (uses []accel.PortJob) {
 	for i := range found {
 		p := &found[i]
 		if slices.ContainsFunc(p.Verbs, func(node string) bool { return nodes[node] == device }) {
-			uses = append(uses, snapshot.PortJob{Workload: p.Workload(), Processes: 1})
+			uses = append(uses, accel.PortJob{Workload: p.Workload(), Processes: 1})
 		}
 	}
 	return uses
 }
 
 // merge adds uses to the workloads of a device.
-func merge(sums map[string]map[snapshot.Workload]*snapshot.PortJob, device string, uses []snapshot.PortJob) {
+func merge(sums map[string]map[accel.Workload]*accel.PortJob, device string, uses []accel.PortJob) {
 	if sums[device] == nil {
-		sums[device] = map[snapshot.Workload]*snapshot.PortJob{}
+		sums[device] = map[accel.Workload]*accel.PortJob{}
 	}
 	for _, use := range uses {
 		sum := counters.Entry(sums[device], use.Workload)
@@ -153,7 +154,7 @@ func add(sum **uint64, n *uint64) {
 	**sum += *n
 }
 
-func busiestFirst(a, b snapshot.PortJob) int {
+func busiestFirst(a, b accel.PortJob) int {
 	return cmp.Or(cmp.Compare(b.RegionBytes, a.RegionBytes), cmp.Compare(counters.ValueOf(b.QPs), counters.ValueOf(a.QPs)),
 		cmp.Compare(a.Scheduler, b.Scheduler), cmp.Compare(a.ID, b.ID))
 }
@@ -186,14 +187,14 @@ func parentDevice(h *host.Host, name string, devices []snapshot.Device) string {
 }
 
 // jobsOn returns the workloads of the processes, with their GPUs.
-func jobsOn(found []snapshot.Process, gpus []gdrGPU) (out []snapshot.JobInfo) {
+func jobsOn(found []accel.Process, gpus []gdrGPU) (out []accel.JobInfo) {
 	for i := range found {
 		p := &found[i]
 		who := p.Workload()
-		k := slices.IndexFunc(out, func(j snapshot.JobInfo) bool { return j.Workload == who })
+		k := slices.IndexFunc(out, func(j accel.JobInfo) bool { return j.Workload == who })
 		if k < 0 {
 			k = len(out)
-			out = append(out, snapshot.JobInfo{Workload: who})
+			out = append(out, accel.JobInfo{Workload: who})
 		}
 		j := &out[k]
 		j.Name, j.User = cmp.Or(j.Name, p.JobName), cmp.Or(j.User, p.User)
@@ -210,13 +211,13 @@ func jobsOn(found []snapshot.Process, gpus []gdrGPU) (out []snapshot.JobInfo) {
 		slices.Sort(out[i].Steps)
 		slices.Sort(out[i].GPUs)
 	}
-	slices.SortFunc(out, func(a, b snapshot.JobInfo) int {
+	slices.SortFunc(out, func(a, b accel.JobInfo) int {
 		return cmp.Or(cmp.Compare(a.Scheduler, b.Scheduler), cmp.Compare(a.ID, b.ID))
 	})
 	return out
 }
 
-func emitJobs(s metric.Sink, d *snapshot.GDR) {
+func emitJobs(s metric.Sink, d *accel.GDR) {
 	for _, device := range d.PortJobs {
 		for _, number := range device.Ports {
 			port := strconv.Itoa(number)

@@ -7,17 +7,18 @@ import (
 	"rdma_exporter/collector/collectortest"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/test/played"
 )
 
 // BenchmarkJobsOfPorts finds the workloads of eight ports, of 200 processes in 25 jobs with memory on each.
 func BenchmarkJobsOfPorts(b *testing.B) {
 	o := holderSearch{devices: map[string][]host.RDMAHolder{}}
-	var found []snapshot.Process
+	var found []accel.Process
 	var names []string
 	var devices []snapshot.Device
 	for i := range 200 {
-		found = append(found, snapshot.Process{PID: 1000 + i, Job: fmt.Sprintf("slurm/%d", i/8)})
+		found = append(found, accel.Process{PID: 1000 + i, Job: fmt.Sprintf("slurm/%d", i/8)})
 	}
 	for d := range 8 {
 		name := fmt.Sprintf("mlx5_%d", d)

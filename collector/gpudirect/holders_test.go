@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/test/played"
 )
 
@@ -92,7 +93,7 @@ func TestPortJobs(t *testing.T) {
 			if !slices.Equal(got, c.want) {
 				t.Errorf("\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
-			if slices.ContainsFunc(j.found, func(p snapshot.Process) bool { return p.Hidden }) {
+			if slices.ContainsFunc(j.found, func(p accel.Process) bool { return p.Hidden }) {
 				t.Error("a hidden process is evaluated as one that holds nothing")
 			}
 		})
@@ -116,14 +117,14 @@ func TestQPsAreListedFromMemory(t *testing.T) {
 
 // TestJobSeries: at most 16 workloads of a port, and all are counted; names only where they were read.
 func TestJobSeries(t *testing.T) {
-	d := &snapshot.GDR{
-		GPUs:     []snapshot.GDRGPU{{Index: "0", UUID: "GPU-a", Best: snapshot.GDRPair{NIC: -1}}},
-		PortJobs: []snapshot.DeviceJobs{{Device: "a", Ports: []int{1, 2}}},
+	d := &accel.GDR{
+		GPUs:     []accel.GDRGPU{{Index: "0", UUID: "GPU-a", Best: accel.GDRPair{NIC: -1}}},
+		PortJobs: []accel.DeviceJobs{{Device: "a", Ports: []int{1, 2}}},
 	}
 	for i := range 40 {
-		w := snapshot.Workload{Scheduler: "slurm", ID: fmt.Sprint(100 + i)}
-		d.PortJobs[0].Jobs = append(d.PortJobs[0].Jobs, snapshot.PortJob{Workload: w})
-		d.Jobs = append(d.Jobs, snapshot.JobInfo{Workload: w, GPUs: []int{0}})
+		w := accel.Workload{Scheduler: "slurm", ID: fmt.Sprint(100 + i)}
+		d.PortJobs[0].Jobs = append(d.PortJobs[0].Jobs, accel.PortJob{Workload: w})
+		d.Jobs = append(d.Jobs, accel.JobInfo{Workload: w, GPUs: []int{0}})
 	}
 	d.Jobs[0].Name, d.Jobs[0].User = "llama", "1001"
 	got := gdrSamples(&snapshot.Node{GDR: d})
@@ -190,7 +191,7 @@ func TestAffinity(t *testing.T) {
 		}
 	}
 	if nics, _ := affinity(
-		&snapshot.GDR{GPUs: make([]snapshot.GDRGPU, 1), NICs: make([]snapshot.GDRNIC, 1), Pairs: []snapshot.GDRPair{{}}}, 0,
+		&accel.GDR{GPUs: make([]accel.GDRGPU, 1), NICs: make([]accel.GDRNIC, 1), Pairs: []accel.GDRPair{{}}}, 0,
 	); nics != nil {
 		t.Errorf("unknown distance: %v", nics)
 	}

@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // gdrHost is the state of the host for GPUDirect RDMA. It is read each minute, because modules are loaded and removed.
@@ -27,7 +27,7 @@ type gdrHost struct {
 	amdPeer       *bool         // of ib_core and amdgpu together
 	uptime        time.Duration // at the last read; 0: unknown
 	amdgpu        string        // the driver of AMD GPUs
-	registrations []snapshot.GDRRegistrations
+	registrations []accel.GDRRegistrations
 }
 
 // Symbols of /proc/kallsyms: features of ib_core or ib_uverbs.

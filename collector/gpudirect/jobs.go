@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 var (
@@ -44,9 +45,9 @@ const (
 type gdrJobs struct {
 	read  reading.Last
 	seen  time.Time // of found
-	found []snapshot.Process
-	ports []snapshot.DeviceJobs
-	all   []snapshot.JobInfo
+	found []accel.Process
+	ports []accel.DeviceJobs
+	all   []accel.JobInfo
 	pods  podNames
 }
 
@@ -71,7 +72,7 @@ func (j *gdrJobs) update(
 	}
 	slices.Sort(named)
 	named = slices.Compact(named)
-	var found []snapshot.Process
+	var found []accel.Process
 	var refused bool
 	err := reading.Request(ctx, h, "processes", source.Processes, func() (err error) {
 		found, refused, err = h.Processes.Processes(ctx, named, only)
@@ -81,7 +82,7 @@ func (j *gdrJobs) update(
 		holders.addMemory(found)
 		j.pods.apply(found, devicesOfPods(found, podGPUs(gpus), verbsFunctions(h, found)), pods, listed)
 		j.seen, j.ports, j.all = j.read.Time(), holders.jobs(h, found, names, devices), jobsOn(found, gpus)
-		j.found = slices.DeleteFunc(found, func(p snapshot.Process) bool { return p.Hidden })
+		j.found = slices.DeleteFunc(found, func(p accel.Process) bool { return p.Hidden })
 		if refused {
 			err = access.Denied("proc/PID/fd")
 		}
@@ -146,7 +147,7 @@ func readHolders(
 func (h holderSearch) pids() []int { return slices.Sorted(maps.Keys(h.regions)) }
 
 // addMemory adds the registered memory to processes: none at all only if all devices answered.
-func (h holderSearch) addMemory(found []snapshot.Process) {
+func (h holderSearch) addMemory(found []accel.Process) {
 	for i := range found {
 		if one, ok := h.regions[found[i].PID]; h.whole || ok && one.Regions > 0 {
 			found[i].Regions, found[i].RegionBytes = &one.Regions, &one.RegionBytes
@@ -155,7 +156,7 @@ func (h holderSearch) addMemory(found []snapshot.Process) {
 }
 
 // settings returns the NCCL settings of a process, or those of /etc/nccl.conf if its own files cannot be read.
-func settings(p *snapshot.Process, machine nccl.Env) nccl.Env {
+func settings(p *accel.Process, machine nccl.Env) nccl.Env {
 	if p.Conf != nil {
 		return nccl.Env(p.Env).With(p.Conf)
 	}
@@ -164,7 +165,7 @@ func settings(p *snapshot.Process, machine nccl.Env) nccl.Env {
 
 // holderOf returns the process by which a GPU is evaluated: one with NCCL, else one with an RDMA device. Nil: there is
 // none.
-func holderOf(g *gdrGPU, processes []snapshot.Process) (found *snapshot.Process) {
+func holderOf(g *gdrGPU, processes []accel.Process) (found *accel.Process) {
 	for i := range processes {
 		p := &processes[i]
 		if !slices.Contains(p.GPUs, g.minor) {
@@ -186,7 +187,7 @@ type jobKey struct {
 	plugin                                        bool
 }
 
-func keyOfJob(p *snapshot.Process, e nccl.Env) jobKey {
+func keyOfJob(p *accel.Process, e nccl.Env) jobKey {
 	return jobKey{
 		p.NCCL, e["NCCL_NET_GDR_LEVEL"], e["NCCL_NET_GDR_READ"], e["NCCL_DMABUF_ENABLE"], e["NCCL_NET_GDR_C2C"],
 		e["NCCL_IB_HCA"], p.Topology, p.Plugin,
@@ -194,7 +195,7 @@ func keyOfJob(p *snapshot.Process, e nccl.Env) jobKey {
 }
 
 // evaluateJobs evaluates GPUs held by a process with NCCL again, with its version, settings and topology.
-func evaluateJobs(out *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf nccl.Env, processes []snapshot.Process) {
+func evaluateJobs(out *accel.GDR, m *gdr.Machine, gpus []gdrGPU, conf nccl.Env, processes []accel.Process) {
 	results := map[jobKey]gdr.Result{}
 	for i := range out.GPUs {
 		p := holderOf(&gpus[i], processes)
@@ -217,7 +218,7 @@ func evaluateJobs(out *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf nccl.En
 }
 
 // lowestLimit returns the lowest locked memory limit; nil where there is none.
-func lowestLimit(processes []snapshot.Process) (lowest *uint64) {
+func lowestLimit(processes []accel.Process) (lowest *uint64) {
 	for i := range processes {
 		if l := processes[i].LockedMemory; l != nil && len(processes[i].Verbs) > 0 && (lowest == nil || *l < *lowest) {
 			lowest = l
@@ -227,13 +228,13 @@ func lowestLimit(processes []snapshot.Process) (lowest *uint64) {
 }
 
 // readRegistrations are read from the module and from MLNX_OFED's list of clients.
-func readRegistrations(r reading.Reads, p gdr.Peermem) (out []snapshot.GDRRegistrations) {
+func readRegistrations(r reading.Reads, p gdr.Peermem) (out []accel.GDRRegistrations) {
 	if p.Module != "" {
-		out = append(out, snapshot.GDRRegistrations{Source: p.Module, Live: r.Number("sys/module/"+p.Module, "refcnt")})
+		out = append(out, accel.GDRRegistrations{Source: p.Module, Live: r.Number("sys/module/"+p.Module, "refcnt")})
 	}
 	for _, client := range p.Clients {
 		dir := "sys/kernel/mm/memory_peers/" + client
-		out = append(out, snapshot.GDRRegistrations{
+		out = append(out, accel.GDRRegistrations{
 			Source: "memory_peers/" + client, Client: client,
 			Live:  less(r.Number(dir, "num_alloc_mrs"), r.Number(dir, "num_dealloc_mrs")),
 			Bytes: less(r.Number(dir, "num_reg_bytes"), r.Number(dir, "num_dereg_bytes")),
@@ -250,7 +251,7 @@ func less(a, b *uint64) *uint64 {
 	return new(*a - min(*a, *b))
 }
 
-func emitRegistrations(s metric.Sink, d *snapshot.GDR) {
+func emitRegistrations(s metric.Sink, d *accel.GDR) {
 	var peers uint64
 	known := false
 	for _, reg := range d.Registrations {

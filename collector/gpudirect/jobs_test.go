@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/test/played"
 )
 
@@ -78,12 +79,12 @@ func TestLiveRegistrations(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	low, high, verbs := uint64(1<<20), uint64(1<<30), []string{"uverbs0"}
-	if got := lowestLimit([]snapshot.Process{
+	if got := lowestLimit([]accel.Process{
 		{}, {LockedMemory: &high, Verbs: verbs}, {LockedMemory: &low, Verbs: verbs}, {LockedMemory: new(uint64)},
 	}); collectortest.Value(got) != low {
 		t.Errorf("%v", collectortest.Value(got))
 	}
-	if got := lowestLimit([]snapshot.Process{{}}); got != nil {
+	if got := lowestLimit([]accel.Process{{}}); got != nil {
 		t.Errorf("%v", collectortest.Value(got))
 	}
 }
@@ -108,7 +109,7 @@ func TestHolders(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var n snapshot.Node
 			got := readHolders(t.Context(), played.Machine(t, c.entries), &n, []string{"a", "b"}, nil)
-			found := []snapshot.Process{{PID: 7}, {PID: 8}, {PID: 9}}
+			found := []accel.Process{{PID: 7}, {PID: 8}, {PID: 9}}
 			got.addMemory(found)
 			if !slices.Equal(got.pids(), c.pids) || len(n.Issues) != c.issues {
 				t.Errorf("%v %+v", got.pids(), n.Issues)
@@ -152,14 +153,14 @@ func TestProcessesThatAreNamed(t *testing.T) {
 
 // fakeProcesses returns processes, or hangs.
 type fakeProcesses struct {
-	found   []snapshot.Process
+	found   []accel.Process
 	refused bool
 	hang    chan struct{}
 	first   []int // of the last request
 	only    bool
 }
 
-func (d *fakeProcesses) Processes(_ context.Context, first []int, only bool) ([]snapshot.Process, bool, error) {
+func (d *fakeProcesses) Processes(_ context.Context, first []int, only bool) ([]accel.Process, bool, error) {
 	d.first, d.only = first, only
 	if d.hang != nil {
 		<-d.hang
@@ -185,7 +186,7 @@ func TestHoldersThatAreStuck(t *testing.T) {
 		t.Run(fmt.Sprintf("both=%v", both), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hang := make(chan struct{})
-				d := &fakeProcesses{found: []snapshot.Process{{PID: 1}}}
+				d := &fakeProcesses{found: []accel.Process{{PID: 1}}}
 				if both {
 					d.hang = hang
 				}
@@ -211,7 +212,7 @@ func TestHoldersThatAreStuck(t *testing.T) {
 // TestProcessThatIsStuck: a round continues without a process list that hangs, and keeps the previous one for a while.
 func TestProcessThatIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &fakeProcesses{found: []snapshot.Process{{PID: 1}}, refused: true}
+		d := &fakeProcesses{found: []accel.Process{{PID: 1}}, refused: true}
 		h := &host.Host{Processes: d, Turns: access.NewTurns(), Meter: &source.Meter{}, Now: time.Now}
 		var j gdrJobs
 		var n snapshot.Node
@@ -243,7 +244,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 		}
 		close(d.hang)
 		synctest.Wait()
-		d.found = []snapshot.Process{{PID: 2}}
+		d.found = []accel.Process{{PID: 2}}
 		time.Sleep(shared.SlowInterval)
 		n = snapshot.Node{}
 		if j.update(t.Context(), h, &n, nil, nil, nil); len(j.found) != 1 || j.found[0].PID != 2 || len(n.Issues) != 0 {

@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 const (
@@ -35,7 +36,7 @@ type podName struct{ namespace, pod string }
 
 // list lists the pods with devices. It is called before processes are searched: a device that changes its owner in
 // between would otherwise name the pod of an earlier process by the next pod. ok is false without an answer.
-func (p *podNames) list(ctx context.Context, h *host.Host) (pods []snapshot.Pod, ok bool) {
+func (p *podNames) list(ctx context.Context, h *host.Host) (pods []accel.Pod, ok bool) {
 	if h.Pods == nil || h.Now().Before(p.after) {
 		return nil, false
 	}
@@ -58,7 +59,7 @@ func (p *podNames) list(ctx context.Context, h *host.Host) (pods []snapshot.Pod,
 
 // apply sets the namespace and pod of processes of pods. Without a list those that were found before remain: a UID has
 // one pod.
-func (p *podNames) apply(found []snapshot.Process, used map[string]podDevices, pods []snapshot.Pod, listed bool) {
+func (p *podNames) apply(found []accel.Process, used map[string]podDevices, pods []accel.Pod, listed bool) {
 	if listed {
 		p.names = namesOfPods(used, pods)
 	}
@@ -89,7 +90,7 @@ type podDevices map[deviceKind][][]string
 // to this pod and to no other one, nothing contradicts it (the other kind, or only some devices of a kind), and no
 // other UID claims it. Devices of a kind of which none is allocated by an ID that identifies it (RDMA devices of a
 // shared pool, all GPUs of a privileged monitor) decide nothing.
-func namesOfPods(used map[string]podDevices, pods []snapshot.Pod) map[string]podName {
+func namesOfPods(used map[string]podDevices, pods []accel.Pod) map[string]podName {
 	owners := map[string][]int{}
 	for i, p := range pods {
 		for _, device := range p.Devices {
@@ -137,7 +138,7 @@ func ownersOf(devices [][]string, owners map[string][]int) (out []int) {
 
 // devicesOfPods returns the devices that the processes of each pod have open, by UID. gpus are the names of GPUs by
 // minor number, nodes those of RDMA devices by uverbs node.
-func devicesOfPods(found []snapshot.Process, gpus map[int][]string, nodes map[string][]string) map[string]podDevices {
+func devicesOfPods(found []accel.Process, gpus map[int][]string, nodes map[string][]string) map[string]podDevices {
 	out := map[string]podDevices{}
 	for i := range found {
 		uid, ok := strings.CutPrefix(found[i].Job, kubernetesJob)
@@ -168,7 +169,7 @@ func podGPUs(gpus []gdrGPU) map[int][]string {
 
 // verbsFunctions returns the functions of the uverbs nodes that pods have open: PCI addresses, or auxiliary devices of
 // subfunctions. The node of a device in another network namespace is in sysfs too, without its RDMA device.
-func verbsFunctions(h *host.Host, found []snapshot.Process) map[string][]string {
+func verbsFunctions(h *host.Host, found []accel.Process) map[string][]string {
 	out := map[string][]string{}
 	for i := range found {
 		if h.Pods == nil || !strings.HasPrefix(found[i].Job, kubernetesJob) {

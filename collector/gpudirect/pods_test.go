@@ -9,7 +9,7 @@ import (
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 const (
@@ -25,13 +25,13 @@ func TestNamesOfPods(t *testing.T) {
 		}
 		return out
 	}
-	pod := func(name string, devices ...string) snapshot.Pod {
-		return snapshot.Pod{Namespace: "ml", Name: name, Devices: devices}
+	pod := func(name string, devices ...string) accel.Pod {
+		return accel.Pod{Namespace: "ml", Name: name, Devices: devices}
 	}
 	for _, c := range []struct {
 		name string
 		used map[string]podDevices
-		pods []snapshot.Pod
+		pods []accel.Pod
 		want map[string]string
 	}{
 		{
@@ -40,76 +40,76 @@ func TestNamesOfPods(t *testing.T) {
 				uidA: {kindGPU: {gpu["A"]}, kindRDMA: vf("0000:3b:00.0")},
 				uidB: {kindGPU: {gpu["B"]}, kindRDMA: vf("0000:3b:00.0")},
 			},
-			[]snapshot.Pod{pod("a", gpuA), pod("b", gpuB)},
+			[]accel.Pod{pod("a", gpuA), pod("b", gpuB)},
 			map[string]string{uidA: "a", uidB: "b"},
 		},
 		{
 			"a GPU by its minor number",
 			map[string]podDevices{uidA: {kindGPU: {gpu["A"]}}},
-			[]snapshot.Pod{pod("a", "nvidia0"), pod("b", "nvidia1")},
+			[]accel.Pod{pod("a", "nvidia0"), pod("b", "nvidia1")},
 			map[string]string{uidA: "a"},
 		},
 		{
 			"both GPUs",
 			map[string]podDevices{uidA: {kindGPU: {gpu["A"], gpu["B"]}}},
-			[]snapshot.Pod{pod("a", gpuA, gpuB)},
+			[]accel.Pod{pod("a", gpuA, gpuB)},
 			map[string]string{uidA: "a"},
 		},
 		{
 			"a virtual function",
 			map[string]podDevices{uidA: {kindRDMA: vf("0000:3b:02.1")}, uidB: {kindRDMA: vf("0000:3b:02.2")}},
-			[]snapshot.Pod{pod("a", "0000:3b:02.1"), pod("b", "0000:3b:02.2")},
+			[]accel.Pod{pod("a", "0000:3b:02.1"), pod("b", "0000:3b:02.2")},
 			map[string]string{uidA: "a", uidB: "b"},
 		},
 		{
 			"a GPU and a virtual function of one pod",
 			map[string]podDevices{uidA: {kindGPU: {gpu["A"]}, kindRDMA: vf("0000:3b:02.1")}},
-			[]snapshot.Pod{pod("a", "0000:3b:02.1", gpuA)},
+			[]accel.Pod{pod("a", "0000:3b:02.1", gpuA)},
 			map[string]string{uidA: "a"},
 		},
 		{
 			"a GPU and a virtual function of two pods",
 			map[string]podDevices{uidA: {kindGPU: {gpu["A"]}, kindRDMA: vf("0000:3b:02.1")}},
-			[]snapshot.Pod{pod("a", gpuA), pod("b", "0000:3b:02.1")},
+			[]accel.Pod{pod("a", gpuA), pod("b", "0000:3b:02.1")},
 			nil,
 		},
 		{
 			"a GPU shared by time slicing",
 			map[string]podDevices{uidA: {kindGPU: {gpu["A"]}}, uidB: {kindGPU: {gpu["A"]}}},
-			[]snapshot.Pod{pod("a", gpuA), pod("b", gpuA)},
+			[]accel.Pod{pod("a", gpuA), pod("b", gpuA)},
 			nil,
 		},
 		{
 			"a pod that has ended is still listed",
 			map[string]podDevices{uidA: {kindGPU: {gpu["A"]}}},
-			[]snapshot.Pod{pod("a", gpuA), pod("ended", gpuA)},
+			[]accel.Pod{pod("a", gpuA), pod("ended", gpuA)},
 			nil,
 		},
 		{
 			"MIG instances",
 			map[string]podDevices{uidA: {kindGPU: {gpu["A"]}}},
-			[]snapshot.Pod{pod("a", "MIG-"+uidA)},
+			[]accel.Pod{pod("a", "MIG-"+uidA)},
 			nil,
 		},
 		{
 			"a privileged pod opens all GPUs, one of them allocated",
 			map[string]podDevices{uidA: {kindGPU: {gpu["A"], gpu["B"]}}},
-			[]snapshot.Pod{pod("b", gpuB)},
+			[]accel.Pod{pod("b", gpuB)},
 			nil,
 		},
 		{
 			"a privileged pod beside the owner",
 			map[string]podDevices{uidA: {kindRDMA: vf("0000:3b:02.1")}, uidB: {kindRDMA: vf("0000:3b:02.1")}},
-			[]snapshot.Pod{pod("b", "0000:3b:02.1")},
+			[]accel.Pod{pod("b", "0000:3b:02.1")},
 			nil,
 		},
 		{
 			"a device of unknown function beside an allocated one",
 			map[string]podDevices{uidA: {kindRDMA: {nil, {"0000:3b:02.1"}}}},
-			[]snapshot.Pod{pod("a", "0000:3b:02.1")},
+			[]accel.Pod{pod("a", "0000:3b:02.1")},
 			nil,
 		},
-		{"no devices", map[string]podDevices{uidA: {}}, []snapshot.Pod{pod("a", gpuA)}, nil},
+		{"no devices", map[string]podDevices{uidA: {}}, []accel.Pod{pod("a", gpuA)}, nil},
 		{"nothing is allocated", map[string]podDevices{uidA: {kindGPU: {gpu["A"]}}}, nil, nil},
 	} {
 		got := map[string]string{}
@@ -126,12 +126,12 @@ func TestNamesOfPods(t *testing.T) {
 }
 
 type podAnswer struct {
-	pods  []snapshot.Pod
+	pods  []accel.Pod
 	err   error
 	asked int
 }
 
-func (p *podAnswer) Pods(context.Context) ([]snapshot.Pod, error) {
+func (p *podAnswer) Pods(context.Context) ([]accel.Pod, error) {
 	p.asked++
 	return p.pods, p.err
 }
@@ -140,13 +140,13 @@ func (p *podAnswer) Pods(context.Context) ([]snapshot.Pod, error) {
 // less often.
 func TestPodNames(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	answer := &podAnswer{pods: []snapshot.Pod{{Namespace: "ml", Name: "a", Devices: []string{gpuA}}}}
+	answer := &podAnswer{pods: []accel.Pod{{Namespace: "ml", Name: "a", Devices: []string{gpuA}}}}
 	h := &host.Host{Pods: answer, Turns: access.NewTurns(), Now: func() time.Time { return now }}
 	var names podNames
 	round := func(uid string, issues int) string {
 		t.Helper()
 		pods, ok := names.list(t.Context(), h)
-		found := []snapshot.Process{
+		found := []accel.Process{
 			{PID: 1, Job: "kubernetes/" + uid, GPUs: []int{0}}, {PID: 2, Job: "slurm/7", GPUs: []int{0}},
 		}
 		names.apply(found, devicesOfPods(found, map[int][]string{0: {gpuA}}, nil), pods, ok)
@@ -181,7 +181,7 @@ func TestPodNames(t *testing.T) {
 	if got := round(uidA, 0); got != "ml/a" {
 		t.Errorf("%q", got)
 	}
-	answer.pods = append(answer.pods, snapshot.Pod{Namespace: "ml", Name: "b", Devices: []string{gpuA}})
+	answer.pods = append(answer.pods, accel.Pod{Namespace: "ml", Name: "b", Devices: []string{gpuA}})
 	if got := round(uidA, 0); got != "/" {
 		t.Errorf("%q of two pods", got)
 	}

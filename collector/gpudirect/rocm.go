@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/reading"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 const peerUnknown = "unknown"
@@ -93,7 +93,7 @@ func amdDriver(r reading.Reads) string {
 }
 
 // describeROCm replaces the driver and the peer memory module of NVIDIA GPUs.
-func (f *gdrHost) describeROCm(d *snapshot.GDR) {
+func (f *gdrHost) describeROCm(d *accel.GDR) {
 	d.Driver, d.Flavour, d.Peermem = f.amdgpu, "", ""
 	switch peer := f.facts.ROCm.Peer; {
 	case peer == nil:

@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 var (
@@ -59,12 +60,12 @@ func (c *gpuDirect) run(ctx context.Context, h *host.Host) error {
 
 // gdrTrace is the observation of the current round.
 type gdrTrace struct {
-	found *snapshot.Trace
+	found *accel.Trace
 	jobs  map[int]string // of processes, also of some that have ended
 }
 
 // read reads what is observed. That nothing is observed is no issue: not all kernels and not all users can.
-func (t *gdrTrace) read(ctx context.Context, h *host.Host, n *snapshot.Node, processes []snapshot.Process) {
+func (t *gdrTrace) read(ctx context.Context, h *host.Host, n *snapshot.Node, processes []accel.Process) {
 	t.found = nil
 	if h.Tracer == nil {
 		return
@@ -86,7 +87,7 @@ func (t *gdrTrace) read(ctx context.Context, h *host.Host, n *snapshot.Node, pro
 }
 
 // remember keeps the jobs of present processes, and of those in recent events.
-func (t *gdrTrace) remember(processes []snapshot.Process, recent []snapshot.AsyncEvent) {
+func (t *gdrTrace) remember(processes []accel.Process, recent []accel.AsyncEvent) {
 	jobs := map[int]string{}
 	for _, e := range recent {
 		if job := t.jobs[e.PID]; job != "" {
@@ -102,7 +103,7 @@ func (t *gdrTrace) remember(processes []snapshot.Process, recent []snapshot.Asyn
 }
 
 // addTo adds the registrations to the section, with the names of devices, GPUs and jobs.
-func (t *gdrTrace) addTo(d *snapshot.GDR, gpus []gdrGPU) {
+func (t *gdrTrace) addTo(d *accel.GDR, gpus []gdrGPU) {
 	if t.found == nil {
 		return
 	}
@@ -110,7 +111,7 @@ func (t *gdrTrace) addTo(d *snapshot.GDR, gpus []gdrGPU) {
 	amd := hasAMD(gpus)
 	for i := range t.found.Registrations {
 		r := &t.found.Registrations[i]
-		one := snapshot.GDRRegistered{
+		one := accel.GDRRegistered{
 			Device: cmp.Or(r.Device, deviceOn(d.NICs, r.Function)), Mechanism: mechanismOf(r, amd),
 			PID: r.PID, Job: t.jobs[r.PID],
 			Bytes: r.Bytes, Regions: r.Regions,
@@ -123,7 +124,7 @@ func (t *gdrTrace) addTo(d *snapshot.GDR, gpus []gdrGPU) {
 }
 
 // deviceOn returns the RDMA device on a PCI function; empty if there is none, or several.
-func deviceOn(nics []snapshot.GDRNIC, function string) (device string) {
+func deviceOn(nics []accel.GDRNIC, function string) (device string) {
 	for i := range nics {
 		if nics[i].PCIAddress != function || function == "" {
 			continue
@@ -137,8 +138,8 @@ func deviceOn(nics []snapshot.GDRNIC, function string) (device string) {
 }
 
 // onlyGPU returns the GPU that a process holds; nil if it holds none or several, or is not visible.
-func onlyGPU(d *snapshot.GDR, gpus []gdrGPU, pid int) *snapshot.GDRGPU {
-	i := slices.IndexFunc(d.Processes, func(p snapshot.Process) bool { return p.PID == pid })
+func onlyGPU(d *accel.GDR, gpus []gdrGPU, pid int) *accel.GDRGPU {
+	i := slices.IndexFunc(d.Processes, func(p accel.Process) bool { return p.PID == pid })
 	if pid == 0 || i < 0 || len(d.Processes[i].GPUs) != 1 {
 		return nil
 	}
@@ -162,13 +163,13 @@ const (
 var hostExporters = []string{"udmabuf", "system", "reserved", "default_cma_region", "linux,cma"}
 
 // mechanismOf distinguishes DMA-BUFs by their exporter. The DRM core exports for amdgpu, and for drivers of other GPUs.
-func mechanismOf(r *snapshot.Registration, amd bool) string {
+func mechanismOf(r *accel.Registration, amd bool) string {
 	switch {
-	case r.Mechanism == snapshot.RegisteredPeermem:
+	case r.Mechanism == accel.RegisteredPeermem:
 		return ofPeermem
-	case r.Mechanism != snapshot.RegisteredDMABUF:
+	case r.Mechanism != accel.RegisteredDMABUF:
 		return ofHost
-	case r.Exporter == snapshot.ExporterNVIDIA, r.Exporter == snapshot.ExporterDRM && amd:
+	case r.Exporter == accel.ExporterNVIDIA, r.Exporter == accel.ExporterDRM && amd:
 		return ofDMABUF
 	case slices.Contains(hostExporters, r.Exporter):
 		return ofDMABUFHost
@@ -177,7 +178,7 @@ func mechanismOf(r *snapshot.Registration, amd bool) string {
 }
 
 // traced sets what eBPF programs have observed of a process, on its GPU's best NIC if it holds several GPUs.
-func traced(use *transport.Process, d *snapshot.GDR, p *snapshot.Process, device string) {
+func traced(use *transport.Process, d *accel.GDR, p *accel.Process, device string) {
 	if d.Trace == nil {
 		return
 	}
@@ -206,7 +207,7 @@ func traced(use *transport.Process, d *snapshot.GDR, p *snapshot.Process, device
 	}
 }
 
-func traceOf(t *snapshot.Trace, p *snapshot.Process) transport.Trace {
+func traceOf(t *accel.Trace, p *accel.Process) transport.Trace {
 	switch {
 	case p.Started > t.Complete:
 		return transport.TraceWhole
@@ -219,7 +220,7 @@ func traceOf(t *snapshot.Trace, p *snapshot.Process) transport.Trace {
 // registeredKey is the labels of a series.
 type registeredKey struct{ device, gpu, uuid, mechanism string }
 
-func emitTrace(s metric.Sink, d *snapshot.GDR) {
+func emitTrace(s metric.Sink, d *accel.GDR) {
 	t := d.Trace
 	if t == nil {
 		return
@@ -242,7 +243,7 @@ func emitTrace(s metric.Sink, d *snapshot.GDR) {
 	emitAsync(s, d, t)
 }
 
-func emitAsync(s metric.Sink, d *snapshot.GDR, t *snapshot.Trace) {
+func emitAsync(s metric.Sink, d *accel.GDR, t *accel.Trace) {
 	type event struct{ device, kind string }
 	sums, fatal := map[event]uint64{}, map[string]uint64{}
 	var order []event

@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // branch is the path from the root to a function.
@@ -28,11 +29,11 @@ type branch struct {
 type gdrGPU struct {
 	gdr.GPU
 	branch
-	hops      []snapshot.PCIeHop // from the root port to itself
-	minor     int                // of /dev/nvidiaN
-	emulated  bool               // its bridge is a hypervisor's, or there is none
-	processes []int              // compute processes listed by NVML; nil: unknown
-	domain    *bool              // in an NVLink domain of several hosts; nil: unknown
+	hops      []accel.PCIeHop // from the root port to itself
+	minor     int             // of /dev/nvidiaN
+	emulated  bool            // its bridge is a hypervisor's, or there is none
+	processes []int           // compute processes listed by NVML; nil: unknown
+	domain    *bool           // in an NVLink domain of several hosts; nil: unknown
 }
 
 // gdrNIC is an RDMA device with its path to the root.
@@ -91,8 +92,8 @@ func readGDRGPU(r reading.Reads, dir string, index int) gdrGPU {
 }
 
 // applyNVML applies the NVML data of the GPU.
-func (g *gdrGPU) applyNVML(gpus []snapshot.GPU) {
-	i := slices.IndexFunc(gpus, func(o snapshot.GPU) bool { return o.PCIAddress == g.Address })
+func (g *gdrGPU) applyNVML(gpus []accel.GPU) {
+	i := slices.IndexFunc(gpus, func(o accel.GPU) bool { return o.PCIAddress == g.Address })
 	if i < 0 {
 		return
 	}
@@ -173,15 +174,15 @@ func (n *gdrNIC) applyPorts(devices []snapshot.Device) {
 	}
 }
 
-func (g *gdrGPU) snapshot() snapshot.GDRGPU {
-	return snapshot.GDRGPU{
+func (g *gdrGPU) snapshot() accel.GDRGPU {
+	return accel.GDRGPU{
 		Index: g.Index, UUID: g.UUID, PCIAddress: g.Address, Model: g.Model, NUMA: g.Place.NUMA, Root: g.Place.Root,
 		Hops: g.hops, Coupled: g.Coupled, IOMMU: g.iommu,
 	}
 }
 
-func (n *gdrNIC) snapshot(gpus []gdrGPU) snapshot.GDRNIC {
-	out := snapshot.GDRNIC{
+func (n *gdrNIC) snapshot(gpus []gdrGPU) accel.GDRNIC {
+	out := accel.GDRNIC{
 		Device: n.Device, PCIAddress: n.PCIAddress, Role: string(n.Role), NUMA: n.Place.NUMA, CPUs: n.cpus,
 		Root: n.Place.Root, Path: n.Place.Chain, IOMMU: n.iommu,
 		Active: slices.ContainsFunc(n.Ports, func(p gdr.Port) bool { return p.Active }),
@@ -190,7 +191,7 @@ func (n *gdrNIC) snapshot(gpus []gdrGPU) snapshot.GDRNIC {
 		out.Ports = append(out.Ports, p.Number)
 	}
 	if c, ok := n.configs[n.PCIAddress]; ok {
-		out.Settings = &snapshot.PCIeSettings{
+		out.Settings = &accel.PCIeSettings{
 			MaxPayload: c.MaxPayload, MaxReadRequest: c.MaxReadRequest, RelaxedOrdering: c.RelaxedOrdering,
 			ATS: c.ATS, HasATS: c.HasATS,
 		}

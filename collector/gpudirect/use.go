@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 var (
@@ -72,7 +73,7 @@ func (u *gdrUse) read(
 }
 
 // overSockets reports whether a process may belong to a job over sockets.
-func overSockets(p snapshot.Process) bool { return p.HasNCCL && len(p.Verbs) == 0 }
+func overSockets(p accel.Process) bool { return p.HasNCCL && len(p.Verbs) == 0 }
 
 func portKey(device string, port int, counter string) string {
 	return device + "/" + strconv.Itoa(port) + "/" + counter
@@ -151,7 +152,7 @@ func hasNetdev(d *snapshot.Device, address, netdev string) bool {
 
 // evaluate sets the transport state of each GPU in use.
 func (u *gdrUse) evaluate(
-	d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf nccl.Env, uptime time.Duration, now time.Time,
+	d *accel.GDR, m *gdr.Machine, gpus []gdrGPU, conf nccl.Env, uptime time.Duration, now time.Time,
 ) {
 	u.suspected = false
 	var attached *uint64
@@ -159,7 +160,7 @@ func (u *gdrUse) evaluate(
 		attached = u.bufinfo.of(now, gpus)
 	}
 	if attached != nil {
-		d.Registrations = append(slices.Clone(d.Registrations), snapshot.GDRRegistrations{Source: "dmabuf", Live: attached})
+		d.Registrations = append(slices.Clone(d.Registrations), accel.GDRRegistrations{Source: "dmabuf", Live: attached})
 	}
 	peermem := peermemInUse(d)
 	var others []string
@@ -187,20 +188,20 @@ func (u *gdrUse) evaluate(
 			traced(&use, d, p, nic.Device)
 		}
 		state, why := use.Decide()
-		g.Transport = &snapshot.GDRTransport{
+		g.Transport = &accel.GDRTransport{
 			State: string(state), Reason: string(why), Words: why.Words(), Remedy: why.Remedy(), Process: p,
 		}
 	}
 }
 
 // isYoung reports whether a process is known to be younger than gdr.YoungAge.
-func isYoung(p *snapshot.Process, uptime time.Duration) bool {
+func isYoung(p *accel.Process, uptime time.Duration) bool {
 	return p.Started > 0 && uptime > p.Started && uptime-p.Started < transport.YoungAge
 }
 
 // peermemInUse returns the number of registrations of the peer memory module: none where it is not loaded, nil where
 // one count is unknown.
-func peermemInUse(d *snapshot.GDR) *uint64 {
+func peermemInUse(d *accel.GDR) *uint64 {
 	var sum uint64
 	for _, r := range d.Registrations {
 		if r.Source == "dmabuf" {
@@ -214,7 +215,7 @@ func peermemInUse(d *snapshot.GDR) *uint64 {
 	return &sum
 }
 
-func emitTransport(s metric.Sink, g *snapshot.GDRGPU) {
+func emitTransport(s metric.Sink, g *accel.GDRGPU) {
 	if t := g.Transport; t != nil {
 		s.Emit(gdrTransport, 1, g.Index, g.UUID, t.State)
 		s.Emit(gdrTransportInfo, 1, g.Index, g.UUID, t.Reason, t.Process.Job, t.Process.Command, t.Process.NCCL)

@@ -15,11 +15,12 @@ import (
 	"rdma_exporter/internal/capture/replay"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // rounds replays entries of a capture of two rounds, 30 s apart, and then more rounds, and returns the section of the
 // last.
-func rounds(t *testing.T, entries string, more int, o shared.Options) (*snapshot.GDR, []snapshot.Issue) {
+func rounds(t *testing.T, entries string, more int, o shared.Options) (*accel.GDR, []snapshot.Issue) {
 	t.Helper()
 	a, err := capture.Parse([]byte("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\",\"30s\"]}\n" + entries))
 	if err != nil {

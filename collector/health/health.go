@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 var (
@@ -55,7 +56,7 @@ const healthError = 1 // 0 is healthy
 // health keeps the devlink device of each RDMA device.
 type health struct {
 	devices map[string]devlinkDevice // belongs to the lane devlink
-	last    reading.Kept[*snapshot.Health]
+	last    reading.Kept[*hostdata.Health]
 }
 
 // devlinkDevice is the devlink device of an RDMA device.
@@ -72,7 +73,7 @@ func New(with *shared.State) *shared.Collector {
 		Help:  "firmware and driver health from devlink health reporters",
 		Descs: []*metric.Desc{healthState, healthErrors, healthRecoveries},
 		Read:  with.Devices.Read(c.read),
-		Emit:  metric.EmitSection(func(n *snapshot.Node) *snapshot.Health { return n.Health }, emitHealth),
+		Emit:  metric.EmitSection(func(n *snapshot.Node) *hostdata.Health { return n.Health }, emitHealth),
 	}
 }
 
@@ -80,11 +81,11 @@ func New(with *shared.State) *shared.Collector {
 // it recovers or reloads: one at a time: no second request while one waits, and keeps it from blocking others.
 func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error)) {
 	if len(roster.Names) == 0 {
-		n.Health = &snapshot.Health{}
+		n.Health = &hostdata.Health{}
 		done(nil)
 		return
 	}
-	var section *snapshot.Health
+	var section *hostdata.Health
 	issues, err := reading.OfHost(ctx, h, "devlink", source.DevlinkHealth,
 		func(r reading.Reads) { section = c.readDevlink(r, roster) })
 	n.Devices = append(n.Devices, reading.Ended("", err))
@@ -101,11 +102,11 @@ func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, roste
 
 // lastStates returns the last states of the reporters of present devices while a request is stuck: a device in error
 // recovers while holding the lock that the request waits for. Old counts are not served.
-func (c *health) lastStates(now time.Time, names []string) *snapshot.Health {
+func (c *health) lastStates(now time.Time, names []string) *hostdata.Health {
 	if !c.last.Within(now, shared.LastStateTime) {
 		return nil
 	}
-	out := &snapshot.Health{}
+	out := &hostdata.Health{}
 	for _, reporter := range c.last.Value.Reporters {
 		if slices.Contains(names, reporter.Device) {
 			reporter.Errors, reporter.Recoveries = nil, nil
@@ -115,8 +116,8 @@ func (c *health) lastStates(now time.Time, names []string) *snapshot.Health {
 	return out
 }
 
-func (c *health) readDevlink(r reading.Reads, roster *reading.Roster) *snapshot.Health {
-	out := &snapshot.Health{}
+func (c *health) readDevlink(r reading.Reads, roster *reading.Roster) *hostdata.Health {
+	out := &hostdata.Health{}
 	r.Ask(1)
 	reporters, err := r.Host.Devlink.Health(r.Ctx)
 	r.IssueUnless(err, access.Absent, access.Unsupported) // kernels before 5.1
@@ -129,7 +130,7 @@ func (c *health) readDevlink(r reading.Reads, roster *reading.Roster) *snapshot.
 		for _, h := range reporters {
 			// Reporters of ports (tx, rx) cover the queues of a netdev, which RDMA does not use.
 			if h.Port == nil && h.Bus == on.bus && h.Device == on.name {
-				out.Reporters = append(out.Reporters, snapshot.HealthReporter{
+				out.Reporters = append(out.Reporters, hostdata.HealthReporter{
 					Device: name, Name: h.Name, State: h.State, Errors: h.Errors, Recoveries: h.Recoveries,
 				})
 			}
@@ -165,7 +166,7 @@ func devlinkOf(files host.Files, d *reading.Device) (bus, name string) {
 	return "pci", d.PCIAddress
 }
 
-func emitHealth(section *snapshot.Health, s metric.Sink) {
+func emitHealth(section *hostdata.Health, s metric.Sink) {
 	for _, h := range section.Reporters {
 		if h.State != nil && *h.State <= healthError {
 			s.Emit(healthState, float64(*h.State), h.Device, h.Name, "error")

@@ -6,16 +6,16 @@ import (
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/exposition"
-
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
+	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 var (
@@ -106,7 +106,7 @@ func readDevice(r *reading.Reader, d *reading.Device, st *hwState) (snapshot.Dev
 	for i := range st.ports {
 		p := &st.ports[i]
 		stats, ok := p.statGet(r)
-		stats = slices.DeleteFunc(stats, func(s snapshot.Stat) bool { return st.leavesOut(r, s.Name) })
+		stats = slices.DeleteFunc(stats, func(s wire.Stat) bool { return st.leavesOut(r, s.Name) })
 		if !ok { // no netlink, or no statistics for this port: use sysfs
 			stats = st.files(r, &p.dir)
 		}
@@ -117,12 +117,12 @@ func readDevice(r *reading.Reader, d *reading.Device, st *hwState) (snapshot.Dev
 }
 
 // statGet requests the statistics of a port by netlink.
-func (p *hwPort) statGet(r *reading.Reader) ([]snapshot.Stat, bool) {
+func (p *hwPort) statGet(r *reading.Reader) ([]wire.Stat, bool) {
 	now := r.Now()
 	if r.Quarantine.Held(p.netlink, "stats", now) {
 		return nil, false
 	}
-	var stats []snapshot.Stat
+	var stats []wire.Stat
 	asked := r.From(source.HWCounters)
 	err := asked.Try(func() (err error) { stats, err = r.Host.RDMA.Stats(r.Ctx, r.Device, p.number, nil); return err })
 	shared.NoteNetlink(asked, p.netlink, "stats", now, err)
@@ -130,7 +130,7 @@ func (p *hwPort) statGet(r *reading.Reader) ([]snapshot.Stat, bool) {
 }
 
 // files reads a hw_counters directory.
-func (st *hwState) files(r *reading.Reader, d *hwDir) []snapshot.Stat {
+func (st *hwState) files(r *reading.Reader, d *hwDir) []wire.Stat {
 	files := r.From(source.HWCounters)
 	names, err := r.Host.Files.Attributes(d.path)
 	if err != nil {
@@ -227,8 +227,8 @@ func emitDeviceStats(s metric.Sink, d *snapshot.DeviceCounters, names map[string
 }
 
 // counts reports whether one of the counters has the metric.
-func counts(stats []snapshot.Stat, names map[string]*metric.Desc, d *metric.Desc) bool {
-	return slices.ContainsFunc(stats, func(st snapshot.Stat) bool { return transportDesc(names, st.Name) == d })
+func counts(stats []wire.Stat, names map[string]*metric.Desc, d *metric.Desc) bool {
+	return slices.ContainsFunc(stats, func(st wire.Stat) bool { return transportDesc(names, st.Name) == d })
 }
 
 // transportDesc returns the metric of a driver's counter; mlx5 prefixes those of a representor with vport_.

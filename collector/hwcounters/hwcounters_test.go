@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"rdma_exporter/collector/collectortest"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // On mlx5 counter 0 has to be read first for the others to come from the kernel's cache.
@@ -64,7 +64,7 @@ func TestHWFilesAreReadInOrder(t *testing.T) {
 		"-- sys/hw_counters/a --\n1\n-- sys/hw_counters/b !EIO --\n-- sys/hw_counters/lifespan --\n10\n-- sys/hw_counters/rx_write_requests --\n3\n")
 	st := &hwState{}
 	got := st.files(r, &hwDir{path: "sys/hw_counters"})
-	want := []snapshot.Stat{{Name: "rx_write_requests", Value: 3}, {Name: "a", Value: 1}}
+	want := []wire.Stat{{Name: "rx_write_requests", Value: 3}, {Name: "a", Value: 1}}
 	if !slices.Equal(got, want) || len(r.Issues) != 1 || r.Issues[0].Reason != "io" {
 		t.Errorf("%v, %v", got, r.Issues)
 	}

@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // drivers are the names of a device's driver: that of its PCI function, or its own.
@@ -18,7 +19,7 @@ var drivers = map[string][]string{
 }
 
 // emittedBy returns the metrics of a driver's port counters.
-func emittedBy(driver string, traffic bool, stats ...snapshot.Stat) []string {
+func emittedBy(driver string, traffic bool, stats ...wire.Stat) []string {
 	c := New(shared.NewState(shared.Options{}))
 	return collectortest.Samples(c.Descs, func(s metric.Sink) {
 		c.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{
@@ -134,7 +135,7 @@ func TestCanonicalNamesOfEveryDriver(t *testing.T) {
 				for _, driver := range drivers[column] {
 					for name := range strings.SplitSeq(names, "|") {
 						want := []string{series + `{device="d",port="1"} 7`}
-						if got := emittedBy(driver, false, snapshot.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
+						if got := emittedBy(driver, false, wire.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
 							t.Errorf("%s %q: %q, want %q", driver, name, got, want)
 						}
 					}
@@ -152,7 +153,7 @@ func TestCommonNames(t *testing.T) {
 				continue
 			}
 			want := []string{desc.Name + `{device="d",port="1"} 7`}
-			if got := emittedBy(driver, false, snapshot.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
+			if got := emittedBy(driver, false, wire.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
 				t.Errorf("%s %q: %q, want %q", driver, name, got, want)
 			}
 		}
@@ -161,8 +162,8 @@ func TestCommonNames(t *testing.T) {
 
 // A driver with an old and a new name counts once; the second is passed through.
 func TestTwoNamesOfOneCounter(t *testing.T) {
-	got := emittedBy("bnxt_en", false, snapshot.Stat{Name: "tx_cnp_pkts", Value: 7},
-		snapshot.Stat{Name: "np_cnp_sent", Value: 8})
+	got := emittedBy("bnxt_en", false, wire.Stat{Name: "tx_cnp_pkts", Value: 7},
+		wire.Stat{Name: "np_cnp_sent", Value: 8})
 	want := []string{
 		`rdma_port_cnp_sent_total{device="d",port="1"} 7`, `rdma_port_hw_stat{device="d",port="1",stat="np_cnp_sent"} 8`,
 	}
@@ -188,7 +189,7 @@ func TestNamesThatAreNotCanonical(t *testing.T) {
 		t.Run(driver, func(t *testing.T) {
 			for _, name := range names {
 				want := []string{`rdma_port_hw_stat{device="d",port="1",stat="` + strings.ReplaceAll(name, " ", "_") + `"} 7`}
-				if got := emittedBy(driver, false, snapshot.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
+				if got := emittedBy(driver, false, wire.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
 					t.Errorf("%s %q: %q, want %q", driver, name, got, want)
 				}
 			}
@@ -198,25 +199,25 @@ func TestNamesThatAreNotCanonical(t *testing.T) {
 
 // Device counters of a driver belong to its port, where there is exactly one.
 func TestCountersOfTheDevice(t *testing.T) {
-	cnps := snapshot.Stat{Name: "np_cnp_sent", Value: 3}
+	cnps := wire.Stat{Name: "np_cnp_sent", Value: 3}
 	for _, c := range []struct {
 		name   string
 		driver string
-		device snapshot.Stat
+		device wire.Stat
 		ports  []snapshot.PortCounters
 		want   string
 	}{
-		{"mana has those of congestion there", "mana", snapshot.Stat{Name: "sent_cnps", Value: 3}, []snapshot.PortCounters{{Number: 1}}, `rdma_port_cnp_sent_total{device="d",port="1"} 3`},
+		{"mana has those of congestion there", "mana", wire.Stat{Name: "sent_cnps", Value: 3}, []snapshot.PortCounters{{Number: 1}}, `rdma_port_cnp_sent_total{device="d",port="1"} 3`},
 		{"mlx5 in switchdev mode has all", "mlx5_core", cnps, []snapshot.PortCounters{{Number: 1}}, `rdma_port_cnp_sent_total{device="d",port="1"} 3`},
-		{"by the names of a representor", "mlx5_core", snapshot.Stat{Name: "vport_np_cnp_sent", Value: 3}, []snapshot.PortCounters{{Number: 1}}, `rdma_port_cnp_sent_total{device="d",port="1"} 3`},
-		{"nobody knows of which of two", "mlx4_core", snapshot.Stat{Name: "sq_num_to", Value: 3}, []snapshot.PortCounters{{Number: 1}, {Number: 2}}, `rdma_device_hw_stat{device="d",stat="sq_num_to"} 3`},
-		{"no name of its own", "mana", snapshot.Stat{Name: "qp_congested_events", Value: 3}, []snapshot.PortCounters{{Number: 1}}, `rdma_device_hw_stat{device="d",stat="qp_congested_events"} 3`},
+		{"by the names of a representor", "mlx5_core", wire.Stat{Name: "vport_np_cnp_sent", Value: 3}, []snapshot.PortCounters{{Number: 1}}, `rdma_port_cnp_sent_total{device="d",port="1"} 3`},
+		{"nobody knows of which of two", "mlx4_core", wire.Stat{Name: "sq_num_to", Value: 3}, []snapshot.PortCounters{{Number: 1}, {Number: 2}}, `rdma_device_hw_stat{device="d",stat="sq_num_to"} 3`},
+		{"no name of its own", "mana", wire.Stat{Name: "qp_congested_events", Value: 3}, []snapshot.PortCounters{{Number: 1}}, `rdma_device_hw_stat{device="d",stat="qp_congested_events"} 3`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			col := New(shared.NewState(shared.Options{}))
 			got := collectortest.Samples(col.Descs, func(s metric.Sink) {
 				col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{
-					{Name: "d", Driver: c.driver, Stats: []snapshot.Stat{c.device}, Ports: c.ports},
+					{Name: "d", Driver: c.driver, Stats: []wire.Stat{c.device}, Ports: c.ports},
 				}}}, s)
 			})
 			if !slices.Equal(got, []string{c.want}) {
@@ -227,8 +228,8 @@ func TestCountersOfTheDevice(t *testing.T) {
 	col := New(shared.NewState(shared.Options{}))
 	got := collectortest.Samples(col.Descs, func(s metric.Sink) {
 		col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{
-			Name: "d", Driver: "mlx5_core", Stats: []snapshot.Stat{{Name: "np_cnp_sent", Value: 9}},
-			Ports: []snapshot.PortCounters{{Number: 1, Stats: []snapshot.Stat{cnps}}},
+			Name: "d", Driver: "mlx5_core", Stats: []wire.Stat{{Name: "np_cnp_sent", Value: 9}},
+			Ports: []snapshot.PortCounters{{Number: 1, Stats: []wire.Stat{cnps}}},
 		}}}}, s)
 	})
 	if want := []string{
@@ -240,7 +241,7 @@ func TestCountersOfTheDevice(t *testing.T) {
 
 // If counters/ has the traffic, that of hw_counters is passed through.
 func TestTrafficIsExportedOnce(t *testing.T) {
-	stats := []snapshot.Stat{{Name: "tx_bytes", Value: 1}, {Name: "out_of_buffer", Value: 2}}
+	stats := []wire.Stat{{Name: "tx_bytes", Value: 1}, {Name: "out_of_buffer", Value: 2}}
 	if got, want := emittedBy("bnxt_en", true, stats...), []string{
 		`rdma_port_receive_buffer_exhausted_total{device="d",port="1"} 2`,
 		`rdma_port_hw_stat{device="d",port="1",stat="tx_bytes"} 1`,
@@ -251,17 +252,17 @@ func TestTrafficIsExportedOnce(t *testing.T) {
 
 // TestSeldomCountersOnInfiniBand: left out while 0; other counters, and all on Ethernet, are served as 0.
 func TestSeldomCountersOnInfiniBand(t *testing.T) {
-	marks := func(v uint64) snapshot.Stat { return snapshot.Stat{Name: "np_ecn_marked_roce_packets", Value: v} }
-	retries := snapshot.Stat{Name: "req_transport_retries_exceeded"}
+	marks := func(v uint64) wire.Stat { return wire.Stat{Name: "np_ecn_marked_roce_packets", Value: v} }
+	retries := wire.Stat{Name: "req_transport_retries_exceeded"}
 	for _, c := range []struct {
 		name       string
 		infiniBand bool
-		stats      []snapshot.Stat
+		stats      []wire.Stat
 		want       []string
 	}{
-		{"InfiniBand, zero", true, []snapshot.Stat{marks(0), retries}, []string{`rdma_port_transport_retries_exceeded_total{device="d",port="1"} 0`}},
-		{"InfiniBand, nonzero", true, []snapshot.Stat{marks(7)}, []string{`rdma_port_ecn_marked_packets_total{device="d",port="1"} 7`}},
-		{"Ethernet, zero", false, []snapshot.Stat{marks(0)}, []string{`rdma_port_ecn_marked_packets_total{device="d",port="1"} 0`}},
+		{"InfiniBand, zero", true, []wire.Stat{marks(0), retries}, []string{`rdma_port_transport_retries_exceeded_total{device="d",port="1"} 0`}},
+		{"InfiniBand, nonzero", true, []wire.Stat{marks(7)}, []string{`rdma_port_ecn_marked_packets_total{device="d",port="1"} 7`}},
+		{"Ethernet, zero", false, []wire.Stat{marks(0)}, []string{`rdma_port_ecn_marked_packets_total{device="d",port="1"} 0`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			col := New(shared.NewState(shared.Options{}))
@@ -279,8 +280,8 @@ func TestSeldomCountersOnInfiniBand(t *testing.T) {
 }
 
 func TestCountersThatCouldNotBeDecodedAreNotExported(t *testing.T) {
-	got := emittedBy("ionic", false, snapshot.Stat{Name: "tx_rdma_ack_timeout", Value: 1<<64 - 1},
-		snapshot.Stat{Name: "other", Value: 1<<64 - 1}, snapshot.Stat{Name: "req_rx_cqe_err", Value: 1})
+	got := emittedBy("ionic", false, wire.Stat{Name: "tx_rdma_ack_timeout", Value: 1<<64 - 1},
+		wire.Stat{Name: "other", Value: 1<<64 - 1}, wire.Stat{Name: "req_rx_cqe_err", Value: 1})
 	if !slices.Equal(got, []string{`rdma_port_requester_cqe_errors_total{device="d",port="1"} 1`}) {
 		t.Errorf("%q", got)
 	}

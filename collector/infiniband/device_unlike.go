@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // nicFunction is a PCI function that may have an RDMA device.
@@ -49,7 +50,7 @@ func (f *nicFunction) isLike(others []nicFunction) bool {
 // withoutDevice returns the functions without an RDMA device beside others that have one: those like one of them, and
 // others that support RDMA and have no driver, or nothing but RDMA to do. The device of the latter may be in another
 // network namespace (apart).
-func withoutDevice(all []nicFunction, apart bool) (out []snapshot.BareFunction) {
+func withoutDevice(all []nicFunction, apart bool) (out []hostdata.BareFunction) {
 	for i := range all {
 		f := &all[i]
 		like := f.isLike(all)
@@ -57,7 +58,7 @@ func withoutDevice(all []nicFunction, apart bool) (out []snapshot.BareFunction) 
 		if f.rdma || f.member || slices.Contains(sysfs.PassthroughDrivers, f.driver) || !like && !unlike {
 			continue
 		}
-		b := snapshot.BareFunction{PCIAddress: f.address, Driver: f.driver, NUMA: f.numa, Like: like}
+		b := hostdata.BareFunction{PCIAddress: f.address, Driver: f.driver, NUMA: f.numa, Like: like}
 		if len(f.path) > 1 {
 			b.Root, b.Path = f.path[0], f.path[1:]
 		}
@@ -67,10 +68,10 @@ func withoutDevice(all []nicFunction, apart bool) (out []snapshot.BareFunction) 
 }
 
 // functionsForRDMA returns the RDMA-capable functions in use by this kernel.
-func functionsForRDMA(all []nicFunction) (out []snapshot.StackFunction) {
+func functionsForRDMA(all []nicFunction) (out []hostdata.StackFunction) {
 	for i := range all {
 		if f := &all[i]; f.kind != "" && !slices.Contains(sysfs.PassthroughDrivers, f.driver) {
-			out = append(out, snapshot.StackFunction{PCIAddress: f.address, Kind: string(f.kind), Driver: f.driver})
+			out = append(out, hostdata.StackFunction{PCIAddress: f.address, Kind: string(f.kind), Driver: f.driver})
 		}
 	}
 	return out

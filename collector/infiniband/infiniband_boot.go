@@ -7,7 +7,7 @@ import (
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/reading"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // bootClock is the boot data read, and when.
@@ -19,7 +19,7 @@ type bootClock struct {
 // readBoot returns uptime and boot ID. Both files are the host's in a container too; a file that cannot be read leaves
 // its value empty. The kernel sums the times of all processors for /proc/uptime: it is read once a minute, and the
 // uptime is advanced by the clock in between. The boot ID does not change while the program runs and is read once.
-func (c *infiniBand) readBoot(h *host.Host) snapshot.Boot {
+func (c *infiniBand) readBoot(h *host.Host) hostdata.Boot {
 	now := h.Now()
 	if c.boot.uptime.Due(now, shared.SlowInterval) || now.Before(c.boot.uptime.Time()) { // the clock was set back
 		if c.boot.id == "" {
@@ -29,9 +29,9 @@ func (c *infiniBand) readBoot(h *host.Host) snapshot.Boot {
 		}
 		uptime, ok := sysfs.ReadUptime(h)
 		if !ok {
-			return snapshot.Boot{ID: c.boot.id}
+			return hostdata.Boot{ID: c.boot.id}
 		}
 		c.boot.uptime.Keep(uptime, now)
 	}
-	return snapshot.Boot{Uptime: new(c.boot.uptime.Value + now.Sub(c.boot.uptime.Time()).Seconds()), ID: c.boot.id}
+	return hostdata.Boot{Uptime: new(c.boot.uptime.Value + now.Sub(c.boot.uptime.Time()).Seconds()), ID: c.boot.id}
 }

@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 var (
@@ -54,10 +55,10 @@ var stackDescs = []*metric.Desc{stackLoaded, stackInfo, stackSettled, stackFunct
 type stack struct {
 	last    reading.Last
 	devices []string
-	nodes   []snapshot.VerbsNode
-	state   snapshot.StackState // empty: no RDMA-capable function, or unknown
-	ready   []snapshot.StackFunction
-	bare    []snapshot.BareFunction // without an RDMA device, beside others that have one
+	nodes   []hostdata.VerbsNode
+	state   hostdata.StackState // empty: no RDMA-capable function, or unknown
+	ready   []hostdata.StackFunction
+	bare    []hostdata.BareFunction // without an RDMA device, beside others that have one
 	apart   bool                    // network namespaces have their own devices
 	modules uint64                  // hash of the names of those that are loaded
 	changed time.Time               // of the last change; zero: none observed
@@ -89,12 +90,12 @@ func (s *stack) read(r reading.Reads, names []string) {
 		s.nodes = verbsNodes(r)
 		s.bare = withoutDevice(all, s.apart)
 		if verbsLoaded(r) {
-			s.state = snapshot.StackLoaded
+			s.state = hostdata.StackLoaded
 			return
 		}
-		s.state = snapshot.StackNoVerbs
+		s.state = hostdata.StackNoVerbs
 	} else if s.ready = functionsForRDMA(all); len(s.ready) > 0 && !s.apart {
-		s.state = snapshot.StackNoDevice
+		s.state = hostdata.StackNoDevice
 	}
 	if loaded, ok := loadedModules(r); ok && s.state != "" {
 		if s.modules != 0 && s.modules != loaded {
@@ -138,7 +139,7 @@ func loadedModules(r reading.Reads) (uint64, bool) {
 
 // verbsNodes compares the nodes in /dev/infiniband with the class; nil where /dev is not the host's. Only udev links
 // each character device in /dev/char, a container runtime does not.
-func verbsNodes(r reading.Reads) (out []snapshot.VerbsNode) {
+func verbsNodes(r reading.Reads) (out []hostdata.VerbsNode) {
 	if links, err := r.Host.Files.List("dev/char"); err != nil || len(links) == 0 {
 		return nil
 	}
@@ -152,33 +153,33 @@ func verbsNodes(r reading.Reads) (out []snapshot.VerbsNode) {
 			continue
 		}
 		if device := r.Optional(sysfs.VerbsDir + "/" + n + "/ibdev"); device != "" {
-			out = append(out, snapshot.VerbsNode{Device: device, Name: n, Present: slices.Contains(there, n)})
+			out = append(out, hostdata.VerbsNode{Device: device, Name: n, Present: slices.Contains(there, n)})
 		}
 	}
 	return out
 }
 
 // noDevice is nil if the kernel has an RDMA device, or unknown.
-func (c *infiniBand) noDevice(h *host.Host) *snapshot.NoDevice {
+func (c *infiniBand) noDevice(h *host.Host) *hostdata.NoDevice {
 	names, err := h.Devices() // including excluded ones
 	if len(names) > 0 || err != nil && !access.IsAbsent(err) || !c.stack.last.Known() {
 		return nil
 	}
-	return &snapshot.NoDevice{Functions: len(c.stack.ready), Namespaced: c.stack.apart && len(c.stack.ready) > 0}
+	return &hostdata.NoDevice{Functions: len(c.stack.ready), Namespaced: c.stack.apart && len(c.stack.ready) > 0}
 }
 
 // stackOf returns the expectation of the stack, and its reason.
-func (c *infiniBand) stackOf(now time.Time, boot snapshot.Boot, devices []snapshot.Device) *snapshot.Stack {
+func (c *infiniBand) stackOf(now time.Time, boot hostdata.Boot, devices []snapshot.Device) *hostdata.Stack {
 	s := &c.stack
 	if s.state == "" {
 		return nil
 	}
-	out := &snapshot.Stack{State: s.state, Nodes: slices.DeleteFunc(slices.Clone(s.nodes),
-		func(n snapshot.VerbsNode) bool { return !c.roster.Wanted(n.Device) })}
-	if s.state == snapshot.StackLoaded {
+	out := &hostdata.Stack{State: s.state, Nodes: slices.DeleteFunc(slices.Clone(s.nodes),
+		func(n hostdata.VerbsNode) bool { return !c.roster.Wanted(n.Device) })}
+	if s.state == hostdata.StackLoaded {
 		return out
 	}
-	out.Functions = s.ready[:min(len(s.ready), snapshot.StackFunctions)]
+	out.Functions = s.ready[:min(len(s.ready), hostdata.StackFunctions)]
 	if boot.Uptime != nil {
 		out.Settled = time.Duration(min(*boot.Uptime, 1e9) * float64(time.Second)) // 30 years
 	}
@@ -189,40 +190,40 @@ func (c *infiniBand) stackOf(now time.Time, boot snapshot.Boot, devices []snapsh
 	return out
 }
 
-func (c *infiniBand) stackExpected(devices []snapshot.Device) snapshot.StackExpected {
+func (c *infiniBand) stackExpected(devices []snapshot.Device) hostdata.StackExpected {
 	compute := func(d snapshot.Device) bool {
 		return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.Role == string(pci.Compute) })
 	}
 	switch {
 	case len(c.conf.Current().Required(c.conf.Hostname)) > 0:
-		return snapshot.ExpectedConfiguration
-	case slices.ContainsFunc(c.stack.ready, func(f snapshot.StackFunction) bool {
+		return hostdata.ExpectedConfiguration
+	case slices.ContainsFunc(c.stack.ready, func(f hostdata.StackFunction) bool {
 		return slices.ContainsFunc(c.absent.functions,
 			func(known expect.FunctionRecord) bool { return known.PCIAddress == f.PCIAddress })
 	}):
-		return snapshot.ExpectedInventory
+		return hostdata.ExpectedInventory
 	case slices.ContainsFunc(devices, compute):
-		return snapshot.ExpectedCompute
+		return hostdata.ExpectedCompute
 	case len(devices) > 0:
-		return snapshot.ExpectedDevice
-	case slices.ContainsFunc(c.stack.ready, func(f snapshot.StackFunction) bool { return f.Kind == string(pci.RDMAOnly) }):
-		return snapshot.ExpectedFunction
+		return hostdata.ExpectedDevice
+	case slices.ContainsFunc(c.stack.ready, func(f hostdata.StackFunction) bool { return f.Kind == string(pci.RDMAOnly) }):
+		return hostdata.ExpectedFunction
 	}
-	return snapshot.ExpectedUnknown
+	return hostdata.ExpectedUnknown
 }
 
-func emitStack(s metric.Sink, st *snapshot.Stack) {
+func emitStack(s metric.Sink, st *hostdata.Stack) {
 	if st == nil {
 		return
 	}
 	for _, n := range st.Nodes {
 		s.Emit(verbsNode, metric.BoolValue(n.Present), n.Device, n.Name)
 	}
-	if st.State == snapshot.StackLoaded {
+	if st.State == hostdata.StackLoaded {
 		s.Emit(stackLoaded, 1)
 		return
 	}
-	if st.Expected != snapshot.ExpectedUnknown {
+	if st.Expected != hostdata.ExpectedUnknown {
 		s.Emit(stackLoaded, 0)
 	}
 	s.Emit(stackInfo, 1, string(st.State), string(st.Expected))

@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 	"rdma_exporter/test/played"
 )
 
@@ -67,7 +68,7 @@ func TestStack(t *testing.T) {
 				t.Errorf("no device: %+v, want %d functions", none, c.functions)
 			}
 			got := ""
-			if s := col.stackOf(time.Unix(1e9, 0), snapshot.Boot{}, devices); s != nil {
+			if s := col.stackOf(time.Unix(1e9, 0), hostdata.Boot{}, devices); s != nil {
 				got = fmt.Sprintf("%s %s %v", s.State, s.Expected, s.Functions)
 			}
 			if got != c.want {
@@ -94,9 +95,9 @@ func TestStackSettles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			col := &infiniBand{
 				memory: expect.NewMemory(expect.Data{}), conf: &shared.SiteConfig{}, roster: shared.NewRoster(shared.Options{}),
-				stack: stack{state: snapshot.StackNoDevice, changed: c.changed},
+				stack: stack{state: hostdata.StackNoDevice, changed: c.changed},
 			}
-			if got := col.stackOf(now, snapshot.Boot{Uptime: c.uptime}, nil).Settled; got != c.want {
+			if got := col.stackOf(now, hostdata.Boot{Uptime: c.uptime}, nil).Settled; got != c.want {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})

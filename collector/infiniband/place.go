@@ -11,6 +11,7 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/words"
 )
 
@@ -24,7 +25,7 @@ var placeInfo = metric.Host("rdma_place_info",
 // unknown.
 type place struct {
 	snapshot.PortID
-	gpu          snapshot.GPUName
+	gpu          accel.GPUName
 	path         []string // PCI functions from the root port to its own
 	address      string   // of its function, also where the path is unknown
 	card         string
@@ -243,10 +244,10 @@ func gpuPlaces(n *snapshot.Node, m *expect.Memory) (out []place) {
 	if n.PCIe != nil {
 		for i := range n.PCIe.GPUs {
 			hops := n.PCIe.GPUs[i].Hops
-			paths[endOf(hops)] = words.Map(hops, func(h snapshot.PCIeHop) string { return h.Address })
+			paths[endOf(hops)] = words.Map(hops, func(h accel.PCIeHop) string { return h.Address })
 		}
 	}
-	add := func(name snapshot.GPUName, address string) {
+	add := func(name accel.GPUName, address string) {
 		if address == "" || there[address] {
 			return
 		}
@@ -263,7 +264,7 @@ func gpuPlaces(n *snapshot.Node, m *expect.Memory) (out []place) {
 	if n.GPUs != nil {
 		for i := range n.GPUs.GPUs {
 			g := &n.GPUs.GPUs[i]
-			add(snapshot.GPUName{Index: strconv.Itoa(g.Index), UUID: g.UUID}, g.PCIAddress)
+			add(accel.GPUName{Index: strconv.Itoa(g.Index), UUID: g.UUID}, g.PCIAddress)
 		}
 		for _, g := range n.GPUs.Lost {
 			add(g.GPUName, g.PCIAddress)
@@ -272,14 +273,14 @@ func gpuPlaces(n *snapshot.Node, m *expect.Memory) (out []place) {
 	if n.PCIe != nil {
 		for i := range n.PCIe.GPUs {
 			g := &n.PCIe.GPUs[i]
-			add(snapshot.GPUName{Index: g.Index, UUID: g.UUID}, endOf(g.Hops))
+			add(accel.GPUName{Index: g.Index, UUID: g.UUID}, endOf(g.Hops))
 		}
 	}
 	return out
 }
 
 // endOf returns the address of the function at the end of a path; empty without one.
-func endOf(path []snapshot.PCIeHop) string {
+func endOf(path []accel.PCIeHop) string {
 	if len(path) == 0 {
 		return ""
 	}

@@ -16,6 +16,8 @@ import (
 	"rdma_exporter/internal/role"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/internal/transceiver"
 )
 
@@ -70,7 +72,7 @@ func TestPlaces(t *testing.T) {
 			{Device: "mlx5_1", Port: 1, Netdev: "b", End: snapshot.End{System: "leaf2", Port: "Eth1/8"}},
 			{Device: "mlx5_1", Port: 1, Netdev: "c"},
 		}},
-		Optics: &snapshot.Optics{Cages: []snapshot.Cage{
+		Optics: &wire.Optics{Cages: []wire.Cage{
 			{Device: "mlx5_9", Port: 1, Netdev: "eth9", Module: &transceiver.Module{SerialNumber: "MT2301X01234"}},
 		}},
 	}
@@ -84,17 +86,17 @@ func TestPlaces(t *testing.T) {
 		"mlx5_9/0|0000:02:00.0|0000:02:00.0|0000:02:00|0000:01:00.0|0|||mlx5_9 0000:02:00.0",
 		"mlx5_9/1|0000:02:00.0|0000:02:00.0|0000:02:00|0000:01:00.0|0|leaf1|fe80:0000:0000:0000|"+
 			"mlx5_9/1 eth9 at leaf1 Eth1/1, module MT2301X01234")
-	hops := func(function string) []snapshot.PCIeHop {
-		return []snapshot.PCIeHop{{Address: "0000:00:01.0"}, {Address: function}}
+	hops := func(function string) []accel.PCIeHop {
+		return []accel.PCIeHop{{Address: "0000:00:01.0"}, {Address: function}}
 	}
 	lost := &snapshot.Node{
-		PCIe: &snapshot.PCIe{GPUs: []snapshot.GPUPath{
+		PCIe: &accel.PCIe{GPUs: []accel.GPUPath{
 			{Index: "0", UUID: "GPU-a", Hops: hops("0000:1b:00.0")}, {Index: "1", Hops: hops("0000:43:00.0")}, {Index: "2"},
 		}},
-		GPUs: &snapshot.GPUs{
-			NVML: snapshot.NVML{GPUs: []snapshot.GPU{{Index: 0, UUID: "GPU-a", PCIAddress: "0000:1b:00.0"}}},
-			Lost: []snapshot.LostGPU{
-				{GPUName: snapshot.GPUName{Index: "1", UUID: "GPU-b"}, PCIAddress: "0000:43:00.0"},
+		GPUs: &accel.GPUs{
+			NVML: accel.NVML{GPUs: []accel.GPU{{Index: 0, UUID: "GPU-a", PCIAddress: "0000:1b:00.0"}}},
+			Lost: []accel.LostGPU{
+				{GPUName: accel.GPUName{Index: "1", UUID: "GPU-b"}, PCIAddress: "0000:43:00.0"},
 			},
 		},
 	}
@@ -110,14 +112,14 @@ func TestPlacesAreRemembered(t *testing.T) {
 	at := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	nic, other := placedNIC("mlx5_0", "03", placedPort("compute", "eth0")), placedNIC("mlx5_1", "04",
 		placedPort("compute", "eth1"))
-	gpu := snapshot.GPUName{Index: "5", UUID: "GPU-5"}
+	gpu := accel.GPUName{Index: "5", UUID: "GPU-5"}
 	n := &snapshot.Node{
 		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{nic, other}},
 		Neighbours: &snapshot.Neighbours{Ports: []snapshot.PortNeighbour{
 			{Device: "mlx5_0", Port: 1, Netdev: "eth0", End: snapshot.End{System: "leaf1", Port: "Eth1/1"}},
 			{Device: "mlx5_1", Port: 1, Netdev: "eth1", End: snapshot.End{System: "leaf2", Port: "Eth1/1"}},
 		}},
-		PCIe: &snapshot.PCIe{GPUs: []snapshot.GPUPath{{Index: gpu.Index, UUID: gpu.UUID, Hops: []snapshot.PCIeHop{
+		PCIe: &accel.PCIe{GPUs: []accel.GPUPath{{Index: gpu.Index, UUID: gpu.UUID, Hops: []accel.PCIeHop{
 			{Address: "0000:00:01.0"}, {Address: "0000:01:00.0"}, {Address: "0000:02:01.0"}, {Address: "0000:1b:00.0"},
 		}}}},
 	}
@@ -150,8 +152,8 @@ func TestPlacesAreRemembered(t *testing.T) {
 				{Name: "pinned", Reason: "not_on_pci"},
 			},
 		},
-		GPUs: &snapshot.GPUs{Lost: []snapshot.LostGPU{
-			{GPUName: gpu, PCIAddress: "0000:1b:00.0", Reason: snapshot.GPUOffBus},
+		GPUs: &accel.GPUs{Lost: []accel.LostGPU{
+			{GPUName: gpu, PCIAddress: "0000:1b:00.0", Reason: accel.GPUOffBus},
 		}},
 	}
 	checkPlaces(t, "after a restart, the link down, the device and the GPU gone", placeLines(gone, after),
@@ -224,16 +226,16 @@ func TestRacks(t *testing.T) {
 
 // BenchmarkPlaces is the cost in a round of a host with eight NICs and eight GPUs.
 func BenchmarkPlaces(b *testing.B) {
-	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}, Neighbours: &snapshot.Neighbours{}, PCIe: &snapshot.PCIe{}}
+	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}, Neighbours: &snapshot.Neighbours{}, PCIe: &accel.PCIe{}}
 	for i := range 8 {
 		name, bus := "mlx5_"+strconv.Itoa(i), fmt.Sprintf("%02x", 0x10+i)
 		nic := placedNIC(name, bus, placedPort("compute", "eth"+strconv.Itoa(i)))
 		n.InfiniBand.Devices = append(n.InfiniBand.Devices, nic)
 		n.Neighbours.Ports = append(n.Neighbours.Ports,
 			snapshot.PortNeighbour{Device: name, Port: 1, Netdev: "eth", End: snapshot.End{System: "leaf1", Port: "Eth1/1"}})
-		n.PCIe.GPUs = append(n.PCIe.GPUs, snapshot.GPUPath{
+		n.PCIe.GPUs = append(n.PCIe.GPUs, accel.GPUPath{
 			Index: strconv.Itoa(i), UUID: "GPU-" + strconv.Itoa(i),
-			Hops: []snapshot.PCIeHop{
+			Hops: []accel.PCIeHop{
 				{Address: "0000:00:01.0"},
 				{Address: "0000:01:00.0"},
 				{Address: "0000:02:01.0"},

@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 const baselineHelp = " Mean of the first 4h of a transceiver, counted from 1h after link-up; fixed then, and begun anew with another serial number, after the transceiver was unplugged, and by accept. Absent while it forms, and without a state directory after each restart."
@@ -114,7 +115,7 @@ func (b *baselines) learn(m *expect.Memory, n *snapshot.Node) {
 	for _, of := range partsOf(n) {
 		b.measured = append(b.measured, of.baselines()...)
 		for _, c := range of.cages {
-			if c.State == snapshot.CageEmpty {
+			if c.State == wire.CageEmpty {
 				m.ForgetBaselines(of.link(c.Netdev))
 			}
 		}
@@ -185,8 +186,8 @@ func portOfLink(id string) string {
 type portParts struct {
 	device  *snapshot.Device
 	port    *snapshot.Port
-	netdevs []*snapshot.NetdevCounters
-	cages   []*snapshot.Cage
+	netdevs []*wire.NetdevCounters
+	cages   []*wire.Cage
 	far     []*snapshot.PortSubnet
 }
 
@@ -199,10 +200,10 @@ func partsOf(n *snapshot.Node) (out []portParts) {
 		of := portParts{device: d, port: p}
 		if n.Ethernet != nil {
 			of.netdevs = those(n.Ethernet.Netdevs,
-				func(nd *snapshot.NetdevCounters) bool { return nd.Device == d.Name && nd.Port == p.Number })
+				func(nd *wire.NetdevCounters) bool { return nd.Device == d.Name && nd.Port == p.Number })
 		}
 		if n.Optics != nil {
-			of.cages = those(n.Optics.Cages, func(c *snapshot.Cage) bool { return c.Device == d.Name && c.Port == p.Number })
+			of.cages = those(n.Optics.Cages, func(c *wire.Cage) bool { return c.Device == d.Name && c.Port == p.Number })
 		}
 		if n.Neighbours != nil {
 			of.far = those(n.Neighbours.Subnets,
@@ -283,10 +284,10 @@ func (of *portParts) ownErrors() (out []baselineOf) {
 	return out
 }
 
-func correctedBits(nd *snapshot.NetdevCounters) (float64, bool) {
+func correctedBits(nd *wire.NetdevCounters) (float64, bool) {
 	if nd.Stats != nil {
 		for i := range nd.Stats.Counts {
-			if c := &nd.Stats.Counts[i]; c.What == snapshot.FECCorrectedBits {
+			if c := &nd.Stats.Counts[i]; c.What == wire.FECCorrectedBits {
 				return c.Value, true
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/internal/transceiver"
 )
 
@@ -17,7 +18,7 @@ import (
 func BenchmarkDeriveBaselines(b *testing.B) {
 	const devices, lanes = 8, 8
 	rate, power, bias, state, bits := 400e9, -1.5, 0.008, uint64(sysfs.StateActive), uint64(1)
-	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}, Ethernet: &snapshot.Ethernet{}, Optics: &snapshot.Optics{}}
+	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}, Ethernet: &wire.Ethernet{}, Optics: &wire.Optics{}}
 	for i := range devices {
 		d, netdev := fmt.Sprintf("mlx5_%d", i), fmt.Sprintf("eth%d", i)
 		n.InfiniBand.Devices = append(n.InfiniBand.Devices, snapshot.Device{
@@ -25,15 +26,15 @@ func BenchmarkDeriveBaselines(b *testing.B) {
 			FunctionType: snapshot.Physical,
 			Ports:        []snapshot.Port{{Number: 1, LinkLayer: "Ethernet", State: &state, Rate: &rate}},
 		})
-		n.Ethernet.Netdevs = append(n.Ethernet.Netdevs, snapshot.NetdevCounters{
-			Device: d, Port: 1, LinkLayer: "Ethernet", Netdev: netdev, FEC: &snapshot.FEC{CorrectedBits: &bits},
+		n.Ethernet.Netdevs = append(n.Ethernet.Netdevs, wire.NetdevCounters{
+			Device: d, Port: 1, LinkLayer: "Ethernet", Netdev: netdev, FEC: &wire.FEC{CorrectedBits: &bits},
 		})
 		m := &transceiver.Module{SerialNumber: fmt.Sprintf("MT%d", i)}
 		for lane := range lanes {
 			m.Lanes = append(m.Lanes, transceiver.Lane{Number: lane + 1, RxPower: &power, Bias: &bias})
 		}
 		n.Optics.Cages = append(n.Optics.Cages,
-			snapshot.Cage{Device: d, Port: 1, Netdev: netdev, State: snapshot.CagePresent, Module: m})
+			wire.Cage{Device: d, Port: 1, Netdev: netdev, State: wire.CagePresent, Module: m})
 	}
 	c := &infiniBand{memory: expect.NewMemory(expect.Data{})}
 	s := exposition.NewSink(baselineDescs)

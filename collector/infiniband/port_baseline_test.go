@@ -6,6 +6,7 @@ import (
 
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/internal/transceiver"
 )
 
@@ -18,21 +19,21 @@ type baselineLink struct {
 	bits   uint64
 	state  uint64
 	serial string
-	cage   snapshot.CageState
+	cage   wire.CageState
 }
 
 func newBaselineLink(t *testing.T) *baselineLink {
 	return &baselineLink{
 		t: t, b: &baselines{}, m: expect.NewMemory(expect.Data{}), now: time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC),
 		state: 4, serial: "A",
-		cage: snapshot.CagePresent,
+		cage: wire.CagePresent,
 	}
 }
 
 func (l *baselineLink) node() *snapshot.Node {
 	rate, power, bias, bits := 400e9, -1.5, 0.008, l.bits
-	cage := snapshot.Cage{Device: "d", Port: 1, Netdev: "eth0", State: l.cage}
-	if l.cage == snapshot.CagePresent {
+	cage := wire.Cage{Device: "d", Port: 1, Netdev: "eth0", State: l.cage}
+	if l.cage == wire.CagePresent {
 		cage.Module = &transceiver.Module{
 			SerialNumber: l.serial, Lanes: []transceiver.Lane{{Number: 1, RxPower: &power, Bias: &bias}},
 		}
@@ -42,10 +43,10 @@ func (l *baselineLink) node() *snapshot.Node {
 			Name: "d", PCIAddress: "0000:18:00.0", NodeGUID: "b83f:d203:0050:a1c0", FunctionType: snapshot.Physical,
 			Ports: []snapshot.Port{{Number: 1, LinkLayer: "Ethernet", State: &l.state, Rate: &rate}},
 		}}},
-		Ethernet: &snapshot.Ethernet{Netdevs: []snapshot.NetdevCounters{
-			{Device: "d", Port: 1, LinkLayer: "Ethernet", Netdev: "eth0", FEC: &snapshot.FEC{CorrectedBits: &bits}},
+		Ethernet: &wire.Ethernet{Netdevs: []wire.NetdevCounters{
+			{Device: "d", Port: 1, LinkLayer: "Ethernet", Netdev: "eth0", FEC: &wire.FEC{CorrectedBits: &bits}},
 		}},
-		Optics: &snapshot.Optics{Cages: []snapshot.Cage{cage}},
+		Optics: &wire.Optics{Cages: []wire.Cage{cage}},
 	}
 }
 
@@ -111,7 +112,7 @@ func TestBaselineOfALink(t *testing.T) {
 	l.want("another transceiver", 0, 3)
 	l.run(4*time.Hour, perMinute)
 	l.want("formed again", 3, 3)
-	l.cage, l.state = snapshot.CageEmpty, 1
+	l.cage, l.state = wire.CageEmpty, 1
 	l.run(2*time.Minute, 0)
 	l.want("unplugged", 0, 0)
 }
@@ -126,7 +127,7 @@ func TestBaselineWaitsForTheLink(t *testing.T) {
 	l.want("down in between", 0, 0)
 	l.run(3*time.Minute, perMinute)
 	l.want("settled", 0, 3)
-	l.cage = snapshot.CageUnreadable
+	l.cage = wire.CageUnreadable
 	l.run(time.Hour, perMinute)
 	l.want("unreadable for an hour: unknown is no change", 0, 3)
 }

@@ -8,6 +8,7 @@ import (
 	"rdma_exporter/collector/collectortest"
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // TestLinkDowns: link-down counts come from LINKSTATE_GET, else from the driver's own statistics; on an InfiniBand port
@@ -30,8 +31,8 @@ func TestLinkDowns(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := counters.NewNetdevStats()
 			w.Netdevs["eth0"] = &counters.NetdevState{
-				NetdevTarget: counters.NetdevTarget{Device: "d", Port: 1, Netdev: "eth0"}, Newest: &snapshot.NetdevReading{
-					At: now.Add(-c.age), Counts: []snapshot.NetdevCount{{What: snapshot.LinkDowns, Index: -1, Value: c.listed}},
+				NetdevTarget: counters.NetdevTarget{Device: "d", Port: 1, Netdev: "eth0"}, Newest: &wire.NetdevReading{
+					At: now.Add(-c.age), Counts: []wire.NetdevCount{{What: wire.LinkDowns, Index: -1, Value: c.listed}},
 				},
 			}
 			ib := &infiniBand{stats: w, links: newLinkWatch(), registered: newDeviceWatch()}

@@ -21,6 +21,7 @@ import (
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // ofMessages is for metrics of messages: there may be none.
@@ -61,7 +62,7 @@ const maxKernelLogSeries = 256
 type kernelLog struct {
 	lastRound *shared.LastRound
 	next      uint64 // number of the first record that is not counted
-	counts    map[snapshot.KernelLogKey]*kernelLogCount
+	counts    map[hostdata.KernelLogKey]*kernelLogCount
 	// RDMA device by the address of its function, or of a port above it alone; empty: a GPU, or a port above several.
 	functions map[string]string
 }
@@ -70,7 +71,7 @@ type kernelLog struct {
 func New(with *shared.State) *shared.Collector {
 	c := &kernelLog{
 		lastRound: with.Last,
-		counts:    map[snapshot.KernelLogKey]*kernelLogCount{},
+		counts:    map[hostdata.KernelLogKey]*kernelLogCount{},
 		functions: map[string]string{},
 	}
 	return &shared.Collector{
@@ -78,7 +79,7 @@ func New(with *shared.State) *shared.Collector {
 		Help:  "messages of the kernel log that tell of faults of RDMA devices, PCIe and GPUs",
 		Descs: []*metric.Desc{kernelLogEvents, kernelLogRecent, kernelLogTime, kernelLogLost, kernelLogSkipped},
 		Read:  c.read,
-		Emit:  metric.EmitSection(func(n *snapshot.Node) *snapshot.KernelLog { return n.KernelLog }, emitKernelLog),
+		Emit:  metric.EmitSection(func(n *snapshot.Node) *hostdata.KernelLog { return n.KernelLog }, emitKernelLog),
 	}
 }
 
@@ -138,7 +139,7 @@ func (c *kernelLog) count(r reading.Reads, log *host.KernelLogReading) {
 			if len(c.counts) == maxKernelLogSeries {
 				continue
 			}
-			k = &kernelLogCount{KernelLogCount: snapshot.KernelLogCount{KernelLogKey: key}}
+			k = &kernelLogCount{KernelLogCount: hostdata.KernelLogCount{KernelLogKey: key}}
 			c.counts[key] = k
 		}
 		k.Count++
@@ -159,14 +160,14 @@ func (c *kernelLog) count(r reading.Reads, log *host.KernelLogReading) {
 
 // forget removes what the driver of a function had printed when it was loaded before.
 func (c *kernelLog) forget(function string) {
-	maps.DeleteFunc(c.counts, func(k snapshot.KernelLogKey, _ *kernelLogCount) bool {
+	maps.DeleteFunc(c.counts, func(k hostdata.KernelLogKey, _ *kernelLogCount) bool {
 		return k.PCIAddress == function && kernellog.Kind(k.Kind).PrintedAtLoad()
 	})
 }
 
 // kernelLogCount is a count with the times of its recent events.
 type kernelLogCount struct {
-	snapshot.KernelLogCount
+	hostdata.KernelLogCount
 	times []time.Duration // since boot
 }
 
@@ -215,8 +216,8 @@ var hostKinds = []kernellog.Kind{
 }
 
 // key returns the object and the kind of an event; ours is false for one of a device that this exporter does not watch.
-func (c *kernelLog) key(r reading.Reads, e *kernellog.Event) (key snapshot.KernelLogKey, ours bool) {
-	key = snapshot.KernelLogKey{Device: e.Device, PCIAddress: e.PCIAddress, Driver: e.Driver, Kind: string(e.Kind)}
+func (c *kernelLog) key(r reading.Reads, e *kernellog.Event) (key hostdata.KernelLogKey, ours bool) {
+	key = hostdata.KernelLogKey{Device: e.Device, PCIAddress: e.PCIAddress, Driver: e.Driver, Kind: string(e.Kind)}
 	if e.Kind == kernellog.OOMKill {
 		var pid int
 		_, err := fmt.Sscanf(e.Detail, "pid %d,", &pid)
@@ -249,19 +250,19 @@ func functionOfNetdev(r reading.Reads, netdev string) string {
 }
 
 // section returns the data of the round, sorted.
-func (c *kernelLog) section(log *host.KernelLogReading) *snapshot.KernelLog {
-	out := &snapshot.KernelLog{Lost: log.Lost, Skipped: log.Skipped}
+func (c *kernelLog) section(log *host.KernelLogReading) *hostdata.KernelLog {
+	out := &hostdata.KernelLog{Lost: log.Lost, Skipped: log.Skipped}
 	for _, k := range c.counts {
 		out.Counts = append(out.Counts, k.KernelLogCount)
 	}
-	slices.SortFunc(out.Counts, func(a, b snapshot.KernelLogCount) int {
+	slices.SortFunc(out.Counts, func(a, b hostdata.KernelLogCount) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.PCIAddress, b.PCIAddress),
 			cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Kind, b.Kind))
 	})
 	return out
 }
 
-func emitKernelLog(log *snapshot.KernelLog, s metric.Sink) {
+func emitKernelLog(log *hostdata.KernelLog, s metric.Sink) {
 	s.Emit(kernelLogLost, float64(log.Lost))
 	s.Emit(kernelLogSkipped, float64(log.Skipped))
 	for _, k := range log.Counts {

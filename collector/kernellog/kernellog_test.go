@@ -14,6 +14,8 @@ import (
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/kernellog"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 	"rdma_exporter/test/played"
 )
 
@@ -55,8 +57,8 @@ func kernelLogOf(log *written) (*kernelLog, func(t *testing.T) *snapshot.Node) {
 		{Name: "mlx5_4", PCIAddress: "0000:4d:00.0", Path: "sys/devices/pci0000:15/0000:15:01.0/0000:4d:00.0", FunctionType: snapshot.SubFunction},
 		{Name: "rxe0", FunctionType: snapshot.Software},
 	}, []string{"sys/devices/pci0000:1a/0000:1a:01.0/0000:1b:00.0"})
-	last.PublishJob([]snapshot.Process{{PID: 4242, Verbs: []string{"uverbs0"}}, {PID: 77}}, time.Unix(0, 0))
-	c := &kernelLog{lastRound: last, counts: map[snapshot.KernelLogKey]*kernelLogCount{}, functions: map[string]string{}}
+	last.PublishJob([]accel.Process{{PID: 4242, Verbs: []string{"uverbs0"}}, {PID: 77}}, time.Unix(0, 0))
+	c := &kernelLog{lastRound: last, counts: map[hostdata.KernelLogKey]*kernelLogCount{}, functions: map[string]string{}}
 	return c, func(t *testing.T) *snapshot.Node {
 		h, n := played.Machine(t, kernelLogFiles), &snapshot.Node{}
 		h.KernelLog = log

@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 var (
@@ -50,23 +51,23 @@ func New(with *shared.State) *shared.Collector {
 		Name:  "modules",
 		Help:  "kernel modules, driver flavour and version, device nodes in /dev/infiniband",
 		Descs: []*metric.Desc{moduleLoaded, driverInfo, driverAsPinned, driverPinInfo, devNodes, devNodesReadable},
-		Read: shared.ReadHost("modules", source.Modules, func(r reading.Reads) snapshot.Modules {
-			return snapshot.Modules{Modules: readModules(r), Nodes: ReadNodes(r)}
-		}, func(n *snapshot.Node, m snapshot.Modules) {
+		Read: shared.ReadHost("modules", source.Modules, func(r reading.Reads) hostdata.Modules {
+			return hostdata.Modules{Modules: readModules(r), Nodes: ReadNodes(r)}
+		}, func(n *snapshot.Node, m hostdata.Modules) {
 			m.DriverPin = driverPin(with.Site, m.Modules)
 			n.Modules = &m
 		}),
-		Emit: metric.EmitSection(func(n *snapshot.Node) *snapshot.Modules { return n.Modules }, emitModules),
+		Emit: metric.EmitSection(func(n *snapshot.Node) *hostdata.Modules { return n.Modules }, emitModules),
 	}
 }
 
-func readModules(r reading.Reads) []snapshot.Module {
+func readModules(r reading.Reads) []hostdata.Module {
 	builtin, listed := builtinModules(r)
 	ofed := r.Optional("sys/module/mlx_compat/initstate") != ""
-	var out []snapshot.Module
+	var out []hostdata.Module
 	for _, name := range slices.Concat(coreModules, driverModules) {
 		dir := "sys/module/" + name
-		m := snapshot.Module{Name: name, Driver: slices.Contains(driverModules, name), BuiltIn: builtin[name]}
+		m := hostdata.Module{Name: name, Driver: slices.Contains(driverModules, name), BuiltIn: builtin[name]}
 		m.Loaded = m.BuiltIn
 		if state := r.Optional(dir + "/initstate"); state != "" {
 			m.Loaded = state == "live"
@@ -123,13 +124,13 @@ func flavour(name, taint string, ofed bool) string {
 }
 
 // ReadNodes reads the permissions of the device nodes for applications.
-func ReadNodes(r reading.Reads) []snapshot.NodeClass {
+func ReadNodes(r reading.Reads) []hostdata.NodeClass {
 	names, err := r.Host.Files.List("dev/infiniband")
 	if err != nil { // a container without /dev, or no driver with nodes
 		r.IssueUnless(err, access.Absent)
 		return nil
 	}
-	out := make([]snapshot.NodeClass, len(nodeClasses))
+	out := make([]hostdata.NodeClass, len(nodeClasses))
 	for i, class := range nodeClasses {
 		out[i].Class = class
 		var modes []string
@@ -154,7 +155,7 @@ func ReadNodes(r reading.Reads) []snapshot.NodeClass {
 	return out
 }
 
-func emitModules(modules *snapshot.Modules, s metric.Sink) {
+func emitModules(modules *hostdata.Modules, s metric.Sink) {
 	for _, m := range modules.Modules {
 		if m.Loaded || m.Known && !m.Driver {
 			s.Emit(moduleLoaded, metric.BoolValue(m.Loaded), m.Name)

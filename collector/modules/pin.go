@@ -7,7 +7,7 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/site"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 var driverAsPinned = metric.Of("rdma_device_info", metric.Beside("rdma_device_info", metric.Asks(source.Modules,
@@ -23,17 +23,17 @@ const pinnedModule = "mlx5_core"
 
 // driverPin compares the loaded driver with the present configuration; nil where nothing is pinned or the driver is not
 // loaded.
-func driverPin(c *shared.SiteConfig, modules []snapshot.Module) *snapshot.DriverPin {
+func driverPin(c *shared.SiteConfig, modules []hostdata.Module) *hostdata.DriverPin {
 	glob := c.Current().OFED(c.Hostname)
-	i := slices.IndexFunc(modules, func(m snapshot.Module) bool { return m.Name == pinnedModule && m.Loaded })
+	i := slices.IndexFunc(modules, func(m hostdata.Module) bool { return m.Name == pinnedModule && m.Loaded })
 	if glob == "" || i < 0 {
 		return nil
 	}
 	m := modules[i]
-	return &snapshot.DriverPin{Module: m.Name, Pin: glob, Met: m.Flavour != inTree && site.MatchOFED(glob, m.Version)}
+	return &hostdata.DriverPin{Module: m.Name, Pin: glob, Met: m.Flavour != inTree && site.MatchOFED(glob, m.Version)}
 }
 
-func emitDriverPin(s metric.Sink, p *snapshot.DriverPin) {
+func emitDriverPin(s metric.Sink, p *hostdata.DriverPin) {
 	if p != nil {
 		s.Emit(driverAsPinned, metric.BoolValue(p.Met), p.Module)
 		s.Emit(driverPinInfo, 1, p.Module, p.Pin)

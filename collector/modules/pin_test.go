@@ -5,7 +5,7 @@ import (
 
 	"rdma_exporter/collector/collectortest"
 	"rdma_exporter/collector/shared"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 func TestDriverPin(t *testing.T) {
@@ -14,18 +14,18 @@ func TestDriverPin(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		module snapshot.Module
+		module hostdata.Module
 		want   string
 	}{
-		{"as pinned", snapshot.Module{Name: "mlx5_core", Loaded: true, Flavour: "ofed", Version: "25.10-1.7.1"}, "met"},
-		{"another version", snapshot.Module{Name: "mlx5_core", Loaded: true, Flavour: "ofed", Version: "24.10-1.1.4"}, "not met"},
-		{"the kernel's own", snapshot.Module{Name: "mlx5_core", Loaded: true, Flavour: "in-tree", Version: "25.10-1.7.1"}, "not met"},
-		{"not loaded", snapshot.Module{Name: "mlx5_core", Version: "25.10-1.7.1"}, "nothing"},
-		{"another driver", snapshot.Module{Name: "bnxt_en", Loaded: true}, "nothing"},
+		{"as pinned", hostdata.Module{Name: "mlx5_core", Loaded: true, Flavour: "ofed", Version: "25.10-1.7.1"}, "met"},
+		{"another version", hostdata.Module{Name: "mlx5_core", Loaded: true, Flavour: "ofed", Version: "24.10-1.1.4"}, "not met"},
+		{"the kernel's own", hostdata.Module{Name: "mlx5_core", Loaded: true, Flavour: "in-tree", Version: "25.10-1.7.1"}, "not met"},
+		{"not loaded", hostdata.Module{Name: "mlx5_core", Version: "25.10-1.7.1"}, "nothing"},
+		{"another driver", hostdata.Module{Name: "bnxt_en", Loaded: true}, "nothing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := "nothing"
-			if p := driverPin(o, []snapshot.Module{c.module}); p != nil {
+			if p := driverPin(o, []hostdata.Module{c.module}); p != nil {
 				if got = "not met"; p.Met {
 					got = "met"
 				}
@@ -35,7 +35,7 @@ func TestDriverPin(t *testing.T) {
 			}
 		})
 	}
-	if driverPin(&shared.SiteConfig{}, []snapshot.Module{{Name: "mlx5_core", Loaded: true}}) != nil {
+	if driverPin(&shared.SiteConfig{}, []hostdata.Module{{Name: "mlx5_core", Loaded: true}}) != nil {
 		t.Error("a pin without a file")
 	}
 }

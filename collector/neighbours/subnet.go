@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // subnetAnswer is the data received over an InfiniBand port. Immutable.
@@ -19,7 +20,7 @@ type subnetAnswer struct {
 	end      *farEnd // nil where there is none
 	guid     string  // of the node there
 	agent    host.Agent
-	counters []snapshot.Stat
+	counters []wire.Stat
 	fec      *snapshot.IBFEC
 	lanes    *uint64 // of the link; nil: unknown
 	manager  *snapshot.SubnetManager
@@ -66,7 +67,7 @@ func (c *neighbours) subnetEnds(
 	return out
 }
 
-func askFar(r reading.Reads, port int, a *host.Agent) []snapshot.Stat {
+func askFar(r reading.Reads, port int, a *host.Agent) []wire.Stat {
 	r.Ask(a.Requests())
 	answer, _ := overSubnet(r, port, a, host.Subnet.Counters)
 	return answer.Stats

@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 var gpuLinkInfo = metric.Of(
@@ -35,12 +36,12 @@ var gpuLinkInfo = metric.Of(
 type gpuWays struct {
 	read      reading.Last
 	functions []string
-	found     []snapshot.GPUPath
+	found     []accel.GPUPath
 }
 
 // gpuPaths are the paths to GPUs, and the failed reads.
 type gpuPaths struct {
-	paths  []snapshot.GPUPath
+	paths  []accel.GPUPath
 	issues []snapshot.Issue
 }
 
@@ -75,7 +76,7 @@ func unreadGPUPaths(err error) gpuPaths {
 }
 
 // readGPUPaths reads the paths to GPUs. GPUs coupled to their CPU are left out: their data takes another path.
-func readGPUPaths(r reading.Reads, functions []string) (out []snapshot.GPUPath) {
+func readGPUPaths(r reading.Reads, functions []string) (out []accel.GPUPath) {
 	sorted := slices.SortedFunc(slices.Values(functions),
 		func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
 	for i, function := range sorted {
@@ -84,21 +85,21 @@ func readGPUPaths(r reading.Reads, functions []string) (out []snapshot.GPUPath) 
 			continue
 		}
 		uuid := sysfs.GPUInformation(r, path.Base(function))["GPU UUID"]
-		out = append(out, snapshot.GPUPath{Index: strconv.Itoa(i), UUID: uuid, Hops: readPCIeHops(r, function)})
+		out = append(out, accel.GPUPath{Index: strconv.Itoa(i), UUID: uuid, Hops: readPCIeHops(r, function)})
 	}
 	return out
 }
 
 // nameGPU sets index and UUID of a GPU from NVML.
-func nameGPU(g *snapshot.GPUPath, gpus []snapshot.GPU) {
+func nameGPU(g *accel.GPUPath, gpus []accel.GPU) {
 	address := g.Hops[len(g.Hops)-1].Address
-	if i := slices.IndexFunc(gpus, func(o snapshot.GPU) bool { return o.PCIAddress == address }); i >= 0 {
+	if i := slices.IndexFunc(gpus, func(o accel.GPU) bool { return o.PCIAddress == address }); i >= 0 {
 		g.Index, g.UUID = strconv.Itoa(gpus[i].Index), gpus[i].UUID
 	}
 }
 
 // gpus emits links that lead only to GPUs, without their speed: idle GPUs lower it.
-func (e *pcieEmitter) gpus(paths []snapshot.GPUPath) {
+func (e *pcieEmitter) gpus(paths []accel.GPUPath) {
 	devices := maps.Clone(e.links)
 	for _, g := range paths {
 		for _, p := range pci.Pairs(e.hops(g.Hops)) {

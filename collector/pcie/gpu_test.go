@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/test/played"
 )
 
@@ -41,7 +42,7 @@ func TestLinksOfGPUs(t *testing.T) {
 	entries += "-- proc/driver/nvidia/gpus/0000:21:00.0/information --\nModel: \t\t NVIDIA H200\nGPU UUID: \t GPU-b\n"
 	h := played.Machine(t, entries)
 	h.GPUs = &collectortest.FakeGPUs{
-		Nvml: snapshot.NVML{GPUs: []snapshot.GPU{{Index: 7, UUID: "GPU-a", PCIAddress: "0000:19:00.0"}}},
+		Nvml: accel.NVML{GPUs: []accel.GPU{{Index: 7, UUID: "GPU-a", PCIAddress: "0000:19:00.0"}}},
 	}
 	last := &shared.LastRound{}
 	last.Begin()

@@ -4,17 +4,17 @@ package pcie
 import (
 	"context"
 
-	"rdma_exporter/internal/exposition"
-
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
+	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // ofPCIeLinks is for metrics of the links on the path to a physical function.
@@ -57,7 +57,7 @@ var (
 type pcie struct {
 	lastRound *shared.LastRound
 	gpus      *shared.GPUReadings
-	devices   reading.Devices[reading.Kept[snapshot.PCIePath], snapshot.PCIePath]
+	devices   reading.Devices[reading.Kept[accel.PCIePath], accel.PCIePath]
 	ways      gpuWays
 }
 
@@ -65,7 +65,7 @@ type pcie struct {
 func New(with *shared.State) *shared.Collector {
 	c := &pcie{
 		lastRound: with.Last, gpus: with.GPUs,
-		devices: reading.Devices[reading.Kept[snapshot.PCIePath], snapshot.PCIePath]{Collector: "pcie"},
+		devices: reading.Devices[reading.Kept[accel.PCIePath], accel.PCIePath]{Collector: "pcie"},
 	}
 	return &shared.Collector{
 		Name: "pcie",
@@ -75,7 +75,7 @@ func New(with *shared.State) *shared.Collector {
 			pcieCapable, pciePathInfo,
 		},
 		Read: with.Devices.Read(c.read),
-		Emit: metric.EmitSection(func(n *snapshot.Node) *snapshot.PCIe { return n.PCIe }, emitPCIe),
+		Emit: metric.EmitSection(func(n *snapshot.Node) *accel.PCIe { return n.PCIe }, emitPCIe),
 	}
 }
 
@@ -88,14 +88,14 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, roster 
 		}
 		gpus <- out
 	}()
-	c.devices.ReadAll(ctx, h, n, roster, readPCIe, func(devices []snapshot.PCIePath) {
+	c.devices.ReadAll(ctx, h, n, roster, readPCIe, func(devices []accel.PCIePath) {
 		g := <-gpus
-		n.PCIe = &snapshot.PCIe{Devices: devices, GPUs: g.paths}
+		n.PCIe = &accel.PCIe{Devices: devices, GPUs: g.paths}
 		n.Issues = append(n.Issues, g.issues...)
 	}, done)
 }
 
-func readPCIe(r *reading.Reader, d *reading.Device, kept *reading.Kept[snapshot.PCIePath]) (snapshot.PCIePath, bool) {
+func readPCIe(r *reading.Reader, d *reading.Device, kept *reading.Kept[accel.PCIePath]) (accel.PCIePath, bool) {
 	if kept.DueOf(r, shared.SlowInterval) {
 		p, _ := readPCIePath(r, d)
 		kept.Keep(p, r.Now())
@@ -105,21 +105,21 @@ func readPCIe(r *reading.Reader, d *reading.Device, kept *reading.Kept[snapshot.
 
 // readPCIePath reads the path to a device. Virtual functions have no link of their own: their path is that of the
 // physical function, a device of this host or invisible to a guest.
-func readPCIePath(r *reading.Reader, d *reading.Device) (snapshot.PCIePath, bool) {
+func readPCIePath(r *reading.Reader, d *reading.Device) (accel.PCIePath, bool) {
 	if d.Path == "" || d.FunctionType != snapshot.Physical {
-		return snapshot.PCIePath{}, false
+		return accel.PCIePath{}, false
 	}
-	return snapshot.PCIePath{Device: d.Name, Hops: readPCIeHops(r.From(source.PCILink), d.Path)}, true
+	return accel.PCIePath{Device: d.Name, Hops: readPCIeHops(r.From(source.PCILink), d.Path)}, true
 }
 
 // readPCIeHops returns the functions of a path below /sys/devices, with the errors counted by each: those of a link may
 // be at either end.
-func readPCIeHops(r reading.Reads, function string) (out []snapshot.PCIeHop) {
+func readPCIeHops(r reading.Reads, function string) (out []accel.PCIeHop) {
 	functions := pci.Functions(function)
 	for i, address := range functions {
 		dir := sysfs.PCIDir + address
 		hop := sysfs.ReadPCIeHop(r, dir, address)
-		hop.AER = snapshot.AER{
+		hop.AER = accel.AER{
 			Correctable: readAER(r, dir+"/aer_dev_correctable"), NonFatal: readAER(r, dir+"/aer_dev_nonfatal"),
 			Fatal: readAER(r, dir+"/aer_dev_fatal"),
 		}
@@ -147,7 +147,7 @@ func readFatalBelow(r reading.Reads, dir string, own *uint64) *uint64 {
 	return n
 }
 
-func emitPCIe(paths *snapshot.PCIe, s metric.Sink) {
+func emitPCIe(paths *accel.PCIe, s metric.Sink) {
 	e := pcieEmitter{Sink: s, links: map[string]bool{}, functions: map[string]bool{}}
 	for i := range paths.Devices {
 		d := &paths.Devices[i]
@@ -173,7 +173,7 @@ type pcieEmitter struct {
 }
 
 // hops emits the error counts of the functions of a path.
-func (e *pcieEmitter) hops(path []snapshot.PCIeHop) []pci.Hop {
+func (e *pcieEmitter) hops(path []accel.PCIeHop) []pci.Hop {
 	hops := make([]pci.Hop, len(path))
 	for i, h := range path {
 		hops[i] = pci.Hop{
@@ -201,7 +201,7 @@ func (e *pcieEmitter) width(p pci.Pair) {
 	}
 }
 
-func emitAER(s metric.Sink, h *snapshot.PCIeHop) {
+func emitAER(s metric.Sink, h *accel.PCIeHop) {
 	metric.EmitNumber(s, pcieErrors, h.AER.Correctable, h.Address, "correctable")
 	metric.EmitNumber(s, pcieErrors, h.AER.NonFatal, h.Address, "nonfatal")
 	metric.EmitNumber(s, pcieErrors, h.AER.Fatal, h.Address, "fatal")

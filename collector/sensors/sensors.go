@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 var (
@@ -38,7 +39,7 @@ type sensorState struct {
 	found    reading.Last // of dir and channels
 	dir      string       // of hwmon; empty where there is none
 	channels []string     // temp1, temp2, …
-	last     reading.Kept[snapshot.DeviceSensors]
+	last     reading.Kept[hostdata.DeviceSensors]
 }
 
 // New returns the collector.
@@ -52,15 +53,15 @@ func New(with *shared.State) *shared.Collector {
 			"sensors",
 			nil,
 			readSensors,
-			func(n *snapshot.Node, devices []snapshot.DeviceSensors) {
-				n.Sensors = &snapshot.Sensors{Devices: devices}
+			func(n *snapshot.Node, devices []hostdata.DeviceSensors) {
+				n.Sensors = &hostdata.Sensors{Devices: devices}
 			},
 		),
-		Emit: metric.EmitSection(func(n *snapshot.Node) *snapshot.Sensors { return n.Sensors }, emitSensors),
+		Emit: metric.EmitSection(func(n *snapshot.Node) *hostdata.Sensors { return n.Sensors }, emitSensors),
 	}
 }
 
-func readSensors(r *reading.Reader, d *reading.Device, st *sensorState) (snapshot.DeviceSensors, bool) {
+func readSensors(r *reading.Reader, d *reading.Device, st *sensorState) (hostdata.DeviceSensors, bool) {
 	st.read(r, d)
 	return st.last.Value, len(st.last.Value.Sensors) > 0
 }
@@ -74,10 +75,10 @@ func (st *sensorState) read(r *reading.Reader, d *reading.Device) {
 	if st.dir == "" || !st.last.DueOf(r, sensorInterval) {
 		return
 	}
-	out := snapshot.DeviceSensors{Device: d.Name}
+	out := hostdata.DeviceSensors{Device: d.Name}
 	sensors := r.From(source.Sensors)
 	for _, channel := range st.channels {
-		s := snapshot.Sensor{
+		s := hostdata.Sensor{
 			Name:  cmp.Or(sensors.Optional(st.dir+"/"+channel+"_label"), channel),
 			Value: readCelsius(sensors, st.dir, channel+"_input"),
 		}
@@ -134,7 +135,7 @@ func readCelsius(r reading.Reads, dir, name string) *float64 {
 	return c
 }
 
-func emitSensors(sensors *snapshot.Sensors, s metric.Sink) {
+func emitSensors(sensors *hostdata.Sensors, s metric.Sink) {
 	for i := range sensors.Devices {
 		d := &sensors.Devices[i]
 		for _, t := range d.Sensors {

@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/setup"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // BenchmarkReadSetup is the reading of each hour, of regular files: eight devices with 64 interrupts on 224 CPUs.
@@ -55,7 +55,7 @@ func BenchmarkReadSetup(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r := reading.New(b.Context(), &opened.Host, "").From(source.Setup)
-		out := map[string]snapshot.SetupFile{}
+		out := map[string]hostdata.SetupFile{}
 		for _, pattern := range setup.Files {
 			readSetupFiles(r, pattern, out)
 		}

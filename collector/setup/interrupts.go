@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/reading"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 // readInterrupts sums the interrupts of the PCI functions of RDMA devices, virtual functions apart: those that CPUs of
 // their own node have served, and all, since the driver has requested them (per_cpu_count, kernel/irq/irqdesc.c, since
 // Linux 4.9). One file for each interrupt; no descriptor is kept.
-func readInterrupts(r reading.Reads) (out []snapshot.DeviceInterrupts) {
+func readInterrupts(r reading.Reads) (out []hostdata.DeviceInterrupts) {
 	devices, err := r.Host.Devices()
 	if err != nil {
 		return nil
@@ -39,7 +39,7 @@ func readInterrupts(r reading.Reads) (out []snapshot.DeviceInterrupts) {
 			continue
 		}
 		left -= len(numbers)
-		d := snapshot.DeviceInterrupts{Device: device, CPUs: r.Optional(dir + "/local_cpulist")}
+		d := hostdata.DeviceInterrupts{Device: device, CPUs: r.Optional(dir + "/local_cpulist")}
 		local, err := parseCPUs(d.CPUs)
 		if err != nil {
 			continue
@@ -60,7 +60,7 @@ func readInterrupts(r reading.Reads) (out []snapshot.DeviceInterrupts) {
 }
 
 // addCounts adds the counts of an interrupt, one for each possible CPU in order.
-func addCounts(d *snapshot.DeviceInterrupts, counts string, local map[int]bool) {
+func addCounts(d *hostdata.DeviceInterrupts, counts string, local map[int]bool) {
 	cpu := 0
 	for text := range strings.SplitSeq(strings.TrimSpace(counts), ",") {
 		n, err := strconv.ParseUint(text, 10, 64)

@@ -20,6 +20,7 @@ import (
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // ofSetup is for metrics of settings that differ.
@@ -55,14 +56,14 @@ const maxSetupFiles = 512
 // setupState keeps the files of settings, and the rows of the last evaluation.
 type setupState struct {
 	conf *shared.SiteConfig
-	kept reading.Kept[snapshot.Setup]  // without rows
-	last reading.Kept[*snapshot.Setup] // a copy, renewed each minute
+	kept reading.Kept[hostdata.Setup]  // without rows
+	last reading.Kept[*hostdata.Setup] // a copy, renewed each minute
 
 	mu        sync.Mutex
-	evaluated *snapshot.Setup // last with its rows
-	of        *snapshot.Setup // last without them
+	evaluated *hostdata.Setup // last with its rows
+	of        *hostdata.Setup // last without them
 	differ    []setup.Deviation
-	lossy     []snapshot.LossyClass
+	lossy     []hostdata.LossyClass
 	jobs      [][]string // labels of the settings of jobs that differ
 	conflicts *float64   // addresses; nil: no netdevs in one subnet
 	hashes    map[setup.Domain]string
@@ -84,9 +85,9 @@ func New(with *shared.State) *shared.Collector {
 func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
 	now := h.Now()
 	if c.kept.Due(now, setupInterval) {
-		var kept snapshot.Setup
+		var kept hostdata.Setup
 		_, err := reading.OfHost(ctx, h, "setup", source.Setup, func(r reading.Reads) {
-			kept.Files = map[string]snapshot.SetupFile{}
+			kept.Files = map[string]hostdata.SetupFile{}
 			for _, pattern := range setup.Files {
 				readSetupFiles(r, pattern, kept.Files)
 			}
@@ -108,7 +109,7 @@ func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 }
 
 // readLaunchers searches for services that start jobs, on hosts with RDMA devices.
-func readLaunchers(r *reading.Reader, out *snapshot.Setup) {
+func readLaunchers(r *reading.Reader, out *hostdata.Setup) {
 	if devices, err := r.Host.Devices(); r.Host.Launchers == nil || err != nil || len(devices) == 0 {
 		return
 	}
@@ -125,7 +126,7 @@ func readLaunchers(r *reading.Reader, out *snapshot.Setup) {
 }
 
 // readSetupFiles reads the files and directories that a pattern of setup.Files stands for.
-func readSetupFiles(r reading.Reads, pattern string, out map[string]snapshot.SetupFile) {
+func readSetupFiles(r reading.Reads, pattern string, out map[string]hostdata.SetupFile) {
 	for _, p := range setupPaths(r, pattern, out) {
 		r.Ask(1)
 		if strings.HasSuffix(pattern, "/") {
@@ -139,7 +140,7 @@ func readSetupFiles(r reading.Reads, pattern string, out map[string]snapshot.Set
 }
 
 // setupPaths expands a pattern. Directories that could not be read are added to out.
-func setupPaths(r reading.Reads, pattern string, out map[string]snapshot.SetupFile) []string {
+func setupPaths(r reading.Reads, pattern string, out map[string]hostdata.SetupFile) []string {
 	paths := []string{""}
 	for element := range strings.SplitSeq(pattern, "/") {
 		var next []string
@@ -149,7 +150,7 @@ func setupPaths(r reading.Reads, pattern string, out map[string]snapshot.SetupFi
 				r.Ask(1)
 				names, err := r.Host.Files.List(p)
 				if err != nil && !access.IsAbsent(err) {
-					out[p] = snapshot.SetupFile{Unread: string(access.ReasonOf(err))}
+					out[p] = hostdata.SetupFile{Unread: string(access.ReasonOf(err))}
 				}
 				for _, name := range names {
 					next = append(next, path.Join(p, name))
@@ -169,12 +170,12 @@ func setupPaths(r reading.Reads, pattern string, out map[string]snapshot.SetupFi
 	return paths
 }
 
-func addSetupFile(p, text string, err error, out map[string]snapshot.SetupFile) {
+func addSetupFile(p, text string, err error, out map[string]hostdata.SetupFile) {
 	switch {
 	case err == nil:
-		out[p] = snapshot.SetupFile{Text: text}
+		out[p] = hostdata.SetupFile{Text: text}
 	case !access.IsAbsent(err) && access.ReasonOf(err) != access.Invalid && access.ReasonOf(err) != access.Unsupported:
-		out[p] = snapshot.SetupFile{Unread: string(access.ReasonOf(err))}
+		out[p] = hostdata.SetupFile{Unread: string(access.ReasonOf(err))}
 	}
 }
 
@@ -195,7 +196,7 @@ func (c *setupState) derive(n *snapshot.Node, s metric.Sink) {
 		if addresses, ok := setup.Conflicts(evaluated.Rows); ok {
 			c.conflicts = new(float64(len(addresses)))
 		}
-		c.differ, c.hashes = setup.Deviations(setup.OfHost(evaluated.Rows), snapshot.SetupDiffers),
+		c.differ, c.hashes = setup.Deviations(setup.OfHost(evaluated.Rows), hostdata.SetupDiffers),
 			setup.Hashes(evaluated.Rows)
 	}
 	n.Setup = c.evaluated
@@ -220,9 +221,9 @@ func (c *setupState) derive(n *snapshot.Node, s metric.Sink) {
 }
 
 // jobSettings returns the labels of the settings of jobs that differ, each once.
-func jobSettings(rows []snapshot.SetupRow) (out [][]string) {
+func jobSettings(rows []hostdata.SetupRow) (out [][]string) {
 	for _, r := range setup.OfJobs(rows) {
-		if r.State != snapshot.SetupDiffers {
+		if r.State != hostdata.SetupDiffers {
 			continue
 		}
 		value := r.Found

@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 	"rdma_exporter/test/played"
 )
 
@@ -26,13 +27,13 @@ func TestSetupFiles(t *testing.T) {
 		collectortest.Files("etc/a.d/x.conf", "one", "etc/a.d/y.conf", "two\nlines", "lib/modules/1/extra/m.ko", "",
 			"lib/modules/2/build", "")+"-- etc/a.d/z.conf !EACCES --\n-- etc/secret !EACCES --\n",
 	)
-	got := map[string]snapshot.SetupFile{}
+	got := map[string]hostdata.SetupFile{}
 	for _, pattern := range []string{
 		"etc/a.d/*", "etc/a.d/", "etc/none", "etc/none/", "none/*/x", "lib/modules/*/extra/", "etc/secret/*",
 	} {
 		readSetupFiles(r, pattern, got)
 	}
-	want := map[string]snapshot.SetupFile{
+	want := map[string]hostdata.SetupFile{
 		"etc/a.d/x.conf": {Text: "one"}, "etc/a.d/y.conf": {Text: "two\nlines"}, "etc/a.d/z.conf": {Unread: "permission"},
 		"etc/a.d":             {Text: "x.conf\ny.conf\nz.conf"},
 		"lib/modules/1/extra": {Text: "m.ko"}, "etc/secret": {Unread: "permission"},
@@ -49,17 +50,17 @@ func TestSetupLaunchers(t *testing.T) {
 	memlock := uint64(8388608)
 	for _, c := range []struct {
 		name, entries string
-		want          snapshot.Setup
+		want          hostdata.Setup
 	}{
-		{"no device", collectortest.Files("launchers", "slurmd: unlimited"), snapshot.Setup{}},
-		{"recorded by an earlier version", device, snapshot.Setup{}},
-		{"none", device + "-- launchers --\n", snapshot.Setup{Launchers: []snapshot.Launcher{}}},
-		{"found", device + collectortest.Files("launchers", "slurmd: unlimited\nsshd: 8388608"), snapshot.Setup{Launchers: []snapshot.Launcher{{Name: "slurmd", Unlimited: true}, {Name: "sshd", LockedMemory: &memlock}}}},
-		{"cut", device + collectortest.Files("launchers", "slurmd: unlimited\n..."), snapshot.Setup{Launchers: []snapshot.Launcher{{Name: "slurmd", Unlimited: true}}, LaunchersUnread: "not completed"}},
-		{"not permitted", device + "-- launchers !EACCES --\n", snapshot.Setup{LaunchersUnread: "permission"}},
+		{"no device", collectortest.Files("launchers", "slurmd: unlimited"), hostdata.Setup{}},
+		{"recorded by an earlier version", device, hostdata.Setup{}},
+		{"none", device + "-- launchers --\n", hostdata.Setup{Launchers: []hostdata.Launcher{}}},
+		{"found", device + collectortest.Files("launchers", "slurmd: unlimited\nsshd: 8388608"), hostdata.Setup{Launchers: []hostdata.Launcher{{Name: "slurmd", Unlimited: true}, {Name: "sshd", LockedMemory: &memlock}}}},
+		{"cut", device + collectortest.Files("launchers", "slurmd: unlimited\n..."), hostdata.Setup{Launchers: []hostdata.Launcher{{Name: "slurmd", Unlimited: true}}, LaunchersUnread: "not completed"}},
+		{"not permitted", device + "-- launchers !EACCES --\n", hostdata.Setup{LaunchersUnread: "permission"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var got snapshot.Setup
+			var got hostdata.Setup
 			readLaunchers(collectortest.ReaderOf(t, c.entries), &got)
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("%+v, want %+v", got, c.want)
@@ -103,7 +104,7 @@ arp_ignore: 2
 		"proc/sys/net/ipv4/conf/":                  {"proc/sys/net/ipv4/conf"},
 		"proc/sys/net/ipv4/*/none/arp_ignore":      nil,
 	} {
-		r, read := reading.New(t.Context(), h, "").From(source.Setup), map[string]snapshot.SetupFile{}
+		r, read := reading.New(t.Context(), h, "").From(source.Setup), map[string]hostdata.SetupFile{}
 		readSetupFiles(r, pattern, read)
 		if got := slices.Sorted(maps.Keys(read)); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", pattern, got, want)
@@ -166,7 +167,7 @@ func TestInterrupts(t *testing.T) {
 		"sys/class/infiniband/mlx5_4/device/local_cpulist", "0-5", "sys/class/infiniband/mlx5_4/device/msi_irqs/50", "msix",
 	)+"-- sys/class/infiniband/mlx5_4/device/physfn -> ../0000:17:00.0 --\n-- sys/class/infiniband/mlx5_5/device/msi_irqs/60 --\n"+
 		"-- sys/class/infiniband/mlx5_5/device/local_cpulist --\n0\n-- sys/kernel/irq/60/per_cpu_count !EACCES --\n")
-	want := []snapshot.DeviceInterrupts{
+	want := []hostdata.DeviceInterrupts{
 		{Device: "mlx5_0", CPUs: "0-1,4", Local: 119, Total: 1163, Elsewhere: true},
 		{Device: "mlx5_1", CPUs: "0-5", Local: 6, Total: 6},
 		{Device: "mlx5_5", CPUs: "0", Unread: "permission"},
@@ -188,16 +189,16 @@ func TestParseCPUs(t *testing.T) {
 }
 
 func TestJobSettings(t *testing.T) {
-	row := func(domain, setting, job, found string, state snapshot.SetupState) snapshot.SetupRow {
-		return snapshot.SetupRow{Domain: domain, Setting: setting, Object: job, Found: found, State: state}
+	row := func(domain, setting, job, found string, state hostdata.SetupState) hostdata.SetupRow {
+		return hostdata.SetupRow{Domain: domain, Setting: setting, Object: job, Found: found, State: state}
 	}
-	got := jobSettings([]snapshot.SetupRow{
-		row("job", "nccl_timeout", "slurm/7", "14", snapshot.SetupDiffers),
-		row("job", "nccl_timeout", "slurm/8", "20", snapshot.SetupOK),
-		row("job", "nccl_topo_file", "slurm/7", "/home/alice/a.xml", snapshot.SetupDiffers),
-		row("job", "nccl_topo_file", "slurm/7", "/home/alice/b.xml", snapshot.SetupDiffers),
-		row("job", "nccl_gid_index", "slurm/8", "", snapshot.SetupUnknown),
-		row("pcie", "acs", "mlx5_0", "on", snapshot.SetupDiffers),
+	got := jobSettings([]hostdata.SetupRow{
+		row("job", "nccl_timeout", "slurm/7", "14", hostdata.SetupDiffers),
+		row("job", "nccl_timeout", "slurm/8", "20", hostdata.SetupOK),
+		row("job", "nccl_topo_file", "slurm/7", "/home/alice/a.xml", hostdata.SetupDiffers),
+		row("job", "nccl_topo_file", "slurm/7", "/home/alice/b.xml", hostdata.SetupDiffers),
+		row("job", "nccl_gid_index", "slurm/8", "", hostdata.SetupUnknown),
+		row("pcie", "acs", "mlx5_0", "on", hostdata.SetupDiffers),
 	})
 	want := [][]string{{"slurm/7", "nccl_timeout", "14"}, {"slurm/7", "nccl_topo_file", ""}}
 	if !reflect.DeepEqual(got, want) {

@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 // GPUReading is one read of NVML.
 type GPUReading struct {
 	At   time.Time
-	Nvml snapshot.NVML
+	Nvml accel.NVML
 	Errs []error // each for a missing GPU or value
 	Err  error   // no data at all
 }

@@ -10,6 +10,7 @@ import (
 
 	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // LastRound holds the RDMA devices and GPUs of the last round, read by the collector infiniband, for the other
@@ -74,7 +75,7 @@ func (f *LastRound) Last(ctx context.Context) (devices []snapshot.Device, gpus [
 const holderRetention = 10 * time.Minute
 
 // PublishJob publishes the processes that hold RDMA devices, and the topology file of a running job.
-func (f *LastRound) PublishJob(processes []snapshot.Process, at time.Time) {
+func (f *LastRound) PublishJob(processes []accel.Process, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.holders == nil {
@@ -86,7 +87,7 @@ func (f *LastRound) PublishJob(processes []snapshot.Process, at time.Time) {
 			f.holders[processes[i].PID] = at
 		}
 	}
-	i := slices.IndexFunc(processes, func(p snapshot.Process) bool { return p.Topology != "" })
+	i := slices.IndexFunc(processes, func(p accel.Process) bool { return p.Topology != "" })
 	switch {
 	case i < 0:
 		f.job, f.jobText = nil, ""
@@ -110,7 +111,7 @@ func (f *LastRound) JobTopology() *nccl.Topology {
 }
 
 // TopologyOf returns the topology of a process's own file; nil where it has none.
-func TopologyOf(p *snapshot.Process) *nccl.Topology {
+func TopologyOf(p *accel.Process) *nccl.Topology {
 	if p.Topology == "" {
 		return nil
 	}

@@ -5,12 +5,12 @@ import (
 
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/reading"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // ReadPCIeHop reads the link of a PCI function with the one above it.
-func ReadPCIeHop(r reading.Reads, dir, address string) snapshot.PCIeHop {
-	return snapshot.PCIeHop{
+func ReadPCIeHop(r reading.Reads, dir, address string) accel.PCIeHop {
+	return accel.PCIeHop{
 		Address:  path.Base(address),
 		Speed:    pci.ParseSpeed(r.Optional(dir + "/current_link_speed")),
 		MaxSpeed: pci.ParseSpeed(r.Optional(dir + "/max_link_speed")),

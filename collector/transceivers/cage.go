@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/internal/transceiver"
 )
 
@@ -32,7 +33,7 @@ type cage struct {
 	next       time.Time     // of the next read
 	took       time.Duration // kernel time of the last read's requests
 	quarantine reading.Quarantine
-	noResponse snapshot.CageState // why the module did not respond, as far as the driver reports
+	noResponse wire.CageState // why the module did not respond, as far as the driver reports
 	seen       cageSeen
 }
 
@@ -44,7 +45,7 @@ type cageLink struct {
 
 // cageSeen is the result of a read. Immutable.
 type cageSeen struct {
-	snapshot.Cage
+	wire.Cage
 	readAt time.Time        // of the readings; zero where there are none
 	kept   time.Duration    // how long they are served
 	issues []snapshot.Issue // of the last read
@@ -53,13 +54,13 @@ type cageSeen struct {
 
 func newCage(t counters.NetdevTarget) *cage {
 	return &cage{
-		NetdevTarget: t, noResponse: snapshot.CageNoAnswer,
-		seen: cageSeen{Cage: snapshot.Cage{Device: t.Device, Port: t.Port, Netdev: t.Netdev}},
+		NetdevTarget: t, noResponse: wire.CageNoAnswer,
+		seen: cageSeen{Cage: wire.Cage{Device: t.Device, Port: t.Port, Netdev: t.Netdev}},
 	}
 }
 
 // at returns the part that may be served at a given time.
-func (s *cageSeen) at(now time.Time) snapshot.Cage {
+func (s *cageSeen) at(now time.Time) wire.Cage {
 	out := s.Cage
 	if out.Module == nil || s.readAt.IsZero() {
 		return out
@@ -91,7 +92,7 @@ func (g *cage) update(r *reading.Reader) cageSeen {
 	r.Quarantine, g.took = &g.quarantine, 0
 	seen := g.seen
 	if g.detectChange(r) {
-		seen.Module, seen.State = nil, snapshot.CageUnread
+		seen.Module, seen.State = nil, wire.CageUnread
 	}
 	if g.mayAnswer(r) {
 		g.outcome(r, &seen, g.read(r))
@@ -208,7 +209,7 @@ func (g *cage) outcome(r *reading.Reader, seen *cageSeen, err error) {
 		return // already reported; the previous state is kept
 	}
 	if err != nil && g.gone(r) {
-		seen.Module, seen.State, seen.Err = nil, snapshot.CageUnread, ""
+		seen.Module, seen.State, seen.Err = nil, wire.CageUnread, ""
 		return
 	}
 	eeprom := r.From(source.ModuleEEPROM)
@@ -219,9 +220,9 @@ func (g *cage) outcome(r *reading.Reader, seen *cageSeen, err error) {
 	switch {
 	case err == nil:
 		m := transceiver.Decode(&g.pages)
-		seen.Module, seen.State, seen.readAt = &m, snapshot.CagePresent, time.Time{}
+		seen.Module, seen.State, seen.readAt = &m, wire.CagePresent, time.Time{}
 		if m.Unknown {
-			seen.State = snapshot.CageUnknown
+			seen.State = wire.CageUnknown
 		}
 		if _, monitors := transceiver.Plan(&g.pages); len(monitors) > 0 {
 			seen.readAt = r.Host.Now()
@@ -231,15 +232,15 @@ func (g *cage) outcome(r *reading.Reader, seen *cageSeen, err error) {
 		}
 		return
 	case netlink.Busy(err):
-		seen.State = snapshot.CageBusy
+		seen.State = wire.CageBusy
 		return
 	case access.NotPermitted(err):
-		seen.State, seen.Module = snapshot.CageUnread, nil
+		seen.State, seen.Module = wire.CageUnread, nil
 		eeprom.Issue(err)
 		return
 	}
 	g.pages = transceiver.Pages{}
-	if seen.State = g.failed(r, err); seen.State == snapshot.CageUnreadable {
+	if seen.State = g.failed(r, err); seen.State == wire.CageUnreadable {
 		eeprom.Issue(err)
 	} else {
 		seen.Module = nil
@@ -254,21 +255,21 @@ func (g *cage) gone(r *reading.Reader) bool {
 
 // failed interprets a module that does not respond. mlx5 returns EINVAL for an identifier that it does not support
 // (mlx5_query_module_id).
-func (g *cage) failed(r *reading.Reader, err error) snapshot.CageState {
+func (g *cage) failed(r *reading.Reader, err error) wire.CageState {
 	reason := access.ReasonOf(err)
 	if reason == access.Absent {
-		return snapshot.CageUnsupported
+		return wire.CageUnsupported
 	}
 	g.askDriver(r)
 	switch {
-	case g.noResponse == snapshot.CageEmpty:
-		return snapshot.CageEmpty
+	case g.noResponse == wire.CageEmpty:
+		return wire.CageEmpty
 	case reason == access.Unsupported:
-		return snapshot.CageUnsupported
+		return wire.CageUnsupported
 	case reason == access.Invalid && g.Driver == "mlx5_core":
-		return snapshot.CageUnknown
-	case reason == access.Gone && g.noResponse == snapshot.CageNoAnswer:
-		return snapshot.CageEmpty
+		return wire.CageUnknown
+	case reason == access.Gone && g.noResponse == wire.CageNoAnswer:
+		return wire.CageEmpty
 	}
 	return g.noResponse
 }
@@ -283,10 +284,10 @@ func (g *cage) askDriver(r *reading.Reader) {
 	switch {
 	case !made:
 	case s.ExtState != nil && *s.ExtState == noCable:
-		g.noResponse = snapshot.CageEmpty
+		g.noResponse = wire.CageEmpty
 	case s.ExtState != nil, s.Link != nil && *s.Link == 1:
-		g.noResponse = snapshot.CageUnreadable
+		g.noResponse = wire.CageUnreadable
 	default:
-		g.noResponse = snapshot.CageNoAnswer
+		g.noResponse = wire.CageNoAnswer
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"rdma_exporter/collector/metric"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/internal/transceiver"
 )
 
@@ -52,13 +52,13 @@ func ofLanes(d *metric.Desc) *metric.Desc {
 	return metric.OfReadings(metric.Beside(`rdma_transceiver_info{media="passive_copper"}`, d))
 }
 
-func emitTransceivers(optics *snapshot.Optics, s metric.Sink) {
+func emitTransceivers(optics *wire.Optics, s metric.Sink) {
 	for i := range optics.Cages {
 		emitCage(s, &optics.Cages[i])
 	}
 }
 
-func emitCage(s metric.Sink, c *snapshot.Cage) {
+func emitCage(s metric.Sink, c *wire.Cage) {
 	at := [...]string{c.Device, strconv.Itoa(c.Port), c.Netdev}
 	for _, state := range c.States() {
 		s.Emit(transceiverState, 1, append(at[:], state)...)

@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 const (
@@ -35,7 +36,7 @@ const (
 // transceivers reads transceivers: in Run in a long-running program, so that no round waits for one, otherwise in Read.
 type transceivers struct {
 	interval time.Duration // of readings by Run; 0: Read reads
-	devices  reading.Devices[opticsState, []snapshot.Cage]
+	devices  reading.Devices[opticsState, []wire.Cage]
 
 	mu    sync.Mutex
 	cages map[counters.NetdevTarget]*cage
@@ -61,7 +62,7 @@ func New(with *shared.State) *shared.Collector {
 		Descs: transceiverDescs,
 		Run:   c.run,
 		Read:  with.Devices.Read(c.read),
-		Emit:  metric.EmitSection(func(n *snapshot.Node) *snapshot.Optics { return n.Optics }, emitTransceivers),
+		Emit:  metric.EmitSection(func(n *snapshot.Node) *wire.Optics { return n.Optics }, emitTransceivers),
 	}
 }
 
@@ -72,21 +73,21 @@ func (c *transceivers) read(
 	ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error),
 ) {
 	c.drop(roster.Names)
-	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(devices [][]snapshot.Cage) {
-		n.Optics = &snapshot.Optics{Cages: slices.Concat(devices...)}
+	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(devices [][]wire.Cage) {
+		n.Optics = &wire.Optics{Cages: slices.Concat(devices...)}
 		markShared(n.Optics.Cages)
 		if c.background() &&
-			slices.ContainsFunc(n.Optics.Cages, func(c snapshot.Cage) bool { return c.State == snapshot.CageUnread }) {
+			slices.ContainsFunc(n.Optics.Cages, func(c wire.Cage) bool { return c.State == wire.CageUnread }) {
 			n.Pending = []string{source.ModuleEEPROM.Name()}
 		}
 	}, done)
 }
 
-func (c *transceivers) readDevice(r *reading.Reader, d *reading.Device, st *opticsState) ([]snapshot.Cage, bool) {
+func (c *transceivers) readDevice(r *reading.Reader, d *reading.Device, st *opticsState) ([]wire.Cage, bool) {
 	if st.of != d {
 		c.learn(d, st)
 	}
-	out := make([]snapshot.Cage, 0, len(st.cages))
+	out := make([]wire.Cage, 0, len(st.cages))
 	for _, g := range st.cages {
 		if !c.background() && !r.Now().Before(g.next) {
 			c.readCage(r, g)
@@ -151,7 +152,7 @@ func (c *transceivers) readCage(r *reading.Reader, g *cage) {
 }
 
 // view returns the present state of a cage. A failure is reported in each round as long as it lasts.
-func (c *transceivers) view(r *reading.Reader, g *cage) snapshot.Cage {
+func (c *transceivers) view(r *reading.Reader, g *cage) wire.Cage {
 	c.mu.Lock()
 	seen := g.seen
 	c.mu.Unlock()
@@ -217,7 +218,7 @@ func compareTurns(a, b *cage) int {
 
 // markShared finds transceivers reported by several ports: a transceiver with two ports, or a port with two functions.
 // A serial number is unique for a vendor's part number. The first port in order represents the others.
-func markShared(cages []snapshot.Cage) {
+func markShared(cages []wire.Cage) {
 	type identity struct{ vendor, part, serial string }
 	first := map[identity]string{}
 	for i := range cages {

@@ -24,6 +24,7 @@ import (
 	"rdma_exporter/internal/host/netlink"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/internal/transceiver"
 	"rdma_exporter/internal/transceiver/dump"
 	"rdma_exporter/test/played"
@@ -575,7 +576,7 @@ func TestSharedModules(t *testing.T) {
 	m := &transceiver.Module{Vendor: "NVIDIA", PartNumber: "MMS4X00-NM", SerialNumber: "MT1"}
 	other, nameless := *m, *m
 	other.SerialNumber, nameless.SerialNumber = "MT2", ""
-	cages := []snapshot.Cage{
+	cages := []wire.Cage{
 		{Netdev: "a", Module: m},
 		{Netdev: "b"},
 		{Netdev: "c", Module: &nameless},

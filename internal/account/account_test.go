@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // portsIn makes devices of one port each, by their states: A ACTIVE, D DOWN, I INIT, ? not read.
@@ -201,10 +204,10 @@ func TestObjects(t *testing.T) {
 			"1 PCI function faulty; 1 NIC, 1 compute port healthy", nil,
 		},
 		"GPUs: lost, hidden, in a virtual machine": {
-			&snapshot.Node{GPUs: &snapshot.GPUs{
-				NVML: snapshot.NVML{GPUs: []snapshot.GPU{{PCIAddress: "0000:1b:00.0", UUID: "GPU-a"}}},
-				Lost: []snapshot.LostGPU{{PCIAddress: "0000:2b:00.0", Reason: snapshot.GPUNoDriver}},
-				Functions: []snapshot.GPUFunction{
+			&snapshot.Node{GPUs: &accel.GPUs{
+				NVML: accel.NVML{GPUs: []accel.GPU{{PCIAddress: "0000:1b:00.0", UUID: "GPU-a"}}},
+				Lost: []accel.LostGPU{{PCIAddress: "0000:2b:00.0", Reason: accel.GPUNoDriver}},
+				Functions: []accel.GPUFunction{
 					{PCIAddress: "0000:1b:00.0", Driver: "nvidia", Visible: true},
 					{PCIAddress: "0000:2b:00.0"},
 					{PCIAddress: "0000:3b:00.0", Driver: "nvidia"},
@@ -233,12 +236,12 @@ func TestObjects(t *testing.T) {
 		"cages: a fault of a module, none of a port; what the driver does not read has no object": {
 			func() *snapshot.Node {
 				n := portsIn("A", nil)
-				cage := func(netdev string, state snapshot.CageState) snapshot.Cage {
-					return snapshot.Cage{Device: "mlx5_0", Port: 1, Netdev: netdev, State: state}
+				cage := func(netdev string, state wire.CageState) wire.Cage {
+					return wire.Cage{Device: "mlx5_0", Port: 1, Netdev: netdev, State: state}
 				}
-				n.Optics = &snapshot.Optics{Cages: []snapshot.Cage{
-					cage("eth0", snapshot.CagePresent), cage("eth1", snapshot.CageEmpty), cage("eth2", snapshot.CageUnreadable),
-					cage("eth3", snapshot.CageUnsupported), cage("eth4", snapshot.CagePresent),
+				n.Optics = &wire.Optics{Cages: []wire.Cage{
+					cage("eth0", wire.CagePresent), cage("eth1", wire.CageEmpty), cage("eth2", wire.CageUnreadable),
+					cage("eth3", wire.CageUnsupported), cage("eth4", wire.CagePresent),
 				}}
 				return n
 			}(), nil,
@@ -250,7 +253,7 @@ func TestObjects(t *testing.T) {
 		"functions that support RDMA, without a device and unlike others": {
 			func() *snapshot.Node {
 				n := portsIn("A", nil)
-				n.InfiniBand.Bare = []snapshot.BareFunction{
+				n.InfiniBand.Bare = []hostdata.BareFunction{
 					{PCIAddress: "0000:2b:00.0"},
 					{PCIAddress: "0000:3b:00.0", Driver: "mlx5_core"},
 					{PCIAddress: "0000:4b:00.0", Like: true}, // the collector reports it as missing, or knows why not
@@ -324,10 +327,10 @@ func TestWithoutNIC(t *testing.T) {
 	}{
 		{"PPPPPPPP", 0}, {"PPPPPPPN", 1}, {"PPPPPPNN", 0}, {"PPPN", 1}, {"PPN", 0}, {"NNNN", 0}, {"PPPU", 0},
 	} {
-		d := &snapshot.GDR{NICs: []snapshot.GDRNIC{{Device: "mlx5_0"}}}
+		d := &accel.GDR{NICs: []accel.GDRNIC{{Device: "mlx5_0"}}}
 		for i, kind := range c.distances {
-			d.GPUs = append(d.GPUs, snapshot.GDRGPU{PCIAddress: fmt.Sprint(i)})
-			d.Pairs = append(d.Pairs, snapshot.GDRPair{GPU: i, Distance: map[rune]string{'P': "PIX", 'N': "NODE"}[kind]})
+			d.GPUs = append(d.GPUs, accel.GDRGPU{PCIAddress: fmt.Sprint(i)})
+			d.Pairs = append(d.Pairs, accel.GDRPair{GPU: i, Distance: map[rune]string{'P': "PIX", 'N': "NODE"}[kind]})
 		}
 		if got := withoutNIC(d); len(got) != c.want {
 			t.Errorf("%s: %v, want %d", c.distances, got, c.want)

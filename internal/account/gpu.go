@@ -6,6 +6,7 @@ import (
 
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // gpus returns the GPUs of the PCI tree and of NVML.
@@ -25,7 +26,7 @@ func gpus(node *snapshot.Node) (out []Object) {
 		g := &n.GPUs[i]
 		o := add(g.PCIAddress)
 		o.uuid = g.UUID
-		if slices.ContainsFunc(n.Ignored, func(name snapshot.GPUName) bool { return name.UUID == g.UUID }) {
+		if slices.ContainsFunc(n.Ignored, func(name accel.GPUName) bool { return name.UUID == g.UUID }) {
 			o.set(NotExpected, "ignored by the configuration")
 		} else if why := alone[g.PCIAddress]; why != "" {
 			o.set(Unknown, "%s", why)
@@ -38,15 +39,15 @@ func gpus(node *snapshot.Node) (out []Object) {
 			o.set(Faulty, "lost: %s", l.Reason)
 		}
 	}
-	inUse := slices.ContainsFunc(n.AMD, func(g snapshot.AMDGPU) bool { return g.Driver == snapshot.DriverAMD })
+	inUse := slices.ContainsFunc(n.AMD, func(g accel.AMDGPU) bool { return g.Driver == accel.DriverAMD })
 	for _, g := range n.AMD {
 		if seen[g.PCIAddress] || !inUse { // without amdgpu none of them is for ROCm
 			continue
 		}
 		switch o := add(g.PCIAddress); {
-		case slices.ContainsFunc(n.Ignored, func(name snapshot.GPUName) bool { return g.UUID != "" && name.UUID == g.UUID }):
+		case slices.ContainsFunc(n.Ignored, func(name accel.GPUName) bool { return g.UUID != "" && name.UUID == g.UUID }):
 			o.set(NotExpected, "ignored by the configuration")
-		case g.Driver != snapshot.DriverAMD:
+		case g.Driver != accel.DriverAMD:
 			o.set(NotExpected, "bound to driver %s", g.Driver)
 		case alone[g.PCIAddress] != "":
 			o.set(Unknown, "%s", alone[g.PCIAddress])
@@ -76,15 +77,15 @@ var atSwitch = []pci.Distance{pci.PIX, pci.PXB, pci.P2C}
 
 // withoutNIC returns the GPUs without a NIC at their PCIe switch, by address, where all others have one: the NIC that
 // was meant for it may be gone, and nothing else remembers it. Whether a port is ACTIVE does not count.
-func withoutNIC(d *snapshot.GDR) map[string]string {
+func withoutNIC(d *accel.GDR) map[string]string {
 	if d == nil || len(d.Pairs) != len(d.GPUs)*len(d.NICs) {
 		return nil
 	}
 	var without []string
 	for g := range d.GPUs {
 		pairs := d.Pairs[g*len(d.NICs) : (g+1)*len(d.NICs)]
-		known := func(p snapshot.GDRPair) bool { return p.Distance != "" }
-		near := func(p snapshot.GDRPair) bool { return slices.Contains(atSwitch, pci.Distance(p.Distance)) }
+		known := func(p accel.GDRPair) bool { return p.Distance != "" }
+		near := func(p accel.GDRPair) bool { return slices.Contains(atSwitch, pci.Distance(p.Distance)) }
 		if slices.ContainsFunc(pairs, known) && !slices.ContainsFunc(pairs, near) {
 			without = append(without, d.GPUs[g].PCIAddress)
 		}

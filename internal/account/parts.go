@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // members returns the interfaces of a port's bond. port is the object of the port.
@@ -34,7 +35,7 @@ func members(p *snapshot.Port, port Object) (out []Object) {
 }
 
 // cages returns those whose driver reports modules. No job waits for one: what is wrong with it shows on its port.
-func cages(n *snapshot.Optics) (out []Object) {
+func cages(n *wire.Optics) (out []Object) {
 	if n == nil {
 		return nil
 	}
@@ -46,15 +47,15 @@ func cages(n *snapshot.Optics) (out []Object) {
 			netdev: c.Netdev,
 		}
 		switch c.State {
-		case snapshot.CageUnread, snapshot.CageUnsupported, snapshot.CageNoAnswer: // nothing is known of its module
+		case wire.CageUnread, wire.CageUnsupported, wire.CageNoAnswer: // nothing is known of its module
 			continue
-		case snapshot.CageEmpty:
+		case wire.CageEmpty:
 			o.set(NotExpected, "empty cage")
-		case snapshot.CageBusy:
+		case wire.CageBusy:
 			o.set(Unknown, "its module is busy")
-		case snapshot.CageUnreadable, snapshot.CageUnknown:
+		case wire.CageUnreadable, wire.CageUnknown:
 			o.set(Unknown, "its module could not be read")
-		case snapshot.CagePresent:
+		case wire.CagePresent:
 		}
 		out = append(out, o)
 	}

@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/dcb"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/test/archives"
 )
 
@@ -34,12 +34,12 @@ func TestEntriesOfMachines(t *testing.T) {
 		regexp.MustCompile(`^subnet/.*/manager/`):           rewriteForm[host.IBManager],
 		regexp.MustCompile(`^subnet/.*/fec/`):               rewriteForm[host.IBFEC],
 		regexp.MustCompile(`^subnet/.*/settings$`):          rewriteForm[host.IBPortSettings],
-		regexp.MustCompile(`^nvml/system$`):                 rewriteForm[snapshot.NVML],
-		regexp.MustCompile(`^nvml/gpu/`):                    rewriteForm[snapshot.GPU],
-		regexp.MustCompile(`^processes/`):                   rewriteForm[snapshot.Process],
-		regexp.MustCompile(`^pods$`):                        rewriteForm[[]snapshot.Pod],
+		regexp.MustCompile(`^nvml/system$`):                 rewriteForm[accel.NVML],
+		regexp.MustCompile(`^nvml/gpu/`):                    rewriteForm[accel.GPU],
+		regexp.MustCompile(`^processes/`):                   rewriteForm[accel.Process],
+		regexp.MustCompile(`^pods$`):                        rewriteForm[[]accel.Pod],
 		regexp.MustCompile(`^launchers$`):                   rewriteForm[answer.LauncherSearch],
-		regexp.MustCompile(`^ebpf/trace$`):                  rewriteForm[snapshot.Trace],
+		regexp.MustCompile(`^ebpf/trace$`):                  rewriteForm[accel.Trace],
 	}
 	seen, same := map[string]bool{}, 0
 	archives.EachFile(t, func(t *testing.T, file string) {

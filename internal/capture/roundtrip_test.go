@@ -10,7 +10,7 @@ import (
 
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/words"
 	"rdma_exporter/test/archives"
 )
@@ -140,7 +140,7 @@ func TestNothingIsObeyedOfArchives(t *testing.T) {
 			{Path: "b", Kind: capture.Link, Target: evil},
 			{Path: "c/d", Data: []byte("U+202E: \u202e\n")},
 			{Path: "c/e", Data: []byte("U+0085: \u0085\n")},
-			{Path: "processes/7", Data: answer.Encode(snapshot.Process{Command: evil, Env: map[string]string{"NCCL_" + evil: evil}})},
+			{Path: "processes/7", Data: answer.Encode(accel.Process{Command: evil, Env: map[string]string{"NCCL_" + evil: evil}})},
 		}}},
 	}
 	text := archives.Format(t, a)

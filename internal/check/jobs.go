@@ -5,13 +5,13 @@ import (
 	"maps"
 	"slices"
 
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/rules/identity"
 )
 
 // Job is a workload that uses the object of a finding, or used it until at most 15 minutes ago.
 type Job struct {
-	snapshot.Workload
+	accel.Workload
 
 	Name string   `json:"name,omitempty"` // with --collector.gdr.job-names
 	User string   `json:"user,omitempty"`
@@ -31,7 +31,7 @@ func (d Identity) withoutJobs() (Identity, []Job) {
 		return a["scheduler"] == b["scheduler"] && a["job_id"] == b["job_id"]
 	}
 	for _, w := range d[identity.Workloads] {
-		j := Job{GPUs: []JobGPU{}, Workload: snapshot.Workload{
+		j := Job{GPUs: []JobGPU{}, Workload: accel.Workload{
 			Scheduler: w["scheduler"], ID: w["job_id"], Namespace: w["namespace"], Pod: w["pod"],
 		}}
 		for _, g := range d[identity.WorkloadGPUs] {

@@ -18,7 +18,7 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/coverage"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -403,7 +403,7 @@ func TestNoDevice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := check.Input{
-				Host: "h", Seen: check.Seen{NoDevice: &snapshot.NoDevice{}},
+				Host: "h", Seen: check.Seen{NoDevice: &hostdata.NoDevice{}},
 				Judgement: alerting.Judgement{From: testTime(), To: testTime(), Rules: rules},
 			}
 			for _, i := range c.firing {
@@ -552,11 +552,11 @@ func TestNotes(t *testing.T) {
 		}
 	}
 	for want, s := range map[string]check.Seen{
-		"/sys/class/infiniband has no device, and no PCI function supports RDMA": {NoDevice: &snapshot.NoDevice{}},
+		"/sys/class/infiniband has no device, and no PCI function supports RDMA": {NoDevice: &hostdata.NoDevice{}},
 		"RDMA devices belong to network namespaces (rdma system show), and another one may have those of 2 PCI functions.": {
-			NoDevice: &snapshot.NoDevice{Functions: 2, Namespaced: true},
+			NoDevice: &hostdata.NoDevice{Functions: 2, Namespaced: true},
 		},
-		"": {NoDevice: &snapshot.NoDevice{Functions: 2}}, // the rule or the note on the stack
+		"": {NoDevice: &hostdata.NoDevice{Functions: 2}}, // the rule or the note on the stack
 		`Reads failed: mlx5_0, collector gpu. Rules are not evaluated for what these reads would have returned, and faults there are not reported. First error: mlx5_0: io. All errors: log, "read failed"`: {
 			Failed: &check.FailedReads{Devices: []string{"mlx5_0"}, Others: []string{"gpu"}, First: "mlx5_0: io"},
 		},

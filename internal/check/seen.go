@@ -7,7 +7,8 @@ import (
 
 	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/maintenance"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 	"rdma_exporter/internal/words"
 )
 
@@ -20,7 +21,7 @@ type Seen struct {
 	Stack *Stack `json:"rdma_stack,omitempty"`
 	Rates Rates  `json:"rates_unvouched"`
 	// NoDevice is set if the host has no RDMA device.
-	NoDevice *snapshot.NoDevice `json:"no_rdma_device,omitempty"`
+	NoDevice *hostdata.NoDevice `json:"no_rdma_device,omitempty"`
 	// Failed is set if reads fail: nothing is known of what they would have returned.
 	Failed *FailedReads `json:"failed_reads,omitempty"`
 	// Functions is set if not everything is read of a host with many functions.
@@ -30,7 +31,7 @@ type Seen struct {
 	// Fabric is set in the report on a swept fabric.
 	Fabric *Fabric `json:"fabric,omitempty"`
 	// GPUsReleased is set while the exporter reads no GPU, on request.
-	GPUsReleased *snapshot.GPURelease `json:"gpus_released,omitempty"`
+	GPUsReleased *accel.GPURelease `json:"gpus_released,omitempty"`
 }
 
 // Stack is an RDMA stack that is not loaded.
@@ -162,7 +163,7 @@ const noDeviceText = "no RDMA device on this host"
 
 // noDevice explains a host without devices. Where the kernel could use PCI functions for RDMA, RDMADeviceMissing or
 // the note on the stack does.
-func noDevice(n *snapshot.NoDevice) string {
+func noDevice(n *hostdata.NoDevice) string {
 	switch {
 	case n == nil || n.Functions > 0 && !n.Namespaced:
 		return ""

@@ -9,7 +9,7 @@ import (
 
 	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/setup"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 	"rdma_exporter/internal/words"
 )
 
@@ -26,7 +26,7 @@ type Setup struct {
 	Time     time.Time           `json:"time"`
 	Verdict  string              `json:"verdict"` // ok, warning, unknown: info differences are ok
 	ExitCode int                 `json:"exit_code"`
-	Settings []snapshot.SetupRow `json:"settings"` // by domain
+	Settings []hostdata.SetupRow `json:"settings"` // by domain
 	// Virtual is the number of RDMA devices if all are virtual functions in a guest, to which no setting applies.
 	Virtual int `json:"virtual_functions,omitempty"`
 	// Unknown are the objects that jobs use, and of which it is unknown whether they are in order: their settings may be
@@ -37,9 +37,9 @@ type Setup struct {
 // NewSetup makes the report of rows. Without any, the host has no RDMA device whose settings could be compared, or
 // virtual functions only: their settings are those of the hypervisor. strict: settings that could not be read make the
 // verdict unknown, as any object does that jobs use and that is unknown.
-func NewSetup(rows []snapshot.SetupRow, objects []account.Object, virtual int, strict bool) Setup {
+func NewSetup(rows []hostdata.SetupRow, objects []account.Object, virtual int, strict bool) Setup {
 	s := Setup{
-		Version: SetupVersion, Settings: []snapshot.SetupRow{}, Verdict: verdictOK, ExitCode: ExitOK,
+		Version: SetupVersion, Settings: []hostdata.SetupRow{}, Verdict: verdictOK, ExitCode: ExitOK,
 		Unknown: account.Unknowns(objects),
 	}
 	if len(rows) == 0 {
@@ -52,7 +52,7 @@ func NewSetup(rows []snapshot.SetupRow, objects []account.Object, virtual int, s
 		if x.Severity == severityWarning {
 			s.Verdict, s.ExitCode = severityWarning, ExitWarning
 		}
-		unknown = unknown || strict && r.State == snapshot.SetupUnknown
+		unknown = unknown || strict && r.State == hostdata.SetupUnknown
 	}
 	if unknown && s.ExitCode == ExitOK {
 		s.Verdict, s.ExitCode = verdictUnknown, ExitUnknown
@@ -61,8 +61,8 @@ func NewSetup(rows []snapshot.SetupRow, objects []account.Object, virtual int, s
 }
 
 // ShownSetting returns a row as shown: only a difference has a severity and an alert.
-func ShownSetting(r snapshot.SetupRow) snapshot.SetupRow {
-	if r.State != snapshot.SetupDiffers {
+func ShownSetting(r hostdata.SetupRow) hostdata.SetupRow {
+	if r.State != hostdata.SetupDiffers {
 		r.Severity, r.Alert = "", ""
 	}
 	return r
@@ -73,13 +73,13 @@ func SetupJSON(w io.Writer, s Setup) error { return writeJSON(w, s, "settings") 
 
 // SetupTable writes the report as text: differences with their remedies, worst first, then what is unknown; with
 // style.Verbose each setting.
-func SetupTable(w io.Writer, s Setup, rows []snapshot.SetupRow, style Style) error {
+func SetupTable(w io.Writer, s Setup, rows []hostdata.SetupRow, style Style) error {
 	var text strings.Builder
 	fmt.Fprintln(&text, s.headline(rows))
-	differ := setup.Deviations(rows, snapshot.SetupDiffers)
+	differ := setup.Deviations(rows, hostdata.SetupDiffers)
 	slices.SortStableFunc(differ, func(a, b setup.Deviation) int { return rank(a.Row.Severity) - rank(b.Row.Severity) })
 	text.WriteString(setupDifferences(differ, style))
-	list := func(state snapshot.SetupState, head []string, last func(snapshot.SetupRow) []string) {
+	list := func(state hostdata.SetupState, head []string, last func(hostdata.SetupRow) []string) {
 		table := [][]string{head}
 		for _, d := range setup.Deviations(rows, state) {
 			table = append(table, append([]string{d.Row.Setting, SetupObjects(d)}, last(d.Row)...))
@@ -88,11 +88,11 @@ func SetupTable(w io.Writer, s Setup, rows []snapshot.SetupRow, style Style) err
 			fmt.Fprintf(&text, "\n%s", columns(table, ""))
 		}
 	}
-	list(snapshot.SetupUnknown, []string{"UNKNOWN", "OBJECT", "WANTED", "REASON"},
-		func(r snapshot.SetupRow) []string { return []string{r.Wanted, r.Evidence} })
+	list(hostdata.SetupUnknown, []string{"UNKNOWN", "OBJECT", "WANTED", "REASON"},
+		func(r hostdata.SetupRow) []string { return []string{r.Wanted, r.Evidence} })
 	if style.Verbose {
-		list(snapshot.SetupOK, []string{"AS WANTED", "OBJECT", "FOUND", "BASIS"},
-			func(r snapshot.SetupRow) []string { return []string{r.Found, SetupBasis(r)} })
+		list(hostdata.SetupOK, []string{"AS WANTED", "OBJECT", "FOUND", "BASIS"},
+			func(r hostdata.SetupRow) []string { return []string{r.Found, SetupBasis(r)} })
 	}
 	return writeText(w, text.String(), "settings")
 }
@@ -140,11 +140,11 @@ func SetupObjects(d setup.Deviation) string {
 }
 
 // SetupBasis names where a wanted value comes from.
-func SetupBasis(r snapshot.SetupRow) string {
+func SetupBasis(r hostdata.SetupRow) string {
 	switch r.Basis {
-	case snapshot.SetupSite:
+	case hostdata.SetupSite:
 		return "site configuration"
-	case snapshot.SetupMachine:
+	case hostdata.SetupMachine:
 		return "this host"
 	}
 	return "recommendation"
@@ -152,7 +152,7 @@ func SetupBasis(r snapshot.SetupRow) string {
 
 // headline returns the verdict with the number of rows in each state: a setting with one value on several objects is
 // one row, as in the tables below.
-func (s *Setup) headline(rows []snapshot.SetupRow) string {
+func (s *Setup) headline(rows []hostdata.SetupRow) string {
 	host := s.Host
 	if s.Replay != "" {
 		host += " (replay of " + s.Replay + ")"
@@ -165,18 +165,18 @@ func (s *Setup) headline(rows []snapshot.SetupRow) string {
 		return host + ": unknown: no RDMA device in /sys/class/infiniband, or none readable"
 	}
 	n := map[string]int{
-		string(snapshot.SetupOK):      len(setup.Deviations(rows, snapshot.SetupOK)),
-		string(snapshot.SetupUnknown): len(setup.Deviations(rows, snapshot.SetupUnknown)),
+		string(hostdata.SetupOK):      len(setup.Deviations(rows, hostdata.SetupOK)),
+		string(hostdata.SetupUnknown): len(setup.Deviations(rows, hostdata.SetupUnknown)),
 	}
-	for _, d := range setup.Deviations(rows, snapshot.SetupDiffers) {
+	for _, d := range setup.Deviations(rows, hostdata.SetupDiffers) {
 		n[d.Row.Severity]++
 	}
 	var parts []string
 	for _, p := range []struct{ key, one, several string }{
 		{severityWarning, "contradicts the traffic or a job", "contradict the traffic or a job"},
 		{severityInfo, "differs from recommendations or siblings", "differ from recommendations or siblings"},
-		{string(snapshot.SetupOK), "as wanted", "as wanted"},
-		{string(snapshot.SetupUnknown), "unknown", "unknown"},
+		{string(hostdata.SetupOK), "as wanted", "as wanted"},
+		{string(hostdata.SetupUnknown), "unknown", "unknown"},
 	} {
 		switch {
 		case n[p.key] == 1:

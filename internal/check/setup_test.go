@@ -7,26 +7,26 @@ import (
 
 	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/check"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
-func setupRows() []snapshot.SetupRow {
-	row := func(setting, object, found, wanted string, state snapshot.SetupState) snapshot.SetupRow {
-		return snapshot.SetupRow{
+func setupRows() []hostdata.SetupRow {
+	row := func(setting, object, found, wanted string, state hostdata.SetupState) hostdata.SetupRow {
+		return hostdata.SetupRow{
 			Domain: "pcie", Setting: setting, Name: setting, Object: object, Found: found, Wanted: wanted, State: state,
-			Severity: "info", Basis: snapshot.SetupGuide, Why: "Slow.", Source: "guide",
+			Severity: "info", Basis: hostdata.SetupGuide, Why: "Slow.", Source: "guide",
 		}
 	}
-	a, b := row("acs", "mlx5_0", "on", "off", snapshot.SetupDiffers),
-		row("acs", "mlx5_1", "on", "off", snapshot.SetupDiffers)
+	a, b := row("acs", "mlx5_0", "on", "off", hostdata.SetupDiffers),
+		row("acs", "mlx5_1", "on", "off", hostdata.SetupDiffers)
 	a.Severity, a.Alert, a.Remedy, a.Basis, a.Evidence = "warning", "RDMAHostMisconfigured/acs", "setpci -s 1",
-		snapshot.SetupMachine, "a GPU is below"
+		hostdata.SetupMachine, "a GPU is below"
 	b.Severity, b.Alert, b.Remedy, b.Basis, b.Evidence = "warning", "RDMAHostMisconfigured/acs", "setpci -s 2",
-		snapshot.SetupMachine, "a GPU is below"
-	c := row("aspm", "\x1b[31mx", "l1", "off", snapshot.SetupDiffers)
-	d := row("mrrs", "mlx5_0", "", "4096", snapshot.SetupUnknown)
+		hostdata.SetupMachine, "a GPU is below"
+	c := row("aspm", "\x1b[31mx", "l1", "off", hostdata.SetupDiffers)
+	d := row("mrrs", "mlx5_0", "", "4096", hostdata.SetupUnknown)
 	d.Evidence = "needs CAP_SYS_ADMIN"
-	return []snapshot.SetupRow{c, a, b, d, row("numa", "host", "0", "0", snapshot.SetupOK)}
+	return []hostdata.SetupRow{c, a, b, d, row("numa", "host", "0", "0", hostdata.SetupOK)}
 }
 
 // TestSetupTable: differences come first, worst first, each with all its commands; what is unknown has its reason.
@@ -66,7 +66,7 @@ func TestSetupVerdict(t *testing.T) {
 	rows := setupRows()
 	unknown := []account.Object{{Kind: account.Port, Name: "mlx5_0/1", Class: account.Unknown, Compute: true}}
 	for name, k := range map[string]struct {
-		rows    []snapshot.SetupRow
+		rows    []hostdata.SetupRow
 		objects []account.Object
 		virtual int
 		strict  bool

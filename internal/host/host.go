@@ -16,7 +16,8 @@ import (
 	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/linkmode"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/internal/transceiver"
 )
 
@@ -237,7 +238,7 @@ type RDMASystem struct {
 }
 
 // Stat is one counter as the kernel names it.
-type Stat = snapshot.Stat
+type Stat = wire.Stat
 
 // Ethtool answers ethtool requests (include/uapi/linux/ethtool_netlink.h). The kernel takes rtnl for each.
 type Ethtool interface {
@@ -317,14 +318,14 @@ type GPUs interface {
 	// ReadGPUs reads all GPUs; full includes figures that are unrelated to NVLink, PCIe and errors. The errors in the
 	// second result are failures of one GPU or one figure. The error is ENOENT without an NVIDIA driver, EBUSY while NVML
 	// is released.
-	ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []error, error)
+	ReadGPUs(ctx context.Context, full bool) (accel.NVML, []error, error)
 	// WatchGPUs counts XID errors for ReadGPUs until ctx ends.
 	WatchGPUs(ctx context.Context) error
 	// ReleaseGPUs releases all handles of the driver for a time, so that a GPU can be reset and the driver unloaded; 0
 	// ends the release. by names who requested it. A time that is too long is an ErrReleaseTooLong, and changes nothing.
 	ReleaseGPUs(ctx context.Context, d time.Duration, by string) error
 	// GPUsReleased is the current release; nil: none.
-	GPUsReleased() *snapshot.GPURelease
+	GPUsReleased() *accel.GPURelease
 }
 
 // MaxFile limits the size of one file: sysfs attributes are one page, AER and DCB texts a few.
@@ -332,9 +333,9 @@ const MaxFile = 1 << 20
 
 // Answers to PAUSE_GET and FEC_GET.
 type (
-	Pause  = snapshot.Pause
-	FEC    = snapshot.FEC
-	FECBin = snapshot.FECBin
+	Pause  = wire.Pause
+	FEC    = wire.FEC
+	FECBin = wire.FECBin
 )
 
 // Known removes values that the kernel marks as unknown: SPEED_UNKNOWN and DUPLEX_UNKNOWN (all ones), speed 0 and lanes

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"syscall"
 
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // Processes finds the processes that use RDMA devices.
@@ -16,7 +17,7 @@ type Processes interface {
 	// little longer for their configuration files; late ones are in the result of the next call. Processes of other users
 	// require CAP_SYS_PTRACE. Without it refused is true, and they are left out but for those in first, which are Hidden.
 	// A process blocked in the kernel may block the call: it has to be made in a turn.
-	Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error)
+	Processes(ctx context.Context, first []int, only bool) (found []accel.Process, refused bool, err error)
 }
 
 // Pods lists the devices that the kubelet has allocated to pods.
@@ -26,7 +27,7 @@ type Pods interface {
 	// It takes at most podsTime. The error is ENOENT without the socket, EACCES without permission to write to it,
 	// EOPNOTSUPP from a kubelet without the API. There is no incomplete list: a pod that is left out might have a device
 	// that another one seems to have alone.
-	Pods(ctx context.Context) ([]snapshot.Pod, error)
+	Pods(ctx context.Context) ([]accel.Pod, error)
 }
 
 // Launchers finds the services that start jobs.
@@ -34,7 +35,7 @@ type Launchers interface {
 	// Launchers returns the processes with these names that init has started, one for each name, with their limits. whole
 	// is false if the search was stopped after launcherTime. It requires no permission, unless /proc is mounted with
 	// hidepid.
-	Launchers(ctx context.Context, names []string) (found []snapshot.Launcher, whole bool, err error)
+	Launchers(ctx context.Context, names []string) (found []hostdata.Launcher, whole bool, err error)
 }
 
 // Tracer observes, by eBPF programs, which process registers which memory with which RDMA device, and asynchronous
@@ -44,7 +45,7 @@ type Tracer interface {
 	// it returns. A LastingError will recur.
 	Trace(ctx context.Context) error
 	// Traced is what has been seen. The error is ErrNotTracing while no programs are attached, or that of the last Trace.
-	Traced(ctx context.Context) (snapshot.Trace, error)
+	Traced(ctx context.Context) (accel.Trace, error)
 	// MayTrace reports whether this process has the capabilities that Trace requires.
 	MayTrace() bool
 }

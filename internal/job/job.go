@@ -11,11 +11,12 @@ import (
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // Row is a workload of the host.
 type Row struct {
-	snapshot.Workload // as in rdma_port_job_info
+	accel.Workload // as in rdma_port_job_info
 
 	Name      string         `json:"name,omitempty"`
 	User      string         `json:"user,omitempty"`
@@ -40,7 +41,7 @@ type Process struct {
 	PID     int    `json:"pid"`
 	Command string `json:"command,omitempty"`
 	NCCL    string `json:"nccl_version,omitempty"`
-	process *snapshot.Process
+	process *accel.Process
 }
 
 // Port is the use of a port by a job.
@@ -71,7 +72,7 @@ func Rows(n *snapshot.Node) []Row {
 	if n.GDR == nil {
 		return rows
 	}
-	of := func(w snapshot.Workload) *Row {
+	of := func(w accel.Workload) *Row {
 		i := slices.IndexFunc(rows, func(r Row) bool { return r.Scheduler == w.Scheduler && r.ID == w.ID })
 		if i < 0 {
 			i = len(rows)

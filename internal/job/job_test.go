@@ -9,7 +9,7 @@ import (
 
 	"rdma_exporter/internal/host/live"
 	"rdma_exporter/internal/host/rooted"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 func must(t testing.TB, err error) {
@@ -29,7 +29,7 @@ func TestWhetherNCCLIsAsked(t *testing.T) {
 	l, err := live.OpenLive(rooted.Paths{RootFS: dir})
 	must(t, err)
 	defer l.Close()
-	type process = snapshot.Process
+	type process = accel.Process
 	env := func(setting string) map[string]string {
 		name, value, _ := strings.Cut(setting, "=")
 		return map[string]string{name: value}

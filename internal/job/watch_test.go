@@ -12,21 +12,22 @@ import (
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/test/machines"
 	"rdma_exporter/test/ras"
 )
 
 // jobRound returns a round in which a process of a job uses mlx5_0. Its RAS service is at an address.
 func jobRound(address, rank string) *snapshot.Node {
-	p := snapshot.Process{PID: 4001, HasNCCL: true, Job: "slurm/77", Env: map[string]string{"NCCL_RAS_ADDR": address}}
+	p := accel.Process{PID: 4001, HasNCCL: true, Job: "slurm/77", Env: map[string]string{"NCCL_RAS_ADDR": address}}
 	if name, value, ok := strings.Cut(rank, "="); ok {
 		p.Env[name] = value
 	}
 	who := p.Workload()
-	return &snapshot.Node{GDR: &snapshot.GDR{
-		Processes: []snapshot.Process{p}, Jobs: []snapshot.JobInfo{{Workload: who}},
-		PortJobs: []snapshot.DeviceJobs{
-			{Device: "mlx5_0", Ports: []int{1}, Jobs: []snapshot.PortJob{{Workload: who, Processes: 1}}},
+	return &snapshot.Node{GDR: &accel.GDR{
+		Processes: []accel.Process{p}, Jobs: []accel.JobInfo{{Workload: who}},
+		PortJobs: []accel.DeviceJobs{
+			{Device: "mlx5_0", Ports: []int{1}, Jobs: []accel.PortJob{{Workload: who, Processes: 1}}},
 		},
 	}}
 }

@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // Reader reads the files of one device, or of the host, from one source after the other (From), and records failures.
@@ -432,10 +433,10 @@ func (r *Reader) NumbersUnderRTNL(s source.Source, dir string, names ...string) 
 const noPMA = "N/A (no PMA)"
 
 // Stats reads the counters in a directory by name, in the order of names. A counter that cannot be read is left out.
-func (r Reads) Stats(dir string, names []string) []snapshot.Stat {
+func (r Reads) Stats(dir string, names []string) []wire.Stat {
 	now := r.Now()
 	names = r.Quarantine.allowed(dir, names, now)
-	out := make([]snapshot.Stat, 0, len(names))
+	out := make([]wire.Stat, 0, len(names))
 	r.count(len(names))
 	r.buf = r.Host.Files.ReadEach(dir, names, r.buf, func(name string, b []byte, err error) {
 		b = bytes.TrimSpace(b)
@@ -452,7 +453,7 @@ func (r Reads) Stats(dir string, names []string) []snapshot.Stat {
 			r.Issue(access.ErrGarbled(dir+"/"+name, b))
 			return
 		}
-		out = append(out, snapshot.Stat{Name: name, Value: n})
+		out = append(out, wire.Stat{Name: name, Value: n})
 	})
 	return out
 }

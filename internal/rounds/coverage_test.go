@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // wanted is a metric that the collector of a test never emits.
@@ -75,11 +76,11 @@ func TestUnavailable(t *testing.T) {
 
 // TestPaused: without GPUs an alert on them does not apply; while they are released it is not evaluated.
 func TestPaused(t *testing.T) {
-	for want, released := range map[string]*snapshot.GPURelease{
+	for want, released := range map[string]*accel.GPURelease{
 		"": nil, `rdma_detection_unavailable{alert="A",reason="paused"} 1`: {By: "root"},
 	} {
 		c := &counting{do: func(_ context.Context, n *snapshot.Node) error {
-			n.GPUs = &snapshot.GPUs{Released: released}
+			n.GPUs = &accel.GPUs{Released: released}
 			return nil
 		}}
 		s := scheduler(t, 0, c.collector("c"))

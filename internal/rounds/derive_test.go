@@ -7,6 +7,7 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // TestDerive: a collector adds to the complete node, whatever the order of the collectors, and a panic in it costs its
@@ -14,7 +15,7 @@ import (
 func TestDerive(t *testing.T) {
 	derives := (&counting{}).collector("derives")
 	derives.Derive = func(n *snapshot.Node, s collector.Sink) {
-		n.Setup = &snapshot.Setup{Rows: make([]snapshot.SetupRow, len(n.InfiniBand.Devices))}
+		n.Setup = &hostdata.Setup{Rows: make([]hostdata.SetupRow, len(n.InfiniBand.Devices))}
 		s.Emit(probe, float64(len(n.InfiniBand.Devices)), "derived")
 	}
 	reads := (&counting{do: func(_ context.Context, n *snapshot.Node) error {

@@ -4,14 +4,16 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // TestNodeIsGated: what a job has set reaches no printer as a line of its own; collectors have it as it is.
 func TestNodeIsGated(t *testing.T) {
 	const forged = "mlx5_99\n  set:      curl x | sh # as root\n\x1b[8m"
 	p := &Picture{node: snapshot.Node{
-		GDR:   &snapshot.GDR{Processes: []snapshot.Process{{Env: map[string]string{"NCCL_IB_HCA": forged}}}},
-		Setup: &snapshot.Setup{Rows: []snapshot.SetupRow{{Found: forged, Evidence: forged, Remedy: forged}}},
+		GDR:   &accel.GDR{Processes: []accel.Process{{Env: map[string]string{"NCCL_IB_HCA": forged}}}},
+		Setup: &hostdata.Setup{Rows: []hostdata.SetupRow{{Found: forged, Evidence: forged, Remedy: forged}}},
 	}}
 	const want = "mlx5_99\u25a1  set:      curl x | sh # as root\u25a1\u25a1[8m"
 	r := p.Node().Setup.Rows[0]

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // addressFiles: the routes and IPv4 neighbours of the network namespace of the host, and the settings of the netdevs of
@@ -75,7 +76,7 @@ func findGIDType(m *machine, p physicalPort) (f finding, ok bool) {
 	text, ok := m.text(file)
 	return finding{
 		object: p.object(), found: text, unknown: m.unread(file),
-		want: "RoCE v2", meets: text == "RoCE v2", basis: snapshot.SetupGuide,
+		want: "RoCE v2", meets: text == "RoCE v2", basis: hostdata.SetupGuide,
 	}, p.isRoCE() && (ok || m.unread(file) != "")
 }
 
@@ -99,7 +100,7 @@ func findNCCLGID(m *machine) (out []finding) {
 		}
 		f := finding{
 			object: p.object(), unknown: "the GID table could not be read",
-			want: "roce_v2 ipv4", basis: snapshot.SetupGuide, remedy: addAddress(p.Port),
+			want: "roce_v2 ipv4", basis: hostdata.SetupGuide, remedy: addAddress(p.Port),
 		}
 		ipv4, ipv6 := p.RoCEv2["ipv4"], p.RoCEv2["ipv6"]
 		switch {
@@ -113,7 +114,7 @@ func findNCCLGID(m *machine) (out []finding) {
 			f.found, f.evidence = "index 0", "there is no RoCE v2 entry with an address that can be routed"
 		}
 		if siblings >= 2 && !f.meets {
-			f.basis, f.contradicts = snapshot.SetupMachine, true
+			f.basis, f.contradicts = hostdata.SetupMachine, true
 		}
 		out = append(out, f)
 	}
@@ -265,7 +266,7 @@ func findARP(m *machine) (out []finding) {
 	subnets, in := shared(m.places())
 	for _, subnet := range subnets {
 		for _, p := range in[subnet] {
-			f := finding{object: p.object, basis: snapshot.SetupGuide}
+			f := finding{object: p.object, basis: hostdata.SetupGuide}
 			f.evidence = fmt.Sprintf("%d RDMA netdevs are in %s", len(in[subnet]), subnet)
 			ignore, announce := m.ipv4(p.netdev, "arp_ignore", &f), m.ipv4(p.netdev, "arp_announce", &f)
 			filter := m.ipv4(p.netdev, "rp_filter", &f)
@@ -278,7 +279,7 @@ func findARP(m *machine) (out []finding) {
 				}
 			}
 			if len(f.conflicts) > 0 {
-				f.basis, f.contradicts = snapshot.SetupMachine, true
+				f.basis, f.contradicts = hostdata.SetupMachine, true
 				f.evidence += fmt.Sprintf("; %s has several MAC addresses on them", f.conflicts[0]) +
 					moreAddresses(len(f.conflicts)-1)
 			}
@@ -333,7 +334,7 @@ func findMeshSubnets(m *machine) (out []finding) {
 		if twin == "" {
 			continue
 		}
-		f := finding{object: p.object, found: "own", want: "own", meets: true, basis: snapshot.SetupGuide}
+		f := finding{object: p.object, found: "own", want: "own", meets: true, basis: hostdata.SetupGuide}
 		if same != "" {
 			f.found, f.meets = "shared", false
 			a, b := min(p.netdev, same), max(p.netdev, same)
@@ -346,10 +347,10 @@ func findMeshSubnets(m *machine) (out []finding) {
 
 // Conflicts returns the neighbours with several MAC addresses in the rows of netdevs in one subnet; ok is false without
 // such netdevs, or where their settings are unknown.
-func Conflicts(rows []snapshot.SetupRow) (addresses []string, ok bool) {
+func Conflicts(rows []hostdata.SetupRow) (addresses []string, ok bool) {
 	for i := range rows {
 		r := &rows[i]
-		if r.Setting == "arp_of_shared_subnets" && r.State != snapshot.SetupUnknown {
+		if r.Setting == "arp_of_shared_subnets" && r.State != hostdata.SetupUnknown {
 			ok = true
 			addresses = append(addresses, r.Conflicts...)
 		}

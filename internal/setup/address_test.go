@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // routes gives netdevs addresses: the text of /proc/net/route.
@@ -15,14 +17,14 @@ func routes(n *snapshot.Node, lines ...string) {
 		f := strings.Fields(l) // netdev, subnet and mask in hex
 		text += fmt.Sprintf("%s\t%s\t00000000\t0001\t0\t0\t100\t%s\t0\t0\t0\n", f[0], f[1], f[2])
 	}
-	n.Setup.Files["proc/1/net/route"] = snapshot.SetupFile{Text: text}
+	n.Setup.Files["proc/1/net/route"] = hostdata.SetupFile{Text: text}
 }
 
 // arp sets the settings of netdevs: arp_ignore, arp_announce, rp_filter.
 func arp(n *snapshot.Node, values map[string][3]int) {
 	for netdev, v := range values {
 		for i, name := range []string{"arp_ignore", "arp_announce", "rp_filter"} {
-			n.Setup.Files["proc/sys/net/ipv4/conf/"+netdev+"/"+name] = snapshot.SetupFile{Text: fmt.Sprint(v[i])}
+			n.Setup.Files["proc/sys/net/ipv4/conf/"+netdev+"/"+name] = hostdata.SetupFile{Text: fmt.Sprint(v[i])}
 		}
 	}
 }
@@ -34,7 +36,7 @@ func resolve(n *snapshot.Node, lines ...string) {
 		f := strings.Fields(l)
 		text += fmt.Sprintf("%-16s 0x1         %s         %s     *        %s\n", f[0], f[1], f[2], f[3])
 	}
-	n.Setup.Files["proc/1/net/arp"] = snapshot.SetupFile{Text: text}
+	n.Setup.Files["proc/1/net/arp"] = hostdata.SetupFile{Text: text}
 }
 
 // TestConflicts: the addresses of all rows, each once. Settings that the site accepts, or that do not permit it, have
@@ -78,10 +80,10 @@ func TestAddress(t *testing.T) {
 	}
 	mode := func(text string) func(*snapshot.Node) {
 		return func(n *snapshot.Node) {
-			n.Setup.Files["sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode"] = snapshot.SetupFile{Text: text}
+			n.Setup.Files["sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode"] = hostdata.SetupFile{Text: text}
 		}
 	}
-	gpu := func(n *snapshot.Node) { n.GDR.GPUs = []snapshot.GDRGPU{{Index: "0"}} }
+	gpu := func(n *snapshot.Node) { n.GDR.GPUs = []accel.GDRGPU{{Index: "0"}} }
 	without := func(i int) func(*snapshot.Node) {
 		return func(n *snapshot.Node) {
 			gpu(n)
@@ -95,7 +97,7 @@ func TestAddress(t *testing.T) {
 		{"as wanted", "roce_default_gid_type", with(2, mode("RoCE v2")), "", `mlx5_0/1 ok "RoCE v2" want "RoCE v2" guide`},
 		{"differs", "roce_default_gid_type", with(2, mode("IB/RoCE v1")), "", `mlx5_0/1 differs "IB/RoCE v1" want "RoCE v2" guide`},
 		{"unknown", "roce_default_gid_type", with(1, func(n *snapshot.Node) {
-			n.Setup.Files["sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode"] = snapshot.SetupFile{Unread: "denied"}
+			n.Setup.Files["sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode"] = hostdata.SetupFile{Unread: "denied"}
 		}), "", `mlx5_0/1 unknown "" want "RoCE v2" guide`},
 		{"does not exist", "roce_default_gid_type", with(2, func(*snapshot.Node) {}), "", ""},
 		{"the site wants v1", "roce_default_gid_type", with(2, mode("RoCE v2")), "IB/RoCE v1", `mlx5_0/1 differs "RoCE v2" want "IB/RoCE v1" site`},

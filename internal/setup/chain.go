@@ -9,6 +9,8 @@ import (
 
 	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // roce is an Ethernet port that carries RoCE, with its priorities.
@@ -195,7 +197,7 @@ func (m *machine) allClasses() (out []jobClass) {
 
 // ncclClass is NCCL_IB_TC, which RCCL reads as well. The default is 0; since 2.26 the program may set one for a
 // communicator (ncclConfig_t.trafficClass), which the variable overrides (ncclIbConnect, src/transport/net_ib).
-func (m *machine) ncclClass(p *snapshot.Process) *jobClass {
+func (m *machine) ncclClass(p *accel.Process) *jobClass {
 	if !p.HasNCCL || p.Plugin || cInteger(jobSetting(p, "NCCL_IB_DISABLE"), 0) != 0 {
 		return nil
 	}
@@ -215,7 +217,7 @@ func (m *machine) ncclClass(p *snapshot.Process) *jobClass {
 
 // ucxClass is UCX_IB_TRAFFIC_CLASS. Its default, auto, is 106 for RoCE v2 (src/uct/ib/base/ib_iface.c); whether the
 // process uses UCX is unknown then.
-func ucxClass(p *snapshot.Process) *jobClass {
+func ucxClass(p *accel.Process) *jobClass {
 	text := p.Env["UCX_IB_TRAFFIC_CLASS"]
 	class := cInteger(text, -1)
 	if text == "auto" {
@@ -230,7 +232,7 @@ func ucxClass(p *snapshot.Process) *jobClass {
 }
 
 // jobSetting returns a setting of NCCL: the environment comes before the files.
-func jobSetting(p *snapshot.Process, name string) string {
+func jobSetting(p *accel.Process, name string) string {
 	return cmp.Or(p.Env[name], p.Conf[name])
 }
 
@@ -251,7 +253,7 @@ func ncclVersion(text string) (major, minor int, ok bool) {
 
 // devicesOf reports whether a process may use a device: those for jobs that NCCL would use with its GPUs, else any that
 // it would use, else those that the process holds.
-func (m *machine) devicesOf(p *snapshot.Process) func(device string) bool {
+func (m *machine) devicesOf(p *accel.Process) func(device string) bool {
 	var eligible, compute, held []string
 	for _, pair := range m.GDR.Pairs {
 		if pair.NIC < 0 || pair.NIC >= len(m.GDR.NICs) || pair.GPU < 0 || pair.GPU >= len(m.GDR.GPUs) {
@@ -333,11 +335,11 @@ func numbersText(list []int) string {
 
 // lossy returns a chain that certainly leads to a priority without PFC on a lossless port that is ACTIVE; ok is false
 // if it does not.
-func (l *trafficLane) lossy(c *chain) (x snapshot.LossyClass, ok bool) {
+func (l *trafficLane) lossy(c *chain) (x hostdata.LossyClass, ok bool) {
 	if !l.lossless || !active(l.Port) || !c.known() || l.q.Trust != byDSCP || l.q.PFC == nil || hasPFC(l.q, c.priority) {
 		return x, false
 	}
-	x = snapshot.LossyClass{
+	x = hostdata.LossyClass{
 		Device: l.Name, Port: l.Number, Netdev: l.q.Name, Priority: c.priority, Setting: "traffic_class", Class: c.class,
 	}
 	if c.job != nil {
@@ -347,7 +349,7 @@ func (l *trafficLane) lossy(c *chain) (x snapshot.LossyClass, ok bool) {
 }
 
 // LossyClasses returns those of the rows, each once: a class that the site accepts is none.
-func LossyClasses(rows []snapshot.SetupRow) (out []snapshot.LossyClass) {
+func LossyClasses(rows []hostdata.SetupRow) (out []hostdata.LossyClass) {
 	for i := range rows {
 		for _, x := range rows[i].Lossy {
 			if !slices.Contains(out, x) {

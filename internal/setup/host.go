@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 var hostFiles = []string{"proc/sys/kernel/numa_balancing"}
@@ -26,7 +27,7 @@ var hostChecks = []Check{
 		Why:    "Completions on the other socket cross the link between the sockets: latency, and TCP throughput. Jobs that poll for completions have few interrupts.",
 		Remedy: "for i in $(ls /sys/class/infiniband/{device}/device/msi_irqs); do cat /sys/class/infiniband/{device}/device/local_cpulist > /proc/irq/$i/smp_affinity_list; done",
 		Source: "NVIDIA, performance tuning for Mellanox adapters: IRQ affinity; Documentation/core-api/irq/irq-affinity.rst of the kernel",
-		find:   each(func(m *machine) []snapshot.DeviceInterrupts { return m.Setup.Interrupts }, findIRQLocality),
+		find:   each(func(m *machine) []hostdata.DeviceInterrupts { return m.Setup.Interrupts }, findIRQLocality),
 	},
 }
 
@@ -39,7 +40,7 @@ func findNUMABalancing(m *machine) []finding {
 	if !ok && m.unread(file) == "" { // a kernel without NUMA
 		return nil
 	}
-	return []finding{{found: text, unknown: m.unread(file), want: "0", meets: text == "0", basis: snapshot.SetupGuide}}
+	return []finding{{found: text, unknown: m.unread(file), want: "0", meets: text == "0", basis: hostdata.SetupGuide}}
 }
 
 const (
@@ -49,8 +50,8 @@ const (
 	localShare = 0.9
 )
 
-func findIRQLocality(m *machine, x snapshot.DeviceInterrupts) (f finding, ok bool) {
-	f = finding{object: object{device: x.Device}, want: "local", basis: snapshot.SetupGuide}
+func findIRQLocality(m *machine, x hostdata.DeviceInterrupts) (f finding, ok bool) {
+	f = finding{object: object{device: x.Device}, want: "local", basis: hostdata.SetupGuide}
 	share := float64(x.Local) / float64(max(x.Total, 1))
 	switch {
 	case !x.Elsewhere || !slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool { return d.Name == x.Device }):

@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 func TestIRQLocality(t *testing.T) {
 	const remedy = `; set: for i in $(ls /sys/class/infiniband/mlx5_0/device/msi_irqs); do cat /sys/class/infiniband/mlx5_0/device/local_cpulist > /proc/irq/$i/smp_affinity_list; done`
 	served := func(device string, local, total uint64, elsewhere bool, unread string) func(*snapshot.Node) {
 		return func(n *snapshot.Node) {
-			n.Setup.Interrupts = []snapshot.DeviceInterrupts{
+			n.Setup.Interrupts = []hostdata.DeviceInterrupts{
 				{Device: device, CPUs: "0-55", Local: local, Total: total, Elsewhere: elsewhere, Unread: unread},
 			}
 		}

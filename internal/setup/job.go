@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // netDir has an entry for each network interface of the host. flags are IFF_* in hexadecimal; bit 0 is IFF_UP.
@@ -121,7 +122,7 @@ func settingOf(name string, evaluate func(m *machine, j jobProcess, value string
 
 // ofJob returns the finding of a value of a job.
 func (f finding) ofJob(j jobProcess, value string) finding {
-	f.object, f.basis = object{name: j.name}, cmp.Or(f.basis, snapshot.SetupGuide)
+	f.object, f.basis = object{name: j.name}, cmp.Or(f.basis, hostdata.SetupGuide)
 	if f.unknown == "" {
 		f.found = value
 	}
@@ -153,7 +154,7 @@ func (m *machine) serviceLevel(j jobProcess, value string) finding {
 	for _, p := range m.infinibands {
 		if s := p.Settings; v.meets && s != nil && j.env.AllowsPort(p.Name, p.Number) {
 			if lane, ok := laneOf(s, int(level)); !ok {
-				v = finding{want: "a service level with a virtual lane in use", basis: snapshot.SetupMachine}
+				v = finding{want: "a service level with a virtual lane in use", basis: hostdata.SetupMachine}
 				v.evidence = fmt.Sprintf("%s/%d discards packets of service level %d: virtual lane %d",
 					p.Name, p.Number, level, lane)
 			}

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // ownInterfaces reports whether a job has network interfaces of its own: those of a pod are not the host's.
 func (j jobProcess) ownInterfaces() bool { return strings.HasPrefix(j.Job, "kubernetes/") }
 
 func (m *machine) socketInterfaces(j jobProcess, value string) finding {
-	v := finding{want: "interfaces that are up", basis: snapshot.SetupMachine}
+	v := finding{want: "interfaces that are up", basis: hostdata.SetupMachine}
 	names := m.names(netDir)
 	switch {
 	case j.ownInterfaces():
@@ -84,7 +85,7 @@ func (m *machine) gidIndex(j jobProcess, value string) finding {
 			continue
 		}
 		if v.want == "" {
-			v = finding{want: "RoCE v2 entry", meets: true, basis: snapshot.SetupMachine}
+			v = finding{want: "RoCE v2 entry", meets: true, basis: hostdata.SetupMachine}
 		}
 		if g.Mismatch() && v.meets {
 			kind := "empty"

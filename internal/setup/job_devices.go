@@ -10,6 +10,8 @@ import (
 	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // computeDevices returns the names of the devices with an ACTIVE compute port.
@@ -28,7 +30,7 @@ func (m *machine) hcas(j jobProcess, _ string) finding {
 		return finding{}
 	}
 	items, excluded, exact := j.env.HCAs()
-	v := finding{want: "=" + strings.Join(compute, ","), basis: snapshot.SetupMachine}
+	v := finding{want: "=" + strings.Join(compute, ","), basis: hostdata.SetupMachine}
 	var problems, others []string
 	for _, item := range items {
 		name, number := nccl.HCA(item)
@@ -140,7 +142,7 @@ func findLevel(m *machine) (out []finding) {
 			}
 			continue
 		}
-		v := finding{want: "not set", meets: true, basis: snapshot.SetupMachine}
+		v := finding{want: "not set", meets: true, basis: hostdata.SetupMachine}
 		limit, ok := j.env.GDRLevel()
 		if !ok {
 			v.meets, v.evidence = false, "no distance of NCCL: the setting has no effect"
@@ -162,13 +164,13 @@ func (m *machine) ibDisabled(j jobProcess, _ string) finding {
 	if len(m.computeDevices()) == 0 {
 		return finding{}
 	}
-	v := finding{want: "0", basis: snapshot.SetupMachine, meets: j.env.Integer("NCCL_IB_DISABLE", 0) == 0}
+	v := finding{want: "0", basis: hostdata.SetupMachine, meets: j.env.Integer("NCCL_IB_DISABLE", 0) == 0}
 	if j.env.Nodes() < 2 {
 		v.evidence = "the job runs on one node, or on an unknown number"
 		return v
 	}
 	// In an NVLink domain of several hosts the data may take NVLink.
-	inDomain := slices.ContainsFunc(m.GDR.GPUs, func(g snapshot.GDRGPU) bool {
+	inDomain := slices.ContainsFunc(m.GDR.GPUs, func(g accel.GDRGPU) bool {
 		return g.Transport != nil &&
 			(g.Transport.Reason == string(transport.InDomain) || g.Transport.Reason == string(transport.DomainUnknown))
 	})
@@ -185,7 +187,7 @@ func (m *machine) layer(name string) bool {
 }
 
 func (m *machine) topologyFile(j jobProcess, value string) finding {
-	v := finding{want: "a topology of this host", basis: snapshot.SetupMachine}
+	v := finding{want: "a topology of this host", basis: hostdata.SetupMachine}
 	if j.Conf == nil {
 		v.unknown = "the files of the job are not readable"
 		return v

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // jobNode returns a host with two compute devices, each below the switch of a GPU, one of storage, and a job over four
@@ -21,14 +23,14 @@ func jobNode() *snapshot.Node {
 		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{
 			device("mlx5_0", "compute", "eth0"), device("mlx5_1", "compute", "eth1"), device("mlx5_2", "other", "stor0"),
 		}},
-		GDR: &snapshot.GDR{
-			GPUs: []snapshot.GDRGPU{{Index: "0", PCIAddress: "0000:10:00.0"}, {Index: "1", PCIAddress: "0000:20:00.0"}},
-			NICs: []snapshot.GDRNIC{
+		GDR: &accel.GDR{
+			GPUs: []accel.GDRGPU{{Index: "0", PCIAddress: "0000:10:00.0"}, {Index: "1", PCIAddress: "0000:20:00.0"}},
+			NICs: []accel.GDRNIC{
 				{Device: "mlx5_0", Role: "compute", PCIAddress: "0000:11:00.0"},
 				{Device: "mlx5_1", Role: "compute", PCIAddress: "0000:21:00.0"},
 				{Device: "mlx5_2", Role: "other", PCIAddress: "0000:31:00.0"},
 			},
-			Pairs: []snapshot.GDRPair{
+			Pairs: []accel.GDRPair{
 				{GPU: 0, NIC: 0, Distance: "PXB"},
 				{GPU: 0, NIC: 1, Distance: "SYS"},
 				{GPU: 0, NIC: 2, Distance: "PIX"},
@@ -36,12 +38,12 @@ func jobNode() *snapshot.Node {
 				{GPU: 1, NIC: 1, Distance: "PXB"},
 				{GPU: 1, NIC: 2, Distance: "SYS"},
 			},
-			Processes: []snapshot.Process{
+			Processes: []accel.Process{
 				{PID: 1, Command: "python3", Job: "slurm/7", HasNCCL: true, Env: map[string]string{"SLURM_JOB_NUM_NODES": "4"}, Conf: map[string]string{}},
 				{PID: 2, Command: "python3", Job: "slurm/7", HasNCCL: true, Env: map[string]string{"SLURM_JOB_NUM_NODES": "4"}, Conf: map[string]string{}},
 			},
 		},
-		Setup: &snapshot.Setup{Files: map[string]snapshot.SetupFile{}},
+		Setup: &hostdata.Setup{Files: map[string]hostdata.SetupFile{}},
 	}
 	withFiles(n, map[string]string{
 		netDir: "eno1\neth0\neth1\nlo\nstor0", netDir + "/eno1/flags": "0x1003", netDir + "/eth0/flags": "0x1003",
@@ -142,7 +144,7 @@ func TestJobDisabled(t *testing.T) {
 	const remedy = `; set: unset NCCL_IB_DISABLE # of the job, or in nccl.conf`
 	set := func(value string) func(*snapshot.Node) { return setEnv("NCCL_IB_DISABLE", value) }
 	transport := func(reason string) func(*snapshot.Node) {
-		return func(n *snapshot.Node) { n.GDR.GPUs[0].Transport = &snapshot.GDRTransport{Reason: reason} }
+		return func(n *snapshot.Node) { n.GDR.GPUs[0].Transport = &accel.GDRTransport{Reason: reason} }
 	}
 	const several = `; the job spans several nodes, and this host has ACTIVE compute ports`
 	checkRows(t, "nccl_ib_disable", jobNode, []rowCase{
@@ -162,7 +164,7 @@ func TestJobGID(t *testing.T) {
 	set := func(value string) func(*snapshot.Node) { return setEnv("NCCL_IB_GID_INDEX", value) }
 	entry := func(kind string) func(*snapshot.Node) {
 		return func(n *snapshot.Node) {
-			n.GDR.JobGIDs = []snapshot.GDRJobGID{{Device: "mlx5_0", Port: 1, Index: 0, Type: kind, Process: &n.GDR.Processes[0]}}
+			n.GDR.JobGIDs = []accel.GDRJobGID{{Device: "mlx5_0", Port: 1, Index: 0, Type: kind, Process: &n.GDR.Processes[0]}}
 		}
 	}
 	checkRows(t, "nccl_gid_index", jobNode, []rowCase{

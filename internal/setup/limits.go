@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/nccl"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // Launchers are the services whose limits jobs inherit, by process name. kubelet is none: the container runtime starts
@@ -53,12 +54,12 @@ func findPermissions(m *machine) []finding {
 	if m.Modules == nil {
 		return nil
 	}
-	i := slices.IndexFunc(m.Modules.Nodes, func(c snapshot.NodeClass) bool { return c.Class == "uverbs" && c.Mode != "" })
+	i := slices.IndexFunc(m.Modules.Nodes, func(c hostdata.NodeClass) bool { return c.Class == "uverbs" && c.Mode != "" })
 	if i < 0 { // no node, or a recording of an earlier version
 		return nil
 	}
 	mode := m.Modules.Nodes[i].Mode
-	return []finding{{found: mode, want: "0666", meets: mode == "0666", basis: snapshot.SetupGuide}}
+	return []finding{{found: mode, want: "0666", meets: mode == "0666", basis: hostdata.SetupGuide}}
 }
 
 // limitText returns a limit of locked memory as a value: bytes, or unlimited; empty: unknown.
@@ -88,7 +89,7 @@ func binary(n uint64) string {
 // limited returns the finding of a limit.
 func limited(name string, bytes *uint64, none bool) finding {
 	f := finding{
-		object: object{name: name}, found: limitText(bytes, none), want: unlimited, meets: none, basis: snapshot.SetupGuide,
+		object: object{name: name}, found: limitText(bytes, none), want: unlimited, meets: none, basis: hostdata.SetupGuide,
 	}
 	if bytes != nil {
 		f.evidence = f.found + " bytes are " + binary(*bytes)
@@ -137,14 +138,14 @@ func findLaunchers(m *machine) (out []finding) {
 	}
 	if why := m.Setup.LaunchersUnread; why != "" {
 		out = append(out,
-			finding{want: unlimited, basis: snapshot.SetupGuide, unknown: "search of /proc for the services: " + why})
+			finding{want: unlimited, basis: hostdata.SetupGuide, unknown: "search of /proc for the services: " + why})
 	}
 	return out
 }
 
 // jobProcess is a process of a job.
 type jobProcess struct {
-	*snapshot.Process
+	*accel.Process
 	name string
 	env  nccl.Env // settings of NCCL in force
 }

@@ -4,18 +4,20 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // limitsNode returns a host with one device, and a job that holds it.
 func limitsNode() *snapshot.Node {
 	return &snapshot.Node{
 		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{{Name: "mlx5_0", FunctionType: snapshot.Physical}}},
-		Modules:    &snapshot.Modules{},
-		GDR: &snapshot.GDR{Processes: []snapshot.Process{
+		Modules:    &hostdata.Modules{},
+		GDR: &accel.GDR{Processes: []accel.Process{
 			{PID: 1, Command: "python3", Verbs: []string{"uverbs0"}, Job: "slurm/7", Unlimited: true},
 			{PID: 2, Command: "python3", Verbs: []string{"uverbs0"}, Job: "slurm/7", Unlimited: true},
 		}},
-		Setup: &snapshot.Setup{Files: map[string]snapshot.SetupFile{}},
+		Setup: &hostdata.Setup{Files: map[string]hostdata.SetupFile{}},
 	}
 }
 
@@ -23,7 +25,7 @@ func TestLimits(t *testing.T) {
 	mib := func(n uint64) *uint64 { n <<= 20; return &n }
 	mode := func(text string) func(*snapshot.Node) {
 		return func(n *snapshot.Node) {
-			n.Modules.Nodes = []snapshot.NodeClass{{Class: "rdma_cm", Present: 1}, {Class: "uverbs", Present: 2, Mode: text}}
+			n.Modules.Nodes = []hostdata.NodeClass{{Class: "rdma_cm", Present: 1}, {Class: "uverbs", Present: 2, Mode: text}}
 		}
 	}
 	checkRows(t, "uverbs_permissions", limitsNode, []rowCase{
@@ -38,7 +40,7 @@ func TestLimits(t *testing.T) {
 		{name: "group of the site", node: mode("0660"), site: "0660", want: []string{`host ok "0660" want "0660" by site`}},
 	})
 
-	launchers := func(l ...snapshot.Launcher) func(*snapshot.Node) {
+	launchers := func(l ...hostdata.Launcher) func(*snapshot.Node) {
 		return func(n *snapshot.Node) { n.Setup.Launchers = l }
 	}
 	remedy := func(name string) string {
@@ -49,22 +51,22 @@ func TestLimits(t *testing.T) {
 	}
 	checkRows(t, "memlock_of_launchers", limitsNode, []rowCase{
 		{name: "none"},
-		{name: "no device", node: both(launchers(snapshot.Launcher{Name: "slurmd"}), func(n *snapshot.Node) { n.InfiniBand.Devices = nil })},
-		{name: "as wanted", node: launchers(snapshot.Launcher{Name: "slurmd", Unlimited: true}), want: []string{`slurmd ok "unlimited" want "unlimited" by guide`}},
-		{name: "differs", node: launchers(snapshot.Launcher{Name: "containerd", LockedMemory: mib(8)}), want: []string{
+		{name: "no device", node: both(launchers(hostdata.Launcher{Name: "slurmd"}), func(n *snapshot.Node) { n.InfiniBand.Devices = nil })},
+		{name: "as wanted", node: launchers(hostdata.Launcher{Name: "slurmd", Unlimited: true}), want: []string{`slurmd ok "unlimited" want "unlimited" by guide`}},
+		{name: "differs", node: launchers(hostdata.Launcher{Name: "containerd", LockedMemory: mib(8)}), want: []string{
 			`containerd differs/info "8388608" want "unlimited" by guide; 8388608 bytes are 8 MiB` + remedy("containerd"),
 		}},
-		{name: "unreadable", node: launchers(snapshot.Launcher{Name: "slurmd", Unread: "permission"}), want: []string{
+		{name: "unreadable", node: launchers(hostdata.Launcher{Name: "slurmd", Unread: "permission"}), want: []string{
 			`slurmd unknown "" want "unlimited" by guide; limits of slurmd: permission`,
 		}},
 		{name: "search not completed", node: func(n *snapshot.Node) { n.Setup.LaunchersUnread = "not completed" }, want: []string{
 			`host unknown "" want "unlimited" by guide; search of /proc for the services: not completed`,
 		}},
-		{name: "sshd beside a scheduler", node: launchers(snapshot.Launcher{Name: "sshd", LockedMemory: mib(8)})},
-		{name: "sshd without a scheduler", node: both(launchers(snapshot.Launcher{Name: "sshd", LockedMemory: mib(8)}), func(n *snapshot.Node) { n.GDR.Processes[0].Job = "" }), want: []string{
+		{name: "sshd beside a scheduler", node: launchers(hostdata.Launcher{Name: "sshd", LockedMemory: mib(8)})},
+		{name: "sshd without a scheduler", node: both(launchers(hostdata.Launcher{Name: "sshd", LockedMemory: mib(8)}), func(n *snapshot.Node) { n.GDR.Processes[0].Job = "" }), want: []string{
 			`sshd differs/info "8388608" want "unlimited" by guide; 8388608 bytes are 8 MiB; set: printf '* - memlock unlimited\n' > /etc/security/limits.d/rdma.conf`,
 		}},
-		{name: "limit of the site", node: launchers(snapshot.Launcher{Name: "slurmd", LockedMemory: mib(1 << 16)}), site: "68719476736|unlimited", want: []string{
+		{name: "limit of the site", node: launchers(hostdata.Launcher{Name: "slurmd", LockedMemory: mib(1 << 16)}), site: "68719476736|unlimited", want: []string{
 			`slurmd ok "68719476736" want "68719476736|unlimited" by site; 68719476736 bytes are 64 GiB`,
 		}},
 	})
@@ -73,17 +75,17 @@ func TestLimits(t *testing.T) {
 		{name: "no jobs", node: func(n *snapshot.Node) { n.GDR.Processes = nil }},
 		{name: "not read", node: func(n *snapshot.Node) { n.GDR = nil }},
 		{name: "without RDMA device", node: func(n *snapshot.Node) {
-			n.GDR.Processes = []snapshot.Process{{PID: 1, HasNCCL: true, LockedMemory: mib(8)}}
+			n.GDR.Processes = []accel.Process{{PID: 1, HasNCCL: true, LockedMemory: mib(8)}}
 		}},
 		{name: "as wanted, one row a job", want: []string{`slurm/7 ok "unlimited" want "unlimited" by guide`}},
 		{name: "differs", node: func(n *snapshot.Node) {
-			n.GDR.Processes[1] = snapshot.Process{PID: 2, Command: "nccl-test", Verbs: []string{"uverbs0"}, LockedMemory: mib(8)}
+			n.GDR.Processes[1] = accel.Process{PID: 2, Command: "nccl-test", Verbs: []string{"uverbs0"}, LockedMemory: mib(8)}
 		}, want: []string{
 			`slurm/7 ok "unlimited" want "unlimited" by guide`,
 			`nccl-test differs/info "8388608" want "unlimited" by guide; 8388608 bytes are 8 MiB; set: start jobs with ulimit -l unlimited`,
 		}},
 		{name: "of a container", node: func(n *snapshot.Node) {
-			n.GDR.Processes = []snapshot.Process{{PID: 2, Verbs: []string{"uverbs0"}, Job: "kubernetes/1", LockedMemory: mib(8)}}
+			n.GDR.Processes = []accel.Process{{PID: 2, Verbs: []string{"uverbs0"}, Job: "kubernetes/1", LockedMemory: mib(8)}}
 		}, want: []string{
 			`kubernetes/1 differs/info "8388608" want "unlimited" by guide; 8388608 bytes are 8 MiB` + remedy("containerd"),
 		}},

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 var mtuFiles = []string{"sys/class/infiniband/*/device/net/*/mode"}
@@ -76,7 +77,7 @@ type ether struct {
 }
 
 func (e ether) finding(unknown string) finding {
-	f := finding{object: e.object(), unknown: unknown, basis: snapshot.SetupGuide}
+	f := finding{object: e.object(), unknown: unknown, basis: hostdata.SetupGuide}
 	if f.netdev = e.nd.Name; e.nd.Member {
 		f.netdev, f.remedy = "", "set the MTU of the bond of {device} to {wanted}"
 	}
@@ -129,7 +130,7 @@ func (m *machine) allInfiniBands() []physicalPort {
 // findInfiniBandMTU: the subnet manager sets the smaller of the MTUs that both ends of the link support, unless it is
 // configured otherwise.
 func findInfiniBandMTU(_ *machine, p physicalPort) (f finding, ok bool) {
-	f = finding{object: p.object(), unknown: onlyByMAD, basis: snapshot.SetupGuide, want: "4096"}
+	f = finding{object: p.object(), unknown: onlyByMAD, basis: hostdata.SetupGuide, want: "4096"}
 	f.remedy = "raise the MTU of the switch port and of the partition in the subnet manager (opensm: mtu=5 in partitions.conf)"
 	if s := p.Settings; s != nil && s.MTU != nil {
 		f.found, f.meets = strconv.FormatUint(*s.MTU, 10), *s.MTU == 4096
@@ -153,7 +154,7 @@ func findNetdevMTU(m *machine, e ether) (f finding, ok bool) {
 	usual := majority(alike, 3)
 	switch {
 	case usual != "" && usual != f.found:
-		f.want, f.basis, f.contradicts, f.evidence = usual, snapshot.SetupMachine, true, "that of most ports of this role"
+		f.want, f.basis, f.contradicts, f.evidence = usual, hostdata.SetupMachine, true, "that of most ports of this role"
 	case e.forJobs():
 		f.want = "9000"
 		if e.nd.MTU != nil && *e.nd.MTU >= 4096+roceHeaders {
@@ -224,7 +225,7 @@ func (m *machine) others(x ipoib, value func(ipoib) string, like func(ipoib) boo
 
 func findIPoIBMode(m *machine, x ipoib) (f finding, ok bool) {
 	f = finding{
-		object: x.object, found: x.mode, unknown: x.unread, basis: snapshot.SetupMachine,
+		object: x.object, found: x.mode, unknown: x.unread, basis: hostdata.SetupMachine,
 		evidence: "that of most interfaces of this role",
 	}
 	f.want = m.others(x, func(o ipoib) string { return o.mode }, func(ipoib) bool { return true })
@@ -237,7 +238,7 @@ func findIPoIBMode(m *machine, x ipoib) (f finding, ok bool) {
 
 func findIPoIBMTU(m *machine, x ipoib) (f finding, ok bool) {
 	f = finding{
-		object: x.object, found: x.mtu, unknown: "it could not be read", basis: snapshot.SetupMachine,
+		object: x.object, found: x.mtu, unknown: "it could not be read", basis: hostdata.SetupMachine,
 		evidence: "that of most interfaces of this role in the same mode",
 	}
 	f.want = m.others(x, func(o ipoib) string { return o.mtu }, func(o ipoib) bool { return o.mode == x.mode })

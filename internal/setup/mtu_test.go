@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // interfaces returns IPoIB interfaces of ports for jobs, with mode and MTU.
@@ -15,7 +16,7 @@ func interfaces(modes map[string]uint64, order ...string) *snapshot.Node {
 		p.LinkLayer, p.Netdev[0].MTU = "InfiniBand", pointer(modes[mode])
 		p.PKeyTable = []uint16{0xffff}
 		n.Setup.Files["sys/class/infiniband/"+n.InfiniBand.Devices[i].Name+"/device/net/"+p.Netdev[0].Name+
-			"/mode"] = snapshot.SetupFile{
+			"/mode"] = hostdata.SetupFile{
 			Text: mode,
 		}
 	}
@@ -127,7 +128,7 @@ func TestMTU(t *testing.T) {
 			eth2 ok "connected" want "connected" machine`},
 		{"one each", "ipoib_mode", ib("connected", "datagram"), "", ""},
 		{"unknown", "ipoib_mode", changed(ib("connected", "connected", "connected"), func(n *snapshot.Node) {
-			n.Setup.Files["sys/class/infiniband/mlx5_2/device/net/eth2/mode"] = snapshot.SetupFile{Unread: "io"}
+			n.Setup.Files["sys/class/infiniband/mlx5_2/device/net/eth2/mode"] = hostdata.SetupFile{Unread: "io"}
 		}), "", `
 			eth0 ok "connected" want "connected" machine
 			eth1 ok "connected" want "connected" machine

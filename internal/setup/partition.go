@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 var partitionChecks = []Check{
@@ -33,7 +34,7 @@ var partitionChecks = []Check{
 const fullMember = 0x8000
 
 func findMembership(m *machine, p physicalPort) (f finding, ok bool) {
-	f = finding{object: p.object(), want: "full", basis: snapshot.SetupGuide}
+	f = finding{object: p.object(), want: "full", basis: hostdata.SetupGuide}
 	f.unknown = "the P_Key table could not be read"
 	switch {
 	case p.PKeyTable == nil:
@@ -92,14 +93,14 @@ func findLanes(m *machine, p physicalPort) (f finding, ok bool) {
 	if s != nil && s.MTU != nil && s.VLs == nil { // one virtual lane
 		return f, false
 	}
-	f = finding{object: p.object(), unknown: onlyByMAD, basis: snapshot.SetupGuide, want: "0 in use"}
+	f = finding{object: p.object(), unknown: onlyByMAD, basis: hostdata.SetupGuide, want: "0 in use"}
 	if f.found = lanesText(s); f.found != "" {
 		lane, sent := laneOf(s, 0)
 		switch {
 		case !sent:
 			f.evidence = fmt.Sprintf("service level 0 has virtual lane %d: its packets are discarded", lane)
 		case usual != "" && usual != f.found:
-			f.want, f.basis, f.evidence = usual, snapshot.SetupMachine, "that of most ports for jobs"
+			f.want, f.basis, f.evidence = usual, hostdata.SetupMachine, "that of most ports for jobs"
 		default:
 			f.want, f.meets = f.found, true
 		}

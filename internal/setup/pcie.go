@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 	"rdma_exporter/internal/words"
 )
 
@@ -25,7 +27,7 @@ var pcieChecks = []Check{
 		Why:    "Small read requests limit the transmit throughput of the device.",
 		Remedy: "setpci -s {address} CAP_EXP+8.w=5000:7000",
 		Source: "NVIDIA, performance tuning for Mellanox adapters: PCIe max read request",
-		find:   checkControl(func(s *snapshot.PCIeSettings) int { return s.MaxReadRequest }, 4096, setReadRequest),
+		find:   checkControl(func(s *accel.PCIeSettings) int { return s.MaxReadRequest }, 4096, setReadRequest),
 	},
 	{
 		ID: "max_payload", Domain: PCIe, Name: "PCIe maximum payload",
@@ -34,7 +36,7 @@ var pcieChecks = []Check{
 		Why:    "Small payloads cost PCIe throughput by headers.",
 		Remedy: "set the maximum payload size in the firmware setup of the host, or boot with pci=pcie_bus_perf",
 		Source: "NVIDIA, performance tuning: PCIe max payload size",
-		find:   checkControl(func(s *snapshot.PCIeSettings) int { return s.MaxPayload }, 256, func(int) string { return "" }),
+		find:   checkControl(func(s *accel.PCIeSettings) int { return s.MaxPayload }, 256, func(int) string { return "" }),
 	},
 	{
 		ID: "relaxed_ordering", Domain: PCIe, Name: "PCIe relaxed ordering",
@@ -89,7 +91,7 @@ var pcieChecks = []Check{
 // placedNIC is the position of a device in the PCI tree.
 type placedNIC struct {
 	*snapshot.Device
-	*snapshot.GDRNIC
+	*accel.GDRNIC
 }
 
 // allNICs returns the physical devices on bare metal with their positions: the tree of a virtual machine is emulated.
@@ -98,7 +100,7 @@ func (m *machine) allNICs() (out []placedNIC) {
 		return nil
 	}
 	for _, d := range m.devices {
-		if i := slices.IndexFunc(m.GDR.NICs, func(n snapshot.GDRNIC) bool { return n.Device == d.Name }); i >= 0 &&
+		if i := slices.IndexFunc(m.GDR.NICs, func(n accel.GDRNIC) bool { return n.Device == d.Name }); i >= 0 &&
 			d.PCIAddress != "" {
 			out = append(out, placedNIC{d, &m.GDR.NICs[i]})
 		}
@@ -118,10 +120,10 @@ func fast(d *snapshot.Device) bool {
 // checkControl returns a check of a number of Device Control of a fast device, compared with that of its siblings of
 // one model.
 func checkControl(
-	of func(*snapshot.PCIeSettings) int, guide int, remedy func(want int) string,
+	of func(*accel.PCIeSettings) int, guide int, remedy func(want int) string,
 ) func(*machine) []finding {
 	return each(nicsOf, func(m *machine, n placedNIC) (f finding, ok bool) {
-		f = finding{object: n.object(), unknown: needsConfig, basis: snapshot.SetupGuide}
+		f = finding{object: n.object(), unknown: needsConfig, basis: hostdata.SetupGuide}
 		most, sibling := guide, ""
 		for _, o := range m.nics {
 			if o.Settings != nil && o.Name != n.Name && o.HCAType == n.HCAType && o.BoardID == n.BoardID && n.HCAType != "" &&
@@ -130,7 +132,7 @@ func checkControl(
 			}
 		}
 		if sibling != "" {
-			f.basis, f.evidence = snapshot.SetupMachine, fmt.Sprintf("%s, of the same model, has %d", sibling, most)
+			f.basis, f.evidence = hostdata.SetupMachine, fmt.Sprintf("%s, of the same model, has %d", sibling, most)
 		}
 		f.want = strconv.Itoa(most)
 		if n.Settings != nil {
@@ -150,7 +152,7 @@ func setReadRequest(want int) string {
 }
 
 func findRelaxedOrdering(m *machine, n placedNIC) (f finding, ok bool) {
-	f = finding{object: n.object(), unknown: needsConfig, want: "on", basis: snapshot.SetupGuide}
+	f = finding{object: n.object(), unknown: needsConfig, want: "on", basis: hostdata.SetupGuide}
 	if n.Settings != nil {
 		f.found, f.meets = onOff(n.Settings.RelaxedOrdering), n.Settings.RelaxedOrdering
 	}
@@ -163,7 +165,7 @@ func findATS(_ *machine, n placedNIC) (f finding, ok bool) {
 	if n.Settings == nil || !n.Settings.HasATS {
 		return f, false
 	}
-	f = finding{object: n.object(), found: onOff(n.Settings.ATS), meets: n.Settings.ATS, basis: snapshot.SetupGuide}
+	f = finding{object: n.object(), found: onOff(n.Settings.ATS), meets: n.Settings.ATS, basis: hostdata.SetupGuide}
 	if translates(n.IOMMU) {
 		f.want, f.evidence = "on", "IOMMU group of type "+n.IOMMU
 	}
@@ -174,7 +176,7 @@ func findATS(_ *machine, n placedNIC) (f finding, ok bool) {
 func translates(group string) bool { return group == "DMA" || group == "DMA-FQ" }
 
 func findACS(m *machine, n placedNIC) (f finding, ok bool) {
-	f = finding{object: n.object(), want: "off", basis: snapshot.SetupMachine}
+	f = finding{object: n.object(), want: "off", basis: hostdata.SetupMachine}
 	if n.Redirect == nil {
 		f.unknown = needsConfig
 		return f, n.Settings == nil && m.below(&n)
@@ -192,17 +194,17 @@ func findACS(m *machine, n placedNIC) (f finding, ok bool) {
 // below reports whether a GPU is below the same root port as a device.
 func (m *machine) below(n *placedNIC) bool {
 	return len(n.GDRNIC.Path) > 1 && slices.ContainsFunc(m.GDR.GPUs,
-		func(g snapshot.GDRGPU) bool { return len(g.Hops) > 1 && g.Hops[0].Address == n.GDRNIC.Path[0] })
+		func(g accel.GDRGPU) bool { return len(g.Hops) > 1 && g.Hops[0].Address == n.GDRNIC.Path[0] })
 }
 
 func findIOMMU(m *machine, n placedNIC) (f finding, ok bool) {
-	if slices.ContainsFunc(m.GDR.GPUs, func(g snapshot.GDRGPU) bool { return g.Coupled }) { // Grace translates by design
+	if slices.ContainsFunc(m.GDR.GPUs, func(g accel.GDRGPU) bool { return g.Coupled }) { // Grace translates by design
 		return f, false
 	}
-	f = finding{object: n.object(), found: cmp.Or(n.IOMMU, "none"), want: "identity|none", basis: snapshot.SetupGuide}
+	f = finding{object: n.object(), found: cmp.Or(n.IOMMU, "none"), want: "identity|none", basis: hostdata.SetupGuide}
 	f.meets = !translates(f.found)
 	if m.below(&n) {
-		f.basis, f.contradicts, f.evidence = snapshot.SetupMachine, true, "a GPU is below the same switch"
+		f.basis, f.contradicts, f.evidence = hostdata.SetupMachine, true, "a GPU is below the same switch"
 	}
 	return f, true
 }
@@ -222,7 +224,7 @@ func findASPM(m *machine, n placedNIC) (f finding, ok bool) {
 	if !known && unread == "" { // the link or the kernel has no such states
 		return f, false
 	}
-	f = finding{object: n.object(), unknown: unread, want: "off", basis: snapshot.SetupGuide, meets: len(on) == 0}
+	f = finding{object: n.object(), unknown: unread, want: "off", basis: hostdata.SetupGuide, meets: len(on) == 0}
 	if known {
 		f.found = cmp.Or(strings.Join(on, ","), "off")
 	}

@@ -5,25 +5,27 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // newHost returns two devices of one model at 400 Gb/s, a GPU beside the first, set by the book.
 func newHost(change func(n *snapshot.Node)) *snapshot.Node {
 	rate, off := 400e9, false
-	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}, GDR: &snapshot.GDR{
-		GPUs: []snapshot.GDRGPU{{Hops: []snapshot.PCIeHop{{Address: "0000:00:01.0"}, {Address: "0000:02:00.0"}}}},
-	}, Setup: &snapshot.Setup{Files: map[string]snapshot.SetupFile{"proc/sys/kernel/numa_balancing": {Text: "0"}}}}
+	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}, GDR: &accel.GDR{
+		GPUs: []accel.GDRGPU{{Hops: []accel.PCIeHop{{Address: "0000:00:01.0"}, {Address: "0000:02:00.0"}}}},
+	}, Setup: &hostdata.Setup{Files: map[string]hostdata.SetupFile{"proc/sys/kernel/numa_balancing": {Text: "0"}}}}
 	for i, name := range []string{"mlx5_0", "mlx5_1"} {
 		n.InfiniBand.Devices = append(n.InfiniBand.Devices, snapshot.Device{
 			Name: name, Driver: "mlx5_core", HCAType: "MT4129", BoardID: "MT_1",
 			PCIAddress: []string{"0000:01:00.0", "0000:81:00.0"}[i], FunctionType: snapshot.Physical,
 			Ports: []snapshot.Port{{Number: 1, Rate: &rate, Role: "compute"}},
 		})
-		n.GDR.NICs = append(n.GDR.NICs, snapshot.GDRNIC{
+		n.GDR.NICs = append(n.GDR.NICs, accel.GDRNIC{
 			Device: name, Path: [][]string{{"0000:00:01.0", "0000:01:00.0"}, {"0000:80:01.0", "0000:81:00.0"}}[i],
-			IOMMU: "identity", Settings: &snapshot.PCIeSettings{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true},
+			IOMMU: "identity", Settings: &accel.PCIeSettings{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true},
 		})
-		n.Setup.Files["sys/class/infiniband/"+name+"/device/link/l1_aspm"] = snapshot.SetupFile{Text: "0"}
+		n.Setup.Files["sys/class/infiniband/"+name+"/device/link/l1_aspm"] = hostdata.SetupFile{Text: "0"}
 	}
 	n.GDR.NICs[0].Redirect = &off
 	change(n)
@@ -79,22 +81,22 @@ func TestPCIe(t *testing.T) {
 		"ats, pass-through": {change: func(n *snapshot.Node) { n.GDR.NICs[1].Settings.HasATS = true }, lacks: "ats"},
 		"aspm": {
 			change: func(n *snapshot.Node) {
-				n.Setup.Files["sys/class/infiniband/mlx5_0/device/link/l1_aspm"] = snapshot.SetupFile{Text: "1"}
+				n.Setup.Files["sys/class/infiniband/mlx5_0/device/link/l1_aspm"] = hostdata.SetupFile{Text: "1"}
 			},
 			want: "aspm_on_path mlx5_0 differs info l1 off echo 0 > /sys/bus/pci/devices/0000:01:00.0/link/l1_aspm; echo 0 > /sys/bus/pci/devices/0000:01:00.0/link/l0s_aspm",
 		},
 		"aspm unknown": {change: func(n *snapshot.Node) {
-			n.Setup.Files["sys/class/infiniband/mlx5_0/device/link/l1_aspm"] = snapshot.SetupFile{Unread: "io"}
+			n.Setup.Files["sys/class/infiniband/mlx5_0/device/link/l1_aspm"] = hostdata.SetupFile{Unread: "io"}
 		}, want: "aspm_on_path mlx5_0 unknown info  off "},
 		"no aspm": {change: func(n *snapshot.Node) { clear(n.Setup.Files) }, lacks: "aspm_on_path"},
 		"balancing": {
 			change: func(n *snapshot.Node) {
-				n.Setup.Files["proc/sys/kernel/numa_balancing"] = snapshot.SetupFile{Text: "1"}
+				n.Setup.Files["proc/sys/kernel/numa_balancing"] = hostdata.SetupFile{Text: "1"}
 			},
 			want: "numa_balancing host differs info 1 0 sysctl -w kernel.numa_balancing=0",
 		},
 		"balancing unknown": {change: func(n *snapshot.Node) {
-			n.Setup.Files["proc/sys/kernel/numa_balancing"] = snapshot.SetupFile{Unread: "permission"}
+			n.Setup.Files["proc/sys/kernel/numa_balancing"] = hostdata.SetupFile{Unread: "permission"}
 		}, want: "numa_balancing host unknown info  0 "},
 		"ignored": {change: func(n *snapshot.Node) {
 			n.GDR.NICs[0].IOMMU, n.InfiniBand.Ignored = "DMA", []snapshot.PortID{{Device: "mlx5_0"}}
@@ -105,14 +107,14 @@ func TestPCIe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, r := range Evaluate(newHost(k.change), nil) {
-				if r.State != snapshot.SetupOK {
+				if r.State != hostdata.SetupOK {
 					got = append(got,
 						strings.Join([]string{r.Setting, r.Object, string(r.State), r.Severity, r.Found, r.Wanted, r.Remedy}, " "))
 				}
 				if r.Setting == k.lacks {
 					t.Errorf("%s: %+v", k.lacks, r)
 				}
-				if r.State == snapshot.SetupUnknown && r.Evidence == "" {
+				if r.State == hostdata.SetupUnknown && r.Evidence == "" {
 					t.Errorf("%s is unknown without a reason", r.Setting)
 				}
 			}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 func pointer[T any](v T) *T { return &v }
@@ -14,9 +16,9 @@ func pointer[T any](v T) *T { return &v }
 // mlx5.
 func rails(n int) *snapshot.Node {
 	node := &snapshot.Node{
-		InfiniBand: &snapshot.InfiniBand{}, QoS: &snapshot.QoS{}, GDR: &snapshot.GDR{},
-		Setup:   &snapshot.Setup{Files: map[string]snapshot.SetupFile{}},
-		Modules: &snapshot.Modules{Modules: []snapshot.Module{{Name: "mlx5_core", Loaded: true, Flavour: "ofed"}}},
+		InfiniBand: &snapshot.InfiniBand{}, QoS: &snapshot.QoS{}, GDR: &accel.GDR{},
+		Setup:   &hostdata.Setup{Files: map[string]hostdata.SetupFile{}},
+		Modules: &hostdata.Modules{Modules: []hostdata.Module{{Name: "mlx5_core", Loaded: true, Flavour: "ofed"}}},
 	}
 	for i := range n {
 		device, netdev := fmt.Sprintf("mlx5_%d", i), fmt.Sprintf("eth%d", i)
@@ -44,22 +46,22 @@ func rails(n int) *snapshot.Node {
 		q.CNPDSCP, q.CNPPriority = pointer(uint64(48)), pointer(uint64(6))
 		node.QoS.Netdevs = append(node.QoS.Netdevs, q)
 		node.QoS.Ports = append(node.QoS.Ports, snapshot.PortQoS{Device: device, Port: 1})
-		node.GDR.NICs = append(node.GDR.NICs, snapshot.GDRNIC{Device: device, Active: true})
+		node.GDR.NICs = append(node.GDR.NICs, accel.GDRNIC{Device: device, Active: true})
 	}
 	return node
 }
 
 // startJob starts a process of a job on a GPU that may use the given NICs.
-func startJob(n *snapshot.Node, name string, env map[string]string, nics ...int) *snapshot.Process {
-	p := snapshot.Process{
+func startJob(n *snapshot.Node, name string, env map[string]string, nics ...int) *accel.Process {
+	p := accel.Process{
 		PID: 100 + len(n.GDR.Processes), Command: "python3", Verbs: []string{"uverbs0"}, HasNCCL: true, NCCL: "2.27.3",
 		Env: env, Conf: map[string]string{}, Job: name,
 	}
 	n.GDR.Processes = append(n.GDR.Processes, p)
 	gpu := len(n.GDR.GPUs)
-	n.GDR.GPUs = append(n.GDR.GPUs, snapshot.GDRGPU{Index: fmt.Sprint(gpu), Process: &p})
+	n.GDR.GPUs = append(n.GDR.GPUs, accel.GDRGPU{Index: fmt.Sprint(gpu), Process: &p})
 	for _, i := range nics {
-		n.GDR.Pairs = append(n.GDR.Pairs, snapshot.GDRPair{GPU: gpu, NIC: i, Eligible: true})
+		n.GDR.Pairs = append(n.GDR.Pairs, accel.GDRPair{GPU: gpu, NIC: i, Eligible: true})
 	}
 	return &n.GDR.Processes[len(n.GDR.Processes)-1]
 }
@@ -110,8 +112,8 @@ func run(t *testing.T, cases []settingCase) {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 			for _, r := range Evaluate(n, wants) {
-				if r.Setting == c.id && (r.State == snapshot.SetupDiffers &&
-					(r.Remedy == "" || strings.ContainsAny(r.Remedy, "{}")) || r.State == snapshot.SetupUnknown && r.Evidence == "") {
+				if r.Setting == c.id && (r.State == hostdata.SetupDiffers &&
+					(r.Remedy == "" || strings.ContainsAny(r.Remedy, "{}")) || r.State == hostdata.SetupUnknown && r.Evidence == "") {
 					t.Errorf("no remedy or reason: %+v", r)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // rowCase is a node, and the rows of a setting that are expected for it.
@@ -47,9 +48,9 @@ func checkRows(t *testing.T, setting string, base func() *snapshot.Node, cases [
 
 // rowText returns a row in one line: object, state with severity and alert, found and wanted value with its basis,
 // evidence, remedy.
-func rowText(r snapshot.SetupRow) string {
+func rowText(r hostdata.SetupRow) string {
 	s := fmt.Sprintf("%s %s", r.Object, r.State)
-	if r.State == snapshot.SetupDiffers {
+	if r.State == hostdata.SetupDiffers {
 		s += "/" + r.Severity
 		if r.Alert != "" {
 			s += "/" + r.Alert
@@ -68,9 +69,9 @@ func rowText(r snapshot.SetupRow) string {
 // withFiles adds files to the reading of settings. Files of which the text is "!permission" could not be read.
 func withFiles(n *snapshot.Node, files map[string]string) {
 	for p, text := range files {
-		f := snapshot.SetupFile{Text: text}
+		f := hostdata.SetupFile{Text: text}
 		if reason, ok := strings.CutPrefix(text, "!"); ok {
-			f = snapshot.SetupFile{Unread: reason}
+			f = hostdata.SetupFile{Unread: reason}
 		}
 		n.Setup.Files[p] = f
 	}

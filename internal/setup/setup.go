@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // Check is a setting.
@@ -92,10 +93,10 @@ type finding struct {
 	unknown string // the reason for that
 	want    string // empty: whatever is found, unless the site configuration has a value
 	meets   bool   // found is as wanted
-	basis   snapshot.SetupBasis
+	basis   hostdata.SetupBasis
 	// contradicts: the difference contradicts the traffic or the jobs of the host: a warning, with the alert of the check.
 	contradicts bool
-	lossy       []snapshot.LossyClass // the traffic that it contradicts
+	lossy       []hostdata.LossyClass // the traffic that it contradicts
 	conflicts   []string              // the addresses that it contradicts
 	evidence    string
 	remedy      string                   // instead of that of the check
@@ -106,7 +107,7 @@ type finding struct {
 // machine is a node, with what several checks need of it, derived once.
 type machine struct {
 	*snapshot.Node
-	files       map[string]snapshot.SetupFile
+	files       map[string]hostdata.SetupFile
 	devices     []*snapshot.Device // physical RDMA devices that are read
 	jobs        []jobProcess
 	classes     []jobClass
@@ -139,7 +140,7 @@ type Wants func(setting, device string, port int, netdev string) string
 const Any = "any"
 
 // Evaluate compares the settings of a node. A node whose settings have not been read has no rows.
-func Evaluate(n *snapshot.Node, wants Wants) (rows []snapshot.SetupRow) {
+func Evaluate(n *snapshot.Node, wants Wants) (rows []hostdata.SetupRow) {
 	if n.Setup == nil {
 		return nil
 	}
@@ -159,14 +160,14 @@ func Evaluate(n *snapshot.Node, wants Wants) (rows []snapshot.SetupRow) {
 }
 
 // row evaluates a finding; ok is false if nothing is wanted of the object.
-func (c *Check) row(f finding, wants Wants) (r snapshot.SetupRow, ok bool) {
-	r = snapshot.SetupRow{
+func (c *Check) row(f finding, wants Wants) (r hostdata.SetupRow, ok bool) {
+	r = hostdata.SetupRow{
 		Setting: c.ID, Domain: string(c.Domain), Object: f.String(), Device: f.device, Port: f.port,
-		Found: f.found, Wanted: f.want, Basis: f.basis, State: snapshot.SetupDiffers, Severity: "info",
+		Found: f.found, Wanted: f.want, Basis: f.basis, State: hostdata.SetupDiffers, Severity: "info",
 		Name: c.Name, Why: c.Why, Evidence: f.evidence, Source: cmp.Or(f.source, c.Source),
 	}
 	if f.meets {
-		r.State = snapshot.SetupOK
+		r.State = hostdata.SetupOK
 	}
 	if f.contradicts && !f.meets {
 		r.Severity, r.Alert, r.Lossy, r.Conflicts = "warning", c.Alert, f.lossy, f.conflicts
@@ -175,20 +176,20 @@ func (c *Check) row(f finding, wants Wants) (r snapshot.SetupRow, ok bool) {
 		if want := wants(c.ID, f.device, f.port, f.netdev); want == Any {
 			return r, false
 		} else if want != "" {
-			r.Wanted, r.Basis, r.Source, r.State = want, snapshot.SetupSite, "--config.file", snapshot.SetupDiffers
+			r.Wanted, r.Basis, r.Source, r.State = want, hostdata.SetupSite, "--config.file", hostdata.SetupDiffers
 			if accepts(want, f.found) {
-				r.State, r.Lossy, r.Conflicts = snapshot.SetupOK, nil, nil
+				r.State, r.Lossy, r.Conflicts = hostdata.SetupOK, nil, nil
 			}
 		}
 	}
 	if f.found == "" {
-		r.State, r.Severity, r.Alert, r.Lossy, r.Conflicts, r.Evidence = snapshot.SetupUnknown, "info",
+		r.State, r.Severity, r.Alert, r.Lossy, r.Conflicts, r.Evidence = hostdata.SetupUnknown, "info",
 			"", nil, nil, f.unknown
 	}
 	if r.Wanted == "" && f.found != "" {
 		return r, false
 	}
-	if r.State == snapshot.SetupDiffers {
+	if r.State == hostdata.SetupDiffers {
 		remedy := cmp.Or(f.remedy, c.Remedy)
 		if f.set != nil {
 			remedy = f.set(r.Wanted)
@@ -288,7 +289,7 @@ func (m *machine) unread(file string) string {
 // Deviation is a setting that differs, as a metric and as a row that stands for several objects. The object is "all" if
 // it differs on all objects that have it, with the same value.
 type Deviation struct {
-	Row     snapshot.SetupRow // of the first object
+	Row     hostdata.SetupRow // of the first object
 	Object  string
 	Objects []string
 	// Remedies are those of the objects, each once.
@@ -296,12 +297,12 @@ type Deviation struct {
 }
 
 // Deviations returns the settings in a state, joined by setting and value.
-func Deviations(rows []snapshot.SetupRow, state snapshot.SetupState) (out []Deviation) {
+func Deviations(rows []hostdata.SetupRow, state hostdata.SetupState) (out []Deviation) {
 	objects := map[string]int{}
 	for _, r := range rows {
 		objects[r.Setting]++
 	}
-	key := func(r *snapshot.SetupRow) string {
+	key := func(r *hostdata.SetupRow) string {
 		return r.Setting + "\x00" + r.Found + "\x00" + r.Wanted + "\x00" + r.Evidence
 	}
 	at := map[string]int{}
@@ -335,7 +336,7 @@ func Deviations(rows []snapshot.SetupRow, state snapshot.SetupState) (out []Devi
 }
 
 // OfHost returns the rows without those of jobs, which change with each job: metrics are of these.
-func OfHost(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
+func OfHost(rows []hostdata.SetupRow) (out []hostdata.SetupRow) {
 	for _, r := range rows {
 		if !slices.ContainsFunc(Checks, func(c Check) bool { return c.ID == r.Setting && (c.ofJob || c.Domain == Job) }) {
 			out = append(out, r)
@@ -345,7 +346,7 @@ func OfHost(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
 }
 
 // OfJobs returns the rows of the settings of NCCL.
-func OfJobs(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
+func OfJobs(rows []hostdata.SetupRow) (out []hostdata.SetupRow) {
 	for _, r := range rows {
 		if r.Domain == string(Job) {
 			out = append(out, r)
@@ -357,7 +358,7 @@ func OfJobs(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
 // Hashes returns a hash of the known settings of each domain: equal on hosts that are set up alike. Objects are left
 // out, because their names differ between equal hosts, as are settings of jobs; values that could not be read are part
 // of it.
-func Hashes(rows []snapshot.SetupRow) map[Domain]string {
+func Hashes(rows []hostdata.SetupRow) map[Domain]string {
 	parts := map[Domain][]string{}
 	for _, r := range OfHost(rows) {
 		d := Domain(r.Domain)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // TestChecks: each entry of the table is complete, and its id is of use in a file of the site.
@@ -58,20 +58,20 @@ func TestRow(t *testing.T) {
 	for name, k := range map[string]struct {
 		found finding
 		site  string
-		want  snapshot.SetupRow // state, severity, alert, basis, remedy
+		want  hostdata.SetupRow // state, severity, alert, basis, remedy
 		none  bool
 	}{
-		"as wanted":            {found: finding{object: at, found: "on", want: "on", meets: true, basis: snapshot.SetupGuide}, want: snapshot.SetupRow{State: "ok", Severity: "info", Basis: "guide"}},
-		"differs":              {found: finding{object: at, found: "off", want: "on", basis: snapshot.SetupGuide}, want: snapshot.SetupRow{State: "differs", Severity: "info", Basis: "guide", Remedy: "set mlx5_0 on"}},
-		"contradicts":          {found: finding{object: at, found: "off", want: "on", basis: snapshot.SetupMachine, contradicts: true}, want: snapshot.SetupRow{State: "differs", Severity: "warning", Alert: "RDMAX", Basis: "machine", Remedy: "set mlx5_0 on"}},
-		"unknown":              {found: finding{object: at, want: "on", unknown: "denied", basis: snapshot.SetupMachine, contradicts: true}, want: snapshot.SetupRow{State: "unknown", Severity: "info", Basis: "machine"}},
-		"site differs":         {found: finding{object: at, found: "on", want: "on", meets: true, basis: snapshot.SetupGuide}, site: "off", want: snapshot.SetupRow{State: "differs", Severity: "info", Basis: "site", Remedy: "set mlx5_0 off"}},
-		"site accepts":         {found: finding{object: at, found: "off", want: "on", basis: snapshot.SetupGuide}, site: "o[f]*|none", want: snapshot.SetupRow{State: "ok", Severity: "info", Basis: "site"}},
-		"site, unknown":        {found: finding{object: at, unknown: "denied"}, site: "off", want: snapshot.SetupRow{State: "unknown", Severity: "info", Basis: "site"}},
+		"as wanted":            {found: finding{object: at, found: "on", want: "on", meets: true, basis: hostdata.SetupGuide}, want: hostdata.SetupRow{State: "ok", Severity: "info", Basis: "guide"}},
+		"differs":              {found: finding{object: at, found: "off", want: "on", basis: hostdata.SetupGuide}, want: hostdata.SetupRow{State: "differs", Severity: "info", Basis: "guide", Remedy: "set mlx5_0 on"}},
+		"contradicts":          {found: finding{object: at, found: "off", want: "on", basis: hostdata.SetupMachine, contradicts: true}, want: hostdata.SetupRow{State: "differs", Severity: "warning", Alert: "RDMAX", Basis: "machine", Remedy: "set mlx5_0 on"}},
+		"unknown":              {found: finding{object: at, want: "on", unknown: "denied", basis: hostdata.SetupMachine, contradicts: true}, want: hostdata.SetupRow{State: "unknown", Severity: "info", Basis: "machine"}},
+		"site differs":         {found: finding{object: at, found: "on", want: "on", meets: true, basis: hostdata.SetupGuide}, site: "off", want: hostdata.SetupRow{State: "differs", Severity: "info", Basis: "site", Remedy: "set mlx5_0 off"}},
+		"site accepts":         {found: finding{object: at, found: "off", want: "on", basis: hostdata.SetupGuide}, site: "o[f]*|none", want: hostdata.SetupRow{State: "ok", Severity: "info", Basis: "site"}},
+		"site, unknown":        {found: finding{object: at, unknown: "denied"}, site: "off", want: hostdata.SetupRow{State: "unknown", Severity: "info", Basis: "site"}},
 		"site: any":            {found: finding{object: at, found: "off", want: "on"}, site: "any", none: true},
 		"nothing is wanted":    {found: finding{object: at, found: "off"}, none: true},
-		"only the site wants":  {found: finding{object: at, found: "off"}, site: "on", want: snapshot.SetupRow{State: "differs", Severity: "info", Basis: "site", Remedy: "set mlx5_0 on"}},
-		"a name for the shell": {found: finding{object: object{device: "a b'$(x)"}, found: "off", want: "on"}, want: snapshot.SetupRow{State: "differs", Severity: "info", Remedy: `set 'a b'\''$(x)' on`}},
+		"only the site wants":  {found: finding{object: at, found: "off"}, site: "on", want: hostdata.SetupRow{State: "differs", Severity: "info", Basis: "site", Remedy: "set mlx5_0 on"}},
+		"a name for the shell": {found: finding{object: object{device: "a b'$(x)"}, found: "off", want: "on"}, want: hostdata.SetupRow{State: "differs", Severity: "info", Remedy: `set 'a b'\''$(x)' on`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := c.row(k.found, func(setting, device string, _ int, _ string) string {
@@ -83,7 +83,7 @@ func TestRow(t *testing.T) {
 			if ok == k.none {
 				t.Fatalf("row %v", ok)
 			}
-			got = snapshot.SetupRow{
+			got = hostdata.SetupRow{
 				State: got.State, Severity: got.Severity, Alert: got.Alert, Basis: got.Basis, Remedy: got.Remedy,
 			}
 			if ok && !reflect.DeepEqual(got, k.want) {
@@ -95,22 +95,22 @@ func TestRow(t *testing.T) {
 
 // TestDeviations: objects with the same value are one deviation, and its remedies are all kept.
 func TestDeviations(t *testing.T) {
-	row := func(thing, found string, state snapshot.SetupState) snapshot.SetupRow {
-		return snapshot.SetupRow{Setting: "x", Object: thing, Found: found, State: state, Remedy: "set " + thing}
+	row := func(thing, found string, state hostdata.SetupState) hostdata.SetupRow {
+		return hostdata.SetupRow{Setting: "x", Object: thing, Found: found, State: state, Remedy: "set " + thing}
 	}
 	for name, k := range map[string]struct {
-		rows []snapshot.SetupRow
+		rows []hostdata.SetupRow
 		want []string
 	}{
-		"none": {[]snapshot.SetupRow{row("a", "1", "ok")}, nil},
-		"all":  {[]snapshot.SetupRow{row("a", "1", "differs"), row("b", "1", "differs")}, []string{"all: set a, set b"}},
-		"some": {[]snapshot.SetupRow{row("a", "1", "differs"), row("b", "1", "differs"), row("c", "2", "ok")}, []string{"a,b: set a, set b"}},
-		"two":  {[]snapshot.SetupRow{row("a", "1", "differs"), row("b", "2", "differs")}, []string{"a: set a", "b: set b"}},
-		"only": {[]snapshot.SetupRow{row("host", "1", "differs")}, []string{"host: set host"}},
+		"none": {[]hostdata.SetupRow{row("a", "1", "ok")}, nil},
+		"all":  {[]hostdata.SetupRow{row("a", "1", "differs"), row("b", "1", "differs")}, []string{"all: set a, set b"}},
+		"some": {[]hostdata.SetupRow{row("a", "1", "differs"), row("b", "1", "differs"), row("c", "2", "ok")}, []string{"a,b: set a, set b"}},
+		"two":  {[]hostdata.SetupRow{row("a", "1", "differs"), row("b", "2", "differs")}, []string{"a: set a", "b: set b"}},
+		"only": {[]hostdata.SetupRow{row("host", "1", "differs")}, []string{"host: set host"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, d := range Deviations(k.rows, snapshot.SetupDiffers) {
+			for _, d := range Deviations(k.rows, hostdata.SetupDiffers) {
 				got = append(got, d.Object+": "+strings.Join(d.Remedies, ", "))
 			}
 			if !slices.Equal(got, k.want) {
@@ -123,14 +123,14 @@ func TestDeviations(t *testing.T) {
 // TestHashes: equal hosts have equal hashes, whatever their devices are called; a value that differs or cannot be read
 // changes that of its domain only.
 func TestHashes(t *testing.T) {
-	rows := func(name, a, b string) []snapshot.SetupRow {
-		return []snapshot.SetupRow{
+	rows := func(name, a, b string) []hostdata.SetupRow {
+		return []hostdata.SetupRow{
 			{Domain: "pcie", Setting: "x", Object: name, Found: a}, {Domain: "host", Setting: "y", Object: "host", Found: b},
 		}
 	}
 	base := Hashes(rows("mlx5_0", "1", "2"))
 	for name, k := range map[string]struct {
-		rows []snapshot.SetupRow
+		rows []hostdata.SetupRow
 		same map[Domain]bool
 	}{
 		"other name": {rows("ibp3s0", "1", "2"), map[Domain]bool{PCIe: true, Host: true}},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // bootDirs have the names of modules to load at boot: modules-load.d(5), modprobe.d(5) with "softdep nvidia post:
@@ -112,11 +113,11 @@ func (m *machine) names(dir string) []string {
 }
 
 // module returns the state of a kernel module; nil: unknown.
-func (m *machine) module(name string) *snapshot.Module {
+func (m *machine) module(name string) *hostdata.Module {
 	if m.Modules == nil {
 		return nil
 	}
-	if i := slices.IndexFunc(m.Modules.Modules, func(x snapshot.Module) bool { return x.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(m.Modules.Modules, func(x hostdata.Module) bool { return x.Name == name }); i >= 0 {
 		return &m.Modules.Modules[i]
 	}
 	return nil
@@ -184,7 +185,7 @@ func findOFED(m *machine) []finding {
 	}
 	f := finding{
 		object: object{name: "mlx5_core"}, found: driver.Flavour, want: "ofed", meets: driver.Flavour == "ofed",
-		basis: snapshot.SetupMachine, contradicts: true, source: "installed packages",
+		basis: hostdata.SetupMachine, contradicts: true, source: "installed packages",
 	}
 	switch {
 	case here:
@@ -231,7 +232,7 @@ func findOtherKernel(m *machine) (out []finding) {
 		}
 		slices.Sort(kernels)
 		f := finding{
-			object: object{name: name}, found: strings.Join(kernels, ","), want: release, basis: snapshot.SetupMachine,
+			object: object{name: name}, found: strings.Join(kernels, ","), want: release, basis: hostdata.SetupMachine,
 		}
 		taint, loaded := m.text("sys/module/" + name + "/taint")
 		// A loaded one that is not the kernel's own is from a precompiled package.
@@ -295,7 +296,7 @@ func (m *machine) paths() []string { return slices.Sorted(maps.Keys(m.files)) }
 func (m *machine) bootFinding(module, by string) finding {
 	file, unknown := m.atBoot(module)
 	f := finding{
-		object: object{name: module}, want: "yes", basis: snapshot.SetupMachine, unknown: unknown,
+		object: object{name: module}, want: "yes", basis: hostdata.SetupMachine, unknown: unknown,
 		evidence: "the module is loaded",
 	}
 	switch {

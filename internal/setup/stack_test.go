@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // stackNode returns a host with one device, the kernel's own driver, and an empty modules-load.d.
@@ -12,11 +14,11 @@ func stackNode() *snapshot.Node {
 		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{{
 			Name: "mlx5_0", FunctionType: snapshot.Physical, Ports: []snapshot.Port{{Number: 1, LinkLayer: "InfiniBand"}},
 		}}},
-		Modules: &snapshot.Modules{Modules: []snapshot.Module{
+		Modules: &hostdata.Modules{Modules: []hostdata.Module{
 			{Name: "mlx5_core", Loaded: true, Flavour: "in-tree"}, {Name: "ib_ipoib", Loaded: true, Flavour: "in-tree"},
 		}},
-		GDR: &snapshot.GDR{},
-		Setup: &snapshot.Setup{Files: map[string]snapshot.SetupFile{
+		GDR: &accel.GDR{},
+		Setup: &hostdata.Setup{Files: map[string]hostdata.SetupFile{
 			"proc/sys/kernel/osrelease": {Text: "6.8.0-49-generic"}, "etc/modules-load.d": {},
 		}},
 	}

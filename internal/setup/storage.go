@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 const (
@@ -64,7 +64,7 @@ func findGDSLoaded(m *machine) []finding {
 	}
 	state, loaded := m.text(gdsState)
 	f := finding{
-		object: object{name: gdsModule}, found: "no", want: "yes", basis: snapshot.SetupMachine, unknown: m.unread(gdsState),
+		object: object{name: gdsModule}, found: "no", want: "yes", basis: hostdata.SetupMachine, unknown: m.unread(gdsState),
 	}
 	switch {
 	case loaded && state == "live":
@@ -94,7 +94,7 @@ func (m *machine) installed(name string) bool {
 
 func findGDSVersion(m *machine) []finding {
 	stats, read := m.text(gdsStats)
-	f := finding{object: object{name: gdsModule}, unknown: m.unread(gdsStats), basis: snapshot.SetupMachine}
+	f := finding{object: object{name: gdsModule}, unknown: m.unread(gdsStats), basis: hostdata.SetupMachine}
 	if !read && f.unknown == "" { // not loaded
 		return nil
 	}
@@ -133,7 +133,7 @@ func findGDSReads(m *machine) []finding {
 	if processes == nil || processes[1] == "0" {
 		return nil
 	}
-	f := finding{object: object{name: gdsModule}, want: "direct", basis: snapshot.SetupMachine}
+	f := finding{object: object{name: gdsModule}, want: "direct", basis: hostdata.SetupMachine}
 	if counted := gdsCounted.FindStringSubmatch(stats); counted == nil || counted[1] == "Disabled" {
 		f.unknown = "IO statistics of the driver are disabled (/sys/module/nvidia_fs/parameters/rw_stats_enabled)"
 		return []finding{f}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // gdsText is the driver's text, of statistics version 4.
@@ -27,9 +29,9 @@ Writes				: Bandwidth(MiB/s)=0 Avg-Latency(usec)=0`
 func TestStorage(t *testing.T) {
 	base := func() *snapshot.Node {
 		return &snapshot.Node{
-			GDR: &snapshot.GDR{GPUs: []snapshot.GDRGPU{{Index: "0"}}},
-			Setup: &snapshot.Setup{
-				Files: map[string]snapshot.SetupFile{"proc/sys/kernel/osrelease": {Text: "6.8.0-49-generic"}},
+			GDR: &accel.GDR{GPUs: []accel.GDRGPU{{Index: "0"}}},
+			Setup: &hostdata.Setup{
+				Files: map[string]hostdata.SetupFile{"proc/sys/kernel/osrelease": {Text: "6.8.0-49-generic"}},
 			},
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // trafficFiles: the traffic class of connections by the RDMA connection manager. The directory of a device exists only
@@ -137,11 +138,11 @@ const portActive = 4
 func findTrust(m *machine, l *trafficLane) (f finding, ok bool) {
 	value := func(l *trafficLane) string { return l.q.Trust }
 	f = finding{
-		object: l.object(), found: l.q.Trust, unknown: "the driver does not report it", basis: snapshot.SetupMachine,
+		object: l.object(), found: l.q.Trust, unknown: "the driver does not report it", basis: hostdata.SetupMachine,
 	}
 	switch f.want = usualOf(m.lanes, l.Role, value); {
 	case l.lossless && f.want != byDSCP:
-		f.want, f.basis = byDSCP, snapshot.SetupGuide
+		f.want, f.basis = byDSCP, hostdata.SetupGuide
 	case f.want != "":
 		f.evidence = "that of most ports of this role"
 	}
@@ -162,7 +163,7 @@ func findDSCPMap(m *machine, l *trafficLane) (f finding, ok bool) {
 	if !l.lossless || l.q.Trust != byDSCP || len(enabled) == 0 {
 		return f, false
 	}
-	f = finding{object: l.object(), basis: snapshot.SetupMachine, unknown: "the driver does not report it"}
+	f = finding{object: l.object(), basis: hostdata.SetupMachine, unknown: "the driver does not report it"}
 	f.evidence = "PFC is enabled on " + numbersText(enabled)
 	dscp := losslessClass(l.q, l.Driver) >> 2
 	if l.traffic != nil && *l.traffic>>2 != 0 { // DSCP 0 is that of all other traffic

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // losslessClass returns a traffic class whose DSCP leads to a priority with PFC: 106, DSCP 26, where it does, otherwise
@@ -28,16 +29,16 @@ const guideClass = 106
 
 // wantedClass returns that of a lossless port: by its own PFC, else by that of another port of its role; without PFC on
 // any, that of the guides.
-func wantedClass(lanes []*trafficLane, l *trafficLane) (class string, basis snapshot.SetupBasis) {
+func wantedClass(lanes []*trafficLane, l *trafficLane) (class string, basis hostdata.SetupBasis) {
 	for _, o := range append([]*trafficLane{l}, lanes...) {
 		if want := losslessClass(o.q, o.Driver); want != 0 && o.Role == l.Role {
-			return strconv.Itoa(want), snapshot.SetupMachine
+			return strconv.Itoa(want), hostdata.SetupMachine
 		}
 	}
 	if l.q.PFC == nil { // unknown
-		return "", snapshot.SetupMachine
+		return "", hostdata.SetupMachine
 	}
-	return strconv.Itoa(guideClass), snapshot.SetupGuide
+	return strconv.Itoa(guideClass), hostdata.SetupGuide
 }
 
 func sequence(n int) (out []int) {
@@ -51,7 +52,7 @@ func sequence(n int) (out []int) {
 // the job is not used.
 func findJobClass(m *machine, job jobClass) (f finding, ok bool) {
 	f = finding{
-		object: object{name: job.name}, found: strconv.Itoa(job.class), meets: true, basis: snapshot.SetupMachine,
+		object: object{name: job.name}, found: strconv.Itoa(job.class), meets: true, basis: hostdata.SetupMachine,
 	}
 	if job.unknown != "" {
 		f.found, f.unknown = "", job.unknown
@@ -119,7 +120,7 @@ func findPortClass(m *machine, l *trafficLane) (f finding, ok bool) {
 	file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_tos", l.Name, l.Number)
 	tos, exists := m.text(file)
 	f = finding{
-		object: l.roce.object(), found: value(l), want: usualOf(m.lanes, l.Role, value), basis: snapshot.SetupMachine,
+		object: l.roce.object(), found: value(l), want: usualOf(m.lanes, l.Role, value), basis: hostdata.SetupMachine,
 	}
 	if f.want != "" {
 		f.evidence = "that of most ports of this role"
@@ -141,7 +142,7 @@ func findPortClass(m *machine, l *trafficLane) (f finding, ok bool) {
 	}
 	if f.want == "" {
 		f.want, _ = wantedClass(m.lanes, l)
-		f.basis = snapshot.SetupGuide
+		f.basis = hostdata.SetupGuide
 	}
 	class, err := strconv.Atoi(f.found)
 	c := m.chain(l.roce, l.q, class, nil)
@@ -151,9 +152,9 @@ func findPortClass(m *machine, l *trafficLane) (f finding, ok bool) {
 	case c.priority < 0 || l.q.PFC == nil:
 		f.meets = f.found == f.want
 	case hasPFC(l.q, c.priority):
-		f.meets = f.found == f.want || f.basis == snapshot.SetupGuide
+		f.meets = f.found == f.want || f.basis == hostdata.SetupGuide
 	default:
-		f.contradicts, f.basis, f.evidence = l.traffic != nil && l.q.PFC != nil, snapshot.SetupMachine, c.String()
+		f.contradicts, f.basis, f.evidence = l.traffic != nil && l.q.PFC != nil, hostdata.SetupMachine, c.String()
 		f.lossy = lossyOf(m.lanes, l.roce)
 		if f.want == f.found { // as on the siblings: PFC or the map is wrong
 			f.want, _ = wantedClass(m.lanes, l)
@@ -166,7 +167,7 @@ func findPortClass(m *machine, l *trafficLane) (f finding, ok bool) {
 }
 
 // lossyOf returns the lossy chains of the netdevs of a port.
-func lossyOf(lanes []*trafficLane, r *roce) (out []snapshot.LossyClass) {
+func lossyOf(lanes []*trafficLane, r *roce) (out []hostdata.LossyClass) {
 	for _, l := range lanes {
 		for i := range l.chains {
 			if x, ok := l.lossy(&l.chains[i]); ok && l.roce == r && l.chains[i].job == nil {
@@ -179,7 +180,7 @@ func lossyOf(lanes []*trafficLane, r *roce) (out []snapshot.LossyClass) {
 
 // ofed reports whether the driver of a device is that of MLNX_OFED.
 func (m *machine) ofed(driver string) bool {
-	return m.Modules != nil && slices.ContainsFunc(m.Modules.Modules, func(x snapshot.Module) bool {
+	return m.Modules != nil && slices.ContainsFunc(m.Modules.Modules, func(x hostdata.Module) bool {
 		return x.Name == driver && x.Flavour == "ofed"
 	})
 }

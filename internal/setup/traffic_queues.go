@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 func pfcText(l *trafficLane) string {
@@ -21,7 +22,7 @@ func pfcText(l *trafficLane) string {
 
 func findPFC(m *machine, l *trafficLane) (f finding, ok bool) {
 	f = finding{
-		object: l.object(), found: pfcText(l), unknown: "the driver does not report it", basis: snapshot.SetupMachine,
+		object: l.object(), found: pfcText(l), unknown: "the driver does not report it", basis: hostdata.SetupMachine,
 	}
 	f.set = setPFC
 	if !l.lossless {
@@ -30,9 +31,9 @@ func findPFC(m *machine, l *trafficLane) (f finding, ok bool) {
 	if f.want = usualOf(m.lanes, l.Role, pfcText); f.want != "" && f.want != "none" {
 		f.evidence = "that of most ports of this role"
 	} else if f.want = f.found; f.found == "none" || f.found == "" { // pinned as lossless
-		f.want, f.basis = "3", snapshot.SetupGuide
+		f.want, f.basis = "3", hostdata.SetupGuide
 		if l.priority > 0 {
-			f.want, f.basis = strconv.Itoa(l.priority), snapshot.SetupMachine
+			f.want, f.basis = strconv.Itoa(l.priority), hostdata.SetupMachine
 		}
 	}
 	f.meets = f.found == f.want
@@ -40,7 +41,7 @@ func findPFC(m *machine, l *trafficLane) (f finding, ok bool) {
 		c := &l.chains[i]
 		intended := slices.Contains(strings.Split(f.want, ","), strconv.Itoa(c.priority))
 		if intended && c.known() && c.q.PFC != nil && !hasPFC(c.q, c.priority) {
-			f.contradicts, f.basis, f.evidence = true, snapshot.SetupMachine, c.String()
+			f.contradicts, f.basis, f.evidence = true, hostdata.SetupMachine, c.String()
 			if c.job != nil {
 				f.evidence = c.job.name + ": " + f.evidence
 			}
@@ -64,7 +65,7 @@ func findNotification(m *machine, l *trafficLane) (f finding, ok bool) {
 		return f, false
 	}
 	f = finding{
-		object: l.object(), want: "on", basis: snapshot.SetupGuide, evidence: fmt.Sprintf("RDMA has priority %d", p),
+		object: l.object(), want: "on", basis: hostdata.SetupGuide, evidence: fmt.Sprintf("RDMA has priority %d", p),
 	}
 	switch np, rp := l.q.Notification[p], l.q.Reaction[p]; {
 	case !m.ofed(l.Driver):
@@ -84,7 +85,7 @@ func findNotification(m *machine, l *trafficLane) (f finding, ok bool) {
 		f.found = "off"
 	}
 	if l.lossless && hasPFC(l.q, p) {
-		f.basis, f.contradicts = snapshot.SetupMachine, true
+		f.basis, f.contradicts = hostdata.SetupMachine, true
 	}
 	f.set = func(want string) string {
 		value := 0
@@ -110,7 +111,7 @@ func findCNP(m *machine, l *trafficLane) (f finding, ok bool) {
 	f = finding{
 		object: l.object(), found: strconv.Itoa(cnp), want: fmt.Sprintf("other than %d", l.priority),
 		meets: cnp != l.priority,
-		basis: snapshot.SetupGuide, evidence: fmt.Sprintf("RDMA has priority %d", l.priority), set: setCNP,
+		basis: hostdata.SetupGuide, evidence: fmt.Sprintf("RDMA has priority %d", l.priority), set: setCNP,
 	}
 	return f, true
 }
@@ -137,7 +138,7 @@ func findETS(m *machine, l *trafficLane) (f finding, ok bool) {
 	if class >= snapshot.Priorities {
 		return f, false
 	}
-	f = finding{object: l.object(), found: fmt.Sprintf("class %d", class), basis: snapshot.SetupGuide}
+	f = finding{object: l.object(), found: fmt.Sprintf("class %d", class), basis: hostdata.SetupGuide}
 	f.want = "not the class of priority 0, with bandwidth"
 	algorithm := classes.Algorithm[class]
 	if text := algorithms[algorithm]; text != "" {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 func TestTraffic(t *testing.T) {
@@ -91,7 +92,7 @@ func TestTraffic(t *testing.T) {
 		{"in-tree: does not exist", "default_traffic_class", with(2, inTree), "", ""},
 		{"in-tree, of the connection manager", "default_traffic_class", with(2, func(n *snapshot.Node) {
 			inTree(n)
-			n.Setup.Files["sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos"] = snapshot.SetupFile{Text: "0"}
+			n.Setup.Files["sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos"] = hostdata.SetupFile{Text: "0"}
 		}), "", `mlx5_0/1 differs "0" want "106" machine`},
 		{"lossy, as the sibling ports", "default_traffic_class", with(3, func(n *snapshot.Node) {
 			lossy(n)

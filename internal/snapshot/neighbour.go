@@ -1,5 +1,7 @@
 package snapshot
 
+import "rdma_exporter/internal/snapshot/wire"
+
 // Neighbours are the far ends of ports' links.
 type Neighbours struct {
 	Ports   []PortNeighbour
@@ -10,7 +12,7 @@ type Neighbours struct {
 type PortSubnet struct {
 	Device   string
 	Port     int
-	Counters []Stat         // of the port at the far end, by their names in sysfs, ports/N/counters; nil: unknown
+	Counters []wire.Stat    // of the port at the far end, by their names in sysfs, ports/N/counters; nil: unknown
 	FEC      *IBFEC         // of the far end; nil: not queried, or not supported
 	Lanes    *uint64        // of the link
 	Manager  *SubnetManager // master subnet manager; nil: none answers

@@ -7,24 +7,28 @@ package snapshot
 import (
 	"cmp"
 	"time"
+
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // Node is one reading of a machine. A section is nil until its collector has read it.
 type Node struct {
 	InfiniBand *InfiniBand
 	HWCounters *HWCounters
-	Ethernet   *Ethernet
-	Modules    *Modules
-	Health     *Health
+	Ethernet   *wire.Ethernet
+	Modules    *hostdata.Modules
+	Health     *hostdata.Health
 	QoS        *QoS
-	PCIe       *PCIe
-	Sensors    *Sensors
-	Optics     *Optics
-	GDR        *GDR
-	GPUs       *GPUs
+	PCIe       *accel.PCIe
+	Sensors    *hostdata.Sensors
+	Optics     *wire.Optics
+	GDR        *accel.GDR
+	GPUs       *accel.GPUs
 	Neighbours *Neighbours
-	Setup      *Setup
-	KernelLog  *KernelLog
+	Setup      *hostdata.Setup
+	KernelLog  *hostdata.KernelLog
 
 	// Issues are the items that could not be read. Each affects only its own samples.
 	Issues []Issue
@@ -95,13 +99,13 @@ type InfiniBand struct {
 	Ignored []PortID
 	// Ages are the ages of the state of each device that was ever read.
 	Ages []DataAge
-	Boot Boot
+	Boot hostdata.Boot
 	// Stack is the kernel's RDMA stack; nil: the host has no RDMA-capable hardware, or unknown.
-	Stack *Stack
+	Stack *hostdata.Stack
 	// None is set if the kernel has no RDMA device, selected or not.
-	None *NoDevice
+	None *hostdata.NoDevice
 	// Bare are the PCI functions without an RDMA device that may be expected to have one, beside others that have one.
-	Bare []BareFunction
+	Bare []hostdata.BareFunction
 }
 
 // OnlyVirtual returns the number of devices if all are virtual functions; 0 if one is not, or without any.
@@ -115,79 +119,6 @@ func (n *InfiniBand) OnlyVirtual() int {
 		}
 	}
 	return len(n.Devices)
-}
-
-// BareFunction is a PCI function without an RDMA device, like others that have one, or that supports RDMA.
-type BareFunction struct {
-	PCIAddress string
-	Driver     string   // empty: none is bound
-	Root       string   // host bridge
-	Path       []string // functions from the root port to itself
-	NUMA       int      // numa_node; -1: unknown
-	Like       bool     // functions like it have a device
-}
-
-// NoDevice is a host without RDMA devices.
-type NoDevice struct {
-	// Functions are the RDMA-capable PCI functions used by this kernel: without those passed through to virtual machines.
-	Functions int `json:"functions"`
-	// Namespaced means that RDMA devices belong to network namespaces: another one may have them.
-	Namespaced bool `json:"namespaced,omitempty"`
-}
-
-// Stack is the kernel's RDMA stack on an RDMA-capable host.
-type Stack struct {
-	State    StackState
-	Expected StackExpected // why it is expected to be loaded, if it is not
-	// Functions are the RDMA-capable PCI functions, at most StackFunctions, if none of them has a device.
-	Functions []StackFunction
-	Settled   time.Duration // since the boot, or since the modules changed; 0: unknown
-	Nodes     []VerbsNode   // of devices; nil if /dev is not the host's
-}
-
-// StackFunctions is the maximum number of listed functions without a device.
-const StackFunctions = 64
-
-// StackState is which part of the stack is loaded.
-type StackState string
-
-const (
-	StackLoaded   StackState = "loaded"
-	StackNoDevice StackState = "no_device" // RDMA-capable functions, but no RDMA device
-	StackNoVerbs  StackState = "no_uverbs" // RDMA devices, but no ib_uverbs, which applications require
-)
-
-// StackExpected is the evidence that the stack should be loaded.
-type StackExpected string
-
-// The evidence, strongest first.
-const (
-	ExpectedConfiguration StackExpected = "configuration" // the site configuration names devices of this host
-	ExpectedInventory     StackExpected = "inventory"     // it had RDMA devices before
-	ExpectedCompute       StackExpected = "compute"       // it has a port of role compute
-	ExpectedFunction      StackExpected = "rdma_function" // it has a dedicated RDMA function
-	ExpectedDevice        StackExpected = "device"        // it has an RDMA device
-	ExpectedUnknown       StackExpected = "unknown"       // its Ethernet controllers are RDMA-capable
-)
-
-// StackFunction is an RDMA-capable PCI function without an RDMA device.
-type StackFunction struct {
-	PCIAddress string
-	Kind       string // pci.RDMAKind
-	Driver     string // empty: none is bound
-}
-
-// VerbsNode is the node in /dev/infiniband of a device.
-type VerbsNode struct {
-	Device  string
-	Name    string // uverbsN
-	Present bool
-}
-
-// Boot is the current boot of the kernel.
-type Boot struct {
-	Uptime *float64 // seconds: the first number of /proc/uptime
-	ID     string   // /proc/sys/kernel/random/boot_id
 }
 
 // DataAge is the age of a device's state. State that is too old to be exposed has an age as well.
@@ -293,7 +224,7 @@ type Port struct {
 	Wire        string   // of an InfiniBand port without netdev; empty: unknown
 	Expected
 
-	Counters     []Stat          // counters/: PMA attributes in the units of the files
+	Counters     []wire.Stat     // counters/: PMA attributes in the units of the files
 	WideCounters bool            // error counters are 64-bit, unlike the files, and none is saturated
 	FEC          *IBFEC          // nil: not queried, or not supported
 	Settings     *IBPortSettings // of an InfiniBand port; nil: not queried
@@ -390,12 +321,6 @@ type FECCount struct {
 	Value uint64
 }
 
-// Stat is one counter as the kernel names it.
-type Stat struct {
-	Name  string
-	Value uint64
-}
-
 // HWCounters is hw_counters of devices and ports.
 type HWCounters struct {
 	Devices []DeviceCounters
@@ -404,8 +329,8 @@ type HWCounters struct {
 // DeviceCounters is hw_counters of one device.
 type DeviceCounters struct {
 	Name   string
-	Driver string // as Device.Driver: the meaning of names depends on it
-	Stats  []Stat // hw_counters/ of the device itself
+	Driver string      // as Device.Driver: the meaning of names depends on it
+	Stats  []wire.Stat // hw_counters/ of the device itself
 	Ports  []PortCounters
 }
 
@@ -414,104 +339,7 @@ type PortCounters struct {
 	Number     int
 	Traffic    bool // counters/ of the port has its traffic
 	InfiniBand bool // link layer InfiniBand: no RoCE
-	Stats      []Stat
-}
-
-// Modules is the software of the devices.
-type Modules struct {
-	Modules   []Module
-	DriverPin *DriverPin // nil: nothing pinned
-	Nodes     []NodeClass
-}
-
-// Module is a kernel module that RDMA requires.
-type Module struct {
-	Name    string
-	Loaded  bool   // live as a module, or built in
-	Known   bool   // Loaded is certain
-	BuiltIn bool   // in the kernel image
-	Version string // /sys/module/NAME/version: out-of-tree modules have it
-	Taint   string // /sys/module/NAME/taint: P proprietary, O out-of-tree, E unsigned
-	Flavour string // in-tree, ofed, out-of-tree; empty when not loaded
-	Driver  bool   // drives hardware, as opposed to the RDMA core
-}
-
-// DriverPin is the configured version of a loaded driver.
-type DriverPin struct {
-	Module, Pin string // the glob of versions
-	Met         bool
-}
-
-// NodeClass is a kind of node in /dev/infiniband.
-type NodeClass struct {
-	Class    string // uverbs, umad, rdma_cm
-	Present  uint64
-	Readable uint64 // by this process
-	Mode     string // permission bits, 0666; several differing ones joined by commas; empty: unknown
-}
-
-// Health is the devlink health reporters of RDMA devices.
-type Health struct {
-	Reporters []HealthReporter
-}
-
-// HealthReporter is one reporter of the function of an RDMA device: devlink HEALTH_REPORTER_GET.
-type HealthReporter struct {
-	Device     string  // RDMA device
-	Name       string  // DEVLINK_ATTR_HEALTH_REPORTER_NAME: fw, fw_fatal, vnic, …
-	State      *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_STATE: 0 healthy, 1 error
-	Errors     *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT, errors since the driver created the reporter
-	Recoveries *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT, successful recoveries
-}
-
-// PCIe is the positions of devices and GPUs in the PCI tree, and the state of their links.
-type PCIe struct {
-	Devices []PCIePath
-	GPUs    []GPUPath
-}
-
-// PCIePath is the path from a root port to the PCI function of an RDMA device, both included.
-type PCIePath struct {
-	Device string
-	Hops   []PCIeHop
-}
-
-// GPUPath is the path from a root port to a GPU, both included.
-type GPUPath struct {
-	Index string // of NVML, otherwise by order of addresses
-	UUID  string // empty: unknown
-	Hops  []PCIeHop
-}
-
-// PCIeHop is a function on a path; 0: unknown link value.
-type PCIeHop struct {
-	Address         string
-	Speed, MaxSpeed float64 // transfers per second and lane: current_link_speed, max_link_speed
-	Width, MaxWidth uint64  // lanes: current_link_width, max_link_width
-	AER             AER
-}
-
-// AER counts errors of a function since it was enumerated: TOTAL_ERR_* of aer_dev_correctable, aer_dev_nonfatal and
-// aer_dev_fatal. nil: no AER, or firmware-first handling.
-type AER struct {
-	Correctable, NonFatal, Fatal *uint64
-}
-
-// Sensors are the temperature sensors of adapters.
-type Sensors struct {
-	Devices []DeviceSensors
-}
-
-// DeviceSensors are the sensors of one RDMA device's PCI function: hwmon.
-type DeviceSensors struct {
-	Device  string
-	Sensors []Sensor
-}
-
-// Sensor is one channel: tempK_label, tempK_input, tempK_crit, in degrees Celsius; nil: unknown or implausible.
-type Sensor struct {
-	Name            string
-	Value, Critical *float64
+	Stats      []wire.Stat
 }
 
 // Merge adds the sections and reports of another reading of the same machine.

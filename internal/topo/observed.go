@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/words"
 )
 
@@ -42,7 +42,7 @@ type Event struct {
 }
 
 // observed adds the observation.
-func (m *Machine) observed(d *snapshot.GDR) {
+func (m *Machine) observed(d *accel.GDR) {
 	t := d.Trace
 	if t == nil {
 		return

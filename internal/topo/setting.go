@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // Setting is a setting of NCCL in a job.
@@ -24,7 +24,7 @@ type Setting struct {
 const jobDomain = "job"
 
 // settingsOf returns the settings of jobs that were compared.
-func settingsOf(s *snapshot.Setup) (out []Setting) {
+func settingsOf(s *hostdata.Setup) (out []Setting) {
 	if s == nil {
 		return nil
 	}
@@ -49,9 +49,9 @@ func (m *Machine) settings(w io.Writer) {
 			fmt.Fprintf(w, "  %s\n", job)
 		}
 		switch s.State {
-		case string(snapshot.SetupOK):
+		case string(hostdata.SetupOK):
 			fmt.Fprintf(w, "    %s: %s\n", s.Setting, s.Found)
-		case string(snapshot.SetupUnknown):
+		case string(hostdata.SetupUnknown):
 			fmt.Fprintf(w, "    %s: unknown: %s\n", s.Setting, s.Evidence)
 		default:
 			fmt.Fprintf(w, "    %s: %s, wanted: %s\n", s.Setting, s.Found, s.Wanted)

@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // Machine is the topology, and its JSON.
@@ -185,7 +186,7 @@ func (m *Machine) bare(ib *snapshot.InfiniBand, tree *nodes) {
 }
 
 // nearby returns the indices of devices by NUMA node and address, the order of GPUs.
-func nearby(nics []snapshot.GDRNIC) []int {
+func nearby(nics []accel.GDRNIC) []int {
 	order := make([]int, len(nics))
 	for i := range order {
 		order[i] = i
@@ -196,7 +197,7 @@ func nearby(nics []snapshot.GDRNIC) []int {
 	return order
 }
 
-func hopsOf(hops []snapshot.PCIeHop) (out []pci.Hop) {
+func hopsOf(hops []accel.PCIeHop) (out []pci.Hop) {
 	for _, h := range hops {
 		out = append(out, pci.Hop{
 			Address: h.Address, Link: pci.Link{Speed: h.Speed, Width: h.Width, MaxSpeed: h.MaxSpeed, MaxWidth: h.MaxWidth},
@@ -212,7 +213,7 @@ func addresses(hops []pci.Hop) (out []string) {
 	return out
 }
 
-func pairOf(d *snapshot.GDR, p snapshot.GDRPair) Pair {
+func pairOf(d *accel.GDR, p accel.GDRPair) Pair {
 	return Pair{
 		GPU: d.GPUs[p.GPU].Index, Device: d.NICs[p.NIC].Device, Topology: p.Topology, Distance: p.Distance,
 		Mechanism: p.Mechanism,
@@ -231,7 +232,7 @@ func (g *GPU) detour() string {
 
 // detourOf returns why data between a GPU and a NIC below one switch passes the root complex; empty if it does not, or
 // if that is unknown.
-func detourOf(d *snapshot.GDR, p *snapshot.GDRPair) string {
+func detourOf(d *accel.GDR, p *accel.GDRPair) string {
 	nic, gpu := &d.NICs[p.NIC], &d.GPUs[p.GPU]
 	translates, _ := pci.Translates(nic.IOMMU)
 	if p.Receive != "direct" || p.Topology != "PIX" && p.Topology != "PXB" || d.Virtual {
@@ -247,7 +248,7 @@ func detourOf(d *snapshot.GDR, p *snapshot.GDRPair) string {
 	return strings.Join(why, " and ")
 }
 
-func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU {
+func (m *Machine) gpuOf(d *accel.GDR, g *accel.GDRGPU, hops []pci.Hop) GPU {
 	out := GPU{
 		Index: g.Index, UUID: g.UUID, Address: g.PCIAddress, Model: g.Model, NUMA: g.NUMA, Coupled: g.Coupled, IOMMU: g.IOMMU,
 		Reason: g.Best.Reason, Words: g.Best.Words, Remedy: g.Best.Remedy,
@@ -267,7 +268,7 @@ func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU
 	return out
 }
 
-func nicOf(nic *snapshot.GDRNIC, hops []pci.Hop) NIC {
+func nicOf(nic *accel.GDRNIC, hops []pci.Hop) NIC {
 	out := NIC{
 		Device: nic.Device, Address: nic.PCIAddress, Role: nic.Role, NUMA: nic.NUMA, Active: nic.Active,
 		Redirect: nic.Redirect, IOMMU: nic.IOMMU, DMABUF: nic.DMABUF,

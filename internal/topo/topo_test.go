@@ -7,38 +7,39 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 func u(v uint64) *uint64           { return &v }
 func pointerTo(v float64) *float64 { return &v }
 
-func hop(address string, speed float64, width, maxWidth uint64) snapshot.PCIeHop {
-	return snapshot.PCIeHop{Address: address, Speed: speed * 1e9, MaxSpeed: 32e9, Width: width, MaxWidth: maxWidth}
+func hop(address string, speed float64, width, maxWidth uint64) accel.PCIeHop {
+	return accel.PCIeHop{Address: address, Speed: speed * 1e9, MaxSpeed: 32e9, Width: width, MaxWidth: maxWidth}
 }
 
 // nested has a switch below another: a NIC on the upper, a GPU on the lower one, whose link is narrow.
 func nested() *snapshot.Node {
-	up := []snapshot.PCIeHop{hop("0000:15:01.0", 32, 16, 16), hop("0000:16:00.0", 32, 16, 16)}
+	up := []accel.PCIeHop{hop("0000:15:01.0", 32, 16, 16), hop("0000:16:00.0", 32, 16, 16)}
 	nic := append(up[:2:2], hop("0000:17:00.0", 32, 16, 16), hop("0000:18:00.0", 32, 16, 16))
 	gpu := append(up[:2:2], hop("0000:17:01.0", 32, 16, 16), hop("0000:19:00.0", 32, 16, 16),
 		hop("0000:1a:00.0", 2.5, 8, 16), hop("0000:1b:00.0", 2.5, 8, 16))
-	pair := snapshot.GDRPair{
+	pair := accel.GDRPair{
 		Topology: "PXB", Distance: "PXB", Mechanism: "peermem", Eligible: true, Send: "staging", Receive: "direct",
 		Reason: "pre_ampere_send", Words: "words", Remedy: "remedy",
 	}
 	return &snapshot.Node{
-		PCIe: &snapshot.PCIe{Devices: []snapshot.PCIePath{{Device: "mlx5_0", Hops: nic}}},
-		GDR: &snapshot.GDR{
+		PCIe: &accel.PCIe{Devices: []accel.PCIePath{{Device: "mlx5_0", Hops: nic}}},
+		GDR: &accel.GDR{
 			Driver: "535.183.06", Flavour: "proprietary", Peermem: "nvidia_peermem", NCCL: "2.22.3",
-			NICs: []snapshot.GDRNIC{{
+			NICs: []accel.GDRNIC{{
 				Device: "mlx5_0", PCIAddress: "0000:18:00.0", Role: "compute", Root: "pci0000:15", CPUs: "0-31", Active: true,
 				RedirectAt: []string{"0000:17:01.0"},
 				Path:       []string{"0000:15:01.0", "0000:16:00.0", "0000:17:00.0", "0000:18:00.0"},
 			}},
-			GPUs: []snapshot.GDRGPU{
+			GPUs: []accel.GDRGPU{
 				{Index: "0", PCIAddress: "0000:1b:00.0", Model: "Tesla V100-SXM2-32GB", Root: "pci0000:15", Hops: gpu, Best: pair},
 			},
-			Pairs: []snapshot.GDRPair{pair},
+			Pairs: []accel.GDRPair{pair},
 		},
 		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{
 			{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, State: u(4), Rate: pointerTo(400e9), Netdev: []snapshot.Netdev{{Name: "e0", Wire: "w"}}}, {Number: 2, State: u(4), Rate: pointerTo(400e9)}}},
@@ -137,7 +138,7 @@ func TestRateUnknown(t *testing.T) {
 func TestNoDevice(t *testing.T) {
 	n := nested()
 	n.InfiniBand, n.PCIe, n.GDR.NICs, n.GDR.Pairs = nil, nil, nil, nil
-	n.GDR.GPUs[0].Best = snapshot.GDRPair{NIC: -1, Reason: "no_nic", Words: "no RDMA device on this host"}
+	n.GDR.GPUs[0].Best = accel.GDRPair{NIC: -1, Reason: "no_nic", Words: "no RDMA device on this host"}
 	n.GDR.GPUs[0].NUMA = 1
 	const want = `gpu-1: 1 GPU, 0 RDMA devices
 GPU driver 535.183.06 proprietary, peer memory module nvidia_peermem, evaluated for NCCL 2.22.3

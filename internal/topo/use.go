@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/gdr/transport"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/words"
 )
 
@@ -57,7 +57,7 @@ type GID struct {
 }
 
 // seen adds the processes, and their use of GPUs and GIDs.
-func (m *Machine) seen(d *snapshot.GDR) {
+func (m *Machine) seen(d *accel.GDR) {
 	for i := range d.Processes {
 		p := &d.Processes[i]
 		m.Processes = append(m.Processes, Process{
@@ -74,7 +74,7 @@ func (m *Machine) seen(d *snapshot.GDR) {
 	}
 }
 
-func dmabufsOf(all []snapshot.DMABUFs) (out []DMABUFs) {
+func dmabufsOf(all []accel.DMABUFs) (out []DMABUFs) {
 	for _, d := range all {
 		out = append(out, DMABUFs(d))
 	}
@@ -104,7 +104,7 @@ func mebibytes(n uint64) string { return strconv.FormatFloat(float64(n)/(1<<20),
 
 // transportOf returns the transport of a GPU; nil if there is none. Where it follows from the verdict on the GPU, it
 // has the words of that.
-func transportOf(g *snapshot.GDRGPU) *Transport {
+func transportOf(g *accel.GDRGPU) *Transport {
 	t := g.Transport
 	if t == nil {
 		return nil

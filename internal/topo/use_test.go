@@ -6,42 +6,44 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // busy has two GPUs of a job over sockets and one of another without a name, whose settings choose RoCE v1.
 func busy() *snapshot.Node {
-	first := &snapshot.Process{
+	first := &accel.Process{
 		PID: 11, Command: "python3", Job: "slurm/77", GPUs: []int{0}, HasNCCL: true, NCCL: "2.27.3",
 		Conf: map[string]string{"NCCL_IB_DISABLE": "1"},
 	}
-	second := &snapshot.Process{PID: 12, Command: "python3", Job: "slurm/77", GPUs: []int{1}, HasNCCL: true}
-	other := &snapshot.Process{
+	second := &accel.Process{PID: 12, Command: "python3", Job: "slurm/77", GPUs: []int{1}, HasNCCL: true}
+	other := &accel.Process{
 		PID: 13, GPUs: []int{2}, Verbs: []string{"uverbs0"}, HasNCCL: true, Regions: u(70), RegionBytes: u(4096),
-		DMABUFs: []snapshot.DMABUFs{{Exporter: "nv_dmabuf", Buffers: 3, Bytes: 25 << 19}},
+		DMABUFs: []accel.DMABUFs{{Exporter: "nv_dmabuf", Buffers: 3, Bytes: 25 << 19}},
 	}
-	gpu := func(index string, t *snapshot.GDRTransport) snapshot.GDRGPU {
-		return snapshot.GDRGPU{
+	gpu := func(index string, t *accel.GDRTransport) accel.GDRGPU {
+		return accel.GDRGPU{
 			Index: index, PCIAddress: "0000:1" + index + ":00.0", Root: "pci0000:10",
-			Best: snapshot.GDRPair{NIC: -1, Reason: "no_active_nic"}, Transport: t,
+			Best: accel.GDRPair{NIC: -1, Reason: "no_active_nic"}, Transport: t,
 		}
 	}
-	tcp := func(p *snapshot.Process) *snapshot.GDRTransport {
-		return &snapshot.GDRTransport{State: "tcp", Reason: "ib_disabled", Words: "words", Remedy: "remedy", Process: p}
+	tcp := func(p *accel.Process) *accel.GDRTransport {
+		return &accel.GDRTransport{State: "tcp", Reason: "ib_disabled", Words: "words", Remedy: "remedy", Process: p}
 	}
-	return &snapshot.Node{Setup: &snapshot.Setup{Rows: []snapshot.SetupRow{
-		{Domain: "job", Setting: "nccl_ib_disable", Object: "slurm/77", State: snapshot.SetupDiffers, Found: "1", Wanted: "0", Evidence: "several nodes", Remedy: "unset it"},
-		{Domain: "job", Setting: "nccl_qps", Object: "slurm/8", State: snapshot.SetupDiffers, Found: "64", Wanted: "1 to 16", Remedy: "export it"},
-		{Domain: "job", Setting: "nccl_topo_file", Object: "slurm/77", State: snapshot.SetupUnknown, Wanted: "one of this host", Evidence: "not readable"},
-		{Domain: "job", Setting: "nccl_timeout", Object: "slurm/77", State: snapshot.SetupOK, Found: "20", Wanted: "18 to 22"},
-		{Domain: "pcie", Setting: "acs", Object: "mlx5_0", State: snapshot.SetupDiffers, Found: "on", Wanted: "off"},
-	}}, GDR: &snapshot.GDR{
-		GPUs: []snapshot.GDRGPU{
+	return &snapshot.Node{Setup: &hostdata.Setup{Rows: []hostdata.SetupRow{
+		{Domain: "job", Setting: "nccl_ib_disable", Object: "slurm/77", State: hostdata.SetupDiffers, Found: "1", Wanted: "0", Evidence: "several nodes", Remedy: "unset it"},
+		{Domain: "job", Setting: "nccl_qps", Object: "slurm/8", State: hostdata.SetupDiffers, Found: "64", Wanted: "1 to 16", Remedy: "export it"},
+		{Domain: "job", Setting: "nccl_topo_file", Object: "slurm/77", State: hostdata.SetupUnknown, Wanted: "one of this host", Evidence: "not readable"},
+		{Domain: "job", Setting: "nccl_timeout", Object: "slurm/77", State: hostdata.SetupOK, Found: "20", Wanted: "18 to 22"},
+		{Domain: "pcie", Setting: "acs", Object: "mlx5_0", State: hostdata.SetupDiffers, Found: "on", Wanted: "off"},
+	}}, GDR: &accel.GDR{
+		GPUs: []accel.GDRGPU{
 			gpu("0", tcp(first)), gpu("1", tcp(second)),
-			gpu("2", &snapshot.GDRTransport{State: "gdr", Reason: "registered", Words: "other words", Process: other}),
+			gpu("2", &accel.GDRTransport{State: "gdr", Reason: "registered", Words: "other words", Process: other}),
 			gpu("3", nil),
 		},
-		Processes: []snapshot.Process{*first, *second, *other},
-		JobGIDs: []snapshot.GDRJobGID{
+		Processes: []accel.Process{*first, *second, *other},
+		JobGIDs: []accel.GDRJobGID{
 			{Device: "mlx5_0", Port: 1, Index: 0, Type: "roce_v1", Process: other},
 			{Device: "mlx5_1", Port: 1, Index: 0, Type: "roce_v2", Process: other},
 		},

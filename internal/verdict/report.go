@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/rounds"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 	"rdma_exporter/rules/identity"
 )
 
@@ -80,7 +80,7 @@ func Seen(p *rounds.Picture) (out check.Seen) {
 	}
 	out.Objects = objectsIn(p)
 	out.Rates.Ports, out.Rates.Capable = n.UnconfirmedRates()
-	if n != nil && n.Stack != nil && n.Stack.Expected == snapshot.ExpectedUnknown {
+	if n != nil && n.Stack != nil && n.Stack.Expected == hostdata.ExpectedUnknown {
 		out.Stack = &check.Stack{State: string(n.Stack.State)}
 		for _, f := range n.Stack.Functions {
 			out.Stack.Functions = append(out.Stack.Functions, f.PCIAddress)

@@ -82,14 +82,14 @@ go run ./docs/gen
 count "a recorded variant"
 
 step "a counter: tx_fifo_underruns of bnxt_en (drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c)"
-after internal/snapshot/ethernet.go 'PCIeBufferOverflows // packets' <<'X'
+after internal/snapshot/wire/ethernet.go 'PCIeBufferOverflows // packets' <<'X'
 	FIFOUnderruns
 X
-after collector/counters/netdev_names.go 'snapshot.PCIeBufferOverflows:' <<'X'
-	snapshot.FIFOUnderruns: {Desc: NetdevDesc("rdma_port_transmit_fifo_underruns_total", "Frames cut off because the host did not deliver their data in time.", StatsSource+", tx_fifo_underruns of bnxt_en")},
+after collector/counters/netdev_names.go 'wire.PCIeBufferOverflows:' <<'X'
+	wire.FIFOUnderruns: {Desc: NetdevDesc("rdma_port_transmit_fifo_underruns_total", "Frames cut off because the host did not deliver their data in time.", StatsSource+", tx_fifo_underruns of bnxt_en")},
 X
-after collector/counters/netdev_names.go '{"[rt]x_stat_discard", snapshot.Discards' <<'X'
-		{"tx_fifo_underruns", snapshot.FIFOUnderruns, "", 0},
+after collector/counters/netdev_names.go '{"[rt]x_stat_discard", wire.Discards' <<'X'
+		{"tx_fifo_underruns", wire.FIFOUnderruns, "", 0},
 X
 before fixtures/gen/driver/bnxt.go 'each("tx_pfc_ena_frames_pri%d"' <<'X'
 		zeros("tx_fifo_underruns"),
@@ -184,7 +184,7 @@ go vet -tags e2e ./test/sandbox
 go run ./fixtures/gen -check
 go run ./docs/gen -check
 go run ./packaging/changelog -since "$base"
-go test ./collector/... ./internal/reading ./internal/snapshot ./internal/coverage ./internal/deptest ./rules ./docs/gen ./fixtures/gen/... ./dashboards
+go test ./collector/... ./internal/reading ./internal/snapshot/... ./internal/coverage ./internal/deptest ./rules ./docs/gen ./fixtures/gen/... ./dashboards
 go test -run 'Source' ./internal/host/source
 go test -run 'TestRuleStyle|TestAlertsAreTested|Ignored|Needs' ./internal/alerting
 go test ./internal/cli ./test/machines -run "Test(Golden|Findings|Descs)OfMachines/^($touched)\$|TestEvery|TestGoldensHaveMachines|TestRulesReadMetricsThatExist|TestDocs|TestHelp|TestModules"

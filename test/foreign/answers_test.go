@@ -9,7 +9,8 @@ import (
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/dcb"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 	"rdma_exporter/internal/transceiver"
 )
 
@@ -240,9 +241,9 @@ type gpus struct {
 	m  *marks
 }
 
-func (x gpus) ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []error, error) {
+func (x gpus) ReadGPUs(ctx context.Context, full bool) (accel.NVML, []error, error) {
 	v, errs, err := x.of.ReadGPUs(ctx, full)
-	v, err = spoil[snapshot.NVML](x.m, "GPUs.Read")(v, err)
+	v, err = spoil[accel.NVML](x.m, "GPUs.Read")(v, err)
 	return v, errs, err
 }
 
@@ -252,16 +253,16 @@ func (x gpus) ReleaseGPUs(ctx context.Context, d time.Duration, by string) error
 	return x.of.ReleaseGPUs(ctx, d, by)
 }
 
-func (x gpus) GPUsReleased() *snapshot.GPURelease { return x.of.GPUsReleased() }
+func (x gpus) GPUsReleased() *accel.GPURelease { return x.of.GPUsReleased() }
 
 type processes struct {
 	of host.Processes
 	m  *marks
 }
 
-func (x processes) Processes(ctx context.Context, first []int, only bool) ([]snapshot.Process, bool, error) {
+func (x processes) Processes(ctx context.Context, first []int, only bool) ([]accel.Process, bool, error) {
 	found, refused, err := x.of.Processes(ctx, first, only)
-	found, err = spoil[[]snapshot.Process](x.m, "Processes")(found, err)
+	found, err = spoil[[]accel.Process](x.m, "Processes")(found, err)
 	return found, refused, err
 }
 
@@ -270,9 +271,9 @@ type launchers struct {
 	m  *marks
 }
 
-func (x launchers) Launchers(ctx context.Context, names []string) ([]snapshot.Launcher, bool, error) {
+func (x launchers) Launchers(ctx context.Context, names []string) ([]hostdata.Launcher, bool, error) {
 	found, whole, err := x.of.Launchers(ctx, names)
-	found, err = spoil[[]snapshot.Launcher](x.m, "Launchers")(found, err)
+	found, err = spoil[[]hostdata.Launcher](x.m, "Launchers")(found, err)
 	return found, whole, err
 }
 
@@ -283,8 +284,8 @@ type tracer struct {
 
 func (x tracer) Trace(ctx context.Context) error { return x.of.Trace(ctx) }
 
-func (x tracer) Traced(ctx context.Context) (snapshot.Trace, error) {
-	return spoil[snapshot.Trace](x.m, "Tracer.Traced")(x.of.Traced(ctx))
+func (x tracer) Traced(ctx context.Context) (accel.Trace, error) {
+	return spoil[accel.Trace](x.m, "Tracer.Traced")(x.of.Traced(ctx))
 }
 
 func (x tracer) MayTrace() bool { return x.of.MayTrace() }
@@ -328,6 +329,6 @@ type pods struct {
 	m  *marks
 }
 
-func (x pods) Pods(ctx context.Context) ([]snapshot.Pod, error) {
-	return spoil[[]snapshot.Pod](x.m, "Pods")(x.of.Pods(ctx))
+func (x pods) Pods(ctx context.Context) ([]accel.Pod, error) {
+	return spoil[[]accel.Pod](x.m, "Pods")(x.of.Pods(ctx))
 }

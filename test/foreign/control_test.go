@@ -13,7 +13,7 @@ import (
 
 	"rdma_exporter/internal/control"
 	"rdma_exporter/internal/maintenance"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // controlled are the commands that ask a running exporter.
@@ -36,7 +36,7 @@ func TestControl(t *testing.T) {
 			Forgets: []string{"link"}, Unknown: map[string]string{"mlx5_7": "unknown"},
 		}, "accepted"),
 		"/maintenance": filled(&maintenance.Notice{Until: end}, "maintenance"),
-		"/gpu":         filled(&snapshot.GPURelease{Until: end, By: "x"}, "release"),
+		"/gpu":         filled(&accel.GPURelease{Until: end, By: "x"}, "release"),
 		"/reload":      filled(new(string), "reload"),
 	}
 	for _, refuses := range []bool{false, true} {

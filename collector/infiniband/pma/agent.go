@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // Agent is the performance management agent of a local port, queried instead of the files of ports/N/counters: one
@@ -33,7 +34,7 @@ type Agent struct {
 
 // Counters fills the counters of a port.
 func (a *Agent) Counters(r *reading.Reader, d *snapshot.Device, p *snapshot.Port) {
-	var files []snapshot.Stat
+	var files []wire.Stat
 	if a.mayAsk(r, d, p) {
 		defer func() {
 			if a.err == nil {
@@ -119,7 +120,7 @@ func (a *Agent) report(r *reading.Reader) {
 }
 
 // statsBut reads the counters that are not yet known.
-func (d *Files) statsBut(r *reading.Reader, layer string, known []snapshot.Stat) []snapshot.Stat {
+func (d *Files) statsBut(r *reading.Reader, layer string, known []wire.Stat) []wire.Stat {
 	names := slices.DeleteFunc(slices.Clone(d.files(r, layer)), func(name string) bool {
 		_, ok := counters.StatOf(known, name)
 		return ok
@@ -132,11 +133,11 @@ func (d *Files) statsBut(r *reading.Reader, layer string, known []snapshot.Stat)
 
 // differ compares the agent's counts with the files before and after: nil where they match. A saturated file may lag
 // behind.
-func differ(dir string, got, before, after []snapshot.Stat) error {
+func differ(dir string, got, before, after []wire.Stat) error {
 	for _, s := range got {
 		low, there := counters.StatOf(before, s.Name)
 		high, still := counters.StatOf(after, s.Name)
-		if !there || !still || s.Value >= low && (s.Value <= high || atEnd(snapshot.Stat{Name: s.Name, Value: high})) {
+		if !there || !still || s.Value >= low && (s.Value <= high || atEnd(wire.Stat{Name: s.Name, Value: high})) {
 			continue
 		}
 		err := fmt.Errorf("%w: MAD %d, file %d before and %d after it", errCountersDiffer, s.Value, low, high)
@@ -148,7 +149,7 @@ func differ(dir string, got, before, after []snapshot.Stat) error {
 // errCountersDiffer: a firmware agent may count the whole port, the driver only its function.
 var errCountersDiffer = errors.New("counters of the agent differ from those of the driver")
 
-func namesOf(stats []snapshot.Stat) (names []string) {
+func namesOf(stats []wire.Stat) (names []string) {
 	for _, s := range stats {
 		names = append(names, s.Name)
 	}
@@ -156,7 +157,7 @@ func namesOf(stats []snapshot.Stat) (names []string) {
 }
 
 // atEnd reports whether a counter of the files is saturated.
-func atEnd(s snapshot.Stat) bool {
+func atEnd(s wire.Stat) bool {
 	c := counters.PMAIndex[s.Name]
 	return c != nil && c.Bits < 64 && s.Value >= 1<<c.Bits-1
 }

@@ -18,11 +18,12 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/test/played"
 )
 
 // tells returns an agent with these counters.
-func tells(wide bool, stats ...snapshot.Stat) func(string, *host.Agent) (host.IBCounters, error) {
+func tells(wide bool, stats ...wire.Stat) func(string, *host.Agent) (host.IBCounters, error) {
 	return func(string, *host.Agent) (host.IBCounters, error) {
 		return host.IBCounters{Stats: slices.Clone(stats), Wide: wide}, nil
 	}
@@ -105,7 +106,7 @@ func (a *agentPort) is(t *testing.T, when, want string) {
 	}
 }
 
-func stat(name string, v uint64) snapshot.Stat { return snapshot.Stat{Name: name, Value: v} }
+func stat(name string, v uint64) wire.Stat { return wire.Stat{Name: name, Value: v} }
 
 // TestOwnAgent: an agent whose counts match the files replaces them, and counters that it lacks are read from files.
 func TestOwnAgent(t *testing.T) {

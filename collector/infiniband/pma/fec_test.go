@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 func TestEmitIBFEC(t *testing.T) {
@@ -52,7 +53,7 @@ func TestEmitIBFEC(t *testing.T) {
 func TestOwnFEC(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgentPort(t, 5)
-		a.answers.Answer(tells(true, snapshot.Stat{Name: "symbol_error", Value: 5}))
+		a.answers.Answer(tells(true, wire.Stat{Name: "symbol_error", Value: 5}))
 		symbols := uint64(0)
 		works := func(string, *host.Agent) (host.IBFEC, error) {
 			symbols++
@@ -102,7 +103,7 @@ func TestOwnFEC(t *testing.T) {
 func TestOwnSettings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgentPort(t, 5)
-		a.answers.Answer(tells(true, snapshot.Stat{Name: "symbol_error", Value: 5}))
+		a.answers.Answer(tells(true, wire.Stat{Name: "symbol_error", Value: 5}))
 		a.answers.Settings = func() (host.IBPortSettings, error) {
 			return host.IBPortSettings{MTU: collectortest.N64(4096)}, nil
 		}

@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 var counterSaturated = metric.Beside(
@@ -44,9 +45,9 @@ type Files struct {
 }
 
 // stats reads the counters. On mlx5 each file is one firmware command.
-func (d *Files) stats(r *reading.Reader, layer string) []snapshot.Stat {
+func (d *Files) stats(r *reading.Reader, layer string) []wire.Stat {
 	names, files := d.files(r, layer), r.From(source.PMA)
-	return slices.DeleteFunc(files.Stats(d.Path, names), func(st snapshot.Stat) bool {
+	return slices.DeleteFunc(files.Stats(d.Path, names), func(st wire.Stat) bool {
 		if st.Value != counters.AllOnes {
 			return false
 		}

@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // Bits in the MAD, and the unit.
@@ -40,24 +41,24 @@ func TestSaturation(t *testing.T) {
 	d := func(driver string) *snapshot.Device { return &snapshot.Device{Name: "d", Driver: driver} }
 	for _, c := range []struct {
 		driver string
-		stat   snapshot.Stat
+		stat   wire.Stat
 		want   []string
 	}{
-		{"mlx5_core", snapshot.Stat{Name: "symbol_error", Value: 65535}, []string{`rdma_port_counter_saturated{counter="symbol_error",device="d",port="1"} 1`, `rdma_port_symbol_errors_total{device="d",port="1"} 65535`}},
-		{"mlx5_core", snapshot.Stat{Name: "symbol_error", Value: 65534}, []string{`rdma_port_symbol_errors_total{device="d",port="1"} 65534`}},
-		{"mlx5_core", snapshot.Stat{Name: "link_downed", Value: 255}, []string{`rdma_port_counter_saturated{counter="link_downed",device="d",port="1"} 1`, `rdma_port_link_downed_total{device="d",port="1"} 255`}},
-		{"mlx5_core", snapshot.Stat{Name: "local_link_integrity_errors", Value: 15}, []string{`rdma_port_counter_saturated{counter="local_link_integrity_errors",device="d",port="1"} 1`, `rdma_port_local_link_integrity_errors_total{device="d",port="1"} 15`}},
-		{"mlx5_core", snapshot.Stat{Name: "local_link_integrity_errors", Value: 14}, []string{`rdma_port_local_link_integrity_errors_total{device="d",port="1"} 14`}},
-		{"mlx5_core", snapshot.Stat{Name: "port_xmit_wait", Value: 1<<32 - 1}, []string{`rdma_port_counter_saturated{counter="port_xmit_wait",device="d",port="1"} 1`, `rdma_port_transmit_wait_ticks_total{device="d",port="1"} 4.294967295e+09`}},
-		{"mlx5_core", snapshot.Stat{Name: "port_xmit_wait", Value: 1<<32 - 2}, []string{`rdma_port_transmit_wait_ticks_total{device="d",port="1"} 4.294967294e+09`}},
-		{"mlx5_core", snapshot.Stat{Name: "port_rcv_data", Value: 250}, []string{`rdma_port_receive_bytes_total{device="d",port="1"} 1000`}},
-		{"mlx5_core", snapshot.Stat{Name: "port_rcv_packets", Value: 250}, []string{`rdma_port_receive_packets_total{device="d",port="1"} 250`}},
-		{"bnxt_en", snapshot.Stat{Name: "port_rcv_errors", Value: 65535}, []string{`rdma_port_receive_errors_total{device="d",port="1"} 65535`}}, // wraps
-		{"mlx5_core", snapshot.Stat{Name: "a_file_to_come", Value: 1}, nil},
+		{"mlx5_core", wire.Stat{Name: "symbol_error", Value: 65535}, []string{`rdma_port_counter_saturated{counter="symbol_error",device="d",port="1"} 1`, `rdma_port_symbol_errors_total{device="d",port="1"} 65535`}},
+		{"mlx5_core", wire.Stat{Name: "symbol_error", Value: 65534}, []string{`rdma_port_symbol_errors_total{device="d",port="1"} 65534`}},
+		{"mlx5_core", wire.Stat{Name: "link_downed", Value: 255}, []string{`rdma_port_counter_saturated{counter="link_downed",device="d",port="1"} 1`, `rdma_port_link_downed_total{device="d",port="1"} 255`}},
+		{"mlx5_core", wire.Stat{Name: "local_link_integrity_errors", Value: 15}, []string{`rdma_port_counter_saturated{counter="local_link_integrity_errors",device="d",port="1"} 1`, `rdma_port_local_link_integrity_errors_total{device="d",port="1"} 15`}},
+		{"mlx5_core", wire.Stat{Name: "local_link_integrity_errors", Value: 14}, []string{`rdma_port_local_link_integrity_errors_total{device="d",port="1"} 14`}},
+		{"mlx5_core", wire.Stat{Name: "port_xmit_wait", Value: 1<<32 - 1}, []string{`rdma_port_counter_saturated{counter="port_xmit_wait",device="d",port="1"} 1`, `rdma_port_transmit_wait_ticks_total{device="d",port="1"} 4.294967295e+09`}},
+		{"mlx5_core", wire.Stat{Name: "port_xmit_wait", Value: 1<<32 - 2}, []string{`rdma_port_transmit_wait_ticks_total{device="d",port="1"} 4.294967294e+09`}},
+		{"mlx5_core", wire.Stat{Name: "port_rcv_data", Value: 250}, []string{`rdma_port_receive_bytes_total{device="d",port="1"} 1000`}},
+		{"mlx5_core", wire.Stat{Name: "port_rcv_packets", Value: 250}, []string{`rdma_port_receive_packets_total{device="d",port="1"} 250`}},
+		{"bnxt_en", wire.Stat{Name: "port_rcv_errors", Value: 65535}, []string{`rdma_port_receive_errors_total{device="d",port="1"} 65535`}}, // wraps
+		{"mlx5_core", wire.Stat{Name: "a_file_to_come", Value: 1}, nil},
 	} {
 		t.Run(fmt.Sprintf("%s %s %v", c.driver, c.stat.Name, c.stat.Value), func(t *testing.T) {
 			got := collectortest.Samples(Descs(),
-				func(s metric.Sink) { Emit(s, d(c.driver), &snapshot.Port{Counters: []snapshot.Stat{c.stat}}, "1") })
+				func(s metric.Sink) { Emit(s, d(c.driver), &snapshot.Port{Counters: []wire.Stat{c.stat}}, "1") })
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%s %+v:\n%q\nwant\n%q", c.driver, c.stat, got, c.want)
 			}
@@ -77,7 +78,7 @@ func TestIdleOnInfiniBand(t *testing.T) {
 		},
 	} {
 		t.Run(layer, func(t *testing.T) {
-			p := &snapshot.Port{LinkLayer: layer, Counters: []snapshot.Stat{
+			p := &snapshot.Port{LinkLayer: layer, Counters: []wire.Stat{
 				{Name: "port_xmit_packets", Value: 9},
 				{Name: "unicast_xmit_packets", Value: 7},
 				{Name: "multicast_xmit_packets", Value: 2},

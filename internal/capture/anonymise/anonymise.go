@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/lazy"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // Archive replaces identifying data. Host names are replaced in content; the device-specific half of MAC addresses,
@@ -176,7 +176,7 @@ func (p *pseudonyms) collect(a *capture.Archive) {
 		case isBareID(e.Path):
 			bare = append(bare, bareIDOf(text))
 		case strings.HasPrefix(e.Path, answer.ProcessDir+"/"):
-			one, _ := answer.Decode[snapshot.Process](e.Path, e.Data)
+			one, _ := answer.Decode[accel.Process](e.Path, e.Data)
 			containers.add(one.Container)
 			if uid, ok := strings.CutPrefix(one.Job, podJob); ok {
 				podUIDs.add(uid)
@@ -188,12 +188,12 @@ func (p *pseudonyms) collect(a *capture.Archive) {
 				kfd.add(m[2])
 			}
 		case answer.IsGPU(e.Path):
-			g, _ := answer.Decode[snapshot.GPU](e.Path, e.Data)
+			g, _ := answer.Decode[accel.GPU](e.Path, e.Data)
 			if serials.add(g.Serial); g.Fabric != nil {
 				uuids.add(g.Fabric.Cluster)
 			}
 		case e.Path == answer.PodsPath:
-			found, _ := answer.Decode[[]snapshot.Pod](e.Path, e.Data)
+			found, _ := answer.Decode[[]accel.Pod](e.Path, e.Data)
 			for _, pod := range found {
 				namespaces.add(pod.Namespace)
 				pods.add(pod.Name)

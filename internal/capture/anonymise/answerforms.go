@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/lazy"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // answerKinds are the recorded answers. Their texts have a rule for each field, in fieldRules.
@@ -33,13 +33,13 @@ var answerKinds = []answerKind{
 	kindOf[host.IBFEC](`subnet/[^/]+/[0-9]+/fec/[0-9]+-[0-9]+`),
 	kindOf[host.IBPortSettings](`subnet/[^/]+/[0-9]+/settings`),
 	kindOf[host.IBManager](`subnet/[^/]+/[0-9]+/manager/[0-9]+`),
-	kindOf[snapshot.NVML](answer.NVMLSystemPath),
-	kindOf[snapshot.GPU](answer.NVMLGPUDir + `/[0-9]+`),
-	kindOf[snapshot.Process](answer.ProcessDir + `/[0-9]+`),
-	kindOf[[]snapshot.Pod](answer.PodsPath),
+	kindOf[accel.NVML](answer.NVMLSystemPath),
+	kindOf[accel.GPU](answer.NVMLGPUDir + `/[0-9]+`),
+	kindOf[accel.Process](answer.ProcessDir + `/[0-9]+`),
+	kindOf[[]accel.Pod](answer.PodsPath),
 	kindOf[answer.LauncherSearch](answer.LaunchersPath),
 	kindOf[host.KernelLogReading](answer.KernelLogPath),
-	kindOf[snapshot.Trace](answer.TracePath),
+	kindOf[accel.Trace](answer.TracePath),
 }
 
 type answerKind struct {

@@ -12,7 +12,7 @@ import (
 
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/test/archives"
 )
 
@@ -178,11 +178,11 @@ var siteLine = regexp.MustCompile(`(?m)^(env_NCCL_TOPO_FILE|job_name|user|contai
 // checkAnonymousGPU: UUID and serial number have pseudonyms where they exist, and nothing else changes.
 func checkAnonymousGPU(t *testing.T, name, before, after string) {
 	t.Helper()
-	b, err := answer.Decode[snapshot.GPU](name, []byte(before))
+	b, err := answer.Decode[accel.GPU](name, []byte(before))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := answer.Decode[snapshot.GPU](name, []byte(after))
+	a, err := answer.Decode[accel.GPU](name, []byte(after))
 	if err != nil {
 		t.Fatal(err)
 	}

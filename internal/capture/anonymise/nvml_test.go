@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/capture/answer"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/test/archives"
 )
 
@@ -24,11 +24,11 @@ func TestAnonymiseGPUs(t *testing.T) {
 			t.Errorf("%s is there still", private)
 		}
 	}
-	first, err := answer.Decode[snapshot.GPU]("x", []byte(got["0s nvml/gpu/0"]))
+	first, err := answer.Decode[accel.GPU]("x", []byte(got["0s nvml/gpu/0"]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := answer.Decode[snapshot.GPU]("x", []byte(got["0s nvml/gpu/1"]))
+	second, err := answer.Decode[accel.GPU]("x", []byte(got["0s nvml/gpu/1"]))
 	if err != nil {
 		t.Fatal(err)
 	}

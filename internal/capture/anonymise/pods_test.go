@@ -6,12 +6,12 @@ import (
 
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/answer"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 func TestAnonymisePods(t *testing.T) {
 	const gpu = "GPU-8f6e0a1b-2c3d-4e5f-8a9b-0c1d2e3f4a5b"
-	pods := answer.Encode([]snapshot.Pod{
+	pods := answer.Encode([]accel.Pod{
 		{Namespace: "secret-team", Name: "llama-0", Devices: []string{"0000:3b:02.1", gpu}},
 		{Namespace: "secret-team", Name: "llama-1", Devices: []string{"0000:3b:02.2"}},
 	})

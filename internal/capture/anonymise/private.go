@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/lazy"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // changed returns the content of an entry with a change; nil if it cannot be decoded: the entry is left out.
@@ -29,7 +29,7 @@ func changed[T any](name string, data []byte, change func(*T)) []byte {
 const podJob = "kubernetes/"
 
 // process replaces the UID of a pod and the ID of a container.
-func (p *pseudonyms) process(one *snapshot.Process) {
+func (p *pseudonyms) process(one *accel.Process) {
 	if uid, ok := strings.CutPrefix(one.Job, podJob); ok {
 		one.Job = podJob + p.podUIDs[uid]
 	}
@@ -41,7 +41,7 @@ func (p *pseudonyms) process(one *snapshot.Process) {
 var gpuUUIDPattern = lazy.Regexp(`\b(?:GPU|MIG)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
 
 // gpu replaces the UUIDs and the serial number of a GPU.
-func (p *pseudonyms) gpu(g *snapshot.GPU) {
+func (p *pseudonyms) gpu(g *accel.GPU) {
 	g.UUID = p.gpuUUIDs(g.UUID)
 	g.Serial = p.serials[g.Serial]
 	if g.Fabric != nil {
@@ -55,7 +55,7 @@ func (p *pseudonyms) gpuUUIDs(s string) string {
 }
 
 // pods replaces the names of namespaces and pods.
-func (p *pseudonyms) pods(found *[]snapshot.Pod) {
+func (p *pseudonyms) pods(found *[]accel.Pod) {
 	for i, pod := range *found {
 		(*found)[i].Namespace, (*found)[i].Name = p.namespaces[pod.Namespace], p.podNames[pod.Name]
 	}
@@ -145,7 +145,7 @@ func eachPID(e capture.Entry, to func(int) int) capture.Entry {
 			return pids
 		})
 	case answer.IsGPU(e.Path):
-		return withPIDs(e, to, func(g *snapshot.GPU) (pids []*int) {
+		return withPIDs(e, to, func(g *accel.GPU) (pids []*int) {
 			for i := range g.Processes {
 				pids = append(pids, &g.Processes[i])
 			}
@@ -173,7 +173,7 @@ func withPIDs[T any](e capture.Entry, to func(int) int, in func(*T) []*int) capt
 	return e
 }
 
-func tracedPIDs(t *snapshot.Trace) (pids []*int) {
+func tracedPIDs(t *accel.Trace) (pids []*int) {
 	for i := range t.Registrations {
 		pids = append(pids, &t.Registrations[i].PID)
 	}

@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/dcb"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // What the tests of single types call. The types are written by their tags.
@@ -44,15 +44,15 @@ func TestErrorsOfEntries(t *testing.T) {
 			`parse devlink/health: malformed: line 1: "pci/a": incomplete name`,
 		},
 		{
-			of(Decode[snapshot.Process]("processes/1", []byte("gpus: 0\nother: 1\n"))),
+			of(Decode[accel.Process]("processes/1", []byte("gpus: 0\nother: 1\n"))),
 			`parse processes/1: malformed: line 2: "other": unknown key`,
 		},
 		{
-			of(Decode[snapshot.Process]("processes/1", []byte("conf_NCCL_A: 1\n"))),
+			of(Decode[accel.Process]("processes/1", []byte("conf_NCCL_A: 1\n"))),
 			`parse processes/1: malformed: line 1: "conf_NCCL_A": the line that announces it is missing`,
 		},
 		{
-			of(Decode[snapshot.Process]("processes/1", []byte("hidden: yes\n"))),
+			of(Decode[accel.Process]("processes/1", []byte("hidden: yes\n"))),
 			`parse processes/1: malformed: line 1: "hidden": "yes" is not a flag`,
 		},
 		{
@@ -68,7 +68,7 @@ func TestErrorsOfEntries(t *testing.T) {
 			`parse x: malformed: line 1: "11": 2 values, want 7`,
 		},
 		{
-			of(DecodeAt[snapshot.Trace](TracePath, []byte("age: soon\n"), time.Time{})),
+			of(DecodeAt[accel.Trace](TracePath, []byte("age: soon\n"), time.Time{})),
 			`parse ebpf/trace: malformed: line 1: "age": "soon" is not a number of seconds`,
 		},
 	} {

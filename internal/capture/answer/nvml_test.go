@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // gpuText is an entry with all lines.
@@ -54,7 +54,7 @@ rows_failed: false
 `
 
 func TestAnswersOfNVML(t *testing.T) {
-	g, err := Decode[snapshot.GPU]("x", []byte(gpuText))
+	g, err := Decode[accel.GPU]("x", []byte(gpuText))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestAnswersOfNVML(t *testing.T) {
 	for _, text := range []string{
 		"", "uuid: GPU-1\n", "processes: \n", "fabric_state: 1\nfabric_status: 0\nfabric_clique: 0\n",
 	} {
-		g, err := Decode[snapshot.GPU]("x", []byte(text))
+		g, err := Decode[accel.GPU]("x", []byte(text))
 		if got := string(Encode(g)); err != nil || got != text {
 			t.Errorf("%q: %q %v", text, got, err)
 		}
@@ -80,7 +80,7 @@ func TestAnswersOfNVML(t *testing.T) {
 		"nvlinks", "nvlinks: many\n", "processes: 1 x\n", "power: \n", "rows_pending: 2\n",
 		"nvlink_errors_x: -1\n", "fabric_state: x\n",
 	} {
-		if _, err := Decode[snapshot.GPU]("x", []byte(text)); access.ReasonOf(err) != access.Malformed {
+		if _, err := Decode[accel.GPU]("x", []byte(text)); access.ReasonOf(err) != access.Malformed {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -90,12 +90,12 @@ func FuzzGPU(f *testing.F) {
 	f.Add([]byte(gpuText))
 	f.Add([]byte("nvlinks: many\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		g, err := Decode[snapshot.GPU]("x", data)
+		g, err := Decode[accel.GPU]("x", data)
 		if err != nil {
 			return
 		}
 		text := Encode(g)
-		again, err := Decode[snapshot.GPU]("x", text)
+		again, err := Decode[accel.GPU]("x", text)
 		if err != nil || !bytes.Equal(Encode(again), text) {
 			t.Errorf("%q is written as %q, and then as %q (%v)", data, text, Encode(again), err)
 		}

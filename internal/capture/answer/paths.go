@@ -8,7 +8,8 @@ import (
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/lazy"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // Paths of entries that are no files of the machine.
@@ -45,7 +46,7 @@ func IsGPU(name string) bool { return nvmlGPUEntry().MatchString(name) }
 
 // LauncherSearch is the services that start jobs. A line of its own marks a search that was not completed.
 type LauncherSearch struct {
-	Found []snapshot.Launcher
+	Found []hostdata.Launcher
 	Cut   bool
 }
 
@@ -60,7 +61,7 @@ func IsReading(name string) bool { return slices.Contains(readings, name) }
 // CounterLines returns which lines of an entry are counters; nil for an entry without any.
 func CounterLines(p string) func(name string) bool {
 	if IsGPU(p) {
-		return tableOf(reflect.TypeFor[snapshot.GPU]()).counts
+		return tableOf(reflect.TypeFor[accel.GPU]()).counts
 	}
 	m := countedAnswer().FindStringSubmatch(p)
 	if m == nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 func TestTraceGarbled(t *testing.T) {
@@ -13,7 +13,7 @@ func TestTraceGarbled(t *testing.T) {
 		"x", "lost: many\n", "complete: 1e300\n", "age: x\n", "registration: pid=x\n", "registration: size=1\n",
 		"event: age=x\n", "new: 1\n",
 	} {
-		if _, err := DecodeAt[snapshot.Trace](TracePath, []byte(text), time.Time{}); access.ReasonOf(
+		if _, err := DecodeAt[accel.Trace](TracePath, []byte(text), time.Time{}); access.ReasonOf(
 			err,
 		) != access.Malformed {
 			t.Errorf("%q: %v", text, err)

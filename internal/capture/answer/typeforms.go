@@ -11,6 +11,9 @@ import (
 	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/kernellog"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // typeForms are the forms of the recorded types. Answers of the kernel and of libraries are stored as lines
@@ -61,7 +64,7 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			LMC           lmc
 			Capabilities  capability_flags,hex
 			Netdev        netdev`,
-		reflect.TypeFor[snapshot.Stat](): `
+		reflect.TypeFor[wire.Stat](): `
 			Name  ,name
 			Value ,value`,
 		reflect.TypeFor[host.RDMASystem](): `
@@ -85,14 +88,14 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			Advertised advertised
 			Peer       peer
 			Supported  supported`,
-		reflect.TypeFor[snapshot.Pause](): `
+		reflect.TypeFor[wire.Pause](): `
 			Autoneg       autoneg,open
 			RX            rx
 			TX            tx
 			TXFrames      tx_frames,counter
 			RXFrames      rx_frames,counter
 			TXStormEvents tx_pause_storm_events,counter`,
-		reflect.TypeFor[snapshot.FEC](): `
+		reflect.TypeFor[wire.FEC](): `
 			Active            active,open
 			Corrected         corrected,counter
 			Uncorrectable     uncorrectable,counter
@@ -101,7 +104,7 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			LaneCorrectedBits corrected_bits,lanes,counter
 			LaneUncorrectable uncorrectable,lanes,counter
 			Histogram         bin/,counter`,
-		reflect.TypeFor[snapshot.FECBin](): `
+		reflect.TypeFor[wire.FECBin](): `
 			Low    ,name
 			High   -,name
 			Blocks ,value
@@ -179,12 +182,12 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			Priority priority
 			Activity activity,counter
 			GUID     guid`,
-		reflect.TypeFor[snapshot.NVML](): `
+		reflect.TypeFor[accel.NVML](): `
 			Driver driver,open
 			CUDA   cuda
 			GPUs   -
 			Count  count`,
-		reflect.TypeFor[snapshot.GPU](): `
+		reflect.TypeFor[accel.GPU](): `
 			Index             -
 			NUMANode          -
 			UUID              uuid,open
@@ -219,19 +222,19 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			NVLinkErrors      nvlink_errors_,counter
 			Fabric            fabric_
 			RemappedRows      rows_`,
-		reflect.TypeFor[snapshot.GPUFabric](): `
+		reflect.TypeFor[accel.GPUFabric](): `
 			State   state
 			Status  status
 			Health  health
 			Summary summary
 			Cluster cluster
 			Clique  clique`,
-		reflect.TypeFor[snapshot.RemappedRows](): `
+		reflect.TypeFor[accel.RemappedRows](): `
 			Correctable   correctable
 			Uncorrectable uncorrectable
 			Pending       pending
 			Failed        failed`,
-		reflect.TypeFor[snapshot.Process](): `
+		reflect.TypeFor[accel.Process](): `
 			PID          -
 			Command      command
 			Started      started,omitempty
@@ -261,18 +264,18 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			RegionBytes  -
 			Namespace    -
 			Pod          -`,
-		reflect.TypeFor[snapshot.DMABUFs](): `
+		reflect.TypeFor[accel.DMABUFs](): `
 			Exporter ,name
 			Buffers  buffers
 			Bytes    bytes`,
-		reflect.TypeFor[snapshot.Pod](): `
+		reflect.TypeFor[accel.Pod](): `
 			Namespace ,name
 			Name      /,name
 			Devices   ,value`,
 		reflect.TypeFor[LauncherSearch](): `
 			Found
 			Cut   ...,bare`,
-		reflect.TypeFor[snapshot.Launcher](): `
+		reflect.TypeFor[hostdata.Launcher](): `
 			Name         ,name
 			LockedMemory ,value
 			Unlimited    ,value,word=unlimited
@@ -294,7 +297,7 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			Netdev     netdev
 			Device     device
 			Detail     detail`,
-		reflect.TypeFor[snapshot.Trace](): `
+		reflect.TypeFor[accel.Trace](): `
 			Complete      complete
 			Since         age
 			Begun         begun
@@ -307,7 +310,7 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			Registrations registration
 			Totals        events
 			Recent        event`,
-		reflect.TypeFor[snapshot.Registration](): `
+		reflect.TypeFor[accel.Registration](): `
 			PID       pid
 			Device    device
 			Function  function
@@ -315,12 +318,12 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			Exporter  exporter
 			Regions   regions
 			Bytes     bytes`,
-		reflect.TypeFor[snapshot.AsyncTotal](): `
+		reflect.TypeFor[accel.AsyncTotal](): `
 			Device device
 			Port   port
 			Kind   kind
 			Count  count`,
-		reflect.TypeFor[snapshot.AsyncEvent](): `
+		reflect.TypeFor[accel.AsyncEvent](): `
 			At     age
 			Device device
 			Kind   kind

@@ -11,7 +11,8 @@ import (
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/mad"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 func rdmaPath(device string, port int, what string) string {
@@ -190,8 +191,8 @@ func (a answers) Manager(ctx context.Context, device string, port int, lid uint1
 }
 
 // Pods returns the kubelet's answer; none in a round of a replay without it.
-func (a answers) Pods(ctx context.Context) ([]snapshot.Pod, error) {
-	pods, err := query(a, answer.PodsPath, func(h *host.Host) ([]snapshot.Pod, error) { return h.Pods.Pods(ctx) })
+func (a answers) Pods(ctx context.Context) ([]accel.Pod, error) {
+	pods, err := query(a, answer.PodsPath, func(h *host.Host) ([]accel.Pod, error) { return h.Pods.Pods(ctx) })
 	if a.player != nil && access.IsAbsent(err) {
 		return nil, nil
 	}
@@ -199,13 +200,13 @@ func (a answers) Pods(ctx context.Context) ([]snapshot.Pod, error) {
 }
 
 // Launchers returns the services that start jobs. Captures of earlier versions have none.
-func (a answers) Launchers(ctx context.Context, names []string) ([]snapshot.Launcher, bool, error) {
+func (a answers) Launchers(ctx context.Context, names []string) ([]hostdata.Launcher, bool, error) {
 	l, err := query(a, answer.LaunchersPath, func(h *host.Host) (answer.LauncherSearch, error) {
 		found, whole, err := h.Launchers.Launchers(ctx, names)
 		return answer.LauncherSearch{Found: found, Cut: !whole}, err
 	})
 	if a.player != nil && err == nil && l.Found == nil {
-		l.Found = []snapshot.Launcher{}
+		l.Found = []hostdata.Launcher{}
 	}
 	return l.Found, err == nil && !l.Cut, err
 }
@@ -233,8 +234,8 @@ func withoutLines(events []host.KernelEvent) []host.KernelEvent {
 
 // Traced returns what eBPF programs have observed; times are recorded as ages at the first reading. Nothing observed is
 // recorded by the absence of an entry.
-func (a answers) Traced(ctx context.Context) (snapshot.Trace, error) {
-	t, err := query(a, answer.TracePath, func(h *host.Host) (snapshot.Trace, error) {
+func (a answers) Traced(ctx context.Context) (accel.Trace, error) {
+	t, err := query(a, answer.TracePath, func(h *host.Host) (accel.Trace, error) {
 		t, err := h.Tracer.Traced(ctx)
 		a.recorder.start(true)
 		return t, err

@@ -9,15 +9,15 @@ import (
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 type launchers struct {
-	found []snapshot.Launcher
+	found []hostdata.Launcher
 	whole bool
 }
 
-func (l launchers) Launchers(context.Context, []string) ([]snapshot.Launcher, bool, error) {
+func (l launchers) Launchers(context.Context, []string) ([]hostdata.Launcher, bool, error) {
 	return l.found, l.whole, nil
 }
 
@@ -54,9 +54,9 @@ func replayed(t *testing.T, src *host.Host, read func(*host.Host)) *Player {
 func TestLaunchersRoundTrip(t *testing.T) {
 	memlock := uint64(8388608)
 	for _, want := range []launchers{
-		{[]snapshot.Launcher{}, true},
-		{[]snapshot.Launcher{{Name: "slurmd", Unlimited: true}, {Name: "sshd", LockedMemory: &memlock}, {Name: "dockerd", Unread: "permission"}, {Name: "crio"}}, true},
-		{[]snapshot.Launcher{{Name: "slurmd", Unlimited: true}}, false},
+		{[]hostdata.Launcher{}, true},
+		{[]hostdata.Launcher{{Name: "slurmd", Unlimited: true}, {Name: "sshd", LockedMemory: &memlock}, {Name: "dockerd", Unread: "permission"}, {Name: "crio"}}, true},
+		{[]hostdata.Launcher{{Name: "slurmd", Unlimited: true}}, false},
 	} {
 		p := replayed(t, &host.Host{Launchers: want},
 			func(h *host.Host) { _, _, _ = h.Launchers.Launchers(t.Context(), nil) })

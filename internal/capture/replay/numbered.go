@@ -11,7 +11,7 @@ import (
 
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // GPUs and processes are one entry each, named by their number.
@@ -55,20 +55,20 @@ func replayNumbered[T any](p *Player, dir string, number func(*T) *int) (all []T
 }
 
 // Processes records one entry per process.
-func (r *Recorder) Processes(ctx context.Context, first []int, only bool) ([]snapshot.Process, bool, error) {
+func (r *Recorder) Processes(ctx context.Context, first []int, only bool) ([]accel.Process, bool, error) {
 	found, refused, err := r.inner.Processes.Processes(ctx, first, only)
 	r.mu.Lock()
 	known := r.known(answer.ProcessDir)
 	r.mu.Unlock()
 	if err == nil && (known || len(found) > 0) {
-		recordNumbered(r, answer.ProcessDir, found, func(p snapshot.Process) int { return p.PID })
+		recordNumbered(r, answer.ProcessDir, found, func(p accel.Process) int { return p.PID })
 	}
 	return found, refused, err
 }
 
 // Processes returns the recorded processes.
-func (p *Player) Processes(context.Context, []int, bool) ([]snapshot.Process, bool, error) {
-	found, errs, err := replayNumbered(p, answer.ProcessDir, func(p *snapshot.Process) *int { return &p.PID })
+func (p *Player) Processes(context.Context, []int, bool) ([]accel.Process, bool, error) {
+	found, errs, err := replayNumbered(p, answer.ProcessDir, func(p *accel.Process) *int { return &p.PID })
 	if len(errs) > 0 {
 		return nil, false, errs[0]
 	}
@@ -76,19 +76,19 @@ func (p *Player) Processes(context.Context, []int, bool) ([]snapshot.Process, bo
 }
 
 // ReadGPUs always records all figures.
-func (r *Recorder) ReadGPUs(ctx context.Context, _ bool) (snapshot.NVML, []error, error) {
+func (r *Recorder) ReadGPUs(ctx context.Context, _ bool) (accel.NVML, []error, error) {
 	v, errs, err := r.inner.GPUs.ReadGPUs(ctx, true)
 	r.answer(answer.NVMLSystemPath, answer.Encode(v), err)
 	if err == nil {
-		recordNumbered(r, answer.NVMLGPUDir, v.GPUs, func(g snapshot.GPU) int { return g.Index })
+		recordNumbered(r, answer.NVMLGPUDir, v.GPUs, func(g accel.GPU) int { return g.Index })
 	}
 	return v, errs, err
 }
 
 // ReadGPUs returns the recorded answers.
-func (p *Player) ReadGPUs(context.Context, bool) (v snapshot.NVML, errs []error, err error) {
-	if v, err = answerOf[snapshot.NVML](p, answer.NVMLSystemPath); err == nil {
-		v.GPUs, errs, err = replayNumbered(p, answer.NVMLGPUDir, func(g *snapshot.GPU) *int { return &g.Index })
+func (p *Player) ReadGPUs(context.Context, bool) (v accel.NVML, errs []error, err error) {
+	if v, err = answerOf[accel.NVML](p, answer.NVMLSystemPath); err == nil {
+		v.GPUs, errs, err = replayNumbered(p, answer.NVMLGPUDir, func(g *accel.GPU) *int { return &g.Index })
 	}
 	return v, errs, err
 }
@@ -110,7 +110,7 @@ func (p *Player) ReleaseGPUs(context.Context, time.Duration, string) error {
 }
 
 // GPUsReleased records nothing.
-func (r *Recorder) GPUsReleased() *snapshot.GPURelease { return r.inner.GPUs.GPUsReleased() }
+func (r *Recorder) GPUsReleased() *accel.GPURelease { return r.inner.GPUs.GPUsReleased() }
 
 // GPUsReleased is always nil.
-func (p *Player) GPUsReleased() *snapshot.GPURelease { return nil }
+func (p *Player) GPUsReleased() *accel.GPURelease { return nil }

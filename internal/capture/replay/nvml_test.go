@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/nvml"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/test/archives"
 )
 
@@ -101,7 +101,7 @@ type asked struct {
 	full bool
 }
 
-func (a *asked) ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []error, error) {
+func (a *asked) ReadGPUs(ctx context.Context, full bool) (accel.NVML, []error, error) {
 	a.full = a.full || full
 	return a.GPUs.ReadGPUs(ctx, full)
 }
@@ -136,6 +136,6 @@ func TestGPUsAreRecorded(t *testing.T) {
 
 type failing struct{ nvml.NoNVML }
 
-func (failing) ReadGPUs(context.Context, bool) (snapshot.NVML, []error, error) {
-	return snapshot.NVML{}, nil, fmt.Errorf("cannot load: %w", syscall.ELIBACC)
+func (failing) ReadGPUs(context.Context, bool) (accel.NVML, []error, error) {
+	return accel.NVML{}, nil, fmt.Errorf("cannot load: %w", syscall.ELIBACC)
 }

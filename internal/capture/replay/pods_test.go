@@ -9,16 +9,16 @@ import (
 	"rdma_exporter/internal/capture/answer"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
-type podList []snapshot.Pod
+type podList []accel.Pod
 
-func (l podList) Pods(context.Context) ([]snapshot.Pod, error) { return l, nil }
+func (l podList) Pods(context.Context) ([]accel.Pod, error) { return l, nil }
 
 type noPods struct{ error }
 
-func (e noPods) Pods(context.Context) ([]snapshot.Pod, error) { return nil, e.error }
+func (e noPods) Pods(context.Context) ([]accel.Pod, error) { return nil, e.error }
 
 func TestPodsRoundTrip(t *testing.T) {
 	ask := func(h *host.Host) { _, _ = h.Pods.Pods(t.Context()) }
@@ -41,7 +41,7 @@ func TestPodsRoundTrip(t *testing.T) {
 	if NewRecorder(&host.Host{}).Host().Pods != nil {
 		t.Error("a host without the socket is asked")
 	}
-	_, err := answer.Decode[[]snapshot.Pod](answer.PodsPath, []byte("nameonly: x\n"))
+	_, err := answer.Decode[[]accel.Pod](answer.PodsPath, []byte("nameonly: x\n"))
 	if !errors.Is(err, access.ErrMalformed) {
 		t.Error(err)
 	}

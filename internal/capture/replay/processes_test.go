@@ -8,18 +8,18 @@ import (
 
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/host"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
-type processes []snapshot.Process
+type processes []accel.Process
 
-func (p processes) Processes(context.Context, []int, bool) ([]snapshot.Process, bool, error) {
+func (p processes) Processes(context.Context, []int, bool) ([]accel.Process, bool, error) {
 	return p, false, nil
 }
 
 func TestProcessesRoundTrip(t *testing.T) {
 	memlock := uint64(65536)
-	want := []snapshot.Process{
+	want := []accel.Process{
 		{PID: 9, Verbs: []string{"uverbs1"}, Unlimited: true, Env: map[string]string{}},
 		{
 			PID: 100, Command: "python3", GPUs: []int{0, 3}, Verbs: []string{"uverbs0", "uverbs1"}, NCCL: "2.22.3",
@@ -27,7 +27,7 @@ func TestProcessesRoundTrip(t *testing.T) {
 			Env:  map[string]string{"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "SLURM_JOB_ID": "77"},
 			Conf: map[string]string{"NCCL_IB_TC": "106"}, Topology: `<system><cpu numaid="0"></cpu></system>`,
 		},
-		{PID: 101, GPUs: []int{1}, Verbs: []string{"uverbs1"}, HasNCCL: true, Mover: true, Cut: true, DMABUFs: []snapshot.DMABUFs{{Exporter: "drm", Buffers: 1, Bytes: 4096}, {Exporter: "nv_dmabuf", Buffers: 3, Bytes: 12 << 20}}, Env: map[string]string{}, Conf: map[string]string{}},
+		{PID: 101, GPUs: []int{1}, Verbs: []string{"uverbs1"}, HasNCCL: true, Mover: true, Cut: true, DMABUFs: []accel.DMABUFs{{Exporter: "drm", Buffers: 1, Bytes: 4096}, {Exporter: "nv_dmabuf", Buffers: 3, Bytes: 12 << 20}}, Env: map[string]string{}, Conf: map[string]string{}},
 	}
 	src := &host.Host{Processes: processes(want)}
 	rec := NewRecorder(src)

@@ -9,7 +9,7 @@ import (
 
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/host"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 const traceText = `complete: 5234.5
@@ -24,16 +24,16 @@ events: device=mlx5_0 port=1 kind=port_error count=2
 event: age=12.5 device=mlx5_0 kind=qp_fatal pid=90211
 `
 
-func tracedAt(base time.Time) snapshot.Trace {
-	return snapshot.Trace{
+func tracedAt(base time.Time) accel.Trace {
+	return accel.Trace{
 		Complete: 5234500 * time.Millisecond, Since: base.Add(-time.Hour), Begun: 812, Lost: 2, Host: true, Events: true,
 		Missing: []string{"memory of nvidia_peermem: no kprobes"},
-		Registrations: []snapshot.Registration{
+		Registrations: []accel.Registration{
 			{Device: "mlx5_0", Function: "0000:1a:00.0", Mechanism: "dmabuf", Exporter: "nv_dmabuf", PID: 90211, Regions: 35, Bytes: 35 << 22},
 			{Mechanism: "host", Regions: 1, Bytes: 4096},
 		},
-		Totals: []snapshot.AsyncTotal{{Device: "mlx5_0", Port: 1, Kind: "port_error", Count: 2}},
-		Recent: []snapshot.AsyncEvent{
+		Totals: []accel.AsyncTotal{{Device: "mlx5_0", Port: 1, Kind: "port_error", Count: 2}},
+		Recent: []accel.AsyncEvent{
 			{At: base.Add(-12500 * time.Millisecond), Device: "mlx5_0", Kind: "qp_fatal", PID: 90211},
 		},
 	}
@@ -42,11 +42,11 @@ func tracedAt(base time.Time) snapshot.Trace {
 // tracerOf observes always the same.
 type tracerOf struct {
 	host.Tracer
-	found snapshot.Trace
+	found accel.Trace
 	err   error
 }
 
-func (t tracerOf) Traced(context.Context) (snapshot.Trace, error) { return t.found, t.err }
+func (t tracerOf) Traced(context.Context) (accel.Trace, error) { return t.found, t.err }
 
 func TestTraceIsRecordedAndPlayed(t *testing.T) {
 	base := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

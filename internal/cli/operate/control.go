@@ -19,7 +19,7 @@ import (
 	"rdma_exporter/internal/host/nvml"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/maintenance"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/words"
 )
 
@@ -128,7 +128,7 @@ func RunGPUStatus(ctx context.Context, c *machine.Config, std command.Streams) (
 func showRelease(
 	ctx context.Context, c *machine.Config, method, path string, q url.Values, format string, std command.Streams,
 ) (int, error) {
-	r, err := ask[*snapshot.GPURelease](ctx, c, method, path, q)
+	r, err := ask[*accel.GPURelease](ctx, c, method, path, q)
 	return show(r, instead(err, "takes POST /-/gpu/release?for=30m, with --web.enable-lifecycle"), method, format,
 		"The GPUs are not released.", std)
 }

@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/internal/transceiver"
 )
 
@@ -88,9 +89,9 @@ func opticsOf(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port, nd *snapsh
 	if nd.Member && nd.Up != nil {
 		r.Active = *nd.Up
 	}
-	var cage *snapshot.Cage
+	var cage *wire.Cage
 	if n.Optics != nil {
-		if i := slices.IndexFunc(n.Optics.Cages, func(c snapshot.Cage) bool {
+		if i := slices.IndexFunc(n.Optics.Cages, func(c wire.Cage) bool {
 			return c.Device == d.Name && c.Port == p.Number && c.Netdev == nd.Name
 		}); i >= 0 {
 			cage = &n.Optics.Cages[i]
@@ -104,7 +105,7 @@ func opticsOf(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port, nd *snapsh
 	if cage.Age != nil {
 		r.Age = cage.Age.Seconds()
 	}
-	if cage.State != snapshot.CagePresent {
+	if cage.State != wire.CagePresent {
 		r.Why = whyNoModule[cage.State].with(cage.Err)
 	}
 	if r.Module != nil {
@@ -148,14 +149,14 @@ type moduleReason struct {
 	withErr bool
 }
 
-var whyNoModule = map[snapshot.CageState]moduleReason{
-	snapshot.CageUnread:      {"cannot be read", true},
-	snapshot.CageEmpty:       {"cage is empty", false},
-	snapshot.CageBusy:        {"transceiver busy: firmware update in progress, or its bus is in use", false},
-	snapshot.CageUnreadable:  {"transceiver present, read failed", true},
-	snapshot.CageNoAnswer:    {"no response, driver does not report whether a transceiver is present", true},
-	snapshot.CageUnknown:     {"unknown memory map", true},
-	snapshot.CageUnsupported: {"not supported by this driver", true},
+var whyNoModule = map[wire.CageState]moduleReason{
+	wire.CageUnread:      {"cannot be read", true},
+	wire.CageEmpty:       {"cage is empty", false},
+	wire.CageBusy:        {"transceiver busy: firmware update in progress, or its bus is in use", false},
+	wire.CageUnreadable:  {"transceiver present, read failed", true},
+	wire.CageNoAnswer:    {"no response, driver does not report whether a transceiver is present", true},
+	wire.CageUnknown:     {"unknown memory map", true},
+	wire.CageUnsupported: {"not supported by this driver", true},
 }
 
 func (r moduleReason) with(err string) string {

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 
 	"rdma_exporter/internal/command"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/internal/transceiver"
 	"rdma_exporter/internal/words"
 )
@@ -66,7 +66,7 @@ func printModule(w io.Writer, r *opticsRow) error {
 	if r.First != "" {
 		fmt.Fprintf(w, "  same transceiver as %s\n", r.First)
 	}
-	if r.State != string(snapshot.CagePresent) {
+	if r.State != string(wire.CagePresent) {
 		fmt.Fprintf(w, "  %s\n", r.Why)
 	}
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -126,7 +126,7 @@ func mediaText(m *transceiver.Module) string {
 
 // moduleState returns the state of the module, with its fault.
 func moduleState(r *opticsRow) string {
-	c := snapshot.Cage{State: snapshot.CageState(r.State), Module: r.Module}
+	c := wire.Cage{State: wire.CageState(r.State), Module: r.Module}
 	states := c.States()
 	if len(states) > 1 {
 		return words.Join(": ", words.Spaced(states[1]), r.Module.Fault)

@@ -18,7 +18,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/rooted"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 const (
@@ -40,7 +40,7 @@ type tracer struct {
 	mu      sync.Mutex
 	table   *traceTable
 	err     error // why nothing is observed
-	state   snapshot.Trace
+	state   accel.Trace
 	drained sync.Mutex // one reader of the ring buffer
 	drain   func()
 }
@@ -134,7 +134,7 @@ func (t *tracer) begin(attached *trace) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.table, t.err = newTraceTable(), nil
-	t.state = snapshot.Trace{
+	t.state = accel.Trace{
 		Host: facts.host, Peermem: facts.peermem, Events: facts.events, QPEvents: facts.qpEvents, Missing: attached.missing,
 	}
 	t.incomplete()
@@ -161,7 +161,7 @@ func (t *tracer) setDrain(f func()) {
 }
 
 // Traced takes up what is in the ring buffer first.
-func (t *tracer) Traced(context.Context) (snapshot.Trace, error) {
+func (t *tracer) Traced(context.Context) (accel.Trace, error) {
 	t.drained.Lock()
 	if t.drain != nil {
 		t.drain()
@@ -170,7 +170,7 @@ func (t *tracer) Traced(context.Context) (snapshot.Trace, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
-		return snapshot.Trace{}, t.err
+		return accel.Trace{}, t.err
 	}
 	out := t.state
 	t.table.fill(&out)

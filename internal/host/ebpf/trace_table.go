@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 const (
@@ -24,7 +24,7 @@ type traceTable struct {
 	live   map[regionID]tracedRegion
 	groups map[regionGroup]*regionSum
 	totals map[asyncKey]uint64
-	recent []snapshot.AsyncEvent
+	recent []accel.AsyncEvent
 	begun  uint64
 	lost   uint64 // records that were not taken up
 }
@@ -135,23 +135,23 @@ func (t *traceTable) count(r traceRecord, now time.Time) {
 	if !eventOfQueue(r.event) {
 		return
 	}
-	t.recent = append(t.recent, snapshot.AsyncEvent{At: now, Device: r.device, Kind: eventName(r.event), PID: r.pid})
+	t.recent = append(t.recent, accel.AsyncEvent{At: now, Device: r.device, Kind: eventName(r.event), PID: r.pid})
 	t.recent = t.recent[max(0, len(t.recent)-tracedRecent):]
 }
 
 // fill sets the sums of a trace.
-func (t *traceTable) fill(out *snapshot.Trace) {
+func (t *traceTable) fill(out *accel.Trace) {
 	out.Begun = t.begun
 	mechanisms := map[uint32]string{
-		traceDMABUF: snapshot.RegisteredDMABUF, tracePeermem: snapshot.RegisteredPeermem, traceHost: snapshot.RegisteredHost,
+		traceDMABUF: accel.RegisteredDMABUF, tracePeermem: accel.RegisteredPeermem, traceHost: accel.RegisteredHost,
 	}
 	for g, sum := range t.groups {
-		out.Registrations = append(out.Registrations, snapshot.Registration{
+		out.Registrations = append(out.Registrations, accel.Registration{
 			Device: g.device, Function: g.function, Mechanism: mechanisms[g.mechanism], Exporter: g.exporter, PID: g.pid,
 			Regions: sum.regions, Bytes: sum.bytes,
 		})
 	}
-	slices.SortFunc(out.Registrations, func(a, b snapshot.Registration) int {
+	slices.SortFunc(out.Registrations, func(a, b accel.Registration) int {
 		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Device, b.Device), cmp.Compare(a.Function, b.Function),
 			cmp.Compare(a.Mechanism, b.Mechanism), cmp.Compare(a.Exporter, b.Exporter))
 	})
@@ -159,7 +159,7 @@ func (t *traceTable) fill(out *snapshot.Trace) {
 		return cmp.Or(cmp.Compare(a.device, b.device), a.port-b.port, cmp.Compare(a.event, b.event))
 	}) {
 		out.Totals = append(out.Totals,
-			snapshot.AsyncTotal{Device: key.device, Port: key.port, Kind: eventName(key.event), Count: t.totals[key]})
+			accel.AsyncTotal{Device: key.device, Port: key.port, Kind: eventName(key.event), Count: t.totals[key]})
 	}
 	out.Recent = slices.Clone(t.recent)
 }

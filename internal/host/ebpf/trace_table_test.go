@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // began returns a record of a registration as a program writes it.
@@ -54,32 +54,32 @@ func tableOf(t *testing.T, records ...[]byte) *traceTable {
 	return table
 }
 
-func traceOf(table *traceTable) (out snapshot.Trace) {
+func traceOf(table *traceTable) (out accel.Trace) {
 	table.fill(&out)
 	return out
 }
 
 func TestTraceTable(t *testing.T) {
 	const pci = "0000:1a:00.0"
-	gpu := snapshot.Registration{
+	gpu := accel.Registration{
 		Device: "mlx5_0", Function: pci, Mechanism: "dmabuf", Exporter: "nv_dmabuf", PID: 7, Regions: 1, Bytes: 64,
 	}
-	host := snapshot.Registration{Device: "mlx5_0", Function: pci, Mechanism: "host", PID: 7, Regions: 1, Bytes: 32}
+	host := accel.Registration{Device: "mlx5_0", Function: pci, Mechanism: "host", PID: 7, Regions: 1, Bytes: 32}
 	two := gpu
 	two.Regions, two.Bytes = 2, 64+16
 	second := began(traceDMABUF, 7, 2, 16, pci, "nv_dmabuf", "mlx5_0")
 	for name, c := range map[string]struct {
 		records [][]byte
-		want    []snapshot.Registration
+		want    []accel.Registration
 	}{
-		"one":             {[][]byte{began(traceDMABUF, 7, 1, 64, pci, "nv_dmabuf", "mlx5_0")}, []snapshot.Registration{gpu}},
-		"sum":             {[][]byte{began(traceDMABUF, 7, 1, 64, pci, "nv_dmabuf", "mlx5_0"), second}, []snapshot.Registration{two}},
-		"ended":           {[][]byte{began(traceDMABUF, 7, 1, 64, pci, "nv_dmabuf", "mlx5_0"), second, endedRegion(traceDMABUF, 2)}, []snapshot.Registration{gpu}},
+		"one":             {[][]byte{began(traceDMABUF, 7, 1, 64, pci, "nv_dmabuf", "mlx5_0")}, []accel.Registration{gpu}},
+		"sum":             {[][]byte{began(traceDMABUF, 7, 1, 64, pci, "nv_dmabuf", "mlx5_0"), second}, []accel.Registration{two}},
+		"ended":           {[][]byte{began(traceDMABUF, 7, 1, 64, pci, "nv_dmabuf", "mlx5_0"), second, endedRegion(traceDMABUF, 2)}, []accel.Registration{gpu}},
 		"all ended":       {[][]byte{second, endedRegion(traceDMABUF, 2)}, nil},
-		"end of another":  {[][]byte{endedRegion(traceDMABUF, 9), began(traceDMABUF, 7, 1, 64, pci, "nv_dmabuf", "mlx5_0"), endedRegion(traceDMABUF, 9)}, []snapshot.Registration{gpu}},
-		"same address":    {[][]byte{began(traceDMABUF, 7, 1, 64, pci, "nv_dmabuf", "mlx5_0"), began(traceHost, 7, 1, 32, pci, "", "mlx5_0")}, []snapshot.Registration{gpu, host}},
-		"lost end":        {[][]byte{began(traceDMABUF, 8, 1, 4, pci, "udmabuf", "mlx5_0"), began(traceDMABUF, 7, 1, 64, pci, "nv_dmabuf", "mlx5_0")}, []snapshot.Registration{gpu}},
-		"end of the kind": {[][]byte{began(traceDMABUF, 7, 1, 64, pci, "nv_dmabuf", "mlx5_0"), endedRegion(traceHost, 1)}, []snapshot.Registration{gpu}},
+		"end of another":  {[][]byte{endedRegion(traceDMABUF, 9), began(traceDMABUF, 7, 1, 64, pci, "nv_dmabuf", "mlx5_0"), endedRegion(traceDMABUF, 9)}, []accel.Registration{gpu}},
+		"same address":    {[][]byte{began(traceDMABUF, 7, 1, 64, pci, "nv_dmabuf", "mlx5_0"), began(traceHost, 7, 1, 32, pci, "", "mlx5_0")}, []accel.Registration{gpu, host}},
+		"lost end":        {[][]byte{began(traceDMABUF, 8, 1, 4, pci, "udmabuf", "mlx5_0"), began(traceDMABUF, 7, 1, 64, pci, "nv_dmabuf", "mlx5_0")}, []accel.Registration{gpu}},
+		"end of the kind": {[][]byte{began(traceDMABUF, 7, 1, 64, pci, "nv_dmabuf", "mlx5_0"), endedRegion(traceHost, 1)}, []accel.Registration{gpu}},
 	} {
 		if got := traceOf(tableOf(t, c.records...)).Registrations; !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -90,7 +90,7 @@ func TestTraceTable(t *testing.T) {
 func TestTraceTablePrunes(t *testing.T) {
 	table := tableOf(t, began(traceHost, 7, 1, 64, "", "", "mlx5_0"), began(traceHost, 8, 2, 16, "", "", "mlx5_0"))
 	table.prune(func(pid int) bool { return pid == 7 })
-	want := []snapshot.Registration{{Device: "mlx5_0", Mechanism: "host", PID: 8, Regions: 1, Bytes: 16}}
+	want := []accel.Registration{{Device: "mlx5_0", Mechanism: "host", PID: 8, Regions: 1, Bytes: 16}}
 	if got := traceOf(table).Registrations; !reflect.DeepEqual(got, want) || len(table.live) != 1 {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -110,7 +110,7 @@ func TestTraceEvents(t *testing.T) {
 	const fatal, active, limit = 1, 9, 15
 	got := traceOf(tableOf(t, happened(7, fatal, 0, "mlx5_0"), happened(0, active, 1, "mlx5_0"),
 		happened(7, fatal, 0, "mlx5_0"), happened(0, limit, 0xffff, "mlx5_0"), happened(0, 40, 0xffff, "mlx5_1")))
-	want := []snapshot.AsyncTotal{
+	want := []accel.AsyncTotal{
 		{Device: "mlx5_0", Kind: "qp_fatal", Count: 2},
 		{Device: "mlx5_0", Kind: "srq_limit_reached", Count: 1},
 		{Device: "mlx5_0", Port: 1, Kind: "port_active", Count: 1},
@@ -119,8 +119,8 @@ func TestTraceEvents(t *testing.T) {
 	if !reflect.DeepEqual(got.Totals, want) {
 		t.Errorf("%+v, want %+v", got.Totals, want)
 	}
-	event := snapshot.AsyncEvent{At: time.Unix(100, 0), Device: "mlx5_0", Kind: "qp_fatal", PID: 7}
-	if !reflect.DeepEqual(got.Recent, []snapshot.AsyncEvent{event, event}) {
+	event := accel.AsyncEvent{At: time.Unix(100, 0), Device: "mlx5_0", Kind: "qp_fatal", PID: 7}
+	if !reflect.DeepEqual(got.Recent, []accel.AsyncEvent{event, event}) {
 		t.Errorf("%+v", got.Recent)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // nvmlWatchPause is the polling interval for a session to listen to.
@@ -130,7 +130,7 @@ func (n *nvmlGPUs) noteXID(uuid string, xid uint64) {
 }
 
 // countXIDs adds the counts to a reading.
-func (n *nvmlGPUs) countXIDs(g *snapshot.GPU) {
+func (n *nvmlGPUs) countXIDs(g *accel.GPU) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if c := n.xids[g.UUID]; c != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 const (
@@ -46,10 +46,10 @@ func (r gpuRelease) next(now time.Time, d time.Duration, by string) (gpuRelease,
 
 // at returns the release at a point in time; nil if there is none. Its times are by the wall clock of that time, which
 // may have been set since the start.
-func (r gpuRelease) at(now time.Time) *snapshot.GPURelease {
+func (r gpuRelease) at(now time.Time) *accel.GPURelease {
 	left := r.until.Sub(now)
 	if left <= 0 {
 		return nil
 	}
-	return &snapshot.GPURelease{Since: now.Add(r.since.Sub(now)), Until: now.Add(left), By: r.by, Left: left}
+	return &accel.GPURelease{Since: now.Add(r.since.Sub(now)), Until: now.Add(left), By: r.by, Left: left}
 }

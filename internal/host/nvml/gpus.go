@@ -14,7 +14,7 @@ import (
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 const (
@@ -58,7 +58,7 @@ type nvmlGPUs struct {
 
 // nvmlSession is the time between Init and Shutdown.
 type nvmlSession struct {
-	nvml  snapshot.NVML // without GPUs
+	nvml  accel.NVML    // without GPUs
 	seats []*nvmlSeat   // nil for a GPU without a handle
 	errs  []error       // of GPUs without a handle
 	quit  chan struct{} // closed when the session is about to end
@@ -108,10 +108,10 @@ func (n *nvmlGPUs) Do(ctx context.Context, d time.Duration, what string, f func(
 }
 
 // ReadGPUs reads the GPUs one after the other. The first one that times out ends the reading.
-func (n *nvmlGPUs) ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []error, error) {
+func (n *nvmlGPUs) ReadGPUs(ctx context.Context, full bool) (accel.NVML, []error, error) {
 	s, err := n.open(ctx)
 	if err != nil {
-		return snapshot.NVML{}, nil, err
+		return accel.NVML{}, nil, err
 	}
 	out, errs := s.nvml, append([]error{}, s.errs...)
 	for i, seat := range s.seats {
@@ -142,7 +142,7 @@ func (n *nvmlGPUs) ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []er
 
 func (n *nvmlGPUs) readGPU(
 	ctx context.Context, s *nvmlSession, seat *nvmlSeat, full bool,
-) (g snapshot.GPU, failed []error, err error) {
+) (g accel.GPU, failed []error, err error) {
 	err = n.Do(ctx, nvmlGPUTime,
 		fmt.Sprintf("reading GPU %d (%s)", seat.identity.Index, seat.identity.PCIAddress), func() {
 			if !n.current(s) {
@@ -152,7 +152,7 @@ func (n *nvmlGPUs) readGPU(
 			g, failed = seat.read(full)
 		})
 	if err != nil { // f may still be running
-		return snapshot.GPU{}, nil, err
+		return accel.GPU{}, nil, err
 	}
 	return g, failed, nil
 }
@@ -199,7 +199,7 @@ func (n *nvmlGPUs) release(d time.Duration, by string) error {
 }
 
 // GPUsReleased returns the current release.
-func (n *nvmlGPUs) GPUsReleased() *snapshot.GPURelease {
+func (n *nvmlGPUs) GPUsReleased() *accel.GPURelease {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.released.at(n.now())
@@ -224,8 +224,8 @@ func heldDevices() (held []string) {
 type NoNVML struct{}
 
 // ReadGPUs returns ENOENT.
-func (NoNVML) ReadGPUs(context.Context, bool) (snapshot.NVML, []error, error) {
-	return snapshot.NVML{}, nil, &access.Error{Op: "stat", Path: nvidiactl, Err: syscall.ENOENT}
+func (NoNVML) ReadGPUs(context.Context, bool) (accel.NVML, []error, error) {
+	return accel.NVML{}, nil, &access.Error{Op: "stat", Path: nvidiactl, Err: syscall.ENOENT}
 }
 
 // WatchGPUs does nothing.
@@ -237,7 +237,7 @@ func (NoNVML) ReleaseGPUs(context.Context, time.Duration, string) error {
 }
 
 // GPUsReleased is always nil.
-func (NoNVML) GPUsReleased() *snapshot.GPURelease { return nil }
+func (NoNVML) GPUsReleased() *accel.GPURelease { return nil }
 
 // MeasureCPU sets the measurement that tells a stuck call from a late one.
 func (n *nvmlGPUs) MeasureCPU(c *access.CPUWait) { n.turns.CPU = c }

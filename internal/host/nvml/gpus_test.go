@@ -15,7 +15,7 @@ import (
 
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/hosttest"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 func TestNothingIsLoadedWithoutTheDriver(t *testing.T) {
@@ -57,7 +57,7 @@ func TestFiguresOfAGPU(t *testing.T) {
 			}
 		}
 		if *g.Power != 71.25 || *g.Utilization != 0.5 || *g.Temperature != 41 ||
-			*g.RemappedRows != (snapshot.RemappedRows{Correctable: 1, Uncorrectable: 2, Pending: true}) {
+			*g.RemappedRows != (accel.RemappedRows{Correctable: 1, Uncorrectable: 2, Pending: true}) {
 			t.Errorf("%+v", g)
 		}
 		if g.XIDs != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // nvmlLibrary is the part of NVML that is used. Only Init is called before a successful Init or after Shutdown. A
@@ -32,7 +32,7 @@ type nvmlDevice interface {
 	Numbers(function string) ([]uint64, error) // in the order of the members of the result
 	Fields(fields []nvmlField) error           // nvmlDeviceGetFieldValues
 	NVLinkActive(link int) (bool, error)
-	GPUFabric() (snapshot.GPUFabric, error)
+	GPUFabric() (accel.GPUFabric, error)
 	// Traffic is the PCIe bytes since the previous call, as measured by the driver's performance monitor; 0 in the first
 	// call.
 	Traffic() (transmitted, received uint64, err error)

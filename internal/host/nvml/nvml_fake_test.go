@@ -9,7 +9,7 @@ import (
 
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/hosttest"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // fakeNVML is a library with GPUs. It fails the test if it is called while not initialised.
@@ -214,8 +214,8 @@ func (g *fakeGPU) Traffic() (uint64, uint64, error) {
 	return 1000, 2000, g.call("nvmlGpmSampleGet")
 }
 
-func (g *fakeGPU) GPUFabric() (snapshot.GPUFabric, error) {
-	return snapshot.GPUFabric{State: 3}, g.call("nvmlDeviceGetGpuFabricInfoV")
+func (g *fakeGPU) GPUFabric() (accel.GPUFabric, error) {
+	return accel.GPUFabric{State: 3}, g.call("nvmlDeviceGetGpuFabricInfoV")
 }
 
 // newFakeGPUs reads a library with some GPUs, on a machine with a driver.
@@ -236,7 +236,7 @@ func newFakeGPUs(t testing.TB, gpus int) (*nvmlGPUs, *fakeNVML) {
 func (n *nvmlGPUs) stop() { close(n.jobs) }
 
 // readGPUsOf returns a reading that has to succeed.
-func readGPUsOf(t testing.TB, n *nvmlGPUs) (snapshot.NVML, []error) {
+func readGPUsOf(t testing.TB, n *nvmlGPUs) (accel.NVML, []error) {
 	t.Helper()
 	v, errs, err := n.ReadGPUs(t.Context(), true)
 	if err != nil {
@@ -245,7 +245,7 @@ func readGPUsOf(t testing.TB, n *nvmlGPUs) (snapshot.NVML, []error) {
 	return v, errs
 }
 
-func indexes(v snapshot.NVML) (out []int) {
+func indexes(v accel.NVML) (out []int) {
 	for _, g := range v.GPUs {
 		out = append(out, g.Index)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // NVML reports whether this build can load NVIDIA's library.
@@ -270,7 +270,7 @@ func (g nvmlGPU) NVLinkActive(link int) (bool, error) {
 }
 
 // GPUFabric is nvmlDeviceGetGpuFabricInfoV, or its predecessor.
-func (g nvmlGPU) GPUFabric() (snapshot.GPUFabric, error) {
+func (g nvmlGPU) GPUFabric() (accel.GPUFabric, error) {
 	const symbol = "nvmlDeviceGetGpuFabricInfoV"
 	if v, err := nvmlCall(g.c, symbol, func() (nvml.GpuFabricInfo_v3, nvml.Return) {
 		return g.d.GetGpuFabricInfoV().V3()
@@ -290,8 +290,8 @@ func (g nvmlGPU) GPUFabric() (snapshot.GPUFabric, error) {
 
 func gpuFabric(
 	state uint8, status uint32, cluster [16]uint8, clique uint32, health, summary *uint64,
-) snapshot.GPUFabric {
-	f := snapshot.GPUFabric{
+) accel.GPUFabric {
+	f := accel.GPUFabric{
 		State: uint64(state), Status: uint64(status), Clique: uint64(clique), Health: health, Summary: summary,
 	}
 	if cluster != [16]uint8{} {

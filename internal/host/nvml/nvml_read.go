@@ -5,21 +5,22 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // nvmlSeat is a GPU between Init and Shutdown. Only the NVML thread uses it.
 type nvmlSeat struct {
 	device   nvmlDevice
-	identity snapshot.GPU // constant properties
-	links    int          // number of NVLinks
+	identity accel.GPU // constant properties
+	links    int       // number of NVLinks
 	// PCIe traffic since NVML was initialised, if the driver has no counter.
 	transmitted, received uint64
 }
 
 // nvmlReading collects the figures of one GPU and the errors of failed ones.
 type nvmlReading struct {
-	*snapshot.GPU
+	*accel.GPU
 	device nvmlDevice
 	errs   []error
 }
@@ -73,7 +74,7 @@ func (r *nvmlReading) scaled(function string, parts float64) *float64 {
 
 // readSeat reads the constant properties of a GPU.
 func readSeat(index int, device nvmlDevice) (*nvmlSeat, []error) {
-	s := &nvmlSeat{device: device, identity: snapshot.GPU{Index: index}}
+	s := &nvmlSeat{device: device, identity: accel.GPU{Index: index}}
 	r := nvmlReading{GPU: &s.identity, device: device}
 	r.UUID = r.text("nvmlDeviceGetUUID")
 	r.PCIAddress = pciAddress(r.text("nvmlDeviceGetPciInfo"))
@@ -108,7 +109,7 @@ func (s *nvmlSeat) countLinks(r *nvmlReading) {
 }
 
 // read reads the figures of a GPU. It stops at a lost GPU.
-func (s *nvmlSeat) read(full bool) (snapshot.GPU, []error) {
+func (s *nvmlSeat) read(full bool) (accel.GPU, []error) {
 	g := s.identity
 	r := nvmlReading{GPU: &g, device: s.device}
 	for _, part := range []func(*nvmlReading){
@@ -144,14 +145,14 @@ var nvmlFields = []struct {
 	id, scope uint32
 	scale     uint64
 	wide      bool // 32 bits are not enough: they wrap many times between two readings
-	to        func(*snapshot.GPU) **uint64
+	to        func(*accel.GPU) **uint64
 }{
-	{94, 0, 1, false, func(g *snapshot.GPU) **uint64 { return &g.PCIeReplays }},                  // PCIE_REPLAY_COUNTER
-	{197, 0, 1, true, func(g *snapshot.GPU) **uint64 { return &g.PCIeTransmit }},                 // PCIE_COUNT_TX_BYTES
-	{198, 0, 1, true, func(g *snapshot.GPU) **uint64 { return &g.PCIeReceive }},                  // PCIE_COUNT_RX_BYTES
-	{230, 0, 1, false, func(g *snapshot.GPU) **uint64 { return &g.RecoveryAction }},              // GET_GPU_RECOVERY_ACTION
-	{138, nvmlAllLinks, 1024, true, func(g *snapshot.GPU) **uint64 { return &g.NVLinkTransmit }}, // NVLINK_THROUGHPUT_DATA_TX, KiB
-	{139, nvmlAllLinks, 1024, true, func(g *snapshot.GPU) **uint64 { return &g.NVLinkReceive }},  // NVLINK_THROUGHPUT_DATA_RX, KiB
+	{94, 0, 1, false, func(g *accel.GPU) **uint64 { return &g.PCIeReplays }},                  // PCIE_REPLAY_COUNTER
+	{197, 0, 1, true, func(g *accel.GPU) **uint64 { return &g.PCIeTransmit }},                 // PCIE_COUNT_TX_BYTES
+	{198, 0, 1, true, func(g *accel.GPU) **uint64 { return &g.PCIeReceive }},                  // PCIE_COUNT_RX_BYTES
+	{230, 0, 1, false, func(g *accel.GPU) **uint64 { return &g.RecoveryAction }},              // GET_GPU_RECOVERY_ACTION
+	{138, nvmlAllLinks, 1024, true, func(g *accel.GPU) **uint64 { return &g.NVLinkTransmit }}, // NVLINK_THROUGHPUT_DATA_TX, KiB
+	{139, nvmlAllLinks, 1024, true, func(g *accel.GPU) **uint64 { return &g.NVLinkReceive }},  // NVLINK_THROUGHPUT_DATA_RX, KiB
 }
 
 // nvmlLinkErrors are the errors of all NVLinks of a GPU by kind: of Hopper, its predecessors, and Blackwell. Of two
@@ -212,9 +213,9 @@ func (s *nvmlSeat) readFields(r *nvmlReading) {
 	}
 	fields = fields[len(nvmlFields):]
 	for i, e := range nvmlLinkErrors {
-		if known := slices.ContainsFunc(r.NVLinkErrors, func(s snapshot.Stat) bool { return s.Name == e.kind }); !known &&
+		if known := slices.ContainsFunc(r.NVLinkErrors, func(s wire.Stat) bool { return s.Name == e.kind }); !known &&
 			r.keep(fields[i].Err) {
-			r.NVLinkErrors = append(r.NVLinkErrors, snapshot.Stat{Name: e.kind, Value: fields[i].Value})
+			r.NVLinkErrors = append(r.NVLinkErrors, wire.Stat{Name: e.kind, Value: fields[i].Value})
 		}
 	}
 	r.NVLinksUp = linksUp(r, fields[len(nvmlLinkErrors):])
@@ -297,6 +298,6 @@ func readRest(r *nvmlReading) {
 	}
 	r.Throttle = r.number("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
 	if n := r.numbers("nvmlDeviceGetRemappedRows"); n != nil {
-		r.RemappedRows = &snapshot.RemappedRows{Correctable: n[0], Uncorrectable: n[1], Pending: n[2] != 0, Failed: n[3] != 0}
+		r.RemappedRows = &accel.RemappedRows{Correctable: n[0], Uncorrectable: n[1], Pending: n[2] != 0, Failed: n[3] != 0}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/pci"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // helperRequest is a request to the helper, a process that may read what the exporter may not. It has no path: the
@@ -34,11 +34,11 @@ type helperRequest struct {
 
 // helperAnswer is the answer to it.
 type helperAnswer struct {
-	Errno     syscall.Errno      `json:"errno"` // 0: success; helperStuck, helperLate: the read has not returned
-	Processes []snapshot.Process `json:"processes"`
-	Refused   bool               `json:"refused"`
-	Content   []byte             `json:"content"` // of a file
-	Whole     bool               `json:"whole"`
+	Errno     syscall.Errno   `json:"errno"` // 0: success; helperStuck, helperLate: the read has not returned
+	Processes []accel.Process `json:"processes"`
+	Refused   bool            `json:"refused"`
+	Content   []byte          `json:"content"` // of a file
+	Whole     bool            `json:"whole"`
 }
 
 // Limits of the protocol, in bytes, and of the time of a request.

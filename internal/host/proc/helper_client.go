@@ -20,7 +20,7 @@ import (
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/host/source"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // helperClient reads by a helper.
@@ -79,7 +79,7 @@ func (c helperClient) failed(err error) error {
 }
 
 // Processes returns that of the helper. A list of too many is cut, and then no longer complete.
-func (c helperClient) Processes(ctx context.Context, first []int, only bool) ([]snapshot.Process, bool, error) {
+func (c helperClient) Processes(ctx context.Context, first []int, only bool) ([]accel.Process, bool, error) {
 	if len(first) > helperNamed {
 		first, only = first[:helperNamed], false
 	}
@@ -133,16 +133,16 @@ const commandLength = 64
 
 // areProcesses reports whether a list has the form of one from processTable: the helper is not trusted more than the
 // processes themselves.
-func areProcesses(list []snapshot.Process) bool {
+func areProcesses(list []accel.Process) bool {
 	last := 0
-	return !slices.ContainsFunc(list, func(p snapshot.Process) bool {
+	return !slices.ContainsFunc(list, func(p accel.Process) bool {
 		sorted := p.PID > last
 		last = p.PID
 		return !sorted || !isProcess(&p)
 	})
 }
 
-func isProcess(p *snapshot.Process) bool {
+func isProcess(p *accel.Process) bool {
 	isMinor := func(n int) bool { return n >= 0 }
 	isNode := func(name string) bool {
 		_, err := strconv.Atoi(strings.TrimPrefix(name, "uverbs"))
@@ -159,7 +159,7 @@ func isProcess(p *snapshot.Process) bool {
 }
 
 // isDMABUFs reports whether it is a sum that dmabufs returns.
-func isDMABUFs(d snapshot.DMABUFs) bool {
+func isDMABUFs(d accel.DMABUFs) bool {
 	return exportsGPUMemory(d.Exporter, true) && d.Buffers > 0 && d.Buffers <= maxDMABUFs
 }
 

@@ -22,7 +22,7 @@ import (
 	"rdma_exporter/internal/host/hosttest"
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/host/source"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // listenOn listens on a Unix socket.
@@ -124,7 +124,7 @@ func helped(t *testing.T) (dir, name string, direct, byHelper *reader) {
 func TestHelper(t *testing.T) {
 	dir, name, direct, byHelper := helped(t)
 	stop := help(t, dir, name)
-	processes := func(l *reader, first []int, only bool) (found []snapshot.Process) {
+	processes := func(l *reader, first []int, only bool) (found []accel.Process) {
 		t.Helper()
 		for len(found) == 0 || found[0].PID == 42 && found[0].Conf == nil { // its files may be late
 			var refused bool

@@ -8,7 +8,7 @@ import (
 
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/rooted"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // launcherTime limits the search, which reads a file of each process once an hour: up to 0.1 ms each on a busy host.
@@ -18,7 +18,7 @@ const launcherTime = time.Second
 // launchers are those of a tree.
 type Launchers struct{ Tree *rooted.Tree }
 
-func (l Launchers) Launchers(ctx context.Context, names []string) (found []snapshot.Launcher, whole bool, err error) {
+func (l Launchers) Launchers(ctx context.Context, names []string) (found []hostdata.Launcher, whole bool, err error) {
 	pids, err := l.Tree.Pids()
 	if err != nil {
 		return nil, false, err
@@ -39,7 +39,7 @@ func (l Launchers) Launchers(ctx context.Context, names []string) (found []snaps
 		if !slices.Contains(names, name) || statField(stat, statParent) != "1" {
 			continue
 		}
-		one := snapshot.Launcher{Name: name}
+		one := hostdata.Launcher{Name: name}
 		b, err := l.Tree.Read(dir+"/limits", nil)
 		if access.IsAbsent(err) {
 			continue
@@ -48,7 +48,7 @@ func (l Launchers) Launchers(ctx context.Context, names []string) (found []snaps
 			one.Unread = string(access.ReasonOf(err))
 		}
 		one.LockedMemory, one.Unlimited = lockedMemory(b)
-		if !slices.ContainsFunc(found, func(o snapshot.Launcher) bool { return o.Name == name }) {
+		if !slices.ContainsFunc(found, func(o hostdata.Launcher) bool { return o.Name == name }) {
 			found = append(found, one)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 // TestLaunchers: services by name, and not their children: sessions of sshd have limits of their own.
@@ -29,7 +29,7 @@ func TestLaunchers(t *testing.T) {
 	process(901, "containerd", "1", "Limit\n")
 	process(902, "dockerd", "1", "") // it ends during the search
 	memlock := uint64(8388608)
-	want := []snapshot.Launcher{
+	want := []hostdata.Launcher{
 		{Name: "slurmd", Unlimited: true}, {Name: "sshd", LockedMemory: &memlock}, {Name: "containerd"},
 	}
 	got, whole, err := Launchers{table.Tree}.Launchers(t.Context(), []string{"slurmd", "sshd", "containerd", "dockerd"})

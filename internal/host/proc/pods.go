@@ -19,7 +19,7 @@ import (
 
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/lazy"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // Limits of an answer: a kubelet runs 110 pods by default, and each has some 100 bytes for each device, CPU set and
@@ -47,7 +47,7 @@ const (
 type Kubelet string
 
 // Pods makes one connection with one request. Nothing remains open between requests.
-func (k Kubelet) Pods(ctx context.Context) ([]snapshot.Pod, error) {
+func (k Kubelet) Pods(ctx context.Context) ([]accel.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsTime)
 	defer cancel()
 	answer, err := k.list(ctx)
@@ -116,10 +116,10 @@ func rpcError(ctx context.Context, err error) error {
 }
 
 // podsOf returns the pods of an answer.
-func podsOf(answer *podresources.ListPodResourcesResponse) ([]snapshot.Pod, error) {
-	out, devices := []snapshot.Pod{}, 0
+func podsOf(answer *podresources.ListPodResourcesResponse) ([]accel.Pod, error) {
+	out, devices := []accel.Pod{}, 0
 	for _, p := range answer.GetPodResources() {
-		one := snapshot.Pod{Namespace: p.GetNamespace(), Name: p.GetName()}
+		one := accel.Pod{Namespace: p.GetNamespace(), Name: p.GetName()}
 		if len(one.Namespace) > namespaceLength || len(one.Name) > podNameLength ||
 			!namespaceForm().MatchString(one.Namespace) || !podNameForm().MatchString(one.Name) {
 			return nil, fmt.Errorf("%w: pod %.64q", access.ErrMalformed, one.Namespace+"/"+one.Name)
@@ -127,12 +127,12 @@ func podsOf(answer *podresources.ListPodResourcesResponse) ([]snapshot.Pod, erro
 		for _, c := range p.GetContainers() {
 			for _, d := range c.GetDevices() {
 				for _, id := range d.GetDeviceIds() {
-					one.Devices = append(one.Devices, snapshot.DeviceOfPod(id))
+					one.Devices = append(one.Devices, accel.DeviceOfPod(id))
 				}
 			}
 			for _, claim := range c.GetDynamicResources() {
 				for _, r := range claim.GetClaimResources() {
-					one.Devices = append(one.Devices, snapshot.DeviceOfClaim(r.GetDriverName(), r.GetDeviceName()))
+					one.Devices = append(one.Devices, accel.DeviceOfClaim(r.GetDriverName(), r.GetDeviceName()))
 				}
 			}
 		}
@@ -146,7 +146,7 @@ func podsOf(answer *podresources.ListPodResourcesResponse) ([]snapshot.Pod, erro
 		}
 		out = append(out, one)
 	}
-	slices.SortFunc(out, func(a, b snapshot.Pod) int {
+	slices.SortFunc(out, func(a, b accel.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return out, nil

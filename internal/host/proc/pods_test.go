@@ -22,7 +22,7 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // fakeKubelet answers List by a function.
@@ -97,7 +97,7 @@ func TestPods(t *testing.T) {
 	})
 	before := runtime.NumGoroutine()
 	got, err := k.Pods(t.Context())
-	want := []snapshot.Pod{
+	want := []accel.Pod{
 		{Namespace: "default", Name: "vf", Devices: []string{"0000:3b:02.2", "mlx5_core.sf.4"}},
 		{Namespace: "ml", Name: "train-0.worker", Devices: []string{"nvidia2"}},
 		{Namespace: "ml", Name: "train-1", Devices: []string{"0000:3b:02.1", gpu}},

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/host/rooted"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 const (
@@ -24,14 +24,14 @@ const (
 // dmabufs sums up descriptors of DMA-BUFs by exporter of GPU memory: /proc/PID/fdinfo, which has the permission of
 // /proc/PID/fd since Linux 5.15. What cannot be read is left out: it may have been closed meanwhile. kfd: the process
 // holds /dev/kfd.
-func dmabufsOf(t *rooted.Tree, pid int, descriptors []string, kfd bool) []snapshot.DMABUFs {
+func dmabufsOf(t *rooted.Tree, pid int, descriptors []string, kfd bool) []accel.DMABUFs {
 	r, rel := t.At("proc/" + strconv.Itoa(pid) + "/fdinfo")
 	dir, err := r.Open(rel, unix.O_DIRECTORY)
 	if err != nil {
 		return nil
 	}
 	defer unix.Close(dir)
-	sums, seen := map[string]snapshot.DMABUFs{}, map[string]bool{}
+	sums, seen := map[string]accel.DMABUFs{}, map[string]bool{}
 	for _, name := range descriptors[:min(len(descriptors), maxDMABUFs)] {
 		one := readDMABUF(dir, name)
 		if !exportsGPUMemory(one.exporter, kfd) || one.inode != "" && seen[one.inode] {
@@ -42,7 +42,7 @@ func dmabufsOf(t *rooted.Tree, pid int, descriptors []string, kfd bool) []snapsh
 		sum.Exporter, sum.Buffers, sum.Bytes = one.exporter, sum.Buffers+1, sum.Bytes+one.size
 		sums[one.exporter] = sum
 	}
-	var out []snapshot.DMABUFs
+	var out []accel.DMABUFs
 	for _, exporter := range slices.Sorted(maps.Keys(sums)) {
 		out = append(out, sums[exporter])
 	}
@@ -50,7 +50,7 @@ func dmabufsOf(t *rooted.Tree, pid int, descriptors []string, kfd bool) []snapsh
 }
 
 func exportsGPUMemory(exporter string, kfd bool) bool {
-	return exporter == snapshot.ExporterNVIDIA || exporter == snapshot.ExporterDRM && kfd
+	return exporter == accel.ExporterNVIDIA || exporter == accel.ExporterDRM && kfd
 }
 
 // dmabuf is one descriptor. inode is unique to the buffer; empty before Linux 5.14.

@@ -11,7 +11,7 @@ import (
 
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/rooted"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // maxOpenFiles limits the open files that are checked per process and scan. The kernel's own limit is half a million;
@@ -19,7 +19,7 @@ import (
 const maxOpenFiles = 4096
 
 // holds returns the GPUs and RDMA devices that a process has open.
-func (p *processTable) holds(pid int) (out snapshot.Process, err error) {
+func (p *processTable) holds(pid int) (out accel.Process, err error) {
 	out.PID = pid
 	r, rel := p.Tree.At("proc/" + strconv.Itoa(pid) + "/fd")
 	fd, err := r.Open(rel, unix.O_DIRECTORY)
@@ -64,7 +64,7 @@ func (p *processTable) holds(pid int) (out snapshot.Process, err error) {
 
 // describe reads more of a process: its libraries only if it uses GPUs, and its NCCL configuration files only if it
 // uses NCCL.
-func (p *processTable) describe(out *snapshot.Process) {
+func (p *processTable) describe(out *accel.Process) {
 	dir := "proc/" + strconv.Itoa(out.PID) + "/"
 	read := func(name string) []byte {
 		b, err := p.Tree.Read(dir+name, nil)

@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/lazy"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // netdevsNamed limits the netdevs of a network namespace: a pod may create any number.
@@ -16,7 +16,7 @@ const netdevsNamed = 16
 
 // network sets the network namespace of a process that holds an RDMA device, and the netdevs there: those of SR-IOV and
 // host-device pods. A name in a pod's /sys is the pod's choice; /proc/PID/net/dev is the kernel's.
-func (p *processTable) network(out *snapshot.Process) {
+func (p *processTable) network(out *accel.Process) {
 	if len(out.Verbs) == 0 {
 		return
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/lazy"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/words"
 )
 
@@ -80,7 +80,7 @@ func unitOf(path string) string {
 }
 
 // place sets where a process runs, and where permitted whose job it is.
-func (p *processTable) place(out *snapshot.Process, cgroup, environ, status []byte) {
+func (p *processTable) place(out *accel.Process, cgroup, environ, status []byte) {
 	at := placeOf(out.Env, cgroup)
 	out.Job, out.Step, out.Container, out.Unit = at.job, at.step, at.container, at.unit
 	if p.names {
@@ -90,7 +90,7 @@ func (p *processTable) place(out *snapshot.Process, cgroup, environ, status []by
 }
 
 // withoutNames returns processes without the names of jobs and users.
-func withoutNames(found []snapshot.Process) []snapshot.Process {
+func withoutNames(found []accel.Process) []accel.Process {
 	for i := range found {
 		found[i].JobName, found[i].User = "", ""
 	}
@@ -98,7 +98,7 @@ func withoutNames(found []snapshot.Process) []snapshot.Process {
 }
 
 // isPlaced reports whether the fields that place sets have the form that it gives them.
-func isPlaced(p *snapshot.Process) bool {
+func isPlaced(p *accel.Process) bool {
 	return jobForm().MatchString(p.Job) && stepForm().MatchString(p.Step) && containerForm().MatchString(p.Container) &&
 		unitForm().MatchString(p.Unit) &&
 		userForm().MatchString(p.User) && networkForm().MatchString(p.Network) && p.Netdevs == possibleNames(p.Netdevs) &&

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/host/rooted"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // scanTime limits one scan: a link of /proc/PID/fd takes a microsecond.
@@ -21,10 +21,10 @@ const scanTime = 100 * time.Millisecond
 type processTable struct {
 	Tree  *rooted.Tree
 	now   func() time.Time
-	next  int                      // process to continue with
-	named int                      // next of those in first; 0: the next scan begins with the first
-	held  map[int]snapshot.Process // found processes, by PID
-	lib   map[int]libraries        // mapped libraries of a program do not change once NCCL is mapped
+	next  int                   // process to continue with
+	named int                   // next of those in first; 0: the next scan begins with the first
+	held  map[int]accel.Process // found processes, by PID
+	lib   map[int]libraries     // mapped libraries of a program do not change once NCCL is mapped
 	jobs  jobReader
 	names bool // with the names of jobs and users
 
@@ -44,14 +44,14 @@ type libraries struct {
 // NewProcessTable returns the processes of a tree, with the names of jobs and users if names is set.
 func NewProcessTable(t *rooted.Tree, names bool) *processTable {
 	return &processTable{
-		Tree: t, now: time.Now, held: map[int]snapshot.Process{}, lib: map[int]libraries{},
+		Tree: t, now: time.Now, held: map[int]accel.Process{}, lib: map[int]libraries{},
 		jobs: newJobReader(t), names: names,
 	}
 }
 
 func (p *processTable) Processes(
 	ctx context.Context, first []int, only bool,
-) (found []snapshot.Process, refused bool, err error) {
+) (found []accel.Process, refused bool, err error) {
 	pids, err := p.Tree.Pids()
 	if err != nil {
 		return nil, false, err
@@ -60,7 +60,7 @@ func (p *processTable) Processes(
 		_, there := slices.BinarySearch(pids, pid)
 		return !there
 	}
-	maps.DeleteFunc(p.held, func(pid int, _ snapshot.Process) bool { return gone(pid) })
+	maps.DeleteFunc(p.held, func(pid int, _ accel.Process) bool { return gone(pid) })
 	maps.DeleteFunc(p.lib, func(pid int, _ libraries) bool { return gone(pid) })
 	p.jobs.forget(gone)
 
@@ -83,7 +83,7 @@ func (p *processTable) Processes(
 		refused = p.scan(pid, true) || refused
 	}
 	if only {
-		maps.DeleteFunc(p.held, func(pid int, _ snapshot.Process) bool { return !isNamed(pid) })
+		maps.DeleteFunc(p.held, func(pid int, _ accel.Process) bool { return !isNamed(pid) })
 	} else {
 		others := slices.DeleteFunc(slices.Clone(pids), isNamed)
 		from, _ := slices.BinarySearch(others, p.next)
@@ -103,7 +103,7 @@ func (p *processTable) Processes(
 }
 
 // sorted returns the found processes, with their files as far as they have been read.
-func (p *processTable) sorted() (out []snapshot.Process, refused bool) {
+func (p *processTable) sorted() (out []accel.Process, refused bool) {
 	for _, pid := range slices.Sorted(maps.Keys(p.held)) {
 		one := p.held[pid]
 		if one.HasNCCL {

@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/host/source"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // processTree is a /proc tree: the open files and the files of each process.
@@ -102,7 +102,7 @@ func TestProcesses(t *testing.T) {
 		map[string]string{"maps": ncclMaps + "7f00-7f10 r-xp 0 fd:00 9 /opt/lib/libnixl.so\n", "stat": "46 (vllm) S"})
 	p.Process(45, nil, nil)
 	memlock := uint64(8388608)
-	want := []snapshot.Process{
+	want := []accel.Process{
 		{
 			PID: 42, Command: "python (x)", GPUs: []int{3}, Verbs: []string{"uverbs0", "uverbs2"}, NCCL: "2.22.3", HasNCCL: true,
 			LockedMemory: &memlock, Job: "slurm/77", Step: "0", Started: 9876540 * time.Millisecond,
@@ -194,7 +194,7 @@ func TestProcessesNamedContinue(t *testing.T) {
 		}
 	}
 	var only []int
-	table.held, table.named = map[int]snapshot.Process{}, 0
+	table.held, table.named = map[int]accel.Process{}, 0
 	for range 3 {
 		got, _, err := table.Processes(t.Context(), named, true)
 		if only = append(only, len(got)); err != nil {
@@ -260,14 +260,14 @@ func TestDMABUFs(t *testing.T) {
 		name string
 		open []string
 		info map[string]string
-		want []snapshot.DMABUFs
+		want []accel.DMABUFs
 	}{
-		{"NVIDIA, one of them twice, one named, one closed meanwhile", nvidia, nvidiaInfo, []snapshot.DMABUFs{{Exporter: "nv_dmabuf", Buffers: 2, Bytes: 6 << 20}}},
+		{"NVIDIA, one of them twice, one named, one closed meanwhile", nvidia, nvidiaInfo, []accel.DMABUFs{{Exporter: "nv_dmabuf", Buffers: 2, Bytes: 6 << 20}}},
 		{"without an RDMA device", nvidia[1:], map[string]string{"fdinfo/0": buffer("ino:\t7\n", 4096, "nv_dmabuf", "")}, nil},
-		{"amdgpu", []string{verbs, "/dev/kfd", "/dmabuf:"}, map[string]string{"fdinfo/2": buffer("ino:\t7\n", 4096, "drm", "")}, []snapshot.DMABUFs{{Exporter: "drm", Buffers: 1, Bytes: 4096}}},
+		{"amdgpu", []string{verbs, "/dev/kfd", "/dmabuf:"}, map[string]string{"fdinfo/2": buffer("ino:\t7\n", 4096, "drm", "")}, []accel.DMABUFs{{Exporter: "drm", Buffers: 1, Bytes: 4096}}},
 		{"a camera", []string{verbs, "/dev/kfd", "/dmabuf:"}, map[string]string{"fdinfo/2": buffer("ino:\t7\n", 4096, "videobuf2", "exp_name:\tdrm")}, nil},
 		{"fdinfo refused, or of another kernel", []string{verbs, "/dmabuf:"}, map[string]string{"fdinfo/1": head}, nil},
-		{"more than are read", many, manyInfo, []snapshot.DMABUFs{{Exporter: "nv_dmabuf", Buffers: maxDMABUFs, Bytes: maxDMABUFs * 4096}}},
+		{"more than are read", many, manyInfo, []accel.DMABUFs{{Exporter: "nv_dmabuf", Buffers: maxDMABUFs, Bytes: maxDMABUFs * 4096}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p.Process(100+i, c.open, c.info)
@@ -409,7 +409,7 @@ func FuzzProcessFiles(f *testing.F) {
 		lockedMemory(a)
 		env, _ := environment(b)
 		at := placeOf(env, a)
-		p := snapshot.Process{Job: at.job, Step: at.step, Container: at.container, Unit: at.unit}
+		p := accel.Process{Job: at.job, Step: at.step, Container: at.container, Unit: at.unit}
 		if !isPlaced(&p) {
 			t.Fatalf("%+v of %q", at, a)
 		}

@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 	"rdma_exporter/internal/words"
 )
 
@@ -28,7 +29,7 @@ func listKernelMessages(n *snapshot.Node) (out []kernelMessage) {
 		return nil
 	}
 	counts := slices.Clone(n.KernelLog.Counts)
-	slices.SortStableFunc(counts, func(a, b snapshot.KernelLogCount) int { return cmp.Compare(b.SinceBoot, a.SinceBoot) })
+	slices.SortStableFunc(counts, func(a, b hostdata.KernelLogCount) int { return cmp.Compare(b.SinceBoot, a.SinceBoot) })
 	for _, c := range counts[:min(len(counts), maxKernelMessages)] {
 		m := kernelMessage{
 			Time: "unknown", SinceBoot: formatSinceBoot(c.SinceBoot), Count: c.Count,

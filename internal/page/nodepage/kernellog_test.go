@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 )
 
 func TestKernelMessages(t *testing.T) {
 	at := time.Date(2026, 3, 2, 8, 5, 30, 0, time.UTC)
-	n := &snapshot.Node{KernelLog: &snapshot.KernelLog{Counts: []snapshot.KernelLogCount{
-		{KernelLogKey: snapshot.KernelLogKey{Driver: "mlx5_ib", Kind: "hung_task"}, Count: 1, SinceBoot: 3 * time.Second},
+	n := &snapshot.Node{KernelLog: &hostdata.KernelLog{Counts: []hostdata.KernelLogCount{
+		{KernelLogKey: hostdata.KernelLogKey{Driver: "mlx5_ib", Kind: "hung_task"}, Count: 1, SinceBoot: 3 * time.Second},
 		{
-			KernelLogKey: snapshot.KernelLogKey{
+			KernelLogKey: hostdata.KernelLogKey{
 				Device: "mlx5_0", PCIAddress: "0000:4d:00.0", Driver: "mlx5_core", Kind: "module_error",
 			}, Count: 4,
 			Detail: "module 0, High Temperature", SinceBoot: 26*time.Hour + 5*time.Second + 100*time.Millisecond, At: at,

@@ -11,6 +11,8 @@ import (
 	"rdma_exporter/internal/maintenance"
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/hostdata"
 	"rdma_exporter/internal/topo"
 )
 
@@ -52,13 +54,13 @@ type Node struct {
 	// Maintenance is there while it is announced.
 	Maintenance *maintenance.Notice `json:"maintenance,omitempty"`
 	// GPUsReleased is there while the exporter reads no GPU, on request.
-	GPUsReleased *snapshot.GPURelease `json:"gpus_released,omitempty"`
+	GPUsReleased *accel.GPURelease `json:"gpus_released,omitempty"`
 
 	// Incidents are the captures that are kept of them, the newest first.
 	Incidents []Incident `json:"incidents,omitempty"`
 
 	// Setup are the settings of the host, as check --setup --json has them; absent where they were not read.
-	Setup []snapshot.SetupRow `json:"setup,omitempty"`
+	Setup []hostdata.SetupRow `json:"setup,omitempty"`
 
 	Waiting    []page.Waiting  `json:"waiting"`
 	Ports      []Port          `json:"ports"`

@@ -18,12 +18,14 @@ import (
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/page/pagetest"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/internal/transceiver"
 )
 
 // node returns a node with devices of one port each, a GPU beside the first, and two hours of history.
 func node(names ...string) Input {
-	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}, GDR: &snapshot.GDR{}, Optics: &snapshot.Optics{}}
+	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}, GDR: &accel.GDR{}, Optics: &wire.Optics{}}
 	h := &History{
 		From: pagetest.Now().
 			Add(-span),
@@ -39,11 +41,11 @@ func node(names ...string) Input {
 			Expected: snapshot.Expected{ExpectedRate: new(400e9), ExpectedRateSource: "siblings"},
 			Netdev:   []snapshot.Netdev{{Name: "eth" + name}},
 		}}})
-		n.GDR.NICs = append(n.GDR.NICs, snapshot.GDRNIC{
+		n.GDR.NICs = append(n.GDR.NICs, accel.GDRNIC{
 			Device: name, PCIAddress: address, Root: fmt.Sprintf("pci%04x:00", i), Path: []string{root, address}, Active: true,
 		})
-		n.Optics.Cages = append(n.Optics.Cages, snapshot.Cage{
-			Device: name, Port: 1, Netdev: "eth" + name, State: snapshot.CagePresent,
+		n.Optics.Cages = append(n.Optics.Cages, wire.Cage{
+			Device: name, Port: 1, Netdev: "eth" + name, State: wire.CagePresent,
 			Module: &transceiver.Module{
 				Vendor: "Mellanox", PartNumber: "MMA4Z00-NS", FormFactor: "OSFP", Temperature: new(48.0),
 			},
@@ -93,17 +95,17 @@ func TestHostileText(t *testing.T) {
 		*n.Optics.Cages[1].Module = transceiver.Module{
 			Vendor: evil, PartNumber: evil, SerialNumber: evil, FormFactor: evil, State: evil,
 		}
-		pair := snapshot.GDRPair{
+		pair := accel.GDRPair{
 			Topology: evil, Distance: evil, Mechanism: evil, Eligible: true, Send: evil, Receive: evil, Reason: evil,
 			Words: evil, Remedy: evil,
 		}
 		n.GDR.Driver, n.GDR.Flavour, n.GDR.Peermem = evil, evil, evil
 		n.GDR.NICs[0].CPUs = evil
-		n.GDR.GPUs = []snapshot.GDRGPU{{
+		n.GDR.GPUs = []accel.GDRGPU{{
 			Index: evil, Model: evil, PCIAddress: "0000:02:00.0", Root: "pci0000:00", Best: pair,
-			Hops: []snapshot.PCIeHop{{Address: "0000:00:00.0"}, {Address: "0000:02:00.0"}},
+			Hops: []accel.PCIeHop{{Address: "0000:00:00.0"}, {Address: "0000:02:00.0"}},
 		}}
-		n.GDR.Pairs = []snapshot.GDRPair{pair, pair}
+		n.GDR.Pairs = []accel.GDRPair{pair, pair}
 		in.Report.Verdict, in.Report.Findings = "critical", []check.Finding{{
 			Alert: evil, Severity: "critical", State: "firing", Since: pagetest.Now(),
 			Labels:  map[string]string{"device": evil, "port": "1"},

@@ -11,6 +11,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/internal/transceiver"
 	"rdma_exporter/internal/words"
 )
@@ -98,8 +99,8 @@ func newPort(in Input, device string, p *snapshot.Port) Port {
 	}
 	if in.Node.Optics != nil {
 		for _, c := range in.Node.Optics.Cages {
-			if c.Device == device && c.Port == p.Number && c.State != snapshot.CageUnread &&
-				c.State != snapshot.CageUnsupported {
+			if c.Device == device && c.Port == p.Number && c.State != wire.CageUnread &&
+				c.State != wire.CageUnsupported {
 				out.Modules = append(out.Modules, newModule(&c))
 			}
 		}
@@ -119,7 +120,7 @@ func newPort(in Input, device string, p *snapshot.Port) Port {
 }
 
 // newModule returns the transceiver in a cage as the page shows it.
-func newModule(c *snapshot.Cage) Module {
+func newModule(c *wire.Cage) Module {
 	out := Module{Netdev: exposition.ValidLabel(c.Netdev), State: string(c.State)}
 	m := c.Module
 	if m == nil {

@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/internal/words"
 )
 
@@ -272,9 +273,9 @@ func pauseCell(p *Port) page.Cell {
 }
 
 // noModules are the reasons why a port has no transceiver data, by the state of its cage.
-var noModules = map[snapshot.CageState]string{
-	snapshot.CageUnread:      "transceiver not read yet, or permission denied",
-	snapshot.CageUnsupported: "no transceiver data from this driver",
+var noModules = map[wire.CageState]string{
+	wire.CageUnread:      "transceiver not read yet, or permission denied",
+	wire.CageUnsupported: "no transceiver data from this driver",
 }
 
 // portsWithCounters returns the ports with an error counter in the last round.

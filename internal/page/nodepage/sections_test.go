@@ -11,17 +11,19 @@ import (
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/page/pagetest"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // TestOrderOfSections: findings come first; the topology comes before the ports only where something is wrong with it.
 func TestOrderOfSections(t *testing.T) {
 	gpu := func(in *Input, send string) {
-		pair := snapshot.GDRPair{Topology: "PIX", Eligible: true, Send: send, Receive: send}
-		in.Node.GDR.GPUs = []snapshot.GDRGPU{{
+		pair := accel.GDRPair{Topology: "PIX", Eligible: true, Send: send, Receive: send}
+		in.Node.GDR.GPUs = []accel.GDRGPU{{
 			Index: "0", PCIAddress: "0000:02:00.0", Root: "pci0000:00", Best: pair,
-			Hops: []snapshot.PCIeHop{{Address: "0000:00:00.0"}, {Address: "0000:02:00.0"}},
+			Hops: []accel.PCIeHop{{Address: "0000:00:00.0"}, {Address: "0000:02:00.0"}},
 		}}
-		in.Node.GDR.Pairs = []snapshot.GDRPair{pair}
+		in.Node.GDR.Pairs = []accel.GDRPair{pair}
 	}
 	for name, c := range map[string]struct {
 		change func(*Input)
@@ -129,7 +131,7 @@ func TestUnknown(t *testing.T) {
 		"pause":          {func(in *Input) { in.History.Lines[pausesSwitch], in.History.Lines[pausedBySwitch] = nil, nil }, grey + "unknown: PFC pause duration not exposed by this driver<"},
 		"traffic":        {func(in *Input) { in.History.Lines[transmit] = nil }, grey + "unknown: no data counters in the last round<"},
 		"errors":         {func(*Input) {}, grey + "unknown: no error counters from this driver<"},
-		"unsupported":    {func(in *Input) { in.Node.Optics.Cages[0].State = snapshot.CageUnsupported }, grey + "unknown: no transceiver data from this driver<"},
+		"unsupported":    {func(in *Input) { in.Node.Optics.Cages[0].State = wire.CageUnsupported }, grey + "unknown: no transceiver data from this driver<"},
 		"no cage":        {func(in *Input) { in.Node.Optics.Cages = nil }, grey + "unknown: no transceiver cage found for this port<"},
 		"no transceiver": {func(in *Input) { in.Node.Optics = nil }, grey + "unknown: transceivers are not read<"},
 	} {
@@ -165,15 +167,15 @@ func TestStaleLimit(t *testing.T) {
 // TestDMABUFsOfJob: the data path of a running job names the DMA-BUFs that its process keeps open.
 func TestDMABUFsOfJob(t *testing.T) {
 	in := node("mlx5_0")
-	p := snapshot.Process{PID: 42, DMABUFs: []snapshot.DMABUFs{{Exporter: "nv_dmabuf", Buffers: 2, Bytes: 3 << 20}}}
-	in.Node.GDR.Processes = []snapshot.Process{p}
-	pair := snapshot.GDRPair{Topology: "PIX", Eligible: true, Send: "direct", Receive: "direct"}
-	in.Node.GDR.GPUs = []snapshot.GDRGPU{{
+	p := accel.Process{PID: 42, DMABUFs: []accel.DMABUFs{{Exporter: "nv_dmabuf", Buffers: 2, Bytes: 3 << 20}}}
+	in.Node.GDR.Processes = []accel.Process{p}
+	pair := accel.GDRPair{Topology: "PIX", Eligible: true, Send: "direct", Receive: "direct"}
+	in.Node.GDR.GPUs = []accel.GDRGPU{{
 		Index: "0", PCIAddress: "0000:02:00.0", Root: "pci0000:00", Best: pair,
-		Hops:      []snapshot.PCIeHop{{Address: "0000:00:00.0"}, {Address: "0000:02:00.0"}},
-		Transport: &snapshot.GDRTransport{State: "gdr", Reason: "dmabuf_open", Words: "words", Process: &p},
+		Hops:      []accel.PCIeHop{{Address: "0000:00:00.0"}, {Address: "0000:02:00.0"}},
+		Transport: &accel.GDRTransport{State: "gdr", Reason: "dmabuf_open", Words: "words", Process: &p},
 	}}
-	in.Node.GDR.Pairs = []snapshot.GDRPair{pair}
+	in.Node.GDR.Pairs = []accel.GDRPair{pair}
 	if text := render(t, in); !strings.Contains(text, "gdr (process 42): words; keeps 2 DMA-BUFs of GPU memory open (nv_dmabuf), 3 MiB") {
 		t.Error("the page lacks the DMA-BUFs")
 	}

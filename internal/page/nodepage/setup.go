@@ -5,6 +5,7 @@ import (
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/hostdata"
 	"rdma_exporter/internal/words"
 )
 
@@ -17,7 +18,7 @@ type setupView struct {
 
 // difference is a setting with its objects.
 type difference struct {
-	snapshot.SetupRow
+	hostdata.SetupRow
 	Health  page.Health
 	Objects string
 	Sets    []string // commands
@@ -31,11 +32,11 @@ func newSetupView(n *snapshot.Node) *setupView {
 	}
 	rows := n.Setup.Rows
 	v := &setupView{
-		Differ:  listDifferences(rows, snapshot.SetupDiffers),
-		Unknown: listDifferences(rows, snapshot.SetupUnknown),
+		Differ:  listDifferences(rows, hostdata.SetupDiffers),
+		Unknown: listDifferences(rows, hostdata.SetupUnknown),
 	}
 	for _, r := range rows {
-		if r.State == snapshot.SetupOK {
+		if r.State == hostdata.SetupOK {
 			v.OK++
 		}
 	}
@@ -43,7 +44,7 @@ func newSetupView(n *snapshot.Node) *setupView {
 }
 
 // listDifferences returns the settings in a state, with their objects.
-func listDifferences(rows []snapshot.SetupRow, state snapshot.SetupState) (out []difference) {
+func listDifferences(rows []hostdata.SetupRow, state hostdata.SetupState) (out []difference) {
 	for _, d := range setup.Deviations(rows, state) {
 		x := difference{
 			SetupRow: check.ShownSetting(d.Row), Health: page.Info, Objects: page.Shorten(check.SetupObjects(d), page.MaxText),

@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/nvml"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // gpuRelease releases the GPUs on request, by the control socket or over HTTP.
@@ -53,8 +53,8 @@ func (g gpuRelease) release(ctx context.Context, d time.Duration, by string) err
 // what ended.
 func (g gpuRelease) addHandlers(mux *http.ServeMux) {
 	control.Handle(mux, "GET "+control.GPUPath,
-		func(*http.Request) (*snapshot.GPURelease, error) { return g.gpus.GPUsReleased(), nil })
-	control.Handle(mux, "POST "+control.GPUReleasePath, func(r *http.Request) (*snapshot.GPURelease, error) {
+		func(*http.Request) (*accel.GPURelease, error) { return g.gpus.GPUsReleased(), nil })
+	control.Handle(mux, "POST "+control.GPUReleasePath, func(r *http.Request) (*accel.GPURelease, error) {
 		d, err := time.ParseDuration(r.URL.Query().Get("for"))
 		if err == nil {
 			err = checkRelease(d)
@@ -67,7 +67,7 @@ func (g gpuRelease) addHandlers(mux *http.ServeMux) {
 		}
 		return g.gpus.GPUsReleased(), nil
 	})
-	control.Handle(mux, "POST "+control.GPUResumePath, func(r *http.Request) (*snapshot.GPURelease, error) {
+	control.Handle(mux, "POST "+control.GPUResumePath, func(r *http.Request) (*accel.GPURelease, error) {
 		before := g.gpus.GPUsReleased()
 		return before, g.release(r.Context(), 0, requesterOf(r))
 	})

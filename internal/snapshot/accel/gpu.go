@@ -1,8 +1,12 @@
-package snapshot
+// Package accel is the data of GPUs: their state, the processes that use them, GPUDirect RDMA and PCIe, as plain typed
+// data.
+package accel
 
 import (
 	"fmt"
 	"time"
+
+	"rdma_exporter/internal/snapshot/wire"
 )
 
 // GPUs is the NVIDIA GPUs of a node: those reported by NVML, and those that are missing in NVML.
@@ -128,7 +132,7 @@ type GPU struct {
 	NVLinkReceive  *uint64
 	// XIDs counts the XID errors since the exporter started listening: events nvmlEventTypeXidCriticalError.
 	XIDs         *uint64
-	NVLinkErrors []Stat // of all NVLinks, by kind
+	NVLinkErrors []wire.Stat // of all NVLinks, by kind
 
 	Fabric       *GPUFabric // nil if the GPU is not on an NVSwitch fabric
 	RemappedRows *RemappedRows

@@ -1,4 +1,6 @@
-package snapshot
+// Package hostdata is the data of the host itself: settings, the RDMA stack, modules, the kernel log, sensors, as plain
+// typed data.
+package hostdata
 
 // Setup is the settings of the host for RDMA training.
 type Setup struct {

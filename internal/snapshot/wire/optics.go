@@ -1,4 +1,4 @@
-package snapshot
+package wire
 
 import (
 	"time"

@@ -1,4 +1,5 @@
-package snapshot
+// Package wire is what a netdev says of its link: statistics, pause, FEC and the transceiver, as plain typed data.
+package wire
 
 import (
 	"slices"
@@ -155,4 +156,10 @@ type PFCFlow struct {
 	Stalled             float64  // seconds in samples that were paused for more than half of their length
 	Ratios              []uint64 // samples by paused ratio, in buckets
 	RatioSum            float64
+}
+
+// Stat is one counter as the kernel names it.
+type Stat struct {
+	Name  string
+	Value uint64
 }

@@ -1,4 +1,4 @@
-package snapshot
+package accel
 
 // GDR is the requirements of GPUDirect RDMA, and how NCCL would use it.
 type GDR struct {
