@@ -182,7 +182,8 @@ func (x *Fabric) Collect(_ context.Context, names []string) (*rounds.Picture, er
 
 // CollectWithin returns the metrics of the last sweep that the rules read, for a round at this time.
 func (x *Fabric) CollectWithin(context.Context, []string, time.Duration) (*rounds.Picture, error) {
-	p := &rounds.Picture{At: x.clock(), Read: x.clock(), Families: x.Monitor.Families()}
+	p := &rounds.Picture{At: x.clock(), Read: x.clock(), Unread: x.unswept()}
+	p.Families = x.Monitor.Families()
 	if reads := x.Reads.Load(); reads != nil {
 		p.Families = slices.DeleteFunc(slices.Clone(p.Families),
 			func(f exposition.Family) bool { return !(*reads)[f.Head.Desc.Name] })
@@ -195,6 +196,19 @@ func (x *Fabric) CollectWithin(context.Context, []string, time.Duration) (*round
 		})
 	}
 	return p, nil
+}
+
+// unswept returns the names of all metrics before the first sweep of this run has a result: what an earlier run found
+// lasts until then. Otherwise nil.
+func (x *Fabric) unswept() map[string]bool {
+	if x.Monitor.Picture().Fabric != nil {
+		return nil
+	}
+	out := map[string]bool{}
+	for _, d := range fabric.Descs() {
+		out[d.Name] = true
+	}
+	return out
 }
 
 // unread returns why the last sweep has no result; empty if it has one.

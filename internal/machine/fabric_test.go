@@ -2,8 +2,13 @@ package machine
 
 import (
 	"fmt"
+	"log/slog"
 	"testing"
+	"time"
 
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/capture/replay"
+	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/host/hosttest"
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/host/umad"
@@ -43,4 +48,42 @@ func TestFabricPort(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFabricBeforeItsFirstSweep: until a sweep has a result, nothing that an earlier run found has ended.
+func TestFabricBeforeItsFirstSweep(t *testing.T) {
+	a, err := capture.Load("../cli/testdata/fabric-ok.txtar", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := replay.Play(a, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.Seek(p.Last()); err != nil {
+		t.Fatal(err)
+	}
+	x := &Fabric{clock: time.Now, Monitor: &fabric.Monitor{
+		Memory: fabric.NewMemory(fabric.Data{}), Logger: slog.New(slog.DiscardHandler),
+		Open: func() (mad.Transport, error) {
+			return mad.NewPlayer(func(file string) ([]byte, error) { return p.Read(file, nil) }), nil
+		},
+	}}
+	unread := func() bool {
+		picture, err := x.CollectWithin(t.Context(), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return picture.Unread["rdma_fabric_nodes"]
+	}
+	x.Monitor.Run(t.Context(), func(sweep func()) {
+		if !unread() {
+			t.Error("before the first sweep everything has been read")
+		}
+		sweep()
+		if unread() {
+			t.Error("after a sweep something is unread")
+		}
+	})
 }
