@@ -291,7 +291,8 @@ func TestFabricAlerts(t *testing.T) {
 		s.waitFor(t, "rdma_alerting_alertmanagers 1")
 	})
 	t.Run("after", func(t *testing.T) { // in whole seconds, without the time between the two
-		if after := pendingFor(startOn(t, recorded(t, faultyFabric), args(url, dir)...)); after < before.Truncate(time.Second) {
+		after := pendingFor(startOn(t, recorded(t, faultyFabric), args(url, dir)...))
+		if after < before.Truncate(time.Second) {
 			t.Errorf("pending for %s, and for %s before the restart", after, before)
 		}
 	})
