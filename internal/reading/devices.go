@@ -98,18 +98,18 @@ func (d *Devices[S, T]) Keep(h *host.Host, roster *Roster) []keptDevice[S] {
 			if d.Quarantines {
 				k.quarantine = &Quarantine{}
 			}
-			d.changed(h, name, false)
+			d.notifyChanged(h, name, false)
 		}
 		kept[i] = k
 	}
 	for name := range before {
-		d.changed(h, name, true)
+		d.notifyChanged(h, name, true)
 	}
 	d.roster, d.kept = roster, kept
 	return kept
 }
 
-func (d *Devices[S, T]) changed(h *host.Host, device string, gone bool) {
+func (d *Devices[S, T]) notifyChanged(h *host.Host, device string, gone bool) {
 	if d.Changed != nil {
 		d.Changed(h, device, gone)
 	}
@@ -163,7 +163,7 @@ func (d *Devices[S, T]) ReadAll(
 			defer r.End()
 			res.value, res.ok = read(r, roster.Device(r, k.name), k.state)
 		}()
-		if res.mixed = r.mixed(); res.mixed { // and failures are no fault
+		if res.mixed = r.isMixed(); res.mixed { // and failures are no fault
 			res.ok, r.Issues = false, nil
 		}
 		res.issues, res.held = r.Issues, r.Quarantine.Items(r.Now())+r.Held

@@ -136,9 +136,9 @@ func (r Reads) Try(request func() error) error {
 	return err
 }
 
-// mixed reports whether the data may be of two devices: the device was replaced since the start of the round.
+// isMixed reports whether the data may be of two devices: the device was replaced since the start of the round.
 // Descriptors that were open by then and return no error are of the first.
-func (r *Reader) mixed() bool {
+func (r *Reader) isMixed() bool {
 	if !r.used || !r.beside && len(r.Issues) == 0 && r.Host.Settled() {
 		return false
 	}
