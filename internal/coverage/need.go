@@ -76,7 +76,7 @@ func Any(needs ...Need) Need {
 		}
 	}
 	flat = sortUnique(flat)
-	// A need that includes all of another one is redundant: the other one is met earlier.
+	// A need that includes another alternative is redundant: whenever it is met, so is the other one.
 	out := slices.DeleteFunc(slices.Clone(flat), func(n Need) bool {
 		return slices.ContainsFunc(flat, func(less Need) bool { return less.key() != n.key() && n.includes(less) })
 	})

@@ -283,7 +283,7 @@ func (s *Scheduler) join(ctx context.Context, r *runner, young time.Duration) (w
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.running == running { // still in progress, unless it ends while the others reach their deadlines
+		if r.running == running { // in progress; it may have ended while other collectors were waited for
 			return nil
 		}
 		return r.last
