@@ -6,7 +6,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// LabelOf returns the value of a label beside the netdev.
+// LabelOf returns the value of a label other than the netdev.
 func LabelOf(c *snapshot.NetdevCount, name string) string {
 	switch name {
 	case "priority", "lane", "queue":

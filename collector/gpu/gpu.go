@@ -98,7 +98,7 @@ func (c *gpu) ignored(known []expect.GPURecord) (out []snapshot.GPUName) {
 	return out
 }
 
-// nameOf returns the name of a GPU in metrics: those of AMD have no index.
+// nameOf returns the name of a GPU in metrics. AMD GPUs have no index.
 func nameOf(g expect.GPURecord) snapshot.GPUName {
 	if g.Driver == snapshot.DriverAMD {
 		return snapshot.GPUName{UUID: g.UUID}
