@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/exposition"
 )
 
-// allDescs returns those of all collectors; the traffic of a port has two sources.
+// allDescs returns the Descs of all collectors, each once: the traffic of a port has two sources.
 func allDescs() (out []*metric.Desc) {
 	for _, c := range All(shared.Options{}) {
 		for _, d := range c.Descs {

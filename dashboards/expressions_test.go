@@ -64,8 +64,8 @@ func metrics(t *testing.T) map[string]metric {
 	return out
 }
 
-// records returns what the rules record. Their labels are those by which anything is aggregated in them, or in the
-// records that they read.
+// records returns the metrics that the rules record. Their labels are the labels of aggregations in their expressions,
+// or in the records that these read.
 func records(t *testing.T) map[string]metric {
 	t.Helper()
 	exprs := map[string][]string{}
@@ -98,7 +98,7 @@ func records(t *testing.T) map[string]metric {
 	return out
 }
 
-// groupings returns the labels by which anything is aggregated in a record, and those that it sets.
+// groupings returns the labels of aggregations in a record, and the labels that it sets.
 func groupings(t *testing.T, exprs map[string][]string, record string, seen map[string]bool) (out []string) {
 	t.Helper()
 	if seen[record] {
@@ -230,7 +230,7 @@ func missing(clause string, named, there []string) (out []string) {
 	return out
 }
 
-// labels returns those that the result of an expression may have.
+// labels returns the labels that the result of an expression may have.
 func labels(n parser.Node, known map[string]metric) (out []string) {
 	switch n := n.(type) {
 	case *parser.VectorSelector:

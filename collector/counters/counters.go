@@ -29,7 +29,7 @@ func StatOf(stats []wire.Stat, name string) (uint64, bool) {
 	return stats[i].Value, true
 }
 
-// Entry returns the value of a key, a new one if there is none.
+// Entry returns the value of a key, and adds a zero value if the key is missing.
 func Entry[K comparable, V any](m map[K]*V, key K) *V {
 	v := m[key]
 	if v == nil {

@@ -6,7 +6,7 @@ import (
 	"rdma_exporter/internal/snapshot/wire"
 )
 
-// LabelOf returns the value of a label beside the netdev.
+// LabelOf returns the value of a label other than the netdev.
 func LabelOf(c *wire.NetdevCount, name string) string {
 	switch name {
 	case "priority", "lane", "queue":

@@ -12,7 +12,7 @@ import (
 // StatsSource is the source of statistics in the help of their metrics.
 const StatsSource = "ethtool -S (ETHTOOL_GSTATS)"
 
-// NetdevDesc returns a Desc of a netdev statistic; labels are those beside device, port and netdev.
+// NetdevDesc returns a Desc of a netdev statistic; labels are added to device, port and netdev.
 func NetdevDesc(name, help, origin string, labels ...string) *metric.Desc {
 	return metric.Of(metric.EthernetPorts, metric.Asks(source.NetdevStats,
 		metric.Port(name, help, origin, append([]string{"netdev"}, labels...)...)))

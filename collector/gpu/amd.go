@@ -34,8 +34,7 @@ func readAMD(r reading.Reads, functions []string) []accel.AMDGPU {
 	return out
 }
 
-// recordsOf returns the GPUs of AMD that are remembered: those with a driver, and an ID that no other one has at their
-// place.
+// recordsOf returns the AMD GPUs to remember: those with a driver and a unique ID.
 func recordsOf(amd []accel.AMDGPU) (out []expect.GPURecord) {
 	for _, g := range amd {
 		if g.Driver == accel.DriverAMD && g.UUID != "" {

@@ -99,7 +99,7 @@ func (c *gpu) ignored(known []expect.GPURecord) (out []accel.GPUName) {
 	return out
 }
 
-// nameOf returns the name of a GPU in metrics: those of AMD have no index.
+// nameOf returns the name of a GPU in metrics. AMD GPUs have no index.
 func nameOf(g expect.GPURecord) accel.GPUName {
 	if g.Driver == accel.DriverAMD {
 		return accel.GPUName{UUID: g.UUID}

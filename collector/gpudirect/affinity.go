@@ -56,7 +56,8 @@ func affinity(d *accel.GDR, gpu int) (nics []int, distance string) {
 	return nics, string(distances[best])
 }
 
-// dcgmBusID returns a PCI address as in the DCGM exporter, that of NVML: 00000000:1B:00.0, with a domain of 8 digits.
+// dcgmBusID returns a PCI address in the format of NVML and the DCGM exporter: 00000000:1B:00.0, with a domain of 8
+// digits.
 func dcgmBusID(address string) string {
 	domain, rest, ok := strings.Cut(address, ":")
 	if !ok || len(domain) > 8 {

@@ -58,7 +58,8 @@ func (b *bufinfo) read(ctx context.Context, h *host.Host) {
 	}
 }
 
-// of returns the number of GPU buffers with an attached device other than these GPUs, at the last read. Nil: unknown.
+// of returns the number of GPU buffers with an attached device that is none of these GPUs, as of the last read; nil if
+// unknown.
 func (b *bufinfo) of(now time.Time, gpus []gdrGPU) *uint64 {
 	if b.attached == nil || b.tried.Due(now, bufinfoInterval+meterSpan) {
 		return nil

@@ -49,8 +49,8 @@ func listsQPs(name string, devices []snapshot.Device) bool {
 	return i >= 0 && slices.Contains(memoryQPs, devices[i].Driver)
 }
 
-// jobs returns the workloads on the ports of each device. A device that RDMA netlink does not answer for has those that
-// have it open.
+// jobs returns the workloads on the ports of each device. A device without an answer of RDMA netlink has the processes
+// that have it open.
 func (o holderSearch) jobs(
 	h *host.Host, found []accel.Process, names []string, devices []snapshot.Device,
 ) (out []accel.DeviceJobs) {
@@ -96,8 +96,8 @@ func (o holderSearch) jobs(
 	return out
 }
 
-// listHolders returns the uses of a device, one of each process that RDMA netlink lists with memory registered or queue
-// pairs. NCCL opens all devices, also those that it does not use.
+// listHolders returns the uses of a device, one for each process that RDMA netlink lists with registered memory or
+// queue pairs. NCCL opens all devices, also those that it does not use.
 func listHolders(answer []host.RDMAHolder, byPID map[int]*accel.Process) (uses []accel.PortJob) {
 	uses = make([]accel.PortJob, 0, len(answer))
 	for i := range answer {

@@ -163,8 +163,8 @@ func settings(p *accel.Process, machine nccl.Env) nccl.Env {
 	return nccl.Env(p.Env).With(machine)
 }
 
-// holderOf returns the process by which a GPU is evaluated: one with NCCL, else one with an RDMA device. Nil: there is
-// none.
+// holderOf returns the process whose settings apply to a GPU: one with NCCL, else one with an RDMA device; nil if there
+// is none.
 func holderOf(g *gdrGPU, processes []accel.Process) (found *accel.Process) {
 	for i := range processes {
 		p := &processes[i]

@@ -137,7 +137,7 @@ func ownersOf(devices [][]string, owners map[string][]int) (out []int) {
 }
 
 // devicesOfPods returns the devices that the processes of each pod have open, by UID. gpus are the names of GPUs by
-// minor number, nodes those of RDMA devices by uverbs node.
+// minor number, nodes the names of RDMA devices by uverbs node.
 func devicesOfPods(found []accel.Process, gpus map[int][]string, nodes map[string][]string) map[string]podDevices {
 	out := map[string]podDevices{}
 	for i := range found {

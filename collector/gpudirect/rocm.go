@@ -71,7 +71,7 @@ func readKernelOptions(r reading.Reads, kernel string, options ...string) *bool 
 // configLength limits the unpacked configuration: that of a distribution has 300 kB.
 const configLength = 4 << 20
 
-// unzipped returns the content of a compressed file; nil if it is none.
+// unzipped returns the content of a gzip file; nil if the file is not compressed.
 func unzipped(text string) []byte {
 	z, err := gzip.NewReader(strings.NewReader(text))
 	if err != nil {

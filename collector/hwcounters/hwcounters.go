@@ -231,7 +231,7 @@ func counts(stats []wire.Stat, names map[string]*metric.Desc, d *metric.Desc) bo
 	return slices.ContainsFunc(stats, func(st wire.Stat) bool { return transportDesc(names, st.Name) == d })
 }
 
-// transportDesc returns the metric of a driver's counter; mlx5 prefixes those of a representor with vport_.
+// transportDesc returns the metric of a driver's counter. mlx5 prefixes the counters of a representor with vport_.
 func transportDesc(names map[string]*metric.Desc, stat string) *metric.Desc {
 	stat = strings.TrimPrefix(stat, "vport_")
 	if d := names[stat]; d != nil {

@@ -47,9 +47,9 @@ func (f *nicFunction) isLike(others []nicFunction) bool {
 	return n >= minLike
 }
 
-// withoutDevice returns the functions without an RDMA device beside others that have one: those like one of them, and
-// others that support RDMA and have no driver, or nothing but RDMA to do. The device of the latter may be in another
-// network namespace (apart).
+// withoutDevice returns the functions without an RDMA device on a host with RDMA devices: functions like one that has a
+// device, and other functions that support RDMA and have no driver, or support RDMA only. The device of the latter may
+// be in another network namespace (apart).
 func withoutDevice(all []nicFunction, apart bool) (out []hostdata.BareFunction) {
 	for i := range all {
 		f := &all[i]
@@ -77,8 +77,8 @@ func functionsForRDMA(all []nicFunction) (out []hostdata.StackFunction) {
 	return out
 }
 
-// functionsOfNICs returns the functions of network controllers, and those whose class is not readable, by address,
-// without virtual functions beside their physical one.
+// functionsOfNICs returns the functions of network controllers, and functions whose class is not readable, by address,
+// without virtual functions whose physical function is on this host.
 func functionsOfNICs(r reading.Reads) (out []nicFunction) {
 	names, err := r.Host.Files.List("sys/bus/pci/devices")
 	if err != nil {

@@ -50,8 +50,8 @@ func (c *infiniBand) derivePlaces(n *snapshot.Node, s metric.Sink) {
 	}
 }
 
-// placesOf returns the places of all parts: devices with their ports, those that are there and those that are missing,
-// then GPUs. What is known now is remembered.
+// placesOf returns the places of all parts: devices with their ports, present ones and missing ones, then GPUs. The
+// present places are remembered.
 func placesOf(n *snapshot.Node, m *expect.Memory) []place {
 	devices := locate(n, m)
 	numberPlaces(devices)
@@ -150,7 +150,7 @@ func modulesOf(n *snapshot.Node) map[string]string {
 	return out
 }
 
-// missingPlace returns what is remembered of a device, with its links that were ever ACTIVE.
+// missingPlace returns the remembered place of a missing device, with its links that were ever ACTIVE.
 func missingPlace(d snapshot.MissingDevice, m *expect.Memory) placedDevice {
 	p := placeDevice(d.Name, d.PCIAddress)
 	if d.PCIAddress == "" {
@@ -168,7 +168,8 @@ func missingPlace(d snapshot.MissingDevice, m *expect.Memory) placedDevice {
 	return p
 }
 
-// farEnds returns the switches of ports. A bond whose members lead to different ones has all of them.
+// farEnds returns the switch at the far end of each port. A bond whose members are connected to several switches has
+// all of them.
 func farEnds(n *snapshot.Node) map[snapshot.PortID]snapshot.End {
 	out := map[snapshot.PortID]snapshot.End{}
 	if n.Neighbours == nil {
@@ -237,8 +238,8 @@ func (p *place) pcieSwitch() string {
 	return p.path[len(p.path)-3]
 }
 
-// gpuPlaces returns the places of GPUs, each address once: by the names of NVML, those that are lost, then others in
-// the PCI tree.
+// gpuPlaces returns the places of GPUs, each address once: GPUs of NVML by their names, lost GPUs, then others in the
+// PCI tree.
 func gpuPlaces(n *snapshot.Node, m *expect.Memory) (out []place) {
 	paths, there := map[string][]string{}, map[string]bool{}
 	if n.PCIe != nil {

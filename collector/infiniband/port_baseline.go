@@ -237,7 +237,8 @@ func (of *portParts) serial(netdev string) string {
 	return ""
 }
 
-// measured returns what a link of the port has now. kind and last, the last label, name it in the ID.
+// measured returns the present value of a link of the port, for a baseline. kind and last, the last label, are parts of
+// the ID.
 func (of *portParts) measured(desc *metric.Desc, netdev, kind, last string, value, rate float64) baselineOf {
 	name := of.link(netdev)
 	return baselineOf{
@@ -246,7 +247,7 @@ func (of *portParts) measured(desc *metric.Desc, netdev, kind, last string, valu
 	}
 }
 
-// baselines returns what a port has now of which there are baselines.
+// baselines returns the present values of a port for which baselines are kept.
 func (of *portParts) baselines() []baselineOf {
 	if !sysfs.IsActive(of.port) {
 		return nil

@@ -200,7 +200,7 @@ type linkOf struct {
 	expected *snapshot.Expected
 }
 
-// LinksOf returns the links of a port: its own, and those of bond members, which are evaluated separately.
+// LinksOf returns the links of a port: its own link, and the links of bond members, which are evaluated separately.
 func LinksOf(d *snapshot.Device, p *snapshot.Port, kind expect.Kind, pin site.Settings) (out []linkOf) {
 	named := func(netdev, wire string) linkOf {
 		l := linkOf{expect.NamedLink{Device: d.Name, Port: p.Number, Netdev: netdev}, nil}

@@ -264,7 +264,7 @@ func (c *infiniBand) nics(
 	return out
 }
 
-// rateKnown returns the highest known rate of a port in bits per second: that of its link, or the capability of its
+// rateKnown returns the highest known rate of a port in bits per second: the rate of its link, or the capability of its
 // netdevs.
 func rateKnown(p *snapshot.Port) (rate float64) {
 	if sysfs.IsActive(p) {

@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// fourRails returns devices without GPUs, of which the given ones are ACTIVE.
+// fourRails returns four devices without GPUs. The given ones are ACTIVE.
 func fourRails(active ...int) []snapshot.Device {
 	var out []snapshot.Device
 	for i := range 4 {

@@ -48,8 +48,8 @@ type physicalPort struct {
 var physicalName = regexp.MustCompile(`^p\d+(s\d+)?$`)
 
 // wireOf returns the identifier of a physical port: the port's own id, or card and port. The card is the switch id,
-// else the system image GUID. The port is that of the driver, else the number of the PCI function, which all functions
-// of a port share: those for other sockets are on other buses.
+// else the system image GUID. The port is the driver's port number, else the number of the PCI function. All functions
+// of a port have the same number: functions for other sockets are on other buses.
 func (p physicalPort) wireOf(systemGUID, address string, port int) string {
 	card := knownGUID(systemGUID)
 	if p.switchID != "" && !isSameID(p.switchID, systemGUID) {

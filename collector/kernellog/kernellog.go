@@ -215,7 +215,8 @@ var hostKinds = []kernellog.Kind{
 	kernellog.GPUXid, kernellog.GPULost, kernellog.ConnectionError,
 }
 
-// key returns the object and the kind of an event; ours is false for one of a device that this exporter does not watch.
+// key returns the object and the kind of an event; ours is false for an event of a device that this exporter does not
+// watch.
 func (c *kernelLog) key(r reading.Reads, e *kernellog.Event) (key hostdata.KernelLogKey, ours bool) {
 	key = hostdata.KernelLogKey{Device: e.Device, PCIAddress: e.PCIAddress, Driver: e.Driver, Kind: string(e.Kind)}
 	if e.Kind == kernellog.OOMKill {

@@ -2,7 +2,7 @@ package metric
 
 import "rdma_exporter/internal/host/source"
 
-// Optics returns a Desc of the transceiver in the cage of a port; labels are those beside device, port and netdev.
+// Optics returns a Desc of the transceiver in the cage of a port; labels are added to device, port and netdev.
 func Optics(name, help, origin string, labels ...string) *Desc {
 	d := Asks(source.ModuleEEPROM, Port(name, help, origin, append([]string{"netdev"}, labels...)...))
 	d.Never = InfinibandPorts

@@ -112,8 +112,8 @@ func readPCIePath(r *reading.Reader, d *reading.Device) (accel.PCIePath, bool) {
 	return accel.PCIePath{Device: d.Name, Hops: readPCIeHops(r.From(source.PCILink), d.Path)}, true
 }
 
-// readPCIeHops returns the functions of a path below /sys/devices, with the errors counted by each: those of a link may
-// be at either end.
+// readPCIeHops returns the functions of a path below /sys/devices, with the errors that each has counted: errors of a
+// link may be counted at either end.
 func readPCIeHops(r reading.Reads, function string) (out []accel.PCIeHop) {
 	functions := pci.Functions(function)
 	for i, address := range functions {

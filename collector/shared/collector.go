@@ -73,7 +73,7 @@ type Options struct {
 // readFunc is Collector.Read.
 type readFunc = func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error))
 
-// ReadDevices returns the Read of a collector that reads each device and needs nothing else. fresh is Devices.New.
+// ReadDevices returns the Read of a collector that only reads each device. fresh is Devices.New.
 func ReadDevices[S, T any](
 	ro *Roster, name string, fresh func() *S,
 	read func(*reading.Reader, *reading.Device, *S) (T, bool), use func(*snapshot.Node, []T),

@@ -91,7 +91,7 @@ func (g *GPUReadings) read(ctx context.Context, h *host.Host) *GPUReading {
 	return r
 }
 
-// Latest returns the newest reading. It does not wait where the background reads; nil: there is none yet.
+// Latest returns the newest reading; nil before the first. It does not wait if GPUs are read in the background.
 func (g *GPUReadings) Latest(ctx context.Context, h *host.Host) *GPUReading {
 	if g.interval > 0 {
 		return g.kept()
@@ -117,7 +117,7 @@ func (g *GPUReadings) kept() *GPUReading {
 // Failed is all errors of the reading; nil: none.
 func (r *GPUReading) Failed() error { return errors.Join(append(r.Errs, r.Err)...) }
 
-// Issues returns the errors of a reading. A host without NVIDIA driver, and NVML released on request, are none.
+// Issues returns the errors of a reading. A host without NVIDIA driver, or NVML released on request, is not an error.
 func (r *GPUReading) Issues(released bool) (out []snapshot.Issue) {
 	for _, err := range append(slices.Clone(r.Errs), r.Err) {
 		if err == nil || released || r.Err != nil && access.IsAbsent(err) {

@@ -156,8 +156,7 @@ func (d *vpdRead) result(r *reading.Reader, first bool) bool {
 	return d.found
 }
 
-// limit returns the maximum rate of a device's ports in bits per second, from the read of manages; 0 where there is
-// none.
+// limit returns the maximum rate of a device's ports in bits per second, as read by manages; 0 if there is none.
 func (v *nvlink) limit(name string) float64 {
 	if d := v.finished(name); d != nil {
 		return d.limit

@@ -139,8 +139,9 @@ func (ro *Roster) same(h *host.Host, names []string) bool {
 	return true
 }
 
-// PhysicalFunction returns the PCI address of the physical function of a virtual function or a subfunction; empty: a
-// device is neither, or its physical function is not on this host. In a guest a virtual function has no link physfn.
+// PhysicalFunction returns the PCI address of the physical function of a virtual function or a subfunction; empty if
+// the device is neither, or its physical function is not on this host. In a guest a virtual function has no link
+// physfn.
 func PhysicalFunction(files host.Files, device string) string {
 	dir, err := files.Resolve(sysfs.ClassDir + "/" + device + "/device")
 	if err != nil {

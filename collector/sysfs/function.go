@@ -86,7 +86,8 @@ var nvidiaIDs = []struct {
 	{0xa2d2, 0xa2ff, "mlx5_core"},
 }
 
-// driverOfType returns the driver of a hca_type: that of mlx4 and mlx5 is MT and the PCI device id in decimal.
+// driverOfType returns the driver of a hca_type. The type of mlx4 and mlx5 devices is MT and the PCI device id in
+// decimal.
 func driverOfType(hcaType string) string {
 	id, ok := strings.CutPrefix(hcaType, "MT")
 	n, err := strconv.ParseUint(id, 10, 16)

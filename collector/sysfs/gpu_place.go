@@ -55,7 +55,7 @@ func ReadPlace(r reading.Reads, dir string) pci.Place {
 	return pci.PlaceOf(dir, numa)
 }
 
-// GPUInformation returns what NVIDIA's driver exposes of a GPU without NVML.
+// GPUInformation returns the information file of a GPU, which NVIDIA's driver exposes without NVML.
 func GPUInformation(r reading.Reads, address string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(r.Optional("proc/driver/nvidia/gpus/" + address + "/information")) {
@@ -77,7 +77,7 @@ func HexValue(text string) uint64 {
 	return n
 }
 
-// Decimal returns a number; 0 where there is none.
+// Decimal parses a number; 0 if the text is not a number.
 func Decimal(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {

@@ -77,7 +77,7 @@ var (
 	}
 )
 
-// increases returns counters that stand still on a healthy port: only those that rose are drawn.
+// increases returns queries for counters that do not increase on a healthy port: only those that increased are drawn.
 func increases(s scope, labels, legend string, counters ...counter) (out []query) {
 	for _, c := range counters {
 		out = append(out, query{sumBy(labels, s.increase(c.metric)) + " > 0", c.text + " " + legend})

@@ -18,7 +18,7 @@ func (w way) link() dashboard.DashboardLink {
 	}
 }
 
-// linksOf returns those of ways; none: nil.
+// linksOf returns the Grafana links for ways; nil if there are none.
 func linksOf(ways ...way) (out []dashboard.DashboardLink) {
 	for _, w := range ways {
 		out = append(out, w.link())
@@ -73,8 +73,8 @@ var (
 	ofSwitch = []way{toSwitch(sameJob, "${fabric}", "${__field.labels.node}")}
 )
 
-// toRunbook returns the runbook as the exporter of the alert serves it. rdma_exporter dashboards --runbook-url puts
-// another address in its place.
+// toRunbook returns a link to the runbook as served by the exporter of the alert. rdma_exporter dashboards
+// --runbook-url replaces the address.
 func toRunbook(exporter string) way {
 	return way{"Runbook of " + cell, "http://" + exporter + "/runbooks/" + cell}
 }
@@ -84,8 +84,8 @@ func toPage(exporter string) way {
 	return way{"Findings on the page of " + exporter, "http://" + exporter + "/"}
 }
 
-// header returns the links at the top of a dashboard: the product's others with what both can choose, and those of
-// other exporters where they are installed, by their tag.
+// header returns the links at the top of a dashboard: the other dashboards of the product, with the variables that both
+// have, and those of other exporters, which are found by tag if they are installed.
 func (b board) header(all []board) (out []dashboard.DashboardLink) {
 	for _, to := range all {
 		if to.name == b.name {
@@ -106,8 +106,8 @@ func (b board) header(all []board) (out []dashboard.DashboardLink) {
 	return out
 }
 
-// passed returns the choices that go along from one dashboard to another: those of the same name, and a host where
-// several may be chosen. A device goes along with its hosts only, since another host may have none of that name.
+// passed returns the variables passed from one dashboard to another: those of the same name, and a host where several
+// may be chosen. A device is passed only with its hosts, since another host may not have a device of that name.
 func (b board) passed(to board) []string {
 	has := func(b board, name string) bool {
 		return slices.ContainsFunc(b.choices, func(c choice) bool { return c.name == name })

@@ -142,7 +142,7 @@ func changeSince(metric string, change func(now, then string) string) string {
 	return strings.Join(parts, " or on ("+perLane+") ")
 }
 
-// byPart returns readings of transceivers, one of each, with their part numbers.
+// byPart returns an expression for a reading of transceivers, one series each, with their part numbers.
 func byPart(reading string) string {
 	return reading + " * on (" + perNetdev + ") group_left (part_number) " +
 		maxBy(perNetdev+", part_number", devices.of("rdma_transceiver_info"))

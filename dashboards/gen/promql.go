@@ -138,7 +138,7 @@ func perMillion(labels, expr, packets string) string {
 	return fmt.Sprintf("1e6 * %s / (%s > 1000)", expr, sumBy(labels, packets))
 }
 
-// alerts returns those of the product, without the one that always fires.
+// alerts returns a selector for the alerts of the product, without the watchdog, which always fires.
 func (s scope) alerts(more ...string) string {
 	return s.of("ALERTS", append([]string{`alertname=~"RDMA.+",alertname!="RDMAWatchdog"`}, more...)...)
 }

@@ -95,7 +95,7 @@ var table = view{
 	},
 }
 
-// field returns what Grafana calls a column: a label by its name, a value by its query where there are several.
+// field returns Grafana's name of a column: the name of a label, or for a value its query if there are several.
 func (c column) field(p panel) string {
 	switch {
 	case len(c.from) > 1:

@@ -58,7 +58,7 @@ func (f finding) String() string {
 	return strings.TrimSpace(f.severity + " " + f.alert + " " + f.where)
 }
 
-// findings returns those of a golden.
+// findings returns the findings in a golden.
 func findings(golden []byte) (out []finding) {
 	s := bufio.NewScanner(bytes.NewReader(golden))
 	for s.Scan() {

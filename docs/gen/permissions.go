@@ -65,7 +65,7 @@ func asking(s source.Source) (out []*exposition.Desc) {
 	return out
 }
 
-// labelled returns a metric, or those of its labels that come from the source.
+// labelled returns a metric, or its labels that come from the source.
 func labelled(d *exposition.Desc) string {
 	if len(d.AskedLabels) == 0 {
 		return code(d.Name)

@@ -113,13 +113,13 @@ var former = map[string]Current{
 // FormerNames returns the names that alerts no longer have, sorted.
 func FormerNames() []string { return slices.Sorted(maps.Keys(former)) }
 
-// Former returns what the alert of a former name is now; false for any other name.
+// Former returns the current alert for a former name; false if the name is not a former one.
 func Former(name string) (Current, bool) {
 	c, ok := former[name]
 	return c, ok
 }
 
-// String returns "RDMAExporterDegraded, reason cpu".
+// String returns the alert with its reason: "RDMAExporterDegraded, reason cpu".
 func (c Current) String() string {
 	if c.Reason == "" {
 		return c.Alert

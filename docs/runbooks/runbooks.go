@@ -22,7 +22,7 @@ func Names() (out []string) {
 	return out
 }
 
-// Text returns the runbook of an alert, Markdown; false where there is none.
+// Text returns the runbook of an alert in Markdown; false if there is none.
 func Text(alert string) ([]byte, bool) {
 	text, err := files.ReadFile(alert + extension)
 	return text, err == nil

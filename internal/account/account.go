@@ -1,5 +1,5 @@
 // Package account puts every object of a host into one class: healthy, faulty, not expected or unknown, with the
-// reason. A host is ok only if nothing is left that nobody has looked at. It is pure.
+// reason. A host is ok only if the state of every compute object is known. The package is pure.
 package account
 
 import (
@@ -26,18 +26,18 @@ const (
 
 var kinds = []Kind{Function, Device, Port, Plane, Member, Cage, GPU}
 
-// Class is what is known of an object.
+// Class is the state of an object, as far as it is known.
 type Class string
 
 // The classes.
 const (
 	Healthy     Class = "healthy"      // read, without a finding
-	Faulty      Class = "faulty"       // it has a finding, or hangs below an object that has one
-	NotExpected Class = "not_expected" // out of use for a reason that is known
-	Unknown     Class = "unknown"      // it could not be read, or what is read decides nothing
+	Faulty      Class = "faulty"       // it has a finding, or is below an object that has one
+	NotExpected Class = "not_expected" // not in use for a known reason
+	Unknown     Class = "unknown"      // it could not be read, or its data decides nothing
 )
 
-// Classes are all of them.
+// Classes are all classes.
 var Classes = []Class{Healthy, Faulty, NotExpected, Unknown}
 
 // Object is one object of a host, with its class.
@@ -46,10 +46,11 @@ type Object struct {
 	Name   string `json:"name"`
 	Class  Class  `json:"class"`
 	Reason string `json:"reason,omitempty"` // of a class other than healthy
-	// Compute is set for what jobs use: a port that is not known to be for something else, a device with one, a GPU.
+	// Compute is set for objects that jobs use: ports that are not known to have another purpose, devices with such a
+	// port, GPUs.
 	Compute bool `json:"compute"`
 
-	// Unused is set for a port that is not ACTIVE, and of which nothing says whether it should be.
+	// Unused is set for a port that is not ACTIVE and for which there is no evidence whether it should be.
 	Unused bool `json:"-"`
 
 	compute bool   // a port of role compute
@@ -60,18 +61,18 @@ type Object struct {
 	address string // of its PCI function
 }
 
-// Failure is a read that fails.
+// Failure is a failed read.
 type Failure struct {
 	Device string // RDMA device; empty: of the host
 	Text   string
 }
 
-// Objects lists what the host has, by kind and name, each classified by what was read of it.
+// Objects returns the objects of the host by kind and name, each classified by what was read of it.
 func Objects(n *snapshot.Node, failures []Failure) (out []Object) {
 	if n == nil {
 		return nil
 	}
-	out = slices.Concat(functions(n.InfiniBand), devices(n, failures), cages(n.Optics), gpus(n))
+	out = slices.Concat(listFunctions(n.InfiniBand), listDevices(n, failures), listCages(n.Optics), listGPUs(n))
 	slices.SortStableFunc(out, func(a, b Object) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
@@ -87,8 +88,8 @@ func (o *Object) set(c Class, format string, args ...any) {
 	o.Class, o.Reason = c, fmt.Sprintf(format, args...)
 }
 
-// devices returns the RDMA devices with their ports.
-func devices(n *snapshot.Node, failures []Failure) (out []Object) {
+// listDevices returns the RDMA devices with their ports.
+func listDevices(n *snapshot.Node, failures []Failure) (out []Object) {
 	if n.InfiniBand == nil {
 		return nil
 	}
@@ -105,24 +106,24 @@ func devices(n *snapshot.Node, failures []Failure) (out []Object) {
 		case stuck:
 			o.set(Unknown, "a read has not returned")
 		case len(d.Ports) == 0:
-			o.set(Unknown, "its ports could not be read%s", because(failures, d.Name))
+			o.set(Unknown, "its ports could not be read%s", errorSuffix(failures, d.Name))
 		}
 		ports := make([]Object, 0, len(d.Ports))
 		for j := range d.Ports {
-			p := h.port(d, &d.Ports[j], because(failures, d.Name))
+			p := h.classifyPort(d, &d.Ports[j], errorSuffix(failures, d.Name))
 			if o.Class == NotExpected {
 				p.Class, p.Reason = o.Class, o.Reason
 			}
 			o.Compute = o.Compute || p.Compute
-			ports = append(append(ports, p), members(&d.Ports[j], p)...)
+			ports = append(append(ports, p), listMembers(&d.Ports[j], p)...)
 		}
 		out = append(append(out, o), ports...)
 	}
 	return out
 }
 
-// because returns the error of a read of a device, after a colon; empty if none fails.
-func because(failures []Failure, device string) string {
+// errorSuffix returns the error of a failed read of a device, after a colon; empty if there is none.
+func errorSuffix(failures []Failure, device string) string {
 	for _, f := range failures {
 		if f.Device == device {
 			return ": " + f.Text
@@ -131,8 +132,8 @@ func because(failures []Failure, device string) string {
 	return ""
 }
 
-// functions returns those without an RDMA device that should have one, and those that might.
-func functions(n *snapshot.InfiniBand) (out []Object) {
+// listFunctions returns the functions without an RDMA device that should have one, and those that might.
+func listFunctions(n *snapshot.InfiniBand) (out []Object) {
 	if n == nil {
 		return nil
 	}

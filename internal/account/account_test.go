@@ -11,7 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot/wire"
 )
 
-// portsIn makes devices of one port each, by their states: A ACTIVE, D DOWN, I INIT, ? not read.
+// portsIn returns a host with one device for each letter, which is the state of its port: A ACTIVE, D DOWN, I INIT, ?
+// not read.
 func portsIn(states string, change func(i int, d *snapshot.Device, p *snapshot.Port)) *snapshot.Node {
 	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}}
 	number := map[rune]*uint64{'A': new(uint64(4)), 'D': new(uint64(1)), 'I': new(uint64(2)), '?': nil}
@@ -256,7 +257,7 @@ func TestObjects(t *testing.T) {
 				n.InfiniBand.Bare = []hostdata.BareFunction{
 					{PCIAddress: "0000:2b:00.0"},
 					{PCIAddress: "0000:3b:00.0", Driver: "mlx5_core"},
-					{PCIAddress: "0000:4b:00.0", Like: true}, // the collector reports it as missing, or knows why not
+					{PCIAddress: "0000:4b:00.0", Like: true}, // the collector reports it as missing, or has a reason not to
 				}
 				return n
 			}(), nil, nil,
@@ -280,7 +281,8 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestPlanes: a device with a complete set of planes needs no more; of one that is not complete, nobody knows.
+// TestPlanes: the other planes of a device with a complete set are not expected; those of an incomplete set are
+// unknown.
 func TestPlanes(t *testing.T) {
 	for active, want := range map[int]string{
 		2: "10 planes unknown (DOWN, never ACTIVE); 1 NIC, 2 planes healthy",
@@ -319,7 +321,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestWithoutNIC: eight GPUs, of which some have no NIC at their switch.
+// TestWithoutNIC: eight GPUs, some of them without a NIC at their switch.
 func TestWithoutNIC(t *testing.T) {
 	for _, c := range []struct {
 		distances string // of each GPU to its nearest NIC: P PIX, N NODE, U unknown
@@ -332,7 +334,7 @@ func TestWithoutNIC(t *testing.T) {
 			d.GPUs = append(d.GPUs, accel.GDRGPU{PCIAddress: fmt.Sprint(i)})
 			d.Pairs = append(d.Pairs, accel.GDRPair{GPU: i, Distance: map[rune]string{'P': "PIX", 'N': "NODE"}[kind]})
 		}
-		if got := withoutNIC(d); len(got) != c.want {
+		if got := findWithoutNIC(d); len(got) != c.want {
 			t.Errorf("%s: %v, want %d", c.distances, got, c.want)
 		}
 	}

@@ -9,13 +9,13 @@ import (
 	"rdma_exporter/internal/snapshot/accel"
 )
 
-// gpus returns the GPUs of the PCI tree and of NVML.
-func gpus(node *snapshot.Node) (out []Object) {
+// listGPUs returns the GPUs of the PCI tree and of NVML.
+func listGPUs(node *snapshot.Node) (out []Object) {
 	n := node.GPUs
 	if n == nil {
 		return nil
 	}
-	alone := withoutNIC(node.GDR)
+	alone := findWithoutNIC(node.GDR)
 	seen := map[string]bool{}
 	add := func(address string) *Object {
 		seen[address] = true
@@ -69,15 +69,15 @@ func gpus(node *snapshot.Node) (out []Object) {
 
 const (
 	minLike = 3 // GPUs with a NIC at their switch that show that another one should have one
-	maxOdd  = 8 // of so many GPUs one may be without
+	maxOdd  = 8 // one of this many GPUs may have no NIC
 )
 
 // atSwitch are the distances of a NIC at the PCIe switch of a GPU, or at the CPU that it is coupled to.
 var atSwitch = []pci.Distance{pci.PIX, pci.PXB, pci.P2C}
 
-// withoutNIC returns the GPUs without a NIC at their PCIe switch, by address, where all others have one: the NIC that
-// was meant for it may be gone, and nothing else remembers it. Whether a port is ACTIVE does not count.
-func withoutNIC(d *accel.GDR) map[string]string {
+// findWithoutNIC returns the GPUs without a NIC at their PCIe switch, by address, where all others have one: their NICs
+// may be gone, and the exporter remembers no such NIC. Whether a port is ACTIVE does not count.
+func findWithoutNIC(d *accel.GDR) map[string]string {
 	if d == nil || len(d.Pairs) != len(d.GPUs)*len(d.NICs) {
 		return nil
 	}

@@ -15,10 +15,10 @@ type Fault struct {
 	Labels map[string]string
 }
 
-// Judge makes the objects of faults faulty, and what hangs below them. A fault of the whole host has no object: one
-// about states of ports explains what is unknown of compute ports. The objects given are not changed.
+// Judge returns the objects with those of faults, and the ones below them, made faulty. A fault of the whole host has
+// no object: a fault about port states explains unknown compute ports. The objects given are not changed.
 func Judge(objects []Object, faults []Fault) []Object {
-	out := append([]Object{}, objects...) // a list in JSON, also of no objects
+	out := append([]Object{}, objects...) // an empty list in JSON, not null
 	for _, f := range faults {
 		for i := range out {
 			if o := &out[i]; f.concerns(o) {
@@ -29,12 +29,12 @@ func Judge(objects []Object, faults []Fault) []Object {
 	return out
 }
 
-// ofStates are the alerts about the state of ports that a host has for several of them in one.
-var ofStates = map[string]bool{
+// stateAlerts are the alerts about port states that combine several ports of a host.
+var stateAlerts = map[string]bool{
 	"RDMAPortDown": true, "RDMANoSubnetManager": true, "RDMADeviceFailed": true,
 }
 
-// concerns reports whether a fault is of an object, or of one above it.
+// concerns reports whether a fault is on an object, or on one above it.
 func (f Fault) concerns(o *Object) bool {
 	is := func(label, value string) bool { return value != "" && f.Labels[label] == value }
 	switch {
@@ -43,8 +43,8 @@ func (f Fault) concerns(o *Object) bool {
 	case f.Labels["pci_bus_id"] != "":
 		return o.Kind == GPU && is("pci_bus_id", o.address)
 	case f.Labels["device"] == "":
-		return ofStates[f.Alert] && o.Kind == Port && o.Compute && o.Class == Unknown
-	case !is("device", o.device), o.Kind == Cage && !ofModule(f.Alert):
+		return stateAlerts[f.Alert] && o.Kind == Port && o.Compute && o.Class == Unknown
+	case !is("device", o.device), o.Kind == Cage && !isModuleAlert(f.Alert):
 		return false
 	case o.netdev != "" && f.Labels["netdev"] != "" && !is("netdev", o.netdev):
 		return false
@@ -54,7 +54,7 @@ func (f Fault) concerns(o *Object) bool {
 	return is("port", o.port)
 }
 
-// Unknowns returns the compute objects of which it is unknown whether they are in order: a host with one is not ok.
+// Unknowns returns the compute objects of class Unknown: a host with one is not ok.
 func Unknowns(objects []Object) (out []Object) {
 	for _, o := range objects {
 		if o.Compute && o.Class == Unknown {
@@ -64,7 +64,7 @@ func Unknowns(objects []Object) (out []Object) {
 	return out
 }
 
-// Noun returns what an object is, in counts and lists: compute port, NIC, GPU.
+// Noun returns the noun for an object in counts and lists: compute port, NIC, GPU.
 func (o *Object) Noun() string {
 	switch {
 	case o.Kind == Port && o.Compute && o.compute:
@@ -81,14 +81,14 @@ func (o *Object) Noun() string {
 	return string(o.Kind)
 }
 
-// Group are the objects of one kind, class and reason.
+// Group holds the objects of one kind, class and reason.
 type Group struct {
 	Noun, Reason string
 	Class        Class
 	Names        []string
 }
 
-// Groups returns the objects, those that are out of order first.
+// Groups groups the objects, those that are not healthy first.
 func Groups(objects []Object) (out []Group) {
 	for _, class := range []Class{Unknown, Faulty, NotExpected, Healthy} {
 		for i := range objects {
@@ -111,7 +111,7 @@ func Groups(objects []Object) (out []Group) {
 func (c Class) Text() string { return strings.ReplaceAll(string(c), "_", " ") }
 
 // Line returns the account in one line: "8 NICs, 8 compute ports, 8 GPUs healthy; 2 ports not expected (second port,
-// none of its kind has a link)". Cages that are in order are left out. It is empty without objects.
+// none of its kind has a link)". Healthy cages are left out. The line is empty without objects.
 func Line(objects []Object) string {
 	var parts []string
 	for _, class := range []Class{Unknown, Faulty, Healthy, NotExpected} {
@@ -135,15 +135,15 @@ func Line(objects []Object) string {
 		what := words.Map(nouns, func(n string) string { return words.Count(counts[n], n) })
 		part := strings.Join(what, ", ") + " " + class.Text()
 		if class == Unknown || class == NotExpected {
-			part += fmt.Sprintf(" (%s)", few(slices.Sorted(maps.Keys(reasons))))
+			part += fmt.Sprintf(" (%s)", joinFew(slices.Sorted(maps.Keys(reasons))))
 		}
 		parts = append(parts, part)
 	}
 	return strings.Join(parts, "; ")
 }
 
-// few joins at most two reasons.
-func few(reasons []string) string {
+// joinFew joins at most two reasons.
+func joinFew(reasons []string) string {
 	if n := len(reasons) - 2; n > 0 {
 		return strings.Join(reasons[:2], "; ") + fmt.Sprintf("; %d other reasons", n)
 	}

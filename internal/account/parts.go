@@ -10,8 +10,8 @@ import (
 	"rdma_exporter/internal/snapshot/wire"
 )
 
-// members returns the interfaces of a port's bond. port is the object of the port.
-func members(p *snapshot.Port, port Object) (out []Object) {
+// listMembers returns the member interfaces of a port's bond. port is the object of the port.
+func listMembers(p *snapshot.Port, port Object) (out []Object) {
 	for i := range p.Netdev {
 		n := &p.Netdev[i]
 		if !n.Member {
@@ -34,8 +34,9 @@ func members(p *snapshot.Port, port Object) (out []Object) {
 	return out
 }
 
-// cages returns those whose driver reports modules. No job waits for one: what is wrong with it shows on its port.
-func cages(n *wire.Optics) (out []Object) {
+// listCages returns the cages whose driver reports modules. They are not compute objects: a fault of a module shows on
+// its port.
+func listCages(n *wire.Optics) (out []Object) {
 	if n == nil {
 		return nil
 	}
@@ -47,7 +48,7 @@ func cages(n *wire.Optics) (out []Object) {
 			netdev: c.Netdev,
 		}
 		switch c.State {
-		case wire.CageUnread, wire.CageUnsupported, wire.CageNoAnswer: // nothing is known of its module
+		case wire.CageUnread, wire.CageUnsupported, wire.CageNoAnswer: // its module is unknown
 			continue
 		case wire.CageEmpty:
 			o.set(NotExpected, "empty cage")
@@ -62,7 +63,7 @@ func cages(n *wire.Optics) (out []Object) {
 	return out
 }
 
-// ofModule reports whether an alert is about what is in a cage.
-func ofModule(alert string) bool {
+// isModuleAlert reports whether an alert is about the transceiver or cable in a cage.
+func isModuleAlert(alert string) bool {
 	return strings.Contains(alert, "Transceiver") || strings.Contains(alert, "Optics")
 }

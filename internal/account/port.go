@@ -11,16 +11,16 @@ import (
 
 const layerIB = "InfiniBand"
 
-// host is what the classes of ports have in common.
+// host holds the evidence on a host by which its ports are classified.
 type host struct {
 	ib *snapshot.InfiniBand
-	// linked are the places of ports (board and number) of which one has a link.
+	// linked are the places (board and port number) at which a port has a link.
 	linked map[place]bool
-	// fastest are the highest rates of ACTIVE compute ports at a place, bits per second.
+	// fastest are the highest rates of ACTIVE compute ports by place, in bits per second.
 	fastest map[place]float64
 }
 
-// place is a port of all cards of one board.
+// place is a port number on all cards of one board type.
 type place struct {
 	board string // or model, else driver
 	port  int
@@ -38,7 +38,8 @@ func hostOf(n *snapshot.InfiniBand) *host {
 	return h
 }
 
-// placeOf counts the functions of a card as its ports: the second port of a card is port 2, or port 1 of function 1.
+// placeOf returns the place of a port. The functions of a card count as its ports: the second port of a card is port 2,
+// or port 1 of function 1.
 func placeOf(d *snapshot.Device, p *snapshot.Port) place {
 	number := p.Number
 	if n := len(d.PCIAddress); n > 0 && len(d.Ports) == 1 {
@@ -58,8 +59,9 @@ func hasLink(p *snapshot.Port) bool {
 		p.PhysicalState != nil && *p.PhysicalState == snapshot.PhysicalLinkUp
 }
 
-// port classifies a port by what was read of it. why is the error of a read of its device.
-func (h *host) port(d *snapshot.Device, p *snapshot.Port, why string) Object {
+// classifyPort returns the object of a port, classified by what was read of it. why is the error of a failed read of
+// its device.
+func (h *host) classifyPort(d *snapshot.Device, p *snapshot.Port, why string) Object {
 	o := Object{
 		Kind: Port, Name: fmt.Sprintf("%s/%d", d.Name, p.Number), Class: Healthy, device: d.Name,
 		port: strconv.Itoa(p.Number), address: d.PCIAddress, compute: p.Role == string(pci.Compute),
@@ -102,13 +104,13 @@ func (h *host) port(d *snapshot.Device, p *snapshot.Port, why string) Object {
 	return o
 }
 
-// isSlow reports whether a compute port of the same place is faster.
+// isSlow reports whether a compute port at the same place is faster.
 func (h *host) isSlow(d *snapshot.Device, p *snapshot.Port) bool {
 	return p.Rate != nil && *p.Rate < h.fastest[placeOf(d, p)]
 }
 
-// isWhole reports whether the ACTIVE planes of a device are a set that is in use: one to four times three planes, or
-// one to three times four.
+// isWhole reports whether the ACTIVE planes of a device are a complete set: one to four times three planes, or one to
+// three times four.
 func isWhole(d *snapshot.Device) bool {
 	n := 0
 	for i := range d.Ports {
@@ -132,7 +134,7 @@ func isDisabled(p *snapshot.Port) bool {
 	return true
 }
 
-// stateName returns the state of a port by its name in the kernel: "DOWN".
+// stateName returns the kernel's name of the state of a port: "DOWN".
 func stateName(p *snapshot.Port) string {
 	if n := *p.State; n > 0 && n < uint64(len(snapshot.PortStates)) {
 		return snapshot.PortStates[n]

@@ -48,8 +48,8 @@ func isEmpty(expr parser.Expr, has func(labels.Label) bool) bool {
 	return of != nil && empty(of)
 }
 
-// onlySide returns the side of a set operator that has the same result, since the other side is empty; nil if there is
-// none.
+// onlySide returns the side of a set operator that alone has the same result, since the other side is empty; nil if
+// there is none.
 func onlySide(e *parser.BinaryExpr, has func(labels.Label) bool) parser.Expr {
 	switch {
 	case (e.Op == parser.LOR || e.Op == parser.LUNLESS) && isEmpty(e.RHS, has):

@@ -27,7 +27,7 @@ type Active struct {
 	Pending  bool              `json:"pending,omitempty"`
 }
 
-// alertingRules returns those of all groups, in file order.
+// alertingRules returns the alerting rules of all groups, in file order.
 func (e *Engine) alertingRules() iter.Seq[*rules.AlertingRule] {
 	return func(yield func(*rules.AlertingRule) bool) {
 		for _, g := range e.groups {

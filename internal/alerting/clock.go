@@ -64,8 +64,8 @@ func (e *Engine) followClock() (suspended time.Duration) {
 	return suspended
 }
 
-// storedClock returns the reading of the last round in the store; that of this round if it was before the last boot, or
-// is unknown.
+// storedClock returns the clocks of the last round in the store, or those of this round if the last one was before the
+// boot, or is unknown.
 func (e *Engine) storedClock() Clock {
 	if e.now.Boot == "" || e.to.IsZero() {
 		return e.now

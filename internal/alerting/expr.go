@@ -46,7 +46,8 @@ func (m *ruleMeta) has(alert labels.Labels) bool {
 	return true
 }
 
-// detection returns the index in Rules of an alert of a rule: the first of the rule, if its labels are those of none.
+// detection returns the index in Rules of an alert of a rule, or the first index of the rule if none has the labels of
+// the alert.
 func (e *Engine) detection(rule *rules.AlertingRule, alert labels.Labels) int {
 	first := -1
 	for i, m := range e.meta {
@@ -133,7 +134,7 @@ type records struct {
 	read  map[string]ruleMeta
 }
 
-// of returns what a recorded metric reads. A rule that reads its own record adds nothing.
+// of returns the metrics and labels that a recorded metric reads. A rule that reads its own record adds nothing.
 func (r records) of(name string) ruleMeta {
 	if m, ok := r.read[name]; ok {
 		return m

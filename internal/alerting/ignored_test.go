@@ -114,8 +114,8 @@ var ofHostPrefixes = []string{
 	"rdma_driver_", "rdma_stack_", "rdma_gpu_",
 }
 
-// guarded returns what cannot be in the result of an expression at its evaluation time. A range function gives no
-// guard: what is ignored now may not have been at the start of the range.
+// guarded returns the ignored objects that cannot be in the result of an expression at its evaluation time. A range
+// function is no guard: an object that is ignored now may not have been at the start of the range.
 func guarded(expr parser.Expr, recorded map[string]guard) guard {
 	switch e := expr.(type) {
 	case *parser.VectorSelector:

@@ -330,7 +330,7 @@ func metricOf(e parser.Expr) string {
 	return ""
 }
 
-// resultLabels returns the labels that an expression's result can have; "*" for those that depend on the data.
+// resultLabels returns the labels that an expression's result can have; "*" if they depend on the data.
 func resultLabels(expr parser.Expr, recorded map[string][]string) []string {
 	switch e := expr.(type) {
 	case *parser.AggregateExpr:

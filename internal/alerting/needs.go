@@ -148,7 +148,7 @@ func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need,
 
 func noLabel(string) bool { return false }
 
-// selected returns what a selector of a record requires, of what the record requires.
+// selected returns the part of a record's need that a selector of the record requires.
 func selected(need coverage.Need, s *parser.VectorSelector) (coverage.Need, bool) {
 	ok := true
 	for _, m := range s.LabelMatchers {
@@ -203,8 +203,8 @@ func required(s *parser.VectorSelector) (names []string) {
 	return slices.Compact(names)
 }
 
-// stateOf returns the value that a selector requires for the label state, or the values, separated by |, of which it
-// requires one for the label reason; empty if none.
+// stateOf returns the value that a selector requires for the label state, or the alternative values, separated by |,
+// for the label reason; empty if it requires none.
 func stateOf(s *parser.VectorSelector) string {
 	for _, m := range s.LabelMatchers {
 		if equal := m.Type == labels.MatchEqual; m.Name == "state" && equal ||

@@ -16,7 +16,7 @@ import (
 
 func hasAll(labels.Label) bool { return true }
 
-// nodes returns what the query engine may change of an expression: its nodes, and labels of aggregations.
+// nodes returns the parts of an expression that the query engine may change: its nodes, and labels of aggregations.
 func nodes(expr parser.Expr) (all []any) {
 	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
 		if n != nil {

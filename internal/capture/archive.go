@@ -70,7 +70,7 @@ func (a *Archive) Each(visit func(e *Entry)) {
 // InPart follows the path of a file that is not left out as a whole.
 const InPart = " (in part)"
 
-// LeftOutCount returns the number of files that an anonymised capture lacks, and of those that it has in part.
+// LeftOutCount returns the number of files that are missing in an anonymised capture, and of files that it has in part.
 func (m Meta) LeftOutCount() (whole, partly int) {
 	for _, s := range m.LeftOut {
 		if strings.HasSuffix(s, InPart) {

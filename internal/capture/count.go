@@ -63,7 +63,7 @@ func (c Counters) After(intervals uint64, name string, data []byte) []byte {
 	return mapCounters(name, data, func(value string, n uint64) uint64 { return n + steps[value]*intervals })
 }
 
-// Intervals returns how often the step between the last two rounds fits into the time since the last one. A single
+// Intervals returns the number of steps, as between the last two rounds, in the time since the last round. A single
 // round has no step.
 func Intervals(rounds []Round, at time.Duration) uint64 {
 	n := len(rounds)

@@ -79,7 +79,8 @@ func formatMeta(m Meta) ([]byte, error) {
 	return append(b, "\n}\n"...), nil
 }
 
-// visible returns JSON in which \u stands for what a terminal would interpret. Marshal escapes only what is below 0x20.
+// visible returns JSON with characters that a terminal would interpret escaped as \u. Marshal escapes only those below
+// 0x20.
 func visible(text []byte) string {
 	var b strings.Builder
 	for _, r := range string(text) {

@@ -19,7 +19,7 @@ type Evaluated struct {
 	Severity string `json:"severity"`        // the worst of its rules
 }
 
-// NotEvaluated is an alert whose rules were not evaluated, or not for all of the host.
+// NotEvaluated is an alert whose rules were not evaluated, or only for a part of the host.
 type NotEvaluated struct {
 	Alert    string   `json:"alert"`
 	Fault    string   `json:"fault,omitempty"`
@@ -28,7 +28,7 @@ type NotEvaluated struct {
 	Detail   string   `json:"detail"`
 	Needs    string   `json:"needs,omitempty"`   // the missing permission, flag or time
 	Metrics  []string `json:"metrics,omitempty"` // that are missing
-	Partly   bool     `json:"partly,omitempty"`  // evaluated for a part of the host
+	Partly   bool     `json:"partly,omitempty"`  // evaluated only for a part of the host
 }
 
 // Reasons besides those of coverage.
@@ -37,10 +37,10 @@ const (
 	reasonFailed       = string(alerting.ReasonFailed)
 	reasonTooShort     = string(alerting.ReasonTooShort)
 	reasonHistory      = "history_too_short" // exceeds the retention of the exporter
-	reasonPending      = "pending"           // a rule with a range holds, but not yet for its `for`
+	reasonPending      = "pending"           // the condition of a rule with a range is true, but not yet for its `for`
 )
 
-// detection is the rules of an alert, or of one of its faults.
+// detection holds the rules of an alert, or of one of its faults.
 type detection struct {
 	name     string // of the alert
 	fault    string
@@ -48,8 +48,8 @@ type detection struct {
 	rules    []alerting.Rule
 }
 
-// detections groups the rules, sorted. Watchdogs are left out.
-func detections(rules []alerting.Rule) []detection {
+// groupRules groups the rules by alert and fault, sorted. Watchdogs are left out.
+func groupRules(rules []alerting.Rule) []detection {
 	var out []detection
 	for _, r := range rules {
 		severity := r.Labels["severity"]
@@ -62,7 +62,7 @@ func detections(rules []alerting.Rule) []detection {
 			i, out = len(out), append(out, of)
 		}
 		out[i].rules = append(out[i].rules, r)
-		if rank(severity) < rank(out[i].severity) {
+		if severityRank(severity) < severityRank(out[i].severity) {
 			out[i].severity = severity
 		}
 	}
@@ -70,11 +70,11 @@ func detections(rules []alerting.Rule) []detection {
 	return out
 }
 
-// cover lists what was evaluated and what was not. machine reports whether an evaluated alert is about the machine: a
-// healthy exporter does not mean a healthy fabric.
+// cover lists the alerts that were evaluated and those that were not. machine is true if an evaluated alert is about
+// the machine: a healthy exporter does not mean a healthy fabric.
 func (r *Report) cover(in Input) (machine bool) {
-	for _, d := range detections(in.Rules) {
-		found := slices.ContainsFunc(r.Findings, func(f Finding) bool { return d.is(f.Alert, f.Labels) })
+	for _, d := range groupRules(in.Rules) {
+		found := slices.ContainsFunc(r.Findings, func(f Finding) bool { return d.matches(f.Alert, f.Labels) })
 		i := slices.IndexFunc(in.Coverage.Gaps, func(g coverage.Gap) bool {
 			return g.Alert == d.name && g.Fault == d.fault
 		})
@@ -82,52 +82,52 @@ func (r *Report) cover(in Input) (machine bool) {
 		switch {
 		case i >= 0:
 			gap = in.Coverage.Gaps[i]
-			r.NotEvaluated = append(r.NotEvaluated, d.gap(gap, in))
+			r.NotEvaluated = append(r.NotEvaluated, d.newGap(gap, in))
 		case slices.Contains(in.Coverage.Idle, d.String()) && !found:
 			r.NotApplicable = append(r.NotApplicable, d.String())
 			continue
 		}
 		evaluated := false
-		if n, ok := d.waiting(in); ok && !found {
+		if n, ok := d.pendingEntry(in); ok && !found {
 			r.NotEvaluated = append(r.NotEvaluated, n)
 			continue
 		}
 		if i < 0 || gap.Partly {
-			evaluated = d.evaluated()
-			if n, ok := d.notEvaluated(in); ok && i < 0 && !found {
+			evaluated = d.isEvaluated()
+			if n, ok := d.newNotEvaluated(in); ok && i < 0 && !found {
 				r.NotEvaluated = append(r.NotEvaluated, n)
 			}
 		}
 		if evaluated || found {
 			r.Evaluated = append(r.Evaluated, Evaluated{Alert: d.name, Fault: d.fault, Severity: d.severity})
 			machine = machine ||
-				!slices.ContainsFunc(d.rules[0].Metrics, ofExporter) && slices.ContainsFunc(d.rules[0].Metrics, ofRDMA)
+				!slices.ContainsFunc(d.rules[0].Metrics, isAboutExporter) && slices.ContainsFunc(d.rules[0].Metrics, isAboutRDMA)
 		}
 	}
 	return machine
 }
 
-// ofExporter reports whether a metric is about the exporter itself.
-func ofExporter(metric string) bool {
+// isAboutExporter reports whether a metric is about the exporter itself.
+func isAboutExporter(metric string) bool {
 	return slices.ContainsFunc(
 		[]string{"rdma_scrape_", "rdma_exporter_", "rdma_state_", "rdma_alerting_", "rdma_config_", "rdma_incident_"},
 		func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
 }
 
-// ofRDMA reports whether a metric is about RDMA devices, as opposed to GPUs or the host.
-func ofRDMA(metric string) bool {
+// isAboutRDMA reports whether a metric is about RDMA devices, as opposed to GPUs or the host.
+func isAboutRDMA(metric string) bool {
 	return !slices.ContainsFunc([]string{"rdma_gpu_", "rdma_gdr_", "rdma_driver_", "rdma_kernel_", "rdma_host_"},
 		func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
 }
 
-// waiting returns the entry of an alert that is pending on a rule with a range, which is no finding yet.
-func (d detection) waiting(in Input) (n NotEvaluated, ok bool) {
+// pendingEntry returns the entry of an alert that is pending on a rule with a range, so that it is not a finding yet.
+func (d detection) pendingEntry(in Input) (n NotEvaluated, ok bool) {
 	for _, a := range in.Alerts {
-		if rule := in.Rules[a.Rule]; d.is(a.Name, a.Labels) && a.State == alerting.StatePending && rule.Range > 0 {
+		if rule := in.Rules[a.Rule]; d.matches(a.Name, a.Labels) && a.State == alerting.StatePending && rule.Range > 0 {
 			return NotEvaluated{
-				Alert: d.name, Fault: d.fault, Severity: d.severity, Reason: reasonPending, Needs: shortDuration(rule.For),
+				Alert: d.name, Fault: d.fault, Severity: d.severity, Reason: reasonPending, Needs: formatDuration(rule.For),
 				Detail: fmt.Sprintf("pending (see pending[]): condition true for %s, fires when true for %s",
-					shortDuration(in.To.Sub(a.ActiveAt)), shortDuration(rule.For)),
+					formatDuration(in.To.Sub(a.ActiveAt)), formatDuration(rule.For)),
 			}, true
 		}
 	}
@@ -136,18 +136,18 @@ func (d detection) waiting(in Input) (n NotEvaluated, ok bool) {
 
 func (d detection) String() string { return coverage.Named(d.name, d.fault) }
 
-// is reports whether an alert is of the detection.
-func (d detection) is(alert string, labels map[string]string) bool {
+// matches reports whether an alert belongs to the detection.
+func (d detection) matches(alert string, labels map[string]string) bool {
 	return alert == d.name && (d.fault == "" || labels["reason"] == d.fault)
 }
 
-// evaluated reports whether a rule was evaluated.
-func (d detection) evaluated() bool {
+// isEvaluated reports whether a rule was evaluated.
+func (d detection) isEvaluated() bool {
 	return slices.ContainsFunc(d.rules, func(r alerting.Rule) bool { return r.Evaluated })
 }
 
-// gap returns the entry of an alert whose metrics are missing.
-func (d detection) gap(g coverage.Gap, in Input) NotEvaluated {
+// newGap returns the entry for an alert whose metrics are missing.
+func (d detection) newGap(g coverage.Gap, in Input) NotEvaluated {
 	n := NotEvaluated{
 		Alert: d.name, Fault: d.fault, Severity: d.severity, Reason: string(g.Reason), Metrics: g.Metrics, Partly: g.Partly,
 	}
@@ -185,8 +185,8 @@ func (d detection) gap(g coverage.Gap, in Input) NotEvaluated {
 	return n
 }
 
-// notEvaluated returns the entry of the rule with the most urgent reason.
-func (d detection) notEvaluated(in Input) (NotEvaluated, bool) {
+// newNotEvaluated returns the entry of the rule with the most urgent reason.
+func (d detection) newNotEvaluated(in Input) (NotEvaluated, bool) {
 	worst := slices.MinFunc(d.rules, func(a, b alerting.Rule) int {
 		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(b.Range, a.Range))
 	})
@@ -198,10 +198,10 @@ func (d detection) notEvaluated(in Input) (NotEvaluated, bool) {
 	case alerting.ReasonTooShort:
 		n.Detail = fmt.Sprintf(
 			"requires %s of history, observed %s",
-			shortDuration(worst.Range),
-			shortDuration(in.To.Sub(in.From)),
+			formatDuration(worst.Range),
+			formatDuration(in.To.Sub(in.From)),
 		)
-		n.Needs = shortDuration(worst.Range)
+		n.Needs = formatDuration(worst.Range)
 		if in.History > 0 && worst.Range > in.History {
 			n.Reason = reasonHistory
 		}
@@ -222,8 +222,8 @@ func urgency(r alerting.Rule) int {
 		[]alerting.Reason{alerting.ReasonFailed, alerting.ReasonNotEvaluated, alerting.ReasonTooShort}, r.Reason)
 }
 
-// shortDuration writes a duration without the units that are zero: 5m, 1h30m, 45s.
-func shortDuration(d time.Duration) string {
+// formatDuration formats a duration without the units that are zero: 5m, 1h30m, 45s.
+func formatDuration(d time.Duration) string {
 	if d < time.Second {
 		return "0s"
 	}

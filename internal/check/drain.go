@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// What to do with a host: values of the label drain.
+// Values of the label drain: what to do with a host.
 const (
 	DrainNo      = "no"     // jobs go on, or the cause is elsewhere
 	DrainCordon  = "cordon" // no new jobs; those that run may finish
@@ -21,20 +21,21 @@ const (
 	drainUnknown = "unknown"
 )
 
-// drains are the states of instance:rdma_host_drain:state, by value.
+// drains are the names of the values of instance:rdma_host_drain:state.
 var drains = []string{DrainNo, DrainCordon, DrainEvict}
 
-// meanings of the states that drain a host. The scripts in packaging read lines that start with a state and a blank.
+// meanings explains the states that drain a host. The scripts in packaging read lines that start with a state and a
+// blank.
 var meanings = map[string]string{
 	DrainCordon: "cordon: no new jobs, running jobs may finish.",
 	DrainEvict:  "evict: no new jobs, and a running job on this host cannot progress: stop it.",
 }
 
-// CleanFor is how long the links of a repaired host must be free of errors before it takes jobs: the time after which
-// NVIDIA UFM ends the isolation of a link (packet drop and error rate isolation).
+// CleanFor is the time that the links of a repaired host must be free of errors before it takes jobs. NVIDIA UFM ends
+// the isolation of a link (packet drop and error rate isolation) after the same time.
 const CleanFor = 126 * time.Minute
 
-// HostVerdict is what to do with a host.
+// HostVerdict says whether a host is fit for jobs and whether to drain it.
 type HostVerdict struct {
 	Fit          *bool        `json:"fit"`                 // for jobs; null: unknown
 	Drain        string       `json:"drain"`               // no, cordon, evict, unknown
@@ -48,14 +49,15 @@ type DrainAlert struct {
 	Drain string `json:"drain"` // cordon, evict
 }
 
-// Recorded is the verdict recorded by rules/node/verdict.rules.yml. What is not recorded is nil.
+// Recorded is the verdict recorded by rules/node/verdict.rules.yml. Values that are not recorded are nil.
 type Recorded struct {
 	Fit, Drain, CleanSeconds *float64
 	Draining                 map[string]float64 // alert:rdma_host_drain:state by alertname
 }
 
-// setHostVerdict takes what is recorded. A one-off evaluation (no interval) cannot wait: a pending rule on the present
-// state counts as firing, and cordons. It evicts nobody: whether a leaf has just restarted is not known at once.
+// setHostVerdict sets the recorded verdict. A one-off evaluation (no interval) cannot wait: a pending rule on the
+// present state counts as firing, and cordons the host. It never evicts, since the cause may be a leaf switch that is
+// restarting.
 func (r *Report) setHostVerdict(in Input) {
 	alerts := map[string]float64{}
 	maps.Copy(alerts, in.Recorded.Draining)
@@ -94,8 +96,8 @@ func drainOf(state float64) string {
 	return drainUnknown
 }
 
-// of returns the verdict by the wanted alerts only.
-func (v HostVerdict) of(wanted func(alert string) bool) HostVerdict {
+// filter returns the verdict based on the wanted alerts only.
+func (v HostVerdict) filter(wanted func(alert string) bool) HostVerdict {
 	v.DrainAlerts = slices.DeleteFunc(slices.Clone(v.DrainAlerts), func(a DrainAlert) bool { return !wanted(a.Alert) })
 	if v.Drain != DrainCordon && v.Drain != DrainEvict {
 		return v
@@ -108,7 +110,8 @@ func (v HostVerdict) of(wanted func(alert string) bool) HostVerdict {
 	return v
 }
 
-// DrainExitCode returns the exit code of check --drain: critical to drain the host. Unknown does not drain it.
+// DrainExitCode returns the exit code of check --drain: ExitCritical if the host is to be drained. An unknown verdict
+// does not drain it.
 func (v HostVerdict) DrainExitCode() int {
 	switch v.Drain {
 	case DrainNo:
@@ -119,8 +122,8 @@ func (v HostVerdict) DrainExitCode() int {
 	return ExitUnknown
 }
 
-// Drain writes the verdict, and the findings that drain the host: "HOST: evict", then a line for each, and one that
-// explains the states.
+// Drain writes the verdict ("HOST: evict"), a line for each finding that drains the host, and a line that explains the
+// states.
 func Drain(w io.Writer, r Report, dryRun bool) error {
 	var text strings.Builder
 	what := r.Drain
@@ -135,16 +138,16 @@ func Drain(w io.Writer, r Report, dryRun bool) error {
 		what = "would drain: " + what
 	}
 	fmt.Fprintf(&text, "%s: %s\n", words.OneLine(words.HostName(r.Host)), what)
-	rows := r.draining()
-	text.WriteString(columns(rows, ""))
-	if legend := legendOf(rows); legend != "" {
+	rows := r.listDraining()
+	text.WriteString(alignColumns(rows, ""))
+	if legend := explainStates(rows); legend != "" {
 		fmt.Fprintln(&text, legend)
 	}
 	return writeText(w, text.String(), "report")
 }
 
-// legendOf explains the states at the beginning of rows, in one line.
-func legendOf(rows [][]string) string {
+// explainStates returns one line that explains the states at the beginning of rows.
+func explainStates(rows [][]string) string {
 	var out []string
 	for _, state := range []string{DrainEvict, DrainCordon} {
 		if slices.ContainsFunc(rows, func(row []string) bool { return row[0] == state }) {
@@ -154,7 +157,7 @@ func legendOf(rows [][]string) string {
 	return strings.Join(out, " ")
 }
 
-// DrainNote returns a sentence on a host to drain: "To be drained (cordon): RDMALinkDegraded."; empty for others.
+// DrainNote returns a sentence for a host to drain: "To be drained (cordon): RDMALinkDegraded."; empty for other hosts.
 func (v HostVerdict) DrainNote() string {
 	if v.Drain != DrainCordon && v.Drain != DrainEvict {
 		return ""
@@ -163,8 +166,8 @@ func (v HostVerdict) DrainNote() string {
 	return fmt.Sprintf("To be drained (%s): %s.", v.Drain, strings.Join(names, ", "))
 }
 
-// draining returns the findings of the alerts that drain the host, as rows.
-func (r *Report) draining() (rows [][]string) {
+// listDraining returns a row for each finding that drains the host.
+func (r *Report) listDraining() (rows [][]string) {
 	for _, a := range r.DrainAlerts {
 		found := false
 		for _, f := range r.Findings {
@@ -179,7 +182,7 @@ func (r *Report) draining() (rows [][]string) {
 	return rows
 }
 
-// Why returns the reason of an unknown verdict, in a headline.
+// Why returns the reason of an unknown verdict, for a headline.
 func (r *Report) Why() string {
 	switch {
 	case r.Error != "":
@@ -196,11 +199,11 @@ func (r *Report) Why() string {
 	return "no RDMA device was read"
 }
 
-// Return writes whether the host may take jobs again, and the reasons if not.
+// Return writes whether the host may take jobs again, and if not, the reasons.
 func Return(w io.Writer, r Report) (code int, err error) {
-	reasons, code := r.unfit()
+	reasons, code := r.listUnfit()
 	text := fmt.Sprintf("%s: fit for service: no alert drains it, links without errors for %s\n",
-		words.OneLine(words.HostName(r.Host)), shortDuration(r.clean()))
+		words.OneLine(words.HostName(r.Host)), formatDuration(r.linksCleanFor()))
 	if len(reasons) > 0 {
 		text = fmt.Sprintf("%s: not fit for service\n", words.OneLine(words.HostName(r.Host)))
 		for _, m := range reasons {
@@ -213,32 +216,32 @@ func Return(w io.Writer, r Report) (code int, err error) {
 	return code, nil
 }
 
-func (r *Report) clean() time.Duration {
+func (r *Report) linksCleanFor() time.Duration {
 	if r.CleanSeconds == nil {
 		return 0
 	}
 	return time.Duration(*r.CleanSeconds * float64(time.Second))
 }
 
-// unfit lists the reasons why a host may not take jobs.
-func (r *Report) unfit() (out []string, code int) {
+// listUnfit returns the reasons why a host may not take jobs.
+func (r *Report) listUnfit() (out []string, code int) {
 	if r.Drain == drainUnknown {
 		return []string{"state unknown: " + r.Why()}, ExitUnknown
 	}
-	for _, row := range r.draining() {
+	for _, row := range r.listDraining() {
 		out = append(out, "not repaired: "+strings.Join(row[1:], " "))
 	}
 	switch {
 	case r.Fit == nil && len(out) == 0:
-		out = append(out, r.undecided()...)
+		out = append(out, r.listUndecided()...)
 	case r.Fit != nil && !*r.Fit && len(out) == 0:
 		out = append(out, "maintenance is announced")
 	}
 	if r.CleanSeconds == nil {
 		out = append(out, "links not observed: no port of this host is in use")
-	} else if r.clean() < CleanFor {
+	} else if r.linksCleanFor() < CleanFor {
 		out = append(out, fmt.Sprintf("links without errors for %s, required %s",
-			shortDuration(r.clean()), shortDuration(CleanFor)))
+			formatDuration(r.linksCleanFor()), formatDuration(CleanFor)))
 	}
 	if len(out) > 0 {
 		return out, ExitCritical
@@ -246,9 +249,9 @@ func (r *Report) unfit() (out []string, code int) {
 	return nil, ExitOK
 }
 
-// undecided returns why it is unknown whether a host is fit for jobs, although nothing drains it: alerts that would
-// drain it are pending, or a state could not be read.
-func (r *Report) undecided() (out []string) {
+// listUndecided returns the reasons why it is unknown whether a host that nothing drains is fit for jobs: alerts that
+// would drain it are pending, or a state could not be read.
+func (r *Report) listUndecided() (out []string) {
 	for _, f := range slices.Concat(r.Findings, r.Pending) {
 		if f.State == string(alerting.StatePending) && slices.Index(drains, f.Drain) > 0 {
 			out = append(out, fmt.Sprintf("pending, drains the host when it fires: %s %s %s",

@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/check"
 )
 
-// TestReturn: a host is fit for jobs if no alert drains it and its links have been without errors for CleanFor. Every
-// reason against it is listed.
+// TestReturn: a host is fit for jobs if no alert drains it and its links have been without errors for CleanFor. All
+// reasons against it are listed.
 func TestReturn(t *testing.T) {
 	const (
 		fit   = "gpu-1: fit for service: no alert drains it, links without errors for 2h6m\n"
@@ -170,8 +170,8 @@ func TestHostVerdict(t *testing.T) {
 	}
 }
 
-// TestRecordedVerdict: as JSON, with an alert that is both recorded and pending, and states that this version does not
-// know.
+// TestRecordedVerdict: the verdict as JSON, with an alert that is both recorded and pending, and with states that this
+// version does not know.
 func TestRecordedVerdict(t *testing.T) {
 	rules := []alerting.Rule{newRule("RDMAAlert", "critical")}
 	pending := func(drain string) []alerting.Alert {
@@ -228,7 +228,7 @@ func TestRecordedVerdict(t *testing.T) {
 	}
 }
 
-// TestDrainOfAlerts: a report on some alerts drains by these, the worst of them whatever the order.
+// TestDrainOfAlerts: the verdict of a report on some alerts is the worst of these alerts, in any order.
 func TestDrainOfAlerts(t *testing.T) {
 	alerts := []check.DrainAlert{
 		{Alert: "RDMAA", Drain: "evict"},

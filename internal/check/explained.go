@@ -7,16 +7,16 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// Symptoms are what is wrong with parts of the host, as label sets with symptom, reason and severity.
+// Symptoms are the symptoms of parts of the host, as label sets with symptom, reason and severity.
 type Symptoms struct {
 	Faulty    []map[string]string // of faults, which have alerts (rdma:part)
-	Explained []map[string]string // without one: a worse fault explains them (rdma:explained)
+	Explained []map[string]string // without an alert: a worse fault explains them (rdma:explained)
 }
 
-// Explained is a symptom that a finding explains, so that it has no alert.
+// Explained is a symptom without an alert, because a finding explains it.
 type Explained struct {
-	Alert  string            `json:"alert"`  // that it would have
-	Reason string            `json:"reason"` // as the label of that
+	Alert  string            `json:"alert"`  // which it would have
+	Reason string            `json:"reason"` // label reason of that alert
 	Labels map[string]string `json:"labels"` // of its object
 }
 
@@ -34,8 +34,8 @@ func alertsOf(rules []alerting.Rule) map[string]string {
 	return out
 }
 
-// explain adds each explained symptom to the worst finding on its object. What none is on is left out: its cause is
-// over, or its alert is pending.
+// explain adds each explained symptom to the worst finding on its object. A symptom whose object has no finding is left
+// out: its cause is over, or its alert is pending.
 func (r *Report) explain(in Input) {
 	names := alertsOf(in.Rules)
 	for _, labels := range in.Symptoms.Explained {
@@ -48,7 +48,7 @@ func (r *Report) explain(in Input) {
 	}
 	for _, f := range r.Findings {
 		slices.SortFunc(f.Explains, func(a, b Explained) int {
-			return cmp.Or(cmp.Compare(a.Alert, b.Alert), slices.Compare(pairs(a.Labels), pairs(b.Labels)))
+			return cmp.Or(cmp.Compare(a.Alert, b.Alert), slices.Compare(listPairs(a.Labels), listPairs(b.Labels)))
 		})
 	}
 }
@@ -74,6 +74,6 @@ func (f Finding) explains(symptom map[string]string) bool {
 			return false
 		}
 	}
-	// A GPU and a device are no part of one another.
+	// A GPU is not part of an RDMA device, and vice versa.
 	return f.Labels["gpu"] == "" || symptom["gpu"] != ""
 }

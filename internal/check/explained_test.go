@@ -18,8 +18,7 @@ func ofSymptom(name, symptom, severity string) alerting.Rule {
 	return r
 }
 
-// TestExplains: what has no alert because a finding explains it is listed below that, and what another object has is
-// not.
+// TestExplains: a symptom that a finding explains is listed below that finding; symptoms of other objects are not.
 func TestExplains(t *testing.T) {
 	rules := []alerting.Rule{
 		ofSymptom("RDMATransceiverHot", "transceiver_hot", "critical"), ofSymptom("RDMAPortDown", "port_down", "critical"),
@@ -61,8 +60,8 @@ func TestExplains(t *testing.T) {
 	}
 }
 
-// TestFaultExplains: a symptom explains an unknown port only beside a fault: without one, its alert is pending or has
-// no data. The reason of a port is its worst fault, a finding before what it explains.
+// TestFaultExplains: a symptom explains an unknown port only together with a fault: without one, the alert is pending
+// or has no data. The reason of a port is its worst fault; a finding precedes the symptoms that it explains.
 func TestFaultExplains(t *testing.T) {
 	node := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{{
 		Name: "mlx5_0", FunctionType: snapshot.Physical,

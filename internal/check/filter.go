@@ -14,8 +14,9 @@ type Filter struct {
 	Strict   bool     // unknown instead of ok if a supported rule was not evaluated
 }
 
-// Apply reduces a report to what is selected, and sets the verdict again. A failed evaluation, or one without data of
-// the machine, stays unknown; one with objects that are unknown does if the report is about these.
+// Apply reduces a report to the selected alerts, and sets the verdict again. The verdict of a failed evaluation, or of
+// one without data of the machine, stays unknown. That of a host with unknown objects stays unknown if the report is
+// about these objects.
 func (f Filter) Apply(r Report) Report {
 	undecided := r.Error == "" && r.HasUnknown()
 	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(x Finding) bool { return !f.wantsFinding(x) })
@@ -24,19 +25,19 @@ func (f Filter) Apply(r Report) Report {
 	r.NotEvaluated = slices.DeleteFunc(slices.Clone(r.NotEvaluated),
 		func(x NotEvaluated) bool { return !f.wants(x.Name(), x.Severity) })
 	r.Pending = slices.DeleteFunc(slices.Clone(r.Pending), func(x Finding) bool { return !f.wantsFinding(x) })
-	r.NotApplicable = slices.DeleteFunc(slices.Clone(r.NotApplicable), func(name string) bool { return !f.named(name) })
-	r.Seen = r.Seen.of(f.named)
-	r.HostVerdict = r.HostVerdict.of(f.named)
+	r.NotApplicable = slices.DeleteFunc(slices.Clone(r.NotApplicable), func(name string) bool { return !f.matches(name) })
+	r.Seen = r.Seen.filter(f.matches)
+	r.HostVerdict = r.HostVerdict.filter(f.matches)
 	if r.ExitCode == ExitUnknown && !undecided {
 		return r
 	}
 	r.conclude()
 	switch {
 	case len(r.Evaluated) == 0 && len(r.Findings) == 0:
-		r.unknown()
+		r.setUnknown()
 	case f.Strict && r.ExitCode == ExitOK &&
-		(r.Failed != nil || slices.ContainsFunc(r.NotEvaluated, NotEvaluated.couldBe)):
-		r.unknown()
+		(r.Failed != nil || slices.ContainsFunc(r.NotEvaluated, NotEvaluated.isSupported)):
+		r.setUnknown()
 		r.Incomplete = true
 	}
 	r.Severity = f.Severity
@@ -45,26 +46,26 @@ func (f Filter) Apply(r Report) Report {
 
 // wants reports whether an alert of a severity is to be reported.
 func (f Filter) wants(alert, severity string) bool {
-	return f.named(alert) && (f.Severity == "" || rank(severity) <= rank(f.Severity))
+	return f.matches(alert) && (f.Severity == "" || severityRank(severity) <= severityRank(f.Severity))
 }
 
 func (f Filter) wantsFinding(x Finding) bool {
 	return f.wants(coverage.Named(x.Alert, x.Labels["reason"]), x.Severity)
 }
 
-// named reports whether an alert, or a fault of one, is among those to report.
-func (f Filter) named(name string) bool {
+// matches reports whether an alert, or a fault of an alert, is to be reported.
+func (f Filter) matches(name string) bool {
 	alert, _, _ := strings.Cut(name, "/")
 	return len(f.Only) == 0 || slices.Contains(f.Only, name) || slices.Contains(f.Only, alert)
 }
 
-// couldBe reports whether the alert could be evaluated on this host: unsupported ones, and those that exceed the
-// retention, could not.
-func (n NotEvaluated) couldBe() bool {
+// isSupported reports whether the alert could be evaluated on this host: its data is supported, and its history does
+// not exceed the retention.
+func (n NotEvaluated) isSupported() bool {
 	return n.Reason != string(coverage.NotSupported) && n.Reason != reasonHistory
 }
 
-// Alerts lists all alerts in a report, and their faults.
+// Alerts returns all alerts in a report, and their faults.
 func (r Report) Alerts() []string {
 	names := slices.Clone(r.NotApplicable)
 	for _, j := range r.Evaluated {

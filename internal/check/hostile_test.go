@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/check"
 )
 
-// FuzzTable: a report comes from another process, whatever that says.
+// FuzzTable: a report comes from another process, so its texts are untrusted.
 func FuzzTable(f *testing.F) {
 	for _, name := range []string{"testdata/faulty.json", "testdata/daemon.json", "testdata/failed.json"} {
 		b, err := os.ReadFile(name)

@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/rules/identity"
 )
 
-// Job is a workload that uses the object of a finding, or used it until at most 15 minutes ago.
+// Job is a workload that uses the object of a finding, or used it in the last 15 minutes.
 type Job struct {
 	accel.Workload
 
@@ -24,7 +24,7 @@ type JobGPU struct {
 	UUID string `json:"UUID,omitempty"`
 }
 
-// withoutJobs separates what identifies an object from the workloads that use it.
+// withoutJobs returns the identity of an object without workloads, and the workloads that use the object.
 func (d Identity) withoutJobs() (Identity, []Job) {
 	var jobs []Job
 	same := func(a, b map[string]string) bool {

@@ -38,7 +38,8 @@ func TestJobsOfFinding(t *testing.T) {
 	}
 }
 
-// TestNCCLIsEvidence: what NCCL reports is on findings of its job, and changes nothing else.
+// TestNCCLIsEvidence: what NCCL reports becomes evidence of the findings of its job, and changes neither verdict nor
+// exit code.
 func TestNCCLIsEvidence(t *testing.T) {
 	in := Input{
 		Judgement: alerting.Judgement{Rules: make([]alerting.Rule, 1), Alerts: []alerting.Alert{{

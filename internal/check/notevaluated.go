@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// reasonWords are texts of reasons with their remedies, those that the user can change first. NEEDS is the missing
-// permission, flag or time.
+// reasonWords are the texts and remedies of the reasons, those that the user can change first. NEEDS stands for the
+// missing permission, flag or time.
 var reasonWords = []struct{ reason, text, remedy string }{
 	{reasonFailed, "rule evaluation failed", ""},
 	{reasonNotEvaluated, "no evaluation has finished", "Run check again"},
@@ -32,7 +32,7 @@ const pausedText = "GPU monitoring paused on request"
 
 // ReasonGroup is a group of alerts that were not evaluated for one reason.
 type ReasonGroup struct {
-	Reason string // with the remedy, without a full stop at the end
+	Reason string // with the remedy, without a final full stop
 	InPart bool   // evaluated for a part of the host
 	Alerts []NotEvaluated
 }
@@ -51,7 +51,9 @@ func (r *Report) Gaps() (out []ReasonGroup) {
 		}
 	}
 	all = append(all, part...)
-	slices.SortStableFunc(all, func(a, b NotEvaluated) int { return cmp.Compare(order(a.Reason), order(b.Reason)) })
+	slices.SortStableFunc(all, func(a, b NotEvaluated) int {
+		return cmp.Compare(reasonRank(a.Reason), reasonRank(b.Reason))
+	})
 	for len(all) > 0 {
 		first := all[0]
 		same := func(n NotEvaluated) bool {
@@ -59,21 +61,21 @@ func (r *Report) Gaps() (out []ReasonGroup) {
 		}
 		group := slices.DeleteFunc(slices.Clone(all), func(n NotEvaluated) bool { return !same(n) })
 		all = slices.DeleteFunc(all, same)
-		out = append(out, ReasonGroup{r.reason(group), inPart(first), group})
+		out = append(out, ReasonGroup{r.describeReason(group), inPart(first), group})
 	}
 	return out
 }
 
-// isEvaluated reports whether an alert was evaluated, if only for a part of the host.
+// isEvaluated reports whether an alert was evaluated, at least for a part of the host.
 func (r *Report) isEvaluated(n NotEvaluated) bool {
 	return slices.ContainsFunc(r.Evaluated, func(e Evaluated) bool { return e.Alert == n.Alert && e.Fault == n.Fault })
 }
 
-// Name returns that of the alert, or of its fault.
+// Name returns the name of the alert, with its fault if it is about one.
 func (n NotEvaluated) Name() string { return coverage.Named(n.Alert, n.Fault) }
 
-// sentence returns "7 rules not evaluated: collector disabled. Enable it: --collector.pcie".
-func (g ReasonGroup) sentence() string {
+// describe returns the group in words: "7 rules not evaluated: collector disabled. Enable it: --collector.pcie".
+func (g ReasonGroup) describe() string {
 	what := "not evaluated"
 	if g.InPart {
 		what = "evaluated in part"
@@ -81,19 +83,19 @@ func (g ReasonGroup) sentence() string {
 	return fmt.Sprintf("%s %s: %s", words.Count(len(g.Alerts), "rule"), what, g.Reason)
 }
 
-// rows returns a row for each alert.
-func (g ReasonGroup) rows() (rows [][]string) {
+// listRows returns a row for each alert.
+func (g ReasonGroup) listRows() (rows [][]string) {
 	for _, n := range g.Alerts {
 		rows = append(rows, []string{n.Name(), n.Reason, n.Detail})
 	}
 	return rows
 }
 
-// isTime reports whether time is missing, of which the longest counts.
+// isTime reports whether a reason is a lack of history. The longest time that rules of the group need is then shown.
 func isTime(reason string) bool { return reason == reasonTooShort || reason == reasonHistory }
 
-// order returns the position of a reason in reasonWords; an unknown one is last.
-func order(reason string) int {
+// reasonRank returns the position of a reason in reasonWords; an unknown one is last.
+func reasonRank(reason string) int {
 	if i := slices.IndexFunc(reasonWords, func(w struct{ reason, text, remedy string }) bool {
 		return w.reason == reason
 	}); i >= 0 {
@@ -102,10 +104,10 @@ func order(reason string) int {
 	return len(reasonWords)
 }
 
-// reason returns the reason and the remedy of alerts with one reason.
-func (r *Report) reason(group []NotEvaluated) string {
+// describeReason returns the text and the remedy of the reason that a group of alerts shares.
+func (r *Report) describeReason(group []NotEvaluated) string {
 	n := group[0]
-	i := order(n.Reason)
+	i := reasonRank(n.Reason)
 	if i == len(reasonWords) {
 		return n.Reason
 	}
@@ -114,7 +116,7 @@ func (r *Report) reason(group []NotEvaluated) string {
 		text = n.Detail
 	}
 	if isTime(n.Reason) {
-		needs = longest(group)
+		needs = longestNeed(group)
 	}
 	if len(group) > 1 {
 		text = strings.ReplaceAll(text, "NEEDS", "up to NEEDS")
@@ -128,7 +130,7 @@ func (r *Report) reason(group []NotEvaluated) string {
 	return strings.ReplaceAll(words.Join(". ", text, remedy), "NEEDS", needs)
 }
 
-// observeLonger returns the remedy for a history that is too short; a capture has no other.
+// observeLonger returns the remedy for a history that is too short; for a capture there is none.
 func (r *Report) observeLonger() string {
 	switch {
 	case r.Replay != "":
@@ -139,19 +141,19 @@ func (r *Report) observeLonger() string {
 	return "Run the exporter, which keeps a history, or observe for longer: check --for NEEDS"
 }
 
-func longest(group []NotEvaluated) string {
+func longestNeed(group []NotEvaluated) string {
 	var out time.Duration
 	for _, n := range group {
 		if d, err := time.ParseDuration(n.Needs); err == nil {
 			out = max(out, d)
 		}
 	}
-	return shortDuration(out)
+	return formatDuration(out)
 }
 
-// Coverage returns what the verdict is based on: "49 of 81 rules evaluated over 2h by the running exporter (6 in
-// part), 18 not evaluated, 14 not applicable". Each rule of the total is in one of the parts. The rules of
-// one name are counted as one.
+// Coverage returns a summary of the rules on which the verdict is based: "49 of 81 rules evaluated over 2h by the
+// running exporter (6 in part), 18 not evaluated, 14 not applicable". Each rule of the total is counted in one of the
+// parts. Rules of the same name count as one.
 func (r *Report) Coverage() string {
 	part, pending, not := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range r.NotEvaluated {
@@ -168,7 +170,7 @@ func (r *Report) Coverage() string {
 		delete(not, name) // in part
 	}
 	total := len(r.Evaluated) + len(pending) + len(not) + len(r.NotApplicable)
-	s := fmt.Sprintf("%d of %s evaluated %s", len(r.Evaluated), words.Count(total, "rule"), r.basis())
+	s := fmt.Sprintf("%d of %s evaluated %s", len(r.Evaluated), words.Count(total, "rule"), r.describeBasis())
 	for _, p := range []struct {
 		n      int
 		format string
@@ -185,20 +187,20 @@ func (r *Report) Coverage() string {
 	return s
 }
 
-// basis returns where the samples are from, and how long.
-func (r *Report) basis() string {
+// describeBasis returns the source of the samples and the time that they cover.
+func (r *Report) describeBasis() string {
 	d := time.Duration(r.ObservedSeconds * float64(time.Second))
 	switch past := d >= time.Second; {
 	case r.Replay != "" && past:
-		return "over " + shortDuration(d) + " of the capture"
+		return "over " + formatDuration(d) + " of the capture"
 	case r.Replay != "":
 		return "on the capture"
 	case r.IntervalSeconds > 0 && past:
-		return "over " + shortDuration(d) + " by the running exporter"
+		return "over " + formatDuration(d) + " by the running exporter"
 	case r.IntervalSeconds > 0:
 		return "by the running exporter"
 	case past:
-		return "over " + shortDuration(d) + " by a one-off evaluation"
+		return "over " + formatDuration(d) + " by a one-off evaluation"
 	}
 	return "on the present state by a one-off evaluation"
 }

@@ -38,15 +38,15 @@ func writeText(w io.Writer, text, what string) error {
 // Style is the style of a table.
 type Style struct {
 	Colour  bool
-	Verbose bool // list each object, and each rule that was not evaluated, not only their number
+	Verbose bool // list each object and each rule that was not evaluated, not only their numbers
 	Short   bool // without the lines below the rows: pending, impact, diagnose, action
 }
 
-// Table writes the report as text: the verdict and its basis, the findings worst first, the pending alerts, and what
-// was not evaluated.
+// Table writes the report as text: the verdict and its basis, the findings (worst first), the pending alerts, and the
+// rules that were not evaluated.
 func Table(w io.Writer, r Report, s Style) error {
 	var text strings.Builder
-	fmt.Fprintln(&text, words.OneLine(r.headline()))
+	fmt.Fprintln(&text, words.OneLine(r.formatHeadline()))
 	for _, n := range r.Notices() {
 		fmt.Fprintln(&text, words.OneLine(n))
 	}
@@ -55,37 +55,37 @@ func Table(w io.Writer, r Report, s Style) error {
 	}
 	if len(r.Findings)+len(r.Pending) > 0 {
 		fmt.Fprintln(&text)
-		text.WriteString(r.table(s))
+		text.WriteString(r.formatTable(s))
 	}
-	for _, note := range append(r.explained(), r.Notes()...) {
+	for _, note := range append(r.explainTerms(), r.Notes()...) {
 		fmt.Fprintf(&text, "\n%s.\n", words.OneLine(note))
 	}
 	if s.Verbose {
-		text.WriteString(r.account())
+		text.WriteString(r.formatObjects())
 	}
-	text.WriteString(r.gaps(s.Verbose))
+	text.WriteString(r.formatGaps(s.Verbose))
 	return writeText(w, text.String(), "report")
 }
 
-// table returns a row for each finding, each symptom that one explains and each pending alert, and the advice below.
-func (r *Report) table(s Style) string {
+// formatTable returns a row for each finding, explained symptom and pending alert, with the advice below.
+func (r *Report) formatTable(s Style) string {
 	rows := [][]string{{"SEVERITY", "STATE", "FOR", "ALERT", "OBJECT", "SUMMARY"}}
 	advice := map[int][]string{} // by the row above it
-	action := ""                 // of the finding before: printed once
+	action := ""                 // action of the previous finding: printed once
 	for i, f := range slices.Concat(r.Findings, r.Pending) {
-		rows = append(rows, []string{f.Severity, f.State, f.lasted(r.Time), f.Alert, Where(f.Labels), f.Summary})
+		rows = append(rows, []string{f.Severity, f.State, f.formatLasted(r.Time), f.Alert, Where(f.Labels), f.Summary})
 		for _, e := range f.Explains {
 			why := words.Spaced(e.Reason) + ": consequence of " + f.Alert + ", no alert of its own"
 			rows = append(rows, []string{"", "explained", "", e.Alert, Where(e.Labels), why})
 		}
 		if !s.Short {
-			advice[len(rows)-1] = f.advice(f.waiting(i < len(r.Findings)), action)
+			advice[len(rows)-1] = f.listAdvice(f.describePending(i < len(r.Findings)), action)
 			action = f.Action
 		}
 	}
 	var text strings.Builder
 	i := 0
-	for line := range strings.Lines(coloured(columns(rows, ""), s)) {
+	for line := range strings.Lines(colourSeverities(alignColumns(rows, ""), s)) {
 		text.WriteString(line)
 		for _, a := range advice[i] {
 			fmt.Fprintf(&text, "  %s\n", a)
@@ -95,19 +95,22 @@ func (r *Report) table(s Style) string {
 	return text.String()
 }
 
-// lasted returns how long the condition is true: "4m15s", or of a pending alert "30s of 15m", its `for`.
-func (f Finding) lasted(now time.Time) string {
-	s := shortDuration(now.Sub(f.Since))
+// formatLasted returns the time since the condition became true: "4m15s", for a pending alert with its `for`: "30s of
+// 15m".
+func (f Finding) formatLasted(now time.Time) string {
+	s := formatDuration(now.Sub(f.Since))
 	if f.ForSeconds > 0 {
-		s += " of " + shortDuration(f.wait())
+		s += " of " + formatDuration(f.pendingTime())
 	}
 	return s
 }
 
-func (f Finding) wait() time.Duration { return time.Duration(f.ForSeconds * float64(time.Second)) }
+func (f Finding) pendingTime() time.Duration {
+	return time.Duration(f.ForSeconds * float64(time.Second))
+}
 
-// waiting returns what a pending alert counts for; empty for one that fires.
-func (f Finding) waiting(finding bool) string {
+// describePending returns when a pending alert fires and whether it counts as a finding; empty for a firing alert.
+func (f Finding) describePending(finding bool) string {
 	counts := "Reported now, since the host was observed for less than that."
 	switch {
 	case f.State != string(alerting.StatePending):
@@ -119,14 +122,14 @@ func (f Finding) waiting(finding bool) string {
 	case f.Waits:
 		counts = "Counts as a finding already."
 	}
-	return fmt.Sprintf("fires once the condition is true for %s. %s", shortDuration(f.wait()), counts)
+	return fmt.Sprintf("fires once the condition is true for %s. %s", formatDuration(f.pendingTime()), counts)
 }
 
-// advice returns the lines pending, impact, diagnose and action of a finding. An action equal to the one before is left
-// out.
-func (f Finding) advice(pending, before string) (out []string) {
+// listAdvice returns the lines pending, impact, diagnose and action of a finding. An action equal to the one before is
+// left out.
+func (f Finding) listAdvice(pending, before string) (out []string) {
 	for _, line := range []Fact{
-		{"pending", pending}, {"impact", f.impact()}, {"diagnose", f.Diagnose}, {"action", f.Action},
+		{"pending", pending}, {"impact", f.describeImpact()}, {"diagnose", f.Diagnose}, {"action", f.Action},
 	} {
 		if line.Value != "" && (line.Name != "action" || line.Value != before) {
 			out = append(out, fmt.Sprintf("%-9s %s", line.Name+":", words.OneLine(line.Value)))
@@ -135,8 +138,8 @@ func (f Finding) advice(pending, before string) (out []string) {
 	return out
 }
 
-// impact returns the workloads that use the object, as in the evidence.
-func (f Finding) impact() string {
+// describeImpact returns the workloads that use the object, as in the evidence.
+func (f Finding) describeImpact() string {
 	var out []string
 	for _, line := range f.Evidence {
 		if line.Name == "Impact" {
@@ -146,8 +149,8 @@ func (f Finding) impact() string {
 	return strings.Join(out, " ")
 }
 
-// account returns a row for each object; empty without any.
-func (r *Report) account() string {
+// formatObjects returns a row for each object; empty if there are none.
+func (r *Report) formatObjects() string {
 	if len(r.Objects) == 0 {
 		return ""
 	}
@@ -160,19 +163,19 @@ func (r *Report) account() string {
 		}
 		rows = append(rows, row)
 	}
-	return "\n" + columns(rows, "")
+	return "\n" + alignColumns(rows, "")
 }
 
-// gaps returns the sentences on the rules that were not evaluated, with a row for each if verbose.
-func (r *Report) gaps(verbose bool) string {
+// formatGaps returns the sentences on the rules that were not evaluated, with a row for each if verbose.
+func (r *Report) formatGaps(verbose bool) string {
 	var text strings.Builder
 	for i, g := range r.Gaps() {
 		if i == 0 || verbose {
 			fmt.Fprintln(&text)
 		}
-		fmt.Fprintf(&text, "%s.\n", words.OneLine(g.sentence()))
+		fmt.Fprintf(&text, "%s.\n", words.OneLine(g.describe()))
 		if verbose {
-			text.WriteString(columns(g.rows(), "  "))
+			text.WriteString(alignColumns(g.listRows(), "  "))
 		}
 	}
 	if text.Len() > 0 && !verbose {
@@ -181,8 +184,8 @@ func (r *Report) gaps(verbose bool) string {
 	return text.String()
 }
 
-// columns aligns rows.
-func columns(rows [][]string, indent string) string {
+// alignColumns aligns rows.
+func alignColumns(rows [][]string, indent string) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -198,8 +201,8 @@ func columns(rows [][]string, indent string) string {
 // colours of the severities (ECMA-48, SGR).
 var colours = map[string]string{severityCritical: "\x1b[1;31m", severityWarning: "\x1b[33m", severityInfo: "\x1b[36m"}
 
-// coloured colours the severities at the beginning of lines.
-func coloured(table string, s Style) string {
+// colourSeverities adds colours to the severities at the beginning of lines.
+func colourSeverities(table string, s Style) string {
 	if !s.Colour {
 		return table
 	}
@@ -214,19 +217,19 @@ func coloured(table string, s Style) string {
 	return out.String()
 }
 
-// headline returns the verdict with the number of findings and pending alerts: "gpu-1: critical: 2 critical, 1 pending
-// warning".
-func (r *Report) headline() string {
+// formatHeadline returns the verdict with the number of findings and pending alerts: "gpu-1: critical: 2 critical, 1
+// pending warning".
+func (r *Report) formatHeadline() string {
 	host := words.HostName(r.Host)
 	if r.Replay != "" {
 		host += " (replay of " + r.Replay + ")"
 	}
-	return host + ": " + r.conclusion()
+	return host + ": " + r.formatConclusion()
 }
 
-func (r *Report) conclusion() string {
+func (r *Report) formatConclusion() string {
 	word := cmp.Or(r.Headline, r.Verdict) // a report of an earlier version has no headline
-	counts := words.Join(", ", r.counts(), r.what())
+	counts := words.Join(", ", r.countFindings(), r.summarise())
 	switch {
 	case r.Error != "":
 		return "unknown: " + r.Error
@@ -234,24 +237,24 @@ func (r *Report) conclusion() string {
 		return words.Join(", ",
 			"unknown (ok without --strict): rules that this host supports were not evaluated or are pending", counts)
 	case r.ExitCode == ExitUnknown && r.NoDevice != nil:
-		return words.Join(", ", "unknown: "+r.Why(), r.counts())
+		return words.Join(", ", "unknown: "+r.Why(), r.countFindings())
 	case r.ExitCode == ExitUnknown:
 		return words.Join(", ", "unknown: "+r.Why(), counts)
 	case word == verdictOK && counts == "" && r.Severity != "" && r.Severity != severityInfo:
-		return "no finding of severity " + strings.Join(Severities()[:rank(r.Severity)+1], " or ")
+		return "no finding of severity " + strings.Join(Severities()[:severityRank(r.Severity)+1], " or ")
 	case word == verdictOK && len(r.Objects) > 0:
 		return word + ": " + words.Join(", ", account.Line(r.Objects), counts)
 	case word == verdictOK && r.Fabric != nil:
-		return word + ": " + words.Join(", ", r.Fabric.what(), counts)
+		return word + ": " + words.Join(", ", r.Fabric.summarise(), counts)
 	case word == verdictOK:
 		return words.Join(", ", word, counts)
 	}
 	return words.Join(": ", word, counts)
 }
 
-// counts returns the findings and pending alerts by severity: "2 critical, 1 pending warning, 1 info". Of those that
-// count as findings, only the ones that wait to fire are named pending.
-func (r *Report) counts() string {
+// countFindings returns the number of findings and pending alerts by severity: "2 critical, 1 pending warning, 1 info".
+// A pending alert that counts as a finding is called pending only if it waits to fire.
+func (r *Report) countFindings() string {
 	waits := func(f Finding) bool { return f.Waits }
 	counted := slices.DeleteFunc(slices.Clone(r.Findings), waits)
 	pending := slices.Concat(
@@ -264,7 +267,7 @@ func (r *Report) counts() string {
 	return strings.Join(out, ", ")
 }
 
-// Where names the object on the host, from the most general label to the narrowest.
+// Where returns the name of the object on the host, from the most general label to the most specific.
 func Where(labels map[string]string) string {
 	var parts []string
 	switch ofFabric := strings.HasPrefix(labels["symptom"], "fabric_"); {
@@ -296,7 +299,7 @@ func Where(labels map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// terms are the sources of expectations in summaries (expect.Source), with their meaning.
+// terms explains the sources of expectations in summaries (expect.Source).
 var terms = []struct{ text, meaning string }{
 	{"by pin", "as set in --config.file"},
 	{"by link modes", "the fastest rate that both ends of the link advertise"},
@@ -305,8 +308,8 @@ var terms = []struct{ text, meaning string }{
 	{"by high water mark", "the highest that this link has had"},
 }
 
-// explained returns the meanings of the terms in the summaries, each once.
-func (r *Report) explained() (out []string) {
+// explainTerms returns the meaning of each term in the summaries, once.
+func (r *Report) explainTerms() (out []string) {
 	for _, t := range terms {
 		if slices.ContainsFunc(slices.Concat(r.Findings, r.Pending), func(f Finding) bool {
 			return strings.Contains(f.Summary, t.text)

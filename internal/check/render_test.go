@@ -18,7 +18,8 @@ func tableOf(t *testing.T, r check.Report, s check.Style) string {
 	return b.String()
 }
 
-// TestPending: a pending alert has a row with its time and what it counts for, and is no rule that was not evaluated.
+// TestPending: a pending alert has a row with its elapsed time and its effect on the verdict, and is not listed as not
+// evaluated.
 func TestPending(t *testing.T) {
 	ranged, waiting := newRule("RDMARanged", "warning"), newRule("RDMAWaiting", "critical")
 	ranged.Range, ranged.For = time.Minute, 15*time.Minute
@@ -53,7 +54,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestBasis: the second line says whose samples the verdict is based on.
+// TestBasis: the second line names the source of the samples.
 func TestBasis(t *testing.T) {
 	for want, in := range map[string]check.Input{
 		"1 of 1 rule evaluated on the present state by a one-off evaluation.\n": {},
@@ -75,7 +76,7 @@ func TestBasis(t *testing.T) {
 	}
 }
 
-// TestCounts: findings are counted by severity, and what is reported only is named.
+// TestCounts: findings are counted by severity; states without an alert are named.
 func TestCounts(t *testing.T) {
 	rules := []alerting.Rule{newRule("C", "critical"), newRule("W", "warning"), newRule("I", "info")}
 	firing := func(i int) alerting.Alert { return newAlert(rules, i, alerting.StateFiring, nil) }
@@ -101,7 +102,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestRemedyOfShortHistory: it depends on who evaluates.
+// TestRemedyOfShortHistory: the remedy depends on whether the exporter or the command evaluates.
 func TestRemedyOfShortHistory(t *testing.T) {
 	long := newRule("RDMALong", "warning")
 	long.Evaluated, long.Reason, long.Range = false, alerting.ReasonTooShort, time.Hour
@@ -123,7 +124,8 @@ func TestRemedyOfShortHistory(t *testing.T) {
 	}
 }
 
-// TestDrainExplained: the states are explained in one line, which the scripts in packaging do not take for an alert.
+// TestDrainExplained: the states are explained in one line, in a form that the scripts in packaging do not read as an
+// alert.
 func TestDrainExplained(t *testing.T) {
 	for name, c := range map[string]struct {
 		alerts []check.DrainAlert

@@ -1,5 +1,5 @@
-// Package check turns the alerts of a host into a report for users, prologs and node problem detectors: findings, worst
-// first, what was not evaluated and why, and an exit code. What is a fault is decided by the rules only.
+// Package check turns the alerts of a host into a report for users, prologs and node problem detectors: findings (worst
+// first), rules that were not evaluated, with the reason, and an exit code. Only the rules decide what is a fault.
 package check
 
 import (
@@ -58,9 +58,8 @@ type Report struct {
 	Findings      []Finding      `json:"findings"`       // worst first
 	Evaluated     []Evaluated    `json:"evaluated"`      // by alert
 	NotEvaluated  []NotEvaluated `json:"not_evaluated"`  // by alert
-	NotApplicable []string       `json:"not_applicable"` // alerts on what this host does not have
-	// Headline is the worst of firing and pending: the verdict, or watching where the verdict is ok and alerts of severity
-	// critical or warning are pending.
+	NotApplicable []string       `json:"not_applicable"` // alerts on hardware or software that this host does not have
+	// Headline is the verdict, or watching if the verdict is ok and alerts of severity critical or warning are pending.
 	Headline string    `json:"headline"`
 	Pending  []Finding `json:"pending"` // worst first; no findings yet: they change neither verdict nor exit code
 	Seen
@@ -74,22 +73,23 @@ type Finding struct {
 	Severity string `json:"severity"` // critical, warning, info
 	Drain    string `json:"drain"`    // no, cordon, evict
 	State    string `json:"state"`    // firing, or pending
-	// Pending although observed for longer than its `for`, so it is new and may pass: a warning at most.
+	// Waits is set for a pending alert on a host that was observed for longer than its `for`: the fault is new and may
+	// pass, so it is a warning at most.
 	Waits      bool      `json:"waits,omitempty"`
 	Since      time.Time `json:"since"`
 	ForSeconds float64   `json:"for_seconds,omitempty"` // pending: the `for` of its rule
-	// The compared value, in Unit; without a limit the value of the expression; null if not finite.
+	// Value is the compared value in Unit, or without a limit the value of the expression; null if not finite.
 	Value    *float64          `json:"value"`
 	Limit    *float64          `json:"limit,omitempty"` // the limit
 	Unit     string            `json:"unit,omitempty"`  // of both
 	Labels   map[string]string `json:"labels"`
 	Identity Identity          `json:"identity,omitempty"` // of the object, by kind
-	// That use the object: workloads of the host, the busiest of the port.
+	// Jobs are the workloads that use the object: those of the host, or the busiest of the port.
 	Jobs        []Job       `json:"jobs,omitempty"`
 	Summary     string      `json:"summary"`
 	Description string      `json:"description"` // measurement and impact
 	Evidence    []Fact      `json:"evidence"`
-	Diagnose    string      `json:"diagnose"` // a read-only command
+	Diagnose    string      `json:"diagnose"` // a command that changes nothing
 	Action      string      `json:"action"`
 	DrainReason string      `json:"drain_reason"`
 	RunbookURL  string      `json:"runbook_url,omitempty"`
@@ -131,12 +131,12 @@ const (
 	severityNone     = "none" // watchdogs: neither a finding nor a detection
 )
 
-// Severities lists them, the worst first.
+// Severities returns the severities, the worst first.
 func Severities() []string { return []string{severityCritical, severityWarning, severityInfo} }
 
-// New makes the report. Firing alerts are findings. Alerts pending on a rule without a range are findings too, since a
-// one-off evaluation cannot wait. If the host was observed for longer than the `for` of such a rule, the fault is new
-// and may pass: it is a warning at most.
+// New returns the report of an evaluation. Firing alerts are findings. Alerts pending on a rule without a range are
+// findings too, since a one-off evaluation cannot wait. If the host was observed for longer than the `for` of such a
+// rule, the fault is new and may pass, so it is a warning at most.
 func New(in Input) Report {
 	r := Report{
 		Version: Version, Exporter: in.Exporter, Replay: in.Replay, Host: in.Host, Time: in.To.UTC(),
@@ -168,26 +168,28 @@ func New(in Input) Report {
 	slices.SortFunc(r.Pending, worstFirst)
 	r.Findings, r.Pending = worstOfEach(r.Findings), worstOfEach(r.Pending)
 	machine := r.cover(in)
-	r.Objects = account.Judge(in.Objects, r.faults(in))
+	r.Objects = account.Judge(in.Objects, r.listFaults(in))
 	r.conclude()
 	if !machine && r.ExitCode == ExitOK {
-		r.unknown()
+		r.setUnknown()
 	}
 	if in.Err != nil {
 		r.Error = in.Err.Error()
-		r.unknown()
+		r.setUnknown()
 	}
 	r.setHostVerdict(in)
 	r.explain(in)
 	return r
 }
 
-// watching counts the pending alerts of severity critical and warning: "1 pending critical, 2 pending warnings".
-func (r *Report) watching() string {
+// countWatching returns the number of pending alerts of severity critical and warning: "1 pending critical, 2 pending
+// warnings".
+func (r *Report) countWatching() string {
 	return strings.Join(Tally(r.Pending, "%d pending %s", severityCritical, severityWarning), ", ")
 }
 
-// Tally counts findings by severity. The format has number and severity. Severities without findings are left out.
+// Tally returns the number of findings by severity in a format with number and severity. Severities without findings
+// are left out.
 func Tally(findings []Finding, format string, severities ...string) (out []string) {
 	for _, s := range severities {
 		n := 0
@@ -208,14 +210,14 @@ func Tally(findings []Finding, format string, severities ...string) (out []strin
 
 // Watching returns a sentence on the pending alerts of severity critical and warning; empty if there are none.
 func (r *Report) Watching() string {
-	if w := r.watching(); w != "" {
+	if w := r.countWatching(); w != "" {
 		return "Watching: " + w + "."
 	}
 	return ""
 }
 
-// conclude sets the verdict by the worst finding. Without RDMA devices the rules on GPUs and the host alone do not make
-// a host ok.
+// conclude sets the verdict to that of the worst finding. A host without RDMA devices is not ok by the rules on GPUs
+// and the host alone.
 func (r *Report) conclude() {
 	r.Verdict, r.ExitCode = verdictOK, ExitOK
 	for _, f := range r.Findings {
@@ -227,17 +229,17 @@ func (r *Report) conclude() {
 		}
 	}
 	if r.ExitCode == ExitOK && (r.NoDevice != nil || r.HasUnknown()) {
-		r.unknown()
+		r.setUnknown()
 	}
 	r.Headline = r.Verdict
-	if r.Verdict == verdictOK && r.watching() != "" {
+	if r.Verdict == verdictOK && r.countWatching() != "" {
 		r.Headline = headlineWatching
 	}
 }
 
-// faults returns the findings and pending alerts of severity critical and warning, and the symptoms on their parts.
-// The worst comes last: it is the reason of its object.
-func (r *Report) faults(in Input) (out []account.Fault) {
+// listFaults returns the findings and pending alerts of severity critical and warning, and the symptoms of their parts.
+// The worst comes last: it is the reason shown for its object.
+func (r *Report) listFaults(in Input) (out []account.Fault) {
 	for _, f := range slices.Concat(r.Findings, r.Pending) {
 		if f.Severity == severityCritical || f.Severity == severityWarning {
 			out = append(out, account.Fault{Alert: f.Alert, Labels: f.Labels})
@@ -257,7 +259,7 @@ func (r *Report) faults(in Input) (out []account.Fault) {
 	return out
 }
 
-func (r *Report) unknown() {
+func (r *Report) setUnknown() {
 	r.Verdict, r.ExitCode = verdictUnknown, ExitUnknown
 	r.Headline = r.Verdict
 }
@@ -267,14 +269,14 @@ func findingOf(a alerting.Alert) Finding {
 	f := Finding{
 		Alert: a.Name, Severity: a.Labels["severity"], Drain: a.Labels["drain"], State: string(a.State),
 		Since: a.ActiveAt.UTC(), Labels: maps.Clone(a.Labels),
-		Summary: text["summary"], Description: text["description"], Evidence: evidence(text["evidence"]),
+		Summary: text["summary"], Description: text["description"], Evidence: parseEvidence(text["evidence"]),
 		Diagnose: text["diagnose"], Action: text["action"], DrainReason: text["drain_reason"],
 		RunbookURL: text["runbook_url"],
 	}
 	delete(f.Labels, "alertname")
 	delete(f.Labels, "severity")
 	delete(f.Labels, "drain")
-	value, limit := figure(text["measured"]), figure(text["limit"])
+	value, limit := parseFigure(text["measured"]), parseFigure(text["limit"])
 	switch {
 	case value != nil && limit != nil && value.unit == limit.unit:
 		f.Value, f.Limit, f.Unit = &value.number, &limit.number, value.unit
@@ -284,8 +286,8 @@ func findingOf(a alerting.Alert) Finding {
 	return f
 }
 
-// evidence returns an annotation of lines "Name: value".
-func evidence(text string) []Fact {
+// parseEvidence parses an annotation with lines "Name: value".
+func parseEvidence(text string) []Fact {
 	out := []Fact{}
 	for line := range strings.Lines(text) {
 		f := Fact{Value: strings.TrimSpace(line)}
@@ -310,8 +312,8 @@ type quantity struct {
 
 var quantityText = regexp.MustCompile(`^(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?) ?(.*)$`)
 
-// figure parses the annotations measured and limit; nil if there is none.
-func figure(text string) *quantity {
+// parseFigure parses the annotations measured and limit; nil if there is none.
+func parseFigure(text string) *quantity {
 	m := quantityText.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
 		return nil
@@ -323,12 +325,12 @@ func figure(text string) *quantity {
 	return &quantity{n, m[2]}
 }
 
-// worstOfEach keeps the first of sorted findings for each alert and object: when an alert gets worse, its lesser
-// severity still fires for some minutes.
+// worstOfEach keeps the first of sorted findings for each alert and object: when an alert gets worse, it still fires at
+// the lower severity for some minutes.
 func worstOfEach(findings []Finding) []Finding {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(findings, func(f Finding) bool {
-		key := fmt.Sprint(f.Alert, pairs(f.Labels))
+		key := fmt.Sprint(f.Alert, listPairs(f.Labels))
 		again := seen[key]
 		seen[key] = true
 		return again
@@ -337,21 +339,21 @@ func worstOfEach(findings []Finding) []Finding {
 
 func worstFirst(a, b Finding) int {
 	return cmp.Or(
-		cmp.Compare(rank(a.Severity), rank(b.Severity)),
+		cmp.Compare(severityRank(a.Severity), severityRank(b.Severity)),
 		cmp.Compare(a.State, b.State), // firing, pending
 		cmp.Compare(a.Alert, b.Alert),
-		slices.Compare(pairs(a.Labels), pairs(b.Labels)),
+		slices.Compare(listPairs(a.Labels), listPairs(b.Labels)),
 	)
 }
 
-func rank(severity string) int {
+func severityRank(severity string) int {
 	if i := slices.Index(Severities(), severity); i >= 0 {
 		return i
 	}
 	return math.MaxInt
 }
 
-func pairs(labels map[string]string) []string {
+func listPairs(labels map[string]string) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		out = append(out, name+"="+labels[name])

@@ -183,7 +183,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// TestFilter: what is asked for, and the exit code of that.
+// TestFilter: a filter selects the alerts of a report and sets the exit code.
 func TestFilter(t *testing.T) {
 	short := newRule("RDMAShort", "critical")
 	short.Evaluated, short.Reason, short.Range = false, alerting.ReasonTooShort, time.Hour
@@ -334,7 +334,7 @@ func TestRenderErrors(t *testing.T) {
 	}
 }
 
-// TestHeadline: what is pending is watched, and changes neither verdict nor exit code.
+// TestHeadline: pending alerts are in the headline as watching, and change neither verdict nor exit code.
 func TestHeadline(t *testing.T) {
 	rules := []alerting.Rule{newRule("C", "critical"), newRule("W", "warning"), newRule("I", "info")}
 	for i := range rules {
@@ -418,7 +418,7 @@ func TestNoDevice(t *testing.T) {
 	}
 }
 
-// TestFailedReads: they are in the headline, and --strict does not pass over them.
+// TestFailedReads: failed reads are in the headline, and make the verdict unknown with --strict.
 func TestFailedReads(t *testing.T) {
 	for name, c := range map[string]struct {
 		failed check.FailedReads
@@ -443,8 +443,8 @@ func TestFailedReads(t *testing.T) {
 	}
 }
 
-// TestUnknownObjects: a compute object that is unknown makes the verdict unknown, and the report names it and says how
-// to settle it. Others and what is not expected do not.
+// TestUnknownObjects: an unknown compute object makes the verdict unknown, and the report names it with a remedy. Other
+// objects, and objects that are not expected, do not.
 func TestUnknownObjects(t *testing.T) {
 	port := func(n int, class account.Class) account.Object {
 		return account.Object{
@@ -500,7 +500,7 @@ func TestUnknownObjects(t *testing.T) {
 			if c.code == check.ExitOK && strings.Contains(text, settle) {
 				t.Error(text)
 			}
-			// Of a report on other alerts it is no part.
+			// A report on other alerts does not include it.
 			if r := (check.Filter{Only: []string{"C"}}).Apply(r); r.ExitCode != check.ExitOK {
 				t.Errorf("exit %d of another alert", r.ExitCode)
 			}
@@ -508,7 +508,8 @@ func TestUnknownObjects(t *testing.T) {
 	}
 }
 
-// TestNotes: a stack and rates are said beside the findings, and left out with the alerts that they belong to.
+// TestNotes: notes on the stack and on rates follow the findings, and are left out together with the alerts that they
+// belong to.
 func TestNotes(t *testing.T) {
 	seen := check.Seen{
 		Objects: []account.Object{{
@@ -571,7 +572,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestOneFindingOfAnObject: an alert that fires at two severities on one object is one finding, the worst.
+// TestOneFindingOfAnObject: an alert that fires at two severities on one object is one finding, at the worse severity.
 func TestOneFindingOfAnObject(t *testing.T) {
 	rules := []alerting.Rule{newRule("F", "info"), newRule("F", "warning")}
 	of := func(device string) map[string]string { return map[string]string{"device": device} }

@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// Seen is the state that has no alert but is reported.
+// Seen is the state that is reported although it has no alert.
 type Seen struct {
 	// Objects are all objects of the host, each in one class (account.Class).
 	Objects []account.Object `json:"objects"`
@@ -22,15 +22,15 @@ type Seen struct {
 	Rates Rates  `json:"rates_unvouched"`
 	// NoDevice is set if the host has no RDMA device.
 	NoDevice *hostdata.NoDevice `json:"no_rdma_device,omitempty"`
-	// Failed is set if reads fail: nothing is known of what they would have returned.
+	// Failed is set if reads fail: their data is unknown.
 	Failed *FailedReads `json:"failed_reads,omitempty"`
-	// Functions is set if not everything is read of a host with many functions.
+	// Functions is set if data of a host with many functions is left out.
 	Functions *Functions `json:"functions,omitempty"`
-	// Maintenance is set while it is announced for the host.
+	// Maintenance is set while maintenance is announced for the host.
 	Maintenance *maintenance.Notice `json:"maintenance,omitempty"`
-	// Fabric is set in the report on a swept fabric.
+	// Fabric is set in the report of a swept fabric.
 	Fabric *Fabric `json:"fabric,omitempty"`
-	// GPUsReleased is set while the exporter reads no GPU, on request.
+	// GPUsReleased is set while the GPUs are released on request, so that the exporter reads none.
 	GPUsReleased *accel.GPURelease `json:"gpus_released,omitempty"`
 }
 
@@ -42,12 +42,12 @@ type Stack struct {
 
 // FailedReads are the reads that fail.
 type FailedReads struct {
-	Devices []string `json:"devices"` // of the reads, sorted
+	Devices []string `json:"devices"` // devices of the reads, sorted
 	Others  []string `json:"others"`  // collectors of reads that belong to no RDMA device, sorted
 	First   string   `json:"first"`   // the error of one of them
 }
 
-// Rates are those of ACTIVE links that neither the configuration nor the far end confirms.
+// Rates are the rates of ACTIVE links that neither the configuration nor the far end confirms.
 type Rates struct {
 	Ports int `json:"ports"`
 	// Capable is the highest rate in bits per second that the NIC of one of these ports supports but that is not in use;
@@ -60,21 +60,21 @@ type Fabric struct {
 	Switches int `json:"switches"`
 	Adapters int `json:"adapters"`
 	Links    int `json:"links"`
-	// SlowerEnd are the links of which one end is set lower than the other.
+	// SlowerEnd are the links whose ends have different settings, one lower than the other.
 	SlowerEnd []string `json:"settings_differ"`
 	// CreditLoops are the ports of suspected credit loops, in order.
 	CreditLoops [][]string `json:"credit_loops_suspected"`
-	Failed      string     `json:"failed,omitempty"` // why the sweep after that has failed
+	Failed      string     `json:"failed,omitempty"` // why the sweep after it failed
 }
 
-// what returns the size of the fabric: "6 switches, 15 adapters, 24 links".
-func (f *Fabric) what() string {
+// summarise returns the size of the fabric: "6 switches, 15 adapters, 24 links".
+func (f *Fabric) summarise() string {
 	return fmt.Sprintf("%s, %s, %s", words.Count(f.Switches, "switch"), words.Count(f.Adapters, "adapter"),
 		words.Count(f.Links, "link"))
 }
 
-// notes returns what a sweep has found that no rule evaluates.
-func (f *Fabric) notes() (out []string) {
+// listNotes returns the observations of a sweep that no rule evaluates.
+func (f *Fabric) listNotes() (out []string) {
 	if f == nil {
 		return nil
 	}
@@ -83,33 +83,33 @@ func (f *Fabric) notes() (out []string) {
 	}
 	if len(f.SlowerEnd) > 0 {
 		out = append(out, fmt.Sprintf("Lower settings at one end of %s: %s. Set both ends alike and reset the link",
-			words.Count(len(f.SlowerEnd), "link"), listed(f.SlowerEnd)))
+			words.Count(len(f.SlowerEnd), "link"), joinNames(f.SlowerEnd)))
 	}
 	for _, ports := range f.CreditLoops {
 		out = append(out, fmt.Sprintf("Credit loop suspected: %s. Check the routing (engine and root GUIDs of the subnet manager): ibdiagnet -r --skip_plugin all",
-			listed(ports)))
+			joinNames(ports)))
 	}
 	return out
 }
 
-// Functions is what is not read of a host with many functions.
+// Functions is the data that is left out of a host with many functions.
 type Functions struct {
 	Reduced int `json:"reduced"`          // virtual functions and subfunctions with the metrics of rules only
 	Devices int `json:"devices_left_out"` // beyond --limit.devices
 	Series  int `json:"series_left_out"`  // beyond --limit.series
 }
 
-// Alerts of the notes: a report without the alert has no note.
+// Alerts to which the notes belong: a report without the alert has no note.
 const (
 	portDown     = "RDMAPortDown"
 	stackMissing = "RDMADeviceMissing"
 	downshifted  = "RDMALinkDegraded"
 )
 
-// of removes what belongs to other alerts than those named.
-func (s Seen) of(named func(alert string) bool) Seen {
+// filter returns the state without the parts that belong to other alerts than those named.
+func (s Seen) filter(named func(alert string) bool) Seen {
 	if !named(portDown) {
-		s.Objects = []account.Object{} // it is of all that was looked at
+		s.Objects = []account.Object{} // the account is about all objects
 	}
 	if !named(stackMissing) {
 		s.Stack = nil
@@ -120,10 +120,10 @@ func (s Seen) of(named func(alert string) bool) Seen {
 	return s
 }
 
-// most is the number of objects that a note names.
-const most = 16
+// maxNames is the maximum number of objects that a note names.
+const maxNames = 16
 
-// Notices returns lines on what operators have requested: announced maintenance, released GPUs.
+// Notices returns lines on requests of operators: announced maintenance, released GPUs.
 func (s *Seen) Notices() (out []string) {
 	if s.Maintenance != nil {
 		out = append(out, s.Maintenance.String())
@@ -135,35 +135,35 @@ func (s *Seen) Notices() (out []string) {
 }
 
 // Notes returns sentences without a full stop: ports that are down, a stack that is not loaded, rates that are not
-// confirmed, functions that are not read completely.
+// confirmed, functions that are only partly read.
 func (s *Seen) Notes() (out []string) {
 	for _, note := range []string{
-		noDevice(s.NoDevice), s.Failed.note(), s.undecided(), s.stack(), s.Rates.note(), s.Functions.left(),
-		s.Functions.reduced(),
+		explainNoDevice(s.NoDevice), s.Failed.describe(), s.describeUnknown(), s.describeStack(), s.Rates.describe(),
+		s.Functions.describeLeftOut(), s.Functions.describeReduced(),
 	} {
 		if note != "" {
 			out = append(out, note)
 		}
 	}
-	return append(out, s.Fabric.notes()...)
+	return append(out, s.Fabric.listNotes()...)
 }
 
-// what returns the state in a headline: "no RDMA device on this host", "reads of 2 devices failed".
-func (s *Seen) what() string {
+// summarise returns the state in a headline: "no RDMA device on this host", "reads of 2 devices failed".
+func (s *Seen) summarise() string {
 	switch {
 	case s.NoDevice != nil:
 		return noDeviceText
 	case s.Failed != nil:
-		return s.Failed.what()
+		return s.Failed.summarise()
 	}
 	return ""
 }
 
 const noDeviceText = "no RDMA device on this host"
 
-// noDevice explains a host without devices. Where the kernel could use PCI functions for RDMA, RDMADeviceMissing or
-// the note on the stack does.
-func noDevice(n *hostdata.NoDevice) string {
+// explainNoDevice returns the reason why a host has no RDMA devices. If the kernel could use PCI functions for RDMA,
+// RDMADeviceMissing or the note on the stack explains it instead.
+func explainNoDevice(n *hostdata.NoDevice) string {
 	switch {
 	case n == nil || n.Functions > 0 && !n.Namespaced:
 		return ""
@@ -177,29 +177,28 @@ func noDevice(n *hostdata.NoDevice) string {
 		"To be alerted, pin the devices in --config.file (present: true)"
 }
 
-// what returns "reads of 2 devices failed".
-func (f *FailedReads) what() string {
+// summarise returns "reads of 2 devices failed".
+func (f *FailedReads) summarise() string {
 	if len(f.Devices) == 0 {
 		return "reads failed"
 	}
 	return "reads of " + words.Count(len(f.Devices), "device") + " failed"
 }
 
-func (f *FailedReads) note() string {
+func (f *FailedReads) describe() string {
 	if f == nil {
 		return ""
 	}
 	of := slices.Concat(f.Devices, words.Map(f.Others, func(name string) string { return "collector " + name }))
 	return fmt.Sprintf("Reads failed: %s. Rules are not evaluated for what these reads would have returned, and faults there are not reported. First error: %s. All errors: log, \"read failed\"",
-		listed(of), strings.TrimSuffix(f.First, "."))
+		joinNames(of), strings.TrimSuffix(f.First, "."))
 }
 
-// HasUnknown reports whether a compute object is unknown: the host is not ok then.
+// HasUnknown reports whether the state of a compute object is unknown. The host is then not ok.
 func (s *Seen) HasUnknown() bool { return len(account.Unknowns(s.Objects)) > 0 }
 
-// undecided names the compute objects of which it is unknown whether they are in order, by reason, with what settles
-// it.
-func (s *Seen) undecided() string {
+// describeUnknown returns the compute objects whose state is unknown, by reason, with a remedy.
+func (s *Seen) describeUnknown() string {
 	var parts []string
 	byReason := map[string][]string{}
 	never := false
@@ -214,7 +213,7 @@ func (s *Seen) undecided() string {
 		return ""
 	}
 	text := "Unknown: " + strings.Join(words.Map(parts, func(reason string) string {
-		return fmt.Sprintf("%s (%s)", listed(byReason[reason]), reason)
+		return fmt.Sprintf("%s (%s)", joinNames(byReason[reason]), reason)
 	}), "; ")
 	if never {
 		text += ". No history vouches that ports were in use. If they are not cabled on purpose: rdma_exporter accept NAME. " +
@@ -223,16 +222,16 @@ func (s *Seen) undecided() string {
 	return text
 }
 
-func (s *Seen) stack() string {
+func (s *Seen) describeStack() string {
 	if s.Stack == nil {
 		return ""
 	}
 	return fmt.Sprintf("RDMA stack not loaded, unknown whether it is expected: %s with RDMA capability: %s. To be alerted, pin the devices in --config.file (present: true)",
-		words.Count(len(s.Stack.Functions), "PCI function"), listed(s.Stack.Functions))
+		words.Count(len(s.Stack.Functions), "PCI function"), joinNames(s.Stack.Functions))
 }
 
-// note warns that links that were slow from the start are not detected.
-func (r Rates) note() string {
+// describe returns a warning that links that were slow from the start are not detected.
+func (r Rates) describe() string {
 	if r.Ports == 0 {
 		return ""
 	}
@@ -247,8 +246,8 @@ func (r Rates) note() string {
 	return fmt.Sprintf("%s inferred%s: no alert if slow from the start. Pin %s: rdma_exporter expect list", what, able, them)
 }
 
-// left returns "984 devices left out (--limit.devices)".
-func (f *Functions) left() string {
+// describeLeftOut returns the numbers left out by limits: "984 devices left out (--limit.devices)".
+func (f *Functions) describeLeftOut() string {
 	var out []string
 	if f != nil && f.Devices > 0 {
 		out = append(out, words.Count(f.Devices, "device")+" left out (--limit.devices)")
@@ -259,17 +258,17 @@ func (f *Functions) left() string {
 	return strings.Join(out, ", ")
 }
 
-func (f *Functions) reduced() string {
+func (f *Functions) describeReduced() string {
 	if f == nil || f.Reduced == 0 {
 		return ""
 	}
 	return words.Count(f.Reduced, "function") + " beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)"
 }
 
-// listed joins names, at most most of them.
-func listed(names []string) string {
-	if n := len(names) - most; n > 0 {
-		names = append(names[:most:most], fmt.Sprintf("%d more", n))
+// joinNames joins at most maxNames names.
+func joinNames(names []string) string {
+	if n := len(names) - maxNames; n > 0 {
+		names = append(names[:maxNames:maxNames], fmt.Sprintf("%d more", n))
 	}
 	return strings.Join(names, ", ")
 }

@@ -27,16 +27,16 @@ type Setup struct {
 	Verdict  string              `json:"verdict"` // ok, warning, unknown: info differences are ok
 	ExitCode int                 `json:"exit_code"`
 	Settings []hostdata.SetupRow `json:"settings"` // by domain
-	// Virtual is the number of RDMA devices if all are virtual functions in a guest, to which no setting applies.
+	// Virtual is the number of RDMA devices if all are virtual functions of a guest, to which no setting applies.
 	Virtual int `json:"virtual_functions,omitempty"`
-	// Unknown are the objects that jobs use, and of which it is unknown whether they are in order: their settings may be
-	// those of nothing. The verdict is not ok then.
+	// Unknown are the objects that jobs use and whose state is unknown, so that their settings may be missing. The
+	// verdict is then not ok.
 	Unknown []account.Object `json:"unknown_objects,omitempty"`
 }
 
-// NewSetup makes the report of rows. Without any, the host has no RDMA device whose settings could be compared, or
-// virtual functions only: their settings are those of the hypervisor. strict: settings that could not be read make the
-// verdict unknown, as any object does that jobs use and that is unknown.
+// NewSetup returns the report of rows. Without rows the host has no RDMA device whose settings could be compared, or
+// only virtual functions, whose settings are those of the hypervisor. With strict, settings that could not be read make
+// the verdict unknown, as unknown objects that jobs use always do.
 func NewSetup(rows []hostdata.SetupRow, objects []account.Object, virtual int, strict bool) Setup {
 	s := Setup{
 		Version: SetupVersion, Settings: []hostdata.SetupRow{}, Verdict: verdictOK, ExitCode: ExitOK,
@@ -60,7 +60,7 @@ func NewSetup(rows []hostdata.SetupRow, objects []account.Object, virtual int, s
 	return s
 }
 
-// ShownSetting returns a row as shown: only a difference has a severity and an alert.
+// ShownSetting returns a row as it is shown: only a difference has a severity and an alert.
 func ShownSetting(r hostdata.SetupRow) hostdata.SetupRow {
 	if r.State != hostdata.SetupDiffers {
 		r.Severity, r.Alert = "", ""
@@ -71,13 +71,15 @@ func ShownSetting(r hostdata.SetupRow) hostdata.SetupRow {
 // SetupJSON writes the report as JSON.
 func SetupJSON(w io.Writer, s Setup) error { return writeJSON(w, s, "settings") }
 
-// SetupTable writes the report as text: differences with their remedies, worst first, then what is unknown; with
-// style.Verbose each setting.
+// SetupTable writes the report as text: differences with their remedies, worst first, then unknown settings; with
+// style.Verbose all settings.
 func SetupTable(w io.Writer, s Setup, rows []hostdata.SetupRow, style Style) error {
 	var text strings.Builder
-	fmt.Fprintln(&text, s.headline(rows))
+	fmt.Fprintln(&text, s.formatHeadline(rows))
 	differ := setup.Deviations(rows, hostdata.SetupDiffers)
-	slices.SortStableFunc(differ, func(a, b setup.Deviation) int { return rank(a.Row.Severity) - rank(b.Row.Severity) })
+	slices.SortStableFunc(differ, func(a, b setup.Deviation) int {
+		return severityRank(a.Row.Severity) - severityRank(b.Row.Severity)
+	})
 	text.WriteString(setupDifferences(differ, style))
 	list := func(state hostdata.SetupState, head []string, last func(hostdata.SetupRow) []string) {
 		table := [][]string{head}
@@ -85,7 +87,7 @@ func SetupTable(w io.Writer, s Setup, rows []hostdata.SetupRow, style Style) err
 			table = append(table, append([]string{d.Row.Setting, SetupObjects(d)}, last(d.Row)...))
 		}
 		if len(table) > 1 {
-			fmt.Fprintf(&text, "\n%s", columns(table, ""))
+			fmt.Fprintf(&text, "\n%s", alignColumns(table, ""))
 		}
 	}
 	list(hostdata.SetupUnknown, []string{"UNKNOWN", "OBJECT", "WANTED", "REASON"},
@@ -97,7 +99,7 @@ func SetupTable(w io.Writer, s Setup, rows []hostdata.SetupRow, style Style) err
 	return writeText(w, text.String(), "settings")
 }
 
-// setupDifferences returns a row for each difference, and its explanation below.
+// setupDifferences returns a row for each difference, with the explanation below.
 func setupDifferences(differ []setup.Deviation, style Style) string {
 	if len(differ) == 0 {
 		return ""
@@ -110,7 +112,7 @@ func setupDifferences(differ []setup.Deviation, style Style) string {
 	var text strings.Builder
 	text.WriteString("\n")
 	i := -1
-	for line := range strings.Lines(coloured(columns(table, ""), style)) {
+	for line := range strings.Lines(colourSeverities(alignColumns(table, ""), style)) {
 		text.WriteString(line)
 		if i++; i == 0 || style.Short {
 			continue
@@ -131,7 +133,7 @@ func setupDifferences(differ []setup.Deviation, style Style) string {
 	return text.String()
 }
 
-// SetupObjects names the objects of a difference.
+// SetupObjects returns the names of the objects of a difference.
 func SetupObjects(d setup.Deviation) string {
 	if d.Object == "all" {
 		return fmt.Sprintf("all %d", len(d.Objects))
@@ -139,7 +141,7 @@ func SetupObjects(d setup.Deviation) string {
 	return d.Object
 }
 
-// SetupBasis names where a wanted value comes from.
+// SetupBasis returns the source of a wanted value.
 func SetupBasis(r hostdata.SetupRow) string {
 	switch r.Basis {
 	case hostdata.SetupSite:
@@ -150,9 +152,9 @@ func SetupBasis(r hostdata.SetupRow) string {
 	return "recommendation"
 }
 
-// headline returns the verdict with the number of rows in each state: a setting with one value on several objects is
-// one row, as in the tables below.
-func (s *Setup) headline(rows []hostdata.SetupRow) string {
+// formatHeadline returns the verdict with the number of rows in each state: a setting with one value on several objects
+// is one row, as in the tables below.
+func (s *Setup) formatHeadline(rows []hostdata.SetupRow) string {
 	host := s.Host
 	if s.Replay != "" {
 		host += " (replay of " + s.Replay + ")"
@@ -160,7 +162,7 @@ func (s *Setup) headline(rows []hostdata.SetupRow) string {
 	switch {
 	case s.Virtual > 0:
 		return fmt.Sprintf("%s: %s: no setting applies to %s: run check --setup on the hypervisor%s",
-			host, s.Verdict, words.Count(s.Virtual, "virtual function"), s.undecided())
+			host, s.Verdict, words.Count(s.Virtual, "virtual function"), s.describeUnknown())
 	case len(s.Settings) == 0:
 		return host + ": unknown: no RDMA device in /sys/class/infiniband, or none readable"
 	}
@@ -185,11 +187,11 @@ func (s *Setup) headline(rows []hostdata.SetupRow) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n[p.key], p.several))
 		}
 	}
-	return fmt.Sprintf("%s: %s: settings: %s%s", host, s.Verdict, strings.Join(parts, ", "), s.undecided())
+	return fmt.Sprintf("%s: %s: settings: %s%s", host, s.Verdict, strings.Join(parts, ", "), s.describeUnknown())
 }
 
-// undecided names what is unknown of the objects of the host, after a semicolon.
-func (s *Setup) undecided() string {
+// describeUnknown returns the numbers of unknown objects of the host, after a semicolon; empty if there are none.
+func (s *Setup) describeUnknown() string {
 	if len(s.Unknown) == 0 {
 		return ""
 	}

@@ -29,7 +29,8 @@ func setupRows() []hostdata.SetupRow {
 	return []hostdata.SetupRow{c, a, b, d, row("numa", "host", "0", "0", hostdata.SetupOK)}
 }
 
-// TestSetupTable: differences come first, worst first, each with all its commands; what is unknown has its reason.
+// TestSetupTable: differences come first, the worst at the top, each with all its commands; unknown settings have their
+// reason.
 func TestSetupTable(t *testing.T) {
 	const want = `gpu-1: warning: settings: 1 contradicts the traffic or a job, 1 differs from recommendations or siblings, 1 as wanted, 1 unknown
 
@@ -61,7 +62,8 @@ numa       host    0      recommendation
 	}
 }
 
-// TestSetupVerdict: info is ok, a contradiction a warning, no setting unknown, and with --strict one unknown setting.
+// TestSetupVerdict: info is ok, a contradiction is a warning, a report without settings is unknown, and with --strict
+// also one with an unknown setting.
 func TestSetupVerdict(t *testing.T) {
 	rows := setupRows()
 	unknown := []account.Object{{Kind: account.Port, Name: "mlx5_0/1", Class: account.Unknown, Compute: true}}

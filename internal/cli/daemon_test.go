@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/verdict"
 )
 
-// checked returns what check prints with the URL of a daemon.
+// checked returns the report that check prints with the URL of a daemon.
 func checked(t *testing.T, daemon string, args ...string) (r check.Report, errs string) {
 	t.Helper()
 	code, out, errs := runProgram(t,

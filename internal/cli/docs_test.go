@@ -58,7 +58,7 @@ var (
 	punctuation = regexp.MustCompile(`[^\p{L}\p{N}_-]`) // of a heading, in its anchor
 )
 
-// anchors returns what the headings of a page are reached by, as GitHub makes them.
+// anchors returns the anchors of the headings of a page, as GitHub generates them.
 func anchors(text string) (out []string) {
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 		a := strings.ReplaceAll(strings.ToLower(m[1]), " ", "-")

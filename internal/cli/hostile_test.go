@@ -40,7 +40,7 @@ func renamed(t *testing.T, name string, names ...string) string {
 	return machines.Written(t, a)
 }
 
-// obeyed returns what of a text a terminal would obey, but for ends of lines.
+// obeyed returns the characters of a text that a terminal would interpret, other than line breaks.
 func obeyed(text string) string {
 	if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }); i >= 0 {
 		return fmt.Sprintf("%q", text[max(0, i-40):min(len(text), i+20)])

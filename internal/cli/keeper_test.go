@@ -150,7 +150,7 @@ func TestReplayKeepsNothing(t *testing.T) {
 	}
 }
 
-// valueOf returns the value of a series as it is served; empty where there is none.
+// valueOf returns the served value of a series; empty if there is none.
 func valueOf(t *testing.T, s *server, series string) string {
 	t.Helper()
 	_, body, _ := s.get(t, "/metrics")

@@ -36,7 +36,8 @@ func (h plainLog) WithGroup(name string) slog.Handler {
 	return plainLog{h.Handler.WithGroup(logText(name))}
 }
 
-// logText returns a text of the log. Line breaks are those of joined errors and of the stack of a panic, or foreign.
+// logText returns a text for the log on one line. Line breaks come from joined errors, the stack of a panic, or foreign
+// text.
 func logText(s string) string { return words.Plain(strings.ReplaceAll(s, "\n", "; ")) }
 
 func plainAttrs(attrs []slog.Attr) (out []slog.Attr) {

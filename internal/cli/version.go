@@ -14,7 +14,7 @@ import (
 // nameVersion sets the version of a build without one, once: tests run the program concurrently.
 var nameVersion = sync.OnceFunc(func() { version.Version = cmp.Or(version.Version, "unreleased") })
 
-// versionText returns the output of --version. Its first line is that of all Prometheus exporters.
+// versionText returns the output of --version. Its first line has the format of all Prometheus exporters.
 func versionText() string {
 	nameVersion()
 	gpus := "no: built without cgo"

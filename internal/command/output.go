@@ -25,7 +25,7 @@ func IsTerminal(w io.Writer) bool {
 	return err == nil
 }
 
-// Value returns what p points to; the zero value for nil.
+// Value returns *p, or the zero value if p is nil.
 func Value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -33,7 +33,7 @@ func Value[T any](p *T) (v T) {
 	return v
 }
 
-// RateText returns "400 Gb/s 4X"; empty: no rate.
+// RateText formats a rate with its lanes: "400 Gb/s 4X"; empty if there is no rate.
 func RateText(bits float64, lanes uint64) string {
 	if bits == 0 {
 		return ""

@@ -11,10 +11,10 @@ import (
 // Metric is a metric that rules may read.
 type Metric struct {
 	Desc       *exposition.Desc
-	Collectors []string // that expose it; none: the exporter itself
+	Collectors []string // which expose it; none: the exporter itself
 }
 
-// tree is a Need with resolved metrics.
+// tree is a Need with its metrics resolved.
 type tree struct {
 	leaf     int // index in Detector.leaves; -1: it has parts
 	all, any []tree
@@ -33,20 +33,20 @@ type required struct {
 type metric struct {
 	name             string
 	collectors       []string
-	of, never, other selector // as in its Desc; other is Beside
+	of, never, other selector // as in its Desc; other is Desc.Beside
 	unknown          map[string][]selector
-	ofLeaf           int  // the leaf of the metric that it is about; -1: none, or itself
+	ofLeaf           int  // leaf of the metric in of; -1: none, or the metric itself
 	ofDevices        bool // it has a series for each device
 }
 
-// selector is a metric with a value of a label, or with any.
+// selector is a metric, or its samples with one value of a label.
 type selector struct {
 	metric       int // -1: nothing is selected
 	label, value string
 	text         string
 }
 
-// compile precomputes whatever does not depend on a round.
+// compile precomputes everything that does not depend on a round.
 func (d *Detector) compile(given []Metric) {
 	descs := map[string]*exposition.Desc{}
 	collectors := map[string][]string{}
@@ -67,27 +67,28 @@ func (d *Detector) compile(given []Metric) {
 	slices.SortFunc(d.metrics, func(a, b metric) int { return strings.Compare(a.name, b.name) })
 	for i := range d.metrics {
 		m, desc := &d.metrics[i], descs[d.metrics[i].name]
-		m.ofDevices = ofWhat(&exposition.Desc{Scope: desc.Scope}) == "rdma_device_info"
-		m.of, m.never, m.other = d.selector(ofWhat(desc)), d.selector(desc.Never), d.selector(desc.Beside)
+		m.ofDevices = subjectOf(&exposition.Desc{Scope: desc.Scope}) == "rdma_device_info"
+		m.of, m.never, m.other = d.parseSelector(subjectOf(desc)), d.parseSelector(desc.Never), d.parseSelector(desc.Beside)
 		m.unknown = map[string][]selector{}
 		for state, selectors := range desc.Unknown {
 			for _, text := range selectors {
-				m.unknown[state] = append(m.unknown[state], d.selector(text))
+				m.unknown[state] = append(m.unknown[state], d.parseSelector(text))
 			}
 		}
 	}
 	for i := range d.metrics {
 		if of := d.metrics[i].of.metric; of >= 0 && of != i {
-			d.metrics[i].ofLeaf = d.leaf(of, descs[d.metrics[of].name], nil, "")
+			d.metrics[i].ofLeaf = d.findLeaf(of, descs[d.metrics[of].name], nil, "")
 		}
 	}
 	for _, a := range d.alerts {
-		d.trees = append(d.trees, d.tree(a.Need, descs))
+		d.trees = append(d.trees, d.newTree(a.Need, descs))
 	}
 }
 
-// ofWhat returns what a metric is about: as in its Desc, otherwise by scope.
-func ofWhat(d *exposition.Desc) string {
+// subjectOf returns the metric that shows whether the host has what desc is about: Desc.Of, or by default one chosen by
+// scope.
+func subjectOf(d *exposition.Desc) string {
 	switch d.Scope {
 	case exposition.ScopeDevice, exposition.ScopePort, exposition.ScopeFunction, exposition.ScopeBond:
 		return cmp.Or(d.Of, "rdma_device_info")
@@ -97,23 +98,23 @@ func ofWhat(d *exposition.Desc) string {
 	return d.Of
 }
 
-func (d *Detector) tree(n Need, descs map[string]*exposition.Desc) tree {
+func (d *Detector) newTree(n Need, descs map[string]*exposition.Desc) tree {
 	t := tree{leaf: -1}
 	if n.Metric != "" {
-		t.leaf = d.leaf(d.index(n.Metric), descs[n.Metric], n.Labels, n.State)
+		t.leaf = d.findLeaf(d.findIndex(n.Metric), descs[n.Metric], n.Labels, n.State)
 		d.needed++
 	}
 	for _, part := range n.All {
-		t.all = append(t.all, d.tree(part, descs))
+		t.all = append(t.all, d.newTree(part, descs))
 	}
 	for _, part := range n.Any {
-		t.any = append(t.any, d.tree(part, descs))
+		t.any = append(t.any, d.newTree(part, descs))
 	}
 	return t
 }
 
-// leaf finds a leaf, or adds it.
-func (d *Detector) leaf(group int, desc *exposition.Desc, labels []string, state string) int {
+// findLeaf returns the index of a leaf, which is added if it is new.
+func (d *Detector) findLeaf(group int, desc *exposition.Desc, labels []string, state string) int {
 	i := slices.IndexFunc(d.leaves,
 		func(l required) bool { return l.metric == group && l.state == state && slices.Equal(l.labels, labels) })
 	if i >= 0 {
@@ -124,15 +125,15 @@ func (d *Detector) leaf(group int, desc *exposition.Desc, labels []string, state
 	return len(d.leaves) - 1
 }
 
-// selector parses NAME or NAME{label="value"}.
-func (d *Detector) selector(text string) selector {
+// parseSelector parses NAME or NAME{label="value"}.
+func (d *Detector) parseSelector(text string) selector {
 	name, matcher, _ := strings.Cut(strings.TrimSuffix(text, `"}`), "{")
 	label, value, _ := strings.Cut(matcher, `="`)
-	return selector{d.index(name), label, value, text}
+	return selector{d.findIndex(name), label, value, text}
 }
 
-// index returns the index of a metric; -1: unknown.
-func (d *Detector) index(name string) int {
+// findIndex returns the index of a metric; -1: unknown.
+func (d *Detector) findIndex(name string) int {
 	i, ok := slices.BinarySearchFunc(d.metrics, name,
 		func(m metric, name string) int { return strings.Compare(m.name, name) })
 	if !ok {
@@ -141,8 +142,8 @@ func (d *Detector) index(name string) int {
 	return i
 }
 
-// find returns for each metric its family in a round, nil if there is none. Both are sorted.
-func (d *Detector) find(families []exposition.Family) []*exposition.Family {
+// findFamilies returns the family of each metric in a round, nil if there is none. Both lists are sorted.
+func (d *Detector) findFamilies(families []exposition.Family) []*exposition.Family {
 	out := make([]*exposition.Family, len(d.metrics))
 	i := 0
 	for j := range families {

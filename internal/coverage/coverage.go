@@ -6,10 +6,10 @@ import (
 	"rdma_exporter/internal/exposition"
 )
 
-// Reason is why a metric that applies to a host is missing.
+// Reason is the reason why a metric that applies to a host is missing.
 type Reason string
 
-// The reasons, in order of how easily they can be remedied.
+// The reasons, the easiest to remedy first.
 const (
 	Paused            Reason = "paused"             // reading the source is paused on request
 	CollectorDisabled Reason = "collector_disabled" // the collector is disabled
@@ -29,31 +29,31 @@ type Gap struct {
 	Alert   string
 	Fault   string // which of its faults; empty: all
 	Reason  Reason
-	Metrics []string // missing metrics, or selectors of the samples which mean unknown; sorted
-	Partly  bool     // evaluated for a part of the host
+	Metrics []string // missing metrics, or selectors of the samples that mean unknown; sorted
+	Partly  bool     // evaluated only for a part of the host
 	Source  string   // source that is not read (a source.Source by name), for Permission, or for NotReadYet of one source
-	// Collector is the one without a result, for CollectorDisabled, NotReadYet or Failed; empty if it has one.
+	// Collector is the collector without a result, for CollectorDisabled, NotReadYet or Failed; empty if it has one.
 	Collector string
 }
 
-// Report is the coverage of a host. Alerts that are not in it are evaluated.
+// Report is the coverage of a host. Alerts not listed are evaluated.
 type Report struct {
 	Gaps []Gap
-	Idle []string // do not apply to this host; as Alert.String
+	Idle []string // alerts that do not apply to this host, as Alert.String
 }
 
 // Round is the result of the collectors.
 type Round struct {
 	Families []exposition.Family // sorted by name
-	// Collector returns why a collector has no result; empty if it has one.
+	// Collector returns the reason why a collector has no result; empty if it has one.
 	Collector func(name string) Reason
-	// Source returns why data of a source is missing; empty: unknown.
+	// Source returns the reason why data of a source is missing; empty: unknown.
 	Source func(name string) Reason
 	// LeftOut means that devices are missing because of a limit.
 	LeftOut bool
 }
 
-// Detector compares the requirements of alerts with rounds. It is immutable.
+// Detector compares the requirements of alerts with the metrics of rounds. It is immutable.
 type Detector struct {
 	alerts  []Alert
 	trees   []tree // of the alerts
@@ -62,7 +62,7 @@ type Detector struct {
 	needed  int      // number of metrics in all trees
 }
 
-// New returns a detector. A metric that is not among metrics is always missing.
+// New returns a detector. Metrics that are not in metrics are always missing.
 func New(alerts []Alert, metrics []Metric) *Detector {
 	d := &Detector{alerts: alerts}
 	d.compile(metrics)
@@ -72,13 +72,13 @@ func New(alerts []Alert, metrics []Metric) *Detector {
 // Evaluate returns the alerts that cannot be evaluated in a round.
 func (d *Detector) Evaluate(r Round) Report {
 	l := evaluation{
-		Detector: d, round: r, families: d.find(r.Families), seen: make([]verdict, len(d.leaves)),
+		Detector: d, round: r, families: d.findFamilies(r.Families), seen: make([]verdict, len(d.leaves)),
 		known: make([]bool, len(d.leaves)),
 	}
 	var out Report
 	names := make([]string, 0, d.needed) // of all gaps
 	for i := range d.trees {
-		switch v := l.tree(&d.trees[i]); v.state {
+		switch v := l.evaluateTree(&d.trees[i]); v.state {
 		case stateIdle:
 			out.Idle = append(out.Idle, d.alerts[i].String())
 		case stateMissing:

@@ -85,7 +85,7 @@ func (h host) round() coverage.Round {
 	}
 }
 
-// said formats the report: gaps as "alert:reason", with + for a part of the host; idle alerts as "-alert".
+// said formats a report: gaps as "alert:reason", with + for a part of the host; idle alerts as "-alert".
 func said(r coverage.Report) string {
 	var out []string
 	for _, g := range r.Gaps {

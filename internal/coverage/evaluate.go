@@ -18,8 +18,8 @@ const (
 // verdict is the state of a requirement.
 type verdict struct {
 	state  needState
-	reason Reason // why it is missing
-	partly bool   // present for a part of the host
+	reason Reason // for being missing
+	partly bool   // present only for a part of the host
 }
 
 // evaluation is a Detector applied to one round.
@@ -27,14 +27,14 @@ type evaluation struct {
 	*Detector
 	round    Round
 	families []*exposition.Family // by metric
-	seen     []verdict            // by leaf, as far as evaluated
+	seen     []verdict            // by leaf; zero: not evaluated yet
 	known    []bool
 }
 
-func (l *evaluation) tree(t *tree) verdict {
+func (l *evaluation) evaluateTree(t *tree) verdict {
 	switch {
 	case t.leaf >= 0:
-		return l.leaf(t.leaf)
+		return l.evaluateLeaf(t.leaf)
 	case len(t.any) > 0:
 		return l.best(t.any)
 	default:
@@ -42,16 +42,16 @@ func (l *evaluation) tree(t *tree) verdict {
 	}
 }
 
-// worst returns the verdict on a requirement of all parts. If one part does not apply, the whole does not apply; a part
+// worst returns the verdict on a requirement of all parts. If one part does not apply, the whole does not apply. A part
 // that is not supported outranks a missing permission.
 func (l *evaluation) worst(all []tree) (out verdict) {
 	for i := range all {
-		switch v := l.tree(&all[i]); {
+		switch v := l.evaluateTree(&all[i]); {
 		case v.state == stateIdle:
 			return v
 		case v.state == stateMissing && out.state == stateMissing:
 			out.partly = out.partly && v.partly
-			out.reason = later(out.reason, v.reason)
+			out.reason = harderReason(out.reason, v.reason)
 		case v.state == stateMissing:
 			out = v
 		}
@@ -59,17 +59,17 @@ func (l *evaluation) worst(all []tree) (out verdict) {
 	return out
 }
 
-// best returns the verdict on a requirement of any part. If one is present and reading another failed, the contribution
-// of that one is unknown.
+// best returns the verdict on a requirement of any part. If one is present and another could not be read, the
+// contribution of the latter is unknown.
 func (l *evaluation) best(all []tree) verdict {
 	out, seen := verdict{state: stateIdle}, false
 	for i := range all {
-		switch v := l.tree(&all[i]); {
+		switch v := l.evaluateTree(&all[i]); {
 		case v.state == stateSeen:
 			seen = true
 		case v.state == stateMissing && out.state == stateMissing:
 			out.partly = out.partly && v.partly
-			if out.reason == later(out.reason, v.reason) {
+			if out.reason == harderReason(out.reason, v.reason) {
 				out.reason = v.reason
 			}
 		case v.state == stateMissing:
@@ -86,17 +86,17 @@ func (l *evaluation) best(all []tree) verdict {
 	return verdict{}
 }
 
-// later returns the reason that is harder to remedy.
-func later(a, b Reason) Reason {
+// harderReason returns the reason that is harder to remedy.
+func harderReason(a, b Reason) Reason {
 	if slices.Index(reasons[:], b) > slices.Index(reasons[:], a) {
 		return b
 	}
 	return a
 }
 
-func (l *evaluation) leaf(i int) verdict {
+func (l *evaluation) evaluateLeaf(i int) verdict {
 	if !l.known[i] {
-		v := l.evaluate(&l.leaves[i])
+		v := l.evaluateMetric(&l.leaves[i])
 		if v.state == stateSeen && l.round.LeftOut && l.metrics[l.leaves[i].metric].ofDevices {
 			v = verdict{state: stateMissing, reason: Limit, partly: true}
 		}
@@ -105,11 +105,11 @@ func (l *evaluation) leaf(i int) verdict {
 	return l.seen[i]
 }
 
-// evaluate determines whether a metric is present, and otherwise why it is missing.
-func (l *evaluation) evaluate(n *required) verdict {
+// evaluateMetric determines whether a metric is present, and if not, the reason.
+func (l *evaluation) evaluateMetric(n *required) verdict {
 	m, f := &l.metrics[n.metric], l.families[n.metric]
 	exposed := f != nil && (len(n.labels) == 0 || f.HasLabels(n.labels...))
-	if l.unknown(n) != "" {
+	if l.findUnknown(n) != "" {
 		return verdict{state: stateMissing, reason: Unknown, partly: f != nil && l.knownInPart(n, f)}
 	}
 	partly := l.has(m.never)
@@ -117,12 +117,12 @@ func (l *evaluation) evaluate(n *required) verdict {
 		return verdict{}
 	}
 	if m.ofLeaf >= 0 && !partly && !l.has(m.of) {
-		if v := l.leaf(m.ofLeaf); v.state == stateMissing {
+		if v := l.evaluateLeaf(m.ofLeaf); v.state == stateMissing {
 			return v
 		}
 		return verdict{state: stateIdle}
 	}
-	if r, _ := l.off(m); r != "" {
+	if r, _ := l.findDisabled(m); r != "" {
 		return verdict{state: stateMissing, reason: r}
 	}
 	var asked Reason
@@ -142,8 +142,9 @@ func (l *evaluation) evaluate(n *required) verdict {
 	return verdict{state: stateMissing, reason: NotSupported}
 }
 
-// unknown returns the selector of a sample which means that the fact of a leaf could not be read; empty: none.
-func (l *evaluation) unknown(n *required) string {
+// findUnknown returns the selector of a sample that means that the fact of a leaf could not be read; empty if there is
+// none.
+func (l *evaluation) findUnknown(n *required) string {
 	for _, state := range n.states {
 		of := l.metrics[n.metric].unknown[state]
 		if i := slices.IndexFunc(of, l.has); i >= 0 {
@@ -153,8 +154,8 @@ func (l *evaluation) unknown(n *required) string {
 	return ""
 }
 
-// knownInPart reports whether a family has information besides the unknown part: another state, or without a state more
-// samples than unknown ones.
+// knownInPart reports whether a family has information in addition to the unknown part: another state, or without a
+// state more samples than unknown ones.
 func (l *evaluation) knownInPart(n *required, f *exposition.Family) bool {
 	if slices.Contains(f.Head.Desc.Labels, "state") {
 		return f.HasOther("state", "unknown")
@@ -170,10 +171,10 @@ func (l *evaluation) knownInPart(n *required, f *exposition.Family) bool {
 	return len(f.Points) > unread
 }
 
-// explain adds the missing metrics to a gap, and the source or collector.
+// explain adds to a gap the missing metrics, and the source or collector.
 func (l *evaluation) explain(t *tree, g *Gap) {
-	if t.leaf >= 0 && l.leaf(t.leaf).state == stateMissing {
-		l.explainLeaf(&l.leaves[t.leaf], l.leaf(t.leaf), g)
+	if t.leaf >= 0 && l.evaluateLeaf(t.leaf).state == stateMissing {
+		l.explainLeaf(&l.leaves[t.leaf], l.evaluateLeaf(t.leaf), g)
 	}
 	for i := range t.all {
 		l.explain(&t.all[i], g)
@@ -183,18 +184,18 @@ func (l *evaluation) explain(t *tree, g *Gap) {
 	}
 }
 
-// explainLeaf does so for a metric, or for the metric that it is about if that is the missing one.
+// explainLeaf adds a missing metric to a gap, or the metric that it is about if that one is missing.
 func (l *evaluation) explainLeaf(n *required, v verdict, g *Gap) {
 	m := &l.metrics[n.metric]
 	if m.ofLeaf >= 0 && !l.has(m.never) && !l.has(m.of) {
 		l.explainLeaf(&l.leaves[m.ofLeaf], v, g)
 		return
 	}
-	g.Metrics = append(g.Metrics, cmp.Or(l.unknown(n), m.name))
+	g.Metrics = append(g.Metrics, cmp.Or(l.findUnknown(n), m.name))
 	if v.reason != g.Reason {
 		return
 	}
-	reason, collector := l.off(m)
+	reason, collector := l.findDisabled(m)
 	switch {
 	case reason != "":
 		g.Collector = collector
@@ -203,8 +204,8 @@ func (l *evaluation) explainLeaf(n *required, v verdict, g *Gap) {
 	}
 }
 
-// off returns which collector of a metric has no result, and why; empty if one has.
-func (l *evaluation) off(m *metric) (why Reason, collector string) {
+// findDisabled returns a collector of a metric without a result, with the reason; empty if one of them has a result.
+func (l *evaluation) findDisabled(m *metric) (why Reason, collector string) {
 	for _, collector = range m.collectors {
 		if why = l.round.Collector(collector); why == "" {
 			return "", ""

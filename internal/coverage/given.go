@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// WithLabel returns n where rules give its samples a label of a constant value (label_replace). It replaces what they
-// gave the label before.
+// WithLabel returns n for samples to which rules add a label with a constant value (label_replace). It replaces the
+// earlier value of the label.
 func (n Need) WithLabel(name, value string) Need {
 	return n.rebuild(func(leaf Need) (Need, bool) {
 		leaf.Given = append(slices.DeleteFunc(slices.Clone(leaf.Given), func(g string) bool {
@@ -17,10 +17,10 @@ func (n Need) WithLabel(name, value string) Need {
 	})
 }
 
-// Matching returns what of n is required for samples whose label is matched. It is false if rules give the label
-// another value in all of n. A metric of which no rule gives the label remains.
+// Matching returns the part of n that is required for samples with a matching label. It is false if rules add the label
+// with another value everywhere in n. Metrics to which no rule adds the label remain.
 func (n Need) Matching(name string, matches func(value string) bool) (Need, bool) {
-	if !n.given() {
+	if !n.hasGiven() {
 		return n, true
 	}
 	out := n.rebuild(func(leaf Need) (Need, bool) {
@@ -29,12 +29,12 @@ func (n Need) Matching(name string, matches func(value string) bool) (Need, bool
 			return label == name && !matches(value)
 		})
 	})
-	return out, n.nothing() || !out.nothing()
+	return out, n.isEmpty() || !out.isEmpty()
 }
 
-// WithoutGiven returns n as if no rule gave a label, except labels that are kept.
+// WithoutGiven returns n without the labels that rules add, except labels to keep.
 func (n Need) WithoutGiven(keep func(name string) bool) Need {
-	if !n.given() {
+	if !n.hasGiven() {
 		return n
 	}
 	return n.rebuild(func(leaf Need) (Need, bool) {
@@ -46,11 +46,12 @@ func (n Need) WithoutGiven(keep func(name string) bool) Need {
 	})
 }
 
-func (n Need) given() bool {
+func (n Need) hasGiven() bool {
 	return slices.ContainsFunc(n.Leaves(), func(leaf Need) bool { return len(leaf.Given) > 0 })
 }
 
-// rebuild returns n with each single metric replaced, or without it, and without what requires it.
+// rebuild returns n with each single metric replaced. A metric for which replace returns false is removed with the
+// needs that require it.
 func (n Need) rebuild(replace func(leaf Need) (Need, bool)) Need {
 	if n.Metric != "" {
 		if leaf, ok := replace(n); ok {
@@ -60,12 +61,12 @@ func (n Need) rebuild(replace func(leaf Need) (Need, bool)) Need {
 	}
 	var any, all []Need
 	for _, part := range n.Any {
-		if part = part.rebuild(replace); !part.nothing() {
+		if part = part.rebuild(replace); !part.isEmpty() {
 			any = append(any, part)
 		}
 	}
 	for _, part := range n.All {
-		if part = part.rebuild(replace); part.nothing() {
+		if part = part.rebuild(replace); part.isEmpty() {
 			return Need{}
 		}
 		all = append(all, part)

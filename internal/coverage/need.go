@@ -1,6 +1,6 @@
-// Package coverage determines which alerts are not evaluated on a host, and why: it compares the metrics that their
-// rules read with the metrics of a round. An alert that does not apply to the host (GPU alerts without GPUs) is not a
-// gap.
+// Package coverage determines which alerts cannot be evaluated on a host, with the reason: it compares the metrics that
+// their rules read with the metrics of a round. An alert that does not apply to the host (GPU alerts without GPUs) is
+// not a gap.
 package coverage
 
 import (
@@ -10,24 +10,25 @@ import (
 	"rdma_exporter/internal/exposition"
 )
 
-// Need is what an expression requires to have a result, whatever the values. The zero Need is no requirement.
+// Need is the set of metrics that an expression requires to have a result, whatever their values. The zero Need
+// requires nothing.
 type Need struct {
 	Metric string   // requires a sample
 	Labels []string // with a value for each of these, sorted,
 	State  string   // and this one for the label state, or one of these, separated by |, for the label reason; empty: any
-	Given  []string // as name=value, sorted: labels that rules give its samples, by which other rules select them
+	Given  []string // as name=value, sorted: labels that rules add to its samples, by which other rules select them
 
 	All []Need // all are required
 	Any []Need // one is required
 }
 
-// Alert is an alert, or one of the faults that it is about (its label reason), and the requirements of its rules.
+// Alert is an alert, or one of its faults (label reason), with the requirements of its rules.
 type Alert struct {
 	Name, Fault string
 	Need        Need
 }
 
-// String returns "RDMAPortDown", or "RDMAPortDown/plane".
+// String returns the name: "RDMAPortDown", or "RDMAPortDown/plane".
 func (a Alert) String() string { return Named(a.Name, a.Fault) }
 
 // Named returns the name of an alert, or of one of its faults.
@@ -43,15 +44,15 @@ func All(needs ...Need) Need {
 	var flat []Need
 	for _, n := range needs {
 		switch {
-		case n.nothing():
+		case n.isEmpty():
 		case len(n.All) > 0:
 			flat = append(flat, n.All...)
 		default:
 			flat = append(flat, n)
 		}
 	}
-	flat = distinct(flat)
-	// An alternative that is required anyway makes its Any redundant.
+	flat = sortUnique(flat)
+	// An alternative that is required anyway makes the Any that contains it redundant.
 	flat = slices.DeleteFunc(flat, func(n Need) bool {
 		return slices.ContainsFunc(n.Any, func(part Need) bool { return contains(flat, part) })
 	})
@@ -61,12 +62,12 @@ func All(needs ...Need) Need {
 	return Need{All: flat}
 }
 
-// Any requires one of the needs; if one of them is empty, nothing.
+// Any requires one of the needs; nothing if one of them is empty.
 func Any(needs ...Need) Need {
 	var flat []Need
 	for _, n := range needs {
 		switch {
-		case n.nothing():
+		case n.isEmpty():
 			return Need{}
 		case len(n.Any) > 0:
 			flat = append(flat, n.Any...)
@@ -74,8 +75,8 @@ func Any(needs ...Need) Need {
 			flat = append(flat, n)
 		}
 	}
-	flat = distinct(flat)
-	// A need that includes all of another one is never the one that suffices.
+	flat = sortUnique(flat)
+	// A need that includes another alternative is redundant: whenever it is met, so is the other one.
 	out := slices.DeleteFunc(slices.Clone(flat), func(n Need) bool {
 		return slices.ContainsFunc(flat, func(less Need) bool { return less.key() != n.key() && n.includes(less) })
 	})
@@ -85,7 +86,7 @@ func Any(needs ...Need) Need {
 	return Need{Any: out}
 }
 
-// Metrics lists the metrics in a need, sorted.
+// Metrics returns the metrics in a need, sorted.
 func (n Need) Metrics() []string {
 	var out []string
 	for _, leaf := range n.Leaves() {
@@ -95,7 +96,7 @@ func (n Need) Metrics() []string {
 	return slices.Compact(out)
 }
 
-// Leaves lists the single metrics in a need.
+// Leaves returns the single metrics in a need.
 func (n Need) Leaves() (out []Need) {
 	if n.Metric != "" {
 		return []Need{n}
@@ -116,7 +117,7 @@ func (n Need) Asks(d *exposition.Desc) string {
 	return d.Asks
 }
 
-func (n Need) nothing() bool { return n.Metric == "" && len(n.All) == 0 && len(n.Any) == 0 }
+func (n Need) isEmpty() bool { return n.Metric == "" && len(n.All) == 0 && len(n.Any) == 0 }
 
 // includes reports whether n requires everything that less requires.
 func (n Need) includes(less Need) bool {
@@ -150,14 +151,14 @@ func (n Need) key() string {
 	case n.Metric != "":
 		return n.Metric
 	case len(n.Any) > 0:
-		return "(" + keys(n.Any, " | ") + ")"
+		return "(" + joinKeys(n.Any, " | ") + ")"
 	}
-	return "(" + keys(n.All, " & ") + ")"
+	return "(" + joinKeys(n.All, " & ") + ")"
 }
 
 func (n Need) String() string { return n.key() }
 
-func keys(needs []Need, between string) string {
+func joinKeys(needs []Need, between string) string {
 	out := make([]string, len(needs))
 	for i, n := range needs {
 		out[i] = n.key()
@@ -165,8 +166,8 @@ func keys(needs []Need, between string) string {
 	return strings.Join(out, between)
 }
 
-// distinct sorts needs and removes duplicates.
-func distinct(needs []Need) []Need {
+// sortUnique sorts needs and removes duplicates.
+func sortUnique(needs []Need) []Need {
 	slices.SortFunc(needs, func(a, b Need) int { return strings.Compare(a.key(), b.key()) })
 	return slices.CompactFunc(needs, func(a, b Need) bool { return a.key() == b.key() })
 }

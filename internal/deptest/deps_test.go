@@ -104,8 +104,8 @@ func forTests(name string) bool {
 	)
 }
 
-// layer returns the layer of a package, or else that of the packages below a name with a final /; -1: not of the
-// program.
+// layer returns the layer of a package: that of its name or else of its directory with a final /; -1 if it is not part
+// of the program.
 func layer(name string) int {
 	if forTests(name) {
 		return -1

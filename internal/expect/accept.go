@@ -11,14 +11,14 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// Accepted is the discarded expectations, so that the present state becomes the expected one. Each list is sorted by
-// name.
+// Accepted holds the expectations that Accept discarded, so that the present state becomes the expected one. Each list
+// is sorted by name.
 type Accepted struct {
 	Links     []LinkRecord
 	Roles     []RoleRecord     // of ports without one of these links
 	Functions []FunctionRecord // for a function that is present under a new name, that name only
 	Baselines []Baseline       // of named devices and ports, and of discarded links
-	Idle      []IdleRecord     // ports that are recorded as not in use
+	Idle      []IdleRecord     // ports now recorded as not in use
 	GPUs      []GPURecord      // that are lost
 }
 
@@ -27,7 +27,7 @@ var ErrNotRead = errors.New("RDMA devices have not been read yet: differences ar
 
 // Accept discards remembered state that differs from the last reading: links that are down or slower, functions that
 // are missing or renamed. For named devices and ports (device, PCI address, DEVICE/PORT) it discards all links, roles
-// and baselines. With dry nothing changes. unknown are the names without remembered state.
+// and baselines. With dry nothing is changed. unknown are the names without remembered state.
 func (m *Memory) Accept(names []string, dry bool) (out Accepted, unknown []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

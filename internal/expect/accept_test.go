@@ -50,7 +50,7 @@ func acceptable() *Memory {
 	return m
 }
 
-// text returns what was accepted, for comparison.
+// text returns the accepted state as lines, for comparison.
 func (a Accepted) text() (out []string) {
 	for _, l := range a.Links {
 		out = append(out, fmt.Sprintf("link %s/%d", l.Device, l.Port))
@@ -108,7 +108,7 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestAcceptAsShown: a name that lists do not show as it is can be accepted as they show it, and as it is.
+// TestAcceptAsShown: a name with characters that lists replace can be accepted in both spellings.
 func TestAcceptAsShown(t *testing.T) {
 	for _, name := range []string{"mlx5\n\x1b0", "mlx5\u25a1\u25a10"} {
 		m := NewMemory(Data{})

@@ -7,26 +7,25 @@ import (
 )
 
 const (
-	// BaselineSettle is how long a link is ACTIVE without interruption before its readings count.
+	// BaselineSettle is the time for which a link has to be ACTIVE without interruption before its readings count.
 	BaselineSettle = time.Hour
-	// BaselineForm is the time that a baseline covers. It is fixed from then on.
+	// BaselineForm is the time that a baseline covers. Once complete, it is not changed.
 	BaselineForm = 4 * time.Hour
 )
 
-// Baseline is what a link or a lane had when its transceiver was new here: the mean over the first BaselineForm of
-// settled time.
+// Baseline is the mean of a value of a link or a lane over the first BaselineForm of settled time with its transceiver.
 type Baseline struct {
 	Device string    `json:"device"` // name when last read
 	Port   int       `json:"port"`
 	Serial string    `json:"serial,omitempty"` // of the transceiver; empty: not readable
 	Since  time.Time `json:"since"`            // when it began to form
-	// Sum and Weight are the mean: errors and bits, or readings and their number.
+	// Sum and Weight give the mean: errors and bits, or the sum of readings and their number.
 	Sum     float64 `json:"sum"`
 	Weight  float64 `json:"weight"`
 	Seconds float64 `json:"seconds"` // covered so far
 }
 
-// Reading is what a link has had for Took.
+// Reading is a value of a link over the time Took.
 type Reading struct {
 	Serial      string // empty: unknown, which is no change
 	Sum, Weight float64
@@ -36,14 +35,14 @@ type Reading struct {
 // Formed reports whether the baseline is complete.
 func (b *Baseline) Formed() bool { return b.Seconds >= BaselineForm.Seconds() && b.Weight > 0 }
 
-// Mean returns the baseline of readings.
+// Mean returns the mean of the readings.
 func (b *Baseline) Mean() float64 { return b.Sum / b.Weight }
 
-// Ratio returns the baseline of errors per bit. Without an error it is the rate of one error: the time resolves no
-// less.
+// Ratio returns the errors per bit. Without an error it is the ratio of one error, the lowest that the time can
+// resolve.
 func (b *Baseline) Ratio() float64 { return max(b.Sum, 1) / b.Weight }
 
-// Add adds a reading to a baseline that forms. Another serial number begins a new one.
+// Add returns the baseline with a reading added, if it is not complete. Another serial number begins a new baseline.
 func (b Baseline) Add(now time.Time, r Reading) Baseline {
 	if b.Since.IsZero() || b.Serial != "" && r.Serial != "" && b.Serial != r.Serial {
 		b = Baseline{Device: b.Device, Port: b.Port, Since: now.UTC().Truncate(time.Second)}

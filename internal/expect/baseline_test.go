@@ -37,8 +37,8 @@ func TestBaselineForms(t *testing.T) {
 	}
 }
 
-// TestBaselineMemory: baselines survive a restart, and begin anew by accept, without the transceiver, and with another
-// function.
+// TestBaselineMemory: baselines survive a restart, and begin anew after accept, after the transceiver was unplugged,
+// and with another function.
 func TestBaselineMemory(t *testing.T) {
 	t0 := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	complete := Baseline{

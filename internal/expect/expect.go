@@ -1,5 +1,6 @@
-// Package expect determines the expected rate and width of links and the expected devices, from evidence: the site
-// configuration, what both ends of the link support, similar links, and the past. It is pure; its memory is plain data.
+// Package expect determines the expected rate and width of links and the expected devices from evidence: the site
+// configuration, the modes that both ends of a link support, similar links, and the past. It is pure; its memory is
+// plain data.
 package expect
 
 import (
@@ -14,7 +15,7 @@ type Source string
 const (
 	Pin       Source = "pin"
 	LinkModes Source = "link_modes" // the fastest mode that both ends of an Ethernet link have advertised
-	// LinkPartner is what both ends of an InfiniBand link have enabled.
+	// LinkPartner is the fastest mode that both ends of an InfiniBand link have enabled.
 	LinkPartner Source = "link_partner"
 	Siblings    Source = "siblings"        // the majority of the other links of the kind
 	HighWater   Source = "high_water_mark" // the highest rate of the link itself
@@ -28,18 +29,19 @@ type Link struct {
 	Lanes  *uint64
 	Kind   Kind
 	Wire   string // identifies the physical link that several functions may share; empty: not shared
-	// CommonRate and CommonLanes are of the fastest mode that both ends have advertised; nil if autonegotiation is off or
-	// the partner's modes are unknown, CommonLanes also if modes of that rate differ in their lanes.
+	// CommonRate and CommonLanes are those of the fastest mode that both ends have advertised. They are nil if
+	// autonegotiation is off or the partner's modes are unknown, CommonLanes also if modes of that rate differ in
+	// lanes.
 	CommonRate  *float64
 	CommonLanes *uint64
-	// CommonSource is their source; empty: LinkModes.
+	// CommonSource is the source of both; empty: LinkModes.
 	CommonSource Source
 	// PinnedRate and PinnedLanes are from the site configuration.
 	PinnedRate  *float64
 	PinnedLanes *uint64
 }
 
-// Kind is the common properties of siblings. Links without a board have no siblings.
+// Kind holds the properties that siblings have in common. Links without a board have no siblings.
 type Kind struct {
 	Board, LinkLayer string
 	PortsPerCard     int
@@ -60,18 +62,18 @@ type Expectation struct {
 	LanesSource Source
 }
 
-// minSiblings is the minimum number of other links of the kind: two may both be exceptions.
+// minSiblings is the minimum number of other links of the kind: two could both be exceptions.
 const minSiblings = 3
 
 // Of returns the expectation for each link. mark returns the high-water mark of a link by ID.
 func Of(links []Link, mark func(id string) Mark) []Expectation {
-	votes := count(links)
+	votes := tallyLinks(links)
 	out := make([]Expectation, len(links))
 	for i := range links {
 		l := &links[i]
 		e := &out[i]
 		own := mark(l.ID)
-		most := votes.without(i, l)
+		most := votes.findMajority(i, l)
 		switch {
 		case l.PinnedRate != nil:
 			e.Rate, e.RateSource = *l.PinnedRate, Pin
@@ -99,7 +101,7 @@ func Of(links []Link, mark func(id string) Mark) []Expectation {
 	return out
 }
 
-// tally are the rates and widths of the ACTIVE physical links of each kind, each counted once.
+// tally holds the rates and widths of the ACTIVE physical links of each kind, each counted once.
 type tally map[Kind][]vote
 
 type vote struct {
@@ -108,7 +110,7 @@ type vote struct {
 	has  Mark
 }
 
-func count(links []Link) tally {
+func tallyLinks(links []Link) tally {
 	v := tally{}
 	for i := range links {
 		l := &links[i]
@@ -116,13 +118,13 @@ func count(links []Link) tally {
 			continue
 		}
 		if l.Wire == "" || !slices.ContainsFunc(v[l.Kind], func(o vote) bool { return o.wire == l.Wire }) {
-			v[l.Kind] = append(v[l.Kind], vote{i, l.Wire, l.now()})
+			v[l.Kind] = append(v[l.Kind], vote{i, l.Wire, l.currentMark()})
 		}
 	}
 	return v
 }
 
-func (l *Link) now() Mark {
+func (l *Link) currentMark() Mark {
 	m := Mark{Rate: *l.Rate}
 	if l.Lanes != nil {
 		m.Lanes = *l.Lanes
@@ -130,9 +132,9 @@ func (l *Link) now() Mark {
 	return m
 }
 
-// without returns the rate of more than half of the other physical links of a link's kind, and their width if a
-// majority agrees on it. It is zero if there are too few or they do not agree.
-func (v tally) without(i int, l *Link) (most Mark) {
+// findMajority returns the rate of more than half of the other physical links of a link's kind, and their width if a
+// majority has the same. It is zero if there are too few links or no majority.
+func (v tally) findMajority(i int, l *Link) (most Mark) {
 	others, byRate, byMark := 0, map[float64]int{}, map[Mark]int{}
 	for _, o := range v[l.Kind] {
 		if o.link == i || o.wire != "" && o.wire == l.Wire {

@@ -15,7 +15,7 @@ type GPURecord struct {
 	Driver     string `json:"driver,omitempty"` // amdgpu; empty: nvidia
 }
 
-// SeeGPUs records the GPUs that their driver lists. One at the address of an earlier one has replaced it.
+// SeeGPUs records the GPUs that the driver lists. A new GPU at the address of an earlier one replaces it.
 func (m *Memory) SeeGPUs(listed []GPURecord) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -36,7 +36,7 @@ func (m *Memory) SeeGPUs(listed []GPURecord) {
 	}
 }
 
-// GPUs returns those that were listed, by UUID, without the accepted ones.
+// GPUs returns the GPUs that were ever listed, by UUID, without the accepted ones.
 func (m *Memory) GPUs() []GPURecord {
 	m.mu.Lock()
 	defer m.mu.Unlock()

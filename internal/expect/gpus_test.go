@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestGPUs: what NVML has listed is known after a restart, until it is accepted or another GPU is at its place.
+// TestGPUs: a GPU that NVML listed is remembered after a restart, until it is accepted or another GPU is at its place.
 func TestGPUs(t *testing.T) {
 	a := GPURecord{UUID: "GPU-a", PCIAddress: "0000:1b:00.0"}
 	b := GPURecord{Index: 1, UUID: "GPU-b", PCIAddress: "0000:2b:00.0"}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// IdleRecord is a port that was accepted as not in use. It ends when the port is ACTIVE.
+// IdleRecord is a port that was accepted as not in use. It is removed when the port becomes ACTIVE.
 type IdleRecord struct {
 	Device string `json:"device"` // name at that time
 	Port   int    `json:"port"`

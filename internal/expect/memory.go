@@ -19,7 +19,7 @@ type Data struct {
 	Links     map[string]LinkRecord     `json:"links,omitempty"`     // by Link.ID
 	Functions map[string]FunctionRecord `json:"functions,omitempty"` // by FunctionRecord.key
 	Roles     map[string]RoleRecord     `json:"roles,omitempty"`     // by Link.ID of the port
-	Baselines map[string]Baseline       `json:"baselines,omitempty"` // by Link.ID, "#" and what is measured
+	Baselines map[string]Baseline       `json:"baselines,omitempty"` // by Link.ID, "#" and the name of the value
 	Idle      map[string]IdleRecord     `json:"idle,omitempty"`      // by Link.ID of the port
 	GPUs      map[string]GPURecord      `json:"gpus,omitempty"`      // by UUID
 	Places    map[string]PlaceRecord    `json:"places,omitempty"`    // by FunctionID, Link.ID, GPUID
@@ -53,11 +53,11 @@ type FunctionRecord struct {
 	FirstSeen  time.Time `json:"first_seen"`
 	LastSeen   time.Time `json:"last_seen"` // to the hour
 	Boot       string    `json:"boot"`      // boot ID when last seen
-	// Earlier is the name of the function at this address in an earlier boot, if it was different; until it is accepted.
+	// Earlier is the name of the function at this address in an earlier boot, if different, until it is accepted.
 	Earlier string `json:"earlier_device,omitempty"`
 }
 
-// wasNamed returns the name in an earlier boot.
+// wasNamed returns the name of the function in an earlier boot.
 func (f *FunctionRecord) wasNamed() string { return cmp.Or(f.Earlier, f.Device) }
 
 // seenEvery is the precision of LastSeen: each change is a write.
@@ -75,7 +75,7 @@ func LinkID(guid, pci string, port int, netdev string) string {
 
 const zeroGUID = "0000:0000:0000:0000"
 
-// key survives a rename and a move to another slot.
+// key returns a key that survives a rename and a move to another slot.
 func (f *FunctionRecord) key() string {
 	if f.NodeGUID == "" || f.NodeGUID == zeroGUID {
 		return "pci/" + f.PCIAddress
@@ -103,21 +103,21 @@ func NewMemory(d Data) *Memory {
 
 func clone(d Data) Data {
 	return Data{
-		copied(d.Links), copied(d.Functions), copied(d.Roles), copied(d.Baselines), copied(d.Idle), copied(d.GPUs),
-		copied(d.Places),
+		copyMap(d.Links), copyMap(d.Functions), copyMap(d.Roles), copyMap(d.Baselines), copyMap(d.Idle), copyMap(d.GPUs),
+		copyMap(d.Places),
 	}
 }
 
-func copied[T any](m map[string]T) map[string]T {
+func copyMap[T any](m map[string]T) map[string]T {
 	out := map[string]T{}
 	maps.Copy(out, m)
 	return out
 }
 
-// Changed receives when there is something new to store.
+// Changed returns a channel that receives when there is something new to store.
 func (m *Memory) Changed() <-chan struct{} { return m.changed }
 
-// Version changes with every change of the memory.
+// Version returns the number of changes of the memory.
 func (m *Memory) Version() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,7 +209,7 @@ func (m *Memory) Observe(now time.Time, links []NamedLink) {
 		}
 		r.Device, r.Port, r.Netdev = l.Device, l.Port, l.Netdev
 		if l.Rate != nil && *l.Rate > r.Rate {
-			r.Mark, r.MarkedAt = l.now(), now
+			r.Mark, r.MarkedAt = l.currentMark(), now
 		}
 		if !known || r != before {
 			m.data.Links[l.ID] = r
@@ -226,7 +226,7 @@ func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 	defer m.mu.Unlock()
 	now = now.UTC().Truncate(time.Second)
 	seen, replaced := map[string]bool{}, map[string]bool{}
-	at := m.byAddress()
+	at := m.functionsByAddress()
 	for i := range there {
 		f := there[i]
 		key := f.key()
@@ -265,8 +265,8 @@ func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 	m.seen = seen
 }
 
-// byAddress returns the remembered functions; of several at an address, the last seen one. m.mu is held.
-func (m *Memory) byAddress() map[string]FunctionRecord {
+// functionsByAddress returns the remembered functions; of several at an address, the last seen one. m.mu is held.
+func (m *Memory) functionsByAddress() map[string]FunctionRecord {
 	at := map[string]FunctionRecord{}
 	for _, f := range m.data.Functions {
 		if o, ok := at[f.PCIAddress]; !ok ||
@@ -277,8 +277,8 @@ func (m *Memory) byAddress() map[string]FunctionRecord {
 	return at
 }
 
-// Renamed lists the functions that have exchanged names since an earlier boot, by address. Entirely new names do not
-// count: a query for an old name finds nothing and is not misled.
+// Renamed returns the functions that have exchanged names since an earlier boot, by address. Entirely new names do not
+// count: a query for an old name returns nothing, and no wrong device.
 func (m *Memory) Renamed(there []FunctionRecord) (out []snapshot.RenamedDevice) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -300,7 +300,7 @@ func (m *Memory) Renamed(there []FunctionRecord) (out []snapshot.RenamedDevice) 
 	return out
 }
 
-// Absent lists the remembered functions that are not present, by address.
+// Absent returns the remembered functions that are not present, by address.
 func (m *Memory) Absent(there []FunctionRecord) []FunctionRecord {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -333,8 +333,8 @@ func (m *Memory) forgetLinks(function string) {
 	m.forgetPlaces(function)
 }
 
-// Absorb adds what another memory has in addition, its higher marks, and its baselines: what has formed since the start
-// of the program is the shorter part.
+// Absorb adds the additional entries of another memory, its higher marks, and its baselines, which cover a longer time
+// than those formed since the start of the program.
 func (m *Memory) Absorb(d Data) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -350,7 +350,7 @@ func (m *Memory) Absorb(d Data) {
 	m.touch()
 }
 
-// absorb adds what a map lacks, and replaces what is better in the other one.
+// absorb adds the missing entries of a map, and replaces those that are better in the other map.
 func absorb[T any](to, from map[string]T, better func(own, other T) bool) {
 	for id, other := range from {
 		if own, known := to[id]; !known || better(own, other) {

@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// PlaceRecord is where a part was when it was last there: a function in the PCI tree, a port at a switch.
+// PlaceRecord is the last known place of a part: a function in the PCI tree, a port at a switch.
 type PlaceRecord struct {
 	Path     string `json:"path,omitempty"`      // functions from the root port to its own, separated by spaces
 	Leaf     string `json:"leaf,omitempty"`      // switch at the far end of the link
 	LeafPort string `json:"leaf_port,omitempty"` // and its port
 }
 
-// FunctionID identifies a function in the memory, as LinkID does its links.
+// FunctionID returns the key of a function in the memory. See LinkID for its links.
 func FunctionID(guid, pci string) string {
 	f := FunctionRecord{NodeGUID: guid, PCIAddress: pci}
 	return f.key()
 }
 
-// GPUID identifies a GPU among the places.
+// GPUID returns the key of a GPU among the places.
 func GPUID(uuid string) string { return "gpu/" + uuid }
 
-// Place records what is known of a place now, and returns it with what was known before. The id is that of a function,
-// a link or a GPU.
+// Place records the present place of a function, a link or a GPU, and returns it with unknown parts filled in from
+// earlier.
 func (m *Memory) Place(id string, now PlaceRecord) PlaceRecord {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,7 +11,7 @@ type Presence struct {
 	Shared *bool
 }
 
-// Reason is why a device is missing; empty if it is not missing, or may have been moved on purpose.
+// Reason is the reason why a device is missing; empty if it is not missing, or may have been moved on purpose.
 type Reason string
 
 // The reasons.
@@ -21,7 +21,7 @@ const (
 	NoRDMADevice Reason = "no_rdma_device" // a driver is bound and has not created an RDMA device
 )
 
-// MissingPinned returns why a pinned device is missing.
+// MissingPinned returns the reason why a pinned device is missing.
 func MissingPinned(p Presence) Reason {
 	switch {
 	case p.Unknown || p.RDMA:
@@ -34,14 +34,14 @@ func MissingPinned(p Presence) Reason {
 	return NoRDMADevice
 }
 
-// Missing returns why a device is missing.
+// Missing returns the reason why a device is missing.
 func Missing(f FunctionRecord, p Presence) Reason {
 	switch reason := MissingPinned(p); {
 	case reason != NoRDMADevice:
 		return reason
 	case p.Driver != f.Driver: // vfio-pci or similar: assigned to a virtual machine
 		return ""
-	case p.Shared == nil || !*p.Shared: // possibly in another network namespace, that of a container
+	case p.Shared == nil || !*p.Shared: // possibly in the network namespace of a container
 		return ""
 	case f.Netdev && !p.Netdev:
 		return ""

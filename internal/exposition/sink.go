@@ -124,7 +124,7 @@ func (f Family) CountBy(label string, n map[string]int) {
 	}
 }
 
-// Without returns the family without the samples that have one of the values of a label.
+// Without returns the family without the samples whose label has one of the values.
 func (f Family) Without(label string, values map[string]bool) Family {
 	i := slices.Index(f.Head.Desc.Labels, label)
 	if i < 0 {

@@ -69,8 +69,8 @@ func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string
 	return forgotten, nil
 }
 
-// held returns the nodes that are reached and those that remaining links may lead to through switches. An adapter port
-// that has not answered holds nothing: it is queried from its far end only.
+// held returns the nodes that were reached, and those that may be reached over remaining links through switches. An
+// adapter port that has not answered holds no further node: it is queried from its far end only.
 func (m *Memory) held(f *Fabric, of map[GUID][]End) map[GUID]bool {
 	held := map[GUID]bool{}
 	queue := slices.Collect(maps.Keys(f.Nodes))

@@ -17,8 +17,8 @@ type Leaf struct {
 	Missing  int     // expected links to switches that are down or connected elsewhere
 }
 
-// Ratio returns the oversubscription: data rate of the links to hosts to that of the links to switches. 0: no link to a
-// switch is up.
+// Ratio returns the oversubscription: the data rate of the links to hosts divided by that of the links to switches; 0
+// if no link to a switch is up.
 func (l *Leaf) Ratio() float64 {
 	if l.Up == 0 {
 		return 0

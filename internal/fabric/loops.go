@@ -13,10 +13,9 @@ const (
 	fullLink = 0.9 // share of its rate: a link that carries more is full, and the cause of what waits before it
 )
 
-// Loops returns the suspected credit loops, each as the ports that send, in order: links between switches in a cycle,
-// all of which wait for credits. What waits otherwise leads to a cause: a port to a host that waits (a slow receiver)
-// or a full link. A cycle from which a path of waiting links leads to such a port is none. A port without data does not
-// wait.
+// Loops returns the suspected credit loops: cycles of links between switches that all wait for credits, each as its
+// sending ports in order. Other waiting links lead to a cause: a waiting port to a host (a slow receiver), or a full
+// link. A cycle from which waiting links lead to such a cause is not a credit loop. A port without data does not wait.
 func (f *Fabric) Loops(waits map[End]float64, traffic map[End]Traffic) (out [][]End) {
 	g := &waiting{f: f, waits: waits, traffic: traffic, after: map[End][]End{}}
 	g.build()
@@ -122,7 +121,7 @@ func (g *waiting) cycle(e End) []End {
 	return slices.Concat(out[lowest:], out[:lowest])
 }
 
-// reached returns the waiting links that lead on from some, those included. Trimmed ones are among them.
+// reached returns the waiting links that can be reached from some links, these included. Trimmed links count too.
 func (g *waiting) reached(from []End) []End {
 	queue, seen := slices.Clone(from), map[End]bool{}
 	for _, e := range from {

@@ -134,8 +134,8 @@ func (m *Memory) other(e End) (End, bool) {
 	return l.A, ok
 }
 
-// missing returns the ends of links that are gone: one of their ports has answered and is down or leads elsewhere. A
-// link whose far end does not answer is not missing.
+// missing returns the ends of links that are gone: a port at one end has answered, and is down or connected to another
+// port. A link whose far end does not answer is not missing.
 func (m *Memory) missing(f *Fabric) (out []End) {
 	for e := range m.links {
 		to, _ := m.other(e)

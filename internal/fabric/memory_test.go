@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// namesOf returns those of ends, "1/3".
+// namesOf returns the names of ends: "1/3".
 func namesOf(ends []End) (out []string) {
 	for _, e := range ends {
 		out = append(out, fmt.Sprintf("%d/%d", e.GUID, e.Port))

@@ -39,7 +39,7 @@ func (p *Picture) Names() func(End) string {
 	return func(e End) string { return fmt.Sprintf("%s/%d", cmp.Or(names[e.GUID], e.GUID.String()), e.Port) }
 }
 
-// CounterName returns the metric of a counter without rdma_fabric_port_ and _total; empty if there is none.
+// CounterName returns the name of a counter's metric without rdma_fabric_port_ and _total; empty if it has none.
 func CounterName(k perf.Counter) string {
 	if countedBy[k].desc == nil {
 		return ""
@@ -119,9 +119,9 @@ func (r reading) traffic(before reading) map[End]Traffic {
 	return out
 }
 
-// waits returns the share of the time since an earlier reading in which a port had data to send and sent none, for lack
-// of credits or of its turn. A port without it: the length of a tick is unknown, or the counter is missing, saturated
-// or was cleared in between.
+// waits returns the share of the time since an earlier reading in which a port had data to send but could not, because
+// it had no credits or another virtual lane was served. A port is left out if the length of a tick is unknown, or the
+// counter is missing, saturated or was cleared in between.
 func (r reading) waits(before reading) map[End]float64 {
 	out := map[End]float64{}
 	for e, now := range r.counters {

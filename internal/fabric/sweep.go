@@ -230,7 +230,7 @@ func (s *sweep) enter(ctx context.Context, v *target) {
 	}
 }
 
-// cached returns what NodeInfo or the previous sweep has reported of a node.
+// cached returns a node as reported by NodeInfo or by the previous sweep.
 func (s *sweep) cached(v *target) *Node {
 	n := &Node{GUID: v.to.GUID, Ports: map[int]*Port{}}
 	if s.known != nil {
@@ -284,7 +284,7 @@ func (s *sweep) explore(ctx context.Context, level []*target) []*target {
 	return next.list
 }
 
-// edges returns the links of a node that the sweep follows: those of a switch, and the local one.
+// edges returns the links of a node that the sweep follows: all links of a switch, and the local link.
 func (s *sweep) edges(v *target) (out []edge) {
 	for number := range v.node.NumPorts + 1 {
 		from := End{v.node.GUID, number}

@@ -98,10 +98,10 @@ var advices = map[Reason]advice{
 	RCCLHostBridge:      {"the nearest eligible NIC is below a different host bridge, through which RCCL uses GPUDirect RDMA on some AMD processors only", "run the job with NCCL_DEBUG=INFO: channels with GPUDirect RDMA have GDRDMA in their lines"},
 }
 
-// Reasons returns those of verdicts, by name.
+// Reasons returns the reasons of verdicts, by name.
 func Reasons() []Reason { return slices.Sorted(maps.Keys(advices)) }
 
-// Words returns the reason as a sentence without a full stop, empty if it is none of Reasons.
+// Words returns the reason as a sentence without a full stop; empty if it is not in Reasons.
 func (r Reason) Words() string { return advices[r].words }
 
 // Remedy returns the remedy, empty if there is none.

@@ -116,7 +116,7 @@ func (l *IBLink) System() string {
 	return l.FarDescription
 }
 
-// Common returns what both ends have enabled.
+// Common returns the widths and speeds that both ends have enabled.
 func (l *IBLink) Common() mad.Link { return l.Own.Enabled.Link().And(l.Far.Enabled.Link()) }
 
 // Requests returns the maximum number of datagrams of a query without losses.

@@ -54,7 +54,7 @@ type Neighbour struct {
 // System returns the name of the neighbour, or else its chassis ID.
 func (n *Neighbour) System() string { return cmp.Or(n.SystemName, n.ChassisID) }
 
-// Port returns the name of the neighbour's port: the port ID, or if that is an address or an index (Junos), the port
+// Port returns the name of the neighbour's port: the port ID or, if the ID is an address or an index (Junos), the port
 // description if there is one.
 func (n *Neighbour) Port() string {
 	if !n.portIsName && n.PortDescription != "" {

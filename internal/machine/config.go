@@ -199,8 +199,9 @@ func anchored(flag, text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// partMetrics returns the metrics of virtual functions and subfunctions beside their physical function: those that the
-// rules read. They are determined once, on a host with such functions: parsing the rules takes longer than a round.
+// partMetrics returns the metrics to read of virtual functions and subfunctions whose physical function is on the host:
+// those that the rules need. They are determined once, and only on a host with such functions, since parsing the rules
+// takes longer than a round.
 func (c *Config) partMetrics() func() map[string]bool {
 	if c.Functions == functionsAll {
 		return nil
@@ -237,7 +238,7 @@ func (c *Config) Enabled(all []*collector.Collector) ([]*collector.Collector, er
 	return on, nil
 }
 
-// Options returns those of the collectors of a machine.
+// Options returns the options of the collectors of a machine.
 func (c *Config) Options(m *Machine, memory *expect.Memory) collector.Options {
 	return collector.Options{
 		Include: c.include, Exclude: c.exclude, Site: &c.Site.Store, Hostname: m.Hostname(), Memory: memory, NCCL: c.NCCL,

@@ -222,7 +222,7 @@ func (x *Fabric) unread() coverage.Reason {
 	return ""
 }
 
-// Seen returns what is reported of the last sweep without an alert.
+// Seen returns the state of the last sweep that is reported although it has no alert.
 func (x *Fabric) Seen(*rounds.Picture) check.Seen {
 	p := x.Monitor.Picture()
 	name := p.Names()

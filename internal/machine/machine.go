@@ -176,8 +176,8 @@ func (m *Machine) Hostname() string {
 // DefaultPort is the port of the exporter in the port allocations of Prometheus.
 const DefaultPort = "10879"
 
-// Instance returns the address that a central Prometheus would scrape, as far as it is known here: the port is that of
-// the first address of listen.
+// Instance returns the address that a central Prometheus would scrape, as far as it is known here. The port is taken
+// from the first address of listen.
 func (m *Machine) Instance(listen []string) string {
 	port := DefaultPort
 	if len(listen) > 0 {

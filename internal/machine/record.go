@@ -80,7 +80,7 @@ func liveMeta(m *Machine) capture.Meta {
 	return meta
 }
 
-// capabilities returns the names of those that reading RDMA state may require.
+// capabilities returns the names of the capabilities in a mask that reading RDMA state may require.
 func capabilities(mask uint64) (out []string) {
 	named := map[int]string{
 		unix.CAP_DAC_READ_SEARCH: "CAP_DAC_READ_SEARCH", unix.CAP_NET_ADMIN: "CAP_NET_ADMIN", unix.CAP_NET_RAW: "CAP_NET_RAW",

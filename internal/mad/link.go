@@ -6,7 +6,7 @@ type Widths uint8
 // widthLanes are the lanes of each bit of Widths.
 var widthLanes = [...]int{1, 4, 8, 12, 2}
 
-// Lanes returns the lanes of the widest; 0 if there is none.
+// Lanes returns the number of lanes of the widest width; 0 if there is none.
 func (w Widths) Lanes() (most int) {
 	for bit, lanes := range widthLanes {
 		if w&(1<<bit) != 0 {
@@ -76,7 +76,7 @@ type Link struct {
 	Speeds Speeds
 }
 
-// And returns what both ends of a link have.
+// And returns the widths and speeds that both ends of a link have.
 func (l Link) And(other Link) Link { return Link{l.Widths & other.Widths, l.Speeds & other.Speeds} }
 
 // Rate returns the highest data rate in bytes per second; 0 if there is none.

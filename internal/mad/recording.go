@@ -43,7 +43,7 @@ var attributeNames = map[bool]map[uint16]string{
 // question is a request as a recording has it: the file of its answer, and the name of the line.
 type question struct{ file, line string }
 
-// questionOf returns that of a request.
+// questionOf returns the question of a request.
 func questionOf(d *Datagram) question {
 	m := &d.MAD
 	ofPerformance := d.Class() == ClassPerformance

@@ -139,7 +139,7 @@ func pids(all []int) string {
 	return strings.Join(out, ", ")
 }
 
-// host returns an address in an answer; empty if it is none.
+// host returns an address in an answer in its usual form; empty if the text is not an address.
 func host(text string) string {
 	a := parseAddress(text)
 	if !a.IsValid() {

@@ -47,7 +47,7 @@ const (
 var dumpName = lazy.Regexp(`^(.+)-pid([0-9]{1,10})\.log$`)
 
 // PIDOfDump returns the process that writes a file, if it runs on one of the hosts: the directory
-// (NCCL_INSPECTOR_DUMP_DIR) may be shared. 0: it is no dump of these.
+// (NCCL_INSPECTOR_DUMP_DIR) may be shared. 0 if it is not a dump of a process on these hosts.
 func PIDOfDump(name string, hosts []string) int {
 	m := dumpName().FindStringSubmatch(name)
 	if m == nil || !slices.Contains(hosts, m[1]) {

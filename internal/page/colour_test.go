@@ -11,8 +11,8 @@ import (
 
 var variable = regexp.MustCompile(`--([a-z_-]+): #([0-9a-f]{3,6});`)
 
-// TestContrast: text can be read on what is behind it, in the light and in the dark (WCAG 2.2, 1.4.3: 4.5 to 1; 1.4.11:
-// 3 to 1 for shapes).
+// TestContrast: text has sufficient contrast in the light and in the dark theme (WCAG 2.2, 1.4.3: 4.5 to 1; 1.4.11: 3
+// to 1 for shapes).
 func TestContrast(t *testing.T) {
 	css, err := fs.ReadFile(Static(), "page.css")
 	if err != nil {

@@ -73,7 +73,7 @@ func PendingHealth(severity Health) Health {
 	return severity
 }
 
-// findingID returns an id that is the same for the same alert each time, so that the script finds opened details.
+// findingID returns an id that is constant for an alert, so that the script finds opened details.
 func findingID(f check.Finding) string {
 	h := fnv.New64a()
 	fmt.Fprint(h, f.Alert, f.Severity, check.Where(f.Labels))

@@ -9,15 +9,15 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// Frame is what all pages have around their contents.
+// Frame is the data around the contents of all pages.
 type Frame struct {
 	Title    string
-	Base     string // the way from the page to the prefix of all paths: empty, "../"
+	Base     string // relative path from the page to the prefix of all paths: empty, "../"
 	Health   Health // of all that is shown
 	Word     string
 	Name     string // of the node, the fabric or the switch
 	Subject  string // of the report: node, fabric
-	Lead     string // what there is
+	Lead     string // sentences below the verdict
 	Coverage string // of the rules
 	When     string
 	ISO      string   // When, for the script

@@ -60,7 +60,7 @@ func Worst(all ...Health) Health {
 	return out
 }
 
-// concerns reports whether a finding has some labels, given as names and values in turn.
+// concerns reports whether a finding has all given labels, as names and values in turn.
 func concerns(f check.Finding, labels ...string) bool {
 	for i := 0; i < len(labels); i += 2 {
 		if f.Labels[labels[i]] != labels[i+1] {
@@ -93,7 +93,8 @@ func FindHealth(r *check.Report, labels ...string) (h Health, alerts []string) {
 	return h, alerts
 }
 
-// IsEvaluated reports whether a part without a finding is ok: rules are evaluated, or only other objects are unknown.
+// IsEvaluated reports whether a part without a finding is ok, because rules are evaluated, or only other objects are
+// unknown.
 func IsEvaluated(r *check.Report) bool {
 	return r != nil && (r.ExitCode != check.ExitUnknown || r.Error == "" && r.HasUnknown())
 }

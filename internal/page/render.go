@@ -1,5 +1,5 @@
-// Package page is what the web pages of a node and of a fabric share: HTML, and the same facts as JSON. It is pure:
-// plain data in, text out. All text that comes from hardware is hostile input.
+// Package page has the common parts of the web pages of a node and of a fabric: HTML, and the same facts as JSON. It is
+// pure: plain data in, text out. All text from hardware is hostile input.
 package page
 
 import (
@@ -12,7 +12,8 @@ import (
 	"unicode"
 )
 
-// Version is the version of the JSON schema. It grows when a field changes its meaning or goes, not when one is added.
+// Version is the version of the JSON schema. It changes when a field is removed or changes its meaning, not when one is
+// added.
 const Version = 1
 
 //go:embed html
@@ -61,7 +62,8 @@ func (p *Renderer) Write(w io.Writer, name string, v any) error {
 	return err
 }
 
-// keepGraphic returns -1 for control characters, which bytes.Map leaves out. Bytes that are no UTF-8 become U+FFFD.
+// keepGraphic returns -1 for control characters, which bytes.Map leaves out. Bytes that are not valid UTF-8 become
+// U+FFFD.
 func keepGraphic(r rune) rune {
 	if r == '\n' || unicode.IsGraphic(r) {
 		return r

@@ -29,7 +29,7 @@ var markdown = goldmark.New(
 type runbookView struct {
 	Title, Base string
 	Text        template.HTML
-	Names       []string // of all runbooks, in the list of them
+	Names       []string // of all runbooks, for the list
 }
 
 // runbookPath returns the path of a runbook, relative to the first page; empty if there is none.

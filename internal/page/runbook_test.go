@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRunbookLinks: links lead to pages and reasons that are served, of others the text stays; reasons have the ids
-// that links name.
+// TestRunbookLinks: links lead to served pages and reasons, other links become text; reasons have the ids that links
+// use.
 func TestRunbookLinks(t *testing.T) {
 	for in, want := range map[string]string{
 		"[a](RDMAPortDown.md)":              `<p><a href="RDMAPortDown">a</a></p>`,

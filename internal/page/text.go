@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// CharWidth is the width of a letter in drawings, in pixels, on the wide side: text is cut rather than run over its
-// box.
+// CharWidth is the width of a letter in drawings, in pixels. It is an upper estimate, so that text is cut rather than
+// overflows its box.
 const CharWidth = 7
 
 // FormatRate formats a rate in bits per second.
@@ -98,10 +98,10 @@ const classUnknown = "unknown"
 // UnknownCell returns a cell with the reason why there is no value.
 func UnknownCell(reason string) Cell { return Cell{"unknown: " + reason, classUnknown} }
 
-// NotApplicable is the cell for a value that a port of its kind or in its state does not have.
+// NotApplicable is the cell for a value that does not apply to the kind or the state of a port.
 var NotApplicable = Cell{"n/a", classUnknown}
 
-// FormatDirections formats what is sent and received, with the unit once if it is the same.
+// FormatDirections formats the sent and received values, with the unit once if it is the same.
 func FormatDirections(sent, received string) string {
 	number, unit, _ := strings.Cut(sent, " ")
 	if unit != "" && strings.HasSuffix(received, " "+unit) {

@@ -124,7 +124,8 @@ func flat(switches []string, models map[string]Bridge) []string {
 	return out
 }
 
-// generation returns that of a Broadcom PEX switch, 0 for others; Gen5 has its level in the subsystem ID.
+// generation returns the PCIe generation of a Broadcom PEX switch, 0 for other bridges. Gen5 switches have their level
+// in the subsystem ID.
 func generation(b Bridge, level uint64) int {
 	switch {
 	case b.Vendor != 0x1000 || b.SubVendor != 0x1000:

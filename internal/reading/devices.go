@@ -14,17 +14,17 @@ import (
 	"rdma_exporter/internal/workers"
 )
 
-// Roster is the RDMA devices to be read in a round. It is immutable, shared by all collectors, and the same in the next
-// round if the devices are.
+// Roster is the list of RDMA devices to read in a round. It is immutable and shared by all collectors, and is reused in
+// the next round if the devices are the same.
 type Roster struct {
 	Names   []string
 	Reduced *snapshot.Reduced // what is left out
 	// of the devices, in the order of Names
 	identities []Identity
-	identified map[string]*identified // by name; none: nothing is known of a device but its name
+	identified map[string]*identified // by name; none: only the names of the devices are known
 }
 
-// Identity distinguishes a device, and what its netdevs are named, from a later one of the same name.
+// Identity distinguishes a device, and the names of its netdevs, from a later device of the same name.
 type Identity struct {
 	Registration  uint64 // host.Host.Registration; 0: unknown
 	NetdevChanges uint64 // host.Host.NetdevChanges
@@ -44,16 +44,17 @@ func NewRoster(names []string, reduced *snapshot.Reduced, identity func(string) 
 	return r
 }
 
-// Devices is the state S that a collector keeps of each device between rounds. It is discarded with the device and when
-// the names of its netdevs change: names are reused. The result of reading a device is a T.
+// Devices holds the state S that a collector keeps for each device between rounds. The state is discarded with the
+// device, and when the names of its netdevs change, since names are reused. T is the result of reading a device.
 type Devices[S, T any] struct {
-	// Collector is the name of the collector. With the name of a device it names a turn (access.Turns).
+	// Collector is the name of the collector. Together with the name of a device it is the key of a turn
+	// (access.Turns).
 	Collector string
-	// Quarantines keeps a Quarantine with the state of each device.
+	// Quarantines enables a Quarantine for each device.
 	Quarantines bool
-	// New returns the state of a device that is new, or another one than before; nil: the zero value.
+	// New returns the state for a new or replaced device; nil: the zero value.
 	New func() *S
-	// Changed, if set, is called for a device that is gone, or whose state is new.
+	// Changed, if set, is called for each device that is gone or has a new state.
 	Changed func(h *host.Host, device string, gone bool)
 
 	roster *Roster
@@ -69,8 +70,8 @@ type keptDevice[S any] struct {
 	reader     *Reader     // of the read in progress
 }
 
-// Keep discards the states of devices that are gone, have registered again or have other netdevs, and makes those of
-// new ones. ReadAll does so first.
+// Keep discards the states of devices that are gone, have registered again or have other netdevs, and creates the
+// states of new devices. ReadAll calls it first.
 func (d *Devices[S, T]) Keep(h *host.Host, roster *Roster) []keptDevice[S] {
 	if roster == d.roster {
 		return d.kept
@@ -79,7 +80,8 @@ func (d *Devices[S, T]) Keep(h *host.Host, roster *Roster) []keptDevice[S] {
 	for i := range d.kept {
 		before[d.kept[i].name] = &d.kept[i]
 	}
-	kept := make([]keptDevice[S], len(roster.Names)) // the previous one belongs to a round, which may outlast this one
+	// Not in place: a round that outlasts this one may use the previous list.
+	kept := make([]keptDevice[S], len(roster.Names))
 	for i, name := range roster.Names {
 		k := keptDevice[S]{Identity: roster.identities[i], name: name, turn: d.Collector + "/" + name, reader: &Reader{}}
 		if last := before[name]; last != nil {
@@ -98,18 +100,18 @@ func (d *Devices[S, T]) Keep(h *host.Host, roster *Roster) []keptDevice[S] {
 			if d.Quarantines {
 				k.quarantine = &Quarantine{}
 			}
-			d.changed(h, name, false)
+			d.notifyChanged(h, name, false)
 		}
 		kept[i] = k
 	}
 	for name := range before {
-		d.changed(h, name, true)
+		d.notifyChanged(h, name, true)
 	}
 	d.roster, d.kept = roster, kept
 	return kept
 }
 
-func (d *Devices[S, T]) changed(h *host.Host, device string, gone bool) {
+func (d *Devices[S, T]) notifyChanged(h *host.Host, device string, gone bool) {
 	if d.Changed != nil {
 		d.Changed(h, device, gone)
 	}
@@ -126,23 +128,23 @@ type result[T any] struct {
 	err    error
 }
 
-// Ended returns how the read of a device ended, or of all together (empty).
+// Ended returns how the read of a device ended; with an empty device, that of all devices together.
 func Ended(device string, err error) snapshot.DeviceRead {
 	return snapshot.DeviceRead{
 		Device: device, Stuck: errors.Is(err, access.ErrStuck), Late: errors.Is(err, access.ErrLate),
 	}
 }
 
-// ReadAll calls read for each device of a roster, with what it is, in its turn, passes all results to use (those for
-// which ok was true), and calls done when all have returned or ctx ends. A device that has not returned by then is
-// reported, costs only its own data, and is not read again until it returns. All of this may run in a goroutine without
-// a recover of its own.
+// ReadAll calls read for each device of a roster, with its identity, in its turn. It passes the results for which ok
+// was true to use, and calls done when all reads have returned or ctx ends. A read that has not returned by then is
+// reported, costs only the data of its device, and is not repeated until it returns. ReadAll may run in a goroutine
+// without a recover of its own.
 func (d *Devices[S, T]) ReadAll(
 	ctx context.Context, h *host.Host, n *snapshot.Node, roster *Roster,
 	read func(*Reader, *Device, *S) (result T, ok bool), use func([]T), done func(error),
 ) {
 	var mu sync.Mutex
-	var buf []byte // of the reader that has ended, for the next one
+	var buf []byte // of the last reader, reused by the next one
 	devices := d.Keep(h, roster)
 	results := make([]result[T], len(devices))
 	begun := h.CPU.Moment()
@@ -163,7 +165,7 @@ func (d *Devices[S, T]) ReadAll(
 			defer r.End()
 			res.value, res.ok = read(r, roster.Device(r, k.name), k.state)
 		}()
-		if res.mixed = r.mixed(); res.mixed { // and failures are no fault
+		if res.mixed = r.isMixed(); res.mixed { // failures are then no fault of the device
 			res.ok, r.Issues = false, nil
 		}
 		res.issues, res.held = r.Issues, r.Quarantine.Items(r.Now())+r.Held

@@ -21,7 +21,7 @@ import (
 	"rdma_exporter/test/played"
 )
 
-// rosterOf returns a roster of devices that are the same in each round.
+// rosterOf returns a roster of devices with a constant identity.
 func rosterOf(names ...string) *Roster {
 	return NewRoster(names, &snapshot.Reduced{}, func(string) Identity { return Identity{Registration: 1} })
 }
@@ -58,7 +58,7 @@ func TestStatesBelongToADevice(t *testing.T) {
 	keep("b", "b", "a")
 }
 
-// TestPanicOfOneDevice: a panic caused by one device costs no other device its data, and its turn is free again.
+// TestPanicOfOneDevice: a panic caused by one device costs only the data of that device, and its turn is free again.
 func TestPanicOfOneDevice(t *testing.T) {
 	h := played.Machine(t, "")
 	d, roster := Devices[int, string]{Collector: "c"}, rosterOf("a", "odd", "z")
@@ -85,8 +85,8 @@ func TestPanicOfOneDevice(t *testing.T) {
 	}
 }
 
-// TestDeviceReplacedDuringTheRead: data of descriptors that were open at the start of the round is that of the first
-// device. Once something else was read, it may be that of the second.
+// TestDeviceReplacedDuringTheRead: data read through descriptors that were open at the start of the round belongs to
+// the first device. All other data may belong to the second.
 func TestDeviceReplacedDuringTheRead(t *testing.T) {
 	const dir = "sys/class/infiniband/a"
 	for _, c := range []struct {
@@ -168,8 +168,8 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 	}
 }
 
-// TestPanicOutsideTheRead: a panic in the processing of all devices fails the collection in any goroutine: that of the
-// caller, a helper beside a blocked device, or the one started at the end of ctx.
+// TestPanicOutsideTheRead: a panic while the results are processed fails the collection in any goroutine: that of the
+// caller, a helper started because of a blocked device, or the one started at the end of ctx.
 func TestPanicOutsideTheRead(t *testing.T) {
 	for name, takes := range map[string]map[string]time.Duration{
 		"caller": nil, "helper": {"a": 3 * workers.MaxDelay, "z": time.Second}, "end of ctx": {"a": time.Hour},

@@ -8,10 +8,10 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// Device is what a device is, read once for all collectors. It is immutable.
+// Device is the identity of a device, read once for all collectors. It is immutable.
 type Device struct {
-	// Device has name, kind and path of the function, driver, board, whether NVLink switches are managed, and the ports
-	// with link layer and netdevs. It has no ports while the kernel is still making them.
+	// Device has name, kind and path of the function, driver, board, whether it manages NVLink switches, and the ports
+	// with link layer and netdevs. It has no ports while the kernel is still creating them.
 	snapshot.Device
 	MaxRate float64      // of its ports, by vital product data; 0: none
 	Netdevs []PortNetdev // of physical ports
@@ -24,22 +24,23 @@ type PortNetdev struct {
 	Name, Driver string
 }
 
-// Identities keeps what the devices of rosters are, as long as a device is the same. The first collector that reads a
-// device of which this is due reads it, in its turn of the device; a device that hangs there blocks no other one.
+// Identities keeps the identities of the devices of rosters while the devices stay the same. The first collector that
+// reads a device whose identity is due reads it, in its turn of the device, so that a device that hangs blocks no
+// other.
 type Identities struct {
-	// Read reads what the device of a reader is.
+	// Read reads the identity of a reader's device.
 	Read func(*Reader) *Device
-	// Interval is how long it is kept; only for the round if there are no ports yet.
+	// Interval is the time for which an identity is kept. Without ports it is kept for the round only.
 	Interval time.Duration
 
 	devices Devices[identified, struct{}]
 }
 
-// identified is what one device is.
+// identified keeps the identity of one device.
 type identified struct {
 	of *Identities
 
-	free       chan struct{} // holds one token while nobody uses the following
+	free       chan struct{} // holds one token while the following fields are not in use
 	last       Last
 	device     *Device
 	round      *host.Host // of the last read
@@ -47,7 +48,7 @@ type identified struct {
 	issues     []snapshot.Issue // of the last read
 }
 
-// Give gives a new roster what its devices are.
+// Give assigns to a new roster the identities of its devices.
 func (ids *Identities) Give(h *host.Host, roster *Roster) {
 	ids.devices.New = func() *identified {
 		k := &identified{of: ids, free: make(chan struct{}, 1)}
@@ -60,7 +61,7 @@ func (ids *Identities) Give(h *host.Host, roster *Roster) {
 	}
 }
 
-// Device returns what a device of the roster is. ReadAll does so for the device that it reads.
+// Device returns the identity of a device of the roster. ReadAll calls it for each device that it reads.
 func (ro *Roster) Device(r *Reader, name string) *Device {
 	if k := ro.identified[name]; k != nil {
 		return k.get(r, name)
@@ -68,7 +69,8 @@ func (ro *Roster) Device(r *Reader, name string) *Device {
 	return &Device{Device: snapshot.Device{Name: name}}
 }
 
-// get reads the device if that is due. A failure is one of each reader in the round of the read.
+// get returns the identity of the device, and reads it if that is due. Each reader in the round of the read gets its
+// failures.
 func (k *identified) get(r *Reader, name string) *Device {
 	select {
 	case <-k.free:
@@ -91,7 +93,7 @@ func (k *identified) get(r *Reader, name string) *Device {
 	return k.device
 }
 
-// read reads the device by a reader of its own, which is charged for it.
+// read reads the identity with a separate reader, which is charged for it.
 func (k *identified) read(r *Reader) {
 	r.Quarantine = &k.quarantine
 	defer r.End()

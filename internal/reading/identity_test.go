@@ -24,7 +24,7 @@ func identifiedRoster(h *host.Host, read func(*Reader) *Device, names ...string)
 	return roster
 }
 
-// collected reads all devices for a collector: the drivers, and the issues.
+// collected reads all devices for a collector, and returns the drivers and the issues.
 func collected(ctx context.Context, d *Devices[int, string], h *host.Host, roster *Roster) (out []string) {
 	var n snapshot.Node
 	done := make(chan struct{})
@@ -38,8 +38,8 @@ func collected(ctx context.Context, d *Devices[int, string], h *host.Host, roste
 	return out
 }
 
-// TestIdentityIsReadOnce: the first of all collectors reads what a device is, again after the interval, or in the next
-// round if it has no ports yet. Its failures are those of each collector in that round, and it is charged once.
+// TestIdentityIsReadOnce: the first collector reads the identity of a device, which is read again after the interval,
+// or in the next round if it has no ports yet. Each collector in that round gets its failures; it is charged once.
 func TestIdentityIsReadOnce(t *testing.T) {
 	const dir = "sys/class/infiniband/x/"
 	machine := played.Machine(t, "-- "+dir+"driver --\nmlx5_core\n-- "+dir+"bad --\ntext\n")
@@ -83,8 +83,8 @@ func TestIdentityIsReadOnce(t *testing.T) {
 	}
 }
 
-// TestIdentityThatHangs: a device that hangs in the read of its identity costs each collector that device only, also in
-// later rounds, and is read once it returns.
+// TestIdentityThatHangs: a device whose identity read hangs costs each collector only the data of that device, also in
+// later rounds, and is read again once the read returns.
 func TestIdentityThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		machine := played.Machine(t, "-- sys/class/infiniband/a/x --\n-- sys/class/infiniband/hung/x --\n-- sys/class/infiniband/z/x --\n")

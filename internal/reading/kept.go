@@ -2,20 +2,20 @@ package reading
 
 import "time"
 
-// Last is when data was last read that is read less often than each round. The zero value: never, or to be read in the
+// Last is the time of the last read of data that is not read in each round. The zero value means never, or due in the
 // next round.
 //
-// A read that fails keeps the data: it is repeated in the next round if Read is not called, else when the data is due
+// A failed read keeps the data. It is repeated in the next round if Read is not called, otherwise when the data is due
 // again.
 type Last struct{ at time.Time }
 
-// Due reports whether the data has to be read: it never was, or is as old as the interval.
+// Due reports whether the data has to be read: it was never read, or is at least as old as the interval.
 func (l *Last) Due(now time.Time, interval time.Duration) bool {
 	return l.at.IsZero() || now.Sub(l.at) >= interval
 }
 
-// DueOf reports whether deferrable data of the reader's device has to be read: as Due, but old data is kept while the
-// device has spent its time budget.
+// DueOf is Due for deferrable data of the reader's device: old data is kept while the device has used up its time
+// budget.
 func (l *Last) DueOf(r *Reader, interval time.Duration) bool {
 	return l.at.IsZero() || r.Now().Sub(l.at) >= interval && r.Deferrable()
 }
@@ -26,7 +26,7 @@ func (l *Last) Read(at time.Time) { l.at = at }
 // Expire makes the data due in the next round.
 func (l *Last) Expire() { l.at = time.Time{} }
 
-// ReadIf records a read that is complete, and expires data that is not.
+// ReadIf records a complete read, and expires incomplete data.
 func (l *Last) ReadIf(complete bool, at time.Time) {
 	if l.at = at; !complete {
 		l.Expire()

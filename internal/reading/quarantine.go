@@ -11,13 +11,13 @@ import (
 // changes.
 const quarantineTime = 6 * time.Hour
 
-// failuresToQuarantine: a single failure may be a lost firmware command.
+// failuresToQuarantine is more than one, since a single failure may be a lost firmware command.
 const failuresToQuarantine = 2
 
 // Quarantine stops repeated reads of items that return an error: each costs a firmware command, and with some drivers a
 // kernel log line. A nil Quarantine holds nothing. An item is a file of a directory, or a netlink request. A group (the
-// items of one directory) is held as a whole when two of its items are held and none has been read successfully;
-// otherwise the other items are still read.
+// items of one directory) is held as a whole if two of its items are held and none was ever read successfully;
+// otherwise its other items are still read.
 type Quarantine struct {
 	groups map[string]*group
 }
@@ -76,7 +76,8 @@ func (g *group) held(now time.Time) bool {
 	return n >= 2
 }
 
-// Note records the outcome of a read. Only errors of the driver count: absent, gone or denied items cost nothing.
+// Note records the outcome of a read. Only errors of the driver count: reads of absent, gone or denied items cost
+// nothing.
 func (q *Quarantine) Note(dir, name string, now time.Time, err error) {
 	if q == nil {
 		return
@@ -118,7 +119,7 @@ func (q *Quarantine) Release(dir string) {
 	}
 }
 
-// Items counts the held items.
+// Items returns the number of held items.
 func (q *Quarantine) Items(now time.Time) (n uint64) {
 	if q == nil {
 		return 0

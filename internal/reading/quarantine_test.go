@@ -39,7 +39,7 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// A group without any successful read is held as a whole.
+// TestQuarantineOfAGroup: a group without a successful read is held as a whole.
 func TestQuarantineOfAGroup(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var q Quarantine
@@ -55,7 +55,7 @@ func TestQuarantineOfAGroup(t *testing.T) {
 	}
 }
 
-// Errors without a cost for the driver do not count.
+// TestQuarantineOfRefusalsOnly: errors that cost the driver nothing do not count.
 func TestQuarantineOfRefusalsOnly(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, err := range []error{
@@ -78,7 +78,7 @@ func TestQuarantineOfRefusalsOnly(t *testing.T) {
 	}
 }
 
-// An interface that is removed answers EINVAL, also to its last readers; the next one of that name is read.
+// TestQuarantineOfInterfaces: an interface that is being removed answers EINVAL; a new interface of that name is read.
 func TestQuarantineOfInterfaces(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {

@@ -1,6 +1,5 @@
-// Package reading is how collectors read the host: a Reader for the files and requests of one device, with its
-// failures, costs and quarantine; Devices for all devices of a round; Kept for values that are read less often than
-// each round.
+// Package reading reads the host for collectors: a Reader reads the files and requests of one device, with failures,
+// cost and quarantine; Devices reads all devices of a round; Kept keeps values that are not read in each round.
 package reading
 
 import (
@@ -23,7 +22,7 @@ type Reader struct {
 	Host   *host.Host
 	Device string           // empty: of the host
 	Issues []snapshot.Issue // the failures so far
-	// Quarantine outlives the round if the collector keeps it; nil: items that fail are read again in each round.
+	// Quarantine may be kept by the collector between rounds; nil: failing items are read in each round.
 	Quarantine *Quarantine
 	// Held is the number of items in quarantines other than Quarantine.
 	Held uint64
@@ -31,17 +30,17 @@ type Reader struct {
 	reduced *snapshot.Reduced // what is left out of the device
 	buf     []byte
 	clock   time.Time // of the host, at the start of the device; zero until used
-	// The present source, number of requests of this group of reads, its start, and the time of earlier groups.
+	// State of the present group of reads: source, number of requests, start, and the time of earlier groups.
 	source source.Source
 	asked  int
 	used   bool // at least one request was made
-	beside bool // of those, one that was not the read of a file
+	beside bool // at least one of them was not the read of a file
 	since  time.Time
 	spent  time.Duration
 	budget budget
 }
 
-// budget is whether deferrable data may be read in this round.
+// budget says whether deferrable data may be read in this round.
 type budget int8
 
 const (
@@ -55,8 +54,8 @@ func New(ctx context.Context, h *host.Host, device string) *Reader {
 	return &Reader{Ctx: ctx, Host: h, Device: device, since: time.Now()}
 }
 
-// OfHost calls read with the reads of a source of the host, in a turn. The issues are those of the reader. After an
-// error the results of read must not be used: it has not returned, or panicked.
+// OfHost calls read with a Reads of a source of the host, in a turn, and returns the issues. After an error the results
+// of read must not be used: it has panicked, or not returned yet.
 func OfHost(
 	ctx context.Context, h *host.Host, turn string, s source.Source, read func(Reads),
 ) ([]snapshot.Issue, error) {
@@ -85,7 +84,7 @@ func Request(ctx context.Context, h *host.Host, turn string, s source.Source, as
 	return failed
 }
 
-// IssueOf returns a failed read of a source of the host.
+// IssueOf returns the issue for a failed read of a source of the host.
 func IssueOf(s source.Source, err error) snapshot.Issue {
 	return snapshot.Issue{Source: s.Name(), Needs: s.NeedsAfter(err), Reason: string(access.ReasonOf(err)), Err: err}
 }
@@ -96,7 +95,7 @@ func (r *Reader) Reduced() bool { return r.reduced.Of(r.Device) }
 // Wants reports whether a metric of the device is read.
 func (r *Reader) Wants(metric string) bool { return !r.reduced.LeavesOut(r.Device, metric) }
 
-// Reads is the reads of one source by a reader. An absent value is a nil pointer or an empty string.
+// Reads reads one source for a reader. An absent value is a nil pointer or an empty string.
 type Reads struct {
 	*Reader
 	from source.Source
@@ -109,7 +108,7 @@ func (r *Reader) From(s source.Source) Reads {
 	return Reads{r, s}
 }
 
-// turnTo ends the present group if it is of another source.
+// turnTo starts a group of a source, unless the present group is of that source.
 func (r *Reader) turnTo(s source.Source) {
 	if r.source != s {
 		r.settle()
@@ -123,13 +122,13 @@ func (r Reads) count(n int) {
 	r.asked += n
 }
 
-// Ask counts requests that are made without a method of Reads.
+// Ask counts requests that are not made through a method of Reads.
 func (r Reads) Ask(n int) {
 	r.count(n)
 	r.beside = true
 }
 
-// Try makes a request of which nothing is used if it fails.
+// Try makes a request whose result is discarded if it fails.
 func (r Reads) Try(request func() error) error {
 	r.count(1)
 	err := request()
@@ -137,9 +136,9 @@ func (r Reads) Try(request func() error) error {
 	return err
 }
 
-// mixed reports whether the data may be of two devices: the device was replaced since the start of the round.
-// Descriptors that were open by then and return no error are of the first.
-func (r *Reader) mixed() bool {
+// isMixed reports whether the data may belong to two devices, because the device was replaced since the start of the
+// round. Reads without an error through descriptors that were open by then belong to the first device.
+func (r *Reader) isMixed() bool {
 	if !r.used || !r.beside && len(r.Issues) == 0 && r.Host.Settled() {
 		return false
 	}
@@ -166,7 +165,7 @@ func (r *Reader) settle() {
 	r.asked, r.used, r.since = 0, true, now
 }
 
-// Apart runs f, which charges the device and the source itself, or only waits.
+// Apart runs f outside the present group: f charges the device and the source itself, or only waits.
 func (r *Reader) Apart(s source.Source, f func()) {
 	r.settle()
 	r.source, r.used, r.beside = s, true, true
@@ -184,8 +183,8 @@ func (r *Reader) UnderRTNL(s source.Source, n int, f func()) (err error) {
 	return err
 }
 
-// Now returns the time of the reading, one for all files of a device: reading the clock costs a tenth of reading a
-// file.
+// Now returns the time of the reading. It is the same for all files of a device, since reading the clock costs a tenth
+// of reading a file.
 func (r *Reader) Now() time.Time {
 	if r.clock.IsZero() {
 		r.clock = r.Host.Now()
@@ -193,7 +192,8 @@ func (r *Reader) Now() time.Time {
 	return r.clock
 }
 
-// Deferrable reports whether deferrable data (changes only with a link or a configuration) may be read in this round.
+// Deferrable reports whether deferrable data, which changes only with a link or a configuration, may be read in this
+// round.
 func (r *Reader) Deferrable() bool {
 	if r.budget == budgetUnknown {
 		r.budget = budgetSpent
@@ -204,28 +204,28 @@ func (r *Reader) Deferrable() bool {
 	return r.budget == budgetLeft
 }
 
-// Issue records a failed read of the source. A cancelled one is reported elsewhere.
+// Issue records a failed read of the source. Cancelled reads are reported elsewhere.
 func (r Reads) Issue(err error) {
 	issue := IssueOf(r.from, err)
 	issue.Device = r.Device
 	r.Issues = append(r.Issues, issue)
 }
 
-// IssueUnless records a failed read as Issue does, if there is an error for a reason other than the expected ones.
+// IssueUnless records a failed read like Issue, unless its reason is an expected one.
 func (r Reads) IssueUnless(err error, expected ...access.Reason) {
 	if err != nil && !slices.Contains(expected, access.ReasonOf(err)) {
 		r.Issue(err)
 	}
 }
 
-// Outcome records the outcome of a request that drivers may not support: that is no failure.
+// Outcome records the outcome of a request that drivers may not support. An unsupported request is not a failure.
 func (r Reads) Outcome(dir, item string, err error) {
 	r.Quarantine.Note(dir, item, r.Now(), err)
 	r.IssueUnless(err, access.Absent, access.Unsupported)
 }
 
 // Ask makes a request that takes rtnl and that drivers may not support. dir and item name it in the quarantine. The
-// answer is nil where it is unsupported, failed (which is recorded) or is quarantined. made is false if rtnl is
+// answer is nil if the request is unsupported, quarantined, or failed (which is recorded). made is false if rtnl is
 // unavailable.
 func Ask[T any](
 	r *Reader, s source.Source, dir, item, object string, ask func(context.Context, string) (T, error),
@@ -244,7 +244,7 @@ func Ask[T any](
 	return got, true
 }
 
-// file reads a file. It is held in quarantine, or has an error, or content that is valid until the next read.
+// file reads a file, unless it is held in quarantine. The content is valid until the next read.
 func (r Reads) file(dir, name string) (b []byte, held bool, err error) {
 	if r.Quarantine.Held(dir, name, r.Now()) {
 		return nil, true, nil
@@ -287,7 +287,7 @@ func (r Reads) Optional(path string) string {
 	return string(r.optional(path[:slash], path[slash+1:]))
 }
 
-// optional is Optional of dir/name. The result is valid until the next read.
+// optional is Optional for dir/name. The result is valid until the next read.
 func (r Reads) optional(dir, name string) []byte {
 	b, held, err := r.file(dir, name)
 	if held {
@@ -300,8 +300,8 @@ func (r Reads) optional(dir, name string) []byte {
 	return b
 }
 
-// Optionals reads several texts of a directory as Optional does, and passes those that are there to use. A text is
-// valid until use returns.
+// Optionals reads several texts of a directory like Optional, and passes the existing ones to use. A text is valid
+// until use returns.
 func (r Reads) Optionals(dir string, names []string, use func(name string, text []byte)) {
 	now := r.Now()
 	names = r.Quarantine.allowed(dir, names, now)
@@ -317,7 +317,7 @@ func (r Reads) Optionals(dir string, names []string, use func(name string, text 
 	})
 }
 
-// Parsed reads an optional text that some drivers lack or leave empty; one that cannot be parsed is malformed.
+// Parsed reads and parses a text that some drivers lack or leave empty. A text that cannot be parsed is malformed.
 func Parsed[T any](r Reads, path string, parse func(string) (T, bool)) *T {
 	text := r.Optional(path)
 	if text == "" {
@@ -331,18 +331,18 @@ func Parsed[T any](r Reads, path string, parse func(string) (T, bool)) *T {
 	return &v
 }
 
-// Decimal reads an optional decimal number; anything else is malformed.
+// Decimal reads an optional decimal number. Other content is malformed.
 func (r Reads) Decimal(path string) *uint64 {
 	return Parsed(r, path, func(text string) (uint64, bool) { return parseDecimal([]byte(text)) })
 }
 
-// Count is Decimal for files in which some drivers have something else.
+// Count is Decimal for files with other content on some drivers, which is ignored.
 func (r Reads) Count(path string) *uint64 {
 	slash := strings.LastIndexByte(path, '/')
 	return CountOf(r.optional(path[:slash], path[slash+1:]))
 }
 
-// CountOf returns a decimal number; nil: the text is something else.
+// CountOf parses a decimal number; nil if the text is not a number.
 func CountOf(text []byte) *uint64 {
 	n, ok := parseDecimal(text)
 	if !ok {
@@ -382,7 +382,7 @@ func (r Reads) TableEntry(dir, name string) (string, Entry) {
 	return string(b), EntryUsed
 }
 
-// Number reads an integer: decimal, 0x…, or the number in front of a text as in "4: ACTIVE".
+// Number reads an integer: decimal, 0x…, or followed by a text as in "4: ACTIVE".
 func (r Reads) Number(dir, name string) *uint64 {
 	b, ok := r.Bytes(dir, name)
 	if !ok {
@@ -432,7 +432,7 @@ func (r *Reader) NumbersUnderRTNL(s source.Source, dir string, names ...string) 
 // (show_pma_counter, drivers/infiniband/core/sysfs.c).
 const noPMA = "N/A (no PMA)"
 
-// Stats reads the counters in a directory by name, in the order of names. A counter that cannot be read is left out.
+// Stats reads the named counters in a directory, in the order of names. Counters that cannot be read are left out.
 func (r Reads) Stats(dir string, names []string) []wire.Stat {
 	now := r.Now()
 	names = r.Quarantine.allowed(dir, names, now)

@@ -35,7 +35,7 @@ var alertingDescs = []struct {
 	{alertingDesc("rule_failures_total", exposition.Counter, "", "Failed evaluations of rules, one per rule and round. The log names the rules."), func(a AlertingState) float64 { return a.Failures }},
 	{alertingDesc("last_round_duration_seconds", exposition.Gauge, "seconds", "Wall time of the last round: collection, storage, evaluation."), func(a AlertingState) float64 { return seconds(a.Took) }},
 	{alertingDesc("alertmanagers", exposition.Gauge, "", "Number of Alertmanagers that alerts are sent to; 0: no alerts are sent."), func(a AlertingState) float64 { return float64(len(a.Alertmanagers)) }},
-	{alertingDesc("store_degraded", exposition.Gauge, "", "1 while samples and alerts are kept in memory because the state directory is unusable; tried again every minute. They are lost on restart."), func(a AlertingState) float64 { return number(a.Degraded) }},
+	{alertingDesc("store_degraded", exposition.Gauge, "", "1 while samples and alerts are kept in memory because the state directory is unusable; tried again every minute. They are lost on restart."), func(a AlertingState) float64 { return boolNumber(a.Degraded) }},
 	{alertingDesc("store_series", exposition.Gauge, "", "Series in the store of the alerting engine."), func(a AlertingState) float64 { return a.Series }},
 }
 
@@ -66,7 +66,7 @@ func notificationDesc(name string, kind exposition.Type, help string) *expositio
 	return d
 }
 
-func alertingList() (out []*exposition.Desc) {
+func listAlertingDescs() (out []*exposition.Desc) {
 	for _, d := range alertingDescs {
 		out = append(out, d.desc)
 	}
@@ -145,7 +145,7 @@ func AlertingFamilies(a AlertingState, ok bool) []exposition.Family {
 	if !ok {
 		return nil
 	}
-	sink := exposition.NewSink(alertingList())
+	sink := exposition.NewSink(listAlertingDescs())
 	sink.Begin()
 	emitEngine(sink, a)
 	return exposition.Merge(sink.End())

@@ -24,14 +24,14 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// pciSlot is a NIC of which each figure names it: serial numbers and counters are its own.
+// pciSlot is a NIC whose values identify it: serial numbers and counters differ from those of other NICs.
 type pciSlot struct {
-	dir    string // of its PCI function, in which the driver makes infiniband/NAME
-	number int    // what its counters have
+	dir    string // of its PCI function, in which the driver creates infiniband/NAME
+	number int    // value of its counters
 	guid   string
 }
 
-// plug makes a device as a driver does: its directory is there with all that is in it, then the class has it.
+// plug adds a device as a driver does: first the complete directory, then the link in the class.
 func (p *pciSlot) plug(t *testing.T, tree, template, name string) {
 	t.Helper()
 	staged := filepath.Join(tree, fmt.Sprintf("staged%d", p.number))
@@ -63,10 +63,10 @@ var (
 	countOf = regexp.MustCompile(`^rdma_port_(link_downed|symbol_errors|out_of_sequence|duplicate_requests)_total{device="(mlx5_[04])"`)
 )
 
-// mixed says which counters of a picture are not those of the device that has them. What two collectors say of a name
-// is not of one moment.
+// mixed returns the counters of a picture that belong to another device than the one they are exposed for. Each
+// collector reads a name at another moment, so they are compared by collector.
 func mixed(samples map[string]string, slots []*pciSlot) (out []string) {
-	owner := map[string]string{} // by collector and name: the number that all its figures have
+	owner := map[string]string{} // by collector and name: the number in all its values
 	for key := range samples {
 		if m := guidOf.FindStringSubmatch(key); m != nil {
 			for _, p := range slots {
@@ -95,7 +95,7 @@ func mixed(samples map[string]string, slots []*pciSlot) (out []string) {
 	return out
 }
 
-// bay is a machine of which two NICs can be exchanged.
+// bay is a machine with two NICs that can be exchanged.
 type bay struct {
 	dir, template string
 	slots         []*pciSlot
@@ -133,7 +133,7 @@ func (b *bay) plug(t *testing.T) {
 	}
 }
 
-// exchange makes the devices come back under each other's name.
+// exchange removes both devices and adds them under each other's name.
 func (b *bay) exchange(t *testing.T, between func()) {
 	for i, p := range b.slots {
 		p.unplug(t, b.dir, b.names[i])
@@ -143,7 +143,7 @@ func (b *bay) exchange(t *testing.T, between func()) {
 	b.plug(t)
 }
 
-// scheduler reads the machine as the program does; files may be in the way.
+// scheduler returns a scheduler that reads the machine as the program does; files may wrap its file access.
 func (b *bay) scheduler(t *testing.T, files func(host.Files) host.Files) (*rounds.Scheduler, *live.Live) {
 	l, err := live.OpenLive(rooted.Paths{RootFS: b.dir})
 	must(t, err)
@@ -155,11 +155,11 @@ func (b *bay) scheduler(t *testing.T, files func(host.Files) host.Files) (*round
 	}), l
 }
 
-// interrupted calls before once, as a directory is about to be read.
+// interrupted calls before once, just before a directory is read.
 type interrupted struct {
 	host.Files
 	dir    string
-	before atomic.Pointer[func()] // nil when it has been called
+	before atomic.Pointer[func()] // nil after it was called
 }
 
 func (f *interrupted) ReadEach(dir string, names []string, buf []byte, each func(string, []byte, error)) []byte {
@@ -171,8 +171,8 @@ func (f *interrupted) ReadEach(dir string, names []string, buf []byte, each func
 	return f.Files.ReadEach(dir, names, buf, each)
 }
 
-// TestExchangedWithinARead: when the counters of a device are read, another one has its name. It has no figure in that
-// round, and its own in the next one; nor does the other one that was read before.
+// TestExchangedWithinARead: another device takes the name of a device just before its counters are read. Both devices
+// are left out of that round, and each has its own values in the next one.
 func TestExchangedWithinARead(t *testing.T) {
 	for _, dir := range []string{"counters", "hw_counters"} {
 		t.Run(dir, func(t *testing.T) {
@@ -197,10 +197,10 @@ func TestExchangedWithinARead(t *testing.T) {
 				if m := mixed(after, b.slots); m != nil {
 					t.Errorf("afterwards: %q", m)
 				}
-				if l := machines.Lost(whole, after); i%2 == 1 && len(l) != 0 { // both are where they were
+				if l := machines.Lost(whole, after); i%2 == 1 && len(l) != 0 { // both have their first names again
 					t.Errorf("afterwards lost %q", l)
 				}
-				for n, p := range b.slots { // what is kept for an hour, too, is of the other place
+				for n, p := range b.slots { // data that is kept for an hour is replaced too
 					for _, metric := range []string{"rdma_device_info", "rdma_device_pcie_path_info", "rdma_device_pcie_link_info"} {
 						if !has(after, metric, fmt.Sprintf("device=%q", b.names[n]), fmt.Sprintf("pci_address=%q",
 							filepath.Base(p.dir))) {
@@ -224,14 +224,14 @@ func has(samples map[string]string, metric string, pairs ...string) bool {
 	return false
 }
 
-// TestDevicesExchanged: two devices go and come back under each other's name, a hundred times, while rounds are under
-// way. No figure is that of the other, nothing stays open, no goroutine is left.
+// TestDevicesExchanged: two devices are removed and come back under each other's name, a hundred times, while rounds
+// are in progress. No value is that of the other device, no descriptor stays open, no goroutine is left.
 func TestDevicesExchanged(t *testing.T) {
 	b := newBay(t)
 	s, _ := b.scheduler(t, func(f host.Files) host.Files { return f })
 	whole := machines.Collect(t, s)
-	// settle makes both devices go for a round and come back. What is read once only keeps its file open from then on if
-	// its directory is in use already, which depends on the round in which the device came.
+	// settle removes both devices for a round. A file that is read only once stays open if its directory is in use
+	// already, which depends on the round in which the device appeared.
 	settle := func() {
 		for range 2 {
 			b.exchange(t, func() { machines.Collect(t, s) })
@@ -284,7 +284,7 @@ func TestDevicesExchanged(t *testing.T) {
 	}
 }
 
-// openBelow lists what this process has open below a directory, whether its name is still there or not.
+// openBelow returns the files that this process has open below a directory, deleted ones included.
 func openBelow(t *testing.T, dir string) (open []string) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -297,7 +297,7 @@ func openBelow(t *testing.T, dir string) (open []string) {
 	return open
 }
 
-// less lists what a has more often than b.
+// less returns the elements that a has more often than b.
 func less(a, b []string) (out []string) {
 	count := map[string]int{}
 	for _, name := range b {
@@ -311,8 +311,8 @@ func less(a, b []string) (out []string) {
 	return out
 }
 
-// TestNetdevRenamed: in the round after a netdev was renamed everything has the new name, and nothing the old one; a
-// netdev that takes the name of another one has no figure of that.
+// TestNetdevRenamed: in the round after a netdev was renamed all series have the new name; a netdev that takes the name
+// of another one has none of its values.
 func TestNetdevRenamed(t *testing.T) {
 	dir := machines.TreeIn(t, "/dev/shm", "hgx-h200-roce")
 	l, err := live.OpenLive(rooted.Paths{RootFS: dir})

@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// covered is the coverage of the last round. It depends on the series and on the reasons for missing data, not on
+// covered is the coverage of the last round. It depends on the series and on the reasons for missing data, not on the
 // values.
 type covered struct {
 	sink                *exposition.Sink // of the alerts that are not evaluated
@@ -22,8 +22,8 @@ type covered struct {
 	gaps                []exposition.Family
 }
 
-// answers reports whether a round gives the same answers.
-func (c *covered) answers(r coverage.Round) bool {
+// answersAlike reports whether a round gives the same answers as the last one.
+func (c *covered) answersAlike(r coverage.Round) bool {
 	for name, reason := range c.collectors {
 		if r.Collector(name) != reason {
 			return false
@@ -37,21 +37,21 @@ func (c *covered) answers(r coverage.Round) bool {
 	return true
 }
 
-// covered evaluates the coverage of a round, unless it is that of the last one.
-func (s *Scheduler) covered(r coverage.Round) (coverage.Report, []exposition.Family) {
+// evaluateCoverage returns the coverage of a round. That of the last round is reused if nothing has changed.
+func (s *Scheduler) evaluateCoverage(r coverage.Round) (coverage.Report, []exposition.Family) {
 	s.selfMu.Lock()
 	defer s.selfMu.Unlock()
 	c, detector := &s.last, s.Coverage()
 	if c.detector == detector && c.round.LeftOut == r.LeftOut &&
-		exposition.SameSeries(c.round.Families, r.Families) && c.answers(r) {
+		exposition.SameSeries(c.round.Families, r.Families) && c.answersAlike(r) {
 		return c.report, c.gaps
 	}
-	// The caller adds to its own.
+	// The caller appends to its own slice.
 	c.detector, c.round = detector, coverage.Round{Families: slices.Clone(r.Families), LeftOut: r.LeftOut}
 	c.collectors, c.sources = map[string]coverage.Reason{}, map[string]coverage.Reason{}
 	c.report = detector.Evaluate(coverage.Round{
-		Families: r.Families, LeftOut: r.LeftOut, Collector: remember(r.Collector, c.collectors),
-		Source: remember(r.Source, c.sources),
+		Families: r.Families, LeftOut: r.LeftOut, Collector: rememberAnswers(r.Collector, c.collectors),
+		Source: rememberAnswers(r.Source, c.sources),
 	})
 	c.sink.Begin()
 	for _, g := range c.report.Gaps {
@@ -61,17 +61,19 @@ func (s *Scheduler) covered(r coverage.Round) (coverage.Report, []exposition.Fam
 	return c.report, c.gaps
 }
 
-// remember keeps the answers of a function.
-func remember(ask func(string) coverage.Reason, answers map[string]coverage.Reason) func(string) coverage.Reason {
+// rememberAnswers returns a function that records the answers of ask.
+func rememberAnswers(
+	ask func(string) coverage.Reason, answers map[string]coverage.Reason,
+) func(string) coverage.Reason {
 	return func(name string) coverage.Reason {
 		answers[name] = ask(name)
 		return answers[name]
 	}
 }
 
-// coverageInput returns the result of a round, and the reasons for missing data.
+// coverageInput returns the result of a round with the reasons for missing data.
 func (s *Scheduler) coverageInput(p *Picture, runners []*runner, results []*result) coverage.Round {
-	denials := s.faults.denials()
+	denials := s.faults.listDenials()
 	return coverage.Round{
 		Families: p.Families, LeftOut: p.LeftOut != LeftOut{},
 		Collector: func(name string) coverage.Reason {
@@ -80,7 +82,7 @@ func (s *Scheduler) coverageInput(p *Picture, runners []*runner, results []*resu
 			case i < 0:
 				return coverage.CollectorDisabled
 			case results[i] == nil:
-				return runners[i].unread()
+				return runners[i].findUnreadReason()
 			case results[i].err != nil:
 				return coverage.Failed
 			}
@@ -90,13 +92,14 @@ func (s *Scheduler) coverageInput(p *Picture, runners []*runner, results []*resu
 			if denials[name] {
 				return coverage.Permission
 			}
-			return failure(results, name)
+			return findFailure(results, name)
 		},
 	}
 }
 
-// unread returns why a collector has no result: its first collection is in progress, or it did not end in time.
-func (r *runner) unread() coverage.Reason {
+// findUnreadReason returns the reason why a collector has no result: its first collection is in progress, or it did not
+// end in time.
+func (r *runner) findUnreadReason() coverage.Reason {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last == nil {
@@ -105,8 +108,9 @@ func (r *runner) unread() coverage.Reason {
 	return coverage.Failed
 }
 
-// failure returns how reading a source failed in this round. Unsupported and absent data is not a failure. Empty: none.
-func failure(results []*result, origin string) (why coverage.Reason) {
+// findFailure returns the reason why reading a source failed in this round; empty if it did not. Unsupported and absent
+// data is not a failure.
+func findFailure(results []*result, origin string) (why coverage.Reason) {
 	for _, res := range results {
 		if res == nil {
 			continue

@@ -19,7 +19,7 @@ import (
 // wanted is a metric that the collector of a test never emits.
 var wanted = &exposition.Desc{Name: "wanted", Asks: "pma"}
 
-// ofGPUs is one of NVML.
+// ofGPUs is a metric that is read through NVML.
 var ofGPUs = &exposition.Desc{Name: "of_gpus", Of: "of_gpus", Asks: "nvml"}
 
 // TestUnavailable: missing metrics in a round become series, with the reason from the collector's result and issues.
@@ -74,7 +74,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestPaused: without GPUs an alert on them does not apply; while they are released it is not evaluated.
+// TestPaused: an alert on GPUs does not apply without GPUs, and is not evaluated while they are released.
 func TestPaused(t *testing.T) {
 	for want, released := range map[string]*accel.GPURelease{
 		"": nil, `rdma_detection_unavailable{alert="A",reason="paused"} 1`: {By: "root"},

@@ -10,8 +10,8 @@ import (
 	"rdma_exporter/internal/snapshot/hostdata"
 )
 
-// TestDerive: a collector adds to the complete node, whatever the order of the collectors, and a panic in it costs its
-// own samples.
+// TestDerive: Derive gets the complete node, in any order of the collectors, and a panic in it costs only its own
+// samples.
 func TestDerive(t *testing.T) {
 	derives := (&counting{}).collector("derives")
 	derives.Derive = func(n *snapshot.Node, s collector.Sink) {

@@ -21,10 +21,10 @@ type faults struct {
 	mu      sync.Mutex
 	total   map[fault]float64
 	lasting map[string]map[fault]error // by collector: faults in its last collection, with the first error
-	listing map[string]bool            // collectors that have listed devices, which are gone if they do not any more
+	listing map[string]bool            // collectors that have listed devices: a device missing from the list is gone
 	denied  map[denial]time.Time       // time when it last occurred
 	sources map[string]bool            // sources that were ever denied: whether they still are
-	needs   map[string]string          // the permission that those require, as last reported
+	needs   map[string]string          // the permission that they require, as last reported
 	devices []string                   // as last logged
 	late    bool                       // as last logged
 }
@@ -83,7 +83,7 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 		if _, again := now[k]; again {
 			continue
 		}
-		if ended[k] = f.end(k, res); ended[k] == "" {
+		if ended[k] = f.describeEnd(k, res); ended[k] == "" {
 			now[k] = err
 		}
 	}
@@ -106,8 +106,9 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 	f.logDevices(res)
 }
 
-// end returns what is logged of a fault that a collection has no more; empty: it lasts, since the item was not read.
-func (f *faults) end(k fault, res *result) string {
+// describeEnd returns the log message for a fault that is missing in a collection; empty: it lasts, since the item was
+// not read.
+func (f *faults) describeEnd(k fault, res *result) string {
 	const recovered, gone = "read works again", "read error ends: the device is not listed any more"
 	reads := res.node.Devices
 	switch own := slices.IndexFunc(reads, func(d snapshot.DeviceRead) bool { return d.Device == k.device }); {
@@ -127,7 +128,7 @@ func (f *faults) end(k fault, res *result) string {
 	return recovered
 }
 
-// isLost reports whether nothing of a device came from a collection.
+// isLost reports whether a collection has no data of a device.
 func isLost(d snapshot.DeviceRead) bool { return d.Stuck || d.Late || d.Discarded }
 
 func isNamed(d snapshot.DeviceRead) bool { return d.Device != "" }
@@ -141,7 +142,7 @@ func sortedFaults[V any](of map[fault]V) []fault {
 // reasonWhole is the reason of a collector without a result.
 const reasonWhole = "failed"
 
-// droppedError returns the error for samples that were left out of a collection, by the reasons of
+// droppedError returns the error for samples that were dropped from a collection, with the reason from
 // exposition.Sink.Dropped.
 func droppedError(reason string, n int) error {
 	why := map[string]string{
@@ -157,7 +158,7 @@ func droppedError(reason string, n int) error {
 // Failure is a read that fails, or samples of it that were dropped.
 type Failure struct {
 	Collector string
-	Device    string // empty: not of one device
+	Device    string // empty: not of a single device
 	Reason    string // reason of rdma_scrape_errors_total
 	Err       error  // the first of this reason
 }
@@ -171,8 +172,8 @@ func (f Failure) String() string {
 	return fmt.Sprintf("%s: %v", of, f.Err)
 }
 
-// failures returns the lasting faults, sorted; unsupported and absent data is none.
-func (f *faults) failures() (out []Failure) {
+// listFailures returns the lasting faults, sorted. Unsupported and absent data is not a fault.
+func (f *faults) listFailures() (out []Failure) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, lasting := range f.lasting {
@@ -188,8 +189,8 @@ func (f *faults) failures() (out []Failure) {
 	return out
 }
 
-// panicked counts a panic in add itself, possibly in logging.
-func (f *faults) panicked(collector string, err error) {
+// countPanic counts a panic in add itself, such as one in logging.
+func (f *faults) countPanic(collector string, err error) {
 	f.mu.Lock()
 	k := fault{collector: collector, reason: string(access.Panic)}
 	f.total[k]++
@@ -203,7 +204,7 @@ func (f *faults) panicked(collector string, err error) {
 	}
 }
 
-// deny records a denied source. That is not a fault of the device and does not change by itself: it is counted at its
+// deny records a denied source. A denial is not a fault of the device and does not end by itself: it is counted at its
 // start, and logged once per source.
 func (f *faults) deny(collector string, i snapshot.Issue, at time.Time) {
 	k := denial{collector, i.Device, i.Source}
@@ -241,8 +242,8 @@ func (f *faults) permit(at time.Time) {
 	}
 }
 
-// denials returns all sources that were ever denied, and whether they still are.
-func (f *faults) denials() map[string]bool {
+// listDenials returns all sources that were ever denied, and whether they still are.
+func (f *faults) listDenials() map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.sources) == 0 {
@@ -251,8 +252,8 @@ func (f *faults) denials() map[string]bool {
 	return maps.Clone(f.sources)
 }
 
-// remedies returns the permission required by each denied source.
-func (f *faults) remedies() map[string]string {
+// listRemedies returns the permission required by each denied source.
+func (f *faults) listRemedies() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var out map[string]string
@@ -267,7 +268,7 @@ func (f *faults) remedies() map[string]string {
 	return out
 }
 
-// logLate logs the start and end of reads that do not end in time. All devices and collectors are late together.
+// logLate logs the start and end of late reads, once for all devices and collectors together.
 func (f *faults) logLate(collector string) {
 	var first error
 	for of, lasting := range f.lasting {
@@ -306,8 +307,8 @@ func (f *faults) logDevices(res *result) {
 	f.devices = names
 }
 
-// counts returns the totals, sorted.
-func (f *faults) counts() (keys []fault, totals []float64) {
+// listTotals returns the numbers of faults since the start, sorted.
+func (f *faults) listTotals() (keys []fault, totals []float64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	keys = sortedFaults(f.total)

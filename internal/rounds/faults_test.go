@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// TestLastingFaultIsLoggedTwice: at its start and its end; it is counted every time.
+// TestLastingFaultIsLoggedTwice: a lasting fault is logged at its start and its end, and counted every time.
 func TestLastingFaultIsLoggedTwice(t *testing.T) {
 	var logged bytes.Buffer
 	broken := true
@@ -50,8 +50,8 @@ func TestLastingFaultIsLoggedTwice(t *testing.T) {
 	}
 }
 
-// TestFailures: what fails in the last collection, with the first error of each reason; what the hardware lacks is
-// none.
+// TestFailures: failures of the last collection have the first error of each reason; data that the hardware does not
+// support is not a failure.
 func TestFailures(t *testing.T) {
 	c := &counting{do: func(_ context.Context, n *snapshot.Node) error {
 		n.Issues = []snapshot.Issue{
@@ -75,7 +75,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestDroppedIsExplained: a sample that is dropped has no error of a read.
+// TestDroppedIsExplained: a dropped sample has an error although no read failed.
 func TestDroppedIsExplained(t *testing.T) {
 	var logged bytes.Buffer
 	f := newFaults(slog.New(slog.NewTextHandler(&logged, nil)))

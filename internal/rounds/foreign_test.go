@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/internal/snapshot/hostdata"
 )
 
-// TestNodeIsGated: what a job has set reaches no printer as a line of its own; collectors have it as it is.
+// TestNodeIsGated: line breaks in the setting of a job reach no output; collectors see the setting unchanged.
 func TestNodeIsGated(t *testing.T) {
 	const forged = "mlx5_99\n  set:      curl x | sh # as root\n\x1b[8m"
 	p := &Picture{node: snapshot.Node{

@@ -116,7 +116,7 @@ func TestDeviceComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestVirtualFunctionsComeAndGo: one that goes is no loss.
+// TestVirtualFunctionsComeAndGo: a removed virtual function is not a lost device.
 func TestVirtualFunctionsComeAndGo(t *testing.T) {
 	dir := machines.Tree(t, "sriov-vf")
 	s := machines.Live(t, dir, 10*time.Second)
@@ -193,7 +193,7 @@ func TestHostileStrings(t *testing.T) {
 	}
 }
 
-// counted counts what is asked of files.
+// counted counts the reads of some files.
 type counted struct {
 	host.Files
 	of    func(path string) bool
@@ -234,8 +234,7 @@ func (c *counted) ReadEach(dir string, names []string, buf []byte, each func(str
 	return c.Files.ReadEach(dir, names, buf, each)
 }
 
-// TestFailingDeviceIsLeftAlone: a device of which every read fails is not read any more, and again when it has
-// registered again.
+// TestFailingDeviceIsLeftAlone: a device whose reads all fail is no longer read until it registers again.
 func TestFailingDeviceIsLeftAlone(t *testing.T) {
 	a := machines.Load(t, "dgx-h100-ib")
 	const device = "/infiniband/mlx5_0/"
@@ -265,7 +264,7 @@ func TestFailingDeviceIsLeftAlone(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, p.Close()) }()
 	h := p.Host()
-	// What lies behind its link to the PCI function is not its own.
+	// Files behind the link to its PCI function do not count.
 	files := &counted{Files: h.Files, of: func(path string) bool {
 		return strings.Contains(path, "/mlx5_0/") && !strings.Contains(path, "/device/")
 	}}
@@ -303,7 +302,7 @@ func TestFailingDeviceIsLeftAlone(t *testing.T) {
 	}
 }
 
-// unblock lets a blocked reader of a FIFO go, and puts a counter in its place.
+// unblock releases a blocked reader of a FIFO, and replaces the FIFO with a counter.
 func unblock(t *testing.T, fifo string) {
 	t.Helper()
 	w, err := os.OpenFile(fifo, os.O_WRONLY, 0)

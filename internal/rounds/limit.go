@@ -28,8 +28,8 @@ type Limits struct{ Devices, Series int }
 // LeftOut is the number of devices and series beyond the limits.
 type LeftOut struct{ Devices, Series int }
 
-// limit leaves out the series of whole devices until the rest is within the limit, and returns the number of series
-// left out. Those that belong to no device remain.
+// limit leaves out all series of some devices until the rest is within the limit, and returns the number of series left
+// out. Series that belong to no device remain.
 func (l Limits) limit(families []exposition.Family, r *snapshot.Reduced) (left int) {
 	n, of := 0, map[string]int{}
 	for _, f := range families {

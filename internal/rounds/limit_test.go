@@ -18,8 +18,8 @@ var (
 	hostProbe = &exposition.Desc{Name: "host_probe", Scope: exposition.ScopeHost}
 )
 
-// withParts has a collector with two series of each of ten devices, of which all but mlx5_0 and mlx5_9 are parts, and
-// one of the host.
+// withParts returns a scheduler with two series for each of ten devices, and one for the host. All devices but mlx5_0
+// and mlx5_9 are virtual functions or subfunctions.
 func withParts(t *testing.T, l Limits, metrics map[string]bool, leftOut ...string) *Scheduler {
 	t.Helper()
 	r := &snapshot.Reduced{Parts: map[string]bool{}, Metrics: metrics, LeftOut: leftOut}
@@ -63,7 +63,7 @@ func devicesIn(p *Picture, metric string) string {
 	return strings.Join(out, "")
 }
 
-// limitsIn returns the limits, each with its value and by how much it is exceeded.
+// limitsIn returns the limits, each with its value and the excess.
 func limitsIn(text string) string {
 	var out []string
 	for _, limit := range []string{"devices", "series"} {
@@ -94,7 +94,7 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := withParts(t, tc.limits, nil, tc.leftOut...)
-			for range 2 { // the second with the series of the first
+			for range 2 { // the second round reuses the series of the first
 				p, err := s.Collect(t.Context(), nil)
 				if err != nil {
 					t.Fatal(err)
@@ -116,7 +116,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestMetricsOfParts: other metrics of parts are not exposed.
+// TestMetricsOfParts: of virtual functions and subfunctions only the wanted metrics are exposed.
 func TestMetricsOfParts(t *testing.T) {
 	p, err := withParts(t, Limits{}, map[string]bool{"probe": true}).Collect(t.Context(), nil)
 	if err != nil || devicesIn(p, "probe") != "0123456789" || devicesIn(p, "port_probe") != "09" {

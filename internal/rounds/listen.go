@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/host/access"
 )
 
-// A collector whose Run fails is restarted after one second, then two, up to five minutes. If it has run longer than
-// that, the delay starts at one second again. An error that will recur (host.LastingError) ends it.
+// A collector whose Run fails is restarted after one second, then two, up to five minutes. After a run of more than
+// five minutes the delay starts at one second again. An error that will recur (host.LastingError) ends the task.
 const (
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
@@ -29,7 +29,7 @@ func (s *Scheduler) Listen(ctx context.Context) {
 	}
 }
 
-// listen logs the first of several consecutive failures.
+// listen runs the background task of a collector until ctx ends, and logs the first of several consecutive failures.
 func (s *Scheduler) listen(ctx context.Context, c *collector.Collector) {
 	pause := firstPause
 	for failed := false; ; failed = true {

@@ -14,8 +14,8 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// TestListenStartsAgain: with a growing delay after each failure, one line in the log, and not after the end of the
-// context.
+// TestListenStartsAgain: a task is restarted with a growing delay after each failure, with one line in the log, and not
+// after the end of the context.
 func TestListenStartsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -46,8 +46,8 @@ func TestListenStartsAgain(t *testing.T) {
 	})
 }
 
-// TestListenEnds: at once if there is nothing to do, otherwise with its context; a failure after a long time counts as
-// the first.
+// TestListenEnds: Listen returns at once if there is nothing to do, otherwise when its context ends; a failure after a
+// long run counts as the first.
 func TestListenEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

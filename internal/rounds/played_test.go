@@ -26,7 +26,7 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// TestOneFileCostsOneSample spoils one file at a time.
+// TestOneFileCostsOneSample: a damaged file costs one sample. It damages one file at a time.
 func TestOneFileCostsOneSample(t *testing.T) {
 	rate := []string{
 		`rdma_port_rate_bytes_per_second{device="mlx5_0",port="1"}`, `rdma_port_width_lanes{device="mlx5_0",port="1"}`,
@@ -77,8 +77,8 @@ func TestOneFileCostsOneSample(t *testing.T) {
 	}
 }
 
-// TestInjectedErrno replays read errors that plain files cannot give: of a counter of a port, and of one of the
-// transport. On a clock that stands still while something runs, no read is late.
+// TestInjectedErrno replays read errors that plain files cannot produce, on a counter of a port and on one of the
+// transport. The clock stands still while code runs, so that no read is late.
 func TestInjectedErrno(t *testing.T) {
 	collected := func(t *testing.T, path string, errno syscall.Errno) (samples map[string]string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestInjectedErrno(t *testing.T) {
 					}
 				}
 			})
-			h.RDMA = live.NoNetlink() // files have it all
+			h.RDMA = live.NoNetlink() // files have all data
 			samples = machines.Collect(t, scheduleOf(t, h, nil))
 		})
 		return samples
@@ -122,7 +122,7 @@ func TestInjectedErrno(t *testing.T) {
 	}
 }
 
-// TestReadStuckAlert: two minutes of a stuck device wake someone, because it had an ACTIVE port.
+// TestReadStuckAlert: a device with an ACTIVE port that is stuck for two minutes raises a critical alert.
 func TestReadStuckAlert(t *testing.T) {
 	dir := machines.Tree(t, "dgx-h100-ib")
 	s := machines.Live(t, dir, 2*time.Second)
@@ -130,7 +130,7 @@ func TestReadStuckAlert(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, j.Close()) }()
 	start := time.Now()
-	var ahead atomic.Int64 // of the clock, for rounds to be 15 s apart
+	var ahead atomic.Int64 // added to the clock, so that rounds are 15 s apart
 	s.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	must(t, j.Round(t.Context(), start))
 	fifo := filepath.Join(dir, port0+"state")
@@ -150,8 +150,8 @@ func TestReadStuckAlert(t *testing.T) {
 	t.Errorf("no critical RDMADeviceFailed of mlx5_0: %v", j.Engine.Alerts())
 }
 
-// TestPortDownOfAStuckDevice: the alert goes on while the device of the port does not answer, until the one on the
-// device, which explains it, fires.
+// TestPortDownOfAStuckDevice: the alert keeps firing while the device of the port does not answer, until the alert on
+// the device, which explains it, fires.
 func TestPortDownOfAStuckDevice(t *testing.T) {
 	m, _ := machines.Open(t, machines.Fixture("port-down"))
 	m.RDMA = live.NoNetlink()

@@ -24,7 +24,7 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// replayed returns the host of a fixture whose rounds may be changed first, with the time of the test's clock.
+// replayed returns the host of a fixture on the clock of the test; change may alter its rounds first.
 func replayed(t *testing.T, name string, change func(*capture.Archive)) *host.Host {
 	t.Helper()
 	a := machines.Load(t, name)
@@ -45,7 +45,7 @@ func scheduleOf(t *testing.T, h *host.Host, log *slog.Logger) *rounds.Scheduler 
 		rounds.Options{Host: h, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Logger: log})
 }
 
-// hanging are the files of a machine, of which those of one device's port do not answer while closed is not nil.
+// hanging is the file access of a machine on which the files of one device's port hang while closed is not nil.
 type hanging struct {
 	host.Files
 	prefix string
@@ -68,7 +68,7 @@ func (f *hanging) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	return f.Files.ReadIn(dir, name, buf)
 }
 
-// TestLastStateIsServed: what is known of a device that does not answer is served for ten minutes, without its
+// TestLastStateIsServed: the last state of a device that does not answer is served for ten minutes, without its
 // counters.
 func TestLastStateIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestLastStateIsServed(t *testing.T) {
 	})
 }
 
-// slowPort answers for one device after half a minute, once it is set.
+// slowPort delays the answer for one device by half a minute, once it is enabled.
 type slowPort struct {
 	host.RDMA
 	device string
@@ -134,8 +134,8 @@ func (p *slowPort) Port(ctx context.Context, device string, port int) (host.RDMA
 	return p.RDMA.Port(ctx, device, port)
 }
 
-// TestRTNLClosed: the state of a port takes rtnl on bnxt_re. While that is held, and for a minute after, no such
-// request is made; what takes none is in every scrape.
+// TestRTNLClosed: reading the state of a bnxt_re port takes rtnl. While rtnl is held, and for a minute after, no such
+// request is made; data that needs no rtnl is in every scrape.
 func TestRTNLClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := replayed(t, "bnxt-thor2", nil)
@@ -152,13 +152,13 @@ func TestRTNLClosed(t *testing.T) {
 		}
 		time.Sleep(15 * time.Second)
 		rdma.slow.Store(true)
-		machines.Collect(t, s) // takes 1 s, and leaves a request behind
+		machines.Collect(t, s) // takes 1 s, and leaves a pending request behind
 		rdma.slow.Store(false)
 		begun := machines.Collect(t, s)[requests]
 		start := time.Now()
 		for time.Since(start) < 80*time.Second {
 			got := machines.Collect(t, s)
-			// Left out once they are old.
+			// They are left out once they are old.
 			d := slices.DeleteFunc(machines.Lost(whole, got),
 				func(s string) bool { return strings.HasPrefix(s, "rdma_transceiver_") })
 			if len(d) != 0 {
@@ -179,8 +179,7 @@ func TestRTNLClosed(t *testing.T) {
 	})
 }
 
-// TestNotPermitted: what this process may not read is counted and logged once, shown for as long as it lasts, and costs
-// nothing else.
+// TestNotPermitted: a denied source is counted and logged once, shown for as long as it lasts, and costs no other data.
 func TestNotPermitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		denied := map[string]bool{}
@@ -224,14 +223,14 @@ func TestNotPermitted(t *testing.T) {
 	})
 }
 
-// vitals counts the reads of vital product data, and lets that of one function hang.
+// vitals counts the reads of vital product data, and hangs those of one function.
 type vitals struct {
 	host.Files
 	hangs string // its address
 	end   chan struct{}
 	mu    sync.Mutex
 	reads map[string]int
-	ports int // reads of what the ports of mlx5_0 say, but for their link layer
+	ports int // reads of port files of mlx5_0 other than the link layer
 }
 
 func (f *vitals) Read(path string, buf []byte) ([]byte, error) {
@@ -257,8 +256,8 @@ func (f *vitals) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	return f.Files.ReadIn(dir, name, buf)
 }
 
-// TestNVLinkFunctions: vital product data is read once, one that hangs costs its device two seconds once, and the ports
-// of functions that manage NVLink switches are asked nothing.
+// TestNVLinkFunctions: vital product data is read once, a read that hangs costs its device two seconds once, and the
+// ports of functions that manage NVLink switches are not read.
 func TestNVLinkFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := replayed(t, "hgx-b200-nvlink-functions-ok", nil)

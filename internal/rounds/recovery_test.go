@@ -12,8 +12,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// TestReadWorksAgain: an item has recovered only if it was read. What fails as a whole, is stuck or pending, is not
-// read or was discarded has recovered nothing; the errors of a device that is gone end, without a claim that it works.
+// TestReadWorksAgain: an item has recovered only if it was read. A collection that failed, is stuck or pending, or was
+// discarded proves no recovery. The errors of a removed device end without a message that its reads work again.
 func TestReadWorksAgain(t *testing.T) {
 	invalid := snapshot.Issue{Device: "mlx5_0", Reason: string(access.Invalid), Err: errors.New("read state")}
 	stuck := snapshot.Issue{Device: "mlx5_0", Reason: string(access.Stuck), Err: errors.New("no answer")}
@@ -106,7 +106,7 @@ func TestReadWorksAgain(t *testing.T) {
 	}
 }
 
-// plainLog returns a log by lines, without times and keys of level and message.
+// plainLog returns the lines of a log without times and without the keys of level and message.
 func plainLog(log string) (out []string) {
 	for line := range strings.Lines(log) {
 		_, line, _ = strings.Cut(strings.TrimSpace(line), " level=")
@@ -117,7 +117,7 @@ func plainLog(log string) (out []string) {
 	return out
 }
 
-// TestDroppedLasts: a dropped sample may be of a device that is stuck.
+// TestDroppedLasts: the fault of a dropped sample lasts, since the sample may be of a stuck device.
 func TestDroppedLasts(t *testing.T) {
 	var log bytes.Buffer
 	f := newFaults(slog.New(slog.NewTextHandler(&log, nil)))

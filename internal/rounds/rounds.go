@@ -28,24 +28,24 @@ import (
 type Options struct {
 	Host       *host.Host
 	Collectors []*collector.Collector
-	// Timeout limits a collection, and the wait of a request without a deadline.
+	// Timeout is the limit of a collection, and the wait of a request without a deadline.
 	Timeout time.Duration
-	// MinInterval is how long a result is reused.
+	// MinInterval is the time for which a result is reused.
 	MinInterval time.Duration
-	// Before is called before a collection with the current time; a replay seeks to it.
+	// Before is called with the current time before each collection; a replay seeks to that time.
 	Before func(time.Time) error
 	// Now is the clock of intervals and of the metrics about collections.
 	Now    func() time.Time
 	Logger *slog.Logger
-	// ReportsDenied means that the caller reports denied sources: they are not logged.
+	// ReportsDenied means that the caller reports denied sources, so that they are not logged.
 	ReportsDenied bool
 	// Config is the result of the last load of the configuration files; false or nil: there are none.
 	Config func() (FileState, bool)
-	// State is the result of the last write of the state file; false or nil: there is none.
+	// State is the result of the last write of the state file; false or nil: there is no state file.
 	State func() (FileState, bool)
 	// Alerting is the state of the alerting engine; false or nil: there is none.
 	Alerting func() (AlertingState, bool)
-	// Replay is the recording that is served; nil: the host is.
+	// Replay is the recording that is served; nil for a live host.
 	Replay *Recording
 	// Maintenance is the announced maintenance of the host, nil for none; false or nil func: unknown, without a state
 	// directory.
@@ -54,7 +54,7 @@ type Options struct {
 	Incident func() (FileState, bool)
 	// Coverage finds alerts that cannot be evaluated; nil: disabled.
 	Coverage func() *coverage.Detector
-	// Limits bound the data. That of devices is applied by the collectors.
+	// Limits bound the data. The limit of devices is applied by the collectors.
 	Limits Limits
 }
 
@@ -84,13 +84,13 @@ type Scheduler struct {
 type runner struct {
 	c    *collector.Collector
 	sink *exposition.Sink
-	// derived takes what Derive emits. One picture uses it at a time.
+	// derived receives the samples of Derive. One picture uses it at a time.
 	derived   *exposition.Sink
 	derivedMu sync.Mutex
 
 	mu      sync.Mutex
 	running chan struct{} // closed at the end of the collection in progress; nil if there is none
-	end     time.Time     // when it stops waiting for blocked reads
+	end     time.Time     // of the wait for blocked reads
 	timer   *time.Timer   // fires then
 	last    *result
 }
@@ -109,23 +109,24 @@ type Picture struct {
 	At       time.Time
 	Read     time.Time           // start of the latest of its collections; At if there is none
 	Families []exposition.Family // sorted by name
-	Coverage coverage.Report     // if all collectors are included
+	Coverage coverage.Report     // set if all collectors are included
 	Needs    map[string]string   // the permission required by each denied source
-	// Maintenance is the announced one; nil: none or unknown.
+	// Maintenance is the announced maintenance; nil: none or unknown.
 	Maintenance *maintenance.Notice
 	LeftOut     LeftOut
 	Failures    []Failure // of the last collection of each collector
-	// Unread are the metrics of collectors that failed, have not finished, or wait for a source: series of these may be
-	// missing although they have not ended. nil: none.
+	// Unread holds the metrics of collectors that failed, have not finished, or wait for a source: missing series of
+	// these metrics have not necessarily ended. nil: none.
 	Unread map[string]bool
 
-	node  snapshot.Node // as read: the names in paths, the settings to compare
+	node  snapshot.Node // as read, with names for paths and settings for comparison
 	gate  sync.Once
 	shown snapshot.Node
 }
 
-// Node returns the state of the node for people and programs: its texts have passed the gate (words.AllForeign), at the
-// first call, since a scrape needs none of them. It is shared and must not be modified. nil: there is no picture.
+// Node returns the state of the node for output: its texts have passed through words.AllForeign, which happens at the
+// first call, since a scrape needs none of them. The node is shared and must not be modified. It is nil without a
+// picture.
 func (p *Picture) Node() *snapshot.Node {
 	if p == nil {
 		return nil
@@ -134,7 +135,7 @@ func (p *Picture) Node() *snapshot.Node {
 	return &p.shown
 }
 
-// New returns a scheduler. Collections end with ctx.
+// New returns a scheduler. Collections end when ctx ends.
 func New(ctx context.Context, o Options) *Scheduler {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -182,7 +183,8 @@ func (s *Scheduler) Check(names []string) error {
 	return nil
 }
 
-// Collect returns the picture of the named collectors (all if none is named) at the deadline of ctx or after Timeout.
+// Collect returns the picture of the named collectors (all if none is named), at the latest at the deadline of ctx or
+// after Timeout.
 func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, error) {
 	return s.CollectWithin(ctx, names, s.MinInterval)
 }
@@ -223,22 +225,22 @@ func (s *Scheduler) collectWithin(ctx context.Context, names []string, young tim
 	for i, wait := range waits {
 		results[i] = wait()
 	}
-	if err := s.cancelled(); err != nil {
+	if err := s.checkCancelled(); err != nil {
 		return nil, err
 	}
-	return s.picture(chosen, results), nil
+	return s.newPicture(chosen, results), nil
 }
 
-// cancelled returns the error after the program was stopped, or its start given up: what was not read then is no
-// failure. A deadline of the program has partial results.
-func (s *Scheduler) cancelled() error {
+// checkCancelled returns an error if the program is stopping or its start was cancelled: missing data is then no
+// failure. At a deadline of the program there are partial results.
+func (s *Scheduler) checkCancelled() error {
 	if access.Cancelled(s.ctx) {
 		return fmt.Errorf("collection cancelled: %w", context.Cause(s.ctx))
 	}
 	return nil
 }
 
-// run starts collections and waits until each has a result or ctx ends.
+// run starts collections, and waits until all have a result or ctx ends.
 func (s *Scheduler) run(ctx context.Context, idle []*runner) {
 	if len(idle) == 0 {
 		return
@@ -261,8 +263,8 @@ func (s *Scheduler) run(ctx context.Context, idle []*runner) {
 	}
 }
 
-// join uses a recent enough result, or the collection in progress; otherwise start is true and one has to be started.
-// The returned function waits; its result is nil on timeout.
+// join returns a function that waits for a result of the collector: a recent one, or that of the collection in
+// progress. The result is nil on timeout. If start is true, the caller has to start a collection.
 func (s *Scheduler) join(ctx context.Context, r *runner, young time.Duration) (wait func() *result, start bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -281,15 +283,15 @@ func (s *Scheduler) join(ctx context.Context, r *runner, young time.Duration) (w
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.running == running { // not finished; it may be once another collector has reached its deadline
+		if r.running == running { // in progress; it may have ended while other collectors were waited for
 			return nil
 		}
 		return r.last
 	}, start
 }
 
-// endBefore makes a collection end in time for a request, even if others would wait longer: blocked devices are left
-// out, so that the request gets all others. r.mu is held.
+// endBefore makes a collection end in time for a request, even if other requests would wait longer: blocked devices are
+// left out, so that the request gets the rest. r.mu is held.
 func (r *runner) endBefore(ctx context.Context) {
 	deadline, _ := ctx.Deadline()
 	left := time.Until(deadline)
@@ -326,8 +328,8 @@ func (s *Scheduler) collect(h *host.Host, r *runner, done func()) {
 
 // finish ends a collection. The result of a cancelled one is discarded.
 func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
-	if s.cancelled() == nil {
-		s.account(r, res, start)
+	if s.checkCancelled() == nil {
+		s.publish(r, res, start)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -336,8 +338,8 @@ func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 	r.running, r.timer = nil, nil
 }
 
-// account converts a result to metrics, counts its failures, and publishes it.
-func (s *Scheduler) account(r *runner, res *result, start time.Time) {
+// publish converts a result to metrics, counts its failures, and makes it available to requests.
+func (s *Scheduler) publish(r *runner, res *result, start time.Time) {
 	err := access.Guard(func() error {
 		r.sink.Begin()
 		if res.node.Reduced.Reduces() {
@@ -351,14 +353,15 @@ func (s *Scheduler) account(r *runner, res *result, start time.Time) {
 	res.duration = time.Since(start)
 	if err := access.Guard(func() error { s.faults.add(r.c.Name, res, r.sink.Dropped()); return nil }); err != nil {
 		res.err = errors.Join(res.err, err)
-		s.faults.panicked(r.c.Name, err)
+		s.faults.countPanic(r.c.Name, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = res
 }
 
-// derive adds what follows from the complete node. A panic costs its families, and is counted.
+// derive returns the families that a collector derives from the complete node. A panic costs these families, and is
+// counted.
 func (s *Scheduler) derive(r *runner, n *snapshot.Node) (families []exposition.Family) {
 	r.derivedMu.Lock()
 	defer r.derivedMu.Unlock()
@@ -369,12 +372,12 @@ func (s *Scheduler) derive(r *runner, n *snapshot.Node) (families []exposition.F
 		return nil
 	})
 	if err != nil {
-		s.faults.panicked(r.c.Name, err)
+		s.faults.countPanic(r.c.Name, err)
 	}
 	return families
 }
 
-// unreadMetrics lists the metrics of collectors whose result is not complete.
+// unreadMetrics returns the metrics of collectors whose result is incomplete.
 func unreadMetrics(runners []*runner, results []*result) (out map[string]bool) {
 	for i, res := range results {
 		if res != nil && res.err == nil && len(res.node.Pending) == 0 && !slices.ContainsFunc(res.node.Issues, isStuck) {
@@ -394,8 +397,8 @@ func isStuck(i snapshot.Issue) bool {
 	return i.Reason == string(access.Stuck) || i.Reason == string(access.Late)
 }
 
-func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
-	p := &Picture{At: s.Now(), Needs: s.faults.remedies(), Failures: s.faults.failures()}
+func (s *Scheduler) newPicture(runners []*runner, results []*result) *Picture {
+	p := &Picture{At: s.Now(), Needs: s.faults.listRemedies(), Failures: s.faults.listFailures()}
 	var known bool
 	if s.Maintenance != nil {
 		p.Maintenance, known = s.Maintenance()
@@ -433,7 +436,7 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	p.Families = exposition.Merge(append(p.Families, s.selfFamilies(runners, results, p, known)...))
 	if s.Coverage != nil && len(runners) == len(s.runners) {
 		var gaps []exposition.Family
-		p.Coverage, gaps = s.covered(s.coverageInput(p, runners, results))
+		p.Coverage, gaps = s.evaluateCoverage(s.coverageInput(p, runners, results))
 		for _, f := range gaps { // the only family that needs the others
 			i, _ := slices.BinarySearchFunc(p.Families, f, exposition.Family.Compare)
 			p.Families = slices.Insert(p.Families, i, f)

@@ -18,7 +18,7 @@ import (
 
 var probe = &exposition.Desc{Name: "probe", Help: "A test's metric.", Labels: []string{"device"}}
 
-// counting is a collector that counts its collections and runs a function of the test in them.
+// counting is a collector that counts its collections and calls a function of the test in each.
 type counting struct {
 	mu    sync.Mutex
 	count int
@@ -80,7 +80,7 @@ func TestTenScrapesStartOneCollection(t *testing.T) {
 	})
 }
 
-// TestClientThatGoesAwayCancelsNothing: the other client, and the next one, get the result.
+// TestClientThatGoesAwayCancelsNothing: after a client disconnects, the other client and the next one get the result.
 func TestClientThatGoesAwayCancelsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -117,8 +117,8 @@ func TestClientThatGoesAwayCancelsNothing(t *testing.T) {
 	})
 }
 
-// TestDeadline: a request gets what is finished by its deadline, and the rest counts as failed. A collector that
-// respects its context is cancelled before the request ends, so that its partial result is included.
+// TestDeadline: a request gets the collections that have finished by its deadline; the rest counts as failed. A
+// collector that respects its context is cancelled before the request ends, so that its partial result is included.
 func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

@@ -22,14 +22,14 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// stormy answers as a machine does whose mlx5_1 is paused by its switch for three seconds in each forty, and whose
-// other ports are paused a little all the time, which is usual.
+// stormy answers as a machine whose mlx5_1 is paused by its switch for three of every forty seconds, and whose other
+// ports are always paused a little, as usual.
 type stormy struct {
 	host.Ethtool
 	since time.Time
 }
 
-// paused is in microseconds.
+// paused returns the pause time in microseconds.
 func (s stormy) paused() uint64 {
 	const every, length = 40 * time.Second, 3 * time.Second
 	at := time.Since(s.since)
@@ -50,8 +50,8 @@ func (s stormy) NetdevStats(ctx context.Context, netdev string) ([]host.Stat, er
 	return stats, err
 }
 
-// TestShortStorms: storms of three seconds between rounds of 15 s, of which the averages show nothing, are counted by
-// the samples, and the rules find them.
+// TestShortStorms: storms of three seconds, which the averages of rounds of 15 s do not show, are counted by the
+// samples and detected by the rules.
 func TestShortStorms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := machines.Open(t, machines.Fixture("bursty-pause-ok"))

@@ -146,7 +146,7 @@ var Descs = slices.Clip(append([]*exposition.Desc{
 	permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime,
 	stateSuccessful, eventOverruns, detectionUnavailable, replayInfo, buildInfo, incidentSuccessful, hostMaintenance,
 	maintenanceEnd, limitValue, limitExceeded,
-}, alertingList()...))
+}, listAlertingDescs()...))
 
 func (s *Scheduler) selfFamilies(runners []*runner, results []*result, p *Picture, known bool) []exposition.Family {
 	s.selfMu.Lock()
@@ -159,7 +159,7 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, p *Pictur
 	now := s.Now()
 	for i, r := range runners {
 		name, res := r.c.Name, results[i]
-		s.self.Emit(collectorSuccess, number(res != nil && res.err == nil), name)
+		s.self.Emit(collectorSuccess, boolNumber(res != nil && res.err == nil), name)
 		if res == nil {
 			continue
 		}
@@ -177,13 +177,13 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, p *Pictur
 			}
 		}
 	}
-	keys, totals := s.faults.counts()
+	keys, totals := s.faults.listTotals()
 	for i, k := range keys {
 		s.self.Emit(scrapeErrors, totals[i], k.collector, k.device, k.reason)
 	}
-	denials := s.faults.denials()
+	denials := s.faults.listDenials()
 	for _, source := range slices.Sorted(maps.Keys(denials)) {
-		s.self.Emit(permissionDenied, number(denials[source]), source)
+		s.self.Emit(permissionDenied, boolNumber(denials[source]), source)
 	}
 	for _, c := range s.Host.Meter.Costs() {
 		s.self.Emit(sourceRequests, float64(c.Requests), c.Source.Name(), string(c.Lock))
@@ -192,13 +192,13 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, p *Pictur
 	if waited, ok := s.Host.CPU.Total(); ok {
 		s.self.Emit(cpuWait, seconds(waited))
 	}
-	s.devices(results)
+	s.emitDevices(results)
 	if s.Host.RTNL != nil {
-		s.self.Emit(rtnlBackOff, number(s.Host.RTNL.Stats().BackOff))
+		s.self.Emit(rtnlBackOff, boolNumber(s.Host.RTNL.Stats().BackOff))
 	}
 	s.emitFiles()
 	if known {
-		s.self.Emit(hostMaintenance, number(p.Maintenance != nil))
+		s.self.Emit(hostMaintenance, boolNumber(p.Maintenance != nil))
 	}
 	if p.Maintenance != nil {
 		s.self.Emit(maintenanceEnd, float64(p.Maintenance.Until.Unix()))
@@ -217,24 +217,24 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, p *Pictur
 func (s *Scheduler) emitFiles() {
 	if s.Config != nil {
 		if f, ok := s.Config(); ok {
-			s.self.Emit(configSuccessful, number(!f.Failed))
+			s.self.Emit(configSuccessful, boolNumber(!f.Failed))
 			s.self.Emit(configTime, float64(f.At.UnixMilli())/1000)
 		}
 	}
 	if s.State != nil {
 		if f, ok := s.State(); ok {
-			s.self.Emit(stateSuccessful, number(!f.Failed))
+			s.self.Emit(stateSuccessful, boolNumber(!f.Failed))
 		}
 	}
 	if s.Incident != nil {
 		if f, ok := s.Incident(); ok {
-			s.self.Emit(incidentSuccessful, number(!f.Failed))
+			s.self.Emit(incidentSuccessful, boolNumber(!f.Failed))
 		}
 	}
 }
 
-// devices emits the cost of reads per device. Collectors share devices.
-func (s *Scheduler) devices(results []*result) {
+// emitDevices emits the cost of reads per device, summed over collectors.
+func (s *Scheduler) emitDevices(results []*result) {
 	clear(s.seen)
 	s.seen[""], s.names = true, s.names[:0]
 	for _, res := range results {
@@ -258,7 +258,7 @@ func (s *Scheduler) devices(results []*result) {
 // seconds returns a duration in seconds, rounded to milliseconds.
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1e3 }
 
-func number(b bool) float64 {
+func boolNumber(b bool) float64 {
 	if b {
 		return 1
 	}

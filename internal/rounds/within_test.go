@@ -11,8 +11,7 @@ import (
 	"rdma_exporter/internal/exposition"
 )
 
-// TestCollectWithin: an evaluation every 15 s reuses a scrape of the last half of the interval, with the time of its
-// reading.
+// TestCollectWithin: an evaluation every 15 s reuses a scrape of the last half of the interval, with its read time.
 func TestCollectWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counting{}
@@ -42,7 +41,7 @@ func TestCollectWithin(t *testing.T) {
 	})
 }
 
-// TestObjectMetrics: each kind has a count of each class, and each object that is out of order a series.
+// TestObjectMetrics: each kind has a count of each class, and each object that is not healthy has a series.
 func TestObjectMetrics(t *testing.T) {
 	s := scheduler(t, 0, (&counting{}).collector("x"))
 	s.Alerting = func() (AlertingState, bool) {
@@ -80,7 +79,7 @@ func TestObjectMetrics(t *testing.T) {
 	}
 }
 
-// TestEngineState: the engine's state is in every picture, and nothing if there is no engine.
+// TestEngineState: the state of the engine is in every picture; without an engine there are no such metrics.
 func TestEngineState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := scheduler(t, 0, (&counting{}).collector("x"))

@@ -95,7 +95,7 @@ func readSet(
 // Own returns the metrics that the rules read.
 func (r *Files) Own() (map[string]bool, error) { return alerting.Reads(r, r.Names, "rdma_") }
 
-// Metrics returns the metrics that the rules read, and those of a central Prometheus.
+// Metrics returns the metrics that these rules and the rules of a central Prometheus read.
 func (r *Files) Metrics() (map[string]bool, error) {
 	read, err := r.Own()
 	if err != nil {

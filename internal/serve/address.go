@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/rulefiles"
 )
 
-// Address is what decides where a daemon is reached.
+// Address holds the settings that determine the address of a daemon.
 type Address struct {
 	Web      *Web
 	Alerting *Alerting

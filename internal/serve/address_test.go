@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/machine"
 )
 
-// TestBooks: alerts of a daemon link to its own pages only where it knows how others reach them.
+// TestBooks: alerts of a daemon link to its own pages only if their address is known.
 func TestBooks(t *testing.T) {
 	const demo = "--replay=demo"
 	root := t.TempDir()

@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// StateRetry is the interval of trying again to use a state directory.
+// StateRetry is the interval of retries to open a state directory.
 const StateRetry = time.Minute
 
 // alertMemory keeps the start times of active alerts, so that a restart does not restart their `for`, even if the
@@ -22,7 +22,7 @@ const StateRetry = time.Minute
 type alertMemory struct {
 	file   *state.File[[]alerting.Active]
 	locked bool      // by another process
-	tried  time.Time // to open it
+	tried  time.Time // to open the directory
 	known  []alerting.Active
 	kept   []alerting.Active // in the file
 	last   []alerting.Active // in the last round
@@ -54,8 +54,8 @@ func (a *alertMemory) open() error {
 	return nil
 }
 
-// reopen tries a directory again that could not be used, and reports whether it can be. A lock is tried in each round,
-// so that the alerts of the other process do not pause.
+// reopen retries to open a directory that could not be used, and reports whether it succeeded. A locked directory is
+// retried in each round, so that the alerts continue as soon as the other process ends.
 func (a *alertMemory) reopen() bool {
 	if a.file.IsOpen() || !a.locked && time.Since(a.tried) < StateRetry || a.open() != nil {
 		return false
@@ -64,8 +64,8 @@ func (a *alertMemory) reopen() bool {
 	return true
 }
 
-// resume continues in a directory that has become available: with the alerts of the process that had locked it,
-// otherwise with those of this process.
+// resume continues in a directory that has become available, with the alerts of the process that had locked it, or else
+// with those of this process.
 func (a *alertMemory) resume(e *alerting.Engine) {
 	if a.locked {
 		e.MoveTo(a.samplesDir(), a.known)
@@ -97,8 +97,8 @@ func (a *alertMemory) write() {
 	}
 }
 
-// isNews reports whether alerts, their states or their start times differ from those in the file, or the file is too
-// old.
+// isNews reports whether the alerts have to be written: they, their states or their start times differ from those in
+// the file, or the file is too old.
 func isNews(kept, active []alerting.Active) bool {
 	return !slices.EqualFunc(kept, active, func(k, a alerting.Active) bool {
 		age := a.SeenAt.Sub(k.SeenAt)

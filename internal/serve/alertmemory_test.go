@@ -19,8 +19,8 @@ import (
 	"rdma_exporter/test/locked"
 )
 
-// TestAlertMemoryWritesNews: the file is written when the alerts are others, and else once a minute; at the end it
-// tells the last round.
+// TestAlertMemoryWritesNews: the file is written when the alerts change, and otherwise once a minute; at exit it has
+// the alerts of the last round.
 func TestAlertMemoryWritesNews(t *testing.T) {
 	dir, begin := t.TempDir(), time.Unix(1_700_000_000, 0)
 	a := openAlertMemory(t.Context(), dir, slog.New(slog.DiscardHandler))
@@ -93,8 +93,8 @@ func downRound(t *testing.T, e *alerting.Engine, at time.Time) {
 	must(t, e.Eval(t.Context(), at))
 }
 
-// TestPendingAfterKill: a kill -9 costs an alert at most one round of its pending time, at every interval, whatever is
-// left of the samples.
+// TestPendingAfterKill: kill -9 costs an alert at most one round of its pending time, at every interval and in every
+// state of the samples.
 func TestPendingAfterKill(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, 15 * time.Second, time.Minute, 2 * time.Minute} {
 		for what, kept := range map[string]bool{"samples kept": true, "samples lost": false} {
@@ -107,7 +107,7 @@ func TestPendingAfterKill(t *testing.T) {
 				defer func() { must(t, e.Close()) }()
 				begin := time.Unix(1_700_000_000, 0)
 				now := begin
-				for range 9 { // the last write of the file is not of the last round if it is written once a minute
+				for range 9 { // with a write once a minute, the file does not have the last round
 					now = now.Add(interval)
 					downRound(t, e, now)
 					a.save(e.Active())
@@ -136,7 +136,7 @@ func TestPendingAfterKill(t *testing.T) {
 	}
 }
 
-// downEngineBefore returns what an engine saves that has not evaluated a round.
+// downEngineBefore returns the alerts that an engine saves before its first round.
 func downEngineBefore(t *testing.T, b *alertMemory, interval time.Duration) []alerting.Active {
 	t.Helper()
 	e := downEngine(t, "", interval, b.known)

@@ -1,4 +1,5 @@
-// Package serve is what the daemons of a node and of a fabric share: HTTP, rule evaluation and alerts, reload.
+// Package serve has the common parts of the daemons of a node and of a fabric: HTTP, rule evaluation and alerts,
+// reload.
 package serve
 
 import (
@@ -40,7 +41,7 @@ type Daemon struct {
 	seen     lastResult
 }
 
-// Hooks are what the daemon of a node or a fabric adds. Functions that are nil are not called.
+// Hooks are the functions that the daemon of a node or a fabric adds. Those that are nil are not called.
 type Hooks struct {
 	// Evaluated is called after each round.
 	Evaluated func(context.Context, *rounds.Picture, verdict.Conclusion)
@@ -54,7 +55,7 @@ type Hooks struct {
 const storeFolder = "alerting"
 
 // NewDaemon returns a daemon of the rules in files; nil without alerting. Samples and alert state are saved in dir,
-// except for a replay. report returns what is reported of a round without an alert.
+// except for a replay. report returns the state of a round that is reported although it has no alert.
 func (at Address) NewDaemon(
 	ctx context.Context, c *machine.Config, dir string, files *rulefiles.Files,
 	report func(*rounds.Picture) check.Seen, log *slog.Logger,
@@ -106,8 +107,8 @@ func (d *Daemon) Run(ctx context.Context) {
 	})
 }
 
-// Round evaluates a round, of a collection that is not older than young, and returns the error of the collection. The
-// start and the end of a persistent failure are logged.
+// Round evaluates a round on a collection not older than young, and returns the error of the collection. The start and
+// the end of a persistent failure are logged.
 func (d *Daemon) Round(ctx context.Context, young time.Duration) error {
 	start := time.Now()
 	if d.memory != nil && d.memory.reopen() {
@@ -148,7 +149,7 @@ func (d *Daemon) Round(ctx context.Context, young time.Duration) error {
 // Interval returns the interval of the rounds.
 func (d *Daemon) Interval() time.Duration { return d.config.Interval }
 
-// prepare validates rules and the HTTP client configuration of the Alertmanagers. apply puts both in force.
+// prepare validates rules and the HTTP client configuration of the Alertmanagers. apply puts them in force.
 func (d *Daemon) prepare(files *rulefiles.Files) (apply func(), err error) {
 	if d == nil {
 		return func() {}, nil
@@ -161,7 +162,7 @@ func (d *Daemon) prepare(files *rulefiles.Files) (apply func(), err error) {
 	return func() { applyRules(); applyNotifier() }, err
 }
 
-// Close closes all parts. Rounds have ended.
+// Close closes all parts, after the last round has ended.
 func (d *Daemon) Close() {
 	if d.Hooks.Close != nil {
 		d.Hooks.Close()
@@ -203,7 +204,7 @@ func (s *daemonStats) keep(d *Daemon, took time.Duration) {
 	s.last.Store(&x)
 }
 
-// State returns the state of the engine; false without one, and before its first round.
+// State returns the state of the engine; false without an engine, and before its first round.
 func (d *Daemon) State() (x rounds.AlertingState, ok bool) {
 	if d == nil {
 		return x, false

@@ -15,10 +15,10 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// storm is a machine of which alerts fire as soon as its recording has been played.
+// storm is a recorded machine with alerts that fire as soon as the recording was played.
 const storm = "hgx-h200-roce-storm"
 
-// TestReplayThatFails: a recording that cannot be played does not begin to serve, whether rules are evaluated or not.
+// TestReplayThatFails: a recording that cannot be played is not served, with or without rules.
 func TestReplayThatFails(t *testing.T) {
 	m, _ := machines.Open(t, machines.Fixture(storm))
 	full := errors.New("no space left on device")
@@ -37,7 +37,7 @@ func TestReplayThatFails(t *testing.T) {
 	d.Rounds = play(m.Seek)
 	defer d.Close()
 	must(t, m.PlayRounds(func() error { return d.Round(t.Context(), 0) }))
-	if !strings.Contains(log.String(), "rule Bad") { // which is no reason not to serve
+	if !strings.Contains(log.String(), "rule Bad") { // a rule that fails does not prevent serving
 		t.Error(log.String())
 	}
 	d.Rounds = play(func(time.Time) error { return full })
@@ -46,7 +46,7 @@ func TestReplayThatFails(t *testing.T) {
 	}
 }
 
-// TestFaultOfARound: a fault of the program in a round is logged, and does not end it.
+// TestFaultOfARound: a panic in a round is logged, and does not end the program.
 func TestFaultOfARound(t *testing.T) {
 	e, err := alerting.New(alerting.Options{Scratch: t.TempDir(), Instance: "gpu-1:9", Rules: fstest.MapFS{}})
 	must(t, err)

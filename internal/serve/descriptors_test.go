@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/test/alone"
 )
 
-// TestExhausted: a process whose descriptors are in use for a minute ends with the reason; one that gets some back does
-// not.
+// TestExhausted: a process without free descriptors for a minute exits with the reason, but not if some become free
+// earlier.
 func TestExhausted(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -49,7 +49,7 @@ func TestExhausted(t *testing.T) {
 	})
 }
 
-// TestCheckDescriptors: the limit of open files has to be enough for the connections and the rest.
+// TestCheckDescriptors: the limit of open files has to be sufficient for connections and everything else.
 func TestCheckDescriptors(t *testing.T) {
 	if !alone.Test(t) {
 		return

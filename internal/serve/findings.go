@@ -16,7 +16,7 @@ import (
 type lastResult struct {
 	host   string // label instance
 	replay string // the replay that is evaluated; empty for a live host
-	// report returns what is reported of a round without an alert.
+	// report returns the state of a round that is reported although it has no alert.
 	report func(*rounds.Picture) check.Seen
 
 	mu        sync.Mutex

@@ -17,8 +17,8 @@ import (
 	"rdma_exporter/internal/verdict"
 )
 
-// TestFindingsAfterRestart: what an earlier run has left in the store is not evaluated, and nothing is reported before
-// this run has evaluated.
+// TestFindingsAfterRestart: samples of an earlier run in the store are not evaluated, and nothing is reported before
+// the first round of this run.
 func TestFindingsAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	for run := range 2 {
@@ -46,7 +46,7 @@ func TestFindingsAfterRestart(t *testing.T) {
 	}
 }
 
-// TestLastRound: a round in which nothing was collected does not replace the one before.
+// TestLastRound: a round in which nothing was collected does not replace the previous one.
 func TestLastRound(t *testing.T) {
 	d := &Daemon{}
 	if p := d.LastRound(); p != nil {
@@ -60,7 +60,7 @@ func TestLastRound(t *testing.T) {
 	}
 }
 
-// held is a context that somebody waits for.
+// held is a context that reports when something waits for it.
 type held struct {
 	context.Context
 	inside, release chan struct{}
@@ -72,7 +72,8 @@ func (h *held) Done() <-chan struct{} {
 	return h.Context.Done()
 }
 
-// TestFindingsDuringEvaluation: those of the round before are available immediately: check does not wait long.
+// TestFindingsDuringEvaluation: the findings of the previous round are available immediately, so that check does not
+// wait.
 func TestFindingsDuringEvaluation(t *testing.T) {
 	e, err := alerting.New(alerting.Options{
 		Scratch: t.TempDir(), Instance: "gpu-1:9", Files: []string{"r.yml"},

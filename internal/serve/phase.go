@@ -35,7 +35,7 @@ func Tick(ctx context.Context, interval, phase time.Duration, f func()) {
 	}
 }
 
-// Pause waits for d, and reports whether ctx did not end it earlier.
+// Pause waits for d, and reports whether it did so without being cancelled by ctx.
 func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

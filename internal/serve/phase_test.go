@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestPhaseOfFleet: 10,000 hosts that are started together are at most a little more than their share in any second.
+// TestPhaseOfFleet: the rounds of 10,000 hosts that are started together are spread evenly over the seconds of the
+// interval.
 func TestPhaseOfFleet(t *testing.T) {
 	const hosts, interval = 10000, 15 * time.Second
 	seconds := map[int]int{}
@@ -28,8 +29,8 @@ func TestPhaseOfFleet(t *testing.T) {
 	}
 }
 
-// TestTick: the first call comes immediately, the others at the host's moment, whenever the program was started; a long
-// call loses none.
+// TestTick: the first call is made immediately, the others at the phase of the host, whenever the program was started;
+// after a long call none is lost.
 func TestTick(t *testing.T) {
 	const interval = 15 * time.Second
 	for _, c := range []struct {

@@ -38,13 +38,13 @@ type Reloader struct {
 	books     rulefiles.RunbookURL
 	coverage  atomic.Pointer[coverage.Detector]
 
-	one sync.Mutex // reload at a time
+	one sync.Mutex // one reload at a time
 
 	mu    sync.Mutex
 	state rounds.FileState
 }
 
-// NewReloader returns a Reloader of the rules that are in force. read reads them from their files.
+// NewReloader returns a Reloader, with the rules that are in force. read reads them from their files.
 func NewReloader(
 	site *machine.SiteFile, a *Alerting, d *Daemon, rules *rulefiles.Files, read RuleReader, log *slog.Logger,
 ) (*Reloader, error) {
@@ -68,8 +68,7 @@ func (r *Reloader) hasFiles() bool {
 	return r.site.Name != "" || len(r.ruleFiles) > 0 || r.daemon != nil && r.daemon.config.httpFile != ""
 }
 
-// prepareRules reads the rules, for the engine and for the detector of rules that cannot be evaluated. Built-in ones do
-// not change.
+// prepareRules reads the rules for the engine and for the coverage detector. Built-in rules do not change.
 func (r *Reloader) prepareRules() (apply func(), err error) {
 	if len(r.ruleFiles) == 0 {
 		return r.daemon.prepare(r.rules)
@@ -124,7 +123,7 @@ func (r *Reloader) State() (rounds.FileState, bool) {
 	return r.state, r.hasFiles()
 }
 
-// AddHandlers adds the handler on the control socket. It responds when the files are in force.
+// AddHandlers adds the handler for the control socket. It responds once the files are in force.
 func (r *Reloader) AddHandlers(mux *http.ServeMux) {
 	control.Handle(mux, "POST "+control.ReloadPath, func(*http.Request) (bool, error) {
 		if err := r.Reload(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/web"
 )
 
-// AddRunbooks adds the pages of runbooks to others. A former name of an alert leads to the current one.
+// AddRunbooks adds the runbook pages to views. A former name of an alert redirects to the current one.
 func AddRunbooks(p *page.Renderer, views map[string]web.View) map[string]web.View {
 	views["runbooks/{$}"] = web.View{
 		ContentType: web.HTML, Write: func(_ *http.Request, w io.Writer) error { return p.RenderRunbooks(w) },

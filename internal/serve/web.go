@@ -102,7 +102,7 @@ func (w *Web) CheckFile() error {
 	return nil
 }
 
-// FooterLinks returns the links of the page footer: the metrics, those of the command, and the common ones.
+// FooterLinks returns the links of the page footer: the metrics, the own links of the command, and the common links.
 func (w *Web) FooterLinks(own ...page.Link) []page.Link {
 	out := append([]page.Link{{Href: strings.TrimPrefix(w.metricsPath, "/"), Text: "Metrics"}}, own...)
 	out = append(out, page.Link{Href: "-/ready", Text: "Ready"}, page.Link{Href: "-/healthy", Text: "Healthy"})
@@ -131,8 +131,8 @@ func newServer(h http.Handler, connections *web.Connections, listening func()) *
 	return s
 }
 
-// Serve serves a handler until ctx ends, and returns the exit code of the program. It calls begin once it listens: a
-// start that is given up because the address is invalid or in use reads and stores nothing.
+// Serve serves a handler until ctx ends, and returns the exit code of the program. It calls begin once it listens, so
+// that a start that fails because the address is invalid or in use reads and stores nothing.
 type Serve func(
 	ctx context.Context, h *web.Handler, flags *toolkit.FlagConfig, log *slog.Logger, begin func(),
 ) (int, error)
@@ -172,8 +172,8 @@ func ListenAndServe(
 	return command.OK, nil
 }
 
-// URL returns the URL of an exporter with these flags in its own network namespace. Its scheme is https if it may have
-// TLS.
+// URL returns the URL of an exporter with these flags in its own network namespace. The scheme is https if TLS may be
+// enabled.
 func (w *Web) URL() (*url.URL, error) {
 	listen := *w.Toolkit.WebListenAddresses
 	if *w.Toolkit.WebSystemdSocket || len(listen) == 0 {

@@ -41,7 +41,7 @@ func TestHeaderSize(t *testing.T) {
 	}
 }
 
-// TestSlowClients: one that sends a byte now and then, or takes none, is let go; others are served meanwhile.
+// TestSlowClients: a client that sends or receives too slowly is disconnected; others are served meanwhile.
 func TestSlowClients(t *testing.T) {
 	for _, c := range []struct {
 		name, sends string

@@ -302,8 +302,8 @@ func findARP(m *machine) (out []finding) {
 	return out
 }
 
-// ipv4 returns a setting of a netdev: the larger of its own value and that of all
-// (Documentation/networking/ip-sysctl.rst). It adds to f why it is unknown.
+// ipv4 returns a setting of a netdev: the larger of its own value and that of conf/all
+// (Documentation/networking/ip-sysctl.rst). If it is unknown, the reason is added to f.
 func (m *machine) ipv4(netdev, name string, f *finding) (value int) {
 	for _, of := range []string{"all", netdev} {
 		file := "proc/sys/net/ipv4/conf/" + of + "/" + name

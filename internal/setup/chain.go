@@ -99,8 +99,8 @@ func hasPFC(q *snapshot.NetdevQoS, priority int) bool {
 // byDSCP is trust in the DSCP of a packet.
 const byDSCP = "dscp"
 
-// priorityOf returns the priority of a DSCP; ok is false if the driver does not report what selects it. A table with
-// all DSCPs is that of mlx5, whose default is the upper three bits (mlx5e_trust_initialize,
+// priorityOf returns the priority of a DSCP; ok is false if the driver does not report the mapping. A table with all
+// DSCPs is that of mlx5, whose default priority is the upper three bits (mlx5e_trust_initialize,
 // drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c); a DSCP that is missing in a smaller one has priority 0, as in
 // dcb_ieee_getapp_mask.
 func priorityOf(q *snapshot.NetdevQoS, driver string, dscp int) (priority int, ok bool) {
@@ -294,8 +294,8 @@ func (m *machine) sameDevices(a, b *jobClass) bool {
 	return !slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool { return a.devices(d.Name) != b.devices(d.Name) })
 }
 
-// chains returns the ways of the RoCE packets of a netdev. The class that MLNX_OFED sets for all packets of a port
-// overrides that of jobs.
+// chains returns the chains from traffic class to priority of the RoCE packets of a netdev. A class that MLNX_OFED sets
+// for all packets of a port overrides the classes of jobs.
 func (m *machine) chains(r *roce, q *snapshot.NetdevQoS, jobs []jobClass) (out []chain) {
 	if r.traffic != nil {
 		return []chain{m.chain(r, q, int(*r.traffic), nil)}
@@ -333,8 +333,8 @@ func numbersText(list []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]")
 }
 
-// lossy returns a chain that certainly leads to a priority without PFC on a lossless port that is ACTIVE; ok is false
-// if it does not.
+// lossy returns the lossy class of a chain that certainly ends at a priority without PFC on a lossless ACTIVE port; ok
+// is false for other chains.
 func (l *trafficLane) lossy(c *chain) (x hostdata.LossyClass, ok bool) {
 	if !l.lossless || !active(l.Port) || !c.known() || l.q.Trust != byDSCP || l.q.PFC == nil || hasPFC(l.q, c.priority) {
 		return x, false
@@ -348,7 +348,7 @@ func (l *trafficLane) lossy(c *chain) (x hostdata.LossyClass, ok bool) {
 	return x, true
 }
 
-// LossyClasses returns those of the rows, each once: a class that the site accepts is none.
+// LossyClasses returns the lossy classes of the rows, each once, without classes that the site accepts.
 func LossyClasses(rows []hostdata.SetupRow) (out []hostdata.LossyClass) {
 	for i := range rows {
 		for _, x := range rows[i].Lossy {

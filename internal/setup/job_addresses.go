@@ -59,8 +59,8 @@ func (m *machine) socketInterfaces(j jobProcess, value string) finding {
 	return v
 }
 
-// withoutAddress returns the port of an interface without an IP address: its GID table has no entry of one. Empty: it
-// has one, or the interface is none of an Ethernet port.
+// withoutAddress returns the port of an interface without an IP address: its GID table has no entry for one. Empty if
+// the interface has an address, or does not belong to an Ethernet port.
 func (m *machine) withoutAddress(netdev string) string {
 	for _, p := range m.ports() {
 		named := slices.ContainsFunc(p.Netdev, func(n snapshot.Netdev) bool { return n.Name == netdev })

@@ -81,7 +81,7 @@ type near struct {
 	devices []string
 }
 
-// nearest returns those of the GPUs of a process.
+// nearest returns the nearest devices of the GPUs of a process.
 func (m *machine) nearest(j jobProcess) (out []near) {
 	compute := m.computeDevices()
 	for g := range m.GDR.GPUs {
@@ -109,7 +109,7 @@ func (m *machine) nearest(j jobProcess) (out []near) {
 	return out
 }
 
-// leftOut returns the GPUs of a job none of whose nearest devices it may use.
+// leftOut returns the GPUs of a job for which its settings exclude all of the nearest devices.
 func (m *machine) leftOut(j jobProcess) string {
 	var out []string
 	for _, n := range m.nearest(j) {

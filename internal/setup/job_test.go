@@ -232,7 +232,8 @@ func TestJobNumbers(t *testing.T) {
 	})
 }
 
-// virtualLanes returns settings of both compute ports: that of mlx5_1 has a virtual lane for service level 1.
+// virtualLanes returns a change that sets the virtual lanes of both compute ports: mlx5_1 has a virtual lane for
+// service level 1.
 func virtualLanes(lane uint8) func(*snapshot.Node) {
 	return func(n *snapshot.Node) {
 		count := uint64(4)

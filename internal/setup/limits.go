@@ -109,7 +109,7 @@ func launcherRemedy(name string) string {
 		"; systemctl daemon-reload; systemctl restart " + shell(name) + caution(name)
 }
 
-// caution returns what a restart of a service does to its jobs, as a comment of the command. Those that run keep their
+// caution returns the effect of a service restart on its jobs, as a comment for the command. Running jobs keep their
 // limit.
 func caution(name string) string {
 	switch name {

@@ -60,7 +60,7 @@ var mtuChecks = []Check{
 // 12, XRC 4, AtomicETH 28, ICRC 4 (iboe_get_mtu of include/rdma/ib_addr.h, include/rdma/ib_pack.h).
 const roceHeaders = 40 + 8 + 12 + 4 + 28 + 4
 
-// RoCEMTU returns the largest MTU of enum ib_mtu that fits into that of a netdev; none below 256.
+// RoCEMTU returns the largest MTU of enum ib_mtu that fits into the MTU of a netdev; false if even 256 does not fit.
 func RoCEMTU(netdev uint64) (bytes uint64, ok bool) {
 	for _, mtu := range []uint64{4096, 2048, 1024, 512, 256} {
 		if netdev >= mtu+roceHeaders {
@@ -191,7 +191,7 @@ type ipoib struct {
 	mtu    string // empty: unknown
 }
 
-// allIPoIBs returns the interfaces, those of partitions (NAME.8001) included.
+// allIPoIBs returns the IPoIB interfaces, including those of partitions (NAME.8001).
 func (m *machine) allIPoIBs() (out []ipoib) {
 	for _, p := range m.ports() {
 		for j := range p.Netdev {

@@ -23,8 +23,8 @@ func interfaces(modes map[string]uint64, order ...string) *snapshot.Node {
 	return n
 }
 
-// withLanes returns InfiniBand ports with a number of virtual lanes, and those of the service levels, repeated, in
-// hexadecimal.
+// withLanes returns InfiniBand ports with a number of virtual lanes, and tables with the virtual lane of each service
+// level in hexadecimal, repeated.
 func withLanes(count uint64, tables ...string) func() *snapshot.Node {
 	return func() *snapshot.Node {
 		n := interfaces(nil, make([]string, len(tables))...)

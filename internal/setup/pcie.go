@@ -117,8 +117,8 @@ func fast(d *snapshot.Device) bool {
 	return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.Rate != nil && *p.Rate >= 100e9 })
 }
 
-// checkControl returns a check of a number of Device Control of a fast device, compared with that of its siblings of
-// one model.
+// checkControl returns a check that compares a number in Device Control of a fast device with that of its siblings of
+// the same model.
 func checkControl(
 	of func(*accel.PCIeSettings) int, guide int, remedy func(want int) string,
 ) func(*machine) []finding {

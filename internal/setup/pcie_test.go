@@ -9,7 +9,8 @@ import (
 	"rdma_exporter/internal/snapshot/hostdata"
 )
 
-// newHost returns two devices of one model at 400 Gb/s, a GPU beside the first, set by the book.
+// newHost returns a host with two devices of one model at 400 Gb/s and a GPU at the switch of the first, all with the
+// recommended settings.
 func newHost(change func(n *snapshot.Node)) *snapshot.Node {
 	rate, off := 400e9, false
 	n := &snapshot.Node{InfiniBand: &snapshot.InfiniBand{}, GDR: &accel.GDR{

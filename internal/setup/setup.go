@@ -250,7 +250,7 @@ type physicalPort struct {
 
 func (p physicalPort) object() object { return object{device: p.Name, port: p.Number} }
 
-// ports returns those of the physical devices.
+// ports returns the ports of the physical devices.
 func (m *machine) ports() (out []physicalPort) {
 	for _, d := range m.devices {
 		for i := range d.Ports {
@@ -335,7 +335,7 @@ func Deviations(rows []hostdata.SetupRow, state hostdata.SetupState) (out []Devi
 	return out
 }
 
-// OfHost returns the rows without those of jobs, which change with each job: metrics are of these.
+// OfHost returns the rows without job settings, which change with each job. Metrics are made from these rows.
 func OfHost(rows []hostdata.SetupRow) (out []hostdata.SetupRow) {
 	for _, r := range rows {
 		if !slices.ContainsFunc(Checks, func(c Check) bool { return c.ID == r.Setting && (c.ofJob || c.Domain == Job) }) {

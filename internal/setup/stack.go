@@ -123,7 +123,8 @@ func (m *machine) module(name string) *hostdata.Module {
 	return nil
 }
 
-// moduleName returns that in /sys/module of a file such as nvidia-peermem.ko.zst, or of the directory of a package.
+// moduleName returns the name in /sys/module for a file such as nvidia-peermem.ko.zst, or for the directory of a
+// package.
 func moduleName(file string) string {
 	if file == ofedPackage {
 		return "mlx5_core"
@@ -251,7 +252,8 @@ func findOtherKernel(m *machine) (out []finding) {
 	return out
 }
 
-// atBoot returns what loads a module at boot: the path of a file, empty for none. unknown is why that is not certain.
+// atBoot returns the path of the file that loads a module at boot; empty if there is none. unknown is the reason why
+// the result is not certain.
 func (m *machine) atBoot(module string) (file, unknown string) {
 	same := func(word string) bool { return strings.ReplaceAll(word, "-", "_") == module }
 	known := false

@@ -9,9 +9,9 @@ import (
 	"rdma_exporter/internal/snapshot/hostdata"
 )
 
-// losslessClass returns a traffic class whose DSCP leads to a priority with PFC: 106, DSCP 26, where it does, otherwise
-// that of the lowest such DSCP. Its ECN field is ECT(0), 2. Without a DSCP map it follows the default of mlx5; 0: PFC
-// is enabled on no priority.
+// losslessClass returns a traffic class whose DSCP has a priority with PFC: 106 (DSCP 26) if possible, otherwise the
+// class of the lowest such DSCP. Its ECN field is ECT(0), 2. Without a DSCP map the default of mlx5 applies. It returns
+// 0 if PFC is enabled on no priority.
 func losslessClass(q *snapshot.NetdevQoS, driver string) int {
 	for _, dscp := range append([]int{26}, sequence(64)...) {
 		if p, ok := priorityOf(q, driver, dscp); ok && hasPFC(q, p) {
@@ -27,8 +27,8 @@ func losslessClass(q *snapshot.NetdevQoS, driver string) int {
 // guideClass is the traffic class of the guides for lossless RoCE: DSCP 26, ECT(0).
 const guideClass = 106
 
-// wantedClass returns that of a lossless port: by its own PFC, else by that of another port of its role; without PFC on
-// any, that of the guides.
+// wantedClass returns the traffic class wanted of a lossless port: by its own PFC, else by that of another port of its
+// role; without PFC on any, the class of the vendors' guides.
 func wantedClass(lanes []*trafficLane, l *trafficLane) (class string, basis hostdata.SetupBasis) {
 	for _, o := range append([]*trafficLane{l}, lanes...) {
 		if want := losslessClass(o.q, o.Driver); want != 0 && o.Role == l.Role {

@@ -159,7 +159,7 @@ func findETS(m *machine, l *trafficLane) (f finding, ok bool) {
 	return f, true
 }
 
-// freeClass returns the lowest class that no priority has; the last if there is none.
+// freeClass returns the lowest class without a priority; the last class if there is none.
 func freeClass(c *snapshot.Classes) int {
 	for i := range snapshot.Priorities {
 		if !slices.Contains(c.OfPrio[:], uint64(i)) {

@@ -262,8 +262,8 @@ func isGlobs(key string) bool {
 	return key == "switch" || slices.ContainsFunc(MatchKeys, func(k Key) bool { return k.Name == key })
 }
 
-// checkOf returns the check of the values of a key: what is wrong, and how to correct it; empty: nothing. nil: the key
-// takes no single value.
+// checkOf returns the function that checks a value of a key; nil if the key takes no single value. The function returns
+// the error with its correction; empty if the value is valid.
 func checkOf(key string) func(*yaml.Node) string {
 	switch {
 	case checks[key] != nil:
@@ -371,7 +371,7 @@ func integer(low, high uint64) func(*yaml.Node) string {
 
 var rateForm = regexp.MustCompile(`^([0-9]{1,5}(?:\.[0-9]{1,3})?)G(?:b(?:/s)?)?$`)
 
-// rateOf returns a rate in bits per second; 0 if it is none, or zero.
+// rateOf parses a rate in bits per second; 0 if the text is not a rate.
 func rateOf(text string) float64 {
 	m := rateForm.FindStringSubmatch(text)
 	if m == nil {

@@ -80,7 +80,7 @@ ignore:
 	}
 }
 
-// pinFile returns a file with one pin that matches all devices; what is added to it begins in line 3.
+// pinFile returns a file with one pin that matches all devices; the given lines begin in line 3.
 func pinFile(lines string) string { return "pins:\n- match: {device: \"*\"}\n  " + lines }
 
 // settingIDs returns the known keys of want.

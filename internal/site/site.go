@@ -145,8 +145,8 @@ func (c *Config) IgnoredGPU(g GPU) bool {
 	})
 }
 
-// Cable returns the far end of the cable of a port, or of the netdev of the subject: the last matching entry, nil if
-// there is none.
+// Cable returns the far end of the cable of a port, or of the netdev of the subject, from the last matching entry; nil
+// if there is none.
 func (c *Config) Cable(s Subject) *Cable {
 	if c == nil {
 		return nil
@@ -159,8 +159,8 @@ func (c *Config) Cable(s Subject) *Cable {
 	return nil
 }
 
-// Want returns what is wanted of a setting of a device, a port or, with an empty Device, a host: of the last matching
-// entry, empty if there is none.
+// Want returns the wanted value of a setting of a device, a port or, with an empty Device, a host, from the last
+// matching entry; empty if there is none.
 func (c *Config) Want(setting string, s Subject) string {
 	if c == nil {
 		return ""
@@ -173,8 +173,8 @@ func (c *Config) Want(setting string, s Subject) string {
 	return ""
 }
 
-// Uplinks returns the expected number of links of an InfiniBand switch to other switches: of the last matching entry, 0
-// if there is none. Names are its node description and its GUID.
+// Uplinks returns the expected number of links of an InfiniBand switch to other switches: from the last matching entry;
+// 0 if there is none. names are its node description and its GUID.
 func (c *Config) Uplinks(names ...string) int {
 	if c == nil {
 		return 0
@@ -189,7 +189,7 @@ func (c *Config) Uplinks(names ...string) int {
 	return 0
 }
 
-// Rack returns the rack of a host: of the last matching entry, empty if there is none.
+// Rack returns the rack of a host, from the last matching entry; empty if there is none.
 func (c *Config) Rack(hostname string) string {
 	if c == nil {
 		return ""

@@ -94,7 +94,8 @@ var (
 	}
 )
 
-// NameOf returns the name of a number in one of these lists; the number where it has none, empty where it is unknown.
+// NameOf returns the name of a number in one of these lists; the number itself if it has no name, empty if it is
+// unknown.
 func NameOf(names []string, n *uint64) string {
 	switch {
 	case n == nil:

@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// Words for a pair in the matrix, in parentheses if the NIC is not eligible.
+// legend explains the words for a pair in the matrix. They are in parentheses if the NIC is not eligible.
 var legend = []struct{ word, meaning string }{
 	{"direct", "GPUDirect RDMA"},
 	{"direct*", "GPUDirect RDMA by way of the root complex, which costs bandwidth"},
@@ -43,7 +43,7 @@ func (p Pair) word() string {
 // Draw writes the machine as text.
 func (m *Machine) Draw(to io.Writer) error {
 	w := bufio.NewWriter(to)
-	m.head(w)
+	m.writeHead(w)
 	for _, n := range m.Tree() {
 		name := "NUMA node " + strconv.Itoa(n.ID)
 		if n.ID < 0 {
@@ -53,22 +53,22 @@ func (m *Machine) Draw(to io.Writer) error {
 			name += ", CPUs " + n.CPUs
 		}
 		fmt.Fprintf(w, "\n%s\n", name)
-		m.tree(w, n.Branches, "  ")
+		m.writeTree(w, n.Branches, "  ")
 	}
 	for _, d := range m.Missing {
 		fmt.Fprintf(w, "\n%s, PCI %s: missing (%s)\n", d.Device, cmp.Or(d.Address, "unknown"), d.Reason)
 	}
 	if len(m.Pairs) > 0 {
-		m.matrix(w)
+		m.writeMatrix(w)
 	}
-	m.verdicts(w)
-	m.uses(w)
-	m.registrations(w)
-	m.settings(w)
+	m.writeVerdicts(w)
+	m.writeUses(w)
+	m.writeRegistrations(w)
+	m.writeSettings(w)
 	return w.Flush()
 }
 
-func (m *Machine) head(w io.Writer) {
+func (m *Machine) writeHead(w io.Writer) {
 	kind := ""
 	if m.Virtual {
 		kind = " (virtual machine)"
@@ -86,8 +86,8 @@ func (m *Machine) head(w io.Writer) {
 		strings.TrimSpace(cmp.Or(m.Driver, "unknown")+" "+m.Flavour), cmp.Or(m.Peermem, "none"), version)
 }
 
-// tree writes branches below one another.
-func (m *Machine) tree(w io.Writer, branches []Branch, indent string) {
+// writeTree writes branches, each below the one before.
+func (m *Machine) writeTree(w io.Writer, branches []Branch, indent string) {
 	for i, b := range branches {
 		here, below := "├─ ", "│  "
 		if i == len(branches)-1 {
@@ -98,16 +98,16 @@ func (m *Machine) tree(w io.Writer, branches []Branch, indent string) {
 			way = append(way, m.Short(n.Address))
 		}
 		last := b.Run[len(b.Run)-1]
-		fmt.Fprintf(w, "%s%s%s%s\n", indent, here, strings.Join(way, " ─ "), m.label(last, b))
-		for _, mark := range m.marks(last.Address) {
+		fmt.Fprintf(w, "%s%s%s%s\n", indent, here, strings.Join(way, " ─ "), m.describeNode(last, b))
+		for _, mark := range m.findMarks(last.Address) {
 			fmt.Fprintf(w, "%s%s  !! %s\n", indent, below, mark)
 		}
-		m.tree(w, b.Next, indent+below)
+		m.writeTree(w, b.Next, indent+below)
 	}
 }
 
-// label describes the function at the end of a branch, and its link.
-func (m *Machine) label(n Node, b Branch) string {
+// describeNode returns the description of the function at the end of a branch, with its link.
+func (m *Machine) describeNode(n Node, b Branch) string {
 	var parts []string
 	if len(b.Next) > 0 {
 		parts = append(parts, "switch")
@@ -132,7 +132,7 @@ func (m *Machine) label(n Node, b Branch) string {
 		case d.Active && d.Rate == 0:
 			state = "ACTIVE, rate unknown"
 		case d.Active:
-			state = gigabits(d.Rate)
+			state = formatGigabits(d.Rate)
 		}
 		role := d.Role
 		if role == string(pci.Unknown) {
@@ -140,7 +140,7 @@ func (m *Machine) label(n Node, b Branch) string {
 		}
 		parts = append(parts, d.Device, state, role)
 		if d.Available != 0 {
-			parts = append(parts, "PCIe "+gigabits(d.Available))
+			parts = append(parts, "PCIe "+formatGigabits(d.Available))
 		}
 	}
 	for _, f := range m.Bare {
@@ -157,7 +157,7 @@ func (m *Machine) label(n Node, b Branch) string {
 	return "  " + strings.Join(parts, ", ")
 }
 
-func (m *Machine) marks(address string) (out []string) {
+func (m *Machine) findMarks(address string) (out []string) {
 	for _, g := range m.GPUs {
 		if g.Address == address {
 			out = append(out, g.Marks...)
@@ -171,8 +171,8 @@ func (m *Machine) marks(address string) (out []string) {
 	return out
 }
 
-// matrix writes distances in the terms of nvidia-smi, or of NCCL if only a topology file has them.
-func (m *Machine) matrix(w io.Writer) {
+// writeMatrix writes distances in the terms of nvidia-smi, or of NCCL if only a topology file has them.
+func (m *Machine) writeMatrix(w io.Writer) {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := []string{""}
@@ -202,8 +202,8 @@ func (m *Machine) matrix(w io.Writer) {
 	}
 }
 
-// grouped returns GPUs by a kind, in the order of their first ones.
-func grouped[K comparable](gpus []GPU, kind func(*GPU) K) (groups [][]*GPU) {
+// groupGPUs groups GPUs by kind. Groups are in the order of their first GPU.
+func groupGPUs[K comparable](gpus []GPU, kind func(*GPU) K) (groups [][]*GPU) {
 	at := map[K]int{}
 	for i := range gpus {
 		k := kind(&gpus[i])
@@ -216,9 +216,9 @@ func grouped[K comparable](gpus []GPU, kind func(*GPU) K) (groups [][]*GPU) {
 	return groups
 }
 
-// verdicts writes the verdict on each GPU, grouped by reason and detour.
-func (m *Machine) verdicts(w io.Writer) {
-	for _, group := range grouped(m.GPUs, func(g *GPU) [2]string { return [2]string{g.Reason, g.detour()} }) {
+// writeVerdicts writes the verdict on each GPU, grouped by reason and detour.
+func (m *Machine) writeVerdicts(w io.Writer) {
+	for _, group := range groupGPUs(m.GPUs, func(g *GPU) [2]string { return [2]string{g.Reason, g.detour()} }) {
 		var which []string
 		first := group[0]
 		for _, g := range group {
@@ -248,17 +248,18 @@ func (m *Machine) verdicts(w io.Writer) {
 	}
 }
 
-func narrow(p pci.Pair) string {
+func describeNarrow(p pci.Pair) string {
 	return fmt.Sprintf("link %s - %s is x%d %s, both ends support x%d %s",
 		p.Upper, p.Lower, p.Width, words.Transfers(p.Speed), p.MaxWidth, words.Transfers(p.MaxSpeed))
 }
 
-func limits(n *NIC, have float64) string {
-	s := fmt.Sprintf("PCIe bandwidth %s, port rate %s, limited by %s", gigabits(have), gigabits(n.Rate), n.LimitedBy)
+func describeLimit(n *NIC, have float64) string {
+	s := fmt.Sprintf("PCIe bandwidth %s, port rate %s, limited by %s",
+		formatGigabits(have), formatGigabits(n.Rate), n.LimitedBy)
 	if have != n.Available {
 		s += " (with the other functions of the cable)"
 	}
 	return s
 }
 
-func gigabits(bits float64) string { return strconv.FormatFloat(bits/1e9, 'f', 0, 64) + " Gb/s" }
+func formatGigabits(bits float64) string { return strconv.FormatFloat(bits/1e9, 'f', 0, 64) + " Gb/s" }

@@ -12,16 +12,16 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// Observation is what eBPF programs have seen of registered memory and of asynchronous events.
+// Observation holds the registered memory and the asynchronous events that eBPF programs observed.
 type Observation struct {
-	Since         time.Time      `json:"since"` // nothing is missing from then on
+	Since         time.Time      `json:"since"` // complete from then on
 	Lost          uint64         `json:"lost_events"`
-	Missing       []string       `json:"not_observed,omitempty"` // in this kernel, and why
+	Missing       []string       `json:"not_observed,omitempty"` // not observable in this kernel, with the reason
 	Registrations []Registration `json:"registrations"`
 	Events        []Event        `json:"queue_events,omitempty"` // the last ones, the oldest first
 }
 
-// Registration sums up the memory that a process has registered with an RDMA device by one mechanism.
+// Registration is the total memory that a process has registered with an RDMA device by one mechanism.
 type Registration struct {
 	Device    string `json:"device,omitempty"` // empty: unknown
 	GPU       string `json:"gpu,omitempty"`    // index of the GPU that the process holds, if it holds one only
@@ -41,8 +41,8 @@ type Event struct {
 	Job    string    `json:"job,omitempty"`
 }
 
-// observed adds the observation.
-func (m *Machine) observed(d *accel.GDR) {
+// addObservation adds the observation of the eBPF programs.
+func (m *Machine) addObservation(d *accel.GDR) {
 	t := d.Trace
 	if t == nil {
 		return
@@ -63,8 +63,8 @@ const (
 	eventsShown    = 8
 )
 
-// registrations writes the memory that processes have registered, and the last events of their queues.
-func (m *Machine) registrations(w io.Writer) {
+// writeRegistrations writes the memory that processes have registered, and the last events of their queues.
+func (m *Machine) writeRegistrations(w io.Writer) {
 	o := m.Observation
 	if o == nil {
 		return
@@ -88,17 +88,18 @@ func (m *Machine) registrations(w io.Writer) {
 		for n < len(rest) && rest[n].PID == rest[0].PID {
 			n++
 		}
-		fmt.Fprintf(w, "  %s: %s\n", m.who(rest[0].PID, rest[0].Job), sums(rest[:n]))
+		fmt.Fprintf(w, "  %s: %s\n", m.describeProcess(rest[0].PID, rest[0].Job), describeRegistrations(rest[:n]))
 		rest = rest[n:]
 	}
 	for _, e := range o.Events[max(0, len(o.Events)-eventsShown):] {
 		fmt.Fprintf(w, "  %s: %s on %s, %s\n",
-			m.who(e.PID, e.Job), e.Kind, cmp.Or(e.Device, "unknown device"), e.At.UTC().Format("2006-01-02 15:04:05 UTC"))
+			m.describeProcess(e.PID, e.Job), e.Kind, cmp.Or(e.Device, "unknown device"),
+			e.At.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
 }
 
-// sums returns "mlx5_0 dmabuf 192 MiB, host 22 MiB; mlx5_1 host 4 MiB".
-func sums(regions []Registration) string {
+// describeRegistrations formats sums of registered memory: "mlx5_0 dmabuf 192 MiB, host 22 MiB; mlx5_1 host 4 MiB".
+func describeRegistrations(regions []Registration) string {
 	var b strings.Builder
 	for i, r := range regions {
 		device := cmp.Or(r.Device, "unknown device")
@@ -110,17 +111,17 @@ func sums(regions []Registration) string {
 		default:
 			b.WriteString(", ")
 		}
-		b.WriteString(r.Mechanism + " " + mebibytes(r.Bytes))
+		b.WriteString(r.Mechanism + " " + formatMebibytes(r.Bytes))
 	}
 	return b.String()
 }
 
-// who returns a process by its command, if it is known, and its job.
-func (m *Machine) who(pid int, job string) string {
+// describeProcess returns the PID of a process with its command, if known, and its job.
+func (m *Machine) describeProcess(pid int, job string) string {
 	if pid == 0 {
 		return "unknown process"
 	}
-	name := strings.TrimSpace(m.process(pid).Command + " " + strconv.Itoa(pid))
+	name := strings.TrimSpace(m.findProcess(pid).Command + " " + strconv.Itoa(pid))
 	if job != "" {
 		name += ", " + job
 	}

@@ -9,21 +9,21 @@ import (
 	"rdma_exporter/internal/snapshot/hostdata"
 )
 
-// Setting is a setting of NCCL in a job.
+// Setting is an NCCL setting of a job.
 type Setting struct {
 	Job      string `json:"job"`
 	Setting  string `json:"setting"` // id of docs/setup.md
 	State    string `json:"state"`   // ok, differs, unknown
 	Found    string `json:"found"`   // empty: unknown
 	Wanted   string `json:"wanted"`
-	Evidence string `json:"evidence,omitempty"` // for the wanted value, or why the found one is unknown
+	Evidence string `json:"evidence,omitempty"` // for the wanted value, or the reason why the found one is unknown
 	Remedy   string `json:"remedy,omitempty"`
 }
 
-// jobDomain is the domain of the settings of jobs: setup.Job.
+// jobDomain is the domain of job settings: setup.Job.
 const jobDomain = "job"
 
-// settingsOf returns the settings of jobs that were compared.
+// settingsOf returns the job settings that were compared.
 func settingsOf(s *hostdata.Setup) (out []Setting) {
 	if s == nil {
 		return nil
@@ -37,8 +37,8 @@ func settingsOf(s *hostdata.Setup) (out []Setting) {
 	return out
 }
 
-// settings writes the settings of each job.
-func (m *Machine) settings(w io.Writer) {
+// writeSettings writes the settings of each job.
+func (m *Machine) writeSettings(w io.Writer) {
 	job := ""
 	for i, s := range m.Settings {
 		if i == 0 {

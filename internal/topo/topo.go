@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/internal/snapshot/accel"
 )
 
-// Machine is the topology, and its JSON.
+// Machine is the topology of a machine. Its JSON form is the answer of the API.
 type Machine struct {
 	Host      string    `json:"host"`
 	Virtual   bool      `json:"virtual"`
@@ -33,7 +33,7 @@ type Machine struct {
 	Settings    []Setting    `json:"job_settings,omitempty"` // of NCCL, as check --setup compares them
 }
 
-// Node is a function of the tree.
+// Node is a PCI function in the tree.
 type Node struct {
 	Address string `json:"pci_address"`
 	Parent  string `json:"parent"` // the function above it, or the directory of its host bridge
@@ -56,12 +56,12 @@ type GPU struct {
 	NUMA    int      `json:"numa_node"`
 	Coupled bool     `json:"c2c"`
 	IOMMU   string   `json:"iommu_group_type,omitempty"`
-	Best    *Pair    `json:"best,omitempty"` // with its best eligible NIC; absent if there is none
+	Best    *Pair    `json:"best,omitempty"` // with the best eligible NIC; absent if there is none
 	Reason  string   `json:"reason"`
 	Words   string   `json:"explanation"`
 	Remedy  string   `json:"remedy,omitempty"`
 	Marks   []string `json:"marks,omitempty"` // degraded links on its path
-	// Evaluated is the process whose NCCL it was evaluated for; 0: none.
+	// Evaluated is the PID of the process for whose NCCL the GPU was evaluated; 0: none.
 	Evaluated int        `json:"judged_for_pid,omitempty"`
 	Transport *Transport `json:"transport,omitempty"` // absent if no process uses it with NCCL or an RDMA device
 }
@@ -83,16 +83,16 @@ type NIC struct {
 	Redirect        *bool    `json:"acs_redirect,omitempty"`
 	IOMMU           string   `json:"iommu_group_type,omitempty"`
 	DMABUF          *bool    `json:"dmabuf,omitempty"`
-	Marks           []string `json:"marks,omitempty"` // degraded links on its path, or in the way
+	Marks           []string `json:"marks,omitempty"` // degraded links on its path, or limits
 }
 
-// Bare is a PCI function without an RDMA device that may be expected to have one.
+// Bare is a PCI function that may be expected to have an RDMA device but has none.
 type Bare struct {
 	Address string `json:"pci_address"`
 	Driver  string `json:"driver"` // empty: none is bound
 }
 
-// Missing is a device that is expected, and whose function is not on the bus.
+// Missing is an expected device whose PCI function is not on the bus.
 type Missing struct {
 	Device  string `json:"device"`
 	Address string `json:"pci_address"`
@@ -112,12 +112,12 @@ type Pair struct {
 	Reason    string `json:"reason"`
 	Words     string `json:"explanation"`
 	Remedy    string `json:"remedy,omitempty"`
-	// Detour is why data that goes directly passes the root complex, although both are below one switch: it costs
-	// bandwidth.
+	// Detour is the reason why direct traffic passes the root complex although GPU and NIC are below one switch, which
+	// costs bandwidth.
 	Detour string `json:"detour,omitempty"`
 }
 
-// New makes the topology of a node. Sections that were not read are missing.
+// New returns the topology of a node. Sections that were not read are left out.
 func New(host string, n *snapshot.Node) *Machine {
 	m := &Machine{Host: host, GPUs: []GPU{}, NICs: []NIC{}, Pairs: []Pair{}, Functions: []Node{}}
 	d := n.GDR
@@ -137,21 +137,21 @@ func New(host string, n *snapshot.Node) *Machine {
 			paths[n.PCIe.Devices[i].Device] = hopsOf(n.PCIe.Devices[i].Hops)
 		}
 	}
-	order := nearby(d.NICs)
+	order := orderNICs(d.NICs)
 	for _, i := range order {
 		nic := &d.NICs[i]
 		tree.add(nic.Root, nic.Path, paths[nic.Device], nic.NUMA, nic.CPUs)
 		m.NICs = append(m.NICs, nicOf(nic, paths[nic.Device]))
 	}
-	m.ports(n.InfiniBand)
+	m.addPorts(n.InfiniBand)
 	for i := range d.GPUs {
 		g := &d.GPUs[i]
 		hops := hopsOf(g.Hops)
-		tree.add(g.Root, addresses(hops), hops, g.NUMA, "")
+		tree.add(g.Root, listAddresses(hops), hops, g.NUMA, "")
 		m.GPUs = append(m.GPUs, m.gpuOf(d, g, hops))
 	}
 	if n.InfiniBand != nil {
-		m.bare(n.InfiniBand, tree)
+		m.addBare(n.InfiniBand, tree)
 	}
 	for g := range d.GPUs {
 		for _, i := range order {
@@ -165,14 +165,14 @@ func New(host string, n *snapshot.Node) *Machine {
 			}
 		}
 	}
-	m.Functions = tree.sorted()
-	m.seen(d)
-	m.observed(d)
+	m.Functions = tree.sort()
+	m.addProcesses(d)
+	m.addObservation(d)
 	return m
 }
 
-// bare adds the functions without an RDMA device, and the devices that left the bus.
-func (m *Machine) bare(ib *snapshot.InfiniBand, tree *nodes) {
+// addBare adds the functions without an RDMA device, and the devices that disappeared from the bus.
+func (m *Machine) addBare(ib *snapshot.InfiniBand, tree *nodes) {
 	for i := range ib.Bare {
 		f := &ib.Bare[i]
 		tree.add(f.Root, f.Path, nil, f.NUMA, "")
@@ -185,8 +185,8 @@ func (m *Machine) bare(ib *snapshot.InfiniBand, tree *nodes) {
 	}
 }
 
-// nearby returns the indices of devices by NUMA node and address, the order of GPUs.
-func nearby(nics []accel.GDRNIC) []int {
+// orderNICs returns the indices of NICs sorted by NUMA node and address, like GPUs.
+func orderNICs(nics []accel.GDRNIC) []int {
 	order := make([]int, len(nics))
 	for i := range order {
 		order[i] = i
@@ -206,7 +206,7 @@ func hopsOf(hops []accel.PCIeHop) (out []pci.Hop) {
 	return out
 }
 
-func addresses(hops []pci.Hop) (out []string) {
+func listAddresses(hops []pci.Hop) (out []string) {
 	for _, h := range hops {
 		out = append(out, h.Address)
 	}
@@ -222,7 +222,7 @@ func pairOf(d *accel.GDR, p accel.GDRPair) Pair {
 	}
 }
 
-// detour returns that of the pair with the best NIC.
+// detour returns the detour of the pair with the best NIC.
 func (g *GPU) detour() string {
 	if g.Best == nil {
 		return ""
@@ -230,8 +230,8 @@ func (g *GPU) detour() string {
 	return g.Best.Detour
 }
 
-// detourOf returns why data between a GPU and a NIC below one switch passes the root complex; empty if it does not, or
-// if that is unknown.
+// detourOf returns the reason why traffic between a GPU and a NIC below one switch passes the root complex; empty if it
+// does not, or if that is unknown.
 func detourOf(d *accel.GDR, p *accel.GDRPair) string {
 	nic, gpu := &d.NICs[p.NIC], &d.GPUs[p.GPU]
 	translates, _ := pci.Translates(nic.IOMMU)
@@ -262,7 +262,7 @@ func (m *Machine) gpuOf(d *accel.GDR, g *accel.GDRGPU, hops []pci.Hop) GPU {
 	out.Transport = transportOf(g)
 	for _, p := range pci.Pairs(hops) { // idle GPUs lower the link speed, not the width
 		if p.MaxWidth != 0 && p.Width < p.MaxWidth {
-			out.Marks = append(out.Marks, narrow(p))
+			out.Marks = append(out.Marks, describeNarrow(p))
 		}
 	}
 	return out
@@ -282,7 +282,7 @@ func nicOf(nic *accel.GDRNIC, hops []pci.Hop) NIC {
 	}
 	for _, p := range pci.Pairs(hops) {
 		if p.MaxWidth != 0 && p.Width < p.MaxWidth || p.MaxSpeed != 0 && p.Speed < p.MaxSpeed {
-			out.Marks = append(out.Marks, narrow(p))
+			out.Marks = append(out.Marks, describeNarrow(p))
 		}
 	}
 	for _, at := range nic.RedirectAt {
@@ -291,9 +291,9 @@ func nicOf(nic *accel.GDRNIC, hops []pci.Hop) NIC {
 	return out
 }
 
-// ports adds up the rates of the ACTIVE ports of each device, and marks devices with less PCIe bandwidth. Functions on
-// one cable share its load.
-func (m *Machine) ports(ib *snapshot.InfiniBand) {
+// addPorts sums the rates of the ACTIVE ports of each device, and marks devices whose PCIe bandwidth is lower.
+// Functions on one cable share its load.
+func (m *Machine) addPorts(ib *snapshot.InfiniBand) {
 	if ib == nil {
 		return
 	}
@@ -319,12 +319,12 @@ func (m *Machine) ports(ib *snapshot.InfiniBand) {
 		n := &m.NICs[i]
 		have := cmp.Or(available[physical[n.Device]], n.Available)
 		if n.Available != 0 && have < n.Rate {
-			n.Marks = append(n.Marks, limits(n, have))
+			n.Marks = append(n.Marks, describeLimit(n, have))
 		}
 	}
 }
 
-// rateOf returns the rate of a port, of a bond that of its members with link together; 0: unknown.
+// rateOf returns the rate of a port, for a bond the sum of its members with link; 0: unknown.
 func rateOf(p *snapshot.Port) (bits float64) {
 	for i := range p.Netdev {
 		n := &p.Netdev[i]

@@ -17,7 +17,8 @@ func hop(address string, speed float64, width, maxWidth uint64) accel.PCIeHop {
 	return accel.PCIeHop{Address: address, Speed: speed * 1e9, MaxSpeed: 32e9, Width: width, MaxWidth: maxWidth}
 }
 
-// nested has a switch below another: a NIC on the upper, a GPU on the lower one, whose link is narrow.
+// nested returns a host with a switch below another: a NIC on the upper one, a GPU with a degraded link on the lower
+// one.
 func nested() *snapshot.Node {
 	up := []accel.PCIeHop{hop("0000:15:01.0", 32, 16, 16), hop("0000:16:00.0", 32, 16, 16)}
 	nic := append(up[:2:2], hop("0000:17:00.0", 32, 16, 16), hop("0000:18:00.0", 32, 16, 16))
@@ -80,7 +81,7 @@ GPU 0 mlx5_0
 	}
 }
 
-// TestWireOfTwoFunctions: functions that report one physical port are one link.
+// TestWireOfTwoFunctions: functions that report the same physical port count as one link.
 func TestWireOfTwoFunctions(t *testing.T) {
 	n := nested()
 	n.GDR.GPUs, n.GDR.Pairs = nil, nil
@@ -121,7 +122,7 @@ func TestRateOf(t *testing.T) {
 	}
 }
 
-// TestRateUnknown: an ACTIVE port without a rate has no rate, not 0.
+// TestRateUnknown: the rate of an ACTIVE port that reports none is unknown, not 0.
 func TestRateUnknown(t *testing.T) {
 	n := nested()
 	for i := range n.InfiniBand.Devices[0].Ports {
@@ -134,7 +135,7 @@ func TestRateUnknown(t *testing.T) {
 	}
 }
 
-// TestNoDevice: GPUs are shown where they are, and why nothing is evaluated.
+// TestNoDevice: GPUs are shown at their places, with the reason why nothing is evaluated.
 func TestNoDevice(t *testing.T) {
 	n := nested()
 	n.InfiniBand, n.PCIe, n.GDR.NICs, n.GDR.Pairs = nil, nil, nil, nil

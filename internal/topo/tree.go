@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// nodes are the functions of the tree by address.
+// nodes holds the functions of the tree by address.
 type nodes struct {
 	m map[string]*Node
 }
@@ -32,7 +32,7 @@ func (t *nodes) add(root string, path []string, hops []pci.Hop, numa int, cpus s
 	}
 }
 
-func (t *nodes) sorted() []Node {
+func (t *nodes) sort() []Node {
 	out := []Node{}
 	for _, a := range slices.Sorted(maps.Keys(t.m)) {
 		out = append(out, *t.m[a])
@@ -40,13 +40,13 @@ func (t *nodes) sorted() []Node {
 	return out
 }
 
-// Branch is a run of functions without siblings, and the branches at its end.
+// Branch is a chain of functions without siblings, and the branches at its end.
 type Branch struct {
 	Run  []Node
 	Next []Branch
 }
 
-// NUMANode is the part of the tree of a NUMA node.
+// NUMANode is the part of the tree that belongs to a NUMA node.
 type NUMANode struct {
 	ID       int    // -1: unknown
 	CPUs     string // empty: unknown
@@ -55,25 +55,25 @@ type NUMANode struct {
 
 // Tree returns the PCI tree by NUMA node.
 func (m *Machine) Tree() (out []NUMANode) {
-	ids, cpus := m.numas()
+	ids, cpus := m.listNUMANodes()
 	for _, id := range ids {
 		n := NUMANode{ID: id, CPUs: cpus[id]}
-		for _, root := range m.roots(id) {
-			n.Branches = append(n.Branches, m.branches(root)...)
+		for _, root := range m.listRoots(id) {
+			n.Branches = append(n.Branches, m.listBranches(root)...)
 		}
 		out = append(out, n)
 	}
 	return out
 }
 
-// branches returns the branches below a function or host bridge, by address.
-func (m *Machine) branches(parent string) (out []Branch) {
+// listBranches returns the branches below a function or host bridge, by address.
+func (m *Machine) listBranches(parent string) (out []Branch) {
 	for _, n := range m.Functions {
 		if n.Parent != parent {
 			continue
 		}
-		b := Branch{Run: []Node{n}, Next: m.branches(n.Address)}
-		if len(b.Next) == 1 && !m.named(n.Address) {
+		b := Branch{Run: []Node{n}, Next: m.listBranches(n.Address)}
+		if len(b.Next) == 1 && !m.isNamed(n.Address) {
 			b.Run, b.Next = append(b.Run, b.Next[0].Run...), b.Next[0].Next
 		}
 		out = append(out, b)
@@ -81,15 +81,15 @@ func (m *Machine) branches(parent string) (out []Branch) {
 	return out
 }
 
-// named reports whether a function is a GPU or NIC.
-func (m *Machine) named(address string) bool {
+// isNamed reports whether a function is a listed GPU or NIC.
+func (m *Machine) isNamed(address string) bool {
 	return slices.ContainsFunc(m.NICs, func(n NIC) bool { return n.Address == address }) ||
 		slices.ContainsFunc(m.Bare, func(f Bare) bool { return f.Address == address }) ||
 		slices.ContainsFunc(m.GPUs, func(g GPU) bool { return g.Address == address })
 }
 
-// roots returns the host bridges of a NUMA node.
-func (m *Machine) roots(numa int) (out []string) {
+// listRoots returns the host bridges of a NUMA node.
+func (m *Machine) listRoots(numa int) (out []string) {
 	for _, n := range m.Functions {
 		if n.NUMA == numa && !pci.IsAddress(n.Parent) && !slices.Contains(out, n.Parent) {
 			out = append(out, n.Parent)
@@ -98,8 +98,8 @@ func (m *Machine) roots(numa int) (out []string) {
 	return out
 }
 
-// numas returns the NUMA nodes, with their CPUs if known.
-func (m *Machine) numas() (ids []int, cpus map[int]string) {
+// listNUMANodes returns the NUMA nodes, with their CPUs if known.
+func (m *Machine) listNUMANodes() (ids []int, cpus map[int]string) {
 	cpus = map[int]string{}
 	for _, n := range m.Functions {
 		if !slices.Contains(ids, n.NUMA) {

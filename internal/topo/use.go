@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// Transport is how data of a GPU is sent to other hosts at present.
+// Transport is the way in which data of a GPU is sent to other hosts at present.
 type Transport struct {
 	State  string `json:"state"`
 	Reason string `json:"reason"`
@@ -36,11 +36,11 @@ type Process struct {
 	Plugin       bool              `json:"net_plugin,omitempty"`
 	Mover        bool              `json:"cache_mover,omitempty"`
 	LockedMemory *uint64           `json:"locked_memory_limit_bytes,omitempty"`
-	Env          map[string]string `json:"environment,omitempty"` // of NCCL and of the scheduler
-	Conf         map[string]string `json:"settings,omitempty"`    // of NCCL, in files as the process sees them
+	Env          map[string]string `json:"environment,omitempty"` // settings of NCCL and of the scheduler
+	Conf         map[string]string `json:"settings,omitempty"`    // NCCL settings in the files of the process
 }
 
-// DMABUFs are DMA-BUFs of GPU memory that a process keeps open, of one exporter.
+// DMABUFs is the number and size of the DMA-BUFs of one exporter, with GPU memory, that a process keeps open.
 type DMABUFs struct {
 	Exporter string `json:"exporter"` // nv_dmabuf, or drm for amdgpu
 	Buffers  int    `json:"buffers"`
@@ -56,8 +56,8 @@ type GID struct {
 	PID    int    `json:"pid"`
 }
 
-// seen adds the processes, and their use of GPUs and GIDs.
-func (m *Machine) seen(d *accel.GDR) {
+// addProcesses adds the processes with the GPUs and GIDs that they use.
+func (m *Machine) addProcesses(d *accel.GDR) {
 	for i := range d.Processes {
 		p := &d.Processes[i]
 		m.Processes = append(m.Processes, Process{
@@ -81,11 +81,11 @@ func dmabufsOf(all []accel.DMABUFs) (out []DMABUFs) {
 	return out
 }
 
-// dmabufs writes the DMA-BUFs that processes keep open.
-func (m *Machine) dmabufs(w io.Writer) {
+// writeDMABUFs writes the DMA-BUFs that processes keep open.
+func (m *Machine) writeDMABUFs(w io.Writer) {
 	for _, p := range m.Processes {
 		if kept := m.Kept(p.PID); kept != "" {
-			fmt.Fprintf(w, "  %s keeps %s\n", m.who(p.PID, p.Job), kept)
+			fmt.Fprintf(w, "  %s keeps %s\n", m.describeProcess(p.PID, p.Job), kept)
 		}
 	}
 }
@@ -93,17 +93,19 @@ func (m *Machine) dmabufs(w io.Writer) {
 // Kept returns the DMA-BUFs of GPU memory that a process keeps open, in words; empty: none.
 func (m *Machine) Kept(pid int) string {
 	var parts []string
-	for _, d := range m.process(pid).DMABUFs {
+	for _, d := range m.findProcess(pid).DMABUFs {
 		parts = append(parts, fmt.Sprintf("%s of GPU memory open (%s), %s",
-			words.Count(d.Buffers, "DMA-BUF"), d.Exporter, mebibytes(d.Bytes)))
+			words.Count(d.Buffers, "DMA-BUF"), d.Exporter, formatMebibytes(d.Bytes)))
 	}
 	return strings.Join(parts, "; ")
 }
 
-func mebibytes(n uint64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', -1, 64) + " MiB" }
+func formatMebibytes(n uint64) string {
+	return strconv.FormatFloat(float64(n)/(1<<20), 'f', -1, 64) + " MiB"
+}
 
-// transportOf returns the transport of a GPU; nil if there is none. Where it follows from the verdict on the GPU, it
-// has the words of that.
+// transportOf returns the transport of a GPU; nil if there is none. A transport that follows from the verdict on the
+// GPU has the text of the verdict.
 func transportOf(g *accel.GDRGPU) *Transport {
 	t := g.Transport
 	if t == nil {
@@ -116,21 +118,21 @@ func transportOf(g *accel.GDRGPU) *Transport {
 	return &Transport{t.State, t.Reason, why, remedy, t.Process.PID}
 }
 
-// transports are the states in words, before the GPUs.
+// transports are the descriptions of the transport states, printed before the GPUs.
 var transports = map[string]string{
 	"gdr": "GPUDirect RDMA in use by", "staging": "data goes through host memory for",
 	"tcp":       "data goes through TCP sockets for",
 	"host_only": "no GPU data goes over NICs for", "unknown": "data path unknown for",
 }
 
-// uses writes the present data path of GPUs, grouped by state, reason and job.
-func (m *Machine) uses(w io.Writer) {
+// writeUses writes the present data path of GPUs, grouped by state, reason and job.
+func (m *Machine) writeUses(w io.Writer) {
 	used := slices.DeleteFunc(slices.Clone(m.GPUs), func(g GPU) bool { return g.Transport == nil })
 	if len(used) > 0 || slices.ContainsFunc(m.Processes, func(p Process) bool { return len(p.DMABUFs) > 0 }) {
 		fmt.Fprint(w, "\nData path of running jobs\n")
 	}
-	for _, group := range grouped(used, func(g *GPU) [3]string {
-		return [3]string{g.Transport.State, g.Transport.Reason, m.process(g.Transport.PID).Job}
+	for _, group := range groupGPUs(used, func(g *GPU) [3]string {
+		return [3]string{g.Transport.State, g.Transport.Reason, m.findProcess(g.Transport.PID).Job}
 	}) {
 		var which, who []string
 		for _, g := range group {
@@ -142,14 +144,14 @@ func (m *Machine) uses(w io.Writer) {
 		first := group[0].Transport
 		fmt.Fprintf(w, "  %s: %s GPU %s\n    %s (%s)\n",
 			first.State, transports[first.State], strings.Join(which, ", "), first.Words, first.Reason)
-		p := m.process(first.PID)
+		p := m.findProcess(first.PID)
 		fmt.Fprintf(w, "    Process: %s\n", strings.TrimRight(
 			strings.TrimSpace(p.Command+" "+strings.Join(who, ", "))+", "+p.Job, ", "))
 		if first.Remedy != "" {
 			fmt.Fprintf(w, "    Action: %s\n", first.Remedy)
 		}
 	}
-	m.dmabufs(w)
+	m.writeDMABUFs(w)
 	for _, g := range m.GIDs {
 		fmt.Fprintf(w, "  NCCL_IB_GID_INDEX=%d of process %d selects a GID of %s/%d that is %s, not RoCE v2\n",
 			g.Index, g.PID, g.Device, g.Port, gidWords[g.Type])
@@ -158,8 +160,8 @@ func (m *Machine) uses(w io.Writer) {
 
 var gidWords = map[string]string{"roce_v1": "RoCE v1", "empty": "empty"}
 
-// process returns a process by PID.
-func (m *Machine) process(pid int) Process {
+// findProcess returns a process by PID.
+func (m *Machine) findProcess(pid int) Process {
 	for _, p := range m.Processes {
 		if p.PID == pid {
 			return p

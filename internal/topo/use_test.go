@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/snapshot/hostdata"
 )
 
-// busy has two GPUs of a job over sockets and one of another without a name, whose settings choose RoCE v1.
+// busy returns a host with two GPUs of a job over sockets, and one GPU of an unnamed job whose settings select RoCE v1.
 func busy() *snapshot.Node {
 	first := &accel.Process{
 		PID: 11, Command: "python3", Job: "slurm/77", GPUs: []int{0}, HasNCCL: true, NCCL: "2.27.3",

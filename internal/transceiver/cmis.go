@@ -298,7 +298,7 @@ func cmisBank(p *Pages, m *Module, bank, has uint8, multiplier float64) (lanes [
 	return lanes
 }
 
-// cmisUsable returns the media lanes of a bank that exist: those that an application can use, less those marked as
+// cmisUsable returns the existing media lanes of a bank: the lanes that an application can use, without lanes marked as
 // missing (00h:210, first bank).
 func cmisUsable(p *Pages, m *Module, bank uint8) (usable uint8) {
 	for _, a := range m.Applications {

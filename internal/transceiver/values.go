@@ -124,7 +124,8 @@ type calibration struct {
 	volts, amperes, txPower, rxPower scale
 }
 
-// internalCalibration returns that of numbers in the units of the standards; CMIS has a multiplier of the bias.
+// internalCalibration returns the calibration of numbers that are in the units of the standards. CMIS has a multiplier
+// for the bias.
 func internalCalibration(multiplier float64) calibration {
 	return calibration{
 		celsius: rawCelsius, volts: rawVolts, amperes: func(raw uint16) *float64 { return rawBias(raw, multiplier) },

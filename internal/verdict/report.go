@@ -17,8 +17,8 @@ import (
 	"rdma_exporter/rules/identity"
 )
 
-// Identities queries what identifies the objects of alerts. It runs when a report is read, not in rounds. Alerts on one
-// device share the results.
+// Identities queries the identities of the objects of alerts. It runs when a report is requested, not in each round.
+// Alerts on one device share the results.
 func Identities(engine *alerting.Engine, alerts []alerting.Alert, at time.Time) (out []check.Identity, err error) {
 	results := map[string][]map[string]string{}
 	uptime := sync.OnceValues(func() (float64, bool) {
@@ -37,7 +37,7 @@ func Identities(engine *alerting.Engine, alerts []alerting.Alert, at time.Time) 
 				err = errors.Join(err, failed)
 				for _, s := range series {
 					if q.Times {
-						s.Labels = timed(s.Labels, s.Value, at, uptime)
+						s.Labels = withTime(s.Labels, s.Value, at, uptime)
 					}
 					result = append(result, s.Labels)
 				}
@@ -55,9 +55,9 @@ func Identities(engine *alerting.Engine, alerts []alerting.Alert, at time.Time) 
 	return out, err
 }
 
-// timed adds the time that is the value of a series: by the wall clock, and in seconds since boot as in dmesg, if the
-// uptime is known.
-func timed(labels map[string]string, value float64, at time.Time, uptime func() (float64, bool)) map[string]string {
+// withTime adds to labels the time that a series has as its value: wall clock time and, if the uptime is known, seconds
+// since boot as in dmesg.
+func withTime(labels map[string]string, value float64, at time.Time, uptime func() (float64, bool)) map[string]string {
 	out := maps.Clone(labels)
 	when := time.UnixMilli(int64(value * 1000)).UTC()
 	out["time"] = when.Format(time.RFC3339)
@@ -67,18 +67,18 @@ func timed(labels map[string]string, value float64, at time.Time, uptime func() 
 	return out
 }
 
-// Seen returns the state in a round that has no alert but is reported.
+// Seen returns the state of a round that is reported although it has no alert.
 func Seen(p *rounds.Picture) (out check.Seen) {
 	out.Maintenance = p.Maintenance
 	if p.Node().GPUs != nil {
 		out.GPUsReleased = p.Node().GPUs.Released
 	}
-	out.Functions, out.Failed = functionsIn(p), failedIn(p)
+	out.Functions, out.Failed = countLeftOut(p), listFailedReads(p)
 	n := p.Node().InfiniBand
 	if n != nil {
 		out.NoDevice = n.None
 	}
-	out.Objects = objectsIn(p)
+	out.Objects = listObjects(p)
 	out.Rates.Ports, out.Rates.Capable = n.UnconfirmedRates()
 	if n != nil && n.Stack != nil && n.Stack.Expected == hostdata.ExpectedUnknown {
 		out.Stack = &check.Stack{State: string(n.Stack.State)}
@@ -89,8 +89,8 @@ func Seen(p *rounds.Picture) (out check.Seen) {
 	return out
 }
 
-// objectsIn returns the objects of the host, by what was read.
-func objectsIn(p *rounds.Picture) []account.Object {
+// listObjects returns the objects of the host, classified by what was read of them.
+func listObjects(p *rounds.Picture) []account.Object {
 	var failures []account.Failure
 	for _, f := range p.Failures {
 		failures = append(failures, account.Failure{Device: f.Device, Text: f.String()})
@@ -98,8 +98,8 @@ func objectsIn(p *rounds.Picture) []account.Object {
 	return account.Objects(p.Node(), failures)
 }
 
-// failedIn returns the reads that fail, nil if none does.
-func failedIn(p *rounds.Picture) *check.FailedReads {
+// listFailedReads returns the failed reads; nil if there are none.
+func listFailedReads(p *rounds.Picture) *check.FailedReads {
 	if len(p.Failures) == 0 {
 		return nil
 	}
@@ -118,8 +118,8 @@ func failedIn(p *rounds.Picture) *check.FailedReads {
 	return out
 }
 
-// functionsIn returns what was left out, nil if nothing.
-func functionsIn(p *rounds.Picture) *check.Functions {
+// countLeftOut returns the numbers of reduced functions, devices and series left out; nil if all are zero.
+func countLeftOut(p *rounds.Picture) *check.Functions {
 	f := check.Functions{Devices: p.LeftOut.Devices, Series: p.LeftOut.Series}
 	if r := p.Node().Reduced; r.Reduces() {
 		f.Reduced = len(r.Parts)

@@ -1,5 +1,4 @@
-// Package verdict is the verdict on a machine: it has the rules evaluated on its rounds, and makes the report of the
-// results.
+// Package verdict evaluates the rules on the rounds of a machine, and makes the report.
 package verdict
 
 import (
@@ -20,15 +19,16 @@ import (
 	"rdma_exporter/internal/rulefiles"
 )
 
-// Build returns the version in reports: another version may have other rules.
+// Build returns the version for reports: rules differ between versions.
 func Build() string { return version.Version + " " + version.GetRevision() }
 
-// Collector collects the samples of a round: rounds.Scheduler those of a machine.
+// Collector collects the samples of a round. rounds.Scheduler is that of a machine.
 type Collector interface {
 	CollectWithin(ctx context.Context, names []string, young time.Duration) (*rounds.Picture, error)
 }
 
-// Round collects and evaluates. Collections younger than young are reused; their time is the time of the round.
+// Round collects samples and evaluates the rules on them. Collections younger than young are reused; the round then has
+// their time.
 func Round(
 	ctx context.Context, sched Collector, engine *alerting.Engine, young time.Duration,
 ) (*rounds.Picture, error) {
@@ -36,20 +36,20 @@ func Round(
 	if err != nil {
 		return nil, err
 	}
-	if errors.Is(ctx.Err(), context.Canceled) { // the program stops: what was not read says nothing of the host
+	if errors.Is(ctx.Err(), context.Canceled) { // the program stops: data that was not read is no sign of a fault
 		return nil, ctx.Err()
 	}
 	now := time.Now()
-	read := byClock(p.Read.Round(0), now.Round(0), now.Sub(p.Read))
+	read := toWallClock(p.Read.Round(0), now.Round(0), now.Sub(p.Read))
 	if err := engine.AppendPart(read, exposition.DTO(p.Families), p.Unread); err != nil {
 		return p, err
 	}
 	return p, engine.Eval(ctx, read)
 }
 
-// byClock returns the time of a reading by the wall clock as it is now: it may have been set since then. then is the
-// time by the wall clock of the reading, age the time since. Slewing is ignored: rounds keep their exact distances.
-func byClock(then, now time.Time, age time.Duration) time.Time {
+// toWallClock returns the time of a reading by the present wall clock, which may have been set since. then is the wall
+// clock time of the reading, age the time since it. Slewing is ignored, so that rounds keep their exact distances.
+func toWallClock(then, now time.Time, age time.Duration) time.Time {
 	if read := now.Add(-age); read.Sub(then).Abs() >= time.Second {
 		return read
 	}
@@ -63,25 +63,25 @@ type Conclusion struct {
 	check.Symptoms
 }
 
-// Conclude reads the result of an engine between evaluations. What cannot be read is left out.
+// Conclude reads the result of an engine between evaluations. Parts that cannot be read are left out.
 func Conclude(engine *alerting.Engine) (c Conclusion, err error) {
 	c.Judgement = engine.Judgement()
 	if c.To.IsZero() {
 		return c, nil
 	}
 	var recorded, symptoms error
-	c.Recorded, recorded = recordedBy(engine, c.To)
-	c.Symptoms, symptoms = symptomsOf(engine, c.To)
+	c.Recorded, recorded = readRecorded(engine, c.To)
+	c.Symptoms, symptoms = readSymptoms(engine, c.To)
 	return c, errors.Join(recorded, symptoms)
 }
 
-// Into adds the result to the input of a report.
+// Into returns the input of a report with the result added.
 func (c Conclusion) Into(in check.Input) check.Input {
 	in.Judgement, in.Recorded, in.Symptoms = c.Judgement, c.Recorded, c.Symptoms
 	return in
 }
 
-// Report makes the report of the last evaluation of an engine.
+// Report returns the report of the last evaluation of an engine.
 func Report(engine *alerting.Engine, in check.Input) check.Report {
 	in.Exporter, in.History = Build(), engine.History()
 	c, err := Conclude(engine)
@@ -92,8 +92,8 @@ func Report(engine *alerting.Engine, in check.Input) check.Report {
 	return check.New(in)
 }
 
-// recordedBy reads the recorded verdict on the host. A series that cannot be read is left out.
-func recordedBy(engine *alerting.Engine, at time.Time) (r check.Recorded, err error) {
+// readRecorded reads the recorded verdict on the host. A series that cannot be read is left out.
+func readRecorded(engine *alerting.Engine, at time.Time) (r check.Recorded, err error) {
 	values, err := engine.Query(context.Background(), `{__name__=~"instance:rdma_host_fit:state|instance:rdma_host_drain:state|instance:rdma_link_clean:seconds|alert:rdma_host_drain:state"}`, at)
 	r.Draining = map[string]float64{}
 	for _, v := range values {
@@ -111,8 +111,8 @@ func recordedBy(engine *alerting.Engine, at time.Time) (r check.Recorded, err er
 	return r, err
 }
 
-// symptomsOf reads the symptoms with and without an alert. None: they cannot be read.
-func symptomsOf(engine *alerting.Engine, at time.Time) (s check.Symptoms, err error) {
+// readSymptoms reads the symptoms with and without an alert from the records of the rules.
+func readSymptoms(engine *alerting.Engine, at time.Time) (s check.Symptoms, err error) {
 	values, err := engine.Query(context.Background(), `{__name__=~"rdma:part|rdma:explained"}`, at)
 	for _, v := range values {
 		if v.Labels["__name__"] == "rdma:part" {
@@ -134,7 +134,7 @@ type Evaluator struct {
 	last   check.Input // of the last round: Coverage, Seen, Needs
 }
 
-// New loads the rules for a machine, which the scheduler reads.
+// New loads the rules for a machine whose scheduler collects the samples.
 func New(
 	m *machine.Machine, sched *rounds.Scheduler, files *rulefiles.Files, log *slog.Logger,
 ) (j *Evaluator, err error) {
@@ -143,7 +143,7 @@ func New(
 	})
 }
 
-// NewOf loads the rules of o for what a collector reads. seen returns what is reported of a round without an alert.
+// NewOf loads the rules of o for the samples of a collector. seen returns the state that is reported without an alert.
 func NewOf(
 	m *machine.Machine, c Collector, seen func(*rounds.Picture) check.Seen, o alerting.Options,
 ) (j *Evaluator, err error) {
@@ -156,7 +156,7 @@ func NewOf(
 	return j, nil
 }
 
-// Round collects at a time and evaluates.
+// Round collects samples and evaluates the rules at time t.
 func (j *Evaluator) Round(ctx context.Context, t time.Time) error {
 	if err := j.m.Seek(t); err != nil {
 		return err
@@ -168,14 +168,14 @@ func (j *Evaluator) Round(ctx context.Context, t time.Time) error {
 	return err
 }
 
-// Report returns the report of the last round; err is why it is incomplete.
+// Report returns the report of the last round; err is the reason why it is incomplete.
 func (j *Evaluator) Report(of string, err error) check.Report {
 	in := j.last
 	in.Replay, in.Host, in.Err = of, j.host, err
 	return Report(j.Engine, in)
 }
 
-// Alerts lists the alerts of the rules.
+// Alerts returns the names of all alerts of the rules.
 func (j *Evaluator) Alerts() []string { return Report(j.Engine, check.Input{}).Alerts() }
 
 // Close removes the store.

@@ -13,8 +13,8 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// TestEndedRound: a round whose request was cancelled has no samples: what was not read then says nothing of the host.
-// One that missed its deadline has those that were read.
+// TestEndedRound: a round whose request was cancelled has no samples, since missing data is then no sign of a fault. A
+// round that missed its deadline has the samples that were read.
 func TestEndedRound(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -59,7 +59,7 @@ func TestEndedRound(t *testing.T) {
 	}
 }
 
-// TestByClock: the time of a round is that of the wall clock at its end, if this was set during the round.
+// TestByClock: if the wall clock is set during a round, the round has the time of the clock at its end.
 func TestByClock(t *testing.T) {
 	then := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	const age = 10 * time.Second
@@ -67,7 +67,7 @@ func TestByClock(t *testing.T) {
 		0: 0, time.Hour: time.Hour, -time.Hour: -time.Hour,
 		999 * time.Millisecond: 0, -999 * time.Millisecond: 0, time.Second: time.Second, -time.Second: -time.Second,
 	} {
-		if got := byClock(then, then.Add(age+set), age).Sub(then); got != want {
+		if got := toWallClock(then, then.Add(age+set), age).Sub(then); got != want {
 			t.Errorf("clock set by %s: time changed by %s, want %s", set, got, want)
 		}
 	}

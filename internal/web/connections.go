@@ -119,7 +119,7 @@ func (c *Connections) reached(from netip.Addr) string {
 	return ""
 }
 
-// oldest returns the connection to close for a new one: of all, or of those from the same address.
+// oldest returns the connection to close for a new one: the oldest of all, or of those from the same address.
 func (c *Connections) oldest(limit string, x *conn) (oldest *conn) {
 	now, first, most := time.Now(), time.Time{}, 0
 	for other := range maps.Values(c.open) {

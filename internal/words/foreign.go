@@ -7,57 +7,58 @@ import (
 	"unicode"
 )
 
-// maxForeign limits a text from outside the program, in bytes. A setting of a job has up to 4 KiB with its name.
+// maxForeign is the maximum length in bytes of a text from outside the program. A setting of a job, with its name, has
+// up to 4 KiB.
 const maxForeign = 4 << 10
 
-// Foreign gates one text from outside the program: names of devices and processes, settings of jobs,
-// what modules, neighbours and other programs say of themselves. The result is one line of valid UTF-8, at most
-// maxForeign bytes. What is not graphic becomes Unprintable: line breaks, tabs, escapes, marks of text direction,
+// Foreign makes one text from outside the program safe to print: names of devices and processes, settings of jobs,
+// texts of transceivers, neighbours and other programs. The result is one line of valid UTF-8, at most maxForeign
+// bytes. Characters that are not graphic become Unprintable: line breaks, tabs, escapes, marks of text direction,
 // invalid bytes. NULs at the end are padding and are dropped.
 func Foreign(s string) string {
 	if passes(s) {
 		return s
 	}
 	s = strings.ToValidUTF8(strings.TrimRight(s, "\x00"), string(Unprintable))
-	s = Replace(s, notGraphic, Unprintable)
+	s = Replace(s, isNotGraphic, Unprintable)
 	if len(s) > maxForeign {
 		s = Cut(s, maxForeign-len("…")) + "…"
 	}
 	return s
 }
 
-// Unprintable stands for a character that is not shown. It is not U+FFFD, which no query of PromQL may have: the lexer
-// takes it for an invalid byte, and a label with it would make the texts of alerts on its object fail.
+// Unprintable replaces a character that is not shown. It is not U+FFFD: the PromQL lexer takes that for an invalid
+// byte, so the alert texts of an object with U+FFFD in a label would fail.
 const Unprintable = '\u25a1'
 
-func notGraphic(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }
+func isNotGraphic(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }
 
-// passes reports whether the gate leaves a text as it is. Nearly all are printable ASCII.
+// passes reports whether Foreign leaves a text unchanged. Nearly all texts are printable ASCII.
 func passes(s string) bool {
 	if len(s) > maxForeign {
 		return false
 	}
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
-			return !strings.ContainsFunc(s, notGraphic)
+			return !strings.ContainsFunc(s, isNotGraphic)
 		}
 	}
 	return true
 }
 
-// AllForeign gates all texts of a value, keys of maps included. A value whose texts pass is returned as
-// it is. Otherwise the result shares nothing that has texts with the value, which others may be reading. Errors keep
-// what they wrap. Unexported fields, and fields with the tag `foreign:"parsed"` (never shown, only parsed), are left as
-// they are.
+// AllForeign applies Foreign to all texts of a value, map keys included. A value whose texts all pass is returned
+// unchanged. Otherwise the result is a copy that shares no texts with the value, since other goroutines may read it.
+// Errors can still be unwrapped. Unexported fields, and fields with the tag `foreign:"parsed"` (only parsed, never
+// shown), are not changed.
 func AllForeign[T any](v T) T {
 	x := reflect.ValueOf(&v).Elem()
 	if s := shapeOf(x.Type()); s != nil && !s.passes(x) {
-		x.Set(s.gated(x))
+		x.Set(s.copyGated(x))
 	}
 	return v
 }
 
-// shape is where a type has texts. A type without texts has none.
+// shape describes where the texts of a type are; nil for a type without texts.
 type shape struct {
 	fields    []part // of a struct
 	key, elem *shape // of a pointer, list or map
@@ -82,7 +83,7 @@ func shapeOf(t reflect.Type) *shape {
 	return s
 }
 
-// newShape returns the shape of a type. outer has the types around it: one that contains itself has texts.
+// newShape returns the shape of a type. outer holds the types that contain it: a recursive type counts as having texts.
 func newShape(t reflect.Type, outer map[reflect.Type]*shape) *shape {
 	if s := outer[t]; s != nil {
 		return s
@@ -119,7 +120,7 @@ func newShape(t reflect.Type, outer map[reflect.Type]*shape) *shape {
 	return nil
 }
 
-// passes reports whether all texts of a value pass.
+// passes reports whether Foreign leaves all texts of a value unchanged.
 func (s *shape) passes(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.String:
@@ -128,7 +129,7 @@ func (s *shape) passes(v reflect.Value) bool {
 		if err, ok := errorIn(v); ok {
 			return passes(err.Error())
 		}
-		of := dynamic(v)
+		of := dynamicShape(v)
 		return of == nil || of.passes(v.Elem())
 	case reflect.Pointer:
 		return v.IsNil() || s.elem.passes(v.Elem())
@@ -154,13 +155,13 @@ func (s *shape) passes(v reflect.Value) bool {
 	return true
 }
 
-// foreignError is an error whose text passes.
+// foreignError is an error whose text passes through Foreign.
 type foreignError struct{ error }
 
 func (e foreignError) Error() string { return Foreign(e.error.Error()) }
 func (e foreignError) Unwrap() error { return e.error }
 
-// errorIn returns the error that a field of type error holds.
+// errorIn returns the error in a field of type error; false if there is none.
 func errorIn(v reflect.Value) (err error, ok bool) {
 	if v.Type() != errorType || v.IsNil() {
 		return nil, false
@@ -168,16 +169,16 @@ func errorIn(v reflect.Value) (err error, ok bool) {
 	return v.Interface().(error), true
 }
 
-// dynamic returns the shape of the value in an interface; nil if it has no texts.
-func dynamic(v reflect.Value) *shape {
+// dynamicShape returns the shape of the value in an interface; nil if it has no texts.
+func dynamicShape(v reflect.Value) *shape {
 	if v.IsNil() {
 		return nil
 	}
 	return shapeOf(v.Elem().Type())
 }
 
-// gated returns a copy of a value whose texts pass.
-func (s *shape) gated(v reflect.Value) reflect.Value {
+// copyGated returns a copy of a value with Foreign applied to its texts.
+func (s *shape) copyGated(v reflect.Value) reflect.Value {
 	out := reflect.New(v.Type()).Elem()
 	out.Set(v)
 	switch v.Kind() {
@@ -186,40 +187,40 @@ func (s *shape) gated(v reflect.Value) reflect.Value {
 	case reflect.Interface:
 		if err, ok := errorIn(v); ok {
 			out.Set(reflect.ValueOf(foreignError{err}))
-		} else if of := dynamic(v); of != nil {
-			out.Set(of.gated(v.Elem()))
+		} else if of := dynamicShape(v); of != nil {
+			out.Set(of.copyGated(v.Elem()))
 		}
 	case reflect.Pointer:
 		if !v.IsNil() {
 			out.Set(reflect.New(v.Type().Elem()))
-			out.Elem().Set(s.elem.gated(v.Elem()))
+			out.Elem().Set(s.elem.copyGated(v.Elem()))
 		}
 	case reflect.Slice, reflect.Array:
 		if v.Kind() == reflect.Slice && !v.IsNil() {
 			out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
 		}
 		for i := range v.Len() {
-			out.Index(i).Set(s.elem.gated(v.Index(i)))
+			out.Index(i).Set(s.elem.copyGated(v.Index(i)))
 		}
 	case reflect.Map:
 		if !v.IsNil() {
 			out.Set(reflect.MakeMapWithSize(v.Type(), v.Len()))
 		}
 		for i := v.MapRange(); i.Next(); {
-			out.SetMapIndex(s.key.copied(i.Key()), s.elem.copied(i.Value()))
+			out.SetMapIndex(s.key.copyWith(i.Key()), s.elem.copyWith(i.Value()))
 		}
 	case reflect.Struct:
 		for _, f := range s.fields {
-			out.Field(f.index).Set(f.gated(v.Field(f.index)))
+			out.Field(f.index).Set(f.copyGated(v.Field(f.index)))
 		}
 	}
 	return out
 }
 
-// copied returns gate(v), or v itself if it has no texts.
-func (s *shape) copied(v reflect.Value) reflect.Value {
+// copyWith returns copyGated(v), or v itself if it has no texts.
+func (s *shape) copyWith(v reflect.Value) reflect.Value {
 	if s == nil {
 		return v
 	}
-	return s.gated(v)
+	return s.copyGated(v)
 }

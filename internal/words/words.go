@@ -1,4 +1,4 @@
-// Package words writes numbers, lists and texts of others for people.
+// Package words formats numbers, lists and texts from outside the program for people.
 package words
 
 import (
@@ -20,12 +20,12 @@ func Count(n int, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// Join joins the parts that are not empty.
+// Join joins the parts that are not empty with a separator.
 func Join(by string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
 }
 
-// Map returns text of each item.
+// Map returns the result of text for each item.
 func Map[T any](list []T, text func(T) string) (out []string) {
 	for _, x := range list {
 		out = append(out, text(x))
@@ -33,7 +33,7 @@ func Map[T any](list []T, text func(T) string) (out []string) {
 	return out
 }
 
-// Spaced returns name with blanks for underscores.
+// Spaced returns name with underscores replaced by blanks.
 func Spaced(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
 // Transfers formats a PCIe speed, given in transfers per second.
@@ -41,7 +41,7 @@ func Transfers(perSecond float64) string {
 	return strconv.FormatFloat(perSecond/1e9, 'f', -1, 64) + " GT/s"
 }
 
-// HostName returns the host of a label instance, without the port of its exporter.
+// HostName returns the host name in an instance label, without the port of the exporter.
 func HostName(instance string) string {
 	if host, _, err := net.SplitHostPort(instance); err == nil {
 		return host
@@ -49,7 +49,7 @@ func HostName(instance string) string {
 	return instance
 }
 
-// Replace replaces each bad character by another one, or removes it if by is negative.
+// Replace replaces each bad character with by, or removes it if by is negative.
 func Replace(s string, bad func(rune) bool, by rune) string {
 	return strings.Map(func(r rune) rune {
 		if bad(r) {
@@ -59,7 +59,7 @@ func Replace(s string, bad func(rune) bool, by rune) string {
 	}, s)
 }
 
-// Cut returns at most limit bytes of a text, and no part of a character.
+// Cut shortens a text to at most limit bytes without splitting a character.
 func Cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -68,11 +68,11 @@ func Cut(s string, limit int) string {
 }
 
 // Plain replaces control characters that a terminal would interpret: escapes, carriage returns, marks of text
-// direction. Names of devices, jobs and modules are set by others, and a report may come from another process.
+// direction. Names of devices, jobs and modules are untrusted, and a report may come from another process.
 func Plain(s string) string { return Replace(s, IsHidden, Unprintable) }
 
-// IsHidden reports whether a character of a text of several lines is one that a terminal would interpret.
-func IsHidden(r rune) bool { return notGraphic(r) && r != '\n' && r != '\t' }
+// IsHidden reports whether a terminal would interpret a character; line breaks and tabs are allowed.
+func IsHidden(r rune) bool { return isNotGraphic(r) && r != '\n' && r != '\t' }
 
-// OneLine returns s as plain text, each run of blanks and line breaks as one blank.
+// OneLine returns s as plain text on one line: each run of blanks and line breaks becomes one blank.
 func OneLine(s string) string { return Plain(strings.Join(strings.Fields(s), " ")) }

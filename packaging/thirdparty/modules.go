@@ -36,7 +36,7 @@ type file struct {
 	ids  []string // SPDX, sorted; empty for a notice
 }
 
-// licences returns those of all files of the module.
+// licences returns the licences of all files of the module.
 func (m module) licences() (ids []string) {
 	for _, f := range m.files {
 		ids = append(ids, f.ids...)
@@ -55,7 +55,7 @@ type listed struct {
 	}
 }
 
-// modules returns those of the packages in the binary, by path, the standard library first.
+// modules returns the modules of the packages in the binary, by path, the standard library first.
 func (b build) modules(ctx context.Context) ([]module, error) {
 	packages, err := b.packages(ctx)
 	if err != nil {
@@ -191,7 +191,7 @@ func filesOf(dir string) (out []file, _ error) {
 // headers are files whose first comment is a separate licence.
 var headers = map[string]string{"github.com/NVIDIA/go-nvml": "nvml.h"}
 
-// header returns the first comment of a file with a copyright; no file if there is none.
+// header returns the first comment of a file, which must have a copyright notice; none if the file does not exist.
 func header(name string) ([]file, error) {
 	b, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {

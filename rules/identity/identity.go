@@ -54,10 +54,10 @@ var (
 	fleet  = level{"fleet", []string{"cluster", "job"}, "job"}
 )
 
-// or returns a label, or a text for unknown.
+// or returns a template for a label, with a text for an unknown value.
 func or(label, unknown string) string { return fmt.Sprintf("{{ or .Labels.%s %q }}", label, unknown) }
 
-// with returns a label with a prefix, if there is one.
+// with returns a template for a label with a prefix, empty without the label.
 func with(word, label string) string {
 	return fmt.Sprintf("{{ with .Labels.%s }}%s{{ . }}{{ end }}", label, word)
 }

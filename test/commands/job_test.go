@@ -31,7 +31,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// reported returns what job --json prints.
+// reported returns the report that job --json prints.
 func reported(t *testing.T, args ...string) (r report.JobReport) {
 	t.Helper()
 	code, out, errs := runProgram(t, args...)

@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// drawn returns what topo prints of a recorded machine.
+// drawn returns the output of topo for a recorded machine.
 func drawn(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	var out, errs bytes.Buffer

@@ -130,7 +130,7 @@ func shared(before, after build) (both, one []string, err error) {
 	return both, one, err
 }
 
-// differences returns the lines that only one of the builds has.
+// differences returns the lines that only one of the builds prints.
 func differences(ctx context.Context, before, after build, name string) (lines []string, err error) {
 	old, err := before.shows(ctx, name)
 	if err != nil {

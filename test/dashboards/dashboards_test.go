@@ -96,7 +96,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// uuidsOfHost returns those of the GPUs of dcgmHost.
+// uuidsOfHost returns the UUIDs of the GPUs of dcgmHost.
 func uuidsOfHost(t *testing.T) []string {
 	t.Helper()
 	a, err := machine.Load(recorded(dcgmHost))

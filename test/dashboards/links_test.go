@@ -18,7 +18,8 @@ import (
 // optics.
 var followed = []string{dcgmHost, "optics-ageing"}
 
-// picked returns what a row or a series of each kind has, on a host and in a fabric of this test.
+// picked returns a replacer of Grafana's variables by the labels of a row or series, on a host and in a fabric of this
+// test.
 func picked(host string) *strings.Replacer {
 	return strings.NewReplacer(
 		"${__data.fields.Job}", "rdma_exporter", "${__field.labels.job}", "rdma_exporter", "{{job}}", "rdma_exporter",
@@ -64,7 +65,7 @@ func follow(p prometheus) {
 	}
 }
 
-// chosenBy returns what a link chooses, of a host.
+// chosenBy returns the values of variables that a link sets, for a host.
 func chosenBy(query, host string) map[string]string {
 	// That the link is on.
 	cells := map[string]string{"host": host, "fabric": "subnet", "device": "mlx5_0", "switch": "leaf1"}

@@ -43,7 +43,7 @@ var known = []flavour{
 	{"linux-arm64-nogpu", "arm64", false, []string{"qemu-aarch64-static"}},
 }
 
-// flavours returns those in RDMA_FLAVOURS; the others are compared with the first.
+// flavours returns the flavours in RDMA_FLAVOURS. All are compared with the first.
 func flavours(t *testing.T) (out []flavour) {
 	t.Helper()
 	for _, name := range strings.Fields(os.Getenv("RDMA_FLAVOURS")) {

@@ -52,7 +52,7 @@ func linkLines(out string) (lines []string) {
 	return lines
 }
 
-// linkLines returns the same from the metrics.
+// linkLines returns the same lines from the metrics.
 func (m samples) linkLines() (lines []string) {
 	for sample := range m {
 		if !strings.HasPrefix(sample, "rdma_fabric_link_info{") {
@@ -105,7 +105,7 @@ var (
 	oneError   = regexp.MustCompile(`\[(\w+) == (\d+)`)
 )
 
-// errorLines returns those of ibqueryerrors, one per counter.
+// errorLines returns the lines of ibqueryerrors, one per counter.
 func errorLines(out string) (lines []string) {
 	node := ""
 	for line := range strings.Lines(out) {
@@ -121,7 +121,7 @@ func errorLines(out string) (lines []string) {
 	return lines
 }
 
-// errorLines returns the same from the metrics.
+// errorLines returns the same lines from the metrics.
 func (m samples) errorLines() (lines []string) {
 	nodes := map[string]string{}
 	for sample := range m {

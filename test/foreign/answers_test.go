@@ -107,7 +107,8 @@ func textsOf(t reflect.Type, name string) (out []string) {
 	return out
 }
 
-// answerTexts returns the names of all texts in answers of a host, by its interfaces. Files are those of the archive.
+// answerTexts returns the names of all texts in answers of a host, by its interfaces. Texts in files are those of the
+// archive.
 func answerTexts() (out []string) {
 	of := reflect.TypeFor[host.Host]()
 	for i := range of.NumField() {

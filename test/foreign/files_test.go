@@ -17,7 +17,7 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// hostile returns a recorded machine with more parts, in which each file of text has a hostile one of its own, and some
+// hostile returns a recorded machine with additional parts, in which each text file has its own hostile text, and some
 // names of devices and interfaces are hostile.
 func hostile(t *testing.T, m *marks, base string, parts map[string]string, names []string) *capture.Archive {
 	t.Helper()
@@ -128,7 +128,7 @@ var (
 		`xmit_hash_policy|initstate|ibdev|ports|arp|route|ipv6_route|kallsyms|stats)$|/gid_attrs/|/gids/|/ndevs/|/types/`)
 )
 
-// frame returns an LLDP frame of networkd with hostile texts, with or without names beside the IDs.
+// frame returns an LLDP frame of networkd with hostile texts, with or without names in addition to the IDs.
 func (m *marks) frame(named bool) []byte {
 	text := func(kind byte, prefix, name string) lldp.TLV {
 		return lldp.TLV{Type: kind, Value: []byte(prefix + m.payload("LLDP "+name))}

@@ -52,7 +52,7 @@ func (m *marks) payload(name string) string {
 // nodeName returns a hostile text of at most 63 bytes that RDMA devices may have as their name.
 func (m *marks) nodeName(name string) string { return payload(m.of(name)) + "\x1b[8m\u202e" }
 
-// printable returns a hostile text for what is refused with control characters.
+// printable returns a hostile text without control characters, for fields that reject these.
 func (m *marks) printable(name string) string {
 	return strings.Replace(payload(m.of(name)), "\n", " ", 1)
 }

@@ -151,7 +151,7 @@ func seriesName(name string, labels ...string) string {
 	return name + "{" + strings.Join(labels, ",") + "}"
 }
 
-// is returns a label.
+// is returns a label matcher.
 func is(name, value string) string { return fmt.Sprintf("%s=%q", name, value) }
 
 func (e *exporter) scrape(t *testing.T) metrics {

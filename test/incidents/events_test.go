@@ -5,7 +5,7 @@ import "time"
 // rack is the hosts of the first rack.
 var rack = hostsBetween(0, rackSize)
 
-// hostsBetween returns those of an interval.
+// hostsBetween returns the hosts from one number to another.
 func hostsBetween(from, to int) (all []int) {
 	for n := from; n < to; n++ {
 		all = append(all, n)

@@ -191,7 +191,7 @@ func (p *port) netdev() string {
 	return fmt.Sprintf("ibp%ds0", 24+16*p.rail)
 }
 
-// pciAddress returns that of the function. Two adapters, or four functions, are below a PCIe switch.
+// pciAddress returns the PCI address of the port's function. Two adapters, or four functions, are below a PCIe switch.
 func (p *port) pciAddress() string {
 	if p.host.cluster.dual {
 		return fmt.Sprintf("0000:%02x:00.%d", 24+16*(p.rail/2), p.rail%2)

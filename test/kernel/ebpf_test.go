@@ -182,7 +182,7 @@ func testRegistrarKilled(t *testing.T, g *guest) {
 	g.expectGone(t, registeredBytes("host"))
 }
 
-// slower returns how many times longer the guest takes for a calculation.
+// slower returns the factor by which the guest is slower in a calculation.
 func (g *guest) slower(t *testing.T) float64 {
 	t.Helper()
 	const sum = "busybox sha256sum "

@@ -94,7 +94,7 @@ func firstDifference(a, b string) string {
 	return ""
 }
 
-// replay returns what a replay of a capture serves.
+// replay returns the samples that a replay of a capture serves.
 func replay(t *testing.T, exporter, capture string) (s samples, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), exporter, "serve", "--replay="+capture, "--no-alerting",

@@ -78,7 +78,7 @@ func bootGuest(t *testing.T, processors, functions int) *guest {
 	}
 }
 
-// bootOnce returns one attempt of boot; its error has the output of qemu and the console.
+// bootOnce makes one attempt to boot. The error has the output of qemu and the console.
 func bootOnce(t *testing.T, images string, processors, functions int) (*guest, error) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "e2e") // t.TempDir may be too long for a socket name

@@ -164,7 +164,7 @@ func TestNearestNIC(t *testing.T) {
 	}
 }
 
-// shares returns one, half and all of n.
+// shares returns 1, half of n, and n.
 func shares(n int) []int {
 	return slices.Compact(slices.DeleteFunc([]int{min(1, n), n / 2, n}, func(i int) bool { return i == 0 }))
 }
@@ -210,7 +210,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// first returns the first round of a machine, without what the exporter remembers.
+// first returns the first round of a machine, without the saved state of the exporter.
 func first(a *capture.Archive) tree {
 	out := tree{}
 	for _, e := range a.Rounds[0].Entries {
@@ -228,7 +228,7 @@ func (x tree) entries() (out []capture.Entry) {
 	return out
 }
 
-// missing returns the files and directories that were there before, without those below others.
+// missing returns the files and directories that have disappeared, without those below a missing directory.
 func (x tree) missing(before tree) (out []string) {
 	there := map[string]bool{".": true}
 	for p := range x {

@@ -111,7 +111,7 @@ func (p physical) below(dir string) string {
 	return strings.TrimPrefix(dir, p.root+"/sys/")
 }
 
-// up returns the way from a directory to the root.
+// up returns the relative path from a directory to the root.
 func (p physical) up(dir string) string {
 	return strings.TrimSuffix(strings.Repeat("../", strings.Count(dir[len(p.root):], "/")), "/")
 }

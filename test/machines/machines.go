@@ -62,7 +62,7 @@ func Load(t testing.TB, name string) *capture.Archive {
 	return a
 }
 
-// archive returns the file of a machine as it is: of a variant what differs.
+// archive returns the file of a machine unchanged: for a variant only the differences.
 func archive(t *testing.T, name string) *capture.Archive {
 	t.Helper()
 	text, err := os.ReadFile(Fixture(name))

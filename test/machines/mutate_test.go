@@ -66,7 +66,7 @@ func (m mutation) String() string {
 // digits are those of devices, ports and entries: files that differ in them alone are one kind of file.
 var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
-// kindOf returns the same for files that a sample takes one of.
+// kindOf returns the kind of a file; a sample takes one file of each kind.
 func kindOf(file string) string {
 	if *mutateEvery {
 		return file
@@ -74,7 +74,7 @@ func kindOf(file string) string {
 	return digits.ReplaceAllString(file, "0")
 }
 
-// mutationsOf returns all of a machine: one file of each kind, the last of them, spoilt in each way, before the first
+// mutationsOf returns all mutations of a machine: the last file of each kind, damaged in each way, before the first
 // round and after it.
 func mutationsOf(a *capture.Archive, of *regexp.Regexp) (out []mutation) {
 	last := map[string]string{}

@@ -95,7 +95,7 @@ var builtinDetector = sync.OnceValues(func() (*coverage.Detector, error) {
 	return files.Detector()
 })
 
-// MetricsOf returns what a capture serves in the end.
+// MetricsOf returns the metrics of a capture after its last round.
 func MetricsOf(t *testing.T, file string) string {
 	t.Helper()
 	return varying.ReplaceAllString(string(exposition.AppendText(nil, Play(t, file).Families)), "")
@@ -104,7 +104,7 @@ func MetricsOf(t *testing.T, file string) string {
 // varying are samples of the run, not of the machine.
 var varying = regexp.MustCompile(`(?m)^(rdma_scrape_collector_duration_seconds|rdma_scrape_source_seconds_total|rdma_scrape_device_seconds_total|rdma_exporter_build_info).*\n`)
 
-// Firing returns what fires in the end on a capture, and what was above information in any round.
+// Firing returns the alerts that fire on a capture after its last round, and those above severity info in any round.
 func Firing(t *testing.T, file string) (last []alerting.Alert, loud map[string]bool) {
 	t.Helper()
 	m, sched := Open(t, file)
@@ -174,8 +174,8 @@ func Describe(a alerting.Alert) string {
 	return strings.TrimSpace(a.Labels["severity"] + " " + coverage.Named(a.Name, a.Labels["reason"]) + " " + about)
 }
 
-// SeriesOf returns the samples of the machine: those of the exporter itself are left out, but for the rules that it
-// cannot evaluate.
+// SeriesOf returns the samples of the machine: samples about the exporter itself are left out, other than those on
+// rules that it cannot evaluate.
 func SeriesOf(families []exposition.Family) (lines []string) {
 	families = slices.DeleteFunc(slices.Clone(families), func(f exposition.Family) bool {
 		d := f.Head.Desc

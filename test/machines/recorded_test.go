@@ -93,7 +93,7 @@ func record(t *testing.T, name string) (r recording) {
 // them.
 var bases sync.Map
 
-// baseSeries returns what the base of a variant serves in the variant's last round; the base is played at the variant's
+// baseSeries returns the series of a variant's base in the variant's last round. The base is played at the variant's
 // rounds.
 func baseSeries(t *testing.T, name string, variant *capture.Archive) []string {
 	t.Helper()

@@ -139,7 +139,7 @@ func (e *listener) joins() {
 	}
 }
 
-// series returns those of neighbours.
+// series returns the series on neighbours.
 func (e *listener) series() (out []string) {
 	e.t.Helper()
 	p, err := e.rounds.Collect(context.Background(), nil)

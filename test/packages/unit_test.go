@@ -27,7 +27,7 @@ func read(t *testing.T, name string) string {
 	return string(b)
 }
 
-// settings returns those in the sections of a unit, in order.
+// settings returns the settings in the sections of a unit, in order.
 func settings(t *testing.T, name string) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}

@@ -24,7 +24,7 @@ const repository = "../.."
 // block is a fenced block in a section of the document.
 type block struct{ language, text string }
 
-// blocks returns those of a section, in order.
+// blocks returns the code blocks of a section, in order.
 func blocks(t *testing.T, heading string) (out []block) {
 	t.Helper()
 	page, err := os.ReadFile(repository + "/docs/quickstart.md")
@@ -131,7 +131,7 @@ func get(t *testing.T, url string) (string, error) {
 	return string(b), err
 }
 
-// left returns what git reports as untracked or changed in the checkout, build output excluded.
+// left returns the files that git reports as untracked or changed in the checkout, without build output.
 func left(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command("git", "-C", repository, "status", "--porcelain", "--ignored").Output()

@@ -133,7 +133,8 @@ func (g groups) each(name string, f func(call string)) {
 	}
 }
 
-// callNumbers returns those of this architecture, in golang.org/x/sys/unix. Calls of other architectures have none.
+// callNumbers returns the system call numbers of this architecture, from golang.org/x/sys/unix. Calls of other
+// architectures have none.
 func callNumbers() (map[string]uint32, error) {
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "golang.org/x/sys/unix").Output()
 	if err != nil {

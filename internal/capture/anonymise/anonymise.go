@@ -317,7 +317,7 @@ func (p *pseudonyms) interfaceID(d []byte, low func(string) string) {
 	}
 }
 
-// vendors returns those of the devices of an archive.
+// vendors returns the vendor prefixes of the addresses and GUIDs in an archive.
 func vendors(a *capture.Archive) set {
 	out := set{}
 	a.Each(func(e *capture.Entry) {

@@ -214,7 +214,7 @@ var stateLine = lazy.Regexp(`^ *(?:[{}]|"(?:links|functions|roles|baselines|idle
 // leafLine is the switch at the far end of a link, or its port, in what the exporter remembers.
 var leafLine = lazy.Regexp(`"leaf(_port)?": *"((?:[^"\\]|\\.)*)"`)
 
-// stateOfLinks returns all of the file, or none of it. Switches have the pseudonyms of their frames.
+// stateOfLinks returns the complete file, or nothing. Switches have the same pseudonyms as in their frames.
 func stateOfLinks(p *pseudonyms, _, text string) string {
 	text = leafLine().ReplaceAllStringFunc(text, func(line string) string {
 		m := leafLine().FindStringSubmatch(line)

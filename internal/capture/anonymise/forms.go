@@ -161,7 +161,7 @@ func formOf(name string) keeping {
 // shortPath is the number of elements of a path below a device that its form depends on.
 const shortPath = 7
 
-// shortPlace returns a path in sysfs without the buses above its device, of which there are many.
+// shortPlace returns a sysfs path without the buses above the device, which differ from machine to machine.
 func shortPlace(name string) string {
 	if !strings.HasPrefix(name, "sys/devices/") {
 		return name

@@ -63,7 +63,7 @@ func isPlainElement(s string) bool {
 	})
 }
 
-// plainPath returns a path with x for each element that is none of the kernel and no plain name of a file.
+// plainPath returns a path in which x replaces each element that is neither a name of the kernel nor a plain file name.
 func plainPath(name string) string {
 	name, isPart := strings.CutSuffix(name, capture.InPart)
 	parts := strings.Split(name, "/")

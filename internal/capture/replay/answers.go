@@ -162,7 +162,7 @@ func (a answers) Ends(ctx context.Context, device string, port int) (host.IBLink
 	return l, err
 }
 
-// Counters returns those of a performance management agent.
+// Counters returns the counters of a performance management agent.
 func (a answers) Counters(ctx context.Context, device string, port int, of *host.Agent) (host.IBCounters, error) {
 	return query(a, agentPath(device, port, "agent", of), func(h *host.Host) (host.IBCounters, error) {
 		return h.Subnet.Counters(ctx, device, port, of)
@@ -176,7 +176,7 @@ func (a answers) PortFEC(ctx context.Context, device string, port int, of *host.
 	})
 }
 
-// PortSettings returns what the subnet manager has set.
+// PortSettings returns the settings of the subnet manager for a port.
 func (a answers) PortSettings(ctx context.Context, device string, port int) (host.IBPortSettings, error) {
 	return query(a, subnetPath(device, port, "settings"), func(h *host.Host) (host.IBPortSettings, error) {
 		return h.Subnet.PortSettings(ctx, device, port)
@@ -232,8 +232,8 @@ func withoutLines(events []host.KernelEvent) []host.KernelEvent {
 	return events
 }
 
-// Traced returns what eBPF programs have observed; times are recorded as ages at the first reading. Nothing observed is
-// recorded by the absence of an entry.
+// Traced returns the observation of the eBPF programs. Times are recorded as ages at the first reading. Without an
+// entry nothing was observed.
 func (a answers) Traced(ctx context.Context) (accel.Trace, error) {
 	t, err := query(a, answer.TracePath, func(h *host.Host) (accel.Trace, error) {
 		t, err := h.Tracer.Traced(ctx)

@@ -29,7 +29,7 @@ func (modeFiles) List(string) ([]string, error)   { return nil, access.Denied(""
 func (modeFiles) Readable(string) error           { return nil }
 func (modeFiles) Identity(string) (uint64, error) { return 1, nil }
 
-// replayed returns what was recorded by one reading, as a replay.
+// replayed records one reading and returns a replay of it.
 func replayed(t *testing.T, src *host.Host, read func(*host.Host)) *Player {
 	t.Helper()
 	rec := NewRecorder(src)

@@ -139,7 +139,7 @@ func (p *Player) List(name string) ([]string, error) {
 // Opened counts paths of the unpacked directory.
 func (p *Player) Opened() uint64 { return p.live.Files.Opened() }
 
-// Identity returns that of the unpacked directory.
+// Identity returns the identity of the unpacked directory.
 func (p *Player) Identity(name string) (uint64, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

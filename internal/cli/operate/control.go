@@ -31,7 +31,7 @@ func instead(err error, what string) error {
 	return err
 }
 
-// RunReload returns the command reload.
+// RunReload runs the command reload.
 func RunReload(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
 	if _, err := ask[bool](ctx, c, http.MethodPost, control.ReloadPath, nil); err != nil {
 		return command.Usage(instead(err, "reloads on SIGHUP"))
@@ -78,12 +78,12 @@ func (p *Maintenance) Run(ctx context.Context, c *machine.Config, std command.St
 	return showMaintenance(ctx, c, http.MethodPost, control.MaintenanceStartPath, q, "%s\n", std)
 }
 
-// RunMaintenanceEnd returns the command maintenance end.
+// RunMaintenanceEnd runs the command maintenance end.
 func RunMaintenanceEnd(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
 	return showMaintenance(ctx, c, http.MethodPost, control.MaintenanceEndPath, nil, "Ended: %s\n", std)
 }
 
-// RunMaintenanceStatus returns the command maintenance status.
+// RunMaintenanceStatus runs the command maintenance status.
 func RunMaintenanceStatus(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
 	return showMaintenance(ctx, c, http.MethodGet, control.MaintenancePath, nil, "%s\n", std)
 }
@@ -115,12 +115,12 @@ func (p *GPURelease) Run(ctx context.Context, c *machine.Config, std command.Str
 	return showRelease(ctx, c, http.MethodPost, control.GPUReleasePath, q, "%s\n", std)
 }
 
-// RunGPUResume returns the command gpu resume.
+// RunGPUResume runs the command gpu resume.
 func RunGPUResume(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
 	return showRelease(ctx, c, http.MethodPost, control.GPUResumePath, url.Values{"by": {operator()}}, "Ended: %s\n", std)
 }
 
-// RunGPUStatus returns the command gpu status.
+// RunGPUStatus runs the command gpu status.
 func RunGPUStatus(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
 	return showRelease(ctx, c, http.MethodGet, control.GPUPath, nil, "%s\n", std)
 }

@@ -127,7 +127,7 @@ func (p *Capture) write(a *capture.Archive, std command.Streams) (int, error) {
 	return command.OK, nil
 }
 
-// offsets returns the times of the rounds: those of a replay, unless --for is set.
+// offsets returns the times of the rounds to record: those of a replay, unless --for is set.
 func (p *Capture) offsets(m *machine.Machine) []time.Duration {
 	if m.Player != nil && p.length == 0 {
 		var out []time.Duration

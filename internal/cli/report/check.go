@@ -139,8 +139,8 @@ func (k *Check) Run(ctx context.Context, c *machine.Config, std command.Streams)
 	return code, nil
 }
 
-// findings returns the report of the running exporter. Without one on this host it is that of a one-off evaluation; an
-// exporter that the user has named and that does not answer makes it unknown.
+// findings returns the report of the running exporter. If no exporter runs on this host, it returns that of a one-off
+// evaluation. If an exporter named by the user does not answer, the report is unknown.
 func (k *Check) findings(
 	ctx context.Context, c *machine.Config, stderr io.Writer, log *slog.Logger,
 ) (check.Report, error) {

@@ -78,7 +78,7 @@ func (k *Check) source() check.Source {
 // also one of a directory, can listen on a port that no exporter holds.
 func isOfService(uid int) bool { return uid < 1000 || 61184 <= uid && uid <= 65534 }
 
-// port returns that of the exporter on this host.
+// port returns the port of the exporter on this host.
 func (k *Check) port() string {
 	if k.fabric {
 		return machine.FabricPort

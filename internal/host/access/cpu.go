@@ -20,9 +20,9 @@ type CPUTimes struct {
 	Pressure *time.Duration
 }
 
-// waitedSince returns how long this process waited since an earlier reading, at most the time in between. Threads wait
-// at the same time, so that it is between the longest wait of a thread and the sum of all. The control group waits
-// whenever one of its threads does.
+// waitedSince returns the time that this process waited for a CPU since an earlier reading, at most the time in
+// between. Threads wait at the same time, so it is between the longest wait of a thread and the sum of all. The control
+// group waits whenever one of its threads does.
 func (now CPUTimes) waitedSince(before CPUTimes, elapsed time.Duration) time.Duration {
 	var sum, longest time.Duration
 	for id, total := range now.Threads {

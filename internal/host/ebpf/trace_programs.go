@@ -274,7 +274,7 @@ func (m *traceMaps) endRecord(mechanism int32) asm.Instructions {
 		asm.Instructions{asm.StoreMem(asm.RFP, at+endID, asm.R8, asm.DWord)}, m.output(endSize))
 }
 
-// released returns the program at the begin of ib_umem_release(umem). Memory of a DMA-BUF is none of the host.
+// released returns the program at the begin of ib_umem_release(umem). Memory of a DMA-BUF is not host memory.
 func (m *traceMaps) released(h hook, t *rdmaTypes) asm.Instructions {
 	out := asm.Instructions{h.load(asm.R8, 0)}
 	if t.umemDMABUFMask != 0 {
@@ -315,7 +315,7 @@ func (m *traceMaps) mapped(h hook, t *kernelTypes) asm.Instructions {
 }
 
 // dispatched returns the program at the begin of a function with an event as argument 0. task is the offset of the
-// pointer to the creating task in the event's element; negative: there is none.
+// pointer to the creating task in the event's element; negative if there is none.
 func (m *traceMaps) dispatched(h hook, t *rdmaTypes, task int32) asm.Instructions {
 	const at = record - asyncSize
 	out := sequence(

@@ -221,7 +221,7 @@ func fecCounts(v []byte) (total *uint64, lanes []uint64) {
 	return &all[0], knownLanes(all[1:])
 }
 
-// knownLanes returns the lanes before the first that is unknown; nil if there is none.
+// knownLanes returns the values of the lanes before the first unknown one; nil if there are none.
 func knownLanes(v []uint64) []uint64 {
 	for i, n := range v {
 		if n == math.MaxUint64 || i == maxFECLanes {

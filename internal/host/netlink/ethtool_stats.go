@@ -141,7 +141,7 @@ func statNames(raw []byte) []string {
 // count returns a count in a buffer of the library.
 func (*netdevStats) count(buffer any, name string) int { return int(fieldOf(buffer, name).Uint()) }
 
-// fieldOf returns a field of a buffer of the library. The library has no other access to the kernel's answer.
+// fieldOf returns a field of a buffer of the library, which has no other access to the kernel's answer.
 func fieldOf(buffer any, name string) reflect.Value {
 	return reflect.ValueOf(buffer).Elem().FieldByName(name)
 }

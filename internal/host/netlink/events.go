@@ -83,7 +83,7 @@ func (e *events) monitors() error {
 // ownNetdevs lists the interfaces of the process's network namespace. Reading it takes no lock.
 const ownNetdevs = "/proc/self/net/dev"
 
-// netdevsOf returns the interfaces in the file own, and those in the sys tree.
+// netdevsOf returns the interfaces listed in the file own, and those shown in the sys tree.
 func netdevsOf(files host.Files, own string) (listed, shown []string, err error) {
 	text, err := os.ReadFile(own)
 	if err != nil {

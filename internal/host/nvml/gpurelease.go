@@ -44,8 +44,8 @@ func (r gpuRelease) next(now time.Time, d time.Duration, by string) (gpuRelease,
 	return next, nil
 }
 
-// at returns the release at a point in time; nil if there is none. Its times are by the wall clock of that time, which
-// may have been set since the start.
+// at returns the release at a point in time; nil if there is none. Its times follow the wall clock at that time, which
+// may have been set since the start of the release.
 func (r gpuRelease) at(now time.Time) *accel.GPURelease {
 	left := r.until.Sub(now)
 	if left <= 0 {

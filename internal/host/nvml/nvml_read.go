@@ -63,7 +63,7 @@ func (r *nvmlReading) number(functions ...string) *uint64 {
 	return nil
 }
 
-// scaled returns a number in a unit of which that of the library is a part.
+// scaled returns a number of the library divided by parts, the number of its units in ours.
 func (r *nvmlReading) scaled(function string, parts float64) *float64 {
 	n := r.number(function)
 	if n == nil {

@@ -106,7 +106,7 @@ var ownCounters = map[string]string{
 }
 
 // Siblings returns the arguments of the other processes that run this executable in this mount namespace, by PID: on a
-// host the exporter that runs there, in a container the container's. Source: /proc/PID/exe, ns/mnt and cmdline of the
+// host the host's exporter, in a container that of the container. Source: /proc/PID/exe, ns/mnt and cmdline of the
 // process's own /proc. Processes of other users are left out. Without /proc the result is empty.
 func Siblings() (args [][]string) {
 	self, err := identity("self")

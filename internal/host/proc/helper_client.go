@@ -78,7 +78,7 @@ func (c helperClient) failed(err error) error {
 	return &access.Error{Op: "query", Path: c.Socket, Err: fmt.Errorf("%w (%v)", kind, err)}
 }
 
-// Processes returns that of the helper. A list of too many is cut, and then no longer complete.
+// Processes returns the processes that the helper has found. A list that is too long is cut, and then not complete.
 func (c helperClient) Processes(ctx context.Context, first []int, only bool) ([]accel.Process, bool, error) {
 	if len(first) > helperNamed {
 		first, only = first[:helperNamed], false

@@ -23,7 +23,7 @@ type credentials struct {
 }
 
 // credentialsOf returns the credentials in /proc/PID/status. ok is false if the process has two users or groups, as a
-// set-user-ID program has: its environment is that of the one, and it may read the files of the other.
+// set-user-ID program has: its environment belongs to one of them, and it may read the files of the other.
 func credentialsOf(status []byte) (c credentials, ok bool) {
 	uid, okUser := oneID(rooted.StatusField(status, "Uid"))
 	gid, okGroup := oneID(rooted.StatusField(status, "Gid"))
@@ -183,8 +183,8 @@ func (c credentials) walk(root int, name string) (fd int, err error) {
 	return -1, unix.ELOOP
 }
 
-// linkOf returns the target of a symbolic link that is open. The kernel's own links (/proc/PID/root) do not lead where
-// their text says: following them is refused.
+// linkOf returns the target of a symbolic link that is open. Following the kernel's own links (/proc/PID/root) is
+// refused, since their text is not their target.
 func linkOf(fd int) (target string, isLink bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFLNK {

@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/internal/host/rooted"
 )
 
-// ownCredentials returns those of this process, by its status.
+// ownCredentials returns the credentials of this process from its status file.
 func ownCredentials(t *testing.T) credentials {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")

@@ -79,8 +79,8 @@ func lockedMemory(b []byte) (limit *uint64, unlimited bool) {
 	return nil, false
 }
 
-// commandOf returns the name in parentheses in /proc/PID/stat: the first 15 bytes of the program name, or what the
-// program has set.
+// commandOf returns the name in parentheses in /proc/PID/stat: the first 15 bytes of the program name, or the name that
+// the program has set.
 func commandOf(b []byte) string {
 	from, to := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if from < 0 || to < from {

@@ -89,9 +89,9 @@ func maxDescriptors(reserved int) int {
 	return descriptorsOf(l.Cur, uint64(reserved))
 }
 
-// descriptorsOf returns the limit of open descriptors of a tree: half of what the process may open and has not
-// reserved, since the flight recorder has a tree of its own. Each open sysfs file has a page of kernel memory
-// (seq_file). Therefore there is an upper limit: 40 MiB.
+// descriptorsOf returns the limit of open descriptors of a tree: half of those that the process may open and has not
+// reserved, since the flight recorder has a separate tree. The upper limit bounds kernel memory, one page for each open
+// sysfs file (seq_file), to 40 MiB.
 func descriptorsOf(limit, reserved uint64) int {
 	return int(min((limit-min(limit, reserved))/2, 10240))
 }

@@ -128,7 +128,7 @@ var sources = [numSources]sourceInfo{
 // Name returns the value of the metric label.
 func (s Source) Name() string { return sources[s].name }
 
-// Lock returns what the source blocks with every driver.
+// Lock returns the lock that the source takes with every driver.
 func (s Source) Lock() Lock { return sources[s].lock }
 
 // All lists all sources.
@@ -158,10 +158,10 @@ func (s Source) Guarded() bool {
 	return false
 }
 
-// Needs returns what permits reading the source.
+// Needs returns the permission required to read the source.
 func (s Source) Needs() string { return sources[s].needs }
 
-// NeedsAfter returns what permits reading the source after this error.
+// NeedsAfter returns the permission required to read the source after this error.
 func (s Source) NeedsAfter(err error) string {
 	switch {
 	case errors.Is(err, access.ErrOtherNetwork):

@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// linkErrors are the counters of a bad link; others rise in good order too, or for an event elsewhere.
+// linkErrors are the counters of a bad link; others also increase on a healthy link, or because of an event elsewhere.
 var linkErrors = []perf.Counter{
 	perf.SymbolErrors, perf.LinkErrorRecoveries, perf.LinkDowned, perf.ReceiveErrors, perf.LocalLinkIntegrityErrors,
 	perf.ExcessiveBufferOverrunErrors,
@@ -24,7 +24,7 @@ var discards = []perf.Counter{
 	perf.TransmitDiscards, perf.TransmitConstraintErrors, perf.ReceiveConstraintErrors, perf.ReceiveRemotePhysicalErrors,
 }
 
-// noErrors are counters that rise in good order.
+// noErrors are counters that increase on a healthy link.
 var noErrors = []perf.Counter{perf.TransmitWait, perf.TransmitData, perf.ReceiveData, perf.ReceiveSwitchRelayErrors}
 
 // sumRisen returns the sum of the increases of some counters.
@@ -100,7 +100,7 @@ func describeStanding(c *perf.Counters, risen map[string]uint64) string {
 	return describeErrors(0, totals, nil)
 }
 
-// errorWindow returns how long errors were counted for.
+// errorWindow returns the time over which errors were counted.
 func (f *Fabric) errorWindow() time.Duration {
 	if f.Since.IsZero() {
 		return 0

@@ -29,7 +29,7 @@ type Input struct {
 	Evaluated time.Time
 }
 
-// Fabric is what the pages of a fabric show, and the answer of GET /api/v1/fabric: docs/api.md. It does not change.
+// Fabric is the data of the pages of a fabric, and the answer of GET /api/v1/fabric (docs/api.md). It is immutable.
 type Fabric struct {
 	Version     int             `json:"version"`
 	Exporter    string          `json:"exporter"`
@@ -88,7 +88,8 @@ type Switch struct {
 	Errors    uint64         `json:"errors"`             // of links, at its ports, since counters_since
 	Discards  uint64         `json:"discards"`           // at its ports, since counters_since
 	Tier      int            `json:"tier,omitempty"`     // hops from the nearest host: 1 is a leaf; 0: no path to one
-	// Oversubscription is the data rate of its links to hosts, to that of its links to switches that are up; of a leaf.
+	// Oversubscription is, for a leaf, the ratio of the data rate of its links to hosts to that of its links to
+	// switches that are up.
 	Oversubscription *float64 `json:"oversubscription_ratio,omitempty"`
 	UplinksMissing   int      `json:"uplinks_missing,omitempty"` // links to switches that are remembered
 }
@@ -98,7 +99,7 @@ var smStates = []string{
 	mad.SMNotActive: "not active", mad.SMDiscovering: "discovering", mad.SMStandby: "standby", mad.SMMaster: "master",
 }
 
-// New returns what the pages of a fabric show. Before the first sweep that is what is remembered.
+// New returns the data of the pages of a fabric. Before the first sweep these are the remembered nodes and links.
 func New(in Input) *Fabric {
 	p := in.Picture
 	f := &Fabric{
@@ -131,7 +132,7 @@ func New(in Input) *Fabric {
 	return f
 }
 
-// nameNodes returns the names of nodes. A node without a name of its own has its GUID in it.
+// nameNodes returns the names of nodes. A name that is empty or not unique includes the GUID.
 func nameNodes(nodes []fabric.KnownNode) map[fabric.GUID]string {
 	of := map[string]int{}
 	for _, n := range nodes {

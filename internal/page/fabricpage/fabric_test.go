@@ -74,7 +74,7 @@ func tree(spines, leaves, hosts int) *fabric.Picture {
 	return p
 }
 
-// unplug makes the link of a port of a leaf gone, as the leaf tells it.
+// unplug removes the link of a port of a leaf, as the leaf reports it.
 func unplug(p *fabric.Picture, leaf, port int) {
 	e := fabric.End{GUID: fabric.GUID(0x2000 + leaf), Port: port}
 	to := p.Fabric.Links[e]
@@ -290,7 +290,7 @@ func TestFabricWords(t *testing.T) {
 	})
 }
 
-// TestFabricStarting: before the first sweep there is what is remembered, and nothing is said to be well or missing.
+// TestFabricStarting: before the first sweep the page shows remembered nodes, none of them as ok or missing.
 func TestFabricStarting(t *testing.T) {
 	known := tree(1, 1, 2).Known
 	for name, c := range map[string]struct {
@@ -314,7 +314,7 @@ func TestFabricStarting(t *testing.T) {
 	}
 }
 
-// TestFabricHostile: whatever nodes call themselves stays text, and short.
+// TestFabricHostile: names of nodes are shown as text, and shortened.
 func TestFabricHostile(t *testing.T) {
 	for i, evil := range pagetest.Hostile() {
 		p := tree(1, 2, 2)
@@ -373,7 +373,7 @@ func inputLarge() Input {
 	return newInput(p, found...)
 }
 
-// TestFabricLarge: the page of 2,048 hosts of which all is wrong is bounded, and so is that of a switch.
+// TestFabricLarge: the page of 2,048 hosts with a fault on every link is bounded, and so is that of a switch.
 func TestFabricLarge(t *testing.T) {
 	in := inputLarge()
 	for name, limit := range map[string]int{"first": 250 << 10, "switch": 100 << 10, "links": 4 << 20} {

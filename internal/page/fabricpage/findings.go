@@ -10,16 +10,16 @@ import (
 	"rdma_exporter/internal/page"
 )
 
-// problem is what is wrong with a link, in a word. Findings decide it; where no rule evaluates a link, a sweep shows
-// whether it is gone, and whether one end is set lower than the other.
+// problem is the problem of a link in one word. It follows from the findings. For a link that no rule evaluates, the
+// sweep shows whether it is gone, and whether one end is set lower than the other.
 type problem struct {
 	name    string
 	reasons []string // of findings: SYMPTOM/REASON
 	brief   string   // "1 …"
 }
 
-// problems are all problems, the worst first. Links of an unreachable switch have no finding of their own: the switch
-// has.
+// problems are all problems, the worst first. Links of an unreachable switch have no finding of their own; the switch
+// has one.
 var problems = []problem{
 	{linkGone, []string{"fabric_link_degraded/gone"}, "gone"},
 	{"flapping", []string{"fabric_link_degraded/flapping"}, "flapping"},
@@ -88,7 +88,7 @@ func (f *Fabric) findHealth(e fabric.End) (h page.Health, alerts []string) {
 	return h, alerts
 }
 
-// evaluate sets health, alerts and problem of a link by the findings on its ends, then by what the sweep shows.
+// evaluate sets health, alerts and problem of a link, first from the findings on its ends, then from the sweep.
 func (l *Link) evaluate(f *Fabric, gone, differs, lost bool) {
 	l.Health = page.OK
 	if !page.IsEvaluated(f.in.Report) {
@@ -139,8 +139,8 @@ func problemOf(x check.Finding) string {
 	return problems[i].name
 }
 
-// findWideFinding returns the finding on several links, of a switch, a host or the fabric, that covers a link which is
-// gone; nil if there is none, or the link has its own.
+// findWideFinding returns the finding on a switch, a host or the fabric that covers a link which is gone; nil if there
+// is none, or the link has its own finding.
 func (f *Fabric) findWideFinding(l *Link) *check.Finding {
 	if slices.Contains(l.Alerts, "RDMAFabricLinkDegraded") {
 		return nil

@@ -33,7 +33,7 @@ type LinkEnd struct {
 	Enabled  *Lanes `json:"enabled,omitempty"`
 	// Of errors, that rose since counters_since: rdma_fabric_port_NAME_total.
 	Risen map[string]uint64 `json:"counters,omitempty"`
-	// Utilisation is what this end transmits, of the rate of the link, between the last two sweeps.
+	// Utilisation is the share of the link's rate that this end transmitted between the last two sweeps.
 	Utilisation *float64 `json:"transmit_utilisation_ratio,omitempty"`
 	// Wait is the share of that time in which it had data to send and sent none.
 	Wait *float64 `json:"transmit_wait_ratio,omitempty"`
@@ -67,7 +67,7 @@ func newLanes(l mad.Link) *Lanes {
 	return &Lanes{8 * l.Rate(), l.Widths.Lanes(), l.Speeds.Name()}
 }
 
-// setUtilisation sets what each end transmits, from its own counters, else from those of the other end.
+// setUtilisation sets the utilisation of both ends, from their own counters or else from those of the other end.
 func (l *Link) setUtilisation(traffic map[fabric.End]fabric.Traffic) {
 	if l.Does == nil || l.Does.Rate <= 0 {
 		return
@@ -86,7 +86,7 @@ func (l *Link) setUtilisation(traffic map[fabric.End]fabric.Traffic) {
 	}
 }
 
-// addLinks adds the links that are there and those that are gone, by the names of their ends.
+// addLinks adds the links that are up and those that are gone, sorted by the names of their ends.
 func (f *Fabric) addLinks() {
 	types := map[fabric.GUID]mad.NodeType{}
 	for _, n := range f.picture.Known.Nodes {

@@ -17,8 +17,8 @@ import (
 
 const leaf0 = "0000:0000:0000:2000"
 
-// TestUtilisation: both directions against the rate of the link, from the counters of one end where the other has none;
-// grey where it is unknown.
+// TestUtilisation: both directions are shown as a share of the link's rate, from the counters of one end if the other
+// has none; an unknown utilisation is grey.
 func TestUtilisation(t *testing.T) {
 	p := tree(1, 2, 2)
 	p.Traffic = map[fabric.End]fabric.Traffic{
@@ -61,7 +61,7 @@ func TestUtilisation(t *testing.T) {
 	}
 }
 
-// TestFilter: by a part of a name or a GUID at either end, and by problems.
+// TestFilter: links can be filtered by a part of a name or a GUID at either end, and by problems.
 func TestFilter(t *testing.T) {
 	p := tree(2, 2, 4)
 	unplug(p, 0, 2)
@@ -125,7 +125,7 @@ func TestDiscards(t *testing.T) {
 			}
 		}
 	}
-	// What stood before the first sweep is on the page of the switch.
+	// Counts from before the first sweep are on the page of the switch.
 	c := &perf.Counters{}
 	c.Set(perf.TransmitDiscards, 99)
 	p.Fabric.Port(fabric.End{GUID: 0x2000, Port: 2}).Counters = c
@@ -162,10 +162,11 @@ func TestOversubscription(t *testing.T) {
 	}
 }
 
-// TestMap: switches by hops from hosts, each with its health and a way to its page, links with problems in colour.
+// TestMap: the map has switches by hops from hosts, each with its health and a link to its page; links with problems
+// are coloured.
 func TestMap(t *testing.T) {
 	p := tree(2, 3, 4)
-	// A core above the spines; adapters of switches are no hosts.
+	// A core above the spines. Adapters of switches are not hosts.
 	add := func(guid int, kind mad.NodeType, name string) {
 		p.Known.Nodes = append(p.Known.Nodes,
 			fabric.KnownNode{GUID: fabric.GUID(guid), Type: kind, Description: name, Ports: 2})
@@ -206,8 +207,8 @@ func TestMap(t *testing.T) {
 		[]string{"host to leaf: 12 links<", "leaf to spine: 6 links, 1 degraded", `<svg class="map narrow"`})
 }
 
-// TestMapLarge: 200 switches are all drawn, within their drawing and apart; of lines those with problems only. More
-// switches are left out but those with problems.
+// TestMapLarge: 200 switches are all drawn, inside the drawing and without overlap, but only lines with problems. Of
+// more switches only those with problems are drawn.
 func TestMapLarge(t *testing.T) {
 	p := tree(72, 128, 16)
 	p.Fabric.Port(fabric.End{GUID: 0x2001, Port: 17}).Info.Active.Widths = 1

@@ -56,7 +56,7 @@ type mapPair struct {
 	Text   string
 }
 
-// Bounds of the drawing: more are not readable.
+// Bounds of the drawing, beyond which it would not be readable.
 const (
 	maxBoxes   = 256
 	maxWays    = 60
@@ -200,12 +200,11 @@ func (d *mapDrawing) drawWay(b bundle, boxes map[*Switch]mapBox) {
 	d.Ways = append(d.Ways, w)
 }
 
-// aggregation is in the name of the adapter that a switch has of its own, for in-network reduction (SHARP): it is no
-// host.
+// aggregation is part of the name of the adapter inside a switch for in-network reduction (SHARP), which is not a host.
 const aggregation = "Aggregation Node"
 
-// findTiers returns the hops of each switch from the nearest host, over all known links: one that is gone moves no
-// switch.
+// findTiers returns the hops of each switch from the nearest host, over all known links, so that a link that is gone
+// does not move a switch.
 func (f *Fabric) findTiers() map[fabric.GUID]int {
 	next := map[fabric.GUID][]fabric.GUID{}
 	for _, l := range f.picture.Known.Links {

@@ -77,7 +77,7 @@ func (p *Page) Render(w io.Writer, f *Fabric, now time.Time) error {
 // refresh is the usual time between sweeps, in seconds.
 const refresh = 60
 
-// newFrame returns what is around the pages of a fabric.
+// newFrame returns the frame of the pages of a fabric.
 func (f *Fabric) newFrame(now time.Time, links []page.Link, base, name string) page.Frame {
 	out := page.Frame{Base: base, Name: name, Footer: links, From: "Swept from " + f.Port + " on " + f.Host + "."}
 	out.SetTime(f.Time)

@@ -9,8 +9,8 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// TestBER: rates are drawn by decades with their limit; a rate without an error has no point, a port without counters
-// says nothing.
+// TestBER: rates are drawn in decades with their limit; a rate without errors has no point, a port without counters has
+// no plot.
 func TestBER(t *testing.T) {
 	from := time.Unix(0, 0)
 	line := func(values ...float64) (out []alerting.Point) {

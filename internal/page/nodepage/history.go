@@ -16,11 +16,11 @@ import (
 const (
 	// span is the time range of the plots: the retention of the store.
 	span = 2 * time.Hour
-	// steps is how many values a plot has at most.
+	// steps is the maximum number of values of a plot.
 	steps = 80
 	// minStep is the usual time between rounds.
 	minStep = 15 * time.Second
-	// minWindow is what a rate needs: several rounds, two where they are a minute apart.
+	// minWindow is the minimum window of a rate: several rounds, two if they are a minute apart.
 	minWindow = 2 * time.Minute
 )
 
@@ -62,7 +62,7 @@ type Source interface {
 	Query(ctx context.Context, query string, ts time.Time) ([]alerting.Sample, error)
 }
 
-// History is what the store has of the ports.
+// History is the history of the ports in the store.
 type History struct {
 	From, To time.Time
 	Step     time.Duration
@@ -73,7 +73,7 @@ type History struct {
 // PortKey identifies a port; Number is empty for a whole device.
 type PortKey struct{ Device, Number string }
 
-// Recent is what a port did in the last round, and its errors in the time that is observed.
+// Recent holds the values of a port in the last round, and its errors in the observed time.
 type Recent struct {
 	Transmit       *float64     `json:"transmit_bits_per_second,omitempty"`
 	Receive        *float64     `json:"receive_bits_per_second,omitempty"`
@@ -124,7 +124,7 @@ func ReadHistory(ctx context.Context, s Source) (*History, error) {
 		return nil, err
 	}
 	for _, x := range grown {
-		// increase() extrapolates to the ends of the window: what counts in ones is shown in ones.
+		// increase() extrapolates to the ends of the window; counts are shown as integers.
 		if n := math.Round(x.Value); n > 0 {
 			k := labelsKey(x.Labels)
 			h.Errors[k] = append(h.Errors[k], ErrorCount{x.Labels["error"], n})
@@ -152,7 +152,7 @@ func portKey(p *Port) PortKey { return PortKey{p.Device, strconv.Itoa(p.Number)}
 // labelsKey returns the key of the port in the labels of a series.
 func labelsKey(labels map[string]string) PortKey { return PortKey{labels["device"], labels["port"]} }
 
-// findRecent returns what is known of a port; nil if no history is kept.
+// findRecent returns the recent values of a port; nil if no history is kept.
 func (h *History) findRecent(device string, number int) *Recent {
 	if h == nil {
 		return nil

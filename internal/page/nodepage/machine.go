@@ -14,7 +14,7 @@ import (
 )
 
 // The machine is drawn in pieces, one for each root port, so that it fits a phone: rows below each other, and lines
-// from each switch to what hangs on it. In pixels of a piece's own.
+// from each switch to the boxes below it. Sizes are in pixels of a piece.
 const (
 	pieceWidth   = 320
 	gutter       = 34 // on the right, for the way between a GPU and its NIC
@@ -31,7 +31,7 @@ type numa struct {
 	Pieces []piece
 }
 
-// piece is the drawing of what is below a root port.
+// piece is the drawing of everything below a root port.
 type piece struct {
 	Width, Height int
 	Name          string
@@ -47,7 +47,7 @@ type box struct {
 	Health      page.Health
 	Title, Side string // in the first line
 	Line        string // the second line
-	Mark        string // what is narrow on the way
+	Mark        string // degraded links on the path
 	Way         string // of a GPU, to its best NIC: direct, staging, unknown
 	Whole       string // all of it, uncut
 	Href        string // the row of the port in the table
@@ -67,15 +67,15 @@ type way struct {
 	State string // direct, staging, unknown
 }
 
-// drawing is a machine with the state that drawing it needs.
+// drawing is a machine with the state needed to draw it.
 type drawing struct {
 	m     *topo.Machine
 	node  *Node
 	ports map[string][]int // indices in node.Ports by device
 }
 
-// maxNICs limits the NICs that are all drawn. Of more, such as virtual functions, those in trouble are drawn and those
-// beside a GPU.
+// maxNICs is the number of NICs up to which all are drawn. Of more, such as virtual functions, only those with a fault
+// and those next to a GPU are drawn.
 const maxNICs = 64
 
 // drawMachine returns the drawings of a machine, and the number of pieces that are left out.
@@ -117,14 +117,14 @@ func (n numa) isDegraded() bool {
 	})
 }
 
-// isWorthDrawing reports whether a piece has a GPU or trouble.
+// isWorthDrawing reports whether a piece has a GPU or a fault.
 func (p *piece) isWorthDrawing() bool {
 	return slices.ContainsFunc(p.Rows, func(r box) bool {
 		return r.Kind == "gpu" || slices.Contains([]page.Health{page.Critical, page.Warning, page.Info}, r.Health)
 	})
 }
 
-// drawPiece returns the drawing of what is below a root port.
+// drawPiece returns the drawing of everything below a root port.
 func (d *drawing) drawPiece(b topo.Branch) piece {
 	p := piece{Width: pieceWidth}
 	at := map[string]int{} // row by GPU or device
@@ -207,7 +207,7 @@ func elbowPath(a, b box) string {
 // edgePath returns the path from the right edge of a box out of the piece.
 func edgePath(a box) string { return fmt.Sprintf("M%d %dH%d", a.X+a.W, a.Y+a.H/2, pieceWidth-4) }
 
-// arcPath returns the path from the right edge of a box around to that of another box.
+// arcPath returns the path from the right edge of a box to the right edge of another box.
 func arcPath(a, b box) string {
 	x, ya, yb := a.X+a.W, a.Y+a.H/2, b.Y+b.H/2
 	return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x, ya, x+gutter-4, ya, b.X+b.W+gutter-4, yb, b.X+b.W, yb)

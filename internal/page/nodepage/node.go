@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/internal/topo"
 )
 
-// Input is what is known of a node at a moment.
+// Input is the data of a node at one time.
 type Input struct {
 	Exporter string // version of the program
 	Machine  string // which machine is read: "this host", "a replay of …"
@@ -26,7 +26,7 @@ type Input struct {
 	Interval time.Duration
 	Node     *snapshot.Node
 	Families []exposition.Family
-	Needs    map[string]string // what would permit each source that may not be read
+	Needs    map[string]string // permission required by each denied source
 	Report   *check.Report     // nil: no rules are evaluated
 	Alerts   []alerting.Alert
 	History  *History // nil: nothing is kept
@@ -51,15 +51,15 @@ type Node struct {
 	Host     string        `json:"host"`
 	Time     time.Time     `json:"time"`   // of the last round
 	Report   *check.Report `json:"report"` // what check --json prints; null with --no-alerting
-	// Maintenance is there while it is announced.
+	// Maintenance is set while it is announced.
 	Maintenance *maintenance.Notice `json:"maintenance,omitempty"`
-	// GPUsReleased is there while the exporter reads no GPU, on request.
+	// GPUsReleased is set while the GPUs are released on request, so that the exporter reads none.
 	GPUsReleased *accel.GPURelease `json:"gpus_released,omitempty"`
 
-	// Incidents are the captures that are kept of them, the newest first.
+	// Incidents are the kept captures of incidents, the newest first.
 	Incidents []Incident `json:"incidents,omitempty"`
 
-	// Setup are the settings of the host, as check --setup --json has them; absent where they were not read.
+	// Setup are the settings of the host, as in check --setup --json; absent if they were not read.
 	Setup []hostdata.SetupRow `json:"setup,omitempty"`
 
 	Waiting    []page.Waiting  `json:"waiting"`
@@ -68,7 +68,8 @@ type Node struct {
 	Denied     []Denied        `json:"not_permitted"`
 	Collectors []Collector     `json:"collectors"`
 	BackOff    bool            `json:"rtnl_back_off"` // requests that take the RTNL lock are suspended
-	// Whose reads take too long, so that low-priority readings are collected less often; "host": all together.
+	// OverBudget are the devices whose reads take too long, so that low-priority data is read less often; "host": all
+	// devices together.
 	OverBudget []string  `json:"over_budget_devices"`
 	Alerting   *Alerting `json:"alerting"` // null with --no-alerting
 }
@@ -83,10 +84,10 @@ type MissingDevice struct {
 // Denied is a source that the exporter may not read.
 type Denied struct {
 	Source string `json:"source"`
-	Needs  string `json:"needs"` // what would permit it
+	Needs  string `json:"needs"` // required permission
 }
 
-// New returns what the page of a node shows. Sections that were not read are left out.
+// New returns the data of the page of a node. Sections that were not read are left out.
 func New(in Input) Node {
 	n := Node{
 		Version: page.Version, Exporter: in.Exporter, Machine: page.Shorten(in.Machine, page.MaxText),
@@ -124,7 +125,7 @@ func New(in Input) Node {
 	return n
 }
 
-// shortenIncidents returns incidents with shortened texts: others choose names of devices, and of files in a folder.
+// shortenIncidents returns incidents with shortened texts, since names of devices and of files are untrusted.
 func shortenIncidents(known []Incident) (out []Incident) {
 	for _, i := range known {
 		i.File = page.Shorten(i.File, page.MaxText)

@@ -82,7 +82,7 @@ func render(t testing.TB, in Input) string {
 	return b.String()
 }
 
-// TestHostileText: whatever hardware calls itself stays text, and short.
+// TestHostileText: names from hardware are shown as text, and shortened.
 func TestHostileText(t *testing.T) {
 	for i, evil := range pagetest.Hostile() {
 		in := node(evil, "mlx5_1")
@@ -129,7 +129,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// TestManyPorts: the page of a host with 256 ports is bounded; those in trouble keep their plots.
+// TestManyPorts: the page of a host with 256 ports is bounded; those with a fault keep their plots.
 func TestManyPorts(t *testing.T) {
 	var names []string
 	for i := range 256 {
@@ -165,7 +165,7 @@ func BenchmarkManyPorts(b *testing.B) {
 	}
 }
 
-// TestStale: the page of a host whose readings do not go on says so in the bar and in the title.
+// TestStale: the page of a host whose rounds have stopped shows that in the bar and in the title.
 func TestStale(t *testing.T) {
 	for age, want := range map[time.Duration]bool{15 * time.Second: false, time.Minute: false, 3 * time.Minute: true} {
 		t.Run(age.String(), func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestPlotGaps: what was not measured is not drawn.
+// TestPlotGaps: gaps in the samples are not drawn over.
 func TestPlotGaps(t *testing.T) {
 	h := &History{From: pagetest.Now(), To: pagetest.Now().Add(10 * time.Minute), Step: time.Minute}
 	at := func(m int, v float64) alerting.Point {
@@ -257,7 +257,7 @@ func TestPlotGaps(t *testing.T) {
 	}
 }
 
-// noSource fails like a store that is gone.
+// noSource fails like a store that was removed.
 type noSource struct{ to time.Time }
 
 func (s noSource) Observed() (from, to time.Time) { return s.to, s.to }

@@ -22,13 +22,13 @@ type Port struct {
 	Number         int         `json:"port"`
 	LinkLayer      string      `json:"link_layer,omitempty"`
 	Role           string      `json:"role,omitempty"`
-	Netdevs        []string    `json:"netdevs,omitempty"` // of a bond its members
+	Netdevs        []string    `json:"netdevs,omitempty"` // the members of a bond
 	Health         page.Health `json:"health"`
-	Alerts         []string    `json:"alerts,omitempty"` // that hold of it
+	Alerts         []string    `json:"alerts,omitempty"` // that fire on it
 	State          string      `json:"state,omitempty"`
 	PhysicalState  string      `json:"physical_state,omitempty"`
 	DownReason     string      `json:"down_reason,omitempty"` // from the driver
-	AgeSeconds     float64     `json:"age_seconds,omitempty"` // of the state, where it was not read in this round
+	AgeSeconds     float64     `json:"age_seconds,omitempty"` // of the state, if it was not read in this round
 	Rate           *float64    `json:"rate_bits_per_second,omitempty"`
 	ExpectedRate   *float64    `json:"expected_rate_bits_per_second,omitempty"`
 	ExpectedSource string      `json:"expected_rate_source,omitempty"`

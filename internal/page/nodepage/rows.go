@@ -43,7 +43,7 @@ type portRow struct {
 // moduleText is a transceiver in words.
 type moduleText struct{ Reading, Identity string }
 
-// Of up to maxPlotted ports all have plots, of more those few that are in most trouble.
+// Up to maxPlotted ports all have plots, of more only the few with the worst health.
 const (
 	maxPlotted = 32
 	fewPlotted = 12

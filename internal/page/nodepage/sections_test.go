@@ -58,7 +58,7 @@ func TestOrderOfSections(t *testing.T) {
 	}
 }
 
-// TestPending: pending alerts are amber, apart from what fires and from what is ok.
+// TestPending: pending alerts are amber, separate from firing alerts and from what is ok.
 func TestPending(t *testing.T) {
 	in := node("mlx5_0", "mlx5_1")
 	of := func(device string) map[string]string {
@@ -82,8 +82,8 @@ func TestPending(t *testing.T) {
 	})
 }
 
-// TestScale: ports of one kind share a scale, which stands beside the plot with the present value; another kind has its
-// own.
+// TestScale: ports of one kind share a scale, which is shown next to the plot with the present value; another kind has
+// its own scale.
 func TestScale(t *testing.T) {
 	in := node("mlx5_0", "mlx5_1", "mlx5_2")
 	slow := &in.Node.InfiniBand.Devices[1].Ports[0]
@@ -115,7 +115,7 @@ func TestRefreshWithoutScript(t *testing.T) {
 		[]string{`<noscript><meta http-equiv="refresh" content="15"></noscript>`, `data-time="2026-03-02T08:00:00Z"`})
 }
 
-// TestUnknown: what is unknown is grey and has its reason; n/a is for what does not apply.
+// TestUnknown: unknown values are grey and have a reason; n/a is for values that do not apply.
 func TestUnknown(t *testing.T) {
 	port := func(change func(*snapshot.Port)) func(*Input) {
 		return func(in *Input) { change(&in.Node.InfiniBand.Devices[0].Ports[0]) }

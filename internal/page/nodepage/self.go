@@ -10,7 +10,7 @@ import (
 // Collector is the state of a collector.
 type Collector struct {
 	Name string `json:"name"`
-	// It finished in time and without an error of its own.
+	// Success is set if the collector finished in time and without an error of its own.
 	Success     bool               `json:"success"`
 	Duration    float64            `json:"duration_seconds"`            // of its last collection
 	Age         float64            `json:"age_seconds"`                 // of its last collection in this round

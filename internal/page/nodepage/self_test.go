@@ -2,7 +2,7 @@ package nodepage
 
 import "testing"
 
-// TestFaultsOfCollectors: a device that was not read in time is counted, and one that is blocked is named.
+// TestFaultsOfCollectors: late devices are counted, and stuck devices are named.
 func TestFaultsOfCollectors(t *testing.T) {
 	for want, c := range map[string]Collector{
 		"none":                       {},

@@ -157,7 +157,7 @@ func (h *History) plotTemperature(p *Port, s *scale) (plot *spark, of string) {
 	return plot, of
 }
 
-// kind is what ports with one scale have in common: their plots can be compared.
+// kind holds the properties of ports that share a scale, so that their plots can be compared.
 type kind struct {
 	linkLayer, role string
 	rate            float64 // expected, else the present one
@@ -206,7 +206,7 @@ func (h *History) findScales(ports []Port) map[kind]*scale {
 		if alarm != nil {
 			high = max(high, *alarm-3)
 		}
-		// A degree more or less is no slope.
+		// The margin keeps small changes of temperature flat.
 		s.cold, s.hot, s.temperature = min(s.cold, low-5), max(s.hot, high+5), true
 	}
 	return out
@@ -222,7 +222,7 @@ const (
 	limitBER  = "raw_ber_limit" // of RDMALinkErrors, the lower of both ends
 )
 
-// toDecades returns the logarithms of the values above 0: without an error in its window a rate has none.
+// toDecades returns the logarithms of the values above 0. A rate without an error in its window has no logarithm.
 func toDecades(points []alerting.Point) []alerting.Point {
 	var out []alerting.Point
 	for _, p := range points {

@@ -23,7 +23,7 @@ type view struct {
 	Findings []page.Finding
 	Holds    []page.Held
 
-	// TopologyFirst: something is wrong with the topology, else the ports come first.
+	// TopologyFirst is set if the topology is degraded; otherwise the ports come first.
 	TopologyFirst bool
 
 	Head     string // of the machine
@@ -31,10 +31,10 @@ type view struct {
 	NotDrawn int // NICs, since there are too many
 	Paths    []gpuPath
 	Rows     []portRow
-	Plots    string // what the plots cover; empty where there are none
+	Plots    string // time range of the plots; empty if there are none
 	NoPlot   string // why there are none
-	Pauses   bool   // there is a port that may have PFC
-	BER      bool   // there is a plot of bit error rates
+	Pauses   bool   // at least one port may have PFC
+	BER      bool   // at least one plot of bit error rates
 	NoPlots  int    // ports without plots, since there are too many
 	Objects  []group
 	Gaps     []page.Gap
@@ -48,7 +48,7 @@ type gpuPath struct {
 	GPU, Model, NIC, Distance, Mechanism string
 	State                                string // direct, staging, unknown
 	Words, Remedy                        string
-	Now                                  string // what a job makes of it
+	Now                                  string // as used by a job
 }
 
 // group holds the objects of one kind and class.

@@ -1,4 +1,4 @@
-// Package pagetest has what tests of the pages share.
+// Package pagetest has helpers for tests of the pages.
 package pagetest
 
 import (
@@ -11,7 +11,7 @@ import (
 // Now returns the time at which pages are rendered.
 func Now() time.Time { return time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC) }
 
-// Hostile returns texts that a module, a device or an alert could bring.
+// Hostile returns hostile texts, as a module, a device or an alert may contain them.
 func Hostile() []string {
 	return []string{
 		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'/><svg onload=alert(1)>`,
@@ -26,7 +26,7 @@ var (
 	run    = regexp.MustCompile(`(?i)\s(on[a-z]+|style)\s*=`)
 )
 
-// ForeignTags returns the tags of a page that its template does not have.
+// ForeignTags returns the tags of a page that are not from its template.
 func ForeignTags(html string) (out []string) {
 	scripts := 0
 	for _, x := range tag.FindAllString(html, -1) {
@@ -43,7 +43,7 @@ func ForeignTags(html string) (out []string) {
 	return out
 }
 
-// Holds checks that a page has some texts.
+// Holds checks that a page contains all texts.
 func Holds(t *testing.T, page, html string, want []string) {
 	t.Helper()
 	for _, w := range want {

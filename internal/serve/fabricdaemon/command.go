@@ -1,4 +1,4 @@
-// Package fabricdaemon is the command fabric, the daemon of an InfiniBand subnet: sweeps, pages, saved state.
+// Package fabricdaemon implements the command fabric, the daemon of an InfiniBand subnet: sweeps, pages, saved state.
 package fabricdaemon
 
 import (
@@ -141,7 +141,7 @@ type sweeps struct {
 	log             *slog.Logger
 }
 
-// run plays the rounds of a replay, with their evaluation. Once the program serves, it sweeps immediately and at this
+// run plays the rounds of a replay and evaluates them. Once the program serves, it sweeps immediately and then at the
 // host's phase of the interval, so that two exporters of one fabric do not sweep at the same time.
 func (s *sweeps) run(ctx context.Context, m *machine.Machine, d *serve.Daemon, sweep func() error) {
 	s.played <- m.PlayRounds(func() error {
@@ -199,7 +199,7 @@ func (f *Command) loadRules(
 	return j, nil
 }
 
-// readRules reads the rules, and adds what they read to the metrics of the rounds of a fabric.
+// readRules reads the rules, and adds the metrics that they need to those of the rounds of a fabric.
 func readRules(x *machine.Fabric, globs []string, books rulefiles.RunbookURL) (*rulefiles.Files, error) {
 	files, err := rulefiles.ReadFabric(globs, books)
 	if err != nil {
@@ -213,7 +213,7 @@ func readRules(x *machine.Fabric, globs []string, books rulefiles.RunbookURL) (*
 	return files, err
 }
 
-// run evaluates the rules from the first sweep on, or from an interval later: a sweep that does not end is a fault.
+// run evaluates the rules after the first sweep, or after one interval if that sweep has not ended, which is a fault.
 func (j ruleDaemon) run(ctx context.Context, swept <-chan struct{}) {
 	select {
 	case <-swept:
@@ -224,7 +224,7 @@ func (j ruleDaemon) run(ctx context.Context, swept <-chan struct{}) {
 	j.Daemon.Run(ctx)
 }
 
-// close closes the daemon. Rounds have ended.
+// close closes the daemon, after the last round has ended.
 func (j ruleDaemon) close() {
 	if j.Daemon != nil {
 		j.Daemon.Close()

@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// keeper saves what is known of a live fabric in the state directory.
+// keeper saves the known nodes and links of a live fabric in the state directory.
 type keeper struct {
 	file   *state.File[machine.FabricKept] // nil for a replay: nothing is saved
 	server *http.Server                    // of the control socket
@@ -35,7 +35,7 @@ func (f *Command) newKeeper(
 	return k, known, nil
 }
 
-// keep saves the state after each first sweep through a port that has not failed.
+// keep saves the state after the first successful sweep through each port.
 func (k *keeper) keep(x *machine.Fabric) {
 	if k.file == nil {
 		return

@@ -29,12 +29,12 @@ type pageCache struct {
 	host     string
 	interval time.Duration
 
-	mu   sync.Mutex // one makes it for all
+	mu   sync.Mutex // the first request makes it for all
 	kept *fabricpage.Fabric
-	of   moment // that it was made from
+	of   moment // of the data that it was made from
 }
 
-// moment identifies what a page is made from.
+// moment identifies the data of a page.
 type moment struct {
 	picture *fabric.Picture
 	round   *rounds.Picture // that was evaluated; nil: none
@@ -68,7 +68,7 @@ func (f *Command) newPages(swept *machine.Fabric, d *serve.Daemon) (*pageCache, 
 	}), Static: page.Static()}, nil
 }
 
-// makeFabric returns what the pages show, made once per sweep and evaluation, for all requests.
+// makeFabric returns the data of the pages, which is made once per sweep and evaluation for all requests.
 func (x *pageCache) makeFabric() *fabricpage.Fabric {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -82,7 +82,7 @@ func (x *pageCache) makeFabric() *fabricpage.Fabric {
 	return x.kept
 }
 
-// identify returns what identifies the data of large pages, without keeping the data in memory.
+// identify returns a value that identifies the data of large pages, without keeping the data in memory.
 func (x *pageCache) identify() any {
 	f := x.makeFabric()
 	return struct {

@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// TestFabricShown: what is shown is made once of each sweep, and kept no longer than it is the last.
+// TestFabricShown: the data of the pages is made once per sweep, and dropped with the next sweep.
 func TestFabricShown(t *testing.T) {
 	m := &fabric.Monitor{
 		Open:   func() (mad.Transport, error) { return nil, errors.New("no device") },

@@ -56,7 +56,7 @@ func (s *swappable) LinkState(ctx context.Context, netdev string) (host.LinkStat
 }
 
 // baselineRun is an exporter on three rails with transceivers, with a state directory. It has no socket: the time of a
-// bubble does not pass while something waits for a connection.
+// synctest bubble stands still while a goroutine waits for a connection.
 type baselineRun struct {
 	t       *testing.T
 	keeper  *keeper
@@ -94,14 +94,14 @@ func startBaselines(t *testing.T, modules *swappable, stateDir string) *baseline
 	return r
 }
 
-// run passes time in rounds a minute apart.
+// run lets time pass, with a round each minute.
 func (r *baselineRun) run(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Minute) {
 		r.samples = machines.Collect(r.t, r.sched)
 	}
 }
 
-// want compares the ports that have a baseline of received power, by the digits of their devices.
+// want checks which ports have a baseline of received power, by the digits of their devices.
 func (r *baselineRun) want(when, ports string) {
 	r.t.Helper()
 	got := ""
@@ -117,8 +117,8 @@ func (r *baselineRun) want(when, ports string) {
 	}
 }
 
-// TestBaselinesOutliveTheProgram: a baseline is learned in 5h, survives a restart and a damaged state file, and begins
-// anew with another transceiver, after it was unplugged, and by accept, each on its port only.
+// TestBaselinesOutliveTheProgram: a baseline forms in 5h and survives a restart and a damaged state file. Another
+// transceiver, unplugging it, and accept each begin the baseline of that port anew.
 func TestBaselinesOutliveTheProgram(t *testing.T) {
 	stateDir := filepath.Join(t.TempDir(), "state")
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestBaselinesOutliveTheProgram(t *testing.T) {
 			t.Errorf("the known links are lost: %q", was)
 		}
 		r.stop()
-		modules.swapped.Store("enp79s0np0") // while nothing watches
+		modules.swapped.Store("enp79s0np0") // while the exporter is not running
 		r = startBaselines(t, modules, stateDir)
 		r.run(3 * time.Minute)
 		r.want("another transceiver", "")

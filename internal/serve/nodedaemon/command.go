@@ -1,4 +1,5 @@
-// Package nodedaemon is the command serve, the daemon of a node: its page, saved state, maintenance, flight recorder.
+// Package nodedaemon implements the command serve, the daemon of a node: page, saved state, maintenance, flight
+// recorder.
 package nodedaemon
 
 import (
@@ -74,7 +75,7 @@ func (s *Command) check() error {
 // default of Go.
 const gcPercent = 25
 
-// sampleNothing ends the sampling of allocations, which only --web.pprof serves. The samples take 1 MiB.
+// sampleNothing stops the sampling of allocations, which only --web.pprof needs. The samples take 1 MiB.
 var sampleNothing = sync.OnceFunc(func() { runtime.MemProfileRate = 0 })
 
 // Run runs the command.
@@ -195,7 +196,7 @@ func (s *Command) Run(ctx context.Context, c *machine.Config, std command.Stream
 	})
 }
 
-// newHooks returns what the daemon of a node adds: captures of incidents, and answers of NCCL.
+// newHooks returns the hooks of the daemon of a node: captures of incidents, and answers of NCCL.
 func (s *Command) newHooks(
 	c *machine.Config, m *machine.Machine, flight *flightRecorder, log *slog.Logger,
 ) serve.Hooks {

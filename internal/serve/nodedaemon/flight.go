@@ -32,7 +32,7 @@ const (
 	// incidentFolder is the directory of incident captures below the state directory.
 	incidentFolder = "incidents"
 	incidentsKept  = 10
-	// incidentSame: an alert that fires again within this time is the same incident, also after a restart.
+	// incidentSame is the time within which an alert that fires again is the same incident, also after a restart.
 	incidentSame = time.Hour
 	// incidentNoted is the interval of saving that alerts are still firing.
 	incidentNoted = 10 * time.Minute
@@ -41,22 +41,22 @@ const (
 	incidentEvery  = 10 * time.Second
 	// incidentMax limits a capture in bytes: those of the largest known machines have 1 MiB.
 	incidentMax = 16 << 20
-	// incidentHistory is the range of the samples in a capture, historyMax the size of their text in bytes: an entry has 1
-	// MiB at most.
+	// incidentHistory is the range of the samples in a capture, historyMax the maximum size of their text in bytes: an
+	// entry has at most 1 MiB.
 	incidentHistory = 10 * time.Minute
 	historyMax      = 900 << 10
 )
 
-// flightRecorder keeps a capture of the host when an alert that drains it starts firing: after a reboot that is the
-// evidence. It has its own collectors and host access, and runs in the background, one capture at a time: neither
-// rounds nor scrapes wait for it. While such an alert is pending it reads a round after each one of the daemon, so that
-// the capture has the rounds before the alert fired.
+// flightRecorder keeps a capture of the host when an alert that drains it starts firing, as evidence after a reboot. It
+// has its own collectors and host access, and runs in the background, one capture at a time: neither rounds nor scrapes
+// wait for it. While such an alert is pending it reads a round after each one of the daemon, so that the capture has
+// the rounds before the alert fired.
 type flightRecorder struct {
 	file    *state.File[flightKept]
 	begin   func(ctx context.Context) (*machine.Recording, error)
 	history func(ctx context.Context, to time.Time) ([]byte, error)
 	site    func(*capture.Archive) error // adds the configuration
-	end     func() error                 // of what begin has opened
+	end     func() error                 // closes the resources of begin
 	log     *slog.Logger
 	wake    chan struct{}
 	steps   sync.WaitGroup
@@ -64,14 +64,14 @@ type flightRecorder struct {
 	session *machine.Recording // the following are of the goroutine that runs step
 	first   time.Time          // its first round
 	last    time.Time          // its last round
-	moved   time.Duration      // by rounds that it has dropped
+	moved   time.Duration      // by dropped rounds
 	noted   time.Time          // when the file was written last
 	unsaved bool               // it could not be
 
 	mu     sync.Mutex
 	at     time.Time             // of the last round of the daemon
 	armed  bool                  // an alert is pending
-	due    []alerting.Alert      // that have fired and are in no capture
+	due    []alerting.Alert      // that fire and are not in a capture yet
 	firing map[string]seenFiring // by labels
 	kept   []nodepage.Incident   // the newest first
 	state  rounds.FileState
@@ -84,7 +84,7 @@ type seenFiring struct {
 	Seen   time.Time         `json:"seen"`
 }
 
-// flightKept is the content of the state file beside the captures.
+// flightKept is the content of the state file in the directory of the captures.
 type flightKept struct {
 	Incidents []nodepage.Incident `json:"incidents"`
 	Firing    []seenFiring        `json:"firing"`
@@ -107,7 +107,7 @@ func newFlightRecorder(
 		return readHistory(ctx, d.Engine, to, d.Interval())
 	}
 	f.site = func(a *capture.Archive) error { return c.Site.Record(a, false) }
-	var own *machine.Machine // opened once: a read that does not return must not be repeated by the next capture
+	var own *machine.Machine // opened once, so that the next capture does not repeat a read that hangs
 	f.end = func() error {
 		if own == nil {
 			return nil
@@ -121,8 +121,8 @@ func newFlightRecorder(
 				return nil, err
 			}
 			own = &machine.Machine{Host: &opened.Host, Close: opened.Close}
-			own.GPUs, own.RTNL = m.GPUs, m.RTNL // shared: they serialize requests and can be released
-			own.Tracer = m.Tracer               // and it has seen registrations since the start
+			own.GPUs, own.RTNL = m.GPUs, m.RTNL // shared: they serialise requests, and GPUs can be released
+			own.Tracer = m.Tracer               // it has observed registrations since the start
 		}
 		known := memory.Data()
 		o := c.Options(own, expect.NewMemory(known))
@@ -153,7 +153,7 @@ func openFlight(ctx context.Context, dir string, log *slog.Logger) (*flightRecor
 		f.firing[labelsKey(s.Labels)] = s
 	}
 	left, err := filepath.Glob(filepath.Join(dir, command.Unfinished+"*"))
-	for _, name := range left { // of a process that was killed
+	for _, name := range left { // left by a process that was killed
 		err = errors.Join(err, os.Remove(name))
 	}
 	if err == nil {
@@ -179,7 +179,7 @@ func labelsKey(labels map[string]string) string {
 	return b.String()
 }
 
-// note takes the result of a round of the daemon. It does not block.
+// note receives the result of a round of the daemon. It does not block.
 func (f *flightRecorder) note(at time.Time, alerts []alerting.Alert) {
 	if f == nil {
 		return
@@ -211,7 +211,7 @@ func (f *flightRecorder) note(at time.Time, alerts []alerting.Alert) {
 	}
 }
 
-// start captures until ctx ends.
+// start runs the recorder until ctx ends.
 func (f *flightRecorder) start(ctx context.Context) {
 	if f == nil {
 		return
@@ -228,7 +228,7 @@ func (f *flightRecorder) start(ctx context.Context) {
 	})
 }
 
-// step reads a round if an alert is pending or firing, and keeps the capture if one fires.
+// step reads a round if an alert is pending or firing, and keeps the capture if an alert fires.
 func (f *flightRecorder) step(ctx context.Context) {
 	f.mu.Lock()
 	at, armed, due := f.at, f.armed, f.due

@@ -52,8 +52,8 @@ func newAlert(name string, s alerting.State) alerting.Alert {
 	return alerting.Alert{Name: name, State: s, Labels: map[string]string{"alertname": name, "drain": "evict"}}
 }
 
-// TestTenIncidents: of eleven incidents the newest ten are kept, also by the next run, which makes no other of what
-// still fires.
+// TestTenIncidents: of eleven incidents the newest ten are kept, also by the next run, which makes no further capture
+// of alerts that are still firing.
 func TestTenIncidents(t *testing.T) {
 	dir, t0 := filepath.Join(t.TempDir(), incidentFolder), time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	f, _ := newRecorder(t, dir)
@@ -92,8 +92,8 @@ func TestTenIncidents(t *testing.T) {
 	}
 }
 
-// TestSameIncident: an alert makes one capture for as long as it fires, another one when it fires again after an hour,
-// and several of one round share theirs.
+// TestSameIncident: an alert makes one capture while it fires, and another one if it fires again after an hour; several
+// alerts of one round share a capture.
 func TestSameIncident(t *testing.T) {
 	f, _ := newRecorder(t, filepath.Join(t.TempDir(), incidentFolder))
 	defer f.close()
@@ -125,8 +125,8 @@ func TestSameIncident(t *testing.T) {
 	}
 }
 
-// TestIncidentOnAFullDisk: it costs one line in the log and the metric, leaves nothing half written, and the next one
-// is kept again.
+// TestIncidentOnAFullDisk: a full disk is logged once and reported by the metric, no partial file is left, and the next
+// capture is kept again.
 func TestIncidentOnAFullDisk(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -157,7 +157,7 @@ func TestIncidentOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestIncidentThatCannotBeRead: what goes wrong in a capture costs that one.
+// TestIncidentThatCannotBeRead: an error in a capture costs that capture only.
 func TestIncidentThatCannotBeRead(t *testing.T) {
 	f, log := newRecorder(t, filepath.Join(t.TempDir(), incidentFolder))
 	defer f.close()
@@ -217,7 +217,7 @@ func TestCaptureHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// TestHistoryText: what has changed, a line a series, within bounds.
+// TestHistoryText: the series that have changed, one per line, up to the maximum size.
 func TestHistoryText(t *testing.T) {
 	t0 := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	at := func(values ...float64) (out []alerting.Point) {

@@ -49,8 +49,8 @@ func (g gpuRelease) release(ctx context.Context, d time.Duration, by string) err
 	return nil
 }
 
-// addHandlers adds the handlers on the control socket. They respond with the current release or null; to its end, with
-// what ended.
+// addHandlers adds the handlers for the control socket. They respond with the current release or null; a request to end
+// it gets the ended release.
 func (g gpuRelease) addHandlers(mux *http.ServeMux) {
 	control.Handle(mux, "GET "+control.GPUPath,
 		func(*http.Request) (*accel.GPURelease, error) { return g.gpus.GPUsReleased(), nil })

@@ -32,8 +32,8 @@ func (k *keeper) listenControl() (*http.Server, error) {
 	return control.Listen(k.file.Dir, mux, k.log)
 }
 
-// keeper saves the known links and devices of a live host in the state directory. Without one it keeps them for this
-// run.
+// keeper saves the known links and devices of a live host in the state directory. Without a state directory it keeps
+// them in memory.
 type keeper struct {
 	memory  *expect.Memory
 	planned *planned
@@ -97,7 +97,7 @@ func (k *keeper) start(ctx context.Context) {
 	}
 }
 
-// listen serves the control socket, with these commands too, as soon as the state directory is locked.
+// listen serves the control socket, with the handlers of commands, as soon as the state directory is locked.
 func (k *keeper) listen(commands ...func(*http.ServeMux)) {
 	k.commands = commands
 	if k.file == nil || !k.file.IsOpen() {
@@ -168,7 +168,7 @@ func (k *keeper) close() {
 	command.LogError(k.log, "cannot close the state directory", k.file.Close())
 }
 
-// plan returns what accept would discard.
+// plan returns the state that accept would discard.
 func (k *keeper) plan(_ context.Context, names []string) (control.Accepted, error) {
 	return newAnswer(k.memory.Accept(names, true))
 }

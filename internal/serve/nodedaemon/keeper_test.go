@@ -16,8 +16,8 @@ import (
 	"rdma_exporter/test/locked"
 )
 
-// TestStateThatCannotBeWritten: it is reported while it lasts, logged when it starts and when it ends, and written once
-// it can be.
+// TestStateThatCannotBeWritten: a write failure is reported while it lasts, and logged when it starts and when it ends;
+// the state is written once that is possible.
 func TestStateThatCannotBeWritten(t *testing.T) {
 	if !alone.Test(t) {
 		return

@@ -16,8 +16,8 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// maintenanceNoted is the interval of saving the uptime: after a boot without a clock, maintenance lasts longer by that
-// at most.
+// maintenanceNoted is the interval of saving the uptime. After a boot without a clock, maintenance is extended by at
+// most this time.
 const maintenanceNoted = time.Minute
 
 // planned is the announced maintenance of a live host.
@@ -33,7 +33,7 @@ type planned struct {
 	kept maintenance.Announcement // zero: none
 }
 
-// newPlanned returns no maintenance. Nothing can be announced before open.
+// newPlanned returns a planned without maintenance. Nothing can be announced before open.
 func newPlanned(dir string, clock func() maintenance.Clock, log *slog.Logger) *planned {
 	return &planned{clock: clock, log: log, file: &state.File[maintenance.Announcement]{
 		Dir: dir, Log: log, Lost: "cannot write the maintenance state", Well: "writing the maintenance state works again",
@@ -118,8 +118,8 @@ func (p *planned) close() {
 	command.LogError(p.log, "cannot close the maintenance directory", p.file.Close())
 }
 
-// addHandlers adds the handlers on the control socket. They respond with the current maintenance or null; to its end,
-// with what ended.
+// addHandlers adds the handlers for the control socket. They respond with the current maintenance or null; a request to
+// end it gets the ended maintenance.
 func (p *planned) addHandlers(mux *http.ServeMux) {
 	control.Handle(mux, "GET "+control.MaintenancePath, func(*http.Request) (*maintenance.Notice, error) {
 		n, _ := p.currentNotice()

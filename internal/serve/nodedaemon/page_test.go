@@ -6,7 +6,7 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// TestPageReadsNothing: while rules are evaluated the page shows the round that they saw, and asks for no other.
+// TestPageReadsNothing: with rules the page shows the last evaluated round, and starts no collection.
 func TestPageReadsNothing(t *testing.T) {
 	var last *rounds.Picture
 	x := &pageCache{last: func() *rounds.Picture { return last }} // without a scheduler that could collect

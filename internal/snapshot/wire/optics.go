@@ -43,8 +43,8 @@ type Cage struct {
 	First string
 }
 
-// States returns the states of the cage, and those that its module reports. A cage that is not read, or not supported
-// by the driver, has none.
+// States returns the states of the cage and of its module. A cage that is not read, or not supported by the driver, has
+// none.
 func (c *Cage) States() (out []string) {
 	if c.State == CageUnread || c.State == CageUnsupported {
 		return nil

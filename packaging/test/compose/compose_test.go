@@ -112,7 +112,7 @@ func TestExporter(t *testing.T) {
 	}
 }
 
-// volume returns how a volume is mounted in a service.
+// volume returns the mount of a volume in a service.
 func volume(t *testing.T, s types.ServiceConfig, source string) types.ServiceVolumeConfig {
 	t.Helper()
 	for _, v := range s.Volumes {

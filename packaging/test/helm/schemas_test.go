@@ -149,7 +149,7 @@ func closeSchema(schema any) {
 	}
 }
 
-// schemaProblems returns what the schemas of a kind find in an object.
+// schemaProblems returns the errors of an object by the schemas of its kind.
 func schemaProblems(kind, text string) (out []error) {
 	all, err := schemas()
 	if err != nil {

@@ -42,7 +42,7 @@ func typed(kind string, value any, text string) (into any, problems []error) {
 	return into, slices.Concat(problems, schemaProblems(kind, text), enumProblems("", reflect.ValueOf(into)))
 }
 
-// object returns what a document, which has to be right, says.
+// object returns the object in a document, which has to be valid.
 func object(t *testing.T, d document) any {
 	t.Helper()
 	var m struct {

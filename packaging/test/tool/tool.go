@@ -66,7 +66,7 @@ func Rules(t testing.TB, text []byte) (out []Rule) {
 	return out
 }
 
-// Tuned returns the rules that the program writes with a file of changes: those of nodes, then the central ones.
+// Tuned returns the rules that the program writes with a file of changes: node rules first, then central rules.
 func Tuned(t testing.TB, program, tuning string) (out []Rule) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tune.yml")
