@@ -25,7 +25,7 @@ type told struct {
 	texts map[string]string
 }
 
-// annotations returns those of an alert, with the texts that are told. e.mu is held.
+// annotations returns the annotations of an alert, with the texts made in Go. e.mu is held.
 func (e *Engine) annotations(a *rules.Alert) labels.Labels {
 	texts := e.told[a.Labels.Hash()].texts
 	if len(texts) == 0 {

@@ -79,7 +79,7 @@ var advices = map[Reason]struct{ words, remedy string }{
 	OtherQuiet:      {"the process has no RDMA device open, and no interface without RDMA is busy", ""},
 }
 
-// Reasons returns those of transports only, sorted.
+// Reasons returns the reasons that only transports have, sorted.
 func Reasons() []Reason { return slices.Sorted(maps.Keys(advices)) }
 
 // Words returns the reason as a sentence without a full stop. r may also be the reason of a verdict, gdr.Reason.
