@@ -30,7 +30,7 @@ func (f *boards) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 
 // TestIdentityIsReadByOne: one collector reads what a device is, for all, and a failure is reported for the device.
 func TestIdentityIsReadByOne(t *testing.T) {
-	h := played.Machine(t, collectortest.PcieTree("-- sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/"+
+	h := played.Machine(t, collectortest.PCIeTree("-- sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/"+
 		"0000:18:00.0/infiniband/mlx5_0/board_id !EIO --\n"))
 	files := &boards{Files: h.Files}
 	h.Files = files

@@ -67,7 +67,7 @@ func BenchmarkRound(b *testing.B) {
 		}
 	}
 	put("proc/uptime", "1000.00 2000.00")
-	opened, err := live.OpenLive(rooted.Paths{
+	opened, err := live.Open(rooted.Paths{
 		RootFS: dir, Sys: filepath.Join(dir, "sys"), Proc: filepath.Join(dir, "proc"),
 	})
 	if err != nil {

@@ -109,7 +109,7 @@ func Collect(
 // FakeGPUs is a host access to GPUs.
 type FakeGPUs struct {
 	nvml.NoNVML
-	Nvml     accel.NVML
+	NVML     accel.NVML
 	Errs     []error
 	Err      error
 	Takes    atomic.Int64 // nanoseconds, a reading
@@ -130,7 +130,7 @@ func (f *FakeGPUs) ReadGPUs(_ context.Context, full bool) (accel.NVML, []error, 
 	f.Reads.Add(1)
 	f.Full.Store(full)
 	time.Sleep(time.Duration(f.Takes.Load()))
-	return f.Nvml, f.Errs, f.Err
+	return f.NVML, f.Errs, f.Err
 }
 
 func (f *FakeGPUs) WatchGPUs(ctx context.Context) error {
@@ -185,13 +185,13 @@ func EthTree(device, netdev string) string {
 	return b.String()
 }
 
-// PcieTree returns a device behind one switch. extra adds or replaces files.
-func PcieTree(extra string) string {
-	return PcieChain(extra, "0000:15:01.0", "0000:16:00.0", "0000:17:00.0", "0000:18:00.0")
+// PCIeTree returns a device behind one switch. extra adds or replaces files.
+func PCIeTree(extra string) string {
+	return PCIeChain(extra, "0000:15:01.0", "0000:16:00.0", "0000:17:00.0", "0000:18:00.0")
 }
 
-// PcieChain returns a device at the end of a chain of functions.
-func PcieChain(extra string, chain ...string) string {
+// PCIeChain returns a device at the end of a chain of functions.
+func PCIeChain(extra string, chain ...string) string {
 	var b strings.Builder
 	dir := "sys/devices/pci0000:15"
 	for _, address := range chain {
@@ -248,7 +248,7 @@ type Agents struct {
 	host.Subnet
 	mu                             sync.Mutex
 	counters                       func(device string, a *host.Agent) (host.IBCounters, error)
-	Fec                            func(device string, a *host.Agent) (host.IBFEC, error) // nil: not supported
+	OfFEC                          func(device string, a *host.Agent) (host.IBFEC, error) // nil: not supported
 	Settings                       func() (host.IBPortSettings, error)                    // nil: nothing is known
 	asked, AskedFEC, AskedSettings int
 }
@@ -256,7 +256,7 @@ type Agents struct {
 func (s *Agents) PortFEC(_ context.Context, device string, _ int, a *host.Agent) (host.IBFEC, error) {
 	s.mu.Lock()
 	s.AskedFEC++
-	answer := s.Fec
+	answer := s.OfFEC
 	s.mu.Unlock()
 	if answer == nil {
 		return host.IBFEC{}, nil

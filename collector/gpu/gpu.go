@@ -57,8 +57,8 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 	issues := c.find(ctx, h)
 	known := c.see(r)
 	section.Ignored, section.AMD = c.ignored(known), c.amd
-	section.NVML, section.Age = r.Nvml, max(0, h.Now().Sub(r.At))
-	section.GPUs = slices.Clone(r.Nvml.GPUs) // the reading is shared
+	section.NVML, section.Age = r.NVML, max(0, h.Now().Sub(r.At))
+	section.GPUs = slices.Clone(r.NVML.GPUs) // the reading is shared
 	n.Devices = append(n.Devices, reading.Ended("", r.Failed()))
 	n.Issues = append(n.Issues, r.Issues(section.Released != nil)...)
 	if r.Err == nil {
@@ -75,8 +75,8 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 func (c *gpu) see(r *shared.GPUReading) []expect.GPURecord {
 	listed := recordsOf(c.amd)
 	if r.Err == nil {
-		for i := range r.Nvml.GPUs {
-			g := &r.Nvml.GPUs[i]
+		for i := range r.NVML.GPUs {
+			g := &r.NVML.GPUs[i]
 			listed = append(listed, expect.GPURecord{Index: g.Index, UUID: g.UUID, PCIAddress: g.PCIAddress})
 		}
 	}

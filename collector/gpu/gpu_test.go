@@ -63,7 +63,7 @@ func gpuRounds(
 }
 
 func TestGPUModes(t *testing.T) {
-	f := &collectortest.FakeGPUs{Nvml: accel.NVML{Driver: "580.95.05", CUDA: "13.0", GPUs: []accel.GPU{h200(0)}}}
+	f := &collectortest.FakeGPUs{NVML: accel.NVML{Driver: "580.95.05", CUDA: "13.0", GPUs: []accel.GPU{h200(0)}}}
 	fabric := []string{
 		`rdma_gpu_driver_info{cuda_version="13.0",version="580.95.05"} 1`,
 		`rdma_gpu_fabric_state{UUID="GPU-0",gpu="0",state="completed"} 1`,
@@ -123,8 +123,8 @@ func TestGPUIsRead(t *testing.T) {
 		{"a library that cannot be used", &collectortest.FakeGPUs{Err: syscall.ELIBACC}, "[io]", 0, false},
 		{"built without cgo", &collectortest.FakeGPUs{Err: syscall.EOPNOTSUPP}, "[unsupported]", 0, false},
 		{"released", &collectortest.FakeGPUs{Err: syscall.EBUSY, Released: &accel.GPURelease{Left: time.Minute}}, "[]", 2, false},
-		{"a GPU that is lost", &collectortest.FakeGPUs{Nvml: accel.NVML{Driver: "1", GPUs: []accel.GPU{h200(0)}}, Errs: []error{syscall.ENODEV}}, "[gone gone]", 1 + 1 + 1 + 8, false},
-		{"a call that does not return", &collectortest.FakeGPUs{Nvml: accel.NVML{Driver: "1"}, Errs: []error{access.ErrStuck}}, "[stuck gone gone]", 4, true},
+		{"a GPU that is lost", &collectortest.FakeGPUs{NVML: accel.NVML{Driver: "1", GPUs: []accel.GPU{h200(0)}}, Errs: []error{syscall.ENODEV}}, "[gone gone]", 1 + 1 + 1 + 8, false},
+		{"a call that does not return", &collectortest.FakeGPUs{NVML: accel.NVML{Driver: "1"}, Errs: []error{access.ErrStuck}}, "[stuck gone gone]", 4, true},
 		{"a reading that does not return", collectortest.SlowGPUs(time.Minute), "[stuck]", 0, true},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestGPUIsRead(t *testing.T) {
 
 // TestGPUHidden: a GPU in the PCI tree that NVML does not list is reported.
 func TestGPUHidden(t *testing.T) {
-	f := &collectortest.FakeGPUs{Nvml: accel.NVML{Driver: "1", GPUs: []accel.GPU{h200(0)}}}
+	f := &collectortest.FakeGPUs{NVML: accel.NVML{Driver: "1", GPUs: []accel.GPU{h200(0)}}}
 	c, h, _ := gpuRounds(t, shared.Options{}, f, "0000:1b:00.0", "0000:43:00.0")
 	n, samples := collectortest.Collect(t, h, c.Descs, c.Read, c.Emit)
 	if !slices.Contains(samples, `rdma_gpu_hidden{pci_bus_id="0000:43:00.0"} 1`) || len(n.Issues) != 1 ||
@@ -168,7 +168,7 @@ func TestGPUHidden(t *testing.T) {
 
 // TestGPUIgnored: an ignored GPU stays ignored while it does not answer, and while GPUs are released.
 func TestGPUIgnored(t *testing.T) {
-	f := &collectortest.FakeGPUs{Nvml: accel.NVML{Driver: "1", GPUs: []accel.GPU{h200(0), h200(1)}}}
+	f := &collectortest.FakeGPUs{NVML: accel.NVML{Driver: "1", GPUs: []accel.GPU{h200(0), h200(1)}}}
 	conf, err := site.Parse([]byte("ignore: [match: {gpu: GPU-1}]"))
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestGPUIgnored(t *testing.T) {
 	store.Replace(conf)
 	c, h, g := gpuRounds(t, shared.Options{Site: &store}, f, "0000:1b:00.0", "0000:1c:00.0")
 	for _, change := range []func(){
-		func() {}, func() { f.Nvml.GPUs = f.Nvml.GPUs[:1] }, func() { f.Released = &accel.GPURelease{Left: time.Minute} },
+		func() {}, func() { f.NVML.GPUs = f.NVML.GPUs[:1] }, func() { f.Released = &accel.GPURelease{Left: time.Minute} },
 	} {
 		change()
 		g.Last = nil
@@ -191,7 +191,7 @@ func TestGPUIgnored(t *testing.T) {
 		if want := []string{`rdma_gpu_ignored{UUID="GPU-1",gpu="1"} 1`}; !slices.Equal(got, want) {
 			t.Errorf("%q", got)
 		}
-		f.Nvml.GPUs = f.Nvml.GPUs[:1]
+		f.NVML.GPUs = f.NVML.GPUs[:1]
 	}
 }
 
@@ -223,7 +223,7 @@ func TestGPUsAreReadOnceInARound(t *testing.T) {
 func TestGPUsAreReadInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := collectortest.SlowGPUs(2 * time.Second)
-		f.Nvml = accel.NVML{Driver: "1", GPUs: []accel.GPU{h200(0)}}
+		f.NVML = accel.NVML{Driver: "1", GPUs: []accel.GPU{h200(0)}}
 		c, h, _ := gpuRounds(t, shared.Options{GPUInterval: 15 * time.Second}, f, "0000:1b:00.0")
 		ctx, cancel := context.WithCancel(t.Context())
 		var run sync.WaitGroup

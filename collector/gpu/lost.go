@@ -24,12 +24,12 @@ var gpuLost = metric.Of("rdma_gpu_info", metric.Beside("rdma_gpu_info", metric.H
 func lostNVIDIA(
 	known []expect.GPURecord, r *shared.GPUReading, functions []accel.GPUFunction,
 ) (out []accel.LostGPU) {
-	if r.Nvml.Count == nil && len(r.Errs) > 0 || access.Unanswered(r.Failed()) {
+	if r.NVML.Count == nil && len(r.Errs) > 0 || access.Unanswered(r.Failed()) {
 		return nil
 	}
 	listed, before := map[string]bool{}, map[string]bool{}
-	for i := range r.Nvml.GPUs {
-		listed[r.Nvml.GPUs[i].PCIAddress] = true
+	for i := range r.NVML.GPUs {
+		listed[r.NVML.GPUs[i].PCIAddress] = true
 	}
 	onBus := map[string]accel.GPUFunction{}
 	for _, f := range functions {
@@ -54,7 +54,7 @@ func lostNVIDIA(
 			GPUName: nameOf(g), PCIAddress: g.PCIAddress, Reason: reason,
 		})
 	}
-	counted := r.Nvml.Count != nil && *r.Nvml.Count > uint64(len(r.Nvml.GPUs))
+	counted := r.NVML.Count != nil && *r.NVML.Count > uint64(len(r.NVML.GPUs))
 	bound := slices.ContainsFunc(functions, func(f accel.GPUFunction) bool { return f.Driver == driverNVIDIA })
 	for _, f := range functions {
 		l := accel.LostGPU{PCIAddress: f.PCIAddress}

@@ -36,7 +36,7 @@ func TestLostGPUs(t *testing.T) {
 		"without a driver":                    {nil, 1, other("", false), nil, "[{{ } 0000:2b:00.0 no_driver}]"},
 		"the PCI tree is not readable":        {before, 1, nil, nil, "[{{1 GPU-b} 0000:2b:00.0 hidden}]"},
 	} {
-		r := &shared.GPUReading{Nvml: accel.NVML{Count: &c.count, GPUs: []accel.GPU{{PCIAddress: a}}}, Errs: c.errs}
+		r := &shared.GPUReading{NVML: accel.NVML{Count: &c.count, GPUs: []accel.GPU{{PCIAddress: a}}}, Errs: c.errs}
 		var got []string
 		for _, l := range lostNVIDIA(c.known, r, c.functions) {
 			got = append(got, fmt.Sprint(l))
@@ -86,7 +86,7 @@ func TestGPUsAreKnown(t *testing.T) {
 	}}
 	nvml := accel.NVML{GPUs: []accel.GPU{{Index: 3, UUID: "GPU-c", PCIAddress: "0000:1b:00.0"}}}
 	const want = "[{3 GPU-c 0000:1b:00.0 } {0 a 0000:05:00.0 amdgpu}]"
-	if got := fmt.Sprint(c.see(&shared.GPUReading{Nvml: nvml})); got != want {
+	if got := fmt.Sprint(c.see(&shared.GPUReading{NVML: nvml})); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	c.amd = nil

@@ -146,7 +146,7 @@ func (c *gpuDirect) read(
 	machine.facts.Devices = len(roster.Names)
 	if nvml := c.gpus.Latest(ctx, h); len(gpus) > 0 && nvml != nil {
 		for i := range gpus {
-			gpus[i].applyNVML(nvml.Nvml.GPUs)
+			gpus[i].applyNVML(nvml.NVML.GPUs)
 		}
 	}
 	c.jobs.update(ctx, h, n, roster.Names, gpus, devices)

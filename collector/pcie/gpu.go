@@ -63,7 +63,7 @@ func (c *pcie) gpuPaths(ctx context.Context, h *host.Host) (out gpuPaths) {
 	out = gpuPaths{slices.Clone(c.ways.found), issues}
 	if last := c.gpus.Latest(ctx, h); last != nil {
 		for i := range out.paths {
-			nameGPU(&out.paths[i], last.Nvml.GPUs)
+			nameGPU(&out.paths[i], last.NVML.GPUs)
 		}
 	}
 	return out

@@ -33,7 +33,7 @@ func TestLinksOfGPUs(t *testing.T) {
 		alone   = "sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0"
 		coupled = "sys/devices/pci0009:00/0009:00:00.0/0009:01:00.0"
 	)
-	entries := collectortest.PcieTree("")
+	entries := collectortest.PCIeTree("")
 	for _, g := range []string{beside, alone, coupled} {
 		up := g[:strings.LastIndexByte(g, '/')]
 		entries += pcieFunction(up, 8) + pcieFunction(g, 8) + "-- " + g + "/vendor --\n0x10de\n"
@@ -42,7 +42,7 @@ func TestLinksOfGPUs(t *testing.T) {
 	entries += "-- proc/driver/nvidia/gpus/0000:21:00.0/information --\nModel: \t\t NVIDIA H200\nGPU UUID: \t GPU-b\n"
 	h := played.Machine(t, entries)
 	h.GPUs = &collectortest.FakeGPUs{
-		Nvml: accel.NVML{GPUs: []accel.GPU{{Index: 7, UUID: "GPU-a", PCIAddress: "0000:19:00.0"}}},
+		NVML: accel.NVML{GPUs: []accel.GPU{{Index: 7, UUID: "GPU-a", PCIAddress: "0000:19:00.0"}}},
 	}
 	last := &shared.LastRound{}
 	last.Begin()
@@ -88,7 +88,7 @@ func TestLinksOfGPUs(t *testing.T) {
 // TestStuckGPU: a hung NVML costs no device its links.
 func TestStuckGPU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := played.Machine(t, collectortest.PcieTree(""))
+		h := played.Machine(t, collectortest.PCIeTree(""))
 		h.GPUs, h.Now = collectortest.SlowGPUs(time.Minute), time.Now
 		last := &shared.LastRound{}
 		last.Begin()
@@ -106,7 +106,7 @@ func TestStuckGPU(t *testing.T) {
 // TestPanicOfGPUPaths: without LastRound there is no source of GPUs.
 func TestPanicOfGPUPaths(t *testing.T) {
 	c := New(&shared.State{Devices: shared.NewRoster(shared.Options{})})
-	n, _ := collectortest.Collect(t, played.Machine(t, collectortest.PcieTree("")), c.Descs, c.Read, c.Emit)
+	n, _ := collectortest.Collect(t, played.Machine(t, collectortest.PCIeTree("")), c.Descs, c.Read, c.Emit)
 	if len(n.Issues) != 1 || n.Issues[0].Reason != string(access.Panic) || len(n.PCIe.Devices) == 0 {
 		t.Errorf("%v", n.Issues)
 	}

@@ -25,7 +25,7 @@ func TestPCIePath(t *testing.T) {
 		{"a width that is text", "-- " + nic + "/current_link_width --\nx16\n", 32e9, 0, "none", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := collectortest.ReaderOf(t, collectortest.PcieTree(c.extra))
+			r := collectortest.ReaderOf(t, collectortest.PCIeTree(c.extra))
 			got, ok := readPCIePath(r, collectortest.DeviceOf(t, r, shared.NewRoster(shared.Options{}).Of))
 			if !ok || len(got.Hops) != 4 {
 				t.Fatalf("%+v %v", got, ok)
@@ -41,7 +41,7 @@ func TestPCIePath(t *testing.T) {
 		})
 	}
 	for name, tree := range map[string]string{
-		"a virtual function": collectortest.PcieTree("-- " + nic + "/physfn -> ../0000:18:00.1 --\n"),
+		"a virtual function": collectortest.PCIeTree("-- " + nic + "/physfn -> ../0000:18:00.1 --\n"),
 		"a software device":  "-- sys/class/infiniband/mlx5_0/parent --\neth0\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestPCIeFatal(t *testing.T) {
 		{"below it only", "-- " + root + "0000:18:00.0/aer_rootport_total_err_fatal --\n7\n", "none", 0}, // in no kernel
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := collectortest.ReaderOf(t, collectortest.PcieChain(c.extra, "0000:15:01.0", "0000:18:00.0"))
+			r := collectortest.ReaderOf(t, collectortest.PCIeChain(c.extra, "0000:15:01.0", "0000:18:00.0"))
 			got, _ := readPCIePath(r, collectortest.DeviceOf(t, r, shared.NewRoster(shared.Options{}).Of))
 			fatal := "none"
 			if n := got.Hops[0].AER.Fatal; n != nil {
@@ -81,7 +81,7 @@ func TestPCIeFatal(t *testing.T) {
 			}
 		})
 	}
-	r := collectortest.ReaderOf(t, collectortest.PcieTree(reported+"3\n"))
+	r := collectortest.ReaderOf(t, collectortest.PCIeTree(reported+"3\n"))
 	got, _ := readPCIePath(r, collectortest.DeviceOf(t, r, shared.NewRoster(shared.Options{}).Of))
 	if n := got.Hops[0].AER.Fatal; n != nil {
 		t.Errorf("%d of anything below a switch", *n)

@@ -28,7 +28,7 @@ func TestSensors(t *testing.T) {
 		{"none", "", "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := collectortest.ReaderOf(t, collectortest.PcieTree(c.files))
+			r := collectortest.ReaderOf(t, collectortest.PCIeTree(c.files))
 			st := &sensorState{}
 			st.read(r, collectortest.DeviceOf(t, r, shared.NewRoster(shared.Options{}).Of))
 			var got []string

@@ -41,7 +41,7 @@ func BenchmarkReadSetup(b *testing.B) {
 			put(fmt.Sprintf("sys/kernel/irq/%d/per_cpu_count", 64*d+i), counts)
 		}
 	}
-	opened, err := live.OpenLive(rooted.Paths{
+	opened, err := live.Open(rooted.Paths{
 		RootFS: dir, Sys: filepath.Join(dir, "sys"), Proc: filepath.Join(dir, "proc"),
 	})
 	if err != nil {

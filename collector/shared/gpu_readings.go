@@ -25,7 +25,7 @@ const (
 // GPUReading is one read of NVML.
 type GPUReading struct {
 	At   time.Time
-	Nvml accel.NVML
+	NVML accel.NVML
 	Errs []error // each for a missing GPU or value
 	Err  error   // no data at all
 }
@@ -79,7 +79,7 @@ func (g *GPUReadings) read(ctx context.Context, h *host.Host) *GPUReading {
 	defer cancel()
 	start := time.Now()
 	r := &GPUReading{}
-	r.Nvml, r.Errs, r.Err = h.GPUs.ReadGPUs(ctx, g.Full)
+	r.NVML, r.Errs, r.Err = h.GPUs.ReadGPUs(ctx, g.Full)
 	if r.Err == nil { // else nothing was asked
 		h.Meter.Begin(source.NVML, source.NVML.Lock(), 1)
 		h.Meter.Spend(source.NVML, source.NVML.Lock(), time.Since(start))

@@ -42,7 +42,7 @@ const permissionDenied = "rdma_scrape_permission_denied{source="
 // minutes returns the metrics of a host whose clock is a minute later in each collection.
 func minutes(t *testing.T, paths rooted.Paths) (after func(minutes int) map[string]string) {
 	t.Helper()
-	l, err := live.OpenLive(paths)
+	l, err := live.Open(paths)
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
 	now := time.Now()

@@ -26,7 +26,7 @@ func TestWhetherNCCLIsAsked(t *testing.T) {
 		must(t, os.Symlink(target, filepath.Join(dir, "proc", path, "ns/net")))
 	}
 	must(t, os.MkdirAll(filepath.Join(dir, "sys"), 0o755))
-	l, err := live.OpenLive(rooted.Paths{RootFS: dir})
+	l, err := live.Open(rooted.Paths{RootFS: dir})
 	must(t, err)
 	defer l.Close()
 	type process = accel.Process

@@ -91,7 +91,7 @@ func (w *Watch) Note(ctx context.Context, n *snapshot.Node, alerts []alerting.Al
 
 // ask is empty without an answer, which is logged.
 func (w *Watch) ask(ctx context.Context, r *Row) string {
-	opened, err := live.OpenLive(w.paths)
+	opened, err := live.Open(w.paths)
 	if err != nil {
 		w.log.Warn("cannot ask NCCL", "job", r.Key(), "err", err)
 		return ""

@@ -78,7 +78,7 @@ func (c *Config) Open(last time.Time) (*Machine, error) {
 
 func (c *Config) openMachine(last time.Time) (*Machine, error) {
 	if c.Replay == "" {
-		l, err := live.OpenLive(c.Paths)
+		l, err := live.Open(c.Paths)
 		if err != nil {
 			return nil, err
 		}

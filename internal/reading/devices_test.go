@@ -119,7 +119,7 @@ func TestDeviceReplacedDuringTheRead(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(root, "proc"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			opened, err := live.OpenLive(rooted.Paths{RootFS: root})
+			opened, err := live.Open(rooted.Paths{RootFS: root})
 			if err != nil {
 				t.Fatal(err)
 			}

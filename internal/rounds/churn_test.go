@@ -145,7 +145,7 @@ func (b *bay) exchange(t *testing.T, between func()) {
 
 // scheduler returns a scheduler that reads the machine as the program does; files may wrap its file access.
 func (b *bay) scheduler(t *testing.T, files func(host.Files) host.Files) (*rounds.Scheduler, *live.Live) {
-	l, err := live.OpenLive(rooted.Paths{RootFS: b.dir})
+	l, err := live.Open(rooted.Paths{RootFS: b.dir})
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
 	l.Host.Files = files(l.Host.Files)
@@ -315,7 +315,7 @@ func less(a, b []string) (out []string) {
 // of another one has none of its values.
 func TestNetdevRenamed(t *testing.T) {
 	dir := machines.TreeIn(t, "/dev/shm", "hgx-h200-roce")
-	l, err := live.OpenLive(rooted.Paths{RootFS: dir})
+	l, err := live.Open(rooted.Paths{RootFS: dir})
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
 	s := rounds.New(context.WithoutCancel(t.Context()), rounds.Options{

@@ -36,7 +36,7 @@ func TreeIn(t *testing.T, scratch, name string) string {
 // Live returns a scheduler over a real tree.
 func Live(t *testing.T, dir string, timeout time.Duration) *rounds.Scheduler {
 	t.Helper()
-	l, err := live.OpenLive(rooted.Paths{RootFS: dir})
+	l, err := live.Open(rooted.Paths{RootFS: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

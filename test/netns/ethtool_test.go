@@ -24,7 +24,7 @@ const (
 func ethtoolHost(t *testing.T) *live.Live {
 	t.Helper()
 	root := tree(t, "lo")
-	opened, err := live.OpenLive(rooted.Paths{RootFS: root, Sys: filepath.Join(root, "sysfs")})
+	opened, err := live.Open(rooted.Paths{RootFS: root, Sys: filepath.Join(root, "sysfs")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ type watch struct {
 
 func newWatch(t *testing.T, netdev string, buffer int, gate chan struct{}) *watch {
 	t.Helper()
-	opened, err := live.OpenLive(rooted.Paths{RootFS: tree(t, netdev)})
+	opened, err := live.Open(rooted.Paths{RootFS: tree(t, netdev)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ type listener struct {
 
 func newListener(t *testing.T, netdev string) *listener {
 	t.Helper()
-	opened, err := live.OpenLive(rooted.Paths{RootFS: tree(t, netdev)})
+	opened, err := live.Open(rooted.Paths{RootFS: tree(t, netdev)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func TestOwnFEC(t *testing.T) {
 		broken := func(string, *host.Agent) (host.IBFEC, error) {
 			return host.IBFEC{}, &access.Error{Op: "query", Path: "LID 17", Err: syscall.EIO}
 		}
-		a.answers.Fec = works
+		a.answers.OfFEC = works
 		for i, step := range []struct {
 			wait   time.Duration
 			fec    func(string, *host.Agent) (host.IBFEC, error)
@@ -81,7 +81,7 @@ func TestOwnFEC(t *testing.T) {
 			{2 * time.Minute, works, 4, "3", false},
 		} {
 			time.Sleep(step.wait)
-			a.answers.Fec = step.fec
+			a.answers.OfFEC = step.fec
 			out := a.read(t)
 			served := ""
 			if a.last.FEC != nil {

@@ -36,7 +36,7 @@ func TestNetworkdRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	machine, err := live.OpenLive(rooted.Paths{RootFS: dir})
+	machine, err := live.Open(rooted.Paths{RootFS: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

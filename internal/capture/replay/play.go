@@ -81,7 +81,7 @@ func (p *Player) unpack() (err error) {
 	if p.root, err = os.OpenRoot(p.folder); err != nil {
 		return err
 	}
-	if p.live, err = live.OpenLive(rooted.Paths{RootFS: p.folder}); err != nil {
+	if p.live, err = live.Open(rooted.Paths{RootFS: p.folder}); err != nil {
 		return err
 	}
 	return p.Seek(p.base)

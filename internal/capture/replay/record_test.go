@@ -183,7 +183,7 @@ func TestLinksThatLeadOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	files, err := live.OpenLive(rooted.Paths{Sys: dir, Proc: dir, RootFS: dir})
+	files, err := live.Open(rooted.Paths{Sys: dir, Proc: dir, RootFS: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func (k *Check) port() string {
 
 // trusted returns why the listener on the exporter's port cannot be trusted.
 func trusted(paths rooted.Paths, port string) error {
-	opened, err := live.OpenLive(paths)
+	opened, err := live.Open(paths)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (j *Job) readDumps(ctx context.Context, c *machine.Config, out *JobReport) 
 	if j.dumps == "" {
 		return nil
 	}
-	opened, err := live.OpenLive(c.Paths)
+	opened, err := live.Open(c.Paths)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (j *Job) askNCCL(ctx context.Context, c *machine.Config, out *JobReport) er
 		}
 		return nil
 	}
-	opened, err := live.OpenLive(c.Paths)
+	opened, err := live.Open(c.Paths)
 	if err != nil {
 		return err
 	}

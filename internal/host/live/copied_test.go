@@ -13,7 +13,7 @@ import (
 func TestCopiedTree(t *testing.T) {
 	dir, _ := hosttest.Machine(t)
 	for _, socket := range []string{"", "kubelet.sock"} {
-		l, err := OpenLive(rooted.Paths{RootFS: dir, PodResources: socket})
+		l, err := Open(rooted.Paths{RootFS: dir, PodResources: socket})
 		if err != nil {
 			t.Fatal(err)
 		}

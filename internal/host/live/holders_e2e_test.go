@@ -18,7 +18,7 @@ func TestHoldersInGuest(t *testing.T) {
 	if err != nil {
 		t.Fatalf("RDMA_HOLDER_PID: %v: test/kernel runs this", err)
 	}
-	l, err := OpenLive(rooted.Paths{})
+	l, err := Open(rooted.Paths{})
 	if err != nil {
 		t.Fatal(err)
 	}

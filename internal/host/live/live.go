@@ -29,8 +29,8 @@ type Live struct {
 	log  *kmsg.Kmsg
 }
 
-// OpenLive opens the trees, and netlink if the sys tree is that of the running kernel: a copied tree has only files.
-func OpenLive(p rooted.Paths) (*Live, error) {
+// Open opens the trees, and netlink if the sys tree is that of the running kernel: a copied tree has only files.
+func Open(p rooted.Paths) (*Live, error) {
 	t, err := rooted.Open(p)
 	if err != nil {
 		return nil, err

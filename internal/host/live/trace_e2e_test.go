@@ -46,7 +46,7 @@ func TestProgramsInGuest(t *testing.T) {
 
 // TestTraceHere attaches the programs on this host. One that cannot says why in one line, and is not asked again.
 func TestTraceHere(t *testing.T) {
-	h, err := OpenLive(rooted.Paths{Sys: "/sys", Proc: "/proc"})
+	h, err := Open(rooted.Paths{Sys: "/sys", Proc: "/proc"})
 	if err != nil {
 		t.Fatal(err)
 	}

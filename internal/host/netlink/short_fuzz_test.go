@@ -20,7 +20,7 @@ func FuzzShortReplies(f *testing.F) {
 	f.Add(Attr(DCBApp, U8(5)))
 	f.Add(Attr(DCBAppDCB, U8(255)))
 	f.Add(Reporter(ReporterName("fw")))
-	f.Add(make([]byte, umad.UmadHeader+mad.Size))
+	f.Add(make([]byte, umad.HeaderSize+mad.Size))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ParseLinkState(b)
 		if n := len(ParseTrust(b)); n > len(b)/unix.NLA_HDRLEN {
@@ -35,7 +35,7 @@ func FuzzShortReplies(f *testing.F) {
 		switch ok := umad.DecodeUMAD(b, &d); {
 		case !ok && d != mad.Datagram{}:
 			t.Errorf("no answer, and %+v", d)
-		case ok && !bytes.Equal(d.MAD[:], b[umad.UmadHeader:umad.UmadHeader+mad.Size]):
+		case ok && !bytes.Equal(d.MAD[:], b[umad.HeaderSize:umad.HeaderSize+mad.Size]):
 			t.Errorf("%+v", d)
 		}
 	})

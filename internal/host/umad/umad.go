@@ -31,7 +31,7 @@ const (
 	umadRegister = 0xc0281b04 // IB_USER_MAD_REGISTER_AGENT2: _IOWR(0x1b, 4, struct ib_user_mad_reg_req2)
 	umadPKey     = 0x1b03     // IB_USER_MAD_ENABLE_PKEY: the header has a P_Key index
 
-	UmadHeader = 64 // struct ib_user_mad_hdr
+	HeaderSize = 64 // struct ib_user_mad_hdr
 	umadQKey   = 0x80010000
 )
 
@@ -242,7 +242,7 @@ func qpOf(class uint8) uint32 {
 
 // Send passes a datagram to the kernel. The kernel discards the transaction after the timeout.
 func (u *umad) Send(d *mad.Datagram, timeout time.Duration) error {
-	var b [UmadHeader + mad.Size]byte
+	var b [HeaderSize + mad.Size]byte
 	encodeUMAD(b[:], d, u.agents[d.Class()], timeout)
 	_, err := u.file.Write(b[:])
 	return access.Wrapped("send to", u.file.Name(), causeOf(err))
@@ -258,12 +258,12 @@ func encodeUMAD(b []byte, d *mad.Datagram, agent uint32, timeout time.Duration) 
 	}
 	binary.BigEndian.PutUint16(b[28:], d.LID)
 	binary.NativeEndian.PutUint16(b[56:], d.PKeyIndex)
-	copy(b[UmadHeader:], d.MAD[:])
+	copy(b[HeaderSize:], d.MAD[:])
 }
 
 // Receive waits for an answer. Requests returned by the kernel as unanswered are skipped.
 func (u *umad) Receive(d *mad.Datagram) error {
-	var b [UmadHeader + 2048]byte // Omni-Path datagrams have this size
+	var b [HeaderSize + 2048]byte // Omni-Path datagrams have this size
 	for {
 		n, err := u.file.Read(b[:])
 		if err != nil {
@@ -277,14 +277,14 @@ func (u *umad) Receive(d *mad.Datagram) error {
 
 // DecodeUMAD reports whether a datagram is an answer: status is ETIMEDOUT for an unanswered request.
 func DecodeUMAD(b []byte, d *mad.Datagram) bool {
-	if len(b) < UmadHeader+mad.Size || binary.NativeEndian.Uint32(b[4:]) != 0 {
+	if len(b) < HeaderSize+mad.Size || binary.NativeEndian.Uint32(b[4:]) != 0 {
 		return false
 	}
 	*d = mad.Datagram{
 		QP: binary.BigEndian.Uint32(b[20:]), LID: binary.BigEndian.Uint16(b[28:]),
 		PKeyIndex: binary.NativeEndian.Uint16(b[56:]),
 	}
-	copy(d.MAD[:], b[UmadHeader:])
+	copy(d.MAD[:], b[HeaderSize:])
 	return true
 }
 

@@ -189,9 +189,9 @@ func TestUMADLayout(t *testing.T) {
 	}
 	d := mad.Datagram{LID: 0x1234, QP: 1, PKeyIndex: 2}
 	d.MAD[0], d.MAD[255] = 1, 9
-	var got [UmadHeader + mad.Size]byte
+	var got [HeaderSize + mad.Size]byte
 	encodeUMAD(got[:], &d, 3, 1500*time.Millisecond)
-	var want [UmadHeader + mad.Size]byte
+	var want [HeaderSize + mad.Size]byte
 	for at, v := range map[int]byte{23: 1, 24: 0x80, 25: 1, 28: 0x12, 29: 0x34, 64: 1, 319: 9} {
 		want[at] = v
 	}
@@ -205,7 +205,7 @@ func TestUMADLayout(t *testing.T) {
 	if !DecodeUMAD(got[:], &back) || back != d {
 		t.Errorf("%+v, want %+v", back, d)
 	}
-	if DecodeUMAD(got[:UmadHeader+24], &back) {
+	if DecodeUMAD(got[:HeaderSize+24], &back) {
 		t.Error("a request that came back is no answer")
 	}
 	binary.NativeEndian.PutUint32(got[4:], uint32(syscall.ETIMEDOUT))

@@ -20,7 +20,7 @@ func TestFabricShown(t *testing.T) {
 		Open:   func() (mad.Transport, error) { return nil, errors.New("no device") },
 		Memory: fabric.NewMemory(fabric.Data{}), Logger: slog.New(slog.DiscardHandler),
 	}
-	opened, err := live.OpenLive(rooted.Paths{RootFS: hosttest.InfiniBandPorts(t)})
+	opened, err := live.Open(rooted.Paths{RootFS: hosttest.InfiniBandPorts(t)})
 	must(t, err)
 	defer opened.Close()
 	c := Command{interval: time.Minute}

@@ -116,7 +116,7 @@ func newFlightRecorder(
 	}
 	f.begin = func(ctx context.Context) (*machine.Recording, error) {
 		if own == nil {
-			opened, err := live.OpenLive(c.Paths)
+			opened, err := live.Open(c.Paths)
 			if err != nil {
 				return nil, err
 			}
