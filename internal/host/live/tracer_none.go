@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/rooted"
-	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 )
 
 // noTracer is the tracer of a build without eBPF programs.
@@ -32,7 +32,7 @@ func newTracer(*rooted.Tree) host.Tracer { return noTracer{} }
 func (noTracer) Trace(context.Context) error { return errNoEBPF }
 
 // Traced returns errNoEBPF.
-func (noTracer) Traced(context.Context) (snapshot.Trace, error) { return snapshot.Trace{}, errNoEBPF }
+func (noTracer) Traced(context.Context) (accel.Trace, error) { return accel.Trace{}, errNoEBPF }
 
 // MayTrace reports false, so that nothing is asked of it unless the configuration demands it.
 func (noTracer) MayTrace() bool { return false }
