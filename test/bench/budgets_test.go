@@ -71,7 +71,7 @@ func (b *budgets) series(t *testing.T) {
 	for _, m := range []struct {
 		name string
 		most float64
-	}{{"hgx-h200-roce", 2500}, {"dgx-h100-ib", 1600}} {
+	}{{"hgx-h200-roce", 2500}, {"dgx-h100-ib", 1650}} {
 		t.Run(m.name, func(t *testing.T) {
 			p := command{name: m.name, argv: []string{
 				file("bin/rdma_exporter"), "serve", "--log.level=error", "--replay=" + file("fixtures/sysfs", m.name+".txtar"),
