@@ -34,7 +34,7 @@ func startProgram(t *testing.T, args ...string) *server {
 	return startOn(t, Outside{}, args...)
 }
 
-// startOn is start with another Outside.
+// startOn starts the program as startProgram does, with another Outside.
 func startOn(t *testing.T, o Outside, args ...string) *server {
 	t.Helper()
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--state.dir") }) {

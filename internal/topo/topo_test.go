@@ -10,8 +10,7 @@ import (
 	"rdma_exporter/internal/snapshot/accel"
 )
 
-func u(v uint64) *uint64           { return &v }
-func pointerTo(v float64) *float64 { return &v }
+func u(v uint64) *uint64 { return &v }
 
 func hop(address string, speed float64, width, maxWidth uint64) accel.PCIeHop {
 	return accel.PCIeHop{Address: address, Speed: speed * 1e9, MaxSpeed: 32e9, Width: width, MaxWidth: maxWidth}
@@ -43,8 +42,8 @@ func nested() *snapshot.Node {
 			Pairs: []accel.GDRPair{pair},
 		},
 		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{
-			{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, State: u(4), Rate: pointerTo(400e9), Netdev: []snapshot.Netdev{{Name: "e0", Wire: "w"}}}, {Number: 2, State: u(4), Rate: pointerTo(400e9)}}},
-			{Name: "rxe0", Ports: []snapshot.Port{{Number: 1, State: u(4), Rate: pointerTo(1e9)}}},
+			{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, State: u(4), Rate: new(400e9), Netdev: []snapshot.Netdev{{Name: "e0", Wire: "w"}}}, {Number: 2, State: u(4), Rate: new(400e9)}}},
+			{Name: "rxe0", Ports: []snapshot.Port{{Number: 1, State: u(4), Rate: new(1e9)}}},
 		}},
 	}
 }
@@ -110,10 +109,10 @@ func TestRateOf(t *testing.T) {
 		port snapshot.Port
 		want float64
 	}{
-		"of the port":                 {snapshot.Port{Rate: pointerTo(400e9), Netdev: []snapshot.Netdev{{Rate: pointerTo(1e9)}}}, 400e9},
-		"of the members of a bond":    {snapshot.Port{Rate: pointerTo(100e9), Netdev: []snapshot.Netdev{member(pointerTo(100e9), true), member(pointerTo(100e9), true)}}, 200e9},
-		"of those with link":          {snapshot.Port{Rate: pointerTo(100e9), Netdev: []snapshot.Netdev{member(pointerTo(100e9), true), member(pointerTo(100e9), false)}}, 100e9},
-		"of the port, if theirs fail": {snapshot.Port{Rate: pointerTo(100e9), Netdev: []snapshot.Netdev{member(nil, true), member(nil, true)}}, 100e9},
+		"of the port":                 {snapshot.Port{Rate: new(400e9), Netdev: []snapshot.Netdev{{Rate: new(1e9)}}}, 400e9},
+		"of the members of a bond":    {snapshot.Port{Rate: new(100e9), Netdev: []snapshot.Netdev{member(new(100e9), true), member(new(100e9), true)}}, 200e9},
+		"of those with link":          {snapshot.Port{Rate: new(100e9), Netdev: []snapshot.Netdev{member(new(100e9), true), member(new(100e9), false)}}, 100e9},
+		"of the port, if theirs fail": {snapshot.Port{Rate: new(100e9), Netdev: []snapshot.Netdev{member(nil, true), member(nil, true)}}, 100e9},
 		"unknown":                     {snapshot.Port{}, 0},
 	} {
 		if got := rateOf(&c.port); got != c.want {
