@@ -44,6 +44,9 @@ var (
 	kernelLogTime = ofMessages(metric.Host("rdma_kernel_log_last_event_timestamp_seconds",
 		"Time of the last message of a kind about an object. detail: its values, such as the number and the error of a module.",
 		"/dev/kmsg and /proc/uptime", "device", "pci_address", "driver", "kind", "detail"))
+	kernelLogUnresolved = ofMessages(metric.Host("rdma_kernel_log_unresolved",
+		"Object that does not work according to its last message of this kind, always 1: no later message reports an end, and the state of the object shows none. device: its PCI address without an RDMA device; empty for a GPU.",
+		"/dev/kmsg, /sys/bus/pci/devices/ADDRESS/infiniband, /sys/module/NAME", "device", "pci_address", "driver", "kind"))
 	kernelLogLost = ofKernelLog(metric.Host("rdma_kernel_log_overruns_total",
 		"Messages of the kernel log that were overwritten before they were read, since the start of the exporter.",
 		"/dev/kmsg, gaps of the sequence numbers"))
@@ -65,19 +68,23 @@ type kernelLog struct {
 	counts    map[hostdata.KernelLogKey]*kernelLogCount
 	// RDMA device by the address of its function, or of a port above it alone; empty: a GPU, or a port above several.
 	functions map[string]string
+	gpus      map[string]bool // PCI functions
+}
+
+func newKernelLog(last *shared.LastRound) *kernelLog {
+	return &kernelLog{
+		lastRound: last, counts: map[hostdata.KernelLogKey]*kernelLogCount{}, functions: map[string]string{},
+		gpus: map[string]bool{},
+	}
 }
 
 // New returns the collector.
 func New(with *shared.State) *shared.Collector {
-	c := &kernelLog{
-		lastRound: with.Last,
-		counts:    map[hostdata.KernelLogKey]*kernelLogCount{},
-		functions: map[string]string{},
-	}
+	c := newKernelLog(with.Last)
 	return &shared.Collector{
 		Name:  "kernellog",
 		Help:  "messages of the kernel log that tell of faults of RDMA devices, PCIe and GPUs",
-		Descs: []*metric.Desc{kernelLogEvents, kernelLogRecent, kernelLogTime, kernelLogLost, kernelLogSkipped},
+		Descs: []*metric.Desc{kernelLogEvents, kernelLogRecent, kernelLogTime, kernelLogUnresolved, kernelLogLost, kernelLogSkipped},
 		Read:  c.read,
 		Emit:  metric.EmitSection(func(n *snapshot.Node) *hostdata.KernelLog { return n.KernelLog }, emitKernelLog),
 	}
@@ -128,10 +135,15 @@ func (c *kernelLog) count(r reading.Reads, log *host.KernelLogReading) {
 		c.next = e.Seq + 1
 		if e.Kind == kernellog.DriverLoaded {
 			c.forget(e.PCIAddress)
-			continue
 		}
 		key, ours := c.key(r, &e.Event)
 		if !ours {
+			continue
+		}
+		if e.Kind.Ends() {
+			c.resolve(&key)
+		}
+		if e.Kind == kernellog.DriverLoaded {
 			continue
 		}
 		k := c.counts[key]
@@ -144,6 +156,7 @@ func (c *kernelLog) count(r reading.Reads, log *host.KernelLogReading) {
 		}
 		k.Count++
 		k.Detail, k.SinceBoot = e.Detail, e.At
+		k.Unresolved, k.absent = e.Kind.Lasts(), false
 		if ok {
 			k.At = boot.Add(e.At)
 			if e.At > since-recentKernelLog && len(k.times) < host.MaxKernelEvents {
@@ -151,10 +164,45 @@ func (c *kernelLog) count(r reading.Reads, log *host.KernelLogReading) {
 			}
 		}
 	}
+	present := map[string]bool{}
+	for i := range devices {
+		present[devices[i].PCIAddress] = true
+	}
 	for _, k := range c.counts {
 		if ok {
 			k.Recent = new(uint64(len(k.times)))
 		}
+		if k.Unresolved {
+			k.settle(r, present[k.PCIAddress])
+		}
+		_, known := c.functions[k.PCIAddress]
+		k.GPU = c.gpus[k.PCIAddress] || !known && strings.HasPrefix(k.Kind, "gpu_")
+	}
+}
+
+// resolve ends what the log had reported on an object.
+func (c *kernelLog) resolve(of *hostdata.KernelLogKey) {
+	for _, k := range c.counts {
+		if of.PCIAddress != "" && k.PCIAddress == of.PCIAddress || of.Device != "" && k.Device == of.Device {
+			k.Unresolved = false
+		}
+	}
+}
+
+// settle ends what the log has reported on an object whose state shows that it works. present: it has an RDMA device.
+func (k *kernelLogCount) settle(r reading.Reads, present bool) {
+	switch kernellog.Kind(k.Kind) {
+	case kernellog.ProbeFailed, kernellog.NoAddressSpace:
+		_, err := r.Host.Files.Resolve(sysfs.PCIDir + k.PCIAddress)
+		_, virtual := r.Host.Files.Resolve(sysfs.PCIDir + k.PCIAddress + "/physfn")
+		k.Unresolved = !present && err == nil && virtual != nil
+	case kernellog.ModuleRefused:
+		_, err := r.Host.Files.Resolve("sys/module/" + k.Driver)
+		k.Unresolved = err != nil
+	case kernellog.FirmwareStopped, kernellog.RecoveryFailed, kernellog.FunctionDead:
+		// A device that was gone and is back has been probed again: not all drivers print that.
+		k.Unresolved = !present || !k.absent
+		k.absent = k.absent || !present
 	}
 }
 
@@ -168,7 +216,8 @@ func (c *kernelLog) forget(function string) {
 // kernelLogCount is a count with the times of its recent events.
 type kernelLogCount struct {
 	hostdata.KernelLogCount
-	times []time.Duration // since boot
+	times  []time.Duration // since boot
+	absent bool            // the object had no RDMA device since the last message
 }
 
 // learn notes the functions of the devices and GPUs, and the ports above them. They stay known when a device is gone.
@@ -190,6 +239,7 @@ func (c *kernelLog) learn(devices []snapshot.Device, gpus []string) {
 		}
 	}
 	for _, p := range gpus {
+		c.gpus[path.Base(p)] = true
 		for ; pci.IsAddress(path.Base(p)); p = path.Dir(p) {
 			c.above(path.Base(p), "")
 		}
@@ -212,7 +262,7 @@ var rdmaDrivers = []string{
 // hostKinds are the kinds of the host as a whole, and those of GPUs.
 var hostKinds = []kernellog.Kind{
 	kernellog.SoftLockup, kernellog.HungTask, kernellog.RCUStall, kernellog.PeerMemory, kernellog.NVSwitchSXid,
-	kernellog.GPUXid, kernellog.GPULost, kernellog.ConnectionError,
+	kernellog.GPUXid, kernellog.GPULost, kernellog.GPUFailed, kernellog.ConnectionError, kernellog.ModuleRefused,
 }
 
 // key returns the object and the kind of an event; ours is false for an event of a device that this exporter does not
@@ -229,7 +279,17 @@ func (c *kernelLog) key(r reading.Reads, e *kernellog.Event) (key hostdata.Kerne
 	}
 	device, known := c.functions[key.PCIAddress]
 	key.Device = cmp.Or(key.Device, device)
-	return key, known || key.Device != "" || slices.Contains(rdmaDrivers, e.Driver) || slices.Contains(hostKinds, e.Kind)
+	return key, known || key.Device != "" || slices.Contains(rdmaDrivers, e.Driver) ||
+		slices.Contains(hostKinds, e.Kind) || e.Kind.Lasts() && isForRDMA(r, key.PCIAddress)
+}
+
+// isForRDMA reports whether a function supports RDMA, whatever its driver: one without a driver has no RDMA device.
+func isForRDMA(r reading.Reads, function string) bool {
+	if !pci.IsAddress(function) {
+		return false
+	}
+	dir := sysfs.PCIDir + function
+	return pci.RDMAKindOf(r.Optional(dir+"/vendor"), r.Optional(dir+"/device"), r.Optional(dir+"/class")) != ""
 }
 
 // functionOfNetdev returns the PCI function of a netdev, or that above its auxiliary device; empty: none, or the netdev
@@ -267,6 +327,13 @@ func emitKernelLog(log *hostdata.KernelLog, s metric.Sink) {
 	s.Emit(kernelLogLost, float64(log.Lost))
 	s.Emit(kernelLogSkipped, float64(log.Skipped))
 	for _, k := range log.Counts {
+		if k.Unresolved {
+			device := cmp.Or(k.Device, k.PCIAddress)
+			if k.GPU {
+				device = ""
+			}
+			s.Emit(kernelLogUnresolved, 1, device, k.PCIAddress, k.Driver, k.Kind)
+		}
 		s.Emit(kernelLogEvents, float64(k.Count), k.Device, k.PCIAddress, k.Driver, k.Kind)
 		metric.EmitNumber(s, kernelLogRecent, k.Recent, k.Device, k.PCIAddress, k.Driver, k.Kind)
 		if !k.At.IsZero() {

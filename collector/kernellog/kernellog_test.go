@@ -15,7 +15,6 @@ import (
 	"rdma_exporter/internal/kernellog"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/accel"
-	"rdma_exporter/internal/snapshot/hostdata"
 	"rdma_exporter/test/played"
 )
 
@@ -41,6 +40,9 @@ const kernelLogFiles = `-- proc/uptime --
 7200.00 100.00
 -- sys/devices/pci0000:15/0000:15:01.0/0000:4d:00.0/vendor --
 0x15b3
+-- sys/bus/pci/devices/0000:4d:00.0 -> ../../../devices/pci0000:15/0000:15:01.0/0000:4d:00.0 --
+-- sys/module/mlx5_ib/initstate --
+live
 -- sys/class/net/ib0/device -> ../../../devices/pci0000:15/0000:15:01.0/0000:4d:00.0 --
 `
 
@@ -58,7 +60,7 @@ func kernelLogOf(log *written) (*kernelLog, func(t *testing.T) *snapshot.Node) {
 		{Name: "rxe0", FunctionType: snapshot.Software},
 	}, []string{"sys/devices/pci0000:1a/0000:1a:01.0/0000:1b:00.0"})
 	last.PublishJob([]accel.Process{{PID: 4242, Verbs: []string{"uverbs0"}}, {PID: 77}}, time.Unix(0, 0))
-	c := &kernelLog{lastRound: last, counts: map[hostdata.KernelLogKey]*kernelLogCount{}, functions: map[string]string{}}
+	c := newKernelLog(last)
 	return c, func(t *testing.T) *snapshot.Node {
 		h, n := played.Machine(t, kernelLogFiles), &snapshot.Node{}
 		h.KernelLog = log
@@ -247,5 +249,82 @@ func TestEmitKernelLog(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s\nhas no %s", got, want)
 		}
+	}
+}
+
+// unresolved lists what the log says does not work.
+func unresolved(n *snapshot.Node) string {
+	var out []string
+	for _, k := range n.KernelLog.Counts {
+		if k.Unresolved {
+			out = append(out, strings.Join(strings.Fields(k.Device+" "+k.PCIAddress+" "+k.Driver+" "+k.Kind), " "))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// TestKernelLogUnresolved: what the log reports holds until the log or the state of the object shows an end.
+func TestKernelLogUnresolved(t *testing.T) {
+	const (
+		stopped = "mlx5_core 0000:4d:00.0: poll_health:801:(pid 0): device's health compromised - reached miss count"
+		failed  = "mlx5_core 0000:4d:00.0: mlx5_health_try_recover:381:(pid 1): health recovery flow aborted, PCI reads still not working"
+	)
+	for name, tt := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"stopped":                {[]string{stopped}, "mlx5_0 0000:4d:00.0 mlx5_core firmware_stopped"},
+		"recovered":              {[]string{stopped, "mlx5_core 0000:4d:00.0: mlx5_health_try_recover:340:(pid 9): health recovery succeeded"}, ""},
+		"not recovered":          {[]string{stopped, failed}, "mlx5_0 0000:4d:00.0 mlx5_core firmware_stopped, mlx5_0 0000:4d:00.0 mlx5_core recovery_failed"},
+		"loaded again":           {[]string{stopped, failed, "mlx5_core 0000:4d:00.0: firmware version: 28.45.4028"}, ""},
+		"another one recovered":  {[]string{stopped, "mlx5_core 0000:3b:00.0: mlx5_health_try_recover:340:(pid 9): health recovery succeeded"}, "mlx5_0 0000:4d:00.0 mlx5_core firmware_stopped"},
+		"again":                  {[]string{stopped, "mlx5_core 0000:4d:00.0: firmware version: 28.45.4028", stopped}, "mlx5_0 0000:4d:00.0 mlx5_core firmware_stopped"},
+		"no lasting kind":        {[]string{"mlx5_core 0000:4d:00.0: Port module event: module 0, Cable unplugged"}, ""},
+		"a GPU":                  {[]string{"NVRM: GPU at PCI:0000:1b:00.0 has fallen off the bus."}, "0000:1b:00.0 gpu_lost"},
+		"a fatal error of a GPU": {[]string{"pcieport 0000:1a:01.0: DPC: containment event, status:0x1f01 source:0x0000"}, "0000:1a:01.0 pcieport pcie_contained"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &written{}
+			_, read := kernelLogOf(log)
+			log.print(time.Minute, tt.lines...)
+			if got := unresolved(read(t)); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestKernelLogSettles: a function with an RDMA device has been probed, and a device that was gone and is back works.
+func TestKernelLogSettles(t *testing.T) {
+	log := &written{}
+	c, read := kernelLogOf(log)
+	devices, gpus, _ := c.lastRound.Last(t.Context())
+	publish := func(d []snapshot.Device) { c.lastRound.Publish(time.Unix(0, 0), d, gpus) }
+	log.reading.Events = []host.KernelEvent{
+		{Seq: 1, Event: kernellog.Event{Kind: kernellog.FunctionDead, Driver: "mlx5_core", PCIAddress: "0000:3b:00.0"}},
+		{Seq: 2, Event: kernellog.Event{Kind: kernellog.ProbeFailed, Driver: "mlx5_core", PCIAddress: "0000:4d:00.0"}},
+		{Seq: 3, Event: kernellog.Event{Kind: kernellog.ModuleRefused, Driver: "nvidia_peermem"}},
+		{Seq: 4, Event: kernellog.Event{Kind: kernellog.ModuleRefused, Driver: "mlx5_ib"}},
+	}
+	const dead, refused = "mlx5_1 0000:3b:00.0 mlx5_core function_dead", "nvidia_peermem module_refused"
+	for i, step := range []struct {
+		devices []snapshot.Device
+		want    string
+	}{
+		{devices, refused + ", " + dead},                                                 // mlx5_0 is there, and module mlx5_ib is loaded
+		{devices[1:], refused + ", " + dead},                                             // no longer
+		{devices[2:], refused + ", " + dead}, {devices, refused}, {devices[2:], refused}, // gone, back, gone again
+	} {
+		publish(step.devices)
+		if got := unresolved(read(t)); got != step.want {
+			t.Errorf("step %d: got %s, want %s", i, got, step.want)
+		}
+	}
+	log.reading.Events = append(log.reading.Events, host.KernelEvent{
+		Seq: 5, Event: kernellog.Event{Kind: kernellog.ProbeFailed, Driver: "mlx5_core", PCIAddress: "0000:4d:00.0"},
+	})
+	publish(nil)
+	if got, want := unresolved(read(t)), refused+", mlx5_0 0000:4d:00.0 mlx5_core probe_failed"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -53,5 +53,17 @@ const (
 	DriverLoaded Kind = "driver_loaded"
 )
 
+// lasting are the kinds after which an object does not work until the log reports an end, or its state shows one.
+var lasting = map[Kind]bool{
+	FirmwareStopped: true, RecoveryFailed: true, ProbeFailed: true, FunctionDead: true, ModuleRefused: true,
+	PCIeFatal: true, PCIeContained: true, NoAddressSpace: true, GPULost: true, GPUFailed: true,
+}
+
+// Lasts reports whether what a kind reports holds until an end.
+func (k Kind) Lasts() bool { return lasting[k] }
+
+// Ends reports whether a kind ends what the log had reported on an object before.
+func (k Kind) Ends() bool { return k == RecoveryEnded || k == DriverLoaded }
+
 // PrintedAtLoad reports whether a kind is printed once when a driver is loaded.
 func (k Kind) PrintedAtLoad() bool { return k == SlotPower }

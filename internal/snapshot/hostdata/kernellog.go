@@ -23,4 +23,7 @@ type KernelLogCount struct {
 	Detail    string        // of the last message
 	SinceBoot time.Duration // at the last message
 	At        time.Time     // the same by the wall clock; zero: unknown
+	// Unresolved: the object does not work since the last message: no later one reports an end, and its state shows none.
+	Unresolved bool
+	GPU        bool // the object is a GPU
 }
