@@ -41,7 +41,7 @@ func Annotations(labels map[string]string, value float64, query fault.Query) map
 	case len(parts) > 1:
 		t = several(whole, kind, parts)
 	default:
-		t = kind.Write(measured(parts[0], kind.Measure))
+		t = write(kind, parts[0])
 	}
 	out := map[string]string{
 		"summary": t.Summary, "description": t.Description, "evidence": linesText(t.Evidence), "measured": t.Measured,
@@ -52,6 +52,14 @@ func Annotations(labels map[string]string, value float64, query fault.Query) map
 		out[name] = whole.Limits(text)
 	}
 	return out
+}
+
+// write returns the text of a part, with what the kernel log reports on it.
+func write(kind fault.Kind, part *fault.Fault) fault.Text {
+	f := measured(part, kind.Measure)
+	t := kind.Write(f)
+	t.Evidence = append(kernelLines(f), t.Evidence...)
+	return t
 }
 
 // measured returns a part with all labels of its measurement.
@@ -118,7 +126,7 @@ func several(f *fault.Fault, kind fault.Kind, parts []*fault.Fault) fault.Text {
 	var each fault.Lines
 	alike := true
 	for i, p := range parts[:min(len(parts), fault.ShownParts)] {
-		of := kind.Write(measured(p, kind.Measure))
+		of := write(kind, p)
 		_, what, found := strings.Cut(of.Summary, ": ")
 		if !found {
 			what = of.Summary

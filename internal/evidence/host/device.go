@@ -14,9 +14,11 @@ var deviceFaults = fault.Kinds{
 	"device_failed/command_timeout":  {Write: commandTimeouts},
 	"device_failed/firmware":         {Write: deviceFirmwareError},
 	"device_failed/recovered":        {Write: firmwareErrorRecovered},
+	"device_failed/stopped":          {Write: deviceStopped},
 	"device_failed/unresponsive":     {Write: readStuck},
 	"device_failed/transmit_timeout": {Write: transmitTimeout},
 	"device_hot/critical_limit":      {Write: deviceHot},
+	"device_hot/reported":            {Write: highTemperature},
 	"device_missing/gone":            {Write: deviceMissing, Measure: `rdma_gpu_lost_info{$gpu}`},
 	"host_misconfigured/renamed":     {Write: deviceRenamed, OfHost: true},
 	"pcie_errors/iommu":              {Write: iommuFault},
@@ -139,10 +141,14 @@ func deviceMissing(f *fault.Fault) fault.Text {
 		e.Add("Reason", reason+".")
 		e.Add("Last seen", cmp.Or(lastSeen[r.Labels["seen"]], lastSeen[""])+".")
 	}
+	if f.Has(probeFailed) {
+		summary += ", its driver failed to probe it"
+	}
 	e.Add("Host devices", f.Text(`count(max by (device) (rdma_device_present{$host}) == 1)`, "%v present.", ""))
 	e.Add("Not evaluated", "ports, cables and transceivers of the device.")
 	lspci := ""
-	if a := f.LabelOf(`max by (pci_address) (rdma_device_missing_info{pci_address!="",$device})`, "pci_address"); a != "" {
+	if a := f.LabelOf(`max by (pci_address) (rdma_device_missing_info{pci_address!="",$device} or `+unprobed+`)`,
+		"pci_address"); a != "" {
 		lspci = "lspci -vs " + a + " ; "
 	}
 	return fault.Text{
@@ -155,6 +161,13 @@ func deviceMissing(f *fault.Fault) fault.Text {
 		DrainReason: "Jobs that need this device have failed or do not start.",
 	}
 }
+
+// unprobed is the function for which the kernel log reports why it has no RDMA device.
+const (
+	unprobed       = `rdma_kernel_log_unresolved{kind=~"probe_failed|no_address_space",$device}`
+	probeFailed    = `rdma_kernel_log_unresolved{kind="probe_failed",$device}`
+	noAddressSpace = `rdma_kernel_log_unresolved{kind="no_address_space",$device}`
+)
 
 // whyMissing says why a device is missing, for a headline and as evidence.
 func whyMissing(r fault.Sample) (headline, reason string) {
@@ -176,6 +189,11 @@ func bringBack(f *fault.Fault) string {
 	never := f.Has(`rdma_device_missing_info{seen="never",$device}`)
 	var out string
 	switch {
+	case f.Has(noAddressSpace):
+		out = "Enable Above 4G Decoding (64-bit BARs) in the firmware setup of the host and update that firmware, then boot."
+	case f.Has(probeFailed):
+		out = "Read the error of the driver in the kernel log. Power the host off and on; if the probe fails again, update " +
+			"firmware and driver, then replace the card."
 	case never:
 		out = "Compare the name in the configuration with rdma_exporter inventory list and lspci. If the name is right, " +
 			"reseat the card, then replace it."
@@ -285,6 +303,53 @@ func deviceHot(f *fault.Fault) fault.Text {
 		t.Measured, t.Limit = now, fmt.Sprintf("%.1f °C", limit)
 	}
 	return t
+}
+
+// stoppedBy says what has stopped, by the kind of its message.
+var stoppedBy = map[string]string{
+	"firmware_stopped": "firmware stopped",
+	"recovery_failed":  "the driver could not recover it",
+	"function_dead":    "PCI function does not respond",
+}
+
+func deviceStopped(f *fault.Fault) fault.Text {
+	var what []string
+	for _, kind := range f.LabelsOf(`max by (kind) (rdma_kernel_log_unresolved{$device})`, "kind") {
+		if text := stoppedBy[kind]; text != "" {
+			what = append(what, text)
+		}
+	}
+	return fault.Text{
+		Summary: words.Join(", ", f.HostDevice()+": device stopped", strings.Join(what, ", ")),
+		Description: "The kernel log reports that the device stopped working, and no recovery since. Its ports can still be " +
+			"ACTIVE: jobs on it fail or hang, and commands that query the firmware can hang.",
+		Evidence: fault.Lines{{Name: "Not evaluated", Text: "the cause inside the firmware."}},
+		Diagnose: diagnoseFirmware(f, firmwareMessages+"|irdma|ionic|efa|aer"),
+		Action: "Drain the host, save dmesg for the vendor, then reload the driver; if the device does not return, power the " +
+			"host off and on. If it stops again, update firmware and driver, then replace the card.",
+		DrainReason: "Jobs on this device have failed or hang.",
+	}
+}
+
+func highTemperature(f *fault.Fault) fault.Text {
+	var e fault.Lines
+	for _, r := range f.Rows(`max by (sensor) (rdma_device_temperature_celsius{$device})`, "sensor") {
+		e.Add("Sensor "+r.Labels["sensor"], fmt.Sprintf("%.1f °C", r.Value)+".")
+	}
+	e.Add("Not evaluated", "sensors that the driver does not expose.")
+	return fault.Text{
+		Summary: f.HostDevice() + ": high temperature reported by the firmware, " +
+			fault.RoundCount(f.Value, "kernel message") + " in 15m",
+		Description: "The firmware reports a sensor above its limit. The adapter throttles, loses its links or shuts down to " +
+			"protect itself.",
+		Evidence: e,
+		Measured: fault.Whole(f.Value),
+		Limit:    "0",
+		Diagnose: "sensors ; ipmitool sdr type Fan ; ipmitool sdr type Temperature # as root",
+		Action: "Check fans, blanks, filters and heat sinks, and compare with the adapters beside it. If messages go on, " +
+			"drain the host.",
+		DrainReason: "The adapter carries traffic; a drain is needed only if its temperature keeps rising.",
+	}
 }
 
 func deviceRenamed(f *fault.Fault) fault.Text {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"rdma_exporter/internal/evidence/fault"
 	"rdma_exporter/internal/words"
@@ -99,11 +98,15 @@ var lostReasons = map[string]string{
 }
 
 func gpuLost(f *fault.Fault) fault.Text {
-	pci := f.Labels["pci_bus_id"]
+	pci := cmp.Or(f.Labels["pci_bus_id"], f.Labels["gpu"]) // the kernel log names its address
 	slot := "$host,pci_bus_id=" + strconv.Quote(pci)
 	summary := f.Host() + " GPU " + cmp.Or(f.Labels["gpu"], pci) + ": lost"
 	for _, reason := range f.LabelsOf(`max by (reason) (rdma_gpu_lost_info{`+slot+`})`, "reason") {
 		summary += ", " + fmt.Sprintf(cmp.Or(lostReasons[reason], "NVML does not list %s any more"), pci)
+	}
+	driver := ", while the driver responds for others"
+	if f.Labels["pci_bus_id"] == "" {
+		summary, driver = summary+", according to the kernel log", ""
 	}
 	nics := f.LabelsOf(`max by (device) (last_over_time(rdma_gpu_nic_affinity_info{`+slot+`}[15m]))`, "device")
 	var e fault.Lines
@@ -111,11 +114,11 @@ func gpuLost(f *fault.Fault) fault.Text {
 	e.Add("NIC", fault.When(nics != nil, strings.Join(nics, " ")+" (nearest to this GPU)."))
 	e.Add("XID", f.Text(`max(last_over_time(rdma_gpu_last_xid{$gpu}[15m]))`, "last %v.", ""))
 	e.Add("GPUs", f.Text(`count(count by (UUID) (rdma_gpu_info{$host}))`, "%v usable on this host.", ""))
-	e.Add("Not evaluated", "why the GPU is lost (kernel log; of NVIDIA, XID 79: fallen off the bus).")
+	e.Add("Not evaluated", "why the GPU is lost (of NVIDIA, XID 79: fallen off the bus).")
 	notAddress := func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF:.", r) }
 	return fault.Text{
 		Summary: summary,
-		Description: "The GPU cannot be used, while the driver responds for others. A job that uses it has failed; a job " +
+		Description: "The GPU cannot be used" + driver + ". A job that uses it has failed; a job " +
 			"that needs all GPUs of the host does not start.",
 		Evidence: e,
 		Diagnose: "lspci -vs " + words.Replace(pci, notAddress, -1) +
@@ -179,13 +182,6 @@ func gpuXid(f *fault.Fault) fault.Text {
 // evidenceOfRecovery returns the evidence on the recovery action of the GPU.
 func evidenceOfRecovery(f *fault.Fault, action string) []fault.Line {
 	var e fault.Lines
-	for _, r := range f.Rows(`max by (kind, pci_address, detail) (`+
-		`rdma_kernel_log_last_event_timestamp_seconds{device="",$host} and on (pci_address) `+
-		`label_replace(max by (pci_bus_id) (rdma_gpu_info{$gpu}), "pci_address", "$1", "pci_bus_id", "(.+)")`+
-		`) > time() - 60 * 60`, "kind", "pci_address", "detail") {
-		e.Add("Kernel log", time.Unix(int64(r.Value), 0).UTC().Format("15:04:05 MST")+" "+r.Labels["pci_address"]+": "+
-			words.Join(", ", words.Spaced(r.Labels["kind"]), r.Labels["detail"])+".")
-	}
 	e.Add("Recovery action", action+", driver-reported (NVML_FI_DEV_GET_GPU_RECOVERY_ACTION).")
 	if last, ok := f.Number(lastXID); ok {
 		e.Add("XID", "last "+fault.Plain(last)+f.Text(

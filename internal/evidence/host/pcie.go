@@ -269,10 +269,10 @@ func pcieErrors(f *fault.Fault) fault.Text {
 		e.Add("Errors", c.severity+" "+c.count+" at "+c.place+".")
 	}
 	e.Add("Limits", aerCorrectableLimit+" correctable errors in 15m, no nonfatal or fatal ones.")
-	e.Add("Not evaluated", "errors on hosts whose firmware handles AER itself.")
+	e.Add("AER", notCounted(f))
 	return fault.Text{
 		Summary: f.HostDevice() + ": PCIe errors, " + counted,
-		Description: "PCIe advanced error reporting counted errors of the device or of the ports above it: " + counted +
+		Description: "PCIe advanced error reporting (AER) or the kernel log has errors of the device or of the ports above it: " + counted +
 			". " + errs.effect,
 		Evidence: e,
 		Measured: n,
@@ -282,6 +282,14 @@ func pcieErrors(f *fault.Fault) fault.Text {
 			"the errors continue, replace the card, then the riser, then the board.",
 		DrainReason: drain,
 	}
+}
+
+// notCounted says which errors the counters of the kernel lack.
+func notCounted(f *fault.Fault) string {
+	if f.Has(`rdma_kernel_log_events_total{kind="pcie_firmware_first",$host}`) {
+		return "PCIe errors are reported by firmware first on this host: the counters of the kernel do not count them."
+	}
+	return "errors that the firmware of the host handles (firmware first) are in the kernel log alone."
 }
 
 // aerFilesOf returns a command that shows the errors of both ends of links.
@@ -334,10 +342,10 @@ func pcieErrorsGPU(f *fault.Fault) fault.Text {
 		"%.0f packets retransmitted by the GPU in 15m.", ""))
 	e.Add("Last XID", f.Text(lastXIDOfPCIeGPU, "%v.", ""))
 	e.Add("Limits", aerCorrectableLimit+" correctable, 0 nonfatal, 0 fatal errors in 15m.")
-	e.Add("Not evaluated", "errors that the firmware handles itself (firmware-first AER).")
+	e.Add("AER", notCounted(f))
 	return fault.Text{
 		Summary: f.Host() + " " + gpu + ": " + errs.severity + " PCIe errors, " + counted,
-		Description: "PCIe advanced error reporting (AER) counted " + errs.severity + " errors of " + gpu + " " + errs.of +
+		Description: "PCIe advanced error reporting (AER) or the kernel log has " + errs.severity + " errors of " + gpu + " " + errs.of +
 			", " + counted + ". " + errs.effect,
 		Evidence: e,
 		Measured: n,

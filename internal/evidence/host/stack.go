@@ -11,6 +11,7 @@ import (
 // stackFaults are those of the RDMA stack of a host.
 var stackFaults = fault.Kinds{
 	"host_misconfigured/driver": {Write: driverMismatch},
+	"host_misconfigured/module": {Write: moduleRefused, OfHost: true},
 	"device_missing/stack":      {Write: stackNotLoaded},
 	"device_missing/verbs_node": {Write: verbsNodeMissing},
 }
@@ -164,4 +165,47 @@ func driversAndPins(f *fault.Fault) (headline []string, e fault.Lines) {
 	}
 	e.Add("Not evaluated", "other modules of the stack, firmware.")
 	return headline, e
+}
+
+// providers are the packages that bring modules, by the begin of the name of a symbol that another module lacks.
+var providers = []struct{ symbol, module, packages string }{
+	{"ib_register_peer_memory_client", "ib_core", "ib_core of MLNX_OFED or DOCA-OFED: that of the kernel has no peer memory"},
+	{"ib_unregister_peer_memory_client", "ib_core", "ib_core of MLNX_OFED or DOCA-OFED: that of the kernel has no peer memory"},
+	{"nvidia_p2p_", "nvidia", "the driver package of the GPU"},
+	{"mlx5_", "mlx5_core", "the package of mlx5_core"},
+	{"mlx4_", "mlx4_core", "the package of mlx4_core"},
+	{"rdma_", "ib_core", "the package of ib_core"},
+	{"ib_", "ib_core", "the package of ib_core"},
+	{"uverbs_", "ib_uverbs", "the package of ib_uverbs"},
+	{"bnxt_", "bnxt_en", "the package of bnxt_en"},
+	{"ice_", "ice", "the package of ice"},
+}
+
+func moduleRefused(f *fault.Fault) fault.Text {
+	var e fault.Lines
+	var modules []string
+	for _, r := range f.Rows(`max by (driver, detail) (rdma_kernel_log_last_event_timestamp_seconds{kind="module_refused",$host}
+		and on (driver, kind) rdma_kernel_log_unresolved{$host})`, "driver") {
+		module, symbol := r.Labels["driver"], r.Labels["detail"]
+		modules = append(modules, module)
+		e.Add("Refused", module+fault.When(symbol != "", ", symbol "+symbol)+", at "+fault.UTC(r.Value)+".")
+		for _, p := range providers {
+			if strings.HasPrefix(symbol, p.symbol) {
+				of := `max by (flavour) (rdma_driver_info{module="` + p.module + `",$host})`
+				e.Add("Packages", "that of "+module+" and "+p.packages+" do not fit together.")
+				e.Add("Loaded", fault.When(f.Has(of), p.module+", "+f.LabelOf(of, "flavour")+"."))
+				break
+			}
+		}
+	}
+	return fault.Text{
+		Summary: f.Host() + ": kernel refuses to load " + strings.Join(modules, ", "),
+		Description: "The kernel has refused a module that RDMA or GPUDirect RDMA needs: a symbol is missing, or of another " +
+			"build. The module was built against other modules than those that are loaded.",
+		Evidence: e,
+		Diagnose: "dmesg -T | grep -iE 'unknown symbol|disagrees about version|exec format' | tail -20 ; dkms status # as root",
+		Action: "Install both packages for the running kernel, in the order RDMA driver, then GPU driver (rebuild the second: " +
+			"dkms autoinstall), then load the module.",
+		DrainReason: "Devices that have their modules work.",
+	}
 }
