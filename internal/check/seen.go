@@ -24,6 +24,8 @@ type Seen struct {
 	NoDevice *hostdata.NoDevice `json:"no_rdma_device,omitempty"`
 	// Failed is set if reads fail: their data is unknown.
 	Failed *FailedReads `json:"failed_reads,omitempty"`
+	// FirmwareFirst: the firmware of the host handles PCIe errors, which no counter of the kernel has.
+	FirmwareFirst bool `json:"pcie_errors_by_firmware,omitempty"`
 	// Functions is set if data of a host with many functions is left out.
 	Functions *Functions `json:"functions,omitempty"`
 	// Maintenance is set while maintenance is announced for the host.
@@ -139,6 +141,7 @@ func (s *Seen) Notices() (out []string) {
 func (s *Seen) Notes() (out []string) {
 	for _, note := range []string{
 		explainNoDevice(s.NoDevice), s.Failed.describe(), s.describeUnknown(), s.describeStack(), s.Rates.describe(),
+		s.describeFirmwareFirst(),
 		s.Functions.describeLeftOut(), s.Functions.describeReduced(),
 	} {
 		if note != "" {
@@ -228,6 +231,13 @@ func (s *Seen) describeStack() string {
 	}
 	return fmt.Sprintf("RDMA stack not loaded, unknown whether it is expected: %s with RDMA capability: %s. To be alerted, pin the devices in --config.file (present: true)",
 		words.Count(len(s.Stack.Functions), "PCI function"), joinNames(s.Stack.Functions))
+}
+
+func (s *Seen) describeFirmwareFirst() string {
+	if !s.FirmwareFirst {
+		return ""
+	}
+	return "PCIe errors are reported by firmware first: the counters of the kernel (AER) do not count them"
 }
 
 // describe returns a warning that links that were slow from the start are not detected.

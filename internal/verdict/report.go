@@ -73,6 +73,7 @@ func Seen(p *rounds.Picture) (out check.Seen) {
 	if p.Node().GPUs != nil {
 		out.GPUsReleased = p.Node().GPUs.Released
 	}
+	out.FirmwareFirst = p.Node().KernelLog.FirmwareFirst()
 	out.Functions, out.Failed = countLeftOut(p), listFailedReads(p)
 	n := p.Node().InfiniBand
 	if n != nil {
