@@ -73,8 +73,8 @@ type kernelLog struct {
 
 func newKernelLog(last *shared.LastRound) *kernelLog {
 	return &kernelLog{
-		lastRound: last, counts: map[hostdata.KernelLogKey]*kernelLogCount{}, functions: map[string]string{},
-		gpus: map[string]bool{},
+		lastRound: last, counts: map[hostdata.KernelLogKey]*kernelLogCount{},
+		functions: map[string]string{}, gpus: map[string]bool{},
 	}
 }
 
@@ -82,9 +82,11 @@ func newKernelLog(last *shared.LastRound) *kernelLog {
 func New(with *shared.State) *shared.Collector {
 	c := newKernelLog(with.Last)
 	return &shared.Collector{
-		Name:  "kernellog",
-		Help:  "messages of the kernel log that tell of faults of RDMA devices, PCIe and GPUs",
-		Descs: []*metric.Desc{kernelLogEvents, kernelLogRecent, kernelLogTime, kernelLogUnresolved, kernelLogLost, kernelLogSkipped},
+		Name: "kernellog",
+		Help: "messages of the kernel log that tell of faults of RDMA devices, PCIe and GPUs",
+		Descs: []*metric.Desc{
+			kernelLogEvents, kernelLogRecent, kernelLogTime, kernelLogUnresolved, kernelLogLost, kernelLogSkipped,
+		},
 		Read:  c.read,
 		Emit:  metric.EmitSection(func(n *snapshot.Node) *hostdata.KernelLog { return n.KernelLog }, emitKernelLog),
 	}

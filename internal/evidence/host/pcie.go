@@ -345,8 +345,8 @@ func pcieErrorsGPU(f *fault.Fault) fault.Text {
 	e.Add("AER", notCounted(f))
 	return fault.Text{
 		Summary: f.Host() + " " + gpu + ": " + errs.severity + " PCIe errors, " + counted,
-		Description: "PCIe advanced error reporting (AER) or the kernel log has " + errs.severity + " errors of " + gpu + " " + errs.of +
-			", " + counted + ". " + errs.effect,
+		Description: "PCIe advanced error reporting (AER) or the kernel log has " + errs.severity + " errors of " + gpu +
+			" " + errs.of + ", " + counted + ". " + errs.effect,
 		Evidence: e,
 		Measured: n,
 		Limit:    errs.limit,
