@@ -32,6 +32,7 @@ func of(drivers ...string) map[string]bool {
 var (
 	mlx5      = of("mlx5_core", "mlx5_ib")
 	mlx4      = of("mlx4_core", "mlx4_en", "mlx4_ib")
+	mellanox  = of("mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_en", "mlx4_ib")
 	broadcom  = of("bnxt_en", "bnxt_re")
 	intel     = of("ice", "irdma", "i40e")
 	pensando  = of("ionic")

@@ -43,8 +43,8 @@ var corePatterns = []Pattern{
 	},
 	{
 		Kind: QueueError, Meaning: "a queue pair of the IPoIB interface does not change its state",
-		Source: ipoib + "ipoib_ib.c, ipoib_qp_state_validate_work and check_qp_movement_and_print; 4.0 to 7.2",
-		needle: "QP", form: lazy.Regexp(`^QP \(\d+\) will stay in state: (?P<state>\d+)|^failed\(-?\d+\) modify QP:|^(?P<netdev>[^\s:()]{1,15}): (?:Failed to modify QP to state|Failed to query QP)`),
+		Source: ipoib + "ipoib_ib.c, ipoib_qp_state_validate_work and check_qp_movement_and_print; ipoib_cm.c; 4.0 to 7.2",
+		needle: "", form: lazy.Regexp(`^QP \(\d+\) will stay in state: (?P<state>\d+)|^failed\(-?\d+\) modify QP:|^(?P<netdev>[^\s:()]{1,15}): (?:[Ff]ailed to modify (?:tx )?QP to (?:state|RTR|RTS|RESET|INIT)|Failed to query QP|unable to move qp to error state)`),
 	},
 	{
 		Kind: QueueError, Meaning: "transfers of the IPoIB interface do not end",
@@ -60,7 +60,7 @@ var corePatterns = []Pattern{
 		Kind: ProbeFailed, Meaning: "the IPoIB interface of a port cannot be created or opened",
 		Source: ipoib + "ipoib_main.c, ipoib_dev_init and ipoib_add_port, and ipoib_verbs.c, ipoib_transport_dev_init and ipoib_init_qp; 4.0 to 7.2",
 		needle: "ailed",
-		form: lazy.Regexp(`^(?P<netdev>[^\s:()]{1,15}):? (?:failed to initialize device: (?P<device>[\w-]{1,63}) port \d+|ipoib_transport_dev_init failed|failed to (?:create (?:QP|send CQ|receive CQ)|open device|init HW resource|allocate PD)|Failed to open dev|ipoib_init_qp returned|[Ff]ailed to modify QP to (?:RESET|RTR|RTS|init)|ib_query_port \d+ failed|rdma_query_gid port \d+ failed)` +
+		form: lazy.Regexp(`^(?P<netdev>[^\s:()]{1,15}):? (?:failed to initialize device: (?P<device>[\w-]{1,63}) port \d+|ipoib_transport_dev_init failed|failed to (?:create (?:QP|send CQ|receive CQ)|open device|init HW resource|allocate PD)|Failed to open dev|ipoib_init_qp returned|failed to modify QP to (?:RTR|RTS|init), ret =|ib_query_port \d+ failed|rdma_query_gid port \d+ failed)` +
 			`|^(?P<rdma>[\w-]{1,63})(?:: couldn't register ipoib port \d+; error|, \d+: ipoib_intf_alloc failed) `),
 	},
 	// Connection managers.
@@ -91,12 +91,12 @@ var corePatterns = []Pattern{
 	{
 		Kind: QueueError, Meaning: "a management queue pair takes no work request",
 		Source: "drivers/infiniband/core/mad.c, ib_mad_post_receive_mads, ib_mad_send_done and ib_mad_send_error; 4.0 to 7.2",
-		needle: "ib_", form: lazy.Regexp(`^(?P<what>ib_post_recv failed|ib_post_send failed|ib_mad_send_error - ib_modify_qp to RTS): (?P<error>-?\d+)`),
+		needle: "ib_", form: lazy.Regexp(`^(?P<what>ib_post_recv failed|ib_post_send failed|\w{1,32} - ib_modify_qp to RTS): (?P<error>-?\d+)`),
 	},
 	{
 		Kind: FirmwareError, Meaning: "the device does not tell the state, addresses or P_Keys of a port",
 		Source: "drivers/infiniband/core/cache.c, ib_cache_update and config_non_roce_gid_cache; 4.0 to 7.2",
-		needle: "query_", form: lazy.Regexp(`^(?P<what>ib_query_port|query_gid|ib_query_gid|ib_query_pkey) failed \((?P<error>-\d+)\)`),
+		needle: "query_", form: lazy.Regexp(`^(?P<what>ib_query_port|query_gid|ib_query_gid|ib_query_pkey) failed \((?P<error>-?\d+)\)`),
 	},
 	// Modules.
 	{

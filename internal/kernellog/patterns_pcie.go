@@ -33,7 +33,12 @@ var pciePatterns = []Pattern{
 		Kind: RecoveryFailed, Meaning: "the kernel cannot recover a function after a PCIe error",
 		Follows: "a function that is unusable until its driver is bound again or the host restarts",
 		Source:  "drivers/pci/pcie/err.c, pcie_do_recovery and report_error_detected; 4.18 to 7.2, before in aer.c",
-		needle:  "reco", form: lazy.Regexp(`^(?:device recovery failed|can't recover \((?P<why>no error_detected callback|state transition)|subordinate device reset failed)`),
+		needle:  "reco", form: lazy.Regexp(`^(?:device recovery failed|can't recover \((?P<why>no error_detected callback|state transition))`),
+	},
+	{
+		Kind: RecoveryFailed, Meaning: "the kernel cannot reset the functions below a port after a PCIe error",
+		Source: "drivers/pci/pcie/err.c, pcie_do_recovery; 5.10 and newer",
+		needle: "subordinate device", form: lazy.Regexp(`^subordinate device reset failed`),
 	},
 	{
 		Kind: RecoveryEnded, Meaning: "the kernel has recovered the functions below a port after a PCIe error",
@@ -170,7 +175,7 @@ var pciePatterns = []Pattern{
 	{
 		Kind: IOMMUFault, Meaning: noCommand, Follows: "transfers that hang, hung tasks",
 		Source: "drivers/iommu/amd/iommu.c, wait_on_sem; 4.0 to 7.2",
-		needle: "Completion-Wait loop", form: lazy.Regexp(`^(?:IOMMU (?P<iommu>[0-9a-f:.]{7,12}): )?Completion-Wait loop timed out`),
+		needle: "Completion-Wait loop", form: lazy.Regexp(`^(?:IOMMU (?P<iommu>[0-9a-f:.]{7,16}): )?Completion-Wait loop timed out`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: noCommand, Follows: "transfers that hang, hung tasks",
