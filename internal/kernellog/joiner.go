@@ -7,12 +7,15 @@ import (
 )
 
 // Joiner recognises lines, and those whose meaning is in the lines that follow: a task that is stuck is a fault of an
-// RDMA device if a function of its driver is on the stack. The zero Joiner is ready.
+// RDMA device if a function of its driver is on the stack, and a report of the host's firmware is one event. The zero
+// Joiner is ready.
 type Joiner struct {
 	begun Event
 	at    time.Duration
 	open  bool
 	rest  int
+
+	firmware firmwareReport
 }
 
 const (
@@ -34,6 +37,9 @@ var stuck = map[Kind]bool{SoftLockup: true, HungTask: true, RCUStall: true}
 // Line takes the next line of the log, printed at a time since boot.
 func (j *Joiner) Line(at time.Duration, line string) (Event, bool) {
 	e, ok := Parse(line)
+	if e, ok, mine := j.firmware.line(at, line, e, ok); mine {
+		return e, ok
+	}
 	if ok && stuck[e.Kind] {
 		j.begun, j.at, j.open, j.rest = e, at, true, stackLines
 		return Event{}, false
@@ -54,3 +60,6 @@ func (j *Joiner) Line(at time.Duration, line string) (Event, bool) {
 	e.Driver = m[1]
 	return e, true
 }
+
+// Flush returns the report whose last line has not come: at the end of the log.
+func (j *Joiner) Flush() (Event, bool) { return j.firmware.release() }

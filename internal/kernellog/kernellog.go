@@ -22,34 +22,12 @@ type Event struct {
 // maxDetail limits Event.Detail, in bytes.
 const maxDetail = 96
 
-// prefix is what dev_printk and netdev_printk print before a message: driver, bus address, interface
-// (drivers/base/core.c, net/core/dev.c).
-var prefix = lazy.Regexp(`^([\w-]+) ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?: ([^\s:()]{1,15}))?(?: \([^)]{1,40}\))*: (.*)$`)
-
-// rdmaPrefix is that of ibdev_printk, and of drivers that print the name of the RDMA device
-// (drivers/infiniband/core/device.c).
-var rdmaPrefix = lazy.Regexp(`^(?:infiniband|ibdev) ([\w-]{1,63}): (.*)$`)
-
-// inFunction is what macros of mlx5 print before a message: function:line:(pid N).
-var inFunction = lazy.Regexp(`^\w+:\d+:(?:\(pid \d+\):)? `)
-
-// printed is what dmesg, journald and syslog put before a message: level, time, host.
-var printed = lazy.Regexp(`^(?:<\d+>)?(?:\[[ \d.]+\] |\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}\] |(?:\S+ +){1,5}?kernel: )*`)
-
 // Parse recognises a line, as the kernel or a log file has it.
 func Parse(line string) (Event, bool) {
 	var e Event
-	line = line[len(printed().FindString(line)):]
-	text := line
-	if m := prefix().FindStringSubmatch(line); m != nil {
-		e.Driver, e.PCIAddress, e.Netdev, text = m[1], m[2], m[3], m[4]
-	} else if m := rdmaPrefix().FindStringSubmatch(line); m != nil {
-		e.Device, text = m[1], m[2]
-	}
-	text = inFunction().ReplaceAllString(text, "")
-	for i := range Patterns {
-		p := &Patterns[i]
-		if p.drivers != nil && !p.drivers[e.Driver] || p.needle != "" && !strings.Contains(text, p.needle) {
+	text := e.origin(line)
+	for _, p := range e.candidates() {
+		if p.needle != "" && !strings.Contains(text, p.needle) {
 			continue
 		}
 		m := p.form().FindStringSubmatch(text)

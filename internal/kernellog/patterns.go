@@ -3,6 +3,7 @@ package kernellog
 import (
 	"regexp"
 	"slices"
+	"sync"
 )
 
 // Pattern is a message of the kernel.
@@ -12,7 +13,7 @@ type Pattern struct {
 	Follows string // what usually comes next; empty: nothing in particular
 	Source  string // file and function of the kernel or driver, with the versions that have the text
 
-	drivers map[string]bool // of the prefix; nil: any or none
+	drivers map[string]bool // of the prefix; nil: any or none. A line that names an RDMA device and no driver may be of any
 	needle  string          // that each matching text contains; empty: any
 	form    form            // of the text; groups pci, netdev, device, driver are the object, all others the detail
 }
@@ -31,13 +32,47 @@ func of(drivers ...string) map[string]bool {
 var (
 	mlx5      = of("mlx5_core", "mlx5_ib")
 	mlx4      = of("mlx4_core", "mlx4_en", "mlx4_ib")
+	mellanox  = of("mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_en", "mlx4_ib")
 	broadcom  = of("bnxt_en", "bnxt_re")
 	intel     = of("ice", "irdma", "i40e")
 	pensando  = of("ionic")
 	hisilicon = of("hns3", "hns_roce", "hns_roce_hw_v2")
 	amazon    = of("efa", "ena")
 	pcieports = of("pcieport")
+	// adapters are the drivers of adapters and GPUs, and the modules that applications need of them.
+	adapters = modules
 )
 
 // Patterns are the messages. The first that matches counts.
 var Patterns = slices.Concat(mellanoxPatterns, broadcomPatterns, intelPatterns, othersPatterns, corePatterns, pciePatterns, gpuPatterns)
+
+// byDriver are the patterns that a line of a driver may match: of the drivers that a pattern names, of all others (""),
+// and of an unknown driver of an RDMA device ("*").
+var byDriver = sync.OnceValue(func() map[string][]*Pattern {
+	m := map[string][]*Pattern{"": nil, "*": nil}
+	for _, p := range Patterns {
+		for d := range p.drivers {
+			m[d] = nil
+		}
+	}
+	for d := range m {
+		for i := range Patterns {
+			if p := &Patterns[i]; p.drivers == nil || p.drivers[d] || d == "*" {
+				m[d] = append(m[d], p)
+			}
+		}
+	}
+	return m
+})
+
+// candidates are the patterns that the message of a line with this prefix may match, in order.
+func (e *Event) candidates() []*Pattern {
+	driver := e.Driver
+	if driver == "" && e.Device != "" {
+		driver = "*"
+	}
+	if patterns, ok := byDriver()[driver]; ok {
+		return patterns
+	}
+	return byDriver()[""]
+}

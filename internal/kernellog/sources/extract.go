@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
 // message is a message of a kernel's source of severity warning and above.
 type message struct {
 	file, function, macro, format string
+	tag                           string // that dev_fmt or pr_fmt of the file puts before it: "AER: "
 }
 
 // call is the begin of a call of a macro that prints (include/linux/dev_printk.h, printk.h, include/rdma/ib_verbs.h, and
@@ -26,6 +28,9 @@ var function = regexp.MustCompile(`(?m)^[A-Za-z_][\w \t*]*?\b(\w+)\(`)
 
 // literal is a string of C.
 var literal = regexp.MustCompile(`"((?:[^"\\\n]|\\.)*)"`)
+
+// tagged are the definitions of what a file puts before its messages.
+var tagged = regexp.MustCompile(`(?m)^#define (dev|pr)_fmt\((\w+)\)\s+(?:"([^"%]*)" |(pr_fmt))?`)
 
 // argument is what stands before the format of a message: macros for other than text.
 var formatStart = regexp.MustCompile(`(?:^|,)\s*((?:[A-Z_][A-Z0-9_]*\s+)?"(?s:.*))`)
@@ -54,6 +59,13 @@ func uncommented(data []byte) []byte {
 }
 
 func extractFile(file string, data []byte) (out []message) {
+	tags := map[string]string{}
+	for _, m := range tagged.FindAllSubmatch(data, -1) {
+		tags[string(m[1])] = string(m[3])
+		if len(m[4]) > 0 {
+			tags[string(m[1])] = tags["pr"]
+		}
+	}
 	for _, at := range call.FindAllSubmatchIndex(data, -1) {
 		line := data[bytes.LastIndexByte(data[:at[0]], '\n')+1 : at[0]]
 		if bytes.HasPrefix(bytes.TrimSpace(line), []byte("#define")) {
@@ -61,6 +73,12 @@ func extractFile(file string, data []byte) (out []message) {
 		}
 		arguments := enclosed(data[at[1]:])
 		m := message{file: file, macro: string(data[at[2]:at[3]]), function: functionAt(data[:at[0]])}
+		switch {
+		case strings.HasPrefix(m.macro, "pr_"):
+			m.tag = tags["pr"]
+		case strings.HasPrefix(m.macro, "pci_"), strings.HasPrefix(m.macro, "dev_"), strings.HasPrefix(m.macro, "ctrl_"):
+			m.tag = tags["dev"]
+		}
 		if m.format = format(arguments); m.format == "" || !severe(m.macro, arguments) {
 			continue
 		}
@@ -139,9 +157,12 @@ func functionAt(before []byte) string {
 // conversion is a conversion of printf, with those of the kernel (Documentation/core-api/printk-formats.rst).
 var conversion = regexp.MustCompile(`%[-+ #0]*\d*(?:\.\d+|\.\*)?(?:hh|h|ll|l|z|j|t)?([diuxXscp%])(?:[A-Za-z]*4?)`)
 
+// width is the width of a number that is filled with zeros.
+var width = regexp.MustCompile(`^%#?0(\d+)`)
+
 // samples returns texts that a format prints, with a word of each kind for a string.
 func samples(format string) (out []string) {
-	for _, word := range []string{"text", "CREATE_CQ", "eth0", "0000:5e:00.0"} {
+	for _, word := range []string{"text", "CREATE_CQ", "eth0", "0000:5e:00.0", "mlx5_ib"} {
 		out = append(out, conversion.ReplaceAllStringFunc(format, func(c string) string {
 			m := conversion.FindStringSubmatch(c)
 			tail := c[strings.LastIndex(c, m[1])+1:]
@@ -149,10 +170,15 @@ func samples(format string) (out []string) {
 			case "d", "i", "u":
 				return "7" + tail
 			case "x", "X":
-				if strings.Contains(c, "#") {
-					return "0x1f" + tail
+				digits := "1f"
+				if w := width.FindStringSubmatch(c); w != nil {
+					n, _ := strconv.Atoi(w[1])
+					digits = strings.Repeat("0", max(0, n-len(digits))) + digits
 				}
-				return "1f" + tail
+				if strings.Contains(c, "#") {
+					digits = "0x" + digits
+				}
+				return digits + tail
 			case "c":
 				return "a" + tail
 			case "%":

@@ -1,0 +1,154 @@
+package kernellog
+
+import (
+	"strings"
+
+	"rdma_exporter/internal/lazy"
+)
+
+// printed is what dmesg, journald and syslog put before a message: level, facility, time, caller (CONFIG_PRINTK_CALLER),
+// host. dmesg has the time as seconds, delta (-d), reltime (-e, -H), ctime (-T) or iso (--time-format).
+var printed = lazy.Regexp(`^(?:<\d+>)?(?:kern +:\w+ *: )?(?:` +
+	`\[(?:[ +]*\d+\.\d+)?(?: ?<[ +]*\d+\.\d+>)?\] ?|` +
+	`\[ *[TC]\d+\] ?|` +
+	`\[(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} +\d+ [\d:]{5,8}(?: \d{4})?\] ?|` +
+	`\d{4}-\d\d-\d\d[T ][\d:]{8}[.,]?\d*(?:Z|[+-]\d\d:?\d\d)? (?:kern +:\w+ *: )?|` +
+	`(?:\S+ +){1,7}?kernel(?:\[\d+\])?(?:: | (?:- )+)` +
+	`)*`)
+
+// printedBefore reports whether a line may have what printed matches: the record of /dev/kmsg has not.
+func printedBefore(line string) bool {
+	return line != "" && strings.IndexByte("<[0123456789", line[0]) >= 0 || strings.HasPrefix(line, "kern ") ||
+		strings.Contains(line[:min(len(line), 120)], " kernel")
+}
+
+func unprinted(line string) string {
+	if printedBefore(line) {
+		line = line[len(printed().FindString(line)):]
+	}
+	return line
+}
+
+// reported is what the kernel prints before the lines of a report of the host's firmware, with the number of the report
+// (drivers/acpi/apei/ghes.c, __ghes_print_estatus). Reports without a number are of the boot before (bert.c).
+var reported = lazy.Regexp(`^\{(\d{1,9})\}\[Hardware Error\]: *`)
+
+// ofFirmware stands for it in a message, whatever the number.
+const ofFirmware = "[Hardware Error]: "
+
+var (
+	busAddress = lazy.Regexp(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+	// auxiliary is a device of the auxiliary bus: mlx5_core.rdma.0.
+	auxiliary = lazy.Regexp(`^\w+(?:\.\w+)+\.\d+$`)
+	// rdmaName is a name that the kernel or rdma-core gives an RDMA device, and no interface has.
+	rdmaName = lazy.Regexp(`^(?:mlx[45]_|bnxt_re\d|irdma\d|i40iw\d|roce|rdma|iwp|ionic_\d|efa_\d|hns_\d|erdma_\d|mana_|qedr\d|cxgb4_\d|rxe\d)\w*$`)
+	// inFunction is what macros of mlx5 and mlx4 print before a message: function:line:(pid N), since 4.x without the
+	// bus address.
+	inFunction = lazy.Regexp(`^(?:[0-9a-f]{4,8}:[0-9a-f:.]{5,8}:)?\w+:\d+:(?:\(pid \d+\):)? |^<mlx4_ib> \w+: |^FPGA: \w+:\d+:(?:\(pid \d+\):)? `)
+	// ibPrefix is that of mlx5_ib before 4.20, and of MLNX_OFED.
+	ibPrefix = lazy.Regexp(`^(?:mlx5_(?:warn|err):)?(mlx5_\w{1,16}): ?(\w+:\d+:\(pid \d+\): .*)$`)
+)
+
+// modules are the modules whose name alone is a prefix: pr_err with pr_fmt, and the module loader (kernel/module).
+// The value is the driver.
+var modules = of("mlx5_core", "mlx5_ib", "mlx5_vdpa", "mlx4_core", "mlx4_ib", "mlx4_en", "mlx_compat", "bnxt_en", "bnxt_re", "ice", "irdma", "i40e", "i40iw",
+	"idpf", "ionic", "ionic_rdma", "hns3", "hclge", "hns_roce_hw_v2", "efa", "ena", "mana", "mana_ib", "erdma", "qede", "qedr", "cxgb4",
+	"iw_cxgb4", "ib_core", "ib_uverbs", "ib_cm", "iw_cm", "rdma_cm", "rdma_ucm", "ib_umad", "ib_ipoib", "ib_iser",
+	"ib_isert", "ib_srp", "ib_srpt", "rpcrdma", "nvme_rdma", "nvmet_rdma", "rdma_rxe", "siw", "nvidia", "nvidia_uvm",
+	"nvidia_peermem", "nv_peer_mem", "nvidia_fs", "gdrdrv", "knem", "xpmem")
+
+// origin takes from a line what is printed before its message, the object included, and returns the message: patterns
+// are written for it. These are the prefixes of dev_printk and netdev_printk (drivers/base/core.c, net/core/dev.c),
+// ibdev_printk (drivers/infiniband/core/device.c), of macros of drivers, and of pr_fmt and dev_fmt.
+func (e *Event) origin(line string) string {
+	line = unprinted(line)
+	if m := reported().FindString(line); m != "" {
+		return ofFirmware + line[len(m):]
+	}
+	head, text, found := strings.Cut(line, ": ")
+	if !found || len(head) > 120 {
+		return untagged(line)
+	}
+	first, rest, _ := strings.Cut(head, " ")
+	switch name, _, _ := strings.Cut(rest, " "); {
+	case rest == "" && modules[base(first)]:
+		e.Driver = base(first)
+		if e.Driver == "mlx4_en" {
+			text = e.port(text)
+		}
+	case rest == "":
+		m := []string(nil)
+		if strings.HasPrefix(first, "mlx5_") {
+			m = ibPrefix().FindStringSubmatch(line)
+		}
+		if m == nil {
+			return untagged(line)
+		}
+		e.Device = m[1]
+		return e.message(m[2])
+	case first == "infiniband" || first == "ibdev":
+		e.Device = name
+	case busAddress().MatchString(name):
+		e.Driver, e.PCIAddress = first, name
+		e.user(rest[len(name):])
+	case auxiliary().MatchString(name):
+		e.Driver = base(first)
+		e.user(rest[len(name):])
+	case first == "iommu" || strings.HasPrefix(first, "arm-smmu"):
+	default:
+		return line
+	}
+	return e.message(text)
+}
+
+// base is the driver of an auxiliary driver: mlx5_core of mlx5_core.eth.
+func base(driver string) string {
+	name, _, _ := strings.Cut(driver, ".")
+	return name
+}
+
+// user takes the interface or the RDMA device that is printed after the address.
+func (e *Event) user(s string) {
+	name, _, _ := strings.Cut(strings.TrimPrefix(s, " "), " ")
+	switch {
+	case name == "" || len(name) > 63 || strings.ContainsAny(name, ":()"):
+	case rdmaName().MatchString(name):
+		e.Device = name
+	case len(name) <= 15:
+		e.Netdev = name
+	}
+}
+
+// port takes what mlx4_en prints before a message: interface, or address and port (mlx4_en.h, en_print).
+func (e *Event) port(text string) string {
+	head, rest, found := strings.Cut(text, ": ")
+	switch {
+	case !found || strings.Contains(head, " "):
+		return text
+	case busAddress().MatchString(head):
+		e.PCIAddress = head
+		_, rest, _ = strings.Cut(rest, ": ")
+	default:
+		e.user(head)
+	}
+	return rest
+}
+
+func (e *Event) message(text string) string {
+	if e.Device != "" || strings.HasPrefix(e.Driver, "mlx") {
+		text = text[len(inFunction().FindString(text)):]
+	}
+	return untagged(text)
+}
+
+// tags are those of dev_fmt and pr_fmt that not every kernel prints.
+var tags = []string{"AER: ", "AMD-Vi: ", "DMAR: ", "DMAR-IR: "}
+
+func untagged(text string) string {
+	for _, tag := range tags {
+		if strings.HasPrefix(text, tag) {
+			return text[len(tag):]
+		}
+	}
+	return text
+}
