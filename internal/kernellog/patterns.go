@@ -31,11 +31,13 @@ func of(drivers ...string) map[string]bool {
 var (
 	mlx5      = of("mlx5_core", "mlx5_ib")
 	mlx4      = of("mlx4_core", "mlx4_en", "mlx4_ib")
-	broadcom  = of("bnxt_en", "bnxt_re")
-	intel     = of("ice", "irdma", "i40e")
-	pensando  = of("ionic")
-	hisilicon = of("hns3", "hns_roce", "hns_roce_hw_v2")
+	broadcom  = of("bnxt_en", "bnxt_re", "bng_en", "bng_re", "bnge")
+	intel     = of("ice", "irdma", "i40e", "idpf")
+	pensando  = of("ionic", "ionic_rdma")
+	hisilicon = of("hns3", "hns_roce", "hns_roce_hw_v2", "hclge", "hclgevf")
 	amazon    = of("efa", "ena")
+	microsoft = of("mana", "mana_ib")
+	alibaba   = of("erdma")
 	pcieports = of("pcieport")
 )
 
