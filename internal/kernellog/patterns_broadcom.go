@@ -101,6 +101,11 @@ var broadcomPatterns = []Pattern{
 			`^Failed to request (?:irq for nq-idx|IRQ for CREQ)|^BAR region \d+ resc start failed`),
 	},
 	{
+		Kind: ProbeFailed, Meaning: "the RDMA driver cannot register its device",
+		Source: "drivers/infiniband/hw/bnxt_re/main.c, bnxt_re_ib_init and bnxt_re_add_device; 5.4 to 5.19, without the device",
+		needle: "Failed to register with ", form: lazy.Regexp(`^(?:(?P<driver>bnxt_re): )?Failed to register with (?:IB: |the device \w+: )`),
+	},
+	{
 		Kind: CompletionError, Meaning: "a queue pair ended with an error completion",
 		Source:  "drivers/infiniband/hw/bnxt_re/qplib_fp.c, bnxt_qplib_cq_process_req and bnxt_qplib_cq_process_terminal; 5.4 to 7.2",
 		drivers: broadcom, needle: "FP: CQ Process",

@@ -12,9 +12,14 @@ var cloudPatterns = []Pattern{
 			`(?P<command>\w+)|^Wait for completion \(polling\) timeout|^Reading reg(?:ister)? (?:failed for timeout|timed out)|^Reg read(?:32)? timeout occurred`),
 	},
 	{
+		Kind: CommandTimeout, Meaning: "the device did not answer an admin command",
+		Source: "drivers/net/ethernet/amazon/ena/ena_com.c, ena_com_wait_and_process_admin_cq_interrupts; 5.4 to 5.10, without the device",
+		needle: " ena device ", form: lazy.Regexp(`^The (?P<driver>ena) device (?:sent a completion but|didn't send a completion for the admin cmd (?P<command>\d+))`),
+	},
+	{
 		Kind: FirmwareStopped, Meaning: "the device sends no keep-alive, or takes no command",
 		Source:  "drivers/net/ethernet/amazon/ena/ena_netdev.c, check_for_missing_keep_alive and check_for_admin_com_state; drivers/infiniband/hw/efa/efa_com.c, efa_com_submit_admin_cmd; 5.4 to 7.2",
-		drivers: amazon, form: lazy.Regexp(`^Keep alive watchdog timeout|^ENA admin queue is not in running state|^Admin queue is closed|^Failed to submit command |^Device isn't ready, `),
+		drivers: amazon, form: lazy.Regexp(`^Keep alive watchdog timeout|^ENA admin queue is not in running state|^Admin queue is closed|^Failed to submit command |^Device isn't ready, (?:abort|can't)`),
 	},
 	{
 		Kind: FirmwareError, Meaning: "the device answers admin commands with invalid completions",

@@ -75,6 +75,6 @@ var hisiliconPatterns = []Pattern{
 			`^hclge device (?:allocation|initialization) failed|^(?:Init MSI/MSI-X error|Configure dev error|Allocate TQPs error), ret|^failed\(-?\d+\) to (?:allocate|init|fetch|initialize) |` +
 			`^failed to query (?:dev specifications|version and capabilities|PF caps|VF caps|func info|firmware info|hardware info|pf resource|VF resource)|^(?:query pf resource|get config) failed|` +
 			`^(?:C[RS]Q ring setup error|Init C[RS]Q error|failed to init CSQ)|^(?:only|Just) \d+ msi resources|^(?:tm schd init|fd table init|manager table init) fail|^(?:request misc irq|VF failed to request misc irq)|` +
-			`^(?:knic setup failed|VF knic setup failed|vport setup failed)|^(?i:request irq (?:error|failed))|^(?:net up|hns3_client_start) fail!|^Query (?:firmware|hardware) version fail`),
+			`^(?:knic setup failed|VF knic setup failed|vport setup failed)|^(?i:request irq (?:error|failed))|^(?:net up fail, |hns3_client_start fail! )ret=|^Query (?:firmware|hardware) version fail`),
 	},
 }
