@@ -9,12 +9,12 @@ var cloudPatterns = []Pattern{
 		Source: "drivers/infiniband/hw/efa/efa_com.c, efa_com_wait_and_process_admin_cq_interrupts and efa_com_wait_and_process_admin_cq_polling; " +
 			"drivers/net/ethernet/amazon/ena/ena_com.c, the same with ena; 5.4 to 7.2",
 		drivers: amazon, form: lazy.Regexp(`^The (?:ena )?device (?:sent a completion but the driver didn't receive (?:a|any) MSI-X interrupt(?: for admin cmd| \(cmd)|didn't send (?:a|any) completion for (?:the )?admin cmd) ` +
-			`(?P<command>\w+)|^Wait for completion \(polling\) timeout|^Reading reg(?:ister)? (?:failed for timeout|timed out)|^Reg read(?:32)? timeout occurred`),
+			`(?P<command>\w+)|^Wait for completion \(polling\) timeout|^[Rr]eading reg(?:ister)? (?:failed for timeout|timed out)|^Reg read(?:32)? timeout occurred`),
 	},
 	{
 		Kind: CommandTimeout, Meaning: "the device did not answer an admin command",
 		Source: "drivers/net/ethernet/amazon/ena/ena_com.c, ena_com_wait_and_process_admin_cq_interrupts; 5.4 to 5.10, without the device",
-		needle: " ena device ", form: lazy.Regexp(`^The (?P<driver>ena) device (?:sent a completion but|didn't send a completion for the admin cmd (?P<command>\d+))`),
+		needle: "ena: ", form: lazy.Regexp(`^(?P<driver>ena): (?:The ena device (?:sent a completion but|didn't send a completion for the admin cmd (?P<command>\d+))|(?i:reading reg failed for timeout|Reg read(?:32)? timeout occurred))`),
 	},
 	{
 		Kind: FirmwareStopped, Meaning: "the device sends no keep-alive, or takes no command",
@@ -29,8 +29,8 @@ var cloudPatterns = []Pattern{
 	{
 		Kind: TransmitTimeout, Meaning: "a transmit queue of the interface made no progress",
 		Source:  "drivers/net/ethernet/amazon/ena/ena_netdev.c, check_missing_comp_in_tx_queue and ena_tx_timeout; 5.4 to 7.2",
-		drivers: amazon, form: lazy.Regexp(`^(?:The number of lost tx|Lost TX) completions (?:is|are) above the threshold|^Potential MSIX issue on Tx side Queue = (?P<queue>\d+)|` +
-			`^Transmit time out|^TX q (?P<number>\d+) is paused for too long`),
+		drivers: amazon, form: lazy.Regexp(`^(?:The number of lost tx|Lost TX) completions (?:is|are) above the threshold|^Transmit time out|` +
+			`^(?:Potential MSIX issue on Tx side Queue = |TX q )(?P<queue>\d+)(?: is paused for too long|\. Reset)`),
 	},
 	{
 		Kind: QueueError, Meaning: "a queue of the interface has invalid completions or no interrupts",
@@ -57,7 +57,7 @@ var cloudPatterns = []Pattern{
 	{
 		Kind: ProbeFailed, Meaning: "the driver cannot start the function or its queues",
 		Source:  "drivers/infiniband/hw/efa/efa_main.c, efa_probe_device and efa_enable_msix; drivers/net/ethernet/amazon/ena/ena_netdev.c, ena_probe, ena_device_init and ena_enable_msix; 5.4 to 7.2",
-		drivers: amazon, form: lazy.Regexp(`^E(?:FA|NA) device init failed|^Failed to (?:init(?: readless MMIO| mmio read less)|re(?:map regist?er bar|map regs bar|quest (?:admin irq|I/O IRQ|irq))|enable (?:MSI-X|and set the admin))|` +
+		drivers: amazon, form: lazy.Regexp(`^(?i:efa|ena) device init failed|^Failed to (?:init(?: readless MMIO| mmio read less)|re(?:map regist?er bar|map regs bar|quest (?:admin irq|I/O IRQ|irq))|enable (?:MSI-X|and set the admin))|` +
 			`^(?:Doorbells )?BARs? unavailable|^pci_(?:enable_device_mem|request_selected_regions|set_dma_mask)|^(?:err_pci_set|dma_set_mask)\w+ failed|^(?i:ENA llq bar) mapping failed|` +
 			`^Can not (?:initialize ena admin queue|reset device|reserve msix|setup management)|^(?:Device version is too low|E(?:FA|NA)(?: ctrl)? version is lower)|^Cannot (?:register net device|get attribute for ena device|configure aenq)|` +
 			`^Queue creation failed|^(?:Invalid dma width|DMA width illegal) value|^Failed to create I/O [RT]X queue|^Failed to (?:get device attr|[gs]et aenq attributes)|^Device alloc failed|^Invalid dma width`),
@@ -105,6 +105,11 @@ var cloudPatterns = []Pattern{
 			`^Failed to (?:request irq|alloc irq_map|register irq|create EQ|create vPort|configure vPort|query info for vPort)|^No free MSI vectors|^Adapter MTU too small|^Register IRQ err|^test_eq (?:failed|got)`),
 	},
 	// erdma.
+	{
+		Kind: CommandTimeout, Meaning: "the device did not answer a command",
+		Source:  "drivers/infiniband/hw/erdma/erdma_verbs.c, erdma_dereg_mr, erdma_destroy_ah, erdma_destroy_cq and erdma_destroy_qp; 6.17 to 7.2",
+		drivers: alibaba, needle: "failed to de", form: lazy.Regexp(`^failed to (?P<command>deregister MR|destroy \w+) \w+: -(?:62|110)$`),
+	},
 	{
 		Kind: ProbeFailed, Meaning: "the driver cannot start the function or its RDMA device",
 		Source:  "drivers/infiniband/hw/erdma/erdma_main.c, erdma_probe_dev and erdma_device_register; erdma_cmdq.c, erdma_cmdq_init; 6.0 to 7.2",

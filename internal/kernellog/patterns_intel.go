@@ -8,7 +8,7 @@ var intelPatterns = []Pattern{
 		Kind: TransmitTimeout, Meaning: "a transmit queue of the interface made no progress",
 		Source: "drivers/net/ethernet/intel/ice/ice_main.c, ice_tx_timeout; i40e/i40e_main.c, i40e_tx_timeout; ice/devlink/health.c, ice_report_tx_hang; " +
 			"idpf/idpf_txrx.c, idpf_tx_timeout; 5.4 to 7.2",
-		drivers: intel, needle: "imeout: ", form: lazy.Regexp(`^tx_timeout: (?:VSI_num|VSI_seid): \d+, Q (?P<queue>\d+)|^Detected Tx timeout: Count \d+, Queue (?P<number>\d+)`),
+		drivers: intel, needle: "imeout: ", form: lazy.Regexp(`^(?:tx_timeout: (?:VSI_num|VSI_seid): \d+, Q |Detected Tx timeout: Count \d+, Queue )(?P<queue>\d+)`),
 	},
 	{
 		Kind: FirmwareError, Meaning: "the device reports malicious or malformed descriptors of its driver",
@@ -73,7 +73,7 @@ var intelPatterns = []Pattern{
 			"idpf/idpf_main.c, idpf_probe; 5.4 to 7.2",
 		drivers: intel, form: lazy.Regexp(`Entering [Ss]afe [Mm]ode|Device now in Safe Mode|^The driver for the device stopped because|^ice_(?:init_\w+|update_link_info|devlink_register) failed: |` +
 			`^probe failed|^BAR0 I/O map error|^Cannot map registers, bar size|^DMA configuration failed|^pcim_\w+ failed|^setup of misc vector failed|^Device failed to load the FW for the external PHY|` +
-			`^Initial pf_reset failed|^init_(?:lan_hmc|adminq|shared_code) failed|^capability discovery failed|^unidentified MAC or BLANK NVM|^Unregistering device|Unregistering device$|` +
+			`^Ini?tial pf_reset failed|^previous errors forcing module to load in debug mode|^init_(?:lan_hmc|adminq|shared_code) failed|^capability discovery failed|^unidentified MAC or BLANK NVM|^Unregistering device|Unregistering device$|` +
 			`^(?:not enough (?:OS|device) MSI-X vectors\. requested|unable to reserve MSI-X vectors)|^Failed to (?:configure HW structure for adapter|register netdev for vport|allocate vport)|` +
 			`^failed to (?:register netdev for vport|allocate vport|allocate (?:BAR0|PCI iomap)|get required descriptor)|^Failed to (?:allocate BAR0|map BAR0|get LAN memory regions|alloc vport params)|` +
 			`^IRQ request for mailbox failed|^Failed to allocate (?:minimum )?MSIX vectors|^Failed to (?:initialize hardware after|create devlink port for PF)|^Unexpected dev ID`),
