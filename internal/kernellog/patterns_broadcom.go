@@ -13,7 +13,8 @@ var broadcomPatterns = []Pattern{
 	{
 		Kind: FirmwareStopped, Meaning: "the firmware does not answer",
 		Source:  "drivers/net/ethernet/broadcom/bnxt/bnxt.c, bnxt_fw_init_one_p1, bnxt_io_slot_reset and bnxt_fw_reset_task; 5.10 to 7.2",
-		drivers: broadcom, needle: "irmware not re", form: lazy.Regexp(`^Firmware not re(?:sponding, status: (?P<status>0x[0-9a-f]+)|ady)`),
+		drivers: broadcom, needle: "irmware not re",
+		form: lazy.Regexp(`^Firmware not re(?:sponding, status: (?P<status>0x[0-9a-f]+)|ady)`),
 	},
 	{
 		Kind: FirmwareError, Meaning: "the firmware has a fatal fault, or the device lost doorbells",
@@ -103,7 +104,8 @@ var broadcomPatterns = []Pattern{
 	{
 		Kind: ProbeFailed, Meaning: "the RDMA driver cannot register its device",
 		Source: "drivers/infiniband/hw/bnxt_re/main.c, bnxt_re_ib_init and bnxt_re_add_device; 5.4 to 5.19, without the device",
-		needle: "Failed to register with ", form: lazy.Regexp(`^(?:(?P<driver>bnxt_re): )?Failed to register with (?:IB: |the device \w+: )`),
+		needle: "Failed to register with ",
+		form:   lazy.Regexp(`^(?:(?P<driver>bnxt_re): )?Failed to register with (?:IB: |the device \w+: )`),
 	},
 	{
 		Kind: CompletionError, Meaning: "a queue pair ended with an error completion",

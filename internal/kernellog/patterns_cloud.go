@@ -14,7 +14,7 @@ var cloudPatterns = []Pattern{
 	{
 		Kind: CommandTimeout, Meaning: "the device did not answer an admin command",
 		Source: "drivers/net/ethernet/amazon/ena/ena_com.c, ena_com_wait_and_process_admin_cq_interrupts; 5.4 to 5.10, without the device",
-		needle: "ena: ", form: lazy.Regexp(`^(?P<driver>ena): (?:The ena device (?:sent a completion but|didn't send a completion for the admin cmd (?P<command>\d+))|(?i:reading reg failed for timeout|Reg read(?:32)? timeout occurred))`),
+		needle: "ena", form: lazy.Regexp(`^(?:(?P<driver>ena): )?(?:The ena device (?:sent a completion but|didn't send a completion for the admin cmd (?P<command>\d+))|(?i:reading reg failed for timeout|Reg read(?:32)? timeout occurred))`),
 	},
 	{
 		Kind: FirmwareStopped, Meaning: "the device sends no keep-alive, or takes no command",
@@ -52,7 +52,8 @@ var cloudPatterns = []Pattern{
 	{
 		Kind: RecoveryEnded, Meaning: "the device works again after a reset",
 		Source:  "drivers/net/ethernet/amazon/ena/ena_netdev.c, ena_restore_device; 5.4 to 7.2",
-		drivers: amazon, needle: "Device reset completed successfully", form: lazy.Regexp(`^Device reset completed successfully`),
+		drivers: amazon, needle: "Device reset completed successfully",
+		form: lazy.Regexp(`^Device reset completed successfully`),
 	},
 	{
 		Kind: ProbeFailed, Meaning: "the driver cannot start the function or its queues",
@@ -108,7 +109,8 @@ var cloudPatterns = []Pattern{
 	{
 		Kind: CommandTimeout, Meaning: "the device did not answer a command",
 		Source:  "drivers/infiniband/hw/erdma/erdma_verbs.c, erdma_dereg_mr, erdma_destroy_ah, erdma_destroy_cq and erdma_destroy_qp; 6.17 to 7.2",
-		drivers: alibaba, needle: "failed to de", form: lazy.Regexp(`^failed to (?P<command>deregister MR|destroy \w+) \w+: -(?:62|110)$`),
+		drivers: alibaba, needle: "failed to de",
+		form: lazy.Regexp(`^failed to (?P<command>deregister MR|destroy \w+) \w+: -(?:62|110)$`),
 	},
 	{
 		Kind: ProbeFailed, Meaning: "the driver cannot start the function or its RDMA device",

@@ -35,7 +35,8 @@ var hisiliconPatterns = []Pattern{
 	{
 		Kind: RecoveryEnded, Meaning: "the device works again after a reset",
 		Source:  "drivers/net/ethernet/hisilicon/hns3/hns3pf/hclge_main.c, hclge_reset_ae_dev; drivers/infiniband/hw/hns/hns_roce_hw_v2.c, hns_roce_hw_v2_reset_notify_init; 5.4 to 7.2",
-		drivers: hisilicon, needle: "eset done, ", form: lazy.Regexp(`^[Rr]eset done, \w+ (?:driver initialization|client reinit) finished`),
+		drivers: hisilicon, needle: "eset done, ",
+		form: lazy.Regexp(`^[Rr]eset done, \w+ (?:driver initialization|client reinit) finished`),
 	},
 	{
 		Kind: RecoveryFailed, Meaning: "the driver cannot reset the device",

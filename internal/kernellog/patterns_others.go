@@ -53,7 +53,8 @@ var pensandoPatterns = []Pattern{
 	{
 		Kind: CompletionError, Meaning: "a queue pair ended with an error completion",
 		Source:  "drivers/infiniband/hw/ionic/ionic_datapath.c, ionic_poll_recv, ionic_comp_msn and ionic_comp_npg; 6.18 to 7.2",
-		drivers: pensando, needle: " cqe with error", form: lazy.Regexp(`^qp (?P<pair>\d+) (?P<what>recv|msn|npg) cqe with error`),
+		drivers: pensando, needle: " cqe with error",
+		form: lazy.Regexp(`^qp (?P<pair>\d+) (?P<what>recv|msn|npg) cqe with error`),
 	},
 	{
 		Kind: TransmitTimeout, Meaning: "a transmit queue of the interface made no progress",

@@ -37,7 +37,8 @@ const (
 )
 
 // quietOfVendors are those of drivers other than mlx4 and mlx5.
-var quietOfVendors = slices.Concat(quietOfAnyVendor, quietOfBroadcom, quietOfIntel, quietOfPensando, quietOfClouds, quietOfHisilicon)
+var quietOfVendors = slices.Concat(quietOfAnyVendor, quietOfBroadcom, quietOfIntel, quietOfPensando, quietOfClouds,
+	quietOfHisilicon)
 
 var vendors = `^drivers/(?:net/ethernet/(?:broadcom|intel|pensando|amazon|microsoft|hisilicon|chelsio|qlogic)|infiniband/hw/(?:bnxt_re|irdma|ionic|efa|erdma|hns|mana|cxgb4|qedr))/`
 
