@@ -3,6 +3,7 @@ package kernellog
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,7 +30,7 @@ func object(e Event) string {
 
 func TestLines(t *testing.T) {
 	seen := map[string]bool{}
-	all := lines(t, "lines.txt")
+	all := append(lines(t, "lines.txt"), lines(t, "lines_vendors.txt")...)
 	if len(all) < 60 {
 		t.Errorf("%d lines", len(all))
 	}
@@ -78,7 +79,7 @@ func TestPatterns(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, line := range append(lines(f, "lines.txt"), lines(f, "boot.txt")...) {
+	for _, line := range slices.Concat(lines(f, "lines.txt"), lines(f, "lines_vendors.txt"), lines(f, "boot.txt")) {
 		f.Add(line[strings.LastIndex(line, "\t")+1:])
 	}
 	f.Fuzz(func(t *testing.T, line string) {

@@ -33,18 +33,22 @@ var (
 	mlx5      = of("mlx5_core", "mlx5_ib")
 	mlx4      = of("mlx4_core", "mlx4_en", "mlx4_ib")
 	mellanox  = of("mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_en", "mlx4_ib")
-	broadcom  = of("bnxt_en", "bnxt_re")
-	intel     = of("ice", "irdma", "i40e")
-	pensando  = of("ionic")
-	hisilicon = of("hns3", "hns_roce", "hns_roce_hw_v2")
+	broadcom  = of("bnxt_en", "bnxt_re", "bng_en", "bng_re", "bnge")
+	intel     = of("ice", "irdma", "i40e", "idpf")
+	pensando  = of("ionic", "ionic_rdma")
+	hisilicon = of("hns3", "hns_roce", "hns_roce_hw_v2", "hclge", "hclgevf")
 	amazon    = of("efa", "ena")
+	microsoft = of("mana", "mana_ib")
+	alibaba   = of("erdma")
 	pcieports = of("pcieport")
 	// adapters are the drivers of adapters and GPUs, and the modules that applications need of them.
 	adapters = modules
 )
 
 // Patterns are the messages. The first that matches counts.
-var Patterns = slices.Concat(mellanoxPatterns, broadcomPatterns, intelPatterns, othersPatterns, corePatterns, pciePatterns, gpuPatterns)
+var Patterns = slices.Concat(
+	mellanoxPatterns, broadcomPatterns, intelPatterns, othersPatterns, corePatterns, pciePatterns, gpuPatterns,
+)
 
 // byDriver are the patterns that a line of a driver may match: of the drivers that a pattern names, of all others (""),
 // and of an unknown driver of an RDMA device ("*").

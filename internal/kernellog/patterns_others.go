@@ -1,47 +1,64 @@
 package kernellog
 
-import "rdma_exporter/internal/lazy"
+import (
+	"slices"
 
-var othersPatterns = []Pattern{
-	// ionic.
+	"rdma_exporter/internal/lazy"
+)
+
+var othersPatterns = slices.Concat(pensandoPatterns, hisiliconPatterns, cloudPatterns)
+
+var pensandoPatterns = []Pattern{
+	// ionic, ionic_rdma.
 	{
 		Kind: CommandTimeout, Meaning: "the firmware did not answer a command",
-		Source:  "drivers/net/ethernet/pensando/ionic/ionic_main.c, ionic_adminq_wait and ionic_dev_cmd_wait; 5.15 to 6.18",
-		drivers: pensando, needle: "timeout",
-		form: lazy.Regexp(`(?P<command>IONIC_CMD_\w+|[A-Z_]+) \(\d+\) (?:timeout|timed out)|DEVCMD (?P<name>\w+) \(\d+\) timeout`),
+		Source: "drivers/net/ethernet/pensando/ionic/ionic_main.c, ionic_adminq_check_err and ionic_dev_cmd_wait; ionic_fw.c, ionic_fw_status_long_wait; " +
+			"drivers/infiniband/hw/ionic/ionic_admin.c, ionic_admin_timedout; 5.4 to 7.2",
+		drivers: pensando, form: lazy.Regexp(`(?P<command>IONIC_CMD_\w+|[A-Z_]+) \(\d+\) (?:timeout|timed out|failed: TIMEOUT)|^DEVCMD (?P<name>\w+) \(\d+\) timeout|` +
+			`^DEV_CMD firmware wait (?P<step>\w+) timed out|^admin command timed out, aq `),
 	},
 	{
 		Kind: FirmwareStopped, Meaning: "the firmware does not run",
-		Source:  "drivers/net/ethernet/pensando/ionic/ionic_dev.c, ionic_heartbeat_check; 5.15 to 6.18",
-		drivers: pensando, needle: "FW ", form: lazy.Regexp(`^FW (?:heartbeat stalled|status|restart) ?`),
+		Source:  "drivers/net/ethernet/pensando/ionic/ionic_dev.c, ionic_heartbeat_check; ionic_lif.c, ionic_lif_handle_fw_down; ionic_main.c, ionic_dev_cmd_wait and ionic_adminq_wait; 5.4 to 7.2",
+		drivers: pensando, needle: "FW ", form: lazy.Regexp(`^FW (?:heartbeat stalled|stopped|Down)|^Surprise FW stop|\w \(\d+\) (?:failed - FW halted|interrupted(?: - FW is down|, FW in reset))`),
+	},
+	{
+		Kind: RecoveryEnded, Meaning: "the firmware runs again",
+		Source:  "drivers/net/ethernet/pensando/ionic/ionic_dev.c, ionic_heartbeat_check; ionic_lif.c, ionic_lif_handle_fw_up; 5.8 to 7.2",
+		drivers: pensando, needle: "FW ", form: lazy.Regexp(`^FW (?:heartbeat restored|Up: LIFs restarted)`),
+	},
+	{
+		Kind: RecoveryStarted, Meaning: "the driver starts the interface again after a stop of the firmware",
+		Source:  "drivers/net/ethernet/pensando/ionic/ionic_lif.c, ionic_lif_handle_fw_up; 5.8 to 7.2",
+		drivers: pensando, needle: "FW Up: ", form: lazy.Regexp(`^FW Up: (?:restarting LIFs|clearing broken state)`),
+	},
+	{
+		Kind: RecoveryFailed, Meaning: "the driver cannot start the interface again",
+		Source: "drivers/net/ethernet/pensando/ionic/ionic_lif.c, ionic_lif_handle_fw_up, ionic_tx_timeout_work and ionic_link_status_check; ionic_main.c, ionic_port_reset; " +
+			"drivers/infiniband/hw/ionic/ionic_admin.c, ionic_kill_rdma_admin; ionic_aux.c, ionic_request_rdma_reset; 5.4 to 7.2",
+		drivers: pensando, form: lazy.Regexp(`^FW Up: LIFs restart failed|Restarting queues failed$|^Failed to (?:start queues: |reset port)|^failed to reset rdma|request_reset: error`),
+	},
+	{
+		Kind: ProbeFailed, Meaning: "the driver cannot start the function or its RDMA device",
+		Source: "drivers/net/ethernet/pensando/ionic/ionic_bus_pci.c, ionic_probe; ionic_dev.c, ionic_dev_setup; ionic_lif.c, ionic_lif_init; ionic_aux.c, ionic_auxbus_register; " +
+			"drivers/infiniband/hw/ionic/ionic_ibdev.c, ionic_aux_probe; ionic_admin.c, ionic_create_rdma_admin; 5.4 to 7.2",
+		drivers: pensando, form: lazy.Regexp(`, aborting(?:\.  err=-?\d+)?$|^Incompatible firmware signature|^Cannot identify (?:LIFs|ionic): |^Failed to init port$|^adminq init failed|^Failed to register ibdev|` +
+			`^Failed to (?:add|initialize) \w+ aux device: |^Failed to allocate aux id|^fail(?:ed to)? create (?:eq|acq|aq) |^Can't get (?:minimum \d+ )?intrs from OS|^Cannot register (?:devlink|LIF)`),
+	},
+	{
+		Kind: QueueError, Meaning: "a queue of the RDMA driver has an invalid completion",
+		Source:  "drivers/infiniband/hw/ionic/ionic_admin.c, ionic_admin_poll_locked and ionic_rdma_admincq_event; 6.18 to 7.2",
+		drivers: pensando, form: lazy.Regexp(`^bad (?:cqe (?:for empty adminq|qid|type)|idx)|^admincq event \d+`),
+	},
+	{
+		Kind: CompletionError, Meaning: "a queue pair ended with an error completion",
+		Source:  "drivers/infiniband/hw/ionic/ionic_datapath.c, ionic_poll_recv, ionic_comp_msn and ionic_comp_npg; 6.18 to 7.2",
+		drivers: pensando, needle: " cqe with error",
+		form: lazy.Regexp(`^qp (?P<pair>\d+) (?P<what>recv|msn|npg) cqe with error`),
 	},
 	{
 		Kind: TransmitTimeout, Meaning: "a transmit queue of the interface made no progress",
-		Source:  "drivers/net/ethernet/pensando/ionic/ionic_lif.c, ionic_tx_timeout; 5.15 to 6.18",
-		drivers: pensando, needle: "Tx Timeout", form: lazy.Regexp(`^Tx Timeout recovery`),
-	},
-	// hns.
-	{
-		Kind: CommandTimeout, Meaning: "the firmware did not answer a command of the RDMA driver",
-		Source:  "drivers/infiniband/hw/hns/hns_roce_hw_v2.c, __hns_roce_cmq_send, hns_roce_cmd.c; 5.15 to 6.18",
-		drivers: hisilicon, needle: "md",
-		form: lazy.Regexp(`(?i)^CMDQ move tail from \d+ to \d+|^\[cmd\] token 0x[0-9a-f]+ (?:mailbox )?timeout`),
-	},
-	{
-		Kind: RecoveryStarted, Meaning: "the driver resets the device",
-		Source:  "drivers/net/ethernet/hisilicon/hns3/hns3pf/hclge_main.c, hclge_reset; 5.15 to 6.18",
-		drivers: hisilicon, needle: "eset",
-		form: lazy.Regexp(`^(?:received reset event, reset type is|IMP reset|global reset|PF reset) ?`),
-	},
-	// efa.
-	{
-		Kind: CommandTimeout, Meaning: "the device did not answer an admin command",
-		Source:  "drivers/infiniband/hw/efa/efa_com.c, efa_com_wait_and_process_admin_cq; 5.15 to 6.18",
-		drivers: amazon, needle: "admin", form: lazy.Regexp(`(?i)The device (?:sent a completion but the driver didn't receive|didn't send any completion for) (?:any |an? )?(?:MSI-X interrupt|admin)`),
-	},
-	{
-		Kind: FirmwareStopped, Meaning: "the device sends no keep-alive",
-		Source:  "drivers/net/ethernet/amazon/ena/ena_netdev.c, check_for_missing_keep_alive; 5.15 to 6.18",
-		drivers: amazon, needle: "Keep alive watchdog timeout", form: lazy.Regexp(`Keep alive watchdog timeout`),
+		Source:  "drivers/net/ethernet/pensando/ionic/ionic_lif.c, ionic_tx_timeout; 5.4 to 7.2",
+		drivers: pensando, needle: "Tx Timeout", form: lazy.Regexp(`^Tx Timeout (?:recovery|triggered - txq (?P<queue>\d+))`),
 	},
 }
