@@ -87,8 +87,8 @@ func New(with *shared.State) *shared.Collector {
 		Descs: []*metric.Desc{
 			kernelLogEvents, kernelLogRecent, kernelLogTime, kernelLogUnresolved, kernelLogLost, kernelLogSkipped,
 		},
-		Read:  c.read,
-		Emit:  metric.EmitSection(func(n *snapshot.Node) *hostdata.KernelLog { return n.KernelLog }, emitKernelLog),
+		Read: c.read,
+		Emit: metric.EmitSection(func(n *snapshot.Node) *hostdata.KernelLog { return n.KernelLog }, emitKernelLog),
 	}
 }
 
