@@ -195,9 +195,7 @@ func (c *kernelLog) resolve(of *hostdata.KernelLogKey) {
 func (k *kernelLogCount) settle(r reading.Reads, present bool) {
 	switch kernellog.Kind(k.Kind) {
 	case kernellog.ProbeFailed, kernellog.NoAddressSpace:
-		_, err := r.Host.Files.Resolve(sysfs.PCIDir + k.PCIAddress)
-		_, virtual := r.Host.Files.Resolve(sysfs.PCIDir + k.PCIAddress + "/physfn")
-		k.Unresolved = !present && err == nil && virtual != nil
+		k.Unresolved = !present && lacksRDMA(r, sysfs.PCIDir+k.PCIAddress, k.Device != "")
 	case kernellog.ModuleRefused:
 		_, err := r.Host.Files.Resolve("sys/module/" + k.Driver)
 		k.Unresolved = err != nil
@@ -283,6 +281,20 @@ func (c *kernelLog) key(r reading.Reads, e *kernellog.Event) (key hostdata.Kerne
 	key.Device = cmp.Or(key.Device, device)
 	return key, known || key.Device != "" || slices.Contains(rdmaDrivers, e.Driver) ||
 		slices.Contains(hostKinds, e.Kind) || e.Kind.Lasts() && isForRDMA(r, key.PCIAddress)
+}
+
+// lacksRDMA reports whether a function without an RDMA device ought to have one. had: it had one before. An Ethernet
+// function may be used without RDMA: one counts that has no driver, so that it has no interface either. A virtual
+// function is made and ended with jobs.
+func lacksRDMA(r reading.Reads, dir string, had bool) bool {
+	if _, err := r.Host.Files.Resolve(dir); err != nil {
+		return false // the inventory reports it
+	}
+	if _, err := r.Host.Files.Link(dir + "/physfn"); err == nil {
+		return false
+	}
+	kind := pci.RDMAKindOf(r.Optional(dir+"/vendor"), r.Optional(dir+"/device"), r.Optional(dir+"/class"))
+	return had || kind != pci.RDMAEthernet || sysfs.BoundDriver(r.Host.Files, dir) == ""
 }
 
 // isForRDMA reports whether a function supports RDMA, whatever its driver: one without a driver has no RDMA device.

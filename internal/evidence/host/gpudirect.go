@@ -146,6 +146,8 @@ func gpuDirectUnavailable(f *fault.Fault) fault.Text {
 		e.Add("GPU "+g.Labels["gpu"], uuid(g)+", nearest eligible NIC "+g.Labels["device"]+
 			" (distance "+g.Labels["distance"]+").")
 	}
+	_, refused := refusedModules(f, `=~"nvidia.*|nv_peer_mem"`)
+	e = append(e, refused...)
 	e.Add("Not evaluated", "environment of running jobs; net plugins; virtual machines without a topology file.")
 	modules := "lsmod | grep -E 'nvidia|ib_core' ; head -1 /proc/driver/nvidia/version"
 	if f.Has(`gpu:rdma_gdr:no_mechanism{reason=~"kernel_without_p2pdma|gpu_bar_small",$host}`) {

@@ -181,11 +181,11 @@ var providers = []struct{ symbol, module, packages string }{
 	{"ice_", "ice", "the package of ice"},
 }
 
-func moduleRefused(f *fault.Fault) fault.Text {
-	var e fault.Lines
-	var modules []string
+// refusedModules returns the modules that the kernel has refused and that are not loaded, with the packages that do not
+// fit together.
+func refusedModules(f *fault.Fault, matcher string) (modules []string, e fault.Lines) {
 	for _, r := range f.Rows(`max by (driver, detail) (rdma_kernel_log_last_event_timestamp_seconds{kind="module_refused",$host}
-		and on (driver, kind) rdma_kernel_log_unresolved{$host})`, "driver") {
+		and on (driver, kind) rdma_kernel_log_unresolved{driver`+matcher+`,$host})`, "driver") {
 		module, symbol := r.Labels["driver"], r.Labels["detail"]
 		modules = append(modules, module)
 		e.Add("Refused", module+fault.When(symbol != "", ", symbol "+symbol)+", at "+fault.UTC(r.Value)+".")
@@ -198,6 +198,11 @@ func moduleRefused(f *fault.Fault) fault.Text {
 			}
 		}
 	}
+	return modules, e
+}
+
+func moduleRefused(f *fault.Fault) fault.Text {
+	modules, e := refusedModules(f, `!~"nvidia.*|nv_peer_mem"`)
 	return fault.Text{
 		Summary: f.Host() + ": kernel refuses to load " + strings.Join(modules, ", "),
 		Description: "The kernel has refused a module that RDMA or GPUDirect RDMA needs: a symbol is missing, or of another " +
