@@ -41,6 +41,29 @@ const kernelLogFiles = `-- proc/uptime --
 -- sys/devices/pci0000:15/0000:15:01.0/0000:4d:00.0/vendor --
 0x15b3
 -- sys/bus/pci/devices/0000:4d:00.0 -> ../../../devices/pci0000:15/0000:15:01.0/0000:4d:00.0 --
+-- sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0/vendor --
+0x8086
+-- sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0/device --
+0x1592
+-- sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0/class --
+0x020000
+-- sys/bus/pci/devices/0000:21:00.0 -> ../../../devices/pci0000:20/0000:20:01.0/0000:21:00.0 --
+-- sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0/driver -> ../../../../bus/pci/drivers/ice --
+-- sys/devices/pci0000:20/0000:20:01.0/0000:22:00.0/vendor --
+0x8086
+-- sys/devices/pci0000:20/0000:20:01.0/0000:22:00.0/device --
+0x1592
+-- sys/devices/pci0000:20/0000:20:01.0/0000:22:00.0/class --
+0x020000
+-- sys/bus/pci/devices/0000:22:00.0 -> ../../../devices/pci0000:20/0000:20:01.0/0000:22:00.0 --
+-- sys/devices/pci0000:20/0000:20:01.0/0000:22:00.1/vendor --
+0x8086
+-- sys/devices/pci0000:20/0000:20:01.0/0000:22:00.1/device --
+0x1592
+-- sys/devices/pci0000:20/0000:20:01.0/0000:22:00.1/class --
+0x020000
+-- sys/bus/pci/devices/0000:22:00.1 -> ../../../devices/pci0000:20/0000:20:01.0/0000:22:00.1 --
+-- sys/devices/pci0000:20/0000:20:01.0/0000:22:00.1/physfn -> ../0000:22:00.0 --
 -- sys/module/mlx5_ib/initstate --
 live
 -- sys/class/net/ib0/device -> ../../../devices/pci0000:15/0000:15:01.0/0000:4d:00.0 --
@@ -326,5 +349,20 @@ func TestKernelLogSettles(t *testing.T) {
 	publish(nil)
 	if got, want := unresolved(read(t)), refused+", mlx5_0 0000:4d:00.0 mlx5_core probe_failed"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestKernelLogOfProbe: a function whose driver failed ought to have an RDMA device, except an Ethernet function with a
+// driver, which may be used without, a virtual function, and one that is gone.
+func TestKernelLogOfProbe(t *testing.T) {
+	log := &written{}
+	_, read := kernelLogOf(log)
+	for i, function := range []string{"0000:21:00.0", "0000:22:00.0", "0000:22:00.1", "0000:23:00.0"} {
+		log.reading.Events = append(log.reading.Events, host.KernelEvent{
+			Seq: uint64(i + 1), Event: kernellog.Event{Kind: kernellog.ProbeFailed, Driver: "ice", PCIAddress: function},
+		})
+	}
+	if got := unresolved(read(t)); got != "0000:22:00.0 ice probe_failed" {
+		t.Error(got)
 	}
 }
