@@ -44,7 +44,7 @@ func TestLines(t *testing.T) {
 			kind = "-"
 		}
 		who := object(e)
-		if kind == "transmit_timeout" && e.PCIAddress == "" {
+		if (kind == "transmit_timeout" || kind == "module_refused") && e.PCIAddress == "" {
 			who = strings.TrimSpace(who + " " + e.Driver)
 		}
 		if kind != f[0] || who != f[1] || e.Detail != f[2] {

@@ -86,17 +86,17 @@ var corePatterns = []Pattern{
 	{
 		Kind: QueueError, Meaning: "a management queue pair has an error: the subnet manager and connection managers are not answered",
 		Source: "drivers/infiniband/core/mad.c, qp_event_handler, ib_mad_post_receive_mads and ib_mad_send_error; drivers/infiniband/hw/mlx4/mad.c, pv_qp_event_handler; 4.0 to 7.2",
-		needle: "MAD QP", form: lazy.Regexp(`^Fatal error \((?P<event>\d+)\) on (?:a )?MAD QP`),
+		needle: "MAD QP", form: lazy.Regexp(`^Fatal error \(\d+\) on (?:a )?MAD QP`),
 	},
 	{
 		Kind: QueueError, Meaning: "a management queue pair takes no work request",
 		Source: "drivers/infiniband/core/mad.c, ib_mad_post_receive_mads, ib_mad_send_done and ib_mad_send_error; 4.0 to 7.2",
-		needle: "ib_", form: lazy.Regexp(`^(?P<what>ib_post_recv failed|ib_post_send failed|\w{1,32} - ib_modify_qp to RTS): (?P<error>-?\d+)`),
+		needle: "ib_", form: lazy.Regexp(`^(?P<what>ib_post_recv failed|ib_post_send failed|\w{1,32} - ib_modify_qp to RTS): (?P<errno>-?\d+)`),
 	},
 	{
 		Kind: FirmwareError, Meaning: "the device does not tell the state, addresses or P_Keys of a port",
 		Source: "drivers/infiniband/core/cache.c, ib_cache_update and config_non_roce_gid_cache; 4.0 to 7.2",
-		needle: "query_", form: lazy.Regexp(`^(?P<what>ib_query_port|query_gid|ib_query_gid|ib_query_pkey) failed \((?P<error>-?\d+)\)`),
+		needle: "query_", form: lazy.Regexp(`^(?P<what>ib_query_port|query_gid|ib_query_gid|ib_query_pkey) failed \((?P<errno>-?\d+)\)`),
 	},
 	// Modules.
 	{

@@ -39,7 +39,7 @@ var gpuPatterns = []Pattern{
 		Kind: GPUFailed, Meaning: "the driver cannot use the GPU: power cables, interrupts, registers", Follows: "a GPU that no application can open",
 		Source: nvidiaOpen + "kernel-open/nvidia/nv.c, nv_start_device, and nv-pci.c, nv_pci_probe; osinit.c, RmInitAdapter and RmSetupRegisters",
 		needle: "NVRM: GPU ",
-		form:   lazy.Regexp(`^NVRM: GPU (?P<pci>` + gpuAddress + `): (?P<what>GPU does not have the necessary power cables|Failed to map regs registers|No interrupts of any type|Tried to get IRQ|request_irq\(\) failed|rm_init_private_state\(\) failed|nv_linux_init_open_q\(\) failed|is already bound to)`),
+		form:   lazy.Regexp(`^NVRM: GPU (?P<pci>` + gpuAddress + `): (?P<what>GPU does not have the necessary power cables|Failed to map regs registers|No interrupts of any type|Tried to get IRQ|request_irq\(\) failed|rm_init_private_state\(\) failed|nv_linux_init_open_q\(\) failed)`),
 	},
 	{
 		Kind: GPUFailed, Meaning: "the driver does not support the GPU", Follows: "a GPU that is missing",

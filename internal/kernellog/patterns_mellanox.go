@@ -144,7 +144,7 @@ var mellanoxPatterns = []Pattern{
 		Follows: "an RDMA device that is missing",
 		Source:  "drivers/infiniband/hw/mlx5/main.c, mlx5_ib_dev_res_cq_init and mlx5_ib_dev_res_srq_init; gsi.c, mlx5_ib_create_gsi" + inMLX5,
 		drivers: mlx5, needle: "e",
-		form: lazy.Regexp(`^Couldn't (?:allocate PD|create (?:CQ|SRQ \d)) for res init|^unable to create (?:hardware (?:GSI|UD) QP|send CQ for GSI QP)`),
+		form: lazy.Regexp(`^(?:mr cache|frmr pools) init failed|^query_(?:device|port \d+) failed -?\d+|^Couldn't (?:allocate PD|create (?:CQ|SRQ \d)) for res init|^unable to create (?:hardware (?:GSI|UD) QP|send CQ for GSI QP)`),
 	},
 	{
 		Kind: FirmwareReset, Meaning: "the firmware is reset on request of an administrator or another function",
@@ -289,7 +289,7 @@ var mellanoxPatterns = []Pattern{
 		Kind: RecoveryFailed, Meaning: "the driver gave up the recovery of a device",
 		Source:  mlx4Dir + "catas.c, mlx4_reset_master and mlx4_reset_slave; main.c, mlx4_pci_slot_reset, mlx4_pci_resume and mlx4_restart_one_up; 4.0 to 7.2",
 		drivers: mlx4, needle: "",
-		form: lazy.Regexp(`^(?:Fail to reset HCA|Fail to send reset over|Failed to reset HCA|Failed to obtain HW semaphore|Couldn't (?:restore|save|map) HCA|Can not re-enable device|mlx4_(?:pci_resume|restart_one_up): (?:ERROR: )?mlx4_load_one failed|mlx4_restart_one_up failed|Communication channel isn't sync, fail to send reset)`),
+		form: lazy.Regexp(`^(?:Fail to reset HCA|Fail to send reset over|Failed to reset HCA|Failed to obtain HW semaphore|Couldn't (?:restore|save|map) HCA|Can not re-enable device|\w+: (?:ERROR: )?mlx4_load_one failed|mlx4_restart_one_up failed|Communication channel isn't sync, fail to send reset)`),
 	},
 	{
 		Kind: RecoveryEnded, Meaning: "the driver has reset the device",

@@ -151,7 +151,7 @@ var pciePatterns = []Pattern{
 		Follows: "an RDMA device, interface or GPU that is missing until the driver is bound again",
 		Source:  "drivers/base/dd.c, call_driver_probe and really_probe; 4.0 to 7.2",
 		drivers: adapters, needle: "probe ",
-		form: lazy.Regexp(`^probe (?:of (?:(?P<pci>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])|(?P<function>[\w.]{1,40}))|with driver [\w.-]+) failed with error (?P<error>-\d+)`),
+		form: lazy.Regexp(`^probe (?:of (?:(?P<pci>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])|(?P<function>[\w.]{1,40}))|with driver [\w.-]+) failed with error (?P<errno>-?\d+)`),
 	},
 	// IOMMU.
 	{

@@ -7,14 +7,14 @@ import (
 )
 
 // printed is what dmesg, journald and syslog put before a message: level, facility, time, caller (CONFIG_PRINTK_CALLER),
-// host. dmesg has the time as seconds, delta (-d), reltime (-e, -H), ctime (-T) or iso (--time-format).
-var printed = lazy.Regexp(`^(?:<\d+>)?(?:kern +:\w+ *: )?(?:` +
+// and, after a time, host. dmesg has the time as seconds, delta (-d), reltime (-e, -H), ctime (-T) or iso (--time-format).
+var printed = lazy.Regexp(`^(?:<\d+>)?(?:1 )?(?:kern +:\w+ *: )?(?:(?:` +
 	`\[(?:[ +]*\d+\.\d+)?(?: ?<[ +]*\d+\.\d+>)?\] ?|` +
 	`\[ *[TC]\d+\] ?|` +
 	`\[(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} +\d+ [\d:]{5,8}(?: \d{4})?\] ?|` +
-	`\d{4}-\d\d-\d\d[T ][\d:]{8}[.,]?\d*(?:Z|[+-]\d\d:?\d\d)? (?:kern +:\w+ *: )?|` +
-	`(?:\S+ +){1,7}?kernel(?:\[\d+\])?(?:: | (?:- )+)` +
-	`)*`)
+	`(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[T ][\d:]{8}[.,]?\d*(?:Z|[+-]\d\d:?\d\d| [A-Z]{3,5})? (?:kern +:\w+ *: )?|` +
+	`[A-Z][a-z]{2} +\d+ [\d:]{8}(?:\.\d+)? |\d{9,10}\.\d{6} ` +
+	`)+(?:\S+ kernel(?:\[\d+\])?(?:: | (?:- )+))?)*`)
 
 // printedBefore reports whether a line may have what printed matches: the record of /dev/kmsg has not.
 func printedBefore(line string) bool {
@@ -49,13 +49,16 @@ var (
 	ibPrefix = lazy.Regexp(`^(?:mlx5_(?:warn|err):)?(mlx5_\w{1,16}): ?(\w+:\d+:\(pid \d+\): .*)$`)
 )
 
-// modules are the modules whose name alone is a prefix: pr_err with pr_fmt, and the module loader (kernel/module).
-// The value is the driver.
-var modules = of("mlx5_core", "mlx5_ib", "mlx5_vdpa", "mlx4_core", "mlx4_ib", "mlx4_en", "mlx_compat", "bnxt_en", "bnxt_re", "ice", "irdma", "i40e", "i40iw",
-	"idpf", "ionic", "ionic_rdma", "hns3", "hclge", "hns_roce_hw_v2", "efa", "ena", "mana", "mana_ib", "erdma", "qede", "qedr", "cxgb4",
-	"iw_cxgb4", "ib_core", "ib_uverbs", "ib_cm", "iw_cm", "rdma_cm", "rdma_ucm", "ib_umad", "ib_ipoib", "ib_iser",
-	"ib_isert", "ib_srp", "ib_srpt", "rpcrdma", "nvme_rdma", "nvmet_rdma", "rdma_rxe", "siw", "nvidia", "nvidia_uvm",
-	"nvidia_peermem", "nv_peer_mem", "nvidia_fs", "gdrdrv", "knem", "xpmem")
+// modules are the modules whose name alone is a prefix: pr_err with pr_fmt, and the module loader (kernel/module). A line
+// with the name of another keeps it.
+var modules = of(
+	"mlx5_core", "mlx5_ib", "mlx5_vdpa", "mlx4_core", "mlx4_ib", "mlx4_en", "mlx_compat", "bnxt_en", "bnxt_re", "bng_en",
+	"bng_re", "bnge", "ice", "irdma", "i40e", "i40iw", "idpf", "ionic", "ionic_rdma", "hns3", "hclge", "hclgevf",
+	"hns_roce", "hns_roce_hw_v2", "efa", "ena", "mana", "mana_ib", "erdma", "qede", "qedr", "cxgb4", "iw_cxgb4",
+	"ib_core", "ib_uverbs", "ib_cm", "iw_cm", "rdma_cm", "rdma_ucm", "ib_umad", "ib_ipoib", "ib_iser", "ib_isert",
+	"ib_srp", "ib_srpt", "rpcrdma", "nvme_rdma", "nvmet_rdma", "rdma_rxe", "siw",
+	"nvidia", "nvidia_uvm", "nvidia_peermem", "nv_peer_mem", "nvidia_fs", "gdrdrv", "knem", "xpmem",
+)
 
 // origin takes from a line what is printed before its message, the object included, and returns the message: patterns
 // are written for it. These are the prefixes of dev_printk and netdev_printk (drivers/base/core.c, net/core/dev.c),
@@ -64,6 +67,12 @@ func (e *Event) origin(line string) string {
 	line = unprinted(line)
 	if m := reported().FindString(line); m != "" {
 		return ofFirmware + line[len(m):]
+	}
+	if strings.HasPrefix(line, "mlx5_") {
+		if m := ibPrefix().FindStringSubmatch(line); m != nil {
+			e.Device = m[1]
+			return e.message(m[2])
+		}
 	}
 	head, text, found := strings.Cut(line, ": ")
 	if !found || len(head) > 120 {
@@ -77,15 +86,7 @@ func (e *Event) origin(line string) string {
 			text = e.port(text)
 		}
 	case rest == "":
-		m := []string(nil)
-		if strings.HasPrefix(first, "mlx5_") {
-			m = ibPrefix().FindStringSubmatch(line)
-		}
-		if m == nil {
-			return untagged(line)
-		}
-		e.Device = m[1]
-		return e.message(m[2])
+		return untagged(line)
 	case first == "infiniband" || first == "ibdev":
 		e.Device = name
 	case busAddress().MatchString(name):
