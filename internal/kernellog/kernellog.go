@@ -27,7 +27,7 @@ func Parse(line string) (Event, bool) {
 	var e Event
 	text := e.origin(line)
 	for _, p := range e.candidates() {
-		if p.needle != "" && !strings.Contains(text, p.needle) {
+		if !p.has(text) {
 			continue
 		}
 		m := p.form().FindStringSubmatch(text)

@@ -37,7 +37,6 @@ var reported = lazy.Regexp(`^\{(\d{1,9})\}\[Hardware Error\]: *`)
 const ofFirmware = "[Hardware Error]: "
 
 var (
-	busAddress = lazy.Regexp(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 	// auxiliary is a device of the auxiliary bus: mlx5_core.rdma.0.
 	auxiliary = lazy.Regexp(`^\w+(?:\.\w+)+\.\d+$`)
 	// rdmaName is a name that the kernel or rdma-core gives an RDMA device, and no interface has.
@@ -65,7 +64,7 @@ var modules = of(
 // ibdev_printk (drivers/infiniband/core/device.c), of macros of drivers, and of pr_fmt and dev_fmt.
 func (e *Event) origin(line string) string {
 	line = unprinted(line)
-	if m := reported().FindString(line); m != "" {
+	if m := reportNumber(line); m != "" {
 		return ofFirmware + line[len(m):]
 	}
 	if strings.HasPrefix(line, "mlx5_") {
@@ -89,10 +88,10 @@ func (e *Event) origin(line string) string {
 		return untagged(line)
 	case first == "infiniband" || first == "ibdev":
 		e.Device = name
-	case busAddress().MatchString(name):
+	case isAddress(name):
 		e.Driver, e.PCIAddress = first, name
 		e.user(rest[len(name):])
-	case auxiliary().MatchString(name):
+	case strings.Contains(name, ".") && auxiliary().MatchString(name):
 		e.Driver = base(first)
 		e.user(rest[len(name):])
 	case first == "iommu" || strings.HasPrefix(first, "arm-smmu"):
@@ -100,6 +99,27 @@ func (e *Event) origin(line string) string {
 		return line
 	}
 	return e.message(text)
+}
+
+func reportNumber(line string) string {
+	if !strings.HasPrefix(line, "{") {
+		return ""
+	}
+	return reported().FindString(line)
+}
+
+// isAddress reports whether a word is a bus address: 0000:4d:00.0.
+func isAddress(s string) bool {
+	i := len(s) - len("4d:00.0")
+	if i < len("0000:") || i > len("00000000:") || s[i-1] != ':' || s[i+2] != ':' || s[i+5] != '.' {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && c != ':' && c != '.' {
+			return false
+		}
+	}
+	return true
 }
 
 // base is the driver of an auxiliary driver: mlx5_core of mlx5_core.eth.
@@ -126,7 +146,7 @@ func (e *Event) port(text string) string {
 	switch {
 	case !found || strings.Contains(head, " "):
 		return text
-	case busAddress().MatchString(head):
+	case isAddress(head):
 		e.PCIAddress = head
 		_, rest, _ = strings.Cut(rest, ": ")
 	default:
@@ -137,7 +157,10 @@ func (e *Event) port(text string) string {
 
 func (e *Event) message(text string) string {
 	if e.Device != "" || strings.HasPrefix(e.Driver, "mlx") {
-		text = text[len(inFunction().FindString(text)):]
+		if i := strings.IndexAny(text, ":<"); i >= 0 && i < 64 && (text[i] == '<' || !strings.HasPrefix(text[i:], ": ")) ||
+			strings.HasPrefix(text, "FPGA: ") {
+			text = text[len(inFunction().FindString(text)):]
+		}
 	}
 	return untagged(text)
 }

@@ -117,7 +117,7 @@ func TestPatternsHaveLines(t *testing.T) {
 		text := e.origin(line[strings.LastIndex(line, "\t")+1:])
 		for _, p := range e.candidates() {
 			if p.form().MatchString(text) {
-				matched[p] = true
+				matched[p.Pattern] = true
 				break
 			}
 		}

@@ -127,8 +127,12 @@ var before = []struct{ macro, text string }{
 	{"en_", "mlx4_en: enp94s0: "},
 	{"peer_err", "nvidia-peermem FUNCTION:17 ERROR "},
 	{"NV_DEV_PRINTF", "NVRM: GPU 0000:5e:00.0: "},
-	{"pr_", ""}, {"printk", ""}, {"nv_", ""}, {"net_", ""},
-	{"netdev_", "DRIVER 0000:5e:00.0 enp94s0: "}, {"netif_", "DRIVER 0000:5e:00.0 enp94s0: "},
+	{"pr_", ""},
+	{"printk", ""},
+	{"nv_", ""},
+	{"net_", ""},
+	{"netdev_", "DRIVER 0000:5e:00.0 enp94s0: "},
+	{"netif_", "DRIVER 0000:5e:00.0 enp94s0: "},
 	{"", "DRIVER 0000:5e:00.0: "},
 }
 
