@@ -27,7 +27,7 @@ func Parse(line string) (Event, bool) {
 	var e Event
 	text := e.origin(line)
 	for _, p := range e.candidates() {
-		if p.needle != "" && !strings.Contains(text, p.needle) {
+		if !p.has(text) {
 			continue
 		}
 		m := p.form().FindStringSubmatch(text)
@@ -45,7 +45,7 @@ func Parse(line string) (Event, bool) {
 }
 
 // numbers are the groups whose values are not clear without their name.
-var numbers = of("module", "queue", "status", "xid", "sxid", "slot", "sensors", "pid")
+var numbers = of("module", "queue", "status", "xid", "sxid", "slot", "sensors", "pid", "errno", "port", "channel", "celsius", "devices")
 
 // fields takes the named groups of a match: pci, netdev, device and driver are the object, all others the detail, in
 // order.

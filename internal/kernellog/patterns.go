@@ -3,6 +3,7 @@ package kernellog
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -14,7 +15,7 @@ type Pattern struct {
 	Source  string // file and function of the kernel or driver, with the versions that have the text
 
 	drivers map[string]bool // of the prefix; nil: any or none. A line that names an RDMA device and no driver may be of any
-	needle  string          // that each matching text contains; empty: any
+	needle  string          // that each matching text contains, or one of several, separated by |; empty: any
 	form    form            // of the text; groups pci, netdev, device, driver are the object, all others the detail
 }
 
@@ -41,6 +42,8 @@ var (
 	microsoft = of("mana", "mana_ib")
 	alibaba   = of("erdma")
 	pcieports = of("pcieport")
+	// alone is for messages without a driver.
+	alone = of("")
 	// adapters are the drivers of adapters and GPUs, and the modules that applications need of them.
 	adapters = modules
 )
@@ -50,10 +53,26 @@ var Patterns = slices.Concat(
 	mellanoxPatterns, broadcomPatterns, intelPatterns, othersPatterns, corePatterns, pciePatterns, gpuPatterns,
 )
 
+// candidate is a pattern that a line may match.
+type candidate struct {
+	*Pattern
+	needles []string
+}
+
+// has reports whether a text has a needle of the pattern.
+func (c *candidate) has(text string) bool {
+	for _, n := range c.needles {
+		if strings.Contains(text, n) {
+			return true
+		}
+	}
+	return false
+}
+
 // byDriver are the patterns that a line of a driver may match: of the drivers that a pattern names, of all others (""),
 // and of an unknown driver of an RDMA device ("*").
-var byDriver = sync.OnceValue(func() map[string][]*Pattern {
-	m := map[string][]*Pattern{"": nil, "*": nil}
+var byDriver = sync.OnceValue(func() map[string][]candidate {
+	m := map[string][]candidate{"": nil, "*": nil}
 	for _, p := range Patterns {
 		for d := range p.drivers {
 			m[d] = nil
@@ -62,7 +81,7 @@ var byDriver = sync.OnceValue(func() map[string][]*Pattern {
 	for d := range m {
 		for i := range Patterns {
 			if p := &Patterns[i]; p.drivers == nil || p.drivers[d] || d == "*" {
-				m[d] = append(m[d], p)
+				m[d] = append(m[d], candidate{p, strings.Split(p.needle, "|")})
 			}
 		}
 	}
@@ -70,7 +89,7 @@ var byDriver = sync.OnceValue(func() map[string][]*Pattern {
 })
 
 // candidates are the patterns that the message of a line with this prefix may match, in order.
-func (e *Event) candidates() []*Pattern {
+func (e *Event) candidates() []candidate {
 	driver := e.Driver
 	if driver == "" && e.Device != "" {
 		driver = "*"

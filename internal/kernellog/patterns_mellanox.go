@@ -77,7 +77,7 @@ var mellanoxPatterns = []Pattern{
 		Kind: FirmwareStopped, Meaning: "the firmware does not come up, or does not disable the interface of the device",
 		Follows: "a function that no driver takes",
 		Source:  mlx5Dir + "main.c, mlx5_function_enable and wait_fw_init; health.c, mlx5_error_sw_reset; fw.c, mlx5_cmd_fast_teardown_hca; fw_reset.c, mlx5_pci_link_toggle" + inMLX5,
-		drivers: mlx5, needle: " ",
+		drivers: mlx5, needle: "Firmware |NIC IFC still",
 		form: lazy.Regexp(`^Firmware over \d+ MS in (?P<state>[\w-]{1,32}) state, aborting|^NIC IFC still \d+ after \d+ms|^Firmware is not responsive \(`),
 	},
 	{
@@ -89,7 +89,7 @@ var mellanoxPatterns = []Pattern{
 		Kind: RecoveryFailed, Meaning: "the driver gave up the recovery of a device",
 		Follows: "the device is missing or unusable until a reset of its PCI function or a restart",
 		Source:  mlx5Dir + "health.c, mlx5_health_try_recover, mlx5_handle_bad_state and mlx5_fw_fatal_reporter_err_work; main.c, mlx5_pci_slot_reset and mlx5_pci_resume" + inMLX5,
-		drivers: mlx5, needle: "e",
+		drivers: mlx5, needle: "recovery |error state|_device failed|wait|load_one failed|Device state",
 		form: lazy.Regexp(`health recovery (?:flow )?(?:aborted|failed|was cancelled)|recovery flow aborted|recovery failed|^Driver is in error state\. Unloading` +
 			`|^\w+: (?:mlx5_pci_enable_device failed|wait[ _]vital (?:failed|timed out)|mlx5_load_one failed)` +
 			`|^mlx5_pci_\w+ Device state = .* (?:disconnect|device Failed)$`),
@@ -97,23 +97,23 @@ var mellanoxPatterns = []Pattern{
 	{
 		Kind: RecoveryFailed, Meaning: "a reset of the firmware did not end", Follows: "the device is missing or unusable until its driver is bound again or the host restarts",
 		Source:  mlx5Dir + "fw_reset.c, mlx5_sync_reset_now_event, mlx5_sync_reset_unload_flow, mlx5_fw_reset_wait_reset_done and mlx5_pci_link_toggle; 5.11 and newer",
-		drivers: mlx5, needle: "e",
+		drivers: mlx5, needle: "Reset Timeout|sync reset|Sync reset| failed|PCI link|PCI bus bridge|reset reload",
 		form: lazy.Regexp(`^(?:PCI Sync FW Update Reset Timeout|FW sync reset timeout after|Sync reset did not complete|Got timeout waiting for sync reset|mlx5_(?:pci_link_toggle|pci_reset_bus|sync_pci_reset) failed|PCI link not ready \(|Fast teardown failed, (?:no reset done|unloading)|PCI bus bridge is not accessible|reset reload flow aborted, PCI reads)`),
 	},
 	{
 		Kind: RecoveryEnded, Meaning: "the driver has recovered a device",
 		Source:  mlx5Dir + "health.c, mlx5_health_try_recover; main.c, mlx5_pci_resume" + inMLX5,
-		drivers: mlx5, needle: "e", form: lazy.Regexp(`health recovery (?:succeeded|succeded)|^mlx5_pci_resume: device recovered|^mlx5_pci_resume Device state = .*err = 0, device recovered`),
+		drivers: mlx5, needle: "health recovery|device recovered", form: lazy.Regexp(`health recovery (?:succeeded|succeded)|^mlx5_pci_resume: device recovered|^mlx5_pci_resume Device state = .*err = 0, device recovered`),
 	},
 	{
 		Kind: RecoveryStarted, Meaning: "the driver resets a device after an error of its firmware or of the PCIe link",
 		Source:  mlx5Dir + "health.c, mlx5_error_sw_reset, mlx5_enter_error_state and mlx5_health_try_recover; main.c, mlx5_pci_err_detected" + inMLX5,
-		drivers: mlx5, needle: "", form: lazy.Regexp(`^(?:handling bad device here|start$|starting health recovery flow|NIC (?:SW )?interface is already disabled)|^health recovery: start|^mlx5_pci_err_detected (?:was called|Device state = .*need reset)`),
+		drivers: mlx5, needle: "bad device|start|interface is already disabled|err_detected", form: lazy.Regexp(`^(?:handling bad device here|start$|starting health recovery flow|NIC (?:SW )?interface is already disabled)|^health recovery: start|^mlx5_pci_err_detected (?:was called|Device state = .*need reset)`),
 	},
 	{
 		Kind: FirmwareReset, Meaning: "the driver resets the firmware, or the device was reset",
 		Source:  mlx5Dir + "health.c, reset_fw_if_needed; fw_reset.c, poll_sync_reset" + inMLX5,
-		drivers: mlx5, needle: "e", form: lazy.Regexp(`^Issuing FW Reset|^Got Device Reset`),
+		drivers: mlx5, needle: "FW Reset|Device Reset", form: lazy.Regexp(`^Issuing FW Reset|^Got Device Reset`),
 	},
 	// mlx5: start.
 	{
@@ -126,7 +126,7 @@ var mellanoxPatterns = []Pattern{
 		Kind: ProbeFailed, Meaning: "the driver cannot start the device: the error of the step is in the line",
 		Follows: "a function that no driver takes, or a device that stays down",
 		Source:  mlx5Dir + "main.c, probe_one, mlx5_init_one, mlx5_function_enable, mlx5_function_open, mlx5_init_once and mlx5_load; pci_irq.c; eq.c" + inMLX5,
-		drivers: mlx5, needle: "",
+		drivers: mlx5, needle: "ailed|aborting|err=|cmdif|ommand|outstanding",
 		form: lazy.Regexp(`^(?P<step>(?:mlx5_(?:init_one|load_one|pci_init|mdev_init|shd_init)|enable[ _]hca|init hca|query hca|query board id|set_hca_c(?:ap|trl)|handle_hca_cap\w*|sw objs init|sriov init|fpga device start|TLS device start|sf table create|Pages? allocation|Request of free IRQs) failed` +
 			`|mlx5_(?:init_one|mdev_init on|function_enable|query_hca_caps_light) ?err=|failed to (?:set issi|read dtor|allocate (?:boot|init) pages|initialize [\w ]{1,40}|register with devcom)` +
 			`|Failed to (?:init (?:flow steering|eswitch|sriov|rate limiting|SF|l2 table|fpga|embedded CPU|vhca event|command interface)[\w ]{0,24}|alloc (?:IRQs|flow steering)|create (?:EQs|async EQs|completion EQs)|set hca defaults|query ISSI|set ISSI|request irq)` +
@@ -143,8 +143,8 @@ var mellanoxPatterns = []Pattern{
 		Kind: ProbeFailed, Meaning: "the RDMA driver cannot create what each of its devices needs",
 		Follows: "an RDMA device that is missing",
 		Source:  "drivers/infiniband/hw/mlx5/main.c, mlx5_ib_dev_res_cq_init and mlx5_ib_dev_res_srq_init; gsi.c, mlx5_ib_create_gsi" + inMLX5,
-		drivers: mlx5, needle: "e",
-		form: lazy.Regexp(`^Couldn't (?:allocate PD|create (?:CQ|SRQ \d)) for res init|^unable to create (?:hardware (?:GSI|UD) QP|send CQ for GSI QP)`),
+		drivers: mlx5, needle: "res init|unable to create|init failed|query_",
+		form: lazy.Regexp(`^(?:mr cache|frmr pools) init failed|^query_(?:device|port \d+) failed -?\d+|^Couldn't (?:allocate PD|create (?:CQ|SRQ \d)) for res init|^unable to create (?:hardware (?:GSI|UD) QP|send CQ for GSI QP)`),
 	},
 	{
 		Kind: FirmwareReset, Meaning: "the firmware is reset on request of an administrator or another function",
@@ -154,7 +154,7 @@ var mellanoxPatterns = []Pattern{
 	{
 		Kind: FirmwareMemory, Meaning: "the driver cannot exchange pages with the firmware",
 		Source:  mlx5Dir + "pagealloc.c, give_pages, reclaim_pages, pages_work_handler and mlx5_wait_for_pages; sriov.c" + inMLX5,
-		drivers: mlx5, needle: "", form: lazy.Regexp(`FW pages counter is \d+ after reclaiming all pages|failed reclaiming pages|func_(?:vhca_)?id 0x[0-9a-f]+, npages -?\d+, err|aborting waiting for pages|aborting while there are \d+ pending pages|Skipping wait for vf pages stage after error` +
+		drivers: mlx5, needle: "pages|returned |page notify| fail |reclaim", form: lazy.Regexp(`FW pages counter is \d+ after reclaiming all pages|failed reclaiming pages|func_(?:vhca_)?id 0x[0-9a-f]+, npages -?\d+, err|aborting waiting for pages|aborting while there are \d+ pending pages|Skipping wait for vf pages stage after error` +
 			`|^FW did not return all pages|^fw returned \d+, driver asked \d+ => corruption|^page notify failed |^(?:give|reclaim) fail -?\d+|^reclaim_pages err \(|^[Tt]imeout reclaiming [\w ]{0,24}pages`),
 	},
 	// mlx5: modules, temperature, power.
@@ -236,7 +236,7 @@ var mellanoxPatterns = []Pattern{
 	{
 		Kind: QueueError, Meaning: "the queue that registers memory has an error", Follows: "registrations of memory that fail",
 		Source:  "drivers/infiniband/hw/mlx5/umr.c, mlx5r_umr_post_send_wait and mlx5r_umr_recover; to 5.18 mr.c" + inMLX5,
-		drivers: mlx5, needle: "",
+		drivers: mlx5, needle: "umr|UMR",
 		form: lazy.Regexp(`^(?:reg umr failed \((?P<status>\d+)\)|UMR (?:post send failed|recovery)|[cC]ouldn't (?:recover UMR|modify UMR QP))`),
 	},
 	{
@@ -247,20 +247,20 @@ var mellanoxPatterns = []Pattern{
 	{
 		Kind: QueueError, Meaning: "a completion queue overflowed",
 		Source:  mlx5Dir + "eq.c, cq_err_event_notifier; en_txrx.c, mlx5e_cq_error_event" + inMLX5,
-		drivers: mlx5, needle: "",
+		drivers: mlx5, needle: "CQ error|cqn=0x",
 		form: lazy.Regexp(`CQ error on CQN 0x[0-9a-f]+, (?P<syndrome>syndrome 0x[0-9a-f]+)|^\w+: cqn=0x[0-9a-f]+ event=0x`),
 	},
 	{
 		Kind: QueueError, Meaning: "a queue of the interface made no progress, or cannot be recovered",
 		Follows: "an interface that loses traffic until it is opened again",
 		Source:  mlx5Dir + "en/reporter_rx.c and reporter_tx.c, mlx5e_wait_for_sq_flush, mlx5e_reporter_rx_timeout; en/health.c, mlx5e_health_sq_to_ready; en_main.c, mlx5e_flush_rq" + inMLX5,
-		drivers: mlx5, needle: "",
+		drivers: mlx5, needle: "RX timeout|flush timeout|Failed to|safe_reopen",
 		form: lazy.Regexp(`^(?:RX timeout on channel: (?P<channel>\d+)|Wait for (?:SQ|ICOSQ) 0x[0-9a-f]+ flush timeout|Failed to (?:move (?:sq|rq|icosq)|query (?:SQ|ICOSQ)) 0x[0-9a-f]+|mlx5e_safe_reopen_channels failed)`),
 	},
 	{
 		Kind: FirmwareError, Meaning: "the FPGA of the adapter reports an error",
 		Source:  mlx5Dir + "fpga/core.c, mlx5_fpga_event and mlx5_fpga_device_load_check; 4.12 to 6.12",
-		drivers: mlx5, needle: "r", form: lazy.Regexp(`^Error (?P<code>\d+): (?P<error>[\w ]{1,40})|^\w+ image failed to load; status`),
+		drivers: mlx5, needle: "Error |image failed", form: lazy.Regexp(`^Error (?P<code>\d+): (?P<error>[\w ]{1,40})|^\w+ image failed to load; status`),
 	},
 	// mlx4.
 	{
@@ -278,7 +278,7 @@ var mellanoxPatterns = []Pattern{
 	{
 		Kind: FirmwareStopped, Meaning: "the physical function of this virtual one does not answer",
 		Source:  mlx4Dir + "main.c, mlx4_comm_check_offline; cmd.c, sync_toggles and mlx4_multi_func_init; 4.0 to 7.2",
-		drivers: mlx4, needle: "o", form: lazy.Regexp(`(?i)^communication channel is (?:offline|not idle)|^Couldn't sync toggles`),
+		drivers: mlx4, needle: "hannel is|toggles", form: lazy.Regexp(`(?i)^communication channel is (?:offline|not idle)|^Couldn't sync toggles`),
 	},
 	{
 		Kind: FunctionDead, Meaning: "the device does not answer on its bus after a reset",
@@ -288,18 +288,18 @@ var mellanoxPatterns = []Pattern{
 	{
 		Kind: RecoveryFailed, Meaning: "the driver gave up the recovery of a device",
 		Source:  mlx4Dir + "catas.c, mlx4_reset_master and mlx4_reset_slave; main.c, mlx4_pci_slot_reset, mlx4_pci_resume and mlx4_restart_one_up; 4.0 to 7.2",
-		drivers: mlx4, needle: "",
-		form: lazy.Regexp(`^(?:Fail to reset HCA|Fail to send reset over|Failed to reset HCA|Failed to obtain HW semaphore|Couldn't (?:restore|save|map) HCA|Can not re-enable device|mlx4_(?:pci_resume|restart_one_up): (?:ERROR: )?mlx4_load_one failed|mlx4_restart_one_up failed|Communication channel isn't sync, fail to send reset)`),
+		drivers: mlx4, needle: "Fail|HCA|re-enable|mlx4_",
+		form: lazy.Regexp(`^(?:Fail to reset HCA|Fail to send reset over|Failed to reset HCA|Failed to obtain HW semaphore|Couldn't (?:restore|save|map) HCA|Can not re-enable device|\w+: (?:ERROR: )?mlx4_load_one failed|mlx4_restart_one_up failed|Communication channel isn't sync, fail to send reset)`),
 	},
 	{
 		Kind: RecoveryEnded, Meaning: "the driver has reset the device",
 		Source:  mlx4Dir + "catas.c, mlx4_enter_error_state and mlx4_reset_slave; 4.0 to 7.2",
-		drivers: mlx4, needle: "e", form: lazy.Regexp(`^device was reset successfully|^VF Reset succeed`),
+		drivers: mlx4, needle: "was reset|VF Reset", form: lazy.Regexp(`^device was reset successfully|^VF Reset succeed`),
 	},
 	{
 		Kind: RecoveryStarted, Meaning: "the driver resets the device",
 		Source:  mlx4Dir + "catas.c, mlx4_enter_error_state; main.c, mlx4_pci_err_detected; 4.0 to 7.2",
-		drivers: mlx4, needle: "", form: lazy.Regexp(`^device is going to be reset|^mlx4_pci_err_detected was called`),
+		drivers: mlx4, needle: "going to be reset|err_detected", form: lazy.Regexp(`^device is going to be reset|^mlx4_pci_err_detected was called`),
 	},
 	{
 		Kind: HighTemperature, Meaning: "the device is above its limit",
@@ -330,7 +330,7 @@ var mellanoxPatterns = []Pattern{
 		Kind: ProbeFailed, Meaning: "the driver cannot start the device",
 		Follows: "a function that no driver takes",
 		Source:  mlx4Dir + "main.c, mlx4_load_one, mlx4_init_hca, mlx4_setup_hca and __mlx4_init_one; en_netdev.c, mlx4_en_init_netdev; 4.0 to 7.2",
-		drivers: mlx4, needle: "",
+		drivers: mlx4, needle: "aborting|ailed|returns|responsive|unsupported command|BIOS|Port: ",
 		form: lazy.Regexp(`aborting(?: \(.{1,80}\))?\.?$|^(?P<step>QUERY_(?:FW|HCA|PORT|FUNC|DEV_CAP|ADAPTER|FUNC_CAP)(?: \w+)? command failed(?: for port|: could|\.$|$)|INIT_HCA returns|NOP command failed)|^PF is not responsive|^Netdev registration failed|^Failed Initializing port|^Failed to (?:initialize slave|obtain (?:slave caps|ownership bit)|init command interface)|^Installed FW has unsupported command interface|^BIOS or ACPI interrupt routing problem|^Port: \d+, invalid mac burned`),
 	},
 	{

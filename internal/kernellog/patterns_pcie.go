@@ -69,14 +69,14 @@ var pciePatterns = []Pattern{
 	},
 	{
 		Kind: PCIeFirmware, Meaning: "the firmware of the host reports a PCIe error of a device",
-		Source: "drivers/firmware/efi/cper.c, cper_print_pcie; 4.0 to 7.2",
-		needle: "device_id: ",
-		form:   lazy.Regexp(`^\[Hardware Error\]: device_id: (?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])`),
+		Source:  "drivers/firmware/efi/cper.c, cper_print_pcie; 4.0 to 7.2",
+		drivers: alone, needle: "device_id: ",
+		form: lazy.Regexp(`^\[Hardware Error\]: device_id: (?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])`),
 	},
 	{
 		Kind: PCIeFirmware, Meaning: "the firmware of the host reports a PCIe error of a device that is not present, or too many at a time",
-		Source: aer + "aer_recover_work_func and aer_recover_queue; 5.4 to 7.2",
-		needle: "pci_dev", form: lazy.Regexp(`^(?:AER recover: )?(?:Can not find pci_dev for|no pci_dev for|(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): no pci_dev found) ?`),
+		Source:  aer + "aer_recover_work_func and aer_recover_queue; 5.4 to 7.2",
+		drivers: alone, needle: "pci_dev", form: lazy.Regexp(`^(?:AER recover: )?(?:Can not find pci_dev for|no pci_dev for|(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): no pci_dev found) ?`),
 	},
 	// Functions that do not answer.
 	{
@@ -151,14 +151,14 @@ var pciePatterns = []Pattern{
 		Follows: "an RDMA device, interface or GPU that is missing until the driver is bound again",
 		Source:  "drivers/base/dd.c, call_driver_probe and really_probe; 4.0 to 7.2",
 		drivers: adapters, needle: "probe ",
-		form: lazy.Regexp(`^probe (?:of (?:(?P<pci>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])|(?P<function>[\w.]{1,40}))|with driver [\w.-]+) failed with error (?P<error>-\d+)`),
+		form: lazy.Regexp(`^probe (?:of (?:(?P<pci>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])|(?P<function>[\w.]{1,40}))|with driver [\w.-]+) failed with error (?P<errno>-?\d+)`),
 	},
 	// IOMMU.
 	{
 		Kind: IOMMUFault, Meaning: "the IOMMU refused an access of the device",
 		Follows: "failed transfers, or firmware errors of the device",
 		Source:  "drivers/iommu/intel/dmar.c, dmar_fault_do_one; 4.0 to 7.2",
-		needle:  "Request device [", form: lazy.Regexp(`^\[(?P<access>DMA Read|DMA Write|INTR-REMAP)(?: NO_PASID| PASID 0x[0-9a-f]+)?\] Request device \[(?:0x)?(?P<pci>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\](?: PASID [0-9a-fx]+)? (?:fault addr|fault index)`),
+		drivers: alone, needle: "Request device [", form: lazy.Regexp(`^\[(?P<access>DMA Read|DMA Write|INTR-REMAP)(?: NO_PASID| PASID 0x[0-9a-f]+)?\] Request device \[(?:0x)?(?P<pci>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\](?: PASID [0-9a-fx]+)? (?:fault addr|fault index)`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: "the IOMMU refused an access of the device, or the device did not answer it",
@@ -170,41 +170,41 @@ var pciePatterns = []Pattern{
 		Kind: IOMMUFault, Meaning: "the IOMMU refused an access of the device",
 		Follows: "failed transfers, or firmware errors of the device",
 		Source:  "drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c, arm_smmu_evtq_thread and arm_smmu_dump_event; 6.13 and newer name the client",
-		needle:  "event", form: lazy.Regexp(`^event: (?P<event>[FC]_\w{1,30}) client: (?:(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])|\S+)|^event (?P<code>0x[0-9a-f]{2}) received:`),
+		drivers: alone, needle: "event", form: lazy.Regexp(`^event: (?P<event>[FC]_\w{1,30}) client: (?:(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])|\S+)|^event (?P<code>0x[0-9a-f]{2}) received:`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: noCommand, Follows: "transfers that hang, hung tasks",
-		Source: "drivers/iommu/amd/iommu.c, wait_on_sem; 4.0 to 7.2",
-		needle: "Completion-Wait loop", form: lazy.Regexp(`^(?:IOMMU (?P<iommu>[0-9a-f:.]{7,16}): )?Completion-Wait loop timed out`),
+		Source:  "drivers/iommu/amd/iommu.c, wait_on_sem; 4.0 to 7.2",
+		drivers: alone, needle: "Completion-Wait loop", form: lazy.Regexp(`^(?:IOMMU (?P<iommu>[0-9a-f:.]{7,16}): )?Completion-Wait loop timed out`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: noCommand, Follows: "transfers that hang, hung tasks",
-		Source: "drivers/iommu/amd/iommu.c, __iommu_queue_command_sync; 4.0 to 7.2",
-		needle: "Command buffer timeout", form: lazy.Regexp(`^Command buffer timeout`),
+		Source:  "drivers/iommu/amd/iommu.c, __iommu_queue_command_sync; 4.0 to 7.2",
+		drivers: alone, needle: "Command buffer timeout", form: lazy.Regexp(`^Command buffer timeout`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: noCommand, Follows: "transfers that hang, hung tasks",
-		Source: "drivers/iommu/intel/dmar.c, qi_dump_fault and qi_check_fault; 5.10 to 7.2",
-		needle: "VT-d detected ", form: lazy.Regexp(`^VT-d detected (?P<error>Invalidation (?:Completion|Time-out|Queue) Error|invalid descriptor)`),
+		Source:  "drivers/iommu/intel/dmar.c, qi_dump_fault and qi_check_fault; 5.10 to 7.2",
+		drivers: alone, needle: "VT-d detected ", form: lazy.Regexp(`^VT-d detected (?P<error>Invalidation (?:Completion|Time-out|Queue) Error|invalid descriptor)`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: noCommand, Follows: "transfers that hang, hung tasks",
-		Source: "drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c, arm_smmu_cmdq_issue_cmdlist and __arm_smmu_cmdq_skip_err; 5.4 to 7.2",
-		needle: "CMD", form: lazy.Regexp(`^(?P<queue>CMDQ error|CMDQ timeout|CMD_SYNC timeout)`),
+		Source:  "drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c, arm_smmu_cmdq_issue_cmdlist and __arm_smmu_cmdq_skip_err; 5.4 to 7.2",
+		drivers: alone, needle: "CMD", form: lazy.Regexp(`^(?P<queue>CMDQ error|CMDQ timeout|CMD_SYNC timeout)`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: noCommand, Follows: "transfers that hang, hung tasks",
-		Source: "drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c, arm_smmu_gerror_handler, arm_smmu_evtq_thread and arm_smmu_priq_thread; 5.4 to 7.2",
-		needle: "Q ", form: lazy.Regexp(`^EVTQ (?:overflow detected|write aborted)|^PRIQ (?:overflow detected|write aborted)`),
+		Source:  "drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c, arm_smmu_gerror_handler, arm_smmu_evtq_thread and arm_smmu_priq_thread; 5.4 to 7.2",
+		drivers: alone, needle: "Q ", form: lazy.Regexp(`^EVTQ (?:overflow detected|write aborted)|^PRIQ (?:overflow detected|write aborted)`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: noCommand, Follows: "transfers that hang, hung tasks",
-		Source: "drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c, arm_smmu_gerror_handler; 5.4 to 7.2",
-		needle: "Service Failure Mode", form: lazy.Regexp(`^device has entered Service Failure Mode`),
+		Source:  "drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c, arm_smmu_gerror_handler; 5.4 to 7.2",
+		drivers: alone, needle: "Service Failure Mode", form: lazy.Regexp(`^device has entered Service Failure Mode`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: "the IOMMU refused a page request of a device",
-		Source: "drivers/iommu/intel/prq.c and svm.c, prq_event_thread and handle_bad_prq_event; 5.10 to 7.2",
-		needle: "age request", form: lazy.Regexp(`^(?:IOMMU: )?\w+: (?P<what>Invalid page request|Page request (?:in Privilege Mode|without PASID|for invalid PASID))`),
+		Source:  "drivers/iommu/intel/prq.c and svm.c, prq_event_thread and handle_bad_prq_event; 5.10 to 7.2",
+		drivers: alone, needle: "age request", form: lazy.Regexp(`^(?:IOMMU: )?\w+: (?P<what>Invalid page request|Page request (?:in Privilege Mode|without PASID|for invalid PASID))`),
 	},
 }

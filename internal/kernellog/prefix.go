@@ -7,14 +7,14 @@ import (
 )
 
 // printed is what dmesg, journald and syslog put before a message: level, facility, time, caller (CONFIG_PRINTK_CALLER),
-// host. dmesg has the time as seconds, delta (-d), reltime (-e, -H), ctime (-T) or iso (--time-format).
-var printed = lazy.Regexp(`^(?:<\d+>)?(?:kern +:\w+ *: )?(?:` +
+// and, after a time, host. dmesg has the time as seconds, delta (-d), reltime (-e, -H), ctime (-T) or iso (--time-format).
+var printed = lazy.Regexp(`^(?:<\d+>)?(?:1 )?(?:kern +:\w+ *: )?(?:(?:` +
 	`\[(?:[ +]*\d+\.\d+)?(?: ?<[ +]*\d+\.\d+>)?\] ?|` +
 	`\[ *[TC]\d+\] ?|` +
 	`\[(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} +\d+ [\d:]{5,8}(?: \d{4})?\] ?|` +
-	`\d{4}-\d\d-\d\d[T ][\d:]{8}[.,]?\d*(?:Z|[+-]\d\d:?\d\d)? (?:kern +:\w+ *: )?|` +
-	`(?:\S+ +){1,7}?kernel(?:\[\d+\])?(?:: | (?:- )+)` +
-	`)*`)
+	`(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[T ][\d:]{8}[.,]?\d*(?:Z|[+-]\d\d:?\d\d| [A-Z]{3,5})? (?:kern +:\w+ *: )?|` +
+	`[A-Z][a-z]{2} +\d+ [\d:]{8}(?:\.\d+)? |\d{9,10}\.\d{6} ` +
+	`)+(?:\S+ kernel(?:\[\d+\])?(?:: | (?:- )+))?)*`)
 
 // printedBefore reports whether a line may have what printed matches: the record of /dev/kmsg has not.
 func printedBefore(line string) bool {
@@ -37,7 +37,6 @@ var reported = lazy.Regexp(`^\{(\d{1,9})\}\[Hardware Error\]: *`)
 const ofFirmware = "[Hardware Error]: "
 
 var (
-	busAddress = lazy.Regexp(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 	// auxiliary is a device of the auxiliary bus: mlx5_core.rdma.0.
 	auxiliary = lazy.Regexp(`^\w+(?:\.\w+)+\.\d+$`)
 	// rdmaName is a name that the kernel or rdma-core gives an RDMA device, and no interface has.
@@ -49,21 +48,30 @@ var (
 	ibPrefix = lazy.Regexp(`^(?:mlx5_(?:warn|err):)?(mlx5_\w{1,16}): ?(\w+:\d+:\(pid \d+\): .*)$`)
 )
 
-// modules are the modules whose name alone is a prefix: pr_err with pr_fmt, and the module loader (kernel/module).
-// The value is the driver.
-var modules = of("mlx5_core", "mlx5_ib", "mlx5_vdpa", "mlx4_core", "mlx4_ib", "mlx4_en", "mlx_compat", "bnxt_en", "bnxt_re", "ice", "irdma", "i40e", "i40iw",
-	"idpf", "ionic", "ionic_rdma", "hns3", "hclge", "hns_roce_hw_v2", "efa", "ena", "mana", "mana_ib", "erdma", "qede", "qedr", "cxgb4",
-	"iw_cxgb4", "ib_core", "ib_uverbs", "ib_cm", "iw_cm", "rdma_cm", "rdma_ucm", "ib_umad", "ib_ipoib", "ib_iser",
-	"ib_isert", "ib_srp", "ib_srpt", "rpcrdma", "nvme_rdma", "nvmet_rdma", "rdma_rxe", "siw", "nvidia", "nvidia_uvm",
-	"nvidia_peermem", "nv_peer_mem", "nvidia_fs", "gdrdrv", "knem", "xpmem")
+// modules are the modules whose name alone is a prefix: pr_err with pr_fmt, and the module loader (kernel/module). A line
+// with the name of another keeps it.
+var modules = of(
+	"mlx5_core", "mlx5_ib", "mlx5_vdpa", "mlx4_core", "mlx4_ib", "mlx4_en", "mlx_compat", "bnxt_en", "bnxt_re", "bng_en",
+	"bng_re", "bnge", "ice", "irdma", "i40e", "i40iw", "idpf", "ionic", "ionic_rdma", "hns3", "hclge", "hclgevf",
+	"hns_roce", "hns_roce_hw_v2", "efa", "ena", "mana", "mana_ib", "erdma", "qede", "qedr", "cxgb4", "iw_cxgb4",
+	"ib_core", "ib_uverbs", "ib_cm", "iw_cm", "rdma_cm", "rdma_ucm", "ib_umad", "ib_ipoib", "ib_iser", "ib_isert",
+	"ib_srp", "ib_srpt", "rpcrdma", "nvme_rdma", "nvmet_rdma", "rdma_rxe", "siw",
+	"nvidia", "nvidia_uvm", "nvidia_peermem", "nv_peer_mem", "nvidia_fs", "gdrdrv", "knem", "xpmem",
+)
 
 // origin takes from a line what is printed before its message, the object included, and returns the message: patterns
 // are written for it. These are the prefixes of dev_printk and netdev_printk (drivers/base/core.c, net/core/dev.c),
 // ibdev_printk (drivers/infiniband/core/device.c), of macros of drivers, and of pr_fmt and dev_fmt.
 func (e *Event) origin(line string) string {
 	line = unprinted(line)
-	if m := reported().FindString(line); m != "" {
+	if m := reportNumber(line); m != "" {
 		return ofFirmware + line[len(m):]
+	}
+	if strings.HasPrefix(line, "mlx5_") {
+		if m := ibPrefix().FindStringSubmatch(line); m != nil {
+			e.Device = m[1]
+			return e.message(m[2])
+		}
 	}
 	head, text, found := strings.Cut(line, ": ")
 	if !found || len(head) > 120 {
@@ -77,21 +85,13 @@ func (e *Event) origin(line string) string {
 			text = e.port(text)
 		}
 	case rest == "":
-		m := []string(nil)
-		if strings.HasPrefix(first, "mlx5_") {
-			m = ibPrefix().FindStringSubmatch(line)
-		}
-		if m == nil {
-			return untagged(line)
-		}
-		e.Device = m[1]
-		return e.message(m[2])
+		return untagged(line)
 	case first == "infiniband" || first == "ibdev":
 		e.Device = name
-	case busAddress().MatchString(name):
+	case isAddress(name):
 		e.Driver, e.PCIAddress = first, name
 		e.user(rest[len(name):])
-	case auxiliary().MatchString(name):
+	case strings.Contains(name, ".") && auxiliary().MatchString(name):
 		e.Driver = base(first)
 		e.user(rest[len(name):])
 	case first == "iommu" || strings.HasPrefix(first, "arm-smmu"):
@@ -99,6 +99,27 @@ func (e *Event) origin(line string) string {
 		return line
 	}
 	return e.message(text)
+}
+
+func reportNumber(line string) string {
+	if !strings.HasPrefix(line, "{") {
+		return ""
+	}
+	return reported().FindString(line)
+}
+
+// isAddress reports whether a word is a bus address: 0000:4d:00.0.
+func isAddress(s string) bool {
+	i := len(s) - len("4d:00.0")
+	if i < len("0000:") || i > len("00000000:") || s[i-1] != ':' || s[i+2] != ':' || s[i+5] != '.' {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && c != ':' && c != '.' {
+			return false
+		}
+	}
+	return true
 }
 
 // base is the driver of an auxiliary driver: mlx5_core of mlx5_core.eth.
@@ -125,7 +146,7 @@ func (e *Event) port(text string) string {
 	switch {
 	case !found || strings.Contains(head, " "):
 		return text
-	case busAddress().MatchString(head):
+	case isAddress(head):
 		e.PCIAddress = head
 		_, rest, _ = strings.Cut(rest, ": ")
 	default:
@@ -136,7 +157,10 @@ func (e *Event) port(text string) string {
 
 func (e *Event) message(text string) string {
 	if e.Device != "" || strings.HasPrefix(e.Driver, "mlx") {
-		text = text[len(inFunction().FindString(text)):]
+		if i := strings.IndexAny(text, ":<"); i >= 0 && i < 64 && (text[i] == '<' || !strings.HasPrefix(text[i:], ": ")) ||
+			strings.HasPrefix(text, "FPGA: ") {
+			text = text[len(inFunction().FindString(text)):]
+		}
 	}
 	return untagged(text)
 }

@@ -108,7 +108,7 @@ var quietOfMLX4 = []quiet{
 	says("mlx4_core", "the interface is not opened, or opens with less: an administrator gets the error", `^(?:Failed (?:activating|configuring|setting|starting|restarting|to activate|to pass|getting|modifying|preparing|assigning|changing|reserving|to reserve|disabling|enabling|entering|registering|adding)|[Ff]ailed reserving|Cannot open|Error (?:at|de)taching|[Cc]an't turn|mtu:|Turning off|Reducing the number|Forcing|Stop forcing|Entering|Leaving|Oversized|Non-linear|DMA mapping|Tx consumer|Unhandled event %d for port|Port link mode)`),
 	says("mlx4_core", "bonding and types of ports, which an administrator sets", `(?i)bond|port[_ ](?:map|types?)|mirror|port check|register device|QP to state|default ib cap`),
 	says("mlx4_core", software, `(?i)unexpected|unhandled|unknown|bogus|invalid|illegal|mismatch|BUG|couldn't arm|couldn't change|couldn't create|failed reposting|MTT table|Number of reserved|Profile requires|UAR pages|uar_bar|cmd_pending|response expected|required (?:operation|request)|FW area not aligned|uplink guid|physical port id|REG status|Got AMGM|DMFS|%16s|port \(port|^%s:$|^:$|free pool`),
-	in("mlx4_core", "memory, files and tables of the kernel", `/(?:main|qp|cq|eq|mr|pd|srq|fw|intf|icm|alloc|en_main|en_netdev|en_rx|en_tx|en_cq|cmd|catas|reset)\.c |mlx4_(?:en|ib)\.h|/hw/mlx4/main\.c `),
+	in("mlx4_core", "memory, files and tables; a start that fails is recognised by its last line", `/(?:main|qp|cq|eq|mr|pd|srq|fw|intf|icm|alloc|en_main|en_netdev|en_rx|en_tx|en_cq|cmd|catas|reset)\.c |mlx4_(?:en|ib)\.h|/hw/mlx4/main\.c `),
 }
 
 var quietOfCore = []quiet{
@@ -149,7 +149,7 @@ var quietOfFirmware = []quiet{
 }
 
 var quietOfGPU = []quiet{
-	says("nvidia", byWords, `^%s$|^PCI Pin|^%s: PCI Pin`),
+	says("nvidia", byWords, `^%s$|^%s: ?(?:Failed|failed to get IRQ|Interrupts disabled|No supported)`),
 	in("nvidia", "Tegra, displays and clocks", `/nv-(?:bpmp|clk|dsi|gpio|i2c|imp|platform|backlight|modeset|acpi)\w*[-\w]*\.c|/i2c_nvswitch`),
 	in("nvidia", debugging, `/nv-(?:memdbg|procfs|nano-timer)\.c|/libspdm|nvlog`),
 	in("nvidia", requested, `/nv-(?:mmap|dmabuf|caps|caps-imex|vm|vtophys|p2p)\.c|/os-(?:mlock|registry|pci)\.c|/nv-pat`),
