@@ -38,6 +38,7 @@ var (
 	amazon    = of("efa", "ena")
 	microsoft = of("mana", "mana_ib")
 	alibaba   = of("erdma")
+	chelsio   = of("cxgb4", "iw_cxgb4")
 	pcieports = of("pcieport")
 )
 
