@@ -41,6 +41,7 @@ var (
 	amazon    = of("efa", "ena")
 	microsoft = of("mana", "mana_ib")
 	alibaba   = of("erdma")
+	chelsio   = of("cxgb4", "iw_cxgb4")
 	pcieports = of("pcieport")
 	// alone is for messages without a driver.
 	alone = of("")

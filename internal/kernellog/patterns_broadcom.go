@@ -91,15 +91,15 @@ var broadcomPatterns = []Pattern{
 	{
 		Kind: CommandTimeout, Meaning: "the firmware did not answer a command of the RDMA driver, or takes no more",
 		Source:  "drivers/infiniband/hw/bnxt_re/qplib_rcfw.c, bnxt_qplib_rcfw_send_message, __send_message and bnxt_qplib_map_rc; 5.4 to 7.2",
-		drivers: broadcom, form: lazy.Regexp(`cmdq\[(?P<command>0x[0-9a-f]+)\](?:=0x[0-9a-f]+)? (?:timedout|send failed)|timed out in command (?P<code>0x[0-9a-f]+)|^(?:QPLIB: )?RCFW: CMDQ is full`),
+		drivers: broadcom, form: lazy.Regexp(`cmdq\[(?P<command>0x[0-9a-f]+)\](?:=0x[0-9a-f]+)? (?:timedout|send failed)|timed out in command (?P<code>0x[0-9a-f]+)|^(?:QPLIB: )*RCFW: CMDQ is full`),
 	},
 	{
 		Kind: ProbeFailed, Meaning: "the RDMA driver cannot start the device",
 		Source:  "drivers/infiniband/hw/bnxt_re/main.c, bnxt_re_dev_init, bnxt_re_add_device and bnxt_re_ib_init; drivers/net/ethernet/broadcom/bnxt/bnxt_ulp.c, bnxt_aux_devices_add; 5.4 to 7.2",
-		drivers: broadcom, form: lazy.Regexp(`^Failed to (?:register with (?:IB|the device|netedev|Ethernet driver)|initialize (?:RCFW|resources)|enable (?:RCFW channel|NQ with)|` +
+		drivers: broadcom, form: lazy.Regexp(`^(?:QPLIB: )*Failed to (?:register with (?:IB|the device|netedev|Ethernet driver)|initialize (?:RCFW|resources)|enable (?:RCFW channel|NQ with)|` +
 			`allocate (?:CREQ|QPLIB context|RCFW Channel|hw context|resources|stats context): |get (?:MSI-X vectors|chip context)|add auxiliary device for |set function resources|query HW version)|` +
-			`^RoCE requires minimum 2 MSI-X vectors|: Failed to probe$|^Alloc Failed NQ|^(?:QPLIB: )?(?:FP: )?(?:NQ|CMDQ|CREQ|DBR) BAR region|^privileged dpi map failed|` +
-			`^Failed to request (?:irq for nq-idx|IRQ for CREQ)|^BAR region \d+ resc start failed`),
+			`^RoCE requires minimum 2 MSI-X vectors|: Failed to probe$|^Alloc Failed NQ|^(?:QPLIB: )*(?:FP: )?(?:NQ|CMDQ|CREQ|DBR) BAR region|^(?:QPLIB: )*privileged dpi map failed|` +
+			`^(?:QPLIB: )*(?:Failed to request (?:irq for nq-idx|IRQ for CREQ)|BAR region \d+ resc start failed)`),
 	},
 	{
 		Kind: ProbeFailed, Meaning: "the RDMA driver cannot register its device",
@@ -111,6 +111,6 @@ var broadcomPatterns = []Pattern{
 		Kind: CompletionError, Meaning: "a queue pair ended with an error completion",
 		Source:  "drivers/infiniband/hw/bnxt_re/qplib_fp.c, bnxt_qplib_cq_process_req and bnxt_qplib_cq_process_terminal; 5.4 to 7.2",
 		drivers: broadcom, needle: "FP: CQ Process",
-		form: lazy.Regexp(`^(?:QPLIB: )?FP: CQ Process(?:ed Req wr_id\[\d+\] = 0x[0-9a-f]+ with| (?:Terminal|Cutoff) Error) status =? ?(?P<status>0x[0-9a-f]+)`),
+		form: lazy.Regexp(`^(?:QPLIB: )*FP: CQ Process(?:ed Req wr_id\[\d+\] = 0x[0-9a-f]+ with| (?:Terminal|Cutoff) Error) status =? ?(?P<status>0x[0-9a-f]+)`),
 	},
 }

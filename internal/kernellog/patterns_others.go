@@ -6,7 +6,7 @@ import (
 	"rdma_exporter/internal/lazy"
 )
 
-var othersPatterns = slices.Concat(pensandoPatterns, hisiliconPatterns, cloudPatterns)
+var othersPatterns = slices.Concat(pensandoPatterns, hisiliconPatterns, cloudPatterns, laboratoryPatterns)
 
 var pensandoPatterns = []Pattern{
 	// ionic, ionic_rdma.
@@ -60,5 +60,39 @@ var pensandoPatterns = []Pattern{
 		Kind: TransmitTimeout, Meaning: "a transmit queue of the interface made no progress",
 		Source:  "drivers/net/ethernet/pensando/ionic/ionic_lif.c, ionic_tx_timeout; 5.4 to 7.2",
 		drivers: pensando, needle: "Tx Timeout", form: lazy.Regexp(`^Tx Timeout (?:recovery|triggered - txq (?P<queue>\d+))`),
+	},
+}
+
+var laboratoryPatterns = []Pattern{
+	// cxgb4.
+	{
+		Kind: FirmwareError, Meaning: "the adapter stopped with a fatal error",
+		Source:  "drivers/net/ethernet/chelsio/cxgb4/cxgb4_main.c, t4_fatal_err; t4_hw.c, t4_report_fw_error; 5.4 to 7.2",
+		drivers: chelsio, needle: "error",
+		form: lazy.Regexp(`^encountered fatal error, adapter stopped|^Firmware reports adapter error: (?P<what>[\w ]+)`),
+	},
+	{
+		Kind: CommandTimeout, Meaning: "the firmware did not answer a command",
+		Source:  "drivers/net/ethernet/chelsio/cxgb4/t4_hw.c, t4_wr_mbox_meat_timeout; 5.4 to 7.2",
+		drivers: chelsio, needle: " timed out",
+		form: lazy.Regexp(`^command (?P<command>0x[0-9a-f]+) in mailbox \d+ timed out`),
+	},
+	{
+		Kind: ProbeFailed, Meaning: "the driver cannot start the function: no answer from its firmware",
+		Source:  "drivers/net/ethernet/chelsio/cxgb4/cxgb4_main.c, adap_init0; 5.4 to 7.2",
+		drivers: chelsio, needle: "could not connect to FW", form: lazy.Regexp(`^could not connect to FW, error`),
+	},
+	// qed, qede, qedr: without the address of the function.
+	{
+		Kind: CommandTimeout, Meaning: "the firmware did not answer a command",
+		Source: "drivers/net/ethernet/qlogic/qed/qed_mcp.c, _qed_mcp_cmd_and_union; 5.4 to 7.2",
+		needle: "The MFW failed to respond",
+		form:   lazy.Regexp(`^\[qed_\w+:\d+\((?:(?P<netdev>[a-z]\w{1,14})(?:-\d+)?|[^)]*)\)\]The MFW failed to respond to command (?P<command>0x[0-9a-f]+)`),
+	},
+	{
+		Kind: FirmwareStopped, Meaning: "the firmware does not answer",
+		Source: "drivers/net/ethernet/qlogic/qed/qed_mcp.c, qed_mcp_cmd_and_union; 5.4 to 7.2",
+		needle: "The MFW is not responsive",
+		form:   lazy.Regexp(`^\[qed_\w+:\d+\((?:(?P<netdev>[a-z]\w{1,14})(?:-\d+)?|[^)]*)\)\]The MFW is not responsive`),
 	},
 }
