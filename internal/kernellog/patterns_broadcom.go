@@ -3,6 +3,11 @@ package kernellog
 import "rdma_exporter/internal/lazy"
 
 var broadcomPatterns = []Pattern{
+	{
+		Kind: DriverLoaded, Meaning: "the RDMA driver has registered its device",
+		Source:  "drivers/infiniband/hw/bnxt_re/main.c, bnxt_re_register_ib and bnxt_re_ib_init; 5.4 to 7.2",
+		drivers: broadcom, form: lazy.Regexp(`^Device registered (?:with IB )?successfully`),
+	},
 	// bnxt_en.
 	{
 		Kind: CommandTimeout, Meaning: "the firmware did not answer a command",

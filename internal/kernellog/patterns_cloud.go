@@ -3,6 +3,11 @@ package kernellog
 import "rdma_exporter/internal/lazy"
 
 var cloudPatterns = []Pattern{
+	{
+		Kind: DriverLoaded, Meaning: "the RDMA driver has registered its device",
+		Source:  "drivers/infiniband/hw/efa/efa_main.c, efa_ib_device_add; 5.4 to 7.2",
+		drivers: amazon, form: lazy.Regexp(`^IB device registered`),
+	},
 	// efa, ena.
 	{
 		Kind: CommandTimeout, Meaning: "the device did not answer an admin command",

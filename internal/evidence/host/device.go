@@ -210,7 +210,7 @@ func bringBack(f *fault.Fault) string {
 	if f.Has(`rdma_device_missing_info{seen="siblings",$device}`) {
 		return out + " If the function has no driver on purpose, ignore it in --config.file (match: device)."
 	}
-	return out + fault.When(!never,
+	return out + fault.When(!never && f.Has(`rdma_device_missing_info{$device}`),
 		" If the device was removed on purpose, run rdma_exporter accept "+fault.Pasted(f.Labels["device"])+".")
 }
 
