@@ -24,7 +24,7 @@ var call = regexp.MustCompile(`\b((?:dev|netdev|netif|pci|pr|net|ibdev|ctrl|mlx4
 	`NV_DEV_PRINTF_STATUS|NVSWITCH_PRINT|peer_err|err|warn)\(`)
 
 // function is the begin of a definition of a function.
-var function = regexp.MustCompile(`(?m)^[A-Za-z_][\w \t*]*?\b(\w+)\(`)
+var function = regexp.MustCompile(`(?m)^(?:[A-Za-z_][\w \t*]*?\b)?(\w+)\(`)
 
 // literal is a string of C.
 var literal = regexp.MustCompile(`"((?:[^"\\\n]|\\.)*)"`)
@@ -67,9 +67,9 @@ func extractFile(file string, data []byte) (out []message) {
 		}
 	}
 	for _, at := range call.FindAllSubmatchIndex(data, -1) {
-		line := data[bytes.LastIndexByte(data[:at[0]], '\n')+1 : at[0]]
-		if bytes.HasPrefix(bytes.TrimSpace(line), []byte("#define")) {
-			continue
+		begin := bytes.LastIndexByte(data[:at[0]], '\n') + 1
+		if bytes.HasPrefix(bytes.TrimSpace(data[begin:at[0]]), []byte("#define")) || bytes.HasSuffix(data[:begin], []byte("\\\n")) {
+			continue // a macro
 		}
 		arguments := enclosed(data[at[1]:])
 		m := message{file: file, macro: string(data[at[2]:at[3]]), function: functionAt(data[:at[0]])}

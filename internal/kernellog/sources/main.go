@@ -17,9 +17,8 @@ import (
 
 // subsystem is a part of a source, and what it prints before its messages.
 type subsystem struct {
-	dirs    []string
-	driver  string
-	aliases []string // of entries of silent.go
+	dirs   []string
+	driver string
 }
 
 func main() {
