@@ -45,7 +45,8 @@ func Parse(line string) (Event, bool) {
 }
 
 // numbers are the groups whose values are not clear without their name.
-var numbers = of("module", "queue", "status", "xid", "sxid", "slot", "sensors", "pid", "errno", "port", "channel", "celsius", "devices")
+var numbers = of("module", "queue", "status", "xid", "sxid", "slot", "sensors", "pid", "errno", "port", "channel",
+	"celsius", "devices")
 
 // fields takes the named groups of a match: pci, netdev, device and driver are the object, all others the detail, in
 // order.

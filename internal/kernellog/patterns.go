@@ -14,7 +14,7 @@ type Pattern struct {
 	Follows string // what usually comes next; empty: nothing in particular
 	Source  string // file and function of the kernel or driver, with the versions that have the text
 
-	drivers map[string]bool // of the prefix; nil: any or none. A line that names an RDMA device and no driver may be of any
+	drivers map[string]bool // of the prefix; nil: any or none. That of a line with an RDMA device alone is not known
 	needle  string          // that each matching text contains, or one of several, separated by |; empty: any
 	form    form            // of the text; groups pci, netdev, device, driver are the object, all others the detail
 }
@@ -47,7 +47,8 @@ var (
 )
 
 // Patterns are the messages. The first that matches counts.
-var Patterns = slices.Concat(mellanoxPatterns, broadcomPatterns, intelPatterns, othersPatterns, corePatterns, pciePatterns, gpuPatterns)
+var Patterns = slices.Concat(mellanoxPatterns, broadcomPatterns, intelPatterns, othersPatterns,
+	corePatterns, pciePatterns, gpuPatterns)
 
 // candidate is a pattern that a line may match.
 type candidate struct {

@@ -21,7 +21,8 @@ var corePatterns = []Pattern{
 	{
 		Kind: TransmitTimeout, Meaning: "the IPoIB interface sends nothing",
 		Source:  ipoib + "ipoib_main.c, ipoib_timeout; 4.0 to 7.2",
-		drivers: alone, needle: "transmit timeout", form: lazy.Regexp(`^(?P<netdev>[^\s:()]{1,15}): transmit timeout: latency \d+ msecs`),
+		drivers: alone, needle: "transmit timeout",
+		form: lazy.Regexp(`^(?P<netdev>[^\s:()]{1,15}): transmit timeout: latency \d+ msecs`),
 	},
 	{
 		Kind: MulticastJoin, Meaning: "the subnet manager did not admit the interface to a multicast group",
@@ -33,7 +34,8 @@ var corePatterns = []Pattern{
 	{
 		Kind: MulticastJoin, Meaning: "the interface cannot be attached to a multicast group that it joined",
 		Source:  ipoib + "ipoib_multicast.c, ipoib_mcast_join_finish, and ipoib_verbs.c, ipoib_mcast_attach; 4.0 to 7.2",
-		drivers: alone, needle: "attach", form: lazy.Regexp(`^(?P<netdev>[^\s:()]{1,15}): (?:couldn't attach QP to multicast group|failed to attach to multicast group)`),
+		drivers: alone, needle: "attach",
+		form: lazy.Regexp(`^(?P<netdev>[^\s:()]{1,15}): (?:couldn't attach QP to multicast group|failed to attach to multicast group)`),
 	},
 	{
 		Kind: CompletionError, Meaning: "the device ended a transfer of the IPoIB interface with an error",
@@ -44,17 +46,20 @@ var corePatterns = []Pattern{
 	{
 		Kind: QueueError, Meaning: "a queue pair of the IPoIB interface does not change its state",
 		Source:  ipoib + "ipoib_ib.c, ipoib_qp_state_validate_work and check_qp_movement_and_print; ipoib_cm.c; 4.0 to 7.2",
-		drivers: alone, needle: "QP|move qp", form: lazy.Regexp(`^QP \(\d+\) will stay in state: (?P<state>\d+)|^failed\(-?\d+\) modify QP:|^(?P<netdev>[^\s:()]{1,15}): (?:[Ff]ailed to modify (?:tx )?QP to (?:state|RTR|RTS|RESET|INIT)|Failed to query QP|unable to move qp to error state)`),
+		drivers: alone, needle: "QP|move qp",
+		form: lazy.Regexp(`^QP \(\d+\) will stay in state: (?P<state>\d+)|^failed\(-?\d+\) modify QP:|^(?P<netdev>[^\s:()]{1,15}): (?:[Ff]ailed to modify (?:tx )?QP to (?:state|RTR|RTS|RESET|INIT)|Failed to query QP|unable to move qp to error state)`),
 	},
 	{
 		Kind: QueueError, Meaning: "transfers of the IPoIB interface do not end",
 		Source:  ipoib + "ipoib_ib.c, ipoib_ib_dev_stop_default, and ipoib_cm.c, ipoib_cm_tx_destroy; 4.0 to 7.2",
-		drivers: alone, needle: "timing out", form: lazy.Regexp(`^(?P<netdev>[^\s:()]{1,15}): (?:timing out; \d+ sends|RX drain timing out)`),
+		drivers: alone, needle: "timing out",
+		form: lazy.Regexp(`^(?P<netdev>[^\s:()]{1,15}): (?:timing out; \d+ sends|RX drain timing out)`),
 	},
 	{
 		Kind: RecoveryFailed, Meaning: "the IPoIB interface cannot be opened after a transmit timeout",
 		Source:  ipoib + "ipoib_main.c, ipoib_ib_tx_timeout_work; 6.2 and newer",
-		drivers: alone, needle: "ipoib_open failed", form: lazy.Regexp(`^(?P<netdev>[^\s:()]{1,15}): ipoib_open failed recovering`),
+		drivers: alone, needle: "ipoib_open failed",
+		form: lazy.Regexp(`^(?P<netdev>[^\s:()]{1,15}): ipoib_open failed recovering`),
 	},
 	{
 		Kind: ProbeFailed, Meaning: "the IPoIB interface of a port cannot be created or opened",
@@ -81,26 +86,31 @@ var corePatterns = []Pattern{
 		Kind: ProbeFailed, Meaning: "the RDMA device cannot be registered, or a port of it has no management queue pair",
 		Follows: "an RDMA device that is missing, or unusable",
 		Source:  "drivers/infiniband/core/mad.c, ib_mad_init_device and ib_mad_port_open, and device.c, ib_register_device; 4.0 to 7.2",
-		needle:  "Couldn't", form: lazy.Regexp(`^Couldn't (?:open port (?P<port>\d+)|start port|create ib_mad (?:CQ|PD|QP\d)|change QP\d state to |post receive WRs|register device with driver model|set up InfiniBand P_Key/GID cache|query the device attributes|create per-port data)`),
+		needle:  "Couldn't",
+		form:    lazy.Regexp(`^Couldn't (?:open port (?P<port>\d+)|start port|create ib_mad (?:CQ|PD|QP\d)|change QP\d state to |post receive WRs|register device with driver model|set up InfiniBand P_Key/GID cache|query the device attributes|create per-port data)`),
 	},
 	{
-		Kind: QueueError, Meaning: "a management queue pair has an error: the subnet manager and connection managers are not answered",
-		Source: "drivers/infiniband/core/mad.c, qp_event_handler, ib_mad_post_receive_mads and ib_mad_send_error; drivers/infiniband/hw/mlx4/mad.c, pv_qp_event_handler; 4.0 to 7.2",
-		needle: "MAD QP", form: lazy.Regexp(`^Fatal error \(\d+\) on (?:a )?MAD QP`),
+		Kind:    QueueError,
+		Meaning: "a management queue pair has an error: the subnet manager and connection managers are not answered",
+		Source:  "drivers/infiniband/core/mad.c, qp_event_handler, ib_mad_post_receive_mads and ib_mad_send_error; drivers/infiniband/hw/mlx4/mad.c, pv_qp_event_handler; 4.0 to 7.2",
+		needle:  "MAD QP", form: lazy.Regexp(`^Fatal error \(\d+\) on (?:a )?MAD QP`),
 	},
 	{
 		Kind: QueueError, Meaning: "a management queue pair takes no work request",
 		Source: "drivers/infiniband/core/mad.c, ib_mad_post_receive_mads, ib_mad_send_done and ib_mad_send_error; 4.0 to 7.2",
-		needle: "ib_", form: lazy.Regexp(`^(?P<what>ib_post_recv failed|ib_post_send failed|\w{1,32} - ib_modify_qp to RTS): (?P<errno>-?\d+)`),
+		needle: "ib_",
+		form:   lazy.Regexp(`^(?P<what>ib_post_recv failed|ib_post_send failed|\w{1,32} - ib_modify_qp to RTS): (?P<errno>-?\d+)`),
 	},
 	{
 		Kind: FirmwareError, Meaning: "the device does not tell the state, addresses or P_Keys of a port",
 		Source: "drivers/infiniband/core/cache.c, ib_cache_update and config_non_roce_gid_cache; 4.0 to 7.2",
-		needle: "query_", form: lazy.Regexp(`^(?P<what>ib_query_port|query_gid|ib_query_gid|ib_query_pkey) failed \((?P<errno>-?\d+)\)`),
+		needle: "query_",
+		form:   lazy.Regexp(`^(?P<what>ib_query_port|query_gid|ib_query_gid|ib_query_pkey) failed \((?P<errno>-?\d+)\)`),
 	},
 	// Modules.
 	{
-		Kind: ModuleRefused, Meaning: "the kernel refused to load a module that RDMA needs: it is built for another kernel, or for another version of the RDMA drivers",
+		Kind:    ModuleRefused,
+		Meaning: "the kernel refused to load a module that RDMA needs: it is built for another kernel, or for another version of the RDMA drivers",
 		Follows: "RDMA devices, or GPUDirect RDMA, that are missing",
 		Source:  "kernel/module/main.c and version.c, to 5.17 kernel/module.c: simplify_symbols, check_version, check_modinfo and verify_exported_symbols; 4.0 to 7.2",
 		drivers: adapters, needle: "symbol |symbols |magic|gave up|relocation",
@@ -128,6 +138,7 @@ var corePatterns = []Pattern{
 	{
 		Kind: OOMKill, Meaning: "the kernel killed a process for lack of memory",
 		Source:  "mm/oom_kill.c, __oom_kill_process; 4.0 to 7.2",
-		drivers: alone, needle: "illed process", form: lazy.Regexp(`^(?:Memory cgroup out of memory|Out of memory(?: \(oom_kill_allocating_task\))?): Killed process (?P<pid>\d+) \((?P<task>[^)]{1,16})\)`),
+		drivers: alone, needle: "illed process",
+		form: lazy.Regexp(`^(?:Memory cgroup out of memory|Out of memory(?: \(oom_kill_allocating_task\))?): Killed process (?P<pid>\d+) \((?P<task>[^)]{1,16})\)`),
 	},
 }

@@ -26,10 +26,13 @@ var mellanoxPatterns = []Pattern{
 	{
 		Kind: CommandTimeout, Meaning: "the command queue of the device is full", Follows: commandUp,
 		Source:  mlx5Dir + "cmd.c, cmd_work_handler" + inMLX5,
-		drivers: mlx5, needle: "command", form: lazy.Regexp(`failed to allocate command entry|^All CMD slots are stalled, aborting command`),
+		drivers: mlx5, needle: "command",
+		form: lazy.Regexp(`failed to allocate command entry|^All CMD slots are stalled, aborting command`),
 	},
 	{
-		Kind: FirmwareError, Meaning: "the firmware ended a command with an internal error", Follows: "the device's health compromised, or recovery by the driver",
+		Kind:    FirmwareError,
+		Meaning: "the firmware ended a command with an internal error",
+		Follows: "the device's health compromised, or recovery by the driver",
 		Source:  mlx5Dir + "cmd.c, mlx5_cmd_out_err and mlx5_cmd_check" + inMLX5,
 		drivers: mlx5, needle: "internal error(0x1)",
 		form: lazy.Regexp(`(?P<command>[A-Z0-9_]+)\(0x[0-9a-f]+\) op_mod\(0x[0-9a-f]+\) failed, status internal error\(0x1\), syndrome \((?P<syndrome>0x[0-9a-f]+)\)`),
@@ -69,7 +72,8 @@ var mellanoxPatterns = []Pattern{
 		drivers: mlx5, needle: "synd 0x", form: lazy.Regexp(`^synd 0x[0-9a-f]+: (?P<synd>[^(:]{1,60})`),
 	},
 	{
-		Kind: FirmwareError, Meaning: "the firmware needs a cold reset of the device", Follows: "errors until the host is switched off and on",
+		Kind:    FirmwareError,
+		Meaning: "the firmware needs a cold reset of the device", Follows: "errors until the host is switched off and on",
 		Source:  mlx5Dir + "health.c, print_health_info; 5.16 and newer",
 		drivers: mlx5, needle: "Cold reset", form: lazy.Regexp(`^Cold reset is required`),
 	},
@@ -81,7 +85,8 @@ var mellanoxPatterns = []Pattern{
 		form: lazy.Regexp(`^Firmware over \d+ MS in (?P<state>[\w-]{1,32}) state, aborting|^NIC IFC still \d+ after \d+ms|^Firmware is not responsive \(`),
 	},
 	{
-		Kind: FunctionDead, Meaning: "the device does not answer on its bus", Follows: "recovery by the driver, or a device that is missing",
+		Kind:    FunctionDead,
+		Meaning: "the device does not answer on its bus", Follows: "recovery by the driver, or a device that is missing",
 		Source:  mlx5Dir + "health.c, print_health_info" + inMLX5,
 		drivers: mlx5, needle: "PCI slot is unavailable", form: lazy.Regexp(`^PCI slot is unavailable`),
 	},
@@ -95,7 +100,9 @@ var mellanoxPatterns = []Pattern{
 			`|^mlx5_pci_\w+ Device state = .* (?:disconnect|device Failed)$`),
 	},
 	{
-		Kind: RecoveryFailed, Meaning: "a reset of the firmware did not end", Follows: "the device is missing or unusable until its driver is bound again or the host restarts",
+		Kind:    RecoveryFailed,
+		Meaning: "a reset of the firmware did not end",
+		Follows: "the device is missing or unusable until its driver is bound again or the host restarts",
 		Source:  mlx5Dir + "fw_reset.c, mlx5_sync_reset_now_event, mlx5_sync_reset_unload_flow, mlx5_fw_reset_wait_reset_done and mlx5_pci_link_toggle; 5.11 and newer",
 		drivers: mlx5, needle: "Reset Timeout|sync reset|Sync reset| failed|PCI link|PCI bus bridge|reset reload",
 		form: lazy.Regexp(`^(?:PCI Sync FW Update Reset Timeout|FW sync reset timeout after|Sync reset did not complete|Got timeout waiting for sync reset|mlx5_(?:pci_link_toggle|pci_reset_bus|sync_pci_reset) failed|PCI link not ready \(|Fast teardown failed, (?:no reset done|unloading)|PCI bus bridge is not accessible|reset reload flow aborted, PCI reads)`),
@@ -103,12 +110,14 @@ var mellanoxPatterns = []Pattern{
 	{
 		Kind: RecoveryEnded, Meaning: "the driver has recovered a device",
 		Source:  mlx5Dir + "health.c, mlx5_health_try_recover; main.c, mlx5_pci_resume" + inMLX5,
-		drivers: mlx5, needle: "health recovery|device recovered", form: lazy.Regexp(`health recovery (?:succeeded|succeded)|^mlx5_pci_resume: device recovered|^mlx5_pci_resume Device state = .*err = 0, device recovered`),
+		drivers: mlx5, needle: "health recovery|device recovered",
+		form: lazy.Regexp(`health recovery (?:succeeded|succeded)|^mlx5_pci_resume: device recovered|^mlx5_pci_resume Device state = .*err = 0, device recovered`),
 	},
 	{
 		Kind: RecoveryStarted, Meaning: "the driver resets a device after an error of its firmware or of the PCIe link",
 		Source:  mlx5Dir + "health.c, mlx5_error_sw_reset, mlx5_enter_error_state and mlx5_health_try_recover; main.c, mlx5_pci_err_detected" + inMLX5,
-		drivers: mlx5, needle: "bad device|start|interface is already disabled|err_detected", form: lazy.Regexp(`^(?:handling bad device here|start$|starting health recovery flow|NIC (?:SW )?interface is already disabled)|^health recovery: start|^mlx5_pci_err_detected (?:was called|Device state = .*need reset)`),
+		drivers: mlx5, needle: "bad device|start|interface is already disabled|err_detected",
+		form: lazy.Regexp(`^(?:handling bad device here|start$|starting health recovery flow|NIC (?:SW )?interface is already disabled)|^health recovery: start|^mlx5_pci_err_detected (?:was called|Device state = .*need reset)`),
 	},
 	{
 		Kind: FirmwareReset, Meaning: "the driver resets the firmware, or the device was reset",
@@ -120,7 +129,8 @@ var mellanoxPatterns = []Pattern{
 		Kind: ProbeFailed, Meaning: "an auxiliary device of the function failed to load: RDMA or Ethernet",
 		Follows: "an RDMA device or an interface that is missing",
 		Source:  mlx5Dir + "dev.c, add_drivers and mlx5_attach_device; 5.11 and newer; drivers/net/ethernet/mellanox/mlx4/intf.c, mlx4_do_bond",
-		drivers: mellanox, needle: "failed to load", form: lazy.Regexp(`^Device\[\d+\] \((?P<auxiliary>[\w-]{1,32})\) failed to load`),
+		drivers: mellanox, needle: "failed to load",
+		form: lazy.Regexp(`^Device\[\d+\] \((?P<auxiliary>[\w-]{1,32})\) failed to load`),
 	},
 	{
 		Kind: ProbeFailed, Meaning: "the driver cannot start the device: the error of the step is in the line",
@@ -154,7 +164,8 @@ var mellanoxPatterns = []Pattern{
 	{
 		Kind: FirmwareMemory, Meaning: "the driver cannot exchange pages with the firmware",
 		Source:  mlx5Dir + "pagealloc.c, give_pages, reclaim_pages, pages_work_handler and mlx5_wait_for_pages; sriov.c" + inMLX5,
-		drivers: mlx5, needle: "pages|returned |page notify| fail |reclaim", form: lazy.Regexp(`FW pages counter is \d+ after reclaiming all pages|failed reclaiming pages|func_(?:vhca_)?id 0x[0-9a-f]+, npages -?\d+, err|aborting waiting for pages|aborting while there are \d+ pending pages|Skipping wait for vf pages stage after error` +
+		drivers: mlx5, needle: "pages|returned |page notify| fail |reclaim",
+		form: lazy.Regexp(`FW pages counter is \d+ after reclaiming all pages|failed reclaiming pages|func_(?:vhca_)?id 0x[0-9a-f]+, npages -?\d+, err|aborting waiting for pages|aborting while there are \d+ pending pages|Skipping wait for vf pages stage after error` +
 			`|^FW did not return all pages|^fw returned \d+, driver asked \d+ => corruption|^page notify failed |^(?:give|reclaim) fail -?\d+|^reclaim_pages err \(|^[Tt]imeout reclaiming [\w ]{0,24}pages`),
 	},
 	// mlx5: modules, temperature, power.
@@ -210,7 +221,8 @@ var mellanoxPatterns = []Pattern{
 	{
 		Kind: CompletionError, Meaning: "the device ended a work request of the kernel with an error",
 		Source:  mlx5Dir + "en/txrx.h, mlx5e_dump_error_cqe; en_rx.c" + inMLX5,
-		drivers: mlx5, needle: "Error cqe", form: lazy.Regexp(`(?i)Error cqe on cqn 0x[0-9a-f]+, ci 0x[0-9a-f]+, (?:[a-z]+ 0x[0-9a-f]+, )?opcode 0x[0-9a-f]+, (?P<syndrome>syndrome 0x[0-9a-f]+), (?P<vendor>vendor syndrome 0x[0-9a-f]+)`),
+		drivers: mlx5, needle: "Error cqe",
+		form: lazy.Regexp(`(?i)Error cqe on cqn 0x[0-9a-f]+, ci 0x[0-9a-f]+, (?:[a-z]+ 0x[0-9a-f]+, )?opcode 0x[0-9a-f]+, (?P<syndrome>syndrome 0x[0-9a-f]+), (?P<vendor>vendor syndrome 0x[0-9a-f]+)`),
 	},
 	{
 		Kind: CompletionError, Meaning: "the device ended a work request of the kernel with an error",
@@ -234,7 +246,8 @@ var mellanoxPatterns = []Pattern{
 		needle: ": QP ", form: lazy.Regexp(`^(?P<device>[\w-]{1,63})/\d+: QP \d+ error: (?P<error>[^(]{1,64})`),
 	},
 	{
-		Kind: QueueError, Meaning: "the queue that registers memory has an error", Follows: "registrations of memory that fail",
+		Kind:    QueueError,
+		Meaning: "the queue that registers memory has an error", Follows: "registrations of memory that fail",
 		Source:  "drivers/infiniband/hw/mlx5/umr.c, mlx5r_umr_post_send_wait and mlx5r_umr_recover; to 5.18 mr.c" + inMLX5,
 		drivers: mlx5, needle: "umr|UMR",
 		form: lazy.Regexp(`^(?:reg umr failed \((?P<status>\d+)\)|UMR (?:post send failed|recovery)|[cC]ouldn't (?:recover UMR|modify UMR QP))`),
@@ -260,7 +273,8 @@ var mellanoxPatterns = []Pattern{
 	{
 		Kind: FirmwareError, Meaning: "the FPGA of the adapter reports an error",
 		Source:  mlx5Dir + "fpga/core.c, mlx5_fpga_event and mlx5_fpga_device_load_check; 4.12 to 6.12",
-		drivers: mlx5, needle: "Error |image failed", form: lazy.Regexp(`^Error (?P<code>\d+): (?P<error>[\w ]{1,40})|^\w+ image failed to load; status`),
+		drivers: mlx5, needle: "Error |image failed",
+		form: lazy.Regexp(`^Error (?P<code>\d+): (?P<error>[\w ]{1,40})|^\w+ image failed to load; status`),
 	},
 	// mlx4.
 	{
@@ -278,12 +292,14 @@ var mellanoxPatterns = []Pattern{
 	{
 		Kind: FirmwareStopped, Meaning: "the physical function of this virtual one does not answer",
 		Source:  mlx4Dir + "main.c, mlx4_comm_check_offline; cmd.c, sync_toggles and mlx4_multi_func_init; 4.0 to 7.2",
-		drivers: mlx4, needle: "hannel is|toggles", form: lazy.Regexp(`(?i)^communication channel is (?:offline|not idle)|^Couldn't sync toggles`),
+		drivers: mlx4, needle: "hannel is|toggles",
+		form: lazy.Regexp(`(?i)^communication channel is (?:offline|not idle)|^Couldn't sync toggles`),
 	},
 	{
 		Kind: FunctionDead, Meaning: "the device does not answer on its bus after a reset",
 		Source:  mlx4Dir + "reset.c, mlx4_reset; catas.c, read_vendor_id; 4.0 to 7.2",
-		drivers: mlx4, needle: "PCI", form: lazy.Regexp(`^PCI device did not come back after reset|^PCI can't be accessed to read vendor id`),
+		drivers: mlx4, needle: "PCI",
+		form: lazy.Regexp(`^PCI device did not come back after reset|^PCI can't be accessed to read vendor id`),
 	},
 	{
 		Kind: RecoveryFailed, Meaning: "the driver gave up the recovery of a device",
@@ -299,32 +315,38 @@ var mellanoxPatterns = []Pattern{
 	{
 		Kind: RecoveryStarted, Meaning: "the driver resets the device",
 		Source:  mlx4Dir + "catas.c, mlx4_enter_error_state; main.c, mlx4_pci_err_detected; 4.0 to 7.2",
-		drivers: mlx4, needle: "going to be reset|err_detected", form: lazy.Regexp(`^device is going to be reset|^mlx4_pci_err_detected was called`),
+		drivers: mlx4, needle: "going to be reset|err_detected",
+		form: lazy.Regexp(`^device is going to be reset|^mlx4_pci_err_detected was called`),
 	},
 	{
 		Kind: HighTemperature, Meaning: "the device is above its limit",
 		Source:  mlx4Dir + "eq.c, mlx4_eq_int; 4.0 to 7.2",
-		drivers: mlx4, needle: "Temperature Threshold", form: lazy.Regexp(`^Temperature Threshold was reached! Threshold: \d+ celsius degrees; Current Temperature: (?P<celsius>\d+)`),
+		drivers: mlx4, needle: "Temperature Threshold",
+		form: lazy.Regexp(`^Temperature Threshold was reached! Threshold: \d+ celsius degrees; Current Temperature: (?P<celsius>\d+)`),
 	},
 	{
 		Kind: ModuleError, Meaning: "a module or cable has an error", Follows: "a link that is down",
 		Source:  mlx4Dir + "eq.c, mlx4_eq_int; 4.0 to 7.2",
-		drivers: mlx4, needle: "cable", form: lazy.Regexp(`^(?P<error>Bad cable) detected on port (?P<port>\d+)|^(?P<unsupported>Unsupported cable) detected`),
+		drivers: mlx4, needle: "cable",
+		form: lazy.Regexp(`^(?P<error>Bad cable) detected on port (?P<port>\d+)|^(?P<unsupported>Unsupported cable) detected`),
 	},
 	{
 		Kind: QueueError, Meaning: "a completion or event queue overflowed, or had an access violation",
 		Source:  mlx4Dir + "eq.c, mlx4_eq_int; 4.0 to 7.2",
-		drivers: mlx4, needle: "QN ", form: lazy.Regexp(`^CQ (?P<what>[\w ]{1,20}) on CQN [0-9a-f]{6}|^EQ overrun on EQN \d+`),
+		drivers: mlx4, needle: "QN ",
+		form: lazy.Regexp(`^CQ (?P<what>[\w ]{1,20}) on CQN [0-9a-f]{6}|^EQ overrun on EQN \d+`),
 	},
 	{
 		Kind: FirmwareError, Meaning: "the device warns of a fatal state",
 		Source:  mlx4Dir + "eq.c, mlx4_eq_int; 4.0 to 7.2",
-		drivers: mlx4, needle: "FATAL WARNING", form: lazy.Regexp(`^Unhandled event FATAL WARNING \([0-9a-f]+\), (?P<subtype>subtype [0-9a-f]+)`),
+		drivers: mlx4, needle: "FATAL WARNING",
+		form: lazy.Regexp(`^Unhandled event FATAL WARNING \([0-9a-f]+\), (?P<subtype>subtype [0-9a-f]+)`),
 	},
 	{
 		Kind: CompletionError, Meaning: "the device ended a work request of the kernel with an error",
 		Source:  mlx4Dir + "en_tx.c, mlx4_en_handle_err_cqe; en_rx.c, mlx4_en_process_rx_cq; 4.0 to 7.2",
-		drivers: mlx4, needle: "CQE", form: lazy.Regexp(`^CQE error - cqn 0x[0-9a-f]+, ci 0x[0-9a-f]+, (?P<vendor>vendor syndrome: 0x[0-9a-f]+) (?P<syndrome>syndrome: 0x[0-9a-f]+)|^CQE completed in error - vendor syndrome?:\d+ syndrome?:(?P<code>\d+)`),
+		drivers: mlx4, needle: "CQE",
+		form: lazy.Regexp(`^CQE error - cqn 0x[0-9a-f]+, ci 0x[0-9a-f]+, (?P<vendor>vendor syndrome: 0x[0-9a-f]+) (?P<syndrome>syndrome: 0x[0-9a-f]+)|^CQE completed in error - vendor syndrome?:\d+ syndrome?:(?P<code>\d+)`),
 	},
 	{
 		Kind: ProbeFailed, Meaning: "the driver cannot start the device",

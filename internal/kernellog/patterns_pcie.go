@@ -33,7 +33,8 @@ var pciePatterns = []Pattern{
 		Kind: RecoveryFailed, Meaning: "the kernel cannot recover a function after a PCIe error",
 		Follows: "a function that is unusable until its driver is bound again or the host restarts",
 		Source:  "drivers/pci/pcie/err.c, pcie_do_recovery and report_error_detected; 4.18 to 7.2, before in aer.c",
-		needle:  "reco", form: lazy.Regexp(`^(?:device recovery failed|can't recover \((?P<why>no error_detected callback|state transition))`),
+		needle:  "reco",
+		form:    lazy.Regexp(`^(?:device recovery failed|can't recover \((?P<why>no error_detected callback|state transition))`),
 	},
 	{
 		Kind: RecoveryFailed, Meaning: "the kernel cannot reset the functions below a port after a PCIe error",
@@ -49,7 +50,8 @@ var pciePatterns = []Pattern{
 		Kind: PCIeContained, Meaning: "the port above took the link down to contain an error (DPC)",
 		Follows: "a device that is missing",
 		Source:  dpc + "dpc_process_error; 5.4 to 7.2",
-		drivers: pcieports, needle: "DPC: ", form: lazy.Regexp(`^DPC: (?:containment event, status:0x[0-9a-f]+|unmasked uncorrectable error detected|ERR_(?P<error>\w+) detected)`),
+		drivers: pcieports, needle: "DPC: ",
+		form: lazy.Regexp(`^DPC: (?:containment event, status:0x[0-9a-f]+|unmasked uncorrectable error detected|ERR_(?P<error>\w+) detected)`),
 	},
 	// Errors that the firmware of the host handles first (ACPI APEI).
 	{
@@ -74,9 +76,11 @@ var pciePatterns = []Pattern{
 		form: lazy.Regexp(`^\[Hardware Error\]: device_id: (?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])`),
 	},
 	{
-		Kind: PCIeFirmware, Meaning: "the firmware of the host reports a PCIe error of a device that is not present, or too many at a time",
+		Kind:    PCIeFirmware,
+		Meaning: "the firmware of the host reports a PCIe error of a device that is not present, or too many at a time",
 		Source:  aer + "aer_recover_work_func and aer_recover_queue; 5.4 to 7.2",
-		drivers: alone, needle: "pci_dev", form: lazy.Regexp(`^(?:AER recover: )?(?:Can not find pci_dev for|no pci_dev for|(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): no pci_dev found) ?`),
+		drivers: alone, needle: "pci_dev",
+		form: lazy.Regexp(`^(?:AER recover: )?(?:Can not find pci_dev for|no pci_dev for|(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): no pci_dev found) ?`),
 	},
 	// Functions that do not answer.
 	{
@@ -86,10 +90,12 @@ var pciePatterns = []Pattern{
 		needle:  "; giving up", form: lazy.Regexp(`^not ready (?P<time>\d+ms) after (?P<reset>[\w -]{1,30}); giving up`),
 	},
 	{
-		Kind: FunctionDead, Meaning: "a function does not leave its power state: it does not answer accesses of its configuration space",
+		Kind:    FunctionDead,
+		Meaning: "a function does not leave its power state: it does not answer accesses of its configuration space",
 		Follows: noFunction,
 		Source:  "drivers/pci/pci.c, pci_power_up, pci_set_low_power_state and, to 5.19, pci_raw_set_power_state",
-		needle:  "change power state", form: lazy.Regexp(`^(?:Unable to|can't) change power state from (?P<state>\w+ to \w+)(?:, device inaccessible| \(config space inaccessible\))|^Refused to change power state from (?P<refused>D3cold to D0)`),
+		needle:  "change power state",
+		form:    lazy.Regexp(`^(?:Unable to|can't) change power state from (?P<state>\w+ to \w+)(?:, device inaccessible| \(config space inaccessible\))|^Refused to change power state from (?P<refused>D3cold to D0)`),
 	},
 	{
 		Kind: FunctionDead, Meaning: "a function does not answer accesses of its configuration space",
@@ -123,7 +129,8 @@ var pciePatterns = []Pattern{
 		form: lazy.Regexp(`^pciehp: (?:Slot\((?P<slot>[^)]{1,20})\): (?P<what>Power fault|No link|No device found|Cannot train link|Failed to check link status|Power fault on slot)|\w+: (?:Can not enable the link|no response from device)|Cannot add device at|No new device found)`),
 	},
 	{
-		Kind: SlotLinkDown, Meaning: "the link below a port does not come up after a reset", Follows: "a device that is missing",
+		Kind:    SlotLinkDown,
+		Meaning: "the link below a port does not come up after a reset", Follows: "a device that is missing",
 		Source: "drivers/pci/pci.c, pci_bridge_wait_for_secondary_bus; 6.2 to 7.2",
 		needle: "Link Active not set", form: lazy.Regexp(`^Data Link Layer Link Active not set in \d+ msec`),
 	},
@@ -137,13 +144,15 @@ var pciePatterns = []Pattern{
 		Kind: NoAddressSpace, Meaning: "the function has no address space for a BAR",
 		Follows: "a driver that does not load; for a GPU no GPUDirect RDMA",
 		Source:  "drivers/pci/setup-res.c, pci_assign_resource; 5.4 to 7.2",
-		needle:  "no space", form: lazy.Regexp(`^(?P<bar>(?:VF )?BAR \d+)(?: \[mem size 0x[0-9a-f]+[^\]]*\])?: (?:no space for|can't assign; no space)`),
+		needle:  "no space",
+		form:    lazy.Regexp(`^(?P<bar>(?:VF )?BAR \d+)(?: \[mem size 0x[0-9a-f]+[^\]]*\])?: (?:no space for|can't assign; no space)`),
 	},
 	{
 		Kind: NoAddressSpace, Meaning: "the function cannot be enabled without its address space",
 		Follows: "a driver that does not load",
 		Source:  "drivers/pci/setup-res.c, pci_enable_resources; 5.4 to 7.2",
-		needle:  "can't enable device", form: lazy.Regexp(`^(?:can't enable device: (?P<bar>BAR \d+) .{0,80}not (?:assigned|claimed)|(?P<resource>(?:VF )?(?:BAR|ROM|bridge window|\w+) ?\d*)[^:]{0,80}: not (?:assigned|claimed); can't enable device)`),
+		needle:  "can't enable device",
+		form:    lazy.Regexp(`^(?:can't enable device: (?P<bar>BAR \d+) .{0,80}not (?:assigned|claimed)|(?P<resource>(?:VF )?(?:BAR|ROM|bridge window|\w+) ?\d*)[^:]{0,80}: not (?:assigned|claimed); can't enable device)`),
 	},
 	// A driver that takes no function.
 	{
@@ -158,24 +167,28 @@ var pciePatterns = []Pattern{
 		Kind: IOMMUFault, Meaning: "the IOMMU refused an access of the device",
 		Follows: "failed transfers, or firmware errors of the device",
 		Source:  "drivers/iommu/intel/dmar.c, dmar_fault_do_one; 4.0 to 7.2",
-		drivers: alone, needle: "Request device [", form: lazy.Regexp(`^\[(?P<access>DMA Read|DMA Write|INTR-REMAP)(?: NO_PASID| PASID 0x[0-9a-f]+)?\] Request device \[(?:0x)?(?P<pci>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\](?: PASID [0-9a-fx]+)? (?:fault addr|fault index)`),
+		drivers: alone, needle: "Request device [",
+		form: lazy.Regexp(`^\[(?P<access>DMA Read|DMA Write|INTR-REMAP)(?: NO_PASID| PASID 0x[0-9a-f]+)?\] Request device \[(?:0x)?(?P<pci>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\](?: PASID [0-9a-fx]+)? (?:fault addr|fault index)`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: "the IOMMU refused an access of the device, or the device did not answer it",
 		Follows: "failed transfers, or firmware errors of the device",
 		Source:  "drivers/iommu/amd/iommu.c, amd_iommu_report_page_fault, amd_iommu_report_rmp_fault and iommu_print_event; 4.0 to 7.2",
-		needle:  "Event logged [", form: lazy.Regexp(`^Event logged \[(?:(?P<event>IO_PAGE_FAULT|INVALID_(?:DEVICE|PPR)_REQUEST|ILLEGAL_(?:DEV_TABLE_ENTRY|COMMAND_ERROR)|IOTLB_INV_TIMEOUT|(?:DEV_TAB|PAGE_TAB|COMMAND)_HARDWARE_ERROR|RMP_(?:HW_ERROR|PAGE_FAULT))(?: device=(?P<pci>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]))?|Device not attached|UNKNOWN )`),
+		needle:  "Event logged [",
+		form:    lazy.Regexp(`^Event logged \[(?:(?P<event>IO_PAGE_FAULT|INVALID_(?:DEVICE|PPR)_REQUEST|ILLEGAL_(?:DEV_TABLE_ENTRY|COMMAND_ERROR)|IOTLB_INV_TIMEOUT|(?:DEV_TAB|PAGE_TAB|COMMAND)_HARDWARE_ERROR|RMP_(?:HW_ERROR|PAGE_FAULT))(?: device=(?P<pci>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]))?|Device not attached|UNKNOWN )`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: "the IOMMU refused an access of the device",
 		Follows: "failed transfers, or firmware errors of the device",
 		Source:  "drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c, arm_smmu_evtq_thread and arm_smmu_dump_event; 6.13 and newer name the client",
-		drivers: alone, needle: "event", form: lazy.Regexp(`^event: (?P<event>[FC]_\w{1,30}) client: (?:(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])|\S+)|^event (?P<code>0x[0-9a-f]{2}) received:`),
+		drivers: alone, needle: "event",
+		form: lazy.Regexp(`^event: (?P<event>[FC]_\w{1,30}) client: (?:(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])|\S+)|^event (?P<code>0x[0-9a-f]{2}) received:`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: noCommand, Follows: "transfers that hang, hung tasks",
 		Source:  "drivers/iommu/amd/iommu.c, wait_on_sem; 4.0 to 7.2",
-		drivers: alone, needle: "Completion-Wait loop", form: lazy.Regexp(`^(?:IOMMU (?P<iommu>[0-9a-f:.]{7,16}): )?Completion-Wait loop timed out`),
+		drivers: alone, needle: "Completion-Wait loop",
+		form: lazy.Regexp(`^(?:IOMMU (?P<iommu>[0-9a-f:.]{7,16}): )?Completion-Wait loop timed out`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: noCommand, Follows: "transfers that hang, hung tasks",
@@ -185,7 +198,8 @@ var pciePatterns = []Pattern{
 	{
 		Kind: IOMMUFault, Meaning: noCommand, Follows: "transfers that hang, hung tasks",
 		Source:  "drivers/iommu/intel/dmar.c, qi_dump_fault and qi_check_fault; 5.10 to 7.2",
-		drivers: alone, needle: "VT-d detected ", form: lazy.Regexp(`^VT-d detected (?P<error>Invalidation (?:Completion|Time-out|Queue) Error|invalid descriptor)`),
+		drivers: alone, needle: "VT-d detected ",
+		form: lazy.Regexp(`^VT-d detected (?P<error>Invalidation (?:Completion|Time-out|Queue) Error|invalid descriptor)`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: noCommand, Follows: "transfers that hang, hung tasks",
@@ -195,7 +209,8 @@ var pciePatterns = []Pattern{
 	{
 		Kind: IOMMUFault, Meaning: noCommand, Follows: "transfers that hang, hung tasks",
 		Source:  "drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c, arm_smmu_gerror_handler, arm_smmu_evtq_thread and arm_smmu_priq_thread; 5.4 to 7.2",
-		drivers: alone, needle: "Q ", form: lazy.Regexp(`^EVTQ (?:overflow detected|write aborted)|^PRIQ (?:overflow detected|write aborted)`),
+		drivers: alone, needle: "Q ",
+		form: lazy.Regexp(`^EVTQ (?:overflow detected|write aborted)|^PRIQ (?:overflow detected|write aborted)`),
 	},
 	{
 		Kind: IOMMUFault, Meaning: noCommand, Follows: "transfers that hang, hung tasks",
@@ -205,6 +220,7 @@ var pciePatterns = []Pattern{
 	{
 		Kind: IOMMUFault, Meaning: "the IOMMU refused a page request of a device",
 		Source:  "drivers/iommu/intel/prq.c and svm.c, prq_event_thread and handle_bad_prq_event; 5.10 to 7.2",
-		drivers: alone, needle: "age request", form: lazy.Regexp(`^(?:IOMMU: )?\w+: (?P<what>Invalid page request|Page request (?:in Privilege Mode|without PASID|for invalid PASID))`),
+		drivers: alone, needle: "age request",
+		form: lazy.Regexp(`^(?:IOMMU: )?\w+: (?P<what>Invalid page request|Page request (?:in Privilege Mode|without PASID|for invalid PASID))`),
 	},
 }

@@ -90,7 +90,7 @@ func TestKernelLog(t *testing.T) {
 }
 
 // TestKernelLogIsBounded: the oldest events go first.
-// TestKernelLogAtItsEnd: registers of a PCIe error whose last line is not printed yet are counted, and not again with it.
+// TestKernelLogAtItsEnd: registers of a PCIe error whose last line is not printed yet are counted once.
 func TestKernelLogAtItsEnd(t *testing.T) {
 	k, send := kmsgOf(t)
 	for _, records := range [][]string{

@@ -93,7 +93,8 @@ func (s *subsystem) judge(m message) string {
 		if x.driver != "" && x.driver != s.driver {
 			continue
 		}
-		if x.form != nil && x.form.MatchString(m.format) || x.function != nil && x.function.MatchString(m.file+" "+m.function) {
+		if x.form != nil && x.form.MatchString(m.format) ||
+			x.function != nil && x.function.MatchString(m.file+" "+m.function) {
 			used[i] = true
 			return "silent: " + x.reason
 		}

@@ -22,8 +22,8 @@ var subsystems = []subsystem{
 	{driver: "erdma", dirs: []string{"drivers/infiniband/hw/erdma"}},
 	{driver: "ib_core", dirs: []string{"drivers/infiniband/core", "drivers/infiniband/ulp/ipoib", "drivers/base/dd.c", "kernel/module.c", "kernel/module"}},
 	{driver: "pcieport", dirs: []string{
-		"drivers/pci/pcie", "drivers/pci/hotplug/pciehp.h", "drivers/pci/hotplug/pciehp_core.c", "drivers/pci/hotplug/pciehp_ctrl.c",
-		"drivers/pci/hotplug/pciehp_hpc.c", "drivers/pci/hotplug/pciehp_pci.c", "drivers/pci/pci.c", "drivers/pci/probe.c",
+		"drivers/pci/pcie", "drivers/pci/hotplug/pciehp.h", "drivers/pci/hotplug/pciehp_core.c",
+		"drivers/pci/hotplug/pciehp_ctrl.c", "drivers/pci/hotplug/pciehp_hpc.c", "drivers/pci/hotplug/pciehp_pci.c", "drivers/pci/pci.c", "drivers/pci/probe.c",
 		"drivers/pci/setup-res.c", "drivers/pci/setup-bus.c", "drivers/pci/iov.c", "drivers/pci/pci-driver.c",
 		"drivers/pci/access.c", "drivers/pci/vpd.c", "drivers/pci/ats.c",
 	}},
@@ -40,16 +40,17 @@ type quiet struct {
 	reason   string
 }
 
-var silent = slices.Concat(quietOfAll, quietOfMLX5, quietOfMLX4, quietOfCore, quietOfPCIe, quietOfIOMMU, quietOfFirmware, quietOfGPU, quietOfVendors)
+var silent = slices.Concat(quietOfAll, quietOfMLX5, quietOfMLX4, quietOfCore, quietOfPCIe, quietOfIOMMU,
+	quietOfFirmware, quietOfGPU, quietOfVendors)
 
 // says is an entry by the format of the message.
-func says(driver, reason, format string) quiet {
-	return quiet{driver: driver, reason: reason, form: regexp.MustCompile(format)}
+func says(driver, reason, form string) quiet {
+	return quiet{driver: driver, reason: reason, form: regexp.MustCompile(form)}
 }
 
 // in is an entry by "FILE FUNCTION".
-func in(driver, reason, function string) quiet {
-	return quiet{driver: driver, reason: reason, function: regexp.MustCompile(function)}
+func in(driver, reason, place string) quiet {
+	return quiet{driver: driver, reason: reason, function: regexp.MustCompile(place)}
 }
 
 // Reasons of several entries.

@@ -29,13 +29,13 @@ func TestExtract(t *testing.T) {
 }
 
 func TestSamples(t *testing.T) {
-	for format, want := range map[string]string{
+	for form, want := range map[string]string{
 		"status 0x%08x, mask %#x of %d": "status 0x0000001f, mask 0x1f of 7",
 		"%s(0x%x) timeout":              "CREATE_CQ(0x1f) timeout",
 		"device %pR at %5.2llu%%":       "device 0000:5e:00.0 at 7%",
 	} {
-		if got := samples(format); !slices.Contains(got, want) {
-			t.Errorf("%s: %q, want %q", format, got, want)
+		if got := samples(form); !slices.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", form, got, want)
 		}
 	}
 }
@@ -57,7 +57,8 @@ func TestJudge(t *testing.T) {
 		{"mlx5_core", "mlx5_core_warn", "FWTracer: Failed to create mkey", "", "unknown"},
 	} {
 		s := subsystem{driver: c.driver}
-		if got := s.judge(message{macro: c.macro, format: c.format, tag: c.tag, function: "probe", file: "x.c"}); got != c.want {
+		m := message{macro: c.macro, format: c.format, tag: c.tag, function: "probe", file: "x.c"}
+		if got := s.judge(m); got != c.want {
 			t.Errorf("%s, %s: %s, want %s", c.driver, c.format, got, c.want)
 		}
 	}
